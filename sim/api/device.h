@@ -1,0 +1,85 @@
+/* The machine as a policy sees it: names, shapes and capabilities. Rates and times are not here;
+ * a policy asks for annotations (sim/api/policy.h, sched_estimate). */
+#ifndef SIM_API_DEVICE_H
+#define SIM_API_DEVICE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define MACHINE_MAX_DEVICES 4
+#define MACHINE_MAX_SHARED 16 /* launches a time-shared device may run at once */
+
+enum device_kind { DEVICE_KIND_NPU = 0, DEVICE_KIND_IGPU = 1, DEVICE_KIND_CPU = 2, DEVICE_KIND_GPU = 3 };
+
+enum device_sharing {
+    DEVICE_SERIAL,     /* one launch at a time, in submission order */
+    DEVICE_TIME_SHARED /* up to max_shared launches progress at once, each at efficiency/n */
+};
+
+struct device {
+    char name[16]; /* "npu", "igpu", "cpu", "gpu" */
+    enum device_kind kind;
+    uint8_t index;
+    enum device_sharing sharing;
+    uint32_t inflight_depth;  /* serial: launches it takes at once, running one included; >= 1 */
+    uint32_t max_shared;      /* time-shared: launches at once */
+    double shared_efficiency_frac; /* time-shared with n > 1: total rate, (0,1] */
+    uint32_t chunk_rows;      /* static kernel rows of token-level ops; 0 = dynamic shapes */
+    bool static_attention;    /* MHA needs a compiled kernel of the prompt length */
+    bool can_withdraw;        /* queued launches can be taken back (XSched level 2) */
+    bool can_reset;           /* running kernels can be killed (REEF) */
+    double idle_watts, decode_watts, prefill_watts;
+    int64_t submit_ns;     /* host cost of one launch */
+    int64_t completion_ns; /* host cost of noticing its end */
+    int64_t reset_ns;
+};
+
+struct machine {
+    char name[64];
+    uint32_t n_devices;
+    struct device devices[MACHINE_MAX_DEVICES]; /* ordered NPU < iGPU < CPU < GPU */
+    double ddr_peak_bytes_per_s;
+    double ddr_cap_frac; /* kappa: what several engines reach together */
+    int64_t sync_ns;     /* barrier when an op follows one that ran on another device */
+    int64_t schedule_ns; /* one scheduling decision */
+    int64_t sample_ns_per_token;
+    int64_t compile_fixed_ns;
+    double compile_ns_per_token;
+    double compile_watts;
+    double loader_bytes_per_s;
+    int64_t loader_fixed_ns;
+    double swap_bytes_per_s;
+    double memory_bytes;
+    double memory_usable_frac;
+    double idle_watts; /* platform, always drawn */
+    double poll_watts; /* a busy-polling coordinator, while work is on a device */
+};
+
+/* The model, as everyone may know it. */
+struct llm {
+    char name[64];
+    uint32_t n_layers, hidden, heads, kv_heads, head_dim, ffn_hidden, vocab;
+    bool gated_ffn, tied_head;
+    uint32_t weight_bits, act_bits;
+    double body_weights;          /* weights in the layers that one token crosses */
+    double head_weights;          /* LM head (also the embedding when tied) */
+    double body_bytes_per_weight; /* quantisation scales included */
+    double head_bytes_per_weight;
+    double kv_bytes_per_element;  /* a property of the runtime */
+    double weight_bytes;          /* resident bytes of one copy, embedding included */
+    double kv_bytes_per_token;    /* all layers, K and V */
+    uint32_t n_experts, experts_per_token; /* 0, 0: dense */
+};
+
+/* Index of the first device of a kind, or -1. */
+static inline int machine_find(const struct machine *m, enum device_kind kind)
+{
+    for (uint32_t i = 0; i < m->n_devices; i++) {
+        if (m->devices[i].kind == kind) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+#endif

@@ -1,0 +1,49 @@
+/* The cost of one kernel. Implemented in hwmodels/, used by the executor (truth) and by the core
+ * (annotation, which adds the stated bias and noise). Pure functions of their arguments. */
+#ifndef SIM_API_HWMODEL_H
+#define SIM_API_HWMODEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/api/device.h"
+#include "sim/api/pass.h"
+
+struct kernel_query {
+    uint8_t device;
+    uint8_t graph;
+    enum op_kind op;
+    uint32_t rows;        /* rows of this kernel, before padding */
+    uint32_t padded_rows; /* rows the device pays: chunk_rows for a static kernel, else rows */
+    const struct work_shape *shape; /* of the whole pass */
+};
+
+struct kernel_cost {
+    int64_t t_ns;  /* alone on the machine; >= 1 */
+    double bytes;  /* DDR traffic */
+    double flop;
+    bool outside;  /* outside the validity envelope of the calibration */
+};
+
+struct hwmodel;
+
+struct hwmodel_ops {
+    const char *name;
+    /* Cost of one kernel. Precondition: device index valid, rows >= 1. O(1). */
+    void (*kernel)(const struct hwmodel *m, const struct kernel_query *q, struct kernel_cost *out);
+};
+
+struct hwmodel {
+    const struct hwmodel_ops *ops;
+    const struct machine *machine; /* borrowed */
+    const struct llm *llm;         /* borrowed */
+    const void *params;            /* the form's own */
+};
+
+static inline void hwmodel_kernel(const struct hwmodel *m, const struct kernel_query *q,
+                                  struct kernel_cost *out)
+{
+    m->ops->kernel(m, q, out);
+}
+
+#endif

@@ -1,0 +1,135 @@
+/* Segments, passes and launches: how work reaches a device.
+ *
+ *   segment  a request's token range in one role
+ *   pass     segments that cross the model together once, with a cursor over its ops
+ *   launch   a span of ops of a pass on one device, or a share of the rows of one op
+ *
+ * The op sequence of a pass (DESIGN 3, agent-xpu-v2 4.2): for every layer QKV, MHA, FFN (the output
+ * projection belongs to FFN), then once HEAD. A decode pass with one sequence may be formed with
+ * fused layers: one LAYER op per layer, then HEAD.
+ *
+ * Rows: token-level ops (QKV, FFN, HEAD) and MHA can be split by rows over devices: each share is
+ * its own launch of the same op. The cursor moves to the next op when all rows are done, so an op
+ * boundary is a barrier over its shares. Which rows a share holds does not matter to any cost, so
+ * only counts are kept.
+ *
+ * Kernels: a device with chunk_rows > 0 runs a token-level share as static kernels of chunk_rows
+ * rows, the last one padded; otherwise one dynamic kernel. MHA is one kernel per launch and op.
+ */
+#ifndef SIM_API_PASS_H
+#define SIM_API_PASS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/api/request.h"
+
+enum op_kind { OP_QKV, OP_MHA, OP_FFN, OP_HEAD, OP_LAYER, OP_KIND_COUNT };
+
+enum segment_role {
+    SEGMENT_PREFILL, /* n_tokens of the prompt (or of prompt + generated after KV loss) */
+    SEGMENT_DECODE,  /* one token */
+    SEGMENT_VERIFY   /* 1 + draft tokens; how many are accepted is hidden until pass_done */
+};
+
+struct segment {
+    const struct request *request;
+    enum segment_role role;
+    uint32_t first_token; /* position in the sequence of its first row; set by the core */
+    uint32_t n_tokens;    /* rows */
+    uint32_t emitted_tokens; /* set by the core before pass_done: output tokens it produced */
+};
+
+/* What the cost of a pass depends on; every layer of a pass costs the same. */
+struct work_shape {
+    uint32_t rows;               /* token rows in all segments */
+    uint32_t logit_rows;         /* rows that need the LM head */
+    uint32_t sequences;          /* segments */
+    uint32_t prefill_rows;       /* rows of prefill segments; 0 in a pure decode pass */
+    uint64_t attn_pairs;         /* (query, key) pairs, causal: sum over rows of position + 1 */
+    uint64_t kv_read_tokens;     /* keys read: sum over segments of last position + 1 */
+    uint32_t max_context_tokens; /* longest last position + 1 */
+};
+
+enum pass_state {
+    PASS_STATE_READY,   /* formed, or stopped at a boundary: nothing of it is on a device */
+    PASS_STATE_RUNNING, /* at least one launch is queued or running */
+    PASS_STATE_DONE,    /* its tokens are out; dies after this instant's schedule */
+    PASS_STATE_CANCELLED
+};
+
+struct pass {
+    uint32_t id; /* from 1, in order of forming */
+    enum pass_state state;
+    const struct segment *segments;
+    uint32_t n_segments;
+    struct work_shape shape;
+    bool has_reactive;    /* some segment's request is reactive */
+    bool fused_layers;    /* LAYER ops instead of QKV, MHA, FFN */
+    uint32_t n_ops;       /* ops in all, HEAD included where logit_rows > 0 */
+    uint32_t op;          /* cursor: ops before it are complete; n_ops when all are */
+    uint32_t rows_todo;   /* rows of op `op` that no launch holds and that are not done */
+    uint32_t rows_active; /* rows of op `op` held by launches */
+    uint32_t last_op_devices; /* bit set of the devices that ran the previous op */
+    uint32_t n_launches;      /* live launches */
+    void *policy_data;        /* the pass_spec's value; the core never reads it */
+};
+
+/* Kind, layer and block of op number `op`. */
+static inline enum op_kind pass_op_kind(const struct pass *p, uint32_t op)
+{
+    if (op + 1 == p->n_ops && p->shape.logit_rows > 0) {
+        return OP_HEAD;
+    }
+    return p->fused_layers ? OP_LAYER : (enum op_kind)(op % 3);
+}
+
+static inline uint32_t pass_op_layer(const struct pass *p, uint32_t op)
+{
+    return p->fused_layers ? op : op / 3;
+}
+
+/* Rows that op number `op` processes. */
+static inline uint32_t pass_op_rows(const struct pass *p, uint32_t op)
+{
+    return pass_op_kind(p, op) == OP_HEAD ? p->shape.logit_rows : p->shape.rows;
+}
+
+/* Where a launch may be stopped by a preemption. */
+enum yield_point {
+    YIELD_KERNEL, /* after any kernel */
+    YIELD_OP,     /* after any op */
+    YIELD_LAYER,  /* after the last op of a layer */
+    YIELD_PASS    /* only at its end */
+};
+
+enum launch_state { LAUNCH_STATE_QUEUED, LAUNCH_STATE_RUNNING, LAUNCH_STATE_ENDED };
+
+enum launch_outcome {
+    LAUNCH_OUTCOME_DONE,      /* all of its span */
+    LAUNCH_OUTCOME_YIELDED,   /* stopped at a yield point; the rest is back in the pass */
+    LAUNCH_OUTCOME_WITHDRAWN, /* taken out of the device queue before it started */
+    LAUNCH_OUTCOME_RESET      /* killed; the running kernel's work is lost */
+};
+
+struct launch {
+    uint32_t id; /* from 1 */
+    struct pass *pass;
+    uint8_t device;
+    uint8_t graph;      /* graph version, 0 where the device has one */
+    enum yield_point yield;
+    uint32_t op_begin;  /* first op */
+    uint32_t op_end;    /* one past the last op */
+    uint32_t rows;      /* rows of the first op it holds; later ops always run whole */
+    uint32_t chunk_rows; /* static kernel size, 0 = dynamic */
+    enum launch_state state;
+    enum launch_outcome outcome; /* valid when ended */
+    bool stop_requested;
+    int64_t submit_ns;   /* when launched */
+    int64_t start_ns;    /* when the device began it */
+    int64_t end_ns;      /* when it ended */
+    int64_t annotated_ns; /* what the annotation predicted, without contention */
+    void *exec;          /* the executor's */
+};
+
+#endif

@@ -1,0 +1,361 @@
+/* The scheduling policy contract.
+ *
+ * A policy is one `const struct policy_ops`. The core notifies it of what happened; notifications
+ * only record. All actions happen in `schedule`, which the core calls once after all events of an
+ * instant, and again while the last call acted, up to SCHEDULE_MAX_ROUNDS. Event order at one
+ * instant: kernel done, load done, compile done, pass done (iteration boundary), tool return,
+ * arrival, timer; inside a kind by device, then request id (policies.md 0.2). So a reactive arrival
+ * at a kernel boundary is seen by the schedule call of that boundary.
+ *
+ * Life of a request, for a policy that runs one request at a time on device d:
+ *
+ *   request_arrived(r)                    -> remember r
+ *   schedule: sched_pass_form(prefill of r) ; sched_launch(pass, d, to the end)
+ *   launch_done(l)                        outcome DONE: the device is free
+ *   pass_done(p)                          r->state is now DECODE, r->generated_tokens 1
+ *   schedule: sched_pass_form(decode of r) ; sched_launch(...)        ... until
+ *   pass_done(p)                          r->state FINISHED: forget r
+ *
+ * A policy acts only through `struct sched`, never through linked symbols, so the same object runs
+ * on the virtual-clock and the real-time executors, built in or as a .so. Actions return 0 or a
+ * negative errno and leave everything unchanged when they fail; each refusal counts a named event.
+ * Everything a policy is given is read-only except its state, the request slots and pass_spec.
+ *
+ * Errors used: -EBUSY device or pass not free; -EINVAL malformed or impossible; -ENOMEM no KV space;
+ * -ENOENT resident missing; -EALREADY nothing to do; -EPERM needs a capability the machine lacks.
+ */
+#ifndef SIM_API_POLICY_H
+#define SIM_API_POLICY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "sim/api/device.h"
+#include "sim/api/pass.h"
+#include "sim/api/request.h"
+
+#define POLICY_API_VERSION 1
+#define SCHEDULE_MAX_ROUNDS 1000
+
+struct sched;
+struct sched_api;
+
+/* ---- residents: things that must be in memory before work can use them ---- */
+
+enum resident_kind {
+    RESIDENT_COMPILED_ATTENTION, /* a: prompt length. Static NPU attention of that length */
+    RESIDENT_GRAPH_BLOCK         /* a: block, b: graph version */
+};
+
+enum resident_state { RESIDENT_ABSENT, RESIDENT_PENDING, RESIDENT_READY };
+
+struct resident_key {
+    enum resident_kind kind;
+    uint32_t a, b;
+};
+
+/* ---- what a policy can ask ---- */
+
+struct estimate {
+    int64_t t_ns;              /* annotated duration, alone on the machine */
+    double bytes_per_s;        /* annotated DDR demand */
+    double flop_per_byte;      /* arithmetic intensity */
+    double watts;
+    bool memory_bound;         /* intensity below the device's ridge I* (policies.md B.9) */
+};
+
+/* ---- actions ---- */
+
+struct pass_spec {
+    const struct segment *segments; /* request, role, n_tokens are read; copied */
+    uint32_t n_segments;
+    bool fused_layers; /* only with one decode segment */
+    void *policy_data;
+};
+
+#define LAUNCH_TO_END 0 /* launch_spec.n_ops: up to the last op */
+#define LAUNCH_ALL_ROWS 0
+#define LAUNCH_DYNAMIC_CHUNK UINT32_MAX /* force one dynamic kernel where the device can */
+
+struct launch_spec {
+    struct pass *pass;
+    uint8_t device;
+    uint32_t n_ops; /* ops from the cursor on; LAUNCH_TO_END */
+    uint32_t rows;  /* share of the cursor's op; LAUNCH_ALL_ROWS = all that are left. A share that
+                       leaves rows over needs n_ops = 1 */
+    enum yield_point yield;
+    uint32_t chunk_rows; /* 0: the device's own */
+    uint8_t graph;
+};
+
+enum preempt_mode {
+    PREEMPT_CHECKPOINT, /* stop at the next yield point, keep everything */
+    PREEMPT_RESET       /* kill the running kernel now; its work is redone later */
+};
+
+enum kv_evict_mode {
+    KV_EVICT_RECOMPUTE, /* drop the KV: prefill again from 0 (or from the kept prefix) */
+    KV_EVICT_SWAP       /* write it to flash through the loader; resume reads it back */
+};
+
+struct sched_api {
+    int (*estimate)(struct sched *s, const struct work_shape *shape, enum op_kind op,
+                    uint8_t device, uint32_t rows, struct estimate *out);
+    enum resident_state (*resident_state)(struct sched *s, struct resident_key key);
+    uint64_t (*kv_free_tokens)(struct sched *s);
+    uint64_t (*kv_capacity_tokens)(struct sched *s);
+    uint32_t (*device_free_slots)(struct sched *s, uint8_t device);
+    uint32_t (*device_launches)(struct sched *s, uint8_t device, const struct launch **out,
+                                uint32_t max);
+    int64_t (*oracle_output_tokens)(struct sched *s, const struct request *r);
+
+    int (*pass_form)(struct sched *s, const struct pass_spec *spec, struct pass **out);
+    int (*pass_cancel)(struct sched *s, struct pass *p);
+    int (*launch)(struct sched *s, const struct launch_spec *spec, const struct launch **out);
+    int (*preempt)(struct sched *s, const struct launch *l, enum preempt_mode mode);
+    int (*compile)(struct sched *s, struct resident_key key);
+    int (*load)(struct sched *s, struct resident_key key, double bytes);
+    int (*resident_evict)(struct sched *s, struct resident_key key);
+    int (*kv_evict)(struct sched *s, const struct request *r, uint32_t keep_tokens,
+                    enum kv_evict_mode mode);
+    int (*kv_resume)(struct sched *s, const struct request *r);
+    int (*set_timer)(struct sched *s, int64_t at_ns, uint64_t cookie);
+    int (*shed)(struct sched *s, const struct request *r);
+    int (*set_bandwidth_weight)(struct sched *s, uint8_t device, double weight);
+    int (*note)(struct sched *s, const char *counter, uint64_t add);
+};
+
+/* What a policy holds. One per run. */
+struct sched {
+    const struct sched_api *api;
+    int64_t now_ns;
+    const struct machine *machine;
+    const struct llm *llm;
+    uint64_t seed;      /* for policies that draw: rng_key(seed, RNG_POLICY, ...) */
+    void *state;        /* policy_ops.state_size_bytes zeroed bytes */
+    const struct policy_params *params;
+};
+
+/* Annotated cost of `rows` rows of one op of a pass of this shape on a device. rows = 0: all rows of
+ * that op. Includes the device's static padding. Asking twice gives the same answer. O(1). */
+static inline int sched_estimate(struct sched *s, const struct work_shape *shape, enum op_kind op,
+                                 uint8_t device, uint32_t rows, struct estimate *out)
+{
+    return s->api->estimate(s, shape, op, device, rows, out);
+}
+
+static inline enum resident_state sched_resident_state(struct sched *s, struct resident_key key)
+{
+    return s->api->resident_state(s, key);
+}
+
+/* KV space in tokens, in whole blocks, cold session KV counted as free. */
+static inline uint64_t sched_kv_free_tokens(struct sched *s)
+{
+    return s->api->kv_free_tokens(s);
+}
+
+static inline uint64_t sched_kv_capacity_tokens(struct sched *s)
+{
+    return s->api->kv_capacity_tokens(s);
+}
+
+/* Launches the device would accept now. 0 = a launch returns -EBUSY. */
+static inline uint32_t sched_device_free_slots(struct sched *s, uint8_t device)
+{
+    return s->api->device_free_slots(s, device);
+}
+
+/* Live launches of a device, oldest first; returns how many there are, writes at most max. */
+static inline uint32_t sched_device_launches(struct sched *s, uint8_t device,
+                                             const struct launch **out, uint32_t max)
+{
+    return s->api->device_launches(s, device, out, max);
+}
+
+/* The hidden output length; -EPERM unless the policy carries POLICY_F_ORACLE. */
+static inline int64_t sched_oracle_output_tokens(struct sched *s, const struct request *r)
+{
+    return s->api->oracle_output_tokens(s, r);
+}
+
+/* Forms a pass and reserves KV for its rows. A request is in at most one live pass. Prefill
+ * segments: 1..request_prefill_left tokens, state QUEUED; the segment that completes the prompt
+ * yields a token. Decode: state DECODE, n_tokens 1. Verify: state DECODE, n_tokens >= 1.
+ * -ENOMEM: not enough KV (cold session KV is dropped first, oldest first). Cost O(segments). */
+static inline int sched_pass_form(struct sched *s, const struct pass_spec *spec, struct pass **out)
+{
+    return s->api->pass_form(s, spec, out);
+}
+
+/* Gives up a READY pass: reserved KV is returned, work done on it is lost (and counted). */
+static inline int sched_pass_cancel(struct sched *s, struct pass *p)
+{
+    return s->api->pass_cancel(s, p);
+}
+
+/* Puts a span of a pass on a device. out may be NULL. A launch that continues a pass on another
+ * device than the previous op ran on pays the barrier (machine.sync_ns); every launch pays
+ * schedule_ns + submit_ns + completion_ns on its device. */
+static inline int sched_launch(struct sched *s, const struct launch_spec *spec,
+                               const struct launch **out)
+{
+    return s->api->launch(s, spec, out);
+}
+
+/* Asks a launch to stop. CHECKPOINT: launch_done comes with YIELDED at its next yield point (DONE if
+ * it ends first), or WITHDRAWN at once if it had not started and the device can withdraw.
+ * -EALREADY when already asked. */
+static inline int sched_preempt(struct sched *s, const struct launch *l, enum preempt_mode mode)
+{
+    return s->api->preempt(s, l, mode);
+}
+
+/* Starts compiling on the one compiler thread, FIFO; resident_ready follows. Time: compile_fixed +
+ * compile_per_token * key.a. */
+static inline int sched_compile(struct sched *s, struct resident_key key)
+{
+    return s->api->compile(s, key);
+}
+
+/* Starts loading `bytes` through the one loader channel, FIFO; resident_ready follows. */
+static inline int sched_load(struct sched *s, struct resident_key key, double bytes)
+{
+    return s->api->load(s, key, bytes);
+}
+
+/* Drops a READY resident, or cancels a PENDING one (running compile or load included). */
+static inline int sched_resident_evict(struct sched *s, struct resident_key key)
+{
+    return s->api->resident_evict(s, key);
+}
+
+/* Frees KV of a request that is in no live pass. RECOMPUTE keeps the first keep_tokens tokens; a
+ * decoding request becomes QUEUED again with prompt + generated to prefill. SWAP takes all of it
+ * and needs the loader; the KV is free when resident time has passed. */
+static inline int sched_kv_evict(struct sched *s, const struct request *r, uint32_t keep_tokens,
+                                 enum kv_evict_mode mode)
+{
+    return s->api->kv_evict(s, r, keep_tokens, mode);
+}
+
+/* Starts reading swapped KV back; kv_swapped turns false and kv_resumed is called when it is in. */
+static inline int sched_kv_resume(struct sched *s, const struct request *r)
+{
+    return s->api->kv_resume(s, r);
+}
+
+/* timer(cookie) at at_ns >= now. Timers cannot be taken back; ignore stale ones by cookie. */
+static inline int sched_set_timer(struct sched *s, int64_t at_ns, uint64_t cookie)
+{
+    return s->api->set_timer(s, at_ns, cookie);
+}
+
+/* Drops a request that is in no live pass. It counts as shed, never as finished. */
+static inline int sched_shed(struct sched *s, const struct request *r)
+{
+    return s->api->shed(s, r);
+}
+
+/* Weight of a device's flows under the `weighted` contention form (MoCA-like throttling). */
+static inline int sched_set_bandwidth_weight(struct sched *s, uint8_t device, double weight)
+{
+    return s->api->set_bandwidth_weight(s, device, weight);
+}
+
+/* Adds to a named counter of the policy's own; at most 16 names; shown in results as policy.NAME. */
+static inline int sched_note(struct sched *s, const char *counter, uint64_t add)
+{
+    return s->api->note(s, counter, add);
+}
+
+/* ---- parameters ---- */
+
+enum param_type { PARAM_NUMBER, PARAM_INT, PARAM_BOOL, PARAM_CHOICE };
+
+/* One documented parameter. A table ends with a NULL name. */
+struct policy_param {
+    const char *name; /* [a-z0-9_]+; unit suffix where it has one */
+    enum param_type type;
+    double def;             /* INT and BOOL too; CHOICE: index */
+    double min, max;
+    const char *const *choices; /* CHOICE: NULL-terminated */
+    const char *help;           /* meaning, unit, and where the default comes from */
+};
+
+/* Parsed values, in table order. Numbers in v; INT, BOOL and CHOICE are exact in a double. */
+struct policy_params {
+    uint32_t n;
+    double v[64];
+};
+
+static inline double param_number(const struct sched *s, uint32_t i)
+{
+    return s->params->v[i];
+}
+
+static inline int64_t param_int(const struct sched *s, uint32_t i)
+{
+    return (int64_t)s->params->v[i];
+}
+
+static inline bool param_bool(const struct sched *s, uint32_t i)
+{
+    return s->params->v[i] != 0.0;
+}
+
+/* ---- the policy ---- */
+
+#define POLICY_F_ORACLE 1u    /* may ask for hidden output lengths */
+#define POLICY_F_BUSY_POLL 2u /* its coordinator polls: machine.poll_watts while work is on a device */
+
+/* Capabilities a policy needs; an executor that lacks one refuses it by name. */
+#define CAP_SPANS 1u       /* launches of less than a pass */
+#define CAP_ROW_SPLIT 2u   /* shares of one op on several devices */
+#define CAP_YIELD_KERNEL 4u
+#define CAP_COMPILE 8u
+#define CAP_LOAD 16u
+#define CAP_KV_EVICT 32u
+#define CAP_RESET 64u
+#define CAP_VERIFY 128u
+#define CAP_NPU 256u  /* a device of that kind */
+#define CAP_IGPU 512u
+#define CAP_CPU 1024u
+
+struct policy_ops {
+    const char *name; /* [a-z0-9-]+, unique */
+    const char *summary; /* one line, with the source */
+    uint32_t api_version; /* POLICY_API_VERSION */
+    uint32_t flags;
+    uint32_t needs; /* CAP_ bits */
+    size_t state_size_bytes;
+    size_t request_state_size_bytes;
+    const struct policy_param *params; /* NULL: none */
+
+    /* Optional hooks; NULL does what is written. init: nothing. Returns 0 or -errno. */
+    int (*init)(struct sched *s);
+    void (*exit)(struct sched *s); /* also after failed init. NULL: nothing */
+    /* NULL is not allowed for request_arrived and schedule. */
+    void (*request_arrived)(struct sched *s, const struct request *r);
+    /* A launch ended or yielded. NULL: nothing (device_free_slots tells the same). */
+    void (*launch_done)(struct sched *s, const struct launch *l);
+    /* A pass crossed the model: tokens are out, requests may have FINISHED. NULL: nothing. */
+    void (*pass_done)(struct sched *s, const struct pass *p);
+    /* A compile or load finished. NULL: nothing. */
+    void (*resident_ready)(struct sched *s, struct resident_key key);
+    void (*kv_resumed)(struct sched *s, const struct request *r); /* NULL: nothing */
+    /* A turn that follows a tool call arrived; NULL: request_arrived. */
+    void (*tool_returned)(struct sched *s, const struct request *r);
+    /* The user gave up on a request that is in no live pass; it is SHED when this is called. It must
+     * leave every queue. NULL: allowed only for policies that keep no queue. */
+    void (*request_cancelled)(struct sched *s, const struct request *r);
+    void (*timer)(struct sched *s, uint64_t cookie);               /* NULL: nothing */
+    /* pass_form just failed with -ENOMEM for want of that many tokens. NULL: nothing. */
+    void (*memory_pressure)(struct sched *s, uint64_t need_tokens);
+    void (*schedule)(struct sched *s);
+    void (*dump)(struct sched *s, FILE *out); /* on a stall or error. NULL: nothing */
+};
+
+#endif

@@ -1,0 +1,83 @@
+/* Requests as a policy sees them.
+ *
+ * What a real scheduler could know is here; what it could not (true output length, later turns,
+ * gaps, future arrivals) lives in sim/core and has no pointer from here. Everything is const to a
+ * policy except the slot, which belongs to it.
+ */
+#ifndef SIM_API_REQUEST_H
+#define SIM_API_REQUEST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum request_class {
+    REQUEST_CLASS_REACTIVE = 0,  /* a user waits for it */
+    REQUEST_CLASS_PROACTIVE = 1, /* background */
+    REQUEST_CLASS_COUNT
+};
+
+enum request_state {
+    REQUEST_STATE_QUEUED,   /* arrived, prompt not fully in the KV cache */
+    REQUEST_STATE_DECODE,   /* every known token but the last is in the KV cache */
+    REQUEST_STATE_FINISHED, /* last token produced; the object dies after this instant's schedule */
+    REQUEST_STATE_SHED      /* dropped by the policy, or cancelled by its user */
+};
+
+struct pass;
+struct request;
+struct reqq;
+
+/* The policy's own part of a request. The core zeroes it at arrival and never reads it. */
+struct request_slot {
+    struct reqq *queue; /* the queue that holds it (policies/common/reqq.h), or NULL */
+    const struct request *prev, *next;
+    void *data; /* policy_ops.request_state_size_bytes zeroed bytes, or NULL */
+};
+
+struct request {
+    uint32_t id;         /* unique, dense, in trace order */
+    uint32_t session_id; /* turns of one agent flow share it */
+    uint32_t turn;       /* from 0 */
+    uint32_t client_id;
+    enum request_class cls;
+    int32_t priority; /* from the trace; lower is more urgent; 0 where the trace has none */
+    int64_t arrival_ns;
+    uint32_t input_tokens;
+    uint32_t max_output_tokens; /* the user's limit, known; at least the hidden length */
+    int64_t ttft_slo_ns, tbt_slo_ns; /* TIME_NEVER_NS: none */
+    int64_t deadline_ns;             /* instant, TIME_NEVER_NS: none */
+
+    /* Progress, kept by the core. */
+    enum request_state state;
+    uint32_t reused_tokens;    /* prompt tokens found in the KV cache at arrival (prefix reuse) */
+    uint32_t kv_tokens;        /* tokens whose KV is resident (reserved ones of a pass excluded) */
+    uint32_t generated_tokens; /* output tokens produced */
+    bool kv_swapped;           /* KV is on flash: resume before forming a pass */
+    uint32_t preemptions;      /* times it was stopped or evicted against its will */
+    int64_t first_service_ns;  /* first launch start, or TIME_NEVER_NS */
+    int64_t first_token_ns;    /* or TIME_NEVER_NS */
+    int64_t last_token_ns;     /* or TIME_NEVER_NS */
+    const struct pass *pass;   /* the live pass it is in, or NULL */
+
+    struct request_slot *slot; /* never NULL */
+};
+
+/* Tokens that prefill must still process: prompt, or after KV loss prompt + generated. */
+static inline uint32_t request_prefill_target(const struct request *r)
+{
+    return r->input_tokens + r->generated_tokens;
+}
+
+/* 0 once the request decodes. While queued, at least 1. */
+static inline uint32_t request_prefill_left(const struct request *r)
+{
+    return r->state == REQUEST_STATE_QUEUED ? request_prefill_target(r) - r->kv_tokens : 0;
+}
+
+/* Sequence length so far: prompt plus generated (the "length" of eviction rules, policies.md B.7). */
+static inline uint32_t request_length(const struct request *r)
+{
+    return r->input_tokens + r->generated_tokens;
+}
+
+#endif

@@ -1,0 +1,48 @@
+/* A workload in memory: what arrives, in order, with everything hidden from policies.
+ *
+ * Rows are sorted: first turns by (arrival, row), and every session's turns are linked by `next`.
+ * Only the core reads this; a policy sees struct request.
+ */
+#ifndef SIM_API_TRACE_H
+#define SIM_API_TRACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TRACE_NO_ROW UINT32_MAX
+
+struct trace_row {
+    int64_t arrival_ns; /* first turn: instant; later turn: gap after the previous response */
+    uint32_t request_id;
+    uint32_t session_id;
+    uint32_t input_tokens;
+    uint32_t output_tokens; /* >= 1 */
+    uint32_t prefix_tokens; /* prompt tokens a cache of the session's last request can serve */
+    uint32_t max_output_tokens; /* >= output_tokens */
+    uint32_t next;          /* row of the session's next turn, or TRACE_NO_ROW */
+    uint16_t turn;          /* from 0 */
+    uint8_t cls;            /* enum request_class */
+    bool after_tool;        /* the gap is a tool call, not a person */
+};
+
+/* Optional columns, in an array beside the rows when any row uses one. Durations count from the
+ * request's arrival; TIME_NEVER_NS where absent. */
+struct trace_extra {
+    int64_t ttft_slo_ns, tbt_slo_ns, deadline_ns, cancel_ns;
+    uint32_t client_id;
+    uint32_t prefix_group; /* requests of a group share a system prompt; 0 none */
+    int32_t priority;
+};
+
+struct trace {
+    struct trace_row *rows;     /* owned; first turns first, in arrival order */
+    struct trace_extra *extras; /* owned; NULL or n entries */
+    size_t n;
+    size_t n_first;  /* first turns: rows[0 .. n_first) */
+    uint64_t hash;   /* of all rows: part of every fingerprint */
+};
+
+void trace_fini(struct trace *t);
+
+#endif

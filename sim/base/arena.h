@@ -1,0 +1,24 @@
+/* Memory that lives as long as a run: bump allocation in growing blocks, freed at once. */
+#ifndef SIM_ARENA_H
+#define SIM_ARENA_H
+
+#include <stddef.h>
+
+struct arena_block;
+struct arena {
+    struct arena_block *head;
+    size_t total_bytes;
+};
+
+void arena_init(struct arena *a);
+void arena_fini(struct arena *a);
+/* Zeroed, 16-byte aligned, never NULL (out of memory ends the process with a message). */
+void *arena_alloc(struct arena *a, size_t bytes);
+
+/* malloc/calloc/realloc that end the process with a message instead of returning NULL. */
+void *xmalloc(size_t bytes);
+void *xcalloc(size_t n, size_t bytes);
+void *xrealloc(void *p, size_t bytes);
+char *xstrdup(const char *s);
+
+#endif

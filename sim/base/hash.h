@@ -1,0 +1,14 @@
+/* FNV-1a over bytes, finished by a 64-bit mixer: fingerprints of configuration and traces.
+ * Not cryptographic; equal bytes give equal hashes on every machine. */
+#ifndef SIM_HASH_H
+#define SIM_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define HASH_INIT 0xcbf29ce484222325ULL
+uint64_t hash_bytes(uint64_t h, const void *data, size_t n);
+uint64_t hash_string(uint64_t h, const char *s); /* includes the terminating NUL */
+uint64_t hash_u64(uint64_t h, uint64_t x);       /* byte order independent */
+
+#endif

@@ -1,0 +1,66 @@
+/* Strict reading of JSON configuration over cJSON.
+ *
+ * Rules: unknown key, wrong type, missing key, value out of range = one error line naming file, key
+ * path and the accepted form; reading goes on so that all errors of a file come at once. Duplicate
+ * keys, non-finite numbers and trailing text are errors. A hardware number is a *quantity*:
+ *   {"value": 1.0, "unit": "GB/s", "low": 0.8, "high": 1.2, "source": "...", "kind": "measured"}
+ * with kind one of measured, fitted, assumed; `low` and `high` enclose `value`; `unit` must be the
+ * one the reader asks for.
+ */
+#ifndef SIM_JSON_H
+#define SIM_JSON_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/base/err.h"
+
+enum quantity_kind { QUANTITY_MEASURED, QUANTITY_FITTED, QUANTITY_ASSUMED };
+
+struct quantity {
+    double value, low, high;
+    enum quantity_kind kind;
+    bool present;
+};
+
+/* Parses a whole file. Returns a tree the caller owns (cJSON_Delete), or NULL with errors added
+ * (missing file, malformed text with its line). */
+cJSON *json_read_file(const char *path, struct err *e);
+
+/* One object being read. `path` is the dotted key path ("devices[1].ddr"), empty at the root. */
+struct json_obj {
+    const cJSON *node; /* borrowed; NULL after a type error, then every get adds nothing */
+    const char *file;  /* borrowed */
+    char path[192];
+    struct err *err;  /* borrowed */
+    uint64_t seen;    /* bit per child index < 64 that some get has asked for */
+};
+
+struct json_obj json_root(const cJSON *root, const char *file, struct err *e);
+
+/* Getters. A missing or wrong value adds an error and returns the stated neutral value. */
+double json_get_number(struct json_obj *o, const char *key, double min, double max);      /* min */
+uint32_t json_get_u32(struct json_obj *o, const char *key, uint32_t min, uint32_t max);   /* min */
+bool json_get_bool(struct json_obj *o, const char *key);                                  /* false */
+const char *json_get_string(struct json_obj *o, const char *key);   /* "" ; borrowed from tree */
+/* Index of the string among `choices` (NULL-terminated); error lists them. Neutral: 0. */
+int json_get_choice(struct json_obj *o, const char *key, const char *const *choices);
+struct quantity json_get_quantity(struct json_obj *o, const char *key, const char *unit, double min,
+                                  double max);
+struct json_obj json_get_object(struct json_obj *o, const char *key);
+/* Number of elements of an array (0 on error); elements by json_array_object. */
+int json_get_array_size(struct json_obj *o, const char *key, int min, int max);
+struct json_obj json_array_object(struct json_obj *o, const char *key, int index);
+bool json_has(const struct json_obj *o, const char *key);
+
+/* Adds an error for every key nobody asked for. Call once per object, after the gets. */
+void json_done(struct json_obj *o);
+
+/* Overrides one value by dotted path ("soc.devices.igpu.bandwidth" or "llm.layers"): array elements
+ * are named by index or by their "name" member; a quantity takes the new number as its `value` (low
+ * and high widen to contain it; kind becomes assumed). `text` is parsed as number, true/false, else
+ * string. The path must exist and the type must match. */
+int json_set_path(cJSON *root, const char *path, const char *text, struct err *e);
+
+#endif

@@ -1,0 +1,33 @@
+/* Samples and their quantiles: exact by default, a labelled sketch on request.
+ *
+ * Exact mode stores every value (8 bytes each). Sketch mode keeps counts in log-spaced buckets:
+ * a reported quantile lies within 0.5 % of a true sample quantile, for values in [1e-9, 1e9]; mean,
+ * minimum, maximum and count stay exact. Quantiles use the nearest-rank rule: the p-quantile of n
+ * sorted values is value number ceil(p*n) (policies.md F: "nearest-rank; print n").
+ */
+#ifndef SIM_QUANTILE_H
+#define SIM_QUANTILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct sample {
+    bool sketch;
+    double *v;       /* exact mode: owned values */
+    size_t n, cap;   /* n counts values in both modes */
+    uint64_t *bins;  /* sketch mode: owned counts */
+    double sum, comp; /* Neumaier-compensated sum */
+    double min, max;
+    bool sorted;
+};
+
+void sample_init(struct sample *s, bool sketch);
+void sample_fini(struct sample *s);
+void sample_add(struct sample *s, double x);
+/* Adds x, count times (one token gap shared by a whole batch). */
+void sample_add_n(struct sample *s, double x, uint32_t count);
+double sample_mean(const struct sample *s);           /* NaN when empty */
+double sample_quantile(struct sample *s, double p);   /* sorts once; NaN when empty */
+
+#endif

@@ -1,0 +1,44 @@
+/* Units and conversions: the only place where one unit becomes another.
+ *
+ * Instants and durations are int64_t nanoseconds; rates are double. A duration that is computed
+ * in floating point becomes an integer once, here, by rounding to the nearest nanosecond, so that
+ * every later sum is exact and results do not depend on the order of additions.
+ */
+#ifndef SIM_UNITS_H
+#define SIM_UNITS_H
+
+#include <math.h>
+#include <stdint.h>
+
+#define NS_PER_S 1000000000LL
+#define NS_PER_MS 1000000LL
+#define NS_PER_US 1000LL
+#define TIME_NEVER_NS INT64_MAX
+
+static inline double units_s_from_ns(int64_t t_ns)
+{
+    return (double)t_ns / 1e9;
+}
+
+static inline double units_ms_from_ns(int64_t t_ns)
+{
+    return (double)t_ns / 1e6;
+}
+
+/* Nearest nanosecond; precondition |t_s| < 9.2e9 (292 years). */
+static inline int64_t units_ns_from_s(double t_s)
+{
+    return (int64_t)llround(t_s * 1e9);
+}
+
+static inline int64_t units_ns_from_ms(double t_ms)
+{
+    return (int64_t)llround(t_ms * 1e6);
+}
+
+static inline int64_t units_ns_from_us(double t_us)
+{
+    return (int64_t)llround(t_us * 1e3);
+}
+
+#endif
