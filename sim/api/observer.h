@@ -39,8 +39,6 @@ struct observer {
     /* n output tokens of r came out now (n > 1 only after a verify segment). gap_ns: since its
      * previous token, or since arrival for the first. */
     void (*tokens)(void *self, int64_t now_ns, const struct request *r, uint32_t n, int64_t gap_ns);
-    /* A whole decode batch emitted one token each with the same gap: called instead of `tokens` for
-     * those n requests when it is set. */
     void (*request_finished)(void *self, int64_t now_ns, const struct request *r);
     void (*request_shed)(void *self, int64_t now_ns, const struct request *r);
 
@@ -57,8 +55,11 @@ struct observer {
     /* Tokens whose KV was dropped and must be computed again. */
     void (*kv_lost)(void *self, int64_t now_ns, const struct request *r, uint64_t tokens);
     void (*resident)(void *self, int64_t now_ns, struct resident_key key, enum resident_state to);
-    /* DDR traffic over [from, to): demands and shares were constant. */
-    void (*ddr)(void *self, int64_t from_ns, int64_t to_ns, double demand_bytes_per_s,
+    /* The DDR carried share (of demand, sums over all flows) for duration_ns, which ended at or
+     * before now. Collapsed kernels of one kind are reported together, so only sums over durations
+     * mean anything unless the observer wants kernels; then calls come in time order without gaps
+     * except where nothing ran. */
+    void (*ddr)(void *self, int64_t now_ns, int64_t duration_ns, double demand_bytes_per_s,
                 double share_bytes_per_s);
     /* A device's power state holds from now on. phase: 0 idle, 1 decode, 2 prefill, 3 compile. */
     void (*power)(void *self, int64_t now_ns, uint8_t device, int phase, double watts);

@@ -1,0 +1,95 @@
+#include "sim/base/arena.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Blocks double from 64 KiB up to 4 MiB: few mallocs for long runs, little waste for short ones. */
+#define ARENA_FIRST_BYTES ((size_t)64 << 10)
+#define ARENA_LARGEST_BYTES ((size_t)4 << 20)
+
+struct arena_block {
+    struct arena_block *next;
+    size_t size, used;
+    max_align_t data[];
+};
+
+static _Noreturn void out_of_memory(size_t bytes)
+{
+    fprintf(stderr, "xpusim: out of memory (%zu bytes asked for)\n", bytes);
+    exit(3);
+}
+
+void *xmalloc(size_t bytes)
+{
+    void *p = malloc(bytes == 0 ? 1 : bytes);
+    if (p == NULL) {
+        out_of_memory(bytes);
+    }
+    return p;
+}
+
+void *xcalloc(size_t n, size_t bytes)
+{
+    void *p = calloc(n == 0 ? 1 : n, bytes == 0 ? 1 : bytes);
+    if (p == NULL) {
+        out_of_memory(n * bytes);
+    }
+    return p;
+}
+
+void *xrealloc(void *old, size_t bytes)
+{
+    void *p = realloc(old, bytes == 0 ? 1 : bytes);
+    if (p == NULL) {
+        out_of_memory(bytes);
+    }
+    return p;
+}
+
+char *xstrdup(const char *s)
+{
+    size_t n = strlen(s) + 1;
+    return memcpy(xmalloc(n), s, n);
+}
+
+void arena_init(struct arena *a)
+{
+    a->head = NULL;
+    a->total_bytes = 0;
+}
+
+void arena_fini(struct arena *a)
+{
+    struct arena_block *b = a->head;
+    while (b != NULL) {
+        struct arena_block *next = b->next;
+        free(b);
+        b = next;
+    }
+    arena_init(a);
+}
+
+void *arena_alloc(struct arena *a, size_t bytes)
+{
+    bytes = (bytes + 15) & ~(size_t)15;
+    if (a->head == NULL || a->head->size - a->head->used < bytes) {
+        size_t size = a->head == NULL ? ARENA_FIRST_BYTES : a->head->size * 2;
+        if (size > ARENA_LARGEST_BYTES) {
+            size = ARENA_LARGEST_BYTES;
+        }
+        if (size < bytes) {
+            size = bytes;
+        }
+        struct arena_block *b = xcalloc(1, sizeof *b + size);
+        b->next = a->head;
+        b->size = size;
+        a->head = b;
+        a->total_bytes += size;
+    }
+    void *p = (char *)a->head->data + a->head->used;
+    a->head->used += bytes;
+    return p;
+}

@@ -1,0 +1,25 @@
+#include "sim/base/hash.h"
+
+#include <string.h>
+
+uint64_t hash_bytes(uint64_t h, const void *data, size_t n)
+{
+    const unsigned char *p = data;
+    for (size_t i = 0; i < n; i++) {
+        h = (h ^ p[i]) * 0x100000001b3ULL;
+    }
+    return h;
+}
+
+uint64_t hash_string(uint64_t h, const char *s)
+{
+    return hash_bytes(h, s, strlen(s) + 1);
+}
+
+uint64_t hash_u64(uint64_t h, uint64_t x)
+{
+    for (int i = 0; i < 8; i++) {
+        h = (h ^ ((x >> (8 * i)) & 0xff)) * 0x100000001b3ULL;
+    }
+    return h;
+}
