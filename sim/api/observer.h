@@ -26,8 +26,11 @@ struct kernel_record {
     double bytes;
 };
 
-/* What filled an interval of a device, the loader or the compiler besides kernels. */
-enum host_phase { HOST_PHASE_LEAD /* schedule, submit, barrier, completion of a launch */ };
+#define OBSERVER_DOMAIN_COMPILER MACHINE_MAX_DEVICES
+#define OBSERVER_DOMAIN_HOST (MACHINE_MAX_DEVICES + 1)
+#define OBSERVER_DOMAINS (MACHINE_MAX_DEVICES + 2)
+
+enum power_phase { POWER_PHASE_IDLE, POWER_PHASE_DECODE, POWER_PHASE_PREFILL, POWER_PHASE_COMPILE };
 
 struct observer {
     void *self;
@@ -55,14 +58,18 @@ struct observer {
     /* Tokens whose KV was dropped and must be computed again. */
     void (*kv_lost)(void *self, int64_t now_ns, const struct request *r, uint64_t tokens);
     void (*resident)(void *self, int64_t now_ns, struct resident_key key, enum resident_state to);
-    /* The DDR carried share (of demand, sums over all flows) for duration_ns, which ended at or
-     * before now. Collapsed kernels of one kind are reported together, so only sums over durations
-     * mean anything unless the observer wants kernels; then calls come in time order without gaps
-     * except where nothing ran. */
-    void (*ddr)(void *self, int64_t now_ns, int64_t duration_ns, double demand_bytes_per_s,
-                double share_bytes_per_s);
-    /* A device's power state holds from now on. phase: 0 idle, 1 decode, 2 prefill, 3 compile. */
-    void (*power)(void *self, int64_t now_ns, uint8_t device, int phase, double watts);
+    /* count intervals of duration_ns each, the last ended at or before now, in which the DDR carried
+     * `share` of `demand` (sums over all flows). Collapsed kernels of one kind are reported together,
+     * so an observer that needs the time line sets wants_kernels; then count is 1 and calls come in
+     * time order, without gaps except where nothing used the DDR. Bytes of one interval are
+     * llround(share * duration), so that sums do not depend on collapsing. */
+    void (*ddr)(void *self, int64_t now_ns, uint64_t count, int64_t duration_ns,
+                double demand_bytes_per_s, double share_bytes_per_s);
+    /* A power domain's state holds from now on. Domains: device indices, then
+     * OBSERVER_DOMAIN_COMPILER and OBSERVER_DOMAIN_HOST (polling, sampling). Every domain starts
+     * idle at instant 0 (devices draw idle_watts, the two others nothing); the platform's own
+     * idle_watts comes on top and is never reported. */
+    void (*power)(void *self, int64_t now_ns, uint8_t domain, enum power_phase phase, double watts);
     void (*run_ended)(void *self, int64_t now_ns);
 };
 

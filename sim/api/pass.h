@@ -128,7 +128,7 @@ struct launch {
     int64_t submit_ns;   /* when launched */
     int64_t start_ns;    /* when the device began it */
     int64_t end_ns;      /* when it ended */
-    int64_t annotated_ns; /* what the annotation predicted, without contention */
+    uint32_t graph_block; /* with graph > 0 */
     void *exec;          /* the executor's */
 };
 

@@ -87,7 +87,8 @@ struct launch_spec {
                        leaves rows over needs n_ops = 1 */
     enum yield_point yield;
     uint32_t chunk_rows; /* 0: the device's own */
-    uint8_t graph;
+    uint8_t graph;         /* graph version; 0: the device's only one, always there */
+    uint32_t graph_block;  /* with graph > 0: resident (GRAPH_BLOCK, graph_block, graph) is needed */
 };
 
 enum preempt_mode {

@@ -1,0 +1,84 @@
+/* What a run needs and what it gives back, whichever executor runs it. */
+#ifndef SIM_CORE_RUN_H
+#define SIM_CORE_RUN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "sim/api/contention.h"
+#include "sim/api/hwmodel.h"
+#include "sim/api/observer.h"
+#include "sim/api/policy.h"
+#include "sim/api/trace.h"
+#include "sim/core/counters.h"
+
+#define SIM_MAX_OBSERVERS 6
+#define SIM_MAX_POLICY_COUNTERS 16
+
+/* How what a policy is told differs from what happens. estimate = truth * (1 + bias[op]) *
+ * exp(sigma * z - sigma^2 / 2), z a standard normal that depends only on (seed, shape, op, device,
+ * rows): asking twice gives the same answer, and all policies are told the same. */
+struct annotation_options {
+    double bias_frac[OP_KIND_COUNT];
+    double sigma_prefill; /* passes with prefill rows */
+    double sigma_decode;
+};
+
+struct sim_setup {
+    const struct machine *machine;
+    const struct llm *llm;
+    const struct hwmodel *truth; /* noise-free model of what kernels take */
+    struct annotation_options annotation;
+    double truth_sigma; /* per-launch noise of what kernels really take; 0: none */
+    const struct contention_ops *contention;
+    const void *contention_params;
+    const struct trace *trace;
+    const struct policy_ops *policy;
+    const struct policy_params *params;
+    uint64_t seed;
+    bool prefix_reuse;           /* keep finished sessions' KV for later turns; same for all policies */
+    uint64_t kv_capacity_tokens; /* 0: what memory leaves after weights */
+    uint32_t kv_block_tokens;    /* allocation unit, >= 1 */
+    uint32_t weight_copies;      /* resident copies of the weights (one per runtime that cannot share) */
+    int64_t horizon_ns;          /* stop then; TIME_NEVER_NS drains */
+    int64_t stall_ns;            /* watchdog: no token and no event that could bring one for so long */
+    bool collapse;               /* one event for undisturbed launches; results do not depend on it */
+    uint32_t caps;               /* CAP_ bits of the executor; UINT32_MAX: all the simulator has */
+    struct observer *observers[SIM_MAX_OBSERVERS];
+    uint32_t n_observers;
+    FILE *decision_log; /* one line per action, or NULL */
+};
+
+/* Fills every field with its documented default: drain, collapse, prefix reuse on, 16-token blocks,
+ * one weight copy, an hour of stall, no noise. Pointers stay NULL. */
+void sim_setup_defaults(struct sim_setup *s);
+
+struct sim_audit {
+    uint64_t arrived, finished, shed, running, queued; /* arrived = sum of the others */
+    uint64_t future;              /* requests that had not arrived at the horizon */
+    uint64_t tokens_expected, tokens_produced; /* over finished requests */
+    double energy_integral_j, energy_sum_j;    /* integral of power, and sum over devices */
+    double littles_law_residual_frac; /* |integral of n(t) - sum of times in system| / the latter */
+    double ddr_max_over_capacity;     /* largest (share sum / capacity), must be <= 1 + 1e-9 */
+    uint64_t double_bookings, causality_errors;
+    bool clean;
+};
+
+struct sim_result {
+    int status;        /* 0, or -errno of the violation that ended the run */
+    char message[512]; /* names time, seed, event number, policy and request; "" when fine */
+    int64_t end_ns;
+    uint64_t events;   /* events handled */
+    uint64_t kernels;  /* kernels run, collapsed ones counted one by one */
+    uint64_t decisions; /* accepted actions */
+    uint64_t counters[COUNTER_COUNT];
+    char policy_counter_names[SIM_MAX_POLICY_COUNTERS][32];
+    uint64_t policy_counters[SIM_MAX_POLICY_COUNTERS];
+    uint32_t n_policy_counters;
+    uint64_t kv_capacity_tokens, kv_peak_tokens; /* live + cold */
+    double memory_peak_bytes; /* weights + KV + residents */
+    struct sim_audit audit;
+};
+
+#endif
