@@ -111,6 +111,7 @@ struct sched_api {
     uint32_t (*device_launches)(struct sched *s, uint8_t device, const struct launch **out,
                                 uint32_t max);
     int64_t (*oracle_output_tokens)(struct sched *s, const struct request *r);
+    uint32_t (*draft_tokens)(struct sched *s, const struct request *r);
 
     int (*pass_form)(struct sched *s, const struct pass_spec *spec, struct pass **out);
     int (*pass_cancel)(struct sched *s, struct pass *p);
@@ -180,6 +181,12 @@ static inline uint32_t sched_device_launches(struct sched *s, uint8_t device,
 static inline int64_t sched_oracle_output_tokens(struct sched *s, const struct request *r)
 {
     return s->api->oracle_output_tokens(s, r);
+}
+
+/* Tokens the run's drafter offers for this request's next verification; 0 without a drafter. */
+static inline uint32_t sched_draft_tokens(struct sched *s, const struct request *r)
+{
+    return s->api->draft_tokens(s, r);
 }
 
 /* Forms a pass and reserves KV for its rows. A request is in at most one live pass. Prefill

@@ -1,0 +1,340 @@
+/* struct sched_api: what a policy's calls do. Every action is validated, counted and logged here;
+ * the work behind it is in pass.c, launch.c, resident.c and kv.c. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "sim/base/hash.h"
+#include "sim/base/rng.h"
+#include "sim/core/core.h"
+
+/* One line per action: epoch, instant, action, arguments, result. Policies decide the same way if
+ * and only if these lines are the same, so tests compare them. */
+#define LOG(c, ...)                                                                                \
+    do {                                                                                           \
+        if ((c)->setup->decision_log != NULL) {                                                    \
+            fprintf((c)->setup->decision_log, "%" PRIu64 " %" PRId64 " ", (c)->epoch,              \
+                    (c)->sched.now_ns);                                                            \
+            fprintf((c)->setup->decision_log, __VA_ARGS__);                                        \
+        }                                                                                          \
+    } while (0)
+
+static int acted(struct core *c, int rc)
+{
+    if (rc == 0) {
+        c->actions++;
+        c->result->decisions++;
+    }
+    return rc;
+}
+
+/* Annotation noise: the same question gets the same answer, for every policy. */
+static double annotation_factor(const struct core *c, const struct work_shape *w, enum op_kind op,
+                                uint8_t device, uint32_t rows)
+{
+    const struct annotation_options *a = &c->setup->annotation;
+    double sigma = w->prefill_rows > 0 ? a->sigma_prefill : a->sigma_decode;
+    double factor = 1.0 + a->bias_frac[op];
+    if (sigma > 0.0) {
+        uint64_t h = hash_u64(HASH_INIT, ((uint64_t)w->rows << 32) | w->prefill_rows);
+        h = hash_u64(h, w->attn_pairs);
+        h = hash_u64(h, ((uint64_t)op << 40) | ((uint64_t)device << 32) | rows);
+        double z = rng_normal_of_key(rng_key(c->setup->seed, RNG_ANNOTATION, h, 0));
+        factor *= exp(sigma * z - 0.5 * sigma * sigma);
+    }
+    return factor;
+}
+
+static int act_estimate(struct sched *s, const struct work_shape *w, enum op_kind op,
+                        uint8_t device, uint32_t rows, struct estimate *out)
+{
+    struct core *c = core_of(s);
+    if (device >= s->machine->n_devices || op >= OP_KIND_COUNT || w->rows == 0) {
+        return -EINVAL;
+    }
+    uint32_t all = op == OP_HEAD ? w->logit_rows : w->rows;
+    if (rows == 0) {
+        rows = all;
+    }
+    if (rows == 0) {
+        *out = (struct estimate){0};
+        return 0;
+    }
+    const struct device *d = &s->machine->devices[device];
+    struct kernel_run k;
+    kernel_run_fill(c->setup->truth, w, op, device, 0, rows, d->chunk_rows, &k);
+    double bytes = k.bytes * (double)(k.n - 1) + k.tail_bytes;
+    double t = (double)kernel_run_total_ns(&k) * annotation_factor(c, w, op, device, rows);
+    out->t_ns = t < 1.0 ? 1 : (int64_t)llround(t);
+    out->bytes_per_s = bytes / units_s_from_ns(out->t_ns);
+    out->flop_per_byte = bytes > 0.0 ? k.flop / bytes : 0.0;
+    out->watts = w->prefill_rows > 0 ? d->prefill_watts : d->decode_watts;
+    out->memory_bound =
+        out->flop_per_byte < c->setup->truth->ops->ridge_flop_per_byte(c->setup->truth, device);
+    return 0;
+}
+
+static enum resident_state act_resident_state(struct sched *s, struct resident_key key)
+{
+    const struct resident *r = resident_find(core_of(s), key);
+    return r == NULL ? RESIDENT_ABSENT : r->state;
+}
+
+static uint64_t act_kv_free(struct sched *s)
+{
+    return kv_free_tokens(core_of(s));
+}
+
+static uint64_t act_kv_capacity(struct sched *s)
+{
+    const struct core *c = core_of(s);
+    return c->kv_blocks_total * c->setup->kv_block_tokens;
+}
+
+static uint32_t act_free_slots(struct sched *s, uint8_t device)
+{
+    struct core *c = core_of(s);
+    return device < s->machine->n_devices ? c->exec_ops->free_slots(c->exec, device) : 0;
+}
+
+static uint32_t act_launches(struct sched *s, uint8_t device, const struct launch **out,
+                             uint32_t max)
+{
+    struct core *c = core_of(s);
+    return device < s->machine->n_devices ? c->exec_ops->launches(c->exec, device, out, max) : 0;
+}
+
+static int64_t act_oracle(struct sched *s, const struct request *r)
+{
+    struct core *c = core_of(s);
+    if ((c->setup->policy->flags & POLICY_F_ORACLE) == 0) {
+        core_count(c, COUNTER_ORACLE_REFUSED);
+        return -EPERM;
+    }
+    return ((const struct full_request *)r)->output_tokens;
+}
+
+static uint32_t act_draft(struct sched *s, const struct request *r)
+{
+    const struct core *c = core_of(s);
+    if (c->setup->draft == NULL) {
+        return 0;
+    }
+    return c->setup->draft(c->setup->speculation_params, c->setup->seed, r,
+                           ((const struct full_request *)r)->draw);
+}
+
+static int act_pass_form(struct sched *s, const struct pass_spec *spec, struct pass **out)
+{
+    struct core *c = core_of(s);
+    int rc = core_pass_form(c, spec, out);
+    if (c->setup->decision_log != NULL) {
+        LOG(c, "form fused=%d", spec->fused_layers);
+        for (uint32_t i = 0; i < spec->n_segments; i++) {
+            const struct segment *g = &spec->segments[i];
+            fprintf(c->setup->decision_log, " %u:%d:%u",
+                    g->request == NULL ? UINT32_MAX : g->request->id, (int)g->role, g->n_tokens);
+        }
+        fprintf(c->setup->decision_log, " = %d\n", rc);
+    }
+    return acted(c, rc);
+}
+
+static int act_pass_cancel(struct sched *s, struct pass *p)
+{
+    struct core *c = core_of(s);
+    uint32_t id = p == NULL ? 0 : p->id;
+    int rc = core_pass_cancel(c, p);
+    LOG(c, "cancel pass=%u = %d\n", id, rc);
+    return acted(c, rc);
+}
+
+static int act_launch(struct sched *s, const struct launch_spec *l, const struct launch **out)
+{
+    struct core *c = core_of(s);
+    uint32_t id = l->pass == NULL ? 0 : l->pass->id;
+    int rc = core_launch(c, l, out);
+    LOG(c, "launch pass=%u device=%u ops=%u rows=%u yield=%d chunk=%u graph=%u block=%u = %d\n", id,
+        l->device, l->n_ops, l->rows, (int)l->yield, l->chunk_rows, l->graph, l->graph_block, rc);
+    return acted(c, rc);
+}
+
+static int act_preempt(struct sched *s, const struct launch *l, enum preempt_mode mode)
+{
+    struct core *c = core_of(s);
+    uint32_t id = l == NULL ? 0 : l->id;
+    int rc = core_preempt(c, l, mode);
+    LOG(c, "preempt launch=%u mode=%d = %d\n", id, (int)mode, rc);
+    return acted(c, rc);
+}
+
+static int act_compile(struct sched *s, struct resident_key key)
+{
+    struct core *c = core_of(s);
+    int rc = core_compile(c, key);
+    LOG(c, "compile %d:%u:%u = %d\n", (int)key.kind, key.a, key.b, rc);
+    return acted(c, rc);
+}
+
+static int act_load(struct sched *s, struct resident_key key, double bytes)
+{
+    struct core *c = core_of(s);
+    int rc = core_load(c, key, bytes);
+    LOG(c, "load %d:%u:%u bytes=%.0f = %d\n", (int)key.kind, key.a, key.b, bytes, rc);
+    return acted(c, rc);
+}
+
+static int act_resident_evict(struct sched *s, struct resident_key key)
+{
+    struct core *c = core_of(s);
+    int rc = core_resident_evict(c, key);
+    LOG(c, "drop %d:%u:%u = %d\n", (int)key.kind, key.a, key.b, rc);
+    return acted(c, rc);
+}
+
+static int kv_evict(struct core *c, struct full_request *r, uint32_t keep, enum kv_evict_mode mode)
+{
+    if ((c->exec_ops->caps & c->setup->caps & CAP_KV_EVICT) == 0) {
+        return -EPERM;
+    }
+    if (r == NULL || !r->alive || r->pub.pass != NULL || r->kv_moving || r->pub.kv_swapped ||
+        r->pub.kv_tokens == 0 || keep >= r->pub.kv_tokens) {
+        return -EINVAL;
+    }
+    if (mode == KV_EVICT_SWAP) {
+        r->kv_moving = true;
+        r->pub.preemptions++;
+        core_count(c, COUNTER_KV_SWAP_OUTS);
+        c->exec_ops->kv_move(c->exec, r,
+                             (double)r->pub.kv_tokens * c->setup->llm->kv_bytes_per_token, false);
+        return 0;
+    }
+    uint64_t lost = r->pub.kv_tokens - keep;
+    r->pub.kv_tokens = keep;
+    kv_shrink(c, r, keep);
+    r->pub.state = REQUEST_STATE_QUEUED;
+    r->pub.preemptions++;
+    core_count(c, COUNTER_KV_RECOMPUTE_EVICTIONS);
+    CORE_OBSERVE(c, kv_lost, c->sched.now_ns, &r->pub, lost);
+    return 0;
+}
+
+static int act_kv_evict(struct sched *s, const struct request *r, uint32_t keep_tokens,
+                        enum kv_evict_mode mode)
+{
+    struct core *c = core_of(s);
+    int rc = kv_evict(c, (struct full_request *)(uintptr_t)r, keep_tokens, mode);
+    if (rc != 0) {
+        core_count(c, COUNTER_EVICT_REFUSED);
+    }
+    LOG(c, "kv_evict request=%u keep=%u mode=%d = %d\n", r == NULL ? UINT32_MAX : r->id,
+        keep_tokens, (int)mode, rc);
+    return acted(c, rc);
+}
+
+static int kv_resume(struct core *c, struct full_request *r)
+{
+    if (r == NULL || !r->alive || !r->pub.kv_swapped || r->kv_moving) {
+        return -EINVAL;
+    }
+    if (kv_reserve(c, r, 0) != 0) {
+        return -ENOMEM;
+    }
+    r->kv_moving = true;
+    core_count(c, COUNTER_KV_SWAP_INS);
+    c->exec_ops->kv_move(c->exec, r,
+                         (double)r->pub.kv_tokens * c->setup->llm->kv_bytes_per_token, true);
+    return 0;
+}
+
+static int act_kv_resume(struct sched *s, const struct request *r)
+{
+    struct core *c = core_of(s);
+    int rc = kv_resume(c, (struct full_request *)(uintptr_t)r);
+    if (rc != 0) {
+        core_count(c, COUNTER_EVICT_REFUSED);
+    }
+    LOG(c, "kv_resume request=%u = %d\n", r == NULL ? UINT32_MAX : r->id, rc);
+    return acted(c, rc);
+}
+
+/* Not an "action" for the fixed point: a policy may re-arm a timer in every call. */
+static int act_set_timer(struct sched *s, int64_t at_ns, uint64_t cookie)
+{
+    struct core *c = core_of(s);
+    int rc = at_ns < s->now_ns ? -EINVAL : 0;
+    if (rc != 0) {
+        core_count(c, COUNTER_TIMER_REFUSED);
+    } else {
+        c->exec_ops->timer(c->exec, at_ns, cookie);
+    }
+    LOG(c, "timer at=%" PRId64 " cookie=%" PRIu64 " = %d\n", at_ns, cookie, rc);
+    return rc;
+}
+
+static int act_shed(struct sched *s, const struct request *pub)
+{
+    struct core *c = core_of(s);
+    struct full_request *r = (struct full_request *)(uintptr_t)pub;
+    bool ok = r != NULL && r->alive && r->pub.pass == NULL && !r->kv_moving;
+    if (ok) {
+        core_request_leave(c, r, REQUEST_STATE_SHED);
+    } else {
+        core_count(c, COUNTER_SHED_REFUSED);
+    }
+    LOG(c, "shed request=%u = %d\n", pub == NULL ? UINT32_MAX : pub->id, ok ? 0 : -EINVAL);
+    return acted(c, ok ? 0 : -EINVAL);
+}
+
+static int act_bandwidth_weight(struct sched *s, uint8_t device, double weight)
+{
+    struct core *c = core_of(s);
+    if (device >= s->machine->n_devices || !(weight > 0.0) || !(weight <= 1e6)) {
+        return -EINVAL;
+    }
+    c->exec_ops->bandwidth_weight(c->exec, device, weight);
+    LOG(c, "weight device=%u weight=%.17g = 0\n", device, weight);
+    return 0;
+}
+
+static int act_note(struct sched *s, const char *name, uint64_t add)
+{
+    struct sim_result *res = core_of(s)->result;
+    for (uint32_t i = 0; i < res->n_policy_counters; i++) {
+        if (strcmp(res->policy_counter_names[i], name) == 0) {
+            res->policy_counters[i] += add;
+            return 0;
+        }
+    }
+    if (res->n_policy_counters == SIM_MAX_POLICY_COUNTERS ||
+        strlen(name) >= sizeof res->policy_counter_names[0]) {
+        return -ENOMEM;
+    }
+    strcpy(res->policy_counter_names[res->n_policy_counters], name);
+    res->policy_counters[res->n_policy_counters++] = add;
+    return 0;
+}
+
+const struct sched_api core_sched_api = {
+    .estimate = act_estimate,
+    .resident_state = act_resident_state,
+    .kv_free_tokens = act_kv_free,
+    .kv_capacity_tokens = act_kv_capacity,
+    .device_free_slots = act_free_slots,
+    .device_launches = act_launches,
+    .oracle_output_tokens = act_oracle,
+    .draft_tokens = act_draft,
+    .pass_form = act_pass_form,
+    .pass_cancel = act_pass_cancel,
+    .launch = act_launch,
+    .preempt = act_preempt,
+    .compile = act_compile,
+    .load = act_load,
+    .resident_evict = act_resident_evict,
+    .kv_evict = act_kv_evict,
+    .kv_resume = act_kv_resume,
+    .set_timer = act_set_timer,
+    .shed = act_shed,
+    .set_bandwidth_weight = act_bandwidth_weight,
+    .note = act_note,
+};

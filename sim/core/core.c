@@ -1,0 +1,349 @@
+/* Life of a run and of its requests. */
+#include "sim/core/core.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+int core_fail(struct core *c, int status, const char *fmt, ...)
+{
+    struct sim_result *res = c->result;
+    if (res->status != 0) {
+        return res->status;
+    }
+    res->status = status;
+    int n = snprintf(res->message, sizeof res->message,
+                     "policy %s, seed %" PRIu64 ", t=%" PRId64 " ns, event %" PRIu64 ": ",
+                     c->setup->policy->name, c->setup->seed, c->sched.now_ns, res->events);
+    if (n > 0 && (size_t)n < sizeof res->message) {
+        va_list ap;
+        va_start(ap, fmt);
+        (void)vsnprintf(res->message + n, sizeof res->message - (size_t)n, fmt, ap);
+        va_end(ap);
+    }
+    return status;
+}
+
+/* Largest KV that memory leaves after the weights, rounded down to whole blocks. */
+static uint64_t kv_capacity(const struct sim_setup *s)
+{
+    if (s->kv_capacity_tokens != 0) {
+        return s->kv_capacity_tokens;
+    }
+    double usable = s->machine->memory_bytes * s->machine->memory_usable_frac;
+    double left = usable - (double)s->weight_copies * s->llm->weight_bytes;
+    return left <= 0.0 ? 0 : (uint64_t)(left / s->llm->kv_bytes_per_token);
+}
+
+static uint32_t machine_caps(const struct machine *m)
+{
+    static const uint32_t by_kind[] = {CAP_NPU, CAP_IGPU, CAP_CPU, 0};
+    uint32_t caps = 0;
+    for (uint32_t i = 0; i < m->n_devices; i++) {
+        caps |= by_kind[m->devices[i].kind];
+        caps |= m->devices[i].can_reset ? CAP_RESET : 0;
+    }
+    return caps;
+}
+
+static int check_needs(struct core *c)
+{
+    static const struct {
+        uint32_t bit;
+        const char *name;
+    } names[] = {{CAP_SPANS, "spans"},       {CAP_ROW_SPLIT, "row splits"},
+                 {CAP_YIELD_KERNEL, "kernel yields"}, {CAP_COMPILE, "kernel compilation"},
+                 {CAP_LOAD, "graph loads"},  {CAP_KV_EVICT, "KV eviction"},
+                 {CAP_RESET, "device reset"}, {CAP_VERIFY, "verification"},
+                 {CAP_NPU, "an NPU"},        {CAP_IGPU, "an iGPU"},
+                 {CAP_CPU, "a CPU device"}};
+    uint32_t have = (c->exec_ops->caps | machine_caps(c->setup->machine)) & c->setup->caps;
+    uint32_t missing = c->setup->policy->needs & ~have;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if ((missing & names[i].bit) != 0) {
+            return core_fail(c, -EINVAL, "needs %s, which machine %s on this executor lacks",
+                             names[i].name, c->setup->machine->name);
+        }
+    }
+    return 0;
+}
+
+int core_init(struct core *c, const struct sim_setup *setup, const struct executor_ops *ops,
+              void *exec, struct sim_result *result)
+{
+    memset(c, 0, sizeof *c);
+    memset(result, 0, sizeof *result);
+    c->setup = setup;
+    c->result = result;
+    c->exec_ops = ops;
+    c->exec = exec;
+    arena_init(&c->arena);
+    c->sched.api = &core_sched_api;
+    c->sched.machine = setup->machine;
+    c->sched.llm = setup->llm;
+    c->sched.seed = setup->seed;
+    c->sched.params = setup->params;
+    const struct policy_ops *p = setup->policy;
+    if (p->api_version != POLICY_API_VERSION || p->request_arrived == NULL || p->schedule == NULL) {
+        return core_fail(c, -EINVAL, "built for policy API %u (this is %d) or lacks a required hook",
+                         p->api_version, POLICY_API_VERSION);
+    }
+    int rc = check_needs(c);
+    if (rc != 0) {
+        return rc;
+    }
+    result->kv_capacity_tokens = kv_capacity(setup);
+    if (result->kv_capacity_tokens < setup->kv_block_tokens) {
+        return core_fail(c, -EINVAL,
+                         "model %s does not fit: %u copies of its weights (%.2f GB each) leave no "
+                         "room for KV in %.0f %% of %.1f GB",
+                         setup->llm->name, setup->weight_copies, setup->llm->weight_bytes / 1e9,
+                         setup->machine->memory_usable_frac * 100.0,
+                         setup->machine->memory_bytes / 1e9);
+    }
+    kv_init(c);
+    core_memory_note(c);
+    if (p->state_size_bytes > 0) {
+        c->sched.state = arena_alloc(&c->arena, p->state_size_bytes);
+    }
+    rc = p->init == NULL ? 0 : p->init(&c->sched);
+    return rc == 0 ? 0 : core_fail(c, rc, "init failed: %s", strerror(-rc));
+}
+
+void core_fini(struct core *c)
+{
+    if (c->setup->policy->exit != NULL && c->sched.api != NULL) {
+        c->setup->policy->exit(&c->sched);
+    }
+    free(c->cold);
+    arena_fini(&c->arena);
+}
+
+void core_advance(struct core *c, int64_t now_ns)
+{
+    SIM_REQUIRE(now_ns >= c->sched.now_ns, "clock went back to %" PRId64, now_ns);
+    c->sched.now_ns = now_ns;
+}
+
+/* Brings the integral of requests in system up to now (Little's law). */
+static void area_update(struct core *c)
+{
+    int64_t dt = c->sched.now_ns - c->area_from_ns;
+    c->area_request_ns += (double)c->n_live * (double)dt;
+    c->area_from_ns = c->sched.now_ns;
+}
+
+static struct full_request *request_new(struct core *c)
+{
+    size_t extra = c->setup->policy->request_state_size_bytes;
+    struct full_request *r = c->free_requests;
+    if (r != NULL) {
+        c->free_requests = r->next_free;
+        memset(r, 0, sizeof *r + extra);
+    } else {
+        r = arena_alloc(&c->arena, sizeof *r + extra);
+    }
+    r->alive = true;
+    r->pub.slot = &r->slot;
+    r->slot.data = extra > 0 ? (void *)(r + 1) : NULL;
+    r->next_live = c->live_head;
+    if (c->live_head != NULL) {
+        c->live_head->prev_live = r;
+    }
+    c->live_head = r;
+    return r;
+}
+
+static int64_t after(int64_t now_ns, int64_t delay_ns)
+{
+    return delay_ns >= TIME_NEVER_NS - now_ns ? TIME_NEVER_NS : now_ns + delay_ns;
+}
+
+static void request_fill(struct core *c, struct full_request *r, uint32_t row)
+{
+    const struct trace_row *t = &c->setup->trace->rows[row];
+    r->row = row;
+    r->output_tokens = t->output_tokens;
+    r->pub.id = t->request_id;
+    r->pub.session_id = t->session_id;
+    r->pub.turn = t->turn;
+    r->pub.cls = (enum request_class)t->cls;
+    r->pub.arrival_ns = c->sched.now_ns;
+    r->pub.input_tokens = t->input_tokens;
+    r->pub.max_output_tokens = t->max_output_tokens;
+    r->pub.ttft_slo_ns = TIME_NEVER_NS;
+    r->pub.tbt_slo_ns = TIME_NEVER_NS;
+    r->pub.deadline_ns = TIME_NEVER_NS;
+    r->pub.client_id = t->session_id;
+    r->pub.first_service_ns = TIME_NEVER_NS;
+    r->pub.first_token_ns = TIME_NEVER_NS;
+    r->pub.last_token_ns = TIME_NEVER_NS;
+    if (c->setup->trace->extras != NULL) {
+        const struct trace_extra *x = &c->setup->trace->extras[row];
+        r->pub.ttft_slo_ns = x->ttft_slo_ns;
+        r->pub.tbt_slo_ns = x->tbt_slo_ns;
+        r->pub.deadline_ns = after(c->sched.now_ns, x->deadline_ns);
+        r->pub.client_id = x->client_id;
+        r->pub.priority = x->priority;
+        if (x->cancel_ns != TIME_NEVER_NS) {
+            c->exec_ops->cancel_later(c->exec, after(c->sched.now_ns, x->cancel_ns), r);
+        }
+    }
+}
+
+void core_request_arrives(struct core *c, uint32_t row, uint32_t cold)
+{
+    area_update(c);
+    struct full_request *r = request_new(c);
+    request_fill(c, r, row);
+    const struct trace_row *t = &c->setup->trace->rows[row];
+    if (cold != KV_NO_COLD) {
+        /* At least one prompt token is computed afresh: its logits start the answer. */
+        uint32_t want = t->prefix_tokens < t->input_tokens ? t->prefix_tokens : t->input_tokens - 1;
+        r->pub.reused_tokens = kv_take_cold(c, cold, r, want);
+        r->pub.kv_tokens = r->pub.reused_tokens;
+    }
+    c->n_live++;
+    c->result->audit.arrived++;
+    const struct policy_ops *p = c->setup->policy;
+    CORE_OBSERVE(c, request_arrived, c->sched.now_ns, &r->pub);
+    uint64_t capacity = c->kv_blocks_total * c->setup->kv_block_tokens;
+    if ((uint64_t)t->input_tokens + t->output_tokens > capacity) {
+        core_fail(c, -ENOMEM,
+                  "request %u needs %u KV tokens, the machine holds %" PRIu64
+                  " (model, memory or kv_capacity_tokens too small for this trace)",
+                  r->pub.id, t->input_tokens + t->output_tokens, capacity);
+    }
+    if (t->after_tool && p->tool_returned != NULL) {
+        p->tool_returned(&c->sched, &r->pub);
+    } else {
+        p->request_arrived(&c->sched, &r->pub);
+    }
+}
+
+void core_request_leave(struct core *c, struct full_request *r, enum request_state state)
+{
+    area_update(c);
+    const struct trace_row *t = &c->setup->trace->rows[r->row];
+    int64_t now = c->sched.now_ns;
+    r->pub.state = state;
+    r->alive = false;
+    c->n_live--;
+    c->sojourn_ns += (double)(now - r->pub.arrival_ns);
+    if (state == REQUEST_STATE_FINISHED) {
+        c->result->audit.finished++;
+        c->result->audit.tokens_expected += r->output_tokens;
+        c->result->audit.tokens_produced += r->pub.generated_tokens;
+        CORE_OBSERVE(c, request_finished, now, &r->pub);
+    } else {
+        c->result->audit.shed++;
+        CORE_OBSERVE(c, request_shed, now, &r->pub);
+    }
+    /* A shed turn still ends: its user or agent goes on with the next one. */
+    uint32_t cold = KV_NO_COLD;
+    if (t->next != TRACE_NO_ROW && c->setup->prefix_reuse && r->kv_blocks > 0) {
+        cold = kv_keep_cold(c, r, t->next);
+    }
+    kv_release(c, r);
+    if (t->next != TRACE_NO_ROW) {
+        int64_t gap = c->setup->trace->rows[t->next].arrival_ns;
+        c->exec_ops->arrive_later(c->exec, now + gap, t->next, cold);
+    }
+    if (r->prev_live != NULL) {
+        r->prev_live->next_live = r->next_live;
+    } else {
+        c->live_head = r->next_live;
+    }
+    if (r->next_live != NULL) {
+        r->next_live->prev_live = r->prev_live;
+    }
+    r->next_free = c->dead_requests;
+    c->dead_requests = r;
+}
+
+void core_request_cancel(struct core *c, struct full_request *r)
+{
+    if (!r->alive) {
+        return;
+    }
+    if (r->pub.pass != NULL || r->kv_moving) {
+        r->cancel_pending = true;
+        return;
+    }
+    core_request_leave(c, r, REQUEST_STATE_SHED);
+    if (c->setup->policy->request_cancelled != NULL) {
+        c->setup->policy->request_cancelled(&c->sched, &r->pub);
+    }
+}
+
+void core_timer(struct core *c, uint64_t cookie)
+{
+    if (c->setup->policy->timer != NULL) {
+        c->setup->policy->timer(&c->sched, cookie);
+    }
+}
+
+void core_kv_moved(struct core *c, struct full_request *r, bool in)
+{
+    r->kv_moving = false;
+    c->last_progress_ns = c->sched.now_ns;
+    if (!in) {
+        kv_release(c, r);
+        r->pub.kv_swapped = true;
+    } else {
+        r->pub.kv_swapped = false;
+        if (c->setup->policy->kv_resumed != NULL) {
+            c->setup->policy->kv_resumed(&c->sched, &r->pub);
+        }
+    }
+    if (r->cancel_pending) {
+        core_request_leave(c, r, REQUEST_STATE_SHED);
+        if (c->setup->policy->request_cancelled != NULL) {
+            c->setup->policy->request_cancelled(&c->sched, &r->pub);
+        }
+    }
+}
+
+/* Objects of the instant that ended can be reused now: the policy has seen them. */
+static void bury_dead(struct core *c)
+{
+    while (c->dead_launches != NULL) {
+        struct full_launch *l = c->dead_launches;
+        c->dead_launches = l->next_free;
+        l->next_free = c->free_launches;
+        c->free_launches = l;
+    }
+    while (c->dead_passes != NULL) {
+        struct full_pass *p = c->dead_passes;
+        c->dead_passes = p->next_free;
+        p->next_free = c->free_passes;
+        c->free_passes = p;
+    }
+    while (c->dead_requests != NULL) {
+        struct full_request *r = c->dead_requests;
+        c->dead_requests = r->next_free;
+        r->next_free = c->free_requests;
+        c->free_requests = r;
+    }
+}
+
+int core_schedule(struct core *c)
+{
+    c->epoch++;
+    for (uint32_t round = 0; round < SCHEDULE_MAX_ROUNDS; round++) {
+        c->actions = 0;
+        core_count(c, COUNTER_SCHEDULE_ROUNDS);
+        c->setup->policy->schedule(&c->sched);
+        if (c->result->status != 0) {
+            return c->result->status;
+        }
+        if (c->actions == 0) {
+            bury_dead(c);
+            return 0;
+        }
+    }
+    return core_fail(c, -ELOOP, "schedule acted %d times in one instant and did not come to rest",
+                     SCHEDULE_MAX_ROUNDS);
+}

@@ -1,0 +1,221 @@
+/* The core: request and pass state, KV ledger, residents, action validation. It knows nothing of
+ * time but what its executor tells it, so the virtual clock and a real device drive the same code.
+ *
+ *   executor -> core : core_advance, core_request_arrives, core_launch_*, core_pass_tail_done,
+ *                      core_resident_done, core_timer, core_schedule
+ *   core -> executor : struct executor_ops
+ *
+ * Objects handed to a policy (requests, passes, launches) stay readable until core_schedule of the
+ * instant in which they ended has returned; then they are reused.
+ */
+#ifndef SIM_CORE_CORE_H
+#define SIM_CORE_CORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/api/policy.h"
+#include "sim/base/arena.h"
+#include "sim/base/err.h"
+#include "sim/base/units.h"
+#include "sim/core/run.h"
+
+#define KV_NO_COLD UINT32_MAX
+
+/* A request with what its policy must not see. `pub` comes first: the two pointers convert. */
+struct full_request {
+    struct request pub;
+    struct request_slot slot;
+    struct full_request *next_free; /* pool and graveyard link */
+    struct full_request *prev_live, *next_live;
+    uint32_t row; /* of the trace */
+    uint32_t output_tokens;
+    uint32_t kv_blocks;   /* held, reserved ones included */
+    bool alive;
+    bool cancel_pending;  /* cancelled while in a pass: shed at its end */
+    bool kv_moving;       /* swap in progress */
+    uint64_t draw;        /* speculation steps done; keys hidden draws */
+};
+
+struct full_pass {
+    struct pass pub;
+    struct full_pass *next_free;
+    struct segment *segments; /* owned, capacity kept across reuse */
+    uint32_t capacity;
+    uint32_t op_devices; /* devices that ran shares of the current op */
+    bool served;         /* a launch has started */
+};
+
+struct full_launch {
+    struct launch pub;
+    struct full_launch *next_free;
+    struct resident *pin; /* kept in memory while the launch lives, or NULL */
+};
+
+struct resident {
+    struct resident_key key;
+    enum resident_state state;
+    double bytes;
+    uint32_t pins;
+    bool cancelled; /* evicted while pending: dropped when it completes */
+};
+
+#define CORE_MAX_RESIDENTS 256
+
+/* KV of a finished turn, kept for the session's next one. */
+struct cold_kv {
+    uint32_t row; /* trace row of the next turn */
+    uint32_t tokens, blocks;
+    uint32_t prev, next; /* LRU list, KV_NO_COLD ends it */
+};
+
+/* What the core asks of whoever runs the work. All are called from inside actions of `schedule`. */
+struct executor_ops {
+    uint32_t caps; /* CAP_ bits */
+    /* Takes a validated launch; ends it later by core_launch_ended. */
+    void (*launch)(void *exec, struct full_launch *l);
+    /* Stops one (already marked stop_requested): must lead to core_launch_ended. Returns 0 or -EPERM. */
+    int (*stop)(void *exec, struct full_launch *l, enum preempt_mode mode);
+    uint32_t (*free_slots)(void *exec, uint8_t device);
+    uint32_t (*launches)(void *exec, uint8_t device, const struct launch **out, uint32_t max);
+    /* Must lead to core_resident_done(r) unless cancelled. */
+    void (*compile)(void *exec, struct resident *r, int64_t duration_ns);
+    void (*load)(void *exec, struct resident *r, double bytes);
+    void (*resident_cancel)(void *exec, struct resident *r);
+    /* Moves KV bytes to or from flash; must lead to core_kv_moved. */
+    void (*kv_move)(void *exec, struct full_request *r, double bytes, bool in);
+    void (*timer)(void *exec, int64_t at_ns, uint64_t cookie);
+    /* Host work after the last op of a pass; must lead to core_pass_tail_done. */
+    void (*pass_tail)(void *exec, struct full_pass *p, int64_t duration_ns);
+    /* The next turn of a session arrives at that instant. cold: its kept KV or KV_NO_COLD. */
+    void (*arrive_later)(void *exec, int64_t at_ns, uint32_t row, uint32_t cold);
+    void (*cancel_later)(void *exec, int64_t at_ns, struct full_request *r);
+    void (*bandwidth_weight)(void *exec, uint8_t device, double weight);
+};
+
+struct core {
+    const struct sim_setup *setup;
+    struct sim_result *result;
+    const struct executor_ops *exec_ops;
+    void *exec;
+    struct sched sched; /* what the policy holds; sched.api is the core's */
+    struct arena arena;
+
+    struct full_request *free_requests, *dead_requests, *live_head;
+    struct full_pass *free_passes, *dead_passes;
+    struct full_launch *free_launches, *dead_launches;
+    uint32_t next_pass_id, next_launch_id;
+    uint64_t n_live;
+
+    uint64_t kv_blocks_total, kv_blocks_free; /* cold blocks are not free */
+    uint64_t kv_blocks_cold;
+    struct cold_kv *cold; /* growing table */
+    uint32_t cold_cap, cold_free, cold_oldest, cold_newest;
+
+    struct resident residents[CORE_MAX_RESIDENTS];
+    uint32_t n_residents;
+    double resident_bytes;
+
+    int64_t last_progress_ns;
+    int64_t area_from_ns;    /* Little's law: last instant the integral was brought up to */
+    double area_request_ns;  /* integral of requests in system */
+    double sojourn_ns;       /* sum over departed of time in system */
+    uint64_t epoch;          /* schedule instants */
+    uint32_t actions;        /* accepted in the current schedule call */
+};
+
+/* What a launch would take, without contention: kernels of one op share on one device. */
+struct kernel_run {
+    uint32_t n;              /* kernels, >= 1; the first n-1 are full */
+    int64_t t_ns, tail_ns;   /* one full kernel; the last kernel */
+    double bytes, tail_bytes; /* DDR bytes of each */
+    double flop;             /* of all */
+    bool outside;
+};
+
+/* Kernels of `rows` rows of one op under chunk_rows (0: one dynamic kernel). O(1). */
+void kernel_run_fill(const struct hwmodel *m, const struct work_shape *shape, enum op_kind op,
+                     uint8_t device, uint8_t graph, uint32_t rows, uint32_t chunk_rows,
+                     struct kernel_run *out);
+static inline int64_t kernel_run_total_ns(const struct kernel_run *k)
+{
+    return (int64_t)(k->n - 1) * k->t_ns + k->tail_ns;
+}
+
+/* Life. core_init checks the setup (needs against caps, memory) and calls the policy's init. */
+int core_init(struct core *c, const struct sim_setup *setup, const struct executor_ops *ops,
+              void *exec, struct sim_result *result);
+void core_fini(struct core *c);
+
+/* Executor events. now_ns never decreases. */
+void core_advance(struct core *c, int64_t now_ns);
+void core_request_arrives(struct core *c, uint32_t row, uint32_t cold);
+void core_request_cancel(struct core *c, struct full_request *r);
+void core_launch_started(struct core *c, struct full_launch *l, int64_t lead_ns);
+/* ops_done: ops of the span completed; rows_done: rows of the next one. */
+void core_launch_ended(struct core *c, struct full_launch *l, enum launch_outcome outcome,
+                       uint32_t ops_done, uint32_t rows_done, int64_t solo_ns, int64_t lost_ns);
+void core_pass_tail_done(struct core *c, struct full_pass *p);
+void core_resident_done(struct core *c, struct resident *r);
+void core_kv_moved(struct core *c, struct full_request *r, bool in);
+void core_timer(struct core *c, uint64_t cookie);
+
+/* Calls the policy's schedule until it stops acting; buries the dead of the instant. Returns 0 or
+ * -ELOOP (a policy that acts for ever), with result->message filled. */
+int core_schedule(struct core *c);
+
+/* Ends the run with an error that names time, seed, policy and place. Keeps the first. */
+int core_fail(struct core *c, int status, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Host costs of a launch before its kernels: decision, submission, completion, barrier. */
+int64_t core_launch_lead_ns(const struct core *c, const struct launch *l);
+
+/* KV ledger (sim/core/kv.c). */
+void kv_init(struct core *c);
+int kv_reserve(struct core *c, struct full_request *r, uint32_t new_tokens);
+void kv_release(struct core *c, struct full_request *r); /* all blocks */
+void kv_shrink(struct core *c, struct full_request *r, uint32_t keep_tokens);
+uint32_t kv_keep_cold(struct core *c, struct full_request *r, uint32_t row);
+uint32_t kv_take_cold(struct core *c, uint32_t cold, struct full_request *r, uint32_t want_tokens);
+uint64_t kv_free_tokens(const struct core *c);
+
+/* Passes and launches (pass.c, launch.c): the actions behind struct sched_api. */
+int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **out);
+int core_pass_cancel(struct core *c, struct pass *p);
+int core_launch(struct core *c, const struct launch_spec *spec, const struct launch **out);
+int core_preempt(struct core *c, const struct launch *l, enum preempt_mode mode);
+void core_pass_complete(struct core *c, struct full_pass *p);
+void core_request_leave(struct core *c, struct full_request *r, enum request_state state);
+
+/* Residents (resident.c). */
+struct resident *resident_find(struct core *c, struct resident_key key);
+int core_compile(struct core *c, struct resident_key key);
+int core_load(struct core *c, struct resident_key key, double bytes);
+int core_resident_evict(struct core *c, struct resident_key key);
+void core_memory_note(struct core *c);
+
+extern const struct sched_api core_sched_api; /* actions.c */
+
+static inline struct core *core_of(struct sched *s)
+{
+    return (struct core *)((char *)s - offsetof(struct core, sched));
+}
+
+static inline void core_count(struct core *c, enum counter which)
+{
+    c->result->counters[which]++;
+}
+
+/* Calls hook h of every observer that has it. */
+#define CORE_OBSERVE(c, h, ...)                                                                    \
+    do {                                                                                           \
+        for (uint32_t obs_i = 0; obs_i < (c)->setup->n_observers; obs_i++) {                       \
+            struct observer *obs = (c)->setup->observers[obs_i];                                   \
+            if (obs->h != NULL) {                                                                  \
+                obs->h(obs->self, __VA_ARGS__);                                                    \
+            }                                                                                      \
+        }                                                                                          \
+    } while (0)
+
+#endif

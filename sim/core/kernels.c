@@ -1,0 +1,37 @@
+/* From rows of an op to kernels: the static chunks of an NPU, or one dynamic kernel. */
+#include "sim/core/core.h"
+
+void kernel_run_fill(const struct hwmodel *m, const struct work_shape *shape, enum op_kind op,
+                     uint8_t device, uint8_t graph, uint32_t rows, uint32_t chunk_rows,
+                     struct kernel_run *out)
+{
+    struct kernel_query q = {
+        .device = device, .graph = graph, .op = op, .rows = rows, .padded_rows = rows, .shape = shape};
+    struct kernel_cost cost;
+    out->n = 1;
+    out->t_ns = 0;
+    out->bytes = 0.0;
+    out->flop = 0.0;
+    out->outside = false;
+    /* MHA is sequence-level: never cut into chunks (agent-xpu-v2 4.2). One row is a GEMV with its own
+     * kernel, also on devices with static shapes. */
+    bool chunked = chunk_rows > 0 && op != OP_MHA && rows > 1;
+    if (chunked) {
+        out->n = (rows + chunk_rows - 1) / chunk_rows;
+        q.padded_rows = chunk_rows;
+        if (out->n > 1) {
+            q.rows = chunk_rows;
+            hwmodel_kernel(m, &q, &cost);
+            out->t_ns = cost.t_ns;
+            out->bytes = cost.bytes;
+            out->flop = cost.flop * (out->n - 1);
+            out->outside = cost.outside;
+        }
+        q.rows = rows - (out->n - 1) * chunk_rows;
+    }
+    hwmodel_kernel(m, &q, &cost);
+    out->tail_ns = cost.t_ns;
+    out->tail_bytes = cost.bytes;
+    out->flop += cost.flop;
+    out->outside = out->outside || cost.outside;
+}

@@ -1,0 +1,142 @@
+/* KV ledger: blocks of tokens, live and cold (finished turns kept for the session's next one).
+ * Cold blocks give way to live ones, oldest first (policies.md B.10: finished-flow KV first). */
+#include <errno.h>
+
+#include "sim/core/core.h"
+
+static uint32_t blocks_for(const struct core *c, uint64_t tokens)
+{
+    uint32_t b = c->setup->kv_block_tokens;
+    return (uint32_t)((tokens + b - 1) / b);
+}
+
+void kv_init(struct core *c)
+{
+    c->kv_blocks_total = c->result->kv_capacity_tokens / c->setup->kv_block_tokens;
+    c->kv_blocks_free = c->kv_blocks_total;
+    c->cold_free = KV_NO_COLD;
+    c->cold_oldest = KV_NO_COLD;
+    c->cold_newest = KV_NO_COLD;
+}
+
+uint64_t kv_free_tokens(const struct core *c)
+{
+    return (c->kv_blocks_free + c->kv_blocks_cold) * c->setup->kv_block_tokens;
+}
+
+static void note_peak(struct core *c)
+{
+    uint64_t used = (c->kv_blocks_total - c->kv_blocks_free) * c->setup->kv_block_tokens;
+    if (used > c->result->kv_peak_tokens) {
+        c->result->kv_peak_tokens = used;
+        core_memory_note(c);
+    }
+}
+
+static void cold_unlink(struct core *c, uint32_t i)
+{
+    struct cold_kv *k = &c->cold[i];
+    if (k->prev == KV_NO_COLD) {
+        c->cold_oldest = k->next;
+    } else {
+        c->cold[k->prev].next = k->next;
+    }
+    if (k->next == KV_NO_COLD) {
+        c->cold_newest = k->prev;
+    } else {
+        c->cold[k->next].prev = k->prev;
+    }
+    c->kv_blocks_cold -= k->blocks;
+}
+
+/* Entries stay allocated until their turn arrives, so an executor's event can name one safely. */
+static void cold_drop_oldest(struct core *c)
+{
+    uint32_t i = c->cold_oldest;
+    cold_unlink(c, i);
+    c->kv_blocks_free += c->cold[i].blocks;
+    c->cold[i].blocks = 0;
+    c->cold[i].tokens = 0;
+    core_count(c, COUNTER_KV_COLD_DROPS);
+}
+
+int kv_reserve(struct core *c, struct full_request *r, uint32_t new_tokens)
+{
+    uint32_t need = blocks_for(c, (uint64_t)r->pub.kv_tokens + new_tokens);
+    if (need <= r->kv_blocks) {
+        return 0;
+    }
+    uint64_t extra = need - r->kv_blocks;
+    if (extra > c->kv_blocks_free + c->kv_blocks_cold) {
+        return -ENOMEM;
+    }
+    while (extra > c->kv_blocks_free) {
+        cold_drop_oldest(c);
+    }
+    c->kv_blocks_free -= extra;
+    r->kv_blocks = need;
+    note_peak(c);
+    return 0;
+}
+
+void kv_release(struct core *c, struct full_request *r)
+{
+    c->kv_blocks_free += r->kv_blocks;
+    r->kv_blocks = 0;
+}
+
+void kv_shrink(struct core *c, struct full_request *r, uint32_t keep_tokens)
+{
+    uint32_t keep = blocks_for(c, keep_tokens);
+    if (keep < r->kv_blocks) {
+        c->kv_blocks_free += r->kv_blocks - keep;
+        r->kv_blocks = keep;
+    }
+}
+
+uint32_t kv_keep_cold(struct core *c, struct full_request *r, uint32_t row)
+{
+    uint32_t i = c->cold_free;
+    if (i == KV_NO_COLD) {
+        uint32_t cap = c->cold_cap == 0 ? 64 : c->cold_cap * 2;
+        c->cold = xrealloc(c->cold, cap * sizeof *c->cold);
+        for (uint32_t j = cap; j-- > c->cold_cap;) {
+            c->cold[j].next = c->cold_free;
+            c->cold_free = j;
+        }
+        c->cold_cap = cap;
+        i = c->cold_free;
+    }
+    struct cold_kv *k = &c->cold[i];
+    c->cold_free = k->next;
+    k->row = row;
+    k->tokens = r->pub.kv_tokens;
+    k->blocks = r->kv_blocks;
+    k->prev = c->cold_newest;
+    k->next = KV_NO_COLD;
+    if (c->cold_newest == KV_NO_COLD) {
+        c->cold_oldest = i;
+    } else {
+        c->cold[c->cold_newest].next = i;
+    }
+    c->cold_newest = i;
+    c->kv_blocks_cold += k->blocks;
+    r->kv_blocks = 0;
+    return i;
+}
+
+/* Hands at most want_tokens of kept KV to the arriving turn and frees the entry. */
+uint32_t kv_take_cold(struct core *c, uint32_t cold, struct full_request *r, uint32_t want_tokens)
+{
+    struct cold_kv *k = &c->cold[cold];
+    uint32_t got = 0;
+    if (k->blocks > 0) {
+        cold_unlink(c, cold);
+        got = k->tokens < want_tokens ? k->tokens : want_tokens;
+        r->kv_blocks = k->blocks;
+        kv_shrink(c, r, got);
+    }
+    k->next = c->cold_free;
+    c->cold_free = cold;
+    return got;
+}

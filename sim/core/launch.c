@@ -1,0 +1,231 @@
+/* Launching spans, stopping them, and moving the cursor of their pass. */
+#include <errno.h>
+
+#include "sim/core/core.h"
+
+static struct full_launch *launch_new(struct core *c)
+{
+    struct full_launch *l = c->free_launches;
+    if (l == NULL) {
+        l = arena_alloc(&c->arena, sizeof *l);
+    } else {
+        c->free_launches = l->next_free;
+        *l = (struct full_launch){0};
+    }
+    return l;
+}
+
+static int refuse(struct core *c, enum counter which, int status)
+{
+    core_count(c, which);
+    return status;
+}
+
+/* Can this device run ops [op, end) of the pass at all? Finds the resident it must pin. */
+static int launch_supported(struct core *c, const struct launch_spec *spec, uint32_t end,
+                            struct resident **pin)
+{
+    const struct pass *p = spec->pass;
+    const struct device *d = &c->setup->machine->devices[spec->device];
+    uint32_t caps = c->exec_ops->caps & c->setup->caps;
+    bool whole = p->op == 0 && end == p->n_ops;
+    if ((!whole && (caps & CAP_SPANS) == 0) ||
+        (spec->yield == YIELD_KERNEL && (caps & CAP_YIELD_KERNEL) == 0)) {
+        return refuse(c, COUNTER_LAUNCH_UNSUPPORTED, -EPERM);
+    }
+    bool has_attention = p->fused_layers;
+    for (uint32_t op = p->op; op < end && op < p->op + 3 && !has_attention; op++) {
+        has_attention = pass_op_kind(p, op) == OP_MHA;
+    }
+    if (has_attention && d->static_attention) {
+        /* A static attention kernel is compiled for one prompt length; decode has none. */
+        const struct segment *s = &p->segments[0];
+        if (p->n_segments != 1 || s->role != SEGMENT_PREFILL) {
+            return refuse(c, COUNTER_LAUNCH_UNSUPPORTED, -EPERM);
+        }
+        struct resident_key key = {RESIDENT_COMPILED_ATTENTION, request_prefill_target(s->request),
+                                   0};
+        *pin = resident_find(c, key);
+    } else if (spec->graph > 0) {
+        *pin = resident_find(
+            c, (struct resident_key){RESIDENT_GRAPH_BLOCK, spec->graph_block, spec->graph});
+    } else {
+        return 0;
+    }
+    if (*pin == NULL || (*pin)->state != RESIDENT_READY) {
+        return refuse(c, COUNTER_LAUNCH_MISSING_RESIDENT, -ENOENT);
+    }
+    return 0;
+}
+
+int core_launch(struct core *c, const struct launch_spec *spec, const struct launch **out)
+{
+    struct pass *p = spec->pass;
+    if (p == NULL || (p->state != PASS_STATE_READY && p->state != PASS_STATE_RUNNING) ||
+        spec->device >= c->setup->machine->n_devices || p->op >= p->n_ops ||
+        spec->yield > YIELD_PASS) {
+        return refuse(c, COUNTER_LAUNCH_BAD_SPAN, -EINVAL);
+    }
+    uint32_t rows = spec->rows == LAUNCH_ALL_ROWS ? p->rows_todo : spec->rows;
+    if (rows == 0 || rows > p->rows_todo) {
+        return refuse(c, COUNTER_LAUNCH_BAD_SPAN, p->rows_todo == 0 ? -EBUSY : -EINVAL);
+    }
+    uint32_t left = p->n_ops - p->op;
+    uint32_t n_ops = spec->n_ops == LAUNCH_TO_END ? left : spec->n_ops;
+    bool whole_op = rows == p->rows_todo && p->rows_active == 0;
+    if (n_ops > left || (n_ops > 1 && !whole_op)) {
+        return refuse(c, COUNTER_LAUNCH_BAD_SPAN, -EINVAL);
+    }
+    if (rows < pass_op_rows(p, p->op) && (c->exec_ops->caps & c->setup->caps & CAP_ROW_SPLIT) == 0) {
+        return refuse(c, COUNTER_LAUNCH_UNSUPPORTED, -EPERM);
+    }
+    if (c->exec_ops->free_slots(c->exec, spec->device) == 0) {
+        return refuse(c, COUNTER_LAUNCH_DEVICE_BUSY, -EBUSY);
+    }
+    struct resident *pin = NULL;
+    int rc = launch_supported(c, spec, p->op + n_ops, &pin);
+    if (rc != 0) {
+        return rc;
+    }
+    const struct device *d = &c->setup->machine->devices[spec->device];
+    uint32_t chunk = spec->chunk_rows == 0 ? d->chunk_rows : spec->chunk_rows;
+    struct full_launch *l = launch_new(c);
+    l->pin = pin;
+    if (pin != NULL) {
+        pin->pins++;
+    }
+    l->pub = (struct launch){
+        .id = ++c->next_launch_id,
+        .pass = p,
+        .device = spec->device,
+        .graph = spec->graph,
+        .graph_block = spec->graph_block,
+        .yield = spec->yield,
+        .op_begin = p->op,
+        .op_end = p->op + n_ops,
+        .rows = rows,
+        .chunk_rows = chunk == LAUNCH_DYNAMIC_CHUNK ? 0 : chunk,
+        .state = LAUNCH_STATE_QUEUED,
+        .submit_ns = c->sched.now_ns,
+    };
+    p->rows_todo -= rows;
+    p->rows_active += rows;
+    p->n_launches++;
+    p->state = PASS_STATE_RUNNING;
+    CORE_OBSERVE(c, launch_submitted, c->sched.now_ns, &l->pub);
+    if (out != NULL) {
+        *out = &l->pub;
+    }
+    c->exec_ops->launch(c->exec, l);
+    return 0;
+}
+
+int64_t core_launch_lead_ns(const struct core *c, const struct launch *l)
+{
+    const struct machine *m = c->setup->machine;
+    const struct device *d = &m->devices[l->device];
+    int64_t lead = m->schedule_ns + d->submit_ns + d->completion_ns;
+    uint32_t others = l->pass->last_op_devices & ~(1u << l->device);
+    return others != 0 ? lead + m->sync_ns : lead;
+}
+
+void core_launch_started(struct core *c, struct full_launch *l, int64_t lead_ns)
+{
+    struct full_pass *p = (struct full_pass *)l->pub.pass;
+    l->pub.state = LAUNCH_STATE_RUNNING;
+    l->pub.start_ns = c->sched.now_ns;
+    if (!p->served) {
+        p->served = true;
+        for (uint32_t i = 0; i < p->pub.n_segments; i++) {
+            struct full_request *r = (struct full_request *)(uintptr_t)p->segments[i].request;
+            if (r->pub.first_service_ns == TIME_NEVER_NS) {
+                r->pub.first_service_ns = c->sched.now_ns;
+                CORE_OBSERVE(c, request_first_service, c->sched.now_ns, &r->pub);
+            }
+        }
+    }
+    CORE_OBSERVE(c, launch_started, c->sched.now_ns, &l->pub, lead_ns);
+}
+
+static void pass_credit(struct full_pass *p, const struct launch *l, uint32_t ops_done,
+                        uint32_t rows_done)
+{
+    struct pass *pub = &p->pub;
+    pub->n_launches--;
+    p->op_devices |= 1u << l->device;
+    if (ops_done == 0) {
+        pub->rows_active -= l->rows;
+        pub->rows_todo += l->rows - rows_done;
+        return;
+    }
+    if (l->op_end == l->op_begin + 1) { /* a share: the op ends with its last share */
+        pub->rows_active -= l->rows;
+        if (pub->rows_todo > 0 || pub->rows_active > 0) {
+            return;
+        }
+    }
+    pub->op = l->op_begin + ops_done;
+    pub->rows_active = 0;
+    pub->last_op_devices = p->op_devices;
+    p->op_devices = rows_done > 0 ? 1u << l->device : 0;
+    if (ops_done > 1) {
+        pub->last_op_devices = 1u << l->device;
+    }
+    pub->rows_todo = pub->op < pub->n_ops ? pass_op_rows(pub, pub->op) - rows_done : 0;
+}
+
+void core_launch_ended(struct core *c, struct full_launch *l, enum launch_outcome outcome,
+                       uint32_t ops_done, uint32_t rows_done, int64_t solo_ns, int64_t lost_ns)
+{
+    struct full_pass *p = (struct full_pass *)l->pub.pass;
+    l->pub.state = LAUNCH_STATE_ENDED;
+    l->pub.outcome = outcome;
+    l->pub.end_ns = c->sched.now_ns;
+    c->last_progress_ns = c->sched.now_ns;
+    if (l->pin != NULL) {
+        l->pin->pins--;
+    }
+    if (outcome == LAUNCH_OUTCOME_YIELDED) {
+        core_count(c, COUNTER_LAUNCH_YIELDED);
+    } else if (outcome == LAUNCH_OUTCOME_WITHDRAWN) {
+        core_count(c, COUNTER_LAUNCH_WITHDRAWN);
+    } else if (outcome == LAUNCH_OUTCOME_RESET) {
+        core_count(c, COUNTER_LAUNCH_RESET);
+    }
+    pass_credit(p, &l->pub, ops_done, rows_done);
+    if (p->pub.n_launches == 0) {
+        p->pub.state = PASS_STATE_READY;
+    }
+    CORE_OBSERVE(c, launch_ended, c->sched.now_ns, &l->pub, solo_ns, lost_ns);
+    if (c->setup->policy->launch_done != NULL) {
+        c->setup->policy->launch_done(&c->sched, &l->pub);
+    }
+    l->next_free = c->dead_launches;
+    c->dead_launches = l;
+    if (p->pub.op == p->pub.n_ops && p->pub.n_launches == 0) {
+        p->pub.state = PASS_STATE_RUNNING; /* the host still samples: nobody may cancel it now */
+        core_pass_complete(c, p);
+    }
+}
+
+int core_preempt(struct core *c, const struct launch *pub, enum preempt_mode mode)
+{
+    struct full_launch *l = (struct full_launch *)(uintptr_t)pub;
+    if (l == NULL || pub->state == LAUNCH_STATE_ENDED) {
+        return refuse(c, COUNTER_PREEMPT_REFUSED, -EINVAL);
+    }
+    if (pub->stop_requested && mode == PREEMPT_CHECKPOINT) {
+        return refuse(c, COUNTER_PREEMPT_REFUSED, -EALREADY);
+    }
+    const struct device *d = &c->setup->machine->devices[pub->device];
+    if (mode == PREEMPT_RESET && !d->can_reset) {
+        return refuse(c, COUNTER_PREEMPT_REFUSED, -EPERM);
+    }
+    if (pub->state == LAUNCH_STATE_QUEUED && !d->can_withdraw) {
+        return refuse(c, COUNTER_PREEMPT_REFUSED, -EPERM);
+    }
+    l->pub.stop_requested = true;
+    core_count(c, COUNTER_PREEMPT_ASKED);
+    CORE_OBSERVE(c, preempt_asked, c->sched.now_ns, &l->pub);
+    return c->exec_ops->stop(c->exec, l, mode);
+}

@@ -1,0 +1,234 @@
+/* Forming, cancelling and completing passes. */
+#include <errno.h>
+#include <string.h>
+
+#include "sim/core/core.h"
+
+static struct full_pass *pass_new(struct core *c, uint32_t n_segments)
+{
+    struct full_pass *p = c->free_passes;
+    if (p == NULL) {
+        p = arena_alloc(&c->arena, sizeof *p);
+    } else {
+        c->free_passes = p->next_free;
+    }
+    if (p->capacity < n_segments) {
+        uint32_t cap = p->capacity == 0 ? 8 : p->capacity;
+        while (cap < n_segments) {
+            cap *= 2;
+        }
+        p->segments = arena_alloc(&c->arena, cap * sizeof *p->segments);
+        p->capacity = cap;
+    }
+    struct segment *segments = p->segments;
+    uint32_t capacity = p->capacity;
+    memset(p, 0, sizeof *p);
+    p->segments = segments;
+    p->capacity = capacity;
+    p->pub.segments = segments;
+    return p;
+}
+
+static bool segment_ok(const struct segment *s)
+{
+    const struct full_request *r = (const struct full_request *)s->request;
+    if (r == NULL || !r->alive || r->pub.pass != NULL || r->pub.kv_swapped || r->kv_moving ||
+        s->n_tokens == 0) {
+        return false;
+    }
+    switch (s->role) {
+    case SEGMENT_PREFILL:
+        return r->pub.state == REQUEST_STATE_QUEUED && s->n_tokens <= request_prefill_left(&r->pub);
+    case SEGMENT_DECODE:
+        return r->pub.state == REQUEST_STATE_DECODE && s->n_tokens == 1;
+    case SEGMENT_VERIFY:
+        return r->pub.state == REQUEST_STATE_DECODE;
+    }
+    return false;
+}
+
+/* Adds one segment to the shape of its pass. */
+static void shape_add(struct work_shape *w, const struct segment *s, bool completes)
+{
+    uint64_t first = s->first_token;
+    uint64_t n = s->n_tokens;
+    uint64_t end = first + n;
+    w->rows += s->n_tokens;
+    w->sequences++;
+    w->attn_pairs += n * first + n * (n + 1) / 2;
+    w->kv_read_tokens += end;
+    if (s->role == SEGMENT_PREFILL) {
+        w->prefill_rows += s->n_tokens;
+        w->logit_rows += completes ? 1 : 0;
+    } else {
+        w->logit_rows += s->n_tokens;
+    }
+    if (end > w->max_context_tokens) {
+        w->max_context_tokens = (uint32_t)end;
+    }
+}
+
+/* Gives back what the first n segments took. */
+static void pass_undo(struct core *c, struct full_pass *p, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        struct full_request *r = (struct full_request *)(uintptr_t)p->segments[i].request;
+        r->pub.pass = NULL;
+        kv_shrink(c, r, r->pub.kv_tokens);
+    }
+    p->next_free = c->free_passes;
+    c->free_passes = p;
+}
+
+static void memory_pressure(struct core *c, uint64_t need_tokens)
+{
+    core_count(c, COUNTER_PASS_NO_MEMORY);
+    if (c->setup->policy->memory_pressure != NULL) {
+        c->setup->policy->memory_pressure(&c->sched, need_tokens);
+    }
+}
+
+int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **out)
+{
+    bool bad_fuse = spec->fused_layers &&
+                    (spec->n_segments != 1 || spec->segments[0].role != SEGMENT_DECODE);
+    if (spec->n_segments == 0 || spec->segments == NULL || bad_fuse) {
+        core_count(c, COUNTER_PASS_BAD_SEGMENT);
+        return -EINVAL;
+    }
+    struct full_pass *p = pass_new(c, spec->n_segments);
+    for (uint32_t i = 0; i < spec->n_segments; i++) {
+        const struct segment *want = &spec->segments[i];
+        if (!segment_ok(want)) {
+            pass_undo(c, p, i);
+            core_count(c, COUNTER_PASS_BAD_SEGMENT);
+            return -EINVAL;
+        }
+        struct full_request *r = (struct full_request *)(uintptr_t)want->request;
+        if (kv_reserve(c, r, want->n_tokens) != 0) {
+            pass_undo(c, p, i);
+            memory_pressure(c, want->n_tokens);
+            return -ENOMEM;
+        }
+        struct segment *s = &p->segments[i];
+        *s = *want;
+        s->first_token = r->pub.kv_tokens;
+        s->emitted_tokens = 0;
+        r->pub.pass = &p->pub;
+        p->pub.has_reactive = p->pub.has_reactive || r->pub.cls == REQUEST_CLASS_REACTIVE;
+        shape_add(&p->pub.shape, s, want->n_tokens == request_prefill_left(&r->pub));
+    }
+    struct pass *pub = &p->pub;
+    pub->id = ++c->next_pass_id;
+    pub->state = PASS_STATE_READY;
+    pub->n_segments = spec->n_segments;
+    pub->fused_layers = spec->fused_layers;
+    pub->policy_data = spec->policy_data;
+    uint32_t per_layer = spec->fused_layers ? 1 : 3;
+    pub->n_ops = c->setup->llm->n_layers * per_layer + (pub->shape.logit_rows > 0 ? 1 : 0);
+    pub->rows_todo = pass_op_rows(pub, 0);
+    CORE_OBSERVE(c, pass_formed, c->sched.now_ns, pub);
+    *out = pub;
+    return 0;
+}
+
+int core_pass_cancel(struct core *c, struct pass *pub)
+{
+    struct full_pass *p = (struct full_pass *)pub;
+    if (pub == NULL || pub->state != PASS_STATE_READY || pub->n_launches > 0) {
+        core_count(c, COUNTER_LAUNCH_BAD_SPAN);
+        return -EINVAL;
+    }
+    for (uint32_t i = 0; i < pub->n_segments; i++) {
+        struct full_request *r = (struct full_request *)(uintptr_t)p->segments[i].request;
+        r->pub.pass = NULL;
+        kv_shrink(c, r, r->pub.kv_tokens);
+        if (r->cancel_pending) {
+            core_request_leave(c, r, REQUEST_STATE_SHED);
+        }
+    }
+    pub->state = PASS_STATE_CANCELLED;
+    core_count(c, COUNTER_PASS_CANCELLED);
+    p->next_free = c->dead_passes;
+    c->dead_passes = p;
+    return 0;
+}
+
+/* Output tokens a verify segment yields: all drafts accepted until the hidden draw says stop. The
+ * core knows no acceptance model, so it asks the run's; without one nothing is accepted. */
+static uint32_t verify_accepted(const struct core *c, struct full_request *r, uint32_t drafted)
+{
+    if (c->setup->accept == NULL || drafted == 0) {
+        return 0;
+    }
+    uint32_t a = c->setup->accept(c->setup->speculation_params, c->setup->seed, &r->pub, r->draw,
+                                  drafted);
+    return a > drafted ? drafted : a;
+}
+
+/* Credits one segment of a finished pass: KV, tokens, state. */
+static void segment_complete(struct core *c, struct segment *s)
+{
+    struct full_request *r = (struct full_request *)(uintptr_t)s->request;
+    int64_t now = c->sched.now_ns;
+    uint32_t emit = 0;
+    r->pub.pass = NULL;
+    if (s->role == SEGMENT_PREFILL) {
+        bool completes = s->n_tokens == request_prefill_left(&r->pub);
+        r->pub.kv_tokens += s->n_tokens;
+        if (completes) {
+            r->pub.state = REQUEST_STATE_DECODE;
+            emit = 1;
+        }
+    } else if (s->role == SEGMENT_DECODE) {
+        r->pub.kv_tokens += 1;
+        emit = 1;
+    } else {
+        emit = 1 + verify_accepted(c, r, s->n_tokens - 1);
+        r->draw++;
+        r->pub.kv_tokens += emit; /* rejected rows' KV is dropped */
+        kv_shrink(c, r, r->pub.kv_tokens);
+    }
+    uint32_t left = r->output_tokens - r->pub.generated_tokens;
+    if (emit > left) {
+        emit = left;
+    }
+    if (emit > 0) {
+        int64_t since = r->pub.last_token_ns == TIME_NEVER_NS ? r->pub.arrival_ns
+                                                               : r->pub.last_token_ns;
+        r->pub.generated_tokens += emit;
+        if (r->pub.first_token_ns == TIME_NEVER_NS) {
+            r->pub.first_token_ns = now;
+        }
+        r->pub.last_token_ns = now;
+        s->emitted_tokens = emit;
+        CORE_OBSERVE(c, tokens, now, &r->pub, emit, now - since);
+    }
+    if (r->pub.generated_tokens == r->output_tokens) {
+        core_request_leave(c, r, REQUEST_STATE_FINISHED);
+    } else if (r->cancel_pending) {
+        core_request_leave(c, r, REQUEST_STATE_SHED);
+    }
+}
+
+/* All ops are through: the host samples, then the tokens are out. */
+void core_pass_complete(struct core *c, struct full_pass *p)
+{
+    int64_t tail = c->setup->machine->sample_ns_per_token * (int64_t)p->pub.shape.logit_rows;
+    c->exec_ops->pass_tail(c->exec, p, tail);
+}
+
+void core_pass_tail_done(struct core *c, struct full_pass *p)
+{
+    p->pub.state = PASS_STATE_DONE;
+    c->last_progress_ns = c->sched.now_ns;
+    for (uint32_t i = 0; i < p->pub.n_segments; i++) {
+        segment_complete(c, &p->segments[i]);
+    }
+    CORE_OBSERVE(c, pass_done, c->sched.now_ns, &p->pub);
+    if (c->setup->policy->pass_done != NULL) {
+        c->setup->policy->pass_done(&c->sched, &p->pub);
+    }
+    p->next_free = c->dead_passes;
+    c->dead_passes = p;
+}

@@ -1,0 +1,179 @@
+/* The loader (graph blocks, KV moves: one serial channel that uses DDR) and the compiler (one CPU
+ * thread). Both are FIFO; the head item is in progress. */
+#include "sim/engine/engine.h"
+
+static struct channel_item *item_new(struct engine *e, struct channel *ch)
+{
+    struct channel_item *it = ch->free_items;
+    if (it == NULL) {
+        it = arena_alloc(&e->core.arena, sizeof *it);
+    } else {
+        ch->free_items = it->next;
+        *it = (struct channel_item){0};
+    }
+    return it;
+}
+
+static void loader_begin(struct engine *e)
+{
+    struct channel *ch = &e->loader;
+    job_start(e, &ch->job, ch->head->solo_ns, ch->head->bytes);
+    if (!ch->job.active) {
+        ddr_join(e, &ch->job);
+    }
+}
+
+static void compiler_begin(struct engine *e)
+{
+    struct channel *ch = &e->compiler;
+    ch->job.event =
+        eventq_push(&e->queue, e->now_ns + (int64_t)ch->head->solo_ns,
+                    engine_order(e, EVENT_COMPILE, 0), 0);
+}
+
+static void append(struct channel *ch, struct channel_item *it)
+{
+    if (ch->tail == NULL) {
+        ch->head = it;
+    } else {
+        ch->tail->next = it;
+    }
+    ch->tail = it;
+}
+
+static struct channel_item *take_head(struct channel *ch)
+{
+    struct channel_item *it = ch->head;
+    ch->head = it->next;
+    if (ch->head == NULL) {
+        ch->tail = NULL;
+    }
+    return it;
+}
+
+static void loader_append(struct engine *e, struct channel_item *it)
+{
+    bool idle = e->loader.head == NULL;
+    append(&e->loader, it);
+    if (idle) {
+        loader_begin(e);
+    }
+}
+
+void channel_load(struct engine *e, struct resident *r, double bytes)
+{
+    const struct machine *m = e->core.setup->machine;
+    struct channel_item *it = item_new(e, &e->loader);
+    it->resident = r;
+    it->bytes = bytes;
+    it->solo_ns = (double)m->loader_fixed_ns + ceil(bytes / m->loader_bytes_per_s * 1e9);
+    loader_append(e, it);
+}
+
+void channel_kv_move(struct engine *e, struct full_request *r, double bytes, bool in)
+{
+    struct channel_item *it = item_new(e, &e->loader);
+    it->request = r;
+    it->in = in;
+    it->bytes = bytes;
+    it->solo_ns = ceil(bytes / e->core.setup->machine->swap_bytes_per_s * 1e9);
+    loader_append(e, it);
+}
+
+void channel_compile(struct engine *e, struct resident *r, int64_t duration_ns)
+{
+    struct channel *ch = &e->compiler;
+    struct channel_item *it = item_new(e, ch);
+    it->resident = r;
+    it->solo_ns = (double)duration_ns;
+    bool idle = ch->head == NULL;
+    append(ch, it);
+    if (idle) {
+        compiler_begin(e);
+        power_compiler(e, true);
+    }
+}
+
+static void recycle(struct channel *ch, struct channel_item *it)
+{
+    it->next = ch->free_items;
+    ch->free_items = it;
+}
+
+static void loader_next(struct engine *e)
+{
+    if (e->loader.head != NULL) {
+        loader_begin(e);
+    } else {
+        ddr_leave(e, &e->loader.job);
+    }
+}
+
+static void compiler_next(struct engine *e)
+{
+    if (e->compiler.head != NULL) {
+        compiler_begin(e);
+    } else {
+        power_compiler(e, false);
+    }
+}
+
+void channel_loader_event(struct engine *e)
+{
+    e->loader.job.event = EVENTQ_NONE;
+    struct channel_item it = *e->loader.head;
+    recycle(&e->loader, take_head(&e->loader));
+    loader_next(e);
+    if (it.resident != NULL) {
+        core_resident_done(&e->core, it.resident);
+    } else {
+        core_kv_moved(&e->core, it.request, it.in);
+    }
+}
+
+void channel_compiler_event(struct engine *e)
+{
+    e->compiler.job.event = EVENTQ_NONE;
+    struct resident *r = e->compiler.head->resident;
+    recycle(&e->compiler, take_head(&e->compiler));
+    compiler_next(e);
+    core_resident_done(&e->core, r);
+}
+
+/* Takes a pending resident out of its channel; returns whether it was there. */
+static bool cancel_in(struct engine *e, struct channel *ch, const struct resident *r)
+{
+    struct channel_item *prev = NULL;
+    for (struct channel_item *it = ch->head; it != NULL; prev = it, it = it->next) {
+        if (it->resident != r) {
+            continue;
+        }
+        if (prev == NULL) {
+            (void)take_head(ch);
+            if (ch->job.event != EVENTQ_NONE) {
+                eventq_cancel(&e->queue, ch->job.event);
+                ch->job.event = EVENTQ_NONE;
+            }
+        } else {
+            prev->next = it->next;
+            if (ch->tail == it) {
+                ch->tail = prev;
+            }
+        }
+        recycle(ch, it);
+        if (prev == NULL && ch == &e->loader) {
+            loader_next(e);
+        } else if (prev == NULL) {
+            compiler_next(e);
+        }
+        return true;
+    }
+    return false;
+}
+
+void channel_cancel(struct engine *e, struct resident *r)
+{
+    if (!cancel_in(e, &e->loader, r)) {
+        (void)cancel_in(e, &e->compiler, r);
+    }
+}

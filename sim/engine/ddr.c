@@ -1,0 +1,137 @@
+/* DDR as a fluid resource: jobs, their shares, their completion events.
+ *
+ * Kernel progress = compute share * min(1, bandwidth share / demand) (DESIGN section 3). Capacity is
+ * kappa * peak, but never below what one engine takes alone: kappa is the efficiency of several
+ * masters together, so a single one is not slowed by it. */
+#include "sim/engine/engine.h"
+
+void ddr_report(struct engine *e, uint64_t count, int64_t duration_ns, double demand, double share)
+{
+    if (count > 0 && duration_ns > 0 && demand > 0.0) {
+        CORE_OBSERVE(&e->core, ddr, e->now_ns, count, duration_ns, demand, share);
+    }
+}
+
+void ddr_touch(struct engine *e)
+{
+    ddr_report(e, 1, e->now_ns - e->ddr_since_ns, e->ddr_demand, e->ddr_share);
+    e->ddr_since_ns = e->now_ns;
+    e->ddr_dirty = true;
+}
+
+/* A collapsed launch is only allowed while it is the only job. */
+static void expand_lone(struct engine *e)
+{
+    if (e->n_jobs == 1 && e->jobs[0]->exec != NULL && e->jobs[0]->exec->collapsed) {
+        device_expand(e, e->jobs[0]->exec);
+    }
+}
+
+void ddr_join(struct engine *e, struct job *j)
+{
+    SIM_REQUIRE(e->n_jobs < ENGINE_MAX_JOBS, "too many concurrent jobs");
+    expand_lone(e);
+    ddr_touch(e);
+    j->active = true;
+    e->jobs[e->n_jobs++] = j;
+}
+
+void ddr_leave(struct engine *e, struct job *j)
+{
+    if (!j->active) {
+        return;
+    }
+    ddr_touch(e);
+    uint32_t i = 0;
+    while (e->jobs[i] != j) {
+        i++;
+    }
+    for (; i + 1 < e->n_jobs; i++) {
+        e->jobs[i] = e->jobs[i + 1];
+    }
+    e->n_jobs--;
+    j->active = false;
+    if (j->event != EVENTQ_NONE) {
+        eventq_cancel(&e->queue, j->event);
+        j->event = EVENTQ_NONE;
+    }
+}
+
+void job_start(struct engine *e, struct job *j, double solo_ns, double bytes)
+{
+    j->left_ns = solo_ns;
+    j->updated_ns = e->now_ns;
+    j->demand_bytes_per_s = solo_ns > 0.0 ? bytes / (solo_ns / 1e9) : 0.0;
+    if (j->event != EVENTQ_NONE) {
+        eventq_cancel(&e->queue, j->event);
+        j->event = EVENTQ_NONE;
+    }
+    ddr_touch(e);
+}
+
+/* Brings a job to its new rate. An unchanged rate keeps its event, so nothing is rounded twice. */
+static void job_set_rate(struct engine *e, struct job *j, double rate)
+{
+    if (j->event != EVENTQ_NONE && j->rate == rate) {
+        return;
+    }
+    double passed = (double)(e->now_ns - j->updated_ns);
+    if (passed > 0.0) {
+        j->left_ns -= passed * j->rate;
+        if (j->left_ns < 0.0) {
+            j->left_ns = 0.0; /* its event was due now, rounded up */
+        }
+    }
+    j->updated_ns = e->now_ns;
+    j->rate = rate;
+    int64_t at = e->now_ns + (int64_t)ceil(j->left_ns / rate);
+    if (j->event != EVENTQ_NONE) {
+        eventq_reschedule(&e->queue, j->event, at);
+        return;
+    }
+    enum event_kind kind = EVENT_KERNEL;
+    uint64_t payload = (uint64_t)(uintptr_t)j->exec;
+    if (j->exec == NULL) {
+        kind = EVENT_LOAD;
+    }
+    j->event = eventq_push(&e->queue, at, engine_order(e, kind, j->device), payload);
+}
+
+void ddr_settle(struct engine *e)
+{
+    e->ddr_dirty = false;
+    if (e->n_jobs == 1 && e->may_collapse && e->jobs[0]->exec != NULL &&
+        e->devices[e->jobs[0]->device].n_running == 1) {
+        device_collapse(e, e->jobs[0]->exec);
+        return;
+    }
+    struct flow flows[ENGINE_MAX_JOBS];
+    const struct machine *m = e->core.setup->machine;
+    double capacity = m->ddr_peak_bytes_per_s * m->ddr_cap_frac;
+    e->ddr_demand = 0.0;
+    for (uint32_t i = 0; i < e->n_jobs; i++) {
+        const struct job *j = e->jobs[i];
+        double demand = j->demand_bytes_per_s * j->share_frac;
+        double weight = j->device < m->n_devices ? e->devices[j->device].weight : 1.0;
+        flows[i] = (struct flow){demand, weight, j->device, demand};
+        capacity = demand > capacity ? demand : capacity;
+        e->ddr_demand += demand;
+    }
+    if (e->n_jobs > 1) {
+        e->core.setup->contention->share(flows, e->n_jobs, capacity,
+                                         e->core.setup->contention_params);
+    }
+    e->ddr_share = 0.0;
+    for (uint32_t i = 0; i < e->n_jobs; i++) {
+        struct job *j = e->jobs[i];
+        const struct flow *f = &flows[i];
+        double slow = f->demand_bytes_per_s > 0.0 ? f->share_bytes_per_s / f->demand_bytes_per_s
+                                                   : 1.0;
+        e->ddr_share += f->share_bytes_per_s;
+        job_set_rate(e, j, j->share_frac * slow);
+    }
+    double over = e->ddr_share / capacity;
+    struct sim_audit *audit = &e->core.result->audit;
+    audit->ddr_max_over_capacity =
+        over > audit->ddr_max_over_capacity ? over : audit->ddr_max_over_capacity;
+}

@@ -1,0 +1,154 @@
+/* The virtual-clock executor: devices, the DDR they share, the loader, the compiler, power.
+ *
+ * Everything that progresses is a `job`: solo nanoseconds left, and a rate that is 1 when alone. A
+ * job's completion is an event at ceil(now + left / rate) that names it; its handler sets the rest
+ * to exactly 0. Rates change only when the set of jobs or a demand changes.
+ */
+#ifndef SIM_ENGINE_ENGINE_H
+#define SIM_ENGINE_ENGINE_H
+
+#include "sim/core/core.h"
+#include "sim/engine/eventq.h"
+
+/* Order of events at one instant (policies.md 0.2). */
+enum event_kind {
+    EVENT_KERNEL,    /* a kernel, lead or forced end of a launch */
+    EVENT_LOAD,      /* loader: graph block or KV move */
+    EVENT_COMPILE,
+    EVENT_PASS_TAIL, /* iteration boundary */
+    EVENT_TURN,      /* a session's next turn, after a tool or a person */
+    EVENT_ARRIVAL,   /* the next first turn of the trace */
+    EVENT_CANCEL,
+    EVENT_TIMER
+};
+
+#define ENGINE_MAX_JOBS CONTENTION_MAX_FLOWS
+#define ENGINE_LOADER_FLOW 255
+
+struct job {
+    double left_ns;  /* solo time left at updated_ns */
+    double rate;     /* solo ns per ns */
+    double share_frac; /* compute share: 1, or efficiency/n on a time-shared device */
+    double demand_bytes_per_s; /* alone */
+    int64_t updated_ns;
+    uint32_t event;  /* its completion */
+    uint32_t order;  /* of jobs at one instant: device, then launch */
+    uint8_t device;
+    bool active;     /* counted among the engine's jobs */
+    struct vexec *exec; /* the launch it belongs to, NULL for the loader */
+};
+
+enum vexec_phase { VEXEC_QUEUED, VEXEC_LEAD, VEXEC_RUNNING, VEXEC_ENDING };
+
+/* A launch on a virtual device. Position: op `op`, kernel `k` of it, in progress. */
+struct vexec {
+    struct full_launch *l;
+    struct vexec *next_free;
+    enum vexec_phase phase;
+    enum launch_outcome outcome; /* when ENDING */
+    struct kernel_run first;     /* of op_begin, for l->rows rows */
+    struct kernel_run run[OP_KIND_COUNT]; /* of later ops, whole */
+    int64_t layer_ns;  /* all ops of one layer */
+    double truth_factor;
+    uint32_t op, k;
+    int64_t kernel_begin_ns;
+    int64_t solo_ns;   /* of completed kernels */
+    int64_t lost_ns;
+    struct job job;
+    bool collapsed;    /* its event is the end of all remaining kernels */
+    int64_t head_ns;   /* collapsed: from updated_ns to the end of kernel (op, k) */
+};
+
+struct vdevice {
+    const struct device *desc;
+    struct vexec *running[MACHINE_MAX_SHARED];
+    uint32_t n_running;
+    struct vexec **queue; /* in-flight, not started; desc->inflight_depth entries */
+    uint32_t n_queued;
+    double weight; /* of its flows under `weighted` */
+};
+
+/* One serial channel of work items: the loader. The compiler is the same without DDR demand. */
+struct channel_item {
+    struct channel_item *next;
+    struct resident *resident;    /* or */
+    struct full_request *request; /* KV move */
+    bool in;
+    double solo_ns;
+    double bytes;
+};
+
+struct channel {
+    struct channel_item *head, *tail; /* head is in progress */
+    struct channel_item *free_items;
+    struct job job;
+};
+
+struct power {
+    double watts[OBSERVER_DOMAINS];
+    enum power_phase phase[OBSERVER_DOMAINS];
+    int64_t since_ns[OBSERVER_DOMAINS];
+    double joules[OBSERVER_DOMAINS];
+    double total_watts, total_joules;
+    int64_t total_since_ns;
+    uint32_t busy_devices, tails; /* reasons for host power */
+};
+
+struct engine {
+    struct core core;
+    struct eventq queue;
+    int64_t now_ns;
+    struct vdevice devices[MACHINE_MAX_DEVICES];
+    struct vexec *free_execs;
+    struct job *jobs[ENGINE_MAX_JOBS]; /* active ones, in order of joining */
+    uint32_t n_jobs;
+    double ddr_demand, ddr_share; /* sums over jobs, since ddr_since_ns */
+    int64_t ddr_since_ns;
+    bool ddr_dirty; /* rates must be settled before time moves */
+    bool may_collapse;
+    struct channel loader, compiler;
+    struct power power;
+    size_t next_first; /* next first turn of the trace */
+    uint64_t next_order;
+};
+
+/* Key of an event: kind, then `sub` (device or request id), then order of creation. */
+static inline uint64_t engine_order(struct engine *e, enum event_kind kind, uint32_t sub)
+{
+    return ((uint64_t)kind << 60) | ((uint64_t)sub << 28) | (e->next_order++ & 0xfffffff);
+}
+
+/* devices.c */
+extern const struct executor_ops engine_ops;
+void device_event(struct engine *e, struct vexec *v);
+void device_collapse(struct engine *e, struct vexec *v);
+void device_expand(struct engine *e, struct vexec *v);
+
+/* ddr.c */
+void ddr_join(struct engine *e, struct job *j);
+void ddr_leave(struct engine *e, struct job *j);
+void ddr_report(struct engine *e, uint64_t count, int64_t duration_ns, double demand,
+                double share);
+/* Closes the current interval and marks rates for settling. */
+void ddr_touch(struct engine *e);
+/* Recomputes all rates and completion events; called before time moves. */
+void ddr_settle(struct engine *e);
+/* Sets the progress of a job's current piece of work. */
+void job_start(struct engine *e, struct job *j, double solo_ns, double bytes);
+
+/* channels.c */
+void channel_load(struct engine *e, struct resident *r, double bytes);
+void channel_compile(struct engine *e, struct resident *r, int64_t duration_ns);
+void channel_kv_move(struct engine *e, struct full_request *r, double bytes, bool in);
+void channel_cancel(struct engine *e, struct resident *r);
+void channel_loader_event(struct engine *e);
+void channel_compiler_event(struct engine *e);
+
+/* power.c */
+void power_init(struct engine *e);
+void power_device(struct engine *e, uint8_t device);
+void power_compiler(struct engine *e, bool on);
+void power_tail(struct engine *e, int delta);
+void power_finish(struct engine *e);
+
+#endif

@@ -1,0 +1,97 @@
+/* Power domains and the exact integral of their watts. */
+#include "sim/engine/engine.h"
+
+void power_init(struct engine *e)
+{
+    const struct machine *m = e->core.setup->machine;
+    struct power *p = &e->power;
+    p->total_watts = m->idle_watts;
+    for (uint32_t i = 0; i < m->n_devices; i++) {
+        p->watts[i] = m->devices[i].idle_watts;
+        p->total_watts += p->watts[i];
+    }
+}
+
+static void power_set(struct engine *e, uint8_t domain, enum power_phase phase, double watts)
+{
+    struct power *p = &e->power;
+    if (p->phase[domain] == phase && p->watts[domain] == watts) {
+        return;
+    }
+    p->joules[domain] += p->watts[domain] * units_s_from_ns(e->now_ns - p->since_ns[domain]);
+    p->since_ns[domain] = e->now_ns;
+    p->total_joules += p->total_watts * units_s_from_ns(e->now_ns - p->total_since_ns);
+    p->total_since_ns = e->now_ns;
+    p->phase[domain] = phase;
+    p->watts[domain] = watts;
+    p->total_watts = e->core.setup->machine->idle_watts;
+    for (uint32_t i = 0; i < OBSERVER_DOMAINS; i++) {
+        p->total_watts += p->watts[i];
+    }
+    CORE_OBSERVE(&e->core, power, e->now_ns, domain, phase, watts);
+}
+
+/* A busy-polling coordinator draws power while work is on a device; sampling occupies one CPU
+ * thread, for which the machine states the watts of single-thread CPU work (compile_watts). */
+static void power_host(struct engine *e)
+{
+    const struct sim_setup *s = e->core.setup;
+    double watts = (double)e->power.tails * s->machine->compile_watts;
+    if ((s->policy->flags & POLICY_F_BUSY_POLL) != 0 && e->power.busy_devices > 0) {
+        watts += s->machine->poll_watts;
+    }
+    power_set(e, OBSERVER_DOMAIN_HOST, watts > 0.0 ? POWER_PHASE_DECODE : POWER_PHASE_IDLE, watts);
+}
+
+/* The state of a device follows from what runs on it: prefill draws more than decode. */
+void power_device(struct engine *e, uint8_t device)
+{
+    const struct vdevice *d = &e->devices[device];
+    enum power_phase phase = POWER_PHASE_IDLE;
+    for (uint32_t i = 0; i < d->n_running; i++) {
+        const struct vexec *v = d->running[i];
+        if (v->phase != VEXEC_RUNNING) {
+            continue;
+        }
+        if (v->l->pub.pass->shape.prefill_rows > 0) {
+            phase = POWER_PHASE_PREFILL;
+        } else if (phase == POWER_PHASE_IDLE) {
+            phase = POWER_PHASE_DECODE;
+        }
+    }
+    double watts = phase == POWER_PHASE_PREFILL  ? d->desc->prefill_watts
+                   : phase == POWER_PHASE_DECODE ? d->desc->decode_watts
+                                                 : d->desc->idle_watts;
+    bool was_busy = e->power.phase[device] != POWER_PHASE_IDLE;
+    bool is_busy = phase != POWER_PHASE_IDLE;
+    power_set(e, device, phase, watts);
+    if (was_busy != is_busy) {
+        e->power.busy_devices += is_busy ? 1u : -1u;
+        power_host(e);
+    }
+}
+
+void power_compiler(struct engine *e, bool on)
+{
+    power_set(e, OBSERVER_DOMAIN_COMPILER, on ? POWER_PHASE_COMPILE : POWER_PHASE_IDLE,
+              on ? e->core.setup->machine->compile_watts : 0.0);
+}
+
+void power_tail(struct engine *e, int delta)
+{
+    e->power.tails += (uint32_t)delta;
+    power_host(e);
+}
+
+void power_finish(struct engine *e)
+{
+    struct power *p = &e->power;
+    struct sim_audit *a = &e->core.result->audit;
+    for (uint32_t i = 0; i < OBSERVER_DOMAINS; i++) {
+        p->joules[i] += p->watts[i] * units_s_from_ns(e->now_ns - p->since_ns[i]);
+        a->energy_sum_j += p->joules[i];
+    }
+    a->energy_sum_j += e->core.setup->machine->idle_watts * units_s_from_ns(e->now_ns);
+    a->energy_integral_j =
+        p->total_joules + p->total_watts * units_s_from_ns(e->now_ns - p->total_since_ns);
+}

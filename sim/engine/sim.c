@@ -1,0 +1,251 @@
+/* The run: pop everything of one instant in the fixed order, let the policy act until it rests,
+ * settle the DDR rates, move time. */
+#include "sim/engine/sim.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/engine/engine.h"
+
+/* Events of one instant before the run is called a livelock (a policy that does work of zero length
+ * for ever). A thousand times more than any real instant has. */
+#define MAX_EVENTS_PER_INSTANT 10000000ULL
+
+void sim_setup_defaults(struct sim_setup *s)
+{
+    memset(s, 0, sizeof *s);
+    s->prefix_reuse = true;
+    s->kv_block_tokens = 16; /* vLLM's block, the field's usual one */
+    s->weight_copies = 1;
+    s->horizon_ns = TIME_NEVER_NS;
+    s->stall_ns = 3600 * NS_PER_S;
+    s->collapse = true;
+    s->caps = UINT32_MAX;
+}
+
+static void push_next_arrival(struct engine *e)
+{
+    const struct trace *t = e->core.setup->trace;
+    if (e->next_first < t->n_first) {
+        uint32_t row = (uint32_t)e->next_first++;
+        (void)eventq_push(&e->queue, t->rows[row].arrival_ns,
+                          engine_order(e, EVENT_ARRIVAL, t->rows[row].request_id), row);
+    }
+}
+
+static struct full_request *find_live(struct core *c, uint32_t id)
+{
+    struct full_request *r = c->live_head;
+    while (r != NULL && r->pub.id != id) {
+        r = r->next_live;
+    }
+    return r;
+}
+
+/* Work is under way if a device, the loader or the compiler will bring an event. */
+static bool work_in_progress(const struct engine *e)
+{
+    bool busy = e->loader.head != NULL || e->compiler.head != NULL || e->power.tails > 0;
+    for (uint32_t i = 0; i < e->core.setup->machine->n_devices; i++) {
+        busy = busy || e->devices[i].n_running > 0;
+    }
+    return busy;
+}
+
+static void handle_timer(struct engine *e, uint64_t cookie)
+{
+    struct core *c = &e->core;
+    if (c->n_live > 0 && !work_in_progress(e) &&
+        e->now_ns - c->last_progress_ns > c->setup->stall_ns) {
+        core_fail(c, -ETIMEDOUT,
+                  "stalled: %" PRIu64 " requests live, nothing on any device for %.0f s of "
+                  "simulated time, only timers",
+                  c->n_live, units_s_from_ns(e->now_ns - c->last_progress_ns));
+        return;
+    }
+    core_timer(c, cookie);
+}
+
+static void handle(struct engine *e, const struct eventq_event *ev)
+{
+    struct core *c = &e->core;
+    c->result->events++;
+    switch ((enum event_kind)(ev->order >> 60)) {
+    case EVENT_KERNEL:
+        device_event(e, (struct vexec *)(uintptr_t)ev->payload);
+        break;
+    case EVENT_LOAD:
+        channel_loader_event(e);
+        break;
+    case EVENT_COMPILE:
+        channel_compiler_event(e);
+        break;
+    case EVENT_PASS_TAIL:
+        power_tail(e, -1);
+        core_pass_tail_done(c, (struct full_pass *)(uintptr_t)ev->payload);
+        break;
+    case EVENT_TURN:
+        c->last_progress_ns = c->n_live == 0 ? e->now_ns : c->last_progress_ns;
+        core_request_arrives(c, (uint32_t)ev->payload, (uint32_t)(ev->payload >> 32));
+        break;
+    case EVENT_ARRIVAL:
+        c->last_progress_ns = c->n_live == 0 ? e->now_ns : c->last_progress_ns;
+        push_next_arrival(e);
+        core_request_arrives(c, (uint32_t)ev->payload, KV_NO_COLD);
+        break;
+    case EVENT_CANCEL: {
+        struct full_request *r = find_live(c, (uint32_t)ev->payload);
+        if (r != NULL) {
+            core_request_cancel(c, r);
+        }
+        break;
+    }
+    case EVENT_TIMER:
+        handle_timer(e, ev->payload);
+        break;
+    }
+}
+
+static int run_instant(struct engine *e)
+{
+    struct core *c = &e->core;
+    uint64_t first = c->result->events;
+    int64_t now = eventq_peek(&e->queue)->time_ns;
+    e->now_ns = now;
+    core_advance(c, now);
+    do {
+        do {
+            struct eventq_event ev = eventq_pop(&e->queue);
+            handle(e, &ev);
+        } while (c->result->status == 0 && !eventq_empty(&e->queue) &&
+                 eventq_peek(&e->queue)->time_ns == now);
+        if (c->result->status == 0) {
+            (void)core_schedule(c);
+        }
+        if (e->ddr_dirty) {
+            ddr_settle(e);
+        }
+        if (c->result->events - first > MAX_EVENTS_PER_INSTANT) {
+            core_fail(c, -ELOOP, "%llu events at one instant", MAX_EVENTS_PER_INSTANT);
+        }
+    } while (c->result->status == 0 && !eventq_empty(&e->queue) &&
+             eventq_peek(&e->queue)->time_ns == now);
+    return c->result->status;
+}
+
+static void engine_init(struct engine *e, const struct sim_setup *setup)
+{
+    eventq_init(&e->queue);
+    const struct machine *m = setup->machine;
+    for (uint32_t i = 0; i < m->n_devices; i++) {
+        struct vdevice *d = &e->devices[i];
+        d->desc = &m->devices[i];
+        d->weight = 1.0;
+        d->queue = arena_alloc(&e->core.arena, d->desc->inflight_depth * sizeof(struct vexec *));
+    }
+    e->loader.job = (struct job){.event = EVENTQ_NONE,
+                                 .device = ENGINE_LOADER_FLOW,
+                                 .rate = 1.0,
+                                 .share_frac = 1.0};
+    e->compiler.job = (struct job){.event = EVENTQ_NONE};
+    e->may_collapse = setup->collapse;
+    for (uint32_t i = 0; i < setup->n_observers; i++) {
+        e->may_collapse = e->may_collapse && !setup->observers[i]->wants_kernels;
+    }
+    power_init(e);
+}
+
+static void audit_finish(struct engine *e)
+{
+    struct core *c = &e->core;
+    struct sim_audit *a = &c->result->audit;
+    double live_sojourn_ns = 0.0;
+    for (const struct full_request *r = c->live_head; r != NULL; r = r->next_live) {
+        live_sojourn_ns += (double)(e->now_ns - r->pub.arrival_ns);
+        if (r->pub.first_service_ns == TIME_NEVER_NS) {
+            a->queued++;
+        } else {
+            a->running++;
+        }
+    }
+    c->area_request_ns += (double)c->n_live * (double)(e->now_ns - c->area_from_ns);
+    a->future = c->setup->trace->n - a->arrived;
+    double sojourn = c->sojourn_ns + live_sojourn_ns;
+    a->littles_law_residual_frac =
+        sojourn > 0.0 ? fabs(c->area_request_ns - sojourn) / sojourn : 0.0;
+    power_finish(e);
+    double energy = fabs(a->energy_integral_j - a->energy_sum_j);
+    a->clean = a->arrived == a->finished + a->shed + a->running + a->queued &&
+               a->tokens_expected == a->tokens_produced && a->double_bookings == 0 &&
+               a->causality_errors == 0 && a->ddr_max_over_capacity <= 1.0 + 1e-9 &&
+               a->littles_law_residual_frac <= 1e-9 &&
+               energy <= 1e-9 * (1.0 + a->energy_sum_j);
+    if (!a->clean) {
+        core_fail(c, -EPROTO, "audit failed: arrived %" PRIu64 " = finished %" PRIu64 " + shed %" PRIu64
+                  " + running %" PRIu64 " + queued %" PRIu64 "? tokens %" PRIu64 " of %" PRIu64
+                  ", DDR %.12g of capacity, Little %.3g, energy %.12g vs %.12g J, double bookings "
+                  "%" PRIu64,
+                  a->arrived, a->finished, a->shed, a->running, a->queued, a->tokens_produced,
+                  a->tokens_expected, a->ddr_max_over_capacity, a->littles_law_residual_frac,
+                  a->energy_integral_j, a->energy_sum_j, a->double_bookings);
+    }
+}
+
+/* Says in the log what a policy that got stuck was thinking. */
+static void dump(const struct engine *e)
+{
+    const struct core *c = &e->core;
+    if (c->setup->policy->dump != NULL && c->setup->decision_log != NULL) {
+        fputs("dump:\n", c->setup->decision_log);
+        c->setup->policy->dump((struct sched *)(uintptr_t)&c->sched, c->setup->decision_log);
+    }
+}
+
+static void run_loop(struct engine *e)
+{
+    struct core *c = &e->core;
+    push_next_arrival(e);
+    while (!eventq_empty(&e->queue)) {
+        if (eventq_peek(&e->queue)->time_ns > c->setup->horizon_ns) {
+            e->now_ns = c->setup->horizon_ns;
+            core_advance(c, e->now_ns);
+            for (uint32_t i = 0; i < e->n_jobs; i++) {
+                if (e->jobs[i]->exec != NULL && e->jobs[i]->exec->collapsed) {
+                    device_expand(e, e->jobs[i]->exec);
+                }
+            }
+            ddr_touch(e);
+            return;
+        }
+        if (run_instant(e) != 0) {
+            dump(e);
+            return;
+        }
+    }
+    if (c->n_live > 0) {
+        core_fail(c, -ETIMEDOUT,
+                  "stalled: %" PRIu64 " requests live (first: request %u), nothing on any device "
+                  "and no event to come",
+                  c->n_live, c->live_head->pub.id);
+        dump(e);
+    }
+}
+
+int sim_run(const struct sim_setup *setup, struct sim_result *result)
+{
+    struct engine *e = xcalloc(1, sizeof *e);
+    int rc = core_init(&e->core, setup, &engine_ops, e, result);
+    if (rc == 0) {
+        engine_init(e, setup);
+        run_loop(e);
+        result->end_ns = e->now_ns;
+        audit_finish(e);
+        CORE_OBSERVE(&e->core, run_ended, e->now_ns);
+        eventq_fini(&e->queue);
+    }
+    core_fini(&e->core);
+    free(e);
+    return result->status;
+}
