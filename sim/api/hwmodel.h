@@ -31,6 +31,9 @@ struct hwmodel_ops {
     const char *name;
     /* Cost of one kernel. Precondition: device index valid, rows >= 1. O(1). */
     void (*kernel)(const struct hwmodel *m, const struct kernel_query *q, struct kernel_cost *out);
+    /* Ridge intensity I* = P_eff / B_eff of a device (agent-xpu-v2 App. B): below it a kernel is
+     * memory-bound. */
+    double (*ridge_flop_per_byte)(const struct hwmodel *m, uint8_t device);
 };
 
 struct hwmodel {

@@ -28,9 +28,10 @@ static int acted(struct core *c, int rc)
     return rc;
 }
 
-/* Annotation noise: the same question gets the same answer, for every policy. */
+/* Annotation noise: the same question gets the same answer, for every policy. It belongs to the work
+ * and the device, not to the number of rows asked about, so that shares of one op stay comparable. */
 static double annotation_factor(const struct core *c, const struct work_shape *w, enum op_kind op,
-                                uint8_t device, uint32_t rows)
+                                uint8_t device)
 {
     const struct annotation_options *a = &c->setup->annotation;
     double sigma = w->prefill_rows > 0 ? a->sigma_prefill : a->sigma_decode;
@@ -38,7 +39,7 @@ static double annotation_factor(const struct core *c, const struct work_shape *w
     if (sigma > 0.0) {
         uint64_t h = hash_u64(HASH_INIT, ((uint64_t)w->rows << 32) | w->prefill_rows);
         h = hash_u64(h, w->attn_pairs);
-        h = hash_u64(h, ((uint64_t)op << 40) | ((uint64_t)device << 32) | rows);
+        h = hash_u64(h, ((uint64_t)op << 8) | device);
         double z = rng_normal_of_key(rng_key(c->setup->seed, RNG_ANNOTATION, h, 0));
         factor *= exp(sigma * z - 0.5 * sigma * sigma);
     }
@@ -64,7 +65,7 @@ static int act_estimate(struct sched *s, const struct work_shape *w, enum op_kin
     struct kernel_run k;
     kernel_run_fill(c->setup->truth, w, op, device, 0, rows, d->chunk_rows, &k);
     double bytes = k.bytes * (double)(k.n - 1) + k.tail_bytes;
-    double t = (double)kernel_run_total_ns(&k) * annotation_factor(c, w, op, device, rows);
+    double t = (double)kernel_run_total_ns(&k) * annotation_factor(c, w, op, device);
     out->t_ns = t < 1.0 ? 1 : (int64_t)llround(t);
     out->bytes_per_s = bytes / units_s_from_ns(out->t_ns);
     out->flop_per_byte = bytes > 0.0 ? k.flop / bytes : 0.0;

@@ -1,0 +1,60 @@
+/* A batch under construction: the segments of one iteration. Grows as needed; lives in the policy's
+ * state and is freed by batch_fini in its exit hook. */
+#ifndef POLICIES_COMMON_BATCH_H
+#define POLICIES_COMMON_BATCH_H
+
+#include <stdlib.h>
+
+#include "sim/api/policy.h"
+#include "sim/base/arena.h"
+
+struct batch {
+    struct segment *segments;
+    uint32_t n, cap;
+    uint32_t tokens; /* rows so far */
+};
+
+static inline void batch_clear(struct batch *b)
+{
+    b->n = 0;
+    b->tokens = 0;
+}
+
+static inline void batch_fini(struct batch *b)
+{
+    free(b->segments);
+    *b = (struct batch){0};
+}
+
+static inline void batch_add(struct batch *b, const struct request *r, enum segment_role role,
+                             uint32_t n_tokens)
+{
+    if (b->n == b->cap) {
+        b->cap = b->cap == 0 ? 32 : b->cap * 2;
+        b->segments = xrealloc(b->segments, b->cap * sizeof *b->segments);
+    }
+    b->segments[b->n++] = (struct segment){.request = r, .role = role, .n_tokens = n_tokens};
+    b->tokens += n_tokens;
+}
+
+/* Adds the next piece of work of a request: one decode token, or up to max_tokens of its prompt. */
+static inline void batch_add_next(struct batch *b, const struct request *r, uint32_t max_tokens)
+{
+    if (r->state == REQUEST_STATE_DECODE) {
+        batch_add(b, r, SEGMENT_DECODE, 1);
+        return;
+    }
+    uint32_t left = request_prefill_left(r);
+    batch_add(b, r, SEGMENT_PREFILL, left < max_tokens ? left : max_tokens);
+}
+
+/* Forms the pass; -EINVAL for an empty batch. */
+static inline int batch_form(struct sched *s, const struct batch *b, struct pass **out)
+{
+    bool single_decode = b->n == 1 && b->segments[0].role == SEGMENT_DECODE;
+    struct pass_spec spec = {
+        .segments = b->segments, .n_segments = b->n, .fused_layers = single_decode};
+    return sched_pass_form(s, &spec, out);
+}
+
+#endif

@@ -1,0 +1,33 @@
+/* Placement helpers: which device a policy that wants "one device" means. */
+#ifndef POLICIES_COMMON_PLACE_H
+#define POLICIES_COMMON_PLACE_H
+
+#include <errno.h>
+
+#include "sim/api/policy.h"
+
+/* Choices of a `device` parameter, in the order of place_device. */
+#define PLACE_CHOICES "auto", "npu", "igpu", "cpu", "gpu"
+
+/* Index of the chosen device; auto takes the iGPU, else the first device of the machine. -ENODEV when
+ * the machine has none of that kind. */
+static inline int place_device(const struct machine *m, int64_t choice)
+{
+    static const enum device_kind kinds[] = {DEVICE_KIND_IGPU, DEVICE_KIND_NPU, DEVICE_KIND_IGPU,
+                                             DEVICE_KIND_CPU, DEVICE_KIND_GPU};
+    int d = machine_find(m, kinds[choice]);
+    if (d < 0 && choice == 0) {
+        d = 0;
+    }
+    return d < 0 ? -ENODEV : d;
+}
+
+/* Launches the rest of a pass on one device. */
+static inline int place_whole(struct sched *s, struct pass *p, uint8_t device,
+                              enum yield_point yield)
+{
+    struct launch_spec spec = {.pass = p, .device = device, .yield = yield};
+    return sched_launch(s, &spec, NULL);
+}
+
+#endif

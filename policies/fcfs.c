@@ -1,0 +1,83 @@
+/* fcfs: one request at a time from its first prompt token to its last output token, in arrival
+ * order, on one device. The simplest policy there is: read it to learn the contract. */
+#include "policies/common/place.h"
+#include "policies/common/reqq.h"
+
+enum { PARAM_DEVICE };
+
+static const char *const devices[] = {PLACE_CHOICES, NULL};
+static const struct policy_param params[] = {
+    {"device", PARAM_CHOICE, 0, 0, 4, devices, "device that runs everything; auto: the iGPU"},
+    {.name = NULL},
+};
+
+struct fcfs {
+    struct reqq waiting;
+    const struct request *current; /* NULL when idle */
+    uint8_t device;
+};
+
+static int fcfs_init(struct sched *s)
+{
+    struct fcfs *f = s->state;
+    int d = place_device(s->machine, param_int(s, PARAM_DEVICE));
+    f->device = (uint8_t)d;
+    return d < 0 ? d : 0;
+}
+
+static void fcfs_request_arrived(struct sched *s, const struct request *r)
+{
+    struct fcfs *f = s->state;
+    reqq_push(&f->waiting, r);
+}
+
+static void fcfs_pass_done(struct sched *s, const struct pass *p)
+{
+    struct fcfs *f = s->state;
+    const struct request *r = p->segments[0].request;
+    if (r->state == REQUEST_STATE_FINISHED || r->state == REQUEST_STATE_SHED) {
+        f->current = NULL;
+    }
+}
+
+static void fcfs_request_cancelled(struct sched *s, const struct request *r)
+{
+    (void)s;
+    reqq_remove(r);
+}
+
+static void fcfs_schedule(struct sched *s)
+{
+    struct fcfs *f = s->state;
+    if (f->current == NULL) {
+        f->current = reqq_pop(&f->waiting);
+    }
+    const struct request *r = f->current;
+    if (r == NULL || r->pass != NULL) {
+        return;
+    }
+    struct segment seg = {.request = r, .role = SEGMENT_DECODE, .n_tokens = 1};
+    if (r->state == REQUEST_STATE_QUEUED) {
+        seg.role = SEGMENT_PREFILL;
+        seg.n_tokens = request_prefill_left(r);
+    }
+    struct pass *p;
+    struct pass_spec spec = {
+        .segments = &seg, .n_segments = 1, .fused_layers = seg.role == SEGMENT_DECODE};
+    if (sched_pass_form(s, &spec, &p) == 0) {
+        (void)place_whole(s, p, f->device, YIELD_PASS);
+    }
+}
+
+const struct policy_ops policy_fcfs_ops = {
+    .name = "fcfs",
+    .summary = "one request at a time, in arrival order, on one device",
+    .api_version = POLICY_API_VERSION,
+    .state_size_bytes = sizeof(struct fcfs),
+    .params = params,
+    .init = fcfs_init,
+    .request_arrived = fcfs_request_arrived,
+    .pass_done = fcfs_pass_done,
+    .request_cancelled = fcfs_request_cancelled,
+    .schedule = fcfs_schedule,
+};
