@@ -1,0 +1,167 @@
+/* agent-xpu-v2: Agent.xpu, second text (policies.md section B; "Agent.xpu: Efficient Scheduling of
+ * Agentic LLM Workloads on Heterogeneous SoC", version with Llama-3B/8B on a NUC 14 Pro+).
+ *
+ * Two loops over one machine. Prefill is serial, NPU first, kernel-boundary preemptible; decode is a
+ * continuous batch on the iGPU that gives way to every prefill kernel. Reactive before proactive in
+ * both. Deviations and choices where the paper is silent are marked [S] as in policies.md and are
+ * parameters. Out of memory (the paper expects none): a proactive request loses its KV and is
+ * prefilled again; the paper would move cold KV to flash. */
+#include "policies/agent_xpu_v2.h"
+
+#include <errno.h>
+
+static const char *const elastic_choices[] = {"off", "static", "on", NULL};
+static const char *const preempt_choices[] = {"kernel", "layer", "none", NULL};
+static const char *const yield_choices[] = {"kernel", "iteration", NULL};
+
+static const struct policy_param params[] = {
+    [AXPU_PREFILL_FIRST] = {"prefill_first", PARAM_BOOL, 1, 0, 1, NULL,
+                            "iGPU kernels of any prefill go before decode (B.4); 0: decode first"},
+    [AXPU_YIELD] = {"yield", PARAM_CHOICE, 0, 0, 1, yield_choices,
+                    "where decode gives the iGPU to prefill (B.4 [S])"},
+    [AXPU_ELASTIC] = {"elastic", PARAM_CHOICE, AXPU_ELASTIC_ON, 0, 2, elastic_choices,
+                      "NPU-iGPU split of reactive prefill (B.5); static ignores decode"},
+    [AXPU_BUSY_SHARE] = {"beta", PARAM_NUMBER, 0.25, 0, 1, NULL,
+                         "share of the chunks the iGPU may keep while decode is busy (B.5 [S])"},
+    [AXPU_WARMUP] = {"warmup", PARAM_BOOL, 1, 0, 1, NULL,
+                     "compile NPU attention for waiting prompts (B.6)"},
+    [AXPU_CACHE_ENTRIES] = {"cache_entries", PARAM_INT, 8, 1, AXPU_MAX_CACHE, NULL,
+                            "compiled kernels kept (B.6 [S])"},
+    [AXPU_CACHE_TTL_S] = {"cache_ttl_s", PARAM_NUMBER, 60, 0, 1e6, NULL,
+                          "age at which an unused compiled kernel is dropped, s (B.6 [S])"},
+    [AXPU_MEMORY_RULE] = {"memory_rule", PARAM_BOOL, 1, 0, 1, NULL,
+                          "a memory-bound NPU kernel and decode of another class do not overlap "
+                          "(B.6)"},
+    [AXPU_B_RF] = {"b_rf", PARAM_INT, 3, 0, 1024, NULL,
+                   "decode batch limit while both classes decode (B.7); 0: none"},
+    [AXPU_MAX_BATCH] = {"max_batch", PARAM_INT, 32, 1, 1024, NULL,
+                        "decode batch limit of one class (B.7 [S]: largest size of 6.4)"},
+    [AXPU_LENGTH_BUCKET] = {"length_bucket", PARAM_INT, 256, 1, 1e6, NULL,
+                            "tokens per bucket of the longest-first eviction (B.7 [S]); 1: strict"},
+    [AXPU_PREEMPT] = {"preempt", PARAM_CHOICE, AXPU_PREEMPT_KERNEL, 0, 2, preempt_choices,
+                      "where a reactive arrival stops a proactive prefill (B.2)"},
+    [AXPU_SUSPENDED] = {"suspended", PARAM_INT, 1, 0, AXPU_MAX_SUSPENDED, NULL,
+                        "proactive prefills that can be suspended at once (B.1: one buffer)"},
+    [AXPU_AGEING] = {"ageing", PARAM_BOOL, 1, 0, 1, NULL, "starvation prevention (B.8)"},
+    [AXPU_T_AGE_S] = {"t_age_s", PARAM_NUMBER, 120, 0, 1e9, NULL,
+                      "age at which a proactive request is promoted, s (B.8 [S])"},
+    {.name = NULL},
+};
+
+static int axpu_init(struct sched *s)
+{
+    struct axpu *a = s->state;
+    a->npu = machine_find(s->machine, DEVICE_KIND_NPU);
+    a->igpu = machine_find(s->machine, DEVICE_KIND_IGPU);
+    a->chunk = s->machine->devices[a->npu].chunk_rows;
+    return a->chunk == 0 ? -EINVAL : 0;
+}
+
+static void axpu_exit(struct sched *s)
+{
+    struct axpu *a = s->state;
+    if (a != NULL) {
+        batch_fini(&a->batch);
+    }
+}
+
+/* Queues by phase and class; a proactive request gets a timer so that ageing acts on time. */
+static void enqueue(struct sched *s, struct axpu *a, const struct request *r)
+{
+    bool reactive = r->cls == REQUEST_CLASS_REACTIVE;
+    if (r->state == REQUEST_STATE_DECODE) {
+        reqq_push(reactive ? &a->decode_rt : &a->decode_be, r);
+        return;
+    }
+    reqq_push(reactive ? &a->prefill_rt : &a->prefill_be, r);
+    struct axpu_request *own = r->slot->data;
+    if (!reactive && param_bool(s, AXPU_AGEING) && !own->timer_set) {
+        own->timer_set = true;
+        int64_t at = r->arrival_ns + units_ns_from_s(param_number(s, AXPU_T_AGE_S));
+        if (at >= s->now_ns) {
+            (void)sched_set_timer(s, at, 0);
+        }
+    }
+}
+
+static void axpu_request_arrived(struct sched *s, const struct request *r)
+{
+    enqueue(s, s->state, r);
+}
+
+static void axpu_launch_done(struct sched *s, const struct launch *l)
+{
+    struct axpu *a = s->state;
+    if (l == a->decode_launch) {
+        a->decode_launch = NULL;
+    } else {
+        axpu_prefill_launch_done(a, l);
+    }
+}
+
+static void axpu_pass_done(struct sched *s, const struct pass *p)
+{
+    struct axpu *a = s->state;
+    if (p == a->decode) {
+        a->decode = NULL;
+    } else {
+        axpu_prefill_pass_done(a, p->segments[0].request);
+    }
+    for (uint32_t i = 0; i < p->n_segments; i++) {
+        const struct request *r = p->segments[i].request;
+        if (r->state == REQUEST_STATE_DECODE) {
+            enqueue(s, a, r);
+        }
+    }
+}
+
+static void axpu_resident_ready(struct sched *s, struct resident_key key)
+{
+    axpu_warmup_ready(s, s->state, key);
+}
+
+static void axpu_request_cancelled(struct sched *s, const struct request *r)
+{
+    (void)s;
+    reqq_remove(r);
+}
+
+/* Prefill plans before decode acts, so that the iGPU goes to prefill first (B.4); then decode fills
+ * what is left; then the compiler thread gets what still waits. */
+static void axpu_schedule(struct sched *s)
+{
+    struct axpu *a = s->state;
+    axpu_prefill_schedule(s, a);
+    axpu_decode_schedule(s, a);
+    axpu_warmup_schedule(s, a);
+}
+
+static void axpu_dump(struct sched *s, FILE *out)
+{
+    const struct axpu *a = s->state;
+    fprintf(out, "prefill rt=%u be=%u decode rt=%u be=%u suspended=%u current=%lld aged=%lld\n",
+            a->prefill_rt.n, a->prefill_be.n, a->decode_rt.n, a->decode_be.n, a->n_suspended,
+            a->current.request == NULL ? -1LL : (long long)a->current.request->id,
+            a->aged.request == NULL ? -1LL : (long long)a->aged.request->id);
+}
+
+const struct policy_ops policy_agent_xpu_v2_ops = {
+    .name = "agent-xpu-v2",
+    .summary = "dual-queue NPU-iGPU scheduling with kernel-boundary preemption (Agent.xpu v2)",
+    .api_version = POLICY_API_VERSION,
+    .flags = POLICY_F_BUSY_POLL,
+    .needs = CAP_SPANS | CAP_ROW_SPLIT | CAP_YIELD_KERNEL | CAP_COMPILE | CAP_KV_EVICT | CAP_NPU |
+             CAP_IGPU,
+    .state_size_bytes = sizeof(struct axpu),
+    .request_state_size_bytes = sizeof(struct axpu_request),
+    .params = params,
+    .init = axpu_init,
+    .exit = axpu_exit,
+    .request_arrived = axpu_request_arrived,
+    .launch_done = axpu_launch_done,
+    .pass_done = axpu_pass_done,
+    .resident_ready = axpu_resident_ready,
+    .request_cancelled = axpu_request_cancelled,
+    .schedule = axpu_schedule,
+    .dump = axpu_dump,
+};

@@ -1,0 +1,113 @@
+/* agent-xpu-v2: the parts of the policy and what they share (policies.md section B).
+ *
+ *   agent_xpu_v2.c          parameters, hooks, the schedule call
+ *   agent_xpu_v2_prefill.c  the prefill loop: order, preemption, placement, elastic split, ageing
+ *   agent_xpu_v2_decode.c   the decode loop: batch formation, yielding the iGPU to prefill
+ *   agent_xpu_v2_warmup.c   on-the-fly compilation of NPU attention kernels
+ */
+#ifndef POLICIES_AGENT_XPU_V2_H
+#define POLICIES_AGENT_XPU_V2_H
+
+#include "policies/common/batch.h"
+#include "policies/common/reqq.h"
+#include "sim/api/policy.h"
+#include "sim/base/units.h"
+
+enum axpu_param {
+    AXPU_PREFILL_FIRST,
+    AXPU_YIELD,
+    AXPU_ELASTIC,
+    AXPU_BUSY_SHARE,
+    AXPU_WARMUP,
+    AXPU_CACHE_ENTRIES,
+    AXPU_CACHE_TTL_S,
+    AXPU_MEMORY_RULE,
+    AXPU_B_RF,
+    AXPU_MAX_BATCH,
+    AXPU_LENGTH_BUCKET,
+    AXPU_PREEMPT,
+    AXPU_SUSPENDED,
+    AXPU_AGEING,
+    AXPU_T_AGE_S,
+};
+
+enum axpu_elastic { AXPU_ELASTIC_OFF, AXPU_ELASTIC_STATIC, AXPU_ELASTIC_ON };
+enum axpu_preempt { AXPU_PREEMPT_KERNEL, AXPU_PREEMPT_LAYER, AXPU_PREEMPT_NONE };
+
+/* How the ops of one prefill are placed. */
+struct axpu_prefill {
+    const struct request *request; /* NULL: no such prefill */
+    struct pass *pass;
+    bool npu_attention; /* compiled in time: everything on the NPU (B.6) */
+    bool igpu_only;     /* an aged proactive prefill beside a reactive one (B.8) */
+    /* Split of the op the cursor stands on, made when it got there. */
+    uint32_t planned_op;     /* + 1; 0: none */
+    uint32_t npu_rows, igpu_rows; /* not yet launched */
+    int64_t igpu_not_before_ns;
+    bool layer_busy;         /* decode was busy at this layer's boundary */
+    /* Best number of NPU chunks when decode is idle, per token-level op; -1: not computed. */
+    int32_t best_chunks[2];
+    const struct launch *on_npu, *on_igpu;
+};
+
+#define AXPU_MAX_SUSPENDED 8
+#define AXPU_MAX_CACHE 16
+
+struct axpu_kernel {
+    uint32_t prompt_tokens; /* 0: free entry */
+    int64_t used_ns;
+};
+
+struct axpu {
+    int npu, igpu;
+    uint32_t chunk; /* rows of a static NPU kernel */
+    struct reqq prefill_rt, prefill_be, decode_rt, decode_be;
+    struct axpu_prefill current; /* the serial prefill */
+    struct axpu_prefill aged;    /* at most one, on the iGPU beside a reactive `current` */
+    struct axpu_prefill suspended[AXPU_MAX_SUSPENDED];
+    uint32_t n_suspended;
+
+    struct pass *decode; /* the running or paused batch */
+    const struct launch *decode_launch;
+    bool decode_hold;    /* memory rule: a reactive memory-bound NPU kernel runs */
+
+    struct batch batch;
+
+    struct axpu_kernel cache[AXPU_MAX_CACHE];
+    uint32_t compiling_tokens; /* 0: the compiler is idle */
+};
+
+/* A request's own bytes. */
+struct axpu_request {
+    bool timer_set;
+};
+
+static inline bool axpu_is_aged(const struct sched *s, const struct request *r)
+{
+    return r->cls == REQUEST_CLASS_PROACTIVE && param_bool(s, AXPU_AGEING) &&
+           units_s_from_ns(s->now_ns - r->arrival_ns) >= param_number(s, AXPU_T_AGE_S);
+}
+
+static inline bool axpu_is_reactive(const struct axpu_prefill *f)
+{
+    return f->request != NULL && f->request->cls == REQUEST_CLASS_REACTIVE;
+}
+
+/* prefill */
+void axpu_prefill_schedule(struct sched *s, struct axpu *a);
+/* A prefill op is ready for the iGPU now (and only the iGPU is missing). */
+bool axpu_prefill_wants_igpu(const struct sched *s, const struct axpu *a);
+void axpu_prefill_launch_done(struct axpu *a, const struct launch *l);
+void axpu_prefill_pass_done(struct axpu *a, const struct request *r);
+/* decode */
+bool axpu_decode_busy(const struct axpu *a);
+void axpu_decode_schedule(struct sched *s, struct axpu *a);
+/* Asks the running decode launch to make room. */
+void axpu_decode_yield(struct sched *s, struct axpu *a);
+/* warm-up */
+void axpu_warmup_schedule(struct sched *s, struct axpu *a);
+void axpu_warmup_ready(struct sched *s, struct axpu *a, struct resident_key key);
+/* True (and marks it used) when the attention kernel of this prompt is there. */
+bool axpu_warmup_take(struct sched *s, struct axpu *a, const struct request *r);
+
+#endif

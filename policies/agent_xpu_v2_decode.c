@@ -1,0 +1,139 @@
+/* The decode loop of agent-xpu-v2: batches at iteration boundaries, all on the iGPU (B.3, B.7). */
+#include <errno.h>
+
+#include "policies/agent_xpu_v2.h"
+
+bool axpu_decode_busy(const struct axpu *a)
+{
+    return a->decode != NULL || !reqq_empty(&a->decode_rt) || !reqq_empty(&a->decode_be);
+}
+
+/* Eviction order of B.7: longer bucket first, then newest arrival, then larger id. */
+static bool evicted_before(const struct request *x, const struct request *y, uint32_t bucket)
+{
+    uint32_t bx = request_length(x) / bucket;
+    uint32_t by = request_length(y) / bucket;
+    if (bx != by) {
+        return bx > by;
+    }
+    return request_before(y, x);
+}
+
+static void remove_at(struct batch *b, uint32_t i)
+{
+    for (; i + 1 < b->n; i++) {
+        b->segments[i] = b->segments[i + 1];
+    }
+    b->n--;
+}
+
+/* Evicts proactive sequences until the batch fits, or only exempt ones are left. Aged requests are
+ * exempt (B.8, second privilege). */
+static void evict_proactive(struct sched *s, struct batch *b, uint32_t most)
+{
+    uint32_t bucket = (uint32_t)param_int(s, AXPU_LENGTH_BUCKET);
+    while (b->n > most) {
+        uint32_t worst = b->n;
+        for (uint32_t i = 0; i < b->n; i++) {
+            const struct request *r = b->segments[i].request;
+            if (r->cls != REQUEST_CLASS_PROACTIVE || axpu_is_aged(s, r)) {
+                continue;
+            }
+            if (worst == b->n || evicted_before(r, b->segments[worst].request, bucket)) {
+                worst = i;
+            }
+        }
+        if (worst == b->n) {
+            return;
+        }
+        remove_at(b, worst);
+    }
+}
+
+static void collect(struct batch *b, const struct reqq *q)
+{
+    for (const struct request *r = q->head; r != NULL; r = reqq_next(r)) {
+        batch_add(b, r, SEGMENT_DECODE, 1);
+    }
+}
+
+static void choose_batch(struct sched *s, struct axpu *a)
+{
+    struct batch *b = &a->batch;
+    batch_clear(b);
+    collect(b, &a->decode_rt);
+    collect(b, &a->decode_be);
+    bool mixed = !reqq_empty(&a->decode_rt) && !reqq_empty(&a->decode_be);
+    uint32_t b_rf = (uint32_t)param_int(s, AXPU_B_RF);
+    if (mixed && b_rf > 0 && b->n > b_rf) {
+        evict_proactive(s, b, b_rf);
+    }
+    uint32_t most = (uint32_t)param_int(s, AXPU_MAX_BATCH);
+    if (b->n > most) {
+        b->n = most; /* reactive ones come first, each class in the order it became ready */
+    }
+}
+
+/* KV is full: the newest proactive sequence that is in no pass gives up its KV. */
+static bool free_kv(struct sched *s, struct axpu *a)
+{
+    const struct request *victim = NULL;
+    for (const struct request *r = a->decode_be.head; r != NULL; r = reqq_next(r)) {
+        if (victim == NULL || request_before(victim, r)) {
+            victim = r;
+        }
+    }
+    if (victim == NULL || (a->decode_be.n + a->decode_rt.n) < 2 ||
+        sched_kv_evict(s, victim, 0, KV_EVICT_RECOMPUTE) != 0) {
+        return false;
+    }
+    reqq_remove(victim);
+    reqq_push_front(&a->prefill_be, victim);
+    return true;
+}
+
+static void form(struct sched *s, struct axpu *a)
+{
+    while (a->decode == NULL) {
+        choose_batch(s, a);
+        if (a->batch.n == 0) {
+            return;
+        }
+        int rc = batch_form(s, &a->batch, &a->decode);
+        if (rc != 0) {
+            a->decode = NULL;
+            if (rc != -ENOMEM || !free_kv(s, a)) {
+                return;
+            }
+        }
+    }
+    for (uint32_t i = 0; i < a->batch.n; i++) {
+        reqq_remove(a->batch.segments[i].request);
+    }
+}
+
+void axpu_decode_yield(struct sched *s, struct axpu *a)
+{
+    if (a->decode_launch != NULL && !a->decode_launch->stop_requested) {
+        (void)sched_preempt(s, a->decode_launch, PREEMPT_CHECKPOINT);
+    }
+}
+
+void axpu_decode_schedule(struct sched *s, struct axpu *a)
+{
+    if (a->decode_launch != NULL) {
+        return;
+    }
+    if (a->decode == NULL) {
+        form(s, a);
+    }
+    bool first = param_bool(s, AXPU_PREFILL_FIRST);
+    if (a->decode == NULL || a->decode->state != PASS_STATE_READY || a->decode_hold ||
+        sched_device_free_slots(s, (uint8_t)a->igpu) == 0 ||
+        (first && axpu_prefill_wants_igpu(s, a))) {
+        return;
+    }
+    enum yield_point yield = param_int(s, AXPU_YIELD) == 0 && first ? YIELD_KERNEL : YIELD_PASS;
+    struct launch_spec spec = {.pass = a->decode, .device = (uint8_t)a->igpu, .yield = yield};
+    (void)sched_launch(s, &spec, &a->decode_launch);
+}

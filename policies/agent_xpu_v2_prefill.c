@@ -1,0 +1,377 @@
+/* The prefill loop of agent-xpu-v2: one request at a time, op by op (B.2, B.4, B.5, B.8). */
+#include <errno.h>
+
+#include "policies/agent_xpu_v2.h"
+
+/* ---- which request ---- */
+
+static void clear(struct axpu_prefill *f)
+{
+    *f = (struct axpu_prefill){.best_chunks = {-1, -1}};
+}
+
+/* Memory is full and a reactive prompt waits: the newest waiting proactive sequence loses its KV, else
+ * a suspended prefill its progress. */
+static bool make_room(struct sched *s, struct axpu *a)
+{
+    const struct request *r = a->decode_be.tail;
+    if (r != NULL && sched_kv_evict(s, r, 0, KV_EVICT_RECOMPUTE) == 0) {
+        reqq_remove(r);
+        reqq_push_front(&a->prefill_be, r);
+        return true;
+    }
+    for (uint32_t i = a->n_suspended; i-- > 0;) {
+        struct axpu_prefill *f = &a->suspended[i];
+        if (sched_pass_cancel(s, f->pass) == 0) {
+            reqq_push_front(&a->prefill_be, f->request);
+            a->suspended[i] = a->suspended[--a->n_suspended];
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool start(struct sched *s, struct axpu *a, struct axpu_prefill *f, const struct request *r)
+{
+    struct segment seg = {
+        .request = r, .role = SEGMENT_PREFILL, .n_tokens = request_prefill_left(r)};
+    struct pass_spec spec = {.segments = &seg, .n_segments = 1};
+    struct pass *p;
+    int rc = sched_pass_form(s, &spec, &p);
+    while (rc == -ENOMEM && r->cls == REQUEST_CLASS_REACTIVE && make_room(s, a)) {
+        rc = sched_pass_form(s, &spec, &p);
+    }
+    if (rc != 0) {
+        return false;
+    }
+    reqq_remove(r);
+    clear(f);
+    f->request = r;
+    f->pass = p;
+    f->npu_attention = axpu_warmup_take(s, a, r);
+    return true;
+}
+
+static void resume(struct sched *s, struct axpu *a, struct axpu_prefill *f, uint32_t i)
+{
+    *f = a->suspended[i];
+    for (; i + 1 < a->n_suspended; i++) {
+        a->suspended[i] = a->suspended[i + 1];
+    }
+    a->n_suspended--;
+    f->planned_op = 0;
+    f->npu_attention = axpu_warmup_take(s, a, f->request) || f->npu_attention;
+}
+
+/* The oldest aged request of the proactive queue, or NULL. */
+static const struct request *oldest_aged(const struct sched *s, const struct axpu *a)
+{
+    const struct request *best = NULL;
+    for (const struct request *r = a->prefill_be.head; r != NULL; r = reqq_next(r)) {
+        if (axpu_is_aged(s, r) && (best == NULL || request_before(r, best))) {
+            best = r;
+        }
+    }
+    return best;
+}
+
+static void choose_current(struct sched *s, struct axpu *a)
+{
+    if (!reqq_empty(&a->prefill_rt)) {
+        (void)start(s, a, &a->current, a->prefill_rt.head);
+        return;
+    }
+    const struct request *aged = oldest_aged(s, a);
+    if (a->n_suspended > 0) {
+        bool buffer = a->n_suspended < (uint32_t)param_int(s, AXPU_SUSPENDED);
+        if (!(buffer && aged != NULL && request_before(aged, a->suspended[0].request))) {
+            if (a->suspended[0].pass->n_launches == 0) {
+                resume(s, a, &a->current, 0);
+            }
+            return;
+        }
+    }
+    const struct request *r = aged != NULL ? aged : a->prefill_be.head;
+    if (r != NULL) {
+        (void)start(s, a, &a->current, r);
+    }
+}
+
+/* A reactive request waits behind a proactive prefill: stop that one where `preempt` allows. */
+static void preempt_current(struct sched *s, struct axpu *a)
+{
+    struct axpu_prefill *f = &a->current;
+    enum axpu_preempt how = (enum axpu_preempt)param_int(s, AXPU_PREEMPT);
+    if (reqq_empty(&a->prefill_rt) || axpu_is_reactive(f) || how == AXPU_PREEMPT_NONE ||
+        a->n_suspended >= (uint32_t)param_int(s, AXPU_SUSPENDED) || f->pass->op == f->pass->n_ops) {
+        return;
+    }
+    if (how == AXPU_PREEMPT_LAYER) {
+        bool boundary = f->pass->n_launches == 0 && f->pass->op % 3 == 0 &&
+                        f->pass->rows_todo == pass_op_rows(f->pass, f->pass->op);
+        if (!boundary) {
+            return;
+        }
+    }
+    if (f->on_npu != NULL && !f->on_npu->stop_requested) {
+        (void)sched_preempt(s, f->on_npu, PREEMPT_CHECKPOINT);
+    }
+    if (f->on_igpu != NULL && !f->on_igpu->stop_requested) {
+        (void)sched_preempt(s, f->on_igpu, PREEMPT_CHECKPOINT);
+    }
+    a->suspended[a->n_suspended++] = *f;
+    clear(f);
+}
+
+/* B.8: beside a reactive prefill, the oldest aged proactive one gets the iGPU. It needs the one
+ * proactive activation buffer, so a suspended prefill comes before any other. */
+static void choose_aged(struct sched *s, struct axpu *a)
+{
+    if (a->aged.request != NULL || !axpu_is_reactive(&a->current)) {
+        return;
+    }
+    if (a->n_suspended > 0) {
+        if (axpu_is_aged(s, a->suspended[0].request) && a->suspended[0].pass->n_launches == 0) {
+            resume(s, a, &a->aged, 0);
+            a->aged.igpu_only = true;
+        }
+        return;
+    }
+    const struct request *r = oldest_aged(s, a);
+    if (r != NULL && start(s, a, &a->aged, r)) {
+        a->aged.igpu_only = true;
+    }
+}
+
+static void choose(struct sched *s, struct axpu *a)
+{
+    if (a->current.request != NULL) {
+        preempt_current(s, a);
+    }
+    if (a->current.request == NULL && a->aged.request != NULL && reqq_empty(&a->prefill_rt)) {
+        a->current = a->aged; /* no reactive prefill any more: it is the serial one */
+        a->current.igpu_only = false;
+        clear(&a->aged);
+    }
+    if (a->current.request == NULL) {
+        choose_current(s, a);
+    }
+    choose_aged(s, a);
+}
+
+/* ---- where its ops run ---- */
+
+static int64_t estimate_ns(struct sched *s, const struct pass *p, enum op_kind op, int device,
+                           uint32_t rows)
+{
+    struct estimate e = {0};
+    return rows > 0 && sched_estimate(s, &p->shape, op, (uint8_t)device, rows, &e) == 0 ? e.t_ns
+                                                                                        : 0;
+}
+
+/* m* = argmin max(m t_N, t_G(T - m g)), ties to more NPU (B.5). */
+static uint32_t best_chunks(struct sched *s, const struct axpu *a, struct axpu_prefill *f,
+                            enum op_kind op, uint32_t rows)
+{
+    int32_t *known = &f->best_chunks[op == OP_QKV ? 0 : 1];
+    if (*known < 0) {
+        uint32_t most = rows / a->chunk;
+        int64_t best_ns = INT64_MAX;
+        for (uint32_t m = 0; m <= most; m++) {
+            int64_t npu = estimate_ns(s, f->pass, op, a->npu, m * a->chunk);
+            int64_t igpu = estimate_ns(s, f->pass, op, a->igpu, rows - m * a->chunk);
+            int64_t both = npu > igpu ? npu : igpu;
+            if (both <= best_ns) {
+                best_ns = both;
+                *known = (int32_t)m;
+            }
+        }
+    }
+    return (uint32_t)*known;
+}
+
+static void split(struct sched *s, struct axpu *a, struct axpu_prefill *f, enum op_kind op,
+                  uint32_t rows)
+{
+    enum axpu_elastic elastic = (enum axpu_elastic)param_int(s, AXPU_ELASTIC);
+    uint32_t chunks = rows / a->chunk;
+    uint32_t m = chunks;
+    bool defer = false;
+    if (axpu_is_reactive(f) && elastic != AXPU_ELASTIC_OFF) {
+        m = best_chunks(s, a, f, op, rows);
+        if (elastic == AXPU_ELASTIC_ON && f->layer_busy) {
+            double share = param_number(s, AXPU_BUSY_SHARE);
+            uint32_t least = (uint32_t)ceil((1.0 - share) * (double)chunks);
+            m = m > least ? m : least;
+            defer = true;
+        }
+    }
+    f->npu_rows = m * a->chunk;
+    f->igpu_rows = rows - f->npu_rows;
+    if (defer && f->npu_rows > 0 && f->igpu_rows > 0) {
+        /* The iGPU share ends no earlier than its NPU counterpart. */
+        int64_t late = estimate_ns(s, f->pass, op, a->npu, f->npu_rows) -
+                       estimate_ns(s, f->pass, op, a->igpu, f->igpu_rows);
+        if (late > 0) {
+            f->igpu_not_before_ns = s->now_ns + late;
+            (void)sched_set_timer(s, f->igpu_not_before_ns, 1);
+        }
+    }
+}
+
+static void plan(struct sched *s, struct axpu *a, struct axpu_prefill *f)
+{
+    const struct pass *p = f->pass;
+    if (p->op == p->n_ops || f->planned_op == p->op + 1 || p->n_launches > 0) {
+        return;
+    }
+    enum op_kind op = pass_op_kind(p, p->op);
+    if (op == OP_QKV || f->planned_op == 0) {
+        f->layer_busy = axpu_decode_busy(a);
+    }
+    f->planned_op = p->op + 1;
+    f->igpu_not_before_ns = s->now_ns;
+    f->npu_rows = 0;
+    f->igpu_rows = 0;
+    bool igpu_taken = f == &a->current && a->aged.request != NULL; /* B.8: margin goes to the NPU */
+    if (f->igpu_only) {
+        f->igpu_rows = p->rows_todo;
+    } else if (f->npu_attention || (igpu_taken && (op == OP_QKV || op == OP_FFN))) {
+        f->npu_rows = p->rows_todo;
+    } else if (op == OP_MHA || op == OP_HEAD) {
+        f->igpu_rows = p->rows_todo;
+    } else {
+        split(s, a, f, op, p->rows_todo);
+    }
+}
+
+static bool wants_igpu(const struct sched *s, const struct axpu_prefill *f)
+{
+    return f->request != NULL && f->igpu_rows > 0 && f->on_igpu == NULL &&
+           s->now_ns >= f->igpu_not_before_ns;
+}
+
+bool axpu_prefill_wants_igpu(const struct sched *s, const struct axpu *a)
+{
+    return wants_igpu(s, &a->current) || wants_igpu(s, &a->aged);
+}
+
+static const struct launch *launch_share(struct sched *s, const struct axpu_prefill *f, int device,
+                                         uint32_t rows)
+{
+    const struct launch *l = NULL;
+    struct launch_spec spec = {.pass = f->pass,
+                               .device = (uint8_t)device,
+                               .n_ops = 1,
+                               .rows = rows,
+                               .yield = YIELD_KERNEL};
+    return sched_launch(s, &spec, &l) == 0 ? l : NULL;
+}
+
+/* B.6: a memory-bound NPU kernel and iGPU decode of another class do not overlap. Returns whether the
+ * NPU share must wait. */
+static bool memory_rule_waits(struct sched *s, struct axpu *a, const struct axpu_prefill *f)
+{
+    struct estimate e;
+    enum op_kind op = pass_op_kind(f->pass, f->pass->op);
+    if (!param_bool(s, AXPU_MEMORY_RULE) || a->decode == NULL ||
+        a->decode->has_reactive == axpu_is_reactive(f) ||
+        sched_estimate(s, &f->pass->shape, op, (uint8_t)a->npu, f->npu_rows, &e) != 0 ||
+        !e.memory_bound) {
+        return false;
+    }
+    if (!axpu_is_reactive(f)) {
+        return true;
+    }
+    a->decode_hold = true;
+    axpu_decode_yield(s, a);
+    return false;
+}
+
+static void launch_igpu(struct sched *s, struct axpu *a, struct axpu_prefill *f)
+{
+    if (!wants_igpu(s, f) || (!param_bool(s, AXPU_PREFILL_FIRST) && axpu_decode_busy(a))) {
+        return;
+    }
+    if (sched_device_free_slots(s, (uint8_t)a->igpu) > 0) {
+        f->on_igpu = launch_share(s, f, a->igpu, f->igpu_rows);
+        f->igpu_rows = f->on_igpu == NULL ? f->igpu_rows : 0;
+        return;
+    }
+    axpu_decode_yield(s, a);
+    if (f == &a->current && a->aged.on_igpu != NULL && !a->aged.on_igpu->stop_requested) {
+        (void)sched_preempt(s, a->aged.on_igpu, PREEMPT_CHECKPOINT); /* reactive attention first */
+    }
+}
+
+static void launch(struct sched *s, struct axpu *a, struct axpu_prefill *f)
+{
+    if (f->request == NULL) {
+        return;
+    }
+    plan(s, a, f);
+    if (f->npu_rows > 0 && f->on_npu == NULL && sched_device_free_slots(s, (uint8_t)a->npu) > 0 &&
+        !memory_rule_waits(s, a, f)) {
+        f->on_npu = launch_share(s, f, a->npu, f->npu_rows);
+        f->npu_rows = f->on_npu == NULL ? f->npu_rows : 0;
+    }
+    launch_igpu(s, a, f);
+}
+
+void axpu_prefill_schedule(struct sched *s, struct axpu *a)
+{
+    choose(s, a);
+    launch(s, a, &a->current);
+    launch(s, a, &a->aged);
+}
+
+/* ---- what happened ---- */
+
+static bool ended(struct axpu *a, struct axpu_prefill *f, const struct launch *l)
+{
+    if (f->on_npu == l) {
+        f->on_npu = NULL;
+        a->decode_hold = false;
+    } else if (f->on_igpu == l) {
+        f->on_igpu = NULL;
+    } else {
+        return false;
+    }
+    if (l->outcome != LAUNCH_OUTCOME_DONE) {
+        f->planned_op = 0; /* what is left is split anew */
+        f->npu_rows = 0;
+        f->igpu_rows = 0;
+    }
+    return true;
+}
+
+void axpu_prefill_launch_done(struct axpu *a, const struct launch *l)
+{
+    if (ended(a, &a->current, l) || ended(a, &a->aged, l)) {
+        return;
+    }
+    for (uint32_t i = 0; i < a->n_suspended; i++) {
+        if (ended(a, &a->suspended[i], l)) {
+            return;
+        }
+    }
+}
+
+void axpu_prefill_pass_done(struct axpu *a, const struct request *r)
+{
+    if (a->current.request == r) {
+        clear(&a->current);
+    } else if (a->aged.request == r) {
+        clear(&a->aged);
+    } else {
+        for (uint32_t i = 0; i < a->n_suspended; i++) {
+            if (a->suspended[i].request == r) { /* its last kernel ended as it was suspended */
+                for (; i + 1 < a->n_suspended; i++) {
+                    a->suspended[i] = a->suspended[i + 1];
+                }
+                a->n_suspended--;
+                return;
+            }
+        }
+    }
+}

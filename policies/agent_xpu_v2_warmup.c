@@ -1,0 +1,152 @@
+/* On-the-fly NPU attention kernels of agent-xpu-v2 (B.6): one CPU thread compiles, for each waiting or
+ * preempted prompt, a static kernel of its length; all layers share it. Only a kernel that is ready
+ * when a prefill starts (or resumes) is used. */
+#include "policies/agent_xpu_v2.h"
+
+static struct resident_key key_of(uint32_t prompt_tokens)
+{
+    return (struct resident_key){RESIDENT_COMPILED_ATTENTION, prompt_tokens, 0};
+}
+
+static bool in_use(const struct axpu *a, uint32_t tokens)
+{
+    return a->current.npu_attention && a->current.request != NULL &&
+           request_prefill_target(a->current.request) == tokens;
+}
+
+static bool wanted_by(const struct reqq *q, uint32_t tokens)
+{
+    for (const struct request *r = q->head; r != NULL; r = reqq_next(r)) {
+        if (request_prefill_target(r) == tokens) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool wanted(const struct axpu *a, uint32_t tokens)
+{
+    for (uint32_t i = 0; i < a->n_suspended; i++) {
+        if (request_prefill_target(a->suspended[i].request) == tokens) {
+            return true;
+        }
+    }
+    return wanted_by(&a->prefill_rt, tokens) || wanted_by(&a->prefill_be, tokens);
+}
+
+static void cache_drop(struct sched *s, struct axpu_kernel *k)
+{
+    if (sched_resident_evict(s, key_of(k->prompt_tokens)) == 0) {
+        k->prompt_tokens = 0;
+    }
+}
+
+/* Reclaims what is unused and expired [S: TTL]. */
+static void expire(struct sched *s, struct axpu *a)
+{
+    int64_t ttl = units_ns_from_s(param_number(s, AXPU_CACHE_TTL_S));
+    for (uint32_t i = 0; i < AXPU_MAX_CACHE; i++) {
+        struct axpu_kernel *k = &a->cache[i];
+        if (k->prompt_tokens != 0 && s->now_ns - k->used_ns > ttl && !in_use(a, k->prompt_tokens) &&
+            !wanted(a, k->prompt_tokens)) {
+            cache_drop(s, k);
+        }
+    }
+}
+
+void axpu_warmup_ready(struct sched *s, struct axpu *a, struct resident_key key)
+{
+    if (key.kind != RESIDENT_COMPILED_ATTENTION) {
+        return;
+    }
+    a->compiling_tokens = 0;
+    for (uint32_t i = 0; i < AXPU_MAX_CACHE; i++) {
+        if (a->cache[i].prompt_tokens == 0) {
+            a->cache[i] = (struct axpu_kernel){key.a, s->now_ns};
+            return;
+        }
+    }
+}
+
+/* Makes room for one more kernel: the least recently used one goes. */
+static bool room(struct sched *s, struct axpu *a)
+{
+    uint32_t n = 0;
+    struct axpu_kernel *oldest = NULL;
+    for (uint32_t i = 0; i < AXPU_MAX_CACHE; i++) {
+        struct axpu_kernel *k = &a->cache[i];
+        if (k->prompt_tokens == 0) {
+            continue;
+        }
+        n++;
+        if (!in_use(a, k->prompt_tokens) && (oldest == NULL || k->used_ns < oldest->used_ns)) {
+            oldest = k;
+        }
+    }
+    if (n < (uint32_t)param_int(s, AXPU_CACHE_ENTRIES)) {
+        return true;
+    }
+    if (oldest == NULL || wanted(a, oldest->prompt_tokens)) {
+        return false; /* every kernel has a waiting prompt: keep them */
+    }
+    cache_drop(s, oldest);
+    return oldest->prompt_tokens == 0;
+}
+
+static uint32_t next_prompt(struct sched *s, const struct axpu *a)
+{
+    const struct reqq *queues[] = {&a->prefill_rt, NULL, &a->prefill_be};
+    for (int q = 0; q < 3; q++) {
+        if (queues[q] == NULL) {
+            for (uint32_t i = 0; i < a->n_suspended; i++) {
+                uint32_t t = request_prefill_target(a->suspended[i].request);
+                if (sched_resident_state(s, key_of(t)) == RESIDENT_ABSENT) {
+                    return t;
+                }
+            }
+            continue;
+        }
+        for (const struct request *r = queues[q]->head; r != NULL; r = reqq_next(r)) {
+            uint32_t t = request_prefill_target(r);
+            if (sched_resident_state(s, key_of(t)) == RESIDENT_ABSENT) {
+                return t;
+            }
+        }
+    }
+    return 0;
+}
+
+void axpu_warmup_schedule(struct sched *s, struct axpu *a)
+{
+    if (!param_bool(s, AXPU_WARMUP)) {
+        return;
+    }
+    expire(s, a);
+    if (a->compiling_tokens != 0) {
+        if (wanted(a, a->compiling_tokens)) {
+            return;
+        }
+        /* Its prefill began without it: too late, stop compiling. */
+        (void)sched_resident_evict(s, key_of(a->compiling_tokens));
+        a->compiling_tokens = 0;
+    }
+    uint32_t tokens = next_prompt(s, a);
+    if (tokens != 0 && room(s, a) && sched_compile(s, key_of(tokens)) == 0) {
+        a->compiling_tokens = tokens;
+    }
+}
+
+bool axpu_warmup_take(struct sched *s, struct axpu *a, const struct request *r)
+{
+    uint32_t tokens = request_prefill_target(r);
+    if (!param_bool(s, AXPU_WARMUP) ||
+        sched_resident_state(s, key_of(tokens)) != RESIDENT_READY) {
+        return false;
+    }
+    for (uint32_t i = 0; i < AXPU_MAX_CACHE; i++) {
+        if (a->cache[i].prompt_tokens == tokens) {
+            a->cache[i].used_ns = s->now_ns;
+        }
+    }
+    return true;
+}
