@@ -568,6 +568,7 @@ static void exec_arrive_later(void *exec, int64_t at_ns, uint32_t row, uint32_t 
 {
     struct engine *e = exec;
     uint32_t id = e->core.setup->trace->rows[row].request_id;
+    e->arrivals_pending++;
     (void)eventq_push(&e->queue, at_ns, engine_order(e, EVENT_TURN, id),
                       ((uint64_t)cold << 32) | row);
 }

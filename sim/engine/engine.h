@@ -109,6 +109,7 @@ struct engine {
     struct channel loader, compiler;
     struct power power;
     size_t next_first; /* next first turn of the trace */
+    uint64_t arrivals_pending; /* arrival and turn events in the queue */
     uint64_t next_order;
 };
 

@@ -30,6 +30,7 @@ static void push_next_arrival(struct engine *e)
     const struct trace *t = e->core.setup->trace;
     if (e->next_first < t->n_first) {
         uint32_t row = (uint32_t)e->next_first++;
+        e->arrivals_pending++;
         (void)eventq_push(&e->queue, t->rows[row].arrival_ns,
                           engine_order(e, EVENT_ARRIVAL, t->rows[row].request_id), row);
     }
@@ -42,6 +43,16 @@ static struct full_request *find_live(struct core *c, uint32_t id)
         r = r->next_live;
     }
     return r;
+}
+
+/* Nothing more can happen to any request: what is left are timers and compilations for nobody. */
+static bool drained(const struct engine *e)
+{
+    bool idle = e->core.n_live == 0 && e->arrivals_pending == 0 && e->power.tails == 0;
+    for (uint32_t i = 0; i < e->core.setup->machine->n_devices; i++) {
+        idle = idle && e->devices[i].n_running == 0;
+    }
+    return idle;
 }
 
 /* Work is under way if a device, the loader or the compiler will bring an event. */
@@ -87,10 +98,12 @@ static void handle(struct engine *e, const struct eventq_event *ev)
         core_pass_tail_done(c, (struct full_pass *)(uintptr_t)ev->payload);
         break;
     case EVENT_TURN:
+        e->arrivals_pending--;
         c->last_progress_ns = c->n_live == 0 ? e->now_ns : c->last_progress_ns;
         core_request_arrives(c, (uint32_t)ev->payload, (uint32_t)(ev->payload >> 32));
         break;
     case EVENT_ARRIVAL:
+        e->arrivals_pending--;
         c->last_progress_ns = c->n_live == 0 ? e->now_ns : c->last_progress_ns;
         push_next_arrival(e);
         core_request_arrives(c, (uint32_t)ev->payload, KV_NO_COLD);
@@ -207,7 +220,7 @@ static void run_loop(struct engine *e)
 {
     struct core *c = &e->core;
     push_next_arrival(e);
-    while (!eventq_empty(&e->queue)) {
+    while (!eventq_empty(&e->queue) && !drained(e)) {
         if (eventq_peek(&e->queue)->time_ns > c->setup->horizon_ns) {
             e->now_ns = c->setup->horizon_ns;
             core_advance(c, e->now_ns);
