@@ -1,0 +1,35 @@
+/* The number of requests in system over time, in a bounded number of equal bins, and what it says
+ * about stability (metrics.h: verdict). */
+#ifndef SIM_METRICS_BACKLOG_H
+#define SIM_METRICS_BACKLOG_H
+
+#include <stdint.h>
+
+#include "sim/metrics/metrics.h"
+
+#define BACKLOG_BINS 1024 /* bin width doubles when the run outgrows them */
+
+struct backlog {
+    double area[BACKLOG_BINS]; /* integral of the number in system, request-ns per bin */
+    int64_t width_ns;
+    int64_t now_ns; /* accounted up to here */
+    uint32_t n_system, max;
+    uint64_t arrivals;
+    int64_t first_ns, last_ns; /* arrivals */
+    uint32_t at_last;          /* number in system just after the last arrival */
+    double area_ns, area_at_last_ns;
+};
+
+struct backlog_summary {
+    double growth_frac, unfinished_frac, mean_in_window;
+    enum metrics_verdict verdict;
+};
+
+void backlog_init(struct backlog *b);
+void backlog_arrive(struct backlog *b, int64_t now_ns);
+void backlog_leave(struct backlog *b, int64_t now_ns);
+void backlog_finish(struct backlog *b, int64_t now_ns); /* closes the integral */
+struct backlog_summary backlog_summarise(const struct backlog *b,
+                                         const struct metrics_verdict_rule *rule);
+
+#endif

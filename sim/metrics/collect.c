@@ -1,0 +1,307 @@
+/* From samples and totals to the flat list of named metrics. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/arena.h"
+#include "sim/base/units.h"
+#include "sim/metrics/metrics_impl.h"
+
+static const char *const group_names[GROUP_COUNT] = {"reactive", "proactive", "all"};
+
+static const struct {
+    const char *name;
+    bool reactive_only;
+} series_names[SERIES_COUNT] = {
+    [SERIES_TTFT] = {"ttft_s", false},
+    [SERIES_TBT_STEP] = {"tbt_step_s", false},
+    [SERIES_TPOT] = {"tpot_s", false},
+    [SERIES_E2E] = {"e2e_s", false},
+    [SERIES_NORM_TTFT] = {"norm_ttft_per_input_s", false},
+    [SERIES_NORM_TOKEN] = {"norm_e2e_per_token_s", false},
+    [SERIES_NORM_OUTPUT] = {"norm_e2e_per_output_s", false},
+    [SERIES_PREFILL_PENDING] = {"prefill_pending_s", false},
+    [SERIES_SUSPENDED] = {"prefill_suspended_s", false},
+    [SERIES_DECODE_PENDING] = {"decode_pending_s", false},
+    [SERIES_WAIT] = {"wait_s", false},
+    [SERIES_SESSION] = {"session_s", false},
+    [SERIES_PREEMPT] = {"preempt_latency_s", true},
+    [SERIES_PREEMPT_RESIDUAL] = {"preempt_residual_s", true},
+    [SERIES_PREEMPT_REST] = {"preempt_rest_s", true},
+};
+
+static const char *const truncated_names[TRUNCATED_COUNT] = {
+    [TRUNCATED_TTFT] = "ttft_s",
+    [TRUNCATED_E2E] = "e2e_s",
+    [TRUNCATED_NORM_TOKEN] = "norm_e2e_per_token_s",
+};
+
+static const struct {
+    const char *name;
+    double p;
+} quantiles[] = {{"p50", 0.50}, {"p90", 0.90}, {"p99", 0.99}};
+
+/* ---- the list ---- */
+
+void metric_list_put(struct metric_list *l, double value, const char *fmt, ...)
+{
+    if (l->n == l->cap) {
+        l->cap = l->cap == 0 ? 256 : 2 * l->cap;
+        l->v = xrealloc(l->v, l->cap * sizeof *l->v);
+    }
+    struct metric *m = &l->v[l->n++];
+    memset(m, 0, sizeof *m);
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(m->name, sizeof m->name, fmt, ap);
+    va_end(ap);
+    m->value = value;
+}
+
+const struct metric *metric_list_find(const struct metric_list *l, const char *name)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        if (strcmp(l->v[i].name, name) == 0) {
+            return &l->v[i];
+        }
+    }
+    return NULL;
+}
+
+void metric_list_fini(struct metric_list *l)
+{
+    free(l->v);
+    *l = (struct metric_list){0};
+}
+
+/* ---- distributions ---- */
+
+/* Quantile of a sample and `zeros` further zeros, none of whose values is negative: rank
+ * ceil(p * (zeros + n)) is a zero, or a rank among the sample's own. */
+static double quantile_with_zeros(struct sample *s, uint64_t zeros, double p)
+{
+    if (zeros == 0) {
+        return sample_quantile(s, p);
+    }
+    double rank = ceil(p * (double)(zeros + s->n));
+    if (rank <= (double)zeros) {
+        return 0.0;
+    }
+    return sample_quantile(s, (rank - (double)zeros - 0.5) / (double)s->n);
+}
+
+static void put_distribution(struct metric_list *out, struct sample *s, uint64_t zeros,
+                             const char *prefix, const char *name)
+{
+    double n = (double)(s->n + zeros);
+    double mean = s->n > 0 ? sample_mean(s) * ((double)s->n / n) : n > 0.0 ? 0.0 : METRIC_UNDEFINED;
+    metric_list_put(out, mean, "%s.%s.mean", prefix, name);
+    for (size_t i = 0; i < sizeof quantiles / sizeof quantiles[0]; i++) {
+        double q = n > 0.0 ? quantile_with_zeros(s, zeros, quantiles[i].p) : METRIC_UNDEFINED;
+        metric_list_put(out, q, "%s.%s.%s", prefix, name, quantiles[i].name);
+    }
+    double max = s->n > 0 ? s->max : n > 0.0 ? 0.0 : METRIC_UNDEFINED;
+    metric_list_put(out, max, "%s.%s.max", prefix, name);
+    metric_list_put(out, n, "%s.%s.n", prefix, name);
+}
+
+/* Exact mode keeps the two classes only; their union is made here, once. */
+static void merge_all(struct series *s)
+{
+    struct sample *all = &s->of[GROUP_ALL];
+    if (all->sketch || all->n > 0) {
+        return;
+    }
+    for (int g = 0; g < GROUP_ALL; g++) {
+        for (size_t i = 0; i < s->of[g].n; i++) {
+            sample_add(all, s->of[g].v[i]);
+        }
+    }
+}
+
+/* ---- totals ---- */
+
+static struct class_totals totals_of(const struct metrics *m, int group)
+{
+    if (group != GROUP_ALL) {
+        return m->totals[group];
+    }
+    struct class_totals t = m->totals[0];
+    const struct class_totals *o = &m->totals[1];
+    t.arrived += o->arrived;
+    t.finished += o->finished;
+    t.shed += o->shed;
+    t.input_tokens += o->input_tokens;
+    t.output_tokens += o->output_tokens;
+    t.zero_gaps += o->zero_gaps;
+    t.e2e_ns += o->e2e_ns;
+    t.tokens += o->tokens;
+    t.preemptions += o->preemptions;
+    t.evictions += o->evictions;
+    t.recomputed_tokens += o->recomputed_tokens;
+    t.starved += o->starved;
+    t.slo_carriers += o->slo_carriers;
+    t.slo_met += o->slo_met;
+    t.truncated += o->truncated;
+    return t;
+}
+
+static double per(double x, double y)
+{
+    return y > 0.0 ? x / y : METRIC_UNDEFINED;
+}
+
+static void put_arrivals(const struct class_totals *t, const char *prefix, struct metric_list *out)
+{
+    double gaps = t->arrived > 1 ? (double)(t->arrived - 1) : 0.0;
+    double span_min = units_s_from_ns(t->last_arrival_ns - t->first_arrival_ns) / 60.0;
+    metric_list_put(out, per(gaps, span_min), "%s.arrival_rate_req_per_min", prefix);
+    metric_list_put(
+        out, gaps > 1.0 ? per(sqrt(t->gap_m2 / (gaps - 1.0)), t->gap_mean_ns) : METRIC_UNDEFINED,
+        "%s.arrival_cv", prefix);
+}
+
+static void put_scalars(const struct metrics *m, const struct class_totals *t, const char *prefix,
+                        struct metric_list *out)
+{
+    const struct backlog *b = &m->backlog;
+    double span_s = m->last_finish_ns > b->first_ns && b->arrivals > 0
+                        ? units_s_from_ns(m->last_finish_ns - b->first_ns)
+                        : METRIC_UNDEFINED;
+    double met = (double)t->slo_met;
+    metric_list_put(out, (double)t->arrived, "%s.arrived", prefix);
+    metric_list_put(out, (double)t->finished, "%s.finished", prefix);
+    metric_list_put(out, (double)t->shed, "%s.shed", prefix);
+    metric_list_put(out, (double)(t->arrived - t->finished - t->shed), "%s.unfinished", prefix);
+    metric_list_put(out, (double)t->finished / span_s * 60.0, "%s.throughput_req_per_min", prefix);
+    metric_list_put(out, (double)t->output_tokens / span_s, "%s.output_tokens_per_s", prefix);
+    metric_list_put(out, t->slo_carriers > 0 ? met / span_s * 60.0 : METRIC_UNDEFINED,
+                    "%s.goodput_req_per_min", prefix);
+    metric_list_put(out, per(met, (double)t->slo_carriers), "%s.slo_attainment_frac", prefix);
+    metric_list_put(out, per(units_s_from_ns(t->e2e_ns), (double)t->tokens),
+                    "%s.norm_e2e_ratio_of_sums_s", prefix);
+    metric_list_put(out, (double)t->preemptions, "%s.preemptions", prefix);
+    metric_list_put(out, (double)t->evictions, "%s.evictions", prefix);
+    metric_list_put(out, (double)t->recomputed_tokens, "%s.recomputed_tokens", prefix);
+    metric_list_put(out, (double)t->starved, "%s.starved", prefix);
+}
+
+static void collect_group(struct metrics *m, int group, struct metric_list *out)
+{
+    const char *name = group_names[group];
+    struct class_totals t = totals_of(m, group);
+    for (int s = 0; s < SERIES_COUNT; s++) {
+        if (series_names[s].reactive_only && group != GROUP_REACTIVE) {
+            continue;
+        }
+        struct sample *sample = &m->series[s].of[group];
+        if (s == SERIES_TBT_STEP) {
+            put_distribution(out, sample, t.zero_gaps, name, "tbt_s");
+        }
+        put_distribution(out, sample, 0, name, series_names[s].name);
+    }
+    put_scalars(m, &t, name, out);
+    if (group != GROUP_ALL) {
+        put_arrivals(&t, name, out);
+    }
+}
+
+static void collect_truncated(struct metrics *m, struct metric_list *out)
+{
+    const struct backlog *b = &m->backlog;
+    int64_t cut_ns = m->end_ns >= m->opt.horizon_ns ? m->end_ns : b->last_ns;
+    double span_s = cut_ns > b->first_ns ? units_s_from_ns(cut_ns - b->first_ns) : METRIC_UNDEFINED;
+    for (int g = 0; g < GROUP_COUNT; g++) {
+        char prefix[32];
+        (void)snprintf(prefix, sizeof prefix, "truncated.%s", group_names[g]);
+        for (int s = 0; s < TRUNCATED_COUNT; s++) {
+            put_distribution(out, &m->truncated[s].of[g], 0, prefix, truncated_names[s]);
+        }
+        struct class_totals t = totals_of(m, g);
+        metric_list_put(out, (double)t.truncated / span_s * 60.0, "%s.throughput_req_per_min",
+                        prefix);
+    }
+}
+
+/* Jain's index (sum x)^2 / (n sum x^2) of the tokens served per client; in slot order, which
+ * depends on the ids only. */
+static double jain(const struct metrics *m)
+{
+    double sum = 0.0;
+    double squares = 0.0;
+    uint32_t at = 0;
+    uint32_t id = 0;
+    for (const struct client *c; (c = idmap_next(&m->clients, &at, &id)) != NULL;) {
+        double x = (double)c->tokens;
+        sum += x;
+        squares += x * x;
+    }
+    return squares > 0.0 ? sum * sum / ((double)m->clients.n * squares) : METRIC_UNDEFINED;
+}
+
+static void collect_system(struct metrics *m, struct metric_list *out)
+{
+    const struct backlog *b = &m->backlog;
+    struct backlog_summary s = backlog_summarise(b, &m->opt.verdict);
+    metric_list_put(out, units_s_from_ns(m->end_ns), "duration_s");
+    metric_list_put(out,
+                    b->arrivals > 0 ? units_s_from_ns(b->last_ns - b->first_ns) : METRIC_UNDEFINED,
+                    "arrival_window_s");
+    metric_list_put(
+        out, m->last_finish_ns > b->last_ns ? units_s_from_ns(m->last_finish_ns - b->last_ns) : 0.0,
+        "drain_s");
+    metric_list_put(out, b->area_ns / (double)(m->end_ns > 0 ? m->end_ns : 1), "in_system.mean");
+    metric_list_put(out, (double)b->max, "in_system.max");
+    metric_list_put(out, (double)b->at_last, "backlog.at_last_arrival");
+    metric_list_put(out, s.growth_frac, "backlog.growth_frac");
+    metric_list_put(out, s.unfinished_frac, "backlog.unfinished_frac");
+    metric_list_put(out, (double)s.verdict, "backlog.verdict");
+    metric_list_put(out, jain(m), "fairness_jain");
+    metric_list_put(out, per((double)m->decode_sequences, (double)m->decode_passes),
+                    "decode_batch.mean");
+    metric_list_put(out, (double)m->verifies, "verify.n");
+    metric_list_put(out, per((double)m->drafted_tokens, (double)m->verifies),
+                    "verify.drafted_tokens.mean");
+    metric_list_put(out, per((double)m->accepted_tokens, (double)m->verifies),
+                    "verify.accepted_tokens.mean");
+}
+
+/* Sessions whose last turn nothing announced end with the run. */
+static void close_sessions(struct metrics *m)
+{
+    uint32_t at = 0;
+    uint32_t id = 0;
+    for (struct session *s; (s = idmap_next(&m->sessions, &at, &id)) != NULL;) {
+        if (m->opt.trace == NULL && s->last_finish_ns > 0) {
+            series_add(m, &m->series[SERIES_SESSION], (enum request_class)s->cls,
+                       units_s_from_ns(s->last_finish_ns - s->first_arrival_ns));
+            s->last_finish_ns = 0;
+        }
+    }
+}
+
+void metrics_collect(struct metrics *m, struct metric_list *out)
+{
+    close_sessions(m);
+    for (int s = 0; s < SERIES_COUNT; s++) {
+        merge_all(&m->series[s]);
+    }
+    for (int s = 0; s < TRUNCATED_COUNT; s++) {
+        merge_all(&m->truncated[s]);
+    }
+    for (int g = 0; g < GROUP_COUNT; g++) {
+        collect_group(m, g, out);
+    }
+    struct class_totals all = totals_of(m, GROUP_ALL);
+    collect_system(m, out);
+    usage_collect(&m->usage, &m->opt, (double)(all.input_tokens + all.output_tokens),
+                  (double)all.output_tokens, out);
+    collect_truncated(m, out);
+}
+
+enum metrics_verdict metrics_verdict(const struct metrics *m)
+{
+    return backlog_summarise(&m->backlog, &m->opt.verdict).verdict;
+}

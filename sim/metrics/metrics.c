@@ -1,0 +1,465 @@
+/* The observer: follows every request from arrival to finish. */
+#include "sim/metrics/metrics.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/arena.h"
+#include "sim/base/units.h"
+#include "sim/metrics/metrics_impl.h"
+
+struct metrics_options metrics_options_default(void)
+{
+    return (struct metrics_options){
+        .util_prefill_frac = 1.00,
+        .util_decode_frac = 0.46,
+        .tier_medium_frac = 0.4,
+        .tier_high_frac = 0.7,
+        .starvation_s = 60.0,
+        .verdict = {.growth_min_frac = 0.05,
+                    .unfinished_min_frac = 0.10,
+                    .surge_min = 2.0,
+                    .backlog_min_requests = 5},
+        .horizon_ns = TIME_NEVER_NS,
+    };
+}
+
+/* ---- arrivals ---- */
+
+static void note_gap(struct class_totals *t, int64_t now_ns)
+{
+    if (t->arrived == 0) {
+        t->first_arrival_ns = now_ns;
+    } else {
+        double gap = (double)(now_ns - t->last_arrival_ns);
+        double d = gap - t->gap_mean_ns;
+        t->gap_mean_ns += d / (double)t->arrived; /* gaps so far = arrivals before this one */
+        t->gap_m2 += d * (gap - t->gap_mean_ns);
+    }
+    t->last_arrival_ns = now_ns;
+    t->arrived++;
+}
+
+/* Everything that finished before this arrival finished before the last one. */
+static void settle_early(struct metrics *m)
+{
+    for (size_t i = 0; i < m->n_early; i++) {
+        const struct early *f = &m->early[i];
+        for (int k = 0; k < TRUNCATED_COUNT; k++) {
+            series_add(m, &m->truncated[k], f->cls, f->value[k]);
+        }
+        m->totals[f->cls].truncated++;
+    }
+    m->n_early = 0;
+}
+
+static void id_list_push(struct id_list *l, uint32_t id)
+{
+    if (l->n == l->cap) {
+        l->cap = l->cap == 0 ? 16 : 2 * l->cap;
+        l->v = xrealloc(l->v, l->cap * sizeof *l->v);
+    }
+    l->v[l->n++] = id;
+}
+
+/* Which devices the newcomer finds busy with proactive work only. */
+static void note_residuals(struct metrics *m, struct live *v, const struct request *r)
+{
+    uint32_t proactive = 0;
+    uint32_t reactive = 0;
+    for (uint32_t i = 0; i < m->usage.n_running; i++) {
+        uint32_t bit = 1u << m->usage.running[i].device;
+        *(m->usage.running[i].has_reactive ? &reactive : &proactive) |= bit;
+    }
+    for (uint32_t d = 0; d < MACHINE_MAX_DEVICES; d++) {
+        bool preempts =
+            r->cls == REQUEST_CLASS_REACTIVE && (proactive & ~reactive & (1u << d)) != 0;
+        v->residual_end_ns[d] = preempts ? RESIDUAL_ACTIVE : RESIDUAL_NONE;
+        if (preempts) {
+            id_list_push(&m->waiting[d], r->id);
+        }
+    }
+}
+
+static void on_arrived(void *self, int64_t now_ns, const struct request *r)
+{
+    struct metrics *m = self;
+    settle_early(m);
+    note_gap(&m->totals[r->cls], now_ns);
+    backlog_arrive(&m->backlog, now_ns);
+    struct live *v = idmap_add(&m->live, r->id);
+    v->request = r;
+    v->since_ns = now_ns;
+    note_residuals(m, v, r);
+    bool single =
+        m->opt.trace != NULL && r->turn == 0 && idmap_find(&m->inner_turns, r->id) == NULL;
+    if (!single) {
+        struct session *s = idmap_add(&m->sessions, r->session_id);
+        if (r->turn == 0) {
+            s->first_arrival_ns = r->arrival_ns;
+        }
+    }
+}
+
+/* ---- service ---- */
+
+/* The wait that ends now belongs to prefill until the first token is out, then to decode. */
+static void close_wait(struct live *v, int64_t now_ns)
+{
+    int64_t *sum = v->request->generated_tokens > 0 ? &v->decode_pending_ns : &v->suspended_ns;
+    *sum += now_ns - v->since_ns;
+}
+
+static void first_service(struct metrics *m, struct live *v, int64_t now_ns, uint8_t device)
+{
+    v->served = true;
+    if (v->residual_end_ns[device] == RESIDUAL_NONE) {
+        return;
+    }
+    enum request_class cls = v->request->cls;
+    int64_t arrival_ns = v->request->arrival_ns;
+    int64_t end_ns = v->residual_end_ns[device];
+    double latency = units_s_from_ns(now_ns - arrival_ns);
+    double residual = end_ns == RESIDUAL_ACTIVE ? 0.0 : units_s_from_ns(end_ns - arrival_ns);
+    series_add(m, &m->series[SERIES_PREEMPT], cls, latency);
+    series_add(m, &m->series[SERIES_PREEMPT_RESIDUAL], cls, residual);
+    series_add(m, &m->series[SERIES_PREEMPT_REST], cls, latency - residual);
+}
+
+static void on_launch_started(void *self, int64_t now_ns, const struct launch *l, int64_t lead_ns)
+{
+    struct metrics *m = self;
+    usage_launch_started(&m->usage, l, lead_ns);
+    const struct pass *p = l->pass;
+    for (uint32_t i = 0; i < p->n_segments; i++) {
+        struct live *v = idmap_find(&m->live, p->segments[i].request->id);
+        if (v == NULL || v->running++ > 0) {
+            continue;
+        }
+        if (!v->served) {
+            first_service(m, v, now_ns, l->device);
+        } else {
+            close_wait(v, now_ns);
+        }
+    }
+}
+
+static void on_launch_ended(void *self, int64_t now_ns, const struct launch *l, int64_t solo_ns,
+                            int64_t lost_ns)
+{
+    struct metrics *m = self;
+    if (!usage_launch_ended(&m->usage, l, solo_ns, lost_ns)) {
+        return;
+    }
+    struct id_list *w = &m->waiting[l->device];
+    for (size_t i = 0; i < w->n; i++) {
+        struct live *v = idmap_find(&m->live, w->v[i]);
+        if (v != NULL) {
+            v->residual_end_ns[l->device] = now_ns;
+        }
+    }
+    w->n = 0;
+    const struct pass *p = l->pass;
+    bool in_tail = p->op == p->n_ops && p->n_launches == 0; /* the host samples: still served */
+    for (uint32_t i = 0; i < p->n_segments; i++) {
+        struct live *v = idmap_find(&m->live, p->segments[i].request->id);
+        if (v != NULL && v->running > 0 && --v->running == 0 && !in_tail) {
+            v->since_ns = now_ns;
+        }
+    }
+}
+
+static void on_pass_done(void *self, int64_t now_ns, const struct pass *p)
+{
+    struct metrics *m = self;
+    if (p->shape.prefill_rows == 0) {
+        m->decode_passes++;
+        m->decode_sequences += p->n_segments;
+    }
+    for (uint32_t i = 0; i < p->n_segments; i++) {
+        const struct segment *s = &p->segments[i];
+        struct live *v = idmap_find(&m->live, s->request->id);
+        if (v != NULL) {
+            v->since_ns = now_ns;
+        }
+        if (s->role == SEGMENT_VERIFY && s->emitted_tokens > 0) {
+            m->verifies++;
+            m->drafted_tokens += s->n_tokens - 1;
+            m->accepted_tokens += s->emitted_tokens - 1;
+        }
+    }
+}
+
+static void on_tokens(void *self, int64_t now_ns, const struct request *r, uint32_t n,
+                      int64_t gap_ns)
+{
+    struct metrics *m = self;
+    (void)now_ns;
+    struct class_totals *t = &m->totals[r->cls];
+    t->output_tokens += n;
+    t->zero_gaps += n - 1;
+    if (r->generated_tokens == n) {
+        t->input_tokens += r->input_tokens;
+        return; /* the first token's gap is the TTFT */
+    }
+    series_add(m, &m->series[SERIES_TBT_STEP], r->cls, units_s_from_ns(gap_ns));
+}
+
+static void on_kv_lost(void *self, int64_t now_ns, const struct request *r, uint64_t tokens)
+{
+    struct metrics *m = self;
+    (void)now_ns;
+    m->totals[r->cls].evictions++;
+    m->totals[r->cls].recomputed_tokens += tokens;
+    struct live *v = idmap_find(&m->live, r->id);
+    if (v != NULL) {
+        v->recomputed_tokens += (uint32_t)tokens;
+    }
+}
+
+/* ---- the end of a request ---- */
+
+static void slo_judge(struct class_totals *t, const struct request *r, bool finished,
+                      int64_t now_ns)
+{
+    if (r->ttft_slo_ns == TIME_NEVER_NS && r->tbt_slo_ns == TIME_NEVER_NS &&
+        r->deadline_ns == TIME_NEVER_NS) {
+        return;
+    }
+    t->slo_carriers++;
+    if (!finished) {
+        return;
+    }
+    int64_t gaps = r->generated_tokens > 1 ? r->generated_tokens - 1 : 0;
+    bool ttft_ok =
+        r->ttft_slo_ns == TIME_NEVER_NS || r->first_token_ns - r->arrival_ns <= r->ttft_slo_ns;
+    bool tpot_ok =
+        r->tbt_slo_ns == TIME_NEVER_NS || gaps == 0 ||
+        (double)(r->last_token_ns - r->first_token_ns) <= (double)r->tbt_slo_ns * (double)gaps;
+    t->slo_met += ttft_ok && tpot_ok && now_ns <= r->deadline_ns ? 1 : 0;
+}
+
+static void session_leave(struct metrics *m, const struct request *r, int64_t now_ns)
+{
+    struct session *s = idmap_find(&m->sessions, r->session_id);
+    if (s == NULL) { /* its only turn */
+        series_add(m, &m->series[SERIES_SESSION], r->cls, units_s_from_ns(now_ns - r->arrival_ns));
+        return;
+    }
+    s->last_finish_ns = now_ns;
+    s->cls = r->cls;
+    if (m->opt.trace != NULL && idmap_find(&m->inner_turns, r->id) == NULL) {
+        series_add(m, &m->series[SERIES_SESSION], r->cls,
+                   units_s_from_ns(now_ns - s->first_arrival_ns));
+        idmap_remove(&m->sessions, r->session_id);
+    }
+}
+
+static void early_push(struct metrics *m, const struct early *f)
+{
+    if (m->n_early == m->cap_early) {
+        m->cap_early = m->cap_early == 0 ? 64 : 2 * m->cap_early;
+        m->early = xrealloc(m->early, m->cap_early * sizeof *m->early);
+    }
+    m->early[m->n_early++] = *f;
+}
+
+static void add_latencies(struct metrics *m, const struct request *r, int64_t now_ns)
+{
+    enum request_class cls = r->cls;
+    double out = (double)r->generated_tokens;
+    double tokens = (double)r->input_tokens + out;
+    double e2e = units_s_from_ns(now_ns - r->arrival_ns);
+    double ttft = units_s_from_ns(r->first_token_ns - r->arrival_ns);
+    series_add(m, &m->series[SERIES_E2E], cls, e2e);
+    series_add(m, &m->series[SERIES_TTFT], cls, ttft);
+    series_add(m, &m->series[SERIES_NORM_TTFT], cls, ttft / (double)r->input_tokens);
+    series_add(m, &m->series[SERIES_NORM_TOKEN], cls, e2e / tokens);
+    series_add(m, &m->series[SERIES_NORM_OUTPUT], cls, e2e / out);
+    if (r->generated_tokens > 1) {
+        series_add(m, &m->series[SERIES_TPOT], cls,
+                   units_s_from_ns(r->last_token_ns - r->first_token_ns) / (out - 1.0));
+    }
+    early_push(m, &(struct early){.cls = cls, .value = {ttft, e2e, e2e / tokens}});
+}
+
+static void add_waits(struct metrics *m, const struct request *r, const struct live *v)
+{
+    struct class_totals *t = &m->totals[r->cls];
+    int64_t prefill_ns = r->first_service_ns - r->arrival_ns;
+    double wait = units_s_from_ns(prefill_ns + v->suspended_ns + v->decode_pending_ns);
+    series_add(m, &m->series[SERIES_PREFILL_PENDING], r->cls, units_s_from_ns(prefill_ns));
+    series_add(m, &m->series[SERIES_SUSPENDED], r->cls, units_s_from_ns(v->suspended_ns));
+    series_add(m, &m->series[SERIES_DECODE_PENDING], r->cls, units_s_from_ns(v->decode_pending_ns));
+    series_add(m, &m->series[SERIES_WAIT], r->cls, wait);
+    t->starved += wait > m->opt.starvation_s ? 1 : 0;
+}
+
+static void on_finished(void *self, int64_t now_ns, const struct request *r)
+{
+    struct metrics *m = self;
+    struct class_totals *t = &m->totals[r->cls];
+    t->finished++;
+    t->e2e_ns += now_ns - r->arrival_ns;
+    t->tokens += r->input_tokens + r->generated_tokens;
+    t->preemptions += r->preemptions;
+    m->last_finish_ns = now_ns;
+    add_latencies(m, r, now_ns);
+    const struct live *v = idmap_find(&m->live, r->id);
+    if (v != NULL) {
+        add_waits(m, r, v);
+    }
+    slo_judge(t, r, true, now_ns);
+    session_leave(m, r, now_ns);
+    struct client *c = idmap_add(&m->clients, r->client_id);
+    c->tokens += r->input_tokens + r->generated_tokens;
+    backlog_leave(&m->backlog, now_ns);
+    if (m->opt.records) {
+        records_add(m, r, v, true, now_ns);
+    }
+    idmap_remove(&m->live, r->id);
+}
+
+static void on_shed(void *self, int64_t now_ns, const struct request *r)
+{
+    struct metrics *m = self;
+    m->totals[r->cls].shed++;
+    m->totals[r->cls].preemptions += r->preemptions;
+    slo_judge(&m->totals[r->cls], r, false, now_ns);
+    /* A session with a shed turn was not completed: it has no completion time. */
+    if (m->opt.trace != NULL && idmap_find(&m->inner_turns, r->id) == NULL) {
+        idmap_remove(&m->sessions, r->session_id);
+    }
+    backlog_leave(&m->backlog, now_ns);
+    if (m->opt.records) {
+        records_add(m, r, idmap_find(&m->live, r->id), false, now_ns);
+    }
+    idmap_remove(&m->live, r->id);
+}
+
+/* ---- the machine ---- */
+
+static void on_power(void *self, int64_t now_ns, uint8_t domain, enum power_phase phase,
+                     double watts)
+{
+    usage_power(&((struct metrics *)self)->usage, now_ns, domain, phase, watts);
+}
+
+static void on_ddr(void *self, int64_t now_ns, uint64_t count, int64_t duration_ns,
+                   double demand_bytes_per_s, double share_bytes_per_s)
+{
+    (void)now_ns;
+    usage_ddr(&((struct metrics *)self)->usage, count, duration_ns, demand_bytes_per_s,
+              share_bytes_per_s);
+}
+
+static void on_run_ended(void *self, int64_t now_ns)
+{
+    struct metrics *m = self;
+    m->ended = true;
+    m->end_ns = now_ns;
+    usage_finish(&m->usage, now_ns);
+    backlog_finish(&m->backlog, now_ns);
+    uint32_t at = 0;
+    uint32_t id = 0;
+    for (struct live *v; (v = idmap_next(&m->live, &at, &id)) != NULL;) {
+        const struct request *r = v->request;
+        struct class_totals *t = &m->totals[r->cls];
+        int64_t first_ns = v->served ? r->first_service_ns : now_ns;
+        int64_t wait_ns = first_ns - r->arrival_ns + v->suspended_ns + v->decode_pending_ns;
+        if (v->served && v->running == 0) {
+            wait_ns += now_ns - v->since_ns;
+        }
+        t->starved += units_s_from_ns(wait_ns) > m->opt.starvation_s ? 1 : 0;
+        t->preemptions += r->preemptions;
+        slo_judge(t, r, false, now_ns);
+        if (m->opt.records) {
+            records_add(m, r, v, false, now_ns);
+        }
+    }
+    if (now_ns >= m->opt.horizon_ns) {
+        settle_early(m);
+    }
+}
+
+/* ---- life ---- */
+
+static void note_inner_turns(struct metrics *m)
+{
+    const struct trace *t = m->opt.trace;
+    for (size_t i = 0; t != NULL && i < t->n; i++) {
+        if (t->rows[i].next != TRACE_NO_ROW) {
+            (void)idmap_add(&m->inner_turns, t->rows[i].request_id);
+        }
+    }
+}
+
+struct metrics *metrics_new(const struct metrics_options *opt, const struct machine *machine)
+{
+    struct metrics *m = xcalloc(1, sizeof *m);
+    m->opt = *opt;
+    m->machine = machine;
+    for (int s = 0; s < SERIES_COUNT; s++) {
+        for (int g = 0; g < GROUP_COUNT; g++) {
+            sample_init(&m->series[s].of[g], opt->sketch);
+        }
+    }
+    for (int s = 0; s < TRUNCATED_COUNT; s++) {
+        for (int g = 0; g < GROUP_COUNT; g++) {
+            sample_init(&m->truncated[s].of[g], opt->sketch);
+        }
+    }
+    idmap_init(&m->live, sizeof(struct live));
+    idmap_init(&m->sessions, sizeof(struct session));
+    idmap_init(&m->clients, sizeof(struct client));
+    idmap_init(&m->inner_turns, 0);
+    note_inner_turns(m);
+    backlog_init(&m->backlog);
+    usage_init(&m->usage, machine, opt->tier_medium_frac, opt->tier_high_frac);
+    m->observer = (struct observer){
+        .self = m,
+        .request_arrived = on_arrived,
+        .tokens = on_tokens,
+        .request_finished = on_finished,
+        .request_shed = on_shed,
+        .pass_done = on_pass_done,
+        .launch_started = on_launch_started,
+        .launch_ended = on_launch_ended,
+        .kv_lost = on_kv_lost,
+        .ddr = on_ddr,
+        .power = on_power,
+        .run_ended = on_run_ended,
+    };
+    return m;
+}
+
+void metrics_free(struct metrics *m)
+{
+    if (m == NULL) {
+        return;
+    }
+    for (int g = 0; g < GROUP_COUNT; g++) {
+        for (int s = 0; s < SERIES_COUNT; s++) {
+            sample_fini(&m->series[s].of[g]);
+        }
+        for (int s = 0; s < TRUNCATED_COUNT; s++) {
+            sample_fini(&m->truncated[s].of[g]);
+        }
+    }
+    for (int d = 0; d < MACHINE_MAX_DEVICES; d++) {
+        free(m->waiting[d].v);
+    }
+    idmap_fini(&m->live);
+    idmap_fini(&m->sessions);
+    idmap_fini(&m->clients);
+    idmap_fini(&m->inner_turns);
+    free(m->early);
+    free(m->records);
+    free(m);
+}
+
+struct observer *metrics_observer(struct metrics *m)
+{
+    return &m->observer;
+}

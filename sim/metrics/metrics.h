@@ -1,0 +1,134 @@
+/* Every metric of a run, computed while it runs (definitions: DESIGN section 6, metric names
+ * there).
+ *
+ * Per request: a arrival, s first service, t_1..t_O the instants its output tokens came out,
+ * f = t_O finish, P input and O output tokens. Distributions are over finished requests and have
+ * .mean .p50 .p90 .p99 .max (nearest rank) and .n, per group reactive, proactive, all:
+ *
+ *   ttft_s                  t_1 - a, queueing included
+ *   tbt_s                   every gap t_{i+1} - t_i of all requests; tokens that a verification
+ *                           yields together have gaps of 0. tbt_step_s: one gap per step
+ *   tpot_s                  (t_O - t_1) / (O - 1); requests with O = 1 have none
+ *   e2e_s                   f - a
+ *   norm_ttft_per_input_s   (t_1 - a) / P                      [agent-xpu-v1]
+ *   norm_e2e_per_token_s    (f - a) / (P + O)                  [agent-xpu-v2, mean over requests]
+ *   norm_e2e_per_output_s   (f - a) / O       .mean [vLLM]     .p50 [Orca]
+ *   prefill_pending_s       s - a
+ *   prefill_suspended_s     time in prefill after s with no launch of the request running
+ *   decode_pending_s        time after t_1 with no launch of the request running (a host that
+ *                           samples counts as running; waiting after a KV eviction counts as
+ * pending) wait_s                  sum of the three above preempt_latency_s       s - a of requests
+ * that found the device which first served them busy with work of the other class only;
+ * preempt_residual_s of it is the rest of the launch that ran there, preempt_rest_s what came after
+ *   session_s               first arrival of a session to its last finish (group: its last turn's)
+ *   lateness and SLOs       slo_attainment_frac: of the requests that carry a TTFT, TBT (as TPOT)
+ * or deadline target, the share that finished and met all; NaN without any
+ *
+ * Scalars per group: arrived, finished, shed, unfinished, throughput_req_per_min (finished / span),
+ * output_tokens_per_s, goodput_req_per_min, norm_e2e_ratio_of_sums_s (sum E2E / sum (P+O)),
+ * preemptions, evictions, recomputed_tokens, starved (wait above the threshold, unfinished ones
+ * included), arrival_rate_req_per_min and arrival_cv (all arrivals, realised). The span is first
+ * arrival to last finish of the run, so for work that is all there at the start it is the busy
+ * time.
+ *
+ * Of the machine, over the run's duration_s: NAME.busy_frac, .prefill_frac, .decode_frac, .energy_j
+ * per device; igpu.weighted_util_frac (prefill and decode time weighted, agent-xpu-v2 6.4);
+ * npu_igpu_overlap_frac (both busy); contention_loss_frac = sum(actual - solo) / sum solo over
+ * launches, time sharing included; killed_kernel_s; ddr.util_frac, ddr.demand_frac (integral of
+ * demand / (peak * T), may exceed 1), ddr.tier_low_frac, _medium_, _high_ (time by demand / peak);
+ * energy_j = energy_active_j + energy_idle_j (platform, and devices while idle), peak_power_watts,
+ * energy[_active]_j_per_token over P + O and energy[_active]_j_per_output_token over O of tokens
+ * that came out (P counts with the first one); agent-xpu-v2's figure is the active form.
+ * fairness_jain: Jain index of P + O served per client. verify.*: speculative decoding.
+ *
+ * `truncated.`: the same for requests that finished by the cut, the last arrival, or the run's end
+ * when a horizon stopped it: e2e_s, ttft_s, norm_e2e_per_token_s and throughput_req_per_min
+ * (finished by the cut / (cut - first arrival)). An open overloaded system has no other mean that
+ * does not depend on how long it was fed.
+ *
+ * Memory: O(live requests + samples); with `sketch` O(live requests) and 32 kB per distribution.
+ * One token costs one sample_add. */
+#ifndef SIM_METRICS_METRICS_H
+#define SIM_METRICS_METRICS_H
+
+#include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sim/api/observer.h"
+#include "sim/api/trace.h"
+#include "sim/base/err.h"
+
+enum metrics_verdict { METRICS_STABLE, METRICS_BACKLOGGED, METRICS_OVERLOADED };
+extern const char *const metrics_verdict_names[]; /* by the enum: "STABLE", ... */
+
+/* The verdict says whether the machine kept up with what arrived. Over the arrival window S (first
+ * to last arrival): growth_frac = least-squares slope of the number in system over the window's
+ * second half / arrival rate, that is the share of arriving work that was left behind; backlog =
+ * number in system just after the last arrival; unfinished_frac = backlog / arrivals.
+ *   OVERLOADED  growth_frac >= growth_min and unfinished_frac >= unfinished_min
+ *   BACKLOGGED  not that, but growth_frac >= growth_min, or backlog >= surge_min * mean number in
+ *               system over S
+ *   STABLE      otherwise, and always while backlog < backlog_min requests
+ * When S is 0 there is no growth; a backlog of backlog_min is then BACKLOGGED. */
+struct metrics_verdict_rule {
+    double growth_min_frac;
+    double unfinished_min_frac;
+    double surge_min;
+    uint32_t backlog_min_requests;
+};
+
+struct metrics_options {
+    bool sketch;  /* quantiles within 0.5 %, constant memory; results are labelled */
+    bool records; /* keep one record per request, for metrics_requests_write */
+    double util_prefill_frac, util_decode_frac; /* weights of igpu.weighted_util_frac */
+    double tier_medium_frac, tier_high_frac; /* lower bounds of the pressure tiers, of DDR peak */
+    double starvation_s;
+    struct metrics_verdict_rule verdict;
+    int64_t horizon_ns; /* the run's; TIME_NEVER_NS drains */
+    /* Which turns end a session; borrowed until metrics_free. NULL: sessions are told apart only at
+     * the end, so that memory grows with the number of sessions. */
+    const struct trace *trace;
+};
+
+/* Utilisation 1.00 and 0.46 while active: agent-xpu-v2 6.4. Tiers 0.4 and 0.7: agent-xpu-v1 6.4.
+ * Starvation 60 s and the verdict's 5 %, 10 %, 2, 5: ours. */
+struct metrics_options metrics_options_default(void);
+
+#define METRIC_UNDEFINED ((double)NAN) /* no such event in this run: a mean of nothing */
+
+struct metric {
+    char name[64];
+    double value;
+};
+
+struct metric_list {
+    struct metric *v; /* owned */
+    size_t n, cap;
+};
+
+struct metrics; /* opaque */
+
+/* machine is borrowed until metrics_free. One object observes one run. */
+struct metrics *metrics_new(const struct metrics_options *opt, const struct machine *machine);
+void metrics_free(struct metrics *m);
+/* The observer to register; lives as long as m. */
+struct observer *metrics_observer(struct metrics *m);
+
+/* After run_ended: all metrics, always the same names in the same order for one machine. */
+void metrics_collect(struct metrics *m, struct metric_list *out);
+enum metrics_verdict metrics_verdict(const struct metrics *m);
+
+/* Per-request CSV (columns: DESIGN section 6, then prefill_pending_s, prefill_suspended_s,
+ * decode_pending_s, client_id, reused_tokens, recomputed_tokens), sorted by request_id, written to
+ * a temporary name first. Needs opt.records. 0, or -EINVAL with the reason added. */
+int metrics_requests_write(struct metrics *m, const char *path, struct err *e);
+
+void metric_list_put(struct metric_list *l, double value, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* NULL when there is no metric of that name. O(n). */
+const struct metric *metric_list_find(const struct metric_list *l, const char *name);
+void metric_list_fini(struct metric_list *l);
+
+#endif

@@ -1,0 +1,127 @@
+/* Inside of struct metrics, shared by the files of sim/metrics only. */
+#ifndef SIM_METRICS_METRICS_IMPL_H
+#define SIM_METRICS_METRICS_IMPL_H
+
+#include "sim/base/quantile.h"
+#include "sim/metrics/backlog.h"
+#include "sim/metrics/idmap.h"
+#include "sim/metrics/metrics.h"
+#include "sim/metrics/usage.h"
+
+enum group { GROUP_REACTIVE, GROUP_PROACTIVE, GROUP_ALL, GROUP_COUNT };
+
+enum series_id {
+    SERIES_TTFT,
+    SERIES_TBT_STEP, /* tbt_s is this and a count of zeros */
+    SERIES_TPOT,
+    SERIES_E2E,
+    SERIES_NORM_TTFT,
+    SERIES_NORM_TOKEN,
+    SERIES_NORM_OUTPUT,
+    SERIES_PREFILL_PENDING,
+    SERIES_SUSPENDED,
+    SERIES_DECODE_PENDING,
+    SERIES_WAIT,
+    SERIES_SESSION,
+    SERIES_PREEMPT,
+    SERIES_PREEMPT_RESIDUAL,
+    SERIES_PREEMPT_REST,
+    SERIES_COUNT
+};
+
+enum truncated_id { TRUNCATED_TTFT, TRUNCATED_E2E, TRUNCATED_NORM_TOKEN, TRUNCATED_COUNT };
+
+struct series {
+    struct sample of[GROUP_COUNT]; /* exact mode: ALL is filled when collecting */
+};
+
+struct class_totals {
+    uint64_t arrived, finished, shed;
+    uint64_t input_tokens, output_tokens; /* came out: prompt counts with its first token */
+    uint64_t zero_gaps;                   /* tokens that shared a step with the one before */
+    int64_t e2e_ns;                       /* sums over finished requests */
+    uint64_t tokens;
+    uint64_t preemptions, evictions, recomputed_tokens;
+    uint64_t starved;
+    uint64_t slo_carriers, slo_met;
+    int64_t first_arrival_ns, last_arrival_ns;
+    double gap_mean_ns, gap_m2; /* Welford over interarrival gaps */
+    uint64_t truncated;
+};
+
+#define RESIDUAL_NONE (-2)   /* the device was free, or had reactive work */
+#define RESIDUAL_ACTIVE (-1) /* its launch of the request's arrival still runs */
+
+/* What metrics remember of a request while it lives. */
+struct live {
+    const struct request *request;
+    int64_t since_ns; /* nothing of it has run since */
+    int64_t suspended_ns, decode_pending_ns;
+    int64_t residual_end_ns[MACHINE_MAX_DEVICES];
+    uint32_t running; /* launches of its pass on devices */
+    uint32_t recomputed_tokens;
+    bool served;
+};
+
+struct session {
+    int64_t first_arrival_ns, last_finish_ns;
+    uint32_t cls;
+};
+
+struct client {
+    uint64_t tokens;
+};
+
+/* A finished request that counts as truncated if one more arrives. */
+struct early {
+    enum request_class cls;
+    double value[TRUNCATED_COUNT];
+};
+
+struct request_record {
+    uint32_t request_id, session_id, turn, client_id;
+    uint8_t cls, state;
+    uint32_t input_tokens, output_tokens, reused_tokens, recomputed_tokens, preemptions;
+    int64_t arrival_ns, start_ns, first_token_ns, finish_ns; /* TIME_NEVER_NS: did not happen */
+    int64_t last_token_ns;
+    int64_t suspended_ns, decode_pending_ns;
+};
+
+struct id_list {
+    uint32_t *v; /* owned */
+    size_t n, cap;
+};
+
+struct metrics {
+    struct metrics_options opt;
+    const struct machine *machine;
+    struct observer observer;
+    struct series series[SERIES_COUNT];
+    struct series truncated[TRUNCATED_COUNT];
+    struct class_totals totals[REQUEST_CLASS_COUNT];
+    struct idmap live, sessions, clients;
+    struct idmap inner_turns;                    /* request ids that have a next turn */
+    struct id_list waiting[MACHINE_MAX_DEVICES]; /* reactive ones behind a running launch */
+    struct early *early;                         /* owned */
+    size_t n_early, cap_early;
+    struct request_record *records; /* owned */
+    size_t n_records, cap_records;
+    struct backlog backlog;
+    struct usage usage;
+    uint64_t verifies, drafted_tokens, accepted_tokens, decode_passes, decode_sequences;
+    int64_t last_finish_ns, end_ns;
+    bool ended;
+};
+
+static inline void series_add(struct metrics *m, struct series *s, enum request_class cls, double x)
+{
+    sample_add(&s->of[cls], x);
+    if (m->opt.sketch) {
+        sample_add(&s->of[GROUP_ALL], x);
+    }
+}
+
+void records_add(struct metrics *m, const struct request *r, const struct live *v, bool finished,
+                 int64_t now_ns);
+
+#endif

@@ -1,0 +1,125 @@
+/* One record per request, written as CSV. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/arena.h"
+#include "sim/base/units.h"
+#include "sim/metrics/metrics_impl.h"
+
+#define PATH_MAX_BYTES 4096
+
+static const char *const class_names[REQUEST_CLASS_COUNT] = {"reactive", "proactive"};
+static const char *const state_names[] = {
+    [REQUEST_STATE_QUEUED] = "queued",
+    [REQUEST_STATE_DECODE] = "decode",
+    [REQUEST_STATE_FINISHED] = "finished",
+    [REQUEST_STATE_SHED] = "shed",
+};
+
+static const char header[] =
+    "request_id,session_id,turn,class,arrival_s,start_s,first_token_s,finish_s,input_tokens,"
+    "output_tokens,ttft_s,e2e_s,tpot_s,preemptions,state,prefill_pending_s,prefill_suspended_s,"
+    "decode_pending_s,client_id,reused_tokens,recomputed_tokens\n";
+
+void records_add(struct metrics *m, const struct request *r, const struct live *v, bool finished,
+                 int64_t now_ns)
+{
+    if (m->n_records == m->cap_records) {
+        m->cap_records = m->cap_records == 0 ? 256 : 2 * m->cap_records;
+        m->records = xrealloc(m->records, m->cap_records * sizeof *m->records);
+    }
+    m->records[m->n_records++] = (struct request_record){
+        .request_id = r->id,
+        .session_id = r->session_id,
+        .turn = r->turn,
+        .client_id = r->client_id,
+        .cls = (uint8_t)r->cls,
+        .state = (uint8_t)(finished ? REQUEST_STATE_FINISHED : r->state),
+        .input_tokens = r->input_tokens,
+        .output_tokens = r->generated_tokens,
+        .reused_tokens = r->reused_tokens,
+        .recomputed_tokens = v != NULL ? v->recomputed_tokens : 0,
+        .preemptions = r->preemptions,
+        .arrival_ns = r->arrival_ns,
+        .start_ns = r->first_service_ns,
+        .first_token_ns = r->first_token_ns,
+        .last_token_ns = r->last_token_ns,
+        .finish_ns = finished ? now_ns : TIME_NEVER_NS,
+        .suspended_ns = v != NULL ? v->suspended_ns : 0,
+        .decode_pending_ns = v != NULL ? v->decode_pending_ns : 0,
+    };
+}
+
+/* A difference of instants, exact to the nanosecond; empty when one of them never came. */
+static void put_time(FILE *f, int64_t to_ns, int64_t from_ns)
+{
+    if (to_ns == TIME_NEVER_NS || from_ns == TIME_NEVER_NS) {
+        (void)fputc(',', f);
+        return;
+    }
+    int64_t ns = to_ns - from_ns;
+    (void)fprintf(f, "%lld.%09lld,", ns / NS_PER_S, ns % NS_PER_S);
+}
+
+static void put_record(FILE *f, const struct request_record *r)
+{
+    (void)fprintf(f, "%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%s,", r->request_id, r->session_id,
+                  r->turn, class_names[r->cls]);
+    put_time(f, r->arrival_ns, 0);
+    put_time(f, r->start_ns, 0);
+    put_time(f, r->first_token_ns, 0);
+    put_time(f, r->finish_ns, 0);
+    (void)fprintf(f, "%" PRIu32 ",%" PRIu32 ",", r->input_tokens, r->output_tokens);
+    put_time(f, r->first_token_ns, r->arrival_ns);
+    put_time(f, r->finish_ns, r->arrival_ns);
+    if (r->state == REQUEST_STATE_FINISHED && r->output_tokens > 1) {
+        (void)fprintf(f, "%.9f",
+                      units_s_from_ns(r->last_token_ns - r->first_token_ns) /
+                          ((double)r->output_tokens - 1.0));
+    }
+    (void)fprintf(f, ",%" PRIu32 ",%s,", r->preemptions, state_names[r->state]);
+    put_time(f, r->start_ns, r->arrival_ns);
+    put_time(f, r->suspended_ns, 0);
+    put_time(f, r->decode_pending_ns, 0);
+    (void)fprintf(f, "%" PRIu32 ",%" PRIu32 ",%" PRIu32 "\n", r->client_id, r->reused_tokens,
+                  r->recomputed_tokens);
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    uint32_t x = ((const struct request_record *)a)->request_id;
+    uint32_t y = ((const struct request_record *)b)->request_id;
+    return (x > y) - (x < y);
+}
+
+int metrics_requests_write(struct metrics *m, const char *path, struct err *e)
+{
+    SIM_REQUIRE(m->opt.records, "metrics without records cannot write %s", path);
+    char temporary[PATH_MAX_BYTES];
+    int n = snprintf(temporary, sizeof temporary, "%s.tmp", path);
+    if (n < 0 || (size_t)n >= sizeof temporary) {
+        return err_add(e, "%s: name too long", path);
+    }
+    FILE *f = fopen(temporary, "w");
+    if (f == NULL) {
+        return err_add(e, "%s: cannot write: %s", temporary, strerror(errno));
+    }
+    if (m->n_records > 0) {
+        qsort(m->records, m->n_records, sizeof *m->records, compare_ids);
+    }
+    (void)fputs(header, f);
+    for (size_t i = 0; i < m->n_records; i++) {
+        put_record(f, &m->records[i]);
+    }
+    bool failed = ferror(f) != 0;
+    failed = fclose(f) != 0 || failed;
+    if (failed || rename(temporary, path) != 0) {
+        int rc = err_add(e, "%s: cannot write: %s", path, strerror(errno));
+        (void)remove(temporary);
+        return rc;
+    }
+    return 0;
+}

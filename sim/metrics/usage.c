@@ -1,0 +1,184 @@
+#include "sim/metrics/usage.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "sim/base/units.h"
+
+void usage_init(struct usage *u, const struct machine *machine, double tier_medium_frac,
+                double tier_high_frac)
+{
+    memset(u, 0, sizeof *u);
+    u->machine = machine;
+    u->npu = machine_find(machine, DEVICE_KIND_NPU);
+    u->igpu = machine_find(machine, DEVICE_KIND_IGPU);
+    u->tier_medium_frac = tier_medium_frac;
+    u->tier_high_frac = tier_high_frac;
+    u->total_watts = machine->idle_watts;
+    for (uint32_t i = 0; i < machine->n_devices; i++) {
+        u->watts[i] = machine->devices[i].idle_watts;
+        u->total_watts += u->watts[i];
+    }
+}
+
+static bool busy(const struct usage *u, int device)
+{
+    return device >= 0 && u->phase[device] != POWER_PHASE_IDLE;
+}
+
+/* States of zero length leave no trace: several domains may change at one instant. */
+static void advance(struct usage *u, int64_t now_ns)
+{
+    if (now_ns == u->now_ns) {
+        return;
+    }
+    u->peak_watts = u->total_watts > u->peak_watts ? u->total_watts : u->peak_watts;
+    if (busy(u, u->npu) && busy(u, u->igpu)) {
+        u->overlap_ns += now_ns - u->now_ns;
+    }
+    u->now_ns = now_ns;
+}
+
+static void close_phase(struct usage *u, int64_t now_ns, uint8_t domain)
+{
+    int64_t dt = now_ns - u->since_ns[domain];
+    u->phase_ns[domain][u->phase[domain]] += dt;
+    u->watt_ns[domain][u->phase[domain]] += u->watts[domain] * (double)dt;
+    u->since_ns[domain] = now_ns;
+}
+
+void usage_power(struct usage *u, int64_t now_ns, uint8_t domain, enum power_phase phase,
+                 double watts)
+{
+    advance(u, now_ns);
+    close_phase(u, now_ns, domain);
+    u->phase[domain] = phase;
+    u->watts[domain] = watts;
+    /* Summed afresh, in one order: no drift, whatever the history. */
+    u->total_watts = u->machine->idle_watts;
+    for (uint32_t i = 0; i < OBSERVER_DOMAINS; i++) {
+        u->total_watts += u->watts[i];
+    }
+}
+
+void usage_ddr(struct usage *u, uint64_t count, int64_t duration_ns, double demand_bytes_per_s,
+               double share_bytes_per_s)
+{
+    double duration_s = units_s_from_ns(duration_ns);
+    int64_t ns = (int64_t)count * duration_ns;
+    u->ddr_bytes += (int64_t)count * llround(share_bytes_per_s * duration_s);
+    u->ddr_demand_bytes += (double)count * demand_bytes_per_s * duration_s;
+    double pressure = demand_bytes_per_s / u->machine->ddr_peak_bytes_per_s;
+    u->tier_ns[pressure >= u->tier_high_frac ? 2 : pressure >= u->tier_medium_frac ? 1 : 0] += ns;
+    u->ddr_ns += ns;
+}
+
+void usage_launch_started(struct usage *u, const struct launch *l, int64_t lead_ns)
+{
+    if (u->n_running < USAGE_MAX_LAUNCHES) {
+        u->running[u->n_running++] =
+            (struct usage_launch){l->id, l->device, l->pass->has_reactive, lead_ns};
+    }
+}
+
+bool usage_launch_ended(struct usage *u, const struct launch *l, int64_t solo_ns, int64_t lost_ns)
+{
+    uint32_t i = 0;
+    while (i < u->n_running && u->running[i].id != l->id) {
+        i++;
+    }
+    if (i == u->n_running) {
+        return false;
+    }
+    int64_t actual_ns = l->end_ns - l->start_ns - u->running[i].lead_ns - lost_ns;
+    if (actual_ns > 0) { /* killed during its lead: no kernel ran */
+        u->actual_ns += actual_ns;
+        u->solo_ns += solo_ns;
+    }
+    u->killed_ns += lost_ns;
+    u->running[i] = u->running[--u->n_running];
+    return true;
+}
+
+void usage_finish(struct usage *u, int64_t now_ns)
+{
+    advance(u, now_ns);
+    for (uint8_t i = 0; i < OBSERVER_DOMAINS; i++) {
+        close_phase(u, now_ns, i);
+    }
+}
+
+static double domain_joules(const struct usage *u, uint32_t domain)
+{
+    double watt_ns = 0.0;
+    for (uint32_t p = 0; p < USAGE_PHASES; p++) {
+        watt_ns += u->watt_ns[domain][p];
+    }
+    return watt_ns / 1e9;
+}
+
+static void collect_devices(const struct usage *u, const struct metrics_options *opt, double t_ns,
+                            struct metric_list *out)
+{
+    for (uint32_t i = 0; i < u->machine->n_devices; i++) {
+        const char *name = u->machine->devices[i].name;
+        const int64_t *ns = u->phase_ns[i];
+        double prefill = (double)ns[POWER_PHASE_PREFILL] / t_ns;
+        double decode = (double)ns[POWER_PHASE_DECODE] / t_ns;
+        metric_list_put(out, prefill + decode, "%s.busy_frac", name);
+        metric_list_put(out, prefill, "%s.prefill_frac", name);
+        metric_list_put(out, decode, "%s.decode_frac", name);
+        if ((int)i == u->igpu) {
+            metric_list_put(out, opt->util_prefill_frac * prefill + opt->util_decode_frac * decode,
+                            "%s.weighted_util_frac", name);
+        }
+        metric_list_put(out, domain_joules(u, i), "%s.energy_j", name);
+    }
+    metric_list_put(out, domain_joules(u, OBSERVER_DOMAIN_COMPILER), "compiler.energy_j");
+    metric_list_put(out, domain_joules(u, OBSERVER_DOMAIN_HOST), "host.energy_j");
+    metric_list_put(out, (double)u->phase_ns[OBSERVER_DOMAIN_COMPILER][POWER_PHASE_COMPILE] / t_ns,
+                    "compiler.busy_frac");
+}
+
+static void collect_energy(const struct usage *u, double tokens, double output_tokens,
+                           struct metric_list *out)
+{
+    double idle = u->machine->idle_watts * units_s_from_ns(u->now_ns);
+    double active = 0.0;
+    for (uint32_t i = 0; i < OBSERVER_DOMAINS; i++) {
+        double idle_phase = u->watt_ns[i][POWER_PHASE_IDLE] / 1e9;
+        idle += idle_phase;
+        active += domain_joules(u, i) - idle_phase;
+    }
+    double all = idle + active;
+    metric_list_put(out, all, "energy_j");
+    metric_list_put(out, active, "energy_active_j");
+    metric_list_put(out, idle, "energy_idle_j");
+    metric_list_put(out, all / tokens, "energy_j_per_token");
+    metric_list_put(out, active / tokens, "energy_active_j_per_token");
+    metric_list_put(out, all / output_tokens, "energy_j_per_output_token");
+    metric_list_put(out, active / output_tokens, "energy_active_j_per_output_token");
+    metric_list_put(out, u->peak_watts, "peak_power_watts");
+}
+
+void usage_collect(const struct usage *u, const struct metrics_options *opt, double tokens,
+                   double output_tokens, struct metric_list *out)
+{
+    double t_ns = u->now_ns > 0 ? (double)u->now_ns : METRIC_UNDEFINED;
+    double peak_bytes = u->machine->ddr_peak_bytes_per_s * t_ns / 1e9;
+    collect_devices(u, opt, t_ns, out);
+    metric_list_put(out, (double)u->overlap_ns / t_ns, "npu_igpu_overlap_frac");
+    metric_list_put(out,
+                    u->solo_ns > 0 ? (double)(u->actual_ns - u->solo_ns) / (double)u->solo_ns
+                                   : METRIC_UNDEFINED,
+                    "contention_loss_frac");
+    metric_list_put(out, units_s_from_ns(u->killed_ns), "killed_kernel_s");
+    metric_list_put(out, (double)u->ddr_bytes / peak_bytes, "ddr.util_frac");
+    metric_list_put(out, u->ddr_demand_bytes / peak_bytes, "ddr.demand_frac");
+    double idle_ns = t_ns - (double)u->ddr_ns;
+    metric_list_put(out, (idle_ns + (double)u->tier_ns[0]) / t_ns, "ddr.tier_low_frac");
+    metric_list_put(out, (double)u->tier_ns[1] / t_ns, "ddr.tier_medium_frac");
+    metric_list_put(out, (double)u->tier_ns[2] / t_ns, "ddr.tier_high_frac");
+    collect_energy(u, tokens > 0.0 ? tokens : METRIC_UNDEFINED,
+                   output_tokens > 0.0 ? output_tokens : METRIC_UNDEFINED, out);
+}

@@ -1,0 +1,60 @@
+/* What the machine did: time in each power phase, energy, DDR traffic, launches. Feeds on the
+ * observer's power, ddr and launch calls. */
+#ifndef SIM_METRICS_USAGE_H
+#define SIM_METRICS_USAGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/api/device.h"
+#include "sim/api/observer.h"
+#include "sim/metrics/metrics.h"
+
+#define USAGE_PHASES 4
+#define USAGE_TIERS 3
+#define USAGE_MAX_LAUNCHES (MACHINE_MAX_DEVICES * MACHINE_MAX_SHARED)
+
+struct usage_launch {
+    uint32_t id;
+    uint8_t device;
+    bool has_reactive;
+    int64_t lead_ns;
+};
+
+struct usage {
+    const struct machine *machine;
+    int npu, igpu; /* device indices, -1 where the machine has none */
+    int64_t now_ns;
+    enum power_phase phase[OBSERVER_DOMAINS];
+    double watts[OBSERVER_DOMAINS];
+    int64_t since_ns[OBSERVER_DOMAINS];
+    int64_t phase_ns[OBSERVER_DOMAINS][USAGE_PHASES];
+    double watt_ns[OBSERVER_DOMAINS][USAGE_PHASES]; /* energy by phase */
+    double total_watts, peak_watts;
+    int64_t overlap_ns; /* NPU and iGPU busy at once */
+    int64_t ddr_bytes;
+    double ddr_demand_bytes;
+    int64_t ddr_ns, tier_ns[USAGE_TIERS];
+    double tier_medium_frac, tier_high_frac;
+    struct usage_launch running[USAGE_MAX_LAUNCHES];
+    uint32_t n_running;
+    int64_t actual_ns, solo_ns, killed_ns; /* of ended launches */
+};
+
+void usage_init(struct usage *u, const struct machine *machine, double tier_medium_frac,
+                double tier_high_frac);
+void usage_power(struct usage *u, int64_t now_ns, uint8_t domain, enum power_phase phase,
+                 double watts);
+void usage_ddr(struct usage *u, uint64_t count, int64_t duration_ns, double demand_bytes_per_s,
+               double share_bytes_per_s);
+void usage_launch_started(struct usage *u, const struct launch *l, int64_t lead_ns);
+/* False when the launch had never started (it was withdrawn). */
+bool usage_launch_ended(struct usage *u, const struct launch *l, int64_t solo_ns, int64_t lost_ns);
+/* Closes every integral at the end of the run. Call once. */
+void usage_finish(struct usage *u, int64_t now_ns);
+
+/* Tokens for the energy ratios: prompt and output tokens that came out. */
+void usage_collect(const struct usage *u, const struct metrics_options *opt, double tokens,
+                   double output_tokens, struct metric_list *out);
+
+#endif
