@@ -129,6 +129,7 @@ struct launch {
     int64_t start_ns;    /* when the device began it */
     int64_t end_ns;      /* when it ended */
     uint32_t graph_block; /* with graph > 0 */
+    uint32_t inflight;    /* kernels in flight, >= 1 */
     void *exec;          /* the executor's */
 };
 

@@ -89,6 +89,9 @@ struct launch_spec {
     uint32_t chunk_rows; /* 0: the device's own */
     uint8_t graph;         /* graph version; 0: the device's only one, always there */
     uint32_t graph_block;  /* with graph > 0: resident (GRAPH_BLOCK, graph_block, graph) is needed */
+    uint32_t inflight;     /* kernels handed to the device ahead, the running one included; 0: one.
+                              A stop lets them finish unless the device can take them back
+                              (XSched levels 1 and 2, policies.md E.4) */
 };
 
 enum preempt_mode {
@@ -242,14 +245,14 @@ static inline int sched_resident_evict(struct sched *s, struct resident_key key)
 
 /* Frees KV of a request that is in no live pass. RECOMPUTE keeps the first keep_tokens tokens; a
  * decoding request becomes QUEUED again with prompt + generated to prefill. SWAP takes all of it
- * and needs the loader; the KV is free when resident time has passed. */
+ * through the loader; kv_moved is called when it is out and its space free. */
 static inline int sched_kv_evict(struct sched *s, const struct request *r, uint32_t keep_tokens,
                                  enum kv_evict_mode mode)
 {
     return s->api->kv_evict(s, r, keep_tokens, mode);
 }
 
-/* Starts reading swapped KV back; kv_swapped turns false and kv_resumed is called when it is in. */
+/* Starts reading swapped KV back; kv_swapped turns false and kv_moved is called when it is in. */
 static inline int sched_kv_resume(struct sched *s, const struct request *r)
 {
     return s->api->kv_resume(s, r);
@@ -353,7 +356,8 @@ struct policy_ops {
     void (*pass_done)(struct sched *s, const struct pass *p);
     /* A compile or load finished. NULL: nothing. */
     void (*resident_ready)(struct sched *s, struct resident_key key);
-    void (*kv_resumed)(struct sched *s, const struct request *r); /* NULL: nothing */
+    /* A swap ended: out when r->kv_swapped, else back in. NULL: nothing. */
+    void (*kv_moved)(struct sched *s, const struct request *r);
     /* A turn that follows a tool call arrived; NULL: request_arrived. */
     void (*tool_returned)(struct sched *s, const struct request *r);
     /* The user gave up on a request that is in no live pass; it is SHED when this is called. It must

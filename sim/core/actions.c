@@ -155,8 +155,11 @@ static int act_launch(struct sched *s, const struct launch_spec *l, const struct
     struct core *c = core_of(s);
     uint32_t id = l->pass == NULL ? 0 : l->pass->id;
     int rc = core_launch(c, l, out);
-    LOG(c, "launch pass=%u device=%u ops=%u rows=%u yield=%d chunk=%u graph=%u block=%u = %d\n", id,
-        l->device, l->n_ops, l->rows, (int)l->yield, l->chunk_rows, l->graph, l->graph_block, rc);
+    LOG(c,
+        "launch pass=%u device=%u ops=%u rows=%u yield=%d chunk=%u graph=%u block=%u inflight=%u "
+        "= %d\n",
+        id, l->device, l->n_ops, l->rows, (int)l->yield, l->chunk_rows, l->graph, l->graph_block,
+        l->inflight, rc);
     return acted(c, rc);
 }
 

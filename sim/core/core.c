@@ -294,9 +294,9 @@ void core_kv_moved(struct core *c, struct full_request *r, bool in)
         r->pub.kv_swapped = true;
     } else {
         r->pub.kv_swapped = false;
-        if (c->setup->policy->kv_resumed != NULL) {
-            c->setup->policy->kv_resumed(&c->sched, &r->pub);
-        }
+    }
+    if (c->setup->policy->kv_moved != NULL) {
+        c->setup->policy->kv_moved(&c->sched, &r->pub);
     }
     if (r->cancel_pending) {
         core_request_leave(c, r, REQUEST_STATE_SHED);

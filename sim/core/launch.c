@@ -100,6 +100,7 @@ int core_launch(struct core *c, const struct launch_spec *spec, const struct lau
         .device = spec->device,
         .graph = spec->graph,
         .graph_block = spec->graph_block,
+        .inflight = spec->inflight == 0 ? 1 : spec->inflight,
         .yield = spec->yield,
         .op_begin = p->op,
         .op_end = p->op + n_ops,

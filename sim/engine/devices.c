@@ -335,6 +335,7 @@ static struct vexec *vexec_new(struct engine *e, struct full_launch *l)
     v->outcome = LAUNCH_OUTCOME_DONE;
     v->op = l->pub.op_begin;
     v->k = 0;
+    v->in_flight_left = 0;
     v->solo_ns = 0;
     v->lost_ns = 0;
     v->collapsed = false;
@@ -451,6 +452,9 @@ void device_event(struct engine *e, struct vexec *v)
     if (v->op == v->l->pub.op_end) {
         v->outcome = LAUNCH_OUTCOME_DONE;
         vexec_end(e, v);
+    } else if (v->l->pub.stop_requested && v->in_flight_left > 0) {
+        v->in_flight_left--;
+        kernel_begin(e, v);
     } else if (v->l->pub.stop_requested && at_yield_point(v)) {
         v->outcome = LAUNCH_OUTCOME_YIELDED;
         vexec_end(e, v);
@@ -503,6 +507,8 @@ static int exec_stop(void *exec, struct full_launch *l, enum preempt_mode mode)
     if (mode == PREEMPT_RESET) {
         v->lost_ns = e->now_ns - v->kernel_begin_ns;
         end_at(e, v, LAUNCH_OUTCOME_RESET, e->now_ns + e->devices[v->job.device].desc->reset_ns);
+    } else if (!e->devices[v->job.device].desc->can_withdraw && l->pub.inflight > 1) {
+        v->in_flight_left = l->pub.inflight - 1;
     } else if (untouched && at_yield_point(v)) {
         end_at(e, v, LAUNCH_OUTCOME_YIELDED, e->now_ns);
     }

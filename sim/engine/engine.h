@@ -51,6 +51,7 @@ struct vexec {
     int64_t layer_ns;  /* all ops of one layer */
     double truth_factor;
     uint32_t op, k;
+    uint32_t in_flight_left; /* stop requested: kernels after this one that cannot be taken back */
     int64_t kernel_begin_ns;
     int64_t solo_ns;   /* of completed kernels */
     int64_t lost_ns;

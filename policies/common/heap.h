@@ -1,0 +1,136 @@
+/* A binary heap of requests by (key, arrival, id), smallest first. The order of every decision that
+ * is not FIFO. O(log n) per operation; the owner keeps `index` (in its per-request bytes) so that any
+ * member can be removed. */
+#ifndef POLICIES_COMMON_HEAP_H
+#define POLICIES_COMMON_HEAP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "policies/common/reqq.h"
+#include "sim/base/arena.h"
+
+#define HEAP_NONE UINT32_MAX
+
+/* First bytes of the per-request state of every policy that uses a heap. */
+struct heap_node {
+    double key;
+    uint32_t index; /* + 1; 0: in no heap */
+};
+
+struct heap {
+    const struct request **a; /* owned */
+    uint32_t n, cap;
+};
+
+static inline struct heap_node *heap_node(const struct request *r)
+{
+    return r->slot->data;
+}
+
+static inline bool heap_before(const struct request *x, const struct request *y)
+{
+    double kx = heap_node(x)->key;
+    double ky = heap_node(y)->key;
+    return kx != ky ? kx < ky : request_before(x, y);
+}
+
+static inline void heap_put(struct heap *h, uint32_t i, const struct request *r)
+{
+    h->a[i] = r;
+    heap_node(r)->index = i + 1;
+}
+
+static inline void heap_up(struct heap *h, uint32_t i)
+{
+    const struct request *r = h->a[i];
+    while (i > 0 && heap_before(r, h->a[(i - 1) / 2])) {
+        heap_put(h, i, h->a[(i - 1) / 2]);
+        i = (i - 1) / 2;
+    }
+    heap_put(h, i, r);
+}
+
+static inline void heap_down(struct heap *h, uint32_t i)
+{
+    const struct request *r = h->a[i];
+    for (;;) {
+        uint32_t child = 2 * i + 1;
+        if (child >= h->n) {
+            break;
+        }
+        if (child + 1 < h->n && heap_before(h->a[child + 1], h->a[child])) {
+            child++;
+        }
+        if (!heap_before(h->a[child], r)) {
+            break;
+        }
+        heap_put(h, i, h->a[child]);
+        i = child;
+    }
+    heap_put(h, i, r);
+}
+
+static inline void heap_push(struct heap *h, const struct request *r, double key)
+{
+    if (h->n == h->cap) {
+        h->cap = h->cap == 0 ? 64 : h->cap * 2;
+        h->a = xrealloc(h->a, h->cap * sizeof *h->a);
+    }
+    heap_node(r)->key = key;
+    h->a[h->n] = r;
+    heap_up(h, h->n++);
+}
+
+static inline bool heap_contains(const struct request *r)
+{
+    return heap_node(r)->index != 0;
+}
+
+static inline void heap_remove(struct heap *h, const struct request *r)
+{
+    uint32_t i = heap_node(r)->index;
+    if (i == 0) {
+        return;
+    }
+    i--;
+    heap_node(r)->index = 0;
+    const struct request *last = h->a[--h->n];
+    if (last != r) {
+        h->a[i] = last;
+        heap_node(last)->index = i + 1;
+        heap_up(h, i);
+        heap_down(h, heap_node(last)->index - 1);
+    }
+}
+
+static inline const struct request *heap_top(const struct heap *h)
+{
+    return h->n == 0 ? NULL : h->a[0];
+}
+
+static inline const struct request *heap_pop(struct heap *h)
+{
+    const struct request *r = heap_top(h);
+    if (r != NULL) {
+        heap_remove(h, r);
+    }
+    return r;
+}
+
+/* The key of a member changed. */
+static inline void heap_rekey(struct heap *h, const struct request *r, double key)
+{
+    heap_node(r)->key = key;
+    heap_up(h, heap_node(r)->index - 1);
+    heap_down(h, heap_node(r)->index - 1);
+}
+
+static inline void heap_fini(struct heap *h)
+{
+    free(h->a);
+    *h = (struct heap){0};
+}
+
+#endif

@@ -1,0 +1,294 @@
+#include "policies/common/iter.h"
+
+#include <errno.h>
+
+const char *const iter_device_choices[] = {PLACE_CHOICES, NULL};
+const char *const iter_class_choices[] = {"rt_first", "blind", NULL};
+const char *const iter_preempt_choices[] = {"iteration", "layer", "kernel", "reset", NULL};
+const char *const iter_kv_choices[] = {"checkpoint", "recompute", "swap", NULL};
+
+/* Added to the key of proactive requests under rt_first: larger than any key an order gives. */
+#define CLASS_STEP 1e15
+
+static double full_key(struct sched *s, const struct iter *it, const struct request *r)
+{
+    double key = it->order->key(s, r);
+    bool behind = param_int(s, ITER_CLASS) == ITER_RT_FIRST && r->cls == REQUEST_CLASS_PROACTIVE;
+    return behind ? key + CLASS_STEP : key;
+}
+
+int iter_init(struct sched *s, const struct iter_order *order)
+{
+    struct iter *it = s->state;
+    int d = place_device(s->machine, param_int(s, ITER_DEVICE));
+    if (d < 0) {
+        return d;
+    }
+    it->order = order;
+    it->device = (uint8_t)d;
+    bool reset = param_int(s, ITER_PREEMPT) == ITER_PREEMPT_RESET;
+    return reset && !s->machine->devices[d].can_reset ? -EPERM : 0;
+}
+
+void iter_exit(struct sched *s)
+{
+    struct iter *it = s->state;
+    if (it != NULL) {
+        heap_fini(&it->ready);
+        batch_fini(&it->batch);
+    }
+}
+
+void iter_request_arrived(struct sched *s, const struct request *r)
+{
+    struct iter *it = s->state;
+    heap_push(&it->ready, r, full_key(s, it, r));
+}
+
+/* While KV moves a request is in no heap: it could join no pass. */
+void iter_kv_moved(struct sched *s, const struct request *r)
+{
+    iter_request_arrived(s, r);
+}
+
+void iter_rekey(struct sched *s, const struct request *r)
+{
+    struct iter *it = s->state;
+    if (heap_contains(r)) {
+        heap_rekey(&it->ready, r, full_key(s, it, r));
+    }
+}
+
+static void leave(struct sched *s, struct iter *it, const struct request *r)
+{
+    heap_remove(&it->ready, r);
+    if (it->order->left != NULL) {
+        it->order->left(s, r);
+    }
+}
+
+void iter_request_cancelled(struct sched *s, const struct request *r)
+{
+    leave(s, s->state, r);
+}
+
+void iter_pass_done(struct sched *s, const struct pass *p)
+{
+    struct iter *it = s->state;
+    int64_t elapsed = s->now_ns - it->running.began_ns;
+    it->running = (struct iter_pass){0};
+    for (uint32_t i = 0; i < p->n_segments; i++) {
+        const struct request *r = p->segments[i].request;
+        if (it->order->served != NULL) {
+            it->order->served(s, r, &p->segments[i], elapsed);
+        }
+        if (r->state == REQUEST_STATE_FINISHED || r->state == REQUEST_STATE_SHED) {
+            leave(s, it, r);
+        } else {
+            heap_push(&it->ready, r, full_key(s, it, r));
+        }
+    }
+}
+
+void iter_launch_done(struct sched *s, const struct launch *l)
+{
+    struct iter *it = s->state;
+    if (it->running.launch == l) {
+        it->running.launch = NULL;
+    }
+}
+
+/* ---- making room ---- */
+
+/* Takes a waiting request's KV, to nowhere or to flash. */
+static bool evict(struct sched *s, struct iter *it, const struct request *r)
+{
+    bool swap = param_int(s, ITER_KV) == ITER_KV_SWAP;
+    if (sched_kv_evict(s, r, 0, swap ? KV_EVICT_SWAP : KV_EVICT_RECOMPUTE) != 0) {
+        return false;
+    }
+    if (swap) {
+        heap_remove(&it->ready, r);
+    } else {
+        iter_rekey(s, r);
+    }
+    return true;
+}
+
+/* Takes KV from the last request in order that holds some and precedes nothing in `keep`. The batch's
+ * members are not in the heap, so they are safe. O(waiting): only when memory is short. */
+static bool evict_last(struct sched *s, struct iter *it)
+{
+    const struct request *victim = NULL;
+    for (uint32_t i = 0; i < it->ready.n; i++) {
+        const struct request *r = it->ready.a[i];
+        if (r->kv_tokens > 0 && !r->kv_swapped && (victim == NULL || heap_before(victim, r))) {
+            victim = r;
+        }
+    }
+    if (victim == NULL) {
+        return false;
+    }
+    return evict(s, it, victim);
+}
+
+/* Gives up a paused pass: its requests return, with the KV of earlier iterations. */
+static bool cancel_paused(struct sched *s, struct iter *it)
+{
+    if (it->n_paused == 0) {
+        return false;
+    }
+    struct pass *p = it->paused[it->n_paused - 1].pass;
+    if (sched_pass_cancel(s, p) != 0) {
+        return false;
+    }
+    it->n_paused--;
+    for (uint32_t i = 0; i < p->n_segments; i++) {
+        const struct request *r = p->segments[i].request;
+        if (r->state == REQUEST_STATE_SHED) {
+            leave(s, it, r);
+        } else {
+            heap_push(&it->ready, r, full_key(s, it, r));
+        }
+    }
+    return true;
+}
+
+/* ---- forming an iteration ---- */
+
+static void batch_return(struct sched *s, struct iter *it)
+{
+    for (uint32_t i = 0; i < it->batch.n; i++) {
+        const struct request *r = it->batch.segments[i].request;
+        heap_push(&it->ready, r, full_key(s, it, r));
+    }
+    batch_clear(&it->batch);
+}
+
+/* Takes requests in order until the batch or the budget is full. Swapped ones start coming back
+ * instead and wait outside the heap for kv_moved. */
+static void fill(struct sched *s, struct iter *it, uint32_t most)
+{
+    uint32_t budget = (uint32_t)param_int(s, ITER_TOKEN_BUDGET);
+    batch_clear(&it->batch);
+    while (it->batch.n < most && it->batch.tokens < budget && heap_top(&it->ready) != NULL) {
+        const struct request *r = heap_pop(&it->ready);
+        if (r->kv_swapped) {
+            if (sched_kv_resume(s, r) != 0) {
+                heap_push(&it->ready, r, full_key(s, it, r));
+                return;
+            }
+            continue;
+        }
+        batch_add_next(&it->batch, r, budget - it->batch.tokens);
+    }
+}
+
+static void form(struct sched *s, struct iter *it)
+{
+    uint32_t most = (uint32_t)param_int(s, ITER_MAX_BATCH);
+    for (;;) {
+        fill(s, it, most);
+        if (it->batch.n == 0) {
+            return;
+        }
+        double best = heap_node(it->batch.segments[0].request)->key;
+        struct pass *p;
+        int rc = batch_form(s, &it->batch, &p);
+        if (rc == 0) {
+            it->running = (struct iter_pass){.pass = p, .best_key = best, .began_ns = s->now_ns};
+            return;
+        }
+        bool room = rc == -ENOMEM && (evict_last(s, it) || cancel_paused(s, it));
+        uint32_t tried = it->batch.n;
+        batch_return(s, it);
+        if (!room) {
+            if (tried <= 1) {
+                return;
+            }
+            most = tried - 1; /* nobody left to evict: a smaller batch */
+        }
+    }
+}
+
+/* ---- preemption ---- */
+
+static void maybe_preempt(struct sched *s, struct iter *it)
+{
+    struct iter_pass *run = &it->running;
+    enum iter_preempt how = (enum iter_preempt)param_int(s, ITER_PREEMPT);
+    const struct request *top = heap_top(&it->ready);
+    if (how == ITER_PREEMPT_ITERATION || top == NULL || run->launch == NULL || run->stopping ||
+        it->n_paused == ITER_MAX_PAUSED || heap_node(top)->key >= run->best_key) {
+        return;
+    }
+    run->stopping = true;
+    (void)sched_preempt(s, run->launch,
+                        how == ITER_PREEMPT_RESET ? PREEMPT_RESET : PREEMPT_CHECKPOINT);
+}
+
+/* The running pass has stopped: keep it aside, or let its requests lose what the kv axis says. */
+static void put_aside(struct sched *s, struct iter *it)
+{
+    it->running.stopping = false;
+    it->paused[it->n_paused++] = it->running;
+    it->running = (struct iter_pass){0};
+    if (param_int(s, ITER_KV) == ITER_KV_CHECKPOINT) {
+        return;
+    }
+    struct pass *p = it->paused[it->n_paused - 1].pass;
+    if (!cancel_paused(s, it)) {
+        return;
+    }
+    for (uint32_t i = 0; i < p->n_segments; i++) {
+        const struct request *r = p->segments[i].request;
+        if (r->state != REQUEST_STATE_SHED && r->kv_tokens > 0) {
+            (void)evict(s, it, r);
+        }
+    }
+}
+
+/* The most urgent of: the last paused pass, a new iteration. */
+static void choose(struct sched *s, struct iter *it)
+{
+    const struct request *top = heap_top(&it->ready);
+    if (it->n_paused > 0) {
+        const struct iter_pass *last = &it->paused[it->n_paused - 1];
+        if (top == NULL || heap_node(top)->key >= last->best_key) {
+            it->running = it->paused[--it->n_paused];
+            return;
+        }
+    }
+    form(s, it);
+    if (it->running.pass == NULL && it->n_paused > 0) {
+        it->running = it->paused[--it->n_paused]; /* no memory for new work: finish the old */
+    }
+}
+
+void iter_schedule(struct sched *s)
+{
+    struct iter *it = s->state;
+    if (it->order->refresh != NULL) {
+        it->order->refresh(s);
+    }
+    if (it->running.pass != NULL && it->running.launch != NULL) {
+        maybe_preempt(s, it);
+        return;
+    }
+    if (it->running.pass != NULL && it->running.stopping &&
+        it->running.pass->state == PASS_STATE_READY) {
+        put_aside(s, it);
+    }
+    if (it->running.pass == NULL) {
+        choose(s, it);
+    }
+    if (it->running.pass == NULL || it->running.pass->state != PASS_STATE_READY) {
+        return;
+    }
+    static const enum yield_point yields[] = {YIELD_PASS, YIELD_LAYER, YIELD_KERNEL, YIELD_KERNEL};
+    struct launch_spec spec = {.pass = it->running.pass,
+                               .device = it->device,
+                               .yield = yields[param_int(s, ITER_PREEMPT)],
+                               .inflight = (uint32_t)param_int(s, ITER_INFLIGHT)};
+    (void)sched_launch(s, &spec, &it->running.launch);
+}

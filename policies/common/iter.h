@@ -1,0 +1,127 @@
+/* An iteration-level scheduler on one device, in which *order*, *class rule*, *preemption mechanism*
+ * and *what happens to KV* are separate axes (DESIGN section 4). An order policy supplies one key
+ * function and is otherwise this.
+ *
+ * Each iteration takes requests in key order up to max_batch sequences and token_budget tokens: a
+ * decoding request costs one token, a prompt as many as fit (chunked prefill). A request that is not
+ * taken keeps its KV and waits. When a request arrives whose key precedes every member of the running
+ * pass, the preemption axis says when that pass stops:
+ *
+ *   iteration  not before its end (what iteration-level batching systems do)
+ *   layer, kernel  at the next such boundary; the pass waits, its work is kept
+ *   reset      at once; the running kernel is redone later (REEF; needs a device that can)
+ *
+ * and the kv axis what becomes of it: checkpoint (resumed where it stopped), recompute (its requests
+ * lose all KV), swap (KV goes to flash and comes back).
+ *
+ * Cost of a decision: O(batch * log waiting).
+ */
+#ifndef POLICIES_COMMON_ITER_H
+#define POLICIES_COMMON_ITER_H
+
+#include "policies/common/batch.h"
+#include "policies/common/heap.h"
+#include "policies/common/place.h"
+#include "sim/api/policy.h"
+
+enum iter_param {
+    ITER_DEVICE,
+    ITER_MAX_BATCH,
+    ITER_TOKEN_BUDGET,
+    ITER_CLASS,
+    ITER_PREEMPT,
+    ITER_KV,
+    ITER_INFLIGHT,
+    ITER_PARAM_COUNT
+};
+
+enum iter_class { ITER_RT_FIRST, ITER_BLIND };
+enum iter_preempt {
+    ITER_PREEMPT_ITERATION,
+    ITER_PREEMPT_LAYER,
+    ITER_PREEMPT_KERNEL,
+    ITER_PREEMPT_RESET
+};
+enum iter_kv { ITER_KV_CHECKPOINT, ITER_KV_RECOMPUTE, ITER_KV_SWAP };
+
+extern const char *const iter_device_choices[], *const iter_class_choices[],
+    *const iter_preempt_choices[], *const iter_kv_choices[];
+
+/* The first entries of an order's parameter table. */
+#define ITER_PARAMS                                                                                \
+    [ITER_DEVICE] = {"device", PARAM_CHOICE, 0, 0, 4, iter_device_choices,                         \
+                     "device that runs everything; auto: the iGPU"},                               \
+    [ITER_MAX_BATCH] = {"max_batch", PARAM_INT, 16, 1, 4096, NULL,                                 \
+                        "sequences per iteration (policies.md E.1: 16 on a SoC)"},                 \
+    [ITER_TOKEN_BUDGET] = {"token_budget", PARAM_INT, 512, 1, 1e6, NULL,                           \
+                           "tokens per iteration (policies.md E.1: 256 to 512 on a SoC)"},         \
+    [ITER_CLASS] = {"class", PARAM_CHOICE, ITER_RT_FIRST, 0, 1, iter_class_choices,                \
+                    "reactive before proactive, or the order alone"},                              \
+    [ITER_PREEMPT] = {"preempt", PARAM_CHOICE, ITER_PREEMPT_ITERATION, 0, 3, iter_preempt_choices, \
+                      "where a running pass stops for a more urgent request"},                     \
+    [ITER_KV] = {"kv", PARAM_CHOICE, ITER_KV_CHECKPOINT, 0, 2, iter_kv_choices,                    \
+                 "what a stopped pass keeps"},                                                     \
+    [ITER_INFLIGHT] = {"inflight", PARAM_INT, 1, 1, 64, NULL,                                      \
+                       "kernels handed to the device ahead (XSched level 1; E.4)"}
+
+struct iter;
+
+/* What an order supplies. All but key are optional. */
+struct iter_order {
+    /* Smaller goes first. Called when a request arrives or returns from an iteration; constant while
+     * it waits unless the order calls iter_rekey. */
+    double (*key)(struct sched *s, const struct request *r);
+    /* A request took part in an iteration that ran for elapsed_ns. Before its new key is asked. */
+    void (*served)(struct sched *s, const struct request *r, const struct segment *seg,
+                   int64_t elapsed_ns);
+    /* A request finished or was dropped. */
+    void (*left)(struct sched *s, const struct request *r);
+    /* Called at the start of schedule: orders whose keys move with time re-key here. */
+    void (*refresh)(struct sched *s);
+};
+
+#define ITER_MAX_PAUSED 16
+
+struct iter_pass {
+    struct pass *pass;
+    const struct launch *launch; /* NULL while paused */
+    double best_key;             /* of its members, class rule included */
+    bool stopping;               /* a preemption was asked */
+    int64_t began_ns;
+};
+
+/* Per-request bytes; an order's own follow in a struct that starts with this. */
+struct iter_request {
+    struct heap_node node;
+};
+
+/* First member of every order's state. */
+struct iter {
+    const struct iter_order *order;
+    struct heap ready; /* live requests in no pass, KV not moving */
+    struct batch batch;
+    struct iter_pass running;              /* pass NULL: none */
+    struct iter_pass paused[ITER_MAX_PAUSED]; /* a stack; the last was stopped last */
+    uint32_t n_paused;
+    uint8_t device;
+};
+
+/* Hooks an order puts into its policy_ops (init calls iter_init with its order). */
+int iter_init(struct sched *s, const struct iter_order *order);
+void iter_exit(struct sched *s);
+void iter_request_arrived(struct sched *s, const struct request *r);
+void iter_request_cancelled(struct sched *s, const struct request *r);
+void iter_launch_done(struct sched *s, const struct launch *l);
+void iter_pass_done(struct sched *s, const struct pass *p);
+void iter_kv_moved(struct sched *s, const struct request *r);
+void iter_schedule(struct sched *s);
+
+/* A waiting request's key changed. */
+void iter_rekey(struct sched *s, const struct request *r);
+
+#define ITER_HOOKS                                                                                 \
+    .exit = iter_exit, .request_arrived = iter_request_arrived,                                    \
+    .request_cancelled = iter_request_cancelled, .launch_done = iter_launch_done,                  \
+    .pass_done = iter_pass_done, .kv_moved = iter_kv_moved, .schedule = iter_schedule
+
+#endif
