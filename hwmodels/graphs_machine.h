@@ -1,0 +1,59 @@
+/* The machine on which every switch strategy runs: one compute server, one loader. A strategy steps
+ * it from event to event and starts loads; the machine keeps the rules (graphs.h) and the record.
+ */
+#ifndef HWMODELS_GRAPHS_MACHINE_H
+#define HWMODELS_GRAPHS_MACHINE_H
+
+#include "hwmodels/graphs.h"
+
+#define GRAPHS_NO_BLOCK UINT32_MAX
+
+struct graphs_machine {
+    const struct graphs_instance *g; /* borrowed */
+    int64_t now;
+    uint32_t position;    /* stream position of the compute that runs or comes next */
+    uint32_t n_positions; /* N * C */
+    bool computing;
+    int64_t compute_end; /* while computing */
+    uint32_t loading;    /* block, or GRAPHS_NO_BLOCK */
+    int64_t load_end;    /* while loading */
+    uint64_t switched;   /* bit per block whose G2 is ready */
+    struct graphs_result *out;
+    size_t capacity; /* of out->intervals; 0: keep no intervals */
+};
+
+/* At time 0, all blocks on G1. Clears *out. keep_intervals false makes sweeps cheap. */
+void graphs_machine_init(struct graphs_machine *m, const struct graphs_instance *g,
+                         struct graphs_result *out, bool keep_intervals);
+
+/* Block of the stream position. */
+static inline uint32_t graphs_machine_block(const struct graphs_machine *m, uint32_t position)
+{
+    return position % m->g->n_blocks;
+}
+
+static inline bool graphs_machine_is_switched(const struct graphs_machine *m, uint32_t block)
+{
+    return (m->switched >> block & 1) != 0;
+}
+
+/* Duration of the compute at a position under the graph its block has now. */
+int64_t graphs_machine_compute(const struct graphs_machine *m, uint32_t position);
+
+/* True when this load may start now: loader idle, not switched, not computing (or keep_old). */
+bool graphs_machine_can_load(const struct graphs_machine *m, uint32_t block);
+/* Precondition: graphs_machine_can_load. */
+void graphs_machine_load(struct graphs_machine *m, uint32_t block);
+
+/* Starts the next compute if it can start, then moves to the next instant at which a compute or a
+ * load ends, and ends what ends there. False, without moving, when nothing is under way. */
+bool graphs_machine_step(struct graphs_machine *m);
+
+/* Steps until `position` computes are complete. */
+void graphs_machine_run_to(struct graphs_machine *m, uint32_t position);
+
+/* Runs to the end of the prefill and of the current load, loads what is still on G1 one after the
+ * other (highest block first: the order does not matter), and completes *out. */
+void graphs_machine_finish(struct graphs_machine *m);
+
+#endif
