@@ -1,0 +1,197 @@
+#include "policies/params.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_PARAMS (sizeof((struct policy_params *)NULL)->v / sizeof(double))
+#define MAX_ENTRY_BYTES 256
+#define MAX_LIST_BYTES 1024
+
+uint32_t policy_params_count(const struct policy_ops *ops)
+{
+    uint32_t n = 0;
+    while (ops->params != NULL && ops->params[n].name != NULL) {
+        n++;
+    }
+    SIM_REQUIRE(n <= MAX_PARAMS, "policy %s has %u parameters", ops->name, n);
+    return n;
+}
+
+/* "a, b, c" of the choices of a parameter or, with p == NULL, of a policy's keys. */
+static void list_names(const struct policy_ops *ops, const struct policy_param *p, char *buf,
+                       size_t size)
+{
+    size_t used = 0;
+    buf[0] = '\0';
+    for (uint32_t i = 0;; i++) {
+        const char *name = p != NULL ? p->choices[i] : ops->params[i].name;
+        if (name == NULL) {
+            return;
+        }
+        int len = snprintf(buf + used, size - used, "%s%s", i == 0 ? "" : ", ", name);
+        if (len < 0 || (size_t)len >= size - used) {
+            return;
+        }
+        used += (size_t)len;
+    }
+}
+
+static int bad_value(const struct policy_ops *ops, const struct policy_param *p, const char *text,
+                     struct err *e)
+{
+    char names[MAX_LIST_BYTES];
+    switch (p->type) {
+    case PARAM_CHOICE:
+        list_names(ops, p, names, sizeof names);
+        return err_add(e, "policy %s: %s=%s: must be one of %s", ops->name, p->name, text, names);
+    case PARAM_BOOL:
+        return err_add(e, "policy %s: %s=%s: must be true or false", ops->name, p->name, text);
+    case PARAM_INT:
+        return err_add(e, "policy %s: %s=%s: must be a whole number from %.15g to %.15g", ops->name,
+                       p->name, text, p->min, p->max);
+    case PARAM_NUMBER:
+        break;
+    }
+    return err_add(e, "policy %s: %s=%s: must be a number from %.15g to %.15g", ops->name, p->name,
+                   text, p->min, p->max);
+}
+
+static bool parse_choice(const struct policy_param *p, const char *text, double *out)
+{
+    for (uint32_t i = 0; p->choices[i] != NULL; i++) {
+        if (strcmp(p->choices[i], text) == 0) {
+            *out = (double)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool parse_bool(const char *text, double *out)
+{
+    bool yes = strcmp(text, "true") == 0 || strcmp(text, "1") == 0;
+    bool no = strcmp(text, "false") == 0 || strcmp(text, "0") == 0;
+    *out = yes ? 1.0 : 0.0;
+    return yes || no;
+}
+
+static bool parse_number(const struct policy_param *p, const char *text, double *out)
+{
+    char *end = NULL;
+    double x = strtod(text, &end);
+    bool starts = *text != '\0' && strchr("+-.0123456789", *text) != NULL;
+    bool inf = strcmp(text, "inf") == 0 && isinf(p->max); /* "never" of a timeout */
+    if ((!starts && !inf) || *end != '\0' || isnan(x) || x < p->min || x > p->max) {
+        return false;
+    }
+    *out = x;
+    return p->type != PARAM_INT || x == floor(x);
+}
+
+static int parse_value(const struct policy_ops *ops, const struct policy_param *p, const char *text,
+                       double *out, struct err *e)
+{
+    bool ok = p->type == PARAM_CHOICE ? parse_choice(p, text, out)
+              : p->type == PARAM_BOOL ? parse_bool(text, out)
+                                      : parse_number(p, text, out);
+    return ok ? 0 : bad_value(ops, p, text, e);
+}
+
+static int unknown_key(const struct policy_ops *ops, const char *key, struct err *e)
+{
+    if (policy_params_count(ops) == 0) {
+        return err_add(e, "policy %s: it has no parameters, so none is called %s", ops->name, key);
+    }
+    char names[MAX_LIST_BYTES];
+    list_names(ops, NULL, names, sizeof names);
+    return err_add(e, "policy %s: no parameter is called %s; there are %s", ops->name, key, names);
+}
+
+/* One "key=value". given: bit set of the keys seen. */
+static int parse_entry(const struct policy_ops *ops, char *entry, struct policy_params *out,
+                       uint64_t *given, struct err *e)
+{
+    char *equals = strchr(entry, '=');
+    if (equals == NULL || equals == entry) {
+        return err_add(e, "policy %s: '%s': must be key=value", ops->name, entry);
+    }
+    *equals = '\0';
+    for (uint32_t i = 0; i < out->n; i++) {
+        if (strcmp(ops->params[i].name, entry) != 0) {
+            continue;
+        }
+        if ((*given >> i & 1u) != 0) {
+            return err_add(e, "policy %s: %s is given twice", ops->name, entry);
+        }
+        *given |= UINT64_C(1) << i;
+        return parse_value(ops, &ops->params[i], equals + 1, &out->v[i], e);
+    }
+    return unknown_key(ops, entry, e);
+}
+
+int policy_params_parse(const struct policy_ops *ops, const char *text, struct policy_params *out,
+                        struct err *e)
+{
+    memset(out, 0, sizeof *out);
+    out->n = policy_params_count(ops);
+    for (uint32_t i = 0; i < out->n; i++) {
+        out->v[i] = ops->params[i].def;
+    }
+    int rc = 0;
+    uint64_t given = 0;
+    for (const char *p = text; p != NULL && *p != '\0';) {
+        size_t len = strcspn(p, ",");
+        char entry[MAX_ENTRY_BYTES];
+        if (len >= sizeof entry) {
+            return err_add(e, "policy %s: '%.40s...': too long", ops->name, p);
+        }
+        memcpy(entry, p, len);
+        entry[len] = '\0';
+        if (parse_entry(ops, entry, out, &given, e) != 0) {
+            rc = -EINVAL;
+        }
+        p += len + (p[len] == ',' ? 1 : 0);
+    }
+    return rc;
+}
+
+void policy_param_format(const struct policy_param *p, double value, char *buf, size_t size)
+{
+    switch (p->type) {
+    case PARAM_CHOICE:
+        (void)snprintf(buf, size, "%s", p->choices[(uint32_t)value]);
+        return;
+    case PARAM_BOOL:
+        (void)snprintf(buf, size, "%s", value != 0.0 ? "true" : "false");
+        return;
+    case PARAM_INT:
+        (void)snprintf(buf, size, "%" PRId64, (int64_t)value);
+        return;
+    case PARAM_NUMBER:
+        break;
+    }
+    (void)snprintf(buf, size, "%.15g", value);
+}
+
+const char *policy_params_format(const struct policy_ops *ops, const struct policy_params *params,
+                                 char *buf, size_t size)
+{
+    size_t used = 0;
+    buf[0] = '\0';
+    for (uint32_t i = 0; i < params->n; i++) {
+        char value[MAX_ENTRY_BYTES];
+        policy_param_format(&ops->params[i], params->v[i], value, sizeof value);
+        int len = snprintf(buf + used, size - used, "%s%s=%s", i == 0 ? "" : ",",
+                           ops->params[i].name, value);
+        if (len < 0 || (size_t)len >= size - used) {
+            buf[used] = '\0';
+            break;
+        }
+        used += (size_t)len;
+    }
+    return buf;
+}

@@ -1,0 +1,27 @@
+/* Policy parameters as text: "key=value,key=value". */
+#ifndef POLICIES_PARAMS_H
+#define POLICIES_PARAMS_H
+
+#include <stddef.h>
+
+#include "sim/api/policy.h"
+#include "sim/base/err.h"
+
+/* Parameters a policy's table has (a NULL table: 0). */
+uint32_t policy_params_count(const struct policy_ops *ops);
+
+/* Defaults, overridden by text (NULL or "": none). Strict: an unknown or repeated key, a value of
+ * the wrong type, out of range or not among the choices is an error naming policy, key and what is
+ * accepted; all errors of the text are added. Returns 0 or -EINVAL. Booleans: true, false, 1, 0. */
+int policy_params_parse(const struct policy_ops *ops, const char *text, struct policy_params *out,
+                        struct err *e);
+
+/* One value as text, as policy_params_parse reads it. */
+void policy_param_format(const struct policy_param *p, double value, char *buf, size_t size);
+
+/* All values, "key=value,...", in table order: part of every fingerprint. "" without parameters.
+ * Returns buf; a text that does not fit is cut at a whole entry. */
+const char *policy_params_format(const struct policy_ops *ops, const struct policy_params *params,
+                                 char *buf, size_t size);
+
+#endif

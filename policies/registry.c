@@ -1,0 +1,33 @@
+/* To add a policy: write policies/NAME.c with `const struct policy_ops policy_NAME_ops`, add one
+ * line here, in the order of the names. */
+#include "policies/registry.h"
+
+#include <string.h>
+
+#define POLICIES(X)                                                                                \
+    X(agent_xpu_v2)                                                                                \
+    X(fcfs)                                                                                        \
+    X(openvino_cb)
+
+#define DECLARE(name) extern const struct policy_ops policy_##name##_ops;
+#define REFER(name) &policy_##name##_ops,
+
+POLICIES(DECLARE)
+
+static const struct policy_ops *const policies[] = {POLICIES(REFER)};
+
+const struct policy_ops *const *policy_list(size_t *n)
+{
+    *n = sizeof policies / sizeof policies[0];
+    return policies;
+}
+
+const struct policy_ops *policy_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof policies / sizeof policies[0]; i++) {
+        if (strcmp(policies[i]->name, name) == 0) {
+            return policies[i];
+        }
+    }
+    return NULL;
+}

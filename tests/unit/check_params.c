@@ -1,0 +1,125 @@
+/* Policy parameters: strict text in, the same text out. */
+#include <check.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "policies/params.h"
+
+static const char *const modes[] = {"off", "on", "auto", NULL};
+
+static const struct policy_param table[] = {
+    {"rate", PARAM_NUMBER, 0.5, 0.0, 1.0, NULL, ""},
+    {"limit", PARAM_INT, 8, 1, 1e9, NULL, ""},
+    {"age_s", PARAM_NUMBER, 60, 0, (double)INFINITY, NULL, ""},
+    {"split", PARAM_BOOL, 1, 0, 1, NULL, ""},
+    {"mode", PARAM_CHOICE, 2, 0, 2, modes, ""},
+    {.name = NULL},
+};
+
+static const struct policy_ops ops = {.name = "toy", .params = table};
+static const struct policy_ops bare = {.name = "bare"};
+
+static struct policy_params params;
+static struct err err;
+
+static void setup(void)
+{
+    err = (struct err)ERR_INIT;
+}
+
+static void teardown(void)
+{
+    err_fini(&err);
+}
+
+/* The one error that a text gives must contain each of these. */
+static void expect_error(const char *text, const char *a, const char *b)
+{
+    err_fini(&err);
+    err = (struct err)ERR_INIT;
+    ck_assert_int_eq(policy_params_parse(&ops, text, &params, &err), -EINVAL);
+    ck_assert_uint_eq(err.n, 1);
+    ck_assert_msg(strstr(err.lines[0], a) != NULL && strstr(err.lines[0], b) != NULL, "%s",
+                  err.lines[0]);
+}
+
+START_TEST(no_text_gives_the_defaults)
+{
+    ck_assert_int_eq(policy_params_parse(&ops, NULL, &params, &err), 0);
+    ck_assert_uint_eq(params.n, 5);
+    ck_assert_double_eq(params.v[0], 0.5);
+    ck_assert_double_eq(params.v[4], 2.0);
+    ck_assert_int_eq(policy_params_parse(&bare, "", &params, &err), 0);
+    ck_assert_uint_eq(params.n, 0);
+}
+END_TEST
+
+START_TEST(values_of_every_type_are_read_and_written_back)
+{
+    char buf[200];
+    ck_assert_int_eq(policy_params_parse(&ops,
+                                         "mode=off,limit=1000,rate=0.125,split=false,age_s=inf",
+                                         &params, &err),
+                     0);
+    ck_assert_double_eq(params.v[1], 1000.0);
+    ck_assert_double_eq(params.v[3], 0.0);
+    ck_assert_str_eq(policy_params_format(&ops, &params, buf, sizeof buf),
+                     "rate=0.125,limit=1000,age_s=inf,split=false,mode=off");
+    struct policy_params again;
+    ck_assert_int_eq(policy_params_parse(&ops, buf, &again, &err), 0);
+    ck_assert_mem_eq(&again, &params, sizeof again);
+    /* Does not fit: cut at a whole entry, never inside a value. */
+    char small[20];
+    ck_assert_str_eq(policy_params_format(&ops, &params, small, sizeof small), "rate=0.125");
+}
+END_TEST
+
+START_TEST(errors_name_the_key_and_what_is_accepted)
+{
+    expect_error("rat=1", "rat", "rate, limit, age_s, split, mode");
+    expect_error("rate=1.5", "rate=1.5", "from 0 to 1");
+    expect_error("rate=abc", "rate=abc", "number");
+    expect_error("rate=nan", "rate=nan", "number");
+    expect_error("rate=", "rate=", "number");
+    expect_error("rate=inf", "rate=inf", "number"); /* bounded above */
+    expect_error("limit=1.5", "limit=1.5", "whole number");
+    expect_error("limit=0", "limit=0", "from 1 to 1000000000");
+    expect_error("limit=5x", "limit=5x", "whole number");
+    expect_error("split=yes", "split=yes", "true or false");
+    expect_error("mode=max", "mode=max", "off, on, auto");
+    expect_error("rate", "'rate'", "key=value");
+    expect_error("=3", "'=3'", "key=value");
+    expect_error("rate=1,,limit=3", "''", "key=value");
+    expect_error("rate=1,rate=0.5", "rate", "twice");
+}
+END_TEST
+
+START_TEST(all_errors_of_a_text_come_at_once)
+{
+    ck_assert_int_eq(policy_params_parse(&ops, "x=1,rate=7,mode=on,limit=z", &params, &err),
+                     -EINVAL);
+    ck_assert_uint_eq(err.n, 3);
+    ck_assert_double_eq(params.v[4], 1.0);
+    ck_assert_int_eq(policy_params_parse(&bare, "x=1", &params, &err), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.lines[3], "no parameters"));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("params");
+    TCase *c = tcase_create("params");
+    tcase_add_checked_fixture(c, setup, teardown);
+    tcase_add_test(c, no_text_gives_the_defaults);
+    tcase_add_test(c, values_of_every_type_are_read_and_written_back);
+    tcase_add_test(c, errors_name_the_key_and_what_is_accepted);
+    tcase_add_test(c, all_errors_of_a_text_come_at_once);
+    suite_add_tcase(s, c);
+    SRunner *sr = srunner_create(s);
+    srunner_run_all(sr, CK_NORMAL);
+    int failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
