@@ -1,0 +1,17 @@
+/* The commands of `xpusim`. Each gets its own argument vector (argv[0] is the command's name) and
+ * returns the exit status. Results go to stdout; progress and messages to stderr. */
+#ifndef EXPERIMENTS_COMMANDS_H
+#define EXPERIMENTS_COMMANDS_H
+
+#define EXIT_OK 0
+#define EXIT_CHECK_FAILED 1 /* a run ended with an error, a check did not hold */
+#define EXIT_BAD_INPUT 2    /* malformed file, option or usage */
+
+int cmd_compare(int argc, char **argv);
+int cmd_graphs(int argc, char **argv);
+int cmd_list(int argc, char **argv);
+int cmd_run(int argc, char **argv);
+int cmd_selftest(int argc, char **argv);
+int cmd_trace(int argc, char **argv);
+
+#endif

@@ -1,0 +1,74 @@
+#include "experiments/table.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/arena.h"
+#include "sim/base/err.h"
+
+#define COLUMN_GAP 2
+
+void table_init(struct table *t, const char *align)
+{
+    memset(t, 0, sizeof *t);
+    t->columns = strlen(align);
+    SIM_REQUIRE(t->columns > 0 && t->columns <= TABLE_MAX_COLUMNS, "%zu columns", t->columns);
+    for (size_t i = 0; i < t->columns; i++) {
+        t->right[i] = align[i] == 'r';
+    }
+}
+
+void table_fini(struct table *t)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        free(t->cells[i]);
+    }
+    free(t->cells);
+    memset(t, 0, sizeof *t);
+}
+
+void table_cell(struct table *t, const char *fmt, ...)
+{
+    char text[512];
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    if (t->n == t->cap) {
+        t->cap = t->cap == 0 ? 64 : 2 * t->cap;
+        t->cells = xrealloc(t->cells, t->cap * sizeof *t->cells);
+    }
+    t->cells[t->n++] = xstrdup(text);
+}
+
+void table_end_row(struct table *t)
+{
+    while (t->n % t->columns != 0) {
+        table_cell(t, "%s", "");
+    }
+}
+
+void table_print(const struct table *t, FILE *out, int indent)
+{
+    int width[TABLE_MAX_COLUMNS] = {0};
+    for (size_t i = 0; i < t->n; i++) {
+        int len = (int)strlen(t->cells[i]);
+        width[i % t->columns] = len > width[i % t->columns] ? len : width[i % t->columns];
+    }
+    for (size_t row = 0; row < t->n; row += t->columns) {
+        size_t last = 0; /* cells up to the last one that holds text */
+        for (size_t c = 0; c < t->columns && row + c < t->n; c++) {
+            last = t->cells[row + c][0] != '\0' ? c + 1 : last;
+        }
+        (void)fprintf(out, "%*s", last > 0 ? indent : 0, "");
+        for (size_t c = 0; c < last; c++) {
+            const char *text = t->cells[row + c];
+            int pad = width[c] - (int)strlen(text);
+            bool end = c + 1 == last;
+            (void)fprintf(out, "%*s%s%*s", t->right[c] ? pad : 0, "", text,
+                          end ? 0 : (t->right[c] ? 0 : pad) + COLUMN_GAP, "");
+        }
+        (void)fputc('\n', out);
+    }
+}
