@@ -6,8 +6,16 @@
 
 #define POLICIES(X)                                                                                \
     X(agent_xpu_v2)                                                                                \
+    X(autellix_like)                                                                               \
+    X(edf)                                                                                         \
     X(fcfs)                                                                                        \
-    X(openvino_cb)
+    X(llf)                                                                                         \
+    X(mlfq)                                                                                        \
+    X(openvino_cb)                                                                                 \
+    X(prema)                                                                                       \
+    X(sjf_input)                                                                                   \
+    X(srpt)                                                                                        \
+    X(vtc)
 
 #define DECLARE(name) extern const struct policy_ops policy_##name##_ops;
 #define REFER(name) &policy_##name##_ops,

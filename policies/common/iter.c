@@ -172,7 +172,13 @@ static void fill(struct sched *s, struct iter *it, uint32_t most)
     uint32_t budget = (uint32_t)param_int(s, ITER_TOKEN_BUDGET);
     batch_clear(&it->batch);
     while (it->batch.n < most && it->batch.tokens < budget && heap_top(&it->ready) != NULL) {
-        const struct request *r = heap_pop(&it->ready);
+        const struct request *r = heap_top(&it->ready);
+        double now_key = full_key(s, it, r);
+        if (now_key > heap_node(r)->key) {
+            heap_rekey(&it->ready, r, now_key); /* keys may grow while their owner waits */
+            continue;
+        }
+        heap_remove(&it->ready, r);
         if (r->kv_swapped) {
             if (sched_kv_resume(s, r) != 0) {
                 heap_push(&it->ready, r, full_key(s, it, r));
@@ -202,6 +208,9 @@ static void form(struct sched *s, struct iter *it)
         bool room = rc == -ENOMEM && (evict_last(s, it) || cancel_paused(s, it));
         uint32_t tried = it->batch.n;
         batch_return(s, it);
+        if (room && param_int(s, ITER_KV) == ITER_KV_SWAP) {
+            return; /* the space is free when the swap has ended */
+        }
         if (!room) {
             if (tried <= 1) {
                 return;
@@ -291,4 +300,50 @@ void iter_schedule(struct sched *s)
                                .yield = yields[param_int(s, ITER_PREEMPT)],
                                .inflight = (uint32_t)param_int(s, ITER_INFLIGHT)};
     (void)sched_launch(s, &spec, &it->running.launch);
+}
+
+/* ---- estimates ---- */
+
+static int64_t pass_ns(struct sched *s, const struct work_shape *w, uint8_t device, bool fused)
+{
+    static const enum op_kind ops[] = {OP_QKV, OP_MHA, OP_FFN};
+    struct estimate e;
+    int64_t layer = 0;
+    if (fused) {
+        layer = sched_estimate(s, w, OP_LAYER, device, 0, &e) == 0 ? e.t_ns : 0;
+    }
+    for (int i = 0; i < 3 && !fused; i++) {
+        layer += sched_estimate(s, w, ops[i], device, 0, &e) == 0 ? e.t_ns : 0;
+    }
+    int64_t head = sched_estimate(s, w, OP_HEAD, device, 0, &e) == 0 ? e.t_ns : 0;
+    return layer * s->llm->n_layers + head;
+}
+
+int64_t iter_prefill_ns(struct sched *s, const struct request *r, uint8_t device)
+{
+    uint64_t n = request_prefill_left(r);
+    if (n == 0) {
+        return 0;
+    }
+    struct work_shape w = {.rows = (uint32_t)n,
+                           .logit_rows = 1,
+                           .sequences = 1,
+                           .prefill_rows = (uint32_t)n,
+                           .attn_pairs = n * r->kv_tokens + n * (n + 1) / 2,
+                           .kv_read_tokens = r->kv_tokens + n,
+                           .max_context_tokens = r->kv_tokens + (uint32_t)n};
+    return pass_ns(s, &w, device, false);
+}
+
+int64_t iter_decode_ns(struct sched *s, const struct request *r, uint8_t device,
+                       uint64_t out_tokens)
+{
+    uint32_t context = request_length(r) + 1;
+    struct work_shape w = {.rows = 1,
+                           .logit_rows = 1,
+                           .sequences = 1,
+                           .attn_pairs = context,
+                           .kv_read_tokens = context,
+                           .max_context_tokens = context};
+    return (int64_t)out_tokens * pass_ns(s, &w, device, true);
 }

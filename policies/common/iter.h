@@ -68,8 +68,9 @@ struct iter;
 
 /* What an order supplies. All but key are optional. */
 struct iter_order {
-    /* Smaller goes first. Called when a request arrives or returns from an iteration; constant while
-     * it waits unless the order calls iter_rekey. */
+    /* Smaller goes first. Asked when a request arrives or returns from an iteration, and again when
+     * it is about to be taken: a key may grow while its owner waits, at no cost; one that shrinks
+     * needs iter_rekey. */
     double (*key)(struct sched *s, const struct request *r);
     /* A request took part in an iteration that ran for elapsed_ns. Before its new key is asked. */
     void (*served)(struct sched *s, const struct request *r, const struct segment *seg,
@@ -119,9 +120,17 @@ void iter_schedule(struct sched *s);
 /* A waiting request's key changed. */
 void iter_rekey(struct sched *s, const struct request *r);
 
-#define ITER_HOOKS                                                                                 \
-    .exit = iter_exit, .request_arrived = iter_request_arrived,                                    \
-    .request_cancelled = iter_request_cancelled, .launch_done = iter_launch_done,                  \
-    .pass_done = iter_pass_done, .kv_moved = iter_kv_moved, .schedule = iter_schedule
+/* Annotated time a request needs alone on a device: the rest of its prefill, and out_tokens decode
+ * iterations of one sequence at its present length. O(1). */
+int64_t iter_prefill_ns(struct sched *s, const struct request *r, uint8_t device);
+int64_t iter_decode_ns(struct sched *s, const struct request *r, uint8_t device,
+                       uint64_t out_tokens);
+
+#define ITER_HOOKS_BUT_EXIT                                                                        \
+    .request_arrived = iter_request_arrived, .request_cancelled = iter_request_cancelled,          \
+    .launch_done = iter_launch_done, .pass_done = iter_pass_done, .kv_moved = iter_kv_moved,       \
+    .schedule = iter_schedule
+
+#define ITER_HOOKS ITER_HOOKS_BUT_EXIT, .exit = iter_exit
 
 #endif

@@ -1,0 +1,114 @@
+/* autellix-like: program-level least attained service (policies.md E.13, from the abstract and
+ * third-party code, hence -like). A call inherits the service of its program: PLAS the sum over the
+ * program's finished calls (program = client), ATLAS the service along its own thread (session). The
+ * inherited service falls into one of K queues; a call drops one queue when it uses up the quantum,
+ * and returns to the top when it has waited beta times what it got. */
+#include "policies/common/iter.h"
+#include "policies/common/table.h"
+#include "sim/base/units.h"
+
+enum { AUTELLIX_MODE = ITER_PARAM_COUNT, AUTELLIX_T0, AUTELLIX_BETA };
+enum { AUTELLIX_PLAS, AUTELLIX_ATLAS };
+
+static const char *const modes[] = {"plas", "atlas", NULL};
+static const struct policy_param params[] = {
+    ITER_PARAMS,
+    [AUTELLIX_MODE] = {"mode", PARAM_CHOICE, AUTELLIX_PLAS, 0, 1, modes,
+                       "service inherited: of the whole program, or of the thread"},
+    [AUTELLIX_T0] = {"t0_s", PARAM_NUMBER, 1, 1e-6, 1e6, NULL,
+                     "unit of queue bounds {0,1,2,4,...,32} 2 t0 and quanta, s (E.13 [S])"},
+    [AUTELLIX_BETA] = {"beta", PARAM_NUMBER, 8, 0, 1e9, NULL,
+                       "waiting over service that returns a call to the top (E.13 [S])"},
+    {.name = NULL},
+};
+
+#define AUTELLIX_QUEUES 8
+
+struct autellix {
+    struct iter iter;
+    struct table programs; /* value[0]: service, s */
+};
+
+struct autellix_request {
+    struct iter_request iter;
+    bool known;
+    int queue;
+    double served_s, at_queue_s;
+};
+
+static uint32_t program_of(const struct sched *s, const struct request *r)
+{
+    return param_int(s, AUTELLIX_MODE) == AUTELLIX_PLAS ? r->client_id : r->session_id;
+}
+
+static double autellix_key(struct sched *s, const struct request *r)
+{
+    struct autellix *a = s->state;
+    struct autellix_request *own = r->slot->data;
+    double t0 = param_number(s, AUTELLIX_T0);
+    if (!own->known) {
+        own->known = true;
+        double service = table_get(&a->programs, program_of(s, r))->value[0];
+        double bound = 2.0 * t0;
+        while (service >= bound && own->queue + 1 < AUTELLIX_QUEUES) {
+            bound *= 2.0;
+            own->queue++;
+        }
+    }
+    return own->queue;
+}
+
+static void autellix_served(struct sched *s, const struct request *r, const struct segment *seg,
+                            int64_t elapsed_ns)
+{
+    struct autellix_request *own = r->slot->data;
+    (void)seg;
+    own->served_s += units_s_from_ns(elapsed_ns);
+    own->at_queue_s += units_s_from_ns(elapsed_ns);
+    double wait_s = units_s_from_ns(s->now_ns - r->arrival_ns) - own->served_s;
+    if (wait_s >= param_number(s, AUTELLIX_BETA) * own->served_s) {
+        own->queue = 0;
+        own->at_queue_s = 0.0;
+    } else if (own->at_queue_s > ldexp(param_number(s, AUTELLIX_T0), own->queue) &&
+               own->queue + 1 < AUTELLIX_QUEUES) {
+        own->queue++;
+        own->at_queue_s = 0.0;
+    }
+}
+
+static void autellix_left(struct sched *s, const struct request *r)
+{
+    struct autellix *a = s->state;
+    const struct autellix_request *own = r->slot->data;
+    table_get(&a->programs, program_of(s, r))->value[0] += own->served_s;
+}
+
+static const struct iter_order order = {
+    .key = autellix_key, .served = autellix_served, .left = autellix_left};
+
+static int autellix_init(struct sched *s)
+{
+    return iter_init(s, &order);
+}
+
+static void autellix_exit(struct sched *s)
+{
+    struct autellix *a = s->state;
+    if (a != NULL) {
+        table_fini(&a->programs);
+        iter_exit(s);
+    }
+}
+
+const struct policy_ops policy_autellix_like_ops = {
+    .name = "autellix-like",
+    .summary = "program-level least attained service, PLAS and ATLAS (policies.md E.13)",
+    .api_version = POLICY_API_VERSION,
+    .needs = CAP_SPANS | CAP_KV_EVICT,
+    .state_size_bytes = sizeof(struct autellix),
+    .request_state_size_bytes = sizeof(struct autellix_request),
+    .params = params,
+    .init = autellix_init,
+    ITER_HOOKS_BUT_EXIT,
+    .exit = autellix_exit,
+};

@@ -1,0 +1,37 @@
+/* Deadlines of requests that carry none: what edf and llf share (policies.md E.9). */
+#ifndef POLICIES_COMMON_DEADLINE_H
+#define POLICIES_COMMON_DEADLINE_H
+
+#include "policies/common/iter.h"
+#include "sim/base/units.h"
+
+enum { DEADLINE_TTFT = ITER_PARAM_COUNT, DEADLINE_TBT, DEADLINE_PROACTIVE, DEADLINE_PARAM_COUNT };
+
+#define DEADLINE_PARAMS                                                                            \
+    [DEADLINE_TTFT] = {"ttft_slo_s", PARAM_NUMBER, 2, 0, 1e6, NULL,                                \
+                       "reactive first-token deadline where the trace has none, s (ours)"},        \
+    [DEADLINE_TBT] = {"tbt_slo_s", PARAM_NUMBER, 0.2, 0, 1e6, NULL,                                \
+                      "reactive per-token deadline where the trace has none, s (ours)"},           \
+    [DEADLINE_PROACTIVE] = {"proactive_s", PARAM_NUMBER, 600, 0, 1e9, NULL,                        \
+                            "deadline of proactive requests, s after arrival (E.9: 10 min)"}
+
+/* The next instant by which the request should show something. */
+static inline int64_t deadline_ns(const struct sched *s, const struct request *r)
+{
+    if (r->cls == REQUEST_CLASS_PROACTIVE || r->deadline_ns != TIME_NEVER_NS) {
+        return r->deadline_ns != TIME_NEVER_NS
+                   ? r->deadline_ns
+                   : r->arrival_ns + units_ns_from_s(param_number(s, DEADLINE_PROACTIVE));
+    }
+    if (r->first_token_ns == TIME_NEVER_NS) {
+        int64_t slo = r->ttft_slo_ns != TIME_NEVER_NS
+                          ? r->ttft_slo_ns
+                          : units_ns_from_s(param_number(s, DEADLINE_TTFT));
+        return r->arrival_ns + slo;
+    }
+    int64_t slo = r->tbt_slo_ns != TIME_NEVER_NS ? r->tbt_slo_ns
+                                                 : units_ns_from_s(param_number(s, DEADLINE_TBT));
+    return r->last_token_ns + slo;
+}
+
+#endif

@@ -1,0 +1,28 @@
+/* edf: earliest absolute deadline first; first token, then every further token (policies.md E.9). */
+#include "policies/common/deadline.h"
+
+static const struct policy_param params[] = {ITER_PARAMS, DEADLINE_PARAMS, {.name = NULL}};
+
+static double edf_key(struct sched *s, const struct request *r)
+{
+    return units_s_from_ns(deadline_ns(s, r));
+}
+
+static const struct iter_order order = {.key = edf_key};
+
+static int edf_init(struct sched *s)
+{
+    return iter_init(s, &order);
+}
+
+const struct policy_ops policy_edf_ops = {
+    .name = "edf",
+    .summary = "earliest deadline first (policies.md E.9)",
+    .api_version = POLICY_API_VERSION,
+    .needs = CAP_SPANS | CAP_KV_EVICT,
+    .state_size_bytes = sizeof(struct iter),
+    .request_state_size_bytes = sizeof(struct iter_request),
+    .params = params,
+    .init = edf_init,
+    ITER_HOOKS,
+};

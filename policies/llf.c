@@ -1,0 +1,32 @@
+/* llf: least laxity first (policies.md E.9). Laxity = deadline - now - work to the next deadline; `now`
+ * is the same for all who wait, so deadline - work orders them and does not move with time. */
+#include "policies/common/deadline.h"
+
+static const struct policy_param params[] = {ITER_PARAMS, DEADLINE_PARAMS, {.name = NULL}};
+
+static double llf_key(struct sched *s, const struct request *r)
+{
+    const struct iter *it = s->state;
+    int64_t work = r->state == REQUEST_STATE_QUEUED ? iter_prefill_ns(s, r, it->device)
+                                                    : iter_decode_ns(s, r, it->device, 1);
+    return units_s_from_ns(deadline_ns(s, r) - work);
+}
+
+static const struct iter_order order = {.key = llf_key};
+
+static int llf_init(struct sched *s)
+{
+    return iter_init(s, &order);
+}
+
+const struct policy_ops policy_llf_ops = {
+    .name = "llf",
+    .summary = "least laxity first (policies.md E.9)",
+    .api_version = POLICY_API_VERSION,
+    .needs = CAP_SPANS | CAP_KV_EVICT,
+    .state_size_bytes = sizeof(struct iter),
+    .request_state_size_bytes = sizeof(struct iter_request),
+    .params = params,
+    .init = llf_init,
+    ITER_HOOKS,
+};

@@ -1,0 +1,109 @@
+/* mlfq: FastServe's skip-join multi-level feedback queue (policies.md E.5). Level k has the quantum
+ * q0 2^k; a request enters at the smallest level whose quantum holds its predicted prefill, drops one
+ * level when its time at a level exceeds the quantum, and is promoted to the top after starving. */
+#include "policies/common/iter.h"
+#include "sim/base/units.h"
+
+enum { MLFQ_Q0 = ITER_PARAM_COUNT, MLFQ_SKIP_JOIN, MLFQ_STARVE, MLFQ_PROMOTE_EVERY };
+
+static const struct policy_param params[] = {
+    ITER_PARAMS,
+    [MLFQ_Q0] = {"q0_ms", PARAM_NUMBER, 100, 0.001, 1e6, NULL,
+                 "quantum of the top level, ms (E.5: one decode iteration, 50 to 120 ms on a SoC)"},
+    [MLFQ_SKIP_JOIN] = {"skip_join", PARAM_BOOL, 1, 0, 1, NULL, "enter by predicted prefill time"},
+    [MLFQ_STARVE] = {"starve_s", PARAM_NUMBER, 3, 0, 1e9, NULL,
+                     "unserved time after which a request is promoted, s (E.5)"},
+    [MLFQ_PROMOTE_EVERY] = {"promote_every", PARAM_INT, 1000, 1, 1e9, NULL,
+                            "iterations between promotion scans (E.5)"},
+    {.name = NULL},
+};
+
+struct mlfq {
+    struct iter iter;
+    uint64_t iterations;
+    int64_t last_iteration_ns;
+};
+
+struct mlfq_request {
+    struct iter_request iter;
+    bool joined;
+    int32_t level;
+    int64_t at_level_ns, last_ns;
+};
+
+static struct mlfq_request *own(const struct request *r)
+{
+    return r->slot->data;
+}
+
+static double mlfq_key(struct sched *s, const struct request *r)
+{
+    struct mlfq_request *m = own(r);
+    if (!m->joined) {
+        m->joined = true;
+        m->last_ns = r->arrival_ns;
+        const struct iter *it = s->state;
+        double prefill_ms = units_ms_from_ns(iter_prefill_ns(s, r, it->device));
+        double quantum = param_number(s, MLFQ_Q0);
+        while (param_bool(s, MLFQ_SKIP_JOIN) && quantum < prefill_ms) {
+            quantum *= 2;
+            m->level++;
+        }
+    }
+    return m->level;
+}
+
+static void mlfq_served(struct sched *s, const struct request *r, const struct segment *seg,
+                        int64_t elapsed_ns)
+{
+    struct mlfq *q = s->state;
+    struct mlfq_request *m = own(r);
+    (void)seg;
+    q->iterations += q->last_iteration_ns != s->now_ns; /* one per pass, not per member */
+    q->last_iteration_ns = s->now_ns;
+    m->at_level_ns += elapsed_ns;
+    m->last_ns = s->now_ns;
+    if (units_ms_from_ns(m->at_level_ns) > ldexp(param_number(s, MLFQ_Q0), m->level)) {
+        m->level++;
+        m->at_level_ns = 0;
+    }
+}
+
+/* Every so many iterations, those who starved go to the top. */
+static void mlfq_refresh(struct sched *s)
+{
+    struct mlfq *q = s->state;
+    if (q->iterations < (uint64_t)param_int(s, MLFQ_PROMOTE_EVERY)) {
+        return;
+    }
+    q->iterations = 0;
+    int64_t starve = units_ns_from_s(param_number(s, MLFQ_STARVE));
+    for (uint32_t i = 0; i < q->iter.ready.n; i++) {
+        struct mlfq_request *m = own(q->iter.ready.a[i]);
+        if (s->now_ns - m->last_ns >= starve && m->level > 0) {
+            m->level = 0;
+            m->at_level_ns = 0;
+            iter_rekey(s, q->iter.ready.a[i]); /* moves it towards the top: positions before i */
+        }
+    }
+}
+
+static const struct iter_order order = {
+    .key = mlfq_key, .served = mlfq_served, .refresh = mlfq_refresh};
+
+static int mlfq_init(struct sched *s)
+{
+    return iter_init(s, &order);
+}
+
+const struct policy_ops policy_mlfq_ops = {
+    .name = "mlfq",
+    .summary = "FastServe's skip-join multi-level feedback queue (policies.md E.5)",
+    .api_version = POLICY_API_VERSION,
+    .needs = CAP_SPANS | CAP_KV_EVICT,
+    .state_size_bytes = sizeof(struct mlfq),
+    .request_state_size_bytes = sizeof(struct mlfq_request),
+    .params = params,
+    .init = mlfq_init,
+    ITER_HOOKS,
+};

@@ -1,0 +1,29 @@
+/* sjf-input: shortest prompt first, known at arrival (policies.md E.6). */
+#include "policies/common/iter.h"
+
+static const struct policy_param params[] = {ITER_PARAMS, {.name = NULL}};
+
+static double sjf_key(struct sched *s, const struct request *r)
+{
+    (void)s;
+    return r->input_tokens;
+}
+
+static const struct iter_order order = {.key = sjf_key};
+
+static int sjf_init(struct sched *s)
+{
+    return iter_init(s, &order);
+}
+
+const struct policy_ops policy_sjf_input_ops = {
+    .name = "sjf-input",
+    .summary = "shortest prompt first (policies.md E.6)",
+    .api_version = POLICY_API_VERSION,
+    .needs = CAP_SPANS | CAP_KV_EVICT,
+    .state_size_bytes = sizeof(struct iter),
+    .request_state_size_bytes = sizeof(struct iter_request),
+    .params = params,
+    .init = sjf_init,
+    ITER_HOOKS,
+};

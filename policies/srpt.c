@@ -1,0 +1,59 @@
+/* srpt: shortest remaining solo time first (policies.md E.6): the rest of the prefill plus the rest of
+ * the output. sigma = 0 knows the output length (an oracle); sigma > 0 knows O exp(sigma Z - sigma^2/2).
+ * With limit < 1 a request that has produced that share of its predicted output cannot be displaced
+ * any more (TRAIL's limited preemption). */
+#include "policies/common/iter.h"
+#include "sim/base/rng.h"
+#include "sim/base/units.h"
+
+enum { SRPT_SIGMA = ITER_PARAM_COUNT, SRPT_LIMIT };
+
+static const struct policy_param params[] = {
+    ITER_PARAMS,
+    [SRPT_SIGMA] = {"sigma", PARAM_NUMBER, 0, 0, 3, NULL,
+                    "log-normal error of the predicted output length; 0: oracle"},
+    [SRPT_LIMIT] = {"limit", PARAM_NUMBER, 1, 0, 1, NULL,
+                    "share of the predicted output after which a request stays (TRAIL: 0.8)"},
+    {.name = NULL},
+};
+
+static double predicted_tokens(struct sched *s, const struct request *r)
+{
+    double sigma = param_number(s, SRPT_SIGMA);
+    double tokens = (double)sched_oracle_output_tokens(s, r);
+    double z = sigma > 0 ? rng_normal_of_key(rng_key(s->seed, RNG_POLICY, r->id, 1)) : 0.0;
+    return tokens * exp(sigma * z - sigma * sigma / 2);
+}
+
+static double srpt_key(struct sched *s, const struct request *r)
+{
+    const struct iter *it = s->state;
+    double predicted = predicted_tokens(s, r);
+    double limit = param_number(s, SRPT_LIMIT);
+    if (limit < 1 && r->generated_tokens > 0 && r->generated_tokens >= limit * predicted) {
+        return 0.0;
+    }
+    double left = predicted - r->generated_tokens;
+    uint64_t tokens = left > 1.0 ? (uint64_t)llround(left) : 1;
+    return (double)(iter_prefill_ns(s, r, it->device) + iter_decode_ns(s, r, it->device, tokens));
+}
+
+static const struct iter_order order = {.key = srpt_key};
+
+static int srpt_init(struct sched *s)
+{
+    return iter_init(s, &order);
+}
+
+const struct policy_ops policy_srpt_ops = {
+    .name = "srpt",
+    .summary = "shortest remaining solo time, oracle or predicted (policies.md E.6)",
+    .api_version = POLICY_API_VERSION,
+    .flags = POLICY_F_ORACLE,
+    .needs = CAP_SPANS | CAP_KV_EVICT,
+    .state_size_bytes = sizeof(struct iter),
+    .request_state_size_bytes = sizeof(struct iter_request),
+    .params = params,
+    .init = srpt_init,
+    ITER_HOOKS,
+};
