@@ -1,0 +1,120 @@
+#include "sim/base/quantile.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/arena.h"
+
+/* Sketch buckets: ratio 1.01 between bounds, so a bucket's geometric middle is within 0.5 % of every
+ * value in it. 1e-9 .. 1e9 needs ln(1e18)/ln(1.01) = 4166 of them; one more for values below. */
+#define SKETCH_LOW 1e-9
+#define SKETCH_BINS 4170
+#define SKETCH_LOG_RATIO 0.00995033085316808 /* ln 1.01 */
+
+void sample_init(struct sample *s, bool sketch)
+{
+    memset(s, 0, sizeof *s);
+    s->sketch = sketch;
+    s->min = INFINITY;
+    s->max = -INFINITY;
+    if (sketch) {
+        s->bins = xcalloc(SKETCH_BINS, sizeof *s->bins);
+    }
+}
+
+void sample_fini(struct sample *s)
+{
+    free(s->v);
+    free(s->bins);
+    memset(s, 0, sizeof *s);
+}
+
+static size_t bin_of(double x)
+{
+    if (!(x > SKETCH_LOW)) {
+        return 0;
+    }
+    double b = log(x / SKETCH_LOW) / SKETCH_LOG_RATIO;
+    return b >= SKETCH_BINS - 2 ? SKETCH_BINS - 1 : (size_t)b + 1;
+}
+
+static void store(struct sample *s, double x, uint32_t count)
+{
+    if (s->sketch) {
+        s->bins[bin_of(x)] += count;
+        s->n += count;
+        return;
+    }
+    if (s->n + count > s->cap) {
+        s->cap = s->cap == 0 ? 256 : s->cap * 2;
+        while (s->cap < s->n + count) {
+            s->cap *= 2;
+        }
+        s->v = xrealloc(s->v, s->cap * sizeof *s->v);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        s->v[s->n++] = x;
+    }
+    s->sorted = false;
+}
+
+void sample_add_n(struct sample *s, double x, uint32_t count)
+{
+    store(s, x, count);
+    double add = x * count;
+    double t = s->sum + add;
+    /* Neumaier: keeps what the addition lost. */
+    s->comp += fabs(s->sum) >= fabs(add) ? (s->sum - t) + add : (add - t) + s->sum;
+    s->sum = t;
+    s->min = x < s->min ? x : s->min;
+    s->max = x > s->max ? x : s->max;
+}
+
+void sample_add(struct sample *s, double x)
+{
+    sample_add_n(s, x, 1);
+}
+
+double sample_mean(const struct sample *s)
+{
+    return s->n == 0 ? NAN : (s->sum + s->comp) / (double)s->n;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double sketch_quantile(const struct sample *s, size_t rank)
+{
+    uint64_t seen = 0;
+    for (size_t i = 0; i < SKETCH_BINS; i++) {
+        seen += s->bins[i];
+        if (seen >= rank) {
+            double x = i == 0 ? 0.0 : SKETCH_LOW * exp(((double)i - 0.5) * SKETCH_LOG_RATIO);
+            return x < s->min ? s->min : x > s->max ? s->max : x;
+        }
+    }
+    return s->max;
+}
+
+double sample_quantile(struct sample *s, double p)
+{
+    if (s->n == 0) {
+        return NAN;
+    }
+    double exact = ceil(p * (double)s->n);
+    size_t rank = exact < 1.0 ? 1 : (size_t)exact;
+    rank = rank > s->n ? s->n : rank;
+    if (s->sketch) {
+        return sketch_quantile(s, rank);
+    }
+    if (!s->sorted) {
+        qsort(s->v, s->n, sizeof *s->v, compare);
+        s->sorted = true;
+    }
+    return s->v[rank - 1];
+}
