@@ -16,8 +16,8 @@ void sample_init(struct sample *s, bool sketch)
 {
     memset(s, 0, sizeof *s);
     s->sketch = sketch;
-    s->min = INFINITY;
-    s->max = -INFINITY;
+    s->min = (double)INFINITY;
+    s->max = -(double)INFINITY;
     if (sketch) {
         s->bins = xcalloc(SKETCH_BINS, sizeof *s->bins);
     }
@@ -78,7 +78,7 @@ void sample_add(struct sample *s, double x)
 
 double sample_mean(const struct sample *s)
 {
-    return s->n == 0 ? NAN : (s->sum + s->comp) / (double)s->n;
+    return s->n == 0 ? (double)NAN : (s->sum + s->comp) / (double)s->n;
 }
 
 static int compare(const void *a, const void *b)
@@ -104,7 +104,7 @@ static double sketch_quantile(const struct sample *s, size_t rank)
 double sample_quantile(struct sample *s, double p)
 {
     if (s->n == 0) {
-        return NAN;
+        return (double)NAN;
     }
     double exact = ceil(p * (double)s->n);
     size_t rank = exact < 1.0 ? 1 : (size_t)exact;

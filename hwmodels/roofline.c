@@ -1,0 +1,183 @@
+#include "hwmodels/roofline.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Activations are 16 bit in every runtime modelled here (W8A16, W4A16, FP16). */
+#define ACT_BYTES 2.0
+
+/* k x D x M matrix product: W = 2 k D M, Q = weights + 2 k (D + M) bytes (policies.md B.9). */
+static void add_matrix(struct roofline_op *op, double in, double out, double bytes_per_weight,
+                       double copies)
+{
+    op->flop_per_row += 2.0 * in * out * copies;
+    op->weight_bytes += in * out * bytes_per_weight * copies;
+    op->io_bytes_per_row += ACT_BYTES * (in + out) * copies;
+    op->prims += 1.0;
+}
+
+static void ops_fill(struct roofline *r, const struct llm *m)
+{
+    double h = m->hidden;
+    double q = (double)m->heads * m->head_dim;
+    double kv = (double)m->kv_heads * m->head_dim;
+    double used = m->experts_per_token > 0 ? m->experts_per_token : 1.0;
+    memset(r->ops, 0, sizeof r->ops);
+    add_matrix(&r->ops[OP_QKV], h, q + 2.0 * kv, m->body_bytes_per_weight, 1.0);
+    add_matrix(&r->ops[OP_FFN], q, h, m->body_bytes_per_weight, 1.0);
+    for (int i = 0; i < (m->gated_ffn ? 2 : 1); i++) {
+        add_matrix(&r->ops[OP_FFN], h, m->ffn_hidden, m->body_bytes_per_weight, used);
+    }
+    add_matrix(&r->ops[OP_FFN], m->ffn_hidden, h, m->body_bytes_per_weight, used);
+    add_matrix(&r->ops[OP_HEAD], h, m->vocab, m->head_bytes_per_weight, 1.0);
+    r->ops[OP_MHA].prims = 1.0;
+    struct roofline_op *layer = &r->ops[OP_LAYER];
+    layer->flop_per_row = r->ops[OP_QKV].flop_per_row + r->ops[OP_FFN].flop_per_row;
+    layer->weight_bytes = r->ops[OP_QKV].weight_bytes + r->ops[OP_FFN].weight_bytes;
+    layer->io_bytes_per_row = r->ops[OP_QKV].io_bytes_per_row + r->ops[OP_FFN].io_bytes_per_row;
+    layer->prims = r->ops[OP_QKV].prims + r->ops[OP_FFN].prims + 1.0;
+    r->attn_flop_per_pair = 4.0 * q; /* QK^T and PV, 2 flop each */
+    r->kv_bytes_per_key = 2.0 * kv * m->kv_bytes_per_element;
+    r->attn_io_bytes_per_row = ACT_BYTES * 2.0 * q; /* queries in, outputs out */
+}
+
+/* A share of an MHA's rows costs its share of the work; keys are read for the whole share. */
+static void attention_work(const struct roofline *r, const struct soc_runtime *p,
+                           const struct kernel_query *q, uint32_t chunk, double *flop,
+                           double *bytes)
+{
+    const struct work_shape *w = q->shape;
+    double share = (double)q->rows / (double)w->rows;
+    double keys = (double)w->kv_read_tokens;
+    if (p->pad_attention && chunk > 0) {
+        keys += 0.5 * chunk * w->sequences; /* on average half a chunk of padding per sequence */
+    }
+    *flop = r->attn_flop_per_pair * (double)w->attn_pairs * share;
+    *bytes = r->kv_bytes_per_key * keys * share + r->attn_io_bytes_per_row * q->rows;
+}
+
+struct terms {
+    double compute_s, memory_s, launch_s;
+    double flop, bytes;
+};
+
+/* The two roofline terms of a kernel; `plain` drops what Appendix B does not have. */
+static void terms_fill(const struct hwmodel *m, const struct kernel_query *q, bool plain,
+                       struct terms *t)
+{
+    const struct roofline *r = m->params;
+    const struct soc_runtime *p = r->runtime[q->device];
+    const struct roofline_op *op = &r->ops[q->op];
+    uint32_t chunk = m->machine->devices[q->device].chunk_rows;
+    bool many = q->padded_rows > 1;
+    const struct soc_curve *c = many ? &p->many : &p->one;
+    double rows = q->padded_rows;
+    if (many && rows < p->min_rows && !plain) {
+        rows = p->min_rows;
+    }
+    double fill = many && !plain ? 1.0 + p->fill_rows / rows : 1.0;
+    double flop = op->flop_per_row * rows;
+    t->compute_s = flop / c->flop_per_s * fill;
+    t->bytes = op->weight_bytes + op->io_bytes_per_row * q->padded_rows;
+    if (q->op == OP_MHA || q->op == OP_LAYER) {
+        double attn_flop;
+        double attn_bytes;
+        attention_work(r, p, q, chunk, &attn_flop, &attn_bytes);
+        double e_a = plain ? 1.0 : p->attention_frac;
+        t->compute_s += attn_flop / (c->flop_per_s * e_a);
+        flop += attn_flop;
+        t->bytes += attn_bytes;
+    }
+    t->flop = flop;
+    t->memory_s = t->bytes / c->bytes_per_s;
+    const struct work_shape *w = q->shape;
+    if (w->prefill_rows == 0 && w->sequences > 1 && !plain) {
+        t->memory_s *= 1.0 + p->decode_batch_frac * (double)(w->sequences - 1);
+    }
+    t->launch_s = plain ? 0.0 : op->prims * c->launch_s;
+}
+
+static void finish(const struct hwmodel *m, const struct kernel_query *q, const struct terms *t,
+                   double seconds, struct kernel_cost *out)
+{
+    const struct roofline *r = m->params;
+    const struct soc_runtime *p = r->runtime[q->device];
+    int64_t ns = (int64_t)llround(seconds * 1e9);
+    out->t_ns = ns < 1 ? 1 : ns;
+    out->bytes = t->bytes;
+    out->flop = t->flop;
+    out->outside = (p->valid_rows_max != 0 && q->rows > p->valid_rows_max) ||
+                   (p->valid_context_max != 0 &&
+                    q->shape->max_context_tokens > p->valid_context_max);
+}
+
+static void kernel_extended(const struct hwmodel *m, const struct kernel_query *q,
+                            struct kernel_cost *out)
+{
+    struct terms t;
+    terms_fill(m, q, false, &t);
+    finish(m, q, &t, t.launch_s + fmax(t.compute_s, t.memory_s), out);
+}
+
+static void kernel_roofline(const struct hwmodel *m, const struct kernel_query *q,
+                            struct kernel_cost *out)
+{
+    struct terms t;
+    terms_fill(m, q, true, &t);
+    finish(m, q, &t, fmax(t.compute_s, t.memory_s), out);
+}
+
+static void kernel_pnorm(const struct hwmodel *m, const struct kernel_query *q,
+                         struct kernel_cost *out)
+{
+    const struct roofline *r = m->params;
+    double p = r->runtime[q->device]->knee;
+    struct terms t;
+    terms_fill(m, q, false, &t);
+    double big = fmax(t.compute_s, t.memory_s);
+    double small = fmin(t.compute_s, t.memory_s);
+    /* big (1 + (small/big)^p)^(1/p): the same number, without overflow */
+    double norm = big * pow(1.0 + pow(small / big, p), 1.0 / p);
+    finish(m, q, &t, t.launch_s + norm, out);
+}
+
+static double ridge(const struct hwmodel *m, uint8_t device)
+{
+    const struct roofline *r = m->params;
+    return r->runtime[device]->many.flop_per_s / r->runtime[device]->many.bytes_per_s;
+}
+
+static const struct hwmodel_ops extended = {"extended", kernel_extended, ridge};
+static const struct hwmodel_ops roofline = {"roofline", kernel_roofline, ridge};
+static const struct hwmodel_ops pnorm = {"p-norm", kernel_pnorm, ridge};
+static const struct hwmodel_ops *const forms[] = {&extended, &pnorm, &roofline};
+static const char *const names[] = {"extended", "p-norm", "roofline", NULL};
+
+const struct hwmodel_ops *hwmodel_find(const char *form)
+{
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+        if (strcmp(forms[i]->name, form) == 0) {
+            return forms[i];
+        }
+    }
+    return NULL;
+}
+
+const char *const *hwmodel_names(void)
+{
+    return names;
+}
+
+void roofline_init(struct roofline *r, const struct hwmodel_ops *form, const struct soc *soc,
+                   const struct llm *llm, const char *runtime)
+{
+    memset(r, 0, sizeof *r);
+    ops_fill(r, llm);
+    for (uint32_t i = 0; i < soc->machine.n_devices; i++) {
+        bool exact;
+        uint32_t k = soc_runtime_find(&soc->devices[i], runtime, llm->weight_bits, &exact);
+        r->runtime[i] = &soc->devices[i].runtimes[k];
+        r->fallback[i] = !exact;
+    }
+    r->model = (struct hwmodel){form, &soc->machine, llm, r};
+}

@@ -1,0 +1,45 @@
+/* Kernel-time models over the parameters of a SoC file.
+ *
+ *   extended  T = n t_launch + max((W/P) (1 + m0/rows), Q/B)   rows > 1
+ *             T = n t_launch + max(W/P, Q/B)                    one row
+ *             attention at P e_a, without the fill term          (hardware.md section 6)
+ *   roofline  T = max(W/P, Q/B): agent-xpu-v2 Appendix B with P = min(P_pk, u_c B_pk I_c) and
+ *             B = u_m B_pk; the extended form with t_launch = 0, m0 = 0, e_a = 1
+ *   p-norm    T = n t_launch + (((W/P)(1 + m0/rows))^p + (Q/B)^p)^(1/p): a rounded knee
+ *
+ * W flop, Q DDR bytes, n primitive ops of the kernel: QKV 1, attention 1, output projection 1, two or
+ * three FFN matrices, head 1; a fused kernel pays for all it fuses. Static kernels pay padded rows.
+ */
+#ifndef HWMODELS_ROOFLINE_H
+#define HWMODELS_ROOFLINE_H
+
+#include "hwmodels/soc.h"
+#include "sim/api/hwmodel.h"
+
+/* Per-row and fixed amounts of one token-level op of a model, summed over what it fuses. */
+struct roofline_op {
+    double flop_per_row;
+    double weight_bytes;
+    double io_bytes_per_row;
+    double prims;
+};
+
+struct roofline {
+    struct hwmodel model; /* hand this out */
+    struct roofline_op ops[OP_KIND_COUNT];
+    double attn_flop_per_pair;   /* 4 heads head_dim */
+    double kv_bytes_per_key;     /* K and V of one layer */
+    double attn_io_bytes_per_row;
+    const struct soc_runtime *runtime[MACHINE_MAX_DEVICES]; /* borrowed from the soc */
+    bool fallback[MACHINE_MAX_DEVICES]; /* no entry for this weight width: the default was used */
+};
+
+/* Forms: "extended", "roofline", "p-norm". NULL for any other name. */
+const struct hwmodel_ops *hwmodel_find(const char *form);
+const char *const *hwmodel_names(void);
+
+/* Builds the model of an LLM on a SoC. Borrows soc and llm. runtime NULL: any of the right width. */
+void roofline_init(struct roofline *r, const struct hwmodel_ops *form, const struct soc *soc,
+                   const struct llm *llm, const char *runtime);
+
+#endif

@@ -1,0 +1,237 @@
+#include "hwmodels/soc.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "sim/base/datadir.h"
+#include "sim/base/json.h"
+#include "sim/base/units.h"
+
+/* Reads a quantity, counts its kind, converts by `scale`. */
+static double number(struct soc *soc, struct json_obj *o, const char *key, const char *unit,
+                     double min, double max, double scale)
+{
+    struct quantity q = json_get_quantity(o, key, unit, min, max);
+    if (q.present) {
+        soc->n_numbers[q.kind]++;
+    }
+    return q.value * scale;
+}
+
+static int64_t span_ns(struct soc *soc, struct json_obj *o, const char *key, const char *unit,
+                       double max, double seconds)
+{
+    return units_ns_from_s(number(soc, o, key, unit, 0.0, max, seconds));
+}
+
+static void copy_name(char *out, size_t size, const char *text, struct json_obj *o, const char *key)
+{
+    if (strlen(text) >= size) {
+        err_add(o->err, "%s: %s%s%s: longer than %zu bytes", o->file, o->path,
+                o->path[0] == '\0' ? "" : ".", key, size - 1);
+        text = "";
+    }
+    memcpy(out, text, strlen(text) + 1);
+}
+
+static void curve_parse(struct soc *soc, struct json_obj *o, struct soc_curve *c)
+{
+    c->flop_per_s = number(soc, o, "rate", "TFLOP/s", 1e-4, 1e5, 1e12);
+    c->bytes_per_s = number(soc, o, "bandwidth", "GB/s", 1e-3, 1e5, 1e9);
+    c->launch_s = number(soc, o, "launch", "us", 0.0, 1e6, 1e-6);
+}
+
+static void runtime_parse(struct soc *soc, struct soc_device *d, struct json_obj *o)
+{
+    struct soc_runtime *r = &d->runtimes[d->n_runtimes];
+    copy_name(r->runtime, sizeof r->runtime, json_get_string(o, "runtime"), o, "runtime");
+    r->weight_bits = json_get_u32(o, "weight_bits", 1, 32);
+    curve_parse(soc, o, &r->many);
+    r->one = r->many;
+    if (json_has(o, "one_row")) {
+        struct json_obj one = json_get_object(o, "one_row");
+        curve_parse(soc, &one, &r->one);
+        json_done(&one);
+    }
+    r->fill_rows = number(soc, o, "row_fill", "rows", 0.0, 1e6, 1.0);
+    r->attention_frac = number(soc, o, "attention", "1", 1e-4, 10.0, 1.0);
+    r->knee = json_has(o, "knee") ? number(soc, o, "knee", "1", 0.5, 100.0, 1.0) : 1.2;
+    r->decode_batch_frac = json_has(o, "decode_batch_inefficiency")
+                               ? number(soc, o, "decode_batch_inefficiency", "1", 0.0, 10.0, 1.0)
+                               : 0.0;
+    r->min_rows = json_has(o, "min_rows") ? json_get_u32(o, "min_rows", 1, 4096) : 1;
+    r->pad_attention = json_has(o, "pad_attention") && json_get_bool(o, "pad_attention");
+    if (json_has(o, "valid")) {
+        struct json_obj v = json_get_object(o, "valid");
+        r->valid_rows_max = json_get_u32(&v, "rows_max", 0, UINT32_MAX);
+        r->valid_context_max = json_get_u32(&v, "context_max", 0, UINT32_MAX);
+        json_done(&v);
+    }
+    if (json_has(o, "default") && json_get_bool(o, "default")) {
+        d->fallback = d->n_runtimes;
+    }
+    json_done(o);
+    d->n_runtimes++;
+}
+
+static void device_parse(struct soc *soc, struct json_obj *o)
+{
+    static const char *const kinds[] = {"npu", "igpu", "cpu", "gpu", NULL};
+    static const char *const sharing[] = {"serial", "time_shared", NULL};
+    struct machine *m = &soc->machine;
+    uint32_t index = m->n_devices++;
+    struct device *d = &m->devices[index];
+    d->index = (uint8_t)index;
+    copy_name(d->name, sizeof d->name, json_get_string(o, "name"), o, "name");
+    d->kind = (enum device_kind)json_get_choice(o, "kind", kinds);
+    d->sharing = (enum device_sharing)json_get_choice(o, "sharing", sharing);
+    d->inflight_depth = json_get_u32(o, "inflight_depth", 1, 64);
+    d->max_shared = json_get_u32(o, "max_shared", 1, MACHINE_MAX_SHARED);
+    d->shared_efficiency_frac = number(soc, o, "shared_efficiency", "1", 0.01, 1.0, 1.0);
+    d->chunk_rows = json_get_u32(o, "chunk_rows", 0, 65536);
+    d->static_attention = json_get_bool(o, "static_attention");
+    d->can_withdraw = json_get_bool(o, "can_withdraw");
+    d->can_reset = json_get_bool(o, "can_reset");
+    d->submit_ns = span_ns(soc, o, "submit", "us", 1e6, 1e-6);
+    d->completion_ns = span_ns(soc, o, "completion", "us", 1e6, 1e-6);
+    d->reset_ns = span_ns(soc, o, "reset", "us", 1e6, 1e-6);
+    d->idle_watts = number(soc, o, "idle_power", "W", 0.0, 1e4, 1.0);
+    d->decode_watts = number(soc, o, "decode_power", "W", 0.0, 1e4, 1.0);
+    d->prefill_watts = number(soc, o, "prefill_power", "W", 0.0, 1e4, 1.0);
+    struct soc_device *sd = &soc->devices[index];
+    sd->peak_flop_per_s = number(soc, o, "peak", "TFLOP/s", 1e-3, 1e5, 1e12);
+    int n = json_get_array_size(o, "runtimes", 1, SOC_MAX_RUNTIMES);
+    for (int i = 0; i < n; i++) {
+        struct json_obj r = json_array_object(o, "runtimes", i);
+        runtime_parse(soc, sd, &r);
+    }
+    json_done(o);
+}
+
+static void host_parse(struct soc *soc, struct json_obj *root)
+{
+    struct machine *m = &soc->machine;
+    struct json_obj host = json_get_object(root, "host");
+    m->sync_ns = span_ns(soc, &host, "sync", "us", 1e6, 1e-6);
+    m->schedule_ns = span_ns(soc, &host, "schedule", "us", 1e6, 1e-6);
+    m->sample_ns_per_token = span_ns(soc, &host, "sample", "us/token", 1e6, 1e-6);
+    m->poll_watts = number(soc, &host, "poll", "W", 0.0, 1e3, 1.0);
+    json_done(&host);
+    struct json_obj compiler = json_get_object(root, "compiler");
+    m->compile_fixed_ns = span_ns(soc, &compiler, "fixed", "s", 1e5, 1.0);
+    m->compile_ns_per_token = number(soc, &compiler, "per_token", "ms/token", 0.0, 1e5, 1e6);
+    m->compile_watts = number(soc, &compiler, "power", "W", 0.0, 1e3, 1.0);
+    json_done(&compiler);
+    struct json_obj loader = json_get_object(root, "loader");
+    m->loader_bytes_per_s = number(soc, &loader, "bandwidth", "GB/s", 1e-3, 1e4, 1e9);
+    m->loader_fixed_ns = span_ns(soc, &loader, "fixed", "s", 1e4, 1.0);
+    m->swap_bytes_per_s = number(soc, &loader, "swap_bandwidth", "GB/s", 1e-3, 1e4, 1e9);
+    json_done(&loader);
+    struct json_obj memory = json_get_object(root, "memory");
+    m->memory_bytes = number(soc, &memory, "capacity", "GB", 0.01, 1e5, 1e9);
+    m->memory_usable_frac = number(soc, &memory, "usable", "1", 0.01, 1.0, 1.0);
+    json_done(&memory);
+    struct json_obj ddr = json_get_object(root, "ddr");
+    m->ddr_peak_bytes_per_s = number(soc, &ddr, "peak", "GB/s", 0.1, 1e5, 1e9);
+    m->ddr_cap_frac = number(soc, &ddr, "together", "1", 0.1, 1.0, 1.0);
+    json_done(&ddr);
+}
+
+static void package_parse(struct soc *soc, struct json_obj *root)
+{
+    if (!json_has(root, "package")) {
+        return;
+    }
+    struct json_obj p = json_get_object(root, "package");
+    soc->package_pl1_watts = number(soc, &p, "pl1", "W", 0.1, 1e4, 1.0);
+    soc->package_pl2_watts = number(soc, &p, "pl2", "W", 0.1, 1e4, 1.0);
+    soc->package_tau_s = number(soc, &p, "tau", "s", 1e-3, 1e4, 1.0);
+    json_done(&p);
+}
+
+/* What no single key can get wrong. */
+static void check(const struct soc *soc, const char *file, struct err *e)
+{
+    const struct machine *m = &soc->machine;
+    for (uint32_t i = 0; i < m->n_devices; i++) {
+        const struct device *d = &m->devices[i];
+        const struct soc_device *sd = &soc->devices[i];
+        if (i > 0 && d->kind < m->devices[i - 1].kind) {
+            err_add(e, "%s: devices: order must be npu, igpu, cpu, gpu", file);
+        }
+        for (uint32_t j = 0; j < i; j++) {
+            if (strcmp(d->name, m->devices[j].name) == 0) {
+                err_add(e, "%s: devices[%u].name: \"%s\" stands twice", file, i, d->name);
+            }
+        }
+        for (uint32_t r = 0; r < sd->n_runtimes; r++) {
+            if (sd->runtimes[r].many.bytes_per_s > m->ddr_peak_bytes_per_s ||
+                sd->runtimes[r].one.bytes_per_s > m->ddr_peak_bytes_per_s) {
+                err_add(e, "%s: devices[%u].runtimes[%u].bandwidth: above ddr.peak", file, i, r);
+            }
+        }
+    }
+}
+
+int soc_parse(const cJSON *root, const char *file, struct soc *out, struct err *e)
+{
+    memset(out, 0, sizeof *out);
+    size_t before = e->n;
+    struct json_obj o = json_root(root, file, e);
+    (void)json_get_u32(&o, "format", 1, 1);
+    copy_name(out->machine.name, sizeof out->machine.name, json_get_string(&o, "name"), &o, "name");
+    copy_name(out->note, sizeof out->note, json_has(&o, "note") ? json_get_string(&o, "note") : "",
+              &o, "note");
+    out->extrapolated_npu =
+        json_has(&o, "npu_extrapolated") && json_get_bool(&o, "npu_extrapolated");
+    host_parse(out, &o);
+    package_parse(out, &o);
+    out->machine.idle_watts = number(out, &o, "idle_power", "W", 0.0, 1e4, 1.0);
+    int n = json_get_array_size(&o, "devices", 1, MACHINE_MAX_DEVICES);
+    for (int i = 0; i < n; i++) {
+        struct json_obj d = json_array_object(&o, "devices", i);
+        device_parse(out, &d);
+    }
+    json_done(&o);
+    if (e->n == before) {
+        check(out, file, e);
+    }
+    return e->n == before ? 0 : -EINVAL;
+}
+
+static const char *data_path(const char *folder, const char *name, char *buf, size_t size)
+{
+    size_t n = strlen(name);
+    if ((n > 5 && strcmp(name + n - 5, ".json") == 0) || strchr(name, '/') != NULL) {
+        (void)snprintf(buf, size, "%s", name);
+        return buf;
+    }
+    char relative[256];
+    (void)snprintf(relative, sizeof relative, "hwmodels/%s/%.200s.json", folder, name);
+    return datadir_path(buf, size, relative);
+}
+
+const char *soc_path(const char *name, char *buf, size_t size)
+{
+    return data_path("soc", name, buf, size);
+}
+
+const char *llm_path(const char *name, char *buf, size_t size)
+{
+    return data_path("llm", name, buf, size);
+}
+
+uint32_t soc_runtime_find(const struct soc_device *d, const char *runtime, uint32_t weight_bits,
+                          bool *exact)
+{
+    for (uint32_t i = 0; i < d->n_runtimes; i++) {
+        const struct soc_runtime *r = &d->runtimes[i];
+        if (r->weight_bits == weight_bits &&
+            (runtime == NULL || strcmp(r->runtime, runtime) == 0)) {
+            *exact = true;
+            return i;
+        }
+    }
+    *exact = false;
+    return d->fallback;
+}

@@ -1,0 +1,11 @@
+/* Where the data files live: $XPUSIM_DATA_DIR, else the source tree the executable was built in, else
+ * the installed place this build was given. */
+#ifndef SIM_DATADIR_H
+#define SIM_DATADIR_H
+
+#include <stddef.h>
+
+/* Full path of a data file ("hwmodels/soc/x.json") in buf; returns buf. The file need not exist. */
+const char *datadir_path(char *buf, size_t size, const char *relative);
+
+#endif

@@ -1,0 +1,405 @@
+#include "sim/base/json.h"
+
+#include <errno.h>
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/arena.h"
+
+/* A configuration file is small; a larger one is a mistake (a trace, a log). */
+#define MAX_FILE_BYTES (8L << 20)
+
+static char *read_all(const char *path, struct err *e)
+{
+    FILE *f = fopen(path, "rb");
+    if (f == NULL) {
+        err_add(e, "%s: %s", path, strerror(errno));
+        return NULL;
+    }
+    char *text = NULL;
+    long size = -1;
+    if (fseek(f, 0, SEEK_END) == 0) {
+        size = ftell(f);
+    }
+    if (size < 0 || size > MAX_FILE_BYTES || fseek(f, 0, SEEK_SET) != 0) {
+        err_add(e, "%s: not a readable file of at most %ld bytes", path, MAX_FILE_BYTES);
+    } else {
+        text = xmalloc((size_t)size + 1);
+        size_t got = fread(text, 1, (size_t)size, f);
+        text[got] = '\0';
+        if (got != (size_t)size || memchr(text, '\0', got) != NULL) {
+            err_add(e, "%s: unreadable, or not text", path);
+            free(text);
+            text = NULL;
+        }
+    }
+    fclose(f);
+    return text;
+}
+
+static unsigned long line_of(const char *text, const char *at)
+{
+    unsigned long line = 1;
+    for (; text < at && *text != '\0'; text++) {
+        line += *text == '\n';
+    }
+    return line;
+}
+
+/* Duplicate keys and non-finite numbers, anywhere in the tree. */
+static void check_tree(const cJSON *node, const char *file, struct err *e)
+{
+    for (const cJSON *c = node->child; c != NULL; c = c->next) {
+        if (cJSON_IsNumber(c) && !isfinite(c->valuedouble)) {
+            err_add(e, "%s: %s: not a finite number", file, c->string == NULL ? "array element"
+                                                                               : c->string);
+        }
+        for (const cJSON *d = c->next; d != NULL && c->string != NULL; d = d->next) {
+            if (d->string != NULL && strcmp(c->string, d->string) == 0) {
+                err_add(e, "%s: key \"%s\" stands twice in one object", file, c->string);
+            }
+        }
+        check_tree(c, file, e);
+    }
+}
+
+cJSON *json_read_file(const char *path, struct err *e)
+{
+    char *text = read_all(path, e);
+    if (text == NULL) {
+        return NULL;
+    }
+    const char *end = NULL;
+    cJSON *root = cJSON_ParseWithOpts(text, &end, 1);
+    if (root == NULL) {
+        err_add(e, "%s:%lu: malformed JSON", path, line_of(text, end == NULL ? text : end));
+    } else {
+        size_t before = e->n;
+        check_tree(root, path, e);
+        if (e->n != before) {
+            cJSON_Delete(root);
+            root = NULL;
+        }
+    }
+    free(text);
+    return root;
+}
+
+struct json_obj json_root(const cJSON *root, const char *file, struct err *e)
+{
+    struct json_obj o = {.node = root, .file = file, .err = e};
+    if (!cJSON_IsObject(root)) {
+        err_add(e, "%s: must be an object {...}", file);
+        o.node = NULL;
+    }
+    return o;
+}
+
+static void path_join(char *out, size_t size, const char *path, const char *key)
+{
+    int n = snprintf(out, size, "%s%s%s", path, path[0] == '\0' ? "" : ".", key);
+    if (n < 0 || (size_t)n >= size) {
+        out[size - 1] = '\0'; /* a message may end early; nothing else depends on it */
+    }
+}
+
+/* The child of that name, marked as asked for; NULL with an error when it is missing. */
+static const cJSON *get(struct json_obj *o, const char *key, const char *form)
+{
+    if (o->node == NULL) {
+        return NULL;
+    }
+    uint64_t bit = 1;
+    for (const cJSON *c = o->node->child; c != NULL; c = c->next, bit <<= 1) {
+        if (c->string != NULL && strcmp(c->string, key) == 0) {
+            o->seen |= bit;
+            return c;
+        }
+    }
+    char path[256];
+    path_join(path, sizeof path, o->path, key);
+    err_add(o->err, "%s: %s: missing (%s)", o->file, path, form);
+    return NULL;
+}
+
+static void complain(struct json_obj *o, const char *key, const char *form)
+{
+    char path[256];
+    path_join(path, sizeof path, o->path, key);
+    err_add(o->err, "%s: %s: must be %s", o->file, path, form);
+}
+
+static void number_form(char *out, size_t size, const char *what, double min, double max)
+{
+    if (max >= DBL_MAX) {
+        (void)snprintf(out, size, "%s >= %g", what, min);
+    } else {
+        (void)snprintf(out, size, "%s from %g to %g", what, min, max);
+    }
+}
+
+double json_get_number(struct json_obj *o, const char *key, double min, double max)
+{
+    char form[96];
+    number_form(form, sizeof form, "a number", min, max);
+    const cJSON *c = get(o, key, form);
+    if (c == NULL) {
+        return min;
+    }
+    if (!cJSON_IsNumber(c) || c->valuedouble < min || c->valuedouble > max) {
+        complain(o, key, form);
+        return min;
+    }
+    return c->valuedouble;
+}
+
+uint32_t json_get_u32(struct json_obj *o, const char *key, uint32_t min, uint32_t max)
+{
+    char form[96];
+    number_form(form, sizeof form, "a whole number", min, max);
+    const cJSON *c = get(o, key, form);
+    if (c == NULL) {
+        return min;
+    }
+    if (!cJSON_IsNumber(c) || c->valuedouble < min || c->valuedouble > max ||
+        c->valuedouble != floor(c->valuedouble)) {
+        complain(o, key, form);
+        return min;
+    }
+    return (uint32_t)c->valuedouble;
+}
+
+bool json_get_bool(struct json_obj *o, const char *key)
+{
+    const cJSON *c = get(o, key, "true or false");
+    if (c != NULL && !cJSON_IsBool(c)) {
+        complain(o, key, "true or false");
+    }
+    return c != NULL && cJSON_IsTrue(c);
+}
+
+const char *json_get_string(struct json_obj *o, const char *key)
+{
+    const cJSON *c = get(o, key, "text");
+    if (c == NULL) {
+        return "";
+    }
+    if (!cJSON_IsString(c)) {
+        complain(o, key, "text");
+        return "";
+    }
+    return c->valuestring;
+}
+
+int json_get_choice(struct json_obj *o, const char *key, const char *const *choices)
+{
+    char form[256] = "one of";
+    for (int i = 0; choices[i] != NULL; i++) {
+        size_t n = strlen(form);
+        (void)snprintf(form + n, sizeof form - n, "%s %s", i == 0 ? "" : ",", choices[i]);
+    }
+    const cJSON *c = get(o, key, form);
+    if (c == NULL) {
+        return 0;
+    }
+    for (int i = 0; cJSON_IsString(c) && choices[i] != NULL; i++) {
+        if (strcmp(choices[i], c->valuestring) == 0) {
+            return i;
+        }
+    }
+    complain(o, key, form);
+    return 0;
+}
+
+struct quantity json_get_quantity(struct json_obj *o, const char *key, const char *unit, double min,
+                                  double max)
+{
+    static const char *const kinds[] = {"measured", "fitted", "assumed", NULL};
+    struct quantity q = {.value = min, .low = min, .high = min};
+    struct json_obj sub = json_get_object(o, key);
+    if (sub.node == NULL) {
+        return q;
+    }
+    size_t before = o->err->n;
+    q.value = json_get_number(&sub, "value", min, max);
+    q.low = json_has(&sub, "low") ? json_get_number(&sub, "low", min, max) : q.value;
+    q.high = json_has(&sub, "high") ? json_get_number(&sub, "high", min, max) : q.value;
+    const char *got = json_get_string(&sub, "unit");
+    if (got[0] != '\0' && strcmp(got, unit) != 0) {
+        char form[64];
+        (void)snprintf(form, sizeof form, "\"%s\", not \"%.20s\"", unit, got);
+        complain(&sub, "unit", form);
+    }
+    q.kind = (enum quantity_kind)json_get_choice(&sub, "kind", kinds);
+    const char *source = json_get_string(&sub, "source");
+    if (json_has(&sub, "source") && source[0] == '\0') {
+        complain(&sub, "source", "text that says where the number comes from");
+    }
+    if (o->err->n == before && (q.low > q.value || q.high < q.value)) {
+        complain(o, key, "a range: low <= value <= high");
+    }
+    json_done(&sub);
+    q.present = o->err->n == before;
+    return q;
+}
+
+struct json_obj json_get_object(struct json_obj *o, const char *key)
+{
+    struct json_obj sub = {.file = o->file, .err = o->err};
+    path_join(sub.path, sizeof sub.path, o->path, key);
+    const cJSON *c = get(o, key, "an object {...}");
+    if (c != NULL && !cJSON_IsObject(c)) {
+        complain(o, key, "an object {...}");
+        c = NULL;
+    }
+    sub.node = c;
+    return sub;
+}
+
+int json_get_array_size(struct json_obj *o, const char *key, int min, int max)
+{
+    char form[96];
+    number_form(form, sizeof form, "an array of length", min, max);
+    const cJSON *c = get(o, key, form);
+    if (c == NULL) {
+        return 0;
+    }
+    int n = cJSON_IsArray(c) ? cJSON_GetArraySize(c) : -1;
+    if (n < min || n > max) {
+        complain(o, key, form);
+        return 0;
+    }
+    return n;
+}
+
+struct json_obj json_array_object(struct json_obj *o, const char *key, int index)
+{
+    struct json_obj sub = {.file = o->file, .err = o->err};
+    char element[64];
+    (void)snprintf(element, sizeof element, "%.48s[%d]", key, index);
+    path_join(sub.path, sizeof sub.path, o->path, element);
+    const cJSON *c = o->node == NULL ? NULL : cJSON_GetObjectItemCaseSensitive(o->node, key);
+    c = cJSON_GetArrayItem(c, index);
+    if (c != NULL && !cJSON_IsObject(c)) {
+        complain(o, element, "an object {...}");
+        c = NULL;
+    }
+    sub.node = c;
+    return sub;
+}
+
+bool json_has(const struct json_obj *o, const char *key)
+{
+    return o->node != NULL && cJSON_GetObjectItemCaseSensitive(o->node, key) != NULL;
+}
+
+void json_done(struct json_obj *o)
+{
+    if (o->node == NULL) {
+        return;
+    }
+    uint64_t bit = 1;
+    int index = 0;
+    for (const cJSON *c = o->node->child; c != NULL; c = c->next, bit <<= 1, index++) {
+        if (index >= 64) {
+            err_add(o->err, "%s: %s: more than 64 keys in one object", o->file, o->path);
+            return;
+        }
+        if ((o->seen & bit) == 0 && c->string != NULL) {
+            char path[256];
+            path_join(path, sizeof path, o->path, c->string);
+            err_add(o->err, "%s: %s: unknown key", o->file, path);
+        }
+    }
+}
+
+/* ---- overrides ---- */
+
+static cJSON *step(cJSON *node, const char *name, size_t len)
+{
+    char key[128];
+    if (len >= sizeof key) {
+        return NULL;
+    }
+    memcpy(key, name, len);
+    key[len] = '\0';
+    if (cJSON_IsObject(node)) {
+        return cJSON_GetObjectItemCaseSensitive(node, key);
+    }
+    if (!cJSON_IsArray(node)) {
+        return NULL;
+    }
+    char *end = NULL;
+    long i = strtol(key, &end, 10);
+    if (end != key && *end == '\0' && i >= 0 && i < cJSON_GetArraySize(node)) {
+        return cJSON_GetArrayItem(node, (int)i);
+    }
+    for (cJSON *c = node->child; c != NULL; c = c->next) {
+        const cJSON *n = cJSON_GetObjectItemCaseSensitive(c, "name");
+        if (cJSON_IsString(n) && strcmp(n->valuestring, key) == 0) {
+            return c;
+        }
+    }
+    return NULL;
+}
+
+/* A quantity takes the number as its value; its range grows to hold it; it is now an assumption. */
+static cJSON *quantity_value(cJSON *node, double v)
+{
+    cJSON *value = cJSON_GetObjectItemCaseSensitive(node, "value");
+    if (!cJSON_IsNumber(value) || !cJSON_HasObjectItem(node, "unit")) {
+        return NULL;
+    }
+    cJSON *low = cJSON_GetObjectItemCaseSensitive(node, "low");
+    cJSON *high = cJSON_GetObjectItemCaseSensitive(node, "high");
+    if (cJSON_IsNumber(low) && v < low->valuedouble) {
+        cJSON_SetNumberValue(low, v);
+    }
+    if (cJSON_IsNumber(high) && v > high->valuedouble) {
+        cJSON_SetNumberValue(high, v);
+    }
+    cJSON *kind = cJSON_GetObjectItemCaseSensitive(node, "kind");
+    if (cJSON_IsString(kind)) {
+        cJSON_SetValuestring(kind, "assumed");
+    }
+    return value;
+}
+
+int json_set_path(cJSON *root, const char *path, const char *text, struct err *e)
+{
+    cJSON *node = root;
+    for (const char *p = path; *p != '\0' && node != NULL;) {
+        size_t len = strcspn(p, ".");
+        node = step(node, p, len);
+        if (node == NULL) {
+            return err_add(e, "--set %s: there is no \"%.*s\" at that place", path, (int)len, p);
+        }
+        p += len + (p[len] == '.');
+    }
+    char *end = NULL;
+    double v = strtod(text, &end);
+    bool is_number = end != text && *end == '\0' && isfinite(v);
+    bool is_bool = strcmp(text, "true") == 0 || strcmp(text, "false") == 0;
+    if (cJSON_IsObject(node) && is_number) {
+        node = quantity_value(node, v);
+    }
+    if (cJSON_IsNumber(node) && is_number) {
+        cJSON_SetNumberValue(node, v);
+        return 0;
+    }
+    if (cJSON_IsBool(node) && is_bool) {
+        node->type = strcmp(text, "true") == 0 ? cJSON_True : cJSON_False;
+        return 0;
+    }
+    if (cJSON_IsString(node)) {
+        cJSON *copy = cJSON_CreateString(text);
+        free(node->valuestring);
+        node->valuestring = copy->valuestring;
+        copy->valuestring = NULL;
+        cJSON_Delete(copy);
+        return 0;
+    }
+    return err_add(e, "--set %s: cannot take \"%s\" (wrong type)", path, text);
+}
