@@ -302,11 +302,11 @@ static int run_instance(const struct graphs_instance *g, const struct options *o
     SIM_REQUIRE(n <= MAX_STRATEGIES, "room for every strategy");
     graphs_strategy_find("exact")->solve(g, &best);
     bool all = o->strategy == NULL || strcmp(o->strategy, "all") == 0;
-    int rc = 0;
+    int rc = EXIT_OK;
     for (size_t i = 0; i < n; i++) {
         if (all || strcmp(o->strategy, st[i].name) == 0) {
             st[i].solve(g, &results[i]);
-            rc = !all && results[i].label == GRAPHS_UNFINISHED ? 1 : rc;
+            rc = !all && results[i].label == GRAPHS_UNFINISHED ? EXIT_CHECK_FAILED : rc;
         }
     }
     if (o->json) {
@@ -329,7 +329,7 @@ int cmd_graphs(int argc, char **argv)
     int rc = parse_options(argc, argv, &o, &e);
     if (rc == 1 && e.n == 0) {
         print_help();
-        return 0;
+        return EXIT_OK;
     }
     if (e.n == 0) {
         check_options(&o, &g, &e);
@@ -337,12 +337,12 @@ int cmd_graphs(int argc, char **argv)
     if (e.n > 0) {
         err_print(&e, stderr);
         err_fini(&e);
-        return 2;
+        return EXIT_BAD_INPUT;
     }
     if (o.random >= 0) {
         graphs_print_study((uint32_t)o.random, o.seed < 0 ? 1 : (uint64_t)o.seed, o.keep_old,
                            o.json, stdout);
-        return 0;
+        return EXIT_OK;
     }
     return run_instance(&g, &o);
 }

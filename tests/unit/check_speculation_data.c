@@ -1,0 +1,282 @@
+/* Speculative decoding against the published tables: acceptance parameters and their means,
+ * draft reuse, verification cost, and the amortized account (a calibration). */
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hwmodels/speculation_cost.h"
+
+#define STEPS 400000
+
+static struct speculation_data data;
+
+static void read_data(void)
+{
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(speculation_data_read(SPECULATION_DIR, &data, &e), 0);
+    ck_assert_uint_eq(e.n, 0);
+}
+
+static struct speculation_model fit(const char *dataset, const char *model,
+                                    enum speculation_method method, bool ours)
+{
+    struct err e = ERR_INIT;
+    struct speculation_model m;
+    ck_assert_int_eq(
+        speculation_model_fit(&data, dataset, model, method, ours, SPECULATION_EXCLUSIVE, &m, &e),
+        0);
+    return m;
+}
+
+START_TEST(tables_are_whole)
+{
+    /* Table 4: 4 datasets x 3 models x 2 methods x without/with; Table 3: 3 models x 5 systems;
+     * Table 2: three causes that sum to 1, of which 15.4 + 23.1 % are reusable. */
+    ck_assert_uint_eq(data.n_acceptance, 48);
+    ck_assert_uint_eq(data.n_ablation, 15);
+    ck_assert_uint_eq(data.n_amortized, 3);
+    double sum = 0;
+    for (uint32_t i = 0; i < data.n_causes; i++) {
+        sum += data.causes[i].share_frac;
+    }
+    ck_assert_double_eq_tol(sum, 1, 1e-9);
+    ck_assert_double_eq_tol(speculation_reuse_limit_frac(&data), 0.385, 1e-9);
+}
+END_TEST
+
+/* Fitted values of the specification, from an independent bisection; three decimals. */
+static const struct fitted {
+    const char *dataset, *model;
+    double alpha, hit, ours_alpha, ours_hit;
+} FITTED[] = {
+    {"summary", "qwen2.5-1.5b", .887, .408, .891, .463},
+    {"summary", "qwen2.5-7b", .856, .283, .869, .320},
+    {"summary", "llama-3.2-1b", .830, .286, .842, .327},
+    {"rag", "qwen2.5-1.5b", .881, .528, .894, .587},
+    {"rag", "qwen2.5-7b", .885, .266, .896, .295},
+    {"rag", "llama-3.2-1b", .858, .321, .855, .387},
+    {"ui", "qwen2.5-1.5b", .906, .342, .901, .404},
+    {"ui", "qwen2.5-7b", .897, .255, .898, .268},
+    {"ui", "llama-3.2-1b", .784, .372, .804, .403},
+    {"tweet", "qwen2.5-1.5b", .886, .412, .838, .619},
+    {"tweet", "qwen2.5-7b", .891, .328, .894, .396},
+    {"tweet", "llama-3.2-1b", .837, .292, .857, .313},
+};
+#define N_FITTED (int)(sizeof(FITTED) / sizeof(FITTED[0]))
+
+START_TEST(fitted_parameters_match_the_specification)
+{
+    const struct fitted *want = &FITTED[_i];
+    struct speculation_model base = fit(want->dataset, want->model, SPECULATION_SAM, false);
+    struct speculation_model ours = fit(want->dataset, want->model, SPECULATION_SAM, true);
+    ck_assert_double_eq_tol(base.alpha, want->alpha, 0.00051);
+    ck_assert_double_eq_tol(base.hit_frac, want->hit, 0.00051);
+    ck_assert_double_eq_tol(ours.alpha, want->ours_alpha, 0.00051);
+    ck_assert_double_eq_tol(ours.hit_frac, want->ours_hit, 0.00051);
+}
+END_TEST
+
+START_TEST(inclusive_reading_fits_one_token_less)
+{
+    /* Summary, Qwen2.5-1.5B: (1.53, 2.60) of 10 and 40 tokens give alpha .920 and h .217. */
+    struct err e = ERR_INIT;
+    struct speculation_model m;
+    ck_assert_int_eq(speculation_model_fit(&data, "summary", "qwen2.5-1.5b", SPECULATION_SAM, false,
+                                           SPECULATION_INCLUSIVE, &m, &e),
+                     0);
+    ck_assert_double_eq_tol(m.alpha, 0.920, 0.00051);
+    ck_assert_double_eq_tol(m.hit_frac, 0.217, 0.00051);
+    ck_assert_double_eq_tol(speculation_mean_accepted(&m, 0), 2.60, 1e-9);
+}
+END_TEST
+
+/* One row of Table 4: within 0.03, and within four standard errors of the simulation. */
+static void check_row(const struct speculation_acceptance *row, uint32_t index)
+{
+    struct speculation_model m = fit(row->dataset, row->model, row->method, row->ours);
+    ck_assert_double_eq_tol(speculation_mean_accepted(&m, 0), row->accepted_tokens, 1e-9);
+    uint64_t key = speculation_key(11, index);
+    double sum = 0;
+    double squares = 0;
+    for (uint64_t i = 0; i < STEPS; i++) {
+        double a = speculation_accept(&m, key, i, 0, m.max_draft_tokens);
+        sum += a;
+        squares += a * a;
+    }
+    double mean = sum / STEPS;
+    double error = sqrt((squares / STEPS - mean * mean) / STEPS);
+    ck_assert_msg(fabs(mean - row->accepted_tokens) < 4 * error && 4 * error < 0.08 &&
+                      fabs(mean - row->accepted_tokens) < 0.03,
+                  "%s %s method %d ours %d: simulated %.3f +- %.3f, published %.2f", row->dataset,
+                  row->model, (int)row->method, row->ours, mean, error, row->accepted_tokens);
+}
+
+START_TEST(table_4_is_reproduced_by_simulation)
+{
+    for (uint32_t i = (uint32_t)_i; i < data.n_acceptance; i += 4) {
+        check_row(&data.acceptance[i], i);
+    }
+}
+END_TEST
+
+START_TEST(reuse_of_a_quarter_of_rejections_explains_the_whole_gain)
+{
+    /* SAM on summary, Qwen2.5-1.5B: r = 0.24 gives 4.21 / 3.60 = +17 %, the share "missing" alone
+     * (0.154) +10 %; f = 1 - .887^39 = .991: 1 / (1 - .991 * .24 * .592) = 1.164 and 1.099. */
+    struct speculation_model m = fit("summary", "qwen2.5-1.5b", SPECULATION_SAM, false);
+    double base = speculation_mean_accepted(&m, 0);
+    m.reuse_frac = 0.24;
+    ck_assert_double_eq_tol(speculation_mean_accepted(&m, 0) / base, 1.164, 0.001);
+    ck_assert_double_lt(m.reuse_frac, speculation_reuse_limit_frac(&data));
+    m.reuse_frac = data.causes[0].share_frac;
+    ck_assert_double_eq_tol(speculation_mean_accepted(&m, 0) / base, 1.099, 0.001);
+}
+END_TEST
+
+START_TEST(table_3_is_within_three_percent_in_the_amortized_account)
+{
+    /* A calibration: 5 figures per model from about 5 free values (README.md). */
+    for (uint32_t i = 0; i < data.n_ablation; i++) {
+        const struct speculation_ablation *row = &data.ablation[i];
+        const struct speculation_amortized *a = NULL;
+        for (uint32_t k = 0; k < data.n_amortized; k++) {
+            a = strcmp(data.amortized[k].model, row->model) == 0 ? &data.amortized[k] : a;
+        }
+        ck_assert_ptr_nonnull(a);
+        double ms = speculation_amortized_ms(&data, a, row->system);
+        ck_assert_msg(fabs(ms / row->latency_ms - 1) < 0.03, "%s column %d: %.2f, published %.2f",
+                      row->model, (int)row->system, ms, row->latency_ms);
+    }
+}
+END_TEST
+
+START_TEST(amortized_account_adds_up_by_hand)
+{
+    /* Qwen2.5-1.5B. SAM drafts 40 tokens, two passes of 32 rows: 13.99 + (2 * 43.42 + 9.99) / 4.60
+     * = 35.04. Ours: 4.30 + 1.87 + (43.42 + 3) / 5.21 = 15.08. */
+    const struct speculation_amortized *a = &data.amortized[0];
+    ck_assert_double_eq_tol(speculation_amortized_ms(&data, a, SPECULATION_NPU), 57.41, 0.005);
+    ck_assert_double_eq_tol(speculation_amortized_ms(&data, a, SPECULATION_NPU_SD), 35.04, 0.005);
+    ck_assert_double_eq_tol(speculation_amortized_ms(&data, a, SPECULATION_OURS), 15.08, 0.005);
+}
+END_TEST
+
+START_TEST(step_costs_follow_their_forms)
+{
+    /* 32 rows: the last emitted token and 31 drafted ones fill a pass, 32 need a second one. */
+    struct speculation_cost c = {
+        .form = SPECULATION_COST_STATIC, .pass_ms = 10, .graph_tokens = 32, .draft_ms = 3};
+    ck_assert_double_eq(speculation_step_ms(&c, 0), 10); /* nothing drafted, no overhead */
+    ck_assert_double_eq(speculation_step_ms(&c, 1), 13);
+    ck_assert_double_eq(speculation_step_ms(&c, 31), 13);
+    ck_assert_double_eq(speculation_step_ms(&c, 32), 23);
+    ck_assert_double_eq(speculation_step_ms(&c, 40), 23);
+    /* Figure 6: 51.1 ms at 1 and 32 * 5.7 = 182.4 ms at 32, so 4.2355 per token and 46.86 at 0. */
+    c = speculation_cost_linear(&data.constants);
+    ck_assert_double_eq_tol(speculation_step_ms(&c, 1), 51.1, 1e-9);
+    ck_assert_double_eq_tol(speculation_step_ms(&c, 32), 182.4, 1e-9);
+    ck_assert_double_eq_tol(c.base_ms, 46.8645, 1e-4);
+    /* CPU: 40 drafted tokens at 4.60 emitted run at the middle of 0.92 to 1.13 of one by one:
+     * 4.60 / (1 + 40 * 0.0872) = 1.025. */
+    c = speculation_cost_cpu(&data.constants, 20);
+    ck_assert_double_eq_tol(4.60 * 20 / speculation_step_ms(&c, 40), 1.025, 0.001);
+    /* 2 ms per input token. */
+    ck_assert_double_eq_tol(speculation_calibration_ms(&data.constants, 1500), 3000, 1e-9);
+}
+END_TEST
+
+START_TEST(best_draft_weighs_emitted_tokens_against_whole_passes)
+{
+    /* h 0.4, alpha 0.5, graphs of 4 rows, no drafting cost: l = 3 emits 1 + 0.4 * 1.75 = 1.7 in one
+     * pass; l = 7 emits 1.79 in two. One pass is best. */
+    struct speculation_model m = {.alpha = 0.5,
+                                  .hit_frac = 0.4,
+                                  .history_cold_frac = 1,
+                                  .history_half_requests = 1,
+                                  .max_draft_tokens = 40};
+    struct speculation_cost c = {.form = SPECULATION_COST_STATIC, .pass_ms = 10, .graph_tokens = 4};
+    ck_assert_uint_eq(speculation_best_draft(&m, 0, &c), 3);
+    /* Always right (alpha .99, h 1), 30 ms of drafting per step: l = 3 gives about 3.9 in 40 ms,
+     * each further pass four tokens for 10 ms, so the longest draft of whole passes, 39. */
+    m.alpha = 0.99;
+    m.hit_frac = 1;
+    c.draft_ms = 30;
+    ck_assert_uint_eq(speculation_best_draft(&m, 0, &c), 39);
+    /* No pass is filled by the maximum: the maximum. */
+    c.graph_tokens = 64;
+    ck_assert_uint_eq(speculation_best_draft(&m, 0, &c), 40);
+    /* Never right on a CPU: do not draft. */
+    m.hit_frac = 0;
+    c = speculation_cost_cpu(&data.constants, 20);
+    ck_assert_uint_eq(speculation_best_draft(&m, 0, &c), 0);
+}
+END_TEST
+
+START_TEST(best_draft_agrees_with_trying_every_length)
+{
+    struct speculation_model m = fit("summary", "qwen2.5-1.5b", SPECULATION_SAM, true);
+    m.max_draft_tokens = 200;
+    for (uint32_t g = 1; g <= 64; g *= 2) {
+        struct speculation_cost c = {
+            .form = SPECULATION_COST_STATIC, .pass_ms = 10, .graph_tokens = g, .draft_ms = 3};
+        double best = 0;
+        for (uint32_t l = g - 1; l <= 200; l += g) {
+            double mean = m.hit_frac * (1 - pow(m.alpha, l)) / (1 - m.alpha);
+            best = fmax(best, (1 + mean) / ((l + 1) / g * 10 + (l > 0 ? 3 : 0)));
+        }
+        uint32_t l = speculation_best_draft(&m, 0, &c);
+        ck_assert_uint_eq((l + 1) % g, 0);
+        double got = (1 + speculation_mean_accepted_of(&m, 0, l)) / speculation_step_ms(&c, l);
+        ck_assert_double_eq_tol(got, best, 1e-12);
+    }
+}
+END_TEST
+
+START_TEST(missing_figures_are_named)
+{
+    struct err e = ERR_INIT;
+    struct speculation_model m;
+    ck_assert_int_lt(speculation_model_fit(&data, "poems", "qwen2.5-1.5b", SPECULATION_SAM, false,
+                                           SPECULATION_EXCLUSIVE, &m, &e),
+                     0);
+    ck_assert_ptr_nonnull(strstr(e.lines[0], "poems"));
+    err_fini(&e);
+    /* A ratio of 1 needs alpha = 0: no run length gives it. */
+    struct speculation_data broken = data;
+    broken.acceptance[0].accepted_tokens = 3.60;
+    ck_assert_int_lt(speculation_model_fit(&broken, "summary", "qwen2.5-1.5b", SPECULATION_SAM,
+                                           false, SPECULATION_EXCLUSIVE, &m, &e),
+                     0);
+    err_fini(&e);
+    struct speculation_data none;
+    ck_assert_int_lt(speculation_data_read("no/such/folder", &none, &e), 0);
+    ck_assert_uint_eq(e.n, 4); /* four files */
+    err_fini(&e);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("speculation-data");
+    TCase *tc = tcase_create("tables");
+    tcase_set_timeout(tc, 120);
+    tcase_add_unchecked_fixture(tc, read_data, NULL);
+    tcase_add_test(tc, tables_are_whole);
+    tcase_add_loop_test(tc, fitted_parameters_match_the_specification, 0, N_FITTED);
+    tcase_add_test(tc, inclusive_reading_fits_one_token_less);
+    tcase_add_loop_test(tc, table_4_is_reproduced_by_simulation, 0, 4);
+    tcase_add_test(tc, reuse_of_a_quarter_of_rejections_explains_the_whole_gain);
+    tcase_add_test(tc, table_3_is_within_three_percent_in_the_amortized_account);
+    tcase_add_test(tc, amortized_account_adds_up_by_hand);
+    tcase_add_test(tc, step_costs_follow_their_forms);
+    tcase_add_test(tc, best_draft_weighs_emitted_tokens_against_whole_passes);
+    tcase_add_test(tc, best_draft_agrees_with_trying_every_length);
+    tcase_add_test(tc, missing_figures_are_named);
+    suite_add_tcase(suite, tc);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
