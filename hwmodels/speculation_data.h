@@ -12,7 +12,7 @@
 #include "sim/base/err.h"
 #include "sim/base/json.h"
 
-#define SPECULATION_DIR "hwmodels/speculation" /* from the repository root */
+#define SPECULATION_DIR "hwmodels/speculation" /* for datadir_path (sim/base/datadir.h) */
 #define SPECULATION_MAX_ROWS 128
 #define SPECULATION_MAX_MODELS 16
 #define SPECULATION_NAME_BYTES 24
@@ -81,7 +81,8 @@ struct speculation_data {
     struct speculation_constants constants;
 };
 
-/* Reads the four files of a folder. 0, or -EINVAL with every problem of every file. */
+/* Reads the four files of a folder (datadir_path of SPECULATION_DIR). 0, or -EINVAL with every
+ * problem of every file. */
 int speculation_data_read(const char *dir, struct speculation_data *out, struct err *e);
 
 /* Largest reuse probability that Table 2 allows: the share of rejections with reusable tokens. */

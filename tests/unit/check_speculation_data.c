@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "hwmodels/speculation_cost.h"
+#include "sim/base/datadir.h"
 
 #define STEPS 400000
 
@@ -14,7 +15,9 @@ static struct speculation_data data;
 static void read_data(void)
 {
     struct err e = ERR_INIT;
-    ck_assert_int_eq(speculation_data_read(SPECULATION_DIR, &data, &e), 0);
+    char dir[512];
+    datadir_path(dir, sizeof(dir), SPECULATION_DIR);
+    ck_assert_int_eq(speculation_data_read(dir, &data, &e), 0);
     ck_assert_uint_eq(e.n, 0);
 }
 
