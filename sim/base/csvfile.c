@@ -1,0 +1,245 @@
+#include "sim/base/csvfile.h"
+
+#include <csv.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+
+#include "sim/base/arena.h"
+
+#define MAX_COLUMNS 64
+#define MAX_FIELD 256 /* NUL included */
+
+struct csvfile {
+    FILE *in;
+    char *path;
+    char comment[256];
+    struct csv_parser parser;
+    char *line; /* getline buffer */
+    size_t line_cap;
+    uint64_t line_no;  /* lines read */
+    uint64_t row_line; /* first line of the current row */
+    char names[MAX_COLUMNS][MAX_FIELD];
+    int n_columns;
+    char fields[MAX_COLUMNS][MAX_FIELD];
+    int n_fields;
+    bool row_done, too_long, too_many;
+};
+
+static void on_field(void *text, size_t len, void *data)
+{
+    struct csvfile *f = data;
+    if (f->n_fields >= MAX_COLUMNS) {
+        f->too_many = true;
+        return;
+    }
+    if (len >= MAX_FIELD) {
+        f->too_long = true;
+        len = MAX_FIELD - 1;
+    }
+    char *out = f->fields[f->n_fields++];
+    memcpy(out, text, len);
+    out[len] = '\0';
+}
+
+static void on_row(int end, void *data)
+{
+    (void)end;
+    ((struct csvfile *)data)->row_done = true;
+}
+
+/* Parses up to the end of one row: 1 got one, 0 end of file, -EINVAL with an error. */
+static int read_row(struct csvfile *f, struct err *e)
+{
+    f->n_fields = 0;
+    f->row_done = false;
+    f->too_long = false;
+    f->too_many = false;
+    bool started = false;
+    for (;;) {
+        ssize_t got = getline(&f->line, &f->line_cap, f->in);
+        if (got < 0) {
+            if (ferror(f->in)) {
+                return err_add(e, "%s: %s", f->path, strerror(errno));
+            }
+            if (started && (csv_fini(&f->parser, on_field, on_row, f) != 0 || !f->row_done)) {
+                return err_add(e, "%s:%llu: quoted field without an end", f->path,
+                               (unsigned long long)f->row_line);
+            }
+            return started ? 1 : 0;
+        }
+        f->line_no++;
+        if (!started && (f->line[0] == '\n' || f->line[0] == '\r')) {
+            continue;
+        }
+        if (!started && f->line[0] == '#') {
+            if (f->comment[0] == '\0') {
+                size_t n = strcspn(f->line, "\r\n");
+                n = n < sizeof f->comment - 1 ? n : sizeof f->comment - 1;
+                memcpy(f->comment, f->line, n);
+                f->comment[n] = '\0';
+            }
+            continue;
+        }
+        if (!started) {
+            started = true;
+            f->row_line = f->line_no;
+        }
+        if (csv_parse(&f->parser, f->line, (size_t)got, on_field, on_row, f) != (size_t)got) {
+            return err_add(e, "%s:%llu: %s", f->path, (unsigned long long)f->line_no,
+                           csv_strerror(csv_error(&f->parser)));
+        }
+        if (f->too_many || f->too_long) {
+            return err_add(e, "%s:%llu: more than %d columns, or a field over %d bytes", f->path,
+                           (unsigned long long)f->row_line, MAX_COLUMNS, MAX_FIELD - 1);
+        }
+        if (f->row_done) {
+            return 1;
+        }
+    }
+}
+
+struct csvfile *csvfile_open(const char *path, struct err *e)
+{
+    FILE *in = fopen(path, "r");
+    if (in == NULL) {
+        err_add(e, "%s: %s", path, strerror(errno));
+        return NULL;
+    }
+    struct csvfile *f = xcalloc(1, sizeof *f);
+    f->in = in;
+    f->path = xstrdup(path);
+    if (csv_init(&f->parser, CSV_STRICT) != 0) {
+        err_add(e, "%s: cannot start the CSV parser", path);
+        csvfile_close(f);
+        return NULL;
+    }
+    int rc = read_row(f, e);
+    if (rc != 1) {
+        if (rc == 0) {
+            err_add(e, "%s: empty: no header line", path);
+        }
+        csvfile_close(f);
+        return NULL;
+    }
+    f->n_columns = f->n_fields;
+    for (int i = 0; i < f->n_columns; i++) {
+        memcpy(f->names[i], f->fields[i], sizeof f->names[i]);
+        for (int j = 0; j < i; j++) {
+            if (strcmp(f->names[i], f->names[j]) == 0) {
+                err_add(e, "%s:%llu: column \"%s\" stands twice", path,
+                        (unsigned long long)f->row_line, f->names[i]);
+                csvfile_close(f);
+                return NULL;
+            }
+        }
+    }
+    return f;
+}
+
+void csvfile_close(struct csvfile *f)
+{
+    if (f == NULL) {
+        return;
+    }
+    csv_free(&f->parser);
+    fclose(f->in);
+    free(f->line);
+    free(f->path);
+    free(f);
+}
+
+const char *csvfile_comment(const struct csvfile *f)
+{
+    return f->comment;
+}
+
+int csvfile_n_columns(const struct csvfile *f)
+{
+    return f->n_columns;
+}
+
+const char *csvfile_column_name(const struct csvfile *f, int i)
+{
+    return f->names[i];
+}
+
+int csvfile_column(const struct csvfile *f, const char *name)
+{
+    for (int i = 0; i < f->n_columns; i++) {
+        if (strcmp(f->names[i], name) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+int csvfile_require(struct csvfile *f, const char *name, struct err *e)
+{
+    int col = csvfile_column(f, name);
+    if (col < 0) {
+        char have[512] = "";
+        for (int i = 0; i < f->n_columns && strlen(have) < 400; i++) {
+            size_t n = strlen(have);
+            (void)snprintf(have + n, sizeof have - n, "%s%.64s", i == 0 ? "" : ",", f->names[i]);
+        }
+        err_add(e, "%s: no column \"%s\" (there are: %s)", f->path, name, have);
+    }
+    return col;
+}
+
+int csvfile_next(struct csvfile *f, struct err *e)
+{
+    int rc = read_row(f, e);
+    if (rc == 1 && f->n_fields != f->n_columns) {
+        return err_add(e, "%s:%llu: %d fields, the header has %d", f->path,
+                       (unsigned long long)f->row_line, f->n_fields, f->n_columns);
+    }
+    return rc;
+}
+
+uint64_t csvfile_line(const struct csvfile *f)
+{
+    return f->row_line;
+}
+
+const char *csvfile_text(const struct csvfile *f, int col)
+{
+    return col < 0 ? "" : f->fields[col];
+}
+
+bool csvfile_empty(const struct csvfile *f, int col)
+{
+    return csvfile_text(f, col)[0] == '\0';
+}
+
+double csvfile_number(struct csvfile *f, int col, double min, double max, struct err *e)
+{
+    const char *text = csvfile_text(f, col);
+    char *end = NULL;
+    double v = strtod(text, &end);
+    if (col < 0 || end == text || *end != '\0' || !isfinite(v) || v < min || v > max) {
+        err_add(e, "%s:%llu: column %s: \"%s\" must be a number from %g to %g", f->path,
+                (unsigned long long)f->row_line, col < 0 ? "?" : f->names[col], text, min, max);
+        return min;
+    }
+    return v;
+}
+
+uint64_t csvfile_u64(struct csvfile *f, int col, uint64_t min, uint64_t max, struct err *e)
+{
+    const char *text = csvfile_text(f, col);
+    char *end = NULL;
+    errno = 0;
+    unsigned long long v = strtoull(text, &end, 10);
+    if (col < 0 || text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || v < min ||
+        v > max) {
+        err_add(e, "%s:%llu: column %s: \"%s\" must be a whole number from %llu to %llu", f->path,
+                (unsigned long long)f->row_line, col < 0 ? "?" : f->names[col], text,
+                (unsigned long long)min, (unsigned long long)max);
+        return min;
+    }
+    return v;
+}
