@@ -1,0 +1,120 @@
+/* Token lengths of real requests: rows are sampled whole, so that input and output stay together. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/arena.h"
+#include "sim/base/csvfile.h"
+#include "sim/base/datadir.h"
+#include "traces/traces.h"
+
+static const char *const shipped[] = {
+    "bfcl",          "bfcl_multiturn",  "cnn_dailymail",  "droidtask_ui",
+    "lmsys_chat",    "mtrag",           "mtrag_append",   "proactive_mixed",
+    "proactivebench", "proactivebench_models", "reactive_mixed", "samsum",
+    "specbench_rag", "specbench_summary", NULL};
+
+const char *const *dataset_names(void)
+{
+    return shipped;
+}
+
+void dataset_fini(struct dataset *d)
+{
+    free(d->rows);
+    *d = (struct dataset){0};
+}
+
+static const char *dataset_path(const char *name, char *buf, size_t size)
+{
+    if (strchr(name, '/') != NULL || strchr(name, '.') != NULL) {
+        (void)snprintf(buf, size, "%s", name);
+        return buf;
+    }
+    char relative[256];
+    (void)snprintf(relative, sizeof relative, "traces/datasets/%.200s.csv", name);
+    return datadir_path(buf, size, relative);
+}
+
+/* First of several names for the column that groups rows into conversations. */
+static int session_column(const struct csvfile *f)
+{
+    static const char *const names[] = {"session_id", "conversation_id", "task_id"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        int c = csvfile_column(f, names[i]);
+        if (c >= 0) {
+            return c;
+        }
+    }
+    return -1;
+}
+
+static void rows_read(struct csvfile *f, struct dataset *out, int in, int outp, struct err *e)
+{
+    int prefix = csvfile_column(f, "prefix_tokens");
+    int session = session_column(f);
+    int model = csvfile_column(f, "model_id");
+    int tool = csvfile_column(f, "after_tool");
+    size_t cap = 0;
+    uint64_t last = UINT64_MAX;
+    while (e->n < ERR_MAX_LINES && csvfile_next(f, e) == 1) {
+        if (out->n == cap) {
+            cap = cap == 0 ? 256 : cap * 2;
+            out->rows = xrealloc(out->rows, cap * sizeof *out->rows);
+        }
+        struct dataset_row *r = &out->rows[out->n++];
+        *r = (struct dataset_row){0};
+        r->input_tokens = (uint32_t)csvfile_u64(f, in, 1, 10000000, e);
+        r->output_tokens = (uint32_t)csvfile_u64(f, outp, 1, 10000000, e);
+        if (prefix >= 0) {
+            r->prefix_tokens = (uint32_t)csvfile_u64(f, prefix, 0, r->input_tokens, e);
+        }
+        if (tool >= 0) {
+            r->after_tool = csvfile_u64(f, tool, 0, 1, e) == 1;
+        }
+        if (session >= 0) {
+            uint64_t key = csvfile_u64(f, session, 0, 1000000, e);
+            key += model >= 0 ? csvfile_u64(f, model, 0, 1000, e) * 10000000u : 0;
+            if (key != last) {
+                out->n_sessions++;
+                last = key;
+            }
+            r->session = out->n_sessions;
+            bool first = out->n < 2 || out->rows[out->n - 2].session != r->session;
+            r->turn = first ? 0 : out->rows[out->n - 2].turn + 1;
+            if (first) {
+                r->prefix_tokens = 0;
+            }
+        }
+    }
+}
+
+int dataset_load(const char *name, struct dataset *out, struct err *e)
+{
+    *out = (struct dataset){0};
+    char path[4096];
+    size_t before = e->n;
+    struct csvfile *f = csvfile_open(dataset_path(name, path, sizeof path), e);
+    if (f == NULL) {
+        char list[512] = "";
+        for (int i = 0; shipped[i] != NULL; i++) {
+            size_t n = strlen(list);
+            (void)snprintf(list + n, sizeof list - n, " %s", shipped[i]);
+        }
+        return err_add(e, "dataset \"%s\": shipped ones are%s", name, list);
+    }
+    int in = csvfile_require(f, "input_tokens", e);
+    int outp = csvfile_require(f, "output_tokens", e);
+    if (e->n == before) {
+        rows_read(f, out, in, outp, e);
+    }
+    csvfile_close(f);
+    if (e->n == before && out->n == 0) {
+        err_add(e, "%s: no rows", path);
+    }
+    if (e->n != before) {
+        dataset_fini(out);
+        return -EINVAL;
+    }
+    return 0;
+}

@@ -1,0 +1,280 @@
+/* The trace file: CSV, first line "# xpusim-trace v1", units in column names. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sim/api/request.h"
+#include "sim/base/csvfile.h"
+#include "sim/base/units.h"
+#include "traces/traces.h"
+
+#define VERSION_LINE "# xpusim-trace v1"
+#define MAX_TOKENS 100000000u /* a token count beyond this is a mistake */
+#define MAX_SECONDS 1e9
+
+enum column {
+    COL_REQUEST,
+    COL_SESSION,
+    COL_TURN,
+    COL_CLASS,
+    COL_ARRIVAL,
+    COL_GAP,
+    COL_INPUT,
+    COL_OUTPUT,
+    COL_PREFIX,
+    COL_REQUIRED, /* the ones before are required */
+    COL_MAX_OUTPUT = COL_REQUIRED,
+    COL_CLIENT,
+    COL_PRIORITY,
+    COL_GAP_KIND,
+    COL_PREFIX_GROUP,
+    COL_TTFT_SLO,
+    COL_TBT_SLO,
+    COL_DEADLINE,
+    COL_CANCEL,
+    COL_PARENTS, /* accepted and checked empty: flows are chains of turns */
+    COL_COUNT
+};
+
+static const char *const names[COL_COUNT] = {
+    "request_id",   "session_id",    "turn",          "class",       "arrival_s",
+    "gap_s",        "input_tokens",  "output_tokens", "prefix_tokens", "max_output_tokens",
+    "client_id",    "priority",      "gap_kind",      "prefix_group", "ttft_slo_ms",
+    "tbt_slo_ms",   "deadline_s",    "cancel_s",      "parent_ids"};
+
+static int columns_find(struct csvfile *f, const char *path, int cols[COL_COUNT], struct err *e)
+{
+    size_t before = e->n;
+    for (int i = 0; i < COL_COUNT; i++) {
+        cols[i] = i < COL_REQUIRED ? csvfile_require(f, names[i], e) : csvfile_column(f, names[i]);
+    }
+    for (int i = 0; i < csvfile_n_columns(f); i++) {
+        bool known = false;
+        for (int j = 0; j < COL_COUNT; j++) {
+            known = known || cols[j] == i;
+        }
+        if (!known) {
+            err_add(e, "%s: unknown column \"%s\"", path, csvfile_column_name(f, i));
+        }
+    }
+    return e->n == before ? 0 : -EINVAL;
+}
+
+static int64_t optional_ns(struct csvfile *f, int col, double per_second, struct err *e)
+{
+    if (csvfile_empty(f, col)) {
+        return TIME_NEVER_NS;
+    }
+    return units_ns_from_s(csvfile_number(f, col, 0.0, MAX_SECONDS * per_second, e) / per_second);
+}
+
+static uint32_t u32(struct csvfile *f, int col, uint64_t min, uint64_t max, struct err *e)
+{
+    return (uint32_t)csvfile_u64(f, col, min, max, e);
+}
+
+static void row_check(struct csvfile *f, const char *path, const int *cols,
+                      const struct trace_row *r, struct err *e)
+{
+    unsigned long long line = csvfile_line(f);
+    if (r->prefix_tokens > r->input_tokens) {
+        err_add(e, "%s:%llu: column prefix_tokens: larger than input_tokens", path, line);
+    }
+    if (r->max_output_tokens < r->output_tokens) {
+        err_add(e, "%s:%llu: column max_output_tokens: smaller than output_tokens", path, line);
+    }
+    bool first = r->turn == 0;
+    int needed = first ? COL_ARRIVAL : COL_GAP;
+    int unused = first ? COL_GAP : COL_ARRIVAL;
+    if (csvfile_empty(f, cols[needed])) {
+        err_add(e, "%s:%llu: column %s: needed for turn %u", path, line, names[needed], r->turn);
+    }
+    if (!csvfile_empty(f, cols[unused])) {
+        err_add(e, "%s:%llu: column %s: must be empty for turn %u", path, line, names[unused],
+                r->turn);
+    }
+    if (!csvfile_empty(f, cols[COL_PARENTS])) {
+        err_add(e, "%s:%llu: column parent_ids: only chains of turns are modelled; leave it empty",
+                path, line);
+    }
+}
+
+static void row_read(struct csvfile *f, const char *path, const int *cols, struct trace_row *r,
+                     struct err *e)
+{
+    *r = (struct trace_row){.next = TRACE_NO_ROW};
+    r->request_id = u32(f, cols[COL_REQUEST], 0, UINT32_MAX - 1, e);
+    r->session_id = u32(f, cols[COL_SESSION], 0, UINT32_MAX - 1, e);
+    r->turn = (uint16_t)u32(f, cols[COL_TURN], 0, UINT16_MAX, e);
+    const char *cls = csvfile_text(f, cols[COL_CLASS]);
+    if (strcmp(cls, "reactive") == 0) {
+        r->cls = REQUEST_CLASS_REACTIVE;
+    } else if (strcmp(cls, "proactive") == 0) {
+        r->cls = REQUEST_CLASS_PROACTIVE;
+    } else {
+        err_add(e, "%s:%llu: column class: \"%s\" must be reactive or proactive", path,
+                (unsigned long long)csvfile_line(f), cls);
+    }
+    int when = r->turn == 0 ? COL_ARRIVAL : COL_GAP;
+    if (!csvfile_empty(f, cols[when])) {
+        r->arrival_ns = units_ns_from_s(csvfile_number(f, cols[when], 0.0, MAX_SECONDS, e));
+    }
+    r->input_tokens = u32(f, cols[COL_INPUT], 1, MAX_TOKENS, e);
+    r->output_tokens = u32(f, cols[COL_OUTPUT], 1, MAX_TOKENS, e);
+    r->prefix_tokens = u32(f, cols[COL_PREFIX], 0, MAX_TOKENS, e);
+    r->max_output_tokens = csvfile_empty(f, cols[COL_MAX_OUTPUT])
+                               ? trace_default_limit(r->output_tokens)
+                               : u32(f, cols[COL_MAX_OUTPUT], 1, 1u << 30, e);
+    const char *kind = csvfile_text(f, cols[COL_GAP_KIND]);
+    r->after_tool = strcmp(kind, "tool") == 0;
+    if (kind[0] != '\0' && !r->after_tool && strcmp(kind, "think") != 0) {
+        err_add(e, "%s:%llu: column gap_kind: \"%s\" must be tool or think", path,
+                (unsigned long long)csvfile_line(f), kind);
+    }
+    row_check(f, path, cols, r, e);
+}
+
+static void extra_read(struct csvfile *f, const int *cols, const struct trace_row *r,
+                       struct trace_extra *x, struct err *e)
+{
+    *x = trace_extra_none();
+    x->ttft_slo_ns = optional_ns(f, cols[COL_TTFT_SLO], 1e3, e);
+    x->tbt_slo_ns = optional_ns(f, cols[COL_TBT_SLO], 1e3, e);
+    x->deadline_ns = optional_ns(f, cols[COL_DEADLINE], 1.0, e);
+    x->cancel_ns = optional_ns(f, cols[COL_CANCEL], 1.0, e);
+    x->client_id = csvfile_empty(f, cols[COL_CLIENT])
+                       ? r->session_id
+                       : u32(f, cols[COL_CLIENT], 0, UINT32_MAX - 1, e);
+    if (!csvfile_empty(f, cols[COL_PREFIX_GROUP])) {
+        x->prefix_group = u32(f, cols[COL_PREFIX_GROUP], 0, UINT32_MAX - 1, e);
+    }
+    if (!csvfile_empty(f, cols[COL_PRIORITY])) {
+        x->priority = (int32_t)csvfile_number(f, cols[COL_PRIORITY], -1e6, 1e6, e);
+    }
+}
+
+int trace_read(const char *path, struct trace *out, struct err *e)
+{
+    *out = (struct trace){0};
+    size_t before = e->n;
+    struct csvfile *f = csvfile_open(path, e);
+    if (f == NULL) {
+        return -EINVAL;
+    }
+    const char *comment = csvfile_comment(f);
+    if (comment[0] != '\0' && strncmp(comment, VERSION_LINE, strlen(VERSION_LINE)) != 0 &&
+        strstr(comment, "xpusim-trace") != NULL) {
+        err_add(e, "%s: \"%s\" is not a version this program reads (%s)", path, comment,
+                VERSION_LINE);
+    }
+    int cols[COL_COUNT];
+    struct trace_builder b;
+    trace_builder_init(&b);
+    if (e->n == before && columns_find(f, path, cols, e) == 0) {
+        bool extras = false;
+        for (int i = COL_CLIENT; i <= COL_CANCEL; i++) {
+            extras = extras || (i != COL_GAP_KIND && cols[i] >= 0);
+        }
+        while (e->n < ERR_MAX_LINES && csvfile_next(f, e) == 1) {
+            struct trace_row r;
+            struct trace_extra x;
+            row_read(f, path, cols, &r, e);
+            extra_read(f, cols, &r, &x, e);
+            trace_builder_add(&b, &r, extras ? &x : NULL);
+        }
+    }
+    csvfile_close(f);
+    int rc = e->n == before ? trace_build(&b, false, path, out, e) : -EINVAL;
+    trace_builder_fini(&b);
+    return rc;
+}
+
+/* Seconds with nanosecond digits, without trailing zeros: reads back to the same integer. */
+static void print_seconds(FILE *out, int64_t t_ns)
+{
+    char text[40];
+    int n = snprintf(text, sizeof text, "%lld.%09lld", (long long)t_ns / NS_PER_S,
+                     (long long)t_ns % NS_PER_S);
+    while (n > 0 && text[n - 1] == '0') {
+        n--;
+    }
+    if (n > 0 && text[n - 1] == '.') {
+        n--;
+    }
+    fprintf(out, "%.*s", n, text);
+}
+
+static void print_optional(FILE *out, int64_t t_ns, int64_t scale)
+{
+    fputc(',', out);
+    if (t_ns != TIME_NEVER_NS) {
+        print_seconds(out, t_ns * scale);
+    }
+}
+
+void trace_print(FILE *out, const struct trace *t)
+{
+    bool tool = false;
+    for (size_t i = 0; i < t->n; i++) {
+        tool = tool || t->rows[i].after_tool;
+    }
+    fprintf(out, "%s\n", VERSION_LINE);
+    for (int i = 0; i <= COL_MAX_OUTPUT; i++) {
+        fprintf(out, "%s%s", i == 0 ? "" : ",", names[i]);
+    }
+    fputs(tool ? ",gap_kind" : "", out);
+    fputs(t->extras != NULL ? ",client_id,priority,prefix_group,ttft_slo_ms,tbt_slo_ms,deadline_s,"
+                              "cancel_s\n"
+                            : "\n",
+          out);
+    for (size_t i = 0; i < t->n; i++) {
+        const struct trace_row *r = &t->rows[i];
+        fprintf(out, "%u,%u,%u,%s,", r->request_id, r->session_id, r->turn,
+                r->cls == REQUEST_CLASS_REACTIVE ? "reactive" : "proactive");
+        if (r->turn == 0) {
+            print_seconds(out, r->arrival_ns);
+            fputc(',', out);
+        } else {
+            fputc(',', out);
+            print_seconds(out, r->arrival_ns);
+        }
+        fprintf(out, ",%u,%u,%u,%u", r->input_tokens, r->output_tokens, r->prefix_tokens,
+                r->max_output_tokens);
+        if (tool) {
+            fputs(r->after_tool ? ",tool" : ",think", out);
+        }
+        if (t->extras != NULL) {
+            const struct trace_extra *x = &t->extras[i];
+            fprintf(out, ",%u,%d,%u", x->client_id, x->priority, x->prefix_group);
+            print_optional(out, x->ttft_slo_ns, 1000);
+            print_optional(out, x->tbt_slo_ns, 1000);
+            print_optional(out, x->deadline_ns, 1);
+            print_optional(out, x->cancel_ns, 1);
+        }
+        fputc('\n', out);
+    }
+}
+
+int trace_write(const char *path, const struct trace *t, struct err *e)
+{
+    char temporary[4096];
+    int n = snprintf(temporary, sizeof temporary, "%s.part.%ld", path, (long)getpid());
+    if (n < 0 || (size_t)n >= sizeof temporary) {
+        return err_add(e, "%s: name too long", path);
+    }
+    FILE *out = fopen(temporary, "w");
+    if (out == NULL) {
+        return err_add(e, "%s: %s", path, strerror(errno));
+    }
+    trace_print(out, t);
+    bool ok = ferror(out) == 0;
+    ok = fclose(out) == 0 && ok;
+    if (!ok || rename(temporary, path) != 0) {
+        int why = errno;
+        (void)remove(temporary);
+        return err_add(e, "%s: %s", path, strerror(why));
+    }
+    return 0;
+}
