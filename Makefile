@@ -1,37 +1,116 @@
-# xpusim: everything is built out of tree under build/.
-CC ?= gcc
-BUILD ?= build
-WARN = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wdouble-promotion -Wundef -Wvla \
-       -Wmissing-prototypes -Wstrict-prototypes -Wwrite-strings
-WERROR ?= -Werror
-OPT ?= -O2
-CPPFLAGS += -I. -D_POSIX_C_SOURCE=200809L
-CFLAGS += -std=c17 $(OPT) -g -ffp-contract=off $(WARN) $(WERROR) $(XCFLAGS)
-PKGS = gsl libcjson sqlite3
-LDLIBS = $(shell pkg-config --libs $(PKGS)) -lcsv -lpthread -ldl -lm
-CHECK_LIBS = $(shell pkg-config --libs check)
+# xpusim. Everything is built out of tree under build/.
+#
+#   make            build/xpusim
+#   make demo       set up, build, compare policies on the papers' mixed workload
+#   make check      set up, build, run every test
+#   make asan ubsan the same tests under a sanitizer
+#   make bench lint format golden-update install clean
 
-DIRS = sim policies hwmodels traces experiments
-SRC = $(foreach d,$(DIRS),$(wildcard $(d)/*.c $(d)/*/*.c))
-OBJ = $(SRC:%.c=$(BUILD)/%.o)
-LIB_OBJ = $(filter-out $(BUILD)/experiments/main.o,$(OBJ))
-HELP_OBJ = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/helpers/*.c))
-TESTS = $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/check_*.c tests/oracle/check_*.c tests/conformance/check_*.c))
+CC      := $(if $(filter default,$(origin CC)),gcc,$(CC))
+BUILD   ?= build
+PREFIX  ?= /usr/local
+DESTDIR ?=
+OPT     ?= -O2
+WERROR  ?= -Werror
+WARN    := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wdouble-promotion -Wundef -Wvla \
+           -Wmissing-prototypes -Wstrict-prototypes -Wwrite-strings
+REVISION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
+
+# -ffp-contract=off and no -march: results must not depend on the compiler or the processor.
+ALL_CPPFLAGS = -I. -D_POSIX_C_SOURCE=200809L $(CPPFLAGS)
+ALL_CFLAGS   = -std=c17 $(OPT) -g -ffp-contract=off $(WARN) $(WERROR) $(CFLAGS) $(XCFLAGS)
+LDLIBS       = $$(pkg-config --libs gsl libcjson sqlite3) -lcsv -lpthread -ldl -lm
+CHECK_LIBS   = $$(pkg-config --libs check)
+
+SRC      := $(foreach d,sim policies hwmodels traces experiments,$(wildcard $(d)/*.c $(d)/*/*.c))
+LIB_OBJ  := $(patsubst %.c,$(BUILD)/%.o,$(filter-out experiments/main.c,$(SRC)))
+HELP_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/helpers/*.c))
+TESTS    := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/check_*.c tests/oracle/check_*.c \
+                                                 tests/conformance/check_*.c))
+BENCHES  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bench/bench_*.c))
+BENCH_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(filter-out $(wildcard tests/bench/bench_*.c),$(wildcard tests/bench/*.c)))
 
 all: $(BUILD)/xpusim
+
 $(BUILD)/xpusim: $(BUILD)/experiments/main.o $(BUILD)/libxpusim.a
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -rdynamic -o $@ $^ $(LDLIBS)
+
 $(BUILD)/libxpusim.a: $(LIB_OBJ)
 	@rm -f $@
 	ar rcs $@ $^
-$(BUILD)/%.o: %.c
+
+# The packages come before the first object, also under -j. The version is compiled into the two
+# files that print it; they are rebuilt when the revision changes.
+$(BUILD)/setup.stamp:
+	@mkdir -p $(BUILD)
+	@sh .ci/setup.sh base
+	@touch $@
+
+$(BUILD)/revision: FORCE
+	@mkdir -p $(BUILD)
+	@echo '$(REVISION)' | cmp -s - $@ || echo '$(REVISION)' > $@
+
+$(BUILD)/experiments/main.o $(BUILD)/experiments/config.o: $(BUILD)/revision
+$(BUILD)/experiments/main.o $(BUILD)/experiments/config.o: \
+    ALL_CPPFLAGS += -DXPUSIM_REVISION='"$(REVISION)"'
+$(BUILD)/sim/base/datadir.o: ALL_CPPFLAGS += -DXPUSIM_DATADIR='"$(PREFIX)/share/xpusim"'
+
+$(BUILD)/%.o: %.c | $(BUILD)/setup.stamp
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+	$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
 $(TESTS): $(BUILD)/%: $(BUILD)/%.o $(HELP_OBJ) $(BUILD)/libxpusim.a
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) $(LDLIBS)
-tests: $(TESTS)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) $(LDLIBS)
+
+$(BENCHES): $(BUILD)/%: $(BUILD)/%.o $(BENCH_OBJ) $(BUILD)/libxpusim.a
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+check: $(BUILD)/xpusim $(TESTS)
+	@BUILD=$(BUILD) sh tests/run.sh $(TESTS)
+
+demo: $(BUILD)/xpusim
+	@BUILD=$(BUILD) sh experiments/demo.sh
+
+SAN_ENV = ASAN_OPTIONS=abort_on_error=0:detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1
+asan:
+	$(SAN_ENV) $(MAKE) check BUILD=build/asan OPT=-O1 \
+	    XCFLAGS='-fsanitize=address -fno-omit-frame-pointer'
+
+ubsan:
+	$(SAN_ENV) $(MAKE) check BUILD=build/ubsan OPT=-O1 \
+	    XCFLAGS='-fsanitize=undefined -fno-sanitize-recover=all'
+
+bench: $(BUILD)/xpusim $(BENCHES)
+	@for b in $(BENCHES); do echo "== $$(basename $$b)"; BUILD=$(BUILD) $$b || exit 1; done
+
+fuzz: $(BUILD)/xpusim
+	@BUILD=$(BUILD) sh tests/fuzz/fuzz.sh
+
+lint:
+	@sh tests/lint.sh
+
+format:
+	clang-format -i $$(git ls-files '*.c' '*.h')
+
+golden-update: $(BUILD)/xpusim
+	@BUILD=$(BUILD) sh tests/golden/golden.sh --update
+
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/xpusim
+	install -m 755 $(BUILD)/xpusim $(DESTDIR)$(PREFIX)/bin/xpusim
+	for f in $$(git ls-files 'sim/base/*.h' 'sim/api/*.h' 'sim/core/*.h' 'policies/*.h' \
+	        'policies/common/*.h' 2>/dev/null || ls sim/base/*.h sim/api/*.h policies/common/*.h); do \
+	    install -D -m 644 $$f $(DESTDIR)$(PREFIX)/include/xpusim/$$f; done
+	for f in hwmodels/soc/*.json hwmodels/llm/*.json hwmodels/speculation/* traces/datasets/* \
+	        experiments/claims/* plots/*; do \
+	    test ! -f $$f || install -D -m 644 $$f $(DESTDIR)$(PREFIX)/share/xpusim/$$f; done
+
 clean:
-	rm -rf $(BUILD)
--include $(OBJ:.o=.d) $(HELP_OBJ:.o=.d) $(TESTS:=.d)
+	rm -rf build
+
+FORCE:
 .SECONDARY:
-.PHONY: all tests clean
+.PHONY: all check demo asan ubsan bench fuzz lint format golden-update install clean FORCE
+
+-include $(LIB_OBJ:.o=.d) $(HELP_OBJ:.o=.d) $(TESTS:=.d) $(BENCHES:=.d) $(BENCH_OBJ:.o=.d) \
+         $(BUILD)/experiments/main.d

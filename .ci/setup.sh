@@ -1,0 +1,50 @@
+#!/bin/sh
+# Installs the Debian packages that are missing: setup.sh [base|all].
+#   base  what building, testing and the demo need
+#   all   also what lint and the clang build of .ci/run need
+# Does nothing, quickly, when everything is there.
+set -u
+base="gcc make pkg-config libgsl-dev libcjson-dev libcsv-dev libsqlite3-dev check"
+extra="clang clang-format"
+missing=""
+
+need() { # package, test command
+    package=$1
+    shift
+    "$@" >/dev/null 2>&1 || missing="$missing $package"
+}
+
+need gcc command -v gcc
+need libc6-dev test -e /usr/include/stdio.h
+need pkg-config command -v pkg-config
+need libgsl-dev pkg-config --exists gsl
+need libcjson-dev pkg-config --exists libcjson
+need libcsv-dev test -e /usr/include/csv.h
+need libsqlite3-dev pkg-config --exists sqlite3
+need check pkg-config --exists check
+if [ "${1:-base}" = all ]; then
+    need clang command -v clang
+    need clang-format command -v clang-format
+fi
+[ -n "$missing" ] || exit 0
+
+echo "setup: missing Debian packages:$missing" >&2
+if ! command -v apt-get >/dev/null 2>&1; then
+    echo "setup: no apt-get here. Install the equivalents of: $base ($extra for lint)" >&2
+    exit 1
+fi
+if [ "$(id -u)" -eq 0 ]; then
+    run=""
+elif command -v sudo >/dev/null 2>&1; then
+    run="sudo"
+else
+    echo "setup: neither root nor sudo. Ask an administrator for: apt-get install$missing" >&2
+    exit 1
+fi
+DEBIAN_FRONTEND=noninteractive
+export DEBIAN_FRONTEND
+# shellcheck disable=SC2086
+$run apt-get update -qq && $run apt-get install -y -qq $missing >/dev/null
+status=$?
+[ $status -eq 0 ] || echo "setup: apt-get failed; install by hand:$missing" >&2
+exit $status

@@ -1,0 +1,70 @@
+#!/bin/sh
+# House rules that a compiler does not check. Prints every breach; exit 1 when there is one.
+set -u
+cd "$(dirname "$0")/.." || exit 2
+bad=0
+say() { echo "lint: $*"; bad=1; }
+
+# 1. Data flows one way: who may include whom (sim/README.md).
+allowed() {
+    case $1 in
+    sim/base/*) echo 'sim/base/' ;;
+    sim/api/*) echo 'sim/(base|api)/' ;;
+    sim/core/*) echo 'sim/(base|api|core)/' ;;
+    sim/engine/*) echo 'sim/(base|api|core|engine)/' ;;
+    sim/metrics/*) echo 'sim/(base|api|metrics)/' ;;
+    policies/*) echo '(sim/(base|api)|policies)/' ;;
+    hwmodels/backends/*) echo '(sim/(base|api|core)|hwmodels)/' ;;
+    hwmodels/*) echo '(sim/(base|api)|hwmodels)/' ;;
+    traces/*) echo '(sim/(base|api)|traces)/' ;;
+    *) echo '.*' ;;
+    esac
+}
+files=$(git ls-files --cached --others --exclude-standard '*.c' '*.h')
+for f in $files; do
+    [ -f "$f" ] || continue
+    ok=$(allowed "$f")
+    grep -nE '^#include "' "$f" | grep -vE "#include \"$ok" | while read -r line; do
+        echo "lint: $f:$line: not allowed from this folder"
+    done
+done > /tmp/xpusim-lint.$$
+if [ -s /tmp/xpusim-lint.$$ ]; then
+    cat /tmp/xpusim-lint.$$
+    bad=1
+fi
+rm -f /tmp/xpusim-lint.$$
+
+# 2. Every public header stands alone.
+for f in $(echo "$files" | tr ' ' '\n' | grep '\.h$'); do
+    [ -f "$f" ] || continue
+    ${CC:-gcc} -std=c17 -D_POSIX_C_SOURCE=200809L -I. -Wall -fsyntax-only -x c "$f" 2>/dev/null ||
+        say "$f: does not compile alone"
+done
+
+# 3. Size and form.
+for f in $files; do
+    [ -f "$f" ] || continue
+    awk -v f="$f" '
+        /\t/ { print "lint: " f ":" NR ": tab"; bad = 1 }
+        length($0) > 100 { print "lint: " f ":" NR ": longer than 100 columns"; bad = 1 }
+        /^[a-z].*\)$/ { start = NR }
+        /^}/ { if (start && NR - start > 120) { print "lint: " f ":" start ": function over 120 lines"; bad = 1 } start = 0 }
+        END { if (NR > 600) { print "lint: " f ": " NR " lines, over 600"; bad = 1 } exit bad }' "$f" || bad=1
+done
+
+# 4. No machine's paths, no leftovers.
+git grep -nE '/(home|root|work|tmp/[a-z]+)/' -- . ':!tests/lint.sh' ':!.ci' && bad=1
+
+if command -v clang-format >/dev/null 2>&1; then
+    # shellcheck disable=SC2086
+    clang-format --dry-run -Werror $files 2>&1 | grep -E 'error|warning' | head -n 20 >/tmp/xpusim-fmt.$$
+    if [ -s /tmp/xpusim-fmt.$$ ]; then
+        cat /tmp/xpusim-fmt.$$
+        say "clang-format differs: run make format"
+    fi
+    rm -f /tmp/xpusim-fmt.$$
+else
+    echo "lint: clang-format is not installed: layout not checked"
+fi
+[ $bad -eq 0 ] && echo "lint: clean"
+exit $bad
