@@ -67,7 +67,7 @@ void usage_ddr(struct usage *u, uint64_t count, int64_t duration_ns, double dema
     double duration_s = units_s_from_ns(duration_ns);
     int64_t ns = (int64_t)count * duration_ns;
     u->ddr_bytes += (int64_t)count * llround(share_bytes_per_s * duration_s);
-    u->ddr_demand_bytes += (double)count * demand_bytes_per_s * duration_s;
+    u->ddr_demand_bytes += (int64_t)count * llround(demand_bytes_per_s * duration_s);
     double pressure = demand_bytes_per_s / u->machine->ddr_peak_bytes_per_s;
     u->tier_ns[pressure >= u->tier_high_frac ? 2 : pressure >= u->tier_medium_frac ? 1 : 0] += ns;
     u->ddr_ns += ns;
@@ -174,7 +174,7 @@ void usage_collect(const struct usage *u, const struct metrics_options *opt, dou
                     "contention_loss_frac");
     metric_list_put(out, units_s_from_ns(u->killed_ns), "killed_kernel_s");
     metric_list_put(out, (double)u->ddr_bytes / peak_bytes, "ddr.util_frac");
-    metric_list_put(out, u->ddr_demand_bytes / peak_bytes, "ddr.demand_frac");
+    metric_list_put(out, (double)u->ddr_demand_bytes / peak_bytes, "ddr.demand_frac");
     double idle_ns = t_ns - (double)u->ddr_ns;
     metric_list_put(out, (idle_ns + (double)u->tier_ns[0]) / t_ns, "ddr.tier_low_frac");
     metric_list_put(out, (double)u->tier_ns[1] / t_ns, "ddr.tier_medium_frac");

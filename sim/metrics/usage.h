@@ -31,9 +31,8 @@ struct usage {
     int64_t phase_ns[OBSERVER_DOMAINS][USAGE_PHASES];
     double watt_ns[OBSERVER_DOMAINS][USAGE_PHASES]; /* energy by phase */
     double total_watts, peak_watts;
-    int64_t overlap_ns; /* NPU and iGPU busy at once */
-    int64_t ddr_bytes;
-    double ddr_demand_bytes;
+    int64_t overlap_ns;                  /* NPU and iGPU busy at once */
+    int64_t ddr_bytes, ddr_demand_bytes; /* whole bytes per interval: collapsing is invisible */
     int64_t ddr_ns, tier_ns[USAGE_TIERS];
     double tier_medium_frac, tier_high_frac;
     struct usage_launch running[USAGE_MAX_LAUNCHES];

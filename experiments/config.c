@@ -1,0 +1,217 @@
+#include "experiments/config.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "experiments/config_sim.h"
+#include "policies/params.h"
+#include "policies/registry.h"
+#include "sim/base/arena.h"
+#include "sim/base/hash.h"
+#include "sim/base/json.h"
+#include "sim/base/units.h"
+#include "sim/base/version.h"
+#include "traces/traces.h"
+
+#define PATH_BYTES 4096
+#define MAX_NAME_BYTES 64
+
+static bool ends_with(const char *s, const char *tail)
+{
+    size_t n = strlen(s);
+    size_t k = strlen(tail);
+    return n >= k && strcmp(s + n - k, tail) == 0;
+}
+
+/* Puts the tree of a file under `key`. */
+static void add_file(cJSON *tree, const char *key, const char *what, const char *file,
+                     struct err *e)
+{
+    if (!ends_with(what, ".json") && access(file, R_OK) != 0) {
+        (void)err_add(
+            e,
+            "--%s %s: not a shipped name (`xpusim list %s` shows them), nor a file ending "
+            "in .json",
+            key, what, key);
+        return;
+    }
+    cJSON *part = json_read_file(file, e);
+    if (part != NULL) {
+        cJSON_AddItemToObject(tree, key, part);
+    }
+}
+
+static void apply_sets(cJSON *tree, const struct config_options *o, struct err *e)
+{
+    for (uint32_t i = 0; i < o->n_sets; i++) {
+        char path[192];
+        const char *equals = strchr(o->sets[i], '=');
+        size_t len = (size_t)(equals - o->sets[i]);
+        memcpy(path, o->sets[i], len);
+        path[len] = '\0';
+        (void)json_set_path(tree, path, equals + 1, e);
+    }
+}
+
+static int unknown_form(const char *key, const char *name, const char *const *names, struct err *e)
+{
+    char list[256] = "";
+    for (size_t used = 0; *names != NULL && used < sizeof list; names++) {
+        used +=
+            (size_t)snprintf(list + used, sizeof list - used, "%s%s", used > 0 ? ", " : "", *names);
+    }
+    return err_add(e, "%s: no form is called '%s'; there are %s", key, name, list);
+}
+
+/* Finds the named forms and builds the cost model. */
+static void bind_forms(struct config *c, struct err *e)
+{
+    c->contention = contention_find(c->sim.contention);
+    if (c->contention == NULL) {
+        (void)unknown_form("sim.contention", c->sim.contention, contention_names(), e);
+    }
+    const struct hwmodel_ops *form = hwmodel_find(c->sim.hwmodel);
+    if (form == NULL) {
+        (void)unknown_form("sim.hwmodel", c->sim.hwmodel, hwmodel_names(), e);
+        return;
+    }
+    roofline_init(&c->truth, form, &c->soc, &c->llm, NULL);
+}
+
+static uint64_t tree_hash(const cJSON *tree)
+{
+    char *text = cJSON_PrintUnformatted(tree);
+    SIM_REQUIRE(text != NULL, "configuration cannot be printed");
+    uint64_t h = hash_string(HASH_INIT, text);
+    cJSON_free(text);
+    return h;
+}
+
+int config_load(struct config *c, const struct config_options *o, struct err *e)
+{
+    memset(c, 0, sizeof *c);
+    size_t before = e->n;
+    char soc_file[PATH_BYTES];
+    char llm_file[PATH_BYTES];
+    c->tree = cJSON_CreateObject();
+    add_file(c->tree, "soc", o->soc, soc_path(o->soc, soc_file, sizeof soc_file), e);
+    add_file(c->tree, "llm", o->llm, llm_path(o->llm, llm_file, sizeof llm_file), e);
+    struct config_sim defaults = config_sim_default();
+    cJSON_AddItemToObject(c->tree, "sim", config_sim_to_json(&defaults));
+    if (e->n > before) {
+        return -EINVAL;
+    }
+    apply_sets(c->tree, o, e);
+    if (e->n > before) {
+        return -EINVAL;
+    }
+    (void)soc_parse(cJSON_GetObjectItemCaseSensitive(c->tree, "soc"), soc_file, &c->soc, e);
+    (void)llm_parse(cJSON_GetObjectItemCaseSensitive(c->tree, "llm"), llm_file, &c->llm, e);
+    const cJSON *sim = cJSON_GetObjectItemCaseSensitive(c->tree, "sim");
+    config_sim_parse(json_root(sim, "sim", e), &c->sim);
+    if (e->n == before) {
+        bind_forms(c, e);
+    }
+    const char *workload = o->workload != NULL ? o->workload : CONFIG_DEFAULT_WORKLOAD;
+    (void)snprintf(c->workload, sizeof c->workload, "%s", o->trace != NULL ? o->trace : workload);
+    c->hash = tree_hash(c->tree);
+    return e->n > before ? -EINVAL : 0;
+}
+
+void config_fini(struct config *c)
+{
+    cJSON_Delete(c->tree);
+    memset(c, 0, sizeof *c);
+}
+
+int config_policy_parse(struct config_policy *p, const char *spec, struct err *e)
+{
+    memset(p, 0, sizeof *p);
+    (void)snprintf(p->label, sizeof p->label, "%s", spec);
+    char name[MAX_NAME_BYTES];
+    size_t len = strcspn(spec, ":");
+    (void)snprintf(name, sizeof name, "%.*s", (int)(len < sizeof name ? len : sizeof name - 1),
+                   spec);
+    p->ops = policy_find(name);
+    if (p->ops == NULL) {
+        char names[1024] = "";
+        size_t used = 0;
+        size_t n = 0;
+        const struct policy_ops *const *all = policy_list(&n);
+        for (size_t i = 0; i < n && used < sizeof names; i++) {
+            used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? ", " : "",
+                                     all[i]->name);
+        }
+        return err_add(e, "--policy %s: no policy is called '%s'; there are %s", spec, name, names);
+    }
+    int rc = policy_params_parse(p->ops, spec[len] == ':' ? spec + len + 1 : "", &p->params, e);
+    (void)policy_params_format(p->ops, &p->params, p->params_text, sizeof p->params_text);
+    return rc;
+}
+
+static void compress(struct trace *t, double factor)
+{
+    for (size_t i = 0; i < t->n_first; i++) {
+        t->rows[i].arrival_ns = units_ns_from_s(units_s_from_ns(t->rows[i].arrival_ns) / factor);
+    }
+    t->hash = hash_u64(t->hash, (uint64_t)llround(factor * 1e6)); /* another trace now */
+}
+
+int config_trace(const struct config_options *o, uint64_t seed, struct config_arrivals arrivals,
+                 struct trace *out, struct err *e)
+{
+    if (o->trace != NULL && o->workload != NULL) {
+        return err_add(e, "--trace and --workload exclude each other");
+    }
+    double factor = arrivals.compress;
+    int rc = 0;
+    if (o->trace != NULL) {
+        rc = trace_read(o->trace, out, e);
+        factor *= arrivals.rate_scale;
+    } else {
+        const char *spec = o->workload != NULL ? o->workload : CONFIG_DEFAULT_WORKLOAD;
+        rc = trace_generate(spec, seed, arrivals.rate_scale, out, e);
+    }
+    if (rc == 0 && factor != 1.0) {
+        compress(out, factor);
+    }
+    return rc;
+}
+
+void config_setup(const struct config *c, const struct config_policy *p, const struct trace *t,
+                  uint64_t seed, struct sim_setup *out)
+{
+    sim_setup_defaults(out);
+    out->machine = &c->soc.machine;
+    out->llm = &c->llm;
+    out->truth = &c->truth.model;
+    out->annotation = c->sim.annotation;
+    out->truth_sigma = c->sim.truth_sigma;
+    out->contention = c->contention;
+    out->trace = t;
+    out->policy = p->ops;
+    out->params = &p->params;
+    out->seed = seed;
+    out->prefix_reuse = c->sim.prefix_reuse;
+    out->kv_capacity_tokens = c->sim.kv_capacity_tokens;
+    out->kv_block_tokens = c->sim.kv_block_tokens;
+    out->weight_copies = c->sim.weight_copies;
+    out->horizon_ns = c->sim.horizon_s > 0.0 ? units_ns_from_s(c->sim.horizon_s) : TIME_NEVER_NS;
+    out->stall_ns = units_ns_from_s(c->sim.stall_s);
+    out->collapse = c->sim.collapse;
+}
+
+const char *config_fingerprint(const struct config *c, const struct config_policy *p,
+                               const struct trace *t, uint64_t seed, char *buf, size_t size)
+{
+    (void)snprintf(
+        buf, size,
+        "xpusim %s %s config=%016" PRIx64 " trace=%016" PRIx64 " policy=%s:%s seed=%" PRIu64,
+        XPUSIM_VERSION, XPUSIM_REVISION, c->hash, t->hash, p->ops->name, p->params_text, seed);
+    return buf;
+}

@@ -1,0 +1,69 @@
+#include "experiments/config_sim.h"
+
+#include "sim/base/units.h"
+
+/* Order of enum op_kind. */
+static const char *const op_names[OP_KIND_COUNT] = {"qkv", "mha", "ffn", "head", "layer"};
+
+#define MAX_SIGMA 2.0 /* a factor of 7 either way: beyond it an annotation means nothing */
+
+struct config_sim config_sim_default(void)
+{
+    return (struct config_sim){
+        .contention = "max-min",
+        .hwmodel = "extended",
+        .kv_block_tokens = 16,
+        .weight_copies = 1,
+        .prefix_reuse = true,
+        .collapse = true,
+        .stall_s = 3600.0,
+        .annotation = {.sigma_prefill = 0.130, .sigma_decode = 0.071},
+    };
+}
+
+cJSON *config_sim_to_json(const struct config_sim *s)
+{
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "contention", s->contention);
+    cJSON_AddStringToObject(o, "hwmodel", s->hwmodel);
+    cJSON_AddNumberToObject(o, "kv_capacity_tokens", (double)s->kv_capacity_tokens);
+    cJSON_AddNumberToObject(o, "kv_block_tokens", s->kv_block_tokens);
+    cJSON_AddNumberToObject(o, "weight_copies", s->weight_copies);
+    cJSON_AddBoolToObject(o, "prefix_reuse", s->prefix_reuse);
+    cJSON_AddBoolToObject(o, "collapse", s->collapse);
+    cJSON_AddNumberToObject(o, "horizon_s", s->horizon_s);
+    cJSON_AddNumberToObject(o, "stall_s", s->stall_s);
+    cJSON_AddNumberToObject(o, "truth_sigma", s->truth_sigma);
+    cJSON *a = cJSON_AddObjectToObject(o, "annotation");
+    cJSON_AddNumberToObject(a, "sigma_prefill", s->annotation.sigma_prefill);
+    cJSON_AddNumberToObject(a, "sigma_decode", s->annotation.sigma_decode);
+    cJSON *b = cJSON_AddObjectToObject(a, "bias_frac");
+    for (int i = 0; i < OP_KIND_COUNT; i++) {
+        cJSON_AddNumberToObject(b, op_names[i], s->annotation.bias_frac[i]);
+    }
+    return o;
+}
+
+void config_sim_parse(struct json_obj o, struct config_sim *out)
+{
+    out->contention = json_get_string(&o, "contention");
+    out->hwmodel = json_get_string(&o, "hwmodel");
+    out->kv_capacity_tokens = json_get_u32(&o, "kv_capacity_tokens", 0, UINT32_MAX);
+    out->kv_block_tokens = json_get_u32(&o, "kv_block_tokens", 1, 1u << 20);
+    out->weight_copies = json_get_u32(&o, "weight_copies", 1, 16);
+    out->prefix_reuse = json_get_bool(&o, "prefix_reuse");
+    out->collapse = json_get_bool(&o, "collapse");
+    out->horizon_s = json_get_number(&o, "horizon_s", 0.0, 1e9);
+    out->stall_s = json_get_number(&o, "stall_s", 1e-3, 1e9);
+    out->truth_sigma = json_get_number(&o, "truth_sigma", 0.0, MAX_SIGMA);
+    struct json_obj a = json_get_object(&o, "annotation");
+    out->annotation.sigma_prefill = json_get_number(&a, "sigma_prefill", 0.0, MAX_SIGMA);
+    out->annotation.sigma_decode = json_get_number(&a, "sigma_decode", 0.0, MAX_SIGMA);
+    struct json_obj b = json_get_object(&a, "bias_frac");
+    for (int i = 0; i < OP_KIND_COUNT; i++) {
+        out->annotation.bias_frac[i] = json_get_number(&b, op_names[i], -0.99, 100.0);
+    }
+    json_done(&b);
+    json_done(&a);
+    json_done(&o);
+}

@@ -1,0 +1,21 @@
+/* Checks that an installed `xpusim` can make of itself: closed forms, and laws of a run. */
+#ifndef EXPERIMENTS_SELFTEST_H
+#define EXPERIMENTS_SELFTEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct selftest {
+    const char *name; /* a sentence */
+    /* True when it holds; else why (size bytes) says what was found and what was expected. */
+    bool (*holds)(char *why, size_t size);
+};
+
+/* Further suites (positive and negative controls) are arrays of this kind, run by selftest_run. */
+extern const struct selftest selftest_closed_forms[];
+extern const size_t selftest_n_closed_forms;
+
+/* Prints one line per check; returns how many failed. */
+size_t selftest_run(const struct selftest *tests, size_t n, bool quiet);
+
+#endif

@@ -1,0 +1,207 @@
+/* Comparisons: common random numbers, and results that depend on nothing they should not. */
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/compare.h"
+#include "experiments/runner.h"
+
+#define WORKLOAD "mixed:reactive_per_min=6,proactive_per_min=6,duration_s=60"
+#define REPLICATIONS 3
+
+static struct config_options options;
+static struct config config;
+static struct config_policy policies[3];
+static struct err err;
+
+/* What a broken plug-in may do. */
+static void crash(struct sched *s)
+{
+    (void)s;
+    abort();
+}
+
+static void ignore_arrival(struct sched *s, const struct request *r)
+{
+    (void)s;
+    (void)r;
+}
+
+static const struct policy_ops crashing = {.name = "crashing",
+                                           .summary = "aborts",
+                                           .api_version = POLICY_API_VERSION,
+                                           .request_arrived = ignore_arrival,
+                                           .schedule = crash};
+
+static void setup(void)
+{
+    options = config_options_default();
+    options.workload = WORKLOAD;
+    options.seed = 11;
+    err = (struct err)ERR_INIT;
+    ck_assert_int_eq(config_load(&config, &options, &err), 0);
+    ck_assert_int_eq(config_policy_parse(&policies[0], "fcfs", &err), 0);
+    ck_assert_int_eq(config_policy_parse(&policies[1], "openvino-cb", &err), 0);
+    policies[2] = (struct config_policy){.ops = &crashing, .label = "crashing"};
+}
+
+static void teardown(void)
+{
+    config_fini(&config);
+    err_fini(&err);
+}
+
+static struct compare_plan plan_of(const struct config_policy *p, uint32_t n, uint32_t parallel)
+{
+    return (struct compare_plan){.config = &config,
+                                 .options = &options,
+                                 .policies = p,
+                                 .n_policies = n,
+                                 .replications = REPLICATIONS,
+                                 .parallel = parallel,
+                                 .cpu_limit_s = 60.0,
+                                 .arrivals = {1.0, 1.0}};
+}
+
+static void expect_same(const struct compare_result *a, uint32_t p, const struct compare_result *b,
+                        uint32_t q)
+{
+    ck_assert_uint_eq(a->n_metrics, b->n_metrics);
+    for (size_t k = 0; k < a->n_metrics; k++) {
+        const double *x = compare_values(a, p, a->names[k].name);
+        const double *y = compare_values(b, q, a->names[k].name);
+        ck_assert_msg(memcmp(x, y, REPLICATIONS * sizeof *x) == 0, "%s differs", a->names[k].name);
+    }
+}
+
+START_TEST(results_do_not_depend_on_workers_or_order_of_policies)
+{
+    struct config_policy turned[2] = {policies[1], policies[0]};
+    struct compare_plan one = plan_of(policies, 2, 1);
+    struct compare_plan many = plan_of(turned, 2, 4);
+    struct compare_result a;
+    struct compare_result b;
+    compare_run(&one, &a);
+    compare_run(&many, &b);
+    ck_assert_uint_eq(a.n_failures, 0);
+    ck_assert_uint_eq(b.n_failures, 0);
+    expect_same(&a, 0, &b, 1);
+    expect_same(&a, 1, &b, 0);
+    compare_result_fini(&a);
+    compare_result_fini(&b);
+}
+END_TEST
+
+START_TEST(policies_meet_the_same_requests_and_replications_differ)
+{
+    struct compare_plan plan = plan_of(policies, 2, 2);
+    struct compare_result r;
+    compare_run(&plan, &r);
+    const double *a = compare_values(&r, 0, "reactive.arrival_rate_req_per_min");
+    const double *b = compare_values(&r, 1, "reactive.arrival_rate_req_per_min");
+    for (uint32_t k = 0; k < REPLICATIONS; k++) {
+        ck_assert_double_eq(a[k], b[k]);
+    }
+    ck_assert_double_ne(a[0], a[1]);
+    ck_assert_double_ne(a[1], a[2]);
+    ck_assert_ptr_null(compare_values(&r, 0, "no.such.metric"));
+    compare_result_fini(&r);
+    ck_assert_uint_eq(compare_seed(11, 0), 11);
+    ck_assert_uint_ne(compare_seed(11, 1), compare_seed(12, 1));
+    ck_assert_uint_ne(compare_seed(11, 1), compare_seed(11, 2));
+}
+END_TEST
+
+START_TEST(the_first_replication_is_a_plain_run_with_the_seed)
+{
+    struct compare_plan plan = plan_of(policies, 1, 1);
+    struct compare_result r;
+    compare_run(&plan, &r);
+    struct trace t;
+    struct runner_options ro = {.sketch = false};
+    struct runner_result single;
+    ck_assert_int_eq(
+        config_trace(&options, options.seed, (struct config_arrivals){1.0, 1.0}, &t, &err), 0);
+    ck_assert_int_eq(runner_run(&config, &policies[0], &t, options.seed, &ro, &single, &err), 0);
+    for (size_t k = 0; k < single.metrics.n; k++) {
+        const double *x = compare_values(&r, 0, single.metrics.v[k].name);
+        ck_assert_msg(x != NULL && memcmp(x, &single.metrics.v[k].value, sizeof *x) == 0,
+                      "%s differs", single.metrics.v[k].name);
+    }
+    /* The names that can be asked for beforehand are those a run gives. */
+    struct metric_list names = {0};
+    runner_metric_names(&config, &names);
+    ck_assert_uint_eq(names.n, single.metrics.n);
+    for (size_t k = 0; k < names.n; k++) {
+        ck_assert_str_eq(names.v[k].name, single.metrics.v[k].name);
+    }
+    metric_list_fini(&names);
+    runner_result_fini(&single);
+    trace_fini(&t);
+    compare_result_fini(&r);
+}
+END_TEST
+
+START_TEST(a_policy_that_crashes_costs_its_own_runs_only)
+{
+    struct config_policy both[2] = {policies[2], policies[0]};
+    struct compare_plan plan = plan_of(both, 2, 2);
+    struct compare_result r;
+    compare_run(&plan, &r);
+    ck_assert_uint_eq(r.n_failures, REPLICATIONS);
+    for (uint32_t i = 0; i < r.n_failures; i++) {
+        ck_assert_uint_eq(r.failures[i].policy, 0);
+        ck_assert_uint_eq(r.failures[i].replication, i);
+        ck_assert_ptr_nonnull(strstr(r.failures[i].message, "signal"));
+    }
+    const double *bad = compare_values(&r, 0, "all.finished");
+    const double *good = compare_values(&r, 1, "all.finished");
+    for (uint32_t k = 0; k < REPLICATIONS; k++) {
+        ck_assert_double_nan(bad[k]);
+        ck_assert_double_gt(good[k], 0.0);
+    }
+    compare_result_fini(&r);
+}
+END_TEST
+
+START_TEST(json_holds_mean_interval_and_paired_difference)
+{
+    /* By hand: base 1 2 3, other 2 4 6: difference 1 2 3, mean 2, half-width 4.30265 / sqrt 3. */
+    struct metric names[] = {{"m", 0.0}};
+    double values[] = {1, 2, 3, 2, 4, 6};
+    struct compare_result r = {
+        .n_policies = 2, .replications = 3, .n_metrics = 1, .names = names, .values = values};
+    struct compare_plan plan = plan_of(policies, 2, 1);
+    cJSON *root = compare_to_json(&plan, &r);
+    const cJSON *m = cJSON_GetObjectItem(cJSON_GetObjectItem(root, "openvino-cb"), "m");
+    ck_assert_double_eq(cJSON_GetObjectItem(m, "mean")->valuedouble, 4.0);
+    ck_assert_int_eq(cJSON_GetObjectItem(m, "n")->valueint, 3);
+    ck_assert_double_eq(cJSON_GetObjectItem(m, "diff")->valuedouble, 2.0);
+    ck_assert_double_eq_tol(cJSON_GetObjectItem(m, "diff_low")->valuedouble,
+                            2.0 - 4.302653 / sqrt(3.0), 1e-5);
+    ck_assert_str_eq(cJSON_GetObjectItem(m, "verdict")->valuestring,
+                     "no difference shown at n=3"); /* 2 - 2.48 < 0 */
+    ck_assert_ptr_null(
+        cJSON_GetObjectItem(cJSON_GetObjectItem(cJSON_GetObjectItem(root, "fcfs"), "m"), "diff"));
+    cJSON_Delete(root);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("compare");
+    TCase *c = tcase_create("compare");
+    tcase_add_checked_fixture(c, setup, teardown);
+    tcase_add_test(c, results_do_not_depend_on_workers_or_order_of_policies);
+    tcase_add_test(c, policies_meet_the_same_requests_and_replications_differ);
+    tcase_add_test(c, the_first_replication_is_a_plain_run_with_the_seed);
+    tcase_add_test(c, a_policy_that_crashes_costs_its_own_runs_only);
+    tcase_add_test(c, json_holds_mean_interval_and_paired_difference);
+    suite_add_tcase(s, c);
+    SRunner *sr = srunner_create(s);
+    srunner_run_all(sr, CK_NORMAL);
+    int failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

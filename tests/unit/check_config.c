@@ -1,0 +1,256 @@
+/* From options to a setup: overrides reach the simulation, errors name their place. */
+#include <check.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/cli.h"
+#include "experiments/config.h"
+#include "sim/base/units.h"
+
+#define WORKLOAD "mixed:reactive_per_min=6,proactive_per_min=6,duration_s=120"
+
+static struct config_options options;
+static struct config config;
+static struct err err;
+
+static void setup(void)
+{
+    options = config_options_default();
+    options.workload = WORKLOAD;
+    memset(&config, 0, sizeof config);
+    err = (struct err)ERR_INIT;
+}
+
+static void teardown(void)
+{
+    config_fini(&config);
+    config_options_fini(&options);
+    err_fini(&err);
+}
+
+/* Feeds one long option as getopt_long would. */
+static int take(const char *name, const char *arg)
+{
+    struct option longs[64] = {{0}};
+    size_t n = config_long_options(longs, 63);
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(longs[i].name, name) == 0) {
+            return config_take_option(&options, longs[i].val, arg, &err);
+        }
+    }
+    ck_abort_msg("no option --%s", name);
+    return 0;
+}
+
+static void expect_error(size_t line, const char *a, const char *b)
+{
+    ck_assert_uint_gt(err.n, line);
+    ck_assert_msg(strstr(err.lines[line], a) != NULL && strstr(err.lines[line], b) != NULL, "%s",
+                  err.lines[line]);
+}
+
+START_TEST(defaults_are_the_documented_ones)
+{
+    ck_assert_int_eq(config_load(&config, &options, &err), 0);
+    ck_assert_str_eq(config.soc.machine.name, CONFIG_DEFAULT_SOC);
+    ck_assert_str_eq(config.contention->name, "max-min");
+    ck_assert_str_eq(config.truth.model.ops->name, "extended");
+    /* A normal's median |z| is 0.6745: 0.088 / 0.6745 = 0.1305, 0.048 / 0.6745 = 0.0712. */
+    ck_assert_double_eq_tol(config.sim.annotation.sigma_prefill, 0.088 / 0.6745, 5e-4);
+    ck_assert_double_eq_tol(config.sim.annotation.sigma_decode, 0.048 / 0.6745, 5e-4);
+    struct config_policy p;
+    struct trace t = {0};
+    struct sim_setup s;
+    ck_assert_int_eq(config_policy_parse(&p, "fcfs", &err), 0);
+    config_setup(&config, &p, &t, 7, &s);
+    ck_assert_int_eq(s.horizon_ns, TIME_NEVER_NS);
+    ck_assert_uint_eq(s.seed, 7);
+    ck_assert(s.prefix_reuse && s.collapse && s.truth_sigma == 0.0);
+    ck_assert_uint_eq(s.weight_copies, 1);
+    ck_assert_int_eq(s.stall_ns, 3600 * NS_PER_S);
+}
+END_TEST
+
+START_TEST(options_and_overrides_reach_the_setup)
+{
+    ck_assert_int_eq(take("contention", "none"), 1);
+    ck_assert_int_eq(take("horizon", "2.5"), 1);
+    ck_assert_int_eq(take("kv-capacity", "5000"), 1);
+    ck_assert_int_eq(take("no-prefix-reuse", NULL), 1);
+    ck_assert_int_eq(take("no-collapse", NULL), 1);
+    ck_assert_int_eq(take("annotation-noise", "0.2,0.1"), 1);
+    ck_assert_int_eq(take("truth-noise", "0.05"), 1);
+    ck_assert_int_eq(take("set", "sim.annotation.bias_frac.ffn=-0.25"), 1);
+    ck_assert_int_eq(take("set", "llm.layers=7"), 1);
+    ck_assert_int_eq(take("set", "soc.ddr.peak=50"), 1);
+    ck_assert_int_eq(take("set", "sim.contention=proportional"), 1); /* the last one counts */
+    /* No engine may draw more than the DDR gives. */
+    ck_assert_int_eq(config_load(&config, &options, &err), -EINVAL);
+    config_fini(&config);
+    err_fini(&err);
+    err = (struct err)ERR_INIT;
+    ck_assert_int_eq(take("set", "soc.ddr.peak=100"), 1);
+    ck_assert_msg(config_load(&config, &options, &err) == 0, "%s", err.n > 0 ? err.lines[0] : "");
+    struct config_policy p;
+    struct trace t = {0};
+    struct sim_setup s;
+    ck_assert_int_eq(config_policy_parse(&p, "fcfs", &err), 0);
+    config_setup(&config, &p, &t, 1, &s);
+    ck_assert_str_eq(s.contention->name, "proportional");
+    ck_assert_int_eq(s.horizon_ns, 2500 * NS_PER_MS);
+    ck_assert_uint_eq(s.kv_capacity_tokens, 5000);
+    ck_assert(!s.prefix_reuse && !s.collapse);
+    ck_assert_double_eq(s.annotation.sigma_prefill, 0.2);
+    ck_assert_double_eq(s.annotation.sigma_decode, 0.1);
+    ck_assert_double_eq(s.annotation.bias_frac[OP_FFN], -0.25);
+    ck_assert_double_eq(s.annotation.bias_frac[OP_QKV], 0.0);
+    ck_assert_double_eq(s.truth_sigma, 0.05);
+    ck_assert_uint_eq(s.llm->n_layers, 7);
+    ck_assert_double_eq(s.machine->ddr_peak_bytes_per_s, 100e9);
+}
+END_TEST
+
+START_TEST(bad_options_are_refused_with_their_name)
+{
+    ck_assert_int_eq(take("seed", "12x"), -EINVAL);
+    expect_error(0, "--seed", "12x");
+    ck_assert_int_eq(take("seed", "99999999999999999999"), -EINVAL);
+    ck_assert_int_eq(take("set", "nothing"), -EINVAL);
+    expect_error(2, "--set nothing", "PATH=VALUE");
+    ck_assert_int_eq(take("annotation-noise", ",0.1"), -EINVAL);
+    ck_assert_int_eq(take("seed", "18446744073709551615"), 1);
+    ck_assert_uint_eq(options.seed, UINT64_MAX);
+    ck_assert_int_eq(config_take_option(&options, 'z', NULL, &err), 0);
+}
+END_TEST
+
+START_TEST(all_wrong_values_of_a_configuration_are_reported_at_once)
+{
+    ck_assert_int_eq(take("set", "sim.nonsense=1"), 1);
+    ck_assert_int_eq(take("set", "sim.collapse=7"), 1);
+    ck_assert_int_eq(config_load(&config, &options, &err), -EINVAL);
+    ck_assert_uint_eq(err.n, 2);
+    expect_error(0, "sim.nonsense", "nonsense");
+    expect_error(1, "sim.collapse", "7");
+}
+END_TEST
+
+START_TEST(unknown_names_list_what_there_is)
+{
+    options.soc = "no-such-soc";
+    ck_assert_int_eq(config_load(&config, &options, &err), -EINVAL);
+    expect_error(0, "no-such-soc", "list soc");
+    config_fini(&config);
+    options.soc = CONFIG_DEFAULT_SOC;
+    ck_assert_int_eq(take("contention", "magic"), 1);
+    ck_assert_int_eq(take("hwmodel", "oracle"), 1);
+    ck_assert_int_eq(config_load(&config, &options, &err), -EINVAL);
+    expect_error(1, "magic", "max-min");
+    expect_error(2, "oracle", "extended");
+    struct config_policy p;
+    ck_assert_int_eq(config_policy_parse(&p, "no-such-policy:x=1", &err), -EINVAL);
+    expect_error(3, "'no-such-policy'", "fcfs");
+    ck_assert_int_eq(config_policy_parse(&p, "fcfs:device=moon", &err), -EINVAL);
+    expect_error(4, "device=moon", "igpu");
+}
+END_TEST
+
+START_TEST(fingerprints_differ_where_configuration_trace_or_parameters_do)
+{
+    char a[CONFIG_FINGERPRINT_BYTES];
+    char b[CONFIG_FINGERPRINT_BYTES];
+    struct config_policy p;
+    struct config_policy q;
+    struct trace t = {.hash = 1};
+    struct trace u = {.hash = 2};
+    ck_assert_int_eq(config_load(&config, &options, &err), 0);
+    ck_assert_int_eq(config_policy_parse(&p, "fcfs", &err), 0);
+    ck_assert_int_eq(config_policy_parse(&q, "fcfs:device=npu", &err), 0);
+    config_fingerprint(&config, &p, &t, 1, a, sizeof a);
+    ck_assert_str_eq(a, config_fingerprint(&config, &p, &t, 1, b, sizeof b));
+    ck_assert_str_ne(a, config_fingerprint(&config, &p, &t, 2, b, sizeof b));
+    ck_assert_str_ne(a, config_fingerprint(&config, &p, &u, 1, b, sizeof b));
+    ck_assert_str_ne(a, config_fingerprint(&config, &q, &t, 1, b, sizeof b));
+    uint64_t hash = config.hash;
+    config_fini(&config);
+    ck_assert_int_eq(take("set", "soc.ddr.peak=90"), 1);
+    ck_assert_int_eq(config_load(&config, &options, &err), 0);
+    ck_assert_uint_ne(config.hash, hash);
+}
+END_TEST
+
+START_TEST(compressed_arrivals_are_the_same_requests_sooner)
+{
+    struct trace t;
+    struct trace u;
+    ck_assert_int_eq(config_trace(&options, 5, (struct config_arrivals){1.0, 1.0}, &t, &err), 0);
+    ck_assert_int_eq(config_trace(&options, 5, (struct config_arrivals){1.0, 50.0}, &u, &err), 0);
+    ck_assert_uint_gt(t.n, 5);
+    ck_assert_uint_eq(t.n, u.n);
+    for (size_t i = 0; i < t.n_first; i++) {
+        ck_assert_uint_eq(t.rows[i].input_tokens, u.rows[i].input_tokens);
+        /* Rounded to a nanosecond. */
+        ck_assert_double_eq_tol((double)u.rows[i].arrival_ns, (double)t.rows[i].arrival_ns / 50.0,
+                                0.51);
+    }
+    ck_assert_uint_ne(t.hash, u.hash);
+    trace_fini(&u);
+    /* Four times the rate over the same time: more of them (24 expected before, 96 after). */
+    ck_assert_int_eq(config_trace(&options, 5, (struct config_arrivals){4.0, 1.0}, &u, &err), 0);
+    ck_assert_uint_gt(u.n, t.n);
+    ck_assert_int_le(u.rows[u.n_first - 1].arrival_ns, 120 * NS_PER_S);
+    trace_fini(&t);
+    trace_fini(&u);
+    options.trace = "x.csv";
+    ck_assert_int_eq(config_trace(&options, 5, (struct config_arrivals){1.0, 1.0}, &t, &err),
+                     -EINVAL);
+    expect_error(0, "--trace", "--workload");
+}
+END_TEST
+
+START_TEST(numbers_on_the_command_line_are_strict)
+{
+    double x = 0.0;
+    uint32_t n = 0;
+    double list[3];
+    ck_assert_int_eq(cli_number("a", "2.5e1", 0, 100, &x, &err), 0);
+    ck_assert_double_eq(x, 25.0);
+    ck_assert_int_eq(cli_number_list("l", "0.5,0.9,1.3", 0, 2, list, 3, &n, &err), 0);
+    ck_assert_uint_eq(n, 3);
+    ck_assert_double_eq(list[2], 1.3);
+    ck_assert_int_eq(cli_count("c", "17", 1, 20, &n, &err), 0);
+    ck_assert_uint_eq(n, 17);
+    ck_assert_uint_eq(err.n, 0);
+    const char *const bad[] = {"", "x", "1x", " 1", "nan", "inf", "101", "-1", "1,"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        ck_assert_int_eq(cli_number("a", bad[i], 0, 100, &x, &err), -EINVAL);
+        ck_assert_int_eq(cli_count("a", bad[i], 0, 100, &n, &err), -EINVAL);
+        ck_assert_int_eq(cli_number_list("a", bad[i], 0, 100, list, 3, &n, &err), -EINVAL);
+    }
+    ck_assert_int_eq(cli_count("a", "1.5", 0, 100, &n, &err), -EINVAL);
+    ck_assert_int_eq(cli_number_list("a", "1,2,3,4", 0, 100, list, 3, &n, &err), -EINVAL);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("config");
+    TCase *c = tcase_create("config");
+    tcase_add_checked_fixture(c, setup, teardown);
+    tcase_add_test(c, defaults_are_the_documented_ones);
+    tcase_add_test(c, options_and_overrides_reach_the_setup);
+    tcase_add_test(c, bad_options_are_refused_with_their_name);
+    tcase_add_test(c, all_wrong_values_of_a_configuration_are_reported_at_once);
+    tcase_add_test(c, unknown_names_list_what_there_is);
+    tcase_add_test(c, fingerprints_differ_where_configuration_trace_or_parameters_do);
+    tcase_add_test(c, compressed_arrivals_are_the_same_requests_sooner);
+    tcase_add_test(c, numbers_on_the_command_line_are_strict);
+    suite_add_tcase(s, c);
+    SRunner *sr = srunner_create(s);
+    srunner_run_all(sr, CK_NORMAL);
+    int failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
