@@ -107,18 +107,23 @@ static void put_distribution(struct metric_list *out, struct sample *s, uint64_t
     metric_list_put(out, n, "%s.%s.n", prefix, name);
 }
 
-/* Exact mode keeps the two classes only; their union is made here, once. */
+/* Exact mode keeps the two classes only; their union is made here, once, by merging what is sorted.
+ */
 static void merge_all(struct series *s)
 {
     struct sample *all = &s->of[GROUP_ALL];
+    struct sample *a = &s->of[GROUP_REACTIVE];
+    struct sample *b = &s->of[GROUP_PROACTIVE];
     if (all->sketch || all->n > 0) {
         return;
     }
-    for (int g = 0; g < GROUP_ALL; g++) {
-        for (size_t i = 0; i < s->of[g].n; i++) {
-            sample_add(all, s->of[g].v[i]);
-        }
+    (void)sample_quantile(a, 0.5); /* sorts */
+    (void)sample_quantile(b, 0.5);
+    for (size_t i = 0, k = 0; i < a->n || k < b->n;) {
+        bool from_a = k == b->n || (i < a->n && a->v[i] <= b->v[k]);
+        sample_add(all, from_a ? a->v[i++] : b->v[k++]);
     }
+    all->sorted = true;
 }
 
 /* ---- totals ---- */
@@ -225,20 +230,22 @@ static void collect_truncated(struct metrics *m, struct metric_list *out)
     }
 }
 
-/* Jain's index (sum x)^2 / (n sum x^2) of the tokens served per client; in slot order, which
+/* Jain's index (sum x)^2 / (n sum x^2) of the tokens served per client; summed in slot order, which
  * depends on the ids only. */
 static double jain(const struct metrics *m)
 {
-    double sum = 0.0;
-    double squares = 0.0;
+    double sum = m->closed_clients.sum;
+    double squares = m->closed_clients.squares;
+    uint64_t n = m->closed_clients.n;
     uint32_t at = 0;
     uint32_t id = 0;
     for (const struct client *c; (c = idmap_next(&m->clients, &at, &id)) != NULL;) {
         double x = (double)c->tokens;
         sum += x;
         squares += x * x;
+        n++;
     }
-    return squares > 0.0 ? sum * sum / ((double)m->clients.n * squares) : METRIC_UNDEFINED;
+    return per(sum * sum, (double)n * squares);
 }
 
 static void collect_system(struct metrics *m, struct metric_list *out)

@@ -54,34 +54,6 @@ static void settle_early(struct metrics *m)
     m->n_early = 0;
 }
 
-static void id_list_push(struct id_list *l, uint32_t id)
-{
-    if (l->n == l->cap) {
-        l->cap = l->cap == 0 ? 16 : 2 * l->cap;
-        l->v = xrealloc(l->v, l->cap * sizeof *l->v);
-    }
-    l->v[l->n++] = id;
-}
-
-/* Which devices the newcomer finds busy with proactive work only. */
-static void note_residuals(struct metrics *m, struct live *v, const struct request *r)
-{
-    uint32_t proactive = 0;
-    uint32_t reactive = 0;
-    for (uint32_t i = 0; i < m->usage.n_running; i++) {
-        uint32_t bit = 1u << m->usage.running[i].device;
-        *(m->usage.running[i].has_reactive ? &reactive : &proactive) |= bit;
-    }
-    for (uint32_t d = 0; d < MACHINE_MAX_DEVICES; d++) {
-        bool preempts =
-            r->cls == REQUEST_CLASS_REACTIVE && (proactive & ~reactive & (1u << d)) != 0;
-        v->residual_end_ns[d] = preempts ? RESIDUAL_ACTIVE : RESIDUAL_NONE;
-        if (preempts) {
-            id_list_push(&m->waiting[d], r->id);
-        }
-    }
-}
-
 static void on_arrived(void *self, int64_t now_ns, const struct request *r)
 {
     struct metrics *m = self;
@@ -91,7 +63,8 @@ static void on_arrived(void *self, int64_t now_ns, const struct request *r)
     struct live *v = idmap_add(&m->live, r->id);
     v->request = r;
     v->since_ns = now_ns;
-    note_residuals(m, v, r);
+    service_arrived(m, v, r);
+    (void)idmap_add(&m->clients, r->client_id);
     bool single =
         m->opt.trace != NULL && r->turn == 0 && idmap_find(&m->inner_turns, r->id) == NULL;
     if (!single) {
@@ -102,94 +75,7 @@ static void on_arrived(void *self, int64_t now_ns, const struct request *r)
     }
 }
 
-/* ---- service ---- */
-
-/* The wait that ends now belongs to prefill until the first token is out, then to decode. */
-static void close_wait(struct live *v, int64_t now_ns)
-{
-    int64_t *sum = v->request->generated_tokens > 0 ? &v->decode_pending_ns : &v->suspended_ns;
-    *sum += now_ns - v->since_ns;
-}
-
-static void first_service(struct metrics *m, struct live *v, int64_t now_ns, uint8_t device)
-{
-    v->served = true;
-    if (v->residual_end_ns[device] == RESIDUAL_NONE) {
-        return;
-    }
-    enum request_class cls = v->request->cls;
-    int64_t arrival_ns = v->request->arrival_ns;
-    int64_t end_ns = v->residual_end_ns[device];
-    double latency = units_s_from_ns(now_ns - arrival_ns);
-    double residual = end_ns == RESIDUAL_ACTIVE ? 0.0 : units_s_from_ns(end_ns - arrival_ns);
-    series_add(m, &m->series[SERIES_PREEMPT], cls, latency);
-    series_add(m, &m->series[SERIES_PREEMPT_RESIDUAL], cls, residual);
-    series_add(m, &m->series[SERIES_PREEMPT_REST], cls, latency - residual);
-}
-
-static void on_launch_started(void *self, int64_t now_ns, const struct launch *l, int64_t lead_ns)
-{
-    struct metrics *m = self;
-    usage_launch_started(&m->usage, l, lead_ns);
-    const struct pass *p = l->pass;
-    for (uint32_t i = 0; i < p->n_segments; i++) {
-        struct live *v = idmap_find(&m->live, p->segments[i].request->id);
-        if (v == NULL || v->running++ > 0) {
-            continue;
-        }
-        if (!v->served) {
-            first_service(m, v, now_ns, l->device);
-        } else {
-            close_wait(v, now_ns);
-        }
-    }
-}
-
-static void on_launch_ended(void *self, int64_t now_ns, const struct launch *l, int64_t solo_ns,
-                            int64_t lost_ns)
-{
-    struct metrics *m = self;
-    if (!usage_launch_ended(&m->usage, l, solo_ns, lost_ns)) {
-        return;
-    }
-    struct id_list *w = &m->waiting[l->device];
-    for (size_t i = 0; i < w->n; i++) {
-        struct live *v = idmap_find(&m->live, w->v[i]);
-        if (v != NULL) {
-            v->residual_end_ns[l->device] = now_ns;
-        }
-    }
-    w->n = 0;
-    const struct pass *p = l->pass;
-    bool in_tail = p->op == p->n_ops && p->n_launches == 0; /* the host samples: still served */
-    for (uint32_t i = 0; i < p->n_segments; i++) {
-        struct live *v = idmap_find(&m->live, p->segments[i].request->id);
-        if (v != NULL && v->running > 0 && --v->running == 0 && !in_tail) {
-            v->since_ns = now_ns;
-        }
-    }
-}
-
-static void on_pass_done(void *self, int64_t now_ns, const struct pass *p)
-{
-    struct metrics *m = self;
-    if (p->shape.prefill_rows == 0) {
-        m->decode_passes++;
-        m->decode_sequences += p->n_segments;
-    }
-    for (uint32_t i = 0; i < p->n_segments; i++) {
-        const struct segment *s = &p->segments[i];
-        struct live *v = idmap_find(&m->live, s->request->id);
-        if (v != NULL) {
-            v->since_ns = now_ns;
-        }
-        if (s->role == SEGMENT_VERIFY && s->emitted_tokens > 0) {
-            m->verifies++;
-            m->drafted_tokens += s->n_tokens - 1;
-            m->accepted_tokens += s->emitted_tokens - 1;
-        }
-    }
-}
+/* ---- tokens ---- */
 
 static void on_tokens(void *self, int64_t now_ns, const struct request *r, uint32_t n,
                       int64_t gap_ns)
@@ -240,6 +126,12 @@ static void slo_judge(struct class_totals *t, const struct request *r, bool fini
     t->slo_met += ttft_ok && tpot_ok && now_ns <= r->deadline_ns ? 1 : 0;
 }
 
+/* Is this the last turn of its session, as far as the trace tells? */
+static bool ends_session(const struct metrics *m, const struct request *r)
+{
+    return m->opt.trace != NULL && idmap_find(&m->inner_turns, r->id) == NULL;
+}
+
 static void session_leave(struct metrics *m, const struct request *r, int64_t now_ns)
 {
     struct session *s = idmap_find(&m->sessions, r->session_id);
@@ -249,10 +141,23 @@ static void session_leave(struct metrics *m, const struct request *r, int64_t no
     }
     s->last_finish_ns = now_ns;
     s->cls = r->cls;
-    if (m->opt.trace != NULL && idmap_find(&m->inner_turns, r->id) == NULL) {
+    if (ends_session(m, r)) {
         series_add(m, &m->series[SERIES_SESSION], r->cls,
                    units_s_from_ns(now_ns - s->first_arrival_ns));
         idmap_remove(&m->sessions, r->session_id);
+    }
+}
+
+static void client_leave(struct metrics *m, const struct request *r, uint64_t tokens)
+{
+    struct client *c = idmap_add(&m->clients, r->client_id);
+    c->tokens += tokens;
+    if (m->client_is_session && ends_session(m, r)) {
+        double x = (double)c->tokens;
+        m->closed_clients.n++;
+        m->closed_clients.sum += x;
+        m->closed_clients.squares += x * x;
+        idmap_remove(&m->clients, r->client_id);
     }
 }
 
@@ -312,8 +217,7 @@ static void on_finished(void *self, int64_t now_ns, const struct request *r)
     }
     slo_judge(t, r, true, now_ns);
     session_leave(m, r, now_ns);
-    struct client *c = idmap_add(&m->clients, r->client_id);
-    c->tokens += r->input_tokens + r->generated_tokens;
+    client_leave(m, r, r->input_tokens + r->generated_tokens);
     backlog_leave(&m->backlog, now_ns);
     if (m->opt.records) {
         records_add(m, r, v, true, now_ns);
@@ -328,9 +232,10 @@ static void on_shed(void *self, int64_t now_ns, const struct request *r)
     m->totals[r->cls].preemptions += r->preemptions;
     slo_judge(&m->totals[r->cls], r, false, now_ns);
     /* A session with a shed turn was not completed: it has no completion time. */
-    if (m->opt.trace != NULL && idmap_find(&m->inner_turns, r->id) == NULL) {
+    if (ends_session(m, r)) {
         idmap_remove(&m->sessions, r->session_id);
     }
+    client_leave(m, r, 0);
     backlog_leave(&m->backlog, now_ns);
     if (m->opt.records) {
         records_add(m, r, idmap_find(&m->live, r->id), false, now_ns);
@@ -415,6 +320,7 @@ struct metrics *metrics_new(const struct metrics_options *opt, const struct mach
     idmap_init(&m->clients, sizeof(struct client));
     idmap_init(&m->inner_turns, 0);
     note_inner_turns(m);
+    m->client_is_session = opt->trace != NULL && opt->trace->extras == NULL;
     backlog_init(&m->backlog);
     usage_init(&m->usage, machine, opt->tier_medium_frac, opt->tier_high_frac);
     m->observer = (struct observer){
@@ -423,9 +329,9 @@ struct metrics *metrics_new(const struct metrics_options *opt, const struct mach
         .tokens = on_tokens,
         .request_finished = on_finished,
         .request_shed = on_shed,
-        .pass_done = on_pass_done,
-        .launch_started = on_launch_started,
-        .launch_ended = on_launch_ended,
+        .pass_done = service_pass_done,
+        .launch_started = service_launch_started,
+        .launch_ended = service_launch_ended,
         .kv_lost = on_kv_lost,
         .ddr = on_ddr,
         .power = on_power,

@@ -39,7 +39,8 @@
  * energy_j = energy_active_j + energy_idle_j (platform, and devices while idle), peak_power_watts,
  * energy[_active]_j_per_token over P + O and energy[_active]_j_per_output_token over O of tokens
  * that came out (P counts with the first one); agent-xpu-v2's figure is the active form.
- * fairness_jain: Jain index of P + O served per client. verify.*: speculative decoding.
+ * fairness_jain: Jain index of P + O finished per client, clients that got nothing included.
+ * verify.*: speculative decoding.
  *
  * `truncated.`: the same for requests that finished by the cut, the last arrival, or the run's end
  * when a horizon stopped it: e2e_s, ttft_s, norm_e2e_per_token_s and throughput_req_per_min
@@ -87,8 +88,8 @@ struct metrics_options {
     double starvation_s;
     struct metrics_verdict_rule verdict;
     int64_t horizon_ns; /* the run's; TIME_NEVER_NS drains */
-    /* Which turns end a session; borrowed until metrics_free. NULL: sessions are told apart only at
-     * the end, so that memory grows with the number of sessions. */
+    /* Which turns end a session; borrowed until metrics_free. NULL: sessions and clients are closed
+     * only at the end, so that memory grows with their number. */
     const struct trace *trace;
 };
 

@@ -72,6 +72,12 @@ struct client {
     uint64_t tokens;
 };
 
+/* Clients from which nothing more can come. */
+struct closed_clients {
+    uint64_t n;
+    double sum, squares; /* of their tokens */
+};
+
 /* A finished request that counts as truncated if one more arrives. */
 struct early {
     enum request_class cls;
@@ -100,7 +106,9 @@ struct metrics {
     struct series truncated[TRUNCATED_COUNT];
     struct class_totals totals[REQUEST_CLASS_COUNT];
     struct idmap live, sessions, clients;
-    struct idmap inner_turns;                    /* request ids that have a next turn */
+    struct idmap inner_turns; /* request ids that have a next turn */
+    bool client_is_session; /* the trace names no clients: each session is one, and ends with it */
+    struct closed_clients closed_clients;
     struct id_list waiting[MACHINE_MAX_DEVICES]; /* reactive ones behind a running launch */
     struct early *early;                         /* owned */
     size_t n_early, cap_early;
@@ -120,6 +128,13 @@ static inline void series_add(struct metrics *m, struct series *s, enum request_
         sample_add(&s->of[GROUP_ALL], x);
     }
 }
+
+/* Observer hooks of service.c, and its part of an arrival. */
+void service_arrived(struct metrics *m, struct live *v, const struct request *r);
+void service_launch_started(void *self, int64_t now_ns, const struct launch *l, int64_t lead_ns);
+void service_launch_ended(void *self, int64_t now_ns, const struct launch *l, int64_t solo_ns,
+                          int64_t lost_ns);
+void service_pass_done(void *self, int64_t now_ns, const struct pass *p);
 
 void records_add(struct metrics *m, const struct request *r, const struct live *v, bool finished,
                  int64_t now_ns);

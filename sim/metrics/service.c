@@ -1,0 +1,119 @@
+/* When requests are served and when they wait: what the launches and passes of a run tell. */
+#include "sim/base/arena.h"
+#include "sim/base/units.h"
+#include "sim/metrics/metrics_impl.h"
+
+static void id_list_push(struct id_list *l, uint32_t id)
+{
+    if (l->n == l->cap) {
+        l->cap = l->cap == 0 ? 16 : 2 * l->cap;
+        l->v = xrealloc(l->v, l->cap * sizeof *l->v);
+    }
+    l->v[l->n++] = id;
+}
+
+/* Which devices the newcomer finds busy with proactive work only. */
+void service_arrived(struct metrics *m, struct live *v, const struct request *r)
+{
+    uint32_t proactive = 0;
+    uint32_t reactive = 0;
+    for (uint32_t i = 0; i < m->usage.n_running; i++) {
+        uint32_t bit = 1u << m->usage.running[i].device;
+        *(m->usage.running[i].has_reactive ? &reactive : &proactive) |= bit;
+    }
+    for (uint32_t d = 0; d < MACHINE_MAX_DEVICES; d++) {
+        bool preempts =
+            r->cls == REQUEST_CLASS_REACTIVE && (proactive & ~reactive & (1u << d)) != 0;
+        v->residual_end_ns[d] = preempts ? RESIDUAL_ACTIVE : RESIDUAL_NONE;
+        if (preempts) {
+            id_list_push(&m->waiting[d], r->id);
+        }
+    }
+}
+
+/* The wait that ends now belongs to prefill until the first token is out, then to decode. */
+static void close_wait(struct live *v, int64_t now_ns)
+{
+    int64_t *sum = v->request->generated_tokens > 0 ? &v->decode_pending_ns : &v->suspended_ns;
+    *sum += now_ns - v->since_ns;
+}
+
+static void first_service(struct metrics *m, struct live *v, int64_t now_ns, uint8_t device)
+{
+    v->served = true;
+    if (v->residual_end_ns[device] == RESIDUAL_NONE) {
+        return;
+    }
+    enum request_class cls = v->request->cls;
+    int64_t arrival_ns = v->request->arrival_ns;
+    int64_t end_ns = v->residual_end_ns[device];
+    double latency = units_s_from_ns(now_ns - arrival_ns);
+    double residual = end_ns == RESIDUAL_ACTIVE ? 0.0 : units_s_from_ns(end_ns - arrival_ns);
+    series_add(m, &m->series[SERIES_PREEMPT], cls, latency);
+    series_add(m, &m->series[SERIES_PREEMPT_RESIDUAL], cls, residual);
+    series_add(m, &m->series[SERIES_PREEMPT_REST], cls, latency - residual);
+}
+
+void service_launch_started(void *self, int64_t now_ns, const struct launch *l, int64_t lead_ns)
+{
+    struct metrics *m = self;
+    usage_launch_started(&m->usage, l, lead_ns);
+    const struct pass *p = l->pass;
+    for (uint32_t i = 0; i < p->n_segments; i++) {
+        struct live *v = idmap_find(&m->live, p->segments[i].request->id);
+        if (v == NULL || v->running++ > 0) {
+            continue;
+        }
+        if (!v->served) {
+            first_service(m, v, now_ns, l->device);
+        } else {
+            close_wait(v, now_ns);
+        }
+    }
+}
+
+void service_launch_ended(void *self, int64_t now_ns, const struct launch *l, int64_t solo_ns,
+                          int64_t lost_ns)
+{
+    struct metrics *m = self;
+    if (!usage_launch_ended(&m->usage, l, solo_ns, lost_ns)) {
+        return;
+    }
+    struct id_list *w = &m->waiting[l->device];
+    for (size_t i = 0; i < w->n; i++) {
+        struct live *v = idmap_find(&m->live, w->v[i]);
+        if (v != NULL) {
+            v->residual_end_ns[l->device] = now_ns;
+        }
+    }
+    w->n = 0;
+    const struct pass *p = l->pass;
+    bool in_tail = p->op == p->n_ops && p->n_launches == 0; /* the host samples: still served */
+    for (uint32_t i = 0; i < p->n_segments; i++) {
+        struct live *v = idmap_find(&m->live, p->segments[i].request->id);
+        if (v != NULL && v->running > 0 && --v->running == 0 && !in_tail) {
+            v->since_ns = now_ns;
+        }
+    }
+}
+
+void service_pass_done(void *self, int64_t now_ns, const struct pass *p)
+{
+    struct metrics *m = self;
+    if (p->shape.prefill_rows == 0) {
+        m->decode_passes++;
+        m->decode_sequences += p->n_segments;
+    }
+    for (uint32_t i = 0; i < p->n_segments; i++) {
+        const struct segment *s = &p->segments[i];
+        struct live *v = idmap_find(&m->live, s->request->id);
+        if (v != NULL) {
+            v->since_ns = now_ns;
+        }
+        if (s->role == SEGMENT_VERIFY && s->emitted_tokens > 0) {
+            m->verifies++;
+            m->drafted_tokens += s->n_tokens - 1;
+            m->accepted_tokens += s->emitted_tokens - 1;
+        }
+    }
+}
