@@ -33,11 +33,11 @@ BENCH_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(filter-out $(wildcard tests/bench/ben
 all: $(BUILD)/xpusim
 
 $(BUILD)/xpusim: $(BUILD)/experiments/main.o $(BUILD)/libxpusim.a
-	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -rdynamic -o $@ $^ $(LDLIBS)
+	@$(CC) $(ALL_CFLAGS) $(LDFLAGS) -rdynamic -o $@ $^ $(LDLIBS)
 
 $(BUILD)/libxpusim.a: $(LIB_OBJ)
 	@rm -f $@
-	ar rcs $@ $^
+	@ar rcs $@ $^
 
 # The packages come before the first object, also under -j. The version is compiled into the two
 # files that print it; they are rebuilt when the revision changes.
@@ -57,13 +57,14 @@ $(BUILD)/sim/base/datadir.o: ALL_CPPFLAGS += -DXPUSIM_DATADIR='"$(PREFIX)/share/
 
 $(BUILD)/%.o: %.c | $(BUILD)/setup.stamp
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+	@echo "cc $<"
+	@$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 $(TESTS): $(BUILD)/%: $(BUILD)/%.o $(HELP_OBJ) $(BUILD)/libxpusim.a
-	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) $(LDLIBS)
+	@$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) $(LDLIBS)
 
-$(BENCHES): $(BUILD)/%: $(BUILD)/%.o $(BENCH_OBJ) $(BUILD)/libxpusim.a
-	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+$(BENCHES): $(BUILD)/%: $(BUILD)/%.o $(BENCH_OBJ) $(HELP_OBJ) $(BUILD)/libxpusim.a
+	@$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 check: $(BUILD)/xpusim $(TESTS)
 	@BUILD=$(BUILD) sh tests/run.sh $(TESTS)
