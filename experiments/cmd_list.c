@@ -7,6 +7,7 @@
 
 #include "experiments/commands.h"
 #include "experiments/config.h"
+#include "experiments/list_kernels.h"
 #include "experiments/table.h"
 #include "policies/params.h"
 #include "policies/registry.h"
@@ -15,8 +16,7 @@
 
 #define PATH_BYTES 4096
 #define MAX_OPTIONS 48
-#define PREFILL_ROWS 256u    /* the chunk of agent-xpu-v2 */
-#define DECODE_CONTEXT 1024u /* tokens */
+#define DESCRIPTION_WIDTH 76
 
 static const char help[] =
     "usage: xpusim list policy|soc|llm|dataset|contention|kernels [--json]\n"
@@ -168,22 +168,29 @@ static int list_policies(const struct list_options *o, struct err *e)
 
 /* ---- files ---- */
 
-/* First comment line of a data set, or a SoC's or model's own name. */
-static void describe_file(const char *path, bool csv, char *buf, size_t size, struct err *e)
+/* What a data set says of itself, in the comment after its format line; shortened to `width`. */
+static void describe_csv(const char *path, char *buf, size_t size, size_t width)
 {
-    buf[0] = '\0';
-    if (csv) {
-        FILE *f = fopen(path, "r");
-        if (f != NULL && fgets(buf, (int)size, f) != NULL) {
-            buf[strcspn(buf, "\r\n")] = '\0';
-            size_t skip = buf[0] == '#' ? strspn(buf, "# ") : strlen(buf);
-            memmove(buf, buf + skip, strlen(buf + skip) + 1);
-        }
-        if (f != NULL) {
-            (void)fclose(f);
-        }
+    FILE *f = fopen(path, "r");
+    bool ok = f != NULL && fgets(buf, (int)size, f) != NULL && fgets(buf, (int)size, f) != NULL;
+    if (f != NULL) {
+        (void)fclose(f);
+    }
+    if (!ok || buf[0] != '#') {
+        buf[0] = '\0';
         return;
     }
+    buf[strcspn(buf, "\r\n")] = '\0';
+    size_t skip = strspn(buf, "# ");
+    memmove(buf, buf + skip, strlen(buf + skip) + 1);
+    if (strlen(buf) > width) {
+        memcpy(buf + width - 3, "...", 4);
+    }
+}
+
+/* A SoC's or model's own name. */
+static void describe_json(const char *path, char *buf, size_t size, struct err *e)
+{
     cJSON *root = json_read_file(path, e);
     const cJSON *name = cJSON_GetObjectItemCaseSensitive(root, "name");
     (void)snprintf(buf, size, "%s", cJSON_IsString(name) ? name->valuestring : "");
@@ -209,11 +216,15 @@ static int list_files(const struct list_options *o, const char *folder, struct e
     cJSON *rows = cJSON_CreateArray();
     for (int i = 0; i < n; i++) {
         char file[PATH_BYTES + 300];
-        char about[256];
+        char about[1024];
         char *name = files[i]->d_name;
         (void)snprintf(file, sizeof file, "%s/%s", path, name);
         char *dot = strrchr(name, '.');
-        describe_file(file, strcmp(dot, ".csv") == 0, about, sizeof about, e);
+        if (strcmp(dot, ".csv") == 0) {
+            describe_csv(file, about, sizeof about, o->json ? sizeof about : DESCRIPTION_WIDTH);
+        } else {
+            describe_json(file, about, sizeof about, e);
+        }
         *dot = '\0';
         cJSON *row = cJSON_CreateObject();
         cJSON_AddStringToObject(row, "name", name);
@@ -237,83 +248,6 @@ static int list_contention(const struct list_options *o)
     return print_rows(rows, o);
 }
 
-/* ---- kernels ---- */
-
-static const char *const op_names[] = {"QKV", "MHA", "FFN", "HEAD"};
-
-static struct kernel_cost kernel_cost_of(const struct config *c, uint8_t device, enum op_kind op,
-                                         bool prefill)
-{
-    struct work_shape w = {.rows = 1,
-                           .logit_rows = 1,
-                           .sequences = 1,
-                           .attn_pairs = DECODE_CONTEXT,
-                           .kv_read_tokens = DECODE_CONTEXT,
-                           .max_context_tokens = DECODE_CONTEXT};
-    if (prefill) {
-        w.rows = w.prefill_rows = PREFILL_ROWS;
-        w.attn_pairs = PREFILL_ROWS * (PREFILL_ROWS + 1) / 2;
-        w.kv_read_tokens = w.max_context_tokens = PREFILL_ROWS;
-    }
-    uint32_t rows = op == OP_HEAD ? 1 : w.rows;
-    uint32_t chunk = c->soc.machine.devices[device].chunk_rows;
-    bool padded = chunk > 0 && op != OP_MHA && op != OP_HEAD;
-    struct kernel_query q = {.device = device,
-                             .op = op,
-                             .rows = rows,
-                             .padded_rows = padded ? (rows + chunk - 1) / chunk * chunk : rows,
-                             .shape = &w};
-    struct kernel_cost cost;
-    hwmodel_kernel(&c->truth.model, &q, &cost);
-    return cost;
-}
-
-static int list_kernels(const struct list_options *o, struct err *e)
-{
-    struct config c;
-    if (config_load(&c, &o->config, e) != 0) {
-        config_fini(&c);
-        return EXIT_BAD_INPUT;
-    }
-    cJSON *rows = cJSON_CreateArray();
-    struct table t;
-    table_init(&t, "lllrrr");
-    static const char *const titles[] = {"device", "op", "work", "ms", "GB/s", "flop/byte"};
-    for (size_t i = 0; i < sizeof titles / sizeof titles[0]; i++) {
-        table_cell(&t, "%s", titles[i]);
-    }
-    for (uint32_t i = 0; i < c.soc.machine.n_devices * 8; i++) {
-        uint8_t device = (uint8_t)(i / 8);
-        bool prefill = i % 8 < 4;
-        struct kernel_cost k = kernel_cost_of(&c, device, (enum op_kind)(i % 4), prefill);
-        double seconds = (double)k.t_ns / 1e9;
-        const char *work = prefill ? "prefill 256" : "decode at 1024";
-        cJSON *row = cJSON_CreateObject();
-        cJSON_AddStringToObject(row, "device", c.soc.machine.devices[device].name);
-        cJSON_AddStringToObject(row, "op", op_names[i % 4]);
-        cJSON_AddStringToObject(row, "work", work);
-        cJSON_AddNumberToObject(row, "time_s", seconds);
-        cJSON_AddNumberToObject(row, "bytes_per_s", k.bytes / seconds);
-        cJSON_AddNumberToObject(row, "flop_per_byte", k.flop / k.bytes);
-        cJSON_AddItemToArray(rows, row);
-        table_cell(&t, "%s", c.soc.machine.devices[device].name);
-        table_cell(&t, "%s", op_names[i % 4]);
-        table_cell(&t, "%s", work);
-        table_cell(&t, "%.3f", seconds * 1e3);
-        table_cell(&t, "%.1f", k.bytes / seconds / 1e9);
-        table_cell(&t, "%.1f", k.flop / k.bytes);
-    }
-    if (o->json) {
-        print_json(rows);
-    } else {
-        table_print(&t, stdout, 0);
-        cJSON_Delete(rows);
-    }
-    table_fini(&t);
-    config_fini(&c);
-    return EXIT_OK;
-}
-
 /* ---- the command ---- */
 
 static int list(const struct list_options *o, struct err *e)
@@ -334,7 +268,7 @@ static int list(const struct list_options *o, struct err *e)
         return list_contention(o);
     }
     if (strcmp(o->kind, "kernels") == 0) {
-        return list_kernels(o, e);
+        return list_kernels(&o->config, o->json, e);
     }
     return err_add(e, "list %s: must be one of policy, soc, llm, dataset, contention, kernels",
                    o->kind);
