@@ -35,7 +35,7 @@ static const char help[] =
     "  --sketch             quantiles within 0.5 %, constant memory\n"
     "  --time-limit S       CPU seconds after which a run is given up (default 600)\n"
     "  --json               results as JSON\n"
-    "  --quiet              no progress bar\n"
+    "  --quiet              no progress bar, no notes\n"
     "\n";
 
 static const char *const usual_metrics[] = {
@@ -348,6 +348,10 @@ static int compare(struct compare_options *o, struct err *e)
     struct compared *c = xcalloc(1, sizeof *c);
     int status = EXIT_BAD_INPUT;
     if (prepare(c, o, e) == 0) {
+        if (o->config.trace != NULL && o->replications > 1 && !o->quiet) {
+            (void)fprintf(stderr, "xpusim: note: the trace is a file, so replications differ in "
+                                  "noise only\n");
+        }
         cJSON *root = o->json ? describe(o, c) : NULL;
         if (root == NULL) {
             (void)printf("%s, %s, %s; %" PRIu32 " replications from seed %" PRIu64

@@ -19,7 +19,7 @@ struct metrics_options metrics_options_default(void)
         .starvation_s = 60.0,
         .verdict = {.growth_min_frac = 0.05,
                     .unfinished_min_frac = 0.10,
-                    .surge_min = 2.0,
+                    .surge_min = 3.0,
                     .backlog_min_requests = 5},
         .horizon_ns = TIME_NEVER_NS,
     };

@@ -94,7 +94,7 @@ struct metrics_options {
 };
 
 /* Utilisation 1.00 and 0.46 while active: agent-xpu-v2 6.4. Tiers 0.4 and 0.7: agent-xpu-v1 6.4.
- * Starvation 60 s and the verdict's 5 %, 10 %, 2, 5: ours. */
+ * Starvation 60 s and the verdict's 5 %, 10 %, 3, 5: ours. */
 struct metrics_options metrics_options_default(void);
 
 #define METRIC_UNDEFINED ((double)NAN) /* no such event in this run: a mean of nothing */
