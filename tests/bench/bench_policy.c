@@ -65,6 +65,7 @@ static void run(void *arg)
     struct bench *b = arg;
     struct metrics_options o = metrics_options_default();
     o.sketch = true;
+    o.trace = &b->trace;
     struct metrics *m = metrics_new(&o, &b->soc.machine);
     b->setup.observers[0] = metrics_observer(m);
     b->setup.n_observers = 1;
