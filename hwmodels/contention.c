@@ -22,8 +22,8 @@ static double total_demand(const struct flow *f, uint32_t n)
     return sum;
 }
 
-/* Progressive filling, exact: whoever asks for no more than an equal (weighted) part of what is left
- * gets its demand; when nobody does, all others get that part. O(n^2), n a handful. */
+/* Progressive filling, exact: whoever asks for no more than an equal (weighted) part of what is
+ * left gets its demand; when nobody does, all others get that part. O(n^2), n a handful. */
 static void fill(struct flow *f, uint32_t n, double capacity, int weighted)
 {
     if (total_demand(f, n) <= capacity) {

@@ -27,11 +27,12 @@
 
 #include "sim/base/err.h"
 
-#define GRAPHS_MAX_BLOCKS 62          /* switched blocks are bits of a 64-bit word */
-#define GRAPHS_MAX_POSITIONS 4096     /* chunks * blocks: sweeps stay near a second */
-#define GRAPHS_MAX_TIME 1000000000000 /* per block; a sum over all positions stays far below 2^63  \
-                                       */
-#define GRAPHS_DEFAULT_NODES 2000000  /* node budget of the exact search, about 200 MB at most */
+#define GRAPHS_MAX_BLOCKS 62      /* switched blocks are bits of a 64-bit word */
+#define GRAPHS_MAX_POSITIONS 4096 /* chunks * blocks: sweeps stay near a second */
+#define GRAPHS_MAX_TIME                                                                            \
+    1000000000000                    /* per block; a sum over all positions stays far below 2^63   \
+                                      */
+#define GRAPHS_DEFAULT_NODES 2000000 /* node budget of the exact search, about 200 MB at most */
 
 struct graphs_instance {
     uint32_t n_blocks; /* N */

@@ -59,15 +59,15 @@ int llm_parse(const cJSON *root, const char *file, struct llm *out, struct err *
         json_get_quantity(&o, "body_bytes_per_weight", "B", 0.05, 8.0).value;
     out->head_bytes_per_weight =
         json_get_quantity(&o, "head_bytes_per_weight", "B", 0.05, 8.0).value;
-    out->kv_bytes_per_element =
-        json_get_quantity(&o, "kv_bytes_per_element", "B", 0.05, 8.0).value;
+    out->kv_bytes_per_element = json_get_quantity(&o, "kv_bytes_per_element", "B", 0.05, 8.0).value;
     json_done(&o);
     if (e->n != before) {
         return -EINVAL;
     }
     if (out->heads % out->kv_heads != 0 || out->experts_per_token > out->n_experts) {
-        return err_add(e, "%s: heads must be a multiple of kv_heads, experts_per_token at most "
-                          "experts",
+        return err_add(e,
+                       "%s: heads must be a multiple of kv_heads, experts_per_token at most "
+                       "experts",
                        file);
     }
     out->body_weights = body_weights(out);

@@ -106,9 +106,9 @@ static void finish(const struct hwmodel *m, const struct kernel_query *q, const 
     out->t_ns = ns < 1 ? 1 : ns;
     out->bytes = t->bytes;
     out->flop = t->flop;
-    out->outside = (p->valid_rows_max != 0 && q->rows > p->valid_rows_max) ||
-                   (p->valid_context_max != 0 &&
-                    q->shape->max_context_tokens > p->valid_context_max);
+    out->outside =
+        (p->valid_rows_max != 0 && q->rows > p->valid_rows_max) ||
+        (p->valid_context_max != 0 && q->shape->max_context_tokens > p->valid_context_max);
 }
 
 static void kernel_extended(const struct hwmodel *m, const struct kernel_query *q,

@@ -7,8 +7,9 @@
  *             B = u_m B_pk; the extended form with t_launch = 0, m0 = 0, e_a = 1
  *   p-norm    T = n t_launch + (((W/P)(1 + m0/rows))^p + (Q/B)^p)^(1/p): a rounded knee
  *
- * W flop, Q DDR bytes, n primitive ops of the kernel: QKV 1, attention 1, output projection 1, two or
- * three FFN matrices, head 1; a fused kernel pays for all it fuses. Static kernels pay padded rows.
+ * W flop, Q DDR bytes, n primitive ops of the kernel: QKV 1, attention 1, output projection 1, two
+ * or three FFN matrices, head 1; a fused kernel pays for all it fuses. Static kernels pay padded
+ * rows.
  */
 #ifndef HWMODELS_ROOFLINE_H
 #define HWMODELS_ROOFLINE_H
@@ -27,8 +28,8 @@ struct roofline_op {
 struct roofline {
     struct hwmodel model; /* hand this out */
     struct roofline_op ops[OP_KIND_COUNT];
-    double attn_flop_per_pair;   /* 4 heads head_dim */
-    double kv_bytes_per_key;     /* K and V of one layer */
+    double attn_flop_per_pair; /* 4 heads head_dim */
+    double kv_bytes_per_key;   /* K and V of one layer */
     double attn_io_bytes_per_row;
     const struct soc_runtime *runtime[MACHINE_MAX_DEVICES]; /* borrowed from the soc */
     bool fallback[MACHINE_MAX_DEVICES]; /* no entry for this weight width: the default was used */
@@ -38,7 +39,8 @@ struct roofline {
 const struct hwmodel_ops *hwmodel_find(const char *form);
 const char *const *hwmodel_names(void);
 
-/* Builds the model of an LLM on a SoC. Borrows soc and llm. runtime NULL: any of the right width. */
+/* Builds the model of an LLM on a SoC. Borrows soc and llm. runtime NULL: any of the right width.
+ */
 void roofline_init(struct roofline *r, const struct hwmodel_ops *form, const struct soc *soc,
                    const struct llm *llm, const char *runtime);
 

@@ -1,8 +1,9 @@
 /* A SoC file: the machine a policy sees, and the numbers a kernel's time is made of.
  *
- * Kernel-time parameters are kept per (device, runtime, weight width): the same silicon under another
- * toolchain is another machine (hardware.md 2.1: 1.3 to 1.7 times between versions). One entry of each
- * device is its default; a model whose width has no entry uses it, and the choice is marked. */
+ * Kernel-time parameters are kept per (device, runtime, weight width): the same silicon under
+ * another toolchain is another machine (hardware.md 2.1: 1.3 to 1.7 times between versions). One
+ * entry of each device is its default; a model whose width has no entry uses it, and the choice is
+ * marked. */
 #ifndef HWMODELS_SOC_H
 #define HWMODELS_SOC_H
 
@@ -15,22 +16,22 @@
 
 /* Rates of one kind of kernel. */
 struct soc_curve {
-    double flop_per_s;   /* P: token-level matrix products */
-    double bytes_per_s;  /* B: what one engine draws from DDR */
-    double launch_s;     /* t_launch, per primitive op */
+    double flop_per_s;  /* P: token-level matrix products */
+    double bytes_per_s; /* B: what one engine draws from DDR */
+    double launch_s;    /* t_launch, per primitive op */
 };
 
 struct soc_runtime {
     char runtime[32];
-    uint32_t weight_bits; /* 4, 8, 16 */
-    struct soc_curve many; /* more than one row */
-    struct soc_curve one;  /* one row (GEMV); equal to `many` unless the file says otherwise */
-    double fill_rows;      /* m0: rows that filling the engine costs (hardware.md section 6) */
-    double attention_frac; /* e_a: attention runs at this share of P */
-    double knee;           /* exponent of the p-norm form */
+    uint32_t weight_bits;     /* 4, 8, 16 */
+    struct soc_curve many;    /* more than one row */
+    struct soc_curve one;     /* one row (GEMV); equal to `many` unless the file says otherwise */
+    double fill_rows;         /* m0: rows that filling the engine costs (hardware.md section 6) */
+    double attention_frac;    /* e_a: attention runs at this share of P */
+    double knee;              /* exponent of the p-norm form */
     double decode_batch_frac; /* extra memory time per further sequence of a decode batch */
-    uint32_t min_rows;     /* rows a many-row kernel pays at least (systolic height) */
-    bool pad_attention;    /* attention reads the KV padded to the static chunk */
+    uint32_t min_rows;        /* rows a many-row kernel pays at least (systolic height) */
+    bool pad_attention;       /* attention reads the KV padded to the static chunk */
     /* Validity envelope of the calibration; 0: unbounded. */
     uint32_t valid_rows_max, valid_context_max;
 };
@@ -59,7 +60,8 @@ const char *llm_path(const char *name, char *buf, size_t size);
 /* An LLM file into the model everyone may know. */
 int llm_parse(const cJSON *root, const char *file, struct llm *out, struct err *e);
 
-/* Index of the entry for a weight width on a device; *exact tells whether it is not the fallback. */
+/* Index of the entry for a weight width on a device; *exact tells whether it is not the fallback.
+ */
 uint32_t soc_runtime_find(const struct soc_device *d, const char *runtime, uint32_t weight_bits,
                           bool *exact);
 

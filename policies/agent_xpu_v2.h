@@ -41,10 +41,10 @@ struct axpu_prefill {
     bool npu_attention; /* compiled in time: everything on the NPU (B.6) */
     bool igpu_only;     /* an aged proactive prefill beside a reactive one (B.8) */
     /* Split of the op the cursor stands on, made when it got there. */
-    uint32_t planned_op;     /* + 1; 0: none */
+    uint32_t planned_op;          /* + 1; 0: none */
     uint32_t npu_rows, igpu_rows; /* not yet launched */
     int64_t igpu_not_before_ns;
-    bool layer_busy;         /* decode was busy at this layer's boundary */
+    bool layer_busy; /* decode was busy at this layer's boundary */
     /* Best number of NPU chunks when decode is idle, per token-level op; -1: not computed. */
     int32_t best_chunks[2];
     const struct launch *on_npu, *on_igpu;
@@ -69,7 +69,7 @@ struct axpu {
 
     struct pass *decode; /* the running or paused batch */
     const struct launch *decode_launch;
-    bool decode_hold;    /* memory rule: a reactive memory-bound NPU kernel runs */
+    bool decode_hold; /* memory rule: a reactive memory-bound NPU kernel runs */
 
     struct batch batch;
 

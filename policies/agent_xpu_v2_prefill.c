@@ -10,8 +10,8 @@ static void clear(struct axpu_prefill *f)
     *f = (struct axpu_prefill){.best_chunks = {-1, -1}};
 }
 
-/* Memory is full and a reactive prompt waits: the newest waiting proactive sequence loses its KV, else
- * a suspended prefill its progress. */
+/* Memory is full and a reactive prompt waits: the newest waiting proactive sequence loses its KV,
+ * else a suspended prefill its progress. */
 static bool make_room(struct sched *s, struct axpu *a)
 {
     const struct request *r = a->decode_be.tail;
@@ -268,8 +268,8 @@ static const struct launch *launch_share(struct sched *s, const struct axpu_pref
     return sched_launch(s, &spec, &l) == 0 ? l : NULL;
 }
 
-/* B.6: a memory-bound NPU kernel and iGPU decode of another class do not overlap. Returns whether the
- * NPU share must wait. */
+/* B.6: a memory-bound NPU kernel and iGPU decode of another class do not overlap. Returns whether
+ * the NPU share must wait. */
 static bool memory_rule_waits(struct sched *s, struct axpu *a, const struct axpu_prefill *f)
 {
     struct estimate e;

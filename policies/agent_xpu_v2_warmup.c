@@ -1,6 +1,6 @@
-/* On-the-fly NPU attention kernels of agent-xpu-v2 (B.6): one CPU thread compiles, for each waiting or
- * preempted prompt, a static kernel of its length; all layers share it. Only a kernel that is ready
- * when a prefill starts (or resumes) is used. */
+/* On-the-fly NPU attention kernels of agent-xpu-v2 (B.6): one CPU thread compiles, for each waiting
+ * or preempted prompt, a static kernel of its length; all layers share it. Only a kernel that is
+ * ready when a prefill starts (or resumes) is used. */
 #include "policies/agent_xpu_v2.h"
 
 static struct resident_key key_of(uint32_t prompt_tokens)
@@ -139,8 +139,7 @@ void axpu_warmup_schedule(struct sched *s, struct axpu *a)
 bool axpu_warmup_take(struct sched *s, struct axpu *a, const struct request *r)
 {
     uint32_t tokens = request_prefill_target(r);
-    if (!param_bool(s, AXPU_WARMUP) ||
-        sched_resident_state(s, key_of(tokens)) != RESIDENT_READY) {
+    if (!param_bool(s, AXPU_WARMUP) || sched_resident_state(s, key_of(tokens)) != RESIDENT_READY) {
         return false;
     }
     for (uint32_t i = 0; i < AXPU_MAX_CACHE; i++) {

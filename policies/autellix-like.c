@@ -1,8 +1,8 @@
 /* autellix-like: program-level least attained service (policies.md E.13, from the abstract and
  * third-party code, hence -like). A call inherits the service of its program: PLAS the sum over the
- * program's finished calls (program = client), ATLAS the service along its own thread (session). The
- * inherited service falls into one of K queues; a call drops one queue when it uses up the quantum,
- * and returns to the top when it has waited beta times what it got. */
+ * program's finished calls (program = client), ATLAS the service along its own thread (session).
+ * The inherited service falls into one of K queues; a call drops one queue when it uses up the
+ * quantum, and returns to the top when it has waited beta times what it got. */
 #include "policies/common/iter.h"
 #include "policies/common/table.h"
 #include "sim/base/units.h"

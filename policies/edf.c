@@ -1,4 +1,5 @@
-/* edf: earliest absolute deadline first; first token, then every further token (policies.md E.9). */
+/* edf: earliest absolute deadline first; first token, then every further token (policies.md E.9).
+ */
 #include "policies/common/deadline.h"
 
 static const struct policy_param params[] = {ITER_PARAMS, DEADLINE_PARAMS, {.name = NULL}};

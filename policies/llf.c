@@ -1,5 +1,6 @@
-/* llf: least laxity first (policies.md E.9). Laxity = deadline - now - work to the next deadline; `now`
- * is the same for all who wait, so deadline - work orders them and does not move with time. */
+/* llf: least laxity first (policies.md E.9). Laxity = deadline - now - work to the next deadline;
+ * `now` is the same for all who wait, so deadline - work orders them and does not move with time.
+ */
 #include "policies/common/deadline.h"
 
 static const struct policy_param params[] = {ITER_PARAMS, DEADLINE_PARAMS, {.name = NULL}};

@@ -1,6 +1,7 @@
 /* mlfq: FastServe's skip-join multi-level feedback queue (policies.md E.5). Level k has the quantum
- * q0 2^k; a request enters at the smallest level whose quantum holds its predicted prefill, drops one
- * level when its time at a level exceeds the quantum, and is promoted to the top after starving. */
+ * q0 2^k; a request enters at the smallest level whose quantum holds its predicted prefill, drops
+ * one level when its time at a level exceeds the quantum, and is promoted to the top after
+ * starving. */
 #include "policies/common/iter.h"
 #include "sim/base/units.h"
 

@@ -1,7 +1,7 @@
 /* prema: predictive multi-task scheduling of PREMA (policies.md E.7). Waiting earns tokens:
- * token += priority * idle / isolated time. Those at or above a threshold are candidates; the candidate
- * with the shortest estimated remaining time runs. Keys of all who wait move with time, so a decision
- * costs O(waiting), unlike every other order here. */
+ * token += priority * idle / isolated time. Those at or above a threshold are candidates; the
+ * candidate with the shortest estimated remaining time runs. Keys of all who wait move with time,
+ * so a decision costs O(waiting), unlike every other order here. */
 #include "policies/common/iter.h"
 #include "sim/base/units.h"
 

@@ -1,7 +1,7 @@
-/* srpt: shortest remaining solo time first (policies.md E.6): the rest of the prefill plus the rest of
- * the output. sigma = 0 knows the output length (an oracle); sigma > 0 knows O exp(sigma Z - sigma^2/2).
- * With limit < 1 a request that has produced that share of its predicted output cannot be displaced
- * any more (TRAIL's limited preemption). */
+/* srpt: shortest remaining solo time first (policies.md E.6): the rest of the prefill plus the rest
+ * of the output. sigma = 0 knows the output length (an oracle); sigma > 0 knows O exp(sigma Z -
+ * sigma^2/2). With limit < 1 a request that has produced that share of its predicted output cannot
+ * be displaced any more (TRAIL's limited preemption). */
 #include "policies/common/iter.h"
 #include "sim/base/rng.h"
 #include "sim/base/units.h"

@@ -1,7 +1,7 @@
-/* vtc: virtual token counter, fair service among agents (policies.md E.14). Every client has a counter
- * of the service it got; the client with the smallest goes first. A client that had nothing queued is
- * lifted to the smallest counter of those who had, so idling earns no credit. Weighted: reactive
- * service counts 1/4, a soft priority. */
+/* vtc: virtual token counter, fair service among agents (policies.md E.14). Every client has a
+ * counter of the service it got; the client with the smallest goes first. A client that had nothing
+ * queued is lifted to the smallest counter of those who had, so idling earns no credit. Weighted:
+ * reactive service counts 1/4, a soft priority. */
 #include "policies/common/iter.h"
 #include "policies/common/table.h"
 

@@ -1,4 +1,5 @@
-/* Token lengths of real requests: rows are sampled whole, so that input and output stay together. */
+/* Token lengths of real requests: rows are sampled whole, so that input and output stay together.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,11 +9,21 @@
 #include "sim/base/datadir.h"
 #include "traces/traces.h"
 
-static const char *const shipped[] = {
-    "bfcl",          "bfcl_multiturn",  "cnn_dailymail",  "droidtask_ui",
-    "lmsys_chat",    "mtrag",           "mtrag_append",   "proactive_mixed",
-    "proactivebench", "proactivebench_models", "reactive_mixed", "samsum",
-    "specbench_rag", "specbench_summary", NULL};
+static const char *const shipped[] = {"bfcl",
+                                      "bfcl_multiturn",
+                                      "cnn_dailymail",
+                                      "droidtask_ui",
+                                      "lmsys_chat",
+                                      "mtrag",
+                                      "mtrag_append",
+                                      "proactive_mixed",
+                                      "proactivebench",
+                                      "proactivebench_models",
+                                      "reactive_mixed",
+                                      "samsum",
+                                      "specbench_rag",
+                                      "specbench_summary",
+                                      NULL};
 
 const char *const *dataset_names(void)
 {

@@ -12,9 +12,9 @@
 struct format {
     const char *name;
     const char *arrival, *input, *output;
-    const char *cls;    /* optional column, or NULL */
-    double time_scale;  /* seconds per unit of the arrival column */
-    bool is_timestamp;  /* "YYYY-MM-DD HH:MM:SS.fff" */
+    const char *cls;   /* optional column, or NULL */
+    double time_scale; /* seconds per unit of the arrival column */
+    bool is_timestamp; /* "YYYY-MM-DD HH:MM:SS.fff" */
 };
 
 static const struct format formats[] = {
@@ -25,8 +25,8 @@ static const struct format formats[] = {
     {"splitwise", "arrival_timestamp", "prompt_size", "token_size", NULL, 1.0, false},
     {"vidur", "arrived_at", "num_prefill_tokens", "num_decode_tokens", NULL, 1.0, false},
 };
-static const char *const names[] = {"azure", "burstgpt",  "mooncake", "plain",
-                                    "splitwise", "vidur", NULL};
+static const char *const names[] = {"azure",     "burstgpt", "mooncake", "plain",
+                                    "splitwise", "vidur",    NULL};
 
 const char *const *trace_formats(void)
 {
@@ -125,8 +125,9 @@ int trace_import(const char *format, const char *path, struct trace *out, struct
         }
     }
     if (fmt == NULL) {
-        return err_add(e, "format \"%s\": known ones are azure, burstgpt, mooncake, plain, "
-                          "splitwise, vidur",
+        return err_add(e,
+                       "format \"%s\": known ones are azure, burstgpt, mooncake, plain, "
+                       "splitwise, vidur",
                        format);
     }
     size_t before = e->n;

@@ -244,8 +244,7 @@ int trace_build(struct trace_builder *b, bool renumber, const char *name, struct
     if (rc != 0) {
         return rc;
     }
-    *out = (struct trace){
-        .rows = b->rows, .extras = b->extras, .n = b->n, .n_first = n_first};
+    *out = (struct trace){.rows = b->rows, .extras = b->extras, .n = b->n, .n_first = n_first};
     *b = (struct trace_builder){0};
     out->hash = trace_hash(out);
     return 0;

@@ -39,10 +39,10 @@ enum column {
 };
 
 static const char *const names[COL_COUNT] = {
-    "request_id",   "session_id",    "turn",          "class",       "arrival_s",
-    "gap_s",        "input_tokens",  "output_tokens", "prefix_tokens", "max_output_tokens",
-    "client_id",    "priority",      "gap_kind",      "prefix_group", "ttft_slo_ms",
-    "tbt_slo_ms",   "deadline_s",    "cancel_s",      "parent_ids"};
+    "request_id", "session_id",   "turn",          "class",         "arrival_s",
+    "gap_s",      "input_tokens", "output_tokens", "prefix_tokens", "max_output_tokens",
+    "client_id",  "priority",     "gap_kind",      "prefix_group",  "ttft_slo_ms",
+    "tbt_slo_ms", "deadline_s",   "cancel_s",      "parent_ids"};
 
 static int columns_find(struct csvfile *f, const char *path, int cols[COL_COUNT], struct err *e)
 {

@@ -69,8 +69,7 @@ void trace_stats(const struct trace *t, struct trace_stats *out)
 {
     *out = (struct trace_stats){.n = t->n, .n_sessions = t->n_first};
     if (t->n_first > 0) {
-        out->span_s =
-            units_s_from_ns(t->rows[t->n_first - 1].arrival_ns - t->rows[0].arrival_ns);
+        out->span_s = units_s_from_ns(t->rows[t->n_first - 1].arrival_ns - t->rows[0].arrival_ns);
     }
     for (int cls = 0; cls < 2; cls++) {
         lengths(t, cls, &out->cls[cls]);

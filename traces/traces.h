@@ -18,7 +18,8 @@
 
 /* ---- building (trace.c) ---- */
 
-/* A trace under construction. Rows are added in any order with `turn` set; `session_id` links them. */
+/* A trace under construction. Rows are added in any order with `turn` set; `session_id` links them.
+ */
 struct trace_builder {
     struct trace_row *rows;     /* owned */
     struct trace_extra *extras; /* owned; used when has_extras */
@@ -32,12 +33,12 @@ void trace_builder_add(struct trace_builder *b, const struct trace_row *row,
                        const struct trace_extra *extra);
 /* An extra without anything set. */
 struct trace_extra trace_extra_none(void);
-/* Sorts, links turns, checks sessions (turns 0, 1, 2, ... without holes), hashes. Takes the builder's
- * arrays. `name` stands in errors. renumber: ids 0.. in arrival order. */
+/* Sorts, links turns, checks sessions (turns 0, 1, 2, ... without holes), hashes. Takes the
+ * builder's arrays. `name` stands in errors. renumber: ids 0.. in arrival order. */
 int trace_build(struct trace_builder *b, bool renumber, const char *name, struct trace *out,
                 struct err *e);
-/* The limit a user states when a trace has none: a power of two, at least 256 and at least twice the
- * output, so that it says little about the true length. */
+/* The limit a user states when a trace has none: a power of two, at least 256 and at least twice
+ * the output, so that it says little about the true length. */
 uint32_t trace_default_limit(uint32_t output_tokens);
 
 /* ---- files (trace_csv.c) ---- */

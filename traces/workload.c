@@ -1,7 +1,8 @@
 /* Workload generators: `mixed` (reactive and proactive streams) and `w1` (the common speed load).
  *
  * Streams are keyed by purpose and class: changing one class's rate moves nothing of the other, and
- * every policy of a comparison meets the same trace. All randomness is drawn here, none in the engine. */
+ * every policy of a comparison meets the same trace. All randomness is drawn here, none in the
+ * engine. */
 #include <errno.h>
 #include <float.h>
 #include <gsl/gsl_randist.h>
@@ -120,8 +121,7 @@ static void mixed_parse_list(struct mixed *m, const char *spec, const char *list
 {
     char *copy = xstrdup(list);
     char *save = NULL;
-    for (char *part = strtok_r(copy, ",", &save); part != NULL;
-         part = strtok_r(NULL, ",", &save)) {
+    for (char *part = strtok_r(copy, ",", &save); part != NULL; part = strtok_r(NULL, ",", &save)) {
         char *eq = strchr(part, '=');
         if (eq == NULL) {
             err_add(e, "workload \"%s\": \"%s\" must be key=value", spec, part);
@@ -365,8 +365,8 @@ static void add_session(const struct mixed *m, struct source *s, struct trace_bu
     }
 }
 
-/* Closed loop: each user sends the next request a think time after the previous answer. How many fit
- * into the duration depends on the policy, so enough turns for instant answers are made. */
+/* Closed loop: each user sends the next request a think time after the previous answer. How many
+ * fit into the duration depends on the policy, so enough turns for instant answers are made. */
 static void add_closed(const struct mixed *m, struct source *s, struct trace_builder *b,
                        uint32_t *session_id)
 {
@@ -491,8 +491,7 @@ int trace_generate(const char *spec, uint64_t seed, double rate_scale, struct tr
     size_t before = e->n;
     if (len > 5 && strcmp(spec + len - 5, ".json") == 0) {
         mixed_parse_json(&m, spec, e);
-    } else if (strcmp(spec, "mixed") == 0 ||
-               (colon != NULL && strncmp(spec, "mixed:", 6) == 0)) {
+    } else if (strcmp(spec, "mixed") == 0 || (colon != NULL && strncmp(spec, "mixed:", 6) == 0)) {
         mixed_parse_list(&m, spec, colon == NULL ? "" : colon + 1, e);
     } else {
         return err_add(e, "workload \"%s\": must be mixed[:key=value,...], w1:n=N or FILE.json",

@@ -8,11 +8,26 @@
 enum { DEADLINE_TTFT = ITER_PARAM_COUNT, DEADLINE_TBT, DEADLINE_PROACTIVE, DEADLINE_PARAM_COUNT };
 
 #define DEADLINE_PARAMS                                                                            \
-    [DEADLINE_TTFT] = {"ttft_slo_s", PARAM_NUMBER, 2, 0, 1e6, NULL,                                \
+    [DEADLINE_TTFT] = {"ttft_slo_s",                                                               \
+                       PARAM_NUMBER,                                                               \
+                       2,                                                                          \
+                       0,                                                                          \
+                       1e6,                                                                        \
+                       NULL,                                                                       \
                        "reactive first-token deadline where the trace has none, s (ours)"},        \
-    [DEADLINE_TBT] = {"tbt_slo_s", PARAM_NUMBER, 0.2, 0, 1e6, NULL,                                \
+    [DEADLINE_TBT] = {"tbt_slo_s",                                                                 \
+                      PARAM_NUMBER,                                                                \
+                      0.2,                                                                         \
+                      0,                                                                           \
+                      1e6,                                                                         \
+                      NULL,                                                                        \
                       "reactive per-token deadline where the trace has none, s (ours)"},           \
-    [DEADLINE_PROACTIVE] = {"proactive_s", PARAM_NUMBER, 600, 0, 1e9, NULL,                        \
+    [DEADLINE_PROACTIVE] = {"proactive_s",                                                         \
+                            PARAM_NUMBER,                                                          \
+                            600,                                                                   \
+                            0,                                                                     \
+                            1e9,                                                                   \
+                            NULL,                                                                  \
                             "deadline of proactive requests, s after arrival (E.9: 10 min)"}
 
 /* The next instant by which the request should show something. */

@@ -1,6 +1,6 @@
 /* A binary heap of requests by (key, arrival, id), smallest first. The order of every decision that
- * is not FIFO. O(log n) per operation; the owner keeps `index` (in its per-request bytes) so that any
- * member can be removed. */
+ * is not FIFO. O(log n) per operation; the owner keeps `index` (in its per-request bytes) so that
+ * any member can be removed. */
 #ifndef POLICIES_COMMON_HEAP_H
 #define POLICIES_COMMON_HEAP_H
 

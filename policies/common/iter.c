@@ -115,8 +115,8 @@ static bool evict(struct sched *s, struct iter *it, const struct request *r)
     return true;
 }
 
-/* Takes KV from the last request in order that holds some and precedes nothing in `keep`. The batch's
- * members are not in the heap, so they are safe. O(waiting): only when memory is short. */
+/* Takes KV from the last request in order that holds some and precedes nothing in `keep`. The
+ * batch's members are not in the heap, so they are safe. O(waiting): only when memory is short. */
 static bool evict_last(struct sched *s, struct iter *it)
 {
     const struct request *victim = NULL;

@@ -1,18 +1,18 @@
-/* An iteration-level scheduler on one device, in which *order*, *class rule*, *preemption mechanism*
- * and *what happens to KV* are separate axes (DESIGN section 4). An order policy supplies one key
- * function and is otherwise this.
+/* An iteration-level scheduler on one device, in which *order*, *class rule*, *preemption
+ * mechanism* and *what happens to KV* are separate axes (DESIGN section 4). An order policy
+ * supplies one key function and is otherwise this.
  *
  * Each iteration takes requests in key order up to max_batch sequences and token_budget tokens: a
- * decoding request costs one token, a prompt as many as fit (chunked prefill). A request that is not
- * taken keeps its KV and waits. When a request arrives whose key precedes every member of the running
- * pass, the preemption axis says when that pass stops:
+ * decoding request costs one token, a prompt as many as fit (chunked prefill). A request that is
+ * not taken keeps its KV and waits. When a request arrives whose key precedes every member of the
+ * running pass, the preemption axis says when that pass stops:
  *
  *   iteration  not before its end (what iteration-level batching systems do)
  *   layer, kernel  at the next such boundary; the pass waits, its work is kept
  *   reset      at once; the running kernel is redone later (REEF; needs a device that can)
  *
- * and the kv axis what becomes of it: checkpoint (resumed where it stopped), recompute (its requests
- * lose all KV), swap (KV goes to flash and comes back).
+ * and the kv axis what becomes of it: checkpoint (resumed where it stopped), recompute (its
+ * requests lose all KV), swap (KV goes to flash and comes back).
  *
  * Cost of a decision: O(batch * log waiting).
  */
@@ -44,24 +44,54 @@ enum iter_preempt {
 };
 enum iter_kv { ITER_KV_CHECKPOINT, ITER_KV_RECOMPUTE, ITER_KV_SWAP };
 
-extern const char *const iter_device_choices[], *const iter_class_choices[],
-    *const iter_preempt_choices[], *const iter_kv_choices[];
+extern const char *const iter_device_choices[],
+    *const iter_class_choices[], *const iter_preempt_choices[], *const iter_kv_choices[];
 
 /* The first entries of an order's parameter table. */
 #define ITER_PARAMS                                                                                \
-    [ITER_DEVICE] = {"device", PARAM_CHOICE, 0, 0, 4, iter_device_choices,                         \
+    [ITER_DEVICE] = {"device",                                                                     \
+                     PARAM_CHOICE,                                                                 \
+                     0,                                                                            \
+                     0,                                                                            \
+                     4,                                                                            \
+                     iter_device_choices,                                                          \
                      "device that runs everything; auto: the iGPU"},                               \
-    [ITER_MAX_BATCH] = {"max_batch", PARAM_INT, 16, 1, 4096, NULL,                                 \
+    [ITER_MAX_BATCH] = {"max_batch",                                                               \
+                        PARAM_INT,                                                                 \
+                        16,                                                                        \
+                        1,                                                                         \
+                        4096,                                                                      \
+                        NULL,                                                                      \
                         "sequences per iteration (policies.md E.1: 16 on a SoC)"},                 \
-    [ITER_TOKEN_BUDGET] = {"token_budget", PARAM_INT, 512, 1, 1e6, NULL,                           \
+    [ITER_TOKEN_BUDGET] = {"token_budget",                                                         \
+                           PARAM_INT,                                                              \
+                           512,                                                                    \
+                           1,                                                                      \
+                           1e6,                                                                    \
+                           NULL,                                                                   \
                            "tokens per iteration (policies.md E.1: 256 to 512 on a SoC)"},         \
-    [ITER_CLASS] = {"class", PARAM_CHOICE, ITER_RT_FIRST, 0, 1, iter_class_choices,                \
+    [ITER_CLASS] = {"class",                                                                       \
+                    PARAM_CHOICE,                                                                  \
+                    ITER_RT_FIRST,                                                                 \
+                    0,                                                                             \
+                    1,                                                                             \
+                    iter_class_choices,                                                            \
                     "reactive before proactive, or the order alone"},                              \
-    [ITER_PREEMPT] = {"preempt", PARAM_CHOICE, ITER_PREEMPT_ITERATION, 0, 3, iter_preempt_choices, \
+    [ITER_PREEMPT] = {"preempt",                                                                   \
+                      PARAM_CHOICE,                                                                \
+                      ITER_PREEMPT_ITERATION,                                                      \
+                      0,                                                                           \
+                      3,                                                                           \
+                      iter_preempt_choices,                                                        \
                       "where a running pass stops for a more urgent request"},                     \
-    [ITER_KV] = {"kv", PARAM_CHOICE, ITER_KV_CHECKPOINT, 0, 2, iter_kv_choices,                    \
-                 "what a stopped pass keeps"},                                                     \
-    [ITER_INFLIGHT] = {"inflight", PARAM_INT, 1, 1, 64, NULL,                                      \
+    [ITER_KV] = {"kv", PARAM_CHOICE,    ITER_KV_CHECKPOINT,         0,                             \
+                 2,    iter_kv_choices, "what a stopped pass keeps"},                              \
+    [ITER_INFLIGHT] = {"inflight",                                                                 \
+                       PARAM_INT,                                                                  \
+                       1,                                                                          \
+                       1,                                                                          \
+                       64,                                                                         \
+                       NULL,                                                                       \
                        "kernels handed to the device ahead (XSched level 1; E.4)"}
 
 struct iter;
@@ -101,7 +131,7 @@ struct iter {
     const struct iter_order *order;
     struct heap ready; /* live requests in no pass, KV not moving */
     struct batch batch;
-    struct iter_pass running;              /* pass NULL: none */
+    struct iter_pass running;                 /* pass NULL: none */
     struct iter_pass paused[ITER_MAX_PAUSED]; /* a stack; the last was stopped last */
     uint32_t n_paused;
     uint8_t device;

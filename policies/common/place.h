@@ -9,8 +9,8 @@
 /* Choices of a `device` parameter, in the order of place_device. */
 #define PLACE_CHOICES "auto", "npu", "igpu", "cpu", "gpu"
 
-/* Index of the chosen device; auto takes the iGPU, else the first device of the machine. -ENODEV when
- * the machine has none of that kind. */
+/* Index of the chosen device; auto takes the iGPU, else the first device of the machine. -ENODEV
+ * when the machine has none of that kind. */
 static inline int place_device(const struct machine *m, int64_t choice)
 {
     static const enum device_kind kinds[] = {DEVICE_KIND_IGPU, DEVICE_KIND_NPU, DEVICE_KIND_IGPU,

@@ -1,5 +1,5 @@
-/* A map from a 32-bit id (client, session) to a fixed-size record: open addressing, no deletion. The
- * memory of policies that remember agents or flows. Expected O(1). */
+/* A map from a 32-bit id (client, session) to a fixed-size record: open addressing, no deletion.
+ * The memory of policies that remember agents or flows. Expected O(1). */
 #ifndef POLICIES_COMMON_TABLE_H
 #define POLICIES_COMMON_TABLE_H
 
@@ -12,7 +12,7 @@
 struct table_entry {
     uint32_t id;
     bool used;
-    uint32_t live;  /* for the owner: members present */
+    uint32_t live;   /* for the owner: members present */
     double value[2]; /* for the owner */
 };
 

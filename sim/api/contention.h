@@ -13,9 +13,9 @@ struct flow {
     double share_bytes_per_s;  /* result: 0 <= share <= demand */
 };
 
-/* Fills share of each flow. capacity is kappa * peak, raised to the largest single demand, so a flow
- * alone always gets what it gets alone. Invariants for every form except `none`: sum of shares <=
- * capacity (up to rounding); if the sum of demands <= capacity, share = demand exactly. */
+/* Fills share of each flow. capacity is kappa * peak, raised to the largest single demand, so a
+ * flow alone always gets what it gets alone. Invariants for every form except `none`: sum of shares
+ * <= capacity (up to rounding); if the sum of demands <= capacity, share = demand exactly. */
 struct contention_ops {
     const char *name;
     void (*share)(struct flow *flows, uint32_t n, double capacity_bytes_per_s, const void *params);

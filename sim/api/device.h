@@ -9,7 +9,12 @@
 #define MACHINE_MAX_DEVICES 4
 #define MACHINE_MAX_SHARED 16 /* launches a time-shared device may run at once */
 
-enum device_kind { DEVICE_KIND_NPU = 0, DEVICE_KIND_IGPU = 1, DEVICE_KIND_CPU = 2, DEVICE_KIND_GPU = 3 };
+enum device_kind {
+    DEVICE_KIND_NPU = 0,
+    DEVICE_KIND_IGPU = 1,
+    DEVICE_KIND_CPU = 2,
+    DEVICE_KIND_GPU = 3
+};
 
 enum device_sharing {
     DEVICE_SERIAL,     /* one launch at a time, in submission order */
@@ -21,13 +26,13 @@ struct device {
     enum device_kind kind;
     uint8_t index;
     enum device_sharing sharing;
-    uint32_t inflight_depth;  /* serial: launches it takes at once, running one included; >= 1 */
-    uint32_t max_shared;      /* time-shared: launches at once */
+    uint32_t inflight_depth; /* serial: launches it takes at once, running one included; >= 1 */
+    uint32_t max_shared;     /* time-shared: launches at once */
     double shared_efficiency_frac; /* time-shared with n > 1: total rate, (0,1] */
-    uint32_t chunk_rows;      /* static kernel rows of token-level ops; 0 = dynamic shapes */
-    bool static_attention;    /* MHA needs a compiled kernel of the prompt length */
-    bool can_withdraw;        /* queued launches can be taken back (XSched level 2) */
-    bool can_reset;           /* running kernels can be killed (REEF) */
+    uint32_t chunk_rows;           /* static kernel rows of token-level ops; 0 = dynamic shapes */
+    bool static_attention;         /* MHA needs a compiled kernel of the prompt length */
+    bool can_withdraw;             /* queued launches can be taken back (XSched level 2) */
+    bool can_reset;                /* running kernels can be killed (REEF) */
     double idle_watts, decode_watts, prefill_watts;
     int64_t submit_ns;     /* host cost of one launch */
     int64_t completion_ns; /* host cost of noticing its end */
@@ -65,9 +70,9 @@ struct llm {
     double head_weights;          /* LM head (also the embedding when tied) */
     double body_bytes_per_weight; /* quantisation scales included */
     double head_bytes_per_weight;
-    double kv_bytes_per_element;  /* a property of the runtime */
-    double weight_bytes;          /* resident bytes of one copy, embedding included */
-    double kv_bytes_per_token;    /* all layers, K and V */
+    double kv_bytes_per_element;           /* a property of the runtime */
+    double weight_bytes;                   /* resident bytes of one copy, embedding included */
+    double kv_bytes_per_token;             /* all layers, K and V */
     uint32_t n_experts, experts_per_token; /* 0, 0: dense */
 };
 

@@ -19,10 +19,10 @@ struct kernel_query {
 };
 
 struct kernel_cost {
-    int64_t t_ns;  /* alone on the machine; >= 1 */
-    double bytes;  /* DDR traffic */
+    int64_t t_ns; /* alone on the machine; >= 1 */
+    double bytes; /* DDR traffic */
     double flop;
-    bool outside;  /* outside the validity envelope of the calibration */
+    bool outside; /* outside the validity envelope of the calibration */
 };
 
 struct hwmodel;

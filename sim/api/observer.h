@@ -20,9 +20,9 @@ struct kernel_record {
     const struct launch *launch;
     enum op_kind op;
     uint32_t layer;
-    uint32_t index;      /* kernel number within (launch, op) */
+    uint32_t index; /* kernel number within (launch, op) */
     int64_t begin_ns, end_ns;
-    int64_t solo_ns;     /* without contention or time sharing */
+    int64_t solo_ns; /* without contention or time sharing */
     double bytes;
 };
 
@@ -58,11 +58,11 @@ struct observer {
     /* Tokens whose KV was dropped and must be computed again. */
     void (*kv_lost)(void *self, int64_t now_ns, const struct request *r, uint64_t tokens);
     void (*resident)(void *self, int64_t now_ns, struct resident_key key, enum resident_state to);
-    /* count intervals of duration_ns each, the last ended at or before now, in which the DDR carried
-     * `share` of `demand` (sums over all flows). Collapsed kernels of one kind are reported together,
-     * so an observer that needs the time line sets wants_kernels; then count is 1 and calls come in
-     * time order, without gaps except where nothing used the DDR. Bytes of one interval are
-     * llround(share * duration), so that sums do not depend on collapsing. */
+    /* count intervals of duration_ns each, the last ended at or before now, in which the DDR
+     * carried `share` of `demand` (sums over all flows). Collapsed kernels of one kind are reported
+     * together, so an observer that needs the time line sets wants_kernels; then count is 1 and
+     * calls come in time order, without gaps except where nothing used the DDR. Bytes of one
+     * interval are llround(share * duration), so that sums do not depend on collapsing. */
     void (*ddr)(void *self, int64_t now_ns, uint64_t count, int64_t duration_ns,
                 double demand_bytes_per_s, double share_bytes_per_s);
     /* A power domain's state holds from now on. Domains: device indices, then

@@ -35,8 +35,8 @@ enum segment_role {
 struct segment {
     const struct request *request;
     enum segment_role role;
-    uint32_t first_token; /* position in the sequence of its first row; set by the core */
-    uint32_t n_tokens;    /* rows */
+    uint32_t first_token;    /* position in the sequence of its first row; set by the core */
+    uint32_t n_tokens;       /* rows */
     uint32_t emitted_tokens; /* set by the core before pass_done: output tokens it produced */
 };
 
@@ -64,12 +64,12 @@ struct pass {
     const struct segment *segments;
     uint32_t n_segments;
     struct work_shape shape;
-    bool has_reactive;    /* some segment's request is reactive */
-    bool fused_layers;    /* LAYER ops instead of QKV, MHA, FFN */
-    uint32_t n_ops;       /* ops in all, HEAD included where logit_rows > 0 */
-    uint32_t op;          /* cursor: ops before it are complete; n_ops when all are */
-    uint32_t rows_todo;   /* rows of op `op` that no launch holds and that are not done */
-    uint32_t rows_active; /* rows of op `op` held by launches */
+    bool has_reactive;        /* some segment's request is reactive */
+    bool fused_layers;        /* LAYER ops instead of QKV, MHA, FFN */
+    uint32_t n_ops;           /* ops in all, HEAD included where logit_rows > 0 */
+    uint32_t op;              /* cursor: ops before it are complete; n_ops when all are */
+    uint32_t rows_todo;       /* rows of op `op` that no launch holds and that are not done */
+    uint32_t rows_active;     /* rows of op `op` held by launches */
     uint32_t last_op_devices; /* bit set of the devices that ran the previous op */
     uint32_t n_launches;      /* live launches */
     void *policy_data;        /* the pass_spec's value; the core never reads it */
@@ -116,21 +116,21 @@ struct launch {
     uint32_t id; /* from 1 */
     struct pass *pass;
     uint8_t device;
-    uint8_t graph;      /* graph version, 0 where the device has one */
+    uint8_t graph; /* graph version, 0 where the device has one */
     enum yield_point yield;
-    uint32_t op_begin;  /* first op */
-    uint32_t op_end;    /* one past the last op */
-    uint32_t rows;      /* rows of the first op it holds; later ops always run whole */
+    uint32_t op_begin;   /* first op */
+    uint32_t op_end;     /* one past the last op */
+    uint32_t rows;       /* rows of the first op it holds; later ops always run whole */
     uint32_t chunk_rows; /* static kernel size, 0 = dynamic */
     enum launch_state state;
     enum launch_outcome outcome; /* valid when ended */
     bool stop_requested;
-    int64_t submit_ns;   /* when launched */
-    int64_t start_ns;    /* when the device began it */
-    int64_t end_ns;      /* when it ended */
+    int64_t submit_ns;    /* when launched */
+    int64_t start_ns;     /* when the device began it */
+    int64_t end_ns;       /* when it ended */
     uint32_t graph_block; /* with graph > 0 */
     uint32_t inflight;    /* kernels in flight, >= 1 */
-    void *exec;          /* the executor's */
+    void *exec;           /* the executor's */
 };
 
 #endif

@@ -21,8 +21,9 @@
  * negative errno and leave everything unchanged when they fail; each refusal counts a named event.
  * Everything a policy is given is read-only except its state, the request slots and pass_spec.
  *
- * Errors used: -EBUSY device or pass not free; -EINVAL malformed or impossible; -ENOMEM no KV space;
- * -ENOENT resident missing; -EALREADY nothing to do; -EPERM needs a capability the machine lacks.
+ * Errors used: -EBUSY device or pass not free; -EINVAL malformed or impossible; -ENOMEM no KV
+ * space; -ENOENT resident missing; -EALREADY nothing to do; -EPERM needs a capability the machine
+ * lacks.
  */
 #ifndef SIM_API_POLICY_H
 #define SIM_API_POLICY_H
@@ -59,11 +60,11 @@ struct resident_key {
 /* ---- what a policy can ask ---- */
 
 struct estimate {
-    int64_t t_ns;              /* annotated duration, alone on the machine */
-    double bytes_per_s;        /* annotated DDR demand */
-    double flop_per_byte;      /* arithmetic intensity */
+    int64_t t_ns;         /* annotated duration, alone on the machine */
+    double bytes_per_s;   /* annotated DDR demand */
+    double flop_per_byte; /* arithmetic intensity */
     double watts;
-    bool memory_bound;         /* intensity below the device's ridge I* (policies.md B.9) */
+    bool memory_bound; /* intensity below the device's ridge I* (policies.md B.9) */
 };
 
 /* ---- actions ---- */
@@ -86,12 +87,12 @@ struct launch_spec {
     uint32_t rows;  /* share of the cursor's op; LAUNCH_ALL_ROWS = all that are left. A share that
                        leaves rows over needs n_ops = 1 */
     enum yield_point yield;
-    uint32_t chunk_rows; /* 0: the device's own */
-    uint8_t graph;         /* graph version; 0: the device's only one, always there */
-    uint32_t graph_block;  /* with graph > 0: resident (GRAPH_BLOCK, graph_block, graph) is needed */
-    uint32_t inflight;     /* kernels handed to the device ahead, the running one included; 0: one.
-                              A stop lets them finish unless the device can take them back
-                              (XSched levels 1 and 2, policies.md E.4) */
+    uint32_t chunk_rows;  /* 0: the device's own */
+    uint8_t graph;        /* graph version; 0: the device's only one, always there */
+    uint32_t graph_block; /* with graph > 0: resident (GRAPH_BLOCK, graph_block, graph) is needed */
+    uint32_t inflight;    /* kernels handed to the device ahead, the running one included; 0: one.
+                             A stop lets them finish unless the device can take them back
+                             (XSched levels 1 and 2, policies.md E.4) */
 };
 
 enum preempt_mode {
@@ -138,13 +139,13 @@ struct sched {
     int64_t now_ns;
     const struct machine *machine;
     const struct llm *llm;
-    uint64_t seed;      /* for policies that draw: rng_key(seed, RNG_POLICY, ...) */
-    void *state;        /* policy_ops.state_size_bytes zeroed bytes */
+    uint64_t seed; /* for policies that draw: rng_key(seed, RNG_POLICY, ...) */
+    void *state;   /* policy_ops.state_size_bytes zeroed bytes */
     const struct policy_params *params;
 };
 
-/* Annotated cost of `rows` rows of one op of a pass of this shape on a device. rows = 0: all rows of
- * that op. Includes the device's static padding. Asking twice gives the same answer. O(1). */
+/* Annotated cost of `rows` rows of one op of a pass of this shape on a device. rows = 0: all rows
+ * of that op. Includes the device's static padding. Asking twice gives the same answer. O(1). */
 static inline int sched_estimate(struct sched *s, const struct work_shape *shape, enum op_kind op,
                                  uint8_t device, uint32_t rows, struct estimate *out)
 {
@@ -216,8 +217,8 @@ static inline int sched_launch(struct sched *s, const struct launch_spec *spec,
     return s->api->launch(s, spec, out);
 }
 
-/* Asks a launch to stop. CHECKPOINT: launch_done comes with YIELDED at its next yield point (DONE if
- * it ends first), or WITHDRAWN at once if it had not started and the device can withdraw.
+/* Asks a launch to stop. CHECKPOINT: launch_done comes with YIELDED at its next yield point (DONE
+ * if it ends first), or WITHDRAWN at once if it had not started and the device can withdraw.
  * -EALREADY when already asked. */
 static inline int sched_preempt(struct sched *s, const struct launch *l, enum preempt_mode mode)
 {
@@ -276,7 +277,8 @@ static inline int sched_set_bandwidth_weight(struct sched *s, uint8_t device, do
     return s->api->set_bandwidth_weight(s, device, weight);
 }
 
-/* Adds to a named counter of the policy's own; at most 16 names; shown in results as policy.NAME. */
+/* Adds to a named counter of the policy's own; at most 16 names; shown in results as policy.NAME.
+ */
 static inline int sched_note(struct sched *s, const char *counter, uint64_t add)
 {
     return s->api->note(s, counter, add);
@@ -290,7 +292,7 @@ enum param_type { PARAM_NUMBER, PARAM_INT, PARAM_BOOL, PARAM_CHOICE };
 struct policy_param {
     const char *name; /* [a-z0-9_]+; unit suffix where it has one */
     enum param_type type;
-    double def;             /* INT and BOOL too; CHOICE: index */
+    double def; /* INT and BOOL too; CHOICE: index */
     double min, max;
     const char *const *choices; /* CHOICE: NULL-terminated */
     const char *help;           /* meaning, unit, and where the default comes from */
@@ -319,25 +321,26 @@ static inline bool param_bool(const struct sched *s, uint32_t i)
 
 /* ---- the policy ---- */
 
-#define POLICY_F_ORACLE 1u    /* may ask for hidden output lengths */
-#define POLICY_F_BUSY_POLL 2u /* its coordinator polls: machine.poll_watts while work is on a device */
+#define POLICY_F_ORACLE 1u /* may ask for hidden output lengths */
+#define POLICY_F_BUSY_POLL                                                                         \
+    2u /* its coordinator polls: machine.poll_watts while work is on a device */
 
 /* Capabilities a policy needs; an executor that lacks one refuses it by name. */
-#define CAP_SPANS 1u       /* launches of less than a pass */
-#define CAP_ROW_SPLIT 2u   /* shares of one op on several devices */
+#define CAP_SPANS 1u     /* launches of less than a pass */
+#define CAP_ROW_SPLIT 2u /* shares of one op on several devices */
 #define CAP_YIELD_KERNEL 4u
 #define CAP_COMPILE 8u
 #define CAP_LOAD 16u
 #define CAP_KV_EVICT 32u
 #define CAP_RESET 64u
 #define CAP_VERIFY 128u
-#define CAP_NPU 256u  /* a device of that kind */
+#define CAP_NPU 256u /* a device of that kind */
 #define CAP_IGPU 512u
 #define CAP_CPU 1024u
 
 struct policy_ops {
-    const char *name; /* [a-z0-9-]+, unique */
-    const char *summary; /* one line, with the source */
+    const char *name;     /* [a-z0-9-]+, unique */
+    const char *summary;  /* one line, with the source */
     uint32_t api_version; /* POLICY_API_VERSION */
     uint32_t flags;
     uint32_t needs; /* CAP_ bits */
@@ -360,10 +363,10 @@ struct policy_ops {
     void (*kv_moved)(struct sched *s, const struct request *r);
     /* A turn that follows a tool call arrived; NULL: request_arrived. */
     void (*tool_returned)(struct sched *s, const struct request *r);
-    /* The user gave up on a request that is in no live pass; it is SHED when this is called. It must
-     * leave every queue. NULL: allowed only for policies that keep no queue. */
+    /* The user gave up on a request that is in no live pass; it is SHED when this is called. It
+     * must leave every queue. NULL: allowed only for policies that keep no queue. */
     void (*request_cancelled)(struct sched *s, const struct request *r);
-    void (*timer)(struct sched *s, uint64_t cookie);               /* NULL: nothing */
+    void (*timer)(struct sched *s, uint64_t cookie); /* NULL: nothing */
     /* pass_form just failed with -ENOMEM for want of that many tokens. NULL: nothing. */
     void (*memory_pressure)(struct sched *s, uint64_t need_tokens);
     void (*schedule)(struct sched *s);

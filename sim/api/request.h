@@ -43,7 +43,7 @@ struct request {
     int32_t priority; /* from the trace; lower is more urgent; 0 where the trace has none */
     int64_t arrival_ns;
     uint32_t input_tokens;
-    uint32_t max_output_tokens; /* the user's limit, known; at least the hidden length */
+    uint32_t max_output_tokens;      /* the user's limit, known; at least the hidden length */
     int64_t ttft_slo_ns, tbt_slo_ns; /* TIME_NEVER_NS: none */
     int64_t deadline_ns;             /* instant, TIME_NEVER_NS: none */
 
@@ -74,7 +74,8 @@ static inline uint32_t request_prefill_left(const struct request *r)
     return r->state == REQUEST_STATE_QUEUED ? request_prefill_target(r) - r->kv_tokens : 0;
 }
 
-/* Sequence length so far: prompt plus generated (the "length" of eviction rules, policies.md B.7). */
+/* Sequence length so far: prompt plus generated (the "length" of eviction rules, policies.md B.7).
+ */
 static inline uint32_t request_length(const struct request *r)
 {
     return r->input_tokens + r->generated_tokens;

@@ -17,13 +17,13 @@ struct trace_row {
     uint32_t request_id;
     uint32_t session_id;
     uint32_t input_tokens;
-    uint32_t output_tokens; /* >= 1 */
-    uint32_t prefix_tokens; /* prompt tokens a cache of the session's last request can serve */
+    uint32_t output_tokens;     /* >= 1 */
+    uint32_t prefix_tokens;     /* prompt tokens a cache of the session's last request can serve */
     uint32_t max_output_tokens; /* >= output_tokens */
-    uint32_t next;          /* row of the session's next turn, or TRACE_NO_ROW */
-    uint16_t turn;          /* from 0 */
-    uint8_t cls;            /* enum request_class */
-    bool after_tool;        /* the gap is a tool call, not a person */
+    uint32_t next;              /* row of the session's next turn, or TRACE_NO_ROW */
+    uint16_t turn;              /* from 0 */
+    uint8_t cls;                /* enum request_class */
+    bool after_tool;            /* the gap is a tool call, not a person */
 };
 
 /* Optional columns, in an array beside the rows when any row uses one. Durations count from the
@@ -39,8 +39,8 @@ struct trace {
     struct trace_row *rows;     /* owned; first turns first, in arrival order */
     struct trace_extra *extras; /* owned; NULL or n entries */
     size_t n;
-    size_t n_first;  /* first turns: rows[0 .. n_first) */
-    uint64_t hash;   /* of all rows: part of every fingerprint */
+    size_t n_first; /* first turns: rows[0 .. n_first) */
+    uint64_t hash;  /* of all rows: part of every fingerprint */
 };
 
 void trace_fini(struct trace *t);

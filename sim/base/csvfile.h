@@ -27,7 +27,7 @@ int csvfile_require(struct csvfile *f, const char *name, struct err *e);
 
 /* Next row: 1 got one, 0 end, -EINVAL malformed (error added). */
 int csvfile_next(struct csvfile *f, struct err *e);
-uint64_t csvfile_line(const struct csvfile *f); /* line of the current row, from 1 */
+uint64_t csvfile_line(const struct csvfile *f);             /* line of the current row, from 1 */
 const char *csvfile_text(const struct csvfile *f, int col); /* "" when col < 0 */
 bool csvfile_empty(const struct csvfile *f, int col);       /* also when col < 0 */
 /* Checked conversions of the current row: on error one line is added and min is returned. */

@@ -1,5 +1,5 @@
-/* Where the data files live: $XPUSIM_DATA_DIR, else the source tree the executable was built in, else
- * the installed place this build was given. */
+/* Where the data files live: $XPUSIM_DATA_DIR, else the source tree the executable was built in,
+ * else the installed place this build was given. */
 #ifndef SIM_DATADIR_H
 #define SIM_DATADIR_H
 

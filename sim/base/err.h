@@ -17,7 +17,10 @@ struct err {
     size_t n;                   /* errors seen; may exceed ERR_MAX_LINES */
 };
 
-#define ERR_INIT {{NULL}, 0}
+#define ERR_INIT                                                                                   \
+    {                                                                                              \
+        {NULL}, 0                                                                                  \
+    }
 
 /* Appends one formatted line. Always returns -EINVAL, so that `return err_add(...)` reads well. */
 int err_add(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

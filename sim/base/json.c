@@ -53,8 +53,8 @@ static void check_tree(const cJSON *node, const char *file, struct err *e)
 {
     for (const cJSON *c = node->child; c != NULL; c = c->next) {
         if (cJSON_IsNumber(c) && !isfinite(c->valuedouble)) {
-            err_add(e, "%s: %s: not a finite number", file, c->string == NULL ? "array element"
-                                                                               : c->string);
+            err_add(e, "%s: %s: not a finite number", file,
+                    c->string == NULL ? "array element" : c->string);
         }
         for (const cJSON *d = c->next; d != NULL && c->string != NULL; d = d->next) {
             if (d->string != NULL && strcmp(c->string, d->string) == 0) {

@@ -33,17 +33,17 @@ struct json_obj {
     const cJSON *node; /* borrowed; NULL after a type error, then every get adds nothing */
     const char *file;  /* borrowed */
     char path[192];
-    struct err *err;  /* borrowed */
-    uint64_t seen;    /* bit per child index < 64 that some get has asked for */
+    struct err *err; /* borrowed */
+    uint64_t seen;   /* bit per child index < 64 that some get has asked for */
 };
 
 struct json_obj json_root(const cJSON *root, const char *file, struct err *e);
 
 /* Getters. A missing or wrong value adds an error and returns the stated neutral value. */
-double json_get_number(struct json_obj *o, const char *key, double min, double max);      /* min */
-uint32_t json_get_u32(struct json_obj *o, const char *key, uint32_t min, uint32_t max);   /* min */
-bool json_get_bool(struct json_obj *o, const char *key);                                  /* false */
-const char *json_get_string(struct json_obj *o, const char *key);   /* "" ; borrowed from tree */
+double json_get_number(struct json_obj *o, const char *key, double min, double max);    /* min */
+uint32_t json_get_u32(struct json_obj *o, const char *key, uint32_t min, uint32_t max); /* min */
+bool json_get_bool(struct json_obj *o, const char *key);                                /* false */
+const char *json_get_string(struct json_obj *o, const char *key); /* "" ; borrowed from tree */
 /* Index of the string among `choices` (NULL-terminated); error lists them. Neutral: 0. */
 int json_get_choice(struct json_obj *o, const char *key, const char *const *choices);
 struct quantity json_get_quantity(struct json_obj *o, const char *key, const char *unit, double min,

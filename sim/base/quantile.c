@@ -6,8 +6,9 @@
 
 #include "sim/base/arena.h"
 
-/* Sketch buckets: ratio 1.01 between bounds, so a bucket's geometric middle is within 0.5 % of every
- * value in it. 1e-9 .. 1e9 needs ln(1e18)/ln(1.01) = 4166 of them; one more for values below. */
+/* Sketch buckets: ratio 1.01 between bounds, so a bucket's geometric middle is within 0.5 % of
+ * every value in it. 1e-9 .. 1e9 needs ln(1e18)/ln(1.01) = 4166 of them; one more for values below.
+ */
 #define SKETCH_LOW 1e-9
 #define SKETCH_BINS 4170
 #define SKETCH_LOG_RATIO 0.00995033085316808 /* ln 1.01 */

@@ -14,9 +14,9 @@
 
 struct sample {
     bool sketch;
-    double *v;       /* exact mode: owned values */
-    size_t n, cap;   /* n counts values in both modes */
-    uint64_t *bins;  /* sketch mode: owned counts */
+    double *v;        /* exact mode: owned values */
+    size_t n, cap;    /* n counts values in both modes */
+    uint64_t *bins;   /* sketch mode: owned counts */
     double sum, comp; /* Neumaier-compensated sum */
     double min, max;
     bool sorted;
@@ -27,7 +27,7 @@ void sample_fini(struct sample *s);
 void sample_add(struct sample *s, double x);
 /* Adds x, count times (one token gap shared by a whole batch). */
 void sample_add_n(struct sample *s, double x, uint32_t count);
-double sample_mean(const struct sample *s);           /* NaN when empty */
-double sample_quantile(struct sample *s, double p);   /* sorts once; NaN when empty */
+double sample_mean(const struct sample *s);         /* NaN when empty */
+double sample_quantile(struct sample *s, double p); /* sorts once; NaN when empty */
 
 #endif

@@ -110,8 +110,8 @@ static double gsl_get_double(void *state)
     return rng_uniform(state);
 }
 
-static const gsl_rng_type xoshiro = {"xoshiro256++", 0xffffffffUL, 0, sizeof(struct rng), gsl_set,
-                                     gsl_get, gsl_get_double};
+static const gsl_rng_type xoshiro = {"xoshiro256++", 0xffffffffUL,  0, sizeof(struct rng), gsl_set,
+                                     gsl_get,        gsl_get_double};
 const gsl_rng_type *rng_gsl_type = &xoshiro;
 
 gsl_rng *rng_gsl_new(uint64_t key)

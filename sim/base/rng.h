@@ -39,10 +39,10 @@ uint64_t rng_key(uint64_t seed, enum rng_purpose purpose, uint64_t a, uint64_t b
 
 void rng_init(struct rng *r, uint64_t key);
 uint64_t rng_u64(struct rng *r);
-double rng_uniform(struct rng *r);                     /* [0,1), 53 bits */
-uint32_t rng_below(struct rng *r, uint32_t n);         /* [0,n), unbiased; n > 0 */
-double rng_exponential(struct rng *r, double mean);    /* by inversion */
-double rng_normal(struct rng *r);                      /* standard normal by inversion */
+double rng_uniform(struct rng *r);                  /* [0,1), 53 bits */
+uint32_t rng_below(struct rng *r, uint32_t n);      /* [0,n), unbiased; n > 0 */
+double rng_exponential(struct rng *r, double mean); /* by inversion */
+double rng_normal(struct rng *r);                   /* standard normal by inversion */
 
 /* A standard normal that is a pure function of its key: no state, no order. */
 double rng_normal_of_key(uint64_t key);

@@ -1,5 +1,5 @@
-/* The version every result carries. The revision comes from the build (git describe), so that results
- * of different sources never mix; "unknown" when built outside a repository. */
+/* The version every result carries. The revision comes from the build (git describe), so that
+ * results of different sources never mix; "unknown" when built outside a repository. */
 #ifndef SIM_VERSION_H
 #define SIM_VERSION_H
 

@@ -28,8 +28,9 @@ static int acted(struct core *c, int rc)
     return rc;
 }
 
-/* Annotation noise: the same question gets the same answer, for every policy. It belongs to the work
- * and the device, not to the number of rows asked about, so that shares of one op stay comparable. */
+/* Annotation noise: the same question gets the same answer, for every policy. It belongs to the
+ * work and the device, not to the number of rows asked about, so that shares of one op stay
+ * comparable. */
 static double annotation_factor(const struct core *c, const struct work_shape *w, enum op_kind op,
                                 uint8_t device)
 {
@@ -246,8 +247,8 @@ static int kv_resume(struct core *c, struct full_request *r)
     }
     r->kv_moving = true;
     core_count(c, COUNTER_KV_SWAP_INS);
-    c->exec_ops->kv_move(c->exec, r,
-                         (double)r->pub.kv_tokens * c->setup->llm->kv_bytes_per_token, true);
+    c->exec_ops->kv_move(c->exec, r, (double)r->pub.kv_tokens * c->setup->llm->kv_bytes_per_token,
+                         true);
     return 0;
 }
 

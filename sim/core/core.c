@@ -53,11 +53,16 @@ static int check_needs(struct core *c)
     static const struct {
         uint32_t bit;
         const char *name;
-    } names[] = {{CAP_SPANS, "spans"},       {CAP_ROW_SPLIT, "row splits"},
-                 {CAP_YIELD_KERNEL, "kernel yields"}, {CAP_COMPILE, "kernel compilation"},
-                 {CAP_LOAD, "graph loads"},  {CAP_KV_EVICT, "KV eviction"},
-                 {CAP_RESET, "device reset"}, {CAP_VERIFY, "verification"},
-                 {CAP_NPU, "an NPU"},        {CAP_IGPU, "an iGPU"},
+    } names[] = {{CAP_SPANS, "spans"},
+                 {CAP_ROW_SPLIT, "row splits"},
+                 {CAP_YIELD_KERNEL, "kernel yields"},
+                 {CAP_COMPILE, "kernel compilation"},
+                 {CAP_LOAD, "graph loads"},
+                 {CAP_KV_EVICT, "KV eviction"},
+                 {CAP_RESET, "device reset"},
+                 {CAP_VERIFY, "verification"},
+                 {CAP_NPU, "an NPU"},
+                 {CAP_IGPU, "an iGPU"},
                  {CAP_CPU, "a CPU device"}};
     uint32_t have = (c->exec_ops->caps | machine_caps(c->setup->machine)) & c->setup->caps;
     uint32_t missing = c->setup->policy->needs & ~have;
@@ -87,7 +92,8 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
     c->sched.params = setup->params;
     const struct policy_ops *p = setup->policy;
     if (p->api_version != POLICY_API_VERSION || p->request_arrived == NULL || p->schedule == NULL) {
-        return core_fail(c, -EINVAL, "built for policy API %u (this is %d) or lacks a required hook",
+        return core_fail(c, -EINVAL,
+                         "built for policy API %u (this is %d) or lacks a required hook",
                          p->api_version, POLICY_API_VERSION);
     }
     int rc = check_needs(c);

@@ -30,11 +30,11 @@ struct full_request {
     struct full_request *prev_live, *next_live;
     uint32_t row; /* of the trace */
     uint32_t output_tokens;
-    uint32_t kv_blocks;   /* held, reserved ones included */
+    uint32_t kv_blocks; /* held, reserved ones included */
     bool alive;
-    bool cancel_pending;  /* cancelled while in a pass: shed at its end */
-    bool kv_moving;       /* swap in progress */
-    uint64_t draw;        /* speculation steps done; keys hidden draws */
+    bool cancel_pending; /* cancelled while in a pass: shed at its end */
+    bool kv_moving;      /* swap in progress */
+    uint64_t draw;       /* speculation steps done; keys hidden draws */
 };
 
 struct full_pass {
@@ -74,7 +74,8 @@ struct executor_ops {
     uint32_t caps; /* CAP_ bits */
     /* Takes a validated launch; ends it later by core_launch_ended. */
     void (*launch)(void *exec, struct full_launch *l);
-    /* Stops one (already marked stop_requested): must lead to core_launch_ended. Returns 0 or -EPERM. */
+    /* Stops one (already marked stop_requested): must lead to core_launch_ended. Returns 0 or
+     * -EPERM. */
     int (*stop)(void *exec, struct full_launch *l, enum preempt_mode mode);
     uint32_t (*free_slots)(void *exec, uint8_t device);
     uint32_t (*launches)(void *exec, uint8_t device, const struct launch **out, uint32_t max);
@@ -117,19 +118,19 @@ struct core {
     double resident_bytes;
 
     int64_t last_progress_ns;
-    int64_t area_from_ns;    /* Little's law: last instant the integral was brought up to */
-    double area_request_ns;  /* integral of requests in system */
-    double sojourn_ns;       /* sum over departed of time in system */
-    uint64_t epoch;          /* schedule instants */
-    uint32_t actions;        /* accepted in the current schedule call */
+    int64_t area_from_ns;   /* Little's law: last instant the integral was brought up to */
+    double area_request_ns; /* integral of requests in system */
+    double sojourn_ns;      /* sum over departed of time in system */
+    uint64_t epoch;         /* schedule instants */
+    uint32_t actions;       /* accepted in the current schedule call */
 };
 
 /* What a launch would take, without contention: kernels of one op share on one device. */
 struct kernel_run {
-    uint32_t n;              /* kernels, >= 1; the first n-1 are full */
-    int64_t t_ns, tail_ns;   /* one full kernel; the last kernel */
+    uint32_t n;               /* kernels, >= 1; the first n-1 are full */
+    int64_t t_ns, tail_ns;    /* one full kernel; the last kernel */
     double bytes, tail_bytes; /* DDR bytes of each */
-    double flop;             /* of all */
+    double flop;              /* of all */
     bool outside;
 };
 

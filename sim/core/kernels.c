@@ -5,16 +5,20 @@ void kernel_run_fill(const struct hwmodel *m, const struct work_shape *shape, en
                      uint8_t device, uint8_t graph, uint32_t rows, uint32_t chunk_rows,
                      struct kernel_run *out)
 {
-    struct kernel_query q = {
-        .device = device, .graph = graph, .op = op, .rows = rows, .padded_rows = rows, .shape = shape};
+    struct kernel_query q = {.device = device,
+                             .graph = graph,
+                             .op = op,
+                             .rows = rows,
+                             .padded_rows = rows,
+                             .shape = shape};
     struct kernel_cost cost;
     out->n = 1;
     out->t_ns = 0;
     out->bytes = 0.0;
     out->flop = 0.0;
     out->outside = false;
-    /* MHA is sequence-level: never cut into chunks (agent-xpu-v2 4.2). One row is a GEMV with its own
-     * kernel, also on devices with static shapes. */
+    /* MHA is sequence-level: never cut into chunks (agent-xpu-v2 4.2). One row is a GEMV with its
+     * own kernel, also on devices with static shapes. */
     bool chunked = chunk_rows > 0 && op != OP_MHA && rows > 1;
     if (chunked) {
         out->n = (rows + chunk_rows - 1) / chunk_rows;

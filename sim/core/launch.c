@@ -76,7 +76,8 @@ int core_launch(struct core *c, const struct launch_spec *spec, const struct lau
     if (n_ops > left || (n_ops > 1 && !whole_op)) {
         return refuse(c, COUNTER_LAUNCH_BAD_SPAN, -EINVAL);
     }
-    if (rows < pass_op_rows(p, p->op) && (c->exec_ops->caps & c->setup->caps & CAP_ROW_SPLIT) == 0) {
+    if (rows < pass_op_rows(p, p->op) &&
+        (c->exec_ops->caps & c->setup->caps & CAP_ROW_SPLIT) == 0) {
         return refuse(c, COUNTER_LAUNCH_UNSUPPORTED, -EPERM);
     }
     if (c->exec_ops->free_slots(c->exec, spec->device) == 0) {

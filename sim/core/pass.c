@@ -90,8 +90,8 @@ static void memory_pressure(struct core *c, uint64_t need_tokens)
 
 int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **out)
 {
-    bool bad_fuse = spec->fused_layers &&
-                    (spec->n_segments != 1 || spec->segments[0].role != SEGMENT_DECODE);
+    bool bad_fuse =
+        spec->fused_layers && (spec->n_segments != 1 || spec->segments[0].role != SEGMENT_DECODE);
     if (spec->n_segments == 0 || spec->segments == NULL || bad_fuse) {
         core_count(c, COUNTER_PASS_BAD_SEGMENT);
         return -EINVAL;
@@ -161,8 +161,8 @@ static uint32_t verify_accepted(const struct core *c, struct full_request *r, ui
     if (c->setup->accept == NULL || drafted == 0) {
         return 0;
     }
-    uint32_t a = c->setup->accept(c->setup->speculation_params, c->setup->seed, &r->pub, r->draw,
-                                  drafted);
+    uint32_t a =
+        c->setup->accept(c->setup->speculation_params, c->setup->seed, &r->pub, r->draw, drafted);
     return a > drafted ? drafted : a;
 }
 
@@ -194,8 +194,8 @@ static void segment_complete(struct core *c, struct segment *s)
         emit = left;
     }
     if (emit > 0) {
-        int64_t since = r->pub.last_token_ns == TIME_NEVER_NS ? r->pub.arrival_ns
-                                                               : r->pub.last_token_ns;
+        int64_t since =
+            r->pub.last_token_ns == TIME_NEVER_NS ? r->pub.arrival_ns : r->pub.last_token_ns;
         r->pub.generated_tokens += emit;
         if (r->pub.first_token_ns == TIME_NEVER_NS) {
             r->pub.first_token_ns = now;

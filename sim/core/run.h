@@ -37,17 +37,18 @@ struct sim_setup {
     const struct policy_ops *policy;
     const struct policy_params *params;
     uint64_t seed;
-    bool prefix_reuse;           /* keep finished sessions' KV for later turns; same for all policies */
+    bool prefix_reuse; /* keep finished sessions' KV for later turns; same for all policies */
     uint64_t kv_capacity_tokens; /* 0: what memory leaves after weights */
     uint32_t kv_block_tokens;    /* allocation unit, >= 1 */
-    uint32_t weight_copies;      /* resident copies of the weights (one per runtime that cannot share) */
-    int64_t horizon_ns;          /* stop then; TIME_NEVER_NS drains */
-    int64_t stall_ns;            /* watchdog: no token and no event that could bring one for so long */
-    bool collapse;               /* one event for undisturbed launches; results do not depend on it */
-    uint32_t caps;               /* CAP_ bits of the executor; UINT32_MAX: all the simulator has */
-    /* Speculative decoding: tokens a drafter offers for the next verification of a request (policies
-     * may know them: they are there before the pass), and how many of them turn out right (hidden).
-     * `step` counts the request's verifications; both are pure functions. NULL: no drafts. */
+    uint32_t weight_copies; /* resident copies of the weights (one per runtime that cannot share) */
+    int64_t horizon_ns;     /* stop then; TIME_NEVER_NS drains */
+    int64_t stall_ns;       /* watchdog: no token and no event that could bring one for so long */
+    bool collapse;          /* one event for undisturbed launches; results do not depend on it */
+    uint32_t caps;          /* CAP_ bits of the executor; UINT32_MAX: all the simulator has */
+    /* Speculative decoding: tokens a drafter offers for the next verification of a request
+     * (policies may know them: they are there before the pass), and how many of them turn out right
+     * (hidden). `step` counts the request's verifications; both are pure functions. NULL: no
+     * drafts. */
     uint32_t (*draft)(const void *params, uint64_t seed, const struct request *r, uint64_t step);
     uint32_t (*accept)(const void *params, uint64_t seed, const struct request *r, uint64_t step,
                        uint32_t drafted);
@@ -63,7 +64,7 @@ void sim_setup_defaults(struct sim_setup *s);
 
 struct sim_audit {
     uint64_t arrived, finished, shed, running, queued; /* arrived = sum of the others */
-    uint64_t future;              /* requests that had not arrived at the horizon */
+    uint64_t future;                           /* requests that had not arrived at the horizon */
     uint64_t tokens_expected, tokens_produced; /* over finished requests */
     double energy_integral_j, energy_sum_j;    /* integral of power, and sum over devices */
     double littles_law_residual_frac; /* |integral of n(t) - sum of times in system| / the latter */
@@ -76,15 +77,15 @@ struct sim_result {
     int status;        /* 0, or -errno of the violation that ended the run */
     char message[512]; /* names time, seed, event number, policy and request; "" when fine */
     int64_t end_ns;
-    uint64_t events;   /* events handled */
-    uint64_t kernels;  /* kernels run, collapsed ones counted one by one */
+    uint64_t events;    /* events handled */
+    uint64_t kernels;   /* kernels run, collapsed ones counted one by one */
     uint64_t decisions; /* accepted actions */
     uint64_t counters[COUNTER_COUNT];
     char policy_counter_names[SIM_MAX_POLICY_COUNTERS][32];
     uint64_t policy_counters[SIM_MAX_POLICY_COUNTERS];
     uint32_t n_policy_counters;
     uint64_t kv_capacity_tokens, kv_peak_tokens; /* live + cold */
-    double memory_peak_bytes; /* weights + KV + residents */
+    double memory_peak_bytes;                    /* weights + KV + residents */
     struct sim_audit audit;
 };
 

@@ -26,9 +26,8 @@ static void loader_begin(struct engine *e)
 static void compiler_begin(struct engine *e)
 {
     struct channel *ch = &e->compiler;
-    ch->job.event =
-        eventq_push(&e->queue, e->now_ns + (int64_t)ch->head->solo_ns,
-                    engine_order(e, EVENT_COMPILE, 0), 0);
+    ch->job.event = eventq_push(&e->queue, e->now_ns + (int64_t)ch->head->solo_ns,
+                                engine_order(e, EVENT_COMPILE, 0), 0);
 }
 
 static void append(struct channel *ch, struct channel_item *it)

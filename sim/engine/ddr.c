@@ -1,7 +1,7 @@
 /* DDR as a fluid resource: jobs, their shares, their completion events.
  *
- * Kernel progress = compute share * min(1, bandwidth share / demand) (DESIGN section 3). Capacity is
- * kappa * peak, but never below what one engine takes alone: kappa is the efficiency of several
+ * Kernel progress = compute share * min(1, bandwidth share / demand) (DESIGN section 3). Capacity
+ * is kappa * peak, but never below what one engine takes alone: kappa is the efficiency of several
  * masters together, so a single one is not slowed by it. */
 #include "sim/engine/engine.h"
 
@@ -125,8 +125,8 @@ void ddr_settle(struct engine *e)
     for (uint32_t i = 0; i < e->n_jobs; i++) {
         struct job *j = e->jobs[i];
         const struct flow *f = &flows[i];
-        double slow = f->demand_bytes_per_s > 0.0 ? f->share_bytes_per_s / f->demand_bytes_per_s
-                                                   : 1.0;
+        double slow =
+            f->demand_bytes_per_s > 0.0 ? f->share_bytes_per_s / f->demand_bytes_per_s : 1.0;
         e->ddr_share += f->share_bytes_per_s;
         job_set_rate(e, j, j->share_frac * slow);
     }

@@ -1,269 +1,8 @@
-/* Virtual devices: they run the kernels of their launches one after another, stop at yield points,
- * and collapse what nothing can disturb into one event. */
+/* Virtual devices: they take launches, run their kernels one after another (vexec.c), and stop at
+ * yield points. */
 #include <errno.h>
 
-#include "sim/base/rng.h"
 #include "sim/engine/engine.h"
-
-/* ---- kernels of a launch ---- */
-
-static const struct kernel_run *run_of(const struct vexec *v, uint32_t op)
-{
-    return op == v->l->pub.op_begin ? &v->first : &v->run[pass_op_kind(v->l->pub.pass, op)];
-}
-
-static void run_scale(struct kernel_run *r, double factor)
-{
-    if (factor != 1.0) {
-        r->t_ns = (int64_t)llround((double)r->t_ns * factor);
-        r->tail_ns = (int64_t)llround((double)r->tail_ns * factor);
-    }
-    r->tail_ns = r->tail_ns < 1 ? 1 : r->tail_ns;
-}
-
-/* What really happens may differ from the model by a factor that belongs to this piece of work, so
- * that every policy that launches it meets the same one. */
-static double truth_factor(const struct engine *e, const struct launch *l)
-{
-    double sigma = e->core.setup->truth_sigma;
-    if (sigma <= 0.0) {
-        return 1.0;
-    }
-    const struct segment *s = &l->pass->segments[0];
-    uint64_t key = rng_key(e->core.setup->seed, RNG_TRUTH,
-                           ((uint64_t)s->request->id << 32) | s->first_token,
-                           ((uint64_t)l->op_begin << 8) | l->device);
-    return exp(sigma * rng_normal_of_key(key) - 0.5 * sigma * sigma);
-}
-
-static void runs_fill(struct engine *e, struct vexec *v)
-{
-    const struct launch *l = &v->l->pub;
-    const struct pass *p = l->pass;
-    const struct hwmodel *m = e->core.setup->truth;
-    v->truth_factor = truth_factor(e, l);
-    kernel_run_fill(m, &p->shape, pass_op_kind(p, l->op_begin), l->device, l->graph, l->rows,
-                    l->chunk_rows, &v->first);
-    run_scale(&v->first, v->truth_factor);
-    v->layer_ns = 0;
-    if (l->op_end - l->op_begin == 1) {
-        return;
-    }
-    uint32_t per_layer = p->fused_layers ? 1 : 3;
-    uint32_t end = l->op_end < l->op_begin + per_layer + 1 ? l->op_end
-                                                           : l->op_begin + per_layer + 1;
-    for (uint32_t op = l->op_begin + 1; op < end; op++) {
-        enum op_kind kind = pass_op_kind(p, op);
-        kernel_run_fill(m, &p->shape, kind, l->device, l->graph, pass_op_rows(p, op),
-                        l->chunk_rows, &v->run[kind]);
-        run_scale(&v->run[kind], v->truth_factor);
-        v->layer_ns += kind == OP_HEAD ? 0 : kernel_run_total_ns(&v->run[kind]);
-    }
-    if (l->op_end == p->n_ops && p->shape.logit_rows > 0) {
-        kernel_run_fill(m, &p->shape, OP_HEAD, l->device, l->graph, p->shape.logit_rows,
-                        l->chunk_rows, &v->run[OP_HEAD]);
-        run_scale(&v->run[OP_HEAD], v->truth_factor);
-    }
-}
-
-static int64_t kernel_ns(const struct kernel_run *r, uint32_t k)
-{
-    return k + 1 == r->n ? r->tail_ns : r->t_ns;
-}
-
-static double kernel_bytes(const struct kernel_run *r, uint32_t k)
-{
-    return k + 1 == r->n ? r->tail_bytes : r->bytes;
-}
-
-/* Books c kernels like (run, k) as done; they are counted one by one in every statistic. */
-static void book(struct engine *e, struct vexec *v, const struct kernel_run *r, uint32_t k,
-                 uint64_t c)
-{
-    struct sim_result *res = e->core.result;
-    v->solo_ns += (int64_t)c * kernel_ns(r, k);
-    res->kernels += c;
-    if (r->outside) {
-        res->counters[COUNTER_KERNELS_OUTSIDE_ENVELOPE] += c;
-    }
-}
-
-/* Books c undisturbed kernels and what they moved. */
-static void book_solo(struct engine *e, struct vexec *v, const struct kernel_run *r, uint32_t k,
-                      uint64_t c)
-{
-    int64_t t = kernel_ns(r, k);
-    double demand = kernel_bytes(r, k) / units_s_from_ns(t);
-    ddr_report(e, c, t, demand, demand);
-    book(e, v, r, k, c);
-}
-
-static void kernel_begin(struct engine *e, struct vexec *v)
-{
-    const struct kernel_run *r = run_of(v, v->op);
-    v->kernel_begin_ns = e->now_ns;
-    job_start(e, &v->job, (double)kernel_ns(r, v->k), kernel_bytes(r, v->k));
-}
-
-/* ---- collapsing ---- */
-
-/* Solo time of ops [from, to), from at a kernel-0 position. O(1) in the number of layers. */
-static int64_t ops_ns(const struct vexec *v, uint32_t from, uint32_t to)
-{
-    const struct pass *p = v->l->pub.pass;
-    uint32_t per_layer = p->fused_layers ? 1 : 3;
-    int64_t t = 0;
-    while (from < to) {
-        if (from > v->l->pub.op_begin && pass_op_kind(p, from) != OP_HEAD && v->layer_ns > 0) {
-            uint32_t stop = pass_op_kind(p, to - 1) == OP_HEAD ? to - 1 : to;
-            uint32_t layers = (stop - from) / per_layer; /* any per_layer ops in a row cost a layer */
-            if (layers > 0) {
-                t += (int64_t)layers * v->layer_ns;
-                from += layers * per_layer;
-                continue;
-            }
-        }
-        t += kernel_run_total_ns(run_of(v, from));
-        from++;
-    }
-    return t;
-}
-
-static int64_t rest_after_kernel_ns(const struct vexec *v)
-{
-    const struct kernel_run *r = run_of(v, v->op);
-    int64_t t = 0;
-    if (v->k + 1 < r->n) {
-        t = (int64_t)(r->n - v->k - 2) * r->t_ns + r->tail_ns;
-    }
-    return t + ops_ns(v, v->op + 1, v->l->pub.op_end);
-}
-
-void device_collapse(struct engine *e, struct vexec *v)
-{
-    if (v->collapsed) {
-        return;
-    }
-    struct job *j = &v->job;
-    if (v->l->pub.stop_requested && v->l->pub.yield != YIELD_PASS) {
-        /* It will stop soon: run kernel by kernel, alone at full rate. */
-        v->collapsed = false;
-    } else {
-        v->collapsed = true;
-    }
-    if (j->event == EVENTQ_NONE || j->rate != 1.0) {
-        double passed = (double)(e->now_ns - j->updated_ns);
-        j->left_ns -= passed > 0.0 ? passed * j->rate : 0.0;
-        j->left_ns = j->left_ns < 0.0 ? 0.0 : j->left_ns;
-        j->updated_ns = e->now_ns;
-        j->rate = 1.0;
-    }
-    v->head_ns = (int64_t)ceil(j->left_ns);
-    int64_t at = j->updated_ns + v->head_ns;
-    if (v->collapsed) {
-        at += rest_after_kernel_ns(v);
-        e->ddr_demand = 0.0; /* its kernels are reported when they are booked */
-        e->ddr_share = 0.0;
-    } else {
-        e->ddr_demand = j->demand_bytes_per_s;
-        e->ddr_share = j->demand_bytes_per_s;
-    }
-    if (j->event == EVENTQ_NONE) {
-        j->event = eventq_push(&e->queue, at, engine_order(e, EVENT_KERNEL, j->device),
-                               (uint64_t)(uintptr_t)v);
-    } else {
-        eventq_reschedule(&e->queue, j->event, at);
-    }
-}
-
-/* Moves the position over `left` ns of undisturbed kernels; returns what is left of it inside the
- * kernel reached (0 at a boundary). */
-static int64_t skip_kernels(struct engine *e, struct vexec *v, int64_t left)
-{
-    const struct pass *p = v->l->pub.pass;
-    uint32_t end = v->l->pub.op_end;
-    uint32_t per_layer = p->fused_layers ? 1 : 3;
-    while (v->op < end) {
-        const struct kernel_run *r = run_of(v, v->op);
-        uint32_t stop = end == p->n_ops && p->shape.logit_rows > 0 ? end - 1 : end;
-        if (v->k == 0 && v->op > v->l->pub.op_begin && v->op + per_layer <= stop &&
-            left >= v->layer_ns && v->layer_ns > 0) {
-            int64_t layers = left / v->layer_ns;
-            int64_t most = (stop - v->op) / per_layer;
-            layers = layers < most ? layers : most;
-            for (uint32_t i = 0; i < per_layer; i++) {
-                const struct kernel_run *q = run_of(v, v->op + i);
-                book_solo(e, v, q, 0, (uint64_t)layers * (q->n - 1));
-                book_solo(e, v, q, q->n - 1, (uint64_t)layers);
-            }
-            v->op += (uint32_t)layers * per_layer;
-            left -= layers * v->layer_ns;
-            continue;
-        }
-        if (v->k + 1 < r->n && left >= r->t_ns) {
-            int64_t c = left / r->t_ns;
-            int64_t most = r->n - 1 - v->k;
-            c = c < most ? c : most;
-            book_solo(e, v, r, 0, (uint64_t)c);
-            v->k += (uint32_t)c;
-            left -= c * r->t_ns;
-            continue;
-        }
-        if (v->k + 1 == r->n && left >= r->tail_ns) {
-            book_solo(e, v, r, v->k, 1);
-            left -= r->tail_ns;
-            v->op++;
-            v->k = 0;
-            continue;
-        }
-        break;
-    }
-    return left;
-}
-
-/* One kernel forward. */
-static void position_next(struct vexec *v)
-{
-    v->k++;
-    if (v->k == run_of(v, v->op)->n) {
-        v->k = 0;
-        v->op++;
-    }
-}
-
-/* Undoes a collapse at the present instant: books what has run, finds the kernel in progress. */
-void device_expand(struct engine *e, struct vexec *v)
-{
-    struct job *j = &v->job;
-    const struct kernel_run *r = run_of(v, v->op);
-    double demand = j->demand_bytes_per_s;
-    int64_t gone = e->now_ns - j->updated_ns;
-    v->collapsed = false;
-    if (gone < v->head_ns) {
-        ddr_report(e, 1, gone, demand, demand);
-        j->left_ns -= (double)gone;
-    } else {
-        ddr_report(e, 1, v->head_ns, demand, demand);
-        book(e, v, r, v->k, 1);
-        position_next(v);
-        gone = skip_kernels(e, v, gone - v->head_ns);
-        if (v->op < v->l->pub.op_end) {
-            r = run_of(v, v->op);
-            int64_t t = kernel_ns(r, v->k);
-            j->demand_bytes_per_s = kernel_bytes(r, v->k) / units_s_from_ns(t);
-            j->left_ns = (double)(t - gone);
-            v->kernel_begin_ns = e->now_ns - gone;
-            ddr_report(e, 1, gone, j->demand_bytes_per_s, j->demand_bytes_per_s);
-        }
-    }
-    j->updated_ns = e->now_ns;
-    e->ddr_since_ns = e->now_ns;
-    if (j->event != EVENTQ_NONE) {
-        eventq_cancel(&e->queue, j->event);
-        j->event = EVENTQ_NONE;
-    }
-    e->ddr_dirty = true;
-}
 
 /* ---- starting and ending ---- */
 
@@ -288,7 +27,7 @@ static void run_begin(struct engine *e, struct vexec *v)
     v->op = v->l->pub.op_begin;
     v->k = 0;
     ddr_join(e, &v->job);
-    kernel_begin(e, v);
+    vexec_kernel_begin(e, v);
     power_device(e, v->job.device);
 }
 
@@ -305,7 +44,7 @@ static void vexec_start(struct engine *e, struct vdevice *d, struct vexec *v)
     int64_t lead = core_launch_lead_ns(&e->core, &v->l->pub);
     int64_t ready = v->l->pub.submit_ns + lead;
     int64_t begin = ready > e->now_ns ? ready : e->now_ns;
-    runs_fill(e, v);
+    vexec_fill(e, v);
     if (d->desc->sharing == DEVICE_SERIAL && d->n_running > 1) {
         e->core.result->audit.double_bookings++;
     }
@@ -415,7 +154,7 @@ static bool at_yield_point(const struct vexec *v)
 
 static void report_kernel(struct engine *e, const struct vexec *v)
 {
-    const struct kernel_run *r = run_of(v, v->op);
+    const struct kernel_run *r = vexec_run(v, v->op);
     const struct pass *p = v->l->pub.pass;
     struct kernel_record rec = {
         .launch = &v->l->pub,
@@ -424,8 +163,8 @@ static void report_kernel(struct engine *e, const struct vexec *v)
         .index = v->k,
         .begin_ns = v->kernel_begin_ns,
         .end_ns = e->now_ns,
-        .solo_ns = kernel_ns(r, v->k),
-        .bytes = kernel_bytes(r, v->k),
+        .solo_ns = vexec_kernel_ns(r, v->k),
+        .bytes = vexec_kernel_bytes(r, v->k),
     };
     CORE_OBSERVE(&e->core, kernel, &rec);
 }
@@ -445,21 +184,21 @@ void device_event(struct engine *e, struct vexec *v)
         device_expand(e, v);
     } else {
         v->job.left_ns = 0.0;
-        book(e, v, run_of(v, v->op), v->k, 1);
+        vexec_book(e, v, vexec_run(v, v->op), v->k, 1);
         report_kernel(e, v);
-        position_next(v);
+        vexec_next(v);
     }
     if (v->op == v->l->pub.op_end) {
         v->outcome = LAUNCH_OUTCOME_DONE;
         vexec_end(e, v);
     } else if (v->l->pub.stop_requested && v->in_flight_left > 0) {
         v->in_flight_left--;
-        kernel_begin(e, v);
+        vexec_kernel_begin(e, v);
     } else if (v->l->pub.stop_requested && at_yield_point(v)) {
         v->outcome = LAUNCH_OUTCOME_YIELDED;
         vexec_end(e, v);
     } else {
-        kernel_begin(e, v);
+        vexec_kernel_begin(e, v);
     }
 }
 
@@ -582,8 +321,7 @@ static void exec_arrive_later(void *exec, int64_t at_ns, uint32_t row, uint32_t 
 static void exec_cancel_later(void *exec, int64_t at_ns, struct full_request *r)
 {
     struct engine *e = exec;
-    (void)eventq_push(&e->queue, at_ns, engine_order(e, EVENT_CANCEL, r->pub.id),
-                      r->pub.id);
+    (void)eventq_push(&e->queue, at_ns, engine_order(e, EVENT_CANCEL, r->pub.id), r->pub.id);
 }
 
 static void exec_bandwidth_weight(void *exec, uint8_t device, double weight)

@@ -12,8 +12,8 @@
 
 /* Order of events at one instant (policies.md 0.2). */
 enum event_kind {
-    EVENT_KERNEL,    /* a kernel, lead or forced end of a launch */
-    EVENT_LOAD,      /* loader: graph block or KV move */
+    EVENT_KERNEL, /* a kernel, lead or forced end of a launch */
+    EVENT_LOAD,   /* loader: graph block or KV move */
     EVENT_COMPILE,
     EVENT_PASS_TAIL, /* iteration boundary */
     EVENT_TURN,      /* a session's next turn, after a tool or a person */
@@ -26,15 +26,15 @@ enum event_kind {
 #define ENGINE_LOADER_FLOW 255
 
 struct job {
-    double left_ns;  /* solo time left at updated_ns */
-    double rate;     /* solo ns per ns */
-    double share_frac; /* compute share: 1, or efficiency/n on a time-shared device */
+    double left_ns;            /* solo time left at updated_ns */
+    double rate;               /* solo ns per ns */
+    double share_frac;         /* compute share: 1, or efficiency/n on a time-shared device */
     double demand_bytes_per_s; /* alone */
     int64_t updated_ns;
-    uint32_t event;  /* its completion */
-    uint32_t order;  /* of jobs at one instant: device, then launch */
+    uint32_t event; /* its completion */
+    uint32_t order; /* of jobs at one instant: device, then launch */
     uint8_t device;
-    bool active;     /* counted among the engine's jobs */
+    bool active;        /* counted among the engine's jobs */
     struct vexec *exec; /* the launch it belongs to, NULL for the loader */
 };
 
@@ -45,19 +45,19 @@ struct vexec {
     struct full_launch *l;
     struct vexec *next_free;
     enum vexec_phase phase;
-    enum launch_outcome outcome; /* when ENDING */
-    struct kernel_run first;     /* of op_begin, for l->rows rows */
+    enum launch_outcome outcome;          /* when ENDING */
+    struct kernel_run first;              /* of op_begin, for l->rows rows */
     struct kernel_run run[OP_KIND_COUNT]; /* of later ops, whole */
-    int64_t layer_ns;  /* all ops of one layer */
+    int64_t layer_ns;                     /* all ops of one layer */
     double truth_factor;
     uint32_t op, k;
     uint32_t in_flight_left; /* stop requested: kernels after this one that cannot be taken back */
     int64_t kernel_begin_ns;
-    int64_t solo_ns;   /* of completed kernels */
+    int64_t solo_ns; /* of completed kernels */
     int64_t lost_ns;
     struct job job;
-    bool collapsed;    /* its event is the end of all remaining kernels */
-    int64_t head_ns;   /* collapsed: from updated_ns to the end of kernel (op, k) */
+    bool collapsed;  /* its event is the end of all remaining kernels */
+    int64_t head_ns; /* collapsed: from updated_ns to the end of kernel (op, k) */
 };
 
 struct vdevice {
@@ -109,7 +109,7 @@ struct engine {
     bool may_collapse;
     struct channel loader, compiler;
     struct power power;
-    size_t next_first; /* next first turn of the trace */
+    size_t next_first;         /* next first turn of the trace */
     uint64_t arrivals_pending; /* arrival and turn events in the queue */
     uint64_t next_order;
 };
@@ -123,14 +123,25 @@ static inline uint64_t engine_order(struct engine *e, enum event_kind kind, uint
 /* devices.c */
 extern const struct executor_ops engine_ops;
 void device_event(struct engine *e, struct vexec *v);
+
+/* vexec.c */
+/* Kernels of op number `op` of the launch. */
+const struct kernel_run *vexec_run(const struct vexec *v, uint32_t op);
+void vexec_fill(struct engine *e, struct vexec *v);
+int64_t vexec_kernel_ns(const struct kernel_run *r, uint32_t k);
+double vexec_kernel_bytes(const struct kernel_run *r, uint32_t k);
+/* Counts c kernels like (run, k) as done. */
+void vexec_book(struct engine *e, struct vexec *v, const struct kernel_run *r, uint32_t k,
+                uint64_t c);
+void vexec_kernel_begin(struct engine *e, struct vexec *v);
+void vexec_next(struct vexec *v); /* one kernel forward */
 void device_collapse(struct engine *e, struct vexec *v);
 void device_expand(struct engine *e, struct vexec *v);
 
 /* ddr.c */
 void ddr_join(struct engine *e, struct job *j);
 void ddr_leave(struct engine *e, struct job *j);
-void ddr_report(struct engine *e, uint64_t count, int64_t duration_ns, double demand,
-                double share);
+void ddr_report(struct engine *e, uint64_t count, int64_t duration_ns, double demand, double share);
 /* Closes the current interval and marks rates for settling. */
 void ddr_touch(struct engine *e);
 /* Recomputes all rates and completion events; called before time moves. */

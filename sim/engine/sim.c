@@ -158,10 +158,8 @@ static void engine_init(struct engine *e, const struct sim_setup *setup)
         d->weight = 1.0;
         d->queue = arena_alloc(&e->core.arena, d->desc->inflight_depth * sizeof(struct vexec *));
     }
-    e->loader.job = (struct job){.event = EVENTQ_NONE,
-                                 .device = ENGINE_LOADER_FLOW,
-                                 .rate = 1.0,
-                                 .share_frac = 1.0};
+    e->loader.job = (struct job){
+        .event = EVENTQ_NONE, .device = ENGINE_LOADER_FLOW, .rate = 1.0, .share_frac = 1.0};
     e->compiler.job = (struct job){.event = EVENTQ_NONE};
     e->may_collapse = setup->collapse;
     for (uint32_t i = 0; i < setup->n_observers; i++) {
@@ -193,10 +191,10 @@ static void audit_finish(struct engine *e)
     a->clean = a->arrived == a->finished + a->shed + a->running + a->queued &&
                a->tokens_expected == a->tokens_produced && a->double_bookings == 0 &&
                a->causality_errors == 0 && a->ddr_max_over_capacity <= 1.0 + 1e-9 &&
-               a->littles_law_residual_frac <= 1e-9 &&
-               energy <= 1e-9 * (1.0 + a->energy_sum_j);
+               a->littles_law_residual_frac <= 1e-9 && energy <= 1e-9 * (1.0 + a->energy_sum_j);
     if (!a->clean) {
-        core_fail(c, -EPROTO, "audit failed: arrived %" PRIu64 " = finished %" PRIu64 " + shed %" PRIu64
+        core_fail(c, -EPROTO,
+                  "audit failed: arrived %" PRIu64 " = finished %" PRIu64 " + shed %" PRIu64
                   " + running %" PRIu64 " + queued %" PRIu64 "? tokens %" PRIu64 " of %" PRIu64
                   ", DDR %.12g of capacity, Little %.3g, energy %.12g vs %.12g J, double bookings "
                   "%" PRIu64,

@@ -1,5 +1,5 @@
-/* Measuring: CPU time of a region, median of five runs after a warm-up. Nothing here decides a test;
- * every figure is printed beside a reference measured in the same process. */
+/* Measuring: CPU time of a region, median of five runs after a warm-up. Nothing here decides a
+ * test; every figure is printed beside a reference measured in the same process. */
 #ifndef TESTS_BENCH_H
 #define TESTS_BENCH_H
 

@@ -1,7 +1,7 @@
 /* Four always-busy flows on one link, max-min: when one completes, its source starts the next, size
- * exponential. Through the engine's event queue, jobs and fluid solver. The reference of the recorded
- * measurement is SimGrid's full stack, 0.49 M completions/s on another machine, so the limit loop of
- * this process stands beside it for scale. */
+ * exponential. Through the engine's event queue, jobs and fluid solver. The reference of the
+ * recorded measurement is SimGrid's full stack, 0.49 M completions/s on another machine, so the
+ * limit loop of this process stands beside it for scale. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -19,7 +19,8 @@ static double sink;
 static void engine_run(void *arg)
 {
     (void)arg;
-    static struct machine m = {.n_devices = FLOWS, .ddr_peak_bytes_per_s = 1e9, .ddr_cap_frac = 1.0};
+    static struct machine m = {
+        .n_devices = FLOWS, .ddr_peak_bytes_per_s = 1e9, .ddr_cap_frac = 1.0};
     static struct sim_setup setup;
     static struct sim_result result;
     sim_setup_defaults(&setup);

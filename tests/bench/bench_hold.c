@@ -1,6 +1,6 @@
-/* Hold model with cancellation: pop the earliest event, add an exponential delay, push it back; every
- * fourth step cancels a random pending event and pushes it anew. 64 pending. Beside it the same steps
- * on a bare indexed 4-ary heap of 16-byte nodes written for this loop. */
+/* Hold model with cancellation: pop the earliest event, add an exponential delay, push it back;
+ * every fourth step cancels a random pending event and pushes it anew. 64 pending. Beside it the
+ * same steps on a bare indexed 4-ary heap of 16-byte nodes written for this loop. */
 #include <stdio.h>
 #include <string.h>
 

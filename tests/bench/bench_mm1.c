@@ -1,5 +1,5 @@
-/* M/M/1 through the event queue and clock, beside the hand-written limit loop. An event is an arrival
- * or a departure: two per customer. */
+/* M/M/1 through the event queue and clock, beside the hand-written limit loop. An event is an
+ * arrival or a departure: two per customer. */
 #include <stdio.h>
 
 #include "tests/bench/bench.h"

@@ -1,5 +1,6 @@
 /* Whole runs: kernel events per second of agent-xpu-v2 on the demo workload, and simulated requests
- * per second of the common speed load W1 under openvino-cb (32 sequences, 512 tokens an iteration). */
+ * per second of the common speed load W1 under openvino-cb (32 sequences, 512 tokens an iteration).
+ */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -99,12 +100,14 @@ int main(void)
     load(b, "core-ultra-5-125h", "agent-xpu-v2", "", "mixed:duration_s=9000");
     b->setup.collapse = false;
     double s = bench_seconds(run, b);
-    printf("agent-xpu-v2, demo load x 10, every kernel an event: %.2f M kernels/s (accept 1, aim 3)\n",
-           1e-6 * (double)b->kernels / s);
+    printf(
+        "agent-xpu-v2, demo load x 10, every kernel an event: %.2f M kernels/s (accept 1, aim 3)\n",
+        1e-6 * (double)b->kernels / s);
     b->setup.collapse = true;
     s = bench_seconds(run, b);
-    printf("agent-xpu-v2, undisturbed kernels collapsed:         %.2f M kernels/s, %.2f M events/s\n",
-           1e-6 * (double)b->kernels / s, 1e-6 * (double)b->events / s);
+    printf(
+        "agent-xpu-v2, undisturbed kernels collapsed:         %.2f M kernels/s, %.2f M events/s\n",
+        1e-6 * (double)b->kernels / s, 1e-6 * (double)b->events / s);
     trace_fini(&b->trace);
     free(b);
     printf("trace, run and metrics together (accept 100,000 requests/s at 10,000, linear):\n");

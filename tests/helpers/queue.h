@@ -1,6 +1,7 @@
-/* Single-server queues on the project's event queue and integer clock, and the M/M/1 of the recorded
- * workload: Poisson source of rate 0.9, one exponential server of rate 1, FCFS, C customers, drained.
- * On an arrival the service variate is drawn first when the server is idle, then the next gap. */
+/* Single-server queues on the project's event queue and integer clock, and the M/M/1 of the
+ * recorded workload: Poisson source of rate 0.9, one exponential server of rate 1, FCFS, C
+ * customers, drained. On an arrival the service variate is drawn first when the server is idle,
+ * then the next gap. */
 #ifndef TESTS_QUEUE_H
 #define TESTS_QUEUE_H
 
@@ -8,8 +9,8 @@
 
 #include "sim/base/rng.h"
 
-/* Exponential variates by the 256-layer ziggurat of Marsaglia and Tsang (2000), one 64-bit draw each:
- * the high 32 bits are the value, the low 8 the layer. */
+/* Exponential variates by the 256-layer ziggurat of Marsaglia and Tsang (2000), one 64-bit draw
+ * each: the high 32 bits are the value, the low 8 the layer. */
 struct ziggurat {
     uint32_t k[256];
     double w[256], f[256];

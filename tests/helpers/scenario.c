@@ -23,13 +23,10 @@ static void toy_kernel(const struct hwmodel *m, const struct kernel_query *q,
     out->outside = false;
 }
 
-/* Memory-bound below 1 FLOP/B; toy kernels have intensity 2, so only a test that says otherwise has
- * memory-bound ones (it sets params). */
 static double toy_ridge(const struct hwmodel *m, uint8_t device)
 {
-    (void)m;
     (void)device;
-    return 1.0;
+    return ((const struct scenario *)m->params)->ridge_flop_per_byte;
 }
 
 static const struct hwmodel_ops toy_ops = {
@@ -133,6 +130,7 @@ void scenario_init(struct scenario *sc)
     l->head_dim = 64;
     l->weight_bytes = 1e9;
     l->kv_bytes_per_token = 1e6;
+    sc->ridge_flop_per_byte = 1.0;
     sc->model = (struct hwmodel){&toy_ops, m, l, sc};
     sim_setup_defaults(&sc->setup);
     sc->setup.machine = m;
@@ -259,8 +257,8 @@ void scenario_print(const struct scenario *sc, FILE *out)
     static const char *const ops[] = {"qkv", "mha", "ffn", "head", "layer"};
     for (uint32_t i = 0; i < sc->trace.n; i++) {
         const struct scenario_record *r = &sc->records[i];
-        fprintf(out, "request %u: arrival %.3f start %.3f first %.3f finish %.3f ms, %u tokens\n", i,
-                units_ms_from_ns(r->arrival_ns), units_ms_from_ns(r->start_ns),
+        fprintf(out, "request %u: arrival %.3f start %.3f first %.3f finish %.3f ms, %u tokens\n",
+                i, units_ms_from_ns(r->arrival_ns), units_ms_from_ns(r->start_ns),
                 units_ms_from_ns(r->first_token_ns), units_ms_from_ns(r->finish_ns), r->generated);
     }
     for (uint32_t i = 0; i < sc->n_kernels; i++) {

@@ -1,5 +1,5 @@
-/* Small runs with round numbers: a toy machine, a toy model, a handful of requests, and the times of
- * everything that happened. Expectations can then be computed by hand.
+/* Small runs with round numbers: a toy machine, a toy model, a handful of requests, and the times
+ * of everything that happened. Expectations can then be computed by hand.
  *
  * Toy kernel time: fixed + per_row * padded_rows; DDR bytes: bytes_per_s * that time. */
 #ifndef TESTS_SCENARIO_H
@@ -44,6 +44,7 @@ struct scenario {
     struct llm llm;
     struct toy_cost cost[MACHINE_MAX_DEVICES][OP_KIND_COUNT];
     double attention_ms_per_pair[MACHINE_MAX_DEVICES]; /* added to MHA: per (query, key) pair */
+    double ridge_flop_per_byte; /* toy kernels have intensity 2: memory-bound above it; default 1 */
     struct hwmodel model;
     struct trace trace;
     struct sim_setup setup;
@@ -55,8 +56,9 @@ struct scenario {
     uint32_t n_kernels;
 };
 
-/* A machine with NPU (chunk 256, static attention), iGPU (dynamic) and CPU, one layer, no host costs,
- * DDR 100 GB/s with kappa 1, no contention ("none"), 1 TB of memory, costs all zero but 1 ns. */
+/* A machine with NPU (chunk 256, static attention), iGPU (dynamic) and CPU, one layer, no host
+ * costs, DDR 100 GB/s with kappa 1, no contention ("none"), 1 TB of memory, costs all zero but 1
+ * ns. */
 void scenario_init(struct scenario *sc);
 void scenario_fini(struct scenario *sc);
 /* Sets one cost on one device, or on all with device < 0. */

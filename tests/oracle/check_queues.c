@@ -6,8 +6,8 @@
 #include "sim/engine/eventq.h"
 #include "tests/helpers/queue.h"
 
-/* Recorded workload: C = 1e6, seed 42: mean time in system 10.1708, the value that a double loop, ns-3
- * and OMNeT++ gave for the same variates; theory: 1 / (1 - 0.9) = 10. */
+/* Recorded workload: C = 1e6, seed 42: mean time in system 10.1708, the value that a double loop,
+ * ns-3 and OMNeT++ gave for the same variates; theory: 1 / (1 - 0.9) = 10. */
 START_TEST(mm1_gives_the_recorded_mean)
 {
     double mean = queue_mm1(1000000, 42);

@@ -1,0 +1,264 @@
+/* The kernels of one launch: what they are, where the launch stands among them, and collapsing what
+ * nothing can disturb into one event. A collapsed launch books its kernels when it is expanded, so
+ * every statistic is the same as if each had been an event. */
+#include "sim/base/rng.h"
+#include "sim/engine/engine.h"
+
+const struct kernel_run *vexec_run(const struct vexec *v, uint32_t op)
+{
+    return op == v->l->pub.op_begin ? &v->first : &v->run[pass_op_kind(v->l->pub.pass, op)];
+}
+
+static void run_scale(struct kernel_run *r, double factor)
+{
+    if (factor != 1.0) {
+        r->t_ns = (int64_t)llround((double)r->t_ns * factor);
+        r->tail_ns = (int64_t)llround((double)r->tail_ns * factor);
+    }
+    r->tail_ns = r->tail_ns < 1 ? 1 : r->tail_ns;
+}
+
+/* What really happens may differ from the model by a factor that belongs to this piece of work, so
+ * that every policy that launches it meets the same one. */
+static double truth_factor(const struct engine *e, const struct launch *l)
+{
+    double sigma = e->core.setup->truth_sigma;
+    if (sigma <= 0.0) {
+        return 1.0;
+    }
+    const struct segment *s = &l->pass->segments[0];
+    uint64_t key =
+        rng_key(e->core.setup->seed, RNG_TRUTH, ((uint64_t)s->request->id << 32) | s->first_token,
+                ((uint64_t)l->op_begin << 8) | l->device);
+    return exp(sigma * rng_normal_of_key(key) - 0.5 * sigma * sigma);
+}
+
+void vexec_fill(struct engine *e, struct vexec *v)
+{
+    const struct launch *l = &v->l->pub;
+    const struct pass *p = l->pass;
+    const struct hwmodel *m = e->core.setup->truth;
+    v->truth_factor = truth_factor(e, l);
+    kernel_run_fill(m, &p->shape, pass_op_kind(p, l->op_begin), l->device, l->graph, l->rows,
+                    l->chunk_rows, &v->first);
+    run_scale(&v->first, v->truth_factor);
+    v->layer_ns = 0;
+    if (l->op_end - l->op_begin == 1) {
+        return;
+    }
+    uint32_t per_layer = p->fused_layers ? 1 : 3;
+    uint32_t end =
+        l->op_end < l->op_begin + per_layer + 1 ? l->op_end : l->op_begin + per_layer + 1;
+    for (uint32_t op = l->op_begin + 1; op < end; op++) {
+        enum op_kind kind = pass_op_kind(p, op);
+        kernel_run_fill(m, &p->shape, kind, l->device, l->graph, pass_op_rows(p, op), l->chunk_rows,
+                        &v->run[kind]);
+        run_scale(&v->run[kind], v->truth_factor);
+        v->layer_ns += kind == OP_HEAD ? 0 : kernel_run_total_ns(&v->run[kind]);
+    }
+    if (l->op_end == p->n_ops && p->shape.logit_rows > 0) {
+        kernel_run_fill(m, &p->shape, OP_HEAD, l->device, l->graph, p->shape.logit_rows,
+                        l->chunk_rows, &v->run[OP_HEAD]);
+        run_scale(&v->run[OP_HEAD], v->truth_factor);
+    }
+}
+
+int64_t vexec_kernel_ns(const struct kernel_run *r, uint32_t k)
+{
+    return k + 1 == r->n ? r->tail_ns : r->t_ns;
+}
+
+double vexec_kernel_bytes(const struct kernel_run *r, uint32_t k)
+{
+    return k + 1 == r->n ? r->tail_bytes : r->bytes;
+}
+
+/* Books c kernels like (run, k) as done; they are counted one by one in every statistic. */
+void vexec_book(struct engine *e, struct vexec *v, const struct kernel_run *r, uint32_t k,
+                uint64_t c)
+{
+    struct sim_result *res = e->core.result;
+    v->solo_ns += (int64_t)c * vexec_kernel_ns(r, k);
+    res->kernels += c;
+    if (r->outside) {
+        res->counters[COUNTER_KERNELS_OUTSIDE_ENVELOPE] += c;
+    }
+}
+
+/* Books c undisturbed kernels and what they moved. */
+static void book_solo(struct engine *e, struct vexec *v, const struct kernel_run *r, uint32_t k,
+                      uint64_t c)
+{
+    int64_t t = vexec_kernel_ns(r, k);
+    double demand = vexec_kernel_bytes(r, k) / units_s_from_ns(t);
+    ddr_report(e, c, t, demand, demand);
+    vexec_book(e, v, r, k, c);
+}
+
+void vexec_kernel_begin(struct engine *e, struct vexec *v)
+{
+    const struct kernel_run *r = vexec_run(v, v->op);
+    v->kernel_begin_ns = e->now_ns;
+    job_start(e, &v->job, (double)vexec_kernel_ns(r, v->k), vexec_kernel_bytes(r, v->k));
+}
+
+/* ---- collapsing ---- */
+
+/* Solo time of ops [from, to), from at a kernel-0 position. O(1) in the number of layers. */
+static int64_t ops_ns(const struct vexec *v, uint32_t from, uint32_t to)
+{
+    const struct pass *p = v->l->pub.pass;
+    uint32_t per_layer = p->fused_layers ? 1 : 3;
+    int64_t t = 0;
+    while (from < to) {
+        if (from > v->l->pub.op_begin && pass_op_kind(p, from) != OP_HEAD && v->layer_ns > 0) {
+            uint32_t stop = pass_op_kind(p, to - 1) == OP_HEAD ? to - 1 : to;
+            uint32_t layers =
+                (stop - from) / per_layer; /* any per_layer ops in a row cost a layer */
+            if (layers > 0) {
+                t += (int64_t)layers * v->layer_ns;
+                from += layers * per_layer;
+                continue;
+            }
+        }
+        t += kernel_run_total_ns(vexec_run(v, from));
+        from++;
+    }
+    return t;
+}
+
+static int64_t rest_after_kernel_ns(const struct vexec *v)
+{
+    const struct kernel_run *r = vexec_run(v, v->op);
+    int64_t t = 0;
+    if (v->k + 1 < r->n) {
+        t = (int64_t)(r->n - v->k - 2) * r->t_ns + r->tail_ns;
+    }
+    return t + ops_ns(v, v->op + 1, v->l->pub.op_end);
+}
+
+void device_collapse(struct engine *e, struct vexec *v)
+{
+    if (v->collapsed) {
+        return;
+    }
+    struct job *j = &v->job;
+    if (v->l->pub.stop_requested && v->l->pub.yield != YIELD_PASS) {
+        /* It will stop soon: run kernel by kernel, alone at full rate. */
+        v->collapsed = false;
+    } else {
+        v->collapsed = true;
+    }
+    if (j->event == EVENTQ_NONE || j->rate != 1.0) {
+        double passed = (double)(e->now_ns - j->updated_ns);
+        j->left_ns -= passed > 0.0 ? passed * j->rate : 0.0;
+        j->left_ns = j->left_ns < 0.0 ? 0.0 : j->left_ns;
+        j->updated_ns = e->now_ns;
+        j->rate = 1.0;
+    }
+    v->head_ns = (int64_t)ceil(j->left_ns);
+    int64_t at = j->updated_ns + v->head_ns;
+    if (v->collapsed) {
+        at += rest_after_kernel_ns(v);
+        e->ddr_demand = 0.0; /* its kernels are reported when they are booked */
+        e->ddr_share = 0.0;
+    } else {
+        e->ddr_demand = j->demand_bytes_per_s;
+        e->ddr_share = j->demand_bytes_per_s;
+    }
+    if (j->event == EVENTQ_NONE) {
+        j->event = eventq_push(&e->queue, at, engine_order(e, EVENT_KERNEL, j->device),
+                               (uint64_t)(uintptr_t)v);
+    } else {
+        eventq_reschedule(&e->queue, j->event, at);
+    }
+}
+
+/* Moves the position over `left` ns of undisturbed kernels; returns what is left of it inside the
+ * kernel reached (0 at a boundary). */
+static int64_t skip_kernels(struct engine *e, struct vexec *v, int64_t left)
+{
+    const struct pass *p = v->l->pub.pass;
+    uint32_t end = v->l->pub.op_end;
+    uint32_t per_layer = p->fused_layers ? 1 : 3;
+    while (v->op < end) {
+        const struct kernel_run *r = vexec_run(v, v->op);
+        uint32_t stop = end == p->n_ops && p->shape.logit_rows > 0 ? end - 1 : end;
+        if (v->k == 0 && v->op > v->l->pub.op_begin && v->op + per_layer <= stop &&
+            left >= v->layer_ns && v->layer_ns > 0) {
+            int64_t layers = left / v->layer_ns;
+            int64_t most = (stop - v->op) / per_layer;
+            layers = layers < most ? layers : most;
+            for (uint32_t i = 0; i < per_layer; i++) {
+                const struct kernel_run *q = vexec_run(v, v->op + i);
+                book_solo(e, v, q, 0, (uint64_t)layers * (q->n - 1));
+                book_solo(e, v, q, q->n - 1, (uint64_t)layers);
+            }
+            v->op += (uint32_t)layers * per_layer;
+            left -= layers * v->layer_ns;
+            continue;
+        }
+        if (v->k + 1 < r->n && left >= r->t_ns) {
+            int64_t c = left / r->t_ns;
+            int64_t most = r->n - 1 - v->k;
+            c = c < most ? c : most;
+            book_solo(e, v, r, 0, (uint64_t)c);
+            v->k += (uint32_t)c;
+            left -= c * r->t_ns;
+            continue;
+        }
+        if (v->k + 1 == r->n && left >= r->tail_ns) {
+            book_solo(e, v, r, v->k, 1);
+            left -= r->tail_ns;
+            v->op++;
+            v->k = 0;
+            continue;
+        }
+        break;
+    }
+    return left;
+}
+
+/* One kernel forward. */
+void vexec_next(struct vexec *v)
+{
+    v->k++;
+    if (v->k == vexec_run(v, v->op)->n) {
+        v->k = 0;
+        v->op++;
+    }
+}
+
+/* Undoes a collapse at the present instant: books what has run, finds the kernel in progress. */
+void device_expand(struct engine *e, struct vexec *v)
+{
+    struct job *j = &v->job;
+    const struct kernel_run *r = vexec_run(v, v->op);
+    double demand = j->demand_bytes_per_s;
+    int64_t gone = e->now_ns - j->updated_ns;
+    v->collapsed = false;
+    if (gone < v->head_ns) {
+        ddr_report(e, 1, gone, demand, demand);
+        j->left_ns -= (double)gone;
+    } else {
+        ddr_report(e, 1, v->head_ns, demand, demand);
+        vexec_book(e, v, r, v->k, 1);
+        vexec_next(v);
+        gone = skip_kernels(e, v, gone - v->head_ns);
+        if (v->op < v->l->pub.op_end) {
+            r = vexec_run(v, v->op);
+            int64_t t = vexec_kernel_ns(r, v->k);
+            j->demand_bytes_per_s = vexec_kernel_bytes(r, v->k) / units_s_from_ns(t);
+            j->left_ns = (double)(t - gone);
+            v->kernel_begin_ns = e->now_ns - gone;
+            ddr_report(e, 1, gone, j->demand_bytes_per_s, j->demand_bytes_per_s);
+        }
+    }
+    j->updated_ns = e->now_ns;
+    e->ddr_since_ns = e->now_ns;
+    if (j->event != EVENTQ_NONE) {
+        eventq_cancel(&e->queue, j->event);
+        j->event = EVENTQ_NONE;
+    }
+    e->ddr_dirty = true;
+}

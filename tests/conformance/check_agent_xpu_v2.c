@@ -1,0 +1,428 @@
+/* agent-xpu-v2, clause by clause (policies.md B.2 to B.8), on the toy machine.
+ *
+ * Toy times, one layer unless stated: an NPU chunk of 256 rows takes 4 ms for QKV and 8 ms for FFN;
+ * the iGPU takes 4/256 and 8/256 ms per row; attention 10 ms on the iGPU and 6 ms on the NPU; the
+ * head 1 ms; a fused decode layer as each scenario says. No host costs, no contention, exact
+ * annotations.
+ *
+ * Each scenario is a function that runs it with extra parameters and tells whether its expectation
+ * holds. The clause matrix runs every scenario with every ablation switch: it must fail exactly
+ * where the table says. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/helpers/scenario.h"
+
+extern const struct policy_ops policy_agent_xpu_v2_ops;
+
+#define RT REQUEST_CLASS_REACTIVE
+#define BE REQUEST_CLASS_PROACTIVE
+#define MS(t) ((int64_t)((t)*1e6))
+
+static struct scenario sc; /* large: one per process, tests run forked */
+
+static void machine(uint32_t layers, double decode_layer_ms)
+{
+    scenario_init(&sc);
+    sc.llm.n_layers = layers;
+    scenario_cost(&sc, NPU, OP_QKV, 4, 0, 5);
+    scenario_cost(&sc, NPU, OP_FFN, 8, 0, 5);
+    scenario_cost(&sc, NPU, OP_MHA, 6, 0, 5);
+    scenario_cost(&sc, NPU, OP_HEAD, 1, 0, 5);
+    scenario_cost(&sc, IGPU, OP_QKV, 0, 4.0 / 256, 5);
+    scenario_cost(&sc, IGPU, OP_FFN, 0, 8.0 / 256, 5);
+    scenario_cost(&sc, IGPU, OP_MHA, 10, 0, 5);
+    scenario_cost(&sc, IGPU, OP_HEAD, 1, 0, 5);
+    scenario_cost(&sc, IGPU, OP_LAYER, decode_layer_ms, 0, 5);
+}
+
+static void run(const char *own, const char *extra, const struct scenario_request *q, uint32_t n)
+{
+    char params[256];
+    (void)snprintf(params, sizeof params, "%s%s%s", own,
+                   own[0] != '\0' && extra[0] != '\0' ? "," : "", extra);
+    scenario_policy(&sc, &policy_agent_xpu_v2_ops, params);
+    int rc = scenario_run(&sc, q, n, true);
+    if (rc != 0 || getenv("SHOW") != NULL) {
+        scenario_print(&sc, stdout);
+    }
+    ck_assert_int_eq(rc, 0);
+}
+
+static bool at(const struct scenario_kernel *k, double begin_ms, double end_ms)
+{
+    return k != NULL && k->begin_ns == MS(begin_ms) && k->end_ns == MS(end_ms);
+}
+
+static const struct scenario_kernel *kernel(uint32_t request, int device, enum op_kind op)
+{
+    return scenario_kernel_find(&sc, 0, request, device, op);
+}
+
+/* Sequences of the decode pass that runs at that instant; 0 when none does. */
+static uint32_t decode_rows_at(double ms)
+{
+    for (uint32_t i = 0; i < sc.n_kernels; i++) {
+        const struct scenario_kernel *k = &sc.kernels[i];
+        bool decode = k->op == OP_LAYER || (k->op == OP_QKV && k->rows < 32);
+        if (decode && k->begin_ns <= MS(ms) && MS(ms) < k->end_ns) {
+            return k->rows;
+        }
+    }
+    return 0;
+}
+
+/* B.2: BE (512 tokens) starts QKV at 0: chunks 0-4 and 4-8. RT (256) arrives at 1: the running
+ * chunk ends at 4, RT's QKV runs 4-8 (m* = 1: NPU 4 = iGPU 4, ties to the NPU), attention 8-18, FFN
+ * 18-26, head 26-27. BE goes on at 27 with its second chunk 27-31. */
+static bool preempts_at_the_kernel_boundary(const char *extra)
+{
+    machine(1, 1);
+    struct scenario_request q[] = {{BE, 0, 512, 1, 0, 0}, {RT, 0.001, 256, 1, 0, 0}};
+    run("", extra, q, 2);
+    return at(kernel(1, NPU, OP_QKV), 4, 8) && sc.records[1].first_token_ns == MS(27) &&
+           at(scenario_kernel_find(&sc, 1, 0, NPU, OP_QKV), 27, 31);
+}
+
+/* B.2: an arrival exactly at a kernel boundary (4 ms) preempts there: RT's QKV runs 4-8. */
+static bool preempts_at_a_boundary_it_meets_exactly(const char *extra)
+{
+    machine(1, 1);
+    struct scenario_request q[] = {{BE, 0, 512, 1, 0, 0}, {RT, 0.004, 256, 1, 0, 0}};
+    run("", extra, q, 2);
+    return at(kernel(1, NPU, OP_QKV), 4, 8);
+}
+
+/* 4.4: reactive tasks do not preempt each other. RT0 alone: QKV with m* = 1 of 2 chunks 0-4,
+ * attention 4-14, FFN 14-22, head 22-23; RT1 starts at 23. */
+static bool reactive_waits_for_reactive(const char *extra)
+{
+    machine(1, 1);
+    struct scenario_request q[] = {{RT, 0, 256, 1, 0, 0}, {RT, 0.001, 256, 1, 0, 0}};
+    run("", extra, q, 2);
+    return sc.records[0].first_token_ns == MS(23) && sc.records[1].start_ns == MS(23);
+}
+
+/* Dual queue: while RT0 prefills, BE1 arrives at 1 and RT2 at 2; RT2 is next at 23, BE1 at 46. */
+static bool reactive_queue_goes_first(const char *extra)
+{
+    machine(1, 1);
+    struct scenario_request q[] = {
+        {RT, 0, 256, 1, 0, 0}, {BE, 0.001, 256, 1, 0, 0}, {RT, 0.002, 256, 1, 0, 0}};
+    run("", extra, q, 3);
+    return sc.records[2].start_ns == MS(23) && sc.records[1].start_ns == MS(46);
+}
+
+/* One proactive activation buffer: BE0 is suspended at 4 by RT1 (prefill ends at 27); BE2, waiting
+ * since 2, starts only after BE0 ended: 27-31 second chunk, attention 31-41, FFN 41-57, head 57-58.
+ */
+static bool suspended_prefill_resumes_before_another_starts(const char *extra)
+{
+    machine(1, 1);
+    struct scenario_request q[] = {
+        {BE, 0, 512, 1, 0, 0}, {RT, 0.001, 256, 1, 0, 0}, {BE, 0.002, 256, 1, 0, 0}};
+    run("", extra, q, 3);
+    return sc.records[0].first_token_ns == MS(58) && sc.records[2].start_ns == MS(58);
+}
+
+/* B.4: BE0 decodes from 23 on, two layers of 20 ms and a head. RT1 (256) arrives at 24: QKV on the
+ * NPU 24-28; attention is ready at 28, in the decode layer 23-43: it runs 43-53, before layer two.
+ * (Two layers: prefill of BE0 is QKV 0-4, MHA -14, FFN -22, QKV -26, MHA -36, FFN -44, head -45; so
+ * decode starts at 45, RT arrives at 46, QKV 46-50, decode layer 45-65, attention 65-75.) */
+static bool prefill_attention_passes_decode_at_its_kernel_boundary(const char *extra)
+{
+    machine(2, 20);
+    struct scenario_request q[] = {{BE, 0, 256, 3, 0, 0}, {RT, 0.046, 256, 1, 0, 0}};
+    run("", extra, q, 2);
+    return at(kernel(1, IGPU, OP_MHA), 65, 75) && at(kernel(1, NPU, OP_QKV), 46, 50);
+}
+
+/* B.5, decode idle: RT with 512 tokens: m* = 1 (NPU 4, iGPU 256 rows 4): QKV 0-4, attention 4-14,
+ * FFN (8 and 8) 14-22, head 22-23. On the NPU alone it would take 8 + 10 + 16 + 1 = 35. */
+static bool idle_split_balances_npu_and_igpu(const char *extra)
+{
+    machine(1, 1);
+    struct scenario_request q[] = {{RT, 0, 512, 1, 0, 0}};
+    run("", extra, q, 1);
+    return sc.records[0].first_token_ns == MS(23) && kernel(0, IGPU, OP_QKV) != NULL &&
+           kernel(0, IGPU, OP_QKV)->rows == 256;
+}
+
+/* B.5, decode busy: BE0 decodes from 23 on. RT1 with 1024 tokens arrives at 24: m* = 2 of 4 chunks,
+ * busy raises it to ceil(0.75 * 4) = 3; the NPU takes 12 ms (24-36), the iGPU's 256 rows 4 ms, so
+ * its share starts no earlier than 24 + 12 - 4 = 32. */
+static bool busy_split_keeps_the_igpu_for_decode(const char *extra)
+{
+    machine(1, 1);
+    struct scenario_request q[] = {{BE, 0, 256, 40, 0, 0}, {RT, 0.024, 1024, 1, 0, 0}};
+    run("", extra, q, 2);
+    const struct scenario_kernel *k = kernel(1, IGPU, OP_QKV);
+    return k != NULL && k->rows == 256 && k->begin_ns >= MS(32);
+}
+
+/* B.5, fallback: two layers. BE0's prefill: QKV 0-4, MHA -14, FFN -22, QKV -26, MHA -36, FFN -44,
+ * head -45; it decodes 3 tokens more (4 ms each: two layers and a head of 1 ms make 3 ms), so
+ * decode is over soon after RT1's first layer began at 46. Layer 0 keeps 256 rows on the iGPU,
+ * layer 1 again 512. */
+static bool full_split_returns_when_decode_goes_idle(const char *extra)
+{
+    machine(2, 1);
+    struct scenario_request q[] = {{BE, 0, 256, 4, 0, 0}, {RT, 0.046, 1024, 1, 0, 0}};
+    run("", extra, q, 2);
+    uint32_t rows[2] = {0, 0};
+    for (uint32_t i = 0; i < sc.n_kernels; i++) {
+        const struct scenario_kernel *k = &sc.kernels[i];
+        if (k->request == 1 && k->device == IGPU && k->op == OP_QKV) {
+            rows[k->layer] = k->rows;
+        }
+    }
+    return rows[0] == 256 && rows[1] == 512;
+}
+
+/* B.6: BE1 (512) arrives at 1 while BE0 prefills until 23; its attention kernel compiles 1-6 and is
+ * ready, so BE1 runs on the NPU alone: QKV 23-31, attention 31-37, FFN 37-53, head 53-54. */
+static bool compiled_attention_makes_prefill_pure_npu(const char *extra)
+{
+    machine(1, 1);
+    sc.machine.compile_fixed_ns = MS(5);
+    struct scenario_request q[] = {{BE, 0, 256, 1, 0, 0}, {BE, 0.001, 512, 1, 0, 0}};
+    run("", extra, q, 2);
+    return at(kernel(1, NPU, OP_MHA), 31, 37) && sc.records[1].first_token_ns == MS(54);
+}
+
+/* B.6: a kernel that is not ready when prefill starts is not used: compile takes 50 ms, BE1 starts
+ * at 23 with attention on the iGPU, and the late compilation is cancelled. */
+static bool late_compilation_is_dropped(const char *extra)
+{
+    machine(1, 1);
+    sc.machine.compile_fixed_ns = MS(50);
+    struct scenario_request q[] = {{BE, 0, 256, 1, 0, 0}, {BE, 0.001, 512, 1, 0, 0}};
+    run("", extra, q, 2);
+    return kernel(1, NPU, OP_MHA) == NULL && kernel(1, IGPU, OP_MHA) != NULL &&
+           sc.result.counters[COUNTER_COMPILES] - sc.result.counters[COUNTER_COMPILES_CANCELLED] ==
+               0;
+}
+
+/* B.6: two layers; BE0 (512) is preempted at 4 by RT1 and its kernel compiles 1..; compile of 5 ms
+ * ends before RT1's prefill does; resumed, BE0's attention runs on the NPU in both layers. */
+static bool resumed_prefill_switches_to_the_npu(const char *extra)
+{
+    machine(2, 1);
+    sc.machine.compile_fixed_ns = MS(5);
+    struct scenario_request q[] = {{BE, 0, 512, 1, 0, 0}, {RT, 0.001, 256, 1, 0, 0}};
+    run("", extra, q, 2);
+    return kernel(0, NPU, OP_MHA) != NULL && kernel(0, IGPU, OP_MHA) == NULL;
+}
+
+/* B.6 contention rule, with every NPU kernel memory-bound (ridge 3 > 2): BE0 decodes from 23 on;
+ * RT1 arrives at 30 and its NPU QKV runs 30-34. Decode, of the other class, does not overlap with
+ * it. */
+static bool memory_bound_npu_kernel_holds_decode_of_the_other_class(const char *extra)
+{
+    machine(1, 1);
+    sc.ridge_flop_per_byte = 3.0;
+    struct scenario_request q[] = {{BE, 0, 256, 30, 0, 0}, {RT, 0.030, 256, 1, 0, 0}};
+    run("", extra, q, 2);
+    const struct scenario_kernel *k = kernel(1, NPU, OP_QKV);
+    return k != NULL && k->begin_ns == MS(30) && decode_rows_at(31.5) == 0 &&
+           decode_rows_at(33.5) == 0;
+}
+
+/* Batches. Attention compiles in no time, so whoever waits prefills on the NPU alone (QKV 4,
+ * attention 6, FFN 8, head 1: 19 ms a request) and needs no iGPU: all meet in the decode loop
+ * whatever the arbitration. B.7: RT0 and four BE decode together, the batch is B_rf = 3. */
+static void batch_machine(void)
+{
+    machine(1, 1);
+    sc.machine.compile_fixed_ns = 1;
+}
+
+static const struct scenario_request five[] = {{RT, 0, 256, 60, 0, 0},
+                                               {BE, 0, 256, 60, 0, 0},
+                                               {BE, 0, 256, 60, 0, 0},
+                                               {BE, 0, 256, 60, 0, 0},
+                                               {BE, 0, 256, 60, 0, 0}};
+
+/* Largest decode batch; with_first: among those that hold request 0 (a reactive one stands first).
+ */
+static uint32_t largest_batch(bool with_first)
+{
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < sc.n_kernels; i++) {
+        const struct scenario_kernel *k = &sc.kernels[i];
+        if ((!with_first || k->request == 0) && k->op == OP_QKV && k->rows < 32 && k->rows > most) {
+            most = k->rows;
+        }
+    }
+    return most;
+}
+
+static bool mixed_batch_is_capped(const char *extra)
+{
+    batch_machine();
+    run("", extra, five, 5);
+    return largest_batch(true) == 3;
+}
+
+/* B.7: a batch of one class has no such cap: five BE decode together. */
+static bool homogeneous_batch_is_not_capped(const char *extra)
+{
+    batch_machine();
+    struct scenario_request q[5];
+    memcpy(q, five, sizeof q);
+    q[0].cls = BE;
+    run("", extra, q, 5);
+    return largest_batch(false) == 5;
+}
+
+/* B.7 eviction: RT0, then BE1 (300 tokens, oldest), BE2 (290), BE3 (280, newest) all in bucket 1
+ * (256..511) while they decode; one must go. Newest first: BE3 starts to decode last. With buckets
+ * of one token the longest, BE1, would go. Prefills: RT0 0-23; then chunk + margin requests. */
+static bool inside_a_bucket_the_newest_is_evicted(const char *extra)
+{
+    machine(1, 1);
+    struct scenario_request q[] = {{RT, 0, 256, 100, 0, 0},
+                                   {BE, 0.0001, 300, 30, 0, 0},
+                                   {BE, 0.0002, 290, 30, 0, 0},
+                                   {BE, 0.0003, 280, 30, 0, 0}};
+    run("", extra, q, 4);
+    return sc.records[1].finish_ns < sc.records[3].finish_ns &&
+           sc.records[2].finish_ns < sc.records[3].finish_ns &&
+           sc.records[1].token_ns[20] - sc.records[1].token_ns[19] < MS(30);
+}
+
+/* B.7: the longer bucket goes first although it arrived first. BE1 has 600 tokens, BE2 and BE3 256.
+ */
+static bool longer_bucket_is_evicted_first(const char *extra)
+{
+    batch_machine();
+    struct scenario_request q[] = {{RT, 0, 256, 300, 0, 0},
+                                   {BE, 0.0001, 600, 20, 0, 0},
+                                   {BE, 0.0002, 256, 40, 0, 0},
+                                   {BE, 0.0003, 256, 40, 0, 0}};
+    run("", extra, q, 4);
+    return sc.records[2].finish_ns < sc.records[1].finish_ns &&
+           sc.records[3].finish_ns < sc.records[1].finish_ns;
+}
+
+/* B.3: one fused kernel per layer at batch 1, three at batch 2. */
+static bool a_batch_of_one_runs_fused_layers(const char *extra)
+{
+    batch_machine();
+    struct scenario_request q[] = {
+        {RT, 0, 256, 5, 0, 0}, {RT, 0.5, 256, 30, 0, 0}, {RT, 0.5, 256, 30, 0, 0}};
+    run("", extra, q, 3);
+    bool pair = false;
+    for (uint32_t i = 0; i < sc.n_kernels; i++) {
+        pair = pair || (sc.kernels[i].op == OP_QKV && sc.kernels[i].rows == 2);
+    }
+    return kernel(0, IGPU, OP_LAYER) != NULL && pair;
+}
+
+/* B.8 (i): BE1 waits behind a long reactive prefill, T_age 5 ms: at 6 ms it is aged and prefills on
+ * the iGPU while RT0 keeps the NPU; RT0's margin is padded into an NPU chunk from then on. RT0 has
+ * 8 chunks and a margin of 10 rows. */
+static bool aged_proactive_prefill_gets_the_igpu(const char *extra)
+{
+    machine(2, 1);
+    struct scenario_request q[] = {{RT, 0, 2058, 1, 0, 0}, {BE, 0.001, 256, 1, 0, 0}};
+    run("t_age_s=0.005", extra, q, 2);
+    const struct scenario_kernel *k = kernel(1, -1, OP_QKV);
+    return k != NULL && k->device == IGPU && k->begin_ns < sc.records[0].first_token_ns;
+}
+
+/* B.8 (ii): aged BE join above B_rf. All five prefill within 23 + 4 * 19 = 99 ms and then decode;
+ * with T_age 150 ms the four BE are aged soon after. */
+static bool aged_requests_bypass_the_cap(const char *extra)
+{
+    batch_machine();
+    run("t_age_s=0.15", extra, five, 5);
+    return largest_batch(true) == 5;
+}
+
+/* ---- the matrix ---- */
+
+struct row {
+    const char *name;
+    bool (*holds)(const char *extra);
+    const char *breaks; /* switches, space separated, that make it fail */
+};
+
+static const struct row rows[] = {
+#define ROW(f, b)                                                                                  \
+    {                                                                                              \
+#f, f, b                                                                                   \
+    }
+    ROW(preempts_at_the_kernel_boundary, "preempt=none suspended=0"),
+    ROW(preempts_at_a_boundary_it_meets_exactly, "preempt=none suspended=0"),
+    ROW(reactive_waits_for_reactive, ""),
+    ROW(reactive_queue_goes_first, ""),
+    ROW(suspended_prefill_resumes_before_another_starts, "preempt=none suspended=0"),
+    ROW(prefill_attention_passes_decode_at_its_kernel_boundary,
+        "prefill_first=false yield=iteration"),
+    ROW(idle_split_balances_npu_and_igpu, "elastic=off"),
+    ROW(busy_split_keeps_the_igpu_for_decode, "elastic=off elastic=static"),
+    ROW(full_split_returns_when_decode_goes_idle, "elastic=off elastic=static"),
+    ROW(compiled_attention_makes_prefill_pure_npu, "warmup=false"),
+    ROW(late_compilation_is_dropped, ""),
+    ROW(resumed_prefill_switches_to_the_npu, "warmup=false preempt=none suspended=0"),
+    ROW(memory_bound_npu_kernel_holds_decode_of_the_other_class, "memory_rule=false"),
+    ROW(mixed_batch_is_capped, "b_rf=0"),
+    ROW(homogeneous_batch_is_not_capped, ""),
+    ROW(inside_a_bucket_the_newest_is_evicted, "length_bucket=1"),
+    ROW(longer_bucket_is_evicted_first, "b_rf=0"),
+    ROW(a_batch_of_one_runs_fused_layers, ""),
+    ROW(aged_proactive_prefill_gets_the_igpu, "ageing=false"),
+    ROW(aged_requests_bypass_the_cap, "ageing=false"),
+#undef ROW
+};
+enum { N_ROWS = sizeof rows / sizeof rows[0] };
+
+static const char *const switches[] = {
+    "prefill_first=false", "yield=iteration",   "elastic=off", "elastic=static",
+    "warmup=false",        "memory_rule=false", "b_rf=0",      "length_bucket=1",
+    "preempt=none",        "suspended=0",       "ageing=false"};
+
+static bool listed(const char *list, const char *word)
+{
+    size_t n = strlen(word);
+    for (const char *p = strstr(list, word); p != NULL; p = strstr(p + 1, word)) {
+        if ((p == list || p[-1] == ' ') && (p[n] == '\0' || p[n] == ' ')) {
+            return true;
+        }
+    }
+    return false;
+}
+
+START_TEST(scenario_holds)
+{
+    ck_assert_msg(rows[_i].holds(""), "%s", rows[_i].name);
+    scenario_fini(&sc);
+}
+END_TEST
+
+START_TEST(disabling_a_clause_fails_exactly_its_scenarios)
+{
+    for (size_t s = 0; s < sizeof switches / sizeof switches[0]; s++) {
+        bool holds = rows[_i].holds(switches[s]);
+        scenario_fini(&sc);
+        ck_assert_msg(holds == !listed(rows[_i].breaks, switches[s]), "%s with %s %s",
+                      rows[_i].name, switches[s], holds ? "still holds" : "fails");
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("agent-xpu-v2");
+    TCase *t = tcase_create("clauses");
+    tcase_add_loop_test(t, scenario_holds, 0, N_ROWS);
+    tcase_add_loop_test(t, disabling_a_clause_fails_exactly_its_scenarios, 0, N_ROWS);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
