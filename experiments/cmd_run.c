@@ -153,7 +153,7 @@ static int load_and_simulate(const struct run_options *o, struct err *e)
     int status = EXIT_BAD_INPUT;
     (void)config_load(&c, &o->config, e);
     (void)config_policy_parse(&p, o->policy, e);
-    (void)config_trace(&o->config, o->config.seed, (struct config_arrivals){1.0, 1.0}, &t, e);
+    (void)config_trace(&o->config, o->config.seed, (struct config_arrivals){1.0, 1.0, false}, &t, e);
     if (e->n == 0) {
         status = simulate(o, &c, &p, &t, e);
     }

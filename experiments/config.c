@@ -180,6 +180,10 @@ int config_trace(const struct config_options *o, uint64_t seed, struct config_ar
     if (rc == 0 && factor != 1.0) {
         compress(out, factor);
     }
+    for (size_t i = 0; rc == 0 && arrivals.swap_classes && i < out->n; i++) {
+        out->rows[i].cls = out->rows[i].cls == REQUEST_CLASS_REACTIVE ? REQUEST_CLASS_PROACTIVE
+                                                                      : REQUEST_CLASS_REACTIVE;
+    }
     return rc;
 }
 

@@ -100,6 +100,7 @@ struct config_arrivals {
     double rate_scale; /* a generated workload: rates times this, over the same duration. A trace
                           file has no rates: its requests arrive that much faster */
     double compress;   /* > 1: the same requests, first arrivals divided by this */
+    bool swap_classes; /* every request gets the other class's label (a negative control) */
 };
 
 /* The trace of the options for one seed: a file is read (seed unused), a workload generated. Owned

@@ -130,6 +130,9 @@ void ddr_settle(struct engine *e)
         e->ddr_share += f->share_bytes_per_s;
         job_set_rate(e, j, j->share_frac * slow);
     }
+    if (e->ddr_unlimited) {
+        return; /* `none` shares nothing: there is no capacity to exceed */
+    }
     double over = e->ddr_share / capacity;
     struct sim_audit *audit = &e->core.result->audit;
     audit->ddr_max_over_capacity =

@@ -107,6 +107,7 @@ struct engine {
     int64_t ddr_since_ns;
     bool ddr_dirty; /* rates must be settled before time moves */
     bool may_collapse;
+    bool ddr_unlimited; /* contention form `none` */
     struct channel loader, compiler;
     struct power power;
     size_t next_first;         /* next first turn of the trace */

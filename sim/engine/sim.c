@@ -162,6 +162,7 @@ static void engine_init(struct engine *e, const struct sim_setup *setup)
         .event = EVENTQ_NONE, .device = ENGINE_LOADER_FLOW, .rate = 1.0, .share_frac = 1.0};
     e->compiler.job = (struct job){.event = EVENTQ_NONE};
     e->may_collapse = setup->collapse;
+    e->ddr_unlimited = strcmp(setup->contention->name, "none") == 0;
     for (uint32_t i = 0; i < setup->n_observers; i++) {
         e->may_collapse = e->may_collapse && !setup->observers[i]->wants_kernels;
     }
