@@ -203,7 +203,7 @@ static int prepare(struct compared *c, struct compare_options *o, struct err *e)
         .replications = o->replications,
         .parallel = o->jobs,
         .cpu_limit_s = o->time_limit_s,
-        .arrivals = {1.0, 1.0},
+        .arrivals = {1.0, 1.0, false},
         .sketch = o->sketch,
         .progress = !o->quiet && isatty(STDERR_FILENO) != 0,
     };

@@ -1,0 +1,97 @@
+#!/bin/sh
+# Bad input of every kind: exit 2, a message that names the place, nothing half-written, no crash.
+set -u
+cd "$(dirname "$0")/../.." || exit 2
+x=${BUILD:-build}/xpusim
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+bad=0
+
+refuse() { # text the message must hold, command...
+    want=$1
+    shift
+    "$@" >"$dir/out" 2>"$dir/err"
+    status=$?
+    if [ $status -ne 2 ] || ! grep -qF -- "$want" "$dir/err"; then
+        echo "FAILED (exit $status, wanted 2 and \"$want\"): $*"
+        cat "$dir/err"
+        bad=1
+    fi
+}
+
+head="request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,prefix_tokens"
+row() { printf '# xpusim-trace v1\n%s\n%s\n' "$head" "$1" >"$dir/t.csv"; }
+run="$x run --policy fcfs --trace $dir/t.csv"
+
+refuse "no policy" $x run --policy nonesuch
+refuse "b_rf" $x run --policy agent-xpu-v2:b_rf=-1
+refuse "b_rf" $x run --policy agent-xpu-v2:b_rf=nan
+refuse "nokey" $x run --policy agent-xpu-v2:nokey=1
+refuse "--seed" $x run --policy fcfs --seed -3
+refuse "nonesuch" $x run --policy fcfs --soc nonesuch
+refuse "nonesuch" $x run --policy fcfs --llm nonesuch
+refuse "nowhere" $x run --policy fcfs --set soc.nowhere=1
+refuse "idle_power" $x run --policy fcfs --set soc.idle_power=-5
+refuse "idle_power" $x run --policy fcfs --set soc.idle_power=inf
+refuse "idle_power" $x run --policy fcfs --set soc.idle_power=text
+refuse "nonesuch" $x run --policy fcfs --contention nonesuch
+refuse "$dir/none.csv" $x run --policy fcfs --trace "$dir/none.csv"
+refuse "reactive_per_min" $x run --policy fcfs --workload mixed:reactive_per_min=-1
+refuse "reactive_per_min" $x run --policy fcfs --workload mixed:reactive_per_min=nan
+refuse "zero" $x run --policy fcfs --workload mixed:reactive_per_min=0,proactive_per_min=0
+refuse "bogus" $x run --policy fcfs --workload mixed:bogus=1
+refuse "at most" $x run --policy fcfs --workload mixed:reactive_per_min=1e6,duration_s=1e8
+refuse "nonesuch" $x run --policy fcfs --workload mixed:reactive=nonesuch
+refuse "w1" $x run --policy fcfs --workload w1:n=0
+: >"$dir/t.csv"
+refuse "empty" $run
+printf '# xpusim-trace v1\n%s\n' "$head" >"$dir/t.csv"
+refuse "no requests" $run
+printf '# xpusim-trace v9\n%s\n0,0,0,reactive,0,,5,5,0\n' "$head" >"$dir/t.csv"
+refuse "version" $run
+row "0,0,0,reactive,0,,5,5"
+refuse "t.csv:3" $run
+row "0,0,0,neither,0,,5,5,0"
+refuse "t.csv:3: column class" $run
+row "0,0,0,reactive,-1,,5,5,0"
+refuse "t.csv:3: column arrival_s" $run
+row "0,0,0,reactive,nan,,5,5,0"
+refuse "t.csv:3: column arrival_s" $run
+row "0,0,0,reactive,1e300,,5,5,0"
+refuse "t.csv:3: column arrival_s" $run
+row "0,0,0,reactive,0,,0,5,0"
+refuse "t.csv:3: column input_tokens" $run
+row "0,0,0,reactive,0,,5,99999999999999999999,0"
+refuse "t.csv:3: column output_tokens" $run
+row "0,0,0,reactive,0,,5,5,6"
+refuse "prefix_tokens" $run
+row '0,0,0,"reactive,0,,5,5,0'
+refuse "t.csv" $run
+row "0,0,1,reactive,,3,5,5,0"
+refuse "session 0" $run
+printf '# xpusim-trace v1\n%s\n0,0,0,reactive,0,,5,5,0\n0,1,0,reactive,0,,5,5,0\n' "$head" >"$dir/t.csv"
+refuse "stands twice" $run
+printf '{"format":1,' >"$dir/s.json"
+refuse "s.json:1" $x run --policy fcfs --soc "$dir/s.json"
+printf '{"format":1,\n"name":"x","name":"y"}' >"$dir/s.json"
+refuse "twice" $x run --policy fcfs --soc "$dir/s.json"
+printf '[]' >"$dir/s.json"
+refuse "object" $x run --policy fcfs --soc "$dir/s.json"
+sed 's/"unit": "GB\/s"/"unit": "GB"/' hwmodels/soc/core-ultra-5-125h.json >"$dir/s.json"
+refuse "unit" $x run --policy fcfs --soc "$dir/s.json"
+sed 's/"chunk_rows": 256/"chunk_rows": 256, "surprise": 1/' hwmodels/soc/core-ultra-5-125h.json >"$dir/s.json"
+refuse "devices[0].surprise: unknown key" $x run --policy fcfs --soc "$dir/s.json"
+refuse "trace" $x trace
+refuse "format" $x trace import --format nonesuch "$dir/s.json"
+refuse "--workload" $x trace gen
+refuse "" $x nonesuch
+refuse "" $x run --nonesuch
+refuse "" $x compare --policy fcfs --replications 0
+refuse "" $x trace gen --workload w1:n=2 -o "$dir/no/such/folder/x.csv"
+refuse "" $x run --policy fcfs --requests "$dir/no/such/folder/x.csv"
+refuse "" $x graphs --p 1,2 --d 1 --s 1 --chunks 2
+if ls "$dir" | grep -q part; then
+    echo "FAILED: something half-written is left"
+    bad=1
+fi
+exit $bad

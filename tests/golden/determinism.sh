@@ -1,0 +1,49 @@
+#!/bin/sh
+# The same bytes from gcc -O0, gcc -O2 and clang, from 1 and 2 workers, and from any order of policies.
+set -eu
+cd "$(dirname "$0")/../.."
+build=${BUILD:-build}
+x=$build/xpusim
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+load="--workload mixed:reactive_per_min=6,proactive_per_min=12,duration_s=120 --seed 11"
+policies=$("$x" list policy --json | sed -n 's/^[[:space:]]*"name":[[:space:]]*"\([a-z0-9-]*\)".*/\1/p' | sort -u)
+
+outputs() { # binary, folder
+    for p in $policies; do
+        "$1" list policy "$p" >/dev/null 2>&1 || continue
+        # shellcheck disable=SC2086
+        "$1" run --policy "$p" $load --json --requests "$2/$p.csv" --decisions "$2/$p.log" |
+            sed -E 's/xpusim 0\.1\.0 [^ "]+/xpusim/' >"$2/$p.json"
+    done
+}
+
+mkdir "$dir/ref"
+outputs "$x" "$dir/ref"
+if [ "$build" = build ]; then # other compilers once, not again under each sanitizer
+    make -s -j2 BUILD=build/o0 OPT=-O0 all >/dev/null
+    mkdir "$dir/o0"
+    outputs build/o0/xpusim "$dir/o0"
+    diff -rq "$dir/ref" "$dir/o0"
+    if command -v clang >/dev/null 2>&1; then
+        make -s -j2 BUILD=build/clang CC=clang all >/dev/null
+        mkdir "$dir/clang"
+        outputs build/clang/xpusim "$dir/clang"
+        diff -rq "$dir/ref" "$dir/clang"
+    else
+        echo "note: no clang here: compared gcc -O0 and -O2 only"
+    fi
+fi
+
+cmd="$x compare $load --replications 4 --baseline openvino-cb --json"
+$cmd --policy openvino-cb --policy agent-xpu-v2 --policy edf --jobs 1 >"$dir/a"
+$cmd --policy openvino-cb --policy agent-xpu-v2 --policy edf --jobs 2 >"$dir/b"
+cmp "$dir/a" "$dir/b"
+# another order: the same values per policy
+values() { tr -d '\n\t ' <"$1" | grep -o '"agent-xpu-v2":{.*' | cut -c1-2000 | sed 's/"edf".*//; s/"openvino.*//'; }
+$cmd --policy edf --policy agent-xpu-v2 --policy openvino-cb --jobs 2 >"$dir/c"
+values "$dir/a" >"$dir/va"
+values "$dir/c" >"$dir/vc"
+test -s "$dir/va"
+cmp "$dir/va" "$dir/vc"
+echo "same bytes everywhere"

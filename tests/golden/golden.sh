@@ -1,0 +1,39 @@
+#!/bin/sh
+# Change detection: recorded outputs, byte by byte (fingerprints carry the revision, which is cut).
+# Correctness is shown elsewhere. golden.sh --update shows the differences, then records anew.
+set -u
+cd "$(dirname "$0")/../.." || exit 2
+x=${BUILD:-build}/xpusim
+update=no
+[ "${1:-}" = --update ] && update=yes
+status=0
+out=$(mktemp)
+trap 'rm -f "$out"' EXIT
+
+check() { # name, command...
+    name=$1
+    shift
+    "$@" 2>&1 | sed -E 's/xpusim 0\.1\.0 [^ "]+/xpusim/; s/-?nan/nan/g' >"$out"
+    golden=tests/golden/$name.txt
+    if cmp -s "$out" "$golden"; then
+        return
+    fi
+    echo "golden: $name differs:"
+    diff -u "$golden" "$out" | head -n 40
+    if [ $update = yes ]; then
+        cp "$out" "$golden"
+    else
+        status=1
+    fi
+}
+
+small="mixed:reactive_per_min=6,proactive_per_min=12,duration_s=120"
+for policy in $("$x" list policy --json | sed -n 's/^[[:space:]]*"name":[[:space:]]*"\([a-z0-9-]*\)".*/\1/p' | sort -u); do
+    "$x" list policy "$policy" >/dev/null 2>&1 || continue # a parameter's name, not a policy's
+    check "run-$policy" "$x" run --policy "$policy" --workload "$small" --seed 3
+done
+check compare "$x" compare --policy openvino-cb --policy agent-xpu-v2 --workload "$small" --replications 4 --jobs 2
+check trace "$x" trace gen --workload "mixed:sessions=1,reactive=mtrag,proactive=proactivebench,duration_s=60,arrival=gamma" --seed 5
+check kernels "$x" list kernels --llm llama-3.1-8b
+check graphs "$x" graphs --p 10,10,10,10,10,10 --d 11,11,11,11,11,11 --s 20,20,20,20,20,20 --chunks 2
+exit $status
