@@ -192,7 +192,8 @@ static int prepare(struct compared *c, struct compare_options *o, struct err *e)
         (void)config_policy_parse(&c->policies[i], o->policies[i], e);
     }
     struct trace t = {0};
-    (void)config_trace(&o->config, o->config.seed, (struct config_arrivals){1.0, 1.0, false}, &t, e);
+    (void)config_trace(&o->config, o->config.seed, (struct config_arrivals){1.0, 1.0, false}, &t,
+                       e);
     trace_fini(&t);
     c->plan = (struct compare_plan){
         .config = &c->config,

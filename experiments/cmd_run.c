@@ -7,6 +7,7 @@
 #include "experiments/config.h"
 #include "experiments/jobs.h"
 #include "experiments/runner.h"
+#include "policies/replay.h"
 
 #define DEFAULT_TIME_LIMIT_S 600.0
 #define MAX_OPTIONS 48
@@ -19,6 +20,7 @@ static const char help[] =
     "  --policy P[:K=V,..]  policy and parameters (`xpusim list policy`)\n"
     "  --requests FILE.csv  write one line per request\n"
     "  --decisions FILE     write one line per scheduling decision\n"
+    "  --replay FILE        instead of a policy, the decisions of such a file\n"
     "  --sketch             quantiles within 0.5 %, constant memory (for millions of requests)\n"
     "  --time-limit S       CPU seconds after which the run is given up (default 600)\n"
     "  --json               results as JSON\n"
@@ -27,7 +29,7 @@ static const char help[] =
 
 struct run_options {
     struct config_options config;
-    const char *policy, *requests, *decisions;
+    const char *policy, *requests, *decisions, *replay;
     double time_limit_s;
     bool sketch, json, quiet;
 };
@@ -38,6 +40,7 @@ static int parse_options(int argc, char **argv, struct run_options *o, struct er
     static const struct option own[] = {{"policy", required_argument, NULL, 'p'},
                                         {"requests", required_argument, NULL, 'r'},
                                         {"decisions", required_argument, NULL, 'd'},
+                                        {"replay", required_argument, NULL, 'y'},
                                         {"sketch", no_argument, NULL, 's'},
                                         {"time-limit", required_argument, NULL, 't'},
                                         {"json", no_argument, NULL, 'j'},
@@ -60,6 +63,9 @@ static int parse_options(int argc, char **argv, struct run_options *o, struct er
             break;
         case 'd':
             o->decisions = optarg;
+            break;
+        case 'y':
+            o->replay = optarg;
             break;
         case 's':
             o->sketch = true;
@@ -86,7 +92,7 @@ static int parse_options(int argc, char **argv, struct run_options *o, struct er
     if (optind < argc) {
         return err_add(e, "%s: not an option", argv[optind]);
     }
-    if (o->policy == NULL) {
+    if (o->policy == NULL && o->replay == NULL) {
         return err_add(e, "--policy is missing (`xpusim list policy` shows the names)");
     }
     return e->n > 0 ? -EINVAL : 0;
@@ -110,9 +116,11 @@ static int print_result(const struct run_options *o, const struct config *c,
 
 /* Everything is loaded: simulates and prints. */
 static int simulate(const struct run_options *o, const struct config *c,
-                    const struct config_policy *p, const struct trace *t, struct err *e)
+                    const struct config_policy *p, const struct replay *replay,
+                    const struct trace *t, struct err *e)
 {
-    struct runner_options opt = {.sketch = o->sketch, .requests_csv = o->requests};
+    struct runner_options opt = {
+        .sketch = o->sketch, .requests_csv = o->requests, .policy_context = replay};
     if (o->decisions != NULL) {
         opt.decision_log = fopen(o->decisions, "w");
         if (opt.decision_log == NULL) {
@@ -134,6 +142,11 @@ static int simulate(const struct run_options *o, const struct config *c,
     } else {
         status = print_result(o, c, p, t, &r);
     }
+    if (replay != NULL && r.sim.status == 0 && r.sim.policy_counters[0] > 0) {
+        (void)fprintf(stderr, "xpusim: error: %llu decisions of %s did not happen again\n",
+                      (unsigned long long)r.sim.policy_counters[0], o->replay);
+        status = EXIT_CHECK_FAILED;
+    }
     if (rc != 0 && e->n > 0) {
         status = EXIT_BAD_INPUT;
     }
@@ -152,12 +165,19 @@ static int load_and_simulate(const struct run_options *o, struct err *e)
     struct trace t = {0};
     int status = EXIT_BAD_INPUT;
     (void)config_load(&c, &o->config, e);
-    (void)config_policy_parse(&p, o->policy, e);
-    (void)config_trace(&o->config, o->config.seed, (struct config_arrivals){1.0, 1.0, false}, &t, e);
+    struct replay *replay = NULL;
+    if (o->replay == NULL) {
+        (void)config_policy_parse(&p, o->policy, e);
+    } else if ((replay = replay_read(o->replay, e)) != NULL) {
+        p = (struct config_policy){.ops = replay_policy(replay), .label = "replay"};
+    }
+    (void)config_trace(&o->config, o->config.seed, (struct config_arrivals){1.0, 1.0, false}, &t,
+                       e);
     if (e->n == 0) {
-        status = simulate(o, &c, &p, &t, e);
+        status = simulate(o, &c, &p, replay, &t, e);
     }
     trace_fini(&t);
+    replay_free(replay);
     config_fini(&c);
     return status;
 }

@@ -24,6 +24,7 @@ int runner_run(const struct config *c, const struct config_policy *p, const stru
     out->sketch = opt->sketch;
     struct sim_setup setup;
     config_setup(c, p, t, seed, &setup);
+    setup.policy_context = opt->policy_context;
     struct metrics_options mo = metrics_options_default();
     mo.sketch = opt->sketch;
     mo.records = opt->requests_csv != NULL;

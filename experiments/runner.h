@@ -10,10 +10,11 @@
 #include "sim/metrics/metrics.h"
 
 struct runner_options {
-    bool sketch;               /* quantiles within 0.5 %, constant memory */
-    const char *requests_csv;  /* per-request records, or NULL */
-    FILE *decision_log;        /* or NULL */
-    struct observer *observer; /* one more, or NULL: timeline, explanation */
+    bool sketch;                /* quantiles within 0.5 %, constant memory */
+    const char *requests_csv;   /* per-request records, or NULL */
+    FILE *decision_log;         /* or NULL */
+    const void *policy_context; /* sched.context, or NULL */
+    struct observer *observer;  /* one more, or NULL: timeline, explanation */
 };
 
 struct runner_result {

@@ -65,8 +65,8 @@ static void axpu_exit(struct sched *s)
     }
 }
 
-/* Queues by phase and class; a proactive request gets a timer so that ageing acts on time. */
-static void enqueue(struct sched *s, struct axpu *a, const struct request *r)
+/* Queues by phase and class. */
+static void enqueue(struct axpu *a, const struct request *r)
 {
     bool reactive = r->cls == REQUEST_CLASS_REACTIVE;
     if (r->state == REQUEST_STATE_DECODE) {
@@ -74,19 +74,25 @@ static void enqueue(struct sched *s, struct axpu *a, const struct request *r)
         return;
     }
     reqq_push(reactive ? &a->prefill_rt : &a->prefill_be, r);
-    struct axpu_request *own = r->slot->data;
-    if (!reactive && param_bool(s, AXPU_AGEING) && !own->timer_set) {
-        own->timer_set = true;
-        int64_t at = r->arrival_ns + units_ns_from_s(param_number(s, AXPU_T_AGE_S));
-        if (at >= s->now_ns) {
-            (void)sched_set_timer(s, at, 0);
-        }
+}
+
+/* Ageing acts on time: a timer for the next proactive prefill to come of age. */
+static void watch_age(struct sched *s, struct axpu *a)
+{
+    const struct request *r = a->n_suspended > 0 ? a->suspended[0].request : a->prefill_be.head;
+    if (r == NULL || !param_bool(s, AXPU_AGEING)) {
+        return;
+    }
+    int64_t at = r->arrival_ns + units_ns_from_s(param_number(s, AXPU_T_AGE_S));
+    if (at > s->now_ns && at != a->age_timer_ns) {
+        a->age_timer_ns = at;
+        (void)sched_set_timer(s, at, 0);
     }
 }
 
 static void axpu_request_arrived(struct sched *s, const struct request *r)
 {
-    enqueue(s, s->state, r);
+    enqueue(s->state, r);
 }
 
 static void axpu_launch_done(struct sched *s, const struct launch *l)
@@ -110,7 +116,7 @@ static void axpu_pass_done(struct sched *s, const struct pass *p)
     for (uint32_t i = 0; i < p->n_segments; i++) {
         const struct request *r = p->segments[i].request;
         if (r->state == REQUEST_STATE_DECODE) {
-            enqueue(s, a, r);
+            enqueue(a, r);
         }
     }
 }
@@ -134,6 +140,7 @@ static void axpu_schedule(struct sched *s)
     axpu_prefill_schedule(s, a);
     axpu_decode_schedule(s, a);
     axpu_warmup_schedule(s, a);
+    watch_age(s, a);
 }
 
 static void axpu_dump(struct sched *s, FILE *out)
@@ -153,7 +160,6 @@ const struct policy_ops policy_agent_xpu_v2_ops = {
     .needs = CAP_SPANS | CAP_ROW_SPLIT | CAP_YIELD_KERNEL | CAP_COMPILE | CAP_KV_EVICT | CAP_NPU |
              CAP_IGPU,
     .state_size_bytes = sizeof(struct axpu),
-    .request_state_size_bytes = sizeof(struct axpu_request),
     .params = params,
     .init = axpu_init,
     .exit = axpu_exit,

@@ -72,14 +72,10 @@ struct axpu {
     bool decode_hold; /* memory rule: a reactive memory-bound NPU kernel runs */
 
     struct batch batch;
+    int64_t age_timer_ns; /* last timer set for ageing */
 
     struct axpu_kernel cache[AXPU_MAX_CACHE];
     uint32_t compiling_tokens; /* 0: the compiler is idle */
-};
-
-/* A request's own bytes. */
-struct axpu_request {
-    bool timer_set;
 };
 
 static inline bool axpu_is_aged(const struct sched *s, const struct request *r)

@@ -13,11 +13,20 @@
 #define LOG(c, ...)                                                                                \
     do {                                                                                           \
         if ((c)->setup->decision_log != NULL) {                                                    \
-            fprintf((c)->setup->decision_log, "%" PRIu64 " %" PRId64 " ", (c)->epoch,              \
+            fprintf((c)->setup->decision_log, "%" PRIu64 " %" PRId64 " ", (c)->sched.epoch,        \
                     (c)->sched.now_ns);                                                            \
             fprintf((c)->setup->decision_log, __VA_ARGS__);                                        \
         }                                                                                          \
     } while (0)
+
+/* Notifications only record: an action from one is refused and counted. */
+static bool outside(struct core *c)
+{
+    if (!c->in_schedule) {
+        core_count(c, COUNTER_OUTSIDE_SCHEDULE);
+    }
+    return !c->in_schedule;
+}
 
 static int acted(struct core *c, int rc)
 {
@@ -129,6 +138,9 @@ static uint32_t act_draft(struct sched *s, const struct request *r)
 static int act_pass_form(struct sched *s, const struct pass_spec *spec, struct pass **out)
 {
     struct core *c = core_of(s);
+    if (outside(c)) {
+        return -EPERM;
+    }
     int rc = core_pass_form(c, spec, out);
     if (c->setup->decision_log != NULL) {
         LOG(c, "form fused=%d", spec->fused_layers);
@@ -145,6 +157,9 @@ static int act_pass_form(struct sched *s, const struct pass_spec *spec, struct p
 static int act_pass_cancel(struct sched *s, struct pass *p)
 {
     struct core *c = core_of(s);
+    if (outside(c)) {
+        return -EPERM;
+    }
     uint32_t id = p == NULL ? 0 : p->id;
     int rc = core_pass_cancel(c, p);
     LOG(c, "cancel pass=%u = %d\n", id, rc);
@@ -154,6 +169,9 @@ static int act_pass_cancel(struct sched *s, struct pass *p)
 static int act_launch(struct sched *s, const struct launch_spec *l, const struct launch **out)
 {
     struct core *c = core_of(s);
+    if (outside(c)) {
+        return -EPERM;
+    }
     uint32_t id = l->pass == NULL ? 0 : l->pass->id;
     int rc = core_launch(c, l, out);
     LOG(c,
@@ -167,6 +185,9 @@ static int act_launch(struct sched *s, const struct launch_spec *l, const struct
 static int act_preempt(struct sched *s, const struct launch *l, enum preempt_mode mode)
 {
     struct core *c = core_of(s);
+    if (outside(c)) {
+        return -EPERM;
+    }
     uint32_t id = l == NULL ? 0 : l->id;
     int rc = core_preempt(c, l, mode);
     LOG(c, "preempt launch=%u mode=%d = %d\n", id, (int)mode, rc);
@@ -176,6 +197,9 @@ static int act_preempt(struct sched *s, const struct launch *l, enum preempt_mod
 static int act_compile(struct sched *s, struct resident_key key)
 {
     struct core *c = core_of(s);
+    if (outside(c)) {
+        return -EPERM;
+    }
     int rc = core_compile(c, key);
     LOG(c, "compile %d:%u:%u = %d\n", (int)key.kind, key.a, key.b, rc);
     return acted(c, rc);
@@ -184,6 +208,9 @@ static int act_compile(struct sched *s, struct resident_key key)
 static int act_load(struct sched *s, struct resident_key key, double bytes)
 {
     struct core *c = core_of(s);
+    if (outside(c)) {
+        return -EPERM;
+    }
     int rc = core_load(c, key, bytes);
     LOG(c, "load %d:%u:%u bytes=%.0f = %d\n", (int)key.kind, key.a, key.b, bytes, rc);
     return acted(c, rc);
@@ -192,6 +219,9 @@ static int act_load(struct sched *s, struct resident_key key, double bytes)
 static int act_resident_evict(struct sched *s, struct resident_key key)
 {
     struct core *c = core_of(s);
+    if (outside(c)) {
+        return -EPERM;
+    }
     int rc = core_resident_evict(c, key);
     LOG(c, "drop %d:%u:%u = %d\n", (int)key.kind, key.a, key.b, rc);
     return acted(c, rc);
@@ -228,6 +258,9 @@ static int act_kv_evict(struct sched *s, const struct request *r, uint32_t keep_
                         enum kv_evict_mode mode)
 {
     struct core *c = core_of(s);
+    if (outside(c)) {
+        return -EPERM;
+    }
     int rc = kv_evict(c, (struct full_request *)(uintptr_t)r, keep_tokens, mode);
     if (rc != 0) {
         core_count(c, COUNTER_EVICT_REFUSED);
@@ -255,6 +288,9 @@ static int kv_resume(struct core *c, struct full_request *r)
 static int act_kv_resume(struct sched *s, const struct request *r)
 {
     struct core *c = core_of(s);
+    if (outside(c)) {
+        return -EPERM;
+    }
     int rc = kv_resume(c, (struct full_request *)(uintptr_t)r);
     if (rc != 0) {
         core_count(c, COUNTER_EVICT_REFUSED);
@@ -267,6 +303,9 @@ static int act_kv_resume(struct sched *s, const struct request *r)
 static int act_set_timer(struct sched *s, int64_t at_ns, uint64_t cookie)
 {
     struct core *c = core_of(s);
+    if (outside(c)) {
+        return -EPERM;
+    }
     int rc = at_ns < s->now_ns ? -EINVAL : 0;
     if (rc != 0) {
         core_count(c, COUNTER_TIMER_REFUSED);
@@ -280,6 +319,9 @@ static int act_set_timer(struct sched *s, int64_t at_ns, uint64_t cookie)
 static int act_shed(struct sched *s, const struct request *pub)
 {
     struct core *c = core_of(s);
+    if (outside(c)) {
+        return -EPERM;
+    }
     struct full_request *r = (struct full_request *)(uintptr_t)pub;
     bool ok = r != NULL && r->alive && r->pub.pass == NULL && !r->kv_moving;
     if (ok) {
@@ -294,6 +336,9 @@ static int act_shed(struct sched *s, const struct request *pub)
 static int act_bandwidth_weight(struct sched *s, uint8_t device, double weight)
 {
     struct core *c = core_of(s);
+    if (outside(c)) {
+        return -EPERM;
+    }
     if (device >= s->machine->n_devices || !(weight > 0.0) || !(weight <= 1e6)) {
         return -EINVAL;
     }

@@ -90,11 +90,15 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
     c->sched.llm = setup->llm;
     c->sched.seed = setup->seed;
     c->sched.params = setup->params;
+    c->sched.context = setup->policy_context;
     const struct policy_ops *p = setup->policy;
     if (p->api_version != POLICY_API_VERSION || p->request_arrived == NULL || p->schedule == NULL) {
         return core_fail(c, -EINVAL,
                          "built for policy API %u (this is %d) or lacks a required hook",
                          p->api_version, POLICY_API_VERSION);
+    }
+    if (setup->decision_log != NULL) {
+        fprintf(setup->decision_log, "policy %s flags=%u\n", p->name, p->flags);
     }
     int rc = check_needs(c);
     if (rc != 0) {
@@ -337,11 +341,13 @@ static void bury_dead(struct core *c)
 
 int core_schedule(struct core *c)
 {
-    c->epoch++;
+    c->sched.epoch++;
     for (uint32_t round = 0; round < SCHEDULE_MAX_ROUNDS; round++) {
         c->actions = 0;
         core_count(c, COUNTER_SCHEDULE_ROUNDS);
+        c->in_schedule = true;
         c->setup->policy->schedule(&c->sched);
+        c->in_schedule = false;
         if (c->result->status != 0) {
             return c->result->status;
         }

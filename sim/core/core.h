@@ -121,8 +121,8 @@ struct core {
     int64_t area_from_ns;   /* Little's law: last instant the integral was brought up to */
     double area_request_ns; /* integral of requests in system */
     double sojourn_ns;      /* sum over departed of time in system */
-    uint64_t epoch;         /* schedule instants */
     uint32_t actions;       /* accepted in the current schedule call */
+    bool in_schedule;       /* actions are allowed */
 };
 
 /* What a launch would take, without contention: kernels of one op share on one device. */

@@ -14,6 +14,7 @@ const char *const counter_names[COUNTER_COUNT] = {
     [COUNTER_TIMER_REFUSED] = "timer_refused",
     [COUNTER_SHED_REFUSED] = "shed_refused",
     [COUNTER_ORACLE_REFUSED] = "oracle_refused",
+    [COUNTER_OUTSIDE_SCHEDULE] = "outside_schedule",
     [COUNTER_PREEMPT_ASKED] = "preempt_asked",
     [COUNTER_LAUNCH_YIELDED] = "launch_yielded",
     [COUNTER_LAUNCH_WITHDRAWN] = "launch_withdrawn",

@@ -16,7 +16,8 @@ enum counter {
     COUNTER_RESIDENT_REFUSED,
     COUNTER_TIMER_REFUSED, /* in the past */
     COUNTER_SHED_REFUSED,
-    COUNTER_ORACLE_REFUSED, /* hidden data asked for without the flag */
+    COUNTER_ORACLE_REFUSED,   /* hidden data asked for without the flag */
+    COUNTER_OUTSIDE_SCHEDULE, /* an action from a notification: those only record */
     COUNTER_PREEMPT_ASKED,
     COUNTER_LAUNCH_YIELDED,
     COUNTER_LAUNCH_WITHDRAWN,

@@ -36,6 +36,7 @@ struct sim_setup {
     const struct trace *trace;
     const struct policy_ops *policy;
     const struct policy_params *params;
+    const void *policy_context; /* sched.context; borrowed */
     uint64_t seed;
     bool prefix_reuse; /* keep finished sessions' KV for later turns; same for all policies */
     uint64_t kv_capacity_tokens; /* 0: what memory leaves after weights */

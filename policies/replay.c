@@ -1,0 +1,309 @@
+#include "policies/replay.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/arena.h"
+
+struct line {
+    uint64_t epoch;
+    char *text; /* the action and its arguments */
+    int result;
+};
+
+struct replay {
+    struct policy_ops ops;
+    char name[64];
+    struct line *lines;
+    size_t n, cap;
+};
+
+/* Objects by number: logs name them so, and numbers are handed out in the same order again. */
+struct index {
+    const void **at;
+    size_t cap;
+};
+
+struct replay_state {
+    size_t next;
+    struct index requests, passes, launches;
+};
+
+static void index_set(struct index *x, size_t id, const void *p)
+{
+    if (id >= x->cap) {
+        size_t cap = x->cap == 0 ? 256 : x->cap * 2;
+        while (cap <= id) {
+            cap *= 2;
+        }
+        x->at = xrealloc(x->at, cap * sizeof *x->at);
+        for (size_t i = x->cap; i < cap; i++) {
+            x->at[i] = NULL;
+        }
+        x->cap = cap;
+    }
+    x->at[id] = p;
+}
+
+static const void *index_get(const struct index *x, size_t id)
+{
+    return id < x->cap ? x->at[id] : NULL;
+}
+
+static void on_arrived(struct sched *s, const struct request *r)
+{
+    struct replay_state *st = s->state;
+    index_set(&st->requests, r->id, r);
+}
+
+static int do_form(struct sched *s, const char *args)
+{
+    struct replay_state *st = s->state;
+    struct segment segments[4096];
+    struct pass_spec spec = {.segments = segments};
+    int fused = 0;
+    int used = 0;
+    if (sscanf(args, "fused=%d%n", &fused, &used) != 1) {
+        return -EPROTO;
+    }
+    spec.fused_layers = fused != 0;
+    unsigned id;
+    int role;
+    unsigned tokens;
+    for (const char *p = args + used;
+         spec.n_segments < 4096 && sscanf(p, " %u:%d:%u%n", &id, &role, &tokens, &used) == 3;
+         p += used) {
+        segments[spec.n_segments++] = (struct segment){.request = index_get(&st->requests, id),
+                                                       .role = (enum segment_role)role,
+                                                       .n_tokens = tokens};
+    }
+    struct pass *pass = NULL;
+    int rc = sched_pass_form(s, &spec, &pass);
+    if (rc == 0) {
+        index_set(&st->passes, pass->id, pass);
+    }
+    return rc;
+}
+
+static int do_launch(struct sched *s, const char *args)
+{
+    struct replay_state *st = s->state;
+    unsigned pass;
+    unsigned device;
+    unsigned graph;
+    int yield;
+    struct launch_spec spec = {0};
+    if (sscanf(args,
+               "pass=%u device=%u ops=%" SCNu32 " rows=%" SCNu32 " yield=%d chunk=%" SCNu32
+               " graph=%u block=%" SCNu32 " inflight=%" SCNu32,
+               &pass, &device, &spec.n_ops, &spec.rows, &yield, &spec.chunk_rows, &graph,
+               &spec.graph_block, &spec.inflight) != 9) {
+        return -EPROTO;
+    }
+    spec.pass = (struct pass *)(uintptr_t)index_get(&st->passes, pass);
+    spec.device = (uint8_t)device;
+    spec.yield = (enum yield_point)yield;
+    spec.graph = (uint8_t)graph;
+    const struct launch *l = NULL;
+    int rc = sched_launch(s, &spec, &l);
+    if (rc == 0) {
+        index_set(&st->launches, l->id, l);
+    }
+    return rc;
+}
+
+static int do_resident(struct sched *s, const char *verb, const char *args)
+{
+    int kind;
+    struct resident_key key;
+    double bytes = 0.0;
+    int got = sscanf(args, "%d:%" SCNu32 ":%" SCNu32 " bytes=%lf", &kind, &key.a, &key.b, &bytes);
+    if (got < 3) {
+        return -EPROTO;
+    }
+    key.kind = (enum resident_kind)kind;
+    if (strcmp(verb, "compile") == 0) {
+        return sched_compile(s, key);
+    }
+    return strcmp(verb, "load") == 0 ? sched_load(s, key, bytes) : sched_resident_evict(s, key);
+}
+
+static int do_rest(struct sched *s, const char *verb, const char *args)
+{
+    struct replay_state *st = s->state;
+    unsigned a = 0;
+    unsigned b = 0;
+    int mode = 0;
+    double weight = 0.0;
+    int64_t at = 0;
+    uint64_t cookie = 0;
+    if (strcmp(verb, "preempt") == 0 && sscanf(args, "launch=%u mode=%d", &a, &mode) == 2) {
+        return sched_preempt(s, index_get(&st->launches, a), (enum preempt_mode)mode);
+    }
+    if (strcmp(verb, "cancel") == 0 && sscanf(args, "pass=%u", &a) == 1) {
+        return sched_pass_cancel(s, (struct pass *)(uintptr_t)index_get(&st->passes, a));
+    }
+    if (strcmp(verb, "kv_evict") == 0 &&
+        sscanf(args, "request=%u keep=%u mode=%d", &a, &b, &mode) == 3) {
+        return sched_kv_evict(s, index_get(&st->requests, a), b, (enum kv_evict_mode)mode);
+    }
+    if (strcmp(verb, "kv_resume") == 0 && sscanf(args, "request=%u", &a) == 1) {
+        return sched_kv_resume(s, index_get(&st->requests, a));
+    }
+    if (strcmp(verb, "shed") == 0 && sscanf(args, "request=%u", &a) == 1) {
+        return sched_shed(s, index_get(&st->requests, a));
+    }
+    if (strcmp(verb, "timer") == 0 &&
+        sscanf(args, "at=%" SCNd64 " cookie=%" SCNu64, &at, &cookie) == 2) {
+        return sched_set_timer(s, at, cookie);
+    }
+    if (strcmp(verb, "weight") == 0 && sscanf(args, "device=%u weight=%lf", &a, &weight) == 2) {
+        return sched_set_bandwidth_weight(s, (uint8_t)a, weight);
+    }
+    return -EPROTO;
+}
+
+static int act(struct sched *s, const struct line *line)
+{
+    char verb[16];
+    int used = 0;
+    if (sscanf(line->text, "%15s %n", verb, &used) != 1) {
+        return -EPROTO;
+    }
+    const char *args = line->text + used;
+    if (strcmp(verb, "form") == 0) {
+        return do_form(s, args);
+    }
+    if (strcmp(verb, "launch") == 0) {
+        return do_launch(s, args);
+    }
+    if (strcmp(verb, "compile") == 0 || strcmp(verb, "load") == 0 || strcmp(verb, "drop") == 0) {
+        return do_resident(s, verb, args);
+    }
+    return do_rest(s, verb, args);
+}
+
+static void replay_schedule(struct sched *s)
+{
+    struct replay_state *st = s->state;
+    const struct replay *r = s->context;
+    for (; st->next < r->n && r->lines[st->next].epoch <= s->epoch; st->next++) {
+        const struct line *line = &r->lines[st->next];
+        if (line->epoch < s->epoch || act(s, line) != line->result) {
+            (void)sched_note(s, "replay_mismatch", 1);
+        }
+    }
+}
+
+static void replay_exit(struct sched *s)
+{
+    struct replay_state *st = s->state;
+    if (st == NULL) {
+        return;
+    }
+    const struct replay *r = s->context;
+    if (st->next < r->n) {
+        (void)sched_note(s, "replay_mismatch", r->n - st->next);
+    }
+    free(st->requests.at);
+    free(st->passes.at);
+    free(st->launches.at);
+}
+
+static int replay_init(struct sched *s)
+{
+    (void)sched_note(s, "replay_mismatch", 0);
+    return s->context == NULL ? -EINVAL : 0;
+}
+
+static void nothing(struct sched *s, const struct request *r)
+{
+    (void)s;
+    (void)r;
+}
+
+static int read_line(struct replay *r, const char *path, unsigned long number, char *text,
+                     struct err *e)
+{
+    uint64_t epoch;
+    int64_t at;
+    int used = 0;
+    char *equals = strrchr(text, '=');
+    if (sscanf(text, "%" SCNu64 " %" SCNd64 " %n", &epoch, &at, &used) != 2 || used == 0 ||
+        equals == NULL || equals == text) {
+        return err_add(e, "%s:%lu: not a line of a decision log", path, number);
+    }
+    if (r->n == r->cap) {
+        r->cap = r->cap == 0 ? 1024 : r->cap * 2;
+        r->lines = xrealloc(r->lines, r->cap * sizeof *r->lines);
+    }
+    struct line *line = &r->lines[r->n++];
+    line->epoch = epoch;
+    line->result = atoi(equals + 1);
+    *equals = '\0';
+    line->text = xstrdup(text + used);
+    return 0;
+}
+
+struct replay *replay_read(const char *path, struct err *e)
+{
+    FILE *in = fopen(path, "r");
+    if (in == NULL) {
+        err_add(e, "%s: %s", path, strerror(errno));
+        return NULL;
+    }
+    struct replay *r = xcalloc(1, sizeof *r);
+    char *text = NULL;
+    size_t cap = 0;
+    unsigned long number = 0;
+    unsigned flags = 0;
+    int rc = 0;
+    while (rc == 0 && getline(&text, &cap, in) > 0) {
+        text[strcspn(text, "\n")] = '\0';
+        if (number++ == 0) {
+            rc = sscanf(text, "policy %63s flags=%u", r->name, &flags) == 2
+                     ? 0
+                     : err_add(e, "%s:1: must start with \"policy NAME flags=N\"", path);
+        } else {
+            rc = read_line(r, path, number, text, e);
+        }
+    }
+    free(text);
+    fclose(in);
+    if (rc == 0 && number == 0) {
+        rc = err_add(e, "%s: empty", path);
+    }
+    if (rc != 0) {
+        replay_free(r);
+        return NULL;
+    }
+    r->ops = (struct policy_ops){.name = r->name,
+                                 .summary = "replays a decision log",
+                                 .api_version = POLICY_API_VERSION,
+                                 .flags = flags,
+                                 .state_size_bytes = sizeof(struct replay_state),
+                                 .init = replay_init,
+                                 .exit = replay_exit,
+                                 .request_arrived = on_arrived,
+                                 .request_cancelled = nothing,
+                                 .schedule = replay_schedule};
+    return r;
+}
+
+void replay_free(struct replay *r)
+{
+    for (size_t i = 0; r != NULL && i < r->n; i++) {
+        free(r->lines[i].text);
+    }
+    if (r != NULL) {
+        free(r->lines);
+    }
+    free(r);
+}
+
+const struct policy_ops *replay_policy(const struct replay *r)
+{
+    return &r->ops;
+}
