@@ -84,8 +84,8 @@ ubsan:
 bench: $(BUILD)/xpusim $(BENCHES)
 	@for b in $(BENCHES); do echo "== $$(basename $$b)"; BUILD=$(BUILD) $$b || exit 1; done
 
-fuzz: $(BUILD)/xpusim
-	@BUILD=$(BUILD) sh tests/fuzz/fuzz.sh
+fuzz: $(BUILD)/tests/conformance/check_fuzz
+	@FUZZ_ROUNDS=200000 CK_DEFAULT_TIMEOUT=36000 $(BUILD)/tests/conformance/check_fuzz
 
 lint:
 	@sh tests/lint.sh

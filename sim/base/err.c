@@ -9,18 +9,13 @@
 int err_add(struct err *e, const char *fmt, ...)
 {
     if (e->n < ERR_MAX_LINES) {
+        char line[2048]; /* a longer message ends early */
         va_list ap;
         va_start(ap, fmt);
-        va_list again;
-        va_copy(again, ap);
-        int len = vsnprintf(NULL, 0, fmt, ap);
+        int n = vsnprintf(line, sizeof line, fmt, ap);
         va_end(ap);
-        size_t size = len < 0 ? 1 : (size_t)len + 1;
-        char *line = xmalloc(size);
-        line[0] = '\0';
-        (void)vsnprintf(line, size, fmt, again);
-        va_end(again);
-        e->lines[e->n] = line;
+        line[n < 0 ? 0 : sizeof line - 1] = '\0';
+        e->lines[e->n] = xstrdup(line);
     }
     e->n++;
     return -EINVAL;

@@ -1,0 +1,305 @@
+/* Every parser against thousands of damaged inputs: it may accept or refuse, with a message, but
+ * never crash, hang or leak (the sanitizer builds run this too). Mutations are drawn from fixed
+ * seeds, so a failure repeats; FUZZ_ROUNDS raises their number. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "experiments/config.h"
+#include "hwmodels/soc.h"
+#include "policies/replay.h"
+#include "sim/base/arena.h"
+#include "sim/base/datadir.h"
+#include "sim/base/json.h"
+#include "sim/base/rng.h"
+#include "traces/traces.h"
+
+static char path[64];
+
+static uint32_t rounds(void)
+{
+    const char *text = getenv("FUZZ_ROUNDS");
+    return text == NULL ? 1500 : (uint32_t)strtoul(text, NULL, 10);
+}
+
+static char *slurp(const char *file, size_t *n)
+{
+    FILE *f = fopen(file, "rb");
+    ck_assert_msg(f != NULL, "%s", file);
+    char *text = xmalloc(1 << 20);
+    *n = fread(text, 1, (1 << 20) - 1, f);
+    fclose(f);
+    return text;
+}
+
+/* Pieces that parsers trip over. */
+static const char *const pieces[] = {
+    "nan", "inf",   "-1",   "1e308", "1e-320", "99999999999999999999",
+    "\"",  "\"\"",  ",",    "\n",    "\r\n",   "{",
+    "}",   "[",     "]",    ":",     "null",   "true",
+    "\\",  "#",     "\xff", "0x1",   "",       "-",
+    "=",   "value", "\t",   "e",     ".",      "1"};
+
+/* One to four edits: replace a span by a piece, delete, duplicate, or flip a byte. */
+static char *mutate(struct rng *r, const char *text, size_t n, size_t *out_n)
+{
+    char *out = xmalloc(2 * n + 512);
+    memcpy(out, text, n);
+    uint32_t edits = 1 + rng_below(r, 4);
+    for (uint32_t i = 0; i < edits && n > 0; i++) {
+        size_t at = rng_below(r, (uint32_t)n);
+        size_t len = rng_below(r, 12);
+        len = at + len > n ? n - at : len;
+        switch (rng_below(r, 4)) {
+        case 0: {
+            const char *piece = pieces[rng_below(r, sizeof pieces / sizeof pieces[0])];
+            size_t m = strlen(piece);
+            memmove(out + at + m, out + at + len, n - at - len);
+            memcpy(out + at, piece, m);
+            n = n - len + m;
+            break;
+        }
+        case 1:
+            memmove(out + at, out + at + len, n - at - len);
+            n -= len;
+            break;
+        case 2:
+            memmove(out + at + len, out + at, n - at);
+            n += len;
+            break;
+        default:
+            out[at] = (char)rng_below(r, 256);
+        }
+    }
+    if (rng_below(r, 20) == 0) {
+        n = n > 0 ? rng_below(r, (uint32_t)n) : 0; /* cut short */
+    }
+    *out_n = n;
+    return out;
+}
+
+static void write_file(const char *text, size_t n)
+{
+    FILE *f = fopen(path, "wb");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_uint_eq(fwrite(text, 1, n, f), n);
+    fclose(f);
+}
+
+typedef int parser(struct err *e);
+
+static int parse_trace(struct err *e)
+{
+    struct trace t;
+    int rc = trace_read(path, &t, e);
+    trace_fini(&t);
+    return rc;
+}
+
+static int parse_plain(struct err *e)
+{
+    struct trace t;
+    int rc = trace_import("azure", path, &t, e);
+    trace_fini(&t);
+    return rc;
+}
+
+static int parse_dataset(struct err *e)
+{
+    struct dataset d;
+    int rc = dataset_load(path, &d, e);
+    dataset_fini(&d);
+    return rc;
+}
+
+static int parse_soc(struct err *e)
+{
+    static struct soc soc;
+    cJSON *root = json_read_file(path, e);
+    int rc = root == NULL ? -1 : soc_parse(root, path, &soc, e);
+    cJSON_Delete(root);
+    return rc;
+}
+
+static int parse_llm(struct err *e)
+{
+    struct llm llm;
+    cJSON *root = json_read_file(path, e);
+    int rc = root == NULL ? -1 : llm_parse(root, path, &llm, e);
+    cJSON_Delete(root);
+    return rc;
+}
+
+static int parse_log(struct err *e)
+{
+    struct replay *r = replay_read(path, e);
+    replay_free(r);
+    return r == NULL ? -1 : 0;
+}
+
+static void fuzz(const char *text, size_t n, parser *p, uint64_t seed)
+{
+    struct rng r;
+    rng_init(&r, seed);
+    (void)snprintf(path, sizeof path, "fuzz-%ld.tmp", (long)getpid());
+    uint32_t refused = 0;
+    for (uint32_t i = 0; i < rounds(); i++) {
+        size_t m;
+        char *bad = mutate(&r, text, n, &m);
+        write_file(bad, m);
+        struct err e = ERR_INIT;
+        int rc = p(&e);
+        ck_assert_msg((rc == 0) == (e.n == 0), "round %u: result %d with %zu messages", i, rc, e.n);
+        refused += rc != 0;
+        err_fini(&e);
+        free(bad);
+    }
+    (void)remove(path);
+    ck_assert_uint_gt(refused, rounds() / 20); /* the damage did reach the parser */
+}
+
+static void fuzz_shipped(const char *relative, parser *p, uint64_t seed, size_t most)
+{
+    char file[4096];
+    size_t n;
+    char *text = slurp(datadir_path(file, sizeof file, relative), &n);
+    fuzz(text, n < most ? n : most, p, seed);
+    free(text);
+}
+
+START_TEST(traces_survive_damage)
+{
+    static const char text[] =
+        "# xpusim-trace v1\n"
+        "request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,prefix_tokens,"
+        "max_output_tokens,gap_kind,priority,ttft_slo_ms,cancel_s\n"
+        "0,0,0,reactive,0.5,,100,20,0,256,,1,500,\n"
+        "1,0,1,reactive,,3.25,180,10,120,256,tool,,,\n"
+        "2,1,0,proactive,1e-3,,\"300\",5,0,,,,,60\n"
+        "3,2,0,proactive,2,,300,5,0,512,think,-2,,\n";
+    fuzz(text, sizeof text - 1, parse_trace, 1);
+}
+END_TEST
+
+START_TEST(importers_survive_damage)
+{
+    static const char text[] = "TIMESTAMP,ContextTokens,GeneratedTokens\n"
+                               "2023-11-16 18:15:46.6805900,374,44\n"
+                               "2023-11-16 18:15:50.9951690,396,109\n"
+                               "2023-11-16T18:16:00Z,55,1\n";
+    fuzz(text, sizeof text - 1, parse_plain, 2);
+}
+END_TEST
+
+START_TEST(datasets_survive_damage)
+{
+    fuzz_shipped("traces/datasets/bfcl_multiturn.csv", parse_dataset, 3, 1500);
+}
+END_TEST
+
+START_TEST(soc_files_survive_damage)
+{
+    fuzz_shipped("hwmodels/soc/core-ultra-5-125h.json", parse_soc, 4, 1 << 20);
+}
+END_TEST
+
+START_TEST(llm_files_survive_damage)
+{
+    fuzz_shipped("hwmodels/llm/llama-3.2-3b.json", parse_llm, 5, 1 << 20);
+}
+END_TEST
+
+START_TEST(decision_logs_survive_damage)
+{
+    static const char text[] =
+        "policy x flags=2\n1 100 form fused=0 0:0:256 1:1:1 = 0\n"
+        "1 100 launch pass=1 device=1 ops=0 rows=0 yield=3 chunk=0 graph=0 block=0 inflight=0 = 0\n"
+        "2 200 preempt launch=1 mode=0 = 0\n";
+    fuzz(text, sizeof text - 1, parse_log, 6);
+}
+END_TEST
+
+/* Short texts that come from the command line. */
+START_TEST(specs_survive_damage)
+{
+    static const char *const specs[] = {
+        "mixed:reactive_per_min=3,proactive_per_min=6,duration_s=5,arrival=gamma,cv=2", "w1:n=10",
+        "mixed:sessions=1,reactive=mtrag,burst=2,active_share=0.3,duration_s=3"};
+    static const char *const policies[] = {"agent-xpu-v2:b_rf=3,elastic=on,t_age_s=60", "edf"};
+    struct rng r;
+    rng_init(&r, 7);
+    for (uint32_t i = 0; i < rounds() / 5; i++) {
+        const char *s = i % 2 == 0 ? specs[i / 2 % 3] : policies[i / 2 % 2];
+        size_t n;
+        char *bad = mutate(&r, s, strlen(s), &n);
+        bad[n] = '\0';
+        struct err e = ERR_INIT;
+        if (i % 2 == 0) {
+            struct trace t;
+            /* a damaged duration may ask for hours of arrivals; small ones only */
+            if (strlen(bad) == n && strstr(bad, "duration_s=") != NULL) {
+                (void)trace_generate(bad, 1, 1e-3, &t, &e);
+                trace_fini(&t);
+            }
+        } else {
+            static struct config_policy p;
+            int rc = config_policy_parse(&p, bad, &e);
+            ck_assert_msg((rc == 0) == (e.n == 0), "%s", bad);
+        }
+        err_fini(&e);
+        free(bad);
+    }
+}
+END_TEST
+
+START_TEST(overrides_survive_damage)
+{
+    char file[4096];
+    struct rng r;
+    rng_init(&r, 8);
+    static const char *const sets[] = {"devices.npu.runtimes.0.rate.value",
+                                       "host.sync",
+                                       "devices[0].x",
+                                       "name",
+                                       "devices.9",
+                                       "..",
+                                       ""};
+    for (uint32_t i = 0; i < rounds() / 10; i++) {
+        struct err e = ERR_INIT;
+        cJSON *root = json_read_file(soc_path("core-ultra-5-125h", file, sizeof file), &e);
+        ck_assert_ptr_nonnull(root);
+        const char *s = sets[i % 7];
+        size_t n;
+        char *bad = mutate(&r, s, strlen(s), &n);
+        bad[n] = '\0';
+        int rc = json_set_path(root, bad, pieces[rng_below(&r, 30)], &e);
+        ck_assert((rc == 0) == (e.n == 0));
+        cJSON_Delete(root);
+        err_fini(&e);
+        free(bad);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("fuzz");
+    TCase *t = tcase_create("parsers");
+    tcase_set_timeout(t, 300);
+    tcase_add_test(t, traces_survive_damage);
+    tcase_add_test(t, importers_survive_damage);
+    tcase_add_test(t, datasets_survive_damage);
+    tcase_add_test(t, soc_files_survive_damage);
+    tcase_add_test(t, llm_files_survive_damage);
+    tcase_add_test(t, decision_logs_survive_damage);
+    tcase_add_test(t, specs_survive_damage);
+    tcase_add_test(t, overrides_survive_damage);
+    suite_add_tcase(s, t);
+    SRunner *runner = srunner_create(s);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
