@@ -1,0 +1,284 @@
+/* The event queue against a sorted list, and by hand where instants are equal. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/rng.h"
+#include "sim/engine/eventq.h"
+
+#define N_OPERATIONS 100000
+#define MAX_LIVE 4000
+
+/* The reference: entries sorted by (time, order), found by a walk. */
+struct entry {
+    int64_t time_ns;
+    uint64_t order, payload;
+    uint32_t handle;
+};
+
+struct list {
+    struct entry v[MAX_LIVE];
+    size_t n;
+};
+
+static struct list list;
+static struct eventq q;
+
+static void setup(void)
+{
+    eventq_init(&q);
+    list.n = 0;
+}
+
+static void teardown(void)
+{
+    eventq_fini(&q);
+}
+
+static void list_insert(struct entry x)
+{
+    size_t i = 0;
+    while (i < list.n && (list.v[i].time_ns < x.time_ns ||
+                          (list.v[i].time_ns == x.time_ns && list.v[i].order < x.order))) {
+        i++;
+    }
+    memmove(&list.v[i + 1], &list.v[i], (list.n - i) * sizeof list.v[0]);
+    list.v[i] = x;
+    list.n++;
+}
+
+static struct entry list_remove(size_t i)
+{
+    struct entry x = list.v[i];
+    list.n--;
+    memmove(&list.v[i], &list.v[i + 1], (list.n - i) * sizeof list.v[0]);
+    return x;
+}
+
+/* The earliest event of both, taken from both. */
+static void pop_both(void)
+{
+    const struct eventq_node *head = eventq_peek(&q);
+    struct entry want = list_remove(0);
+    ck_assert_uint_eq(head->payload, want.payload);
+    ck_assert_uint_eq(head->slot, want.handle);
+    struct eventq_event got = eventq_pop(&q);
+    ck_assert_int_eq(got.time_ns, want.time_ns);
+    ck_assert_uint_eq(got.order, want.order);
+    ck_assert_uint_eq(got.payload, want.payload);
+}
+
+/* No node is before its parent, every handle finds its node, and free handles are the others. */
+static void expect_well_formed(void)
+{
+    static uint8_t used[2 * MAX_LIVE + 64];
+    memset(used, 0, sizeof used);
+    ck_assert_uint_le(q.cap, sizeof used);
+    for (uint32_t i = 0; i < q.n; i++) {
+        ck_assert(i == 0 || !eventq_before(&q.heap[i], &q.heap[(i - 1) / 4]));
+        ck_assert_uint_eq(q.position[q.heap[i].slot], i);
+        used[q.heap[i].slot] = 1;
+    }
+    uint32_t n_free = 0;
+    for (uint32_t s = q.free_slot; s != EVENTQ_NONE; s = q.position[s]) {
+        ck_assert_uint_eq(used[s], 0);
+        used[s] = 1;
+        n_free++;
+    }
+    ck_assert_uint_eq(q.n + n_free, q.cap);
+}
+
+/* Operations in proportions that change every 10,000: the queue fills to a thousand and drains.
+ * Instants come from a narrow range, so that most of them are equal to others. */
+START_TEST(random_operations_agree_with_a_sorted_list)
+{
+    struct rng r;
+    rng_init(&r, rng_key(1, RNG_TEST, (uint64_t)_i, 0));
+    const uint32_t range = _i == 0 ? 100 : _i == 1 ? 1000000000 : 1;
+    uint64_t n_done[4] = {0};
+    for (uint64_t k = 0; k < N_OPERATIONS; k++) {
+        bool filling = k / 10000 % 2 == 0;
+        uint32_t dice = rng_below(&r, 100);
+        if (list.n == 0 || (dice < (filling ? 48U : 20U) && list.n < MAX_LIVE - 1)) {
+            struct entry x = {.time_ns = (int64_t)rng_below(&r, range) - (int64_t)(range / 2),
+                              .order = rng_mix64(k), /* a bijection: no two alike */
+                              .payload = k};
+            x.handle = eventq_push(&q, x.time_ns, x.order, x.payload);
+            list_insert(x);
+            n_done[0]++;
+        } else if (dice < 60) {
+            struct entry x = list_remove(rng_below(&r, (uint32_t)list.n));
+            eventq_cancel(&q, x.handle);
+            n_done[1]++;
+        } else if (dice < 75) {
+            struct entry x = list_remove(rng_below(&r, (uint32_t)list.n));
+            x.time_ns = (int64_t)rng_below(&r, range) - (int64_t)(range / 2);
+            eventq_reschedule(&q, x.handle, x.time_ns);
+            list_insert(x);
+            n_done[2]++;
+        } else {
+            pop_both();
+            n_done[3]++;
+        }
+        ck_assert_uint_eq(q.n, list.n);
+        if (k % 500 == 0) {
+            expect_well_formed();
+        }
+    }
+    for (int i = 0; i < 4; i++) {
+        ck_assert_uint_gt(n_done[i], N_OPERATIONS / 20);
+    }
+    while (list.n > 0) {
+        pop_both();
+    }
+    ck_assert(eventq_empty(&q));
+    expect_well_formed();
+}
+END_TEST
+
+START_TEST(equal_instants_come_out_by_order_not_by_history)
+{
+    /* All 5! orders of pushing the same five events: always b d (time 3), then a c e (time 7). */
+    static const struct {
+        int64_t time_ns;
+        uint64_t order;
+        char name;
+    } events[5] = {{7, 1, 'a'}, {3, 5, 'b'}, {7, 4, 'c'}, {3, 8, 'd'}, {7, 9, 'e'}};
+    int n = 0;
+    for (int code = 0; code < 3125; code++) { /* 5^5 tuples, the 120 permutations among them */
+        int pick[5], seen = 0;
+        for (int i = 0, c = code; i < 5; i++, c /= 5) {
+            pick[i] = c % 5;
+            seen |= 1 << pick[i];
+        }
+        if (seen != 31) {
+            continue;
+        }
+        n++;
+        for (int i = 0; i < 5; i++) {
+            eventq_push(&q, events[pick[i]].time_ns, events[pick[i]].order,
+                        (uint64_t)events[pick[i]].name);
+        }
+        char out[6] = "";
+        for (int i = 0; i < 5; i++) {
+            out[i] = (char)eventq_pop(&q).payload;
+        }
+        ck_assert_str_eq(out, "bdace");
+    }
+    ck_assert_int_eq(n, 120);
+}
+END_TEST
+
+START_TEST(a_moved_event_keeps_its_place_among_equals)
+{
+    /* a, b, c at 10 with orders 1, 2, 3. b leaves for 99 and for 0 and comes back: still a b c. */
+    eventq_push(&q, 10, 1, 'a');
+    uint32_t b = eventq_push(&q, 10, 2, 'b');
+    eventq_push(&q, 10, 3, 'c');
+    eventq_reschedule(&q, b, 99);
+    ck_assert_uint_eq(eventq_peek(&q)->payload, 'a');
+    eventq_reschedule(&q, b, 0);
+    ck_assert_uint_eq(eventq_peek(&q)->payload, 'b');
+    eventq_reschedule(&q, b, 10);
+    ck_assert_uint_eq(eventq_pop(&q).payload, 'a');
+    struct eventq_event ev = eventq_pop(&q);
+    ck_assert_uint_eq(ev.payload, 'b');
+    ck_assert_uint_eq(ev.order, 2);
+    ck_assert_int_eq(ev.time_ns, 10);
+    ck_assert_uint_eq(eventq_pop(&q).payload, 'c');
+    ck_assert(eventq_empty(&q));
+}
+END_TEST
+
+START_TEST(handles_survive_growth)
+{
+    /* 1000 events at 1000..1, which grows 64 -> 1024; then the events at even times are
+     * cancelled: 500 odd ones remain, 1 3 5 ... 999. */
+    static uint32_t handle[1001];
+    for (int t = 1000; t >= 1; t--) {
+        handle[t] = eventq_push(&q, t, (uint64_t)t, (uint64_t)t);
+    }
+    ck_assert_uint_eq(q.cap, 1024);
+    for (int t = 2; t <= 1000; t += 2) {
+        eventq_cancel(&q, handle[t]);
+    }
+    expect_well_formed();
+    for (int t = 1; t < 1000; t += 2) {
+        ck_assert_int_eq(eventq_pop(&q).time_ns, t);
+    }
+    ck_assert(eventq_empty(&q));
+    /* Memory never shrinks, and freed handles serve again: no growth for the next 1024. */
+    for (uint64_t k = 0; k < 1024; k++) {
+        eventq_push(&q, 0, k, k);
+    }
+    ck_assert_uint_eq(q.cap, 1024);
+    eventq_push(&q, 0, 1024, 1024);
+    ck_assert_uint_eq(q.cap, 2048);
+}
+END_TEST
+
+START_TEST(a_cancelled_event_may_have_to_move_up)
+{
+    /* Heap, children of i at 4i+1..4i+4: root 1; its children 10, 2, 3, 4; the children of 10 are
+     * 11, 12, 13, 14, those of 2 start with 5, which is last in the array. Cancelling 11 puts 5 in
+     * its place under 10: it must rise. */
+    const int64_t times[] = {1, 10, 2, 3, 4, 11, 12, 13, 14, 5};
+    const int64_t want[] = {1, 2, 3, 4, 5, 10, 12, 13, 14};
+    uint32_t handle[10];
+    for (int i = 0; i < 10; i++) {
+        handle[i] = eventq_push(&q, times[i], (uint64_t)i, 0);
+    }
+    ck_assert_int_eq(q.heap[5].time_ns, 11); /* the layout is as drawn */
+    ck_assert_int_eq(q.heap[9].time_ns, 5);
+    eventq_cancel(&q, handle[5]);
+    for (int i = 0; i < 9; i++) {
+        ck_assert_int_eq(eventq_pop(&q).time_ns, want[i]);
+    }
+}
+END_TEST
+
+START_TEST(the_ends_of_the_time_and_order_ranges_compare_right)
+{
+    eventq_push(&q, INT64_MAX, 0, 5);
+    eventq_push(&q, 0, UINT64_MAX, 4);
+    eventq_push(&q, INT64_MIN, UINT64_MAX, 2);
+    eventq_push(&q, 0, 1ULL << 63, 3); /* order is unsigned: 2^63 < 2^64 - 1 */
+    eventq_push(&q, INT64_MIN, 0, 1);
+    for (uint64_t k = 1; k <= 5; k++) {
+        ck_assert_uint_eq(eventq_pop(&q).payload, k);
+    }
+}
+END_TEST
+
+START_TEST(the_only_event_can_be_cancelled_and_moved)
+{
+    uint32_t a = eventq_push(&q, 5, 0, 1);
+    eventq_reschedule(&q, a, 6);
+    ck_assert_int_eq(eventq_peek(&q)->time_ns, 6);
+    eventq_cancel(&q, a);
+    ck_assert(eventq_empty(&q));
+    ck_assert_uint_eq(eventq_push(&q, 1, 0, 2), a); /* the freed handle */
+    ck_assert_uint_eq(eventq_pop(&q).payload, 2);
+    ck_assert(eventq_empty(&q));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("eventq");
+    TCase *c = tcase_create("eventq");
+    tcase_add_checked_fixture(c, setup, teardown);
+    tcase_add_loop_test(c, random_operations_agree_with_a_sorted_list, 0, 3);
+    tcase_add_test(c, equal_instants_come_out_by_order_not_by_history);
+    tcase_add_test(c, a_moved_event_keeps_its_place_among_equals);
+    tcase_add_test(c, handles_survive_growth);
+    tcase_add_test(c, a_cancelled_event_may_have_to_move_up);
+    tcase_add_test(c, the_ends_of_the_time_and_order_ranges_compare_right);
+    tcase_add_test(c, the_only_event_can_be_cancelled_and_moved);
+    suite_add_tcase(s, c);
+    SRunner *sr = srunner_create(s);
+    srunner_run_all(sr, CK_NORMAL);
+    int failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
