@@ -71,6 +71,10 @@ static int read_row(struct csvfile *f, struct err *e)
             return started ? 1 : 0;
         }
         f->line_no++;
+        if (memchr(f->line, '\0', (size_t)got) != NULL) {
+            return err_add(e, "%s:%llu: NUL byte: not a text file", f->path,
+                           (unsigned long long)f->line_no);
+        }
         if (!started && (f->line[0] == '\n' || f->line[0] == '\r')) {
             continue;
         }
@@ -111,7 +115,7 @@ struct csvfile *csvfile_open(const char *path, struct err *e)
     struct csvfile *f = xcalloc(1, sizeof *f);
     f->in = in;
     f->path = xstrdup(path);
-    if (csv_init(&f->parser, CSV_STRICT) != 0) {
+    if (csv_init(&f->parser, CSV_STRICT | CSV_STRICT_FINI) != 0) {
         err_add(e, "%s: cannot start the CSV parser", path);
         csvfile_close(f);
         return NULL;
@@ -220,7 +224,8 @@ double csvfile_number(struct csvfile *f, int col, double min, double max, struct
     const char *text = csvfile_text(f, col);
     char *end = NULL;
     double v = strtod(text, &end);
-    if (col < 0 || end == text || *end != '\0' || !isfinite(v) || v < min || v > max) {
+    bool decimal = text[strspn(text, "+-.0123456789eE")] == '\0'; /* not hex, inf, nan */
+    if (col < 0 || end == text || *end != '\0' || !decimal || !isfinite(v) || v < min || v > max) {
         err_add(e, "%s:%llu: column %s: \"%s\" must be a number from %g to %g", f->path,
                 (unsigned long long)f->row_line, col < 0 ? "?" : f->names[col], text, min, max);
         return min;

@@ -1,5 +1,6 @@
 #include "sim/base/quantile.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,8 +108,10 @@ double sample_quantile(struct sample *s, double p)
     if (s->n == 0) {
         return (double)NAN;
     }
-    double exact = ceil(p * (double)s->n);
-    size_t rank = exact < 1.0 ? 1 : (size_t)exact;
+    /* p*n may land a rounding above the whole number it stands for (0.07 * 100 does); a slack of
+     * two roundings keeps ceil from taking the next value. */
+    double rank_exact = ceil(p * (double)s->n * (1.0 - 2.0 * DBL_EPSILON));
+    size_t rank = rank_exact < 1.0 ? 1 : (size_t)rank_exact;
     rank = rank > s->n ? s->n : rank;
     if (s->sketch) {
         return sketch_quantile(s, rank);
