@@ -113,7 +113,7 @@ int config_load(struct config *c, const struct config_options *o, struct err *e)
     (void)soc_parse(cJSON_GetObjectItemCaseSensitive(c->tree, "soc"), soc_file, &c->soc, e);
     (void)llm_parse(cJSON_GetObjectItemCaseSensitive(c->tree, "llm"), llm_file, &c->llm, e);
     const cJSON *sim = cJSON_GetObjectItemCaseSensitive(c->tree, "sim");
-    config_sim_parse(json_root(sim, "sim", e), &c->sim);
+    config_sim_parse(json_root(sim, "sim", e), &c->sim, &c->speculation);
     if (e->n == before) {
         bind_forms(c, e);
     }
@@ -201,6 +201,7 @@ void config_setup(const struct config *c, const struct config_policy *p, const s
     out->policy = p->ops;
     out->params = &p->params;
     out->seed = seed;
+    config_speculation_setup(&c->speculation, out);
     out->prefix_reuse = c->sim.prefix_reuse;
     out->kv_capacity_tokens = c->sim.kv_capacity_tokens;
     out->kv_block_tokens = c->sim.kv_block_tokens;

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "experiments/config_speculation.h"
 #include "hwmodels/roofline.h"
 #include "hwmodels/soc.h"
 #include "sim/base/err.h"
@@ -60,6 +61,7 @@ struct config {
     struct llm llm;
     struct roofline truth;
     struct config_sim sim;
+    struct config_speculation speculation;
     const struct contention_ops *contention;
     uint64_t hash;      /* of the tree */
     char workload[256]; /* what the requests come from, for people */

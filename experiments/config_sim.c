@@ -41,11 +41,14 @@ cJSON *config_sim_to_json(const struct config_sim *s)
     for (int i = 0; i < OP_KIND_COUNT; i++) {
         cJSON_AddNumberToObject(b, op_names[i], s->annotation.bias_frac[i]);
     }
+    cJSON_AddItemToObject(o, "speculation", config_speculation_to_json());
     return o;
 }
 
-void config_sim_parse(struct json_obj o, struct config_sim *out)
+void config_sim_parse(struct json_obj o, struct config_sim *out,
+                      struct config_speculation *speculation)
 {
+    (void)config_speculation_parse(json_get_object(&o, "speculation"), speculation);
     out->contention = json_get_string(&o, "contention");
     out->hwmodel = json_get_string(&o, "hwmodel");
     out->kv_capacity_tokens = json_get_u32(&o, "kv_capacity_tokens", 0, UINT32_MAX);

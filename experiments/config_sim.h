@@ -8,6 +8,7 @@
 /* A new tree of all settings; the caller owns it. */
 cJSON *config_sim_to_json(const struct config_sim *s);
 /* Reads and checks every key. String members borrow from the tree. */
-void config_sim_parse(struct json_obj o, struct config_sim *out);
+void config_sim_parse(struct json_obj o, struct config_sim *out,
+                      struct config_speculation *speculation);
 
 #endif

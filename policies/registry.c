@@ -13,6 +13,7 @@
     X(mlfq)                                                                                        \
     X(openvino_cb)                                                                                 \
     X(prema)                                                                                       \
+    X(sd_npu)                                                                                      \
     X(sjf_input)                                                                                   \
     X(srpt)                                                                                        \
     X(vtc)

@@ -107,7 +107,7 @@ enum kv_evict_mode {
 
 struct sched_api {
     int (*estimate)(struct sched *s, const struct work_shape *shape, enum op_kind op,
-                    uint8_t device, uint32_t rows, struct estimate *out);
+                    uint8_t device, uint32_t rows, uint32_t chunk_rows, struct estimate *out);
     enum resident_state (*resident_state)(struct sched *s, struct resident_key key);
     uint64_t (*kv_free_tokens)(struct sched *s);
     uint64_t (*kv_capacity_tokens)(struct sched *s);
@@ -151,7 +151,15 @@ struct sched {
 static inline int sched_estimate(struct sched *s, const struct work_shape *shape, enum op_kind op,
                                  uint8_t device, uint32_t rows, struct estimate *out)
 {
-    return s->api->estimate(s, shape, op, device, rows, out);
+    return s->api->estimate(s, shape, op, device, rows, 0, out);
+}
+
+/* The same for kernels of chunk_rows rows instead of the device's own (another graph). */
+static inline int sched_estimate_chunked(struct sched *s, const struct work_shape *shape,
+                                         enum op_kind op, uint8_t device, uint32_t rows,
+                                         uint32_t chunk_rows, struct estimate *out)
+{
+    return s->api->estimate(s, shape, op, device, rows, chunk_rows, out);
 }
 
 static inline enum resident_state sched_resident_state(struct sched *s, struct resident_key key)
@@ -234,7 +242,8 @@ static inline int sched_compile(struct sched *s, struct resident_key key)
     return s->api->compile(s, key);
 }
 
-/* Starts loading `bytes` through the one loader channel, FIFO; resident_ready follows. */
+/* Starts loading `bytes` through the one loader channel, FIFO; resident_ready follows. Zero bytes:
+ * it is mapped already (a preloaded graph) and ready at once, without the fixed cost. */
 static inline int sched_load(struct sched *s, struct resident_key key, double bytes)
 {
     return s->api->load(s, key, bytes);

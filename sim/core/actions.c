@@ -57,7 +57,7 @@ static double annotation_factor(const struct core *c, const struct work_shape *w
 }
 
 static int act_estimate(struct sched *s, const struct work_shape *w, enum op_kind op,
-                        uint8_t device, uint32_t rows, struct estimate *out)
+                        uint8_t device, uint32_t rows, uint32_t chunk_rows, struct estimate *out)
 {
     struct core *c = core_of(s);
     if (device >= s->machine->n_devices || op >= OP_KIND_COUNT || w->rows == 0) {
@@ -73,7 +73,8 @@ static int act_estimate(struct sched *s, const struct work_shape *w, enum op_kin
     }
     const struct device *d = &s->machine->devices[device];
     struct kernel_run k;
-    kernel_run_fill(c->setup->truth, w, op, device, 0, rows, d->chunk_rows, &k);
+    uint32_t chunk = chunk_rows == 0 ? d->chunk_rows : chunk_rows;
+    kernel_run_fill(c->setup->truth, w, op, device, chunk_rows == 0 ? 0 : 1, rows, chunk, &k);
     double bytes = k.bytes * (double)(k.n - 1) + k.tail_bytes;
     double t = (double)kernel_run_total_ns(&k) * annotation_factor(c, w, op, device);
     out->t_ns = t < 1.0 ? 1 : (int64_t)llround(t);

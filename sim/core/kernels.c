@@ -18,8 +18,9 @@ void kernel_run_fill(const struct hwmodel *m, const struct work_shape *shape, en
     out->flop = 0.0;
     out->outside = false;
     /* MHA is sequence-level: never cut into chunks (agent-xpu-v2 4.2). One row is a GEMV with its
-     * own kernel, also on devices with static shapes. */
-    bool chunked = chunk_rows > 0 && op != OP_MHA && rows > 1;
+     * own kernel, also on devices with static shapes; but
+     * a numbered graph has only the one it was built with (sd.npu 3.2). */
+    bool chunked = chunk_rows > 0 && op != OP_MHA && (rows > 1 || graph > 0);
     if (chunked) {
         out->n = (rows + chunk_rows - 1) / chunk_rows;
         q.padded_rows = chunk_rows;

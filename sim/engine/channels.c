@@ -65,7 +65,9 @@ void channel_load(struct engine *e, struct resident *r, double bytes)
     struct channel_item *it = item_new(e, &e->loader);
     it->resident = r;
     it->bytes = bytes;
-    it->solo_ns = (double)m->loader_fixed_ns + ceil(bytes / m->loader_bytes_per_s * 1e9);
+    if (bytes > 0.0) {
+        it->solo_ns = (double)m->loader_fixed_ns + ceil(bytes / m->loader_bytes_per_s * 1e9);
+    }
     loader_append(e, it);
 }
 

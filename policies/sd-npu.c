@@ -1,0 +1,228 @@
+/* sd-npu: one request at a time on the NPU with two static graphs, and verified speculation
+ * (policies.md section D; "sd.npu" / CoordGen). The ablations and baselines are parameters:
+ *
+ *   NPU vanilla  strategy=unified-g1 speculate=false   (its decode pays the large graph)
+ *                strategy=keep-both speculate=false    (two graphs, as the paper's NPU column
+ * decodes) +G           strategy=progressive speculate=false +SD, +G+SD   the same two with
+ * speculate=true; drafts come from sim.speculation CPU vanilla  decode=cpu; CPU-SAM decode=cpu with
+ * speculate=true
+ *
+ * Attention is inside the block graphs here; the paper runs it on CPU or GPU. The CPU copy of the
+ * weights is not counted in memory. With one request the accounting is the paper's `event` reading:
+ * prefill, loads, calibration, drafting and verification all take their time.
+ */
+#include "policies/sd_npu.h"
+
+#include <errno.h>
+
+static const char *const strategies[] = {"progressive", "sync",       "naive-async", "keep-both",
+                                         "unified-g1",  "unified-g2", NULL};
+static const char *const decoders[] = {"npu", "cpu", NULL};
+
+static const struct policy_param params[] = {
+    [SD_STRATEGY] = {"strategy", PARAM_CHOICE, SD_PROGRESSIVE, 0, 5, strategies,
+                     "graph switching (D.2)"},
+    [SD_BLOCKS] = {"blocks", PARAM_INT, 6, 1, SD_MAX_BLOCKS, NULL,
+                   "blocks of consecutive layers (sd.npu 3.2: 6)"},
+    [SD_G1] = {"g1", PARAM_INT, 256, 1, 4096, NULL, "rows of the prefill graph (sd.npu 3.2)"},
+    [SD_G2] = {"g2", PARAM_INT, 32, 1, 4096, NULL, "rows of the decode graph (sd.npu 3.2)"},
+    [SD_DECODE] = {"decode", PARAM_CHOICE, 0, 0, 1, decoders, "device that decodes"},
+    [SD_SPECULATE] = {"speculate", PARAM_BOOL, 1, 0, 1, NULL,
+                      "verify the drafts that sim.speculation offers"},
+    [SD_DRAFT_MS] = {"draft_ms", PARAM_NUMBER, 3, 0, 1000, NULL,
+                     "drafting time per step, ms (sd.npu 4.4: below 3; SAM below 10)"},
+    [SD_CALIBRATE_MS] = {"calibrate_ms", PARAM_NUMBER, 0, 0, 1000, NULL,
+                         "calibration per input token, ms (sd.npu 4.4: about 2; 0.18 agrees with "
+                         "its Table 3)"},
+    [SD_OVERLAP] = {"overlap", PARAM_BOOL, 0, 0, 1, NULL, "calibration runs beside decoding"},
+    {.name = NULL},
+};
+
+static int sd_init(struct sched *s)
+{
+    struct sd *d = s->state;
+    int npu = machine_find(s->machine, DEVICE_KIND_NPU);
+    int cpu = machine_find(s->machine, DEVICE_KIND_CPU);
+    d->npu = (uint8_t)npu;
+    d->cpu = (uint8_t)cpu;
+    d->n_blocks = (uint32_t)param_int(s, SD_BLOCKS);
+    bool ok = npu >= 0 && (param_int(s, SD_DECODE) == 0 || cpu >= 0) &&
+              d->n_blocks <= s->llm->n_layers && !s->machine->devices[npu].static_attention;
+    return ok ? 0 : -ENODEV;
+}
+
+static void sd_request_arrived(struct sched *s, const struct request *r)
+{
+    struct sd *d = s->state;
+    reqq_push(&d->waiting, r);
+}
+
+static void sd_request_cancelled(struct sched *s, const struct request *r)
+{
+    struct sd *d = s->state;
+    reqq_remove(r);
+    if (d->current == r) {
+        d->current = NULL;
+        d->phase = SD_IDLE;
+    }
+}
+
+static void sd_launch_done(struct sched *s, const struct launch *l)
+{
+    struct sd *d = s->state;
+    (void)l;
+    d->launched = false;
+    d->block_ended = true;
+    d->next_block++;
+}
+
+static void sd_pass_done(struct sched *s, const struct pass *p)
+{
+    struct sd *d = s->state;
+    const struct request *r = p->segments[0].request;
+    d->pass = NULL;
+    d->next_block = 0;
+    if (r->state == REQUEST_STATE_FINISHED || r->state == REQUEST_STATE_SHED) {
+        d->current = NULL;
+        d->phase = SD_IDLE;
+    }
+}
+
+static void sd_resident_ready(struct sched *s, struct resident_key key)
+{
+    sd_graphs_ready(s->state, key);
+}
+
+/* Until `ms` from now nothing happens for this request: host work. */
+static void wait_ms(struct sched *s, struct sd *d, double ms)
+{
+    d->phase = SD_WAIT;
+    d->wait_until_ns = s->now_ns + units_ns_from_ms(ms);
+    (void)sched_set_timer(s, d->wait_until_ns, ++d->wait_cookie);
+}
+
+static bool speculates(const struct sched *s)
+{
+    return param_bool(s, SD_SPECULATE);
+}
+
+static void form(struct sched *s, struct sd *d, enum segment_role role, uint32_t tokens)
+{
+    struct segment seg = {.request = d->current, .role = role, .n_tokens = tokens};
+    struct pass_spec spec = {.segments = &seg, .n_segments = 1};
+    if (sched_pass_form(s, &spec, &d->pass) != 0) {
+        d->pass = NULL;
+    }
+    d->next_block = 0;
+}
+
+/* What the request needs next: a chunk, calibration, a draft, a verification. */
+static void advance(struct sched *s, struct sd *d)
+{
+    const struct request *r = d->current;
+    uint32_t g1 = sd_graph_rows(s, 1);
+    if (r->state == REQUEST_STATE_QUEUED) {
+        if (d->phase == SD_IDLE) {
+            d->phase = SD_PREFILL;
+        }
+        d->chunks_left = (request_prefill_left(r) + g1 - 1) / g1;
+        uint32_t left = request_prefill_left(r);
+        form(s, d, SEGMENT_PREFILL, left < g1 ? left : g1);
+        return;
+    }
+    if (d->phase == SD_PREFILL) {
+        sd_graphs_prefill_end(s, d);
+        double calibrate = param_number(s, SD_CALIBRATE_MS) * r->input_tokens;
+        d->phase = SD_DECODING;
+        d->draft = UINT32_MAX;
+        if (speculates(s) && calibrate > 0.0 && !param_bool(s, SD_OVERLAP)) {
+            wait_ms(s, d, calibrate);
+            return;
+        }
+    }
+    if (speculates(s) && d->draft == UINT32_MAX) {
+        d->draft = sched_draft_tokens(s, r);
+        uint32_t most = r->max_output_tokens - r->generated_tokens;
+        d->draft = d->draft < most ? d->draft : most;
+        if (param_number(s, SD_DRAFT_MS) > 0.0) {
+            wait_ms(s, d, param_number(s, SD_DRAFT_MS));
+            return;
+        }
+    }
+    uint32_t draft = speculates(s) ? d->draft : 0;
+    d->draft = UINT32_MAX;
+    form(s, d, draft > 0 ? SEGMENT_VERIFY : SEGMENT_DECODE, 1 + draft);
+}
+
+static void launch(struct sched *s, struct sd *d)
+{
+    struct pass *p = d->pass;
+    if (d->launched || p->state != PASS_STATE_READY) {
+        return;
+    }
+    bool prefill = p->shape.prefill_rows > 0;
+    struct launch_spec spec = {.pass = p, .yield = YIELD_PASS, .device = d->npu};
+    if (!prefill && param_int(s, SD_DECODE) == 1) {
+        spec.device = d->cpu;
+        spec.chunk_rows = LAUNCH_DYNAMIC_CHUNK;
+    } else {
+        if (prefill) {
+            sd_graphs_before_block(s, d);
+        }
+        uint8_t v = sd_graphs_version(s, d, d->next_block, prefill);
+        if (v == 0) {
+            return; /* it loads: stall until resident_ready */
+        }
+        spec.n_ops = sd_block_op(s, d, p, d->next_block + 1) - p->op;
+        spec.graph = v;
+        spec.graph_block = d->next_block;
+        spec.chunk_rows = sd_graph_rows(s, v);
+    }
+    d->launched = sched_launch(s, &spec, NULL) == 0;
+}
+
+static void sd_schedule(struct sched *s)
+{
+    struct sd *d = s->state;
+    sd_graphs_map(s, d);
+    if (d->current == NULL) {
+        sd_graphs_prefill_begin(s, d); /* back to the prefill graphs while nobody waits */
+        d->current = reqq_pop(&d->waiting);
+        d->phase = SD_IDLE;
+    }
+    if (d->current == NULL) {
+        return;
+    }
+    if (d->phase == SD_WAIT) {
+        if (s->now_ns < d->wait_until_ns) {
+            return;
+        }
+        d->phase = SD_DECODING;
+    }
+    if (d->block_ended && d->phase == SD_PREFILL) {
+        sd_graphs_block_done(s, d, (d->next_block + d->n_blocks - 1) % d->n_blocks);
+    }
+    d->block_ended = false;
+    if (d->pass == NULL) {
+        advance(s, d);
+    }
+    if (d->pass != NULL) {
+        launch(s, d);
+    }
+}
+
+const struct policy_ops policy_sd_npu_ops = {
+    .name = "sd-npu",
+    .summary = "two NPU graphs switched progressively, speculation verified on the NPU (sd.npu)",
+    .api_version = POLICY_API_VERSION,
+    .needs = CAP_SPANS | CAP_LOAD | CAP_VERIFY | CAP_NPU,
+    .state_size_bytes = sizeof(struct sd),
+    .params = params,
+    .init = sd_init,
+    .request_arrived = sd_request_arrived,
+    .launch_done = sd_launch_done,
+    .pass_done = sd_pass_done,
+    .resident_ready = sd_resident_ready,
+    .request_cancelled = sd_request_cancelled,
+    .schedule = sd_schedule,
+};

@@ -1,0 +1,89 @@
+/* sd-npu: the NPU graph system of sd.npu / CoordGen (policies.md section D).
+ *
+ *   sd-npu.c          parameters, hooks, the request in service: prefill, calibration, decoding
+ *   sd_npu_graphs.c   which graph each block holds, and when it is switched
+ */
+#ifndef POLICIES_SD_NPU_H
+#define POLICIES_SD_NPU_H
+
+#include "policies/common/reqq.h"
+#include "sim/api/policy.h"
+#include "sim/base/units.h"
+
+#define SD_MAX_BLOCKS 32
+
+enum sd_param {
+    SD_STRATEGY,
+    SD_BLOCKS,
+    SD_G1,
+    SD_G2,
+    SD_DECODE,
+    SD_SPECULATE,
+    SD_DRAFT_MS,
+    SD_CALIBRATE_MS,
+    SD_OVERLAP,
+};
+
+enum sd_strategy {
+    SD_PROGRESSIVE,
+    SD_SYNC,
+    SD_NAIVE_ASYNC,
+    SD_KEEP_BOTH,
+    SD_UNIFIED_G1,
+    SD_UNIFIED_G2
+};
+
+struct sd_block {
+    uint8_t graph;   /* 1 or 2: version in memory; 0: none */
+    uint8_t loading; /* version on its way, 0: none */
+};
+
+enum sd_phase { SD_IDLE, SD_PREFILL, SD_WAIT, SD_DECODING };
+
+struct sd {
+    uint8_t npu, cpu;
+    bool mapped; /* first graphs are in memory */
+    uint32_t n_blocks;
+    struct sd_block block[SD_MAX_BLOCKS];
+    struct reqq waiting;
+    const struct request *current;
+    enum sd_phase phase;
+    struct pass *pass;
+    uint32_t next_block; /* of the pass */
+    bool launched;
+    bool block_ended;      /* a launch ended since the last schedule call */
+    uint32_t chunks_left;  /* of the prompt, the one in progress included */
+    int64_t wait_until_ns; /* SD_WAIT: calibration or drafting */
+    uint64_t wait_cookie;
+    uint32_t draft; /* tokens drafted for the next verification */
+    /* progressive: blocks to compute before the round ends */
+    uint32_t round_left;
+};
+
+/* Maps what is in memory before the first request. Once. */
+void sd_graphs_map(struct sched *s, struct sd *d);
+/* A prompt starts: chunks_left is set. Graphs of the last decode go back where the strategy needs
+ * it. */
+void sd_graphs_prefill_begin(struct sched *s, struct sd *d);
+/* Called before each block of a prefill is launched: progressive switching takes its decisions. */
+void sd_graphs_before_block(struct sched *s, struct sd *d);
+/* A block of a prefill pass has been computed. */
+void sd_graphs_block_done(struct sched *s, struct sd *d, uint32_t block);
+/* The prompt is through: load what decoding still needs. */
+void sd_graphs_prefill_end(struct sched *s, struct sd *d);
+void sd_graphs_ready(struct sd *d, struct resident_key key);
+/* Version a block can run with now in that stage; 0: it must wait. */
+uint8_t sd_graphs_version(const struct sched *s, const struct sd *d, uint32_t block, bool prefill);
+uint32_t sd_graph_rows(const struct sched *s, uint8_t version);
+
+/* First op of a block; block n_blocks: one past the last op. */
+static inline uint32_t sd_block_op(const struct sched *s, const struct sd *d, const struct pass *p,
+                                   uint32_t block)
+{
+    if (block == d->n_blocks) {
+        return p->n_ops;
+    }
+    return (uint32_t)((uint64_t)s->llm->n_layers * block / d->n_blocks) * 3;
+}
+
+#endif

@@ -1,0 +1,181 @@
+/* Graph switching of sd-npu. Weights cannot be shared between the two graphs of a block, so a
+ * switch drops one and loads the other through the loader; from start to end the block is unusable
+ * (D.1). */
+#include "policies/sd_npu.h"
+
+static enum sd_strategy strategy(const struct sched *s)
+{
+    return (enum sd_strategy)param_int(s, SD_STRATEGY);
+}
+
+uint32_t sd_graph_rows(const struct sched *s, uint8_t version)
+{
+    return (uint32_t)param_int(s, version == 1 ? SD_G1 : SD_G2);
+}
+
+static double block_bytes(const struct sched *s, const struct sd *d)
+{
+    return s->llm->weight_bytes / d->n_blocks;
+}
+
+static struct resident_key key_of(uint32_t block, uint8_t version)
+{
+    return (struct resident_key){RESIDENT_GRAPH_BLOCK, block, version};
+}
+
+void sd_graphs_map(struct sched *s, struct sd *d)
+{
+    if (d->mapped) {
+        return;
+    }
+    d->mapped = true;
+    for (uint32_t i = 0; i < d->n_blocks; i++) {
+        uint8_t first = strategy(s) == SD_UNIFIED_G2 ? 2 : 1;
+        (void)sched_load(s, key_of(i, first), 0.0);
+        if (strategy(s) == SD_KEEP_BOTH) {
+            (void)sched_load(s, key_of(i, 2), 0.0);
+        }
+        d->block[i].loading = first;
+    }
+}
+
+/* Drops what the block holds and starts loading the other version. */
+static void switch_block(struct sched *s, struct sd *d, uint32_t i, uint8_t version)
+{
+    struct sd_block *b = &d->block[i];
+    if (b->loading != 0 || b->graph == version) {
+        return;
+    }
+    if (b->graph != 0 && sched_resident_evict(s, key_of(i, b->graph)) != 0) {
+        return;
+    }
+    b->graph = 0;
+    if (sched_load(s, key_of(i, version), block_bytes(s, d)) == 0) {
+        b->loading = version;
+    }
+}
+
+void sd_graphs_ready(struct sd *d, struct resident_key key)
+{
+    struct sd_block *b = &d->block[key.a];
+    if (key.b == b->loading) {
+        b->graph = b->loading;
+        b->loading = 0;
+    }
+}
+
+static bool switches(const struct sched *s)
+{
+    return strategy(s) <= SD_NAIVE_ASYNC && param_int(s, SD_DECODE) == 0;
+}
+
+void sd_graphs_prefill_begin(struct sched *s, struct sd *d)
+{
+    d->round_left = 0;
+    for (uint32_t i = 0; switches(s) && i < d->n_blocks; i++) {
+        switch_block(s, d, i, 1);
+    }
+}
+
+void sd_graphs_prefill_end(struct sched *s, struct sd *d)
+{
+    for (uint32_t i = d->n_blocks; switches(s) && i-- > 0;) {
+        switch_block(s, d, i, 2);
+    }
+}
+
+void sd_graphs_block_done(struct sched *s, struct sd *d, uint32_t block)
+{
+    if (strategy(s) == SD_NAIVE_ASYNC && switches(s) && d->chunks_left == 1) {
+        switch_block(s, d, block, 2); /* the last chunk needs it no more */
+    }
+    if (d->round_left > 0) {
+        d->round_left--;
+    }
+}
+
+uint8_t sd_graphs_version(const struct sched *s, const struct sd *d, uint32_t block, bool prefill)
+{
+    if (strategy(s) == SD_KEEP_BOTH) {
+        return d->block[block].graph == 0 ? 0 : prefill ? 1 : 2;
+    }
+    /* A block already switched prefills with G2, in several sub-chunks (D.1). */
+    uint8_t v = d->block[block].graph;
+    bool decode_graph = switches(s) ? v == 2 : v != 0;
+    return prefill || decode_graph ? v : 0;
+}
+
+/* ---- progressive: the paper's greedy (eq. 1 and 2) ---- */
+
+/* Annotated time of one block of one full chunk under a graph. */
+static int64_t block_ns(struct sched *s, const struct sd *d, uint8_t version)
+{
+    uint32_t rows = sd_graph_rows(s, 1);
+    uint32_t kv = d->current->kv_tokens;
+    struct work_shape w = {.rows = rows,
+                           .sequences = 1,
+                           .prefill_rows = rows,
+                           .attn_pairs = (uint64_t)rows * kv + (uint64_t)rows * (rows + 1) / 2,
+                           .kv_read_tokens = kv + rows,
+                           .max_context_tokens = kv + rows};
+    static const enum op_kind ops[] = {OP_QKV, OP_MHA, OP_FFN};
+    int64_t t = 0;
+    for (int i = 0; i < 3; i++) {
+        struct estimate e;
+        if (sched_estimate_chunked(s, &w, ops[i], d->npu, rows, sd_graph_rows(s, version), &e) ==
+            0) {
+            t += e.t_ns;
+        }
+    }
+    return t * s->llm->n_layers / d->n_blocks;
+}
+
+/* Blocks that hide one load, starting at stream position `at`: k*. */
+static uint32_t hiding_blocks(struct sched *s, const struct sd *d, uint32_t at)
+{
+    double load_s = block_bytes(s, d) / s->machine->loader_bytes_per_s;
+    int64_t load = s->machine->loader_fixed_ns + units_ns_from_s(load_s);
+    int64_t time[3] = {0, block_ns(s, d, 1), block_ns(s, d, 2)};
+    int64_t sum = 0;
+    uint32_t k = 0;
+    while (sum < load && k < 4 * SD_MAX_BLOCKS) {
+        uint8_t v = d->block[(at + k) % d->n_blocks].graph;
+        sum += time[v == 2 ? 2 : 1];
+        k++;
+    }
+    return k == 0 ? 1 : k;
+}
+
+static bool in_window(const struct sd *d, uint32_t block, uint32_t at, uint32_t k)
+{
+    return (block + d->n_blocks - at % d->n_blocks) % d->n_blocks < k;
+}
+
+void sd_graphs_before_block(struct sched *s, struct sd *d)
+{
+    if (strategy(s) != SD_PROGRESSIVE || !switches(s) || d->round_left > 0) {
+        return;
+    }
+    for (uint32_t i = 0; i < d->n_blocks; i++) {
+        if (d->block[i].loading != 0) {
+            d->round_left = 1; /* the loader is still busy: no new round */
+            return;
+        }
+    }
+    uint32_t at = d->next_block;
+    uint32_t left = (d->chunks_left - 1) * d->n_blocks + d->n_blocks - at; /* of the stream */
+    uint32_t k = hiding_blocks(s, d, at);
+    for (uint32_t j = d->n_blocks; j-- > 0;) {
+        if (d->block[j].graph != 1) {
+            continue;
+        }
+        /* Tail: fewer blocks left than the window; only one that computes no more can load. */
+        uint32_t window = k < left ? k : left;
+        if (!in_window(d, j, at, window)) {
+            switch_block(s, d, j, 2);
+            d->round_left = window;
+            return;
+        }
+    }
+    d->round_left = 1; /* every unswitched block is in the window: compute one without loading */
+}
