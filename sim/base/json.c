@@ -48,20 +48,34 @@ static unsigned long line_of(const char *text, const char *at)
     return line;
 }
 
-/* Duplicate keys and non-finite numbers, anywhere in the tree. */
-static void check_tree(const cJSON *node, const char *file, struct err *e)
+static void path_join(char *out, size_t size, const char *path, const char *key)
 {
-    for (const cJSON *c = node->child; c != NULL; c = c->next) {
+    int n = snprintf(out, size, "%s%s%s", path, path[0] == '\0' ? "" : ".", key);
+    if (n < 0 || (size_t)n >= size) {
+        out[size - 1] = '\0'; /* a message may end early; nothing else depends on it */
+    }
+}
+
+/* Duplicate keys and non-finite numbers, anywhere in the tree below `path`. */
+static void check_tree(const cJSON *node, const char *path, const char *file, struct err *e)
+{
+    int index = 0;
+    for (const cJSON *c = node->child; c != NULL; c = c->next, index++) {
+        char at[192];
+        if (c->string != NULL) {
+            path_join(at, sizeof at, path, c->string);
+        } else {
+            (void)snprintf(at, sizeof at, "%.160s[%d]", path, index);
+        }
         if (cJSON_IsNumber(c) && !isfinite(c->valuedouble)) {
-            err_add(e, "%s: %s: not a finite number", file,
-                    c->string == NULL ? "array element" : c->string);
+            err_add(e, "%s: %s: not a finite number", file, at);
         }
         for (const cJSON *d = c->next; d != NULL && c->string != NULL; d = d->next) {
             if (d->string != NULL && strcmp(c->string, d->string) == 0) {
-                err_add(e, "%s: key \"%s\" stands twice in one object", file, c->string);
+                err_add(e, "%s: %s: stands twice in one object", file, at);
             }
         }
-        check_tree(c, file, e);
+        check_tree(c, at, file, e);
     }
 }
 
@@ -77,7 +91,7 @@ cJSON *json_read_file(const char *path, struct err *e)
         err_add(e, "%s:%lu: malformed JSON", path, line_of(text, end == NULL ? text : end));
     } else {
         size_t before = e->n;
-        check_tree(root, path, e);
+        check_tree(root, "", path, e);
         if (e->n != before) {
             cJSON_Delete(root);
             root = NULL;
@@ -95,14 +109,6 @@ struct json_obj json_root(const cJSON *root, const char *file, struct err *e)
         o.node = NULL;
     }
     return o;
-}
-
-static void path_join(char *out, size_t size, const char *path, const char *key)
-{
-    int n = snprintf(out, size, "%s%s%s", path, path[0] == '\0' ? "" : ".", key);
-    if (n < 0 || (size_t)n >= size) {
-        out[size - 1] = '\0'; /* a message may end early; nothing else depends on it */
-    }
 }
 
 /* The child of that name, marked as asked for; NULL with an error when it is missing. */
@@ -226,15 +232,16 @@ struct quantity json_get_quantity(struct json_obj *o, const char *key, const cha
     q.value = json_get_number(&sub, "value", min, max);
     q.low = json_has(&sub, "low") ? json_get_number(&sub, "low", min, max) : q.value;
     q.high = json_has(&sub, "high") ? json_get_number(&sub, "high", min, max) : q.value;
+    size_t before_unit = o->err->n;
     const char *got = json_get_string(&sub, "unit");
-    if (got[0] != '\0' && strcmp(got, unit) != 0) {
+    if (o->err->n == before_unit && strcmp(got, unit) != 0) {
         char form[64];
         (void)snprintf(form, sizeof form, "\"%s\", not \"%.20s\"", unit, got);
         complain(&sub, "unit", form);
     }
     q.kind = (enum quantity_kind)json_get_choice(&sub, "kind", kinds);
     const char *source = json_get_string(&sub, "source");
-    if (json_has(&sub, "source") && source[0] == '\0') {
+    if (cJSON_IsString(cJSON_GetObjectItemCaseSensitive(sub.node, "source")) && source[0] == '\0') {
         complain(&sub, "source", "text that says where the number comes from");
     }
     if (o->err->n == before && (q.low > q.value || q.high < q.value)) {
@@ -376,7 +383,10 @@ int json_set_path(cJSON *root, const char *path, const char *text, struct err *e
         if (node == NULL) {
             return err_add(e, "--set %s: there is no \"%.*s\" at that place", path, (int)len, p);
         }
-        p += len + (p[len] == '.');
+        p += len;
+        if (*p == '.' && *++p == '\0') {
+            return err_add(e, "--set %s: ends in a dot", path);
+        }
     }
     char *end = NULL;
     double v = strtod(text, &end);
