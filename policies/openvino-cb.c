@@ -131,11 +131,11 @@ static void fill(struct sched *s, struct openvino *o)
     }
 }
 
-/* Frees the tail of the last group that holds KV: as much as one chunk may need. */
+/* Frees the tail of the last group that holds KV, but never of the first: as much as one chunk. */
 static bool evict_last(struct sched *s, struct openvino *o)
 {
     uint32_t want = (uint32_t)param_int(s, PARAM_BUDGET);
-    for (const struct request *r = o->running.tail; r != NULL; r = r->slot->prev) {
+    for (const struct request *r = o->running.tail; r != o->running.head; r = r->slot->prev) {
         if (r->kv_tokens > 0) {
             uint32_t keep = r->kv_tokens > want ? r->kv_tokens - want : 0;
             return sched_kv_evict(s, r, keep, KV_EVICT_RECOMPUTE) == 0;
@@ -144,20 +144,36 @@ static bool evict_last(struct sched *s, struct openvino *o)
     return false;
 }
 
+/* Memory is short: a prompt waits rather than take KV from an older group; a decode takes it from
+ * the last one. Returns whether another try makes sense. */
+static bool make_room(struct sched *s, struct openvino *o)
+{
+    struct batch *b = &o->batch;
+    if (b->n > 1 && b->segments[b->n - 1].role == SEGMENT_PREFILL) {
+        b->n--;
+        return true;
+    }
+    if (!evict_last(s, o)) {
+        return false;
+    }
+    fill(s, o);
+    return b->n > 0;
+}
+
 static void openvino_schedule(struct sched *s)
 {
     struct openvino *o = s->state;
-    while (o->pass == NULL) {
-        fill(s, o);
-        if (o->batch.n == 0) {
-            return;
-        }
+    if (o->pass != NULL) {
+        return;
+    }
+    fill(s, o);
+    while (o->batch.n > 0) {
         if (batch_form(s, &o->batch, &o->pass) == 0) {
             (void)place_whole(s, o->pass, o->device, YIELD_PASS);
             return;
         }
         o->pass = NULL;
-        if (!evict_last(s, o)) {
+        if (!make_room(s, o)) {
             return;
         }
     }

@@ -171,6 +171,8 @@ static void fill(struct sched *s, struct iter *it, uint32_t most)
 {
     uint32_t budget = (uint32_t)param_int(s, ITER_TOKEN_BUDGET);
     batch_clear(&it->batch);
+    uint64_t free_tokens = sched_kv_free_tokens(s);
+    uint64_t committed = 0; /* KV the members still need to finish their prompts */
     while (it->batch.n < most && it->batch.tokens < budget && heap_top(&it->ready) != NULL) {
         const struct request *r = heap_top(&it->ready);
         double now_key = full_key(s, it, r);
@@ -178,6 +180,11 @@ static void fill(struct sched *s, struct iter *it, uint32_t most)
             heap_rekey(&it->ready, r, now_key); /* keys may grow while their owner waits */
             continue;
         }
+        uint32_t left = request_prefill_left(r);
+        if (left > 0 && r->kv_tokens == 0 && it->batch.n > 0 && committed + left > free_tokens) {
+            return; /* admitting it would only make the others evict it again */
+        }
+        committed += left > 0 ? left : 1;
         heap_remove(&it->ready, r);
         if (r->kv_swapped) {
             if (sched_kv_resume(s, r) != 0) {

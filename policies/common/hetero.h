@@ -1,0 +1,115 @@
+/* One prefill pass placed op by op on an NPU and an iGPU: static chunks of token-level ops on the
+ * NPU, attention, the LM head and (where wanted) the prompt's margin on the iGPU. An op's two shares
+ * run at the same time; the next op begins when both are done. Who decides how many rows go where,
+ * and when each share may start, is the policy.
+ *
+ *   pass formed    -> hetero_begin
+ *   schedule       -> while hetero_at_boundary: hetero_plan(rows for the NPU); hetero_launch_*
+ *   launch_done    -> hetero_ended
+ *   pass_done      -> hetero_clear
+ */
+#ifndef POLICIES_COMMON_HETERO_H
+#define POLICIES_COMMON_HETERO_H
+
+#include "sim/api/policy.h"
+
+struct hetero {
+    struct pass *pass;             /* NULL: no prefill */
+    uint32_t planned_op;           /* + 1; 0: the cursor's op has no plan */
+    uint32_t npu_rows, igpu_rows;  /* planned and not yet launched */
+    int64_t ready_ns;              /* when the planned op became ready */
+    const struct launch *on_npu, *on_igpu;
+};
+
+static inline void hetero_clear(struct hetero *h)
+{
+    *h = (struct hetero){0};
+}
+
+static inline void hetero_begin(struct hetero *h, struct pass *p)
+{
+    *h = (struct hetero){.pass = p};
+}
+
+/* The cursor stands on an op of which nothing is on a device and which has no plan. */
+static inline bool hetero_at_boundary(const struct hetero *h)
+{
+    const struct pass *p = h->pass;
+    return p != NULL && p->op < p->n_ops && p->n_launches == 0 && h->planned_op != p->op + 1;
+}
+
+/* QKV and FFN can run in static chunks; attention and the head cannot (agent-xpu-v1 5.2). */
+static inline bool hetero_is_token_level(const struct pass *p)
+{
+    enum op_kind op = pass_op_kind(p, p->op);
+    return op == OP_QKV || op == OP_FFN;
+}
+
+/* Rows for the NPU under the eager default mapping: whole chunks; with margin_on_npu the last,
+ * partial chunk too (padded). 0 for attention and the head. */
+static inline uint32_t hetero_default_rows(const struct hetero *h, uint32_t chunk,
+                                           bool margin_on_npu)
+{
+    const struct pass *p = h->pass;
+    if (!hetero_is_token_level(p)) {
+        return 0;
+    }
+    return margin_on_npu ? p->rows_todo : p->rows_todo / chunk * chunk;
+}
+
+/* Splits what is left of the cursor's op. Precondition: npu_rows <= rows_todo. */
+static inline void hetero_plan(const struct sched *s, struct hetero *h, uint32_t npu_rows)
+{
+    h->planned_op = h->pass->op + 1;
+    h->npu_rows = npu_rows;
+    h->igpu_rows = h->pass->rows_todo - npu_rows;
+    h->ready_ns = s->now_ns;
+}
+
+/* Launches up to `rows` of a planned share on its device; false when there is nothing to launch or
+ * the device is busy. */
+static inline bool hetero_launch(struct sched *s, struct hetero *h, int device, bool npu,
+                                 uint32_t rows, enum yield_point yield)
+{
+    uint32_t *planned = npu ? &h->npu_rows : &h->igpu_rows;
+    const struct launch **on = npu ? &h->on_npu : &h->on_igpu;
+    uint32_t n = rows < *planned ? rows : *planned;
+    if (n == 0 || *on != NULL || sched_device_free_slots(s, (uint8_t)device) == 0) {
+        return false;
+    }
+    struct launch_spec spec = {
+        .pass = h->pass, .device = (uint8_t)device, .n_ops = 1, .rows = n, .yield = yield};
+    if (sched_launch(s, &spec, on) != 0) {
+        return false;
+    }
+    *planned -= n;
+    return true;
+}
+
+/* Launches both shares that are planned, whole. */
+static inline void hetero_launch_both(struct sched *s, struct hetero *h, int npu, int igpu)
+{
+    (void)hetero_launch(s, h, npu, true, UINT32_MAX, YIELD_PASS);
+    (void)hetero_launch(s, h, igpu, false, UINT32_MAX, YIELD_PASS);
+}
+
+/* A launch ended. True when it was one of this prefill's. Rows that a stopped one leaves over are
+ * planned anew when nothing of the op is on a device. */
+static inline bool hetero_ended(struct hetero *h, const struct launch *l)
+{
+    if (h->on_npu == l) {
+        h->on_npu = NULL;
+    } else if (h->on_igpu == l) {
+        h->on_igpu = NULL;
+    } else {
+        return false;
+    }
+    if (l->outcome != LAUNCH_OUTCOME_DONE) {
+        h->planned_op = 0;
+        h->npu_rows = 0;
+        h->igpu_rows = 0;
+    }
+    return true;
+}
+
+#endif

@@ -1,0 +1,24 @@
+/* Making room in the KV cache when a pass cannot be formed: the youngest request of a queue gives
+ * up what it holds and is prefilled again (recompute), as vLLM and OpenVINO do. */
+#ifndef POLICIES_COMMON_ROOM_H
+#define POLICIES_COMMON_ROOM_H
+
+#include "policies/common/reqq.h"
+#include "sim/api/policy.h"
+
+/* Takes all KV of the last request of the queue that holds some and is in no live pass, except
+ * `keep` (may be NULL). Returns it, still in the queue and QUEUED again, or NULL when there is none.
+ * O(n) from the tail. */
+static inline const struct request *room_evict_last(struct sched *s, const struct reqq *q,
+                                                    const struct request *keep)
+{
+    for (const struct request *r = q->tail; r != NULL; r = r->slot->prev) {
+        if (r != keep && r->pass == NULL && r->kv_tokens > 0 &&
+            sched_kv_evict(s, r, 0, KV_EVICT_RECOMPUTE) == 0) {
+            return r;
+        }
+    }
+    return NULL;
+}
+
+#endif

@@ -1,0 +1,199 @@
+#include "policies/common/share.h"
+
+#include <errno.h>
+#include <math.h>
+
+void share_init(struct sched *s, struct share *sh, uint8_t device, uint32_t limit,
+                int64_t quantum_ns, double efficiency_frac)
+{
+    const struct device *d = &s->machine->devices[device];
+    *sh = (struct share){.device = device,
+                         .limit = limit,
+                         .emulated = d->sharing == DEVICE_SERIAL,
+                         .quantum_ns = quantum_ns,
+                         .efficiency_frac = efficiency_frac};
+    if (!sh->emulated && sh->limit > d->max_shared) {
+        sh->limit = d->max_shared;
+    }
+}
+
+/* ---- membership ---- */
+
+static int64_t least_served_ns(const struct share *sh)
+{
+    int64_t least = sh->n == 0 ? 0 : sh->members[0].served_ns;
+    for (uint32_t i = 1; i < sh->n; i++) {
+        least = sh->members[i].served_ns < least ? sh->members[i].served_ns : least;
+    }
+    return least;
+}
+
+static void join(struct share *sh, const struct request *r)
+{
+    int64_t from = least_served_ns(sh);
+    sh->members[sh->n++] = (struct share_member){.request = r, .served_ns = from};
+}
+
+static void leave(struct share *sh, uint32_t i)
+{
+    for (sh->n--; i < sh->n; i++) {
+        sh->members[i] = sh->members[i + 1];
+    }
+}
+
+void share_launch_done(struct share *sh, const struct launch *l)
+{
+    for (uint32_t i = 0; i < sh->n; i++) {
+        struct share_member *m = &sh->members[i];
+        if (m->launch != l) {
+            continue;
+        }
+        int64_t took = l->end_ns - l->start_ns;
+        m->launch = NULL;
+        m->served_ns += took;
+        sh->open_ended = false;
+        if (sh->emulated && sh->n > 1 && sh->efficiency_frac < 1.0) {
+            double rest = (double)took * (1.0 / sh->efficiency_frac - 1.0);
+            sh->rest_until_ns = l->end_ns + (int64_t)llround(rest);
+        }
+    }
+}
+
+void share_pass_done(struct share *sh, const struct pass *p)
+{
+    for (uint32_t i = 0; i < sh->n; i++) {
+        const struct request *r = sh->members[i].request;
+        if (sh->members[i].pass == p) {
+            sh->members[i].pass = NULL;
+            if (r->state == REQUEST_STATE_FINISHED || r->state == REQUEST_STATE_SHED) {
+                leave(sh, i);
+            }
+            return;
+        }
+    }
+}
+
+/* KV is full: the member that joined last, other than `keep`, starts over when there is room. */
+static bool make_room(struct sched *s, struct share *sh, const struct request *keep)
+{
+    for (uint32_t i = sh->n; i-- > 0;) {
+        struct share_member *m = &sh->members[i];
+        const struct request *r = m->request;
+        if (r == keep || m->launch != NULL ||
+            (m->pass != NULL && sched_pass_cancel(s, m->pass) != 0)) {
+            continue;
+        }
+        leave(sh, i);
+        if (r->state == REQUEST_STATE_SHED) {
+            return true; /* its user had given up */
+        }
+        if (r->kv_tokens > 0) {
+            (void)sched_kv_evict(s, r, 0, KV_EVICT_RECOMPUTE);
+        }
+        reqq_push_front(&sh->waiting, r);
+        return true;
+    }
+    return false;
+}
+
+static void form(struct sched *s, struct share *sh, const struct request *r)
+{
+    bool decode = r->state == REQUEST_STATE_DECODE;
+    struct segment seg = {.request = r,
+                          .role = decode ? SEGMENT_DECODE : SEGMENT_PREFILL,
+                          .n_tokens = decode ? 1 : request_prefill_left(r)};
+    struct pass_spec spec = {.segments = &seg, .n_segments = 1, .fused_layers = decode};
+    struct pass *p = NULL;
+    int rc = sched_pass_form(s, &spec, &p);
+    while (rc == -ENOMEM && make_room(s, sh, r)) {
+        rc = sched_pass_form(s, &spec, &p);
+    }
+    for (uint32_t i = 0; i < sh->n && rc == 0; i++) {
+        if (sh->members[i].request == r) {
+            sh->members[i].pass = p;
+        }
+    }
+}
+
+static void admit(struct sched *s, struct share *sh)
+{
+    while (sh->n < sh->limit && !reqq_empty(&sh->waiting)) {
+        join(sh, reqq_pop(&sh->waiting));
+    }
+    for (uint32_t i = 0; i < sh->n; i++) {
+        if (sh->members[i].pass == NULL && sh->members[i].launch == NULL) {
+            form(s, sh, sh->members[i].request);
+        }
+    }
+}
+
+/* ---- turns ---- */
+
+/* Ops from the cursor on that take about one quantum; at least one. */
+static uint32_t turn_ops(struct sched *s, const struct share *sh, const struct pass *p)
+{
+    int64_t sum = 0;
+    uint32_t n = 0;
+    while (p->op + n < p->n_ops && (n == 0 || sum < sh->quantum_ns)) {
+        struct estimate e = {0};
+        enum op_kind op = pass_op_kind(p, p->op + n);
+        (void)sched_estimate(s, &p->shape, op, sh->device, 0, &e);
+        sum += e.t_ns;
+        n++;
+    }
+    return n;
+}
+
+static void give_turn(struct sched *s, struct share *sh)
+{
+    struct share_member *next = NULL;
+    for (uint32_t i = 0; i < sh->n; i++) {
+        struct share_member *m = &sh->members[i];
+        if (m->launch != NULL) {
+            if (sh->open_ended && sh->n > 1 && !m->launch->stop_requested) {
+                (void)sched_preempt(s, m->launch, PREEMPT_CHECKPOINT);
+            }
+            return;
+        }
+        bool ready = m->pass != NULL && m->pass->state == PASS_STATE_READY;
+        if (ready && (next == NULL || m->served_ns < next->served_ns)) {
+            next = m;
+        }
+    }
+    if (next == NULL || sched_device_free_slots(s, sh->device) == 0) {
+        return;
+    }
+    if (s->now_ns < sh->rest_until_ns) {
+        (void)sched_set_timer(s, sh->rest_until_ns, 0);
+        return;
+    }
+    sh->open_ended = sh->n == 1;
+    struct launch_spec spec = {.pass = next->pass,
+                               .device = sh->device,
+                               .n_ops = sh->open_ended ? LAUNCH_TO_END
+                                                       : turn_ops(s, sh, next->pass),
+                               .yield = YIELD_OP};
+    (void)sched_launch(s, &spec, &next->launch);
+}
+
+static void launch_all(struct sched *s, struct share *sh)
+{
+    for (uint32_t i = 0; i < sh->n; i++) {
+        struct share_member *m = &sh->members[i];
+        if (m->pass != NULL && m->launch == NULL && m->pass->state == PASS_STATE_READY) {
+            struct launch_spec spec = {
+                .pass = m->pass, .device = sh->device, .yield = YIELD_PASS};
+            (void)sched_launch(s, &spec, &m->launch);
+        }
+    }
+}
+
+void share_schedule(struct sched *s, struct share *sh)
+{
+    admit(s, sh);
+    if (sh->emulated) {
+        give_turn(s, sh);
+    } else {
+        launch_all(s, sh);
+    }
+}

@@ -1,0 +1,43 @@
+/* Processor sharing over a few requests on one device: each request in service has a pass of its
+ * own, and all of them progress at once (policies.md C.1 and C.4 b).
+ *
+ * On a time-shared device the passes are launched side by side and the device shares its time. A
+ * serial device runs one launch at a time, so sharing is emulated: the request with the least
+ * device time so far gets the next turn, a span of ops of about `quantum`, and after a turn among
+ * several the device rests so that its total rate is `efficiency`. With quantum 0 a turn is one op.
+ * Attained times of requests that are in service together then differ by at most one turn.
+ *
+ * Cost of a decision: O(members + ops of a turn). */
+#ifndef POLICIES_COMMON_SHARE_H
+#define POLICIES_COMMON_SHARE_H
+
+#include "policies/common/reqq.h"
+#include "sim/api/policy.h"
+
+struct share_member {
+    const struct request *request;
+    struct pass *pass; /* NULL: the next one is to be formed */
+    const struct launch *launch;
+    int64_t served_ns; /* device time, from the least of the others on joining */
+};
+
+struct share {
+    struct reqq waiting; /* arrival order */
+    struct share_member members[MACHINE_MAX_SHARED];
+    uint32_t n, limit;
+    uint8_t device;
+    bool emulated; /* the device is serial */
+    int64_t quantum_ns;
+    double efficiency_frac;
+    int64_t rest_until_ns;
+    bool open_ended; /* the running turn was given to a lone request: it ends when another joins */
+};
+
+/* limit: requests in service at once, at most MACHINE_MAX_SHARED (and the device's own limit). */
+void share_init(struct sched *s, struct share *sh, uint8_t device, uint32_t limit,
+                int64_t quantum_ns, double efficiency_frac);
+void share_launch_done(struct share *sh, const struct launch *l);
+void share_pass_done(struct share *sh, const struct pass *p);
+void share_schedule(struct sched *s, struct share *sh);
+
+#endif

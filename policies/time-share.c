@@ -1,0 +1,76 @@
+/* time-share: scheme (b) of the Agent.xpu papers' motivation (policies.md C.4 b). All requests in
+ * service share one device equally, whatever their class; the rest wait in arrival order. Each has
+ * activation buffers of its own, which the simulator does not charge. */
+#include "policies/common/place.h"
+#include "policies/common/share.h"
+#include "sim/base/units.h"
+
+enum { PARAM_DEVICE, PARAM_MAX, PARAM_EFFICIENCY, PARAM_QUANTUM };
+
+static const char *const devices[] = {PLACE_CHOICES, NULL};
+static const struct policy_param params[] = {
+    [PARAM_DEVICE] = {"device", PARAM_CHOICE, 0, 0, 4, devices,
+                      "device that runs everything; auto: the iGPU (C.4)"},
+    [PARAM_MAX] = {"max_requests", PARAM_INT, 4, 1, MACHINE_MAX_SHARED, NULL,
+                   "requests in service at once (C.4 b [S])"},
+    [PARAM_EFFICIENCY] = {"efficiency", PARAM_NUMBER, 0.95, 0.01, 1, NULL,
+                          "total rate while several share a serial device (C.4 b [S]); a "
+                          "time-shared device has its own"},
+    [PARAM_QUANTUM] = {"quantum_ms", PARAM_NUMBER, 5, 0, 1e6, NULL,
+                       "turn on a serial device, ms, rounded up to whole ops (ours); 0: one op"},
+    {.name = NULL},
+};
+
+static int time_share_init(struct sched *s)
+{
+    int d = place_device(s->machine, param_int(s, PARAM_DEVICE));
+    if (d < 0) {
+        return d;
+    }
+    share_init(s, s->state, (uint8_t)d, (uint32_t)param_int(s, PARAM_MAX),
+               units_ns_from_ms(param_number(s, PARAM_QUANTUM)),
+               param_number(s, PARAM_EFFICIENCY));
+    return 0;
+}
+
+static void time_share_request_arrived(struct sched *s, const struct request *r)
+{
+    struct share *sh = s->state;
+    reqq_push(&sh->waiting, r);
+}
+
+static void time_share_launch_done(struct sched *s, const struct launch *l)
+{
+    share_launch_done(s->state, l);
+}
+
+static void time_share_pass_done(struct sched *s, const struct pass *p)
+{
+    share_pass_done(s->state, p);
+}
+
+static void time_share_request_cancelled(struct sched *s, const struct request *r)
+{
+    (void)s;
+    reqq_remove(r);
+}
+
+static void time_share_schedule(struct sched *s)
+{
+    share_schedule(s, s->state);
+}
+
+const struct policy_ops policy_time_share_ops = {
+    .name = "time-share",
+    .summary = "processor sharing on one device, class-blind (agent-xpu-v1 3.2, scheme b)",
+    .api_version = POLICY_API_VERSION,
+    .needs = CAP_SPANS | CAP_KV_EVICT,
+    .state_size_bytes = sizeof(struct share),
+    .params = params,
+    .init = time_share_init,
+    .request_arrived = time_share_request_arrived,
+    .launch_done = time_share_launch_done,
+    .pass_done = time_share_pass_done,
+    .request_cancelled = time_share_request_cancelled,
+    .schedule = time_share_schedule,
+};

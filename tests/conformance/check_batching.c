@@ -1,0 +1,145 @@
+/* fcfs and openvino-cb by hand (policies.md C.2). Toy times: QKV 0.01 ms and FFN 0.02 ms per row,
+ * attention 1 ms a pass, head 1 ms, one layer; a fused decode layer 2 ms. So a pass of n rows takes
+ * 0.03 n + 1 ms, and 1 ms more when it yields tokens; a decode of one sequence takes 3 ms. */
+#include <check.h>
+#include <stdlib.h>
+
+#include "tests/helpers/scenario.h"
+
+extern const struct policy_ops policy_fcfs_ops, policy_openvino_cb_ops;
+
+#define RT REQUEST_CLASS_REACTIVE
+#define BE REQUEST_CLASS_PROACTIVE
+#define MS(t) ((int64_t)((t)*1e6 + 0.5))
+
+static struct scenario sc;
+
+static void run(const struct policy_ops *ops, const char *params, const struct scenario_request *q,
+                uint32_t n)
+{
+    scenario_policy(&sc, ops, params);
+    int rc = scenario_run(&sc, q, n, true);
+    if (rc != 0 || getenv("SHOW") != NULL) {
+        scenario_print(&sc, stdout);
+    }
+    ck_assert_int_eq(rc, 0);
+}
+
+static void setup(void)
+{
+    scenario_init(&sc);
+    scenario_cost(&sc, IGPU, OP_QKV, 0, 0.01, 5);
+    scenario_cost(&sc, IGPU, OP_FFN, 0, 0.02, 5);
+    scenario_cost(&sc, IGPU, OP_MHA, 1, 0, 5);
+    scenario_cost(&sc, IGPU, OP_HEAD, 1, 0, 5);
+    scenario_cost(&sc, IGPU, OP_LAYER, 2, 0, 5);
+}
+
+static void teardown(void)
+{
+    scenario_fini(&sc);
+}
+
+static void tokens_at(uint32_t request, uint32_t n, const double *ms)
+{
+    ck_assert_uint_eq(sc.records[request].tokens_n, n);
+    for (uint32_t i = 0; i < n; i++) {
+        ck_assert_msg(sc.records[request].token_ns[i] == MS(ms[i]),
+                      "request %u token %u at %.3f ms, not %.3f", request, i,
+                      units_ms_from_ns(sc.records[request].token_ns[i]), ms[i]);
+    }
+}
+
+/* Request 0: 100 rows 3 + 1 + 1 = 5 ms, then 3 ms a token: 5, 8. Request 1 starts at 8 although it
+ * came at 1 and is reactive: 50 rows 1.5 + 2 = 3.5: 11.5, 14.5. */
+START_TEST(fcfs_serves_one_after_the_other)
+{
+    struct scenario_request q[] = {{BE, 0, 100, 2, 0, 0}, {RT, 0.001, 50, 2, 0, 0}};
+    run(&policy_fcfs_ops, "", q, 2);
+    tokens_at(0, 2, (double[]){5, 8});
+    tokens_at(1, 2, (double[]){11.5, 14.5});
+    ck_assert_int_eq(sc.records[1].start_ns, MS(8));
+}
+END_TEST
+
+/* sf256. Request 0 (300 rows) takes the whole budget of pass 1: 256 rows 7.68 + 1 = 8.68. Pass 2:
+ * its last 44 rows, then 212 rows of request 1 (400 rows, came at 1): 256 rows and one head row:
+ * 8.68 + 7.68 + 1 + 1 = 18.36, token of request 0. Pass 3: one decode row of request 0 first, then
+ * the other 188 rows of request 1: 189 rows 5.67 + 2 = 7.67: 26.03, a token of each. */
+START_TEST(split_fuse_decodes_first_and_fills_the_budget_with_prompts_in_order)
+{
+    struct scenario_request q[] = {{BE, 0, 300, 2, 0, 0}, {RT, 0.001, 400, 1, 0, 0}};
+    run(&policy_openvino_cb_ops, "", q, 2);
+    tokens_at(0, 2, (double[]){18.36, 26.03});
+    tokens_at(1, 1, (double[]){26.03});
+}
+END_TEST
+
+/* whole: request 0 alone: 300 rows 9 + 2 = 11. Then one decode row and all 400 rows: 401 rows
+ * 12.03 + 2 = 14.03: 25.03. */
+START_TEST(whole_variant_takes_whole_prompts)
+{
+    struct scenario_request q[] = {{BE, 0, 300, 2, 0, 0}, {RT, 0.001, 400, 1, 0, 0}};
+    run(&policy_openvino_cb_ops, "variant=whole", q, 2);
+    tokens_at(0, 2, (double[]){11, 25.03});
+    tokens_at(1, 1, (double[]){25.03});
+}
+END_TEST
+
+/* vllm: a step is either prompts or decodes. 0-11 prompt of request 0, then the prompt of request
+ * 1: 400 rows 12 + 2 = 14: 25; then request 0's second token alone: 28. */
+START_TEST(vllm_variant_never_mixes_prompts_and_decodes)
+{
+    struct scenario_request q[] = {{BE, 0, 300, 2, 0, 0}, {RT, 0.001, 400, 1, 0, 0}};
+    run(&policy_openvino_cb_ops, "variant=vllm", q, 2);
+    tokens_at(0, 2, (double[]){11, 28});
+    tokens_at(1, 1, (double[]){25});
+}
+END_TEST
+
+/* max_num_seqs=1: request 1 starts only when request 0 has left: 11, 14, then 14 + 14 = 28. */
+START_TEST(sequence_limit_holds_back_new_groups)
+{
+    struct scenario_request q[] = {{BE, 0, 300, 2, 0, 0}, {RT, 0.001, 400, 1, 0, 0}};
+    run(&policy_openvino_cb_ops, "variant=whole,max_num_seqs=1", q, 2);
+    tokens_at(0, 2, (double[]){11, 14});
+    tokens_at(1, 1, (double[]){28});
+}
+END_TEST
+
+/* KV of 12 blocks of 16. Request 0 (96 tokens: 6 blocks) and request 1 (95 tokens: 6 blocks) fill
+ * it; request 0's first decode needs a 7th block, so the last group loses its tail (all of it: 256
+ * >= 95) and prefills again: two recompute-free tokens of request 0 come first. Pass 1: 191
+ * rows 5.73 + 1 + 2 heads: the head is 1 ms a kernel, so 5.73 + 2 = 7.73: both first tokens. Then
+ * request 0 alone, 3 ms a token: 10.73, 13.73, 16.73; request 1 returns when request 0 is gone (96
+ * rows with its first token: 2.88 + 2): 21.61. */
+START_TEST(last_group_gives_up_its_kv)
+{
+    sc.setup.kv_capacity_tokens = 192;
+    struct scenario_request q[] = {{BE, 0, 96, 4, 0, 0}, {RT, 0, 95, 2, 0, 0}};
+    run(&policy_openvino_cb_ops, "", q, 2);
+    tokens_at(0, 4, (double[]){7.73, 10.73, 13.73, 16.73});
+    tokens_at(1, 2, (double[]){7.73, 21.61});
+    ck_assert_uint_eq(sc.result.counters[COUNTER_KV_RECOMPUTE_EVICTIONS], 1);
+    ck_assert_uint_eq(sc.records[1].preemptions, 1);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("batching");
+    TCase *t = tcase_create("by hand");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, fcfs_serves_one_after_the_other);
+    tcase_add_test(t, split_fuse_decodes_first_and_fills_the_budget_with_prompts_in_order);
+    tcase_add_test(t, whole_variant_takes_whole_prompts);
+    tcase_add_test(t, vllm_variant_never_mixes_prompts_and_decodes);
+    tcase_add_test(t, sequence_limit_holds_back_new_groups);
+    tcase_add_test(t, last_group_gives_up_its_kv);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
