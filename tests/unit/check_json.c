@@ -223,13 +223,13 @@ START_TEST(an_object_of_more_than_64_keys_is_refused_not_misread)
     struct err e = ERR_INIT;
     cJSON *root = cJSON_CreateObject();
     for (int i = 0; i < 65; i++) {
-        char key[8];
+        char key[16];
         (void)snprintf(key, sizeof key, "k%d", i);
         cJSON_AddNumberToObject(root, key, i);
     }
     struct json_obj o = json_root(root, "f.json", &e);
     for (uint32_t i = 0; i < 65; i++) {
-        char key[8];
+        char key[16];
         (void)snprintf(key, sizeof key, "k%u", i);
         ck_assert_uint_eq(json_get_u32(&o, key, 0, 64), i);
     }
