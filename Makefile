@@ -46,16 +46,23 @@ $(BUILD)/setup.stamp:
 	@sh .ci/setup.sh base
 	@touch $@
 
-$(BUILD)/revision: FORCE
+# Stamps that change only with their text, so that what depends on them is rebuilt exactly then:
+# the revision and the data folder are compiled into the files that use them, and another compiler
+# or other flags rebuild everything.
+$(BUILD)/revision: STAMP = $(REVISION)
+$(BUILD)/prefix: STAMP = $(PREFIX)
+$(BUILD)/flags: STAMP = $(CC) $(CPPFLAGS) $(ALL_CFLAGS)
+$(BUILD)/revision $(BUILD)/prefix $(BUILD)/flags: FORCE
 	@mkdir -p $(BUILD)
-	@echo '$(REVISION)' | cmp -s - $@ || echo '$(REVISION)' > $@
+	@echo '$(STAMP)' | cmp -s - $@ || echo '$(STAMP)' >$@
 
 $(BUILD)/experiments/main.o $(BUILD)/experiments/config.o: $(BUILD)/revision
 $(BUILD)/experiments/main.o $(BUILD)/experiments/config.o: \
     ALL_CPPFLAGS += -DXPUSIM_REVISION='"$(REVISION)"'
+$(BUILD)/sim/base/datadir.o: $(BUILD)/prefix
 $(BUILD)/sim/base/datadir.o: ALL_CPPFLAGS += -DXPUSIM_DATADIR='"$(PREFIX)/share/xpusim"'
 
-$(BUILD)/%.o: %.c | $(BUILD)/setup.stamp
+$(BUILD)/%.o: %.c $(BUILD)/flags | $(BUILD)/setup.stamp
 	@mkdir -p $(@D)
 	@echo "cc $<"
 	@$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<

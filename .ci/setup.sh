@@ -33,18 +33,16 @@ if ! command -v apt-get >/dev/null 2>&1; then
     echo "setup: no apt-get here. Install the equivalents of: $base ($extra for lint)" >&2
     exit 1
 fi
-if [ "$(id -u)" -eq 0 ]; then
-    run=""
-elif command -v sudo >/dev/null 2>&1; then
-    run="sudo"
-else
-    echo "setup: neither root nor sudo. Ask an administrator for: apt-get install$missing" >&2
-    exit 1
+apt="env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300"
+if [ "$(id -u)" -ne 0 ]; then
+    if ! command -v sudo >/dev/null 2>&1; then
+        echo "setup: neither root nor sudo. Ask an administrator for: apt-get install$missing" >&2
+        exit 1
+    fi
+    apt="sudo $apt"
 fi
-DEBIAN_FRONTEND=noninteractive
-export DEBIAN_FRONTEND
 # shellcheck disable=SC2086
-$run apt-get update -qq && $run apt-get install -y -qq $missing >/dev/null
+$apt update && $apt install -y $missing >/dev/null
 status=$?
 [ $status -eq 0 ] || echo "setup: apt-get failed; install by hand:$missing" >&2
 exit $status
