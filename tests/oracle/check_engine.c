@@ -1,0 +1,283 @@
+/* The engine against times computed by hand or by another simulator. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/helpers/scenario.h"
+
+#define RT REQUEST_CLASS_REACTIVE
+#define BE REQUEST_CLASS_PROACTIVE
+#define MS(t) ((int64_t)((t)*1e6 + 0.5))
+
+/* ---- a policy that only places: reactive requests on the NPU, proactive on the iGPU, one at a
+ * time each in arrival order, prompts whole. With `shared` all go to the iGPU at once. ---- */
+
+struct lane {
+    const struct request *waiting[32];
+    uint32_t n, next;
+    const struct request *current;
+};
+struct placer {
+    struct lane lane[2];
+};
+
+static void placer_arrived(struct sched *s, const struct request *r)
+{
+    struct placer *p = s->state;
+    struct lane *l = &p->lane[r->cls];
+    l->waiting[l->n++] = r;
+}
+
+static void placer_pass_done(struct sched *s, const struct pass *pass)
+{
+    struct placer *p = s->state;
+    for (int i = 0; i < 2; i++) {
+        if (p->lane[i].current == pass->segments[0].request) {
+            p->lane[i].current = NULL;
+        }
+    }
+}
+
+static bool start(struct sched *s, const struct request *r, uint8_t device)
+{
+    struct segment seg = {
+        .request = r, .role = SEGMENT_PREFILL, .n_tokens = request_prefill_left(r)};
+    struct pass_spec spec = {.segments = &seg, .n_segments = 1};
+    struct pass *pass;
+    struct launch_spec l = {
+        .device = device, .yield = YIELD_PASS, .chunk_rows = LAUNCH_DYNAMIC_CHUNK};
+    if (sched_pass_form(s, &spec, &pass) != 0) {
+        return false;
+    }
+    l.pass = pass;
+    return sched_launch(s, &l, NULL) == 0;
+}
+
+static void placer_schedule(struct sched *s)
+{
+    struct placer *p = s->state;
+    for (uint8_t i = 0; i < 2; i++) {
+        struct lane *l = &p->lane[i];
+        if (l->current == NULL && l->next < l->n) {
+            l->current = l->waiting[l->next++];
+            (void)start(s, l->current, i);
+        }
+    }
+}
+
+static const struct policy_ops placer_ops = {.name = "placer",
+                                             .api_version = POLICY_API_VERSION,
+                                             .state_size_bytes = sizeof(struct placer),
+                                             .request_arrived = placer_arrived,
+                                             .pass_done = placer_pass_done,
+                                             .schedule = placer_schedule};
+
+static void sharer_schedule(struct sched *s)
+{
+    struct placer *p = s->state;
+    struct lane *l = &p->lane[BE];
+    while (l->next < l->n && sched_device_free_slots(s, IGPU) > 0) {
+        (void)start(s, l->waiting[l->next++], IGPU);
+    }
+}
+
+static const struct policy_ops sharer_ops = {.name = "sharer",
+                                             .api_version = POLICY_API_VERSION,
+                                             .state_size_bytes = sizeof(struct placer),
+                                             .request_arrived = placer_arrived,
+                                             .schedule = sharer_schedule};
+
+static struct scenario sc;
+
+static void setup(void)
+{
+    scenario_init(&sc);
+    sc.machine.devices[NPU].static_attention = false;
+    sc.setup.contention = contention_find("max-min");
+}
+
+static void teardown(void)
+{
+    scenario_fini(&sc);
+}
+
+static void run(const struct policy_ops *ops, const struct scenario_request *q, uint32_t n)
+{
+    sc.setup.policy = ops;
+    sc.setup.params = &sc.params;
+    int rc = scenario_run(&sc, q, n, getenv("SHOW") != NULL);
+    if (rc != 0 || getenv("SHOW") != NULL) {
+        scenario_print(&sc, stdout);
+    }
+    ck_assert_int_eq(rc, 0);
+    ck_assert(sc.result.audit.clean);
+}
+
+/* DDR 100 GB/s. NPU kernels of 600 MB at a port cap of 60 GB/s: 10 ms alone, then 1 ms of
+ * computing; iGPU kernels of 1600 MB at 80 GB/s: 20 ms alone, then 2 ms. Five each, back to back.
+ * SimGrid 3.32 (CM02, max-min): NPU 13.0, 26.0, 38.6, 51.6, 64.6 ms; iGPU 32.8, 65.6, 87.6, 109.6,
+ * 131.6 ms. One layer: QKV is the transfer, FFN the gap; attention and head take 1 ns each, 2 ns a
+ * kernel, and compute nothing: the gap is set 2 ns shorter. */
+START_TEST(max_min_sharing_gives_simgrids_completion_times)
+{
+    static const double npu[] = {13.0, 26.0, 38.6, 51.6, 64.6};
+    static const double igpu[] = {32.8, 65.6, 87.6, 109.6, 131.6};
+    scenario_cost(&sc, NPU, OP_QKV, 10, 0, 60);
+    scenario_cost(&sc, NPU, OP_FFN, 1 - 2e-6, 0, 0);
+    scenario_cost(&sc, IGPU, OP_QKV, 20, 0, 80);
+    scenario_cost(&sc, IGPU, OP_FFN, 2 - 2e-6, 0, 0);
+    struct scenario_request q[10];
+    for (uint32_t i = 0; i < 10; i++) {
+        q[i] = (struct scenario_request){i < 5 ? RT : BE, 0, 16, 1, 0, 0};
+    }
+    run(&placer_ops, q, 10);
+    for (uint32_t i = 0; i < 5; i++) {
+        ck_assert_int_le(llabs(sc.records[i].finish_ns - MS(npu[i])), 1);
+        ck_assert_int_le(llabs(sc.records[5 + i].finish_ns - MS(igpu[i])), 1);
+    }
+}
+END_TEST
+
+/* Three equal jobs of 30 ms share a device with efficiency 1: arrivals 0, 10, 20 ms. 0-10 alone:
+ * job 0 has 20 left. 10-20 two: 5 each: job 0 15, job 1 25. From 20 three: job 0 needs 15 x 3 = 45:
+ * 65; then job 1 has 10 left, job 2 15: two: 20: 85; job 2 5 left: 90. */
+START_TEST(time_shared_device_is_processor_sharing)
+{
+    sc.machine.devices[IGPU].sharing = DEVICE_TIME_SHARED;
+    scenario_cost(&sc, IGPU, OP_QKV, 30 - 3e-6, 0, 0);
+    struct scenario_request q[] = {
+        {BE, 0, 16, 1, 0, 0}, {BE, 0.010, 16, 1, 0, 0}, {BE, 0.020, 16, 1, 0, 0}};
+    run(&sharer_ops, q, 3);
+    static const double finish[] = {65, 85, 90};
+    for (uint32_t i = 0; i < 3; i++) { /* the three 1 ns kernels are shared too: a few ns */
+        ck_assert_int_le(llabs(sc.records[i].finish_ns - MS(finish[i])), 20);
+    }
+}
+END_TEST
+
+/* Efficiency 0.5: two jobs of 10 ms together progress at 0.25 each: 40 ms. */
+START_TEST(time_sharing_efficiency_slows_everybody)
+{
+    sc.machine.devices[IGPU].sharing = DEVICE_TIME_SHARED;
+    sc.machine.devices[IGPU].shared_efficiency_frac = 0.5;
+    scenario_cost(&sc, IGPU, OP_QKV, 10 - 3e-6, 0, 0);
+    struct scenario_request q[] = {{BE, 0, 16, 1, 0, 0}, {BE, 0, 16, 1, 0, 0}};
+    run(&sharer_ops, q, 2);
+    ck_assert_int_le(llabs(sc.records[0].finish_ns - MS(40)), 20);
+    ck_assert_int_le(llabs(sc.records[1].finish_ns - MS(40)), 20);
+}
+END_TEST
+
+/* Demands 60 and 80 on 100 x kappa 0.9 = 90: max-min gives 45 each, so the NPU (10 ms alone) runs
+ * at 0.75: 13.333334 ms (up to the next ns), the iGPU by then has done 13.333334 x 45/80 = 7.5 of
+ * 20 ms; alone it has its full 80: 12.5 ms more: 25.833334. */
+START_TEST(kappa_caps_two_engines_and_frees_the_last_one)
+{
+    sc.machine.ddr_cap_frac = 0.9;
+    scenario_cost(&sc, NPU, OP_QKV, 10, 0, 60);
+    scenario_cost(&sc, IGPU, OP_QKV, 20, 0, 80);
+    struct scenario_request q[] = {{RT, 0, 16, 1, 0, 0}, {BE, 0, 16, 1, 0, 0}};
+    run(&placer_ops, q, 2);
+    ck_assert_int_le(llabs(sc.records[0].finish_ns - 13333337), 1); /* and three 1 ns kernels */
+    ck_assert_int_le(llabs(sc.records[1].finish_ns - 25833337), 2);
+}
+END_TEST
+
+/* Host costs: schedule 1, submit 2, completion 3 ms before the kernels of 10 ms: 16 ms; energy: the
+ * device draws 20 W for 10 ms of prefill, the platform 5 W for 16 ms: 0.2 + 0.08 = 0.28 J. */
+START_TEST(host_costs_come_first_and_energy_is_their_integral)
+{
+    sc.machine.schedule_ns = MS(1);
+    sc.machine.devices[IGPU].submit_ns = MS(2);
+    sc.machine.devices[IGPU].completion_ns = MS(3);
+    scenario_cost(&sc, IGPU, OP_QKV, 10 - 3e-6, 0, 0);
+    struct scenario_request q[] = {{BE, 0, 16, 1, 0, 0}};
+    run(&placer_ops, q, 1);
+    ck_assert_int_eq(sc.records[0].finish_ns, MS(16));
+    ck_assert_double_eq_tol(sc.result.audit.energy_integral_j, 0.28, 1e-12);
+}
+END_TEST
+
+/* KV of 16-token blocks; session of two turns: 40 tokens and 1 output: 41 - 1 = 40 KV tokens kept.
+ * The second turn (60 tokens) shares a prefix of 40: 20 rows are prefilled instead of 60, 1 ms a
+ * row. */
+START_TEST(a_session_reuses_the_prefix_it_left_in_the_cache)
+{
+    scenario_cost(&sc, IGPU, OP_QKV, 0, 1, 0);
+    struct scenario_request q[] = {{BE, 0, 40, 1, 7, 0}, {BE, 1, 60, 1, 7, 40}};
+    run(&placer_ops, q, 2);
+    /* first ends at 40 ms and 3 ns; the second arrives 1 s later and takes 20 ms and 3 ns */
+    ck_assert_int_eq(sc.records[0].finish_ns, MS(40) + 3);
+    ck_assert_int_eq(sc.records[1].finish_ns, MS(1040) + 3 + MS(20) + 3);
+    sc.setup.prefix_reuse = false;
+    run(&placer_ops, q, 2);
+    ck_assert_int_eq(sc.records[1].finish_ns, MS(1040) + 3 + MS(60) + 3);
+}
+END_TEST
+
+/* A memory of 4 blocks: turn 1 of the session leaves 3 blocks (40 tokens) cold; another request of
+ * 30 tokens (2 blocks) needs one of them, so the cold KV goes and turn 2 prefills all 60 rows. */
+START_TEST(cold_cache_gives_way_to_live_requests)
+{
+    sc.setup.kv_capacity_tokens = 64;
+    scenario_cost(&sc, IGPU, OP_QKV, 0, 1, 0);
+    struct scenario_request q[] = {
+        {BE, 0, 40, 1, 7, 0}, {BE, 1, 60, 1, 7, 40}, {BE, 0.5, 30, 1, 0, 0}};
+    run(&placer_ops, q, 3);
+    ck_assert_uint_eq(sc.result.counters[COUNTER_KV_COLD_DROPS], 1);
+    ck_assert_int_eq(sc.records[1].finish_ns, MS(1040) + 3 + MS(60) + 3);
+    ck_assert_uint_eq(sc.result.kv_peak_tokens, 64);
+}
+END_TEST
+
+/* Horizon 15 ms: the first of two 10 ms requests is done, the second runs, the third has not
+ * arrived. */
+START_TEST(horizon_counts_what_is_left)
+{
+    sc.setup.horizon_ns = MS(15);
+    scenario_cost(&sc, IGPU, OP_QKV, 10 - 3e-6, 0, 0);
+    struct scenario_request q[] = {{BE, 0, 16, 1, 0, 0},
+                                   {BE, 0.001, 16, 1, 0, 0},
+                                   {BE, 0.002, 16, 1, 0, 0},
+                                   {BE, 1, 16, 1, 0, 0}};
+    run(&placer_ops, q, 4);
+    ck_assert_uint_eq(sc.result.audit.finished, 1);
+    ck_assert_uint_eq(sc.result.audit.running, 1);
+    ck_assert_uint_eq(sc.result.audit.queued, 1);
+    ck_assert_uint_eq(sc.result.audit.future, 1);
+    ck_assert_int_eq(sc.result.end_ns, MS(15));
+}
+END_TEST
+
+/* A request that needs more KV than the machine has ends the run with a message, not a hang. */
+START_TEST(a_request_that_never_fits_is_an_error)
+{
+    sc.setup.kv_capacity_tokens = 64;
+    sc.setup.policy = &placer_ops;
+    struct scenario_request q[] = {{BE, 0, 100, 1, 0, 0}};
+    ck_assert_int_ne(scenario_run(&sc, q, 1, false), 0);
+    ck_assert_ptr_nonnull(strstr(sc.result.message, "KV tokens"));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("engine");
+    TCase *t = tcase_create("by hand");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, max_min_sharing_gives_simgrids_completion_times);
+    tcase_add_test(t, time_shared_device_is_processor_sharing);
+    tcase_add_test(t, time_sharing_efficiency_slows_everybody);
+    tcase_add_test(t, kappa_caps_two_engines_and_frees_the_last_one);
+    tcase_add_test(t, host_costs_come_first_and_energy_is_their_integral);
+    tcase_add_test(t, a_session_reuses_the_prefix_it_left_in_the_cache);
+    tcase_add_test(t, cold_cache_gives_way_to_live_requests);
+    tcase_add_test(t, horizon_counts_what_is_left);
+    tcase_add_test(t, a_request_that_never_fits_is_an_error);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
