@@ -60,7 +60,8 @@ static int session_column(const struct csvfile *f)
     return -1;
 }
 
-static void rows_read(struct csvfile *f, struct dataset *out, int in, int outp, struct err *e)
+static void rows_read(struct csvfile *f, const char *path, struct dataset *out, int in, int outp,
+                      struct err *e)
 {
     int prefix = csvfile_column(f, "prefix_tokens");
     int session = session_column(f);
@@ -96,6 +97,11 @@ static void rows_read(struct csvfile *f, struct dataset *out, int in, int outp, 
             if (first) {
                 r->prefix_tokens = 0;
             }
+            if (r->turn >= UINT16_MAX) {
+                err_add(e, "%s:%llu: conversation of over %d turns", path,
+                        (unsigned long long)csvfile_line(f), UINT16_MAX);
+                break;
+            }
         }
     }
 }
@@ -105,7 +111,8 @@ int dataset_load(const char *name, struct dataset *out, struct err *e)
     *out = (struct dataset){0};
     char path[4096];
     size_t before = e->n;
-    struct csvfile *f = csvfile_open(dataset_path(name, path, sizeof path), e);
+    (void)dataset_path(name, path, sizeof path);
+    struct csvfile *f = csvfile_open(path, e);
     if (f == NULL) {
         char list[512] = "";
         for (int i = 0; shipped[i] != NULL; i++) {
@@ -117,7 +124,7 @@ int dataset_load(const char *name, struct dataset *out, struct err *e)
     int in = csvfile_require(f, "input_tokens", e);
     int outp = csvfile_require(f, "output_tokens", e);
     if (e->n == before) {
-        rows_read(f, out, in, outp, e);
+        rows_read(f, path, out, in, outp, e);
     }
     csvfile_close(f);
     if (e->n == before && out->n == 0) {

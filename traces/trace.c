@@ -1,5 +1,5 @@
 #include <errno.h>
-#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,6 +24,7 @@ void trace_builder_fini(struct trace_builder *b)
 {
     free(b->rows);
     free(b->extras);
+    free(b->lines);
     *b = (struct trace_builder){0};
 }
 
@@ -35,30 +36,49 @@ struct trace_extra trace_extra_none(void)
                                 .cancel_ns = TIME_NEVER_NS};
 }
 
-void trace_builder_add(struct trace_builder *b, const struct trace_row *row,
-                       const struct trace_extra *extra)
+static struct trace_extra extra_of(const struct trace_row *row, const struct trace_extra *extra)
 {
+    struct trace_extra x = extra != NULL ? *extra : trace_extra_none();
+    if (extra == NULL) {
+        x.client_id = row->session_id;
+    }
+    return x;
+}
+
+/* Makes room for one more row in every array that is in use. */
+static void reserve(struct trace_builder *b, bool extras, bool lines)
+{
+    size_t old = b->cap;
     if (b->n == b->cap) {
         b->cap = b->cap == 0 ? 256 : b->cap * 2;
         b->rows = xrealloc(b->rows, b->cap * sizeof *b->rows);
-        if (b->has_extras) {
-            b->extras = xrealloc(b->extras, b->cap * sizeof *b->extras);
-        }
     }
-    if (extra != NULL && !b->has_extras) {
-        b->has_extras = true;
+    bool begin = extras && b->extras == NULL;
+    if (begin || (b->extras != NULL && b->cap != old)) {
         b->extras = xrealloc(b->extras, b->cap * sizeof *b->extras);
-        for (size_t i = 0; i < b->n; i++) {
-            b->extras[i] = trace_extra_none();
-            b->extras[i].client_id = b->rows[i].session_id;
-        }
     }
+    for (size_t i = 0; begin && i < b->n; i++) {
+        b->extras[i] = extra_of(&b->rows[i], NULL);
+    }
+    begin = lines && b->lines == NULL;
+    if (begin || (b->lines != NULL && b->cap != old)) {
+        b->lines = xrealloc(b->lines, b->cap * sizeof *b->lines);
+    }
+    for (size_t i = 0; begin && i < b->n; i++) {
+        b->lines[i] = 0;
+    }
+}
+
+void trace_builder_add(struct trace_builder *b, const struct trace_row *row,
+                       const struct trace_extra *extra)
+{
+    reserve(b, extra != NULL, b->line != 0);
     b->rows[b->n] = *row;
-    if (b->has_extras) {
-        b->extras[b->n] = extra != NULL ? *extra : trace_extra_none();
-        if (extra == NULL) {
-            b->extras[b->n].client_id = row->session_id;
-        }
+    if (b->extras != NULL) {
+        b->extras[b->n] = extra_of(row, extra);
+    }
+    if (b->lines != NULL) {
+        b->lines[b->n] = (uint32_t)b->line;
     }
     b->n++;
 }
@@ -106,28 +126,47 @@ static int by_session(const void *x, const void *y)
     return (a->session_id > b->session_id) - (a->session_id < b->session_id);
 }
 
+/* Applies the order of `keys` to every array. */
 static void permute(struct trace_builder *b, const struct sort_key *keys)
 {
-    struct trace_row *rows = xmalloc(b->n * sizeof *rows);
+    struct trace_builder old = *b;
+    b->rows = xmalloc(b->n * sizeof *b->rows);
+    b->extras = old.extras == NULL ? NULL : xmalloc(b->n * sizeof *b->extras);
+    b->lines = old.lines == NULL ? NULL : xmalloc(b->n * sizeof *b->lines);
+    b->cap = b->n;
     for (size_t i = 0; i < b->n; i++) {
-        rows[i] = b->rows[keys[i].at];
-        rows[i].next = TRACE_NO_ROW;
-    }
-    free(b->rows);
-    b->rows = rows;
-    if (b->has_extras) {
-        struct trace_extra *extras = xmalloc(b->n * sizeof *extras);
-        for (size_t i = 0; i < b->n; i++) {
-            extras[i] = b->extras[keys[i].at];
+        b->rows[i] = old.rows[keys[i].at];
+        b->rows[i].next = TRACE_NO_ROW;
+        if (b->extras != NULL) {
+            b->extras[i] = old.extras[keys[i].at];
         }
-        free(b->extras);
-        b->extras = extras;
+        if (b->lines != NULL) {
+            b->lines[i] = old.lines[keys[i].at];
+        }
     }
+    trace_builder_fini(&old);
 }
 
-static int link_turns(struct trace_builder *b, size_t n_first, const char *name, struct err *e)
+#define PLACE_BYTES 512
+
+/* "NAME:LINE" of a row, or "NAME". */
+static const char *place(const struct trace_builder *b, const char *name, size_t row,
+                         char buf[PLACE_BYTES])
 {
-    size_t before = e->n;
+    if (b->lines != NULL && b->lines[row] != 0) {
+        (void)snprintf(buf, PLACE_BYTES, "%.480s:%u", name, b->lines[row]);
+    } else {
+        (void)snprintf(buf, PLACE_BYTES, "%.500s", name);
+    }
+    return buf;
+}
+
+/* First turns sorted by session, `at` being their row; an error for each session that starts twice.
+ * The caller frees. */
+static struct sort_key *first_turns(const struct trace_builder *b, size_t n_first, const char *name,
+                                    struct err *e)
+{
+    char where[PLACE_BYTES];
     struct sort_key *first = xmalloc((n_first + 1) * sizeof *first);
     for (size_t i = 0; i < n_first; i++) {
         first[i] = (struct sort_key){.session_id = b->rows[i].session_id, .at = (uint32_t)i};
@@ -135,61 +174,66 @@ static int link_turns(struct trace_builder *b, size_t n_first, const char *name,
     qsort(first, n_first, sizeof *first, by_session);
     for (size_t i = 1; i < n_first; i++) {
         if (first[i].session_id == first[i - 1].session_id) {
-            err_add(e, "%s: session %u starts twice (two rows with turn 0)", name,
-                    first[i].session_id);
+            err_add(e, "%s: column turn: session %u starts twice (two rows with turn 0)",
+                    place(b, name, first[i].at, where), first[i].session_id);
         }
     }
-    for (size_t i = n_first; i < b->n && e->n == before; i++) {
-        const struct trace_row *r = &b->rows[i];
-        bool continues = i > n_first && b->rows[i - 1].session_id == r->session_id;
-        uint32_t expected = 1;
-        uint32_t previous = TRACE_NO_ROW;
-        if (continues) {
-            expected = b->rows[i - 1].turn + 1u;
-            previous = (uint32_t)(i - 1);
-        } else {
-            struct sort_key want = {.session_id = r->session_id};
-            const struct sort_key *got =
-                n_first == 0 ? NULL : bsearch(&want, first, n_first, sizeof *first, by_session);
-            previous = got == NULL ? TRACE_NO_ROW : got->at;
-        }
-        if (previous == TRACE_NO_ROW || r->turn != expected) {
-            err_add(e, "%s: session %u: turn %u has no turn %u before it", name, r->session_id,
-                    r->turn, r->turn - 1u);
-            break;
-        }
-        b->rows[previous].next = (uint32_t)i;
-    }
-    free(first);
-    return e->n == before ? 0 : -EINVAL;
+    return first;
 }
 
-static int by_u32(const void *x, const void *y)
+static void link_turns(struct trace_builder *b, size_t n_first, const char *name, struct err *e)
 {
-    uint32_t a = *(const uint32_t *)x;
-    uint32_t b = *(const uint32_t *)y;
+    char where[PLACE_BYTES];
+    struct sort_key *first = first_turns(b, n_first, name, e);
+    for (size_t i = n_first; i < b->n && e->n < ERR_MAX_LINES; i++) {
+        const struct trace_row *r = &b->rows[i];
+        uint32_t previous = TRACE_NO_ROW; /* the row before it in its session */
+        if (i > n_first && b->rows[i - 1].session_id == r->session_id) {
+            previous = (uint32_t)(i - 1);
+        } else if (n_first > 0) {
+            struct sort_key want = {.session_id = r->session_id};
+            const struct sort_key *got = bsearch(&want, first, n_first, sizeof *first, by_session);
+            previous = got == NULL ? TRACE_NO_ROW : got->at;
+        }
+        if (previous != TRACE_NO_ROW && b->rows[previous].turn == r->turn) {
+            err_add(e, "%s: column turn: session %u: turn %u stands twice",
+                    place(b, name, i, where), r->session_id, r->turn);
+        } else if (previous == TRACE_NO_ROW || r->turn != b->rows[previous].turn + 1u) {
+            err_add(e, "%s: column turn: session %u: turn %u has no turn %u before it",
+                    place(b, name, i, where), r->session_id, r->turn, r->turn - 1u);
+        } else {
+            b->rows[previous].next = (uint32_t)i;
+        }
+    }
+    free(first);
+}
+
+static int by_id(const void *x, const void *y)
+{
+    uint64_t a = *(const uint64_t *)x;
+    uint64_t b = *(const uint64_t *)y;
     return (a > b) - (a < b);
 }
 
-static int check_ids(const struct trace_builder *b, const char *name, struct err *e)
+static void check_ids(const struct trace_builder *b, const char *name, struct err *e)
 {
-    uint32_t *ids = xmalloc(b->n * sizeof *ids);
+    char where[PLACE_BYTES];
+    uint64_t *ids = xmalloc(b->n * sizeof *ids); /* id, then row */
     for (size_t i = 0; i < b->n; i++) {
-        ids[i] = b->rows[i].request_id;
+        ids[i] = ((uint64_t)b->rows[i].request_id << 32) | i;
     }
-    qsort(ids, b->n, sizeof *ids, by_u32);
-    int rc = 0;
-    for (size_t i = 1; i < b->n && rc == 0; i++) {
-        if (ids[i] == ids[i - 1]) {
-            rc = err_add(e, "%s: request_id %u stands twice", name, ids[i]);
+    qsort(ids, b->n, sizeof *ids, by_id);
+    for (size_t i = 1; i < b->n && e->n < ERR_MAX_LINES; i++) {
+        if (ids[i] >> 32 == ids[i - 1] >> 32) {
+            err_add(e, "%s: column request_id: %u stands twice",
+                    place(b, name, ids[i] & UINT32_MAX, where), (uint32_t)(ids[i] >> 32));
         }
     }
     free(ids);
-    return rc;
 }
 
 /* Field by field: padding must not count. */
-static uint64_t trace_hash(const struct trace *t)
+uint64_t trace_hash(const struct trace *t)
 {
     uint64_t h = HASH_INIT;
     for (size_t i = 0; i < t->n; i++) {
@@ -237,15 +281,16 @@ int trace_build(struct trace_builder *b, bool renumber, const char *name, struct
             b->rows[i].request_id = (uint32_t)i;
         }
     }
-    int rc = check_ids(b, name, e);
-    if (rc == 0) {
-        rc = link_turns(b, n_first, name, e);
-    }
-    if (rc != 0) {
-        return rc;
+    size_t before = e->n;
+    check_ids(b, name, e);
+    link_turns(b, n_first, name, e);
+    if (e->n != before) {
+        return -EINVAL;
     }
     *out = (struct trace){.rows = b->rows, .extras = b->extras, .n = b->n, .n_first = n_first};
-    *b = (struct trace_builder){0};
+    b->rows = NULL;
+    b->extras = NULL;
+    trace_builder_fini(b);
     out->hash = trace_hash(out);
     return 0;
 }

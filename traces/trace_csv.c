@@ -1,6 +1,6 @@
 /* The trace file: CSV, first line "# xpusim-trace v1", units in column names. */
 #include <errno.h>
-#include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@
 
 #define VERSION_LINE "# xpusim-trace v1"
 #define MAX_TOKENS 100000000u /* a token count beyond this is a mistake */
-#define MAX_SECONDS 1e9
+#define MAX_NS 1e18           /* 31 years */
 
 enum column {
     COL_REQUEST,
@@ -62,12 +62,31 @@ static int columns_find(struct csvfile *f, const char *path, int cols[COL_COUNT]
     return e->n == before ? 0 : -EINVAL;
 }
 
-static int64_t optional_ns(struct csvfile *f, int col, double per_second, struct err *e)
+/* A time in units of 10^digits ns (9: seconds, 6: milliseconds). Plain decimals are read as whole
+ * numbers: through a double, instants beyond 104 days (2^53 ns) would not come back as written. */
+static int64_t time_ns(struct csvfile *f, int col, int digits, struct err *e)
 {
-    if (csvfile_empty(f, col)) {
-        return TIME_NEVER_NS;
+    double unit_ns = digits == 9 ? 1e9 : 1e6;
+    double v = csvfile_number(f, col, 0.0, MAX_NS / unit_ns, e);
+    const char *text = csvfile_text(f, col);
+    size_t whole_n = strspn(text, "0123456789");
+    size_t frac_n = text[whole_n] == '.' ? strspn(text + whole_n + 1, "0123456789") : 0;
+    size_t n = whole_n + (text[whole_n] == '.') + frac_n;
+    if (text[n] != '\0' || frac_n > (size_t)digits || !(v > 0.0)) {
+        return llround(v * unit_ns); /* exponents, more digits than a nanosecond; refused values */
     }
-    return units_ns_from_s(csvfile_number(f, col, 0.0, MAX_SECONDS * per_second, e) / per_second);
+    int64_t t = (int64_t)strtoull(text, NULL, 10) * (digits == 9 ? NS_PER_S : NS_PER_MS);
+    int64_t place = digits == 9 ? NS_PER_S : NS_PER_MS;
+    for (size_t i = 0; i < frac_n; i++) {
+        place /= 10;
+        t += (text[whole_n + 1 + i] - '0') * place;
+    }
+    return t;
+}
+
+static int64_t optional_ns(struct csvfile *f, int col, int digits, struct err *e)
+{
+    return csvfile_empty(f, col) ? TIME_NEVER_NS : time_ns(f, col, digits, e);
 }
 
 static uint32_t u32(struct csvfile *f, int col, uint64_t min, uint64_t max, struct err *e)
@@ -81,6 +100,12 @@ static void row_check(struct csvfile *f, const char *path, const int *cols,
     unsigned long long line = csvfile_line(f);
     if (r->prefix_tokens > r->input_tokens) {
         err_add(e, "%s:%llu: column prefix_tokens: larger than input_tokens", path, line);
+    }
+    if (r->turn == 0 && r->prefix_tokens > 0) {
+        err_add(e,
+                "%s:%llu: column prefix_tokens: must be 0 for turn 0: nothing of the session is "
+                "cached yet",
+                path, line);
     }
     if (r->max_output_tokens < r->output_tokens) {
         err_add(e, "%s:%llu: column max_output_tokens: smaller than output_tokens", path, line);
@@ -119,7 +144,7 @@ static void row_read(struct csvfile *f, const char *path, const int *cols, struc
     }
     int when = r->turn == 0 ? COL_ARRIVAL : COL_GAP;
     if (!csvfile_empty(f, cols[when])) {
-        r->arrival_ns = units_ns_from_s(csvfile_number(f, cols[when], 0.0, MAX_SECONDS, e));
+        r->arrival_ns = time_ns(f, cols[when], 9, e);
     }
     r->input_tokens = u32(f, cols[COL_INPUT], 1, MAX_TOKENS, e);
     r->output_tokens = u32(f, cols[COL_OUTPUT], 1, MAX_TOKENS, e);
@@ -140,10 +165,10 @@ static void extra_read(struct csvfile *f, const int *cols, const struct trace_ro
                        struct trace_extra *x, struct err *e)
 {
     *x = trace_extra_none();
-    x->ttft_slo_ns = optional_ns(f, cols[COL_TTFT_SLO], 1e3, e);
-    x->tbt_slo_ns = optional_ns(f, cols[COL_TBT_SLO], 1e3, e);
-    x->deadline_ns = optional_ns(f, cols[COL_DEADLINE], 1.0, e);
-    x->cancel_ns = optional_ns(f, cols[COL_CANCEL], 1.0, e);
+    x->ttft_slo_ns = optional_ns(f, cols[COL_TTFT_SLO], 6, e);
+    x->tbt_slo_ns = optional_ns(f, cols[COL_TBT_SLO], 6, e);
+    x->deadline_ns = optional_ns(f, cols[COL_DEADLINE], 9, e);
+    x->cancel_ns = optional_ns(f, cols[COL_CANCEL], 9, e);
     x->client_id = csvfile_empty(f, cols[COL_CLIENT])
                        ? r->session_id
                        : u32(f, cols[COL_CLIENT], 0, UINT32_MAX - 1, e);
@@ -155,6 +180,12 @@ static void extra_read(struct csvfile *f, const int *cols, const struct trace_ro
     }
 }
 
+static bool version_is_ours(const char *comment)
+{
+    size_t n = strlen(VERSION_LINE);
+    return strncmp(comment, VERSION_LINE, n) == 0 && (comment[n] == '\0' || comment[n] == ' ');
+}
+
 int trace_read(const char *path, struct trace *out, struct err *e)
 {
     *out = (struct trace){0};
@@ -164,8 +195,7 @@ int trace_read(const char *path, struct trace *out, struct err *e)
         return -EINVAL;
     }
     const char *comment = csvfile_comment(f);
-    if (comment[0] != '\0' && strncmp(comment, VERSION_LINE, strlen(VERSION_LINE)) != 0 &&
-        strstr(comment, "xpusim-trace") != NULL) {
+    if (strstr(comment, "xpusim-trace") != NULL && !version_is_ours(comment)) {
         err_add(e, "%s: \"%s\" is not a version this program reads (%s)", path, comment,
                 VERSION_LINE);
     }
@@ -182,6 +212,7 @@ int trace_read(const char *path, struct trace *out, struct err *e)
             struct trace_extra x;
             row_read(f, path, cols, &r, e);
             extra_read(f, cols, &r, &x, e);
+            b.line = csvfile_line(f);
             trace_builder_add(&b, &r, extras ? &x : NULL);
         }
     }
@@ -191,27 +222,39 @@ int trace_read(const char *path, struct trace *out, struct err *e)
     return rc;
 }
 
-/* Seconds with nanosecond digits, without trailing zeros: reads back to the same integer. */
-static void print_seconds(FILE *out, int64_t t_ns)
+/* A time in units of 10^digits ns, exact, without trailing zeros. */
+static void print_time(FILE *out, int64_t t_ns, int digits)
 {
+    int64_t unit = digits == 9 ? NS_PER_S : NS_PER_MS;
     char text[40];
-    int n = snprintf(text, sizeof text, "%lld.%09lld", (long long)t_ns / NS_PER_S,
-                     (long long)t_ns % NS_PER_S);
-    while (n > 0 && text[n - 1] == '0') {
+    int n = snprintf(text, sizeof text, "%lld.%0*lld", (long long)(t_ns / unit), digits,
+                     (long long)(t_ns % unit));
+    while (text[n - 1] == '0') {
         n--;
     }
-    if (n > 0 && text[n - 1] == '.') {
-        n--;
-    }
-    fprintf(out, "%.*s", n, text);
+    n -= text[n - 1] == '.';
+    (void)fprintf(out, "%.*s", n, text);
 }
 
-static void print_optional(FILE *out, int64_t t_ns, int64_t scale)
+static void print_optional(FILE *out, int64_t t_ns, int digits)
 {
-    fputc(',', out);
+    (void)fputc(',', out);
     if (t_ns != TIME_NEVER_NS) {
-        print_seconds(out, t_ns * scale);
+        print_time(out, t_ns, digits);
     }
+}
+
+static void print_header(FILE *out, bool tool, bool extras)
+{
+    (void)fprintf(out, "%s\n", VERSION_LINE);
+    for (int i = 0; i <= COL_MAX_OUTPUT; i++) {
+        (void)fprintf(out, "%s%s", i == 0 ? "" : ",", names[i]);
+    }
+    (void)fputs(tool ? ",gap_kind" : "", out);
+    (void)fputs(extras ? ",client_id,priority,prefix_group,ttft_slo_ms,tbt_slo_ms,deadline_s,"
+                         "cancel_s\n"
+                       : "\n",
+                out);
 }
 
 void trace_print(FILE *out, const struct trace *t)
@@ -220,40 +263,32 @@ void trace_print(FILE *out, const struct trace *t)
     for (size_t i = 0; i < t->n; i++) {
         tool = tool || t->rows[i].after_tool;
     }
-    fprintf(out, "%s\n", VERSION_LINE);
-    for (int i = 0; i <= COL_MAX_OUTPUT; i++) {
-        fprintf(out, "%s%s", i == 0 ? "" : ",", names[i]);
-    }
-    fputs(tool ? ",gap_kind" : "", out);
-    fputs(t->extras != NULL ? ",client_id,priority,prefix_group,ttft_slo_ms,tbt_slo_ms,deadline_s,"
-                              "cancel_s\n"
-                            : "\n",
-          out);
+    print_header(out, tool, t->extras != NULL);
     for (size_t i = 0; i < t->n; i++) {
         const struct trace_row *r = &t->rows[i];
-        fprintf(out, "%u,%u,%u,%s,", r->request_id, r->session_id, r->turn,
-                r->cls == REQUEST_CLASS_REACTIVE ? "reactive" : "proactive");
-        if (r->turn == 0) {
-            print_seconds(out, r->arrival_ns);
-            fputc(',', out);
-        } else {
-            fputc(',', out);
-            print_seconds(out, r->arrival_ns);
+        (void)fprintf(out, "%u,%u,%u,%s,", r->request_id, r->session_id, r->turn,
+                      r->cls == REQUEST_CLASS_REACTIVE ? "reactive" : "proactive");
+        if (r->turn > 0) {
+            (void)fputc(',', out);
         }
-        fprintf(out, ",%u,%u,%u,%u", r->input_tokens, r->output_tokens, r->prefix_tokens,
-                r->max_output_tokens);
+        print_time(out, r->arrival_ns, 9);
+        if (r->turn == 0) {
+            (void)fputc(',', out);
+        }
+        (void)fprintf(out, ",%u,%u,%u,%u", r->input_tokens, r->output_tokens, r->prefix_tokens,
+                      r->max_output_tokens);
         if (tool) {
-            fputs(r->after_tool ? ",tool" : ",think", out);
+            (void)fputs(r->after_tool ? ",tool" : ",think", out);
         }
         if (t->extras != NULL) {
             const struct trace_extra *x = &t->extras[i];
-            fprintf(out, ",%u,%d,%u", x->client_id, x->priority, x->prefix_group);
-            print_optional(out, x->ttft_slo_ns, 1000);
-            print_optional(out, x->tbt_slo_ns, 1000);
-            print_optional(out, x->deadline_ns, 1);
-            print_optional(out, x->cancel_ns, 1);
+            (void)fprintf(out, ",%u,%d,%u", x->client_id, x->priority, x->prefix_group);
+            print_optional(out, x->ttft_slo_ns, 6);
+            print_optional(out, x->tbt_slo_ns, 6);
+            print_optional(out, x->deadline_ns, 9);
+            print_optional(out, x->cancel_ns, 9);
         }
-        fputc('\n', out);
+        (void)fputc('\n', out);
     }
 }
 

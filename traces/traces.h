@@ -22,9 +22,10 @@
  */
 struct trace_builder {
     struct trace_row *rows;     /* owned */
-    struct trace_extra *extras; /* owned; used when has_extras */
+    struct trace_extra *extras; /* owned; NULL until a row has one */
+    uint32_t *lines;            /* owned; NULL when the source has no lines */
     size_t n, cap;
-    bool has_extras;
+    uint64_t line; /* the caller sets it before adding: line of the next row, for errors; 0 none */
 };
 
 void trace_builder_init(struct trace_builder *b);
@@ -33,15 +34,24 @@ void trace_builder_add(struct trace_builder *b, const struct trace_row *row,
                        const struct trace_extra *extra);
 /* An extra without anything set. */
 struct trace_extra trace_extra_none(void);
-/* Sorts, links turns, checks sessions (turns 0, 1, 2, ... without holes), hashes. Takes the
- * builder's arrays. `name` stands in errors. renumber: ids 0.. in arrival order. */
+/* Sorts, links turns, checks ids (unique) and sessions (turns 0, 1, 2, ... without holes), hashes.
+ * Takes the builder's arrays. `name` stands in errors. renumber: ids 0.. in arrival order. Cost
+ * O(n log n). */
 int trace_build(struct trace_builder *b, bool renumber, const char *name, struct trace *out,
                 struct err *e);
-/* The limit a user states when a trace has none: a power of two, at least 256 and at least twice
- * the output, so that it says little about the true length. */
+/* Of every field of every row: equal traces have equal hashes, however they came about. */
+uint64_t trace_hash(const struct trace *t);
+/* The limit a user states when a trace has none: the least power of two that is at least twice the
+ * output and at least 256, so that it says little about the true length. */
 uint32_t trace_default_limit(uint32_t output_tokens);
 
 /* ---- files (trace_csv.c) ---- */
+
+/* Reads "# xpusim-trace v1" (a file without the comment is taken as v1). Errors "FILE:LINE: column
+ * NAME: ...": unknown column, value out of range, prefix_tokens on a first turn or above
+ * input_tokens, missing or surplus arrival_s or gap_s, class other than reactive or proactive, an
+ * id or turn twice, a turn without the one before. Times are read to the nanosecond, so that a
+ * written trace reads back to the same bytes. Without max_output_tokens, trace_default_limit. */
 int trace_read(const char *path, struct trace *out, struct err *e);
 /* Writes to a temporary name, then renames: a failed write leaves nothing. */
 int trace_write(const char *path, const struct trace *t, struct err *e);
@@ -49,8 +59,9 @@ void trace_print(FILE *out, const struct trace *t);
 
 /* ---- generators (workload.c) ---- */
 
-/* `spec`: "mixed:key=value,...", "w1:n=10000", or a JSON file (path ending in .json) with the same
- * keys. rate_scale multiplies both classes' rates (1 normally). */
+/* `spec`: "mixed:key=value,...", "w1:n=10000", or a JSON file (path ending in .json): an object
+ * with the keys of mixed. rate_scale multiplies all rates (1 normally). Unknown, repeated and
+ * out-of-range keys, zero rates and absurd sizes are errors naming spec and key. */
 int trace_generate(const char *spec, uint64_t seed, double rate_scale, struct trace *out,
                    struct err *e);
 /* Writes the keys of every generator with their defaults. */
@@ -75,7 +86,9 @@ struct dataset {
     uint32_t n_sessions; /* 0: no conversations */
 };
 
-/* A shipped name ("reactive_mixed") or a path to a CSV in the same form. */
+/* A shipped name ("reactive_mixed") or a path to a CSV in the same form: input_tokens,
+ * output_tokens, and where rows form conversations (rows of one stand together, in order)
+ * session_id, conversation_id or task_id, prefix_tokens, after_tool. Other columns are ignored. */
 int dataset_load(const char *name, struct dataset *out, struct err *e);
 void dataset_fini(struct dataset *d);
 /* Shipped names, sorted, NULL-terminated. */

@@ -1,0 +1,154 @@
+#include "traces/arrivals.h"
+
+#include <errno.h>
+#include <gsl/gsl_randist.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/arena.h"
+#include "sim/base/csvfile.h"
+#include "sim/base/datadir.h"
+
+/* ---- recorded events ---- */
+
+static void events_add(struct events *ev, size_t *cap, double gap_s)
+{
+    if (ev->n == *cap) {
+        *cap = *cap == 0 ? 256 : *cap * 2;
+        ev->gap_s = xrealloc(ev->gap_s, *cap * sizeof *ev->gap_s);
+    }
+    ev->gap_s[ev->n++] = gap_s;
+}
+
+static double gaps_read(struct csvfile *f, const char *path, struct events *out, struct err *e)
+{
+    int at = csvfile_require(f, "arrival_s", e);
+    int session = csvfile_column(f, "session_id");
+    size_t cap = 0;
+    double sum_s = 0.0;
+    double last_s = 0.0;
+    uint64_t last_session = UINT64_MAX;
+    while (at >= 0 && e->n < ERR_MAX_LINES && csvfile_next(f, e) == 1) {
+        double t_s = csvfile_number(f, at, 0.0, 1e9, e);
+        uint64_t id = session < 0 ? 0 : csvfile_u64(f, session, 0, UINT32_MAX, e);
+        if (id == last_session && t_s < last_s) {
+            err_add(e, "%s:%llu: column arrival_s: before the row above", path,
+                    (unsigned long long)csvfile_line(f));
+        } else if (id == last_session) {
+            events_add(out, &cap, t_s - last_s);
+            sum_s += t_s - last_s;
+        }
+        last_s = t_s;
+        last_session = id;
+    }
+    return sum_s;
+}
+
+int events_load(const char *name, struct events *out, struct err *e)
+{
+    *out = (struct events){0};
+    size_t before = e->n;
+    char buf[4096];
+    char relative[300];
+    const char *path = name;
+    if (strchr(name, '/') == NULL && strchr(name, '.') == NULL) {
+        (void)snprintf(relative, sizeof relative, "traces/datasets/%.200s.csv", name);
+        path = datadir_path(buf, sizeof buf, relative);
+    }
+    struct csvfile *f = csvfile_open(path, e);
+    if (f == NULL) {
+        return -EINVAL;
+    }
+    double sum_s = gaps_read(f, path, out, e);
+    csvfile_close(f);
+    if (e->n == before && sum_s <= 0.0) {
+        err_add(e, "events \"%s\": needs two events at different times", name);
+    }
+    if (e->n != before) {
+        events_fini(out);
+        return -EINVAL;
+    }
+    out->mean_s = sum_s / (double)out->n;
+    return 0;
+}
+
+void events_fini(struct events *ev)
+{
+    free(ev->gap_s);
+    *ev = (struct events){0};
+}
+
+/* ---- gap processes ---- */
+
+void arrivals_init(struct arrivals *a, enum arrival_kind kind, double mean_s, double cv,
+                   const struct events *events, uint64_t key)
+{
+    *a = (struct arrivals){.kind = kind, .mean_s = mean_s, .cv = cv, .events = events};
+    a->rng = rng_gsl_new(key);
+    if (kind == ARRIVAL_REPLAY) {
+        a->at = rng_below(a->rng->state, (uint32_t)events->n);
+    }
+}
+
+void arrivals_fini(struct arrivals *a)
+{
+    gsl_rng_free(a->rng);
+    a->rng = NULL;
+}
+
+static double next_gap_s(struct arrivals *a)
+{
+    switch (a->kind) {
+    case ARRIVAL_GAMMA: {
+        double shape = 1.0 / (a->cv * a->cv); /* CV of a gamma law is 1/sqrt(shape) */
+        return gsl_ran_gamma(a->rng, shape, a->mean_s / shape);
+    }
+    case ARRIVAL_REPLAY: {
+        double gap_s = a->events->gap_s[a->at] / a->events->mean_s * a->mean_s;
+        a->at = (a->at + 1) % a->events->n;
+        return gap_s;
+    }
+    case ARRIVAL_POISSON:
+    case ARRIVAL_CLOSED:
+        break;
+    }
+    return rng_exponential(a->rng->state, a->mean_s);
+}
+
+double arrivals_next(struct arrivals *a)
+{
+    a->op_s += next_gap_s(a);
+    return a->op_s;
+}
+
+/* ---- activity ---- */
+
+void activity_init(struct activity *a, double burst, double share, double period_s, uint64_t key)
+{
+    *a = (struct activity){.burst = burst, .enabled = burst > 1.0};
+    a->idle_factor = share < 1.0 ? fmax(0.0, (1.0 - burst * share) / (1.0 - share)) : 1.0;
+    a->mean_on_s = period_s * share;
+    a->mean_off_s = period_s * (1.0 - share);
+    rng_init(&a->rng, key);
+    a->on = rng_uniform(&a->rng) < share;
+    a->next_real_s = rng_exponential(&a->rng, a->on ? a->mean_on_s : a->mean_off_s);
+}
+
+double activity_real(struct activity *a, double op_s)
+{
+    if (!a->enabled) {
+        return op_s;
+    }
+    for (;;) {
+        double rate = a->on ? a->burst : a->idle_factor;
+        double end_op_s = a->op_s + rate * (a->next_real_s - a->real_s);
+        if (op_s < end_op_s) {
+            return a->real_s + (op_s - a->op_s) / rate;
+        }
+        a->op_s = end_op_s;
+        a->real_s = a->next_real_s;
+        a->on = !a->on;
+        a->next_real_s += rng_exponential(&a->rng, a->on ? a->mean_on_s : a->mean_off_s);
+    }
+}

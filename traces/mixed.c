@@ -1,0 +1,185 @@
+#include "traces/mixed.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "sim/api/request.h"
+#include "sim/base/arena.h"
+#include "sim/base/rng.h"
+#include "sim/base/units.h"
+#include "traces/traces.h"
+
+/* Where a class's requests come from. */
+struct source {
+    const struct dataset *data;
+    struct rng lengths, gaps;
+    uint32_t *session_first; /* rows that start a conversation; owned */
+    size_t n_sessions;
+    bool whole; /* conversations, not single rows */
+};
+
+static void source_init(struct source *s, const struct mixed *m, const struct dataset *data,
+                        int cls)
+{
+    *s = (struct source){.data = data};
+    rng_init(&s->lengths,
+             rng_key(m->seed, cls == 0 ? RNG_LENGTH_REACTIVE : RNG_LENGTH_PROACTIVE, 0, 0));
+    rng_init(&s->gaps, rng_key(m->seed, RNG_GAP, (uint64_t)cls, 0));
+    s->session_first = xmalloc((data->n_sessions + 1) * sizeof *s->session_first);
+    for (size_t i = 0; i < data->n; i++) {
+        if (data->n_sessions > 0 && data->rows[i].turn == 0) {
+            s->session_first[s->n_sessions++] = (uint32_t)i;
+        }
+    }
+    s->whole = m->v[MIXED_SESSIONS] > 0.0 && s->n_sessions > 0;
+}
+
+static void source_fini(struct source *s)
+{
+    free(s->session_first);
+}
+
+/* A row, or the first of a conversation. Rows are drawn whole: input and output stay together. */
+static size_t source_draw(struct source *s)
+{
+    return s->whole ? s->session_first[rng_below(&s->lengths, (uint32_t)s->n_sessions)]
+                    : rng_below(&s->lengths, (uint32_t)s->data->n);
+}
+
+/* Whether the conversation of row `at` goes on in the row after it. */
+static bool source_continues(const struct source *s, size_t at)
+{
+    return s->whole && at + 1 < s->data->n && s->data->rows[at + 1].turn > 0;
+}
+
+/* A request with the lengths of a dataset row; arrival still to be set. `later`: a turn that
+ * follows another of its conversation. */
+static struct trace_row row_of(const struct mixed *m, const struct dataset_row *d, int cls,
+                               uint32_t session_id, uint32_t turn, bool later)
+{
+    double scaled = floor(d->output_tokens * m->v[MIXED_OUTPUT_SCALE] + 0.5);
+    struct trace_row r = {.next = TRACE_NO_ROW, .cls = (uint8_t)cls};
+    r.session_id = session_id;
+    r.turn = (uint16_t)turn;
+    r.input_tokens = d->input_tokens;
+    r.output_tokens = scaled < 1.0 ? 1 : (uint32_t)scaled;
+    r.max_output_tokens = trace_default_limit(r.output_tokens);
+    r.prefix_tokens = later ? d->prefix_tokens : 0;
+    r.after_tool = later && d->after_tool;
+    return r;
+}
+
+static double gap_s(const struct mixed *m, struct source *s, const struct trace_row *r)
+{
+    return rng_exponential(&s->gaps, m->v[r->after_tool ? MIXED_TOOL_S : MIXED_THINK_S]);
+}
+
+/* One session at an instant: one request, or a whole conversation. */
+static void session_add(const struct mixed *m, struct source *s, struct trace_builder *b, int cls,
+                        double at_s, uint32_t session_id)
+{
+    size_t at = source_draw(s);
+    struct trace_row r = row_of(m, &s->data->rows[at], cls, session_id, 0, false);
+    r.arrival_ns = units_ns_from_s(at_s);
+    trace_builder_add(b, &r, NULL);
+    for (uint32_t turn = 1; source_continues(s, at); turn++) {
+        at++;
+        r = row_of(m, &s->data->rows[at], cls, session_id, turn, true);
+        r.arrival_ns = units_ns_from_s(gap_s(m, s, &r));
+        trace_builder_add(b, &r, NULL);
+    }
+}
+
+/* Closed loop, as Agent.xpu's first version drove its reactive load: each user is one session and
+ * sends the next request a think time after the previous answer. How many fit into the duration
+ * depends on the policy, so enough turns for instant answers are made. With whole conversations a
+ * user starts a new one after the last turn of the old. */
+static int closed_add(const struct mixed *m, struct source *s, struct trace_builder *b,
+                      uint32_t *session_id, const char *spec, struct err *e)
+{
+    for (int u = 0; u < (int)m->v[MIXED_USERS]; u++, (*session_id)++) {
+        double at_s = rng_exponential(&s->gaps, m->v[MIXED_THINK_S]);
+        size_t at = 0;
+        bool later = false;
+        for (uint32_t turn = 0; at_s < m->v[MIXED_DURATION_S] && b->n <= TRACE_MAX_ROWS; turn++) {
+            if (turn == UINT16_MAX) {
+                return err_add(e,
+                               "workload \"%s\": think_s: so short that a user sends over %d "
+                               "requests in duration_s",
+                               spec, UINT16_MAX);
+            }
+            at = later ? at + 1 : source_draw(s);
+            struct trace_row r =
+                row_of(m, &s->data->rows[at], REQUEST_CLASS_REACTIVE, *session_id, turn, later);
+            double gap = turn == 0 ? 0.0 : gap_s(m, s, &r);
+            r.arrival_ns = units_ns_from_s(turn == 0 ? at_s : gap);
+            at_s += gap;
+            trace_builder_add(b, &r, NULL);
+            later = source_continues(s, at);
+        }
+    }
+    return 0;
+}
+
+static void open_add(const struct mixed *m, struct source *s, const struct events *ev,
+                     struct trace_builder *b, int cls, uint32_t *session_id)
+{
+    double per_min = m->v[cls == 0 ? MIXED_REACTIVE_PER_MIN : MIXED_PROACTIVE_PER_MIN];
+    if (per_min <= 0.0) {
+        return;
+    }
+    struct arrivals a;
+    struct activity act;
+    arrivals_init(&a, m->arrival, 60.0 / per_min, m->v[MIXED_CV], ev,
+                  rng_key(m->seed, cls == 0 ? RNG_ARRIVAL_REACTIVE : RNG_ARRIVAL_PROACTIVE, 0, 0));
+    /* One key for both classes: they see the same activity. */
+    activity_init(&act, m->v[MIXED_BURST], m->v[MIXED_ACTIVE_SHARE], m->v[MIXED_ACTIVITY_PERIOD_S],
+                  rng_key(m->seed, RNG_ACTIVITY, 0, 0));
+    for (;;) {
+        double at_s = activity_real(&act, arrivals_next(&a));
+        if (at_s >= m->v[MIXED_DURATION_S] || b->n > TRACE_MAX_ROWS) {
+            break; /* too many rows: trace_build says so */
+        }
+        session_add(m, s, b, cls, at_s, (*session_id)++);
+    }
+    arrivals_fini(&a);
+}
+
+static int rows_make(const struct mixed *m, const struct dataset data[2], const struct events *ev,
+                     const char *spec, struct trace *out, struct err *e)
+{
+    struct trace_builder b;
+    trace_builder_init(&b);
+    uint32_t session_id = 0;
+    int rc = 0;
+    for (int cls = 0; cls < 2 && rc == 0; cls++) {
+        struct source s;
+        source_init(&s, m, &data[cls], cls);
+        if (cls == 0 && m->arrival == ARRIVAL_CLOSED) {
+            rc = closed_add(m, &s, &b, &session_id, spec, e);
+        } else {
+            open_add(m, &s, ev, &b, cls, &session_id);
+        }
+        source_fini(&s);
+    }
+    rc = rc == 0 ? trace_build(&b, true, spec, out, e) : rc;
+    trace_builder_fini(&b);
+    return rc;
+}
+
+int mixed_generate(const struct mixed *m, const char *spec, struct trace *out, struct err *e)
+{
+    struct dataset data[2] = {{0}, {0}};
+    struct events ev = {0};
+    int rc = dataset_load(m->t[MIXED_REACTIVE], &data[0], e);
+    rc = rc == 0 ? dataset_load(m->t[MIXED_PROACTIVE], &data[1], e) : rc;
+    if (rc == 0 && m->arrival == ARRIVAL_REPLAY) {
+        rc = events_load(m->t[MIXED_EVENTS], &ev, e);
+    }
+    rc = rc == 0 ? rows_make(m, data, &ev, spec, out, e) : rc;
+    events_fini(&ev);
+    dataset_fini(&data[0]);
+    dataset_fini(&data[1]);
+    return rc;
+}

@@ -1,0 +1,51 @@
+/* The `mixed` generator: a reactive and a proactive stream of requests with real lengths.
+ *
+ * Streams are keyed by purpose and class: changing one class's rate moves nothing of the other, and
+ * every policy of a comparison meets the same trace. All randomness is drawn here, none in the
+ * engine. */
+#ifndef TRACES_MIXED_H
+#define TRACES_MIXED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/api/trace.h"
+#include "sim/base/err.h"
+#include "traces/arrivals.h"
+
+/* Keys: numbers and texts. workload.c holds their names, defaults, ranges and help. */
+enum {
+    MIXED_REACTIVE_PER_MIN,
+    MIXED_PROACTIVE_PER_MIN,
+    MIXED_DURATION_S,
+    MIXED_OUTPUT_SCALE,
+    MIXED_CV,
+    MIXED_THINK_S,
+    MIXED_TOOL_S,
+    MIXED_SESSIONS,
+    MIXED_USERS,
+    MIXED_BURST,
+    MIXED_ACTIVE_SHARE,
+    MIXED_ACTIVITY_PERIOD_S,
+    MIXED_NUMBERS
+};
+enum {
+    MIXED_REACTIVE,  /* dataset of reactive requests */
+    MIXED_PROACTIVE, /* and of proactive ones */
+    MIXED_ARRIVAL,
+    MIXED_EVENTS, /* recorded arrivals for replay */
+    MIXED_TEXTS
+};
+
+struct mixed {
+    double v[MIXED_NUMBERS];
+    char t[MIXED_TEXTS][256];
+    uint64_t seen; /* bit per number, then per text, that the user has set */
+    enum arrival_kind arrival;
+    uint64_t seed;
+};
+
+/* `m` is checked (ranges, arrival kind). `spec` stands in errors. */
+int mixed_generate(const struct mixed *m, const char *spec, struct trace *out, struct err *e);
+
+#endif
