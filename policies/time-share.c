@@ -28,8 +28,7 @@ static int time_share_init(struct sched *s)
         return d;
     }
     share_init(s, s->state, (uint8_t)d, (uint32_t)param_int(s, PARAM_MAX),
-               units_ns_from_ms(param_number(s, PARAM_QUANTUM)),
-               param_number(s, PARAM_EFFICIENCY));
+               units_ns_from_ms(param_number(s, PARAM_QUANTUM)), param_number(s, PARAM_EFFICIENCY));
     return 0;
 }
 
@@ -51,8 +50,7 @@ static void time_share_pass_done(struct sched *s, const struct pass *p)
 
 static void time_share_request_cancelled(struct sched *s, const struct request *r)
 {
-    (void)s;
-    reqq_remove(r);
+    share_request_cancelled(s->state, r);
 }
 
 static void time_share_schedule(struct sched *s)

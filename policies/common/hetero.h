@@ -1,7 +1,7 @@
 /* One prefill pass placed op by op on an NPU and an iGPU: static chunks of token-level ops on the
- * NPU, attention, the LM head and (where wanted) the prompt's margin on the iGPU. An op's two shares
- * run at the same time; the next op begins when both are done. Who decides how many rows go where,
- * and when each share may start, is the policy.
+ * NPU, attention, the LM head and (where wanted) the prompt's margin on the iGPU. An op's two
+ * shares run at the same time; the next op begins when both are done. Who decides how many rows go
+ * where, and when each share may start, is the policy.
  *
  *   pass formed    -> hetero_begin
  *   schedule       -> while hetero_at_boundary: hetero_plan(rows for the NPU); hetero_launch_*
@@ -14,10 +14,10 @@
 #include "sim/api/policy.h"
 
 struct hetero {
-    struct pass *pass;             /* NULL: no prefill */
-    uint32_t planned_op;           /* + 1; 0: the cursor's op has no plan */
-    uint32_t npu_rows, igpu_rows;  /* planned and not yet launched */
-    int64_t ready_ns;              /* when the planned op became ready */
+    struct pass *pass;            /* NULL: no prefill */
+    uint32_t planned_op;          /* + 1; 0: the cursor's op has no plan */
+    uint32_t npu_rows, igpu_rows; /* planned and not yet launched */
+    int64_t ready_ns;             /* when the planned op became ready */
     const struct launch *on_npu, *on_igpu;
 };
 

@@ -7,8 +7,8 @@
 #include "sim/api/policy.h"
 
 /* Takes all KV of the last request of the queue that holds some and is in no live pass, except
- * `keep` (may be NULL). Returns it, still in the queue and QUEUED again, or NULL when there is none.
- * O(n) from the tail. */
+ * `keep` (may be NULL). Returns it, still in the queue and QUEUED again, or NULL when there is
+ * none. O(n) from the tail. */
 static inline const struct request *room_evict_last(struct sched *s, const struct reqq *q,
                                                     const struct request *keep)
 {

@@ -73,14 +73,28 @@ void share_pass_done(struct share *sh, const struct pass *p)
     }
 }
 
-/* KV is full: the member that joined last, other than `keep`, starts over when there is room. */
+void share_request_cancelled(struct share *sh, const struct request *r)
+{
+    reqq_remove(r);
+    for (uint32_t i = 0; i < sh->n; i++) {
+        if (sh->members[i].request == r) {
+            leave(sh, i);
+            return;
+        }
+    }
+}
+
+/* KV is full: the youngest member starts over later. Only one that joined after `keep` gives way,
+ * so the oldest always gets on. */
 static bool make_room(struct sched *s, struct share *sh, const struct request *keep)
 {
     for (uint32_t i = sh->n; i-- > 0;) {
         struct share_member *m = &sh->members[i];
         const struct request *r = m->request;
-        if (r == keep || m->launch != NULL ||
-            (m->pass != NULL && sched_pass_cancel(s, m->pass) != 0)) {
+        if (r == keep) {
+            return false;
+        }
+        if (m->launch != NULL || (m->pass != NULL && sched_pass_cancel(s, m->pass) != 0)) {
             continue;
         }
         leave(sh, i);
@@ -170,8 +184,8 @@ static void give_turn(struct sched *s, struct share *sh)
     sh->open_ended = sh->n == 1;
     struct launch_spec spec = {.pass = next->pass,
                                .device = sh->device,
-                               .n_ops = sh->open_ended ? LAUNCH_TO_END
-                                                       : turn_ops(s, sh, next->pass),
+                               .n_ops =
+                                   sh->open_ended ? LAUNCH_TO_END : turn_ops(s, sh, next->pass),
                                .yield = YIELD_OP};
     (void)sched_launch(s, &spec, &next->launch);
 }
@@ -181,8 +195,7 @@ static void launch_all(struct sched *s, struct share *sh)
     for (uint32_t i = 0; i < sh->n; i++) {
         struct share_member *m = &sh->members[i];
         if (m->pass != NULL && m->launch == NULL && m->pass->state == PASS_STATE_READY) {
-            struct launch_spec spec = {
-                .pass = m->pass, .device = sh->device, .yield = YIELD_PASS};
+            struct launch_spec spec = {.pass = m->pass, .device = sh->device, .yield = YIELD_PASS};
             (void)sched_launch(s, &spec, &m->launch);
         }
     }

@@ -38,6 +38,7 @@ void share_init(struct sched *s, struct share *sh, uint8_t device, uint32_t limi
                 int64_t quantum_ns, double efficiency_frac);
 void share_launch_done(struct share *sh, const struct launch *l);
 void share_pass_done(struct share *sh, const struct pass *p);
+void share_request_cancelled(struct share *sh, const struct request *r);
 void share_schedule(struct sched *s, struct share *sh);
 
 #endif

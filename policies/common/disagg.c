@@ -1,0 +1,182 @@
+#include "policies/common/disagg.h"
+
+#include <errno.h>
+
+#include "policies/common/place.h"
+#include "policies/common/room.h"
+#include "sim/base/units.h"
+
+int disagg_init(struct sched *s, struct disagg *d, bool margin_on_npu, uint32_t max_batch,
+                uint64_t limit_tokens, uint32_t mixed_tokens)
+{
+    *d = (struct disagg){.limit_tokens = limit_tokens,
+                         .mixed_tokens = mixed_tokens,
+                         .max_batch = max_batch,
+                         .margin_on_npu = margin_on_npu,
+                         .iteration_ready_ns = TIME_NEVER_NS,
+                         .npu = machine_find(s->machine, DEVICE_KIND_NPU),
+                         .igpu = machine_find(s->machine, DEVICE_KIND_IGPU)};
+    d->chunk = s->machine->devices[d->npu].chunk_rows;
+    return d->chunk == 0 ? -EINVAL : 0;
+}
+
+void disagg_exit(struct sched *s)
+{
+    struct disagg *d = s->state;
+    if (d != NULL) {
+        batch_fini(&d->batch);
+    }
+}
+
+/* Prompt tokens the NPU has still to do. */
+static uint64_t npu_pending_tokens(const struct disagg *d)
+{
+    uint64_t n = d->current == NULL ? 0 : request_prefill_left(d->current);
+    for (const struct request *r = d->npu_queue.head; r != NULL; r = reqq_next(r)) {
+        n += request_prefill_left(r);
+    }
+    return n;
+}
+
+void disagg_request_arrived(struct sched *s, const struct request *r)
+{
+    struct disagg *d = s->state;
+    bool mixed = d->limit_tokens != UINT64_MAX && npu_pending_tokens(d) > d->limit_tokens;
+    reqq_push(mixed ? &d->igpu_queue : &d->npu_queue, r);
+}
+
+void disagg_request_cancelled(struct sched *s, const struct request *r)
+{
+    (void)s;
+    reqq_remove(r);
+}
+
+void disagg_launch_done(struct sched *s, const struct launch *l)
+{
+    struct disagg *d = s->state;
+    (void)hetero_ended(&d->prefill, l);
+}
+
+void disagg_pass_done(struct sched *s, const struct pass *p)
+{
+    struct disagg *d = s->state;
+    if (p == d->prefill.pass) {
+        hetero_clear(&d->prefill);
+        d->current = NULL;
+    } else {
+        d->iteration = NULL;
+    }
+    for (uint32_t i = 0; i < p->n_segments; i++) {
+        const struct request *r = p->segments[i].request;
+        if (r->state == REQUEST_STATE_QUEUED) {
+            continue; /* a chunk of the mixed iGPU: it stays where it is */
+        }
+        if (r->state != REQUEST_STATE_DECODE) {
+            reqq_remove(r);
+        } else if (r->slot->queue != &d->decoding) {
+            reqq_remove(r);
+            reqq_push(&d->decoding, r);
+        }
+    }
+}
+
+/* ---- the NPU ---- */
+
+static void start_prefill(struct sched *s, struct disagg *d)
+{
+    const struct request *r = d->npu_queue.head;
+    struct segment seg = {
+        .request = r, .role = SEGMENT_PREFILL, .n_tokens = request_prefill_left(r)};
+    struct pass_spec spec = {.segments = &seg, .n_segments = 1};
+    struct pass *p;
+    if (sched_pass_form(s, &spec, &p) == 0) {
+        reqq_remove(r);
+        d->current = r;
+        hetero_begin(&d->prefill, p);
+    }
+}
+
+static void prefill(struct sched *s, struct disagg *d)
+{
+    if (d->current == NULL && !reqq_empty(&d->npu_queue)) {
+        start_prefill(s, d);
+    }
+    if (hetero_at_boundary(&d->prefill)) {
+        hetero_plan(s, &d->prefill, hetero_default_rows(&d->prefill, d->chunk, d->margin_on_npu));
+    }
+    (void)hetero_launch(s, &d->prefill, d->npu, true, UINT32_MAX, YIELD_PASS);
+}
+
+/* ---- the iGPU: attention and margins of the NPU's prefill, and iterations; first come, first
+ * served ---- */
+
+static void fill(struct disagg *d)
+{
+    batch_clear(&d->batch);
+    for (const struct request *r = d->decoding.head; r != NULL && d->batch.n < d->max_batch;
+         r = reqq_next(r)) {
+        batch_add(&d->batch, r, SEGMENT_DECODE, 1);
+    }
+    uint32_t left = d->mixed_tokens;
+    for (const struct request *r = d->igpu_queue.head; r != NULL && left > 0; r = reqq_next(r)) {
+        uint32_t before = d->batch.tokens;
+        batch_add_next(&d->batch, r, left);
+        left -= d->batch.tokens - before;
+    }
+}
+
+/* KV is full: the youngest that decodes goes back to the NPU's queue, else a prompt half done on
+ * the iGPU gives up its part. The oldest that decodes is never touched, so it ends. */
+static bool give_way(struct sched *s, struct disagg *d)
+{
+    const struct request *r = room_evict_last(s, &d->decoding, d->decoding.head);
+    if (r != NULL) {
+        reqq_remove(r);
+        reqq_push_front(&d->npu_queue, r);
+        return true;
+    }
+    return room_evict_last(s, &d->igpu_queue, NULL) != NULL;
+}
+
+static void iterate(struct sched *s, struct disagg *d)
+{
+    if (d->iteration != NULL || sched_device_free_slots(s, (uint8_t)d->igpu) == 0) {
+        return;
+    }
+    fill(d);
+    while (d->batch.n > 0) {
+        int rc = batch_form(s, &d->batch, &d->iteration);
+        if (rc == 0) {
+            (void)place_whole(s, d->iteration, (uint8_t)d->igpu, YIELD_PASS);
+            return;
+        }
+        d->iteration = NULL;
+        uint32_t n = d->batch.n;
+        if (d->batch.segments[n - 1].role == SEGMENT_PREFILL && n > 1) {
+            d->batch.n--; /* decodes first; the prompt waits */
+            continue;
+        }
+        if (rc != -ENOMEM || !give_way(s, d)) {
+            return;
+        }
+        fill(d);
+    }
+}
+
+void disagg_schedule(struct sched *s)
+{
+    struct disagg *d = s->state;
+    prefill(s, d);
+    bool has_work = !reqq_empty(&d->decoding) || !reqq_empty(&d->igpu_queue);
+    if (d->iteration != NULL || !has_work) {
+        d->iteration_ready_ns = TIME_NEVER_NS;
+    } else if (d->iteration_ready_ns == TIME_NEVER_NS) {
+        d->iteration_ready_ns = s->now_ns;
+    }
+    bool iteration_first = d->iteration_ready_ns <= d->prefill.ready_ns;
+    if (iteration_first) {
+        iterate(s, d);
+    }
+    (void)hetero_launch(s, &d->prefill, d->igpu, false, UINT32_MAX, YIELD_PASS);
+    iterate(s, d);
+}

@@ -1,0 +1,48 @@
+/* Prefill and decode on pools of their own (policies.md E.10): the NPU is the prefill instance,
+ * with attention on the iGPU; the iGPU is the decode instance, with one batch of everything that
+ * decodes. Shared memory: nothing moves between them. Arrival order, no classes, no preemption.
+ *
+ * With a finite limit the iGPU becomes a mixed instance while it has prompts of its own: a prompt
+ * that finds more than `limit` tokens waiting for the NPU goes to the iGPU, whose iterations then
+ * take chunks of it beside the decodes. */
+#ifndef POLICIES_COMMON_DISAGG_H
+#define POLICIES_COMMON_DISAGG_H
+
+#include "policies/common/batch.h"
+#include "policies/common/hetero.h"
+#include "policies/common/reqq.h"
+#include "sim/api/policy.h"
+
+struct disagg {
+    struct reqq npu_queue;  /* prompts for the NPU */
+    struct reqq igpu_queue; /* prompts for the iGPU, when it is mixed */
+    struct reqq decoding;
+    const struct request *current; /* on the NPU, or NULL */
+    struct hetero prefill;
+    struct batch batch;
+    struct pass *iteration; /* of the iGPU, or NULL */
+    int64_t iteration_ready_ns;
+    uint64_t limit_tokens;
+    uint32_t mixed_tokens; /* prompt tokens in an iteration of the mixed iGPU */
+    uint32_t max_batch;
+    uint32_t chunk;
+    bool margin_on_npu;
+    int npu, igpu;
+};
+
+/* -EINVAL when the NPU has no static chunk. */
+int disagg_init(struct sched *s, struct disagg *d, bool margin_on_npu, uint32_t max_batch,
+                uint64_t limit_tokens, uint32_t mixed_tokens);
+void disagg_exit(struct sched *s);
+void disagg_request_arrived(struct sched *s, const struct request *r);
+void disagg_request_cancelled(struct sched *s, const struct request *r);
+void disagg_launch_done(struct sched *s, const struct launch *l);
+void disagg_pass_done(struct sched *s, const struct pass *p);
+void disagg_schedule(struct sched *s);
+
+#define DISAGG_HOOKS                                                                               \
+    .exit = disagg_exit, .request_arrived = disagg_request_arrived,                                \
+    .request_cancelled = disagg_request_cancelled, .launch_done = disagg_launch_done,              \
+    .pass_done = disagg_pass_done, .schedule = disagg_schedule
+
+#endif

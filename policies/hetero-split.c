@@ -1,0 +1,243 @@
+/* hetero-split: HeteroLLM's static tensor partition, the second baseline of the public Agent.xpu v2
+ * (policies.md E.11). For every operator a partition is chosen from annotated times alone, min over
+ * m of max(NPU, iGPU) + barrier, and never changed: no classes, no preemption, arrival order.
+ * Prefill token-level ops are cut by tokens in whole NPU chunks (one may be padded, HeteroLLM's
+ * hybrid cut); attention and the head stay on the iGPU.
+ *
+ * Decode. HeteroLLM cuts the weight matrix, so that both engines read their part of it at the same
+ * time. The simulator's shares are rows, and each share reads all weights: a row cut cannot show
+ * that gain and is impossible for one row. `decode=solver` takes the better of iGPU alone and the
+ * row cut by annotated time; `decode=rows` always cuts batches of two and more by bandwidth share,
+ * as the specification words it. Both understate HeteroLLM's decode by at most the factor (all
+ * engines' bandwidth) / (the iGPU's). */
+#include <errno.h>
+
+#include "policies/common/batch.h"
+#include "policies/common/hetero.h"
+#include "policies/common/place.h"
+#include "policies/common/reqq.h"
+
+enum { PARAM_DECODE, PARAM_MAX_BATCH, PARAM_SPLIT };
+enum { DECODE_IGPU, DECODE_SOLVER, DECODE_ROWS };
+
+static const char *const decodes[] = {"igpu", "solver", "rows", NULL};
+static const struct policy_param params[] = {
+    [PARAM_DECODE] = {"decode", PARAM_CHOICE, DECODE_SOLVER, 0, 2, decodes,
+                      "partition of decode ops, see the file's head (E.11)"},
+    [PARAM_MAX_BATCH] = {"max_batch", PARAM_INT, 16, 1, 1024, NULL,
+                         "requests in progress; 1: one request at a time as in the paper, more: "
+                         "continuous batching of decode (E.11 leaves both)"},
+    [PARAM_SPLIT] = {"split", PARAM_BOOL, 1, 0, 1, NULL,
+                     "cut prefill ops over both engines; false: NPU chunks only (ablation)"},
+    {.name = NULL},
+};
+
+struct hetero_split {
+    struct reqq waiting;
+    struct reqq running; /* prefilled or about to be; arrival order */
+    struct hetero work;  /* the pass in progress, prefill or decode */
+    struct batch batch;
+    uint32_t chunk;
+    int npu, igpu;
+};
+
+static int split_init(struct sched *s)
+{
+    struct hetero_split *h = s->state;
+    h->npu = machine_find(s->machine, DEVICE_KIND_NPU);
+    h->igpu = machine_find(s->machine, DEVICE_KIND_IGPU);
+    h->chunk = s->machine->devices[h->npu].chunk_rows;
+    return h->chunk == 0 ? -EINVAL : 0;
+}
+
+static void split_exit(struct sched *s)
+{
+    struct hetero_split *h = s->state;
+    if (h != NULL) {
+        batch_fini(&h->batch);
+    }
+}
+
+static void split_request_arrived(struct sched *s, const struct request *r)
+{
+    struct hetero_split *h = s->state;
+    reqq_push(&h->waiting, r);
+}
+
+static void split_request_cancelled(struct sched *s, const struct request *r)
+{
+    (void)s;
+    reqq_remove(r);
+}
+
+static void split_launch_done(struct sched *s, const struct launch *l)
+{
+    struct hetero_split *h = s->state;
+    (void)hetero_ended(&h->work, l);
+}
+
+static void split_pass_done(struct sched *s, const struct pass *p)
+{
+    struct hetero_split *h = s->state;
+    hetero_clear(&h->work);
+    for (uint32_t i = 0; i < p->n_segments; i++) {
+        const struct request *r = p->segments[i].request;
+        if (r->state == REQUEST_STATE_FINISHED || r->state == REQUEST_STATE_SHED) {
+            reqq_remove(r);
+        }
+    }
+}
+
+/* ---- the partition ---- */
+
+static int64_t estimate_ns(struct sched *s, const struct pass *p, enum op_kind op, int device,
+                           uint32_t rows)
+{
+    struct estimate e = {0};
+    if (rows > 0) {
+        (void)sched_estimate(s, &p->shape, op, (uint8_t)device, rows, &e);
+    }
+    return e.t_ns;
+}
+
+/* argmin over m of max(T_NPU(m), T_iGPU(rows - m)) + barrier where both work; ties to the NPU. */
+static uint32_t best_rows(struct sched *s, const struct hetero_split *h, const struct pass *p,
+                          enum op_kind op, uint32_t step)
+{
+    uint32_t rows = p->shape.rows;
+    uint32_t best = 0;
+    int64_t best_ns = INT64_MAX;
+    for (uint32_t m = 0;; m = rows - m < step ? rows : m + step) {
+        int64_t npu = estimate_ns(s, p, op, h->npu, m);
+        int64_t igpu = estimate_ns(s, p, op, h->igpu, rows - m);
+        int64_t t = (npu > igpu ? npu : igpu) + (m > 0 && m < rows ? s->machine->sync_ns : 0);
+        if (t <= best_ns) {
+            best_ns = t;
+            best = m;
+        }
+        if (m == rows) {
+            return best;
+        }
+    }
+}
+
+/* Rows by share of bandwidth: what a GEMV draws on either engine. */
+static uint32_t bandwidth_rows(struct sched *s, const struct hetero_split *h, const struct pass *p,
+                               enum op_kind op)
+{
+    struct estimate npu = {0};
+    struct estimate igpu = {0};
+    (void)sched_estimate(s, &p->shape, op, (uint8_t)h->npu, 1, &npu);
+    (void)sched_estimate(s, &p->shape, op, (uint8_t)h->igpu, 1, &igpu);
+    double both = npu.bytes_per_s + igpu.bytes_per_s;
+    double share = both > 0.0 ? npu.bytes_per_s / both : 0.0;
+    return (uint32_t)(share * (double)p->shape.rows);
+}
+
+/* Rows of a QKV or FFN that the NPU takes. */
+static uint32_t npu_rows(struct sched *s, const struct hetero_split *h, const struct pass *p,
+                         enum op_kind op)
+{
+    if (p->shape.prefill_rows > 0) {
+        return param_bool(s, PARAM_SPLIT) ? best_rows(s, h, p, op, h->chunk) : p->shape.rows;
+    }
+    if (p->shape.rows < 2) {
+        return 0;
+    }
+    switch (param_int(s, PARAM_DECODE)) {
+    case DECODE_SOLVER:
+        return best_rows(s, h, p, op, 1);
+    case DECODE_ROWS:
+        return bandwidth_rows(s, h, p, op);
+    default:
+        return 0;
+    }
+}
+
+/* ---- one pass at a time over both engines ---- */
+
+/* The next prompt, else one token for everyone (whole prompts first, as vLLM's first scheduler). */
+static void fill(struct sched *s, struct hetero_split *h)
+{
+    batch_clear(&h->batch);
+    while (!reqq_empty(&h->waiting) && h->running.n < (uint32_t)param_int(s, PARAM_MAX_BATCH)) {
+        const struct request *r = h->waiting.head;
+        if (h->running.n > 0 &&
+            request_prefill_left(r) + 64ULL * (h->running.n + 1) > sched_kv_free_tokens(s)) {
+            break; /* leave the running ones a few blocks each to grow */
+        }
+        reqq_remove(r);
+        reqq_push(&h->running, r);
+    }
+    for (const struct request *r = h->running.head; r != NULL; r = reqq_next(r)) {
+        if (r->state == REQUEST_STATE_QUEUED) {
+            batch_add_next(&h->batch, r, UINT32_MAX);
+            return;
+        }
+    }
+    for (const struct request *r = h->running.head; r != NULL; r = reqq_next(r)) {
+        batch_add(&h->batch, r, SEGMENT_DECODE, 1);
+    }
+}
+
+static void form(struct sched *s, struct hetero_split *h)
+{
+    struct pass *p = NULL;
+    fill(s, h);
+    if (h->batch.n == 0) {
+        return;
+    }
+    if (batch_form(s, &h->batch, &p) == 0) {
+        hetero_begin(&h->work, p);
+        return;
+    }
+    const struct request *r = h->running.tail; /* KV is full: the youngest starts over */
+    if (h->running.n < 2) {
+        return;
+    }
+    if (r->kv_tokens > 0) {
+        (void)sched_kv_evict(s, r, 0, KV_EVICT_RECOMPUTE);
+    }
+    reqq_remove(r);
+    reqq_push_front(&h->waiting, r);
+}
+
+/* Launches the cursor's op on both engines; a pass that never needs the NPU goes whole. */
+static void place(struct sched *s, struct hetero_split *h)
+{
+    struct pass *p = h->work.pass;
+    if (p->op == 0 && npu_rows(s, h, p, OP_QKV) == 0 && npu_rows(s, h, p, OP_FFN) == 0) {
+        (void)place_whole(s, p, (uint8_t)h->igpu, YIELD_PASS);
+        return;
+    }
+    bool cut = hetero_is_token_level(p);
+    hetero_plan(s, &h->work, cut ? npu_rows(s, h, p, pass_op_kind(p, p->op)) : 0);
+    hetero_launch_both(s, &h->work, h->npu, h->igpu);
+}
+
+static void split_schedule(struct sched *s)
+{
+    struct hetero_split *h = s->state;
+    if (h->work.pass == NULL) {
+        form(s, h);
+    }
+    if (hetero_at_boundary(&h->work)) {
+        place(s, h);
+    }
+}
+
+const struct policy_ops policy_hetero_split_ops = {
+    .name = "hetero-split",
+    .summary = "static optimal tensor partition over NPU and iGPU, arrival order (HeteroLLM)",
+    .api_version = POLICY_API_VERSION,
+    .needs = CAP_NPU | CAP_IGPU | CAP_SPANS | CAP_ROW_SPLIT | CAP_KV_EVICT,
+    .state_size_bytes = sizeof(struct hetero_split),
+    .params = params,
+    .init = split_init,
+    .exit = split_exit,
+    .request_arrived = split_request_arrived,
+    .request_cancelled = split_request_cancelled,
+    .launch_done = split_launch_done,
+    .pass_done = split_pass_done,
+    .schedule = split_schedule,
+};

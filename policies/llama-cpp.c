@@ -1,0 +1,256 @@
+/* llama-cpp: llama.cpp on the CPU as the two Agent.xpu papers model it (policies.md C.1).
+ *
+ *   server  continuous batching of the public server (agent-xpu-v2): requests wait in arrival order
+ *           for one of a few slots; a step is one token for every generating slot, then prompt
+ *           tokens slot by slot up to n_batch; it runs in micro-batches of n_ubatch tokens
+ *   ps      no batching (agent-xpu-v1): up to `slots` requests share the CPU's time
+ *
+ * No classes in either. Generating slots ride in a step's last micro-batch, because the server
+ * hands out a step's tokens at its end; a prompt that is complete in an earlier micro-batch answers
+ * that much too early. When KV is full the youngest slot starts over (the server would refuse it).
+ */
+#include <errno.h>
+
+#include "policies/common/batch.h"
+#include "policies/common/place.h"
+#include "policies/common/reqq.h"
+#include "policies/common/share.h"
+#include "sim/base/units.h"
+
+enum { PARAM_FORM, PARAM_SLOTS, PARAM_N_BATCH, PARAM_N_UBATCH, PARAM_QUANTUM, PARAM_DEVICE };
+enum { FORM_SERVER, FORM_PS };
+
+static const char *const forms[] = {"server", "ps", NULL};
+static const char *const devices[] = {PLACE_CHOICES, NULL};
+static const struct policy_param params[] = {
+    [PARAM_FORM] = {"form", PARAM_CHOICE, FORM_SERVER, 0, 1, forms,
+                    "server (agent-xpu-v2) or ps (agent-xpu-v1 8.1)"},
+    [PARAM_SLOTS] = {"slots", PARAM_INT, 4, 1, MACHINE_MAX_SHARED, NULL,
+                     "requests in service at once: the server's automatic default; C.1 [S] for ps"},
+    [PARAM_N_BATCH] = {"n_batch", PARAM_INT, 2048, 1, 1e6, NULL,
+                       "tokens of a step; default of llama.cpp"},
+    [PARAM_N_UBATCH] = {"n_ubatch", PARAM_INT, 512, 1, 1e6, NULL,
+                        "tokens of a micro-batch; default of llama.cpp"},
+    [PARAM_QUANTUM] =
+        {"quantum_ms", PARAM_NUMBER, 5, 0, 1e6, NULL,
+         "ps on a serial device: turn, ms, rounded up to whole ops (ours); 0: one op"},
+    [PARAM_DEVICE] = {"device", PARAM_CHOICE, 3, 0, 4, devices, "device that runs everything"},
+    {.name = NULL},
+};
+
+/* What a slot does in the present step. */
+struct llama_slot {
+    uint32_t prompt_tokens; /* still to run */
+    bool generates;
+};
+
+struct llama {
+    struct share ps;     /* form ps */
+    struct reqq waiting; /* form server: for a slot */
+    struct reqq slots;
+    struct batch batch;
+    struct pass *pass; /* a micro-batch, or NULL */
+    uint8_t device;
+};
+
+static struct llama_slot *slot_of(const struct request *r)
+{
+    return r->slot->data;
+}
+
+static bool is_ps(const struct sched *s)
+{
+    return param_int(s, PARAM_FORM) == FORM_PS;
+}
+
+static int llama_init(struct sched *s)
+{
+    struct llama *l = s->state;
+    int d = place_device(s->machine, param_int(s, PARAM_DEVICE));
+    if (d < 0) {
+        return d;
+    }
+    l->device = (uint8_t)d;
+    share_init(s, &l->ps, l->device, (uint32_t)param_int(s, PARAM_SLOTS),
+               units_ns_from_ms(param_number(s, PARAM_QUANTUM)), 1.0);
+    return 0;
+}
+
+static void llama_exit(struct sched *s)
+{
+    struct llama *l = s->state;
+    if (l != NULL) {
+        batch_fini(&l->batch);
+    }
+}
+
+static void llama_request_arrived(struct sched *s, const struct request *r)
+{
+    struct llama *l = s->state;
+    reqq_push(is_ps(s) ? &l->ps.waiting : &l->waiting, r);
+}
+
+static void llama_launch_done(struct sched *s, const struct launch *launch)
+{
+    struct llama *l = s->state;
+    share_launch_done(&l->ps, launch);
+}
+
+static void llama_pass_done(struct sched *s, const struct pass *p)
+{
+    struct llama *l = s->state;
+    if (is_ps(s)) {
+        share_pass_done(&l->ps, p);
+        return;
+    }
+    for (uint32_t i = 0; i < p->n_segments; i++) {
+        const struct request *r = p->segments[i].request;
+        if (r->state == REQUEST_STATE_FINISHED || r->state == REQUEST_STATE_SHED) {
+            reqq_remove(r);
+        }
+    }
+    l->pass = NULL;
+}
+
+static void llama_request_cancelled(struct sched *s, const struct request *r)
+{
+    struct llama *l = s->state;
+    share_request_cancelled(&l->ps, r);
+}
+
+/* Rows that the present step has not run yet; of these, prompt tokens. */
+static uint32_t step_left(const struct llama *l, uint32_t *prompt_tokens)
+{
+    uint32_t generating = 0;
+    *prompt_tokens = 0;
+    for (const struct request *r = l->slots.head; r != NULL; r = reqq_next(r)) {
+        *prompt_tokens += slot_of(r)->prompt_tokens;
+        generating += slot_of(r)->generates ? 1 : 0;
+    }
+    return *prompt_tokens + generating;
+}
+
+/* Fills free slots and says what each does: one token first, then prompts up to n_batch. */
+static void step_begin(struct sched *s, struct llama *l)
+{
+    while (!reqq_empty(&l->waiting) && l->slots.n < (uint32_t)param_int(s, PARAM_SLOTS)) {
+        reqq_push(&l->slots, reqq_pop(&l->waiting));
+    }
+    uint32_t n_batch = (uint32_t)param_int(s, PARAM_N_BATCH);
+    uint32_t used = 0;
+    for (const struct request *r = l->slots.head; r != NULL; r = reqq_next(r)) {
+        bool generates = r->state == REQUEST_STATE_DECODE;
+        *slot_of(r) = (struct llama_slot){.generates = generates};
+        used += generates ? 1 : 0;
+    }
+    for (const struct request *r = l->slots.head; r != NULL && used < n_batch; r = reqq_next(r)) {
+        uint32_t left = request_prefill_left(r);
+        uint32_t n = left < n_batch - used ? left : n_batch - used;
+        slot_of(r)->prompt_tokens = n;
+        used += n;
+    }
+}
+
+/* The next micro-batch: prompt tokens slot by slot; in the last one the generating slots too. */
+static void fill(struct sched *s, struct llama *l)
+{
+    uint32_t most = (uint32_t)param_int(s, PARAM_N_UBATCH);
+    uint32_t prompt_tokens;
+    bool last = step_left(l, &prompt_tokens) <= most || prompt_tokens == 0;
+    batch_clear(&l->batch);
+    for (const struct request *r = l->slots.head; r != NULL; r = reqq_next(r)) {
+        struct llama_slot *slot = slot_of(r);
+        uint32_t room = most - l->batch.tokens;
+        uint32_t n = slot->prompt_tokens < room ? slot->prompt_tokens : room;
+        if (n > 0) {
+            batch_add(&l->batch, r, SEGMENT_PREFILL, n);
+        } else if (slot->generates && last) {
+            batch_add(&l->batch, r, SEGMENT_DECODE, 1);
+        }
+        if (l->batch.tokens == most) {
+            return;
+        }
+    }
+}
+
+/* The batch is on the device: its part of the step is taken care of. */
+static void step_advance(struct llama *l)
+{
+    for (uint32_t i = 0; i < l->batch.n; i++) {
+        const struct segment *seg = &l->batch.segments[i];
+        struct llama_slot *slot = slot_of(seg->request);
+        if (seg->role == SEGMENT_DECODE) {
+            slot->generates = false;
+        } else {
+            slot->prompt_tokens -= seg->n_tokens;
+        }
+    }
+}
+
+/* The youngest slot starts over later; false when only one is left. */
+static bool give_way(struct sched *s, struct llama *l)
+{
+    const struct request *r = l->slots.tail;
+    if (l->slots.n < 2) {
+        return false;
+    }
+    if (r->kv_tokens > 0) {
+        (void)sched_kv_evict(s, r, 0, KV_EVICT_RECOMPUTE);
+    }
+    *slot_of(r) = (struct llama_slot){0};
+    reqq_remove(r);
+    reqq_push_front(&l->waiting, r);
+    return true;
+}
+
+static void server_schedule(struct sched *s, struct llama *l)
+{
+    while (l->pass == NULL) {
+        uint32_t prompt_tokens;
+        if (step_left(l, &prompt_tokens) == 0) {
+            step_begin(s, l);
+        }
+        fill(s, l);
+        if (l->batch.n == 0) {
+            return;
+        }
+        int rc = batch_form(s, &l->batch, &l->pass);
+        if (rc == 0) {
+            step_advance(l);
+            (void)place_whole(s, l->pass, l->device, YIELD_PASS);
+            return;
+        }
+        l->pass = NULL;
+        if (rc != -ENOMEM || !give_way(s, l)) {
+            return;
+        }
+    }
+}
+
+static void llama_schedule(struct sched *s)
+{
+    struct llama *l = s->state;
+    if (is_ps(s)) {
+        share_schedule(s, &l->ps);
+    } else {
+        server_schedule(s, l);
+    }
+}
+
+const struct policy_ops policy_llama_cpp_ops = {
+    .name = "llama-cpp",
+    .summary = "llama.cpp on the CPU: server with slots, or processor sharing (llama.cpp; "
+               "agent-xpu-v1 8.1)",
+    .api_version = POLICY_API_VERSION,
+    .needs = CAP_SPANS | CAP_KV_EVICT,
+    .state_size_bytes = sizeof(struct llama),
+    .request_state_size_bytes = sizeof(struct llama_slot),
+    .params = params,
+    .init = llama_init,
+    .exit = llama_exit,
+    .request_arrived = llama_request_arrived,
+    .launch_done = llama_launch_done,
+    .pass_done = llama_pass_done,
+    .request_cancelled = llama_request_cancelled,
+    .schedule = llama_schedule,
+};
