@@ -9,13 +9,21 @@
     X(autellix_like)                                                                               \
     X(edf)                                                                                         \
     X(fcfs)                                                                                        \
+    X(hetero_split)                                                                                \
+    X(llama_cpp)                                                                                   \
     X(llf)                                                                                         \
     X(mlfq)                                                                                        \
+    X(npu_serial)                                                                                  \
     X(openvino_cb)                                                                                 \
+    X(orca)                                                                                        \
+    X(pd_mixed)                                                                                    \
+    X(pd_static)                                                                                   \
     X(prema)                                                                                       \
+    X(recompute_preempt)                                                                           \
     X(sd_npu)                                                                                      \
     X(sjf_input)                                                                                   \
     X(srpt)                                                                                        \
+    X(time_share)                                                                                  \
     X(vtc)
 
 #define DECLARE(name) extern const struct policy_ops policy_##name##_ops;
