@@ -18,7 +18,8 @@ static const char help[] =
     "\n"
     "  --workload SPEC   what to generate, see below\n"
     "  --seed N          default 1\n"
-    "  --format FORMAT   azure, burstgpt, mooncake, plain, splitwise, vidur\n"
+    "  --format FORMAT   azure, burstgpt, mooncake (JSON lines), plain (arrival_s,input_tokens,\n"
+    "                    output_tokens[,class]), splitwise, vidur\n"
     "  -o, --output FILE written whole or not at all\n"
     "  --json            statistics as JSON\n"
     "\n";
@@ -105,7 +106,12 @@ static int run(const char *verb, const struct options *o, struct err *e)
         if (o->format == NULL || o->file == NULL) {
             return usage("import needs --format and a file", "");
         }
-        rc = trace_import(o->format, o->file, &t, e);
+        size_t n_failed = 0;
+        rc = trace_import_counted(o->format, o->file, &t, &n_failed, e);
+        if (n_failed > 0) {
+            fprintf(stderr, "xpusim: note: trace: %zu requests without output tokens left out\n",
+                    n_failed);
+        }
         rc = rc == 0 ? emit(&t, o->output, e) : rc;
     } else if (strcmp(verb, "stats") == 0) {
         if (o->file == NULL) {

@@ -161,8 +161,8 @@ static void row_read(struct csvfile *f, const char *path, const int *cols, struc
     row_check(f, path, cols, r, e);
 }
 
-static void extra_read(struct csvfile *f, const int *cols, const struct trace_row *r,
-                       struct trace_extra *x, struct err *e)
+static void extra_read(struct csvfile *f, const char *path, const int *cols,
+                       const struct trace_row *r, struct trace_extra *x, struct err *e)
 {
     *x = trace_extra_none();
     x->ttft_slo_ns = optional_ns(f, cols[COL_TTFT_SLO], 6, e);
@@ -176,7 +176,12 @@ static void extra_read(struct csvfile *f, const int *cols, const struct trace_ro
         x->prefix_group = u32(f, cols[COL_PREFIX_GROUP], 0, UINT32_MAX - 1, e);
     }
     if (!csvfile_empty(f, cols[COL_PRIORITY])) {
-        x->priority = (int32_t)csvfile_number(f, cols[COL_PRIORITY], -1e6, 1e6, e);
+        double priority = csvfile_number(f, cols[COL_PRIORITY], -1e6, 1e6, e);
+        x->priority = (int32_t)priority;
+        if (priority != x->priority) {
+            err_add(e, "%s:%llu: column priority: \"%s\" must be a whole number", path,
+                    (unsigned long long)csvfile_line(f), csvfile_text(f, cols[COL_PRIORITY]));
+        }
     }
 }
 
@@ -211,7 +216,7 @@ int trace_read(const char *path, struct trace *out, struct err *e)
             struct trace_row r;
             struct trace_extra x;
             row_read(f, path, cols, &r, e);
-            extra_read(f, cols, &r, &x, e);
+            extra_read(f, path, cols, &r, &x, e);
             b.line = csvfile_line(f);
             trace_builder_add(&b, &r, extras ? &x : NULL);
         }

@@ -57,7 +57,7 @@ int trace_read(const char *path, struct trace *out, struct err *e);
 int trace_write(const char *path, const struct trace *t, struct err *e);
 void trace_print(FILE *out, const struct trace *t);
 
-/* ---- generators (workload.c) ---- */
+/* ---- generators (workload.c, mixed.c) ---- */
 
 /* `spec`: "mixed:key=value,...", "w1:n=10000", or a JSON file (path ending in .json): an object
  * with the keys of mixed. rate_scale multiplies all rates (1 normally). Unknown, repeated and
@@ -67,8 +67,16 @@ int trace_generate(const char *spec, uint64_t seed, double rate_scale, struct tr
 /* Writes the keys of every generator with their defaults. */
 void trace_generator_help(FILE *out);
 
-/* ---- importers (import.c) ---- */
+/* ---- importers (import.c, import_mooncake.c) ---- */
+
+/* Reads another project's trace: azure (2023 and 2024), burstgpt, splitwise, vidur (CSV with their
+ * column names), mooncake (JSON lines), plain (arrival_s, input_tokens, output_tokens and
+ * optionally class). Every request becomes a session of its own; reactive unless a class column
+ * says otherwise; dates count from the first request. Requests without output tokens (failed ones)
+ * are left out, and counted in *n_failed when it is given. */
 int trace_import(const char *format, const char *path, struct trace *out, struct err *e);
+int trace_import_counted(const char *format, const char *path, struct trace *out, size_t *n_failed,
+                         struct err *e);
 const char *const *trace_formats(void); /* NULL-terminated */
 
 /* ---- datasets (dataset.c) ---- */
@@ -94,7 +102,7 @@ void dataset_fini(struct dataset *d);
 /* Shipped names, sorted, NULL-terminated. */
 const char *const *dataset_names(void);
 
-/* ---- statistics (stats.c) ---- */
+/* ---- statistics (trace_stats.c) ---- */
 
 struct trace_class_stats {
     size_t n;
