@@ -3,15 +3,10 @@
  * the iGPU between its decodes, until it has none left. */
 #include "policies/common/disagg.h"
 
-enum { PARAM_MARGIN, PARAM_MAX_BATCH, PARAM_LIMIT, PARAM_MIXED };
+enum { PARAM_LIMIT = DISAGG_PARAM_COUNT, PARAM_MIXED };
 
-static const char *const margins[] = {"npu", "igpu", NULL};
 static const struct policy_param params[] = {
-    [PARAM_MARGIN] = {"margin", PARAM_CHOICE, 1, 0, 1, margins,
-                      "where the prompt's last, partial chunk runs: padded on the NPU, or on the "
-                      "iGPU (E.10 [S]: the eager default mapping of agent-xpu-v1)"},
-    [PARAM_MAX_BATCH] = {"max_batch", PARAM_INT, 1e6, 1, 1e6, NULL,
-                         "sequences of a decode iteration (E.10: unlimited); 1: unbatched"},
+    DISAGG_PARAMS,
     [PARAM_LIMIT] = {"limit_tokens", PARAM_INT, 2048, 0, 1e9, NULL,
                      "prompt tokens waiting for the NPU above which a new prompt goes to the iGPU "
                      "(E.10 gives none; ours: a few seconds of NPU prefill)"},
@@ -22,16 +17,14 @@ static const struct policy_param params[] = {
 
 static int pd_mixed_init(struct sched *s)
 {
-    return disagg_init(s, s->state, param_int(s, PARAM_MARGIN) == 0,
-                       (uint32_t)param_int(s, PARAM_MAX_BATCH), (uint64_t)param_int(s, PARAM_LIMIT),
-                       (uint32_t)param_int(s, PARAM_MIXED));
+    return disagg_init(s, (uint64_t)param_int(s, PARAM_LIMIT), (uint32_t)param_int(s, PARAM_MIXED));
 }
 
 const struct policy_ops policy_pd_mixed_ops = {
     .name = "pd-mixed",
     .summary = "as pd-static, but the iGPU prefills too when the NPU falls behind (Splitwise)",
     .api_version = POLICY_API_VERSION,
-    .needs = CAP_NPU | CAP_IGPU | CAP_SPANS | CAP_ROW_SPLIT | CAP_KV_EVICT,
+    .needs = CAP_NPU | CAP_IGPU | CAP_SPANS | CAP_ROW_SPLIT | CAP_YIELD_KERNEL | CAP_KV_EVICT,
     .state_size_bytes = sizeof(struct disagg),
     .params = params,
     .init = pd_mixed_init,

@@ -6,13 +6,17 @@
 #include "policies/common/room.h"
 #include "sim/base/units.h"
 
-int disagg_init(struct sched *s, struct disagg *d, bool margin_on_npu, uint32_t max_batch,
-                uint64_t limit_tokens, uint32_t mixed_tokens)
+const char *const disagg_margin_choices[] = {"npu", "igpu", NULL};
+const char *const disagg_yield_choices[] = {"kernel", "iteration", NULL};
+
+int disagg_init(struct sched *s, uint64_t limit_tokens, uint32_t mixed_tokens)
 {
+    struct disagg *d = s->state;
     *d = (struct disagg){.limit_tokens = limit_tokens,
                          .mixed_tokens = mixed_tokens,
-                         .max_batch = max_batch,
-                         .margin_on_npu = margin_on_npu,
+                         .max_batch = (uint32_t)param_int(s, DISAGG_MAX_BATCH),
+                         .margin_on_npu = param_int(s, DISAGG_MARGIN) == 0,
+                         .yield_iteration = param_int(s, DISAGG_YIELD) == 1,
                          .iteration_ready_ns = TIME_NEVER_NS,
                          .npu = machine_find(s->machine, DEVICE_KIND_NPU),
                          .igpu = machine_find(s->machine, DEVICE_KIND_IGPU)};
@@ -54,7 +58,10 @@ void disagg_request_cancelled(struct sched *s, const struct request *r)
 void disagg_launch_done(struct sched *s, const struct launch *l)
 {
     struct disagg *d = s->state;
-    (void)hetero_ended(&d->prefill, l);
+    if (!hetero_ended(&d->prefill, l)) {
+        d->on_igpu = NULL;
+        d->iteration_ready_ns = s->now_ns; /* what is left of it waits from now on */
+    }
 }
 
 void disagg_pass_done(struct sched *s, const struct pass *p)
@@ -138,16 +145,12 @@ static bool give_way(struct sched *s, struct disagg *d)
     return room_evict_last(s, &d->igpu_queue, NULL) != NULL;
 }
 
-static void iterate(struct sched *s, struct disagg *d)
+static void form(struct sched *s, struct disagg *d)
 {
-    if (d->iteration != NULL || sched_device_free_slots(s, (uint8_t)d->igpu) == 0) {
-        return;
-    }
     fill(d);
     while (d->batch.n > 0) {
         int rc = batch_form(s, &d->batch, &d->iteration);
         if (rc == 0) {
-            (void)place_whole(s, d->iteration, (uint8_t)d->igpu, YIELD_PASS);
             return;
         }
         d->iteration = NULL;
@@ -163,20 +166,55 @@ static void iterate(struct sched *s, struct disagg *d)
     }
 }
 
+static bool prefill_waits(const struct disagg *d)
+{
+    return d->prefill.igpu_rows > 0 && d->prefill.on_igpu == NULL;
+}
+
+static void iterate(struct sched *s, struct disagg *d)
+{
+    if (d->on_igpu != NULL || sched_device_free_slots(s, (uint8_t)d->igpu) == 0) {
+        return;
+    }
+    if (d->iteration == NULL) {
+        form(s, d);
+    }
+    if (d->iteration == NULL || d->iteration->state != PASS_STATE_READY) {
+        return;
+    }
+    bool one_op = !d->yield_iteration && prefill_waits(d); /* then it is the other's turn */
+    struct launch_spec spec = {.pass = d->iteration,
+                               .device = (uint8_t)d->igpu,
+                               .n_ops = one_op ? 1 : LAUNCH_TO_END,
+                               .yield = d->yield_iteration ? YIELD_PASS : YIELD_KERNEL};
+    (void)sched_launch(s, &spec, &d->on_igpu);
+}
+
+/* Something waits for the iGPU that became ready while an iteration holds it: it is next. */
+static void let_through(struct sched *s, struct disagg *d)
+{
+    const struct launch *l = d->on_igpu;
+    bool whole = l != NULL && l->op_end - l->op_begin > 1;
+    if (prefill_waits(d) && !d->yield_iteration && whole && !l->stop_requested) {
+        (void)sched_preempt(s, l, PREEMPT_CHECKPOINT);
+    }
+}
+
 void disagg_schedule(struct sched *s)
 {
     struct disagg *d = s->state;
     prefill(s, d);
-    bool has_work = !reqq_empty(&d->decoding) || !reqq_empty(&d->igpu_queue);
-    if (d->iteration != NULL || !has_work) {
+    bool has_work =
+        d->iteration != NULL || !reqq_empty(&d->decoding) || !reqq_empty(&d->igpu_queue);
+    if (!has_work || d->on_igpu != NULL) {
         d->iteration_ready_ns = TIME_NEVER_NS;
     } else if (d->iteration_ready_ns == TIME_NEVER_NS) {
         d->iteration_ready_ns = s->now_ns;
     }
-    bool iteration_first = d->iteration_ready_ns <= d->prefill.ready_ns;
-    if (iteration_first) {
+    if (d->iteration_ready_ns < d->prefill.ready_ns) {
         iterate(s, d);
     }
     (void)hetero_launch(s, &d->prefill, d->igpu, false, UINT32_MAX, YIELD_PASS);
     iterate(s, d);
+    let_through(s, d);
 }

@@ -1,6 +1,8 @@
 /* Prefill and decode on pools of their own (policies.md E.10): the NPU is the prefill instance,
  * with attention on the iGPU; the iGPU is the decode instance, with one batch of everything that
- * decodes. Shared memory: nothing moves between them. Arrival order, no classes, no preemption.
+ * decodes. Shared memory: nothing moves between them. Arrival order, no classes, no preemption of
+ * requests. The two instances are two command streams to the iGPU: it takes kernels from either in
+ * the order in which they become ready (or, with yield_iteration, an iteration as one piece).
  *
  * With a finite limit the iGPU becomes a mixed instance while it has prompts of its own: a prompt
  * that finds more than `limit` tokens waiting for the NPU goes to the iGPU, whose iterations then
@@ -20,19 +22,49 @@ struct disagg {
     const struct request *current; /* on the NPU, or NULL */
     struct hetero prefill;
     struct batch batch;
-    struct pass *iteration; /* of the iGPU, or NULL */
+    struct pass *iteration;       /* of the iGPU, or NULL */
+    const struct launch *on_igpu; /* the iteration's, or NULL */
     int64_t iteration_ready_ns;
     uint64_t limit_tokens;
     uint32_t mixed_tokens; /* prompt tokens in an iteration of the mixed iGPU */
     uint32_t max_batch;
     uint32_t chunk;
-    bool margin_on_npu;
+    bool margin_on_npu, yield_iteration;
     int npu, igpu;
 };
 
-/* -EINVAL when the NPU has no static chunk. */
-int disagg_init(struct sched *s, struct disagg *d, bool margin_on_npu, uint32_t max_batch,
-                uint64_t limit_tokens, uint32_t mixed_tokens);
+/* The first entries of both parameter tables. */
+enum disagg_param { DISAGG_MARGIN, DISAGG_MAX_BATCH, DISAGG_YIELD, DISAGG_PARAM_COUNT };
+
+extern const char *const disagg_margin_choices[], *const disagg_yield_choices[];
+
+#define DISAGG_PARAMS                                                                              \
+    [DISAGG_MARGIN] = {"margin",                                                                   \
+                       PARAM_CHOICE,                                                               \
+                       1,                                                                          \
+                       0,                                                                          \
+                       1,                                                                          \
+                       disagg_margin_choices,                                                      \
+                       "where the prompt's last, partial chunk runs: padded on the NPU, or on "    \
+                       "the iGPU (E.10 [S]: the eager default mapping of agent-xpu-v1)"},          \
+    [DISAGG_MAX_BATCH] = {"max_batch",                                                             \
+                          PARAM_INT,                                                               \
+                          1e6,                                                                     \
+                          1,                                                                       \
+                          1e6,                                                                     \
+                          NULL,                                                                    \
+                          "sequences of a decode iteration (E.10: unlimited); 1: unbatched"},      \
+    [DISAGG_YIELD] = {"yield",                                                                     \
+                      PARAM_CHOICE,                                                                \
+                      0,                                                                           \
+                      0,                                                                           \
+                      1,                                                                           \
+                      disagg_yield_choices,                                                        \
+                      "where an iteration lets attention and margins of the other instance onto "  \
+                      "the iGPU (E.10 [S]: two streams meet at kernels)"}
+
+/* limit UINT64_MAX: the iGPU never prefills. -EINVAL when the NPU has no static chunk. */
+int disagg_init(struct sched *s, uint64_t limit_tokens, uint32_t mixed_tokens);
 void disagg_exit(struct sched *s);
 void disagg_request_arrived(struct sched *s, const struct request *r);
 void disagg_request_cancelled(struct sched *s, const struct request *r);
