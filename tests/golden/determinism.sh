@@ -4,16 +4,15 @@ set -eu
 cd "$(dirname "$0")/../.."
 build=${BUILD:-build}
 x=$build/xpusim
+. tests/helpers/policies.sh
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 load="--workload mixed:reactive_per_min=6,proactive_per_min=12,duration_s=120 --seed 11"
-policies=$("$x" list policy --json | sed -n 's/^[[:space:]]*"name":[[:space:]]*"\([a-z0-9-]*\)".*/\1/p' | sort -u)
 
 outputs() { # binary, folder
-    for p in $policies; do
-        "$1" list policy "$p" >/dev/null 2>&1 || continue
-        # shellcheck disable=SC2086
-        "$1" run --policy "$p" $load --json --requests "$2/$p.csv" --decisions "$2/$p.log" |
+    for p in $(policies); do
+        # shellcheck disable=SC2046,SC2086
+        "$1" run --policy "$p" $(machine_of "$p") $load --json --requests "$2/$p.csv" --decisions "$2/$p.log" |
             sed -E 's/xpusim 0\.1\.0 [^ "]+/xpusim/' >"$2/$p.json"
     done
 }

@@ -4,6 +4,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 x=${BUILD:-build}/xpusim
+. tests/helpers/policies.sh
 update=no
 [ "${1:-}" = --update ] && update=yes
 status=0
@@ -28,9 +29,9 @@ check() { # name, command...
 }
 
 small="mixed:reactive_per_min=6,proactive_per_min=12,duration_s=120"
-for policy in $("$x" list policy --json | sed -n 's/^[[:space:]]*"name":[[:space:]]*"\([a-z0-9-]*\)".*/\1/p' | sort -u); do
-    "$x" list policy "$policy" >/dev/null 2>&1 || continue # a parameter's name, not a policy's
-    check "run-$policy" "$x" run --policy "$policy" --workload "$small" --seed 3
+for p in $(policies); do
+    # shellcheck disable=SC2046
+    check "run-$p" "$x" run --policy "$p" $(machine_of "$p") --workload "$small" --seed 3
 done
 check compare "$x" compare --policy openvino-cb --policy agent-xpu-v2 --workload "$small" --replications 4 --jobs 2
 check trace "$x" trace gen --workload "mixed:sessions=1,reactive=mtrag,proactive=proactivebench,duration_s=60,arrival=gamma" --seed 5

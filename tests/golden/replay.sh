@@ -4,11 +4,12 @@
 set -eu
 cd "$(dirname "$0")/../.."
 x=${BUILD:-build}/xpusim
+. tests/helpers/policies.sh
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-load="--workload mixed:reactive_per_min=6,proactive_per_min=12,duration_s=120 --seed 4"
-for p in $("$x" list policy --json | sed -n 's/^[[:space:]]*"name":[[:space:]]*"\([a-z0-9-]*\)".*/\1/p' | sort -u); do
-    "$x" list policy "$p" >/dev/null 2>&1 || continue
+workload="--workload mixed:reactive_per_min=6,proactive_per_min=12,duration_s=120 --seed 4"
+for p in $(policies); do
+    load="$(machine_of "$p") $workload"
     # shellcheck disable=SC2086
     "$x" run --policy "$p" $load --decisions "$dir/a.log" --requests "$dir/a.csv" >/dev/null
     # shellcheck disable=SC2086
