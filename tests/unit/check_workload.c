@@ -1,0 +1,509 @@
+/* Workload generators: laws of the arrivals, token lengths that come from the tables, and streams
+ * that do not disturb each other. */
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sim/base/datadir.h"
+#include "sim/base/rng.h"
+#include "sim/base/units.h"
+#include "traces/traces.h"
+
+static struct err err;
+static char path[] = "/tmp/xpusim-check-workload-XXXXXX.json";
+static struct trace t;
+
+static void setup(void)
+{
+    err = (struct err)ERR_INIT;
+    memcpy(strchr(path, 'X'), "XXXXXX", 6);
+    char *dot = strrchr(path, '.');
+    *dot = '\0';
+    int fd = mkstemp(path);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(close(fd), 0);
+    (void)remove(path);
+    *dot = '.';
+    t = (struct trace){0};
+}
+
+static void teardown(void)
+{
+    err_fini(&err);
+    trace_fini(&t);
+    (void)remove(path);
+}
+
+static void put(const char *text)
+{
+    FILE *f = fopen(path, "wb");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_int_ge(fputs(text, f), 0);
+    ck_assert_int_eq(fclose(f), 0);
+}
+
+static void make(const char *spec, uint64_t seed, struct trace *out)
+{
+    int rc = trace_generate(spec, seed, 1.0, out, &err);
+    ck_assert_msg(rc == 0, "%s", err.n > 0 ? err.lines[0] : "no message");
+}
+
+/* First turns of one class, in order of arrival; caller frees. */
+static const struct trace_row **firsts(const struct trace *x, int cls, size_t *n)
+{
+    const struct trace_row **rows = calloc(x->n_first + 1, sizeof *rows);
+    *n = 0;
+    for (size_t i = 0; i < x->n_first; i++) {
+        if (x->rows[i].cls == cls) {
+            rows[(*n)++] = &x->rows[i];
+        }
+    }
+    return rows;
+}
+
+/* A table read independently of the loader: `form` takes the columns in the order given. */
+struct table {
+    uint32_t (*v)[4];
+    size_t n;
+};
+
+static struct table table_read(const char *name, const char *form, int fields)
+{
+    char relative[200], full[4096], line[1000];
+    (void)snprintf(relative, sizeof relative, "traces/datasets/%s.csv", name);
+    FILE *f = fopen(datadir_path(full, sizeof full, relative), "r");
+    ck_assert_msg(f != NULL, "%s", full);
+    struct table d = {calloc(20000, sizeof *d.v), 0};
+    while (fgets(line, sizeof line, f) != NULL) {
+        uint32_t *v = d.v[d.n];
+        d.n += sscanf(line, form, &v[0], &v[1], &v[2], &v[3]) == fields; /* not headers */
+    }
+    ck_assert_int_eq(fclose(f), 0);
+    return d;
+}
+
+/* ---- laws ---- */
+
+/* The mean gap of n arrivals has relative standard error CV / sqrt n. The sample CV of a gamma law
+ * of shape k = 1/CV^2 (moments of mean 1: variance 1/k, third 2/k^2, fourth 3/k^2 + 6/k^3) has
+ * relative variance [(m4 - v^2) / 4v^2 + v - m3 / v] / n = (1/2 + 1/(2k)) / n by the delta method.
+ * Poisson is k = 1. */
+struct law {
+    const char *spec;
+    int cls;
+    double mean_s, cv;
+};
+
+static const struct law LAWS[] = {
+    {"mixed:reactive_per_min=60,proactive_per_min=0,duration_s=40000", 0, 1.0, 1.0},
+    {"mixed:reactive_per_min=0,proactive_per_min=600,duration_s=4000", 1, 0.1, 1.0},
+    {"mixed:reactive_per_min=600,proactive_per_min=6,duration_s=4000", 0, 0.1, 1.0},
+    {"mixed:arrival=gamma,reactive_per_min=60,proactive_per_min=0,duration_s=40000", 0, 1, 2.0},
+    {"mixed:arrival=gamma,cv=0.5,reactive_per_min=0,proactive_per_min=60,duration_s=40000", 1, 1,
+     0.5},
+    {"mixed:arrival=gamma,cv=1,reactive_per_min=60,proactive_per_min=0,duration_s=40000", 0, 1, 1},
+    {"w1:n=40000", 0, 0.5, 1.0},
+};
+
+START_TEST(gaps_have_the_stated_mean_and_variation)
+{
+    const struct law *law = &LAWS[_i];
+    make(law->spec, 11, &t);
+    size_t n;
+    const struct trace_row **r = firsts(&t, law->cls, &n);
+    ck_assert_uint_gt(n, 35000);
+    double sum = 0.0, sum2 = 0.0;
+    for (size_t i = 0; i < n; i++) {
+        double gap = units_s_from_ns(r[i]->arrival_ns - (i == 0 ? 0 : r[i - 1]->arrival_ns));
+        ck_assert_double_ge(gap, 0.0);
+        sum += gap;
+        sum2 += gap * gap;
+    }
+    double mean = sum / (double)n;
+    double cv = sqrt(sum2 / (double)n - mean * mean) / mean;
+    double root = sqrt((double)n);
+    ck_assert_double_eq_tol(mean, law->mean_s, 4.0 * law->mean_s * law->cv / root);
+    ck_assert_double_eq_tol(cv, law->cv,
+                            4.0 * law->cv * sqrt(0.5 + 0.5 * law->cv * law->cv) / root);
+    free(r);
+}
+END_TEST
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+START_TEST(poisson_gaps_are_exponential_by_kolmogorov_and_smirnov)
+{
+    /* sqrt n D exceeds 1.95 in one of 1000 samples of the law itself. */
+    make("mixed:reactive_per_min=60,proactive_per_min=60,duration_s=20000", 3, &t);
+    for (int cls = 0; cls < 2; cls++) {
+        size_t n;
+        const struct trace_row **r = firsts(&t, cls, &n);
+        double *gap = calloc(n, sizeof *gap), worst = 0.0;
+        for (size_t i = 0; i < n; i++) {
+            gap[i] = units_s_from_ns(r[i]->arrival_ns - (i == 0 ? 0 : r[i - 1]->arrival_ns));
+        }
+        qsort(gap, n, sizeof *gap, by_value);
+        for (size_t i = 0; i < n; i++) {
+            double p = -expm1(-gap[i]);
+            worst = fmax(worst, fmax(p - (double)i / (double)n, (double)(i + 1) / (double)n - p));
+        }
+        ck_assert_double_lt(worst * sqrt((double)n), 1.95);
+        free(gap);
+        free(r);
+    }
+}
+END_TEST
+
+START_TEST(the_two_classes_arrive_independently)
+{
+    /* Equal rates, gaps of mean and s.d. 1 s: the mean product of deviations has s.d. 1/sqrt n. */
+    make("mixed:reactive_per_min=60,proactive_per_min=60,duration_s=20000", 3, &t);
+    size_t n[2], k = 1;
+    const struct trace_row **r[2] = {firsts(&t, 0, &n[0]), firsts(&t, 1, &n[1])};
+    double sum = 0.0;
+    for (; k < n[0] && k < n[1]; k++) {
+        sum += (units_s_from_ns(r[0][k]->arrival_ns - r[0][k - 1]->arrival_ns) - 1.0) *
+               (units_s_from_ns(r[1][k]->arrival_ns - r[1][k - 1]->arrival_ns) - 1.0);
+    }
+    ck_assert_uint_gt(k, 19000);
+    ck_assert_double_eq_tol(sum / (double)k, 0.0, 4.0 / sqrt((double)k));
+    free(r[0]);
+    free(r[1]);
+}
+END_TEST
+
+START_TEST(two_classes_on_one_table_draw_their_own_rows)
+{
+    /* Conversations of 110: the n-th of both classes is the same one about once in 110; a binomial
+     * of 2000 draws has mean 18 and s.d. 4.3. */
+    make("mixed:reactive=mtrag,proactive=mtrag,sessions=1,reactive_per_min=60,"
+         "proactive_per_min=60,duration_s=2300",
+         3, &t);
+    size_t n[2];
+    const struct trace_row **r[2] = {firsts(&t, 0, &n[0]), firsts(&t, 1, &n[1])};
+    int n_same = 0, n_same_gap = 0;
+    for (size_t k = 0; k < 2000; k++) {
+        const struct trace_row *x = r[0][k], *y = r[1][k];
+        n_same += x->input_tokens == y->input_tokens && x->output_tokens == y->output_tokens;
+        n_same_gap += x->next != TRACE_NO_ROW && y->next != TRACE_NO_ROW &&
+                      t.rows[x->next].arrival_ns == t.rows[y->next].arrival_ns;
+    }
+    ck_assert_int_lt(n_same, 18 + 4 * 5);
+    ck_assert_int_lt(n_same_gap, 2);
+    free(r[0]);
+    free(r[1]);
+}
+END_TEST
+
+START_TEST(all_arrivals_fall_into_the_duration)
+{
+    make("mixed:reactive_per_min=600,proactive_per_min=600,duration_s=100", 1, &t);
+    ck_assert_uint_eq(t.n, t.n_first);
+    for (size_t i = 0; i < t.n; i++) {
+        ck_assert_int_ge(t.rows[i].arrival_ns, i == 0 ? 0 : t.rows[i - 1].arrival_ns);
+        ck_assert_int_lt(t.rows[i].arrival_ns, 100 * NS_PER_S);
+        ck_assert_uint_eq(t.rows[i].request_id, i);
+    }
+    /* 2000 expected: the last one is within 2 s of the end but for a chance of exp(-40). */
+    ck_assert_int_gt(t.rows[t.n - 1].arrival_ns, 98 * NS_PER_S);
+}
+END_TEST
+
+START_TEST(w1_is_the_published_load)
+{
+    /* splitmix64 from 42: 13679457532755275413, 2949826092126892291, 5139283748462763858; over
+     * 2^64: u = 0.7415648788, 0.1599103929, 0.2786011303; gaps -ln(1-u)/2: 0.676555299,
+     * 0.087123359, 0.163281539 s (computed with 50 digits); sums as below. */
+    static const int64_t at_ns[] = {676555299, 763678658, 926960197};
+    make("w1:n=3", 99, &t);
+    ck_assert_uint_eq(t.n, 3);
+    ck_assert_uint_eq(t.n_first, 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        const struct trace_row *r = &t.rows[i];
+        ck_assert_int_eq(r->arrival_ns, at_ns[i]);
+        ck_assert_uint_eq(r->input_tokens, 512);
+        ck_assert_uint_eq(r->output_tokens, 64);
+        ck_assert_uint_eq(r->cls, 0);
+        ck_assert_uint_eq(r->request_id, i);
+        ck_assert_uint_eq(r->session_id, i);
+        ck_assert_uint_eq(r->next, TRACE_NO_ROW);
+    }
+}
+END_TEST
+
+/* ---- lengths ---- */
+
+/* Draws are uniform over the rows of the table, whole rows. Each of 40,000 draws is counted at its
+ * (input, output) pair; no pair outside the table; the mean input is within 4 standard errors of
+ * the table's; and the chi-square of the counts stays within 4 standard deviations. */
+static void expect_table_draws(const char *name, int cls)
+{
+    struct table d = table_read(name, "%*u,%u,%u", 2);
+    make("mixed:reactive_per_min=300,proactive_per_min=300,duration_s=8000", 17, &t);
+    size_t n;
+    const struct trace_row **r = firsts(&t, cls, &n);
+    double *count = calloc(d.n, sizeof *count), *weight = calloc(d.n, sizeof *weight);
+    double mean = 0.0, square = 0.0, got = 0.0;
+    for (size_t k = 0; k < d.n; k++) { /* equal rows share the first one's cell */
+        size_t j = 0;
+        while (d.v[j][0] != d.v[k][0] || d.v[j][1] != d.v[k][1]) {
+            j++;
+        }
+        weight[j] += 1.0;
+        mean += d.v[k][0] / (double)d.n;
+        square += (double)d.v[k][0] * d.v[k][0] / (double)d.n;
+    }
+    for (size_t i = 0; i < n; i++) {
+        size_t j = 0;
+        while (j < d.n && (d.v[j][0] != r[i]->input_tokens || d.v[j][1] != r[i]->output_tokens)) {
+            j++;
+        }
+        ck_assert_msg(j < d.n, "%u in, %u out is no row of %s", r[i]->input_tokens,
+                      r[i]->output_tokens, name);
+        ck_assert_uint_eq(r[i]->max_output_tokens, trace_default_limit(r[i]->output_tokens));
+        ck_assert_uint_eq(r[i]->prefix_tokens, 0);
+        count[j] += 1.0;
+        got += r[i]->input_tokens / (double)n;
+    }
+    ck_assert_double_eq_tol(got, mean, 4.0 * sqrt((square - mean * mean) / (double)n));
+    double chi = 0.0, cells = 0.0;
+    for (size_t j = 0; j < d.n; j++) {
+        double want = weight[j] * (double)n / (double)d.n;
+        chi += want > 0.0 ? (count[j] - want) * (count[j] - want) / want : 0.0;
+        cells += want > 0.0;
+        ck_assert(want == 0.0 || count[j] > 0.0); /* at least 16 expected of each: exp(-16) */
+    }
+    ck_assert_double_eq_tol(chi, cells - 1.0, 4.0 * sqrt(2.0 * (cells - 1.0)));
+    free(count);
+    free(weight);
+    free(d.v);
+    free(r);
+}
+
+START_TEST(reactive_lengths_are_rows_of_the_table)
+{
+    expect_table_draws("reactive_mixed", 0);
+}
+END_TEST
+
+START_TEST(proactive_lengths_are_rows_of_the_table)
+{
+    expect_table_draws("proactive_mixed", 1);
+}
+END_TEST
+
+START_TEST(output_scale_multiplies_and_rounds_outputs_only)
+{
+    struct trace half;
+    make("mixed:duration_s=20000", 2, &t);
+    make("mixed:duration_s=20000,output_scale=0.25", 2, &half);
+    ck_assert_uint_eq(t.n, half.n);
+    size_t n_floor = 0;
+    for (size_t i = 0; i < t.n; i++) {
+        ck_assert_int_eq(half.rows[i].arrival_ns, t.rows[i].arrival_ns);
+        ck_assert_uint_eq(half.rows[i].input_tokens, t.rows[i].input_tokens);
+        uint32_t want = (t.rows[i].output_tokens + 2) / 4; /* x/4 to nearest, halves up */
+        n_floor += want == 0;
+        ck_assert_uint_eq(half.rows[i].output_tokens, want == 0 ? 1 : want);
+    }
+    ck_assert_uint_gt(n_floor, 0); /* some would have rounded to none */
+    trace_fini(&half);
+}
+END_TEST
+
+/* ---- streams ---- */
+
+/* The requests of a class in two traces: same instants and lengths, as far as both reach. */
+static void expect_same_class(const struct trace *a, const struct trace *b, int cls, bool instants,
+                              bool same_number)
+{
+    size_t n, m;
+    const struct trace_row **x = firsts(a, cls, &n), **y = firsts(b, cls, &m);
+    ck_assert_uint_gt(n, 100);
+    ck_assert(!same_number || n == m);
+    for (size_t i = 0; i < n && i < m; i++) {
+        ck_assert(!instants || x[i]->arrival_ns == y[i]->arrival_ns);
+        ck_assert_uint_eq(x[i]->input_tokens, y[i]->input_tokens);
+        ck_assert_uint_eq(x[i]->output_tokens, y[i]->output_tokens);
+    }
+    free(x);
+    free(y);
+}
+
+START_TEST(a_class_does_not_move_when_the_other_changes)
+{
+    struct trace other;
+    make("mixed:duration_s=6000", 4, &t);
+    static const char *const changes[][2] = {
+        {"mixed:duration_s=6000,proactive_per_min=17", "0"},
+        {"mixed:duration_s=6000,proactive_per_min=0", "0"},
+        {"mixed:duration_s=6000,proactive=samsum", "0"},
+        {"mixed:duration_s=6000,reactive_per_min=0.5", "1"},
+        {"mixed:duration_s=6000,reactive=mtrag,sessions=1", "1"},
+        {"mixed:duration_s=6000,arrival=closed,users=3", "1"},
+    };
+    for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+        make(changes[i][0], 4, &other);
+        expect_same_class(&t, &other, changes[i][1][0] - '0', true, true);
+        trace_fini(&other);
+    }
+    /* A longer trace begins with the shorter one; another rate keeps the sequence of lengths. */
+    make("mixed:duration_s=9000", 4, &other);
+    expect_same_class(&t, &other, 0, true, false);
+    expect_same_class(&t, &other, 1, true, false);
+    ck_assert_uint_gt(other.n, t.n);
+    trace_fini(&other);
+    make("mixed:duration_s=6000,reactive_per_min=30", 4, &other);
+    expect_same_class(&t, &other, 0, false, false);
+    trace_fini(&other);
+}
+END_TEST
+
+START_TEST(the_seed_and_nothing_else_decides)
+{
+    struct trace other;
+    make("mixed", 1, &t);
+    make("mixed:", 1, &other);
+    ck_assert_uint_eq(t.hash, other.hash);
+    trace_fini(&other);
+    make("mixed", 2, &other);
+    ck_assert_uint_ne(t.hash, other.hash);
+    ck_assert_int_ne(t.rows[0].arrival_ns, other.rows[0].arrival_ns);
+    trace_fini(&other);
+    /* The defaults, written out; and twice the rates by rate_scale. */
+    make("mixed:reactive_per_min=3,proactive_per_min=6,duration_s=900,arrival=poisson,"
+         "reactive=reactive_mixed,proactive=proactive_mixed,output_scale=1,burst=1",
+         1, &other);
+    ck_assert_uint_eq(t.hash, other.hash);
+    trace_fini(&other);
+    trace_fini(&t);
+    make("mixed:reactive_per_min=6,proactive_per_min=12", 1, &t);
+    ck_assert_int_eq(trace_generate("mixed", 1, 2.0, &other, &err), 0);
+    ck_assert_uint_eq(t.hash, other.hash);
+    trace_fini(&other);
+}
+END_TEST
+
+/* ---- replay and activity ---- */
+
+START_TEST(replay_repeats_the_recorded_gaps_at_the_stated_rate)
+{
+    /* Two recordings: gaps 1 and 3, then 2 and 6 (none between the recordings): mean 3. At 60 per
+     * minute they become 1/3, 1, 2/3, 2 s in a circle, beginning anywhere. */
+    put("session_id,arrival_s\n1,10\n1,11\n1,14\n2,5\n2,7\n2,13\n");
+    char spec[300];
+    (void)snprintf(spec, sizeof spec,
+                   "mixed:arrival=replay,events=%s,reactive_per_min=60,proactive_per_min=0,"
+                   "duration_s=400",
+                   path);
+    static const double gaps_s[] = {1.0 / 3, 1.0, 2.0 / 3, 2.0};
+    int starts = 0;
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        make(spec, seed, &t);
+        double first = units_s_from_ns(t.rows[0].arrival_ns);
+        int at = 0;
+        while (at < 3 && fabs(first - gaps_s[at]) > 1e-9) {
+            at++;
+        }
+        starts |= 1 << at;
+        double want = 0.0;
+        for (size_t i = 0; i < t.n; i++) {
+            want += gaps_s[(at + (int)i) % 4];
+            ck_assert_double_eq_tol(units_s_from_ns(t.rows[i].arrival_ns), want, 1e-6);
+        }
+        ck_assert_double_lt(want, 400.0); /* and the next one would be past the end */
+        ck_assert_double_ge(want + gaps_s[(at + (int)t.n) % 4], 400.0 - 1e-6);
+        trace_fini(&t);
+    }
+    ck_assert_int_eq(starts, 15); /* all four in 40 seeds, but for a chance of 4 * 0.75^40 */
+}
+END_TEST
+
+START_TEST(shipped_recordings_replay_at_the_stated_rate)
+{
+    static const char *const events[] = {"proactivebench_events", "azure_conv_2023",
+                                         "azure_code_2023"};
+    char spec[300];
+    (void)snprintf(spec, sizeof spec,
+                   "mixed:arrival=replay,events=%s,proactive_per_min=600,reactive_per_min=0,"
+                   "duration_s=20000",
+                   events[_i]);
+    make(spec, 8, &t);
+    /* Gaps of whole rounds have mean 0.1 s exactly; only a part of a round, at most 10,110 of
+     * about 200,000 events, can deviate. Its share is bounded here by 10 %. */
+    ck_assert_double_eq_tol((double)t.n, 200000.0, 20000.0);
+}
+END_TEST
+
+START_TEST(both_classes_are_idle_together_and_keep_their_mean_rate)
+{
+    /* Active a tenth of the time at ten times the rate, so not at all while idle; 1000 s periods
+     * on average over 10^6 s. Mean rates 10/s: 10^7 would be many, so 0.5/s, 5/s while active.
+     * Time active: mean D/10, variance 2 a^2 b^2 D / (a + b)^3 with a = 100, b = 900 (alternating
+     * renewal): 1.62e7, s.d. 4025 s; arrivals: variance 25 * 1.62e7 + 5e5, s.d. 20,137. */
+    make("mixed:burst=10,active_share=0.1,activity_period_s=1000,duration_s=1000000,"
+         "reactive_per_min=30,proactive_per_min=30",
+         21, &t);
+    size_t n[2];
+    const struct trace_row **r[2] = {firsts(&t, 0, &n[0]), firsts(&t, 1, &n[1])};
+    for (int cls = 0; cls < 2; cls++) {
+        ck_assert_double_eq_tol((double)n[cls], 500000.0, 4.0 * 20137.0);
+    }
+    /* A gap over 6 s inside an active phase has chance exp(-30), so a gap over 30 s is an idle
+     * phase, or two with an active one of less than 6 s between (this class has an arrival in all
+     * others). So what the other class has in it, 6 s from its ends, must lie within 6 s. */
+    size_t n_idle = 0, k = 0;
+    for (size_t i = 1; i < n[0]; i++) {
+        int64_t from = r[0][i - 1]->arrival_ns + 6 * NS_PER_S;
+        int64_t to = r[0][i]->arrival_ns - 6 * NS_PER_S, first = TIME_NEVER_NS;
+        if (to - from > 18 * NS_PER_S) {
+            n_idle++;
+            for (; k < n[1] && r[1][k]->arrival_ns < to; k++) {
+                int64_t at = r[1][k]->arrival_ns;
+                first = at > from && first == TIME_NEVER_NS ? at : first;
+                ck_assert(at <= from || at - first < 6 * NS_PER_S);
+            }
+        }
+    }
+    /* About 1000 idle phases; exp(-30/900) = 0.967 of them that long; s.d. of their number over
+     * D: sqrt(D (a^2 + b^2) / (a + b)^3) = 29. */
+    ck_assert_double_eq_tol((double)n_idle, 967.0, 4.0 * 30.0);
+    free(r[0]);
+    free(r[1]);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("workload");
+    TCase *c = tcase_create("workload");
+    tcase_add_checked_fixture(c, setup, teardown);
+    tcase_add_loop_test(c, gaps_have_the_stated_mean_and_variation, 0,
+                        (int)(sizeof LAWS / sizeof LAWS[0]));
+    tcase_add_test(c, poisson_gaps_are_exponential_by_kolmogorov_and_smirnov);
+    tcase_add_test(c, the_two_classes_arrive_independently);
+    tcase_add_test(c, two_classes_on_one_table_draw_their_own_rows);
+    tcase_add_test(c, all_arrivals_fall_into_the_duration);
+    tcase_add_test(c, w1_is_the_published_load);
+    tcase_add_test(c, reactive_lengths_are_rows_of_the_table);
+    tcase_add_test(c, proactive_lengths_are_rows_of_the_table);
+    tcase_add_test(c, output_scale_multiplies_and_rounds_outputs_only);
+    tcase_add_test(c, a_class_does_not_move_when_the_other_changes);
+    tcase_add_test(c, the_seed_and_nothing_else_decides);
+    tcase_add_test(c, replay_repeats_the_recorded_gaps_at_the_stated_rate);
+    tcase_add_loop_test(c, shipped_recordings_replay_at_the_stated_rate, 0, 3);
+    tcase_add_test(c, both_classes_are_idle_together_and_keep_their_mean_rate);
+    suite_add_tcase(s, c);
+    SRunner *sr = srunner_create(s);
+    srunner_run_all(sr, CK_NORMAL);
+    int failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,150 @@
+/* Workload specs: lists and JSON files say the same; what is wrong is told with its key. */
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "traces/traces.h"
+
+static struct err err;
+static char path[] = "/tmp/xpusim-check-spec-XXXXXX.json";
+static struct trace t;
+
+static void setup(void)
+{
+    err = (struct err)ERR_INIT;
+    memcpy(strchr(path, 'X'), "XXXXXX", 6);
+    char *dot = strrchr(path, '.');
+    *dot = '\0';
+    int fd = mkstemp(path);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(close(fd), 0);
+    (void)remove(path);
+    *dot = '.';
+    t = (struct trace){0};
+}
+
+static void teardown(void)
+{
+    err_fini(&err);
+    trace_fini(&t);
+    (void)remove(path);
+}
+
+static void put(const char *text)
+{
+    FILE *f = fopen(path, "wb");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_int_ge(fputs(text, f), 0);
+    ck_assert_int_eq(fclose(f), 0);
+}
+
+static void make(const char *spec, uint64_t seed, struct trace *out)
+{
+    int rc = trace_generate(spec, seed, 1.0, out, &err);
+    ck_assert_msg(rc == 0, "%s", err.n > 0 ? err.lines[0] : "no message");
+}
+
+START_TEST(a_json_file_says_the_same_as_a_list)
+{
+    struct trace other;
+    put("{\"generator\": \"mixed\", \"reactive_per_min\": 4.5, \"arrival\": \"gamma\", \"cv\": 3,"
+        " \"proactive\": \"samsum\"}");
+    make(path, 6, &t);
+    make("mixed:proactive=samsum,cv=3,reactive_per_min=4.5,arrival=gamma", 6, &other);
+    ck_assert_uint_eq(t.hash, other.hash);
+    trace_fini(&other);
+}
+END_TEST
+
+/* ---- refusals ---- */
+
+struct bad {
+    const char *spec;
+    size_t n;
+    const char *has[2]; /* in the last error */
+};
+
+static const struct bad BAD[] = {
+    {"nothing", 1, {"\"nothing\"", "mixed[:key=value,...], w1:n=N or FILE.json"}},
+    {"mixedx", 1, {"\"mixedx\""}},
+    {"", 1, {"must be mixed"}},
+    {"mixed:rate=3", 1, {"unknown key \"rate\"", "reactive_per_min proactive_per_min"}},
+    {"mixed:cv", 1, {"\"cv\" must be key=value"}},
+    {"mixed:cv=", 1, {"cv: \"\"", "number from 0.05 to 50"}},
+    {"mixed:cv=2x", 1, {"cv: \"2x\""}},
+    {"mixed:cv=nan", 1, {"cv: \"nan\""}},
+    {"mixed:cv=0.01", 1, {"cv: \"0.01\"", "from 0.05 to 50"}},
+    {"mixed:reactive_per_min=-1", 1, {"reactive_per_min: \"-1\""}},
+    {"mixed:duration_s=0", 1, {"duration_s: \"0\""}},
+    {"mixed:sessions=2", 1, {"sessions: \"2\""}},
+    {"mixed:users=0,arrival=closed", 1, {"users: \"0\""}},
+    {"mixed:users=1.5,arrival=closed", 1, {"users: \"1.5\"", "whole number"}},
+    {"mixed:cv=2,cv=3", 1, {"cv", "twice"}},
+    {"mixed:arrival=uniform", 1, {"arrival", "poisson, gamma, replay or closed"}},
+    {"mixed:arrival=", 1, {"arrival: needs a name"}},
+    {"mixed:reactive_per_min=0,proactive_per_min=0", 1, {"both rates are zero"}},
+    {"mixed:reactive_per_min=1e6,duration_s=1e8", 1, {"requests expected, at most 5000000"}},
+    {"mixed:burst=4,active_share=0.3", 1, {"burst * active_share must be at most 1"}},
+    {"mixed:reactive=nosuch", 2, {"dataset \"nosuch\"", "reactive_mixed"}},
+    {"mixed:arrival=replay,events=nosuch", 1, {"nosuch"}},
+    {"mixed:cv=0,colour=red,users=x", 3, {"users: \"x\""}}, /* all at once */
+    {"w1:n=0", 1, {"w1:n=N with N from 1 to 10000000"}},
+    {"w1:n=10000001", 1, {"w1:n=N"}},
+    {"w1:n=-1", 1, {"w1:n=N"}},
+    {"w1:n=5x", 1, {"w1:n=N"}},
+    {"w1:", 1, {"w1:n=N"}},
+};
+
+static void expect_refused(const char *spec, size_t n, const char *a, const char *b)
+{
+    ck_assert_int_eq(trace_generate(spec, 1, 1.0, &t, &err), -EINVAL);
+    ck_assert_msg(err.n == n, "%s: %zu errors, not %zu; the first: %s", spec, err.n, n,
+                  err.n > 0 ? err.lines[0] : "");
+    ck_assert_ptr_null(t.rows);
+    const char *line = err.lines[n - 1];
+    ck_assert_msg(strstr(line, a) != NULL && (b == NULL || strstr(line, b) != NULL), "%s", line);
+    err_fini(&err);
+}
+
+START_TEST(bad_specs_are_refused_with_their_key)
+{
+    const struct bad *b = &BAD[_i];
+    expect_refused(b->spec, b->n, b->has[0], b->has[1]);
+}
+END_TEST
+
+START_TEST(bad_spec_files_are_refused_with_file_and_key)
+{
+    expect_refused("/nonexistent.json", 1, "/nonexistent.json", NULL);
+    put("{\"cv\": 2,\n \"users\": }");
+    expect_refused(path, 1, ":2:", path);
+    put("[1]");
+    expect_refused(path, 1, "must be an object", path);
+    put("{\"generator\": \"w1\"}");
+    expect_refused(path, 1, "generator: must be mixed", path);
+    put("{\"cv\": true}");
+    expect_refused(path, 1, "cv: must be a number or text", path);
+    put("{\"speed\": 1, \"cv\": 99}");
+    expect_refused(path, 2, "cv: \"99\"", path);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("workload_spec");
+    TCase *c = tcase_create("workload_spec");
+    tcase_add_checked_fixture(c, setup, teardown);
+    tcase_add_test(c, a_json_file_says_the_same_as_a_list);
+    tcase_add_loop_test(c, bad_specs_are_refused_with_their_key, 0,
+                        (int)(sizeof BAD / sizeof BAD[0]));
+    tcase_add_test(c, bad_spec_files_are_refused_with_file_and_key);
+    suite_add_tcase(s, c);
+    SRunner *sr = srunner_create(s);
+    srunner_run_all(sr, CK_NORMAL);
+    int failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
