@@ -6,7 +6,7 @@
 /* Activations are 16 bit in every runtime modelled here (W8A16, W4A16, FP16). */
 #define ACT_BYTES 2.0
 
-/* k x D x M matrix product: W = 2 k D M, Q = weights + 2 k (D + M) bytes (policies.md B.9). */
+/* k x D x M matrix product: W = 2 k D M, Q = weights + 2 k (D + M) bytes (Agent.xpu v2 App. B). */
 static void add_matrix(struct roofline_op *op, double in, double out, double bytes_per_weight,
                        double copies)
 {
@@ -50,7 +50,11 @@ static void attention_work(const struct roofline *r, const struct soc_runtime *p
     double share = (double)q->rows / (double)w->rows;
     double keys = (double)w->kv_read_tokens;
     if (p->pad_attention && chunk > 0) {
-        keys += 0.5 * chunk * w->sequences; /* on average half a chunk of padding per sequence */
+        if (w->sequences == 1) {
+            keys = ceil(keys / chunk) * chunk;
+        } else {
+            keys += 0.5 * chunk * w->sequences; /* the shape has no single lengths: the mean */
+        }
     }
     *flop = r->attn_flop_per_pair * (double)w->attn_pairs * share;
     *bytes = r->kv_bytes_per_key * keys * share + r->attn_io_bytes_per_row * q->rows;

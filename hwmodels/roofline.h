@@ -2,7 +2,7 @@
  *
  *   extended  T = n t_launch + max((W/P) (1 + m0/rows), Q/B)   rows > 1
  *             T = n t_launch + max(W/P, Q/B)                    one row
- *             attention at P e_a, without the fill term          (hardware.md section 6)
+ *             attention at P e_a, without the fill term          (parameters: README.md)
  *   roofline  T = max(W/P, Q/B): agent-xpu-v2 Appendix B with P = min(P_pk, u_c B_pk I_c) and
  *             B = u_m B_pk; the extended form with t_launch = 0, m0 = 0, e_a = 1
  *   p-norm    T = n t_launch + (((W/P)(1 + m0/rows))^p + (Q/B)^p)^(1/p): a rounded knee

@@ -69,6 +69,7 @@ static void runtime_parse(struct soc *soc, struct soc_device *d, struct json_obj
     }
     if (json_has(o, "default") && json_get_bool(o, "default")) {
         d->fallback = d->n_runtimes;
+        d->n_defaults++;
     }
     json_done(o);
     d->n_runtimes++;
@@ -149,13 +150,37 @@ static void package_parse(struct soc *soc, struct json_obj *root)
     json_done(&p);
 }
 
+/* What no single runtime entry can get wrong: each (runtime, width) once, and among several entries
+ * exactly one default, so that a fallback is never a guess. */
+static void check_runtimes(const struct soc *soc, uint32_t device, const char *file, struct err *e)
+{
+    const struct soc_device *sd = &soc->devices[device];
+    for (uint32_t r = 0; r < sd->n_runtimes; r++) {
+        const struct soc_runtime *a = &sd->runtimes[r];
+        if (a->many.bytes_per_s > soc->machine.ddr_peak_bytes_per_s ||
+            a->one.bytes_per_s > soc->machine.ddr_peak_bytes_per_s) {
+            err_add(e, "%s: devices[%u].runtimes[%u].bandwidth: above ddr.peak", file, device, r);
+        }
+        for (uint32_t q = 0; q < r; q++) {
+            const struct soc_runtime *b = &sd->runtimes[q];
+            if (a->weight_bits == b->weight_bits && strcmp(a->runtime, b->runtime) == 0) {
+                err_add(e, "%s: devices[%u].runtimes[%u]: \"%s\" with %u bits stands twice", file,
+                        device, r, a->runtime, a->weight_bits);
+            }
+        }
+    }
+    if (sd->n_runtimes > 1 && sd->n_defaults != 1) {
+        err_add(e, "%s: devices[%u].runtimes: %u entries say \"default\": true, must be 1", file,
+                device, sd->n_defaults);
+    }
+}
+
 /* What no single key can get wrong. */
 static void check(const struct soc *soc, const char *file, struct err *e)
 {
     const struct machine *m = &soc->machine;
     for (uint32_t i = 0; i < m->n_devices; i++) {
         const struct device *d = &m->devices[i];
-        const struct soc_device *sd = &soc->devices[i];
         if (i > 0 && d->kind < m->devices[i - 1].kind) {
             err_add(e, "%s: devices: order must be npu, igpu, cpu, gpu", file);
         }
@@ -164,12 +189,10 @@ static void check(const struct soc *soc, const char *file, struct err *e)
                 err_add(e, "%s: devices[%u].name: \"%s\" stands twice", file, i, d->name);
             }
         }
-        for (uint32_t r = 0; r < sd->n_runtimes; r++) {
-            if (sd->runtimes[r].many.bytes_per_s > m->ddr_peak_bytes_per_s ||
-                sd->runtimes[r].one.bytes_per_s > m->ddr_peak_bytes_per_s) {
-                err_add(e, "%s: devices[%u].runtimes[%u].bandwidth: above ddr.peak", file, i, r);
-            }
-        }
+        check_runtimes(soc, i, file, e);
+    }
+    if (soc->package_pl2_watts < soc->package_pl1_watts) {
+        err_add(e, "%s: package.pl2: must be at least package.pl1", file);
     }
 }
 

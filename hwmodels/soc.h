@@ -1,7 +1,7 @@
 /* A SoC file: the machine a policy sees, and the numbers a kernel's time is made of.
  *
  * Kernel-time parameters are kept per (device, runtime, weight width): the same silicon under
- * another toolchain is another machine (hardware.md 2.1: 1.3 to 1.7 times between versions). One
+ * another toolchain is another machine (1.3 to 1.7 times between OpenVINO versions). One
  * entry of each device is its default; a model whose width has no entry uses it, and the choice is
  * marked. */
 #ifndef HWMODELS_SOC_H
@@ -26,7 +26,7 @@ struct soc_runtime {
     uint32_t weight_bits;     /* 4, 8, 16 */
     struct soc_curve many;    /* more than one row */
     struct soc_curve one;     /* one row (GEMV); equal to `many` unless the file says otherwise */
-    double fill_rows;         /* m0: rows that filling the engine costs (hardware.md section 6) */
+    double fill_rows;         /* m0: rows that filling the engine costs */
     double attention_frac;    /* e_a: attention runs at this share of P */
     double knee;              /* exponent of the p-norm form */
     double decode_batch_frac; /* extra memory time per further sequence of a decode batch */
@@ -37,10 +37,11 @@ struct soc_runtime {
 };
 
 struct soc_device {
-    double peak_flop_per_s; /* datasheet, for the roofline form */
+    double peak_flop_per_s; /* datasheet, for reports */
     struct soc_runtime runtimes[SOC_MAX_RUNTIMES];
     uint32_t n_runtimes;
     uint32_t fallback; /* the default entry */
+    uint32_t n_defaults;
 };
 
 struct soc {

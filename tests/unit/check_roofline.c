@@ -1,0 +1,347 @@
+/* Kernel times by hand: single kernels, whole passes, and what the options of a SoC file do. */
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "tests/helpers/model.h"
+
+static double ms(const struct model *b, int device, enum op_kind op, const struct work_shape *w,
+                 uint32_t rows, uint32_t padded)
+{
+    return (double)model_cost(b, device, op, w, rows, padded).t_ns / 1e6;
+}
+
+/* A whole pass on one device, token-level ops in kernels of chunk rows (0: one dynamic kernel). */
+static double pass_ms(const struct model *b, int device, const struct work_shape *w, uint32_t chunk)
+{
+    uint32_t padded = chunk == 0 || w->rows == 1 ? w->rows : chunk;
+    uint32_t n = (w->rows + padded - 1) / padded;
+    double layer = n * ms(b, device, OP_QKV, w, padded, padded) +
+                   ms(b, device, OP_MHA, w, w->rows, w->rows) +
+                   n * ms(b, device, OP_FFN, w, padded, padded);
+    return b->llm.n_layers * layer + ms(b, device, OP_HEAD, w, w->logit_rows, w->logit_rows);
+}
+
+/* ---- hand-computed kernels, Llama 3.1 8B: hidden 4096, FFN 14336, 32 heads of 128, 8 KV ---- */
+
+START_TEST(ffn_of_a_chunk_is_its_work_at_the_filled_rate)
+{
+    struct model b;
+    model_init(&b, "llama-3.1-8b", "extended");
+    struct work_shape w = model_prefill(256);
+    /* O 4096 4096 + gate, up, down 3 4096 14336 = 192 937 984 weights; 2 256 x that = 98.784 GFLOP.
+     * Bytes: weights 1.01 = 194.87 MB; activations 2 256 (O 8192 + 3 x 18432) = 32.51 MB.
+     * iGPU: 98.784 / 4.15 T (1 + 27/256) = 26.314 ms (memory 2.9 ms), 4 launches of 69 us.
+     * NPU: 98.784 / 3.0 T = 32.928 ms, 4 launches of 250 us. Agent.xpu v2 4.4: at most 38 ms. */
+    struct kernel_cost igpu = model_cost(&b, MODEL_IGPU, OP_FFN, &w, 256, 256);
+    model_near(igpu.flop, 98784247808.0, 1e-12);
+    model_near(igpu.bytes, 192937984.0 * 1.01 + 512.0 * (8192 + 3 * 18432), 1e-12);
+    model_near((double)igpu.t_ns / 1e6, 26.3138 + 0.276, 1e-5);
+    model_near(ms(&b, MODEL_NPU, OP_FFN, &w, 256, 256), 32.9281 + 1.0, 1e-5);
+    /* without O, as in a table of the FFN alone: 90.19 GFLOP, 24.0 ms + 3 launches = 24.2 ms */
+    double o = 2.0 * 256 * 4096 * 4096;
+    model_near((double)igpu.t_ns / 1e6 - o / 4.15e9 * (1 + 27.0 / 256) - 0.069, 24.2, 0.005);
+}
+END_TEST
+
+START_TEST(qkv_and_head_are_their_work)
+{
+    struct model b;
+    model_init(&b, "llama-3.1-8b", "extended");
+    struct work_shape w = model_prefill(256);
+    /* 2 256 4096 6144 = 12.885 GFLOP; / 4.15 T (1 + 27/256) = 3.4322 ms + 69 us */
+    model_near(ms(&b, MODEL_IGPU, OP_QKV, &w, 256, 256), 3.4322 + 0.069, 1e-4);
+    /* one row: 4096 128256 1.01 = 530.59 MB + 2 (4096 + 128256) B at 78 GB/s = 6.8058 ms; the
+     * compute term (0.25 ms) has no fill factor for one row */
+    model_near(ms(&b, MODEL_IGPU, OP_HEAD, &w, 1, 1), 6.8058 + 0.069, 1e-4);
+}
+END_TEST
+
+START_TEST(the_head_has_a_width_of_its_own)
+{
+    struct model b;
+    model_init(&b, "llama-3.2-3b", "roofline");
+    b.llm.head_bytes_per_weight = 2.0; /* FP16 head on 8-bit layers */
+    roofline_init(&b.r, hwmodel_find("roofline"), &b.soc, &b.llm, NULL);
+    struct work_shape w = model_decode(1, 1);
+    /* 3072 128256 weights of 2 B, and 2 (3072 + 128256) B of activations */
+    model_near(model_cost(&b, MODEL_IGPU, OP_HEAD, &w, 1, 1).bytes, 788004864.0 + 262656.0, 1e-12);
+    /* QKV 3072 5120 weights of 1.01 B, activations 2 (3072 + 5120) B */
+    model_near(model_cost(&b, MODEL_IGPU, OP_QKV, &w, 1, 1).bytes, 15885926.4 + 16384.0, 1e-12);
+}
+END_TEST
+
+START_TEST(attention_runs_at_its_share_of_the_rate_without_fill)
+{
+    struct model b;
+    model_init(&b, "llama-3.1-8b", "extended");
+    struct work_shape w = model_prefill(2048);
+    /* 2048 2049 / 2 pairs x 4 x 4096 flop = 34.377 GFLOP; iGPU 4.15 T x 0.20 = 0.83 T: 41.418 ms;
+     * NPU 3.0 T x 0.3 = 0.9 T: 38.196 ms. Uncut 2048^2: 68.719 GFLOP: 82.794 and 76.355 ms, both
+     * within the 97 ms of Agent.xpu v2 4.4. */
+    model_near(ms(&b, MODEL_IGPU, OP_MHA, &w, 2048, 2048), 41.418 + 0.069, 1e-4);
+    model_near(ms(&b, MODEL_NPU, OP_MHA, &w, 2048, 2048), 38.196 + 0.250, 1e-4);
+    w.attn_pairs = 2048ull * 2048;
+    model_near(ms(&b, MODEL_IGPU, OP_MHA, &w, 2048, 2048), 82.794 + 0.069, 1e-4);
+    model_near(ms(&b, MODEL_NPU, OP_MHA, &w, 2048, 2048), 76.355 + 0.250, 1e-4);
+    ck_assert_double_lt(ms(&b, MODEL_IGPU, OP_MHA, &w, 2048, 2048), 97.0);
+    /* KV of 2048 keys: 2 x 8 x 128 x 1 B each; queries and outputs 2 x 2 B x 4096 per row */
+    model_near(model_cost(&b, MODEL_IGPU, OP_MHA, &w, 2048, 2048).bytes,
+               2048 * 2048.0 + 2048 * 16384.0, 1e-12);
+}
+END_TEST
+
+/* ---- passes ---- */
+
+START_TEST(passes_of_the_3b_model_agree_with_the_parameter_fit)
+{
+    /* The fit's own predictions for Llama 3.2 3B W8A16 on this iGPU (ms), computed apart from this
+     * program when the parameters were fitted. TTFT by hand for 1024: body 2 1024 2.8186e9 / 4.15 T
+     * (1 + 27/1024) = 1427.7; attention 28 x 6.449 G / 0.83 T = 217.6; 28 x 6 launches 11.6; head
+     * 5.2: 1662.1. TPOT: (2.8186e9 + 0.394e9) 1.01 / 78 GB/s = 41.6; 57344 B x 1024 / 78 = 0.75;
+     * 169 launches 11.7; activations 0.1: 54.1. The table rounds to 1 ms and 0.1 ms. */
+    static const struct {
+        uint32_t tokens;
+        double ttft_ms;
+    } prompts[] = {{32, 97}, {256, 415}, {512, 804}, {1024, 1662}, {2048, 3706}};
+    static const struct {
+        uint32_t context;
+        double tpot_ms;
+    } contexts[] = {{96, 53.4}, {1024, 54.1}, {2048, 54.8}};
+    struct model b;
+    model_init(&b, "llama-3.2-3b", "extended");
+    for (int i = 0; i < 5; i++) {
+        struct work_shape w = model_prefill(prompts[i].tokens);
+        model_near(pass_ms(&b, MODEL_IGPU, &w, 0), prompts[i].ttft_ms, 0.006);
+    }
+    for (int i = 0; i < 3; i++) {
+        struct work_shape w = model_decode(1, contexts[i].context);
+        model_near(pass_ms(&b, MODEL_IGPU, &w, 0), contexts[i].tpot_ms, 0.003);
+    }
+}
+END_TEST
+
+START_TEST(passes_of_the_8b_model_and_of_the_npu_agree_with_the_parameter_fit)
+{
+    struct model b;
+    model_init(&b, "llama-3.1-8b", "extended");
+    struct work_shape long_prompt = model_prefill(1024);
+    struct work_shape one = model_decode(1, 1024);
+    model_near(pass_ms(&b, MODEL_IGPU, &long_prompt, 0), 3890, 0.01);
+    model_near(pass_ms(&b, MODEL_IGPU, &one, 0), 111, 0.01);
+    /* NPU: body 2 1024 6.9793e9 / 3.0 T = 4764.5, attention 32 x 8.598 G / 0.9 T = 305.7, head
+     * 12.6 (5.1 s in all); launches of four chunks 32 (4 (1 + 4) + 1) 0.25 = 168 */
+    model_near(pass_ms(&b, MODEL_NPU, &long_prompt, 256), 4764.5 + 305.7 + 12.6 + 168, 1e-3);
+    model_init(&b, "llama-3.2-3b", "extended");
+    /* body 1924.2, attention 28 x 6.449 G / 0.9 T = 200.6, head 9.5; launches 28 x 5.25 = 147 */
+    model_near(pass_ms(&b, MODEL_NPU, &long_prompt, 256), 1924.2 + 200.6 + 9.5 + 147, 1e-3);
+}
+END_TEST
+
+START_TEST(decode_grows_gently_with_the_batch)
+{
+    /* The reason why decode_batch_inefficiency is 0. Context 96, body weights 2.8186e9: compute per
+     * row 2 x 2.8186e9 / 4.15 T = 1.3583 ms, times (n + 27): n = 3 40.75, n = 8 47.54
+     * (memory 36.5); head 0.18988 (n + 27): 5.70 and 6.65; attention n x 0.08; launches 11.66. */
+    static const struct {
+        uint32_t n;
+        double ms;
+    } rows[] = {{1, 53.4}, {3, 40.75 + 5.70 + 0.22 + 11.66}, {8, 47.54 + 6.65 + 0.59 + 11.66}};
+    struct model b;
+    model_init(&b, "llama-3.2-3b", "extended");
+    for (int i = 0; i < 3; i++) {
+        struct work_shape w = model_decode(rows[i].n, 96);
+        model_near(pass_ms(&b, MODEL_IGPU, &w, 0), rows[i].ms, 0.002);
+    }
+}
+END_TEST
+
+/* ---- shapes and options ---- */
+
+START_TEST(a_static_kernel_pays_its_padded_rows)
+{
+    struct model b;
+    model_init(&b, "llama-3.1-8b", "extended");
+    struct work_shape full = model_prefill(256);
+    struct work_shape tail = model_prefill(3);
+    struct kernel_cost a = model_cost(&b, MODEL_NPU, OP_FFN, &full, 256, 256);
+    struct kernel_cost c = model_cost(&b, MODEL_NPU, OP_FFN, &tail, 3, 256);
+    ck_assert_int_eq(a.t_ns, c.t_ns);
+    ck_assert_double_eq(a.bytes, c.bytes);
+    ck_assert_int_lt(model_cost(&b, MODEL_NPU, OP_FFN, &tail, 3, 3).t_ns, c.t_ns);
+}
+END_TEST
+
+START_TEST(npu_attention_reads_padded_keys)
+{
+    struct model b;
+    model_init(&b, "llama-3.1-8b", "extended");
+    /* keys of one sequence rise to the next multiple of 256; 2048 B per key; 16384 B per row */
+    static const struct {
+        uint64_t context, keys;
+    } cases[] = {{1, 256}, {256, 256}, {257, 512}, {1000, 1024}};
+    for (int i = 0; i < 4; i++) {
+        struct work_shape w = model_decode(1, cases[i].context);
+        model_near(model_cost(&b, MODEL_NPU, OP_MHA, &w, 1, 1).bytes,
+                   2048.0 * (double)cases[i].keys + 16384, 1e-12);
+        model_near(model_cost(&b, MODEL_IGPU, OP_MHA, &w, 1, 1).bytes,
+                   2048.0 * (double)cases[i].context + 16384, 1e-12);
+    }
+    struct work_shape four = model_decode(4, 1000); /* several: half a chunk each, 4 (1000 + 128) */
+    model_near(model_cost(&b, MODEL_NPU, OP_MHA, &four, 4, 4).bytes, 2048.0 * 4512 + 4 * 16384,
+               1e-12);
+}
+END_TEST
+
+START_TEST(one_row_has_a_curve_of_its_own)
+{
+    struct model b;
+    model_init(&b, "llama-3.1-8b", "extended");
+    struct soc_runtime *p = &b.soc.devices[MODEL_NPU].runtimes[0];
+    struct work_shape w = model_decode(1, 1);
+    int64_t many = model_cost(&b, MODEL_NPU, OP_FFN, &w, 2, 2).t_ns;
+    int64_t one = model_cost(&b, MODEL_NPU, OP_FFN, &w, 1, 1).t_ns;
+    p->one = (struct soc_curve){3e12, 21.5e9, 1e-3}; /* half the bandwidth, four times the launch */
+    /* memory-bound: T = 4 t + Q/B, so 4 x 1 ms + 2 (T - 4 x 0.25 ms) */
+    model_near((double)model_cost(&b, MODEL_NPU, OP_FFN, &w, 1, 1).t_ns,
+               4e6 + 2.0 * ((double)one - 1e6), 1e-6);
+    ck_assert_int_eq(model_cost(&b, MODEL_NPU, OP_FFN, &w, 2, 2).t_ns, many);
+}
+END_TEST
+
+START_TEST(few_rows_pay_the_row_floor)
+{
+    struct model b;
+    model_init(&b, "llama-3.1-8b", "extended");
+    b.soc.devices[MODEL_NPU].runtimes[0].min_rows = 1024;
+    struct work_shape w = model_prefill(600);
+    /* compute-bound there: 600 rows cost what 1024 cost, 2048 cost twice that; launches 1 ms */
+    double floor_ms = ms(&b, MODEL_NPU, OP_FFN, &w, 1024, 1024);
+    model_near(ms(&b, MODEL_NPU, OP_FFN, &w, 600, 600), floor_ms, 1e-9);
+    model_near(ms(&b, MODEL_NPU, OP_FFN, &w, 2048, 2048) - 1.0, 2 * (floor_ms - 1.0), 1e-6);
+    /* one row is another kernel: no floor. The FFN is memory-bound: bytes / 43 GB/s */
+    struct kernel_cost one = model_cost(&b, MODEL_NPU, OP_FFN, &w, 1, 1);
+    model_near((double)one.t_ns, one.bytes / 43.0 + 1e6, 1e-6);
+}
+END_TEST
+
+START_TEST(batch_inefficiency_slows_the_memory_of_pure_decode)
+{
+    struct model b;
+    model_init(&b, "llama-3.1-8b", "roofline");
+    struct work_shape w = model_decode(4, 4096);
+    int64_t plain_form = model_cost(&b, MODEL_CPU, OP_MHA, &w, 4, 4).t_ns;
+    model_init(&b, "llama-3.1-8b", "extended");
+    struct soc_runtime *p = &b.soc.devices[MODEL_CPU].runtimes[0];
+    struct kernel_cost before = model_cost(&b, MODEL_CPU, OP_MHA, &w, 4, 4);
+    p->decode_batch_frac = 0.1; /* n = 4: memory time 1.3 times; launch 5 us */
+    model_near((double)model_cost(&b, MODEL_CPU, OP_MHA, &w, 4, 4).t_ns,
+               1.3 * ((double)before.t_ns - 5000) + 5000, 1e-6);
+    struct work_shape mixed = w;
+    mixed.prefill_rows = 1; /* not a pure decode pass */
+    ck_assert_int_eq(model_cost(&b, MODEL_CPU, OP_MHA, &mixed, 4, 4).t_ns, before.t_ns);
+    b.r.model.ops = hwmodel_find("roofline"); /* Appendix B knows no such term */
+    ck_assert_int_eq(model_cost(&b, MODEL_CPU, OP_MHA, &w, 4, 4).t_ns, plain_form);
+}
+END_TEST
+
+START_TEST(a_fused_layer_is_the_sum_of_its_parts)
+{
+    struct model b;
+    model_init(&b, "llama-3.2-3b", "extended");
+    struct work_shape w = model_decode(1, 1024); /* each part memory-bound: the sums are equal */
+    int64_t parts = model_cost(&b, MODEL_IGPU, OP_QKV, &w, 1, 1).t_ns +
+                    model_cost(&b, MODEL_IGPU, OP_MHA, &w, 1, 1).t_ns +
+                    model_cost(&b, MODEL_IGPU, OP_FFN, &w, 1, 1).t_ns;
+    ck_assert_int_le(llabs(model_cost(&b, MODEL_IGPU, OP_LAYER, &w, 1, 1).t_ns - parts),
+                     2); /* rounding */
+    model_near(model_cost(&b, MODEL_IGPU, OP_LAYER, &w, 1, 1).bytes,
+               model_cost(&b, MODEL_IGPU, OP_QKV, &w, 1, 1).bytes +
+                   model_cost(&b, MODEL_IGPU, OP_MHA, &w, 1, 1).bytes +
+                   model_cost(&b, MODEL_IGPU, OP_FFN, &w, 1, 1).bytes,
+               1e-12);
+}
+END_TEST
+
+START_TEST(row_shares_of_attention_add_up_to_the_whole)
+{
+    struct model b;
+    model_init(&b, "llama-3.2-3b", "extended");
+    struct work_shape w = model_prefill(1000);
+    struct kernel_cost whole = model_cost(&b, MODEL_IGPU, OP_MHA, &w, 1000, 1000);
+    struct kernel_cost x = model_cost(&b, MODEL_IGPU, OP_MHA, &w, 300, 300);
+    struct kernel_cost y = model_cost(&b, MODEL_IGPU, OP_MHA, &w, 700, 700);
+    model_near(x.flop, 0.3 * whole.flop, 1e-12);
+    model_near(x.flop + y.flop, whole.flop, 1e-12);
+    model_near(x.bytes + y.bytes, whole.bytes, 1e-12);
+    model_near((double)(x.t_ns + y.t_ns), (double)whole.t_ns + 69000, 1e-6); /* one launch more */
+}
+END_TEST
+
+START_TEST(work_outside_the_calibration_is_marked)
+{
+    struct model b;
+    model_init(&b, "llama-3.2-3b", "extended");
+    b.soc.devices[MODEL_IGPU].runtimes[0].valid_rows_max = 512;
+    b.soc.devices[MODEL_IGPU].runtimes[0].valid_context_max = 2048;
+    struct work_shape in = model_prefill(512);
+    struct work_shape rows = model_prefill(513);
+    struct work_shape context = model_decode(1, 2049);
+    ck_assert(!model_cost(&b, MODEL_IGPU, OP_FFN, &in, 512, 512).outside);
+    ck_assert(model_cost(&b, MODEL_IGPU, OP_FFN, &rows, 513, 513).outside);
+    ck_assert(model_cost(&b, MODEL_IGPU, OP_MHA, &context, 1, 1).outside);
+    ck_assert(
+        !model_cost(&b, MODEL_CPU, OP_MHA, &context, 1, 1).outside); /* no envelope: unbounded */
+}
+END_TEST
+
+START_TEST(a_model_without_an_entry_of_its_width_is_marked)
+{
+    struct model b;
+    model_init(&b, "llama-3.2-3b", "extended");
+    ck_assert(!b.r.fallback[MODEL_NPU] && !b.r.fallback[MODEL_IGPU] && !b.r.fallback[MODEL_CPU]);
+    b.llm.weight_bits = 4; /* the iGPU has such an entry, the NPU and the CPU have not */
+    roofline_init(&b.r, hwmodel_find("extended"), &b.soc, &b.llm, NULL);
+    ck_assert(b.r.fallback[MODEL_NPU] && !b.r.fallback[MODEL_IGPU] && b.r.fallback[MODEL_CPU]);
+}
+END_TEST
+
+START_TEST(a_kernel_takes_at_least_a_nanosecond)
+{
+    struct model b;
+    model_init(&b, "llama-3.2-3b", "roofline");
+    b.soc.devices[MODEL_CPU].runtimes[0].many = (struct soc_curve){1e30, 1e30, 0.0};
+    b.soc.devices[MODEL_CPU].runtimes[0].one = b.soc.devices[MODEL_CPU].runtimes[0].many;
+    struct work_shape w = model_decode(1, 1);
+    ck_assert_int_eq(model_cost(&b, MODEL_CPU, OP_MHA, &w, 1, 1).t_ns, 1);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("roofline");
+    TCase *t = tcase_create("roofline");
+    tcase_add_test(t, ffn_of_a_chunk_is_its_work_at_the_filled_rate);
+    tcase_add_test(t, qkv_and_head_are_their_work);
+    tcase_add_test(t, the_head_has_a_width_of_its_own);
+    tcase_add_test(t, attention_runs_at_its_share_of_the_rate_without_fill);
+    tcase_add_test(t, passes_of_the_3b_model_agree_with_the_parameter_fit);
+    tcase_add_test(t, passes_of_the_8b_model_and_of_the_npu_agree_with_the_parameter_fit);
+    tcase_add_test(t, decode_grows_gently_with_the_batch);
+    tcase_add_test(t, a_static_kernel_pays_its_padded_rows);
+    tcase_add_test(t, npu_attention_reads_padded_keys);
+    tcase_add_test(t, one_row_has_a_curve_of_its_own);
+    tcase_add_test(t, few_rows_pay_the_row_floor);
+    tcase_add_test(t, batch_inefficiency_slows_the_memory_of_pure_decode);
+    tcase_add_test(t, a_fused_layer_is_the_sum_of_its_parts);
+    tcase_add_test(t, row_shares_of_attention_add_up_to_the_whole);
+    tcase_add_test(t, work_outside_the_calibration_is_marked);
+    tcase_add_test(t, a_model_without_an_entry_of_its_width_is_marked);
+    tcase_add_test(t, a_kernel_takes_at_least_a_nanosecond);
+    suite_add_tcase(s, t);
+    SRunner *sr = srunner_create(s);
+    srunner_run_all(sr, CK_NORMAL);
+    int failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,165 @@
+/* What the kernel-time forms promise for any shape: Appendix B of Agent.xpu v2, its extension, the
+ * p-norm between them. */
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/rng.h"
+#include "tests/helpers/model.h"
+
+#define INSTANCES 5000
+
+static struct kernel_query random_query(struct rng *r, struct work_shape *w)
+{
+    bool dec = rng_below(r, 2) == 0;
+    *w = dec ? model_decode(1 + rng_below(r, 32), 1 + rng_below(r, 8192))
+             : model_prefill(2 + rng_below(r, 4000));
+    struct kernel_query q = {.device = (uint8_t)rng_below(r, 3),
+                             .op = (enum op_kind)rng_below(r, OP_KIND_COUNT),
+                             .rows = w->rows,
+                             .padded_rows = w->rows,
+                             .shape = w};
+    return q;
+}
+
+START_TEST(appendix_b_holds_in_the_roofline_form)
+{
+    struct model b;
+    model_init(&b, "llama-3.1-8b", "roofline");
+    struct rng r;
+    rng_init(&r, rng_key(1, RNG_TEST, 11, 0));
+    int memory_bound = 0;
+    for (int i = 0; i < INSTANCES; i++) {
+        struct work_shape w;
+        struct kernel_query q = random_query(&r, &w);
+        struct kernel_cost c;
+        hwmodel_kernel(&b.r.model, &q, &c);
+        const struct soc_curve *p = &b.r.runtime[q.device]->many;
+        double ridge = b.r.model.ops->ridge_flop_per_byte(&b.r.model, q.device);
+        double t_s = (double)c.t_ns / 1e9;
+        double intensity = c.flop / c.bytes;
+        model_near(ridge, p->flop_per_s / p->bytes_per_s, 1e-15);
+        /* T = max(W/P, Q/B); P(I) = min(P, B I); b(I) = min(B, P / I); the knee is at I* */
+        double want_s = fmax(c.flop / p->flop_per_s, c.bytes / p->bytes_per_s);
+        ck_assert_double_le(fabs(t_s - want_s), 0.501e-9); /* rounded once, to a nanosecond */
+        model_near(c.flop / want_s, fmin(p->flop_per_s, p->bytes_per_s * intensity), 1e-12);
+        model_near(c.bytes / want_s, fmin(p->bytes_per_s, p->flop_per_s / intensity), 1e-12);
+        ck_assert((intensity < ridge) == (c.bytes / p->bytes_per_s > c.flop / p->flop_per_s));
+        memory_bound += intensity < ridge;
+    }
+    ck_assert_int_gt(memory_bound, INSTANCES / 10);
+    ck_assert_int_lt(memory_bound, INSTANCES * 9 / 10);
+}
+END_TEST
+
+START_TEST(the_extended_form_without_its_terms_is_appendix_b)
+{
+    struct model b;
+    model_init(&b, "llama-3.1-8b", "extended");
+    for (int d = 0; d < 3; d++) {
+        for (uint32_t k = 0; k < b.soc.devices[d].n_runtimes; k++) {
+            struct soc_runtime *p = &b.soc.devices[d].runtimes[k];
+            p->many.launch_s = p->one.launch_s = p->fill_rows = 0.0;
+            p->attention_frac = 1.0;
+        }
+    }
+    struct rng r;
+    rng_init(&r, rng_key(1, RNG_TEST, 12, 0));
+    for (int i = 0; i < INSTANCES; i++) {
+        struct work_shape w;
+        struct kernel_query q = random_query(&r, &w);
+        struct kernel_cost x;
+        struct kernel_cost y;
+        hwmodel_kernel(&b.r.model, &q, &x);
+        hwmodel_find("roofline")->kernel(&b.r.model, &q, &y);
+        ck_assert_int_eq(x.t_ns, y.t_ns);
+        ck_assert_double_eq(x.bytes, y.bytes);
+        ck_assert_double_eq(x.flop, y.flop);
+    }
+}
+END_TEST
+
+START_TEST(the_p_norm_lies_between_the_larger_term_and_the_sum)
+{
+    struct model b;
+    model_init(&b, "llama-3.1-8b", "extended");
+    struct rng r;
+    rng_init(&r, rng_key(1, RNG_TEST, 13, 0));
+    for (int i = 0; i < INSTANCES; i++) {
+        struct work_shape w;
+        struct kernel_query q = random_query(&r, &w);
+        struct soc_runtime *p = &b.soc.devices[q.device].runtimes[0];
+        struct kernel_cost max;
+        struct kernel_cost c[3];
+        hwmodel_kernel(&b.r.model, &q, &max);
+        static const double exponents[] = {1.0, 2.0, 100.0};
+        for (int k = 0; k < 3; k++) {
+            p->knee = exponents[k];
+            hwmodel_find("p-norm")->kernel(&b.r.model, &q, &c[k]);
+        }
+        /* (a^p + b^p)^(1/p) falls with p, from a + b (at most 2 max) to max (within 2^(1/100)) */
+        ck_assert_int_ge(c[0].t_ns, c[1].t_ns);
+        ck_assert_int_ge(c[1].t_ns, c[2].t_ns);
+        ck_assert_int_ge(c[2].t_ns, max.t_ns);
+        ck_assert_int_le(c[0].t_ns, 2 * max.t_ns);
+        ck_assert_double_le((double)c[2].t_ns, 1.00696 * (double)max.t_ns + 1);
+    }
+}
+END_TEST
+
+START_TEST(more_rows_or_more_context_never_cost_less)
+{
+    static const char *const forms[] = {"extended", "roofline", "p-norm"};
+    struct model b;
+    for (int f = 0; f < 3; f++) {
+        model_init(&b, "llama-3.2-3b", forms[f]);
+        for (int d = 0; d < 3; d++) {
+            int64_t before[OP_KIND_COUNT] = {0};
+            for (uint32_t rows = 2; rows < 3000; rows += 37) {
+                struct work_shape w = model_prefill(rows);
+                for (int op = 0; op < OP_KIND_COUNT; op++) {
+                    int64_t t = model_cost(&b, d, (enum op_kind)op, &w, rows, rows).t_ns;
+                    ck_assert_int_ge(t, before[op]);
+                    before[op] = t;
+                }
+            }
+            int64_t last = 0;
+            for (uint64_t context = 1; context < 9000; context += 61) {
+                struct work_shape w = model_decode(1, context);
+                int64_t t = model_cost(&b, d, OP_MHA, &w, 1, 1).t_ns;
+                ck_assert_int_ge(t, last);
+                last = t;
+            }
+        }
+    }
+}
+END_TEST
+
+START_TEST(forms_are_found_by_name)
+{
+    const char *const *names = hwmodel_names();
+    for (int i = 0; names[i] != NULL; i++) {
+        ck_assert(i == 0 || strcmp(names[i - 1], names[i]) < 0);
+        ck_assert_str_eq(hwmodel_find(names[i])->name, names[i]);
+    }
+    ck_assert_ptr_null(hwmodel_find("roof"));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("forms");
+    TCase *t = tcase_create("forms");
+    tcase_add_test(t, appendix_b_holds_in_the_roofline_form);
+    tcase_add_test(t, the_extended_form_without_its_terms_is_appendix_b);
+    tcase_add_test(t, the_p_norm_lies_between_the_larger_term_and_the_sum);
+    tcase_add_test(t, more_rows_or_more_context_never_cost_less);
+    tcase_add_test(t, forms_are_found_by_name);
+    suite_add_tcase(s, t);
+    SRunner *sr = srunner_create(s);
+    srunner_run_all(sr, CK_NORMAL);
+    int failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
