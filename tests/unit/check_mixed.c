@@ -1,0 +1,177 @@
+/* Parts of the generators on their own: activity, closed loops over conversations, scaled rates. */
+#include <check.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/units.h"
+#include "traces/arrivals.h"
+#include "traces/traces.h"
+
+static struct err err;
+static struct trace t;
+
+static void setup(void)
+{
+    err = (struct err)ERR_INIT;
+    t = (struct trace){0};
+}
+
+static void teardown(void)
+{
+    err_fini(&err);
+    trace_fini(&t);
+}
+
+static void make(const char *spec, double rate_scale)
+{
+    int rc = trace_generate(spec, 1, rate_scale, &t, &err);
+    ck_assert_msg(rc == 0, "%s", err.n > 0 ? err.lines[0] : "no message");
+}
+
+static void expect_refused(const char *spec, const char *has)
+{
+    ck_assert_int_eq(trace_generate(spec, 1, 1.0, &t, &err), -EINVAL);
+    ck_assert_msg(strstr(err.lines[0], has) != NULL, "%s", err.lines[0]);
+    ck_assert_ptr_null(t.rows);
+    err_fini(&err);
+}
+
+/* A phase by hand: active until 4 s at rate 2, then idle until 14 s at rate 0.5 (share 1/3 keeps
+ * the mean at 1). Operational 6 s = 3 s real; operational 8 s is the end of the phase, 4 s; one
+ * more operational second takes 2 s. */
+START_TEST(activity_stretches_idle_and_squeezes_active_time)
+{
+    struct activity a;
+    activity_init(&a, 2.0, 1.0 / 3.0, 300.0, 1);
+    ck_assert_double_eq_tol(a.idle_factor, 0.5, 1e-15); /* (1 - 2/3) / (1 - 1/3) */
+    ck_assert_double_eq_tol(a.mean_on_s, 100.0, 1e-12);
+    ck_assert_double_eq_tol(a.mean_off_s, 200.0, 1e-12);
+    a.on = true;
+    a.next_real_s = 4.0;
+    ck_assert_double_eq_tol(activity_real(&a, 6.0), 3.0, 1e-12);
+    ck_assert_double_eq_tol(activity_real(&a, 8.0), 4.0, 1e-12);
+    ck_assert(!a.on);
+    a.next_real_s = 14.0;
+    ck_assert_double_eq_tol(activity_real(&a, 9.0), 6.0, 1e-12);
+    ck_assert_double_eq_tol(activity_real(&a, 12.9), 13.8, 1e-12); /* 4 + 4.9 * 2 */
+}
+END_TEST
+
+/* Without bursts operational time is real time, whatever the share. */
+START_TEST(activity_is_off_by_default)
+{
+    struct activity a;
+    activity_init(&a, 1.0, 0.5, 300.0, 1);
+    ck_assert_double_eq(activity_real(&a, 123.456), 123.456);
+}
+END_TEST
+
+/* Rate 1 in operational time over many periods: real / operational tends to 1. Over D s of
+ * alternating phases with means a = 30 and b = 70, the time active has variance
+ * 2 a^2 b^2 D / (a+b)^3 = 8.82 D; the rate differs by 3 - 1/7 between the phases. */
+START_TEST(activity_keeps_the_mean_rate)
+{
+    struct activity a;
+    activity_init(&a, 3.0, 0.3, 100.0, 7);
+    ck_assert_double_eq_tol(a.idle_factor, 1.0 / 7.0, 1e-15); /* (1 - 0.9) / 0.7 */
+    const double op_s = 1e7;
+    double real_s = activity_real(&a, op_s);
+    double sd_s = sqrt(8.82 * op_s) * (3.0 - 1.0 / 7.0);
+    ck_assert_double_eq_tol(real_s, op_s, 4.0 * sd_s);
+}
+END_TEST
+
+/* Every instant is divided by the scale; lengths and number stay. */
+START_TEST(w1_follows_the_rate_scale)
+{
+    struct trace fast;
+    make("w1:n=1000", 1.0);
+    ck_assert_int_eq(trace_generate("w1:n=1000", 1, 4.0, &fast, &err), 0);
+    ck_assert_uint_eq(fast.n, t.n);
+    for (size_t i = 0; i < t.n; i++) {
+        ck_assert_int_le(llabs(4 * fast.rows[i].arrival_ns - t.rows[i].arrival_ns), 4);
+    }
+    ck_assert_uint_ne(fast.hash, t.hash);
+    trace_fini(&fast);
+}
+END_TEST
+
+/* A user works through one conversation after another in one session: where the prefix of a turn is
+ * that of its row in mtrag; a new conversation starts with none. Conversations of mtrag have two
+ * turns or more, so both kinds of turns must occur. */
+START_TEST(closed_users_go_through_whole_conversations)
+{
+    struct dataset d;
+    ck_assert_int_eq(dataset_load("mtrag", &d, &err), 0);
+    make("mixed:arrival=closed,users=4,sessions=1,reactive=mtrag,proactive_per_min=0,"
+         "think_s=10,duration_s=4000",
+         1.0);
+    ck_assert_uint_eq(t.n_first, 4);
+    size_t n_new = 0;
+    size_t n_later = 0;
+    for (size_t s = 0; s < t.n_first; s++) {
+        size_t at = 0; /* row of the dataset that the turn before came from */
+        bool inside = false;
+        for (uint32_t i = (uint32_t)s; i != TRACE_NO_ROW; i = t.rows[i].next) {
+            const struct trace_row *r = &t.rows[i];
+            if (inside && at + 1 < d.n && d.rows[at + 1].turn > 0) {
+                at++;
+                ck_assert_uint_eq(r->prefix_tokens, d.rows[at].prefix_tokens);
+                n_later++;
+            } else {
+                ck_assert_uint_eq(r->prefix_tokens, 0);
+                for (at = 0; at < d.n; at++) { /* conversations with equal first rows: see below */
+                    if (d.rows[at].turn == 0 && d.rows[at].input_tokens == r->input_tokens &&
+                        d.rows[at].output_tokens == r->output_tokens &&
+                        (r->next == TRACE_NO_ROW || at + 1 == d.n || d.rows[at + 1].turn == 0 ||
+                         d.rows[at + 1].input_tokens == t.rows[r->next].input_tokens)) {
+                        break; /* the second row tells the two apart that begin alike */
+                    }
+                }
+                ck_assert_uint_lt(at, d.n);
+                n_new++;
+            }
+            inside = true;
+            ck_assert_uint_eq(r->input_tokens, d.rows[at].input_tokens);
+            ck_assert_uint_eq(r->output_tokens, d.rows[at].output_tokens);
+        }
+    }
+    ck_assert_uint_gt(n_new, 20);
+    ck_assert_uint_gt(n_later, n_new);
+    ck_assert_uint_eq(n_new + n_later, t.n);
+    dataset_fini(&d);
+}
+END_TEST
+
+/* 65,535 turns are the most a session can have: none are dropped, the user is told. */
+START_TEST(what_would_be_cut_is_refused)
+{
+    expect_refused("mixed:arrival=closed,think_s=0", "think_s");
+    expect_refused("mixed:arrival=closed,think_s=0.001,duration_s=1000", "think_s");
+    expect_refused("mixed:burst=2,active_share=0.5,activity_period_s=0.001,duration_s=1e5,"
+                   "reactive_per_min=1",
+                   "activity_period_s");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("mixed");
+    TCase *c = tcase_create("mixed");
+    tcase_add_checked_fixture(c, setup, teardown);
+    tcase_add_test(c, activity_stretches_idle_and_squeezes_active_time);
+    tcase_add_test(c, activity_is_off_by_default);
+    tcase_add_test(c, activity_keeps_the_mean_rate);
+    tcase_add_test(c, w1_follows_the_rate_scale);
+    tcase_add_test(c, closed_users_go_through_whole_conversations);
+    tcase_add_test(c, what_would_be_cut_is_refused);
+    suite_add_tcase(s, c);
+    SRunner *sr = srunner_create(s);
+    srunner_run_all(sr, CK_NORMAL);
+    int failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
