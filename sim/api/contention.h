@@ -21,7 +21,7 @@ struct contention_ops {
     void (*share)(struct flow *flows, uint32_t n, double capacity_bytes_per_s, const void *params);
 };
 
-/* NULL when there is no form of that name. Forms: none, max-min, proportional, weighted, pccs. */
+/* NULL when there is no form of that name. Forms: max-min, none, proportional, weighted. */
 const struct contention_ops *contention_find(const char *name);
 /* The sorted, NULL-terminated list of names. */
 const char *const *contention_names(void);
