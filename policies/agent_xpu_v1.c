@@ -1,0 +1,236 @@
+/* agent-xpu-v1: Agent.xpu, first text (policies.md section A; arXiv 2506.24045v1). Kernel-level
+ * scheduling of one reactive and many proactive requests over NPU and iGPU: wait-based preemption
+ * at kernel boundaries, resumption by starvation and estimated time to completion, backfill of
+ * slack inside and across devices, and dispatch by memory pressure.
+ *
+ * The text defeats itself in two places. Both are kept as printed by default, and a parameter holds
+ * the reading under which they work:
+ *   pressure   the test P + dP > tau_high comes before everything, and a lone decode (about 0.75 of
+ *              the peak) is already above: nothing ever runs beside decode. `intensity` only keeps
+ *              two memory-bound kernels apart.
+ *   affinity   backfill never conflicts with the device the reactive request uses, but a proactive
+ *              prefill needs the iGPU in every layer: beside reactive decode it stalls at its first
+ *              attention. `boundary` lets one of its kernels through per iteration.
+ * Where the paper is silent, [S], a parameter holds the choice. */
+#include "policies/agent_xpu_v1.h"
+
+#include <errno.h>
+#include <math.h>
+
+static const char *const resume_choices[] = {"etc", "fifo", NULL};
+static const char *const affinity_choices[] = {"strict", "boundary", NULL};
+static const char *const pressure_choices[] = {"text", "intensity", "off", NULL};
+static const char *const tie_choices[] = {"etc", "longest", NULL};
+
+static const struct policy_param params[] = {
+    [V1_PREEMPT] = {"preempt", PARAM_BOOL, 1, 0, 1, NULL,
+                    "a reactive arrival stops proactive work at its kernel boundary (A.3)"},
+    [V1_RESUME] = {"resume", PARAM_CHOICE, V1_RESUME_ETC, 0, 1, resume_choices,
+                   "next proactive prefill: starved first, then smallest ETC (A.4); or arrival"},
+    [V1_T_STARVE_S] = {"t_starve_s", PARAM_NUMBER, 30, 0, INFINITY, NULL,
+                       "pending time after which a prefill is starved, s (A.4 [S])"},
+    [V1_CONTEXTS] = {"contexts", PARAM_INT, 8, 1, 1024, NULL,
+                     "proactive prefills begun at once: ReqContexts kept (A.2 [S])"},
+    [V1_CTX_SWITCH_US] = {"ctx_switch_us", PARAM_NUMBER, 0, 0, 1e9, NULL,
+                          "cost of resuming a stopped prefill, us (A.2: zero copy, 0)"},
+    [V1_ELASTIC] = {"elastic", PARAM_BOOL, 1, 0, 1, NULL,
+                    "reactive prefill on both devices while nothing reactive decodes (A.9)"},
+    [V1_INTRA] = {"intra_backfill", PARAM_BOOL, 1, 0, 1, NULL,
+                  "proactive decodes join reactive ones (A.5)"},
+    [V1_EPSILON] = {"epsilon", PARAM_NUMBER, 0.10, 0, 1e3, NULL,
+                    "marginal latency that a decode batch may cost: t(B) <= (1 + eps) t(|RT|) "
+                    "(A.5 [S])"},
+    [V1_BATCH_CAP] = {"batch_cap", PARAM_INT, 8, 1, 1024, NULL,
+                      "most sequences that proactive ones fill a batch up to (A.5 [S])"},
+    [V1_INTER] = {"inter_backfill", PARAM_BOOL, 1, 0, 1, NULL,
+                  "proactive kernels fill devices that would idle (A.5)"},
+    [V1_DURATION] = {"duration", PARAM_BOOL, 1, 0, 1, NULL,
+                     "backfill must end before the reactive request needs the device (A.5)"},
+    [V1_AFFINITY] = {"affinity", PARAM_CHOICE, V1_AFFINITY_STRICT, 0, 1, affinity_choices,
+                     "no backfill on the device of reactive decode (A.5), or one kernel between "
+                     "two iterations (ours, see the file's head)"},
+    [V1_GAP_MS] = {"gap_ms", PARAM_NUMBER, 100, 0, 1e6, NULL,
+                   "longest such kernel, ms (6.2: every prefill kernel is below 100 ms)"},
+    [V1_ENERGY_ORDER] = {"energy_order", PARAM_BOOL, 1, 0, 1, NULL,
+                         "backfill by highest TFLOPS per watt (A.5)"},
+    [V1_PRESSURE] = {"pressure", PARAM_CHOICE, V1_PRESSURE_TEXT, 0, 2, pressure_choices,
+                     "Algorithm 1 as printed, its purpose only (ours), or off"},
+    [V1_TAU_LOW] = {"tau_low", PARAM_NUMBER, 0.4, 0, 10, NULL,
+                    "low tier ends, share of peak bandwidth (6.4)"},
+    [V1_TAU_HIGH] = {"tau_high", PARAM_NUMBER, 0.7, 0, 10, NULL,
+                     "high tier begins, share of peak bandwidth (6.4; A.6 [S])"},
+    [V1_IDLE_GUARD] = {"idle_guard", PARAM_BOOL, 1, 0, 1, NULL,
+                       "a kernel alone on the machine always starts (A.6 [S]: else decode cannot)"},
+    [V1_REORDER] = {"reorder", PARAM_BOOL, 1, 0, 1, NULL,
+                    "consumers of the last kernel and complementary kernels first (A.7)"},
+    [V1_TIE] = {"tie", PARAM_CHOICE, V1_TIE_ETC, 0, 1, tie_choices,
+                "then the smaller ETC (A.5) or the longest remaining path (A.7 iii)"},
+    [V1_AGEING] = {"ageing", PARAM_BOOL, 1, 0, 1, NULL,
+                   "an aged proactive prefill gets the iGPU beside a reactive one (A.8)"},
+    [V1_T_AGE_S] = {"t_age_s", PARAM_NUMBER, 60, 0, 1e9, NULL,
+                    "age at which a proactive request is promoted, s (A.8 [S])"},
+    [V1_BALANCE] = {"balance", PARAM_BOOL, 1, 0, 1, NULL,
+                    "token-level kernels go to an idle iGPU while the NPU is saturated (A.8)"},
+    [V1_BALANCE_GAIN] = {"balance_gain", PARAM_NUMBER, 0.10, 0, 1, NULL,
+                         "least gain in finish time for that, share (A.8 [S])"},
+    [V1_IGPU_CAP] = {"igpu_cap", PARAM_NUMBER, 1, 0, 1, NULL,
+                     "busy share of the iGPU over about 5 s above which it takes no balanced "
+                     "kernels (A.0 [S]: off)"},
+    [V1_HANG_S] = {"hang_s", PARAM_NUMBER, 1, 0, 1e6, NULL,
+                   "least time after which a kernel counts as hung, s (A.8 [S]); 0: never"},
+    [V1_HANG_FACTOR] = {"hang_factor", PARAM_NUMBER, 10, 0, 1e6, NULL,
+                        "and least multiple of its annotated time (A.8 [S])"},
+    [V1_SHED] = {"shed", PARAM_BOOL, 0, 0, 1, NULL,
+                 "drop the newest proactive requests under extreme load (A.8)"},
+    [V1_SHED_QUEUE] = {"shed_queue", PARAM_INT, 64, 0, 1e9, NULL,
+                       "proactive requests that may wait (A.8 [S])"},
+    [V1_SHED_WAIT_S] = {"shed_wait_s", PARAM_NUMBER, 300, 0, 1e9, NULL,
+                        "predicted wait that is accepted, s (A.8 [S])"},
+    {.name = NULL},
+};
+
+static int v1_init(struct sched *s)
+{
+    struct v1 *v = s->state;
+    v->npu = machine_find(s->machine, DEVICE_KIND_NPU);
+    v->igpu = machine_find(s->machine, DEVICE_KIND_IGPU);
+    v->chunk = s->machine->devices[v->npu].chunk_rows;
+    v->decode_ready_ns = TIME_NEVER_NS;
+    v->decode_refused_ns = TIME_NEVER_NS;
+    return v->chunk == 0 ? -EINVAL : 0;
+}
+
+static void v1_exit(struct sched *s)
+{
+    struct v1 *v = s->state;
+    if (v != NULL) {
+        batch_fini(&v->batch);
+        heap_fini(&v->fresh);
+    }
+}
+
+/* Busy share of the iGPU, an exponential average over five seconds (A.8). */
+static void update_busy(const struct sched *s, struct v1 *v, bool was_busy)
+{
+    double f = exp(-units_s_from_ns(s->now_ns - v->igpu_busy_ns) / 5.0);
+    v->igpu_busy_frac = v->igpu_busy_frac * f + (was_busy ? 1.0 - f : 0.0);
+    v->igpu_busy_ns = s->now_ns;
+}
+
+static void v1_request_arrived(struct sched *s, const struct request *r)
+{
+    struct v1 *v = s->state;
+    *v1_context(r) =
+        (struct v1_context){.pending_since_ns = s->now_ns, .refused_ns = TIME_NEVER_NS};
+    if (v1_reactive(r)) {
+        reqq_push(&v->rt_queue, r);
+    } else {
+        reqq_push(&v->be_queue, r);
+        heap_push(&v->fresh, r, (double)v1_etc_ns(s, v, r));
+    }
+}
+
+static void v1_launch_done(struct sched *s, const struct launch *l)
+{
+    struct v1 *v = s->state;
+    struct v1_active *a = &v->active[l->device];
+    v->last_pass[l->device] = l->pass->id;
+    if (l->device == v->igpu) {
+        update_busy(s, v, true);
+    }
+    if (a->request == NULL) {
+        v->decode_ready_ns = s->now_ns;
+    } else {
+        struct v1_context *c = v1_context(a->request);
+        (void)hetero_ended(&c->h, l);
+        if (l->outcome != LAUNCH_OUTCOME_DONE && a->request != v->rt) {
+            c->stopped = true;
+            c->pending_since_ns = s->now_ns;
+        }
+    }
+    *a = (struct v1_active){0};
+}
+
+static void v1_pass_done(struct sched *s, const struct pass *p)
+{
+    struct v1 *v = s->state;
+    if (p == v->decode) {
+        v->decode = NULL;
+        v->gap_used = p->has_reactive ? false : v->gap_used;
+        v->decode_ready_ns = s->now_ns;
+    } else {
+        v1_prefill_done(v, p->segments[0].request);
+    }
+    for (uint32_t i = 0; i < p->n_segments; i++) {
+        const struct request *r = p->segments[i].request;
+        if (r->state == REQUEST_STATE_DECODE) {
+            if (v->decode == NULL && reqq_empty(&v->decode_rt) && reqq_empty(&v->decode_be)) {
+                v->decode_ready_ns = s->now_ns;
+            }
+            reqq_insert_by_arrival(v1_reactive(r) ? &v->decode_rt : &v->decode_be, r);
+        }
+    }
+}
+
+static void v1_request_cancelled(struct sched *s, const struct request *r)
+{
+    struct v1 *v = s->state;
+    heap_remove(&v->fresh, r);
+    reqq_remove(r);
+}
+
+/* Ageing acts on time: wake when the next proactive prefill comes of age. */
+static void watch_age(struct sched *s, struct v1 *v)
+{
+    int64_t age = units_ns_from_s(param_number(s, V1_T_AGE_S));
+    if (v->rt == NULL || v->aged != NULL || !param_bool(s, V1_AGEING)) {
+        return;
+    }
+    for (const struct request *r = v->contexts.head; r != NULL; r = reqq_next(r)) {
+        v1_wake_at(s, v, r->arrival_ns + age);
+    }
+    if (!reqq_empty(&v->be_queue)) {
+        v1_wake_at(s, v, v->be_queue.head->arrival_ns + age);
+    }
+}
+
+static void v1_schedule(struct sched *s)
+{
+    struct v1 *v = s->state;
+    update_busy(s, v, !v1_is_idle(v, v->igpu));
+    v1_shed(s, v);
+    v1_prefill_choose(s, v);
+    v1_dispatch(s, v);
+    v1_watch(s, v);
+    watch_age(s, v);
+}
+
+static void v1_dump(struct sched *s, FILE *out)
+{
+    const struct v1 *v = s->state;
+    fprintf(out,
+            "queues rt=%u be=%u contexts=%u decode rt=%u be=%u; prefill rt=%lld primary=%lld\n",
+            v->rt_queue.n, v->be_queue.n, v->contexts.n, v->decode_rt.n, v->decode_be.n,
+            v->rt == NULL ? -1LL : (long long)v->rt->id,
+            v->primary == NULL ? -1LL : (long long)v->primary->id);
+}
+
+const struct policy_ops policy_agent_xpu_v1_ops = {
+    .name = "agent-xpu-v1",
+    .summary = "Agent.xpu, first text: kernel preemption, ETC, backfill, memory-pressure dispatch "
+               "(arXiv 2506.24045v1)",
+    .api_version = POLICY_API_VERSION,
+    .flags = POLICY_F_BUSY_POLL,
+    .needs = CAP_NPU | CAP_IGPU | CAP_SPANS | CAP_ROW_SPLIT | CAP_YIELD_KERNEL | CAP_KV_EVICT,
+    .state_size_bytes = sizeof(struct v1),
+    .request_state_size_bytes = sizeof(struct v1_context),
+    .params = params,
+    .init = v1_init,
+    .exit = v1_exit,
+    .request_arrived = v1_request_arrived,
+    .launch_done = v1_launch_done,
+    .pass_done = v1_pass_done,
+    .request_cancelled = v1_request_cancelled,
+    .schedule = v1_schedule,
+    .dump = v1_dump,
+};

@@ -1,0 +1,180 @@
+/* agent-xpu-v1: the parts of the policy and what they share (policies.md section A; "Agent.xpu",
+ * arXiv 2506.24045 version 1).
+ *
+ *   agent_xpu_v1.c           parameters, hooks, the schedule call
+ *   agent_xpu_v1_prefill.c   which prefills there are: reactive, primary, aged, preempted, fresh
+ *   agent_xpu_v1_place.c     where their kernels go: elastic split, load balancing, RT windows
+ *   agent_xpu_v1_dispatch.c  what runs next: order, backfill, Algorithm 1 (memory pressure)
+ *   agent_xpu_v1_decode.c    decode batches up to B_max
+ *   agent_xpu_v1_guard.c     hung kernels, load shedding
+ *
+ * A ReqContext is a live pass with its cursor: state stays in shared memory, so keeping and
+ * resuming it costs nothing (ctx_switch_us adds a cost for sensitivity).
+ */
+#ifndef POLICIES_AGENT_XPU_V1_H
+#define POLICIES_AGENT_XPU_V1_H
+
+#include "policies/common/batch.h"
+#include "policies/common/heap.h"
+#include "policies/common/hetero.h"
+#include "policies/common/reqq.h"
+#include "sim/api/policy.h"
+#include "sim/base/units.h"
+
+enum v1_param {
+    V1_PREEMPT,
+    V1_RESUME,
+    V1_T_STARVE_S,
+    V1_CONTEXTS,
+    V1_CTX_SWITCH_US,
+    V1_ELASTIC,
+    V1_INTRA,
+    V1_EPSILON,
+    V1_BATCH_CAP,
+    V1_INTER,
+    V1_DURATION,
+    V1_AFFINITY,
+    V1_GAP_MS,
+    V1_ENERGY_ORDER,
+    V1_PRESSURE,
+    V1_TAU_LOW,
+    V1_TAU_HIGH,
+    V1_IDLE_GUARD,
+    V1_REORDER,
+    V1_TIE,
+    V1_AGEING,
+    V1_T_AGE_S,
+    V1_BALANCE,
+    V1_BALANCE_GAIN,
+    V1_IGPU_CAP,
+    V1_HANG_S,
+    V1_HANG_FACTOR,
+    V1_SHED,
+    V1_SHED_QUEUE,
+    V1_SHED_WAIT_S,
+};
+
+enum v1_resume { V1_RESUME_ETC, V1_RESUME_FIFO };
+enum v1_affinity { V1_AFFINITY_STRICT, V1_AFFINITY_BOUNDARY };
+enum v1_pressure { V1_PRESSURE_TEXT, V1_PRESSURE_INTENSITY, V1_PRESSURE_OFF };
+enum v1_tie { V1_TIE_ETC, V1_TIE_LONGEST };
+
+/* Per request, while it prefills. */
+struct v1_context {
+    struct heap_node node;    /* fresh proactive requests, by ETC */
+    struct hetero h;          /* h.pass NULL: fresh */
+    int64_t pending_since_ns; /* arrival, or the last preemption (A.4) */
+    int64_t refused_ns;       /* Algorithm 1 has held its kernel back since; TIME_NEVER_NS: not */
+    int64_t not_before_ns;    /* cost of the context switch */
+    int64_t etc_ns;           /* of etc_op on; the cache of v1_etc_ns */
+    uint32_t etc_op;          /* + 1; 0: none */
+    uint32_t avoid;           /* devices its cursor's op hung on, bits */
+    uint32_t avoid_op;        /* + 1 */
+    bool stopped;             /* by a preemption: pays the switch when it goes on */
+    bool elastic_igpu;        /* the op's NPU rows were sent to the iGPU (A.8) */
+};
+
+/* What runs on a device. */
+struct v1_active {
+    const struct launch *launch;   /* NULL: idle */
+    const struct request *request; /* of a prefill; NULL: the decode batch */
+    bool reactive, memory_bound, hung;
+    double bytes_per_s;
+    int64_t t_ns; /* annotated, whole launch */
+};
+
+/* A kernel that could be launched: a share of a prefill's op, or a span of the decode batch. */
+struct v1_kernel {
+    const struct request *request; /* NULL: decode */
+    bool on_npu, reactive, memory_bound, consumer, complementary;
+    uint32_t rows;  /* prefill: of the op; decode: unused */
+    uint32_t n_ops; /* decode: of the pass, LAUNCH_TO_END for all */
+    int64_t t_ns, ready_ns, path_ns;
+    double bytes_per_s, flop_per_joule;
+};
+
+struct v1 {
+    int npu, igpu;
+    uint32_t chunk;
+    struct reqq rt_queue, be_queue; /* waiting to prefill, arrival order */
+    struct heap fresh;              /* be_queue again, by ETC */
+    struct reqq contexts;           /* proactive prefills that have a pass */
+    const struct request *rt;       /* the reactive prefill, or NULL */
+    const struct request *primary;  /* the proactive prefill that is not backfill, or NULL */
+    const struct request *aged;     /* the promoted one beside a reactive prefill, or NULL */
+
+    struct reqq decode_rt, decode_be;
+    struct pass *decode; /* the batch, or NULL */
+    bool gap_used;       /* a proactive kernel has run since the last reactive iteration */
+    int64_t decode_ready_ns, decode_refused_ns;
+
+    struct v1_active active[MACHINE_MAX_DEVICES];
+    uint32_t last_pass[MACHINE_MAX_DEVICES]; /* id of the pass whose kernel ended there last */
+    double igpu_busy_frac;                   /* exponential average over five seconds */
+    int64_t igpu_busy_ns;                    /* when it was brought up to date */
+
+    struct batch batch;
+    int64_t timer_ns; /* earliest timer set and not yet due, for ageing and switches */
+    int64_t hang_timer_ns[MACHINE_MAX_DEVICES];
+};
+
+static inline struct v1_context *v1_context(const struct request *r)
+{
+    return r->slot->data;
+}
+
+static inline bool v1_reactive(const struct request *r)
+{
+    return r->cls == REQUEST_CLASS_REACTIVE;
+}
+
+static inline bool v1_is_idle(const struct v1 *v, int device)
+{
+    return v->active[device].launch == NULL;
+}
+
+/* Is reactive work decoding or about to? */
+static inline bool v1_reactive_decodes(const struct v1 *v)
+{
+    return !reqq_empty(&v->decode_rt) || (v->decode != NULL && v->decode->has_reactive);
+}
+
+/* prefill */
+void v1_prefill_choose(struct sched *s, struct v1 *v);
+bool v1_prefill_start(struct sched *s, struct v1 *v, const struct request *r);
+void v1_prefill_done(struct v1 *v, const struct request *r);
+/* Annotated time of what is left of a prefill at its default mapping, summed over its kernels. */
+int64_t v1_etc_ns(struct sched *s, const struct v1 *v, const struct request *r);
+bool v1_is_aged(const struct sched *s, const struct request *r);
+/* KV is full and something more urgent waits; true when some was freed. */
+bool v1_make_room(struct sched *s, struct v1 *v);
+
+/* place */
+void v1_place(struct sched *s, struct v1 *v, const struct request *r);
+/* Time until the reactive request next needs a device; 0 now, TIME_NEVER_NS never (A.5). */
+int64_t v1_window_ns(struct sched *s, struct v1 *v, int device);
+/* Sends the NPU rows of a waiting op to the iGPU where that ends earlier (A.8). */
+void v1_balance(struct sched *s, struct v1 *v, const struct request *r);
+/* Annotation of a share of an op; all zero for no rows. */
+struct estimate v1_estimate(struct sched *s, const struct work_shape *w, enum op_kind op,
+                            int device, uint32_t rows);
+/* Time until what runs on a device should end; 0 when idle. */
+int64_t v1_busy_for_ns(const struct sched *s, const struct v1 *v, int device);
+/* Memory pressure P_mem of all that runs (A.6). */
+double v1_pressure(const struct sched *s, const struct v1 *v);
+
+/* decode */
+void v1_decode_form(struct sched *s, struct v1 *v);
+/* Annotation of the next n ops of the batch (LAUNCH_TO_END: all). */
+void v1_decode_estimate(struct sched *s, const struct v1 *v, uint32_t n_ops, struct estimate *out);
+
+/* dispatch */
+void v1_dispatch(struct sched *s, struct v1 *v);
+
+/* guard */
+void v1_watch(struct sched *s, struct v1 *v);
+void v1_shed(struct sched *s, struct v1 *v);
+/* One timer at a time: earlier ones win. */
+void v1_wake_at(struct sched *s, struct v1 *v, int64_t at_ns);
+
+#endif

@@ -1,0 +1,114 @@
+/* Decode batches of agent-xpu-v1 (A.5): reactive sequences, and proactive ones as long as one more
+ * costs next to nothing. All on the iGPU; formed at iteration boundaries. */
+#include <errno.h>
+
+#include "policies/agent_xpu_v1.h"
+
+static void shape_add(struct work_shape *w, const struct request *r)
+{
+    uint32_t context = r->kv_tokens + 1;
+    w->rows++;
+    w->logit_rows++;
+    w->sequences++;
+    w->attn_pairs += context;
+    w->kv_read_tokens += context;
+    w->max_context_tokens = context > w->max_context_tokens ? context : w->max_context_tokens;
+}
+
+/* One layer: fused when there is one sequence (its kernels run back to back all the same). */
+static void layer_estimate(struct sched *s, const struct v1 *v, const struct work_shape *w,
+                           bool fused, struct estimate *out)
+{
+    static const enum op_kind kinds[] = {OP_QKV, OP_MHA, OP_FFN};
+    if (fused) {
+        *out = v1_estimate(s, w, OP_LAYER, v->igpu, w->rows);
+        return;
+    }
+    double bytes = 0.0;
+    double flop = 0.0;
+    *out = (struct estimate){.memory_bound = true};
+    for (int i = 0; i < 3; i++) {
+        struct estimate e = v1_estimate(s, w, kinds[i], v->igpu, w->rows);
+        double b = e.bytes_per_s * units_s_from_ns(e.t_ns);
+        bytes += b;
+        flop += b * e.flop_per_byte;
+        out->t_ns += e.t_ns;
+        out->watts = e.watts;
+        out->memory_bound = out->memory_bound && (kinds[i] == OP_MHA || e.memory_bound);
+    }
+    out->bytes_per_s = out->t_ns > 0 ? bytes / units_s_from_ns(out->t_ns) : 0.0;
+    out->flop_per_byte = bytes > 0.0 ? flop / bytes : 0.0;
+}
+
+static int64_t iteration_ns(struct sched *s, const struct v1 *v, const struct work_shape *w)
+{
+    struct estimate layer;
+    layer_estimate(s, v, w, w->rows == 1, &layer);
+    return layer.t_ns * s->llm->n_layers + v1_estimate(s, w, OP_HEAD, v->igpu, w->rows).t_ns;
+}
+
+void v1_decode_estimate(struct sched *s, const struct v1 *v, uint32_t n_ops, struct estimate *out)
+{
+    const struct pass *p = v->decode;
+    layer_estimate(s, v, &p->shape, p->fused_layers, out);
+    int64_t head = v1_estimate(s, &p->shape, OP_HEAD, v->igpu, p->shape.logit_rows).t_ns;
+    uint32_t per_layer = p->fused_layers ? 1 : 3;
+    uint32_t left = p->n_ops - p->op;
+    uint32_t n = n_ops == LAUNCH_TO_END || n_ops > left ? left : n_ops;
+    bool with_head = n == left;
+    out->t_ns = out->t_ns * (n - (with_head ? 1u : 0u)) / per_layer + (with_head ? head : 0);
+}
+
+/* B_max = max{B : t_iter(B) <= (1 + eps) t_iter(|RT|)}, at most the cap; reactive ones always
+ * stay. Without a reactive one the first proactive one is the measure [S]. */
+static void choose_batch(struct sched *s, struct v1 *v)
+{
+    struct work_shape w = {0};
+    batch_clear(&v->batch);
+    for (const struct request *r = v->decode_rt.head; r != NULL; r = reqq_next(r)) {
+        batch_add(&v->batch, r, SEGMENT_DECODE, 1);
+        shape_add(&w, r);
+    }
+    if (v->batch.n > 0 && !param_bool(s, V1_INTRA)) {
+        return;
+    }
+    uint32_t cap = (uint32_t)param_int(s, V1_BATCH_CAP);
+    double most_ns = -1.0;
+    for (const struct request *r = v->decode_be.head; r != NULL; r = reqq_next(r)) {
+        if (v->batch.n > 0) {
+            if (most_ns < 0.0) {
+                most_ns = (1.0 + param_number(s, V1_EPSILON)) * (double)iteration_ns(s, v, &w);
+            }
+            struct work_shape more = w;
+            shape_add(&more, r);
+            if (v->batch.n >= cap || (double)iteration_ns(s, v, &more) > most_ns) {
+                return;
+            }
+        }
+        batch_add(&v->batch, r, SEGMENT_DECODE, 1);
+        shape_add(&w, r);
+    }
+}
+
+void v1_decode_form(struct sched *s, struct v1 *v)
+{
+    while (v->decode == NULL) {
+        choose_batch(s, v);
+        if (v->batch.n == 0) {
+            return;
+        }
+        int rc = batch_form(s, &v->batch, &v->decode);
+        if (rc != 0) {
+            v->decode = NULL;
+            if (rc != -ENOMEM || !v1_make_room(s, v)) {
+                return;
+            }
+        }
+    }
+    for (uint32_t i = 0; i < v->batch.n; i++) {
+        const struct request *r = v->batch.segments[i].request;
+        if (r->slot->queue == &v->decode_rt || r->slot->queue == &v->decode_be) {
+            reqq_remove(r);
+        }
+    }
+}

@@ -1,0 +1,430 @@
+/* What agent-xpu-v1 runs next (A.5 to A.7, A.9): reactive kernels first, then the proactive work
+ * that is due, then backfill of idle devices; each launch passes Algorithm 1. */
+#include "policies/agent_xpu_v1.h"
+
+/* ---- Algorithm 1: memory pressure ---- */
+
+static bool memory_bound_runs(const struct sched *s, const struct v1 *v, uint32_t *n_active)
+{
+    bool found = false;
+    *n_active = 0;
+    for (uint32_t i = 0; i < s->machine->n_devices; i++) {
+        const struct v1_active *a = &v->active[i];
+        *n_active += a->launch == NULL ? 0 : 1;
+        found = found || (a->launch != NULL && a->memory_bound);
+    }
+    return found;
+}
+
+/* NULL: launch it. Else the list it waits in. Under `text` the test of step 3 comes before the
+ * class of step 4, as printed, so a lone decode above tau_high blocks everything; `intensity` keeps
+ * only what the tiers are for: two memory-bound kernels do not overlap, reactive ones never wait.
+ */
+static const char *refused_by(struct sched *s, const struct v1 *v, const struct v1_kernel *k,
+                              int64_t refused_ns)
+{
+    uint32_t n_active;
+    bool other = memory_bound_runs(s, v, &n_active);
+    enum v1_pressure rule = (enum v1_pressure)param_int(s, V1_PRESSURE);
+    if (rule == V1_PRESSURE_OFF || (n_active == 0 && param_bool(s, V1_IDLE_GUARD))) {
+        return NULL;
+    }
+    bool pair = k->memory_bound && other;
+    if (rule == V1_PRESSURE_INTENSITY) {
+        return k->reactive || !pair ? NULL : "deferred";
+    }
+    double p = v1_pressure(s, v);
+    double more = k->bytes_per_s / s->machine->ddr_peak_bytes_per_s;
+    if (p + more > param_number(s, V1_TAU_HIGH)) {
+        return "wait_slot";
+    }
+    int64_t starve = units_ns_from_s(param_number(s, V1_T_STARVE_S));
+    if (k->reactive || (refused_ns != TIME_NEVER_NS && s->now_ns - refused_ns > starve)) {
+        return NULL;
+    }
+    if (p < param_number(s, V1_TAU_LOW)) {
+        return NULL;
+    }
+    return p < param_number(s, V1_TAU_HIGH) && !pair ? NULL : "deferred";
+}
+
+static bool admit(struct sched *s, const struct v1 *v, const struct v1_kernel *k,
+                  int64_t *refused_ns)
+{
+    const char *list = refused_by(s, v, k, *refused_ns);
+    if (list == NULL) {
+        *refused_ns = TIME_NEVER_NS;
+        return true;
+    }
+    if (*refused_ns == TIME_NEVER_NS) {
+        *refused_ns = s->now_ns;
+        (void)sched_note(s, list, 1);
+    }
+    return false;
+}
+
+/* ---- kernels ---- */
+
+static void annotate(const struct sched *s, const struct v1 *v, int device,
+                     const struct estimate *e, struct v1_kernel *k)
+{
+    k->t_ns = e->t_ns;
+    k->bytes_per_s = e->bytes_per_s;
+    k->memory_bound = e->memory_bound;
+    double flop_per_s = e->bytes_per_s * e->flop_per_byte;
+    k->flop_per_joule = e->watts > 0.0 ? flop_per_s / e->watts : flop_per_s;
+    /* Compute-bound beside memory-bound, and the reverse only while the pair stays below tau_high
+     * (A.7 ii). */
+    const struct v1_active *other = &v->active[device == v->npu ? v->igpu : v->npu];
+    double pair = v1_pressure(s, v) + e->bytes_per_s / s->machine->ddr_peak_bytes_per_s;
+    k->complementary = other->launch != NULL && other->memory_bound != e->memory_bound &&
+                       (!e->memory_bound || pair <= param_number(s, V1_TAU_HIGH));
+}
+
+/* The waiting share of a prefill's op on a device; false when there is none. */
+static bool prefill_kernel(struct sched *s, struct v1 *v, const struct request *r, int device,
+                           struct v1_kernel *k)
+{
+    struct v1_context *c = v1_context(r);
+    v1_place(s, v, r);
+    bool npu = device == v->npu;
+    uint32_t rows = npu ? c->h.npu_rows : c->h.igpu_rows;
+    if (rows == 0 || (npu ? c->h.on_npu : c->h.on_igpu) != NULL) {
+        return false;
+    }
+    if (c->stopped) {
+        c->stopped = false;
+        c->not_before_ns = s->now_ns + units_ns_from_us(param_number(s, V1_CTX_SWITCH_US));
+    }
+    if (s->now_ns < c->not_before_ns) {
+        v1_wake_at(s, v, c->not_before_ns);
+        return false;
+    }
+    const struct pass *p = c->h.pass;
+    struct estimate e = v1_estimate(s, &p->shape, pass_op_kind(p, p->op), device, rows);
+    *k = (struct v1_kernel){.request = r,
+                            .on_npu = npu,
+                            .reactive = v1_reactive(r) || r == v->aged,
+                            .consumer = v->last_pass[device] == p->id,
+                            .rows = rows,
+                            .ready_ns =
+                                c->refused_ns < c->h.ready_ns ? c->refused_ns : c->h.ready_ns,
+                            .path_ns = v1_etc_ns(s, v, r)};
+    annotate(s, v, device, &e, k);
+    return true;
+}
+
+static bool decode_kernel(struct sched *s, struct v1 *v, uint32_t n_ops, struct v1_kernel *k)
+{
+    v1_decode_form(s, v);
+    if (v->decode == NULL || v->decode->state != PASS_STATE_READY ||
+        v->decode->op == v->decode->n_ops) {
+        return false;
+    }
+    struct estimate e;
+    v1_decode_estimate(s, v, n_ops, &e);
+    *k = (struct v1_kernel){.reactive = v1_reactive_decodes(v),
+                            .n_ops = n_ops,
+                            .ready_ns = v->decode_refused_ns < v->decode_ready_ns
+                                            ? v->decode_refused_ns
+                                            : v->decode_ready_ns};
+    annotate(s, v, v->igpu, &e, k);
+    return true;
+}
+
+/* Launches a kernel that Algorithm 1 lets pass. */
+static bool try_launch(struct sched *s, struct v1 *v, const struct v1_kernel *k)
+{
+    int device = k->on_npu ? v->npu : v->igpu;
+    struct v1_context *c = k->request == NULL ? NULL : v1_context(k->request);
+    int64_t *refused = c == NULL ? &v->decode_refused_ns : &c->refused_ns;
+    if (!v1_is_idle(v, device) || sched_device_free_slots(s, (uint8_t)device) == 0 ||
+        !admit(s, v, k, refused)) {
+        return false;
+    }
+    const struct launch *l = NULL;
+    if (c == NULL) {
+        struct launch_spec spec = {
+            .pass = v->decode, .device = (uint8_t)device, .n_ops = k->n_ops, .yield = YIELD_KERNEL};
+        (void)sched_launch(s, &spec, &l);
+    } else if (hetero_launch(s, &c->h, device, k->on_npu, k->rows, YIELD_KERNEL)) {
+        l = k->on_npu ? c->h.on_npu : c->h.on_igpu;
+    }
+    if (l == NULL) {
+        return false;
+    }
+    v->active[device] = (struct v1_active){.launch = l,
+                                           .request = k->request,
+                                           .reactive = k->reactive,
+                                           .memory_bound = k->memory_bound,
+                                           .bytes_per_s = k->bytes_per_s,
+                                           .t_ns = k->t_ns};
+    return true;
+}
+
+/* ---- reactive work ---- */
+
+static void checkpoint(struct sched *s, const struct v1 *v, int device)
+{
+    const struct launch *l = v->active[device].launch;
+    if (l != NULL && !l->stop_requested && param_bool(s, V1_PREEMPT)) {
+        (void)sched_preempt(s, l, PREEMPT_CHECKPOINT);
+    }
+}
+
+/* A reactive kernel was refused for memory pressure: what is not reactive stops. */
+static void make_way(struct sched *s, const struct v1 *v)
+{
+    for (uint32_t d = 0; d < s->machine->n_devices; d++) {
+        if (!v->active[d].reactive) {
+            checkpoint(s, v, (int)d);
+        }
+    }
+}
+
+/* Launches what the reactive prefill has ready; where something else is in its way, that stops at
+ * its next kernel boundary (A.3). */
+static void dispatch_reactive(struct sched *s, struct v1 *v)
+{
+    const int devices[] = {v->npu, v->igpu};
+    for (int i = 0; i < 2 && v->rt != NULL; i++) {
+        struct v1_kernel k;
+        if (!prefill_kernel(s, v, v->rt, devices[i], &k)) {
+            continue;
+        }
+        if (!v1_is_idle(v, devices[i])) {
+            checkpoint(s, v, devices[i]);
+        } else if (!try_launch(s, v, &k)) {
+            make_way(s, v);
+        }
+    }
+}
+
+static bool reactive_wants_igpu(const struct v1 *v)
+{
+    return v->rt != NULL && v1_context(v->rt)->h.igpu_rows > 0;
+}
+
+/* Affinity `boundary`: between two reactive iterations one proactive kernel of bounded length may
+ * use the iGPU. The text lets none, so a proactive prefill stalls at its first attention. */
+static bool fill_gap(struct sched *s, struct v1 *v)
+{
+    bool boundary = v->decode == NULL || v->decode->op == 0;
+    if (param_int(s, V1_AFFINITY) != V1_AFFINITY_BOUNDARY || v->gap_used || !boundary) {
+        return false;
+    }
+    int64_t most = units_ns_from_ms(param_number(s, V1_GAP_MS));
+    struct v1_kernel k;
+    for (const struct request *r = v->contexts.head; r != NULL; r = reqq_next(r)) {
+        if (prefill_kernel(s, v, r, v->igpu, &k) && k.t_ns <= most && try_launch(s, v, &k)) {
+            v->gap_used = true;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void dispatch_reactive_decode(struct sched *s, struct v1 *v)
+{
+    struct v1_kernel k;
+    if (!v1_reactive_decodes(v) || !v1_is_idle(v, v->igpu) || reactive_wants_igpu(v) ||
+        fill_gap(s, v) || !decode_kernel(s, v, LAUNCH_TO_END, &k)) {
+        return;
+    }
+    if (!try_launch(s, v, &k)) {
+        make_way(s, v);
+    }
+}
+
+/* ---- proactive work that is due: the primary prefill and its own decode batch ---- */
+
+static void dispatch_due(struct sched *s, struct v1 *v)
+{
+    struct v1_kernel k[3];
+    uint32_t n = 0;
+    if (v->primary != NULL && prefill_kernel(s, v, v->primary, v->npu, &k[n])) {
+        n++;
+    }
+    bool igpu_open = v1_window_ns(s, v, v->igpu) > 0 && v1_is_idle(v, v->igpu);
+    if (igpu_open && v->primary != NULL) {
+        v1_balance(s, v, v->primary);
+        n += prefill_kernel(s, v, v->primary, v->igpu, &k[n]) ? 1 : 0;
+    }
+    if (igpu_open && !v1_reactive_decodes(v) && decode_kernel(s, v, LAUNCH_TO_END, &k[n])) {
+        n++;
+    }
+    for (uint32_t done = 0; done < n; done++) { /* first come, first served */
+        uint32_t first = done;
+        for (uint32_t i = done + 1; i < n; i++) {
+            first = k[i].ready_ns < k[first].ready_ns ? i : first;
+        }
+        struct v1_kernel next = k[first];
+        for (uint32_t i = first; i > done; i--) {
+            k[i] = k[i - 1];
+        }
+        k[done] = next;
+        (void)try_launch(s, v, &next);
+    }
+}
+
+/* A.8: the iGPU is given to an aged proactive prefill, but for the reactive one's attention. */
+static void dispatch_aged(struct sched *s, struct v1 *v)
+{
+    struct v1_kernel k;
+    if (v->aged == NULL || reactive_wants_igpu(v) || !v1_is_idle(v, v->igpu)) {
+        return;
+    }
+    struct hetero *h = &v1_context(v->aged)->h;
+    if (h->on_igpu == NULL) { /* planned for the NPU before it came of age */
+        h->igpu_rows += h->npu_rows;
+        h->npu_rows = 0;
+    }
+    if (prefill_kernel(s, v, v->aged, v->igpu, &k)) {
+        (void)try_launch(s, v, &k);
+    }
+}
+
+/* ---- backfill ---- */
+
+/* A.7 (i), (ii), then A.5: the most work per joule; ties by the parameter, arrival, id. */
+static bool goes_before(const struct sched *s, const struct v1_kernel *x, const struct v1_kernel *y)
+{
+    if (param_bool(s, V1_REORDER)) {
+        if (x->consumer != y->consumer) {
+            return x->consumer;
+        }
+        if (x->complementary != y->complementary) {
+            return x->complementary;
+        }
+    }
+    if (param_bool(s, V1_ENERGY_ORDER) && x->flop_per_joule != y->flop_per_joule) {
+        return x->flop_per_joule > y->flop_per_joule;
+    }
+    if (x->path_ns != y->path_ns) {
+        bool longest = param_int(s, V1_TIE) == V1_TIE_LONGEST;
+        return longest ? x->path_ns > y->path_ns : x->path_ns < y->path_ns;
+    }
+    return request_before(x->request, y->request);
+}
+
+/* Cuts a candidate to what ends inside the window (A.5, duration): static chunks on the NPU can be
+ * cut, an iGPU kernel cannot. False when nothing fits. */
+static bool fit_window(struct sched *s, const struct v1 *v, struct v1_kernel *k, int64_t window_ns)
+{
+    if (k->t_ns <= window_ns || !param_bool(s, V1_DURATION)) {
+        return window_ns > 0;
+    }
+    uint32_t chunks = (k->rows + v->chunk - 1) / v->chunk;
+    uint32_t fit = (uint32_t)(window_ns / (k->t_ns / chunks > 0 ? k->t_ns / chunks : 1));
+    if (!k->on_npu || fit == 0) {
+        return false;
+    }
+    const struct pass *p = v1_context(k->request)->h.pass;
+    k->rows = fit * v->chunk < k->rows ? fit * v->chunk : k->rows;
+    struct estimate e = v1_estimate(s, &p->shape, pass_op_kind(p, p->op), v->npu, k->rows);
+    annotate(s, v, v->npu, &e, k);
+    return k->t_ns <= window_ns;
+}
+
+/* Started prefills whose next share waits for this device, in the order of goes_before. */
+static bool backfill_context(struct sched *s, struct v1 *v, int device, int64_t window_ns)
+{
+    struct v1_kernel last = {0};
+    for (;;) {
+        struct v1_kernel best = {0};
+        for (const struct request *r = v->contexts.head; r != NULL; r = reqq_next(r)) {
+            struct v1_kernel k;
+            if (r == v->primary || r == v->aged) {
+                continue;
+            }
+            v1_place(s, v, r);
+            if (device == v->igpu) {
+                v1_balance(s, v, r);
+            }
+            if (!prefill_kernel(s, v, r, device, &k) || !fit_window(s, v, &k, window_ns) ||
+                (last.request != NULL && !goes_before(s, &last, &k))) {
+                continue; /* no kernel, no room, or tried already */
+            }
+            if (best.request == NULL || goes_before(s, &k, &best)) {
+                best = k;
+            }
+        }
+        if (best.request == NULL) {
+            return false;
+        }
+        if (try_launch(s, v, &best)) {
+            return true;
+        }
+        last = best;
+    }
+}
+
+/* A fresh prefill whose first kernel runs on this device: the smallest ETC, for the NPU the first
+ * with a whole chunk. */
+static bool backfill_fresh(struct sched *s, struct v1 *v, int device, int64_t window_ns)
+{
+    const struct request *r = heap_top(&v->fresh);
+    if (r != NULL && device == v->npu && request_prefill_left(r) < v->chunk) {
+        for (r = v->be_queue.head; r != NULL && request_prefill_left(r) < v->chunk;) {
+            r = reqq_next(r);
+        }
+    }
+    bool whole_chunk = r != NULL && request_prefill_left(r) >= v->chunk;
+    if (r == NULL || whole_chunk != (device == v->npu) ||
+        v->contexts.n >= (uint32_t)param_int(s, V1_CONTEXTS) || !v1_prefill_start(s, v, r)) {
+        return false;
+    }
+    struct v1_kernel k;
+    return prefill_kernel(s, v, r, device, &k) && fit_window(s, v, &k, window_ns) &&
+           try_launch(s, v, &k);
+}
+
+/* Proactive decode beside a reactive prefill: as many ops as end in time. */
+static bool backfill_decode(struct sched *s, struct v1 *v, int64_t window_ns)
+{
+    struct v1_kernel k;
+    if (v->rt == NULL || v1_reactive_decodes(v) || !decode_kernel(s, v, LAUNCH_TO_END, &k)) {
+        return false;
+    }
+    if (k.t_ns > window_ns && param_bool(s, V1_DURATION)) {
+        uint32_t per_layer = v->decode->fused_layers ? 1 : 3;
+        struct estimate layer;
+        v1_decode_estimate(s, v, per_layer, &layer);
+        uint32_t layers = layer.t_ns > 0 ? (uint32_t)(window_ns / layer.t_ns) : 0;
+        uint32_t n = layers * per_layer - (layers > 0 ? v->decode->op % per_layer : 0);
+        if (n == 0 || n >= v->decode->n_ops - v->decode->op || !decode_kernel(s, v, n, &k) ||
+            k.t_ns > window_ns) {
+            return false;
+        }
+    }
+    return window_ns > 0 && try_launch(s, v, &k);
+}
+
+static void dispatch_backfill(struct sched *s, struct v1 *v)
+{
+    const int devices[] = {v->npu, v->igpu};
+    for (int i = 0; i < 2 && param_bool(s, V1_INTER); i++) {
+        int64_t window = v1_is_idle(v, devices[i]) ? v1_window_ns(s, v, devices[i]) : 0;
+        if (window <= 0) {
+            continue;
+        }
+        bool filled = backfill_context(s, v, devices[i], window) ||
+                      (devices[i] == v->igpu && backfill_decode(s, v, window)) ||
+                      backfill_fresh(s, v, devices[i], window);
+        if (filled) {
+            (void)sched_note(s, "backfilled", 1);
+        }
+    }
+}
+
+void v1_dispatch(struct sched *s, struct v1 *v)
+{
+    dispatch_reactive(s, v);
+    dispatch_reactive_decode(s, v);
+    if (v->rt == NULL) {
+        dispatch_due(s, v);
+    } else {
+        dispatch_aged(s, v);
+    }
+    dispatch_backfill(s, v);
+}

@@ -1,0 +1,80 @@
+/* The practical rules of agent-xpu-v1 that only matter when something goes wrong (A.8): hung
+ * kernels and extreme load. */
+#include "policies/agent_xpu_v1.h"
+
+void v1_wake_at(struct sched *s, struct v1 *v, int64_t at_ns)
+{
+    bool pending = v->timer_ns > s->now_ns;
+    if (at_ns > s->now_ns && (!pending || at_ns < v->timer_ns)) {
+        v->timer_ns = at_ns;
+        (void)sched_set_timer(s, at_ns, 0);
+    }
+}
+
+/* A kernel that takes far longer than annotated is taken to have failed: it is stopped (killed
+ * where the device can), and what it had is dispatched once more, on the other device where that is
+ * legal (token-level ops). The engine injects no faults, so in practice nothing ends here. */
+static void recover(struct sched *s, struct v1 *v, int device)
+{
+    struct v1_active *a = &v->active[device];
+    a->hung = true;
+    if (a->request != NULL) {
+        struct v1_context *c = v1_context(a->request);
+        if (c->avoid != 0) {
+            return; /* once */
+        }
+        c->avoid = 1u << device;
+        c->avoid_op = c->h.pass->op + 1;
+    }
+    (void)sched_note(s, "hung_kernels", 1);
+    bool reset = s->machine->devices[device].can_reset;
+    (void)sched_preempt(s, a->launch, reset ? PREEMPT_RESET : PREEMPT_CHECKPOINT);
+}
+
+void v1_watch(struct sched *s, struct v1 *v)
+{
+    int64_t least = units_ns_from_s(param_number(s, V1_HANG_S));
+    if (least == 0) {
+        return;
+    }
+    for (uint32_t d = 0; d < s->machine->n_devices; d++) {
+        struct v1_active *a = &v->active[d];
+        if (a->launch == NULL || a->hung) {
+            continue;
+        }
+        int64_t limit = (int64_t)llround(param_number(s, V1_HANG_FACTOR) * (double)a->t_ns);
+        int64_t at = a->launch->submit_ns + (limit > least ? limit : least);
+        if (s->now_ns >= at) {
+            recover(s, v, (int)d);
+        } else if (v->hang_timer_ns[d] <= s->now_ns || at < v->hang_timer_ns[d]) {
+            v->hang_timer_ns[d] = at;
+            (void)sched_set_timer(s, at, 1);
+        }
+    }
+}
+
+/* Extreme load: the newest proactive request that has not begun goes (A.8). */
+void v1_shed(struct sched *s, struct v1 *v)
+{
+    if (!param_bool(s, V1_SHED)) {
+        return;
+    }
+    int64_t wait = 0;
+    for (const struct request *r = v->contexts.head; r != NULL; r = reqq_next(r)) {
+        wait += v1_etc_ns(s, v, r);
+    }
+    for (const struct request *r = v->be_queue.head; r != NULL; r = reqq_next(r)) {
+        wait += v1_etc_ns(s, v, r);
+    }
+    int64_t most = units_ns_from_s(param_number(s, V1_SHED_WAIT_S));
+    while (!reqq_empty(&v->be_queue) &&
+           (v->be_queue.n > (uint32_t)param_int(s, V1_SHED_QUEUE) || wait > most)) {
+        const struct request *r = v->be_queue.tail;
+        wait -= v1_etc_ns(s, v, r);
+        if (sched_shed(s, r) != 0) {
+            return;
+        }
+        heap_remove(&v->fresh, r);
+        reqq_remove(r);
+    }
+}

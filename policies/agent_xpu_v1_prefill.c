@@ -1,0 +1,222 @@
+/* Which prefills agent-xpu-v1 has in progress (A.3, A.4, A.8): one reactive, one proactive that
+ * owns what the reactive one leaves (the primary), at most one promoted for its age, and a pool of
+ * preempted and fresh ones whose kernels fill slack. */
+#include <errno.h>
+
+#include "policies/agent_xpu_v1.h"
+
+/* What the pass of a request that has none would look like. */
+static struct work_shape shape_of(const struct request *r)
+{
+    if (v1_context(r)->h.pass != NULL) {
+        return v1_context(r)->h.pass->shape;
+    }
+    uint64_t n = request_prefill_left(r);
+    uint64_t first = r->kv_tokens;
+    return (struct work_shape){.rows = (uint32_t)n,
+                               .logit_rows = 1,
+                               .sequences = 1,
+                               .prefill_rows = (uint32_t)n,
+                               .attn_pairs = n * first + n * (n + 1) / 2,
+                               .kv_read_tokens = first + n,
+                               .max_context_tokens = (uint32_t)(first + n)};
+}
+
+int64_t v1_etc_ns(struct sched *s, const struct v1 *v, const struct request *r)
+{
+    struct v1_context *c = v1_context(r);
+    uint32_t cursor = c->h.pass == NULL ? 0 : c->h.pass->op;
+    if (c->etc_op == cursor + 1) {
+        return c->etc_ns;
+    }
+    struct work_shape w = shape_of(r);
+    uint32_t chunked = w.rows / v->chunk * v->chunk;
+    static const enum op_kind kinds[] = {OP_QKV, OP_MHA, OP_FFN};
+    int64_t sum = v1_estimate(s, &w, OP_HEAD, v->igpu, 1).t_ns;
+    for (uint32_t k = 0; k < 3 && cursor < 3 * s->llm->n_layers; k++) {
+        uint32_t npu_rows = kinds[k] == OP_MHA ? 0 : chunked;
+        int64_t t = v1_estimate(s, &w, kinds[k], v->npu, npu_rows).t_ns +
+                    v1_estimate(s, &w, kinds[k], v->igpu, w.rows - npu_rows).t_ns;
+        uint32_t left = s->llm->n_layers - cursor / 3 - (cursor % 3 > k ? 1 : 0);
+        sum += t * left;
+    }
+    c->etc_ns = sum;
+    c->etc_op = cursor + 1;
+    return sum;
+}
+
+bool v1_is_aged(const struct sched *s, const struct request *r)
+{
+    return param_bool(s, V1_AGEING) &&
+           s->now_ns - r->arrival_ns >= units_ns_from_s(param_number(s, V1_T_AGE_S));
+}
+
+/* ---- memory (the paper assumes enough, 6.5) ---- */
+
+/* A context gives up its pass; its request is fresh again. */
+static bool cancel_context(struct sched *s, struct v1 *v, const struct request *r)
+{
+    if (sched_pass_cancel(s, v1_context(r)->h.pass) != 0) {
+        return false;
+    }
+    v->primary = v->primary == r ? NULL : v->primary;
+    v->aged = v->aged == r ? NULL : v->aged;
+    reqq_remove(r);
+    *v1_context(r) = (struct v1_context){.pending_since_ns = v1_context(r)->pending_since_ns,
+                                         .refused_ns = TIME_NEVER_NS};
+    if (r->state != REQUEST_STATE_SHED) {
+        reqq_insert_by_arrival(&v->be_queue, r);
+        heap_push(&v->fresh, r, (double)v1_etc_ns(s, v, r));
+    }
+    return true;
+}
+
+bool v1_make_room(struct sched *s, struct v1 *v)
+{
+    for (const struct request *r = v->contexts.tail; r != NULL; r = r->slot->prev) {
+        if (cancel_context(s, v, r)) {
+            return true;
+        }
+    }
+    const struct request *r = v->decode_be.tail;
+    if (r == NULL || v->decode_be.n + v->decode_rt.n < 2 ||
+        sched_kv_evict(s, r, 0, KV_EVICT_RECOMPUTE) != 0) {
+        return false;
+    }
+    reqq_remove(r);
+    *v1_context(r) =
+        (struct v1_context){.pending_since_ns = s->now_ns, .refused_ns = TIME_NEVER_NS};
+    reqq_insert_by_arrival(&v->be_queue, r);
+    heap_push(&v->fresh, r, (double)v1_etc_ns(s, v, r));
+    return true;
+}
+
+bool v1_prefill_start(struct sched *s, struct v1 *v, const struct request *r)
+{
+    struct segment seg = {
+        .request = r, .role = SEGMENT_PREFILL, .n_tokens = request_prefill_left(r)};
+    struct pass_spec spec = {.segments = &seg, .n_segments = 1};
+    struct pass *p;
+    int rc = sched_pass_form(s, &spec, &p);
+    while (rc == -ENOMEM && v1_reactive(r) && v1_make_room(s, v)) {
+        rc = sched_pass_form(s, &spec, &p);
+    }
+    if (rc != 0) {
+        return false;
+    }
+    reqq_remove(r);
+    if (!v1_reactive(r)) {
+        heap_remove(&v->fresh, r);
+        reqq_push(&v->contexts, r);
+    }
+    hetero_begin(&v1_context(r)->h, p);
+    return true;
+}
+
+void v1_prefill_done(struct v1 *v, const struct request *r)
+{
+    reqq_remove(r);
+    v->rt = v->rt == r ? NULL : v->rt;
+    v->primary = v->primary == r ? NULL : v->primary;
+    v->aged = v->aged == r ? NULL : v->aged;
+    hetero_clear(&v1_context(r)->h);
+}
+
+/* ---- choosing ---- */
+
+/* A.4: whoever has been pending longer than T_starve, longest first; else the smallest estimated
+ * time to completion. Preempted and fresh ones compete in one list [S]. */
+static bool resumes_before(struct sched *s, const struct v1 *v, const struct request *x,
+                           const struct request *y)
+{
+    if (param_int(s, V1_RESUME) == V1_RESUME_FIFO) {
+        return request_before(x, y);
+    }
+    int64_t limit = units_ns_from_s(param_number(s, V1_T_STARVE_S));
+    int64_t px = v1_context(x)->pending_since_ns;
+    int64_t py = v1_context(y)->pending_since_ns;
+    bool sx = s->now_ns - px > limit;
+    bool sy = s->now_ns - py > limit;
+    if (sx || sy) {
+        return sx != sy ? sx : px != py ? px < py : request_before(x, y);
+    }
+    int64_t ex = v1_etc_ns(s, v, x);
+    int64_t ey = v1_etc_ns(s, v, y);
+    return ex != ey ? ex < ey : request_before(x, y);
+}
+
+static const struct request *next_primary(struct sched *s, struct v1 *v)
+{
+    const struct request *best = NULL;
+    for (const struct request *r = v->contexts.head; r != NULL; r = reqq_next(r)) {
+        if (r != v->aged && (best == NULL || resumes_before(s, v, r, best))) {
+            best = r;
+        }
+    }
+    if (v->contexts.n >= (uint32_t)param_int(s, V1_CONTEXTS)) {
+        return best;
+    }
+    const struct request *fresh[] = {v->be_queue.head, heap_top(&v->fresh)};
+    for (int i = 0; i < 2; i++) {
+        if (fresh[i] != NULL && (best == NULL || resumes_before(s, v, fresh[i], best))) {
+            best = fresh[i];
+        }
+    }
+    return best;
+}
+
+/* The oldest proactive prefill that has come of age. */
+static const struct request *oldest_aged(const struct sched *s, const struct v1 *v)
+{
+    const struct request *best = NULL;
+    for (const struct request *r = v->contexts.head; r != NULL; r = reqq_next(r)) {
+        if (v1_is_aged(s, r) && (best == NULL || request_before(r, best))) {
+            best = r;
+        }
+    }
+    const struct request *r = v->be_queue.head;
+    bool room = v->contexts.n < (uint32_t)param_int(s, V1_CONTEXTS);
+    if (room && r != NULL && v1_is_aged(s, r) && (best == NULL || request_before(r, best))) {
+        best = r;
+    }
+    return best;
+}
+
+static void choose_reactive(struct sched *s, struct v1 *v)
+{
+    bool blocked = !param_bool(s, V1_PREEMPT) && v->primary != NULL;
+    if (v->rt != NULL || reqq_empty(&v->rt_queue) || blocked) {
+        return;
+    }
+    const struct request *r = v->rt_queue.head;
+    if (!v1_prefill_start(s, v, r)) {
+        return;
+    }
+    v->rt = r;
+    if (v->primary != NULL) {
+        v1_context(v->primary)->pending_since_ns = s->now_ns; /* it is preempted from now on */
+        v->primary = NULL;
+    }
+}
+
+void v1_prefill_choose(struct sched *s, struct v1 *v)
+{
+    choose_reactive(s, v);
+    if (v->rt != NULL) {
+        const struct request *r = v->aged == NULL ? oldest_aged(s, v) : NULL;
+        if (r != NULL && (v1_context(r)->h.pass != NULL || v1_prefill_start(s, v, r))) {
+            v->aged = r;
+        }
+        return;
+    }
+    if (v->primary == NULL && v->aged != NULL) {
+        v->primary = v->aged;
+    }
+    v->aged = NULL;
+    if (v->primary == NULL) {
+        const struct request *r = next_primary(s, v);
+        if (r != NULL && (v1_context(r)->h.pass != NULL || v1_prefill_start(s, v, r))) {
+            v->primary = r;
+        }
+    }
+}
