@@ -8,6 +8,7 @@
 #include "experiments/jobs.h"
 #include "experiments/runner.h"
 #include "policies/replay.h"
+#include "sim/metrics/timeline.h"
 
 #define DEFAULT_TIME_LIMIT_S 600.0
 #define MAX_OPTIONS 48
@@ -20,6 +21,7 @@ static const char help[] =
     "  --policy P[:K=V,..]  policy and parameters (`xpusim list policy`)\n"
     "  --requests FILE.csv  write one line per request\n"
     "  --decisions FILE     write one line per scheduling decision\n"
+    "  --timeline FILE.json write the schedule for ui.perfetto.dev (Chrome trace events)\n"
     "  --replay FILE        instead of a policy, the decisions of such a file\n"
     "  --sketch             quantiles within 0.5 %, constant memory (for millions of requests)\n"
     "  --time-limit S       CPU seconds after which the run is given up (default 600)\n"
@@ -29,7 +31,7 @@ static const char help[] =
 
 struct run_options {
     struct config_options config;
-    const char *policy, *requests, *decisions, *replay;
+    const char *policy, *requests, *decisions, *replay, *timeline;
     double time_limit_s;
     bool sketch, json, quiet;
 };
@@ -41,6 +43,7 @@ static int parse_options(int argc, char **argv, struct run_options *o, struct er
                                         {"requests", required_argument, NULL, 'r'},
                                         {"decisions", required_argument, NULL, 'd'},
                                         {"replay", required_argument, NULL, 'y'},
+                                        {"timeline", required_argument, NULL, 'l'},
                                         {"sketch", no_argument, NULL, 's'},
                                         {"time-limit", required_argument, NULL, 't'},
                                         {"json", no_argument, NULL, 'j'},
@@ -66,6 +69,9 @@ static int parse_options(int argc, char **argv, struct run_options *o, struct er
             break;
         case 'y':
             o->replay = optarg;
+            break;
+        case 'l':
+            o->timeline = optarg;
             break;
         case 's':
             o->sketch = true;
@@ -128,6 +134,17 @@ static int simulate(const struct run_options *o, const struct config *c,
             return EXIT_BAD_INPUT;
         }
     }
+    struct timeline *timeline = NULL;
+    if (o->timeline != NULL) {
+        timeline = timeline_open(o->timeline, &c->soc.machine, e);
+        if (timeline == NULL) {
+            if (opt.decision_log != NULL) {
+                (void)fclose(opt.decision_log);
+            }
+            return EXIT_BAD_INPUT;
+        }
+        opt.observer = timeline_observer(timeline);
+    }
     char message[200];
     (void)snprintf(message, sizeof message,
                    "policy %s: the run was given up after %g s of CPU time (--time-limit)",
@@ -136,6 +153,7 @@ static int simulate(const struct run_options *o, const struct config *c,
     struct runner_result r;
     int rc = runner_run(c, p, t, o->config.seed, &opt, &r, e);
     int status = EXIT_OK;
+    rc = timeline_close(timeline, r.sim.status == 0, e) != 0 ? -EINVAL : rc;
     if (r.sim.status != 0) {
         (void)fprintf(stderr, "xpusim: error: %s\n", r.sim.message);
         status = EXIT_CHECK_FAILED;

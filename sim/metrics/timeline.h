@@ -1,0 +1,48 @@
+/* The schedule as a picture: an observer that streams Chrome trace-event JSON, which Perfetto
+ * (ui.perfetto.dev) opens.
+ *
+ * Tracks. Process "machine": one track per device (a time-shared device has one more per launch
+ * that runs beside another), the loader, the compiler. Process "requests": one per request.
+ *   device   a slice per launch, in it "lead" (host work before the first kernel), one per kernel
+ *            (args: pass, launch, request = the first segment's, sequences, op, layer, index,
+ *            solo_us, slowdown_us = actual - solo), and "killed" for what a reset lost. Launches
+ *            in the queue of a device are not drawn. Instants: "preempt asked", "yield", "reset"
+ *   loader, compiler   a slice per graph block or attention kernel, from its turn in the channel
+ *            to when it was ready or cancelled. KV that is swapped uses the loader too, but is not
+ *            reported to observers: a load that waits for it looks longer
+ *   request  a slice from arrival to finish, in it queued (to first service), prefill (to first
+ *            token), decode, and recompute after KV loss. Instants: "evicted", "swapped" (seen
+ *            when its next pass forms), "shed"
+ * Arrows lead from a request's arrival to its first kernel. Counters: DDR GB/s demanded and
+ * carried, watts of each power domain, live requests of each class.
+ *
+ * Of each track, events are written in time order and slices are nested or disjoint; an instant's
+ * counter is its last value there. Results of the run stay the same; it only runs kernel by kernel
+ * (wants_kernels). Memory: O(live requests). */
+#ifndef SIM_METRICS_TIMELINE_H
+#define SIM_METRICS_TIMELINE_H
+
+#include <stdbool.h>
+
+#include "sim/api/observer.h"
+#include "sim/base/err.h"
+
+#define TIMELINE_PID_MACHINE 1u
+#define TIMELINE_PID_REQUESTS 2u
+#define TIMELINE_LANES MACHINE_MAX_SHARED
+/* Tracks of the machine: lanes of device d from TIMELINE_TID_DEVICE(d) on. */
+#define TIMELINE_TID_DEVICE(d) (1u + (uint32_t)(d)*TIMELINE_LANES)
+#define TIMELINE_TID_LOADER TIMELINE_TID_DEVICE(MACHINE_MAX_DEVICES)
+#define TIMELINE_TID_COMPILER (TIMELINE_TID_LOADER + 1u)
+
+struct timeline; /* opaque */
+
+/* Starts PATH.tmp. machine is borrowed until close. NULL with an error when it cannot be written.
+ * One object observes one run. */
+struct timeline *timeline_open(const char *path, const struct machine *machine, struct err *e);
+struct observer *timeline_observer(struct timeline *t);
+/* keep: PATH.tmp becomes PATH; otherwise it is removed. Frees t, which may be NULL. 0 or -EINVAL
+ * with an error. */
+int timeline_close(struct timeline *t, bool keep, struct err *e);
+
+#endif

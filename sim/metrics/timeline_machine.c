@@ -1,0 +1,288 @@
+/* The machine's tracks: launches and kernels on devices, the loader, the compiler. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/arena.h"
+#include "sim/base/units.h"
+#include "sim/metrics/timeline_impl.h"
+
+static const char *const op_names[OP_KIND_COUNT] = {
+    [OP_QKV] = "qkv", [OP_MHA] = "mha", [OP_FFN] = "ffn", [OP_HEAD] = "head", [OP_LAYER] = "layer"};
+
+void timeline_machine_begin(struct timeline *t)
+{
+    for (uint8_t d = 0; d < t->machine->n_devices; d++) {
+        t->lanes[d][0].used = true;
+        timeline_track_name(t, TIMELINE_PID_MACHINE, TIMELINE_TID_DEVICE(d),
+                            t->machine->devices[d].name, TIMELINE_TID_DEVICE(d));
+    }
+    timeline_track_name(t, TIMELINE_PID_MACHINE, TIMELINE_TID_LOADER, "loader",
+                        TIMELINE_TID_LOADER);
+    timeline_track_name(t, TIMELINE_PID_MACHINE, TIMELINE_TID_COMPILER, "compiler",
+                        TIMELINE_TID_COMPILER);
+}
+
+/* ---- devices ---- */
+
+static uint32_t lane_tid(uint8_t device, uint32_t lane)
+{
+    return TIMELINE_TID_DEVICE(device) + lane;
+}
+
+/* The lane of a running launch, or TIMELINE_LANES. */
+static uint32_t lane_of(const struct timeline *t, const struct launch *l)
+{
+    uint32_t i = 0;
+    while (i < TIMELINE_LANES &&
+           !(t->lanes[l->device][i].running && t->lanes[l->device][i].launch_id == l->id)) {
+        i++;
+    }
+    return i;
+}
+
+static uint32_t lane_take(struct timeline *t, uint8_t device)
+{
+    uint32_t i = 0;
+    while (i + 1 < TIMELINE_LANES && t->lanes[device][i].running) {
+        i++;
+    }
+    if (!t->lanes[device][i].used) {
+        char name[48];
+        (void)snprintf(name, sizeof name, "%s, beside %u", t->machine->devices[device].name, i);
+        timeline_track_name(t, TIMELINE_PID_MACHINE, lane_tid(device, i), name,
+                            lane_tid(device, i));
+    }
+    t->lanes[device][i].used = true;
+    return i;
+}
+
+static const char *launch_name(const struct launch *l)
+{
+    if (l->pass->shape.prefill_rows == 0) {
+        return "decode of pass";
+    }
+    return l->pass->shape.prefill_rows == l->pass->shape.rows ? "prefill of pass" : "mixed pass";
+}
+
+void timeline_launch_started(void *self, int64_t now_ns, const struct launch *l, int64_t lead_ns)
+{
+    struct timeline *t = self;
+    const struct pass *p = l->pass;
+    uint32_t i = lane_take(t, l->device);
+    bool newcomers = false;
+    for (uint32_t s = 0; s < p->n_segments; s++) {
+        const struct timeline_request *v = idmap_find(&t->requests, p->segments[s].request->id);
+        newcomers = newcomers || (v != NULL && !v->drawn);
+    }
+    t->lanes[l->device][i] = (struct timeline_lane){
+        .used = true,
+        .launch_id = l->id,
+        .running = true,
+        .has_newcomers = newcomers,
+        .lead_end_ns = now_ns + lead_ns,
+        .last_ns = now_ns,
+        .asked_ns = TIME_NEVER_NS,
+    };
+    struct trace_events *w = &t->out;
+    trace_event_begin(w, 'B', TIMELINE_PID_MACHINE, lane_tid(l->device, i), now_ns);
+    trace_event_name_number(w, launch_name(l), p->id);
+    trace_args_begin(w);
+    trace_number(w, "launch", l->id);
+    trace_number(w, "pass", p->id);
+    trace_number(w, "request", p->segments[0].request->id);
+    trace_number(w, "sequences", p->n_segments);
+    trace_number(w, "rows", l->rows);
+    trace_text(w, "class", p->has_reactive ? "reactive" : "proactive");
+    trace_event_end(w);
+}
+
+static void draw_span(struct timeline *t, uint32_t tid, int64_t begin_ns, int64_t end_ns,
+                      const char *name)
+{
+    if (end_ns > begin_ns) {
+        trace_event_begin(&t->out, 'X', TIMELINE_PID_MACHINE, tid, begin_ns);
+        trace_event_duration(&t->out, end_ns - begin_ns);
+        trace_event_name(&t->out, name);
+        trace_event_end(&t->out);
+    }
+}
+
+static void draw_lead(struct timeline *t, struct timeline_lane *lane, uint32_t tid, int64_t end_ns)
+{
+    if (lane->lead_end_ns != TIME_NEVER_NS) {
+        int64_t to = lane->lead_end_ns < end_ns ? lane->lead_end_ns : end_ns;
+        draw_span(t, tid, lane->last_ns, to, "lead");
+        lane->lead_end_ns = TIME_NEVER_NS;
+        lane->last_ns = to;
+    }
+}
+
+static void draw_asked(struct timeline *t, struct timeline_lane *lane, uint32_t tid)
+{
+    if (lane->asked_ns != TIME_NEVER_NS) {
+        timeline_instant(t, TIMELINE_PID_MACHINE, tid, lane->asked_ns, "preempt asked");
+        lane->asked_ns = TIME_NEVER_NS;
+    }
+}
+
+/* Arrows from the arrivals of those that meet their first kernel here. */
+static void draw_arrows(struct timeline *t, const struct kernel_record *k, uint32_t tid)
+{
+    const struct pass *p = k->launch->pass;
+    for (uint32_t s = 0; s < p->n_segments; s++) {
+        uint32_t id = p->segments[s].request->id;
+        struct timeline_request *v = idmap_find(&t->requests, id);
+        if (v == NULL || v->drawn) {
+            continue;
+        }
+        v->drawn = true;
+        trace_event_begin(&t->out, 'f', TIMELINE_PID_MACHINE, tid, k->begin_ns);
+        trace_event_name(&t->out, "first kernel");
+        trace_text(&t->out, "cat", "request");
+        trace_number(&t->out, "id", id);
+        trace_text(&t->out, "bp", "e");
+        trace_event_end(&t->out);
+    }
+}
+
+void timeline_kernel(void *self, const struct kernel_record *k)
+{
+    struct timeline *t = self;
+    const struct launch *l = k->launch;
+    uint32_t i = lane_of(t, l);
+    if (i == TIMELINE_LANES) {
+        return;
+    }
+    struct timeline_lane *lane = &t->lanes[l->device][i];
+    uint32_t tid = lane_tid(l->device, i);
+    draw_lead(t, lane, tid, k->begin_ns);
+    int64_t duration_ns = k->end_ns - k->begin_ns;
+    struct trace_events *w = &t->out;
+    trace_event_begin(w, 'X', TIMELINE_PID_MACHINE, tid, k->begin_ns);
+    trace_event_duration(w, duration_ns);
+    trace_event_name(w, op_names[k->op]);
+    trace_text(w, "cat", "kernel");
+    trace_args_begin(w);
+    trace_number(w, "pass", l->pass->id);
+    trace_number(w, "launch", l->id);
+    trace_number(w, "request", l->pass->segments[0].request->id);
+    trace_number(w, "sequences", l->pass->n_segments);
+    trace_text(w, "op", op_names[k->op]);
+    trace_number(w, "layer", k->layer);
+    trace_number(w, "index", k->index);
+    trace_decimal(w, "solo_us", (double)k->solo_ns / 1e3);
+    trace_decimal(w, "slowdown_us", (double)(duration_ns - k->solo_ns) / 1e3);
+    trace_event_end(w);
+    lane->last_ns = k->end_ns;
+    if (lane->has_newcomers) {
+        draw_arrows(t, k, tid);
+        lane->has_newcomers = false;
+    }
+    draw_asked(t, lane, tid);
+}
+
+/* The kernel in progress is drawn when it ends, so the question waits for it. */
+void timeline_preempt_asked(void *self, int64_t now_ns, const struct launch *l)
+{
+    struct timeline *t = self;
+    uint32_t i = lane_of(t, l);
+    if (i < TIMELINE_LANES && t->lanes[l->device][i].asked_ns == TIME_NEVER_NS) {
+        t->lanes[l->device][i].asked_ns = now_ns;
+    }
+}
+
+static void lane_close(struct timeline *t, uint8_t device, uint32_t i, int64_t now_ns)
+{
+    t->lanes[device][i].running = false;
+    trace_event_begin(&t->out, 'E', TIMELINE_PID_MACHINE, lane_tid(device, i), now_ns);
+    trace_event_end(&t->out);
+}
+
+void timeline_launch_ended(void *self, int64_t now_ns, const struct launch *l, int64_t solo_ns,
+                           int64_t lost_ns)
+{
+    struct timeline *t = self;
+    (void)solo_ns;
+    (void)lost_ns;
+    uint32_t i = lane_of(t, l);
+    if (i == TIMELINE_LANES) { /* withdrawn from the queue: no slice of its own */
+        timeline_instant(t, TIMELINE_PID_REQUESTS, l->pass->segments[0].request->id, now_ns,
+                         "withdrawn");
+        return;
+    }
+    struct timeline_lane *lane = &t->lanes[l->device][i];
+    uint32_t tid = lane_tid(l->device, i);
+    draw_lead(t, lane, tid, now_ns);
+    if (l->outcome == LAUNCH_OUTCOME_RESET) {
+        draw_span(t, tid, lane->last_ns, now_ns, "killed");
+    }
+    draw_asked(t, lane, tid);
+    if (l->outcome == LAUNCH_OUTCOME_RESET) {
+        timeline_instant(t, TIMELINE_PID_MACHINE, tid, now_ns, "reset");
+    } else if (l->outcome == LAUNCH_OUTCOME_YIELDED) {
+        timeline_instant(t, TIMELINE_PID_MACHINE, tid, now_ns, "yield");
+    }
+    lane_close(t, l->device, i, now_ns);
+}
+
+/* ---- loader and compiler ---- */
+
+static void channel_push(struct timeline_channel *c, struct resident_key key, int64_t now_ns)
+{
+    if (c->n == c->cap) {
+        c->cap = c->cap == 0 ? 16 : 2 * c->cap;
+        c->v = xrealloc(c->v, c->cap * sizeof *c->v);
+    }
+    c->v[c->n++] = (struct timeline_item){key, now_ns};
+}
+
+void timeline_resident(void *self, int64_t now_ns, struct resident_key key, enum resident_state to)
+{
+    struct timeline *t = self;
+    bool compiles = key.kind == RESIDENT_COMPILED_ATTENTION;
+    struct timeline_channel *c = compiles ? &t->compiler : &t->loader;
+    if (to == RESIDENT_PENDING) {
+        channel_push(c, key, now_ns);
+        return;
+    }
+    size_t i = 0;
+    while (i < c->n && !(c->v[i].key.a == key.a && c->v[i].key.b == key.b)) {
+        i++;
+    }
+    if (i == c->n) { /* something that was ready is dropped */
+        return;
+    }
+    int64_t begin_ns = c->v[i].since_ns > c->free_ns ? c->v[i].since_ns : c->free_ns;
+    memmove(&c->v[i], &c->v[i + 1], (c->n - i - 1) * sizeof *c->v);
+    c->n--;
+    if (i > 0) { /* cancelled before its turn */
+        return;
+    }
+    c->free_ns = now_ns;
+    struct trace_events *w = &t->out;
+    trace_event_begin(w, 'X', TIMELINE_PID_MACHINE,
+                      compiles ? TIMELINE_TID_COMPILER : TIMELINE_TID_LOADER, begin_ns);
+    trace_event_duration(w, now_ns - begin_ns);
+    trace_event_name_number(w, compiles ? "attention of length" : "block", key.a);
+    trace_args_begin(w);
+    if (!compiles) {
+        trace_number(w, "graph", key.b);
+    }
+    trace_text(w, "outcome", to == RESIDENT_READY ? "ready" : "cancelled");
+    trace_event_end(w);
+}
+
+void timeline_machine_end(struct timeline *t, int64_t now_ns)
+{
+    for (uint8_t d = 0; d < MACHINE_MAX_DEVICES; d++) {
+        for (uint32_t i = 0; i < TIMELINE_LANES; i++) {
+            struct timeline_lane *lane = &t->lanes[d][i];
+            if (lane->running) {
+                draw_lead(t, lane, lane_tid(d, i), now_ns);
+                draw_span(t, lane_tid(d, i), lane->last_ns, now_ns, "unfinished");
+                draw_asked(t, lane, lane_tid(d, i));
+                lane_close(t, d, i, now_ns);
+            }
+        }
+    }
+}
