@@ -101,9 +101,8 @@ void iter_launch_done(struct sched *s, const struct launch *l)
 /* ---- making room ---- */
 
 /* Takes a waiting request's KV, to nowhere or to flash. */
-static bool evict(struct sched *s, struct iter *it, const struct request *r)
+static bool evict(struct sched *s, struct iter *it, const struct request *r, bool swap)
 {
-    bool swap = param_int(s, ITER_KV) == ITER_KV_SWAP;
     if (sched_kv_evict(s, r, 0, swap ? KV_EVICT_SWAP : KV_EVICT_RECOMPUTE) != 0) {
         return false;
     }
@@ -115,21 +114,42 @@ static bool evict(struct sched *s, struct iter *it, const struct request *r)
     return true;
 }
 
-/* Takes KV from the last request in order that holds some and precedes nothing in `keep`. The
- * batch's members are not in the heap, so they are safe. O(waiting): only when memory is short. */
-static bool evict_last(struct sched *s, struct iter *it)
+/* Who keeps memory when it is short: a fixed order (class under rt_first, arrival, id), whatever
+ * the key. With moving keys as the order two requests could take KV from each other for ever, each
+ * more urgent for having lost it. */
+static bool keeps_memory_before(struct sched *s, const struct request *x, const struct request *y)
+{
+    if (param_int(s, ITER_CLASS) == ITER_RT_FIRST && x->cls != y->cls) {
+        return x->cls == REQUEST_CLASS_REACTIVE;
+    }
+    return request_before(x, y);
+}
+
+/* Takes KV from the last one in memory order that waits and comes after `first`; dropped, not
+ * swapped, so that the space is free at once. O(waiting), only when memory is short. */
+static bool evict_after(struct sched *s, struct iter *it, const struct request *first)
 {
     const struct request *victim = NULL;
     for (uint32_t i = 0; i < it->ready.n; i++) {
         const struct request *r = it->ready.a[i];
-        if (r->kv_tokens > 0 && !r->kv_swapped && (victim == NULL || heap_before(victim, r))) {
+        if (r->kv_tokens > 0 && !r->kv_swapped && keeps_memory_before(s, first, r) &&
+            (victim == NULL || keeps_memory_before(s, victim, r))) {
             victim = r;
         }
     }
-    if (victim == NULL) {
-        return false;
+    return victim != NULL && evict(s, it, victim, false);
+}
+
+/* For a batch: after its first member in memory order. That one, served again and again, is never a
+ * victim, so everybody's turn comes. */
+static bool evict_last(struct sched *s, struct iter *it)
+{
+    const struct request *first = it->batch.segments[0].request;
+    for (uint32_t i = 1; i < it->batch.n; i++) {
+        const struct request *r = it->batch.segments[i].request;
+        first = keeps_memory_before(s, r, first) ? r : first;
     }
-    return evict(s, it, victim);
+    return evict_after(s, it, first);
 }
 
 /* Gives up a paused pass: its requests return, with the KV of earlier iterations. */
@@ -155,15 +175,6 @@ static bool cancel_paused(struct sched *s, struct iter *it)
 }
 
 /* ---- forming an iteration ---- */
-
-static void batch_return(struct sched *s, struct iter *it)
-{
-    for (uint32_t i = 0; i < it->batch.n; i++) {
-        const struct request *r = it->batch.segments[i].request;
-        heap_push(&it->ready, r, full_key(s, it, r));
-    }
-    batch_clear(&it->batch);
-}
 
 /* Takes requests in order until the batch or the budget is full. Swapped ones start coming back
  * instead and wait outside the heap for kv_moved. */
@@ -197,37 +208,83 @@ static void fill(struct sched *s, struct iter *it, uint32_t most)
     }
 }
 
-static void form(struct sched *s, struct iter *it)
+/* Returns the last member of the batch to the heap. */
+static void drop_last(struct sched *s, struct iter *it)
 {
-    uint32_t most = (uint32_t)param_int(s, ITER_MAX_BATCH);
-    for (;;) {
-        fill(s, it, most);
-        if (it->batch.n == 0) {
-            return;
-        }
+    const struct request *r = it->batch.segments[--it->batch.n].request;
+    heap_push(&it->ready, r, full_key(s, it, r));
+}
+
+/* Forms the next iteration. When memory is short, those who are not in the batch lose their KV,
+ * last in order first; then the batch shrinks. Each step takes something away, so this ends. */
+static bool form_filled(struct sched *s, struct iter *it)
+{
+    while (it->batch.n > 0) {
         double best = heap_node(it->batch.segments[0].request)->key;
         struct pass *p;
         int rc = batch_form(s, &it->batch, &p);
         if (rc == 0) {
             it->running = (struct iter_pass){.pass = p, .best_key = best, .began_ns = s->now_ns};
-            return;
+            return true;
         }
-        bool room = rc == -ENOMEM && (evict_last(s, it) || cancel_paused(s, it));
-        uint32_t tried = it->batch.n;
-        batch_return(s, it);
-        if (room && param_int(s, ITER_KV) == ITER_KV_SWAP) {
-            return; /* the space is free when the swap has ended */
+        if (rc != -ENOMEM || !evict_last(s, it)) {
+            drop_last(s, it);
         }
-        if (!room) {
-            if (tried <= 1) {
-                return;
-            }
-            most = tried - 1; /* nobody left to evict: a smaller batch */
+    }
+    return false;
+}
+
+/* Nobody at the front of the order fits: the first in memory order does, alone. */
+static void form_first(struct sched *s, struct iter *it)
+{
+    const struct request *first = heap_top(&it->ready);
+    for (uint32_t i = 0; i < it->ready.n; i++) {
+        first = keeps_memory_before(s, it->ready.a[i], first) ? it->ready.a[i] : first;
+    }
+    if (first == NULL) {
+        return;
+    }
+    if (first->kv_swapped) {
+        int rc = sched_kv_resume(s, first);
+        while (rc == -ENOMEM && evict_after(s, it, first)) {
+            rc = sched_kv_resume(s, first);
         }
+        if (rc == 0) {
+            heap_remove(&it->ready, first);
+        }
+        return;
+    }
+    batch_clear(&it->batch);
+    heap_remove(&it->ready, first);
+    batch_add_next(&it->batch, first, (uint32_t)param_int(s, ITER_TOKEN_BUDGET));
+    (void)form_filled(s, it);
+}
+
+static void form(struct sched *s, struct iter *it)
+{
+    fill(s, it, (uint32_t)param_int(s, ITER_MAX_BATCH));
+    if (!form_filled(s, it) && it->n_paused == 0) {
+        form_first(s, it);
     }
 }
 
 /* ---- preemption ---- */
+
+/* Not when the urgent one would find no memory; and where stopping destroys work, not for ever. */
+static bool worth_stopping(struct sched *s, const struct pass *p, const struct request *top)
+{
+    uint32_t left = request_prefill_left(top);
+    uint32_t budget = (uint32_t)param_int(s, ITER_TOKEN_BUDGET);
+    uint64_t need = top->kv_swapped ? top->kv_tokens
+                    : left == 0     ? 1
+                    : left < budget ? left
+                                    : budget;
+    bool fits = need <= sched_kv_free_tokens(s);
+    for (uint32_t i = 0; i < p->n_segments && param_int(s, ITER_KV) != ITER_KV_CHECKPOINT; i++) {
+        fits = fits && p->segments[i].request->preemptions < ITER_MAX_LOSSES;
+    }
+    return fits;
+}
 
 static void maybe_preempt(struct sched *s, struct iter *it)
 {
@@ -235,7 +292,10 @@ static void maybe_preempt(struct sched *s, struct iter *it)
     enum iter_preempt how = (enum iter_preempt)param_int(s, ITER_PREEMPT);
     const struct request *top = heap_top(&it->ready);
     if (how == ITER_PREEMPT_ITERATION || top == NULL || run->launch == NULL || run->stopping ||
-        it->n_paused == ITER_MAX_PAUSED || heap_node(top)->key >= run->best_key) {
+        run->finish || it->n_paused == ITER_MAX_PAUSED || heap_node(top)->key >= run->best_key) {
+        return;
+    }
+    if (!worth_stopping(s, run->pass, top)) {
         return;
     }
     run->stopping = true;
@@ -259,7 +319,7 @@ static void put_aside(struct sched *s, struct iter *it)
     for (uint32_t i = 0; i < p->n_segments; i++) {
         const struct request *r = p->segments[i].request;
         if (r->state != REQUEST_STATE_SHED && r->kv_tokens > 0) {
-            (void)evict(s, it, r);
+            (void)evict(s, it, r, param_int(s, ITER_KV) == ITER_KV_SWAP);
         }
     }
 }
@@ -278,6 +338,7 @@ static void choose(struct sched *s, struct iter *it)
     form(s, it);
     if (it->running.pass == NULL && it->n_paused > 0) {
         it->running = it->paused[--it->n_paused]; /* no memory for new work: finish the old */
+        it->running.finish = true;
     }
 }
 

@@ -112,12 +112,16 @@ struct iter_order {
 };
 
 #define ITER_MAX_PAUSED 16
+/* How often a request may lose its KV to preemption under recompute or swap: urgency can grow with
+ * the loss (least laxity), and two requests would take turns for ever. */
+#define ITER_MAX_LOSSES 16
 
 struct iter_pass {
     struct pass *pass;
     const struct launch *launch; /* NULL while paused */
     double best_key;             /* of its members, class rule included */
     bool stopping;               /* a preemption was asked */
+    bool finish;                 /* resumed because nothing else fits: it runs to its end */
     int64_t began_ns;
 };
 

@@ -214,6 +214,8 @@ void core_request_arrives(struct core *c, uint32_t row, uint32_t cold)
         uint32_t want = t->prefix_tokens < t->input_tokens ? t->prefix_tokens : t->input_tokens - 1;
         r->pub.reused_tokens = kv_take_cold(c, cold, r, want);
         r->pub.kv_tokens = r->pub.reused_tokens;
+        r->prefix_idle = r->kv_blocks > 0;
+        c->kv_blocks_idle += r->kv_blocks;
     }
     c->n_live++;
     c->result->audit.arrived++;
@@ -252,6 +254,7 @@ void core_request_leave(struct core *c, struct full_request *r, enum request_sta
         CORE_OBSERVE(c, request_shed, now, &r->pub);
     }
     /* A shed turn still ends: its user or agent goes on with the next one. */
+    kv_prefix_used(c, r);
     uint32_t cold = KV_NO_COLD;
     if (t->next != TRACE_NO_ROW && c->setup->prefix_reuse && r->kv_blocks > 0) {
         cold = kv_keep_cold(c, r, t->next);

@@ -32,6 +32,7 @@ struct full_request {
     uint32_t output_tokens;
     uint32_t kv_blocks; /* held, reserved ones included */
     bool alive;
+    bool prefix_idle;    /* its KV is a reused prefix nobody has worked on */
     bool cancel_pending; /* cancelled while in a pass: shed at its end */
     bool kv_moving;      /* swap in progress */
     uint64_t draw;       /* speculation steps done; keys hidden draws */
@@ -110,7 +111,8 @@ struct core {
 
     uint64_t kv_blocks_total, kv_blocks_free; /* cold blocks are not free */
     uint64_t kv_blocks_cold;
-    struct cold_kv *cold; /* growing table */
+    uint64_t kv_blocks_idle; /* prefixes of requests that have not started: cache, like cold ones */
+    struct cold_kv *cold;    /* growing table */
     uint32_t cold_cap, cold_free, cold_oldest, cold_newest;
 
     struct resident residents[CORE_MAX_RESIDENTS];
@@ -180,6 +182,7 @@ void kv_shrink(struct core *c, struct full_request *r, uint32_t keep_tokens);
 uint32_t kv_keep_cold(struct core *c, struct full_request *r, uint32_t row);
 uint32_t kv_take_cold(struct core *c, uint32_t cold, struct full_request *r, uint32_t want_tokens);
 uint64_t kv_free_tokens(const struct core *c);
+void kv_prefix_used(struct core *c, struct full_request *r); /* first work on it */
 
 /* Passes and launches (pass.c, launch.c): the actions behind struct sched_api. */
 int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **out);

@@ -21,7 +21,7 @@ void kv_init(struct core *c)
 
 uint64_t kv_free_tokens(const struct core *c)
 {
-    return (c->kv_blocks_free + c->kv_blocks_cold) * c->setup->kv_block_tokens;
+    return (c->kv_blocks_free + c->kv_blocks_cold + c->kv_blocks_idle) * c->setup->kv_block_tokens;
 }
 
 static void note_peak(struct core *c)
@@ -60,6 +60,34 @@ static void cold_drop_oldest(struct core *c)
     core_count(c, COUNTER_KV_COLD_DROPS);
 }
 
+/* The prefix a request found at arrival is still only cache until it is first worked on: the newest
+ * such request gives it up when memory is short. Keeps policies without eviction from locking up.
+ */
+static bool drop_idle_prefix(struct core *c, const struct full_request *but)
+{
+    for (struct full_request *r = c->live_head; r != NULL; r = r->next_live) {
+        if (r->prefix_idle && r != but && r->pub.pass == NULL) {
+            c->kv_blocks_free += r->kv_blocks;
+            c->kv_blocks_idle -= r->kv_blocks;
+            r->kv_blocks = 0;
+            r->prefix_idle = false;
+            r->pub.kv_tokens = 0;
+            r->pub.reused_tokens = 0;
+            core_count(c, COUNTER_KV_COLD_DROPS);
+            return true;
+        }
+    }
+    return false;
+}
+
+void kv_prefix_used(struct core *c, struct full_request *r)
+{
+    if (r->prefix_idle) {
+        r->prefix_idle = false;
+        c->kv_blocks_idle -= r->kv_blocks;
+    }
+}
+
 int kv_reserve(struct core *c, struct full_request *r, uint32_t new_tokens)
 {
     uint32_t need = blocks_for(c, (uint64_t)r->pub.kv_tokens + new_tokens);
@@ -67,11 +95,16 @@ int kv_reserve(struct core *c, struct full_request *r, uint32_t new_tokens)
         return 0;
     }
     uint64_t extra = need - r->kv_blocks;
-    if (extra > c->kv_blocks_free + c->kv_blocks_cold) {
+    uint64_t own = r->prefix_idle ? r->kv_blocks : 0;
+    if (extra > c->kv_blocks_free + c->kv_blocks_cold + c->kv_blocks_idle - own) {
         return -ENOMEM;
     }
     while (extra > c->kv_blocks_free) {
-        cold_drop_oldest(c);
+        if (c->kv_blocks_cold > 0) {
+            cold_drop_oldest(c);
+        } else if (!drop_idle_prefix(c, r)) {
+            return -ENOMEM; /* what is left belongs to this very pass */
+        }
     }
     c->kv_blocks_free -= extra;
     r->kv_blocks = need;

@@ -105,6 +105,7 @@ int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **o
             return -EINVAL;
         }
         struct full_request *r = (struct full_request *)(uintptr_t)want->request;
+        kv_prefix_used(c, r);
         if (kv_reserve(c, r, want->n_tokens) != 0) {
             pass_undo(c, p, i);
             memory_pressure(c, want->n_tokens);

@@ -235,6 +235,7 @@ static int exec_stop(void *exec, struct full_launch *l, enum preempt_mode mode)
     if (l->pub.yield == YIELD_PASS && mode == PREEMPT_CHECKPOINT) {
         return 0;
     }
+    ddr_touch(e); /* an expansion ends an interval here: end it too where nothing is collapsed */
     if (v->collapsed) {
         device_expand(e, v);
         if (v->op == l->pub.op_end) { /* it ends at this very instant */

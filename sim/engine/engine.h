@@ -56,8 +56,9 @@ struct vexec {
     int64_t solo_ns; /* of completed kernels */
     int64_t lost_ns;
     struct job job;
-    bool collapsed;  /* its event is the end of all remaining kernels */
-    int64_t head_ns; /* collapsed: from updated_ns to the end of kernel (op, k) */
+    bool collapsed;       /* its event is the end of all remaining kernels */
+    int64_t head_ns;      /* collapsed: from updated_ns to the end of kernel (op, k) */
+    int64_t collapsed_ns; /* when it was collapsed */
 };
 
 struct vdevice {

@@ -157,6 +157,7 @@ void device_collapse(struct engine *e, struct vexec *v)
         j->rate = 1.0;
     }
     v->head_ns = (int64_t)ceil(j->left_ns);
+    v->collapsed_ns = e->now_ns;
     int64_t at = j->updated_ns + v->head_ns;
     if (v->collapsed) {
         at += rest_after_kernel_ns(v);
@@ -237,11 +238,12 @@ void device_expand(struct engine *e, struct vexec *v)
     double demand = j->demand_bytes_per_s;
     int64_t gone = e->now_ns - j->updated_ns;
     v->collapsed = false;
+    int64_t since = v->collapsed_ns - j->updated_ns; /* what came before was reported then */
     if (gone < v->head_ns) {
-        ddr_report(e, 1, gone, demand, demand);
+        ddr_report(e, 1, gone - since, demand, demand);
         j->left_ns -= (double)gone;
     } else {
-        ddr_report(e, 1, v->head_ns, demand, demand);
+        ddr_report(e, 1, v->head_ns - since, demand, demand);
         vexec_book(e, v, r, v->k, 1);
         vexec_next(v);
         gone = skip_kernels(e, v, gone - v->head_ns);

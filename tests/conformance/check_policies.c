@@ -1,0 +1,247 @@
+/* Every registered policy against every invariant, on random small workloads. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "policies/registry.h"
+#include "tests/helpers/randomload.h"
+
+enum { LOADS = 40, MAX_REQUESTS = 24 };
+
+static struct scenario sc;
+static struct scenario_request q[MAX_REQUESTS];
+
+static const struct policy_ops *policy_of(int i)
+{
+    size_t n;
+    return policy_list(&n)[i];
+}
+
+/* Prepares load number `seed` for a policy, or says why it cannot run there. */
+static uint32_t prepare(const struct policy_ops *ops, uint64_t seed)
+{
+    uint32_t n = randomload_make(&sc, q, MAX_REQUESTS, seed);
+    if (strcmp(ops->name, "sd-npu") == 0) {
+        sc.machine.devices[NPU].static_attention = false; /* its graphs hold the attention */
+        sc.llm.n_layers = 6;
+    }
+    scenario_policy(&sc, ops, "");
+    return n;
+}
+
+static void requests_are_whole(const struct policy_ops *ops, uint64_t seed, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const struct scenario_record *r = &sc.records[i];
+        ck_assert_msg(r->state == REQUEST_STATE_FINISHED && r->generated == q[i].output_tokens &&
+                          r->tokens_n == q[i].output_tokens,
+                      "%s, load %llu: request %u unfinished", ops->name, (unsigned long long)seed,
+                      i);
+        ck_assert_int_ge(r->start_ns, r->arrival_ns);
+        ck_assert_int_gt(r->token_ns[0], r->start_ns);
+        for (uint32_t k = 1; k < r->tokens_n && k < 64; k++) {
+            ck_assert_int_ge(r->token_ns[k], r->token_ns[k - 1]);
+        }
+        ck_assert_int_eq(r->finish_ns, r->token_ns[r->tokens_n - 1]);
+    }
+}
+
+START_TEST(every_request_finishes_whole_and_the_audit_is_clean)
+{
+    const struct policy_ops *ops = policy_of(_i);
+    for (uint64_t seed = 1; seed <= LOADS; seed++) {
+        uint32_t n = prepare(ops, seed);
+        int rc = scenario_run(&sc, q, n, false);
+        ck_assert_msg(rc == 0, "%s, load %llu: %s", ops->name, (unsigned long long)seed,
+                      sc.result.message);
+        ck_assert(sc.result.audit.clean);
+        ck_assert_uint_eq(sc.result.audit.finished, n);
+        ck_assert_uint_eq(sc.result.counters[COUNTER_OUTSIDE_SCHEDULE], 0);
+        requests_are_whole(ops, seed, n);
+        scenario_fini(&sc);
+    }
+}
+END_TEST
+
+/* The axes of the iteration-level orders: every mechanism with every fate of the KV. */
+START_TEST(preemption_axes_keep_every_request_whole)
+{
+    const struct policy_ops *ops = policy_of(_i);
+    static const char *const preempt[] = {"iteration", "layer", "kernel"};
+    static const char *const kv[] = {"checkpoint", "recompute", "swap"};
+    bool axes = false;
+    for (const struct policy_param *p = ops->params; p != NULL && p->name != NULL; p++) {
+        axes = axes || strcmp(p->name, "inflight") == 0;
+    }
+    for (uint64_t seed = 1; axes && seed <= LOADS * 9; seed++) {
+        char params[96];
+        (void)snprintf(params, sizeof params, "preempt=%s,kv=%s,inflight=%u", preempt[seed % 3],
+                       kv[seed / 3 % 3], 1 + (unsigned)(seed % 2) * 3);
+        uint32_t n = prepare(ops, seed % LOADS + 1);
+        scenario_policy(&sc, ops, params);
+        int rc = scenario_run(&sc, q, n, false);
+        ck_assert_msg(rc == 0, "%s:%s, load %llu: %s", ops->name, params,
+                      (unsigned long long)(seed % LOADS + 1), sc.result.message);
+        requests_are_whole(ops, seed, n);
+        scenario_fini(&sc);
+    }
+}
+END_TEST
+
+/* DDR bytes, exactly: intervals are summed as integers. */
+static uint64_t ddr_bytes;
+
+static void on_ddr(void *self, int64_t now_ns, uint64_t count, int64_t duration_ns, double demand,
+                   double share)
+{
+    (void)self;
+    (void)now_ns;
+    (void)demand;
+    ddr_bytes += count * (uint64_t)llround(share * units_s_from_ns(duration_ns));
+}
+
+START_TEST(collapsing_undisturbed_kernels_changes_nothing)
+{
+    const struct policy_ops *ops = policy_of(_i);
+    for (uint64_t seed = 1; seed <= LOADS; seed++) {
+        static struct scenario_record first[SCENARIO_MAX_REQUESTS];
+        uint64_t kernels[2];
+        uint64_t bytes[2];
+        double energy[2];
+        for (int collapse = 0; collapse < 2; collapse++) {
+            uint32_t n = prepare(ops, seed);
+            sc.observer.ddr = on_ddr;
+            sc.setup.collapse = collapse;
+            ddr_bytes = 0;
+            ck_assert_int_eq(scenario_run(&sc, q, n, false), 0);
+            kernels[collapse] = sc.result.kernels;
+            energy[collapse] = sc.result.audit.energy_integral_j;
+            bytes[collapse] = ddr_bytes;
+            if (collapse == 0) {
+                memcpy(first, sc.records, sizeof first);
+            }
+            scenario_fini(&sc);
+        }
+        ck_assert_msg(memcmp(first, sc.records, sizeof first) == 0, "%s, load %llu", ops->name,
+                      (unsigned long long)seed);
+        ck_assert_uint_eq(kernels[0], kernels[1]);
+        ck_assert_uint_eq(bytes[0], bytes[1]);
+        ck_assert(energy[0] == energy[1]);
+    }
+}
+END_TEST
+
+static char *decisions(const struct policy_ops *ops, uint64_t seed, uint32_t n)
+{
+    char *text = NULL;
+    size_t size = 0;
+    sc.setup.decision_log = open_memstream(&text, &size);
+    int rc = scenario_run(&sc, q, n, false);
+    fclose(sc.setup.decision_log);
+    ck_assert_msg(rc == 0, "%s, load %llu: %s", ops->name, (unsigned long long)seed,
+                  sc.result.message);
+    return text;
+}
+
+START_TEST(the_same_run_takes_the_same_decisions)
+{
+    const struct policy_ops *ops = policy_of(_i);
+    for (uint64_t seed = 1; seed <= 5; seed++) {
+        char *log[2];
+        for (int k = 0; k < 2; k++) {
+            uint32_t n = prepare(ops, seed);
+            log[k] = decisions(ops, seed, n);
+            scenario_fini(&sc);
+        }
+        ck_assert_str_eq(log[0], log[1]);
+        free(log[0]);
+        free(log[1]);
+    }
+}
+END_TEST
+
+/* Decisions up to an instant do not depend on what is hidden after it: longer outputs of requests
+ * that are not finished then, other gaps, other later arrivals and turns. Returns whether they do
+ * not. */
+static bool blind_to_the_future(const struct policy_ops *ops, uint64_t seed)
+{
+    uint32_t n = prepare(ops, seed);
+    char *before = decisions(ops, seed, n);
+    int64_t t = sc.result.end_ns / 3;
+    static struct scenario_record record[SCENARIO_MAX_REQUESTS];
+    memcpy(record, sc.records, sizeof record);
+    scenario_fini(&sc);
+    n = prepare(ops, seed);
+    /* A later turn's fields count as hidden while its predecessor runs. Capacity must stay. */
+    for (uint32_t i = 0; i < n; i++) {
+        if (record[i].finish_ns > t && record[i].arrival_ns <= t) {
+            q[i].output_tokens += 5;
+        }
+        if (record[i].arrival_ns > t) {
+            q[i].arrival_s = q[i].arrival_s * 1.5 + 0.01;
+            q[i].output_tokens = 1 + q[i].output_tokens / 2;
+        }
+    }
+    sc.setup.kv_capacity_tokens = 0; /* the tight ones could not hold the longer outputs */
+    char *after = decisions(ops, seed, n);
+    scenario_fini(&sc);
+    bool same = true;
+    char *a = before;
+    char *b = after;
+    while (same && *a != '\0' && *b != '\0') {
+        size_t la = strcspn(a, "\n");
+        size_t lb = strcspn(b, "\n");
+        long long at = 0;
+        (void)sscanf(a, "%*u %lld", &at);
+        if (at > t) {
+            break;
+        }
+        same = la == lb && memcmp(a, b, la) == 0;
+        a += la + 1;
+        b += lb + 1;
+    }
+    free(before);
+    free(after);
+    return same;
+}
+
+START_TEST(decisions_do_not_depend_on_what_is_hidden)
+{
+    const struct policy_ops *ops = policy_of(_i);
+    uint32_t differ = 0;
+    for (uint64_t seed = 1; seed <= LOADS; seed++) {
+        uint32_t n = randomload_make(&sc, q, MAX_REQUESTS, seed);
+        (void)n;
+        bool roomy = sc.setup.kv_capacity_tokens == 0;
+        scenario_fini(&sc);
+        if (roomy) { /* with the same memory in both runs */
+            differ += !blind_to_the_future(ops, seed);
+        }
+    }
+    if ((ops->flags & POLICY_F_ORACLE) != 0) {
+        ck_assert_uint_gt(differ, 0); /* the control: an oracle does look */
+    } else {
+        ck_assert_msg(differ == 0, "%s decided otherwise on %u loads", ops->name, differ);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    size_t n;
+    (void)policy_list(&n);
+    Suite *s = suite_create("policies");
+    TCase *t = tcase_create("conformance");
+    tcase_set_timeout(t, 120);
+    tcase_add_loop_test(t, every_request_finishes_whole_and_the_audit_is_clean, 0, (int)n);
+    tcase_add_loop_test(t, preemption_axes_keep_every_request_whole, 0, (int)n);
+    tcase_add_loop_test(t, collapsing_undisturbed_kernels_changes_nothing, 0, (int)n);
+    tcase_add_loop_test(t, the_same_run_takes_the_same_decisions, 0, (int)n);
+    tcase_add_loop_test(t, decisions_do_not_depend_on_what_is_hidden, 0, (int)n);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,112 @@
+#include "tests/helpers/randomload.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static double pick(struct rng *r, double low, double high)
+{
+    return low + (high - low) * rng_uniform(r);
+}
+
+static void costs(struct scenario *sc, struct rng *r)
+{
+    for (int d = 0; d < 3; d++) {
+        double slow = pick(r, 0.5, 3.0);
+        double gb = pick(r, 20, 90);
+        scenario_cost(sc, d, OP_QKV, slow * 0.5, slow * 0.01, 0.1 * gb);
+        scenario_cost(sc, d, OP_MHA, slow * 0.3, slow * 0.002, gb * 0.7);
+        scenario_cost(sc, d, OP_FFN, slow * 0.8, slow * 0.02, 0.2 * gb);
+        scenario_cost(sc, d, OP_HEAD, slow * 0.4, 0, gb);
+        scenario_cost(sc, d, OP_LAYER, slow * 1.6, 0, gb);
+    }
+    sc->ridge_flop_per_byte = rng_below(r, 2) ? 1.0 : 3.0;
+}
+
+static void settings(struct scenario *sc, struct rng *r, uint32_t largest)
+{
+    static const char *const forms[] = {"max-min", "none", "proportional", "weighted"};
+    struct machine *m = &sc->machine;
+    sc->llm.n_layers = 1 + rng_below(r, 3);
+    sc->llm.weight_bytes = 1e8;
+    sc->setup.contention = contention_find(forms[rng_below(r, 4)]);
+    sc->setup.seed = rng_u64(r);
+    sc->setup.prefix_reuse = rng_below(r, 3) > 0;
+    m->ddr_cap_frac = pick(r, 0.6, 1.0);
+    m->compile_fixed_ns = units_ns_from_ms(pick(r, 0.1, 100));
+    m->loader_fixed_ns = units_ns_from_ms(1);
+    for (uint32_t d = 0; d < 3; d++) {
+        m->devices[d].can_reset = rng_below(r, 2) > 0;
+        m->devices[d].can_withdraw = rng_below(r, 2) > 0;
+        m->devices[d].reset_ns = units_ns_from_us(50);
+    }
+    m->devices[NPU].static_attention = rng_below(r, 2) > 0;
+    if (rng_below(r, 2) > 0) {
+        m->sync_ns = units_ns_from_us(50);
+        m->schedule_ns = units_ns_from_us(2);
+        m->sample_ns_per_token = units_ns_from_us(100);
+        for (uint32_t d = 0; d < 3; d++) {
+            m->devices[d].submit_ns = units_ns_from_us(10);
+            m->devices[d].completion_ns = units_ns_from_us(5);
+        }
+    }
+    if (rng_below(r, 2) > 0) {
+        sc->setup.annotation.sigma_prefill = 0.3;
+        sc->setup.annotation.sigma_decode = 0.2;
+        sc->setup.truth_sigma = 0.1;
+    }
+    if (rng_below(r, 2) > 0) { /* tight memory, in blocks of 16 */
+        sc->setup.kv_capacity_tokens = (largest / 16 + 3 + rng_below(r, 40)) * 16;
+    }
+}
+
+uint32_t randomload_make(struct scenario *sc, struct scenario_request *q, uint32_t max,
+                         uint64_t seed)
+{
+    struct rng r;
+    rng_init(&r, rng_key(seed, RNG_TEST, 0, 0));
+    scenario_init(sc);
+    uint32_t n = 4 + rng_below(&r, max - 4);
+    uint32_t largest = 0;
+    double t = 0.0;
+    for (uint32_t i = 0; i < n; i++) {
+        t += rng_below(&r, 3) == 0 ? 0.0 : rng_exponential(&r, 0.08); /* bursts at one instant */
+        q[i] = (struct scenario_request){
+            .cls = rng_below(&r, 3) == 0 ? REQUEST_CLASS_REACTIVE : REQUEST_CLASS_PROACTIVE,
+            .arrival_s = t,
+            .input_tokens = 1 + rng_below(&r, rng_below(&r, 4) == 0 ? 1500 : 300),
+            .output_tokens = 1 + rng_below(&r, 25),
+        };
+        if (i > 0 && rng_below(&r, 4) == 0) { /* a later turn of an earlier request's session */
+            uint32_t j = rng_below(&r, i);
+            if (q[j].session_id == 0) {
+                q[j].session_id = 10 + j;
+            }
+            bool tail = true; /* the last turn so far, so that prefixes make sense */
+            for (uint32_t k = j + 1; k < i; k++) {
+                tail = tail && q[k].session_id != q[j].session_id;
+            }
+            if (tail) {
+                q[i].session_id = q[j].session_id;
+                q[i].cls = q[j].cls;
+                q[i].arrival_s = rng_exponential(&r, 0.05);
+                q[i].input_tokens += q[j].input_tokens + q[j].output_tokens;
+                q[i].prefix_tokens = q[j].input_tokens;
+            }
+        }
+        uint32_t total = q[i].input_tokens + q[i].output_tokens;
+        largest = total > largest ? total : largest;
+    }
+    costs(sc, &r);
+    settings(sc, &r, largest);
+    return n;
+}
+
+bool randomload_suits(struct scenario *sc, const struct policy_ops *ops)
+{
+    struct scenario_request one = {REQUEST_CLASS_PROACTIVE, 0, 8, 1, 0, 0};
+    scenario_policy(sc, ops, "");
+    uint64_t kv = sc->setup.kv_capacity_tokens;
+    int rc = scenario_run(sc, &one, 1, false);
+    sc->setup.kv_capacity_tokens = kv;
+    return rc == 0;
+}
