@@ -154,7 +154,9 @@ static void pass_credit(struct full_pass *p, const struct launch *l, uint32_t op
 {
     struct pass *pub = &p->pub;
     pub->n_launches--;
-    p->op_devices |= 1u << l->device;
+    if (ops_done > 0 || rows_done > 0) {
+        p->op_devices |= 1u << l->device; /* one that never ran leaves no data there */
+    }
     if (ops_done == 0) {
         pub->rows_active -= l->rows;
         pub->rows_todo += l->rows - rows_done;

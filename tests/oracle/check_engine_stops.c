@@ -1,0 +1,432 @@
+/* Where launches start and stop on the virtual devices, by hand.
+ *
+ * Toy NPU: a chunk of 256 rows takes 4 ms for QKV and 8 ms for FFN, attention 6 ms, the head 1 ms.
+ * Two layers and 512 rows are these kernels (ms):
+ *   layer 0: QKV 0-4, 4-8, MHA 8-14, FFN 14-22, 22-30;  layer 1: 30-34, 34-38, 38-44, 44-52, 52-60;
+ *   head 60-61.
+ * Ops 0 to 6 begin at 0, 8, 14, 30, 38, 44, 60. */
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/helpers/script.h"
+
+#define RT REQUEST_CLASS_REACTIVE
+#define BE REQUEST_CLASS_PROACTIVE
+#define MS(t) ((int64_t)((t)*1e6 + 0.5))
+
+static struct scenario sc;
+static struct script x;
+static int64_t lost_ns, lead_ns[SCRIPT_MAX], start_ns[SCRIPT_MAX];
+
+static void on_ended(void *self, int64_t now_ns, const struct launch *l, int64_t solo, int64_t lost)
+{
+    (void)self;
+    (void)now_ns;
+    (void)l;
+    (void)solo;
+    lost_ns += lost;
+}
+
+static void on_started(void *self, int64_t now_ns, const struct launch *l, int64_t lead)
+{
+    (void)self;
+    start_ns[l->id] = now_ns;
+    lead_ns[l->id] = lead;
+}
+
+static void setup(void)
+{
+    scenario_init(&sc);
+    memset(&x, 0, sizeof x);
+    lost_ns = 0;
+    sc.observer.launch_ended = on_ended;
+    sc.observer.launch_started = on_started;
+    sc.llm.n_layers = 2;
+    for (int d = NPU; d <= IGPU; d++) { /* the iGPU as fast, but for whole ops */
+        scenario_cost(&sc, d, OP_QKV, 4, 0, 5);
+        scenario_cost(&sc, d, OP_MHA, 6, 0, 5);
+        scenario_cost(&sc, d, OP_FFN, 8, 0, 5);
+        scenario_cost(&sc, d, OP_HEAD, 1, 0, 5);
+    }
+    sc.machine.devices[NPU].static_attention = false;
+}
+
+static void teardown(void)
+{
+    scenario_fini(&sc);
+}
+
+static void run(void (*step)(struct sched *, struct script *), const struct scenario_request *q,
+                uint32_t n)
+{
+    x.step = step;
+    int rc = script_run(&sc, &x, q, n);
+    ck_assert_msg(rc == 0, "%s", sc.result.message);
+    ck_assert(sc.result.audit.clean);
+}
+
+static void ended(uint32_t i, double ms, enum launch_outcome outcome, uint32_t op,
+                  uint32_t rows_todo)
+{
+    ck_assert_uint_gt(x.n_ends, i);
+    ck_assert_msg(x.ends[i].at_ns == MS(ms), "launch ended at %.6f ms, not %.3f",
+                  units_ms_from_ns(x.ends[i].at_ns), ms);
+    ck_assert_int_eq((int)x.ends[i].outcome, (int)outcome);
+    ck_assert_uint_eq(x.ends[i].op, op);
+    ck_assert_uint_eq(x.ends[i].rows_todo, rows_todo);
+}
+
+/* ---- one launch, one stop ---- */
+
+static const struct scenario_request one[] = {{BE, 0, 512, 1, 0, 0}};
+static double stop_ms;
+static uint32_t inflight;
+
+/* Launches all of request 0 on the NPU, asks it to stop at stop_ms, and continues it with the same
+ * launch as soon as it has stopped. */
+static void stop_once(struct sched *s, struct script *y)
+{
+    if (y->request[0] == NULL) {
+        return;
+    }
+    if (y->pass[0] == NULL && y->request[0]->pass == NULL) {
+        y->pass[0] = script_form(s, y->request[0]);
+    }
+    if (y->pass[0] != NULL && y->pass[0]->state == PASS_STATE_READY) {
+        struct launch_spec l = {.pass = y->pass[0],
+                                .device = NPU,
+                                .yield = (enum yield_point)y->yield,
+                                .inflight = inflight};
+        ck_assert_int_eq(sched_launch(s, &l, &y->launch[0]), 0);
+    }
+    if (script_at(s, y, 0, stop_ms)) {
+        y->rc[0] = sched_preempt(s, y->launch[0], PREEMPT_CHECKPOINT);
+        y->rc[1] = sched_preempt(s, y->launch[0], PREEMPT_CHECKPOINT);
+    }
+}
+
+struct stop {
+    enum yield_point yield;
+    double at_ms, ends_ms;
+    uint32_t op, rows_todo;
+};
+
+/* Asked inside the first kernel, at a boundary, inside attention, in the second layer. */
+static const struct stop stops[] = {
+    {YIELD_KERNEL, 1, 4, 0, 256}, /* after its first chunk of two */
+    {YIELD_KERNEL, 5, 8, 1, 512},  {YIELD_KERNEL, 9, 14, 2, 512},  {YIELD_KERNEL, 45, 52, 5, 256},
+    {YIELD_KERNEL, 4, 4, 0, 256}, /* exactly at a boundary: there */
+    {YIELD_KERNEL, 8, 8, 1, 512},  {YIELD_KERNEL, 30, 30, 3, 512}, {YIELD_OP, 1, 8, 1, 512},
+    {YIELD_OP, 4, 8, 1, 512}, /* a kernel boundary inside an op is none */
+    {YIELD_OP, 8, 8, 1, 512},      {YIELD_OP, 15, 30, 3, 512},     {YIELD_LAYER, 1, 30, 3, 512},
+    {YIELD_LAYER, 8, 30, 3, 512}, /* an op boundary inside a layer is none */
+    {YIELD_LAYER, 30, 30, 3, 512}, {YIELD_LAYER, 31, 60, 6, 1}, /* the head has one row */
+    {YIELD_KERNEL, 0, 0, 0, 512},
+};
+
+START_TEST(a_launch_stops_at_its_next_yield_point_and_nothing_is_lost)
+{
+    for (int collapse = 0; collapse < 2; collapse++) {
+        setup();
+        sc.setup.collapse = collapse == 1;
+        stop_ms = stops[_i].at_ms;
+        x.yield = stops[_i].yield;
+        run(stop_once, one, 1);
+        ck_assert_int_eq(x.rc[0], 0);
+        ck_assert_int_eq(x.rc[1], -EALREADY);
+        ended(0, stops[_i].ends_ms, LAUNCH_OUTCOME_YIELDED, stops[_i].op, stops[_i].rows_todo);
+        ended(1, 61, LAUNCH_OUTCOME_DONE, 7, 0); /* 61 ms of work in all */
+        ck_assert_int_eq(sc.records[0].finish_ns, MS(61));
+        ck_assert_uint_eq(sc.result.kernels, 11);
+        ck_assert_uint_eq(sc.result.counters[COUNTER_PREEMPT_REFUSED], 1);
+        ck_assert_uint_eq(sc.result.counters[COUNTER_LAUNCH_YIELDED], 1);
+        ck_assert_int_eq(lost_ns, 0);
+        teardown();
+    }
+}
+END_TEST
+
+START_TEST(a_launch_that_yields_at_its_end_only_does_not_stop_before)
+{
+    stop_ms = 1;
+    x.yield = YIELD_PASS;
+    run(stop_once, one, 1);
+    ck_assert_int_eq(x.rc[0], 0);
+    ended(0, 61, LAUNCH_OUTCOME_DONE, 7, 0);
+}
+END_TEST
+
+/* Kernels handed over ahead cannot be taken back: asked at 1 with two in flight, the kernels 0-4
+ * and 4-8 run; with three also attention 8-14. */
+START_TEST(kernels_in_flight_run_before_a_stop)
+{
+    stop_ms = 1;
+    inflight = 2;
+    x.yield = YIELD_KERNEL;
+    run(stop_once, one, 1);
+    ended(0, 8, LAUNCH_OUTCOME_YIELDED, 1, 512);
+    teardown();
+    setup();
+    inflight = 3;
+    x.yield = YIELD_KERNEL;
+    run(stop_once, one, 1);
+    ended(0, 14, LAUNCH_OUTCOME_YIELDED, 2, 512);
+    inflight = 0;
+}
+END_TEST
+
+/* A device that can take them back stops after the running one. */
+START_TEST(a_device_that_withdraws_takes_kernels_in_flight_back)
+{
+    stop_ms = 1;
+    inflight = 3;
+    x.yield = YIELD_KERNEL;
+    sc.machine.devices[NPU].can_withdraw = true;
+    run(stop_once, one, 1);
+    ended(0, 4, LAUNCH_OUTCOME_YIELDED, 0, 256);
+    inflight = 0;
+}
+END_TEST
+
+/* Host work of 1 + 2 + 3 = 6 ms precedes the kernels. Stopped at 2 ms nothing has run; launched
+ * again at once it pays the 6 ms again: 2 + 6 + 61 = 69 ms. */
+START_TEST(a_stop_during_host_work_ends_the_launch_at_once)
+{
+    stop_ms = 2;
+    x.yield = YIELD_KERNEL;
+    sc.machine.schedule_ns = MS(1);
+    sc.machine.devices[NPU].submit_ns = MS(2);
+    sc.machine.devices[NPU].completion_ns = MS(3);
+    run(stop_once, one, 1);
+    ended(0, 2, LAUNCH_OUTCOME_YIELDED, 0, 512);
+    ended(1, 69, LAUNCH_OUTCOME_DONE, 7, 0);
+}
+END_TEST
+
+/* ---- reset ---- */
+
+static void reset_once(struct sched *s, struct script *y)
+{
+    script_serve(s, y);
+    if (script_at(s, y, 0, 5)) {
+        const struct launch *l;
+        ck_assert_uint_eq(sched_device_launches(s, NPU, &l, 1), 1);
+        y->rc[0] = sched_preempt(s, l, PREEMPT_RESET);
+    }
+}
+
+/* At 5 ms the second chunk has run 1 ms: that is lost. The reset takes 0.5 ms: ended at 5.5 with
+ * 256 rows of QKV to do; the rest is 61 - 4 = 57 ms: 62.5. */
+START_TEST(reset_kills_the_running_kernel_and_loses_its_work)
+{
+    for (int collapse = 0; collapse < 2; collapse++) {
+        setup();
+        sc.setup.collapse = collapse == 1;
+        sc.machine.devices[NPU].can_reset = true;
+        sc.machine.devices[NPU].reset_ns = MS(0.5);
+        run(reset_once, one, 1);
+        ck_assert_int_eq(x.rc[0], 0);
+        ended(0, 5.5, LAUNCH_OUTCOME_RESET, 0, 256);
+        ended(1, 62.5, LAUNCH_OUTCOME_DONE, 7, 0);
+        ck_assert_int_eq(lost_ns, MS(1));
+        ck_assert_uint_eq(sc.result.counters[COUNTER_LAUNCH_RESET], 1);
+        teardown();
+    }
+}
+END_TEST
+
+START_TEST(a_device_without_reset_refuses_it)
+{
+    run(reset_once, one, 1);
+    ck_assert_int_eq(x.rc[0], -EPERM);
+    ck_assert_uint_eq(sc.result.counters[COUNTER_PREEMPT_REFUSED], 1);
+    ended(0, 61, LAUNCH_OUTCOME_DONE, 7, 0);
+}
+END_TEST
+
+/* ---- the queue of a device ---- */
+
+static const struct scenario_request three[] = {
+    {BE, 0, 512, 1, 0, 0}, {BE, 0, 512, 1, 0, 0}, {BE, 0, 512, 1, 0, 0}};
+
+/* In flight two: the second request queues behind the first on the NPU, the third is refused and
+ * tried again when the first has ended. */
+static void queue_two(struct sched *s, struct script *y)
+{
+    for (uint32_t i = 0; i < 3; i++) {
+        if (y->pass[i] == NULL && y->request[i] != NULL && y->request[i]->pass == NULL) {
+            y->pass[i] = script_form(s, y->request[i]);
+        }
+    }
+    if (y->stage == 0) {
+        y->stage = 1;
+        for (uint32_t i = 0; i < 3; i++) {
+            y->rc[i] = script_launch(s, y->pass[i], NPU, YIELD_PASS, &y->launch[i]);
+        }
+    } else if (y->n_ends == 1 && y->stage == 1) {
+        y->stage = 2;
+        y->rc[3] = script_launch(s, y->pass[2], NPU, YIELD_PASS, NULL);
+    }
+}
+
+/* Each takes 61 ms: 61, 122, 183. Host work of 2 ms shows only once: before the first; the others
+ * are submitted while the device works. */
+START_TEST(a_queued_launch_starts_when_the_one_before_ends)
+{
+    sc.machine.devices[NPU].inflight_depth = 2;
+    sc.machine.devices[NPU].submit_ns = MS(2);
+    run(queue_two, three, 3);
+    ck_assert_int_eq(x.rc[0], 0);
+    ck_assert_int_eq(x.rc[1], 0);
+    ck_assert_int_eq(x.rc[2], -EBUSY);
+    ck_assert_int_eq(x.rc[3], 0);
+    ck_assert_uint_eq(sc.result.counters[COUNTER_LAUNCH_DEVICE_BUSY], 1);
+    ck_assert_int_eq(start_ns[2], MS(63));
+    ck_assert_int_eq(lead_ns[1], MS(2));
+    ck_assert_int_eq(lead_ns[2], 0);
+    ended(0, 63, LAUNCH_OUTCOME_DONE, 7, 0);
+    ended(1, 124, LAUNCH_OUTCOME_DONE, 7, 0);
+    ended(2, 185, LAUNCH_OUTCOME_DONE, 7, 0);
+}
+END_TEST
+
+/* At 10 ms the queued second launch is taken back and goes to the iGPU. */
+static void withdraw(struct sched *s, struct script *y)
+{
+    for (uint32_t i = 0; i < 2; i++) {
+        if (y->pass[i] == NULL && y->request[i] != NULL && y->request[i]->pass == NULL) {
+            y->pass[i] = script_form(s, y->request[i]);
+            y->rc[i] = script_launch(s, y->pass[i], NPU, YIELD_PASS, &y->launch[i]);
+        }
+    }
+    if (script_at(s, y, 0, 10)) {
+        y->rc[2] = sched_preempt(s, y->launch[1], PREEMPT_CHECKPOINT);
+    }
+    bool back = y->pass[1] != NULL && y->pass[1]->state == PASS_STATE_READY;
+    if (y->stage >= 1 && back) { /* its first op, then the rest */
+        struct launch_spec l = {.pass = y->pass[1], .device = IGPU, .n_ops = y->stage++ == 1};
+        ck_assert_int_eq(sched_launch(s, &l, NULL), 0);
+    }
+}
+
+/* On the iGPU, one dynamic kernel an op: (4 + 6 + 8) * 2 + 1 = 37 ms: 10 + 37 = 47. It never ran on
+ * the NPU, so it pays no barrier (5 ms if it did). */
+START_TEST(a_withdrawn_launch_ends_at_once_and_leaves_no_trace_on_the_device)
+{
+    sc.machine.devices[NPU].inflight_depth = 2;
+    sc.machine.devices[NPU].can_withdraw = true;
+    sc.machine.sync_ns = MS(5);
+    run(withdraw, three, 2);
+    ck_assert_int_eq(x.rc[2], 0);
+    ended(0, 10, LAUNCH_OUTCOME_WITHDRAWN, 0, 512);
+    ended(1, 14, LAUNCH_OUTCOME_DONE, 1, 512);
+    ended(2, 47, LAUNCH_OUTCOME_DONE, 7, 0);
+    ended(3, 61, LAUNCH_OUTCOME_DONE, 7, 0);
+    ck_assert_uint_eq(sc.result.counters[COUNTER_LAUNCH_WITHDRAWN], 1);
+    ck_assert_int_eq(sc.records[1].start_ns, MS(10));
+}
+END_TEST
+
+START_TEST(a_queue_that_takes_nothing_back_refuses_to_withdraw)
+{
+    sc.machine.devices[NPU].inflight_depth = 2;
+    run(withdraw, three, 2);
+    ck_assert_int_eq(x.rc[2], -EPERM);
+    ended(0, 61, LAUNCH_OUTCOME_DONE, 7, 0);
+    ended(1, 122, LAUNCH_OUTCOME_DONE, 7, 0);
+}
+END_TEST
+
+/* ---- shares of one op, barriers ---- */
+
+static void shares(struct sched *s, struct script *y)
+{
+    if (y->request[0] == NULL) {
+        return;
+    }
+    if (y->stage == 0) {
+        y->stage = 1;
+        y->pass[0] = script_form(s, y->request[0]);
+        struct launch_spec l = {.pass = y->pass[0], .device = NPU, .n_ops = 1, .rows = 256};
+        y->rc[0] = sched_launch(s, &l, NULL);
+        l.device = IGPU;
+        l.n_ops = 2;
+        y->rc[1] = sched_launch(s, &l, NULL); /* a share is one op */
+        l.n_ops = 1;
+        y->rc[2] = sched_launch(s, &l, NULL);
+        l.device = CPU;
+        l.rows = LAUNCH_ALL_ROWS;
+        y->rc[3] = sched_launch(s, &l, NULL); /* no rows left */
+    } else if (y->n_ends >= 2 && y->pass[0]->state == PASS_STATE_READY) {
+        (void)script_launch(s, y->pass[0], y->n_ends == 2 ? IGPU : NPU, YIELD_PASS, NULL);
+    }
+}
+
+/* QKV of layer 0: 256 rows on the NPU 0-4, 256 on the iGPU 0-6 (its kernel set to 6 ms). The op is
+ * through at 6; attention and everything after on the iGPU. It follows an op that also ran on the
+ * NPU, so it waits for the barrier of 3 ms: 9. Then 6 + 8 + 6 + 6 + 8 + 1 = 35: 44. */
+START_TEST(an_op_ends_with_its_last_share_and_a_change_of_device_costs_the_barrier)
+{
+    scenario_cost(&sc, IGPU, OP_QKV, 6, 0, 5);
+    sc.machine.sync_ns = MS(3);
+    run(shares, one, 1);
+    ck_assert_int_eq(x.rc[0], 0);
+    ck_assert_int_eq(x.rc[1], -EINVAL);
+    ck_assert_int_eq(x.rc[2], 0);
+    ck_assert_int_eq(x.rc[3], -EBUSY);
+    ck_assert_uint_eq(sc.result.counters[COUNTER_LAUNCH_BAD_SPAN], 2);
+    ended(0, 4, LAUNCH_OUTCOME_DONE, 0, 0);
+    ended(1, 6, LAUNCH_OUTCOME_DONE, 1, 512);
+    ended(2, 44, LAUNCH_OUTCOME_DONE, 7, 0);
+    ck_assert_int_eq(lead_ns[3], MS(3));
+}
+END_TEST
+
+/* Sampling of 2 ms a token follows the head: 61 + 2; then a decode step of two fused layers of 7 ms
+ * and a head of 1 on the iGPU and 2 of sampling: 80. */
+static void then_decode(struct sched *s, struct script *y)
+{
+    y->device = y->request[0] != NULL && y->request[0]->generated_tokens > 0 ? IGPU : NPU;
+    script_serve(s, y);
+}
+
+START_TEST(tokens_are_out_when_the_host_has_sampled_them)
+{
+    static const struct scenario_request two_tokens[] = {{BE, 0, 512, 2, 0, 0}};
+    sc.machine.sample_ns_per_token = MS(2);
+    scenario_cost(&sc, IGPU, OP_LAYER, 7, 0, 5);
+    run(then_decode, two_tokens, 1);
+    ck_assert_int_eq(sc.records[0].token_ns[0], MS(63));
+    ck_assert_int_eq(sc.records[0].token_ns[1], MS(80));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("engine stops");
+    TCase *loop = tcase_create("yields");
+    tcase_add_loop_test(loop, a_launch_stops_at_its_next_yield_point_and_nothing_is_lost, 0,
+                        (int)(sizeof stops / sizeof stops[0]));
+    tcase_add_test(loop, reset_kills_the_running_kernel_and_loses_its_work);
+    suite_add_tcase(s, loop);
+    TCase *t = tcase_create("by hand");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, a_launch_that_yields_at_its_end_only_does_not_stop_before);
+    tcase_add_test(t, kernels_in_flight_run_before_a_stop);
+    tcase_add_test(t, a_device_that_withdraws_takes_kernels_in_flight_back);
+    tcase_add_test(t, a_stop_during_host_work_ends_the_launch_at_once);
+    tcase_add_test(t, a_device_without_reset_refuses_it);
+    tcase_add_test(t, a_queued_launch_starts_when_the_one_before_ends);
+    tcase_add_test(t, a_withdrawn_launch_ends_at_once_and_leaves_no_trace_on_the_device);
+    tcase_add_test(t, a_queue_that_takes_nothing_back_refuses_to_withdraw);
+    tcase_add_test(t, an_op_ends_with_its_last_share_and_a_change_of_device_costs_the_barrier);
+    tcase_add_test(t, tokens_are_out_when_the_host_has_sampled_them);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
