@@ -1,0 +1,311 @@
+/* Policies that do everything wrong: the core refuses, counts, and stays whole. A run they spoil
+ * ends with a message that names the policy; no run ends the process. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "policies/common/reqq.h"
+#include "tests/helpers/scenario.h"
+
+#define RT REQUEST_CLASS_REACTIVE
+#define BE REQUEST_CLASS_PROACTIVE
+
+static struct scenario sc;
+
+struct bad {
+    struct reqq queue;
+    const struct request *current, *gone;
+    struct pass *pass;
+    const struct launch *launch;
+    uint64_t calls;
+};
+
+static void arrived(struct sched *s, const struct request *r)
+{
+    struct bad *b = s->state;
+    reqq_push(&b->queue, r);
+}
+
+static void launch_done(struct sched *s, const struct launch *l)
+{
+    struct bad *b = s->state;
+    (void)l;
+    b->launch = NULL;
+}
+
+static void pass_done(struct sched *s, const struct pass *p)
+{
+    struct bad *b = s->state;
+    const struct request *r = p->segments[0].request;
+    b->pass = NULL;
+    if (r->state == REQUEST_STATE_FINISHED) {
+        b->gone = r;
+        b->current = NULL;
+    }
+}
+
+static int form(struct sched *s, const struct request *r, struct pass **p)
+{
+    bool prefill = r->state == REQUEST_STATE_QUEUED;
+    struct segment seg = {.request = r,
+                          .role = prefill ? SEGMENT_PREFILL : SEGMENT_DECODE,
+                          .n_tokens = prefill ? request_prefill_left(r) : 1};
+    struct pass_spec spec = {.segments = &seg, .n_segments = 1};
+    return sched_pass_form(s, &spec, p);
+}
+
+static int launch(struct sched *s, struct pass *p, uint8_t device, uint32_t n_ops, uint32_t rows,
+                  const struct launch **l)
+{
+    struct launch_spec spec = {
+        .pass = p, .device = device, .n_ops = n_ops, .rows = rows, .yield = YIELD_KERNEL};
+    return sched_launch(s, &spec, l);
+}
+
+/* Serves one request at a time, correctly; what each bad policy adds comes before. */
+static void serve(struct sched *s)
+{
+    struct bad *b = s->state;
+    if (b->current == NULL) {
+        b->current = reqq_pop(&b->queue);
+    }
+    if (b->current == NULL || b->current->pass != NULL) {
+        return;
+    }
+    if (form(s, b->current, &b->pass) == 0) {
+        (void)launch(s, b->pass, IGPU, LAUNCH_TO_END, LAUNCH_ALL_ROWS, &b->launch);
+    }
+}
+
+/* Everything that must be refused, tried in every call. */
+static void meddle(struct sched *s)
+{
+    struct bad *b = s->state;
+    struct pass *p;
+    (void)sched_set_timer(s, s->now_ns - 1, 7);
+    (void)sched_oracle_output_tokens(s, b->current);
+    (void)sched_set_bandwidth_weight(s, 9, 1.0);
+    (void)sched_set_bandwidth_weight(s, 0, -1.0);
+    (void)sched_kv_resume(s, b->current);
+    (void)sched_kv_evict(s, NULL, 0, KV_EVICT_RECOMPUTE);
+    (void)sched_shed(s, NULL);
+    (void)sched_compile(s, (struct resident_key){RESIDENT_GRAPH_BLOCK, 1, 1});
+    (void)sched_load(s, (struct resident_key){RESIDENT_GRAPH_BLOCK, 1, 0}, 1e9);
+    (void)sched_load(s, (struct resident_key){RESIDENT_GRAPH_BLOCK, 1, 1}, -1.0);
+    (void)sched_resident_evict(s, (struct resident_key){RESIDENT_COMPILED_ATTENTION, 5, 0});
+    (void)sched_pass_form(s, &(struct pass_spec){0}, &p);
+    (void)launch(s, NULL, IGPU, 0, 0, NULL);
+    if (b->gone != NULL) {
+        (void)form(s, b->gone, &p); /* finished at this or an earlier instant */
+        (void)sched_shed(s, b->gone);
+        (void)sched_kv_evict(s, b->gone, 0, KV_EVICT_RECOMPUTE);
+    }
+    if (b->current != NULL && b->current->pass != NULL) {
+        (void)form(s, b->current, &p); /* twice in a pass */
+        (void)sched_shed(s, b->current);
+        (void)sched_kv_evict(s, b->current, 0, KV_EVICT_SWAP);
+    }
+    if (b->launch != NULL && b->pass != NULL) {
+        (void)launch(s, b->pass, IGPU, 1, 1, NULL);       /* rows are all taken */
+        (void)launch(s, b->pass, 77, 0, 0, NULL);         /* no such device */
+        (void)launch(s, b->pass, CPU, 1000000, 0, NULL);  /* no such span */
+        (void)sched_pass_cancel(s, b->pass);              /* it runs */
+        (void)sched_preempt(s, b->launch, PREEMPT_RESET); /* the device cannot */
+    }
+    (void)sched_preempt(s, NULL, PREEMPT_CHECKPOINT);
+    serve(s);
+}
+
+static void from_notification(struct sched *s, const struct request *r)
+{
+    struct pass *p;
+    arrived(s, r);
+    (void)form(s, r, &p); /* notifications only record */
+}
+
+static void spin(struct sched *s)
+{
+    struct bad *b = s->state;
+    struct pass *p;
+    if (b->queue.head != NULL && form(s, b->queue.head, &p) == 0) {
+        (void)sched_pass_cancel(s, p); /* acts for ever, in one instant */
+    }
+}
+
+static void forget(struct sched *s)
+{
+    (void)s;
+}
+
+static void doze(struct sched *s)
+{
+    (void)sched_set_timer(s, s->now_ns + 60 * NS_PER_S, 0); /* never works, always has an event */
+}
+
+static void shed_twice(struct sched *s)
+{
+    struct bad *b = s->state;
+    const struct request *r = reqq_pop(&b->queue);
+    if (r != NULL) {
+        (void)sched_shed(s, r);
+        (void)sched_shed(s, r);
+    }
+}
+
+static void busy(struct sched *s)
+{
+    struct bad *b = s->state;
+    for (const struct request *r = b->queue.head; r != NULL; r = reqq_next(r)) {
+        struct pass *p =
+            (struct pass *)(uintptr_t)r->pass; /* one for everyone, all on one device */
+        if (p != NULL || form(s, r, &p) == 0) {
+            (void)launch(s, p, IGPU, 0, 0, NULL);
+        }
+    }
+}
+
+static void busy_pass_done(struct sched *s, const struct pass *p)
+{
+    (void)s;
+    if (p->segments[0].request->state == REQUEST_STATE_FINISHED) {
+        reqq_remove(p->segments[0].request);
+    }
+}
+
+static struct policy_ops ops(const char *name, void (*schedule)(struct sched *))
+{
+    return (struct policy_ops){.name = name,
+                               .api_version = POLICY_API_VERSION,
+                               .state_size_bytes = sizeof(struct bad),
+                               .request_arrived = arrived,
+                               .launch_done = launch_done,
+                               .pass_done = pass_done,
+                               .schedule = schedule};
+}
+
+static const struct scenario_request q[] = {
+    {BE, 0, 300, 3, 0, 0}, {RT, 0.001, 20, 2, 0, 0}, {BE, 0.001, 40, 4, 0, 0}};
+
+static int run(struct policy_ops *p)
+{
+    scenario_init(&sc);
+    scenario_cost(&sc, -1, OP_QKV, 1, 0.01, 10);
+    scenario_cost(&sc, -1, OP_FFN, 1, 0.02, 10);
+    sc.setup.policy = p;
+    sc.setup.params = &sc.params;
+    int rc = scenario_run(&sc, q, 3, false);
+    scenario_fini(&sc);
+    return rc;
+}
+
+static uint64_t counter(enum counter c)
+{
+    return sc.result.counters[c];
+}
+
+START_TEST(meddling_is_refused_counted_and_harmless)
+{
+    struct policy_ops p = ops("meddler", meddle);
+    ck_assert_int_eq(run(&p), 0);
+    ck_assert(sc.result.audit.clean);
+    ck_assert_uint_eq(sc.result.audit.finished, 3);
+    static const enum counter rise[] = {COUNTER_TIMER_REFUSED,    COUNTER_ORACLE_REFUSED,
+                                        COUNTER_EVICT_REFUSED,    COUNTER_SHED_REFUSED,
+                                        COUNTER_RESIDENT_REFUSED, COUNTER_PASS_BAD_SEGMENT,
+                                        COUNTER_LAUNCH_BAD_SPAN,  COUNTER_PREEMPT_REFUSED};
+    for (size_t i = 0; i < sizeof rise / sizeof rise[0]; i++) {
+        ck_assert_msg(counter(rise[i]) > 0, "%s did not rise", counter_names[rise[i]]);
+    }
+}
+END_TEST
+
+START_TEST(actions_from_notifications_are_refused)
+{
+    struct policy_ops p = ops("eager", serve);
+    p.request_arrived = from_notification;
+    ck_assert_int_eq(run(&p), 0);
+    ck_assert_uint_eq(counter(COUNTER_OUTSIDE_SCHEDULE), 3);
+    ck_assert_uint_eq(sc.result.audit.finished, 3);
+}
+END_TEST
+
+START_TEST(busy_devices_are_refused)
+{
+    struct policy_ops p = ops("pusher", busy);
+    p.pass_done = busy_pass_done;
+    ck_assert_int_eq(run(&p), 0);
+    ck_assert_uint_gt(counter(COUNTER_LAUNCH_DEVICE_BUSY), 0);
+    ck_assert_uint_eq(sc.result.audit.finished, 3);
+    ck_assert_uint_eq(sc.result.audit.double_bookings, 0);
+}
+END_TEST
+
+static void ends_with(void (*schedule)(struct sched *), const char *name, const char *says)
+{
+    struct policy_ops p = ops(name, schedule);
+    ck_assert_int_ne(run(&p), 0);
+    ck_assert_msg(strstr(sc.result.message, name) != NULL &&
+                      strstr(sc.result.message, says) != NULL,
+                  "%s", sc.result.message);
+}
+
+START_TEST(spinning_in_one_instant_ends_the_run)
+{
+    ends_with(spin, "spinner", "did not come to rest");
+}
+END_TEST
+
+START_TEST(forgetting_requests_ends_the_run)
+{
+    ends_with(forget, "forgetter", "3 requests live");
+}
+END_TEST
+
+START_TEST(waiting_for_ever_on_timers_ends_the_run)
+{
+    ends_with(doze, "dozer", "stalled");
+}
+END_TEST
+
+START_TEST(shedding_counts_as_shed_once)
+{
+    struct policy_ops p = ops("shedder", shed_twice);
+    ck_assert_int_eq(run(&p), 0);
+    ck_assert_uint_eq(sc.result.audit.shed, 3);
+    ck_assert_uint_eq(counter(COUNTER_SHED_REFUSED), 3);
+}
+END_TEST
+
+START_TEST(missing_hooks_needs_and_versions_are_refused)
+{
+    struct policy_ops p = ops("old", serve);
+    p.api_version = 99;
+    ck_assert_int_ne(run(&p), 0);
+    p = ops("hollow", NULL);
+    ck_assert_int_ne(run(&p), 0);
+    p = ops("greedy", serve);
+    p.needs = CAP_RESET;
+    ck_assert_int_ne(run(&p), 0);
+    ck_assert_ptr_nonnull(strstr(sc.result.message, "device reset"));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("bad policies");
+    TCase *t = tcase_create("contained");
+    tcase_add_test(t, meddling_is_refused_counted_and_harmless);
+    tcase_add_test(t, actions_from_notifications_are_refused);
+    tcase_add_test(t, busy_devices_are_refused);
+    tcase_add_test(t, spinning_in_one_instant_ends_the_run);
+    tcase_add_test(t, forgetting_requests_ends_the_run);
+    tcase_add_test(t, waiting_for_ever_on_timers_ends_the_run);
+    tcase_add_test(t, shedding_counts_as_shed_once);
+    tcase_add_test(t, missing_hooks_needs_and_versions_are_refused);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
