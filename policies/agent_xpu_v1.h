@@ -113,6 +113,8 @@ struct v1 {
     double igpu_busy_frac;                   /* exponential average over five seconds */
     int64_t igpu_busy_ns;                    /* when it was brought up to date */
 
+    uint64_t short_epoch; /* instant at which KV was last short: no proactive prefill begins then */
+
     struct batch batch;
     int64_t timer_ns; /* earliest timer set and not yet due, for ageing and switches */
     int64_t hang_timer_ns[MACHINE_MAX_DEVICES];
@@ -146,8 +148,9 @@ void v1_prefill_done(struct v1 *v, const struct request *r);
 /* Annotated time of what is left of a prefill at its default mapping, summed over its kernels. */
 int64_t v1_etc_ns(struct sched *s, const struct v1 *v, const struct request *r);
 bool v1_is_aged(const struct sched *s, const struct request *r);
-/* KV is full and something more urgent waits; true when some was freed. */
-bool v1_make_room(struct sched *s, struct v1 *v);
+/* KV is full and a reactive prefill or the decode batch waits; true when some was freed. Reactive
+ * sequences lose theirs only for older ones that decode. */
+bool v1_make_room(struct sched *s, struct v1 *v, bool for_decode);
 
 /* place */
 void v1_place(struct sched *s, struct v1 *v, const struct request *r);

@@ -100,7 +100,7 @@ void v1_decode_form(struct sched *s, struct v1 *v)
         int rc = batch_form(s, &v->batch, &v->decode);
         if (rc != 0) {
             v->decode = NULL;
-            if (rc != -ENOMEM || !v1_make_room(s, v)) {
+            if (rc != -ENOMEM || !v1_make_room(s, v, true)) {
                 return;
             }
         }

@@ -65,20 +65,19 @@ static bool cancel_context(struct sched *s, struct v1 *v, const struct request *
     *v1_context(r) = (struct v1_context){.pending_since_ns = v1_context(r)->pending_since_ns,
                                          .refused_ns = TIME_NEVER_NS};
     if (r->state != REQUEST_STATE_SHED) {
+        if (r->kv_tokens > 0) {
+            (void)sched_kv_evict(s, r, 0, KV_EVICT_RECOMPUTE);
+        }
         reqq_insert_by_arrival(&v->be_queue, r);
         heap_push(&v->fresh, r, (double)v1_etc_ns(s, v, r));
     }
     return true;
 }
 
-bool v1_make_room(struct sched *s, struct v1 *v)
+/* The youngest sequence that decodes is prefilled again later. */
+static bool evict_decoding(struct sched *s, struct v1 *v, const struct reqq *q)
 {
-    for (const struct request *r = v->contexts.tail; r != NULL; r = r->slot->prev) {
-        if (cancel_context(s, v, r)) {
-            return true;
-        }
-    }
-    const struct request *r = v->decode_be.tail;
+    const struct request *r = q->tail;
     if (r == NULL || v->decode_be.n + v->decode_rt.n < 2 ||
         sched_kv_evict(s, r, 0, KV_EVICT_RECOMPUTE) != 0) {
         return false;
@@ -86,9 +85,42 @@ bool v1_make_room(struct sched *s, struct v1 *v)
     reqq_remove(r);
     *v1_context(r) =
         (struct v1_context){.pending_since_ns = s->now_ns, .refused_ns = TIME_NEVER_NS};
-    reqq_insert_by_arrival(&v->be_queue, r);
-    heap_push(&v->fresh, r, (double)v1_etc_ns(s, v, r));
+    if (v1_reactive(r)) {
+        reqq_insert_by_arrival(&v->rt_queue, r);
+    } else {
+        reqq_insert_by_arrival(&v->be_queue, r);
+        heap_push(&v->fresh, r, (double)v1_etc_ns(s, v, r));
+    }
     return true;
+}
+
+bool v1_make_room(struct sched *s, struct v1 *v, bool for_decode)
+{
+    v->short_epoch = s->epoch;
+    for (const struct request *r = v->contexts.tail; r != NULL; r = r->slot->prev) {
+        if (cancel_context(s, v, r)) {
+            return true;
+        }
+    }
+    return evict_decoding(s, v, &v->decode_be) ||
+           (for_decode && evict_decoding(s, v, &v->decode_rt));
+}
+
+/* No request but waiting ones holds KV. */
+static bool nothing_holds(const struct v1 *v)
+{
+    return v->rt == NULL && v->decode == NULL && reqq_empty(&v->contexts) &&
+           reqq_empty(&v->decode_rt) && reqq_empty(&v->decode_be);
+}
+
+/* A proactive prefill leaves what decodes a few blocks each to grow, so that it is not cancelled
+ * again at once. */
+static bool may_begin(struct sched *s, const struct v1 *v, const struct request *r)
+{
+    uint64_t sequences =
+        (v->decode == NULL ? 0 : v->decode->n_segments) + v->decode_rt.n + (uint64_t)v->decode_be.n;
+    uint64_t need = request_prefill_left(r) + 64 * sequences;
+    return nothing_holds(v) || (v->short_epoch != s->epoch && need <= sched_kv_free_tokens(s));
 }
 
 bool v1_prefill_start(struct sched *s, struct v1 *v, const struct request *r)
@@ -96,9 +128,12 @@ bool v1_prefill_start(struct sched *s, struct v1 *v, const struct request *r)
     struct segment seg = {
         .request = r, .role = SEGMENT_PREFILL, .n_tokens = request_prefill_left(r)};
     struct pass_spec spec = {.segments = &seg, .n_segments = 1};
-    struct pass *p;
+    struct pass *p = NULL;
+    if (!v1_reactive(r) && !may_begin(s, v, r)) {
+        return false;
+    }
     int rc = sched_pass_form(s, &spec, &p);
-    while (rc == -ENOMEM && v1_reactive(r) && v1_make_room(s, v)) {
+    while (rc == -ENOMEM && v1_reactive(r) && v1_make_room(s, v, false)) {
         rc = sched_pass_form(s, &spec, &p);
     }
     if (rc != 0) {
@@ -145,7 +180,7 @@ static bool resumes_before(struct sched *s, const struct v1 *v, const struct req
     return ex != ey ? ex < ey : request_before(x, y);
 }
 
-static const struct request *next_primary(struct sched *s, struct v1 *v)
+static const struct request *next_primary(struct sched *s, const struct v1 *v, bool with_fresh)
 {
     const struct request *best = NULL;
     for (const struct request *r = v->contexts.head; r != NULL; r = reqq_next(r)) {
@@ -153,7 +188,7 @@ static const struct request *next_primary(struct sched *s, struct v1 *v)
             best = r;
         }
     }
-    if (v->contexts.n >= (uint32_t)param_int(s, V1_CONTEXTS)) {
+    if (!with_fresh || v->contexts.n >= (uint32_t)param_int(s, V1_CONTEXTS)) {
         return best;
     }
     const struct request *fresh[] = {v->be_queue.head, heap_top(&v->fresh)};
@@ -214,9 +249,10 @@ void v1_prefill_choose(struct sched *s, struct v1 *v)
     }
     v->aged = NULL;
     if (v->primary == NULL) {
-        const struct request *r = next_primary(s, v);
-        if (r != NULL && (v1_context(r)->h.pass != NULL || v1_prefill_start(s, v, r))) {
-            v->primary = r;
+        const struct request *r = next_primary(s, v, true);
+        if (r != NULL && v1_context(r)->h.pass == NULL && !v1_prefill_start(s, v, r)) {
+            r = next_primary(s, v, false); /* no memory to begin another */
         }
+        v->primary = r;
     }
 }

@@ -37,6 +37,7 @@ struct hetero_split {
     struct reqq running; /* prefilled or about to be; arrival order */
     struct hetero work;  /* the pass in progress, prefill or decode */
     struct batch batch;
+    uint64_t short_epoch; /* instant at which KV was last short: none is admitted then */
     uint32_t chunk;
     int npu, igpu;
 };
@@ -160,7 +161,8 @@ static uint32_t npu_rows(struct sched *s, const struct hetero_split *h, const st
 static void fill(struct sched *s, struct hetero_split *h)
 {
     batch_clear(&h->batch);
-    while (!reqq_empty(&h->waiting) && h->running.n < (uint32_t)param_int(s, PARAM_MAX_BATCH)) {
+    uint32_t most = h->short_epoch == s->epoch ? 1 : (uint32_t)param_int(s, PARAM_MAX_BATCH);
+    while (!reqq_empty(&h->waiting) && h->running.n < most) {
         const struct request *r = h->waiting.head;
         if (h->running.n > 0 &&
             request_prefill_left(r) + 64ULL * (h->running.n + 1) > sched_kv_free_tokens(s)) {
@@ -180,26 +182,38 @@ static void fill(struct sched *s, struct hetero_split *h)
     }
 }
 
-static void form(struct sched *s, struct hetero_split *h)
+/* KV is full: the youngest starts over at another instant. */
+static bool give_way(struct sched *s, struct hetero_split *h)
 {
-    struct pass *p = NULL;
-    fill(s, h);
-    if (h->batch.n == 0) {
-        return;
-    }
-    if (batch_form(s, &h->batch, &p) == 0) {
-        hetero_begin(&h->work, p);
-        return;
-    }
-    const struct request *r = h->running.tail; /* KV is full: the youngest starts over */
+    const struct request *r = h->running.tail;
     if (h->running.n < 2) {
-        return;
+        return false;
     }
+    h->short_epoch = s->epoch;
     if (r->kv_tokens > 0) {
         (void)sched_kv_evict(s, r, 0, KV_EVICT_RECOMPUTE);
     }
     reqq_remove(r);
     reqq_push_front(&h->waiting, r);
+    return true;
+}
+
+static void form(struct sched *s, struct hetero_split *h)
+{
+    for (;;) {
+        struct pass *p = NULL;
+        fill(s, h);
+        if (h->batch.n == 0) {
+            return;
+        }
+        if (batch_form(s, &h->batch, &p) == 0) {
+            hetero_begin(&h->work, p);
+            return;
+        }
+        if (!give_way(s, h)) {
+            return;
+        }
+    }
 }
 
 /* Launches the cursor's op on both engines; a pass that never needs the NPU goes whole. */

@@ -8,6 +8,7 @@
 #include "policies/common/batch.h"
 #include "policies/common/place.h"
 #include "policies/common/reqq.h"
+#include "policies/common/room.h"
 
 enum { PARAM_DEVICE, PARAM_KILL, PARAM_KEEP, PARAM_MAX_BATCH };
 enum { KILL_KERNEL, KILL_IMMEDIATE, KILL_NEVER };
@@ -32,6 +33,7 @@ struct recompute {
     struct reqq waiting[REQUEST_CLASS_COUNT]; /* without KV of their own */
     struct reqq running;                      /* of one class, in progress */
     struct batch batch;
+    uint64_t short_epoch;        /* instant at which KV was last short: none is admitted then */
     struct pass *pass;           /* NULL: none */
     const struct launch *launch; /* NULL: stopped or ended */
     uint8_t device;
@@ -146,6 +148,7 @@ static void fill(struct sched *s, struct recompute *c)
     bool yields =
         cls == REQUEST_CLASS_PROACTIVE && !reqq_empty(&c->waiting[REQUEST_CLASS_REACTIVE]);
     uint32_t most = yields ? 0 : (uint32_t)param_int(s, PARAM_MAX_BATCH);
+    most = c->short_epoch == s->epoch && most > 1 ? 1 : most;
     while (!reqq_empty(&c->waiting[cls]) && c->running.n < most &&
            fits(s, c, c->waiting[cls].head)) {
         reqq_push(&c->running, reqq_pop(&c->waiting[cls]));
@@ -161,12 +164,15 @@ static void fill(struct sched *s, struct recompute *c)
     }
 }
 
-/* KV is full: the youngest of the batch starts over when there is room. */
+/* KV is full: the youngest of the batch starts over when there is room; with one left, the waiting
+ * give up what they hold. */
 static bool give_way(struct sched *s, struct recompute *c)
 {
     const struct request *r = c->running.tail;
+    c->short_epoch = s->epoch;
     if (c->running.n < 2) {
-        return false;
+        return room_evict_last(s, &c->waiting[REQUEST_CLASS_PROACTIVE], NULL) != NULL ||
+               room_evict_last(s, &c->waiting[REQUEST_CLASS_REACTIVE], NULL) != NULL;
     }
     if (r->kv_tokens > 0) {
         (void)sched_kv_evict(s, r, 0, KV_EVICT_RECOMPUTE);
@@ -190,12 +196,14 @@ static void recompute_schedule(struct sched *s)
         return;
     }
     fill(s, c);
-    if (c->batch.n == 0) {
-        return;
-    }
-    if (batch_form(s, &c->batch, &c->pass) != 0) {
+    while (c->batch.n > 0 && batch_form(s, &c->batch, &c->pass) != 0) {
         c->pass = NULL;
-        (void)give_way(s, c); /* that acts, so schedule is called again */
+        if (!give_way(s, c)) {
+            return;
+        }
+        fill(s, c);
+    }
+    if (c->pass == NULL) {
         return;
     }
     struct launch_spec spec = {.pass = c->pass, .device = c->device, .yield = YIELD_KERNEL};
