@@ -5,6 +5,7 @@
 #include <string.h>
 
 #define POLICIES(X)                                                                                \
+    X(agent_xpu_v1)                                                                                \
     X(agent_xpu_v2)                                                                                \
     X(autellix_like)                                                                               \
     X(edf)                                                                                         \
