@@ -237,6 +237,7 @@ static int kv_evict(struct core *c, struct full_request *r, uint32_t keep, enum 
         r->pub.kv_tokens == 0 || keep >= r->pub.kv_tokens) {
         return -EINVAL;
     }
+    kv_prefix_used(c, r);
     if (mode == KV_EVICT_SWAP) {
         r->kv_moving = true;
         r->pub.preemptions++;

@@ -214,8 +214,7 @@ void core_request_arrives(struct core *c, uint32_t row, uint32_t cold)
         uint32_t want = t->prefix_tokens < t->input_tokens ? t->prefix_tokens : t->input_tokens - 1;
         r->pub.reused_tokens = kv_take_cold(c, cold, r, want);
         r->pub.kv_tokens = r->pub.reused_tokens;
-        r->prefix_idle = r->kv_blocks > 0;
-        c->kv_blocks_idle += r->kv_blocks;
+        kv_prefix_rest(c, r);
     }
     c->n_live++;
     c->result->audit.arrived++;

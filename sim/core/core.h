@@ -182,7 +182,9 @@ void kv_shrink(struct core *c, struct full_request *r, uint32_t keep_tokens);
 uint32_t kv_keep_cold(struct core *c, struct full_request *r, uint32_t row);
 uint32_t kv_take_cold(struct core *c, uint32_t cold, struct full_request *r, uint32_t want_tokens);
 uint64_t kv_free_tokens(const struct core *c);
-void kv_prefix_used(struct core *c, struct full_request *r); /* first work on it */
+/* A reused prefix is cache until a pass holds it, and again when that pass came to nothing. */
+void kv_prefix_used(struct core *c, struct full_request *r);
+void kv_prefix_rest(struct core *c, struct full_request *r);
 
 /* Passes and launches (pass.c, launch.c): the actions behind struct sched_api. */
 int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **out);

@@ -88,6 +88,16 @@ void kv_prefix_used(struct core *c, struct full_request *r)
     }
 }
 
+void kv_prefix_rest(struct core *c, struct full_request *r)
+{
+    bool untouched = r->pub.first_service_ns == TIME_NEVER_NS && r->pub.kv_tokens > 0 &&
+                     r->pub.kv_tokens == r->pub.reused_tokens;
+    if (untouched && !r->prefix_idle && !r->pub.kv_swapped) {
+        r->prefix_idle = true;
+        c->kv_blocks_idle += r->kv_blocks;
+    }
+}
+
 int kv_reserve(struct core *c, struct full_request *r, uint32_t new_tokens)
 {
     uint32_t need = blocks_for(c, (uint64_t)r->pub.kv_tokens + new_tokens);

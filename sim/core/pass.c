@@ -75,7 +75,9 @@ static void pass_undo(struct core *c, struct full_pass *p, uint32_t n)
         struct full_request *r = (struct full_request *)(uintptr_t)p->segments[i].request;
         r->pub.pass = NULL;
         kv_shrink(c, r, r->pub.kv_tokens);
+        kv_prefix_rest(c, r);
     }
+    p->pub.state = PASS_STATE_CANCELLED; /* for whoever still holds its last life */
     p->next_free = c->free_passes;
     c->free_passes = p;
 }
@@ -107,6 +109,7 @@ int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **o
         struct full_request *r = (struct full_request *)(uintptr_t)want->request;
         kv_prefix_used(c, r);
         if (kv_reserve(c, r, want->n_tokens) != 0) {
+            kv_prefix_rest(c, r);
             pass_undo(c, p, i);
             memory_pressure(c, want->n_tokens);
             return -ENOMEM;
@@ -144,6 +147,7 @@ int core_pass_cancel(struct core *c, struct pass *pub)
         struct full_request *r = (struct full_request *)(uintptr_t)p->segments[i].request;
         r->pub.pass = NULL;
         kv_shrink(c, r, r->pub.kv_tokens);
+        kv_prefix_rest(c, r);
         if (r->cancel_pending) {
             core_request_leave(c, r, REQUEST_STATE_SHED);
         }
