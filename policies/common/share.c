@@ -19,18 +19,22 @@ void share_init(struct sched *s, struct share *sh, uint8_t device, uint32_t limi
 
 /* ---- membership ---- */
 
-static int64_t least_served_ns(const struct share *sh)
+/* The turn in progress counts as far as it has come. */
+static int64_t least_served_ns(const struct sched *s, const struct share *sh)
 {
-    int64_t least = sh->n == 0 ? 0 : sh->members[0].served_ns;
-    for (uint32_t i = 1; i < sh->n; i++) {
-        least = sh->members[i].served_ns < least ? sh->members[i].served_ns : least;
+    int64_t least = INT64_MAX;
+    for (uint32_t i = 0; i < sh->n; i++) {
+        const struct share_member *m = &sh->members[i];
+        bool runs = m->launch != NULL && m->launch->state == LAUNCH_STATE_RUNNING;
+        int64_t served = m->served_ns + (runs ? s->now_ns - m->launch->start_ns : 0);
+        least = served < least ? served : least;
     }
-    return least;
+    return sh->n == 0 ? 0 : least;
 }
 
-static void join(struct share *sh, const struct request *r)
+static void join(const struct sched *s, struct share *sh, const struct request *r)
 {
-    int64_t from = least_served_ns(sh);
+    int64_t from = least_served_ns(s, sh);
     sh->members[sh->n++] = (struct share_member){.request = r, .served_ns = from};
 }
 
@@ -132,7 +136,7 @@ static void form(struct sched *s, struct share *sh, const struct request *r)
 static void admit(struct sched *s, struct share *sh)
 {
     while (sh->n < sh->limit && !reqq_empty(&sh->waiting)) {
-        join(sh, reqq_pop(&sh->waiting));
+        join(s, sh, reqq_pop(&sh->waiting));
     }
     for (uint32_t i = 0; i < sh->n; i++) {
         if (sh->members[i].pass == NULL && sh->members[i].launch == NULL) {
