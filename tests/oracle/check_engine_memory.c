@@ -1,0 +1,368 @@
+/* KV blocks, prefixes, swaps, recomputation and cancelled requests, by hand. Toy iGPU: 1 ms a row
+ * of QKV; attention, FFN and head take 1 ns each, so a prefill of n rows takes n ms and 3 ns; a
+ * fused decode layer 10 ms, and 1 ns for the head. 1 MB of KV a token, swapped at 1 GB/s: 1 ms a
+ * token. */
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/arena.h"
+#include "tests/helpers/script.h"
+
+#define BE REQUEST_CLASS_PROACTIVE
+#define MS(t) ((int64_t)((t)*1e6 + 0.5))
+
+static struct scenario sc;
+static struct script x;
+static uint64_t free_tokens[8], lost_tokens;
+
+static void on_lost(void *self, int64_t now_ns, const struct request *r, uint64_t tokens)
+{
+    (void)self;
+    (void)now_ns;
+    (void)r;
+    lost_tokens += tokens;
+}
+
+static void setup(void)
+{
+    scenario_init(&sc);
+    memset(&x, 0, sizeof x);
+    lost_tokens = 0;
+    x.device = IGPU;
+    sc.observer.kv_lost = on_lost;
+    scenario_cost(&sc, IGPU, OP_QKV, 0, 1, 0);
+    scenario_cost(&sc, IGPU, OP_LAYER, 10, 0, 0);
+}
+
+static void teardown(void)
+{
+    scenario_fini(&sc);
+}
+
+static void run(void (*step)(struct sched *, struct script *), const struct scenario_request *q,
+                uint32_t n)
+{
+    x.step = step;
+    int rc = script_run(&sc, &x, q, n);
+    ck_assert_msg(rc == 0, "%s", sc.result.message);
+    ck_assert(sc.result.audit.clean);
+}
+
+/* ---- blocks ---- */
+
+static void count_blocks(struct sched *s, struct script *y)
+{
+    if (y->stage == 0) {
+        free_tokens[0] = sched_kv_free_tokens(s);
+    }
+    script_serve(s, y);
+    if (y->stage == 0) {
+        y->stage = 1;
+        free_tokens[1] = sched_kv_free_tokens(s);
+    } else if (y->request[0] != NULL && y->request[0]->generated_tokens == 8) {
+        free_tokens[2] = sched_kv_free_tokens(s); /* the pass for token 9 is formed */
+    } else if (y->request[0] != NULL && y->request[0]->generated_tokens == 9) {
+        free_tokens[3] = sched_kv_free_tokens(s); /* and the one for token 10 */
+    } else if (y->request[0] == NULL) {
+        free_tokens[4] = sched_kv_free_tokens(s);
+    }
+}
+
+/* 200 tokens are 12 blocks of 16: 192. A prompt of 40 takes 3 blocks when its pass is formed: 144
+ * left. Each decode puts one more token in: the pass for output token k holds 40 + k - 1 of them.
+ * k = 9: 48, still 3 blocks; k = 10: 49, 4 blocks: 128 left. Finished: all 192. Peak 4 blocks. */
+START_TEST(kv_is_held_in_whole_blocks)
+{
+    static const struct scenario_request q[] = {{BE, 0, 40, 10, 0, 0}};
+    sc.setup.kv_capacity_tokens = 200;
+    run(count_blocks, q, 1);
+    ck_assert_uint_eq(free_tokens[0], 192);
+    ck_assert_uint_eq(free_tokens[1], 144);
+    ck_assert_uint_eq(free_tokens[2], 144);
+    ck_assert_uint_eq(free_tokens[3], 128);
+    ck_assert_uint_eq(free_tokens[4], 192);
+    ck_assert_uint_eq(sc.result.kv_peak_tokens, 64);
+}
+END_TEST
+
+/* ---- prefixes ---- */
+
+/* Eight blocks. Request 0 (turn 0 of session 7) leaves 40 tokens: 3 blocks cold. At 1 s turn 1
+ * (90 tokens, request 1) finds them and waits while request 2 (60 tokens, 4 blocks) prefills: one
+ * block is free. Turn 1 needs 6 blocks, 3 more: no memory. It keeps nothing from others by having
+ * asked: request 3 (64 tokens, 4 blocks) gets the free one and the 3 of the waiting prefix. */
+static void ask_in_vain(struct sched *s, struct script *y)
+{
+    if (y->request[1] == NULL) {
+        script_serve(s, y);
+        return;
+    }
+    if (y->stage == 0 && y->request[2] != NULL && y->request[3] != NULL) {
+        y->stage = 1;
+        y->pass[2] = script_form(s, y->request[2]);
+        ck_assert_ptr_nonnull(y->pass[2]);
+        free_tokens[0] = sched_kv_free_tokens(s);
+        ck_assert_ptr_null(script_form(s, y->request[1]));
+        free_tokens[1] = sched_kv_free_tokens(s);
+        y->pass[3] = script_form(s, y->request[3]);
+        ck_assert_ptr_nonnull(y->pass[3]);
+        free_tokens[2] = sched_kv_free_tokens(s);
+    }
+    if (y->stage == 1) {
+        script_serve(s, y);
+    }
+}
+
+START_TEST(a_waiting_prefix_is_only_cache_also_after_a_refusal)
+{
+    static const struct scenario_request q[] = {{BE, 0, 40, 1, 7, 0},
+                                                {BE, 1, 90, 1, 7, 40},
+                                                {BE, 1.1, 60, 1, 0, 0},
+                                                {BE, 1.1, 64, 1, 0, 0}};
+    sc.setup.kv_capacity_tokens = 128;
+    run(ask_in_vain, q, 4);
+    ck_assert_uint_eq(free_tokens[0], 64); /* 1 block and 3 of the prefix */
+    ck_assert_uint_eq(free_tokens[1], 64);
+    ck_assert_uint_eq(free_tokens[2], 0);
+    ck_assert_uint_ge(x.n_pressure, 1);
+    ck_assert_uint_eq(sc.result.counters[COUNTER_KV_COLD_DROPS], 1);
+    /* 2: 60 ms from 1.1 s on, 3: 64 ms more; turn 1 has lost its prefix: all 90 rows. */
+    ck_assert_int_eq(sc.records[2].finish_ns, MS(1160) + 3);
+    ck_assert_int_eq(sc.records[3].finish_ns, MS(1224) + 6);
+    ck_assert_int_eq(sc.records[1].finish_ns, MS(1314) + 9);
+}
+END_TEST
+
+/* The same prefix thrown away by the policy: 3 blocks back, no more. */
+static void drop_prefix(struct sched *s, struct script *y)
+{
+    if (y->request[1] != NULL && y->stage == 0) {
+        y->stage = 1;
+        free_tokens[0] = sched_kv_free_tokens(s);
+        y->rc[0] = sched_kv_evict(s, y->request[1], 0, KV_EVICT_RECOMPUTE);
+        free_tokens[1] = sched_kv_free_tokens(s);
+        y->rc[1] = sched_kv_evict(s, y->request[1], 0, KV_EVICT_RECOMPUTE);
+    }
+    script_serve(s, y);
+}
+
+START_TEST(an_evicted_prefix_is_freed_once)
+{
+    static const struct scenario_request q[] = {{BE, 0, 40, 1, 7, 0}, {BE, 1, 90, 1, 7, 40}};
+    sc.setup.kv_capacity_tokens = 128;
+    run(drop_prefix, q, 2);
+    ck_assert_int_eq(x.rc[0], 0);
+    ck_assert_int_eq(x.rc[1], -EINVAL);
+    ck_assert_uint_eq(free_tokens[0], 128);
+    ck_assert_uint_eq(free_tokens[1], 128);
+    ck_assert_uint_eq(lost_tokens, 40);
+    ck_assert_uint_eq(sc.result.counters[COUNTER_EVICT_REFUSED], 1);
+    ck_assert_int_eq(sc.records[1].finish_ns, MS(1040) + 3 + MS(90) + 3);
+}
+END_TEST
+
+/* Two sessions leave 3 and 2 blocks of 8 cold; a request of 80 tokens (5 blocks) needs 2 of them:
+ * the older one (session 7) goes, the other is still served to its next turn. */
+START_TEST(the_oldest_cold_prefix_goes_first)
+{
+    static const struct scenario_request q[] = {{BE, 0, 40, 1, 7, 0},
+                                                {BE, 0.1, 20, 1, 8, 0},
+                                                {BE, 1, 60, 1, 7, 40},
+                                                {BE, 1, 60, 1, 8, 20},
+                                                {BE, 0.5, 80, 1, 0, 0}};
+    sc.setup.kv_capacity_tokens = 128;
+    run(script_serve, q, 5);
+    ck_assert_uint_eq(sc.result.counters[COUNTER_KV_COLD_DROPS], 1);
+    /* 1.04 s: turn 1 of session 7 computes all 60 rows: 1100; session 8's came at 1.12 s: 40. */
+    ck_assert_int_eq(sc.records[2].finish_ns, MS(1100) + 6);
+    ck_assert_int_eq(sc.records[3].finish_ns, MS(1160) + 6);
+}
+END_TEST
+
+/* ---- recomputation ---- */
+
+static void recompute(struct sched *s, struct script *y)
+{
+    const struct request *r = y->request[0];
+    if (y->stage == 0 && r != NULL && r->generated_tokens == 3) {
+        y->stage = 1;
+        y->rc[0] = sched_kv_evict(s, r, 40, KV_EVICT_RECOMPUTE);
+        ck_assert_uint_eq(request_prefill_target(r), 103);
+        ck_assert_uint_eq(request_prefill_left(r), 63);
+    }
+    script_serve(s, y);
+}
+
+/* Prompt 100, 5 tokens: 100 ms, then two decodes of 10: tokens at 100, 110, 120. 102 tokens have
+ * their KV. Of these 40 are kept: 62 are lost, and with the third token itself 103 - 40 = 63 rows
+ * are prefilled: token 4 at 120 + 63 = 183, token 5 at 193. */
+START_TEST(evicted_kv_is_prefilled_again_with_what_was_generated)
+{
+    static const struct scenario_request q[] = {{BE, 0, 100, 5, 0, 0}};
+    run(recompute, q, 1);
+    static const double ms[] = {100, 110, 120, 183, 193};
+    ck_assert_uint_eq(sc.records[0].tokens_n, 5);
+    for (int i = 0; i < 5; i++) {
+        ck_assert_int_le(llabs(sc.records[0].token_ns[i] - MS(ms[i])), 10);
+    }
+    ck_assert_int_eq(x.rc[0], 0);
+    ck_assert_uint_eq(lost_tokens, 62);
+    ck_assert_uint_eq(sc.result.counters[COUNTER_KV_RECOMPUTE_EVICTIONS], 1);
+}
+END_TEST
+
+/* ---- swapping ---- */
+
+static void swap(struct sched *s, struct script *y)
+{
+    const struct request *r = y->request[0];
+    if (y->stage == 0 && r != NULL && r->generated_tokens == 1) {
+        y->stage = 1;
+        y->rc[0] = sched_kv_evict(s, r, 0, KV_EVICT_SWAP);
+        y->rc[1] = sched_kv_resume(s, r); /* still on its way out */
+        ck_assert_ptr_null(script_form(s, r));
+        free_tokens[0] = sched_kv_free_tokens(s);
+        return;
+    }
+    if (y->stage == 1 && y->n_moved == 1) {
+        free_tokens[1] = sched_kv_free_tokens(s);
+        ck_assert_ptr_null(script_form(s, r));
+        y->stage = 2;
+    }
+    if (script_at(s, y, 2, 300)) {
+        y->rc[2] = sched_kv_resume(s, r);
+        y->rc[3] = sched_kv_evict(s, r, 0, KV_EVICT_RECOMPUTE);
+        free_tokens[2] = sched_kv_free_tokens(s);
+    }
+    if (y->stage == 0 || y->n_moved == 2) {
+        script_serve(s, y);
+    }
+}
+
+/* Prompt 100 (7 blocks of 8): first token at 100 ms. Out: 100 tokens, 100 ms: free again at 200.
+ * Back at 300: its 7 blocks are taken at once, in at 400; token 2 at 410, token 3 at 420. */
+START_TEST(swapped_kv_leaves_and_returns_through_the_loader)
+{
+    static const struct scenario_request q[] = {{BE, 0, 100, 3, 0, 0}};
+    sc.setup.kv_capacity_tokens = 128;
+    run(swap, q, 1);
+    ck_assert_int_eq(x.rc[0], 0);
+    ck_assert_int_eq(x.rc[1], -EINVAL);
+    ck_assert_int_eq(x.rc[2], 0);
+    ck_assert_int_eq(x.rc[3], -EINVAL);
+    ck_assert_uint_eq(free_tokens[0], 16);
+    ck_assert_uint_eq(free_tokens[1], 128);
+    ck_assert_uint_eq(free_tokens[2], 16);
+    ck_assert_uint_eq(x.n_moved, 2);
+    ck_assert(x.moved[0].swapped && !x.moved[1].swapped);
+    ck_assert_int_eq(x.moved[0].at_ns, MS(200) + 3);
+    ck_assert_int_eq(x.moved[1].at_ns, MS(400));
+    ck_assert_int_eq(sc.records[0].token_ns[1], MS(410) + 1);
+    ck_assert_int_eq(sc.records[0].token_ns[2], MS(420) + 2);
+    ck_assert_uint_eq(sc.result.counters[COUNTER_PASS_BAD_SEGMENT], 2);
+    ck_assert_uint_eq(sc.result.counters[COUNTER_EVICT_REFUSED], 2);
+}
+END_TEST
+
+/* ---- cancelled by the user ---- */
+
+static void cancels(uint32_t n, const int64_t *cancel_ns)
+{
+    sc.trace.extras = xcalloc(n, sizeof *sc.trace.extras);
+    for (uint32_t i = 0; i < n; i++) {
+        sc.trace.extras[i] = (struct trace_extra){.ttft_slo_ns = TIME_NEVER_NS,
+                                                  .tbt_slo_ns = TIME_NEVER_NS,
+                                                  .deadline_ns = TIME_NEVER_NS,
+                                                  .cancel_ns = cancel_ns[i]};
+    }
+}
+
+static void serve_one_at_a_time(struct sched *s, struct script *y)
+{
+    for (uint32_t i = 0; i < 4; i++) {
+        if (y->request[i] != NULL) {
+            if (y->pass[i] == NULL && y->request[i]->pass == NULL) {
+                y->pass[i] = script_form(s, y->request[i]);
+                (void)script_launch(s, y->pass[i], IGPU, YIELD_PASS, NULL);
+            }
+            return;
+        }
+    }
+}
+
+/* Request 0 prefills 0-50 and is given up at 30: shed when its pass ends at 50, with one token.
+ * Request 1 waits and is given up at 20: shed at once. Request 2 runs 50-70; its cancel at 500
+ * finds it gone. Request 3, request 0's next turn, comes 100 ms after 0 left: at 150. */
+START_TEST(a_cancelled_request_leaves_at_once_or_at_the_end_of_its_pass)
+{
+    static const struct scenario_request q[] = {
+        {BE, 0, 50, 5, 7, 0}, {BE, 0, 50, 1, 0, 0}, {BE, 0, 20, 1, 0, 0}, {BE, 0.1, 60, 1, 7, 50}};
+    static const int64_t at[] = {MS(30), MS(20), MS(500), TIME_NEVER_NS};
+    cancels(4, at);
+    run(serve_one_at_a_time, q, 4);
+    ck_assert_int_eq((int)sc.records[0].state, (int)REQUEST_STATE_SHED);
+    ck_assert_int_eq(sc.records[0].finish_ns, MS(50) + 3);
+    ck_assert_uint_eq(sc.records[0].tokens_n, 1);
+    ck_assert_int_eq((int)sc.records[1].state, (int)REQUEST_STATE_SHED);
+    ck_assert_int_eq(sc.records[1].finish_ns, MS(20));
+    ck_assert_uint_eq(x.n_cancelled, 1);
+    ck_assert_uint_eq(x.cancelled[0].id, 1);
+    ck_assert_int_eq(sc.records[2].finish_ns, MS(70) + 6);
+    ck_assert_int_eq((int)sc.records[2].state, (int)REQUEST_STATE_FINISHED);
+    ck_assert_int_eq(sc.records[3].arrival_ns, MS(150) + 3);
+    /* its 50 tokens of prefix were kept: 10 rows */
+    ck_assert_int_eq(sc.records[3].finish_ns, MS(160) + 6);
+    ck_assert_uint_eq(sc.result.audit.shed, 2);
+    ck_assert_uint_eq(sc.result.audit.finished, 2);
+}
+END_TEST
+
+/* Given up while its KV is on the way out (100-200): it leaves when that has ended. */
+static void swap_only(struct sched *s, struct script *y)
+{
+    if (y->stage == 0 && y->request[0] != NULL && y->request[0]->generated_tokens == 1) {
+        y->stage = 1;
+        y->rc[0] = sched_kv_evict(s, y->request[0], 0, KV_EVICT_SWAP);
+        y->rc[1] = sched_shed(s, y->request[0]);
+    }
+    if (y->stage == 0) {
+        script_serve(s, y);
+    }
+}
+
+START_TEST(a_request_cancelled_during_a_swap_leaves_when_it_ends)
+{
+    static const struct scenario_request q[] = {{BE, 0, 100, 3, 0, 0}};
+    static const int64_t at[] = {MS(150)};
+    cancels(1, at);
+    run(swap_only, q, 1);
+    ck_assert_int_eq(x.rc[1], -EINVAL);
+    ck_assert_uint_eq(sc.result.counters[COUNTER_SHED_REFUSED], 1);
+    ck_assert_int_eq((int)sc.records[0].state, (int)REQUEST_STATE_SHED);
+    ck_assert_int_eq(sc.records[0].finish_ns, MS(200) + 3);
+    ck_assert_uint_eq(x.n_cancelled, 1);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("engine memory");
+    TCase *t = tcase_create("by hand");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, kv_is_held_in_whole_blocks);
+    tcase_add_test(t, a_waiting_prefix_is_only_cache_also_after_a_refusal);
+    tcase_add_test(t, an_evicted_prefix_is_freed_once);
+    tcase_add_test(t, the_oldest_cold_prefix_goes_first);
+    tcase_add_test(t, evicted_kv_is_prefilled_again_with_what_was_generated);
+    tcase_add_test(t, swapped_kv_leaves_and_returns_through_the_loader);
+    tcase_add_test(t, a_cancelled_request_leaves_at_once_or_at_the_end_of_its_pass);
+    tcase_add_test(t, a_request_cancelled_during_a_swap_leaves_when_it_ends);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
