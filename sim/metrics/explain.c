@@ -1,0 +1,360 @@
+#include "sim/metrics/explain.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/arena.h"
+#include "sim/base/err.h"
+#include "sim/base/units.h"
+#include "sim/metrics/explain_impl.h"
+
+const char *const explain_cause_names[EXPLAIN_CAUSE_COUNT] = {
+    [EXPLAIN_EVICTION] = "eviction",
+    [EXPLAIN_COMPILE] = "compile",
+    [EXPLAIN_GRAPH_LOAD] = "graph_load",
+    [EXPLAIN_KERNEL_TAIL] = "kernel_tail",
+    [EXPLAIN_BATCHING] = "batching",
+    [EXPLAIN_QUEUE_SAME] = "queue_same",
+    [EXPLAIN_QUEUE_OTHER] = "queue_other",
+    [EXPLAIN_HELD] = "held",
+    [EXPLAIN_HOST] = "host",
+    [EXPLAIN_DDR_SLOWDOWN] = "ddr_slowdown",
+    [EXPLAIN_DEVICE_SHARING] = "device_sharing",
+    [EXPLAIN_KILLED] = "killed",
+    [EXPLAIN_RECOMPUTE] = "recompute",
+    [EXPLAIN_COMPUTE] = "compute",
+};
+
+const char *const explain_cause_texts[EXPLAIN_CAUSE_COUNT] = {
+    [EXPLAIN_EVICTION] = "its KV was evicted",
+    [EXPLAIN_COMPILE] = "its attention kernel was compiled",
+    [EXPLAIN_GRAPH_LOAD] = "a graph was loaded",
+    [EXPLAIN_KERNEL_TAIL] = "the device finished what it was asked to stop",
+    [EXPLAIN_BATCHING] = "decoding, but not in the running pass",
+    [EXPLAIN_QUEUE_SAME] = "the device ran its own class",
+    [EXPLAIN_QUEUE_OTHER] = "the device ran the other class",
+    [EXPLAIN_HELD] = "the device was idle, the policy held it",
+    [EXPLAIN_HOST] = "host: scheduling, submission, sampling",
+    [EXPLAIN_DDR_SLOWDOWN] = "kernels slowed by shared DDR",
+    [EXPLAIN_DEVICE_SHARING] = "kernels slowed by sharing the device",
+    [EXPLAIN_KILLED] = "work thrown away by a reset",
+    [EXPLAIN_RECOMPUTE] = "computing lost KV again",
+    [EXPLAIN_COMPUTE] = "kernels, as alone",
+};
+
+struct explain_live *explain_live_find(const struct explain *x, uint32_t id)
+{
+    return x->only == EXPLAIN_ALL || x->only == id ? idmap_find(&x->live, id) : NULL;
+}
+
+/* ---- waiting ---- */
+
+/* The launch that has run on a device longest, or NULL; what else there is to know of the others.
+ */
+static const struct explain_launch *oldest_on(const struct explain *x, uint8_t device,
+                                              bool *stopping, bool *has_class)
+{
+    const struct explain_launch *oldest = NULL;
+    for (size_t i = 0; i < x->n_launches; i++) {
+        const struct explain_launch *g = &x->launches[i];
+        if (!g->running || g->device != device) {
+            continue;
+        }
+        oldest = oldest == NULL || (g->stopping && !*stopping) ? g : oldest;
+        *stopping = *stopping || g->stopping;
+        for (int c = 0; c < REQUEST_CLASS_COUNT; c++) {
+            has_class[c] = has_class[c] || g->has_class[c];
+        }
+    }
+    return oldest;
+}
+
+static bool compiles_for(const struct explain *x, const struct explain_live *v)
+{
+    for (size_t i = 0; !v->decodes && i < x->n_pending; i++) {
+        const struct resident_key *k = &x->pending[i];
+        if (k->kind == RESIDENT_COMPILED_ATTENTION && k->a == v->prefill_target) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct explain_in_way *in_way_of(struct explain_live *v, uint32_t request_id)
+{
+    for (size_t i = 0; i < v->n_in_way; i++) {
+        if (v->in_way[i].request_id == request_id) {
+            return &v->in_way[i];
+        }
+    }
+    if (v->n_in_way == v->cap_in_way) {
+        v->cap_in_way = v->cap_in_way == 0 ? 16 : 2 * v->cap_in_way;
+        v->in_way = xrealloc(v->in_way, v->cap_in_way * sizeof *v->in_way);
+    }
+    v->in_way[v->n_in_way] = (struct explain_in_way){.request_id = request_id};
+    return &v->in_way[v->n_in_way++];
+}
+
+/* dt more of waiting, if it is for this device. The order is the header's. */
+static void wait_more(const struct explain *x, struct explain_live *v, uint8_t device, int64_t dt)
+{
+    bool stopping = false;
+    bool has_class[REQUEST_CLASS_COUNT] = {false};
+    const struct explain_launch *g = oldest_on(x, device, &stopping, has_class);
+    enum explain_cause cause = EXPLAIN_HELD;
+    if (v->evicted || v->swapped) {
+        cause = EXPLAIN_EVICTION;
+    } else if (compiles_for(x, v)) {
+        cause = EXPLAIN_COMPILE;
+    } else if (x->loading > 0 && (v->in_pass || g == NULL)) {
+        cause = EXPLAIN_GRAPH_LOAD;
+    } else if (g != NULL) {
+        struct explain_in_way *w = in_way_of(v, g->first_request);
+        *(stopping ? &w->tail_ns[device] : &w->queue_ns[device]) += dt;
+        cause = stopping                     ? EXPLAIN_KERNEL_TAIL
+                : v->decodes && !v->in_pass  ? EXPLAIN_BATCHING
+                : has_class[v->request->cls] ? EXPLAIN_QUEUE_SAME
+                                             : EXPLAIN_QUEUE_OTHER;
+    } else if (x->sampling > 0) {
+        cause = EXPLAIN_HOST;
+    }
+    v->wait[device].ns[cause] += dt;
+}
+
+/* What a request is now holds until the next event. */
+static void look_at(struct explain_live *v)
+{
+    const struct request *r = v->request;
+    v->in_pass = r->pass != NULL;
+    v->decodes = r->state == REQUEST_STATE_DECODE;
+    v->prefill_target = request_prefill_target(r);
+    /* A swap out counts as a preemption when it starts; it is over when it is in a pass again. */
+    v->swapped = !v->in_pass && (r->kv_swapped || r->preemptions != v->preemptions);
+    if (v->in_pass) {
+        v->preemptions = r->preemptions;
+    }
+}
+
+void explain_advance(struct explain *x, int64_t now_ns)
+{
+    uint32_t at = 0;
+    uint32_t id = 0;
+    for (struct explain_live *v; (v = idmap_next(&x->live, &at, &id)) != NULL;) {
+        int64_t dt = now_ns - v->since_ns;
+        if (!v->served && dt > 0) {
+            if (v->sampled) {
+                v->ns[EXPLAIN_HOST] += dt;
+            } else {
+                for (uint8_t d = 0; d < x->machine->n_devices; d++) {
+                    wait_more(x, v, d, dt);
+                }
+            }
+            v->since_ns = now_ns;
+        }
+        look_at(v);
+    }
+}
+
+void explain_wait_settle(struct explain_live *v, uint8_t device)
+{
+    for (int c = 0; c < EXPLAIN_CAUSE_COUNT; c++) {
+        v->ns[c] += v->wait[device].ns[c];
+    }
+    memset(v->wait, 0, sizeof v->wait);
+    for (size_t i = 0; i < v->n_in_way; i++) {
+        struct explain_in_way *w = &v->in_way[i];
+        w->tail_sum_ns += w->tail_ns[device];
+        w->queue_sum_ns += w->queue_ns[device];
+        memset(w->tail_ns, 0, sizeof w->tail_ns);
+        memset(w->queue_ns, 0, sizeof w->queue_ns);
+    }
+}
+
+/* ---- life of a request ---- */
+
+static void on_arrived(void *self, int64_t now_ns, const struct request *r)
+{
+    struct explain *x = self;
+    explain_advance(x, now_ns);
+    if (x->only == EXPLAIN_ALL || x->only == r->id) {
+        struct explain_live *v = idmap_add(&x->live, r->id);
+        v->request = r;
+        v->since_ns = now_ns;
+        look_at(v);
+    }
+}
+
+static int longest_first(const void *a, const void *b)
+{
+    const struct explain_blocker *x = a;
+    const struct explain_blocker *y = b;
+    int64_t tx = x->tail_ns + x->queue_ns;
+    int64_t ty = y->tail_ns + y->queue_ns;
+    int by_id = (x->request_id > y->request_id) - (x->request_id < y->request_id);
+    return tx != ty ? (tx < ty ? 1 : -1) : by_id;
+}
+
+static void blockers_take(struct explanation *e, const struct explain_live *v)
+{
+    e->blockers = xcalloc(v->n_in_way + 1, sizeof *e->blockers);
+    for (size_t i = 0; i < v->n_in_way; i++) {
+        const struct explain_in_way *w = &v->in_way[i];
+        if (w->tail_sum_ns + w->queue_sum_ns > 0) {
+            e->blockers[e->n_blockers++] =
+                (struct explain_blocker){w->request_id, w->tail_sum_ns, w->queue_sum_ns};
+        }
+    }
+    qsort(e->blockers, e->n_blockers, sizeof *e->blockers, longest_first);
+}
+
+static void on_left(void *self, int64_t now_ns, const struct request *r)
+{
+    struct explain *x = self;
+    explain_advance(x, now_ns);
+    struct explain_live *v = explain_live_find(x, r->id);
+    if (v == NULL) {
+        return;
+    }
+    explain_wait_settle(v, 0);
+    if (x->n_done == x->cap_done) {
+        x->cap_done = x->cap_done == 0 ? 64 : 2 * x->cap_done;
+        x->done = xrealloc(x->done, x->cap_done * sizeof *x->done);
+    }
+    struct explanation *e = &x->done[x->n_done++];
+    *e = (struct explanation){
+        .request_id = r->id,
+        .cls = r->cls,
+        .finished = r->state == REQUEST_STATE_FINISHED,
+        .input_tokens = r->input_tokens,
+        .output_tokens = r->generated_tokens,
+        .arrival_ns = r->arrival_ns,
+        .first_service_ns = r->first_service_ns,
+        .first_token_ns = r->first_token_ns,
+        .end_ns = now_ns,
+    };
+    memcpy(e->ns, v->ns, sizeof e->ns);
+    blockers_take(e, v);
+    free(v->in_way);
+    idmap_remove(&x->live, r->id);
+}
+
+static void on_kv_lost(void *self, int64_t now_ns, const struct request *r, uint64_t tokens)
+{
+    struct explain *x = self;
+    explain_advance(x, now_ns);
+    struct explain_live *v = explain_live_find(x, r->id);
+    if (v != NULL) {
+        uint32_t before = r->kv_tokens + (uint32_t)tokens;
+        v->kv_before_loss = before > v->kv_before_loss ? before : v->kv_before_loss;
+        v->preemptions = r->preemptions;
+        v->evicted = true;
+        look_at(v);
+    }
+}
+
+/* ---- passes and residents ---- */
+
+static void on_pass_formed(void *self, int64_t now_ns, const struct pass *p)
+{
+    (void)p;
+    explain_advance(self, now_ns);
+}
+
+static void on_pass_done(void *self, int64_t now_ns, const struct pass *p)
+{
+    struct explain *x = self;
+    explain_advance(x, now_ns);
+    x->sampling -= x->sampling > 0;
+    for (uint32_t i = 0; i < p->n_segments; i++) {
+        struct explain_live *v = explain_live_find(x, p->segments[i].request->id);
+        if (v != NULL) {
+            v->sampled = false;
+        }
+    }
+}
+
+static void on_resident(void *self, int64_t now_ns, struct resident_key key, enum resident_state to)
+{
+    struct explain *x = self;
+    explain_advance(x, now_ns);
+    size_t i = 0;
+    while (i < x->n_pending && !(x->pending[i].kind == key.kind && x->pending[i].a == key.a &&
+                                 x->pending[i].b == key.b)) {
+        i++;
+    }
+    if (to == RESIDENT_PENDING) {
+        if (x->n_pending == x->cap_pending) {
+            x->cap_pending = x->cap_pending == 0 ? 16 : 2 * x->cap_pending;
+            x->pending = xrealloc(x->pending, x->cap_pending * sizeof *x->pending);
+        }
+        x->pending[x->n_pending++] = key;
+        x->loading += key.kind == RESIDENT_GRAPH_BLOCK;
+    } else if (i < x->n_pending) { /* otherwise something that was ready is dropped */
+        x->pending[i] = x->pending[--x->n_pending];
+        x->loading -= key.kind == RESIDENT_GRAPH_BLOCK;
+    }
+}
+
+/* ---- life ---- */
+
+struct explain *explain_new(const struct machine *machine, uint32_t request_id)
+{
+    struct explain *x = xcalloc(1, sizeof *x);
+    x->machine = machine;
+    x->only = request_id;
+    idmap_init(&x->live, sizeof(struct explain_live));
+    x->observer = (struct observer){
+        .self = x,
+        .wants_kernels = true,
+        .request_arrived = on_arrived,
+        .request_finished = on_left,
+        .request_shed = on_left,
+        .pass_formed = on_pass_formed,
+        .pass_done = on_pass_done,
+        .launch_started = explain_launch_started,
+        .launch_ended = explain_launch_ended,
+        .preempt_asked = explain_preempt_asked,
+        .kernel = explain_kernel,
+        .kv_lost = on_kv_lost,
+        .resident = on_resident,
+    };
+    return x;
+}
+
+void explain_free(struct explain *x)
+{
+    if (x == NULL) {
+        return;
+    }
+    uint32_t at = 0;
+    uint32_t id = 0;
+    for (struct explain_live *v; (v = idmap_next(&x->live, &at, &id)) != NULL;) {
+        free(v->in_way);
+    }
+    for (size_t i = 0; i < x->n_launches; i++) {
+        free(x->launches[i].v);
+    }
+    for (size_t i = 0; i < x->n_done; i++) {
+        free(x->done[i].blockers);
+    }
+    idmap_fini(&x->live);
+    free(x->launches);
+    free(x->pending);
+    free(x->done);
+    free(x);
+}
+
+struct observer *explain_observer(struct explain *x)
+{
+    return &x->observer;
+}
+
+const struct explanation *explain_find(const struct explain *x, uint32_t request_id)
+{
+    for (size_t i = 0; i < x->n_done; i++) {
+        if (x->done[i].request_id == request_id) {
+            return &x->done[i];
+        }
+    }
+    return NULL;
+}

@@ -1,0 +1,93 @@
+/* Why a request took as long as it did: an observer that splits its latency (arrival to finish)
+ * into exclusive causes. The parts sum to the latency to the nanosecond; there is no "other".
+ *
+ * At each instant a request is in exactly one of three conditions, in this precedence:
+ *
+ * 1. Served: a launch of its pass is on a device (from launch start to launch end).
+ *      host            lead before the first kernel
+ *      compute         solo time of the kernels
+ *      recompute       the same, of tokens whose KV it had before and lost
+ *      device_sharing  actual - solo of a kernel beside which another launch ran on the same,
+ *                      time-shared device, whatever part of it the DDR had
+ *      ddr_slowdown    actual - solo of every other kernel
+ *      killed          work a reset threw away, and the reset itself
+ *    When parts of the pass run at once, the last to finish counts: from the end backwards, the
+ *    launch that ends last, until its start; before that the one that ends last of those that ran
+ *    then. Of a kernel cut that way slowdown is taken in proportion, rounded down.
+ * 2. Its pass is through the model and the host samples: host.
+ * 3. Waiting. "Its device" is the one that serves it next (of a request that is shed while it
+ * waits, device 0). The first that holds: eviction        its KV was dropped and it was not served
+ * since, or it is swapped out. No hook tells of a swap: it is seen at the next event compile the
+ * static attention of its length is being compiled or queued for that graph_load      a graph block
+ * is being loaded, and its pass is formed and on no device, or its device is idle kernel_tail its
+ * device runs a launch that was asked to stop (the rest of a kernel, an op, a layer, by the
+ * launch's yield point) batching        it decodes, and its device runs a pass without it
+ *      queue_same      its device runs a request of its class (its own pass, if formed, waits)
+ *      queue_other     its device runs only requests of the other class
+ *      host            its device is idle while the host samples for some pass
+ *      held            its device is idle: the policy lets it wait (admission, memory, order)
+ *    Of kernel_tail, batching and the queues it is noted which request was in the way: the first
+ *    one of the launch that has run there longest.
+ *
+ * Conditions are read at events: launches, passes, arrivals, residents. Results of the run stay the
+ * same; it only runs kernel by kernel. Cost O(tracked live requests) per launch. */
+#ifndef SIM_METRICS_EXPLAIN_H
+#define SIM_METRICS_EXPLAIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sim/api/observer.h"
+
+enum explain_cause {
+    EXPLAIN_EVICTION,
+    EXPLAIN_COMPILE,
+    EXPLAIN_GRAPH_LOAD,
+    EXPLAIN_KERNEL_TAIL,
+    EXPLAIN_BATCHING,
+    EXPLAIN_QUEUE_SAME,
+    EXPLAIN_QUEUE_OTHER,
+    EXPLAIN_HELD,
+    EXPLAIN_HOST,
+    EXPLAIN_DDR_SLOWDOWN,
+    EXPLAIN_DEVICE_SHARING,
+    EXPLAIN_KILLED,
+    EXPLAIN_RECOMPUTE,
+    EXPLAIN_COMPUTE,
+    EXPLAIN_CAUSE_COUNT
+};
+extern const char *const explain_cause_names[EXPLAIN_CAUSE_COUNT]; /* "eviction", ... */
+extern const char *const explain_cause_texts[EXPLAIN_CAUSE_COUNT]; /* for people */
+
+/* Who was in the way, of kernel_tail and of batching and the queues together. */
+struct explain_blocker {
+    uint32_t request_id;
+    int64_t tail_ns, queue_ns;
+};
+
+struct explanation {
+    uint32_t request_id;
+    enum request_class cls;
+    bool finished; /* else shed */
+    uint32_t input_tokens, output_tokens;
+    int64_t arrival_ns, first_service_ns, first_token_ns; /* the latter two may be TIME_NEVER_NS */
+    int64_t end_ns;
+    int64_t ns[EXPLAIN_CAUSE_COUNT];  /* sum: end_ns - arrival_ns */
+    struct explain_blocker *blockers; /* owned; longest first, then by id */
+    size_t n_blockers;
+};
+
+#define EXPLAIN_ALL UINT32_MAX
+
+struct explain; /* opaque */
+
+/* Follows one request, or EXPLAIN_ALL. machine is borrowed until explain_free. One object observes
+ * one run. */
+struct explain *explain_new(const struct machine *machine, uint32_t request_id);
+void explain_free(struct explain *x);
+struct observer *explain_observer(struct explain *x);
+/* Of a request that has left, or NULL. Lives as long as x. O(requests). */
+const struct explanation *explain_find(const struct explain *x, uint32_t request_id);
+
+#endif

@@ -1,0 +1,83 @@
+/* Inside the explanation: what is known of waiting requests, and of passes on devices
+ * (explain_pass.c). */
+#ifndef SIM_METRICS_EXPLAIN_IMPL_H
+#define SIM_METRICS_EXPLAIN_IMPL_H
+
+#include "sim/metrics/explain.h"
+#include "sim/metrics/idmap.h"
+
+/* Waits are summed for every device until it is known which one serves the request. */
+struct explain_wait {
+    int64_t ns[EXPLAIN_CAUSE_COUNT];
+};
+
+struct explain_in_way {
+    uint32_t request_id;
+    int64_t tail_ns[MACHINE_MAX_DEVICES], queue_ns[MACHINE_MAX_DEVICES]; /* not settled yet */
+    int64_t tail_sum_ns, queue_sum_ns;
+};
+
+struct explain_live {
+    const struct request *request;
+    int64_t since_ns; /* explained up to here; while served, to the start of that */
+    bool served, sampled;
+    bool evicted; /* KV dropped and not served since */
+    /* As they were at the last event. */
+    bool in_pass, decodes, swapped;
+    uint32_t prefill_target, preemptions;
+    uint32_t kv_before_loss; /* tokens below this position were computed before */
+    int64_t ns[EXPLAIN_CAUSE_COUNT];
+    struct explain_wait wait[MACHINE_MAX_DEVICES];
+    struct explain_in_way *in_way; /* owned */
+    size_t n_in_way, cap_in_way;
+};
+
+/* A stretch of one launch. */
+struct explain_piece {
+    int64_t begin_ns, end_ns;
+    int64_t slow_ns;               /* of kernels: actual - solo */
+    enum explain_cause cause;      /* of what is not slow */
+    enum explain_cause slow_cause; /* of what is */
+};
+
+struct explain_launch {
+    uint32_t id, pass_id, first_request;
+    uint8_t device;
+    bool running, stopping;
+    bool has_class[REQUEST_CLASS_COUNT];
+    bool shared; /* something ran beside the kernel in progress */
+    int64_t start_ns, lead_end_ns, end_ns, last_ns;
+    struct explain_piece *v; /* owned */
+    size_t n, cap;
+};
+
+struct explain {
+    struct observer observer;
+    const struct machine *machine;
+    uint32_t only;
+    struct idmap live;
+    /* Launches of passes on a device, ended ones until nothing of their pass runs, oldest first. */
+    struct explain_launch *launches;
+    size_t n_launches, cap_launches;
+    struct resident_key *pending; /* being compiled or loaded, or queued for it */
+    size_t n_pending, cap_pending;
+    uint32_t loading;  /* of these, graph blocks */
+    uint32_t sampling; /* passes the host samples for */
+    struct explanation *done;
+    size_t n_done, cap_done;
+};
+
+struct explain_live *explain_live_find(const struct explain *x, uint32_t id);
+/* Brings every waiting request up to now by what was so since the last event. */
+void explain_advance(struct explain *x, int64_t now_ns);
+/* It is served by a device from now on: what it waited counts as waiting for that one. */
+void explain_wait_settle(struct explain_live *v, uint8_t device);
+
+/* explain_pass.c */
+void explain_launch_started(void *self, int64_t now_ns, const struct launch *l, int64_t lead_ns);
+void explain_launch_ended(void *self, int64_t now_ns, const struct launch *l, int64_t solo_ns,
+                          int64_t lost_ns);
+void explain_kernel(void *self, const struct kernel_record *k);
+void explain_preempt_asked(void *self, int64_t now_ns, const struct launch *l);
+
+#endif

@@ -1,0 +1,206 @@
+/* Passes on devices: what their launches did, and whose time it was. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/arena.h"
+#include "sim/base/err.h"
+#include "sim/base/units.h"
+#include "sim/metrics/explain_impl.h"
+
+static struct explain_launch *launch_find(struct explain *x, uint32_t id)
+{
+    for (size_t i = 0; i < x->n_launches; i++) {
+        if (x->launches[i].running && x->launches[i].id == id) {
+            return &x->launches[i];
+        }
+    }
+    return NULL;
+}
+
+static void piece_add(struct explain_launch *g, int64_t end_ns, int64_t slow_ns,
+                      enum explain_cause cause, enum explain_cause slow_cause)
+{
+    if (end_ns <= g->last_ns) {
+        return;
+    }
+    if (g->n == g->cap) {
+        g->cap = g->cap == 0 ? 64 : 2 * g->cap;
+        g->v = xrealloc(g->v, g->cap * sizeof *g->v);
+    }
+    g->v[g->n++] = (struct explain_piece){g->last_ns, end_ns, slow_ns, cause, slow_cause};
+    g->last_ns = end_ns;
+}
+
+/* Marks the kernels that run beside each other on a device. */
+static void note_sharing(struct explain *x, uint8_t device)
+{
+    uint32_t n = 0;
+    for (size_t i = 0; i < x->n_launches; i++) {
+        n += x->launches[i].running && x->launches[i].device == device;
+    }
+    for (size_t i = 0; n > 1 && i < x->n_launches; i++) {
+        if (x->launches[i].running && x->launches[i].device == device) {
+            x->launches[i].shared = true;
+        }
+    }
+}
+
+void explain_launch_started(void *self, int64_t now_ns, const struct launch *l, int64_t lead_ns)
+{
+    struct explain *x = self;
+    const struct pass *p = l->pass;
+    explain_advance(x, now_ns);
+    struct explain_launch g = {
+        .id = l->id,
+        .pass_id = p->id,
+        .first_request = p->segments[0].request->id,
+        .device = l->device,
+        .running = true,
+        .start_ns = now_ns,
+        .lead_end_ns = now_ns + lead_ns,
+        .last_ns = now_ns,
+    };
+    for (uint32_t i = 0; i < p->n_segments; i++) {
+        g.has_class[p->segments[i].request->cls] = true;
+        struct explain_live *v = explain_live_find(x, p->segments[i].request->id);
+        if (v != NULL && !v->served) {
+            explain_wait_settle(v, l->device);
+            v->served = true;
+            v->evicted = false;
+        }
+    }
+    if (x->n_launches == x->cap_launches) {
+        x->cap_launches = x->cap_launches == 0 ? 32 : 2 * x->cap_launches;
+        x->launches = xrealloc(x->launches, x->cap_launches * sizeof *x->launches);
+    }
+    x->launches[x->n_launches++] = g;
+    note_sharing(x, l->device);
+}
+
+void explain_kernel(void *self, const struct kernel_record *k)
+{
+    struct explain *x = self;
+    struct explain_launch *g = launch_find(x, k->launch->id);
+    if (g == NULL) {
+        return;
+    }
+    piece_add(g, k->begin_ns, 0, EXPLAIN_HOST, EXPLAIN_HOST);
+    int64_t slow_ns = k->end_ns - k->begin_ns - k->solo_ns;
+    piece_add(g, k->end_ns, slow_ns > 0 ? slow_ns : 0, EXPLAIN_COMPUTE,
+              g->shared ? EXPLAIN_DEVICE_SHARING : EXPLAIN_DDR_SLOWDOWN);
+    g->shared = false;
+    note_sharing(x, g->device);
+}
+
+void explain_preempt_asked(void *self, int64_t now_ns, const struct launch *l)
+{
+    struct explain *x = self;
+    explain_advance(x, now_ns);
+    struct explain_launch *g = launch_find(x, l->id);
+    if (g != NULL) {
+        g->stopping = true;
+    }
+}
+
+/* ---- a pass leaves its devices ---- */
+
+/* The share of a piece that lies before `to`. */
+static void piece_count(const struct explain_piece *q, int64_t to_ns, int64_t *sum)
+{
+    int64_t whole_ns = q->end_ns - q->begin_ns;
+    int64_t part_ns = to_ns < q->end_ns ? to_ns - q->begin_ns : whole_ns;
+    if (part_ns <= 0) {
+        return;
+    }
+    int64_t slow_ns = q->slow_ns;
+    if (part_ns < whole_ns) {
+        slow_ns = (int64_t)((double)slow_ns * ((double)part_ns / (double)whole_ns));
+    }
+    sum[q->slow_cause] += slow_ns;
+    sum[q->cause] += part_ns - slow_ns;
+}
+
+/* From the end of the stretch in which launches of the pass ran, backwards to its start. */
+static void follow_last_finisher(const struct explain *x, uint32_t pass_id, int64_t end_ns,
+                                 int64_t *sum)
+{
+    for (int64_t to_ns = end_ns;;) {
+        const struct explain_launch *last = NULL;
+        for (size_t i = 0; i < x->n_launches; i++) {
+            const struct explain_launch *g = &x->launches[i];
+            if (g->pass_id == pass_id && g->start_ns < to_ns &&
+                (last == NULL || g->end_ns > last->end_ns)) {
+                last = g;
+            }
+        }
+        if (last == NULL) {
+            return;
+        }
+        for (size_t i = 0; i < last->n; i++) {
+            piece_count(&last->v[i], to_ns, sum);
+        }
+        to_ns = last->start_ns;
+    }
+}
+
+static void forget_pass(struct explain *x, uint32_t pass_id)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < x->n_launches; i++) {
+        if (x->launches[i].pass_id == pass_id) {
+            free(x->launches[i].v);
+        } else {
+            x->launches[n++] = x->launches[i];
+        }
+    }
+    x->n_launches = n;
+}
+
+static void settle(struct explain *x, const struct pass *p, int64_t now_ns)
+{
+    int64_t sum[EXPLAIN_CAUSE_COUNT] = {0};
+    follow_last_finisher(x, p->id, now_ns, sum);
+    bool sampled = p->op == p->n_ops && p->n_launches == 0;
+    x->sampling += sampled;
+    for (uint32_t i = 0; i < p->n_segments; i++) {
+        struct explain_live *v = explain_live_find(x, p->segments[i].request->id);
+        if (v == NULL) {
+            continue;
+        }
+        int64_t total_ns = 0;
+        bool again = p->segments[i].first_token < v->kv_before_loss;
+        for (int c = 0; c < EXPLAIN_CAUSE_COUNT; c++) {
+            v->ns[c == EXPLAIN_COMPUTE && again ? EXPLAIN_RECOMPUTE : c] += sum[c];
+            total_ns += sum[c];
+        }
+        SIM_REQUIRE(v->since_ns + total_ns == now_ns, "pass %u explained %lld of %lld ns", p->id,
+                    (long long)total_ns, (long long)(now_ns - v->since_ns));
+        v->since_ns = now_ns;
+        v->served = false;
+        v->sampled = sampled;
+    }
+    forget_pass(x, p->id);
+}
+
+void explain_launch_ended(void *self, int64_t now_ns, const struct launch *l, int64_t solo_ns,
+                          int64_t lost_ns)
+{
+    struct explain *x = self;
+    (void)solo_ns;
+    (void)lost_ns;
+    explain_advance(x, now_ns);
+    struct explain_launch *g = launch_find(x, l->id);
+    if (g == NULL) { /* withdrawn before it started */
+        return;
+    }
+    piece_add(g, g->lead_end_ns < now_ns ? g->lead_end_ns : now_ns, 0, EXPLAIN_HOST, EXPLAIN_HOST);
+    piece_add(g, now_ns, 0, EXPLAIN_KILLED, EXPLAIN_KILLED);
+    g->end_ns = now_ns;
+    g->running = false;
+    for (size_t i = 0; i < x->n_launches; i++) {
+        if (x->launches[i].pass_id == l->pass->id && x->launches[i].running) {
+            return;
+        }
+    }
+    settle(x, l->pass, now_ns);
+}
