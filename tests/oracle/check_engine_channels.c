@@ -1,0 +1,333 @@
+/* The loader, the compiler, shared DDR and energy, by hand. */
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/helpers/script.h"
+
+#define RT REQUEST_CLASS_REACTIVE
+#define BE REQUEST_CLASS_PROACTIVE
+#define MS(t) ((int64_t)((t)*1e6 + 0.5))
+
+static struct scenario sc;
+static struct script x;
+
+static void setup(void)
+{
+    scenario_init(&sc);
+    memset(&x, 0, sizeof x);
+    x.device = IGPU;
+    sc.machine.devices[NPU].static_attention = false;
+    sc.machine.loader_bytes_per_s = 1e9;
+    sc.machine.loader_fixed_ns = MS(1);
+}
+
+static void teardown(void)
+{
+    scenario_fini(&sc);
+}
+
+static void run(void (*step)(struct sched *, struct script *), const struct scenario_request *q,
+                uint32_t n)
+{
+    x.step = step;
+    int rc = script_run(&sc, &x, q, n);
+    ck_assert_msg(rc == 0, "%s", sc.result.message);
+    ck_assert(sc.result.audit.clean);
+}
+
+static void ready(uint32_t i, uint32_t id, double ms)
+{
+    ck_assert_uint_gt(x.n_ready, i);
+    ck_assert_uint_eq(x.ready[i].id, id);
+    ck_assert_msg(x.ready[i].at_ns == MS(ms), "resident %u ready at %.6f ms, not %.3f", id,
+                  units_ms_from_ns(x.ready[i].at_ns), ms);
+}
+
+/* One request of 30 ms on the iGPU keeps the run alive: it arrives at 0. */
+static const struct scenario_request keep[] = {{BE, 0, 16, 1, 0, 0}};
+
+static struct resident_key block(uint32_t number)
+{
+    return (struct resident_key){RESIDENT_GRAPH_BLOCK, number, 2};
+}
+
+static struct resident_key attention(uint32_t tokens)
+{
+    return (struct resident_key){RESIDENT_COMPILED_ATTENTION, tokens, 0};
+}
+
+/* ---- the loader ---- */
+
+static void load_three(struct sched *s, struct script *y)
+{
+    script_serve(s, y);
+    if (y->stage == 0) {
+        y->stage = 1;
+        y->rc[0] = sched_load(s, block(1), 10e6);
+        y->rc[1] = sched_load(s, block(1), 10e6);
+        y->rc[2] = sched_load(s, block(2), 0.0);
+        y->rc[3] = sched_load(s, block(3), 5e6);
+        y->rc[4] = (int)sched_resident_state(s, block(3));
+        y->rc[5] = (int)sched_resident_state(s, block(4));
+    }
+}
+
+/* Fixed 1 ms and 1 GB/s: 10 MB take 11 ms; nothing to move takes no time, in its turn; 5 MB 6 ms
+ * more: 17. */
+START_TEST(loads_go_through_one_channel_in_order)
+{
+    scenario_cost(&sc, IGPU, OP_QKV, 30, 0, 0);
+    run(load_three, keep, 1);
+    ck_assert_int_eq(x.rc[0], 0);
+    ck_assert_int_eq(x.rc[1], -EALREADY);
+    ck_assert_int_eq(x.rc[4], RESIDENT_PENDING);
+    ck_assert_int_eq(x.rc[5], RESIDENT_ABSENT);
+    ready(0, 1, 11);
+    ready(1, 2, 11);
+    ready(2, 3, 17);
+    ck_assert_uint_eq(sc.result.counters[COUNTER_LOADS], 3);
+    ck_assert_uint_eq(sc.result.counters[COUNTER_RESIDENT_REFUSED], 1);
+    /* weights 1 GB, one block of 16 tokens of KV 16 MB, graphs 15 MB */
+    ck_assert_double_eq_tol(sc.result.memory_peak_bytes, 1e9 + 16e6 + 15e6, 1.0);
+}
+END_TEST
+
+static void cancel_load(struct sched *s, struct script *y)
+{
+    script_serve(s, y);
+    if (y->stage == 0) {
+        (void)sched_load(s, block(1), 10e6);
+        (void)sched_load(s, block(2), 3e6);
+        (void)sched_load(s, block(3), 5e6);
+        y->stage = 1;
+    }
+    if (script_at(s, y, 1, 3)) {
+        y->rc[0] = sched_resident_evict(s, block(1)); /* in progress */
+        y->rc[1] = sched_resident_evict(s, block(2)); /* waiting */
+        y->rc[2] = sched_resident_evict(s, block(2));
+        y->rc[3] = sched_load(s, block(1), 2e6);
+    }
+}
+
+/* At 3 ms the first two are given up: block 3 takes 3-9, then block 1 anew 9-12. */
+START_TEST(a_cancelled_load_makes_way_for_the_next)
+{
+    scenario_cost(&sc, IGPU, OP_QKV, 30, 0, 0);
+    run(cancel_load, keep, 1);
+    ck_assert_int_eq(x.rc[0], 0);
+    ck_assert_int_eq(x.rc[1], 0);
+    ck_assert_int_eq(x.rc[2], -ENOENT);
+    ck_assert_int_eq(x.rc[3], 0);
+    ck_assert_uint_eq(x.n_ready, 2);
+    ready(0, 3, 9);
+    ready(1, 1, 12);
+}
+END_TEST
+
+static void load_one(struct sched *s, struct script *y)
+{
+    script_serve(s, y);
+    if (y->stage == 0) {
+        y->stage = 1;
+        (void)sched_load(s, block(1), 100e6);
+    }
+}
+
+/* The loader is a DDR flow like any other. 100 MB at 50 GB/s without a fixed cost: 2 ms alone; the
+ * kernel wants 80 of 100 GB/s. Max-min: 50 each. The load takes its 2 ms; the kernel (10 ms) runs
+ * at 50/80 meanwhile: 1.25 ms done, then 8.75 alone: 10.75. */
+START_TEST(a_load_shares_the_ddr_with_kernels)
+{
+    sc.setup.contention = contention_find("max-min");
+    sc.machine.loader_bytes_per_s = 50e9;
+    sc.machine.loader_fixed_ns = 0;
+    scenario_cost(&sc, IGPU, OP_QKV, 10, 0, 80);
+    run(load_one, keep, 1);
+    ready(0, 1, 2);
+    ck_assert_int_eq(sc.records[0].finish_ns, MS(10.75) + 3);
+}
+END_TEST
+
+/* A graph block is needed where a launch names it, and stays while that launch lives. */
+static void use_graph(struct sched *s, struct script *y)
+{
+    const struct request *r = y->request[0];
+    if (r == NULL) {
+        return;
+    }
+    if (y->stage == 0) {
+        y->stage = 1;
+        y->pass[0] = script_form(s, r);
+        (void)sched_load(s, block(1), 10e6);
+    }
+    struct launch_spec l = {.pass = y->pass[0], .device = NPU, .graph = 2, .graph_block = 1};
+    if (y->stage == 1) {
+        y->stage = 2;
+        y->rc[0] = sched_launch(s, &l, NULL);
+    } else if (y->stage == 2 && y->n_ready == 1) {
+        y->stage = 3;
+        y->rc[1] = sched_launch(s, &l, NULL);
+        y->rc[2] = sched_resident_evict(s, block(1));
+    } else if (y->stage == 3 && y->n_ends == 1) {
+        y->stage = 4;
+        y->rc[3] = sched_resident_evict(s, block(1));
+    }
+}
+
+START_TEST(a_launch_needs_its_graph_block_and_holds_it)
+{
+    scenario_cost(&sc, NPU, OP_QKV, 10, 0, 0);
+    run(use_graph, keep, 1);
+    ck_assert_int_eq(x.rc[0], -ENOENT);
+    ck_assert_int_eq(x.rc[1], 0);
+    ck_assert_int_eq(x.rc[2], -EBUSY);
+    ck_assert_int_eq(x.rc[3], 0);
+    ck_assert_int_eq(sc.records[0].finish_ns, MS(21) + 3); /* 11 of loading, 10 of work */
+    ck_assert_uint_eq(sc.result.counters[COUNTER_LAUNCH_MISSING_RESIDENT], 1);
+}
+END_TEST
+
+/* ---- the compiler ---- */
+
+static void compile(struct sched *s, struct script *y)
+{
+    script_serve(s, y);
+    if (y->stage == 0) {
+        y->stage = 1;
+        y->rc[0] = sched_compile(s, attention(100));
+        y->rc[1] = sched_compile(s, attention(200));
+        y->rc[2] = sched_compile(s, attention(300));
+    }
+    if (script_at(s, y, 1, 8)) {
+        y->rc[3] = sched_resident_evict(s, attention(200)); /* in progress since 6 */
+    }
+}
+
+/* 5 ms and 0.01 ms a token: 100 tokens 0-6, 200 tokens 6-13 but given up at 8, 300 tokens 8-16.
+ * Energy: platform 5 W for 30 ms (and 3 ns), device 20 W for 30, compiler 12 W for 16:
+ * 0.15 + 0.6 + 0.192 = 0.942 J. */
+START_TEST(one_thread_compiles_in_order_and_its_energy_counts)
+{
+    scenario_cost(&sc, IGPU, OP_QKV, 30, 0, 0);
+    sc.machine.compile_fixed_ns = MS(5);
+    sc.machine.compile_ns_per_token = 10000;
+    run(compile, keep, 1);
+    for (int i = 0; i < 4; i++) {
+        ck_assert_int_eq(x.rc[i], 0);
+    }
+    ck_assert_uint_eq(x.n_ready, 2);
+    ready(0, 100, 6);
+    ready(1, 300, 16);
+    ck_assert_uint_eq(sc.result.counters[COUNTER_COMPILES], 3);
+    ck_assert_uint_eq(sc.result.counters[COUNTER_COMPILES_CANCELLED], 1);
+    ck_assert_double_eq_tol(sc.result.audit.energy_integral_j, 0.942, 1e-6);
+}
+END_TEST
+
+/* ---- three flows ---- */
+
+/* Request 0 on the NPU (10 ms alone, 20 GB/s), 1 on the iGPU (20 ms, 60), 2 on the CPU (10 ms, 80);
+ * DDR 100 GB/s. */
+static void three_devices(struct sched *s, struct script *y)
+{
+    if (y->stage == 0 && strcmp(sc.setup.contention->name, "weighted") == 0) {
+        ck_assert_int_eq(sched_set_bandwidth_weight(s, IGPU, 3.0), 0);
+    }
+    y->stage = 1;
+    for (uint32_t i = 0; i < 3; i++) {
+        if (y->pass[i] == NULL && y->request[i] != NULL && y->request[i]->pass == NULL) {
+            y->pass[i] = script_form(s, y->request[i]);
+            (void)script_launch(s, y->pass[i], (uint8_t)i, YIELD_PASS, NULL);
+        }
+    }
+}
+
+struct form {
+    const char *name;
+    double ends_ms[3];
+};
+
+/* none: 10, 20, 10.
+ * max-min: 20 fits, the others get 40 each: rates 1, 2/3, 1/2. At 10 the NPU is done, iGPU 20 -
+ * 6.667 = 13.333 left, CPU 5 left; 50 each: rates 5/6, 5/8: CPU done at 10 + 8 = 18, iGPU 13.333 -
+ * 6.667 = 6.667 left, alone: 24.6667.
+ * proportional: all at 100/160 = 5/8: NPU and CPU done at 16, iGPU 10 left: 26.
+ * weighted, iGPU 3: shares 20, 60, 20: rates 1, 1, 1/4. At 10 CPU has 7.5 left; shares 60 (of 75)
+ * and 40: rates 1, 1/2: at 20 the iGPU is done, CPU 2.5 left: 22.5. */
+static const struct form forms[] = {{"none", {10, 20, 10}},
+                                    {"max-min", {10, 24.0 + 2.0 / 3, 18}},
+                                    {"proportional", {16, 26, 16}},
+                                    {"weighted", {10, 20, 22.5}}};
+
+START_TEST(three_flows_share_the_ddr_as_their_form_says)
+{
+    static const struct scenario_request q[] = {
+        {BE, 0, 16, 1, 0, 0}, {BE, 0, 16, 1, 0, 0}, {BE, 0, 16, 1, 0, 0}};
+    for (int collapse = 0; collapse < 2; collapse++) {
+        setup();
+        sc.setup.collapse = collapse == 1;
+        sc.setup.contention = contention_find(forms[_i].name);
+        scenario_cost(&sc, NPU, OP_QKV, 10, 0, 20);
+        scenario_cost(&sc, IGPU, OP_QKV, 20, 0, 60);
+        scenario_cost(&sc, CPU, OP_QKV, 10, 0, 80);
+        run(three_devices, q, 3);
+        for (uint32_t i = 0; i < 3; i++) { /* 3 ns of other kernels, and rounding up to ns */
+            int64_t late = sc.records[i].finish_ns - MS(forms[_i].ends_ms[i]) - 3;
+            ck_assert_msg(late >= -1 && late <= 3, "%s: request %u ends at %.9f ms", forms[_i].name,
+                          i, units_ms_from_ns(sc.records[i].finish_ns));
+        }
+        teardown();
+    }
+}
+END_TEST
+
+/* ---- energy ---- */
+
+/* Prefill 10 ms at 20 W on the iGPU, then two decodes of 5 ms at 10 W; the iGPU idles at 2 W, the
+ * NPU at 1, the platform at 5; sampling of 1 ms a token at 12 W, during which the iGPU idles; a
+ * polling coordinator would draw 3 W while a device works, but this policy does not poll.
+ * 23 ms: platform and NPU 6 W: 0.138; iGPU 0.2 + 0.1 + 3 ms at 2 W 0.006; sampling 0.036: 0.48 J.
+ */
+START_TEST(energy_is_the_sum_of_what_each_state_draws)
+{
+    static const struct scenario_request q[] = {{BE, 0, 16, 3, 0, 0}};
+    scenario_cost(&sc, IGPU, OP_QKV, 10 - 3e-6, 0, 0);
+    scenario_cost(&sc, IGPU, OP_LAYER, 5 - 1e-6, 0, 0);
+    sc.machine.devices[IGPU].idle_watts = 2;
+    sc.machine.devices[NPU].idle_watts = 1;
+    sc.machine.sample_ns_per_token = MS(1);
+    sc.machine.poll_watts = 3;
+    run(script_serve, q, 1);
+    static const double token_ms[] = {11, 17, 23};
+    for (int i = 0; i < 3; i++) { /* two kernels of 1 ns with attention and FFN */
+        ck_assert_int_le(llabs(sc.records[0].token_ns[i] - MS(token_ms[i])), 3);
+    }
+    ck_assert_double_eq_tol(sc.result.audit.energy_integral_j, 0.48, 1e-6);
+    ck_assert_double_eq_tol(sc.result.audit.energy_sum_j, 0.48, 1e-6);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("engine channels");
+    TCase *t = tcase_create("by hand");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, loads_go_through_one_channel_in_order);
+    tcase_add_test(t, a_cancelled_load_makes_way_for_the_next);
+    tcase_add_test(t, a_load_shares_the_ddr_with_kernels);
+    tcase_add_test(t, a_launch_needs_its_graph_block_and_holds_it);
+    tcase_add_test(t, one_thread_compiles_in_order_and_its_energy_counts);
+    tcase_add_test(t, energy_is_the_sum_of_what_each_state_draws);
+    suite_add_tcase(s, t);
+    TCase *loop = tcase_create("forms");
+    tcase_add_loop_test(loop, three_flows_share_the_ddr_as_their_form_says, 0,
+                        (int)(sizeof forms / sizeof forms[0]));
+    suite_add_tcase(s, loop);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
