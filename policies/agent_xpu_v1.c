@@ -27,7 +27,7 @@ static const struct policy_param params[] = {
                     "a reactive arrival stops proactive work at its kernel boundary (A.3)"},
     [V1_RESUME] = {"resume", PARAM_CHOICE, V1_RESUME_ETC, 0, 1, resume_choices,
                    "next proactive prefill: starved first, then smallest ETC (A.4); or arrival"},
-    [V1_T_STARVE_S] = {"t_starve_s", PARAM_NUMBER, 30, 0, INFINITY, NULL,
+    [V1_T_STARVE_S] = {"t_starve_s", PARAM_NUMBER, 30, 0, (double)INFINITY, NULL,
                        "pending time after which a prefill is starved, s (A.4 [S])"},
     [V1_CONTEXTS] = {"contexts", PARAM_INT, 8, 1, 1024, NULL,
                      "proactive prefills begun at once: ReqContexts kept (A.2 [S])"},

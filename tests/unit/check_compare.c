@@ -122,7 +122,8 @@ START_TEST(the_first_replication_is_a_plain_run_with_the_seed)
     struct runner_options ro = {.sketch = false};
     struct runner_result single;
     ck_assert_int_eq(
-        config_trace(&options, options.seed, (struct config_arrivals){1.0, 1.0, false}, &t, &err), 0);
+        config_trace(&options, options.seed, (struct config_arrivals){1.0, 1.0, false}, &t, &err),
+        0);
     ck_assert_int_eq(runner_run(&config, &policies[0], &t, options.seed, &ro, &single, &err), 0);
     for (size_t k = 0; k < single.metrics.n; k++) {
         const double *x = compare_values(&r, 0, single.metrics.v[k].name);

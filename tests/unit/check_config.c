@@ -185,8 +185,10 @@ START_TEST(compressed_arrivals_are_the_same_requests_sooner)
 {
     struct trace t;
     struct trace u;
-    ck_assert_int_eq(config_trace(&options, 5, (struct config_arrivals){1.0, 1.0, false}, &t, &err), 0);
-    ck_assert_int_eq(config_trace(&options, 5, (struct config_arrivals){1.0, 50.0, false}, &u, &err), 0);
+    ck_assert_int_eq(config_trace(&options, 5, (struct config_arrivals){1.0, 1.0, false}, &t, &err),
+                     0);
+    ck_assert_int_eq(
+        config_trace(&options, 5, (struct config_arrivals){1.0, 50.0, false}, &u, &err), 0);
     ck_assert_uint_gt(t.n, 5);
     ck_assert_uint_eq(t.n, u.n);
     for (size_t i = 0; i < t.n_first; i++) {
@@ -198,7 +200,8 @@ START_TEST(compressed_arrivals_are_the_same_requests_sooner)
     ck_assert_uint_ne(t.hash, u.hash);
     trace_fini(&u);
     /* Four times the rate over the same time: more of them (24 expected before, 96 after). */
-    ck_assert_int_eq(config_trace(&options, 5, (struct config_arrivals){4.0, 1.0, false}, &u, &err), 0);
+    ck_assert_int_eq(config_trace(&options, 5, (struct config_arrivals){4.0, 1.0, false}, &u, &err),
+                     0);
     ck_assert_uint_gt(u.n, t.n);
     ck_assert_int_le(u.rows[u.n_first - 1].arrival_ns, 120 * NS_PER_S);
     trace_fini(&t);
