@@ -8,6 +8,7 @@
 #include "experiments/commands.h"
 #include "experiments/config.h"
 #include "experiments/list_kernels.h"
+#include "experiments/plugin.h"
 #include "experiments/table.h"
 #include "policies/params.h"
 #include "policies/registry.h"
@@ -146,7 +147,11 @@ static void print_params(const struct policy_ops *p)
 static int list_policies(const struct list_options *o, struct err *e)
 {
     if (o->name != NULL) {
-        const struct policy_ops *p = policy_find(o->name);
+        bool plugin = plugin_path_length(o->name) > 0;
+        const struct policy_ops *p = plugin ? plugin_load(o->name, e) : policy_find(o->name);
+        if (p == NULL && plugin) {
+            return -EINVAL;
+        }
         if (p == NULL) {
             return err_add(e, "no policy is called %s; `xpusim list policy` shows them", o->name);
         }

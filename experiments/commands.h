@@ -10,6 +10,7 @@
 int cmd_compare(int argc, char **argv);
 int cmd_graphs(int argc, char **argv);
 int cmd_list(int argc, char **argv);
+int cmd_new_policy(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_selftest(int argc, char **argv);
 int cmd_trace(int argc, char **argv);

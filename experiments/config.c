@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "experiments/config_sim.h"
+#include "experiments/plugin.h"
 #include "policies/params.h"
 #include "policies/registry.h"
 #include "sim/base/arena.h"
@@ -129,25 +130,41 @@ void config_fini(struct config *c)
     memset(c, 0, sizeof *c);
 }
 
+static int unknown_policy(const char *spec, const char *name, struct err *e)
+{
+    char names[1024] = "";
+    size_t used = 0;
+    size_t n = 0;
+    const struct policy_ops *const *all = policy_list(&n);
+    for (size_t i = 0; i < n && used < sizeof names; i++) {
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? ", " : "",
+                                 all[i]->name);
+    }
+    return err_add(e,
+                   "--policy %s: no policy is called '%s'; there are %s, and plug-ins by a path "
+                   "ending in .so",
+                   spec, name, names);
+}
+
 int config_policy_parse(struct config_policy *p, const char *spec, struct err *e)
 {
     memset(p, 0, sizeof *p);
     (void)snprintf(p->label, sizeof p->label, "%s", spec);
-    char name[MAX_NAME_BYTES];
-    size_t len = strcspn(spec, ":");
-    (void)snprintf(name, sizeof name, "%.*s", (int)(len < sizeof name ? len : sizeof name - 1),
-                   spec);
-    p->ops = policy_find(name);
-    if (p->ops == NULL) {
-        char names[1024] = "";
-        size_t used = 0;
-        size_t n = 0;
-        const struct policy_ops *const *all = policy_list(&n);
-        for (size_t i = 0; i < n && used < sizeof names; i++) {
-            used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? ", " : "",
-                                     all[i]->name);
+    size_t len = plugin_path_length(spec);
+    if (len > 0) {
+        p->ops = plugin_load(spec, e);
+        if (p->ops == NULL) {
+            return -EINVAL;
         }
-        return err_add(e, "--policy %s: no policy is called '%s'; there are %s", spec, name, names);
+    } else {
+        char name[MAX_NAME_BYTES];
+        len = strcspn(spec, ":");
+        (void)snprintf(name, sizeof name, "%.*s", (int)(len < sizeof name ? len : sizeof name - 1),
+                       spec);
+        p->ops = policy_find(name);
+        if (p->ops == NULL) {
+            return unknown_policy(spec, name, e);
+        }
     }
     int rc = policy_params_parse(p->ops, spec[len] == ':' ? spec + len + 1 : "", &p->params, e);
     (void)policy_params_format(p->ops, &p->params, p->params_text, sizeof p->params_text);

@@ -384,4 +384,16 @@ struct policy_ops {
     void (*dump)(struct sched *s, FILE *out); /* on a stall or error. NULL: nothing */
 };
 
+/* ---- plug-ins ---- */
+
+/* A policy outside the tree is a shared object that defines this one function; `--policy PATH.so`
+ * loads it (`xpusim new-policy` writes one to start from). It returns the same static ops at every
+ * call and does nothing else: it is called before anything is configured. The ops must have
+ * POLICY_API_VERSION, a name that no built-in policy has, a summary, request_arrived and schedule.
+ * The object stays loaded until the process ends, and one process may run it many times, so it
+ * keeps everything in sched.state, nothing in static variables. It links against nothing: the
+ * inline functions of sim/api are all a policy needs; those helpers of policies/common that
+ * allocate take xmalloc, xcalloc and xrealloc from the program. */
+const struct policy_ops *xpusim_policy(void);
+
 #endif

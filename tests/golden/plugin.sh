@@ -1,0 +1,130 @@
+#!/bin/sh
+# A policy from outside the tree: the skeleton of `new-policy`, built against installed headers, does
+# exactly what fcfs does under run and compare; what cannot be loaded or written is refused.
+set -u
+cd "$(dirname "$0")/../.." || exit 2
+build=${BUILD:-build}
+x=$(cd "$build" && pwd)/xpusim
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+bad=0
+load="mixed:reactive_per_min=2,proactive_per_min=2,duration_s=120"
+
+fail() {
+    echo "FAILED: $*"
+    bad=1
+}
+must() { # command...
+    "$@" >"$dir/out" 2>&1 || {
+        fail "$*"
+        cat "$dir/out"
+    }
+}
+refuse() { # text the message must hold, command...
+    want=$1
+    shift
+    "$@" >"$dir/out" 2>"$dir/err"
+    status=$?
+    if [ $status -ne 2 ] || ! grep -qF -- "$want" "$dir/err"; then
+        fail "(exit $status, wanted 2 and \"$want\"): $*"
+        cat "$dir/err"
+    fi
+}
+same() { # plug-in specification, policy: the same life of every request
+    must "$x" run --policy "$1" --workload "$load" --seed 2 --requests "$dir/a.csv"
+    must "$x" run --policy "$2" --workload "$load" --seed 2 --requests "$dir/b.csv"
+    test -s "$dir/a.csv" || fail "$1: no requests"
+    grep -v '^#' "$dir/a.csv" >"$dir/a"
+    grep -v '^#' "$dir/b.csv" >"$dir/b"
+    cmp "$dir/a" "$dir/b" || fail "$1 differs from $2"
+}
+
+must make -s install BUILD="$build" PREFIX=/usr/local DESTDIR="$dir/root"
+include=$dir/root/usr/local/include/xpusim
+
+# the skeleton: strict warnings, and no symbol from anywhere but the C library
+must "$x" new-policy my-policy -o "$dir/my"
+must make -C "$dir/my" XPUSIM_INCLUDE="$include" LDFLAGS=-Wl,--no-undefined \
+    CFLAGS='-O2 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wmissing-prototypes -Werror'
+my=$dir/my/my-policy.so
+same "$my" fcfs
+same "$my:device=cpu" fcfs:device=cpu
+(cd "$dir/my" && "$x" list policy my-policy.so) >"$dir/out" 2>&1 || fail "list policy my-policy.so, without a slash"
+grep -q '^my-policy: ' "$dir/out" || fail "list policy: no such line"
+must make -C "$dir/my" XPUSIM_INCLUDE="$include" XPUSIM="$x" test
+grep -q 'my-policy: ok' "$dir/out" || fail "test.sh does not end with ok"
+# fcfs and its copy finish the same requests at the same times in every replication
+must "$x" compare --policy fcfs --policy "$my" --policy "$my:device=cpu" --replications 2 \
+    --workload "$load" --metric all.e2e_s.mean --quiet
+grep -F "$my " "$dir/out" | grep -q identical || fail "compare tells fcfs from its copy"
+grep -qF "$my:device=cpu" "$dir/out" || fail "compare lost the second use of one plug-in"
+# a source tree serves as well as installed headers; a name that is a keyword or a type compiles
+must "$x" new-policy sched -o "$dir/sched"
+must make -C "$dir/sched" XPUSIM_INCLUDE="$PWD"
+
+plugin() { # name, sed script: another policy from the skeleton
+    sed "s/\"my-policy\"/\"$1\"/; $2" "$dir/my/my-policy.c" >"$dir/$1.c"
+    must "${CC:-gcc}" -std=c17 -D_POSIX_C_SOURCE=200809L -fPIC -shared -I"$include" -w \
+        -o "$dir/$1.so" "$dir/$1.c"
+}
+run="$x run --workload $load --policy"
+
+# a helper that allocates takes xrealloc from the program
+plugin allocates 's/^#include "policies.common.place.h"/&\n#include "policies\/common\/batch.h"/
+    s/struct pass \*pass;/struct batch b = {0}; batch_add(\&b, r, segment.role, 1); batch_fini(\&b);&/'
+same "$dir/allocates.so" fcfs
+
+refuse "cannot read: No such file" $run "$dir/none.so"
+refuse "cannot read: No such file" $x compare --policy fcfs --policy "$dir/none.so:device=cpu"
+refuse "cannot read: No such file" $x list policy "$dir/none.so"
+refuse "plug-ins by a path" $run "$dir/my/my-policy.c"
+echo "not an object" >"$dir/text.so"
+refuse "cannot load" $run "$dir/text.so"
+mkdir "$dir/folder.so"
+refuse "cannot load" $run "$dir/folder.so"
+plugin nosymbol 's/xpusim_policy/another_name/'
+refuse "no function xpusim_policy" $run "$dir/nosymbol.so"
+plugin nothing 's/return &ops;/return NULL;/'
+refuse "returned no policy" $run "$dir/nothing.so"
+plugin version 's/POLICY_API_VERSION/99/'
+refuse "policy API version 99" $run "$dir/version.so"
+refuse "policy API version 99" $x compare --policy fcfs --policy "$dir/version.so"
+plugin fcfs ''
+refuse "that of a built-in policy" $run "$dir/fcfs.so"
+plugin badname 's/"badname"/"Bad name"/'
+refuse "must be [a-z0-9-]+" $run "$dir/badname.so"
+plugin unnamed 's/\.name = "unnamed"/.name = NULL/'
+refuse "must be [a-z0-9-]+" $run "$dir/unnamed.so"
+plugin nosummary 's/\.summary = .*/.summary = NULL,/'
+refuse "has no summary" $run "$dir/nosummary.so"
+plugin noschedule 's/\.schedule = .*//'
+refuse "lacks the hook schedule" $run "$dir/noschedule.so"
+plugin noarrived 's/\.request_arrived = .*//'
+refuse "lacks the hook request_arrived" $run "$dir/noarrived.so"
+plugin badkey 's/{"device", /{"De vice", /'
+refuse "parameter 'De vice'" $run "$dir/badkey.so"
+plugin nochoices 's/4, devices,/4, NULL,/'
+refuse "parameter device: it needs" $run "$dir/nochoices.so"
+plugin unresolved 's/^static int my_my_policy_init/int nowhere(void);\n&/; s/int d = place/int d = nowhere() + place/'
+refuse "nowhere" $run "$dir/unresolved.so"
+refuse "device=moon" $run "$my:device=moon"
+refuse "no parameter is called nokey" $run "$my:nokey=1"
+
+# new-policy: bad names, existing files, places that cannot be written
+for name in "" Upper 9lives -x a_b a/b ../up "a b" "$(printf '%041d' 0 | tr 0 a)"; do
+    refuse "" "$x" new-policy -o "$dir/refused" -- "$name"
+done
+refuse "a built-in policy has that name" "$x" new-policy fcfs -o "$dir/refused"
+refuse "takes one name" "$x" new-policy
+refuse "takes one name" "$x" new-policy one two -o "$dir/refused"
+refuse "--help" "$x" new-policy one --nonesuch
+refuse "cannot make this folder" "$x" new-policy one -o "$dir/no/such/folder"
+refuse "Not a directory" "$x" new-policy one -o "$dir/text.so"
+test -e "$dir/refused" && fail "a refused name left a folder"
+before=$(cksum "$dir/my/my-policy.c" "$dir/my/Makefile" "$dir/my/test.sh")
+refuse "File exists" "$x" new-policy my-policy -o "$dir/my"
+refuse "File exists" "$x" new-policy other -o "$dir/my"
+test "$before" = "$(cksum "$dir/my/my-policy.c" "$dir/my/Makefile" "$dir/my/test.sh")" ||
+    fail "an existing file changed"
+test -e "$dir/my/other.c" && fail "a refused skeleton left a file"
+exit $bad
