@@ -40,8 +40,8 @@ same() { # plug-in specification, policy: the same life of every request
 }
 
 # what is built, as it is: -o all keeps install from building again with other flags
-must make -s -o all install BUILD="$build" PREFIX=/usr/local DESTDIR="$dir/root"
-include=$dir/root/usr/local/include/xpusim
+must make -s -o all install BUILD="$build" PREFIX=/usr/local DESTDIR="$dir/stage"
+include=$dir/stage/usr/local/include/xpusim
 
 # the skeleton: strict warnings, and no symbol from anywhere but the C library
 must "$x" new-policy my-policy -o "$dir/my"
