@@ -8,6 +8,7 @@
 #define EXIT_BAD_INPUT 2    /* malformed file, option or usage */
 
 int cmd_compare(int argc, char **argv);
+int cmd_explain(int argc, char **argv);
 int cmd_graphs(int argc, char **argv);
 int cmd_list(int argc, char **argv);
 int cmd_new_policy(int argc, char **argv);

@@ -14,6 +14,7 @@ static const struct command {
     {"compare", cmd_compare, "policies on the same requests, with confidence intervals"},
     {"list", cmd_list, "policies, SoCs, models, datasets, kernels"},
     {"trace", cmd_trace, "generate, import or describe workloads"},
+    {"explain", cmd_explain, "where one request's latency went"},
     {"graphs", cmd_graphs, "strategies of switching NPU graphs, and the optimum"},
     {"new-policy", cmd_new_policy, "a policy plug-in to start from, with its Makefile and test"},
     {"selftest", cmd_selftest, "closed-form checks of this installation, in seconds"},
