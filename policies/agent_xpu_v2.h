@@ -43,7 +43,8 @@ struct axpu_prefill {
     /* Split of the op the cursor stands on, made when it got there. */
     uint32_t planned_op;          /* + 1; 0: none */
     uint32_t npu_rows, igpu_rows; /* not yet launched */
-    int64_t igpu_not_before_ns;
+    int64_t igpu_not_before_ns;   /* TIME_NEVER_NS: igpu_late_ns after the NPU share starts */
+    int64_t igpu_late_ns;
     bool layer_busy; /* decode was busy at this layer's boundary */
     /* Best number of NPU chunks when decode is idle, per token-level op; -1: not computed. */
     int32_t best_chunks[2];
@@ -69,7 +70,7 @@ struct axpu {
 
     struct pass *decode; /* the running or paused batch */
     const struct launch *decode_launch;
-    bool decode_hold; /* memory rule: a reactive memory-bound NPU kernel runs */
+    bool decode_hold; /* memory rule: a reactive memory-bound NPU kernel runs, others wait */
 
     struct batch batch;
     int64_t age_timer_ns; /* last timer set for ageing */

@@ -128,7 +128,8 @@ void axpu_decode_schedule(struct sched *s, struct axpu *a)
         form(s, a);
     }
     bool first = param_bool(s, AXPU_PREFILL_FIRST);
-    if (a->decode == NULL || a->decode->state != PASS_STATE_READY || a->decode_hold ||
+    if (a->decode == NULL || a->decode->state != PASS_STATE_READY ||
+        (a->decode_hold && !a->decode->has_reactive) ||
         sched_device_free_slots(s, (uint8_t)a->igpu) == 0 ||
         (first && axpu_prefill_wants_igpu(s, a))) {
         return;

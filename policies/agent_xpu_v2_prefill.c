@@ -23,7 +23,9 @@ static bool make_room(struct sched *s, struct axpu *a)
     for (uint32_t i = a->n_suspended; i-- > 0;) {
         struct axpu_prefill *f = &a->suspended[i];
         if (sched_pass_cancel(s, f->pass) == 0) {
-            reqq_push_front(&a->prefill_be, f->request);
+            if (f->request->state == REQUEST_STATE_QUEUED) { /* its user may have given up */
+                reqq_push_front(&a->prefill_be, f->request);
+            }
             a->suspended[i] = a->suspended[--a->n_suspended];
             return true;
         }
@@ -209,13 +211,10 @@ static void split(struct sched *s, struct axpu *a, struct axpu_prefill *f, enum 
     f->npu_rows = m * a->chunk;
     f->igpu_rows = rows - f->npu_rows;
     if (defer && f->npu_rows > 0 && f->igpu_rows > 0) {
-        /* The iGPU share ends no earlier than its NPU counterpart. */
-        int64_t late = estimate_ns(s, f->pass, op, a->npu, f->npu_rows) -
-                       estimate_ns(s, f->pass, op, a->igpu, f->igpu_rows);
-        if (late > 0) {
-            f->igpu_not_before_ns = s->now_ns + late;
-            (void)sched_set_timer(s, f->igpu_not_before_ns, 1);
-        }
+        /* The iGPU share ends no earlier than its NPU counterpart, whenever that one starts. */
+        f->igpu_late_ns = estimate_ns(s, f->pass, op, a->npu, f->npu_rows) -
+                          estimate_ns(s, f->pass, op, a->igpu, f->igpu_rows);
+        f->igpu_not_before_ns = f->igpu_late_ns > 0 ? TIME_NEVER_NS : s->now_ns;
     }
 }
 
@@ -268,24 +267,41 @@ static const struct launch *launch_share(struct sched *s, const struct axpu_pref
     return sched_launch(s, &spec, &l) == 0 ? l : NULL;
 }
 
-/* B.6: a memory-bound NPU kernel and iGPU decode of another class do not overlap. Returns whether
- * the NPU share must wait. */
-static bool memory_rule_waits(struct sched *s, struct axpu *a, const struct axpu_prefill *f)
+/* B.6: is the NPU share one that must not overlap with iGPU decode of another class? */
+static bool memory_rule(struct sched *s, const struct axpu *a, const struct axpu_prefill *f)
 {
     struct estimate e;
     enum op_kind op = pass_op_kind(f->pass, f->pass->op);
-    if (!param_bool(s, AXPU_MEMORY_RULE) || a->decode == NULL ||
-        a->decode->has_reactive == axpu_is_reactive(f) ||
-        sched_estimate(s, &f->pass->shape, op, (uint8_t)a->npu, f->npu_rows, &e) != 0 ||
-        !e.memory_bound) {
-        return false;
+    return param_bool(s, AXPU_MEMORY_RULE) &&
+           sched_estimate(s, &f->pass->shape, op, (uint8_t)a->npu, f->npu_rows, &e) == 0 &&
+           e.memory_bound;
+}
+
+static void launch_npu(struct sched *s, struct axpu *a, struct axpu_prefill *f)
+{
+    if (f->npu_rows == 0 || f->on_npu != NULL || sched_device_free_slots(s, (uint8_t)a->npu) == 0) {
+        return;
     }
-    if (!axpu_is_reactive(f)) {
-        return true;
+    bool apart = memory_rule(s, a, f);
+    bool reactive = axpu_is_reactive(f);
+    if (apart && !reactive && a->decode != NULL && a->decode->has_reactive) {
+        return; /* the lower class waits */
     }
-    a->decode_hold = true;
-    axpu_decode_yield(s, a);
-    return false;
+    f->on_npu = launch_share(s, f, a->npu, f->npu_rows);
+    if (f->on_npu == NULL) {
+        return;
+    }
+    f->npu_rows = 0;
+    if (f->igpu_not_before_ns == TIME_NEVER_NS) {
+        f->igpu_not_before_ns = s->now_ns + f->igpu_late_ns;
+        (void)sched_set_timer(s, f->igpu_not_before_ns, 1);
+    }
+    if (apart && reactive) {
+        a->decode_hold = true; /* also for a batch that forms while the kernel runs */
+        if (a->decode != NULL && !a->decode->has_reactive) {
+            axpu_decode_yield(s, a);
+        }
+    }
 }
 
 static void launch_igpu(struct sched *s, struct axpu *a, struct axpu_prefill *f)
@@ -310,11 +326,7 @@ static void launch(struct sched *s, struct axpu *a, struct axpu_prefill *f)
         return;
     }
     plan(s, a, f);
-    if (f->npu_rows > 0 && f->on_npu == NULL && sched_device_free_slots(s, (uint8_t)a->npu) > 0 &&
-        !memory_rule_waits(s, a, f)) {
-        f->on_npu = launch_share(s, f, a->npu, f->npu_rows);
-        f->npu_rows = f->on_npu == NULL ? f->npu_rows : 0;
-    }
+    launch_npu(s, a, f);
     launch_igpu(s, a, f);
 }
 

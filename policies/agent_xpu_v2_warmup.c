@@ -8,10 +8,15 @@ static struct resident_key key_of(uint32_t prompt_tokens)
     return (struct resident_key){RESIDENT_COMPILED_ATTENTION, prompt_tokens, 0};
 }
 
+static bool used_by(const struct axpu_prefill *f, uint32_t tokens)
+{
+    return f->npu_attention && f->request != NULL && request_prefill_target(f->request) == tokens;
+}
+
+/* An aged prefill still has use for its kernel: it may become the serial one. */
 static bool in_use(const struct axpu *a, uint32_t tokens)
 {
-    return a->current.npu_attention && a->current.request != NULL &&
-           request_prefill_target(a->current.request) == tokens;
+    return used_by(&a->current, tokens) || used_by(&a->aged, tokens);
 }
 
 static bool wanted_by(const struct reqq *q, uint32_t tokens)

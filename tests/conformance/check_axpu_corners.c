@@ -1,0 +1,191 @@
+/* agent-xpu-v2 where clauses meet (policies.md B.2 to B.8), to the nanosecond, on the toy machine.
+ *
+ * Toy times, one layer unless stated: an NPU chunk of 256 rows takes 4 ms for QKV and 8 ms for FFN;
+ * the iGPU takes 4/256 and 8/256 ms per row; attention 10 ms on the iGPU and 6 ms on the NPU; the
+ * head 1 ms on either; a fused decode layer 1 ms. A kernel of several sequences in the decode loop
+ * costs its rows. Compiling takes so long that no kernel is ready, unless stated. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/arena.h"
+#include "tests/helpers/scenario.h"
+
+extern const struct policy_ops policy_agent_xpu_v2_ops;
+
+#define RT REQUEST_CLASS_REACTIVE
+#define BE REQUEST_CLASS_PROACTIVE
+#define MS(t) ((int64_t)((t)*1e6 + 0.5))
+
+static struct scenario sc;
+
+static void setup(void)
+{
+    scenario_init(&sc);
+    scenario_cost(&sc, NPU, OP_QKV, 4, 0, 5);
+    scenario_cost(&sc, NPU, OP_FFN, 8, 0, 5);
+    scenario_cost(&sc, NPU, OP_MHA, 6, 0, 5);
+    scenario_cost(&sc, NPU, OP_HEAD, 1, 0, 5);
+    scenario_cost(&sc, IGPU, OP_QKV, 0, 4.0 / 256, 5);
+    scenario_cost(&sc, IGPU, OP_FFN, 0, 8.0 / 256, 5);
+    scenario_cost(&sc, IGPU, OP_MHA, 10, 0, 5);
+    scenario_cost(&sc, IGPU, OP_HEAD, 1, 0, 5);
+    scenario_cost(&sc, IGPU, OP_LAYER, 1, 0, 5);
+}
+
+static void teardown(void)
+{
+    scenario_fini(&sc);
+}
+
+static void run(const char *params, const struct scenario_request *q, uint32_t n)
+{
+    scenario_policy(&sc, &policy_agent_xpu_v2_ops, params);
+    int rc = scenario_run(&sc, q, n, true);
+    if (rc != 0 || getenv("SHOW") != NULL) {
+        scenario_print(&sc, stdout);
+    }
+    ck_assert_msg(rc == 0, "%s", sc.result.message);
+    ck_assert(sc.result.audit.clean);
+}
+
+/* The first kernel of a request's op on a device in a layer; fails when there is none. */
+static const struct scenario_kernel *kernel(uint32_t request, int device, enum op_kind op,
+                                            uint32_t layer)
+{
+    for (uint32_t i = 0; i < sc.n_kernels; i++) {
+        const struct scenario_kernel *k = &sc.kernels[i];
+        if (k->request == request && k->device == device && k->op == op && k->layer == layer) {
+            return k;
+        }
+    }
+    ck_abort_msg("request %u has no such kernel", request);
+    return NULL;
+}
+
+static void runs(uint32_t request, int device, enum op_kind op, uint32_t layer, double begin_ms,
+                 double end_ms)
+{
+    const struct scenario_kernel *k = kernel(request, device, op, layer);
+    ck_assert_msg(k->begin_ns == MS(begin_ms) && k->end_ns == MS(end_ms),
+                  "request %u op %d layer %u runs %.6f..%.6f ms, not %.3f..%.3f", request, (int)op,
+                  layer, units_ms_from_ns(k->begin_ns), units_ms_from_ns(k->end_ns), begin_ms,
+                  end_ms);
+}
+
+static void first_token(uint32_t request, double ms)
+{
+    ck_assert_msg(sc.records[request].first_token_ns == MS(ms),
+                  "request %u: first token at %.6f ms, not %.3f", request,
+                  units_ms_from_ns(sc.records[request].first_token_ns), ms);
+}
+
+/* ---- B.5: the iGPU share ends no earlier than the NPU's, also when that one starts late ---- */
+
+/* BE0 (256): QKV 0-4, MHA 4-14, FFN 14-22, head 22-23; it decodes from 23 on, 2 ms a token. BE1
+ * (512) prefills next: QKV 23-27, 27-31. RT2 (1024) arrives at 24: decode is busy, m* = 2 of 4
+ * chunks rises to 3. The NPU is BE1's until 27, so its three chunks run 27-39; the iGPU's 256 rows
+ * take 4 ms and end no earlier than 39: they start at 35, or when the decode kernel then running
+ * ends, at most 1 ms later. */
+START_TEST(a_deferred_igpu_share_counts_from_the_real_start_of_the_npu_share)
+{
+    static const struct scenario_request q[] = {
+        {BE, 0, 256, 40, 0, 0}, {BE, 0.0001, 512, 1, 0, 0}, {RT, 0.024, 1024, 1, 0, 0}};
+    run("", q, 3);
+    runs(2, NPU, OP_QKV, 0, 27, 31);
+    const struct scenario_kernel *k = kernel(2, IGPU, OP_QKV, 0);
+    ck_assert_uint_eq(k->rows, 256);
+    ck_assert_int_ge(k->begin_ns, MS(35));
+    ck_assert_int_le(k->begin_ns, MS(36));
+}
+END_TEST
+
+/* ---- B.6: the memory rule also holds for decode that starts later ---- */
+
+/* Every kernel is memory-bound (ridge 3 > 2). BE0 (256): QKV 0-4, MHA 4-14, FFN 14-22, head 22-23.
+ * RT1 (512, elastic off: all on the NPU) arrives at 22.5: QKV 22.5-26.5-30.5 on the NPU, beside the
+ * head. BE0 has its token at 23 and decodes, but of the other class than the NPU kernel that runs:
+ * it waits. At 30.5 attention (30.5-40.5) goes first on the iGPU, then FFN 40.5-48.5-56.5 runs on
+ * the NPU, again memory-bound, then the head 56.5-57.5 goes first. BE0's tokens: 57.5 + 1 + 1 =
+ * 59.5 and 61.5. */
+START_TEST(decode_of_the_other_class_does_not_start_beside_a_memory_bound_npu_kernel)
+{
+    static const struct scenario_request q[] = {{BE, 0, 256, 3, 0, 0}, {RT, 0.0225, 512, 1, 0, 0}};
+    sc.ridge_flop_per_byte = 3.0;
+    run("elastic=off", q, 2);
+    runs(1, NPU, OP_QKV, 0, 22.5, 26.5);
+    runs(1, IGPU, OP_MHA, 0, 30.5, 40.5);
+    runs(1, NPU, OP_FFN, 0, 40.5, 48.5);
+    first_token(0, 23);
+    first_token(1, 57.5);
+    ck_assert_int_eq(sc.records[0].token_ns[1], MS(59.5));
+    ck_assert_int_eq(sc.records[0].token_ns[2], MS(61.5));
+}
+END_TEST
+
+/* ---- B.6 and B.8: an aged prefill keeps the kernel compiled for it ---- */
+
+/* Room for one compiled kernel, two layers. RT0 (1024, m* = 2 of 4): QKV 0-8, MHA 8-18, FFN 18-34,
+ * QKV 34-42, MHA 42-52. BE1 (512) arrives at 1, its attention kernel is compiled at 1.5. At 50 it
+ * is aged: it starts on the iGPU when that is free, at 52, QKV until 60, MHA 60-70, FFN 70-86,
+ * while RT0's second FFN has the NPU alone: 52-84. BE2 (300) arrives at 53 and wants a kernel of
+ * its own, but the one there is BE1's. RT0's head runs 86-87; then BE1 is the serial prefill and
+ * goes on with its second layer, planned for the iGPU (86) before RT0 ended: QKV 87-95; then on the
+ * NPU: MHA 95-101, FFN 101-117, head 117-118. */
+START_TEST(an_aged_prefill_keeps_its_compiled_kernel)
+{
+    static const struct scenario_request q[] = {
+        {RT, 0, 1024, 1, 0, 0}, {BE, 0.001, 512, 1, 0, 0}, {BE, 0.053, 300, 1, 0, 0}};
+    sc.llm.n_layers = 2;
+    sc.machine.compile_fixed_ns = MS(0.5);
+    run("t_age_s=0.049,cache_entries=1", q, 3);
+    runs(1, IGPU, OP_QKV, 0, 52, 60);
+    runs(0, NPU, OP_FFN, 1, 52, 60);
+    runs(1, IGPU, OP_MHA, 0, 60, 70);
+    first_token(0, 87);
+    runs(1, IGPU, OP_QKV, 1, 87, 95);
+    runs(1, NPU, OP_MHA, 1, 95, 101);
+    first_token(1, 118);
+    ck_assert_uint_eq(sc.result.counters[COUNTER_LAUNCH_MISSING_RESIDENT], 0);
+}
+END_TEST
+
+/* ---- B.10: memory is short ---- */
+
+/* 80 blocks of 16 tokens = 1280. BE0 (512 tokens) prefills and is preempted at 4 by RT1 (1024
+ * tokens, 64 blocks): BE0's 32 blocks leave 48, so its prefill is given up. Its user has cancelled
+ * it at 2 ms, while it ran: it leaves with its pass and nobody waits for it. */
+START_TEST(a_cancelled_prefill_that_gives_up_its_memory_is_gone)
+{
+    static const struct scenario_request q[] = {
+        {BE, 0, 512, 4, 0, 0}, {RT, 0.001, 1024, 1, 0, 0}, {BE, 0.002, 256, 1, 0, 0}};
+    sc.setup.kv_capacity_tokens = 1280;
+    sc.trace.extras = xcalloc(3, sizeof *sc.trace.extras);
+    for (uint32_t i = 0; i < 3; i++) {
+        sc.trace.extras[i] = (struct trace_extra){.ttft_slo_ns = TIME_NEVER_NS,
+                                                  .tbt_slo_ns = TIME_NEVER_NS,
+                                                  .deadline_ns = TIME_NEVER_NS,
+                                                  .cancel_ns = i == 0 ? MS(0.5) : TIME_NEVER_NS};
+    }
+    run("", q, 3);
+    ck_assert_int_eq((int)sc.records[0].state, (int)REQUEST_STATE_SHED);
+    ck_assert_uint_eq(sc.result.audit.finished, 2);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("agent-xpu-v2 corners");
+    TCase *t = tcase_create("by hand");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, a_deferred_igpu_share_counts_from_the_real_start_of_the_npu_share);
+    tcase_add_test(t, decode_of_the_other_class_does_not_start_beside_a_memory_bound_npu_kernel);
+    tcase_add_test(t, an_aged_prefill_keeps_its_compiled_kernel);
+    tcase_add_test(t, a_cancelled_prefill_that_gives_up_its_memory_is_gone);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
