@@ -79,6 +79,7 @@ struct v1_active {
     const struct launch *launch;   /* NULL: idle */
     const struct request *request; /* of a prefill; NULL: the decode batch */
     bool reactive, memory_bound, hung;
+    bool fitted; /* launched into a window of the reactive prefill */
     double bytes_per_s;
     int64_t t_ns; /* annotated, whole launch */
 };
@@ -133,6 +134,13 @@ static inline bool v1_reactive(const struct request *r)
 static inline bool v1_is_idle(const struct v1 *v, int device)
 {
     return v->active[device].launch == NULL;
+}
+
+/* T_starve, which may be infinite. */
+static inline int64_t v1_starve_ns(const struct sched *s)
+{
+    double t_s = param_number(s, V1_T_STARVE_S);
+    return t_s < 9e9 ? units_ns_from_s(t_s) : TIME_NEVER_NS;
 }
 
 /* Is reactive work decoding or about to? */

@@ -38,8 +38,7 @@ static const char *refused_by(struct sched *s, const struct v1 *v, const struct 
     if (p + more > param_number(s, V1_TAU_HIGH)) {
         return "wait_slot";
     }
-    int64_t starve = units_ns_from_s(param_number(s, V1_T_STARVE_S));
-    if (k->reactive || (refused_ns != TIME_NEVER_NS && s->now_ns - refused_ns > starve)) {
+    if (k->reactive || (refused_ns != TIME_NEVER_NS && s->now_ns - refused_ns > v1_starve_ns(s))) {
         return NULL;
     }
     if (p < param_number(s, V1_TAU_LOW)) {
@@ -157,6 +156,7 @@ static bool try_launch(struct sched *s, struct v1 *v, const struct v1_kernel *k)
                                            .request = k->request,
                                            .reactive = k->reactive,
                                            .memory_bound = k->memory_bound,
+                                           .fitted = v->rt != NULL,
                                            .bytes_per_s = k->bytes_per_s,
                                            .t_ns = k->t_ns};
     return true;
@@ -182,6 +182,17 @@ static void make_way(struct sched *s, const struct v1 *v)
     }
 }
 
+/* Proactive work that was on a device when the reactive prefill came, and would still be when it is
+ * needed there, stops at its kernel boundary; what fits may then go on as backfill (A.3, A.5). */
+static void end_in_time(struct sched *s, struct v1 *v, int device)
+{
+    const struct v1_active *a = &v->active[device];
+    if (v->rt != NULL && a->launch != NULL && !a->reactive && !a->fitted &&
+        param_bool(s, V1_DURATION) && v1_busy_for_ns(s, v, device) > v1_window_ns(s, v, device)) {
+        checkpoint(s, v, device);
+    }
+}
+
 /* Launches what the reactive prefill has ready; where something else is in its way, that stops at
  * its next kernel boundary (A.3). */
 static void dispatch_reactive(struct sched *s, struct v1 *v)
@@ -198,6 +209,8 @@ static void dispatch_reactive(struct sched *s, struct v1 *v)
             make_way(s, v);
         }
     }
+    end_in_time(s, v, v->npu);
+    end_in_time(s, v, v->igpu);
 }
 
 static bool reactive_wants_igpu(const struct v1 *v)

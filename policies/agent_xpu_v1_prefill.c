@@ -167,7 +167,7 @@ static bool resumes_before(struct sched *s, const struct v1 *v, const struct req
     if (param_int(s, V1_RESUME) == V1_RESUME_FIFO) {
         return request_before(x, y);
     }
-    int64_t limit = units_ns_from_s(param_number(s, V1_T_STARVE_S));
+    int64_t limit = v1_starve_ns(s);
     int64_t px = v1_context(x)->pending_since_ns;
     int64_t py = v1_context(y)->pending_since_ns;
     bool sx = s->now_ns - px > limit;

@@ -1,0 +1,630 @@
+/* agent-xpu-v1, clause by clause (policies.md A.3 to A.8), on the toy machine.
+ *
+ * Toy times, one layer unless stated: an NPU chunk of 256 rows takes 4 ms for QKV and 8 ms for FFN;
+ * the iGPU takes 4/256 and 8/256 ms per row; attention 10 ms, on the iGPU only; the head 1 ms; a
+ * fused decode layer as each scenario says. Every kernel draws 5 of 100 GB/s. No host costs, no
+ * contention, exact annotations.
+ *
+ * Each scenario is a function that runs it with extra parameters and tells whether its expectation
+ * holds. The matrix runs each with the ablation switches that its row names: it must fail exactly
+ * with those marked by a minus. */
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "policies/registry.h"
+#include "tests/helpers/scenario.h"
+
+#define RT REQUEST_CLASS_REACTIVE
+#define BE REQUEST_CLASS_PROACTIVE
+#define MS(t) ((int64_t)((t)*1e6))
+
+static struct scenario sc; /* large: one per process, tests run forked */
+
+static void machine(uint32_t layers, double decode_layer_ms)
+{
+    scenario_init(&sc);
+    sc.llm.n_layers = layers;
+    scenario_cost(&sc, NPU, OP_QKV, 4, 0, 5);
+    scenario_cost(&sc, NPU, OP_FFN, 8, 0, 5);
+    scenario_cost(&sc, IGPU, OP_QKV, 0, 4.0 / 256, 5);
+    scenario_cost(&sc, IGPU, OP_FFN, 0, 8.0 / 256, 5);
+    scenario_cost(&sc, IGPU, OP_MHA, 10, 0, 5);
+    scenario_cost(&sc, IGPU, OP_HEAD, 1, 0, 5);
+    scenario_cost(&sc, IGPU, OP_LAYER, decode_layer_ms, 0, 5);
+}
+
+static int run_policy(const char *policy, const char *own, const char *extra,
+                      const struct scenario_request *q, uint32_t n)
+{
+    char params[256];
+    (void)snprintf(params, sizeof params, "%s%s%s", own,
+                   own[0] != '\0' && extra[0] != '\0' ? "," : "", extra);
+    scenario_policy(&sc, policy_find(policy), params);
+    int rc = scenario_run(&sc, q, n, true);
+    if (getenv("SHOW") != NULL) {
+        scenario_print(&sc, stdout);
+    }
+    return rc;
+}
+
+static void run(const char *own, const char *extra, const struct scenario_request *q, uint32_t n)
+{
+    int rc = run_policy("agent-xpu-v1", own, extra, q, n);
+    ck_assert_msg(rc == 0, "%s", sc.result.message);
+}
+
+/* For scenarios whose own setting is the clause: a switch replaces it. */
+static const char *unless(const char *own, const char *extra)
+{
+    return extra[0] == '\0' ? own : extra;
+}
+
+static bool at(const struct scenario_kernel *k, double begin_ms, double end_ms)
+{
+    return k != NULL && k->begin_ns == MS(begin_ms) && k->end_ns == MS(end_ms);
+}
+
+static bool begins(const struct scenario_kernel *k, double ms)
+{
+    return k != NULL && k->begin_ns == MS(ms);
+}
+
+static const struct scenario_kernel *kernel(uint32_t request, int device, enum op_kind op)
+{
+    return scenario_kernel_find(&sc, 0, request, device, op);
+}
+
+/* Second kernel of that kind. */
+static const struct scenario_kernel *second(uint32_t request, int device, enum op_kind op)
+{
+    const struct scenario_kernel *k = kernel(request, device, op);
+    return k == NULL
+               ? NULL
+               : scenario_kernel_find(&sc, (uint32_t)(k - sc.kernels) + 1, request, device, op);
+}
+
+/* Largest decode batch led by a request (-1: any). */
+static uint32_t largest_batch(int request)
+{
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < sc.n_kernels; i++) {
+        const struct scenario_kernel *k = &sc.kernels[i];
+        bool led = request < 0 || k->request == (uint32_t)request;
+        most = led && k->op == OP_QKV && k->rows < 32 && k->rows > most ? k->rows : most;
+    }
+    return most;
+}
+
+/* ---- A.3 preemption, A.4 resumption ---- */
+
+/* BE0 (512) starts QKV at 0: chunks 0-4 and 4-8. RT1 (256) arrives at 1: the running chunk ends at
+ * 4, RT1's QKV runs 4-8 (NPU 4 = iGPU 4, ties to the NPU), attention 8-18, FFN 18-26, head 26-27.
+ */
+static bool preempts_at_the_kernel_boundary(const char *extra)
+{
+    machine(1, 1);
+    struct scenario_request q[] = {{BE, 0, 512, 1, 0, 0}, {RT, 0.001, 256, 1, 0, 0}};
+    run("", extra, q, 2);
+    return at(kernel(1, NPU, OP_QKV), 4, 8) && sc.records[1].first_token_ns == MS(27);
+}
+
+/* The same with two layers and BE0 decoding (20 ms a layer) from 45 on: RT1 (256) arrives at 46;
+ * its attention, ready at 50, runs when the kernel of the batch ends at 65; the batch goes on
+ * later. */
+static bool decode_stops_at_its_kernel_and_goes_on(const char *extra)
+{
+    machine(2, 20);
+    struct scenario_request q[] = {{BE, 0, 256, 2, 0, 0}, {RT, 0.046, 256, 1, 0, 0}};
+    run("", extra, q, 2);
+    return at(kernel(0, IGPU, OP_LAYER), 45, 65) && at(kernel(1, IGPU, OP_MHA), 65, 75) &&
+           sc.records[0].generated == 2;
+}
+
+/* While RT0 prefills (0-23), BE1 (1024) arrives at 1 and BE2 (256) at 2; nothing is backfilled. BE2
+ * has the smaller ETC (23 against 16 + 10 + 32 + 1 = 59) and starts at 23, BE1 at 46. */
+static bool smallest_etc_is_resumed_first(const char *extra)
+{
+    machine(1, 1);
+    struct scenario_request q[] = {
+        {RT, 0, 256, 1, 0, 0}, {BE, 0.001, 1024, 1, 0, 0}, {BE, 0.002, 256, 1, 0, 0}};
+    run("inter_backfill=false", extra, q, 3);
+    return sc.records[2].start_ns == MS(23) && sc.records[1].start_ns == MS(46);
+}
+
+/* The same with T_starve 10 ms: at 23 both are starved, BE1 for longer: it goes first, until 82. */
+static bool starved_prefills_go_before_small_ones(const char *extra)
+{
+    machine(1, 1);
+    struct scenario_request q[] = {
+        {RT, 0, 256, 1, 0, 0}, {BE, 0.001, 1024, 1, 0, 0}, {BE, 0.002, 256, 1, 0, 0}};
+    char own[64];
+    (void)snprintf(own, sizeof own, "inter_backfill=false,%s", unless("t_starve_s=0.01", extra));
+    run(own, "", q, 3);
+    return sc.records[1].start_ns == MS(23) && sc.records[2].start_ns == MS(82);
+}
+
+/* BE0 is stopped at 4 and resumed at 27; with a context switch of 5 ms its second chunk starts
+ * at 32. */
+static bool a_context_switch_can_cost(const char *extra)
+{
+    machine(1, 1);
+    struct scenario_request q[] = {{BE, 0, 512, 1, 0, 0}, {RT, 0.001, 256, 1, 0, 0}};
+    char own[64];
+    (void)snprintf(own, sizeof own, "inter_backfill=false,%s", unless("ctx_switch_us=5000", extra));
+    run(own, "", q, 2);
+    return begins(second(0, NPU, OP_QKV), 32);
+}
+
+/* ---- A.9 elastic reactive prefill ---- */
+
+/* 512 tokens: one chunk on the NPU, 256 rows on the iGPU: 4 + 10 + 8 + 1 = 23 instead of 35. */
+static bool reactive_prefill_uses_both_devices(const char *extra)
+{
+    machine(1, 1);
+    struct scenario_request q[] = {{RT, 0, 512, 1, 0, 0}};
+    run("", extra, q, 1);
+    return sc.records[0].first_token_ns == MS(23);
+}
+
+/* RT0 decodes from 23 on: RT1 (512), arriving at 24, keeps to the default mapping: QKV on the NPU
+ * 24-32, nothing of it on the iGPU. */
+static bool it_does_not_while_reactive_work_decodes(const char *extra)
+{
+    machine(1, 1);
+    struct scenario_request q[] = {{RT, 0, 256, 40, 0, 0}, {RT, 0.024, 512, 1, 0, 0}};
+    run("", extra, q, 2);
+    return begins(second(1, NPU, OP_QKV), 28) && kernel(1, IGPU, OP_QKV) == NULL;
+}
+
+/* ---- A.5 backfill ---- */
+
+/* Structural slack: A's attention holds the iGPU 8-18; B (512) fills the NPU 8-16. */
+static bool attention_leaves_the_npu_to_another_prefill(const char *extra)
+{
+    machine(1, 1);
+    struct scenario_request q[] = {{BE, 0, 512, 1, 0, 0}, {BE, 0, 512, 1, 0, 0}};
+    run("balance=false", extra, q, 2);
+    return begins(kernel(1, NPU, OP_QKV), 8);
+}
+
+/* RT0's QKV runs 0-4, its attention 4-14: BE1 (1024, 16 ms of QKV) gets the two chunks that end in
+ * the window, 4-12; the other two follow when RT0 no longer needs the NPU, at 22. */
+static bool backfill_is_cut_to_the_window(const char *extra)
+{
+    machine(1, 1);
+    struct scenario_request q[] = {{RT, 0, 256, 1, 0, 0}, {BE, 0.001, 1024, 1, 0, 0}};
+    run("balance=false", extra, q, 2);
+    uint32_t before = 0;
+    for (uint32_t i = 0; i < sc.n_kernels; i++) {
+        const struct scenario_kernel *k = &sc.kernels[i];
+        bool qkv = k->request == 1 && k->op == OP_QKV;
+        before += qkv && k->end_ns <= MS(14);
+        if (qkv && k->begin_ns > MS(8) && k->begin_ns < MS(22)) {
+            return false;
+        }
+    }
+    return before == 2 && at(kernel(0, NPU, OP_FFN), 14, 22);
+}
+
+/* With attention of 3 ms no chunk of 4 ms fits (4-7), so RT0's FFN runs 7-15 and BE1 starts at 15.
+ */
+static bool backfill_must_end_in_time(const char *extra)
+{
+    machine(1, 1);
+    scenario_cost(&sc, IGPU, OP_MHA, 3, 0, 5);
+    struct scenario_request q[] = {{RT, 0, 256, 1, 0, 0}, {BE, 0.001, 256, 1, 0, 0}};
+    run("balance=false", extra, q, 2);
+    return at(kernel(0, NPU, OP_FFN), 7, 15) && begins(kernel(1, NPU, OP_QKV), 15);
+}
+
+/* BE0 decodes (three layers of 6 ms) from 3 * 22 + 1 = 67 on. RT1 (1024) arrives at 68 and needs
+ * the iGPU when its QKV ends, at 84: the running layer ends at 73, one more fits (73-79), the third
+ * would not (85). The reactive attention is not late: 84-94. */
+static bool decode_fills_the_igpu_of_a_reactive_prefill(const char *extra)
+{
+    machine(3, 6);
+    struct scenario_request q[] = {{BE, 0, 256, 3, 0, 0}, {RT, 0.068, 1024, 1, 0, 0}};
+    run("elastic=false", extra, q, 2);
+    uint32_t layers = 0;
+    for (uint32_t i = 0; i < sc.n_kernels; i++) {
+        const struct scenario_kernel *k = &sc.kernels[i];
+        layers += k->request == 0 && k->op == OP_LAYER && k->end_ns <= MS(84);
+    }
+    return layers == 2 && at(kernel(1, IGPU, OP_MHA), 84, 94);
+}
+
+/* Decode layers of 12 ms: t(1) = 13, t(2) = 2 * 12/256 + 11 = 11.1 < 1.1 * 13. BE1 joins RT0. */
+static bool proactive_decodes_join_reactive_ones(const char *extra)
+{
+    machine(1, 12);
+    struct scenario_request q[] = {{RT, 0, 256, 40, 0, 0}, {BE, 0, 256, 40, 0, 0}};
+    run("affinity=boundary", extra, q, 2);
+    return largest_batch(0) == 2;
+}
+
+static const struct scenario_request five[] = {{RT, 0, 256, 60, 0, 0},
+                                               {BE, 0, 256, 60, 0, 0},
+                                               {BE, 0, 256, 60, 0, 0},
+                                               {BE, 0, 256, 60, 0, 0},
+                                               {BE, 0, 256, 60, 0, 0}};
+
+/* QKV of 1 ms a row: t(B) = B (1 + 8/256) + 11; t(1) = 12.03, t(2) = 13.06 = 1.086 t(1), t(3)
+ * = 14.09 = 1.17 t(1). With eps 0.1 B_max is 2; with 0.5 all five fit (16.2 = 1.34 t(1)). */
+static void costly_rows(void)
+{
+    machine(1, 11.03125);
+    scenario_cost(&sc, IGPU, OP_QKV, 0, 1, 5);
+}
+
+static bool batch_grows_while_it_costs_next_to_nothing(const char *extra)
+{
+    costly_rows();
+    run("affinity=boundary", extra, five, 5);
+    return largest_batch(0) == 2;
+}
+
+static bool batch_cap_bounds_what_epsilon_allows(const char *extra)
+{
+    costly_rows();
+    char own[64];
+    (void)snprintf(own, sizeof own, "affinity=boundary,epsilon=1,%s", unless("batch_cap=3", extra));
+    run(own, "", five, 5);
+    return largest_batch(0) == 3;
+}
+
+/* RT0 decodes 23-140 (nine tokens of 13 ms). BE1 (256) arrives at 24: QKV on the NPU 24-28, but its
+ * attention needs the iGPU, which reactive decode uses: it waits until 140. */
+static bool backfill_keeps_off_the_reactive_device(const char *extra)
+{
+    machine(1, 12);
+    struct scenario_request q[] = {{RT, 0, 256, 10, 0, 0}, {BE, 0.024, 256, 1, 0, 0}};
+    run("", extra, q, 2);
+    return at(kernel(1, NPU, OP_QKV), 24, 28) && begins(kernel(1, IGPU, OP_MHA), 140);
+}
+
+/* affinity=boundary: after the first iteration, 23-36, the attention of 10 ms runs 36-46. */
+static bool one_kernel_runs_between_two_iterations(const char *extra)
+{
+    machine(1, 12);
+    struct scenario_request q[] = {{RT, 0, 256, 10, 0, 0}, {BE, 0.024, 256, 1, 0, 0}};
+    run("affinity=boundary", extra, q, 2);
+    return at(kernel(1, IGPU, OP_MHA), 36, 46);
+}
+
+/* Two candidates for one window: NPU chunks of 2 ms (QKV) and 2.5 ms (FFN), attention 3 ms. BE0
+ * (512): QKV 0-4, attention 4-7, FFN ready at 7. BE1 (768): QKV chunks 4-6, 6-8, the third stopped
+ * by RT2, which arrives at 7.5. RT2: QKV 8-10, attention 10-13: a window of 3 ms at 10 for one
+ * chunk of BE0's FFN or BE1's QKV. */
+static void two_candidates(const char *own, const char *extra)
+{
+    struct scenario_request q[] = {
+        {BE, 0, 512, 1, 0, 0}, {BE, 0, 768, 1, 0, 0}, {RT, 0.0075, 256, 1, 0, 0}};
+    run(own, extra, q, 3);
+}
+
+static void two_candidate_machine(double qkv_gb_per_s)
+{
+    machine(1, 1);
+    scenario_cost(&sc, NPU, OP_QKV, 2, 0, qkv_gb_per_s);
+    scenario_cost(&sc, NPU, OP_FFN, 2.5, 0, 5);
+    scenario_cost(&sc, IGPU, OP_MHA, 3, 0, 5);
+}
+
+/* A flop per byte is the same for all, so what moves twice the bytes a second does twice the work
+ * per joule: BE1's QKV (10 GB/s) goes before BE0's FFN, though BE0 has the smaller ETC. */
+static bool most_work_per_joule_fills_the_window(const char *extra)
+{
+    two_candidate_machine(10);
+    two_candidates("balance=false", extra);
+    return begins(kernel(1, NPU, OP_QKV), 4) && scenario_kernel_find(&sc, 0, 1, NPU, OP_QKV) &&
+           kernel(0, NPU, OP_FFN)->begin_ns > MS(10);
+}
+
+/* Without that order the smaller ETC decides: 2 * 2.5 + 1 = 6 ms for BE0, more for BE1. */
+static bool ties_go_to_the_smaller_etc(const char *extra)
+{
+    two_candidate_machine(10);
+    two_candidates("balance=false,energy_order=false", extra);
+    return begins(kernel(0, NPU, OP_FFN), 10);
+}
+
+/* Intensities differ: QKV and attention 0.5 flop per byte (memory-bound), FFN 2. */
+static void (*toy_kernel)(const struct hwmodel *, const struct kernel_query *,
+                          struct kernel_cost *);
+
+static void mixed_kernel(const struct hwmodel *m, const struct kernel_query *q,
+                         struct kernel_cost *out)
+{
+    toy_kernel(m, q, out);
+    out->flop = out->bytes * (q->op == OP_FFN ? 2.0 : 0.5);
+}
+
+static struct hwmodel_ops mixed_ops;
+
+static void mixed_intensity(void)
+{
+    toy_kernel = sc.model.ops->kernel;
+    mixed_ops = *sc.model.ops;
+    mixed_ops.kernel = mixed_kernel;
+    sc.model.ops = &mixed_ops;
+}
+
+/* A.7 (ii): beside RT2's memory-bound attention the compute-bound FFN goes first, though QKV at 50
+ * GB/s does 25 Gflop/s per 20 W and FFN at 5 GB/s only 10. */
+static bool complementary_kernels_overlap(const char *extra)
+{
+    two_candidate_machine(50);
+    mixed_intensity();
+    two_candidates("balance=false,pressure=off", extra);
+    return begins(kernel(0, NPU, OP_FFN), 10);
+}
+
+/* ---- A.6 memory pressure ---- */
+
+/* Decode draws 75 of 100 GB/s, above tau_high. RT0 decodes 23-140; BE1, there since 24, cannot even
+ * start its QKV on the idle NPU: the clause defeats all backfill. */
+static bool lone_decode_blocks_backfill(const char *extra)
+{
+    machine(1, 12);
+    scenario_cost(&sc, IGPU, OP_LAYER, 12, 0, 75);
+    struct scenario_request q[] = {{RT, 0, 256, 10, 0, 0}, {BE, 0.024, 256, 1, 0, 0}};
+    run("", extra, q, 2);
+    return sc.records[1].start_ns == MS(140);
+}
+
+/* The test comes before the class: RT1, arriving at 46, waits for the proactive decode kernel (two
+ * layers of 12 ms, 45-57) to end, although the NPU is idle. */
+static bool reactive_kernel_waits_for_the_memory(const char *extra)
+{
+    machine(2, 12);
+    scenario_cost(&sc, IGPU, OP_LAYER, 12, 0, 75);
+    struct scenario_request q[] = {{BE, 0, 256, 3, 0, 0}, {RT, 0.046, 256, 1, 0, 0}};
+    run("", extra, q, 2);
+    return at(kernel(1, NPU, OP_QKV), 57, 61);
+}
+
+/* Medium tier: decode draws 45 GB/s and all kernels are memory-bound (ridge 3). BE1 (20 GB/s on the
+ * NPU) arrives at 24: 0.65 is below tau_high, but two memory-bound kernels do not pair: it waits
+ * for the end of the iteration, 23-36. */
+static void medium_tier(double ridge)
+{
+    machine(1, 12);
+    sc.ridge_flop_per_byte = ridge;
+    scenario_cost(&sc, IGPU, OP_LAYER, 12, 0, 45);
+    scenario_cost(&sc, NPU, OP_QKV, 4, 0, 20);
+}
+
+static bool memory_bound_kernels_do_not_pair(const char *extra)
+{
+    medium_tier(3.0);
+    struct scenario_request q[] = {{BE, 0, 256, 3, 0, 0}, {BE, 0.024, 256, 1, 0, 0}};
+    run("", extra, q, 2);
+    return begins(kernel(1, NPU, OP_QKV), 36);
+}
+
+/* Compute-bound (ridge 1), the same pair runs at once. */
+static bool compute_bound_kernels_pair(const char *extra)
+{
+    medium_tier(1.0);
+    struct scenario_request q[] = {{BE, 0, 256, 3, 0, 0}, {BE, 0.024, 256, 1, 0, 0}};
+    run("", extra, q, 2);
+    return begins(kernel(1, NPU, OP_QKV), 24);
+}
+
+/* Held back at 24 with T_starve 5 ms, it counts like a reactive one at the next event, BE2's
+ * arrival at 30. */
+static bool a_starved_deferred_kernel_pairs_all_the_same(const char *extra)
+{
+    medium_tier(3.0);
+    struct scenario_request q[] = {
+        {BE, 0, 256, 3, 0, 0}, {BE, 0.024, 256, 1, 0, 0}, {BE, 0.030, 256, 1, 0, 0}};
+    run(unless("t_starve_s=0.005", extra), "", q, 3);
+    return begins(kernel(1, NPU, OP_QKV), 30);
+}
+
+/* A.6: without the guard a lone decode kernel above tau_high can never start. */
+START_TEST(without_the_idle_guard_decode_never_starts)
+{
+    for (int guard = 0; guard < 2; guard++) {
+        machine(1, 12);
+        scenario_cost(&sc, IGPU, OP_LAYER, 12, 0, 75);
+        struct scenario_request q[] = {{RT, 0, 256, 2, 0, 0}};
+        int rc = run_policy("agent-xpu-v1", guard ? "" : "idle_guard=false", "", q, 1);
+        ck_assert_int_eq(rc, guard ? 0 : -ETIMEDOUT);
+        scenario_fini(&sc);
+    }
+}
+END_TEST
+
+/* ---- A.8 practical rules ---- */
+
+/* BE1 waits behind a long reactive prefill (8 chunks and a margin, two layers), T_age 5 ms: at 6 it
+ * is promoted. RT0 has its QKV on both (1034 rows on the iGPU until 16.15625) and its attention
+ * there until 26.15625; then the iGPU is BE1's, and all 2058 rows of RT0's FFN go to the NPU. */
+static bool aged_proactive_prefill_gets_the_igpu(const char *extra)
+{
+    machine(2, 1);
+    struct scenario_request q[] = {{RT, 0, 2058, 1, 0, 0}, {BE, 0.001, 256, 1, 0, 0}};
+    run("t_age_s=0.005,inter_backfill=false", extra, q, 2);
+    const struct scenario_kernel *ffn = kernel(0, NPU, OP_FFN);
+    return begins(kernel(1, IGPU, OP_QKV), 26.15625) && ffn != NULL && ffn->rows == 2058;
+}
+
+/* A and B (1024) at 0. A: QKV 0-16, attention 16-26; B: QKV on the NPU 16-32. At 26 A's FFN would
+ * end at 32 + 32 = 64 on the NPU, at 26 + 32 = 58 on the idle iGPU: 32 ms against 38, a gain of 16
+ * %. */
+static bool a_saturated_npu_sheds_work_to_the_igpu(const char *extra)
+{
+    machine(1, 1);
+    struct scenario_request q[] = {{BE, 0, 1024, 1, 0, 0}, {BE, 0, 1024, 1, 0, 0}};
+    run("", extra, q, 2);
+    return at(kernel(0, IGPU, OP_FFN), 26, 58) && kernel(0, NPU, OP_FFN) == NULL;
+}
+
+/* A launch of 8 ms counts as hung after 0.4 of that, at 3.2: it stops at its kernel boundary, 4,
+ * and the rest is dispatched again on the iGPU, 4-8. */
+static bool a_hung_kernel_is_dispatched_elsewhere(const char *extra)
+{
+    machine(1, 1);
+    struct scenario_request q[] = {{BE, 0, 512, 1, 0, 0}};
+    run(unless("hang_s=0.001,hang_factor=0.4", extra), "", q, 1);
+    return at(kernel(0, IGPU, OP_QKV), 4, 8) && kernel(0, IGPU, OP_QKV)->rows == 256;
+}
+
+/* RT0 prefills; one proactive request may wait: of BE1, BE2 and BE3 the newest two go. */
+static bool the_newest_are_shed(const char *extra)
+{
+    machine(1, 1);
+    struct scenario_request q[] = {{RT, 0, 1024, 1, 0, 0},
+                                   {BE, 0.001, 256, 1, 0, 0},
+                                   {BE, 0.002, 256, 1, 0, 0},
+                                   {BE, 0.003, 256, 1, 0, 0}};
+    char own[96];
+    (void)snprintf(own, sizeof own, "inter_backfill=false,%s",
+                   unless("shed=true,shed_queue=1", extra));
+    run(own, "", q, 4);
+    return sc.records[1].state == REQUEST_STATE_FINISHED &&
+           sc.records[2].state == REQUEST_STATE_SHED && sc.records[3].state == REQUEST_STATE_SHED;
+}
+
+/* ETC 23 ms each: with 30 ms accepted, the second waiting one goes. */
+static bool a_long_predicted_wait_sheds(const char *extra)
+{
+    machine(1, 1);
+    struct scenario_request q[] = {
+        {RT, 0, 1024, 1, 0, 0}, {BE, 0.001, 256, 1, 0, 0}, {BE, 0.002, 256, 1, 0, 0}};
+    char own[96];
+    (void)snprintf(own, sizeof own, "inter_backfill=false,%s",
+                   unless("shed=true,shed_wait_s=0.03", extra));
+    run(own, "", q, 3);
+    return sc.records[1].state == REQUEST_STATE_FINISHED &&
+           sc.records[2].state == REQUEST_STATE_SHED;
+}
+
+/* ---- the bound of kernel-boundary preemption ---- */
+
+/* Time until the kernel that runs on the NPU at t ends; 0 when none does. */
+static int64_t npu_residual_ns(int64_t t)
+{
+    for (uint32_t i = 0; i < sc.n_kernels; i++) {
+        const struct scenario_kernel *k = &sc.kernels[i];
+        if (k->device == NPU && k->begin_ns < t && t < k->end_ns) {
+            return k->end_ns - t;
+        }
+    }
+    return 0;
+}
+
+/* BE0 (1024, two layers) prefills alone: QKV chunks 0-16, attention 16-26, FFN chunks 26-58, and
+ * again until 116. A reactive request that arrives anywhere in it, with no other reactive one
+ * about, waits exactly for what is left of the kernel on the NPU: at most 8 ms, an FFN chunk. */
+START_TEST(a_reactive_request_waits_for_the_running_kernel_only)
+{
+    static const char *const policies[] = {"agent-xpu-v1", "agent-xpu-v2"};
+    int64_t longest = 0;
+    for (int t = 0; t < 230; t++) {
+        double arrival_s = 0.0005 * t;
+        struct scenario_request q[] = {{BE, 0, 1024, 1, 0, 0}, {RT, arrival_s, 256, 1, 0, 0}};
+        machine(2, 1);
+        ck_assert_int_eq(run_policy(policies[_i], "", "", q, 1), 0);
+        int64_t residual = npu_residual_ns(units_ns_from_s(arrival_s));
+        scenario_fini(&sc);
+        machine(2, 1);
+        ck_assert_int_eq(run_policy(policies[_i], "", "", q, 2), 0);
+        int64_t wait = sc.records[1].start_ns - sc.records[1].arrival_ns;
+        ck_assert_msg(wait == residual, "%s: arrival %.1f ms waits %.3f ms, not %.3f", policies[_i],
+                      arrival_s * 1e3, units_ms_from_ns(wait), units_ms_from_ns(residual));
+        longest = wait > longest ? wait : longest;
+        scenario_fini(&sc);
+    }
+    ck_assert_int_eq(longest, MS(7.5)); /* arrivals at steps of 0.5 ms */
+}
+END_TEST
+
+/* ---- the matrix ---- */
+
+struct row {
+    const char *name;
+    bool (*holds)(const char *extra);
+    const char *switches; /* space separated; -x: it must fail with x */
+};
+
+static const struct row rows[] = {
+#define ROW(f, s)                                                                                  \
+    {                                                                                              \
+#f, f, s                                                                                   \
+    }
+    ROW(preempts_at_the_kernel_boundary, "-preempt=false elastic=false inter_backfill=false"),
+    ROW(decode_stops_at_its_kernel_and_goes_on, "-preempt=false resume=fifo inter_backfill=false"),
+    ROW(smallest_etc_is_resumed_first, "-resume=fifo preempt=false t_starve_s=inf"),
+    ROW(starved_prefills_go_before_small_ones, "-t_starve_s=inf -t_starve_s=30"),
+    ROW(a_context_switch_can_cost, "-ctx_switch_us=0"),
+    ROW(reactive_prefill_uses_both_devices, "-elastic=false pressure=off"),
+    ROW(it_does_not_while_reactive_work_decodes, "elastic=false"),
+    ROW(attention_leaves_the_npu_to_another_prefill,
+        "-inter_backfill=false -contexts=1 energy_order=false"),
+    ROW(backfill_is_cut_to_the_window, "-inter_backfill=false -duration=false elastic=false"),
+    ROW(backfill_must_end_in_time, "-duration=false -inter_backfill=false"),
+    ROW(decode_fills_the_igpu_of_a_reactive_prefill, "-inter_backfill=false -duration=false"),
+    ROW(proactive_decodes_join_reactive_ones, "-intra_backfill=false -batch_cap=1 epsilon=0.2"),
+    ROW(batch_grows_while_it_costs_next_to_nothing, "-epsilon=0.5 -epsilon=0 batch_cap=2"),
+    ROW(batch_cap_bounds_what_epsilon_allows, "-batch_cap=8"),
+    ROW(backfill_keeps_off_the_reactive_device, "-affinity=boundary pressure=intensity"),
+    ROW(one_kernel_runs_between_two_iterations, "-gap_ms=9 gap_ms=10"),
+    ROW(most_work_per_joule_fills_the_window, "-energy_order=false tie=longest"),
+    ROW(ties_go_to_the_smaller_etc, "-tie=longest"),
+    ROW(complementary_kernels_overlap, "-reorder=false tie=longest"),
+    ROW(lone_decode_blocks_backfill, "-pressure=intensity -pressure=off -tau_high=1"),
+    ROW(reactive_kernel_waits_for_the_memory, "-pressure=intensity -pressure=off -preempt=false"),
+    ROW(memory_bound_kernels_do_not_pair, "-pressure=off -tau_low=0.5 pressure=intensity"),
+    ROW(compute_bound_kernels_pair, "-tau_high=0.6 pressure=intensity tau_low=0.1"),
+    ROW(a_starved_deferred_kernel_pairs_all_the_same, "-t_starve_s=30"),
+    ROW(aged_proactive_prefill_gets_the_igpu, "-ageing=false"),
+    ROW(a_saturated_npu_sheds_work_to_the_igpu,
+        "-balance=false -balance_gain=0.2 -igpu_cap=0 elastic=false"),
+    ROW(a_hung_kernel_is_dispatched_elsewhere, "-hang_s=0 -hang_s=1"),
+    ROW(the_newest_are_shed, "-shed=false -shed=true,shed_queue=2"),
+    ROW(a_long_predicted_wait_sheds, "-shed=false -shed=true,shed_wait_s=0.05"),
+#undef ROW
+};
+enum { N_ROWS = sizeof rows / sizeof rows[0] };
+
+START_TEST(scenario_holds)
+{
+    ck_assert_msg(rows[_i].holds(""), "%s", rows[_i].name);
+    scenario_fini(&sc);
+}
+END_TEST
+
+START_TEST(disabling_a_clause_fails_exactly_its_scenarios)
+{
+    char list[128];
+    (void)snprintf(list, sizeof list, "%s", rows[_i].switches);
+    for (char *save = NULL, *p = strtok_r(list, " ", &save); p != NULL;
+         p = strtok_r(NULL, " ", &save)) {
+        bool must_fail = p[0] == '-';
+        bool holds = rows[_i].holds(must_fail ? p + 1 : p);
+        scenario_fini(&sc);
+        ck_assert_msg(holds != must_fail, "%s with %s %s", rows[_i].name, p,
+                      holds ? "still holds" : "fails");
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("agent-xpu-v1");
+    TCase *t = tcase_create("clauses");
+    tcase_add_loop_test(t, scenario_holds, 0, N_ROWS);
+    tcase_add_loop_test(t, disabling_a_clause_fails_exactly_its_scenarios, 0, N_ROWS);
+    tcase_add_test(t, without_the_idle_guard_decode_never_starts);
+    tcase_add_loop_test(t, a_reactive_request_waits_for_the_running_kernel_only, 0, 2);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
