@@ -119,19 +119,19 @@ void axpu_decode_yield(struct sched *s, struct axpu *a)
     }
 }
 
+/* The batch is formed when it can start, so that whoever has become ready by then takes part. */
 void axpu_decode_schedule(struct sched *s, struct axpu *a)
 {
-    if (a->decode_launch != NULL) {
+    bool first = param_bool(s, AXPU_PREFILL_FIRST);
+    if (a->decode_launch != NULL || sched_device_free_slots(s, (uint8_t)a->igpu) == 0 ||
+        (first && axpu_prefill_wants_igpu(s, a))) {
         return;
     }
-    if (a->decode == NULL) {
+    if (a->decode == NULL && !(a->decode_hold && reqq_empty(&a->decode_rt))) {
         form(s, a);
     }
-    bool first = param_bool(s, AXPU_PREFILL_FIRST);
     if (a->decode == NULL || a->decode->state != PASS_STATE_READY ||
-        (a->decode_hold && !a->decode->has_reactive) ||
-        sched_device_free_slots(s, (uint8_t)a->igpu) == 0 ||
-        (first && axpu_prefill_wants_igpu(s, a))) {
+        (a->decode_hold && !a->decode->has_reactive)) {
         return;
     }
     enum yield_point yield = param_int(s, AXPU_YIELD) == 0 && first ? YIELD_KERNEL : YIELD_PASS;

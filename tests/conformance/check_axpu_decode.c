@@ -1,0 +1,314 @@
+/* agent-xpu-v2, the decode loop and what runs beside it (policies.md B.2, B.3, B.4, B.6, B.7), to
+ * the nanosecond. elastic=off throughout, so prompts of whole chunks use the iGPU for attention and
+ * head only.
+ *
+ * Toy times, one layer unless stated: NPU chunk of 256 rows: QKV 4 ms, FFN 8, attention 6, head 1.
+ * iGPU: QKV 1, attention 3, FFN 2, head 1, a fused decode layer 5. So a prompt of 256 takes 4 + 3 +
+ * 8
+ * + 1 = 16 ms, with compiled attention 4 + 6 + 8 + 1 = 19 ms on the NPU alone; a decode step takes
+ * 5
+ * + 1 = 6 ms for one sequence and 1 + 3 + 2 + 1 = 7 ms for several. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/helpers/scenario.h"
+
+extern const struct policy_ops policy_agent_xpu_v2_ops;
+
+#define RT REQUEST_CLASS_REACTIVE
+#define BE REQUEST_CLASS_PROACTIVE
+#define MS(t) ((int64_t)((t)*1e6 + 0.5))
+
+static struct scenario sc;
+
+static void setup(void)
+{
+    scenario_init(&sc);
+    scenario_cost(&sc, NPU, OP_QKV, 4, 0, 5);
+    scenario_cost(&sc, NPU, OP_FFN, 8, 0, 5);
+    scenario_cost(&sc, NPU, OP_MHA, 6, 0, 5);
+    scenario_cost(&sc, NPU, OP_HEAD, 1, 0, 5);
+    scenario_cost(&sc, IGPU, OP_QKV, 1, 0, 5);
+    scenario_cost(&sc, IGPU, OP_FFN, 2, 0, 5);
+    scenario_cost(&sc, IGPU, OP_MHA, 3, 0, 5);
+    scenario_cost(&sc, IGPU, OP_HEAD, 1, 0, 5);
+    scenario_cost(&sc, IGPU, OP_LAYER, 5, 0, 5);
+}
+
+static void teardown(void)
+{
+    scenario_fini(&sc);
+}
+
+static void run(const char *params, const struct scenario_request *q, uint32_t n)
+{
+    char all[256];
+    (void)snprintf(all, sizeof all, "elastic=off%s%s", params[0] == '\0' ? "" : ",", params);
+    scenario_policy(&sc, &policy_agent_xpu_v2_ops, all);
+    int rc = scenario_run(&sc, q, n, true);
+    if (rc != 0 || getenv("SHOW") != NULL) {
+        scenario_print(&sc, stdout);
+    }
+    ck_assert_msg(rc == 0, "%s", sc.result.message);
+    ck_assert(sc.result.audit.clean);
+}
+
+static void tokens_at(uint32_t request, uint32_t n, const double *ms)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        ck_assert_uint_gt(sc.records[request].tokens_n, i);
+        ck_assert_msg(sc.records[request].token_ns[i] == MS(ms[i]),
+                      "request %u token %u at %.6f ms, not %.3f", request, i,
+                      units_ms_from_ns(sc.records[request].token_ns[i]), ms[i]);
+    }
+}
+
+static void runs(uint32_t request, int device, enum op_kind op, double begin_ms, double end_ms)
+{
+    const struct scenario_kernel *k = scenario_kernel_find(&sc, 0, request, device, op);
+    ck_assert_msg(k != NULL, "request %u: no such kernel", request);
+    ck_assert_msg(k->begin_ns == MS(begin_ms) && k->end_ns == MS(end_ms),
+                  "request %u op %d runs %.6f..%.6f ms, not %.3f..%.3f", request, (int)op,
+                  units_ms_from_ns(k->begin_ns), units_ms_from_ns(k->end_ns), begin_ms, end_ms);
+}
+
+/* ---- B.3, B.4 ---- */
+
+static const struct scenario_request join[] = {{RT, 0, 256, 7, 0, 0}, {RT, 0.017, 256, 3, 0, 0}};
+
+/* RT0 prefills 0-16 and decodes: layer 16-21. RT1 comes at 17: QKV 17-21; at 21 its attention goes
+ * before RT0's head: 21-24; head 24-25: RT0's token 2. RT1's FFN 24-32 on the NPU; meanwhile RT0:
+ * 25-31 token 3, layer 31-36. RT1's head, ready at 32, goes at that kernel's end: 36-37: its first
+ * token. RT0's iteration ends with its head, 37-38: token 4. Only then does RT1 join: both get
+ * tokens at 45 and 52, when RT1 is through; RT0 alone ends at 58. */
+START_TEST(a_new_sequence_joins_at_the_iteration_boundary)
+{
+    run("", join, 2);
+    tokens_at(0, 7, (double[]){16, 25, 31, 38, 45, 52, 58});
+    tokens_at(1, 3, (double[]){37, 45, 52});
+}
+END_TEST
+
+/* yield=iteration: attention of RT1, ready at 21, waits for the end of the step at 22: 22-25; RT0's
+ * next step 25-31, FFN of RT1 25-33, next step 31-37, then the head of RT1 37-38. Both: 45. */
+START_TEST(decode_that_yields_by_iteration_makes_prefill_wait_for_the_step)
+{
+    run("yield=iteration", join, 2);
+    tokens_at(0, 5, (double[]){16, 22, 31, 37, 45});
+    tokens_at(1, 2, (double[]){38, 45});
+}
+END_TEST
+
+/* prefill_first=false: decode is never idle until RT0 has its 7 tokens: 16 + 6 * 6 = 52. Then RT1's
+ * attention 52-55, FFN 55-63, head 63-64. */
+START_TEST(without_prefill_first_decode_keeps_the_igpu)
+{
+    run("prefill_first=false", join, 2);
+    tokens_at(0, 7, (double[]){16, 22, 28, 34, 40, 46, 52});
+    tokens_at(1, 3, (double[]){64, 70, 76});
+}
+END_TEST
+
+/* Proactive prefill also goes before reactive decode: the same times when RT1 is proactive. */
+START_TEST(proactive_prefill_passes_reactive_decode)
+{
+    struct scenario_request q[2];
+    memcpy(q, join, sizeof q);
+    q[1].cls = BE;
+    run("", q, 2);
+    tokens_at(0, 7, (double[]){16, 25, 31, 38, 45, 52, 58});
+    tokens_at(1, 3, (double[]){37, 45, 52});
+}
+END_TEST
+
+/* ---- B.7 ---- */
+
+/* RT0 prefills 0-16 on NPU and iGPU; meanwhile attention is compiled for 256 tokens, so the others
+ * prefill on the NPU alone, 19 ms each: RT1 35, RT2 54, RT3 73, BE4 92. Decode has the iGPU: RT0
+ * alone 16 + 6 = 22, 28, 34, 40 (RT1 came at 35), then with others 7 ms a step: 47, 54, 61, 68, 75,
+ * 82, 89, 96, 103 ... At 96 the candidates are four RT and BE4: more than B_rf = 3, so BE4 waits,
+ * and no RT ever does. RT1 (11 tokens: 35, 47, ... 110) leaves at 110, RT0 (20 tokens) has 1 + 4 +
+ * 15: token 5 at 40, token 20 at 40 + 15 * 7 = 145. From then on RT2, RT3 and BE4 are three: BE4's
+ * second token comes at 152. */
+static const struct scenario_request crowd[] = {{RT, 0, 256, 20, 0, 0},
+                                                {RT, 0, 256, 11, 0, 0},
+                                                {RT, 0, 256, 60, 0, 0},
+                                                {RT, 0, 256, 60, 0, 0},
+                                                {BE, 0, 256, 10, 0, 0}};
+
+START_TEST(reactive_sequences_are_never_evicted_and_the_evicted_return)
+{
+    sc.machine.compile_fixed_ns = 1;
+    run("", crowd, 5);
+    tokens_at(0, 6, (double[]){16, 22, 28, 34, 40, 47});
+    tokens_at(1, 2, (double[]){35, 47});
+    tokens_at(2, 2, (double[]){54, 61});
+    tokens_at(3, 2, (double[]){73, 82});
+    ck_assert_int_eq(sc.records[1].finish_ns, MS(110));
+    ck_assert_int_eq(sc.records[0].finish_ns, MS(145));
+    tokens_at(4, 3, (double[]){92, 152, 159});
+    for (uint32_t r = 2; r < 4; r++) { /* a step of 7 ms each, whoever waits */
+        for (uint32_t i = 2; i < 20; i++) {
+            ck_assert_int_eq(sc.records[r].token_ns[i] - sc.records[r].token_ns[i - 1], MS(7));
+        }
+    }
+}
+END_TEST
+
+/* b_rf=0 and b_rf=5: BE4 joins at the first boundary after 92: token at 103. */
+START_TEST(without_the_cap_proactive_sequences_join_at_once)
+{
+    sc.machine.compile_fixed_ns = 1;
+    run("b_rf=0", crowd, 5);
+    tokens_at(4, 3, (double[]){92, 103, 110});
+    teardown();
+    setup();
+    sc.machine.compile_fixed_ns = 1;
+    run("b_rf=5", crowd, 5);
+    tokens_at(4, 3, (double[]){92, 103, 110});
+}
+END_TEST
+
+/* B.8 (ii): of age at 100 ms, it joins at the next boundary, 103, above the cap: 110. */
+START_TEST(an_aged_sequence_joins_above_the_cap)
+{
+    sc.machine.compile_fixed_ns = 1;
+    run("t_age_s=0.1", crowd, 5);
+    tokens_at(4, 3, (double[]){92, 110, 117});
+}
+END_TEST
+
+/* ---- B.6: the memory rule, every kernel memory-bound (ridge 3 > 2) ---- */
+
+/* The other decodes from 16 on: layer 16-21. The second arrives at 17. Same class: its QKV runs at
+ * once. */
+START_TEST(memory_bound_kernels_of_one_class_overlap)
+{
+    static const enum request_class cls[] = {RT, BE};
+    for (int c = 0; c < 2; c++) {
+        setup();
+        sc.ridge_flop_per_byte = 3.0;
+        struct scenario_request q[] = {{cls[c], 0, 256, 7, 0, 0}, {cls[c], 0.017, 256, 3, 0, 0}};
+        run("", q, 2);
+        runs(1, NPU, OP_QKV, 17, 21);
+        tokens_at(0, 4, (double[]){16, 25, 31, 38});
+        teardown();
+    }
+}
+END_TEST
+
+/* RT decodes, BE prefills: its QKV waits for the step that runs: 22-26. */
+START_TEST(a_memory_bound_proactive_kernel_waits_for_reactive_decode)
+{
+    static const struct scenario_request q[] = {{RT, 0, 256, 7, 0, 0}, {BE, 0.017, 256, 3, 0, 0}};
+    sc.ridge_flop_per_byte = 3.0;
+    run("", q, 2);
+    runs(1, NPU, OP_QKV, 22, 26);
+    teardown();
+    setup();
+    sc.ridge_flop_per_byte = 3.0;
+    run("memory_rule=false", q, 2);
+    runs(1, NPU, OP_QKV, 17, 21);
+}
+END_TEST
+
+/* BE decodes, RT prefills at 17: the decode kernel that runs (16-21) is not interrupted, the head
+ * (1 ms) would start at 21 but RT's attention does: 21-24, head of BE 24-25 is beside RT's FFN
+ * (24-32): it waits until 32, and then until RT's own head has run: 33-34. */
+START_TEST(proactive_decode_waits_for_a_memory_bound_reactive_kernel)
+{
+    static const struct scenario_request q[] = {{BE, 0, 256, 7, 0, 0}, {RT, 0.017, 256, 1, 0, 0}};
+    sc.ridge_flop_per_byte = 3.0;
+    run("", q, 2);
+    runs(1, NPU, OP_QKV, 17, 21);
+    runs(1, NPU, OP_FFN, 24, 32);
+    tokens_at(1, 1, (double[]){33});
+    tokens_at(0, 3, (double[]){16, 34, 40});
+}
+END_TEST
+
+/* ---- B.2: where a prefill can be stopped ---- */
+
+/* Two layers. BE0 (512): QKV 0-4-8, MHA 8-11, FFN 11-19-27; QKV 27-31-35. RT1 arrives at 1. */
+START_TEST(preemption_waits_for_the_kernel_the_layer_or_the_prefill)
+{
+    static const struct scenario_request q[] = {{BE, 0, 512, 1, 0, 0}, {RT, 0.001, 256, 1, 0, 0}};
+    /* RT alone: QKV 4, MHA 3, FFN 8, twice, head 1: 31 ms. BE alone: 27 + 27 + 1 = 55. */
+    static const struct {
+        const char *how;
+        double start_ms, rt_ms, be_ms;
+    } cases[] = {{"", 4, 35, 86}, {"preempt=layer", 27, 58, 86}, {"preempt=none", 55, 86, 55}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        setup();
+        sc.llm.n_layers = 2;
+        run(cases[i].how, q, 2);
+        ck_assert_int_eq(sc.records[1].start_ns, MS(cases[i].start_ms));
+        tokens_at(1, 1, &cases[i].rt_ms);
+        tokens_at(0, 1, &cases[i].be_ms);
+        teardown();
+    }
+}
+END_TEST
+
+/* ---- B.6: the compiler and its cache ---- */
+
+/* While RT0 prefills (0-16), BE1 (512) and RT2 (256 + 256 = 512 would be the same kernel, so 768)
+ * arrive at 1. A compilation takes 10 ms: RT2's goes first, 1-11, and RT2 runs on the NPU alone
+ * from 16 on: attention 16 + 3 * 4 = 28-34. BE1's is ready at 21. */
+START_TEST(reactive_prompts_are_compiled_first)
+{
+    static const struct scenario_request q[] = {
+        {RT, 0, 256, 1, 0, 0}, {BE, 0.001, 512, 1, 0, 0}, {RT, 0.001, 768, 1, 0, 0}};
+    sc.machine.compile_fixed_ns = MS(10);
+    run("", q, 3);
+    runs(2, NPU, OP_MHA, 28, 34);
+    ck_assert_uint_eq(sc.result.counters[COUNTER_COMPILES], 2);
+}
+END_TEST
+
+/* BE1 (512) waits behind BE0 and its kernel is compiled and used; a second later the same again.
+ * The kernel is still there, unless kernels unused for half a second are reclaimed. */
+START_TEST(compiled_kernels_are_kept_until_they_expire)
+{
+    static const struct scenario_request q[] = {{BE, 0, 256, 1, 0, 0},
+                                                {BE, 0.001, 512, 1, 0, 0},
+                                                {BE, 1, 256, 1, 0, 0},
+                                                {BE, 1.001, 512, 1, 0, 0}};
+    sc.machine.compile_fixed_ns = MS(5);
+    run("", q, 4);
+    ck_assert_uint_eq(sc.result.counters[COUNTER_COMPILES], 1);
+    runs(3, NPU, OP_MHA, 1024, 1030); /* BE2 1000-1016, QKV of two chunks -1024 */
+    teardown();
+    setup();
+    sc.machine.compile_fixed_ns = MS(5);
+    run("cache_ttl_s=0.5", q, 4);
+    ck_assert_uint_eq(sc.result.counters[COUNTER_COMPILES], 2);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("agent-xpu-v2 decode");
+    TCase *t = tcase_create("by hand");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, a_new_sequence_joins_at_the_iteration_boundary);
+    tcase_add_test(t, decode_that_yields_by_iteration_makes_prefill_wait_for_the_step);
+    tcase_add_test(t, without_prefill_first_decode_keeps_the_igpu);
+    tcase_add_test(t, proactive_prefill_passes_reactive_decode);
+    tcase_add_test(t, reactive_sequences_are_never_evicted_and_the_evicted_return);
+    tcase_add_test(t, without_the_cap_proactive_sequences_join_at_once);
+    tcase_add_test(t, an_aged_sequence_joins_above_the_cap);
+    tcase_add_test(t, memory_bound_kernels_of_one_class_overlap);
+    tcase_add_test(t, a_memory_bound_proactive_kernel_waits_for_reactive_decode);
+    tcase_add_test(t, proactive_decode_waits_for_a_memory_bound_reactive_kernel);
+    tcase_add_test(t, preemption_waits_for_the_kernel_the_layer_or_the_prefill);
+    tcase_add_test(t, reactive_prompts_are_compiled_first);
+    tcase_add_test(t, compiled_kernels_are_kept_until_they_expire);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
