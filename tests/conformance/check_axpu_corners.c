@@ -80,6 +80,77 @@ static void first_token(uint32_t request, double ms)
                   units_ms_from_ns(sc.records[request].first_token_ns), ms);
 }
 
+/* ---- B.2, B.5: who gets which rows ---- */
+
+/* BE0 (300 = a chunk and 44 rows): QKV 0-4 on the NPU, its margin 44 * 4/256 = 0.6875 ms on the
+ * iGPU; MHA 4-14; FFN 14-22 and 14-15.375; head 22-23. */
+START_TEST(a_proactive_margin_runs_on_the_igpu)
+{
+    static const struct scenario_request q[] = {{BE, 0, 300, 1, 0, 0}};
+    run("", q, 1);
+    runs(0, NPU, OP_QKV, 0, 0, 4);
+    runs(0, IGPU, OP_QKV, 0, 0, 0.6875);
+    runs(0, IGPU, OP_MHA, 0, 4, 14);
+    runs(0, NPU, OP_FFN, 0, 14, 22);
+    runs(0, IGPU, OP_FFN, 0, 14, 15.375);
+    first_token(0, 23);
+}
+END_TEST
+
+/* BE0 (256): QKV 0-4, MHA 4-14, FFN 14-22, head 22-23; it decodes from 23 on in kernels of 1 ms.
+ * RT1 (1024) arrives at 24. Decode busy: m* = 2 of 4 chunks rises to ceil(0.75 * 4) = 3: 24-36 on
+ * the NPU; the iGPU's 256 rows take 4 ms and end no earlier: 32-36. FFN the same way after
+ * attention (36-46): NPU 46-70, iGPU 8 ms: 62-70; head 70-71. beta=0.5: ceil(0.5 * 4) = 2 = m*:
+ * both 8 ms: nothing to defer: 24-32. static: m* = 2 at once: 24-32, attention 32-42, FFN 42-58,
+ * head 58-59. */
+START_TEST(a_busy_decode_keeps_most_of_the_igpu)
+{
+    static const struct scenario_request q[] = {{BE, 0, 256, 60, 0, 0}, {RT, 0.024, 1024, 1, 0, 0}};
+    run("", q, 2);
+    runs(1, NPU, OP_QKV, 0, 24, 28);
+    runs(1, IGPU, OP_QKV, 0, 32, 36);
+    runs(1, IGPU, OP_MHA, 0, 36, 46);
+    runs(1, IGPU, OP_FFN, 0, 62, 70);
+    first_token(1, 71);
+    static const char *const equal[] = {"beta=0.5", "elastic=static"};
+    for (int i = 0; i < 2; i++) {
+        teardown();
+        setup();
+        run(equal[i], q, 2);
+        runs(1, IGPU, OP_QKV, 0, 24, 32);
+        runs(1, IGPU, OP_MHA, 0, 32, 42);
+        first_token(1, 59);
+    }
+    teardown();
+    setup();
+    run("elastic=off", q, 2); /* 16 ms, attention 10, 32 ms, head */
+    first_token(1, 24 + 16 + 10 + 32 + 1);
+}
+END_TEST
+
+/* RT0 (300): QKV 0-4 with its margin on the iGPU, MHA 4-14. BE1 (256) arrives at 1 and is aged at
+ * 6: it takes the iGPU when attention has ended: QKV 14-18, MHA 18-28, FFN 28-36. RT0's FFN keeps
+ * to the NPU, the margin padded into a second chunk: 14-22-30. Its head waits for BE1's kernel:
+ * 36-37; then BE1's 37-38. Without ageing RT0 has its token at 23 and BE1, next, at 46. */
+START_TEST(beside_an_aged_prefill_the_margin_is_padded_into_an_npu_chunk)
+{
+    static const struct scenario_request q[] = {{RT, 0, 300, 1, 0, 0}, {BE, 0.001, 256, 1, 0, 0}};
+    run("t_age_s=0.005", q, 2);
+    runs(0, IGPU, OP_QKV, 0, 0, 0.6875);
+    runs(1, IGPU, OP_QKV, 0, 14, 18);
+    runs(1, IGPU, OP_MHA, 0, 18, 28);
+    runs(1, IGPU, OP_FFN, 0, 28, 36);
+    ck_assert_ptr_null(scenario_kernel_find(&sc, 0, 0, IGPU, OP_FFN));
+    first_token(0, 37);
+    first_token(1, 38);
+    teardown();
+    setup();
+    run("t_age_s=0.005,ageing=false", q, 2);
+    first_token(0, 23);
+    first_token(1, 46);
+}
+END_TEST
+
 /* ---- B.5: the iGPU share ends no earlier than the NPU's, also when that one starts late ---- */
 
 /* BE0 (256): QKV 0-4, MHA 4-14, FFN 14-22, head 22-23; it decodes from 23 on, 2 ms a token. BE1
@@ -178,6 +249,9 @@ int main(void)
     Suite *s = suite_create("agent-xpu-v2 corners");
     TCase *t = tcase_create("by hand");
     tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, a_proactive_margin_runs_on_the_igpu);
+    tcase_add_test(t, a_busy_decode_keeps_most_of_the_igpu);
+    tcase_add_test(t, beside_an_aged_prefill_the_margin_is_padded_into_an_npu_chunk);
     tcase_add_test(t, a_deferred_igpu_share_counts_from_the_real_start_of_the_npu_share);
     tcase_add_test(t, decode_of_the_other_class_does_not_start_beside_a_memory_bound_npu_kernel);
     tcase_add_test(t, an_aged_prefill_keeps_its_compiled_kernel);
