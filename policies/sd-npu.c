@@ -46,9 +46,13 @@ static int sd_init(struct sched *s)
     d->npu = (uint8_t)npu;
     d->cpu = (uint8_t)cpu;
     d->n_blocks = (uint32_t)param_int(s, SD_BLOCKS);
-    bool ok = npu >= 0 && (param_int(s, SD_DECODE) == 0 || cpu >= 0) &&
-              d->n_blocks <= s->llm->n_layers && !s->machine->devices[npu].static_attention;
-    return ok ? 0 : -ENODEV;
+    if (npu < 0 || (param_int(s, SD_DECODE) != 0 && cpu < 0)) {
+        return -ENODEV;
+    }
+    if (s->machine->devices[npu].static_attention) {
+        return -EPERM; /* its graphs hold the attention */
+    }
+    return d->n_blocks <= s->llm->n_layers ? 0 : -EINVAL;
 }
 
 static void sd_request_arrived(struct sched *s, const struct request *r)

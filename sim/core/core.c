@@ -75,6 +75,21 @@ static int check_needs(struct core *c)
     return 0;
 }
 
+/* What an init that failed means (sim/api/policy.h, errors). */
+static const char *init_failure(int rc)
+{
+    switch (-rc) {
+    case ENODEV:
+        return "the machine lacks a device that it is to use";
+    case EPERM:
+        return "a device that it is to use cannot do its work (static attention, or no reset)";
+    case EINVAL:
+        return "a parameter does not suit this machine or model";
+    default:
+        return strerror(-rc);
+    }
+}
+
 int core_init(struct core *c, const struct sim_setup *setup, const struct executor_ops *ops,
               void *exec, struct sim_result *result)
 {
@@ -119,7 +134,7 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
         c->sched.state = arena_alloc(&c->arena, p->state_size_bytes);
     }
     rc = p->init == NULL ? 0 : p->init(&c->sched);
-    return rc == 0 ? 0 : core_fail(c, rc, "init failed: %s", strerror(-rc));
+    return rc == 0 ? 0 : core_fail(c, rc, "init failed: %s", init_failure(rc));
 }
 
 void core_fini(struct core *c)
