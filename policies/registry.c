@@ -21,10 +21,15 @@
     X(pd_static)                                                                                   \
     X(prema)                                                                                       \
     X(recompute_preempt)                                                                           \
+    X(sarathi)                                                                                     \
+    X(sarathi_hetero)                                                                              \
     X(sd_npu)                                                                                      \
     X(sjf_input)                                                                                   \
     X(srpt)                                                                                        \
     X(time_share)                                                                                  \
+    X(vllm_priority)                                                                               \
+    X(vllm_v0)                                                                                     \
+    X(vllm_v1)                                                                                     \
     X(vtc)
 
 #define DECLARE(name) extern const struct policy_ops policy_##name##_ops;

@@ -1,0 +1,297 @@
+#include "policies/common/vllm.h"
+
+#include "policies/common/place.h"
+
+const char *const vllm_device_choices[] = {PLACE_CHOICES, NULL};
+const char *const vllm_requeue_choices[] = {"front", "back", NULL};
+
+int vllm_init(struct sched *s, struct vllm_rules rules)
+{
+    struct vllm *v = s->state;
+    int d = place_device(s->machine, param_int(s, VLLM_DEVICE));
+    v->rules = rules;
+    v->device = (uint8_t)d;
+    v->max_seqs = (uint32_t)param_int(s, VLLM_MAX_SEQS);
+    v->budget = (uint32_t)param_int(s, VLLM_BUDGET);
+    v->requeue_back = param_int(s, VLLM_REQUEUE) == 1;
+    return d < 0 ? d : 0;
+}
+
+void vllm_exit(struct sched *s)
+{
+    struct vllm *v = s->state;
+    if (v != NULL) {
+        batch_fini(&v->batch);
+    }
+}
+
+/* ---- queues ---- */
+
+/* Key (class, priority, arrival, id): RT 0, BE 1 (E.3). */
+static bool key_before(const struct request *a, const struct request *b)
+{
+    if (a->cls != b->cls) {
+        return a->cls < b->cls;
+    }
+    return a->priority != b->priority ? a->priority < b->priority : request_before(a, b);
+}
+
+static void wait_by_key(struct vllm *v, const struct request *r)
+{
+    const struct request *at = v->waiting.tail;
+    while (at != NULL && key_before(r, at)) {
+        at = at->slot->prev;
+    }
+    reqq_insert_after(&v->waiting, at, r);
+}
+
+void vllm_request_arrived(struct sched *s, const struct request *r)
+{
+    struct vllm *v = s->state;
+    if (v->rules.by_priority) {
+        wait_by_key(v, r);
+    } else {
+        reqq_push(&v->waiting, r);
+    }
+}
+
+void vllm_request_cancelled(struct sched *s, const struct request *r)
+{
+    (void)s;
+    reqq_remove(r);
+}
+
+void vllm_forget(const struct pass *p)
+{
+    for (uint32_t i = 0; i < p->n_segments; i++) {
+        const struct request *r = p->segments[i].request;
+        if (r->state == REQUEST_STATE_FINISHED || r->state == REQUEST_STATE_SHED) {
+            reqq_remove(r);
+        }
+    }
+}
+
+void vllm_pass_done(struct sched *s, const struct pass *p)
+{
+    struct vllm *v = s->state;
+    vllm_forget(p);
+    v->pass = NULL;
+}
+
+static const struct request *victim(const struct vllm *v)
+{
+    const struct request *worst = v->running.tail; /* the latest */
+    for (const struct request *r = v->running.head; v->rules.by_priority && r != NULL;
+         r = reqq_next(r)) {
+        worst = key_before(worst, r) ? r : worst;
+    }
+    return worst;
+}
+
+bool vllm_preempt(struct sched *s, struct vllm *v)
+{
+    const struct request *r = victim(v);
+    if (r == NULL || (r->kv_tokens > 0 && sched_kv_evict(s, r, 0, KV_EVICT_RECOMPUTE) != 0)) {
+        return false;
+    }
+    reqq_remove(r);
+    if (v->rules.by_priority) {
+        wait_by_key(v, r);
+    } else if (v->requeue_back) {
+        reqq_push(&v->waiting, r);
+    } else {
+        reqq_push_front(&v->waiting, r);
+    }
+    return true;
+}
+
+/* ---- one iteration ---- */
+
+/* Tokens the budget leaves for this prompt's next chunk. With stages the budget falls from
+ * chunk_high to chunk_low as more of the prompt is done, in steps of 32 (Sarathi's dynamic chunk).
+ */
+static uint32_t room_for(const struct vllm *v, const struct request *r)
+{
+    uint32_t budget = v->budget;
+    uint32_t stages = v->rules.chunk_stages;
+    if (stages > 1) {
+        uint32_t per_stage = (v->rules.chunk_span + stages - 1) / stages;
+        uint32_t stage = r->kv_tokens / per_stage;
+        stage = stage < stages ? stage : stages - 1;
+        uint32_t drop = v->rules.chunk_high - v->rules.chunk_low;
+        budget = v->rules.chunk_high - drop * stage / (stages - 1);
+        budget = (budget + 31) / 32 * 32;
+    }
+    return budget > v->batch.tokens ? budget - v->batch.tokens : 0;
+}
+
+/* Rows of a prompt in this iteration; 0: none. */
+static uint32_t chunk_of(const struct vllm *v, const struct request *r)
+{
+    uint32_t left = request_prefill_left(r);
+    uint32_t room = room_for(v, r);
+    if (!v->rules.chunked) {
+        bool alone = v->batch.n == 0 && left > v->budget;
+        return left <= room || alone ? left : 0;
+    }
+    if (v->rules.threshold > 0 && left > v->rules.threshold) {
+        left = v->rules.threshold;
+    }
+    return left < room ? left : room;
+}
+
+void vllm_add_prompts(struct vllm *v)
+{
+    for (const struct request *r = v->running.head; r != NULL; r = reqq_next(r)) {
+        uint32_t n = r->state == REQUEST_STATE_QUEUED ? chunk_of(v, r) : 0;
+        if (n > 0) {
+            batch_add(&v->batch, r, SEGMENT_PREFILL, n);
+        }
+    }
+}
+
+static void add_decodes(struct vllm *v, uint32_t budget)
+{
+    for (const struct request *r = v->running.head; r != NULL && v->batch.tokens < budget;
+         r = reqq_next(r)) {
+        if (r->state == REQUEST_STATE_DECODE) {
+            batch_add(&v->batch, r, SEGMENT_DECODE, 1);
+        }
+    }
+}
+
+static void add_in_order(struct vllm *v)
+{
+    for (const struct request *r = v->running.head; r != NULL && v->batch.tokens < v->budget;
+         r = reqq_next(r)) {
+        uint32_t n = r->state == REQUEST_STATE_DECODE ? 1 : chunk_of(v, r);
+        if (n > 0) {
+            bool decode = r->state == REQUEST_STATE_DECODE;
+            batch_add(&v->batch, r, decode ? SEGMENT_DECODE : SEGMENT_PREFILL, n);
+        }
+    }
+}
+
+/* KV tokens that the running requests are about to take. */
+static uint64_t promised(const struct vllm *v)
+{
+    uint64_t n = v->batch.tokens;
+    for (const struct request *r = v->running.head; v->rules.whole_kv && r != NULL;
+         r = reqq_next(r)) {
+        n += request_prefill_left(r);
+    }
+    for (uint32_t i = 0; v->rules.whole_kv && i < v->batch.n; i++) {
+        bool prompt = v->batch.segments[i].role == SEGMENT_PREFILL;
+        n -= prompt ? v->batch.segments[i].n_tokens : 0; /* counted twice */
+    }
+    return n;
+}
+
+/* Whether KV is there for a waiting request of which `chunk` rows would run now. */
+static bool kv_fits(struct sched *s, const struct vllm *v, const struct request *r, uint32_t chunk)
+{
+    if (reqq_empty(&v->running)) {
+        return true; /* every request fits alone */
+    }
+    double spare = v->rules.watermark_frac * (double)sched_kv_capacity_tokens(s);
+    uint64_t need = v->rules.whole_kv ? request_prefill_left(r) : chunk;
+    return promised(v) + need + (uint64_t)spare <= sched_kv_free_tokens(s);
+}
+
+void vllm_admit(struct sched *s, struct vllm *v, uint32_t most)
+{
+    v->admitted = 0;
+    while (!reqq_empty(&v->waiting) && v->admitted < most && v->running.n < v->max_seqs) {
+        const struct request *r = v->waiting.head;
+        uint32_t n = chunk_of(v, r);
+        if (n == 0 || !kv_fits(s, v, r, n)) {
+            return;
+        }
+        reqq_remove(r);
+        reqq_push(&v->running, r);
+        batch_add(&v->batch, r, SEGMENT_PREFILL, n);
+        v->admitted++;
+    }
+}
+
+/* What was admitted goes back where it was. */
+void vllm_unadmit(struct vllm *v)
+{
+    for (; v->admitted > 0; v->admitted--) {
+        const struct request *r = v->running.tail;
+        reqq_remove(r);
+        reqq_push_front(&v->waiting, r);
+    }
+}
+
+static void fill(struct sched *s, struct vllm *v, uint32_t most)
+{
+    batch_clear(&v->batch);
+    switch (v->rules.order) {
+    case VLLM_RUNNING_FIRST:
+        add_in_order(v);
+        vllm_admit(s, v, most);
+        break;
+    case VLLM_DECODES_FIRST:
+        add_decodes(v, UINT32_MAX);
+        vllm_add_prompts(v);
+        vllm_admit(s, v, most);
+        break;
+    case VLLM_PROMPTS_FIRST:
+        vllm_add_prompts(v);
+        vllm_admit(s, v, most);
+        add_decodes(v, v->budget);
+        break;
+    case VLLM_PROMPTS_ONLY:
+        vllm_admit(s, v, most);
+        if (v->batch.n == 0) {
+            add_decodes(v, UINT32_MAX);
+        }
+        break;
+    }
+}
+
+/* V0: the worst running request makes place for a better waiting one that cannot be admitted. */
+static void force_preempt(struct sched *s, struct vllm *v)
+{
+    while (!reqq_empty(&v->waiting) && !reqq_empty(&v->running)) {
+        const struct request *head = v->waiting.head;
+        bool admissible =
+            v->running.n < v->max_seqs && kv_fits(s, v, head, request_prefill_left(head));
+        if (admissible || !key_before(head, victim(v)) || !vllm_preempt(s, v)) {
+            return;
+        }
+    }
+}
+
+void vllm_schedule(struct sched *s)
+{
+    struct vllm *v = s->state;
+    if (v->pass != NULL) {
+        return;
+    }
+    batch_clear(&v->batch);
+    if (v->rules.force_preempt) {
+        force_preempt(s, v);
+    }
+    uint32_t most = UINT32_MAX;
+    for (;;) {
+        fill(s, v, most);
+        int rc = v->batch.n > 0 ? batch_form(s, &v->batch, &v->pass) : -ENOENT;
+        if (rc == 0) {
+            v->admitted = 0;
+            (void)place_whole(s, v->pass, v->device, YIELD_PASS);
+            return;
+        }
+        v->pass = NULL;
+        if (v->admitted > 0) {
+            most = v->admitted - 1;
+            vllm_unadmit(v);
+            continue;
+        }
+        if (rc != -ENOMEM || !vllm_preempt(s, v)) {
+            return;
+        }
+        most = v->rules.admit_after_preempt ? UINT32_MAX : 0;
+    }
+}

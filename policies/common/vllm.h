@@ -1,0 +1,113 @@
+/* Iteration-level continuous batching with paged KV and recompute preemption on one device: what
+ * vLLM V0, vLLM V1, their priority forms and Sarathi-Serve share (policies.md E.1 to E.3). A policy
+ * fills in the rules; the queues and the order of decisions are here.
+ *
+ *   waiting  no KV of their own; arrival order (or key order), preempted ones at the front
+ *   running  in progress, in order of admission
+ *
+ * KV: an iteration that does not fit first gives back its admissions, last one first, so that a new
+ * prompt never takes KV from a running request. If the running ones alone do not fit, the victim
+ * loses all KV and waits again, until the rest fits.
+ *
+ * Deviations from the sources: a prompt longer than the token budget runs alone where it may not be
+ * chunked (vLLM refuses it); the watermark is waived when nothing runs; a victim that is itself the
+ * one that lacks KV does not keep later running requests out of the iteration (that differs only
+ * with priorities). Cost of a decision: O(running * (preemptions + admissions given back)). */
+#ifndef POLICIES_COMMON_VLLM_H
+#define POLICIES_COMMON_VLLM_H
+
+#include "policies/common/batch.h"
+#include "policies/common/reqq.h"
+#include "sim/api/policy.h"
+
+enum vllm_order {
+    VLLM_RUNNING_FIRST, /* running in list order, then waiting (V1) */
+    VLLM_DECODES_FIRST, /* decodes, running prompts, waiting (Sarathi: stall-free) */
+    VLLM_PROMPTS_FIRST, /* prompts and admissions, then decodes in what is left of the budget */
+    VLLM_PROMPTS_ONLY   /* admissions if there are any, else decodes (V0) */
+};
+
+struct vllm_rules {
+    enum vllm_order order;
+    uint32_t threshold;       /* most tokens of one prompt in an iteration; 0: no limit */
+    bool chunked;             /* prompts may be cut at the budget */
+    bool whole_kv;            /* admission needs KV for the whole prompt */
+    bool by_priority;         /* key (class, priority, arrival) instead of arrival */
+    bool force_preempt;       /* a waiting head takes the place of a worse running one */
+    bool admit_after_preempt; /* ablation: V1 admits nothing then */
+    double watermark_frac;    /* of the KV capacity, left free by admissions */
+    uint32_t chunk_high, chunk_low, chunk_stages, chunk_span; /* stages 0: fixed budget */
+};
+
+struct vllm {
+    struct vllm_rules rules;
+    struct reqq waiting, running;
+    struct batch batch;
+    struct pass *pass; /* on the device, or NULL */
+    uint32_t max_seqs, budget;
+    uint32_t admitted; /* of the batch under construction: the tail of running */
+    uint8_t device;
+    bool requeue_back;
+};
+
+enum vllm_param { VLLM_DEVICE, VLLM_MAX_SEQS, VLLM_BUDGET, VLLM_REQUEUE, VLLM_PARAM_COUNT };
+
+extern const char *const vllm_device_choices[], *const vllm_requeue_choices[];
+
+/* The first entries of every table. */
+#define VLLM_PARAMS(budget_default)                                                                \
+    [VLLM_DEVICE] = {"device",                                                                     \
+                     PARAM_CHOICE,                                                                 \
+                     0,                                                                            \
+                     0,                                                                            \
+                     4,                                                                            \
+                     vllm_device_choices,                                                          \
+                     "device that runs everything; auto: the iGPU"},                               \
+    [VLLM_MAX_SEQS] = {"max_num_seqs",                                                             \
+                       PARAM_INT,                                                                  \
+                       16,                                                                         \
+                       1,                                                                          \
+                       4096,                                                                       \
+                       NULL,                                                                       \
+                       "requests in progress at once (E.1: 128; 16 on a SoC)"},                    \
+    [VLLM_BUDGET] = {"max_num_batched_tokens",                                                     \
+                     PARAM_INT,                                                                    \
+                     budget_default,                                                               \
+                     1,                                                                            \
+                     1e6,                                                                          \
+                     NULL,                                                                         \
+                     "tokens per iteration (E.1: 2048; 256 to 512 on a SoC)"},                     \
+    [VLLM_REQUEUE] = {                                                                             \
+        "requeue",                                                                                 \
+        PARAM_CHOICE,                                                                              \
+        0,                                                                                         \
+        0,                                                                                         \
+        1,                                                                                         \
+        vllm_requeue_choices,                                                                      \
+        "where a preempted request waits: front (E.1), back (ablation); unused with priorities"}
+
+/* Reads the shared parameters; call it first in init. -ENODEV without the device. */
+int vllm_init(struct sched *s, struct vllm_rules rules);
+void vllm_exit(struct sched *s);
+void vllm_request_arrived(struct sched *s, const struct request *r);
+void vllm_request_cancelled(struct sched *s, const struct request *r);
+void vllm_pass_done(struct sched *s, const struct pass *p);
+void vllm_schedule(struct sched *s);
+
+/* For policies that form passes of their own. */
+/* Takes all KV of the victim and queues it again; false when nothing runs. */
+bool vllm_preempt(struct sched *s, struct vllm *v);
+/* Drops requests that are over from the queues. */
+void vllm_forget(const struct pass *p);
+/* Admits from waiting into the batch, at most `most` requests; sets v->admitted. */
+void vllm_admit(struct sched *s, struct vllm *v, uint32_t most);
+void vllm_unadmit(struct vllm *v);
+/* Running prompts into the batch, as far as the budget goes. */
+void vllm_add_prompts(struct vllm *v);
+
+#define VLLM_HOOKS                                                                                 \
+    .exit = vllm_exit, .request_arrived = vllm_request_arrived,                                    \
+    .request_cancelled = vllm_request_cancelled, .pass_done = vllm_pass_done,                      \
+    .schedule = vllm_schedule
+
+#endif

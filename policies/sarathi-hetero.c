@@ -1,0 +1,172 @@
+/* sarathi-hetero: Sarathi's stall-free budget over two devices (policies.md E.2 [ours], from
+ * microsoft/sarathi-serve). An iteration is two passes at once: one token of every decoding request
+ * on the iGPU, and prompt chunks of what the budget leaves on the NPU. The next iteration begins
+ * when both are over. Attention of the chunks runs on the NPU where its attention is dynamic, else
+ * on the iGPU, kernel by kernel between the decodes; the head on the iGPU. Parameters: the table
+ * below. Deviations: as sarathi. */
+#include <errno.h>
+
+#include "policies/common/hetero.h"
+#include "policies/common/vllm.h"
+
+enum { PARAM_SEQS, PARAM_BUDGET, PARAM_PARALLEL };
+
+static const struct policy_param params[] = {
+    [PARAM_SEQS] = {"max_num_seqs", PARAM_INT, 16, 1, 4096, NULL,
+                    "requests in progress at once (E.2: 128; 16 on a SoC)"},
+    [PARAM_BUDGET] = {"max_num_batched_tokens", PARAM_INT, 512, 1, 1e6, NULL,
+                      "tokens of both passes of an iteration (E.2: 512)"},
+    [PARAM_PARALLEL] = {"parallel", PARAM_BOOL, 1, 0, 1, NULL,
+                        "chunks beside the decodes; off: after them (ablation)"},
+    {.name = NULL},
+};
+
+struct sarathi_hetero {
+    struct vllm v; /* pass: the decodes */
+    struct hetero prefill;
+    const struct launch *on_igpu; /* the decodes' */
+    int npu, igpu;
+};
+
+static int hetero_init(struct sched *s)
+{
+    struct sarathi_hetero *h = s->state;
+    h->npu = machine_find(s->machine, DEVICE_KIND_NPU);
+    h->igpu = machine_find(s->machine, DEVICE_KIND_IGPU);
+    h->v.rules = (struct vllm_rules){.chunked = true, .whole_kv = true};
+    h->v.max_seqs = (uint32_t)param_int(s, PARAM_SEQS);
+    h->v.budget = (uint32_t)param_int(s, PARAM_BUDGET);
+    return h->npu < 0 || h->igpu < 0 ? -ENODEV : 0;
+}
+
+static void hetero_launch_done(struct sched *s, const struct launch *l)
+{
+    struct sarathi_hetero *h = s->state;
+    if (!hetero_ended(&h->prefill, l)) {
+        h->on_igpu = NULL;
+    }
+}
+
+static void hetero_pass_done(struct sched *s, const struct pass *p)
+{
+    struct sarathi_hetero *h = s->state;
+    if (p == h->prefill.pass) {
+        hetero_clear(&h->prefill);
+    } else {
+        h->v.pass = NULL;
+    }
+    vllm_forget(p);
+}
+
+/* One token of every decoding request; the tail gives way when KV is short. False after that:
+ * nothing is admitted then. */
+static bool form_decodes(struct sched *s, struct vllm *v)
+{
+    bool enough = true;
+    for (;;) {
+        batch_clear(&v->batch);
+        for (const struct request *r = v->running.head; r != NULL; r = reqq_next(r)) {
+            if (r->state == REQUEST_STATE_DECODE) {
+                batch_add(&v->batch, r, SEGMENT_DECODE, 1);
+            }
+        }
+        if (v->batch.n == 0 || batch_form(s, &v->batch, &v->pass) == 0) {
+            return enough;
+        }
+        v->pass = NULL;
+        enough = false;
+        if (!vllm_preempt(s, v)) {
+            return false;
+        }
+    }
+}
+
+/* Chunks in what the decodes leave of the budget. Admissions that do not fit wait; a prompt in
+ * progress that does not fit starts over if it is the last, and waits for the next iteration if
+ * not. */
+static void form_prompts(struct sched *s, struct sarathi_hetero *h, bool admit)
+{
+    struct vllm *v = &h->v;
+    uint32_t decodes = v->pass == NULL ? 0 : v->pass->n_segments;
+    uint32_t most = admit ? UINT32_MAX : 0;
+    for (;;) {
+        batch_clear(&v->batch);
+        v->batch.tokens = decodes; /* the budget is shared */
+        vllm_add_prompts(v);
+        vllm_admit(s, v, most);
+        struct pass *p = NULL;
+        if (v->batch.n == 0) {
+            return;
+        }
+        if (batch_form(s, &v->batch, &p) == 0) {
+            v->admitted = 0;
+            hetero_begin(&h->prefill, p);
+            return;
+        }
+        if (v->admitted > 0) {
+            most = v->admitted - 1;
+            vllm_unadmit(v);
+            continue;
+        }
+        most = 0;
+        if (v->running.tail->pass != NULL || !vllm_preempt(s, v)) {
+            return; /* the tail decodes in this iteration */
+        }
+    }
+}
+
+static void launch_decodes(struct sched *s, struct sarathi_hetero *h)
+{
+    struct pass *p = h->v.pass;
+    if (p == NULL || p->state != PASS_STATE_READY ||
+        sched_device_free_slots(s, (uint8_t)h->igpu) == 0) {
+        return;
+    }
+    bool shared = h->prefill.pass != NULL && param_bool(s, PARAM_PARALLEL);
+    struct launch_spec spec = {.pass = p,
+                               .device = (uint8_t)h->igpu,
+                               .n_ops = shared ? 1 : LAUNCH_TO_END,
+                               .yield = YIELD_PASS};
+    (void)sched_launch(s, &spec, &h->on_igpu);
+}
+
+/* The chunks' kernels go first: the NPU waits for them, and the decodes run while it works. */
+static void launch_prompts(struct sched *s, struct sarathi_hetero *h)
+{
+    struct hetero *f = &h->prefill;
+    if (hetero_at_boundary(f)) {
+        bool npu_attention = !s->machine->devices[h->npu].static_attention &&
+                             pass_op_kind(f->pass, f->pass->op) == OP_MHA;
+        hetero_plan(s, f, npu_attention ? f->pass->rows_todo : hetero_default_rows(f, 1, true));
+    }
+    hetero_launch_both(s, f, h->npu, h->igpu);
+}
+
+static void hetero_schedule(struct sched *s)
+{
+    struct sarathi_hetero *h = s->state;
+    if (h->v.pass == NULL && h->prefill.pass == NULL) {
+        bool enough = form_decodes(s, &h->v);
+        form_prompts(s, h, enough);
+    }
+    if (param_bool(s, PARAM_PARALLEL) || h->v.pass == NULL) {
+        launch_prompts(s, h);
+    }
+    launch_decodes(s, h);
+}
+
+const struct policy_ops policy_sarathi_hetero_ops = {
+    .name = "sarathi-hetero",
+    .summary = "Sarathi's budget: decodes on the iGPU, prompt chunks on the NPU at once (ours)",
+    .api_version = POLICY_API_VERSION,
+    .needs = CAP_KV_EVICT | CAP_SPANS | CAP_NPU | CAP_IGPU,
+    .state_size_bytes = sizeof(struct sarathi_hetero),
+    .params = params,
+    .init = hetero_init,
+    .exit = vllm_exit, /* the state begins with a struct vllm */
+    .request_arrived = vllm_request_arrived,
+    .request_cancelled = vllm_request_cancelled,
+    .launch_done = hetero_launch_done,
+    .pass_done = hetero_pass_done,
+    .schedule = hetero_schedule,
+};

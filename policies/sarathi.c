@@ -1,0 +1,61 @@
+/* sarathi: stall-free batching on one device (policies.md E.2 [code]: microsoft/sarathi-serve).
+ * Every iteration has a token for each decoding request first; prompts in progress, then waiting
+ * ones, share what the budget leaves. A prompt is admitted when KV for all of it is free. Short of
+ * KV, the last running request is recomputed. Parameters: the table below. Deviations: KV of an
+ * admitted prompt is counted, not reserved, so a decode may take it and the tail pays then; else
+ * policies/common/vllm.h. */
+#include <errno.h>
+
+#include "policies/common/vllm.h"
+
+enum {
+    PARAM_STALL_FREE = VLLM_PARAM_COUNT,
+    PARAM_DYNAMIC,
+    PARAM_HIGH,
+    PARAM_LOW,
+    PARAM_STAGES,
+    PARAM_SPAN
+};
+
+static const struct policy_param params[] = {
+    VLLM_PARAMS(512),
+    [PARAM_STALL_FREE] = {"stall_free", PARAM_BOOL, 1, 0, 1, NULL,
+                          "decodes before prompts (E.2); off: prompts first (ablation)"},
+    [PARAM_DYNAMIC] = {"dynamic_chunk", PARAM_BOOL, 0, 0, 1, NULL,
+                       "the budget falls as a prompt proceeds (E.2: optional)"},
+    [PARAM_HIGH] = {"high_chunk", PARAM_INT, 512, 1, 1e6, NULL, "first budget, tokens (ours)"},
+    [PARAM_LOW] = {"low_chunk", PARAM_INT, 128, 1, 1e6, NULL, "last budget, tokens (ours)"},
+    [PARAM_STAGES] = {"chunk_stages", PARAM_INT, 4, 2, 1000, NULL, "steps between them (ours)"},
+    [PARAM_SPAN] = {"chunk_span", PARAM_INT, 2048, 1, 1e6, NULL,
+                    "prompt tokens over which it falls (ours)"},
+    {.name = NULL},
+};
+
+static int sarathi_init(struct sched *s)
+{
+    struct vllm_rules rules = {
+        .order = param_bool(s, PARAM_STALL_FREE) ? VLLM_DECODES_FIRST : VLLM_PROMPTS_FIRST,
+        .chunked = true,
+        .whole_kv = true,
+    };
+    if (param_bool(s, PARAM_DYNAMIC)) {
+        rules.chunk_high = (uint32_t)param_int(s, PARAM_HIGH);
+        rules.chunk_low = (uint32_t)param_int(s, PARAM_LOW);
+        rules.chunk_stages = (uint32_t)param_int(s, PARAM_STAGES);
+        rules.chunk_span = (uint32_t)param_int(s, PARAM_SPAN);
+    }
+    int rc = vllm_init(s, rules);
+    return rules.chunk_low > rules.chunk_high ? -EINVAL : rc;
+}
+
+const struct policy_ops policy_sarathi_ops = {
+    .name = "sarathi",
+    .summary =
+        "stall-free chunked prefill: decodes, then prompts in a token budget (Sarathi-Serve)",
+    .api_version = POLICY_API_VERSION,
+    .needs = CAP_KV_EVICT,
+    .state_size_bytes = sizeof(struct vllm),
+    .params = params,
+    .init = sarathi_init,
+    VLLM_HOOKS,
+};

@@ -1,0 +1,49 @@
+/* vllm-priority: vLLM's priority scheduling (policies.md E.3 [code]: vllm-project/vllm). Key
+ * (class, priority, arrival), lower first: it orders admission and, short of KV, the largest key
+ * running is recomputed. v0 also preempts the worst running request while a better one waits and
+ * cannot be admitted. Neither interrupts an iteration. Parameters: the table below. Deviations: the
+ * class comes before the trace's priority (RT 0, BE 1); else policies/common/vllm.h. */
+#include "policies/common/vllm.h"
+
+enum { PARAM_MODE = VLLM_PARAM_COUNT, PARAM_FORCE, PARAM_PRIORITY, PARAM_CHUNKED, PARAM_WATERMARK };
+enum { MODE_V0, MODE_V1 };
+
+static const char *const modes[] = {"v0", "v1", NULL};
+static const struct policy_param params[] = {
+    VLLM_PARAMS(512),
+    [PARAM_MODE] = {"mode", PARAM_CHOICE, MODE_V1, 0, 1, modes, "scheduler underneath (E.3)"},
+    [PARAM_FORCE] = {"force_preempt", PARAM_BOOL, 1, 0, 1, NULL,
+                     "v0: a waiting head replaces a worse running request (E.3; off: ablation)"},
+    [PARAM_PRIORITY] = {"by_priority", PARAM_BOOL, 1, 0, 1, NULL,
+                        "use the key; off: arrival order (ablation)"},
+    [PARAM_CHUNKED] = {"chunked_prefill", PARAM_BOOL, 1, 0, 1, NULL,
+                       "v1: cut prompts at the budget (vLLM: on)"},
+    [PARAM_WATERMARK] = {"watermark_frac", PARAM_NUMBER, 0.01, 0, 0.5, NULL,
+                         "v0: share of KV that admissions leave free (vLLM: 0.01)"},
+    {.name = NULL},
+};
+
+static int priority_init(struct sched *s)
+{
+    bool by_priority = param_bool(s, PARAM_PRIORITY);
+    struct vllm_rules v1 = {.order = VLLM_RUNNING_FIRST,
+                            .chunked = param_bool(s, PARAM_CHUNKED),
+                            .by_priority = by_priority};
+    struct vllm_rules v0 = {.order = VLLM_PROMPTS_ONLY,
+                            .whole_kv = true,
+                            .watermark_frac = param_number(s, PARAM_WATERMARK),
+                            .by_priority = by_priority,
+                            .force_preempt = by_priority && param_bool(s, PARAM_FORCE)};
+    return vllm_init(s, param_int(s, PARAM_MODE) == MODE_V0 ? v0 : v1);
+}
+
+const struct policy_ops policy_vllm_priority_ops = {
+    .name = "vllm-priority",
+    .summary = "vLLM with priorities: admission order and victims; v0 preempts by force (vLLM)",
+    .api_version = POLICY_API_VERSION,
+    .needs = CAP_KV_EVICT,
+    .state_size_bytes = sizeof(struct vllm),
+    .params = params,
+    .init = priority_init,
+    VLLM_HOOKS,
+};

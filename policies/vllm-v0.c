@@ -1,0 +1,37 @@
+/* vllm-v0: vLLM's first scheduler (policies.md E.1 [code]: vllm-project/vllm). A step is either the
+ * whole prompts of all requests that can be admitted, in arrival order up to the first that cannot,
+ * or one token for every running request. Short of KV, the latest arrival is recomputed, from the
+ * front of waiting. Parameters: the table below. Deviations: policies/common/vllm.h. */
+#include "policies/common/vllm.h"
+
+enum { PARAM_WATERMARK = VLLM_PARAM_COUNT, PARAM_MIXED };
+
+static const struct policy_param params[] = {
+    VLLM_PARAMS(512),
+    [PARAM_WATERMARK] = {"watermark_frac", PARAM_NUMBER, 0.01, 0, 0.5, NULL,
+                         "share of KV that admissions leave free (vLLM: 0.01)"},
+    [PARAM_MIXED] = {"mixed_steps", PARAM_BOOL, 0, 0, 1, NULL,
+                     "decodes join the step of prompts (ablation)"},
+    {.name = NULL},
+};
+
+static int v0_init(struct sched *s)
+{
+    return vllm_init(
+        s, (struct vllm_rules){
+               .order = param_bool(s, PARAM_MIXED) ? VLLM_PROMPTS_FIRST : VLLM_PROMPTS_ONLY,
+               .whole_kv = true,
+               .watermark_frac = param_number(s, PARAM_WATERMARK),
+           });
+}
+
+const struct policy_ops policy_vllm_v0_ops = {
+    .name = "vllm-v0",
+    .summary = "prompts-only or decodes-only steps, recompute preemption (vLLM V0)",
+    .api_version = POLICY_API_VERSION,
+    .needs = CAP_KV_EVICT,
+    .state_size_bytes = sizeof(struct vllm),
+    .params = params,
+    .init = v0_init,
+    VLLM_HOOKS,
+};

@@ -1,0 +1,39 @@
+/* vllm-v1: vLLM's present scheduler (policies.md E.1 [code]: vllm-project/vllm). No phases: a token
+ * budget goes to running requests in list order, then, if nothing was preempted, to waiting ones.
+ * Short of KV, the last running request is recomputed, from the front of waiting. Parameters: the
+ * table below. Deviations: policies/common/vllm.h. */
+#include "policies/common/vllm.h"
+
+enum { PARAM_THRESHOLD = VLLM_PARAM_COUNT, PARAM_CHUNKED, PARAM_ADMIT };
+
+static const struct policy_param params[] = {
+    VLLM_PARAMS(512),
+    [PARAM_THRESHOLD] = {"long_prefill_token_threshold", PARAM_INT, 0, 0, 1e6, NULL,
+                         "most tokens of one prompt in an iteration; 0: no limit (vLLM)"},
+    [PARAM_CHUNKED] = {"chunked_prefill", PARAM_BOOL, 1, 0, 1, NULL,
+                       "cut prompts at the budget (vLLM: on); off: a prompt waits until it fits"},
+    [PARAM_ADMIT] = {"admit_after_preemption", PARAM_BOOL, 0, 0, 1, NULL,
+                     "admit in an iteration that preempted (ablation; vLLM: never)"},
+    {.name = NULL},
+};
+
+static int v1_init(struct sched *s)
+{
+    return vllm_init(s, (struct vllm_rules){
+                            .order = VLLM_RUNNING_FIRST,
+                            .threshold = (uint32_t)param_int(s, PARAM_THRESHOLD),
+                            .chunked = param_bool(s, PARAM_CHUNKED),
+                            .admit_after_preempt = param_bool(s, PARAM_ADMIT),
+                        });
+}
+
+const struct policy_ops policy_vllm_v1_ops = {
+    .name = "vllm-v1",
+    .summary = "token budget: running, then waiting; recompute preemption (vLLM V1)",
+    .api_version = POLICY_API_VERSION,
+    .needs = CAP_KV_EVICT,
+    .state_size_bytes = sizeof(struct vllm),
+    .params = params,
+    .init = v1_init,
+    VLLM_HOOKS,
+};
