@@ -4,7 +4,8 @@
  *   agent_xpu_v1.c           parameters, hooks, the schedule call
  *   agent_xpu_v1_prefill.c   which prefills there are: reactive, primary, aged, preempted, fresh
  *   agent_xpu_v1_place.c     where their kernels go: elastic split, load balancing, RT windows
- *   agent_xpu_v1_dispatch.c  what runs next: order, backfill, Algorithm 1 (memory pressure)
+ *   agent_xpu_v1_dispatch.c  what runs next: order, backfill
+ *   agent_xpu_v1_pressure.c  Algorithm 1: memory pressure
  *   agent_xpu_v1_decode.c    decode batches up to B_max
  *   agent_xpu_v1_guard.c     hung kernels, load shedding
  *
@@ -171,13 +172,16 @@ struct estimate v1_estimate(struct sched *s, const struct work_shape *w, enum op
                             int device, uint32_t rows);
 /* Time until what runs on a device should end; 0 when idle. */
 int64_t v1_busy_for_ns(const struct sched *s, const struct v1 *v, int device);
-/* Memory pressure P_mem of all that runs (A.6). */
-double v1_pressure(const struct sched *s, const struct v1 *v);
 
 /* decode */
 void v1_decode_form(struct sched *s, struct v1 *v);
 /* Annotation of the next n ops of the batch (LAUNCH_TO_END: all). */
 void v1_decode_estimate(struct sched *s, const struct v1 *v, uint32_t n_ops, struct estimate *out);
+
+/* pressure */
+double v1_pressure(const struct sched *s, const struct v1 *v);
+/* Algorithm 1: may this kernel start now? refused_ns: since when it has been held back. */
+bool v1_admit(struct sched *s, const struct v1 *v, const struct v1_kernel *k, int64_t *refused_ns);
 
 /* dispatch */
 void v1_dispatch(struct sched *s, struct v1 *v);

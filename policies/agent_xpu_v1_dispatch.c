@@ -2,66 +2,6 @@
  * that is due, then backfill of idle devices; each launch passes Algorithm 1. */
 #include "policies/agent_xpu_v1.h"
 
-/* ---- Algorithm 1: memory pressure ---- */
-
-static bool memory_bound_runs(const struct sched *s, const struct v1 *v, uint32_t *n_active)
-{
-    bool found = false;
-    *n_active = 0;
-    for (uint32_t i = 0; i < s->machine->n_devices; i++) {
-        const struct v1_active *a = &v->active[i];
-        *n_active += a->launch == NULL ? 0 : 1;
-        found = found || (a->launch != NULL && a->memory_bound);
-    }
-    return found;
-}
-
-/* NULL: launch it. Else the list it waits in. Under `text` the test of step 3 comes before the
- * class of step 4, as printed, so a lone decode above tau_high blocks everything; `intensity` keeps
- * only what the tiers are for: two memory-bound kernels do not overlap, reactive ones never wait.
- */
-static const char *refused_by(struct sched *s, const struct v1 *v, const struct v1_kernel *k,
-                              int64_t refused_ns)
-{
-    uint32_t n_active;
-    bool other = memory_bound_runs(s, v, &n_active);
-    enum v1_pressure rule = (enum v1_pressure)param_int(s, V1_PRESSURE);
-    if (rule == V1_PRESSURE_OFF || (n_active == 0 && param_bool(s, V1_IDLE_GUARD))) {
-        return NULL;
-    }
-    bool pair = k->memory_bound && other;
-    if (rule == V1_PRESSURE_INTENSITY) {
-        return k->reactive || !pair ? NULL : "deferred";
-    }
-    double p = v1_pressure(s, v);
-    double more = k->bytes_per_s / s->machine->ddr_peak_bytes_per_s;
-    if (p + more > param_number(s, V1_TAU_HIGH)) {
-        return "wait_slot";
-    }
-    if (k->reactive || (refused_ns != TIME_NEVER_NS && s->now_ns - refused_ns > v1_starve_ns(s))) {
-        return NULL;
-    }
-    if (p < param_number(s, V1_TAU_LOW)) {
-        return NULL;
-    }
-    return p < param_number(s, V1_TAU_HIGH) && !pair ? NULL : "deferred";
-}
-
-static bool admit(struct sched *s, const struct v1 *v, const struct v1_kernel *k,
-                  int64_t *refused_ns)
-{
-    const char *list = refused_by(s, v, k, *refused_ns);
-    if (list == NULL) {
-        *refused_ns = TIME_NEVER_NS;
-        return true;
-    }
-    if (*refused_ns == TIME_NEVER_NS) {
-        *refused_ns = s->now_ns;
-        (void)sched_note(s, list, 1);
-    }
-    return false;
-}
-
 /* ---- kernels ---- */
 
 static void annotate(const struct sched *s, const struct v1 *v, int device,
@@ -138,7 +78,7 @@ static bool try_launch(struct sched *s, struct v1 *v, const struct v1_kernel *k)
     struct v1_context *c = k->request == NULL ? NULL : v1_context(k->request);
     int64_t *refused = c == NULL ? &v->decode_refused_ns : &c->refused_ns;
     if (!v1_is_idle(v, device) || sched_device_free_slots(s, (uint8_t)device) == 0 ||
-        !admit(s, v, k, refused)) {
+        !v1_admit(s, v, k, refused)) {
         return false;
     }
     const struct launch *l = NULL;

@@ -23,15 +23,6 @@ int64_t v1_busy_for_ns(const struct sched *s, const struct v1 *v, int device)
     return end > s->now_ns ? end - s->now_ns : 0;
 }
 
-double v1_pressure(const struct sched *s, const struct v1 *v)
-{
-    double sum = 0.0;
-    for (uint32_t i = 0; i < s->machine->n_devices; i++) {
-        sum += v->active[i].launch == NULL ? 0.0 : v->active[i].bytes_per_s;
-    }
-    return sum / s->machine->ddr_peak_bytes_per_s;
-}
-
 /* argmin over m of max(NPU time of m chunks, iGPU time of the rest); ties to more NPU. */
 static uint32_t best_split(struct sched *s, const struct v1 *v, const struct work_shape *w,
                            enum op_kind op, uint32_t rows)
