@@ -62,18 +62,18 @@ static void axpu_exit(struct sched *s)
     struct axpu *a = s->state;
     if (a != NULL) {
         batch_fini(&a->batch);
+        table_fini(&a->waiting);
     }
 }
 
 /* Queues by phase and class. */
 static void enqueue(struct axpu *a, const struct request *r)
 {
-    bool reactive = r->cls == REQUEST_CLASS_REACTIVE;
     if (r->state == REQUEST_STATE_DECODE) {
-        reqq_push(reactive ? &a->decode_rt : &a->decode_be, r);
+        reqq_push(r->cls == REQUEST_CLASS_REACTIVE ? &a->decode_rt : &a->decode_be, r);
         return;
     }
-    reqq_push(reactive ? &a->prefill_rt : &a->prefill_be, r);
+    axpu_wait(a, r, false);
 }
 
 /* Ageing acts on time: a timer for the next proactive prefill to come of age. */
@@ -128,8 +128,7 @@ static void axpu_resident_ready(struct sched *s, struct resident_key key)
 
 static void axpu_request_cancelled(struct sched *s, const struct request *r)
 {
-    (void)s;
-    reqq_remove(r);
+    axpu_leave(s->state, r);
 }
 
 /* Prefill plans before decode acts, so that the iGPU goes to prefill first (B.4); then decode fills

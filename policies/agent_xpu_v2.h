@@ -10,6 +10,7 @@
 
 #include "policies/common/batch.h"
 #include "policies/common/reqq.h"
+#include "policies/common/table.h"
 #include "sim/api/policy.h"
 #include "sim/base/units.h"
 
@@ -63,6 +64,7 @@ struct axpu {
     int npu, igpu;
     uint32_t chunk; /* rows of a static NPU kernel */
     struct reqq prefill_rt, prefill_be, decode_rt, decode_be;
+    struct table waiting;        /* prompts in the two prefill queues, by length (its `live`) */
     struct axpu_prefill current; /* the serial prefill */
     struct axpu_prefill aged;    /* at most one, on the iGPU beside a reactive `current` */
     struct axpu_prefill suspended[AXPU_MAX_SUSPENDED];
@@ -88,6 +90,23 @@ static inline bool axpu_is_aged(const struct sched *s, const struct request *r)
 static inline bool axpu_is_reactive(const struct axpu_prefill *f)
 {
     return f->request != NULL && f->request->cls == REQUEST_CLASS_REACTIVE;
+}
+
+/* Every prompt enters and leaves a prefill queue here, so that "does any prompt of this length
+ * wait" is one look-up however long the queue. A prompt keeps its length while it waits. */
+static inline void axpu_wait(struct axpu *a, const struct request *r, bool at_front)
+{
+    struct reqq *q = r->cls == REQUEST_CLASS_REACTIVE ? &a->prefill_rt : &a->prefill_be;
+    reqq_insert_after(q, at_front ? NULL : q->tail, r);
+    table_get(&a->waiting, request_prefill_target(r))->live++;
+}
+
+static inline void axpu_leave(struct axpu *a, const struct request *r)
+{
+    if (r->slot->queue == &a->prefill_rt || r->slot->queue == &a->prefill_be) {
+        table_get(&a->waiting, request_prefill_target(r))->live--;
+    }
+    reqq_remove(r);
 }
 
 /* prefill */

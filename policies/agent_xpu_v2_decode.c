@@ -88,7 +88,7 @@ static bool free_kv(struct sched *s, struct axpu *a)
         return false;
     }
     reqq_remove(victim);
-    reqq_push_front(&a->prefill_be, victim);
+    axpu_wait(a, victim, true);
     return true;
 }
 

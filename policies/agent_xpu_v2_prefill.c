@@ -17,14 +17,14 @@ static bool make_room(struct sched *s, struct axpu *a)
     const struct request *r = a->decode_be.tail;
     if (r != NULL && sched_kv_evict(s, r, 0, KV_EVICT_RECOMPUTE) == 0) {
         reqq_remove(r);
-        reqq_push_front(&a->prefill_be, r);
+        axpu_wait(a, r, true);
         return true;
     }
     for (uint32_t i = a->n_suspended; i-- > 0;) {
         struct axpu_prefill *f = &a->suspended[i];
         if (sched_pass_cancel(s, f->pass) == 0) {
             if (f->request->state == REQUEST_STATE_QUEUED) { /* its user may have given up */
-                reqq_push_front(&a->prefill_be, f->request);
+                axpu_wait(a, f->request, true);
             }
             a->suspended[i] = a->suspended[--a->n_suspended];
             return true;
@@ -46,7 +46,7 @@ static bool start(struct sched *s, struct axpu *a, struct axpu_prefill *f, const
     if (rc != 0) {
         return false;
     }
-    reqq_remove(r);
+    axpu_leave(a, r);
     clear(f);
     f->request = r;
     f->pass = p;

@@ -19,16 +19,6 @@ static bool in_use(const struct axpu *a, uint32_t tokens)
     return used_by(&a->current, tokens) || used_by(&a->aged, tokens);
 }
 
-static bool wanted_by(const struct reqq *q, uint32_t tokens)
-{
-    for (const struct request *r = q->head; r != NULL; r = reqq_next(r)) {
-        if (request_prefill_target(r) == tokens) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool wanted(const struct axpu *a, uint32_t tokens)
 {
     for (uint32_t i = 0; i < a->n_suspended; i++) {
@@ -36,7 +26,7 @@ static bool wanted(const struct axpu *a, uint32_t tokens)
             return true;
         }
     }
-    return wanted_by(&a->prefill_rt, tokens) || wanted_by(&a->prefill_be, tokens);
+    return a->waiting.cap != 0 && table_slot(&a->waiting, tokens)->live > 0;
 }
 
 static void cache_drop(struct sched *s, struct axpu_kernel *k)
