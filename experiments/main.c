@@ -15,6 +15,7 @@ static const struct command {
     {"list", cmd_list, "policies, SoCs, models, datasets, kernels"},
     {"trace", cmd_trace, "generate, import or describe workloads"},
     {"explain", cmd_explain, "where one request's latency went"},
+    {"claims", cmd_claims, "the papers' published results against the simulator's"},
     {"graphs", cmd_graphs, "strategies of switching NPU graphs, and the optimum"},
     {"new-policy", cmd_new_policy, "a policy plug-in to start from, with its Makefile and test"},
     {"selftest", cmd_selftest, "closed-form checks of this installation, in seconds"},

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "experiments/claims.h"
 #include "experiments/config.h"
 #include "hwmodels/soc.h"
 #include "policies/replay.h"
@@ -132,6 +133,14 @@ static int parse_llm(struct err *e)
     return rc;
 }
 
+static int parse_claims(struct err *e)
+{
+    struct claims c = {0};
+    int rc = claims_read(&c, path, e);
+    claims_fini(&c);
+    return rc;
+}
+
 static int parse_log(struct err *e)
 {
     struct replay *r = replay_read(path, e);
@@ -221,6 +230,20 @@ START_TEST(decision_logs_survive_damage)
 }
 END_TEST
 
+START_TEST(claims_survive_damage)
+{
+    static const char text[] =
+        "{\"paper\":\"p\",\"source\":\"s\",\"quantities\":{\"m\":{\"machine\":{\"field\":"
+        "\"npu.prefill_watts\"}},\"r\":{\"run\":{\"policy\":\"fcfs\",\"workload\":\"w1:n=2\","
+        "\"set\":[\"sim.contention=none\"]}},\"s\":{\"sustained\":{\"policy\":\"fcfs\","
+        "\"workload\":\"w1:n={rate}\",\"rates\":[1,2],\"metric\":\"all.arrived\",\"at_most\":1}}},"
+        "\"claims\":[{\"id\":\"X\",\"where\":\"1\",\"statement\":\"t\",\"checks\":[{\"name\":"
+        "\"a\",\"value\":\"max(m, -s) / (r:all.arrived + 1)\",\"published_low\":1,"
+        "\"published_high\":2,\"neutral\":0},{\"name\":\"b\",\"value\":\"m\",\"above\":1}]}]}";
+    fuzz(text, sizeof text - 1, parse_claims, 7);
+}
+END_TEST
+
 /* Short texts that come from the command line. */
 START_TEST(specs_survive_damage)
 {
@@ -294,6 +317,7 @@ int main(void)
     tcase_add_test(t, soc_files_survive_damage);
     tcase_add_test(t, llm_files_survive_damage);
     tcase_add_test(t, decision_logs_survive_damage);
+    tcase_add_test(t, claims_survive_damage);
     tcase_add_test(t, specs_survive_damage);
     tcase_add_test(t, overrides_survive_damage);
     suite_add_tcase(s, t);

@@ -23,6 +23,9 @@ head="request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_token
 row() { printf '# xpusim-trace v1\n%s\n%s\n' "$head" "$1" >"$dir/t.csv"; }
 run="$x run --policy fcfs --trace $dir/t.csv"
 
+refuse "Z9" $x claims Z9
+refuse "nonesuch.json" $x claims --file nonesuch.json
+refuse "replications" $x claims A6 --replications 0
 refuse "no policy" $x run --policy nonesuch
 refuse "b_rf" $x run --policy agent-xpu-v2:b_rf=-1
 refuse "b_rf" $x run --policy agent-xpu-v2:b_rf=nan

@@ -37,4 +37,5 @@ check compare "$x" compare --policy openvino-cb --policy agent-xpu-v2 --workload
 check trace "$x" trace gen --workload "mixed:sessions=1,reactive=mtrag,proactive=proactivebench,duration_s=60,arrival=gamma" --seed 5
 check kernels "$x" list kernels --llm llama-3.1-8b
 check graphs "$x" graphs --p 10,10,10,10,10,10 --d 11,11,11,11,11,11 --s 20,20,20,20,20,20 --chunks 2
+check claims "$x" claims A6 A7 A8 B17 B18 B19 B20 --replications 2
 exit $status

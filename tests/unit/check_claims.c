@@ -1,0 +1,292 @@
+/* Verdicts by hand, and the quantities that need no statistics. */
+#include <check.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "experiments/claims.h"
+
+/* ---- verdicts: five single traces 8, 9, 10, 11, 12: mean 10, sd sqrt(2.5), and with
+ * t(0.975, 4) = 2.7764 the interval is 10 -+ 2.7764 * sqrt(2.5 / 5) = 10 -+ 1.963 ---- */
+
+static double traces[] = {8, 9, 10, 11, 12};
+
+static struct claim_check number(double low, double high, double neutral)
+{
+    return (struct claim_check){.name = "check",
+                                .unit = "",
+                                .kind = CHECK_NUMBER,
+                                .low = low,
+                                .high = high,
+                                .neutral = neutral,
+                                .tolerance_frac = 0.1,
+                                .x = traces};
+}
+
+static struct claim_check order(enum check_kind kind, double bound)
+{
+    struct claim_check k = number(bound, bound, (double)NAN);
+    k.kind = kind;
+    return k;
+}
+
+static enum claim_verdict judged(struct claim_check k)
+{
+    struct claim c = {.id = "X", .n_checks = 1};
+    c.checks[0] = k;
+    claim_judge(&c, 5);
+    return c.verdict;
+}
+
+START_TEST(a_number_within_the_range_of_single_traces_is_reproduced)
+{
+    ck_assert_int_eq(judged(number(12.0, 12.0, (double)NAN)),
+                     CLAIM_REPRODUCED); /* the largest trace */
+    ck_assert_int_eq(judged(number(12.1, 12.1, (double)NAN)), CLAIM_NOT_REPRODUCED);
+    ck_assert_int_eq(judged(number(12.1, 15.0, (double)NAN)), CLAIM_NOT_REPRODUCED);
+    ck_assert_int_eq(judged(number(11.9, 15.0, (double)NAN)), CLAIM_REPRODUCED); /* ranges meet */
+    struct claim c = {.id = "X", .n_checks = 1};
+    c.checks[0] = number(11.5, 11.5, (double)NAN);
+    claim_judge(&c, 5);
+    ck_assert_double_eq(c.checks[0].percentile, 80.0); /* 4 of 5 lie below */
+    ck_assert_double_eq_tol(c.checks[0].mean.low, 10.0 - 1.963, 0.001);
+}
+END_TEST
+
+START_TEST(a_number_beyond_the_traces_but_on_the_same_side_of_neutral_is_the_direction)
+{
+    ck_assert_int_eq(judged(number(20.0, 20.0, 8.0)), CLAIM_DIRECTION);      /* 8 < 8.037 */
+    ck_assert_int_eq(judged(number(20.0, 20.0, 8.1)), CLAIM_NOT_REPRODUCED); /* 8.1 > 8.037 */
+    ck_assert_int_eq(judged(number(2.0, 2.0, 11.0)), CLAIM_NOT_REPRODUCED);  /* 11 < 11.963 */
+    ck_assert_int_eq(judged(number(2.0, 2.0, 12.0)), CLAIM_DIRECTION);
+    /* in range, but the mean is not shown to be on the published side */
+    ck_assert_int_eq(judged(number(11.0, 11.0, 9.0)), CLAIM_NOT_REPRODUCED);
+}
+END_TEST
+
+START_TEST(an_order_needs_the_whole_interval_and_its_mean_alone_is_the_direction)
+{
+    ck_assert_int_eq(judged(order(CHECK_ABOVE, 8.0)), CLAIM_REPRODUCED);
+    ck_assert_int_eq(judged(order(CHECK_ABOVE, 9.0)), CLAIM_DIRECTION);
+    ck_assert_int_eq(judged(order(CHECK_ABOVE, 10.5)), CLAIM_NOT_REPRODUCED);
+    ck_assert_int_eq(judged(order(CHECK_BELOW, 12.0)), CLAIM_REPRODUCED);
+    ck_assert_int_eq(judged(order(CHECK_BELOW, 11.0)), CLAIM_DIRECTION);
+    ck_assert_int_eq(judged(order(CHECK_BELOW, 9.5)), CLAIM_NOT_REPRODUCED);
+}
+END_TEST
+
+START_TEST(what_has_no_spread_is_held_against_its_tolerance)
+{
+    static double same[] = {10, 10, 10, 10, 10};
+    struct claim_check k = number(10.9, 10.9, (double)NAN);
+    k.x = same; /* 10 -+ 10 % reaches 11 */
+    ck_assert_int_eq(judged(k), CLAIM_REPRODUCED);
+    k.low = k.high = 11.1;
+    ck_assert_int_eq(judged(k), CLAIM_NOT_REPRODUCED);
+}
+END_TEST
+
+START_TEST(a_claim_is_as_good_as_its_worst_check_that_counts)
+{
+    struct claim c = {.id = "X", .n_checks = 2};
+    c.checks[0] = order(CHECK_ABOVE, 8.0);
+    c.checks[1] = order(CHECK_ABOVE, 9.0);
+    claim_judge(&c, 5);
+    ck_assert_int_eq(c.verdict, CLAIM_DIRECTION);
+    c.checks[1].informative = true;
+    claim_judge(&c, 5);
+    ck_assert_int_eq(c.verdict, CLAIM_REPRODUCED);
+    c.set_by = "the power numbers";
+    claim_judge(&c, 5);
+    ck_assert_int_eq(c.verdict, CLAIM_CALIBRATED);
+    c.not_modellable = "no display";
+    claim_judge(&c, 5);
+    ck_assert_int_eq(c.verdict, CLAIM_NOT_MODELLABLE);
+}
+END_TEST
+
+START_TEST(a_value_that_is_not_defined_is_not_reproduced)
+{
+    static double undefined[5];
+    for (int i = 0; i < 5; i++) {
+        undefined[i] = (double)NAN;
+    }
+    struct claim_check k = order(CHECK_ABOVE, 0.0);
+    k.x = undefined;
+    ck_assert_int_eq(judged(k), CLAIM_NOT_REPRODUCED);
+}
+END_TEST
+
+/* ---- files ---- */
+
+static char path[64];
+static struct err err;
+static struct claims claims;
+
+static void setup(void)
+{
+    err = (struct err)ERR_INIT;
+    claims = (struct claims){0};
+    (void)snprintf(path, sizeof path, "claims-%ld.tmp.json", (long)getpid());
+}
+
+static void teardown(void)
+{
+    claims_fini(&claims);
+    err_fini(&err);
+    (void)remove(path);
+}
+
+static int read_text(const char *quantities, const char *checks)
+{
+    FILE *f = fopen(path, "w");
+    ck_assert_ptr_nonnull(f);
+    fprintf(f,
+            "{\"paper\":\"p\",\"source\":\"s\",\"quantities\":{%s},\"claims\":[{\"id\":\"X1\","
+            "\"where\":\"1\",\"statement\":\"t\",\"checks\":[%s]}]}",
+            quantities, checks);
+    ck_assert_int_eq(fclose(f), 0);
+    return claims_read(&claims, path, &err);
+}
+
+static double evaluated(uint32_t check)
+{
+    struct quantities_options o = {.replications = 1, .parallel = 1, .seed = 1, .cpu_limit_s = 60};
+    ck_assert_msg(claims_evaluate(&claims, &o, &err) == 0, "%s", err.n > 0 ? err.lines[0] : "");
+    return claims.v[0].checks[check].x[0];
+}
+
+/* W1 with n requests has n arrivals: at most 14 of them holds at 10 and not at 20, and the line
+ * from (10, 10) to (20, 20) crosses 14 at 14. */
+START_TEST(the_sustained_rate_is_where_the_line_between_two_rates_crosses_the_limit)
+{
+    ck_assert_int_eq(
+        read_text("\"s\":{\"sustained\":{\"policy\":\"fcfs\",\"soc\":\"w1-reference\","
+                  "\"workload\":\"w1:n={rate}\",\"rates\":[5,10,20,40],"
+                  "\"metric\":\"reactive.arrived\",\"at_most\":14}},"
+                  "\"r\":{\"run\":{\"policy\":\"fcfs\",\"soc\":\"w1-reference\","
+                  "\"workload\":\"w1:n=7\"}}",
+                  "{\"name\":\"a\",\"value\":\"s\",\"published\":14},"
+                  "{\"name\":\"b\",\"value\":\"r:reactive.arrived * 2\",\"published\":14}"),
+        0);
+    ck_assert_double_eq_tol(evaluated(0), 14.0, 1e-9);
+    ck_assert_double_eq(claims.v[0].checks[1].x[0], 14.0);
+}
+END_TEST
+
+START_TEST(a_limit_that_is_never_crossed_is_not_defined)
+{
+    ck_assert_int_eq(read_text("\"s\":{\"sustained\":{\"policy\":\"fcfs\",\"soc\":\"w1-reference\","
+                               "\"workload\":\"w1:n={rate}\",\"rates\":[5,10],"
+                               "\"metric\":\"reactive.arrived\",\"at_most\":14}}",
+                               "{\"name\":\"a\",\"value\":\"s\",\"published\":14}"),
+                     0);
+    ck_assert(isnan(evaluated(0)));
+    ck_assert_int_eq(claims.v[0].verdict, CLAIM_NOT_REPRODUCED);
+}
+END_TEST
+
+/* Two flows under max-min with capacity C: the smaller demand gets min(d, C / 2), the larger what
+ * is left; here from the same kernels' own times and bytes. 0.9 of 89.6 GB/s (the SoC file) is too
+ * little for two one-row projections. */
+START_TEST(corun_follows_max_min_for_two_kernels)
+{
+    const char *kernel = "\"llm\":\"llama-3.1-8b\",\"op\":\"QKV\",\"sequences\":1,"
+                         "\"context_tokens\":1";
+    char text[2048];
+    (void)snprintf(
+        text, sizeof text,
+        "\"nt\":{\"kernel\":{%s,\"device\":\"npu\",\"field\":\"time_ms\"}},"
+        "\"nb\":{\"kernel\":{%s,\"device\":\"npu\",\"field\":\"bytes\"}},"
+        "\"it\":{\"kernel\":{%s,\"device\":\"igpu\",\"field\":\"time_ms\"}},"
+        "\"ib\":{\"kernel\":{%s,\"device\":\"igpu\",\"field\":\"bytes\"}},"
+        "\"both\":{\"corun\":{\"llm\":\"llama-3.1-8b\","
+        "\"kernel\":{\"device\":\"igpu\",\"op\":\"QKV\",\"sequences\":1,\"context_tokens\":1},"
+        "\"beside\":{\"device\":\"npu\",\"op\":\"QKV\",\"sequences\":1,\"context_tokens\":1}}},"
+        "\"free\":{\"corun\":{\"llm\":\"llama-3.1-8b\",\"set\":[\"sim.contention=none\"],"
+        "\"kernel\":{\"device\":\"igpu\",\"op\":\"QKV\",\"sequences\":1,\"context_tokens\":1},"
+        "\"beside\":{\"device\":\"npu\",\"op\":\"QKV\",\"sequences\":1,\"context_tokens\":1}}}",
+        kernel, kernel, kernel, kernel);
+    ck_assert_int_eq(read_text(text, "{\"name\":\"a\",\"value\":\"both\",\"published\":1},"
+                                     "{\"name\":\"b\",\"value\":\"free\",\"published\":1},"
+                                     "{\"name\":\"c\",\"value\":\"nb / nt\",\"published\":1},"
+                                     "{\"name\":\"d\",\"value\":\"ib / it\",\"published\":1}"),
+                     0);
+    double both = evaluated(0);
+    const struct claim_check *k = claims.v[0].checks;
+    double npu = k[2].x[0] * 1e3, igpu = k[3].x[0] * 1e3; /* bytes per second */
+    double cap = 89.6e9 * 0.9;
+    ck_assert_double_gt(npu + igpu, cap);
+    double small = fmin(fmin(npu, igpu), cap / 2);
+    double share = igpu <= npu ? small : cap - small;
+    ck_assert_double_eq_tol(both, igpu / share, 1e-9);
+    ck_assert_double_eq(k[1].x[0], 1.0);
+}
+END_TEST
+
+static void refused(const char *quantities, const char *checks, const char *why)
+{
+    int rc = read_text(quantities, checks);
+    if (rc == 0) {
+        struct quantities_options o = {.replications = 1, .parallel = 1, .cpu_limit_s = 60};
+        rc = claims_evaluate(&claims, &o, &err);
+    }
+    ck_assert_int_ne(rc, 0);
+    bool found = false;
+    for (size_t i = 0; i < err.n; i++) {
+        found = found || (strstr(err.lines[i], why) != NULL && strstr(err.lines[i], path) != NULL);
+    }
+    ck_assert_msg(found, "\"%s\" is not in: %s", why, err.n > 0 ? err.lines[0] : "(nothing)");
+    teardown();
+    setup();
+}
+
+START_TEST(bad_claims_are_refused_by_file_and_place)
+{
+#define CHECK_A "{\"name\":\"a\",\"value\":\"q\",\"published\":1}"
+#define MACHINE "\"q\":{\"machine\":{\"field\":\"npu.prefill_watts\"}}"
+    refused("\"q\":{\"walk\":{}}", CHECK_A, "must hold one of");
+    refused("\"q\":{\"machine\":{\"field\":\"npu.wings\"}}", CHECK_A, "must be DEVICE");
+    refused("\"q\":{\"machine\":{\"field\":\"compile_watts\",\"soc\":\"nonesuch\"}}", CHECK_A,
+            "nonesuch");
+    refused(MACHINE, "{\"name\":\"a\",\"value\":\"z\",\"published\":1}", "z");
+    refused(MACHINE, "{\"name\":\"a\",\"value\":\"q +\",\"published\":1}", "is expected");
+    refused(MACHINE, "{\"name\":\"a\",\"value\":\"q\"}", "exactly one of");
+    refused(MACHINE, "{\"name\":\"a\",\"value\":\"q\",\"published\":1,\"above\":2}",
+            "exactly one of");
+    refused(MACHINE, "{\"name\":\"a\",\"value\":\"q\",\"published\":1,\"colour\":2}", "colour");
+    refused("\"q\":{\"sustained\":{\"policy\":\"fcfs\",\"workload\":\"w1:n={rate}\",\"rates\":[5,"
+            "5],\"metric\":\"reactive.arrived\",\"at_most\":1}}",
+            CHECK_A, "rising positive rates");
+    refused("\"q\":{\"run\":{\"policy\":\"nonesuch\",\"workload\":\"w1:n=2\"}}",
+            "{\"name\":\"a\",\"value\":\"q:reactive.arrived\",\"published\":1}", "nonesuch");
+    refused("\"q\":{\"run\":{\"policy\":\"fcfs\",\"workload\":\"w1:n=2\"}}",
+            "{\"name\":\"a\",\"value\":\"q:reactive.wings\",\"published\":1}", "wings");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("claims");
+    TCase *t = tcase_create("claims");
+    tcase_set_timeout(t, 60);
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, a_number_within_the_range_of_single_traces_is_reproduced);
+    tcase_add_test(t, a_number_beyond_the_traces_but_on_the_same_side_of_neutral_is_the_direction);
+    tcase_add_test(t, an_order_needs_the_whole_interval_and_its_mean_alone_is_the_direction);
+    tcase_add_test(t, what_has_no_spread_is_held_against_its_tolerance);
+    tcase_add_test(t, a_claim_is_as_good_as_its_worst_check_that_counts);
+    tcase_add_test(t, a_value_that_is_not_defined_is_not_reproduced);
+    tcase_add_test(t, the_sustained_rate_is_where_the_line_between_two_rates_crosses_the_limit);
+    tcase_add_test(t, a_limit_that_is_never_crossed_is_not_defined);
+    tcase_add_test(t, corun_follows_max_min_for_two_kernels);
+    tcase_add_test(t, bad_claims_are_refused_by_file_and_place);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

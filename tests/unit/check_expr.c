@@ -1,0 +1,99 @@
+/* Arithmetic over named values. */
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/expr.h"
+
+static int lookup(void *ctx, const char *name, double *out, char *message)
+{
+    (void)ctx;
+    if (strcmp(name, "a") == 0) {
+        *out = 6.0;
+    } else if (strcmp(name, "run_1:reactive.e2e_s.mean") == 0) {
+        *out = 2.5;
+    } else {
+        (void)snprintf(message, EXPR_MESSAGE_BYTES, "no quantity \"%.60s\"", name);
+        return -1;
+    }
+    return 0;
+}
+
+static const struct expr_names names = {NULL, lookup};
+
+static double value(const char *text)
+{
+    char message[EXPR_MESSAGE_BYTES] = "";
+    double v = -99.0;
+    ck_assert_msg(expr_eval(text, &names, &v, message) == 0, "%s: %s", text, message);
+    return v;
+}
+
+static void refused(const char *text, const char *why)
+{
+    char message[EXPR_MESSAGE_BYTES] = "";
+    double v;
+    ck_assert_msg(expr_eval(text, &names, &v, message) != 0, "%s was taken", text);
+    ck_assert_msg(strstr(message, why) != NULL, "%s: %s", text, message);
+}
+
+START_TEST(products_bind_tighter_than_sums_and_both_group_from_the_left)
+{
+    ck_assert_double_eq(value("2 + 3 * 4"), 14.0);
+    ck_assert_double_eq(value("(2 + 3) * 4"), 20.0);
+    ck_assert_double_eq(value("20 - 5 - 3"), 12.0);
+    ck_assert_double_eq(value("24 / 4 / 3"), 2.0);
+    ck_assert_double_eq(value("-2 * -3"), 6.0);
+    ck_assert_double_eq(value("4 - -1e1"), 14.0);
+}
+END_TEST
+
+START_TEST(names_with_metrics_and_functions_are_values)
+{
+    ck_assert_double_eq(value("100 * (1 - run_1:reactive.e2e_s.mean / a)"), 100.0 * (1 - 2.5 / 6));
+    ck_assert_double_eq(value("max(a, min(9, 7)) + abs(1 - a)"), 12.0);
+}
+END_TEST
+
+START_TEST(division_by_zero_is_what_ieee_says)
+{
+    ck_assert(isinf(value("1 / (a - 6)")));
+    ck_assert(isnan(value("(a - 6) / 0")));
+}
+END_TEST
+
+START_TEST(what_is_no_expression_is_refused_with_its_place)
+{
+    refused("", "");
+    refused("a +", "");
+    refused("(a", "");
+    refused("a b", "");
+    refused("1 ** 2", "");
+    refused("max(a)", "");
+    refused("nonesuch / 2", "nonesuch");
+    /* depth is bounded: a thousand parentheses must not reach the stack's end */
+    char deep[2002];
+    memset(deep, '(', 1000);
+    memset(deep + 1000, ')', 1000);
+    deep[2000] = '\0';
+    refused(deep, "");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("expr");
+    TCase *t = tcase_create("expr");
+    tcase_add_test(t, products_bind_tighter_than_sums_and_both_group_from_the_left);
+    tcase_add_test(t, names_with_metrics_and_functions_are_values);
+    tcase_add_test(t, division_by_zero_is_what_ieee_says);
+    tcase_add_test(t, what_is_no_expression_is_refused_with_its_place);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
