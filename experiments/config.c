@@ -69,6 +69,31 @@ static int unknown_form(const char *key, const char *name, const char *const *na
     return err_add(e, "%s: no form is called '%s'; there are %s", key, name, list);
 }
 
+/* The device people look at, or -1. */
+static int display_device(const struct machine *m)
+{
+    int d = machine_find(m, DEVICE_KIND_IGPU);
+    return d >= 0 ? d : machine_find(m, DEVICE_KIND_GPU);
+}
+
+static void bind_graphics(struct config *c, struct err *e)
+{
+    const struct config_graphics *g = &c->sim.graphics;
+    if (g->reserve_time_frac == 0.0 && g->reserve_rate_frac == 0.0 && g->frames_per_s == 0.0) {
+        return;
+    }
+    int d = display_device(&c->soc.machine);
+    if (d < 0) {
+        (void)err_add(e, "sim.graphics: %s has no GPU", c->soc.machine.name);
+        return;
+    }
+    if (g->frames_per_s > 0.0 && c->soc.machine.devices[d].sharing != DEVICE_SERIAL) {
+        (void)err_add(e, "sim.graphics.frames_per_s: %s of %s is not serial; reserve time instead",
+                      c->soc.machine.devices[d].name, c->soc.machine.name);
+    }
+    soc_reserve(&c->soc.devices[d], g->reserve_time_frac, g->reserve_rate_frac);
+}
+
 /* Finds the named forms and builds the cost model. */
 static void bind_forms(struct config *c, struct err *e)
 {
@@ -116,6 +141,7 @@ int config_load(struct config *c, const struct config_options *o, struct err *e)
     const cJSON *sim = cJSON_GetObjectItemCaseSensitive(c->tree, "sim");
     config_sim_parse(json_root(sim, "sim", e), &c->sim, &c->speculation);
     if (e->n == before) {
+        bind_graphics(c, e);
         bind_forms(c, e);
     }
     const char *workload = o->workload != NULL ? o->workload : CONFIG_DEFAULT_WORKLOAD;
@@ -226,6 +252,13 @@ void config_setup(const struct config *c, const struct config_policy *p, const s
     out->horizon_ns = c->sim.horizon_s > 0.0 ? units_ns_from_s(c->sim.horizon_s) : TIME_NEVER_NS;
     out->stall_ns = units_ns_from_s(c->sim.stall_s);
     out->collapse = c->sim.collapse;
+    const struct config_graphics *g = &c->sim.graphics;
+    if (g->frames_per_s > 0.0) {
+        out->frames = (struct sim_frames){.per_s = g->frames_per_s,
+                                          .device = (uint8_t)display_device(out->machine),
+                                          .device_ns = units_ns_from_s(g->frame_s),
+                                          .bytes = g->frame_bytes};
+    }
 }
 
 const char *config_fingerprint(const struct config *c, const struct config_policy *p,

@@ -36,6 +36,16 @@ struct config_options {
 };
 
 /* The `sim` object. Defaults: config_sim_default. */
+/* The graphics user of the iGPU (of the GPU where there is no iGPU). A reserve holds for the whole
+ * run: of time, the device does everything at 1 - reserve of its speed; of rate, it computes at 1 -
+ * reserve of its flop/s and keeps its bandwidth. Policies' estimates know of it. Frames come and
+ * go, and no estimate knows of them. */
+struct config_graphics {
+    double reserve_time_frac, reserve_rate_frac; /* [0, 0.99] */
+    double frames_per_s;                         /* 0: none */
+    double frame_s, frame_bytes;                 /* of one frame: device time alone, DDR traffic */
+};
+
 struct config_sim {
     const char *contention;      /* borrowed; a form of sim/api/contention.h */
     const char *hwmodel;         /* borrowed; a form of hwmodels */
@@ -46,12 +56,15 @@ struct config_sim {
     double stall_s;
     double truth_sigma;
     struct annotation_options annotation;
+    struct config_graphics graphics;
 };
 
 /* Drain, max-min sharing, the extended kernel-time form. Annotations err log-normally by what a
  * calibrated model leaves unexplained: median |error| 8.8 % of prefill and 4.8 % of decode times
  * over published held-out points (per-weight-width fit of the extended form); a normal's median |z|
- * is 0.6745, so sigma = 0.130 and 0.071. No bias. The truth has no noise of its own. */
+ * is 0.6745, so sigma = 0.130 and 0.071. No bias. The truth has no noise of its own.
+ * No graphics user; one that is switched on takes 4 ms of a 60 Hz frame and moves three times a
+ * 1920 x 1080 picture of 4 bytes a pixel (render, compose, scan out), both assumed. */
 struct config_sim config_sim_default(void);
 
 /* Holds pointers into itself: never copy one. */

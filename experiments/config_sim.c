@@ -18,6 +18,7 @@ struct config_sim config_sim_default(void)
         .collapse = true,
         .stall_s = 3600.0,
         .annotation = {.sigma_prefill = 0.130, .sigma_decode = 0.071},
+        .graphics = {.frame_s = 0.004, .frame_bytes = 3.0 * 1920 * 1080 * 4},
     };
 }
 
@@ -41,6 +42,12 @@ cJSON *config_sim_to_json(const struct config_sim *s)
     for (int i = 0; i < OP_KIND_COUNT; i++) {
         cJSON_AddNumberToObject(b, op_names[i], s->annotation.bias_frac[i]);
     }
+    cJSON *g = cJSON_AddObjectToObject(o, "graphics");
+    cJSON_AddNumberToObject(g, "reserve_time_frac", s->graphics.reserve_time_frac);
+    cJSON_AddNumberToObject(g, "reserve_rate_frac", s->graphics.reserve_rate_frac);
+    cJSON_AddNumberToObject(g, "frames_per_s", s->graphics.frames_per_s);
+    cJSON_AddNumberToObject(g, "frame_s", s->graphics.frame_s);
+    cJSON_AddNumberToObject(g, "frame_bytes", s->graphics.frame_bytes);
     cJSON_AddItemToObject(o, "speculation", config_speculation_to_json());
     return o;
 }
@@ -68,5 +75,12 @@ void config_sim_parse(struct json_obj o, struct config_sim *out,
     }
     json_done(&b);
     json_done(&a);
+    struct json_obj g = json_get_object(&o, "graphics");
+    out->graphics.reserve_time_frac = json_get_number(&g, "reserve_time_frac", 0.0, 0.99);
+    out->graphics.reserve_rate_frac = json_get_number(&g, "reserve_rate_frac", 0.0, 0.99);
+    out->graphics.frames_per_s = json_get_number(&g, "frames_per_s", 0.0, 1e4);
+    out->graphics.frame_s = json_get_number(&g, "frame_s", 1e-9, 1e3);
+    out->graphics.frame_bytes = json_get_number(&g, "frame_bytes", 0.0, 1e12);
+    json_done(&g);
     json_done(&o);
 }

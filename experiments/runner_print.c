@@ -95,6 +95,14 @@ static void print_machine(const struct config *c, const struct runner_result *r,
                   value_of(r, "energy_j"), value_of(r, "energy_idle_j"),
                   value_of(r, "energy_j_per_token"), value_of(r, "peak_power_watts"),
                   100.0 * value_of(r, "ddr.util_frac"), 100.0 * value_of(r, "ddr.tier_high_frac"));
+    if (c->sim.graphics.frames_per_s > 0.0) {
+        (void)fprintf(
+            out,
+            "  frames %.0f, missed %.2f %%, wait %.3g ms in the mean, latest %.3g ms after "
+            "it was due\n",
+            value_of(r, "graphics.frames"), 100.0 * value_of(r, "graphics.missed_frac"),
+            1e3 * value_of(r, "graphics.wait_s.mean"), 1e3 * value_of(r, "graphics.latency_s.max"));
+    }
 }
 
 void runner_print(const struct config *c, const struct config_policy *p, const struct trace *t,

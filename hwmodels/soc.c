@@ -258,3 +258,18 @@ uint32_t soc_runtime_find(const struct soc_device *d, const char *runtime, uint3
     *exact = false;
     return d->fallback;
 }
+
+static void curve_reserve(struct soc_curve *c, double time_left, double rate_left)
+{
+    c->flop_per_s *= time_left * rate_left;
+    c->bytes_per_s *= time_left;
+    c->launch_s /= time_left;
+}
+
+void soc_reserve(struct soc_device *d, double time_frac, double rate_frac)
+{
+    for (uint32_t i = 0; i < d->n_runtimes; i++) {
+        curve_reserve(&d->runtimes[i].many, 1.0 - time_frac, 1.0 - rate_frac);
+        curve_reserve(&d->runtimes[i].one, 1.0 - time_frac, 1.0 - rate_frac);
+    }
+}

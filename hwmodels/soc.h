@@ -61,6 +61,10 @@ const char *llm_path(const char *name, char *buf, size_t size);
 /* An LLM file into the model everyone may know. */
 int llm_parse(const cJSON *root, const char *file, struct llm *out, struct err *e);
 
+/* Leaves the rest of a device to somebody else for the whole run: of its time (everything takes
+ * 1 / (1 - time_frac) as long) and of its compute rate alone (flop/s times 1 - rate_frac). */
+void soc_reserve(struct soc_device *d, double time_frac, double rate_frac);
+
 /* Index of the entry for a weight width on a device; *exact tells whether it is not the fallback.
  */
 uint32_t soc_runtime_find(const struct soc_device *d, const char *runtime, uint32_t weight_bits,

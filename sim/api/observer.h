@@ -26,6 +26,9 @@ struct kernel_record {
     double bytes;
 };
 
+/* The graphics user's frames: due but the one before is not done (missed), begun, done. */
+enum frame_state { FRAME_MISSED, FRAME_STARTED, FRAME_DONE };
+
 #define OBSERVER_DOMAIN_COMPILER MACHINE_MAX_DEVICES
 #define OBSERVER_DOMAIN_HOST (MACHINE_MAX_DEVICES + 1)
 #define OBSERVER_DOMAINS (MACHINE_MAX_DEVICES + 2)
@@ -65,6 +68,9 @@ struct observer {
      * interval are llround(share * duration), so that sums do not depend on collapsing. */
     void (*ddr)(void *self, int64_t now_ns, uint64_t count, int64_t duration_ns,
                 double demand_bytes_per_s, double share_bytes_per_s);
+    /* due_ns: when the frame that begins or ends was due; of a missed one, when the frame in its
+     * way was. */
+    void (*frame)(void *self, int64_t now_ns, uint8_t device, enum frame_state to, int64_t due_ns);
     /* A power domain's state holds from now on. Domains: device indices, then
      * OBSERVER_DOMAIN_COMPILER and OBSERVER_DOMAIN_HOST (polling, sampling). Every domain starts
      * idle at instant 0 (devices draw idle_watts, the two others nothing); the platform's own

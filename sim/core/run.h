@@ -25,6 +25,14 @@ struct annotation_options {
     double sigma_decode;
 };
 
+/* A periodic graphics user on a serial device. Its energy is the user's and not counted. */
+struct sim_frames {
+    double per_s; /* 0: none */
+    uint8_t device;
+    int64_t device_ns; /* time of one frame, alone */
+    double bytes;      /* DDR traffic of one frame */
+};
+
 struct sim_setup {
     const struct machine *machine;
     const struct llm *llm;
@@ -45,7 +53,8 @@ struct sim_setup {
     int64_t horizon_ns;     /* stop then; TIME_NEVER_NS drains */
     int64_t stall_ns;       /* watchdog: no token and no event that could bring one for so long */
     bool collapse;          /* one event for undisturbed launches; results do not depend on it */
-    uint32_t caps;          /* CAP_ bits of the executor; UINT32_MAX: all the simulator has */
+    struct sim_frames frames;
+    uint32_t caps; /* CAP_ bits of the executor; UINT32_MAX: all the simulator has */
     /* Speculative decoding: tokens a drafter offers for the next verification of a request
      * (policies may know them: they are there before the pass), and how many of them turn out right
      * (hidden). `step` counts the request's verifications; both are pure functions. NULL: no

@@ -89,19 +89,16 @@ static void job_set_rate(struct engine *e, struct job *j, double rate)
         eventq_reschedule(&e->queue, j->event, at);
         return;
     }
-    enum event_kind kind = EVENT_KERNEL;
     uint64_t payload = (uint64_t)(uintptr_t)j->exec;
-    if (j->exec == NULL) {
-        kind = EVENT_LOAD;
-    }
-    j->event = eventq_push(&e->queue, at, engine_order(e, kind, j->device), payload);
+    j->event =
+        eventq_push(&e->queue, at, engine_order(e, (enum event_kind)j->kind, j->device), payload);
 }
 
 void ddr_settle(struct engine *e)
 {
     e->ddr_dirty = false;
     if (e->n_jobs == 1 && e->may_collapse && e->jobs[0]->exec != NULL &&
-        e->devices[e->jobs[0]->device].n_running == 1) {
+        e->devices[e->jobs[0]->device].n_running == 1 && e->frames.phase != FRAMES_WAITING) {
         device_collapse(e, e->jobs[0]->exec);
         return;
     }

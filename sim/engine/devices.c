@@ -23,9 +23,13 @@ static void vdevice_shares(struct engine *e, struct vdevice *d)
 
 static void run_begin(struct engine *e, struct vexec *v)
 {
-    v->phase = VEXEC_RUNNING;
     v->op = v->l->pub.op_begin;
     v->k = 0;
+    if (frames_take(e, v->job.device)) {
+        v->phase = VEXEC_PAUSED;
+        return;
+    }
+    v->phase = VEXEC_RUNNING;
     ddr_join(e, &v->job);
     vexec_kernel_begin(e, v);
     power_device(e, v->job.device);
@@ -78,7 +82,11 @@ static struct vexec *vexec_new(struct engine *e, struct full_launch *l)
     v->solo_ns = 0;
     v->lost_ns = 0;
     v->collapsed = false;
-    v->job = (struct job){.event = EVENTQ_NONE, .device = l->pub.device, .rate = 1.0, .exec = v};
+    v->job = (struct job){.event = EVENTQ_NONE,
+                          .device = l->pub.device,
+                          .rate = 1.0,
+                          .kind = EVENT_KERNEL,
+                          .exec = v};
     l->pub.exec = v;
     return v;
 }
@@ -124,6 +132,9 @@ static void vexec_end(struct engine *e, struct vexec *v)
     v->next_free = e->free_execs;
     e->free_execs = v;
     power_device(e, v->job.device);
+    if (d->n_running == 0) {
+        (void)frames_take(e, v->job.device);
+    }
     core_launch_ended(&e->core, fl, v->outcome, ops_done, rows_done, v->solo_ns, v->lost_ns);
     for (uint32_t i = 0; d->n_running == 0 && i < d->n_queued; i++) {
         struct vexec *next = d->queue[i];
@@ -169,6 +180,13 @@ static void report_kernel(struct engine *e, const struct vexec *v)
     CORE_OBSERVE(&e->core, kernel, &rec);
 }
 
+static void next_kernel(struct engine *e, struct vexec *v)
+{
+    if (!frames_pause(e, v)) {
+        vexec_kernel_begin(e, v);
+    }
+}
+
 void device_event(struct engine *e, struct vexec *v)
 {
     v->job.event = EVENTQ_NONE;
@@ -193,12 +211,12 @@ void device_event(struct engine *e, struct vexec *v)
         vexec_end(e, v);
     } else if (v->l->pub.stop_requested && v->in_flight_left > 0) {
         v->in_flight_left--;
-        vexec_kernel_begin(e, v);
+        next_kernel(e, v);
     } else if (v->l->pub.stop_requested && at_yield_point(v)) {
         v->outcome = LAUNCH_OUTCOME_YIELDED;
         vexec_end(e, v);
     } else {
-        vexec_kernel_begin(e, v);
+        next_kernel(e, v);
     }
 }
 
@@ -215,6 +233,11 @@ static void end_at(struct engine *e, struct vexec *v, enum launch_outcome outcom
     v->phase = VEXEC_ENDING;
     v->outcome = outcome;
     push_now(e, v, at_ns);
+}
+
+void device_finish(struct engine *e, struct vexec *v)
+{
+    end_at(e, v, LAUNCH_OUTCOME_DONE, e->now_ns);
 }
 
 static int exec_stop(void *exec, struct full_launch *l, enum preempt_mode mode)
@@ -239,13 +262,14 @@ static int exec_stop(void *exec, struct full_launch *l, enum preempt_mode mode)
     if (v->collapsed) {
         device_expand(e, v);
         if (v->op == l->pub.op_end) { /* it ends at this very instant */
-            end_at(e, v, LAUNCH_OUTCOME_DONE, e->now_ns);
+            device_finish(e, v);
             return 0;
         }
     }
-    bool untouched = v->kernel_begin_ns == e->now_ns;
+    bool paused = v->phase == VEXEC_PAUSED;
+    bool untouched = paused || v->kernel_begin_ns == e->now_ns;
     if (mode == PREEMPT_RESET) {
-        v->lost_ns = e->now_ns - v->kernel_begin_ns;
+        v->lost_ns = paused ? 0 : e->now_ns - v->kernel_begin_ns;
         end_at(e, v, LAUNCH_OUTCOME_RESET, e->now_ns + e->devices[v->job.device].desc->reset_ns);
     } else if (!e->devices[v->job.device].desc->can_withdraw && l->pub.inflight > 1) {
         v->in_flight_left = l->pub.inflight - 1;

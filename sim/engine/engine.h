@@ -19,7 +19,8 @@ enum event_kind {
     EVENT_TURN,      /* a session's next turn, after a tool or a person */
     EVENT_ARRIVAL,   /* the next first turn of the trace */
     EVENT_CANCEL,
-    EVENT_TIMER
+    EVENT_TIMER,
+    EVENT_FRAME /* of the graphics user: due or done */
 };
 
 #define ENGINE_MAX_JOBS CONTENTION_MAX_FLOWS
@@ -34,11 +35,13 @@ struct job {
     uint32_t event; /* its completion */
     uint32_t order; /* of jobs at one instant: device, then launch */
     uint8_t device;
+    uint8_t kind;       /* enum event_kind of its completion */
     bool active;        /* counted among the engine's jobs */
-    struct vexec *exec; /* the launch it belongs to, NULL for the loader */
+    struct vexec *exec; /* the launch it belongs to, NULL for the loader and for frames */
 };
 
-enum vexec_phase { VEXEC_QUEUED, VEXEC_LEAD, VEXEC_RUNNING, VEXEC_ENDING };
+/* PAUSED: between two kernels, while a frame has the device. */
+enum vexec_phase { VEXEC_QUEUED, VEXEC_LEAD, VEXEC_RUNNING, VEXEC_PAUSED, VEXEC_ENDING };
 
 /* A launch on a virtual device. Position: op `op`, kernel `k` of it, in progress. */
 struct vexec {
@@ -86,6 +89,15 @@ struct channel {
     struct job job;
 };
 
+enum frames_phase { FRAMES_IDLE, FRAMES_WAITING, FRAMES_RUNNING };
+
+struct frames {
+    enum frames_phase phase;
+    uint64_t number; /* of the next frame */
+    int64_t due_ns;  /* of the one that waits or runs */
+    struct job job;
+};
+
 struct power {
     double watts[OBSERVER_DOMAINS];
     enum power_phase phase[OBSERVER_DOMAINS];
@@ -110,6 +122,7 @@ struct engine {
     bool may_collapse;
     bool ddr_unlimited; /* contention form `none` */
     struct channel loader, compiler;
+    struct frames frames;
     struct power power;
     size_t next_first;         /* next first turn of the trace */
     uint64_t arrivals_pending; /* arrival and turn events in the queue */
@@ -125,6 +138,16 @@ static inline uint64_t engine_order(struct engine *e, enum event_kind kind, uint
 /* devices.c */
 extern const struct executor_ops engine_ops;
 void device_event(struct engine *e, struct vexec *v);
+/* The launch is through its last kernel: ends it at this instant by an event of its own. */
+void device_finish(struct engine *e, struct vexec *v);
+
+/* frames.c */
+void frames_init(struct engine *e);
+void frames_event(struct engine *e, uint64_t payload);
+/* True when a frame has the device; one that waits for it starts now. */
+bool frames_take(struct engine *e, uint8_t device);
+/* At a kernel boundary: true when a waiting frame takes the device and v is paused. */
+bool frames_pause(struct engine *e, struct vexec *v);
 
 /* vexec.c */
 /* Kernels of op number `op` of the launch. */

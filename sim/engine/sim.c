@@ -65,7 +65,8 @@ static bool work_in_progress(const struct engine *e)
     return busy;
 }
 
-static void handle_timer(struct engine *e, uint64_t cookie)
+/* Clocks tick on whatever the policy does: only progress tells a run from a stalled one. */
+static bool stalled(struct engine *e)
 {
     struct core *c = &e->core;
     if (c->n_live > 0 && !work_in_progress(e) &&
@@ -74,9 +75,9 @@ static void handle_timer(struct engine *e, uint64_t cookie)
                   "stalled: %" PRIu64 " requests live, nothing on any device for %.0f s of "
                   "simulated time, only timers",
                   c->n_live, units_s_from_ns(e->now_ns - c->last_progress_ns));
-        return;
+        return true;
     }
-    core_timer(c, cookie);
+    return false;
 }
 
 static void handle(struct engine *e, const struct eventq_event *ev)
@@ -116,7 +117,14 @@ static void handle(struct engine *e, const struct eventq_event *ev)
         break;
     }
     case EVENT_TIMER:
-        handle_timer(e, ev->payload);
+        if (!stalled(e)) {
+            core_timer(c, ev->payload);
+        }
+        break;
+    case EVENT_FRAME:
+        if (!stalled(e)) {
+            frames_event(e, ev->payload);
+        }
         break;
     }
 }
@@ -158,8 +166,11 @@ static void engine_init(struct engine *e, const struct sim_setup *setup)
         d->weight = 1.0;
         d->queue = arena_alloc(&e->core.arena, d->desc->inflight_depth * sizeof(struct vexec *));
     }
-    e->loader.job = (struct job){
-        .event = EVENTQ_NONE, .device = ENGINE_LOADER_FLOW, .rate = 1.0, .share_frac = 1.0};
+    e->loader.job = (struct job){.event = EVENTQ_NONE,
+                                 .device = ENGINE_LOADER_FLOW,
+                                 .rate = 1.0,
+                                 .share_frac = 1.0,
+                                 .kind = EVENT_LOAD};
     e->compiler.job = (struct job){.event = EVENTQ_NONE};
     e->may_collapse = setup->collapse;
     e->ddr_unlimited = strcmp(setup->contention->name, "none") == 0;
@@ -167,6 +178,7 @@ static void engine_init(struct engine *e, const struct sim_setup *setup)
         e->may_collapse = e->may_collapse && !setup->observers[i]->wants_kernels;
     }
     power_init(e);
+    frames_init(e);
 }
 
 static void audit_finish(struct engine *e)

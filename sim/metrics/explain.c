@@ -17,6 +17,7 @@ const char *const explain_cause_names[EXPLAIN_CAUSE_COUNT] = {
     [EXPLAIN_QUEUE_SAME] = "queue_same",
     [EXPLAIN_QUEUE_OTHER] = "queue_other",
     [EXPLAIN_HELD] = "held",
+    [EXPLAIN_GRAPHICS] = "graphics",
     [EXPLAIN_HOST] = "host",
     [EXPLAIN_DDR_SLOWDOWN] = "ddr_slowdown",
     [EXPLAIN_DEVICE_SHARING] = "device_sharing",
@@ -34,6 +35,7 @@ const char *const explain_cause_texts[EXPLAIN_CAUSE_COUNT] = {
     [EXPLAIN_QUEUE_SAME] = "the device ran its own class",
     [EXPLAIN_QUEUE_OTHER] = "the device ran the other class",
     [EXPLAIN_HELD] = "the device was idle, the policy held it",
+    [EXPLAIN_GRAPHICS] = "the display's frames had the device",
     [EXPLAIN_HOST] = "host: scheduling, submission, sampling",
     [EXPLAIN_DDR_SLOWDOWN] = "kernels slowed by shared DDR",
     [EXPLAIN_DEVICE_SHARING] = "kernels slowed by sharing the device",
@@ -115,6 +117,8 @@ static void wait_more(const struct explain *x, struct explain_live *v, uint8_t d
                 : v->decodes && !v->in_pass  ? EXPLAIN_BATCHING
                 : has_class[v->request->cls] ? EXPLAIN_QUEUE_SAME
                                              : EXPLAIN_QUEUE_OTHER;
+    } else if (x->frame_since_ns[device] != TIME_NEVER_NS) {
+        cause = EXPLAIN_GRAPHICS;
     } else if (x->sampling > 0) {
         cause = EXPLAIN_HOST;
     }
@@ -302,6 +306,9 @@ struct explain *explain_new(const struct machine *machine, uint32_t request_id)
     struct explain *x = xcalloc(1, sizeof *x);
     x->machine = machine;
     x->only = request_id;
+    for (int d = 0; d < MACHINE_MAX_DEVICES; d++) {
+        x->frame_since_ns[d] = TIME_NEVER_NS;
+    }
     idmap_init(&x->live, sizeof(struct explain_live));
     x->observer = (struct observer){
         .self = x,
@@ -314,6 +321,7 @@ struct explain *explain_new(const struct machine *machine, uint32_t request_id)
         .launch_started = explain_launch_started,
         .launch_ended = explain_launch_ended,
         .preempt_asked = explain_preempt_asked,
+        .frame = explain_frame,
         .kernel = explain_kernel,
         .kv_lost = on_kv_lost,
         .resident = on_resident,

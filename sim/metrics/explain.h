@@ -10,6 +10,7 @@
  *      device_sharing  actual - solo of a kernel beside which another launch ran on the same,
  *                      time-shared device, whatever part of it the DDR had
  *      ddr_slowdown    actual - solo of every other kernel
+ *      graphics        between two kernels, while a frame of the graphics user had the device
  *      killed          work a reset threw away, and the reset itself
  *    When parts of the pass run at once, the last to finish counts: from the end backwards, the
  *    launch that ends last, until its start; before that the one that ends last of those that ran
@@ -24,6 +25,7 @@
  * launch's yield point) batching        it decodes, and its device runs a pass without it
  *      queue_same      its device runs a request of its class (its own pass, if formed, waits)
  *      queue_other     its device runs only requests of the other class
+ *      graphics        a frame of the graphics user has its device
  *      host            its device is idle while the host samples for some pass
  *      held            its device is idle: the policy lets it wait (admission, memory, order)
  *    Of kernel_tail, batching and the queues it is noted which request was in the way: the first
@@ -49,6 +51,7 @@ enum explain_cause {
     EXPLAIN_QUEUE_SAME,
     EXPLAIN_QUEUE_OTHER,
     EXPLAIN_HELD,
+    EXPLAIN_GRAPHICS,
     EXPLAIN_HOST,
     EXPLAIN_DDR_SLOWDOWN,
     EXPLAIN_DEVICE_SHARING,

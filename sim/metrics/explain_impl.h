@@ -61,8 +61,9 @@ struct explain {
     size_t n_launches, cap_launches;
     struct resident_key *pending; /* being compiled or loaded, or queued for it */
     size_t n_pending, cap_pending;
-    uint32_t loading;  /* of these, graph blocks */
-    uint32_t sampling; /* passes the host samples for */
+    uint32_t loading;                            /* of these, graph blocks */
+    int64_t frame_since_ns[MACHINE_MAX_DEVICES]; /* TIME_NEVER_NS: no frame on it */
+    uint32_t sampling;                           /* passes the host samples for */
     struct explanation *done;
     size_t n_done, cap_done;
 };
@@ -77,6 +78,7 @@ void explain_wait_settle(struct explain_live *v, uint8_t device);
 void explain_launch_started(void *self, int64_t now_ns, const struct launch *l, int64_t lead_ns);
 void explain_launch_ended(void *self, int64_t now_ns, const struct launch *l, int64_t solo_ns,
                           int64_t lost_ns);
+void explain_frame(void *self, int64_t now_ns, uint8_t device, enum frame_state to, int64_t due_ns);
 void explain_kernel(void *self, const struct kernel_record *k);
 void explain_preempt_asked(void *self, int64_t now_ns, const struct launch *l);
 

@@ -92,6 +92,35 @@ void explain_kernel(void *self, const struct kernel_record *k)
     note_sharing(x, g->device);
 }
 
+/* What a launch did until a frame came, and how long the frame then kept it. */
+static void frame_pieces(const struct explain *x, struct explain_launch *g, int64_t now_ns)
+{
+    int64_t lead_ns = g->lead_end_ns < now_ns ? g->lead_end_ns : now_ns;
+    piece_add(g, lead_ns, 0, EXPLAIN_HOST, EXPLAIN_HOST);
+    piece_add(g, x->frame_since_ns[g->device], 0, EXPLAIN_HOST, EXPLAIN_HOST);
+    piece_add(g, now_ns, 0, EXPLAIN_GRAPHICS, EXPLAIN_GRAPHICS);
+}
+
+void explain_frame(void *self, int64_t now_ns, uint8_t device, enum frame_state to, int64_t due_ns)
+{
+    struct explain *x = self;
+    (void)due_ns;
+    if (to == FRAME_MISSED) {
+        return;
+    }
+    explain_advance(x, now_ns);
+    if (to == FRAME_STARTED) {
+        x->frame_since_ns[device] = now_ns;
+        return;
+    }
+    for (size_t i = 0; i < x->n_launches; i++) {
+        if (x->launches[i].running && x->launches[i].device == device) {
+            frame_pieces(x, &x->launches[i], now_ns);
+        }
+    }
+    x->frame_since_ns[device] = TIME_NEVER_NS;
+}
+
 void explain_preempt_asked(void *self, int64_t now_ns, const struct launch *l)
 {
     struct explain *x = self;
@@ -194,6 +223,9 @@ void explain_launch_ended(void *self, int64_t now_ns, const struct launch *l, in
         return;
     }
     piece_add(g, g->lead_end_ns < now_ns ? g->lead_end_ns : now_ns, 0, EXPLAIN_HOST, EXPLAIN_HOST);
+    if (x->frame_since_ns[l->device] != TIME_NEVER_NS) {
+        frame_pieces(x, g, now_ns); /* stopped while it was paused */
+    }
     piece_add(g, now_ns, 0, EXPLAIN_KILLED, EXPLAIN_KILLED);
     g->end_ns = now_ns;
     g->running = false;

@@ -259,6 +259,13 @@ static void on_ddr(void *self, int64_t now_ns, uint64_t count, int64_t duration_
               share_bytes_per_s);
 }
 
+static void on_frame(void *self, int64_t now_ns, uint8_t device, enum frame_state to,
+                     int64_t due_ns)
+{
+    (void)device;
+    usage_frame(&((struct metrics *)self)->usage, now_ns, to, due_ns);
+}
+
 static void on_run_ended(void *self, int64_t now_ns)
 {
     struct metrics *m = self;
@@ -335,6 +342,7 @@ struct metrics *metrics_new(const struct metrics_options *opt, const struct mach
         .kv_lost = on_kv_lost,
         .ddr = on_ddr,
         .power = on_power,
+        .frame = on_frame,
         .run_ended = on_run_ended,
     };
     return m;

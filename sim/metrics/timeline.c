@@ -300,6 +300,7 @@ struct timeline *timeline_open(const char *path, const struct machine *machine, 
         .resident = timeline_resident,
         .ddr = on_ddr,
         .power = on_power,
+        .frame = timeline_frame,
         .run_ended = on_run_ended,
     };
     return t;

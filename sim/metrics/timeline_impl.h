@@ -53,7 +53,8 @@ struct timeline {
     struct timeline_channel loader, compiler;
     struct timeline_counter ddr, live, watts[OBSERVER_DOMAINS];
     char watts_names[OBSERVER_DOMAINS][32];
-    int64_t ddr_end_ns;
+    int64_t ddr_end_ns, frame_begin_ns;
+    bool has_frames;
     uint32_t n_live[REQUEST_CLASS_COUNT];
 };
 
@@ -70,6 +71,8 @@ void timeline_launch_started(void *self, int64_t now_ns, const struct launch *l,
 void timeline_launch_ended(void *self, int64_t now_ns, const struct launch *l, int64_t solo_ns,
                            int64_t lost_ns);
 void timeline_preempt_asked(void *self, int64_t now_ns, const struct launch *l);
+void timeline_frame(void *self, int64_t now_ns, uint8_t device, enum frame_state to,
+                    int64_t due_ns);
 void timeline_kernel(void *self, const struct kernel_record *k);
 void timeline_resident(void *self, int64_t now_ns, struct resident_key key, enum resident_state to);
 /* The run is over: closes what is open. */

@@ -181,6 +181,31 @@ void timeline_kernel(void *self, const struct kernel_record *k)
     draw_asked(t, lane, tid);
 }
 
+/* The graphics user's frames on a track of their own, drawn when they are done. */
+void timeline_frame(void *self, int64_t now_ns, uint8_t device, enum frame_state to, int64_t due_ns)
+{
+    struct timeline *t = self;
+    if (!t->has_frames) {
+        char name[48];
+        (void)snprintf(name, sizeof name, "frames on %s", t->machine->devices[device].name);
+        timeline_track_name(t, TIMELINE_PID_MACHINE, TIMELINE_TID_FRAMES, name,
+                            TIMELINE_TID_FRAMES);
+        t->has_frames = true;
+    }
+    switch (to) {
+    case FRAME_MISSED:
+        timeline_instant(t, TIMELINE_PID_MACHINE, TIMELINE_TID_FRAMES, now_ns, "missed frame");
+        break;
+    case FRAME_STARTED:
+        draw_span(t, TIMELINE_TID_FRAMES, due_ns, now_ns, "waits for a kernel");
+        t->frame_begin_ns = now_ns;
+        break;
+    case FRAME_DONE:
+        draw_span(t, TIMELINE_TID_FRAMES, t->frame_begin_ns, now_ns, "frame");
+        break;
+    }
+}
+
 /* The kernel in progress is drawn when it ends, so the question waits for it. */
 void timeline_preempt_asked(void *self, int64_t now_ns, const struct launch *l)
 {

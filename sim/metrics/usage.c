@@ -73,6 +73,27 @@ void usage_ddr(struct usage *u, uint64_t count, int64_t duration_ns, double dema
     u->ddr_ns += ns;
 }
 
+void usage_frame(struct usage *u, int64_t now_ns, enum frame_state to, int64_t due_ns)
+{
+    switch (to) {
+    case FRAME_MISSED:
+        u->frames_missed++;
+        break;
+    case FRAME_STARTED:
+        u->frames++;
+        u->frame_since_ns = now_ns;
+        u->frame_wait_ns += now_ns - due_ns;
+        break;
+    case FRAME_DONE:
+        u->frame_ns += now_ns - u->frame_since_ns;
+        u->frame_since_ns = 0;
+        if (now_ns - due_ns > u->frame_late_ns) {
+            u->frame_late_ns = now_ns - due_ns;
+        }
+        break;
+    }
+}
+
 void usage_launch_started(struct usage *u, const struct launch *l, int64_t lead_ns)
 {
     if (u->n_running < USAGE_MAX_LAUNCHES) {
@@ -161,6 +182,22 @@ static void collect_energy(const struct usage *u, double tokens, double output_t
     metric_list_put(out, u->peak_watts, "peak_power_watts");
 }
 
+/* Only of runs with a graphics user. */
+static void collect_frames(const struct usage *u, double t_ns, struct metric_list *out)
+{
+    if (u->frames + u->frames_missed == 0) {
+        return;
+    }
+    metric_list_put(out, (double)u->frames, "graphics.frames");
+    metric_list_put(out, (double)u->frames_missed, "graphics.missed");
+    metric_list_put(out, (double)u->frames_missed / (double)(u->frames + u->frames_missed),
+                    "graphics.missed_frac");
+    metric_list_put(out, (double)u->frame_ns / t_ns, "graphics.busy_frac");
+    metric_list_put(out, (double)u->frame_wait_ns / (double)u->frames / 1e9,
+                    "graphics.wait_s.mean");
+    metric_list_put(out, (double)u->frame_late_ns / 1e9, "graphics.latency_s.max");
+}
+
 void usage_collect(const struct usage *u, const struct metrics_options *opt, double tokens,
                    double output_tokens, struct metric_list *out)
 {
@@ -175,6 +212,7 @@ void usage_collect(const struct usage *u, const struct metrics_options *opt, dou
     metric_list_put(out, units_s_from_ns(u->killed_ns), "killed_kernel_s");
     metric_list_put(out, (double)u->ddr_bytes / peak_bytes, "ddr.util_frac");
     metric_list_put(out, (double)u->ddr_demand_bytes / peak_bytes, "ddr.demand_frac");
+    collect_frames(u, t_ns, out);
     double idle_ns = t_ns - (double)u->ddr_ns;
     metric_list_put(out, (idle_ns + (double)u->tier_ns[0]) / t_ns, "ddr.tier_low_frac");
     metric_list_put(out, (double)u->tier_ns[1] / t_ns, "ddr.tier_medium_frac");

@@ -38,6 +38,8 @@ struct usage {
     struct usage_launch running[USAGE_MAX_LAUNCHES];
     uint32_t n_running;
     int64_t actual_ns, solo_ns, killed_ns; /* of ended launches */
+    uint64_t frames, frames_missed;        /* of the graphics user: begun, never begun */
+    int64_t frame_since_ns, frame_ns, frame_wait_ns, frame_late_ns; /* begun at; sums; longest */
 };
 
 void usage_init(struct usage *u, const struct machine *machine, double tier_medium_frac,
@@ -46,6 +48,7 @@ void usage_power(struct usage *u, int64_t now_ns, uint8_t domain, enum power_pha
                  double watts);
 void usage_ddr(struct usage *u, uint64_t count, int64_t duration_ns, double demand_bytes_per_s,
                double share_bytes_per_s);
+void usage_frame(struct usage *u, int64_t now_ns, enum frame_state to, int64_t due_ns);
 void usage_launch_started(struct usage *u, const struct launch *l, int64_t lead_ns);
 /* False when the launch had never started (it was withdrawn). */
 bool usage_launch_ended(struct usage *u, const struct launch *l, int64_t solo_ns, int64_t lost_ns);

@@ -26,6 +26,8 @@ run="$x run --policy fcfs --trace $dir/t.csv"
 refuse "Z9" $x claims Z9
 refuse "nonesuch.json" $x claims --file nonesuch.json
 refuse "replications" $x claims A6 --replications 0
+refuse "frames_per_s" $x run --policy fcfs --set sim.graphics.frames_per_s=-60
+refuse "reserve_time_frac" $x run --policy fcfs --set sim.graphics.reserve_time_frac=1
 refuse "no policy" $x run --policy nonesuch
 refuse "b_rf" $x run --policy agent-xpu-v2:b_rf=-1
 refuse "b_rf" $x run --policy agent-xpu-v2:b_rf=nan

@@ -34,6 +34,7 @@ for p in $(policies); do
     check "run-$p" "$x" run --policy "$p" $(machine_of "$p") --workload "$small" --seed 3
 done
 check compare "$x" compare --policy openvino-cb --policy agent-xpu-v2 --workload "$small" --replications 4 --jobs 2
+check graphics "$x" run --policy agent-xpu-v2 --workload "$small" --seed 3 --set sim.graphics.frames_per_s=60
 check trace "$x" trace gen --workload "mixed:sessions=1,reactive=mtrag,proactive=proactivebench,duration_s=60,arrival=gamma" --seed 5
 check kernels "$x" list kernels --llm llama-3.1-8b
 check graphs "$x" graphs --p 10,10,10,10,10,10 --d 11,11,11,11,11,11 --s 20,20,20,20,20,20 --chunks 2

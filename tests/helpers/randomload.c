@@ -98,6 +98,12 @@ uint32_t randomload_make(struct scenario *sc, struct scenario_request *q, uint32
     }
     costs(sc, &r);
     settings(sc, &r, largest);
+    if (rng_below(&r, 4) == 0) { /* somebody looks at the screen */
+        sc->setup.frames = (struct sim_frames){.per_s = pick(&r, 10, 200),
+                                               .device = IGPU,
+                                               .device_ns = units_ns_from_ms(pick(&r, 0.1, 8)),
+                                               .bytes = pick(&r, 1e4, 1e8)};
+    }
     return n;
 }
 

@@ -136,6 +136,32 @@ START_TEST(more_rows_or_more_context_never_cost_less)
 }
 END_TEST
 
+/* Half of its time left: everything takes twice as long, up to rounding. Half of its rate left: in
+ * the plain roofline a prefill of 512 rows is bound by compute and takes twice as long, one row by
+ * memory and takes the same. */
+START_TEST(a_reserve_of_time_slows_all_kernels_and_one_of_rate_those_bound_by_compute)
+{
+    struct work_shape prefill = model_prefill(512);
+    struct work_shape decode = model_decode(1, 512);
+    for (int form = 0; form < 2; form++) {
+        struct model whole;
+        struct model half;
+        const char *name = form == 0 ? "extended" : "roofline";
+        model_init(&whole, "llama-3.2-3b", name);
+        model_init(&half, "llama-3.2-3b", name);
+        soc_reserve(&half.soc.devices[MODEL_IGPU], form == 0 ? 0.5 : 0.0, form == 0 ? 0.0 : 0.5);
+        int64_t a = model_cost(&whole, MODEL_IGPU, OP_FFN, &prefill, 512, 512).t_ns;
+        int64_t b = model_cost(&half, MODEL_IGPU, OP_FFN, &prefill, 512, 512).t_ns;
+        ck_assert_int_le(llabs(b - 2 * a), 2);
+        a = model_cost(&whole, MODEL_IGPU, OP_FFN, &decode, 1, 1).t_ns;
+        b = model_cost(&half, MODEL_IGPU, OP_FFN, &decode, 1, 1).t_ns;
+        ck_assert_int_le(llabs(b - (form == 0 ? 2 : 1) * a), 2);
+        ck_assert_int_eq(model_cost(&whole, MODEL_NPU, OP_FFN, &decode, 1, 1).t_ns,
+                         model_cost(&half, MODEL_NPU, OP_FFN, &decode, 1, 1).t_ns);
+    }
+}
+END_TEST
+
 START_TEST(forms_are_found_by_name)
 {
     const char *const *names = hwmodel_names();
@@ -155,6 +181,7 @@ int main(void)
     tcase_add_test(t, the_extended_form_without_its_terms_is_appendix_b);
     tcase_add_test(t, the_p_norm_lies_between_the_larger_term_and_the_sum);
     tcase_add_test(t, more_rows_or_more_context_never_cost_less);
+    tcase_add_test(t, a_reserve_of_time_slows_all_kernels_and_one_of_rate_those_bound_by_compute);
     tcase_add_test(t, forms_are_found_by_name);
     suite_add_tcase(s, t);
     SRunner *sr = srunner_create(s);

@@ -1,0 +1,136 @@
+/* The graphics user: a frame is due every period on one device. It waits for the running kernel
+ * (GPUs switch contexts between kernels), runs on the device alone with its DDR traffic among the
+ * others', and the launch it interrupted goes on at its next kernel. A frame that is not done when
+ * the next one is due makes that one missed: the display shows the old picture once more. */
+#include "sim/engine/engine.h"
+
+enum { PAYLOAD_DONE, PAYLOAD_DUE };
+
+/* From the number, so that a period that is no whole number of ns does not drift. */
+static int64_t due_ns(const struct engine *e, uint64_t number)
+{
+    return (int64_t)llround((double)number * 1e9 / e->core.setup->frames.per_s);
+}
+
+static void push_due(struct engine *e)
+{
+    struct frames *f = &e->frames;
+    (void)eventq_push(&e->queue, due_ns(e, f->number), engine_order(e, EVENT_FRAME, f->job.device),
+                      PAYLOAD_DUE);
+}
+
+void frames_init(struct engine *e)
+{
+    const struct sim_frames *s = &e->core.setup->frames;
+    e->frames.job = (struct job){.event = EVENTQ_NONE,
+                                 .kind = EVENT_FRAME,
+                                 .device = s->device,
+                                 .rate = 1.0,
+                                 .share_frac = 1.0};
+    if (s->per_s > 0.0) {
+        push_due(e);
+    }
+}
+
+static void report(struct engine *e, enum frame_state to)
+{
+    CORE_OBSERVE(&e->core, frame, e->now_ns, e->frames.job.device, to, e->frames.due_ns);
+}
+
+static void begin(struct engine *e)
+{
+    struct frames *f = &e->frames;
+    f->phase = FRAMES_RUNNING;
+    ddr_join(e, &f->job);
+    job_start(e, &f->job, (double)e->core.setup->frames.device_ns, e->core.setup->frames.bytes);
+    report(e, FRAME_STARTED);
+}
+
+bool frames_take(struct engine *e, uint8_t device)
+{
+    struct frames *f = &e->frames;
+    if (f->phase == FRAMES_IDLE || f->job.device != device) {
+        return false;
+    }
+    if (f->phase == FRAMES_WAITING) {
+        begin(e);
+    }
+    return true;
+}
+
+static void pause_launch(struct engine *e, struct vexec *v)
+{
+    ddr_leave(e, &v->job);
+    v->phase = VEXEC_PAUSED;
+    power_device(e, v->job.device);
+}
+
+bool frames_pause(struct engine *e, struct vexec *v)
+{
+    if (e->frames.phase != FRAMES_WAITING || e->frames.job.device != v->job.device) {
+        return false;
+    }
+    pause_launch(e, v);
+    begin(e);
+    return true;
+}
+
+static void due(struct engine *e)
+{
+    struct frames *f = &e->frames;
+    int64_t now_due = due_ns(e, f->number);
+    f->number++;
+    push_due(e);
+    if (f->phase != FRAMES_IDLE) {
+        report(e, FRAME_MISSED);
+        return;
+    }
+    f->phase = FRAMES_WAITING;
+    f->due_ns = now_due;
+    struct vdevice *d = &e->devices[f->job.device];
+    struct vexec *v = d->n_running > 0 ? d->running[0] : NULL; /* the device is serial */
+    if (v == NULL || v->phase == VEXEC_LEAD) {
+        begin(e);
+        return;
+    }
+    if (v->phase != VEXEC_RUNNING) {
+        return; /* it is ending: the device becomes free for the frame then */
+    }
+    ddr_touch(e);
+    if (v->collapsed) {
+        device_expand(e, v);
+        if (v->op == v->l->pub.op_end) { /* its last kernel ends at this very instant */
+            device_finish(e, v);
+            return;
+        }
+    }
+    if (v->kernel_begin_ns == e->now_ns) {
+        (void)frames_pause(e, v);
+    }
+}
+
+static void done(struct engine *e)
+{
+    struct frames *f = &e->frames;
+    f->job.event = EVENTQ_NONE;
+    ddr_leave(e, &f->job);
+    f->phase = FRAMES_IDLE;
+    report(e, FRAME_DONE);
+    struct vdevice *d = &e->devices[f->job.device];
+    if (d->n_running > 0 && d->running[0]->phase == VEXEC_PAUSED) {
+        struct vexec *v = d->running[0];
+        v->phase = VEXEC_RUNNING;
+        ddr_join(e, &v->job);
+        vexec_kernel_begin(e, v);
+        power_device(e, f->job.device);
+    }
+}
+
+void frames_event(struct engine *e, uint64_t payload)
+{
+    if (payload == PAYLOAD_DUE) {
+        due(e);
+    } else {
+        done(e);
+    }
+}

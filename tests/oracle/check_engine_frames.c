@@ -1,0 +1,252 @@
+/* The graphics user by hand. Toy iGPU with dynamic shapes, two layers, one prompt, one kernel per
+ * op: QKV 4 ms, attention 6, FFN 8, head 1: alone the kernels end at 4, 10, 18, 22, 28, 36, 37. */
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/metrics/explain.h"
+#include "sim/metrics/metrics.h"
+#include "tests/helpers/script.h"
+
+#define MS(t) ((int64_t)((t)*1e6 + 0.5))
+
+static struct scenario sc;
+static struct script x;
+static struct {
+    int64_t at_ns[16], due_ns[16];
+    enum frame_state to[16];
+    uint32_t n;
+} seen;
+
+static void on_frame(void *self, int64_t now_ns, uint8_t device, enum frame_state to,
+                     int64_t due_ns)
+{
+    (void)self;
+    ck_assert_uint_eq(device, IGPU);
+    ck_assert_uint_lt(seen.n, 16);
+    seen.at_ns[seen.n] = now_ns;
+    seen.due_ns[seen.n] = due_ns;
+    seen.to[seen.n++] = to;
+}
+
+static void setup(void)
+{
+    scenario_init(&sc);
+    memset(&x, 0, sizeof x);
+    memset(&seen, 0, sizeof seen);
+    sc.observer.frame = on_frame;
+    sc.llm.n_layers = 2;
+    for (int d = NPU; d <= IGPU; d++) {
+        scenario_cost(&sc, d, OP_QKV, 4, 0, 0);
+        scenario_cost(&sc, d, OP_MHA, 6, 0, 0);
+        scenario_cost(&sc, d, OP_FFN, 8, 0, 0);
+        scenario_cost(&sc, d, OP_HEAD, 1, 0, 0);
+    }
+    sc.machine.devices[NPU].static_attention = false;
+    x.step = script_serve;
+    x.device = IGPU;
+}
+
+static void teardown(void)
+{
+    scenario_fini(&sc);
+}
+
+static void frames(double per_s, double device_ms, double bytes)
+{
+    sc.setup.frames = (struct sim_frames){
+        .per_s = per_s, .device = IGPU, .device_ns = MS(device_ms), .bytes = bytes};
+}
+
+static const struct scenario_request one[] = {{REQUEST_CLASS_PROACTIVE, 0, 256, 1, 0, 0}};
+
+static void run(bool collapse)
+{
+    sc.setup.collapse = collapse;
+    int rc = script_run(&sc, &x, one, 1);
+    ck_assert_msg(rc == 0, "%s", sc.result.message);
+    ck_assert(sc.result.audit.clean);
+}
+
+static void frame(uint32_t i, enum frame_state to, double at_ms, double due_ms)
+{
+    ck_assert_uint_gt(seen.n, i);
+    ck_assert_int_eq((int)seen.to[i], (int)to);
+    ck_assert_msg(seen.at_ns[i] == MS(at_ms), "event %u at %.6f ms, not %.3f", i,
+                  units_ms_from_ns(seen.at_ns[i]), at_ms);
+    ck_assert_int_eq(seen.due_ns[i], MS(due_ms));
+}
+
+/* Every 10 ms a frame of 2 ms: at 0 (nothing runs yet), and after the kernels that run when the
+ * next ones are due: 0-2 | QKV -6, MHA -12 | 12-14 (due 10) | FFN -22 | 22-24 (due 20) | QKV -28,
+ * MHA -34 | 34-36 (due 30) | FFN -44 | 44-46 (due 40) | head -47. */
+START_TEST(a_frame_waits_for_the_running_kernel_and_the_launch_for_the_frame)
+{
+    frames(100, 2, 0);
+    run(_i == 1);
+    ck_assert_int_eq(sc.records[0].finish_ns, MS(47));
+    ck_assert_uint_eq(seen.n, 10);
+    const double begin[] = {0, 12, 22, 34, 44};
+    for (uint32_t i = 0; i < 5; i++) {
+        frame(2 * i, FRAME_STARTED, begin[i], 10.0 * i);
+        frame(2 * i + 1, FRAME_DONE, begin[i] + 2, 10.0 * i);
+    }
+    ck_assert_uint_eq(sc.result.kernels, 7); /* paused launches compute nothing twice */
+}
+END_TEST
+
+/* Every 5 ms a frame of 1 ms: 0-1 | QKV 1-5 | 5-6: due as the kernel ends | MHA 6-12 | 12-13 (due
+ * 10) | FFN 13-21, in which 15 waits and 20 is missed | 21-22 (due 15) | QKV 22-26 | 26-27 (due 25)
+ * | MHA 27-33 | 33-34 (due 30) | FFN 34-42: 35 waits, 40 is missed | 42-43 | head 43-44. */
+START_TEST(a_frame_that_is_due_while_another_waits_is_missed)
+{
+    frames(200, 1, 0);
+    run(_i == 1);
+    ck_assert_int_eq(sc.records[0].finish_ns, MS(44));
+    ck_assert_uint_eq(seen.n, 7 * 2 + 2);
+    frame(2, FRAME_STARTED, 5, 5);
+    frame(6, FRAME_MISSED, 20, 15);
+    frame(7, FRAME_STARTED, 21, 15);
+    frame(13, FRAME_MISSED, 40, 35);
+    frame(14, FRAME_STARTED, 42, 35);
+}
+END_TEST
+
+/* On the NPU, one layer: QKV 0-4, MHA 4-10, FFN 10-18 with 60 GB/s, head. Frames on the idle iGPU
+ * every 12 ms take 2 ms at 80 GB/s. The second, at 12, meets the FFN (6 ms left): of 100 GB/s both
+ * get 50, so the frame takes 2 * 80 / 50 = 3.2 ms, in which the FFN does 3.2 * 50 / 60 = 2 2/3 ms;
+ * 3 1/3 are left at 15.2: it ends at 18.5333, the head at 19.5333. */
+START_TEST(a_frames_traffic_slows_the_other_device)
+{
+    sc.llm.n_layers = 1;
+    scenario_cost(&sc, NPU, OP_FFN, 8, 0, 60);
+    sc.setup.contention = contention_find("max-min");
+    frames(1000.0 / 12, 2, 0.16e9);
+    x.device = NPU;
+    run(_i == 1);
+    frame(3, FRAME_DONE, 15.2, 12);
+    ck_assert_int_le(llabs(sc.records[0].finish_ns - MS(19.533333)), 2);
+}
+END_TEST
+
+static enum yield_point stop_yield;
+
+static void stop_at_13(struct sched *s, struct script *y)
+{
+    if (y->request[0] == NULL) {
+        return;
+    }
+    if (y->pass[0] == NULL && y->request[0]->pass == NULL) {
+        y->pass[0] = script_form(s, y->request[0]);
+    }
+    if (y->pass[0] != NULL && y->pass[0]->state == PASS_STATE_READY) {
+        ck_assert_int_eq(script_launch(s, y->pass[0], IGPU, stop_yield, &y->launch[0]), 0);
+    }
+    if (script_at(s, y, 0, 13)) {
+        y->rc[0] = sched_preempt(s, y->launch[0], PREEMPT_CHECKPOINT);
+    }
+}
+
+/* At 13 the frame of 12-14 has the device. A launch that may stop between kernels does so at once;
+ * relaunched, it waits for the frame: the same 47 ms in the end. One that stops between layers runs
+ * its FFN 14-22 first. */
+START_TEST(a_paused_launch_stops_at_once_where_it_may)
+{
+    stop_yield = _i == 0 ? YIELD_KERNEL : YIELD_LAYER;
+    x.step = stop_at_13;
+    frames(100, 2, 0);
+    run(false);
+    ck_assert_int_eq(x.rc[0], 0);
+    ck_assert_int_eq(x.ends[0].at_ns, _i == 0 ? MS(13) : MS(22));
+    ck_assert_int_eq((int)x.ends[0].outcome, LAUNCH_OUTCOME_YIELDED);
+    ck_assert_uint_eq(x.ends[0].op, _i == 0 ? 2 : 3);
+    ck_assert_int_eq(sc.records[0].finish_ns, MS(47));
+}
+END_TEST
+
+/* Of the 47 ms of the first test 37 are kernels and 5 * 2 frames. */
+START_TEST(the_time_that_frames_take_is_a_cause_of_its_own)
+{
+    struct explain *why = explain_new(&sc.machine, EXPLAIN_ALL);
+    sc.setup.observers[sc.setup.n_observers++] = explain_observer(why);
+    frames(100, 2, 0);
+    run(true);
+    const struct explanation *e = explain_find(why, 0);
+    ck_assert_ptr_nonnull(e);
+    ck_assert_int_eq(e->ns[EXPLAIN_COMPUTE], MS(37));
+    ck_assert_int_eq(e->ns[EXPLAIN_GRAPHICS], MS(10));
+    explain_free(why);
+}
+END_TEST
+
+static double metric(const struct metric_list *m, const char *name)
+{
+    for (size_t i = 0; i < m->n; i++) {
+        if (strcmp(m->v[i].name, name) == 0) {
+            return m->v[i].value;
+        }
+    }
+    ck_abort_msg("no metric %s", name);
+    return 0.0;
+}
+
+/* The second test in numbers: 7 frames and 2 missed, 7 of 44 ms; waits 0, 0, 2, 6, 1, 3, 7 ms: mean
+ * 19 / 7; the last one is done 8 ms after it was due. */
+START_TEST(frames_are_counted)
+{
+    struct metrics_options o = metrics_options_default();
+    struct metrics *m = metrics_new(&o, &sc.machine);
+    sc.setup.observers[sc.setup.n_observers++] = metrics_observer(m);
+    frames(200, 1, 0);
+    run(true);
+    struct metric_list list = {0};
+    metrics_collect(m, &list);
+    ck_assert_double_eq(metric(&list, "graphics.frames"), 7);
+    ck_assert_double_eq(metric(&list, "graphics.missed"), 2);
+    ck_assert_double_eq_tol(metric(&list, "graphics.missed_frac"), 2.0 / 9, 1e-12);
+    ck_assert_double_eq_tol(metric(&list, "graphics.busy_frac"), 7.0 / 44, 1e-12);
+    ck_assert_double_eq_tol(metric(&list, "graphics.wait_s.mean"), 0.019 / 7, 1e-12);
+    ck_assert_double_eq_tol(metric(&list, "graphics.latency_s.max"), 0.008, 1e-12);
+    metric_list_fini(&list);
+    metrics_free(m);
+}
+END_TEST
+
+/* Frames tick for ever: a policy that does nothing is still found out. */
+static void do_nothing(struct sched *s, struct script *y)
+{
+    (void)s;
+    (void)y;
+}
+
+START_TEST(frames_do_not_hide_a_policy_that_stalls)
+{
+    frames(100, 2, 0);
+    x.step = do_nothing;
+    sc.setup.stall_ns = 5 * NS_PER_S;
+    sc.observer.frame = NULL;
+    ck_assert_int_eq(script_run(&sc, &x, one, 1), -ETIMEDOUT);
+    ck_assert_ptr_nonnull(strstr(sc.result.message, "stalled"));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("frames");
+    TCase *t = tcase_create("frames");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_loop_test(t, a_frame_waits_for_the_running_kernel_and_the_launch_for_the_frame, 0, 2);
+    tcase_add_loop_test(t, a_frame_that_is_due_while_another_waits_is_missed, 0, 2);
+    tcase_add_loop_test(t, a_frames_traffic_slows_the_other_device, 0, 2);
+    tcase_add_loop_test(t, a_paused_launch_stops_at_once_where_it_may, 0, 2);
+    tcase_add_test(t, the_time_that_frames_take_is_a_cause_of_its_own);
+    tcase_add_test(t, frames_are_counted);
+    tcase_add_test(t, frames_do_not_hide_a_policy_that_stalls);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
