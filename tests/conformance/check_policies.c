@@ -1,8 +1,10 @@
-/* Every registered policy against every invariant, on random small workloads. */
+/* Every registered policy against every invariant, on random small workloads; or, with plug-ins as
+ * arguments (check_policies my.so my.so:key=value), those. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "experiments/plugin.h"
 #include "policies/registry.h"
 #include "tests/helpers/randomload.h"
 
@@ -11,10 +13,15 @@ enum { LOADS = 40, MAX_REQUESTS = 24 };
 static struct scenario sc;
 static struct scenario_request q[MAX_REQUESTS];
 
+/* What is tested: policies and the parameters they run with. */
+enum { MAX_POLICIES = 128 };
+static const struct policy_ops *policies[MAX_POLICIES];
+static const char *given[MAX_POLICIES];
+static int n_policies;
+
 static const struct policy_ops *policy_of(int i)
 {
-    size_t n;
-    return policy_list(&n)[i];
+    return policies[i];
 }
 
 /* Prepares load number `seed` for a policy, or says why it cannot run there. */
@@ -25,7 +32,11 @@ static uint32_t prepare(const struct policy_ops *ops, uint64_t seed)
         sc.machine.devices[NPU].static_attention = false; /* its graphs hold the attention */
         sc.llm.n_layers = 6;
     }
-    scenario_policy(&sc, ops, "");
+    int i = 0;
+    while (policies[i] != ops) {
+        i++;
+    }
+    scenario_policy(&sc, ops, given[i]);
     return n;
 }
 
@@ -226,18 +237,39 @@ START_TEST(decisions_do_not_depend_on_what_is_hidden)
 }
 END_TEST
 
-int main(void)
+static void choose(int argc, char **argv)
 {
-    size_t n;
-    (void)policy_list(&n);
+    size_t n = 0;
+    const struct policy_ops *const *all = policy_list(&n);
+    for (size_t i = 0; argc == 1 && i < n && n_policies < MAX_POLICIES; i++) {
+        given[n_policies] = "";
+        policies[n_policies++] = all[i];
+    }
+    struct err e = ERR_INIT;
+    for (int i = 1; i < argc && n_policies < MAX_POLICIES; i++) {
+        size_t path = plugin_path_length(argv[i]);
+        policies[n_policies] = path > 0 ? plugin_load(argv[i], &e) : policy_find(argv[i]);
+        if (policies[n_policies] == NULL) {
+            fprintf(stderr, "%s: %s\n", argv[i], e.n > 0 ? e.lines[0] : "no such policy");
+            exit(2);
+        }
+        given[n_policies++] = path > 0 && argv[i][path] == ':' ? argv[i] + path + 1 : "";
+    }
+    err_fini(&e);
+}
+
+int main(int argc, char **argv)
+{
+    choose(argc, argv);
+    int n = n_policies;
     Suite *s = suite_create("policies");
     TCase *t = tcase_create("conformance");
     tcase_set_timeout(t, 120);
-    tcase_add_loop_test(t, every_request_finishes_whole_and_the_audit_is_clean, 0, (int)n);
-    tcase_add_loop_test(t, preemption_axes_keep_every_request_whole, 0, (int)n);
-    tcase_add_loop_test(t, collapsing_undisturbed_kernels_changes_nothing, 0, (int)n);
-    tcase_add_loop_test(t, the_same_run_takes_the_same_decisions, 0, (int)n);
-    tcase_add_loop_test(t, decisions_do_not_depend_on_what_is_hidden, 0, (int)n);
+    tcase_add_loop_test(t, every_request_finishes_whole_and_the_audit_is_clean, 0, n);
+    tcase_add_loop_test(t, preemption_axes_keep_every_request_whole, 0, n);
+    tcase_add_loop_test(t, collapsing_undisturbed_kernels_changes_nothing, 0, n);
+    tcase_add_loop_test(t, the_same_run_takes_the_same_decisions, 0, n);
+    tcase_add_loop_test(t, decisions_do_not_depend_on_what_is_hidden, 0, n);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_NORMAL);

@@ -54,6 +54,15 @@ same "$my:device=cpu" fcfs:device=cpu
 grep -q '^my-policy: ' "$dir/out" || fail "list policy: no such line"
 must make -C "$dir/my" XPUSIM_INCLUDE="$include" XPUSIM="$x" test
 grep -q 'my-policy: ok' "$dir/out" || fail "test.sh does not end with ok"
+# the conformance suite takes it like any policy of the tree, and finds one that never launches
+conform=$build/tests/conformance/check_policies
+must test -x "$conform"
+must "$conform" "$my"
+cp -r "$dir/my" "$dir/lazy"
+sed -i 's/(void)place_whole(s, pass, p->device, YIELD_PASS)/(void)pass/' "$dir/lazy/my-policy.c"
+must make -s -C "$dir/lazy" clean my-policy.so XPUSIM_INCLUDE="$include"
+CK_FORK=no "$conform" "$dir/lazy/my-policy.so" >"$dir/out" 2>&1 && fail "a policy that never launches conforms"
+grep -q "stalled" "$dir/out" || fail "not found out: a policy that never launches"
 # fcfs and its copy finish the same requests at the same times in every replication
 must "$x" compare --policy fcfs --policy "$my" --policy "$my:device=cpu" --replications 2 \
     --workload "$load" --metric all.e2e_s.mean --quiet
