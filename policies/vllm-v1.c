@@ -4,7 +4,7 @@
  * table below. Deviations: policies/common/vllm.h. */
 #include "policies/common/vllm.h"
 
-enum { PARAM_THRESHOLD = VLLM_PARAM_COUNT, PARAM_CHUNKED, PARAM_ADMIT };
+enum { PARAM_THRESHOLD = VLLM_PARAM_COUNT, PARAM_CHUNKED, PARAM_ADMIT, PARAM_ASYNC };
 
 static const struct policy_param params[] = {
     VLLM_PARAMS(512),
@@ -14,6 +14,8 @@ static const struct policy_param params[] = {
                        "cut prompts at the budget (vLLM: on); off: a prompt waits until it fits"},
     [PARAM_ADMIT] = {"admit_after_preemption", PARAM_BOOL, 0, 0, 1, NULL,
                      "admit in an iteration that preempted (ablation; vLLM: never)"},
+    [PARAM_ASYNC] = {"async_scheduling", PARAM_BOOL, 0, 0, 1, NULL,
+                     "compose an iteration when the one before it starts (newer vLLM: on)"},
     {.name = NULL},
 };
 
@@ -24,6 +26,7 @@ static int v1_init(struct sched *s)
                             .threshold = (uint32_t)param_int(s, PARAM_THRESHOLD),
                             .chunked = param_bool(s, PARAM_CHUNKED),
                             .admit_after_preempt = param_bool(s, PARAM_ADMIT),
+                            .async = param_bool(s, PARAM_ASYNC),
                         });
 }
 

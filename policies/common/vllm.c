@@ -14,6 +14,7 @@ int vllm_init(struct sched *s, struct vllm_rules rules)
     v->max_seqs = (uint32_t)param_int(s, VLLM_MAX_SEQS);
     v->budget = (uint32_t)param_int(s, VLLM_BUDGET);
     v->requeue_back = param_int(s, VLLM_REQUEUE) == 1;
+    v->seats = UINT32_MAX;
     return d < 0 ? d : 0;
 }
 
@@ -264,6 +265,24 @@ static void force_preempt(struct sched *s, struct vllm *v)
     }
 }
 
+/* Asynchronous scheduling: the next iteration takes of the waiting requests those that are there
+ * now, into the places that are free now. */
+static void decide_ahead(struct vllm *v)
+{
+    if (v->rules.async) {
+        uint32_t room = v->max_seqs - v->running.n;
+        v->seats = v->waiting.n < room ? v->waiting.n : room;
+    }
+}
+
+/* Admissions of this iteration. Without anything running none was composed ahead. */
+static uint32_t take_seats(struct vllm *v)
+{
+    uint32_t seats = reqq_empty(&v->running) ? UINT32_MAX : v->seats;
+    v->seats = UINT32_MAX;
+    return seats;
+}
+
 void vllm_schedule(struct sched *s)
 {
     struct vllm *v = s->state;
@@ -274,12 +293,13 @@ void vllm_schedule(struct sched *s)
     if (v->rules.force_preempt) {
         force_preempt(s, v);
     }
-    uint32_t most = UINT32_MAX;
+    uint32_t most = take_seats(v);
     for (;;) {
         fill(s, v, most);
         int rc = v->batch.n > 0 ? batch_form(s, &v->batch, &v->pass) : -ENOENT;
         if (rc == 0) {
             v->admitted = 0;
+            decide_ahead(v);
             (void)place_whole(s, v->pass, v->device, YIELD_PASS);
             return;
         }

@@ -9,6 +9,11 @@
  * prompt never takes KV from a running request. If the running ones alone do not fit, the victim
  * loses all KV and waits again, until the rest fits.
  *
+ * async: while one iteration runs the next one is already composed, as newer vLLM does by default
+ * to hide the scheduler's time (vllm-project/vllm pull request 19970). Work that is known ahead
+ * (decodes, chunks of running prompts) is not changed by that, so all it does here is admit later:
+ * a request joins the second iteration to start after it came, and into places that were free then.
+ *
  * Deviations from the sources: a prompt longer than the token budget runs alone where it may not be
  * chunked (vLLM refuses it); the watermark is waived when nothing runs; a victim that is itself the
  * one that lacks KV does not keep later running requests out of the iteration (that differs only
@@ -35,6 +40,7 @@ struct vllm_rules {
     bool by_priority;         /* key (class, priority, arrival) instead of arrival */
     bool force_preempt;       /* a waiting head takes the place of a worse running one */
     bool admit_after_preempt; /* ablation: V1 admits nothing then */
+    bool async;               /* an iteration is composed when the one before it starts */
     double watermark_frac;    /* of the KV capacity, left free by admissions */
     uint32_t chunk_high, chunk_low, chunk_stages, chunk_span; /* stages 0: fixed budget */
 };
@@ -46,6 +52,7 @@ struct vllm {
     struct pass *pass; /* on the device, or NULL */
     uint32_t max_seqs, budget;
     uint32_t admitted; /* of the batch under construction: the tail of running */
+    uint32_t seats;    /* admissions decided for the next iteration (async); UINT32_MAX: any */
     uint8_t device;
     bool requeue_back;
 };

@@ -374,19 +374,35 @@ static cJSON *quantity_value(cJSON *node, double v)
     return value;
 }
 
-int json_set_path(cJSON *root, const char *path, const char *text, struct err *e)
+cJSON *json_find_path(cJSON *root, const char *path, const char **bad)
 {
     cJSON *node = root;
-    for (const char *p = path; *p != '\0' && node != NULL;) {
+    for (const char *p = path; *p != '\0';) {
         size_t len = strcspn(p, ".");
         node = step(node, p, len);
+        *bad = p;
         if (node == NULL) {
-            return err_add(e, "--set %s: there is no \"%.*s\" at that place", path, (int)len, p);
+            return NULL;
         }
         p += len;
         if (*p == '.' && *++p == '\0') {
-            return err_add(e, "--set %s: ends in a dot", path);
+            *bad = p;
+            return NULL;
         }
+    }
+    return node;
+}
+
+int json_set_path(cJSON *root, const char *path, const char *text, struct err *e)
+{
+    const char *bad = NULL;
+    cJSON *node = json_find_path(root, path, &bad);
+    if (node == NULL && *bad == '\0') {
+        return err_add(e, "--set %s: ends in a dot", path);
+    }
+    if (node == NULL) {
+        return err_add(e, "--set %s: there is no \"%.*s\" at that place", path,
+                       (int)strcspn(bad, "."), bad);
     }
     char *end = NULL;
     double v = strtod(text, &end);

@@ -57,8 +57,12 @@ bool json_has(const struct json_obj *o, const char *key);
 /* Adds an error for every key nobody asked for. Call once per object, after the gets. */
 void json_done(struct json_obj *o);
 
-/* Overrides one value by dotted path ("soc.devices.igpu.bandwidth" or "llm.layers"): array elements
- * are named by index or by their "name" member; a quantity takes the new number as its `value` (low
+/* Node at a dotted path ("soc.devices.igpu.bandwidth" or "llm.layers"): array elements are named by
+ * index or by their "name" member. NULL when there is none; *bad then points at the part of path
+ * that is not there. */
+cJSON *json_find_path(cJSON *root, const char *path, const char **bad);
+
+/* Overrides the value at a path: a quantity takes the new number as its `value` (low
  * and high widen to contain it; kind becomes assumed). `text` is parsed as number, true/false, else
  * string. The path must exist and the type must match. */
 int json_set_path(cJSON *root, const char *path, const char *text, struct err *e);

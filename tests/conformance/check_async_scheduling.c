@@ -1,0 +1,122 @@
+/* vllm-v1 with async_scheduling by hand: an iteration is composed when the one before it starts.
+ * Toy times as in check_batching.c: a pass of n rows takes 0.03 n + 1 ms, and 1 ms more when it
+ * yields tokens; a decode of one sequence takes 3 ms. */
+#include <check.h>
+#include <stdlib.h>
+
+#include "tests/helpers/scenario.h"
+
+extern const struct policy_ops policy_vllm_v1_ops;
+
+#define RT REQUEST_CLASS_REACTIVE
+#define MS(t) ((int64_t)((t)*1e6 + 0.5))
+
+static struct scenario sc;
+
+static void run(const char *params, const struct scenario_request *q, uint32_t n)
+{
+    scenario_policy(&sc, &policy_vllm_v1_ops, params);
+    int rc = scenario_run(&sc, q, n, true);
+    if (rc != 0 || getenv("SHOW") != NULL) {
+        scenario_print(&sc, stdout);
+    }
+    ck_assert_int_eq(rc, 0);
+}
+
+static void setup(void)
+{
+    scenario_init(&sc);
+    scenario_cost(&sc, IGPU, OP_QKV, 0, 0.01, 5);
+    scenario_cost(&sc, IGPU, OP_FFN, 0, 0.02, 5);
+    scenario_cost(&sc, IGPU, OP_MHA, 1, 0, 5);
+    scenario_cost(&sc, IGPU, OP_HEAD, 1, 0, 5);
+    scenario_cost(&sc, IGPU, OP_LAYER, 2, 0, 5);
+}
+
+static void teardown(void)
+{
+    scenario_fini(&sc);
+}
+
+static void tokens_at(uint32_t request, uint32_t n, const double *ms)
+{
+    ck_assert_uint_eq(sc.records[request].tokens_n, n);
+    for (uint32_t i = 0; i < n; i++) {
+        ck_assert_msg(sc.records[request].token_ns[i] == MS(ms[i]),
+                      "request %u token %u at %.3f ms, not %.3f", request, i,
+                      units_ms_from_ns(sc.records[request].token_ns[i]), ms[i]);
+    }
+}
+
+/* Pass 1: 100 rows, 0 to 5 ms. Request 1 comes at 1 ms, when pass 2 (a decode, 5 to 8) is already
+ * composed; pass 3 takes its 50 rows and a decode: 51 rows, 1.53 + 2 = 3.53: 11.53. Without: pass 2
+ * takes them, 5 + 3.53 = 8.53, then a decode of request 0 alone: 11.53. */
+START_TEST(a_request_joins_the_second_iteration_that_starts_after_it_came)
+{
+    struct scenario_request q[] = {{RT, 0, 100, 3, 0, 0}, {RT, 0.001, 50, 1, 0, 0}};
+    run("async_scheduling=true", q, 2);
+    tokens_at(0, 3, (double[]){5, 8, 11.53});
+    tokens_at(1, 1, (double[]){11.53});
+}
+END_TEST
+
+START_TEST(without_it_a_request_joins_the_next_iteration)
+{
+    struct scenario_request q[] = {{RT, 0, 100, 3, 0, 0}, {RT, 0.001, 50, 1, 0, 0}};
+    run("", q, 2);
+    tokens_at(0, 3, (double[]){5, 8.53, 11.53});
+    tokens_at(1, 1, (double[]){8.53});
+}
+END_TEST
+
+/* Nothing is composed ahead on an idle machine: 100 rows end at 5; 50 rows from 10 on take
+ * 1.5 + 2 = 3.5. */
+START_TEST(an_idle_machine_serves_at_once)
+{
+    struct scenario_request q[] = {{RT, 0, 100, 1, 0, 0}, {RT, 0.010, 50, 1, 0, 0}};
+    run("async_scheduling=true", q, 2);
+    tokens_at(0, 1, (double[]){5});
+    tokens_at(1, 1, (double[]){13.5});
+}
+END_TEST
+
+/* One place: when its owner ends nothing else runs, so the next request starts at once, at 5. */
+START_TEST(the_last_one_to_finish_hands_over_at_once)
+{
+    struct scenario_request q[] = {{RT, 0, 100, 1, 0, 0}, {RT, 0.001, 50, 1, 0, 0}};
+    run("async_scheduling=true,max_num_seqs=1", q, 2);
+    tokens_at(1, 1, (double[]){8.5});
+}
+END_TEST
+
+/* Two places. Pass 1: 200 rows, 6 + 2 = 8. Pass 2: two decode rows, 0.06 + 2: 10.06, where request
+ * 0 ends. Pass 3 was composed at 8, before that: a decode of request 1 alone, 13.06. Pass 4 takes
+ * the 50 rows of request 2, there since 0.5 ms, and a decode: 13.06 + 3.53 = 16.59. */
+START_TEST(a_place_is_taken_one_iteration_after_it_became_free)
+{
+    struct scenario_request q[] = {
+        {RT, 0, 100, 2, 0, 0}, {RT, 0, 100, 4, 0, 0}, {RT, 0.0005, 50, 1, 0, 0}};
+    run("async_scheduling=true,max_num_seqs=2", q, 3);
+    tokens_at(0, 2, (double[]){8, 10.06});
+    tokens_at(1, 4, (double[]){8, 10.06, 13.06, 16.59});
+    tokens_at(2, 1, (double[]){16.59});
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("asynchronous scheduling");
+    TCase *t = tcase_create("by hand");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, a_request_joins_the_second_iteration_that_starts_after_it_came);
+    tcase_add_test(t, without_it_a_request_joins_the_next_iteration);
+    tcase_add_test(t, an_idle_machine_serves_at_once);
+    tcase_add_test(t, the_last_one_to_finish_hands_over_at_once);
+    tcase_add_test(t, a_place_is_taken_one_iteration_after_it_became_free);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed == 0 ? 0 : 1;
+}
