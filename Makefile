@@ -109,7 +109,7 @@ install: all
 	for f in $$(git ls-files 'sim/base/*.h' 'sim/api/*.h' 'sim/core/*.h' 'policies/*.h' \
 	        'policies/common/*.h' 2>/dev/null || ls sim/base/*.h sim/api/*.h policies/common/*.h); do \
 	    install -D -m 644 $$f $(DESTDIR)$(PREFIX)/include/xpusim/$$f; done
-	for f in hwmodels/soc/*.json hwmodels/llm/*.json hwmodels/speculation/* traces/datasets/* \
+	for f in hwmodels/soc/*.json hwmodels/llm/*.json hwmodels/runs/* hwmodels/speculation/* traces/datasets/* \
 	        experiments/claims/* plots/*; do \
 	    test ! -f $$f || install -D -m 644 $$f $(DESTDIR)$(PREFIX)/share/xpusim/$$f; done
 

@@ -14,6 +14,7 @@ static const struct command {
     {"compare", cmd_compare, "policies on the same requests, with confidence intervals"},
     {"list", cmd_list, "policies, SoCs, models, datasets, kernels"},
     {"trace", cmd_trace, "generate, import or describe workloads"},
+    {"validate", cmd_validate, "predictions against a measured serving run"},
     {"explain", cmd_explain, "where one request's latency went"},
     {"claims", cmd_claims, "the papers' published results against the simulator's"},
     {"graphs", cmd_graphs, "strategies of switching NPU graphs, and the optimum"},

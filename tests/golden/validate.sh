@@ -1,0 +1,38 @@
+#!/bin/sh
+# The measured vLLM run, replayed with three numbers fitted on its first 30 %: within what was
+# published for it by a layer-profiled simulator (E2E 1.9 %, TTFT 10.8 %); the datasheet alone is
+# not; and bad input is refused.
+set -u
+cd "$(dirname "$0")/../.." || exit 2
+x=${BUILD:-build}/xpusim
+machine="--soc rtx-pro-6000 --llm llama-3.1-8b-bf16"
+run="--run hwmodels/runs/vllm-rtx-pro-6000-llama-3.1-8b.csv"
+policy="--policy vllm-v1:max_num_seqs=128,max_num_batched_tokens=2048,async_scheduling=true"
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+status=0
+
+expect() { # exit status, text that must appear on either stream, arguments...
+    want=$1
+    text=$2
+    shift 2
+    "$x" validate "$@" >"$tmp/out" 2>&1
+    got=$?
+    if [ $got -ne "$want" ] || ! grep -qF -- "$text" "$tmp/out"; then
+        echo "FAILED (exit $got, wanted $want and \"$text\"): validate $*"
+        tail -n 3 "$tmp/out"
+        status=1
+    fi
+}
+# shellcheck disable=SC2086
+{
+    expect 0 "unseen" $run $machine $policy --fit rate,bandwidth,submit --max-e2e-mape 1.9 --max-ttft-mape 10.8
+    expect 1 "upper bound" $run $machine $policy --max-e2e-mape 10
+    expect 2 "nonesuch" $run $machine $policy --fit nonesuch
+    expect 2 "--fit-on" $run $machine $policy --fit rate --fit-on first:1.5
+    expect 2 "nonesuch.csv" --run nonesuch.csv $machine $policy
+    printf 'request_id,arrival_s,input_tokens,output_tokens,ttft_s,e2e_s\n0,0,10,-4,0.1,1\n' >"$tmp/bad.csv"
+    expect 2 "bad.csv:2" --run "$tmp/bad.csv" $machine $policy
+    expect 2 "say what to validate"
+}
+exit $status

@@ -1,0 +1,216 @@
+/* A run that the simulator itself made with known numbers: the fit finds them again, and looks at
+ * nothing but its own part of the run. Scores by hand. */
+#include <check.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/run_fit.h"
+#include "experiments/run_score.h"
+#include "sim/base/arena.h"
+#include "traces/traces.h"
+
+#define POLICY "vllm-v1:max_num_seqs=16,max_num_batched_tokens=512"
+#define N 60
+#define N_FIT 30
+
+static struct config_options options;
+static struct config config;
+static struct config_policy policy;
+static struct measured_run run;
+static struct run_fit fit;
+static struct err err;
+
+/* 60 requests, 12 a second, then 3 a second: prompts of 100 to 2500 tokens, 5 to 154 output tokens,
+ * so that batches are small and large. */
+static void make_trace(void)
+{
+    struct trace_builder b;
+    trace_builder_init(&b);
+    for (uint32_t i = 0; i < N; i++) {
+        struct trace_row row = {.arrival_ns = (i < 20 ? 83000000LL : 333000000LL) * i,
+                                .request_id = i,
+                                .session_id = i,
+                                .input_tokens = 100 + (i * 379) % 2401,
+                                .output_tokens = 5 + (i * 37) % 150,
+                                .max_output_tokens = 256,
+                                .next = TRACE_NO_ROW};
+        trace_builder_add(&b, &row, NULL);
+    }
+    ck_assert_int_eq(trace_build(&b, true, "run", &run.trace, &err), 0);
+    trace_builder_fini(&b);
+    run.measured = xmalloc(N * sizeof *run.measured);
+}
+
+static void setup(void)
+{
+    err = (struct err)ERR_INIT;
+    memset(&run, 0, sizeof run);
+    options = config_options_default();
+    options.soc = "rtx-pro-6000";
+    options.llm = "llama-3.1-8b-bf16";
+    ck_assert_int_eq(config_load(&config, &options, &err), 0);
+    ck_assert_int_eq(config_policy_parse(&policy, POLICY, &err), 0);
+    make_trace();
+}
+
+static void teardown(void)
+{
+    measured_run_fini(&run);
+    config_fini(&config);
+    err_fini(&err);
+}
+
+/* "Measures" the run on a machine with these numbers. */
+static void measure(const char *keys, const double *truth)
+{
+    struct config made;
+    ck_assert_int_eq(run_fit_keys(&config, keys, &fit, &err), 0);
+    for (uint32_t i = 0; i < fit.n_keys; i++) {
+        fit.key[i].fitted = truth[i];
+    }
+    ck_assert_int_eq(run_fit_load(&options, &fit, &made, &err), 0);
+    ck_assert_int_eq(run_replay(&made, &policy, &run, 1, run.measured, &err), 0);
+    config_fini(&made);
+}
+
+static void fit_to(const char *keys)
+{
+    ck_assert_int_eq(run_fit_keys(&config, keys, &fit, &err), 0);
+    ck_assert_int_eq(run_fit(&options, &policy, &run, N_FIT, &fit, &err), 0);
+}
+
+START_TEST(known_numbers_are_found_again)
+{
+    const double truth[] = {1300, 290, 900}; /* GB/s, TFLOP/s, us */
+    measure("bandwidth,rate,submit", truth);
+    fit_to("bandwidth,rate,submit");
+    ck_assert(fit.converged);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_msg(fabs(fit.key[i].fitted / truth[i] - 1.0) < 0.02, "%s: %g, not %g",
+                      fit.key[i].path, fit.key[i].fitted, truth[i]);
+    }
+    /* The truth itself has no error at all; the fit's is far below a percent. */
+    ck_assert_double_lt(fit.objective, 0.005);
+    ck_assert_double_gt(fit.objective_before, 0.1);
+}
+END_TEST
+
+/* The other requests' latencies are replaced by nonsense: not one bit of the fit changes. */
+START_TEST(later_latencies_do_not_leak_into_the_fit)
+{
+    const double truth[] = {1300, 290};
+    measure("bandwidth,rate", truth);
+    fit_to("bandwidth,rate");
+    double first = fit.key[0].fitted;
+    double second = fit.key[1].fitted;
+    for (uint32_t i = N_FIT; i < N; i++) {
+        run.measured[i].ttft_s *= 3.0;
+        run.measured[i].e2e_s *= 7.0;
+    }
+    fit_to("bandwidth,rate");
+    ck_assert_double_eq(fit.key[0].fitted, first);
+    ck_assert_double_eq(fit.key[1].fitted, second);
+}
+END_TEST
+
+/* With nothing to correct the fit stays where it is. */
+START_TEST(a_run_of_the_file_itself_moves_nothing)
+{
+    const double truth[] = {1597, 503.8};
+    measure("bandwidth,rate", truth);
+    fit_to("bandwidth,rate");
+    ck_assert_double_eq_tol(fit.key[0].fitted / 1597, 1.0, 1e-3);
+    ck_assert_double_eq_tol(fit.key[1].fitted / 503.8, 1.0, 1e-3);
+}
+END_TEST
+
+static void key_refused(const char *keys, const char *why)
+{
+    ck_assert_int_eq(run_fit_keys(&config, keys, &fit, &err), -EINVAL);
+    ck_assert_msg(strstr(err.lines[0], why) != NULL, "%s", err.lines[0]);
+    err_fini(&err);
+}
+
+START_TEST(keys_that_cannot_be_fitted_are_refused)
+{
+    key_refused("", "1 to 3 keys");
+    key_refused("bandwidth,", "1 to 3 keys");
+    key_refused("bandwidth,rate,submit,launch", "1 to 3 keys");
+    key_refused("nonesuch", "no number with a unit");
+    key_refused("soc.nowhere.at.all", "no number with a unit");
+    key_refused("rate,rate", "twice");
+    key_refused("rate,soc.devices.gpu.runtimes.0.rate", "twice");
+    key_refused("sim.stall_s", "no number with a unit");
+    key_refused("reset", "no range"); /* 0, low 0, high 0 in the file */
+    options.soc = "core-ultra-5-125h";
+    config_fini(&config);
+    ck_assert_int_eq(config_load(&config, &options, &err), 0);
+    key_refused("bandwidth", "devices: give a path");
+}
+END_TEST
+
+START_TEST(a_singular_fit_and_too_few_requests_are_refused)
+{
+    const double truth[] = {1300};
+    measure("bandwidth", truth);
+    /* No pass of this run has one row only with a second curve, and swapping never happens. */
+    ck_assert_int_eq(run_fit_keys(&config, "rate,soc.loader.swap_bandwidth", &fit, &err), 0);
+    ck_assert_int_eq(run_fit(&options, &policy, &run, N_FIT, &fit, &err), -EINVAL);
+    ck_assert_msg(strstr(err.lines[0], "singular") != NULL, "%s", err.lines[0]);
+    err_fini(&err);
+    ck_assert_int_eq(run_fit_keys(&config, "rate,bandwidth", &fit, &err), 0);
+    ck_assert_int_eq(run_fit(&options, &policy, &run, 9, &fit, &err), -EINVAL);
+    ck_assert_msg(strstr(err.lines[0], "at least 10") != NULL, "%s", err.lines[0]);
+}
+END_TEST
+
+/* Four requests. E2E: 1.1/1, 1.8/2, 3/3, 6/4 - 1 = 0.1, -0.1, 0, 0.5: MAPE 0.7 / 4 = 0.175, median
+ * (nearest rank 2 of 0, 0.1, 0.1, 0.5) 0.1, P90 (rank 4) 0.5, bias 0.5 / 4 = 0.125. TTFT: doubled
+ * everywhere: 1. TPOT: (E2E - TTFT) / (O - 1), the last request has one token and none: measured
+ * 0.9, 1.9 / 2, 2.9 / 3, simulated 0.9, 1.6 / 2, 2.8 / 3: 0, -3/19, -1/29. */
+START_TEST(scores_are_those_of_hand_computation)
+{
+    const struct measured_latency real[] = {{0.1, 1}, {0.1, 2}, {0.1, 3}, {4, 4}};
+    const struct measured_latency sim[] = {{0.2, 1.1}, {0.2, 1.8}, {0.2, 3}, {8, 6}};
+    const uint32_t outputs[] = {2, 3, 4, 1};
+    struct run_score s;
+    for (int i = 0; i < 4; i++) {
+        run.measured[i] = real[i];
+        run.trace.rows[i].output_tokens = outputs[i];
+    }
+    run_score(&run, sim, 0, 4, &s);
+    ck_assert_uint_eq(s.n, 4);
+    ck_assert_double_eq_tol(s.metric[RUN_METRIC_E2E].mape, 0.175, 1e-12);
+    ck_assert_double_eq_tol(s.metric[RUN_METRIC_E2E].median, 0.1, 1e-12);
+    ck_assert_double_eq_tol(s.metric[RUN_METRIC_E2E].p90, 0.5, 1e-12);
+    ck_assert_double_eq_tol(s.metric[RUN_METRIC_E2E].bias, 0.125, 1e-12);
+    ck_assert_double_eq_tol(s.metric[RUN_METRIC_TTFT].mape, 1.0, 1e-12);
+    ck_assert_uint_eq(s.metric[RUN_METRIC_TPOT].n, 3);
+    ck_assert_double_eq_tol(s.metric[RUN_METRIC_TPOT].bias, (-3.0 / 19 - 1.0 / 29) / 3, 1e-12);
+    /* Pearson: x = 1.1 1.8 3 6 about 2.975, y = 1 2 3 4 about 2.5: sum dx dy = 1.5 x 1.875 +
+     * 0.5 x 1.175 + 0.5 x 0.025 + 1.5 x 3.025 = 2.8125 + 0.5875 + 0.0125 + 4.5375 = 7.95;
+     * sum dx^2 = 3.515625 + 1.380625 + 0.000625 + 9.150625 = 14.0475, sum dy^2 = 5. */
+    ck_assert_double_eq_tol(s.e2e_pearson, 7.95 / sqrt(14.0475 * 5), 1e-12);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("fits to measured runs");
+    TCase *t = tcase_create("fit");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, known_numbers_are_found_again);
+    tcase_add_test(t, later_latencies_do_not_leak_into_the_fit);
+    tcase_add_test(t, a_run_of_the_file_itself_moves_nothing);
+    tcase_add_test(t, keys_that_cannot_be_fitted_are_refused);
+    tcase_add_test(t, a_singular_fit_and_too_few_requests_are_refused);
+    tcase_add_test(t, scores_are_those_of_hand_computation);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed == 0 ? 0 : 1;
+}

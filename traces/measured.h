@@ -1,0 +1,28 @@
+/* Serving runs measured on real machines: what arrived, and when each answer began and ended.
+ *
+ * CSV columns request_id, arrival_s (from any origin), input_tokens, output_tokens, and, both from
+ * the arrival, ttft_s (first token) and e2e_s (last token). A first line "# xpusim-run v1" may name
+ * the version; other columns are ignored. */
+#ifndef TRACES_MEASURED_H
+#define TRACES_MEASURED_H
+
+#include "sim/api/trace.h"
+#include "sim/base/err.h"
+
+struct measured_latency {
+    double ttft_s, e2e_s;
+};
+
+struct measured_run {
+    struct trace trace;                /* reactive single requests, numbered in order of arrival */
+    struct measured_latency *measured; /* owned; of trace.rows[i] */
+    uint32_t *ids;                     /* owned; request_id in the file */
+};
+
+/* `name`: a shipped run, or a path (with a slash, or ending in .csv). 0, or -EINVAL with errors
+ * "FILE:LINE: column NAME: ...": values that are no numbers, not positive or absurd, a last token
+ * before the first, an id twice, no rows. measured_run_fini is needed in both cases. */
+int measured_run_read(const char *name, struct measured_run *out, struct err *e);
+void measured_run_fini(struct measured_run *r);
+
+#endif
