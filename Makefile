@@ -103,13 +103,18 @@ format:
 golden-update: $(BUILD)/xpusim
 	@BUILD=$(BUILD) sh tests/golden/golden.sh --update
 
+# How far predictions are off, from the shipped points: the tables of hwmodels/VALIDATION.md.
+validation: $(BUILD)/xpusim
+	@BUILD=$(BUILD) sh hwmodels/validation.sh >hwmodels/VALIDATION.md.tmp
+	@mv hwmodels/VALIDATION.md.tmp hwmodels/VALIDATION.md
+
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/xpusim
 	install -m 755 $(BUILD)/xpusim $(DESTDIR)$(PREFIX)/bin/xpusim
 	for f in $$(git ls-files 'sim/base/*.h' 'sim/api/*.h' 'sim/core/*.h' 'policies/*.h' \
 	        'policies/common/*.h' 2>/dev/null || ls sim/base/*.h sim/api/*.h policies/common/*.h); do \
 	    install -D -m 644 $$f $(DESTDIR)$(PREFIX)/include/xpusim/$$f; done
-	for f in hwmodels/soc/*.json hwmodels/llm/*.json hwmodels/runs/* hwmodels/speculation/* traces/datasets/* \
+	for f in hwmodels/soc/*.json hwmodels/llm/*.json hwmodels/runs/* hwmodels/points/* hwmodels/speculation/* traces/datasets/* \
 	        experiments/claims/* plots/*; do \
 	    test ! -f $$f || install -D -m 644 $$f $(DESTDIR)$(PREFIX)/share/xpusim/$$f; done
 

@@ -3,12 +3,14 @@
 #include <string.h>
 
 #include "experiments/commands.h"
+#include "experiments/validate_points.h"
 #include "experiments/validate_run.h"
 
 static const char help[] =
-    "usage: xpusim validate --run FILE ...       a measured serving run against its replay\n"
+    "usage: xpusim validate --points FILE ...    published measurements against predictions\n"
+    "       xpusim validate --run FILE ...       a measured serving run against its replay\n"
     "\n"
-    "`xpusim validate --run --help` shows its options.\n";
+    "With --help behind --points or --run: the options of each.\n";
 
 /* Whether some argument is `name` or starts with "name=". */
 static int asks_for(int argc, char **argv, const char *name)
@@ -27,10 +29,14 @@ int cmd_validate(int argc, char **argv)
     if (asks_for(argc, argv, "--run")) {
         return validate_run_command(argc, argv);
     }
+    if (asks_for(argc, argv, "--points")) {
+        return validate_points_command(argc, argv);
+    }
     if (asks_for(argc, argv, "--help") || asks_for(argc, argv, "-h")) {
         (void)fputs(help, stdout);
         return EXIT_OK;
     }
-    (void)fprintf(stderr, "xpusim: error: say what to validate: --run FILE\n%s", help);
+    (void)fprintf(stderr, "xpusim: error: say what to validate: --points FILE or --run FILE\n%s",
+                  help);
     return EXIT_BAD_INPUT;
 }

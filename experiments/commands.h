@@ -7,6 +7,7 @@
 #define EXIT_CHECK_FAILED 1 /* a run ended with an error, a check did not hold */
 #define EXIT_BAD_INPUT 2    /* malformed file, option or usage */
 
+int cmd_calibrate(int argc, char **argv);
 int cmd_claims(int argc, char **argv);
 int cmd_compare(int argc, char **argv);
 int cmd_explain(int argc, char **argv);

@@ -16,6 +16,7 @@ static const struct command {
     {"trace", cmd_trace, "generate, import or describe workloads"},
     {"validate", cmd_validate, "predictions against a measured serving run"},
     {"explain", cmd_explain, "where one request's latency went"},
+    {"calibrate", cmd_calibrate, "fits a SoC file to measured points"},
     {"claims", cmd_claims, "the papers' published results against the simulator's"},
     {"graphs", cmd_graphs, "strategies of switching NPU graphs, and the optimum"},
     {"new-policy", cmd_new_policy, "a policy plug-in to start from, with its Makefile and test"},

@@ -21,8 +21,16 @@ static double body_weights(const struct llm *m)
 static double stored_body_weights(const struct llm *m)
 {
     double ffn = (m->gated_ffn ? 3.0 : 2.0) * (double)m->hidden * m->ffn_hidden;
-    double idle_experts = m->n_experts > 0 ? (double)(m->n_experts - m->experts_per_token) : 0.0;
+    double idle_experts = m->n_experts > 0 ? (double)m->n_experts - m->experts_per_token : 0.0;
     return m->body_weights + (double)m->n_layers * idle_experts * ffn;
+}
+
+static void count_bytes(struct llm *m)
+{
+    double embedding = m->tied_head ? 0.0 : m->head_weights * m->head_bytes_per_weight;
+    m->weight_bytes = stored_body_weights(m) * m->body_bytes_per_weight +
+                      m->head_weights * m->head_bytes_per_weight + embedding;
+    m->kv_bytes_per_token = 2.0 * m->n_layers * m->kv_heads * m->head_dim * m->kv_bytes_per_element;
 }
 
 int llm_parse(const cJSON *root, const char *file, struct llm *out, struct err *e)
@@ -39,6 +47,9 @@ int llm_parse(const cJSON *root, const char *file, struct llm *out, struct err *
     }
     if (json_get_string(&o, "source")[0] == '\0' && e->n == before) {
         err_add(e, "%s: source: must say where the numbers come from", file);
+    }
+    if (json_has(&o, "aliases")) {
+        (void)json_get_string(&o, "aliases"); /* for whoever looks a model up by name */
     }
     out->n_layers = json_get_u32(&o, "layers", 1, 1000);
     out->hidden = json_get_u32(&o, "hidden", 1, 1u << 20);
@@ -72,10 +83,17 @@ int llm_parse(const cJSON *root, const char *file, struct llm *out, struct err *
     }
     out->body_weights = body_weights(out);
     out->head_weights = (double)out->hidden * out->vocab;
-    double embedding = out->tied_head ? 0.0 : out->head_weights * out->head_bytes_per_weight;
-    out->weight_bytes = stored_body_weights(out) * out->body_bytes_per_weight +
-                        out->head_weights * out->head_bytes_per_weight + embedding;
-    out->kv_bytes_per_token =
-        2.0 * out->n_layers * out->kv_heads * out->head_dim * out->kv_bytes_per_element;
+    count_bytes(out);
     return 0;
+}
+
+void llm_requantise(struct llm *m, uint32_t weight_bits, uint32_t act_bits,
+                    const struct soc_format *format)
+{
+    m->weight_bits = weight_bits;
+    m->act_bits = act_bits;
+    m->body_bytes_per_weight = format->body_bytes;
+    m->head_bytes_per_weight = format->head_bytes;
+    m->kv_bytes_per_element = format->kv_bytes;
+    count_bytes(m);
 }

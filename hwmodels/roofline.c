@@ -16,6 +16,16 @@ static void add_matrix(struct roofline_op *op, double in, double out, double byt
     op->prims += 1.0;
 }
 
+/* Share of the experts that `rows` rows touch, each routed to k of n at random: 1 - (1 - k/n)^rows;
+ * 1 for a dense model. */
+static double experts_touched(const struct llm *m, double rows)
+{
+    if (m->n_experts == 0) {
+        return 1.0;
+    }
+    return 1.0 - pow(1.0 - (double)m->experts_per_token / m->n_experts, rows);
+}
+
 static void ops_fill(struct roofline *r, const struct llm *m)
 {
     double h = m->hidden;
@@ -25,15 +35,22 @@ static void ops_fill(struct roofline *r, const struct llm *m)
     memset(r->ops, 0, sizeof r->ops);
     add_matrix(&r->ops[OP_QKV], h, q + 2.0 * kv, m->body_bytes_per_weight, 1.0);
     add_matrix(&r->ops[OP_FFN], q, h, m->body_bytes_per_weight, 1.0);
+    double dense_bytes = r->ops[OP_FFN].weight_bytes;
     for (int i = 0; i < (m->gated_ffn ? 2 : 1); i++) {
         add_matrix(&r->ops[OP_FFN], h, m->ffn_hidden, m->body_bytes_per_weight, used);
     }
     add_matrix(&r->ops[OP_FFN], m->ffn_hidden, h, m->body_bytes_per_weight, used);
+    if (m->n_experts > 0) { /* which experts are read depends on the rows */
+        double read_bytes = r->ops[OP_FFN].weight_bytes - dense_bytes;
+        r->ops[OP_FFN].expert_bytes = read_bytes / used * m->n_experts;
+        r->ops[OP_FFN].weight_bytes = dense_bytes;
+    }
     add_matrix(&r->ops[OP_HEAD], h, m->vocab, m->head_bytes_per_weight, 1.0);
     r->ops[OP_MHA].prims = 1.0;
     struct roofline_op *layer = &r->ops[OP_LAYER];
     layer->flop_per_row = r->ops[OP_QKV].flop_per_row + r->ops[OP_FFN].flop_per_row;
     layer->weight_bytes = r->ops[OP_QKV].weight_bytes + r->ops[OP_FFN].weight_bytes;
+    layer->expert_bytes = r->ops[OP_FFN].expert_bytes;
     layer->io_bytes_per_row = r->ops[OP_QKV].io_bytes_per_row + r->ops[OP_FFN].io_bytes_per_row;
     layer->prims = r->ops[OP_QKV].prims + r->ops[OP_FFN].prims + 1.0;
     r->attn_flop_per_pair = 4.0 * q; /* QK^T and PV, 2 flop each */
@@ -79,10 +96,14 @@ static void terms_fill(const struct hwmodel *m, const struct kernel_query *q, bo
     if (many && rows < p->min_rows && !plain) {
         rows = p->min_rows;
     }
-    double fill = many && !plain ? 1.0 + p->fill_rows / rows : 1.0;
+    double fill =
+        many && !plain ? (1.0 + p->fill_rows / rows) * (1.0 + p->width_fill / m->llm->hidden) : 1.0;
     double flop = op->flop_per_row * rows;
     t->compute_s = flop / c->flop_per_s * fill;
     t->bytes = op->weight_bytes + op->io_bytes_per_row * q->padded_rows;
+    if (op->expert_bytes > 0.0) {
+        t->bytes += op->expert_bytes * experts_touched(m->llm, q->rows);
+    }
     if (q->op == OP_MHA || q->op == OP_LAYER) {
         double attn_flop;
         double attn_bytes;

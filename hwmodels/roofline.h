@@ -1,6 +1,6 @@
 /* Kernel-time models over the parameters of a SoC file.
  *
- *   extended  T = n t_launch + max((W/P) (1 + m0/rows), Q/B)   rows > 1
+ *   extended  T = n t_launch + max((W/P) (1 + m0/rows) (1 + n0/hidden), Q/B)   rows > 1
  *             T = n t_launch + max(W/P, Q/B)                    one row
  *             attention at P e_a, without the fill term          (parameters: README.md)
  *   roofline  T = max(W/P, Q/B): agent-xpu-v2 Appendix B with P = min(P_pk, u_c B_pk I_c) and
@@ -21,6 +21,7 @@
 struct roofline_op {
     double flop_per_row;
     double weight_bytes;
+    double expert_bytes; /* of all experts of a mixture; those that rows touch are read */
     double io_bytes_per_row;
     double prims;
 };

@@ -41,19 +41,56 @@ static void curve_parse(struct soc *soc, struct json_obj *o, struct soc_curve *c
     c->launch_s = number(soc, o, "launch", "us", 0.0, 1e6, 1e-6);
 }
 
+/* How well a calibration went is for people; where it started from is read. */
+static void fit_parse(struct json_obj *o, struct soc_runtime *r)
+{
+    struct json_obj fit = json_get_object(o, "fit");
+    if (json_has(&fit, "start")) {
+        struct json_obj s = json_get_object(&fit, "start");
+        r->start = (struct soc_start){
+            .given = true,
+            .flop_per_s = 1e12 * json_get_number(&s, "rate", 1e-4, 1e5),
+            .bytes_per_s = 1e9 * json_get_number(&s, "bandwidth", 1e-3, 1e5),
+            .launch_s = 1e-6 * json_get_number(&s, "launch", 0.0, 1e6),
+            .fill_rows = json_get_number(&s, "row_fill", 0.0, 1e6),
+            .attention_frac = json_get_number(&s, "attention", 1e-4, 10.0),
+            .width_fill = json_get_number(&s, "width_fill", 0.0, 1e6),
+            .one_bytes_per_s = 1e9 * json_get_number(&s, "one_row_bandwidth", 1e-3, 1e5),
+            .one_launch_s = 1e-6 * json_get_number(&s, "one_row_launch", 0.0, 1e6)};
+        json_done(&s);
+    }
+    fit.seen = UINT64_MAX;
+    json_done(&fit);
+}
+
 static void runtime_parse(struct soc *soc, struct soc_device *d, struct json_obj *o)
 {
     struct soc_runtime *r = &d->runtimes[d->n_runtimes];
     copy_name(r->runtime, sizeof r->runtime, json_get_string(o, "runtime"), o, "runtime");
     r->weight_bits = json_get_u32(o, "weight_bits", 1, 32);
+    r->format = soc_format_of_width(r->weight_bits);
+    if (json_has(o, "body_bytes")) {
+        r->format.body_bytes = number(soc, o, "body_bytes", "B", 0.05, 8.0, 1.0);
+    }
+    if (json_has(o, "head_bytes")) {
+        r->format.head_bytes = number(soc, o, "head_bytes", "B", 0.05, 8.0, 1.0);
+    }
+    if (json_has(o, "kv_bytes")) {
+        r->format.kv_bytes = number(soc, o, "kv_bytes", "B", 0.05, 8.0, 1.0);
+    }
+    r->chunk_rows = json_has(o, "chunk_rows") ? json_get_u32(o, "chunk_rows", 1, 65536) : 0;
     curve_parse(soc, o, &r->many);
     r->one = r->many;
-    if (json_has(o, "one_row")) {
+    r->one_row_own = json_has(o, "one_row");
+    if (r->one_row_own) {
         struct json_obj one = json_get_object(o, "one_row");
         curve_parse(soc, &one, &r->one);
         json_done(&one);
     }
     r->fill_rows = number(soc, o, "row_fill", "rows", 0.0, 1e6, 1.0);
+    r->width_fill_own = json_has(o, "width_fill");
+    r->width_fill =
+        r->width_fill_own ? number(soc, o, "width_fill", "columns", 0.0, 1e6, 1.0) : 0.0;
     r->attention_frac = number(soc, o, "attention", "1", 1e-4, 10.0, 1.0);
     r->knee = json_has(o, "knee") ? number(soc, o, "knee", "1", 0.5, 100.0, 1.0) : 1.2;
     r->decode_batch_frac = json_has(o, "decode_batch_inefficiency")
@@ -66,6 +103,9 @@ static void runtime_parse(struct soc *soc, struct soc_device *d, struct json_obj
         r->valid_rows_max = json_get_u32(&v, "rows_max", 0, UINT32_MAX);
         r->valid_context_max = json_get_u32(&v, "context_max", 0, UINT32_MAX);
         json_done(&v);
+    }
+    if (json_has(o, "fit")) {
+        fit_parse(o, r);
     }
     if (json_has(o, "default") && json_get_bool(o, "default")) {
         d->fallback = d->n_runtimes;
@@ -205,6 +245,8 @@ int soc_parse(const cJSON *root, const char *file, struct soc *out, struct err *
     copy_name(out->machine.name, sizeof out->machine.name, json_get_string(&o, "name"), &o, "name");
     copy_name(out->note, sizeof out->note, json_has(&o, "note") ? json_get_string(&o, "note") : "",
               &o, "note");
+    copy_name(out->family, sizeof out->family,
+              json_has(&o, "family") ? json_get_string(&o, "family") : "", &o, "family");
     out->extrapolated_npu =
         json_has(&o, "npu_extrapolated") && json_get_bool(&o, "npu_extrapolated");
     host_parse(out, &o);
@@ -244,19 +286,50 @@ const char *llm_path(const char *name, char *buf, size_t size)
     return data_path("llm", name, buf, size);
 }
 
+struct soc_format soc_format_of_width(uint32_t weight_bits)
+{
+    if (weight_bits >= 16) {
+        return (struct soc_format){weight_bits / 8.0, weight_bits / 8.0, 2.0};
+    }
+    if (weight_bits == 8) {
+        return (struct soc_format){1.01, 1.01, 1.0};
+    }
+    /* group-wise scales and zero points: 20 bits per 128 weights, and some layers left at 8 bit */
+    return (struct soc_format){weight_bits / 8.0 + 0.06, 1.01, 1.0};
+}
+
+/* How well an entry's name covers a runtime: its length, 0 when it does not. */
+static size_t covers(const char *entry, const char *runtime)
+{
+    size_t n = strlen(entry);
+    if (strncmp(entry, runtime, n) != 0 || strchr(".-", runtime[n]) == NULL) {
+        return 0;
+    }
+    return n + (runtime[n] == '\0'); /* strchr finds the end too: the same name */
+}
+
 uint32_t soc_runtime_find(const struct soc_device *d, const char *runtime, uint32_t weight_bits,
                           bool *exact)
 {
+    const char *usual = d->runtimes[d->fallback].runtime;
+    uint32_t best = d->fallback;
+    size_t best_cover = 0;
+    int best_rank = 0;
     for (uint32_t i = 0; i < d->n_runtimes; i++) {
         const struct soc_runtime *r = &d->runtimes[i];
-        if (r->weight_bits == weight_bits &&
-            (runtime == NULL || strcmp(r->runtime, runtime) == 0)) {
-            *exact = true;
-            return i;
+        if (r->weight_bits != weight_bits) {
+            continue;
+        }
+        size_t cover = runtime == NULL ? 0 : covers(r->runtime, runtime);
+        int rank = cover > 0 ? 3 : strcmp(r->runtime, usual) == 0 ? 2 : 1;
+        if (rank > best_rank || (rank == 3 && cover > best_cover)) {
+            best = i;
+            best_rank = rank;
+            best_cover = cover;
         }
     }
-    *exact = false;
-    return d->fallback;
+    *exact = best_rank == 3 || (runtime == NULL && best_rank > 0);
+    return best;
 }
 
 static void curve_reserve(struct soc_curve *c, double time_left, double rate_left)

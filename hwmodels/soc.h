@@ -21,17 +21,42 @@ struct soc_curve {
     double launch_s;    /* t_launch, per primitive op */
 };
 
+/* What a runtime makes of weights of one width and of the KV cache. */
+struct soc_format {
+    double body_bytes, head_bytes; /* per weight, scales included */
+    double kv_bytes;               /* per element */
+};
+
+/* Formats of a runtime that states none: 4 bit with group scales 0.56 B, 8 bit 1.01 B, the head at
+ * 8 bit below 16; an 8-bit KV cache beside quantised weights, as OpenVINO 2025 keeps it (README).
+ */
+struct soc_format soc_format_of_width(uint32_t weight_bits);
+
+/* Where a calibration starts from, and what it stays at without points: kept in the file, so that
+ * calibrating a calibrated file again, or leaving points out, does not know its own result. */
+struct soc_start {
+    bool given;
+    double flop_per_s, bytes_per_s, launch_s, fill_rows, attention_frac, width_fill;
+    double one_bytes_per_s, one_launch_s;
+};
+
 struct soc_runtime {
-    char runtime[32];
+    char runtime[32];         /* also stands for its later versions: "x-2025" for "x-2025.3" */
     uint32_t weight_bits;     /* 4, 8, 16 */
+    struct soc_format format; /* optional keys; else of the width */
+    uint32_t chunk_rows;      /* static shape of this runtime; 0: the device's */
     struct soc_curve many;    /* more than one row */
     struct soc_curve one;     /* one row (GEMV); equal to `many` unless the file says otherwise */
+    bool one_row_own;         /* it does */
     double fill_rows;         /* m0: rows that filling the engine costs */
+    double width_fill;        /* n0: columns that filling the engine costs, of the model's width */
+    bool width_fill_own;      /* the file states it */
     double attention_frac;    /* e_a: attention runs at this share of P */
     double knee;              /* exponent of the p-norm form */
     double decode_batch_frac; /* extra memory time per further sequence of a decode batch */
     uint32_t min_rows;        /* rows a many-row kernel pays at least (systolic height) */
     bool pad_attention;       /* attention reads the KV padded to the static chunk */
+    struct soc_start start;
     /* Validity envelope of the calibration; 0: unbounded. */
     uint32_t valid_rows_max, valid_context_max;
 };
@@ -49,6 +74,7 @@ struct soc {
     struct soc_device devices[MACHINE_MAX_DEVICES];
     uint32_t n_numbers[3]; /* how many are measured, fitted, assumed (enum quantity_kind) */
     double package_pl1_watts, package_pl2_watts, package_tau_s; /* 0: no package budget */
+    char family[32]; /* SoCs of one family share silicon: calibration pools their points; "" none */
     bool extrapolated_npu; /* the file says its NPU numbers come from other parts */
     char note[256];
 };
@@ -65,8 +91,14 @@ int llm_parse(const cJSON *root, const char *file, struct llm *out, struct err *
  * 1 / (1 - time_frac) as long) and of its compute rate alone (flop/s times 1 - rate_frac). */
 void soc_reserve(struct soc_device *d, double time_frac, double rate_frac);
 
-/* Index of the entry for a weight width on a device; *exact tells whether it is not the fallback.
- */
+/* The model as another width and format make it. */
+void llm_requantise(struct llm *m, uint32_t weight_bits, uint32_t act_bits,
+                    const struct soc_format *format);
+
+/* Index of the entry for a runtime and weight width on a device: the same name; else the longest
+ * name that `runtime` is a version of ("x-2025" for "x-2025.3"); else, not exact, the default's
+ * runtime at this width, any runtime at this width, the default. runtime NULL: any of the right
+ * width is exact, the default's runtime first. */
 uint32_t soc_runtime_find(const struct soc_device *d, const char *runtime, uint32_t weight_bits,
                           bool *exact);
 

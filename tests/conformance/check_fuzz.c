@@ -9,12 +9,14 @@
 
 #include "experiments/claims.h"
 #include "experiments/config.h"
+#include "experiments/points.h"
 #include "hwmodels/soc.h"
 #include "policies/replay.h"
 #include "sim/base/arena.h"
 #include "sim/base/datadir.h"
 #include "sim/base/json.h"
 #include "sim/base/rng.h"
+#include "traces/measured.h"
 #include "traces/traces.h"
 
 static char path[64];
@@ -133,6 +135,22 @@ static int parse_llm(struct err *e)
     return rc;
 }
 
+static int parse_points(struct err *e)
+{
+    struct points p;
+    int rc = points_read(path, &p, e);
+    points_fini(&p);
+    return rc;
+}
+
+static int parse_measured(struct err *e)
+{
+    struct measured_run r = {0};
+    int rc = measured_run_read(path, &r, e);
+    measured_run_fini(&r);
+    return rc;
+}
+
 static int parse_claims(struct err *e)
 {
     struct claims c = {0};
@@ -244,6 +262,13 @@ START_TEST(claims_survive_damage)
 }
 END_TEST
 
+START_TEST(measurements_survive_damage)
+{
+    fuzz_shipped("hwmodels/points/reference.csv", parse_points, 8, 3000);
+    fuzz_shipped("hwmodels/runs/vllm-rtx-pro-6000-llama-3.1-8b.csv", parse_measured, 9, 3000);
+}
+END_TEST
+
 /* Short texts that come from the command line. */
 START_TEST(specs_survive_damage)
 {
@@ -318,6 +343,7 @@ int main(void)
     tcase_add_test(t, llm_files_survive_damage);
     tcase_add_test(t, decision_logs_survive_damage);
     tcase_add_test(t, claims_survive_damage);
+    tcase_add_test(t, measurements_survive_damage);
     tcase_add_test(t, specs_survive_damage);
     tcase_add_test(t, overrides_survive_damage);
     suite_add_tcase(s, t);

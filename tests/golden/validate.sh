@@ -1,4 +1,5 @@
 #!/bin/sh
+# The shipped points, predicted as well as hwmodels/VALIDATION.md says; a SoC file calibrated and run.
 # The measured vLLM run, replayed with three numbers fitted on its first 30 %: within what was
 # published for it by a layer-profiled simulator (E2E 1.9 %, TTFT 10.8 %); the datasheet alone is
 # not; and bad input is refused.
@@ -34,5 +35,36 @@ expect() { # exit status, text that must appear on either stream, arguments...
     printf 'request_id,arrival_s,input_tokens,output_tokens,ttft_s,e2e_s\n0,0,10,-4,0.1,1\n' >"$tmp/bad.csv"
     expect 2 "bad.csv:2" --run "$tmp/bad.csv" $machine $policy
     expect 2 "say what to validate"
+    # latency rows, those without a prediction as 100 % (a fifth: SoCs without a file)
+    expect 0 "latency rows" --points reference --max-median 12
+    expect 1 "is above" --points reference --max-median 5
+    expect 0 "median_with_unpredicted" --points reference --soc core-ultra-7-155h --max-p90 25 --json
+    expect 2 "nonesuch" --points nonesuch
+    expect 2 "no such SoC" --points reference --soc nonesuch
+    expect 2 "max-median" --points reference --max-median x
+}
+calibrate() { # exit status, text, arguments...
+    want=$1
+    text=$2
+    shift 2
+    "$x" calibrate "$@" >"$tmp/out" 2>&1
+    got=$?
+    if [ $got -ne "$want" ] || ! grep -qF -- "$text" "$tmp/out"; then
+        echo "FAILED (exit $got, wanted $want and \"$text\"): calibrate $*"
+        tail -n 3 "$tmp/out"
+        status=1
+    fi
+}
+calibrate 0 "models left out" --points reference --soc core-ultra-7-155h -o "$tmp/my.json"
+"$x" run --soc "$tmp/my.json" --policy agent-xpu-v2 --workload mixed:reactive_per_min=6,proactive_per_min=6,duration_s=60 >"$tmp/out" 2>&1 || {
+    echo "a calibrated file does not run"
+    status=1
+}
+calibrate 2 "needs at least" --points reference --soc snapdragon-8gen2 -o "$tmp/none.json"
+calibrate 2 "no latency row" --points reference --soc rtx-pro-6000 -o "$tmp/none.json"
+calibrate 2 "needs --points and --soc" --points reference
+test ! -e "$tmp/none.json" || {
+    echo "a refused calibration wrote a file"
+    status=1
 }
 exit $status

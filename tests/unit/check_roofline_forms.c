@@ -162,6 +162,30 @@ START_TEST(a_reserve_of_time_slows_all_kernels_and_one_of_rate_those_bound_by_co
 }
 END_TEST
 
+/* Llama 3.2 3B is 3072 wide: a width fill of 3072 columns halves the rate of its matrix products,
+ * and so doubles what compute takes of a long prefill; one row does not feel it. */
+START_TEST(a_width_fill_costs_matrix_products_in_proportion)
+{
+    struct work_shape w = model_prefill(2048);
+    struct work_shape d = model_decode(1, 512);
+    struct model plain;
+    struct model filled;
+    model_init(&plain, "llama-3.2-3b", "extended");
+    model_init(&filled, "llama-3.2-3b", "extended");
+    struct soc_device *dev = &filled.soc.devices[MODEL_IGPU];
+    struct soc_device *ref = &plain.soc.devices[MODEL_IGPU];
+    for (uint32_t i = 0; i < dev->n_runtimes; i++) {
+        dev->runtimes[i].width_fill = 3072;
+        dev->runtimes[i].many.launch_s = ref->runtimes[i].many.launch_s = 0.0;
+    }
+    int64_t a = model_cost(&plain, MODEL_IGPU, OP_FFN, &w, 2048, 2048).t_ns;
+    int64_t b = model_cost(&filled, MODEL_IGPU, OP_FFN, &w, 2048, 2048).t_ns;
+    ck_assert_int_le(llabs(b - 2 * a), 2);
+    ck_assert_int_eq(model_cost(&plain, MODEL_IGPU, OP_FFN, &d, 1, 1).t_ns,
+                     model_cost(&filled, MODEL_IGPU, OP_FFN, &d, 1, 1).t_ns);
+}
+END_TEST
+
 START_TEST(forms_are_found_by_name)
 {
     const char *const *names = hwmodel_names();
@@ -182,6 +206,7 @@ int main(void)
     tcase_add_test(t, the_p_norm_lies_between_the_larger_term_and_the_sum);
     tcase_add_test(t, more_rows_or_more_context_never_cost_less);
     tcase_add_test(t, a_reserve_of_time_slows_all_kernels_and_one_of_rate_those_bound_by_compute);
+    tcase_add_test(t, a_width_fill_costs_matrix_products_in_proportion);
     tcase_add_test(t, forms_are_found_by_name);
     suite_add_tcase(s, t);
     SRunner *sr = srunner_create(s);

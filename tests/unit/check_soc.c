@@ -139,8 +139,15 @@ START_TEST(a_width_without_an_entry_takes_the_default_and_says_so)
     ck_assert_uint_eq(
         igpu->runtimes[soc_runtime_find(igpu, "openvino-2025", 16, &exact)].weight_bits, 16);
     ck_assert(exact);
-    ck_assert_uint_eq(soc_runtime_find(igpu, "llama.cpp", 4, &exact), igpu->fallback);
+    /* another runtime: the default's at this width */
+    uint32_t r = soc_runtime_find(igpu, "llama.cpp", 4, &exact);
     ck_assert(!exact);
+    ck_assert_uint_eq(igpu->runtimes[r].weight_bits, 4);
+    ck_assert_str_eq(igpu->runtimes[r].runtime, igpu->runtimes[igpu->fallback].runtime);
+    /* a later version of one that is there */
+    r = soc_runtime_find(igpu, "openvino-2025.3", 16, &exact);
+    ck_assert(exact);
+    ck_assert_uint_eq(igpu->runtimes[r].weight_bits, 16);
     ck_assert_uint_eq(soc_runtime_find(igpu, NULL, 2, &exact), igpu->fallback);
     ck_assert(!exact);
     ck_assert_uint_eq(igpu->runtimes[igpu->fallback].weight_bits, 8);
@@ -243,10 +250,17 @@ static bool in_list(const char *key, const char *const *list)
 }
 
 /* Optional keys; `default` may be missing where a device has one entry. */
-static const char *const optional[] = {
-    "note", "npu_extrapolated", "package", "one_row",       "knee",    "decode_batch_inefficiency",
-    "low",  "min_rows",         "high",    "pad_attention", "default", "valid",
-    NULL};
+static const char *const optional[] = {"note",       "npu_extrapolated",
+                                       "package",    "one_row",
+                                       "knee",       "decode_batch_inefficiency",
+                                       "low",        "min_rows",
+                                       "high",       "pad_attention",
+                                       "default",    "valid",
+                                       "family",     "fit",
+                                       "start",      "width_fill",
+                                       "chunk_rows", "body_bytes",
+                                       "head_bytes", "kv_bytes",
+                                       NULL};
 
 static void must_fail(const cJSON *root, int (*load)(const cJSON *, struct err *), const char *key,
                       const char *what)

@@ -1,0 +1,25 @@
+/* The time of one whole pass alone on a device: the kernels of every layer and the LM head, cut as
+ * the simulator cuts them, with the host costs of one launch and of sampling. What validation and
+ * calibration compare with measurements is therefore what runs use. */
+#ifndef EXPERIMENTS_PRICE_H
+#define EXPERIMENTS_PRICE_H
+
+#include "hwmodels/roofline.h"
+
+struct price {
+    double seconds;
+    double op_s[OP_KIND_COUNT]; /* of which in each kind of kernel */
+    double bytes;
+    bool outside; /* some kernel lies outside the validity envelope */
+};
+
+/* `batch` prompts of `tokens` each, from an empty cache. */
+struct work_shape price_prefill_shape(uint32_t tokens, uint32_t batch);
+/* One token of `batch` sequences that each hold `context` tokens before it. */
+struct work_shape price_decode_shape(uint32_t context, uint32_t batch);
+
+/* Static shapes are those of the runtime, else of the device. */
+uint32_t price_chunk_rows(const struct roofline *r, uint8_t device);
+struct price price_pass(const struct roofline *r, uint8_t device, const struct work_shape *w);
+
+#endif

@@ -1,0 +1,41 @@
+#!/bin/sh
+# Writes hwmodels/VALIDATION.md to stdout: what the shipped files predict of published measurements.
+set -eu
+cd "$(dirname "$0")/.."
+x=${BUILD:-build}/xpusim
+cat <<'TEXT'
+# How far the hardware models are off
+
+Made by `make validation` from `hwmodels/points/reference.csv` (827 published measurements, each with
+its source) and `hwmodels/runs`. Errors are |predicted / measured - 1|, in percent. "Models left out"
+is the error on models that the fit did not see: the one to trust.
+
+## Every row, from the shipped files (`xpusim validate --points reference`)
+
+TEXT
+echo '```'
+"$x" validate --points reference
+echo '```'
+cat <<'TEXT'
+
+## Calibrations, with models left out (`xpusim calibrate --points reference --soc S`)
+
+A SoC of the same family lends its points, scaled by datasheet rate and bandwidth.
+
+TEXT
+for soc in core-ultra-7-155h core-ultra-7-255h core-ultra-7-258v core-ultra-9-288v snapdragon-8elite \
+    snapdragon-8gen3 snapdragon-x-elite snapdragon-x2-elite; do
+    echo '```'
+    "$x" calibrate --points reference --soc $soc
+    echo '```'
+    echo
+done
+cat <<'TEXT'
+## A serving run of vLLM on one GPU, from datasheet values and with three numbers fitted to its first 30 %
+
+TEXT
+echo '```'
+"$x" validate --run vllm-rtx-pro-6000-llama-3.1-8b --soc rtx-pro-6000 --llm llama-3.1-8b-bf16 \
+    --policy vllm-v1:max_num_seqs=128,max_num_batched_tokens=2048,async_scheduling=true \
+    --fit rate,bandwidth,submit | grep -v '^xpusim'
+echo '```'

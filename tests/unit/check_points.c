@@ -1,0 +1,149 @@
+/* Tables of published measurements: reading, what a row measures, and errors by hand. */
+#include <check.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "experiments/points_score.h"
+
+#define HEAD                                                                                       \
+    "soc,device,runtime,model,weight_bits,act_bits,input_tokens,batch,metric,value,source\n"
+
+static char path[64];
+static struct err err;
+static struct points points;
+
+static void setup(void)
+{
+    err = (struct err)ERR_INIT;
+    memset(&points, 0, sizeof points);
+    (void)snprintf(path, sizeof path, "points-%ld.tmp.csv", (long)getpid());
+}
+
+static void teardown(void)
+{
+    points_fini(&points);
+    err_fini(&err);
+    (void)remove(path);
+}
+
+static int read_text(const char *text)
+{
+    FILE *f = fopen(path, "w");
+    ck_assert_ptr_nonnull(f);
+    fputs(text, f);
+    ck_assert_int_eq(fclose(f), 0);
+    return points_read(path, &points, &err);
+}
+
+START_TEST(a_row_is_read_with_its_line_and_empty_widths)
+{
+    ck_assert_int_eq(read_text("# note\n" HEAD "s,npu,r-1,m,,,0,1,bandwidth_gbs,59.5,x\n"
+                               "s,igpu,r-1,\"m, chat\",4,16,1024,2,ttft_ms,500,x\n"),
+                     0);
+    ck_assert_uint_eq(points.n, 2);
+    ck_assert_uint_eq(points.v[0].weight_bits, 0);
+    ck_assert_int_eq((int)points.v[0].metric, POINT_BANDWIDTH_GBS);
+    ck_assert_str_eq(points.v[1].model, "m, chat");
+    ck_assert_uint_eq(points.v[1].line, 4);
+    ck_assert(point_is_latency(&points.v[1]) && point_is_prefill(&points.v[1]));
+    ck_assert(!point_is_latency(&points.v[0]));
+}
+END_TEST
+
+/* 500 ms; 1024 tokens at 2048 tokens/s take 0.5 s; four streams that make 40 tokens a second
+ * together take 0.1 s a step. */
+START_TEST(rates_are_turned_into_the_time_of_a_pass_and_back)
+{
+    struct point p = {.metric = POINT_TTFT_MS, .value = 500, .input_tokens = 1024, .batch = 1};
+    ck_assert_double_eq_tol(point_pass_seconds(&p), 0.5, 1e-12);
+    p.metric = POINT_PREFILL_TOK_S;
+    p.value = 2048;
+    ck_assert_double_eq_tol(point_pass_seconds(&p), 0.5, 1e-12);
+    ck_assert_double_eq_tol(point_value_of_seconds(&p, 0.25), 4096, 1e-9);
+    p.metric = POINT_DECODE_TOK_S;
+    p.batch = 4;
+    p.value = 40;
+    ck_assert_double_eq_tol(point_pass_seconds(&p), 0.1, 1e-12);
+}
+END_TEST
+
+static void refused(const char *row, const char *why)
+{
+    char text[512];
+    (void)snprintf(text, sizeof text, HEAD "s,igpu,r,m,4,16,1,1,tpot_ms,5,x\n%s\n", row);
+    ck_assert_int_eq(read_text(text), -EINVAL);
+    ck_assert_uint_eq(points.n, 0);
+    ck_assert_msg(err.n > 0 && strstr(err.lines[0], why) != NULL &&
+                      strstr(err.lines[0], ":3") != NULL,
+                  "%s: %s", row, err.n > 0 ? err.lines[0] : "taken");
+    teardown();
+    setup();
+}
+
+START_TEST(malformed_and_impossible_rows_are_refused_with_line_and_column)
+{
+    refused("s,igpu,r,m,4,16,1,1,tpot_ms,-5,x", "value");
+    refused("s,igpu,r,m,4,16,1,1,tpot_ms,0,x", "value");
+    refused("s,igpu,r,m,4,16,1,1,tpot_ms,fast,x", "value");
+    refused("s,igpu,r,m,4,16,1,0,tpot_ms,5,x", "batch");
+    refused("s,igpu,r,m,4,16,-1,1,tpot_ms,5,x", "input_tokens");
+    refused("s,igpu,r,m,99,16,1,1,tpot_ms,5,x", "weight_bits");
+    refused(",igpu,r,m,4,16,1,1,tpot_ms,5,x", "soc");
+    ck_assert_int_eq(read_text("soc,device\ns,igpu\n"), -EINVAL);
+    teardown();
+    setup();
+    ck_assert_int_eq(read_text(HEAD), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.lines[0], "no points"));
+}
+END_TEST
+
+/* Four rows measured at 100: predicted 110, 80, 100 and not: |errors| 10, 20, 0 %: nearest-rank
+ * median 10, P90 20, bias -10/3; with the fourth as 100 %: median of (0, 10, 20, 100) the second,
+ * 10; P90 the fourth, 100. */
+START_TEST(errors_are_those_of_hand_computation)
+{
+    struct point v[4];
+    struct prediction q[4] = {{.value = 110}, {.value = 80}, {.value = 100}, {.reason = "no"}};
+    for (int i = 0; i < 4; i++) {
+        v[i] = (struct point){.soc = "s",
+                              .device = "igpu",
+                              .model = "m",
+                              .metric_name = "tpot_ms",
+                              .metric = POINT_TPOT_MS,
+                              .batch = 1,
+                              .value = 100};
+    }
+    struct points p = {v, 4, 4};
+    struct points_scores s;
+    points_score(&p, q, &s);
+    ck_assert_str_eq(s.v[0].by, "all");
+    ck_assert_uint_eq(s.v[0].n, 4);
+    ck_assert_uint_eq(s.v[0].predicted, 3);
+    ck_assert_double_eq_tol(s.v[0].median, 0.10, 1e-12);
+    ck_assert_double_eq_tol(s.v[0].p90, 0.20, 1e-12);
+    ck_assert_double_eq_tol(s.v[0].bias, -0.1 / 3, 1e-12);
+    ck_assert_double_eq_tol(s.v[0].median_all, 0.10, 1e-12);
+    ck_assert_double_eq_tol(s.v[0].p90_all, 1.0, 1e-12);
+    points_scores_fini(&s);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("points");
+    TCase *t = tcase_create("points");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, a_row_is_read_with_its_line_and_empty_widths);
+    tcase_add_test(t, rates_are_turned_into_the_time_of_a_pass_and_back);
+    tcase_add_test(t, malformed_and_impossible_rows_are_refused_with_line_and_column);
+    tcase_add_test(t, errors_are_those_of_hand_computation);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
