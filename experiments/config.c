@@ -107,6 +107,12 @@ static void bind_forms(struct config *c, struct err *e)
         return;
     }
     roofline_init(&c->truth, form, &c->soc, &c->llm, NULL);
+    c->contention_params = c->sim.contention_params;
+    for (uint32_t d = 0; d < c->soc.machine.n_devices; d++) {
+        const struct soc_runtime *r = c->truth.runtime[d];
+        c->contention_params.ceiling_bytes_per_s[d] =
+            r->one.bytes_per_s > r->many.bytes_per_s ? r->one.bytes_per_s : r->many.bytes_per_s;
+    }
 }
 
 static uint64_t tree_hash(const cJSON *tree)
@@ -240,6 +246,7 @@ void config_setup(const struct config *c, const struct config_policy *p, const s
     out->annotation = c->sim.annotation;
     out->truth_sigma = c->sim.truth_sigma;
     out->contention = c->contention;
+    out->contention_params = &c->contention_params;
     out->trace = t;
     out->policy = p->ops;
     out->params = &p->params;

@@ -47,9 +47,10 @@ struct config_graphics {
 };
 
 struct config_sim {
-    const char *contention;      /* borrowed; a form of sim/api/contention.h */
-    const char *hwmodel;         /* borrowed; a form of hwmodels */
-    uint64_t kv_capacity_tokens; /* 0: what memory leaves after the weights */
+    const char *contention;                     /* borrowed; a form of sim/api/contention.h */
+    const char *hwmodel;                        /* borrowed; a form of hwmodels */
+    struct contention_params contention_params; /* ceilings come from the SoC */
+    uint64_t kv_capacity_tokens;                /* 0: what memory leaves after the weights */
     uint32_t kv_block_tokens, weight_copies;
     bool prefix_reuse, collapse;
     double horizon_s; /* 0: drain */
@@ -76,6 +77,7 @@ struct config {
     struct config_sim sim;
     struct config_speculation speculation;
     const struct contention_ops *contention;
+    struct contention_params contention_params;
     uint64_t hash;      /* of the tree */
     char workload[256]; /* what the requests come from, for people */
 };

@@ -52,7 +52,7 @@ const char config_options_help[] =
     "                       mixed:reactive_per_min=3,proactive_per_min=6,duration_s=900 (default)\n"
     "  --seed N             of workload, noise and drawing policies (default 1)\n"
     "  --set PATH=VALUE     any value of the configuration: soc.X, llm.X, sim.X; may be repeated\n"
-    "  --contention C       none, max-min (default), proportional, weighted  [sim.contention]\n"
+    "  --contention C       latency (default), max-min, none, pccs, proportional, weighted\n"
     "  --hwmodel F          extended (default), roofline, p-norm             [sim.hwmodel]\n"
     "  --kv-capacity N      KV tokens; 0: what memory leaves    [sim.kv_capacity_tokens]\n"
     "  --no-prefix-reuse    drop the KV of finished turns             [sim.prefix_reuse]\n"

@@ -10,7 +10,8 @@ static const char *const op_names[OP_KIND_COUNT] = {"qkv", "mha", "ffn", "head",
 struct config_sim config_sim_default(void)
 {
     return (struct config_sim){
-        .contention = "max-min",
+        .contention = "latency",
+        .contention_params = {.latency = 0.15, .minor = 0.05, .balance_frac = 1.0},
         .hwmodel = "extended",
         .kv_block_tokens = 16,
         .weight_copies = 1,
@@ -26,6 +27,9 @@ cJSON *config_sim_to_json(const struct config_sim *s)
 {
     cJSON *o = cJSON_CreateObject();
     cJSON_AddStringToObject(o, "contention", s->contention);
+    cJSON_AddNumberToObject(o, "contention_latency", s->contention_params.latency);
+    cJSON_AddNumberToObject(o, "contention_minor", s->contention_params.minor);
+    cJSON_AddNumberToObject(o, "contention_balance_frac", s->contention_params.balance_frac);
     cJSON_AddStringToObject(o, "hwmodel", s->hwmodel);
     cJSON_AddNumberToObject(o, "kv_capacity_tokens", (double)s->kv_capacity_tokens);
     cJSON_AddNumberToObject(o, "kv_block_tokens", s->kv_block_tokens);
@@ -57,6 +61,10 @@ void config_sim_parse(struct json_obj o, struct config_sim *out,
 {
     (void)config_speculation_parse(json_get_object(&o, "speculation"), speculation);
     out->contention = json_get_string(&o, "contention");
+    out->contention_params.latency = json_get_number(&o, "contention_latency", 0.0, 10.0);
+    out->contention_params.minor = json_get_number(&o, "contention_minor", 0.0, 10.0);
+    out->contention_params.balance_frac =
+        json_get_number(&o, "contention_balance_frac", 0.01, 10.0);
     out->hwmodel = json_get_string(&o, "hwmodel");
     out->kv_capacity_tokens = json_get_u32(&o, "kv_capacity_tokens", 0, UINT32_MAX);
     out->kv_block_tokens = json_get_u32(&o, "kv_block_tokens", 1, 1u << 20);

@@ -195,7 +195,7 @@ double quantity_corun(struct json_obj *o)
     if (ok) {
         double cap = fmax(c.soc.machine.ddr_peak_bytes_per_s * c.soc.machine.ddr_cap_frac,
                           fmax(f[0].demand_bytes_per_s, f[1].demand_bytes_per_s));
-        c.contention->share(f, 2, cap, NULL);
+        c.contention->share(f, 2, cap, &c.contention_params);
         v = f[0].demand_bytes_per_s / f[0].share_bytes_per_s;
     }
     config_fini(&c);

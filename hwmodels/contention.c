@@ -1,5 +1,6 @@
-/* How concurrent kernels share DDR (sources: README.md). max-min is the default: it leaves
- * compute-bound kernels alone and slows memory-bound ones, as both Agent.xpu papers measured. */
+/* How concurrent kernels share DDR (sources: README.md). `latency` is the default: of the forms it
+ * alone has all four co-run pairs of the Agent.xpu papers (claim A7): a GEMM barely slowed, a GEMV
+ * slowed beside either, most beside another GEMV. */
 #include "sim/api/contention.h"
 
 #include <stdbool.h>
@@ -108,13 +109,81 @@ static void share_proportional(struct flow *f, uint32_t n, double capacity, cons
     }
 }
 
+/* ---- forms in which others slow a flow before the capacity is reached ---- */
+
+/* Share of its time alone that a flow waits for memory. */
+static double boundness(const struct flow *f, const struct contention_params *p)
+{
+    double ceiling = f->device < CONTENTION_MAX_DEVICES ? p->ceiling_bytes_per_s[f->device] : 0.0;
+    double m = ceiling > 0.0 ? f->demand_bytes_per_s / ceiling : 0.0;
+    return m < 1.0 ? m : 1.0;
+}
+
+/* Max-min; then each flow takes 1 + latency * (its boundness) * (others' share of the capacity)
+ * times as long, because queues at a busier DDR delay every access and a memory-bound kernel cannot
+ * hide that. What the others really draw counts, before their own slowing: no fixed point is
+ * sought. */
+static void share_latency(struct flow *f, uint32_t n, double capacity, const void *params)
+{
+    const struct contention_params *p = params;
+    fill(f, n, capacity, false);
+    if (p == NULL || p->latency <= 0.0 || n < 2) {
+        return;
+    }
+    double sum = 0.0;
+    for (uint32_t i = 0; i < n; i++) {
+        sum += f[i].share_bytes_per_s;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        double others = (sum - f[i].share_bytes_per_s) / capacity;
+        f[i].share_bytes_per_s /= 1.0 + p->latency * boundness(&f[i], p) * others;
+    }
+}
+
+/* PCCS (Xu et al., MICRO'21), with its three regions of the external demand y for an own demand x:
+ * minor    y <= C - x                   1 + minor y / C
+ * normal   up to the balance point      linear
+ * beyond   y >= balance_frac C          x / (max-min share of x beside that much), constant
+ * Where a region is empty the next one begins. Shares are scaled down together should they still
+ * exceed the capacity. */
+static double pccs_slowdown(double x, double y, double capacity, const struct contention_params *p)
+{
+    double minor = p != NULL ? p->minor : 0.0;
+    double balance = (p != NULL && p->balance_frac > 0.0 ? p->balance_frac : 1.0) * capacity;
+    double y0 = x < capacity ? capacity - x : 0.0;
+    double s0 = 1.0 + minor * y0 / capacity;
+    if (y <= y0) {
+        return 1.0 + minor * y / capacity;
+    }
+    double fair = capacity - balance > capacity / 2.0 ? capacity - balance : capacity / 2.0;
+    double s1 = x / fair > s0 ? x / fair : s0;
+    if (y >= balance || balance <= y0) {
+        return s1;
+    }
+    return s0 + (s1 - s0) * (y - y0) / (balance - y0);
+}
+
+static void share_pccs(struct flow *f, uint32_t n, double capacity, const void *params)
+{
+    double demand = total_demand(f, n);
+    double sum = 0.0;
+    for (uint32_t i = 0; i < n; i++) {
+        double x = f[i].demand_bytes_per_s;
+        double slow = n > 1 && x > 0.0 ? pccs_slowdown(x, demand - x, capacity, params) : 1.0;
+        f[i].share_bytes_per_s = x / slow;
+        sum += f[i].share_bytes_per_s;
+    }
+    for (uint32_t i = 0; sum > capacity && i < n; i++) {
+        f[i].share_bytes_per_s *= capacity / sum;
+    }
+}
+
 static const struct contention_ops forms[] = {
-    {"max-min", share_max_min},
-    {"none", share_none},
-    {"proportional", share_proportional},
-    {"weighted", share_weighted},
+    {"latency", share_latency}, {"max-min", share_max_min},           {"none", share_none},
+    {"pccs", share_pccs},       {"proportional", share_proportional}, {"weighted", share_weighted},
 };
-static const char *const names[] = {"max-min", "none", "proportional", "weighted", NULL};
+static const char *const names[] = {"latency",      "max-min",  "none", "pccs",
+                                    "proportional", "weighted", NULL};
 
 const struct contention_ops *contention_find(const char *name)
 {

@@ -202,7 +202,7 @@ START_TEST(corun_follows_max_min_for_two_kernels)
         "\"nb\":{\"kernel\":{%s,\"device\":\"npu\",\"field\":\"bytes\"}},"
         "\"it\":{\"kernel\":{%s,\"device\":\"igpu\",\"field\":\"time_ms\"}},"
         "\"ib\":{\"kernel\":{%s,\"device\":\"igpu\",\"field\":\"bytes\"}},"
-        "\"both\":{\"corun\":{\"llm\":\"llama-3.1-8b\","
+        "\"both\":{\"corun\":{\"llm\":\"llama-3.1-8b\",\"set\":[\"sim.contention=max-min\"],"
         "\"kernel\":{\"device\":\"igpu\",\"op\":\"QKV\",\"sequences\":1,\"context_tokens\":1},"
         "\"beside\":{\"device\":\"npu\",\"op\":\"QKV\",\"sequences\":1,\"context_tokens\":1}}},"
         "\"free\":{\"corun\":{\"llm\":\"llama-3.1-8b\",\"set\":[\"sim.contention=none\"],"

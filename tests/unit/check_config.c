@@ -55,7 +55,7 @@ START_TEST(defaults_are_the_documented_ones)
 {
     ck_assert_int_eq(config_load(&config, &options, &err), 0);
     ck_assert_str_eq(config.soc.machine.name, CONFIG_DEFAULT_SOC);
-    ck_assert_str_eq(config.contention->name, "max-min");
+    ck_assert_str_eq(config.contention->name, "latency");
     ck_assert_str_eq(config.truth.model.ops->name, "extended");
     /* A normal's median |z| is 0.6745: 0.088 / 0.6745 = 0.1305, 0.048 / 0.6745 = 0.0712. */
     ck_assert_double_eq_tol(config.sim.annotation.sigma_prefill, 0.088 / 0.6745, 5e-4);
