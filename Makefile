@@ -14,7 +14,11 @@ OPT     ?= -O2
 WERROR  ?= -Werror
 WARN    := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wdouble-promotion -Wundef -Wvla \
            -Wmissing-prototypes -Wstrict-prototypes -Wwrite-strings
+# Of a changed tree also what was changed: results of unlike sources must not pass for alike.
 REVISION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
+ifneq (,$(findstring -dirty,$(REVISION)))
+REVISION := $(REVISION)-$(shell git diff HEAD 2>/dev/null | git hash-object --stdin | cut -c1-8)
+endif
 
 # -ffp-contract=off and no -march: results must not depend on the compiler or the processor.
 ALL_CPPFLAGS = -I. -D_POSIX_C_SOURCE=200809L $(CPPFLAGS)
@@ -56,9 +60,9 @@ $(BUILD)/revision $(BUILD)/prefix $(BUILD)/flags: FORCE
 	@mkdir -p $(BUILD)
 	@echo '$(STAMP)' | cmp -s - $@ || echo '$(STAMP)' >$@
 
-$(BUILD)/experiments/main.o $(BUILD)/experiments/config.o: $(BUILD)/revision
-$(BUILD)/experiments/main.o $(BUILD)/experiments/config.o: \
-    ALL_CPPFLAGS += -DXPUSIM_REVISION='"$(REVISION)"'
+VERSIONED := $(BUILD)/experiments/main.o $(BUILD)/experiments/config.o $(BUILD)/experiments/sweep.o
+$(VERSIONED): $(BUILD)/revision
+$(VERSIONED): ALL_CPPFLAGS += -DXPUSIM_REVISION='"$(REVISION)"'
 $(BUILD)/sim/base/datadir.o: $(BUILD)/prefix
 $(BUILD)/sim/base/datadir.o: ALL_CPPFLAGS += -DXPUSIM_DATADIR='"$(PREFIX)/share/xpusim"'
 
@@ -115,7 +119,7 @@ install: all
 	        'policies/common/*.h' 2>/dev/null || ls sim/base/*.h sim/api/*.h policies/common/*.h); do \
 	    install -D -m 644 $$f $(DESTDIR)$(PREFIX)/include/xpusim/$$f; done
 	for f in hwmodels/soc/*.json hwmodels/llm/*.json hwmodels/runs/* hwmodels/points/* hwmodels/speculation/* traces/datasets/* \
-	        experiments/claims/* plots/*; do \
+	        experiments/claims/* experiments/specs/* plots/*; do \
 	    test ! -f $$f || install -D -m 644 $$f $(DESTDIR)$(PREFIX)/share/xpusim/$$f; done
 
 clean:

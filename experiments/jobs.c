@@ -51,7 +51,7 @@ static bool write_all(int fd, const void *data, size_t n)
     return true;
 }
 
-static void limit_cpu(double limit_s)
+void jobs_limit_cpu(double limit_s)
 {
     struct rusage used;
     struct rlimit limit;
@@ -69,7 +69,7 @@ static _Noreturn void work(const struct jobs *j, uint32_t index, int fd)
 {
     struct rlimit no_core = {0, 0};
     (void)setrlimit(RLIMIT_CORE, &no_core);
-    limit_cpu(j->cpu_limit_s);
+    jobs_limit_cpu(j->cpu_limit_s);
     struct job_result r;
     memset(&r, 0, sizeof r);
     j->run(j->ctx, index, &r);
@@ -121,12 +121,12 @@ static bool receive(struct worker *w)
     return k > 0;
 }
 
-static void describe_death(const struct jobs *j, int wait_status, struct job_result *r)
+void jobs_describe_death(int wait_status, double cpu_limit_s, struct job_result *r)
 {
     r->status = -EIO;
     if (WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGXCPU) {
         (void)snprintf(r->message, sizeof r->message, "exceeded the limit of %g s of CPU time",
-                       j->cpu_limit_s);
+                       cpu_limit_s);
     } else if (WIFSIGNALED(wait_status)) {
         int sig = WTERMSIG(wait_status);
         (void)snprintf(r->message, sizeof r->message, "its process was killed by signal %d (%s)",
@@ -151,7 +151,7 @@ static void finish(const struct jobs *j, struct worker *w, struct job_result *r)
         whole = w->n == sizeof h + h.size;
     }
     if (!whole) {
-        describe_death(j, wait_status, r);
+        jobs_describe_death(wait_status, j->cpu_limit_s, r);
     } else {
         r->status = h.status;
         memcpy(r->message, h.message, sizeof r->message);
@@ -255,7 +255,7 @@ void jobs_limit_self(double cpu_limit_s, const char *message)
     memset(&action, 0, sizeof action);
     action.sa_handler = limit_reached;
     (void)sigaction(SIGXCPU, &action, NULL);
-    limit_cpu(cpu_limit_s);
+    jobs_limit_cpu(cpu_limit_s);
 }
 
 uint32_t jobs_processors(void)

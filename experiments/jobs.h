@@ -34,6 +34,12 @@ void jobs_run(const struct jobs *j, struct job_result *results);
  * process exits with status 1. For commands that run in one process. The message is copied. */
 void jobs_limit_self(double cpu_limit_s, const char *message);
 
+/* For other kinds of workers (pool.h). The next limit_s seconds of CPU time of this process are its
+ * last: the soft limit, so it can be set anew for every job. 0: no limit. */
+void jobs_limit_cpu(double limit_s);
+/* Why a worker died, from its wait status, into r->status and r->message. */
+void jobs_describe_death(int wait_status, double cpu_limit_s, struct job_result *r);
+
 /* Processors that are on line: the default of --jobs. */
 uint32_t jobs_processors(void);
 

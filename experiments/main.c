@@ -12,6 +12,8 @@ static const struct command {
 } commands[] = {
     {"run", cmd_run, "one simulation: a policy, a machine, a workload"},
     {"compare", cmd_compare, "policies on the same requests, with confidence intervals"},
+    {"sweep", cmd_sweep, "an experiment file: many runs into a store, resumable, in shards"},
+    {"merge", cmd_merge, "stores of shards into one"},
     {"list", cmd_list, "policies, SoCs, models, datasets, kernels"},
     {"trace", cmd_trace, "generate, import or describe workloads"},
     {"validate", cmd_validate, "predictions against a measured serving run"},

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "sim/base/units.h"
 #include "sim/engine/sim.h"
 
 /* What the run itself counts. */
@@ -29,6 +30,7 @@ int runner_run(const struct config *c, const struct config_policy *p, const stru
     mo.sketch = opt->sketch;
     mo.records = opt->requests_csv != NULL;
     mo.horizon_ns = setup.horizon_ns;
+    mo.warmup_ns = units_ns_from_s(opt->warmup_s);
     mo.trace = t;
     struct metrics *m = metrics_new(&mo, &c->soc.machine);
     setup.observers[setup.n_observers++] = metrics_observer(m);

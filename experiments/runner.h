@@ -11,6 +11,7 @@
 
 struct runner_options {
     bool sketch;                /* quantiles within 0.5 %, constant memory */
+    double warmup_s;            /* requests that arrive before are not in distributions */
     const char *requests_csv;   /* per-request records, or NULL */
     FILE *decision_log;         /* or NULL */
     const void *policy_context; /* sched.context, or NULL */

@@ -281,7 +281,8 @@ static void close_sessions(struct metrics *m)
     uint32_t at = 0;
     uint32_t id = 0;
     for (struct session *s; (s = idmap_next(&m->sessions, &at, &id)) != NULL;) {
-        if (m->opt.trace == NULL && s->last_finish_ns > 0) {
+        if (m->opt.trace == NULL && s->last_finish_ns > 0 &&
+            metrics_measured(m, s->first_arrival_ns)) {
             series_add(m, &m->series[SERIES_SESSION], (enum request_class)s->cls,
                        units_s_from_ns(s->last_finish_ns - s->first_arrival_ns));
             s->last_finish_ns = 0;

@@ -46,7 +46,7 @@ static void settle_early(struct metrics *m)
 {
     for (size_t i = 0; i < m->n_early; i++) {
         const struct early *f = &m->early[i];
-        for (int k = 0; k < TRUNCATED_COUNT; k++) {
+        for (int k = 0; k < TRUNCATED_COUNT && f->measured; k++) {
             series_add(m, &m->truncated[k], f->cls, f->value[k]);
         }
         m->totals[f->cls].truncated++;
@@ -84,12 +84,14 @@ static void on_tokens(void *self, int64_t now_ns, const struct request *r, uint3
     (void)now_ns;
     struct class_totals *t = &m->totals[r->cls];
     t->output_tokens += n;
-    t->zero_gaps += n - 1;
+    t->zero_gaps += metrics_measured(m, r->arrival_ns) ? n - 1 : 0;
     if (r->generated_tokens == n) {
         t->input_tokens += r->input_tokens;
         return; /* the first token's gap is the TTFT */
     }
-    series_add(m, &m->series[SERIES_TBT_STEP], r->cls, units_s_from_ns(gap_ns));
+    if (metrics_measured(m, r->arrival_ns)) {
+        series_add(m, &m->series[SERIES_TBT_STEP], r->cls, units_s_from_ns(gap_ns));
+    }
 }
 
 static void on_kv_lost(void *self, int64_t now_ns, const struct request *r, uint64_t tokens)
@@ -136,14 +138,19 @@ static void session_leave(struct metrics *m, const struct request *r, int64_t no
 {
     struct session *s = idmap_find(&m->sessions, r->session_id);
     if (s == NULL) { /* its only turn */
-        series_add(m, &m->series[SERIES_SESSION], r->cls, units_s_from_ns(now_ns - r->arrival_ns));
+        if (metrics_measured(m, r->arrival_ns)) {
+            series_add(m, &m->series[SERIES_SESSION], r->cls,
+                       units_s_from_ns(now_ns - r->arrival_ns));
+        }
         return;
     }
     s->last_finish_ns = now_ns;
     s->cls = r->cls;
     if (ends_session(m, r)) {
-        series_add(m, &m->series[SERIES_SESSION], r->cls,
-                   units_s_from_ns(now_ns - s->first_arrival_ns));
+        if (metrics_measured(m, s->first_arrival_ns)) {
+            series_add(m, &m->series[SERIES_SESSION], r->cls,
+                       units_s_from_ns(now_ns - s->first_arrival_ns));
+        }
         idmap_remove(&m->sessions, r->session_id);
     }
 }
@@ -177,16 +184,20 @@ static void add_latencies(struct metrics *m, const struct request *r, int64_t no
     double tokens = (double)r->input_tokens + out;
     double e2e = units_s_from_ns(now_ns - r->arrival_ns);
     double ttft = units_s_from_ns(r->first_token_ns - r->arrival_ns);
-    series_add(m, &m->series[SERIES_E2E], cls, e2e);
-    series_add(m, &m->series[SERIES_TTFT], cls, ttft);
-    series_add(m, &m->series[SERIES_NORM_TTFT], cls, ttft / (double)r->input_tokens);
-    series_add(m, &m->series[SERIES_NORM_TOKEN], cls, e2e / tokens);
-    series_add(m, &m->series[SERIES_NORM_OUTPUT], cls, e2e / out);
-    if (r->generated_tokens > 1) {
-        series_add(m, &m->series[SERIES_TPOT], cls,
-                   units_s_from_ns(r->last_token_ns - r->first_token_ns) / (out - 1.0));
+    if (metrics_measured(m, r->arrival_ns)) {
+        series_add(m, &m->series[SERIES_E2E], cls, e2e);
+        series_add(m, &m->series[SERIES_TTFT], cls, ttft);
+        series_add(m, &m->series[SERIES_NORM_TTFT], cls, ttft / (double)r->input_tokens);
+        series_add(m, &m->series[SERIES_NORM_TOKEN], cls, e2e / tokens);
+        series_add(m, &m->series[SERIES_NORM_OUTPUT], cls, e2e / out);
+        if (r->generated_tokens > 1) {
+            series_add(m, &m->series[SERIES_TPOT], cls,
+                       units_s_from_ns(r->last_token_ns - r->first_token_ns) / (out - 1.0));
+        }
     }
-    early_push(m, &(struct early){.cls = cls, .value = {ttft, e2e, e2e / tokens}});
+    early_push(m, &(struct early){.cls = cls,
+                                  .measured = metrics_measured(m, r->arrival_ns),
+                                  .value = {ttft, e2e, e2e / tokens}});
 }
 
 static void add_waits(struct metrics *m, const struct request *r, const struct live *v)
@@ -194,10 +205,13 @@ static void add_waits(struct metrics *m, const struct request *r, const struct l
     struct class_totals *t = &m->totals[r->cls];
     int64_t prefill_ns = r->first_service_ns - r->arrival_ns;
     double wait = units_s_from_ns(prefill_ns + v->suspended_ns + v->decode_pending_ns);
-    series_add(m, &m->series[SERIES_PREFILL_PENDING], r->cls, units_s_from_ns(prefill_ns));
-    series_add(m, &m->series[SERIES_SUSPENDED], r->cls, units_s_from_ns(v->suspended_ns));
-    series_add(m, &m->series[SERIES_DECODE_PENDING], r->cls, units_s_from_ns(v->decode_pending_ns));
-    series_add(m, &m->series[SERIES_WAIT], r->cls, wait);
+    if (metrics_measured(m, r->arrival_ns)) {
+        series_add(m, &m->series[SERIES_PREFILL_PENDING], r->cls, units_s_from_ns(prefill_ns));
+        series_add(m, &m->series[SERIES_SUSPENDED], r->cls, units_s_from_ns(v->suspended_ns));
+        series_add(m, &m->series[SERIES_DECODE_PENDING], r->cls,
+                   units_s_from_ns(v->decode_pending_ns));
+        series_add(m, &m->series[SERIES_WAIT], r->cls, wait);
+    }
     t->starved += wait > m->opt.starvation_s ? 1 : 0;
 }
 

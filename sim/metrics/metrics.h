@@ -87,6 +87,8 @@ struct metrics_options {
     double tier_medium_frac, tier_high_frac; /* lower bounds of the pressure tiers, of DDR peak */
     double starvation_s;
     struct metrics_verdict_rule verdict;
+    int64_t warmup_ns;  /* requests that arrive before are served, counted in totals and machine
+                           metrics, but left out of distributions and of truncated. */
     int64_t horizon_ns; /* the run's; TIME_NEVER_NS drains */
     /* Which turns end a session; borrowed until metrics_free. NULL: sessions and clients are closed
      * only at the end, so that memory grows with their number. */

@@ -81,6 +81,7 @@ struct closed_clients {
 /* A finished request that counts as truncated if one more arrives. */
 struct early {
     enum request_class cls;
+    bool measured;
     double value[TRUNCATED_COUNT];
 };
 
@@ -138,5 +139,11 @@ void service_pass_done(void *self, int64_t now_ns, const struct pass *p);
 
 void records_add(struct metrics *m, const struct request *r, const struct live *v, bool finished,
                  int64_t now_ns);
+
+/* Arrived after the warm-up: part of the distributions. */
+static inline bool metrics_measured(const struct metrics *m, int64_t arrival_ns)
+{
+    return arrival_ns >= m->opt.warmup_ns;
+}
 
 #endif

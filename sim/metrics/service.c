@@ -41,7 +41,8 @@ static void close_wait(struct live *v, int64_t now_ns)
 static void first_service(struct metrics *m, struct live *v, int64_t now_ns, uint8_t device)
 {
     v->served = true;
-    if (v->residual_end_ns[device] == RESIDUAL_NONE) {
+    if (v->residual_end_ns[device] == RESIDUAL_NONE ||
+        !metrics_measured(m, v->request->arrival_ns)) {
         return;
     }
     enum request_class cls = v->request->cls;
