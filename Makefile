@@ -106,6 +106,8 @@ format:
 
 golden-update: $(BUILD)/xpusim
 	@BUILD=$(BUILD) sh tests/golden/golden.sh --update
+	@$(BUILD)/xpusim gate --baseline experiments/gate/policies.json --update
+	@BUILD=$(BUILD) sh tests/golden/gate.sh --update
 
 # How far predictions are off, from the shipped points: the tables of hwmodels/VALIDATION.md.
 validation: $(BUILD)/xpusim
@@ -119,7 +121,7 @@ install: all
 	        'policies/common/*.h' 2>/dev/null || ls sim/base/*.h sim/api/*.h policies/common/*.h); do \
 	    install -D -m 644 $$f $(DESTDIR)$(PREFIX)/include/xpusim/$$f; done
 	for f in hwmodels/soc/*.json hwmodels/llm/*.json hwmodels/runs/* hwmodels/points/* hwmodels/speculation/* traces/datasets/* \
-	        experiments/claims/* experiments/specs/* plots/*; do \
+	        experiments/claims/* experiments/specs/* experiments/gate/* plots/*; do \
 	    test ! -f $$f || install -D -m 644 $$f $(DESTDIR)$(PREFIX)/share/xpusim/$$f; done
 
 clean:

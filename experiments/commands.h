@@ -11,6 +11,7 @@ int cmd_calibrate(int argc, char **argv);
 int cmd_claims(int argc, char **argv);
 int cmd_compare(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
+int cmd_gate(int argc, char **argv);
 int cmd_graphs(int argc, char **argv);
 int cmd_list(int argc, char **argv);
 int cmd_merge(int argc, char **argv);

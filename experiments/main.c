@@ -20,6 +20,7 @@ static const struct command {
     {"explain", cmd_explain, "where one request's latency went"},
     {"calibrate", cmd_calibrate, "fits a SoC file to measured points"},
     {"claims", cmd_claims, "the papers' published results against the simulator's"},
+    {"gate", cmd_gate, "scheduling metrics against a recorded baseline, for CI"},
     {"graphs", cmd_graphs, "strategies of switching NPU graphs, and the optimum"},
     {"new-policy", cmd_new_policy, "a policy plug-in to start from, with its Makefile and test"},
     {"selftest", cmd_selftest, "closed-form checks of this installation, in seconds"},

@@ -26,6 +26,13 @@ run="$x run --policy fcfs --trace $dir/t.csv"
 refuse "Z9" $x claims Z9
 refuse "nonesuch.json" $x claims --file nonesuch.json
 refuse "replications" $x claims A6 --replications 0
+refuse "--baseline is missing" $x gate
+refuse "nonesuch.json" $x gate --baseline nonesuch.json
+refuse "exclude each other" $x gate --baseline experiments/gate/policies.json --against $x --update
+refuse "not a program" $x gate --baseline experiments/gate/policies.json --against nonesuch
+printf '{"format": 1, "groups": [{"name": "g", "soc": "nonesuch", "llm": "llama-3.2-3b", "workload": "w1:n=2", "test": "exact", "seed": 1, "policies": ["fcfs"]}]}' >"$dir/g.json"
+refuse "holds no results" $x gate --baseline "$dir/g.json"
+refuse "nonesuch" $x gate --baseline "$dir/g.json" --update
 refuse "frames_per_s" $x run --policy fcfs --set sim.graphics.frames_per_s=-60
 refuse "reserve_time_frac" $x run --policy fcfs --set sim.graphics.reserve_time_frac=1
 refuse "no policy" $x run --policy nonesuch

@@ -1,0 +1,156 @@
+/* The adjusted two-sample test and Holm's correction against textbook numbers. */
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "experiments/stats_shift.h"
+
+START_TEST(without_covariates_it_is_the_pooled_t_test)
+{
+    /* 1..5 and 3..7: shift 2, both variances 2.5, standard error sqrt(2.5 * (1/5 + 1/5)) = 1, 8
+     * degrees of freedom. P(t_8 > 2) = 0.0403 (any table: t(0.95, 8) = 1.860, t(0.975, 8) = 2.306).
+     */
+    const double a[] = {1, 2, 3, 4, 5};
+    const double b[] = {3, 4, 5, 6, 7};
+    struct stats_shift s =
+        stats_shift((struct stats_sample){a, NULL, 5}, (struct stats_sample){b, NULL, 5}, 0);
+    ck_assert_double_eq_tol(s.shift, 2.0, 1e-12);
+    ck_assert_double_eq_tol(s.se, 1.0, 1e-12);
+    ck_assert_double_eq(s.df, 8.0);
+    ck_assert_double_eq_tol(s.base_mean, 3.0, 1e-12);
+    ck_assert_double_eq_tol(stats_shift_p_above(&s, 0.0), 0.0403, 5e-5);
+    ck_assert_double_eq_tol(stats_shift_p_below(&s, 0.0), 1.0 - 0.0403, 5e-5);
+    /* Against a true shift of 2 the estimate is the median. */
+    ck_assert_double_eq_tol(stats_shift_p_above(&s, 2.0), 0.5, 1e-12);
+}
+END_TEST
+
+START_TEST(a_covariate_that_explains_the_difference_leaves_the_rest)
+{
+    /* y = 10 c, plus 1 in the second sample, with noise +0.1 and -0.1 at equal c: the second sample
+     * has larger c, so its plain mean is 10 * (3.5 - 1.5) + 1 = 21 higher. c is symmetric about its
+     * mean in each sample and the noise is orthogonal to c, so least squares gives 1. Residuals
+     * are all 0.1: sigma^2 = 8 * 0.01 / (8 - 3) = 0.016. Within samples sum (c - mean)^2 = 1 + 1 =
+     * 2; the variance of the shift is sigma^2 (1/4 + 1/4 + (3.5 - 1.5)^2 / 2) = 0.016 * 2.5. */
+    const double c0[] = {1, 1, 2, 2};
+    const double c1[] = {3, 3, 4, 4};
+    double y0[4];
+    double y1[4];
+    for (int i = 0; i < 4; i++) {
+        double noise = i % 2 == 0 ? 0.1 : -0.1;
+        y0[i] = 10 * c0[i] + noise;
+        y1[i] = 10 * c1[i] + 1 + noise;
+    }
+    struct stats_shift s =
+        stats_shift((struct stats_sample){y0, c0, 4}, (struct stats_sample){y1, c1, 4}, 1);
+    ck_assert_double_eq_tol(s.shift, 1.0, 1e-12);
+    ck_assert_double_eq(s.df, 5.0);
+    ck_assert_double_eq_tol(s.se, sqrt(0.016 * 2.5), 1e-12);
+}
+END_TEST
+
+START_TEST(constant_and_repeated_covariates_take_no_part)
+{
+    /* Columns: constant, c, 3c - 2: one degree of freedom for the two that vary together. */
+    const double c0[] = {7, 1, 1, 7, 2, 4, 7, 4, 10, 7, 3, 7};
+    const double c1[] = {7, 2, 4, 7, 5, 13, 7, 1, 1, 7, 0, -2};
+    const double only0[] = {1, 2, 4, 3};
+    const double only1[] = {2, 5, 1, 0};
+    const double y0[] = {1, 2, 2, 5};
+    const double y1[] = {3, 5, 4, 4};
+    struct stats_shift all =
+        stats_shift((struct stats_sample){y0, c0, 4}, (struct stats_sample){y1, c1, 4}, 3);
+    struct stats_shift one =
+        stats_shift((struct stats_sample){y0, only0, 4}, (struct stats_sample){y1, only1, 4}, 1);
+    ck_assert_double_eq(all.df, 5.0);
+    ck_assert_double_eq_tol(all.shift, one.shift, 1e-10);
+    ck_assert_double_eq_tol(all.se, one.se, 1e-10);
+}
+END_TEST
+
+START_TEST(equal_values_have_no_shift_and_certain_ones_are_certain)
+{
+    const double a[] = {2, 2, 2};
+    const double b[] = {3, 3, 3};
+    struct stats_shift s =
+        stats_shift((struct stats_sample){a, NULL, 3}, (struct stats_sample){a, NULL, 3}, 0);
+    ck_assert_double_eq(stats_shift_p_above(&s, 0.0), 1.0);
+    ck_assert_double_eq(stats_shift_p_below(&s, 0.0), 1.0);
+    s = stats_shift((struct stats_sample){a, NULL, 3}, (struct stats_sample){b, NULL, 3}, 0);
+    ck_assert_double_eq(stats_shift_p_above(&s, 0.5), 0.0);
+    ck_assert_double_eq(stats_shift_p_below(&s, 0.0), 1.0);
+}
+END_TEST
+
+START_TEST(a_covariate_that_tells_the_samples_apart_leaves_nothing_to_test)
+{
+    const double a[] = {1, 2, 3};
+    const double b[] = {4, 6, 5};
+    const double zeros[] = {0, 0, 0};
+    const double ones[] = {1, 1, 1};
+    struct stats_shift s =
+        stats_shift((struct stats_sample){a, zeros, 3}, (struct stats_sample){b, ones, 3}, 1);
+    ck_assert(isnan(s.shift));
+    ck_assert_double_eq(stats_shift_p_above(&s, 0.0), 1.0);
+}
+END_TEST
+
+START_TEST(too_few_values_are_not_tested)
+{
+    const double a[] = {2, (double)NAN};
+    const double b[] = {3, (double)INFINITY};
+    struct stats_shift s =
+        stats_shift((struct stats_sample){a, NULL, 2}, (struct stats_sample){b, NULL, 2}, 0);
+    ck_assert_uint_eq(s.n_base, 1);
+    ck_assert(isnan(s.shift)); /* 2 values, 2 columns: nothing is left to judge by */
+    ck_assert_double_eq(stats_shift_p_above(&s, 0.0), 1.0);
+}
+END_TEST
+
+START_TEST(holm_steps_down_and_keeps_order)
+{
+    /* Sorted 0.005, 0.01, 0.03, 0.04 times 4, 3, 2, 1: 0.02, 0.03, 0.06, 0.04; the last may not be
+     * below the one before: 0.06. */
+    const double p[] = {0.01, 0.04, 0.03, 0.005};
+    double a[4];
+    stats_holm(p, 4, a);
+    ck_assert_double_eq_tol(a[0], 0.03, 1e-15);
+    ck_assert_double_eq_tol(a[1], 0.06, 1e-15);
+    ck_assert_double_eq_tol(a[2], 0.06, 1e-15);
+    ck_assert_double_eq_tol(a[3], 0.02, 1e-15);
+}
+END_TEST
+
+START_TEST(holm_counts_only_tests_that_were_made_and_stops_at_one)
+{
+    double p[] = {(double)NAN, 0.9, 0.4}; /* 0.4 * 2 = 0.8; 0.9 * 1 */
+    stats_holm(p, 3, p);
+    ck_assert(isnan(p[0]));
+    ck_assert_double_eq_tol(p[1], 0.9, 1e-15);
+    ck_assert_double_eq_tol(p[2], 0.8, 1e-15);
+    double q[] = {0.7, 0.8}; /* 1.4, then 0.8 raised to it: both 1 */
+    stats_holm(q, 2, q);
+    ck_assert_double_eq(q[0], 1.0);
+    ck_assert_double_eq(q[1], 1.0);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *t = tcase_create("stats_shift");
+    tcase_add_test(t, without_covariates_it_is_the_pooled_t_test);
+    tcase_add_test(t, a_covariate_that_explains_the_difference_leaves_the_rest);
+    tcase_add_test(t, constant_and_repeated_covariates_take_no_part);
+    tcase_add_test(t, equal_values_have_no_shift_and_certain_ones_are_certain);
+    tcase_add_test(t, a_covariate_that_tells_the_samples_apart_leaves_nothing_to_test);
+    tcase_add_test(t, too_few_values_are_not_tested);
+    tcase_add_test(t, holm_steps_down_and_keeps_order);
+    tcase_add_test(t, holm_counts_only_tests_that_were_made_and_stops_at_one);
+    Suite *s = suite_create("stats_shift");
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
