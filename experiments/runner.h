@@ -16,7 +16,6 @@ struct runner_options {
     FILE *decision_log;         /* or NULL */
     const void *policy_context; /* sched.context, or NULL */
     struct observer *observer;  /* one more, or NULL: timeline, explanation */
-    struct observer *series;    /* and another, or NULL: steady state */
 };
 
 struct runner_result {
