@@ -114,6 +114,10 @@ validation: $(BUILD)/xpusim
 	@BUILD=$(BUILD) sh hwmodels/validation.sh >hwmodels/VALIDATION.md.tmp
 	@mv hwmodels/VALIDATION.md.tmp hwmodels/VALIDATION.md
 
+sensitivity: $(BUILD)/xpusim
+	@BUILD=$(BUILD) sh experiments/sensitivity.sh >hwmodels/SENSITIVITY.md.tmp
+	@mv hwmodels/SENSITIVITY.md.tmp hwmodels/SENSITIVITY.md
+
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/xpusim
 	install -m 755 $(BUILD)/xpusim $(DESTDIR)$(PREFIX)/bin/xpusim

@@ -1,11 +1,12 @@
 #!/bin/sh
 # Installs the Debian packages that are missing: setup.sh [base|all].
 #   base  what building, testing and the demo need
-#   all   also what lint and the clang build of .ci/run need
+#   all   also what lint and the clang build of .ci/run need, and the measuring back ends that tests
+#         otherwise leave out, saying so: OpenBLAS, OpenCL with PoCL's CPU device
 # Does nothing, quickly, when everything is there.
 set -u
 base="gcc make pkg-config libgsl-dev libcjson-dev libcsv-dev libsqlite3-dev check"
-extra="clang clang-format"
+extra="clang clang-format libopenblas0-pthread ocl-icd-libopencl1 pocl-opencl-icd"
 missing=""
 
 need() { # package, test command
@@ -25,6 +26,9 @@ need check pkg-config --exists check
 if [ "${1:-base}" = all ]; then
     need clang command -v clang
     need clang-format command -v clang-format
+    need libopenblas0-pthread dpkg -s libopenblas0-pthread
+    need ocl-icd-libopencl1 dpkg -s ocl-icd-libopencl1
+    need pocl-opencl-icd dpkg -s pocl-opencl-icd
 fi
 [ -n "$missing" ] || exit 0
 

@@ -332,7 +332,10 @@ static cJSON *describe(const struct compare_options *o, const struct compared *c
     cJSON *root = cJSON_CreateObject();
     char text[64];
     (void)snprintf(text, sizeof text, "%016" PRIx64, c->config.hash);
+    cJSON_AddStringToObject(root, "version", config_version());
     cJSON_AddStringToObject(root, "config_hash", text);
+    cJSON_AddStringToObject(root, "workload", c->config.workload);
+    cJSON_AddNumberToObject(root, "seed", (double)o->config.seed);
     cJSON_AddItemToObject(root, "config", cJSON_Duplicate(c->config.tree, true));
     cJSON_AddStringToObject(root, "baseline", c->policies[c->plan.baseline].label);
     cJSON_AddNumberToObject(root, "replications", o->replications);

@@ -8,6 +8,7 @@
 #define EXIT_BAD_INPUT 2    /* malformed file, option or usage */
 
 int cmd_calibrate(int argc, char **argv);
+int cmd_characterize(int argc, char **argv);
 int cmd_claims(int argc, char **argv);
 int cmd_compare(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
@@ -16,6 +17,8 @@ int cmd_graphs(int argc, char **argv);
 int cmd_list(int argc, char **argv);
 int cmd_merge(int argc, char **argv);
 int cmd_new_policy(int argc, char **argv);
+int cmd_measure(int argc, char **argv);
+int cmd_report(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_selftest(int argc, char **argv);
 int cmd_sweep(int argc, char **argv);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "experiments/characterize.h"
 #include "experiments/config_sim.h"
 #include "experiments/plugin.h"
 #include "policies/params.h"
@@ -76,6 +77,18 @@ static int display_device(const struct machine *m)
     return d >= 0 ? d : machine_find(m, DEVICE_KIND_GPU);
 }
 
+static void check_power(const struct config *c, struct err *e)
+{
+    const struct config_power *p = &c->sim.power;
+    if (strcmp(p->limit, "package") == 0 && c->soc.package_pl1_watts <= 0.0) {
+        (void)err_add(e, "sim.power.limit: package: %s states no package power",
+                      c->soc.machine.name);
+    }
+    if (strcmp(p->limit, "thermal") == 0 && p->limit_c <= p->ambient_c) {
+        (void)err_add(e, "sim.power.limit_c: must be above ambient_c");
+    }
+}
+
 static void bind_graphics(struct config *c, struct err *e)
 {
     const struct config_graphics *g = &c->sim.graphics;
@@ -107,6 +120,11 @@ static void bind_forms(struct config *c, struct err *e)
         return;
     }
     roofline_init(&c->truth, form, &c->soc, &c->llm, NULL);
+    for (uint32_t d = 0; c->sim.chunk_auto && d < c->soc.machine.n_devices; d++) {
+        if (c->soc.machine.devices[d].chunk_rows > 0) {
+            c->soc.machine.devices[d].chunk_rows = characterize_knee(c);
+        }
+    }
     c->contention_params = c->sim.contention_params;
     for (uint32_t d = 0; d < c->soc.machine.n_devices; d++) {
         const struct soc_runtime *r = c->truth.runtime[d];
@@ -148,6 +166,7 @@ int config_load(struct config *c, const struct config_options *o, struct err *e)
     config_sim_parse(json_root(sim, "sim", e), &c->sim, &c->speculation);
     if (e->n == before) {
         bind_graphics(c, e);
+        check_power(c, e);
         bind_forms(c, e);
     }
     const char *workload = o->workload != NULL ? o->workload : CONFIG_DEFAULT_WORKLOAD;
@@ -236,6 +255,21 @@ int config_trace(const struct config_options *o, uint64_t seed, struct config_ar
     return rc;
 }
 
+/* Both limits are the same equation (sim/engine/throttle.c). */
+static void throttle_setup(const struct config *c, struct sim_throttle *out)
+{
+    const struct config_power *p = &c->sim.power;
+    *out = (struct sim_throttle){.exponent = p->exponent, .min_speed = p->min_speed};
+    if (strcmp(p->limit, "package") == 0) {
+        out->limit_watts = c->soc.package_pl1_watts;
+        out->burst_watts = c->soc.package_pl2_watts;
+        out->tau_s = c->soc.package_tau_s;
+    } else if (strcmp(p->limit, "thermal") == 0) {
+        out->limit_watts = (p->limit_c - p->ambient_c) / p->resistance_k_per_w;
+        out->tau_s = p->resistance_k_per_w * p->capacity_j_per_k;
+    }
+}
+
 void config_setup(const struct config *c, const struct config_policy *p, const struct trace *t,
                   uint64_t seed, struct sim_setup *out)
 {
@@ -259,6 +293,7 @@ void config_setup(const struct config *c, const struct config_policy *p, const s
     out->horizon_ns = c->sim.horizon_s > 0.0 ? units_ns_from_s(c->sim.horizon_s) : TIME_NEVER_NS;
     out->stall_ns = units_ns_from_s(c->sim.stall_s);
     out->collapse = c->sim.collapse;
+    throttle_setup(c, &out->throttle);
     const struct config_graphics *g = &c->sim.graphics;
     if (g->frames_per_s > 0.0) {
         out->frames = (struct sim_frames){.per_s = g->frames_per_s,
@@ -266,6 +301,11 @@ void config_setup(const struct config *c, const struct config_policy *p, const s
                                           .device_ns = units_ns_from_s(g->frame_s),
                                           .bytes = g->frame_bytes};
     }
+}
+
+const char *config_version(void)
+{
+    return "xpusim " XPUSIM_VERSION " " XPUSIM_REVISION;
 }
 
 const char *config_fingerprint(const struct config *c, const struct config_policy *p,

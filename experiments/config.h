@@ -36,6 +36,13 @@ struct config_options {
 };
 
 /* The `sim` object. Defaults: config_sim_default. */
+/* Power limits, off by default. */
+struct config_power {
+    const char *limit; /* borrowed: "none", "package" (the SoC's PL1, PL2, tau), "thermal" */
+    double exponent, min_speed;
+    double ambient_c, limit_c, resistance_k_per_w, capacity_j_per_k; /* thermal */
+};
+
 /* The graphics user of the iGPU (of the GPU where there is no iGPU). A reserve holds for the whole
  * run: of time, the device does everything at 1 - reserve of its speed; of rate, it computes at 1 -
  * reserve of its flop/s and keeps its bandwidth. Policies' estimates know of it. Frames come and
@@ -53,11 +60,13 @@ struct config_sim {
     uint64_t kv_capacity_tokens;                /* 0: what memory leaves after the weights */
     uint32_t kv_block_tokens, weight_copies;
     bool prefix_reuse, collapse;
+    bool chunk_auto;  /* static chunks at the knee of throughput, instead of the SoC file's */
     double horizon_s; /* 0: drain */
     double stall_s;
     double truth_sigma;
     struct annotation_options annotation;
     struct config_graphics graphics;
+    struct config_power power;
 };
 
 /* Drain, max-min sharing, the extended kernel-time form. Annotations err log-normally by what a
@@ -130,6 +139,9 @@ int config_trace(const struct config_options *o, uint64_t seed, struct config_ar
 /* A setup that borrows from all four; observers and the decision log are the caller's to add. */
 void config_setup(const struct config *c, const struct config_policy *p, const struct trace *t,
                   uint64_t seed, struct sim_setup *out);
+
+/* "xpusim 0.1.0 1a2b3c4": version and source revision. */
+const char *config_version(void);
 
 /* "xpusim VERSION REVISION config=HASH trace=HASH policy=NAME:params seed=N". Returns buf. */
 const char *config_fingerprint(const struct config *c, const struct config_policy *p,

@@ -19,6 +19,13 @@ struct config_sim config_sim_default(void)
         .collapse = true,
         .stall_s = 3600.0,
         .annotation = {.sigma_prefill = 0.130, .sigma_decode = 0.071},
+        .power = {.limit = "none",
+                  .exponent = 3.0,
+                  .min_speed = 0.1,
+                  .ambient_c = 25.0,
+                  .limit_c = 95.0,
+                  .resistance_k_per_w = 2.0,
+                  .capacity_j_per_k = 20.0},
         .graphics = {.frame_s = 0.004, .frame_bytes = 3.0 * 1920 * 1080 * 4},
     };
 }
@@ -36,6 +43,7 @@ cJSON *config_sim_to_json(const struct config_sim *s)
     cJSON_AddNumberToObject(o, "weight_copies", s->weight_copies);
     cJSON_AddBoolToObject(o, "prefix_reuse", s->prefix_reuse);
     cJSON_AddBoolToObject(o, "collapse", s->collapse);
+    cJSON_AddBoolToObject(o, "chunk_auto", s->chunk_auto);
     cJSON_AddNumberToObject(o, "horizon_s", s->horizon_s);
     cJSON_AddNumberToObject(o, "stall_s", s->stall_s);
     cJSON_AddNumberToObject(o, "truth_sigma", s->truth_sigma);
@@ -52,6 +60,14 @@ cJSON *config_sim_to_json(const struct config_sim *s)
     cJSON_AddNumberToObject(g, "frames_per_s", s->graphics.frames_per_s);
     cJSON_AddNumberToObject(g, "frame_s", s->graphics.frame_s);
     cJSON_AddNumberToObject(g, "frame_bytes", s->graphics.frame_bytes);
+    cJSON *p = cJSON_AddObjectToObject(o, "power");
+    cJSON_AddStringToObject(p, "limit", s->power.limit);
+    cJSON_AddNumberToObject(p, "exponent", s->power.exponent);
+    cJSON_AddNumberToObject(p, "min_speed", s->power.min_speed);
+    cJSON_AddNumberToObject(p, "ambient_c", s->power.ambient_c);
+    cJSON_AddNumberToObject(p, "limit_c", s->power.limit_c);
+    cJSON_AddNumberToObject(p, "resistance_k_per_w", s->power.resistance_k_per_w);
+    cJSON_AddNumberToObject(p, "capacity_j_per_k", s->power.capacity_j_per_k);
     cJSON_AddItemToObject(o, "speculation", config_speculation_to_json());
     return o;
 }
@@ -71,6 +87,7 @@ void config_sim_parse(struct json_obj o, struct config_sim *out,
     out->weight_copies = json_get_u32(&o, "weight_copies", 1, 16);
     out->prefix_reuse = json_get_bool(&o, "prefix_reuse");
     out->collapse = json_get_bool(&o, "collapse");
+    out->chunk_auto = json_get_bool(&o, "chunk_auto");
     out->horizon_s = json_get_number(&o, "horizon_s", 0.0, 1e9);
     out->stall_s = json_get_number(&o, "stall_s", 1e-3, 1e9);
     out->truth_sigma = json_get_number(&o, "truth_sigma", 0.0, MAX_SIGMA);
@@ -83,6 +100,16 @@ void config_sim_parse(struct json_obj o, struct config_sim *out,
     }
     json_done(&b);
     json_done(&a);
+    static const char *const limits[] = {"none", "package", "thermal", NULL};
+    struct json_obj p = json_get_object(&o, "power");
+    out->power.limit = limits[json_get_choice(&p, "limit", limits)];
+    out->power.exponent = json_get_number(&p, "exponent", 0.1, 10.0);
+    out->power.min_speed = json_get_number(&p, "min_speed", 0.01, 1.0);
+    out->power.ambient_c = json_get_number(&p, "ambient_c", -50.0, 100.0);
+    out->power.limit_c = json_get_number(&p, "limit_c", 0.0, 200.0);
+    out->power.resistance_k_per_w = json_get_number(&p, "resistance_k_per_w", 1e-3, 1e3);
+    out->power.capacity_j_per_k = json_get_number(&p, "capacity_j_per_k", 1e-3, 1e6);
+    json_done(&p);
     struct json_obj g = json_get_object(&o, "graphics");
     out->graphics.reserve_time_frac = json_get_number(&g, "reserve_time_frac", 0.0, 0.99);
     out->graphics.reserve_rate_frac = json_get_number(&g, "reserve_rate_frac", 0.0, 0.99);

@@ -96,8 +96,10 @@ static void terms_fill(const struct hwmodel *m, const struct kernel_query *q, bo
     if (many && rows < p->min_rows && !plain) {
         rows = p->min_rows;
     }
-    double fill =
-        many && !plain ? (1.0 + p->fill_rows / rows) * (1.0 + p->width_fill / m->llm->hidden) : 1.0;
+    double fill = many && !plain ? 1.0 + p->fill_rows / rows : 1.0;
+    if (many && !plain && p->width_fill > 0.0) {
+        fill *= 1.0 + p->width_fill / m->llm->hidden;
+    }
     double flop = op->flop_per_row * rows;
     t->compute_s = flop / c->flop_per_s * fill;
     t->bytes = op->weight_bytes + op->io_bytes_per_row * q->padded_rows;

@@ -68,6 +68,9 @@ struct observer {
      * interval are llround(share * duration), so that sums do not depend on collapsing. */
     void (*ddr)(void *self, int64_t now_ns, uint64_t count, int64_t duration_ns,
                 double demand_bytes_per_s, double share_bytes_per_s);
+    /* Power limits make everything on devices take 1 / speed as long from now on; 1 at the start.
+     */
+    void (*speed)(void *self, int64_t now_ns, double speed);
     /* due_ns: when the frame that begins or ends was due; of a missed one, when the frame in its
      * way was. */
     void (*frame)(void *self, int64_t now_ns, uint8_t device, enum frame_state to, int64_t due_ns);

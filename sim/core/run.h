@@ -33,6 +33,16 @@ struct sim_frames {
     double bytes;      /* DDR traffic of one frame */
 };
 
+/* A limit on the average power (throttle.c): a package's PL1, PL2 and time constant, or an RC
+ * thermal model. */
+struct sim_throttle {
+    double limit_watts; /* of the average; 0: no limits at all */
+    double burst_watts; /* at any instant; 0: none */
+    double tau_s;       /* > 0: time constant of the average */
+    double exponent;    /* > 0: watts above idle go as speed^exponent */
+    double min_speed;   /* (0, 1]: nothing runs slower */
+};
+
 struct sim_setup {
     const struct machine *machine;
     const struct llm *llm;
@@ -54,6 +64,7 @@ struct sim_setup {
     int64_t stall_ns;       /* watchdog: no token and no event that could bring one for so long */
     bool collapse;          /* one event for undisturbed launches; results do not depend on it */
     struct sim_frames frames;
+    struct sim_throttle throttle;
     uint32_t caps; /* CAP_ bits of the executor; UINT32_MAX: all the simulator has */
     /* Speculative decoding: tokens a drafter offers for the next verification of a request
      * (policies may know them: they are there before the pass), and how many of them turn out right

@@ -94,6 +94,12 @@ static void job_set_rate(struct engine *e, struct job *j, double rate)
         eventq_push(&e->queue, at, engine_order(e, (enum event_kind)j->kind, j->device), payload);
 }
 
+/* Power limits slow what runs on devices, not the loader; frames come first. */
+static double job_speed(const struct engine *e, const struct job *j)
+{
+    return j->exec != NULL ? e->throttle.speed : 1.0;
+}
+
 void ddr_settle(struct engine *e)
 {
     e->ddr_dirty = false;
@@ -108,7 +114,7 @@ void ddr_settle(struct engine *e)
     e->ddr_demand = 0.0;
     for (uint32_t i = 0; i < e->n_jobs; i++) {
         const struct job *j = e->jobs[i];
-        double demand = j->demand_bytes_per_s * j->share_frac;
+        double demand = j->demand_bytes_per_s * j->share_frac * job_speed(e, j);
         double weight = j->device < m->n_devices ? e->devices[j->device].weight : 1.0;
         flows[i] = (struct flow){demand, weight, j->device, demand};
         capacity = demand > capacity ? demand : capacity;
@@ -125,7 +131,7 @@ void ddr_settle(struct engine *e)
         double slow =
             f->demand_bytes_per_s > 0.0 ? f->share_bytes_per_s / f->demand_bytes_per_s : 1.0;
         e->ddr_share += f->share_bytes_per_s;
-        job_set_rate(e, j, j->share_frac * slow);
+        job_set_rate(e, j, j->share_frac * job_speed(e, j) * slow);
     }
     if (e->ddr_unlimited) {
         return; /* `none` shares nothing: there is no capacity to exceed */

@@ -20,7 +20,8 @@ enum event_kind {
     EVENT_ARRIVAL,   /* the next first turn of the trace */
     EVENT_CANCEL,
     EVENT_TIMER,
-    EVENT_FRAME /* of the graphics user: due or done */
+    EVENT_FRAME,   /* of the graphics user: due or done */
+    EVENT_THROTTLE /* the average power meets its limit */
 };
 
 #define ENGINE_MAX_JOBS CONTENTION_MAX_FLOWS
@@ -108,6 +109,13 @@ struct power {
     uint32_t busy_devices, tails; /* reasons for host power */
 };
 
+struct throttle {
+    double speed;                /* of everything on devices, (0, 1] */
+    double average_watts, watts; /* at since_ns, and since */
+    int64_t since_ns;
+    uint32_t event; /* the average meets the limit */
+};
+
 struct engine {
     struct core core;
     struct eventq queue;
@@ -124,6 +132,7 @@ struct engine {
     struct channel loader, compiler;
     struct frames frames;
     struct power power;
+    struct throttle throttle;
     size_t next_first;         /* next first turn of the trace */
     uint64_t arrivals_pending; /* arrival and turn events in the queue */
     uint64_t next_order;
@@ -188,5 +197,16 @@ void power_device(struct engine *e, uint8_t device);
 void power_compiler(struct engine *e, bool on);
 void power_tail(struct engine *e, int delta);
 void power_finish(struct engine *e);
+/* What a device draws by what runs on it, at full speed; and setting it at the present speed. */
+double power_full_watts(const struct engine *e, uint8_t device);
+void power_refresh(struct engine *e, uint8_t device);
+
+/* throttle.c */
+void throttle_init(struct engine *e);
+/* Watts at the present speed of something that draws full_watts at full speed. */
+double throttle_watts(const struct engine *e, double idle_watts, double full_watts);
+/* Called after every change of power. */
+void throttle_update(struct engine *e);
+void throttle_event(struct engine *e);
 
 #endif

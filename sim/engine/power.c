@@ -43,8 +43,7 @@ static void power_host(struct engine *e)
     power_set(e, OBSERVER_DOMAIN_HOST, watts > 0.0 ? POWER_PHASE_DECODE : POWER_PHASE_IDLE, watts);
 }
 
-/* The state of a device follows from what runs on it: prefill draws more than decode. */
-void power_device(struct engine *e, uint8_t device)
+static enum power_phase phase_of(const struct engine *e, uint8_t device)
 {
     const struct vdevice *d = &e->devices[device];
     enum power_phase phase = POWER_PHASE_IDLE;
@@ -59,28 +58,53 @@ void power_device(struct engine *e, uint8_t device)
             phase = POWER_PHASE_DECODE;
         }
     }
-    double watts = phase == POWER_PHASE_PREFILL  ? d->desc->prefill_watts
-                   : phase == POWER_PHASE_DECODE ? d->desc->decode_watts
-                                                 : d->desc->idle_watts;
+    return phase;
+}
+
+static double full_watts(const struct device *d, enum power_phase phase)
+{
+    return phase == POWER_PHASE_PREFILL  ? d->prefill_watts
+           : phase == POWER_PHASE_DECODE ? d->decode_watts
+                                         : d->idle_watts;
+}
+
+double power_full_watts(const struct engine *e, uint8_t device)
+{
+    return full_watts(e->devices[device].desc, phase_of(e, device));
+}
+
+void power_refresh(struct engine *e, uint8_t device)
+{
+    const struct device *d = e->devices[device].desc;
+    enum power_phase phase = phase_of(e, device);
+    power_set(e, device, phase, throttle_watts(e, d->idle_watts, full_watts(d, phase)));
+}
+
+/* The state of a device follows from what runs on it: prefill draws more than decode. */
+void power_device(struct engine *e, uint8_t device)
+{
     bool was_busy = e->power.phase[device] != POWER_PHASE_IDLE;
-    bool is_busy = phase != POWER_PHASE_IDLE;
-    power_set(e, device, phase, watts);
+    power_refresh(e, device);
+    bool is_busy = e->power.phase[device] != POWER_PHASE_IDLE;
     if (was_busy != is_busy) {
         e->power.busy_devices += is_busy ? 1u : -1u;
         power_host(e);
     }
+    throttle_update(e);
 }
 
 void power_compiler(struct engine *e, bool on)
 {
     power_set(e, OBSERVER_DOMAIN_COMPILER, on ? POWER_PHASE_COMPILE : POWER_PHASE_IDLE,
               on ? e->core.setup->machine->compile_watts : 0.0);
+    throttle_update(e);
 }
 
 void power_tail(struct engine *e, int delta)
 {
     e->power.tails += (uint32_t)delta;
     power_host(e);
+    throttle_update(e);
 }
 
 void power_finish(struct engine *e)

@@ -121,6 +121,9 @@ static void handle(struct engine *e, const struct eventq_event *ev)
             core_timer(c, ev->payload);
         }
         break;
+    case EVENT_THROTTLE:
+        throttle_event(e);
+        break;
     case EVENT_FRAME:
         if (!stalled(e)) {
             frames_event(e, ev->payload);
@@ -178,6 +181,7 @@ static void engine_init(struct engine *e, const struct sim_setup *setup)
         e->may_collapse = e->may_collapse && !setup->observers[i]->wants_kernels;
     }
     power_init(e);
+    throttle_init(e);
     frames_init(e);
 }
 

@@ -19,6 +19,7 @@ const char *const explain_cause_names[EXPLAIN_CAUSE_COUNT] = {
     [EXPLAIN_HELD] = "held",
     [EXPLAIN_GRAPHICS] = "graphics",
     [EXPLAIN_HOST] = "host",
+    [EXPLAIN_THROTTLING] = "throttling",
     [EXPLAIN_DDR_SLOWDOWN] = "ddr_slowdown",
     [EXPLAIN_DEVICE_SHARING] = "device_sharing",
     [EXPLAIN_KILLED] = "killed",
@@ -37,6 +38,7 @@ const char *const explain_cause_texts[EXPLAIN_CAUSE_COUNT] = {
     [EXPLAIN_HELD] = "the device was idle, the policy held it",
     [EXPLAIN_GRAPHICS] = "the display's frames had the device",
     [EXPLAIN_HOST] = "host: scheduling, submission, sampling",
+    [EXPLAIN_THROTTLING] = "kernels slowed by a power limit",
     [EXPLAIN_DDR_SLOWDOWN] = "kernels slowed by shared DDR",
     [EXPLAIN_DEVICE_SHARING] = "kernels slowed by sharing the device",
     [EXPLAIN_KILLED] = "work thrown away by a reset",
@@ -306,6 +308,7 @@ struct explain *explain_new(const struct machine *machine, uint32_t request_id)
     struct explain *x = xcalloc(1, sizeof *x);
     x->machine = machine;
     x->only = request_id;
+    x->speed = 1.0;
     for (int d = 0; d < MACHINE_MAX_DEVICES; d++) {
         x->frame_since_ns[d] = TIME_NEVER_NS;
     }
@@ -322,6 +325,7 @@ struct explain *explain_new(const struct machine *machine, uint32_t request_id)
         .launch_ended = explain_launch_ended,
         .preempt_asked = explain_preempt_asked,
         .frame = explain_frame,
+        .speed = explain_speed,
         .kernel = explain_kernel,
         .kv_lost = on_kv_lost,
         .resident = on_resident,

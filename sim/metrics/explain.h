@@ -9,6 +9,8 @@
  *      recompute       the same, of tokens whose KV it had before and lost
  *      device_sharing  actual - solo of a kernel beside which another launch ran on the same,
  *                      time-shared device, whatever part of it the DDR had
+ *      throttling      actual - solo of a kernel during which a power limit held the devices back,
+ *                      whatever part of it the DDR had
  *      ddr_slowdown    actual - solo of every other kernel
  *      graphics        between two kernels, while a frame of the graphics user had the device
  *      killed          work a reset threw away, and the reset itself
@@ -53,6 +55,7 @@ enum explain_cause {
     EXPLAIN_HELD,
     EXPLAIN_GRAPHICS,
     EXPLAIN_HOST,
+    EXPLAIN_THROTTLING,
     EXPLAIN_DDR_SLOWDOWN,
     EXPLAIN_DEVICE_SHARING,
     EXPLAIN_KILLED,

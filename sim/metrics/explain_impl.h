@@ -45,7 +45,8 @@ struct explain_launch {
     uint8_t device;
     bool running, stopping;
     bool has_class[REQUEST_CLASS_COUNT];
-    bool shared; /* something ran beside the kernel in progress */
+    bool throttled; /* during the kernel in progress */
+    bool shared;    /* something ran beside the kernel in progress */
     int64_t start_ns, lead_end_ns, end_ns, last_ns;
     struct explain_piece *v; /* owned */
     size_t n, cap;
@@ -63,6 +64,7 @@ struct explain {
     size_t n_pending, cap_pending;
     uint32_t loading;                            /* of these, graph blocks */
     int64_t frame_since_ns[MACHINE_MAX_DEVICES]; /* TIME_NEVER_NS: no frame on it */
+    double speed;                                /* by power limits */
     uint32_t sampling;                           /* passes the host samples for */
     struct explanation *done;
     size_t n_done, cap_done;
@@ -79,6 +81,7 @@ void explain_launch_started(void *self, int64_t now_ns, const struct launch *l, 
 void explain_launch_ended(void *self, int64_t now_ns, const struct launch *l, int64_t solo_ns,
                           int64_t lost_ns);
 void explain_frame(void *self, int64_t now_ns, uint8_t device, enum frame_state to, int64_t due_ns);
+void explain_speed(void *self, int64_t now_ns, double speed);
 void explain_kernel(void *self, const struct kernel_record *k);
 void explain_preempt_asked(void *self, int64_t now_ns, const struct launch *l);
 

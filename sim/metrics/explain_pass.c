@@ -59,6 +59,7 @@ void explain_launch_started(void *self, int64_t now_ns, const struct launch *l, 
         .start_ns = now_ns,
         .lead_end_ns = now_ns + lead_ns,
         .last_ns = now_ns,
+        .throttled = x->speed < 1.0,
     };
     for (uint32_t i = 0; i < p->n_segments; i++) {
         g.has_class[p->segments[i].request->cls] = true;
@@ -87,9 +88,22 @@ void explain_kernel(void *self, const struct kernel_record *k)
     piece_add(g, k->begin_ns, 0, EXPLAIN_HOST, EXPLAIN_HOST);
     int64_t slow_ns = k->end_ns - k->begin_ns - k->solo_ns;
     piece_add(g, k->end_ns, slow_ns > 0 ? slow_ns : 0, EXPLAIN_COMPUTE,
-              g->shared ? EXPLAIN_DEVICE_SHARING : EXPLAIN_DDR_SLOWDOWN);
+              g->shared      ? EXPLAIN_DEVICE_SHARING
+              : g->throttled ? EXPLAIN_THROTTLING
+                             : EXPLAIN_DDR_SLOWDOWN);
     g->shared = false;
+    g->throttled = x->speed < 1.0;
     note_sharing(x, g->device);
+}
+
+void explain_speed(void *self, int64_t now_ns, double speed)
+{
+    struct explain *x = self;
+    (void)now_ns;
+    x->speed = speed;
+    for (size_t i = 0; speed < 1.0 && i < x->n_launches; i++) {
+        x->launches[i].throttled = true;
+    }
 }
 
 /* What a launch did until a frame came, and how long the frame then kept it. */

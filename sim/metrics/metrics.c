@@ -273,6 +273,11 @@ static void on_ddr(void *self, int64_t now_ns, uint64_t count, int64_t duration_
               share_bytes_per_s);
 }
 
+static void on_speed(void *self, int64_t now_ns, double speed)
+{
+    usage_speed(&((struct metrics *)self)->usage, now_ns, speed);
+}
+
 static void on_frame(void *self, int64_t now_ns, uint8_t device, enum frame_state to,
                      int64_t due_ns)
 {
@@ -357,6 +362,7 @@ struct metrics *metrics_new(const struct metrics_options *opt, const struct mach
         .ddr = on_ddr,
         .power = on_power,
         .frame = on_frame,
+        .speed = on_speed,
         .run_ended = on_run_ended,
     };
     return m;

@@ -14,6 +14,7 @@ void usage_init(struct usage *u, const struct machine *machine, double tier_medi
     u->igpu = machine_find(machine, DEVICE_KIND_IGPU);
     u->tier_medium_frac = tier_medium_frac;
     u->tier_high_frac = tier_high_frac;
+    u->speed = u->speed_least = 1.0;
     u->total_watts = machine->idle_watts;
     for (uint32_t i = 0; i < machine->n_devices; i++) {
         u->watts[i] = machine->devices[i].idle_watts;
@@ -94,6 +95,14 @@ void usage_frame(struct usage *u, int64_t now_ns, enum frame_state to, int64_t d
     }
 }
 
+void usage_speed(struct usage *u, int64_t now_ns, double speed)
+{
+    u->speed_lost_ns += (1.0 - u->speed) * (double)(now_ns - u->speed_since_ns);
+    u->speed_since_ns = now_ns;
+    u->speed = speed;
+    u->speed_least = speed < u->speed_least ? speed : u->speed_least;
+}
+
 void usage_launch_started(struct usage *u, const struct launch *l, int64_t lead_ns)
 {
     if (u->n_running < USAGE_MAX_LAUNCHES) {
@@ -123,6 +132,7 @@ bool usage_launch_ended(struct usage *u, const struct launch *l, int64_t solo_ns
 
 void usage_finish(struct usage *u, int64_t now_ns)
 {
+    usage_speed(u, now_ns, u->speed);
     advance(u, now_ns);
     for (uint8_t i = 0; i < OBSERVER_DOMAINS; i++) {
         close_phase(u, now_ns, i);
@@ -213,6 +223,10 @@ void usage_collect(const struct usage *u, const struct metrics_options *opt, dou
     metric_list_put(out, (double)u->ddr_bytes / peak_bytes, "ddr.util_frac");
     metric_list_put(out, (double)u->ddr_demand_bytes / peak_bytes, "ddr.demand_frac");
     collect_frames(u, t_ns, out);
+    if (u->speed_least < 1.0) {
+        metric_list_put(out, u->speed_lost_ns / t_ns, "throttle.lost_frac");
+        metric_list_put(out, u->speed_least, "throttle.speed_min");
+    }
     double idle_ns = t_ns - (double)u->ddr_ns;
     metric_list_put(out, (idle_ns + (double)u->tier_ns[0]) / t_ns, "ddr.tier_low_frac");
     metric_list_put(out, (double)u->tier_ns[1] / t_ns, "ddr.tier_medium_frac");

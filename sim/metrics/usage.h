@@ -37,8 +37,10 @@ struct usage {
     double tier_medium_frac, tier_high_frac;
     struct usage_launch running[USAGE_MAX_LAUNCHES];
     uint32_t n_running;
-    int64_t actual_ns, solo_ns, killed_ns; /* of ended launches */
-    uint64_t frames, frames_missed;        /* of the graphics user: begun, never begun */
+    int64_t actual_ns, solo_ns, killed_ns;    /* of ended launches */
+    double speed, speed_lost_ns, speed_least; /* by power limits; integral of 1 - speed; lowest */
+    int64_t speed_since_ns;
+    uint64_t frames, frames_missed; /* of the graphics user: begun, never begun */
     int64_t frame_since_ns, frame_ns, frame_wait_ns, frame_late_ns; /* begun at; sums; longest */
 };
 
@@ -49,6 +51,7 @@ void usage_power(struct usage *u, int64_t now_ns, uint8_t domain, enum power_pha
 void usage_ddr(struct usage *u, uint64_t count, int64_t duration_ns, double demand_bytes_per_s,
                double share_bytes_per_s);
 void usage_frame(struct usage *u, int64_t now_ns, enum frame_state to, int64_t due_ns);
+void usage_speed(struct usage *u, int64_t now_ns, double speed);
 void usage_launch_started(struct usage *u, const struct launch *l, int64_t lead_ns);
 /* False when the launch had never started (it was withdrawn). */
 bool usage_launch_ended(struct usage *u, const struct launch *l, int64_t solo_ns, int64_t lost_ns);

@@ -35,6 +35,8 @@ refuse "holds no results" $x gate --baseline "$dir/g.json"
 refuse "nonesuch" $x gate --baseline "$dir/g.json" --update
 refuse "frames_per_s" $x run --policy fcfs --set sim.graphics.frames_per_s=-60
 refuse "reserve_time_frac" $x run --policy fcfs --set sim.graphics.reserve_time_frac=1
+refuse "must be one of affinity" $x characterize weather
+refuse "static shapes" $x characterize chunk --soc w1-reference
 refuse "no policy" $x run --policy nonesuch
 refuse "b_rf" $x run --policy agent-xpu-v2:b_rf=-1
 refuse "b_rf" $x run --policy agent-xpu-v2:b_rf=nan

@@ -39,4 +39,5 @@ check trace "$x" trace gen --workload "mixed:sessions=1,reactive=mtrag,proactive
 check kernels "$x" list kernels --llm llama-3.1-8b
 check graphs "$x" graphs --p 10,10,10,10,10,10 --d 11,11,11,11,11,11 --s 20,20,20,20,20,20 --chunks 2
 check claims "$x" claims A6 A7 A8 B17 B18 B19 B20 --replications 2
+check characterize "$x" characterize corun chunk mixed --csv
 exit $status

@@ -104,6 +104,13 @@ uint32_t randomload_make(struct scenario *sc, struct scenario_request *q, uint32
                                                .device_ns = units_ns_from_ms(pick(&r, 0.1, 8)),
                                                .bytes = pick(&r, 1e4, 1e8)};
     }
+    if (rng_below(&r, 4) == 0) { /* the package gets warm */
+        sc->setup.throttle = (struct sim_throttle){.limit_watts = pick(&r, 5, 40),
+                                                   .burst_watts = pick(&r, 20, 80),
+                                                   .tau_s = pick(&r, 0.01, 1),
+                                                   .exponent = pick(&r, 1, 3),
+                                                   .min_speed = 0.2};
+    }
     return n;
 }
 

@@ -1,0 +1,60 @@
+#!/bin/sh
+# Do conclusions hang on one number of the hardware model? The demo's comparison with each of the least
+# certain ones at its low, nominal and high value: a Markdown table on stdout (hwmodels/SENSITIVITY.md).
+set -eu
+cd "$(dirname "$0")/.."
+x=${BUILD:-build}/xpusim
+replications=${REPLICATIONS:-20}
+load="--workload mixed:reactive_per_min=3,proactive_per_min=6,duration_s=900"
+
+cat <<TEXT
+# Do conclusions hang on one number?
+
+Made by \`make sensitivity\`: agent-xpu-v2 against openvino-cb on \`core-ultra-5-125h\`, Llama-3.2-3B, 3
+reactive and 6 proactive requests a minute, $replications replications of 15 minutes on common random
+numbers; means with 95 % intervals, changes against the baseline in the same row.
+
+| number | value | reactive E2E of openvino-cb, s | of agent-xpu-v2, s | change | energy per token |
+|---|---|---|---|---|---|
+TEXT
+
+row() { # name, value, options...
+    name=$1
+    value=$2
+    shift 2
+    # shellcheck disable=SC2086
+    "$x" compare --policy openvino-cb --policy agent-xpu-v2 --baseline openvino-cb --quiet \
+        --replications "$replications" $load --metric reactive.e2e_s.mean --metric energy_j_per_token "$@" |
+        awk -v name="$name" -v value="$value" '
+            /^[a-z].*\./ { metric = $1 }
+            $1 == "openvino-cb" && metric ~ /e2e/ { base = $2 " " $3 " " $4 }
+            $1 == "agent-xpu-v2" {
+                text = $0
+                sub(/^ *agent-xpu-v2 */, "", text)
+                split(text, part, /\]/)
+                if (metric ~ /e2e/) { own = part[1] "]"; verdict = part[2] } else { energy = part[2] }
+            }
+            END {
+                gsub(/^ +/, "", verdict); gsub(/^ +/, "", energy)
+                printf "| %s | %s | %s | %s | %s | %s |\n", name, value, base, own, verdict, energy
+            }'
+}
+
+row "all nominal" "-"
+for b in 0.02 0.05; do
+    row "extra time per decoding sequence" $b --set soc.devices.igpu.runtimes.0.decode_batch_inefficiency.value=$b \
+        --set soc.devices.igpu.runtimes.0.decode_batch_inefficiency.high=$b
+done
+for r in 2.0 3.5; do
+    row "NPU rate, TFLOP/s" $r --set soc.devices.npu.runtimes.0.rate.low=$r --set soc.devices.npu.runtimes.0.rate.high=$r \
+        --set soc.devices.npu.runtimes.0.rate.value=$r
+done
+for s in 0 500; do
+    row "NPU-iGPU barrier, us" $s --set soc.host.sync.value=$s
+done
+for c in 1 120; do
+    row "compiling an attention kernel, s" $c --set soc.compiler.fixed.low=$c --set soc.compiler.fixed.high=$c \
+        --set soc.compiler.fixed.value=$c
+done
+row "package power" "PL1 28 W, PL2 115 W" --set sim.power.limit=package
+row "package power" "PL1 65 W" --set sim.power.limit=package --set soc.package.pl1.value=65

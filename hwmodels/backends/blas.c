@@ -1,0 +1,114 @@
+/* `blas`: OpenBLAS on CPU cores, one thread per device, loaded at run time. */
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hwmodels/backends/cpu.h"
+#include "sim/base/arena.h"
+
+/* The part of the CBLAS interface used here; the values are those of every CBLAS. */
+enum { CBLAS_ROW_MAJOR = 101, CBLAS_NO_TRANS = 111, CBLAS_TRANS = 112 };
+typedef void cblas_sgemm_fn(int order, int trans_a, int trans_b, int m, int n, int k, float alpha,
+                            const float *a, int lda, const float *b, int ldb, float beta, float *c,
+                            int ldc);
+typedef void cblas_sgemv_fn(int order, int trans, int m, int n, float alpha, const float *a,
+                            int lda, const float *x, int incx, float beta, float *y, int incy);
+typedef void set_threads_fn(int n);
+typedef char *get_config_fn(void);
+
+struct blas {
+    struct cpu_backend cpu; /* first: cpu.c sees only this */
+    void *handle;
+    cblas_sgemm_fn *sgemm;
+    cblas_sgemv_fn *sgemv;
+};
+
+static void product_f32(const struct native_product *p, const float *x, const void *w, float *y)
+{
+    const struct blas *s = p->library;
+    int n = (int)p->n;
+    int k = (int)p->k;
+    if (p->rows == 1) {
+        s->sgemv(CBLAS_ROW_MAJOR, CBLAS_NO_TRANS, n, k, 1.0f, w, k, x, 1, 0.0f, y, 1);
+    } else {
+        s->sgemm(CBLAS_ROW_MAJOR, CBLAS_NO_TRANS, CBLAS_TRANS, (int)p->rows, n, k, 1.0f, x, k, w, k,
+                 0.0f, y, n);
+    }
+}
+
+/* dlsym returns an object pointer; POSIX lets it be read as a function pointer this way. */
+static bool find(void *handle, const char *name, void *function)
+{
+    void *symbol = dlsym(handle, name);
+    memcpy(function, &symbol, sizeof symbol);
+    return symbol != NULL;
+}
+
+static struct backend *start(const struct backend_options *o, struct err *e)
+{
+    /* Before loading: the library would start one thread per core at once. */
+    (void)setenv("OPENBLAS_NUM_THREADS", "1", 1);
+    void *handle =
+        dlopen(o->library != NULL ? o->library : "libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
+    if (handle == NULL) {
+        err_add(e,
+                "backend blas: OpenBLAS is not installed (%s): install the Debian package "
+                "libopenblas0-pthread, or use --backend native",
+                dlerror());
+        return NULL;
+    }
+    struct blas *s = xcalloc(1, sizeof *s);
+    set_threads_fn *set_threads;
+    get_config_fn *get_config;
+    if (!find(handle, "cblas_sgemm", &s->sgemm) || !find(handle, "cblas_sgemv", &s->sgemv) ||
+        !find(handle, "openblas_set_num_threads", &set_threads) ||
+        !find(handle, "openblas_get_config", &get_config)) {
+        err_add(e, "backend blas: the library lacks functions of OpenBLAS: reinstall the "
+                   "Debian package libopenblas0-pthread, or use --backend native");
+        free(s);
+        (void)dlclose(handle);
+        return NULL;
+    }
+    set_threads(1);
+    s->handle = handle;
+    s->cpu.kernels = *native_kernels_best(); /* streams stay own */
+    s->cpu.kernels.name = "openblas";
+    s->cpu.kernels.product_f32 = product_f32;
+    s->cpu.kernels.product_f16 = NULL;
+    s->cpu.kernels.product_i8 = NULL;
+    s->cpu.kernels.attention = NULL;
+    s->cpu.library = s;
+    (void)snprintf(s->cpu.description, sizeof s->cpu.description, "one core, %.80s", get_config());
+    struct backend *b = xcalloc(1, sizeof *b);
+    *b = (struct backend){&backend_blas, *o, s};
+    return b;
+}
+
+static void stop(struct backend *b)
+{
+    struct blas *s = b->state;
+    (void)dlclose(s->handle);
+    free(s);
+    free(b);
+}
+
+const struct backend_ops backend_blas = {
+    .name = "blas",
+    .summary = "OpenBLAS on CPU cores (package libopenblas0-pthread)",
+    .start = start,
+    .stop = stop,
+    .enumerate = cpu_enumerate,
+    .open = cpu_open,
+    .close = cpu_close,
+    .supports = cpu_supports,
+    .prepare = cpu_prepare,
+    .release = cpu_release,
+    .submit = cpu_submit,
+    .wait = cpu_wait,
+    .stamps = cpu_stamps,
+    .cancel = cpu_cancel,
+    .counters = cpu_counters,
+    .now_ns = cpu_now_ns,
+    .idle = cpu_idle,
+    .compute = cpu_compute,
+};

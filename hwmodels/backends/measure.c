@@ -1,0 +1,229 @@
+#include "hwmodels/backends/measure.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hwmodels/backends/measure_impl.h"
+#include "sim/base/arena.h"
+#include "sim/base/rng.h"
+#include "sim/base/units.h"
+
+void measure_options_init(struct measure_options *o)
+{
+    *o = (struct measure_options){.backend = &backend_native,
+                                  .soc = "this-machine",
+                                  .source = "xpusim measure",
+                                  .size = PLAN_SMALL,
+                                  .repetitions = 5,
+                                  .min_samples = 5,
+                                  .retries = 1,
+                                  .window_s = 0.3,
+                                  .deadline_s = 10.0,
+                                  .step_deadline_s = 600.0,
+                                  .foreign_limit_frac = 0.05,
+                                  .steal_limit_frac = 0.02,
+                                  .proc_dir = HOST_PROC_DIR,
+                                  .rapl_dir = HOST_RAPL_DIR,
+                                  .accel_dir = HOST_ACCEL_DIR,
+                                  .seed = 1};
+}
+
+/* ---- repetitions ---- */
+
+static void repetition_alone(struct measure *m, struct rng *rng)
+{
+    uint32_t order[MEASURE_MAX_DEVICES * PLAN_MAX_KERNELS];
+    uint32_t n = 0;
+    for (uint32_t d = 0; d < m->n_targets; d++) {
+        for (uint32_t i = 0; i < m->targets[d].plan.n; i++) {
+            order[n++] = d * PLAN_MAX_KERNELS + i;
+        }
+    }
+    for (uint32_t i = n; i > 1; i--) { /* Fisher and Yates */
+        uint32_t j = rng_below(rng, i);
+        uint32_t swap = order[i - 1];
+        order[i - 1] = order[j];
+        order[j] = swap;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        struct measure_target *t = &m->targets[order[i] / PLAN_MAX_KERNELS];
+        measure_alone(m, t, &t->plan.kernels[order[i] % PLAN_MAX_KERNELS]);
+    }
+}
+
+static void repetition_pairs(struct measure *m)
+{
+    struct plan_pairs pairs;
+    for (uint32_t a = 0; a < m->n_targets; a++) {
+        for (uint32_t b = a + 1; b < m->n_targets; b++) {
+            plan_pairs(&m->targets[a].info, &m->targets[b].info, m->o->size, &pairs);
+            for (uint32_t i = 0; i < pairs.n; i++) {
+                measure_pair(m, &m->targets[a], &m->targets[b], &pairs.pairs[i]);
+            }
+        }
+    }
+}
+
+static void count_steps(struct measure *m)
+{
+    struct plan_pairs pairs;
+    uint32_t n = 0;
+    for (uint32_t a = 0; a < m->n_targets; a++) {
+        n += m->targets[a].plan.n;
+        for (uint32_t b = a + 1; b < m->n_targets && !m->o->alone_only; b++) {
+            plan_pairs(&m->targets[a].info, &m->targets[b].info, m->o->size, &pairs);
+            n += pairs.n;
+        }
+    }
+    m->steps_all = n * m->o->repetitions;
+}
+
+/* Lets the pause pass in pieces, so that the watchdog sees life. */
+static void pause_between(struct measure *m)
+{
+    for (double left_s = m->o->spread_s; left_s > 0.0; left_s -= 1.0) {
+        watchdog_kick(m->watchdog, "the pause between repetitions");
+        m->o->backend->idle(m->backend, units_ns_from_s(left_s < 1.0 ? left_s : 1.0));
+    }
+}
+
+static void measure_all(struct measure *m)
+{
+    struct rng rng;
+    rng_init(&rng, rng_key(m->o->seed, RNG_BACKEND, MEASURE_MAX_DEVICES, 1));
+    count_steps(m);
+    for (m->repetition = 0; m->repetition < m->o->repetitions; m->repetition++) {
+        if (m->repetition > 0) {
+            pause_between(m);
+        }
+        repetition_alone(m, &rng);
+        if (!m->o->alone_only) {
+            repetition_pairs(m);
+        }
+    }
+}
+
+/* ---- devices ---- */
+
+static void describe_devices(const struct backend_info *infos, uint32_t n, char *buf, size_t size)
+{
+    size_t used = 0;
+    buf[0] = '\0';
+    for (uint32_t i = 0; i < n && used < size; i++) {
+        used += (size_t)snprintf(buf + used, size - used, "%s%s", i > 0 ? ", " : "", infos[i].name);
+    }
+}
+
+static int open_target(struct measure *m, const struct backend_info *infos, uint32_t n,
+                       const char *name)
+{
+    char known[256];
+    for (uint32_t i = 0; i < m->n_targets; i++) {
+        if (strcmp(m->targets[i].info.name, name) == 0) {
+            return err_add(m->err, "--devices: %s stands twice", name);
+        }
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        if (strcmp(infos[i].name, name) != 0) {
+            continue;
+        }
+        if (m->n_targets == MEASURE_MAX_DEVICES) {
+            return err_add(m->err, "--devices: at most %d", MEASURE_MAX_DEVICES);
+        }
+        struct measure_target *t = &m->targets[m->n_targets];
+        t->info = infos[i];
+        watchdog_kick(m->watchdog, name);
+        t->device = m->o->backend->open(m->backend, i, m->err);
+        if (t->device == NULL) {
+            return -EINVAL;
+        }
+        plan_kernels(&t->info, m->o->size, &t->plan);
+        m->n_targets++;
+        return 0;
+    }
+    describe_devices(infos, n, known, sizeof known);
+    return err_add(m->err, "--devices: backend %s has no device %s; it has %s", m->o->backend->name,
+                   name, known);
+}
+
+static int open_targets(struct measure *m)
+{
+    struct backend_info infos[BACKEND_MAX_DEVICES];
+    uint32_t n = m->o->backend->enumerate(m->backend, infos, BACKEND_MAX_DEVICES);
+    n = n < BACKEND_MAX_DEVICES ? n : BACKEND_MAX_DEVICES;
+    if (n == 0) {
+        return err_add(m->err, "backend %s: no device on this machine", m->o->backend->name);
+    }
+    if (m->o->devices == NULL) {
+        for (uint32_t i = 0; i < n && i < 2; i++) {
+            if (open_target(m, infos, n, infos[i].name) != 0) {
+                return -EINVAL;
+            }
+        }
+        return 0;
+    }
+    char *list = xstrdup(m->o->devices);
+    char *rest = list;
+    int rc = 0;
+    for (char *name; rc == 0 && (name = strtok_r(rest, ",", &rest)) != NULL;) {
+        rc = open_target(m, infos, n, name);
+    }
+    free(list);
+    return rc == 0 && m->n_targets == 0 ? err_add(m->err, "--devices: names none") : rc;
+}
+
+static void write_head(struct measure *m)
+{
+    char lines[HOST_MAX_LINES + MEASURE_MAX_DEVICES][HOST_LINE_BYTES];
+    const char *about[HOST_MAX_LINES + MEASURE_MAX_DEVICES];
+    double memory_bytes = 0.0;
+    size_t n = 0;
+    if (m->o->backend->host == NULL) { /* a simulated machine is not this one */
+        n = host_describe(m->o->proc_dir, lines);
+        memory_bytes = host_memory_bytes(m->o->proc_dir);
+    }
+    for (uint32_t i = 0; i < m->n_targets; i++) {
+        (void)snprintf(lines[n++], HOST_LINE_BYTES, "device %s: %s, weights rotate in %llu MB",
+                       m->targets[i].info.name, m->targets[i].info.description,
+                       (unsigned long long)(m->o->backend_options.pool_bytes >> 20));
+    }
+    for (size_t i = 0; i < n; i++) {
+        about[i] = lines[i];
+    }
+    kernel_rows_write_head(m->out, memory_bytes, about, n);
+}
+
+int measure_run(const struct measure_options *o, FILE *out, struct err *e)
+{
+    size_t before = e->n;
+    struct measure *m = xcalloc(1, sizeof *m);
+    m->o = o;
+    m->out = out;
+    m->err = e;
+    m->watchdog = watchdog_start(units_ns_from_s(o->step_deadline_s));
+    watchdog_kick(m->watchdog, o->backend->name);
+    host_energy_init(&m->energy, o->rapl_dir);
+    m->backend = o->backend->start(&o->backend_options, e);
+    m->window = (struct window_options){m->backend, o->proc_dir, o->window_s, o->min_samples,
+                                        o->deadline_s};
+    if (m->backend != NULL && open_targets(m) == 0) {
+        write_head(m);
+        measure_all(m);
+    }
+    bool hung = false;
+    bool leave = false;
+    for (uint32_t i = 0; i < m->n_targets; i++) {
+        hung = hung || m->targets[i].hung;
+        leave = leave || !measure_target_safe(m, &m->targets[i]);
+        if (measure_target_safe(m, &m->targets[i])) {
+            o->backend->close(m->targets[i].device);
+        }
+    }
+    if (m->backend != NULL && !leave) {
+        o->backend->stop(m->backend);
+    }
+    watchdog_stop(m->watchdog);
+    free(m);
+    return e->n > before ? -EINVAL : hung ? -ETIMEDOUT : 0;
+}

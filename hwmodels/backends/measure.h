@@ -1,0 +1,45 @@
+/* Measuring kernels alone and together on the devices of a backend (`xpusim measure`).
+ *
+ * Protocol. Each repetition measures every shape alone, in an order of its own, then every pair in
+ * the bracket a b | a and b | a b: the slowdown of a kernel is its time together over the mean of
+ * its times alone just before and after, so slow drift cancels. Weights rotate through memory
+ * beyond the last-level cache; the first call is recorded apart; repetitions can be spread over
+ * time. A window during which others used the processor, the hypervisor took it away, or the worker
+ * lost its core is repeated, then kept with a flag. Nothing waits longer than its deadline.
+ */
+#ifndef HWMODELS_BACKENDS_MEASURE_H
+#define HWMODELS_BACKENDS_MEASURE_H
+
+#include "hwmodels/backends/backend.h"
+#include "hwmodels/backends/plan.h"
+#include "hwmodels/kernel_rows.h"
+
+struct measure_options {
+    const struct backend_ops *backend;
+    struct backend_options backend_options;
+    const char *devices; /* "cpu0,cpu1"; NULL: the first two */
+    const char *soc;     /* name in the rows */
+    const char *source;  /* of the rows: what measured them, when */
+    enum plan_size size;
+    uint32_t repetitions;
+    uint32_t min_samples;      /* of a window */
+    uint32_t retries;          /* of a window that was disturbed */
+    double window_s, spread_s; /* spread: pause between repetitions */
+    double deadline_s;         /* of a window, beyond four times its expected time */
+    double step_deadline_s;    /* of a driver call; the process ends when it passes */
+    double foreign_limit_frac, steal_limit_frac;
+    const char *proc_dir, *rapl_dir, *accel_dir;
+    uint64_t seed; /* of the order of shapes */
+    bool alone_only;
+    bool progress; /* a bar on stderr */
+};
+
+/* Defaults: native, small plan, 5 repetitions, windows of 0.3 s with 5 samples, 1 retry, 10 s and
+ * 600 s of deadline, 5 % foreign and 2 % stolen processor time at most. */
+void measure_options_init(struct measure_options *o);
+
+/* Writes the file (head and rows, flushed row by row). 0; -EINVAL: cannot start (errors added);
+ * -ETIMEDOUT: a device stopped answering: its rows are flagged "deadline", the others complete. */
+int measure_run(const struct measure_options *o, FILE *out, struct err *e);
+
+#endif

@@ -1,0 +1,324 @@
+/* Rows from windows: a shape alone, a pair in its bracket. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hwmodels/backends/measure_impl.h"
+#include "sim/base/units.h"
+
+#define LOST_CORE_FRAC 0.05 /* of a worker's time without its core */
+#define SPIKES_FRAC 0.1     /* of samples over twice the median: two speeds, not spikes */
+#define BAR_CELLS 30
+
+static void show_progress(struct measure *m)
+{
+    m->steps_done++;
+    if (!m->o->progress) {
+        return;
+    }
+    char bar[BAR_CELLS + 1];
+    uint32_t full = m->steps_done * BAR_CELLS / (m->steps_all > 0 ? m->steps_all : 1);
+    for (uint32_t i = 0; i < BAR_CELLS; i++) {
+        bar[i] = i < full ? '#' : '.';
+    }
+    bar[BAR_CELLS] = '\0';
+    (void)fprintf(stderr, "\r[%s] %u of %u", bar, m->steps_done, m->steps_all);
+    if (m->steps_done == m->steps_all) {
+        (void)fprintf(stderr, "\r%*s\r", BAR_CELLS + 40, "");
+    }
+    (void)fflush(stderr);
+}
+
+/* ---- rows ---- */
+
+static struct kernel_row new_row(const struct measure *m, const struct measure_target *t,
+                                 const struct kernel_spec *s, enum kernel_metric metric)
+{
+    static const char *const kinds[] = {"npu", "igpu", "cpu", "gpu"};
+    struct kernel_row r;
+    memset(&r, 0, sizeof r);
+    kernel_row_set_spec(&r, s);
+    (void)snprintf(r.soc, sizeof r.soc, "%s", m->o->soc);
+    (void)snprintf(r.device, sizeof r.device, "%s", t->info.name);
+    (void)snprintf(r.runtime, sizeof r.runtime, "%s", m->o->backend->name);
+    (void)snprintf(r.kind, sizeof r.kind, "%s", kinds[t->info.kind]);
+    (void)snprintf(r.source, sizeof r.source, "%s", m->o->source);
+    r.metric = metric;
+    r.repetition = m->repetition;
+    r.foreign_frac = -1.0;
+    r.steal_frac = -1.0;
+    return r;
+}
+
+static void emit(const struct measure *m, const struct kernel_row *r)
+{
+    kernel_row_write(m->out, r);
+    (void)fflush(m->out);
+}
+
+static void emit_value(const struct measure *m, const struct measure_target *t,
+                       const struct kernel_spec *s, enum kernel_metric metric, double value)
+{
+    struct kernel_row r = new_row(m, t, s, metric);
+    r.value = r.p10 = r.p90 = value;
+    r.samples = 1;
+    emit(m, &r);
+}
+
+static void emit_flag(const struct measure *m, const struct measure_target *t,
+                      const struct kernel_spec *s, const char *flag)
+{
+    struct kernel_row r = new_row(m, t, s, KERNEL_METRIC_MS);
+    (void)snprintf(r.flag, sizeof r.flag, "%s", flag);
+    emit(m, &r);
+}
+
+/* A device that did not answer by its deadline gets no more work. */
+static void lose(struct measure_target *t)
+{
+    if (!t->hung) {
+        (void)fprintf(stderr,
+                      "xpusim: %s has not finished a kernel by its deadline; its other kernels are "
+                      "left out\n",
+                      t->info.name);
+    }
+    t->hung = true;
+}
+
+/* Why a window is not to be trusted; "" when it is. */
+static const char *flag_of(const struct measure *m, const struct window_side *s, int rc,
+                           const struct backend_host *host)
+{
+    if (s->hung || rc == -ETIMEDOUT) {
+        return "deadline";
+    }
+    if (rc != 0) {
+        return "failed";
+    }
+    if (s->n < 3 || s->n < m->o->min_samples / 2) {
+        return "few_samples";
+    }
+    if (host->steal_frac > m->o->steal_limit_frac) {
+        return "steal";
+    }
+    if (host->foreign_frac > m->o->foreign_limit_frac) {
+        return "foreign_cpu";
+    }
+    if (s->idle_frac > LOST_CORE_FRAC) {
+        return "lost_core";
+    }
+    if (s->spike_frac > SPIKES_FRAC) {
+        return "spikes";
+    }
+    return host->foreign_frac < 0.0 ? "unscreened" : "";
+}
+
+/* A disturbance that may be over at the next try. */
+static bool passing(const char *flag)
+{
+    return strcmp(flag, "steal") == 0 || strcmp(flag, "foreign_cpu") == 0 ||
+           strcmp(flag, "lost_core") == 0 || strcmp(flag, "spikes") == 0;
+}
+
+static void fill_row(struct kernel_row *r, const struct window_side *s,
+                     const struct backend_host *host, const char *flag)
+{
+    (void)snprintf(r->flag, sizeof r->flag, "%s", flag);
+    r->samples = s->n;
+    r->foreign_frac = host->foreign_frac > 1.0 ? 1.0 : host->foreign_frac;
+    r->steal_frac = host->steal_frac > 1.0 ? 1.0 : host->steal_frac;
+    if (s->n > 0) {
+        r->value = window_quantile(s, 0.5) * 1e3;
+        r->p10 = window_quantile(s, 0.1) * 1e3;
+        r->p90 = window_quantile(s, 0.9) * 1e3;
+    }
+}
+
+/* ---- windows ---- */
+
+bool measure_target_safe(const struct measure *m, const struct measure_target *t)
+{
+    return !t->hung || m->o->backend->virtual_time;
+}
+
+static void release(struct measure *m, const struct measure_target *t, struct window_side *side)
+{
+    if (!t->hung) { /* its queue still holds the kernel */
+        m->o->backend->release(side->kernel);
+    }
+}
+
+/* Runs a window of n sides, again while it is disturbed. Returns the worst flag of its sides. */
+static const char *run_window(struct measure *m, struct measure_target *const *targets, uint32_t n,
+                              struct backend_host *host, int *rc)
+{
+    const char *flag = "";
+    for (uint32_t attempt = 0; attempt <= m->o->retries; attempt++) {
+        watchdog_kick(m->watchdog, targets[0]->info.name);
+        *rc = window_run(&m->window, m->sides, n, host);
+        flag = "";
+        for (uint32_t k = 0; k < n; k++) {
+            const char *one = flag_of(m, &m->sides[k], *rc, host);
+            flag = flag[0] == '\0' || strcmp(one, "deadline") == 0 ? one : flag;
+            if (m->sides[k].hung) {
+                lose(targets[k]);
+            }
+        }
+        if (!passing(flag)) {
+            break;
+        }
+    }
+    return flag;
+}
+
+/* Prepares a kernel and calls it twice: the first call apart, the second says how long one takes.
+ * In the first repetition both are rows. False when that is not possible (device hung or refused).
+ */
+static bool prepare(struct measure *m, struct measure_target *t, const struct kernel_spec *s,
+                    struct window_side *side, bool record)
+{
+    const struct backend_ops *ops = m->o->backend;
+    struct backend_prep prep;
+    struct backend_stamps st;
+    char name[KERNEL_NAME_BYTES];
+    double times_s[2] = {0.0, 0.0};
+    if (t->hung || !ops->supports(t->device, s)) {
+        return false;
+    }
+    (void)kernel_spec_name(s, name, sizeof name);
+    watchdog_kick(m->watchdog, name);
+    struct err why = ERR_INIT;
+    side->device = t->device;
+    side->kernel = ops->prepare(t->device, s, &prep, &why);
+    if (side->kernel == NULL) {
+        err_print(&why, stderr);
+        err_fini(&why);
+        emit_flag(m, t, s, "not_prepared");
+        return false;
+    }
+    for (int i = 0; i < 2; i++) {
+        int64_t ticket = ops->submit(side->kernel);
+        int rc =
+            ticket < 0 ? -EIO : ops->wait(t->device, ticket, units_ns_from_s(m->o->deadline_s));
+        if (rc != 0 || ops->stamps(t->device, ticket, &st) != 0) {
+            emit_flag(m, t, s, rc == -ETIMEDOUT ? "deadline" : "failed");
+            if (rc == -ETIMEDOUT) {
+                lose(t);
+            }
+            release(m, t, side);
+            return false;
+        }
+        times_s[i] = units_s_from_ns(st.end_ns - (i == 0 ? st.submit_ns : st.start_ns));
+    }
+    side->alone_s = times_s[1] > 1e-7 ? times_s[1] : 1e-7;
+    if (record) {
+        emit_value(m, t, s, KERNEL_METRIC_COMPILE_MS, prep.compile_s * 1e3);
+        emit_value(m, t, s, KERNEL_METRIC_FIRST_MS, times_s[0] * 1e3);
+    }
+    return true;
+}
+
+void measure_alone(struct measure *m, struct measure_target *t, const struct kernel_spec *s)
+{
+    struct backend_host host;
+    int rc;
+    if (prepare(m, t, s, &m->sides[0], m->repetition == 0)) {
+        double npu_us = host_npu_busy_us(m->o->accel_dir);
+        int64_t from_ns = m->o->backend->now_ns(m->backend);
+        (void)host_energy_joules(&m->energy);
+        const char *flag = run_window(m, &t, 1, &host, &rc);
+        double joules = host_energy_joules(&m->energy);
+        double span_s = units_s_from_ns(m->o->backend->now_ns(m->backend) - from_ns);
+        double npu_to_us = host_npu_busy_us(m->o->accel_dir);
+        struct kernel_row r = new_row(m, t, s, KERNEL_METRIC_MS);
+        fill_row(&r, &m->sides[0], &host, flag);
+        emit(m, &r);
+        double busy = m->sides[0].busy_frac;
+        if (t->info.kind == DEVICE_KIND_NPU && npu_us >= 0.0 && npu_to_us >= npu_us) {
+            busy = (npu_to_us - npu_us) / 1e6 / span_s;
+        }
+        if (busy >= 0.0) {
+            emit_value(m, t, s, KERNEL_METRIC_BUSY, busy);
+        }
+        if (joules >= 0.0 && span_s > 0.0) {
+            emit_value(m, t, s, KERNEL_METRIC_POWER_W, joules / span_s);
+        }
+        release(m, t, &m->sides[0]);
+    }
+    show_progress(m);
+}
+
+/* A window of one side of the pair alone; its median, or 0 with *flag set. */
+static double bracket(struct measure *m, struct measure_target *t, uint32_t side, const char **flag)
+{
+    struct backend_host host;
+    int rc;
+    struct window_side keep = m->sides[0];
+    if (side == 1) {
+        m->sides[0] = m->sides[1];
+    }
+    const char *one = run_window(m, &t, 1, &host, &rc);
+    double median_s = m->sides[0].n > 0 ? window_quantile(&m->sides[0], 0.5) : 0.0;
+    if (side == 1) {
+        m->sides[1] = m->sides[0];
+        m->sides[0] = keep;
+    }
+    *flag = (*flag)[0] == '\0' ? one : *flag;
+    return median_s;
+}
+
+static void emit_pair(struct measure *m, struct measure_target *const *t, const struct plan_pair *p,
+                      double alone_s[2][2], const struct backend_host *host, const char *flag)
+{
+    for (uint32_t k = 0; k < 2; k++) {
+        char other[KERNEL_NAME_BYTES];
+        struct kernel_row r = new_row(m, t[k], &p->side[k], KERNEL_METRIC_CO_MS);
+        (void)snprintf(r.partner, sizeof r.partner, "%s:%s", t[1 - k]->info.name,
+                       kernel_spec_name(&p->side[1 - k], other, sizeof other));
+        r.held_out = p->held_out;
+        fill_row(&r, &m->sides[k], host, flag);
+        emit(m, &r);
+        double alone_ms = (alone_s[k][0] + alone_s[k][1]) / 2.0 * 1e3;
+        r.metric = KERNEL_METRIC_SLOWDOWN;
+        r.value = alone_ms > 0.0 ? r.value / alone_ms : 0.0;
+        r.p10 = alone_ms > 0.0 ? r.p10 / alone_ms : 0.0;
+        r.p90 = alone_ms > 0.0 ? r.p90 / alone_ms : 0.0;
+        emit(m, &r);
+    }
+}
+
+void measure_pair(struct measure *m, struct measure_target *a, struct measure_target *b,
+                  const struct plan_pair *p)
+{
+    struct measure_target *t[2] = {a, b};
+    struct backend_host host;
+    int rc;
+    if (prepare(m, a, &p->side[0], &m->sides[0], false)) {
+        if (prepare(m, b, &p->side[1], &m->sides[1], false)) {
+            double alone_s[2][2] = {{0.0, 0.0}, {0.0, 0.0}};
+            const char *flag = "";
+            for (uint32_t k = 0; k < 2 && !a->hung && !b->hung; k++) {
+                alone_s[k][0] = bracket(m, t[k], k, &flag);
+            }
+            if (!a->hung && !b->hung) {
+                const char *one = run_window(m, t, 2, &host, &rc);
+                flag = flag[0] == '\0' ? one : flag;
+                struct window_side together[2] = {m->sides[0], m->sides[1]};
+                for (uint32_t k = 0; k < 2 && !a->hung && !b->hung; k++) {
+                    alone_s[k][1] = bracket(m, t[k], k, &flag);
+                }
+                m->sides[0] = together[0];
+                m->sides[1] = together[1];
+                emit_pair(m, t, p, alone_s, &host, flag);
+            }
+            for (uint32_t k = 0; k < 2; k++) {
+                if (t[k]->hung) {
+                    emit_flag(m, t[k], &p->side[k], "deadline");
+                }
+            }
+            release(m, b, &m->sides[1]);
+        }
+        release(m, a, &m->sides[0]);
+    }
+    show_progress(m);
+}

@@ -1,0 +1,44 @@
+/* `native`: own kernels on CPU cores, one pinned thread per device. Always there. */
+#include <stdlib.h>
+
+#include "hwmodels/backends/cpu.h"
+#include "sim/base/arena.h"
+
+static struct backend *start(const struct backend_options *o, struct err *e)
+{
+    (void)e;
+    struct backend *b = xcalloc(1, sizeof *b);
+    struct cpu_backend *s = xcalloc(1, sizeof *s);
+    s->kernels = *native_kernels_best();
+    (void)snprintf(s->description, sizeof s->description, "one core, own kernels (%s)",
+                   s->kernels.name);
+    *b = (struct backend){&backend_native, *o, s};
+    return b;
+}
+
+static void stop(struct backend *b)
+{
+    free(b->state);
+    free(b);
+}
+
+const struct backend_ops backend_native = {
+    .name = "native",
+    .summary = "own kernels on CPU cores",
+    .start = start,
+    .stop = stop,
+    .enumerate = cpu_enumerate,
+    .open = cpu_open,
+    .close = cpu_close,
+    .supports = cpu_supports,
+    .prepare = cpu_prepare,
+    .release = cpu_release,
+    .submit = cpu_submit,
+    .wait = cpu_wait,
+    .stamps = cpu_stamps,
+    .cancel = cpu_cancel,
+    .counters = cpu_counters,
+    .now_ns = cpu_now_ns,
+    .idle = cpu_idle,
+    .compute = cpu_compute,
+};

@@ -1,0 +1,94 @@
+#include "hwmodels/backends/watchdog.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "sim/base/arena.h"
+#include "sim/base/units.h"
+
+struct watchdog {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    int64_t limit_ns;
+    uint64_t kicks;
+    bool stop;
+    char what[96];
+};
+
+static void *watch(void *arg)
+{
+    struct watchdog *w = arg;
+    (void)pthread_mutex_lock(&w->lock);
+    while (!w->stop) {
+        uint64_t kicks = w->kicks;
+        struct timespec until;
+        (void)clock_gettime(CLOCK_MONOTONIC, &until);
+        int64_t ns = until.tv_nsec + w->limit_ns;
+        until.tv_sec += (time_t)(ns / NS_PER_S);
+        until.tv_nsec = (long)(ns % NS_PER_S);
+        int rc = 0;
+        while (!w->stop && w->kicks == kicks && rc == 0) {
+            rc = pthread_cond_timedwait(&w->changed, &w->lock, &until);
+        }
+        if (rc == ETIMEDOUT && !w->stop && w->kicks == kicks) {
+            (void)fprintf(stderr,
+                          "\nxpusim: error: %s has not returned for %.0f s: the driver hangs. The "
+                          "rows measured so far are in the .part file. Leave this device out of "
+                          "--devices, or raise --step-deadline-s.\n",
+                          w->what, units_s_from_ns(w->limit_ns));
+            _exit(1);
+        }
+    }
+    (void)pthread_mutex_unlock(&w->lock);
+    return NULL;
+}
+
+struct watchdog *watchdog_start(int64_t limit_ns)
+{
+    struct watchdog *w = xcalloc(1, sizeof *w);
+    w->limit_ns = limit_ns;
+    pthread_condattr_t attr;
+    (void)pthread_condattr_init(&attr);
+    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    (void)pthread_mutex_init(&w->lock, NULL);
+    (void)pthread_cond_init(&w->changed, &attr);
+    (void)pthread_condattr_destroy(&attr);
+    if (pthread_create(&w->thread, NULL, watch, w) != 0) {
+        free(w);
+        return NULL;
+    }
+    return w;
+}
+
+void watchdog_kick(struct watchdog *w, const char *what)
+{
+    if (w == NULL) {
+        return;
+    }
+    (void)pthread_mutex_lock(&w->lock);
+    w->kicks++;
+    (void)snprintf(w->what, sizeof w->what, "%s", what);
+    (void)pthread_cond_signal(&w->changed);
+    (void)pthread_mutex_unlock(&w->lock);
+}
+
+void watchdog_stop(struct watchdog *w)
+{
+    if (w == NULL) {
+        return;
+    }
+    (void)pthread_mutex_lock(&w->lock);
+    w->stop = true;
+    (void)pthread_cond_signal(&w->changed);
+    (void)pthread_mutex_unlock(&w->lock);
+    (void)pthread_join(w->thread, NULL);
+    (void)pthread_cond_destroy(&w->changed);
+    (void)pthread_mutex_destroy(&w->lock);
+    free(w);
+}

@@ -1,0 +1,42 @@
+/* One measuring window: one or two devices run the same kernel again and again for a while.
+ *
+ * All launches are queued before the first ends, so the devices never wait for the controlling
+ * thread, which sleeps meanwhile. A sample is the time from one completion to the next: launch
+ * costs are in it. The first completion of a window only starts the clock (warm-up). With two
+ * devices, samples count only while both run. */
+#ifndef HWMODELS_BACKENDS_WINDOW_H
+#define HWMODELS_BACKENDS_WINDOW_H
+
+#include "hwmodels/backends/backend.h"
+#include "hwmodels/backends/host.h"
+
+struct window_side {
+    struct backend_device *device;
+    struct backend_kernel *kernel;
+    double alone_s; /* expected time of one launch; > 0 */
+    bool hung;      /* out: did not answer by the deadline; the device is lost */
+    double samples[BACKEND_MAX_INFLIGHT]; /* out, seconds, sorted */
+    uint32_t n;                           /* out */
+    double spike_frac; /* out: share of samples left out because they took over twice the median */
+    double
+        idle_frac; /* out: share of the time that the worker did not have its core; < 0 unknown */
+    double busy_frac; /* out: the device's own counter over the window; < 0 unknown */
+};
+
+struct window_options {
+    struct backend *backend;
+    const char *proc_dir;
+    double window_s;
+    uint32_t min_samples;
+    double deadline_s; /* beyond the expected time of the window */
+};
+
+/* Runs; fills the sides and what others did to the processor meanwhile. 0; -ETIMEDOUT: a side hung;
+ * -EIO: a launch was refused or failed. */
+int window_run(const struct window_options *o, struct window_side *sides, uint32_t n_sides,
+               struct backend_host *host);
+
+/* Sorted samples: nearest-rank quantile. Precondition: n > 0. */
+double window_quantile(const struct window_side *s, double p);
+
+#endif

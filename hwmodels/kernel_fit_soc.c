@@ -1,0 +1,391 @@
+/* A fit as a SoC file. What was not measured is written as assumed, with the reason. */
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hwmodels/kernel_fit.h"
+#include "sim/base/arena.h"
+
+#define MAX_SOC_DEVICES 4    /* MACHINE_MAX_DEVICES */
+#define DEFAULT_MEMORY_GB 16 /* where neither rows nor options say */
+
+static const char NOT_MEASURED[] = "not measured by xpusim measure";
+
+struct writer {
+    const struct kernel_fit *fit;
+    const struct kernel_rows *rows;
+    char source[200];
+    double peak_gbs, cap_gbs;
+};
+
+/* {"value", "unit", "low", "high", "source", "kind"} */
+static void quantity(cJSON *to, const char *key, double value, double low, double high,
+                     const char *unit, const char *source, const char *kind)
+{
+    cJSON *q = cJSON_AddObjectToObject(to, key);
+    (void)cJSON_AddNumberToObject(q, "value", value);
+    (void)cJSON_AddStringToObject(q, "unit", unit);
+    (void)cJSON_AddNumberToObject(q, "low", fmin(low, value));
+    (void)cJSON_AddNumberToObject(q, "high", fmax(high, value));
+    (void)cJSON_AddStringToObject(q, "source", source);
+    (void)cJSON_AddStringToObject(q, "kind", kind);
+}
+
+static void assumed(cJSON *to, const char *key, double value, const char *unit)
+{
+    quantity(to, key, value, value, value, unit, NOT_MEASURED, "assumed");
+}
+
+/* A fitted number; `scale` converts to the unit, `min` and `max` are what the file format takes. */
+static void fitted(const struct writer *w, cJSON *to, const char *key,
+                   const struct kernel_estimate *q, double scale, double min, double max,
+                   const char *unit)
+{
+    double value = fmin(fmax(q->value * scale, min), max);
+    double low = fmin(fmax(q->low * scale, min), max);
+    double high = fmin(fmax(q->high * scale, min), max);
+    quantity(to, key, value, low, high, unit, w->source, "fitted");
+}
+
+/* ---- devices ---- */
+
+static int kind_rank(const char *kind)
+{
+    static const char *const order[] = {"npu", "igpu", "cpu", "gpu"};
+    for (int i = 0; i < 4; i++) {
+        if (strcmp(kind, order[i]) == 0) {
+            return i;
+        }
+    }
+    return 4;
+}
+
+static const struct kernel_row *first_row(const struct writer *w, const char *device)
+{
+    for (size_t i = 0; i < w->rows->n; i++) {
+        if (strcmp(w->rows->v[i].device, device) == 0) {
+            return &w->rows->v[i];
+        }
+    }
+    return NULL;
+}
+
+/* Devices that have a full curve, in the order a SoC file wants. */
+static uint32_t list_devices(const struct writer *w, const char **names)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < w->fit->n_params; i++) {
+        const struct kernel_estimate *q = &w->fit->params[i];
+        bool known = q->param != KERNEL_PARAM_RATE;
+        for (uint32_t k = 0; k < n; k++) {
+            known = known || strcmp(names[k], q->device) == 0;
+        }
+        if (known || n == MAX_SOC_DEVICES) {
+            continue;
+        }
+        uint32_t at = n++;
+        int rank = kind_rank(first_row(w, q->device)->kind);
+        for (; at > 0 && kind_rank(first_row(w, names[at - 1])->kind) > rank; at--) {
+            names[at] = names[at - 1];
+        }
+        names[at] = q->device;
+    }
+    return n;
+}
+
+/* Mean of a device's power rows whose kernels do (or do not) wait for memory; -1 without rows. */
+static double mean_power(const struct writer *w, const char *device, bool compute)
+{
+    double sum = 0.0;
+    uint32_t n = 0;
+    for (size_t i = 0; i < w->rows->n; i++) {
+        const struct kernel_row *r = &w->rows->v[i];
+        bool heavy = r->op == KERNEL_GEMM || r->op == KERNEL_PREFILL;
+        if (r->metric == KERNEL_METRIC_POWER_W && strcmp(r->device, device) == 0 &&
+            heavy == compute) {
+            sum += r->value;
+            n++;
+        }
+    }
+    return n > 0 ? sum / n : -1.0;
+}
+
+static void power(const struct writer *w, cJSON *to, const char *key, const char *device,
+                  bool compute)
+{
+    double watts = mean_power(w, device, compute);
+    if (watts >= 0.0) {
+        quantity(to, key, watts, watts, watts, "W",
+                 "package energy counter while only this device ran", "measured");
+    } else {
+        assumed(to, key, 0.0, "W");
+    }
+}
+
+/* Largest row count and context that trusted rows of a device and width cover. */
+static void validity(const struct writer *w, cJSON *to, const struct kernel_estimate *rate)
+{
+    double rows_max = 1.0;
+    double context_max = 0.0;
+    for (uint32_t i = 0; i < w->fit->n_cells; i++) {
+        const struct kernel_cell *c = &w->fit->cells[i];
+        if (c->n == 0 || c->held_out || strcmp(c->row->device, rate->device) != 0) {
+            continue;
+        }
+        if (c->row->op == KERNEL_GEMM && c->row->weight_bits == rate->weight_bits) {
+            rows_max = fmax(rows_max, c->row->rows);
+        }
+        if (kernel_op_is_attention(c->row->op)) {
+            context_max = fmax(context_max, c->row->tokens);
+        }
+    }
+    cJSON *v = cJSON_AddObjectToObject(to, "valid");
+    (void)cJSON_AddNumberToObject(v, "rows_max", rows_max);
+    (void)cJSON_AddNumberToObject(v, "context_max", context_max);
+}
+
+static const struct kernel_estimate *find(const struct writer *w, enum kernel_param p,
+                                          const char *device, uint32_t bits)
+{
+    return kernel_fit_find(w->fit, p, device, bits);
+}
+
+static void launch(const struct writer *w, cJSON *to, const struct kernel_estimate *rate)
+{
+    const struct kernel_estimate *t = find(w, KERNEL_PARAM_LAUNCH, rate->device, rate->weight_bits);
+    if (t != NULL) {
+        fitted(w, to, "launch", t, 1e6, 0.0, 1e6, "us");
+    } else {
+        assumed(to, "launch", 0.0, "us");
+    }
+}
+
+static void attention(const struct writer *w, cJSON *to, const struct kernel_estimate *rate)
+{
+    const struct kernel_estimate *a = find(w, KERNEL_PARAM_ATTENTION, rate->device, 0);
+    if (a == NULL) {
+        assumed(to, "attention", 1.0, "1");
+        return;
+    }
+    double frac = a->value / rate->value;
+    /* Both intervals at their far ends: wider than the ratio's own. */
+    quantity(to, "attention", fmin(fmax(frac, 1e-4), 10.0), fmax(a->low / rate->high, 1e-4),
+             fmin(a->high / rate->low, 10.0), "1", w->source, "fitted");
+}
+
+static void add_runtime(const struct writer *w, cJSON *to, const struct kernel_estimate *rate,
+                        bool is_default)
+{
+    const char *device = rate->device;
+    uint32_t bits = rate->weight_bits;
+    double top = w->peak_gbs;
+    cJSON *r = cJSON_CreateObject();
+    (void)cJSON_AddItemToArray(to, r);
+    (void)cJSON_AddStringToObject(r, "runtime", rate->runtime);
+    (void)cJSON_AddNumberToObject(r, "weight_bits", bits);
+    if (is_default) {
+        (void)cJSON_AddTrueToObject(r, "default");
+    }
+    fitted(w, r, "rate", rate, 1e-12, 1e-4, 1e5, "TFLOP/s");
+    fitted(w, r, "bandwidth", find(w, KERNEL_PARAM_BANDWIDTH, device, bits), 1e-9, 1e-3, top,
+           "GB/s");
+    launch(w, r, rate);
+    const struct kernel_estimate *one = find(w, KERNEL_PARAM_BANDWIDTH_ONE, device, bits);
+    if (one != NULL) {
+        cJSON *o = cJSON_AddObjectToObject(r, "one_row");
+        fitted(w, o, "rate", rate, 1e-12, 1e-4, 1e5, "TFLOP/s");
+        fitted(w, o, "bandwidth", one, 1e-9, 1e-3, top, "GB/s");
+        launch(w, o, rate);
+    }
+    quantity(r, "row_fill", 0.0, 0.0, 0.0, "rows",
+             "none: the knee of the fitted form takes its place", "assumed");
+    attention(w, r, rate);
+    fitted(w, r, "knee", find(w, KERNEL_PARAM_KNEE, device, bits), 1.0, 0.5, 100.0, "1");
+    validity(w, r, rate);
+}
+
+/* Models of another width use this entry: 8 bits, what the papers serve with, or the widest. */
+static uint32_t default_bits(const struct writer *w, const char *device)
+{
+    uint32_t bits = 0;
+    for (uint32_t i = 0; i < w->fit->n_params; i++) {
+        const struct kernel_estimate *q = &w->fit->params[i];
+        if (q->param == KERNEL_PARAM_RATE && strcmp(q->device, device) == 0 && bits != 8) {
+            bits = q->weight_bits == 8 || q->weight_bits > bits ? q->weight_bits : bits;
+        }
+    }
+    return bits;
+}
+
+static void add_device(const struct writer *w, cJSON *to, const char *name)
+{
+    cJSON *d = cJSON_CreateObject();
+    (void)cJSON_AddItemToArray(to, d);
+    (void)cJSON_AddStringToObject(d, "name", name);
+    (void)cJSON_AddStringToObject(d, "kind", first_row(w, name)->kind);
+    (void)cJSON_AddStringToObject(d, "sharing", "serial");
+    (void)cJSON_AddNumberToObject(d, "inflight_depth", 1);
+    (void)cJSON_AddNumberToObject(d, "max_shared", 1);
+    assumed(d, "shared_efficiency", 1.0, "1");
+    (void)cJSON_AddNumberToObject(d, "chunk_rows", 0);
+    (void)cJSON_AddFalseToObject(d, "static_attention");
+    (void)cJSON_AddFalseToObject(d, "can_withdraw");
+    (void)cJSON_AddFalseToObject(d, "can_reset");
+    assumed(d, "submit", 0.0, "us"); /* part of the fitted launch cost */
+    assumed(d, "completion", 0.0, "us");
+    assumed(d, "reset", 0.0, "us");
+    assumed(d, "idle_power", 0.0, "W");
+    power(w, d, "decode_power", name, false);
+    power(w, d, "prefill_power", name, true);
+    double top = 0.0;
+    for (uint32_t i = 0; i < w->fit->n_params; i++) {
+        const struct kernel_estimate *q = &w->fit->params[i];
+        if (q->param == KERNEL_PARAM_RATE && strcmp(q->device, name) == 0) {
+            top = fmax(top, q->value / 1e12);
+        }
+    }
+    assumed(d, "peak", fmax(top, 1e-3), "TFLOP/s");
+    cJSON *runtimes = cJSON_AddArrayToObject(d, "runtimes");
+    uint32_t standard = default_bits(w, name);
+    for (uint32_t i = 0; i < w->fit->n_params; i++) {
+        const struct kernel_estimate *q = &w->fit->params[i];
+        if (q->param == KERNEL_PARAM_RATE && strcmp(q->device, name) == 0) {
+            add_runtime(w, runtimes, q, q->weight_bits == standard);
+        }
+    }
+}
+
+/* ---- the machine ---- */
+
+static void add_ddr(const struct writer *w, cJSON *root, double peak_bytes_per_s)
+{
+    const struct kernel_estimate *cap = find(w, KERNEL_PARAM_CAP, "", 0);
+    cJSON *ddr = cJSON_AddObjectToObject(root, "ddr");
+    if (peak_bytes_per_s > 0.0) {
+        quantity(ddr, "peak", w->peak_gbs, w->peak_gbs, w->peak_gbs, "GB/s",
+                 "given to xpusim measure --fit", "assumed");
+    } else {
+        quantity(ddr, "peak", w->peak_gbs, w->peak_gbs, w->peak_gbs, "GB/s",
+                 "largest bandwidth of the fit; the datasheet may say more", "fitted");
+    }
+    if (cap != NULL && cap->resolved) {
+        fitted(w, ddr, "together", cap, 1e-9 / w->peak_gbs, 0.1, 1.0, "1");
+    } else {
+        assumed(ddr, "together", 1.0, "1");
+    }
+}
+
+static void add_machine(const struct writer *w, cJSON *root, const struct kernel_soc_options *o)
+{
+    double memory_gb = o->memory_bytes > 0.0 ? o->memory_bytes / 1e9 : w->rows->memory_bytes / 1e9;
+    add_ddr(w, root, o->ddr_peak_bytes_per_s);
+    cJSON *memory = cJSON_AddObjectToObject(root, "memory");
+    if (memory_gb > 0.01) {
+        quantity(memory, "capacity", memory_gb, memory_gb, memory_gb, "GB",
+                 "memory of the measured machine", "measured");
+    } else {
+        assumed(memory, "capacity", DEFAULT_MEMORY_GB, "GB");
+    }
+    assumed(memory, "usable", 0.5, "1"); /* beyond about half of RAM every fit is void */
+    cJSON *host = cJSON_AddObjectToObject(root, "host");
+    assumed(host, "sync", 0.0, "us");
+    assumed(host, "schedule", 0.0, "us");
+    assumed(host, "sample", 0.0, "us/token");
+    assumed(host, "poll", 0.0, "W");
+    cJSON *compiler = cJSON_AddObjectToObject(root, "compiler");
+    assumed(compiler, "fixed", 0.0, "s");
+    assumed(compiler, "per_token", 0.0, "ms/token");
+    assumed(compiler, "power", 0.0, "W");
+    cJSON *loader = cJSON_AddObjectToObject(root, "loader");
+    assumed(loader, "bandwidth", 1.0, "GB/s");
+    assumed(loader, "fixed", 0.0, "s");
+    assumed(loader, "swap_bandwidth", 1.0, "GB/s");
+    assumed(root, "idle_power", 0.0, "W");
+}
+
+/* The peak that makes every bandwidth of the file at most the peak. */
+static double largest_gbs(const struct writer *w)
+{
+    double top = 0.0;
+    for (uint32_t i = 0; i < w->fit->n_params; i++) {
+        const struct kernel_estimate *q = &w->fit->params[i];
+        bool bandwidth = q->param == KERNEL_PARAM_BANDWIDTH ||
+                         q->param == KERNEL_PARAM_BANDWIDTH_ONE || q->param == KERNEL_PARAM_READ ||
+                         (q->param == KERNEL_PARAM_CAP && q->resolved);
+        top = bandwidth ? fmax(top, q->value / 1e9) : top;
+    }
+    return top;
+}
+
+/* The numbers of the file that have no key in it, in words. */
+static void write_note(const struct writer *w, char *buf, size_t size)
+{
+    const struct kernel_estimate *cap = find(w, KERNEL_PARAM_CAP, "", 0);
+    const struct kernel_estimate *q = find(w, KERNEL_PARAM_SHARPNESS, "", 0);
+    int n = snprintf(buf, size, "Kernels measured by xpusim measure; times follow form p-norm. ");
+    if (n > 0 && (size_t)n < size && cap != NULL && q != NULL) {
+        (void)snprintf(buf + n, size - (size_t)n,
+                       "Contention: cap %.3g GB/s%s, sharpness %.3g. %s%s", cap->value / 1e9,
+                       cap->resolved ? "" : " (not resolved)", q->value,
+                       w->fit->alone.wrong ? "Lack of fit alone. " : "",
+                       w->fit->together.wrong ? "Lack of fit together." : "");
+    }
+}
+
+static int write_text(const char *text, const char *path, struct err *e)
+{
+    char part[1024];
+    if (snprintf(part, sizeof part, "%s.part", path) >= (int)sizeof part) {
+        return err_add(e, "%s: path too long", path);
+    }
+    FILE *f = fopen(part, "w");
+    if (f == NULL) {
+        return err_add(e, "%s: %s", part, strerror(errno));
+    }
+    bool ok = fputs(text, f) >= 0 && fputc('\n', f) != EOF;
+    ok = fclose(f) == 0 && ok;
+    if (!ok || rename(part, path) != 0) {
+        err_add(e, "%s: %s", path, strerror(errno));
+        (void)remove(part);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+int kernel_fit_write_soc(const struct kernel_fit *fit, const struct kernel_rows *rows,
+                         const struct kernel_soc_options *o, const char *path, struct err *e)
+{
+    struct writer w = {.fit = fit, .rows = rows};
+    const char *names[MAX_SOC_DEVICES];
+    uint32_t n = list_devices(&w, names);
+    if (n == 0) {
+        return err_add(e, "%s: no device has enough trusted rows of products: nothing to write",
+                       path);
+    }
+    double top = largest_gbs(&w);
+    w.peak_gbs = o->ddr_peak_bytes_per_s > 0.0 ? o->ddr_peak_bytes_per_s / 1e9 : top;
+    if (top > w.peak_gbs) {
+        return err_add(e, "--ddr-peak %g: the rows show %.4g GB/s", w.peak_gbs, top);
+    }
+    (void)snprintf(w.source, sizeof w.source, "%.120s; low and high: simultaneous 95 %% interval",
+                   rows->v[0].source);
+    char note[256];
+    write_note(&w, note, sizeof note);
+    cJSON *root = cJSON_CreateObject();
+    (void)cJSON_AddNumberToObject(root, "format", 1);
+    (void)cJSON_AddStringToObject(root, "name", o->name);
+    (void)cJSON_AddStringToObject(root, "note", note);
+    add_machine(&w, root, o);
+    cJSON *devices = cJSON_AddArrayToObject(root, "devices");
+    for (uint32_t i = 0; i < n; i++) {
+        add_device(&w, devices, names[i]);
+    }
+    char *text = cJSON_Print(root);
+    cJSON_Delete(root);
+    int rc = write_text(text, path, e);
+    cJSON_free(text);
+    return rc;
+}

@@ -1,0 +1,73 @@
+/* Measured kernels as rows, and their CSV file.
+ *
+ * The file starts with "# xpusim-kernels v1"; further comment lines say on what it was measured.
+ * Its first eleven columns are those of the reference points (soc, device, runtime, model,
+ * weight_bits, act_bits, input_tokens, batch, metric, value, source), so whatever reads those reads
+ * these; the others say what a fit needs and how far to trust a row.
+ */
+#ifndef HWMODELS_KERNEL_ROWS_H
+#define HWMODELS_KERNEL_ROWS_H
+
+#include <stdio.h>
+
+#include "hwmodels/kernel_spec.h"
+#include "sim/base/err.h"
+
+#define KERNEL_PARTNER_BYTES 128
+
+enum kernel_metric {
+    KERNEL_METRIC_MS,       /* kernel_ms: one kernel, alone; median of a window */
+    KERNEL_METRIC_CO_MS,    /* co_kernel_ms: beside `partner` */
+    KERNEL_METRIC_SLOWDOWN, /* co_slowdown: co_kernel_ms over the windows alone before and after */
+    KERNEL_METRIC_COMPILE_MS, /* compile_ms: preparing the kernel for the first time */
+    KERNEL_METRIC_FIRST_MS,   /* first_ms: its first call */
+    KERNEL_METRIC_POWER_W,    /* power_w: the package while the kernel runs alone */
+    KERNEL_METRIC_BUSY,       /* busy_frac: the device's own busy counter over that time */
+    KERNEL_METRIC_COUNT
+};
+
+struct kernel_row {
+    char soc[64], device[16], runtime[32];
+    char kind[8];                       /* npu, igpu, cpu, gpu */
+    char model[KERNEL_NAME_BYTES];      /* kernel_spec_name */
+    char partner[KERNEL_PARTNER_BYTES]; /* "device:model" it ran beside; "" alone */
+    char source[160];
+    char flag[32]; /* "" trusted; else why not: foreign_cpu, steal, few_samples, unscreened, ... */
+    enum kernel_op op;
+    enum kernel_metric metric;
+    uint32_t weight_bits, act_bits;
+    uint32_t tokens; /* column input_tokens: rows of a product, context of attention, 0 streams */
+    uint32_t rows;   /* 1: the one-row curve */
+    uint32_t batch;  /* sequences */
+    uint32_t repetition;
+    uint32_t samples;
+    bool held_out;
+    double flop, bytes;
+    double value, p10, p90;          /* in the metric's unit */
+    double foreign_frac, steal_frac; /* of all processor time during the window; < 0 unknown */
+};
+
+struct kernel_rows {
+    struct kernel_row *v; /* owned */
+    size_t n, cap;
+    double memory_bytes; /* of the machine; 0 unknown */
+};
+
+void kernel_rows_init(struct kernel_rows *r);
+void kernel_rows_fini(struct kernel_rows *r);
+/* A zeroed new row; valid until the next call. */
+struct kernel_row *kernel_rows_add(struct kernel_rows *r);
+/* Sets what follows from the spec. */
+void kernel_row_set_spec(struct kernel_row *row, const struct kernel_spec *s);
+const char *kernel_metric_name(enum kernel_metric m);
+
+/* Writing, row by row so that an interrupted run keeps what it has. `about` may be NULL: lines of
+ * provenance without '#'. */
+void kernel_rows_write_head(FILE *out, double memory_bytes, const char *const *about, size_t n);
+void kernel_row_write(FILE *out, const struct kernel_row *row);
+
+/* Appends the rows of a file; repetitions are renumbered to follow those already there, so files of
+ * several runs can be read one after another. 0, or -EINVAL with all problems. */
+int kernel_rows_read(struct kernel_rows *r, const char *path, struct err *e);
+
+#endif

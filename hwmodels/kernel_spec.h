@@ -1,0 +1,56 @@
+/* A kernel to measure: what it computes, how much work that is, how many bytes it moves.
+ *
+ * Work W and traffic Q follow Agent.xpu v2, Appendix B: a rows x k times k x n product is
+ * W = 2 rows k n flop and reads its weights once; activations cross DDR once each way. Attention is
+ * 4 heads head_dim flop per (query, key) pair and reads each key's K and V once. */
+#ifndef HWMODELS_KERNEL_SPEC_H
+#define HWMODELS_KERNEL_SPEC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define KERNEL_NAME_BYTES 64
+
+enum kernel_op {
+    KERNEL_READ,    /* stream through memory */
+    KERNEL_COPY,    /* memory to memory */
+    KERNEL_KNOB,    /* stream with a chosen number of flop per byte */
+    KERNEL_GEMV,    /* one row times a matrix */
+    KERNEL_GEMM,    /* several rows times a matrix */
+    KERNEL_PREFILL, /* causal attention of several new tokens of one sequence */
+    KERNEL_DECODE,  /* attention of one new token in each of several sequences */
+    KERNEL_OP_COUNT
+};
+
+struct kernel_spec {
+    enum kernel_op op;
+    uint32_t weight_bits; /* weights; KV cache of attention; 32 for streams */
+    uint32_t act_bits;
+    uint32_t rows;                      /* GEMM; new tokens of attention (sequences when */
+                                        /* decoding); 1 elsewhere */
+    uint32_t n, k;                      /* products: outputs, inputs */
+    uint32_t heads, kv_heads, head_dim; /* attention */
+    uint32_t context_tokens;            /* attention: keys of one sequence, new ones */
+                                        /* included */
+    uint32_t intensity_flop_per_byte;   /* KNOB */
+    uint64_t stream_bytes;              /* READ, COPY, KNOB: what is read */
+    bool held_out;                      /* for judging a fit, not for making it */
+};
+
+/* "gemm", "decode", ...; and back (-1: no such op). */
+const char *kernel_op_name(enum kernel_op op);
+int kernel_op_find(const char *name);
+bool kernel_op_is_attention(enum kernel_op op);
+bool kernel_op_is_product(enum kernel_op op);
+
+double kernel_spec_flop(const struct kernel_spec *s);
+/* DDR traffic. */
+double kernel_spec_bytes(const struct kernel_spec *s);
+/* The part of the traffic a measurement must not find in a cache: weights, KV, the stream. */
+uint64_t kernel_spec_weight_bytes(const struct kernel_spec *s);
+
+/* "gemm-w16-m64-n4096-k4096"; unique among specs with different work. Returns buf. */
+const char *kernel_spec_name(const struct kernel_spec *s, char *buf, size_t size);
+
+#endif

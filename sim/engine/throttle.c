@@ -1,0 +1,109 @@
+/* Power limits. One first-order average x of the package's watts, dx/dt = (P - x) / tau, must not
+ * pass a limit, and P itself not a burst limit. The same equation is a package's PL1 with its time
+ * constant and PL2, and an RC thermal model: with a resistance R, a capacity C and an ambient
+ * temperature, temperature - ambient = R x, tau = R C, limit = (T_max - ambient) / R.
+ *
+ * What runs on devices slows together: at speed s everything takes 1 / s as long, and what a device
+ * draws above idle is s^exponent of what it draws at full speed (3 where voltage follows frequency,
+ * 1 where a governor inserts pauses). Between changes P is constant, so x and the instant at which
+ * it meets the limit are exact. Once there, P is held at the limit until less is asked for. */
+#include <math.h>
+
+#include "sim/engine/engine.h"
+
+#define REACHED_FRAC 1e-9 /* the average counts as at its limit: rounding of the crossing time */
+
+static bool is_on(const struct engine *e)
+{
+    return e->core.setup->throttle.limit_watts > 0.0;
+}
+
+void throttle_init(struct engine *e)
+{
+    e->throttle = (struct throttle){.speed = 1.0, .event = EVENTQ_NONE};
+    if (is_on(e)) {
+        e->throttle.average_watts = e->power.total_watts;
+        e->may_collapse = false; /* speeds change inside launches */
+    }
+}
+
+double throttle_watts(const struct engine *e, double idle_watts, double full_watts)
+{
+    double share =
+        e->throttle.speed < 1.0 ? pow(e->throttle.speed, e->core.setup->throttle.exponent) : 1.0;
+    return idle_watts + (full_watts - idle_watts) * share;
+}
+
+static void advance(struct engine *e)
+{
+    struct throttle *t = &e->throttle;
+    double passed_s = (double)(e->now_ns - t->since_ns) / 1e9;
+    double keep = exp(-passed_s / e->core.setup->throttle.tau_s);
+    t->average_watts = t->watts + (t->average_watts - t->watts) * keep;
+    t->since_ns = e->now_ns;
+}
+
+/* Highest speed at which fixed + above * speed^exponent <= allowed. */
+static double speed_for(const struct sim_throttle *s, double fixed, double above, double allowed)
+{
+    if (fixed + above <= allowed || above <= 0.0) {
+        return 1.0;
+    }
+    double left = allowed - fixed;
+    double speed = left > 0.0 ? pow(left / above, 1.0 / s->exponent) : 0.0;
+    return speed > s->min_speed ? speed : s->min_speed;
+}
+
+/* The average meets the limit at tau ln((P - x) / (P - limit)), if P stays. */
+static void watch(struct engine *e)
+{
+    struct throttle *t = &e->throttle;
+    const struct sim_throttle *s = &e->core.setup->throttle;
+    if (t->event != EVENTQ_NONE) {
+        eventq_cancel(&e->queue, t->event);
+        t->event = EVENTQ_NONE;
+    }
+    if (t->watts > s->limit_watts && t->average_watts < s->limit_watts * (1.0 - REACHED_FRAC)) {
+        double in_s = s->tau_s * log((t->watts - t->average_watts) / (t->watts - s->limit_watts));
+        int64_t at = e->now_ns + (int64_t)ceil(in_s * 1e9);
+        t->event = eventq_push(&e->queue, at, engine_order(e, EVENT_THROTTLE, 0), 0);
+    }
+}
+
+void throttle_update(struct engine *e)
+{
+    if (!is_on(e)) {
+        return;
+    }
+    struct throttle *t = &e->throttle;
+    const struct sim_throttle *s = &e->core.setup->throttle;
+    const struct machine *m = e->core.setup->machine;
+    advance(e);
+    double fixed = e->power.total_watts;
+    double above = 0.0;
+    for (uint8_t d = 0; d < m->n_devices; d++) {
+        fixed -= e->power.watts[d] - m->devices[d].idle_watts;
+        above += power_full_watts(e, d) - m->devices[d].idle_watts;
+    }
+    double allowed = s->burst_watts > 0.0 ? s->burst_watts : HUGE_VAL;
+    if (t->average_watts >= s->limit_watts * (1.0 - REACHED_FRAC) && s->limit_watts < allowed) {
+        allowed = s->limit_watts;
+    }
+    double speed = speed_for(s, fixed, above, allowed);
+    if (speed != t->speed) {
+        t->speed = speed;
+        ddr_touch(e);
+        CORE_OBSERVE(&e->core, speed, e->now_ns, speed);
+    }
+    for (uint8_t d = 0; d < m->n_devices; d++) {
+        power_refresh(e, d);
+    }
+    t->watts = e->power.total_watts;
+    watch(e);
+}
+
+void throttle_event(struct engine *e)
+{
+    e->throttle.event = EVENTQ_NONE;
+    throttle_update(e);
+}

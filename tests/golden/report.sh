@@ -1,0 +1,61 @@
+#!/bin/sh
+# The report page: from a comparison, self-contained, the same bytes again, and refused with a reason
+# when the input is something else. With a Chromium on the PATH it is also opened: no message on the
+# console, every figure there.
+set -u
+cd "$(dirname "$0")/../.." || exit 2
+x=${BUILD:-build}/xpusim
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+status=0
+
+fail() {
+    echo "FAILED: $*"
+    status=1
+}
+refuse() { # text, arguments...
+    want=$1
+    shift
+    "$x" report "$@" >"$dir/out" 2>&1
+    got=$?
+    if [ $got -ne 2 ] || ! grep -qF -- "$want" "$dir/out"; then
+        fail "(exit $got, wanted 2 and \"$want\"): report $*"
+    fi
+}
+
+"$x" compare --policy openvino-cb --policy agent-xpu-v2 --policy edf --baseline openvino-cb --replications 3 \
+    --workload mixed:reactive_per_min=6,proactive_per_min=12,duration_s=120 --json --quiet >"$dir/a.json" || fail compare
+"$x" report "$dir/a.json" "$dir/a.json" -o "$dir/page.html" || fail report
+"$x" report "$dir/a.json" "$dir/a.json" -o "$dir/again.html" || fail report again
+cmp -s "$dir/page.html" "$dir/again.html" || fail "the same input gives another page"
+for text in "answers reactive requests soonest" "NPU is extrapolated" "measured" "How to get these numbers again" \
+    "--replications 3 --seed 1" "mixed:reactive_per_min=6"; do
+    grep -qF -- "$text" "$dir/page.html" || fail "the page does not say: $text"
+done
+# nothing from elsewhere
+grep -qE 'https?://|src=|<link|@import|url\(' "$dir/page.html" && fail "the page refers to something outside"
+[ "$(grep -c '<svg' "$dir/page.html")" -eq "$(grep -c '</svg>' "$dir/page.html")" ] || fail "figures do not close"
+[ "$(grep -c '<svg' "$dir/page.html")" -ge 12 ] || fail "figures are missing"
+
+echo '{"policies":{}}' >"$dir/empty.json"
+echo '{"a":' >"$dir/broken.json"
+"$x" run --policy fcfs --workload mixed:duration_s=30 --json --quiet >"$dir/run.json"
+refuse "policies" "$dir/empty.json" -o "$dir/none.html"
+refuse "broken.json" "$dir/broken.json" -o "$dir/none.html"
+refuse "compare --json" "$dir/run.json" -o "$dir/none.html"
+refuse "nonesuch.json" nonesuch.json -o "$dir/none.html"
+refuse "no/such/folder" "$dir/a.json" -o "$dir/no/such/folder/x.html"
+refuse "-o FILE.html" "$dir/a.json"
+test ! -e "$dir/none.html" || fail "a refused report wrote a file"
+
+browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)
+if [ -z "$browser" ]; then
+    echo "skipped: the page was not opened, there is no chromium"
+else
+    timeout 60 "$browser" --headless=new --no-sandbox --disable-gpu --user-data-dir="$dir/profile" \
+        --enable-logging=stderr --dump-dom "file://$dir/page.html" >"$dir/dom" 2>"$dir/log"
+    grep -q "CONSOLE" "$dir/log" && fail "the browser's console: $(grep CONSOLE "$dir/log" | head -n 1)"
+    [ "$(grep -o '<svg' "$dir/dom" | wc -l)" -ge 12 ] || fail "the browser shows no figures"
+    grep -q 'class="by"' "$dir/dom" || fail "tables cannot be sorted"
+fi
+exit $status

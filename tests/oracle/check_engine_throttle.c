@@ -1,0 +1,150 @@
+/* Power limits against the closed form. Toy iGPU: one layer, QKV 4 s, attention 6 s, FFN 8 s, head
+ * 2 s: 20 s of prefill alone, at 30 W above nothing; everything else draws nothing. */
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/metrics/explain.h"
+#include "tests/helpers/script.h"
+
+static struct scenario sc;
+static struct script x;
+static double speeds[16], at_s[16];
+static uint32_t n_speeds;
+
+static void on_speed(void *self, int64_t now_ns, double speed)
+{
+    (void)self;
+    ck_assert_uint_lt(n_speeds, 16);
+    at_s[n_speeds] = (double)now_ns / 1e9;
+    speeds[n_speeds++] = speed;
+}
+
+static void setup(void)
+{
+    scenario_init(&sc);
+    memset(&x, 0, sizeof x);
+    n_speeds = 0;
+    sc.observer.speed = on_speed;
+    sc.llm.n_layers = 1;
+    scenario_cost(&sc, IGPU, OP_QKV, 4000, 0, 0);
+    scenario_cost(&sc, IGPU, OP_MHA, 6000, 0, 0);
+    scenario_cost(&sc, IGPU, OP_FFN, 8000, 0, 0);
+    scenario_cost(&sc, IGPU, OP_HEAD, 2000, 0, 0);
+    sc.machine.idle_watts = 0;
+    for (int d = NPU; d <= CPU; d++) {
+        sc.machine.devices[d].idle_watts = 0;
+    }
+    sc.machine.devices[IGPU].prefill_watts = 30;
+    sc.machine.poll_watts = 0;
+    sc.machine.compile_watts = 0;
+    x.step = script_serve;
+    x.device = IGPU;
+}
+
+static void teardown(void)
+{
+    scenario_fini(&sc);
+}
+
+static double finish_s(double limit, double burst, double tau, double exponent, double least)
+{
+    static const struct scenario_request one[] = {{REQUEST_CLASS_PROACTIVE, 0, 256, 1, 0, 0}};
+    sc.setup.throttle = (struct sim_throttle){limit, burst, tau, exponent, least};
+    int rc = script_run(&sc, &x, one, 1);
+    ck_assert_msg(rc == 0, "%s", sc.result.message);
+    ck_assert(sc.result.audit.clean);
+    return (double)sc.records[0].finish_ns / 1e9;
+}
+
+START_TEST(no_limit_slows_nothing)
+{
+    ck_assert_double_eq_tol(finish_s(0, 0, 1, 3, 0.1), 20.0, 1e-6);
+    teardown();
+    setup();
+    ck_assert_double_eq_tol(finish_s(30, 0, 5, 3, 0.1), 20.0, 1e-6); /* P never is above it */
+    ck_assert_uint_eq(n_speeds, 0);
+}
+END_TEST
+
+/* From 0 W the average follows 30 (1 - exp(-t/10)) and meets 15 W at 10 ln 2 = 6.9315 s. From then
+ * on P is held at 15 of 30 W: with exponent 3 at speed (1/2)^(1/3) = 0.7937. 13.0685 s of work are
+ * left: 16.4653 s more, 23.3968 s in all. */
+START_TEST(the_average_meets_the_limit_when_the_closed_form_says)
+{
+    double t = 10.0 * log(2.0);
+    double speed = pow(0.5, 1.0 / 3.0);
+    ck_assert_double_eq_tol(finish_s(15, 0, 10, 3, 0.1), t + (20.0 - t) / speed, 1e-6);
+    ck_assert_double_eq_tol(at_s[0], t, 1e-6);
+    ck_assert_double_eq_tol(speeds[0], speed, 1e-6);
+    /* energy: 30 W until then, 15 W after */
+    ck_assert_double_eq_tol(sc.result.audit.energy_sum_j, 30.0 * t + 15.0 * (20.0 - t) / speed,
+                            1e-4);
+}
+END_TEST
+
+/* A burst limit of 20 W holds from the first instant: speed (2/3)^(1/1) with pauses for a governor.
+ * The average then follows 20 (1 - exp(-t/10)) and meets 15 W at 10 ln 4 = 13.863 s, in which 9.242
+ * s of work were done; the other 10.758 s run at half speed: 13.863 + 21.516 = 35.379 s. */
+START_TEST(bursts_are_limited_at_once_and_the_average_later)
+{
+    double t = 10.0 * log(4.0);
+    double done = t * 2.0 / 3.0;
+    ck_assert_double_eq_tol(finish_s(15, 20, 10, 1, 0.1), t + (20.0 - done) / 0.5, 1e-6);
+    ck_assert_double_eq_tol(speeds[0], 2.0 / 3.0, 1e-9);
+    ck_assert_double_eq_tol(speeds[1], 0.5, 1e-6);
+}
+END_TEST
+
+/* 1 W would need a speed of 1/30; nothing runs below 0.25, so the limit is passed. At once, because
+ * tau is short: 20 / 0.25 = 80 s, less what ran before 0.01 ln(30/29) s. */
+START_TEST(nothing_runs_below_the_least_speed)
+{
+    ck_assert_double_eq_tol(finish_s(1, 0, 0.01, 1, 0.25), 80.0, 0.01);
+    ck_assert_double_eq(speeds[n_speeds > 1 ? 0 : n_speeds - 1], 0.25);
+}
+END_TEST
+
+/* RC: 2 K/W and 5 J/K over an ambient of 25 degrees, limit 55: 15 W and 10 s, as above. */
+START_TEST(an_rc_model_is_the_same_equation)
+{
+    double limit = (55.0 - 25.0) / 2.0;
+    double t = 10.0 * log(2.0);
+    ck_assert_double_eq_tol(finish_s(limit, 0, 2.0 * 5.0, 3, 0.1),
+                            t + (20.0 - t) / pow(0.5, 1.0 / 3.0), 1e-6);
+}
+END_TEST
+
+/* What throttling costs is a cause of its own: 23.3968 - 20 s. */
+START_TEST(throttling_is_explained)
+{
+    struct explain *why = explain_new(&sc.machine, EXPLAIN_ALL);
+    sc.setup.observers[sc.setup.n_observers++] = explain_observer(why);
+    double end = finish_s(15, 0, 10, 3, 0.1);
+    const struct explanation *e = explain_find(why, 0);
+    ck_assert_ptr_nonnull(e);
+    ck_assert_double_eq_tol((double)e->ns[EXPLAIN_THROTTLING] / 1e9, end - 20.0, 1e-5);
+    ck_assert_double_eq_tol((double)e->ns[EXPLAIN_COMPUTE] / 1e9, 20.0, 1e-5);
+    explain_free(why);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("throttle");
+    TCase *t = tcase_create("throttle");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, no_limit_slows_nothing);
+    tcase_add_test(t, the_average_meets_the_limit_when_the_closed_form_says);
+    tcase_add_test(t, bursts_are_limited_at_once_and_the_average_later);
+    tcase_add_test(t, nothing_runs_below_the_least_speed);
+    tcase_add_test(t, an_rc_model_is_the_same_equation);
+    tcase_add_test(t, throttling_is_explained);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,148 @@
+/* The analyses as data: values against the kernel model asked directly, and what must hold by
+ * construction. */
+#include <check.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/characterize.h"
+#include "tests/helpers/model.h"
+
+static struct config_options options;
+static struct config config;
+static struct characterize_rows rows;
+static struct err err;
+
+static void setup(void)
+{
+    err = (struct err)ERR_INIT;
+    options = config_options_default();
+    rows = (struct characterize_rows){0};
+    ck_assert_int_eq(config_load(&config, &options, &err), 0);
+}
+
+static void teardown(void)
+{
+    characterize_rows_fini(&rows);
+    config_fini(&config);
+    config_options_fini(&options);
+    err_fini(&err);
+}
+
+static void study(const char *name)
+{
+    struct characterize_options o = {&options, 2, 1};
+    ck_assert_msg(characterize_run(name, &config, &o, &rows, &err) == 0, "%s",
+                  err.n > 0 ? err.lines[0] : "");
+    ck_assert_uint_gt(rows.n, 0);
+}
+
+static double value(const char *device, const char *what, double x, const char *metric)
+{
+    for (size_t i = 0; i < rows.n; i++) {
+        const struct characterize_row *r = &rows.v[i];
+        if (strcmp(r->device, device) == 0 && strcmp(r->what, what) == 0 && r->x == x &&
+            strcmp(r->metric, metric) == 0) {
+            return r->value;
+        }
+    }
+    ck_abort_msg("no %s of %s, %s at %g", metric, device, what, x);
+    return 0.0;
+}
+
+/* QKV of Llama 3.2 3B: 3072 x (3072 + 2 x 8 x 128) weights, 2 flop each and row: 512 rows are
+ * 16.106 GFLOP, on the iGPU in one kernel of the time the model says. */
+START_TEST(rates_are_work_over_the_models_time)
+{
+    study("affinity");
+    struct model m;
+    model_init(&m, "llama-3.2-3b", "extended");
+    struct work_shape w = model_prefill(512);
+    double t = (double)model_cost(&m, MODEL_IGPU, OP_QKV, &w, 512, 512).t_ns / 1e9;
+    double flop = 2.0 * 512 * 3072 * (3072 + 2 * 8 * 128);
+    double tflops = value("igpu", "QKV", 512, "rate");
+    model_near(tflops, flop / t / 1e12, 1e-9);
+    model_near(value("igpu", "QKV", 512, "efficiency"), tflops / 31.0, 1e-9); /* 31 W prefill */
+    /* compiling 1.5 s + 0.5 ms a token for 28 layers costs the NPU's attention some of its rate */
+    double plain = value("npu", "MHA", 512, "rate");
+    double with = value("npu", "MHA", 512, "rate_with_compile");
+    ck_assert_double_lt(with, plain);
+}
+END_TEST
+
+/* Claim A7's pairs: the four slowdowns are at least 1, and the work of a pair is the sum of what
+ * each does. */
+START_TEST(pairs_add_up)
+{
+    study("corun");
+    double a = value("npu", "GEMM beside GEMV", rows.v[3].x,
+                     "slowdown"); /* the fourth row: NPU GEMM beside iGPU GEMV */
+    double b = value("igpu", "GEMV beside GEMM", rows.v[4].x, "slowdown");
+    ck_assert_double_ge(a, 1.0);
+    ck_assert_double_ge(b, 1.0);
+    ck_assert_double_eq_tol(value("both", "GEMM and GEMV", 1, "work_over_alone"), 1 / a + 1 / b,
+                            1e-12);
+}
+END_TEST
+
+/* The knee is the smallest chunk that no larger one beats by more than a twentieth; finer
+ * granularities never make a request wait longer. */
+START_TEST(the_knee_is_the_smallest_chunk_near_the_best)
+{
+    study("chunk");
+    double best = 0.0;
+    for (double c = 32; c <= 1024; c *= 2) {
+        best = fmax(best, value("npu", "prompt of 1024 tokens", c, "throughput"));
+        double kernel = value("npu", "prompt of 1024 tokens", c, "bound_kernel");
+        double layer = value("npu", "prompt of 1024 tokens", c, "bound_layer");
+        double request = value("npu", "prompt of 1024 tokens", c, "bound_request");
+        ck_assert(kernel <= layer && layer <= request);
+        ck_assert_double_eq_tol(value("npu", "prompt of 1024 tokens", c, "throughput"),
+                                1024 / (request / 1e3), 1e-6);
+    }
+    uint32_t knee = characterize_knee(&config);
+    for (double c = 32; c <= 1024; c *= 2) {
+        bool near = value("npu", "prompt of 1024 tokens", c, "throughput") >= 0.95 * best;
+        ck_assert(c < knee ? !near : c > knee || near);
+    }
+}
+END_TEST
+
+/* A decode batch with a chunk in it takes at least as long as either alone. */
+START_TEST(mixing_never_is_faster_than_a_part)
+{
+    study("mixed");
+    for (size_t i = 0; i < rows.n; i++) {
+        if (strstr(rows.v[i].metric, "slowdown") != NULL) {
+            ck_assert_double_ge(rows.v[i].value, 1.0 - 1e-9);
+        }
+    }
+}
+END_TEST
+
+START_TEST(a_study_that_is_not_there_is_refused)
+{
+    struct characterize_options o = {&options, 2, 1};
+    ck_assert_int_eq(characterize_run("weather", &config, &o, &rows, &err), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.lines[0], "affinity"));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("characterize");
+    TCase *t = tcase_create("characterize");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, rates_are_work_over_the_models_time);
+    tcase_add_test(t, pairs_add_up);
+    tcase_add_test(t, the_knee_is_the_smallest_chunk_near_the_best);
+    tcase_add_test(t, mixing_never_is_faster_than_a_part);
+    tcase_add_test(t, a_study_that_is_not_there_is_refused);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

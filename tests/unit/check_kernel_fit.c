@@ -1,0 +1,427 @@
+/* The whole pipeline on devices whose numbers are known: measure in virtual time, write the rows,
+ * read them back, fit, and compare with what was put in. */
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "hwmodels/backends/measure.h"
+#include "hwmodels/backends/simdev.h"
+#include "hwmodels/kernel_fit.h"
+#include "sim/base/arena.h"
+#include "sim/base/datadir.h"
+#include "sim/base/json.h"
+#include "sim/base/rng.h"
+
+/* Sanitizers make a trial ten times slower and look for something else: fewer there. */
+#if defined(__SANITIZE_ADDRESS__) || defined(SANITIZED)
+#define TRIALS 10
+#define NEEDED 8
+#else
+#define TRIALS 100
+#define NEEDED 95
+#endif
+#define REPETITIONS 12
+
+/* Two devices with one width each, and numbers of their own. */
+static void truth_init(struct simdev_truth *t, uint64_t seed)
+{
+    char path[512];
+    struct err e = ERR_INIT;
+    simdev_truth_init(t);
+    cJSON *root =
+        json_read_file(datadir_path(path, sizeof path, "hwmodels/soc/core-ultra-5-125h.json"), &e);
+    ck_assert_ptr_nonnull(root);
+    ck_assert_int_eq(soc_parse(root, path, &t->soc, &e), 0);
+    cJSON_Delete(root);
+    struct rng r;
+    rng_init(&r, rng_key(seed, RNG_TEST, 0, 0));
+    t->soc.machine.n_devices = 2;
+    for (int d = 0; d < 2; d++) {
+        struct soc_device *sd = &t->soc.devices[d];
+        struct soc_runtime *rt = &sd->runtimes[0];
+        sd->n_runtimes = 1;
+        sd->fallback = 0;
+        rt->weight_bits = 8;
+        rt->many.flop_per_s = (1.0 + 5.0 * rng_uniform(&r)) * 1e12;
+        rt->many.bytes_per_s = (40.0 + 40.0 * rng_uniform(&r)) * 1e9;
+        rt->many.launch_s = (20.0 + 100.0 * rng_uniform(&r)) * 1e-6;
+        rt->one = rt->many;
+        rt->one.bytes_per_s *= 0.7 + 0.5 * rng_uniform(&r);
+        rt->knee = 0.9 + 2.0 * rng_uniform(&r);
+        rt->attention_frac = 0.15 + 0.5 * rng_uniform(&r);
+    }
+    t->contention.cap_bytes_per_s = (75.0 + 15.0 * rng_uniform(&r)) * 1e9;
+    t->contention.sharpness = 3.0 + 4.0 * rng_uniform(&r);
+    t->lambda[KERNEL_GEMV] = 0.3 * rng_uniform(&r);
+    t->lambda[KERNEL_DECODE] = 0.2 * rng_uniform(&r);
+    t->seed = seed;
+}
+
+static void disturb(struct simdev_truth *t)
+{
+    t->noise_frac = 0.02;
+    t->drift_frac = 0.005;
+    t->drift_period_s = 7.0; /* some periods per repetition, none of them whole */
+    t->outlier_frac = 0.02;
+    t->compile_s = 0.01;
+}
+
+/* Measures, writes and reads: what a user's two commands do. */
+static void measure_rows(const struct simdev_truth *t, struct kernel_rows *rows)
+{
+    struct measure_options o;
+    struct err e = ERR_INIT;
+    char path[] = "/tmp/check_kernel_fit.XXXXXX";
+    int fd = mkstemp(path);
+    ck_assert_int_ge(fd, 0);
+    FILE *out = fdopen(fd, "w");
+    measure_options_init(&o);
+    o.backend = &backend_sim;
+    o.backend_options.truth = t;
+    o.size = PLAN_FULL;
+    o.window_s = 0.1;
+    o.min_samples = 60;
+    o.repetitions = REPETITIONS;
+    o.seed = t->seed;
+    ck_assert_int_eq(measure_run(&o, out, &e), 0);
+    ck_assert_int_eq(fclose(out), 0);
+    kernel_rows_init(rows);
+    int rc = kernel_rows_read(rows, path, &e);
+    err_print(&e, stderr);
+    ck_assert_int_eq(rc, 0);
+    ck_assert_int_eq(unlink(path), 0);
+}
+
+/* What the fit should say. */
+static double true_value(const struct simdev_truth *t, const struct kernel_estimate *q)
+{
+    int d = strcmp(q->device, t->soc.machine.devices[1].name) == 0;
+    const struct soc_runtime *r = &t->soc.devices[d].runtimes[0];
+    switch (q->param) {
+    case KERNEL_PARAM_RATE:
+    case KERNEL_PARAM_KNOB_RATE:
+        return r->many.flop_per_s;
+    case KERNEL_PARAM_BANDWIDTH:
+    case KERNEL_PARAM_READ:
+    case KERNEL_PARAM_COPY:
+        return r->many.bytes_per_s;
+    case KERNEL_PARAM_BANDWIDTH_ONE:
+        return r->one.bytes_per_s;
+    case KERNEL_PARAM_KNEE:
+    case KERNEL_PARAM_KNOB_KNEE:
+        return r->knee;
+    case KERNEL_PARAM_LAUNCH:
+        return r->many.launch_s;
+    case KERNEL_PARAM_ATTENTION:
+        return r->many.flop_per_s * r->attention_frac;
+    case KERNEL_PARAM_CAP:
+        return t->contention.cap_bytes_per_s;
+    case KERNEL_PARAM_SHARPNESS:
+        return t->contention.sharpness;
+    default:
+        return t->lambda[q->op];
+    }
+}
+
+/* Within 3 %; a sensitivity, a share of the kernel's time and possibly 0, within 3 % of that time.
+ */
+static bool is_near(const struct kernel_estimate *q, double want)
+{
+    return q->param == KERNEL_PARAM_LAMBDA ? fabs(q->value - want) <= 0.03
+                                           : fabs(q->value / want - 1.0) <= 0.03;
+}
+
+START_TEST(without_noise_every_parameter_comes_back)
+{
+    struct simdev_truth t;
+    struct kernel_rows rows;
+    struct kernel_fit fit;
+    struct err e = ERR_INIT;
+    truth_init(&t, 7);
+    measure_rows(&t, &rows);
+    ck_assert_int_eq(kernel_fit_run(&fit, &rows, &e), 0);
+    /* per device P, B, p, t, one-row B, attention, read, copy, knob rate and knee; machine C, q;
+     * sensitivities of gemv, gemm, decode */
+    ck_assert_uint_eq(fit.n_params, 2 * 10 + 2 + 3);
+    for (uint32_t i = 0; i < fit.n_params; i++) {
+        double want = true_value(&t, &fit.params[i]);
+        /* stamps are whole nanoseconds: 1e-4 of the shortest kernels here */
+        ck_assert_msg(fabs(fit.params[i].value - want) <= 1e-3 * want + 1e-4,
+                      "%s of %s: %g, truth %g", kernel_param_name(fit.params[i].param),
+                      fit.params[i].device, fit.params[i].value, want);
+        ck_assert(fit.params[i].resolved);
+    }
+    ck_assert(!fit.alone.wrong && !fit.together.wrong);
+    ck_assert_double_le(fit.all[KERNEL_FORM_PNORM].worst_frac, 1e-3);
+    kernel_fit_fini(&fit);
+    kernel_rows_fini(&rows);
+}
+END_TEST
+
+/* Every true value inside its interval, at once: the intervals promise 95 % of that. */
+START_TEST(simultaneous_intervals_cover_in_95_of_100_noisy_trials_within_3_percent)
+{
+    uint32_t covered = 0;
+    uint32_t far = 0;
+    uint32_t false_alarms = 0;
+    for (uint64_t trial = 0; trial < TRIALS; trial++) {
+        struct simdev_truth t;
+        struct kernel_rows rows;
+        struct kernel_fit fit;
+        struct err e = ERR_INIT;
+        bool all = true;
+        truth_init(&t, 1000 + trial);
+        disturb(&t);
+        measure_rows(&t, &rows);
+        ck_assert_int_eq(kernel_fit_run(&fit, &rows, &e), 0);
+        for (uint32_t i = 0; i < fit.n_params; i++) {
+            const struct kernel_estimate *q = &fit.params[i];
+            double want = true_value(&t, q);
+            bool inside = q->low <= want && want <= q->high;
+            all = all && inside;
+            far += !is_near(q, want);
+            if (!inside || !is_near(q, want)) {
+                (void)printf("note: trial %u: %s %s %s %.6g in [%.6g, %.6g], truth %.6g\n",
+                             (unsigned)trial, q->device, kernel_param_name(q->param),
+                             kernel_op_name(q->op), q->value, q->low, q->high, want);
+            }
+        }
+        covered += all;
+        false_alarms += fit.alone.wrong || fit.together.wrong;
+        kernel_fit_fini(&fit);
+        kernel_rows_fini(&rows);
+    }
+    (void)printf("oracle: %u of %d trials covered at once, %u estimates beyond 3 %%, %u false "
+                 "alarms\n",
+                 covered, TRIALS, far, false_alarms);
+    ck_assert_uint_ge(covered, NEEDED);
+    ck_assert_uint_eq(far, 0);
+    ck_assert_uint_eq(false_alarms, 0);
+}
+END_TEST
+
+static void fit_form(enum simdev_form form, uint64_t seed, struct kernel_fit *fit)
+{
+    struct simdev_truth t;
+    struct kernel_rows rows;
+    struct err e = ERR_INIT;
+    truth_init(&t, seed);
+    disturb(&t);
+    t.form = form;
+    measure_rows(&t, &rows);
+    ck_assert_int_eq(kernel_fit_run(fit, &rows, &e), 0);
+    fit->cells[0].row = NULL; /* the rows go */
+    kernel_rows_fini(&rows);
+}
+
+START_TEST(a_wrong_form_of_times_is_flagged)
+{
+    static const enum simdev_form forms[] = {SIMDEV_FILL, SIMDEV_STEPS};
+    for (int f = 0; f < 2; f++) {
+        for (uint64_t seed = 1; seed <= 10; seed++) {
+            struct kernel_fit fit;
+            fit_form(forms[f], seed, &fit);
+            ck_assert_msg(fit.alone.wrong, "form %d seed %d: misfit %g", f, (int)seed,
+                          fit.alone.misfit_frac);
+            kernel_fit_fini(&fit);
+        }
+    }
+}
+END_TEST
+
+START_TEST(a_wrong_form_of_contention_is_flagged_and_leaves_the_times_alone)
+{
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        struct kernel_fit fit;
+        fit_form(SIMDEV_PRIVATE, seed, &fit);
+        ck_assert(fit.together.wrong);
+        ck_assert(!fit.alone.wrong);
+        kernel_fit_fini(&fit);
+    }
+}
+END_TEST
+
+START_TEST(flagged_rows_do_not_take_part)
+{
+    struct simdev_truth t;
+    struct kernel_rows rows;
+    struct kernel_fit clean;
+    struct kernel_fit dirty;
+    struct err e = ERR_INIT;
+    truth_init(&t, 3);
+    disturb(&t);
+    measure_rows(&t, &rows);
+    ck_assert_int_eq(kernel_fit_run(&clean, &rows, &e), 0);
+    size_t n = rows.n;
+    for (size_t i = 0; i < n; i += 7) { /* the same kernels once more, ten times slower */
+        struct kernel_row *bad = kernel_rows_add(&rows);
+        *bad = rows.v[i];
+        bad->value *= 10.0;
+        (void)snprintf(bad->flag, sizeof bad->flag, "foreign_cpu");
+    }
+    ck_assert_int_eq(kernel_fit_run(&dirty, &rows, &e), 0);
+    ck_assert_uint_gt(dirty.n_flagged, 0);
+    ck_assert_uint_eq(dirty.n_points, clean.n_points);
+    for (uint32_t i = 0; i < clean.n_params; i++) {
+        ck_assert_double_eq(clean.params[i].value, dirty.params[i].value);
+    }
+    kernel_fit_fini(&clean);
+    kernel_fit_fini(&dirty);
+    kernel_rows_fini(&rows);
+}
+END_TEST
+
+START_TEST(too_few_rows_are_an_error_that_says_so)
+{
+    struct simdev_truth t;
+    struct kernel_rows rows;
+    struct kernel_fit fit;
+    struct err e = ERR_INIT;
+    truth_init(&t, 3);
+    measure_rows(&t, &rows);
+    rows.n = 12;
+    ck_assert_int_ne(kernel_fit_run(&fit, &rows, &e), 0);
+    ck_assert_ptr_nonnull(strstr(e.lines[0], "measure more repetitions"));
+    err_fini(&e);
+    kernel_fit_fini(&fit);
+    kernel_rows_fini(&rows);
+}
+END_TEST
+
+/* The written file is a SoC file like any other, and holds the fitted numbers with intervals. */
+START_TEST(a_written_soc_file_parses_and_simulates_what_was_measured)
+{
+    struct simdev_truth t;
+    struct kernel_rows rows;
+    struct kernel_fit fit;
+    struct err e = ERR_INIT;
+    struct soc soc;
+    char path[] = "/tmp/check_kernel_fit.XXXXXX";
+    int fd = mkstemp(path);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(close(fd), 0);
+    truth_init(&t, 11);
+    measure_rows(&t, &rows);
+    ck_assert_int_eq(kernel_fit_run(&fit, &rows, &e), 0);
+    struct kernel_soc_options o = {.name = "measured", .ddr_peak_bytes_per_s = 120e9};
+    ck_assert_int_eq(kernel_fit_write_soc(&fit, &rows, &o, path, &e), 0);
+    cJSON *root = json_read_file(path, &e);
+    ck_assert_ptr_nonnull(root);
+    int rc = soc_parse(root, path, &soc, &e);
+    err_print(&e, stderr);
+    ck_assert_int_eq(rc, 0);
+    cJSON_Delete(root);
+    ck_assert_uint_eq(soc.machine.n_devices, 2);
+    ck_assert_double_eq_tol(soc.machine.ddr_cap_frac, t.contention.cap_bytes_per_s / 120e9, 1e-3);
+    for (int d = 0; d < 2; d++) {
+        const struct soc_runtime *got = &soc.devices[d].runtimes[0];
+        const struct soc_runtime *want = &t.soc.devices[d].runtimes[0];
+        ck_assert_str_eq(soc.machine.devices[d].name, t.soc.machine.devices[d].name);
+        ck_assert_uint_eq(got->weight_bits, 8);
+        ck_assert_double_eq_tol(got->many.flop_per_s / want->many.flop_per_s, 1.0, 2e-3);
+        ck_assert_double_eq_tol(got->many.bytes_per_s / want->many.bytes_per_s, 1.0, 2e-3);
+        ck_assert_double_eq_tol(got->one.bytes_per_s / want->one.bytes_per_s, 1.0, 2e-3);
+        ck_assert_double_eq_tol(got->many.launch_s / want->many.launch_s, 1.0, 2e-3);
+        ck_assert_double_eq_tol(got->attention_frac / want->attention_frac, 1.0, 4e-3);
+        ck_assert_double_eq_tol(got->knee / want->knee, 1.0, 4e-3);
+        ck_assert_uint_eq(got->valid_rows_max, 512);
+    }
+    ck_assert_uint_gt(soc.n_numbers[QUANTITY_FITTED], 15);
+    ck_assert_int_eq(unlink(path), 0);
+    kernel_fit_fini(&fit);
+    kernel_rows_fini(&rows);
+}
+END_TEST
+
+START_TEST(a_peak_below_what_the_rows_show_is_refused)
+{
+    struct simdev_truth t;
+    struct kernel_rows rows;
+    struct kernel_fit fit;
+    struct err e = ERR_INIT;
+    truth_init(&t, 11);
+    measure_rows(&t, &rows);
+    ck_assert_int_eq(kernel_fit_run(&fit, &rows, &e), 0);
+    struct kernel_soc_options o = {.name = "measured", .ddr_peak_bytes_per_s = 10e9};
+    ck_assert_int_ne(kernel_fit_write_soc(&fit, &rows, &o, "/nonexistent/x.json", &e), 0);
+    ck_assert_ptr_nonnull(strstr(e.lines[0], "--ddr-peak"));
+    err_fini(&e);
+    o.ddr_peak_bytes_per_s = 0.0;
+    ck_assert_int_ne(kernel_fit_write_soc(&fit, &rows, &o, "/nonexistent/x.json", &e), 0);
+    ck_assert_ptr_nonnull(strstr(e.lines[0], "/nonexistent/x.json"));
+    err_fini(&e);
+    kernel_fit_fini(&fit);
+    kernel_rows_fini(&rows);
+}
+END_TEST
+
+/* Appendix B on shapes between its anchors: a p-norm of p is 2^(1/p) above max() where both terms
+ * are equal, and max() through measured anchors is optimistic there. The fitted form is not. */
+START_TEST(between_anchors_the_fitted_form_beats_the_two_anchor_roofline)
+{
+    struct simdev_truth t;
+    struct kernel_rows rows;
+    struct kernel_fit fit;
+    struct err e = ERR_INIT;
+    truth_init(&t, 5);
+    t.soc.devices[0].runtimes[0].knee = 1.0;
+    t.soc.devices[1].runtimes[0].knee = 1.0;
+    disturb(&t);
+    measure_rows(&t, &rows);
+    ck_assert_int_eq(kernel_fit_run(&fit, &rows, &e), 0);
+    const struct kernel_form_error *anchors = &fit.errors[KERNEL_FORM_TWO_ANCHOR][KERNEL_GEMM];
+    const struct kernel_form_error *pnorm = &fit.errors[KERNEL_FORM_PNORM][KERNEL_GEMM];
+    const struct kernel_form_error *table = &fit.errors[KERNEL_FORM_TABLE][KERNEL_GEMM];
+    ck_assert_uint_eq(pnorm->n, 2 * 6); /* rows 4, 16, 64, 256 and two other matrices, 2 devices */
+    ck_assert_double_le(pnorm->median_frac, 0.01);
+    ck_assert_double_ge(anchors->worst_frac, 0.2);
+    ck_assert_double_lt(pnorm->median_frac, table->median_frac);
+    ck_assert_double_lt(table->median_frac, anchors->median_frac);
+    kernel_fit_fini(&fit);
+    kernel_rows_fini(&rows);
+}
+END_TEST
+
+START_TEST(the_same_seed_gives_the_same_rows)
+{
+    struct simdev_truth t;
+    struct kernel_rows a;
+    struct kernel_rows b;
+    truth_init(&t, 21);
+    disturb(&t);
+    measure_rows(&t, &a);
+    measure_rows(&t, &b);
+    ck_assert_uint_eq(a.n, b.n);
+    for (size_t i = 0; i < a.n; i++) {
+        ck_assert_double_eq(a.v[i].value, b.v[i].value);
+        ck_assert_str_eq(a.v[i].model, b.v[i].model);
+    }
+    kernel_rows_fini(&a);
+    kernel_rows_fini(&b);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("kernel_fit");
+    TCase *c = tcase_create("pipeline");
+    tcase_set_timeout(c, 300);
+    tcase_add_test(c, without_noise_every_parameter_comes_back);
+    tcase_add_test(c, simultaneous_intervals_cover_in_95_of_100_noisy_trials_within_3_percent);
+    tcase_add_test(c, a_wrong_form_of_times_is_flagged);
+    tcase_add_test(c, a_wrong_form_of_contention_is_flagged_and_leaves_the_times_alone);
+    tcase_add_test(c, flagged_rows_do_not_take_part);
+    tcase_add_test(c, too_few_rows_are_an_error_that_says_so);
+    tcase_add_test(c, a_written_soc_file_parses_and_simulates_what_was_measured);
+    tcase_add_test(c, a_peak_below_what_the_rows_show_is_refused);
+    tcase_add_test(c, between_anchors_the_fitted_form_beats_the_two_anchor_roofline);
+    tcase_add_test(c, the_same_seed_gives_the_same_rows);
+    suite_add_tcase(s, c);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
