@@ -26,10 +26,7 @@ static const char schema[] =
     " message TEXT NOT NULL, PRIMARY KEY(experiment_id, point, replication)) WITHOUT ROWID;"
     "CREATE TABLE runs(id INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL, kept TEXT NOT NULL,"
     " soc TEXT, llm TEXT, workload TEXT, rate_scale REAL, policy TEXT, params TEXT, seed INTEGER,"
-    " verdict TEXT, config_hash TEXT, trace_hash TEXT, UNIQUE(fingerprint, kept));"
-    "CREATE TABLE metric_names(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);"
-    "CREATE TABLE metrics(run_id INTEGER, metric_id INTEGER, value REAL,"
-    " PRIMARY KEY(run_id, metric_id)) WITHOUT ROWID;";
+    " verdict TEXT, config_hash TEXT, trace_hash TEXT, UNIQUE(fingerprint, kept));";
 
 static double clock_s(void)
 {
@@ -155,8 +152,6 @@ static void prepare_all(struct store *s)
         s, "INSERT INTO runs(fingerprint, kept, soc, llm, workload, rate_scale, policy, params,"
            " seed, verdict, config_hash, trace_hash)"
            " VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12)");
-    s->metric = store_prepare(s, "INSERT INTO metrics VALUES(?1,?2,?3)");
-    s->metric_name = store_prepare(s, "SELECT id FROM metric_names WHERE name=?1");
     s->member = store_prepare(s, "INSERT INTO members VALUES(?1,?2,?3,?4) ON CONFLICT DO UPDATE SET"
                                  " run_id=excluded.run_id WHERE run_id<>excluded.run_id");
     s->unfail = store_prepare(
@@ -166,10 +161,6 @@ static void prepare_all(struct store *s)
     s->failure = store_prepare(s, "INSERT OR REPLACE INTO failures VALUES(?1,?2,?3,?4)");
     s->point = store_prepare(s, "INSERT OR IGNORE INTO points VALUES(?1,?2,?3)");
     s->has_point = store_prepare(s, "SELECT 1 FROM points WHERE experiment_id=?1 AND point=?2");
-    s->values =
-        store_prepare(s, "SELECT replication, value FROM members JOIN metrics USING(run_id) WHERE"
-                         " experiment_id=?1 AND point=?2 AND replication<?3 AND metric_id="
-                         "(SELECT id FROM metric_names WHERE name=?4)");
 }
 
 struct store *store_open(const char *path, bool create, struct err *e)
@@ -201,8 +192,8 @@ int store_close(struct store *s, struct err *e)
         return 0;
     }
     store_commit(s, true);
-    sqlite3_stmt *all[] = {s->find,     s->put,     s->metric, s->metric_name, s->member, s->unfail,
-                           s->unmember, s->failure, s->point,  s->has_point,   s->values};
+    sqlite3_stmt *all[] = {s->find,     s->put,     s->metrics, s->member,   s->unfail,
+                           s->unmember, s->failure, s->point,   s->has_point};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         (void)sqlite3_finalize(all[i]);
     }
@@ -211,7 +202,6 @@ int store_close(struct store *s, struct err *e)
         (void)err_add(e, "%s", s->error);
     }
     (void)sqlite3_close(s->db);
-    free(s->metric_ids);
     free(s->last);
     free(s->path);
     free(s);
@@ -271,35 +261,78 @@ int64_t store_find(struct store *s, const char *fingerprint, const char *kept)
     return id;
 }
 
-static int64_t metric_id(struct store *s, const char *name)
+/* ---- metrics: a column each ---- */
+
+bool store_has_column(struct store *s, const char *name)
 {
-    bind_text(s->metric_name, 1, name);
-    int64_t id = store_step(s, s->metric_name) ? sqlite3_column_int64(s->metric_name, 0) : 0;
-    (void)sqlite3_reset(s->metric_name);
-    if (id == 0 && store_ok(s)) {
-        sqlite3_stmt *q = store_prepare(s, "INSERT INTO metric_names(name) VALUES(?1)");
+    sqlite3_stmt *q = store_prepare(s, "SELECT 1 FROM pragma_table_info('metrics') WHERE name=?1");
+    if (q != NULL) {
         bind_text(q, 1, name);
-        once(s, q);
-        (void)sqlite3_finalize(q);
-        id = sqlite3_last_insert_rowid(s->db);
     }
-    return id;
+    bool there = q != NULL && store_step(s, q);
+    (void)sqlite3_finalize(q);
+    return there;
 }
 
-/* Runs on one machine have the same names: they are looked up once. */
-static void learn_names(struct store *s, const struct metric *metrics, size_t n)
+/* Makes the table with all columns at once, which is quicker than adding each. */
+static void create_columns(struct store *s, const struct metric *metrics, size_t n)
 {
-    if (n > s->n_last) {
-        s->last = xrealloc(s->last, n * sizeof *s->last);
-        s->metric_ids = xrealloc(s->metric_ids, n * sizeof *s->metric_ids);
-    }
+    sqlite3_str *sql = sqlite3_str_new(s->db);
+    sqlite3_str_appendall(sql, "CREATE TABLE metrics(run_id INTEGER PRIMARY KEY");
     for (size_t i = 0; i < n; i++) {
-        if (i >= s->n_last || strcmp(s->last[i].name, metrics[i].name) != 0) {
-            s->metric_ids[i] = metric_id(s, metrics[i].name);
-            s->last[i] = metrics[i];
-        }
+        sqlite3_str_appendf(sql, ",\"%w\" REAL", metrics[i].name);
     }
-    s->n_last = n > s->n_last ? n : s->n_last;
+    sqlite3_str_appendall(sql, ")");
+    char *text = sqlite3_str_finish(sql);
+    store_exec(s, text);
+    sqlite3_free(text);
+}
+
+void store_add_column(struct store *s, const char *name)
+{
+    if (!store_has_column(s, name)) {
+        char *text = sqlite3_mprintf("ALTER TABLE metrics ADD COLUMN \"%w\" REAL", name);
+        store_exec(s, text);
+        sqlite3_free(text);
+    }
+}
+
+static bool same_names(const struct store *s, const struct metric *metrics, size_t n)
+{
+    bool same = s->metrics != NULL && n == s->n_last;
+    for (size_t i = 0; i < n && same; i++) {
+        same = strcmp(s->last[i].name, metrics[i].name) == 0;
+    }
+    return same;
+}
+
+/* The statement for these names; runs on one machine have the same. */
+static void prepare_metrics(struct store *s, const struct metric *metrics, size_t n)
+{
+    if (same_names(s, metrics, n)) {
+        return;
+    }
+    if (!store_has_column(s, "run_id")) {
+        create_columns(s, metrics, n);
+    }
+    sqlite3_str *sql = sqlite3_str_new(s->db);
+    sqlite3_str_appendall(sql, "INSERT INTO metrics(run_id");
+    for (size_t i = 0; i < n; i++) {
+        store_add_column(s, metrics[i].name);
+        sqlite3_str_appendf(sql, ",\"%w\"", metrics[i].name);
+    }
+    sqlite3_str_appendall(sql, ") VALUES(?");
+    for (size_t i = 0; i < n; i++) {
+        sqlite3_str_appendall(sql, ",?");
+    }
+    sqlite3_str_appendall(sql, ")");
+    char *text = sqlite3_str_finish(sql);
+    (void)sqlite3_finalize(s->metrics);
+    s->metrics = store_prepare(s, text);
+    sqlite3_free(text);
+    s->last = xrealloc(s->last, (n + 1) * sizeof *s->last);
+    memcpy(s->last, metrics, n * sizeof *s->last);
+    s->n_last = n;
 }
 
 int64_t store_put(struct store *s, const struct store_run *run, const char *kept,
@@ -328,12 +361,13 @@ int64_t store_put(struct store *s, const struct store_run *run, const char *kept
     bind_text(s->put, 12, trace_hash);
     once(s, s->put);
     id = sqlite3_last_insert_rowid(s->db);
-    learn_names(s, metrics, n);
+    prepare_metrics(s, metrics, n);
+    (void)sqlite3_bind_int64(s->metrics, 1, id);
     for (size_t i = 0; i < n; i++) {
-        (void)sqlite3_bind_int64(s->metric, 1, id);
-        (void)sqlite3_bind_int64(s->metric, 2, s->metric_ids[i]);
-        (void)sqlite3_bind_double(s->metric, 3, metrics[i].value); /* NaN is NULL */
-        once(s, s->metric);
+        (void)sqlite3_bind_double(s->metrics, (int)i + 2, metrics[i].value); /* NaN is NULL */
+    }
+    if (s->metrics != NULL) {
+        once(s, s->metrics);
     }
     return id;
 }
@@ -370,13 +404,21 @@ void store_values(struct store *s, int64_t experiment, uint64_t point, const cha
     for (uint32_t i = 0; i < n; i++) {
         out[i] = METRIC_UNDEFINED;
     }
-    bind_place(s->values, experiment, point);
-    (void)sqlite3_bind_int64(s->values, 3, n);
-    bind_text(s->values, 4, metric);
-    while (store_step(s, s->values)) {
-        if (sqlite3_column_type(s->values, 1) != SQLITE_NULL) {
-            out[sqlite3_column_int(s->values, 0)] = sqlite3_column_double(s->values, 1);
+    if (!store_has_column(s, metric)) {
+        return;
+    }
+    char *text = sqlite3_mprintf("SELECT replication, m.\"%w\" FROM members JOIN metrics m"
+                                 " USING(run_id) WHERE experiment_id=?1 AND point=?2"
+                                 " AND replication<?3",
+                                 metric);
+    sqlite3_stmt *q = store_prepare(s, text);
+    bind_place(q, experiment, point);
+    (void)sqlite3_bind_int64(q, 3, n);
+    while (q != NULL && store_step(s, q)) {
+        if (sqlite3_column_type(q, 1) != SQLITE_NULL) {
+            out[sqlite3_column_int(q, 0)] = sqlite3_column_double(q, 1);
         }
     }
-    (void)sqlite3_reset(s->values);
+    (void)sqlite3_finalize(q);
+    sqlite3_free(text);
 }

@@ -1,13 +1,17 @@
 /* Results of experiments in one SQLite file.
  *
- *   experiments   key (of the file's text and the source revision), name, revision, spec
- *   points        experiment_id, point: settings, the varied ones as a JSON object
- *   members       experiment_id, point, replication: run_id
- *   failures      experiment_id, point, replication: message. A failure is no result: the next
- * sweep tries again, and success removes it runs          fingerprint (version, source revision,
- * configuration, trace, policy, parameters, seed) and kept (which metrics): unique together, so
- * that runs are shared between experiments and unlike ones never mix; and what they were, for
- * people metric_names, metrics   run_id, metric_id: value, NULL where it is not defined in that run
+ *   experiments  id, key (of the file's text and the source revision), name, revision, spec
+ *   points       experiment_id, point: settings, the varied ones as a JSON object
+ *   members      experiment_id, point, replication: run_id
+ *   failures     experiment_id, point, replication: message. A failure is no result: the next
+ *                sweep tries again, and success removes it
+ *   runs         id, fingerprint (version, source revision, configuration, trace, policy,
+ *                parameters, seed) and kept (which metrics), unique together, so that runs are
+ *                shared between experiments and unlike ones never mix; soc, llm, workload,
+ *                rate_scale, policy, params, seed, verdict, config_hash, trace_hash
+ *   metrics      run_id and one column per metric, NULL where it is not defined in that run:
+ *                SELECT policy, avg("reactive.e2e_s.mean") FROM runs JOIN metrics ON id=run_id
+ *                GROUP BY policy
  *
  * Opened in WAL mode; writes are gathered into transactions of a second, so that a killed process
  * leaves a valid file and loses a second. Errors stick: after the first, nothing more is written,
@@ -65,7 +69,7 @@ void store_values(struct store *s, int64_t experiment, uint64_t point, const cha
  * experiments: equal results give equal bytes, however the stores came about. experiment 0: all.
  * Columns: experiment, point, replication, status (ok, failed), message, set.X for every varied
  * setting, soc, llm, workload, rate_scale, policy, params, seed, verdict, config_hash, trace_hash,
- * fingerprint, then the metrics by name. */
+ * fingerprint, then the metrics by name, but those that no run of the export has. */
 void store_export_csv(struct store *s, int64_t experiment, FILE *out);
 void store_export_json(struct store *s, int64_t experiment, FILE *out);
 

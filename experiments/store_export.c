@@ -70,6 +70,13 @@ struct export
 
 /* ---- names of columns ---- */
 
+static void push_name(struct names *l, const char *name)
+{
+    l->v = xrealloc(l->v, (l->n + 1) * sizeof *l->v);
+    l->v[l->n++] = xstrdup(name);
+}
+
+/* Unless it is there. */
 static void add_name(struct names *l, const char *name)
 {
     for (size_t i = 0; i < l->n; i++) {
@@ -77,8 +84,7 @@ static void add_name(struct names *l, const char *name)
             return;
         }
     }
-    l->v = xrealloc(l->v, (l->n + 1) * sizeof *l->v);
-    l->v[l->n++] = xstrdup(name);
+    push_name(l, name);
 }
 
 static int by_name(const void *a, const void *b)
@@ -117,18 +123,51 @@ static void learn_settings(struct export *x)
     sort_names(&x->settings);
 }
 
+/* Columns with a value in some run of the export; other experiments must not show. */
 static void learn_metrics(struct export *x)
 {
+    struct names all = {0};
     sqlite3_stmt *q = store_prepare(
-        x->store, "SELECT name FROM metric_names WHERE id IN (SELECT metric_id FROM members JOIN"
-                  " metrics USING(run_id) WHERE ?1=0 OR experiment_id=?1)");
-    (void)sqlite3_bind_int64(q, 1, x->experiment);
+        x->store, "SELECT name FROM pragma_table_info('metrics') WHERE name<>'run_id'");
     while (q != NULL && store_step(x->store, q)) {
-        x->metrics.v = xrealloc(x->metrics.v, (x->metrics.n + 1) * sizeof *x->metrics.v);
-        x->metrics.v[x->metrics.n++] = xstrdup((const char *)sqlite3_column_text(q, 0));
+        push_name(&all, (const char *)sqlite3_column_text(q, 0));
     }
     (void)sqlite3_finalize(q);
-    sort_names(&x->metrics);
+    sort_names(&all);
+    sqlite3_str *sql = sqlite3_str_new(x->store->db);
+    sqlite3_str_appendall(sql, "SELECT 0");
+    for (size_t i = 0; i < all.n; i++) {
+        sqlite3_str_appendf(sql, ",count(m.\"%w\")", all.v[i]);
+    }
+    sqlite3_str_appendall(
+        sql, " FROM members JOIN metrics m USING(run_id) WHERE ?1=0 OR experiment_id=?1");
+    char *text = sqlite3_str_finish(sql);
+    q = all.n > 0 ? store_prepare(x->store, text) : NULL;
+    (void)sqlite3_bind_int64(q, 1, x->experiment);
+    if (q != NULL && store_step(x->store, q)) {
+        for (size_t i = 0; i < all.n; i++) {
+            if (sqlite3_column_int64(q, (int)i + 1) > 0) {
+                push_name(&x->metrics, all.v[i]);
+            }
+        }
+    }
+    (void)sqlite3_finalize(q);
+    sqlite3_free(text);
+    free_names(&all);
+}
+
+/* The statement that gives x->metrics of a run. */
+static void prepare_metrics_of(struct export *x)
+{
+    sqlite3_str *sql = sqlite3_str_new(x->store->db);
+    sqlite3_str_appendall(sql, "SELECT 0");
+    for (size_t i = 0; i < x->metrics.n; i++) {
+        sqlite3_str_appendf(sql, ",m.\"%w\"", x->metrics.v[i]);
+    }
+    sqlite3_str_appendall(sql, " FROM metrics m WHERE run_id=?1");
+    char *text = sqlite3_str_finish(sql);
+    x->metrics_of = x->metrics.n > 0 ? store_prepare(x->store, text) : NULL;
+    sqlite3_free(text);
 }
 
 static void export_init(struct export *x, struct store *s, int64_t experiment)
@@ -138,8 +177,7 @@ static void export_init(struct export *x, struct store *s, int64_t experiment)
     learn_settings(x);
     learn_metrics(x);
     x->values = xcalloc(x->metrics.n + 1, sizeof *x->values);
-    x->metrics_of = store_prepare(
-        s, "SELECT name, value FROM metrics JOIN metric_names ON id=metric_id WHERE run_id=?1");
+    prepare_metrics_of(x);
 }
 
 static void export_fini(struct export *x)
@@ -156,12 +194,15 @@ static void load_values(struct export *x, int64_t run)
     for (size_t i = 0; i < x->metrics.n; i++) {
         x->values[i] = METRIC_UNDEFINED;
     }
+    if (x->metrics_of == NULL) {
+        return;
+    }
     (void)sqlite3_bind_int64(x->metrics_of, 1, run);
-    while (run != 0 && store_step(x->store, x->metrics_of)) {
-        char *name = (char *)(uintptr_t)sqlite3_column_text(x->metrics_of, 0);
-        char **at = bsearch(&name, x->metrics.v, x->metrics.n, sizeof *x->metrics.v, by_name);
-        if (at != NULL && sqlite3_column_type(x->metrics_of, 1) != SQLITE_NULL) {
-            x->values[at - x->metrics.v] = sqlite3_column_double(x->metrics_of, 1);
+    if (store_step(x->store, x->metrics_of)) {
+        for (size_t i = 0; i < x->metrics.n; i++) {
+            if (sqlite3_column_type(x->metrics_of, (int)i + 1) != SQLITE_NULL) {
+                x->values[i] = sqlite3_column_double(x->metrics_of, (int)i + 1);
+            }
         }
     }
     (void)sqlite3_reset(x->metrics_of);

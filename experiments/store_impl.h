@@ -7,7 +7,7 @@
 #include "experiments/store.h"
 
 #define STORE_APPLICATION_ID 0x78707573 /* "xpus" */
-#define STORE_FORMAT 1
+#define STORE_FORMAT 2
 
 struct store {
     sqlite3 *db;
@@ -15,11 +15,9 @@ struct store {
     char error[512];
     bool in_transaction;
     double since_s; /* of the transaction, monotonic clock */
-    sqlite3_stmt *find, *put, *metric, *metric_name, *member, *unfail, *unmember, *failure, *point,
-        *has_point;
-    sqlite3_stmt *values;
-    int64_t *metric_ids; /* owned: of the last run's names, in their order */
-    struct metric *last; /* owned: those names */
+    sqlite3_stmt *find, *put, *member, *unfail, *unmember, *failure, *point, *has_point;
+    sqlite3_stmt *metrics; /* inserts the metrics of `last`; NULL before the first */
+    struct metric *last;   /* owned; values unused */
     size_t n_last;
 };
 
@@ -32,5 +30,9 @@ void store_exec(struct store *s, const char *sql);
 void store_fail(struct store *s);
 /* Opens a transaction unless one is open. */
 void store_write(struct store *s);
+
+/* Columns of the table of metrics; false, too, while there is no such table. */
+bool store_has_column(struct store *s, const char *name);
+void store_add_column(struct store *s, const char *name);
 
 #endif

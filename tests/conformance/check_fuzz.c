@@ -10,6 +10,7 @@
 #include "experiments/claims.h"
 #include "experiments/config.h"
 #include "experiments/points.h"
+#include "experiments/spec.h"
 #include "hwmodels/soc.h"
 #include "policies/replay.h"
 #include "sim/base/arena.h"
@@ -159,6 +160,22 @@ static int parse_claims(struct err *e)
     return rc;
 }
 
+static int parse_experiment(struct err *e)
+{
+    struct spec s;
+    struct spec_point p = {0};
+    int rc = spec_load(&s, path, false, e);
+    if (rc == 0) { /* what a point asks for may still be refused */
+        struct err own = ERR_INIT;
+        (void)spec_point(&s, s.n_points - 1, &p, &own);
+        cJSON_Delete(spec_point_settings(&s, s.n_points - 1));
+        err_fini(&own);
+    }
+    spec_point_fini(&p);
+    spec_fini(&s);
+    return rc;
+}
+
 static int parse_log(struct err *e)
 {
     struct replay *r = replay_read(path, e);
@@ -262,6 +279,19 @@ START_TEST(claims_survive_damage)
 }
 END_TEST
 
+START_TEST(experiments_survive_damage)
+{
+    static const char text[] =
+        "{\"name\":\"n\",\"base\":{\"policy\":\"fcfs\",\"workload\":\"w1:n=2\"},"
+        "\"axes\":{\"params.k\":[1,true],\"rate\":{\"from\":0.5,\"to\":2,\"step\":0.5}},"
+        "\"zip\":[{\"soc\":[\"a\",\"b\"],\"workload.n\":[3,4]}],\"rows\":[{\"seed\":1},"
+        "{\"sim.truth_sigma\":0.1}],\"replications\":3,\"max_replications\":9,"
+        "\"metrics\":[\"a*\"],\"until\":{\"ab\":{\"half_width\":1}},\"warmup_s\":1,"
+        "\"horizon_s\":5}";
+    fuzz(text, sizeof text - 1, parse_experiment, 10);
+}
+END_TEST
+
 START_TEST(measurements_survive_damage)
 {
     fuzz_shipped("hwmodels/points/reference.csv", parse_points, 8, 3000);
@@ -343,6 +373,7 @@ int main(void)
     tcase_add_test(t, llm_files_survive_damage);
     tcase_add_test(t, decision_logs_survive_damage);
     tcase_add_test(t, claims_survive_damage);
+    tcase_add_test(t, experiments_survive_damage);
     tcase_add_test(t, measurements_survive_damage);
     tcase_add_test(t, specs_survive_damage);
     tcase_add_test(t, overrides_survive_damage);

@@ -71,7 +71,7 @@ cp "$dir/shard0.db" "$dir/false.db"
 "$x" sweep -o "$dir/false.db" --export csv >/dev/null
 says "merged" "$x" merge -o "$dir/false2.db" "$dir/false.db"
 if command -v sqlite3 >/dev/null 2>&1; then
-    sqlite3 "$dir/false.db" "UPDATE metrics SET value = value + 1 WHERE run_id = 3"
+    sqlite3 "$dir/false.db" "UPDATE metrics SET energy_j = energy_j + 1 WHERE run_id = 3"
     "$x" merge -o "$dir/false2.db" "$dir/false.db" 2>"$dir/err" && fail "merged unlike runs"
     grep -q "differs" "$dir/err" || fail "does not say which run differs"
 fi

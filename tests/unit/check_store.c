@@ -1,0 +1,284 @@
+/* The store: what goes in comes out, in an order and with a content that depend on nothing else. */
+#include <check.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "experiments/store.h"
+
+static char paths[3][64];
+static struct err err;
+
+static void remove_stores(void)
+{
+    for (int i = 0; i < 3; i++) {
+        char side[256];
+        (void)snprintf(paths[i], sizeof paths[i], "store-%d-%ld.db", i, (long)getpid());
+        (void)remove(paths[i]);
+        (void)snprintf(side, sizeof side, "%s-wal", paths[i]);
+        (void)remove(side);
+        (void)snprintf(side, sizeof side, "%s-shm", paths[i]);
+        (void)remove(side);
+    }
+}
+
+static void setup(void)
+{
+    err = (struct err)ERR_INIT;
+    remove_stores();
+}
+
+static void teardown(void)
+{
+    err_fini(&err);
+    remove_stores();
+}
+
+static struct store *open_new(int i)
+{
+    struct store *s = store_open(paths[i], true, &err);
+    ck_assert_msg(s != NULL, "%s", err.n > 0 ? err.lines[0] : "no message");
+    return s;
+}
+
+static void close_good(struct store *s)
+{
+    ck_assert_msg(store_close(s, &err) == 0, "%s", err.n > 0 ? err.lines[0] : "no message");
+}
+
+/* Run number k: policy p, seed k, metrics a = value and b = 2 * value. */
+static int64_t put(struct store *s, int k, double value)
+{
+    struct store_run run = {.soc = "s",
+                            .llm = "m",
+                            .workload = "w:x=1,y=2",
+                            .policy = "p",
+                            .verdict = "STABLE",
+                            .rate_scale = 1.5,
+                            .seed = (uint64_t)k,
+                            .config_hash = 10,
+                            .trace_hash = 11};
+    (void)snprintf(run.fingerprint, sizeof run.fingerprint, "run %d", k);
+    const struct metric metrics[] = {{"b.s", 2.0 * value}, {"a", value}};
+    return store_put(s, &run, "*", metrics, 2);
+}
+
+static char *exported(struct store *s, int64_t experiment, bool json)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+    ck_assert_ptr_nonnull(f);
+    (json ? store_export_json : store_export_csv)(s, experiment, f);
+    ck_assert_int_eq(fclose(f), 0);
+    return text;
+}
+
+START_TEST(csv_is_as_written_by_hand)
+{
+    struct store *s = open_new(0);
+    int64_t x = store_experiment(s, "e,1", "r", "{}");
+    store_point(s, x, 0, "{\"rate\":1.5,\"params.k\":true}");
+    store_point(s, x, 1, "{\"rate\":0.1,\"policy\":\"a\\\"b\"}");
+    store_member(s, x, 1, 0, put(s, 7, 0.1));
+    store_member(s, x, 0, 1, put(s, 8, NAN));
+    store_failure(s, x, 0, 0, "died, badly");
+    char *text = exported(s, x, false);
+    ck_assert_str_eq(
+        text, "experiment,point,replication,status,message,set.params.k,set.policy,set.rate,"
+              "soc,llm,workload,rate_scale,policy,params,seed,verdict,config_hash,trace_hash,"
+              "fingerprint,a,b.s\n"
+              "\"e,1\",0,0,failed,\"died, badly\",true,,1.5,,,,,,,,,,,,,\n"
+              "\"e,1\",0,1,ok,,true,,1.5,s,m,\"w:x=1,y=2\",1.5,p,,8,STABLE,000000000000000a,"
+              "000000000000000b,run 8,,\n"
+              "\"e,1\",1,0,ok,,,\"a\"\"b\",0.1,s,m,\"w:x=1,y=2\",1.5,p,,7,STABLE,"
+              "000000000000000a,000000000000000b,run 7,0.1,0.2\n");
+    free(text);
+    close_good(s);
+}
+END_TEST
+
+START_TEST(json_holds_the_same)
+{
+    struct store *s = open_new(0);
+    int64_t x = store_experiment(s, "e", "r", "{}");
+    store_point(s, x, 0, "{\"rate\":1.5}");
+    store_member(s, x, 0, 0, put(s, 7, 0.1));
+    store_failure(s, x, 0, 1, "died");
+    char *text = exported(s, 0, true);
+    cJSON *rows = cJSON_Parse(text);
+    ck_assert_int_eq(cJSON_GetArraySize(rows), 2);
+    const cJSON *good = cJSON_GetArrayItem(rows, 0);
+    const cJSON *metrics = cJSON_GetObjectItem(good, "metrics");
+    ck_assert(cJSON_GetObjectItem(metrics, "b.s")->valuedouble == 0.2);
+    ck_assert(cJSON_GetObjectItem(cJSON_GetObjectItem(good, "settings"), "rate")->valuedouble ==
+              1.5);
+    ck_assert_str_eq(cJSON_GetObjectItem(cJSON_GetArrayItem(rows, 1), "status")->valuestring,
+                     "failed");
+    cJSON_Delete(rows);
+    free(text);
+    close_good(s);
+}
+END_TEST
+
+START_TEST(a_run_is_found_by_fingerprint_and_kept_metrics)
+{
+    struct store *s = open_new(0);
+    int64_t id = put(s, 1, 5.0);
+    ck_assert_int_gt(id, 0);
+    ck_assert_int_eq(put(s, 1, 5.0), id);
+    ck_assert_int_eq(store_find(s, "run 1", "*"), id);
+    ck_assert_int_eq(store_find(s, "run 1", "a"), 0);
+    ck_assert_int_eq(store_find(s, "run 2", "*"), 0);
+    close_good(s);
+}
+END_TEST
+
+START_TEST(values_come_by_replication)
+{
+    struct store *s = open_new(0);
+    int64_t x = store_experiment(s, "e", "r", "{}");
+    store_point(s, x, 3, "{}");
+    store_member(s, x, 3, 2, put(s, 1, 5.0));
+    store_member(s, x, 3, 0, put(s, 2, 7.0));
+    double v[4];
+    store_values(s, x, 3, "a", v, 4);
+    ck_assert(v[0] == 7.0 && isnan(v[1]) && v[2] == 5.0 && isnan(v[3]));
+    store_values(s, x, 3, "nonesuch", v, 1);
+    ck_assert(isnan(v[0]));
+    close_good(s);
+}
+END_TEST
+
+START_TEST(success_removes_a_failure)
+{
+    struct store *s = open_new(0);
+    int64_t x = store_experiment(s, "e", "r", "{}");
+    store_point(s, x, 0, "{}");
+    store_failure(s, x, 0, 0, "died");
+    store_member(s, x, 0, 0, put(s, 1, 1.0));
+    char *text = exported(s, x, false);
+    ck_assert_ptr_null(strstr(text, "failed"));
+    ck_assert_ptr_nonnull(strstr(text, ",ok,"));
+    free(text);
+    close_good(s);
+}
+END_TEST
+
+START_TEST(another_revision_is_another_experiment)
+{
+    struct store *s = open_new(0);
+    int64_t x = store_experiment(s, "e", "r1", "{}");
+    ck_assert_int_eq(store_experiment(s, "e", "r1", "{}"), x);
+    ck_assert_int_ne(store_experiment(s, "e", "r2", "{}"), x);
+    ck_assert_int_ne(store_experiment(s, "e", "r1", "{\"a\":1}"), x);
+    close_good(s);
+}
+END_TEST
+
+/* Replications 0..5 of one point, those with k % 2 == part, in rising or falling order. */
+static void fill(int store, int part, bool rising)
+{
+    struct store *s = open_new(store);
+    int64_t x = store_experiment(s, "e", "r", "{}");
+    store_point(s, x, 0, "{\"rate\":1}");
+    for (int i = 0; i < 6; i++) {
+        int k = rising ? i : 5 - i;
+        if (part < 0 || k % 2 == part) {
+            store_member(s, x, 0, (uint32_t)k, put(s, k, (double)k / 3.0));
+        }
+    }
+    close_good(s);
+}
+
+START_TEST(merged_parts_export_like_the_whole)
+{
+    fill(0, -1, true);
+    fill(1, 1, false);
+    fill(2, 0, true);
+    struct store *whole = open_new(0);
+    struct store *part = open_new(1);
+    ck_assert_int_eq(store_merge(part, paths[2], &err), 0);
+    ck_assert_int_eq(store_merge(part, paths[2], &err), 0); /* again: nothing new */
+    char *a = exported(whole, 0, false);
+    char *b = exported(part, 0, false);
+    ck_assert_str_eq(a, b);
+    free(a);
+    free(b);
+    close_good(whole);
+    close_good(part);
+}
+END_TEST
+
+START_TEST(unlike_runs_are_not_merged)
+{
+    fill(1, 0, true);
+    struct store *s = open_new(2);
+    (void)put(s, 2, 99.0); /* run 2 is 2 / 3 there */
+    (void)put(s, 50, 1.0);
+    close_good(s);
+    s = open_new(1);
+    ck_assert_int_ne(store_merge(s, paths[2], &err), 0);
+    ck_assert_ptr_nonnull(strstr(err.lines[0], "run 2 differs"));
+    ck_assert_int_eq(store_find(s, "run 50", "*"), 0);
+    close_good(s);
+}
+END_TEST
+
+START_TEST(metrics_of_other_machines_get_columns)
+{
+    struct store *s = open_new(0);
+    (void)put(s, 1, 1.0);
+    int64_t x = store_experiment(s, "e", "r", "{}");
+    store_point(s, x, 0, "{}");
+    struct store_run run = {.fingerprint = "other"};
+    const struct metric metrics[] = {{"npu2.busy_frac", 0.5}};
+    store_member(s, x, 0, 0, store_put(s, &run, "*", metrics, 1));
+    store_member(s, x, 0, 1, put(s, 2, 4.0)); /* and back */
+    double v[2];
+    store_values(s, x, 0, "npu2.busy_frac", v, 2);
+    ck_assert(v[0] == 0.5 && isnan(v[1]));
+    store_values(s, x, 0, "a", v, 2);
+    ck_assert(isnan(v[0]) && v[1] == 4.0);
+    close_good(s);
+}
+END_TEST
+
+START_TEST(other_files_are_refused)
+{
+    FILE *f = fopen(paths[0], "w");
+    ck_assert_int_ge(fputs("no database at all, but long enough to be one", f), 0);
+    ck_assert_int_eq(fclose(f), 0);
+    ck_assert_ptr_null(store_open(paths[0], true, &err));
+    ck_assert_ptr_null(store_open(paths[1], false, &err));
+    ck_assert_uint_eq(err.n, 2);
+    ck_assert_int_ne(access(paths[1], F_OK), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("store");
+    TCase *t = tcase_create("all");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, csv_is_as_written_by_hand);
+    tcase_add_test(t, json_holds_the_same);
+    tcase_add_test(t, a_run_is_found_by_fingerprint_and_kept_metrics);
+    tcase_add_test(t, values_come_by_replication);
+    tcase_add_test(t, success_removes_a_failure);
+    tcase_add_test(t, another_revision_is_another_experiment);
+    tcase_add_test(t, merged_parts_export_like_the_whole);
+    tcase_add_test(t, unlike_runs_are_not_merged);
+    tcase_add_test(t, metrics_of_other_machines_get_columns);
+    tcase_add_test(t, other_files_are_refused);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
