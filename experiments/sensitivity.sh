@@ -26,7 +26,7 @@ row() { # name, value, options...
     "$x" compare --policy openvino-cb --policy agent-xpu-v2 --baseline openvino-cb --quiet \
         --replications "$replications" $load --metric reactive.e2e_s.mean --metric energy_j_per_token "$@" |
         awk -v name="$name" -v value="$value" '
-            /^[a-z].*\./ { metric = $1 }
+            NF == 1 && /^[a-z]/ { metric = $1 }
             $1 == "openvino-cb" && metric ~ /e2e/ { base = $2 " " $3 " " $4 }
             $1 == "agent-xpu-v2" {
                 text = $0
