@@ -78,7 +78,7 @@ size_t calibrate_leave_one_out(struct calibrate_set *s)
         for (size_t j = i; j < s->n; j++) {
             if (s->rows[j].left_out) {
                 done[j] = true;
-                ln_error[j] = ok ? s->rows[j].ln_error : (double)NAN;
+                ln_error[j] = ok ? s->rows[j].ln_error : calibrate_start_error(s, &s->rows[j]);
             }
         }
     }

@@ -72,8 +72,12 @@ void calibrate_set_fini(struct calibrate_set *s);
  * bandwidth, a measurement no machine with this DDR can make, no convergence. */
 int calibrate_fit(struct calibrate_set *s, struct calibrate_fit *out, struct err *e);
 
+/* ln(predicted / measured) of a row by the entry's starting values, fitted to nothing. */
+double calibrate_start_error(const struct calibrate_set *s, const struct calibrate_row *row);
+
 /* Fits once more without each model in turn; ln_error of a row is then of the fit that did not see
- * its model, NaN where that fit was refused. Returns how many were. */
+ * its model; where too little remains for one, of the starting values. Returns how many those are.
+ */
 size_t calibrate_leave_one_out(struct calibrate_set *s);
 
 #endif

@@ -176,6 +176,12 @@ static double ln_error(const struct calibrate_row *row, const struct soc_runtime
     return log(predict_price(&row->k, row->point, &r).seconds / row->seconds);
 }
 
+double calibrate_start_error(const struct calibrate_set *s, const struct calibrate_row *row)
+{
+    struct soc_runtime start = calibrate_start(&s->soc->devices[s->device].runtimes[s->runtime]);
+    return ln_error(row, &start);
+}
+
 static int residuals(const gsl_vector *u, void *data, gsl_vector *f)
 {
     const struct problem *p = data;

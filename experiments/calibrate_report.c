@@ -150,8 +150,10 @@ void calibrate_entry_print(const struct calibrate_entry *e, FILE *out)
     (void)fprintf(out, "  residual noise: prefill %.3f, decode %.3f (as sim.annotation.sigma_*)\n",
                   e->sigma[0], e->sigma[1]);
     if (e->leave_refused > 0) {
-        (void)fprintf(out, "  %zu models could not be left out: too little remained\n",
-                      e->leave_refused);
+        (void)fprintf(
+            out,
+            "  %zu models left out left too little for a fit: predicted from the starting values\n",
+            e->leave_refused);
     }
     (void)fputc('\n', out);
 }

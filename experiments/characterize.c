@@ -267,6 +267,25 @@ uint32_t characterize_knee(const struct config *c)
     return 0;
 }
 
+/* The same prompt with nonlinear ops fused, apart on the same engine, and on another one. */
+static void fusion(const struct config *c, uint8_t device, struct characterize_rows *out)
+{
+    static const char *const names[] = {"nonlinear ops fused", "nonlinear ops apart",
+                                        "nonlinear ops on another engine"};
+    const struct device *d = &c->soc.machine.devices[device];
+    for (int i = 0; i < 3; i++) {
+        struct roofline r;
+        roofline_init(&r, c->truth.model.ops, &c->soc, &c->llm, NULL);
+        if (i > 0) {
+            roofline_unfuse(&r, i == 2 ? (double)c->soc.machine.sync_ns / 1e9 : 0.0);
+        }
+        struct work_shape w = price_prefill_shape(CHUNK_PROMPT, 1);
+        double s = price_pass(&r, device, &w).seconds;
+        add(out, row_of("chunk", d->name, names[i], "chunk_rows", d->chunk_rows), "throughput",
+            "tok/s", CHUNK_PROMPT / s);
+    }
+}
+
 static int study_chunk(const struct config *c, struct characterize_rows *out, struct err *e)
 {
     int d = static_device(&c->soc.machine);
@@ -285,6 +304,7 @@ static int study_chunk(const struct config *c, struct characterize_rows *out, st
         add(out, row, "activations", "MB", k.activation_bytes / 1e6);
         add(out, row, "kernels", "1", ceil((double)CHUNK_PROMPT / rows) * 2 * c->llm.n_layers);
     }
+    fusion(c, (uint8_t)d, out);
     add(out,
         row_of("chunk", c->soc.machine.devices[d].name, "knee", "share_of_best",
                CHARACTERIZE_KNEE_FRAC),

@@ -120,6 +120,10 @@ static void bind_forms(struct config *c, struct err *e)
         return;
     }
     roofline_init(&c->truth, form, &c->soc, &c->llm, NULL);
+    if (strcmp(c->sim.nonlinear, "fused") != 0) {
+        bool offload = strcmp(c->sim.nonlinear, "offload") == 0;
+        roofline_unfuse(&c->truth, offload ? (double)c->soc.machine.sync_ns / 1e9 : 0.0);
+    }
     for (uint32_t d = 0; c->sim.chunk_auto && d < c->soc.machine.n_devices; d++) {
         if (c->soc.machine.devices[d].chunk_rows > 0) {
             c->soc.machine.devices[d].chunk_rows = characterize_knee(c);

@@ -60,8 +60,9 @@ struct config_sim {
     uint64_t kv_capacity_tokens;                /* 0: what memory leaves after the weights */
     uint32_t kv_block_tokens, weight_copies;
     bool prefix_reuse, collapse;
-    bool chunk_auto;  /* static chunks at the knee of throughput, instead of the SoC file's */
-    double horizon_s; /* 0: drain */
+    const char *nonlinear; /* borrowed: "fused", "split", "offload" (roofline_unfuse) */
+    bool chunk_auto;       /* static chunks at the knee of throughput, instead of the SoC file's */
+    double horizon_s;      /* 0: drain */
     double stall_s;
     double truth_sigma;
     struct annotation_options annotation;

@@ -13,6 +13,7 @@ struct config_sim config_sim_default(void)
         .contention = "latency",
         .contention_params = {.latency = 0.15, .minor = 0.05, .balance_frac = 1.0},
         .hwmodel = "extended",
+        .nonlinear = "fused",
         .kv_block_tokens = 16,
         .weight_copies = 1,
         .prefix_reuse = true,
@@ -43,6 +44,7 @@ cJSON *config_sim_to_json(const struct config_sim *s)
     cJSON_AddNumberToObject(o, "weight_copies", s->weight_copies);
     cJSON_AddBoolToObject(o, "prefix_reuse", s->prefix_reuse);
     cJSON_AddBoolToObject(o, "collapse", s->collapse);
+    cJSON_AddStringToObject(o, "nonlinear", s->nonlinear);
     cJSON_AddBoolToObject(o, "chunk_auto", s->chunk_auto);
     cJSON_AddNumberToObject(o, "horizon_s", s->horizon_s);
     cJSON_AddNumberToObject(o, "stall_s", s->stall_s);
@@ -87,6 +89,8 @@ void config_sim_parse(struct json_obj o, struct config_sim *out,
     out->weight_copies = json_get_u32(&o, "weight_copies", 1, 16);
     out->prefix_reuse = json_get_bool(&o, "prefix_reuse");
     out->collapse = json_get_bool(&o, "collapse");
+    static const char *const nonlinear[] = {"fused", "split", "offload", NULL};
+    out->nonlinear = nonlinear[json_get_choice(&o, "nonlinear", nonlinear)];
     out->chunk_auto = json_get_bool(&o, "chunk_auto");
     out->horizon_s = json_get_number(&o, "horizon_s", 0.0, 1e9);
     out->stall_s = json_get_number(&o, "stall_s", 1e-3, 1e9);

@@ -54,6 +54,10 @@ cJSON *runner_warnings(const struct config *c, const struct runner_result *r)
                  c->soc.machine.devices[i].name, c->llm.weight_bits);
         }
     }
+    if (c->soc.extrapolated_npu) {
+        warn(list, "the NPU numbers of %s are extrapolated from other parts (hwmodels/README.md)",
+             c->soc.machine.name);
+    }
     uint64_t outside = s->counters[COUNTER_KERNELS_OUTSIDE_ENVELOPE];
     if (outside > 0) {
         warn(list,

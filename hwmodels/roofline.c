@@ -121,7 +121,7 @@ static void terms_fill(const struct hwmodel *m, const struct kernel_query *q, bo
     if (w->prefill_rows == 0 && w->sequences > 1 && !plain) {
         t->memory_s *= 1.0 + p->decode_batch_frac * (double)(w->sequences - 1);
     }
-    t->launch_s = plain ? 0.0 : op->prims * c->launch_s;
+    t->launch_s = plain ? 0.0 : op->prims * c->launch_s + op->sync_s;
 }
 
 static void finish(const struct hwmodel *m, const struct kernel_query *q, const struct terms *t,
@@ -168,6 +168,33 @@ static void kernel_pnorm(const struct hwmodel *m, const struct kernel_query *q,
     finish(m, q, &t, t.launch_s + norm, out);
 }
 
+/* Between two measured row counts linear in ln rows; beyond the ends the end's factor. */
+static double table_factor(const struct soc_table *t, double rows)
+{
+    if (t->n == 0) {
+        return 1.0;
+    }
+    uint32_t i = 0;
+    while (i < t->n && t->rows[i] < rows) {
+        i++;
+    }
+    if (i == 0 || i == t->n) {
+        return t->factor[i == 0 ? 0 : t->n - 1];
+    }
+    double share = log(rows / t->rows[i - 1]) / log(t->rows[i] / t->rows[i - 1]);
+    return t->factor[i - 1] + share * (t->factor[i] - t->factor[i - 1]);
+}
+
+static void kernel_table(const struct hwmodel *m, const struct kernel_query *q,
+                         struct kernel_cost *out)
+{
+    const struct roofline *r = m->params;
+    struct terms t;
+    terms_fill(m, q, false, &t);
+    double seconds = t.launch_s + fmax(t.compute_s, t.memory_s);
+    finish(m, q, &t, seconds * table_factor(&r->runtime[q->device]->table, q->padded_rows), out);
+}
+
 static double ridge(const struct hwmodel *m, uint8_t device)
 {
     const struct roofline *r = m->params;
@@ -177,8 +204,9 @@ static double ridge(const struct hwmodel *m, uint8_t device)
 static const struct hwmodel_ops extended = {"extended", kernel_extended, ridge};
 static const struct hwmodel_ops roofline = {"roofline", kernel_roofline, ridge};
 static const struct hwmodel_ops pnorm = {"p-norm", kernel_pnorm, ridge};
-static const struct hwmodel_ops *const forms[] = {&extended, &pnorm, &roofline};
-static const char *const names[] = {"extended", "p-norm", "roofline", NULL};
+static const struct hwmodel_ops table = {"table", kernel_table, ridge};
+static const struct hwmodel_ops *const forms[] = {&extended, &pnorm, &roofline, &table};
+static const char *const names[] = {"extended", "p-norm", "roofline", "table", NULL};
 
 const struct hwmodel_ops *hwmodel_find(const char *form)
 {
@@ -193,6 +221,28 @@ const struct hwmodel_ops *hwmodel_find(const char *form)
 const char *const *hwmodel_names(void)
 {
     return names;
+}
+
+static void unfuse_op(struct roofline_op *op, double prims, double bytes, double sync_s)
+{
+    op->prims += prims;
+    op->io_bytes_per_row += bytes;
+    op->sync_s += sync_s;
+}
+
+void roofline_unfuse(struct roofline *r, double sync_s)
+{
+    const struct llm *m = r->model.llm;
+    double h = ACT_BYTES * m->hidden;
+    double f = ACT_BYTES * m->ffn_hidden;
+    double rotated = ACT_BYTES * (double)(m->heads + m->kv_heads) * m->head_dim;
+    /* norm: read, write; rotary embedding: read, write */
+    double qkv = 2.0 * h + 2.0 * rotated;
+    /* two residual sums of two operands, norm, activation (of two operands where gated) */
+    double ffn = 2.0 * 3.0 * h + 2.0 * h + (m->gated_ffn ? 3.0 : 2.0) * f;
+    unfuse_op(&r->ops[OP_QKV], 2.0, qkv, 2.0 * sync_s);
+    unfuse_op(&r->ops[OP_FFN], 4.0, ffn, 4.0 * sync_s);
+    unfuse_op(&r->ops[OP_LAYER], 6.0, qkv + ffn, 6.0 * sync_s);
 }
 
 void roofline_init(struct roofline *r, const struct hwmodel_ops *form, const struct soc *soc,

@@ -5,6 +5,7 @@
  *             attention at P e_a, without the fill term          (parameters: README.md)
  *   roofline  T = max(W/P, Q/B): agent-xpu-v2 Appendix B with P = min(P_pk, u_c B_pk I_c) and
  *             B = u_m B_pk; the extended form with t_launch = 0, m0 = 0, e_a = 1
+ *   table     T of `extended` times a measured factor, interpolated in ln rows
  *   p-norm    T = n t_launch + (((W/P)(1 + m0/rows))^p + (Q/B)^p)^(1/p): a rounded knee
  *
  * W flop, Q DDR bytes, n primitive ops of the kernel: QKV 1, attention 1, output projection 1, two
@@ -24,6 +25,7 @@ struct roofline_op {
     double expert_bytes; /* of all experts of a mixture; those that rows touch are read */
     double io_bytes_per_row;
     double prims;
+    double sync_s; /* nonlinear ops on another engine: barriers, roofline_unfuse */
 };
 
 struct roofline {
@@ -36,7 +38,7 @@ struct roofline {
     bool fallback[MACHINE_MAX_DEVICES]; /* no entry for this weight width: the default was used */
 };
 
-/* Forms: "extended", "roofline", "p-norm". NULL for any other name. */
+/* Forms: "extended", "p-norm", "roofline", "table". NULL for any other name. */
 const struct hwmodel_ops *hwmodel_find(const char *form);
 const char *const *hwmodel_names(void);
 
@@ -44,5 +46,10 @@ const char *const *hwmodel_names(void);
  */
 void roofline_init(struct roofline *r, const struct hwmodel_ops *form, const struct soc *soc,
                    const struct llm *llm, const char *runtime);
+
+/* Nonlinear ops (norms, rotary embedding, activation, residual sums) as kernels of their own, which
+ * move activations through DDR, instead of fused into the matrix products (v1 5.1). sync_s: each
+ * hop to an engine that runs them and back costs so much; 0: the same engine runs them. */
+void roofline_unfuse(struct roofline *r, double sync_s);
 
 #endif

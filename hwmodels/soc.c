@@ -63,6 +63,20 @@ static void fit_parse(struct json_obj *o, struct soc_runtime *r)
     json_done(&fit);
 }
 
+static void table_parse(struct json_obj *o, struct soc_table *t)
+{
+    t->n = (uint32_t)json_get_array_size(o, "table", 1, SOC_MAX_TABLE);
+    for (uint32_t i = 0; i < t->n; i++) {
+        struct json_obj p = json_array_object(o, "table", (int)i);
+        t->rows[i] = json_get_u32(&p, "rows", 1, 1u << 24);
+        t->factor[i] = json_get_number(&p, "factor", 1e-3, 1e3);
+        if (i > 0 && t->rows[i] <= t->rows[i - 1]) {
+            err_add(o->err, "%s: %s.table[%u].rows: must rise", o->file, o->path, i);
+        }
+        json_done(&p);
+    }
+}
+
 static void runtime_parse(struct soc *soc, struct soc_device *d, struct json_obj *o)
 {
     struct soc_runtime *r = &d->runtimes[d->n_runtimes];
@@ -103,6 +117,9 @@ static void runtime_parse(struct soc *soc, struct soc_device *d, struct json_obj
         r->valid_rows_max = json_get_u32(&v, "rows_max", 0, UINT32_MAX);
         r->valid_context_max = json_get_u32(&v, "context_max", 0, UINT32_MAX);
         json_done(&v);
+    }
+    if (json_has(o, "table")) {
+        table_parse(o, &r->table);
     }
     if (json_has(o, "fit")) {
         fit_parse(o, r);

@@ -32,6 +32,14 @@ struct soc_format {
  */
 struct soc_format soc_format_of_width(uint32_t weight_bits);
 
+/* A measured table: measured over modelled time of kernels with that many rows. */
+#define SOC_MAX_TABLE 16
+struct soc_table {
+    uint32_t n;
+    double rows[SOC_MAX_TABLE]; /* rising */
+    double factor[SOC_MAX_TABLE];
+};
+
 /* Where a calibration starts from, and what it stays at without points: kept in the file, so that
  * calibrating a calibrated file again, or leaving points out, does not know its own result. */
 struct soc_start {
@@ -57,6 +65,7 @@ struct soc_runtime {
     uint32_t min_rows;        /* rows a many-row kernel pays at least (systolic height) */
     bool pad_attention;       /* attention reads the KV padded to the static chunk */
     struct soc_start start;
+    struct soc_table table; /* of the form `table` */
     /* Validity envelope of the calibration; 0: unbounded. */
     uint32_t valid_rows_max, valid_context_max;
 };

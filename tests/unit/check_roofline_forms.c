@@ -186,6 +186,59 @@ START_TEST(a_width_fill_costs_matrix_products_in_proportion)
 }
 END_TEST
 
+/* Factors 2 at 16 rows and 1 at 256: at 64 rows, half way in ln rows, 1.5; at 1 and at 4096 rows
+ * the ends' factors. */
+START_TEST(a_table_scales_by_interpolated_factors)
+{
+    struct model plain;
+    struct model t;
+    model_init(&plain, "llama-3.2-3b", "extended");
+    model_init(&t, "llama-3.2-3b", "table");
+    struct soc_device *dev = &t.soc.devices[MODEL_IGPU];
+    for (uint32_t i = 0; i < dev->n_runtimes; i++) {
+        dev->runtimes[i].table = (struct soc_table){2, {16, 256}, {2, 1}};
+    }
+    static const struct {
+        uint32_t rows;
+        double factor;
+    } at[] = {{1, 2}, {16, 2}, {64, 1.5}, {256, 1}, {4096, 1}};
+    for (int i = 0; i < 5; i++) {
+        struct work_shape w = model_prefill(at[i].rows);
+        double a = (double)model_cost(&plain, MODEL_IGPU, OP_FFN, &w, at[i].rows, at[i].rows).t_ns;
+        double b = (double)model_cost(&t, MODEL_IGPU, OP_FFN, &w, at[i].rows, at[i].rows).t_ns;
+        ck_assert_double_eq_tol(b, a * at[i].factor, 2.0);
+        a = (double)model_cost(&plain, MODEL_NPU, OP_FFN, &w, at[i].rows, at[i].rows).t_ns;
+        b = (double)model_cost(&t, MODEL_NPU, OP_FFN, &w, at[i].rows, at[i].rows).t_ns;
+        ck_assert_double_eq(a, b); /* no table: the extended form */
+    }
+}
+END_TEST
+
+/* Llama 3.2 3B, QKV of one row: rotary embedding and norm move 2 (2 x 3072 + 2 x (24 + 8) 128)
+ * bytes more, and cost two launches; on another engine also two barriers. */
+START_TEST(nonlinear_ops_apart_cost_launches_bytes_and_barriers)
+{
+    struct model fused;
+    struct model apart;
+    struct model away;
+    model_init(&fused, "llama-3.2-3b", "extended");
+    model_init(&apart, "llama-3.2-3b", "extended");
+    model_init(&away, "llama-3.2-3b", "extended");
+    roofline_unfuse(&apart.r, 0.0);
+    roofline_unfuse(&away.r, 50e-6);
+    struct work_shape w = model_decode(1, 512);
+    struct kernel_cost a = model_cost(&fused, MODEL_IGPU, OP_QKV, &w, 1, 1);
+    struct kernel_cost b = model_cost(&apart, MODEL_IGPU, OP_QKV, &w, 1, 1);
+    struct kernel_cost c = model_cost(&away, MODEL_IGPU, OP_QKV, &w, 1, 1);
+    double more = 2.0 * (2 * 3072 + 2 * (24 + 8) * 128);
+    ck_assert_double_eq_tol(b.bytes - a.bytes, more, 1e-6);
+    const struct soc_curve *one = &fused.r.runtime[MODEL_IGPU]->one;
+    double extra_s = 2 * one->launch_s + more / one->bytes_per_s; /* memory-bound */
+    ck_assert_double_eq_tol((double)(b.t_ns - a.t_ns) / 1e9, extra_s, 3e-9);
+    ck_assert_double_eq_tol((double)(c.t_ns - b.t_ns) / 1e9, 100e-6, 3e-9);
+}
+END_TEST
+
 START_TEST(forms_are_found_by_name)
 {
     const char *const *names = hwmodel_names();
@@ -207,6 +260,8 @@ int main(void)
     tcase_add_test(t, more_rows_or_more_context_never_cost_less);
     tcase_add_test(t, a_reserve_of_time_slows_all_kernels_and_one_of_rate_those_bound_by_compute);
     tcase_add_test(t, a_width_fill_costs_matrix_products_in_proportion);
+    tcase_add_test(t, a_table_scales_by_interpolated_factors);
+    tcase_add_test(t, nonlinear_ops_apart_cost_launches_bytes_and_barriers);
     tcase_add_test(t, forms_are_found_by_name);
     suite_add_tcase(s, t);
     SRunner *sr = srunner_create(s);
