@@ -7,6 +7,7 @@
 #include "experiments/config.h"
 #include "experiments/jobs.h"
 #include "experiments/runner.h"
+#include "experiments/steady.h"
 #include "policies/replay.h"
 #include "sim/metrics/timeline.h"
 
@@ -23,6 +24,8 @@ static const char help[] =
     "  --decisions FILE     write one line per scheduling decision\n"
     "  --timeline FILE.json write the schedule for ui.perfetto.dev (Chrome trace events)\n"
     "  --replay FILE        instead of a policy, the decisions of such a file\n"
+    "  --steady             means of the steady state from this one run, with intervals (batch\n"
+    "                       means, MSER-5); refused when it has none\n"
     "  --sketch             quantiles within 0.5 %, constant memory (for millions of requests)\n"
     "  --time-limit S       CPU seconds after which the run is given up (default 600)\n"
     "  --json               results as JSON\n"
@@ -33,7 +36,7 @@ struct run_options {
     struct config_options config;
     const char *policy, *requests, *decisions, *replay, *timeline;
     double time_limit_s;
-    bool sketch, json, quiet;
+    bool sketch, steady, json, quiet;
 };
 
 /* 0, 1 when help was printed, or -EINVAL. */
@@ -45,6 +48,7 @@ static int parse_options(int argc, char **argv, struct run_options *o, struct er
                                         {"replay", required_argument, NULL, 'y'},
                                         {"timeline", required_argument, NULL, 'l'},
                                         {"sketch", no_argument, NULL, 's'},
+                                        {"steady", no_argument, NULL, 'S'},
                                         {"time-limit", required_argument, NULL, 't'},
                                         {"json", no_argument, NULL, 'j'},
                                         {"quiet", no_argument, NULL, 'q'},
@@ -76,6 +80,9 @@ static int parse_options(int argc, char **argv, struct run_options *o, struct er
         case 's':
             o->sketch = true;
             break;
+        case 'S':
+            o->steady = true;
+            break;
         case 't':
             (void)cli_number("time-limit", optarg, 1.0, 1e7, &o->time_limit_s, e);
             break;
@@ -104,20 +111,31 @@ static int parse_options(int argc, char **argv, struct run_options *o, struct er
     return e->n > 0 ? -EINVAL : 0;
 }
 
+/* steady: NULL when not asked for. */
 static int print_result(const struct run_options *o, const struct config *c,
                         const struct config_policy *p, const struct trace *t,
-                        const struct runner_result *r)
+                        const struct runner_result *r, const struct steady *steady)
 {
+    struct err e = ERR_INIT;
+    bool overloaded = r->verdict == METRICS_OVERLOADED;
+    int status = r->sim.audit.clean ? EXIT_OK : EXIT_CHECK_FAILED;
     if (!o->json) {
         runner_print(c, p, t, o->config.seed, r, stdout);
-    } else {
-        cJSON *root = runner_to_json(c, p, t, o->config.seed, r);
+    }
+    cJSON *root = o->json ? runner_to_json(c, p, t, o->config.seed, r) : NULL;
+    cJSON *into = root != NULL && steady != NULL ? cJSON_AddObjectToObject(root, "steady") : NULL;
+    if (steady != NULL && steady_print(steady, overloaded, stdout, into, &e) != 0) {
+        status = EXIT_CHECK_FAILED;
+    }
+    if (root != NULL) {
         char *text = cJSON_Print(root);
         (void)printf("%s\n", text);
         cJSON_free(text);
         cJSON_Delete(root);
     }
-    return r->sim.audit.clean ? EXIT_OK : EXIT_CHECK_FAILED;
+    err_print(&e, stderr);
+    err_fini(&e);
+    return status;
 }
 
 /* Everything is loaded: simulates and prints. */
@@ -145,6 +163,8 @@ static int simulate(const struct run_options *o, const struct config *c,
         }
         opt.observer = timeline_observer(timeline);
     }
+    struct steady *steady = o->steady ? steady_new() : NULL;
+    opt.series = steady != NULL ? steady_observer(steady) : NULL;
     char message[200];
     (void)snprintf(message, sizeof message,
                    "policy %s: the run was given up after %g s of CPU time (--time-limit)",
@@ -158,7 +178,7 @@ static int simulate(const struct run_options *o, const struct config *c,
         (void)fprintf(stderr, "xpusim: error: %s\n", r.sim.message);
         status = EXIT_CHECK_FAILED;
     } else {
-        status = print_result(o, c, p, t, &r);
+        status = print_result(o, c, p, t, &r, steady);
     }
     if (replay != NULL && r.sim.status == 0 && r.sim.policy_counters[0] > 0) {
         (void)fprintf(stderr, "xpusim: error: %llu decisions of %s did not happen again\n",
@@ -172,6 +192,7 @@ static int simulate(const struct run_options *o, const struct config *c,
         (void)err_add(e, "--decisions %s: cannot write: %s", o->decisions, strerror(errno));
         status = EXIT_BAD_INPUT;
     }
+    steady_free(steady);
     runner_result_fini(&r);
     return status;
 }

@@ -52,7 +52,9 @@ const double *compare_values(const struct compare_result *r, uint32_t policy, co
 /* One block per metric: a line per policy with mean, interval and verdict against the baseline. */
 void compare_print(const struct compare_plan *plan, const struct compare_result *r,
                    const char *const *metrics, uint32_t n_metrics, FILE *out);
-/* {policy: {metric: {mean, low, high, n, diff, diff_low, diff_high, verdict}}}; caller owns. */
+/* {policy: {metric: {mean, low, high, n, diff, diff_low, diff_high, bootstrap_low, bootstrap_high,
+ * ratio, ratio_low, ratio_high, p, verdict, p_holm}}}; all from diff on only where it is not the
+ * baseline. p_holm: over the policies compared. Caller owns. */
 cJSON *compare_to_json(const struct compare_plan *plan, const struct compare_result *r);
 
 #endif

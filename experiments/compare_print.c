@@ -5,7 +5,11 @@
 #include <unistd.h>
 
 #include "experiments/compare.h"
+#include "experiments/stats_intervals.h"
+#include "experiments/stats_shift.h"
 #include "experiments/table.h"
+#include "sim/base/arena.h"
+#include "sim/base/hash.h"
 
 #define MIN_LABEL 16
 #define OTHER_COLUMNS 72 /* mean with interval, verdict, gaps */
@@ -31,6 +35,27 @@ static void put_label(struct table *t, const char *label, int width)
     }
 }
 
+/* p of each policy's difference from the baseline, taken together (Holm); NaN for the baseline. */
+static double *holm_of(const struct compare_plan *plan, const struct compare_result *r,
+                       const char *name)
+{
+    const double *base = compare_values(r, plan->baseline, name);
+    double *p = xmalloc((r->n_policies + 1) * sizeof *p);
+    for (uint32_t i = 0; i < r->n_policies; i++) {
+        struct stats_paired d =
+            stats_paired(compare_values(r, i, name), base, r->replications, STATS_LEVEL_FRAC);
+        p[i] = i == plan->baseline ? METRIC_UNDEFINED : stats_p(&d);
+    }
+    stats_holm(p, r->n_policies, p);
+    return p;
+}
+
+static bool is_lost_to_holm(const struct stats_paired *d, double p_holm)
+{
+    enum stats_finding f = stats_judge(d);
+    return (f == STATS_LOWER || f == STATS_HIGHER) && p_holm > 1.0 - STATS_LEVEL_FRAC;
+}
+
 static void print_metric(const struct compare_plan *plan, const struct compare_result *r,
                          const char *name, FILE *out)
 {
@@ -40,6 +65,7 @@ static void print_metric(const struct compare_plan *plan, const struct compare_r
     }
     (void)fprintf(out, "\n%s\n", name);
     int width = label_width(out);
+    double *holm = holm_of(plan, r, name);
     struct table t;
     table_init(&t, "lll");
     for (uint32_t p = 0; p < r->n_policies; p++) {
@@ -49,8 +75,11 @@ static void print_metric(const struct compare_plan *plan, const struct compare_r
         char buf[96];
         put_label(&t, plan->policies[p].label, width);
         table_cell(&t, "%s", stats_format(&s, buf, sizeof buf));
-        table_cell(&t, "%s", p == plan->baseline ? "baseline" : stats_verdict(&d, buf, sizeof buf));
+        table_cell(&t, "%s%s",
+                   p == plan->baseline ? "baseline" : stats_verdict(&d, buf, sizeof buf),
+                   is_lost_to_holm(&d, holm[p]) ? ", not for all policies together (Holm)" : "");
     }
+    free(holm);
     table_print(&t, out, 2);
     table_fini(&t);
 }
@@ -97,6 +126,28 @@ void compare_print(const struct compare_plan *plan, const struct compare_result 
     }
 }
 
+/* Beside Student's interval of the difference: the ratio with Fieller's, and the bootstrap's. */
+static void add_difference(const struct compare_plan *plan, const struct compare_result *r,
+                           const double *x, const double *base, const char *name, cJSON *o)
+{
+    struct stats_paired d = stats_paired(x, base, r->replications, STATS_LEVEL_FRAC);
+    struct stats_interval ratio = stats_ratio(x, base, r->replications, STATS_LEVEL_FRAC);
+    struct stats_interval boot =
+        stats_bootstrap_paired(x, base, r->replications, STATS_LEVEL_FRAC,
+                               hash_string(hash_u64(HASH_INIT, plan->options->seed), name));
+    char buf[96];
+    cJSON_AddNumberToObject(o, "diff", d.diff.mean);
+    cJSON_AddNumberToObject(o, "diff_low", d.diff.low);
+    cJSON_AddNumberToObject(o, "diff_high", d.diff.high);
+    cJSON_AddNumberToObject(o, "bootstrap_low", boot.low);
+    cJSON_AddNumberToObject(o, "bootstrap_high", boot.high);
+    cJSON_AddNumberToObject(o, "ratio", ratio.mean);
+    cJSON_AddNumberToObject(o, "ratio_low", ratio.low);
+    cJSON_AddNumberToObject(o, "ratio_high", ratio.high);
+    cJSON_AddNumberToObject(o, "p", stats_p(&d));
+    cJSON_AddStringToObject(o, "verdict", stats_verdict(&d, buf, sizeof buf));
+}
+
 static cJSON *metric_to_json(const struct compare_plan *plan, const struct compare_result *r,
                              uint32_t policy, const char *name)
 {
@@ -109,12 +160,10 @@ static cJSON *metric_to_json(const struct compare_plan *plan, const struct compa
     cJSON_AddNumberToObject(o, "high", s.high);
     cJSON_AddNumberToObject(o, "n", s.n);
     if (policy != plan->baseline) {
-        struct stats_paired d = stats_paired(x, base, r->replications, STATS_LEVEL_FRAC);
-        char buf[96];
-        cJSON_AddNumberToObject(o, "diff", d.diff.mean);
-        cJSON_AddNumberToObject(o, "diff_low", d.diff.low);
-        cJSON_AddNumberToObject(o, "diff_high", d.diff.high);
-        cJSON_AddStringToObject(o, "verdict", stats_verdict(&d, buf, sizeof buf));
+        add_difference(plan, r, x, base, name, o);
+        double *holm = holm_of(plan, r, name);
+        cJSON_AddNumberToObject(o, "p_holm", holm[policy]);
+        free(holm);
     }
     return o;
 }

@@ -37,6 +37,9 @@ int runner_run(const struct config *c, const struct config_policy *p, const stru
     if (opt->observer != NULL) {
         setup.observers[setup.n_observers++] = opt->observer;
     }
+    if (opt->series != NULL) {
+        setup.observers[setup.n_observers++] = opt->series;
+    }
     setup.decision_log = opt->decision_log;
     int rc = sim_run(&setup, &out->sim);
     if (rc == 0) {

@@ -16,6 +16,7 @@ struct runner_options {
     FILE *decision_log;         /* or NULL */
     const void *policy_context; /* sched.context, or NULL */
     struct observer *observer;  /* one more, or NULL: timeline, explanation */
+    struct observer *series;    /* and another, or NULL: steady state */
 };
 
 struct runner_result {

@@ -86,6 +86,18 @@ enum stats_finding stats_judge(const struct stats_paired *p)
     return d->low > 0.0 ? STATS_HIGHER : STATS_NOT_SHOWN;
 }
 
+double stats_p(const struct stats_paired *p)
+{
+    const struct stats_interval *d = &p->diff;
+    if (d->n < 2) {
+        return UNDEFINED;
+    }
+    if (d->sd == 0.0) {
+        return d->mean == 0.0 ? 1.0 : 0.0;
+    }
+    return 2.0 * gsl_cdf_tdist_Q(fabs(d->mean) / (d->sd / sqrt(d->n)), d->n - 1);
+}
+
 /* "12 %" or, against a baseline of 0, the plain difference. */
 static void format_size(const struct stats_paired *p, char *buf, size_t size)
 {

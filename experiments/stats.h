@@ -41,6 +41,10 @@ enum stats_finding {
 
 enum stats_finding stats_judge(const struct stats_paired *p);
 
+/* Two-sided chance of so large a mean difference if there were none (Student's t); NaN where there
+ * is no interval. Below 1 - level exactly when the interval excludes 0. */
+double stats_p(const struct stats_paired *p);
+
 /* In words: "lower by 12 % (significant)", "no difference shown at n=10", "identical at n=10",
  * "higher by 3.1 % (n=1, no interval)", "not defined". Relative to the baseline's mean; absolute
  * when that is 0. Returns buf. */

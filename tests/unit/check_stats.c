@@ -37,6 +37,7 @@ START_TEST(paired_interval_agrees_with_students_sleep_data)
     ck_assert_double_eq_tol(p.diff.low, -2.4599, 5e-5);
     ck_assert_double_eq_tol(p.diff.high, -0.7001, 5e-5);
     ck_assert_double_eq_tol(p.base_mean, 2.33, 1e-12);
+    ck_assert_double_eq_tol(stats_p(&p), 0.002833, 5e-7); /* published with the data */
     ck_assert_int_eq(stats_judge(&p), STATS_LOWER);
     char buf[80]; /* 1.58 / 2.33 = 67.8 % */
     ck_assert_str_eq(stats_verdict(&p, buf, sizeof buf), "lower by 68 % (significant)");

@@ -1,0 +1,284 @@
+/* Coverage of every interval, nominal 95 %, on distributions whose truth is known: between 93 and
+ * 97 %. Seeds are fixed, so the counts repeat; of 3000 trials at 95 % one s.d. is 0.4 %. */
+#include <check.h>
+#include <gsl/gsl_cdf.h>
+#include <gsl/gsl_randist.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "experiments/stats_intervals.h"
+#include "experiments/stats_shift.h"
+#include "sim/base/rng.h"
+
+#define LEVEL 0.95
+#define MAX_VALUES 40000
+
+struct coverage {
+    const char *name;
+    double truth;
+    uint32_t trials;
+    uint32_t covered, undefined;
+};
+
+static gsl_rng *g;
+static double x[MAX_VALUES], y[MAX_VALUES];
+
+static void setup(void)
+{
+    g = rng_gsl_new(rng_key(20260101, RNG_TEST, 0, 0));
+}
+
+static void teardown(void)
+{
+    gsl_rng_free(g);
+}
+
+static void count(struct coverage *c, const struct stats_interval *s)
+{
+    c->trials++;
+    if (isnan(s->low) || isnan(s->high)) {
+        c->undefined++;
+    } else if (s->low <= c->truth && c->truth <= s->high) {
+        c->covered++;
+    }
+}
+
+/* Of the trials that gave an interval; those that gave none may be 1 %. */
+static void judge(const struct coverage *c)
+{
+    double percent = 100.0 * c->covered / (c->trials - c->undefined);
+    (void)printf("oracle: coverage of %s: %.2f %% of %u (%u without interval)\n", c->name, percent,
+                 c->trials - c->undefined, c->undefined);
+    (void)fflush(stdout);
+    ck_assert_double_ge(percent, 93.0);
+    ck_assert_double_le(percent, 97.0);
+    ck_assert_uint_le(c->undefined * 100, c->trials);
+}
+
+START_TEST(students_mean_of_normals)
+{
+    struct coverage c = {.name = "t mean, normal, n=10", .truth = 3.0};
+    while (c.trials < 10000) {
+        for (int i = 0; i < 10; i++) {
+            x[i] = 3.0 + gsl_ran_gaussian(g, 2.0);
+        }
+        struct stats_interval s = stats_mean(x, 10, LEVEL);
+        count(&c, &s);
+    }
+    judge(&c);
+}
+END_TEST
+
+START_TEST(paired_difference_with_common_random_numbers)
+{
+    /* Skewed values that both sides share, and a difference of its own: mean 0.5. */
+    struct coverage c = {.name = "paired t, common lognormal, n=10", .truth = 0.5};
+    while (c.trials < 10000) {
+        for (int i = 0; i < 10; i++) {
+            double common = gsl_ran_lognormal(g, 2.0, 1.0);
+            y[i] = common;
+            x[i] = common + 0.5 + gsl_ran_gaussian(g, 0.3);
+        }
+        struct stats_paired s = stats_paired(x, y, 10, LEVEL);
+        count(&c, &s.diff);
+    }
+    judge(&c);
+}
+END_TEST
+
+START_TEST(bootstrap_mean_of_skewed_values)
+{
+    struct coverage c = {.name = "bootstrap mean, exponential, n=30", .truth = 1.0};
+    while (c.trials < 2000) {
+        for (int i = 0; i < 30; i++) {
+            x[i] = gsl_ran_exponential(g, 1.0);
+        }
+        struct stats_interval s = stats_bootstrap(x, 30, LEVEL, c.trials);
+        count(&c, &s);
+    }
+    judge(&c);
+}
+END_TEST
+
+START_TEST(bootstrap_mean_of_normals)
+{
+    struct coverage c = {.name = "bootstrap mean, normal, n=10", .truth = 0.0};
+    while (c.trials < 2000) {
+        for (int i = 0; i < 10; i++) {
+            x[i] = gsl_ran_gaussian(g, 1.0);
+        }
+        struct stats_interval s = stats_bootstrap(x, 10, LEVEL, c.trials);
+        count(&c, &s);
+    }
+    judge(&c);
+}
+END_TEST
+
+START_TEST(ratio_of_correlated_means)
+{
+    struct coverage c = {.name = "Fieller ratio, normal pairs of correlation 0.8, n=10",
+                         .truth = 1.2};
+    while (c.trials < 10000) {
+        for (int i = 0; i < 10; i++) {
+            double a = 0.0;
+            double b = 0.0;
+            gsl_ran_bivariate_gaussian(g, 2.0, 2.0, 0.8, &a, &b);
+            x[i] = 12.0 + a;
+            y[i] = 10.0 + b;
+        }
+        struct stats_interval s = stats_ratio(x, y, 10, LEVEL);
+        count(&c, &s);
+    }
+    judge(&c);
+}
+END_TEST
+
+static void quantile(double p, uint32_t n, uint32_t trials, const char *name)
+{
+    /* Exponential: the p-quantile is -log(1 - p). */
+    struct coverage c = {.name = name, .truth = -log1p(-p)};
+    while (c.trials < trials) {
+        for (uint32_t i = 0; i < n; i++) {
+            x[i] = gsl_ran_exponential(g, 1.0);
+        }
+        struct stats_interval s = stats_quantile(x, n, p, LEVEL);
+        count(&c, &s);
+    }
+    judge(&c);
+}
+
+START_TEST(quantiles_between_order_statistics)
+{
+    quantile(0.5, 150, 3000, "median, exponential, n=150");
+    quantile(0.9, 500, 3000, "P90, exponential, n=500");
+    quantile(0.99, 2000, 1000, "P99, exponential, n=2000");
+}
+END_TEST
+
+START_TEST(steady_state_of_an_autoregression_started_far_away)
+{
+    /* x' = 0.8 x + N(0, 1), mean 0 and s.d. 1 / 0.6; started at 30 s.d. */
+    struct coverage c = {.name = "batch means with MSER-5, AR(1) 0.8 started at 30 sd, n=4000",
+                         .truth = 0.0};
+    while (c.trials < 1500) {
+        x[0] = 50.0;
+        for (int i = 1; i < 4000; i++) {
+            x[i] = 0.8 * x[i - 1] + gsl_ran_gaussian(g, 1.0);
+        }
+        struct stats_steady s;
+        struct err e = ERR_INIT;
+        (void)stats_steady("x", x, 4000, false, LEVEL, &s, &e);
+        if (e.n > 0) {
+            s.mean.low = (double)NAN;
+        }
+        err_fini(&e);
+        count(&c, &s.mean);
+    }
+    judge(&c);
+}
+END_TEST
+
+/* M/M/1 at load 0.3: waiting time in queue rho / (mu - lambda) = 0.3 / 0.7 service times. */
+static struct coverage queue(size_t n, uint32_t trials, const char *name)
+{
+    struct coverage c = {.name = name, .truth = 0.3 / 0.7};
+    while (c.trials < trials) {
+        double wait = 0.0;
+        for (size_t i = 0; i < n; i++) {
+            x[i] = wait; /* Lindley */
+            wait =
+                fmax(0.0, wait + gsl_ran_exponential(g, 1.0) - gsl_ran_exponential(g, 1.0 / 0.3));
+        }
+        struct stats_steady s;
+        struct err e = ERR_INIT;
+        (void)stats_steady("x", x, n, false, LEVEL, &s, &e);
+        if (e.n > 0) {
+            s.mean.low = (double)NAN;
+        }
+        err_fini(&e);
+        count(&c, &s.mean);
+    }
+    return c;
+}
+
+START_TEST(steady_state_of_a_queue_started_empty)
+{
+    struct coverage c = queue(40000, 500, "batch means with MSER-5, M/M/1 at load 0.3, n=40000");
+    judge(&c);
+    /* A tenth of it: skew and correlation show. Stated in stats_intervals.h, not hidden. */
+    c = queue(4000, 1000, "");
+    double percent = 100.0 * c.covered / (c.trials - c.undefined);
+    (void)printf("oracle: coverage of the same with n=4000: %.2f %%, short of 93\n", percent);
+    (void)fflush(stdout);
+    ck_assert_double_gt(percent, 90.0);
+}
+END_TEST
+
+START_TEST(adjusted_shift_between_fresh_samples)
+{
+    /* The two-sided interval of a shift of 0.3, beside a covariate that explains most. */
+    struct coverage c = {.name = "covariate-adjusted shift, n=30 and 30", .truth = 0.3};
+    double *cx = &x[100];
+    double *cy = &y[100];
+    while (c.trials < 5000) {
+        for (int i = 0; i < 30; i++) {
+            cx[i] = gsl_ran_exponential(g, 1.0);
+            cy[i] = gsl_ran_exponential(g, 1.0);
+            x[i] = 2.0 * cx[i] + gsl_ran_gaussian(g, 0.5);
+            y[i] = 2.0 * cy[i] + gsl_ran_gaussian(g, 0.5) + 0.3;
+        }
+        struct stats_shift s =
+            stats_shift((struct stats_sample){x, cx, 30}, (struct stats_sample){y, cy, 30}, 1);
+        double half = gsl_cdf_tdist_Pinv(0.975, s.df) * s.se;
+        struct stats_interval i = {s.shift, s.shift - half, s.shift + half, s.se, 60};
+        count(&c, &i);
+    }
+    judge(&c);
+}
+END_TEST
+
+START_TEST(holm_errs_once_in_twenty_over_a_whole_family)
+{
+    /* Ten true null hypotheses with independent uniform p: some adjusted p is at or below 5 % with
+     * chance 1 - 0.995^10 = 4.89 %. "Covered": none is. */
+    struct coverage c = {.name = "Holm, 10 true hypotheses, no error", .truth = 0.0};
+    while (c.trials < 10000) {
+        double p[10];
+        for (int i = 0; i < 10; i++) {
+            p[i] = gsl_rng_uniform(g);
+        }
+        stats_holm(p, 10, p);
+        double lowest = 1.0;
+        for (int i = 0; i < 10; i++) {
+            lowest = fmin(lowest, p[i]);
+        }
+        struct stats_interval i = {0.0, lowest <= 0.05 ? 1.0 : 0.0, 2.0, 0.0, 10};
+        count(&c, &i);
+    }
+    judge(&c);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *t = tcase_create("coverage");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, students_mean_of_normals);
+    tcase_add_test(t, paired_difference_with_common_random_numbers);
+    tcase_add_test(t, bootstrap_mean_of_skewed_values);
+    tcase_add_test(t, bootstrap_mean_of_normals);
+    tcase_add_test(t, ratio_of_correlated_means);
+    tcase_add_test(t, quantiles_between_order_statistics);
+    tcase_add_test(t, steady_state_of_an_autoregression_started_far_away);
+    tcase_add_test(t, steady_state_of_a_queue_started_empty);
+    tcase_add_test(t, adjusted_shift_between_fresh_samples);
+    tcase_add_test(t, holm_errs_once_in_twenty_over_a_whole_family);
+    Suite *s = suite_create("coverage");
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

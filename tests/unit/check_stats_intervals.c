@@ -1,0 +1,201 @@
+/* Bootstrap, ratio, quantile and steady-state intervals: hand-made cases. Coverage is measured in
+ * tests/oracle/check_coverage.c. */
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/stats_intervals.h"
+
+#define MISSING ((double)NAN)
+
+START_TEST(a_bound_of_the_ratio_puts_zero_on_the_edge_of_the_difference)
+{
+    /* Fieller's bounds are the r at which the t interval of mean(x - r base) just touches 0, so the
+     * plain interval checks them. */
+    const double x[] = {10.2, 12.1, 8.7, 13.0, 9.9, 11.4};
+    const double base[] = {8.0, 9.9, 7.1, 9.2, 8.8, 8.1};
+    struct stats_interval s = stats_ratio(x, base, 6, 0.95);
+    ck_assert_double_eq_tol(s.mean, 65.3 / 51.1, 1e-14);
+    ck_assert(s.low < s.mean && s.mean < s.high);
+    double d[6];
+    for (int i = 0; i < 6; i++) {
+        d[i] = x[i] - s.low * base[i];
+    }
+    ck_assert_double_eq_tol(stats_mean(d, 6, 0.95).low, 0.0, 1e-12);
+    for (int i = 0; i < 6; i++) {
+        d[i] = x[i] - s.high * base[i];
+    }
+    ck_assert_double_eq_tol(stats_mean(d, 6, 0.95).high, 0.0, 1e-12);
+}
+END_TEST
+
+START_TEST(proportional_pairs_have_a_certain_ratio)
+{
+    const double x[] = {2, 6, 14, MISSING, 4};
+    const double base[] = {1, 3, 7, 5, MISSING};
+    struct stats_interval s = stats_ratio(x, base, 5, 0.95);
+    ck_assert_uint_eq(s.n, 3);
+    ck_assert_double_eq_tol(s.mean, 2.0, 1e-15);
+    /* The base itself is not shown to differ from 0 at n = 3 (mean 3.67, half-width 7.6): no bound.
+     */
+    ck_assert(isnan(s.low) && isnan(s.high));
+    const double many[] = {2, 6, 14, 8, 10, 4};
+    const double half[] = {1, 3, 7, 4, 5, 2};
+    s = stats_ratio(many, half, 6, 0.95);
+    ck_assert_double_eq_tol(s.low, 2.0, 1e-7);
+    ck_assert_double_eq_tol(s.high, 2.0, 1e-7);
+}
+END_TEST
+
+START_TEST(median_ranks_agree_with_the_sign_test_tables)
+{
+    /* n = 10: P(B < 2) = 11/1024 = 1.1 %, P(B < 3) = 56/1024 = 5.5 %: ranks 2 and 9. n = 6: P(B <
+     * 1) = 1/64 = 1.6 %: ranks 1 and 6. n = 5: 1/32 = 3.1 % is above 2.5 %: no bounds. */
+    double x[100];
+    for (int i = 0; i < 100; i++) {
+        x[i] = 100 - i; /* 100 .. 1: order must not matter */
+    }
+    struct stats_interval s = stats_quantile(&x[90], 10, 0.5, 0.95); /* 10 .. 1 */
+    ck_assert_double_eq(s.mean, 5.0);
+    ck_assert_double_eq(s.low, 2.0);
+    ck_assert_double_eq(s.high, 9.0);
+    s = stats_quantile(&x[94], 6, 0.5, 0.95);
+    ck_assert_double_eq(s.low, 1.0);
+    ck_assert_double_eq(s.high, 6.0);
+    s = stats_quantile(&x[95], 5, 0.5, 0.95);
+    ck_assert(isnan(s.low) && isnan(s.high));
+    /* n = 100: the classical table has 40 and 61. */
+    s = stats_quantile(x, 100, 0.5, 0.95);
+    ck_assert_double_eq(s.low, 40.0);
+    ck_assert_double_eq(s.high, 61.0);
+}
+END_TEST
+
+START_TEST(a_high_quantile_of_few_values_has_no_upper_bound)
+{
+    /* P90 of 30: the largest value lies below it with chance 0.9^30 = 4.2 % > 2.5 %; of 36: 2.25 %.
+     */
+    double x[36];
+    for (int i = 0; i < 36; i++) {
+        x[i] = i + 1;
+    }
+    struct stats_interval s = stats_quantile(x, 30, 0.9, 0.95);
+    ck_assert_double_eq(s.mean, 27.0);
+    ck_assert(!isnan(s.low));
+    ck_assert(isnan(s.high));
+    s = stats_quantile(x, 36, 0.9, 0.95);
+    ck_assert_double_eq(s.high, 36.0);
+}
+END_TEST
+
+START_TEST(bootstrap_bounds_depend_on_data_and_key_only)
+{
+    const double x[] = {1, 5, 2, 9, 4, 30, 3, 3, 8, MISSING, 6};
+    struct stats_interval a = stats_bootstrap(x, 11, 0.95, 7);
+    struct stats_interval b = stats_bootstrap(x, 11, 0.95, 7);
+    struct stats_interval c = stats_bootstrap(x, 11, 0.95, 8);
+    ck_assert_uint_eq(a.n, 10);
+    ck_assert_double_eq_tol(a.mean, 7.1, 1e-14);
+    ck_assert_double_eq(a.low, b.low);
+    ck_assert_double_eq(a.high, b.high);
+    ck_assert_double_ne(a.high, c.high);
+    /* Data with a long right tail: more room above the mean than below, which t cannot give. */
+    ck_assert_double_gt(a.high - a.mean, a.mean - a.low);
+}
+END_TEST
+
+START_TEST(bootstrap_moves_with_scale_and_place)
+{
+    /* t values are the same for a + b x, so bounds map. */
+    double x[12];
+    double y[12];
+    for (int i = 0; i < 12; i++) {
+        x[i] = i * i;
+        y[i] = 1000.0 + 3.0 * x[i];
+    }
+    struct stats_interval a = stats_bootstrap(x, 12, 0.95, 1);
+    struct stats_interval b = stats_bootstrap(y, 12, 0.95, 1);
+    ck_assert_double_eq_tol(b.low, 1000.0 + 3.0 * a.low, 1e-9);
+    ck_assert_double_eq_tol(b.high, 1000.0 + 3.0 * a.high, 1e-9);
+}
+END_TEST
+
+START_TEST(equal_values_and_pairs_of_one_kind_have_no_bootstrap)
+{
+    const double x[] = {3, 3, 3, 3};
+    const double base[] = {1, 1, 1, 1};
+    struct stats_interval s = stats_bootstrap_paired(x, base, 4, 0.95, 1);
+    ck_assert_double_eq(s.mean, 2.0);
+    ck_assert(isnan(s.low));
+}
+END_TEST
+
+START_TEST(steady_state_starts_after_the_transient)
+{
+    /* 500 values, the first 50 at 100, then -1, +1, ...: MSER-5 drops 50; of the other 450, 20
+     * batches of 22 use the last 440, each of mean 0. */
+    double x[500];
+    for (int i = 0; i < 500; i++) {
+        x[i] = i < 50 ? 100.0 : i % 2 == 0 ? -1.0 : 1.0;
+    }
+    struct stats_steady s;
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(stats_steady("x", x, 500, false, 0.95, &s, &e), 0);
+    ck_assert_uint_eq(s.dropped, 50);
+    ck_assert_uint_eq(s.batches, 20);
+    ck_assert_double_eq(s.mean.mean, 0.0);
+    ck_assert_double_eq(s.mean.low, 0.0);
+}
+END_TEST
+
+static void refuse(const double *x, size_t n, bool overloaded, const char *want)
+{
+    struct stats_steady s;
+    struct err e = ERR_INIT;
+    ck_assert_int_ne(stats_steady("ttft_s", x, n, overloaded, 0.95, &s, &e), 0);
+    ck_assert_msg(e.n == 1 && strstr(e.lines[0], want) != NULL, "%s", e.lines[0]);
+    err_fini(&e);
+}
+
+START_TEST(a_series_without_steady_state_is_refused)
+{
+    double x[1000];
+    for (int i = 0; i < 1000; i++) {
+        x[i] = i % 7;
+    }
+    refuse(x, 1000, true, "ttft_s: no steady state: the run is OVERLOADED");
+    refuse(x, 199, false, "199 values are too few");
+    /* A wave of 900 values under a quick +-3: 10 batches of 100 stand 40 degrees apart, so their
+     * correlation is near cos 40 = 0.77. */
+    for (int i = 0; i < 1000; i++) {
+        x[i] = sin(i * 2.0 * 3.14159265358979 / 900.0) + (i % 2 == 0 ? 3.0 : -3.0);
+    }
+    refuse(x, 1000, false, "hang together");
+    for (int i = 0; i < 1000; i++) { /* calm only in the last fifth */
+        x[i] = i < 800 ? 1000.0 - i : 200.0;
+    }
+    refuse(x, 1000, false, "to half of the 1000");
+}
+END_TEST
+
+int main(void)
+{
+    TCase *t = tcase_create("stats_intervals");
+    tcase_add_test(t, a_bound_of_the_ratio_puts_zero_on_the_edge_of_the_difference);
+    tcase_add_test(t, proportional_pairs_have_a_certain_ratio);
+    tcase_add_test(t, median_ranks_agree_with_the_sign_test_tables);
+    tcase_add_test(t, a_high_quantile_of_few_values_has_no_upper_bound);
+    tcase_add_test(t, bootstrap_bounds_depend_on_data_and_key_only);
+    tcase_add_test(t, bootstrap_moves_with_scale_and_place);
+    tcase_add_test(t, equal_values_and_pairs_of_one_kind_have_no_bootstrap);
+    tcase_add_test(t, steady_state_starts_after_the_transient);
+    tcase_add_test(t, a_series_without_steady_state_is_refused);
+    Suite *s = suite_create("stats_intervals");
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
