@@ -20,6 +20,7 @@ int cmd_new_policy(int argc, char **argv);
 int cmd_measure(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 int cmd_run(int argc, char **argv);
+int cmd_search(int argc, char **argv);
 int cmd_selftest(int argc, char **argv);
 int cmd_sweep(int argc, char **argv);
 int cmd_trace(int argc, char **argv);

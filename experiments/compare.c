@@ -28,7 +28,7 @@ static void run_one(void *ctx, uint32_t index, struct job_result *out)
 {
     const struct compare_plan *plan = ctx;
     const struct config_policy *p = &plan->policies[index % plan->n_policies];
-    uint64_t seed = compare_seed(plan->options->seed, index / plan->n_policies);
+    uint64_t seed = compare_seed(plan->options->seed, plan->first + index / plan->n_policies);
     struct err e = ERR_INIT;
     struct trace t = {0};
     if (config_trace(plan->options, seed, plan->arrivals, &t, &e) != 0) {

@@ -18,6 +18,7 @@ struct compare_plan {
     const struct config_options *options; /* workload and seed */
     const struct config_policy *policies;
     uint32_t n_policies, baseline, replications;
+    uint32_t first; /* the replications are first, first + 1, ... (0: all from the start) */
     uint32_t parallel;
     double cpu_limit_s;
     struct config_arrivals arrivals;

@@ -31,6 +31,7 @@ struct config_options {
     const char *soc, *llm;        /* shipped name or path ending in .json */
     const char *trace, *workload; /* at most one; neither: CONFIG_DEFAULT_WORKLOAD */
     uint64_t seed;
+    double ttft_slo_s, tpot_slo_s; /* targets of requests that carry none; 0: none */
     char *sets[CONFIG_MAX_SETS]; /* owned "path=value", in order */
     uint32_t n_sets;
 };

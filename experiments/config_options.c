@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "experiments/cli.h"
 #include "experiments/config.h"
 #include "sim/base/arena.h"
 
@@ -15,6 +16,8 @@ enum option_value {
     OPTION_TRACE,
     OPTION_WORKLOAD,
     OPTION_SEED,
+    OPTION_TTFT_SLO,
+    OPTION_TPOT_SLO,
     OPTION_SET,
     OPTION_CONTENTION,
     OPTION_HWMODEL,
@@ -32,6 +35,8 @@ static const struct option longs[] = {
     {"trace", required_argument, NULL, OPTION_TRACE},
     {"workload", required_argument, NULL, OPTION_WORKLOAD},
     {"seed", required_argument, NULL, OPTION_SEED},
+    {"ttft-slo", required_argument, NULL, OPTION_TTFT_SLO},
+    {"tpot-slo", required_argument, NULL, OPTION_TPOT_SLO},
     {"set", required_argument, NULL, OPTION_SET},
     {"contention", required_argument, NULL, OPTION_CONTENTION},
     {"hwmodel", required_argument, NULL, OPTION_HWMODEL},
@@ -51,6 +56,8 @@ const char config_options_help[] =
     "  --workload W         of a generator, such as\n"
     "                       mixed:reactive_per_min=3,proactive_per_min=6,duration_s=900 (default)\n"
     "  --seed N             of workload, noise and drawing policies (default 1)\n"
+    "  --ttft-slo S         target of every request without one, for *.slo_attainment_frac;\n"
+    "  --tpot-slo S         likewise, per output token after the first\n"
     "  --set PATH=VALUE     any value of the configuration: soc.X, llm.X, sim.X; may be repeated\n"
     "  --contention C       latency (default), max-min, none, pccs, proportional, weighted\n"
     "  --hwmodel F          extended (default), roofline, p-norm             [sim.hwmodel]\n"
@@ -157,6 +164,10 @@ int config_take_option(struct config_options *o, int c, const char *arg, struct 
         return 1;
     case OPTION_SEED:
         return take_seed(o, arg, e);
+    case OPTION_TTFT_SLO:
+        return cli_number("ttft-slo", arg, 1e-6, 1e6, &o->ttft_slo_s, e) != 0 ? -EINVAL : 1;
+    case OPTION_TPOT_SLO:
+        return cli_number("tpot-slo", arg, 1e-6, 1e6, &o->tpot_slo_s, e) != 0 ? -EINVAL : 1;
     case OPTION_SET:
         return take_set(o, arg, e);
     case OPTION_CONTENTION:

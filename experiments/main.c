@@ -17,6 +17,7 @@ static const struct command {
     {"list", cmd_list, "policies, SoCs, models, datasets, kernels"},
     {"trace", cmd_trace, "generate, import or describe workloads"},
     {"validate", cmd_validate, "predictions against measured points and runs"},
+    {"search", cmd_search, "the highest rate a policy sustains under SLOs"},
     {"explain", cmd_explain, "where one request's latency went"},
     {"report", cmd_report, "comparisons as one HTML page"},
     {"measure", cmd_measure, "kernels on real devices, and the fit of what was measured"},

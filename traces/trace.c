@@ -294,3 +294,19 @@ int trace_build(struct trace_builder *b, bool renumber, const char *name, struct
     out->hash = trace_hash(out);
     return 0;
 }
+
+void trace_set_slos(struct trace *t, int64_t ttft_slo_ns, int64_t tbt_slo_ns)
+{
+    if (t->extras == NULL) {
+        t->extras = xmalloc((t->n + 1) * sizeof *t->extras);
+        for (size_t i = 0; i < t->n; i++) {
+            t->extras[i] = extra_of(&t->rows[i], NULL);
+        }
+    }
+    for (size_t i = 0; i < t->n; i++) {
+        struct trace_extra *x = &t->extras[i];
+        x->ttft_slo_ns = x->ttft_slo_ns == TIME_NEVER_NS ? ttft_slo_ns : x->ttft_slo_ns;
+        x->tbt_slo_ns = x->tbt_slo_ns == TIME_NEVER_NS ? tbt_slo_ns : x->tbt_slo_ns;
+    }
+    t->hash = hash_u64(hash_u64(t->hash, (uint64_t)ttft_slo_ns), (uint64_t)tbt_slo_ns);
+}

@@ -41,6 +41,9 @@ int trace_build(struct trace_builder *b, bool renumber, const char *name, struct
                 struct err *e);
 /* Of every field of every row: equal traces have equal hashes, however they came about. */
 uint64_t trace_hash(const struct trace *t);
+/* Gives every request that has none the TTFT and TBT targets; TIME_NEVER_NS leaves them. The trace
+ * is another one then, with another hash. */
+void trace_set_slos(struct trace *t, int64_t ttft_slo_ns, int64_t tbt_slo_ns);
 /* The limit a user states when a trace has none: the least power of two that is at least twice the
  * output and at least 256, so that it says little about the true length. */
 uint32_t trace_default_limit(uint32_t output_tokens);

@@ -26,6 +26,11 @@ run="$x run --policy fcfs --trace $dir/t.csv"
 refuse "Z9" $x claims Z9
 refuse "nonesuch.json" $x claims --file nonesuch.json
 refuse "replications" $x claims A6 --replications 0
+refuse "--policy is missing" $x search --slo "reactive.e2e_s.p90<=20"
+refuse "--slo is missing" $x search --policy fcfs
+refuse "METRIC<=VALUE" $x search --policy fcfs --slo "reactive.e2e_s.p90=20"
+refuse "no metric is called so" $x search --policy fcfs --slo "nonesuch<=20"
+refuse "--ttft-slo" $x run --policy fcfs --ttft-slo -1
 refuse "--baseline is missing" $x gate
 refuse "nonesuch.json" $x gate --baseline nonesuch.json
 refuse "exclude each other" $x gate --baseline experiments/gate/policies.json --against $x --update

@@ -1,0 +1,205 @@
+/* The search under SLOs on made-up machines whose capacity is known. */
+#include <check.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/search.h"
+#include "sim/base/rng.h"
+
+/* Latency 1 / (1 - scale / capacity), as a queue's, with relative noise; overloaded from there. */
+struct machine_model {
+    double capacity, noise;
+    uint64_t seed;
+    uint32_t calls;
+    bool broken;
+};
+
+static int measure(void *ctx, double scale, uint32_t from, uint32_t to, double *const *values,
+                   double *rates, char *message)
+{
+    struct machine_model *m = ctx;
+    m->calls++;
+    if (m->broken) {
+        (void)snprintf(message, JOBS_MESSAGE_BYTES, "it broke");
+        return -EIO;
+    }
+    for (uint32_t k = from; k < to; k++) {
+        uint64_t key = rng_key(m->seed, RNG_TEST, k, (uint64_t)llround(scale * 1e6));
+        double left = 1.0 - scale / m->capacity;
+        double latency = left > 0.001 ? 1.0 / left : 1000.0;
+        values[0][k] = latency * (1.0 + m->noise * rng_normal_of_key(key));
+        values[1][k] = left <= 0.0 ? 1.0 : 0.0;
+        rates[k] = 60.0 * scale;
+    }
+    return 0;
+}
+
+static struct search_options options_of(double limit)
+{
+    struct search_options o = {
+        .n_slos = 1, .min_replications = 10, .precision_frac = 0.02, .confidence_frac = 0.95};
+    struct err e = ERR_INIT;
+    char text[64];
+    (void)snprintf(text, sizeof text, "latency<=%g", limit);
+    ck_assert_int_eq(search_slo_parse(text, &o.slos[0], &e), 0);
+    return o;
+}
+
+static struct search_result result;
+
+static void find(const struct search_options *o, struct machine_model *m)
+{
+    struct search_source source = {m, measure};
+    search_find(o, &source, &result);
+}
+
+START_TEST(without_noise_the_bracket_closes_on_the_known_rate)
+{
+    /* Latency 1 / (1 - x / 8) is 4 at x = 6. */
+    struct search_options o = options_of(4.0);
+    struct machine_model m = {.capacity = 8.0, .seed = 1};
+    find(&o, &m);
+    double low = result.tests[result.low].scale;
+    double high = result.tests[result.high].scale;
+    ck_assert_double_le(low, 6.0);
+    ck_assert_double_gt(high, 6.0);
+    ck_assert_double_le(high / low, 1.02);
+    ck_assert_double_eq_tol(result.tests[result.low].req_per_min, 60.0 * low, 1e-9);
+    ck_assert_uint_eq(result.tests[result.high].binding, 0);
+    ck_assert_str_eq(result.message, "");
+    /* 1, 2, 4 met, 8 missed; sqrt bisection of a factor 2 down to 1.02 takes log2(log 2 / log 1.02)
+     * = 5.1, so 6 more. */
+    ck_assert_uint_eq(result.n_tests, 10);
+}
+END_TEST
+
+START_TEST(a_rate_far_below_the_workloads_is_found_too)
+{
+    struct search_options o = options_of(2.0); /* at half of a capacity of 0.02 */
+    struct machine_model m = {.capacity = 0.02, .seed = 1};
+    find(&o, &m);
+    ck_assert_double_le(result.tests[result.low].scale, 0.01);
+    ck_assert_double_ge(result.tests[result.high].scale, 0.01);
+}
+END_TEST
+
+START_TEST(overload_bounds_the_rate_when_the_slo_does_not)
+{
+    struct search_options o = options_of(1e9);
+    struct machine_model m = {.capacity = 3.0, .seed = 1};
+    find(&o, &m);
+    ck_assert_double_lt(result.tests[result.low].scale, 3.0);
+    ck_assert_double_ge(result.tests[result.high].scale, 3.0);
+    ck_assert_uint_eq(result.tests[result.high].binding, 1);
+    char buf[64];
+    ck_assert_str_eq(search_slo_name(&o, 1, buf, sizeof buf), "overloaded runs <= half");
+}
+END_TEST
+
+START_TEST(the_bracket_holds_the_truth_at_least_as_often_as_stated)
+{
+    /* Noise of 20 % per replication, 400 searches: at 95 % at most 20 + 3 s.d. of 4.4 may miss. */
+    struct search_options o = options_of(4.0);
+    uint32_t wrong = 0;
+    double width = 0.0;
+    for (uint64_t seed = 0; seed < 400; seed++) {
+        struct machine_model m = {.capacity = 8.0, .noise = 0.2, .seed = seed};
+        find(&o, &m);
+        ck_assert(result.low >= 0 && result.high >= 0);
+        double low = result.tests[result.low].scale;
+        double high = result.tests[result.high].scale;
+        wrong += low > 6.0 || high < 6.0;
+        width += high / low / 400.0;
+    }
+    (void)printf("note: %u of 400 brackets miss the true rate; mean width %.3f\n", wrong, width);
+    (void)fflush(stdout);
+    ck_assert_uint_le(wrong, 33);
+    /* 80 replications leave a standard error of 2.2 % of latency 4, and d(latency)/latency = 3
+     * d(rate)/rate here: five of them on both sides are 7.5 % of rate; the rest is bisection. */
+    ck_assert_double_le(width, 1.15);
+}
+END_TEST
+
+START_TEST(what_cannot_be_found_says_so)
+{
+    struct search_options o = options_of(4.0);
+    struct machine_model m = {.capacity = 1e9, .seed = 1};
+    find(&o, &m);
+    ck_assert_int_eq(result.high, -1);
+    ck_assert_ptr_nonnull(strstr(result.message, "nothing is missed even at 1024"));
+    o = options_of(0.5); /* latency is never below 1 */
+    m.capacity = 8.0;
+    find(&o, &m);
+    ck_assert_int_eq(result.low, -1);
+    ck_assert_ptr_nonnull(strstr(result.message, "nothing is met even at 0.000976562"));
+    m = (struct machine_model){.capacity = 8.0, .broken = true};
+    find(&o, &m);
+    ck_assert_str_eq(result.message, "it broke");
+    ck_assert_uint_eq(m.calls, 1);
+}
+END_TEST
+
+START_TEST(one_look_follows_students_t)
+{
+    /* Values 3, 5 (mean 4, standard error 1): t = (4 - L) / 1 with one degree of freedom, the
+     * Cauchy distribution: P(T > t) = 1/2 - atan(t)/pi. Limit 2: t = 2, p = 0.148. */
+    struct search_options o = options_of(2.0);
+    const double v[] = {3, 5};
+    const double none[] = {0, 0};
+    const double *values[] = {v, none};
+    struct search_test t = {0};
+    search_judge(&o, values, 2, 0.30, &t); /* missed needs p <= 0.30 / 2 */
+    ck_assert_double_eq_tol(t.values[0].miss_p, 0.5 - atan(2.0) / 3.14159265358979, 1e-12);
+    ck_assert_int_eq(t.outcome, SEARCH_MISSED);
+    search_judge(&o, values, 2, 0.29, &t);
+    ck_assert_int_eq(t.outcome, SEARCH_UNDECIDED);
+    o = options_of(6.0); /* as far on the good side: met needs p >= 1 - alpha */
+    search_judge(&o, values, 2, 0.15, &t);
+    ck_assert_int_eq(t.outcome, SEARCH_MET);
+    search_judge(&o, values, 2, 0.14, &t);
+    ck_assert_int_eq(t.outcome, SEARCH_UNDECIDED);
+    const double undefined[] = {(double)NAN, (double)NAN};
+    values[0] = undefined;
+    search_judge(&o, values, 2, 0.15, &t);
+    ck_assert_int_eq(t.outcome, SEARCH_UNDECIDED);
+}
+END_TEST
+
+START_TEST(slos_are_read_strictly)
+{
+    struct search_slo s;
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(search_slo_parse("all.slo_attainment_frac>=0.9", &s, &e), 0);
+    ck_assert(!s.at_most);
+    ck_assert_str_eq(s.metric, "all.slo_attainment_frac");
+    ck_assert_double_eq(s.limit, 0.9);
+    static const char *const bad[] = {
+        "", "x", "x<2", "<=2", "x<=", "x<=2s", "x<=nan", "x=2", "x<=inf", "x<=2,y<=3"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        ck_assert_int_ne(search_slo_parse(bad[i], &s, &e), 0);
+    }
+    err_fini(&e);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *t = tcase_create("search");
+    tcase_add_test(t, without_noise_the_bracket_closes_on_the_known_rate);
+    tcase_add_test(t, a_rate_far_below_the_workloads_is_found_too);
+    tcase_add_test(t, overload_bounds_the_rate_when_the_slo_does_not);
+    tcase_add_test(t, the_bracket_holds_the_truth_at_least_as_often_as_stated);
+    tcase_add_test(t, what_cannot_be_found_says_so);
+    tcase_add_test(t, one_look_follows_students_t);
+    tcase_add_test(t, slos_are_read_strictly);
+    Suite *s = suite_create("search");
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
