@@ -12,6 +12,7 @@
 
 static const char *const elastic_choices[] = {"off", "static", "on", NULL};
 static const char *const preempt_choices[] = {"kernel", "layer", "none", NULL};
+static const char *const cap_choices[] = {"fixed", "slo", "marginal", NULL};
 static const char *const yield_choices[] = {"kernel", "iteration", NULL};
 
 static const struct policy_param params[] = {
@@ -45,6 +46,14 @@ static const struct policy_param params[] = {
     [AXPU_AGEING] = {"ageing", PARAM_BOOL, 1, 0, 1, NULL, "starvation prevention (B.8)"},
     [AXPU_T_AGE_S] = {"t_age_s", PARAM_NUMBER, 120, 0, 1e9, NULL,
                       "age at which a proactive request is promoted, s (B.8 [S])"},
+    [AXPU_CAP] =
+        {"cap", PARAM_CHOICE, AXPU_CAP_FIXED, 0, 2, cap_choices,
+         "limit of a mixed decode batch: b_rf (B.7), what keeps the reactive token gap, or "
+         "what costs reactive ones little (E.12, A.5)"},
+    [AXPU_TBT_SLO_MS] = {"tbt_slo_ms", PARAM_NUMBER, 200, 0, 1e6, NULL,
+                         "cap=slo: longest mixed iteration where the trace has no SLO, ms (ours)"},
+    [AXPU_EPSILON] = {"epsilon", PARAM_NUMBER, 0.1, 0, 1e3, NULL,
+                      "cap=marginal: t(B) <= (1 + epsilon) t(|RT|) (A.5 [S])"},
     {.name = NULL},
 };
 

@@ -30,9 +30,13 @@ enum axpu_param {
     AXPU_SUSPENDED,
     AXPU_AGEING,
     AXPU_T_AGE_S,
+    AXPU_CAP,
+    AXPU_TBT_SLO_MS,
+    AXPU_EPSILON,
 };
 
 enum axpu_elastic { AXPU_ELASTIC_OFF, AXPU_ELASTIC_STATIC, AXPU_ELASTIC_ON };
+enum axpu_cap { AXPU_CAP_FIXED, AXPU_CAP_SLO, AXPU_CAP_MARGINAL };
 enum axpu_preempt { AXPU_PREEMPT_KERNEL, AXPU_PREEMPT_LAYER, AXPU_PREEMPT_NONE };
 
 /* How the ops of one prefill are placed. */

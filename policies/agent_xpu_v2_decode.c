@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "policies/agent_xpu_v2.h"
+#include "policies/common/cost.h"
 
 bool axpu_decode_busy(const struct axpu *a)
 {
@@ -27,12 +28,53 @@ static void remove_at(struct batch *b, uint32_t i)
     b->n--;
 }
 
+/* Annotated time of an iteration of the batch, or of its reactive members. */
+static int64_t iteration_ns(struct sched *s, const struct axpu *a, bool reactive_only)
+{
+    struct work_shape w = {0};
+    for (uint32_t i = 0; i < a->batch.n; i++) {
+        const struct request *r = a->batch.segments[i].request;
+        if (!reactive_only || r->cls == REQUEST_CLASS_REACTIVE) {
+            cost_shape_add(&w, r, 1);
+        }
+    }
+    return cost_iteration_ns(s, &w, (uint8_t)a->igpu);
+}
+
+/* Longest iteration that a mixed batch may take (cap slo and marginal). */
+static double longest_ns(struct sched *s, const struct axpu *a)
+{
+    if (param_int(s, AXPU_CAP) == AXPU_CAP_MARGINAL) {
+        return (1.0 + param_number(s, AXPU_EPSILON)) * (double)iteration_ns(s, a, true);
+    }
+    int64_t slo = TIME_NEVER_NS;
+    for (uint32_t i = 0; i < a->batch.n; i++) {
+        const struct request *r = a->batch.segments[i].request;
+        if (r->cls == REQUEST_CLASS_REACTIVE && r->tbt_slo_ns < slo) {
+            slo = r->tbt_slo_ns;
+        }
+    }
+    return (double)(slo != TIME_NEVER_NS ? slo
+                                         : units_ns_from_ms(param_number(s, AXPU_TBT_SLO_MS)));
+}
+
+static bool over_cap(struct sched *s, const struct axpu *a, double longest)
+{
+    uint32_t b_rf = (uint32_t)param_int(s, AXPU_B_RF);
+    if (param_int(s, AXPU_CAP) == AXPU_CAP_FIXED) {
+        return b_rf > 0 && a->batch.n > b_rf;
+    }
+    return (double)iteration_ns(s, a, false) > longest;
+}
+
 /* Evicts proactive sequences until the batch fits, or only exempt ones are left. Aged requests are
  * exempt (B.8, second privilege). */
-static void evict_proactive(struct sched *s, struct batch *b, uint32_t most)
+static void evict_proactive(struct sched *s, struct axpu *a)
 {
+    struct batch *b = &a->batch;
     uint32_t bucket = (uint32_t)param_int(s, AXPU_LENGTH_BUCKET);
-    while (b->n > most) {
+    double longest = param_int(s, AXPU_CAP) == AXPU_CAP_FIXED ? 0.0 : longest_ns(s, a);
+    while (over_cap(s, a, longest)) {
         uint32_t worst = b->n;
         for (uint32_t i = 0; i < b->n; i++) {
             const struct request *r = b->segments[i].request;
@@ -64,9 +106,8 @@ static void choose_batch(struct sched *s, struct axpu *a)
     collect(b, &a->decode_rt);
     collect(b, &a->decode_be);
     bool mixed = !reqq_empty(&a->decode_rt) && !reqq_empty(&a->decode_be);
-    uint32_t b_rf = (uint32_t)param_int(s, AXPU_B_RF);
-    if (mixed && b_rf > 0 && b->n > b_rf) {
-        evict_proactive(s, b, b_rf);
+    if (mixed) {
+        evict_proactive(s, a);
     }
     uint32_t most = (uint32_t)param_int(s, AXPU_MAX_BATCH);
     if (b->n > most) {

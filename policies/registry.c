@@ -8,9 +8,11 @@
     X(agent_xpu_v1)                                                                                \
     X(agent_xpu_v2)                                                                                \
     X(autellix_like)                                                                               \
+    X(conserve_like)                                                                               \
     X(edf)                                                                                         \
     X(fcfs)                                                                                        \
     X(hetero_split)                                                                                \
+    X(hygen_like)                                                                                  \
     X(llama_cpp)                                                                                   \
     X(llf)                                                                                         \
     X(mlfq)                                                                                        \

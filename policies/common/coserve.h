@@ -1,0 +1,112 @@
+/* Iteration-level batching of two classes on one device: online (reactive) work first, then offline
+ * (proactive) work as long as the predicted iteration stays within a latency budget. What
+ * conserve-like and hygen-like share (policies.md E.12); each fills in the rules.
+ *
+ * An iteration: all online decodes, online prompts in progress, new online ones in arrival order;
+ * then the same of offline, each piece as large as the budget in time and tokens allows. A budget
+ * of TIME_NEVER_NS limits by tokens alone. With `safepoint` an online arrival aborts an iteration
+ * that holds offline work only at the end of the layer that runs: the work of that iteration is
+ * lost, KV of earlier ones stays.
+ *
+ * KV: an iteration that does not fit gives back its offline admissions, then recomputes the offline
+ * request admitted last, and so on; online requests are touched only when nothing else is left.
+ *
+ * Cost of a decision: O(running * log token_budget + log waiting). */
+#ifndef POLICIES_COMMON_COSERVE_H
+#define POLICIES_COMMON_COSERVE_H
+
+#include "policies/common/batch.h"
+#include "policies/common/cost.h"
+#include "policies/common/heap.h"
+#include "policies/common/reqq.h"
+#include "sim/api/policy.h"
+
+struct coserve;
+
+struct coserve_rules {
+    bool safepoint;
+    /* Predicted time of an iteration of this shape. */
+    int64_t (*predict_ns)(struct sched *s, const struct work_shape *w);
+    /* Longest iteration that offline work may join; c->batch holds the online members. */
+    int64_t (*budget_ns)(struct sched *s, const struct coserve *c);
+    /* The next offline request to admit. NULL: the head of the queue. */
+    const struct request *(*next_offline)(struct sched *s, struct coserve *c);
+};
+
+enum coserve_param {
+    COSERVE_DEVICE,
+    COSERVE_MAX_SEQS,
+    COSERVE_TOKENS,
+    COSERVE_OFFLINE,
+    COSERVE_PARAM_COUNT
+};
+enum coserve_offline { COSERVE_OFFLINE_BUDGET, COSERVE_OFFLINE_ALWAYS, COSERVE_OFFLINE_ALONE };
+
+extern const char *const coserve_device_choices[], *const coserve_offline_choices[];
+
+#define COSERVE_PARAMS                                                                             \
+    [COSERVE_DEVICE] = {"device",                                                                  \
+                        PARAM_CHOICE,                                                              \
+                        0,                                                                         \
+                        0,                                                                         \
+                        4,                                                                         \
+                        coserve_device_choices,                                                    \
+                        "device that runs everything; auto: the iGPU"},                            \
+    [COSERVE_MAX_SEQS] = {"max_num_seqs",                                                          \
+                          PARAM_INT,                                                               \
+                          16,                                                                      \
+                          1,                                                                       \
+                          4096,                                                                    \
+                          NULL,                                                                    \
+                          "requests in progress at once (policies.md E.1: 16 on a SoC)"},          \
+    [COSERVE_TOKENS] = {"max_num_batched_tokens",                                                  \
+                        PARAM_INT,                                                                 \
+                        512,                                                                       \
+                        1,                                                                         \
+                        1e6,                                                                       \
+                        NULL,                                                                      \
+                        "tokens per iteration (E.1: 256 to 512 on a SoC)"},                        \
+    [COSERVE_OFFLINE] = {"offline",                                                                \
+                         PARAM_CHOICE,                                                             \
+                         COSERVE_OFFLINE_BUDGET,                                                   \
+                         0,                                                                        \
+                         2,                                                                        \
+                         coserve_offline_choices,                                                  \
+                         "offline work joins within the budget (E.12); always, or only without "   \
+                         "online work (ablations)"}
+
+/* Per-request bytes: the heap node is the owner's, for an order of the offline ones. */
+struct coserve_request {
+    struct heap_node node;
+};
+
+/* First member of a policy's state. */
+struct coserve {
+    struct coserve_rules rules;
+    struct reqq waiting[REQUEST_CLASS_COUNT], running[REQUEST_CLASS_COUNT];
+    struct batch batch;
+    struct work_shape shape;                /* of the batch under construction */
+    uint32_t admitted[REQUEST_CLASS_COUNT]; /* tails of running, by the batch under construction */
+    uint64_t admissions[REQUEST_CLASS_COUNT]; /* in all, those given back not counted */
+    struct pass *pass;
+    const struct launch *launch;
+    uint32_t max_seqs, tokens;
+    uint8_t device;
+    bool aborting;
+};
+
+/* Reads the shared parameters. -ENODEV without the device. */
+int coserve_init(struct sched *s, struct coserve_rules rules);
+void coserve_exit(struct sched *s);
+void coserve_request_arrived(struct sched *s, const struct request *r);
+void coserve_request_cancelled(struct sched *s, const struct request *r);
+void coserve_launch_done(struct sched *s, const struct launch *l);
+void coserve_pass_done(struct sched *s, const struct pass *p);
+void coserve_schedule(struct sched *s);
+
+#define COSERVE_HOOKS                                                                              \
+    .exit = coserve_exit, .request_arrived = coserve_request_arrived,                              \
+    .request_cancelled = coserve_request_cancelled, .launch_done = coserve_launch_done,            \
+    .pass_done = coserve_pass_done, .schedule = coserve_schedule
+
+#endif

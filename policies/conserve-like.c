@@ -1,0 +1,70 @@
+/* conserve-like: ConServe's harvesting of offline work (policies.md E.12, from the abstract, hence
+ * -like). All online work first; offline tokens join while the annotated iteration stays within
+ * what the online members' SLOs allow: the time per token of those that decode, what is left to the
+ * first token of those that prefill. Without online work an iteration is as large as the token
+ * budget allows, and an online arrival aborts it at the end of the running layer (a safepoint).
+ * Parameters: the table below. Deviations: the source checkpoints KV to host memory as it grows, so
+ * that an aborted or evicted request loses nothing; here memory is one, an abort loses that
+ * iteration's work, and an eviction is recomputed. */
+#include "policies/common/coserve.h"
+#include "sim/base/units.h"
+
+enum { PARAM_TTFT_S = COSERVE_PARAM_COUNT, PARAM_TBT_S, PARAM_SAFEPOINT };
+
+static const struct policy_param params[] = {
+    COSERVE_PARAMS,
+    [PARAM_TTFT_S] = {"ttft_slo_s", PARAM_NUMBER, 2, 0, 1e6, NULL,
+                      "online first-token SLO where the trace has none, s (ours)"},
+    [PARAM_TBT_S] = {"tbt_slo_s", PARAM_NUMBER, 0.2, 0, 1e6, NULL,
+                     "online per-token SLO where the trace has none, s (ours)"},
+    [PARAM_SAFEPOINT] = {"safepoint", PARAM_BOOL, 1, 0, 1, NULL,
+                         "online arrivals abort an offline iteration at a layer (E.12)"},
+    {.name = NULL},
+};
+
+/* What this online request allows an iteration that it is in to take. */
+static int64_t allowance_ns(const struct sched *s, const struct request *r)
+{
+    if (r->first_token_ns != TIME_NEVER_NS) {
+        return r->tbt_slo_ns != TIME_NEVER_NS ? r->tbt_slo_ns
+                                              : units_ns_from_s(param_number(s, PARAM_TBT_S));
+    }
+    int64_t slo = r->ttft_slo_ns != TIME_NEVER_NS ? r->ttft_slo_ns
+                                                  : units_ns_from_s(param_number(s, PARAM_TTFT_S));
+    int64_t left = r->arrival_ns + slo - s->now_ns;
+    return left > 0 ? left : 0;
+}
+
+static int64_t conserve_budget_ns(struct sched *s, const struct coserve *c)
+{
+    int64_t least = TIME_NEVER_NS;
+    for (uint32_t i = 0; i < c->batch.n; i++) {
+        int64_t own = allowance_ns(s, c->batch.segments[i].request);
+        least = own < least ? own : least;
+    }
+    return least;
+}
+
+static int64_t conserve_predict_ns(struct sched *s, const struct work_shape *w)
+{
+    const struct coserve *c = s->state;
+    return cost_iteration_ns(s, w, c->device);
+}
+
+static int conserve_init(struct sched *s)
+{
+    return coserve_init(s, (struct coserve_rules){.safepoint = param_bool(s, PARAM_SAFEPOINT),
+                                                  .predict_ns = conserve_predict_ns,
+                                                  .budget_ns = conserve_budget_ns});
+}
+
+const struct policy_ops policy_conserve_like_ops = {
+    .name = "conserve-like",
+    .summary = "offline work in online iterations within their SLO, layer safepoints (ConServe)",
+    .api_version = POLICY_API_VERSION,
+    .needs = CAP_SPANS | CAP_KV_EVICT,
+    .state_size_bytes = sizeof(struct coserve),
+    .params = params,
+    .init = conserve_init,
+    COSERVE_HOOKS,
+};

@@ -1,0 +1,175 @@
+/* hygen-like: HyGen's co-location (policies.md E.12, from the abstract, hence -like). A predictor
+ * that is linear in prefill tokens P, decode tokens D and their squares, fitted at the start to
+ * five profiled iterations, and a latency budget for every iteration: online work first, whatever
+ * it takes, then offline work within the budget. Offline requests are admitted by the length of the
+ * prefix found in the cache, a share of the admissions by age so that none starves.
+ * Parameters: the table below. Deviations: prefixes are those of a request's own session, as
+ * everywhere here; the source searches the budget by profiling a load, here it is a parameter. */
+#include "policies/common/coserve.h"
+#include "sim/base/units.h"
+
+enum { PARAM_BUDGET_MS = COSERVE_PARAM_COUNT, PARAM_CONTEXT, PARAM_UTILITY };
+
+static const struct policy_param params[] = {
+    COSERVE_PARAMS,
+    [PARAM_BUDGET_MS] = {"latency_budget_ms", PARAM_NUMBER, 200, 0, 1e6, NULL,
+                         "longest predicted iteration that offline work may join, ms (ours: a "
+                         "reactive time per token)"},
+    [PARAM_CONTEXT] = {"context_tokens", PARAM_INT, 512, 0, 1e6, NULL,
+                       "context of the profiled decodes, tokens (ours)"},
+    [PARAM_UTILITY] = {"utility", PARAM_NUMBER, 0.5, 0, 1, NULL,
+                       "share of offline admissions by cached prefix, the others by age (ours)"},
+    {.name = NULL},
+};
+
+struct hygen {
+    struct coserve co;
+    struct heap by_prefix; /* offline; those that do not wait are passed over */
+    double a0, p1, p2, d1, d2;
+};
+
+/* ---- predictor ---- */
+
+static double profile_ns(struct sched *s, uint32_t prompt, uint32_t decodes)
+{
+    const struct hygen *h = s->state;
+    struct work_shape w = {0};
+    struct request r = {.state = REQUEST_STATE_QUEUED, .input_tokens = prompt};
+    if (prompt > 0) {
+        cost_shape_add(&w, &r, prompt);
+    }
+    r = (struct request){.state = REQUEST_STATE_DECODE,
+                         .kv_tokens = (uint32_t)param_int(s, PARAM_CONTEXT)};
+    for (uint32_t i = 0; i < decodes; i++) {
+        cost_shape_add(&w, &r, 1);
+    }
+    return (double)cost_iteration_ns(s, &w, h->co.device);
+}
+
+/* The quadratic through three prompts, and the two decode terms that meet two decode batches. */
+static void fit(struct sched *s, struct hygen *h)
+{
+    static const double x[] = {64, 256, 512}; /* prompt tokens: within one iteration's budget */
+    double y[3];
+    for (int i = 0; i < 3; i++) {
+        y[i] = profile_ns(s, (uint32_t)x[i], 0);
+    }
+    double slope = (y[1] - y[0]) / (x[1] - x[0]);
+    h->p2 = ((y[2] - y[0]) / (x[2] - x[0]) - slope) / (x[2] - x[1]);
+    h->p1 = slope - h->p2 * (x[0] + x[1]);
+    h->a0 = y[0] - h->p1 * x[0] - h->p2 * x[0] * x[0];
+    double few = (profile_ns(s, 0, 4) - h->a0) / 4;
+    double many = (profile_ns(s, 0, 16) - h->a0) / 16;
+    h->d2 = (many - few) / (16 - 4);
+    h->d1 = few - 4 * h->d2;
+}
+
+static int64_t hygen_predict_ns(struct sched *s, const struct work_shape *w)
+{
+    const struct hygen *h = s->state;
+    double p = w->prefill_rows;
+    double d = w->rows - w->prefill_rows;
+    double t = h->a0 + h->p1 * p + h->p2 * p * p + h->d1 * d + h->d2 * d * d;
+    return t > 0.0 ? (int64_t)llround(t) : 0;
+}
+
+static int64_t hygen_budget_ns(struct sched *s, const struct coserve *c)
+{
+    (void)c;
+    return units_ns_from_ms(param_number(s, PARAM_BUDGET_MS));
+}
+
+/* ---- order of offline work ---- */
+
+static double prefix_key(const struct request *r)
+{
+    return -(double)r->reused_tokens;
+}
+
+/* The waiting offline request with the longest prefix still in the cache. */
+static const struct request *longest_prefix(struct hygen *h)
+{
+    for (;;) {
+        const struct request *r = heap_top(&h->by_prefix);
+        if (r != NULL && r->slot->queue != &h->co.waiting[REQUEST_CLASS_PROACTIVE]) {
+            heap_remove(&h->by_prefix, r);
+        } else if (r != NULL && heap_node(r)->key < prefix_key(r)) {
+            heap_rekey(&h->by_prefix, r, prefix_key(r)); /* the cache has dropped some of it */
+        } else {
+            return r;
+        }
+    }
+}
+
+static const struct request *hygen_next_offline(struct sched *s, struct coserve *c)
+{
+    double share = param_number(s, PARAM_UTILITY);
+    double n = (double)c->admissions[REQUEST_CLASS_PROACTIVE];
+    bool prefix = floor((n + 1) * share) > floor(n * share);
+    const struct request *r = prefix ? longest_prefix(s->state) : NULL;
+    return r != NULL ? r : c->waiting[REQUEST_CLASS_PROACTIVE].head;
+}
+
+/* ---- hooks ---- */
+
+static int hygen_init(struct sched *s)
+{
+    int rc = coserve_init(s, (struct coserve_rules){.predict_ns = hygen_predict_ns,
+                                                    .budget_ns = hygen_budget_ns,
+                                                    .next_offline = hygen_next_offline});
+    if (rc == 0) {
+        fit(s, s->state);
+    }
+    return rc;
+}
+
+static void hygen_exit(struct sched *s)
+{
+    struct hygen *h = s->state;
+    if (h != NULL) {
+        heap_fini(&h->by_prefix);
+        coserve_exit(s);
+    }
+}
+
+static void hygen_request_arrived(struct sched *s, const struct request *r)
+{
+    struct hygen *h = s->state;
+    coserve_request_arrived(s, r);
+    if (r->cls == REQUEST_CLASS_PROACTIVE) {
+        heap_push(&h->by_prefix, r, prefix_key(r));
+    }
+}
+
+static void hygen_request_cancelled(struct sched *s, const struct request *r)
+{
+    struct hygen *h = s->state;
+    coserve_request_cancelled(s, r);
+    heap_remove(&h->by_prefix, r);
+}
+
+static void hygen_pass_done(struct sched *s, const struct pass *p)
+{
+    struct hygen *h = s->state;
+    coserve_pass_done(s, p);
+    for (uint32_t i = 0; i < p->n_segments; i++) {
+        heap_remove(&h->by_prefix, p->segments[i].request); /* in progress: not one to admit */
+    }
+}
+
+const struct policy_ops policy_hygen_like_ops = {
+    .name = "hygen-like",
+    .summary = "a latency budget for every iteration, offline work fills it (HyGen)",
+    .api_version = POLICY_API_VERSION,
+    .needs = CAP_KV_EVICT,
+    .state_size_bytes = sizeof(struct hygen),
+    .request_state_size_bytes = sizeof(struct coserve_request),
+    .params = params,
+    .init = hygen_init,
+    .exit = hygen_exit,
+    .request_arrived = hygen_request_arrived,
+    .request_cancelled = hygen_request_cancelled,
+    .launch_done = coserve_launch_done,
+    .pass_done = hygen_pass_done,
+    .schedule = coserve_schedule,
+};

@@ -1,0 +1,150 @@
+/* conserve-like, hygen-like and the batch cap of agent-xpu-v2, rule by rule (policies.md E.12,
+ * B.7). Toy times: tests/helpers/rules.h. */
+#include <string.h>
+
+#include "tests/helpers/rules.h"
+
+/* ---- conserve-like ---- */
+
+/* RT0 (100 tokens) answers at 3 + 1 + 1 = 5 and decodes; BE1 (1000) has come at 1. With 10 ms a
+ * token, 0.03 (1 + n) + 2 <= 10 lets n = 265 offline tokens ride along: 0.03 * 266 + 2 = 9.98, so
+ * tokens at 5, 14.98, 24.96. */
+static bool conserve_fills_up_to_the_token_slo(const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[] = {{RT, 0, 100, 10, 0, 0}, {BE, 0.001, 1000, 1, 0, 0}};
+    rules_run("conserve-like", "tbt_slo_s=0.01", extra, q, 2);
+    return rules_tokens_at(0, 3, (double[]){5, 14.98, 24.96});
+}
+
+/* Both come at 0 and RT0's first token is due at 11: 0.03 (100 + n) + 2 <= 11 lets n = 200 ride
+ * along and RT0 answers at 11 exactly. */
+static bool conserve_fills_up_to_the_first_token_slo(const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[] = {{RT, 0, 100, 1, 0, 0}, {BE, 0, 1000, 1, 0, 0}};
+    rules_run("conserve-like", "ttft_slo_s=0.011", extra, q, 2);
+    return rules_finishes(0, 11) && rules_starts(1, 0);
+}
+
+/* Two layers of 0.03 * 400 + 1 = 13 ms. RT1 comes at 5; the safepoint is the end of layer 1, at 13.
+ * Its first token is overdue already, so nothing rides along: 2 (3 + 1) + 1 = 9: 22. BE0 then runs
+ * from its start: 2 * 13 + 1 = 27: 49. */
+static bool conserve_aborts_at_a_safepoint(const char *extra)
+{
+    rules_machine(2);
+    struct scenario_request q[] = {{BE, 0, 400, 1, 0, 0}, {RT, 0.005, 100, 1, 0, 0}};
+    rules_run("conserve-like", "ttft_slo_s=0.001", extra, q, 2);
+    return rules_starts(1, 13) && rules_finishes(1, 22) && rules_finishes(0, 49);
+}
+
+/* KV of 12 blocks. BE0 (96 tokens, then growing) holds 7, RT1 (100) needs 7: BE0 gives up its KV.
+ * BE0 prefills 0-4.88 (2.88 + 2) and decodes from there; RT1 comes at 6, the layer ends at 6.88,
+ * RT1 answers at 11.88; BE0 prefills 96 + 1 tokens again, 2.91 + 2: its second token is at 16.79.
+ */
+static bool conserve_offline_pays_for_memory(const char *extra)
+{
+    rules_machine(1);
+    sc.setup.kv_capacity_tokens = 192;
+    struct scenario_request q[] = {{BE, 0, 96, 3, 0, 0}, {RT, 0.006, 100, 1, 0, 0}};
+    rules_run("conserve-like", "", extra, q, 2);
+    return rules_finishes(1, 11.88) && rules_tokens_at(0, 2, (double[]){4.88, 16.79}) &&
+           sc.result.counters[COUNTER_KV_RECOMPUTE_EVICTIONS] == 1;
+}
+
+/* ---- hygen-like ---- */
+
+/* The fit is exact here: 2 + 0.03 P + 0.03 D. A budget of 10 ms gives BE0 266 tokens at a time (the
+ * predictor counts a head that this iteration lacks: 0.03 * 266 + 1 = 8.98), although nothing
+ * online is there; RT1, come at 1, starts at 8.98. */
+static bool hygen_bounds_offline_iterations_too(const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[] = {{BE, 0, 1000, 1, 0, 0}, {RT, 0.001, 100, 1, 0, 0}};
+    rules_run("hygen-like", "latency_budget_ms=10", extra, q, 2);
+    return rules_starts(1, 8.98);
+}
+
+/* RT0 decodes from 5 on; 2 + 0.03 (1 + n) <= 10: 265 tokens ride along, as above. */
+static bool hygen_fills_up_to_the_budget(const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[] = {{RT, 0, 100, 10, 0, 0}, {BE, 0.001, 1000, 1, 0, 0}};
+    rules_run("hygen-like", "latency_budget_ms=10", extra, q, 2);
+    return rules_tokens_at(0, 3, (double[]){5, 14.98, 24.96});
+}
+
+/* One request at a time. BE0 (turn 0 of a session) ends at 5, its turn 1 comes at 6 with 100 of 160
+ * tokens in the cache; BE1, BE2, BE3 wait since 2, 3, 4. Admissions alternate between age and
+ * prefix: BE0 (age), BE1 (prefix: nobody has one), BE2 (age), turn 1 (prefix), BE3. */
+static bool hygen_takes_cached_prefixes_every_other_time(const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[] = {{BE, 0, 100, 1, 5, 0},
+                                   {BE, 0.002, 500, 1, 0, 0},
+                                   {BE, 0.003, 500, 1, 0, 0},
+                                   {BE, 0.004, 500, 1, 0, 0},
+                                   {BE, 0.001, 160, 1, 5, 100}};
+    rules_run("hygen-like", "max_num_seqs=1", extra, q, 5);
+    int64_t turn = sc.records[4].start_ns;
+    return sc.records[2].start_ns < turn && turn < sc.records[3].start_ns;
+}
+
+/* ---- agent-xpu-v2, the cap of a mixed decode batch ---- */
+
+/* Most sequences that decode together while RT0 does; a fused layer takes 1.03 ms. The five prompts
+ * of 256 are done long before RT0 has its 300 tokens; the BE want 60 each. */
+static uint32_t mixed_batch(const char *own, const char *extra)
+{
+    rules_machine(1);
+    scenario_cost(&sc, IGPU, OP_LAYER, 1.03, 0, 5);
+    struct scenario_request q[] = {{RT, 0, 256, 300, 0, 0},
+                                   {BE, 0, 256, 60, 0, 0},
+                                   {BE, 0, 256, 60, 0, 0},
+                                   {BE, 0, 256, 60, 0, 0},
+                                   {BE, 0, 256, 60, 0, 0}};
+    rules_run("agent-xpu-v2", own, extra, q, 5);
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < sc.n_kernels; i++) {
+        const struct scenario_kernel *k = &sc.kernels[i];
+        most =
+            k->request == 0 && k->op == OP_QKV && k->rows < 32 && k->rows > most ? k->rows : most;
+    }
+    return most;
+}
+
+/* n sequences take 0.03 n + 2 ms: 2.12 with four, 2.15 with five. An SLO of 2.13 allows four. */
+static bool axpu_cap_follows_the_slo(const char *extra)
+{
+    return mixed_batch("cap=slo,tbt_slo_ms=2.13", extra) == 4;
+}
+
+/* RT0 alone takes 1.03 + 1 = 2.03 ms. 5 % more, 2.1315, allows four; epsilon 0 none but RT0. */
+static bool axpu_cap_is_marginal(const char *extra)
+{
+    return mixed_batch("cap=marginal,epsilon=0.05", extra) == 4;
+}
+
+static const struct rule_row all[] = {
+    RULE(conserve_fills_up_to_the_token_slo, "offline=always offline=alone safepoint=false",
+         "offline=always offline=alone"),
+    RULE(conserve_fills_up_to_the_first_token_slo, "offline=always offline=alone safepoint=false",
+         "offline=always offline=alone"),
+    RULE(conserve_aborts_at_a_safepoint, "offline=always offline=alone safepoint=false",
+         "offline=always safepoint=false"),
+    RULE(conserve_offline_pays_for_memory, "safepoint=false", "safepoint=false"),
+    RULE(hygen_bounds_offline_iterations_too, "offline=always offline=alone utility=0",
+         "offline=always"),
+    RULE(hygen_fills_up_to_the_budget, "offline=always offline=alone utility=0",
+         "offline=always offline=alone"),
+    RULE(hygen_takes_cached_prefixes_every_other_time, "utility=0 utility=1 offline=always",
+         "utility=0 utility=1"),
+    RULE(axpu_cap_follows_the_slo, "cap=fixed cap=marginal tbt_slo_ms=200",
+         "cap=fixed cap=marginal tbt_slo_ms=200"),
+    RULE(axpu_cap_is_marginal, "cap=fixed cap=slo epsilon=0", "cap=fixed cap=slo epsilon=0"),
+};
+
+int main(void)
+{
+    return rules_main("co-serving", all, sizeof all / sizeof all[0]);
+}
