@@ -452,8 +452,6 @@ static int fit(const struct options *o, struct err *e)
     return status;
 }
 
-int cmd_measure(int argc, char **argv); /* listed in commands.h with the other commands */
-
 int cmd_measure(int argc, char **argv)
 {
     struct options o;

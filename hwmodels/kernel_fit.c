@@ -326,6 +326,9 @@ int kernel_fit_run(struct kernel_fit *fit, const struct kernel_rows *rows, struc
     free(f->points);
     free(f->covariance);
     free(f);
+    if (rc != 0) {
+        kernel_fit_fini(fit);
+    }
     return rc;
 }
 

@@ -104,7 +104,7 @@ const char *kernel_param_name(enum kernel_param p);
 const char *kernel_form_name(enum kernel_form f);
 
 /* Fits. rows must outlive the fit. 0; -EINVAL with errors: too few trusted rows, or no
- * convergence. Cost: seconds for some thousand rows. */
+ * convergence; *fit is then empty. Cost: seconds for some thousand rows. */
 int kernel_fit_run(struct kernel_fit *fit, const struct kernel_rows *rows, struct err *e);
 void kernel_fit_fini(struct kernel_fit *fit);
 
