@@ -94,14 +94,6 @@ static void misbehave(void *ctx, uint64_t job, struct pool_worker *w, struct job
     }
 }
 
-static void take_memory(void *ctx, uint64_t job, struct pool_worker *w, struct job_result *r)
-{
-    if (job == 1) {
-        free(xmalloc((size_t)4 << 30)); /* says so on stderr and ends the process */
-    }
-    square(ctx, job, w, r);
-}
-
 static struct record *run(struct pool p, uint64_t n, uint64_t stop_after, int expected)
 {
     static struct record r;
@@ -163,6 +155,14 @@ START_TEST(a_death_costs_one_job_and_says_why)
 END_TEST
 
 #ifndef __SANITIZE_ADDRESS__ /* which reserves terabytes of addresses itself */
+static void take_memory(void *ctx, uint64_t job, struct pool_worker *w, struct job_result *r)
+{
+    if (job == 1) {
+        free(xmalloc((size_t)4 << 30)); /* says so on stderr and ends the process */
+    }
+    square(ctx, job, w, r);
+}
+
 START_TEST(a_job_that_takes_too_much_memory_costs_itself)
 {
     struct pool p = {.parallel = 1, .memory_limit_bytes = 2ULL << 30, .work = take_memory};
