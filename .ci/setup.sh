@@ -1,12 +1,12 @@
 #!/bin/sh
 # Installs the Debian packages that are missing: setup.sh [base|all].
 #   base  what building, testing and the demo need
-#   all   also what lint and the clang build of .ci/run need, and the measuring back ends that tests
+#   all   also what lint, the clang build and the Slurm stage of .ci/run need, and the measuring back ends that tests
 #         otherwise leave out, saying so: OpenBLAS, OpenCL with PoCL's CPU device
 # Does nothing, quickly, when everything is there.
 set -u
 base="gcc make pkg-config libgsl-dev libcjson-dev libcsv-dev libsqlite3-dev check"
-extra="clang clang-format libopenblas0-pthread ocl-icd-libopencl1 pocl-opencl-icd"
+extra="clang clang-format libopenblas0-pthread ocl-icd-libopencl1 pocl-opencl-icd slurm-wlm munge"
 missing=""
 
 need() { # package, test command
@@ -29,12 +29,14 @@ if [ "${1:-base}" = all ]; then
     need libopenblas0-pthread dpkg -s libopenblas0-pthread
     need ocl-icd-libopencl1 dpkg -s ocl-icd-libopencl1
     need pocl-opencl-icd dpkg -s pocl-opencl-icd
+    need slurm-wlm test -x /usr/sbin/slurmctld
+    need munge test -x /usr/sbin/munged
 fi
 [ -n "$missing" ] || exit 0
 
 echo "setup: missing Debian packages:$missing" >&2
 if ! command -v apt-get >/dev/null 2>&1; then
-    echo "setup: no apt-get here. Install the equivalents of: $base ($extra for lint)" >&2
+    echo "setup: no apt-get here. Install the equivalents of: $base ($extra for .ci/run)" >&2
     exit 1
 fi
 apt="env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300"

@@ -10,6 +10,7 @@
 #include "experiments/commands.h"
 #include "experiments/jobs.h"
 #include "experiments/sweep.h"
+#include "experiments/sweep_slurm.h"
 #include "sim/base/arena.h"
 
 static const char help[] =
@@ -30,12 +31,21 @@ static const char help[] =
     "  --time-limit S         CPU seconds after which a run is given up (default 600)\n"
     "  --memory-limit MB      address space a run may use (default: no limit)\n"
     "  --yes                  do it, even when it is more than 100000 runs\n"
-    "  --dry-run              check the file, print how many runs it has\n"
+    "  --dry-run              check the file, print how many runs it has, and are done\n"
+    "  --slurm TASKS          instead of running here: submit a job array of so many shards, and "
+    "a\n"
+    "                         job that merges them into STORE.db; --jobs (default 1) is the "
+    "number\n"
+    "                         of processors per task\n"
+    "  --slurm-option OPT     option of both jobs, as --slurm-option=--partition=long; repeated\n"
+    "  --slurm-scripts        with --slurm: write the scripts (STORE.db.slurm/) without "
+    "submitting\n"
     "  --quiet                no progress bar, no summary\n";
 
 struct options {
     const char *spec, *store, *format;
     struct sweep_options sweep;
+    struct slurm_options slurm; /* tasks 0: here */
     bool yes, dry_run, quiet;
 };
 
@@ -69,6 +79,22 @@ static bool take_option(struct options *o, int c, struct err *e)
         return true;
     case 'J':
         (void)cli_count("jobs", optarg, 1, 4096, &o->sweep.jobs, e);
+        o->slurm.jobs = o->sweep.jobs;
+        return true;
+    case 'S':
+        (void)cli_count("slurm", optarg, 1, 100000, &o->slurm.tasks, e);
+        return true;
+    case 'O':
+        if (o->slurm.n_options == SLURM_MAX_OPTIONS || strncmp(optarg, "-", 1) != 0 ||
+            strchr(optarg, '\n') != NULL) {
+            (void)err_add(e, "--slurm-option %s: must be an option of sbatch; at most %d", optarg,
+                          SLURM_MAX_OPTIONS);
+            return true;
+        }
+        o->slurm.options[o->slurm.n_options++] = optarg;
+        return true;
+    case 'W':
+        o->slurm.submit = false;
         return true;
     case 's':
         take_shard(optarg, &o->sweep, e);
@@ -107,12 +133,16 @@ static int parse_options(int argc, char **argv, struct options *o, struct err *e
                                           {"fail-fast", no_argument, NULL, 'f'},
                                           {"time-limit", required_argument, NULL, 't'},
                                           {"memory-limit", required_argument, NULL, 'm'},
+                                          {"slurm", required_argument, NULL, 'S'},
+                                          {"slurm-option", required_argument, NULL, 'O'},
+                                          {"slurm-scripts", no_argument, NULL, 'W'},
                                           {"yes", no_argument, NULL, 'y'},
                                           {"dry-run", no_argument, NULL, 'n'},
                                           {"quiet", no_argument, NULL, 'q'},
                                           {"help", no_argument, NULL, 'h'},
                                           {NULL, 0, NULL, 0}};
-    *o = (struct options){.sweep = {.jobs = jobs_processors(), .shards = 1, .time_limit_s = 600.0}};
+    *o = (struct options){.sweep = {.jobs = jobs_processors(), .shards = 1, .time_limit_s = 600.0},
+                          .slurm = {.jobs = 1, .submit = true}};
     optind = 1;
     for (int c; (c = getopt_long(argc, argv, "o:hq", longs, NULL)) != -1;) {
         if (c == 'h') {
@@ -134,6 +164,9 @@ static int parse_options(int argc, char **argv, struct options *o, struct err *e
     }
     if (o->store == NULL && !o->dry_run) {
         return err_add(e, "-o STORE.db is missing: where results go");
+    }
+    if (o->slurm.tasks > 0 && (o->sweep.shards > 1 || o->format != NULL)) {
+        (void)err_add(e, "--slurm excludes --shard and --export");
     }
     return e->n > 0 ? -EINVAL : 0;
 }
@@ -187,15 +220,44 @@ static int sweep(struct options *o, const struct spec *spec, struct err *e)
     return status;
 }
 
+static int to_slurm(struct options *o, struct err *e)
+{
+    o->slurm.time_limit_s = o->sweep.time_limit_s;
+    o->slurm.memory_limit_bytes = o->sweep.memory_limit_bytes;
+    o->slurm.fail_fast = o->sweep.fail_fast;
+    o->slurm.yes = o->yes;
+    return sweep_slurm(o->spec, o->store, &o->slurm, e) == 0 ? EXIT_OK : EXIT_BAD_INPUT;
+}
+
+/* --dry-run: how much it is and, of a store that is there, how much of it is done. */
+static int tell_size(const struct options *o, const struct spec *spec, struct err *e)
+{
+    uint64_t there = 0;
+    if (o->store != NULL && access(o->store, F_OK) == 0) {
+        struct store *store = store_open(o->store, false, e);
+        if (store == NULL) {
+            return EXIT_BAD_INPUT;
+        }
+        there = store_count(store, sweep_experiment(spec, store));
+        if (store_close(store, e) != 0) {
+            return EXIT_CHECK_FAILED;
+        }
+    }
+    (void)printf("%s: %" PRIu64 " points, %s%" PRIu64 " runs, %" PRIu64 " of them in the store\n",
+                 o->spec, spec->n_points, spec->n_until > 0 ? "at most " : "",
+                 spec_runs(spec, spec->max_replications), there);
+    return EXIT_OK;
+}
+
 static int with_spec(struct options *o, struct err *e)
 {
     struct spec *spec = xcalloc(1, sizeof *spec);
     int status = EXIT_BAD_INPUT;
     if (spec_load(spec, o->spec, o->yes, e) == 0 && spec_check(spec, e) == 0) {
         if (o->dry_run) {
-            (void)printf("%s: %" PRIu64 " points, %" PRIu64 " runs\n", o->spec, spec->n_points,
-                         spec_runs(spec, spec->max_replications));
-            status = EXIT_OK;
+            status = tell_size(o, spec, e);
+        } else if (o->slurm.tasks > 0) {
+            status = to_slurm(o, e);
         } else {
             status = sweep(o, spec, e);
         }

@@ -24,6 +24,8 @@ static const char schema[] =
     " run_id INTEGER NOT NULL, PRIMARY KEY(experiment_id, point, replication)) WITHOUT ROWID;"
     "CREATE TABLE failures(experiment_id INTEGER, point INTEGER, replication INTEGER,"
     " message TEXT NOT NULL, PRIMARY KEY(experiment_id, point, replication)) WITHOUT ROWID;"
+    "CREATE TABLE finished(experiment_id INTEGER, shards INTEGER, shard INTEGER,"
+    " PRIMARY KEY(experiment_id, shards, shard)) WITHOUT ROWID;"
     "CREATE TABLE runs(id INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL, kept TEXT NOT NULL,"
     " soc TEXT, llm TEXT, workload TEXT, rate_scale REAL, policy TEXT, params TEXT, seed INTEGER,"
     " verdict TEXT, config_hash TEXT, trace_hash TEXT, UNIQUE(fingerprint, kept));";
@@ -210,11 +212,26 @@ int store_close(struct store *s, struct err *e)
 
 /* ---- experiments and points ---- */
 
+static int64_t find_experiment(struct store *s, const char *key)
+{
+    sqlite3_stmt *q = store_prepare(s, "SELECT id FROM experiments WHERE key=?1");
+    if (q != NULL) {
+        bind_text(q, 1, key);
+    }
+    int64_t id = q != NULL && store_step(s, q) ? sqlite3_column_int64(q, 0) : 0;
+    (void)sqlite3_finalize(q);
+    return id;
+}
+
 int64_t store_experiment(struct store *s, const char *name, const char *revision, const char *spec)
 {
     char key[64];
     (void)snprintf(key, sizeof key, "%016" PRIx64 "-%016" PRIx64, hash_string(HASH_INIT, spec),
                    hash_string(HASH_INIT, revision));
+    int64_t id = find_experiment(s, key); /* without waiting for another's transaction */
+    if (id != 0) {
+        return id;
+    }
     sqlite3_stmt *q = store_prepare(
         s, "INSERT OR IGNORE INTO experiments(key, name, revision, spec) VALUES(?1,?2,?3,?4)");
     const char *const text[] = {key, name, revision, spec};
@@ -222,14 +239,11 @@ int64_t store_experiment(struct store *s, const char *name, const char *revision
         bind_text(q, i + 1, text[i]);
     }
     store_write(s);
-    (void)(q != NULL && store_step(s, q));
-    (void)sqlite3_finalize(q);
-    q = store_prepare(s, "SELECT id FROM experiments WHERE key=?1");
     if (q != NULL) {
-        bind_text(q, 1, key);
+        once(s, q);
     }
-    int64_t id = q != NULL && store_step(s, q) ? sqlite3_column_int64(q, 0) : 0;
     (void)sqlite3_finalize(q);
+    id = find_experiment(s, key);
     store_commit(s, true);
     return id;
 }
@@ -248,6 +262,45 @@ void store_point(struct store *s, int64_t experiment, uint64_t point, const char
     bind_place(s->point, experiment, point);
     bind_text(s->point, 3, settings);
     once(s, s->point);
+}
+
+uint64_t store_count(struct store *s, int64_t experiment)
+{
+    sqlite3_stmt *q = store_prepare(s, "SELECT count(*) FROM members WHERE experiment_id=?1");
+    (void)sqlite3_bind_int64(q, 1, experiment);
+    uint64_t n = q != NULL && store_step(s, q) ? (uint64_t)sqlite3_column_int64(q, 0) : 0;
+    (void)sqlite3_finalize(q);
+    return n;
+}
+
+void store_finished(struct store *s, int64_t experiment, uint32_t shard, uint32_t shards)
+{
+    sqlite3_stmt *q = store_prepare(s, "INSERT OR IGNORE INTO finished VALUES(?1,?2,?3)");
+    if (q != NULL) {
+        store_write(s);
+        bind_place(q, experiment, shards);
+        (void)sqlite3_bind_int64(q, 3, shard);
+        once(s, q);
+    }
+    (void)sqlite3_finalize(q);
+}
+
+int store_check_complete(struct store *s, struct err *e)
+{
+    /* the division of which most is there speaks for an experiment */
+    sqlite3_stmt *q = store_prepare(
+        s, "SELECT name, have, shards FROM (SELECT e.name, e.key, coalesce(f.shards, 1) AS shards,"
+           " count(f.shard) AS have FROM experiments e LEFT JOIN finished f"
+           " ON f.experiment_id=e.id GROUP BY e.id, f.shards) GROUP BY key"
+           " HAVING max(1.0 * have / shards) < 1 ORDER BY name, key");
+    size_t before = e->n;
+    while (q != NULL && store_step(s, q)) {
+        (void)err_add(e, "%s: experiment \"%s\": %lld of %lld shards have finished", s->path,
+                      (const char *)sqlite3_column_text(q, 0),
+                      (long long)sqlite3_column_int64(q, 1), (long long)sqlite3_column_int64(q, 2));
+    }
+    (void)sqlite3_finalize(q);
+    return e->n > before ? -EINVAL : 0;
 }
 
 /* ---- runs ---- */

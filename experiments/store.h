@@ -5,6 +5,7 @@
  *   members      experiment_id, point, replication: run_id
  *   failures     experiment_id, point, replication: message. A failure is no result: the next
  *                sweep tries again, and success removes it
+ *   finished     experiment_id, shards, shard: a sweep of that part came to its end
  *   runs         id, fingerprint (version, source revision, configuration, trace, policy,
  *                parameters, seed) and kept (which metrics), unique together, so that runs are
  *                shared between experiments and unlike ones never mix; soc, llm, workload,
@@ -64,6 +65,13 @@ void store_failure(struct store *s, int64_t experiment, uint64_t point, uint32_t
 /* Values of a metric over replications 0 .. n-1 of a point, NaN where there is none. */
 void store_values(struct store *s, int64_t experiment, uint64_t point, const char *metric,
                   double *out, uint32_t n);
+
+/* Replications of an experiment that have results. */
+uint64_t store_count(struct store *s, int64_t experiment);
+/* A sweep of this part of an experiment came to its end (0 of 1: all of it). */
+void store_finished(struct store *s, int64_t experiment, uint32_t shard, uint32_t shards);
+/* Errors for experiments of which a part never came to its end, and -EINVAL; else 0. */
+int store_check_complete(struct store *s, struct err *e);
 
 /* One line or object per replication, failures too, in an order that depends on nothing but the
  * experiments: equal results give equal bytes, however the stores came about. experiment 0: all.

@@ -7,7 +7,7 @@
 #include "experiments/store.h"
 
 #define STORE_APPLICATION_ID 0x78707573 /* "xpus" */
-#define STORE_FORMAT 2
+#define STORE_FORMAT 3
 
 struct store {
     sqlite3 *db;

@@ -37,6 +37,8 @@ static const char copy_sql[] =
     " FROM other.members a JOIN other.experiments e ON e.id=a.experiment_id"
     " JOIN main.experiments f USING(key) JOIN other.runs r ON r.id=a.run_id"
     " JOIN main.runs b USING(fingerprint, kept);"
+    "INSERT OR IGNORE INTO main.finished SELECT f.id, a.shards, a.shard FROM other.finished a"
+    " JOIN other.experiments e ON e.id=a.experiment_id JOIN main.experiments f USING(key);"
     "INSERT OR REPLACE INTO main.failures SELECT f.id, a.point, a.replication, a.message"
     " FROM other.failures a JOIN other.experiments e ON e.id=a.experiment_id"
     " JOIN main.experiments f USING(key);"

@@ -393,12 +393,15 @@ static int run_rounds(struct sweep *s)
     }
 }
 
+int64_t sweep_experiment(const struct spec *spec, struct store *store)
+{
+    return store_experiment(store, spec->name, XPUSIM_VERSION " " XPUSIM_REVISION, spec->canonical);
+}
+
 int sweep_run(const struct spec *spec, struct store *store, const struct sweep_options *opt,
               struct sweep_result *out, struct err *e)
 {
-    *out = (struct sweep_result){.experiment = store_experiment(store, spec->name,
-                                                                XPUSIM_VERSION " " XPUSIM_REVISION,
-                                                                spec->canonical)};
+    *out = (struct sweep_result){.experiment = sweep_experiment(spec, store)};
     struct sweep *s = xcalloc(1, sizeof *s);
     *s = (struct sweep){.spec = spec,
                         .store = store,
@@ -420,6 +423,9 @@ int sweep_run(const struct spec *spec, struct store *store, const struct sweep_o
     (void)sigaction(SIGTERM, &old_term, NULL);
     show_progress(s, true);
     out->interrupted = rc == -EINTR;
+    if (rc == 0) {
+        store_finished(store, out->experiment, opt->shard, opt->shards);
+    }
     free(s->closed);
     free(s);
     if (rc != 0 && rc != -EINTR) {

@@ -26,6 +26,10 @@ struct sweep_result {
     int64_t experiment;           /* its number in the store */
 };
 
+/* Number of the experiment in the store, made when it is not there: of its text and this binary's
+ * revision. */
+int64_t sweep_experiment(const struct spec *spec, struct store *store);
+
 /* 0, or -errno with an error added when the store or the processes fail; failed runs are results
  * here. Interrupted by SIGINT and SIGTERM, which have their former meaning again afterwards. Memory
  * does not grow with the number of runs; with `until` 8 bytes per point. */

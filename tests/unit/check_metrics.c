@@ -380,6 +380,27 @@ START_TEST(truncated_values_count_what_finished_by_the_last_arrival)
 }
 END_TEST
 
+START_TEST(requests_of_the_warm_up_are_counted_but_not_measured)
+{
+    teardown();
+    struct metrics_options opt = metrics_options_default();
+    opt.warmup_ns = S(5.0);
+    start(&opt);
+    /* P (0) and R (2) arrived before, so Q alone is left: 2 s, one token and so no gaps. Session 11
+     * began with R. */
+    EXPECT("all.e2e_s.n", 1.0);
+    EXPECT("all.e2e_s.mean", 2.0);
+    EXPECT("all.ttft_s.n", 1.0);
+    EXPECT("all.tbt_s.n", 0.0);
+    EXPECT("all.wait_s.n", 1.0);
+    EXPECT("all.session_s.n", 0.0);
+    EXPECT("truncated.all.e2e_s.n", 1.0);
+    /* what is counted is as without */
+    EXPECT("all.finished", 3.0);
+    EXPECT("truncated.reactive.throughput_req_per_min", 2.0 / 13.5 * 60.0);
+}
+END_TEST
+
 START_TEST(a_horizon_is_the_cut_when_it_stopped_the_run)
 {
     teardown();
@@ -541,6 +562,7 @@ int main(void)
     tcase_add_test(run, counts_and_rates_cover_finished_shed_and_unfinished);
     tcase_add_test(run, time_in_system_and_backlog_are_integrals_of_the_population);
     tcase_add_test(run, truncated_values_count_what_finished_by_the_last_arrival);
+    tcase_add_test(run, requests_of_the_warm_up_are_counted_but_not_measured);
     tcase_add_test(run, a_horizon_is_the_cut_when_it_stopped_the_run);
     tcase_add_test(run, device_time_and_energy_are_exact_integrals);
     tcase_add_test(run, ddr_traffic_and_contention_add_up);
