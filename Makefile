@@ -108,6 +108,7 @@ golden-update: $(BUILD)/xpusim
 	@BUILD=$(BUILD) sh tests/golden/golden.sh --update
 	@$(BUILD)/xpusim gate --baseline experiments/gate/policies.json --update
 	@BUILD=$(BUILD) sh tests/golden/gate.sh --update
+	@BUILD=$(BUILD) sh tests/golden/diff.sh --update
 
 # How far predictions are off, from the shipped points: the tables of hwmodels/VALIDATION.md.
 validation: $(BUILD)/xpusim

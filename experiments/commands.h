@@ -7,10 +7,12 @@
 #define EXIT_CHECK_FAILED 1 /* a run ended with an error, a check did not hold */
 #define EXIT_BAD_INPUT 2    /* malformed file, option or usage */
 
+int cmd_bisect(int argc, char **argv);
 int cmd_calibrate(int argc, char **argv);
 int cmd_characterize(int argc, char **argv);
 int cmd_claims(int argc, char **argv);
 int cmd_compare(int argc, char **argv);
+int cmd_diff(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
 int cmd_gate(int argc, char **argv);
 int cmd_graphs(int argc, char **argv);

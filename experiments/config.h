@@ -32,7 +32,7 @@ struct config_options {
     const char *trace, *workload; /* at most one; neither: CONFIG_DEFAULT_WORKLOAD */
     uint64_t seed;
     double ttft_slo_s, tpot_slo_s; /* targets of requests that carry none; 0: none */
-    char *sets[CONFIG_MAX_SETS]; /* owned "path=value", in order */
+    char *sets[CONFIG_MAX_SETS];   /* owned "path=value", in order */
     uint32_t n_sets;
 };
 

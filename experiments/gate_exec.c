@@ -10,7 +10,7 @@
 
 #include "sim/base/arena.h"
 
-#define FIXED_ARGUMENTS 16
+#define FIXED_ARGUMENTS 18
 #define READ_BYTES 65536
 #define COMPLAINT "xpusim: error: "
 
@@ -34,7 +34,7 @@ static char *read_all(FILE *f, size_t *n)
 
 /* Never returns: becomes the binary. */
 static _Noreturn void become(const char *binary, const struct gate_group *g, const char *policy,
-                             const char *seed, int out, int err)
+                             const char *seed, const char *decisions, int out, int err)
 {
     const char *args[FIXED_ARGUMENTS + 2 * GATE_MAX_SETS] = {
         binary,
@@ -55,6 +55,10 @@ static _Noreturn void become(const char *binary, const struct gate_group *g, con
     for (uint32_t i = 0; i < g->n_sets; i++) {
         args[n++] = "--set";
         args[n++] = g->sets[i];
+    }
+    if (decisions != NULL) {
+        args[n++] = "--decisions";
+        args[n++] = decisions;
     }
     args[n] = NULL;
     if (dup2(out, STDOUT_FILENO) >= 0 && dup2(err, STDERR_FILENO) >= 0) {
@@ -85,7 +89,7 @@ static void take_complaint(FILE *err, char *message, size_t size)
 }
 
 cJSON *gate_exec(const char *binary, const struct gate_group *g, const char *policy, uint64_t seed,
-                 char *message, size_t size)
+                 const char *decisions, char *message, size_t size)
 {
     message[0] = '\0';
     FILE *out = tmpfile();
@@ -97,7 +101,7 @@ cJSON *gate_exec(const char *binary, const struct gate_group *g, const char *pol
         (void)fflush(NULL);
         pid = fork();
         if (pid == 0) {
-            become(binary, g, policy, seed_text, fileno(out), fileno(err));
+            become(binary, g, policy, seed_text, decisions, fileno(out), fileno(err));
         }
     }
     cJSON *tree = NULL;

@@ -8,9 +8,9 @@
 
 #include "experiments/gate.h"
 
-/* Runs it and waits. The result tree (caller owns), or NULL with the first line of its complaint in
- * message. */
+/* Runs it and waits. decisions: a file for its decision log, or NULL. The result tree (caller
+ * owns), or NULL with the first line of its complaint in message. */
 cJSON *gate_exec(const char *binary, const struct gate_group *g, const char *policy, uint64_t seed,
-                 char *message, size_t size);
+                 const char *decisions, char *message, size_t size);
 
 #endif

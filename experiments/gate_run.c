@@ -147,7 +147,7 @@ static void run_there(const char *binary, const struct prepared *g, const char *
                       uint64_t seed, struct outcome *o, struct job_result *out)
 {
     char message[JOBS_MESSAGE_BYTES];
-    cJSON *root = gate_exec(binary, g->group, policy, seed, message, sizeof message);
+    cJSON *root = gate_exec(binary, g->group, policy, seed, NULL, message, sizeof message);
     const cJSON *metrics = cJSON_GetObjectItemCaseSensitive(root, "metrics");
     int verdict = verdict_of(root);
     if (root == NULL || !cJSON_IsObject(metrics) || verdict < 0) {

@@ -25,6 +25,8 @@ static const struct command {
     {"characterize", cmd_characterize, "the papers' analyses of kernels and devices, as data"},
     {"claims", cmd_claims, "the papers' published results against the simulator's"},
     {"gate", cmd_gate, "scheduling metrics against a recorded baseline, for CI"},
+    {"diff", cmd_diff, "the first decision in which two runs differ, with both states"},
+    {"bisect", cmd_bisect, "the smallest trace that shows such a difference"},
     {"graphs", cmd_graphs, "strategies of switching NPU graphs, and the optimum"},
     {"new-policy", cmd_new_policy, "a policy plug-in to start from, with its Makefile and test"},
     {"selftest", cmd_selftest, "closed-form checks of this installation, in seconds"},

@@ -27,6 +27,15 @@ refuse "Z9" $x claims Z9
 refuse "nonesuch.json" $x claims --file nonesuch.json
 refuse "replications" $x claims A6 --replications 0
 refuse "--policy is missing" $x search --slo "reactive.e2e_s.p90<=20"
+refuse "--policy is missing" $x diff
+refuse "not a decision log" $x diff README.md README.md
+refuse "two decision logs" $x diff README.md
+refuse "exclude each other" $x diff --policy fcfs a.log b.log
+refuse "no policy is called" $x diff --policy fcfs --b-policy nonesuch
+refuse "nowhere" $x diff --policy fcfs --b-set soc.nowhere=1
+refuse "not a program" $x diff --policy fcfs --against nonesuch
+refuse "-o is missing" $x bisect --policy fcfs
+refuse "no/such/folder" $x bisect --policy fcfs --b-policy edf --workload w1:n=2 -o "$dir/no/such/folder/x.csv"
 refuse "--slo is missing" $x search --policy fcfs
 refuse "METRIC<=VALUE" $x search --policy fcfs --slo "reactive.e2e_s.p90=20"
 refuse "no metric is called so" $x search --policy fcfs --slo "nonesuch<=20"
