@@ -26,7 +26,7 @@ ALL_CFLAGS   = -std=c17 $(OPT) -g -ffp-contract=off $(WARN) $(WERROR) $(CFLAGS) 
 LDLIBS       = $$(pkg-config --libs gsl libcjson sqlite3) -lcsv -lpthread -ldl -lm
 CHECK_LIBS   = $$(pkg-config --libs check)
 
-SRC      := $(foreach d,sim policies hwmodels traces experiments,$(wildcard $(d)/*.c $(d)/*/*.c))
+SRC      := $(foreach d,sim policies hwmodels traces plots experiments,$(wildcard $(d)/*.c $(d)/*/*.c))
 LIB_OBJ  := $(patsubst %.c,$(BUILD)/%.o,$(filter-out experiments/main.c,$(SRC)))
 HELP_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/helpers/*.c))
 TESTS    := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/check_*.c tests/oracle/check_*.c \
@@ -126,7 +126,7 @@ install: all
 	        'policies/common/*.h' 2>/dev/null || ls sim/base/*.h sim/api/*.h policies/common/*.h); do \
 	    install -D -m 644 $$f $(DESTDIR)$(PREFIX)/include/xpusim/$$f; done
 	for f in hwmodels/soc/*.json hwmodels/llm/*.json hwmodels/runs/* hwmodels/points/* hwmodels/speculation/* traces/datasets/* \
-	        experiments/claims/* experiments/specs/* experiments/gate/* plots/*; do \
+	        experiments/claims/* experiments/specs/* experiments/gate/* plots/*.gp; do \
 	    test ! -f $$f || install -D -m 644 $$f $(DESTDIR)$(PREFIX)/share/xpusim/$$f; done
 
 clean:

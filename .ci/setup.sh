@@ -5,7 +5,7 @@
 #         otherwise leave out, saying so: OpenBLAS, OpenCL with PoCL's CPU device
 # Does nothing, quickly, when everything is there.
 set -u
-base="gcc make pkg-config libgsl-dev libcjson-dev libcsv-dev libsqlite3-dev check"
+base="gcc make pkg-config libgsl-dev libcjson-dev libcsv-dev libsqlite3-dev check gnuplot-nox"
 extra="clang clang-format libopenblas0-pthread ocl-icd-libopencl1 pocl-opencl-icd slurm-wlm munge"
 missing=""
 
@@ -23,6 +23,7 @@ need libcjson-dev pkg-config --exists libcjson
 need libcsv-dev test -e /usr/include/csv.h
 need libsqlite3-dev pkg-config --exists sqlite3
 need check pkg-config --exists check
+need gnuplot-nox command -v gnuplot
 if [ "${1:-base}" = all ]; then
     need clang command -v clang
     need clang-format command -v clang-format

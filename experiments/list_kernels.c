@@ -134,6 +134,20 @@ static void longest(const struct config *c, cJSON *rows, struct table *t)
     }
 }
 
+/* What bounds each device: the rates of its many-row kernels. */
+static void roofs(const struct config *c, cJSON *rows)
+{
+    for (uint32_t d = 0; d < c->soc.machine.n_devices; d++) {
+        const struct soc_runtime *rt = c->truth.runtime[d];
+        cJSON *row = cJSON_CreateObject();
+        cJSON_AddStringToObject(row, "device", c->soc.machine.devices[d].name);
+        cJSON_AddStringToObject(row, "runtime", rt->runtime);
+        cJSON_AddNumberToObject(row, "flop_per_s", rt->many.flop_per_s);
+        cJSON_AddNumberToObject(row, "bytes_per_s", rt->many.bytes_per_s);
+        cJSON_AddItemToArray(rows, row);
+    }
+}
+
 int list_kernels(const struct config_options *o, bool json, struct err *e)
 {
     struct config c;
@@ -148,6 +162,7 @@ int list_kernels(const struct config_options *o, bool json, struct err *e)
     table_init(&bounds, "lrrrrr");
     nodes(&c, cJSON_AddArrayToObject(root, "kernels"), &kernels);
     longest(&c, cJSON_AddArrayToObject(root, "longest"), &bounds);
+    roofs(&c, cJSON_AddArrayToObject(root, "roofs"));
     if (json) {
         char *text = cJSON_Print(root);
         (void)printf("%s\n", text);

@@ -27,6 +27,7 @@ static const struct command {
     {"gate", cmd_gate, "scheduling metrics against a recorded baseline, for CI"},
     {"diff", cmd_diff, "the first decision in which two runs differ, with both states"},
     {"bisect", cmd_bisect, "the smallest trace that shows such a difference"},
+    {"plot", cmd_plot, "figures from results, as SVG and PNG"},
     {"graphs", cmd_graphs, "strategies of switching NPU graphs, and the optimum"},
     {"new-policy", cmd_new_policy, "a policy plug-in to start from, with its Makefile and test"},
     {"selftest", cmd_selftest, "closed-form checks of this installation, in seconds"},

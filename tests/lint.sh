@@ -19,6 +19,7 @@ allowed() {
     hwmodels/backends/*) echo '(sim/(base|api|core)|hwmodels)/' ;;
     hwmodels/*) echo '(sim/(base|api)|hwmodels)/' ;;
     traces/*) echo '(sim/(base|api)|traces)/' ;;
+    plots/*) echo '(sim/base|experiments/stats|plots)' ;;
     *) echo '.*' ;;
     esac
 }

@@ -281,6 +281,11 @@ struct timeline *timeline_open(const char *path, const struct machine *machine, 
     }
     process_name(t, TIMELINE_PID_MACHINE, "machine");
     process_name(t, TIMELINE_PID_REQUESTS, "requests");
+    trace_event_begin(&t->out, 'M', TIMELINE_PID_MACHINE, 0, 0);
+    trace_event_name(&t->out, "machine"); /* viewers skip names they do not know */
+    trace_args_begin(&t->out);
+    trace_decimal(&t->out, "ddr_peak_gb_per_s", machine->ddr_peak_bytes_per_s / 1e9);
+    trace_event_end(&t->out);
     timeline_machine_begin(t);
     counters_begin(t);
     t->observer = (struct observer){

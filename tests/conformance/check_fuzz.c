@@ -12,6 +12,7 @@
 #include "experiments/points.h"
 #include "experiments/spec.h"
 #include "hwmodels/soc.h"
+#include "plots/figure.h"
 #include "policies/replay.h"
 #include "sim/base/arena.h"
 #include "sim/base/datadir.h"
@@ -183,6 +184,43 @@ static int parse_log(struct err *e)
     return r == NULL ? -1 : 0;
 }
 
+/* What a figure reads, up to the data it would draw. */
+static int prepare(const char *figure, struct err *e)
+{
+    struct figure_request q = {.n_inputs = 0};
+    struct figure_data d;
+    (void)figure_input_add(&q, path, e);
+    figure_data_init(&d);
+    int rc = figure_find(figure)->prepare(&q, &d, e);
+    figure_data_fini(&d);
+    return rc;
+}
+
+static int parse_comparison(struct err *e)
+{
+    return prepare("pareto", e);
+}
+
+static int parse_kernels(struct err *e)
+{
+    return prepare("roofline", e);
+}
+
+static int parse_pairs(struct err *e)
+{
+    return prepare("corun", e);
+}
+
+static int parse_gantt(struct err *e)
+{
+    return prepare("gantt", e);
+}
+
+static int parse_queue(struct err *e)
+{
+    return prepare("queue", e);
+}
+
 static void fuzz(const char *text, size_t n, parser *p, uint64_t seed)
 {
     struct rng r;
@@ -299,6 +337,38 @@ START_TEST(measurements_survive_damage)
 }
 END_TEST
 
+START_TEST(inputs_of_figures_survive_damage)
+{
+    static const char comparison[] =
+        "{\"config\":{\"soc\":{\"name\":\"s\"}},\"capacity_req_per_min\":9,\"loads\":[{\"load\":0."
+        "5,"
+        "\"policies\":{\"fcfs\":{\"proactive.throughput_req_per_min\":{\"mean\":3,\"low\":2,"
+        "\"high\":4,\"n\":2},\"reactive.e2e_s.mean\":{\"mean\":3,\"low\":null,\"high\":4}}}}]}";
+    fuzz(comparison, sizeof comparison - 1, parse_comparison, 10);
+    static const char sweep[] = "policy,rate,proactive.throughput_req_per_min,reactive.e2e_s.mean\n"
+                                "a,1,2,3\na,2,3,4\nb,1,2,3\n";
+    fuzz(sweep, sizeof sweep - 1, parse_comparison, 11);
+    static const char kernels[] =
+        "{\"kernels\":[{\"device\":\"npu\",\"op\":\"QKV\",\"work\":\"w\",\"flop_per_s\":1e12,"
+        "\"flop_per_byte\":9}],\"roofs\":[{\"device\":\"npu\",\"flop_per_s\":1e12,"
+        "\"bytes_per_s\":1e10}]}";
+    fuzz(kernels, sizeof kernels - 1, parse_kernels, 12);
+    static const char pairs[] = "victim,aggressor,slowdown\na,b,1.5\nb,a,1.25\n";
+    fuzz(pairs, sizeof pairs - 1, parse_pairs, 13);
+    static const char timeline[] =
+        "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n"
+        "{\"ph\":\"M\",\"pid\":1,\"tid\":1,\"name\":\"thread_name\",\"args\":{\"name\":\"npu\"}},\n"
+        "{\"ph\":\"B\",\"pid\":1,\"tid\":1,\"ts\":5.0,\"name\":\"decode of pass 1\",\"args\":"
+        "{\"sequences\":2,\"class\":\"reactive\"}},\n"
+        "{\"ph\":\"C\",\"pid\":1,\"tid\":0,\"ts\":5.0,\"name\":\"live requests\",\"args\":"
+        "{\"reactive\":1,\"proactive\":2}},\n"
+        "{\"ph\":\"i\",\"pid\":1,\"tid\":1,\"ts\":7.5,\"name\":\"preempt asked\"},\n"
+        "{\"ph\":\"E\",\"pid\":1,\"tid\":1,\"ts\":9.0}\n]}\n";
+    fuzz(timeline, sizeof timeline - 1, parse_gantt, 14);
+    fuzz(timeline, sizeof timeline - 1, parse_queue, 15);
+}
+END_TEST
+
 /* Short texts that come from the command line. */
 START_TEST(specs_survive_damage)
 {
@@ -375,6 +445,7 @@ int main(void)
     tcase_add_test(t, claims_survive_damage);
     tcase_add_test(t, experiments_survive_damage);
     tcase_add_test(t, measurements_survive_damage);
+    tcase_add_test(t, inputs_of_figures_survive_damage);
     tcase_add_test(t, specs_survive_damage);
     tcase_add_test(t, overrides_survive_damage);
     suite_add_tcase(s, t);

@@ -1,0 +1,2 @@
+# First tokens of reactive requests and throughput against the chunk size.
+load lines

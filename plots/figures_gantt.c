@@ -1,0 +1,263 @@
+/* Schedules as bars: a window of a timeline, and the strategies of switching NPU graphs. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plots/figure.h"
+#include "plots/timeline_read.h"
+#include "sim/base/arena.h"
+#include "sim/base/json.h"
+
+#define US_PER_S 1e6
+#define MAX_TRACKS 256
+#define MAX_DEPTH 4
+#define DEFAULT_WINDOW_S 10.0
+#define MAX_BARS 20000 /* of a window: beyond, a picture of it says nothing */
+
+enum bar_kind {
+    BAR_REACTIVE_PREFILL,
+    BAR_REACTIVE_DECODE,
+    BAR_PROACTIVE_PREFILL,
+    BAR_PROACTIVE_DECODE,
+    BAR_LOAD,
+    BAR_KINDS
+};
+
+static const char *const kind_names[BAR_KINDS] = {"reactive prefill", "reactive decode",
+                                                  "proactive prefill", "proactive decode",
+                                                  "load or compile"};
+
+struct bar {
+    int track;
+    enum bar_kind kind;
+    double begin_s, end_s;
+};
+
+struct window {
+    double from_s, to_s, last_s;
+    char names[MAX_TRACKS][32]; /* of the machine's tracks */
+    struct bar open[MAX_TRACKS][MAX_DEPTH];
+    int depth[MAX_TRACKS];
+    struct bar *bars; /* owned */
+    size_t n, cap;
+    double *asked; /* owned: pairs of track and instant */
+    size_t n_asked, cap_asked;
+};
+
+static void keep(struct window *w, struct bar b)
+{
+    if (b.end_s <= w->from_s || b.begin_s >= w->to_s || w->n > MAX_BARS) {
+        return;
+    }
+    b.begin_s = fmax(b.begin_s, w->from_s);
+    b.end_s = fmin(b.end_s, w->to_s);
+    if (w->n == w->cap) {
+        w->cap = w->cap == 0 ? 256 : 2 * w->cap;
+        w->bars = xrealloc(w->bars, w->cap * sizeof *w->bars);
+    }
+    w->bars[w->n++] = b;
+}
+
+static enum bar_kind kind_of(const cJSON *o)
+{
+    bool reactive = strcmp(timeline_arg_text(o, "class"), "reactive") == 0;
+    bool decode = strncmp(timeline_text(o, "name"), "decode", 6) == 0;
+    return reactive ? (decode ? BAR_REACTIVE_DECODE : BAR_REACTIVE_PREFILL)
+                    : (decode ? BAR_PROACTIVE_DECODE : BAR_PROACTIVE_PREFILL);
+}
+
+static void see_instant(struct window *w, int track, double now, const char *name)
+{
+    if (strcmp(name, "preempt asked") != 0 || now < w->from_s || now > w->to_s) {
+        return;
+    }
+    if (w->n_asked + 2 > w->cap_asked) {
+        w->cap_asked = w->cap_asked == 0 ? 64 : 2 * w->cap_asked;
+        w->asked = xrealloc(w->asked, w->cap_asked * sizeof *w->asked);
+    }
+    w->asked[w->n_asked++] = track;
+    w->asked[w->n_asked++] = now;
+}
+
+static void see(void *ctx, const cJSON *o)
+{
+    struct window *w = ctx;
+    const char *name = timeline_text(o, "name");
+    double now = timeline_number(o, "ts") / US_PER_S;
+    double id = timeline_number(o, "tid");
+    w->last_s = fmax(w->last_s, now);
+    if (timeline_number(o, "pid") != 1.0 || id < 0.0 || id >= MAX_TRACKS) {
+        return;
+    }
+    int track = (int)id;
+    bool channel =
+        strcmp(w->names[track], "loader") == 0 || strcmp(w->names[track], "compiler") == 0;
+    switch (timeline_text(o, "ph")[0]) {
+    case 'M':
+        if (strcmp(name, "thread_name") == 0) {
+            (void)snprintf(w->names[track], sizeof w->names[track], "%s",
+                           timeline_arg_text(o, "name"));
+        }
+        break;
+    case 'B':
+        if (w->depth[track] < MAX_DEPTH) {
+            w->open[track][w->depth[track]++] = (struct bar){track, kind_of(o), now, now};
+        }
+        break;
+    case 'E':
+        if (w->depth[track] > 0) {
+            struct bar b = w->open[track][--w->depth[track]];
+            b.end_s = now;
+            keep(w, b);
+        }
+        break;
+    case 'X':
+        if (channel) {
+            keep(w, (struct bar){track, BAR_LOAD, now, now + timeline_number(o, "dur") / US_PER_S});
+        }
+        break;
+    default:
+        see_instant(w, track, now, name);
+    }
+}
+
+/* Tracks that have bars get rows, the first one on top. */
+static void rows_of(const struct window *w, int *row, struct figure_data *d)
+{
+    struct figure_rows rows = {.n = 0};
+    for (int t = 0; t < MAX_TRACKS; t++) {
+        row[t] = -1;
+        for (size_t i = 0; i < w->n && row[t] < 0; i++) {
+            row[t] = w->bars[i].track == t ? (int)rows.n : -1;
+        }
+        if (row[t] >= 0) {
+            figure_row_name(&rows, w->names[t]);
+        }
+    }
+    figure_rows_put(&rows, d);
+}
+
+static void put_window(const struct window *w, struct figure_data *d)
+{
+    int row[MAX_TRACKS];
+    rows_of(w, row, d);
+    for (int k = 0; k < BAR_KINDS; k++) {
+        figure_block(d, "%s", kind_names[k]);
+        for (size_t i = 0; i < w->n; i++) {
+            const struct bar *b = &w->bars[i];
+            if ((int)b->kind == k) {
+                figure_cell(d, row[b->track]);
+                figure_cell(d, b->begin_s);
+                figure_cell(d, b->end_s);
+                figure_row_end(d);
+            }
+        }
+    }
+    figure_block(d, "preemption asked");
+    for (size_t i = 0; i < w->n_asked; i += 2) {
+        if (row[(int)w->asked[i]] >= 0) {
+            figure_cell(d, row[(int)w->asked[i]]);
+            figure_cell(d, w->asked[i + 1]);
+            figure_row_end(d);
+        }
+    }
+    figure_var(d, "begin", w->from_s);
+    figure_var(d, "end", w->to_s);
+}
+
+int figure_gantt(const struct figure_request *q, struct figure_data *d, struct err *e)
+{
+    if (q->n_inputs != 1) {
+        return err_add(e, "gantt takes one timeline, not %zu inputs", q->n_inputs);
+    }
+    struct window *w = xcalloc(1, sizeof *w);
+    w->from_s = q->from_s;
+    w->to_s = q->to_s > 0.0 ? q->to_s : q->from_s + DEFAULT_WINDOW_S;
+    const char *path = q->inputs[0].path;
+    (void)timeline_read(path, "MBEXi", see, w, e);
+    for (int t = 0; t < MAX_TRACKS; t++) { /* still open at the end of the file */
+        while (w->depth[t] > 0) {
+            struct bar b = w->open[t][--w->depth[t]];
+            b.end_s = w->last_s;
+            keep(w, b);
+        }
+    }
+    if (e->n == 0 && w->n == 0) {
+        (void)err_add(e, "%s: nothing ran between %g and %g s (--from, --to); it ends at %g s",
+                      path, w->from_s, w->to_s, w->last_s);
+    } else if (e->n == 0 && w->n > MAX_BARS) {
+        (void)err_add(e, "%s: more than %d launches between %g and %g s: choose a shorter window",
+                      path, MAX_BARS, w->from_s, w->to_s);
+    }
+    if (e->n == 0) {
+        put_window(w, d);
+    }
+    free(w->bars);
+    free(w->asked);
+    free(w);
+    return e->n > 0 ? -EINVAL : 0;
+}
+
+/* ---- switching graphs ---- */
+
+static const char *const graph_kinds[] = {"compute_g1", "compute_g2", "load_g2"};
+static const char *const graph_names[] = {"compute with G1", "compute with G2", "load G2"};
+
+/* Rows: strategy, lane (0 compute, 1 load), begin, end, block. */
+static void put_strategies(const cJSON *all, struct figure_data *d)
+{
+    for (int k = 0; k < 3; k++) {
+        figure_block(d, "%s", graph_names[k]);
+        int row = 0;
+        const cJSON *s = NULL;
+        cJSON_ArrayForEach(s, all)
+        {
+            const cJSON *i = NULL;
+            cJSON_ArrayForEach(i, cJSON_GetObjectItemCaseSensitive(s, "intervals"))
+            {
+                if (strcmp(timeline_text(i, "kind"), graph_kinds[k]) == 0) {
+                    figure_cell(d, row);
+                    figure_cell(d, k == 2 ? 1.0 : 0.0);
+                    figure_cell(d, timeline_number(i, "start"));
+                    figure_cell(d, timeline_number(i, "end"));
+                    figure_cell(d, timeline_number(i, "block"));
+                    figure_row_end(d);
+                }
+            }
+            row++;
+        }
+    }
+}
+
+int figure_graphs(const struct figure_request *q, struct figure_data *d, struct err *e)
+{
+    if (q->n_inputs != 1) {
+        return err_add(e, "graphs takes one input, not %zu", q->n_inputs);
+    }
+    const char *path = q->inputs[0].path;
+    cJSON *root = json_read_file(path, e);
+    if (root == NULL) {
+        return -EINVAL;
+    }
+    const cJSON *all = cJSON_GetObjectItemCaseSensitive(root, "strategies");
+    const cJSON *first = all != NULL ? all->child : NULL;
+    if (cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(first, "intervals")) == 0) {
+        (void)err_add(e, "%s: no intervals: expected what `xpusim graphs --gantt --json` prints",
+                      path);
+        cJSON_Delete(root);
+        return -EINVAL;
+    }
+    put_strategies(all, d);
+    struct figure_rows rows = {.n = 0};
+    const cJSON *s = NULL;
+    cJSON_ArrayForEach(s, all)
+    {
+        char name[96];
+        (void)snprintf(name, sizeof name, "%s (%g)", s->string, timeline_number(s, "total"));
+        figure_row_name(&rows, name);
+    }
+    figure_rows_put(&rows, d);
+    cJSON_Delete(root);
+    return 0;
+}

@@ -1,0 +1,164 @@
+/* Series over time from a timeline: DDR bandwidth with its tiers, live requests and batches. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plots/figure.h"
+#include "plots/timeline_read.h"
+#include "sim/base/arena.h"
+
+#define US_PER_S 1e6
+#define BINS 600 /* per figure: more than a page has pixels for lines */
+#define MAX_CURVES 4
+#define MAX_TRACKS 256
+
+/* A step function of time, averaged over bins. Two passes: the end is known after the first. */
+struct steps {
+    double begin_s, end_s;
+    double sum[MAX_CURVES][BINS];
+    double value[MAX_CURVES], since_s[MAX_CURVES];
+    double last_s; /* of any event */
+    double ddr_peak_gb_per_s;
+    double n_decode[MAX_TRACKS]; /* sequences of the decode launch on each lane, by track */
+};
+
+static void add_span(struct steps *s, int curve, double from_s, double to_s, double value)
+{
+    double width = (s->end_s - s->begin_s) / BINS;
+    from_s = fmax(from_s, s->begin_s);
+    to_s = fmin(to_s, s->end_s);
+    if (!(from_s < to_s)) {
+        return;
+    }
+    for (int b = (int)((from_s - s->begin_s) / width); from_s < to_s && b < BINS; b++) {
+        double end = fmin(s->begin_s + (b + 1) * width, to_s);
+        if (end > from_s) {
+            s->sum[curve][b] += (end - from_s) * value;
+            from_s = end;
+        }
+    }
+}
+
+static void set(struct steps *s, int curve, double now_s, double value)
+{
+    add_span(s, curve, s->since_s[curve], now_s, s->value[curve]);
+    s->since_s[curve] = now_s;
+    s->value[curve] = value;
+}
+
+static void see_end(void *ctx, const cJSON *o)
+{
+    struct steps *s = ctx;
+    double end = (timeline_number(o, "ts") + timeline_number(o, "dur")) / US_PER_S;
+    s->last_s = fmax(s->last_s, end);
+    if (strcmp(timeline_text(o, "name"), "machine") == 0) {
+        s->ddr_peak_gb_per_s = timeline_arg(o, "ddr_peak_gb_per_s");
+    }
+}
+
+static void see_ddr(void *ctx, const cJSON *o)
+{
+    struct steps *s = ctx;
+    if (strcmp(timeline_text(o, "name"), "DDR GB/s") == 0) {
+        double now = timeline_number(o, "ts") / US_PER_S;
+        set(s, 0, now, timeline_arg(o, "carried"));
+        set(s, 1, now, timeline_arg(o, "demand"));
+    }
+}
+
+static void see_queue(void *ctx, const cJSON *o)
+{
+    struct steps *s = ctx;
+    double now = timeline_number(o, "ts") / US_PER_S;
+    char phase = timeline_text(o, "ph")[0];
+    if (phase == 'C') {
+        if (strcmp(timeline_text(o, "name"), "live requests") == 0) {
+            set(s, 0, now, timeline_arg(o, "reactive"));
+            set(s, 1, now, timeline_arg(o, "proactive"));
+        }
+        return;
+    }
+    double id = timeline_number(o, "tid");
+    if (timeline_number(o, "pid") != 1.0 || !(id >= 0.0 && id < MAX_TRACKS)) {
+        return;
+    }
+    size_t track = (size_t)id;
+    bool decode = phase == 'B' && strncmp(timeline_text(o, "name"), "decode", 6) == 0;
+    double batch = decode ? timeline_arg(o, "sequences") : 0.0;
+    if (batch != s->n_decode[track]) {
+        set(s, 2, now, s->value[2] - s->n_decode[track] + batch);
+        s->n_decode[track] = batch;
+    }
+}
+
+/* Fills the sums of the window; NULL after an error. Caller frees. */
+static struct steps *read_steps(const struct figure_request *q, const char *phases,
+                                void (*event)(void *ctx, const cJSON *o), struct err *e)
+{
+    if (q->n_inputs != 1) {
+        (void)err_add(e, "this figure takes one timeline, not %zu inputs", q->n_inputs);
+        return NULL;
+    }
+    struct steps *s = xcalloc(1, sizeof *s);
+    const char *path = q->inputs[0].path;
+    int rc = timeline_read(path, "CM", see_end, s, e);
+    s->begin_s = q->from_s;
+    s->end_s = q->to_s > 0.0 ? q->to_s : s->last_s;
+    if (rc == 0 && !(s->end_s > s->begin_s && s->begin_s < s->last_s)) {
+        rc = err_add(e, "%s: nothing between %g and %g s; it ends at %g s", path, s->begin_s,
+                     s->end_s, s->last_s);
+    }
+    if (rc == 0) {
+        rc = timeline_read(path, phases, event, s, e);
+    }
+    if (rc != 0) {
+        free(s);
+        return NULL;
+    }
+    for (int c = 0; c < MAX_CURVES; c++) {
+        set(s, c, s->end_s, 0.0);
+    }
+    return s;
+}
+
+static void put_steps(const struct steps *s, int curve, const char *name, struct figure_data *d)
+{
+    double width = (s->end_s - s->begin_s) / BINS;
+    figure_block(d, "%s", name);
+    for (int b = 0; b < BINS; b++) {
+        figure_cell(d, s->begin_s + (b + 0.5) * width);
+        figure_cell(d, s->sum[curve][b] / width);
+        figure_row_end(d);
+    }
+}
+
+int figure_ddr(const struct figure_request *q, struct figure_data *d, struct err *e)
+{
+    struct steps *s = read_steps(q, "C", see_ddr, e);
+    if (s == NULL) {
+        return -EINVAL;
+    }
+    put_steps(s, 0, "carried", d);
+    put_steps(s, 1, "demanded", d);
+    figure_var(d, "peak", s->ddr_peak_gb_per_s);
+    figure_var(d, "begin", s->begin_s);
+    figure_var(d, "end", s->end_s);
+    free(s);
+    return 0;
+}
+
+int figure_queue(const struct figure_request *q, struct figure_data *d, struct err *e)
+{
+    struct steps *s = read_steps(q, "CBE", see_queue, e);
+    if (s == NULL) {
+        return -EINVAL;
+    }
+    put_steps(s, 0, "reactive", d);
+    put_steps(s, 1, "proactive", d);
+    put_steps(s, 2, "sequences that decode", d);
+    figure_var(d, "begin", s->begin_s);
+    figure_var(d, "end", s->end_s);
+    free(s);
+    return 0;
+}

@@ -1,0 +1,50 @@
+/* Results of many runs as points: axes (policy, load, parameters) and metrics with intervals.
+ *
+ * Reads `compare --json` (with or without --load), `sweep --export csv` and plain CSV. In a CSV,
+ * rows of equal axes are replications: mean and 95 % interval are taken over them; columns M.low
+ * and M.high beside M are taken as they are. The axes of a sweep export are its set.* columns;
+ * those of a plain CSV are its text columns and the ones named as x and y. */
+#ifndef PLOTS_RESULTS_H
+#define PLOTS_RESULTS_H
+
+#include <cjson/cJSON.h>
+
+#include "plots/figure.h"
+
+struct results {
+    cJSON
+        *points; /* owned [{axes: {name: text or number}, metrics: {name: {mean, low, high, n}}}] */
+    const struct figure_request *request; /* borrowed */
+};
+
+struct results_value {
+    double mean, low, high; /* NaN where not defined */
+};
+
+/* All inputs of the request together. 0 or -EINVAL with errors; results_fini in both cases. */
+int results_load(struct results *r, const struct figure_request *request, struct err *e);
+void results_fini(struct results *r);
+size_t results_n(const struct results *r);
+
+/* NULL when the point has no such axis. buf holds numbers. */
+const char *results_axis(const struct results *r, size_t i, const char *axis, char *buf,
+                         size_t size);
+bool results_axis_number(const struct results *r, size_t i, const char *axis, double *out);
+/* True when at least two points differ in it. */
+bool results_axis_varies(const struct results *r, const char *axis);
+/* The numeric axis to draw against: what was asked for, else the first of the NULL-ended list that
+ * varies, else any numeric axis that does. NULL with an error when there is none. */
+const char *results_pick_axis(const struct results *r, const char *asked,
+                              const char *const *candidates, const char *not_this, const char *what,
+                              struct err *e);
+/* Names the point by every axis in which points differ, but x and y. Returns buf. */
+const char *results_label(const struct results *r, size_t i, const char *x, const char *y,
+                          char *buf, size_t size);
+
+/* False, and NaN, when the point does not have it. */
+bool results_metric(const struct results *r, size_t i, const char *metric,
+                    struct results_value *out);
+/* An error that names similar ones when no point has the metric. */
+int results_require(const struct results *r, const char *metric, struct err *e);
+
+#endif

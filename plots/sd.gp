@@ -1,0 +1,2 @@
+# Latency, energy and peak memory of speculative decoding systems, 95 % intervals.
+load bars_gp

@@ -1,0 +1,28 @@
+/* Points of results put into named series, for the figures that draw them. */
+#ifndef PLOTS_SERIES_H
+#define PLOTS_SERIES_H
+
+#include "plots/results.h"
+
+struct series {
+    const struct results *results; /* borrowed */
+    const char *x;                 /* borrowed; may be NULL */
+    char **names;                  /* owned */
+    size_t n, n_points;
+    size_t *of;    /* owned: the series of each point */
+    size_t *order; /* owned: points by x */
+};
+
+/* x and y, which may be NULL, do not name a series. */
+void series_init(struct series *s, const struct results *r, const char *x, const char *y);
+void series_fini(struct series *s);
+/* A block per series: x, mean, low, high; points by x. */
+void series_lines(const struct series *s, const char *metric, struct figure_data *d);
+/* Variables title1.. with what each metric is, and its unit: "reactive latency, mean (s)". */
+void series_titles(const char *const *metrics, size_t n, struct figure_data *d);
+/* The same for one. Returns buf. */
+const char *series_title(const char *metric, char *buf, size_t size);
+/* Figures show bytes as GB. */
+double series_scale(const char *metric);
+
+#endif

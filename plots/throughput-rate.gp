@@ -1,0 +1,2 @@
+# Throughput and latency per token against arrival rate, 95 % intervals over replications.
+load lines

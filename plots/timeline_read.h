@@ -1,0 +1,21 @@
+/* Reads a timeline that `run --timeline` wrote, event by event: one event stands on each line, so
+ * memory stays constant however long the run was. */
+#ifndef PLOTS_TIMELINE_READ_H
+#define PLOTS_TIMELINE_READ_H
+
+#include <cjson/cJSON.h>
+
+#include "sim/base/err.h"
+
+/* Calls `event` for each event whose phase (ph) is among the characters of `phases`, in file order;
+ * the event lives until the call returns. 0, or -EINVAL with an error that names file and line. */
+int timeline_read(const char *path, const char *phases, void (*event)(void *ctx, const cJSON *o),
+                  void *ctx, struct err *e);
+
+/* Fields; 0 and "" when absent. */
+double timeline_number(const cJSON *o, const char *name);
+double timeline_arg(const cJSON *o, const char *name);
+const char *timeline_text(const cJSON *o, const char *name);
+const char *timeline_arg_text(const cJSON *o, const char *name);
+
+#endif

@@ -1,0 +1,127 @@
+#!/bin/sh
+# Figures: each draws from exported results, what cannot be drawn is refused with a reason, and
+# nothing half-written is left.
+set -u
+cd "$(dirname "$0")/../.." || exit 2
+x=$PWD/${BUILD:-build}/xpusim
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+bad=0
+fail() { echo "FAILED: $*"; bad=1; }
+
+short="--workload mixed:reactive_per_min=6,proactive_per_min=12,duration_s=60 --seed 3"
+two="--policy fcfs --policy agent-xpu-v2"
+# shellcheck disable=SC2086
+{
+    "$x" compare $two --replications 2 $short --json >"$dir/cmp.json"
+    "$x" compare $two --replications 2 --load 0.4,0.8 $short --json --quiet >"$dir/load.json"
+    "$x" run --policy agent-xpu-v2 $short --requests "$dir/r.csv" --timeline "$dir/t.json" --json >"$dir/run.json"
+}
+"$x" list kernels --json >"$dir/k.json"
+"$x" graphs --p 10,10 --d 11,11 --s 20,20 --chunks 2 --gantt --json >"$dir/g.json"
+cat >"$dir/spec.json" <<EOF
+{"name": "grid", "base": {"workload": "mixed:reactive_per_min=6,proactive_per_min=12,duration_s=30",
+ "policy": "agent-xpu-v2"}, "axes": {"params.b_rf": [1, 3], "rate": [0.5, 1.5]}, "replications": 2}
+EOF
+"$x" sweep "$dir/spec.json" -o "$dir/s.db" --export csv --quiet >"$dir/sweep.csv"
+printf 'victim,aggressor,slowdown\na,b,1.5\nb,a,1.1\n' >"$dir/corun.csv"
+printf 'device,batch,latency_s,low,high\nigpu,1,0.05,0.04,0.06\nigpu,8,0.07,0.06,0.08\n' >"$dir/batch.csv"
+printf 'draft_tokens,verify_s\n1,0.05\n4,0.06\n' >"$dir/draft.csv"
+printf '{"interference":{"reactive":{"requests":2,"by":{"reactive":{"wait_s":1},"proactive":{"wait_s":3}}},
+ "proactive":{"requests":4,"by":{"reactive":{"wait_s":8},"proactive":{"wait_s":0}}}}}' >"$dir/i.json"
+
+input_of() {
+    case $1 in
+    affinity | roofline) echo k.json ;;
+    batch | corun | draft) echo "$1.csv" ;;
+    cdf | lengths) echo r.csv ;;
+    chunk | heatmap) echo sweep.csv ;;
+    ddr | queue | gantt) echo t.json ;;
+    graphs) echo g.json ;;
+    interference) echo i.json ;;
+    latency-rate | throughput-rate | pareto) echo load.json ;;
+    *) echo cmp.json ;;
+    esac
+}
+
+# Every figure of the list has a script and draws; every script belongs to one.
+names=$("$x" plot list | awk '{print $1}')
+[ "$(echo "$names" | wc -l)" -ge 20 ] || fail "a short list: $names"
+for name in $names; do
+    [ -f "plots/$name.gp" ] || fail "$name has no script"
+    if ! "$x" plot "$name" -o "$dir/fig" --to 60 "$dir/$(input_of "$name")" 2>"$dir/err"; then
+        fail "$name: $(cat "$dir/err")"
+    fi
+    grep -q '</svg>' "$dir/fig/$name.svg" || fail "$name: no picture"
+    [ "$(head -c 4 "$dir/fig/$name.png" | tail -c 3)" = PNG ] || fail "$name: no PNG"
+    [ -s "$dir/fig/$name.tsv" ] || fail "$name: no data"
+done
+for f in plots/*.gp; do
+    name=$(basename "$f" .gp)
+    case $name in style | lines | bars | legend | ytics) continue ;; esac
+    echo "$names" | grep -qx "$name" || fail "$f: not in the list"
+done
+[ -z "$(find "$dir/fig" -name '.*' -mindepth 1)" ] || fail "temporary files are left"
+grep -q 'agent-xpu-v2' "$dir/fig/latency-rate.svg" || fail "latency-rate does not name a policy"
+"$x" plot headline -o "$dir/again" "$dir/cmp.json" && cmp "$dir/fig/headline.svg" "$dir/again/headline.svg" || bad=1
+
+# Numbers by hand. Two replications, 1 and 3 s: mean 2, standard error 1, t(0.975, 1) = 12.706, so
+# the interval is [-10.706, 14.706]. A row with its own low and high keeps them.
+printf 'policy,rate,m\na,1,1\na,1,3\na,2,5\nb,1,7\nb,2,8\n' >"$dir/h.csv"
+"$x" plot latency-rate -o "$dir/h" --metric m "$dir/h.csv" || fail "plain CSV"
+printf 'a\n1\t2\t-10.7062\t14.7062\n2\t5\t5\t5\n\n\nb\n1\t7\t7\t7\n2\t8\t8\t8\n' >"$dir/want"
+awk -F'\t' 'NF == 4 {printf "%g\t%g\t%.6g\t%.6g\n", $1, $2, $3, $4; next} {print}' "$dir/h/latency-rate.tsv" |
+    diff "$dir/want" - || fail "means and intervals"
+# Of (throughput, latency) = (1, 1), (2, 3), (3, 2): the second has less of both than the third.
+printf 'policy,t,l\na,1,1\nb,2,3\nc,3,2\n' >"$dir/p.csv"
+"$x" plot pareto -o "$dir/h" --metric t --metric l "$dir/p.csv" || fail "pareto"
+sed -n '/^Pareto/,$p' "$dir/h/pareto.tsv" | cut -f 1,2 | tail -n +2 >"$dir/got"
+printf '3\t2\n1\t1\n' | diff - "$dir/got" || fail "the Pareto front"
+
+refuse() { # text the message must hold, command...
+    want=$1
+    shift
+    "$@" >"$dir/out" 2>"$dir/err"
+    status=$?
+    if [ $status -ne 2 ] || ! grep -qF -- "$want" "$dir/err"; then
+        echo "FAILED (exit $status, wanted 2 and \"$want\"): $*"
+        cat "$dir/err"
+        bad=1
+    fi
+}
+mkdir "$dir/nothing"
+none="-o $dir/none"
+# shellcheck disable=SC2086
+{
+    refuse "no figure is called" "$x" plot nonesuch "$dir/cmp.json"
+    refuse "no figure is named" "$x" plot
+    refuse "no input" "$x" plot headline $none
+    refuse "gnuplot is not installed" env PATH="$dir/nothing" "$x" plot headline $none "$dir/cmp.json"
+    refuse "cannot read" "$x" plot headline $none "$dir/absent.json"
+    refuse "no metric nonesuch" "$x" plot headline $none --metric nonesuch "$dir/cmp.json"
+    refuse "no metric reactive.e2e_s.mean" "$x" plot latency-rate $none "$dir/h.csv"
+    refuse "no rate or load varies" "$x" plot latency-rate $none "$dir/cmp.json"
+    refuse "axis nonesuch" "$x" plot chunk $none --x nonesuch "$dir/sweep.csv"
+    refuse "cannot make the folder" "$x" plot headline -o "$dir/cmp.json/below" "$dir/cmp.json"
+    refuse "cannot write there" "$x" plot headline -o "$dir/cmp.json" "$dir/cmp.json"
+    refuse "no timeline" "$x" plot ddr $none "$dir/cmp.json"
+    refuse "nothing ran between" "$x" plot gantt $none --from 5000 --to 5001 "$dir/t.json"
+    refuse "nothing between" "$x" plot ddr $none --from 5000 --to 5001 "$dir/t.json"
+    refuse "not after" "$x" plot gantt $none --from 5 --to 4 "$dir/t.json"
+    refuse "no intervals" "$x" plot graphs $none "$dir/cmp.json"
+    refuse "no kernels" "$x" plot roofline $none "$dir/cmp.json"
+    refuse "no comparison" "$x" plot headline $none "$dir/run.json"
+    refuse "no column class" "$x" plot cdf $none "$dir/batch.csv"
+    refuse "no interference" "$x" plot interference $none "$dir/run.json"
+    printf 'a,b\n1\n' >"$dir/ragged.csv"
+    refuse "ragged.csv:2: 1 fields, the header has 2" "$x" plot heatmap $none "$dir/ragged.csv"
+    printf 'device,batch,latency_s\nigpu,1,fast\n' >"$dir/text.csv"
+    refuse 'text.csv:2: column latency_s: "fast"' "$x" plot batch $none "$dir/text.csv"
+    # A store without a run: its export has a header and nothing else.
+    head -n 1 "$dir/sweep.csv" >"$dir/empty.csv"
+    refuse "empty.csv: no rows" "$x" plot heatmap $none "$dir/empty.csv"
+    : >"$dir/void.csv"
+    refuse "void.csv: no rows" "$x" plot heatmap $none "$dir/void.csv"
+}
+[ ! -e "$dir/none" ] || fail "a refused figure left $(find "$dir/none")"
+exit $bad
