@@ -6,6 +6,7 @@ const char *const iter_device_choices[] = {PLACE_CHOICES, NULL};
 const char *const iter_class_choices[] = {"rt_first", "blind", NULL};
 const char *const iter_preempt_choices[] = {"iteration", "layer", "kernel", "reset", NULL};
 const char *const iter_kv_choices[] = {"checkpoint", "recompute", "swap", NULL};
+const char *const iter_level_choices[] = {"device", "1", "2", "3", NULL};
 
 /* Added to the key of proactive requests under rt_first: larger than any key an order gives. */
 #define CLASS_STEP 1e15
@@ -26,8 +27,12 @@ int iter_init(struct sched *s, const struct iter_order *order)
     }
     it->order = order;
     it->device = (uint8_t)d;
+    const struct device *dev = &s->machine->devices[d];
     bool reset = param_int(s, ITER_PREEMPT) == ITER_PREEMPT_RESET;
-    return reset && !s->machine->devices[d].can_reset ? -EPERM : 0;
+    int64_t level = param_int(s, ITER_LEVEL);
+    bool can = (!reset || dev->can_reset) && (level != ITER_LEVEL_2 || dev->can_withdraw) &&
+               (level != ITER_LEVEL_3 || dev->can_suspend);
+    return can ? 0 : -EPERM;
 }
 
 void iter_exit(struct sched *s)
@@ -298,9 +303,12 @@ static void maybe_preempt(struct sched *s, struct iter *it)
     if (!worth_stopping(s, run->pass, top)) {
         return;
     }
+    static const enum preempt_mode modes[] = {PREEMPT_CHECKPOINT, PREEMPT_DRAIN, PREEMPT_CHECKPOINT,
+                                              PREEMPT_SUSPEND};
     run->stopping = true;
     (void)sched_preempt(s, run->launch,
-                        how == ITER_PREEMPT_RESET ? PREEMPT_RESET : PREEMPT_CHECKPOINT);
+                        how == ITER_PREEMPT_RESET ? PREEMPT_RESET
+                                                  : modes[param_int(s, ITER_LEVEL)]);
 }
 
 /* The running pass has stopped: keep it aside, or let its requests lose what the kv axis says. */

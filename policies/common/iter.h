@@ -11,6 +11,13 @@
  *   layer, kernel  at the next such boundary; the pass waits, its work is kept
  *   reset      at once; the running kernel is redone later (REEF; needs a device that can)
  *
+ * the level axis what that costs with `inflight` kernels handed over (XSched, policies.md E.4):
+ *
+ *   1          all of them run before the pass stops
+ *   2          the running one only; the others are taken back
+ *   3          nobody waits: the running kernel is interrupted and goes on later
+ *   device     1 or 2, by what the device can
+ *
  * and the kv axis what becomes of it: checkpoint (resumed where it stopped), recompute (its
  * requests lose all KV), swap (KV goes to flash and comes back).
  *
@@ -32,6 +39,7 @@ enum iter_param {
     ITER_PREEMPT,
     ITER_KV,
     ITER_INFLIGHT,
+    ITER_LEVEL,
     ITER_PARAM_COUNT
 };
 
@@ -42,10 +50,12 @@ enum iter_preempt {
     ITER_PREEMPT_KERNEL,
     ITER_PREEMPT_RESET
 };
+enum iter_level { ITER_LEVEL_DEVICE, ITER_LEVEL_1, ITER_LEVEL_2, ITER_LEVEL_3 };
 enum iter_kv { ITER_KV_CHECKPOINT, ITER_KV_RECOMPUTE, ITER_KV_SWAP };
 
 extern const char *const iter_device_choices[],
-    *const iter_class_choices[], *const iter_preempt_choices[], *const iter_kv_choices[];
+    *const iter_class_choices[], *const iter_preempt_choices[], *const iter_kv_choices[],
+                                                                    *const iter_level_choices[];
 
 /* The first entries of an order's parameter table. */
 #define ITER_PARAMS                                                                                \
@@ -92,7 +102,15 @@ extern const char *const iter_device_choices[],
                        1,                                                                          \
                        64,                                                                         \
                        NULL,                                                                       \
-                       "kernels handed to the device ahead (XSched level 1; E.4)"}
+                       "kernels handed to the device ahead (XSched's threshold, E.4)"},            \
+    [ITER_LEVEL] = {"level",                                                                       \
+                    PARAM_CHOICE,                                                                  \
+                    ITER_LEVEL_DEVICE,                                                             \
+                    0,                                                                             \
+                    3,                                                                             \
+                    iter_level_choices,                                                            \
+                    "XSched level of a preemption: kernels handed over run, are taken back, "      \
+                    "the running one is interrupted (E.4); device: 1 or 2, as it can"}
 
 struct iter;
 

@@ -33,10 +33,11 @@ struct device {
     bool static_attention;         /* MHA needs a compiled kernel of the prompt length */
     bool can_withdraw;             /* queued launches can be taken back (XSched level 2) */
     bool can_reset;                /* running kernels can be killed (REEF) */
+    bool can_suspend; /* running kernels can be stopped and continued (XSched level 3) */
     double idle_watts, decode_watts, prefill_watts;
     int64_t submit_ns;     /* host cost of one launch */
     int64_t completion_ns; /* host cost of noticing its end */
-    int64_t reset_ns;
+    int64_t reset_ns;      /* of a kill or a suspension: until the device is free */
 };
 
 struct machine {

@@ -97,7 +97,9 @@ struct launch_spec {
 
 enum preempt_mode {
     PREEMPT_CHECKPOINT, /* stop at the next yield point, keep everything */
-    PREEMPT_RESET       /* kill the running kernel now; its work is redone later */
+    PREEMPT_RESET,      /* kill the running kernel now; its work is redone later */
+    PREEMPT_DRAIN,  /* as CHECKPOINT, but kernels handed over are left to run (XSched level 1) */
+    PREEMPT_SUSPEND /* stop inside the running kernel and keep its work (XSched level 3) */
 };
 
 enum kv_evict_mode {
@@ -229,7 +231,9 @@ static inline int sched_launch(struct sched *s, const struct launch_spec *spec,
 
 /* Asks a launch to stop. CHECKPOINT: launch_done comes with YIELDED at its next yield point (DONE
  * if it ends first), or WITHDRAWN at once if it had not started and the device can withdraw.
- * -EALREADY when already asked. */
+ * SUSPEND: YIELDED after the device's reset_ns; the kernel goes on where it stopped when its pass
+ * is next launched from there on the same device, and starts over anywhere else. RESET and SUSPEND
+ * of a running launch are -EPERM where the device cannot. -EALREADY when already asked. */
 static inline int sched_preempt(struct sched *s, const struct launch *l, enum preempt_mode mode)
 {
     return s->api->preempt(s, l, mode);

@@ -82,7 +82,8 @@ static const char *init_failure(int rc)
     case ENODEV:
         return "the machine lacks a device that it is to use";
     case EPERM:
-        return "a device that it is to use cannot do its work (static attention, or no reset)";
+        return "a device that it is to use cannot do its work (static attention, or it cannot stop "
+               "as asked)";
     case EINVAL:
         return "a parameter does not suit this machine or model";
     default:

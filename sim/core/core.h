@@ -45,6 +45,10 @@ struct full_pass {
     uint32_t capacity;
     uint32_t op_devices; /* devices that ran shares of the current op */
     bool served;         /* a launch has started */
+    /* Share of the cursor's next kernel that a suspended launch has done, and where. */
+    double begun_frac;
+    uint32_t begun_op, begun_rows;
+    uint8_t begun_device;
 };
 
 struct full_launch {

@@ -218,14 +218,14 @@ int core_preempt(struct core *c, const struct launch *pub, enum preempt_mode mod
     if (l == NULL || pub->state == LAUNCH_STATE_ENDED) {
         return refuse(c, COUNTER_PREEMPT_REFUSED, -EINVAL);
     }
-    if (pub->stop_requested && mode == PREEMPT_CHECKPOINT) {
+    if (pub->stop_requested && (mode == PREEMPT_CHECKPOINT || mode == PREEMPT_DRAIN)) {
         return refuse(c, COUNTER_PREEMPT_REFUSED, -EALREADY);
     }
     const struct device *d = &c->setup->machine->devices[pub->device];
-    if (mode == PREEMPT_RESET && !d->can_reset) {
+    if ((mode == PREEMPT_RESET && !d->can_reset) || (mode == PREEMPT_SUSPEND && !d->can_suspend)) {
         return refuse(c, COUNTER_PREEMPT_REFUSED, -EPERM);
     }
-    if (pub->state == LAUNCH_STATE_QUEUED && !d->can_withdraw) {
+    if (pub->state == LAUNCH_STATE_QUEUED && (!d->can_withdraw || mode == PREEMPT_DRAIN)) {
         return refuse(c, COUNTER_PREEMPT_REFUSED, -EPERM);
     }
     l->pub.stop_requested = true;

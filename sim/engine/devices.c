@@ -25,6 +25,7 @@ static void run_begin(struct engine *e, struct vexec *v)
 {
     v->op = v->l->pub.op_begin;
     v->k = 0;
+    vexec_continue(v);
     if (frames_take(e, v->job.device)) {
         v->phase = VEXEC_PAUSED;
         return;
@@ -81,6 +82,7 @@ static struct vexec *vexec_new(struct engine *e, struct full_launch *l)
     v->in_flight_left = 0;
     v->solo_ns = 0;
     v->lost_ns = 0;
+    v->skip_ns = 0;
     v->collapsed = false;
     v->job = (struct job){.event = EVENTQ_NONE,
                           .device = l->pub.device,
@@ -174,7 +176,7 @@ static void report_kernel(struct engine *e, const struct vexec *v)
         .index = v->k,
         .begin_ns = v->kernel_begin_ns,
         .end_ns = e->now_ns,
-        .solo_ns = vexec_kernel_ns(r, v->k),
+        .solo_ns = vexec_kernel_ns(r, v->k) - vexec_skip_ns(v),
         .bytes = vexec_kernel_bytes(r, v->k),
     };
     CORE_OBSERVE(&e->core, kernel, &rec);
@@ -255,7 +257,8 @@ static int exec_stop(void *exec, struct full_launch *l, enum preempt_mode mode)
         end_at(e, v, LAUNCH_OUTCOME_YIELDED, e->now_ns);
         return 0;
     }
-    if (l->pub.yield == YIELD_PASS && mode == PREEMPT_CHECKPOINT) {
+    bool waits = mode == PREEMPT_CHECKPOINT || mode == PREEMPT_DRAIN;
+    if (l->pub.yield == YIELD_PASS && waits) {
         return 0;
     }
     ddr_touch(e); /* an expansion ends an interval here: end it too where nothing is collapsed */
@@ -268,12 +271,18 @@ static int exec_stop(void *exec, struct full_launch *l, enum preempt_mode mode)
     }
     bool paused = v->phase == VEXEC_PAUSED;
     bool untouched = paused || v->kernel_begin_ns == e->now_ns;
+    const struct device *desc = e->devices[v->job.device].desc;
     if (mode == PREEMPT_RESET) {
         v->lost_ns = paused ? 0 : e->now_ns - v->kernel_begin_ns;
-        end_at(e, v, LAUNCH_OUTCOME_RESET, e->now_ns + e->devices[v->job.device].desc->reset_ns);
-    } else if (!e->devices[v->job.device].desc->can_withdraw && l->pub.inflight > 1) {
+        v->solo_ns += vexec_skip_ns(v);
+        end_at(e, v, LAUNCH_OUTCOME_RESET, e->now_ns + desc->reset_ns);
+    } else if (mode == PREEMPT_SUSPEND) {
+        vexec_suspend(e, v);
+        end_at(e, v, LAUNCH_OUTCOME_YIELDED, e->now_ns + (untouched ? 0 : desc->reset_ns));
+    } else if ((mode == PREEMPT_DRAIN || !desc->can_withdraw) && l->pub.inflight > 1) {
         v->in_flight_left = l->pub.inflight - 1;
     } else if (untouched && at_yield_point(v)) {
+        vexec_suspend(e, v); /* what an earlier launch did of it */
         end_at(e, v, LAUNCH_OUTCOME_YIELDED, e->now_ns);
     }
     return 0;

@@ -59,6 +59,7 @@ struct vexec {
     int64_t kernel_begin_ns;
     int64_t solo_ns; /* of completed kernels */
     int64_t lost_ns;
+    int64_t skip_ns; /* of the first kernel: done by a launch that was suspended */
     struct job job;
     bool collapsed;       /* its event is the end of all remaining kernels */
     int64_t head_ns;      /* collapsed: from updated_ns to the end of kernel (op, k) */
@@ -168,7 +169,12 @@ double vexec_kernel_bytes(const struct kernel_run *r, uint32_t k);
 void vexec_book(struct engine *e, struct vexec *v, const struct kernel_run *r, uint32_t k,
                 uint64_t c);
 void vexec_kernel_begin(struct engine *e, struct vexec *v);
-void vexec_next(struct vexec *v); /* one kernel forward */
+/* Notes in the pass how far the kernel in progress is; a launch that starts there goes on with it.
+ * Solo time is booked by the launch that spent it. */
+void vexec_suspend(struct engine *e, struct vexec *v);
+void vexec_continue(struct vexec *v);
+int64_t vexec_skip_ns(const struct vexec *v); /* of the present kernel, done before this launch */
+void vexec_next(struct vexec *v);             /* one kernel forward */
 void device_collapse(struct engine *e, struct vexec *v);
 void device_expand(struct engine *e, struct vexec *v);
 

@@ -99,7 +99,51 @@ void vexec_kernel_begin(struct engine *e, struct vexec *v)
 {
     const struct kernel_run *r = vexec_run(v, v->op);
     v->kernel_begin_ns = e->now_ns;
-    job_start(e, &v->job, (double)vexec_kernel_ns(r, v->k), vexec_kernel_bytes(r, v->k));
+    double solo_ns = (double)vexec_kernel_ns(r, v->k);
+    double left_ns = solo_ns - (double)vexec_skip_ns(v);
+    job_start(e, &v->job, left_ns, vexec_kernel_bytes(r, v->k) * (left_ns / solo_ns));
+}
+
+int64_t vexec_skip_ns(const struct vexec *v)
+{
+    return v->op == v->l->pub.op_begin && v->k == 0 ? v->skip_ns : 0;
+}
+
+/* Rows that the op of the present kernel has still to do in this launch, that kernel included. */
+static uint32_t rows_left(const struct vexec *v)
+{
+    const struct launch *l = &v->l->pub;
+    uint32_t rows = v->op == l->op_begin ? l->rows : pass_op_rows(l->pass, v->op);
+    return rows - v->k * l->chunk_rows;
+}
+
+void vexec_suspend(struct engine *e, struct vexec *v)
+{
+    const struct job *j = &v->job;
+    int64_t solo_ns = vexec_kernel_ns(vexec_run(v, v->op), v->k);
+    double left = v->phase == VEXEC_PAUSED
+                      ? (double)(solo_ns - vexec_skip_ns(v))
+                      : j->left_ns - (double)(e->now_ns - j->updated_ns) * j->rate;
+    double done = 1.0 - left / (double)solo_ns;
+    struct full_pass *p = (struct full_pass *)v->l->pub.pass;
+    p->begun_frac = done < 0.0 ? 0.0 : done;
+    p->begun_op = v->op;
+    p->begun_rows = rows_left(v);
+    p->begun_device = v->job.device;
+    v->solo_ns += (int64_t)llround(p->begun_frac * (double)solo_ns); /* the skip was taken off */
+    v->skip_ns = 0;
+}
+
+void vexec_continue(struct vexec *v)
+{
+    struct full_pass *p = (struct full_pass *)v->l->pub.pass;
+    bool same =
+        p->begun_op == v->op && p->begun_rows == rows_left(v) && p->begun_device == v->job.device;
+    int64_t solo_ns = vexec_kernel_ns(&v->first, 0);
+    v->skip_ns = same ? (int64_t)llround(p->begun_frac * (double)solo_ns) : 0;
+    v->skip_ns = v->skip_ns < solo_ns ? v->skip_ns : solo_ns - 1;
+    v->solo_ns = -v->skip_ns; /* booked by the launch that did it */
+    p->begun_frac = 0.0;
 }
 
 /* ---- collapsing ---- */

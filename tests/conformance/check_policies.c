@@ -78,7 +78,8 @@ END_TEST
 START_TEST(preemption_axes_keep_every_request_whole)
 {
     const struct policy_ops *ops = policy_of(_i);
-    static const char *const preempt[] = {"iteration", "layer", "kernel"};
+    static const char *const preempt[] = {"iteration", "layer", "kernel", "reset"};
+    static const char *const level[] = {"device", "1", "2", "3"};
     static const char *const kv[] = {"checkpoint", "recompute", "swap"};
     bool axes = false;
     for (const struct policy_param *p = ops->params; p != NULL && p->name != NULL; p++) {
@@ -86,9 +87,14 @@ START_TEST(preemption_axes_keep_every_request_whole)
     }
     for (uint64_t seed = 1; axes && seed <= LOADS * 9; seed++) {
         char params[96];
-        (void)snprintf(params, sizeof params, "preempt=%s,kv=%s,inflight=%u", preempt[seed % 3],
-                       kv[seed / 3 % 3], 1 + (unsigned)(seed % 2) * 3);
+        (void)snprintf(params, sizeof params, "preempt=%s,kv=%s,level=%s,inflight=%u",
+                       preempt[seed % 4], kv[seed / 4 % 3], level[seed / 12 % 4],
+                       1 + (unsigned)(seed / 7 % 2) * 3);
         uint32_t n = prepare(ops, seed % LOADS + 1);
+        for (uint32_t d = 0; d < sc.machine.n_devices; d++) {
+            struct device *dev = &sc.machine.devices[d];
+            dev->can_reset = dev->can_withdraw = dev->can_suspend = true;
+        }
         scenario_policy(&sc, ops, params);
         int rc = scenario_run(&sc, q, n, false);
         ck_assert_msg(rc == 0, "%s:%s, load %llu: %s", ops->name, params,

@@ -37,6 +37,7 @@ static void settings(struct scenario *sc, struct rng *r, uint32_t largest)
     for (uint32_t d = 0; d < 3; d++) {
         m->devices[d].can_reset = rng_below(r, 2) > 0;
         m->devices[d].can_withdraw = rng_below(r, 2) > 0;
+        m->devices[d].can_suspend = m->devices[d].can_withdraw;
         m->devices[d].reset_ns = units_ns_from_us(50);
     }
     m->devices[NPU].static_attention = rng_below(r, 2) > 0;

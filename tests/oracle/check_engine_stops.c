@@ -18,15 +18,15 @@
 
 static struct scenario sc;
 static struct script x;
-static int64_t lost_ns, lead_ns[SCRIPT_MAX], start_ns[SCRIPT_MAX];
+static int64_t lost_ns, solo_sum_ns, lead_ns[SCRIPT_MAX], start_ns[SCRIPT_MAX];
 
 static void on_ended(void *self, int64_t now_ns, const struct launch *l, int64_t solo, int64_t lost)
 {
     (void)self;
     (void)now_ns;
     (void)l;
-    (void)solo;
     lost_ns += lost;
+    solo_sum_ns += solo;
 }
 
 static void on_started(void *self, int64_t now_ns, const struct launch *l, int64_t lead)
@@ -41,6 +41,7 @@ static void setup(void)
     scenario_init(&sc);
     memset(&x, 0, sizeof x);
     lost_ns = 0;
+    solo_sum_ns = 0;
     sc.observer.launch_ended = on_ended;
     sc.observer.launch_started = on_started;
     sc.llm.n_layers = 2;
@@ -83,6 +84,7 @@ static void ended(uint32_t i, double ms, enum launch_outcome outcome, uint32_t o
 static const struct scenario_request one[] = {{BE, 0, 512, 1, 0, 0}};
 static double stop_ms;
 static uint32_t inflight;
+static enum preempt_mode stop_mode;
 
 /* Launches all of request 0 on the NPU, asks it to stop at stop_ms, and continues it with the same
  * launch as soon as it has stopped. */
@@ -102,7 +104,7 @@ static void stop_once(struct sched *s, struct script *y)
         ck_assert_int_eq(sched_launch(s, &l, &y->launch[0]), 0);
     }
     if (script_at(s, y, 0, stop_ms)) {
-        y->rc[0] = sched_preempt(s, y->launch[0], PREEMPT_CHECKPOINT);
+        y->rc[0] = sched_preempt(s, y->launch[0], stop_mode);
         y->rc[1] = sched_preempt(s, y->launch[0], PREEMPT_CHECKPOINT);
     }
 }
@@ -190,6 +192,21 @@ START_TEST(a_device_that_withdraws_takes_kernels_in_flight_back)
 }
 END_TEST
 
+/* Asked to let them run it does so all the same: kernels 0-4, 4-8, attention 8-14. */
+START_TEST(a_device_that_withdraws_can_be_asked_not_to)
+{
+    stop_ms = 1;
+    inflight = 3;
+    stop_mode = PREEMPT_DRAIN;
+    x.yield = YIELD_KERNEL;
+    sc.machine.devices[NPU].can_withdraw = true;
+    run(stop_once, one, 1);
+    ended(0, 14, LAUNCH_OUTCOME_YIELDED, 2, 512);
+    inflight = 0;
+    stop_mode = PREEMPT_CHECKPOINT;
+}
+END_TEST
+
 /* Host work of 1 + 2 + 3 = 6 ms precedes the kernels. Stopped at 2 ms nothing has run; launched
  * again at once it pays the 6 ms again: 2 + 6 + 61 = 69 ms. */
 START_TEST(a_stop_during_host_work_ends_the_launch_at_once)
@@ -242,6 +259,86 @@ START_TEST(a_device_without_reset_refuses_it)
     run(reset_once, one, 1);
     ck_assert_int_eq(x.rc[0], -EPERM);
     ck_assert_uint_eq(sc.result.counters[COUNTER_PREEMPT_REFUSED], 1);
+    ended(0, 61, LAUNCH_OUTCOME_DONE, 7, 0);
+}
+END_TEST
+
+/* ---- suspension ---- */
+
+static uint8_t goes_on_with;
+static double suspend_ms[2];
+
+/* Suspends what runs at the given instants; goes on at once, the second time on goes_on_with. */
+static void suspend(struct sched *s, struct script *y)
+{
+    if (y->request[0] == NULL) {
+        return;
+    }
+    if (y->pass[0] == NULL && y->request[0]->pass == NULL) {
+        y->pass[0] = script_form(s, y->request[0]);
+    }
+    if (y->pass[0] != NULL && y->pass[0]->state == PASS_STATE_READY) {
+        uint8_t d = y->n_ends == 0 ? (uint8_t)NPU : goes_on_with;
+        y->rc[2] = script_launch(s, y->pass[0], d, YIELD_PASS, &y->launch[0]);
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        if (suspend_ms[i] > 0 && script_at(s, y, i, suspend_ms[i])) {
+            y->rc[i] = sched_preempt(s, y->launch[0], PREEMPT_SUSPEND);
+        }
+    }
+}
+
+/* At 5 ms the second chunk has run 1 of 4 ms. 0.5 ms later the device is free, and the chunk goes
+ * on with its last 3 ms: 61.5 in all, 11 kernels, nothing lost. Again at 7.5, 2 ms into the rest:
+ * another 0.5. */
+START_TEST(a_suspended_kernel_goes_on_where_it_stopped)
+{
+    for (int k = 0; k < 4; k++) {
+        setup();
+        sc.setup.collapse = k % 2 == 1;
+        sc.machine.devices[NPU].can_suspend = true;
+        sc.machine.devices[NPU].reset_ns = MS(0.5);
+        goes_on_with = NPU;
+        suspend_ms[0] = 5;
+        suspend_ms[1] = k / 2 == 1 ? 7.5 : 0;
+        run(suspend, one, 1);
+        ck_assert_int_eq(x.rc[0], 0);
+        ended(0, 5.5, LAUNCH_OUTCOME_YIELDED, 0, 256);
+        if (k / 2 == 1) {
+            ended(1, 8, LAUNCH_OUTCOME_YIELDED, 0, 256);
+            ended(2, 62, LAUNCH_OUTCOME_DONE, 7, 0);
+        } else {
+            ended(1, 61.5, LAUNCH_OUTCOME_DONE, 7, 0);
+        }
+        ck_assert_int_eq(lost_ns, 0);
+        ck_assert_int_eq(solo_sum_ns, MS(61));
+        ck_assert_uint_eq(sc.result.kernels, 11);
+        teardown();
+    }
+}
+END_TEST
+
+/* The iGPU has seen nothing of that chunk: 5.5 + 4 + 6 + 8 + 4 + 6 + 8 + 1 = 42.5. */
+START_TEST(a_suspended_kernel_starts_over_on_another_device)
+{
+    sc.machine.devices[NPU].can_suspend = true;
+    sc.machine.devices[NPU].reset_ns = MS(0.5);
+    goes_on_with = IGPU;
+    suspend_ms[0] = 5;
+    suspend_ms[1] = 0;
+    run(suspend, one, 1);
+    ended(0, 5.5, LAUNCH_OUTCOME_YIELDED, 0, 256);
+    ended(1, 42.5, LAUNCH_OUTCOME_DONE, 7, 0);
+}
+END_TEST
+
+START_TEST(a_device_that_cannot_suspend_refuses_it)
+{
+    goes_on_with = NPU;
+    suspend_ms[0] = 5;
+    suspend_ms[1] = 0;
+    run(suspend, one, 1);
+    ck_assert_int_eq(x.rc[0], -EPERM);
     ended(0, 61, LAUNCH_OUTCOME_DONE, 7, 0);
 }
 END_TEST
@@ -410,14 +507,18 @@ int main(void)
     tcase_add_loop_test(loop, a_launch_stops_at_its_next_yield_point_and_nothing_is_lost, 0,
                         (int)(sizeof stops / sizeof stops[0]));
     tcase_add_test(loop, reset_kills_the_running_kernel_and_loses_its_work);
+    tcase_add_test(loop, a_suspended_kernel_goes_on_where_it_stopped);
     suite_add_tcase(s, loop);
     TCase *t = tcase_create("by hand");
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, a_launch_that_yields_at_its_end_only_does_not_stop_before);
     tcase_add_test(t, kernels_in_flight_run_before_a_stop);
     tcase_add_test(t, a_device_that_withdraws_takes_kernels_in_flight_back);
+    tcase_add_test(t, a_device_that_withdraws_can_be_asked_not_to);
     tcase_add_test(t, a_stop_during_host_work_ends_the_launch_at_once);
     tcase_add_test(t, a_device_without_reset_refuses_it);
+    tcase_add_test(t, a_suspended_kernel_starts_over_on_another_device);
+    tcase_add_test(t, a_device_that_cannot_suspend_refuses_it);
     tcase_add_test(t, a_queued_launch_starts_when_the_one_before_ends);
     tcase_add_test(t, a_withdrawn_launch_ends_at_once_and_leaves_no_trace_on_the_device);
     tcase_add_test(t, a_queue_that_takes_nothing_back_refuses_to_withdraw);

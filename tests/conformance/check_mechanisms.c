@@ -1,0 +1,165 @@
+/* How a running pass is stopped, what that costs, and what becomes of KV (policies.md E.4, E.8,
+ * E.16): the axes of the iteration-level scheduler, rule by rule. Toy times: tests/helpers/rules.h.
+ *
+ * Most scenarios: BE0 prefills 400 tokens over two layers, kernels 4, 1, 8, 4, 1, 8 and the head 1:
+ * 0-4, 4-5, 5-13, 13-17, 17-18, 18-26, 26-27. RT1 (100 tokens: 1, 1, 2, 1, 1, 2, 1) takes 9 ms. */
+#include <string.h>
+
+#include "tests/helpers/rules.h"
+
+static const struct scenario_request two[] = {{BE, 0, 400, 1, 0, 0}, {RT, 0.002, 100, 1, 0, 0}};
+
+/* The iGPU can do everything; a reset or suspension takes 1 ms. */
+static void able_machine(uint32_t layers)
+{
+    rules_machine(layers);
+    struct device *d = &sc.machine.devices[IGPU];
+    d->can_reset = true;
+    d->can_withdraw = true;
+    d->can_suspend = true;
+    d->reset_ns = MS(1);
+}
+
+/* RT1 starts and ends, BE0 ends at these ms. */
+static bool times(const char *own, const char *extra, double start, double rt, double be)
+{
+    able_machine(2);
+    rules_run("sjf-input", own, extra, two, 2);
+    return rules_starts(1, start) && rules_finishes(1, rt) && rules_finishes(0, be);
+}
+
+/* ---- where it stops ---- */
+
+/* RT1 comes at 2, BE0's kernel ends at 4; nothing is lost: 27 + 9 = 36. */
+static bool stops_at_the_kernel(const char *extra)
+{
+    return times("preempt=kernel", extra, 4, 13, 36);
+}
+
+/* The layer ends at 13. */
+static bool stops_at_the_layer(const char *extra)
+{
+    return times("preempt=layer", extra, 13, 22, 36);
+}
+
+/* The iteration at 27. */
+static bool stops_at_the_iteration(const char *extra)
+{
+    return times("", extra, 27, 36, 27);
+}
+
+/* REEF: killed at 2, free at 3. The killed kernel runs again from its start: BE0 takes 27 from 12
+ * on, and its first kernel runs 12-16. */
+static bool reset_runs_the_killed_kernel_again(const char *extra)
+{
+    bool same = times("preempt=reset", extra, 3, 12, 39);
+    const struct scenario_kernel *k = scenario_kernel_find(&sc, 0, 0, IGPU, OP_QKV);
+    return same && k != NULL && k->begin_ns == MS(12) && k->end_ns == MS(16);
+}
+
+/* ---- XSched's levels, three kernels handed over ---- */
+
+/* The kernels to 4, 5 and 13 are on the device: RT1 starts at 13. */
+static bool level_1_waits_for_what_is_in_flight(const char *extra)
+{
+    return times("preempt=kernel,inflight=3,level=1", extra, 13, 22, 36);
+}
+
+/* Those not begun are taken back. */
+static bool level_2_waits_for_the_running_kernel(const char *extra)
+{
+    return times("preempt=kernel,inflight=3,level=2", extra, 4, 13, 36);
+}
+
+/* Interrupted at 2, free at 3; BE0 keeps its 2 ms: 12 + 25 = 37. */
+static bool level_3_waits_for_none_and_loses_nothing(const char *extra)
+{
+    return times("preempt=kernel,inflight=3,level=3", extra, 3, 12, 37);
+}
+
+/* XSched's own figure: threshold 8, kernels of T = 0.5 ms, and the latency is about 8 T at level 1
+ * and 1 T at level 2. Four layers of three kernels: RT1 comes 0.1 ms after the first has begun. */
+static bool preemption_after(const char *own, const char *extra, double start)
+{
+    able_machine(4);
+    for (enum op_kind op = OP_QKV; op <= OP_FFN; op++) {
+        scenario_cost(&sc, -1, op, 0.5, 0, 5);
+    }
+    struct scenario_request q[] = {{BE, 0, 400, 1, 0, 0}, {RT, 0.0001, 100, 1, 0, 0}};
+    rules_run("sjf-input", own, extra, q, 2);
+    return rules_starts(1, start);
+}
+
+static bool eight_in_flight_take_eight_kernels(const char *extra)
+{
+    return preemption_after("preempt=kernel,inflight=8,level=1", extra, 4);
+}
+
+static bool level_2_takes_one_kernel_however_many_are_in_flight(const char *extra)
+{
+    return preemption_after("preempt=kernel,inflight=8,level=2", extra, 0.5);
+}
+
+/* ---- what becomes of KV ---- */
+
+/* 400 tokens an iteration: BE0's first ends at 26 and leaves KV of 400 tokens, the second would end
+ * at 26 + 27 = 53. RT1 comes at 28, the kernel ends at 30; RT1 30-39. Flash moves 400 tokens of 1
+ * MB in 1 ms. One request at a time: a batch would take BE0 along. */
+static bool fate(const char *own, const char *extra, double be, uint64_t evicted, uint64_t swapped)
+{
+    able_machine(2);
+    sc.machine.swap_bytes_per_s = 400e9;
+    struct scenario_request q[] = {{BE, 0, 800, 1, 0, 0}, {RT, 0.028, 100, 1, 0, 0}};
+    char list[96];
+    (void)snprintf(list, sizeof list, "preempt=kernel,token_budget=400,max_batch=1%s", own);
+    rules_run("sjf-input", list, extra, q, 2);
+    return rules_finishes(1, 39) && rules_finishes(0, be) &&
+           sc.result.counters[COUNTER_KV_RECOMPUTE_EVICTIONS] == evicted &&
+           sc.result.counters[COUNTER_KV_SWAP_INS] == swapped;
+}
+
+/* It goes on at 39 with the 23 ms that were left: 62. */
+static bool checkpoint_keeps_the_pass(const char *extra)
+{
+    return fate("", extra, 62, 0, 0);
+}
+
+/* Both iterations again: 39 + 53 = 92. */
+static bool recompute_starts_the_prompt_over(const char *extra)
+{
+    return fate(",kv=recompute", extra, 92, 1, 0);
+}
+
+/* Out 30-31, back 39-40; the KV of the first iteration is there, the second runs anew: 67. */
+static bool swap_brings_the_kv_back(const char *extra)
+{
+    return fate(",kv=swap", extra, 67, 0, 1);
+}
+
+static const struct rule_row all[] = {
+    RULE(stops_at_the_kernel, "preempt=layer preempt=iteration preempt=reset",
+         "preempt=layer preempt=iteration preempt=reset"),
+    RULE(stops_at_the_layer, "preempt=kernel preempt=iteration preempt=reset",
+         "preempt=kernel preempt=iteration preempt=reset"),
+    RULE(stops_at_the_iteration, "preempt=layer preempt=kernel preempt=reset",
+         "preempt=layer preempt=kernel preempt=reset"),
+    RULE(reset_runs_the_killed_kernel_again, "preempt=kernel preempt=layer preempt=iteration",
+         "preempt=kernel preempt=layer preempt=iteration"),
+    RULE(level_1_waits_for_what_is_in_flight, "level=2 level=3 level=device inflight=1",
+         "level=2 level=3 level=device inflight=1"),
+    RULE(level_2_waits_for_the_running_kernel, "level=1 level=3 level=device inflight=1",
+         "level=1 level=3"),
+    RULE(level_3_waits_for_none_and_loses_nothing, "level=1 level=2 preempt=reset",
+         "level=1 level=2 preempt=reset"),
+    RULE(eight_in_flight_take_eight_kernels, "level=2 level=3 inflight=7",
+         "level=2 level=3 inflight=7"),
+    RULE(level_2_takes_one_kernel_however_many_are_in_flight, "level=1 inflight=12", "level=1"),
+    RULE(checkpoint_keeps_the_pass, "kv=recompute kv=swap", "kv=recompute kv=swap"),
+    RULE(recompute_starts_the_prompt_over, "kv=checkpoint kv=swap", "kv=checkpoint kv=swap"),
+    RULE(swap_brings_the_kv_back, "kv=checkpoint kv=recompute", "kv=checkpoint kv=recompute"),
+};
+
+int main(void)
+{
+    return rules_main("mechanisms", all, sizeof all / sizeof all[0]);
+}
