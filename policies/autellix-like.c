@@ -2,7 +2,7 @@
  * third-party code, hence -like). A call inherits the service of its program: PLAS the sum over the
  * program's finished calls (program = client), ATLAS the service along its own thread (session).
  * The inherited service falls into one of K queues; a call drops one queue when it uses up the
- * quantum, and returns to the top when it has waited beta times what it got. */
+ * quantum, and moves to the top when program and call have waited beta times what they got. */
 #include "policies/common/iter.h"
 #include "policies/common/table.h"
 #include "sim/base/units.h"
@@ -26,13 +26,16 @@ static const struct policy_param params[] = {
 
 struct autellix {
     struct iter iter;
-    struct table programs; /* value[0]: service, s */
+    struct table programs;  /* finished calls; value[0]: service, s; value[1]: waiting, s */
+    struct heap to_promote; /* calls below the top, by the instant at which they are due there */
 };
 
 struct autellix_request {
     struct iter_request iter;
+    struct heap_node promote; /* key: ns */
     bool known;
     int queue;
+    double program_service_s, program_wait_s; /* at arrival */
     double served_s, at_queue_s;
 };
 
@@ -41,18 +44,32 @@ static uint32_t program_of(const struct sched *s, const struct request *r)
     return param_int(s, AUTELLIX_MODE) == AUTELLIX_PLAS ? r->client_id : r->session_id;
 }
 
+/* When (program waiting + own waiting) / (program service + own service) reaches beta, ns, if
+ * nobody serves the call before. */
+static double due_ns(struct sched *s, const struct request *r)
+{
+    const struct autellix_request *own = r->slot->data;
+    double got_s = own->program_service_s + own->served_s;
+    double wait_s = param_number(s, AUTELLIX_BETA) * got_s - own->program_wait_s;
+    return (double)r->arrival_ns + 1e9 * (own->served_s + wait_s);
+}
+
 static double autellix_key(struct sched *s, const struct request *r)
 {
     struct autellix *a = s->state;
     struct autellix_request *own = r->slot->data;
-    double t0 = param_number(s, AUTELLIX_T0);
     if (!own->known) {
         own->known = true;
-        double service = table_get(&a->programs, program_of(s, r))->value[0];
-        double bound = 2.0 * t0;
-        while (service >= bound && own->queue + 1 < AUTELLIX_QUEUES) {
+        const struct table_entry *program = table_get(&a->programs, program_of(s, r));
+        own->program_service_s = program->value[0];
+        own->program_wait_s = program->value[1];
+        double bound = 2.0 * param_number(s, AUTELLIX_T0);
+        while (own->program_service_s >= bound && own->queue + 1 < AUTELLIX_QUEUES) {
             bound *= 2.0;
             own->queue++;
+        }
+        if (own->queue > 0) {
+            heap_push(&a->to_promote, r, due_ns(s, r));
         }
     }
     return own->queue;
@@ -61,18 +78,37 @@ static double autellix_key(struct sched *s, const struct request *r)
 static void autellix_served(struct sched *s, const struct request *r, const struct segment *seg,
                             int64_t elapsed_ns)
 {
+    struct autellix *a = s->state;
     struct autellix_request *own = r->slot->data;
     (void)seg;
     own->served_s += units_s_from_ns(elapsed_ns);
     own->at_queue_s += units_s_from_ns(elapsed_ns);
-    double wait_s = units_s_from_ns(s->now_ns - r->arrival_ns) - own->served_s;
-    if (wait_s >= param_number(s, AUTELLIX_BETA) * own->served_s) {
-        own->queue = 0;
-        own->at_queue_s = 0.0;
-    } else if (own->at_queue_s > ldexp(param_number(s, AUTELLIX_T0), own->queue) &&
-               own->queue + 1 < AUTELLIX_QUEUES) {
+    if (own->at_queue_s > ldexp(param_number(s, AUTELLIX_T0), own->queue) &&
+        own->queue + 1 < AUTELLIX_QUEUES) {
         own->queue++;
         own->at_queue_s = 0.0;
+    }
+    heap_remove(&a->to_promote, r);
+    if (own->queue > 0) {
+        heap_push(&a->to_promote, r, due_ns(s, r));
+    }
+}
+
+/* Those who are due go to the top. One that is being served is not waiting: it returns by
+ * autellix_served. */
+static void autellix_refresh(struct sched *s)
+{
+    struct autellix *a = s->state;
+    const struct request *r;
+    while ((r = heap_top(&a->to_promote)) != NULL &&
+           heap_node_in(&a->to_promote, r)->key <= (double)s->now_ns) {
+        heap_remove(&a->to_promote, r);
+        if (r->pass == NULL) {
+            struct autellix_request *own = r->slot->data;
+            own->queue = 0;
+            own->at_queue_s = 0.0;
+            iter_rekey(s, r);
+        }
     }
 }
 
@@ -80,14 +116,21 @@ static void autellix_left(struct sched *s, const struct request *r)
 {
     struct autellix *a = s->state;
     const struct autellix_request *own = r->slot->data;
-    table_get(&a->programs, program_of(s, r))->value[0] += own->served_s;
+    struct table_entry *program = table_get(&a->programs, program_of(s, r));
+    program->value[0] += own->served_s;
+    program->value[1] += units_s_from_ns(s->now_ns - r->arrival_ns) - own->served_s;
+    heap_remove(&a->to_promote, r);
 }
 
-static const struct iter_order order = {
-    .key = autellix_key, .served = autellix_served, .left = autellix_left};
+static const struct iter_order order = {.key = autellix_key,
+                                        .served = autellix_served,
+                                        .left = autellix_left,
+                                        .refresh = autellix_refresh};
 
 static int autellix_init(struct sched *s)
 {
+    struct autellix *a = s->state;
+    a->to_promote.at = offsetof(struct autellix_request, promote);
     return iter_init(s, &order);
 }
 
@@ -96,6 +139,7 @@ static void autellix_exit(struct sched *s)
     struct autellix *a = s->state;
     if (a != NULL) {
         table_fini(&a->programs);
+        heap_fini(&a->to_promote);
         iter_exit(s);
     }
 }

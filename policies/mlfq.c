@@ -1,11 +1,12 @@
 /* mlfq: FastServe's skip-join multi-level feedback queue (policies.md E.5). Level k has the quantum
  * q0 2^k; a request enters at the smallest level whose quantum holds its predicted prefill, drops
  * one level when its time at a level exceeds the quantum, and is promoted to the top after
- * starving. */
+ * starving. Arrivals join the back of a level; who was served or promoted returns to the front, the
+ * last of a batch before the others (LLMServe/FastServe, scheduler.py). */
 #include "policies/common/iter.h"
 #include "sim/base/units.h"
 
-enum { MLFQ_Q0 = ITER_PARAM_COUNT, MLFQ_SKIP_JOIN, MLFQ_STARVE, MLFQ_PROMOTE_EVERY };
+enum { MLFQ_Q0 = ITER_PARAM_COUNT, MLFQ_SKIP_JOIN, MLFQ_STARVE, MLFQ_PROMOTE_EVERY, MLFQ_FRONT };
 
 static const struct policy_param params[] = {
     ITER_PARAMS,
@@ -16,12 +17,15 @@ static const struct policy_param params[] = {
                      "unserved time after which a request is promoted, s (E.5)"},
     [MLFQ_PROMOTE_EVERY] = {"promote_every", PARAM_INT, 1000, 1, 1e9, NULL,
                             "iterations between promotion scans (E.5)"},
+    [MLFQ_FRONT] = {"to_front", PARAM_BOOL, 1, 0, 1, NULL,
+                    "the served return to the front of their level (E.5); off: by arrival"},
     {.name = NULL},
 };
 
 struct mlfq {
     struct iter iter;
     uint64_t iterations;
+    uint64_t returns; /* to the front of some level */
     int64_t last_iteration_ns;
 };
 
@@ -29,8 +33,12 @@ struct mlfq_request {
     struct iter_request iter;
     bool joined;
     int32_t level;
+    double place; /* in the level: 0 at its back, in order of arrival; negative: returned */
     int64_t at_level_ns, last_ns;
 };
+
+/* Between levels: more than there are returns; fifty levels stay below the class step of iter.c. */
+#define MLFQ_LEVEL_STEP 1e12
 
 static struct mlfq_request *own(const struct request *r)
 {
@@ -51,7 +59,13 @@ static double mlfq_key(struct sched *s, const struct request *r)
             m->level++;
         }
     }
-    return m->level;
+    return m->level * MLFQ_LEVEL_STEP + m->place;
+}
+
+static void to_front(struct sched *s, struct mlfq_request *m)
+{
+    struct mlfq *q = s->state;
+    m->place = param_bool(s, MLFQ_FRONT) ? -(double)++q->returns : 0.0;
 }
 
 static void mlfq_served(struct sched *s, const struct request *r, const struct segment *seg,
@@ -68,6 +82,7 @@ static void mlfq_served(struct sched *s, const struct request *r, const struct s
         m->level++;
         m->at_level_ns = 0;
     }
+    to_front(s, m);
 }
 
 /* Every so many iterations, those who starved go to the top. */
@@ -84,6 +99,7 @@ static void mlfq_refresh(struct sched *s)
         if (s->now_ns - m->last_ns >= starve && m->level > 0) {
             m->level = 0;
             m->at_level_ns = 0;
+            to_front(s, m);
             iter_rekey(s, q->iter.ready.a[i]); /* moves it towards the top: positions before i */
         }
     }

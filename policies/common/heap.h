@@ -13,7 +13,8 @@
 
 #define HEAP_NONE UINT32_MAX
 
-/* First bytes of the per-request state of every policy that uses a heap. */
+/* First bytes of the per-request state of every policy that uses a heap. Who keeps a request in a
+ * second heap gives that one a node of its own: `at` is its offset there. */
 struct heap_node {
     double key;
     uint32_t index; /* + 1; 0: in no heap */
@@ -22,6 +23,7 @@ struct heap_node {
 struct heap {
     const struct request **a; /* owned */
     uint32_t n, cap;
+    size_t at; /* bytes of per-request state before the node */
 };
 
 static inline struct heap_node *heap_node(const struct request *r)
@@ -29,23 +31,29 @@ static inline struct heap_node *heap_node(const struct request *r)
     return r->slot->data;
 }
 
-static inline bool heap_before(const struct request *x, const struct request *y)
+static inline struct heap_node *heap_node_in(const struct heap *h, const struct request *r)
 {
-    double kx = heap_node(x)->key;
-    double ky = heap_node(y)->key;
+    return (struct heap_node *)(void *)((char *)r->slot->data + h->at);
+}
+
+static inline bool heap_before(const struct heap *h, const struct request *x,
+                               const struct request *y)
+{
+    double kx = heap_node_in(h, x)->key;
+    double ky = heap_node_in(h, y)->key;
     return kx != ky ? kx < ky : request_before(x, y);
 }
 
 static inline void heap_put(struct heap *h, uint32_t i, const struct request *r)
 {
     h->a[i] = r;
-    heap_node(r)->index = i + 1;
+    heap_node_in(h, r)->index = i + 1;
 }
 
 static inline void heap_up(struct heap *h, uint32_t i)
 {
     const struct request *r = h->a[i];
-    while (i > 0 && heap_before(r, h->a[(i - 1) / 2])) {
+    while (i > 0 && heap_before(h, r, h->a[(i - 1) / 2])) {
         heap_put(h, i, h->a[(i - 1) / 2]);
         i = (i - 1) / 2;
     }
@@ -60,10 +68,10 @@ static inline void heap_down(struct heap *h, uint32_t i)
         if (child >= h->n) {
             break;
         }
-        if (child + 1 < h->n && heap_before(h->a[child + 1], h->a[child])) {
+        if (child + 1 < h->n && heap_before(h, h->a[child + 1], h->a[child])) {
             child++;
         }
-        if (!heap_before(h->a[child], r)) {
+        if (!heap_before(h, h->a[child], r)) {
             break;
         }
         heap_put(h, i, h->a[child]);
@@ -78,7 +86,7 @@ static inline void heap_push(struct heap *h, const struct request *r, double key
         h->cap = h->cap == 0 ? 64 : h->cap * 2;
         h->a = xrealloc(h->a, h->cap * sizeof *h->a);
     }
-    heap_node(r)->key = key;
+    heap_node_in(h, r)->key = key;
     h->a[h->n] = r;
     heap_up(h, h->n++);
 }
@@ -88,20 +96,25 @@ static inline bool heap_contains(const struct request *r)
     return heap_node(r)->index != 0;
 }
 
+static inline bool heap_has(const struct heap *h, const struct request *r)
+{
+    return heap_node_in(h, r)->index != 0;
+}
+
 static inline void heap_remove(struct heap *h, const struct request *r)
 {
-    uint32_t i = heap_node(r)->index;
+    uint32_t i = heap_node_in(h, r)->index;
     if (i == 0) {
         return;
     }
     i--;
-    heap_node(r)->index = 0;
+    heap_node_in(h, r)->index = 0;
     const struct request *last = h->a[--h->n];
     if (last != r) {
         h->a[i] = last;
-        heap_node(last)->index = i + 1;
+        heap_node_in(h, last)->index = i + 1;
         heap_up(h, i);
-        heap_down(h, heap_node(last)->index - 1);
+        heap_down(h, heap_node_in(h, last)->index - 1);
     }
 }
 
@@ -122,9 +135,9 @@ static inline const struct request *heap_pop(struct heap *h)
 /* The key of a member changed. */
 static inline void heap_rekey(struct heap *h, const struct request *r, double key)
 {
-    heap_node(r)->key = key;
-    heap_up(h, heap_node(r)->index - 1);
-    heap_down(h, heap_node(r)->index - 1);
+    heap_node_in(h, r)->key = key;
+    heap_up(h, heap_node_in(h, r)->index - 1);
+    heap_down(h, heap_node_in(h, r)->index - 1);
 }
 
 static inline void heap_fini(struct heap *h)

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "policies/registry.h"
+#include "sim/base/arena.h"
+#include "traces/traces.h"
 
 struct scenario sc;
 
@@ -19,6 +21,18 @@ void rules_machine(uint32_t layers)
     scenario_cost(&sc, -1, OP_MHA, 1, 0, 5);
     scenario_cost(&sc, -1, OP_HEAD, 1, 0, 5);
     scenario_cost(&sc, -1, OP_LAYER, 2, 0, 5);
+}
+
+struct trace_extra *rules_extra(uint32_t request)
+{
+    if (sc.trace.extras == NULL) {
+        sc.trace.extras = xcalloc(SCENARIO_MAX_REQUESTS, sizeof *sc.trace.extras);
+        for (uint32_t i = 0; i < SCENARIO_MAX_REQUESTS; i++) {
+            sc.trace.extras[i] = trace_extra_none();
+            sc.trace.extras[i].client_id = 1000 + i;
+        }
+    }
+    return &sc.trace.extras[request];
 }
 
 /* Is the key of this "key=value" among those of the list? */
@@ -41,6 +55,10 @@ void rules_run(const char *policy, const char *own, const char *extra,
     char params[512];
     (void)snprintf(list, sizeof list, "%s", own);
     (void)snprintf(params, sizeof params, "%s", extra);
+    if (strncmp(extra, "policy=", 7) == 0) {
+        policy = extra + 7;
+        params[0] = '\0';
+    }
     for (char *save = NULL, *p = strtok_r(list, ",", &save); p != NULL;
          p = strtok_r(NULL, ",", &save)) {
         if (!overridden(p, extra)) {

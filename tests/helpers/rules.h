@@ -30,8 +30,13 @@ struct rule_row {
     }
 
 void rules_machine(uint32_t layers);
-/* Runs a policy with own parameters, those of extra instead where both have one; fails the test
- * when the run does. SHOW=1 prints it. */
+/* After rules_machine: the optional columns of a request, for the test to fill in. Without later
+ * turns (its row is its place in the list then) or with them at the list's end. client_id starts as
+ * 1000 + request. */
+struct trace_extra *rules_extra(uint32_t request);
+/* Runs a policy with own parameters, those of extra instead where both have one; with extra
+ * "policy=NAME" that policy instead, with own (an order is disabled by putting another in its
+ * place). Fails the test when the run does. SHOW=1 prints it. */
 void rules_run(const char *policy, const char *own, const char *extra,
                const struct scenario_request *q, uint32_t n);
 bool rules_tokens_at(uint32_t request, uint32_t n, const double *ms);

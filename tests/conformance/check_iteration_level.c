@@ -1,0 +1,339 @@
+/* Iteration-level schedulers, rule by rule: vllm-v0, vllm-v1, vllm-priority (both modes), sarathi,
+ * sarathi-hetero (policies.md E.1 to E.3). Toy times: tests/helpers/rules.h: n rows take 0.03 n + 1
+ * ms, 1 ms more with a token; a decode alone 3 ms. KV in blocks of 16 tokens. What asynchronous
+ * scheduling does to vllm-v1 is in check_async_scheduling.c. */
+#include "tests/helpers/rules.h"
+
+/* ---- what they share ---- */
+
+/* KV of 12 blocks. BE0 (96 tokens) and BE1 (95) take six each: 191 rows, 7.73. BE0's decode needs a
+ * seventh, so BE1, the last to arrive, is recomputed and BE0 decodes alone: 10.73, 13.73, 16.73.
+ * BE2 (50: four blocks) has waited since 1 and would fit beside BE0's seven, but BE1 (96 rows now)
+ * is before it and does not. At 16.73 both run: 146 rows, 6.38: 23.11. */
+static bool recompute_the_last(const char *policy, const char *extra)
+{
+    rules_machine(1);
+    sc.setup.kv_capacity_tokens = 192;
+    struct scenario_request q[] = {
+        {BE, 0, 96, 4, 0, 0}, {BE, 0, 95, 2, 0, 0}, {BE, 0.001, 50, 1, 0, 0}};
+    rules_run(policy, "", extra, q, 3);
+    return rules_tokens_at(0, 4, (double[]){7.73, 10.73, 13.73, 16.73}) &&
+           rules_tokens_at(1, 2, (double[]){7.73, 23.11}) && rules_starts(2, 16.73) &&
+           sc.records[0].preemptions == 0 && sc.records[1].preemptions == 1;
+}
+
+static bool v0_recomputes_the_last_arrived(const char *extra)
+{
+    return recompute_the_last("vllm-v0", extra);
+}
+
+static bool v1_recomputes_the_last_running(const char *extra)
+{
+    return recompute_the_last("vllm-v1", extra);
+}
+
+static bool sarathi_recomputes_the_last(const char *extra)
+{
+    return recompute_the_last("sarathi", extra);
+}
+
+/* KV of 12 blocks, 128 tokens an iteration. 28 rows of BE1 would go beside BE0's 100, but its eight
+ * blocks do not fit beside BE0's seven: it starts when BE0 has its third token. */
+static bool whole_prompt_must_fit(const char *policy, const char *extra)
+{
+    rules_machine(1);
+    sc.setup.kv_capacity_tokens = 192;
+    struct scenario_request q[] = {{BE, 0, 100, 3, 0, 0}, {BE, 0, 120, 1, 0, 0}};
+    rules_run(policy, "max_num_batched_tokens=128", extra, q, 2);
+    return sc.records[0].finish_ns == sc.records[1].start_ns && sc.records[0].tokens_n == 3;
+}
+
+static bool sarathi_admits_when_the_whole_prompt_fits(const char *extra)
+{
+    return whole_prompt_must_fit("sarathi", extra);
+}
+
+static bool hetero_admits_when_the_whole_prompt_fits(const char *extra)
+{
+    return whole_prompt_must_fit("sarathi-hetero", extra);
+}
+
+/* ---- vllm-v0 ---- */
+
+/* BE1 and BE2 have come at 1: at 5 a step of their prompts alone (200 rows: 8), then all three
+ * decode (2.09): BE0's second token waits for both. */
+static bool v0_runs_prompts_before_decodes(const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[] = {
+        {BE, 0, 100, 2, 0, 0}, {BE, 0.001, 100, 2, 0, 0}, {BE, 0.001, 100, 2, 0, 0}};
+    rules_run("vllm-v0", "", extra, q, 3);
+    return rules_tokens_at(0, 2, (double[]){5, 15.09}) &&
+           rules_tokens_at(2, 2, (double[]){13, 15.09});
+}
+
+/* 512 tokens a step: BE0's 400 leave 112. BE1 (200) is not cut, and BE2 (50), which would fit, does
+ * not pass it: both at 14. */
+static bool v0_stops_at_the_first_that_does_not_fit(const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[] = {
+        {BE, 0, 400, 1, 0, 0}, {BE, 0, 200, 1, 0, 0}, {BE, 0, 50, 1, 0, 0}};
+    rules_run("vllm-v0", "", extra, q, 3);
+    return rules_starts(1, 14) && rules_starts(2, 14) && rules_finishes(2, 23.5);
+}
+
+/* BE0 (out 3) has the only place until 5 + 6 = 11. */
+static bool v0_has_a_sequence_limit(const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[] = {{BE, 0, 100, 3, 0, 0}, {BE, 0.001, 100, 1, 0, 0}};
+    rules_run("vllm-v0", "max_num_seqs=1", extra, q, 2);
+    return rules_starts(1, 11);
+}
+
+/* 20 blocks; BE0 holds seven and 13 (208 tokens) are free. 100 + 0.4 * 320 = 228: BE1 waits for
+ * BE0's end. */
+static bool v0_leaves_a_watermark(const char *extra)
+{
+    rules_machine(1);
+    sc.setup.kv_capacity_tokens = 320;
+    struct scenario_request q[] = {{BE, 0, 100, 3, 0, 0}, {BE, 0.001, 100, 1, 0, 0}};
+    rules_run("vllm-v0", "watermark_frac=0.4", extra, q, 2);
+    return rules_starts(1, 11);
+}
+
+/* ---- vllm-v1 ---- */
+
+/* At 5 BE0's decode and BE1's 100 rows in one iteration: 101 rows, 5.03. */
+static bool v1_mixes_decodes_and_prompts(const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[] = {{BE, 0, 100, 2, 0, 0}, {BE, 0.001, 100, 1, 0, 0}};
+    rules_run("vllm-v1", "", extra, q, 2);
+    return rules_tokens_at(0, 2, (double[]){5, 10.03}) && rules_finishes(1, 10.03);
+}
+
+/* BE0 (50) 0-3.5. With 64 tokens an iteration its decode leaves 63 rows to BE1 (100): 3.92, then
+ * 37: 38 rows, 3.14. */
+static bool v1_cuts_prompts_at_the_budget(const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[] = {{BE, 0, 50, 3, 0, 0}, {BE, 0.001, 100, 1, 0, 0}};
+    rules_run("vllm-v1", "max_num_batched_tokens=64", extra, q, 2);
+    return rules_tokens_at(0, 3, (double[]){3.5, 7.42, 10.56}) && rules_finishes(1, 10.56);
+}
+
+/* BE0 gets 40 rows at a time: 70 rows with BE1's 30 (4.1), 40 (2.2), 20 (2.6). */
+static bool v1_limits_the_rows_of_one_prompt(const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[] = {{BE, 0, 100, 1, 0, 0}, {BE, 0, 30, 1, 0, 0}};
+    rules_run("vllm-v1", "long_prefill_token_threshold=40", extra, q, 2);
+    return rules_finishes(1, 4.1) && rules_finishes(0, 8.9);
+}
+
+/* 40 rows of a prompt at a time: 80 rows (3.4) twice, 31 rows (2.93): 9.73. BE0's decode then takes
+ * BE1's KV and, as nothing is admitted in such an iteration, runs alone: 12.73; BE1's first 40 rows
+ * go with the next: 41 rows, 3.23. */
+static bool v1_admits_nothing_after_preempting(const char *extra)
+{
+    rules_machine(1);
+    sc.setup.kv_capacity_tokens = 192;
+    struct scenario_request q[] = {{BE, 0, 96, 3, 0, 0}, {BE, 0, 95, 2, 0, 0}};
+    rules_run("vllm-v1", "long_prefill_token_threshold=40", extra, q, 2);
+    return rules_tokens_at(0, 3, (double[]){9.73, 12.73, 15.96}) && sc.records[1].preemptions == 1;
+}
+
+/* ---- vllm-priority ---- */
+
+/* One place: at 5 RT2 goes before BE1, who came first. */
+static bool admission_by_class(const char *mode, const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[] = {
+        {BE, 0, 100, 1, 0, 0}, {BE, 0.001, 100, 1, 0, 0}, {RT, 0.002, 100, 1, 0, 0}};
+    rules_run("vllm-priority", mode, extra, q, 3);
+    return rules_starts(2, 5) && rules_starts(1, 10);
+}
+
+static bool priority_v0_admits_by_class(const char *extra)
+{
+    return admission_by_class("mode=v0,max_num_seqs=1", extra);
+}
+
+static bool priority_v1_admits_by_class(const char *extra)
+{
+    return admission_by_class("mode=v1,max_num_seqs=1", extra);
+}
+
+/* Within a class the smaller priority of the trace first. */
+static bool priority_obeys_the_trace(const char *extra)
+{
+    rules_machine(1);
+    rules_extra(1)->priority = 5;
+    rules_extra(2)->priority = 1;
+    struct scenario_request q[] = {
+        {BE, 0, 100, 1, 0, 0}, {BE, 0.001, 100, 1, 0, 0}, {BE, 0.002, 100, 1, 0, 0}};
+    rules_run("vllm-priority", "max_num_seqs=1", extra, q, 3);
+    return rules_starts(2, 5) && rules_starts(1, 10);
+}
+
+/* KV as above (191 rows: 7.73); now the last is reactive, so BE0 is recomputed instead. RT1 decodes
+ * at 10.73 and 13.73; BE0 (97 rows: 4.91) returns at 13.73. */
+static bool victim_by_class(const char *mode, const char *extra)
+{
+    rules_machine(1);
+    sc.setup.kv_capacity_tokens = 192;
+    struct scenario_request q[] = {{BE, 0, 96, 2, 0, 0}, {RT, 0, 95, 3, 0, 0}};
+    rules_run("vllm-priority", mode, extra, q, 2);
+    return rules_tokens_at(1, 3, (double[]){7.73, 10.73, 13.73}) &&
+           rules_tokens_at(0, 2, (double[]){7.73, 18.64}) && sc.records[0].preemptions == 1 &&
+           sc.records[1].preemptions == 0;
+}
+
+static bool priority_v0_recomputes_the_least_urgent(const char *extra)
+{
+    return victim_by_class("mode=v0,watermark_frac=0", extra);
+}
+
+static bool priority_v1_recomputes_the_least_urgent(const char *extra)
+{
+    return victim_by_class("mode=v1", extra);
+}
+
+/* One place, held by BE0 with tokens at 5 and 8 when RT1 comes at 6. v0: RT1 takes it at 8 (50
+ * rows: 3.5), then BE0 prefills 102 rows: 5.06. */
+static bool priority_v0_takes_a_place_by_force(const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[] = {{BE, 0, 100, 4, 0, 0}, {RT, 0.006, 50, 1, 0, 0}};
+    rules_run("vllm-priority", "mode=v0,max_num_seqs=1", extra, q, 2);
+    return rules_starts(1, 8) && rules_tokens_at(0, 3, (double[]){5, 8, 16.56});
+}
+
+/* v1 does not: BE0 ends at 14. */
+static bool priority_v1_takes_no_place_by_force(const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[] = {{BE, 0, 100, 4, 0, 0}, {RT, 0.006, 50, 1, 0, 0}};
+    rules_run("vllm-priority", "mode=v1,max_num_seqs=1", extra, q, 2);
+    return rules_starts(1, 14) && rules_finishes(0, 14);
+}
+
+/* The same for memory: BE0 (150) holds ten of twelve blocks, RT1 (50) needs four. 150 rows: 6.5. */
+static bool priority_v0_takes_memory_by_force(const char *extra)
+{
+    rules_machine(1);
+    sc.setup.kv_capacity_tokens = 192;
+    struct scenario_request q[] = {{BE, 0, 150, 3, 0, 0}, {RT, 0.006, 50, 1, 0, 0}};
+    rules_run("vllm-priority", "mode=v0", extra, q, 2);
+    return rules_starts(1, 6.5) && sc.records[0].preemptions == 1;
+}
+
+/* ---- sarathi ---- */
+
+/* As v1_cuts_prompts_at_the_budget: BE0 gets a token in every iteration. */
+static bool sarathi_stalls_no_decode(const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[] = {{BE, 0, 50, 3, 0, 0}, {BE, 0.001, 100, 1, 0, 0}};
+    rules_run("sarathi", "max_num_batched_tokens=64", extra, q, 2);
+    return rules_tokens_at(0, 3, (double[]){3.5, 7.42, 10.56}) && rules_finishes(1, 10.56);
+}
+
+/* Iterations of 64 rows: BE0 64 (2.92), BE0 36 and BE1 28 (3.92), BE1 64 (2.92); BE2 starts with
+ * BE1's last eight at 9.76. */
+static bool sarathi_finishes_prompts_in_order(const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[] = {
+        {BE, 0, 100, 1, 0, 0}, {BE, 0, 100, 1, 0, 0}, {BE, 0, 10, 1, 0, 0}};
+    rules_run("sarathi", "max_num_batched_tokens=64", extra, q, 3);
+    return rules_starts(1, 2.92) && rules_starts(2, 9.76);
+}
+
+/* Budget 128, 96, 64, 32 as a prompt passes 0, 64, 128, 192 tokens: 300 rows in 128, 64, 32, 32,
+ * 32, 12: 4.84 + 2.92 + 3 * 1.96 + 2.36 = 16. */
+static bool sarathi_shrinks_the_chunk(const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[] = {{BE, 0, 300, 1, 0, 0}};
+    rules_run("sarathi",
+              "dynamic_chunk=true,high_chunk=128,low_chunk=32,chunk_stages=4,chunk_span=256", extra,
+              q, 1);
+    return rules_finishes(0, 16);
+}
+
+/* ---- sarathi-hetero: a chunk takes QKV 2.56 and FFN 5.12 on the NPU (256 rows, padded), attention
+ * and head 1 each on the iGPU: 9.68 ms alone ---- */
+
+/* BE0 prefills 0-9.68. Then its decode (2 + 1) on the iGPU, 9.68-12.68, while BE1's QKV runs on the
+ * NPU to 12.24; attention 12.68-13.68, FFN to 18.8, head to 19.8. Only then the next iteration:
+ * BE0's third token at 22.8. */
+static bool hetero_decodes_beside_chunks(const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[] = {{BE, 0, 100, 3, 0, 0}, {BE, 0.001, 100, 1, 0, 0}};
+    rules_run("sarathi-hetero", "", extra, q, 2);
+    return rules_tokens_at(0, 3, (double[]){9.68, 12.68, 22.8}) && rules_finishes(1, 19.8);
+}
+
+/* 64 tokens for both passes: BE0's decode leaves 63 rows to BE1's chunk, then 37 are left. */
+static bool hetero_shares_one_budget(const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[] = {{BE, 0, 50, 4, 0, 0}, {BE, 0.001, 100, 1, 0, 0}};
+    rules_run("sarathi-hetero", "max_num_batched_tokens=64", extra, q, 2);
+    const struct scenario_kernel *a = scenario_kernel_find(&sc, 0, 1, NPU, OP_QKV);
+    const struct scenario_kernel *b =
+        a == NULL ? NULL
+                  : scenario_kernel_find(&sc, (uint32_t)(a - sc.kernels) + 1, 1, NPU, OP_QKV);
+    return b != NULL && a->rows == 63 && b->rows == 37;
+}
+
+static const struct rule_row all[] = {
+    RULE(v0_recomputes_the_last_arrived, "requeue=back max_num_seqs=32", "requeue=back"),
+    RULE(v1_recomputes_the_last_running, "requeue=back max_num_seqs=32", "requeue=back"),
+    RULE(sarathi_recomputes_the_last, "requeue=back max_num_seqs=32", "requeue=back"),
+    RULE(v0_runs_prompts_before_decodes, "mixed_steps=true policy=vllm-v1",
+         "mixed_steps=true policy=vllm-v1"),
+    RULE(v0_stops_at_the_first_that_does_not_fit, "policy=vllm-v1 max_num_batched_tokens=1024",
+         "policy=vllm-v1 max_num_batched_tokens=1024"),
+    RULE(v0_has_a_sequence_limit, "max_num_seqs=2", "max_num_seqs=2"),
+    RULE(v0_leaves_a_watermark, "watermark_frac=0.3 watermark_frac=0.35", "watermark_frac=0.3"),
+    RULE(v1_mixes_decodes_and_prompts, "policy=vllm-v0 policy=sarathi", "policy=vllm-v0"),
+    RULE(v1_cuts_prompts_at_the_budget,
+         "chunked_prefill=false max_num_batched_tokens=512 policy=vllm-v0",
+         "chunked_prefill=false max_num_batched_tokens=512 policy=vllm-v0"),
+    RULE(v1_limits_the_rows_of_one_prompt, "long_prefill_token_threshold=0 chunked_prefill=false",
+         "long_prefill_token_threshold=0 chunked_prefill=false"),
+    RULE(v1_admits_nothing_after_preempting, "admit_after_preemption=true",
+         "admit_after_preemption=true"),
+    RULE(priority_v0_admits_by_class, "by_priority=false force_preempt=false", "by_priority=false"),
+    RULE(priority_v1_admits_by_class, "by_priority=false", "by_priority=false"),
+    RULE(priority_obeys_the_trace, "by_priority=false mode=v0", "by_priority=false"),
+    RULE(priority_v0_recomputes_the_least_urgent, "by_priority=false", "by_priority=false"),
+    RULE(priority_v1_recomputes_the_least_urgent, "by_priority=false", "by_priority=false"),
+    RULE(priority_v0_takes_a_place_by_force, "mode=v1 force_preempt=false by_priority=false",
+         "mode=v1 force_preempt=false by_priority=false"),
+    RULE(priority_v1_takes_no_place_by_force, "mode=v0", "mode=v0"),
+    RULE(priority_v0_takes_memory_by_force, "mode=v1 force_preempt=false",
+         "mode=v1 force_preempt=false"),
+    RULE(sarathi_stalls_no_decode, "stall_free=false max_num_batched_tokens=512",
+         "stall_free=false max_num_batched_tokens=512"),
+    RULE(sarathi_finishes_prompts_in_order, "max_num_batched_tokens=512 max_num_batched_tokens=128",
+         "max_num_batched_tokens=512 max_num_batched_tokens=128"),
+    RULE(sarathi_admits_when_the_whole_prompt_fits, "policy=vllm-v1", "policy=vllm-v1"),
+    RULE(sarathi_shrinks_the_chunk, "dynamic_chunk=false chunk_stages=2",
+         "dynamic_chunk=false chunk_stages=2"),
+    RULE(hetero_decodes_beside_chunks, "parallel=false policy=pd-static policy=sarathi",
+         "parallel=false policy=pd-static policy=sarathi"),
+    RULE(hetero_shares_one_budget, "max_num_batched_tokens=512", "max_num_batched_tokens=512"),
+    RULE(hetero_admits_when_the_whole_prompt_fits, "policy=vllm-v1", "policy=vllm-v1"),
+};
+
+int main(void)
+{
+    return rules_main("iteration level", all, sizeof all / sizeof all[0]);
+}

@@ -1,0 +1,478 @@
+/* The orders, rule by rule (policies.md E.5 to E.7, E.9, E.13, E.14), one request at a time unless
+ * stated. Toy times: tests/helpers/rules.h: a prompt of n takes 0.03 n + 2 ms (100: 5, 200: 8, 300:
+ * 11), a decode 3 ms. A rule without a parameter of its own is disabled by another order in its
+ * place; edf takes proactive requests in arrival order, as their deadlines are. */
+#include <math.h>
+#include <string.h>
+
+#include "sim/base/rng.h"
+#include "tests/helpers/rules.h"
+
+#define ONE "max_batch=1"
+
+/* ---- what all share ---- */
+
+/* BE0 ends at 5; BE1 came at 1, RT2, longer, at 2. rt_first: RT2 at 5; by any order alone BE1 goes
+ * first (shorter, earlier, as urgent). Other classes of priority and deadline are switched off. */
+static bool reactive_first(const char *policy, const char *own, const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[] = {
+        {BE, 0, 100, 1, 0, 0}, {BE, 0.001, 100, 1, 0, 0}, {RT, 0.002, 200, 1, 0, 0}};
+    rules_run(policy, own, extra, q, 3);
+    return rules_starts(2, 5) && rules_starts(1, 13);
+}
+
+static bool srpt_serves_reactive_first(const char *extra)
+{
+    return reactive_first("srpt", ONE, extra);
+}
+
+static bool sjf_serves_reactive_first(const char *extra)
+{
+    return reactive_first("sjf-input", ONE, extra);
+}
+
+static bool mlfq_serves_reactive_first(const char *extra)
+{
+    return reactive_first("mlfq", ONE, extra);
+}
+
+static bool edf_serves_reactive_first(const char *extra)
+{
+    return reactive_first("edf", ONE ",ttft_slo_s=1000", extra);
+}
+
+static bool llf_serves_reactive_first(const char *extra)
+{
+    return reactive_first("llf", ONE ",ttft_slo_s=1000", extra);
+}
+
+static bool prema_serves_reactive_first(const char *extra)
+{
+    return reactive_first("prema", ONE ",reactive_priority=1", extra);
+}
+
+static bool vtc_serves_reactive_first(const char *extra)
+{
+    return reactive_first("vtc", ONE, extra);
+}
+
+static bool autellix_serves_reactive_first(const char *extra)
+{
+    return reactive_first("autellix-like", ONE, extra);
+}
+
+/* ---- srpt ---- */
+
+/* At 5 BE1 needs 5 + 9 * 3 = 32, BE2 8 + 3 = 11; at 13 BE2 needs 3. BE1 starts at 16. */
+static bool srpt_takes_the_shortest_remaining_time(const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[] = {
+        {BE, 0, 100, 1, 0, 0}, {BE, 0.001, 100, 10, 0, 0}, {BE, 0.002, 200, 2, 0, 0}};
+    rules_run("srpt", ONE, extra, q, 3);
+    return rules_tokens_at(2, 2, (double[]){13, 16}) && rules_starts(1, 16);
+}
+
+/* BE0 has tokens at 5 and 8 and 8 more to go, 24 ms; BE1, come at 6, needs 1.5 + 2 = 3.5 and runs
+ * 8 to 11.5; then BE0: 14.5. */
+static bool srpt_displaces_the_longer_one(const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[] = {{BE, 0, 100, 10, 0, 0}, {BE, 0.006, 50, 1, 0, 0}};
+    rules_run("srpt", ONE, extra, q, 2);
+    return rules_starts(1, 8) && rules_tokens_at(0, 3, (double[]){5, 8, 14.5});
+}
+
+/* Limit 0.5 of 10 tokens. BE1 (10 tokens: 2.3 ms) comes at 6, when BE0 has 1 token: it runs 8 to
+ * 10.3. BE0 then has tokens 3, 4, 5 at 13.3, 16.3, 19.3 and stays: BE2, come at 18, waits until
+ * BE0's tenth at 19.3 + 5 * 3 = 34.3. */
+static bool srpt_keeps_who_is_nearly_done(const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[] = {
+        {BE, 0, 100, 10, 0, 0}, {BE, 0.006, 10, 1, 0, 0}, {BE, 0.018, 10, 1, 0, 0}};
+    rules_run("srpt", ONE ",limit=0.5", extra, q, 3);
+    return rules_starts(1, 8) && rules_starts(2, 34.3);
+}
+
+/* What srpt believes of request r under sigma 1: O exp(Z - 1/2), Z its own normal draw. */
+static double believed_ms(uint64_t seed, uint32_t r, double output)
+{
+    double z = rng_normal_of_key(rng_key(seed, RNG_POLICY, r, 1));
+    double left = output * exp(z - 0.5);
+    return 5 + 3 * (left > 1 ? round(left) : 1);
+}
+
+/* BE1 has 10 tokens, BE2 20; whoever is believed shorter starts at 5. In 20 runs somebody is
+ * misjudged: two independent Z differ by more than log 2 the wrong way with probability 0.31. */
+static bool srpt_believes_a_prediction(const char *extra)
+{
+    bool all = true;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        rules_machine(1);
+        sc.setup.seed = seed;
+        struct scenario_request q[] = {
+            {BE, 0, 100, 1, 0, 0}, {BE, 0.001, 100, 10, 0, 0}, {BE, 0.001, 100, 20, 0, 0}};
+        rules_run("srpt", ONE ",sigma=1", extra, q, 3);
+        bool second = believed_ms(seed, 2, 20) < believed_ms(seed, 1, 10);
+        all = all && rules_starts(second ? 2 : 1, 5);
+        scenario_fini(&sc);
+    }
+    return all;
+}
+
+/* ---- sjf-input ---- */
+
+/* At 5 BE2's prompt is shorter than BE1's; its 49 decodes do not count: 13 + 147 = 160. */
+static bool sjf_takes_the_shortest_prompt(const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[] = {
+        {BE, 0, 100, 1, 0, 0}, {BE, 0.001, 300, 1, 0, 0}, {BE, 0.002, 200, 50, 0, 0}};
+    rules_run("sjf-input", ONE, extra, q, 3);
+    return rules_starts(2, 5) && rules_finishes(2, 160) && rules_starts(1, 160);
+}
+
+/* ---- mlfq: quanta 6, 12, 24 ms ---- */
+
+/* BE1's prefill of 11 ms joins level 1, BE2's of 5 level 0. */
+static bool mlfq_joins_by_prefill_time(const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[] = {
+        {BE, 0, 100, 1, 0, 0}, {BE, 0.001, 300, 1, 0, 0}, {BE, 0.002, 100, 1, 0, 0}};
+    rules_run("mlfq", ONE ",q0_ms=6", extra, q, 3);
+    return rules_starts(2, 5) && rules_starts(1, 10);
+}
+
+/* BE0 has used 5 ms, then 8 > 6: level 1 at 8, where BE1 (level 0, come at 6) runs 8 to 13. BE0
+ * then uses 3, 6, 9, 12 ms of level 1, at 16, 19, 22, 25, and 15 > 12 at 28: level 2. BE2 (level 1,
+ * come at 24) starts at 28 and not before: 28 + 11 = 39; BE0's last three tokens: 42, 45, 48. */
+static bool mlfq_demotes_after_the_quantum(const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[] = {
+        {BE, 0, 100, 10, 0, 0}, {BE, 0.006, 100, 1, 0, 0}, {BE, 0.024, 300, 1, 0, 0}};
+    rules_run("mlfq", ONE ",q0_ms=6", extra, q, 3);
+    return rules_starts(1, 8) && rules_starts(2, 28) && rules_finishes(0, 48);
+}
+
+/* BE0 (level 1) waits for eight of level 0, 5 ms each. At 20 it was unserved for 20 ms and goes to
+ * the top. */
+static bool mlfq_promotes_the_starved(const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[9] = {{BE, 0, 300, 1, 0, 0}};
+    for (int i = 1; i < 9; i++) {
+        q[i] = (struct scenario_request){BE, 0, 100, 1, 0, 0};
+    }
+    rules_run("mlfq", ONE ",q0_ms=6,starve_s=0.02,promote_every=1", extra, q, 9);
+    return rules_starts(0, 20) && rules_starts(5, 31);
+}
+
+/* BE0 (level 1) prefills to 11 and has used 14 > 12 ms at 14: level 2. BE1 (level 1, come at 1)
+ * does the same 14 to 28 and returns to the front of level 2, before BE0: it ends with its fourth
+ * token at 34, BE0 gets its third at 37. */
+static bool mlfq_returns_to_the_front(const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[] = {{BE, 0, 300, 4, 0, 0}, {BE, 0.001, 300, 4, 0, 0}};
+    rules_run("mlfq", ONE ",q0_ms=6", extra, q, 2);
+    return rules_tokens_at(1, 4, (double[]){25, 28, 31, 34}) &&
+           rules_tokens_at(0, 4, (double[]){11, 14, 37, 40});
+}
+
+/* ---- edf, llf ---- */
+
+static void first_token_due(uint32_t request, double ms_after_arrival)
+{
+    rules_extra(request)->ttft_slo_ns = MS(ms_after_arrival);
+}
+
+/* RT1 (5 ms of work) is due at 1 + 99 = 100, its latest start 95; RT2 (10 tokens: 2.3 ms) at 2 + 97
+ * = 99, its latest start 96.7. So edf takes RT2 at 5 and llf RT1. */
+static void urgent_and_laxer(const char *policy, const char *extra)
+{
+    rules_machine(1);
+    first_token_due(1, 99);
+    first_token_due(2, 97);
+    struct scenario_request q[] = {
+        {BE, 0, 100, 1, 0, 0}, {RT, 0.001, 100, 1, 0, 0}, {RT, 0.002, 10, 1, 0, 0}};
+    rules_run(policy, ONE, extra, q, 3);
+}
+
+static bool edf_takes_the_earliest_deadline(const char *extra)
+{
+    urgent_and_laxer("edf", extra);
+    return rules_starts(2, 5) && rules_starts(1, 7.3);
+}
+
+static bool llf_takes_the_least_laxity(const char *extra)
+{
+    urgent_and_laxer("llf", extra);
+    return rules_starts(1, 5) && rules_starts(2, 10);
+}
+
+/* RT0's second token is due at 5 + 200 = 205, RT1's first at 1 + 2000: RT0 has all ten at 5 + 27 =
+ * 32 before RT1 starts. */
+static bool token_deadlines(const char *policy, const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[] = {{RT, 0, 100, 10, 0, 0}, {RT, 0.001, 100, 1, 0, 0}};
+    rules_run(policy, ONE ",tbt_slo_s=0.2", extra, q, 2);
+    return rules_finishes(0, 32) && rules_starts(1, 32);
+}
+
+static bool edf_has_a_deadline_for_every_token(const char *extra)
+{
+    return token_deadlines("edf", extra);
+}
+
+static bool llf_has_a_deadline_for_every_token(const char *extra)
+{
+    return token_deadlines("llf", extra);
+}
+
+/* Blind, BE1 (due 1 s after it came at 1) goes before RT2 (due 2 s after it came at 2). */
+static bool proactive_deadline(const char *policy, const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[] = {
+        {BE, 0, 100, 1, 0, 0}, {BE, 0.001, 100, 1, 0, 0}, {RT, 0.002, 100, 1, 0, 0}};
+    rules_run(policy, ONE ",class=blind,proactive_s=1", extra, q, 3);
+    return rules_starts(1, 5) && rules_starts(2, 10);
+}
+
+static bool edf_ages_proactive_requests(const char *extra)
+{
+    return proactive_deadline("edf", extra);
+}
+
+static bool llf_ages_proactive_requests(const char *extra)
+{
+    return proactive_deadline("llf", extra);
+}
+
+/* BE2's trace says 100 ms after its arrival; BE1 has the 600 s that proactive requests get. */
+static bool edf_obeys_the_deadlines_of_the_trace(const char *extra)
+{
+    rules_machine(1);
+    rules_extra(2)->deadline_ns = MS(100);
+    struct scenario_request q[] = {
+        {BE, 0, 100, 1, 0, 0}, {BE, 0.001, 100, 1, 0, 0}, {BE, 0.002, 200, 1, 0, 0}};
+    rules_run("edf", ONE, extra, q, 3);
+    return rules_starts(2, 5) && rules_starts(1, 13);
+}
+
+/* ---- prema ---- */
+
+/* Both have 1 token and a bit; BE2's prompt is shorter. */
+static bool prema_takes_the_shortest_candidate(const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[] = {
+        {BE, 0, 100, 1, 0, 0}, {BE, 0.001, 300, 1, 0, 0}, {BE, 0.002, 200, 1, 0, 0}};
+    rules_run("prema", ONE, extra, q, 3);
+    return rules_starts(2, 5) && rules_starts(1, 13);
+}
+
+/* Blind; RT2 starts with 9 tokens, so it is the only candidate although BE1 is shorter. */
+static bool prema_runs_candidates_only(const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[] = {
+        {BE, 0, 100, 1, 0, 0}, {BE, 0.001, 100, 1, 0, 0}, {RT, 0.002, 300, 1, 0, 0}};
+    rules_run("prema", ONE ",class=blind", extra, q, 3);
+    return rules_starts(2, 5) && rules_starts(1, 16);
+}
+
+/* BE1 alone takes 11 + 3 = 14 ms by the estimate (one output token assumed), so it has 1 + t / 14
+ * tokens: 2.79 at 25, 3.14 at 30. A shorter one, just come (4, 9, 14, ...), goes first at 0, 5, ...
+ * 25; at 30 the threshold is 3 and BE1 the only candidate. */
+static bool prema_earns_tokens_by_waiting(const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[9] = {{BE, 0, 100, 1, 0, 0}, {BE, 0, 300, 1, 0, 0}};
+    for (int i = 2; i < 9; i++) {
+        q[i] = (struct scenario_request){BE, 0.005 * (i - 1) - 0.001, 100, 1, 0, 0};
+    }
+    rules_run("prema", ONE ",expected_output=1", extra, q, 9);
+    return rules_starts(6, 25) && rules_starts(1, 30) && rules_starts(7, 41);
+}
+
+/* ---- vtc ---- */
+
+static void clients(uint32_t n, const uint32_t *client)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        rules_extra(i)->client_id = client[i];
+    }
+}
+
+/* Client 1 is charged 100 + 2 for BE0, so BE2 of client 2 goes before BE1 of client 1. */
+static bool vtc_takes_the_client_with_least_service(const char *extra)
+{
+    rules_machine(1);
+    clients(3, (uint32_t[]){1, 1, 2});
+    struct scenario_request q[] = {
+        {BE, 0, 100, 1, 0, 0}, {BE, 0.001, 100, 1, 0, 0}, {BE, 0.002, 100, 1, 0, 0}};
+    rules_run("vtc", ONE, extra, q, 3);
+    return rules_starts(2, 5) && rules_starts(1, 10);
+}
+
+/* BE0 of client 1 prefills 0-2.3: 10 + 2 = 12. BE1 of client 2 2.3-5.2: 30 + 2 = 32. BE0 decodes at
+ * 2 each: 32 after ten (a tie: it came first), 34 after eleven, at 5.2 + 33 = 38.2: BE2's turn. */
+static bool vtc_charges_what_clients_get(const char *extra)
+{
+    rules_machine(1);
+    clients(3, (uint32_t[]){1, 2, 2});
+    struct scenario_request q[] = {
+        {BE, 0, 10, 20, 0, 0}, {BE, 0, 30, 1, 0, 0}, {BE, 0.001, 30, 1, 0, 0}};
+    rules_run("vtc", ONE, extra, q, 3);
+    return rules_starts(1, 2.3) && rules_starts(2, 38.2);
+}
+
+/* Client 1's four requests came at 0, 102 each: 204 at 12, when client 2 comes with four and is
+ * lifted to 204. 15: BE4 (306 against 204), then 306 each and BE3, the earlier, at 20. */
+static bool vtc_lifts_who_comes_back(const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[8];
+    for (uint32_t i = 0; i < 8; i++) {
+        q[i] = (struct scenario_request){BE, i < 4 ? 0 : 0.012, 100, 1, 0, 0};
+    }
+    clients(8, (uint32_t[]){1, 1, 1, 1, 2, 2, 2, 2});
+    rules_run("vtc", ONE, extra, q, 8);
+    return rules_starts(4, 15) && rules_starts(3, 20) && rules_starts(5, 25);
+}
+
+/* A reactive request of 102 is charged 25.5: RT0, then BE1 (102), then RT2, RT3, RT4 and, on a tie
+ * at 102, RT5 (smaller id); BE6 at 30. */
+static bool vtc_weighs_reactive_service(const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[7];
+    for (uint32_t i = 0; i < 7; i++) {
+        q[i] = (struct scenario_request){i == 1 || i == 6 ? BE : RT, 0, 100, 1, 0, 0};
+    }
+    clients(7, (uint32_t[]){1, 2, 1, 1, 1, 1, 2});
+    rules_run("vtc", ONE ",class=blind,reactive_weight=4", extra, q, 7);
+    return rules_starts(1, 5) && rules_starts(5, 25) && rules_starts(6, 30);
+}
+
+/* ---- autellix-like: queue k holds services below 5 2^(k+1) ms, its quantum is 5 2^k ms ---- */
+
+#define T0 ONE ",t0_s=0.005,beta=1000"
+
+/* BE0 runs 0-11, BE1 11-16. BE2, of BE0's program, comes at 12: 11 ms of service, queue 1.
+ * BE3, of a new one, comes at 13 and goes first. */
+static bool autellix_inherits_the_programs_service(const char *extra)
+{
+    rules_machine(1);
+    clients(4, (uint32_t[]){1, 3, 1, 2});
+    struct scenario_request q[] = {{BE, 0, 300, 1, 0, 0},
+                                   {BE, 0.0105, 100, 1, 0, 0},
+                                   {BE, 0.012, 100, 1, 0, 0},
+                                   {BE, 0.013, 100, 1, 0, 0}};
+    rules_run("autellix-like", T0, extra, q, 4);
+    return rules_starts(3, 16) && rules_starts(2, 21);
+}
+
+/* The same within a session whose turns are of different clients: BE3, the second turn, comes 1 ms
+ * after the first ended. */
+static bool autellix_inherits_the_threads_service(const char *extra)
+{
+    rules_machine(1);
+    clients(4, (uint32_t[]){1, 2, 3, 4});
+    struct scenario_request q[] = {{BE, 0, 300, 1, 5, 0},
+                                   {BE, 0.0105, 100, 1, 0, 0},
+                                   {BE, 0.013, 100, 1, 0, 0},
+                                   {BE, 0.001, 100, 1, 5, 0}};
+    rules_run("autellix-like", T0 ",mode=atlas", extra, q, 4);
+    return rules_starts(2, 16) && rules_starts(3, 21);
+}
+
+/* BE0 has used 5 ms at 5 and 8 > 5 at 8: queue 1; BE1 of queue 0 came at 6. */
+static bool autellix_demotes_after_the_quantum(const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[] = {{BE, 0, 100, 10, 0, 0}, {BE, 0.006, 100, 1, 0, 0}};
+    rules_run("autellix-like", T0, extra, q, 2);
+    return rules_starts(1, 8) && rules_tokens_at(0, 3, (double[]){5, 8, 16});
+}
+
+/* BE2, of BE0's program (0-11: 11 ms), comes at 12 and waits in queue 1 while others, just come, go
+ * first at 11, 16, 21, 26, 31. At 36 it has waited 24 >= 2 * 11 and goes to the top, where it is
+ * the earliest. */
+static bool autellix_promotes_who_waited_long(const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[9] = {
+        {BE, 0, 300, 1, 0, 0}, {BE, 0.0105, 100, 1, 0, 0}, {BE, 0.012, 100, 1, 0, 0}};
+    for (int i = 3; i < 9; i++) {
+        q[i] = (struct scenario_request){BE, 0.005 * i + 0.0005, 100, 1, 0, 0};
+    }
+    clients(9, (uint32_t[]){1, 2, 1, 3, 4, 5, 6, 7, 8});
+    rules_run("autellix-like", ONE ",t0_s=0.005,beta=2", extra, q, 9);
+    return rules_starts(6, 31) && rules_starts(2, 36) && rules_starts(7, 41);
+}
+
+static const struct rule_row all[] = {
+    RULE(srpt_serves_reactive_first, "class=blind", "class=blind"),
+    RULE(sjf_serves_reactive_first, "class=blind", "class=blind"),
+    RULE(mlfq_serves_reactive_first, "class=blind", "class=blind"),
+    RULE(edf_serves_reactive_first, "class=blind", "class=blind"),
+    RULE(llf_serves_reactive_first, "class=blind", "class=blind"),
+    RULE(prema_serves_reactive_first, "class=blind", "class=blind"),
+    RULE(vtc_serves_reactive_first, "class=blind", "class=blind"),
+    RULE(autellix_serves_reactive_first, "class=blind", "class=blind"),
+    RULE(srpt_takes_the_shortest_remaining_time, "policy=sjf-input policy=vtc class=blind",
+         "policy=sjf-input policy=vtc"),
+    RULE(srpt_displaces_the_longer_one, "policy=edf limit=0 limit=0.5", "policy=edf limit=0"),
+    RULE(srpt_keeps_who_is_nearly_done, "limit=1 limit=0.9 limit=0.4", "limit=1 limit=0.9"),
+    RULE(srpt_believes_a_prediction, "sigma=0 limit=0.8", "sigma=0"),
+    RULE(sjf_takes_the_shortest_prompt, "policy=srpt policy=vtc class=blind",
+         "policy=srpt policy=vtc"),
+    RULE(mlfq_joins_by_prefill_time, "skip_join=false q0_ms=100 to_front=false",
+         "skip_join=false q0_ms=100"),
+    RULE(mlfq_demotes_after_the_quantum, "q0_ms=100 starve_s=1000", "q0_ms=100"),
+    RULE(mlfq_promotes_the_starved, "starve_s=1000 promote_every=1000 skip_join=false",
+         "starve_s=1000 promote_every=1000 skip_join=false"),
+    RULE(mlfq_returns_to_the_front, "to_front=false starve_s=1000", "to_front=false"),
+    RULE(edf_takes_the_earliest_deadline, "policy=llf policy=vtc class=blind",
+         "policy=llf policy=vtc"),
+    RULE(llf_takes_the_least_laxity, "policy=edf policy=sjf-input class=blind",
+         "policy=edf policy=sjf-input"),
+    RULE(edf_has_a_deadline_for_every_token, "tbt_slo_s=10 ttft_slo_s=0.1",
+         "tbt_slo_s=10 ttft_slo_s=0.1"),
+    RULE(llf_has_a_deadline_for_every_token, "tbt_slo_s=10 ttft_slo_s=0.1",
+         "tbt_slo_s=10 ttft_slo_s=0.1"),
+    RULE(edf_ages_proactive_requests, "class=rt_first proactive_s=600",
+         "class=rt_first proactive_s=600"),
+    RULE(llf_ages_proactive_requests, "class=rt_first proactive_s=600",
+         "class=rt_first proactive_s=600"),
+    RULE(edf_obeys_the_deadlines_of_the_trace, "policy=vtc policy=sjf-input proactive_s=0.05",
+         "policy=vtc policy=sjf-input proactive_s=0.05"),
+    RULE(prema_takes_the_shortest_candidate, "policy=vtc class=blind", "policy=vtc"),
+    RULE(prema_runs_candidates_only, "reactive_priority=1 policy=srpt",
+         "reactive_priority=1 policy=srpt"),
+    RULE(prema_earns_tokens_by_waiting, "proactive_priority=0.1 class=blind",
+         "proactive_priority=0.1"),
+    RULE(vtc_takes_the_client_with_least_service, "w_in=0,w_out=0 policy=sjf-input lift=false",
+         "w_in=0,w_out=0 policy=sjf-input"),
+    RULE(vtc_charges_what_clients_get, "w_in=0 w_out=0 lift=false", "w_in=0 w_out=0"),
+    RULE(vtc_lifts_who_comes_back, "lift=false reactive_weight=4", "lift=false"),
+    RULE(vtc_weighs_reactive_service, "reactive_weight=1 class=rt_first",
+         "reactive_weight=1 class=rt_first"),
+    RULE(autellix_inherits_the_programs_service, "mode=atlas t0_s=1 beta=1e9", "mode=atlas t0_s=1"),
+    RULE(autellix_inherits_the_threads_service, "mode=plas t0_s=1", "mode=plas t0_s=1"),
+    RULE(autellix_demotes_after_the_quantum, "t0_s=1", "t0_s=1"),
+    RULE(autellix_promotes_who_waited_long, "beta=1000 beta=3", "beta=1000 beta=3"),
+};
+
+int main(void)
+{
+    return rules_main("orders", all, sizeof all / sizeof all[0]);
+}
