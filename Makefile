@@ -75,7 +75,7 @@ $(TESTS): $(BUILD)/%: $(BUILD)/%.o $(HELP_OBJ) $(BUILD)/libxpusim.a
 	@$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) $(LDLIBS)
 
 $(BENCHES): $(BUILD)/%: $(BUILD)/%.o $(BENCH_OBJ) $(HELP_OBJ) $(BUILD)/libxpusim.a
-	@$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	@$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) $(LDLIBS)
 
 check: $(BUILD)/xpusim $(TESTS)
 	@BUILD=$(BUILD) sh tests/run.sh $(TESTS)

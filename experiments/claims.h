@@ -34,7 +34,7 @@
 #include "experiments/stats.h"
 #include "sim/base/err.h"
 
-#define CLAIMS_MAX_CHECKS 24
+#define CLAIMS_MAX_CHECKS 64
 
 enum claim_verdict {
     CLAIM_REPRODUCED,

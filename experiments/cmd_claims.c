@@ -11,7 +11,7 @@
 
 #define PATH_BYTES 4096
 
-static const char *const shipped[] = {"agent-xpu-v1", "agent-xpu-v2"};
+static const char *const shipped[] = {"agent-xpu-v1", "agent-xpu-v2", "sd-npu"};
 
 static const char help[] =
     "usage: xpusim claims [ID...] [options]\n"

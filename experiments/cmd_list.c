@@ -142,6 +142,9 @@ static void print_params(const struct policy_ops *p)
     }
     table_print(&t, stdout, 2);
     table_fini(&t);
+    for (uint32_t k = 0; p->presets != NULL && p->params[0].choices[k] != NULL; k++) {
+        (void)printf("  %s=%s: %s\n", p->params[0].name, p->params[0].choices[k], p->presets[k]);
+    }
 }
 
 static int list_policies(const struct list_options *o, struct err *e)

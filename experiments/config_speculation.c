@@ -40,6 +40,69 @@ static void lengths_apply(const struct speculation_data *data, struct speculatio
     m->unfriendly_frac = c->unfriendly_frac.value;
 }
 
+/* What every drafter of the run shares. */
+struct common {
+    enum speculation_length length;
+    uint32_t max_draft_tokens;
+    double reuse_frac;
+    enum speculation_history history;
+    bool proactive;
+};
+
+static void finish(const struct speculation_data *data, const struct common *c,
+                   struct config_speculation *out, enum config_drafter which)
+{
+    struct speculation_model *m = &out->model[which];
+    if (c->length != SPECULATION_FIXED) {
+        lengths_apply(data, m, c->length);
+    }
+    m->max_draft_tokens = c->max_draft_tokens > 0 ? c->max_draft_tokens : m->max_draft_tokens;
+    m->reuse_frac = c->reuse_frac;
+    if (c->history != SPECULATION_HISTORY_FULL) {
+        m->history_cold_frac = data->constants.history_cold_frac.value;
+        m->history_half_requests = data->constants.history_half_requests.value;
+    }
+    out->run[which] =
+        (struct speculation_run){.by_class = {m, c->proactive ? m : NULL}, .history = c->history};
+}
+
+/* The drafters of policies that are whole systems. */
+static const struct {
+    enum speculation_method method;
+    bool ours;
+} systems[CONFIG_DRAFTERS] = {
+    [CONFIG_DRAFTER_PLD] = {SPECULATION_PLD, false},
+    [CONFIG_DRAFTER_SAM] = {SPECULATION_SAM, false},
+    [CONFIG_DRAFTER_OURS] = {SPECULATION_SAM, true},
+    [CONFIG_DRAFTER_EAGLE] = {SPECULATION_EAGLE, false},
+};
+
+static int fit_all(struct config_speculation *out, const struct common *c, const char *dataset,
+                   const char *model, int method, bool ours, struct err *e)
+{
+    char dir[PATH_BYTES];
+    static struct speculation_data data; /* large; constant once read, so sharing it is harmless */
+    if (speculation_data_read(datadir_path(dir, sizeof dir, SPECULATION_DIR), &data, e) != 0) {
+        return -EINVAL;
+    }
+    for (int i = CONFIG_DRAFTER_PLD; i < CONFIG_DRAFTERS; i++) {
+        if (speculation_model_fit(&data, dataset, model, systems[i].method, systems[i].ours,
+                                  SPECULATION_EXCLUSIVE, &out->model[i], e) != 0) {
+            return -EINVAL;
+        }
+        finish(&data, c, out, (enum config_drafter)i);
+    }
+    if (method > 0) {
+        if (speculation_model_fit(&data, dataset, model, (enum speculation_method)(method - 1),
+                                  ours, SPECULATION_EXCLUSIVE, &out->model[CONFIG_DRAFTER_RUN],
+                                  e) != 0) {
+            return -EINVAL;
+        }
+        finish(&data, c, out, CONFIG_DRAFTER_RUN);
+    }
+    return 0;
+}
+
 int config_speculation_parse(struct json_obj o, struct config_speculation *out)
 {
     memset(out, 0, sizeof *out);
@@ -48,42 +111,44 @@ int config_speculation_parse(struct json_obj o, struct config_speculation *out)
     const char *dataset = json_get_string(&o, "dataset");
     const char *model = json_get_string(&o, "model");
     bool ours = json_get_bool(&o, "ours");
-    int length = json_get_choice(&o, "length", lengths);
-    uint32_t most = json_get_u32(&o, "max_draft_tokens", 0, SPECULATION_MAX_DRAFT);
-    double reuse = json_get_number(&o, "reuse_frac", 0.0, 0.99);
-    int history = json_get_choice(&o, "history", histories);
-    bool proactive = json_get_bool(&o, "proactive");
+    struct common c;
+    c.length = (enum speculation_length)json_get_choice(&o, "length", lengths);
+    c.max_draft_tokens = json_get_u32(&o, "max_draft_tokens", 0, SPECULATION_MAX_DRAFT);
+    c.reuse_frac = json_get_number(&o, "reuse_frac", 0.0, 0.99);
+    c.history = (enum speculation_history)json_get_choice(&o, "history", histories);
+    c.proactive = json_get_bool(&o, "proactive");
     json_done(&o);
-    if (o.err->n > before || method == 0) {
-        return o.err->n > before ? -EINVAL : 0;
-    }
-    char dir[PATH_BYTES];
-    static struct speculation_data data; /* large; constant once read, so sharing it is harmless */
-    if (speculation_data_read(datadir_path(dir, sizeof dir, SPECULATION_DIR), &data, o.err) != 0 ||
-        speculation_model_fit(&data, dataset, model, (enum speculation_method)(method - 1), ours,
-                              SPECULATION_EXCLUSIVE, &out->model, o.err) != 0) {
+    if (o.err->n > before) {
         return -EINVAL;
     }
-    if (length != SPECULATION_FIXED) {
-        lengths_apply(&data, &out->model, (enum speculation_length)length);
+    return fit_all(out, &c, dataset, model, method, ours, o.err);
+}
+
+/* The drafter a policy asks for; without a parameter of that name, the run's. */
+static enum config_drafter drafter_of(const struct policy_ops *ops,
+                                      const struct policy_params *params)
+{
+    static const char *const names[] = {"run", "none", "pld", "sam", "ours", "eagle"};
+    for (uint32_t i = 0; i < params->n; i++) {
+        const struct policy_param *p = &ops->params[i];
+        if (strcmp(p->name, "drafter") != 0 || p->type != PARAM_CHOICE) {
+            continue;
+        }
+        for (int k = 0; k < CONFIG_DRAFTERS; k++) {
+            if (strcmp(p->choices[(uint32_t)params->v[i]], names[k]) == 0) {
+                return (enum config_drafter)k;
+            }
+        }
     }
-    out->model.max_draft_tokens = most > 0 ? most : out->model.max_draft_tokens;
-    out->model.reuse_frac = reuse;
-    if (history != SPECULATION_HISTORY_FULL) {
-        out->model.history_cold_frac = data.constants.history_cold_frac.value;
-        out->model.history_half_requests = data.constants.history_half_requests.value;
-    }
-    out->enabled = true;
-    out->run = (struct speculation_run){.by_class = {&out->model, proactive ? &out->model : NULL},
-                                        .history = (enum speculation_history)history};
-    return 0;
+    return CONFIG_DRAFTER_RUN;
 }
 
 void config_speculation_setup(const struct config_speculation *s, struct sim_setup *setup)
 {
-    if (s->enabled) {
+    enum config_drafter which = drafter_of(setup->policy, setup->params);
+    if (s->run[which].by_class[REQUEST_CLASS_REACTIVE] != NULL) {
         setup->draft = speculation_run_draft;
         setup->accept = speculation_run_accept;
-        setup->speculation_params = &s->run;
+        setup->speculation_params = &s->run[which];
     }
 }

@@ -152,45 +152,59 @@ static void read_sustained(struct quantities *q, struct quantity_def *d, struct 
     }
 }
 
-static void read_one(struct quantities *q, struct quantity_def *d, struct json_obj *o)
+/* Forms that are computed when they are read. */
+static const struct {
+    const char *name;
+    double (*value)(struct json_obj *o);
+} fixed_forms[] = {{"kernel", quantity_kernel},
+                   {"corun", quantity_corun},
+                   {"machine", quantity_machine},
+                   {"amortized", quantity_amortized},
+                   {"verification", quantity_verification},
+                   {"graphs", quantity_graphs}};
+
+static bool read_fixed(struct quantity_def *d, struct json_obj *o)
 {
-    static const char *const forms[] = {"run", "sustained", "kernel", "corun", "machine"};
-    int form = -1;
-    for (int i = 0; i < 5; i++) {
-        if (json_has(o, forms[i])) {
-            form = i;
-            break;
+    for (size_t i = 0; i < sizeof fixed_forms / sizeof fixed_forms[0]; i++) {
+        if (json_has(o, fixed_forms[i].name)) {
+            struct json_obj in = json_get_object(o, fixed_forms[i].name);
+            d->form = QUANTITY_FIXED;
+            d->fixed = fixed_forms[i].value(&in);
+            json_done(&in);
+            return true;
         }
     }
-    if (form < 0) {
-        (void)err_add(o->err, "%s: %s: must hold one of run, sustained, kernel, corun, machine",
-                      o->file, o->path);
+    return false;
+}
+
+static void read_one(struct quantities *q, struct quantity_def *d, struct json_obj *o)
+{
+    static const char *const forms[] = {"run", "sustained", "acceptance"};
+    int form = -1;
+    for (int i = 0; i < 3 && form < 0; i++) {
+        form = json_has(o, forms[i]) ? i : -1;
+    }
+    if (form >= 0) {
+        struct json_obj in = json_get_object(o, forms[form]);
+        if (form == 0) {
+            d->form = QUANTITY_RUN;
+            read_run(q, d, &in);
+        } else if (form == 1) {
+            d->form = QUANTITY_SUSTAINED;
+            read_sustained(q, d, &in);
+        } else {
+            d->form = QUANTITY_ACCEPTANCE;
+            d->acceptance = quantity_acceptance(&in);
+        }
+        json_done(&in);
+    } else if (!read_fixed(d, o)) {
+        (void)err_add(
+            o->err,
+            "%s: %s: must hold one of run, sustained, kernel, corun, machine, acceptance, "
+            "amortized, verification, graphs",
+            o->file, o->path);
         return;
     }
-    struct json_obj in = json_get_object(o, forms[form]);
-    switch (form) {
-    case 0:
-        d->form = QUANTITY_RUN;
-        read_run(q, d, &in);
-        break;
-    case 1:
-        d->form = QUANTITY_SUSTAINED;
-        read_sustained(q, d, &in);
-        break;
-    case 2:
-        d->form = QUANTITY_FIXED;
-        d->fixed = quantity_kernel(&in);
-        break;
-    case 3:
-        d->form = QUANTITY_FIXED;
-        d->fixed = quantity_corun(&in);
-        break;
-    default:
-        d->form = QUANTITY_FIXED;
-        d->fixed = quantity_machine(&in);
-        break;
-    }
-    json_done(&in);
     json_done(o);
 }
 
@@ -227,6 +241,9 @@ void quantities_fini(struct quantities *q)
         metric_list_fini(&c->names);
         free(c->values);
         free(c);
+    }
+    for (uint32_t i = 0; i < q->n; i++) {
+        free(q->v[i].acceptance);
     }
     free(q->cells);
     free(q->v);
@@ -299,10 +316,11 @@ int quantities_mark(void *ctx, const char *name, double *out, char *message)
         return -1;
     }
     metric = d->form == QUANTITY_SUSTAINED ? d->metric : metric;
-    if (d->form != QUANTITY_FIXED && cell_mark(q, d->cell, message) != 0) {
+    bool runs = d->form == QUANTITY_RUN || d->form == QUANTITY_SUSTAINED;
+    if (runs && cell_mark(q, d->cell, message) != 0) {
         return -1;
     }
-    if (d->form != QUANTITY_FIXED && metric_list_find(&q->cells[d->cell]->names, metric) == NULL) {
+    if (runs && metric_list_find(&q->cells[d->cell]->names, metric) == NULL) {
         (void)snprintf(message, EXPR_MESSAGE_BYTES, "no metric is called %.80s", metric);
         return -1;
     }
@@ -413,6 +431,7 @@ int quantities_compute(struct quantities *q, const struct quantities_options *o,
 {
     struct work w = {.q = q, .seed = o->seed};
     q->replications = o->replications;
+    q->seed = o->seed;
     w.cells = xcalloc(q->n_cells + 1, sizeof *w.cells);
     for (uint32_t i = 0; i < q->n_cells; i++) {
         struct quantity_cell *c = q->cells[i];
@@ -466,8 +485,12 @@ int quantities_value(void *ctx, const char *name, double *out, char *message)
         (void)snprintf(message, EXPR_MESSAGE_BYTES, "no quantity is called %.60s", name);
         return -1;
     }
-    *out = d->form == QUANTITY_FIXED
-               ? d->fixed
-               : cell_value(r->q->cells[d->cell], metric, r->replication, r->q->replications);
+    if (d->form == QUANTITY_FIXED) {
+        *out = d->fixed;
+    } else if (d->form == QUANTITY_ACCEPTANCE) {
+        *out = quantity_acceptance_draw(d->acceptance, r->q->seed, r->replication);
+    } else {
+        *out = cell_value(r->q->cells[d->cell], metric, r->replication, r->q->replications);
+    }
     return 0;
 }

@@ -15,8 +15,16 @@
  *   {"corun": {kernel: {device, op, batch as above}, beside: {the same}, [soc], [llm], [set]}}
  *       how many times longer `kernel` takes while `beside` runs all the time on its own device
  *   {"machine": {field, [soc], [llm], [set]}}
- *       DEVICE.decode_watts, DEVICE.prefill_watts, compile_watts, util_prefill_frac,
- *       util_decode_frac (weights of igpu.weighted_util_frac)
+ *       DEVICE.decode_watts, DEVICE.prefill_watts, idle_watts (of the platform), compile_watts,
+ * util_prefill_frac, util_decode_frac (weights of igpu.weighted_util_frac)
+ *   {"acceptance": {dataset, model, method, [ours]}}
+ *       mean accepted tokens of 5,000 simulated verifications (hwmodels/speculation.h)
+ *   {"amortized": {model, system}}
+ *       ms per output token in the calibrated account (hwmodels/speculation_cost.h)
+ *   {"verification": {drafted_tokens}}
+ *       ms per drafted token of a graph as long as the draft (the line through Figure 6)
+ *   {"graphs": {p, d, s, chunks, strategy}}
+ *       total of one switching strategy (hwmodels/graphs.h)
  */
 #ifndef EXPERIMENTS_QUANTITIES_H
 #define EXPERIMENTS_QUANTITIES_H
@@ -40,15 +48,18 @@ struct quantity_cell; /* one run: a configuration, a policy, a workload */
 #define QUANTITIES_MAX 512
 #define QUANTITIES_MAX_RATES 24
 
-enum quantity_form { QUANTITY_RUN, QUANTITY_SUSTAINED, QUANTITY_FIXED };
+enum quantity_form { QUANTITY_RUN, QUANTITY_SUSTAINED, QUANTITY_FIXED, QUANTITY_ACCEPTANCE };
+
+struct speculation_model;
 
 struct quantity_def {
     const char *name; /* borrowed from the tree */
     enum quantity_form form;
     bool used;
-    uint32_t cell;      /* index, of RUN and SUSTAINED */
-    const char *metric; /* of SUSTAINED */
-    double fixed;       /* value of FIXED */
+    uint32_t cell;                        /* index, of RUN and SUSTAINED */
+    const char *metric;                   /* of SUSTAINED */
+    double fixed;                         /* value of FIXED */
+    struct speculation_model *acceptance; /* of ACCEPTANCE; owned */
 };
 
 struct quantities {
@@ -58,6 +69,7 @@ struct quantities {
     struct quantity_cell **cells; /* owned */
     uint32_t n_cells;
     uint32_t replications;
+    uint64_t seed;
 };
 
 /* Reads the object `quantities` of a file. Runs nothing; loads no configuration. The tree must

@@ -211,6 +211,9 @@ static double machine_field(const struct machine *m, const char *field, const st
     if (strcmp(field, "compile_watts") == 0) {
         return m->compile_watts;
     }
+    if (strcmp(field, "idle_watts") == 0) {
+        return m->idle_watts;
+    }
     if (strcmp(field, "util_prefill_frac") == 0) {
         return mo.util_prefill_frac;
     }
@@ -229,7 +232,8 @@ static double machine_field(const struct machine *m, const char *field, const st
         }
     }
     (void)err_add(o->err,
-                  "%s: %s.field: must be DEVICE.decode_watts, DEVICE.prefill_watts, compile_watts, "
+                  "%s: %s.field: must be DEVICE.decode_watts, DEVICE.prefill_watts, idle_watts, "
+                  "compile_watts, "
                   "util_prefill_frac or util_decode_frac",
                   o->file, o->path);
     return (double)NAN;

@@ -133,14 +133,10 @@ static int parse_entry(const struct policy_ops *ops, char *entry, struct policy_
     return unknown_key(ops, entry, e);
 }
 
-int policy_params_parse(const struct policy_ops *ops, const char *text, struct policy_params *out,
-                        struct err *e)
+/* Every "key=value" of a text. */
+static int parse_entries(const struct policy_ops *ops, const char *text, struct policy_params *out,
+                         struct err *e)
 {
-    memset(out, 0, sizeof *out);
-    out->n = policy_params_count(ops);
-    for (uint32_t i = 0; i < out->n; i++) {
-        out->v[i] = ops->params[i].def;
-    }
     int rc = 0;
     uint64_t given = 0;
     for (const char *p = text; p != NULL && *p != '\0';) {
@@ -157,6 +153,23 @@ int policy_params_parse(const struct policy_ops *ops, const char *text, struct p
         p += len + (p[len] == ',' ? 1 : 0);
     }
     return rc;
+}
+
+int policy_params_parse(const struct policy_ops *ops, const char *text, struct policy_params *out,
+                        struct err *e)
+{
+    memset(out, 0, sizeof *out);
+    out->n = policy_params_count(ops);
+    for (uint32_t i = 0; i < out->n; i++) {
+        out->v[i] = ops->params[i].def;
+    }
+    int rc = parse_entries(ops, text, out, e);
+    if (rc != 0 || ops->presets == NULL) {
+        return rc;
+    }
+    /* Now that the choice is known: its preset, and on top of it once more what was given. */
+    rc = parse_entries(ops, ops->presets[(uint32_t)out->v[0]], out, e);
+    return rc == 0 ? parse_entries(ops, text, out, e) : rc;
 }
 
 void policy_param_format(const struct policy_param *p, double value, char *buf, size_t size)

@@ -10,7 +10,8 @@
 /* Parameters a policy's table has (a NULL table: 0). */
 uint32_t policy_params_count(const struct policy_ops *ops);
 
-/* Defaults, overridden by text (NULL or "": none). Strict: an unknown or repeated key, a value of
+/* Defaults, overridden by the preset of the first parameter's choice (policy_ops.presets), both
+ * overridden by text (NULL or "": none). Strict: an unknown or repeated key, a value of
  * the wrong type, out of range or not among the choices is an error naming policy, key and what is
  * accepted; all errors of the text are added. Returns 0 or -EINVAL. Booleans: true, false, 1, 0. */
 int policy_params_parse(const struct policy_ops *ops, const char *text, struct policy_params *out,

@@ -127,6 +127,9 @@ static int do_resident(struct sched *s, const char *verb, const char *args)
     if (strcmp(verb, "compile") == 0) {
         return sched_compile(s, key);
     }
+    if (strcmp(verb, "map") == 0) {
+        return sched_map(s, key, bytes);
+    }
     return strcmp(verb, "load") == 0 ? sched_load(s, key, bytes) : sched_resident_evict(s, key);
 }
 
@@ -179,7 +182,8 @@ static int act(struct sched *s, const struct line *line)
     if (strcmp(verb, "launch") == 0) {
         return do_launch(s, args);
     }
-    if (strcmp(verb, "compile") == 0 || strcmp(verb, "load") == 0 || strcmp(verb, "drop") == 0) {
+    if (strcmp(verb, "compile") == 0 || strcmp(verb, "load") == 0 || strcmp(verb, "map") == 0 ||
+        strcmp(verb, "drop") == 0) {
         return do_resident(s, verb, args);
     }
     return do_rest(s, verb, args);

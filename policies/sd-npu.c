@@ -1,15 +1,19 @@
 /* sd-npu: one request at a time on the NPU with two static graphs, and verified speculation
- * (policies.md section D; "sd.npu" / CoordGen). The ablations and baselines are parameters:
+ * (policies.md section D; "sd.npu" / CoordGen). `system` names what the paper evaluates; every
+ * other parameter given with it changes that system:
  *
- *   NPU vanilla  strategy=unified-g1 speculate=false   (its decode pays the large graph)
- *                strategy=keep-both speculate=false    (two graphs, as the paper's NPU column
- * decodes) +G           strategy=progressive speculate=false +SD, +G+SD   the same two with
- * speculate=true; drafts come from sim.speculation CPU vanilla  decode=cpu; CPU-SAM decode=cpu with
- * speculate=true
+ *   npu           one graph for both stages, in the shape that decodes; the paper does not say
+ *                 which [S], but its Table 3 has +G save the same with and without speculation, so
+ *                 decoding already uses its own shape. strategy=unified-g1 is the other reading
+ *   npu+g         graphs switched progressively        npu+sd, npu-sam   drafts of SAM
+ *   npu+g+sd      both                                 sd-npu            both, calibration and
+ *                 reuse in the drafter, drafts cut to one pass of the decode graph
+ *   npu-pld, npu-eagle   other drafters                cpu, cpu-sam, cpu-pld, cpu-eagle   prefill
+ *                 on the NPU, decoding on the CPU, which keeps its own copy of the weights
  *
- * Attention is inside the block graphs here; the paper runs it on CPU or GPU. The CPU copy of the
- * weights is not counted in memory. With one request the accounting is the paper's `event` reading:
- * prefill, loads, calibration, drafting and verification all take their time.
+ * Attention is inside the block graphs here; the paper runs it on CPU or GPU. With one request the
+ * accounting is the paper's `event` reading: prefill, loads, calibration, drafting and verification
+ * all take their time.
  */
 #include "policies/sd_npu.h"
 
@@ -18,8 +22,36 @@
 static const char *const strategies[] = {"progressive", "sync",       "naive-async", "keep-both",
                                          "unified-g1",  "unified-g2", NULL};
 static const char *const decoders[] = {"npu", "cpu", NULL};
+static const char *const drafters[] = {"run", "none", "pld", "sam", "ours", "eagle", NULL};
+static const char *const lengths[] = {"offered", "pass", "adaptive", NULL};
+
+/* Systems by name, and what each is. Drafting: SAM and other retrieval below 10 ms a step (2.2),
+ * sd.npu below 3 ms, its calibration about 2 ms per input token (4.4); its memory is what 3.14 GB
+ * leaves over the 3.05 to 3.12 GB of NPU vanilla (4.3), middle. */
+#define RETRIEVAL "draft_ms=9.99,drafter="
+#define ON_CPU "strategy=unified-g1,decode=cpu,"
+static const char *const systems[] = {"custom",  "npu",     "npu+g",     "npu+sd",    "npu+g+sd",
+                                      "sd-npu",  "npu-sam", "npu-pld",   "npu-eagle", "cpu",
+                                      "cpu-sam", "cpu-pld", "cpu-eagle", NULL};
+static const char *const presets[] = {
+    "",
+    "strategy=unified-g2,speculate=false",
+    "strategy=progressive,speculate=false",
+    "strategy=unified-g2," RETRIEVAL "sam",
+    "strategy=progressive," RETRIEVAL "sam",
+    "strategy=progressive,drafter=ours,length=pass,draft_ms=3,calibrate_ms=2,calibrate_mb=55",
+    "strategy=unified-g2," RETRIEVAL "sam",
+    "strategy=unified-g2," RETRIEVAL "pld",
+    "strategy=unified-g2,draft_ms=0,drafter=eagle",
+    ON_CPU "speculate=false",
+    ON_CPU RETRIEVAL "sam",
+    ON_CPU RETRIEVAL "pld",
+    ON_CPU "draft_ms=0,drafter=eagle",
+};
 
 static const struct policy_param params[] = {
+    [SD_SYSTEM] = {"system", PARAM_CHOICE, 0, 0, 12, systems,
+                   "a system of the paper (4.1, 4.5); what else is given changes it"},
     [SD_STRATEGY] = {"strategy", PARAM_CHOICE, SD_PROGRESSIVE, 0, 5, strategies,
                      "graph switching (D.2)"},
     [SD_BLOCKS] = {"blocks", PARAM_INT, 6, 1, SD_MAX_BLOCKS, NULL,
@@ -27,14 +59,19 @@ static const struct policy_param params[] = {
     [SD_G1] = {"g1", PARAM_INT, 256, 1, 4096, NULL, "rows of the prefill graph (sd.npu 3.2)"},
     [SD_G2] = {"g2", PARAM_INT, 32, 1, 4096, NULL, "rows of the decode graph (sd.npu 3.2)"},
     [SD_DECODE] = {"decode", PARAM_CHOICE, 0, 0, 1, decoders, "device that decodes"},
-    [SD_SPECULATE] = {"speculate", PARAM_BOOL, 1, 0, 1, NULL,
-                      "verify the drafts that sim.speculation offers"},
+    [SD_SPECULATE] = {"speculate", PARAM_BOOL, 1, 0, 1, NULL, "verify the drafts of the drafter"},
+    [SD_DRAFTER] = {"drafter", PARAM_CHOICE, 0, 0, 5, drafters,
+                    "who drafts; run: sim.speculation.method. Data: sim.speculation"},
+    [SD_LENGTH] = {"length", PARAM_CHOICE, SD_LENGTH_OFFERED, 0, 2, lengths,
+                   "tokens verified: all, one pass of the decode graph, or what gains most (E.20)"},
     [SD_DRAFT_MS] = {"draft_ms", PARAM_NUMBER, 3, 0, 1000, NULL,
                      "drafting time per step, ms (sd.npu 4.4: below 3; SAM below 10)"},
     [SD_CALIBRATE_MS] = {"calibrate_ms", PARAM_NUMBER, 0, 0, 1000, NULL,
                          "calibration per input token, ms (sd.npu 4.4: about 2; 0.18 agrees with "
                          "its Table 3)"},
     [SD_OVERLAP] = {"overlap", PARAM_BOOL, 0, 0, 1, NULL, "calibration runs beside decoding"},
+    [SD_CALIBRATE_MB] = {"calibrate_mb", PARAM_NUMBER, 0, 0, 1e5, NULL,
+                         "memory of calibrated drafts, MB (sd.npu 4.3: below 500)"},
     {.name = NULL},
 };
 
@@ -84,6 +121,7 @@ static void sd_pass_done(struct sched *s, const struct pass *p)
 {
     struct sd *d = s->state;
     const struct request *r = p->segments[0].request;
+    speculate_observe_pass(&d->estimate, p);
     d->pass = NULL;
     d->next_block = 0;
     if (r->state == REQUEST_STATE_FINISHED || r->state == REQUEST_STATE_SHED) {
@@ -145,11 +183,10 @@ static void advance(struct sched *s, struct sd *d)
         }
     }
     if (speculates(s) && d->draft == UINT32_MAX) {
-        d->draft = sched_draft_tokens(s, r);
-        uint32_t most = r->max_output_tokens - r->generated_tokens;
-        d->draft = d->draft < most ? d->draft : most;
-        if (param_number(s, SD_DRAFT_MS) > 0.0) {
-            wait_ms(s, d, param_number(s, SD_DRAFT_MS));
+        d->draft = sd_draft_length(s, d);
+        double ms = d->draft > 0 ? sd_draft_ms(s, d) : 0.0;
+        if (ms > 0.0) {
+            wait_ms(s, d, ms);
             return;
         }
     }
@@ -222,6 +259,7 @@ const struct policy_ops policy_sd_npu_ops = {
     .needs = CAP_SPANS | CAP_LOAD | CAP_VERIFY | CAP_NPU,
     .state_size_bytes = sizeof(struct sd),
     .params = params,
+    .presets = presets,
     .init = sd_init,
     .request_arrived = sd_request_arrived,
     .launch_done = sd_launch_done,

@@ -2,27 +2,42 @@
  *
  *   sd-npu.c          parameters, hooks, the request in service: prefill, calibration, decoding
  *   sd_npu_graphs.c   which graph each block holds, and when it is switched
+ *   sd_npu_draft.c    how many drafted tokens are verified, what drafting costs, memory beside
+ * graphs
  */
 #ifndef POLICIES_SD_NPU_H
 #define POLICIES_SD_NPU_H
 
 #include "policies/common/reqq.h"
+#include "policies/common/speculate.h"
 #include "sim/api/policy.h"
 #include "sim/base/units.h"
 
 #define SD_MAX_BLOCKS 32
 
 enum sd_param {
+    SD_SYSTEM,
     SD_STRATEGY,
     SD_BLOCKS,
     SD_G1,
     SD_G2,
     SD_DECODE,
     SD_SPECULATE,
+    SD_DRAFTER,
+    SD_LENGTH,
     SD_DRAFT_MS,
     SD_CALIBRATE_MS,
     SD_OVERLAP,
+    SD_CALIBRATE_MB,
 };
+
+/* Order of the drafters in the parameter's choices; the run's owner knows them by name. */
+#define SD_DRAFTER_EAGLE 5
+
+enum sd_length { SD_LENGTH_OFFERED, SD_LENGTH_PASS, SD_LENGTH_ADAPTIVE };
+
+/* Versions of block 0 that are no NPU graph: what else is in memory. */
+enum { SD_CPU_COPY = 3, SD_DRAFT_MODEL, SD_CALIBRATED };
 
 enum sd_strategy {
     SD_PROGRESSIVE,
@@ -58,6 +73,7 @@ struct sd {
     uint32_t draft; /* tokens drafted for the next verification */
     /* progressive: blocks to compute before the round ends */
     uint32_t round_left;
+    struct speculate estimate; /* of acceptance, over all requests */
 };
 
 /* Maps what is in memory before the first request. Once. */
@@ -75,6 +91,16 @@ void sd_graphs_ready(struct sd *d, struct resident_key key);
 /* Version a block can run with now in that stage; 0: it must wait. */
 uint8_t sd_graphs_version(const struct sched *s, const struct sd *d, uint32_t block, bool prefill);
 uint32_t sd_graph_rows(const struct sched *s, uint8_t version);
+/* The version that decodes on the NPU. */
+uint8_t sd_decode_version(const struct sched *s);
+
+/* Tokens of the next verification, at most what is offered and what the request may still produce.
+ */
+uint32_t sd_draft_length(struct sched *s, struct sd *d);
+/* Drafting time of a step. */
+double sd_draft_ms(struct sched *s, const struct sd *d);
+/* Maps what is in memory beside the NPU's graphs. */
+void sd_map_extras(struct sched *s);
 
 /* First op of a block; block n_blocks: one past the last op. */
 static inline uint32_t sd_block_op(const struct sched *s, const struct sd *d, const struct pass *p,

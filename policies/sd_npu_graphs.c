@@ -13,6 +13,11 @@ uint32_t sd_graph_rows(const struct sched *s, uint8_t version)
     return (uint32_t)param_int(s, version == 1 ? SD_G1 : SD_G2);
 }
 
+uint8_t sd_decode_version(const struct sched *s)
+{
+    return strategy(s) == SD_UNIFIED_G1 ? 1 : 2;
+}
+
 static double block_bytes(const struct sched *s, const struct sd *d)
 {
     return s->llm->weight_bytes / d->n_blocks;
@@ -31,12 +36,13 @@ void sd_graphs_map(struct sched *s, struct sd *d)
     d->mapped = true;
     for (uint32_t i = 0; i < d->n_blocks; i++) {
         uint8_t first = strategy(s) == SD_UNIFIED_G2 ? 2 : 1;
-        (void)sched_load(s, key_of(i, first), 0.0);
+        (void)sched_map(s, key_of(i, first), block_bytes(s, d));
         if (strategy(s) == SD_KEEP_BOTH) {
-            (void)sched_load(s, key_of(i, 2), 0.0);
+            (void)sched_map(s, key_of(i, 2), block_bytes(s, d));
         }
         d->block[i].loading = first;
     }
+    sd_map_extras(s);
 }
 
 /* Drops what the block holds and starts loading the other version. */
@@ -58,7 +64,7 @@ static void switch_block(struct sched *s, struct sd *d, uint32_t i, uint8_t vers
 void sd_graphs_ready(struct sd *d, struct resident_key key)
 {
     struct sd_block *b = &d->block[key.a];
-    if (key.b == b->loading) {
+    if (key.b <= 2 && key.b == b->loading) {
         b->graph = b->loading;
         b->loading = 0;
     }

@@ -9,21 +9,14 @@
 #include "sim/base/datadir.h"
 #include "traces/traces.h"
 
-static const char *const shipped[] = {"bfcl",
-                                      "bfcl_multiturn",
-                                      "cnn_dailymail",
-                                      "droidtask_ui",
-                                      "lmsys_chat",
-                                      "mtrag",
-                                      "mtrag_append",
-                                      "proactive_mixed",
-                                      "proactivebench",
-                                      "proactivebench_models",
-                                      "reactive_mixed",
-                                      "samsum",
-                                      "specbench_rag",
-                                      "specbench_summary",
-                                      NULL};
+static const char *const shipped[] = {"bfcl",           "bfcl_multiturn",
+                                      "cnn_dailymail",  "droidtask_ui",
+                                      "lmsys_chat",     "mtrag",
+                                      "mtrag_append",   "proactive_mixed",
+                                      "proactivebench", "proactivebench_models",
+                                      "reactive_mixed", "samsum",
+                                      "specbench_rag",  "specbench_summary",
+                                      "tweet_reply",    NULL};
 
 const char *const *dataset_names(void)
 {

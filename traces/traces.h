@@ -60,11 +60,11 @@ int trace_read(const char *path, struct trace *out, struct err *e);
 int trace_write(const char *path, const struct trace *t, struct err *e);
 void trace_print(FILE *out, const struct trace *t);
 
-/* ---- generators (workload.c, mixed.c) ---- */
+/* ---- generators (workload.c, mixed.c, tasks.c) ---- */
 
-/* `spec`: "mixed:key=value,...", "w1:n=10000", or a JSON file (path ending in .json): an object
- * with the keys of mixed. rate_scale multiplies all rates (1 normally). Unknown, repeated and
- * out-of-range keys, zero rates and absurd sizes are errors naming spec and key. */
+/* `spec`: "mixed:key=value,...", "w1:n=10000", a task (tasks.h), or a JSON file (path ending in
+ * .json): an object with the keys of mixed. rate_scale multiplies all rates (1 normally). Unknown,
+ * repeated and out-of-range keys, zero rates and absurd sizes are errors naming spec and key. */
 int trace_generate(const char *spec, uint64_t seed, double rate_scale, struct trace *out,
                    struct err *e);
 /* Writes the keys of every generator with their defaults. */

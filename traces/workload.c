@@ -9,6 +9,7 @@
 #include "sim/base/rng.h"
 #include "sim/base/units.h"
 #include "traces/mixed.h"
+#include "traces/tasks.h"
 #include "traces/traces.h"
 
 struct number_key {
@@ -233,12 +234,17 @@ int trace_generate(const char *spec, uint64_t seed, double rate_scale, struct tr
     if (strncmp(spec, "w1:", 3) == 0) {
         return w1_generate(spec, spec + 3, rate_scale, out, e);
     }
+    if (task_known(spec)) {
+        return task_generate(spec, seed, out, e);
+    }
     if (len > 5 && strcmp(spec + len - 5, ".json") == 0) {
         mixed_parse_json(&m, spec, e);
     } else if (strcmp(spec, "mixed") == 0 || strncmp(spec, "mixed:", 6) == 0) {
         mixed_parse_list(&m, spec, spec[5] == ':' ? spec + 6 : "", e);
     } else {
-        return err_add(e, "workload \"%s\": must be mixed[:key=value,...], w1:n=N or FILE.json",
+        return err_add(e,
+                       "workload \"%s\": must be mixed[:key=value,...], w1:n=N, a task "
+                       "(summary, rag, ui, tweet) or FILE.json",
                        spec);
     }
     if (e->n == before) {
@@ -265,4 +271,5 @@ void trace_generator_help(FILE *out)
         "                       azure_conv_2023, azure_code_2023, or a CSV path\n"
         "w1:n=N                the common speed load: 512 in, 64 out, Poisson 2/s; fixed seed\n",
         out);
+    task_help(out);
 }

@@ -125,6 +125,7 @@ struct sched_api {
     int (*preempt)(struct sched *s, const struct launch *l, enum preempt_mode mode);
     int (*compile)(struct sched *s, struct resident_key key);
     int (*load)(struct sched *s, struct resident_key key, double bytes);
+    int (*map)(struct sched *s, struct resident_key key, double bytes);
     int (*resident_evict)(struct sched *s, struct resident_key key);
     int (*kv_evict)(struct sched *s, const struct request *r, uint32_t keep_tokens,
                     enum kv_evict_mode mode);
@@ -253,6 +254,14 @@ static inline int sched_load(struct sched *s, struct resident_key key, double by
     return s->api->load(s, key, bytes);
 }
 
+/* Declares a resident that was brought in before the run began: ready at once at no cost, and its
+ * bytes count in memory. Graphs that a run declares so stand for its copy of the weights: memory
+ * holds the larger of the two, not both. */
+static inline int sched_map(struct sched *s, struct resident_key key, double bytes)
+{
+    return s->api->map(s, key, bytes);
+}
+
 /* Drops a READY resident, or cancels a PENDING one (running compile or load included). */
 static inline int sched_resident_evict(struct sched *s, struct resident_key key)
 {
@@ -362,6 +371,9 @@ struct policy_ops {
     size_t state_size_bytes;
     size_t request_state_size_bytes;
     const struct policy_param *params; /* NULL: none */
+    /* For the choices of the first parameter, one "key=value,..." each: what the other parameters
+     * are when that choice is given and they are not. NULL, and an empty text: their defaults. */
+    const char *const *presets;
 
     /* Optional hooks; NULL does what is written. init: nothing. Returns 0 or -errno. */
     int (*init)(struct sched *s);

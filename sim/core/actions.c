@@ -212,8 +212,19 @@ static int act_load(struct sched *s, struct resident_key key, double bytes)
     if (outside(c)) {
         return -EPERM;
     }
-    int rc = core_load(c, key, bytes);
+    int rc = core_load(c, key, bytes, false);
     LOG(c, "load %d:%u:%u bytes=%.0f = %d\n", (int)key.kind, key.a, key.b, bytes, rc);
+    return acted(c, rc);
+}
+
+static int act_map(struct sched *s, struct resident_key key, double bytes)
+{
+    struct core *c = core_of(s);
+    if (outside(c)) {
+        return -EPERM;
+    }
+    int rc = core_load(c, key, bytes, true);
+    LOG(c, "map %d:%u:%u bytes=%.0f = %d\n", (int)key.kind, key.a, key.b, bytes, rc);
     return acted(c, rc);
 }
 
@@ -382,6 +393,7 @@ const struct sched_api core_sched_api = {
     .preempt = act_preempt,
     .compile = act_compile,
     .load = act_load,
+    .map = act_map,
     .resident_evict = act_resident_evict,
     .kv_evict = act_kv_evict,
     .kv_resume = act_kv_resume,

@@ -122,6 +122,7 @@ struct core {
     struct resident residents[CORE_MAX_RESIDENTS];
     uint32_t n_residents;
     double resident_bytes;
+    bool weights_mapped; /* residents that were mapped are the weights: not both count */
 
     int64_t last_progress_ns;
     int64_t area_from_ns;   /* Little's law: last instant the integral was brought up to */
@@ -201,7 +202,8 @@ void core_request_leave(struct core *c, struct full_request *r, enum request_sta
 /* Residents (resident.c). */
 struct resident *resident_find(struct core *c, struct resident_key key);
 int core_compile(struct core *c, struct resident_key key);
-int core_load(struct core *c, struct resident_key key, double bytes);
+/* mapped: in memory before the run began, so that it takes no time. */
+int core_load(struct core *c, struct resident_key key, double bytes, bool mapped);
 int core_resident_evict(struct core *c, struct resident_key key);
 void core_memory_note(struct core *c);
 

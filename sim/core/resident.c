@@ -1,5 +1,6 @@
 /* Things that must be in memory before work can use them: compiled kernels and graph blocks. */
 #include <errno.h>
+#include <math.h>
 
 #include "sim/core/core.h"
 
@@ -74,7 +75,7 @@ int core_compile(struct core *c, struct resident_key key)
     return 0;
 }
 
-int core_load(struct core *c, struct resident_key key, double bytes)
+int core_load(struct core *c, struct resident_key key, double bytes, bool mapped)
 {
     if ((c->exec_ops->caps & c->setup->caps & CAP_LOAD) == 0) {
         return refuse(c, -EPERM);
@@ -85,12 +86,13 @@ int core_load(struct core *c, struct resident_key key, double bytes)
     if (resident_find(c, key) != NULL) {
         return refuse(c, -EALREADY);
     }
+    c->weights_mapped = c->weights_mapped || mapped;
     struct resident *r = resident_new(c, key, bytes);
     if (r == NULL) {
         return refuse(c, -ENOMEM);
     }
     core_count(c, COUNTER_LOADS);
-    c->exec_ops->load(c->exec, r, bytes);
+    c->exec_ops->load(c->exec, r, mapped ? 0.0 : bytes);
     return 0;
 }
 
@@ -125,13 +127,16 @@ void core_resident_done(struct core *c, struct resident *r)
     }
 }
 
-/* Weights, KV held (cold included) and residents: the run's memory peak. */
+/* Weights or the graphs that hold them, and KV held (cold included): the run's memory peak. */
 void core_memory_note(struct core *c)
 {
     const struct llm *llm = c->setup->llm;
     double kv = (double)((c->kv_blocks_total - c->kv_blocks_free) * c->setup->kv_block_tokens) *
                 llm->kv_bytes_per_token;
-    double total = (double)c->setup->weight_copies * llm->weight_bytes + kv + c->resident_bytes;
+    double weights = (double)c->setup->weight_copies * llm->weight_bytes;
+    double held =
+        c->weights_mapped ? fmax(weights, c->resident_bytes) : weights + c->resident_bytes;
+    double total = held + kv;
     if (total > c->result->memory_peak_bytes) {
         c->result->memory_peak_bytes = total;
     }

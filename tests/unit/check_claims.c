@@ -226,6 +226,32 @@ START_TEST(corun_follows_max_min_for_two_kernels)
 }
 END_TEST
 
+START_TEST(speculation_and_switching_are_quantities)
+{
+    /* Figure 8 of sd.npu: progressive switching takes 126, the vector of its specification.
+     * Table 3's Ours for 1.5B: 4.30 + 1.87 + (43.42 + 3) / 5.21 = 15.080. Figure 6 at 32: 5.7. The
+     * acceptance of PLD on summary with 1.5B is 2.53, its step's deviation about 3.5 tokens, so
+     * four standard errors of 5,000 steps are 0.2. */
+    ck_assert_int_eq(
+        read_text("\"g\":{\"graphs\":{\"p\":[10,10,10,10,10,10],\"d\":[11,11,11,11,11,11],"
+                  "\"s\":[20,20,20,20,20,20],\"chunks\":2,\"strategy\":\"progressive\"}},"
+                  "\"a\":{\"amortized\":{\"model\":\"qwen2.5-1.5b\",\"system\":\"sd-npu\"}},"
+                  "\"v\":{\"verification\":{\"drafted_tokens\":32}},"
+                  "\"m\":{\"acceptance\":{\"dataset\":\"summary\",\"model\":\"qwen2.5-1.5b\","
+                  "\"method\":\"pld\"}}",
+                  "{\"name\":\"g\",\"value\":\"g\",\"published\":126},"
+                  "{\"name\":\"a\",\"value\":\"a\",\"published\":15.08},"
+                  "{\"name\":\"v\",\"value\":\"v\",\"published\":5.7},"
+                  "{\"name\":\"m\",\"value\":\"m\",\"published\":2.53}"),
+        0);
+    ck_assert_double_eq(evaluated(0), 126);
+    const struct claim_check *k = claims.v[0].checks;
+    ck_assert_double_eq_tol(k[1].x[0], 15.080, 0.001);
+    ck_assert_double_eq_tol(k[2].x[0], 5.7, 1e-9);
+    ck_assert_double_eq_tol(k[3].x[0], 2.53, 0.2);
+}
+END_TEST
+
 static void refused(const char *quantities, const char *checks, const char *why)
 {
     int rc = read_text(quantities, checks);
@@ -251,6 +277,14 @@ START_TEST(bad_claims_are_refused_by_file_and_place)
     refused("\"q\":{\"machine\":{\"field\":\"npu.wings\"}}", CHECK_A, "must be DEVICE");
     refused("\"q\":{\"machine\":{\"field\":\"compile_watts\",\"soc\":\"nonesuch\"}}", CHECK_A,
             "nonesuch");
+    refused(
+        "\"q\":{\"graphs\":{\"p\":[1],\"d\":[1,2],\"s\":[1],\"chunks\":1,\"strategy\":\"sync\"}}",
+        CHECK_A, "of one length");
+    refused("\"q\":{\"amortized\":{\"model\":\"nonesuch\",\"system\":\"npu\"}}", CHECK_A,
+            "nonesuch");
+    refused("\"q\":{\"acceptance\":{\"dataset\":\"poems\",\"model\":\"qwen2.5-1.5b\","
+            "\"method\":\"sam\"}}",
+            CHECK_A, "poems");
     refused(MACHINE, "{\"name\":\"a\",\"value\":\"z\",\"published\":1}", "z");
     refused(MACHINE, "{\"name\":\"a\",\"value\":\"q +\",\"published\":1}", "is expected");
     refused(MACHINE, "{\"name\":\"a\",\"value\":\"q\"}", "exactly one of");
@@ -282,6 +316,7 @@ int main(void)
     tcase_add_test(t, the_sustained_rate_is_where_the_line_between_two_rates_crosses_the_limit);
     tcase_add_test(t, a_limit_that_is_never_crossed_is_not_defined);
     tcase_add_test(t, corun_follows_max_min_for_two_kernels);
+    tcase_add_test(t, speculation_and_switching_are_quantities);
     tcase_add_test(t, bad_claims_are_refused_by_file_and_place);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);

@@ -61,6 +61,7 @@ static const struct {
     {"proactivebench", 227, 12}, {"proactivebench_models", 908, 48}, /* 12 sessions of 4 models */
     {"reactive_mixed", 2400, 0}, {"samsum", 819, 0},
     {"specbench_rag", 80, 0},    {"specbench_summary", 80, 0},
+    {"tweet_reply", 400, 0},
 };
 enum { SHIPPED = sizeof shipped / sizeof shipped[0] };
 

@@ -107,6 +107,45 @@ START_TEST(all_errors_of_a_text_come_at_once)
 }
 END_TEST
 
+static const char *const kinds[] = {"plain", "slow", "off", NULL};
+static const char *const kind_presets[] = {"", "rate=0.25,mode=on", "mode=off"};
+static const struct policy_param kind_table[] = {
+    {"kind", PARAM_CHOICE, 0, 0, 2, kinds, ""},
+    {"rate", PARAM_NUMBER, 0.5, 0.0, 1.0, NULL, ""},
+    {"mode", PARAM_CHOICE, 2, 0, 2, modes, ""},
+    {.name = NULL},
+};
+static const struct policy_ops system_ops = {
+    .name = "systems", .params = kind_table, .presets = kind_presets};
+
+START_TEST(a_preset_replaces_defaults_and_yields_to_what_is_given)
+{
+    static const struct {
+        const char *text;
+        double rate, mode;
+    } cases[] = {{"", 0.5, 2},
+                 {"kind=plain", 0.5, 2},
+                 {"kind=slow", 0.25, 1},
+                 {"rate=0.75,kind=slow", 0.75, 1}, /* the order does not matter */
+                 {"kind=slow,rate=0.75", 0.75, 1},
+                 {"kind=off,mode=auto", 0.5, 2}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        ck_assert_int_eq(policy_params_parse(&system_ops, cases[i].text, &params, &err), 0);
+        ck_assert_double_eq(params.v[1], cases[i].rate);
+        ck_assert_double_eq(params.v[2], cases[i].mode);
+        /* The full text, read again, says the same. */
+        char text[256];
+        struct policy_params again;
+        (void)policy_params_format(&system_ops, &params, text, sizeof text);
+        ck_assert_int_eq(policy_params_parse(&system_ops, text, &again, &err), 0);
+        ck_assert_double_eq(again.v[1], cases[i].rate);
+        ck_assert_double_eq(again.v[2], cases[i].mode);
+    }
+    ck_assert_int_eq(policy_params_parse(&system_ops, "kind=slow,rate=7", &params, &err), -EINVAL);
+    ck_assert_uint_eq(err.n, 1);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("params");
@@ -114,6 +153,7 @@ int main(void)
     tcase_add_checked_fixture(c, setup, teardown);
     tcase_add_test(c, no_text_gives_the_defaults);
     tcase_add_test(c, values_of_every_type_are_read_and_written_back);
+    tcase_add_test(c, a_preset_replaces_defaults_and_yields_to_what_is_given);
     tcase_add_test(c, errors_name_the_key_and_what_is_accepted);
     tcase_add_test(c, all_errors_of_a_text_come_at_once);
     suite_add_tcase(s, c);

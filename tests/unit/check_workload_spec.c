@@ -68,7 +68,10 @@ struct bad {
 };
 
 static const struct bad BAD[] = {
-    {"nothing", 1, {"\"nothing\"", "mixed[:key=value,...], w1:n=N or FILE.json"}},
+    {"nothing",
+     1,
+     {"\"nothing\"",
+      "mixed[:key=value,...], w1:n=N, a task (summary, rag, ui, tweet) or FILE.json"}},
     {"mixedx", 1, {"\"mixedx\""}},
     {"", 1, {"must be mixed"}},
     {"mixed:rate=3", 1, {"unknown key \"rate\"", "reactive_per_min proactive_per_min"}},
@@ -132,12 +135,57 @@ START_TEST(bad_spec_files_are_refused_with_file_and_key)
 }
 END_TEST
 
+START_TEST(tasks_are_so_many_requests_of_so_many_users)
+{
+    /* 10 requests of 4 users: two users send 3, two send 2; first turns at 0, later ones 1.5 s
+     * after the answer. */
+    make("summary:n=10,concurrent=4,gap_s=1.5", 2, &t);
+    ck_assert_uint_eq(t.n, 10);
+    ck_assert_uint_eq(t.n_first, 4);
+    uint32_t later = 0;
+    for (size_t i = 0; i < t.n; i++) {
+        ck_assert_int_eq(t.rows[i].arrival_ns, t.rows[i].turn == 0 ? 0 : 1500000000);
+        ck_assert_uint_eq(t.rows[i].prefix_tokens, 0);
+        ck_assert_int_eq(t.rows[i].cls, 0);
+        later += t.rows[i].turn == 2;
+    }
+    ck_assert_uint_eq(later, 2);
+}
+END_TEST
+
+START_TEST(every_task_has_its_own_lengths_and_bad_keys_are_told)
+{
+    static const char *const tasks[] = {"summary", "rag", "ui", "tweet"};
+    uint64_t hash[4];
+    for (int i = 0; i < 4; i++) {
+        make(tasks[i], 2, &t);
+        ck_assert_uint_eq(t.n, 40);
+        hash[i] = t.hash;
+        for (int k = 0; k < i; k++) {
+            ck_assert_uint_ne(hash[k], hash[i]);
+        }
+        trace_fini(&t);
+    }
+    static const char *const bad[] = {"ui:n=0",     "ui:n=1.5",  "ui:n=2,n=3",
+                                      "ui:wings=2", "ui:gap_s=", "ui:n=100000,concurrent=1"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        ck_assert_int_eq(trace_generate(bad[i], 1, 1.0, &t, &err), -EINVAL);
+        ck_assert_uint_eq(err.n, 1);
+        ck_assert_ptr_nonnull(strstr(err.lines[0], bad[i]));
+        err_fini(&err);
+        err = (struct err)ERR_INIT;
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("workload_spec");
     TCase *c = tcase_create("workload_spec");
     tcase_add_checked_fixture(c, setup, teardown);
     tcase_add_test(c, a_json_file_says_the_same_as_a_list);
+    tcase_add_test(c, tasks_are_so_many_requests_of_so_many_users);
+    tcase_add_test(c, every_task_has_its_own_lengths_and_bad_keys_are_told);
     tcase_add_loop_test(c, bad_specs_are_refused_with_their_key, 0,
                         (int)(sizeof BAD / sizeof BAD[0]));
     tcase_add_test(c, bad_spec_files_are_refused_with_file_and_key);

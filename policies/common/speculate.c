@@ -1,0 +1,69 @@
+#include "policies/common/speculate.h"
+
+void speculate_observe(struct speculate *e, uint32_t drafted, uint32_t emitted)
+{
+    if (drafted == 0 || emitted == 0) {
+        return;
+    }
+    uint32_t accepted = emitted - 1;
+    e->steps += 1.0;
+    if (accepted == 0) {
+        return;
+    }
+    e->hits += 1.0;
+    e->right += accepted - 1;
+    /* The one that ended the run was looked at too; a draft accepted whole has none. */
+    e->tried += accepted - 1 + (accepted < drafted ? 1 : 0);
+}
+
+void speculate_observe_pass(struct speculate *e, const struct pass *p)
+{
+    for (uint32_t i = 0; i < p->n_segments; i++) {
+        const struct segment *s = &p->segments[i];
+        if (s->role == SEGMENT_VERIFY && s->request->state == REQUEST_STATE_DECODE) {
+            speculate_observe(e, s->n_tokens - 1, s->emitted_tokens);
+        }
+    }
+}
+
+double speculate_emitted(const struct speculate *e, uint32_t drafted)
+{
+    double n = SPECULATE_PRIOR_STEPS;
+    double hit = (e->hits + n * SPECULATE_PRIOR_HIT) / (e->steps + n);
+    double alpha = (e->right + n * SPECULATE_PRIOR_ALPHA) / (e->tried + n);
+    double sum = 0.0;
+    double term = hit;
+    for (uint32_t i = 0; i < drafted; i++) {
+        sum += term;
+        term *= alpha;
+    }
+    return 1.0 + sum;
+}
+
+/* Next length to look at: whole passes, then what is offered. */
+static uint32_t next_length(uint32_t length, uint32_t stride, uint32_t offered)
+{
+    uint32_t next = length + stride;
+    return next <= offered || length == offered ? next : offered;
+}
+
+uint32_t speculate_length(struct speculate *e, uint32_t offered, uint32_t stride,
+                          double (*cost)(void *ctx, uint32_t drafted), void *ctx)
+{
+    uint32_t first = stride - 1 < offered ? stride - 1 : offered;
+    uint32_t best = first;
+    double best_rate = -1.0;
+    for (uint32_t l = first; l <= offered; l = next_length(l, stride, offered)) {
+        double rate = speculate_emitted(e, l) / cost(ctx, l);
+        if (rate > best_rate) {
+            best_rate = rate;
+            best = l;
+        }
+    }
+    e->idle = best > 0 ? 0 : e->idle + 1;
+    if (e->idle == SPECULATE_RETRY_STEPS && offered > 0) {
+        e->idle = 0;
+        return 1;
+    }
+    return best;
+}

@@ -1,0 +1,93 @@
+/* Drafts of sd-npu: how many of the offered tokens are verified, what drafting takes, and what
+ * drafters and second copies of the weights hold in memory (policies.md D.6, D.8, D.10, E.20). */
+#include "policies/common/cost.h"
+#include "policies/sd_npu.h"
+
+/* Annotated time of one op for all rows, with the kernels the policy would launch. */
+static double op_ms(struct sched *s, const struct sd *d, const struct work_shape *w,
+                    enum op_kind op)
+{
+    bool cpu = param_int(s, SD_DECODE) == 1;
+    uint32_t chunk = cpu ? 0 : sd_graph_rows(s, sd_decode_version(s));
+    uint32_t rows = op == OP_HEAD ? w->logit_rows : w->rows;
+    struct estimate e;
+    int rc = sched_estimate_chunked(s, w, op, cpu ? d->cpu : d->npu, rows, chunk, &e);
+    return rc == 0 ? units_s_from_ns(e.t_ns) * 1e3 : 0.0;
+}
+
+static struct work_shape shape_of(const struct request *r, uint32_t drafted)
+{
+    struct work_shape w = {0};
+    cost_shape_add(&w, r, 1 + drafted);
+    w.logit_rows = 1 + drafted;
+    return w;
+}
+
+static double layer_ms(struct sched *s, const struct sd *d, const struct work_shape *w)
+{
+    return op_ms(s, d, w, OP_QKV) + op_ms(s, d, w, OP_MHA) + op_ms(s, d, w, OP_FFN);
+}
+
+double sd_draft_ms(struct sched *s, const struct sd *d)
+{
+    if (param_int(s, SD_DRAFTER) != SD_DRAFTER_EAGLE) {
+        return param_number(s, SD_DRAFT_MS);
+    }
+    /* EAGLE as its authors' own simulation has it: a draft model of one layer and the head, one
+     * forward per step (D.10 [S]). It takes its time; its energy is not charged. */
+    struct work_shape w = shape_of(d->current, 0);
+    return param_number(s, SD_DRAFT_MS) + layer_ms(s, d, &w) + op_ms(s, d, &w, OP_HEAD);
+}
+
+struct step {
+    struct sched *s;
+    const struct sd *d;
+};
+
+static double step_ms(void *ctx, uint32_t drafted)
+{
+    const struct step *x = ctx;
+    struct work_shape w = shape_of(x->d->current, drafted);
+    double t = layer_ms(x->s, x->d, &w) * x->s->llm->n_layers + op_ms(x->s, x->d, &w, OP_HEAD);
+    return t + (drafted > 0 ? sd_draft_ms(x->s, x->d) : 0.0);
+}
+
+uint32_t sd_draft_length(struct sched *s, struct sd *d)
+{
+    const struct request *r = d->current;
+    uint32_t offered = sched_draft_tokens(s, r);
+    uint32_t most = r->max_output_tokens - r->generated_tokens;
+    offered = offered < most ? offered : most;
+    bool npu = param_int(s, SD_DECODE) == 0;
+    uint32_t rows = npu ? sd_graph_rows(s, sd_decode_version(s)) : 1;
+    switch ((enum sd_length)param_int(s, SD_LENGTH)) {
+    case SD_LENGTH_PASS:
+        return npu && offered > rows - 1 ? rows - 1 : offered;
+    case SD_LENGTH_ADAPTIVE: {
+        struct step x = {s, d};
+        return speculate_length(&d->estimate, offered, rows, step_ms, &x);
+    }
+    case SD_LENGTH_OFFERED:
+        break;
+    }
+    return offered;
+}
+
+void sd_map_extras(struct sched *s)
+{
+    const struct llm *m = s->llm;
+    if (param_int(s, SD_DECODE) == 1) { /* the CPU reads its own format of the weights */
+        (void)sched_map(s, (struct resident_key){RESIDENT_GRAPH_BLOCK, 0, SD_CPU_COPY},
+                        m->weight_bytes);
+    }
+    if (param_int(s, SD_DRAFTER) == SD_DRAFTER_EAGLE) {
+        double bytes = m->body_weights * m->body_bytes_per_weight / m->n_layers +
+                       m->head_weights * m->head_bytes_per_weight;
+        (void)sched_map(s, (struct resident_key){RESIDENT_GRAPH_BLOCK, 0, SD_DRAFT_MODEL}, bytes);
+    }
+    double calibrated = param_number(s, SD_CALIBRATE_MB) * 1e6;
+    if (calibrated > 0.0) {
+        (void)sched_map(s, (struct resident_key){RESIDENT_GRAPH_BLOCK, 0, SD_CALIBRATED},
+                        calibrated);
+    }
+}

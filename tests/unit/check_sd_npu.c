@@ -1,0 +1,213 @@
+/* The systems of sd.npu by name: what each preset means, on one trace with the paper's model and
+ * phone. Expectations come from Table 4, from the model's own sizes, and from D.8. */
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/config.h"
+#include "experiments/runner.h"
+
+static struct err err;
+static struct config config;
+static struct config_options options;
+static struct trace trace;
+
+static void setup(void)
+{
+    err = (struct err)ERR_INIT;
+    options = config_options_default();
+    options.soc = "snapdragon-8gen2";
+    options.llm = "qwen2.5-1.5b";
+    options.workload = "summary:n=60,gap_s=10";
+    ck_assert_int_eq(config_load(&config, &options, &err), 0);
+    ck_assert_int_eq(
+        config_trace(&options, 3, (struct config_arrivals){1.0, 1.0, false}, &trace, &err), 0);
+}
+
+static void teardown(void)
+{
+    trace_fini(&trace);
+    config_fini(&config);
+    config_options_fini(&options);
+    err_fini(&err);
+}
+
+struct outcome {
+    double e2e_s, ttft_s, tpot_s, memory_bytes, verifies, drafted, accepted;
+};
+
+static double value(const struct runner_result *r, const char *name)
+{
+    const struct metric *m = metric_list_find(&r->metrics, name);
+    ck_assert_msg(m != NULL, "%s", name);
+    return m->value;
+}
+
+static struct outcome run(const char *spec)
+{
+    struct config_policy p;
+    struct runner_options o = {0};
+    struct runner_result r;
+    ck_assert_int_eq(config_policy_parse(&p, spec, &err), 0);
+    int rc = runner_run(&config, &p, &trace, 3, &o, &r, &err);
+    ck_assert_msg(rc == 0, "%s: %s", spec, r.sim.message);
+    struct outcome out = {value(&r, "reactive.e2e_s.mean"),
+                          value(&r, "reactive.ttft_s.mean"),
+                          value(&r, "reactive.tpot_s.mean"),
+                          value(&r, "memory_peak_bytes"),
+                          value(&r, "verify.n"),
+                          value(&r, "verify.drafted_tokens.mean"),
+                          value(&r, "verify.accepted_tokens.mean")};
+    runner_result_fini(&r);
+    return out;
+}
+
+/* Parameters as text, after presets. */
+static bool has(const char *spec, const char *part)
+{
+    struct config_policy p;
+    ck_assert_int_eq(config_policy_parse(&p, spec, &err), 0);
+    return strstr(p.params_text, part) != NULL;
+}
+
+START_TEST(a_system_sets_what_is_not_given)
+{
+    ck_assert(has("sd-npu:system=npu", "strategy=unified-g2"));
+    ck_assert(has("sd-npu:system=npu", "speculate=false"));
+    ck_assert(has("sd-npu:system=cpu-sam", "decode=cpu"));
+    ck_assert(has("sd-npu:system=cpu-sam", "drafter=sam"));
+    /* What is given stays, before or after the system. */
+    ck_assert(has("sd-npu:strategy=sync,system=npu", "strategy=sync"));
+    ck_assert(has("sd-npu:system=npu,strategy=sync", "strategy=sync"));
+    ck_assert(has("sd-npu:system=npu,strategy=sync", "speculate=false"));
+    ck_assert(has("sd-npu", "strategy=progressive"));
+}
+END_TEST
+
+/* Drafter and acceptance of each system on this cell of Table 4, and the tokens it verifies. */
+static const struct {
+    const char *system;
+    double accepted, drafted;
+} drafting[] = {
+    {"npu-pld", 2.53, 10}, {"npu+sd", 3.60, 40}, {"npu-sam", 3.60, 40}, {"cpu-pld", 2.53, 10}};
+
+START_TEST(each_system_brings_its_own_drafter)
+{
+    /* Four standard errors: a step's accepted count has a standard deviation of about 2.5 times its
+     * mean at most, over the steps made. The last draft of a request is cut, so means are lower by
+     * at most 1 / steps per request. */
+    char spec[64];
+    (void)snprintf(spec, sizeof spec, "sd-npu:system=%s", drafting[_i].system);
+    struct outcome o = run(spec);
+    double error = 4.0 * 2.5 * drafting[_i].accepted / sqrt(o.verifies);
+    ck_assert_double_eq_tol(o.accepted, drafting[_i].accepted, error);
+    ck_assert_double_le(o.drafted, drafting[_i].drafted);
+    ck_assert_double_ge(o.drafted, 0.99 * drafting[_i].drafted);
+}
+END_TEST
+
+START_TEST(systems_without_speculation_verify_nothing)
+{
+    ck_assert_double_eq(run("sd-npu:system=npu").verifies, 0);
+    ck_assert_double_eq(run("sd-npu:system=npu+g").verifies, 0);
+    ck_assert_double_eq(run("sd-npu:system=cpu").verifies, 0);
+}
+END_TEST
+
+START_TEST(sd_npu_fits_its_drafts_into_one_pass)
+{
+    /* 1 + 31 rows are one pass of 32, 1 + 40 are two. Ours beats SAM by the second pass: with equal
+     * drafting the step halves but for the head and the host. */
+    struct outcome ours = run("sd-npu:system=sd-npu,calibrate_ms=0,strategy=keep-both");
+    struct outcome two =
+        run("sd-npu:system=sd-npu,calibrate_ms=0,strategy=keep-both,length=offered");
+    ck_assert_double_le(ours.drafted, 31);
+    ck_assert_double_gt(two.drafted, 39);
+    ck_assert_double_lt(ours.tpot_s, 0.7 * two.tpot_s);
+}
+END_TEST
+
+START_TEST(graph_switching_leaves_decoding_as_it_is)
+{
+    /* With both graphs in memory nothing is exposed: the time per token after the first is that of
+     * the decode graph, whichever graph prefilled. The prefill graph prefills faster. */
+    struct outcome one = run("sd-npu:system=npu");
+    struct outcome both = run("sd-npu:system=npu+g,strategy=keep-both");
+    ck_assert_double_eq_tol(both.tpot_s / one.tpot_s, 1.0, 1e-6);
+    ck_assert_double_lt(both.ttft_s, one.ttft_s);
+}
+END_TEST
+
+START_TEST(memory_counts_graphs_copies_and_drafters)
+{
+    /* One resident copy of the weights w and the KV of the longest request, below 1 % of it here. A
+     * switched block leaves before it comes, so switching needs no more. Both graphs, or a copy for
+     * the CPU: 2 w. EAGLE: a layer and the head. Calibration: what its parameter says. */
+    double w = config.llm.weight_bytes;
+    double layer = config.llm.body_weights * config.llm.body_bytes_per_weight / 28;
+    double head = config.llm.head_weights * config.llm.head_bytes_per_weight;
+    double one = run("sd-npu:system=npu").memory_bytes;
+    ck_assert_double_ge(one, w);
+    ck_assert_double_le(one, 1.02 * w);
+    ck_assert_double_eq(run("sd-npu:system=npu+g").memory_bytes, one);
+    ck_assert_double_eq_tol(run("sd-npu:system=npu+g,strategy=keep-both").memory_bytes, one + w, 2);
+    ck_assert_double_eq_tol(run("sd-npu:system=cpu").memory_bytes, one + w, 2);
+    double eagle = run("sd-npu:system=npu-eagle").memory_bytes;
+    ck_assert_double_eq_tol(eagle - one, layer + head, 1e6); /* KV of drafted tokens */
+    double ours = run("sd-npu:system=sd-npu,calibrate_mb=100").memory_bytes;
+    ck_assert_double_eq_tol(ours - one, 100e6, 1e6);
+}
+END_TEST
+
+START_TEST(calibration_costs_its_time_per_input_token)
+{
+    /* 2 ms for each input token, and nothing else differs. */
+    double tokens = 0;
+    for (size_t i = 0; i < trace.n; i++) {
+        tokens += trace.rows[i].input_tokens;
+    }
+    struct outcome with = run("sd-npu:system=sd-npu,strategy=keep-both");
+    struct outcome without = run("sd-npu:system=sd-npu,strategy=keep-both,calibrate_ms=0");
+    ck_assert_double_eq_tol(with.e2e_s - without.e2e_s, 0.002 * tokens / (double)trace.n, 1e-6);
+}
+END_TEST
+
+START_TEST(adaptive_lengths_are_not_slower_than_either_fixed_one)
+{
+    /* Graphs of 16 rows: one pass verifies 15 tokens, the whole draft of 40 takes three. Learning
+     * costs a few steps, so 2 %. */
+    static const char *const base = "sd-npu:system=npu-sam,strategy=keep-both,g2=16,length=";
+    double t[3];
+    static const char *const lengths[] = {"offered", "pass", "adaptive"};
+    for (int i = 0; i < 3; i++) {
+        char spec[128];
+        (void)snprintf(spec, sizeof spec, "%s%s", base, lengths[i]);
+        t[i] = run(spec).e2e_s;
+    }
+    ck_assert_double_le(t[2], 1.02 * fmin(t[0], t[1]));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("sd-npu");
+    TCase *t = tcase_create("systems");
+    tcase_set_timeout(t, 60);
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, a_system_sets_what_is_not_given);
+    tcase_add_loop_test(t, each_system_brings_its_own_drafter, 0, 4);
+    tcase_add_test(t, systems_without_speculation_verify_nothing);
+    tcase_add_test(t, sd_npu_fits_its_drafts_into_one_pass);
+    tcase_add_test(t, graph_switching_leaves_decoding_as_it_is);
+    tcase_add_test(t, memory_counts_graphs_copies_and_drafters);
+    tcase_add_test(t, calibration_costs_its_time_per_input_token);
+    tcase_add_test(t, adaptive_lengths_are_not_slower_than_either_fixed_one);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

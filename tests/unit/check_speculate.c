@@ -1,0 +1,135 @@
+/* How many drafted tokens a policy verifies: the estimate from what it saw, and the best length. */
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "hwmodels/speculation_cost.h"
+#include "policies/common/speculate.h"
+
+START_TEST(without_observations_the_prior_speaks)
+{
+    /* h = 0.5, alpha = 0.75: one token 1 + 0.5, two 1 + 0.5 (1 + 0.75). */
+    struct speculate e = {0};
+    ck_assert_double_eq_tol(speculate_emitted(&e, 0), 1.0, 1e-12);
+    ck_assert_double_eq_tol(speculate_emitted(&e, 1), 1.5, 1e-12);
+    ck_assert_double_eq_tol(speculate_emitted(&e, 2), 1.875, 1e-12);
+}
+END_TEST
+
+START_TEST(counts_are_those_of_a_hit_and_a_run)
+{
+    /* Draft of 4: nothing, two (the third was looked at and wrong), all four accepted. Steps 3,
+     * hits 2; after the first token of a hit: 1 right of 2 tried, then 3 right of 3 tried. */
+    struct speculate e = {0};
+    speculate_observe(&e, 4, 1);
+    speculate_observe(&e, 4, 3);
+    speculate_observe(&e, 4, 5);
+    speculate_observe(&e, 0, 1); /* a plain decode says nothing */
+    ck_assert_double_eq(e.steps, 3);
+    ck_assert_double_eq(e.hits, 2);
+    ck_assert_double_eq(e.right, 4);
+    ck_assert_double_eq(e.tried, 5);
+    /* h = (2 + 4 / 2) / 7 = 4 / 7. */
+    ck_assert_double_eq_tol(speculate_emitted(&e, 1), 1.0 + 4.0 / 7.0, 1e-12);
+}
+END_TEST
+
+/* A process with known h and alpha, seen for long. */
+static struct speculation_model process(double hit, double alpha)
+{
+    return (struct speculation_model){.alpha = alpha,
+                                      .hit_frac = hit,
+                                      .history_cold_frac = 1,
+                                      .history_half_requests = 1,
+                                      .max_draft_tokens = 40};
+}
+
+static struct speculate learned(const struct speculation_model *m)
+{
+    struct speculate e = {0};
+    uint64_t key = speculation_key(5, 0);
+    for (uint64_t step = 0; step < 20000; step++) {
+        speculate_observe(&e, 12, 1 + speculation_accept(m, key, step, 0, 12));
+    }
+    return e;
+}
+
+START_TEST(the_estimate_finds_the_process_it_watches)
+{
+    /* Mean emitted of l drafted tokens is 1 + h (1 - alpha^l) / (1 - alpha). 20,000 steps leave
+     * about 1 % on h and less on alpha, so 3 % on the sum. */
+    static const double of[][2] = {{0.41, 0.887}, {0.255, 0.897}, {0.619, 0.838}};
+    for (int i = 0; i < 3; i++) {
+        struct speculation_model m = process(of[i][0], of[i][1]);
+        struct speculate e = learned(&m);
+        for (uint32_t l = 1; l <= 40; l += 13) {
+            double want = 1 + of[i][0] * (1 - pow(of[i][1], l)) / (1 - of[i][1]);
+            ck_assert_double_eq_tol(speculate_emitted(&e, l) / want, 1.0, 0.03);
+        }
+    }
+}
+END_TEST
+
+static double static_cost(void *ctx, uint32_t drafted)
+{
+    return speculation_step_ms(ctx, drafted);
+}
+
+START_TEST(the_chosen_length_is_as_good_as_the_best_with_full_knowledge)
+{
+    /* The closed form knows h and alpha; the estimate learned them. Rates of the two lengths may
+     * differ by the estimate's error only. */
+    struct speculation_model m = process(0.41, 0.887);
+    struct speculate e = learned(&m);
+    for (uint32_t rows = 4; rows <= 64; rows *= 2) {
+        struct speculation_cost c = {
+            .form = SPECULATION_COST_STATIC, .pass_ms = 10, .graph_tokens = rows, .draft_ms = 3};
+        uint32_t best = speculation_best_draft(&m, 0, &c);
+        uint32_t got = speculate_length(&e, 40, rows, static_cost, &c);
+        double rate_best = (1 + speculation_mean_accepted_of(&m, 0, best)) / static_cost(&c, best);
+        double rate_got = (1 + speculation_mean_accepted_of(&m, 0, got)) / static_cost(&c, got);
+        ck_assert_double_ge(rate_got, 0.98 * rate_best);
+        ck_assert(got == 40 || (got + 1) % rows == 0); /* whole passes */
+    }
+}
+END_TEST
+
+static double token_cost(void *ctx, uint32_t drafted)
+{
+    return 1.0 + *(const double *)ctx * drafted;
+}
+
+START_TEST(a_length_that_never_pays_is_tried_once_in_a_while)
+{
+    /* A drafted token costs as much as a decode and is worth at most 0.5 of one. */
+    struct speculate e = {0};
+    double each = 1.0;
+    uint32_t tried = 0;
+    for (int i = 0; i < 10 * SPECULATE_RETRY_STEPS; i++) {
+        tried += speculate_length(&e, 8, 1, token_cost, &each);
+    }
+    ck_assert_uint_eq(tried, 10);
+    /* Nearly free tokens: the longest. Nothing offered: nothing. */
+    each = 1e-6;
+    ck_assert_uint_eq(speculate_length(&e, 8, 1, token_cost, &each), 8);
+    ck_assert_uint_eq(speculate_length(&e, 0, 1, token_cost, &each), 0);
+    ck_assert_uint_eq(speculate_length(&e, 0, 32, token_cost, &each), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("speculate");
+    TCase *tc = tcase_create("length");
+    tcase_add_test(tc, without_observations_the_prior_speaks);
+    tcase_add_test(tc, counts_are_those_of_a_hit_and_a_run);
+    tcase_add_test(tc, the_estimate_finds_the_process_it_watches);
+    tcase_add_test(tc, the_chosen_length_is_as_good_as_the_best_with_full_knowledge);
+    tcase_add_test(tc, a_length_that_never_pays_is_tried_once_in_a_while);
+    suite_add_tcase(suite, tc);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
