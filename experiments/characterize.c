@@ -326,6 +326,9 @@ static int study_schemes(const struct config *c, const struct characterize_optio
                    {"d: Agent.xpu v2", "agent-xpu-v2"}};
     static const char *const metrics[] = {"reactive.e2e_s.mean", "proactive.e2e_s.mean",
                                           "truncated.all.throughput_req_per_min"};
+    static const char *const halves[] = {"reactive.e2e_s.mean.half_width",
+                                         "proactive.e2e_s.mean.half_width",
+                                         "truncated.all.throughput_req_per_min.half_width"};
     static const char *const units[] = {"s", "s", "1/min"};
     enum { N = sizeof schemes / sizeof schemes[0] };
     struct config_policy p[N] = {{0}};
@@ -347,18 +350,17 @@ static int study_schemes(const struct config *c, const struct characterize_optio
                                     .n_policies = N,
                                     .replications = o->replications,
                                     .parallel = o->parallel,
-                                    .cpu_limit_s = 600,
-                                    .arrivals = {.rate_scale = 1.0}};
+                                    .cpu_limit_s = 600};
         struct compare_result r;
         compare_run(&plan, &r);
-        for (uint32_t i = 0; i < N; i++) {
+        for (uint32_t i = 0; i < N && r.n_failures == 0; i++) {
             for (int k = 0; k < 3; k++) {
                 struct stats_interval s =
                     stats_mean(compare_values(&r, i, metrics[k]), r.replications, STATS_LEVEL_FRAC);
                 struct characterize_row row = row_of("schemes", schemes[i].policy, schemes[i].name,
                                                      "requests_per_min", rate * 6);
                 add(out, row, metrics[k], units[k], s.mean);
-                add(out, row, "half_width", units[k], (s.high - s.low) / 2.0);
+                add(out, row, halves[k], units[k], (s.high - s.low) / 2.0);
             }
         }
         if (r.n_failures > 0) {

@@ -240,14 +240,15 @@ int config_trace(const struct config_options *o, uint64_t seed, struct config_ar
     if (o->trace != NULL && o->workload != NULL) {
         return err_add(e, "--trace and --workload exclude each other");
     }
-    double factor = arrivals.compress;
+    double rate_scale = arrivals.rate_scale > 0.0 ? arrivals.rate_scale : 1.0;
+    double factor = arrivals.compress > 0.0 ? arrivals.compress : 1.0;
     int rc = 0;
     if (o->trace != NULL) {
         rc = trace_read(o->trace, out, e);
-        factor *= arrivals.rate_scale;
+        factor *= rate_scale;
     } else {
         const char *spec = o->workload != NULL ? o->workload : CONFIG_DEFAULT_WORKLOAD;
-        rc = trace_generate(spec, seed, arrivals.rate_scale, out, e);
+        rc = trace_generate(spec, seed, rate_scale, out, e);
     }
     if (rc == 0 && factor != 1.0) {
         compress(out, factor);

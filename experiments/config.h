@@ -125,7 +125,8 @@ void config_fini(struct config *c);
  * the plug-in. */
 int config_policy_parse(struct config_policy *p, const char *spec, struct err *e);
 
-/* How arrivals differ from what the options say; 1 and 1 leave them. */
+/* How arrivals differ from what the options say. A factor of 0 is 1: {0} leaves them as they are.
+ */
 struct config_arrivals {
     double rate_scale; /* a generated workload: rates times this, over the same duration. A trace
                           file has no rates: its requests arrive that much faster */

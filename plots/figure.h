@@ -89,6 +89,10 @@ int figure_lengths(const struct figure_request *r, struct figure_data *d, struct
 int figure_roofline(const struct figure_request *r, struct figure_data *d, struct err *e);
 int figure_affinity(const struct figure_request *r, struct figure_data *d, struct err *e);
 int figure_corun(const struct figure_request *r, struct figure_data *d, struct err *e);
+int figure_kernels(const struct figure_request *r, struct figure_data *d, struct err *e);
+int figure_prompt(const struct figure_request *r, struct figure_data *d, struct err *e);
+int figure_mixed(const struct figure_request *r, struct figure_data *d, struct err *e);
+int figure_schemes(const struct figure_request *r, struct figure_data *d, struct err *e);
 int figure_batch(const struct figure_request *r, struct figure_data *d, struct err *e);
 int figure_draft(const struct figure_request *r, struct figure_data *d, struct err *e);
 int figure_graphs(const struct figure_request *r, struct figure_data *d, struct err *e);

@@ -7,6 +7,7 @@
 #include "plots/figure.h"
 #include "plots/grid.h"
 #include "plots/results_impl.h"
+#include "plots/study.h"
 #include "sim/base/arena.h"
 #include "sim/base/json.h"
 
@@ -110,14 +111,14 @@ int figure_roofline(const struct figure_request *q, struct figure_data *d, struc
     return 0;
 }
 
-/* ---- affinity: operators by device ---- */
+/* ---- kernels: operators by device ---- */
 
-struct affinity_row {
+struct kernels_row {
     const char *device, *op;
     double time_s, low, high, energy_j;
 };
 
-static void put_affinity(const struct affinity_row *v, size_t n, struct figure_data *d)
+static void put_kernels(const struct kernels_row *v, size_t n, struct figure_data *d)
 {
     struct names devices = {.n = 0};
     struct names ops = {.n = 0};
@@ -148,7 +149,7 @@ static void put_affinity(const struct affinity_row *v, size_t n, struct figure_d
     figure_var(d, "ops", (double)ops.n);
 }
 
-static int affinity_json(const char *path, struct figure_data *d, struct err *e)
+static int kernels_json(const char *path, struct figure_data *d, struct err *e)
 {
     cJSON *root = NULL;
     const cJSON *list = kernels_read(path, &root, e);
@@ -156,7 +157,7 @@ static int affinity_json(const char *path, struct figure_data *d, struct err *e)
         cJSON_Delete(root);
         return -EINVAL;
     }
-    struct affinity_row *v = xcalloc((size_t)cJSON_GetArraySize(list), sizeof *v);
+    struct kernels_row *v = xcalloc((size_t)cJSON_GetArraySize(list), sizeof *v);
     char(*names)[96] = xcalloc((size_t)cJSON_GetArraySize(list), sizeof *names);
     size_t n = 0;
     const cJSON *k = NULL;
@@ -166,11 +167,11 @@ static int affinity_json(const char *path, struct figure_data *d, struct err *e)
                        text_field(k, "work"));
         double time_s = field(k, "time_s");
         v[n] =
-            (struct affinity_row){text_field(k, "device"),   names[n], time_s, UNDEFINED, UNDEFINED,
-                                  time_s * field(k, "watts")};
+            (struct kernels_row){text_field(k, "device"),   names[n], time_s, UNDEFINED, UNDEFINED,
+                                 time_s * field(k, "watts")};
         n++;
     }
-    put_affinity(v, n, d);
+    put_kernels(v, n, d);
     free(names);
     free(v);
     cJSON_Delete(root);
@@ -187,7 +188,7 @@ static double optional(const struct grid *g, size_t row, const char *name)
     return c >= 0 && grid_number(g, row, (size_t)c, &x) ? x : UNDEFINED;
 }
 
-static int affinity_csv(const char *path, struct figure_data *d, struct err *e)
+static int kernels_csv(const char *path, struct figure_data *d, struct err *e)
 {
     struct grid g;
     if (grid_read(&g, path, e) != 0) {
@@ -196,9 +197,9 @@ static int affinity_csv(const char *path, struct figure_data *d, struct err *e)
     int device = grid_require(&g, "device", e);
     int op = grid_require(&g, "op", e);
     int time = grid_require(&g, "time_s", e);
-    struct affinity_row *v = xcalloc(g.n_rows, sizeof *v);
+    struct kernels_row *v = xcalloc(g.n_rows, sizeof *v);
     for (size_t row = 1; row < g.n_rows && e->n == 0; row++) {
-        struct affinity_row *a = &v[row - 1];
+        struct kernels_row *a = &v[row - 1];
         a->device = grid_text(&g, row, (size_t)device);
         a->op = grid_text(&g, row, (size_t)op);
         (void)grid_require_number(&g, row, (size_t)time, &a->time_s, e);
@@ -207,20 +208,20 @@ static int affinity_csv(const char *path, struct figure_data *d, struct err *e)
         a->energy_j = optional(&g, row, "energy_j");
     }
     if (e->n == 0) {
-        put_affinity(v, g.n_rows - 1, d);
+        put_kernels(v, g.n_rows - 1, d);
     }
     free(v);
     grid_fini(&g);
     return e->n > 0 ? -EINVAL : 0;
 }
 
-int figure_affinity(const struct figure_request *q, struct figure_data *d, struct err *e)
+int figure_kernels(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
     if (one_input(q, e) != 0) {
         return -EINVAL;
     }
     const char *path = q->inputs[0].path;
-    return results_looks_like_json(path) ? affinity_json(path, d, e) : affinity_csv(path, d, e);
+    return results_looks_like_json(path) ? kernels_json(path, d, e) : kernels_csv(path, d, e);
 }
 
 /* x, y, low, high in a block per device (one, where there is no such column). */
@@ -266,6 +267,11 @@ static int curves(const struct figure_request *q, const char *x_name, const char
 
 int figure_batch(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
+    if (study_is(q)) {
+        return figure_batch_study(q, d, e);
+    }
+    figure_var_text(d, "xlabel_text", "batch (sequences)");
+    figure_var_text(d, "title1", "latency of a step (ms)");
     return curves(q, "batch", "latency_s", 1e3, d, e);
 }
 
@@ -277,6 +283,9 @@ int figure_draft(const struct figure_request *q, struct figure_data *d, struct e
 /* Victim by aggressor: rows of column index, row index, slowdown. */
 int figure_corun(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
+    if (study_is(q)) {
+        return figure_corun_study(q, d, e);
+    }
     struct grid g;
     if (one_input(q, e) != 0 || grid_read(&g, q->inputs[0].path, e) != 0) {
         return -EINVAL;

@@ -6,6 +6,7 @@
 
 #include "plots/results.h"
 #include "plots/series.h"
+#include "plots/study.h"
 #include "sim/base/arena.h"
 
 static const char *const rate_axes[] = {"offered_req_per_min", "rate", "load", "rate_scale", NULL};
@@ -79,6 +80,9 @@ int figure_throughput_rate(const struct figure_request *q, struct figure_data *d
 
 int figure_chunk(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
+    if (study_is(q)) {
+        return figure_chunk_study(q, d, e);
+    }
     static const char *const metrics[] = {"reactive.ttft_s.mean", "all.throughput_req_per_min"};
     static const char *const axes[] = {"chunk_rows", "chunk", "max_num_batched_tokens", NULL};
     return lines(q, metrics, 2, axes, "no chunk size or other number", d, e);

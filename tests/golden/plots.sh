@@ -18,6 +18,8 @@ two="--policy fcfs --policy agent-xpu-v2"
     "$x" run --policy agent-xpu-v2 $short --requests "$dir/r.csv" --timeline "$dir/t.json" --json >"$dir/run.json"
 }
 "$x" list kernels --json >"$dir/k.json"
+"$x" characterize affinity batch chunk corun mixed prompt --csv >"$dir/study.csv"
+"$x" characterize schemes --replications 2 --csv >"$dir/schemes.csv"
 "$x" graphs --p 10,10 --d 11,11 --s 20,20 --chunks 2 --gantt --json >"$dir/g.json"
 cat >"$dir/spec.json" <<EOF
 {"name": "grid", "base": {"workload": "mixed:reactive_per_min=6,proactive_per_min=12,duration_s=30",
@@ -32,8 +34,9 @@ printf '{"interference":{"reactive":{"requests":2,"by":{"reactive":{"wait_s":1},
 
 input_of() {
     case $1 in
-    affinity | roofline) echo k.json ;;
-    batch | corun | draft) echo "$1.csv" ;;
+    kernels | roofline) echo k.json ;;
+    affinity | mixed | prompt) echo study.csv ;;
+    batch | corun | draft | schemes) echo "$1.csv" ;;
     cdf | lengths) echo r.csv ;;
     chunk | heatmap) echo sweep.csv ;;
     ddr | queue | gantt) echo t.json ;;
