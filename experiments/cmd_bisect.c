@@ -86,23 +86,6 @@ struct work {
     uint32_t tests;
 };
 
-/* A valid trace of the rows with keep; turns must be whole from 0. */
-static int subset(const struct trace *t, const bool *keep_row, struct trace *out)
-{
-    struct trace_builder b;
-    struct err e = ERR_INIT;
-    trace_builder_init(&b);
-    for (size_t i = 0; i < t->n; i++) {
-        if (keep_row[i]) {
-            trace_builder_add(&b, &t->rows[i], t->extras != NULL ? &t->extras[i] : NULL);
-        }
-    }
-    int rc = trace_build(&b, false, "subset", out, &e);
-    trace_builder_fini(&b);
-    err_fini(&e);
-    return rc;
-}
-
 static bool parts(struct work *w, const struct trace *t)
 {
     w->tests++;
@@ -130,7 +113,7 @@ static size_t number_sessions(struct work *w)
 static bool take(struct work *w, const bool *keep_row)
 {
     struct trace t = {0};
-    if (subset(&w->now, keep_row, &t) != 0 || !parts(w, &t)) {
+    if (trace_subset(&w->now, keep_row, &t) != 0 || !parts(w, &t)) {
         trace_fini(&t);
         return false;
     }
@@ -148,7 +131,7 @@ static bool sessions_show(void *ctx, const bool *keep, size_t n)
         rows[i] = keep[w->session_of[i]];
     }
     struct trace t = {0};
-    bool shows = subset(&w->now, rows, &t) == 0 && parts(w, &t);
+    bool shows = trace_subset(&w->now, rows, &t) == 0 && parts(w, &t);
     trace_fini(&t);
     free(rows);
     return shows;
@@ -166,7 +149,7 @@ static void drop_sessions(struct work *w)
         rows[i] = keep[w->session_of[i]];
     }
     struct trace t = {0};
-    if (subset(&w->now, rows, &t) == 0) { /* shrink_run has tested it */
+    if (trace_subset(&w->now, rows, &t) == 0) { /* shrink_run has tested it */
         trace_fini(&w->now);
         w->now = t;
     }

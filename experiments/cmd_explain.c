@@ -1,24 +1,33 @@
 /* `xpusim explain`: where one request's latency went. It simulates the run again and watches. */
 #include <errno.h>
 #include <getopt.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "experiments/cli.h"
 #include "experiments/commands.h"
 #include "experiments/config.h"
+#include "experiments/interference.h"
 #include "experiments/runner.h"
 #include "experiments/table.h"
+#include "sim/api/contention.h"
+#include "sim/base/arena.h"
 #include "sim/base/units.h"
 #include "sim/metrics/explain.h"
+#include "traces/traces.h"
 
 #define MAX_OPTIONS 48
 
 static const char help[] =
     "usage: xpusim explain --request ID --policy P [options of run]\n"
+    "       xpusim explain --interference --policy P [options of run]\n"
     "\n"
-    "Splits a request's latency into exclusive causes that sum to it to the nanosecond.\n"
+    "Splits a request's latency into exclusive causes that sum to it to the nanosecond, and says\n"
+    "what it would be alone on the machine and with the DDR shared at no loss.\n"
     "\n"
     "  --request ID         number of the request (first column of run --requests)\n"
+    "  --interference       all requests instead: mean causes by class, and who delays whom\n"
     "  --policy P[:K=V,..]  policy and parameters\n"
     "  --json               as JSON\n"
     "\n";
@@ -27,16 +36,15 @@ struct explain_options {
     struct config_options config;
     const char *policy;
     double request;
-    bool json, have_request;
+    bool json, have_request, interference;
 };
 
 static int parse_options(int argc, char **argv, struct explain_options *o, struct err *e)
 {
-    static const struct option own[] = {{"policy", required_argument, NULL, 'p'},
-                                        {"request", required_argument, NULL, 'r'},
-                                        {"json", no_argument, NULL, 'j'},
-                                        {"help", no_argument, NULL, 'h'},
-                                        {NULL, 0, NULL, 0}};
+    static const struct option own[] = {
+        {"policy", required_argument, NULL, 'p'}, {"request", required_argument, NULL, 'r'},
+        {"interference", no_argument, NULL, 'i'}, {"json", no_argument, NULL, 'j'},
+        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
     struct option longs[MAX_OPTIONS];
     size_t n = config_long_options(longs, MAX_OPTIONS - sizeof own / sizeof own[0]);
     memcpy(&longs[n], own, sizeof own);
@@ -50,6 +58,9 @@ static int parse_options(int argc, char **argv, struct explain_options *o, struc
         case 'r':
             o->have_request = true;
             (void)cli_number("request", optarg, 0.0, 4e9, &o->request, e);
+            break;
+        case 'i':
+            o->interference = true;
             break;
         case 'j':
             o->json = true;
@@ -67,13 +78,39 @@ static int parse_options(int argc, char **argv, struct explain_options *o, struc
     if (optind < argc) {
         return err_add(e, "%s: not an option", argv[optind]);
     }
-    if (o->policy == NULL || !o->have_request) {
-        return err_add(e, "--policy and --request are needed");
+    if (o->policy == NULL || o->have_request == o->interference) {
+        return err_add(e, "--policy, and either --request or --interference, are needed");
     }
     return e->n > 0 ? -EINVAL : 0;
 }
 
-static void print_text(const struct explanation *x)
+/* What the latency would be otherwise, in seconds; NaN where the request did not finish then. */
+struct whatif {
+    double alone_s, uncontended_s;
+};
+
+static void print_whatif(const struct whatif *w, double latency_s)
+{
+    (void)printf("\notherwise\n");
+    struct table t;
+    table_init(&t, "lrl");
+    const double values[] = {w->alone_s, w->uncontended_s};
+    static const char *const names[] = {"alone on the machine", "DDR shared at no loss"};
+    for (int i = 0; i < 2; i++) {
+        table_cell(&t, "%s", names[i]);
+        if (isnan(values[i])) {
+            table_cell(&t, "-");
+            table_cell(&t, "it does not finish then");
+        } else {
+            table_cell(&t, "%.6f s", values[i]);
+            table_cell(&t, "%+.1f %%", 100.0 * (values[i] / latency_s - 1.0));
+        }
+    }
+    table_print(&t, stdout, 2);
+    table_fini(&t);
+}
+
+static void print_text(const struct explanation *x, const struct whatif *w)
 {
     double total = (double)(x->end_ns - x->arrival_ns);
     (void)printf("request %u (%s), %u prompt and %u output tokens: %.6f s from arrival to %s\n\n",
@@ -101,9 +138,24 @@ static void print_text(const struct explanation *x)
                      b->request_id, units_s_from_ns(b->tail_ns + b->queue_ns),
                      units_s_from_ns(b->tail_ns));
     }
+    print_whatif(w, total / 1e9);
 }
 
-static void print_json(const struct explanation *x, const char *fingerprint)
+/* Takes the tree. */
+static void print_tree(cJSON *root)
+{
+    char *text = cJSON_Print(root);
+    (void)printf("%s\n", text);
+    cJSON_free(text);
+    cJSON_Delete(root);
+}
+
+static void add_seconds(cJSON *o, const char *name, double s)
+{
+    (void)(isnan(s) ? cJSON_AddNullToObject(o, name) : cJSON_AddNumberToObject(o, name, s));
+}
+
+static void print_json(const struct explanation *x, const struct whatif *w, const char *fingerprint)
 {
     cJSON *root = cJSON_CreateObject();
     cJSON_AddStringToObject(root, "fingerprint", fingerprint);
@@ -124,37 +176,125 @@ static void print_json(const struct explanation *x, const char *fingerprint)
         cJSON_AddNumberToObject(b, "queue_ns", (double)x->blockers[i].queue_ns);
         cJSON_AddItemToArray(blockers, b);
     }
-    char *text = cJSON_Print(root);
-    (void)printf("%s\n", text);
-    cJSON_free(text);
-    cJSON_Delete(root);
+    cJSON *otherwise = cJSON_AddObjectToObject(root, "otherwise");
+    add_seconds(otherwise, "alone_s", w->alone_s);
+    add_seconds(otherwise, "uncontended_s", w->uncontended_s);
+    print_tree(root);
 }
 
-static int explain(const struct explain_options *o, const struct config *c,
-                   const struct config_policy *p, const struct trace *t, struct err *e)
+/* ---- runs ---- */
+
+struct explain_case {
+    const struct explain_options *o;
+    struct config *config;
+    const struct config_policy *policy;
+    const struct trace *trace;
+};
+
+/* Runs t and explains it: the caller frees. NULL when the run failed, said on stderr. */
+static struct explain *observe(const struct explain_case *k, const struct trace *t, uint32_t id,
+                               struct err *e)
 {
-    struct explain *x = explain_new(&c->soc.machine, (uint32_t)o->request);
+    struct explain *x = explain_new(&k->config->soc.machine, id);
     struct runner_options opt = {.observer = explain_observer(x)};
     struct runner_result r;
-    int status = EXIT_OK;
-    (void)runner_run(c, p, t, o->config.seed, &opt, &r, e);
-    const struct explanation *found = explain_find(x, (uint32_t)o->request);
+    (void)runner_run(k->config, k->policy, t, k->o->config.seed, &opt, &r, e);
     if (r.sim.status != 0) {
         (void)fprintf(stderr, "xpusim: error: %s\n", r.sim.message);
-        status = EXIT_CHECK_FAILED;
-    } else if (found == NULL) {
-        (void)err_add(e, "--request %.0f: no such request left the system in this run", o->request);
-        status = EXIT_BAD_INPUT;
-    } else if (o->json) {
-        char fingerprint[CONFIG_FINGERPRINT_BYTES];
-        print_json(found,
-                   config_fingerprint(c, p, t, o->config.seed, fingerprint, sizeof fingerprint));
-    } else {
-        print_text(found);
+        explain_free(x);
+        x = NULL;
     }
     runner_result_fini(&r);
+    return x;
+}
+
+/* Latency of the request in a run of t; NaN where it did not finish. */
+static double latency_s(const struct explain_case *k, const struct trace *t, uint32_t id,
+                        struct err *e)
+{
+    struct explain *x = observe(k, t, id, e);
+    const struct explanation *v = x != NULL ? explain_find(x, id) : NULL;
+    double s = v != NULL && v->finished ? units_s_from_ns(v->end_ns - v->arrival_ns) : (double)NAN;
+    explain_free(x);
+    return s;
+}
+
+/* Nobody else: the turns of its session up to it. */
+static double alone_s(const struct explain_case *k, uint32_t id, struct err *e)
+{
+    const struct trace *t = k->trace;
+    bool *keep = xcalloc(t->n + 1, sizeof *keep);
+    size_t its = 0;
+    while (t->rows[its].request_id != id) {
+        its++;
+    }
+    for (size_t i = 0; i < t->n; i++) {
+        keep[i] = i == its || (t->rows[i].session_id == t->rows[its].session_id &&
+                               t->rows[i].turn < t->rows[its].turn);
+    }
+    struct trace own = {0};
+    double s = trace_subset(t, keep, &own) == 0 ? latency_s(k, &own, id, e) : (double)NAN;
+    trace_fini(&own);
+    free(keep);
+    return s;
+}
+
+/* The same requests, but kernels that share the DDR do not slow each other. */
+static double uncontended_s(const struct explain_case *k, uint32_t id, struct err *e)
+{
+    const struct contention_ops *form = k->config->contention;
+    k->config->contention = contention_find("none");
+    double s = latency_s(k, k->trace, id, e);
+    k->config->contention = form;
+    return s;
+}
+
+static int explain_one(const struct explain_case *k, struct err *e)
+{
+    uint32_t id = (uint32_t)k->o->request;
+    struct explain *x = observe(k, k->trace, id, e);
+    const struct explanation *found = x != NULL ? explain_find(x, id) : NULL;
+    int status = x != NULL ? EXIT_OK : EXIT_CHECK_FAILED;
+    if (x != NULL && found == NULL) {
+        (void)err_add(e, "--request %u: no such request left the system in this run", id);
+        status = EXIT_BAD_INPUT;
+    } else if (found != NULL) {
+        struct whatif w = {alone_s(k, id, e), uncontended_s(k, id, e)};
+        char fingerprint[CONFIG_FINGERPRINT_BYTES];
+        (void)config_fingerprint(k->config, k->policy, k->trace, k->o->config.seed, fingerprint,
+                                 sizeof fingerprint);
+        if (k->o->json) {
+            print_json(found, &w, fingerprint);
+        } else {
+            print_text(found, &w);
+        }
+    }
     explain_free(x);
     return status;
+}
+
+static int explain_all(const struct explain_case *k, struct err *e)
+{
+    struct explain *x = observe(k, k->trace, EXPLAIN_ALL, e);
+    if (x == NULL) {
+        return EXIT_CHECK_FAILED;
+    }
+    struct interference m;
+    interference_collect(x, k->trace, &m);
+    if (k->o->json) {
+        char fingerprint[CONFIG_FINGERPRINT_BYTES];
+        cJSON *root = cJSON_CreateObject();
+        cJSON_AddStringToObject(root, "fingerprint",
+                                config_fingerprint(k->config, k->policy, k->trace,
+                                                   k->o->config.seed, fingerprint,
+                                                   sizeof fingerprint));
+        interference_to_json(&m, root);
+        print_tree(root);
+    } else {
+        interference_print(&m, stdout);
+    }
+    explain_free(x);
+    return EXIT_OK;
 }
 
 static int load_and_explain(const struct explain_options *o, struct err *e)
@@ -165,10 +305,10 @@ static int load_and_explain(const struct explain_options *o, struct err *e)
     int status = EXIT_BAD_INPUT;
     (void)config_load(&c, &o->config, e);
     (void)config_policy_parse(&p, o->policy, e);
-    (void)config_trace(&o->config, o->config.seed, (struct config_arrivals){1.0, 1.0, false}, &t,
-                       e);
+    (void)config_trace(&o->config, o->config.seed, (struct config_arrivals){0}, &t, e);
     if (e->n == 0) {
-        status = explain(o, &c, &p, &t, e);
+        struct explain_case k = {o, &c, &p, &t};
+        status = o->interference ? explain_all(&k, e) : explain_one(&k, e);
     }
     trace_fini(&t);
     config_fini(&c);

@@ -310,3 +310,19 @@ void trace_set_slos(struct trace *t, int64_t ttft_slo_ns, int64_t tbt_slo_ns)
     }
     t->hash = hash_u64(hash_u64(t->hash, (uint64_t)ttft_slo_ns), (uint64_t)tbt_slo_ns);
 }
+
+int trace_subset(const struct trace *t, const bool *keep, struct trace *out)
+{
+    struct trace_builder b;
+    struct err e = ERR_INIT;
+    trace_builder_init(&b);
+    for (size_t i = 0; i < t->n; i++) {
+        if (keep[i]) {
+            trace_builder_add(&b, &t->rows[i], t->extras != NULL ? &t->extras[i] : NULL);
+        }
+    }
+    int rc = trace_build(&b, false, "subset", out, &e);
+    trace_builder_fini(&b);
+    err_fini(&e);
+    return rc;
+}

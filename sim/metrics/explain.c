@@ -84,10 +84,10 @@ static bool compiles_for(const struct explain *x, const struct explain_live *v)
     return false;
 }
 
-static struct explain_in_way *in_way_of(struct explain_live *v, uint32_t request_id)
+static struct explain_in_way *in_way_of(struct explain_live *v, const struct explain_launch *g)
 {
     for (size_t i = 0; i < v->n_in_way; i++) {
-        if (v->in_way[i].request_id == request_id) {
+        if (v->in_way[i].request_id == g->first_request) {
             return &v->in_way[i];
         }
     }
@@ -95,7 +95,8 @@ static struct explain_in_way *in_way_of(struct explain_live *v, uint32_t request
         v->cap_in_way = v->cap_in_way == 0 ? 16 : 2 * v->cap_in_way;
         v->in_way = xrealloc(v->in_way, v->cap_in_way * sizeof *v->in_way);
     }
-    v->in_way[v->n_in_way] = (struct explain_in_way){.request_id = request_id};
+    v->in_way[v->n_in_way] =
+        (struct explain_in_way){.request_id = g->first_request, .cls = g->first_class};
     return &v->in_way[v->n_in_way++];
 }
 
@@ -113,7 +114,7 @@ static void wait_more(const struct explain *x, struct explain_live *v, uint8_t d
     } else if (x->loading > 0 && (v->in_pass || g == NULL)) {
         cause = EXPLAIN_GRAPH_LOAD;
     } else if (g != NULL) {
-        struct explain_in_way *w = in_way_of(v, g->first_request);
+        struct explain_in_way *w = in_way_of(v, g);
         *(stopping ? &w->tail_ns[device] : &w->queue_ns[device]) += dt;
         cause = stopping                     ? EXPLAIN_KERNEL_TAIL
                 : v->decodes && !v->in_pass  ? EXPLAIN_BATCHING
@@ -207,7 +208,7 @@ static void blockers_take(struct explanation *e, const struct explain_live *v)
         const struct explain_in_way *w = &v->in_way[i];
         if (w->tail_sum_ns + w->queue_sum_ns > 0) {
             e->blockers[e->n_blockers++] =
-                (struct explain_blocker){w->request_id, w->tail_sum_ns, w->queue_sum_ns};
+                (struct explain_blocker){w->request_id, w->cls, w->tail_sum_ns, w->queue_sum_ns};
         }
     }
     qsort(e->blockers, e->n_blockers, sizeof *e->blockers, longest_first);

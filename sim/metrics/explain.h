@@ -1,3 +1,4 @@
+/* clang-format off: the lists below */
 /* Why a request took as long as it did: an observer that splits its latency (arrival to finish)
  * into exclusive causes. The parts sum to the latency to the nanosecond; there is no "other".
  *
@@ -19,22 +20,28 @@
  *    then. Of a kernel cut that way slowdown is taken in proportion, rounded down.
  * 2. Its pass is through the model and the host samples: host.
  * 3. Waiting. "Its device" is the one that serves it next (of a request that is shed while it
- * waits, device 0). The first that holds: eviction        its KV was dropped and it was not served
- * since, or it is swapped out. No hook tells of a swap: it is seen at the next event compile the
- * static attention of its length is being compiled or queued for that graph_load      a graph block
- * is being loaded, and its pass is formed and on no device, or its device is idle kernel_tail its
- * device runs a launch that was asked to stop (the rest of a kernel, an op, a layer, by the
- * launch's yield point) batching        it decodes, and its device runs a pass without it
- *      queue_same      its device runs a request of its class (its own pass, if formed, waits)
- *      queue_other     its device runs only requests of the other class
- *      graphics        a frame of the graphics user has its device
- *      host            its device is idle while the host samples for some pass
- *      held            its device is idle: the policy lets it wait (admission, memory, order)
+ *    waits, device 0). The first that holds:
+ *
+ *      eviction     its KV was dropped and it was not served since, or it is swapped out (no hook
+ *                   tells of a swap: it is seen at the next event)
+ *      compile      the static attention of its length is being compiled or queued for that
+ *      graph_load   a graph block is being loaded, and its pass is formed and on no device, or its
+ *                   device is idle
+ *      kernel_tail  its device runs a launch that was asked to stop (the rest of a kernel, an op, a
+ *                   layer, by the launch's yield point)
+ *      batching     it decodes, and its device runs a pass without it
+ *      queue_same   its device runs a request of its class (its own pass, if formed, waits)
+ *      queue_other  its device runs only requests of the other class
+ *      graphics     a frame of the graphics user has its device
+ *      host         its device is idle while the host samples for some pass
+ *      held         its device is idle: the policy lets it wait (admission, memory, order)
+ *
  *    Of kernel_tail, batching and the queues it is noted which request was in the way: the first
  *    one of the launch that has run there longest.
  *
  * Conditions are read at events: launches, passes, arrivals, residents. Results of the run stay the
  * same; it only runs kernel by kernel. Cost O(tracked live requests) per launch. */
+/* clang-format on */
 #ifndef SIM_METRICS_EXPLAIN_H
 #define SIM_METRICS_EXPLAIN_H
 
@@ -69,6 +76,7 @@ extern const char *const explain_cause_texts[EXPLAIN_CAUSE_COUNT]; /* for people
 /* Who was in the way, of kernel_tail and of batching and the queues together. */
 struct explain_blocker {
     uint32_t request_id;
+    enum request_class cls;
     int64_t tail_ns, queue_ns;
 };
 

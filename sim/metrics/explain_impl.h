@@ -13,6 +13,7 @@ struct explain_wait {
 
 struct explain_in_way {
     uint32_t request_id;
+    enum request_class cls;
     int64_t tail_ns[MACHINE_MAX_DEVICES], queue_ns[MACHINE_MAX_DEVICES]; /* not settled yet */
     int64_t tail_sum_ns, queue_sum_ns;
 };
@@ -42,6 +43,7 @@ struct explain_piece {
 
 struct explain_launch {
     uint32_t id, pass_id, first_request;
+    enum request_class first_class;
     uint8_t device;
     bool running, stopping;
     bool has_class[REQUEST_CLASS_COUNT];

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "experiments/interference.h"
 #include "policies/registry.h"
 #include "sim/metrics/explain.h"
 #include "tests/helpers/randomload.h"
@@ -140,6 +141,15 @@ START_TEST(queues_by_class_and_by_request)
     ck_assert_int_eq(e->blockers[0].queue_ns, 15 * ms);
     ck_assert_uint_eq(e->blockers[1].request_id, 1);
     ck_assert_int_eq(e->blockers[1].queue_ns, 10 * ms);
+    /* Both reactive ones together: 25 + 35 ms, of them 30 behind the proactive, 10 behind 1. */
+    struct interference m;
+    interference_collect(x, &sc.trace, &m);
+    ck_assert_uint_eq(m.requests[REQUEST_CLASS_REACTIVE], 2);
+    ck_assert_int_eq(m.latency_ns[REQUEST_CLASS_REACTIVE], 60 * ms);
+    ck_assert_int_eq(m.queue_ns[REQUEST_CLASS_REACTIVE][REQUEST_CLASS_PROACTIVE], 30 * ms);
+    ck_assert_int_eq(m.queue_ns[REQUEST_CLASS_REACTIVE][REQUEST_CLASS_REACTIVE], 10 * ms);
+    ck_assert_int_eq(m.queue_ns[REQUEST_CLASS_PROACTIVE][REQUEST_CLASS_REACTIVE], 0);
+    ck_assert_int_eq(m.cause_ns[REQUEST_CLASS_PROACTIVE][EXPLAIN_COMPUTE], 20 * ms);
     explain_free(x);
     scenario_fini(&sc);
 }

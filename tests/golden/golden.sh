@@ -42,5 +42,7 @@ check trace "$x" trace gen --workload "mixed:sessions=1,reactive=mtrag,proactive
 check kernels "$x" list kernels --llm llama-3.1-8b
 check graphs "$x" graphs --p 10,10,10,10,10,10 --d 11,11,11,11,11,11 --s 20,20,20,20,20,20 --chunks 2
 check claims "$x" claims A6 A7 A8 B17 B18 B19 B20 D16 D18 D22 --replications 2
+check explain "$x" explain --request 9 --policy agent-xpu-v2 --workload "$small" --seed 3
+check interference "$x" explain --interference --policy agent-xpu-v2 --workload "$small" --seed 3
 check characterize "$x" characterize corun chunk mixed --csv
 exit $status

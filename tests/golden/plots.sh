@@ -29,8 +29,8 @@ EOF
 printf 'victim,aggressor,slowdown\na,b,1.5\nb,a,1.1\n' >"$dir/corun.csv"
 printf 'device,batch,latency_s,low,high\nigpu,1,0.05,0.04,0.06\nigpu,8,0.07,0.06,0.08\n' >"$dir/batch.csv"
 printf 'draft_tokens,verify_s\n1,0.05\n4,0.06\n' >"$dir/draft.csv"
-printf '{"interference":{"reactive":{"requests":2,"by":{"reactive":{"wait_s":1},"proactive":{"wait_s":3}}},
- "proactive":{"requests":4,"by":{"reactive":{"wait_s":8},"proactive":{"wait_s":0}}}}}' >"$dir/i.json"
+# shellcheck disable=SC2086
+"$x" explain --interference --policy fcfs $short --json >"$dir/i.json"
 
 input_of() {
     case $1 in

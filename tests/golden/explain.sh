@@ -1,0 +1,36 @@
+#!/bin/sh
+# What `explain` says a request would take otherwise is what `run` gives then: alone on the machine,
+# and without contention. Its causes sum to the latency that `run` reports.
+set -u
+cd "$(dirname "$0")/../.." || exit 2
+x=${BUILD:-build}/xpusim
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+bad=0
+fail() { echo "FAILED: $*"; bad=1; }
+
+w="mixed:reactive_per_min=6,proactive_per_min=12,duration_s=120"
+e2e() { awk -F, -v id="$2" 'NR == 1 {for (i = 1; i <= NF; i++) if ($i == "e2e_s") c = i} $1 == id {print $c}' "$1"; }
+key() { sed -n "s/.*\"$1\":[[:space:]]*\([0-9.e+-]*\).*/\1/p" "$dir/e.json"; }
+equal() { awk -v a="$1" -v b="$2" 'BEGIN {exit !(a != "" && b != "" && a - b < 1.1e-9 && b - a < 1.1e-9)}'; }
+
+"$x" trace gen --workload "$w" --seed 3 >"$dir/t.csv"
+for policy in agent-xpu-v2 openvino-cb; do
+    "$x" run --policy $policy --trace "$dir/t.csv" --requests "$dir/all.csv" --quiet >/dev/null
+    "$x" run --policy $policy --trace "$dir/t.csv" --contention none --requests "$dir/free.csv" --quiet >/dev/null
+    for id in 3 9 20; do
+        "$x" explain --request $id --policy $policy --trace "$dir/t.csv" --json >"$dir/e.json" || fail "explain $id"
+        awk -F, -v id=$id '/^#/ || !head++ || $1 == id' "$dir/t.csv" >"$dir/one.csv"
+        "$x" run --policy $policy --trace "$dir/one.csv" --requests "$dir/alone.csv" --quiet >/dev/null
+        equal "$(key alone_s)" "$(e2e "$dir/alone.csv" $id)" || fail "$policy $id alone: $(key alone_s)"
+        equal "$(key uncontended_s)" "$(e2e "$dir/free.csv" $id)" || fail "$policy $id uncontended: $(key uncontended_s)"
+        sum=$(sed -n '/causes_ns/,/}/p' "$dir/e.json" | awk -F'[:,]' '/":/ && !/causes/ {s += $2} END {printf "%.0f", s}')
+        [ "$sum" = "$(key latency_ns)" ] || fail "$policy $id: causes sum to $sum, latency $(key latency_ns)"
+        equal "$(awk -v n="$sum" 'BEGIN {printf "%.9f", n / 1e9}')" "$(e2e "$dir/all.csv" $id)" || fail "$policy $id: latency"
+    done
+done
+"$x" explain --policy fcfs >"$dir/out" 2>&1
+[ $? -eq 2 ] && grep -q -- --interference "$dir/out" || fail "neither --request nor --interference"
+"$x" explain --policy fcfs --request 1 --interference >/dev/null 2>&1
+[ $? -eq 2 ] || fail "both --request and --interference"
+exit $bad
