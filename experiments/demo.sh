@@ -1,14 +1,39 @@
 #!/bin/sh
 # What `make demo` shows: the papers' mixed workload, 3 reactive and 6 proactive requests a minute for
 # 15 minutes, real token lengths, on a Core Ultra 5 125H, for both models, on common random numbers.
+# Then the same, load by load, request by request and on a timeline, as one page to look at.
 set -eu
 cd "$(dirname "$0")/.."
-x=${BUILD:-build}/xpusim
+build=${BUILD:-build}
+x=$build/xpusim
+dir=$build/demo
+w=mixed:reactive_per_min=3,proactive_per_min=6,duration_s=900
+mkdir -p "$dir"
 for model in llama-3.2-3b llama-3.1-8b; do
     echo
     echo "### $model"
-    "$x" compare --soc core-ultra-5-125h --llm $model \
-        --workload mixed:reactive_per_min=3,proactive_per_min=6,duration_s=900 \
+    set -- --soc core-ultra-5-125h --llm $model --workload $w \
         --policy openvino-cb --policy openvino-cb:variant=whole --policy openvino-cb:variant=vllm \
         --policy fcfs --policy agent-xpu-v2 --baseline openvino-cb --replications 20 --seed 1
+    "$x" compare "$@"
+    "$x" compare "$@" --json --quiet >"$dir/$model.json"
 done
+if ! command -v gnuplot >/dev/null 2>&1; then
+    echo "no page: gnuplot is missing (Debian: gnuplot-nox)"
+    exit 0
+fi
+"$x" compare --policy openvino-cb --policy agent-xpu-v1 --policy agent-xpu-v2 --baseline openvino-cb --workload $w \
+    --load 0.3,0.6,0.9,1.2 --replications 6 --json --quiet >"$dir/load.json"
+for p in openvino-cb agent-xpu-v2; do
+    "$x" run --policy $p --workload $w --requests "$dir/$p.csv" --timeline "$dir/timeline.json" --quiet >/dev/null
+done
+"$x" explain --interference --policy agent-xpu-v2 --workload $w --json >"$dir/interference.json"
+"$x" list kernels --json >"$dir/kernels.json"
+"$x" characterize --csv >"$dir/studies.csv"
+"$x" graphs --p 10,10,10,10 --d 11,11,11,11 --s 20,20,20,20 --chunks 2 --gantt --json >"$dir/graphs.json"
+"$x" report "$dir/llama-3.2-3b.json" "$dir/llama-3.1-8b.json" "$dir/load.json" "agent-xpu-v2=$dir/agent-xpu-v2.csv" \
+    "openvino-cb=$dir/openvino-cb.csv" "$dir/timeline.json" "$dir/interference.json" "$dir/kernels.json" \
+    "$dir/studies.csv" "$dir/graphs.json" --from 60 --to 120 -o "$dir/report.html"
+echo
+echo "The same with figures: $dir/report.html"
+echo "A timeline for Perfetto (ui.perfetto.dev): $dir/timeline.json"

@@ -62,10 +62,29 @@ struct figure_rows {
 void figure_row_name(struct figure_rows *l, const char *name);
 void figure_rows_put(const struct figure_rows *l, struct figure_data *d);
 
+/* What a file of results is: bits, so that a figure can take several kinds. */
+#define FIGURE_KIND_COMPARE 0x001u      /* compare --json */
+#define FIGURE_KIND_LOAD 0x002u         /* compare --load --json */
+#define FIGURE_KIND_SWEEP 0x004u        /* sweep --export csv */
+#define FIGURE_KIND_REQUESTS 0x008u     /* run --requests */
+#define FIGURE_KIND_TIMELINE 0x010u     /* run --timeline */
+#define FIGURE_KIND_KERNELS 0x020u      /* list kernels --json */
+#define FIGURE_KIND_GRAPHS 0x040u       /* graphs --gantt --json */
+#define FIGURE_KIND_INTERFERENCE 0x080u /* explain --interference --json */
+#define FIGURE_KIND_STUDY(i)                                                                       \
+    (0x100u << (i)) /* characterize --csv: its i-th study, figure_studies */
+
+extern const char *const figure_studies[]; /* NULL-ended */
+
+/* The kinds of a file, by how it begins and the keys or columns it has (a file of several studies
+ * is of several); 0: none of these, or unreadable. */
+unsigned figure_kinds_of(const char *path);
+
 struct figure {
     const char *name;
     const char *title; /* what it shows */
     const char *reads; /* files it takes */
+    unsigned kinds;    /* of which it is drawn in a report */
     /* 0, or -EINVAL with errors: nothing of the data is used then. */
     int (*prepare)(const struct figure_request *r, struct figure_data *d, struct err *e);
 };

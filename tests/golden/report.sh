@@ -33,7 +33,9 @@ for text in "answers reactive requests soonest" "NPU is extrapolated" "measured"
     grep -qF -- "$text" "$dir/page.html" || fail "the page does not say: $text"
 done
 # nothing from elsewhere
-grep -qE 'https?://|src=|<link|@import|url\(' "$dir/page.html" && fail "the page refers to something outside"
+sed 's/src="data:[^"]*"//g' "$dir/page.html" >"$dir/bare.html"
+grep -qE 'https?://|src=|<link|@import|url\(' "$dir/bare.html" && fail "the page refers to something outside"
+grep -qE '(href|src)=%22[^%]' "$dir/page.html" && fail "a figure refers to something outside"
 [ "$(grep -c '<svg' "$dir/page.html")" -eq "$(grep -c '</svg>' "$dir/page.html")" ] || fail "figures do not close"
 [ "$(grep -c '<svg' "$dir/page.html")" -ge 12 ] || fail "figures are missing"
 
