@@ -1,12 +1,12 @@
 #!/bin/sh
 # Installs the Debian packages that are missing: setup.sh [base|all].
 #   base  what building, testing and the demo need
-#   all   also what lint, the clang build and the Slurm stage of .ci/run need, and the measuring back ends that tests
-#         otherwise leave out, saying so: OpenBLAS, OpenCL with PoCL's CPU device
+#   all   also what lint, the clang build and the Slurm stage of .ci/run need, and what tests otherwise leave out,
+#         saying so: Chromium to open the report page, OpenBLAS, OpenCL with PoCL's CPU device
 # Does nothing, quickly, when everything is there.
 set -u
 base="gcc make pkg-config libgsl-dev libcjson-dev libcsv-dev libsqlite3-dev check gnuplot-nox"
-extra="clang clang-format libopenblas0-pthread ocl-icd-libopencl1 pocl-opencl-icd slurm-wlm munge"
+extra="clang clang-format libopenblas0-pthread ocl-icd-libopencl1 pocl-opencl-icd slurm-wlm munge chromium"
 missing=""
 
 need() { # package, test command
@@ -31,6 +31,7 @@ if [ "${1:-base}" = all ]; then
     need ocl-icd-libopencl1 dpkg -s ocl-icd-libopencl1
     need pocl-opencl-icd dpkg -s pocl-opencl-icd
     need slurm-wlm test -x /usr/sbin/slurmctld
+    need chromium command -v chromium
     need munge test -x /usr/sbin/munged
 fi
 [ -n "$missing" ] || exit 0

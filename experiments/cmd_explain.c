@@ -11,6 +11,7 @@
 #include "experiments/interference.h"
 #include "experiments/runner.h"
 #include "experiments/table.h"
+#include "experiments/term.h"
 #include "sim/api/contention.h"
 #include "sim/base/arena.h"
 #include "sim/base/units.h"
@@ -91,7 +92,8 @@ struct whatif {
 
 static void print_whatif(const struct whatif *w, double latency_s)
 {
-    (void)printf("\notherwise\n");
+    (void)putchar('\n');
+    term_heading(stdout, "otherwise");
     struct table t;
     table_init(&t, "lrl");
     const double values[] = {w->alone_s, w->uncontended_s};
@@ -130,7 +132,8 @@ static void print_text(const struct explanation *x, const struct whatif *w)
     table_print(&t, stdout, 2);
     table_fini(&t);
     if (x->n_blockers > 0) {
-        (void)printf("\nwho was in the way\n");
+        (void)putchar('\n');
+        term_heading(stdout, "who was in the way");
     }
     for (size_t i = 0; i < x->n_blockers && i < 5; i++) {
         const struct explain_blocker *b = &x->blockers[i];

@@ -1,13 +1,12 @@
 /* A comparison as aligned text and as JSON. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "experiments/compare.h"
 #include "experiments/stats_intervals.h"
 #include "experiments/stats_shift.h"
 #include "experiments/table.h"
+#include "experiments/term.h"
 #include "sim/base/arena.h"
 #include "sim/base/hash.h"
 
@@ -17,12 +16,11 @@
 /* Characters a policy's label may take: all of it in a file or pipe, what fits on a terminal. */
 static int label_width(FILE *out)
 {
-    struct winsize w;
-    int fd = fileno(out);
-    if (isatty(fd) == 0 || ioctl(fd, TIOCGWINSZ, &w) != 0 || w.ws_col == 0) {
+    int columns = term_width(out);
+    if (columns == 0) {
         return (int)sizeof((struct config_policy *)NULL)->label;
     }
-    int room = (int)w.ws_col - OTHER_COLUMNS;
+    int room = columns - OTHER_COLUMNS;
     return room < MIN_LABEL ? MIN_LABEL : room;
 }
 
@@ -63,7 +61,8 @@ static void print_metric(const struct compare_plan *plan, const struct compare_r
     if (base == NULL) {
         return;
     }
-    (void)fprintf(out, "\n%s\n", name);
+    (void)fputc('\n', out);
+    term_heading(out, name);
     int width = label_width(out);
     double *holm = holm_of(plan, r, name);
     struct table t;
@@ -112,7 +111,8 @@ static void print_verdicts(const struct compare_plan *plan, const struct compare
         }
         table_cell(&t, "%u", r->replications - ok);
     }
-    (void)fprintf(out, "\nreplications\n");
+    (void)fputc('\n', out);
+    term_heading(out, "replications");
     table_print(&t, out, 2);
     table_fini(&t);
 }

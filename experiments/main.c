@@ -40,7 +40,7 @@ static void usage(FILE *out)
     (void)fprintf(out, "xpusim: a discrete-event simulator of agentic LLM serving on NPU + iGPU + "
                        "CPU machines\n\nusage: xpusim COMMAND [options]\n\n");
     for (size_t i = 0; i < N_COMMANDS; i++) {
-        (void)fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].summary);
+        (void)fprintf(out, "  %-12s %s\n", commands[i].name, commands[i].summary);
     }
     (void)fprintf(out,
                   "\n`xpusim COMMAND --help` shows the options of a command; `xpusim --version`"

@@ -1,12 +1,15 @@
 #include "experiments/table.h"
 
+#include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "experiments/term.h"
 #include "sim/base/arena.h"
 #include "sim/base/err.h"
 
+#define MIN_CUT 12 /* a last column narrower than this is left to wrap */
 #define COLUMN_GAP 2
 
 void table_init(struct table *t, const char *align)
@@ -52,6 +55,7 @@ void table_end_row(struct table *t)
 void table_print(const struct table *t, FILE *out, int indent)
 {
     int width[TABLE_MAX_COLUMNS] = {0};
+    int terminal = term_width(out);
     for (size_t i = 0; i < t->n; i++) {
         int len = (int)strlen(t->cells[i]);
         width[i % t->columns] = len > width[i % t->columns] ? len : width[i % t->columns];
@@ -61,13 +65,18 @@ void table_print(const struct table *t, FILE *out, int indent)
         for (size_t c = 0; c < t->columns && row + c < t->n; c++) {
             last = t->cells[row + c][0] != '\0' ? c + 1 : last;
         }
+        int used = indent;
         (void)fprintf(out, "%*s", last > 0 ? indent : 0, "");
         for (size_t c = 0; c < last; c++) {
             const char *text = t->cells[row + c];
             int pad = width[c] - (int)strlen(text);
             bool end = c + 1 == last;
-            (void)fprintf(out, "%*s%s%*s", t->right[c] ? pad : 0, "", text,
-                          end ? 0 : (t->right[c] ? 0 : pad) + COLUMN_GAP, "");
+            int room = terminal > 0 && end && !t->right[c] ? terminal - used : INT_MAX;
+            bool cut = room < (int)strlen(text) && room > MIN_CUT;
+            (void)fprintf(out, "%*s%.*s%s%*s", t->right[c] ? pad : 0, "", cut ? room - 3 : INT_MAX,
+                          text, cut ? "..." : "", end ? 0 : (t->right[c] ? 0 : pad) + COLUMN_GAP,
+                          "");
+            used += width[c] + COLUMN_GAP;
         }
         (void)fputc('\n', out);
     }

@@ -22,7 +22,8 @@ void table_fini(struct table *t);
 void table_cell(struct table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Fills the rest of the current row with empty cells. */
 void table_end_row(struct table *t);
-/* indent: spaces before each row. Trailing spaces are not written. */
+/* indent: spaces before each row. Trailing spaces are not written. On a terminal too narrow for it
+ * the last column, when it is text, is cut with "...". */
 void table_print(const struct table *t, FILE *out, int indent);
 
 #endif

@@ -39,8 +39,8 @@ struct trace_extra trace_extra_none(void);
  * O(n log n). */
 int trace_build(struct trace_builder *b, bool renumber, const char *name, struct trace *out,
                 struct err *e);
-/* The rows with keep[row], as a trace of its own that the caller frees. -EINVAL when a session would
- * have a hole: turns must be whole from 0. */
+/* The rows with keep[row], as a trace of its own that the caller frees. -EINVAL when a session
+ * would have a hole: turns must be whole from 0. */
 int trace_subset(const struct trace *t, const bool *keep, struct trace *out);
 /* Of every field of every row: equal traces have equal hashes, however they came about. */
 uint64_t trace_hash(const struct trace *t);
