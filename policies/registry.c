@@ -12,6 +12,8 @@
     X(edf)                                                                                         \
     X(fcfs)                                                                                        \
     X(hetero_split)                                                                                \
+    X(hhpf)                                                                                        \
+    X(hpf)                                                                                         \
     X(hygen_like)                                                                                  \
     X(llama_cpp)                                                                                   \
     X(llf)                                                                                         \

@@ -19,6 +19,7 @@ struct hetero {
     uint32_t npu_rows, igpu_rows; /* planned and not yet launched */
     int64_t ready_ns;             /* when the planned op became ready */
     const struct launch *on_npu, *on_igpu;
+    uint32_t inflight; /* kernels handed over ahead; 0: one. Set after hetero_begin */
 };
 
 static inline void hetero_clear(struct hetero *h)
@@ -77,8 +78,12 @@ static inline bool hetero_launch(struct sched *s, struct hetero *h, int device, 
     if (n == 0 || *on != NULL || sched_device_free_slots(s, (uint8_t)device) == 0) {
         return false;
     }
-    struct launch_spec spec = {
-        .pass = h->pass, .device = (uint8_t)device, .n_ops = 1, .rows = n, .yield = yield};
+    struct launch_spec spec = {.pass = h->pass,
+                               .device = (uint8_t)device,
+                               .n_ops = 1,
+                               .rows = n,
+                               .yield = yield,
+                               .inflight = h->inflight};
     if (sched_launch(s, &spec, on) != 0) {
         return false;
     }

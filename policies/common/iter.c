@@ -6,7 +6,7 @@ const char *const iter_device_choices[] = {PLACE_CHOICES, NULL};
 const char *const iter_class_choices[] = {"rt_first", "blind", NULL};
 const char *const iter_preempt_choices[] = {"iteration", "layer", "kernel", "reset", NULL};
 const char *const iter_kv_choices[] = {"checkpoint", "recompute", "swap", NULL};
-const char *const iter_level_choices[] = {"device", "1", "2", "3", NULL};
+const char *const iter_level_choices[] = {XSCHED_LEVEL_CHOICES, NULL};
 
 /* Added to the key of proactive requests under rt_first: larger than any key an order gives. */
 #define CLASS_STEP 1e15
@@ -29,9 +29,7 @@ int iter_init(struct sched *s, const struct iter_order *order)
     it->device = (uint8_t)d;
     const struct device *dev = &s->machine->devices[d];
     bool reset = param_int(s, ITER_PREEMPT) == ITER_PREEMPT_RESET;
-    int64_t level = param_int(s, ITER_LEVEL);
-    bool can = (!reset || dev->can_reset) && (level != ITER_LEVEL_2 || dev->can_withdraw) &&
-               (level != ITER_LEVEL_3 || dev->can_suspend);
+    bool can = (!reset || dev->can_reset) && xsched_can(dev, param_int(s, ITER_LEVEL));
     return can ? 0 : -EPERM;
 }
 
@@ -303,12 +301,10 @@ static void maybe_preempt(struct sched *s, struct iter *it)
     if (!worth_stopping(s, run->pass, top)) {
         return;
     }
-    static const enum preempt_mode modes[] = {PREEMPT_CHECKPOINT, PREEMPT_DRAIN, PREEMPT_CHECKPOINT,
-                                              PREEMPT_SUSPEND};
     run->stopping = true;
     (void)sched_preempt(s, run->launch,
                         how == ITER_PREEMPT_RESET ? PREEMPT_RESET
-                                                  : modes[param_int(s, ITER_LEVEL)]);
+                                                  : xsched_mode(param_int(s, ITER_LEVEL)));
 }
 
 /* The running pass has stopped: keep it aside, or let its requests lose what the kv axis says. */

@@ -29,6 +29,7 @@
 #include "policies/common/batch.h"
 #include "policies/common/heap.h"
 #include "policies/common/place.h"
+#include "policies/common/xsched.h"
 #include "sim/api/policy.h"
 
 enum iter_param {
@@ -50,7 +51,6 @@ enum iter_preempt {
     ITER_PREEMPT_KERNEL,
     ITER_PREEMPT_RESET
 };
-enum iter_level { ITER_LEVEL_DEVICE, ITER_LEVEL_1, ITER_LEVEL_2, ITER_LEVEL_3 };
 enum iter_kv { ITER_KV_CHECKPOINT, ITER_KV_RECOMPUTE, ITER_KV_SWAP };
 
 extern const char *const iter_device_choices[],
@@ -103,14 +103,8 @@ extern const char *const iter_device_choices[],
                        64,                                                                         \
                        NULL,                                                                       \
                        "kernels handed to the device ahead (XSched's threshold, E.4)"},            \
-    [ITER_LEVEL] = {"level",                                                                       \
-                    PARAM_CHOICE,                                                                  \
-                    ITER_LEVEL_DEVICE,                                                             \
-                    0,                                                                             \
-                    3,                                                                             \
-                    iter_level_choices,                                                            \
-                    "XSched level of a preemption: kernels handed over run, are taken back, "      \
-                    "the running one is interrupted (E.4); device: 1 or 2, as it can"}
+    [ITER_LEVEL] = {"level", PARAM_CHOICE,       XSCHED_LEVEL_DEVICE, 0,                           \
+                    3,       iter_level_choices, XSCHED_LEVEL_HELP}
 
 struct iter;
 

@@ -45,10 +45,11 @@ struct full_pass {
     uint32_t capacity;
     uint32_t op_devices; /* devices that ran shares of the current op */
     bool served;         /* a launch has started */
-    /* Share of the cursor's next kernel that a suspended launch has done, and where. */
-    double begun_frac;
-    uint32_t begun_op, begun_rows;
-    uint8_t begun_device;
+    struct begun {
+        double frac; /* of the next kernel of that op with so many rows left, done by a launch that
+                        was suspended on that device */
+        uint32_t op, rows;
+    } begun[MACHINE_MAX_DEVICES];
 };
 
 struct full_launch {

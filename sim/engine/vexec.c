@@ -125,25 +125,21 @@ void vexec_suspend(struct engine *e, struct vexec *v)
                       ? (double)(solo_ns - vexec_skip_ns(v))
                       : j->left_ns - (double)(e->now_ns - j->updated_ns) * j->rate;
     double done = 1.0 - left / (double)solo_ns;
-    struct full_pass *p = (struct full_pass *)v->l->pub.pass;
-    p->begun_frac = done < 0.0 ? 0.0 : done;
-    p->begun_op = v->op;
-    p->begun_rows = rows_left(v);
-    p->begun_device = v->job.device;
-    v->solo_ns += (int64_t)llround(p->begun_frac * (double)solo_ns); /* the skip was taken off */
+    struct begun *b = &((struct full_pass *)v->l->pub.pass)->begun[v->job.device];
+    *b = (struct begun){done < 0.0 ? 0.0 : done, v->op, rows_left(v)};
+    v->solo_ns += (int64_t)llround(b->frac * (double)solo_ns); /* the skip was taken off */
     v->skip_ns = 0;
 }
 
 void vexec_continue(struct vexec *v)
 {
-    struct full_pass *p = (struct full_pass *)v->l->pub.pass;
-    bool same =
-        p->begun_op == v->op && p->begun_rows == rows_left(v) && p->begun_device == v->job.device;
+    struct begun *b = &((struct full_pass *)v->l->pub.pass)->begun[v->job.device];
+    bool same = b->op == v->op && b->rows == rows_left(v);
     int64_t solo_ns = vexec_kernel_ns(&v->first, 0);
-    v->skip_ns = same ? (int64_t)llround(p->begun_frac * (double)solo_ns) : 0;
+    v->skip_ns = same ? (int64_t)llround(b->frac * (double)solo_ns) : 0;
     v->skip_ns = v->skip_ns < solo_ns ? v->skip_ns : solo_ns - 1;
     v->solo_ns = -v->skip_ns; /* booked by the launch that did it */
-    p->begun_frac = 0.0;
+    b->frac = 0.0;
 }
 
 /* ---- collapsing ---- */

@@ -9,15 +9,17 @@
 
 static const struct scenario_request two[] = {{BE, 0, 400, 1, 0, 0}, {RT, 0.002, 100, 1, 0, 0}};
 
-/* The iGPU can do everything; a reset or suspension takes 1 ms. */
+/* Devices that can do everything; a reset or suspension takes 1 ms. */
 static void able_machine(uint32_t layers)
 {
     rules_machine(layers);
-    struct device *d = &sc.machine.devices[IGPU];
-    d->can_reset = true;
-    d->can_withdraw = true;
-    d->can_suspend = true;
-    d->reset_ns = MS(1);
+    for (int i = NPU; i <= IGPU; i++) {
+        struct device *d = &sc.machine.devices[i];
+        d->can_reset = true;
+        d->can_withdraw = true;
+        d->can_suspend = true;
+        d->reset_ns = MS(1);
+    }
 }
 
 /* RT1 starts and ends, BE0 ends at these ms. */
@@ -136,6 +138,81 @@ static bool swap_brings_the_kv_back(const char *extra)
     return fate(",kv=swap", extra, 67, 0, 1);
 }
 
+/* ---- hpf, hhpf ---- */
+
+/* On one layer a prompt of 256 is QKV 2.56 on the NPU, attention 1 on the iGPU, FFN 5.12 on the
+ * NPU, head 1 on the iGPU: 9.68; one of 512 takes 5.12 + 1 + 10.24 + 1 = 17.36. A decode: layer 2,
+ * head 1.
+ *
+ * RT0 answers at 9.68 and decodes nine more tokens, to 36.68. BE1 (512) comes at 10. */
+static void reactive_decodes(const char *policy, const char *extra)
+{
+    able_machine(1);
+    struct scenario_request q[] = {{RT, 0, 256, 10, 0, 0}, {BE, 0.010, 512, 1, 0, 0}};
+    rules_run(policy, "inflight=1", extra, q, 2);
+}
+
+/* Nobody more urgent is ready on the NPU: QKV 10-15.12. The iGPU is RT0's to the end: attention
+ * 36.68-37.68, FFN to 47.92, head to 48.92. */
+static bool hpf_keeps_to_each_device(const char *extra)
+{
+    reactive_decodes("hpf", extra);
+    return rules_starts(1, 10) && rules_finishes(0, 36.68) && rules_finishes(1, 48.92);
+}
+
+/* RT0 on the iGPU keeps the NPU idle: 36.68 + 17.36 = 54.04. */
+static bool hhpf_stops_proactive_work_everywhere(const char *extra)
+{
+    reactive_decodes("hhpf", extra);
+    return rules_starts(1, 36.68) && rules_finishes(0, 36.68) && rules_finishes(1, 54.04);
+}
+
+/* BE0 answers at 9.68 and decodes: 12.68, ...; RT1 (256) comes at 12. */
+static void reactive_comes(const char *policy, const char *own, const char *extra)
+{
+    able_machine(1);
+    struct scenario_request q[] = {{BE, 0, 256, 20, 0, 0}, {RT, 0.012, 256, 1, 0, 0}};
+    rules_run(policy, own, extra, q, 2);
+}
+
+/* RT1's QKV takes the NPU 12-14.56 and BE0 goes on; at 14.56 BE0's layer (12.68-14.68) is stopped
+ * at its end: attention to 15.68, FFN 15.68-20.80 while BE0 gets its tokens at 16.68 and 19.68. The
+ * layer of its next (19.68-21.68) delays the head: 22.68; BE0's own head: 23.68. */
+static bool hpf_gives_the_igpu_between_kernels(const char *extra)
+{
+    reactive_comes("hpf", "inflight=1", extra);
+    return rules_tokens_at(0, 5, (double[]){9.68, 12.68, 16.68, 19.68, 23.68}) &&
+           rules_finishes(1, 22.68);
+}
+
+/* With two in flight the head goes with its layer: attention 15.68-16.68, FFN to 21.80; BE0 gets
+ * its tokens at 15.68, 19.68 and 22.68, when the head of RT1 runs, to 23.68. */
+static bool hpf_waits_for_what_is_in_flight(const char *extra)
+{
+    reactive_comes("hpf", "inflight=2,level=1", extra);
+    return rules_tokens_at(0, 5, (double[]){9.68, 12.68, 15.68, 19.68, 22.68}) &&
+           rules_finishes(1, 23.68);
+}
+
+/* RT1 as if alone, 12 + 9.68 = 21.68. BE0's head of 11.68-12.68 ends, the rest waits: 24.68. */
+static bool hhpf_leaves_the_machine_to_the_most_urgent(const char *extra)
+{
+    reactive_comes("hhpf", "inflight=1", extra);
+    return rules_tokens_at(0, 3, (double[]){9.68, 12.68, 24.68}) && rules_finishes(1, 21.68);
+}
+
+/* Both proactive, BE1 (256, come at 1) of priority 0, BE0 (512) of priority 1: the first chunk ends
+ * at 2.56, BE1 at 12.24; BE0's second chunk 12.24-14.80, then 1 + 10.24 + 1: 27.04. */
+static bool hpf_follows_the_priorities_of_the_trace(const char *extra)
+{
+    able_machine(1);
+    struct scenario_request q[] = {{BE, 0, 512, 1, 0, 0}, {BE, 0.001, 256, 1, 0, 0}};
+    bool equal = strcmp(extra, "equal") == 0;
+    rules_extra(0)->priority = equal ? 0 : 1;
+    rules_run("hpf", "inflight=1", equal ? "" : extra, q, 2);
+    return rules_finishes(1, 12.24) && rules_finishes(0, 27.04);
+}
+
 static const struct rule_row all[] = {
     RULE(stops_at_the_kernel, "preempt=layer preempt=iteration preempt=reset",
          "preempt=layer preempt=iteration preempt=reset"),
@@ -156,6 +233,13 @@ static const struct rule_row all[] = {
     RULE(level_2_takes_one_kernel_however_many_are_in_flight, "level=1 inflight=12", "level=1"),
     RULE(checkpoint_keeps_the_pass, "kv=recompute kv=swap", "kv=recompute kv=swap"),
     RULE(recompute_starts_the_prompt_over, "kv=checkpoint kv=swap", "kv=checkpoint kv=swap"),
+    RULE(hpf_keeps_to_each_device, "policy=hhpf max_batch=1", "policy=hhpf"),
+    RULE(hhpf_stops_proactive_work_everywhere, "policy=hpf max_batch=1", "policy=hpf"),
+    RULE(hpf_gives_the_igpu_between_kernels, "policy=hhpf inflight=2,level=1 level=3",
+         "policy=hhpf inflight=2,level=1 level=3"),
+    RULE(hpf_waits_for_what_is_in_flight, "level=2 inflight=1", "level=2 inflight=1"),
+    RULE(hhpf_leaves_the_machine_to_the_most_urgent, "policy=hpf", "policy=hpf"),
+    RULE(hpf_follows_the_priorities_of_the_trace, "equal", "equal"),
     RULE(swap_brings_the_kv_back, "kv=checkpoint kv=recompute", "kv=checkpoint kv=recompute"),
 };
 

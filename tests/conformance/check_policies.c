@@ -83,7 +83,7 @@ START_TEST(preemption_axes_keep_every_request_whole)
     static const char *const kv[] = {"checkpoint", "recompute", "swap"};
     bool axes = false;
     for (const struct policy_param *p = ops->params; p != NULL && p->name != NULL; p++) {
-        axes = axes || strcmp(p->name, "inflight") == 0;
+        axes = axes || strcmp(p->name, "kv") == 0;
     }
     for (uint64_t seed = 1; axes && seed <= LOADS * 9; seed++) {
         char params[96];

@@ -1,0 +1,401 @@
+#include "policies/common/priority.h"
+
+#include <errno.h>
+#include <math.h>
+
+#include "sim/base/units.h"
+
+static const char *const level_choices[] = {XSCHED_LEVEL_CHOICES, NULL};
+
+const struct policy_param priority_params[] = {
+    [PRIORITY_MAX_BATCH] = {"max_batch", PARAM_INT, 16, 1, 4096, NULL,
+                            "sequences per decode iteration (policies.md E.1: 16 on a SoC)"},
+    [PRIORITY_INFLIGHT] = {"inflight", PARAM_INT, 2, 1, 64, NULL,
+                           "kernels handed to a device ahead (XSched: 16, tuned to 2 to 16; E.4)"},
+    [PRIORITY_LEVEL] = {"level", PARAM_CHOICE, XSCHED_LEVEL_DEVICE, 0, 3, level_choices,
+                        XSCHED_LEVEL_HELP},
+    {.name = NULL},
+};
+
+/* Proactive after every priority that a trace can give a reactive request. */
+#define CLASS_STEP 1e10
+#define NOBODY 1e300 /* key of nothing: after everybody */
+
+static double key_of(const struct request *r)
+{
+    return r->priority + (r->cls == REQUEST_CLASS_PROACTIVE ? CLASS_STEP : 0.0);
+}
+
+int priority_init(struct sched *s, bool system_wide)
+{
+    struct priority *h = s->state;
+    const struct machine *m = s->machine;
+    *h = (struct priority){.system_wide = system_wide,
+                           .decode_ready_ns = TIME_NEVER_NS,
+                           .npu = machine_find(m, DEVICE_KIND_NPU),
+                           .igpu = machine_find(m, DEVICE_KIND_IGPU)};
+    h->chunk = m->devices[h->npu].chunk_rows;
+    int64_t level = param_int(s, PRIORITY_LEVEL);
+    bool can = xsched_can(&m->devices[h->npu], level) && xsched_can(&m->devices[h->igpu], level);
+    return h->chunk == 0 ? -EINVAL : can ? 0 : -EPERM;
+}
+
+void priority_exit(struct sched *s)
+{
+    struct priority *h = s->state;
+    if (h != NULL) {
+        heap_fini(&h->waiting);
+        heap_fini(&h->decoding);
+        batch_fini(&h->batch);
+    }
+}
+
+void priority_request_arrived(struct sched *s, const struct request *r)
+{
+    struct priority *h = s->state;
+    heap_push(&h->waiting, r, key_of(r));
+}
+
+void priority_request_cancelled(struct sched *s, const struct request *r)
+{
+    struct priority *h = s->state;
+    uint32_t i = heap_node(r)->index;
+    bool waits = i > 0 && i <= h->waiting.n && h->waiting.a[i - 1] == r;
+    heap_remove(waits ? &h->waiting : &h->decoding, r);
+}
+
+void priority_launch_done(struct sched *s, const struct launch *l)
+{
+    struct priority *h = s->state;
+    h->no_memory = false;
+    if (!hetero_ended(&h->prefill, l)) {
+        h->on_igpu = NULL;
+        h->decode_ready_ns = s->now_ns; /* what is left of it waits from now on */
+    }
+}
+
+/* Everyone who left a pass goes where it belongs. */
+static void return_members(struct priority *h, const struct pass *p)
+{
+    for (uint32_t i = 0; i < p->n_segments; i++) {
+        const struct request *r = p->segments[i].request;
+        if (r->state == REQUEST_STATE_DECODE) {
+            heap_push(&h->decoding, r, key_of(r));
+        } else if (r->state == REQUEST_STATE_QUEUED) {
+            heap_push(&h->waiting, r, key_of(r));
+        }
+    }
+}
+
+void priority_pass_done(struct sched *s, const struct pass *p)
+{
+    struct priority *h = s->state;
+    h->no_memory = false;
+    if (p == h->prefill.pass) {
+        hetero_clear(&h->prefill);
+        h->current = NULL;
+    } else {
+        h->iteration = (struct priority_group){0};
+    }
+    return_members(h, p);
+}
+
+static void stop(struct sched *s, const struct launch *l)
+{
+    if (l != NULL && !l->stop_requested) {
+        (void)sched_preempt(s, l, xsched_mode(param_int(s, PRIORITY_LEVEL)));
+    }
+}
+
+/* ---- making room ---- */
+
+/* The last of a heap that comes after `first` and `holds` something. */
+static const struct request *last_after(const struct heap *in, const struct request *first,
+                                        bool (*holds)(const struct request *r))
+{
+    const struct request *last = NULL;
+    for (uint32_t i = 0; i < in->n; i++) {
+        const struct request *r = in->a[i];
+        if (holds(r) && heap_before(in, first, r) && (last == NULL || heap_before(in, last, r))) {
+            last = r;
+        }
+    }
+    return last;
+}
+
+static bool is_suspended(const struct request *r)
+{
+    return ((const struct priority_request *)r->slot->data)->suspended != NULL;
+}
+
+static bool holds_kv(const struct request *r)
+{
+    return r->kv_tokens > 0;
+}
+
+static bool cancel_group(struct sched *s, struct priority *h, struct priority_group *g)
+{
+    struct pass *p = g->pass;
+    if (sched_pass_cancel(s, p) != 0) {
+        return false;
+    }
+    *g = (struct priority_group){0};
+    return_members(h, p);
+    return true;
+}
+
+/* A stopped prompt gives up the KV reserved for it. */
+static bool cancel_prompt(struct sched *s, struct priority *h, const struct request *r)
+{
+    struct priority_request *own = r->slot->data;
+    bool is_current = r == h->current;
+    struct pass *p = is_current ? h->prefill.pass : own->suspended;
+    if (p->state != PASS_STATE_READY || sched_pass_cancel(s, p) != 0) {
+        return false;
+    }
+    if (is_current) {
+        h->current = NULL;
+        hetero_clear(&h->prefill);
+    } else {
+        own->suspended = NULL;
+        heap_remove(&h->waiting, r);
+    }
+    return_members(h, p);
+    return true;
+}
+
+/* Somebody after `first` gives up memory: stopped iterations of lower priority first (their members
+ * can then lose their KV), then prompts, then cache, then those that decode. */
+static bool make_room(struct sched *s, struct priority *h, const struct request *first)
+{
+    double key = key_of(first);
+    if (h->n_paused > 0 && h->paused[0].key > key && cancel_group(s, h, &h->paused[0])) {
+        h->n_paused--;
+        for (uint32_t i = 0; i < h->n_paused; i++) {
+            h->paused[i] = h->paused[i + 1];
+        }
+        return true;
+    }
+    if (h->iteration.pass != NULL && h->iteration.key > key &&
+        h->iteration.pass->state == PASS_STATE_READY && cancel_group(s, h, &h->iteration)) {
+        return true;
+    }
+    const struct request *prompt = last_after(&h->waiting, first, is_suspended);
+    if (prompt != NULL && cancel_prompt(s, h, prompt)) {
+        return true;
+    }
+    const struct request *idle = last_after(&h->waiting, first, holds_kv); /* a reused prefix */
+    if (idle != NULL && sched_kv_evict(s, idle, 0, KV_EVICT_RECOMPUTE) == 0) {
+        return true;
+    }
+    const struct request *r = last_after(&h->decoding, first, holds_kv);
+    if (r != NULL && sched_kv_evict(s, r, 0, KV_EVICT_RECOMPUTE) == 0) {
+        heap_remove(&h->decoding, r);
+        heap_push(&h->waiting, r, key_of(r));
+        return true;
+    }
+    return h->current != NULL && h->current != first &&
+           heap_before(&h->waiting, first, h->current) && cancel_prompt(s, h, h->current);
+}
+
+/* ---- prompts ---- */
+
+static void begin_prompt(struct sched *s, struct priority *h, const struct request *r)
+{
+    struct priority_request *own = r->slot->data;
+    struct pass *p = own->suspended;
+    struct segment seg = {
+        .request = r, .role = SEGMENT_PREFILL, .n_tokens = request_prefill_left(r)};
+    struct pass_spec spec = {.segments = &seg, .n_segments = 1};
+    while (p == NULL) {
+        int rc = sched_pass_form(s, &spec, &p);
+        if (rc != 0 && (rc != -ENOMEM || !make_room(s, h, r))) {
+            return;
+        }
+    }
+    own->suspended = NULL;
+    heap_remove(&h->waiting, r);
+    h->current = r;
+    hetero_begin(&h->prefill, p);
+    h->prefill.inflight = (uint32_t)param_int(s, PRIORITY_INFLIGHT);
+}
+
+/* The most urgent prompt has the NPU; the one it displaces keeps its pass. */
+static void choose_prompt(struct sched *s, struct priority *h, double bound)
+{
+    const struct request *top = heap_top(&h->waiting);
+    if (top == NULL || key_of(top) > bound) {
+        return;
+    }
+    if (h->current != NULL && key_of(top) < key_of(h->current)) {
+        stop(s, h->prefill.on_npu);
+        stop(s, h->prefill.on_igpu);
+        if (h->prefill.pass->state != PASS_STATE_READY) {
+            return;
+        }
+        struct priority_request *own = h->current->slot->data;
+        own->suspended = h->prefill.pass;
+        heap_push(&h->waiting, h->current, key_of(h->current));
+        h->current = NULL;
+        hetero_clear(&h->prefill);
+    }
+    if (h->current == NULL) {
+        begin_prompt(s, h, top);
+    }
+}
+
+/* ---- iterations ---- */
+
+/* The next iteration of the most urgent that decode, all of one priority. */
+static void form(struct sched *s, struct priority *h)
+{
+    uint32_t most = (uint32_t)param_int(s, PRIORITY_MAX_BATCH);
+    const struct request *top = heap_top(&h->decoding);
+    double key = top == NULL ? 0.0 : key_of(top);
+    batch_clear(&h->batch);
+    while (top != NULL && key_of(top) == key && h->batch.n < most) {
+        heap_remove(&h->decoding, top);
+        batch_add(&h->batch, top, SEGMENT_DECODE, 1);
+        top = heap_top(&h->decoding);
+    }
+    while (h->batch.n > 0) {
+        struct pass *p;
+        int rc = batch_form(s, &h->batch, &p);
+        if (rc == 0) {
+            h->iteration = (struct priority_group){p, key};
+            return;
+        }
+        if (rc != -ENOMEM || !make_room(s, h, h->batch.segments[0].request)) {
+            const struct request *r = h->batch.segments[--h->batch.n].request;
+            heap_push(&h->decoding, r, key_of(r));
+        }
+    }
+    h->no_memory = true;
+}
+
+/* Sets the right group to work: the stopped one, the one it had displaced, or a new one. */
+static void choose_group(struct sched *s, struct priority *h)
+{
+    const struct request *top = heap_top(&h->decoding);
+    double key = top == NULL ? NOBODY : key_of(top);
+    struct priority_group *g = &h->iteration;
+    if (g->pass != NULL && g->pass->state == PASS_STATE_READY && key < g->key) {
+        if (h->n_paused < PRIORITY_MAX_PAUSED) {
+            h->paused[h->n_paused++] = *g;
+            *g = (struct priority_group){0};
+        } else {
+            (void)cancel_group(s, h, g);
+        }
+    }
+    if (g->pass != NULL) {
+        return;
+    }
+    if (h->n_paused > 0 && h->paused[h->n_paused - 1].key <= key) {
+        *g = h->paused[--h->n_paused];
+    } else {
+        form(s, h);
+    }
+}
+
+/* Of those ready to decode: nobody while the host samples. */
+static double decode_key(const struct priority *h)
+{
+    const struct pass *p = h->iteration.pass;
+    if (p != NULL && h->on_igpu == NULL && p->state != PASS_STATE_READY) {
+        return NOBODY;
+    }
+    double key = p != NULL ? h->iteration.key : NOBODY;
+    if (h->n_paused > 0) {
+        key = fmin(key, h->paused[h->n_paused - 1].key);
+    }
+    const struct request *top = heap_top(&h->decoding);
+    return top != NULL ? fmin(key, key_of(top)) : key;
+}
+
+static double prompt_key(const struct priority *h)
+{
+    double key = h->current != NULL ? key_of(h->current) : NOBODY;
+    const struct request *top = heap_top(&h->waiting);
+    return top != NULL ? fmin(key, key_of(top)) : key;
+}
+
+static bool iterate(struct sched *s, struct priority *h, bool one_op)
+{
+    if (sched_device_free_slots(s, (uint8_t)h->igpu) == 0) {
+        return false;
+    }
+    choose_group(s, h);
+    if (h->iteration.pass == NULL || h->iteration.pass->state != PASS_STATE_READY) {
+        return false;
+    }
+    struct launch_spec spec = {.pass = h->iteration.pass,
+                               .device = (uint8_t)h->igpu,
+                               .n_ops = one_op ? 1 : LAUNCH_TO_END,
+                               .yield = YIELD_KERNEL,
+                               .inflight = (uint32_t)param_int(s, PRIORITY_INFLIGHT)};
+    return sched_launch(s, &spec, &h->on_igpu) == 0;
+}
+
+/* ---- devices ---- */
+
+/* The iGPU: attention and margins of the prompt against iterations. The more urgent goes first and
+ * stops the other; equals are two streams, kernel by kernel in the order they become ready. */
+static void igpu(struct sched *s, struct priority *h, double bound)
+{
+    bool waits = h->prefill.igpu_rows > 0 && h->prefill.on_igpu == NULL;
+    double prompt = waits ? key_of(h->current) : NOBODY;
+    double decode = decode_key(h);
+    if (h->on_igpu != NULL) {
+        const struct launch *l = h->on_igpu;
+        bool whole = l->op_end - l->op_begin > 1;
+        if (decode < h->iteration.key || prompt < h->iteration.key || bound < h->iteration.key ||
+            (prompt == h->iteration.key && whole)) {
+            stop(s, l);
+        }
+        return;
+    }
+    if (h->prefill.on_igpu != NULL) {
+        double running = key_of(h->current);
+        if ((decode < running && !h->no_memory) || bound < running) {
+            stop(s, h->prefill.on_igpu);
+        }
+        return;
+    }
+    bool prompt_first =
+        prompt < decode || (prompt == decode && h->prefill.ready_ns <= h->decode_ready_ns);
+    if (!prompt_first && decode <= bound && iterate(s, h, prompt == decode)) {
+        return;
+    }
+    if (h->current != NULL && key_of(h->current) <= bound) {
+        (void)hetero_launch(s, &h->prefill, h->igpu, false, UINT32_MAX, YIELD_KERNEL);
+    }
+}
+
+static void npu(struct sched *s, struct priority *h, double bound)
+{
+    if (h->current == NULL) {
+        return;
+    }
+    if (hetero_at_boundary(&h->prefill)) {
+        hetero_plan(s, &h->prefill, hetero_default_rows(&h->prefill, h->chunk, false));
+    }
+    if (key_of(h->current) > bound) {
+        stop(s, h->prefill.on_npu);
+        return;
+    }
+    (void)hetero_launch(s, &h->prefill, h->npu, true, UINT32_MAX, YIELD_KERNEL);
+}
+
+void priority_schedule(struct sched *s)
+{
+    struct priority *h = s->state;
+    double bound = h->system_wide ? fmin(prompt_key(h), decode_key(h)) : NOBODY;
+    choose_prompt(s, h, bound);
+    npu(s, h, bound);
+    if (decode_key(h) == NOBODY || h->on_igpu != NULL) {
+        h->decode_ready_ns = TIME_NEVER_NS;
+    } else if (h->decode_ready_ns == TIME_NEVER_NS) {
+        h->decode_ready_ns = s->now_ns;
+    }
+    igpu(s, h, bound);
+}

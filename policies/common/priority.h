@@ -1,0 +1,72 @@
+/* Fixed priorities on NPU and iGPU, as XSched's HPF and HHPF order command queues (policies.md
+ * E.4). A request's prompt runs on the NPU with attention and margin on the iGPU, one prompt at a
+ * time; its decodes run on the iGPU, batched with those of the same priority. Reactive goes before
+ * proactive, then the trace's priority (lower first), then arrival.
+ *
+ *   HPF   a device works only for the most urgent of those that are ready on it
+ *   HHPF  every device works only for the most urgent of those that are ready on any
+ *
+ * Whoever is not allowed any more is stopped at the level asked for and goes on later where it
+ * stopped. Memory follows the same fixed order: the last to be served gives up its KV first.
+ *
+ * Cost of a decision: O(batch * log waiting); O(waiting) when memory is short. */
+#ifndef POLICIES_COMMON_PRIORITY_H
+#define POLICIES_COMMON_PRIORITY_H
+
+#include "policies/common/batch.h"
+#include "policies/common/heap.h"
+#include "policies/common/hetero.h"
+#include "policies/common/xsched.h"
+#include "sim/api/policy.h"
+
+enum priority_param { PRIORITY_MAX_BATCH, PRIORITY_INFLIGHT, PRIORITY_LEVEL, PRIORITY_PARAM_COUNT };
+
+extern const struct policy_param priority_params[]; /* the whole table */
+
+struct priority_request {
+    struct heap_node node;
+    struct pass *suspended; /* its prompt's, while another one has the NPU */
+};
+
+/* Decodes of one priority that cross the model together. */
+struct priority_group {
+    struct pass *pass; /* NULL: none */
+    double key;
+};
+
+#define PRIORITY_MAX_PAUSED 8
+
+struct priority {
+    bool system_wide;                                  /* HHPF */
+    struct heap waiting, decoding;                     /* decoding: those in no pass */
+    const struct request *current;                     /* whose prompt is on the devices, or NULL */
+    struct hetero prefill;                             /* of current */
+    struct priority_group iteration;                   /* of the iGPU */
+    struct priority_group paused[PRIORITY_MAX_PAUSED]; /* a stack, the most urgent on top */
+    uint32_t n_paused;
+    const struct launch *on_igpu; /* the iteration's, or NULL */
+    int64_t decode_ready_ns;      /* since when decodes wait for the iGPU */
+    bool no_memory; /* no iteration could be formed since the last event: prompts go on */
+    struct batch batch;
+    uint32_t chunk;
+    int npu, igpu;
+};
+
+/* -EINVAL when the NPU has no static chunk, -EPERM when a device lacks the level asked for. */
+int priority_init(struct sched *s, bool system_wide);
+void priority_exit(struct sched *s);
+void priority_request_arrived(struct sched *s, const struct request *r);
+void priority_request_cancelled(struct sched *s, const struct request *r);
+void priority_launch_done(struct sched *s, const struct launch *l);
+void priority_pass_done(struct sched *s, const struct pass *p);
+void priority_schedule(struct sched *s);
+
+#define PRIORITY_NEEDS                                                                             \
+    (CAP_NPU | CAP_IGPU | CAP_SPANS | CAP_ROW_SPLIT | CAP_YIELD_KERNEL | CAP_KV_EVICT)
+
+#define PRIORITY_HOOKS                                                                             \
+    .exit = priority_exit, .request_arrived = priority_request_arrived,                            \
+    .request_cancelled = priority_request_cancelled, .launch_done = priority_launch_done,          \
+    .pass_done = priority_pass_done, .schedule = priority_schedule
+
+#endif

@@ -1,0 +1,29 @@
+/* XSched's preemption levels as a parameter (policies.md E.4): with kernels handed to the device
+ * ahead, level 1 lets all of them run, level 2 takes back those not begun, level 3 interrupts the
+ * running one, which goes on later. `device` is 1 or 2, by what the device can. */
+#ifndef POLICIES_COMMON_XSCHED_H
+#define POLICIES_COMMON_XSCHED_H
+
+#include "sim/api/policy.h"
+
+enum xsched_level { XSCHED_LEVEL_DEVICE, XSCHED_LEVEL_1, XSCHED_LEVEL_2, XSCHED_LEVEL_3 };
+
+#define XSCHED_LEVEL_CHOICES "device", "1", "2", "3"
+#define XSCHED_LEVEL_HELP                                                                          \
+    "XSched level of a preemption: kernels handed over run, are taken back, the running one is "   \
+    "interrupted (E.4); device: 1 or 2, as it can"
+
+static inline bool xsched_can(const struct device *d, int64_t level)
+{
+    return (level != XSCHED_LEVEL_2 || d->can_withdraw) &&
+           (level != XSCHED_LEVEL_3 || d->can_suspend);
+}
+
+static inline enum preempt_mode xsched_mode(int64_t level)
+{
+    return level == XSCHED_LEVEL_1   ? PREEMPT_DRAIN
+           : level == XSCHED_LEVEL_3 ? PREEMPT_SUSPEND
+                                     : PREEMPT_CHECKPOINT;
+}
+
+#endif

@@ -1,0 +1,20 @@
+/* hhpf: XSched's heterogeneous highest priority first: reactive work on any device stops proactive
+ * work on every device (policies.md E.4). What piggybacking is worth shows against it. */
+#include "policies/common/priority.h"
+
+static int hhpf_init(struct sched *s)
+{
+    return priority_init(s, true);
+}
+
+const struct policy_ops policy_hhpf_ops = {
+    .name = "hhpf",
+    .summary = "XSched's highest priority first over all devices together (policies.md E.4)",
+    .api_version = POLICY_API_VERSION,
+    .needs = PRIORITY_NEEDS,
+    .state_size_bytes = sizeof(struct priority),
+    .request_state_size_bytes = sizeof(struct priority_request),
+    .params = priority_params,
+    .init = hhpf_init,
+    PRIORITY_HOOKS,
+};

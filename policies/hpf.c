@@ -1,0 +1,20 @@
+/* hpf: XSched's highest priority first, each device by itself (policies.md E.4). A reactive decode
+ * on the iGPU leaves the NPU to a proactive prompt, until that needs the iGPU. */
+#include "policies/common/priority.h"
+
+static int hpf_init(struct sched *s)
+{
+    return priority_init(s, false);
+}
+
+const struct policy_ops policy_hpf_ops = {
+    .name = "hpf",
+    .summary = "XSched's highest priority first, each device by itself (policies.md E.4)",
+    .api_version = POLICY_API_VERSION,
+    .needs = PRIORITY_NEEDS,
+    .state_size_bytes = sizeof(struct priority),
+    .request_state_size_bytes = sizeof(struct priority_request),
+    .params = priority_params,
+    .init = hpf_init,
+    PRIORITY_HOOKS,
+};
