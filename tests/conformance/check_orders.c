@@ -102,7 +102,7 @@ static double believed_ms(uint64_t seed, uint32_t r, double output)
 {
     double z = rng_normal_of_key(rng_key(seed, RNG_POLICY, r, 1));
     double left = output * exp(z - 0.5);
-    return 5 + 3 * (left > 1 ? round(left) : 1);
+    return 5 + 3 * (left > 1 ? round(left) - 1 : 0);
 }
 
 /* BE1 has 10 tokens, BE2 20; whoever is believed shorter starts at 5. In 20 runs somebody is
