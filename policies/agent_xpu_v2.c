@@ -13,6 +13,7 @@
 static const char *const elastic_choices[] = {"off", "static", "on", NULL};
 static const char *const preempt_choices[] = {"kernel", "layer", "none", NULL};
 static const char *const cap_choices[] = {"fixed", "slo", "marginal", NULL};
+static const char *const speculate_choices[] = {"none", "igpu", "npu", NULL};
 static const char *const yield_choices[] = {"kernel", "iteration", NULL};
 
 static const struct policy_param params[] = {
@@ -54,6 +55,13 @@ static const struct policy_param params[] = {
                          "cap=slo: longest mixed iteration where the trace has no SLO, ms (ours)"},
     [AXPU_EPSILON] = {"epsilon", PARAM_NUMBER, 0.1, 0, 1e3, NULL,
                       "cap=marginal: t(B) <= (1 + epsilon) t(|RT|) (A.5 [S])"},
+    [AXPU_SPECULATE] = {"speculate", PARAM_CHOICE, AXPU_SPECULATE_NONE, 0, 2, speculate_choices,
+                        "decoding verifies the drafts of sim.speculation, on the iGPU or on an NPU "
+                        "that no prompt wants (ours; D.6, D.8)"},
+    [AXPU_VERIFY_ROWS] = {"verify_rows", PARAM_INT, 32, 1, 4096, NULL,
+                          "rows of the NPU's verification graph (sd.npu 3.2)"},
+    [AXPU_DRAFT_MS] = {"draft_ms", PARAM_NUMBER, 3, 0, 1000, NULL,
+                       "drafting time per batch, ms (sd.npu 4.4: below 3)"},
     {.name = NULL},
 };
 
@@ -119,6 +127,8 @@ static void axpu_pass_done(struct sched *s, const struct pass *p)
     struct axpu *a = s->state;
     if (p == a->decode) {
         a->decode = NULL;
+        a->verify_on_npu = false;
+        speculate_observe_pass(&a->estimate, p);
     } else {
         axpu_prefill_pass_done(a, p->segments[0].request);
     }

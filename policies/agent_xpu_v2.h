@@ -4,12 +4,14 @@
  *   agent_xpu_v2_prefill.c  the prefill loop: order, preemption, placement, elastic split, ageing
  *   agent_xpu_v2_decode.c   the decode loop: batch formation, yielding the iGPU to prefill
  *   agent_xpu_v2_warmup.c   on-the-fly compilation of NPU attention kernels
+ *   agent_xpu_v2_speculate.c  decoding that verifies drafts, on the iGPU or on an idle NPU
  */
 #ifndef POLICIES_AGENT_XPU_V2_H
 #define POLICIES_AGENT_XPU_V2_H
 
 #include "policies/common/batch.h"
 #include "policies/common/reqq.h"
+#include "policies/common/speculate.h"
 #include "policies/common/table.h"
 #include "sim/api/policy.h"
 #include "sim/base/units.h"
@@ -33,7 +35,12 @@ enum axpu_param {
     AXPU_CAP,
     AXPU_TBT_SLO_MS,
     AXPU_EPSILON,
+    AXPU_SPECULATE,
+    AXPU_VERIFY_ROWS,
+    AXPU_DRAFT_MS,
 };
+
+enum axpu_speculate { AXPU_SPECULATE_NONE, AXPU_SPECULATE_IGPU, AXPU_SPECULATE_NPU };
 
 enum axpu_elastic { AXPU_ELASTIC_OFF, AXPU_ELASTIC_STATIC, AXPU_ELASTIC_ON };
 enum axpu_cap { AXPU_CAP_FIXED, AXPU_CAP_SLO, AXPU_CAP_MARGINAL };
@@ -79,7 +86,10 @@ struct axpu {
     bool decode_hold; /* memory rule: a reactive memory-bound NPU kernel runs, others wait */
 
     struct batch batch;
-    int64_t age_timer_ns; /* last timer set for ageing */
+    struct speculate estimate; /* of acceptance, over all requests */
+    int64_t draft_ready_ns;    /* drafting ends then; 0: nobody drafts */
+    bool verify_on_npu;        /* the decode pass runs its token-level ops on the NPU */
+    int64_t age_timer_ns;      /* last timer set for ageing */
 
     struct axpu_kernel cache[AXPU_MAX_CACHE];
     uint32_t compiling_tokens; /* 0: the compiler is idle */
@@ -124,6 +134,13 @@ bool axpu_decode_busy(const struct axpu *a);
 void axpu_decode_schedule(struct sched *s, struct axpu *a);
 /* Asks the running decode launch to make room. */
 void axpu_decode_yield(struct sched *s, struct axpu *a);
+/* speculation */
+/* False while drafts for the next batch are being made; a timer is set. */
+bool axpu_drafted(struct sched *s, struct axpu *a);
+/* Turns a chosen batch into verifications where that gains; whether it did. */
+bool axpu_speculate_batch(struct sched *s, struct axpu *a);
+/* Launches the next op of a pass that is verified on the NPU; false: it is an ordinary one. */
+bool axpu_speculate_launch(struct sched *s, struct axpu *a);
 /* warm-up */
 void axpu_warmup_schedule(struct sched *s, struct axpu *a);
 void axpu_warmup_ready(struct sched *s, struct axpu *a, struct resident_key key);

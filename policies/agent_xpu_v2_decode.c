@@ -140,7 +140,13 @@ static void form(struct sched *s, struct axpu *a)
         if (a->batch.n == 0) {
             return;
         }
+        bool drafts = axpu_speculate_batch(s, a);
         int rc = batch_form(s, &a->batch, &a->decode);
+        if (rc == -ENOMEM && drafts) { /* there may be room for one token each */
+            a->verify_on_npu = false;
+            choose_batch(s, a);
+            rc = batch_form(s, &a->batch, &a->decode);
+        }
         if (rc != 0) {
             a->decode = NULL;
             if (rc != -ENOMEM || !free_kv(s, a)) {
@@ -164,12 +170,18 @@ void axpu_decode_yield(struct sched *s, struct axpu *a)
 void axpu_decode_schedule(struct sched *s, struct axpu *a)
 {
     bool first = param_bool(s, AXPU_PREFILL_FIRST);
-    if (a->decode_launch != NULL || sched_device_free_slots(s, (uint8_t)a->igpu) == 0 ||
+    if (a->decode_launch != NULL || axpu_speculate_launch(s, a)) {
+        return;
+    }
+    if (sched_device_free_slots(s, (uint8_t)a->igpu) == 0 ||
         (first && axpu_prefill_wants_igpu(s, a))) {
         return;
     }
-    if (a->decode == NULL && !(a->decode_hold && reqq_empty(&a->decode_rt))) {
+    if (a->decode == NULL && !(a->decode_hold && reqq_empty(&a->decode_rt)) && axpu_drafted(s, a)) {
         form(s, a);
+        if (axpu_speculate_launch(s, a)) {
+            return;
+        }
     }
     if (a->decode == NULL || a->decode->state != PASS_STATE_READY ||
         (a->decode_hold && !a->decode->has_reactive)) {

@@ -3,16 +3,13 @@
 #include "policies/common/cost.h"
 #include "policies/sd_npu.h"
 
-/* Annotated time of one op for all rows, with the kernels the policy would launch. */
-static double op_ms(struct sched *s, const struct sd *d, const struct work_shape *w,
-                    enum op_kind op)
+/* Annotated time of a pass over the model, with the kernels the policy would launch. */
+static double pass_ms(struct sched *s, const struct sd *d, const struct work_shape *w)
 {
     bool cpu = param_int(s, SD_DECODE) == 1;
+    uint8_t device = cpu ? d->cpu : d->npu;
     uint32_t chunk = cpu ? 0 : sd_graph_rows(s, sd_decode_version(s));
-    uint32_t rows = op == OP_HEAD ? w->logit_rows : w->rows;
-    struct estimate e;
-    int rc = sched_estimate_chunked(s, w, op, cpu ? d->cpu : d->npu, rows, chunk, &e);
-    return rc == 0 ? units_s_from_ns(e.t_ns) * 1e3 : 0.0;
+    return speculate_pass_ns(s, w, device, device, chunk) / 1e6;
 }
 
 static struct work_shape shape_of(const struct request *r, uint32_t drafted)
@@ -23,11 +20,6 @@ static struct work_shape shape_of(const struct request *r, uint32_t drafted)
     return w;
 }
 
-static double layer_ms(struct sched *s, const struct sd *d, const struct work_shape *w)
-{
-    return op_ms(s, d, w, OP_QKV) + op_ms(s, d, w, OP_MHA) + op_ms(s, d, w, OP_FFN);
-}
-
 double sd_draft_ms(struct sched *s, const struct sd *d)
 {
     if (param_int(s, SD_DRAFTER) != SD_DRAFTER_EAGLE) {
@@ -35,8 +27,12 @@ double sd_draft_ms(struct sched *s, const struct sd *d)
     }
     /* EAGLE as its authors' own simulation has it: a draft model of one layer and the head, one
      * forward per step (D.10 [S]). It takes its time; its energy is not charged. */
-    struct work_shape w = shape_of(d->current, 0);
-    return param_number(s, SD_DRAFT_MS) + layer_ms(s, d, &w) + op_ms(s, d, &w, OP_HEAD);
+    struct work_shape with = shape_of(d->current, 0);
+    struct work_shape without = with;
+    without.logit_rows = 0;
+    double layers = pass_ms(s, d, &without);
+    double head = pass_ms(s, d, &with) - layers;
+    return param_number(s, SD_DRAFT_MS) + layers / s->llm->n_layers + head;
 }
 
 struct step {
@@ -48,8 +44,7 @@ static double step_ms(void *ctx, uint32_t drafted)
 {
     const struct step *x = ctx;
     struct work_shape w = shape_of(x->d->current, drafted);
-    double t = layer_ms(x->s, x->d, &w) * x->s->llm->n_layers + op_ms(x->s, x->d, &w, OP_HEAD);
-    return t + (drafted > 0 ? sd_draft_ms(x->s, x->d) : 0.0);
+    return pass_ms(x->s, x->d, &w) + (drafted > 0 ? sd_draft_ms(x->s, x->d) : 0.0);
 }
 
 uint32_t sd_draft_length(struct sched *s, struct sd *d)

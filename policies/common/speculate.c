@@ -67,3 +67,25 @@ uint32_t speculate_length(struct speculate *e, uint32_t offered, uint32_t stride
     }
     return best;
 }
+
+static double op_ns(struct sched *s, const struct work_shape *w, enum op_kind op, uint8_t device,
+                    uint32_t chunk_rows)
+{
+    struct estimate e;
+    uint32_t rows = op == OP_HEAD ? w->logit_rows : w->rows;
+    if (rows == 0) {
+        return 0.0;
+    }
+    return sched_estimate_chunked(s, w, op, device, rows, chunk_rows, &e) == 0 ? (double)e.t_ns
+                                                                               : 0.0;
+}
+
+double speculate_pass_ns(struct sched *s, const struct work_shape *w, uint8_t token_level,
+                         uint8_t rest, uint32_t chunk_rows)
+{
+    double layer = op_ns(s, w, OP_QKV, token_level, chunk_rows) +
+                   op_ns(s, w, OP_MHA, rest, token_level == rest ? chunk_rows : 0) +
+                   op_ns(s, w, OP_FFN, token_level, chunk_rows);
+    return layer * s->llm->n_layers +
+           op_ns(s, w, OP_HEAD, rest, token_level == rest ? chunk_rows : 0);
+}

@@ -44,4 +44,9 @@ double speculate_emitted(const struct speculate *e, uint32_t drafted);
 uint32_t speculate_length(struct speculate *e, uint32_t offered, uint32_t stride,
                           double (*cost)(void *ctx, uint32_t drafted), void *ctx);
 
+/* Annotated time of a pass of this shape that is launched op by op: the token-level ops on one
+ * device in kernels of chunk_rows rows (0: its own), attention and head on another, or the same. */
+double speculate_pass_ns(struct sched *s, const struct work_shape *w, uint8_t token_level,
+                         uint8_t rest, uint32_t chunk_rows);
+
 #endif

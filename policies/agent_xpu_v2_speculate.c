@@ -1,0 +1,143 @@
+/* Verified speculation as a decode back end of agent-xpu-v2: beyond both papers (sd.npu verifies on
+ * an NPU that does nothing else; Agent.xpu decodes one token per pass on the iGPU).
+ *
+ * speculate=igpu   every decode batch verifies drafts, where it always ran
+ * speculate=npu    while no prompt is processed or waits, the token-level ops of the batch run on
+ *                  the NPU in a static graph of verify_rows rows, attention and head on the iGPU:
+ *                  the paper's own placement of a prefill (B.3), and less power. A prompt takes the
+ *                  NPU back at the next op, and the rest of the pass goes to the iGPU
+ *
+ * The drafter is sim.speculation's; drafting takes host time before the batch is formed. How many
+ * tokens each sequence verifies follows what was accepted so far (common/speculate.h). The static
+ * graph is taken to be in memory: sim.weight_copies=2 counts it. */
+#include "policies/agent_xpu_v2.h"
+#include "policies/common/cost.h"
+
+static enum axpu_speculate how(const struct sched *s)
+{
+    return (enum axpu_speculate)param_int(s, AXPU_SPECULATE);
+}
+
+/* Prompts own the NPU. */
+static bool npu_idle(const struct axpu *a)
+{
+    return a->current.request == NULL && a->aged.request == NULL && reqq_empty(&a->prefill_rt) &&
+           reqq_empty(&a->prefill_be) && a->n_suspended == 0;
+}
+
+/* Tokens that may be drafted for a request now. */
+static uint32_t offered(struct sched *s, const struct request *r)
+{
+    uint32_t most = r->max_output_tokens - r->generated_tokens;
+    uint32_t n = sched_draft_tokens(s, r);
+    return n < most ? n : most;
+}
+
+struct step {
+    struct sched *s;
+    const struct axpu *a;
+    bool npu;
+};
+
+/* An iteration in which every sequence verifies `drafted` tokens. */
+static double iteration_ns(void *ctx, uint32_t drafted)
+{
+    const struct step *x = ctx;
+    const struct batch *b = &x->a->batch;
+    struct work_shape w = {0};
+    for (uint32_t i = 0; i < b->n; i++) {
+        cost_shape_add(&w, b->segments[i].request, 1 + drafted);
+        w.logit_rows += drafted;
+    }
+    uint8_t igpu = (uint8_t)x->a->igpu;
+    if (!x->npu) {
+        double plain = (double)cost_iteration_ns(x->s, &w, igpu);
+        return drafted == 0 ? plain : speculate_pass_ns(x->s, &w, igpu, igpu, 0);
+    }
+    /* Each layer crosses to the iGPU for attention and back. */
+    double barriers = 2.0 * x->s->llm->n_layers * (double)x->s->machine->sync_ns;
+    return speculate_pass_ns(x->s, &w, (uint8_t)x->a->npu, igpu,
+                             (uint32_t)param_int(x->s, AXPU_VERIFY_ROWS)) +
+           barriers;
+}
+
+bool axpu_speculate_batch(struct sched *s, struct axpu *a)
+{
+    struct batch *b = &a->batch;
+    a->verify_on_npu = false;
+    if (how(s) == AXPU_SPECULATE_NONE || b->n == 0) {
+        return false;
+    }
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < b->n; i++) {
+        uint32_t n = offered(s, b->segments[i].request);
+        most = n > most ? n : most;
+    }
+    bool npu = how(s) == AXPU_SPECULATE_NPU && npu_idle(a) && most > 0;
+    uint32_t rows = (uint32_t)param_int(s, AXPU_VERIFY_ROWS) / b->n;
+    struct step x = {s, a, npu};
+    uint32_t length =
+        speculate_length(&a->estimate, most, npu && rows > 0 ? rows : 1, iteration_ns, &x);
+    if (length == 0) {
+        return false;
+    }
+    a->verify_on_npu = npu;
+    for (uint32_t i = 0; i < b->n; i++) {
+        struct segment *g = &b->segments[i];
+        uint32_t n = offered(s, g->request);
+        n = n < length ? n : length;
+        g->role = n > 0 ? SEGMENT_VERIFY : SEGMENT_DECODE;
+        g->n_tokens = 1 + n;
+    }
+    return true;
+}
+
+bool axpu_drafted(struct sched *s, struct axpu *a)
+{
+    if (how(s) == AXPU_SPECULATE_NONE || (reqq_empty(&a->decode_rt) && reqq_empty(&a->decode_be))) {
+        a->draft_ready_ns = 0;
+        return true;
+    }
+    const struct request *r = reqq_empty(&a->decode_rt) ? a->decode_be.head : a->decode_rt.head;
+    int64_t draft_ns = units_ns_from_ms(param_number(s, AXPU_DRAFT_MS));
+    if (draft_ns == 0 || a->estimate.idle > 0 || offered(s, r) == 0) {
+        return true; /* idle: the last batch wanted no draft */
+    }
+    if (a->draft_ready_ns == 0) {
+        a->draft_ready_ns = s->now_ns + draft_ns;
+        (void)sched_set_timer(s, a->draft_ready_ns, 2);
+        return false;
+    }
+    if (s->now_ns < a->draft_ready_ns) {
+        return false;
+    }
+    a->draft_ready_ns = 0;
+    return true;
+}
+
+bool axpu_speculate_launch(struct sched *s, struct axpu *a)
+{
+    struct pass *p = a->decode;
+    if (p == NULL || !a->verify_on_npu || p->state != PASS_STATE_READY) {
+        return false;
+    }
+    if (!npu_idle(a)) {
+        a->verify_on_npu = false;
+        return false;
+    }
+    if (p->op == p->n_ops) {
+        return true; /* the host samples */
+    }
+    enum op_kind op = pass_op_kind(p, p->op);
+    bool token_level = op == OP_QKV || op == OP_FFN;
+    struct launch_spec spec = {.pass = p,
+                               .device = (uint8_t)(token_level ? a->npu : a->igpu),
+                               .n_ops = 1,
+                               .yield = YIELD_KERNEL,
+                               .chunk_rows =
+                                   token_level ? (uint32_t)param_int(s, AXPU_VERIFY_ROWS) : 0};
+    if (sched_device_free_slots(s, spec.device) > 0) {
+        (void)sched_launch(s, &spec, &a->decode_launch);
+    }
+    return true;
+}
