@@ -7,6 +7,7 @@
 #include "experiments/cli.h"
 #include "experiments/commands.h"
 #include "experiments/report.h"
+#include "plots/results_impl.h"
 #include "sim/base/json.h"
 
 #define DEFAULT_WINDOW_S 60.0
@@ -115,6 +116,10 @@ static void read_inputs(struct page *p, struct err *e)
             if ((kinds & FIGURE_KIND_SWEEP) != 0) {
                 (void)err_add(e, "%s: of a sweep `xpusim plot` draws what it is told to", path);
             }
+            continue;
+        }
+        if (kinds == 0 && access(path, R_OK) == 0 && !results_looks_like_json(path)) {
+            (void)err_add(e, "%s: no result that a report draws (`xpusim report --help`)", path);
             continue;
         }
         cJSON *tree = json_read_file(path, e);

@@ -10,6 +10,7 @@
 #include "sim/base/json.h"
 #include "sim/engine/sim.h"
 #include "sim/metrics/metrics.h"
+#include "sim/metrics/timeline.h"
 #include "tests/bench/bench.h"
 #include "traces/traces.h"
 
@@ -81,6 +82,42 @@ static void run(void *arg)
     metrics_free(m);
 }
 
+/* The same with a timeline written beside, to a file that is removed. */
+static void run_with_timeline(void *arg)
+{
+    struct bench *b = arg;
+    static const char path[] = "bench-timeline.json";
+    struct err e = ERR_INIT;
+    struct timeline *t = timeline_open(path, &b->soc.machine, &e);
+    if (t == NULL) {
+        err_print(&e, stderr);
+        exit(2);
+    }
+    b->setup.observers[0] = timeline_observer(t);
+    b->setup.n_observers = 1;
+    static struct sim_result r;
+    if (sim_run(&b->setup, &r) != 0 || timeline_close(t, true, &e) != 0) {
+        fprintf(stderr, "timeline: %s\n", r.message);
+        exit(1);
+    }
+    b->kernels = r.kernels;
+    (void)remove(path);
+}
+
+static void timeline_cost(void)
+{
+    struct bench *b = calloc(1, sizeof *b);
+    load(b, "core-ultra-5-125h", "agent-xpu-v2", "", "mixed:duration_s=900");
+    double without = bench_seconds(run, b);
+    double with = bench_seconds(run_with_timeline, b);
+    printf("timeline of 15 minutes, %.0f thousand kernels:          %+.2f s of CPU over %.2f s "
+           "without "
+           "(accept 1)\n",
+           1e-3 * (double)b->kernels, with - without, without);
+    trace_fini(&b->trace);
+    free(b);
+}
+
 static void w1(const char *spec)
 {
     struct bench *b = calloc(1, sizeof *b);
@@ -110,6 +147,7 @@ int main(void)
         1e-6 * (double)b->kernels / s, 1e-6 * (double)b->events / s);
     trace_fini(&b->trace);
     free(b);
+    timeline_cost();
     printf("trace, run and metrics together (accept 100,000 requests/s at 10,000, linear):\n");
     w1("w1:n=1000");
     w1("w1:n=10000");

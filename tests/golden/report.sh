@@ -48,6 +48,15 @@ refuse "compare --json" "$dir/run.json" -o "$dir/none.html"
 refuse "nonesuch.json" nonesuch.json -o "$dir/none.html"
 refuse "no/such/folder" "$dir/a.json" -o "$dir/no/such/folder/x.html"
 refuse "-o FILE.html" "$dir/a.json"
+mkdir "$dir/nothing"
+env PATH="$dir/nothing" "$x" report "$dir/a.json" -o "$dir/none.html" 2>"$dir/out"
+[ $? -eq 2 ] && grep -q "gnuplot is not installed" "$dir/out" || fail "no gnuplot: $(cat "$dir/out")"
+env PATH="$dir/nothing" "$x" report "$dir/a.json" --no-figures -o "$dir/plain.html" || fail "--no-figures"
+grep -q '<img' "$dir/plain.html" && fail "--no-figures has figures"
+[ "$(grep -c '<img' "$dir/page.html")" -ge 4 ] || fail "gnuplot's figures are missing"
+printf 'fingerprint,a\n0,1\n' >"$dir/sweep.csv"
+refuse "xpusim plot" "$dir/sweep.csv" -o "$dir/none.html"
+refuse "not after" "$dir/a.json" -o "$dir/none.html" --from 5 --to 4
 test ! -e "$dir/none.html" || fail "a refused report wrote a file"
 
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)
