@@ -12,8 +12,8 @@
 #include "sim/base/arena.h"
 #include "sim/core/core.h"
 
-const char *const characterize_studies[] = {"affinity", "corun", "batch",   "prompt",
-                                            "mixed",    "chunk", "schemes", NULL};
+const char *const characterize_studies[] = {"affinity", "corun",  "batch",   "prompt", "mixed",
+                                            "chunk",    "verify", "schemes", NULL};
 
 static const char *const op_names[] = {"QKV", "MHA", "FFN", "HEAD"};
 static const uint32_t row_steps[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096};
@@ -218,6 +218,22 @@ static void study_mixed(const struct config *c, struct characterize_rows *out)
     }
 }
 
+/* Drafts of a sequence at 1024 tokens verified at once: the time, and what a token costs if all of
+ * them are accepted (sd.npu 3.3: rows of a static graph are free until it is full). */
+static void study_verify(const struct config *c, struct characterize_rows *out)
+{
+    for (uint8_t d = 0; d < c->soc.machine.n_devices; d++) {
+        for (uint32_t drafted = 0; drafted <= 32; drafted = drafted == 0 ? 1 : 2 * drafted) {
+            struct work_shape w = price_verify_shape(1024, drafted + 1);
+            double ms = 1e3 * price_pass(&c->truth, d, &w).seconds;
+            struct characterize_row row = row_of("verify", c->soc.machine.devices[d].name,
+                                                 "verification", "draft_tokens", drafted);
+            add(out, row, "time", "ms", ms);
+            add(out, row, "time_per_token", "ms", ms / (drafted + 1));
+        }
+    }
+}
+
 /* ---- chunks ---- */
 
 struct chunk {
@@ -397,11 +413,14 @@ int characterize_run(const char *study, const struct config *c,
     case 5:
         return study_chunk(c, out, e);
     case 6:
+        study_verify(c, out);
+        return 0;
+    case 7:
         return study_schemes(c, o, out, e);
     default:
         return err_add(e,
                        "characterize %s: must be one of affinity, corun, batch, prompt, mixed, "
-                       "chunk, schemes",
+                       "chunk, verify, schemes",
                        study);
     }
 }

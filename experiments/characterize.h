@@ -11,6 +11,7 @@
  *             the three preemption granularities (request, op group = layer, sub-op = kernel), and
  *             activation footprint: the exploration of v1 5.1, 5.2 and v2 4.2. `knee`: the smallest
  *             chunk within KNEE_FRAC of the best throughput
+ *   verify    time of verifying drafts against their number (sd.npu 3.3, 4.4)
  *   schemes   the four co-scheduling schemes a to d of v1 3.2, simulated
  */
 #ifndef EXPERIMENTS_CHARACTERIZE_H

@@ -24,6 +24,7 @@ static const char help[] =
     "  prompt    prefill time against its length\n"
     "  mixed     decode batches with a prefill chunk in them\n"
     "  chunk     static chunk rows: throughput, preemption bounds, footprint, and the knee\n"
+    "  verify    drafts of one sequence verified at once, against their number\n"
     "  schemes   the four co-scheduling schemes over load (simulated: a minute)\n"
     "\n"
     "  --replications N  of schemes (default 8)\n"

@@ -15,6 +15,17 @@ struct work_shape price_prefill_shape(uint32_t tokens, uint32_t batch)
                                .max_context_tokens = tokens};
 }
 
+struct work_shape price_verify_shape(uint32_t context, uint32_t tokens)
+{
+    uint64_t n = tokens;
+    return (struct work_shape){.rows = tokens,
+                               .logit_rows = tokens,
+                               .sequences = 1,
+                               .attn_pairs = n * context + n * (n + 1) / 2,
+                               .kv_read_tokens = context + n,
+                               .max_context_tokens = context + tokens};
+}
+
 struct work_shape price_decode_shape(uint32_t context, uint32_t batch)
 {
     uint64_t keys = ((uint64_t)context + 1) * batch;

@@ -18,6 +18,9 @@ struct work_shape price_prefill_shape(uint32_t tokens, uint32_t batch);
 /* One token of `batch` sequences that each hold `context` tokens before it. */
 struct work_shape price_decode_shape(uint32_t context, uint32_t batch);
 
+/* One verification: `tokens` rows (the drafts and one more) of a sequence with `context` before. */
+struct work_shape price_verify_shape(uint32_t context, uint32_t tokens);
+
 /* Static shapes are those of the runtime, else of the device. */
 uint32_t price_chunk_rows(const struct roofline *r, uint8_t device);
 struct price price_pass(const struct roofline *r, uint8_t device, const struct work_shape *w);

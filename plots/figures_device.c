@@ -277,6 +277,11 @@ int figure_batch(const struct figure_request *q, struct figure_data *d, struct e
 
 int figure_draft(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
+    if (study_is(q)) {
+        return figure_draft_study(q, d, e);
+    }
+    figure_var_text(d, "xlabel_text", "draft length (tokens)");
+    figure_var_text(d, "title1", "verification time (ms)");
     return curves(q, "draft_tokens", "verify_s", 1e3, d, e);
 }
 

@@ -277,6 +277,13 @@ int figure_batch_study(const struct figure_request *q, struct figure_data *d, st
     return study_lines(&f, q, d, e);
 }
 
+int figure_draft_study(const struct figure_request *q, struct figure_data *d, struct err *e)
+{
+    static const char *const metrics[] = {"time", "time_per_token", NULL};
+    const struct study_form f = {"verify", metrics, false, NULL, "draft length (tokens)", false};
+    return study_lines(&f, q, d, e);
+}
+
 int figure_chunk_study(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
     static const char *const metrics[] = {"throughput", "bound_kernel", "bound_layer",

@@ -7,8 +7,8 @@
 #include "plots/results_impl.h"
 #include "sim/base/json.h"
 
-const char *const figure_studies[] = {"affinity", "batch",  "chunk",   "corun",
-                                      "mixed",    "prompt", "schemes", NULL};
+const char *const figure_studies[] = {"affinity", "batch",   "chunk",  "corun", "mixed",
+                                      "prompt",   "schemes", "verify", NULL};
 
 /* A timeline is too long to parse for this: its first key tells. */
 static bool begins_as_timeline(const char *path)

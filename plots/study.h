@@ -11,6 +11,7 @@ bool study_is(const struct figure_request *q);
 /* For the figures whose plain form is elsewhere. */
 int figure_batch_study(const struct figure_request *q, struct figure_data *d, struct err *e);
 int figure_chunk_study(const struct figure_request *q, struct figure_data *d, struct err *e);
+int figure_draft_study(const struct figure_request *q, struct figure_data *d, struct err *e);
 int figure_corun_study(const struct figure_request *q, struct figure_data *d, struct err *e);
 
 #endif

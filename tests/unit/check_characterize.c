@@ -109,6 +109,24 @@ START_TEST(the_knee_is_the_smallest_chunk_near_the_best)
 }
 END_TEST
 
+/* Nothing drafted is a decode step of one sequence; rows of a static graph cost nothing until it is
+ * full, so on the NPU (its graphs have 256 rows) 2 and 17 rows, 1 and 16 drafts, take the
+ * same but for the attention, which reads a few keys more. */
+START_TEST(verifying_no_draft_is_decoding)
+{
+    study("verify");
+    study("batch");
+    static const char *const devices[] = {"npu", "igpu", "cpu"};
+    for (int d = 0; d < 3; d++) {
+        double none = value(devices[d], "verification", 0, "time");
+        ck_assert_double_eq(none, value(devices[d], "decode step at 1024 tokens", 1, "time"));
+        ck_assert_double_ge(value(devices[d], "verification", 32, "time"), none);
+    }
+    double two = value("npu", "verification", 1, "time");
+    ck_assert_double_eq_tol(value("npu", "verification", 16, "time"), two, 0.02 * two);
+}
+END_TEST
+
 /* A decode batch with a chunk in it takes at least as long as either alone. */
 START_TEST(mixing_never_is_faster_than_a_part)
 {
@@ -134,6 +152,7 @@ int main(void)
     Suite *s = suite_create("characterize");
     TCase *t = tcase_create("characterize");
     tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, verifying_no_draft_is_decoding);
     tcase_add_test(t, rates_are_work_over_the_models_time);
     tcase_add_test(t, pairs_add_up);
     tcase_add_test(t, the_knee_is_the_smallest_chunk_near_the_best);
