@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "experiments/chunks.h"
 #include "experiments/compare.h"
 #include "experiments/price.h"
 #include "sim/api/contention.h"
@@ -18,7 +19,6 @@ const char *const characterize_studies[] = {"affinity", "corun",  "batch",   "pr
 static const char *const op_names[] = {"QKV", "MHA", "FFN", "HEAD"};
 static const uint32_t row_steps[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096};
 #define N_ROW_STEPS (sizeof row_steps / sizeof row_steps[0])
-#define CHUNK_PROMPT 1024 /* tokens: what chunk sizes are judged on; a whole number of chunks */
 #define MIXED_CONTEXT 1024
 
 static void put(struct characterize_rows *r, struct characterize_row row)
@@ -56,22 +56,6 @@ void characterize_rows_fini(struct characterize_rows *r)
 
 /* ---- kernels ---- */
 
-struct cost {
-    double seconds, flop, bytes, longest_s;
-};
-
-/* One layer's op of a pass, in the device's chunks or in chunks of `chunk`. */
-static struct cost op_cost(const struct config *c, uint8_t device, enum op_kind op,
-                           const struct work_shape *w, uint32_t chunk)
-{
-    struct kernel_run k;
-    uint32_t rows = op == OP_HEAD ? w->logit_rows : w->rows;
-    kernel_run_fill(&c->truth.model, w, op, device, 0, rows, chunk, &k);
-    int64_t longest = k.n > 1 && k.t_ns > k.tail_ns ? k.t_ns : k.tail_ns;
-    return (struct cost){(double)kernel_run_total_ns(&k) / 1e9, k.flop,
-                         k.bytes * (k.n - 1) + k.tail_bytes, (double)longest / 1e9};
-}
-
 static double watts_of(const struct device *d, uint32_t rows)
 {
     return rows > 1 ? d->prefill_watts : d->decode_watts;
@@ -84,7 +68,7 @@ static void affinity_of(const struct config *c, uint8_t device, uint32_t rows,
     const struct device *d = &m->devices[device];
     struct work_shape w = rows > 1 ? price_prefill_shape(rows, 1) : price_decode_shape(1023, 1);
     for (int op = OP_QKV; op <= OP_FFN; op++) {
-        struct cost k = op_cost(c, device, (enum op_kind)op, &w, d->chunk_rows);
+        struct price_op k = price_op(&c->truth, device, (enum op_kind)op, &w, d->chunk_rows);
         struct characterize_row row = row_of("affinity", d->name, op_names[op], "rows", rows);
         double tflops = k.flop / k.seconds / 1e12;
         add(out, row, "intensity", "flop/B", k.flop / k.bytes);
@@ -130,8 +114,8 @@ static int study_corun(const struct config *c, struct characterize_rows *out, st
             struct flow f[2];
             const int kind[2] = {a, b};
             for (int i = 0; i < 2; i++) {
-                struct cost k = op_cost(c, (uint8_t)d[i], OP_QKV, &shapes[kind[i]],
-                                        m->devices[d[i]].chunk_rows);
+                struct price_op k = price_op(&c->truth, (uint8_t)d[i], OP_QKV, &shapes[kind[i]],
+                                             m->devices[d[i]].chunk_rows);
                 f[i] = (struct flow){k.bytes / k.seconds, 1.0, (uint8_t)d[i], 0.0};
             }
             double cap = fmax(m->ddr_peak_bytes_per_s * m->ddr_cap_frac,
@@ -236,53 +220,6 @@ static void study_verify(const struct config *c, struct characterize_rows *out)
 
 /* ---- chunks ---- */
 
-struct chunk {
-    double tokens_per_s, kernel_s, layer_s, request_s, activation_bytes;
-};
-
-static struct chunk chunk_of(const struct config *c, uint8_t device, uint32_t rows)
-{
-    struct work_shape w = price_prefill_shape(CHUNK_PROMPT, 1);
-    struct chunk k = {0};
-    for (int op = OP_QKV; op <= OP_FFN; op++) {
-        struct cost cost = op_cost(c, device, (enum op_kind)op, &w, rows);
-        k.layer_s += cost.seconds;
-        k.kernel_s = fmax(k.kernel_s, cost.longest_s);
-    }
-    k.request_s = k.layer_s * c->llm.n_layers + op_cost(c, device, OP_HEAD, &w, rows).seconds;
-    k.tokens_per_s = CHUNK_PROMPT / k.request_s;
-    /* the widest step of a layer: FFN's hidden activations and its input, at act_bits */
-    k.activation_bytes = (double)rows *
-                         (c->llm.ffn_hidden * (c->llm.gated_ffn ? 2.0 : 1.0) + c->llm.hidden) *
-                         c->llm.act_bits / 8.0;
-    return k;
-}
-
-static int static_device(const struct machine *m)
-{
-    for (uint32_t d = 0; d < m->n_devices; d++) {
-        if (m->devices[d].chunk_rows > 0) {
-            return (int)d;
-        }
-    }
-    return -1;
-}
-
-uint32_t characterize_knee(const struct config *c)
-{
-    int d = static_device(&c->soc.machine);
-    double best = 0.0;
-    for (uint32_t rows = 32; d >= 0 && rows <= CHUNK_PROMPT; rows *= 2) {
-        best = fmax(best, chunk_of(c, (uint8_t)d, rows).tokens_per_s);
-    }
-    for (uint32_t rows = 32; d >= 0 && rows <= CHUNK_PROMPT; rows *= 2) {
-        if (chunk_of(c, (uint8_t)d, rows).tokens_per_s >= CHARACTERIZE_KNEE_FRAC * best) {
-            return rows;
-        }
-    }
-    return 0;
-}
-
 /* The same prompt with nonlinear ops fused, apart on the same engine, and on another one. */
 static void fusion(const struct config *c, uint8_t device, struct characterize_rows *out)
 {
@@ -295,22 +232,22 @@ static void fusion(const struct config *c, uint8_t device, struct characterize_r
         if (i > 0) {
             roofline_unfuse(&r, i == 2 ? (double)c->soc.machine.sync_ns / 1e9 : 0.0);
         }
-        struct work_shape w = price_prefill_shape(CHUNK_PROMPT, 1);
+        struct work_shape w = price_prefill_shape(CHUNKS_PROMPT, 1);
         double s = price_pass(&r, device, &w).seconds;
         add(out, row_of("chunk", d->name, names[i], "chunk_rows", d->chunk_rows), "throughput",
-            "tok/s", CHUNK_PROMPT / s);
+            "tok/s", CHUNKS_PROMPT / s);
     }
 }
 
 static int study_chunk(const struct config *c, struct characterize_rows *out, struct err *e)
 {
-    int d = static_device(&c->soc.machine);
+    int d = chunks_device(&c->truth);
     if (d < 0) {
         return err_add(e, "characterize chunk: no device of %s has static shapes",
                        c->soc.machine.name);
     }
-    for (uint32_t rows = 32; rows <= CHUNK_PROMPT; rows *= 2) {
-        struct chunk k = chunk_of(c, (uint8_t)d, rows);
+    for (uint32_t rows = 32; rows <= CHUNKS_PROMPT; rows *= 2) {
+        struct chunk k = chunks_price(&c->truth, (uint8_t)d, rows);
         struct characterize_row row = row_of("chunk", c->soc.machine.devices[d].name,
                                              "prompt of 1024 tokens", "chunk_rows", rows);
         add(out, row, "throughput", "tok/s", k.tokens_per_s);
@@ -318,13 +255,12 @@ static int study_chunk(const struct config *c, struct characterize_rows *out, st
         add(out, row, "bound_layer", "ms", 1e3 * k.layer_s);
         add(out, row, "bound_request", "ms", 1e3 * k.request_s);
         add(out, row, "activations", "MB", k.activation_bytes / 1e6);
-        add(out, row, "kernels", "1", ceil((double)CHUNK_PROMPT / rows) * 2 * c->llm.n_layers);
+        add(out, row, "kernels", "1", ceil((double)CHUNKS_PROMPT / rows) * 2 * c->llm.n_layers);
     }
     fusion(c, (uint8_t)d, out);
     add(out,
-        row_of("chunk", c->soc.machine.devices[d].name, "knee", "share_of_best",
-               CHARACTERIZE_KNEE_FRAC),
-        "chunk_rows", "rows", characterize_knee(c));
+        row_of("chunk", c->soc.machine.devices[d].name, "knee", "share_of_best", CHUNKS_KNEE_FRAC),
+        "chunk_rows", "rows", chunks_knee(&c->truth));
     return 0;
 }
 

@@ -10,7 +10,7 @@
  *   chunk     static chunk rows against prefill throughput, what a reactive request waits for at
  *             the three preemption granularities (request, op group = layer, sub-op = kernel), and
  *             activation footprint: the exploration of v1 5.1, 5.2 and v2 4.2. `knee`: the smallest
- *             chunk within KNEE_FRAC of the best throughput
+ *             chunk within CHUNKS_KNEE_FRAC of the best throughput
  *   verify    time of verifying drafts against their number (sd.npu 3.3, 4.4)
  *   schemes   the four co-scheduling schemes a to d of v1 3.2, simulated
  */
@@ -20,8 +20,6 @@
 #include <stdio.h>
 
 #include "experiments/config.h"
-
-#define CHARACTERIZE_KNEE_FRAC 0.95
 
 struct characterize_row {
     const char *study;
@@ -50,8 +48,5 @@ int characterize_run(const char *study, const struct config *c,
                      const struct characterize_options *o, struct characterize_rows *out,
                      struct err *e);
 void characterize_rows_fini(struct characterize_rows *r);
-
-/* The knee chunk of the device with static shapes; 0 when the machine has none. */
-uint32_t characterize_knee(const struct config *c);
 
 #endif

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "experiments/characterize.h"
+#include "experiments/chunks.h"
 #include "experiments/config_sim.h"
 #include "experiments/plugin.h"
 #include "policies/params.h"
@@ -126,7 +126,7 @@ static void bind_forms(struct config *c, struct err *e)
     }
     for (uint32_t d = 0; c->sim.chunk_auto && d < c->soc.machine.n_devices; d++) {
         if (c->soc.machine.devices[d].chunk_rows > 0) {
-            c->soc.machine.devices[d].chunk_rows = characterize_knee(c);
+            c->soc.machine.devices[d].chunk_rows = chunks_knee(&c->truth);
         }
     }
     c->contention_params = c->sim.contention_params;

@@ -37,6 +37,17 @@ struct work_shape price_decode_shape(uint32_t context, uint32_t batch)
                                .max_context_tokens = context + 1};
 }
 
+struct price_op price_op(const struct roofline *r, uint8_t device, enum op_kind op,
+                         const struct work_shape *w, uint32_t chunk)
+{
+    struct kernel_run k;
+    uint32_t rows = op == OP_HEAD ? w->logit_rows : w->rows;
+    kernel_run_fill(&r->model, w, op, device, 0, rows, chunk, &k);
+    int64_t longest = k.n > 1 && k.t_ns > k.tail_ns ? k.t_ns : k.tail_ns;
+    return (struct price_op){(double)kernel_run_total_ns(&k) / 1e9, k.flop,
+                             k.bytes * (k.n - 1) + k.tail_bytes, (double)longest / 1e9};
+}
+
 uint32_t price_chunk_rows(const struct roofline *r, uint8_t device)
 {
     uint32_t own = r->runtime[device]->chunk_rows;

@@ -21,6 +21,14 @@ struct work_shape price_decode_shape(uint32_t context, uint32_t batch);
 /* One verification: `tokens` rows (the drafts and one more) of a sequence with `context` before. */
 struct work_shape price_verify_shape(uint32_t context, uint32_t tokens);
 
+/* One layer's op of a pass, in chunks of `chunk` rows. */
+struct price_op {
+    double seconds, flop, bytes;
+    double longest_s; /* of its kernels */
+};
+struct price_op price_op(const struct roofline *r, uint8_t device, enum op_kind op,
+                         const struct work_shape *w, uint32_t chunk);
+
 /* Static shapes are those of the runtime, else of the device. */
 uint32_t price_chunk_rows(const struct roofline *r, uint8_t device);
 struct price price_pass(const struct roofline *r, uint8_t device, const struct work_shape *w);

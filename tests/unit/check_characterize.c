@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "experiments/characterize.h"
+#include "experiments/chunks.h"
 #include "tests/helpers/model.h"
 
 static struct config_options options;
@@ -101,7 +102,7 @@ START_TEST(the_knee_is_the_smallest_chunk_near_the_best)
         ck_assert_double_eq_tol(value("npu", "prompt of 1024 tokens", c, "throughput"),
                                 1024 / (request / 1e3), 1e-6);
     }
-    uint32_t knee = characterize_knee(&config);
+    uint32_t knee = chunks_knee(&config.truth);
     for (double c = 32; c <= 1024; c *= 2) {
         bool near = value("npu", "prompt of 1024 tokens", c, "throughput") >= 0.95 * best;
         ck_assert(c < knee ? !near : c > knee || near);
