@@ -17,8 +17,8 @@ struct chunk chunks_price(const struct roofline *r, uint8_t device, uint32_t row
     k.request_s = k.layer_s * l->n_layers + price_op(r, device, OP_HEAD, &w, rows).seconds;
     k.tokens_per_s = CHUNKS_PROMPT / k.request_s;
     /* the widest step of a layer: FFN's hidden activations and its input, at act_bits */
-    k.activation_bytes = (double)rows * (l->ffn_hidden * (l->gated_ffn ? 2.0 : 1.0) + l->hidden) *
-                         l->act_bits / 8.0;
+    k.activation_bytes =
+        (double)rows * (l->ffn_hidden * (l->gated_ffn ? 2.0 : 1.0) + l->hidden) * l->act_bits / 8.0;
     return k;
 }
 

@@ -1,4 +1,5 @@
-/* Static chunk rows: what a chunk size costs, and the size to choose (agent-xpu-v1 5.1, 5.2; v2 4.2). */
+/* Static chunk rows: what a chunk size costs, and the size to choose (agent-xpu-v1 5.1, 5.2; v2
+ * 4.2). */
 #ifndef EXPERIMENTS_CHUNKS_H
 #define EXPERIMENTS_CHUNKS_H
 
