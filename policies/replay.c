@@ -155,6 +155,9 @@ static int do_rest(struct sched *s, const char *verb, const char *args)
     if (strcmp(verb, "kv_resume") == 0 && sscanf(args, "request=%u", &a) == 1) {
         return sched_kv_resume(s, index_get(&st->requests, a));
     }
+    if (strcmp(verb, "session_kv") == 0 && sscanf(args, "session=%u mode=%d", &a, &mode) == 2) {
+        return sched_session_kv(s, a, (enum session_kv_mode)mode);
+    }
     if (strcmp(verb, "shed") == 0 && sscanf(args, "request=%u", &a) == 1) {
         return sched_shed(s, index_get(&st->requests, a));
     }

@@ -2,11 +2,14 @@
 
 #include <errno.h>
 
+#include "sim/base/units.h"
+
 const char *const iter_device_choices[] = {PLACE_CHOICES, NULL};
 const char *const iter_class_choices[] = {"rt_first", "blind", NULL};
 const char *const iter_preempt_choices[] = {"iteration", "layer", "kernel", "reset", NULL};
 const char *const iter_kv_choices[] = {"checkpoint", "recompute", "swap", NULL};
 const char *const iter_level_choices[] = {XSCHED_LEVEL_CHOICES, NULL};
+const char *const iter_gap_choices[] = {GAP_KV_CHOICES, NULL};
 
 /* Added to the key of proactive requests under rt_first: larger than any key an order gives. */
 #define CLASS_STEP 1e15
@@ -27,6 +30,8 @@ int iter_init(struct sched *s, const struct iter_order *order)
     }
     it->order = order;
     it->device = (uint8_t)d;
+    it->gap.rule = (enum gap_kv)param_int(s, ITER_GAP_KV);
+    it->gap.expected_ns = units_ns_from_s(param_number(s, ITER_GAP_S));
     const struct device *dev = &s->machine->devices[d];
     bool reset = param_int(s, ITER_PREEMPT) == ITER_PREEMPT_RESET;
     bool can = (!reset || dev->can_reset) && xsched_can(dev, param_int(s, ITER_LEVEL));
@@ -39,19 +44,22 @@ void iter_exit(struct sched *s)
     if (it != NULL) {
         heap_fini(&it->ready);
         batch_fini(&it->batch);
+        gap_fini(&it->gap);
     }
 }
 
 void iter_request_arrived(struct sched *s, const struct request *r)
 {
     struct iter *it = s->state;
+    gap_arrived(s, &it->gap, r);
     heap_push(&it->ready, r, full_key(s, it, r));
 }
 
 /* While KV moves a request is in no heap: it could join no pass. */
 void iter_kv_moved(struct sched *s, const struct request *r)
 {
-    iter_request_arrived(s, r);
+    struct iter *it = s->state;
+    heap_push(&it->ready, r, full_key(s, it, r));
 }
 
 void iter_rekey(struct sched *s, const struct request *r)
@@ -86,6 +94,7 @@ void iter_pass_done(struct sched *s, const struct pass *p)
             it->order->served(s, r, &p->segments[i], elapsed);
         }
         if (r->state == REQUEST_STATE_FINISHED || r->state == REQUEST_STATE_SHED) {
+            gap_finished(s, &it->gap, r);
             leave(s, it, r);
         } else {
             heap_push(&it->ready, r, full_key(s, it, r));
@@ -237,15 +246,16 @@ static bool form_filled(struct sched *s, struct iter *it)
     return false;
 }
 
-/* Nobody at the front of the order fits: the first in memory order does, alone. */
-static void form_first(struct sched *s, struct iter *it)
+/* Nobody at the front of the order fits: the first in memory order does, alone. False
+ * when not even that one does. */
+static bool form_first(struct sched *s, struct iter *it)
 {
     const struct request *first = heap_top(&it->ready);
     for (uint32_t i = 0; i < it->ready.n; i++) {
         first = keeps_memory_before(s, it->ready.a[i], first) ? it->ready.a[i] : first;
     }
     if (first == NULL) {
-        return;
+        return true;
     }
     if (first->kv_swapped) {
         int rc = sched_kv_resume(s, first);
@@ -255,19 +265,21 @@ static void form_first(struct sched *s, struct iter *it)
         if (rc == 0) {
             heap_remove(&it->ready, first);
         }
-        return;
+        return rc == 0;
     }
     batch_clear(&it->batch);
     heap_remove(&it->ready, first);
     batch_add_next(&it->batch, first, (uint32_t)param_int(s, ITER_TOKEN_BUDGET));
-    (void)form_filled(s, it);
+    return form_filled(s, it);
 }
 
 static void form(struct sched *s, struct iter *it)
 {
-    fill(s, it, (uint32_t)param_int(s, ITER_MAX_BATCH));
-    if (!form_filled(s, it) && it->n_paused == 0) {
-        form_first(s, it);
+    bool done = false;
+    while (!done) {
+        fill(s, it, (uint32_t)param_int(s, ITER_MAX_BATCH));
+        done =
+            form_filled(s, it) || it->n_paused > 0 || form_first(s, it) || !gap_yield(s, &it->gap);
     }
 }
 
@@ -346,9 +358,77 @@ static void choose(struct sched *s, struct iter *it)
     }
 }
 
+/* ---- estimates ---- */
+
+static int64_t pass_ns(struct sched *s, const struct work_shape *w, uint8_t device, bool fused)
+{
+    static const enum op_kind ops[] = {OP_QKV, OP_MHA, OP_FFN};
+    struct estimate e;
+    int64_t layer = 0;
+    if (fused) {
+        layer = sched_estimate(s, w, OP_LAYER, device, 0, &e) == 0 ? e.t_ns : 0;
+    }
+    for (int i = 0; i < 3 && !fused; i++) {
+        layer += sched_estimate(s, w, ops[i], device, 0, &e) == 0 ? e.t_ns : 0;
+    }
+    int64_t head = sched_estimate(s, w, OP_HEAD, device, 0, &e) == 0 ? e.t_ns : 0;
+    return layer * s->llm->n_layers + head;
+}
+
+/* n rows of a prompt after `before` tokens of context. */
+static struct work_shape chunk_shape(uint32_t before, uint32_t n, bool last)
+{
+    return (struct work_shape){.rows = n,
+                               .logit_rows = last ? 1 : 0,
+                               .sequences = 1,
+                               .prefill_rows = n,
+                               .attn_pairs = (uint64_t)n * before + (uint64_t)n * (n + 1) / 2,
+                               .kv_read_tokens = (uint64_t)before + n,
+                               .max_context_tokens = before + n};
+}
+
+int64_t iter_prefill_ns(struct sched *s, const struct request *r, uint8_t device)
+{
+    uint64_t n = request_prefill_left(r);
+    if (n == 0) {
+        return 0;
+    }
+    struct work_shape w = chunk_shape(r->kv_tokens, (uint32_t)n, true);
+    return pass_ns(s, &w, device, false);
+}
+
+int64_t iter_decode_ns(struct sched *s, const struct request *r, uint8_t device,
+                       uint64_t out_tokens)
+{
+    uint32_t context = request_length(r) + 1;
+    struct work_shape w = {.rows = 1,
+                           .logit_rows = 1,
+                           .sequences = 1,
+                           .attn_pairs = context,
+                           .kv_read_tokens = context,
+                           .max_context_tokens = context};
+    return (int64_t)out_tokens * pass_ns(s, &w, device, true);
+}
+
+/* To prefill that many tokens from nothing, a budget at a time. */
+static int64_t context_ns(struct sched *s, uint32_t tokens)
+{
+    const struct iter *it = s->state;
+    uint32_t budget = (uint32_t)param_int(s, ITER_TOKEN_BUDGET);
+    int64_t t = 0;
+    for (uint32_t done = 0; done < tokens;) {
+        uint32_t n = tokens - done < budget ? tokens - done : budget;
+        struct work_shape w = chunk_shape(done, n, done + n == tokens);
+        t += pass_ns(s, &w, it->device, false);
+        done += n;
+    }
+    return t;
+}
+
 void iter_schedule(struct sched *s)
 {
     struct iter *it = s->state;
+    gap_schedule(s, &it->gap, context_ns);
     if (it->order->refresh != NULL) {
         it->order->refresh(s);
     }
@@ -372,50 +452,4 @@ void iter_schedule(struct sched *s)
                                .yield = yields[param_int(s, ITER_PREEMPT)],
                                .inflight = (uint32_t)param_int(s, ITER_INFLIGHT)};
     (void)sched_launch(s, &spec, &it->running.launch);
-}
-
-/* ---- estimates ---- */
-
-static int64_t pass_ns(struct sched *s, const struct work_shape *w, uint8_t device, bool fused)
-{
-    static const enum op_kind ops[] = {OP_QKV, OP_MHA, OP_FFN};
-    struct estimate e;
-    int64_t layer = 0;
-    if (fused) {
-        layer = sched_estimate(s, w, OP_LAYER, device, 0, &e) == 0 ? e.t_ns : 0;
-    }
-    for (int i = 0; i < 3 && !fused; i++) {
-        layer += sched_estimate(s, w, ops[i], device, 0, &e) == 0 ? e.t_ns : 0;
-    }
-    int64_t head = sched_estimate(s, w, OP_HEAD, device, 0, &e) == 0 ? e.t_ns : 0;
-    return layer * s->llm->n_layers + head;
-}
-
-int64_t iter_prefill_ns(struct sched *s, const struct request *r, uint8_t device)
-{
-    uint64_t n = request_prefill_left(r);
-    if (n == 0) {
-        return 0;
-    }
-    struct work_shape w = {.rows = (uint32_t)n,
-                           .logit_rows = 1,
-                           .sequences = 1,
-                           .prefill_rows = (uint32_t)n,
-                           .attn_pairs = n * r->kv_tokens + n * (n + 1) / 2,
-                           .kv_read_tokens = r->kv_tokens + n,
-                           .max_context_tokens = r->kv_tokens + (uint32_t)n};
-    return pass_ns(s, &w, device, false);
-}
-
-int64_t iter_decode_ns(struct sched *s, const struct request *r, uint8_t device,
-                       uint64_t out_tokens)
-{
-    uint32_t context = request_length(r) + 1;
-    struct work_shape w = {.rows = 1,
-                           .logit_rows = 1,
-                           .sequences = 1,
-                           .attn_pairs = context,
-                           .kv_read_tokens = context,
-                           .max_context_tokens = context};
-    return (int64_t)out_tokens * pass_ns(s, &w, device, true);
 }

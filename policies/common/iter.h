@@ -19,7 +19,8 @@
  *   device     1 or 2, by what the device can
  *
  * and the kv axis what becomes of it: checkpoint (resumed where it stopped), recompute (its
- * requests lose all KV), swap (KV goes to flash and comes back).
+ * requests lose all KV), swap (KV goes to flash and comes back). What a session keeps while a tool
+ * runs is gap.h.
  *
  * Cost of a decision: O(batch * log waiting).
  */
@@ -27,6 +28,7 @@
 #define POLICIES_COMMON_ITER_H
 
 #include "policies/common/batch.h"
+#include "policies/common/gap.h"
 #include "policies/common/heap.h"
 #include "policies/common/place.h"
 #include "policies/common/xsched.h"
@@ -41,6 +43,8 @@ enum iter_param {
     ITER_KV,
     ITER_INFLIGHT,
     ITER_LEVEL,
+    ITER_GAP_KV,
+    ITER_GAP_S,
     ITER_PARAM_COUNT
 };
 
@@ -55,7 +59,8 @@ enum iter_kv { ITER_KV_CHECKPOINT, ITER_KV_RECOMPUTE, ITER_KV_SWAP };
 
 extern const char *const iter_device_choices[],
     *const iter_class_choices[], *const iter_preempt_choices[], *const iter_kv_choices[],
-                                                                    *const iter_level_choices[];
+                                                                    *const iter_level_choices[],
+                                                                        *const iter_gap_choices[];
 
 /* The first entries of an order's parameter table. */
 #define ITER_PARAMS                                                                                \
@@ -104,7 +109,23 @@ extern const char *const iter_device_choices[],
                        NULL,                                                                       \
                        "kernels handed to the device ahead (XSched's threshold, E.4)"},            \
     [ITER_LEVEL] = {"level", PARAM_CHOICE,       XSCHED_LEVEL_DEVICE, 0,                           \
-                    3,       iter_level_choices, XSCHED_LEVEL_HELP}
+                    3,       iter_level_choices, XSCHED_LEVEL_HELP},                               \
+    [ITER_GAP_KV] = {"gap_kv",                                                                     \
+                     PARAM_CHOICE,                                                                 \
+                     GAP_CACHE,                                                                    \
+                     0,                                                                            \
+                     5,                                                                            \
+                     iter_gap_choices,                                                             \
+                     "a session's KV while a tool runs (E.16: InferCept, Continuum)"},             \
+    [ITER_GAP_S] = {                                                                               \
+        "gap_s",                                                                                   \
+        PARAM_NUMBER,                                                                              \
+        0,                                                                                         \
+        0,                                                                                         \
+        1e6,                                                                                       \
+        NULL,                                                                                      \
+        "expected tool time, or time to live, s; 0: infercept expects a call to last as long as "  \
+        "it has, ttl learns from those seen"}
 
 struct iter;
 
@@ -150,6 +171,7 @@ struct iter {
     struct iter_pass running;                 /* pass NULL: none */
     struct iter_pass paused[ITER_MAX_PAUSED]; /* a stack; the last was stopped last */
     uint32_t n_paused;
+    struct gap gap;
     uint8_t device;
 };
 

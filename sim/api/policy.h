@@ -107,6 +107,14 @@ enum kv_evict_mode {
     KV_EVICT_SWAP       /* write it to flash through the loader; resume reads it back */
 };
 
+/* What happens to the KV that a session's last turn left, until its next turn comes. */
+enum session_kv_mode {
+    SESSION_KV_CACHE, /* kept while memory lasts, the oldest dropped first: so it begins */
+    SESSION_KV_PIN,   /* kept */
+    SESSION_KV_DROP,
+    SESSION_KV_SWAP /* written to flash; the next turn comes with kv_swapped set */
+};
+
 struct sched_api {
     int (*estimate)(struct sched *s, const struct work_shape *shape, enum op_kind op,
                     uint8_t device, uint32_t rows, uint32_t chunk_rows, struct estimate *out);
@@ -130,6 +138,7 @@ struct sched_api {
     int (*kv_evict)(struct sched *s, const struct request *r, uint32_t keep_tokens,
                     enum kv_evict_mode mode);
     int (*kv_resume)(struct sched *s, const struct request *r);
+    int (*session_kv)(struct sched *s, uint32_t session_id, enum session_kv_mode mode);
     int (*set_timer)(struct sched *s, int64_t at_ns, uint64_t cookie);
     int (*shed)(struct sched *s, const struct request *r);
     int (*set_bandwidth_weight)(struct sched *s, uint8_t device, double weight);
@@ -170,7 +179,7 @@ static inline enum resident_state sched_resident_state(struct sched *s, struct r
     return s->api->resident_state(s, key);
 }
 
-/* KV space in tokens, in whole blocks, cold session KV counted as free. */
+/* KV space in tokens, in whole blocks, session KV that may give way counted as free. */
 static inline uint64_t sched_kv_free_tokens(struct sched *s)
 {
     return s->api->kv_free_tokens(s);
@@ -281,6 +290,15 @@ static inline int sched_kv_evict(struct sched *s, const struct request *r, uint3
 static inline int sched_kv_resume(struct sched *s, const struct request *r)
 {
     return s->api->kv_resume(s, r);
+}
+
+/* Says what becomes of the KV of a session between two turns. While it is written to flash it takes
+ * its memory still; a turn that comes before the end finds it there. -ENOENT: the session has none
+ * (no turn will come, prefix reuse is off, or it gave way already); -EALREADY: it is so, or on its
+ * way to flash, or there. O(1) for the turn that finished last, else O(sessions between turns). */
+static inline int sched_session_kv(struct sched *s, uint32_t session_id, enum session_kv_mode mode)
+{
+    return s->api->session_kv(s, session_id, mode);
 }
 
 /* timer(cookie) at at_ns >= now. Timers cannot be taken back; ignore stale ones by cookie. */

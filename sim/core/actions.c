@@ -312,6 +312,22 @@ static int act_kv_resume(struct sched *s, const struct request *r)
     return acted(c, rc);
 }
 
+static int act_session_kv(struct sched *s, uint32_t session_id, enum session_kv_mode mode)
+{
+    struct core *c = core_of(s);
+    if (outside(c)) {
+        return -EPERM;
+    }
+    int rc = (c->exec_ops->caps & c->setup->caps & CAP_KV_EVICT) == 0 ? -EPERM
+             : mode > SESSION_KV_SWAP                                 ? -EINVAL
+                                      : kv_session(c, session_id, mode);
+    if (rc != 0) {
+        core_count(c, COUNTER_EVICT_REFUSED);
+    }
+    LOG(c, "session_kv session=%u mode=%d = %d\n", session_id, (int)mode, rc);
+    return acted(c, rc);
+}
+
 /* Not an "action" for the fixed point: a policy may re-arm a timer in every call. */
 static int act_set_timer(struct sched *s, int64_t at_ns, uint64_t cookie)
 {
@@ -397,6 +413,7 @@ const struct sched_api core_sched_api = {
     .resident_evict = act_resident_evict,
     .kv_evict = act_kv_evict,
     .kv_resume = act_kv_resume,
+    .session_kv = act_session_kv,
     .set_timer = act_set_timer,
     .shed = act_shed,
     .set_bandwidth_weight = act_bandwidth_weight,

@@ -256,6 +256,8 @@ void core_request_leave(struct core *c, struct full_request *r, enum request_sta
     const struct trace_row *t = &c->setup->trace->rows[r->row];
     int64_t now = c->sched.now_ns;
     r->pub.state = state;
+    r->pub.calls_tool = state == REQUEST_STATE_FINISHED && t->next != TRACE_NO_ROW &&
+                        c->setup->trace->rows[t->next].after_tool;
     r->alive = false;
     c->n_live--;
     c->sojourn_ns += (double)(now - r->pub.arrival_ns);

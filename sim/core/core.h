@@ -69,10 +69,20 @@ struct resident {
 #define CORE_MAX_RESIDENTS 256
 
 /* KV of a finished turn, kept for the session's next one. */
+enum cold_state { COLD_CACHED, COLD_PINNED, COLD_MOVING, COLD_SWAPPED, COLD_GONE };
+
 struct cold_kv {
     uint32_t row; /* trace row of the next turn */
+    uint32_t session_id;
     uint32_t tokens, blocks;
-    uint32_t prev, next; /* LRU list, KV_NO_COLD ends it */
+    uint32_t generation; /* of the entry's use: a move that ends later is ignored */
+    enum cold_state state;
+    uint32_t prev, next; /* in its list, KV_NO_COLD ends it */
+};
+
+/* Entries in order of age. */
+struct cold_list {
+    uint32_t oldest, newest;
 };
 
 /* What the core asks of whoever runs the work. All are called from inside actions of `schedule`. */
@@ -91,6 +101,8 @@ struct executor_ops {
     void (*resident_cancel)(void *exec, struct resident *r);
     /* Moves KV bytes to or from flash; must lead to core_kv_moved. */
     void (*kv_move)(void *exec, struct full_request *r, double bytes, bool in);
+    /* The same for a session between two turns; must lead to core_cold_moved. */
+    void (*cold_move)(void *exec, uint32_t cold, uint32_t generation, double bytes);
     void (*timer)(void *exec, int64_t at_ns, uint64_t cookie);
     /* Host work after the last op of a pass; must lead to core_pass_tail_done. */
     void (*pass_tail)(void *exec, struct full_pass *p, int64_t duration_ns);
@@ -118,7 +130,8 @@ struct core {
     uint64_t kv_blocks_cold;
     uint64_t kv_blocks_idle; /* prefixes of requests that have not started: cache, like cold ones */
     struct cold_kv *cold;    /* growing table */
-    uint32_t cold_cap, cold_free, cold_oldest, cold_newest;
+    uint32_t cold_cap, cold_free;
+    struct cold_list cold_cached, cold_held; /* held: pinned, moving, swapped */
 
     struct resident residents[CORE_MAX_RESIDENTS];
     uint32_t n_residents;
@@ -167,6 +180,7 @@ void core_launch_ended(struct core *c, struct full_launch *l, enum launch_outcom
 void core_pass_tail_done(struct core *c, struct full_pass *p);
 void core_resident_done(struct core *c, struct resident *r);
 void core_kv_moved(struct core *c, struct full_request *r, bool in);
+void core_cold_moved(struct core *c, uint32_t cold, uint32_t generation);
 void core_timer(struct core *c, uint64_t cookie);
 
 /* Calls the policy's schedule until it stops acting; buries the dead of the instant. Returns 0 or
@@ -187,6 +201,7 @@ void kv_release(struct core *c, struct full_request *r); /* all blocks */
 void kv_shrink(struct core *c, struct full_request *r, uint32_t keep_tokens);
 uint32_t kv_keep_cold(struct core *c, struct full_request *r, uint32_t row);
 uint32_t kv_take_cold(struct core *c, uint32_t cold, struct full_request *r, uint32_t want_tokens);
+int kv_session(struct core *c, uint32_t session_id, enum session_kv_mode mode);
 uint64_t kv_free_tokens(const struct core *c);
 /* A reused prefix is cache until a pass holds it, and again when that pass came to nothing. */
 void kv_prefix_used(struct core *c, struct full_request *r);

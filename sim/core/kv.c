@@ -15,8 +15,8 @@ void kv_init(struct core *c)
     c->kv_blocks_total = c->result->kv_capacity_tokens / c->setup->kv_block_tokens;
     c->kv_blocks_free = c->kv_blocks_total;
     c->cold_free = KV_NO_COLD;
-    c->cold_oldest = KV_NO_COLD;
-    c->cold_newest = KV_NO_COLD;
+    c->cold_cached = (struct cold_list){KV_NO_COLD, KV_NO_COLD};
+    c->cold_held = c->cold_cached;
 }
 
 uint64_t kv_free_tokens(const struct core *c)
@@ -33,30 +33,52 @@ static void note_peak(struct core *c)
     }
 }
 
+static struct cold_list *cold_list_of(struct core *c, const struct cold_kv *k)
+{
+    return k->state == COLD_CACHED ? &c->cold_cached : &c->cold_held;
+}
+
 static void cold_unlink(struct core *c, uint32_t i)
 {
     struct cold_kv *k = &c->cold[i];
+    struct cold_list *l = cold_list_of(c, k);
     if (k->prev == KV_NO_COLD) {
-        c->cold_oldest = k->next;
+        l->oldest = k->next;
     } else {
         c->cold[k->prev].next = k->next;
     }
     if (k->next == KV_NO_COLD) {
-        c->cold_newest = k->prev;
+        l->newest = k->prev;
     } else {
         c->cold[k->next].prev = k->prev;
     }
-    c->kv_blocks_cold -= k->blocks;
+    c->kv_blocks_cold -= k->state == COLD_CACHED ? k->blocks : 0;
+}
+
+static void cold_link(struct core *c, uint32_t i, enum cold_state state)
+{
+    struct cold_kv *k = &c->cold[i];
+    k->state = state;
+    struct cold_list *l = cold_list_of(c, k);
+    k->prev = l->newest;
+    k->next = KV_NO_COLD;
+    if (l->newest == KV_NO_COLD) {
+        l->oldest = i;
+    } else {
+        c->cold[l->newest].next = i;
+    }
+    l->newest = i;
+    c->kv_blocks_cold += state == COLD_CACHED ? k->blocks : 0;
 }
 
 /* Entries stay allocated until their turn arrives, so an executor's event can name one safely. */
-static void cold_drop_oldest(struct core *c)
+static void cold_drop(struct core *c, uint32_t i)
 {
-    uint32_t i = c->cold_oldest;
     cold_unlink(c, i);
     c->kv_blocks_free += c->cold[i].blocks;
     c->cold[i].blocks = 0;
     c->cold[i].tokens = 0;
+    c->cold[i].state = COLD_GONE;
     core_count(c, COUNTER_KV_COLD_DROPS);
 }
 
@@ -111,7 +133,7 @@ int kv_reserve(struct core *c, struct full_request *r, uint32_t new_tokens)
     }
     while (extra > c->kv_blocks_free) {
         if (c->kv_blocks_cold > 0) {
-            cold_drop_oldest(c);
+            cold_drop(c, c->cold_cached.oldest);
         } else if (!drop_idle_prefix(c, r)) {
             return -ENOMEM; /* what is left belongs to this very pass */
         }
@@ -144,6 +166,7 @@ uint32_t kv_keep_cold(struct core *c, struct full_request *r, uint32_t row)
         uint32_t cap = c->cold_cap == 0 ? 64 : c->cold_cap * 2;
         c->cold = xrealloc(c->cold, cap * sizeof *c->cold);
         for (uint32_t j = cap; j-- > c->cold_cap;) {
+            c->cold[j] = (struct cold_kv){.state = COLD_GONE};
             c->cold[j].next = c->cold_free;
             c->cold_free = j;
         }
@@ -153,33 +176,79 @@ uint32_t kv_keep_cold(struct core *c, struct full_request *r, uint32_t row)
     struct cold_kv *k = &c->cold[i];
     c->cold_free = k->next;
     k->row = row;
+    k->session_id = r->pub.session_id;
     k->tokens = r->pub.kv_tokens;
     k->blocks = r->kv_blocks;
-    k->prev = c->cold_newest;
-    k->next = KV_NO_COLD;
-    if (c->cold_newest == KV_NO_COLD) {
-        c->cold_oldest = i;
-    } else {
-        c->cold[c->cold_newest].next = i;
-    }
-    c->cold_newest = i;
-    c->kv_blocks_cold += k->blocks;
+    k->generation++;
+    cold_link(c, i, COLD_CACHED);
     r->kv_blocks = 0;
     return i;
 }
 
-/* Hands at most want_tokens of kept KV to the arriving turn and frees the entry. */
+/* Hands at most want_tokens of kept KV to the arriving turn and frees the entry. A move to flash
+ * that is not through is given up: the KV is still here. */
 uint32_t kv_take_cold(struct core *c, uint32_t cold, struct full_request *r, uint32_t want_tokens)
 {
     struct cold_kv *k = &c->cold[cold];
     uint32_t got = 0;
-    if (k->blocks > 0) {
+    if (k->state != COLD_GONE) {
         cold_unlink(c, cold);
         got = k->tokens < want_tokens ? k->tokens : want_tokens;
         r->kv_blocks = k->blocks;
+        r->pub.kv_swapped = k->state == COLD_SWAPPED && got > 0;
         kv_shrink(c, r, got);
     }
+    k->state = COLD_GONE;
     k->next = c->cold_free;
     c->cold_free = cold;
     return got;
+}
+
+static uint32_t cold_find(const struct core *c, const struct cold_list *l, uint32_t session_id)
+{
+    uint32_t i = l->newest;
+    while (i != KV_NO_COLD && c->cold[i].session_id != session_id) {
+        i = c->cold[i].prev;
+    }
+    return i;
+}
+
+int kv_session(struct core *c, uint32_t session_id, enum session_kv_mode mode)
+{
+    uint32_t i = cold_find(c, &c->cold_cached, session_id);
+    i = i != KV_NO_COLD ? i : cold_find(c, &c->cold_held, session_id);
+    if (i == KV_NO_COLD) {
+        return -ENOENT;
+    }
+    struct cold_kv *k = &c->cold[i];
+    bool same = (mode == SESSION_KV_CACHE && k->state == COLD_CACHED) ||
+                (mode == SESSION_KV_PIN && k->state == COLD_PINNED);
+    if (same || k->state == COLD_MOVING || (k->state == COLD_SWAPPED && mode != SESSION_KV_DROP)) {
+        return -EALREADY;
+    }
+    if (mode == SESSION_KV_DROP) {
+        cold_drop(c, i);
+        return 0;
+    }
+    cold_unlink(c, i);
+    cold_link(c, i,
+              mode == SESSION_KV_CACHE ? COLD_CACHED
+              : mode == SESSION_KV_PIN ? COLD_PINNED
+                                       : COLD_MOVING);
+    if (mode == SESSION_KV_SWAP) {
+        core_count(c, COUNTER_KV_SWAP_OUTS);
+        c->exec_ops->cold_move(c->exec, i, k->generation,
+                               (double)k->tokens * c->setup->llm->kv_bytes_per_token);
+    }
+    return 0;
+}
+
+void core_cold_moved(struct core *c, uint32_t cold, uint32_t generation)
+{
+    struct cold_kv *k = &c->cold[cold];
+    if (k->generation == generation && k->state == COLD_MOVING) {
+        c->kv_blocks_free += k->blocks;
+        k->blocks = 0;
+        k->state = COLD_SWAPPED;
+    }
 }

@@ -71,14 +71,23 @@ void channel_load(struct engine *e, struct resident *r, double bytes)
     loader_append(e, it);
 }
 
-void channel_kv_move(struct engine *e, struct full_request *r, double bytes, bool in)
+static void move_kv(struct engine *e, struct channel_item what, double bytes)
 {
     struct channel_item *it = item_new(e, &e->loader);
-    it->request = r;
-    it->in = in;
-    it->bytes = bytes;
-    it->solo_ns = ceil(bytes / e->core.setup->machine->swap_bytes_per_s * 1e9);
+    what.bytes = bytes;
+    what.solo_ns = ceil(bytes / e->core.setup->machine->swap_bytes_per_s * 1e9);
+    *it = what;
     loader_append(e, it);
+}
+
+void channel_kv_move(struct engine *e, struct full_request *r, double bytes, bool in)
+{
+    move_kv(e, (struct channel_item){.request = r, .in = in}, bytes);
+}
+
+void channel_cold_move(struct engine *e, uint32_t cold, uint32_t generation, double bytes)
+{
+    move_kv(e, (struct channel_item){.cold = cold, .generation = generation}, bytes);
 }
 
 void channel_compile(struct engine *e, struct resident *r, int64_t duration_ns)
@@ -127,8 +136,10 @@ void channel_loader_event(struct engine *e)
     loader_next(e);
     if (it.resident != NULL) {
         core_resident_done(&e->core, it.resident);
-    } else {
+    } else if (it.request != NULL) {
         core_kv_moved(&e->core, it.request, it.in);
+    } else {
+        core_cold_moved(&e->core, it.cold, it.generation);
     }
 }
 

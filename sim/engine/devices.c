@@ -328,6 +328,11 @@ static void exec_kv_move(void *exec, struct full_request *r, double bytes, bool 
     channel_kv_move(exec, r, bytes, in);
 }
 
+static void exec_cold_move(void *exec, uint32_t cold, uint32_t generation, double bytes)
+{
+    channel_cold_move(exec, cold, generation, bytes);
+}
+
 static void exec_timer(void *exec, int64_t at_ns, uint64_t cookie)
 {
     struct engine *e = exec;
@@ -378,6 +383,7 @@ const struct executor_ops engine_ops = {
     .load = exec_load,
     .resident_cancel = exec_resident_cancel,
     .kv_move = exec_kv_move,
+    .cold_move = exec_cold_move,
     .timer = exec_timer,
     .pass_tail = exec_pass_tail,
     .arrive_later = exec_arrive_later,

@@ -79,7 +79,8 @@ struct vdevice {
 struct channel_item {
     struct channel_item *next;
     struct resident *resident;    /* or */
-    struct full_request *request; /* KV move */
+    struct full_request *request; /* KV move, or NULL: */
+    uint32_t cold, generation;    /* KV of a session between turns, to flash */
     bool in;
     double solo_ns;
     double bytes;
@@ -193,6 +194,7 @@ void job_start(struct engine *e, struct job *j, double solo_ns, double bytes);
 void channel_load(struct engine *e, struct resident *r, double bytes);
 void channel_compile(struct engine *e, struct resident *r, int64_t duration_ns);
 void channel_kv_move(struct engine *e, struct full_request *r, double bytes, bool in);
+void channel_cold_move(struct engine *e, uint32_t cold, uint32_t generation, double bytes);
 void channel_cancel(struct engine *e, struct resident *r);
 void channel_loader_event(struct engine *e);
 void channel_compiler_event(struct engine *e);

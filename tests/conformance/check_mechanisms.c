@@ -1,5 +1,6 @@
-/* How a running pass is stopped, what that costs, and what becomes of KV (policies.md E.4, E.8,
- * E.16): the axes of the iteration-level scheduler, rule by rule. Toy times: tests/helpers/rules.h.
+/* How a running pass is stopped, what that costs, and what becomes of its KV (policies.md E.4,
+ * E.8): the axes of the iteration-level scheduler, and hpf and hhpf, rule by rule. Toy times:
+ * tests/helpers/rules.h.
  *
  * Most scenarios: BE0 prefills 400 tokens over two layers, kernels 4, 1, 8, 4, 1, 8 and the head 1:
  * 0-4, 4-5, 5-13, 13-17, 17-18, 18-26, 26-27. RT1 (100 tokens: 1, 1, 2, 1, 1, 2, 1) takes 9 ms. */

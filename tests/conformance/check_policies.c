@@ -79,6 +79,7 @@ START_TEST(preemption_axes_keep_every_request_whole)
 {
     const struct policy_ops *ops = policy_of(_i);
     static const char *const preempt[] = {"iteration", "layer", "kernel", "reset"};
+    static const char *const gap[] = {"cache", "preserve", "discard", "swap", "infercept", "ttl"};
     static const char *const level[] = {"device", "1", "2", "3"};
     static const char *const kv[] = {"checkpoint", "recompute", "swap"};
     bool axes = false;
@@ -86,10 +87,10 @@ START_TEST(preemption_axes_keep_every_request_whole)
         axes = axes || strcmp(p->name, "kv") == 0;
     }
     for (uint64_t seed = 1; axes && seed <= LOADS * 9; seed++) {
-        char params[96];
-        (void)snprintf(params, sizeof params, "preempt=%s,kv=%s,level=%s,inflight=%u",
+        char params[128];
+        (void)snprintf(params, sizeof params, "preempt=%s,kv=%s,level=%s,inflight=%u,gap_kv=%s",
                        preempt[seed % 4], kv[seed / 4 % 3], level[seed / 12 % 4],
-                       1 + (unsigned)(seed / 7 % 2) * 3);
+                       1 + (unsigned)(seed / 7 % 2) * 3, gap[seed / 2 % 6]);
         uint32_t n = prepare(ops, seed % LOADS + 1);
         for (uint32_t d = 0; d < sc.machine.n_devices; d++) {
             struct device *dev = &sc.machine.devices[d];

@@ -97,6 +97,7 @@ uint32_t randomload_make(struct scenario *sc, struct scenario_request *q, uint32
         uint32_t total = q[i].input_tokens + q[i].output_tokens;
         largest = total > largest ? total : largest;
     }
+    sc->gaps_are_tools = seed % 2 == 0;
     costs(sc, &r);
     settings(sc, &r, largest);
     if (rng_below(&r, 4) == 0) { /* somebody looks at the screen */

@@ -180,10 +180,11 @@ void scenario_policy(struct scenario *sc, const struct policy_ops *ops, const ch
 
 /* First turns in arrival order, then later turns; sessions linked. Request ids are positions in the
  * given list. */
-static void trace_build(struct trace *t, const struct scenario_request *q, uint32_t n)
+static void trace_build(struct scenario *sc, const struct scenario_request *q, uint32_t n)
 {
     bool first[SCENARIO_MAX_REQUESTS];
     uint32_t turn[SCENARIO_MAX_REQUESTS] = {0};
+    struct trace *t = &sc->trace;
     free(t->rows);
     t->rows = xcalloc(n, sizeof *t->rows);
     t->n = n;
@@ -214,6 +215,7 @@ static void trace_build(struct trace *t, const struct scenario_request *q, uint3
                     .next = TRACE_NO_ROW,
                     .turn = (uint16_t)turn[i],
                     .cls = (uint8_t)q[i].cls,
+                    .after_tool = !first[i] && sc->gaps_are_tools,
                 };
                 t->n_first += pass == 0;
             }
@@ -236,7 +238,7 @@ int scenario_run(struct scenario *sc, const struct scenario_request *requests, u
     memset(sc->records, 0, sizeof sc->records);
     sc->n_kernels = 0;
     sc->observer.wants_kernels = kernels;
-    trace_build(&sc->trace, requests, n);
+    trace_build(sc, requests, n);
     return sim_run(&sc->setup, &sc->result);
 }
 

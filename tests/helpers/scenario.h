@@ -47,6 +47,7 @@ struct scenario {
     double ridge_flop_per_byte; /* toy kernels have intensity 2: memory-bound above it; default 1 */
     struct hwmodel model;
     struct trace trace;
+    bool gaps_are_tools; /* later turns follow a tool call, not a person */
     struct sim_setup setup;
     struct policy_params params;
     struct sim_result result;

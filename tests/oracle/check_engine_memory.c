@@ -15,7 +15,7 @@
 
 static struct scenario sc;
 static struct script x;
-static uint64_t free_tokens[8], lost_tokens;
+static uint64_t free_tokens[8], session_free[10], lost_tokens;
 
 static void on_lost(void *self, int64_t now_ns, const struct request *r, uint64_t tokens)
 {
@@ -346,6 +346,74 @@ START_TEST(a_request_cancelled_during_a_swap_leaves_when_it_ends)
 }
 END_TEST
 
+/* ---- sessions between turns ---- */
+
+/* Ten blocks. Turn 0 of session 7 (32 tokens, two blocks) ends at 32 ms; its KV is asked after in
+ * turn, each time with the free tokens behind it; turn 1 comes at 232 ms. */
+static void between_turns(struct sched *s, struct script *y)
+{
+    static const struct {
+        double ms;
+        uint32_t session;
+        enum session_kv_mode mode;
+    } asks[] = {{40, 8, SESSION_KV_PIN},    {50, 7, SESSION_KV_CACHE}, {60, 7, SESSION_KV_PIN},
+                {70, 7, SESSION_KV_PIN},    {80, 7, SESSION_KV_CACHE}, {90, 7, SESSION_KV_SWAP},
+                {100, 7, SESSION_KV_CACHE}, {130, 7, SESSION_KV_PIN},  {140, 7, SESSION_KV_DROP},
+                {150, 7, SESSION_KV_PIN}};
+    script_serve(s, y);
+    for (uint32_t i = 0; i < sizeof asks / sizeof asks[0]; i++) {
+        if (script_at(s, y, i, asks[i].ms)) {
+            y->rc[i] = sched_session_kv(s, asks[i].session, asks[i].mode);
+            session_free[i] = sched_kv_free_tokens(s);
+        }
+    }
+}
+
+/* Cached KV counts as free, pinned KV does not, on its way to flash (90-122 ms) neither. */
+START_TEST(kv_between_turns_is_cached_pinned_dropped_or_swapped)
+{
+    static const struct scenario_request q[] = {{BE, 0, 32, 1, 7, 0}, {BE, 0.2, 64, 1, 7, 32}};
+    static const int rc[] = {-ENOENT, -EALREADY, 0,         -EALREADY, 0,
+                             0,       -EALREADY, -EALREADY, 0,         -ENOENT};
+    static const uint64_t left[] = {160, 160, 128, 128, 160, 128, 128, 160, 160, 160};
+    sc.setup.kv_capacity_tokens = 160;
+    run(between_turns, q, 2);
+    for (int i = 0; i < 10; i++) {
+        ck_assert_msg(x.rc[i] == rc[i] && session_free[i] == left[i], "ask %d: %d, %llu free", i,
+                      x.rc[i], (unsigned long long)session_free[i]);
+    }
+    ck_assert_int_eq(sc.records[1].finish_ns, MS(232 + 64) + 6); /* all of it again */
+}
+END_TEST
+
+/* On flash at 122; turn 1 comes at 232 and asks for it: back at 264, then 32 rows. */
+static void swap_between_turns(struct sched *s, struct script *y)
+{
+    if (script_at(s, y, 0, 90)) {
+        y->rc[0] = sched_session_kv(s, 7, SESSION_KV_SWAP);
+    }
+    if (y->request[1] != NULL && y->request[1]->kv_swapped && y->stage == 1) {
+        y->stage = 2;
+        session_free[0] = sched_kv_free_tokens(s);
+        y->rc[1] = sched_kv_resume(s, y->request[1]);
+    }
+    if (y->request[1] == NULL || y->n_moved == 1) {
+        script_serve(s, y);
+    }
+}
+
+START_TEST(a_turn_reads_back_what_went_to_flash_before_it)
+{
+    static const struct scenario_request q[] = {{BE, 0, 32, 1, 7, 0}, {BE, 0.2, 64, 1, 7, 32}};
+    sc.setup.kv_capacity_tokens = 160;
+    run(swap_between_turns, q, 2);
+    ck_assert_int_eq(x.rc[0], 0);
+    ck_assert_int_eq(x.rc[1], 0);
+    ck_assert_uint_eq(session_free[0], 160);
+    ck_assert_int_eq(sc.records[1].finish_ns, MS(264 + 32) + 6);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("engine memory");
@@ -359,6 +427,8 @@ int main(void)
     tcase_add_test(t, swapped_kv_leaves_and_returns_through_the_loader);
     tcase_add_test(t, a_cancelled_request_leaves_at_once_or_at_the_end_of_its_pass);
     tcase_add_test(t, a_request_cancelled_during_a_swap_leaves_when_it_ends);
+    tcase_add_test(t, kv_between_turns_is_cached_pinned_dropped_or_swapped);
+    tcase_add_test(t, a_turn_reads_back_what_went_to_flash_before_it);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_NORMAL);

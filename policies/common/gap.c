@@ -1,0 +1,249 @@
+#include "policies/common/gap.h"
+
+#include <stdlib.h>
+
+#include "sim/base/arena.h"
+#include "sim/base/units.h"
+
+void gap_fini(struct gap *g)
+{
+    free(g->at);
+    g->at = NULL;
+}
+
+void gap_finished(struct sched *s, struct gap *g, const struct request *r)
+{
+    if (g->rule == GAP_CACHE || !r->calls_tool) {
+        return;
+    }
+    if (g->n == g->cap) {
+        g->cap = g->cap == 0 ? 16 : g->cap * 2;
+        g->at = xrealloc(g->at, g->cap * sizeof *g->at);
+    }
+    g->at[g->n++] = (struct gap_session){.session_id = r->session_id,
+                                         .tokens = r->kv_tokens,
+                                         .since_ns = s->now_ns,
+                                         .next_ns = s->now_ns};
+}
+
+void gap_arrived(struct sched *s, struct gap *g, const struct request *r)
+{
+    for (uint32_t i = 0; r->turn > 0 && i < g->n; i++) {
+        if (g->at[i].session_id == r->session_id) {
+            g->history_ns[g->n_history++ % GAP_HISTORY] = s->now_ns - g->at[i].since_ns;
+            g->at[i] = g->at[--g->n];
+            return;
+        }
+    }
+}
+
+/* ---- what is done ---- */
+
+static void keep(struct sched *s, struct gap_session *x)
+{
+    if (!x->kept) {
+        x->kept = sched_session_kv(s, x->session_id, SESSION_KV_PIN) == 0;
+        x->done = !x->kept; /* it gave way before it could be kept */
+        (void)sched_note(s, "gap_kept", x->kept);
+    }
+}
+
+static void discard(struct sched *s, struct gap_session *x)
+{
+    (void)sched_note(s, "gap_discarded", sched_session_kv(s, x->session_id, SESSION_KV_DROP) == 0);
+    x->done = true;
+    x->kept = false;
+}
+
+static int64_t transfer_ns(const struct sched *s, const struct gap_session *x)
+{
+    double bytes = (double)x->tokens * s->llm->kv_bytes_per_token;
+    return (int64_t)(bytes / s->machine->swap_bytes_per_s * 1e9);
+}
+
+static void swap_out(struct sched *s, struct gap *g, struct gap_session *x)
+{
+    bool ok = sched_session_kv(s, x->session_id, SESSION_KV_SWAP) == 0;
+    (void)sched_note(s, "gap_swapped", ok);
+    if (ok) {
+        g->swap_until_ns = s->now_ns + transfer_ns(s, x);
+    }
+    x->done = true;
+    x->kept = false;
+}
+
+/* ---- infercept ---- */
+
+/* Held by others than sessions whose tool runs, tokens. */
+static double others_tokens(struct sched *s, const struct gap *g)
+{
+    double held = (double)(sched_kv_capacity_tokens(s) - sched_kv_free_tokens(s));
+    for (uint32_t i = 0; i < g->n; i++) {
+        held -= g->at[i].kept ? g->at[i].tokens : 0;
+    }
+    return held < 0.0 ? 0.0 : held;
+}
+
+struct waste {
+    double preserve, discard, swap; /* token-ns */
+};
+
+static struct waste waste_of(struct sched *s, const struct gap *g, const struct gap_session *x,
+                             double others, gap_prefill_ns *prefill)
+{
+    int64_t elapsed = s->now_ns - x->since_ns;
+    int64_t left = g->expected_ns > elapsed ? g->expected_ns - elapsed : elapsed;
+    double again = (double)prefill(s, x->tokens);
+    return (struct waste){.preserve = (double)left * x->tokens,
+                          .discard = again * (0.5 * x->tokens + others),
+                          .swap = 2.0 * (double)transfer_ns(s, x) * x->tokens};
+}
+
+/* When elapsed time alone will have wasted as much as the cheapest way out. */
+static int64_t break_even_ns(const struct gap *g, const struct gap_session *x,
+                             const struct waste *w)
+{
+    double out = w->discard < w->swap ? w->discard : w->swap;
+    int64_t elapsed = (int64_t)(out / (x->tokens > 0 ? x->tokens : 1)) + 1;
+    elapsed = elapsed > g->expected_ns ? elapsed : g->expected_ns + 1;
+    return x->since_ns + elapsed;
+}
+
+/* Most wasteful first: the swap budget goes to the one that wastes most otherwise. */
+static struct gap_session *most_wasteful(struct sched *s, struct gap *g, double others,
+                                         gap_prefill_ns *prefill, struct waste *out)
+{
+    struct gap_session *most = NULL;
+    double worst = -1.0;
+    for (uint32_t i = 0; i < g->n; i++) {
+        if (g->at[i].due) {
+            struct waste w = waste_of(s, g, &g->at[i], others, prefill);
+            double least = w.preserve < w.discard ? w.preserve : w.discard;
+            most = least > worst ? &g->at[i] : most;
+            *out = least > worst ? w : *out;
+            worst = least > worst ? least : worst;
+        }
+    }
+    return most;
+}
+
+static void infercept(struct sched *s, struct gap *g, gap_prefill_ns *prefill)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < g->n; i++) {
+        g->at[i].due = !g->at[i].done && s->now_ns >= g->at[i].next_ns;
+        any = any || g->at[i].due;
+    }
+    double others = any ? others_tokens(s, g) : 0.0;
+    struct waste w = {0};
+    struct gap_session *x;
+    while (any && (x = most_wasteful(s, g, others, prefill, &w)) != NULL) {
+        x->due = false;
+        bool budget = s->now_ns >= g->swap_until_ns;
+        if (budget && w.swap < w.preserve && w.swap < w.discard) {
+            swap_out(s, g, x);
+        } else if (w.discard < w.preserve) {
+            discard(s, x);
+        } else {
+            keep(s, x);
+            x->next_ns = break_even_ns(g, x, &w);
+            if (x->next_ns <= s->now_ns) {
+                x->next_ns = g->swap_until_ns; /* only the budget is missing */
+            }
+        }
+    }
+}
+
+/* ---- ttl ---- */
+
+/* The time to live that minimises the expected time that memory is held in vain or a prompt is
+ * computed again: mean of min(d, t) + share of d > t times `again`, over the calls seen. Without
+ * any, as long as it takes to compute again: never worse than twice the best. */
+static int64_t time_to_live_ns(const struct gap *g, int64_t again)
+{
+    uint32_t n = g->n_history < GAP_HISTORY ? (uint32_t)g->n_history : GAP_HISTORY;
+    if (g->expected_ns > 0 || n == 0) {
+        return g->expected_ns > 0 ? g->expected_ns : again;
+    }
+    int64_t best = 0;
+    double least = (double)again * n;
+    for (uint32_t i = 0; i < n; i++) {
+        int64_t t = g->history_ns[i];
+        double cost = 0.0;
+        for (uint32_t j = 0; j < n; j++) {
+            int64_t d = g->history_ns[j];
+            cost += d > t ? (double)(t + again) : (double)d;
+        }
+        if (cost < least || (cost == least && t < best)) {
+            least = cost;
+            best = t;
+        }
+    }
+    return best;
+}
+
+static void live(struct sched *s, struct gap *g, struct gap_session *x, gap_prefill_ns *prefill)
+{
+    if (!x->kept) {
+        /* one more ns: a tool that takes as long as it lives is still in time */
+        x->next_ns = x->since_ns + time_to_live_ns(g, prefill(s, x->tokens)) + 1;
+        keep(s, x);
+    } else if (s->now_ns >= x->next_ns) {
+        discard(s, x);
+    }
+}
+
+/* ---- */
+
+void gap_schedule(struct sched *s, struct gap *g, gap_prefill_ns *prefill)
+{
+    if (g->rule == GAP_INFERCEPT) {
+        infercept(s, g, prefill);
+    }
+    int64_t next = TIME_NEVER_NS;
+    for (uint32_t i = 0; i < g->n; i++) {
+        struct gap_session *x = &g->at[i];
+        if (!x->done) {
+            switch (g->rule) {
+            case GAP_PRESERVE:
+                keep(s, x);
+                x->next_ns = TIME_NEVER_NS;
+                break;
+            case GAP_DISCARD:
+                discard(s, x);
+                break;
+            case GAP_SWAP:
+                swap_out(s, g, x);
+                break;
+            case GAP_TTL:
+                live(s, g, x, prefill);
+                break;
+            case GAP_INFERCEPT:
+            case GAP_CACHE:
+                break;
+            }
+        }
+        next = !x->done && x->next_ns < next ? x->next_ns : next;
+    }
+    if (next != TIME_NEVER_NS && next > s->now_ns && next != g->timer_ns) {
+        g->timer_ns = next;
+        (void)sched_set_timer(s, next, 0);
+    }
+}
+
+bool gap_yield(struct sched *s, struct gap *g)
+{
+    struct gap_session *oldest = NULL;
+    for (uint32_t i = 0; i < g->n; i++) {
+        struct gap_session *x = &g->at[i];
+        if (x->kept && (oldest == NULL || x->since_ns < oldest->since_ns)) {
+            oldest = x;
+        }
+    }
+    if (oldest == NULL) {
+        return false;
+    }
+    oldest->kept = false;
+    oldest->done = true;
+    return sched_session_kv(s, oldest->session_id, SESSION_KV_CACHE) == 0;
+}

@@ -1,0 +1,64 @@
+/* What becomes of a session's KV while a tool runs (policies.md E.16), for the iteration-level
+ * scheduler. The answer that calls a tool is known when it ends, how long the tool takes is not.
+ *
+ *   cache      what the memory does by itself: kept, the oldest dropped first
+ *   preserve   kept
+ *   discard    dropped at once; the next turn prefills its whole prompt
+ *   swap       written to flash at once, read back for the next turn
+ *   infercept  the least waste of memory over time of the three; kept KV is judged again when the
+ *              tool has wasted as much as the cheapest way out
+ *   ttl        kept for a time to live, then dropped (Continuum)
+ *
+ * InferCept's waste of C tokens, in token-seconds, with T the time to prefill them in chunks:
+ *   preserve  C * what the tool still takes
+ *   discard   T * C / 2 (its memory grows over the chunks) + T * tokens of others (they wait)
+ *   swap      2 * transfer * C (out and in; a transfer makes nobody wait here)
+ * One transfer at a time is the swap budget; the most wasteful has it.
+ *
+ * Kept KV is given back to the cache when nobody could run otherwise. Cost of a decision:
+ * O(sessions with a tool running). */
+#ifndef POLICIES_COMMON_GAP_H
+#define POLICIES_COMMON_GAP_H
+
+#include "sim/api/policy.h"
+
+#define GAP_HISTORY 64
+
+enum gap_kv { GAP_CACHE, GAP_PRESERVE, GAP_DISCARD, GAP_SWAP, GAP_INFERCEPT, GAP_TTL };
+
+#define GAP_KV_CHOICES "cache", "preserve", "discard", "swap", "infercept", "ttl"
+
+struct gap_session {
+    uint32_t session_id;
+    uint32_t tokens;
+    int64_t since_ns;
+    int64_t next_ns; /* when to look again */
+    bool kept;       /* pinned by us; else not yet decided, or decided for good */
+    bool done;       /* dropped, on flash or back in the cache */
+    bool due;        /* to be judged now */
+};
+
+struct gap {
+    enum gap_kv rule;
+    int64_t expected_ns;    /* of a tool call; 0: unknown */
+    struct gap_session *at; /* owned: sessions whose tool runs */
+    uint32_t n, cap;
+    int64_t timer_ns;                /* the last one set */
+    int64_t swap_until_ns;           /* the transfer in progress, by its solo time */
+    int64_t history_ns[GAP_HISTORY]; /* of the last tool calls */
+    uint64_t n_history;
+};
+
+/* Time to prefill that many tokens from nothing, chunk by chunk, ns. */
+typedef int64_t gap_prefill_ns(struct sched *s, uint32_t tokens);
+
+void gap_fini(struct gap *g);
+/* From notifications: a request finished, a request arrived. */
+void gap_finished(struct sched *s, struct gap *g, const struct request *r);
+void gap_arrived(struct sched *s, struct gap *g, const struct request *r);
+/* From schedule: decides what is due and sets a timer for the rest. */
+void gap_schedule(struct sched *s, struct gap *g, gap_prefill_ns *prefill);
+/* The session kept longest gives way; false when none is kept. */
+bool gap_yield(struct sched *s, struct gap *g);
+
+#endif

@@ -1,0 +1,193 @@
+/* What becomes of a session's KV while a tool runs (policies.md E.16), rule by rule. Toy times:
+ * tests/helpers/rules.h. */
+#include <string.h>
+
+#include "tests/helpers/rules.h"
+
+/* Turn 0 (96 tokens, six blocks) takes 2.88 + 2 = 4.88; its tool takes `gap`. Turn 1 (160) then
+ * takes 64 rows, 1.92 + 2 = 3.92, with the KV of turn 0 and 160 rows, 6.8, without. True when turn
+ * 1 ends at that ms. */
+static bool after_tool(const char *own, const char *extra, double gap_ms, double swap_gb_per_s,
+                       double ends)
+{
+    rules_machine(1);
+    sc.gaps_are_tools = true;
+    sc.machine.swap_bytes_per_s = swap_gb_per_s * 1e9;
+    struct scenario_request q[] = {{RT, 0, 96, 1, 5, 0}, {RT, gap_ms / 1e3, 160, 1, 5, 96}};
+    rules_run("sjf-input", own, extra, q, 2);
+    return rules_finishes(1, ends);
+}
+
+/* 16 blocks. RT0 (96, then a tool of 10 ms) and RT1 (64 + 20) share the first iteration, to 4.8 + 2
+ * = 6.8; RT1 then decodes every 3 ms and holds five blocks. BE2 (96) comes at 7 and needs six, five
+ * are free: the cache would admit it at 9.8 and drop RT0's KV. Preserved, the turn that comes
+ * at 16.8 joins at 18.8 with 64 rows: 0.03 * 65 + 2 = 3.95: 22.75; BE2 joins then: 0.03 * 97 + 2
+ * = 4.91: 27.66. */
+static bool preserve_keeps_kv_from_others(const char *extra)
+{
+    rules_machine(1);
+    sc.gaps_are_tools = true;
+    sc.setup.kv_capacity_tokens = 256;
+    struct scenario_request q[] = {{RT, 0, 96, 1, 5, 0},
+                                   {RT, 0, 64, 20, 0, 0},
+                                   {BE, 0.007, 96, 1, 0, 0},
+                                   {RT, 0.010, 160, 1, 5, 96}};
+    rules_run("sjf-input", "gap_kv=preserve", extra, q, 4);
+    return rules_finishes(3, 22.75) && rules_finishes(2, 27.66);
+}
+
+/* Ten blocks, six of them preserved. BE1 needs six and would wait for a tool of 1 s with the
+ * machine idle: the session gives way, BE1 runs 6-10.88. */
+static bool kept_kv_gives_way_when_nobody_could_run(const char *extra)
+{
+    rules_machine(1);
+    sc.gaps_are_tools = true;
+    sc.setup.kv_capacity_tokens = 176;
+    struct scenario_request q[] = {
+        {RT, 0, 96, 1, 5, 0}, {BE, 0.006, 96, 1, 0, 0}, {RT, 1, 160, 1, 5, 96}};
+    rules_run("sjf-input", "gap_kv=preserve", extra, q, 3);
+    return rules_finishes(1, 10.88) && rules_finishes(2, 1004.88 + 6.8);
+}
+
+/* 4.88 + 10 + 6.8. */
+static bool discard_prefills_the_whole_prompt(const char *extra)
+{
+    return after_tool("gap_kv=discard", extra, 10, 1, 21.68);
+}
+
+/* 96 MB at 96 GB/s: out 4.88-5.88, back 14.88-15.88, then 3.92. */
+static bool swap_reads_the_kv_back(const char *extra)
+{
+    return after_tool("gap_kv=swap", extra, 10, 96, 19.8);
+}
+
+/* The turn comes 0.5 ms into the transfer: 4.88 + 0.5 + 3.92. */
+static bool a_turn_that_comes_before_the_kv_is_out_finds_it(const char *extra)
+{
+    return after_tool("gap_kv=swap", extra, 0.5, 96, 9.3);
+}
+
+/* Recomputing wastes 4.88 ms * 96 / 2; 96 tokens held waste as much in 2.44 ms. Flash is too slow.
+ */
+static bool infercept_keeps_over_a_short_call(const char *extra)
+{
+    return after_tool("gap_kv=infercept", extra, 2.4, 1, 4.88 + 2.4 + 3.92);
+}
+
+static bool infercept_discards_over_a_longer_one(const char *extra)
+{
+    return after_tool("gap_kv=infercept", extra, 2.5, 1, 4.88 + 2.5 + 6.8);
+}
+
+/* A transfer of 1 ms wastes 2 ms * 96: KV goes out 6.88-7.88 and returns in 1 ms. */
+static bool infercept_swaps_where_that_is_cheapest(const char *extra)
+{
+    return after_tool("gap_kv=infercept", extra, 10, 96, 19.8);
+}
+
+static bool infercept_swaps_not_before_it_pays(const char *extra)
+{
+    return after_tool("gap_kv=infercept", extra, 1.9, 96, 4.88 + 1.9 + 3.92);
+}
+
+/* Told that calls take 1 s it discards at once: 4.88 + 2.4 + 6.8. */
+static bool infercept_believes_what_it_is_told(const char *extra)
+{
+    return after_tool("gap_kv=infercept,gap_s=1", extra, 2.4, 1, 14.08);
+}
+
+/* RT1 (64 tokens, then 5 blocks) decodes, and would wait for a recomputation: that wastes 4.88 *
+ * (48
+ * + 80), so 96 tokens are held for 6.5 ms. They share the first iteration, 4.8 + 2 = 6.8; the tool
+ * takes 6 ms: turn 1 comes at 12.8, the end of an iteration, and takes 0.03 * 65 + 2 = 3.95. */
+static bool infercept_counts_those_who_would_wait(const char *extra)
+{
+    rules_machine(1);
+    sc.gaps_are_tools = true;
+    struct scenario_request q[] = {
+        {RT, 0, 96, 1, 5, 0}, {RT, 0, 64, 12, 0, 0}, {RT, 0.006, 160, 1, 5, 96}};
+    rules_run("sjf-input", "gap_kv=infercept", extra, q, 3);
+    return rules_finishes(2, 16.75);
+}
+
+/* RT0 (96) and RT1 (192) end at 0.03 * 288 + 2 = 10.64. Calls take 1 s, they are told: swap is best
+ * for both (0.5 and 1 ms at 192 GB/s), the budget one transfer, the other is discarded (4.88 * 48
+ * against 7.76 * 96 wasted): RT1 has it. RT0's turn 1 comes at 30.64: 6.8; RT1's at 50.64: 1 ms to
+ * read, 64 rows in 3.92. */
+static bool infercept_gives_the_swap_budget_to_the_most_wasteful(const char *extra)
+{
+    rules_machine(1);
+    sc.gaps_are_tools = true;
+    sc.machine.swap_bytes_per_s = 192e9;
+    struct scenario_request q[] = {{RT, 0, 96, 1, 5, 0},
+                                   {RT, 0, 192, 1, 6, 0},
+                                   {RT, 0.020, 160, 1, 5, 96},
+                                   {RT, 0.040, 256, 1, 6, 192}};
+    rules_run("sjf-input", "gap_kv=infercept,gap_s=1", extra, q, 4);
+    return rules_finishes(2, 37.44) && rules_finishes(3, 55.56);
+}
+
+/* 10 ms to live. */
+static bool ttl_keeps_for_its_time(const char *extra)
+{
+    return after_tool("gap_kv=ttl,gap_s=0.01", extra, 10, 1, 18.8);
+}
+
+static bool ttl_drops_after_its_time(const char *extra)
+{
+    return after_tool("gap_kv=ttl,gap_s=0.01", extra, 11, 1, 22.68);
+}
+
+/* Without calls seen, as long as recomputing takes, 4.88. */
+static bool ttl_begins_with_the_reload_cost(const char *extra)
+{
+    return after_tool("gap_kv=ttl", extra, 4.8, 1, 13.6);
+}
+
+/* One call of 3 ms seen: KV lives 3 ms, not the 6.8 that recomputing 160 tokens takes. Turn 0 ends
+ * at 4.88, turn 1 at 7.88 + 3.92 = 11.8; after 4 ms turn 2 (224) finds nothing: 15.8 + 6.72 + 2. */
+static bool ttl_learns_from_calls_seen(const char *extra)
+{
+    rules_machine(1);
+    sc.gaps_are_tools = true;
+    struct scenario_request q[] = {
+        {RT, 0, 96, 1, 5, 0}, {RT, 0.003, 160, 1, 5, 96}, {RT, 0.004, 224, 1, 5, 160}};
+    rules_run("sjf-input", "gap_kv=ttl", extra, q, 3);
+    return rules_finishes(1, 11.8) && rules_finishes(2, 24.52);
+}
+
+static const struct rule_row all[] = {
+    RULE(preserve_keeps_kv_from_others, "gap_kv=cache gap_kv=discard",
+         "gap_kv=cache gap_kv=discard"),
+    RULE(kept_kv_gives_way_when_nobody_could_run, "gap_kv=cache", ""),
+    RULE(discard_prefills_the_whole_prompt, "gap_kv=cache gap_kv=preserve gap_kv=swap",
+         "gap_kv=cache gap_kv=preserve gap_kv=swap"),
+    RULE(swap_reads_the_kv_back, "gap_kv=cache gap_kv=preserve gap_kv=discard",
+         "gap_kv=cache gap_kv=preserve gap_kv=discard"),
+    RULE(a_turn_that_comes_before_the_kv_is_out_finds_it, "gap_kv=discard", "gap_kv=discard"),
+    RULE(infercept_keeps_over_a_short_call, "gap_kv=discard gap_s=1", "gap_kv=discard gap_s=1"),
+    RULE(infercept_discards_over_a_longer_one, "gap_kv=cache gap_kv=preserve gap_kv=ttl",
+         "gap_kv=cache gap_kv=preserve gap_kv=ttl"),
+    RULE(infercept_swaps_where_that_is_cheapest, "gap_kv=cache gap_kv=preserve gap_kv=discard",
+         "gap_kv=cache gap_kv=preserve gap_kv=discard"),
+    RULE(infercept_swaps_not_before_it_pays, "gap_kv=swap gap_kv=discard gap_s=1",
+         "gap_kv=swap gap_kv=discard gap_s=1"),
+    RULE(infercept_believes_what_it_is_told, "gap_s=0 gap_kv=preserve", "gap_s=0 gap_kv=preserve"),
+    RULE(infercept_counts_those_who_would_wait, "gap_kv=discard gap_s=1", "gap_kv=discard gap_s=1"),
+    RULE(infercept_gives_the_swap_budget_to_the_most_wasteful,
+         "gap_kv=swap gap_kv=discard gap_kv=cache gap_s=0",
+         "gap_kv=swap gap_kv=discard gap_kv=cache gap_s=0"),
+    RULE(ttl_keeps_for_its_time, "gap_kv=discard gap_s=0.009 gap_s=0",
+         "gap_kv=discard gap_s=0.009 gap_s=0"),
+    RULE(ttl_drops_after_its_time, "gap_kv=cache gap_kv=preserve gap_s=0.012",
+         "gap_kv=cache gap_kv=preserve gap_s=0.012"),
+    RULE(ttl_begins_with_the_reload_cost, "gap_s=0.004 gap_kv=infercept gap_kv=discard",
+         "gap_s=0.004 gap_kv=infercept gap_kv=discard"),
+    RULE(ttl_learns_from_calls_seen, "gap_s=0.01 gap_kv=preserve gap_kv=discard",
+         "gap_s=0.01 gap_kv=preserve gap_kv=discard"),
+};
+
+int main(void)
+{
+    return rules_main("tool gaps", all, sizeof all / sizeof all[0]);
+}
