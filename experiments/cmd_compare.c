@@ -8,6 +8,7 @@
 #include "experiments/cli.h"
 #include "experiments/commands.h"
 #include "experiments/compare.h"
+#include "experiments/regret.h"
 #include "experiments/runner.h"
 #include "sim/base/arena.h"
 
@@ -32,6 +33,9 @@ static const char help[] =
     "  --load R1,R2,..      scale the arrival rates so that the baseline's load is R: its "
     "capacity\n"
     "                       is measured first, on the same requests arriving all at once\n"
+    "  --regret             also how far each policy stays behind a lower bound of the machine "
+    "and\n"
+    "                       behind a clairvoyant schedule\n"
     "  --sketch             quantiles within 0.5 %, constant memory\n"
     "  --time-limit S       CPU seconds after which a run is given up (default 600)\n"
     "  --json               results as JSON\n"
@@ -55,7 +59,7 @@ struct compare_options {
     uint32_t n_loads;
     uint32_t replications, jobs;
     double time_limit_s;
-    bool sketch, json, quiet;
+    bool sketch, json, quiet, regret;
 };
 
 struct compared {
@@ -107,6 +111,9 @@ static bool take_option(struct compare_options *o, int c, const char *arg, struc
     case 's':
         o->sketch = true;
         return true;
+    case 'r':
+        o->regret = true;
+        return true;
     case 'j':
         o->json = true;
         return true;
@@ -129,6 +136,7 @@ static int parse_options(int argc, char **argv, struct compare_options *o, struc
                                         {"load", required_argument, NULL, 'l'},
                                         {"time-limit", required_argument, NULL, 't'},
                                         {"sketch", no_argument, NULL, 's'},
+                                        {"regret", no_argument, NULL, 'r'},
                                         {"json", no_argument, NULL, 'j'},
                                         {"quiet", no_argument, NULL, 'q'},
                                         {"help", no_argument, NULL, 'h'},
@@ -208,6 +216,9 @@ static int prepare(struct compared *c, struct compare_options *o, struct err *e)
         .sketch = o->sketch,
         .progress = !o->quiet && isatty(STDERR_FILENO) != 0,
     };
+    if (e->n == 0 && o->regret) {
+        (void)regret_check(&c->plan, e);
+    }
     return e->n > 0 ? -EINVAL : 0;
 }
 
@@ -219,6 +230,18 @@ static void report_failures(const struct compare_plan *plan, const struct compar
                       plan->policies[f->policy].label, f->replication,
                       compare_seed(plan->options->seed, f->replication), f->message);
     }
+}
+
+static void add_regret(const struct compare_plan *plan, const struct compare_result *r, cJSON *into)
+{
+    struct regret g;
+    regret_run(plan, &g);
+    if (into != NULL) {
+        cJSON_AddItemToObject(into, "regret", regret_to_json(plan, r, &g));
+    } else {
+        regret_print(plan, r, &g, stdout);
+    }
+    regret_fini(&g);
 }
 
 /* Runs the plan and prints it as text, or adds it to the JSON object `into`. */
@@ -236,6 +259,9 @@ static int run_plan(const struct compare_options *o, const struct compare_plan *
     } else {
         compare_print(plan, &r, usual_metrics, sizeof usual_metrics / sizeof usual_metrics[0],
                       stdout);
+    }
+    if (o->regret) {
+        add_regret(plan, &r, into);
     }
     compare_result_fini(&r);
     return status;

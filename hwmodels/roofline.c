@@ -201,10 +201,65 @@ static double ridge(const struct hwmodel *m, uint8_t device)
     return r->runtime[device]->many.flop_per_s / r->runtime[device]->many.bytes_per_s;
 }
 
-static const struct hwmodel_ops extended = {"extended", kernel_extended, ridge};
-static const struct hwmodel_ops roofline = {"roofline", kernel_roofline, ridge};
-static const struct hwmodel_ops pnorm = {"p-norm", kernel_pnorm, ridge};
-static const struct hwmodel_ops table = {"table", kernel_table, ridge};
+/* The straight parts of terms_fill: what fill, padding and batches of sequences add is left out,
+ * and of a mixture's experts one row's count. */
+static void floor_fill(const struct hwmodel *m, uint8_t device, enum op_kind op_kind, bool one_row,
+                       bool plain, struct kernel_floor *out)
+{
+    const struct roofline *r = m->params;
+    const struct soc_runtime *p = r->runtime[device];
+    const struct soc_curve *c = one_row ? &p->one : &p->many;
+    const struct roofline_op *op = &r->ops[op_kind];
+    double width = one_row || plain ? 1.0 : 1.0 + p->width_fill / m->llm->hidden;
+    double padded = p->min_rows > 2 && !plain ? p->min_rows : 2.0;
+    *out = (struct kernel_floor){
+        .fixed_s = plain ? 0.0 : op->prims * c->launch_s + op->sync_s,
+        .row_s = op->flop_per_row * width / c->flop_per_s,
+        .rows_min = one_row ? 1.0 : padded,
+        .bytes = op->weight_bytes + op->expert_bytes * experts_touched(m->llm, 1.0),
+        .row_bytes = op->io_bytes_per_row,
+        .bytes_per_s = c->bytes_per_s,
+    };
+    if (op_kind == OP_MHA || op_kind == OP_LAYER) {
+        out->pair_s = r->attn_flop_per_pair / (c->flop_per_s * (plain ? 1.0 : p->attention_frac));
+        out->key_bytes = r->kv_bytes_per_key;
+        out->row_bytes += r->attn_io_bytes_per_row;
+    }
+}
+
+static void floor_extended(const struct hwmodel *m, uint8_t device, enum op_kind op, bool one_row,
+                           struct kernel_floor *out)
+{
+    floor_fill(m, device, op, one_row, false, out);
+}
+
+static void floor_roofline(const struct hwmodel *m, uint8_t device, enum op_kind op, bool one_row,
+                           struct kernel_floor *out)
+{
+    floor_fill(m, device, op, one_row, true, out);
+}
+
+/* The smallest factor that rows of this kind can meet. */
+static void floor_table(const struct hwmodel *m, uint8_t device, enum op_kind op, bool one_row,
+                        struct kernel_floor *out)
+{
+    const struct roofline *r = m->params;
+    const struct soc_table *t = &r->runtime[device]->table;
+    double factor = table_factor(t, 1.0);
+    for (uint32_t i = 0; i < t->n && !one_row; i++) {
+        factor = fmin(factor, t->factor[i]);
+    }
+    floor_fill(m, device, op, one_row, false, out);
+    out->fixed_s *= factor;
+    out->row_s *= factor;
+    out->pair_s *= factor;
+    out->bytes_per_s /= factor;
+}
+
+static const struct hwmodel_ops extended = {"extended", kernel_extended, ridge, floor_extended};
+static const struct hwmodel_ops roofline = {"roofline", kernel_roofline, ridge, floor_roofline};
+static const struct hwmodel_ops pnorm = {"p-norm", kernel_pnorm, ridge, floor_extended};
+static const struct hwmodel_ops table = {"table", kernel_table, ridge, floor_table};
 static const struct hwmodel_ops *const forms[] = {&extended, &pnorm, &roofline, &table};
 static const char *const names[] = {"extended", "p-norm", "roofline", "table", NULL};
 

@@ -25,6 +25,17 @@ struct kernel_cost {
     bool outside; /* outside the validity envelope of the calibration */
 };
 
+/* What no kernel of an op on a device can beat: n rows over (query, key) pairs and keys take at
+ * least fixed_s + max(row_s max(n, rows_min) + pair_s pairs, (bytes + row_bytes n + key_bytes keys)
+ * / bytes_per_s) alone, before t_ns is rounded, and move at least those bytes, at bytes_per_s at
+ * most. A share of an op's rows counts its share of the pass's pairs and keys. Bounds rest on it
+ * (experiments/bound.h). */
+struct kernel_floor {
+    double fixed_s, row_s, rows_min, pair_s;
+    double bytes, row_bytes, key_bytes;
+    double bytes_per_s; /* > 0; may be infinite */
+};
+
 struct hwmodel;
 
 struct hwmodel_ops {
@@ -34,6 +45,9 @@ struct hwmodel_ops {
     /* Ridge intensity I* = P_eff / B_eff of a device (agent-xpu-v2 App. B): below it a kernel is
      * memory-bound. */
     double (*ridge_flop_per_byte)(const struct hwmodel *m, uint8_t device);
+    /* Of kernels that pay one row, or more than one. NULL: the form has no floor but 0. */
+    void (*floor)(const struct hwmodel *m, uint8_t device, enum op_kind op, bool one_row,
+                  struct kernel_floor *out);
 };
 
 struct hwmodel {

@@ -115,6 +115,10 @@ refuse "--workload" $x trace gen
 refuse "" $x nonesuch
 refuse "" $x run --nonesuch
 refuse "" $x compare --policy fcfs --replications 0
+refuse "truth_sigma" $x compare --policy fcfs --regret --set sim.truth_sigma=0.1
+refuse "horizon_s" $x compare --policy fcfs --regret --set sim.horizon_s=10
+printf '# xpusim-trace v1\n%s,cancel_s\n0,0,0,reactive,0,,5,5,0,1\n' "$head" >"$dir/t.csv"
+refuse "cancel" $x compare --policy fcfs --regret --trace "$dir/t.csv"
 refuse "" $x trace gen --workload w1:n=2 -o "$dir/no/such/folder/x.csv"
 refuse "" $x run --policy fcfs --requests "$dir/no/such/folder/x.csv"
 refuse "" $x graphs --p 1,2 --d 1 --s 1 --chunks 2

@@ -1,6 +1,7 @@
 #include "tests/helpers/scenario.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,8 +30,25 @@ static double toy_ridge(const struct hwmodel *m, uint8_t device)
     return ((const struct scenario *)m->params)->ridge_flop_per_byte;
 }
 
+/* DDR bytes are left out: what toy kernels move grows with their time. */
+static void toy_floor(const struct hwmodel *m, uint8_t device, enum op_kind op, bool one_row,
+                      struct kernel_floor *out)
+{
+    const struct scenario *sc = m->params;
+    const struct toy_cost *c = &sc->cost[device][op];
+    *out = (struct kernel_floor){
+        .fixed_s = c->fixed_ms * 1e-3,
+        .row_s = c->per_row_ms * 1e-3,
+        .rows_min = one_row ? 1.0 : 2.0,
+        .bytes_per_s = c->gb_per_s > 0.0 ? c->gb_per_s * 1e9 : HUGE_VAL,
+    };
+    if (op == OP_MHA || op == OP_LAYER) {
+        out->pair_s = sc->attention_ms_per_pair[device] * 1e-3;
+    }
+}
+
 static const struct hwmodel_ops toy_ops = {
-    .name = "toy", .kernel = toy_kernel, .ridge_flop_per_byte = toy_ridge};
+    .name = "toy", .kernel = toy_kernel, .ridge_flop_per_byte = toy_ridge, .floor = toy_floor};
 
 static void on_first_service(void *self, int64_t now_ns, const struct request *r)
 {

@@ -1,0 +1,267 @@
+#include "policies/clairvoyant.h"
+
+#include <errno.h>
+
+#include "policies/common/batch.h"
+#include "policies/common/heap.h"
+#include "policies/common/hetero.h"
+#include "policies/common/iter.h"
+
+#define OTHER_CLASS 1e15 /* ns, 11 days: added to the keys of the class that goes second */
+
+struct clairvoyant {
+    struct heap queued, decoding; /* not in a pass */
+    struct batch batch;
+    struct pass *prefill, *iteration; /* live, or NULL */
+    struct hetero hetero;             /* the prefill, when it runs op by op on NPU and iGPU */
+    int attention;                    /* device of it, or -1: the prefill runs in one piece */
+};
+
+static bool is_static(const struct machine *m, uint8_t device)
+{
+    return m->devices[device].static_attention;
+}
+
+bool clairvoyant_can_decode(const struct machine *m, uint8_t device)
+{
+    return device < m->n_devices && !is_static(m, device);
+}
+
+bool clairvoyant_can_prefill(const struct machine *m, uint8_t device)
+{
+    return device < m->n_devices &&
+           (!is_static(m, device) || machine_find(m, DEVICE_KIND_IGPU) >= 0);
+}
+
+static int init(struct sched *s)
+{
+    struct clairvoyant *c = s->state;
+    const struct clairvoyant_plan *p = s->context;
+    if (p == NULL || p->max_batch == 0 || !clairvoyant_can_prefill(s->machine, p->prefill_device) ||
+        !clairvoyant_can_decode(s->machine, p->decode_device)) {
+        return -EINVAL;
+    }
+    bool split = is_static(s->machine, p->prefill_device);
+    c->attention = split ? machine_find(s->machine, DEVICE_KIND_IGPU) : -1;
+    return 0;
+}
+
+static void fini(struct sched *s)
+{
+    struct clairvoyant *c = s->state;
+    if (c != NULL) {
+        heap_fini(&c->queued);
+        heap_fini(&c->decoding);
+        batch_fini(&c->batch);
+    }
+}
+
+/* ---- the order ---- */
+
+static double key_of(struct sched *s, const struct request *r)
+{
+    const struct clairvoyant_plan *p = s->context;
+    double second = p->reactive_first && r->cls != REQUEST_CLASS_REACTIVE ? OTHER_CLASS : 0.0;
+    if (p->order != NULL) {
+        uint32_t rank = 0;
+        while (rank < p->n_order && p->order[rank] != r->id) {
+            rank++;
+        }
+        return second + rank;
+    }
+    int64_t left = sched_oracle_output_tokens(s, r) - r->generated_tokens;
+    uint8_t d = p->decode_device;
+    return second + (double)(iter_prefill_ns(s, r, d) + iter_decode_ns(s, r, d, (uint64_t)left));
+}
+
+static void enqueue(struct sched *s, const struct request *r)
+{
+    struct clairvoyant *c = s->state;
+    bool queued = r->state == REQUEST_STATE_QUEUED;
+    heap_push(queued ? &c->queued : &c->decoding, r, key_of(s, r));
+}
+
+static bool goes_before(const struct request *x, const struct request *y)
+{
+    double kx = heap_node(x)->key;
+    double ky = heap_node(y)->key;
+    return kx != ky ? kx < ky : request_before(x, y);
+}
+
+static void arrived(struct sched *s, const struct request *r)
+{
+    enqueue(s, r);
+}
+
+static void cancelled(struct sched *s, const struct request *r)
+{
+    struct clairvoyant *c = s->state;
+    uint32_t i = heap_node(r)->index;
+    bool queued = i > 0 && i <= c->queued.n && c->queued.a[i - 1] == r;
+    heap_remove(queued ? &c->queued : &c->decoding, r);
+}
+
+static void pass_done(struct sched *s, const struct pass *p)
+{
+    struct clairvoyant *c = s->state;
+    if (p == c->prefill) {
+        c->prefill = NULL;
+        hetero_clear(&c->hetero);
+    } else {
+        c->iteration = NULL;
+    }
+    for (uint32_t i = 0; i < p->n_segments; i++) {
+        const struct request *r = p->segments[i].request;
+        if (r->state == REQUEST_STATE_QUEUED || r->state == REQUEST_STATE_DECODE) {
+            enqueue(s, r);
+        }
+    }
+}
+
+static void launch_done(struct sched *s, const struct launch *l)
+{
+    struct clairvoyant *c = s->state;
+    (void)hetero_ended(&c->hetero, l);
+}
+
+/* ---- passes ---- */
+
+/* KV is full: the one furthest back that holds any, and is in no pass, is computed again later. */
+static bool give_way(struct sched *s, struct clairvoyant *c, const struct request *keep)
+{
+    const struct request *last = NULL;
+    struct heap *heaps[] = {&c->decoding, &c->queued};
+    for (int h = 0; h < 2; h++) {
+        for (uint32_t i = 0; i < heaps[h]->n; i++) {
+            const struct request *r = heaps[h]->a[i];
+            bool holds = r != keep && r->kv_tokens > 0;
+            last = holds && (last == NULL || goes_before(last, r)) ? r : last;
+        }
+    }
+    if (last == NULL || (keep != NULL && goes_before(last, keep))) {
+        return false;
+    }
+    struct heap *from = last->state == REQUEST_STATE_DECODE ? &c->decoding : &c->queued;
+    heap_remove(from, last);
+    int rc = sched_kv_evict(s, last, 0, KV_EVICT_RECOMPUTE);
+    enqueue(s, last);
+    return rc == 0;
+}
+
+static void start_prefill(struct sched *s, struct clairvoyant *c)
+{
+    const struct request *r = heap_top(&c->queued);
+    struct segment seg = {
+        .request = r, .role = SEGMENT_PREFILL, .n_tokens = request_prefill_left(r)};
+    struct pass_spec spec = {.segments = &seg, .n_segments = 1};
+    int rc;
+    do {
+        rc = sched_pass_form(s, &spec, &c->prefill);
+    } while (rc == -ENOMEM && give_way(s, c, r));
+    if (rc != 0) {
+        c->prefill = NULL;
+        return;
+    }
+    heap_remove(&c->queued, r);
+    if (c->attention >= 0) {
+        hetero_begin(&c->hetero, c->prefill);
+    }
+}
+
+static void start_iteration(struct sched *s, struct clairvoyant *c)
+{
+    const struct clairvoyant_plan *p = s->context;
+    batch_clear(&c->batch);
+    while (c->batch.n < p->max_batch && heap_top(&c->decoding) != NULL) {
+        batch_add(&c->batch, heap_pop(&c->decoding), SEGMENT_DECODE, 1);
+    }
+    int rc;
+    while ((rc = batch_form(s, &c->batch, &c->iteration)) == -ENOMEM) {
+        if (!give_way(s, c, NULL)) {
+            if (c->batch.n == 1) {
+                break;
+            }
+            enqueue(s, c->batch.segments[--c->batch.n].request);
+        }
+    }
+    if (rc != 0) {
+        c->iteration = NULL;
+        for (uint32_t i = 0; i < c->batch.n; i++) {
+            enqueue(s, c->batch.segments[i].request);
+        }
+    }
+}
+
+static void launch_whole(struct sched *s, struct pass *p, uint8_t device)
+{
+    if (p != NULL && p->state == PASS_STATE_READY && sched_device_free_slots(s, device) > 0) {
+        struct launch_spec spec = {.pass = p, .device = device, .yield = YIELD_PASS};
+        (void)sched_launch(s, &spec, NULL);
+    }
+}
+
+/* Does what is left of the prefill come before the iteration, on a device that both use? */
+static bool prefill_goes_first(const struct clairvoyant *c)
+{
+    const struct request *r = c->prefill == NULL ? NULL : c->prefill->segments[0].request;
+    return r != NULL && c->iteration != NULL && c->iteration->state == PASS_STATE_READY &&
+           heap_node(r)->key < heap_node(c->iteration->segments[0].request)->key;
+}
+
+static void advance_prefill(struct sched *s, struct clairvoyant *c, uint8_t device)
+{
+    if (c->attention < 0) {
+        launch_whole(s, c->prefill, device);
+        return;
+    }
+    if (hetero_at_boundary(&c->hetero)) {
+        uint32_t chunk = s->machine->devices[device].chunk_rows;
+        hetero_plan(s, &c->hetero, hetero_default_rows(&c->hetero, chunk, true));
+    }
+    hetero_launch_both(s, &c->hetero, device, c->attention);
+}
+
+static void schedule(struct sched *s)
+{
+    struct clairvoyant *c = s->state;
+    const struct clairvoyant_plan *p = s->context;
+    bool one = p->prefill_device == p->decode_device; /* one instance: one pass at a time */
+    bool free_p = c->prefill == NULL && heap_top(&c->queued) != NULL;
+    bool free_d = c->iteration == NULL && heap_top(&c->decoding) != NULL;
+    if (one && (c->prefill != NULL || c->iteration != NULL)) {
+        free_p = free_d = false;
+    } else if (one && free_p && free_d) {
+        free_p = goes_before(heap_top(&c->queued), heap_top(&c->decoding));
+        free_d = !free_p;
+    }
+    if (free_p) {
+        start_prefill(s, c);
+    }
+    if (free_d || (one && free_p && c->prefill == NULL && heap_top(&c->decoding) != NULL)) {
+        start_iteration(s, c); /* also where the prompt found no room */
+    }
+    if (prefill_goes_first(c)) {
+        advance_prefill(s, c, p->prefill_device);
+        launch_whole(s, c->iteration, p->decode_device);
+    } else {
+        launch_whole(s, c->iteration, p->decode_device);
+        advance_prefill(s, c, p->prefill_device);
+    }
+}
+
+const struct policy_ops policy_clairvoyant_ops = {
+    .name = "clairvoyant",
+    .summary = "a list schedule given in advance",
+    .api_version = POLICY_API_VERSION,
+    .flags = POLICY_F_ORACLE,
+    .needs = CAP_SPANS | CAP_KV_EVICT,
+    .state_size_bytes = sizeof(struct clairvoyant),
+    .request_state_size_bytes = sizeof(struct iter_request),
+    .init = init,
+    .exit = fini,
+    .request_arrived = arrived,
+    .request_cancelled = cancelled,
+    .launch_done = launch_done,
+    .pass_done = pass_done,
+    .schedule = schedule,
+};

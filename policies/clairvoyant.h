@@ -1,0 +1,34 @@
+/* List schedules: what a clairvoyant scheduler chooses from. Not registered, as
+ * it needs to be told the future: put it into a setup with a struct clairvoyant_plan as
+ * policy_context (experiments/clairvoyant.h searches the plans).
+ *
+ * A plan is an order of the requests, a placement and a batch cap. Prompts run whole, one at a
+ * time, on the prefill devices; decode iterations, of the first max_batch that decode, on the
+ * decode device. Whenever an instance is free, it takes the request that comes first in the order
+ * among those that are ready; nothing that runs is stopped (an iteration is one token long, so a
+ * request further ahead waits for at most one pass). Where both use one device, they take turns,
+ * again by the order. No instance idles on purpose.
+ *
+ * An NPU with static attention prefills as the eager default mapping does: token-level ops there,
+ * padded, attention and head on the iGPU (policies.md E.10). */
+#ifndef POLICIES_CLAIRVOYANT_H
+#define POLICIES_CLAIRVOYANT_H
+
+#include "sim/api/policy.h"
+
+struct clairvoyant_plan {
+    const uint32_t *order; /* borrowed; request ids, the first goes first; NULL: shortest remaining
+                              solo time first, which knows the output lengths */
+    uint32_t n_order;      /* few: looked up one by one. Requests not in it go last */
+    bool reactive_first;   /* before the order */
+    uint8_t prefill_device, decode_device;
+    uint32_t max_batch; /* >= 1 */
+};
+
+/* Can passes of this kind run there? Prefill on a static NPU needs an iGPU for attention. */
+bool clairvoyant_can_prefill(const struct machine *m, uint8_t device);
+bool clairvoyant_can_decode(const struct machine *m, uint8_t device);
+
+extern const struct policy_ops policy_clairvoyant_ops;
+
+#endif

@@ -1,0 +1,315 @@
+/* The clairvoyant reference against a brute force of its own: every order, scheduled by a loop that
+ * knows nothing of the engine, with pass times added up from the kernel model. */
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/clairvoyant.h"
+#include "sim/core/core.h"
+#include "tests/helpers/randomload.h"
+
+enum { JOBS = 5, LOADS = 12, MAX_REQUESTS = 20 };
+
+static struct config_options options;
+static struct config config;
+static struct err err;
+static struct trace trace;
+
+static void setup(void)
+{
+    options = config_options_default();
+    options.sets[options.n_sets++] = strdup("sim.contention=none");
+    err = (struct err)ERR_INIT;
+    ck_assert_int_eq(config_load(&config, &options, &err), 0);
+}
+
+static void teardown(void)
+{
+    trace_fini(&trace);
+    config_fini(&config);
+    config_options_fini(&options);
+    err_fini(&err);
+}
+
+/* Sizes that make the order matter: long and short ones, close together. */
+static void make_trace(uint32_t n)
+{
+    static const struct {
+        double arrival_s;
+        uint32_t input, output;
+    } of[] = {{0, 900, 12}, {0, 40, 3},   {0.1, 300, 30}, {0.4, 80, 8},
+              {2, 500, 2},  {2.1, 60, 5}, {2.2, 70, 5}};
+    trace_fini(&trace);
+    trace = (struct trace){.rows = calloc(n, sizeof *trace.rows), .n = n, .n_first = n};
+    for (uint32_t i = 0; i < n; i++) {
+        trace.rows[i] = (struct trace_row){.arrival_ns = units_ns_from_s(of[i].arrival_s),
+                                           .request_id = 10 * i,
+                                           .session_id = i,
+                                           .input_tokens = of[i].input,
+                                           .output_tokens = of[i].output,
+                                           .max_output_tokens = of[i].output,
+                                           .next = TRACE_NO_ROW,
+                                           .cls = REQUEST_CLASS_PROACTIVE};
+    }
+}
+
+/* ---- the brute force ---- */
+
+/* One request's pass on one device: host work, layers, head, sampling. */
+static int64_t pass_ns(uint8_t device, bool prefill, uint32_t rows, uint64_t context)
+{
+    const struct machine *m = &config.soc.machine;
+    const struct device *d = &m->devices[device];
+    struct work_shape w = {.rows = rows,
+                           .logit_rows = 1,
+                           .sequences = 1,
+                           .prefill_rows = prefill ? rows : 0,
+                           .attn_pairs = prefill ? (uint64_t)rows * (rows + 1) / 2 : context,
+                           .kv_read_tokens = context,
+                           .max_context_tokens = (uint32_t)context};
+    static const enum op_kind apart[] = {OP_QKV, OP_MHA, OP_FFN};
+    static const enum op_kind fused[] = {OP_LAYER};
+    int64_t layer = 0;
+    struct kernel_run k;
+    for (int i = 0; i < (prefill ? 3 : 1); i++) {
+        kernel_run_fill(&config.truth.model, &w, prefill ? apart[i] : fused[i], device, 0, rows,
+                        d->chunk_rows, &k);
+        layer += (int64_t)(k.n - 1) * k.t_ns + k.tail_ns;
+    }
+    kernel_run_fill(&config.truth.model, &w, OP_HEAD, device, 0, 1, d->chunk_rows, &k);
+    return m->schedule_ns + d->submit_ns + d->completion_ns + config.llm.n_layers * layer +
+           k.tail_ns + m->sample_ns_per_token;
+}
+
+struct job {
+    int64_t ready_ns;
+    uint32_t produced;
+    bool running;
+};
+
+/* Sum of completion minus arrival under one order. Steps from instant to instant; at each, every
+ * idle instance takes the first ready job in the order that it can serve. */
+static int64_t list_schedule(const uint32_t *order, uint8_t prefill, uint8_t decode)
+{
+    struct job jobs[JOBS];
+    int64_t busy_ns[2] = {0, 0}; /* until when, of the prefill and the decode instance */
+    int64_t total = 0;
+    uint32_t left = (uint32_t)trace.n;
+    for (uint32_t i = 0; i < trace.n; i++) {
+        jobs[i] = (struct job){.ready_ns = trace.rows[i].arrival_ns};
+    }
+    for (int64_t now = 0; left > 0;) {
+        for (uint32_t k = 0; k < trace.n; k++) {
+            struct job *j = &jobs[order[k]];
+            const struct trace_row *row = &trace.rows[order[k]];
+            bool first = j->produced == 0;
+            int instance = first || prefill == decode ? 0 : 1;
+            if (j->produced == row->output_tokens || j->ready_ns > now || busy_ns[instance] > now) {
+                continue;
+            }
+            int64_t took = first ? pass_ns(prefill, true, row->input_tokens, row->input_tokens)
+                                 : pass_ns(decode, false, 1, row->input_tokens + j->produced);
+            busy_ns[instance] = j->ready_ns = now + took;
+            if (++j->produced == row->output_tokens) {
+                total += j->ready_ns - row->arrival_ns;
+                left--;
+            }
+        }
+        int64_t next = INT64_MAX;
+        for (uint32_t i = 0; i < trace.n; i++) {
+            next = jobs[i].ready_ns > now && jobs[i].ready_ns < next ? jobs[i].ready_ns : next;
+        }
+        now = next;
+    }
+    return total;
+}
+
+static int64_t best_of(uint32_t *order, uint32_t fixed, uint8_t prefill, uint8_t decode)
+{
+    if (fixed == trace.n) {
+        return list_schedule(order, prefill, decode);
+    }
+    int64_t best = INT64_MAX;
+    for (uint32_t i = fixed; i < trace.n; i++) {
+        uint32_t x = order[fixed];
+        order[fixed] = order[i];
+        order[i] = x;
+        int64_t got = best_of(order, fixed + 1, prefill, decode);
+        best = got < best ? got : best;
+        order[i] = order[fixed];
+        order[fixed] = x;
+    }
+    return best;
+}
+
+static uint32_t metric_index(const char *name)
+{
+    uint32_t i = 0;
+    while (strcmp(clairvoyant_metrics[i], name) != 0) {
+        i++;
+    }
+    return i;
+}
+
+static void compare_with_brute_force(uint8_t prefill, uint8_t decode)
+{
+    for (uint32_t n = 1; n <= JOBS; n++) {
+        make_trace(n);
+        struct clairvoyant_plan plan = {
+            .prefill_device = prefill, .decode_device = decode, .max_batch = 1};
+        struct clairvoyant_best got;
+        clairvoyant_search(&config, &trace, 1, &plan, &got);
+        uint32_t order[JOBS] = {0, 1, 2, 3, 4};
+        uint32_t orders = 1;
+        for (uint32_t i = 2; i <= n; i++) {
+            orders *= i;
+        }
+        ck_assert(got.exhaustive);
+        ck_assert_uint_eq(got.schedules, orders);
+        double want_s = (double)best_of(order, 0, prefill, decode) / 1e9 / n;
+        double got_s = got.value[metric_index("all.e2e_s.mean")];
+        ck_assert_msg(fabs(got_s - want_s) < 1e-8 * want_s, "%u jobs: %.9f, brute force %.9f", n,
+                      got_s, want_s);
+    }
+}
+
+START_TEST(best_order_on_one_device_is_the_brute_forces)
+{
+    int igpu = machine_find(&config.soc.machine, DEVICE_KIND_IGPU);
+    compare_with_brute_force((uint8_t)igpu, (uint8_t)igpu);
+}
+END_TEST
+
+START_TEST(best_order_on_two_devices_is_the_brute_forces)
+{
+    int igpu = machine_find(&config.soc.machine, DEVICE_KIND_IGPU);
+    int cpu = machine_find(&config.soc.machine, DEVICE_KIND_CPU);
+    compare_with_brute_force((uint8_t)igpu, (uint8_t)cpu);
+}
+END_TEST
+
+START_TEST(more_than_six_requests_get_the_labelled_heuristic)
+{
+    make_trace(7);
+    struct clairvoyant_plan plans[CLAIRVOYANT_MAX_PLANS];
+    ck_assert_uint_gt(clairvoyant_plans(&config.soc.machine, plans), 0);
+    struct clairvoyant_best got;
+    clairvoyant_search(&config, &trace, 1, &plans[0], &got);
+    ck_assert(!got.exhaustive);
+    ck_assert_uint_eq(got.schedules, 2);
+}
+END_TEST
+
+/* NPU with static attention, iGPU, CPU: each may prefill, two may decode, with or without batches.
+ */
+START_TEST(every_pair_of_devices_is_a_placement)
+{
+    struct clairvoyant_plan plans[CLAIRVOYANT_MAX_PLANS];
+    ck_assert_uint_eq(clairvoyant_plans(&config.soc.machine, plans), 3 * 2 * 2);
+}
+END_TEST
+
+/* ---- the schedules themselves, on the toy machine ---- */
+
+static struct scenario sc;
+static struct scenario_request q[MAX_REQUESTS];
+
+static void run_plan(const struct clairvoyant_plan *plan, uint32_t n)
+{
+    sc.setup.policy = &policy_clairvoyant_ops;
+    sc.setup.policy_context = plan;
+    ck_assert_msg(scenario_run(&sc, q, n, false) == 0, "%s", sc.result.message);
+    ck_assert(sc.result.audit.clean);
+    ck_assert_uint_eq(sc.result.audit.finished, n);
+}
+
+/* Prefill 10 ms on the NPU and 5 ms attention on the iGPU, decode 7 ms on the iGPU however many.
+ * Request 0 (3 tokens) goes first, then request 1 (2 tokens): prefill 0 until 15; its decode wants
+ * the iGPU 15..22 and 22..29. Prefill 1: NPU 15..25; attention must wait for the iteration, as
+ * nothing is stopped: 29..34. Then its one decode: 34..41. */
+START_TEST(npu_prefill_shares_the_igpu_with_decode_in_the_order_of_the_plan)
+{
+    scenario_init(&sc);
+    scenario_cost(&sc, NPU, OP_QKV, 10, 0, 0);
+    scenario_cost(&sc, IGPU, OP_MHA, 5, 0, 0);
+    scenario_cost(&sc, IGPU, OP_LAYER, 7, 0, 0);
+    static const uint32_t order[] = {0, 1};
+    struct clairvoyant_plan plan = {
+        .order = order, .n_order = 2, .prefill_device = NPU, .decode_device = IGPU, .max_batch = 1};
+    q[0] = (struct scenario_request){REQUEST_CLASS_PROACTIVE, 0, 100, 3, 0, 0};
+    q[1] = (struct scenario_request){REQUEST_CLASS_PROACTIVE, 0, 100, 2, 0, 0};
+    run_plan(&plan, 2);
+    static const double want_ms[2][2] = {{15, 29}, {34, 41}};
+    for (int i = 0; i < 2; i++) { /* the ops without a cost take 1 ns each */
+        ck_assert_double_eq_tol(units_ms_from_ns(sc.records[i].first_token_ns), want_ms[i][0],
+                                1e-4);
+        ck_assert_double_eq_tol(units_ms_from_ns(sc.records[i].finish_ns), want_ms[i][1], 1e-4);
+    }
+    scenario_fini(&sc);
+}
+END_TEST
+
+/* One device: QKV 0.04 ms a row, FFN 2 ms for any number of rows; prompts of 50 rows take 4 ms.
+ * Request 0 comes alone: 0..4 ms. Then 1, before 0 in the order: 4..8. Then 1 decodes, before 2's
+ * prompt, and 0 with it: two rows take 2.08 ms, three tokens 6.24: both end at 14.24 ms. */
+START_TEST(a_batch_takes_all_that_decode)
+{
+    scenario_init(&sc);
+    scenario_cost(&sc, IGPU, OP_QKV, 0, 0.04, 0);
+    scenario_cost(&sc, IGPU, OP_FFN, 2, 0, 0);
+    static const uint32_t order[] = {1, 2, 0};
+    struct clairvoyant_plan plan = {.order = order,
+                                    .n_order = 3,
+                                    .prefill_device = IGPU,
+                                    .decode_device = IGPU,
+                                    .max_batch = UINT32_MAX};
+    for (int i = 0; i < 3; i++) {
+        q[i] = (struct scenario_request){REQUEST_CLASS_PROACTIVE, i == 0 ? 0 : 0.001, 50, 4, 0, 0};
+    }
+    run_plan(&plan, 3);
+    double ms = units_ms_from_ns(sc.records[1].finish_ns);
+    ck_assert_double_eq_tol(ms, 14.24, 1e-4);
+    ck_assert_int_eq(sc.records[0].finish_ns, sc.records[1].finish_ns);
+    scenario_fini(&sc);
+}
+END_TEST
+
+START_TEST(every_plan_serves_every_request_on_random_machines)
+{
+    for (uint64_t seed = 1; seed <= LOADS; seed++) {
+        uint32_t n = randomload_make(&sc, q, MAX_REQUESTS, seed);
+        struct clairvoyant_plan plans[CLAIRVOYANT_MAX_PLANS];
+        uint32_t n_plans = clairvoyant_plans(&sc.machine, plans);
+        for (uint32_t i = 0; i < n_plans; i++) {
+            plans[i].reactive_first = (seed + i) % 2 == 0;
+            run_plan(&plans[i], n);
+        }
+        scenario_fini(&sc);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("clairvoyant");
+    TCase *search = tcase_create("search");
+    tcase_add_checked_fixture(search, setup, teardown);
+    tcase_set_timeout(search, 60);
+    tcase_add_test(search, best_order_on_one_device_is_the_brute_forces);
+    tcase_add_test(search, best_order_on_two_devices_is_the_brute_forces);
+    tcase_add_test(search, more_than_six_requests_get_the_labelled_heuristic);
+    tcase_add_test(search, every_pair_of_devices_is_a_placement);
+    suite_add_tcase(s, search);
+    TCase *plans = tcase_create("schedules");
+    tcase_set_timeout(plans, 60);
+    tcase_add_test(plans, npu_prefill_shares_the_igpu_with_decode_in_the_order_of_the_plan);
+    tcase_add_test(plans, a_batch_takes_all_that_decode);
+    tcase_add_test(plans, every_plan_serves_every_request_on_random_machines);
+    suite_add_tcase(s, plans);
+    SRunner *runner = srunner_create(s);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
