@@ -72,6 +72,8 @@ static const struct policy_param params[] = {
     [SD_OVERLAP] = {"overlap", PARAM_BOOL, 0, 0, 1, NULL, "calibration runs beside decoding"},
     [SD_CALIBRATE_MB] = {"calibrate_mb", PARAM_NUMBER, 0, 0, 1e5, NULL,
                          "memory of calibrated drafts, MB (sd.npu 4.3: below 500)"},
+    [SD_KEEP_OLD] = {"keep_old", PARAM_BOOL, 0, 0, 1, NULL,
+                     "a block computes with its old graph until the new one has come (D.1)"},
     {.name = NULL},
 };
 
@@ -195,6 +197,19 @@ static void advance(struct sched *s, struct sd *d)
     form(s, d, draft > 0 ? SEGMENT_VERIFY : SEGMENT_DECODE, 1 + draft);
 }
 
+/* What static graphs cost: rows that nobody asked for, and waiting for a graph. */
+static void note_block(struct sched *s, struct sd *d, uint32_t graph_rows)
+{
+    uint32_t rows = d->pass->shape.rows;
+    uint32_t padded = (rows + graph_rows - 1) / graph_rows * graph_rows;
+    (void)sched_note(s, "block_rows", rows);
+    (void)sched_note(s, "block_padding_rows", padded - rows);
+    if (d->stalled_since_ns > 0) {
+        (void)sched_note(s, "graph_stall_us", (uint64_t)(s->now_ns - d->stalled_since_ns) / 1000);
+        d->stalled_since_ns = 0;
+    }
+}
+
 static void launch(struct sched *s, struct sd *d)
 {
     struct pass *p = d->pass;
@@ -211,9 +226,11 @@ static void launch(struct sched *s, struct sd *d)
             sd_graphs_before_block(s, d);
         }
         uint8_t v = sd_graphs_version(s, d, d->next_block, prefill);
-        if (v == 0) {
-            return; /* it loads: stall until resident_ready */
+        if (v == 0) { /* it loads: stall until resident_ready */
+            d->stalled_since_ns = d->stalled_since_ns > 0 ? d->stalled_since_ns : s->now_ns;
+            return;
         }
+        note_block(s, d, sd_graph_rows(s, v));
         spec.n_ops = sd_block_op(s, d, p, d->next_block + 1) - p->op;
         spec.graph = v;
         spec.graph_block = d->next_block;
@@ -226,6 +243,7 @@ static void sd_schedule(struct sched *s)
 {
     struct sd *d = s->state;
     sd_graphs_map(s, d);
+    sd_graphs_drop_old(s, d);
     if (d->current == NULL) {
         sd_graphs_prefill_begin(s, d); /* back to the prefill graphs while nobody waits */
         d->current = reqq_pop(&d->waiting);
@@ -244,6 +262,9 @@ static void sd_schedule(struct sched *s)
         sd_graphs_block_done(s, d, (d->next_block + d->n_blocks - 1) % d->n_blocks);
     }
     d->block_ended = false;
+    if (d->current->state == REQUEST_STATE_DECODE && param_bool(s, SD_KEEP_OLD)) {
+        sd_graphs_prefill_end(s, d); /* one load at a time */
+    }
     if (d->pass == NULL) {
         advance(s, d);
     }

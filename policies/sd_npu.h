@@ -29,6 +29,7 @@ enum sd_param {
     SD_CALIBRATE_MS,
     SD_OVERLAP,
     SD_CALIBRATE_MB,
+    SD_KEEP_OLD,
 };
 
 /* Order of the drafters in the parameter's choices; the run's owner knows them by name. */
@@ -51,6 +52,7 @@ enum sd_strategy {
 struct sd_block {
     uint8_t graph;   /* 1 or 2: version in memory; 0: none */
     uint8_t loading; /* version on its way, 0: none */
+    uint8_t old;     /* version that was replaced and has still to leave memory, 0: none */
 };
 
 enum sd_phase { SD_IDLE, SD_PREFILL, SD_WAIT, SD_DECODING };
@@ -66,9 +68,10 @@ struct sd {
     struct pass *pass;
     uint32_t next_block; /* of the pass */
     bool launched;
-    bool block_ended;      /* a launch ended since the last schedule call */
-    uint32_t chunks_left;  /* of the prompt, the one in progress included */
-    int64_t wait_until_ns; /* SD_WAIT: calibration or drafting */
+    int64_t stalled_since_ns; /* the next block waits for its graph; 0: it does not */
+    bool block_ended;         /* a launch ended since the last schedule call */
+    uint32_t chunks_left;     /* of the prompt, the one in progress included */
+    int64_t wait_until_ns;    /* SD_WAIT: calibration or drafting */
     uint64_t wait_cookie;
     uint32_t draft; /* tokens drafted for the next verification */
     /* progressive: blocks to compute before the round ends */
@@ -87,6 +90,8 @@ void sd_graphs_before_block(struct sched *s, struct sd *d);
 void sd_graphs_block_done(struct sched *s, struct sd *d, uint32_t block);
 /* The prompt is through: load what decoding still needs. */
 void sd_graphs_prefill_end(struct sched *s, struct sd *d);
+/* Drops graphs that were kept until their successors had come. */
+void sd_graphs_drop_old(struct sched *s, struct sd *d);
 void sd_graphs_ready(struct sd *d, struct resident_key key);
 /* Version a block can run with now in that stage; 0: it must wait. */
 uint8_t sd_graphs_version(const struct sched *s, const struct sd *d, uint32_t block, bool prefill);

@@ -45,17 +45,31 @@ void sd_graphs_map(struct sched *s, struct sd *d)
     sd_map_extras(s);
 }
 
-/* Drops what the block holds and starts loading the other version. */
+/* With keep_old one block at a time is there twice: whether that one is still on its way. */
+static bool pair_exists(const struct sd *d)
+{
+    for (uint32_t i = 0; i < d->n_blocks; i++) {
+        if (d->block[i].loading != 0 || d->block[i].old != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Starts loading the other version; what the block holds goes before, or with keep_old after. */
 static void switch_block(struct sched *s, struct sd *d, uint32_t i, uint8_t version)
 {
     struct sd_block *b = &d->block[i];
-    if (b->loading != 0 || b->graph == version) {
+    bool keep = param_bool(s, SD_KEEP_OLD);
+    if (b->loading != 0 || b->graph == version || (keep && pair_exists(d))) {
         return;
     }
-    if (b->graph != 0 && sched_resident_evict(s, key_of(i, b->graph)) != 0) {
-        return;
+    if (!keep) {
+        if (b->graph != 0 && sched_resident_evict(s, key_of(i, b->graph)) != 0) {
+            return;
+        }
+        b->graph = 0;
     }
-    b->graph = 0;
     if (sched_load(s, key_of(i, version), block_bytes(s, d)) == 0) {
         b->loading = version;
     }
@@ -65,8 +79,19 @@ void sd_graphs_ready(struct sd *d, struct resident_key key)
 {
     struct sd_block *b = &d->block[key.a];
     if (key.b <= 2 && key.b == b->loading) {
+        b->old = b->graph;
         b->graph = b->loading;
         b->loading = 0;
+    }
+}
+
+void sd_graphs_drop_old(struct sched *s, struct sd *d)
+{
+    for (uint32_t i = 0; i < d->n_blocks; i++) {
+        struct sd_block *b = &d->block[i];
+        if (b->old != 0 && sched_resident_evict(s, key_of(i, b->old)) == 0) {
+            b->old = 0; /* else a kernel still runs on it */
+        }
     }
 }
 

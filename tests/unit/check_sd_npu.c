@@ -190,6 +190,18 @@ START_TEST(adaptive_lengths_are_not_slower_than_either_fixed_one)
 }
 END_TEST
 
+START_TEST(keeping_the_old_graph_costs_a_block_and_never_time)
+{
+    /* One block of six is there twice at a time. */
+    double w = config.llm.weight_bytes;
+    struct outcome single = run("sd-npu:system=npu+g");
+    struct outcome kept = run("sd-npu:system=npu+g,keep_old=true");
+    ck_assert_double_eq_tol(kept.memory_bytes, single.memory_bytes + w / 6, 0.002 * w);
+    ck_assert_double_le(kept.ttft_s, single.ttft_s);
+    ck_assert_double_le(kept.e2e_s, single.e2e_s);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("sd-npu");
@@ -202,6 +214,7 @@ int main(void)
     tcase_add_test(t, sd_npu_fits_its_drafts_into_one_pass);
     tcase_add_test(t, graph_switching_leaves_decoding_as_it_is);
     tcase_add_test(t, memory_counts_graphs_copies_and_drafters);
+    tcase_add_test(t, keeping_the_old_graph_costs_a_block_and_never_time);
     tcase_add_test(t, calibration_costs_its_time_per_input_token);
     tcase_add_test(t, adaptive_lengths_are_not_slower_than_either_fixed_one);
     suite_add_tcase(s, t);
