@@ -10,12 +10,15 @@
 #include "experiments/compare.h"
 #include "experiments/regret.h"
 #include "experiments/runner.h"
+#include "experiments/tune.h"
 #include "sim/base/arena.h"
 
 #define MAX_POLICIES 32
 #define MAX_LOADS 16
 #define MAX_METRICS 64
 #define MAX_OPTIONS 48
+#define TUNE_REPLICATIONS 3
+#define MAX_TUNE 1000 /* configurations of a policy */
 #define CAPACITY_REPLICATIONS 3
 #define CAPACITY_COMPRESS 50.0 /* arrivals so much faster that the machine never waits for one */
 
@@ -36,6 +39,12 @@ static const char help[] =
     "  --regret             also how far each policy stays behind a lower bound of the machine "
     "and\n"
     "                       behind a clairvoyant schedule\n"
+    "  --tune N             also tune every policy: the best of N configurations of each, found "
+    "on\n"
+    "                       other seeds, against the policy as given\n"
+    "  --tune-metric NAME   what the best is chosen by (default "
+    "reactive.norm_e2e_per_token_s.mean)\n"
+    "  --tune-replications R  training runs of each configuration (default 3)\n"
     "  --sketch             quantiles within 0.5 %, constant memory\n"
     "  --time-limit S       CPU seconds after which a run is given up (default 600)\n"
     "  --json               results as JSON\n"
@@ -60,6 +69,7 @@ struct compare_options {
     uint32_t replications, jobs;
     double time_limit_s;
     bool sketch, json, quiet, regret;
+    struct tune_options tune; /* budget 0: none */
 };
 
 struct compared {
@@ -114,6 +124,15 @@ static bool take_option(struct compare_options *o, int c, const char *arg, struc
     case 'r':
         o->regret = true;
         return true;
+    case 'T':
+        (void)cli_count("tune", arg, 1, MAX_TUNE, &o->tune.budget, e);
+        return true;
+    case 'M':
+        o->tune.metric = arg;
+        return true;
+    case 'R':
+        (void)cli_count("tune-replications", arg, 1, 1000, &o->tune.replications, e);
+        return true;
     case 'j':
         o->json = true;
         return true;
@@ -137,6 +156,9 @@ static int parse_options(int argc, char **argv, struct compare_options *o, struc
                                         {"time-limit", required_argument, NULL, 't'},
                                         {"sketch", no_argument, NULL, 's'},
                                         {"regret", no_argument, NULL, 'r'},
+                                        {"tune", required_argument, NULL, 'T'},
+                                        {"tune-metric", required_argument, NULL, 'M'},
+                                        {"tune-replications", required_argument, NULL, 'R'},
                                         {"json", no_argument, NULL, 'j'},
                                         {"quiet", no_argument, NULL, 'q'},
                                         {"help", no_argument, NULL, 'h'},
@@ -162,6 +184,11 @@ static int parse_options(int argc, char **argv, struct compare_options *o, struc
     if (optind < argc) {
         return err_add(e, "%s: not an option", argv[optind]);
     }
+    if (o->tune.budget == 0 && (o->tune.metric != NULL || o->tune.replications > 0)) {
+        (void)err_add(e, "--tune-metric and --tune-replications belong to --tune N");
+    }
+    o->tune.metric = o->tune.metric != NULL ? o->tune.metric : TUNE_DEFAULT_METRIC;
+    o->tune.replications = o->tune.replications > 0 ? o->tune.replications : TUNE_REPLICATIONS;
     if (o->n_policies == 0) {
         return err_add(e, "--policy is missing (`xpusim list policy` shows the names)");
     }
@@ -219,6 +246,9 @@ static int prepare(struct compared *c, struct compare_options *o, struct err *e)
     if (e->n == 0 && o->regret) {
         (void)regret_check(&c->plan, e);
     }
+    if (e->n == 0 && o->tune.budget > 0) {
+        (void)tune_check(&c->plan, &o->tune, e);
+    }
     return e->n > 0 ? -EINVAL : 0;
 }
 
@@ -244,27 +274,48 @@ static void add_regret(const struct compare_plan *plan, const struct compare_res
     regret_fini(&g);
 }
 
+/* Tunes, and takes the results over. Returns how many runs of tuned policies failed. */
+static uint32_t add_tuning(const struct compare_options *o, const struct compare_plan *plan,
+                           struct compare_result *r, const char *const *metrics, uint32_t n_metrics,
+                           cJSON *into)
+{
+    struct tune t;
+    tune_run(plan, &o->tune, r, &t);
+    report_failures(plan, &t.tuned);
+    if (into != NULL) {
+        cJSON_AddItemToObject(into, "tuning", tune_to_json(plan, &t));
+    } else {
+        tune_print(plan, &t, metrics, n_metrics, stdout);
+    }
+    uint32_t failed = t.tuned.n_failures;
+    tune_fini(&t);
+    return failed;
+}
+
 /* Runs the plan and prints it as text, or adds it to the JSON object `into`. */
 static int run_plan(const struct compare_options *o, const struct compare_plan *plan, cJSON *into)
 {
+    const char *const *metrics = o->n_metrics > 0 ? o->metrics : usual_metrics;
+    uint32_t n_metrics =
+        o->n_metrics > 0 ? o->n_metrics : sizeof usual_metrics / sizeof usual_metrics[0];
     struct compare_result r;
     compare_run(plan, &r);
     report_failures(plan, &r);
-    int status = r.n_failures > 0 ? EXIT_CHECK_FAILED : EXIT_OK;
+    uint32_t failed = r.n_failures;
     if (into != NULL) {
         cJSON_AddItemToObject(into, "policies", compare_to_json(plan, &r));
         cJSON_AddNumberToObject(into, "failed_runs", r.n_failures);
-    } else if (o->n_metrics > 0) {
-        compare_print(plan, &r, o->metrics, o->n_metrics, stdout);
     } else {
-        compare_print(plan, &r, usual_metrics, sizeof usual_metrics / sizeof usual_metrics[0],
-                      stdout);
+        compare_print(plan, &r, metrics, n_metrics, stdout);
     }
     if (o->regret) {
         add_regret(plan, &r, into);
     }
+    if (o->tune.budget > 0) {
+        failed += add_tuning(o, plan, &r, metrics, n_metrics, into);
+    }
     compare_result_fini(&r);
-    return status;
+    return failed > 0 ? EXIT_CHECK_FAILED : EXIT_OK;
 }
 
 /* ---- loads ---- */

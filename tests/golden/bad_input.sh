@@ -118,6 +118,12 @@ refuse "" $x compare --policy fcfs --replications 0
 refuse "truth_sigma" $x compare --policy fcfs --regret --set sim.truth_sigma=0.1
 refuse "horizon_s" $x compare --policy fcfs --regret --set sim.horizon_s=10
 printf '# xpusim-trace v1\n%s,cancel_s\n0,0,0,reactive,0,,5,5,0,1\n' "$head" >"$dir/t.csv"
+refuse "tune" $x compare --policy fcfs --tune 0
+refuse "nonesuch" $x compare --policy fcfs --tune 2 --tune-metric nonesuch
+refuse "tune-replications" $x compare --policy fcfs --tune 2 --tune-replications x
+refuse "belong to --tune" $x compare --policy fcfs --tune-metric reactive.e2e_s.mean
+refuse "horizon_s" $x compare --policy fcfs --tune 2 --set sim.horizon_s=10
+refuse "trace file" $x compare --policy fcfs --tune 2 --trace "$dir/t.csv"
 refuse "cancel" $x compare --policy fcfs --regret --trace "$dir/t.csv"
 refuse "" $x trace gen --workload w1:n=2 -o "$dir/no/such/folder/x.csv"
 refuse "" $x run --policy fcfs --requests "$dir/no/such/folder/x.csv"

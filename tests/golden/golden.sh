@@ -38,6 +38,7 @@ check steady-overloaded "$x" run --policy fcfs --workload "mixed:reactive_per_mi
 check search "$x" search --policy fcfs --policy llf --workload "mixed:reactive_per_min=2,proactive_per_min=1,duration_s=1800" --ttft-slo 4 --tpot-slo 0.1 --slo "reactive.slo_attainment_frac>=0.7" --slo "reactive.e2e_s.p90<=40" --replications 5 --precision 0.5
 check compare "$x" compare --policy openvino-cb --policy agent-xpu-v2 --workload "$small" --replications 4 --jobs 2
 check regret "$x" compare --policy fcfs --policy agent-xpu-v2 --workload "mixed:reactive_per_min=3,proactive_per_min=6,duration_s=30" --replications 3 --regret --metric all.e2e_s.mean --jobs 2
+check tune "$x" compare --policy fcfs --policy sarathi:device=igpu --workload "$small" --replications 3 --tune 8 --tune-replications 2 --metric reactive.e2e_s.mean --jobs 2
 check graphics "$x" run --policy agent-xpu-v2 --workload "$small" --seed 3 --set sim.graphics.frames_per_s=60
 check trace "$x" trace gen --workload "mixed:sessions=1,reactive=mtrag,proactive=proactivebench,duration_s=60,arrival=gamma" --seed 5
 check kernels "$x" list kernels --llm llama-3.1-8b

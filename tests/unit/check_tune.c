@@ -1,0 +1,316 @@
+/* Equal tuning: the space it draws from, what it picks, and that only the seed decides. */
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/runner.h"
+#include "experiments/tune.h"
+#include "policies/params.h"
+#include "policies/registry.h"
+
+#define WORKLOAD "mixed:reactive_per_min=6,proactive_per_min=9,duration_s=40,output_scale=0.5"
+
+enum { DRAWS = 40, REPLICATIONS = 2 };
+
+static struct config_options options;
+static struct config config;
+static struct err err;
+
+static void setup(void)
+{
+    options = config_options_default();
+    options.workload = WORKLOAD;
+    options.seed = 5;
+    err = (struct err)ERR_INIT;
+    ck_assert_int_eq(config_load(&config, &options, &err), 0);
+}
+
+static void teardown(void)
+{
+    config_fini(&config);
+    err_fini(&err);
+}
+
+static struct config_policy policy(const char *spec)
+{
+    struct config_policy p;
+    ck_assert_int_eq(config_policy_parse(&p, spec, &err), 0);
+    return p;
+}
+
+/* ---- the space ---- */
+
+static bool same(const struct policy_params *a, const struct policy_params *b)
+{
+    return memcmp(a->v, b->v, a->n * sizeof *a->v) == 0;
+}
+
+START_TEST(draws_are_legal_distinct_and_begin_with_what_was_given)
+{
+    size_t n_policies;
+    const struct policy_ops *ops = policy_list(&n_policies)[_i];
+    struct config_policy p = policy(ops->name);
+    static struct policy_params draws[DRAWS];
+    static struct policy_params again[DRAWS];
+    uint32_t n = tune_draw(&p, 7, DRAWS, draws, NULL);
+    ck_assert(same(&draws[0], &p.params));
+    ck_assert_uint_eq(tune_draw(&p, 7, DRAWS, again, NULL), n);
+    for (uint32_t i = 0; i < n; i++) {
+        ck_assert(same(&draws[i], &again[i]));
+        for (uint32_t k = 0; k < i; k++) {
+            ck_assert(!same(&draws[i], &draws[k]));
+        }
+        char text[CONFIG_PARAMS_BYTES];
+        struct policy_params parsed;
+        (void)policy_params_format(ops, &draws[i], text, sizeof text);
+        ck_assert_msg(policy_params_parse(ops, text, &parsed, &err) == 0, "%s: %s", ops->name,
+                      text);
+        ck_assert_msg(same(&parsed, &draws[i]), "%s: %s", ops->name, text);
+    }
+}
+END_TEST
+
+/* Defaults 100 (0 to 1e6): 12.5 to 800; 0.5 of a share: 0.0625 to 1; 1e6 sequences, "unlimited": 1
+ * to 4096; 0 of 1e9: no scale; 0 of 1: all of it. */
+static const char *const colours[] = {"red", "green", "blue", NULL};
+static const struct policy_param table[] = {
+    {"number", PARAM_NUMBER, 100, 0, 1e6, NULL, ""}, {"share", PARAM_NUMBER, 0.5, 0, 1, NULL, ""},
+    {"sequences", PARAM_INT, 1e6, 1, 1e6, NULL, ""}, {"cost", PARAM_NUMBER, 0, 0, 1e9, NULL, ""},
+    {"fraction", PARAM_NUMBER, 0, 0, 1, NULL, ""},   {"flag", PARAM_BOOL, 1, 0, 1, NULL, ""},
+    {"colour", PARAM_CHOICE, 2, 0, 2, colours, ""},  {.name = NULL},
+};
+static const struct policy_ops painter = {.name = "painter", .params = table};
+
+static uint32_t draw_painter(const char *label, struct policy_params *out, uint32_t n,
+                             uint32_t *n_free)
+{
+    struct config_policy p = {.ops = &painter};
+    (void)snprintf(p.label, sizeof p.label, "%s", label);
+    ck_assert_int_eq(policy_params_parse(&painter, NULL, &p.params, &err), 0);
+    return tune_draw(&p, 3, n, out, n_free);
+}
+
+START_TEST(ranges_follow_the_default_and_the_legal_range)
+{
+    static struct policy_params draws[200];
+    uint32_t n_free;
+    uint32_t n = draw_painter("painter", draws, 200, &n_free);
+    static const double low[] = {12.5, 0.0625, 1, 0, 0, 0, 0};
+    static const double high[] = {800, 1, 4096, 0, 1, 1, 2};
+    ck_assert_uint_eq(n_free, 6);
+    ck_assert_uint_gt(n, 150);
+    for (int k = 0; k < 7; k++) {
+        double least = HUGE_VAL;
+        double most = -HUGE_VAL;
+        double changed = 0;
+        for (uint32_t i = 1; i < n; i++) {
+            double x = draws[i].v[k];
+            ck_assert_msg(x >= low[k] && (x <= high[k] || x == table[k].def), "%s=%g",
+                          table[k].name, x);
+            least = x < least ? x : least;
+            most = x > most && x != table[k].def ? x : most;
+            changed += x != table[k].def;
+        }
+        if (k == 3) {
+            ck_assert(changed == 0);
+            continue;
+        }
+        /* half are changed (3 of 6), of a flag's and a colour's changes 1/2 and 2/3 to another */
+        double share = k == 5 ? 0.25 : k == 6 ? 1.0 / 3 : 0.5;
+        ck_assert_msg(fabs(changed / n - share) < 0.12, "%s: %g of %u", table[k].name, changed, n);
+        ck_assert(k >= 5 || (least < low[k] + 0.2 * (high[k] - low[k]) &&
+                             most > low[k] + 0.8 * (high[k] - low[k])));
+    }
+}
+END_TEST
+
+START_TEST(what_is_stated_is_left_alone)
+{
+    static struct policy_params draws[60];
+    uint32_t n_free;
+    uint32_t n = draw_painter("painter:share=0.5,colour=blue", draws, 60, &n_free);
+    ck_assert_uint_eq(n_free, 4);
+    for (uint32_t i = 0; i < n; i++) {
+        ck_assert(draws[i].v[1] == 0.5 && draws[i].v[6] == 2);
+    }
+    n = draw_painter("painter:number=1,share=1,sequences=1,fraction=0,flag=1,colour=red", draws, 60,
+                     &n_free);
+    ck_assert_uint_eq(n_free, 0);
+    ck_assert_uint_eq(n, 1);
+}
+END_TEST
+
+/* ---- training ---- */
+
+static struct compare_plan plan_of(const struct config_policy *p, uint32_t n, uint32_t parallel)
+{
+    return (struct compare_plan){.config = &config,
+                                 .options = &options,
+                                 .policies = p,
+                                 .n_policies = n,
+                                 .replications = 3,
+                                 .parallel = parallel,
+                                 .arrivals = {1.0, 1.0, false}};
+}
+
+static void run_tune(const struct compare_plan *plan, uint32_t budget, struct tune *out)
+{
+    struct tune_options o = {budget, REPLICATIONS, "all.e2e_s.mean"};
+    struct compare_result given;
+    ck_assert_int_eq(tune_check(plan, &o, &err), 0);
+    compare_run(plan, &given);
+    tune_run(plan, &o, &given, out);
+}
+
+/* The mean of the objective over the training replications, run one by one. */
+static double value_of(const struct config_policy *p, uint64_t seed)
+{
+    double sum = 0.0;
+    for (uint32_t k = 0; k < REPLICATIONS; k++) {
+        struct trace t = {0};
+        struct runner_options opt = {0};
+        struct runner_result r;
+        ck_assert_int_eq(config_trace(&options, compare_seed(seed, k),
+                                      (struct config_arrivals){1.0, 1.0, false}, &t, &err),
+                         0);
+        int rc = runner_run(&config, p, &t, compare_seed(seed, k), &opt, &r, &err);
+        sum += rc == 0 ? metric_list_find(&r.metrics, "all.e2e_s.mean")->value : HUGE_VAL;
+        runner_result_fini(&r);
+        trace_fini(&t);
+    }
+    return sum / REPLICATIONS;
+}
+
+START_TEST(the_best_of_the_drawn_configurations_is_chosen)
+{
+    struct config_policy p = policy("openvino-cb:device=igpu"); /* all others can start */
+    struct compare_plan plan = plan_of(&p, 1, 2);
+    struct tune t;
+    run_tune(&plan, 9, &t);
+    static struct policy_params draws[9 * TUNE_DRAWS];
+    uint32_t n = tune_draw(&p, options.seed, 9 * TUNE_DRAWS, draws, NULL);
+    ck_assert_uint_ge(n, 9);
+    double best = HUGE_VAL;
+    uint32_t which = 0;
+    for (uint32_t i = 0; i < 9; i++) {
+        struct config_policy q = p;
+        q.params = draws[i];
+        double x = value_of(&q, t.seed);
+        which = x < best ? i : which;
+        best = x < best ? x : best;
+    }
+    ck_assert_uint_eq(t.of[0].n_tried, 9);
+    ck_assert_double_eq_tol(t.of[0].tuned_value, best, 1e-12 * best);
+    ck_assert(same(&t.of[0].tuned.params, &draws[which]));
+    ck_assert_uint_gt(which, 0); /* or this test shows little */
+    ck_assert_double_lt(t.of[0].tuned_value, t.of[0].given_value);
+    tune_fini(&t);
+}
+END_TEST
+
+/* fcfs has one parameter with five devices: the NPU cannot run it, there is no GPU, and auto is the
+ * iGPU: three configurations, however large the budget. */
+START_TEST(configurations_that_cannot_start_do_not_use_up_the_budget)
+{
+    struct config_policy p[] = {policy("fcfs"), policy("fcfs:device=cpu")};
+    struct compare_plan plan = plan_of(p, 2, 2);
+    struct tune t;
+    run_tune(&plan, 12, &t);
+    ck_assert_uint_eq(t.of[0].n_free, 1);
+    ck_assert_uint_eq(t.of[0].n_tried, 3);
+    ck_assert_uint_eq(t.of[0].n_out, 0);
+    ck_assert_uint_eq(t.of[1].n_free, 0);
+    ck_assert_uint_eq(t.of[1].n_tried, 1);
+    ck_assert_str_eq(t.of[1].changed, "");
+    ck_assert_double_lt(t.of[0].tuned_value, t.of[1].tuned_value);
+    tune_fini(&t);
+}
+END_TEST
+
+/* Shedding whatever is predicted to wait at all makes what is left fast; it must not win. */
+START_TEST(configurations_that_drop_requests_are_out)
+{
+    struct config_policy p = policy("agent-xpu-v1:shed=true,shed_queue=0,shed_wait_s=0");
+    struct compare_plan plan = plan_of(&p, 1, 2);
+    struct tune t;
+    run_tune(&plan, 3, &t);
+    const double *shed = compare_values(&t.given, 0, "all.shed");
+    ck_assert_double_gt(shed[0] + shed[1] + shed[2], 0.0);
+    ck_assert(isnan(t.of[0].given_value));
+    ck_assert_uint_ge(t.of[0].n_out, 1);
+    tune_fini(&t);
+}
+END_TEST
+
+START_TEST(training_seeds_are_no_test_seeds)
+{
+    struct config_policy p = policy("fcfs");
+    struct compare_plan plan = plan_of(&p, 1, 1);
+    struct tune t;
+    run_tune(&plan, 1, &t);
+    for (uint32_t i = 0; i < REPLICATIONS; i++) {
+        for (uint32_t k = 0; k < plan.replications; k++) {
+            ck_assert_uint_ne(compare_seed(t.seed, i), compare_seed(options.seed, k));
+        }
+    }
+    tune_fini(&t);
+}
+END_TEST
+
+START_TEST(results_do_not_depend_on_how_many_run_at_once)
+{
+    struct config_policy p[] = {policy("openvino-cb"), policy("edf")};
+    char *text[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        struct compare_plan plan = plan_of(p, 2, 1 + 3 * i);
+        struct tune t;
+        run_tune(&plan, 5, &t);
+        cJSON *o = tune_to_json(&plan, &t);
+        text[i] = cJSON_Print(o);
+        cJSON_Delete(o);
+        tune_fini(&t);
+    }
+    ck_assert_str_eq(text[0], text[1]);
+    cJSON_free(text[0]);
+    cJSON_free(text[1]);
+}
+END_TEST
+
+START_TEST(throughput_is_a_gain_and_latency_is_not)
+{
+    ck_assert(tune_is_gain("all.throughput_req_per_min"));
+    ck_assert(tune_is_gain("reactive.slo_attainment_frac"));
+    ck_assert(!tune_is_gain(TUNE_DEFAULT_METRIC));
+    ck_assert(!tune_is_gain("energy_j_per_token"));
+}
+END_TEST
+
+int main(void)
+{
+    size_t n_policies;
+    (void)policy_list(&n_policies);
+    Suite *s = suite_create("tune");
+    TCase *space = tcase_create("space");
+    tcase_add_checked_fixture(space, setup, teardown);
+    tcase_add_loop_test(space, draws_are_legal_distinct_and_begin_with_what_was_given, 0,
+                        (int)n_policies);
+    tcase_add_test(space, ranges_follow_the_default_and_the_legal_range);
+    tcase_add_test(space, what_is_stated_is_left_alone);
+    tcase_add_test(space, throughput_is_a_gain_and_latency_is_not);
+    suite_add_tcase(s, space);
+    TCase *training = tcase_create("training");
+    tcase_add_checked_fixture(training, setup, teardown);
+    tcase_set_timeout(training, 60);
+    tcase_add_test(training, the_best_of_the_drawn_configurations_is_chosen);
+    tcase_add_test(training, configurations_that_cannot_start_do_not_use_up_the_budget);
+    tcase_add_test(training, configurations_that_drop_requests_are_out);
+    tcase_add_test(training, training_seeds_are_no_test_seeds);
+    tcase_add_test(training, results_do_not_depend_on_how_many_run_at_once);
+    suite_add_tcase(s, training);
+    SRunner *runner = srunner_create(s);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
