@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "experiments/bound.h"
 #include "experiments/cli.h"
 #include "experiments/commands.h"
 #include "experiments/config.h"
@@ -25,7 +26,7 @@ static const char help[] =
     "       xpusim explain --interference --policy P [options of run]\n"
     "\n"
     "Splits a request's latency into exclusive causes that sum to it to the nanosecond, and says\n"
-    "what it would be alone on the machine and with the DDR shared at no loss.\n"
+    "what it would be with the DDR shared at no loss, alone on the machine, and at best.\n"
     "\n"
     "  --request ID         number of the request (first column of run --requests)\n"
     "  --interference       all requests instead: mean causes by class, and who delays whom\n"
@@ -85,9 +86,10 @@ static int parse_options(int argc, char **argv, struct explain_options *o, struc
     return e->n > 0 ? -EINVAL : 0;
 }
 
-/* What the latency would be otherwise, in seconds; NaN where the request did not finish then. */
+/* What the latency would be otherwise, in seconds; NaN where the request did not finish then, or
+ * there is no bound. */
 struct whatif {
-    double alone_s, uncontended_s;
+    double alone_s, uncontended_s, bound_s;
 };
 
 static void print_whatif(const struct whatif *w, double latency_s)
@@ -96,13 +98,16 @@ static void print_whatif(const struct whatif *w, double latency_s)
     term_heading(stdout, "otherwise");
     struct table t;
     table_init(&t, "lrl");
-    const double values[] = {w->alone_s, w->uncontended_s};
-    static const char *const names[] = {"alone on the machine", "DDR shared at no loss"};
-    for (int i = 0; i < 2; i++) {
+    const double values[] = {w->uncontended_s, w->alone_s, w->bound_s};
+    static const char *const names[] = {"DDR shared at no loss", "alone, same policy",
+                                        "alone, no policy below"};
+    static const char *const missing[] = {"it does not finish then", "it does not finish then",
+                                          "no bound when kernel times are random"};
+    for (int i = 0; i < 3; i++) {
         table_cell(&t, "%s", names[i]);
         if (isnan(values[i])) {
             table_cell(&t, "-");
-            table_cell(&t, "it does not finish then");
+            table_cell(&t, "%s", missing[i]);
         } else {
             table_cell(&t, "%.6f s", values[i]);
             table_cell(&t, "%+.1f %%", 100.0 * (values[i] / latency_s - 1.0));
@@ -182,6 +187,7 @@ static void print_json(const struct explanation *x, const struct whatif *w, cons
     cJSON *otherwise = cJSON_AddObjectToObject(root, "otherwise");
     add_seconds(otherwise, "alone_s", w->alone_s);
     add_seconds(otherwise, "uncontended_s", w->uncontended_s);
+    add_seconds(otherwise, "bound_s", w->bound_s);
     print_tree(root);
 }
 
@@ -222,15 +228,31 @@ static double latency_s(const struct explain_case *k, const struct trace *t, uin
     return s;
 }
 
+static size_t row_of(const struct trace *t, uint32_t id)
+{
+    size_t i = 0;
+    while (t->rows[i].request_id != id) {
+        i++;
+    }
+    return i;
+}
+
+/* What no schedule can beat: the roofline bound of the request with the machine to itself. */
+static double bound_s(const struct explain_case *k, uint32_t id)
+{
+    struct bound b;
+    if (bound_of_config(&b, k->config, k->policy) != 0) {
+        return (double)NAN;
+    }
+    return bound_request(&b, &k->trace->rows[row_of(k->trace, id)]).e2e_s;
+}
+
 /* Nobody else: the turns of its session up to it. */
 static double alone_s(const struct explain_case *k, uint32_t id, struct err *e)
 {
     const struct trace *t = k->trace;
     bool *keep = xcalloc(t->n + 1, sizeof *keep);
-    size_t its = 0;
-    while (t->rows[its].request_id != id) {
-        its++;
-    }
+    size_t its = row_of(t, id);
     for (size_t i = 0; i < t->n; i++) {
         keep[i] = i == its || (t->rows[i].session_id == t->rows[its].session_id &&
                                t->rows[i].turn < t->rows[its].turn);
@@ -262,7 +284,7 @@ static int explain_one(const struct explain_case *k, struct err *e)
         (void)err_add(e, "--request %u: no such request left the system in this run", id);
         status = EXIT_BAD_INPUT;
     } else if (found != NULL) {
-        struct whatif w = {alone_s(k, id, e), uncontended_s(k, id, e)};
+        struct whatif w = {alone_s(k, id, e), uncontended_s(k, id, e), bound_s(k, id)};
         char fingerprint[CONFIG_FINGERPRINT_BYTES];
         (void)config_fingerprint(k->config, k->policy, k->trace, k->o->config.seed, fingerprint,
                                  sizeof fingerprint);

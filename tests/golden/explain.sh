@@ -24,6 +24,7 @@ for policy in agent-xpu-v2 openvino-cb; do
         "$x" run --policy $policy --trace "$dir/one.csv" --requests "$dir/alone.csv" --quiet >/dev/null
         equal "$(key alone_s)" "$(e2e "$dir/alone.csv" $id)" || fail "$policy $id alone: $(key alone_s)"
         equal "$(key uncontended_s)" "$(e2e "$dir/free.csv" $id)" || fail "$policy $id uncontended: $(key uncontended_s)"
+        awk -v b="$(key bound_s)" -v a="$(key alone_s)" 'BEGIN {exit !(b > 0 && b <= a)}' || fail "$policy $id: bound $(key bound_s)"
         sum=$(sed -n '/causes_ns/,/}/p' "$dir/e.json" | awk -F'[:,]' '/":/ && !/causes/ {s += $2} END {printf "%.0f", s}')
         [ "$sum" = "$(key latency_ns)" ] || fail "$policy $id: causes sum to $sum, latency $(key latency_ns)"
         equal "$(awk -v n="$sum" 'BEGIN {printf "%.9f", n / 1e9}')" "$(e2e "$dir/all.csv" $id)" || fail "$policy $id: latency"
