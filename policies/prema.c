@@ -1,7 +1,8 @@
 /* prema: predictive multi-task scheduling of PREMA (policies.md E.7). Waiting earns tokens:
  * token += priority * idle / isolated time. Those at or above a threshold are candidates; the
- * candidate with the shortest estimated remaining time runs. Keys of all who wait move with time,
- * so a decision costs O(waiting), unlike every other order here. */
+ * candidate with the shortest estimated remaining time runs. While a request waits its tokens grow
+ * evenly, so it is known when they reach the next threshold; only then, and when the threshold of
+ * all changes, keys move. */
 #include "policies/common/iter.h"
 #include "sim/base/units.h"
 
@@ -16,10 +17,25 @@ static const struct policy_param params[] = {
     {.name = NULL},
 };
 
+static const double thresholds[] = {0.0, 1.0, 3.0, 9.0};
+enum { PREMA_BANDS = 4 };
+
+/* On top of the remaining time, ns, of those who are no candidates. */
+#define PREMA_BEHIND 1e14
+
+struct prema {
+    struct iter iter;
+    struct heap to_rise; /* by the instant at which they reach the next threshold */
+    uint32_t in_band[PREMA_BANDS];
+    int threshold; /* index: of candidates' band, at least 1 */
+};
+
 struct prema_request {
     struct iter_request iter;
-    double token, isolated_ns, key;
-    int64_t since_ns;
+    struct heap_node rise; /* key: ns */
+    double token, isolated_ns;
+    int64_t since_ns; /* token is of then; it has waited since */
+    int band;         /* thresholds[band] is the largest not above its tokens */
     bool joined;
 };
 
@@ -41,67 +57,111 @@ static double remaining_ns(struct sched *s, const struct request *r)
                     iter_decode_ns(s, r, it->device, left > 1 ? (uint64_t)left : 1));
 }
 
-static double prema_key(struct sched *s, const struct request *r)
+/* Counts what was earned by waiting until t. */
+static void earn(struct sched *s, const struct request *r, int64_t t_ns)
 {
     struct prema_request *p = own(r);
+    if (t_ns > p->since_ns) {
+        p->token += priority(s, r) * (double)(t_ns - p->since_ns) / p->isolated_ns;
+        p->since_ns = t_ns;
+    }
+}
+
+static int band_of(double token)
+{
+    int band = 0;
+    while (band + 1 < PREMA_BANDS && token >= thresholds[band + 1]) {
+        band++;
+    }
+    return band;
+}
+
+static void settle(struct sched *s, const struct request *r, int band)
+{
+    struct prema *q = s->state;
+    struct prema_request *p = own(r);
+    q->in_band[p->band]--;
+    p->band = band;
+    q->in_band[band]++;
+    heap_remove(&q->to_rise, r);
+    if (band + 1 < PREMA_BANDS && priority(s, r) > 0) {
+        double wait = (thresholds[band + 1] - p->token) * p->isolated_ns / priority(s, r);
+        heap_push(&q->to_rise, r, (double)p->since_ns + wait);
+    }
+}
+
+static double prema_key(struct sched *s, const struct request *r)
+{
+    struct prema *q = s->state;
+    struct prema_request *p = own(r);
+    double remaining = remaining_ns(s, r);
     if (!p->joined) {
         p->joined = true;
         p->token = priority(s, r);
-        p->isolated_ns = remaining_ns(s, r);
-        p->key = p->isolated_ns;
+        p->isolated_ns = remaining;
         p->since_ns = s->now_ns;
+        q->in_band[0]++;
+        settle(s, r, band_of(p->token));
     }
-    return p->key;
+    return remaining + (p->band >= q->threshold ? 0.0 : PREMA_BEHIND);
 }
 
 static void prema_served(struct sched *s, const struct request *r, const struct segment *seg,
                          int64_t elapsed_ns)
 {
     (void)seg;
-    (void)elapsed_ns;
-    own(r)->since_ns = s->now_ns; /* it was not idle */
+    earn(s, r, s->now_ns - elapsed_ns);
+    own(r)->since_ns = s->now_ns;      /* it was not idle */
+    int band = band_of(own(r)->token); /* rounding does not take a band away */
+    settle(s, r, band > own(r)->band ? band : own(r)->band);
 }
 
-/* Threshold: the largest of {9, 3, 1} not above the largest token. */
-static double threshold(double most)
+static void prema_left(struct sched *s, const struct request *r)
 {
-    return most >= 9.0 ? 9.0 : most >= 3.0 ? 3.0 : 1.0;
+    struct prema *q = s->state;
+    q->in_band[own(r)->band]--;
+    heap_remove(&q->to_rise, r);
 }
 
+/* A decision point is the end of an iteration: nobody is being served. */
 static void prema_refresh(struct sched *s)
 {
-    struct iter *it = s->state;
-    if (it->running.pass != NULL) {
-        return; /* a decision point is the end of an iteration */
+    struct prema *q = s->state;
+    const struct request *r;
+    while (q->iter.running.pass == NULL && (r = heap_top(&q->to_rise)) != NULL &&
+           heap_node_in(&q->to_rise, r)->key <= (double)s->now_ns) {
+        earn(s, r, s->now_ns);
+        settle(s, r, own(r)->band + 1);
+        iter_rekey(s, r);
     }
-    double most = 0.0;
-    for (uint32_t i = 0; i < it->ready.n; i++) {
-        const struct request *r = it->ready.a[i];
-        struct prema_request *p = own(r);
-        p->token += priority(s, r) * (double)(s->now_ns - p->since_ns) / p->isolated_ns;
-        p->since_ns = s->now_ns;
-        most = p->token > most ? p->token : most;
+    int top = PREMA_BANDS - 1;
+    while (top > 1 && q->in_band[top] == 0) {
+        top--;
     }
-    for (uint32_t i = 0; i < it->ready.n; i++) {
-        struct prema_request *p = own(it->ready.a[i]);
-        p->key = remaining_ns(s, it->ready.a[i]) + (p->token >= threshold(most) ? 0.0 : 1e14);
+    if (q->iter.running.pass == NULL && top != q->threshold) {
+        q->threshold = top;
+        iter_rekey_all(s);
     }
-    /* Rebuild the heap: every key may have moved either way. */
-    struct heap old = it->ready;
-    it->ready = (struct heap){0};
-    for (uint32_t i = 0; i < old.n; i++) {
-        heap_node(old.a[i])->index = 0;
-        iter_request_arrived(s, old.a[i]);
-    }
-    heap_fini(&old);
 }
 
 static const struct iter_order order = {
-    .key = prema_key, .served = prema_served, .refresh = prema_refresh};
+    .key = prema_key, .served = prema_served, .left = prema_left, .refresh = prema_refresh};
 
 static int prema_init(struct sched *s)
 {
+    struct prema *q = s->state;
+    q->to_rise.at = offsetof(struct prema_request, rise);
+    q->threshold = 1;
     return iter_init(s, &order);
+}
+
+static void prema_exit(struct sched *s)
+{
+    struct prema *q = s->state;
+    if (q != NULL) {
+        heap_fini(&q->to_rise);
+        iter_exit(s);
+    }
 }
 
 const struct policy_ops policy_prema_ops = {
@@ -109,9 +169,10 @@ const struct policy_ops policy_prema_ops = {
     .summary = "token-based predictive order of PREMA (policies.md E.7)",
     .api_version = POLICY_API_VERSION,
     .needs = CAP_SPANS | CAP_KV_EVICT,
-    .state_size_bytes = sizeof(struct iter),
+    .state_size_bytes = sizeof(struct prema),
     .request_state_size_bytes = sizeof(struct prema_request),
     .params = params,
     .init = prema_init,
-    ITER_HOOKS,
+    ITER_HOOKS_BUT_EXIT,
+    .exit = prema_exit,
 };

@@ -43,6 +43,7 @@ const struct policy_ops policy_vllm_priority_ops = {
     .api_version = POLICY_API_VERSION,
     .needs = CAP_KV_EVICT,
     .state_size_bytes = sizeof(struct vllm),
+    .request_state_size_bytes = sizeof(struct heap_node),
     .params = params,
     .init = priority_init,
     VLLM_HOOKS,

@@ -2,8 +2,8 @@
  * counter of the service it got; the client with the smallest goes first. A client that had nothing
  * queued is lifted to the smallest counter of those who had, so idling earns no credit. Weighted:
  * reactive service counts 1/4, a soft priority. */
+#include "policies/common/accounts.h"
 #include "policies/common/iter.h"
-#include "policies/common/table.h"
 
 enum { VTC_W_IN = ITER_PARAM_COUNT, VTC_W_OUT, VTC_WEIGHT, VTC_LIFT };
 
@@ -19,55 +19,89 @@ static const struct policy_param params[] = {
 
 struct vtc {
     struct iter iter;
-    struct table clients; /* value[0]: counter; live: requests in system */
+    struct accounts clients;
 };
 
 struct vtc_request {
     struct iter_request iter;
-    bool known;
+    struct account *client; /* NULL: not seen yet */
 };
+
+/* Of those of a client that wait, only the first has the client's counter as its key: the others
+ * are behind everybody until it is taken, so that a charge moves one key. */
+#define VTC_NOT_FIRST 1e14
+
+static struct reqq *mates(const struct request *r)
+{
+    const struct vtc_request *own = r->slot->data;
+    return &own->client->waiting[r->cls];
+}
+
+/* In order of arrival. Who returns from an iteration is near the head. */
+static void join(struct reqq *q, const struct request *r)
+{
+    const struct request *at = q->tail;
+    if (at != NULL && request_before(r, at)) {
+        at = NULL;
+        for (const struct request *x = q->head; request_before(x, r); x = reqq_next(x)) {
+            at = x;
+        }
+    }
+    reqq_insert_after(q, at, r);
+}
+
+static void enter(struct sched *s, struct vtc_request *own, uint32_t client)
+{
+    struct vtc *v = s->state;
+    own->client = accounts_get(&v->clients, client);
+    double least = own->client->live == 0 ? accounts_least(&v->clients) : -1.0;
+    if (param_bool(s, VTC_LIFT) && least > own->client->service) {
+        own->client->service = least;
+    }
+    accounts_enter(&v->clients, own->client);
+}
 
 static double vtc_key(struct sched *s, const struct request *r)
 {
-    struct vtc *v = s->state;
     struct vtc_request *own = r->slot->data;
-    struct table_entry *c = table_get(&v->clients, r->client_id);
-    if (!own->known) {
-        own->known = true;
-        double least = -1.0;
-        for (uint32_t i = 0; c->live == 0 && i < v->clients.cap; i++) {
-            const struct table_entry *o = &v->clients.e[i];
-            if (o->used && o->live > 0 && (least < 0.0 || o->value[0] < least)) {
-                least = o->value[0];
-            }
-        }
-        if (param_bool(s, VTC_LIFT) && least > c->value[0]) {
-            c->value[0] = least;
-        }
-        c->live++;
+    if (own->client == NULL) {
+        enter(s, own, r->client_id);
     }
-    return c->value[0];
+    if (r->slot->queue == NULL) {
+        join(mates(r), r);
+    }
+    return mates(r)->head == r ? own->client->service : VTC_NOT_FIRST;
+}
+
+static void vtc_taken(struct sched *s, const struct request *r)
+{
+    reqq_remove(r);
+    if (!reqq_empty(mates(r))) {
+        iter_rekey(s, mates(r)->head);
+    }
 }
 
 static void vtc_served(struct sched *s, const struct request *r, const struct segment *seg,
                        int64_t elapsed_ns)
 {
-    struct vtc *v = s->state;
+    const struct vtc_request *own = r->slot->data;
     (void)elapsed_ns;
     double weight = r->cls == REQUEST_CLASS_REACTIVE ? param_number(s, VTC_WEIGHT) : 1.0;
     double in = seg->role == SEGMENT_PREFILL ? seg->n_tokens : 0.0;
     double out = seg->emitted_tokens;
-    table_get(&v->clients, r->client_id)->value[0] +=
+    own->client->service +=
         (param_number(s, VTC_W_IN) * in + param_number(s, VTC_W_OUT) * out) / weight;
 }
 
 static void vtc_left(struct sched *s, const struct request *r)
 {
-    struct vtc *v = s->state;
-    table_get(&v->clients, r->client_id)->live--;
+    const struct vtc_request *own = r->slot->data;
+    vtc_taken(s, r);
+    own->client->live--;
 }
 
-static const struct iter_order order = {.key = vtc_key, .served = vtc_served, .left = vtc_left};
+static const struct iter_order order = {
+    .key = vtc_key, .served = vtc_served, .taken = vtc_taken, .left = vtc_left};
 
 static int vtc_init(struct sched *s)
 {
@@ -78,7 +112,7 @@ static void vtc_exit(struct sched *s)
 {
     struct vtc *v = s->state;
     if (v != NULL) {
-        table_fini(&v->clients);
+        accounts_fini(&v->clients);
         iter_exit(s);
     }
 }

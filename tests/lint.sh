@@ -64,7 +64,20 @@ for f in $files; do
         }' "$f" || bad=1
 done
 
-# 4. No machine's paths, no leftovers.
+# 4. Policies stay small: half of the files within 200 lines; orders on iter.c, tables included.
+wc -l policies/*.c | awk '
+    $2 ~ /\/(registry|params|replay)\.c$/ || $2 == "total" { next }
+    { n[++k] = $1; for (i = k; i > 1 && n[i] < n[i - 1]; i--) { t = n[i]; n[i] = n[i - 1]; n[i - 1] = t } }
+    END {
+        m = k % 2 ? n[(k + 1) / 2] : (n[k / 2] + n[k / 2 + 1]) / 2
+        print "policies: " k " files, median " m " lines, longest " n[k]
+        if (m > 200) { print "lint: policies/: median of " m " lines, over 200"; exit 1 }
+    }' || bad=1
+# shellcheck disable=SC2046
+wc -l $(grep -lE '(iter|deadline)\.h"' policies/*.c) |
+    awk '$2 != "total" { sub(/.*\//, "", $2); printf("%s%s %d", (NR == 1 ? "orders on iter.c: " : ", "), $2, $1) } END { print " lines" }'
+
+# 5. No machine's paths, no leftovers.
 git grep -nE '/(home|root|work|tmp/[a-z]+)/' -- . ':!tests/lint.sh' ':!.ci' && bad=1
 
 if command -v clang-format >/dev/null 2>&1; then

@@ -29,6 +29,8 @@ int iter_init(struct sched *s, const struct iter_order *order)
         return d;
     }
     it->order = order;
+    it->elders.at = offsetof(struct iter_request, elder);
+    it->holders.at = offsetof(struct iter_request, holder);
     it->device = (uint8_t)d;
     it->gap.rule = (enum gap_kv)param_int(s, ITER_GAP_KV);
     it->gap.expected_ns = units_ns_from_s(param_number(s, ITER_GAP_S));
@@ -43,23 +45,56 @@ void iter_exit(struct sched *s)
     struct iter *it = s->state;
     if (it != NULL) {
         heap_fini(&it->ready);
+        heap_fini(&it->elders);
+        heap_fini(&it->holders);
         batch_fini(&it->batch);
         gap_fini(&it->gap);
+    }
+}
+
+/* Who keeps memory when it is short: a fixed order (class under rt_first, arrival, id), whatever
+ * the key. With moving keys as the order two requests could take KV from each other for ever, each
+ * more urgent for having lost it. */
+static bool keeps_memory_before(struct sched *s, const struct request *x, const struct request *y)
+{
+    if (param_int(s, ITER_CLASS) == ITER_RT_FIRST && x->cls != y->cls) {
+        return x->cls == REQUEST_CLASS_REACTIVE;
+    }
+    return request_before(x, y);
+}
+
+/* The same as a number, exact up to 2^50 requests. */
+static double memory_place(struct sched *s, const struct request *r)
+{
+    const struct iter_request *own = r->slot->data;
+    bool behind = param_int(s, ITER_CLASS) == ITER_RT_FIRST && r->cls == REQUEST_CLASS_PROACTIVE;
+    return (double)own->arrived + (behind ? 0x1p50 : 0.0);
+}
+
+/* Among those who wait. */
+static void enqueue(struct sched *s, struct iter *it, const struct request *r)
+{
+    heap_push(&it->ready, r, full_key(s, it, r));
+    heap_push(&it->elders, r, memory_place(s, r));
+    if (r->kv_tokens > 0 && !r->kv_swapped) {
+        heap_push(&it->holders, r, -memory_place(s, r));
     }
 }
 
 void iter_request_arrived(struct sched *s, const struct request *r)
 {
     struct iter *it = s->state;
+    struct iter_request *own = r->slot->data;
+    own->arrived = ++it->arrivals;
     gap_arrived(s, &it->gap, r);
-    heap_push(&it->ready, r, full_key(s, it, r));
+    enqueue(s, it, r);
 }
 
 /* While KV moves a request is in no heap: it could join no pass. */
 void iter_kv_moved(struct sched *s, const struct request *r)
 {
     struct iter *it = s->state;
-    heap_push(&it->ready, r, full_key(s, it, r));
+    enqueue(s, it, r);
 }
 
 void iter_rekey(struct sched *s, const struct request *r)
@@ -70,9 +105,36 @@ void iter_rekey(struct sched *s, const struct request *r)
     }
 }
 
-static void leave(struct sched *s, struct iter *it, const struct request *r)
+void iter_rekey_all(struct sched *s)
+{
+    struct iter *it = s->state;
+    for (uint32_t i = 0; i < it->ready.n; i++) {
+        heap_node(it->ready.a[i])->key = full_key(s, it, it->ready.a[i]);
+    }
+    for (uint32_t i = it->ready.n / 2; i-- > 0;) {
+        heap_down(&it->ready, i);
+    }
+}
+
+/* Out of those who wait. */
+static void dequeue(struct iter *it, const struct request *r)
 {
     heap_remove(&it->ready, r);
+    heap_remove(&it->elders, r);
+    heap_remove(&it->holders, r);
+}
+
+static void take(struct sched *s, struct iter *it, const struct request *r)
+{
+    dequeue(it, r);
+    if (it->order->taken != NULL) {
+        it->order->taken(s, r);
+    }
+}
+
+static void leave(struct sched *s, struct iter *it, const struct request *r)
+{
+    dequeue(it, r);
     if (it->order->left != NULL) {
         it->order->left(s, r);
     }
@@ -97,7 +159,7 @@ void iter_pass_done(struct sched *s, const struct pass *p)
             gap_finished(s, &it->gap, r);
             leave(s, it, r);
         } else {
-            heap_push(&it->ready, r, full_key(s, it, r));
+            enqueue(s, it, r);
         }
     }
 }
@@ -119,37 +181,27 @@ static bool evict(struct sched *s, struct iter *it, const struct request *r, boo
         return false;
     }
     if (swap) {
-        heap_remove(&it->ready, r);
+        take(s, it, r);
     } else {
         iter_rekey(s, r);
     }
     return true;
 }
 
-/* Who keeps memory when it is short: a fixed order (class under rt_first, arrival, id), whatever
- * the key. With moving keys as the order two requests could take KV from each other for ever, each
- * more urgent for having lost it. */
-static bool keeps_memory_before(struct sched *s, const struct request *x, const struct request *y)
-{
-    if (param_int(s, ITER_CLASS) == ITER_RT_FIRST && x->cls != y->cls) {
-        return x->cls == REQUEST_CLASS_REACTIVE;
-    }
-    return request_before(x, y);
-}
-
 /* Takes KV from the last one in memory order that waits and comes after `first`; dropped, not
- * swapped, so that the space is free at once. O(waiting), only when memory is short. */
+ * swapped, so that the space is free at once. */
 static bool evict_after(struct sched *s, struct iter *it, const struct request *first)
 {
-    const struct request *victim = NULL;
-    for (uint32_t i = 0; i < it->ready.n; i++) {
-        const struct request *r = it->ready.a[i];
-        if (r->kv_tokens > 0 && !r->kv_swapped && keeps_memory_before(s, first, r) &&
-            (victim == NULL || keeps_memory_before(s, victim, r))) {
-            victim = r;
-        }
+    const struct request *victim = heap_top(&it->holders);
+    while (victim != NULL && victim->kv_tokens == 0) { /* the core has dropped it */
+        heap_remove(&it->holders, victim);
+        victim = heap_top(&it->holders);
     }
-    return victim != NULL && evict(s, it, victim, false);
+    if (victim == NULL || !keeps_memory_before(s, first, victim) || !evict(s, it, victim, false)) {
+        return false;
+    }
+    heap_remove(&it->holders, victim);
+    return true;
 }
 
 /* For a batch: after its first member in memory order. That one, served again and again, is never a
@@ -180,7 +232,7 @@ static bool cancel_paused(struct sched *s, struct iter *it)
         if (r->state == REQUEST_STATE_SHED) {
             leave(s, it, r);
         } else {
-            heap_push(&it->ready, r, full_key(s, it, r));
+            enqueue(s, it, r);
         }
     }
     return true;
@@ -208,10 +260,10 @@ static void fill(struct sched *s, struct iter *it, uint32_t most)
             return; /* admitting it would only make the others evict it again */
         }
         committed += left > 0 ? left : 1;
-        heap_remove(&it->ready, r);
+        take(s, it, r);
         if (r->kv_swapped) {
             if (sched_kv_resume(s, r) != 0) {
-                heap_push(&it->ready, r, full_key(s, it, r));
+                enqueue(s, it, r);
                 return;
             }
             continue;
@@ -224,7 +276,7 @@ static void fill(struct sched *s, struct iter *it, uint32_t most)
 static void drop_last(struct sched *s, struct iter *it)
 {
     const struct request *r = it->batch.segments[--it->batch.n].request;
-    heap_push(&it->ready, r, full_key(s, it, r));
+    enqueue(s, it, r);
 }
 
 /* Forms the next iteration. When memory is short, those who are not in the batch lose their KV,
@@ -250,10 +302,7 @@ static bool form_filled(struct sched *s, struct iter *it)
  * when not even that one does. */
 static bool form_first(struct sched *s, struct iter *it)
 {
-    const struct request *first = heap_top(&it->ready);
-    for (uint32_t i = 0; i < it->ready.n; i++) {
-        first = keeps_memory_before(s, it->ready.a[i], first) ? it->ready.a[i] : first;
-    }
+    const struct request *first = heap_top(&it->elders);
     if (first == NULL) {
         return true;
     }
@@ -263,12 +312,12 @@ static bool form_first(struct sched *s, struct iter *it)
             rc = sched_kv_resume(s, first);
         }
         if (rc == 0) {
-            heap_remove(&it->ready, first);
+            take(s, it, first);
         }
         return rc == 0;
     }
     batch_clear(&it->batch);
-    heap_remove(&it->ready, first);
+    take(s, it, first);
     batch_add_next(&it->batch, first, (uint32_t)param_int(s, ITER_TOKEN_BUDGET));
     return form_filled(s, it);
 }

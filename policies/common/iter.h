@@ -138,6 +138,9 @@ struct iter_order {
     /* A request took part in an iteration that ran for elapsed_ns. Before its new key is asked. */
     void (*served)(struct sched *s, const struct request *r, const struct segment *seg,
                    int64_t elapsed_ns);
+    /* A request left those who wait: for a pass, or because its KV moves. Its key is asked when it
+     * returns. */
+    void (*taken)(struct sched *s, const struct request *r);
     /* A request finished or was dropped. */
     void (*left)(struct sched *s, const struct request *r);
     /* Called at the start of schedule: orders whose keys move with time re-key here. */
@@ -161,12 +164,18 @@ struct iter_pass {
 /* Per-request bytes; an order's own follow in a struct that starts with this. */
 struct iter_request {
     struct heap_node node;
+    struct heap_node elder;  /* key: the place in memory order */
+    struct heap_node holder; /* key: minus that */
+    uint64_t arrived;        /* from 1, in order of arrival; 0: not yet */
 };
 
 /* First member of every order's state. */
 struct iter {
     const struct iter_order *order;
-    struct heap ready; /* live requests in no pass, KV not moving */
+    struct heap ready;   /* live requests in no pass, KV not moving */
+    struct heap elders;  /* the same, the first in memory order on top */
+    struct heap holders; /* of these, those with KV: the last on top */
+    uint64_t arrivals;
     struct batch batch;
     struct iter_pass running;                 /* pass NULL: none */
     struct iter_pass paused[ITER_MAX_PAUSED]; /* a stack; the last was stopped last */
@@ -185,8 +194,9 @@ void iter_pass_done(struct sched *s, const struct pass *p);
 void iter_kv_moved(struct sched *s, const struct request *r);
 void iter_schedule(struct sched *s);
 
-/* A waiting request's key changed. */
+/* A waiting request's key changed; the keys of all did, O(waiting). */
 void iter_rekey(struct sched *s, const struct request *r);
+void iter_rekey_all(struct sched *s);
 
 /* Annotated time a request needs alone on a device: the rest of its prefill, and out_tokens decode
  * iterations of one sequence at its present length. O(1). */

@@ -23,6 +23,7 @@ void vllm_exit(struct sched *s)
     struct vllm *v = s->state;
     if (v != NULL) {
         batch_fini(&v->batch);
+        heap_fini(&v->by_key);
     }
 }
 
@@ -37,29 +38,44 @@ static bool key_before(const struct request *a, const struct request *b)
     return a->priority != b->priority ? a->priority < b->priority : request_before(a, b);
 }
 
-static void wait_by_key(struct vllm *v, const struct request *r)
+/* The same as a number, less arrival and id, by which a heap breaks ties. */
+static double key_of(const struct request *r)
 {
-    const struct request *at = v->waiting.tail;
-    while (at != NULL && key_before(r, at)) {
-        at = at->slot->prev;
-    }
-    reqq_insert_after(&v->waiting, at, r);
+    return 1e10 * (double)r->cls + (double)r->priority; /* a priority has 32 bits */
 }
 
-void vllm_request_arrived(struct sched *s, const struct request *r)
+static const struct request *first_waiting(const struct vllm *v)
 {
-    struct vllm *v = s->state;
+    return v->rules.by_priority ? heap_top(&v->by_key) : v->waiting.head;
+}
+
+static void wait_in_turn(struct vllm *v, const struct request *r, bool front)
+{
     if (v->rules.by_priority) {
-        wait_by_key(v, r);
+        heap_push(&v->by_key, r, key_of(r));
+    } else if (front) {
+        reqq_push_front(&v->waiting, r);
     } else {
         reqq_push(&v->waiting, r);
     }
 }
 
+static void wait_no_more(struct vllm *v, const struct request *r)
+{
+    if (v->rules.by_priority) {
+        heap_remove(&v->by_key, r);
+    }
+    reqq_remove(r);
+}
+
+void vllm_request_arrived(struct sched *s, const struct request *r)
+{
+    wait_in_turn(s->state, r, false);
+}
+
 void vllm_request_cancelled(struct sched *s, const struct request *r)
 {
-    (void)s;
-    reqq_remove(r);
+    wait_no_more(s->state, r);
 }
 
 void vllm_forget(const struct pass *p)
@@ -96,13 +112,7 @@ bool vllm_preempt(struct sched *s, struct vllm *v)
         return false;
     }
     reqq_remove(r);
-    if (v->rules.by_priority) {
-        wait_by_key(v, r);
-    } else if (v->requeue_back) {
-        reqq_push(&v->waiting, r);
-    } else {
-        reqq_push_front(&v->waiting, r);
-    }
+    wait_in_turn(v, r, !v->requeue_back);
     return true;
 }
 
@@ -202,13 +212,13 @@ static bool kv_fits(struct sched *s, const struct vllm *v, const struct request 
 void vllm_admit(struct sched *s, struct vllm *v, uint32_t most)
 {
     v->admitted = 0;
-    while (!reqq_empty(&v->waiting) && v->admitted < most && v->running.n < v->max_seqs) {
-        const struct request *r = v->waiting.head;
+    const struct request *r;
+    while ((r = first_waiting(v)) != NULL && v->admitted < most && v->running.n < v->max_seqs) {
         uint32_t n = chunk_of(v, r);
         if (n == 0 || !kv_fits(s, v, r, n)) {
             return;
         }
-        reqq_remove(r);
+        wait_no_more(v, r);
         reqq_push(&v->running, r);
         batch_add(&v->batch, r, SEGMENT_PREFILL, n);
         v->admitted++;
@@ -221,7 +231,7 @@ void vllm_unadmit(struct vllm *v)
     for (; v->admitted > 0; v->admitted--) {
         const struct request *r = v->running.tail;
         reqq_remove(r);
-        reqq_push_front(&v->waiting, r);
+        wait_in_turn(v, r, true);
     }
 }
 
@@ -255,8 +265,8 @@ static void fill(struct sched *s, struct vllm *v, uint32_t most)
 /* V0: the worst running request makes place for a better waiting one that cannot be admitted. */
 static void force_preempt(struct sched *s, struct vllm *v)
 {
-    while (!reqq_empty(&v->waiting) && !reqq_empty(&v->running)) {
-        const struct request *head = v->waiting.head;
+    const struct request *head;
+    while ((head = first_waiting(v)) != NULL && !reqq_empty(&v->running)) {
         bool admissible =
             v->running.n < v->max_seqs && kv_fits(s, v, head, request_prefill_left(head));
         if (admissible || !key_before(head, victim(v)) || !vllm_preempt(s, v)) {

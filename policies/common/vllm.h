@@ -17,11 +17,13 @@
  * Deviations from the sources: a prompt longer than the token budget runs alone where it may not be
  * chunked (vLLM refuses it); the watermark is waived when nothing runs; a victim that is itself the
  * one that lacks KV does not keep later running requests out of the iteration (that differs only
- * with priorities). Cost of a decision: O(running * (preemptions + admissions given back)). */
+ * with priorities). Cost of a decision: O(running * (preemptions + admissions given back)), log
+ * waiting for each admission by priority. */
 #ifndef POLICIES_COMMON_VLLM_H
 #define POLICIES_COMMON_VLLM_H
 
 #include "policies/common/batch.h"
+#include "policies/common/heap.h"
 #include "policies/common/reqq.h"
 #include "sim/api/policy.h"
 
@@ -48,6 +50,7 @@ struct vllm_rules {
 struct vllm {
     struct vllm_rules rules;
     struct reqq waiting, running;
+    struct heap by_key; /* instead of waiting, with by_priority; uses requests' heap_node */
     struct batch batch;
     struct pass *pass; /* on the device, or NULL */
     uint32_t max_seqs, budget;

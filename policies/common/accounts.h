@@ -1,0 +1,103 @@
+/* Service accounts of clients: a counter each that only grows, the requests that wait, and the
+ * smallest counter among those who have requests in the system. The memory of fair orders (VTC).
+ * Finding an account is expected O(1), the smallest counter O(log clients) amortized. */
+#ifndef POLICIES_COMMON_ACCOUNTS_H
+#define POLICIES_COMMON_ACCOUNTS_H
+
+#include "policies/common/reqq.h"
+#include "policies/common/table.h"
+
+struct account {
+    double service;
+    uint32_t live;                            /* requests in the system */
+    struct reqq waiting[REQUEST_CLASS_COUNT]; /* for the owner */
+    bool in_heap;
+    double key; /* service when it was last sifted: never above service */
+};
+
+struct accounts {
+    struct table index;    /* value[0]: place in a */
+    struct account **a;    /* owned, each on its own: addresses stay */
+    struct account **heap; /* by key, smallest first; may hold some without live requests */
+    uint32_t n, n_heap, cap;
+};
+
+/* The account of a client, new and zero when it has none. Valid until accounts_fini. */
+static inline struct account *accounts_get(struct accounts *all, uint32_t client)
+{
+    uint32_t known = all->index.n;
+    struct table_entry *e = table_get(&all->index, client);
+    if (all->index.n > known) {
+        if (all->n == all->cap) {
+            all->cap = all->cap == 0 ? 64 : all->cap * 2;
+            all->a = xrealloc(all->a, all->cap * sizeof *all->a);
+            all->heap = xrealloc(all->heap, all->cap * sizeof *all->heap);
+        }
+        e->value[0] = all->n;
+        all->a[all->n++] = xcalloc(1, sizeof(struct account));
+    }
+    return all->a[(uint32_t)e->value[0]];
+}
+
+static inline void accounts_sift_down(struct accounts *all, uint32_t i)
+{
+    struct account *x = all->heap[i];
+    for (uint32_t child; (child = 2 * i + 1) < all->n_heap; i = child) {
+        child += child + 1 < all->n_heap && all->heap[child + 1]->key < all->heap[child]->key;
+        if (all->heap[child]->key >= x->key) {
+            break;
+        }
+        all->heap[i] = all->heap[child];
+    }
+    all->heap[i] = x;
+}
+
+/* Another request of this client is in the system. */
+static inline void accounts_enter(struct accounts *all, struct account *x)
+{
+    x->live++;
+    if (x->in_heap) {
+        return;
+    }
+    uint32_t i = all->n_heap++;
+    x->in_heap = true;
+    x->key = x->service;
+    for (; i > 0 && all->heap[(i - 1) / 2]->key > x->key; i = (i - 1) / 2) {
+        all->heap[i] = all->heap[(i - 1) / 2];
+    }
+    all->heap[i] = x;
+}
+
+/* Smallest service of those with live requests; -1 when there is none. */
+static inline double accounts_least(struct accounts *all)
+{
+    while (all->n_heap > 0) {
+        struct account *x = all->heap[0];
+        if (x->live > 0 && x->key >= x->service) {
+            return x->service;
+        }
+        if (x->live > 0) {
+            x->key = x->service;
+        } else {
+            x->in_heap = false;
+            all->heap[0] = all->heap[--all->n_heap];
+        }
+        if (all->n_heap > 0) {
+            accounts_sift_down(all, 0);
+        }
+    }
+    return -1.0;
+}
+
+static inline void accounts_fini(struct accounts *all)
+{
+    for (uint32_t i = 0; i < all->n; i++) {
+        free(all->a[i]);
+    }
+    free(all->a);
+    free(all->heap);
+    table_fini(&all->index);
+    *all = (struct accounts){0};
+}
+
+#endif
