@@ -20,7 +20,7 @@
 #include <errno.h>
 
 static const char *const strategies[] = {"progressive", "sync",       "naive-async", "keep-both",
-                                         "unified-g1",  "unified-g2", NULL};
+                                         "unified-g1",  "unified-g2", "late-start",  NULL};
 static const char *const decoders[] = {"npu", "cpu", NULL};
 static const char *const drafters[] = {"run", "none", "pld", "sam", "ours", "eagle", NULL};
 static const char *const lengths[] = {"offered", "pass", "adaptive", NULL};
@@ -52,8 +52,9 @@ static const char *const presets[] = {
 static const struct policy_param params[] = {
     [SD_SYSTEM] = {"system", PARAM_CHOICE, 0, 0, 12, systems,
                    "a system of the paper (4.1, 4.5); what else is given changes it"},
-    [SD_STRATEGY] = {"strategy", PARAM_CHOICE, SD_PROGRESSIVE, 0, 5, strategies,
-                     "graph switching (D.2)"},
+    [SD_STRATEGY] = {"strategy", PARAM_CHOICE, SD_PROGRESSIVE, 0, 6, strategies,
+                     "graph switching (D.2); late-start (D.5, ours): progressive, begun when the "
+                     "prompt's rest takes as long as the loads"},
     [SD_BLOCKS] = {"blocks", PARAM_INT, 6, 1, SD_MAX_BLOCKS, NULL,
                    "blocks of consecutive layers (sd.npu 3.2: 6)"},
     [SD_G1] = {"g1", PARAM_INT, 256, 1, 4096, NULL, "rows of the prefill graph (sd.npu 3.2)"},

@@ -46,7 +46,8 @@ enum sd_strategy {
     SD_NAIVE_ASYNC,
     SD_KEEP_BOTH,
     SD_UNIFIED_G1,
-    SD_UNIFIED_G2
+    SD_UNIFIED_G2,
+    SD_LATE_START
 };
 
 struct sd_block {

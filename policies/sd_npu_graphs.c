@@ -97,7 +97,8 @@ void sd_graphs_drop_old(struct sched *s, struct sd *d)
 
 static bool switches(const struct sched *s)
 {
-    return strategy(s) <= SD_NAIVE_ASYNC && param_int(s, SD_DECODE) == 0;
+    bool loads = strategy(s) <= SD_NAIVE_ASYNC || strategy(s) == SD_LATE_START;
+    return loads && param_int(s, SD_DECODE) == 0;
 }
 
 void sd_graphs_prefill_begin(struct sched *s, struct sd *d)
@@ -161,11 +162,27 @@ static int64_t block_ns(struct sched *s, const struct sd *d, uint8_t version)
     return t * s->llm->n_layers / d->n_blocks;
 }
 
+static int64_t load_ns(const struct sched *s, const struct sd *d)
+{
+    double load_s = block_bytes(s, d) / s->machine->loader_bytes_per_s;
+    return s->machine->loader_fixed_ns + units_ns_from_s(load_s);
+}
+
+/* Whether `left` blocks of prefill under the prefill graph outlast the loads still to come: then
+ * switching now would only slow the prompt down. */
+static bool too_early(struct sched *s, const struct sd *d, uint32_t left)
+{
+    int64_t loads = 0;
+    for (uint32_t i = 0; i < d->n_blocks; i++) {
+        loads += d->block[i].graph == 1 ? load_ns(s, d) : 0;
+    }
+    return left * block_ns(s, d, 1) > loads;
+}
+
 /* Blocks that hide one load, starting at stream position `at`: k*. */
 static uint32_t hiding_blocks(struct sched *s, const struct sd *d, uint32_t at)
 {
-    double load_s = block_bytes(s, d) / s->machine->loader_bytes_per_s;
-    int64_t load = s->machine->loader_fixed_ns + units_ns_from_s(load_s);
+    int64_t load = load_ns(s, d);
     int64_t time[3] = {0, block_ns(s, d, 1), block_ns(s, d, 2)};
     int64_t sum = 0;
     uint32_t k = 0;
@@ -184,7 +201,8 @@ static bool in_window(const struct sd *d, uint32_t block, uint32_t at, uint32_t 
 
 void sd_graphs_before_block(struct sched *s, struct sd *d)
 {
-    if (strategy(s) != SD_PROGRESSIVE || !switches(s) || d->round_left > 0) {
+    bool late = strategy(s) == SD_LATE_START;
+    if ((strategy(s) != SD_PROGRESSIVE && !late) || !switches(s) || d->round_left > 0) {
         return;
     }
     for (uint32_t i = 0; i < d->n_blocks; i++) {
@@ -195,6 +213,9 @@ void sd_graphs_before_block(struct sched *s, struct sd *d)
     }
     uint32_t at = d->next_block;
     uint32_t left = (d->chunks_left - 1) * d->n_blocks + d->n_blocks - at; /* of the stream */
+    if (late && too_early(s, d, left)) {
+        return;
+    }
     uint32_t k = hiding_blocks(s, d, at);
     for (uint32_t j = d->n_blocks; j-- > 0;) {
         if (d->block[j].graph != 1) {

@@ -8,22 +8,31 @@
 
 #include "experiments/config.h"
 #include "experiments/runner.h"
+#include "sim/base/arena.h"
 
 static struct err err;
 static struct config config;
 static struct config_options options;
 static struct trace trace;
 
-static void setup(void)
+static void open_with(const char *workload, const char *const *sets, uint32_t n)
 {
     err = (struct err)ERR_INIT;
     options = config_options_default();
     options.soc = "snapdragon-8gen2";
     options.llm = "qwen2.5-1.5b";
-    options.workload = "summary:n=60,gap_s=10";
+    options.workload = workload;
+    for (uint32_t i = 0; i < n; i++) {
+        options.sets[options.n_sets++] = xstrdup(sets[i]);
+    }
     ck_assert_int_eq(config_load(&config, &options, &err), 0);
     ck_assert_int_eq(
         config_trace(&options, 3, (struct config_arrivals){1.0, 1.0, false}, &trace, &err), 0);
+}
+
+static void setup(void)
+{
+    open_with("summary:n=60,gap_s=10", NULL, 0);
 }
 
 static void teardown(void)
@@ -161,6 +170,26 @@ START_TEST(memory_counts_graphs_copies_and_drafters)
 }
 END_TEST
 
+START_TEST(switching_late_spares_the_prompt_the_slow_graph)
+{
+    /* Weights mapped, prompts of seven chunks: loading six blocks takes about 0.4 s of a prompt of
+     * 0.9 s, and a chunk takes twice as long on the decode graph. What switches from the start pays
+     * that for every later chunk; what starts as late as the loads allow does not. Both graphs in
+     * memory bound all from below, loading after the prompt bounds the late start from above. */
+    static const char *const mapped[] = {"soc.loader.bandwidth.value=6",
+                                         "soc.loader.fixed.value=0.02"};
+    teardown();
+    open_with("rag:n=40,gap_s=10", mapped, 2);
+    double both = run("sd-npu:system=npu+g+sd,strategy=keep-both").e2e_s;
+    double late = run("sd-npu:system=npu+g+sd,strategy=late-start").e2e_s;
+    double greedy = run("sd-npu:system=npu+g+sd").e2e_s;
+    double sync = run("sd-npu:system=npu+g+sd,strategy=sync").e2e_s;
+    ck_assert_double_lt(both, late);
+    ck_assert_double_lt(late, greedy);
+    ck_assert_double_lt(late, sync);
+}
+END_TEST
+
 START_TEST(calibration_costs_its_time_per_input_token)
 {
     /* 2 ms for each input token, and nothing else differs. */
@@ -215,6 +244,7 @@ int main(void)
     tcase_add_test(t, graph_switching_leaves_decoding_as_it_is);
     tcase_add_test(t, memory_counts_graphs_copies_and_drafters);
     tcase_add_test(t, keeping_the_old_graph_costs_a_block_and_never_time);
+    tcase_add_test(t, switching_late_spares_the_prompt_the_slow_graph);
     tcase_add_test(t, calibration_costs_its_time_per_input_token);
     tcase_add_test(t, adaptive_lengths_are_not_slower_than_either_fixed_one);
     suite_add_tcase(s, t);
