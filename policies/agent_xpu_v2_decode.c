@@ -115,15 +115,23 @@ static void choose_batch(struct sched *s, struct axpu *a)
     }
 }
 
-/* KV is full: the newest proactive sequence that is in no pass gives up its KV. */
-static bool free_kv(struct sched *s, struct axpu *a)
+static const struct request *newest(const struct reqq *q)
 {
-    const struct request *victim = NULL;
-    for (const struct request *r = a->decode_be.head; r != NULL; r = reqq_next(r)) {
-        if (victim == NULL || request_before(victim, r)) {
-            victim = r;
+    const struct request *found = NULL;
+    for (const struct request *r = q->head; r != NULL; r = reqq_next(r)) {
+        if (found == NULL || request_before(found, r)) {
+            found = r;
         }
     }
+    return found;
+}
+
+/* KV is full: the newest proactive sequence that is in no pass gives up its KV; where reactive ones
+ * hold all of it, the newest of them, or none could ever go on. */
+static bool free_kv(struct sched *s, struct axpu *a)
+{
+    const struct request *victim =
+        newest(reqq_empty(&a->decode_be) ? &a->decode_rt : &a->decode_be);
     if (victim == NULL || (a->decode_be.n + a->decode_rt.n) < 2 ||
         sched_kv_evict(s, victim, 0, KV_EVICT_RECOMPUTE) != 0) {
         return false;

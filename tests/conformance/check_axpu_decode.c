@@ -287,6 +287,23 @@ START_TEST(compiled_kernels_are_kept_until_they_expire)
 }
 END_TEST
 
+START_TEST(reactive_sequences_that_hold_all_memory_let_the_oldest_go_on)
+{
+    /* Prompts of 256 (16 blocks) and 40 output tokens: 256 + 39 tokens need 19 blocks each at their
+     * end. 34 blocks hold both prompts and one more block each, so both cannot finish together. The
+     * newest gives up its KV, the oldest finishes, then the other. */
+    static const struct scenario_request two[] = {{RT, 0, 256, 40, 0, 0},
+                                                  {RT, 0.001, 256, 40, 0, 0}};
+    sc.setup.kv_capacity_tokens = 34 * 16;
+    run("", two, 2);
+    ck_assert_uint_eq(sc.records[0].generated, 40);
+    ck_assert_uint_eq(sc.records[1].generated, 40);
+    ck_assert_uint_eq(sc.records[0].preemptions, 0);
+    ck_assert_uint_ge(sc.records[1].preemptions, 1);
+    ck_assert_int_lt(sc.records[0].finish_ns, sc.records[1].finish_ns);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("agent-xpu-v2 decode");
@@ -305,6 +322,7 @@ int main(void)
     tcase_add_test(t, preemption_waits_for_the_kernel_the_layer_or_the_prefill);
     tcase_add_test(t, reactive_prompts_are_compiled_first);
     tcase_add_test(t, compiled_kernels_are_kept_until_they_expire);
+    tcase_add_test(t, reactive_sequences_that_hold_all_memory_let_the_oldest_go_on);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_NORMAL);
