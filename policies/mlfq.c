@@ -25,12 +25,14 @@ static const struct policy_param params[] = {
 struct mlfq {
     struct iter iter;
     uint64_t iterations;
-    uint64_t returns; /* to the front of some level */
+    uint64_t returns;       /* to the front of some level */
+    struct heap to_promote; /* below the top, the longest unserved first */
     int64_t last_iteration_ns;
 };
 
 struct mlfq_request {
     struct iter_request iter;
+    struct heap_node promote; /* key: last_ns */
     bool joined;
     int32_t level;
     double place; /* in the level: 0 at its back, in order of arrival; negative: returned */
@@ -47,17 +49,20 @@ static struct mlfq_request *own(const struct request *r)
 
 static double mlfq_key(struct sched *s, const struct request *r)
 {
+    struct mlfq *q = s->state;
     struct mlfq_request *m = own(r);
     if (!m->joined) {
         m->joined = true;
         m->last_ns = r->arrival_ns;
-        const struct iter *it = s->state;
-        double prefill_ms = units_ms_from_ns(iter_prefill_ns(s, r, it->device));
+        double prefill_ms = units_ms_from_ns(iter_prefill_ns(s, r, q->iter.device));
         double quantum = param_number(s, MLFQ_Q0);
         while (param_bool(s, MLFQ_SKIP_JOIN) && quantum < prefill_ms) {
             quantum *= 2;
             m->level++;
         }
+    }
+    if (m->level > 0 && !heap_has(&q->to_promote, r)) {
+        heap_push(&q->to_promote, r, (double)m->last_ns);
     }
     return m->level * MLFQ_LEVEL_STEP + m->place;
 }
@@ -78,6 +83,7 @@ static void mlfq_served(struct sched *s, const struct request *r, const struct s
     q->last_iteration_ns = s->now_ns;
     m->at_level_ns += elapsed_ns;
     m->last_ns = s->now_ns;
+    heap_remove(&q->to_promote, r); /* until it waits again */
     if (units_ms_from_ns(m->at_level_ns) > ldexp(param_number(s, MLFQ_Q0), m->level)) {
         m->level++;
         m->at_level_ns = 0;
@@ -93,24 +99,44 @@ static void mlfq_refresh(struct sched *s)
         return;
     }
     q->iterations = 0;
-    int64_t starve = units_ns_from_s(param_number(s, MLFQ_STARVE));
-    for (uint32_t i = 0; i < q->iter.ready.n; i++) {
-        struct mlfq_request *m = own(q->iter.ready.a[i]);
-        if (s->now_ns - m->last_ns >= starve && m->level > 0) {
+    double latest = (double)(s->now_ns - units_ns_from_s(param_number(s, MLFQ_STARVE)));
+    const struct request *r;
+    while ((r = heap_top(&q->to_promote)) != NULL &&
+           heap_node_in(&q->to_promote, r)->key <= latest) {
+        struct mlfq_request *m = own(r);
+        heap_remove(&q->to_promote, r);
+        if (r->pass == NULL) { /* one that is being served waits no more */
             m->level = 0;
             m->at_level_ns = 0;
             to_front(s, m);
-            iter_rekey(s, q->iter.ready.a[i]); /* moves it towards the top: positions before i */
+            iter_rekey(s, r);
         }
     }
 }
 
+static void mlfq_left(struct sched *s, const struct request *r)
+{
+    struct mlfq *q = s->state;
+    heap_remove(&q->to_promote, r);
+}
+
 static const struct iter_order order = {
-    .key = mlfq_key, .served = mlfq_served, .refresh = mlfq_refresh};
+    .key = mlfq_key, .served = mlfq_served, .left = mlfq_left, .refresh = mlfq_refresh};
 
 static int mlfq_init(struct sched *s)
 {
+    struct mlfq *q = s->state;
+    q->to_promote.at = offsetof(struct mlfq_request, promote);
     return iter_init(s, &order);
+}
+
+static void mlfq_exit(struct sched *s)
+{
+    struct mlfq *q = s->state;
+    if (q != NULL) {
+        heap_fini(&q->to_promote);
+        iter_exit(s);
+    }
 }
 
 const struct policy_ops policy_mlfq_ops = {
@@ -122,5 +148,6 @@ const struct policy_ops policy_mlfq_ops = {
     .request_state_size_bytes = sizeof(struct mlfq_request),
     .params = params,
     .init = mlfq_init,
-    ITER_HOOKS,
+    ITER_HOOKS_BUT_EXIT,
+    .exit = mlfq_exit,
 };
