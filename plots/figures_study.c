@@ -215,7 +215,7 @@ static int study_lines(const struct study_form *f, const struct figure_request *
                       t.g.path, f->study);
     }
     for (size_t p = 0; p < n_panels; p++) {
-        char name[16];
+        char name[32];
         char title[2 * NAME_BYTES];
         const char *unit = strcmp(panels[p].unit, "1") == 0 ? "" : panels[p].unit;
         (void)snprintf(name, sizeof name, "title%zu", p + 1);
