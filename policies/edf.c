@@ -6,7 +6,7 @@ static const struct policy_param params[] = {ITER_PARAMS, DEADLINE_PARAMS, {.nam
 
 static double edf_key(struct sched *s, const struct request *r)
 {
-    return units_s_from_ns(deadline_ns(s, r));
+    return units_us_from_ns(deadline_ns(s, r));
 }
 
 static const struct iter_order order = {.key = edf_key};

@@ -10,7 +10,7 @@ static double llf_key(struct sched *s, const struct request *r)
     const struct iter *it = s->state;
     int64_t work = r->state == REQUEST_STATE_QUEUED ? iter_prefill_ns(s, r, it->device)
                                                     : iter_decode_ns(s, r, it->device, 1);
-    return units_s_from_ns(deadline_ns(s, r) - work);
+    return units_us_from_ns(deadline_ns(s, r) - work);
 }
 
 static const struct iter_order order = {.key = llf_key};

@@ -24,6 +24,7 @@
     X(pd_mixed)                                                                                    \
     X(pd_static)                                                                                   \
     X(prema)                                                                                       \
+    X(program_fcfs)                                                                                \
     X(recompute_preempt)                                                                           \
     X(sarathi)                                                                                     \
     X(sarathi_hetero)                                                                              \

@@ -5,7 +5,7 @@
 #include "sim/base/units.h"
 
 const char *const iter_device_choices[] = {PLACE_CHOICES, NULL};
-const char *const iter_class_choices[] = {"rt_first", "blind", NULL};
+const char *const iter_class_choices[] = {"rt_first", "blind", "rt_alone", NULL};
 const char *const iter_preempt_choices[] = {"iteration", "layer", "kernel", "reset", NULL};
 const char *const iter_kv_choices[] = {"checkpoint", "recompute", "swap", NULL};
 const char *const iter_level_choices[] = {XSCHED_LEVEL_CHOICES, NULL};
@@ -17,7 +17,7 @@ const char *const iter_gap_choices[] = {GAP_KV_CHOICES, NULL};
 static double full_key(struct sched *s, const struct iter *it, const struct request *r)
 {
     double key = it->order->key(s, r);
-    bool behind = param_int(s, ITER_CLASS) == ITER_RT_FIRST && r->cls == REQUEST_CLASS_PROACTIVE;
+    bool behind = param_int(s, ITER_CLASS) != ITER_BLIND && r->cls == REQUEST_CLASS_PROACTIVE;
     return behind ? key + CLASS_STEP : key;
 }
 
@@ -57,7 +57,7 @@ void iter_exit(struct sched *s)
  * more urgent for having lost it. */
 static bool keeps_memory_before(struct sched *s, const struct request *x, const struct request *y)
 {
-    if (param_int(s, ITER_CLASS) == ITER_RT_FIRST && x->cls != y->cls) {
+    if (param_int(s, ITER_CLASS) != ITER_BLIND && x->cls != y->cls) {
         return x->cls == REQUEST_CLASS_REACTIVE;
     }
     return request_before(x, y);
@@ -67,7 +67,7 @@ static bool keeps_memory_before(struct sched *s, const struct request *x, const 
 static double memory_place(struct sched *s, const struct request *r)
 {
     const struct iter_request *own = r->slot->data;
-    bool behind = param_int(s, ITER_CLASS) == ITER_RT_FIRST && r->cls == REQUEST_CLASS_PROACTIVE;
+    bool behind = param_int(s, ITER_CLASS) != ITER_BLIND && r->cls == REQUEST_CLASS_PROACTIVE;
     return (double)own->arrived + (behind ? 0x1p50 : 0.0);
 }
 
@@ -240,6 +240,11 @@ static bool cancel_paused(struct sched *s, struct iter *it)
 
 /* ---- forming an iteration ---- */
 
+static bool batch_is_reactive(const struct iter *it)
+{
+    return it->batch.n > 0 && it->batch.segments[0].request->cls == REQUEST_CLASS_REACTIVE;
+}
+
 /* Takes requests in order until the batch or the budget is full. Swapped ones start coming back
  * instead and wait outside the heap for kv_moved. */
 static void fill(struct sched *s, struct iter *it, uint32_t most)
@@ -254,6 +259,10 @@ static void fill(struct sched *s, struct iter *it, uint32_t most)
         if (now_key > heap_node(r)->key) {
             heap_rekey(&it->ready, r, now_key); /* keys may grow while their owner waits */
             continue;
+        }
+        if (r->cls == REQUEST_CLASS_PROACTIVE && batch_is_reactive(it) &&
+            param_int(s, ITER_CLASS) == ITER_RT_ALONE) {
+            return;
         }
         uint32_t left = request_prefill_left(r);
         if (left > 0 && r->kv_tokens == 0 && it->batch.n > 0 && committed + left > free_tokens) {
@@ -319,7 +328,9 @@ static bool form_first(struct sched *s, struct iter *it)
     batch_clear(&it->batch);
     take(s, it, first);
     batch_add_next(&it->batch, first, (uint32_t)param_int(s, ITER_TOKEN_BUDGET));
-    return form_filled(s, it);
+    bool formed = form_filled(s, it);
+    it->running.finish = formed; /* were it stopped and its work lost, nobody would get anywhere */
+    return formed;
 }
 
 static void form(struct sched *s, struct iter *it)
@@ -334,6 +345,11 @@ static void form(struct sched *s, struct iter *it)
 
 /* ---- preemption ---- */
 
+static struct iter_request *own(const struct request *r)
+{
+    return r->slot->data;
+}
+
 /* Not when the urgent one would find no memory; and where stopping destroys work, not for ever. */
 static bool worth_stopping(struct sched *s, const struct pass *p, const struct request *top)
 {
@@ -345,7 +361,7 @@ static bool worth_stopping(struct sched *s, const struct pass *p, const struct r
                                     : budget;
     bool fits = need <= sched_kv_free_tokens(s);
     for (uint32_t i = 0; i < p->n_segments && param_int(s, ITER_KV) != ITER_KV_CHECKPOINT; i++) {
-        fits = fits && p->segments[i].request->preemptions < ITER_MAX_LOSSES;
+        fits = fits && own(p->segments[i].request)->losses < ITER_MAX_LOSSES;
     }
     return fits;
 }
@@ -383,6 +399,7 @@ static void put_aside(struct sched *s, struct iter *it)
     }
     for (uint32_t i = 0; i < p->n_segments; i++) {
         const struct request *r = p->segments[i].request;
+        own(r)->losses++;
         if (r->state != REQUEST_STATE_SHED && r->kv_tokens > 0) {
             (void)evict(s, it, r, param_int(s, ITER_KV) == ITER_KV_SWAP);
         }

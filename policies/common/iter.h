@@ -48,7 +48,7 @@ enum iter_param {
     ITER_PARAM_COUNT
 };
 
-enum iter_class { ITER_RT_FIRST, ITER_BLIND };
+enum iter_class { ITER_RT_FIRST, ITER_BLIND, ITER_RT_ALONE };
 enum iter_preempt {
     ITER_PREEMPT_ITERATION,
     ITER_PREEMPT_LAYER,
@@ -85,13 +85,15 @@ extern const char *const iter_device_choices[],
                            1e6,                                                                    \
                            NULL,                                                                   \
                            "tokens per iteration (policies.md E.1: 256 to 512 on a SoC)"},         \
-    [ITER_CLASS] = {"class",                                                                       \
-                    PARAM_CHOICE,                                                                  \
-                    ITER_RT_FIRST,                                                                 \
-                    0,                                                                             \
-                    1,                                                                             \
-                    iter_class_choices,                                                            \
-                    "reactive before proactive, or the order alone"},                              \
+    [ITER_CLASS] =                                                                                 \
+        {"class",                                                                                  \
+         PARAM_CHOICE,                                                                             \
+         ITER_RT_FIRST,                                                                            \
+         0,                                                                                        \
+         2,                                                                                        \
+         iter_class_choices,                                                                       \
+         "reactive before proactive; the order alone; or reactive alone: no proactive work "       \
+         "in their iterations"},                                                                   \
     [ITER_PREEMPT] = {"preempt",                                                                   \
                       PARAM_CHOICE,                                                                \
                       ITER_PREEMPT_ITERATION,                                                      \
@@ -133,7 +135,8 @@ struct iter;
 struct iter_order {
     /* Smaller goes first. Asked when a request arrives or returns from an iteration, and again when
      * it is about to be taken: a key may grow while its owner waits, at no cost; one that shrinks
-     * needs iter_rekey. */
+     * needs iter_rekey. Below 1e15; for proactive requests, which are set behind by that much,
+     * differences below 0.1 may be lost, so time counts in us or ns. */
     double (*key)(struct sched *s, const struct request *r);
     /* A request took part in an iteration that ran for elapsed_ns. Before its new key is asked. */
     void (*served)(struct sched *s, const struct request *r, const struct segment *seg,
@@ -148,8 +151,8 @@ struct iter_order {
 };
 
 #define ITER_MAX_PAUSED 16
-/* How often a request may lose its KV to preemption under recompute or swap: urgency can grow with
- * the loss (least laxity), and two requests would take turns for ever. */
+/* How often a request may lose its pass to preemption under recompute or swap: urgency can grow
+ * with the loss (least laxity), and two requests would take turns for ever. */
 #define ITER_MAX_LOSSES 16
 
 struct iter_pass {
@@ -167,6 +170,7 @@ struct iter_request {
     struct heap_node elder;  /* key: the place in memory order */
     struct heap_node holder; /* key: minus that */
     uint64_t arrived;        /* from 1, in order of arrival; 0: not yet */
+    uint32_t losses;         /* passes stopped and thrown away */
 };
 
 /* First member of every order's state. */

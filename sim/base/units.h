@@ -25,6 +25,11 @@ static inline double units_ms_from_ns(int64_t t_ns)
     return (double)t_ns / 1e6;
 }
 
+static inline double units_us_from_ns(int64_t t_ns)
+{
+    return (double)t_ns / 1e3;
+}
+
 /* Nearest nanosecond; precondition |t_s| < 9.2e9 (292 years). */
 static inline int64_t units_ns_from_s(double t_s)
 {

@@ -60,12 +60,34 @@ static bool reset_runs_the_killed_kernel_again(const char *extra)
     return same && k != NULL && k->begin_ns == MS(12) && k->end_ns == MS(16);
 }
 
+/* REEF is reset, reactive requests alone and first come, first served. BE1 (100) waits since 1 and
+ * is not taken along by RT2; RT3 (50: 5 + 1) comes at 4 and does not preempt RT2, although it is
+ * shorter: 12-18. BE0 then takes its 27, BE1 its 9. Nor does it matter how many kernels are in
+ * flight. */
+static bool reef_serves_reactive_work_in_arrival_order(const char *extra)
+{
+    able_machine(2);
+    struct scenario_request q[] = {{BE, 0, 400, 1, 0, 0},
+                                   {BE, 0.001, 100, 1, 0, 0},
+                                   {RT, 0.002, 100, 1, 0, 0},
+                                   {RT, 0.004, 50, 1, 0, 0}};
+    rules_run("program-fcfs", "preempt=reset,class=rt_alone", extra, q, 4);
+    return rules_finishes(2, 12) && rules_finishes(3, 18) && rules_finishes(0, 45) &&
+           rules_finishes(1, 54);
+}
+
 /* ---- XSched's levels, three kernels handed over ---- */
 
 /* The kernels to 4, 5 and 13 are on the device: RT1 starts at 13. */
 static bool level_1_waits_for_what_is_in_flight(const char *extra)
 {
     return times("preempt=kernel,inflight=3,level=1", extra, 13, 22, 36);
+}
+
+/* One in flight: both levels are the kernel boundary. */
+static bool one_in_flight_needs_no_level(const char *extra)
+{
+    return times("preempt=kernel", extra, 4, 13, 36);
 }
 
 /* Those not begun are taken back. */
@@ -223,6 +245,11 @@ static const struct rule_row all[] = {
          "preempt=layer preempt=kernel preempt=reset"),
     RULE(reset_runs_the_killed_kernel_again, "preempt=kernel preempt=layer preempt=iteration",
          "preempt=kernel preempt=layer preempt=iteration"),
+    RULE(reef_serves_reactive_work_in_arrival_order,
+         "preempt=kernel preempt=iteration class=rt_first class=blind policy=sjf-input inflight=8",
+         "preempt=kernel preempt=iteration class=rt_first class=blind policy=sjf-input"),
+    RULE(one_in_flight_needs_no_level, "level=1 level=2 level=3 inflight=2,level=1",
+         "level=3 inflight=2,level=1"),
     RULE(level_1_waits_for_what_is_in_flight, "level=2 level=3 level=device inflight=1",
          "level=2 level=3 level=device inflight=1"),
     RULE(level_2_waits_for_the_running_kernel, "level=1 level=3 level=device inflight=1",

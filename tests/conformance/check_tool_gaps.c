@@ -156,7 +156,24 @@ static bool ttl_learns_from_calls_seen(const char *extra)
     return rules_finishes(1, 11.8) && rules_finishes(2, 24.52);
 }
 
+/* One at a time. BE0's session came at 0; BE1 (400) came at 1, BE2 (100) at 2. BE0 ends at 4.88,
+ * BE1 at 4.88 + 14 = 18.88; BE0's turn 1, come at 7.88, then goes before BE2: 3.92, 22.8;
+ * BE2: 27.8. */
+static bool programs_keep_their_place_over_a_tool_call(const char *extra)
+{
+    rules_machine(1);
+    sc.gaps_are_tools = true;
+    struct scenario_request q[] = {{BE, 0, 96, 1, 5, 0},
+                                   {BE, 0.001, 400, 1, 0, 0},
+                                   {BE, 0.002, 100, 1, 0, 0},
+                                   {BE, 0.003, 160, 1, 5, 96}};
+    rules_run("program-fcfs", "max_batch=1", extra, q, 4);
+    return rules_finishes(3, 22.8) && rules_finishes(2, 27.8);
+}
+
 static const struct rule_row all[] = {
+    RULE(programs_keep_their_place_over_a_tool_call, "policy=edf policy=sjf-input gap_kv=preserve",
+         "policy=edf policy=sjf-input"),
     RULE(preserve_keeps_kv_from_others, "gap_kv=cache gap_kv=discard",
          "gap_kv=cache gap_kv=discard"),
     RULE(kept_kv_gives_way_when_nobody_could_run, "gap_kv=cache", ""),

@@ -35,6 +35,18 @@ changes() { # policy, more options...
     fi
 }
 
+differs() { # policy, parameters, more options...: the parameters change something
+    policy=$1
+    with=$2
+    shift 2
+    "$x" run --policy "$policy" --workload "$turns" --seed 3 --quiet --requests "$dir/base.csv" "$@" >/dev/null || status=1
+    "$x" run --policy "$policy:$with" --workload "$turns" --seed 3 --quiet --requests "$dir/changed.csv" "$@" >/dev/null || status=1
+    if cmp -s "$dir/base.csv" "$dir/changed.csv"; then
+        echo "mechanisms: $policy: nothing changes with $with"
+        status=1
+    fi
+}
+
 # Two engines at once meet at the DDR; a policy with one engine does not, and of hetero-split the NPU
 # takes so much longer that a slower iGPU shows in its energy only.
 for p in agent-xpu-v1 agent-xpu-v2 pd-static pd-mixed; do
@@ -52,4 +64,12 @@ changes agent-xpu-v2 --set soc.compiler.fixed.low=0 --set soc.compiler.fixed.val
     --set soc.compiler.per_token.value=0
 changes agent-xpu-v2 --set soc.host.sync.value=0
 changes openvino-cb --set sim.graphics.frames_per_s=60
+# How a pass is stopped and what becomes of KV, on turns that follow tool calls and little memory.
+turns="mixed:reactive=bfcl_multiturn,proactive=bfcl_multiturn,sessions=1,reactive_per_min=10,proactive_per_min=10,duration_s=120,tool_s=5"
+for with in preempt=layer preempt=kernel preempt=kernel,kv=recompute preempt=kernel,kv=swap class=rt_alone \
+    preempt=reset gap_kv=preserve gap_kv=discard gap_kv=swap gap_kv=infercept gap_kv=ttl; do
+    differs program-fcfs "$with" --set sim.kv_capacity_tokens=16384 --set soc.devices.igpu.can_reset=true
+done
+differs hpf inflight=16
+differs hpf level=1 --set soc.devices.igpu.can_withdraw=true
 exit $status

@@ -1,0 +1,55 @@
+/* program-fcfs: programs in the order of their first request's arrival (policies.md E.16:
+ * Continuum; InferCept keeps the arrival time over interceptions), so that a turn after a tool call
+ * does not queue behind everybody who came meanwhile. A program is a session. With preempt=reset
+ * and class=rt_alone this is REEF (E.8): reactive requests first come, first served, never
+ * preempting each other. */
+#include "policies/common/iter.h"
+#include "policies/common/table.h"
+#include "sim/base/units.h"
+
+static const struct policy_param params[] = {ITER_PARAMS, {.name = NULL}};
+
+struct program_fcfs {
+    struct iter iter;
+    struct table programs; /* live: it is known; value[0]: first arrival, us */
+};
+
+static double program_fcfs_key(struct sched *s, const struct request *r)
+{
+    struct program_fcfs *p = s->state;
+    struct table_entry *e = table_get(&p->programs, r->session_id);
+    if (e->live == 0) {
+        e->live = 1;
+        e->value[0] = units_us_from_ns(r->arrival_ns);
+    }
+    return e->value[0];
+}
+
+static const struct iter_order order = {.key = program_fcfs_key};
+
+static int program_fcfs_init(struct sched *s)
+{
+    return iter_init(s, &order);
+}
+
+static void program_fcfs_exit(struct sched *s)
+{
+    struct program_fcfs *p = s->state;
+    if (p != NULL) {
+        table_fini(&p->programs);
+        iter_exit(s);
+    }
+}
+
+const struct policy_ops policy_program_fcfs_ops = {
+    .name = "program-fcfs",
+    .summary = "sessions in order of their first arrival (policies.md E.16; E.8 with reset)",
+    .api_version = POLICY_API_VERSION,
+    .needs = CAP_SPANS | CAP_KV_EVICT,
+    .state_size_bytes = sizeof(struct program_fcfs),
+    .request_state_size_bytes = sizeof(struct iter_request),
+    .params = params,
+    .init = program_fcfs_init,
+    ITER_HOOKS_BUT_EXIT,
+    .exit = program_fcfs_exit,
+};
