@@ -1,5 +1,6 @@
 /* Every registered policy against every invariant, on random small workloads; or, with plug-ins as
- * arguments (check_policies my.so my.so:key=value), those. */
+ * arguments (check_policies my.so my.so:key=value), those. Variants beside the defaults: rules that
+ * know more than the default ones do. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +20,11 @@ static const struct policy_ops *policies[MAX_POLICIES];
 static const char *given[MAX_POLICIES];
 static int n_policies;
 
+static int current; /* the one under test */
+
 static const struct policy_ops *policy_of(int i)
 {
+    current = i;
     return policies[i];
 }
 
@@ -32,11 +36,7 @@ static uint32_t prepare(const struct policy_ops *ops, uint64_t seed)
         sc.machine.devices[NPU].static_attention = false; /* its graphs hold the attention */
         sc.llm.n_layers = 6;
     }
-    int i = 0;
-    while (policies[i] != ops) {
-        i++;
-    }
-    scenario_policy(&sc, ops, given[i]);
+    scenario_policy(&sc, ops, given[current]);
     return n;
 }
 
@@ -251,6 +251,15 @@ static void choose(int argc, char **argv)
     for (size_t i = 0; argc == 1 && i < n && n_policies < MAX_POLICIES; i++) {
         given[n_policies] = "";
         policies[n_policies++] = all[i];
+    }
+    static const char *const variants[][2] = {
+        {"program-fcfs", "preempt=kernel,class=rt_alone,gap_kv=infercept"},
+        {"program-fcfs", "kv=swap,preempt=layer,gap_kv=swap"},
+        {"edf", "gap_kv=ttl"},
+        {"hpf", "inflight=4,level=1"}};
+    for (size_t i = 0; argc == 1 && i < sizeof variants / sizeof variants[0]; i++) {
+        given[n_policies] = variants[i][1];
+        policies[n_policies++] = policy_find(variants[i][0]);
     }
     struct err e = ERR_INIT;
     for (int i = 1; i < argc && n_policies < MAX_POLICIES; i++) {
