@@ -5,7 +5,8 @@
  * a continuous batch on the iGPU that gives way to every prefill kernel. Reactive before proactive
  * in both. Deviations and choices where the paper is silent are marked [S] as in policies.md and
  * are parameters. Out of memory (the paper expects none): a proactive request loses its KV and is
- * prefilled again; the paper would move cold KV to flash. */
+ * prefilled again, a reactive one when only reactive ones hold any; the paper would move cold KV to
+ * flash. */
 #include "policies/agent_xpu_v2.h"
 
 #include <errno.h>

@@ -117,21 +117,22 @@ static void choose_batch(struct sched *s, struct axpu *a)
 
 static const struct request *newest(const struct reqq *q)
 {
-    const struct request *found = NULL;
+    const struct request *best = NULL;
     for (const struct request *r = q->head; r != NULL; r = reqq_next(r)) {
-        if (found == NULL || request_before(found, r)) {
-            found = r;
-        }
+        best = best == NULL || request_before(best, r) ? r : best;
     }
-    return found;
+    return best;
 }
 
-/* KV is full: the newest proactive sequence that is in no pass gives up its KV; where reactive ones
- * hold all of it, the newest of them, or none could ever go on. */
+/* KV is full and nobody can decode: the newest proactive sequence gives up its KV; then a suspended
+ * prefill; where only reactive ones hold memory, the newest of these, while another one is left. */
 static bool free_kv(struct sched *s, struct axpu *a)
 {
-    const struct request *victim =
-        newest(reqq_empty(&a->decode_be) ? &a->decode_rt : &a->decode_be);
+    const struct request *victim = newest(&a->decode_be);
+    if (victim == NULL && axpu_prefill_drop(s, a)) {
+        return true;
+    }
+    victim = victim != NULL ? victim : newest(&a->decode_rt);
     if (victim == NULL || (a->decode_be.n + a->decode_rt.n) < 2 ||
         sched_kv_evict(s, victim, 0, KV_EVICT_RECOMPUTE) != 0) {
         return false;

@@ -112,8 +112,9 @@ void kv_prefix_used(struct core *c, struct full_request *r)
 
 void kv_prefix_rest(struct core *c, struct full_request *r)
 {
-    bool untouched = r->pub.first_service_ns == TIME_NEVER_NS && r->pub.kv_tokens > 0 &&
-                     r->pub.kv_tokens == r->pub.reused_tokens;
+    /* Also when passes of it have run and were cancelled: what they computed is gone. */
+    bool untouched = r->pub.kv_tokens > 0 && r->pub.kv_tokens == r->pub.reused_tokens &&
+                     r->pub.generated_tokens == 0;
     if (untouched && !r->prefix_idle && !r->pub.kv_swapped) {
         r->prefix_idle = true;
         c->kv_blocks_idle += r->kv_blocks;

@@ -68,6 +68,27 @@ static void shape_add(struct work_shape *w, const struct segment *s, bool comple
     }
 }
 
+/* Prefixes of all requests of the pass are in use from here on: making room for one segment must
+ * not take what another one counts on. */
+static void prefixes_used(struct core *c, const struct pass_spec *spec)
+{
+    for (uint32_t i = 0; i < spec->n_segments; i++) {
+        if (segment_ok(&spec->segments[i])) {
+            kv_prefix_used(c, (struct full_request *)(uintptr_t)spec->segments[i].request);
+        }
+    }
+}
+
+/* The pass is not to be: those that it has not reached. */
+static void prefixes_rest(struct core *c, const struct pass_spec *spec, uint32_t from)
+{
+    for (uint32_t i = from; i < spec->n_segments; i++) {
+        if (segment_ok(&spec->segments[i])) {
+            kv_prefix_rest(c, (struct full_request *)(uintptr_t)spec->segments[i].request);
+        }
+    }
+}
+
 /* Gives back what the first n segments took. */
 static void pass_undo(struct core *c, struct full_pass *p, uint32_t n)
 {
@@ -99,18 +120,19 @@ int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **o
         return -EINVAL;
     }
     struct full_pass *p = pass_new(c, spec->n_segments);
+    prefixes_used(c, spec);
     for (uint32_t i = 0; i < spec->n_segments; i++) {
         const struct segment *want = &spec->segments[i];
         if (!segment_ok(want)) {
             pass_undo(c, p, i);
+            prefixes_rest(c, spec, i + 1);
             core_count(c, COUNTER_PASS_BAD_SEGMENT);
             return -EINVAL;
         }
         struct full_request *r = (struct full_request *)(uintptr_t)want->request;
-        kv_prefix_used(c, r);
         if (kv_reserve(c, r, want->n_tokens) != 0) {
-            kv_prefix_rest(c, r);
             pass_undo(c, p, i);
+            prefixes_rest(c, spec, i);
             memory_pressure(c, want->n_tokens);
             return -ENOMEM;
         }

@@ -135,6 +135,79 @@ START_TEST(a_waiting_prefix_is_only_cache_also_after_a_refusal)
 }
 END_TEST
 
+/* Eight blocks, 3 of them the prefix of turn 1 (70 tokens, 40 of them there: 30 rows, 2 blocks
+ * more). A pass of request 2 (96 tokens, 6 blocks) and these 30 rows needs 8 blocks beside the
+ * prefix, and 5 are free: it must not make room by taking the prefix that the 30 rows stand on. */
+static void ask_together(struct sched *s, struct script *y)
+{
+    if (y->stage == 0 && y->request[1] != NULL && y->request[2] != NULL) {
+        struct segment both[] = {
+            {.request = y->request[2], .role = SEGMENT_PREFILL, .n_tokens = 96},
+            {.request = y->request[1], .role = SEGMENT_PREFILL, .n_tokens = 30}};
+        struct pass_spec spec = {.segments = both, .n_segments = 2};
+        struct pass *p;
+        y->stage = 1;
+        y->rc[0] = sched_pass_form(s, &spec, &p);
+        free_tokens[0] = sched_kv_free_tokens(s);
+        y->pass[1] = script_form(s, y->request[1]);
+        ck_assert_ptr_nonnull(y->pass[1]);
+    }
+    if (y->stage == 1 || y->request[1] == NULL) {
+        script_serve(s, y);
+    }
+}
+
+START_TEST(a_pass_makes_no_room_for_itself_with_its_own_prefix)
+{
+    static const struct scenario_request q[] = {
+        {BE, 0, 40, 1, 7, 0}, {BE, 1, 70, 1, 7, 40}, {BE, 1.1, 96, 1, 0, 0}};
+    sc.setup.kv_capacity_tokens = 128;
+    run(ask_together, q, 3);
+    ck_assert_int_eq(x.rc[0], -ENOMEM);
+    ck_assert_uint_eq(free_tokens[0], 128); /* 5 blocks and the 3 of the prefix, still cache */
+    /* 30 rows from 1.1 s on: the prefix was there. */
+    ck_assert_int_eq(sc.records[1].finish_ns, MS(1130) + 3);
+    ck_assert_int_eq(sc.records[2].finish_ns, MS(1226) + 6);
+}
+END_TEST
+
+/* A prefill of the same turn that was begun, stopped and cancelled leaves the prefix as it was
+ * before: cache. Request 2 needs all 8 blocks and gets them. */
+static void begin_and_cancel(struct sched *s, struct script *y)
+{
+    if (y->stage == 0 && y->request[1] != NULL) {
+        y->stage = 1;
+        y->pass[1] = script_form(s, y->request[1]);
+        struct launch_spec spec = {
+            .pass = y->pass[1], .device = IGPU, .n_ops = 1, .yield = YIELD_KERNEL};
+        y->rc[0] = sched_launch(s, &spec, NULL);
+    } else if (y->stage == 1 && y->request[2] != NULL && y->pass[1]->n_launches == 0) {
+        y->stage = 2;
+        y->rc[1] = sched_pass_cancel(s, y->pass[1]);
+        y->pass[1] = NULL;
+        free_tokens[0] = sched_kv_free_tokens(s);
+        y->pass[2] = script_form(s, y->request[2]);
+        ck_assert_ptr_nonnull(y->pass[2]);
+    }
+    if (y->stage == 2 || y->request[1] == NULL) {
+        script_serve(s, y);
+    }
+}
+
+START_TEST(a_prefix_is_cache_again_when_its_prefill_is_cancelled)
+{
+    static const struct scenario_request q[] = {
+        {BE, 0, 40, 1, 7, 0}, {BE, 1, 70, 1, 7, 40}, {BE, 1.1, 120, 1, 0, 0}};
+    sc.setup.kv_capacity_tokens = 128;
+    run(begin_and_cancel, q, 3);
+    ck_assert_int_eq(x.rc[0], 0);
+    ck_assert_int_eq(x.rc[1], 0);
+    ck_assert_uint_eq(free_tokens[0], 128);
+    ck_assert_int_eq(sc.records[2].finish_ns, MS(1220) + 3);
+    ck_assert_int_eq(sc.records[1].finish_ns, MS(1290) + 6); /* all 70 rows */
+}
+END_TEST
+
 /* The same prefix thrown away by the policy: 3 blocks back, no more. */
 static void drop_prefix(struct sched *s, struct script *y)
 {
@@ -422,6 +495,8 @@ int main(void)
     tcase_add_test(t, kv_is_held_in_whole_blocks);
     tcase_add_test(t, a_waiting_prefix_is_only_cache_also_after_a_refusal);
     tcase_add_test(t, an_evicted_prefix_is_freed_once);
+    tcase_add_test(t, a_pass_makes_no_room_for_itself_with_its_own_prefix);
+    tcase_add_test(t, a_prefix_is_cache_again_when_its_prefill_is_cancelled);
     tcase_add_test(t, the_oldest_cold_prefix_goes_first);
     tcase_add_test(t, evicted_kv_is_prefilled_again_with_what_was_generated);
     tcase_add_test(t, swapped_kv_leaves_and_returns_through_the_loader);
