@@ -27,7 +27,7 @@ LDLIBS       = $$(pkg-config --libs gsl libcjson sqlite3) -lcsv -lpthread -ldl -
 CHECK_LIBS   = $$(pkg-config --libs check)
 
 SRC      := $(foreach d,sim policies hwmodels traces plots experiments,$(wildcard $(d)/*.c $(d)/*/*.c))
-LIB_OBJ  := $(patsubst %.c,$(BUILD)/%.o,$(filter-out experiments/main.c,$(SRC)))
+LIB_OBJ  := $(patsubst %.c,$(BUILD)/%.o,$(filter-out experiments/commands/main.c,$(SRC)))
 HELP_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/helpers/*.c))
 TESTS    := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/check_*.c tests/oracle/check_*.c \
                                                  tests/conformance/check_*.c))
@@ -36,7 +36,7 @@ BENCH_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(filter-out $(wildcard tests/bench/ben
 
 all: $(BUILD)/xpusim
 
-$(BUILD)/xpusim: $(BUILD)/experiments/main.o $(BUILD)/libxpusim.a
+$(BUILD)/xpusim: $(BUILD)/experiments/commands/main.o $(BUILD)/libxpusim.a
 	@$(CC) $(ALL_CFLAGS) $(LDFLAGS) -rdynamic -o $@ $^ $(LDLIBS)
 
 $(BUILD)/libxpusim.a: $(LIB_OBJ)
@@ -60,7 +60,7 @@ $(BUILD)/revision $(BUILD)/prefix $(BUILD)/flags: FORCE
 	@mkdir -p $(BUILD)
 	@echo '$(STAMP)' | cmp -s - $@ || echo '$(STAMP)' >$@
 
-VERSIONED := $(BUILD)/experiments/main.o $(BUILD)/experiments/config.o $(BUILD)/experiments/sweep.o
+VERSIONED := $(BUILD)/experiments/commands/main.o $(BUILD)/experiments/run/config.o $(BUILD)/experiments/sweep/sweep.o
 $(VERSIONED): $(BUILD)/revision
 $(VERSIONED): ALL_CPPFLAGS += -DXPUSIM_REVISION='"$(REVISION)"'
 $(BUILD)/sim/base/datadir.o: $(BUILD)/prefix
@@ -126,7 +126,7 @@ install: all
 	        'policies/common/*.h' 2>/dev/null || ls sim/base/*.h sim/api/*.h policies/common/*.h); do \
 	    install -D -m 644 $$f $(DESTDIR)$(PREFIX)/include/xpusim/$$f; done
 	for f in hwmodels/soc/*.json hwmodels/llm/*.json hwmodels/runs/* hwmodels/points/* hwmodels/speculation/* traces/datasets/* \
-	        experiments/claims/* experiments/specs/* experiments/gate/* plots/*.gp; do \
+	        experiments/claims/*.json experiments/specs/*.json experiments/gate/*.json plots/*.gp; do \
 	    test ! -f $$f || install -D -m 644 $$f $(DESTDIR)$(PREFIX)/share/xpusim/$$f; done
 
 clean:
@@ -137,4 +137,4 @@ FORCE:
 .PHONY: all check demo asan ubsan bench fuzz lint format golden-update install clean FORCE
 
 -include $(LIB_OBJ:.o=.d) $(HELP_OBJ:.o=.d) $(TESTS:=.d) $(BENCHES:=.d) $(BENCH_OBJ:.o=.d) \
-         $(BUILD)/experiments/main.d
+         $(BUILD)/experiments/commands/main.d

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/stats.h"
+#include "experiments/compare/stats.h"
 #include "plots/grid.h"
 #include "plots/results_impl.h"
 #include "sim/base/json.h"

@@ -1,6 +1,6 @@
 /* List schedules: what a clairvoyant scheduler chooses from. Not registered, as
  * it needs to be told the future: put it into a setup with a struct clairvoyant_plan as
- * policy_context (experiments/clairvoyant.h searches the plans).
+ * policy_context (experiments/compare/clairvoyant.h searches the plans).
  *
  * A plan is an order of the requests, a placement and a batch cap. Prompts run whole, one at a
  * time, on the prefill devices; decode iterations, of the first max_batch that decode, on the

@@ -8,6 +8,7 @@ trap 'rm -f "$found"' EXIT
 say() { echo "lint: $*"; bad=1; }
 
 # 1. Data flows one way: who may include whom (sim/README.md).
+below='sim|policies|hwmodels|traces' # what every experiment stands on
 allowed() {
     case $1 in
     sim/base/*) echo 'sim/base/' ;;
@@ -19,7 +20,14 @@ allowed() {
     hwmodels/backends/*) echo '(sim/(base|api|core)|hwmodels)/' ;;
     hwmodels/*) echo '(sim/(base|api)|hwmodels)/' ;;
     traces/*) echo '(sim/(base|api)|traces)/' ;;
-    plots/*) echo '(sim/base|experiments/stats|plots)' ;;
+    plots/*) echo '(sim/base|experiments/compare/stats|plots)' ;;
+    experiments/terminal/*) echo '(sim/base|experiments/terminal)/' ;;
+    experiments/run/*) echo "($below|experiments/(terminal|run))/" ;;
+    experiments/compare/*) echo "($below|experiments/(terminal|run|compare))/" ;;
+    experiments/diff/*) echo "($below|experiments/(terminal|run|gate|diff))/" ;;
+    experiments/report/*) echo "($below|plots|experiments/(terminal|report))/" ;;
+    experiments/commands/*) echo '.*' ;;
+    experiments/*) echo "($below|experiments/(terminal|run|compare|$(echo "$1" | cut -d/ -f2)))/" ;;
     *) echo '.*' ;;
     esac
 }

@@ -29,7 +29,7 @@ struct kernel_cost {
  * least fixed_s + max(row_s max(n, rows_min) + pair_s pairs, (bytes + row_bytes n + key_bytes keys)
  * / bytes_per_s) alone, before t_ns is rounded, and move at least those bytes, at bytes_per_s at
  * most. A share of an op's rows counts its share of the pass's pairs and keys. Bounds rest on it
- * (experiments/bound.h). */
+ * (experiments/compare/bound.h). */
 struct kernel_floor {
     double fixed_s, row_s, rows_min, pair_s;
     double bytes, row_bytes, key_bytes;

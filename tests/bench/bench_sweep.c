@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "experiments/sweep.h"
+#include "experiments/sweep/sweep.h"
 #include "tests/bench/bench.h"
 
 #define SPEC "build/bench-sweep.json"

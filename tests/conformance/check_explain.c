@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/interference.h"
+#include "experiments/report/interference.h"
 #include "policies/registry.h"
 #include "sim/metrics/explain.h"
 #include "tests/helpers/randomload.h"

@@ -7,10 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "experiments/claims.h"
-#include "experiments/config.h"
-#include "experiments/points.h"
-#include "experiments/spec.h"
+#include "experiments/claims/claims.h"
+#include "experiments/run/config.h"
+#include "experiments/sweep/spec.h"
+#include "experiments/validation/points.h"
 #include "hwmodels/soc.h"
 #include "plots/figure.h"
 #include "policies/replay.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/plugin.h"
+#include "experiments/run/plugin.h"
 #include "policies/registry.h"
 #include "tests/helpers/randomload.h"
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/bound.h"
-#include "experiments/runner.h"
+#include "experiments/compare/bound.h"
+#include "experiments/run/runner.h"
 #include "policies/registry.h"
 #include "sim/base/units.h"
 #include "tests/helpers/randomload.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/calibrate_report.h"
+#include "experiments/validation/calibrate_report.h"
 #include "sim/base/arena.h"
 #include "sim/base/json.h"
 #include "sim/base/rng.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/clairvoyant.h"
+#include "experiments/compare/clairvoyant.h"
 #include "sim/core/core.h"
 #include "tests/helpers/randomload.h"
 

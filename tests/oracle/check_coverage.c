@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "experiments/stats_intervals.h"
-#include "experiments/stats_shift.h"
+#include "experiments/compare/stats_intervals.h"
+#include "experiments/compare/stats_shift.h"
 #include "sim/base/rng.h"
 
 #define LEVEL 0.95

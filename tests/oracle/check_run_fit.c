@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/run_fit.h"
-#include "experiments/run_score.h"
+#include "experiments/validation/run_fit.h"
+#include "experiments/validation/run_score.h"
 #include "sim/base/arena.h"
 #include "traces/traces.h"
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/characterize.h"
-#include "experiments/chunks.h"
+#include "experiments/run/chunks.h"
+#include "experiments/validation/characterize.h"
 #include "tests/helpers/model.h"
 
 static struct config_options options;

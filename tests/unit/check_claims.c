@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "experiments/claims.h"
+#include "experiments/claims/claims.h"
 
 /* ---- verdicts: five single traces 8, 9, 10, 11, 12: mean 10, sd sqrt(2.5), and with
  * t(0.975, 4) = 2.7764 the interval is 10 -+ 2.7764 * sqrt(2.5 / 5) = 10 -+ 1.963 ---- */

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/compare.h"
-#include "experiments/runner.h"
+#include "experiments/compare/compare.h"
+#include "experiments/run/runner.h"
 
 #define WORKLOAD "mixed:reactive_per_min=6,proactive_per_min=6,duration_s=60"
 #define REPLICATIONS 3

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/cli.h"
-#include "experiments/config.h"
+#include "experiments/run/config.h"
+#include "experiments/terminal/cli.h"
 #include "sim/base/units.h"
 
 #define WORKLOAD "mixed:reactive_per_min=6,proactive_per_min=6,duration_s=120"

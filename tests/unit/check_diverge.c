@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/diverge.h"
-#include "experiments/shrink.h"
+#include "experiments/diff/diverge.h"
+#include "experiments/diff/shrink.h"
 #include "sim/base/rng.h"
 
 static struct divergence between(const char *a, const char *b)

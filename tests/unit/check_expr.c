@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/expr.h"
+#include "experiments/run/expr.h"
 
 static int lookup(void *ctx, const char *name, double *out, char *message)
 {

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "experiments/gate.h"
+#include "experiments/gate/gate.h"
 
 #define MISSING ((double)NAN)
 #define TESTED 60 /* replications of a fresh group */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/jobs.h"
+#include "experiments/run/jobs.h"
 
 #define LARGE_BYTES 300000 /* several times what a pipe holds */
 

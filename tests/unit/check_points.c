@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "experiments/points_score.h"
+#include "experiments/validation/points_score.h"
 
 #define HEAD                                                                                       \
     "soc,device,runtime,model,weight_bits,act_bits,input_tokens,batch,metric,value,source\n"

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "experiments/pool.h"
+#include "experiments/sweep/pool.h"
 #include "sim/base/arena.h"
 
 #define MAX_JOBS 1300

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/config.h"
-#include "experiments/runner.h"
+#include "experiments/run/config.h"
+#include "experiments/run/runner.h"
 #include "sim/base/arena.h"
 
 static struct err err;

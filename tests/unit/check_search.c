@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/search.h"
+#include "experiments/compare/search.h"
 #include "sim/base/rng.h"
 
 /* Latency 1 / (1 - scale / capacity), as a queue's, with relative noise; overloaded from there. */

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "experiments/spec.h"
+#include "experiments/sweep/spec.h"
 
 static char path[64];
 static struct spec spec;

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "experiments/store.h"
+#include "experiments/sweep/store.h"
 
 static char paths[3][64];
 static struct err err;

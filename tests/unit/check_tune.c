@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/runner.h"
-#include "experiments/tune.h"
+#include "experiments/compare/tune.h"
+#include "experiments/run/runner.h"
 #include "policies/params.h"
 #include "policies/registry.h"
 

@@ -1,0 +1,103 @@
+/* What the papers published, held against what the simulator says.
+ *
+ * A claims file (experiments/claims/) is data: `quantities`, named things that can be computed (a
+ * simulated run, the highest rate a policy sustains, a kernel's cost), and `claims`, each with
+ * checks: an expression over the quantities and what was published about it.
+ *
+ * The papers measured one trace of 15 minutes each. Replication k of every run has its own trace,
+ * the same for all runs, so an expression has one value per single trace, and two questions can be
+ * told apart: what is its mean (t interval), and is the published value what one trace may well
+ * show. The range of 39 single traces holds the next one with probability 95 %, whatever their
+ * distribution (38/40), so 39 is the default number.
+ *
+ *   number  `published` (or `published_low` and `published_high`):
+ *           reproduced   it meets the range of the single traces, and the mean's interval lies on
+ *                        its side of `neutral` (where one is given: 0 % or 1x). What has no spread
+ *                        (a kernel's cost) has `tolerance_frac` (default 0.1) of itself instead.
+ *           direction    only the second
+ *   order   `above` or `below`:
+ *           reproduced   the mean's interval lies there;  direction: only the mean does
+ *   else    not reproduced
+ *
+ * A claim is as good as its worst check; an `informative` check is printed and does not count. A
+ * claim from which a parameter was set says `set_by`; then `reproduced` reads `calibrated`.
+ */
+#ifndef EXPERIMENTS_CLAIMS_H
+#define EXPERIMENTS_CLAIMS_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "experiments/claims/quantities.h"
+#include "experiments/compare/stats.h"
+#include "experiments/run/jobs.h"
+#include "sim/base/err.h"
+
+#define CLAIMS_MAX_CHECKS 64
+
+enum claim_verdict {
+    CLAIM_REPRODUCED,
+    CLAIM_CALIBRATED,
+    CLAIM_DIRECTION,
+    CLAIM_NOT_REPRODUCED,
+    CLAIM_NOT_MODELLABLE
+};
+extern const char *const claim_verdict_names[];
+
+enum check_kind { CHECK_NUMBER, CHECK_ABOVE, CHECK_BELOW };
+
+struct claim_check {
+    const char *name, *unit, *value; /* borrowed from the tree; value: an expression */
+    enum check_kind kind;
+    double low, high; /* published; equal for one number; the bound of an order */
+    double neutral;   /* NaN: none */
+    double tolerance_frac;
+    bool informative;
+    /* results */
+    double *x; /* owned; one value per replication */
+    struct stats_interval mean;
+    double least, most; /* of the single traces; of what has no spread: mean -+ tolerance */
+    double percentile;  /* of the published value (a range's middle) among x; NaN for orders */
+    enum claim_verdict verdict;
+};
+
+struct claim {
+    const char *paper, *id, *where, *statement; /* borrowed from the tree */
+    const char *set_by, *note, *not_modellable; /* or NULL */
+    struct claim_check checks[CLAIMS_MAX_CHECKS];
+    uint32_t n_checks;
+    uint32_t book;
+    enum claim_verdict verdict;
+    char reason[512];
+};
+
+#define CLAIMS_MAX_BOOKS 8
+
+struct claims {
+    struct quantities books[CLAIMS_MAX_BOOKS]; /* one per file */
+    cJSON *trees[CLAIMS_MAX_BOOKS];            /* owned */
+    uint32_t n_books;
+    struct claim *v; /* owned; in the order of the files */
+    uint32_t n;
+};
+
+/* Reads one file and adds its claims. Errors name file and key path. claims_fini in every case. */
+int claims_read(struct claims *c, const char *path, struct err *e);
+void claims_fini(struct claims *c);
+
+/* Keeps the claims whose id is among ids (all when n is 0); an id that no claim has is an error. */
+int claims_select(struct claims *c, char *const *ids, uint32_t n, struct err *e);
+
+/* Computes every quantity that the claims kept refer to. 0; -EINVAL for a bad expression or run
+ * (nothing was run); -EIO when runs failed (each an error). */
+int claims_evaluate(struct claims *c, const struct quantities_options *o, struct err *e);
+
+/* Fills means, verdicts and reasons from the checks' n values each: the rules above. Pure. */
+void claim_judge(struct claim *c, uint32_t n);
+
+/* A line per claim, then a line per check with `details`. */
+void claims_print(const struct claims *c, bool details, FILE *out);
+cJSON *claims_to_json(const struct claims *c); /* caller owns */
+
+#endif

@@ -1,0 +1,138 @@
+/* From values to verdicts: the rules of claims.h. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "experiments/claims/claims.h"
+
+const char *const claim_verdict_names[] = {"reproduced", "calibrated", "direction",
+                                           "not reproduced", "not modellable"};
+
+/* Share of the finite values below v, ties by half, in percent. */
+static double percentile_of(const double *x, uint32_t n, double v)
+{
+    double below = 0.0;
+    uint32_t finite = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        if (isfinite(x[i])) {
+            finite++;
+            below += x[i] < v ? 1.0 : x[i] == v ? 0.5 : 0.0;
+        }
+    }
+    return finite > 0 ? 100.0 * below / finite : (double)NAN;
+}
+
+/* Range of the single traces. Values that differ by rounding only have no spread. */
+static void range(struct claim_check *k, uint32_t n)
+{
+    k->least = (double)INFINITY;
+    k->most = -(double)INFINITY;
+    for (uint32_t i = 0; i < n; i++) {
+        if (isfinite(k->x[i])) {
+            k->least = fmin(k->least, k->x[i]);
+            k->most = fmax(k->most, k->x[i]);
+        }
+    }
+    if (k->most - k->least <= 1e-12 * fabs(k->mean.mean)) {
+        k->mean.sd = 0.0;
+        k->mean.low = k->mean.high = k->mean.mean;
+        k->least = k->mean.mean - k->tolerance_frac * fabs(k->mean.mean);
+        k->most = k->mean.mean + k->tolerance_frac * fabs(k->mean.mean);
+    }
+}
+
+/* Bounds of the mean; a value without spread, or a single one, is its own. */
+static double mean_low(const struct claim_check *k)
+{
+    return isfinite(k->mean.low) ? k->mean.low : k->mean.mean;
+}
+
+static double mean_high(const struct claim_check *k)
+{
+    return isfinite(k->mean.high) ? k->mean.high : k->mean.mean;
+}
+
+static enum claim_verdict judge_number(const struct claim_check *k)
+{
+    double middle = (k->low + k->high) / 2.0;
+    bool right_side = true;
+    if (isfinite(k->neutral)) {
+        right_side = middle > k->neutral ? mean_low(k) > k->neutral : mean_high(k) < k->neutral;
+    }
+    bool plausible = k->least <= k->high && k->most >= k->low;
+    if (right_side && plausible) {
+        return CLAIM_REPRODUCED;
+    }
+    return right_side && isfinite(k->neutral) ? CLAIM_DIRECTION : CLAIM_NOT_REPRODUCED;
+}
+
+static enum claim_verdict judge_order(const struct claim_check *k)
+{
+    bool above = k->kind == CHECK_ABOVE;
+    if (above ? mean_low(k) > k->low : mean_high(k) < k->low) {
+        return CLAIM_REPRODUCED;
+    }
+    return (above ? k->mean.mean > k->low : k->mean.mean < k->low) ? CLAIM_DIRECTION
+                                                                   : CLAIM_NOT_REPRODUCED;
+}
+
+static void judge_check(struct claim_check *k, uint32_t n)
+{
+    k->mean = stats_mean(k->x, n, STATS_LEVEL_FRAC);
+    range(k, n);
+    k->percentile =
+        k->kind == CHECK_NUMBER ? percentile_of(k->x, n, (k->low + k->high) / 2.0) : (double)NAN;
+    if (!isfinite(k->mean.mean)) {
+        k->verdict = CLAIM_NOT_REPRODUCED;
+    } else {
+        k->verdict = k->kind == CHECK_NUMBER ? judge_number(k) : judge_order(k);
+    }
+}
+
+/* One line about the check that decided. */
+static void explain(struct claim *c, const struct claim_check *k)
+{
+    char text[160] = "";
+    if (!isfinite(k->mean.mean)) {
+        (void)snprintf(text, sizeof text, "%.80s: not defined in these runs", k->name);
+    } else if (k->verdict == CLAIM_REPRODUCED) {
+        (void)snprintf(text, sizeof text, "%s",
+                       c->n_checks == 1 ? "as published" : "every check as published");
+    } else if (k->kind == CHECK_NUMBER && k->mean.sd > 0.0) {
+        (void)snprintf(text, sizeof text, "%.60s: single traces show %.3g to %.3g", k->name,
+                       k->least, k->most);
+    } else if (k->kind == CHECK_NUMBER) {
+        (void)snprintf(text, sizeof text, "%.60s: %.3g where %.3g is published", k->name,
+                       k->mean.mean, (k->low + k->high) / 2.0);
+    } else {
+        (void)snprintf(text, sizeof text, "%.60s: %.3g [%.3g, %.3g], not %s %.3g", k->name,
+                       k->mean.mean, mean_low(k), mean_high(k),
+                       k->kind == CHECK_ABOVE ? "above" : "below", k->low);
+    }
+    (void)snprintf(c->reason, sizeof c->reason, "%s%s%.340s", text, c->note != NULL ? "; " : "",
+                   c->note != NULL ? c->note : "");
+}
+
+void claim_judge(struct claim *c, uint32_t n)
+{
+    if (c->not_modellable != NULL) {
+        c->verdict = CLAIM_NOT_MODELLABLE;
+        (void)snprintf(c->reason, sizeof c->reason, "%s", c->not_modellable);
+        return;
+    }
+    const struct claim_check *worst = NULL;
+    for (uint32_t i = 0; i < c->n_checks; i++) {
+        struct claim_check *k = &c->checks[i];
+        judge_check(k, n);
+        if (!k->informative && (worst == NULL || k->verdict > worst->verdict)) {
+            worst = k;
+        }
+    }
+    worst = worst != NULL ? worst : &c->checks[0];
+    c->verdict = worst->verdict;
+    explain(c, worst);
+    if (c->verdict == CLAIM_REPRODUCED && c->set_by != NULL) {
+        c->verdict = CLAIM_CALIBRATED;
+        (void)snprintf(c->reason, sizeof c->reason, "not a test: %.400s", c->set_by);
+    }
+}

@@ -1,0 +1,496 @@
+/* Named quantities: reading them, and the runs they need. */
+#include "experiments/claims/quantities.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/claims/quantities_impl.h"
+#include "experiments/compare/compare.h"
+#include "experiments/run/config.h"
+#include "experiments/run/expr.h"
+#include "experiments/run/jobs.h"
+#include "experiments/run/runner.h"
+#include "sim/base/arena.h"
+
+#define RATE_MARK "{rate}"
+
+struct quantity_cell {
+    struct quantity_place place;
+    const char *policy; /* borrowed */
+    char workload[CONFIG_PARAMS_BYTES];
+    char path[192];                     /* of the first quantity that asks for it, for messages */
+    double rates[QUANTITIES_MAX_RATES]; /* a search for the sustained rate; else n_rates 0 */
+    uint32_t n_rates;
+    const char *metric; /* of the search */
+    double at_most;
+    bool used, loaded;
+    struct config_options options;
+    struct config config;
+    struct config_policy chosen;
+    struct metric_list names;
+    double *values; /* owned; [metric][replication] */
+};
+
+/* ---- reading ---- */
+
+struct quantity_place quantity_place_read(struct json_obj *o)
+{
+    struct quantity_place p = {CONFIG_DEFAULT_SOC, CONFIG_DEFAULT_LLM, NULL};
+    p.soc = json_has(o, "soc") ? json_get_string(o, "soc") : p.soc;
+    p.llm = json_has(o, "llm") ? json_get_string(o, "llm") : p.llm;
+    if (json_has(o, "set")) {
+        (void)json_get_array_size(o, "set", 0, CONFIG_MAX_SETS);
+        p.sets = cJSON_GetObjectItemCaseSensitive(o->node, "set");
+        const cJSON *s;
+        cJSON_ArrayForEach(s, p.sets)
+        {
+            if (!cJSON_IsString(s)) {
+                (void)err_add(o->err, "%s: %s.set: must hold strings PATH=VALUE", o->file, o->path);
+                p.sets = NULL;
+                return p;
+            }
+        }
+    }
+    return p;
+}
+
+int quantity_options(const struct quantity_place *p, struct config_options *out, struct err *e)
+{
+    *out = config_options_default();
+    out->soc = p->soc;
+    out->llm = p->llm;
+    const cJSON *s;
+    cJSON_ArrayForEach(s, p->sets)
+    {
+        if (strchr(s->valuestring, '=') == NULL || out->n_sets == CONFIG_MAX_SETS) {
+            return err_add(e, "set %s: must be PATH=VALUE", s->valuestring);
+        }
+        size_t size = strlen(s->valuestring) + 1;
+        char *copy = xmalloc(size);
+        memcpy(copy, s->valuestring, size);
+        out->sets[out->n_sets++] = copy;
+    }
+    return 0;
+}
+
+static bool same_sets(const cJSON *a, const cJSON *b)
+{
+    return a == b || (a != NULL && b != NULL && cJSON_Compare(a, b, true));
+}
+
+static struct quantity_cell *cell_add(struct quantities *q, const struct quantity_place *place,
+                                      const char *policy, const char *workload, const char *path)
+{
+    struct quantity_cell *c = xcalloc(1, sizeof *c);
+    c->place = *place;
+    c->policy = policy;
+    (void)snprintf(c->workload, sizeof c->workload, "%s", workload);
+    (void)snprintf(c->path, sizeof c->path, "%s", path);
+    q->cells = xrealloc(q->cells, (q->n_cells + 1) * sizeof(struct quantity_cell *));
+    q->cells[q->n_cells++] = c;
+    return c;
+}
+
+/* Quantities may share a run. */
+static void read_run(struct quantities *q, struct quantity_def *d, struct json_obj *o)
+{
+    struct quantity_place place = quantity_place_read(o);
+    const char *policy = json_get_string(o, "policy");
+    const char *workload = json_get_string(o, "workload");
+    for (uint32_t i = 0; i < q->n_cells; i++) {
+        const struct quantity_cell *c = q->cells[i];
+        if (c->n_rates == 0 && strcmp(c->place.soc, place.soc) == 0 &&
+            strcmp(c->place.llm, place.llm) == 0 && same_sets(c->place.sets, place.sets) &&
+            strcmp(c->policy, policy) == 0 && strcmp(c->workload, workload) == 0) {
+            d->cell = i;
+            return;
+        }
+    }
+    d->cell = q->n_cells;
+    (void)cell_add(q, &place, policy, workload, o->path);
+}
+
+/* The workload with `rate` in place of the mark; false when there is none, or no room. */
+static bool put_rate(const char *workload, double rate, char *out, size_t size)
+{
+    const char *at = strstr(workload, RATE_MARK);
+    if (at == NULL) {
+        return false;
+    }
+    int n = snprintf(out, size, "%.*s%.10g%s", (int)(at - workload), workload, rate,
+                     at + strlen(RATE_MARK));
+    return n > 0 && (size_t)n < size;
+}
+
+static void read_sustained(struct quantities *q, struct quantity_def *d, struct json_obj *o)
+{
+    struct quantity_place place = quantity_place_read(o);
+    const char *policy = json_get_string(o, "policy");
+    const char *workload = json_get_string(o, "workload");
+    d->cell = q->n_cells;
+    struct quantity_cell *c = cell_add(q, &place, policy, workload, o->path);
+    d->metric = c->metric = json_get_string(o, "metric");
+    c->at_most = json_get_number(o, "at_most", 0.0, 1e12);
+    c->n_rates = (uint32_t)json_get_array_size(o, "rates", 2, QUANTITIES_MAX_RATES);
+    const cJSON *rates = cJSON_GetObjectItemCaseSensitive(o->node, "rates");
+    for (uint32_t i = 0; i < c->n_rates; i++) {
+        const cJSON *r = cJSON_GetArrayItem(rates, (int)i);
+        c->rates[i] = cJSON_IsNumber(r) ? r->valuedouble : 0.0;
+        char text[CONFIG_PARAMS_BYTES];
+        if (!(c->rates[i] > (i == 0 ? 0.0 : c->rates[i - 1])) ||
+            !put_rate(workload, c->rates[i], text, sizeof text)) {
+            (void)err_add(o->err,
+                          "%s: %s: must have a workload with " RATE_MARK
+                          " in it and rising positive rates",
+                          o->file, o->path);
+            return;
+        }
+    }
+}
+
+/* Forms that are computed when they are read. */
+static const struct {
+    const char *name;
+    double (*value)(struct json_obj *o);
+} fixed_forms[] = {{"kernel", quantity_kernel},
+                   {"corun", quantity_corun},
+                   {"machine", quantity_machine},
+                   {"amortized", quantity_amortized},
+                   {"verification", quantity_verification},
+                   {"graphs", quantity_graphs}};
+
+static bool read_fixed(struct quantity_def *d, struct json_obj *o)
+{
+    for (size_t i = 0; i < sizeof fixed_forms / sizeof fixed_forms[0]; i++) {
+        if (json_has(o, fixed_forms[i].name)) {
+            struct json_obj in = json_get_object(o, fixed_forms[i].name);
+            d->form = QUANTITY_FIXED;
+            d->fixed = fixed_forms[i].value(&in);
+            json_done(&in);
+            return true;
+        }
+    }
+    return false;
+}
+
+static void read_one(struct quantities *q, struct quantity_def *d, struct json_obj *o)
+{
+    static const char *const forms[] = {"run", "sustained", "acceptance"};
+    int form = -1;
+    for (int i = 0; i < 3 && form < 0; i++) {
+        form = json_has(o, forms[i]) ? i : -1;
+    }
+    if (form >= 0) {
+        struct json_obj in = json_get_object(o, forms[form]);
+        if (form == 0) {
+            d->form = QUANTITY_RUN;
+            read_run(q, d, &in);
+        } else if (form == 1) {
+            d->form = QUANTITY_SUSTAINED;
+            read_sustained(q, d, &in);
+        } else {
+            d->form = QUANTITY_ACCEPTANCE;
+            d->acceptance = quantity_acceptance(&in);
+        }
+        json_done(&in);
+    } else if (!read_fixed(d, o)) {
+        (void)err_add(
+            o->err,
+            "%s: %s: must hold one of run, sustained, kernel, corun, machine, acceptance, "
+            "amortized, verification, graphs",
+            o->file, o->path);
+        return;
+    }
+    json_done(o);
+}
+
+int quantities_read(struct quantities *q, struct json_obj *o)
+{
+    *q = (struct quantities){.file = o->file};
+    size_t before = o->err->n;
+    uint32_t n = (uint32_t)cJSON_GetArraySize(o->node);
+    if (n > QUANTITIES_MAX) {
+        return err_add(o->err, "%s: %s: more than %d quantities", o->file, o->path, QUANTITIES_MAX);
+    }
+    q->v = xcalloc(n + 1, sizeof *q->v);
+    const cJSON *item;
+    cJSON_ArrayForEach(item, o->node)
+    {
+        struct quantity_def *d = &q->v[q->n++];
+        d->name = item->string;
+        struct json_obj one = json_get_object(o, item->string);
+        if (one.node != NULL) {
+            read_one(q, d, &one);
+        }
+    }
+    return o->err->n > before ? -EINVAL : 0;
+}
+
+void quantities_fini(struct quantities *q)
+{
+    for (uint32_t i = 0; i < q->n_cells; i++) {
+        struct quantity_cell *c = q->cells[i];
+        if (c->used) {
+            config_fini(&c->config);
+            config_options_fini(&c->options);
+        }
+        metric_list_fini(&c->names);
+        free(c->values);
+        free(c);
+    }
+    for (uint32_t i = 0; i < q->n; i++) {
+        free(q->v[i].acceptance);
+    }
+    free(q->cells);
+    free(q->v);
+    *q = (struct quantities){0};
+}
+
+/* ---- what is needed ---- */
+
+static int cell_mark(struct quantities *q, uint32_t index, char *message)
+{
+    struct quantity_cell *c = q->cells[index];
+    char first[CONFIG_PARAMS_BYTES];
+    if (c->used) {
+        return c->loaded ? 0 : -1;
+    }
+    c->used = true;
+    struct err e = ERR_INIT;
+    int rc = quantity_options(&c->place, &c->options, &e);
+    c->options.workload = c->workload;
+    rc = rc == 0 ? config_load(&c->config, &c->options, &e) : rc;
+    rc = rc == 0 ? config_policy_parse(&c->chosen, c->policy, &e) : rc;
+    struct trace t = {0};
+    if (c->n_rates > 0) {
+        (void)put_rate(c->workload, c->rates[0], first, sizeof first);
+        c->options.workload = first;
+    }
+    rc = rc == 0 ? config_trace(&c->options, 1, (struct config_arrivals){1.0, 1.0, false}, &t, &e)
+                 : rc;
+    c->options.workload = c->workload;
+    trace_fini(&t);
+    if (rc != 0) {
+        (void)snprintf(message, EXPR_MESSAGE_BYTES, "%.60s: %.120s", c->path,
+                       e.n > 0 ? e.lines[0] : "unknown error");
+        err_fini(&e);
+        return -1;
+    }
+    runner_metric_names(&c->config, &c->names);
+    c->loaded = true;
+    return 0;
+}
+
+/* The quantity `name` up to its colon. */
+static struct quantity_def *find(const struct quantities *q, const char *name, const char **metric)
+{
+    const char *colon = strchr(name, ':');
+    size_t len = colon != NULL ? (size_t)(colon - name) : strlen(name);
+    *metric = colon != NULL ? colon + 1 : NULL;
+    for (uint32_t i = 0; i < q->n; i++) {
+        if (strlen(q->v[i].name) == len && strncmp(q->v[i].name, name, len) == 0) {
+            return &q->v[i];
+        }
+    }
+    return NULL;
+}
+
+int quantities_mark(void *ctx, const char *name, double *out, char *message)
+{
+    struct quantities *q = ctx;
+    const char *metric;
+    struct quantity_def *d = find(q, name, &metric);
+    *out = 1.0;
+    if (d == NULL) {
+        (void)snprintf(message, EXPR_MESSAGE_BYTES, "no quantity is called %.60s", name);
+        return -1;
+    }
+    if ((metric != NULL) != (d->form == QUANTITY_RUN)) {
+        (void)snprintf(message, EXPR_MESSAGE_BYTES,
+                       "%.60s: a run is named with a metric (NAME:metric), other things without",
+                       name);
+        return -1;
+    }
+    metric = d->form == QUANTITY_SUSTAINED ? d->metric : metric;
+    bool runs = d->form == QUANTITY_RUN || d->form == QUANTITY_SUSTAINED;
+    if (runs && cell_mark(q, d->cell, message) != 0) {
+        return -1;
+    }
+    if (runs && metric_list_find(&q->cells[d->cell]->names, metric) == NULL) {
+        (void)snprintf(message, EXPR_MESSAGE_BYTES, "no metric is called %.80s", metric);
+        return -1;
+    }
+    d->used = true;
+    return 0;
+}
+
+/* ---- running ---- */
+
+struct work {
+    struct quantities *q;
+    uint32_t *cells; /* the used ones */
+    uint32_t n;
+    uint64_t seed;
+};
+
+/* Runs the cell on the trace of its options; r is the caller's to free. */
+static int run_cell(const struct quantity_cell *c, const struct config_options *o, uint64_t seed,
+                    struct runner_result *r, struct job_result *out)
+{
+    struct err e = ERR_INIT;
+    struct trace t = {0};
+    struct runner_options opt = {.sketch = false};
+    memset(r, 0, sizeof *r);
+    int rc = config_trace(o, seed, (struct config_arrivals){1.0, 1.0, false}, &t, &e);
+    if (rc == 0) {
+        rc = runner_run(&c->config, &c->chosen, &t, seed, &opt, r, &e);
+    }
+    if (rc != 0) {
+        (void)snprintf(out->message, sizeof out->message, "%.*s", JOBS_MESSAGE_BYTES - 1,
+                       e.n > 0 ? e.lines[0] : r->sim.message);
+    }
+    err_fini(&e);
+    trace_fini(&t);
+    return rc;
+}
+
+/* Rates rising up to the first whose metric is above the limit. */
+static int find_sustained(const struct quantity_cell *c, uint64_t seed, double *found,
+                          struct job_result *out)
+{
+    struct config_options o = c->options; /* its sets are borrowed */
+    char workload[CONFIG_PARAMS_BYTES];
+    double before = 0.0; /* the metric of no load */
+    *found = (double)NAN;
+    for (uint32_t i = 0; i < c->n_rates; i++) {
+        (void)put_rate(c->workload, c->rates[i], workload, sizeof workload);
+        o.workload = workload;
+        struct runner_result r;
+        int rc = run_cell(c, &o, seed, &r, out);
+        if (rc != 0) {
+            runner_result_fini(&r);
+            return rc;
+        }
+        double x = metric_list_find(&r.metrics, c->metric)->value;
+        runner_result_fini(&r);
+        if (x > c->at_most) {
+            if (i > 0) {
+                double frac = (c->at_most - before) / (x - before);
+                *found = c->rates[i - 1] + frac * (c->rates[i] - c->rates[i - 1]);
+            }
+            return 0;
+        }
+        before = isnan(x) ? 0.0 : x; /* no request at so low a rate */
+    }
+    return 0;
+}
+
+/* Job number replication * n + cell. Gives back the metrics, or the rate found. */
+static void run_one(void *ctx, uint32_t index, struct job_result *out)
+{
+    const struct work *w = ctx;
+    const struct quantity_cell *c = w->q->cells[w->cells[index % w->n]];
+    uint64_t seed = compare_seed(w->seed, index / w->n);
+    if (c->n_rates > 0) {
+        double *found = xmalloc(sizeof *found);
+        out->status = find_sustained(c, seed, found, out);
+        out->data = found;
+        out->size = sizeof *found;
+        return;
+    }
+    struct runner_result r;
+    out->status = run_cell(c, &c->options, seed, &r, out);
+    out->data = r.metrics.v;
+    out->size = r.metrics.n * sizeof *r.metrics.v;
+}
+
+static size_t values_of(const struct quantity_cell *c)
+{
+    return c->n_rates > 0 ? 1 : c->names.n;
+}
+
+static void take_values(struct quantity_cell *c, const struct job_result *r, uint32_t replication,
+                        uint32_t replications)
+{
+    if (c->n_rates > 0) {
+        c->values[replication] = r->status == 0 ? *(const double *)r->data : METRIC_UNDEFINED;
+        return;
+    }
+    const struct metric *m = r->data;
+    bool ok = r->status == 0 && r->size == c->names.n * sizeof *m;
+    for (size_t k = 0; k < c->names.n; k++) {
+        c->values[k * replications + replication] = ok ? m[k].value : METRIC_UNDEFINED;
+    }
+}
+
+int quantities_compute(struct quantities *q, const struct quantities_options *o, struct err *e)
+{
+    struct work w = {.q = q, .seed = o->seed};
+    q->replications = o->replications;
+    q->seed = o->seed;
+    w.cells = xcalloc(q->n_cells + 1, sizeof *w.cells);
+    for (uint32_t i = 0; i < q->n_cells; i++) {
+        struct quantity_cell *c = q->cells[i];
+        if (c->used) {
+            w.cells[w.n++] = i;
+            c->values = xmalloc((values_of(c) * o->replications + 1) * sizeof *c->values);
+        }
+    }
+    struct jobs j = {.n = w.n * o->replications,
+                     .parallel = o->parallel,
+                     .cpu_limit_s = o->cpu_limit_s,
+                     .progress = o->progress && w.n > 0,
+                     .ctx = &w,
+                     .run = run_one};
+    struct job_result *results = xcalloc(j.n + 1, sizeof *results);
+    jobs_run(&j, results);
+    int rc = 0;
+    for (uint32_t i = 0; i < j.n; i++) {
+        struct quantity_cell *c = q->cells[w.cells[i % w.n]];
+        take_values(c, &results[i], i / w.n, o->replications);
+        if (results[i].status != 0) {
+            (void)err_add(e, "%s: %s, %s, replication %" PRIu32 ": %s", c->path, c->policy,
+                          c->workload, i / w.n, results[i].message);
+            rc = -EIO;
+        }
+        free(results[i].data);
+    }
+    free(results);
+    free(w.cells);
+    return rc;
+}
+
+/* ---- values ---- */
+
+static double cell_value(const struct quantity_cell *c, const char *metric, uint32_t replication,
+                         uint32_t replications)
+{
+    size_t k = 0;
+    if (c->n_rates == 0) {
+        k = (size_t)(metric_list_find(&c->names, metric) - c->names.v);
+    }
+    return c->values[k * replications + replication];
+}
+
+int quantities_value(void *ctx, const char *name, double *out, char *message)
+{
+    const struct quantity_reader *r = ctx;
+    const char *metric;
+    const struct quantity_def *d = find(r->q, name, &metric);
+    if (d == NULL) {
+        (void)snprintf(message, EXPR_MESSAGE_BYTES, "no quantity is called %.60s", name);
+        return -1;
+    }
+    if (d->form == QUANTITY_FIXED) {
+        *out = d->fixed;
+    } else if (d->form == QUANTITY_ACCEPTANCE) {
+        *out = quantity_acceptance_draw(d->acceptance, r->q->seed, r->replication);
+    } else {
+        *out = cell_value(r->q->cells[d->cell], metric, r->replication, r->q->replications);
+    }
+    return 0;
+}

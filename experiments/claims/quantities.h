@@ -1,0 +1,94 @@
+/* Named things that claims and other tables compute with. Each has one value per replication.
+ *
+ *   {"run": {policy, workload, [soc], [llm], [set: ["path=value"]]}}
+ *       a simulation; its metrics are NAME:metric.name in expressions
+ *   {"sustained": {run as above with {rate} in the workload, rates: [..], metric, at_most}}
+ *       the highest rate at which the metric stays at or below the limit: rates are run in rising
+ *       order up to the first above it, and the crossing is linear between the two. Not defined
+ *       (NaN) when the first rate is above already or the last one is not
+ *   {"kernel": {device, op, field, [prefill_tokens], [prompts], [sequences], [context_tokens],
+ *               [causal], [soc], [llm], [set]}}
+ *       cost of one layer's op (QKV, MHA, FFN, HEAD, LAYER, or SUM of the first three) for a batch
+ *       of `prompts` prefill chunks of prefill_tokens rows and `sequences` decode rows, each over
+ *       context_tokens keys. Fields: time_ms, longest_ms (one kernel of it), flop, bytes,
+ * tflop_per_s, watts
+ *   {"corun": {kernel: {device, op, batch as above}, beside: {the same}, [soc], [llm], [set]}}
+ *       how many times longer `kernel` takes while `beside` runs all the time on its own device
+ *   {"machine": {field, [soc], [llm], [set]}}
+ *       DEVICE.decode_watts, DEVICE.prefill_watts, idle_watts (of the platform), compile_watts,
+ * util_prefill_frac, util_decode_frac (weights of igpu.weighted_util_frac)
+ *   {"acceptance": {dataset, model, method, [ours]}}
+ *       mean accepted tokens of 5,000 simulated verifications (hwmodels/speculation.h)
+ *   {"amortized": {model, system}}
+ *       ms per output token in the calibrated account (hwmodels/speculation_cost.h)
+ *   {"verification": {drafted_tokens}}
+ *       ms per drafted token of a graph as long as the draft (the line through Figure 6)
+ *   {"graphs": {p, d, s, chunks, strategy}}
+ *       total of one switching strategy (hwmodels/graphs.h)
+ */
+#ifndef EXPERIMENTS_CLAIMS_QUANTITIES_H
+#define EXPERIMENTS_CLAIMS_QUANTITIES_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/base/err.h"
+#include "sim/base/json.h"
+
+struct quantities_options {
+    uint32_t replications, parallel;
+    uint64_t seed;
+    double cpu_limit_s; /* of one run */
+    bool progress;
+};
+
+struct quantity_cell; /* one run: a configuration, a policy, a workload */
+
+#define QUANTITIES_MAX 512
+#define QUANTITIES_MAX_RATES 24
+
+enum quantity_form { QUANTITY_RUN, QUANTITY_SUSTAINED, QUANTITY_FIXED, QUANTITY_ACCEPTANCE };
+
+struct speculation_model;
+
+struct quantity_def {
+    const char *name; /* borrowed from the tree */
+    enum quantity_form form;
+    bool used;
+    uint32_t cell;                        /* index, of RUN and SUSTAINED */
+    const char *metric;                   /* of SUSTAINED */
+    double fixed;                         /* value of FIXED */
+    struct speculation_model *acceptance; /* of ACCEPTANCE; owned */
+};
+
+struct quantities {
+    const char *file;       /* borrowed, for messages */
+    struct quantity_def *v; /* owned */
+    uint32_t n;
+    struct quantity_cell **cells; /* owned */
+    uint32_t n_cells;
+    uint32_t replications;
+    uint64_t seed;
+};
+
+/* Reads the object `quantities` of a file. Runs nothing; loads no configuration. The tree must
+ * outlive q. -EINVAL with errors; quantities_fini in every case. */
+int quantities_read(struct quantities *q, struct json_obj *o);
+void quantities_fini(struct quantities *q);
+
+/* Marks what a name needs. -1 with a message when there is no such quantity or metric. The
+ * signature is expr_names.lookup's, for a dry evaluation; *out is 1. ctx: struct quantities. */
+int quantities_mark(void *ctx, const char *name, double *out, char *message);
+
+/* Loads and runs what is marked, of every book in turn: fills values. Failed runs are errors. */
+int quantities_compute(struct quantities *q, const struct quantities_options *o, struct err *e);
+
+/* Value of a name at a replication, after quantities_compute. ctx: struct quantity_reader. */
+struct quantity_reader {
+    const struct quantities *q;
+    uint32_t replication;
+};
+int quantities_value(void *ctx, const char *name, double *out, char *message);
+
+#endif

@@ -1,0 +1,255 @@
+/* Quantities that need no run: kernel costs, two kernels at once, and numbers of the machine. */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "experiments/claims/quantities_impl.h"
+#include "experiments/run/config.h"
+#include "sim/core/core.h"
+#include "sim/metrics/metrics.h"
+
+/* Adds the errors found while loading a place to those of the file that asked for it. */
+static int load(const struct quantity_place *p, struct config_options *options, struct config *c,
+                const struct json_obj *o)
+{
+    struct err e = ERR_INIT;
+    memset(c, 0, sizeof *c);
+    int rc = quantity_options(p, options, &e);
+    rc = rc == 0 ? config_load(c, options, &e) : rc;
+    if (rc != 0) {
+        (void)err_add(o->err, "%s: %s: %s", o->file, o->path, e.n > 0 ? e.lines[0] : "bad place");
+    }
+    err_fini(&e);
+    return rc;
+}
+
+static int find_device(const struct machine *m, const char *name, const struct json_obj *o)
+{
+    for (uint32_t i = 0; i < m->n_devices; i++) {
+        if (strcmp(m->devices[i].name, name) == 0) {
+            return (int)i;
+        }
+    }
+    (void)err_add(o->err, "%s: %s.device: %s has no device called \"%s\"", o->file, o->path,
+                  m->name, name);
+    return -1;
+}
+
+/* ---- kernels ---- */
+
+struct batch {
+    uint32_t prefill_tokens, prompts, sequences, context_tokens;
+    bool causal;
+};
+
+static uint32_t optional_u32(struct json_obj *o, const char *key, uint32_t otherwise)
+{
+    return json_has(o, key) ? json_get_u32(o, key, 0, 1000000) : otherwise;
+}
+
+static struct batch read_batch(struct json_obj *o)
+{
+    struct batch b = {.prefill_tokens = optional_u32(o, "prefill_tokens", 0)};
+    b.prompts = optional_u32(o, "prompts", b.prefill_tokens > 0 ? 1 : 0);
+    b.sequences = optional_u32(o, "sequences", 0);
+    b.context_tokens = optional_u32(o, "context_tokens", b.prefill_tokens);
+    b.causal = !json_has(o, "causal") || json_get_bool(o, "causal");
+    if (b.prefill_tokens * (uint64_t)b.prompts + b.sequences == 0 ||
+        b.context_tokens < b.prefill_tokens || b.context_tokens == 0) {
+        (void)err_add(o->err,
+                      "%s: %s: must have prefill_tokens or sequences, and context_tokens of at "
+                      "least prefill_tokens",
+                      o->file, o->path);
+    }
+    return b;
+}
+
+static struct work_shape shape_of(const struct batch *b)
+{
+    uint64_t p = b->prefill_tokens;
+    uint64_t before = b->context_tokens - p;
+    uint64_t pairs = b->causal ? p * before + p * (p + 1) / 2 : p * b->context_tokens;
+    uint32_t prefill = b->prefill_tokens * b->prompts;
+    uint64_t decode_keys = (uint64_t)b->sequences * b->context_tokens;
+    return (struct work_shape){.rows = prefill + b->sequences,
+                               .logit_rows = b->prompts + b->sequences,
+                               .sequences = b->prompts + b->sequences,
+                               .prefill_rows = prefill,
+                               .attn_pairs = pairs * b->prompts + decode_keys,
+                               .kv_read_tokens =
+                                   (uint64_t)b->prompts * b->context_tokens + decode_keys,
+                               .max_context_tokens = b->context_tokens};
+}
+
+struct priced {
+    double time_ns, longest_ns, flop, bytes;
+};
+
+static void price_op(const struct config *c, const struct work_shape *w, enum op_kind op,
+                     uint8_t device, struct priced *out)
+{
+    struct kernel_run k;
+    uint32_t rows = op == OP_HEAD ? w->logit_rows : w->rows;
+    kernel_run_fill(&c->truth.model, w, op, device, 0, rows,
+                    c->soc.machine.devices[device].chunk_rows, &k);
+    double longest = (double)(k.n > 1 && k.t_ns > k.tail_ns ? k.t_ns : k.tail_ns);
+    out->time_ns += (double)kernel_run_total_ns(&k);
+    out->longest_ns = fmax(out->longest_ns, longest);
+    out->flop += k.flop;
+    out->bytes += k.bytes * (k.n - 1) + k.tail_bytes;
+}
+
+/* All kernels of one layer's op, or of QKV, MHA and FFN together (op OP_LAYER + 1). */
+static struct priced price(const struct config *c, const struct work_shape *w, int op,
+                           uint8_t device)
+{
+    struct priced p = {0};
+    if (op <= OP_LAYER) {
+        price_op(c, w, (enum op_kind)op, device, &p);
+    } else {
+        price_op(c, w, OP_QKV, device, &p);
+        price_op(c, w, OP_MHA, device, &p);
+        price_op(c, w, OP_FFN, device, &p);
+    }
+    return p;
+}
+
+static double kernel_field(const struct config *c, const struct work_shape *w, int op, int field,
+                           uint8_t device)
+{
+    struct priced p = price(c, w, op, device);
+    const struct device *d = &c->soc.machine.devices[device];
+    double watts = w->prefill_rows > 0 ? d->prefill_watts : d->decode_watts;
+    const double fields[] = {p.time_ns / 1e6, p.longest_ns / 1e6,       p.flop,
+                             p.bytes,         p.flop / p.time_ns / 1e3, watts};
+    return fields[field];
+}
+
+static const char *const ops[] = {"QKV", "MHA", "FFN", "HEAD", "LAYER", "SUM", NULL};
+
+double quantity_kernel(struct json_obj *o)
+{
+    static const char *const fields[] = {"time_ms",     "longest_ms", "flop", "bytes",
+                                         "tflop_per_s", "watts",      NULL};
+    struct quantity_place place = quantity_place_read(o);
+    const char *device = json_get_string(o, "device");
+    int op = json_get_choice(o, "op", ops);
+    int field = json_get_choice(o, "field", fields);
+    struct batch b = read_batch(o);
+    if (o->err->n > 0) {
+        return (double)NAN;
+    }
+    struct config_options options;
+    struct config c;
+    double v = (double)NAN;
+    if (load(&place, &options, &c, o) == 0) {
+        int d = find_device(&c.soc.machine, device, o);
+        struct work_shape w = shape_of(&b);
+        v = d >= 0 ? kernel_field(&c, &w, op, field, (uint8_t)d) : (double)NAN;
+    }
+    config_fini(&c);
+    config_options_fini(&options);
+    return v;
+}
+
+/* ---- two kernels at once ---- */
+
+struct corunner {
+    const char *device;
+    int op;
+    struct batch batch;
+};
+
+static struct corunner read_corunner(struct json_obj *o, const char *key)
+{
+    struct json_obj in = json_get_object(o, key);
+    struct corunner r = {json_get_string(&in, "device"), json_get_choice(&in, "op", ops), {0}};
+    r.batch = read_batch(&in);
+    json_done(&in);
+    return r;
+}
+
+double quantity_corun(struct json_obj *o)
+{
+    struct quantity_place place = quantity_place_read(o);
+    struct corunner r[2] = {read_corunner(o, "kernel"), read_corunner(o, "beside")};
+    if (o->err->n > 0) {
+        return (double)NAN;
+    }
+    struct config_options options;
+    struct config c;
+    struct flow f[2];
+    double v = (double)NAN;
+    bool ok = load(&place, &options, &c, o) == 0;
+    for (int i = 0; i < 2 && ok; i++) {
+        int d = find_device(&c.soc.machine, r[i].device, o);
+        ok = d >= 0;
+        if (ok) {
+            struct work_shape w = shape_of(&r[i].batch);
+            struct priced p = price(&c, &w, r[i].op, (uint8_t)d);
+            f[i] = (struct flow){.demand_bytes_per_s = p.bytes / p.time_ns * 1e9,
+                                 .weight = 1.0,
+                                 .device = (uint8_t)d};
+        }
+    }
+    if (ok) {
+        double cap = fmax(c.soc.machine.ddr_peak_bytes_per_s * c.soc.machine.ddr_cap_frac,
+                          fmax(f[0].demand_bytes_per_s, f[1].demand_bytes_per_s));
+        c.contention->share(f, 2, cap, &c.contention_params);
+        v = f[0].demand_bytes_per_s / f[0].share_bytes_per_s;
+    }
+    config_fini(&c);
+    config_options_fini(&options);
+    return v;
+}
+
+/* ---- the machine ---- */
+
+static double machine_field(const struct machine *m, const char *field, const struct json_obj *o)
+{
+    struct metrics_options mo = metrics_options_default();
+    if (strcmp(field, "compile_watts") == 0) {
+        return m->compile_watts;
+    }
+    if (strcmp(field, "idle_watts") == 0) {
+        return m->idle_watts;
+    }
+    if (strcmp(field, "util_prefill_frac") == 0) {
+        return mo.util_prefill_frac;
+    }
+    if (strcmp(field, "util_decode_frac") == 0) {
+        return mo.util_decode_frac;
+    }
+    for (uint32_t i = 0; i < m->n_devices; i++) {
+        size_t n = strlen(m->devices[i].name);
+        if (strncmp(field, m->devices[i].name, n) == 0 && field[n] == '.') {
+            if (strcmp(&field[n + 1], "decode_watts") == 0) {
+                return m->devices[i].decode_watts;
+            }
+            if (strcmp(&field[n + 1], "prefill_watts") == 0) {
+                return m->devices[i].prefill_watts;
+            }
+        }
+    }
+    (void)err_add(o->err,
+                  "%s: %s.field: must be DEVICE.decode_watts, DEVICE.prefill_watts, idle_watts, "
+                  "compile_watts, "
+                  "util_prefill_frac or util_decode_frac",
+                  o->file, o->path);
+    return (double)NAN;
+}
+
+double quantity_machine(struct json_obj *o)
+{
+    struct quantity_place place = quantity_place_read(o);
+    const char *field = json_get_string(o, "field");
+    struct config_options options;
+    struct config c;
+    double v = (double)NAN;
+    if (load(&place, &options, &c, o) == 0) {
+        v = machine_field(&c.soc.machine, field, o);
+    }
+    config_fini(&c);
+    config_options_fini(&options);
+    return v;
+}

@@ -1,0 +1,138 @@
+/* Quantities of graph switching and speculative decoding that need no simulated machine. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/claims/quantities_impl.h"
+#include "experiments/compare/compare.h"
+#include "hwmodels/graphs.h"
+#include "hwmodels/speculation_cost.h"
+#include "sim/base/arena.h"
+#include "sim/base/datadir.h"
+
+#define PATH_BYTES 4096
+#define ACCEPTANCE_STEPS 5000 /* per replication: a standard error of about 0.1 tokens */
+
+/* The published tables; NULL with an error at the asker's path. Caller frees. */
+static struct speculation_data *read_data(const struct json_obj *o)
+{
+    char dir[PATH_BYTES];
+    struct err e = ERR_INIT;
+    struct speculation_data *data = xmalloc(sizeof *data);
+    if (speculation_data_read(datadir_path(dir, sizeof dir, SPECULATION_DIR), data, &e) != 0) {
+        (void)err_add(o->err, "%s: %s: %s", o->file, o->path, e.lines[0]);
+        free(data);
+        data = NULL;
+    }
+    err_fini(&e);
+    return data;
+}
+
+struct speculation_model *quantity_acceptance(struct json_obj *o)
+{
+    static const char *const methods[] = {"pld", "sam", "eagle", NULL};
+    const char *dataset = json_get_string(o, "dataset");
+    const char *model = json_get_string(o, "model");
+    int method = json_get_choice(o, "method", methods);
+    bool ours = json_has(o, "ours") && json_get_bool(o, "ours");
+    struct speculation_data *data = o->err->n > 0 ? NULL : read_data(o);
+    struct speculation_model *m = NULL;
+    struct err e = ERR_INIT;
+    if (data != NULL) {
+        m = xmalloc(sizeof *m);
+        if (speculation_model_fit(data, dataset, model, (enum speculation_method)method, ours,
+                                  SPECULATION_EXCLUSIVE, m, &e) != 0) {
+            (void)err_add(o->err, "%s: %s: %s", o->file, o->path, e.lines[0]);
+        }
+    }
+    err_fini(&e);
+    free(data);
+    return m;
+}
+
+double quantity_acceptance_draw(const struct speculation_model *m, uint64_t seed,
+                                uint32_t replication)
+{
+    uint64_t key = speculation_key(compare_seed(seed, replication), 0);
+    uint64_t sum = 0;
+    for (uint64_t step = 0; step < ACCEPTANCE_STEPS; step++) {
+        sum += speculation_accept(m, key, step, 0.0, m->max_draft_tokens);
+    }
+    return (double)sum / ACCEPTANCE_STEPS;
+}
+
+double quantity_amortized(struct json_obj *o)
+{
+    static const char *const systems[] = {"npu", "npu+g", "npu+sd", "npu+g+sd", "sd-npu", NULL};
+    const char *model = json_get_string(o, "model");
+    int system = json_get_choice(o, "system", systems);
+    struct speculation_data *data = o->err->n > 0 ? NULL : read_data(o);
+    double ms = (double)NAN;
+    for (uint32_t i = 0; data != NULL && i < data->n_amortized; i++) {
+        if (strcmp(data->amortized[i].model, model) == 0) {
+            ms = speculation_amortized_ms(data, &data->amortized[i],
+                                          (enum speculation_system)system);
+        }
+    }
+    if (data != NULL && isnan(ms)) {
+        (void)err_add(o->err, "%s: %s.model: no amortized account of %s", o->file, o->path, model);
+    }
+    free(data);
+    return ms;
+}
+
+double quantity_verification(struct json_obj *o)
+{
+    uint32_t length = json_get_u32(o, "drafted_tokens", 1, SPECULATION_MAX_DRAFT);
+    struct speculation_data *data = o->err->n > 0 ? NULL : read_data(o);
+    double ms = (double)NAN;
+    if (data != NULL) {
+        struct speculation_cost c = speculation_cost_linear(&data->constants);
+        ms = speculation_step_ms(&c, length) / length;
+    }
+    free(data);
+    return ms;
+}
+
+static uint32_t read_times(struct json_obj *o, const char *key, int64_t *out)
+{
+    uint32_t n = (uint32_t)json_get_array_size(o, key, 1, GRAPHS_MAX_BLOCKS);
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(o->node, key);
+    for (uint32_t i = 0; i < n; i++) {
+        const cJSON *x = cJSON_GetArrayItem(list, (int)i);
+        if (!cJSON_IsNumber(x) || x->valuedouble != floor(x->valuedouble) ||
+            fabs(x->valuedouble) > (double)GRAPHS_MAX_TIME) {
+            (void)err_add(o->err, "%s: %s.%s: must hold whole numbers", o->file, o->path, key);
+            return 0;
+        }
+        out[i] = (int64_t)x->valuedouble;
+    }
+    return n;
+}
+
+double quantity_graphs(struct json_obj *o)
+{
+    int64_t p[GRAPHS_MAX_BLOCKS], d[GRAPHS_MAX_BLOCKS], s[GRAPHS_MAX_BLOCKS];
+    struct graphs_instance g = {.p = p, .d = d, .s = s};
+    g.n_blocks = read_times(o, "p", p);
+    uint32_t n_d = read_times(o, "d", d);
+    uint32_t n_s = read_times(o, "s", s);
+    g.n_chunks = json_get_u32(o, "chunks", 1, GRAPHS_MAX_POSITIONS);
+    const char *name = json_get_string(o, "strategy");
+    const struct graphs_strategy *st = name != NULL ? graphs_strategy_find(name) : NULL;
+    if (o->err->n == 0 && (n_d != g.n_blocks || n_s != g.n_blocks || st == NULL)) {
+        (void)err_add(o->err,
+                      "%s: %s: p, d and s must be of one length, and strategy one of `xpusim "
+                      "graphs --help`",
+                      o->file, o->path);
+    }
+    if (o->err->n > 0 || graphs_instance_check(&g, o->path, o->err) != 0) {
+        return (double)NAN;
+    }
+    struct graphs_result r;
+    st->solve(&g, &r);
+    double total = (double)r.total;
+    graphs_result_fini(&r);
+    return total;
+}

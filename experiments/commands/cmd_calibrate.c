@@ -1,0 +1,235 @@
+/* `xpusim calibrate`: the kernel-time parameters of a SoC file from measured points. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "experiments/commands/commands.h"
+#include "experiments/validation/calibrate_report.h"
+#include "sim/base/arena.h"
+#include "sim/base/datadir.h"
+#include "sim/base/json.h"
+
+#define PATH_BYTES 4096
+#define MAX_ENTRIES (MACHINE_MAX_DEVICES * SOC_MAX_RUNTIMES)
+
+static const char help[] =
+    "usage: xpusim calibrate --points FILE.csv --soc S [-o OUT.json] [options]\n"
+    "\n"
+    "Fits each (device, runtime, weight width) of a SoC file to the latency rows of a table of\n"
+    "measurements: robust, bounded least squares of ln(predicted / measured), with standard "
+    "errors\n"
+    "and errors on models left out. Rows of SoCs of the same family count, scaled. What the "
+    "points\n"
+    "do not determine stays as the file has it.\n"
+    "\n"
+    "  --points FILE.csv    as for `validate --points`, or a shipped table (hwmodels/points)\n"
+    "  --soc S              a shipped name or a path: starting values, and what is not fitted\n"
+    "  -o OUT.json          write the calibrated SoC file\n"
+    "  --json               parameters, covariance and errors as JSON\n";
+
+struct options {
+    const char *points, *soc, *out;
+    bool json, help;
+};
+
+static int parse(int argc, char **argv, struct options *o, struct err *e)
+{
+    static const struct option longs[] = {{"points", required_argument, NULL, 'p'},
+                                          {"soc", required_argument, NULL, 's'},
+                                          {"output", required_argument, NULL, 'o'},
+                                          {"json", no_argument, NULL, 'j'},
+                                          {"quiet", no_argument, NULL, 'q'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
+    *o = (struct options){0};
+    opterr = 0;
+    optind = 1;
+    for (int c; (c = getopt_long(argc, argv, "+ho:", longs, NULL)) != -1;) {
+        switch (c) {
+        case 'p':
+            o->points = optarg;
+            break;
+        case 's':
+            o->soc = optarg;
+            break;
+        case 'o':
+            o->out = optarg;
+            break;
+        case 'j':
+            o->json = true;
+            break;
+        case 'q':
+            break;
+        case 'h':
+            o->help = true;
+            break;
+        default:
+            return err_add(e, "calibrate: bad option: %s", argv[optind - 1]);
+        }
+    }
+    if (optind < argc) {
+        return err_add(e, "calibrate: what is '%s'?", argv[optind]);
+    }
+    if (!o->help && (o->points == NULL || o->soc == NULL)) {
+        return err_add(e, "calibrate needs --points and --soc");
+    }
+    return 0;
+}
+
+/* Beside the target first: a file that exists is whole. */
+static int write_tree(const char *path, const cJSON *tree, struct err *e)
+{
+    struct soc check;
+    if (soc_parse(tree, path, &check, e) != 0) {
+        return err_add(e, "%s: not written: the loader would refuse it", path);
+    }
+    char temporary[PATH_BYTES];
+    (void)snprintf(temporary, sizeof temporary, "%s.tmp-%ld", path, (long)getpid());
+    FILE *f = fopen(temporary, "w");
+    if (f == NULL) {
+        return err_add(e, "%s: %s", temporary, strerror(errno));
+    }
+    char *text = cJSON_Print(tree);
+    bool ok = fprintf(f, "%s\n", text) > 0;
+    cJSON_free(text);
+    ok = fclose(f) == 0 && ok;
+    if (!ok || rename(temporary, path) != 0) {
+        int why = errno;
+        (void)remove(temporary);
+        return err_add(e, "%s: %s", path, strerror(why));
+    }
+    return 0;
+}
+
+struct work {
+    struct points points;
+    struct catalog catalog;
+    cJSON *tree;
+    struct soc *soc; /* the catalogue's */
+    struct calibrate_entry *entries;
+    size_t n;
+};
+
+static int load(const struct options *o, struct work *w, struct err *e)
+{
+    char file[PATH_BYTES];
+    const char *points = o->points;
+    if (strchr(points, '/') == NULL && strchr(points, '.') == NULL) {
+        char relative[256];
+        (void)snprintf(relative, sizeof relative, "hwmodels/points/%s.csv", points);
+        points = datadir_path(file, sizeof file, relative);
+    }
+    int rc = points_read(points, &w->points, e);
+    rc = rc == 0 ? catalog_open(&w->catalog, e) : rc;
+    if (rc != 0) {
+        return rc;
+    }
+    const char *path = soc_path(o->soc, file, sizeof file);
+    w->tree = json_read_file(path, e);
+    if (w->tree == NULL) {
+        return -EINVAL;
+    }
+    w->soc = xmalloc(sizeof *w->soc);
+    rc = soc_parse(w->tree, path, w->soc, e);
+    if (rc != 0) {
+        free(w->soc);
+        return rc;
+    }
+    catalog_add_soc(&w->catalog, w->soc);
+    return 0;
+}
+
+/* Fits every entry that has rows. -EINVAL when nothing could be fitted. */
+static int fit(const struct options *o, struct work *w, struct err *e)
+{
+    w->entries = xcalloc(MAX_ENTRIES, sizeof *w->entries);
+    size_t fitted = 0;
+    size_t rows = 0;
+    for (uint8_t d = 0; d < w->soc->machine.n_devices; d++) {
+        for (uint32_t r = 0; r < w->soc->devices[d].n_runtimes; r++) {
+            struct calibrate_entry *entry = &w->entries[w->n];
+            calibrate_entry_make(&w->catalog, &w->points, w->soc, d, r, entry);
+            w->n += entry->set.n > 0;
+            fitted += entry->fitted;
+            rows += entry->set.n;
+        }
+    }
+    if (fitted > 0) {
+        return 0;
+    }
+    for (size_t i = 0; i < w->n; i++) {
+        (void)err_add(e, "%s", w->entries[i].refusal);
+    }
+    return err_add(e, "%s: %s", o->points,
+                   rows == 0 ? "no latency row belongs to this SoC" : "nothing could be fitted");
+}
+
+static void write_entries(const struct options *o, struct work *w)
+{
+    cJSON *devices = cJSON_GetObjectItemCaseSensitive(w->tree, "devices");
+    for (size_t i = 0; i < w->n; i++) {
+        const struct calibrate_entry *entry = &w->entries[i];
+        if (entry->fitted) {
+            cJSON *device = cJSON_GetArrayItem(devices, entry->set.device);
+            cJSON *runtimes = cJSON_GetObjectItemCaseSensitive(device, "runtimes");
+            const char *name = strrchr(o->points, '/');
+            calibrate_entry_write(entry, name != NULL ? name + 1 : o->points,
+                                  cJSON_GetArrayItem(runtimes, (int)entry->set.runtime));
+        }
+    }
+}
+
+static void report(const struct options *o, const struct work *w)
+{
+    if (!o->json) {
+        (void)printf("%s from %s\n\n", w->soc->machine.name, o->points);
+        for (size_t i = 0; i < w->n; i++) {
+            calibrate_entry_print(&w->entries[i], stdout);
+        }
+        return;
+    }
+    cJSON *root = cJSON_CreateObject();
+    cJSON_AddStringToObject(root, "soc", w->soc->machine.name);
+    cJSON_AddStringToObject(root, "points", o->points);
+    cJSON *list = cJSON_AddArrayToObject(root, "entries");
+    for (size_t i = 0; i < w->n; i++) {
+        cJSON_AddItemToArray(list, calibrate_entry_json(&w->entries[i]));
+    }
+    char *text = cJSON_Print(root);
+    (void)printf("%s\n", text);
+    cJSON_free(text);
+    cJSON_Delete(root);
+}
+
+int cmd_calibrate(int argc, char **argv)
+{
+    struct options o;
+    struct err e = ERR_INIT;
+    struct work w = {0};
+    int rc = parse(argc, argv, &o, &e);
+    if (rc == 0 && o.help) {
+        (void)fputs(help, stdout);
+    } else if (rc == 0) {
+        rc = load(&o, &w, &e);
+        rc = rc == 0 ? fit(&o, &w, &e) : rc;
+        if (rc == 0 && o.out != NULL) {
+            write_entries(&o, &w);
+            rc = write_tree(o.out, w.tree, &e);
+        }
+        if (rc == 0) {
+            report(&o, &w);
+        }
+    }
+    err_print(&e, stderr);
+    err_fini(&e);
+    for (size_t i = 0; i < w.n; i++) {
+        calibrate_entry_fini(&w.entries[i]);
+    }
+    free(w.entries);
+    cJSON_Delete(w.tree);
+    catalog_fini(&w.catalog);
+    points_fini(&w.points);
+    return rc == 0 ? EXIT_OK : EXIT_BAD_INPUT;
+}

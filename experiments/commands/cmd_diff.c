@@ -1,0 +1,266 @@
+/* `xpusim diff`: where two runs that should decide alike first do not, with both states. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/commands/commands.h"
+#include "experiments/diff/diverge.h"
+#include "experiments/diff/snapshot.h"
+#include "experiments/diff/two_runs.h"
+#include "experiments/terminal/cli.h"
+#include "sim/base/arena.h"
+#include "sim/base/units.h"
+
+static const char help[] =
+    "usage: xpusim diff A.log B.log [--json]\n"
+    "       xpusim diff --policy P [options] [--b-OPTION ...] [--against BINARY] [--json]\n"
+    "\n"
+    "Compares two decision logs (`run --decisions`), or makes two runs and compares theirs: the\n"
+    "first decision that differs, the ones before it, and the state of both runs just before it.\n"
+    "Exit 0 when all decisions are the same, 1 when they differ or a run fails.\n"
+    "\n";
+
+struct options {
+    struct two_runs runs;
+    const char *logs[2];
+    uint32_t n_logs;
+    bool json;
+};
+
+/* What there is to say. */
+struct report {
+    struct divergence d;
+    char *state[2];                      /* owned; NULL where there is none */
+    char message[2][JOBS_MESSAGE_BYTES]; /* of runs that failed */
+    bool failed;
+};
+
+/* 0, 1 when help was printed, or -EINVAL. */
+static int parse_options(int argc, char **argv, struct options *o, struct err *e)
+{
+    struct option longs[TWO_RUNS_MAX_OPTIONS + 4];
+    size_t n = two_runs_long_options(longs, TWO_RUNS_MAX_OPTIONS);
+    longs[n++] = (struct option){"time-limit", required_argument, NULL, 't'};
+    longs[n++] = (struct option){"json", no_argument, NULL, 'j'};
+    longs[n++] = (struct option){"help", no_argument, NULL, 'h'};
+    longs[n] = (struct option){NULL, 0, NULL, 0};
+    memset(o, 0, sizeof *o);
+    two_runs_init(&o->runs);
+    for (int pass = 0; pass < 2; pass++) {
+        optind = 1;
+        for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
+            if (c == 'h') {
+                (void)fputs(help, stdout);
+                (void)fputs(two_runs_help, stdout);
+                (void)fputs(config_options_help, stdout);
+                return 1;
+            }
+            if (c == 'j') {
+                o->json = true;
+            } else if (c == 't') {
+                (void)cli_number("time-limit", optarg, 1.0, 1e7, &o->runs.time_limit_s, e);
+            } else if (two_runs_take_option(&o->runs, c, optarg, pass, e) == 0) {
+                return err_add(e, "`xpusim diff --help` shows the options");
+            }
+        }
+        if (e->n > 0) {
+            return -EINVAL;
+        }
+    }
+    o->n_logs = (uint32_t)(argc - optind);
+    if (o->n_logs != 0 && o->n_logs != 2) {
+        return err_add(e, "two decision logs are compared, or two runs");
+    }
+    for (uint32_t i = 0; i < o->n_logs; i++) {
+        o->logs[i] = argv[optind + (int)i];
+    }
+    if (o->n_logs == 2 && o->runs.side[0].policy != NULL) {
+        return err_add(e, "decision logs and --policy exclude each other");
+    }
+    return 0;
+}
+
+/* ---- two logs ---- */
+
+static int diff_logs(const struct options *o, struct report *r, struct err *e)
+{
+    FILE *f[2];
+    for (int i = 0; i < 2; i++) {
+        f[i] = fopen(o->logs[i], "r");
+        char start[8] = "";
+        if (f[i] == NULL) {
+            (void)err_add(e, "%s: %s", o->logs[i], strerror(errno));
+        } else if (fread(start, 1, 7, f[i]) != 7 || strcmp(start, "policy ") != 0) {
+            (void)err_add(e, "%s: not a decision log (`xpusim run --decisions`)", o->logs[i]);
+        }
+    }
+    if (e->n == 0) {
+        diverge_find(f[0], f[1], &r->d);
+    }
+    for (int i = 0; i < 2; i++) {
+        if (f[i] != NULL) {
+            (void)fclose(f[i]);
+        }
+    }
+    return e->n > 0 ? -EINVAL : 0;
+}
+
+/* ---- two runs ---- */
+
+/* The run once more, for its state at the difference. */
+static char *state_of(const struct two_runs *runs, int side, const struct trace *t,
+                      const struct divergence *d)
+{
+    if (runs->side[side].binary != NULL) {
+        return NULL;
+    }
+    FILE *log = tmpfile();
+    SIM_REQUIRE(log != NULL, "temporary files");
+    struct snapshot *s =
+        snapshot_new(&runs->side[side].config.soc.machine, log, d->offset, d->since_ns);
+    struct two_runs_log l;
+    two_runs_run(runs, side, t, snapshot_observer(s), log, &l);
+    char *text = xstrdup(snapshot_text(s));
+    two_runs_log_fini(&l);
+    snapshot_free(s);
+    return text;
+}
+
+static int diff_runs(struct options *o, struct report *r, struct err *e)
+{
+    static const struct config_arrivals as_they_are = {1.0, 1.0, false};
+    struct trace t[2] = {{0}, {0}};
+    int rc = two_runs_load(&o->runs, e);
+    for (int i = 0; i < 2 && rc == 0; i++) {
+        const struct config_options *options = &o->runs.side[i].options;
+        rc = config_trace(options, options->seed, as_they_are, &t[i], e);
+    }
+    if (rc == 0) {
+        struct two_runs_log l[2];
+        for (int i = 0; i < 2; i++) {
+            two_runs_run(&o->runs, i, &t[i], NULL, NULL, &l[i]);
+            r->failed = r->failed || l[i].status != 0;
+            (void)snprintf(r->message[i], sizeof r->message[i], "%s", l[i].message);
+        }
+        if (l[0].log != NULL && l[1].log != NULL) {
+            diverge_find(l[0].log, l[1].log, &r->d);
+        }
+        two_runs_log_fini(&l[0]);
+        two_runs_log_fini(&l[1]);
+        for (int i = 0; i < 2 && r->d.differs; i++) {
+            r->state[i] = state_of(&o->runs, i, &t[i], &r->d);
+        }
+    }
+    trace_fini(&t[0]);
+    trace_fini(&t[1]);
+    return rc;
+}
+
+/* ---- output ---- */
+
+/* Is this line (n bytes) one of the text's? */
+static bool has_line(const char *text, const char *line, size_t n)
+{
+    for (const char *p = text; *p != '\0';) {
+        size_t k = strcspn(p, "\n");
+        if (k == n && memcmp(p, line, n) == 0) {
+            return true;
+        }
+        p += k + (p[k] == '\n');
+    }
+    return false;
+}
+
+/* Lines of the text that are (not) in the other's, behind a mark. */
+static void print_lines(const char *text, const char *other, bool in_other, const char *mark)
+{
+    for (const char *p = text; *p != '\0';) {
+        size_t k = strcspn(p, "\n");
+        if (has_line(other, p, k) == in_other) {
+            (void)printf("  %s %.*s\n", mark, (int)k, p);
+        }
+        p += k + (p[k] == '\n');
+    }
+}
+
+static void print_report(const struct report *r)
+{
+    for (int i = 0; i < 2; i++) {
+        if (r->message[i][0] != '\0') {
+            (void)printf("run %c failed: %s\n", 'A' + i, r->message[i]);
+        }
+    }
+    const struct divergence *d = &r->d;
+    if (!d->differs) {
+        (void)printf("no difference in %" PRIu64 " decisions\n", d->line);
+        return;
+    }
+    (void)printf("decision %" PRIu64 " is the first that differs (epoch, instant in ns, action)\n",
+                 d->line);
+    for (uint32_t i = 0; i < d->n_context; i++) {
+        (void)printf("    %s\n", d->context[i]);
+    }
+    (void)printf("  A %s\n", d->a[0] != '\0' ? d->a : "(no further decision)");
+    (void)printf("  B %s\n", d->b[0] != '\0' ? d->b : "(no further decision)");
+    if (r->state[0] == NULL && r->state[1] == NULL) {
+        return;
+    }
+    const char *a = r->state[0] != NULL ? r->state[0] : "";
+    const char *b = r->state[1] != NULL ? r->state[1] : "";
+    (void)printf("\nstate just before%s\n", r->state[1] == NULL
+                                                ? " (of A; another binary's is not known)"
+                                                : ": in both, only in A, only in B");
+    print_lines(a, r->state[1] == NULL ? a : b, true, " ");
+    if (r->state[1] != NULL) {
+        print_lines(a, b, false, "A");
+        print_lines(b, a, false, "B");
+    }
+}
+
+static void print_json(const struct report *r)
+{
+    cJSON *root = cJSON_CreateObject();
+    cJSON_AddBoolToObject(root, "differs", r->d.differs);
+    cJSON_AddNumberToObject(root, "decision", (double)r->d.line);
+    cJSON_AddStringToObject(root, "a", r->d.a);
+    cJSON_AddStringToObject(root, "b", r->d.b);
+    cJSON *context = cJSON_AddArrayToObject(root, "context");
+    for (uint32_t i = 0; i < r->d.n_context; i++) {
+        cJSON_AddItemToArray(context, cJSON_CreateString(r->d.context[i]));
+    }
+    static const char *const states[] = {"state_a", "state_b"};
+    static const char *const messages[] = {"message_a", "message_b"};
+    for (int i = 0; i < 2; i++) {
+        cJSON_AddStringToObject(root, states[i], r->state[i] != NULL ? r->state[i] : "");
+        cJSON_AddStringToObject(root, messages[i], r->message[i]);
+    }
+    char *text = cJSON_Print(root);
+    (void)printf("%s\n", text);
+    cJSON_free(text);
+    cJSON_Delete(root);
+}
+
+int cmd_diff(int argc, char **argv)
+{
+    struct options *o = xcalloc(1, sizeof *o);
+    struct report *r = xcalloc(1, sizeof *r);
+    struct err e = ERR_INIT;
+    int rc = parse_options(argc, argv, o, &e);
+    int status = rc == 1 ? EXIT_OK : EXIT_BAD_INPUT;
+    if (rc == 0) {
+        rc = o->n_logs == 2 ? diff_logs(o, r, &e) : diff_runs(o, r, &e);
+        if (rc == 0) {
+            (o->json ? print_json : print_report)(r);
+            status = r->d.differs || r->failed ? EXIT_CHECK_FAILED : EXIT_OK;
+        }
+    }
+    err_print(&e, stderr);
+    err_fini(&e);
+    two_runs_fini(&o->runs);
+    free(r->state[0]);
+    free(r->state[1]);
+    free(r);
+    free(o);
+    return status;
+}

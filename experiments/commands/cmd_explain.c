@@ -1,0 +1,356 @@
+/* `xpusim explain`: where one request's latency went. It simulates the run again and watches. */
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/commands/commands.h"
+#include "experiments/compare/bound.h"
+#include "experiments/report/interference.h"
+#include "experiments/run/config.h"
+#include "experiments/run/runner.h"
+#include "experiments/terminal/cli.h"
+#include "experiments/terminal/table.h"
+#include "experiments/terminal/term.h"
+#include "sim/api/contention.h"
+#include "sim/base/arena.h"
+#include "sim/base/units.h"
+#include "sim/metrics/explain.h"
+#include "traces/traces.h"
+
+#define MAX_OPTIONS 48
+
+static const char help[] =
+    "usage: xpusim explain --request ID --policy P [options of run]\n"
+    "       xpusim explain --interference --policy P [options of run]\n"
+    "\n"
+    "Splits a request's latency into exclusive causes that sum to it to the nanosecond, and says\n"
+    "what it would be with the DDR shared at no loss, alone on the machine, and at best.\n"
+    "\n"
+    "  --request ID         number of the request (first column of run --requests)\n"
+    "  --interference       all requests instead: mean causes by class, and who delays whom\n"
+    "  --policy P[:K=V,..]  policy and parameters\n"
+    "  --json               as JSON\n"
+    "\n";
+
+struct explain_options {
+    struct config_options config;
+    const char *policy;
+    double request;
+    bool json, have_request, interference;
+};
+
+static int parse_options(int argc, char **argv, struct explain_options *o, struct err *e)
+{
+    static const struct option own[] = {
+        {"policy", required_argument, NULL, 'p'}, {"request", required_argument, NULL, 'r'},
+        {"interference", no_argument, NULL, 'i'}, {"json", no_argument, NULL, 'j'},
+        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
+    struct option longs[MAX_OPTIONS];
+    size_t n = config_long_options(longs, MAX_OPTIONS - sizeof own / sizeof own[0]);
+    memcpy(&longs[n], own, sizeof own);
+    *o = (struct explain_options){.config = config_options_default()};
+    optind = 1;
+    for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
+        switch (c) {
+        case 'p':
+            o->policy = optarg;
+            break;
+        case 'r':
+            o->have_request = true;
+            (void)cli_number("request", optarg, 0.0, 4e9, &o->request, e);
+            break;
+        case 'i':
+            o->interference = true;
+            break;
+        case 'j':
+            o->json = true;
+            break;
+        case 'h':
+            (void)fputs(help, stdout);
+            (void)fputs(config_options_help, stdout);
+            return 1;
+        default:
+            if (config_take_option(&o->config, c, optarg, e) == 0) {
+                return err_add(e, "`xpusim explain --help` shows the options");
+            }
+        }
+    }
+    if (optind < argc) {
+        return err_add(e, "%s: not an option", argv[optind]);
+    }
+    if (o->policy == NULL || o->have_request == o->interference) {
+        return err_add(e, "--policy, and either --request or --interference, are needed");
+    }
+    return e->n > 0 ? -EINVAL : 0;
+}
+
+/* What the latency would be otherwise, in seconds; NaN where the request did not finish then, or
+ * there is no bound. */
+struct whatif {
+    double alone_s, uncontended_s, bound_s;
+};
+
+static void print_whatif(const struct whatif *w, double latency_s)
+{
+    (void)putchar('\n');
+    term_heading(stdout, "otherwise");
+    struct table t;
+    table_init(&t, "lrl");
+    const double values[] = {w->uncontended_s, w->alone_s, w->bound_s};
+    static const char *const names[] = {"DDR shared at no loss", "alone, same policy",
+                                        "alone, no policy below"};
+    static const char *const missing[] = {"it does not finish then", "it does not finish then",
+                                          "no bound when kernel times are random"};
+    for (int i = 0; i < 3; i++) {
+        table_cell(&t, "%s", names[i]);
+        if (isnan(values[i])) {
+            table_cell(&t, "-");
+            table_cell(&t, "%s", missing[i]);
+        } else {
+            table_cell(&t, "%.6f s", values[i]);
+            table_cell(&t, "%+.1f %%", 100.0 * (values[i] / latency_s - 1.0));
+        }
+    }
+    table_print(&t, stdout, 2);
+    table_fini(&t);
+}
+
+static void print_text(const struct explanation *x, const struct whatif *w)
+{
+    double total = (double)(x->end_ns - x->arrival_ns);
+    (void)printf("request %u (%s), %u prompt and %u output tokens: %.6f s from arrival to %s\n\n",
+                 x->request_id, x->cls == REQUEST_CLASS_REACTIVE ? "reactive" : "proactive",
+                 x->input_tokens, x->output_tokens, total / 1e9,
+                 x->finished ? "last token" : "being dropped");
+    struct table t;
+    table_init(&t, "lrrl");
+    for (int i = 0; i < EXPLAIN_CAUSE_COUNT; i++) {
+        if (x->ns[i] != 0) {
+            table_cell(&t, "%s", explain_cause_names[i]);
+            table_cell(&t, "%.6f s", units_s_from_ns(x->ns[i]));
+            table_cell(&t, "%.1f %%", 100.0 * (double)x->ns[i] / total);
+            table_cell(&t, "%s", explain_cause_texts[i]);
+        }
+    }
+    table_print(&t, stdout, 2);
+    table_fini(&t);
+    if (x->n_blockers > 0) {
+        (void)putchar('\n');
+        term_heading(stdout, "who was in the way");
+    }
+    for (size_t i = 0; i < x->n_blockers && i < 5; i++) {
+        const struct explain_blocker *b = &x->blockers[i];
+        (void)printf("  request %u: %.6f s (%.6f s of them the kernel that was running)\n",
+                     b->request_id, units_s_from_ns(b->tail_ns + b->queue_ns),
+                     units_s_from_ns(b->tail_ns));
+    }
+    print_whatif(w, total / 1e9);
+}
+
+/* Takes the tree. */
+static void print_tree(cJSON *root)
+{
+    char *text = cJSON_Print(root);
+    (void)printf("%s\n", text);
+    cJSON_free(text);
+    cJSON_Delete(root);
+}
+
+static void add_seconds(cJSON *o, const char *name, double s)
+{
+    (void)(isnan(s) ? cJSON_AddNullToObject(o, name) : cJSON_AddNumberToObject(o, name, s));
+}
+
+static void print_json(const struct explanation *x, const struct whatif *w, const char *fingerprint)
+{
+    cJSON *root = cJSON_CreateObject();
+    cJSON_AddStringToObject(root, "fingerprint", fingerprint);
+    cJSON_AddNumberToObject(root, "request_id", x->request_id);
+    cJSON_AddStringToObject(root, "class",
+                            x->cls == REQUEST_CLASS_REACTIVE ? "reactive" : "proactive");
+    cJSON_AddBoolToObject(root, "finished", x->finished);
+    cJSON_AddNumberToObject(root, "latency_ns", (double)(x->end_ns - x->arrival_ns));
+    cJSON *causes = cJSON_AddObjectToObject(root, "causes_ns");
+    for (int i = 0; i < EXPLAIN_CAUSE_COUNT; i++) {
+        cJSON_AddNumberToObject(causes, explain_cause_names[i], (double)x->ns[i]);
+    }
+    cJSON *blockers = cJSON_AddArrayToObject(root, "blockers");
+    for (size_t i = 0; i < x->n_blockers; i++) {
+        cJSON *b = cJSON_CreateObject();
+        cJSON_AddNumberToObject(b, "request_id", x->blockers[i].request_id);
+        cJSON_AddNumberToObject(b, "tail_ns", (double)x->blockers[i].tail_ns);
+        cJSON_AddNumberToObject(b, "queue_ns", (double)x->blockers[i].queue_ns);
+        cJSON_AddItemToArray(blockers, b);
+    }
+    cJSON *otherwise = cJSON_AddObjectToObject(root, "otherwise");
+    add_seconds(otherwise, "alone_s", w->alone_s);
+    add_seconds(otherwise, "uncontended_s", w->uncontended_s);
+    add_seconds(otherwise, "bound_s", w->bound_s);
+    print_tree(root);
+}
+
+/* ---- runs ---- */
+
+struct explain_case {
+    const struct explain_options *o;
+    struct config *config;
+    const struct config_policy *policy;
+    const struct trace *trace;
+};
+
+/* Runs t and explains it: the caller frees. NULL when the run failed, said on stderr. */
+static struct explain *observe(const struct explain_case *k, const struct trace *t, uint32_t id,
+                               struct err *e)
+{
+    struct explain *x = explain_new(&k->config->soc.machine, id);
+    struct runner_options opt = {.observer = explain_observer(x)};
+    struct runner_result r;
+    (void)runner_run(k->config, k->policy, t, k->o->config.seed, &opt, &r, e);
+    if (r.sim.status != 0) {
+        (void)fprintf(stderr, "xpusim: error: %s\n", r.sim.message);
+        explain_free(x);
+        x = NULL;
+    }
+    runner_result_fini(&r);
+    return x;
+}
+
+/* Latency of the request in a run of t; NaN where it did not finish. */
+static double latency_s(const struct explain_case *k, const struct trace *t, uint32_t id,
+                        struct err *e)
+{
+    struct explain *x = observe(k, t, id, e);
+    const struct explanation *v = x != NULL ? explain_find(x, id) : NULL;
+    double s = v != NULL && v->finished ? units_s_from_ns(v->end_ns - v->arrival_ns) : (double)NAN;
+    explain_free(x);
+    return s;
+}
+
+static size_t row_of(const struct trace *t, uint32_t id)
+{
+    size_t i = 0;
+    while (t->rows[i].request_id != id) {
+        i++;
+    }
+    return i;
+}
+
+/* What no schedule can beat: the roofline bound of the request with the machine to itself. */
+static double bound_s(const struct explain_case *k, uint32_t id)
+{
+    struct bound b;
+    if (bound_of_config(&b, k->config, k->policy) != 0) {
+        return (double)NAN;
+    }
+    return bound_request(&b, &k->trace->rows[row_of(k->trace, id)]).e2e_s;
+}
+
+/* Nobody else: the turns of its session up to it. */
+static double alone_s(const struct explain_case *k, uint32_t id, struct err *e)
+{
+    const struct trace *t = k->trace;
+    bool *keep = xcalloc(t->n + 1, sizeof *keep);
+    size_t its = row_of(t, id);
+    for (size_t i = 0; i < t->n; i++) {
+        keep[i] = i == its || (t->rows[i].session_id == t->rows[its].session_id &&
+                               t->rows[i].turn < t->rows[its].turn);
+    }
+    struct trace own = {0};
+    double s = trace_subset(t, keep, &own) == 0 ? latency_s(k, &own, id, e) : (double)NAN;
+    trace_fini(&own);
+    free(keep);
+    return s;
+}
+
+/* The same requests, but kernels that share the DDR do not slow each other. */
+static double uncontended_s(const struct explain_case *k, uint32_t id, struct err *e)
+{
+    const struct contention_ops *form = k->config->contention;
+    k->config->contention = contention_find("none");
+    double s = latency_s(k, k->trace, id, e);
+    k->config->contention = form;
+    return s;
+}
+
+static int explain_one(const struct explain_case *k, struct err *e)
+{
+    uint32_t id = (uint32_t)k->o->request;
+    struct explain *x = observe(k, k->trace, id, e);
+    const struct explanation *found = x != NULL ? explain_find(x, id) : NULL;
+    int status = x != NULL ? EXIT_OK : EXIT_CHECK_FAILED;
+    if (x != NULL && found == NULL) {
+        (void)err_add(e, "--request %u: no such request left the system in this run", id);
+        status = EXIT_BAD_INPUT;
+    } else if (found != NULL) {
+        struct whatif w = {alone_s(k, id, e), uncontended_s(k, id, e), bound_s(k, id)};
+        char fingerprint[CONFIG_FINGERPRINT_BYTES];
+        (void)config_fingerprint(k->config, k->policy, k->trace, k->o->config.seed, fingerprint,
+                                 sizeof fingerprint);
+        if (k->o->json) {
+            print_json(found, &w, fingerprint);
+        } else {
+            print_text(found, &w);
+        }
+    }
+    explain_free(x);
+    return status;
+}
+
+static int explain_all(const struct explain_case *k, struct err *e)
+{
+    struct explain *x = observe(k, k->trace, EXPLAIN_ALL, e);
+    if (x == NULL) {
+        return EXIT_CHECK_FAILED;
+    }
+    struct interference m;
+    interference_collect(x, k->trace, &m);
+    if (k->o->json) {
+        char fingerprint[CONFIG_FINGERPRINT_BYTES];
+        cJSON *root = cJSON_CreateObject();
+        cJSON_AddStringToObject(root, "fingerprint",
+                                config_fingerprint(k->config, k->policy, k->trace,
+                                                   k->o->config.seed, fingerprint,
+                                                   sizeof fingerprint));
+        interference_to_json(&m, root);
+        print_tree(root);
+    } else {
+        interference_print(&m, stdout);
+    }
+    explain_free(x);
+    return EXIT_OK;
+}
+
+static int load_and_explain(const struct explain_options *o, struct err *e)
+{
+    struct config c;
+    struct config_policy p;
+    struct trace t = {0};
+    int status = EXIT_BAD_INPUT;
+    (void)config_load(&c, &o->config, e);
+    (void)config_policy_parse(&p, o->policy, e);
+    (void)config_trace(&o->config, o->config.seed, (struct config_arrivals){0}, &t, e);
+    if (e->n == 0) {
+        struct explain_case k = {o, &c, &p, &t};
+        status = o->interference ? explain_all(&k, e) : explain_one(&k, e);
+    }
+    trace_fini(&t);
+    config_fini(&c);
+    return status;
+}
+
+int cmd_explain(int argc, char **argv)
+{
+    struct explain_options o;
+    struct err e = ERR_INIT;
+    int rc = parse_options(argc, argv, &o, &e);
+    int status = rc == 1 ? EXIT_OK : EXIT_BAD_INPUT;
+    if (rc == 0) {
+        status = load_and_explain(&o, &e);
+    }
+    err_print(&e, stderr);
+    err_fini(&e);
+    config_options_fini(&o.config);
+    return status;
+}

@@ -1,0 +1,331 @@
+/* `xpusim list KIND`: what there is to choose from. */
+#include <dirent.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/commands/commands.h"
+#include "experiments/commands/list_kernels.h"
+#include "experiments/run/config.h"
+#include "experiments/run/plugin.h"
+#include "experiments/terminal/table.h"
+#include "policies/params.h"
+#include "policies/registry.h"
+#include "sim/base/datadir.h"
+#include "sim/base/json.h"
+
+#define PATH_BYTES 4096
+#define MAX_OPTIONS 48
+#define DESCRIPTION_WIDTH 76
+
+static const char help[] =
+    "usage: xpusim list policy|soc|llm|dataset|contention|kernels [--json]\n"
+    "\n"
+    "  policy      scheduling policies; `xpusim list policy NAME` shows one's parameters\n"
+    "  soc, llm    shipped machines and models\n"
+    "  dataset     shipped token lengths and arrivals\n"
+    "  contention  forms of sharing the DDR bandwidth\n"
+    "  kernels     times of one layer's kernels on each device; takes --soc, --llm, --hwmodel, "
+    "--set\n";
+
+struct list_options {
+    struct config_options config;
+    const char *kind, *name; /* name: one policy */
+    bool json;
+};
+
+static void print_json(cJSON *root)
+{
+    char *text = cJSON_Print(root);
+    (void)printf("%s\n", text);
+    cJSON_free(text);
+    cJSON_Delete(root);
+}
+
+/* Prints an array of flat objects: as JSON, or one row each, the first two keys as columns. */
+static int print_rows(cJSON *rows, const struct list_options *o)
+{
+    if (o->json) {
+        print_json(rows);
+        return EXIT_OK;
+    }
+    struct table t;
+    table_init(&t, "ll");
+    const cJSON *row = NULL;
+    cJSON_ArrayForEach(row, rows)
+    {
+        table_cell(&t, "%s", row->child->valuestring);
+        table_cell(&t, "%s", row->child->next->valuestring);
+    }
+    table_print(&t, stdout, 0);
+    table_fini(&t);
+    cJSON_Delete(rows);
+    return EXIT_OK;
+}
+
+/* ---- policies ---- */
+
+static cJSON *params_to_json(const struct policy_ops *p)
+{
+    cJSON *list = cJSON_CreateArray();
+    for (uint32_t i = 0; i < policy_params_count(p); i++) {
+        static const char *const types[] = {"number", "integer", "boolean", "choice"};
+        const struct policy_param *q = &p->params[i];
+        char value[128];
+        cJSON *o = cJSON_CreateObject();
+        cJSON_AddStringToObject(o, "name", q->name);
+        cJSON_AddStringToObject(o, "type", types[q->type]);
+        policy_param_format(q, q->def, value, sizeof value);
+        cJSON_AddStringToObject(o, "default", value);
+        if (q->type == PARAM_NUMBER || q->type == PARAM_INT) {
+            cJSON_AddNumberToObject(o, "min", q->min);
+            cJSON_AddNumberToObject(o, "max", q->max);
+        }
+        if (q->type == PARAM_CHOICE) {
+            cJSON *c = cJSON_AddArrayToObject(o, "choices");
+            for (uint32_t k = 0; q->choices[k] != NULL; k++) {
+                cJSON_AddItemToArray(c, cJSON_CreateString(q->choices[k]));
+            }
+        }
+        cJSON_AddStringToObject(o, "help", q->help);
+        cJSON_AddItemToArray(list, o);
+    }
+    return list;
+}
+
+static cJSON *policy_to_json(const struct policy_ops *p)
+{
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "name", p->name);
+    cJSON_AddStringToObject(o, "summary", p->summary);
+    cJSON_AddBoolToObject(o, "oracle", (p->flags & POLICY_F_ORACLE) != 0);
+    cJSON_AddItemToObject(o, "params", params_to_json(p));
+    return o;
+}
+
+/* What a parameter accepts, in words. */
+static void describe_range(const struct policy_param *q, char *buf, size_t size)
+{
+    size_t used = 0;
+    buf[0] = '\0';
+    switch (q->type) {
+    case PARAM_BOOL:
+        (void)snprintf(buf, size, "true|false");
+        return;
+    case PARAM_CHOICE:
+        for (uint32_t k = 0; q->choices[k] != NULL && used < size; k++) {
+            used +=
+                (size_t)snprintf(buf + used, size - used, "%s%s", k > 0 ? "|" : "", q->choices[k]);
+        }
+        return;
+    case PARAM_INT:
+    case PARAM_NUMBER:
+        (void)snprintf(buf, size, "%g..%g", q->min, q->max);
+        return;
+    }
+}
+
+static void print_params(const struct policy_ops *p)
+{
+    (void)printf("%s: %s\n", p->name, p->summary);
+    struct table t;
+    table_init(&t, "llll");
+    for (uint32_t i = 0; i < policy_params_count(p); i++) {
+        char text[256];
+        policy_param_format(&p->params[i], p->params[i].def, text, sizeof text);
+        table_cell(&t, "%s", p->params[i].name);
+        table_cell(&t, "%s", text);
+        describe_range(&p->params[i], text, sizeof text);
+        table_cell(&t, "%s", text);
+        table_cell(&t, "%s", p->params[i].help);
+    }
+    table_print(&t, stdout, 2);
+    table_fini(&t);
+    for (uint32_t k = 0; p->presets != NULL && p->params[0].choices[k] != NULL; k++) {
+        (void)printf("  %s=%s: %s\n", p->params[0].name, p->params[0].choices[k], p->presets[k]);
+    }
+}
+
+static int list_policies(const struct list_options *o, struct err *e)
+{
+    if (o->name != NULL) {
+        bool plugin = plugin_path_length(o->name) > 0;
+        const struct policy_ops *p = plugin ? plugin_load(o->name, e) : policy_find(o->name);
+        if (p == NULL && plugin) {
+            return -EINVAL;
+        }
+        if (p == NULL) {
+            return err_add(e, "no policy is called %s; `xpusim list policy` shows them", o->name);
+        }
+        if (o->json) {
+            print_json(policy_to_json(p));
+        } else {
+            print_params(p);
+        }
+        return EXIT_OK;
+    }
+    size_t n = 0;
+    const struct policy_ops *const *all = policy_list(&n);
+    cJSON *rows = cJSON_CreateArray();
+    for (size_t i = 0; i < n; i++) {
+        cJSON_AddItemToArray(rows, policy_to_json(all[i]));
+    }
+    return print_rows(rows, o);
+}
+
+/* ---- files ---- */
+
+/* What a data set says of itself, in the comment after its format line; shortened to `width`. */
+static void describe_csv(const char *path, char *buf, size_t size, size_t width)
+{
+    FILE *f = fopen(path, "r");
+    bool ok = f != NULL && fgets(buf, (int)size, f) != NULL && fgets(buf, (int)size, f) != NULL;
+    if (f != NULL) {
+        (void)fclose(f);
+    }
+    if (!ok || buf[0] != '#') {
+        buf[0] = '\0';
+        return;
+    }
+    buf[strcspn(buf, "\r\n")] = '\0';
+    size_t skip = strspn(buf, "# ");
+    memmove(buf, buf + skip, strlen(buf + skip) + 1);
+    if (strlen(buf) > width) {
+        memcpy(buf + width - 3, "...", 4);
+    }
+}
+
+/* A SoC's or model's own name. */
+static void describe_json(const char *path, char *buf, size_t size, struct err *e)
+{
+    cJSON *root = json_read_file(path, e);
+    const cJSON *name = cJSON_GetObjectItemCaseSensitive(root, "name");
+    (void)snprintf(buf, size, "%s", cJSON_IsString(name) ? name->valuestring : "");
+    cJSON_Delete(root);
+}
+
+static int is_data_file(const struct dirent *d)
+{
+    const char *dot = strrchr(d->d_name, '.');
+    return d->d_name[0] != '.' && dot != NULL &&
+           (strcmp(dot, ".json") == 0 || strcmp(dot, ".csv") == 0);
+}
+
+static int list_files(const struct list_options *o, const char *folder, struct err *e)
+{
+    char path[PATH_BYTES];
+    (void)datadir_path(path, sizeof path, folder);
+    struct dirent **files = NULL;
+    int n = scandir(path, &files, is_data_file, alphasort);
+    if (n < 0) {
+        return err_add(e, "%s: %s", path, strerror(errno));
+    }
+    cJSON *rows = cJSON_CreateArray();
+    for (int i = 0; i < n; i++) {
+        char file[PATH_BYTES + 300];
+        char about[1024];
+        char *name = files[i]->d_name;
+        (void)snprintf(file, sizeof file, "%s/%s", path, name);
+        char *dot = strrchr(name, '.');
+        if (strcmp(dot, ".csv") == 0) {
+            describe_csv(file, about, sizeof about, o->json ? sizeof about : DESCRIPTION_WIDTH);
+        } else {
+            describe_json(file, about, sizeof about, e);
+        }
+        *dot = '\0';
+        cJSON *row = cJSON_CreateObject();
+        cJSON_AddStringToObject(row, "name", name);
+        cJSON_AddStringToObject(row, "description", about);
+        cJSON_AddItemToArray(rows, row);
+        free(files[i]);
+    }
+    free(files);
+    return print_rows(rows, o);
+}
+
+static int list_contention(const struct list_options *o)
+{
+    cJSON *rows = cJSON_CreateArray();
+    for (const char *const *n = contention_names(); *n != NULL; n++) {
+        cJSON *row = cJSON_CreateObject();
+        cJSON_AddStringToObject(row, "name", *n);
+        cJSON_AddStringToObject(row, "description", "");
+        cJSON_AddItemToArray(rows, row);
+    }
+    return print_rows(rows, o);
+}
+
+/* ---- the command ---- */
+
+static int list(const struct list_options *o, struct err *e)
+{
+    if (strcmp(o->kind, "policy") == 0) {
+        return list_policies(o, e);
+    }
+    if (strcmp(o->kind, "soc") == 0) {
+        return list_files(o, "hwmodels/soc", e);
+    }
+    if (strcmp(o->kind, "llm") == 0) {
+        return list_files(o, "hwmodels/llm", e);
+    }
+    if (strcmp(o->kind, "dataset") == 0) {
+        return list_files(o, "traces/datasets", e);
+    }
+    if (strcmp(o->kind, "contention") == 0) {
+        return list_contention(o);
+    }
+    if (strcmp(o->kind, "kernels") == 0) {
+        return list_kernels(&o->config, o->json, e);
+    }
+    return err_add(e, "list %s: must be one of policy, soc, llm, dataset, contention, kernels",
+                   o->kind);
+}
+
+/* 0, 1 when help was printed, or -EINVAL. */
+static int parse_options(int argc, char **argv, struct list_options *o, struct err *e)
+{
+    struct option longs[MAX_OPTIONS] = {{0}};
+    size_t n = config_long_options(longs, MAX_OPTIONS - 3);
+    longs[n++] = (struct option){"json", no_argument, NULL, 'j'};
+    longs[n++] = (struct option){"help", no_argument, NULL, 'h'};
+    *o = (struct list_options){.config = config_options_default()};
+    optind = 1;
+    for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
+        if (c == 'h') {
+            (void)fputs(help, stdout);
+            return 1;
+        }
+        if (c == 'j') {
+            o->json = true;
+        } else if (config_take_option(&o->config, c, optarg, e) == 0) {
+            return err_add(e, "`xpusim list --help` shows the options");
+        }
+    }
+    if (optind == argc) {
+        return err_add(e, "list what? policy, soc, llm, dataset, contention or kernels");
+    }
+    o->kind = argv[optind];
+    o->name = optind + 1 < argc ? argv[optind + 1] : NULL;
+    bool named = strcmp(o->kind, "policy") == 0;
+    if (argc > optind + (named ? 2 : 1)) {
+        return err_add(e, "%s: not an option", argv[argc - 1]);
+    }
+    return e->n > 0 ? -EINVAL : 0;
+}
+
+int cmd_list(int argc, char **argv)
+{
+    struct list_options o;
+    struct err e = ERR_INIT;
+    int rc = parse_options(argc, argv, &o, &e);
+    int status = EXIT_OK;
+    if (rc == 0) {
+        status = list(&o, &e);
+    }
+    err_print(&e, stderr);
+    status = e.n > 0 ? EXIT_BAD_INPUT : status;
+    err_fini(&e);
+    config_options_fini(&o.config);
+    return status;
+}

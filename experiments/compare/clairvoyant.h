@@ -1,0 +1,46 @@
+/* A clairvoyant reference: the best that a stated class of schedules does on a workload, found in
+ * hindsight by running them.
+ *
+ * The class: list schedules (policies/clairvoyant.h) in every order of the requests, on every
+ * placement (which device prefills, which decodes), one request at a time or all that decode in one
+ * batch. Every member is run through the engine with the workload's own noise, and judged by the
+ * same metrics as a policy; each metric has its own best member.
+ *
+ *   up to CLAIRVOYANT_MAX_JOBS requests: all n! orders. The best of the class, not of all
+ * schedules: a policy that splits a prompt over devices, stops a kernel, holds a device idle or
+ * mixes prompts into a batch is outside it and may do better. more: a heuristic, and labelled so:
+ * shortest remaining solo time first with known output lengths, blind to classes and with reactive
+ * requests first, on every placement. Nothing is promised of it. */
+#ifndef EXPERIMENTS_COMPARE_CLAIRVOYANT_H
+#define EXPERIMENTS_COMPARE_CLAIRVOYANT_H
+
+#include "experiments/run/config.h"
+#include "policies/clairvoyant.h"
+
+#define CLAIRVOYANT_MAX_JOBS 6 /* 720 orders */
+#define CLAIRVOYANT_MAX_PLANS (2 * MACHINE_MAX_DEVICES * MACHINE_MAX_DEVICES)
+
+/* The metrics of a run that have a bound (bound_metric) and a best member of the class. */
+#define CLAIRVOYANT_METRICS 8
+extern const char *const clairvoyant_metrics[CLAIRVOYANT_METRICS];
+/* More of it is better (throughput): the best is the largest, regret is bound minus value. */
+bool clairvoyant_metric_is_gain(uint32_t metric);
+
+struct clairvoyant_best {
+    double value[CLAIRVOYANT_METRICS]; /* NaN: no member finished every request, or undefined */
+    uint32_t schedules;                /* runs that finished every request */
+    bool exhaustive;                   /* all orders; else the heuristic */
+};
+
+/* Placements and batch caps that this machine can run, orders open; returns how many. */
+uint32_t clairvoyant_plans(const struct machine *m, struct clairvoyant_plan *out);
+
+/* The best over all orders of one plan, or over the heuristic's. O(n!) or O(1) simulations. */
+void clairvoyant_search(const struct config *c, const struct trace *t, uint64_t seed,
+                        const struct clairvoyant_plan *plan, struct clairvoyant_best *out);
+
+/* Takes over what is better in `from`. Start from clairvoyant_nothing. */
+void clairvoyant_merge(struct clairvoyant_best *into, const struct clairvoyant_best *from);
+struct clairvoyant_best clairvoyant_nothing(void);
+
+#endif

@@ -1,0 +1,61 @@
+/* Several policies on the same requests, replicated: runs, and what the numbers allow to say.
+ *
+ * Replication k of every policy meets the same trace and the same noise (common random numbers):
+ * its seed is compare_seed(seed, k). So differences between policies are taken pair by pair. */
+#ifndef EXPERIMENTS_COMPARE_H
+#define EXPERIMENTS_COMPARE_H
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+
+#include "experiments/compare/stats.h"
+#include "experiments/run/config.h"
+#include "experiments/run/jobs.h"
+#include "sim/metrics/metrics.h"
+
+struct compare_plan {
+    const struct config *config;          /* borrowed, as all of these */
+    const struct config_options *options; /* workload and seed */
+    const struct config_policy *policies;
+    uint32_t n_policies, baseline, replications;
+    uint32_t first; /* the replications are first, first + 1, ... (0: all from the start) */
+    uint32_t parallel;
+    double cpu_limit_s;
+    struct config_arrivals arrivals;
+    bool sketch, progress;
+};
+
+struct compare_failure {
+    uint32_t policy, replication;
+    char message[JOBS_MESSAGE_BYTES];
+};
+
+struct compare_result {
+    uint32_t n_policies, replications;
+    size_t n_metrics;
+    struct metric *names; /* owned; values unused */
+    double *values;       /* owned; [policy][metric][replication], NaN where the run failed */
+    struct compare_failure *failures; /* owned */
+    uint32_t n_failures;
+};
+
+/* Replication 0 has the seed itself, so that `xpusim run --seed` repeats it; others have 32 bits.
+ */
+uint64_t compare_seed(uint64_t seed, uint32_t replication);
+
+/* Runs all of the plan; failed runs are listed and do not stop the others. */
+void compare_run(const struct compare_plan *plan, struct compare_result *out);
+void compare_result_fini(struct compare_result *r);
+
+/* Values of one metric over the replications, or NULL when there is none of that name. */
+const double *compare_values(const struct compare_result *r, uint32_t policy, const char *metric);
+
+/* One block per metric: a line per policy with mean, interval and verdict against the baseline. */
+void compare_print(const struct compare_plan *plan, const struct compare_result *r,
+                   const char *const *metrics, uint32_t n_metrics, FILE *out);
+/* {policy: {metric: {mean, low, high, n, diff, diff_low, diff_high, bootstrap_low, bootstrap_high,
+ * ratio, ratio_low, ratio_high, p, verdict, p_holm}}}; all from diff on only where it is not the
+ * baseline. p_holm: over the policies compared. Caller owns. */
+cJSON *compare_to_json(const struct compare_plan *plan, const struct compare_result *r);
+
+#endif

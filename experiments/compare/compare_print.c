@@ -1,0 +1,182 @@
+/* A comparison as aligned text and as JSON. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/compare/compare.h"
+#include "experiments/compare/stats_intervals.h"
+#include "experiments/compare/stats_shift.h"
+#include "experiments/terminal/table.h"
+#include "experiments/terminal/term.h"
+#include "sim/base/arena.h"
+#include "sim/base/hash.h"
+
+#define MIN_LABEL 16
+#define OTHER_COLUMNS 72 /* mean with interval, verdict, gaps */
+
+/* Characters a policy's label may take: all of it in a file or pipe, what fits on a terminal. */
+static int label_width(FILE *out)
+{
+    int columns = term_width(out);
+    if (columns == 0) {
+        return (int)sizeof((struct config_policy *)NULL)->label;
+    }
+    int room = columns - OTHER_COLUMNS;
+    return room < MIN_LABEL ? MIN_LABEL : room;
+}
+
+static void put_label(struct table *t, const char *label, int width)
+{
+    if ((int)strlen(label) <= width) {
+        table_cell(t, "%s", label);
+    } else {
+        table_cell(t, "%.*s...", width - 3, label);
+    }
+}
+
+/* p of each policy's difference from the baseline, taken together (Holm); NaN for the baseline. */
+static double *holm_of(const struct compare_plan *plan, const struct compare_result *r,
+                       const char *name)
+{
+    const double *base = compare_values(r, plan->baseline, name);
+    double *p = xmalloc((r->n_policies + 1) * sizeof *p);
+    for (uint32_t i = 0; i < r->n_policies; i++) {
+        struct stats_paired d =
+            stats_paired(compare_values(r, i, name), base, r->replications, STATS_LEVEL_FRAC);
+        p[i] = i == plan->baseline ? METRIC_UNDEFINED : stats_p(&d);
+    }
+    stats_holm(p, r->n_policies, p);
+    return p;
+}
+
+static bool is_lost_to_holm(const struct stats_paired *d, double p_holm)
+{
+    enum stats_finding f = stats_judge(d);
+    return (f == STATS_LOWER || f == STATS_HIGHER) && p_holm > 1.0 - STATS_LEVEL_FRAC;
+}
+
+static void print_metric(const struct compare_plan *plan, const struct compare_result *r,
+                         const char *name, FILE *out)
+{
+    const double *base = compare_values(r, plan->baseline, name);
+    if (base == NULL) {
+        return;
+    }
+    (void)fputc('\n', out);
+    term_heading(out, name);
+    int width = label_width(out);
+    double *holm = holm_of(plan, r, name);
+    struct table t;
+    table_init(&t, "lll");
+    for (uint32_t p = 0; p < r->n_policies; p++) {
+        const double *x = compare_values(r, p, name);
+        struct stats_interval s = stats_mean(x, r->replications, STATS_LEVEL_FRAC);
+        struct stats_paired d = stats_paired(x, base, r->replications, STATS_LEVEL_FRAC);
+        char buf[96];
+        put_label(&t, plan->policies[p].label, width);
+        table_cell(&t, "%s", stats_format(&s, buf, sizeof buf));
+        table_cell(&t, "%s%s",
+                   p == plan->baseline ? "baseline" : stats_verdict(&d, buf, sizeof buf),
+                   is_lost_to_holm(&d, holm[p]) ? ", not for all policies together (Holm)" : "");
+    }
+    free(holm);
+    table_print(&t, out, 2);
+    table_fini(&t);
+}
+
+/* How many replications of each policy were stable, backlogged, overloaded. */
+static void print_verdicts(const struct compare_plan *plan, const struct compare_result *r,
+                           FILE *out)
+{
+    int width = label_width(out);
+    struct table t;
+    table_init(&t, "lrrrr");
+    table_cell(&t, "%s", "");
+    for (int v = METRICS_STABLE; v <= METRICS_OVERLOADED; v++) {
+        table_cell(&t, "%s", metrics_verdict_names[v]);
+    }
+    table_cell(&t, "failed");
+    for (uint32_t p = 0; p < r->n_policies; p++) {
+        const double *x = compare_values(r, p, "backlog.verdict");
+        uint32_t count[METRICS_OVERLOADED + 1] = {0};
+        uint32_t ok = 0;
+        for (uint32_t i = 0; i < r->replications && x != NULL; i++) {
+            if (x[i] >= 0.0 && x[i] <= (double)METRICS_OVERLOADED) {
+                count[(int)x[i]]++;
+                ok++;
+            }
+        }
+        put_label(&t, plan->policies[p].label, width);
+        for (int v = METRICS_STABLE; v <= METRICS_OVERLOADED; v++) {
+            table_cell(&t, "%u", count[v]);
+        }
+        table_cell(&t, "%u", r->replications - ok);
+    }
+    (void)fputc('\n', out);
+    term_heading(out, "replications");
+    table_print(&t, out, 2);
+    table_fini(&t);
+}
+
+void compare_print(const struct compare_plan *plan, const struct compare_result *r,
+                   const char *const *metrics, uint32_t n_metrics, FILE *out)
+{
+    print_verdicts(plan, r, out);
+    for (uint32_t i = 0; i < n_metrics; i++) {
+        print_metric(plan, r, metrics[i], out);
+    }
+}
+
+/* Beside Student's interval of the difference: the ratio with Fieller's, and the bootstrap's. */
+static void add_difference(const struct compare_plan *plan, const struct compare_result *r,
+                           const double *x, const double *base, const char *name, cJSON *o)
+{
+    struct stats_paired d = stats_paired(x, base, r->replications, STATS_LEVEL_FRAC);
+    struct stats_interval ratio = stats_ratio(x, base, r->replications, STATS_LEVEL_FRAC);
+    struct stats_interval boot =
+        stats_bootstrap_paired(x, base, r->replications, STATS_LEVEL_FRAC,
+                               hash_string(hash_u64(HASH_INIT, plan->options->seed), name));
+    char buf[96];
+    cJSON_AddNumberToObject(o, "diff", d.diff.mean);
+    cJSON_AddNumberToObject(o, "diff_low", d.diff.low);
+    cJSON_AddNumberToObject(o, "diff_high", d.diff.high);
+    cJSON_AddNumberToObject(o, "bootstrap_low", boot.low);
+    cJSON_AddNumberToObject(o, "bootstrap_high", boot.high);
+    cJSON_AddNumberToObject(o, "ratio", ratio.mean);
+    cJSON_AddNumberToObject(o, "ratio_low", ratio.low);
+    cJSON_AddNumberToObject(o, "ratio_high", ratio.high);
+    cJSON_AddNumberToObject(o, "p", stats_p(&d));
+    cJSON_AddStringToObject(o, "verdict", stats_verdict(&d, buf, sizeof buf));
+}
+
+static cJSON *metric_to_json(const struct compare_plan *plan, const struct compare_result *r,
+                             uint32_t policy, const char *name)
+{
+    const double *x = compare_values(r, policy, name);
+    const double *base = compare_values(r, plan->baseline, name);
+    struct stats_interval s = stats_mean(x, r->replications, STATS_LEVEL_FRAC);
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddNumberToObject(o, "mean", s.mean);
+    cJSON_AddNumberToObject(o, "low", s.low);
+    cJSON_AddNumberToObject(o, "high", s.high);
+    cJSON_AddNumberToObject(o, "n", s.n);
+    if (policy != plan->baseline) {
+        add_difference(plan, r, x, base, name, o);
+        double *holm = holm_of(plan, r, name);
+        cJSON_AddNumberToObject(o, "p_holm", holm[policy]);
+        free(holm);
+    }
+    return o;
+}
+
+cJSON *compare_to_json(const struct compare_plan *plan, const struct compare_result *r)
+{
+    cJSON *root = cJSON_CreateObject();
+    for (uint32_t p = 0; p < r->n_policies; p++) {
+        cJSON *o = cJSON_AddObjectToObject(root, plan->policies[p].label);
+        for (size_t k = 0; k < r->n_metrics; k++) {
+            cJSON_AddItemToObject(o, r->names[k].name,
+                                  metric_to_json(plan, r, p, r->names[k].name));
+        }
+    }
+    return root;
+}

@@ -1,0 +1,37 @@
+/* Regret: how far policies stay behind oracle-lb (bound.h), which no schedule beats, and behind a
+ * clairvoyant reference (clairvoyant.h), the best of a stated class in hindsight. Both are taken of
+ * every replication's own workload, so regret is paired: its interval is of value minus reference
+ * per replication. Against the bound it is never negative; a policy outside the reference's class
+ * may beat the reference. */
+#ifndef EXPERIMENTS_COMPARE_REGRET_H
+#define EXPERIMENTS_COMPARE_REGRET_H
+
+#include "experiments/compare/clairvoyant.h"
+#include "experiments/compare/compare.h"
+
+struct regret {
+    uint32_t replications;
+    double *bound, *best;  /* owned; [metric of clairvoyant_metrics][replication]; NaN: undefined */
+    uint32_t n_exhaustive; /* replications whose reference is exhaustive */
+    uint32_t n_schedules;  /* of the reference, over all replications */
+};
+
+/* What has no bound is refused, with the reason: random kernel times, a horizon, requests that may
+ * be cancelled. 0 or -EINVAL. */
+int regret_check(const struct compare_plan *plan, struct err *e);
+
+/* Precondition: regret_check passed. Reference runs are jobs like a comparison's. */
+void regret_run(const struct compare_plan *plan, struct regret *out);
+void regret_fini(struct regret *r);
+
+/* One block per metric: both references, then every policy with its distances. */
+void regret_print(const struct compare_plan *plan, const struct compare_result *r,
+                  const struct regret *g, FILE *out);
+/* {class, exhaustive_replications, replications, schedules, oracle_lb: {metric: {mean, low, high,
+ * n}}, clairvoyant: {same}, policies: {policy: {metric: {oracle_lb: {diff, diff_low, diff_high,
+ * ratio, ratio_low, ratio_high, n}, clairvoyant: {same}}}}}; diff is regret: positive is worse.
+ * Caller owns. */
+cJSON *regret_to_json(const struct compare_plan *plan, const struct compare_result *r,
+                      const struct regret *g);
+
+#endif

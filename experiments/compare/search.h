@@ -1,0 +1,93 @@
+/* The highest rate a policy sustains under service-level objectives.
+ *
+ * At one rate (a factor on the workload's), replications tell whether every SLO holds: met when the
+ * upper confidence bound of each metric's mean is within its limit, missed when the lower bound of
+ * some metric is beyond it, otherwise more replications; undecided when the most are used up.
+ * Bisection on the logarithm of the rate keeps the highest rate shown to be met and the lowest
+ * shown to be missed. What it ends with holds with the asked confidence over all its tests together
+ * (Bonferroni over rates, looks and, for a miss, SLOs), for metrics that only get worse with the
+ * rate. Besides the SLOs given, at most half of the runs may be OVERLOADED. */
+#ifndef EXPERIMENTS_COMPARE_SEARCH_H
+#define EXPERIMENTS_COMPARE_SEARCH_H
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+
+#include "experiments/compare/compare.h"
+
+#define SEARCH_MAX_SLOS 16
+#define SEARCH_MAX_TESTS 40 /* rates tried for one policy */
+#define SEARCH_LOOKS 4      /* min, 2 min, 4 min, 8 min replications */
+#define SEARCH_MAX_SCALE 1024.0
+
+struct search_slo {
+    char metric[64];
+    bool at_most; /* else at least */
+    double limit;
+};
+
+struct search_options {
+    struct search_slo slos[SEARCH_MAX_SLOS];
+    uint32_t n_slos;
+    uint32_t min_replications; /* of the first look */
+    double precision_frac;     /* ends when the bracket's ends differ by less */
+    double confidence_frac;
+};
+
+/* What one SLO's metric was at one rate. */
+struct search_value {
+    struct stats_interval mean; /* at the confidence of a single test */
+    double miss_p;              /* chance of such a mean if the SLO just held; low: a clear miss */
+};
+
+enum search_outcome { SEARCH_MET, SEARCH_MISSED, SEARCH_UNDECIDED, SEARCH_FAILED };
+
+struct search_test {
+    double scale;
+    double req_per_min; /* realised arrivals */
+    uint32_t replications;
+    enum search_outcome outcome;
+    struct search_value values[SEARCH_MAX_SLOS + 1]; /* the last: share of OVERLOADED runs */
+    uint32_t binding;                                /* index of the SLO nearest to its miss */
+};
+
+struct search_result {
+    struct search_test tests[SEARCH_MAX_TESTS];
+    uint32_t n_tests;
+    int low, high; /* tests that bound the rate from below (met) and above (missed); -1: none */
+    char message[JOBS_MESSAGE_BYTES]; /* why it stopped early; "" */
+};
+
+/* "METRIC<=VALUE" or "METRIC>=VALUE". 0, or -EINVAL with an error. */
+int search_slo_parse(const char *text, struct search_slo *out, struct err *e);
+
+/* Judges one rate from values[slo][replication] (the overload share last). Pure; for tests too.
+ * alpha_frac: chance of error of this one look. */
+void search_judge(const struct search_options *o, const double *const *values, uint32_t n,
+                  double alpha_frac, struct search_test *t);
+
+/* Where values come from: puts replications [from, to) at the rate into values[slo][from ..] (the
+ * overload share last: 0 or 1) and the realised requests per minute into rates[from ..]. 0, or
+ * -errno with a message of at most JOBS_MESSAGE_BYTES. */
+struct search_source {
+    void *ctx;
+    int (*measure)(void *ctx, double scale, uint32_t from, uint32_t to, double *const *values,
+                   double *rates, char *message);
+};
+void search_find(const struct search_options *o, const struct search_source *source,
+                 struct search_result *out);
+
+/* Searches for one policy of the plan (its replications, first and rate are set here). */
+void search_run(const struct search_options *o, const struct compare_plan *plan, uint32_t policy,
+                struct search_result *out);
+
+/* The name of an SLO as the user writes it; index n_slos: the overload rule. Returns buf. */
+const char *search_slo_name(const struct search_options *o, uint32_t index, char *buf, size_t size);
+
+/* One line per policy: rate, requests per minute, the binding SLO and its value on both sides. */
+void search_print(const struct search_options *o, const struct compare_plan *plan,
+                  const struct search_result *r, FILE *out);
+cJSON *search_to_json(const struct search_options *o, const struct compare_plan *plan,
+                      const struct search_result *r); /* caller owns */
+
+#endif

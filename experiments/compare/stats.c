@@ -1,0 +1,171 @@
+#include "experiments/compare/stats.h"
+
+#include <gsl/gsl_cdf.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "sim/base/arena.h"
+
+#define UNDEFINED ((double)NAN)
+#define MAX_DECIMALS 9
+
+/* Two passes, so that nearly equal values keep their digits. */
+static struct stats_interval interval_of(const double *x, size_t n, double level_frac)
+{
+    struct stats_interval s = {UNDEFINED, UNDEFINED, UNDEFINED, UNDEFINED, 0};
+    double sum = 0.0;
+    for (size_t i = 0; i < n; i++) {
+        if (isfinite(x[i])) {
+            sum += x[i];
+            s.n++;
+        }
+    }
+    if (s.n == 0) {
+        return s;
+    }
+    s.mean = sum / s.n;
+    if (s.n == 1) {
+        return s;
+    }
+    double squares = 0.0;
+    for (size_t i = 0; i < n; i++) {
+        double d = isfinite(x[i]) ? x[i] - s.mean : 0.0;
+        squares += d * d;
+    }
+    s.sd = sqrt(squares / (s.n - 1));
+    double half = gsl_cdf_tdist_Pinv(0.5 + 0.5 * level_frac, s.n - 1) * s.sd / sqrt(s.n);
+    s.low = s.mean - half;
+    s.high = s.mean + half;
+    return s;
+}
+
+struct stats_interval stats_mean(const double *x, size_t n, double level_frac)
+{
+    return interval_of(x, n, level_frac);
+}
+
+struct stats_paired stats_paired(const double *x, const double *base, size_t n, double level_frac)
+{
+    double *d = xmalloc((n > 0 ? n : 1) * sizeof *d);
+    double base_sum = 0.0;
+    uint32_t pairs = 0;
+    for (size_t i = 0; i < n; i++) {
+        d[i] = x[i] - base[i];
+        if (isfinite(d[i])) {
+            base_sum += base[i];
+            pairs++;
+        }
+    }
+    struct stats_paired p = {interval_of(d, n, level_frac),
+                             pairs > 0 ? base_sum / pairs : UNDEFINED};
+    free(d);
+    return p;
+}
+
+double stats_half_width(const struct stats_interval *s)
+{
+    return 0.5 * (s->high - s->low);
+}
+
+enum stats_finding stats_judge(const struct stats_paired *p)
+{
+    const struct stats_interval *d = &p->diff;
+    if (d->n == 0) {
+        return STATS_UNDEFINED;
+    }
+    if (d->n == 1) {
+        return d->mean == 0.0 ? STATS_IDENTICAL : STATS_NO_INTERVAL;
+    }
+    if (d->mean == 0.0 && d->sd == 0.0) {
+        return STATS_IDENTICAL;
+    }
+    if (d->high < 0.0) {
+        return STATS_LOWER;
+    }
+    return d->low > 0.0 ? STATS_HIGHER : STATS_NOT_SHOWN;
+}
+
+double stats_p(const struct stats_paired *p)
+{
+    const struct stats_interval *d = &p->diff;
+    if (d->n < 2) {
+        return UNDEFINED;
+    }
+    if (d->sd == 0.0) {
+        return d->mean == 0.0 ? 1.0 : 0.0;
+    }
+    return 2.0 * gsl_cdf_tdist_Q(fabs(d->mean) / (d->sd / sqrt(d->n)), d->n - 1);
+}
+
+/* "12 %" or, against a baseline of 0, the plain difference. */
+static void format_size(const struct stats_paired *p, char *buf, size_t size)
+{
+    double d = fabs(p->diff.mean);
+    if (p->base_mean == 0.0) {
+        (void)snprintf(buf, size, "%.3g", d);
+        return;
+    }
+    double percent = 100.0 * d / fabs(p->base_mean);
+    if (percent >= 1000.0) {
+        (void)snprintf(buf, size, "%.3gx", percent / 100.0 + 1.0);
+        return;
+    }
+    /* Near -100 % more digits tell 91 from 99.7. */
+    int decimals = percent < 10.0 || (percent > 90.0 && percent < 100.0) ? 1 : 0;
+    (void)snprintf(buf, size, "%.*f %%", decimals, percent);
+}
+
+const char *stats_verdict(const struct stats_paired *p, char *buf, size_t size)
+{
+    char by[48];
+    format_size(p, by, sizeof by);
+    const char *way = p->diff.mean < 0.0 ? "lower" : "higher";
+    switch (stats_judge(p)) {
+    case STATS_UNDEFINED:
+        (void)snprintf(buf, size, "not defined");
+        break;
+    case STATS_IDENTICAL:
+        (void)snprintf(buf, size, "identical at n=%u", p->diff.n);
+        break;
+    case STATS_NO_INTERVAL:
+        (void)snprintf(buf, size, "%s by %s (n=1, no interval)", way, by);
+        break;
+    case STATS_NOT_SHOWN:
+        (void)snprintf(buf, size, "no difference shown at n=%u", p->diff.n);
+        break;
+    case STATS_LOWER:
+    case STATS_HIGHER:
+        (void)snprintf(buf, size, "%s by %s (significant)", way, by);
+        break;
+    }
+    return buf;
+}
+
+/* Decimals that show two significant digits of x. */
+static int decimals_for(double x)
+{
+    if (!(x > 0.0) || !isfinite(x)) {
+        return 0;
+    }
+    int d = 1 - (int)floor(log10(x) + 1e-12);
+    return d < 0 ? 0 : d > MAX_DECIMALS ? MAX_DECIMALS : d;
+}
+
+const char *stats_format(const struct stats_interval *s, char *buf, size_t size)
+{
+    if (s->n == 0) {
+        (void)snprintf(buf, size, "-");
+        return buf;
+    }
+    double half = stats_half_width(s);
+    if (!(half > 0.0)) { /* one value, or all equal: four digits */
+        int d = decimals_for(fabs(s->mean));
+        d = s->mean == floor(s->mean) && fabs(s->mean) < 1e6 ? 0 : d + 2;
+        (void)snprintf(buf, size, "%.*f", d > MAX_DECIMALS ? MAX_DECIMALS : d, s->mean);
+        return buf;
+    }
+    int d = decimals_for(half);
+    (void)snprintf(buf, size, "%.*f [%.*f, %.*f]", d, s->mean, d, s->low, d, s->high);
+    return buf;
+}

@@ -1,0 +1,86 @@
+#include <gsl/gsl_sort.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "experiments/compare/stats_intervals.h"
+#include "sim/base/arena.h"
+#include "sim/base/rng.h"
+
+#define UNDEFINED ((double)NAN)
+
+/* Mean and standard error of a resample. */
+static void resample(const double *x, uint32_t n, struct rng *r, double *mean, double *se)
+{
+    /* Deviations from x[0] keep the digits that sums of squares would lose. */
+    double sum = 0.0;
+    double squares = 0.0;
+    for (uint32_t i = 0; i < n; i++) {
+        double d = x[rng_below(r, n)] - x[0];
+        sum += d;
+        squares += d * d;
+    }
+    double m = sum / n;
+    double variance = (squares - n * m * m) / (n - 1.0);
+    *mean = x[0] + m;
+    *se = sqrt(fmax(variance, 0.0) / n);
+}
+
+/* Sorted t values of the resamples into t; returns how many have one. */
+static size_t t_values(const double *x, uint32_t n, double mean, double spread, uint64_t key,
+                       double *t)
+{
+    struct rng r;
+    rng_init(&r, rng_key(key, RNG_BOOTSTRAP, 0, 0));
+    size_t used = 0;
+    for (int b = 0; b < STATS_RESAMPLES; b++) {
+        double m = 0.0;
+        double se = 0.0;
+        resample(x, n, &r, &m, &se);
+        if (se > 1e-9 * spread) { /* else one value was drawn n times */
+            t[used++] = (m - mean) / se;
+        }
+    }
+    gsl_sort(t, 1, used);
+    return used;
+}
+
+struct stats_interval stats_bootstrap(const double *x, size_t n, double level_frac, uint64_t key)
+{
+    struct stats_interval s = stats_mean(x, n, level_frac);
+    s.low = s.high = UNDEFINED;
+    if (s.n < 3 || !(s.sd > 0.0)) {
+        return s;
+    }
+    double *finite = xmalloc(s.n * sizeof *finite);
+    uint32_t used = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (isfinite(x[i])) {
+            finite[used++] = x[i];
+        }
+    }
+    double *t = xmalloc(STATS_RESAMPLES * sizeof *t);
+    size_t n_t = t_values(finite, used, s.mean, s.sd, key, t);
+    /* The k-th smallest of B estimates the k / (B + 1) quantile. */
+    double tail = 0.5 * (1.0 - level_frac) * ((double)n_t + 1.0);
+    size_t k = (size_t)floor(tail + 1e-9);
+    if (k >= 1 && k <= n_t) {
+        double se = s.sd / sqrt(s.n);
+        s.low = s.mean - t[n_t - k] * se;
+        s.high = s.mean - t[k - 1] * se;
+    }
+    free(t);
+    free(finite);
+    return s;
+}
+
+struct stats_interval stats_bootstrap_paired(const double *x, const double *base, size_t n,
+                                             double level_frac, uint64_t key)
+{
+    double *d = xmalloc((n + 1) * sizeof *d);
+    for (size_t i = 0; i < n; i++) {
+        d[i] = x[i] - base[i];
+    }
+    struct stats_interval s = stats_bootstrap(d, n, level_frac, key);
+    free(d);
+    return s;
+}

@@ -1,0 +1,142 @@
+#include "experiments/compare/steady.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "experiments/compare/stats_intervals.h"
+#include "experiments/terminal/table.h"
+#include "sim/base/arena.h"
+#include "sim/base/units.h"
+
+#define LATENCIES 2
+
+static const char *const latency_names[LATENCIES] = {"ttft_s", "e2e_s"};
+static const char *const class_names[REQUEST_CLASS_COUNT] = {"reactive", "proactive"};
+
+struct point {
+    int64_t arrival_ns;
+    uint32_t id; /* breaks ties */
+    double latency[LATENCIES];
+};
+
+struct series {
+    struct point *v; /* owned */
+    size_t n, cap;
+};
+
+struct steady {
+    struct observer observer;
+    struct series cls[REQUEST_CLASS_COUNT];
+};
+
+static void request_finished(void *self, int64_t now_ns, const struct request *r)
+{
+    struct series *s = &((struct steady *)self)->cls[r->cls];
+    if (s->n == s->cap) {
+        s->cap = 2 * s->cap + 256;
+        s->v = xrealloc(s->v, s->cap * sizeof *s->v);
+    }
+    s->v[s->n++] = (struct point){.arrival_ns = r->arrival_ns,
+                                  .id = r->id,
+                                  .latency = {units_s_from_ns(r->first_token_ns - r->arrival_ns),
+                                              units_s_from_ns(now_ns - r->arrival_ns)}};
+}
+
+struct steady *steady_new(void)
+{
+    struct steady *s = xcalloc(1, sizeof *s);
+    s->observer = (struct observer){.self = s, .request_finished = request_finished};
+    return s;
+}
+
+void steady_free(struct steady *s)
+{
+    if (s != NULL) {
+        for (int c = 0; c < REQUEST_CLASS_COUNT; c++) {
+            free(s->cls[c].v);
+        }
+        free(s);
+    }
+}
+
+struct observer *steady_observer(struct steady *s)
+{
+    return &s->observer;
+}
+
+static int by_arrival(const void *a, const void *b)
+{
+    const struct point *x = a;
+    const struct point *y = b;
+    if (x->arrival_ns != y->arrival_ns) {
+        return x->arrival_ns < y->arrival_ns ? -1 : 1;
+    }
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+static void add_json(cJSON *into, const char *name, const struct stats_steady *s)
+{
+    cJSON *o = cJSON_AddObjectToObject(into, name);
+    cJSON_AddNumberToObject(o, "mean", s->mean.mean);
+    cJSON_AddNumberToObject(o, "low", s->mean.low);
+    cJSON_AddNumberToObject(o, "high", s->mean.high);
+    cJSON_AddNumberToObject(o, "n", (double)s->n);
+    cJSON_AddNumberToObject(o, "dropped", (double)s->dropped);
+    cJSON_AddNumberToObject(o, "batches", s->batches);
+    cJSON_AddNumberToObject(o, "lag1", s->lag1);
+}
+
+/* One class: its points in order of arrival. */
+static int print_class(const char *cls, const struct point *v, size_t n, bool overloaded,
+                       struct table *t, cJSON *into, struct err *e)
+{
+    double *x = xmalloc(n * sizeof *x);
+    size_t before = e->n;
+    for (int k = 0; k < LATENCIES; k++) {
+        for (size_t i = 0; i < n; i++) {
+            x[i] = v[i].latency[k];
+        }
+        char name[64];
+        (void)snprintf(name, sizeof name, "%s.%s", cls, latency_names[k]);
+        struct stats_steady s;
+        if (stats_steady(name, x, n, overloaded, STATS_LEVEL_FRAC, &s, e) != 0) {
+            continue;
+        }
+        if (into != NULL) {
+            add_json(into, name, &s);
+            continue;
+        }
+        char buf[96];
+        table_cell(t, "%s", name);
+        table_cell(t, "%s", stats_format(&s.mean, buf, sizeof buf));
+        table_cell(t, "%zu of %zu values dropped, %u batches", s.dropped, s.n, s.batches);
+    }
+    free(x);
+    return e->n > before ? -EINVAL : 0;
+}
+
+int steady_print(const struct steady *s, bool overloaded, FILE *out, cJSON *into, struct err *e)
+{
+    struct table t;
+    table_init(&t, "lll");
+    int rc = 0;
+    for (int c = 0; c < REQUEST_CLASS_COUNT; c++) {
+        size_t n = s->cls[c].n;
+        if (n > 0) {
+            struct point *v = xmalloc(n * sizeof *v);
+            for (size_t i = 0; i < n; i++) {
+                v[i] = s->cls[c].v[i];
+            }
+            qsort(v, n, sizeof *v, by_arrival);
+            int failed = print_class(class_names[c], v, n, overloaded, &t, into, e);
+            rc = failed != 0 ? failed : rc;
+            free(v);
+        }
+    }
+    if (t.n > 0) {
+        (void)fprintf(out, "\nsteady state, mean [95 %% interval]\n");
+        table_print(&t, out, 2);
+    }
+    table_fini(&t);
+    return rc;
+}

@@ -1,0 +1,25 @@
+/* Steady-state means of one long run: latencies of its requests in order of arrival, the transient
+ * dropped, the rest in batches (stats_steady). For when one long trace says more than many short
+ * ones. */
+#ifndef EXPERIMENTS_COMPARE_STEADY_H
+#define EXPERIMENTS_COMPARE_STEADY_H
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+
+#include "sim/api/observer.h"
+#include "sim/base/err.h"
+
+struct steady; /* latencies of finished requests; O(requests) memory */
+
+struct steady *steady_new(void);
+void steady_free(struct steady *s);
+/* The observer to register; lives as long as s. */
+struct observer *steady_observer(struct steady *s);
+
+/* After the run: a line per class and latency, or into the JSON object `into` when it is not NULL.
+ * Classes without requests are left out. 0, or -EINVAL with a reason per series that has no steady
+ * state; overloaded: the run's verdict. */
+int steady_print(const struct steady *s, bool overloaded, FILE *out, cJSON *into, struct err *e);
+
+#endif

@@ -1,0 +1,79 @@
+/* Equal tuning for everyone: each policy gets the same number of configurations of its documented
+ * parameters, judged on training seeds of their own; what it ends up with is compared, tuned and
+ * as shipped, on the test seeds. A comparison of one tuned and one untuned policy says nothing
+ * about either.
+ *
+ * Configurations are drawn from the parameter table (sim/api/policy.h), Sobol points shifted by the
+ * seed:
+ *   choice, bool   every value alike
+ *   number > 0     log-uniform from an eighth to eight times the default, within the legal range; a
+ *                  whole number whose default means "unlimited" (from 1e5) from 1 to 4096
+ *   default 0      uniform over the range where that is a share (at most 1), else left alone: there
+ *                  is no scale to go by
+ * Each configuration changes TUNE_CHANGED parameters on average, the others keep their defaults:
+ * with dozens of parameters and a small budget, points of the whole cube are all far from the
+ * default. What `--policy P:key=value` states is left alone. The first configuration is the policy
+ * as given, so tuned is never worse on the training seeds.
+ *
+ * A configuration that cannot start on the machine (a device it lacks) is not one of the N; one
+ * that drops a request, leaves one unfinished or fails in training is one, and is out. */
+#ifndef EXPERIMENTS_COMPARE_TUNE_H
+#define EXPERIMENTS_COMPARE_TUNE_H
+
+#include "experiments/compare/compare.h"
+
+#define TUNE_CHANGED 3.0
+#define TUNE_DRAWS 8 /* points tried per configuration wanted: some cannot start, some repeat */
+#define TUNE_DEFAULT_METRIC "reactive.norm_e2e_per_token_s.mean"
+
+struct tune_options {
+    uint32_t budget;       /* configurations per policy, the given one included; >= 1 */
+    uint32_t replications; /* training runs of each */
+    const char *metric;    /* objective: its mean over them; borrowed */
+};
+
+struct tune_policy {
+    struct config_policy tuned;
+    char changed[CONFIG_PARAMS_BYTES]; /* "key=value,..." for --policy; "" when it is as given */
+    uint32_t n_free;                   /* parameters that could be changed */
+    uint32_t n_tried, n_out;           /* configurations; those of them that were out */
+    double given_value, tuned_value;   /* of the objective, training mean; NaN: out */
+};
+
+struct tune {
+    struct tune_options options;
+    uint64_t seed; /* of the training replications: compare_seed(seed, k) */
+    uint32_t n_policies;
+    struct tune_policy *of;             /* owned; by policy of the plan */
+    struct compare_result given, tuned; /* on the plan's test seeds */
+};
+
+/* Is more of it better? Throughput, goodput, attainment and utilisation; of the rest, less. */
+bool tune_is_gain(const char *metric);
+
+/* The space of one policy: draws number 0 .. n - 1 as parameter values. Equal draws are given once;
+ * returns how many there are. free (n entries of parameters) may be NULL. For tests and tune_run.
+ */
+uint32_t tune_draw(const struct config_policy *given, uint64_t seed, uint32_t n,
+                   struct policy_params *out, uint32_t *n_free);
+
+/* The workload must be generated (a trace file has no other seeds). 0 or -EINVAL. */
+int tune_check(const struct compare_plan *plan, const struct tune_options *o, struct err *e);
+
+/* Trains and tests. `given` are the results of the plan's policies as they are; moved into out. */
+void tune_run(const struct compare_plan *plan, const struct tune_options *o,
+              struct compare_result *given, struct tune *out);
+void tune_fini(struct tune *t);
+
+/* What was chosen, then a block per metric: given, tuned, the paired difference of the two, and of
+ * the tuned policy and the tuned baseline. */
+void tune_print(const struct compare_plan *plan, const struct tune *t, const char *const *metrics,
+                uint32_t n_metrics, FILE *out);
+/* {metric, budget, training_replications, training_seeds, policies: {policy: {free_parameters,
+ * configurations, out, training_given, training_tuned, changed, parameters, metrics: {metric:
+ * {mean, low, high, n, given_mean, diff, diff_low, diff_high, verdict, and but for the baseline
+ * baseline_diff, baseline_diff_low, baseline_diff_high, baseline_verdict}}}}}. diff: tuned minus
+ * given; baseline_diff: tuned minus tuned baseline. Caller owns. */
+cJSON *tune_to_json(const struct compare_plan *plan, const struct tune *t);
+
+#endif

@@ -1,0 +1,78 @@
+#include "experiments/diff/diverge.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define HEADING "policy "
+
+/* One line without its newline, of any length; false at the end. */
+static bool next_line(FILE *f, char **line, size_t *cap, size_t *n)
+{
+    ssize_t got = getline(line, cap, f);
+    if (got <= 0) {
+        return false;
+    }
+    *n = (size_t)got - ((*line)[got - 1] == '\n');
+    (*line)[*n] = '\0';
+    return true;
+}
+
+static void keep(struct divergence *d, const char *line)
+{
+    if (d->n_context == DIVERGE_CONTEXT) {
+        memmove(d->context[0], d->context[1], (DIVERGE_CONTEXT - 1) * sizeof d->context[0]);
+        d->n_context--;
+    }
+    (void)snprintf(d->context[d->n_context++], DIVERGE_LINE_BYTES, "%s", line);
+    /* "EPOCH INSTANT ACTION ..." */
+    char *end = NULL;
+    (void)strtoull(line, &end, 10);
+    if (end != line) {
+        d->since_ns = strtoll(end, NULL, 10);
+    }
+}
+
+/* What A's stream holds is longer or shorter in the heading; offsets count without it. */
+static void skip_heading(FILE *f)
+{
+    char start[sizeof HEADING - 1];
+    rewind(f);
+    if (fread(start, 1, sizeof start, f) == sizeof start &&
+        memcmp(start, HEADING, sizeof start) == 0) {
+        for (int c = fgetc(f); c != EOF && c != '\n'; c = fgetc(f)) {
+        }
+    } else {
+        rewind(f);
+    }
+}
+
+void diverge_find(FILE *a, FILE *b, struct divergence *out)
+{
+    memset(out, 0, sizeof *out);
+    skip_heading(a);
+    skip_heading(b);
+    char *x = NULL;
+    char *y = NULL;
+    size_t cap_x = 0;
+    size_t cap_y = 0;
+    for (;;) {
+        size_t nx = 0;
+        size_t ny = 0;
+        bool has_x = next_line(a, &x, &cap_x, &nx);
+        bool has_y = next_line(b, &y, &cap_y, &ny);
+        if (!has_x && !has_y) {
+            break;
+        }
+        out->line++;
+        if (has_x != has_y || nx != ny || memcmp(x, y, nx) != 0) {
+            out->differs = true;
+            (void)snprintf(out->a, sizeof out->a, "%s", has_x ? x : "");
+            (void)snprintf(out->b, sizeof out->b, "%s", has_y ? y : "");
+            break;
+        }
+        keep(out, x);
+        out->offset += (long)nx + 1;
+    }
+    free(x);
+    free(y);
+}

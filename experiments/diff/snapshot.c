@@ -1,0 +1,232 @@
+#include "experiments/diff/snapshot.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/arena.h"
+#include "sim/base/units.h"
+
+static const char *const class_names[REQUEST_CLASS_COUNT] = {"reactive", "proactive"};
+static const char *const state_names[] = {"queued", "decode", "finished", "shed"};
+
+/* Live things, in order of arrival and submission. */
+struct snapshot {
+    struct observer observer;
+    const struct machine *machine;
+    FILE *log;
+    long offset;
+    long heading; /* bytes of the heading line; known at the first event */
+    int64_t since_ns, at_ns;
+    bool reached; /* the decision has taken effect: nothing from here on is before it */
+    const struct request **requests; /* owned array */
+    size_t n_requests, cap_requests;
+    const struct launch **launches; /* owned array */
+    size_t n_launches, cap_launches;
+    char *text; /* owned */
+    size_t size;
+};
+
+/* ---- rendering ---- */
+
+static void put_request(FILE *f, const struct request *r)
+{
+    (void)fprintf(f,
+                  "request %" PRIu32 " (%s, %s): prompt %" PRIu32 ", kv %" PRIu32
+                  ", generated %" PRIu32 ", preempted %" PRIu32,
+                  r->id, class_names[r->cls], state_names[r->state], r->input_tokens, r->kv_tokens,
+                  r->generated_tokens, r->preemptions);
+    if (r->pass != NULL) {
+        (void)fprintf(f, ", in pass %" PRIu32 " at op %" PRIu32 " of %" PRIu32, r->pass->id,
+                      r->pass->op, r->pass->n_ops);
+    }
+    (void)fputc('\n', f);
+}
+
+static void put_launch(FILE *f, const struct machine *m, const struct launch *l)
+{
+    (void)fprintf(f,
+                  "launch on %s: pass %" PRIu32 ", ops %" PRIu32 " to %" PRIu32 ", rows %" PRIu32
+                  ", submitted at %.9f s%s%s\n",
+                  m->devices[l->device].name, l->pass->id, l->op_begin, l->op_end, l->rows,
+                  units_s_from_ns(l->submit_ns),
+                  l->state == LAUNCH_STATE_RUNNING ? ", running" : ", waiting",
+                  l->stop_requested ? ", asked to stop" : "");
+}
+
+/* launch: one that has just ended is left out by the caller's order of calls. */
+static void render(struct snapshot *s, int64_t now_ns)
+{
+    free(s->text);
+    s->text = NULL;
+    FILE *f = open_memstream(&s->text, &s->size);
+    if (f == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < s->n_requests; i++) {
+        put_request(f, s->requests[i]);
+    }
+    for (size_t i = 0; i < s->n_launches; i++) {
+        put_launch(f, s->machine, s->launches[i]);
+    }
+    (void)fclose(f);
+    s->at_ns = now_ns;
+}
+
+/* Bytes of decisions written so far. */
+static long written(struct snapshot *s)
+{
+    if (s->heading < 0) { /* nothing but the heading can be there at the first event */
+        s->heading = ftell(s->log);
+    }
+    return ftell(s->log) - s->heading;
+}
+
+/* Something happened: it precedes the decision while the decision is not written. */
+static void event(struct snapshot *s, int64_t now_ns)
+{
+    long w = written(s);
+    if (now_ns >= s->since_ns && w <= s->offset && !s->reached) {
+        render(s, now_ns);
+    }
+}
+
+/* A decision takes effect, and a launch starts, before its line is written: at `offset` it is the
+ * very one. */
+static void action(struct snapshot *s, int64_t now_ns)
+{
+    long w = written(s);
+    s->reached |= w >= s->offset;
+    if (now_ns >= s->since_ns && w < s->offset) {
+        render(s, now_ns);
+    }
+}
+
+/* ---- what is alive ---- */
+
+static void request_arrived(void *self, int64_t now_ns, const struct request *r)
+{
+    struct snapshot *s = self;
+    if (s->n_requests == s->cap_requests) {
+        s->cap_requests = 2 * s->cap_requests + 64;
+        s->requests = xrealloc(s->requests, s->cap_requests * sizeof(struct request *));
+    }
+    s->requests[s->n_requests++] = r;
+    event(s, now_ns);
+}
+
+static void request_gone(void *self, int64_t now_ns, const struct request *r)
+{
+    struct snapshot *s = self;
+    for (size_t i = 0; i < s->n_requests; i++) {
+        if (s->requests[i] == r) {
+            memmove(&s->requests[i], &s->requests[i + 1],
+                    (s->n_requests - i - 1) * sizeof(struct request *));
+            s->n_requests--;
+            break;
+        }
+    }
+    event(s, now_ns);
+}
+
+static void launch_submitted(void *self, int64_t now_ns, const struct launch *l)
+{
+    struct snapshot *s = self;
+    if (s->n_launches == s->cap_launches) {
+        s->cap_launches = 2 * s->cap_launches + 16;
+        s->launches = xrealloc(s->launches, s->cap_launches * sizeof(struct launch *));
+    }
+    s->launches[s->n_launches++] = l;
+    action(s, now_ns);
+}
+
+static void launch_ended(void *self, int64_t now_ns, const struct launch *l, int64_t solo_ns,
+                         int64_t lost_ns)
+{
+    struct snapshot *s = self;
+    (void)solo_ns;
+    (void)lost_ns;
+    for (size_t i = 0; i < s->n_launches; i++) {
+        if (s->launches[i] == l) {
+            memmove(&s->launches[i], &s->launches[i + 1],
+                    (s->n_launches - i - 1) * sizeof(struct launch *));
+            s->n_launches--;
+            break;
+        }
+    }
+    event(s, now_ns);
+}
+
+static void launch_started(void *self, int64_t now_ns, const struct launch *l, int64_t lead_ns)
+{
+    (void)l;
+    (void)lead_ns;
+    event(self, now_ns);
+}
+
+static void tokens(void *self, int64_t now_ns, const struct request *r, uint32_t n, int64_t gap_ns)
+{
+    (void)r;
+    (void)n;
+    (void)gap_ns;
+    event(self, now_ns);
+}
+
+static void pass_formed(void *self, int64_t now_ns, const struct pass *p)
+{
+    (void)p;
+    action(self, now_ns);
+}
+
+static void pass_done(void *self, int64_t now_ns, const struct pass *p)
+{
+    (void)p;
+    event(self, now_ns);
+}
+
+/* ---- public ---- */
+
+struct snapshot *snapshot_new(const struct machine *machine, FILE *log, long offset,
+                              int64_t since_ns)
+{
+    struct snapshot *s = xcalloc(1, sizeof *s);
+    *s = (struct snapshot){
+        .machine = machine, .log = log, .offset = offset, .heading = -1, .since_ns = since_ns};
+    s->observer = (struct observer){.self = s,
+                                    .request_arrived = request_arrived,
+                                    .tokens = tokens,
+                                    .request_finished = request_gone,
+                                    .request_shed = request_gone,
+                                    .pass_formed = pass_formed,
+                                    .pass_done = pass_done,
+                                    .launch_submitted = launch_submitted,
+                                    .launch_started = launch_started,
+                                    .launch_ended = launch_ended};
+    return s;
+}
+
+void snapshot_free(struct snapshot *s)
+{
+    if (s != NULL) {
+        free(s->requests);
+        free(s->launches);
+        free(s->text);
+        free(s);
+    }
+}
+
+struct observer *snapshot_observer(struct snapshot *s)
+{
+    return &s->observer;
+}
+
+const char *snapshot_text(const struct snapshot *s)
+{
+    return s->text != NULL ? s->text : "";
+}
+
+int64_t snapshot_instant_ns(const struct snapshot *s)
+{
+    return s->at_ns;
+}

@@ -1,0 +1,28 @@
+/* The state of a run just before one of its decisions, for people: what waits, what runs where.
+ *
+ * The decision is named by its place in the decision log. The run is made again with the snapshot
+ * as an observer; it looks at how much of the log is written, so it needs nothing of the core. */
+#ifndef EXPERIMENTS_DIFF_SNAPSHOT_H
+#define EXPERIMENTS_DIFF_SNAPSHOT_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "sim/api/observer.h"
+
+struct snapshot;
+
+/* log: the run's decision log, being written; heading included, `offset` bytes (heading not
+ * counted) come before the decision. since_ns: the instant of the decision before it, from when on
+ * looking is worth it. All borrowed until snapshot_free. */
+struct snapshot *snapshot_new(const struct machine *machine, FILE *log, long offset,
+                              int64_t since_ns);
+void snapshot_free(struct snapshot *s);
+struct observer *snapshot_observer(struct snapshot *s);
+
+/* After the run: lines of text, one per live request and launch, sorted; "" when the decision was
+ * never reached. Borrowed. */
+const char *snapshot_text(const struct snapshot *s);
+int64_t snapshot_instant_ns(const struct snapshot *s); /* of the last event it has seen */
+
+#endif

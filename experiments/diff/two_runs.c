@@ -1,0 +1,236 @@
+#include "experiments/diff/two_runs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "experiments/gate/gate_exec.h"
+#include "experiments/run/runner.h"
+#include "sim/base/arena.h"
+#include "sim/base/hash.h"
+#include "traces/traces.h"
+
+#define OF_B 0x1000 /* added to an option's value */
+#define OPTION_POLICY 0x800
+#define OPTION_AGAINST 0x801
+#define NAME_BYTES 40
+
+/* ---- options ---- */
+
+const char two_runs_help[] =
+    "  --policy P[:K=V,..]  policy and parameters of both sides\n"
+    "  --b-policy P         of side B only\n"
+    "  --b-set, --b-seed, --b-soc, ... any option below, for side B only, after those of both\n"
+    "  --against BINARY     side B is another xpusim (XPUSIM_DATA_DIR, if it lost its data)\n"
+    "  --time-limit S       CPU seconds after which a run is given up (default 600)\n";
+
+size_t two_runs_long_options(struct option *out, size_t max)
+{
+    /* Names outlive the call, as getopt wants; the same on every call. */
+    static char names[TWO_RUNS_MAX_OPTIONS][NAME_BYTES];
+    size_t n = config_long_options(out, max);
+    size_t common = n;
+    SIM_REQUIRE(2 * n + 5 <= max && 2 * n + 5 <= TWO_RUNS_MAX_OPTIONS, "%zu options of %zu", n,
+                max);
+    for (size_t i = 0; i < common; i++) {
+        (void)snprintf(names[i], NAME_BYTES, "b-%s", out[i].name);
+        out[n] = out[i];
+        out[n].name = names[i];
+        out[n++].val += OF_B;
+    }
+    out[n++] = (struct option){"policy", required_argument, NULL, OPTION_POLICY};
+    out[n++] = (struct option){"b-policy", required_argument, NULL, OPTION_POLICY + OF_B};
+    out[n++] = (struct option){"against", required_argument, NULL, OPTION_AGAINST};
+    out[n] = (struct option){NULL, 0, NULL, 0};
+    return n;
+}
+
+int two_runs_take_option(struct two_runs *r, int c, const char *arg, int pass, struct err *e)
+{
+    bool of_b = c >= OF_B;
+    int own = of_b ? c - OF_B : c;
+    if (own == OPTION_AGAINST) {
+        r->side[1].binary = arg;
+        return 1;
+    }
+    if (pass != (of_b ? 1 : 0)) {
+        return 1; /* its turn comes, or was */
+    }
+    if (own == OPTION_POLICY) {
+        r->side[1].policy = arg;
+        r->side[0].policy = of_b ? r->side[0].policy : arg;
+        return 1;
+    }
+    if (of_b) { /* of two ways to say what runs, B's own counts */
+        struct config_options *b = &r->side[1].options;
+        const char *trace = b->trace;
+        const char *workload = b->workload;
+        b->trace = b->workload = NULL;
+        int rc = config_take_option(b, own, arg, e);
+        if (b->trace == NULL && b->workload == NULL) {
+            b->trace = trace;
+            b->workload = workload;
+        }
+        return rc;
+    }
+    int rc = config_take_option(&r->side[0].options, own, arg, e);
+    return rc == 1 ? config_take_option(&r->side[1].options, own, arg, e) : rc;
+}
+
+void two_runs_init(struct two_runs *r)
+{
+    memset(r, 0, sizeof *r);
+    r->side[0].options = r->side[1].options = config_options_default();
+    r->jobs = jobs_processors();
+    r->time_limit_s = 600.0;
+}
+
+int two_runs_load(struct two_runs *r, struct err *e)
+{
+    size_t before = e->n;
+    if (r->side[0].policy == NULL) {
+        return err_add(e, "--policy is missing (`xpusim list policy` shows the names)");
+    }
+    const char *binary = r->side[1].binary;
+    if (binary != NULL && access(binary, X_OK) != 0) {
+        (void)err_add(e, "--against %s: not a program: %s", binary, strerror(errno));
+    }
+    for (int i = 0; i < 2; i++) {
+        struct two_runs_side *s = &r->side[i];
+        (void)config_load(&s->config, &s->options, e);
+        if (s->binary == NULL) { /* another binary knows its own policies */
+            (void)config_policy_parse(&s->parsed, s->policy, e);
+        }
+        if (e->n > before) {
+            return -EINVAL; /* side B would say the same again */
+        }
+    }
+    return 0;
+}
+
+void two_runs_fini(struct two_runs *r)
+{
+    for (int i = 0; i < 2; i++) {
+        config_fini(&r->side[i].config);
+        config_options_fini(&r->side[i].options);
+    }
+}
+
+/* ---- running ---- */
+
+static void run_here(const struct two_runs_side *s, const struct trace *t,
+                     struct observer *observer, struct two_runs_log *out)
+{
+    struct err e = ERR_INIT;
+    struct runner_options opt = {.decision_log = out->log, .observer = observer};
+    struct runner_result result;
+    out->status = runner_run(&s->config, &s->parsed, t, s->options.seed, &opt, &result, &e);
+    (void)snprintf(out->message, sizeof out->message, "%.*s", JOBS_MESSAGE_BYTES - 1,
+                   out->status != 0 ? result.sim.message : "");
+    runner_result_fini(&result);
+    err_fini(&e);
+}
+
+/* The other binary reads the trace from a file and writes its log to one. */
+static void run_there(const struct two_runs_side *s, const struct trace *t,
+                      struct two_runs_log *out)
+{
+    char dir[] = "/tmp/xpusim-XXXXXX";
+    char trace[64];
+    char log[64];
+    struct err e = ERR_INIT;
+    out->status = -EIO;
+    if (mkdtemp(dir) == NULL) {
+        (void)snprintf(out->message, sizeof out->message, "no temporary folder: %s",
+                       strerror(errno));
+        return;
+    }
+    (void)snprintf(trace, sizeof trace, "%s/trace.csv", dir);
+    (void)snprintf(log, sizeof log, "%s/decisions", dir);
+    struct gate_group g = {.soc = s->options.soc, .llm = s->options.llm, .trace = trace};
+    for (; g.n_sets < s->options.n_sets && g.n_sets < GATE_MAX_SETS; g.n_sets++) {
+        g.sets[g.n_sets] = s->options.sets[g.n_sets];
+    }
+    if (trace_write(trace, t, &e) != 0) {
+        (void)snprintf(out->message, sizeof out->message, "%s", e.lines[0]);
+    } else {
+        cJSON *result = gate_exec(s->binary, &g, s->policy, s->options.seed, log, out->message,
+                                  sizeof out->message);
+        out->status = result != NULL ? 0 : -EIO;
+        cJSON_Delete(result);
+        out->log = fopen(log, "r"); /* of a run that failed: what it got to */
+    }
+    (void)unlink(trace);
+    (void)unlink(log);
+    (void)rmdir(dir);
+    err_fini(&e);
+}
+
+void two_runs_run(const struct two_runs *r, int side, const struct trace *t,
+                  struct observer *observer, FILE *log, struct two_runs_log *out)
+{
+    memset(out, 0, sizeof *out);
+    if (r->side[side].binary != NULL) {
+        run_there(&r->side[side], t, out);
+    } else {
+        out->log = log != NULL ? log : tmpfile();
+        SIM_REQUIRE(out->log != NULL, "temporary files");
+        run_here(&r->side[side], t, observer, out);
+    }
+    if (out->log != NULL) {
+        rewind(out->log);
+    }
+}
+
+void two_runs_log_fini(struct two_runs_log *l)
+{
+    if (l->log != NULL) {
+        (void)fclose(l->log);
+    }
+    l->log = NULL;
+}
+
+struct parting {
+    const struct two_runs *runs;
+    const struct trace *trace;
+};
+
+/* In a worker: a hash of the log without its heading, and of how the run ended. */
+static void hash_one(void *ctx, uint32_t index, struct job_result *out)
+{
+    const struct parting *p = ctx;
+    struct two_runs_log l;
+    two_runs_run(p->runs, (int)index, p->trace, NULL, NULL, &l);
+    uint64_t h = hash_u64(HASH_INIT, l.status != 0);
+    char line[4096];
+    bool first = true;
+    while (l.log != NULL && fgets(line, sizeof line, l.log) != NULL) {
+        bool heading = first && strncmp(line, "policy ", 7) == 0;
+        h = heading ? h : hash_string(h, line);
+        first = false;
+    }
+    uint64_t *data = xmalloc(sizeof *data);
+    *data = h;
+    out->data = data;
+    out->size = sizeof *data;
+}
+
+bool two_runs_part(const struct two_runs *r, const struct trace *t)
+{
+    struct parting p = {r, t};
+    struct job_result results[2];
+    struct jobs j = {.n = 2,
+                     .parallel = r->jobs < 2 ? r->jobs : 2,
+                     .cpu_limit_s = r->time_limit_s,
+                     .ctx = &p,
+                     .run = hash_one};
+    jobs_run(&j, results);
+    bool whole = results[0].size == sizeof(uint64_t) && results[1].size == sizeof(uint64_t);
+    bool part = whole
+                    ? memcmp(results[0].data, results[1].data, sizeof(uint64_t)) != 0
+                    : results[0].status != results[1].status || results[0].size != results[1].size;
+    free(results[0].data);
+    free(results[1].data);
+    return part;
+}

@@ -1,0 +1,63 @@
+/* Two runs that should decide alike: the same command line but for what side B is given of its own
+ * (policy, settings, seed, workload), or another binary. For diff and bisect. */
+#ifndef EXPERIMENTS_DIFF_TWO_RUNS_H
+#define EXPERIMENTS_DIFF_TWO_RUNS_H
+
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "experiments/run/config.h"
+#include "experiments/run/jobs.h"
+
+struct two_runs_side {
+    struct config_options options;
+    const char *policy;
+    const char *binary; /* another xpusim; NULL: this one. Only side B has one */
+    struct config config;
+    struct config_policy parsed;
+};
+
+struct two_runs {
+    struct two_runs_side side[2]; /* A and B */
+    uint32_t jobs;
+    double time_limit_s;
+};
+
+/* How a run ended, with its decision log. */
+struct two_runs_log {
+    FILE *log;  /* owned; rewound; NULL when there is none */
+    int status; /* 0, or the run's failure */
+    char message[JOBS_MESSAGE_BYTES];
+};
+
+/* ---- options ---- */
+
+/* Options of both sides, and of side B with "b-" before the name (--b-set PATH=VALUE); --policy,
+ * --b-policy and --against. Ended by a zero entry; values are above 0xff. */
+#define TWO_RUNS_MAX_OPTIONS 64
+size_t two_runs_long_options(struct option *out, size_t max);
+extern const char two_runs_help[];
+/* Options of B alone are applied after those of both, whatever their order: call
+ * two_runs_take_option for each option first with pass 0, then again with pass 1. 1 taken, 0 not
+ * one of these, -EINVAL with an error. */
+int two_runs_take_option(struct two_runs *r, int c, const char *arg, int pass, struct err *e);
+
+void two_runs_init(struct two_runs *r);
+/* Loads both sides. 0 or -EINVAL. two_runs_fini is needed in every case. */
+int two_runs_load(struct two_runs *r, struct err *e);
+void two_runs_fini(struct two_runs *r);
+
+/* ---- running ---- */
+
+/* Runs one side on a trace, in this process (side B's binary in its own). observer: or NULL; log:
+ * of a run in this process, an empty stream to write to, or NULL to make one. */
+void two_runs_run(const struct two_runs *r, int side, const struct trace *t,
+                  struct observer *observer, FILE *log, struct two_runs_log *out);
+void two_runs_log_fini(struct two_runs_log *l);
+
+/* Do the two sides part on this trace? Both in processes of their own: one that crashes or does not
+ * return has parted from one that does not. */
+bool two_runs_part(const struct two_runs *r, const struct trace *t);
+
+#endif

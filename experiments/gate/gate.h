@@ -1,0 +1,175 @@
+/* The metric gate: does this build still schedule as well as the one that was recorded?
+ *
+ * A baseline is one JSON file with what to run (`groups`: machine, workload, policies, metrics) and
+ * what came out (`results`). A row is one metric of one policy in one group, and its runs' status.
+ *
+ * Two kinds of group. `exact`: the same seeds again; the simulator is deterministic, so any
+ * difference (beyond the 15 digits that JSON keeps) is a change, and its size against the tolerance
+ * says which. `fresh`: other seeds than the baseline's; a metric's shift is tested with what the
+ * traces explain taken out (stats_shift.h), on logarithms where all values are positive, so that a
+ * shift is a ratio. The tests of all fresh rows together raise a false alarm with chance
+ * GATE_ALPHA_FRAC at most (Holm).
+ *
+ *   OK          no change (fresh: none shown)
+ *   REGRESSION  worse by more than the tolerance (fresh: significantly)
+ *   GAIN        better by more than the tolerance (fresh: significantly)
+ *   DRIFT       changed, but within the tolerance, or in a metric that is neither good nor bad
+ *   STATUS      runs fail, their verdict is another, a value is no longer (or newly) defined, or
+ *               the workload itself is another
+ *   ADDED       no baseline to compare with
+ *   REMOVED     in the baseline, but not measured any more
+ *
+ * Alarms are REGRESSION, REMOVED, a STATUS for the worse, and, against a file, also ADDED and
+ * recorded runs that failed: what cannot be compared does not pass. */
+#ifndef EXPERIMENTS_GATE_H
+#define EXPERIMENTS_GATE_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "experiments/run/jobs.h"
+#include "sim/base/err.h"
+
+#define GATE_ALPHA_FRAC 0.01
+#define GATE_TOLERANCE_FRAC 0.005
+#define GATE_EXACT_REPLICATIONS 2
+#define GATE_FRESH_REPLICATIONS 400
+#define GATE_MAX_GROUPS 32
+#define GATE_MAX_POLICIES 64
+#define GATE_MAX_METRICS 32
+#define GATE_MAX_SETS 32
+#define GATE_COVARIATES                                                                            \
+    12 /* of a trace, per class: requests; input and output mean and P90; work */
+
+enum gate_better { GATE_LOWER, GATE_HIGHER, GATE_NEITHER };
+
+struct gate_metric {
+    const char *name;
+    enum gate_better better;
+    double tolerance_frac;
+};
+
+/* Strings are borrowed from the baseline's tree. */
+struct gate_group {
+    const char *name, *soc, *llm;
+    const char *workload, *trace; /* one of them; the other NULL */
+    const char *sets[GATE_MAX_SETS];
+    uint32_t n_sets;
+    uint64_t seed;
+    uint32_t replications;
+    bool fresh;
+    const char *policies[GATE_MAX_POLICIES];
+    uint32_t n_policies;
+    struct gate_metric metrics[GATE_MAX_METRICS];
+    uint32_t n_metrics;
+};
+
+/* One policy in one group. Absent: never measured. */
+struct gate_cell {
+    char *group, *policy; /* owned */
+    bool present;
+    uint32_t replications, failed;
+    uint32_t verdicts[3];             /* runs by enum metrics_verdict */
+    char message[JOBS_MESSAGE_BYTES]; /* of the first failure; "" */
+    bool unknown_policy;              /* this binary has no such policy */
+    uint64_t trace_hash;              /* of all its traces together */
+    uint32_t n_metrics;
+    char (*names)[64];  /* owned */
+    double *values;     /* owned; [metric][replication], NaN where undefined */
+    double *covariates; /* owned; [replication][GATE_COVARIATES]; NULL for an exact group */
+};
+
+struct gate_cells {
+    struct gate_cell *v; /* owned */
+    uint32_t n;
+};
+
+struct gate_baseline {
+    cJSON *tree; /* owned */
+    struct gate_group groups[GATE_MAX_GROUPS];
+    uint32_t n_groups;
+    struct gate_cells recorded;
+};
+
+/* ---- the file (gate_file.c) ---- */
+
+/* 0, or -EINVAL with errors that name file and key. gate_baseline_fini is needed in both cases. */
+int gate_baseline_read(const char *path, struct gate_baseline *b, struct err *e);
+void gate_baseline_fini(struct gate_baseline *b);
+/* Writes the groups as they were read and these results, to a temporary name first. */
+int gate_baseline_write(const char *path, const struct gate_baseline *b,
+                        const struct gate_cells *now, struct err *e);
+const struct gate_cell *gate_cell_find(const struct gate_cells *c, const char *group,
+                                       const char *policy);
+/* Values of one metric over the replications, or NULL. */
+const double *gate_cell_values(const struct gate_cell *c, const char *metric);
+void gate_cells_fini(struct gate_cells *c);
+
+/* ---- measuring (gate_run.c) ---- */
+
+struct gate_run {
+    const struct gate_baseline *baseline;
+    const char *binary; /* another xpusim, run as `BINARY run --json`; NULL: this one */
+    bool fresh_seeds;   /* fresh groups take other seeds than the baseline's */
+    bool own_seed;      /* ... from `seed`; else from the group's seed, mixed */
+    uint64_t seed;
+    uint32_t parallel;
+    double cpu_limit_s;
+    bool progress;
+};
+
+/* Runs every policy of every group. Runs that fail are counted in their cell. -EINVAL with errors
+ * when the groups' machines, workloads or metrics are not valid; policies that are unknown only
+ * fail. gate_cells_fini is needed in both cases. */
+int gate_measure(const struct gate_run *r, struct gate_cells *out, struct err *e);
+
+/* ---- judging (gate_judge.c) ---- */
+
+enum gate_verdict {
+    GATE_OK,
+    GATE_REGRESSION,
+    GATE_DRIFT,
+    GATE_GAIN,
+    GATE_STATUS,
+    GATE_ADDED,
+    GATE_REMOVED,
+    GATE_VERDICTS
+};
+extern const char *const gate_verdict_names[GATE_VERDICTS];
+
+struct gate_row {
+    const char *group, *policy, *metric; /* borrowed; metric "status" for the runs themselves */
+    enum gate_verdict verdict;
+    bool alarm, fresh;
+    bool quiet;           /* like its policy's status row: tables leave it out */
+    double before, after; /* means; geometric where fresh rows are tested on logarithms */
+    double change_frac;   /* (after - before) / |before|; NaN where undefined */
+    double p;             /* fresh: the adjusted chance; NaN for exact rows */
+    char detail[160];     /* "" or what happened */
+    double p_worse, p_better, p_any; /* before adjustment; NaN where not tested */
+};
+
+struct gate_report {
+    struct gate_row *rows; /* owned */
+    uint32_t n;
+    uint32_t counts[GATE_VERDICTS];
+    uint32_t alarms;
+};
+
+/* added_alarms: an ADDED row is an alarm (against a file). Both cell lists are borrowed until
+ * gate_report_fini. */
+void gate_judge(const struct gate_baseline *b, const struct gate_cells *before,
+                const struct gate_cells *now, bool added_alarms, struct gate_report *out);
+void gate_report_fini(struct gate_report *r);
+
+/* ---- showing (gate_print.c) ---- */
+
+/* Rows that are not OK (all: every row), then a line of counts. */
+void gate_print(const struct gate_report *r, bool all, FILE *out);
+void gate_print_markdown(const struct gate_report *r, FILE *out);
+void gate_print_junit(const struct gate_report *r, FILE *out);
+cJSON *gate_to_json(const struct gate_report *r); /* caller owns */
+
+#endif

@@ -1,0 +1,362 @@
+/* The baseline file: strict reading, and writing with new results. */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "experiments/gate/gate.h"
+#include "sim/base/arena.h"
+#include "sim/base/json.h"
+
+#define MAX_REPLICATIONS 100000
+#define FRESH_DIGITS 6 /* of a value that is only ever tested, never compared */
+#define UNDEFINED ((double)NAN)
+
+static const char *const betters[] = {"lower", "higher", "neither", NULL};
+static const char *const tests[] = {"exact", "fresh", NULL};
+
+/* What a scheduler is judged by when a group names no metrics. */
+static const struct gate_metric usual_metrics[] = {
+    {"reactive.ttft_s.p90", GATE_LOWER, GATE_TOLERANCE_FRAC},
+    {"reactive.e2e_s.p90", GATE_LOWER, GATE_TOLERANCE_FRAC},
+    {"reactive.tpot_s.mean", GATE_LOWER, GATE_TOLERANCE_FRAC},
+    {"proactive.e2e_s.mean", GATE_LOWER, GATE_TOLERANCE_FRAC},
+    {"all.norm_e2e_per_token_s.mean", GATE_LOWER, GATE_TOLERANCE_FRAC},
+    {"energy_active_j_per_token", GATE_LOWER, GATE_TOLERANCE_FRAC},
+};
+
+/* ---- groups ---- */
+
+/* Strings of an array into out; at most max. */
+static uint32_t read_strings(struct json_obj *o, const char *key, int min, int max,
+                             const char **out)
+{
+    int n = json_get_array_size(o, key, min, max);
+    const cJSON *list = n > 0 ? cJSON_GetObjectItemCaseSensitive(o->node, key) : NULL;
+    uint32_t used = 0;
+    for (int i = 0; i < n; i++) {
+        const cJSON *s = cJSON_GetArrayItem(list, i);
+        if (!cJSON_IsString(s) || s->valuestring[0] == '\0') {
+            (void)err_add(o->err, "%s: %s.%s[%d]: must be a string", o->file, o->path, key, i);
+            continue;
+        }
+        for (uint32_t k = 0; k < used; k++) {
+            if (strcmp(out[k], s->valuestring) == 0) {
+                (void)err_add(o->err, "%s: %s.%s[%d]: '%s' stands twice", o->file, o->path, key, i,
+                              s->valuestring);
+            }
+        }
+        out[used++] = s->valuestring;
+    }
+    return used;
+}
+
+static void read_metrics(struct json_obj *o, struct gate_group *g)
+{
+    if (!json_has(o, "metrics")) {
+        g->n_metrics = sizeof usual_metrics / sizeof usual_metrics[0];
+        memcpy(g->metrics, usual_metrics, sizeof usual_metrics);
+        return;
+    }
+    int n = json_get_array_size(o, "metrics", 1, GATE_MAX_METRICS);
+    for (int i = 0; i < n; i++) {
+        struct json_obj m = json_array_object(o, "metrics", i);
+        struct gate_metric *out = &g->metrics[g->n_metrics++];
+        out->name = json_get_string(&m, "name");
+        out->better = (enum gate_better)json_get_choice(&m, "better", betters);
+        out->tolerance_frac = json_has(&m, "tolerance_frac")
+                                  ? json_get_number(&m, "tolerance_frac", 0.0, 1.0)
+                                  : GATE_TOLERANCE_FRAC;
+        for (uint32_t k = 0; k + 1 < g->n_metrics; k++) {
+            if (strcmp(g->metrics[k].name, out->name) == 0) {
+                (void)err_add(o->err, "%s: %s: metric '%s' stands twice", o->file, m.path,
+                              out->name);
+            }
+        }
+        json_done(&m);
+    }
+}
+
+static void read_group(struct json_obj *o, struct gate_baseline *b)
+{
+    struct gate_group *g = &b->groups[b->n_groups++];
+    g->name = json_get_string(o, "name");
+    g->soc = json_get_string(o, "soc");
+    g->llm = json_get_string(o, "llm");
+    if (json_has(o, "trace") == json_has(o, "workload")) {
+        (void)err_add(o->err, "%s: %s: must have either workload or trace", o->file, o->path);
+    }
+    g->trace = json_has(o, "trace") ? json_get_string(o, "trace") : NULL;
+    g->workload = json_has(o, "workload") ? json_get_string(o, "workload") : NULL;
+    if (json_has(o, "set")) {
+        g->n_sets = read_strings(o, "set", 0, GATE_MAX_SETS, g->sets);
+    }
+    g->fresh = json_get_choice(o, "test", tests) == 1;
+    g->seed = json_get_u32(o, "seed", 0, UINT32_MAX);
+    g->replications = g->fresh ? GATE_FRESH_REPLICATIONS : GATE_EXACT_REPLICATIONS;
+    if (json_has(o, "replications")) {
+        /* A test needs more values than covariates. */
+        g->replications =
+            json_get_u32(o, "replications", g->fresh ? GATE_COVARIATES : 1, MAX_REPLICATIONS);
+    }
+    g->n_policies = read_strings(o, "policies", 1, GATE_MAX_POLICIES, g->policies);
+    read_metrics(o, g);
+    json_done(o);
+    for (uint32_t i = 0; i + 1 < b->n_groups; i++) {
+        if (strcmp(b->groups[i].name, g->name) == 0) {
+            (void)err_add(o->err, "%s: %s: group '%s' stands twice", o->file, o->path, g->name);
+        }
+    }
+}
+
+/* ---- results ---- */
+
+/* n numbers or nulls into out. */
+static void read_values(const struct json_obj *o, const cJSON *list, const char *name, int n,
+                        double *out)
+{
+    if (!cJSON_IsArray(list) || cJSON_GetArraySize(list) != n) {
+        (void)err_add(o->err, "%s: %s.%s: must be an array of %d numbers or nulls", o->file,
+                      o->path, name, n);
+        return;
+    }
+    const cJSON *v = NULL;
+    cJSON_ArrayForEach(v, list)
+    {
+        if (!cJSON_IsNumber(v) && !cJSON_IsNull(v)) {
+            (void)err_add(o->err, "%s: %s.%s: must hold numbers or nulls", o->file, o->path, name);
+            return;
+        }
+        *out++ = cJSON_IsNumber(v) ? v->valuedouble : UNDEFINED;
+    }
+}
+
+static void read_result_metrics(struct json_obj *o, struct gate_cell *c)
+{
+    struct json_obj m = json_get_object(o, "metrics");
+    int n = m.node != NULL ? cJSON_GetArraySize(m.node) : 0;
+    c->names = xcalloc((size_t)n + 1, sizeof *c->names);
+    c->values = xcalloc((size_t)n * c->replications + 1, sizeof *c->values);
+    const cJSON *list = m.node != NULL ? m.node->child : NULL;
+    for (; list != NULL; list = list->next) {
+        (void)snprintf(c->names[c->n_metrics], sizeof c->names[0], "%s", list->string);
+        read_values(&m, list, list->string, (int)c->replications,
+                    &c->values[(size_t)c->n_metrics * c->replications]);
+        c->n_metrics++;
+    }
+}
+
+static void read_covariates(struct json_obj *o, struct gate_cell *c)
+{
+    c->covariates = xcalloc((size_t)c->replications * GATE_COVARIATES, sizeof *c->covariates);
+    if (json_get_array_size(o, "covariates", (int)c->replications, (int)c->replications) !=
+        (int)c->replications) {
+        return;
+    }
+    const cJSON *row = NULL;
+    double *out = c->covariates;
+    cJSON_ArrayForEach(row, cJSON_GetObjectItemCaseSensitive(o->node, "covariates"))
+    {
+        read_values(o, row, "covariates[..]", GATE_COVARIATES, out);
+        out += GATE_COVARIATES;
+    }
+}
+
+static void read_hash(struct json_obj *o, struct gate_cell *c)
+{
+    const char *text = json_get_string(o, "traces");
+    char *end = NULL;
+    errno = 0;
+    c->trace_hash = strtoull(text, &end, 16);
+    if (strlen(text) != 16 || *end != '\0' || errno != 0) {
+        (void)err_add(o->err, "%s: %s.traces: must be 16 hexadecimal digits", o->file, o->path);
+    }
+}
+
+static void read_result(struct json_obj *o, struct gate_cells *all)
+{
+    struct gate_cell *c = &all->v[all->n];
+    c->group = xstrdup(json_get_string(o, "group"));
+    c->policy = xstrdup(json_get_string(o, "policy"));
+    c->present = true;
+    c->replications = json_get_u32(o, "replications", 1, MAX_REPLICATIONS);
+    c->failed = json_get_u32(o, "failed", 0, c->replications);
+    (void)snprintf(c->message, sizeof c->message, "%s", json_get_string(o, "message"));
+    double verdicts[3] = {0.0, 0.0, 0.0};
+    const cJSON *list =
+        o->node != NULL ? cJSON_GetObjectItemCaseSensitive(o->node, "verdicts") : NULL;
+    (void)json_get_array_size(o, "verdicts", 3, 3);
+    read_values(o, list, "verdicts", 3, verdicts);
+    for (int i = 0; i < 3; i++) {
+        bool ok = verdicts[i] >= 0.0 && verdicts[i] <= c->replications;
+        c->verdicts[i] = ok ? (uint32_t)verdicts[i] : 0;
+    }
+    if (c->verdicts[0] + c->verdicts[1] + c->verdicts[2] + c->failed != c->replications) {
+        (void)err_add(o->err, "%s: %s: verdicts and failed do not add up to replications", o->file,
+                      o->path);
+    }
+    read_hash(o, c);
+    read_result_metrics(o, c);
+    if (json_has(o, "covariates")) {
+        read_covariates(o, c);
+    }
+    json_done(o);
+    if (gate_cell_find(all, c->group, c->policy) != NULL) {
+        (void)err_add(o->err, "%s: %s: '%s' of '%s' stands twice", o->file, o->path, c->policy,
+                      c->group);
+    }
+    all->n++;
+}
+
+int gate_baseline_read(const char *path, struct gate_baseline *b, struct err *e)
+{
+    memset(b, 0, sizeof *b);
+    size_t before = e->n;
+    b->tree = json_read_file(path, e);
+    if (b->tree == NULL) {
+        return -EINVAL;
+    }
+    struct json_obj root = json_root(b->tree, path, e);
+    (void)json_get_u32(&root, "format", 1, 1);
+    int n = json_get_array_size(&root, "groups", 1, GATE_MAX_GROUPS);
+    for (int i = 0; i < n; i++) {
+        struct json_obj g = json_array_object(&root, "groups", i);
+        read_group(&g, b);
+    }
+    if (json_has(&root, "results")) {
+        n = json_get_array_size(&root, "results", 0, GATE_MAX_GROUPS * GATE_MAX_POLICIES);
+        b->recorded.v = xcalloc((size_t)n + 1, sizeof *b->recorded.v);
+        for (int i = 0; i < n; i++) {
+            struct json_obj r = json_array_object(&root, "results", i);
+            read_result(&r, &b->recorded);
+        }
+    }
+    json_done(&root);
+    return e->n > before ? -EINVAL : 0;
+}
+
+void gate_baseline_fini(struct gate_baseline *b)
+{
+    gate_cells_fini(&b->recorded);
+    cJSON_Delete(b->tree);
+    memset(b, 0, sizeof *b);
+}
+
+/* ---- cells ---- */
+
+const struct gate_cell *gate_cell_find(const struct gate_cells *c, const char *group,
+                                       const char *policy)
+{
+    for (uint32_t i = 0; i < c->n; i++) {
+        if (strcmp(c->v[i].group, group) == 0 && strcmp(c->v[i].policy, policy) == 0) {
+            return &c->v[i];
+        }
+    }
+    return NULL;
+}
+
+const double *gate_cell_values(const struct gate_cell *c, const char *metric)
+{
+    for (uint32_t i = 0; i < c->n_metrics; i++) {
+        if (strcmp(c->names[i], metric) == 0) {
+            return &c->values[(size_t)i * c->replications];
+        }
+    }
+    return NULL;
+}
+
+void gate_cells_fini(struct gate_cells *c)
+{
+    /* Reading may have stopped inside a cell beyond the last counted one: calloc left it empty. */
+    for (uint32_t i = 0; i < c->n; i++) {
+        free(c->v[i].group);
+        free(c->v[i].policy);
+        free(c->v[i].names);
+        free(c->v[i].values);
+        free(c->v[i].covariates);
+    }
+    free(c->v);
+    *c = (struct gate_cells){NULL, 0};
+}
+
+/* ---- writing ---- */
+
+static cJSON *number(double x, bool rounded)
+{
+    if (!isfinite(x)) {
+        return cJSON_CreateNull();
+    }
+    if (rounded) {
+        char text[32];
+        (void)snprintf(text, sizeof text, "%.*g", FRESH_DIGITS, x);
+        x = strtod(text, NULL);
+    }
+    return cJSON_CreateNumber(x);
+}
+
+static cJSON *numbers(const double *x, uint32_t n, bool rounded)
+{
+    cJSON *list = cJSON_CreateArray();
+    for (uint32_t i = 0; i < n; i++) {
+        cJSON_AddItemToArray(list, number(x[i], rounded));
+    }
+    return list;
+}
+
+static cJSON *cell_to_json(const struct gate_cell *c)
+{
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "group", c->group);
+    cJSON_AddStringToObject(o, "policy", c->policy);
+    cJSON_AddNumberToObject(o, "replications", c->replications);
+    cJSON_AddNumberToObject(o, "failed", c->failed);
+    cJSON_AddStringToObject(o, "message", c->message);
+    double verdicts[3] = {c->verdicts[0], c->verdicts[1], c->verdicts[2]};
+    cJSON_AddItemToObject(o, "verdicts", numbers(verdicts, 3, false));
+    char text[32];
+    (void)snprintf(text, sizeof text, "%016" PRIx64, c->trace_hash);
+    cJSON_AddStringToObject(o, "traces", text);
+    bool fresh = c->covariates != NULL;
+    cJSON *metrics = cJSON_AddObjectToObject(o, "metrics");
+    for (uint32_t i = 0; i < c->n_metrics; i++) {
+        cJSON_AddItemToObject(
+            metrics, c->names[i],
+            numbers(&c->values[(size_t)i * c->replications], c->replications, fresh));
+    }
+    if (fresh) {
+        cJSON *rows = cJSON_AddArrayToObject(o, "covariates");
+        for (uint32_t i = 0; i < c->replications; i++) {
+            cJSON_AddItemToArray(
+                rows, numbers(&c->covariates[(size_t)i * GATE_COVARIATES], GATE_COVARIATES, true));
+        }
+    }
+    return o;
+}
+
+int gate_baseline_write(const char *path, const struct gate_baseline *b,
+                        const struct gate_cells *now, struct err *e)
+{
+    cJSON *tree = cJSON_Duplicate(b->tree, true);
+    cJSON_DeleteItemFromObjectCaseSensitive(tree, "results");
+    cJSON *results = cJSON_AddArrayToObject(tree, "results");
+    for (uint32_t i = 0; i < now->n; i++) {
+        cJSON_AddItemToArray(results, cell_to_json(&now->v[i]));
+    }
+    char *text = cJSON_Print(tree);
+    cJSON_Delete(tree);
+    char temporary[4096];
+    (void)snprintf(temporary, sizeof temporary, "%.4000s.part.%ld", path, (long)getpid());
+    FILE *f = fopen(temporary, "w");
+    bool ok = f != NULL && fprintf(f, "%s\n", text) > 0;
+    ok = f != NULL && fclose(f) == 0 && ok;
+    ok = ok && rename(temporary, path) == 0;
+    int why = errno;
+    cJSON_free(text);
+    if (!ok) {
+        (void)unlink(temporary);
+        return err_add(e, "%s: cannot write: %s", path, strerror(why));
+    }
+    return 0;
+}

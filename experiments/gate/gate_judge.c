@@ -1,0 +1,397 @@
+/* From two measurements of a matrix to a verdict per row. */
+#include <gsl/gsl_cdf.h>
+#include <gsl/gsl_math.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/compare/stats_shift.h"
+#include "experiments/gate/gate.h"
+#include "sim/base/arena.h"
+
+#define UNDEFINED ((double)NAN)
+
+const char *const gate_verdict_names[GATE_VERDICTS] = {"OK",     "REGRESSION", "DRIFT",  "GAIN",
+                                                       "STATUS", "ADDED",      "REMOVED"};
+
+/* The two cells of one policy in one group. */
+struct pair {
+    const struct gate_group *group;
+    const struct gate_cell *before, *now;
+    bool added_alarms;
+};
+
+static struct gate_row *add_row(struct gate_report *r, const char *group, const char *policy,
+                                const char *metric)
+{
+    struct gate_row *row = &r->rows[r->n++];
+    *row = (struct gate_row){.group = group,
+                             .policy = policy,
+                             .metric = metric,
+                             .before = UNDEFINED,
+                             .after = UNDEFINED,
+                             .change_frac = UNDEFINED,
+                             .p = UNDEFINED,
+                             .p_worse = UNDEFINED,
+                             .p_better = UNDEFINED,
+                             .p_any = UNDEFINED};
+    return row;
+}
+
+static void set(struct gate_row *row, enum gate_verdict v, bool alarm, const char *detail)
+{
+    row->verdict = v;
+    row->alarm = alarm;
+    (void)snprintf(row->detail, sizeof row->detail, "%s", detail);
+}
+
+/* Mean of the finite values; *finite receives how many. */
+static double mean_of(const double *x, uint32_t n, uint32_t *finite)
+{
+    double sum = 0.0;
+    *finite = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        if (isfinite(x[i])) {
+            sum += x[i];
+            ++*finite;
+        }
+    }
+    return *finite > 0 ? sum / *finite : UNDEFINED;
+}
+
+static void set_change(struct gate_row *row, double before, double after)
+{
+    row->before = before;
+    row->after = after;
+    row->change_frac = before != 0.0 ? (after - before) / fabs(before) : UNDEFINED;
+}
+
+/* ---- exact ---- */
+
+/* Same seeds: values are paired, and equal unless something changed. */
+static void judge_exact(const struct gate_metric *m, const double *before, const double *now,
+                        uint32_t n, struct gate_row *row)
+{
+    uint32_t defined_before = 0;
+    uint32_t defined_now = 0;
+    set_change(row, mean_of(before, n, &defined_before), mean_of(now, n, &defined_now));
+    bool same = true;
+    bool same_defined = true;
+    for (uint32_t i = 0; i < n; i++) {
+        bool both_undefined = isnan(before[i]) && isnan(now[i]);
+        same = same && (both_undefined || before[i] == now[i]);
+        same_defined = same_defined && isnan(before[i]) == isnan(now[i]);
+    }
+    double change = row->after - row->before;
+    if (same) {
+        set(row, GATE_OK, false, "");
+    } else if (!same_defined) {
+        char text[96];
+        (void)snprintf(text, sizeof text, "defined in %u of %u runs, was in %u", defined_now, n,
+                       defined_before);
+        set(row, GATE_STATUS, defined_now <= defined_before, text);
+    } else if (m->better == GATE_NEITHER || fabs(change) <= m->tolerance_frac * fabs(row->before)) {
+        set(row, GATE_DRIFT, false, "");
+    } else {
+        bool worse = (change > 0.0) == (m->better == GATE_LOWER);
+        set(row, worse ? GATE_REGRESSION : GATE_GAIN, worse, "");
+    }
+}
+
+/* ---- fresh ---- */
+
+static double *logs_of(const double *x, uint32_t n)
+{
+    double *y = xmalloc((n + 1) * sizeof *y);
+    for (uint32_t i = 0; i < n; i++) {
+        y[i] = isfinite(x[i]) ? log(x[i]) : UNDEFINED;
+    }
+    return y;
+}
+
+static bool all_positive(const double *x, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (x[i] <= 0.0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Fisher's exact test, one-sided: the chance of so many or more of the marked runs falling on the
+ * second side when both sides are alike. */
+static double more_marked_p(uint32_t marked_before, uint32_t n_before, uint32_t marked_now,
+                            uint32_t n_now)
+{
+    if (marked_now == 0) {
+        return 1.0;
+    }
+    uint32_t marked = marked_before + marked_now;
+    return gsl_cdf_hypergeometric_Q(marked_now - 1, marked, n_before + n_now - marked, n_now);
+}
+
+/* Fills the row's three chances; the verdict comes when all rows have theirs. */
+static void test_shift(const struct gate_metric *m, const struct stats_shift *s, double up,
+                       double down, struct gate_row *row)
+{
+    double above = stats_shift_p_above(s, up);
+    double below = stats_shift_p_below(s, down);
+    double any_above = stats_shift_p_above(s, 0.0);
+    double any_below = stats_shift_p_below(s, 0.0);
+    row->p_any = GSL_MIN_DBL(1.0, 2.0 * GSL_MIN_DBL(any_above, any_below));
+    if (m->better != GATE_NEITHER) {
+        row->p_worse = m->better == GATE_LOWER ? above : below;
+        row->p_better = m->better == GATE_LOWER ? below : above;
+    }
+}
+
+static void judge_fresh(const struct pair *p, const struct gate_metric *m, const double *before,
+                        const double *now, struct gate_row *row)
+{
+    uint32_t nb = p->before->replications;
+    uint32_t nn = p->now->replications;
+    uint32_t db = 0;
+    uint32_t dn = 0;
+    double mean_before = mean_of(before, nb, &db);
+    double mean_now = mean_of(now, nn, &dn);
+    row->fresh = true;
+    set_change(row, mean_before, mean_now);
+    if (db == 0 || dn == 0) {
+        set(row, db == dn ? GATE_OK : GATE_STATUS, dn < db,
+            db == dn  ? ""
+            : dn == 0 ? "not defined in any run"
+                      : "newly defined");
+        return;
+    }
+    bool log_scale = all_positive(before, nb) && all_positive(now, nn);
+    double *y0 = log_scale ? logs_of(before, nb) : NULL;
+    double *y1 = log_scale ? logs_of(now, nn) : NULL;
+    struct stats_shift s = stats_shift(
+        (struct stats_sample){log_scale ? y0 : before, p->before->covariates, nb},
+        (struct stats_sample){log_scale ? y1 : now, p->now->covariates, nn}, GATE_COVARIATES);
+    double tol = m->tolerance_frac;
+    if (log_scale) {
+        row->before = exp(s.base_mean);
+        row->after = exp(s.base_mean + s.shift);
+        row->change_frac = expm1(s.shift);
+        test_shift(m, &s, log1p(tol), log1p(-tol), row);
+    } else {
+        set_change(row, s.base_mean, s.base_mean + s.shift);
+        test_shift(m, &s, tol * fabs(s.base_mean), -tol * fabs(s.base_mean), row);
+    }
+    if (!isfinite(s.se)) { /* fail closed: what cannot be tested is not fine */
+        set(row, GATE_STATUS, true, "too few values to test");
+        row->p_worse = row->p_better = row->p_any = UNDEFINED;
+    } else if (nn - dn > 0 && m->better != GATE_NEITHER) {
+        /* Values that vanish are worse, however good the rest is: two tests in one row. */
+        double vanished = more_marked_p(nb - db, nb, nn - dn, nn);
+        row->p_worse = GSL_MIN_DBL(1.0, 2.0 * GSL_MIN_DBL(row->p_worse, vanished));
+    }
+    free(y0);
+    free(y1);
+}
+
+/* Holm over all rows, separately for alarms, gains and drifts; rows without a test keep theirs. */
+static void settle_fresh(struct gate_report *r)
+{
+    double *worse = xmalloc((r->n + 1) * sizeof *worse);
+    double *better = xmalloc((r->n + 1) * sizeof *better);
+    double *any = xmalloc((r->n + 1) * sizeof *any);
+    for (uint32_t i = 0; i < r->n; i++) {
+        worse[i] = r->rows[i].p_worse;
+        better[i] = r->rows[i].p_better;
+        any[i] = r->rows[i].p_any;
+    }
+    stats_holm(worse, r->n, worse);
+    stats_holm(better, r->n, better);
+    stats_holm(any, r->n, any);
+    for (uint32_t i = 0; i < r->n; i++) {
+        struct gate_row *row = &r->rows[i];
+        bool is_status = strcmp(row->metric, "status") == 0;
+        if (worse[i] <= GATE_ALPHA_FRAC) {
+            row->p = worse[i];
+            row->verdict = is_status ? GATE_STATUS : GATE_REGRESSION;
+            row->alarm = true;
+        } else if (better[i] <= GATE_ALPHA_FRAC) {
+            row->p = better[i];
+            row->verdict = is_status ? GATE_STATUS : GATE_GAIN;
+        } else if (any[i] <= GATE_ALPHA_FRAC) {
+            row->p = any[i];
+            row->verdict = GATE_DRIFT;
+        } else {
+            row->p = !isnan(worse[i]) ? worse[i] : any[i];
+        }
+    }
+    free(worse);
+    free(better);
+    free(any);
+}
+
+/* ---- status ---- */
+
+static uint32_t badness(const struct gate_cell *c)
+{
+    return c->verdicts[1] + 2 * c->verdicts[2];
+}
+
+/* Whether the runs themselves can be compared; the row says what is wrong with them. */
+static bool judge_status(const struct pair *p, struct gate_row *row)
+{
+    const struct gate_cell *a = p->before;
+    const struct gate_cell *b = p->now;
+    char text[160];
+    if (p->group->fresh != (a->covariates != NULL) ||
+        (!p->group->fresh && a->replications != b->replications)) {
+        set(row, GATE_STATUS, true, "recorded with another test or number of replications");
+        return false;
+    }
+    if (a->trace_hash != b->trace_hash) {
+        set(row, GATE_STATUS, true, "the workload is another: its traces differ");
+        return false;
+    }
+    double failed_before = (double)a->failed / a->replications;
+    double failed_now = (double)b->failed / b->replications;
+    if (failed_now != failed_before) {
+        (void)snprintf(text, sizeof text, "%u of %u runs failed, were %u of %u%s%.60s", b->failed,
+                       b->replications, a->failed, a->replications, b->failed > 0 ? ": " : "",
+                       b->message);
+        set(row, GATE_STATUS, failed_now > failed_before || p->added_alarms, text);
+        return false;
+    }
+    if (b->failed == b->replications) {
+        set(row, GATE_OK, false, "fails as before");
+        return true;
+    }
+    (void)snprintf(text, sizeof text, "stable, backlogged, overloaded: %u, %u, %u, were %u, %u, %u",
+                   b->verdicts[0], b->verdicts[1], b->verdicts[2], a->verdicts[0], a->verdicts[1],
+                   a->verdicts[2]);
+    if (p->group->fresh) {
+        row->fresh = true;
+        (void)snprintf(row->detail, sizeof row->detail, "%s", text);
+        row->p_worse =
+            more_marked_p(a->verdicts[2], a->replications, b->verdicts[2], b->replications);
+        row->p_better =
+            more_marked_p(b->verdicts[2], b->replications, a->verdicts[2], a->replications);
+    } else if (memcmp(a->verdicts, b->verdicts, sizeof a->verdicts) != 0) {
+        set(row, GATE_STATUS, badness(b) > badness(a), text);
+    }
+    return true;
+}
+
+/* ---- pairs ---- */
+
+static const struct gate_metric *metric_of(const struct gate_group *g, const char *name)
+{
+    for (uint32_t i = 0; i < g->n_metrics; i++) {
+        if (strcmp(g->metrics[i].name, name) == 0) {
+            return &g->metrics[i];
+        }
+    }
+    return NULL;
+}
+
+static void judge_metric(const struct pair *p, const struct gate_metric *m,
+                         const struct gate_row *status, bool comparable, struct gate_row *row)
+{
+    const double *before = gate_cell_values(p->before, m->name);
+    const double *now = gate_cell_values(p->now, m->name);
+    if (now == NULL) {
+        set(row, GATE_REMOVED, true, "no run has a metric of that name");
+    } else if (before == NULL) {
+        set(row, GATE_ADDED, p->added_alarms, "no baseline");
+    } else if (!comparable) { /* the status row says it once for all */
+        set(row, GATE_STATUS, status->alarm, "not compared");
+        row->quiet = true;
+    } else if (p->group->fresh) {
+        judge_fresh(p, m, before, now, row);
+    } else {
+        judge_exact(m, before, now, p->now->replications, row);
+    }
+}
+
+/* Every row of one policy in one group gets the same verdict. */
+static void all_rows(const struct gate_cell *c, enum gate_verdict v, bool alarm, const char *detail,
+                     struct gate_report *r)
+{
+    set(add_row(r, c->group, c->policy, "status"), v, alarm, detail);
+    for (uint32_t i = 0; i < c->n_metrics; i++) {
+        struct gate_row *row = add_row(r, c->group, c->policy, c->names[i]);
+        set(row, v, alarm, detail);
+        row->quiet = true;
+    }
+}
+
+static void judge_pair(const struct pair *p, struct gate_report *r)
+{
+    if (p->now->unknown_policy) {
+        if (p->before != NULL) {
+            all_rows(p->before, GATE_REMOVED, true, "this build has no such policy", r);
+        } else { /* named in the file, but known to neither */
+            all_rows(p->now, GATE_STATUS, true, "this build has no such policy", r);
+        }
+        return;
+    }
+    if (p->before == NULL || p->before->unknown_policy) {
+        all_rows(p->now, GATE_ADDED, p->added_alarms, "no baseline", r);
+        return;
+    }
+    struct gate_row *status = add_row(r, p->now->group, p->now->policy, "status");
+    bool comparable = judge_status(p, status);
+    for (uint32_t i = 0; i < p->group->n_metrics; i++) {
+        const struct gate_metric *m = &p->group->metrics[i];
+        judge_metric(p, m, status, comparable, add_row(r, p->now->group, p->now->policy, m->name));
+    }
+    for (uint32_t i = 0; i < p->before->n_metrics; i++) {
+        if (metric_of(p->group, p->before->names[i]) == NULL) {
+            set(add_row(r, p->now->group, p->now->policy, p->before->names[i]), GATE_REMOVED, true,
+                "no longer asked for");
+        }
+    }
+}
+
+static const struct gate_group *group_of(const struct gate_baseline *b, const char *name)
+{
+    for (uint32_t i = 0; i < b->n_groups; i++) {
+        if (strcmp(b->groups[i].name, name) == 0) {
+            return &b->groups[i];
+        }
+    }
+    return NULL;
+}
+
+void gate_judge(const struct gate_baseline *b, const struct gate_cells *before,
+                const struct gate_cells *now, bool added_alarms, struct gate_report *out)
+{
+    size_t most = 0;
+    for (uint32_t i = 0; i < before->n; i++) {
+        most += 1 + before->v[i].n_metrics;
+    }
+    for (uint32_t i = 0; i < now->n; i++) {
+        most += 1 + GATE_MAX_METRICS;
+    }
+    *out = (struct gate_report){.rows = xcalloc(most + 1, sizeof *out->rows)};
+    for (uint32_t i = 0; i < now->n; i++) {
+        const struct gate_cell *c = &now->v[i];
+        struct pair p = {group_of(b, c->group), gate_cell_find(before, c->group, c->policy), c,
+                         added_alarms};
+        judge_pair(&p, out);
+    }
+    for (uint32_t i = 0; i < before->n; i++) {
+        const struct gate_cell *c = &before->v[i];
+        if (gate_cell_find(now, c->group, c->policy) == NULL) {
+            all_rows(c, GATE_REMOVED, true, "no longer asked for", out);
+        }
+    }
+    settle_fresh(out);
+    for (uint32_t i = 0; i < out->n; i++) {
+        out->counts[out->rows[i].verdict]++;
+        out->alarms += out->rows[i].alarm;
+    }
+}
+
+void gate_report_fini(struct gate_report *r)
+{
+    free(r->rows);
+    *r = (struct gate_report){0};
+}

@@ -1,0 +1,30 @@
+/* Who delays whom in a run, and where each class's time goes: the explanations of all requests
+ * added up by class. */
+#ifndef EXPERIMENTS_REPORT_INTERFERENCE_H
+#define EXPERIMENTS_REPORT_INTERFERENCE_H
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+
+#include "sim/api/trace.h"
+#include "sim/metrics/explain.h"
+
+/* Indices are enum request_class. Times are sums over the victims. */
+struct interference {
+    uint32_t requests[2];                     /* that left the system */
+    int64_t latency_ns[2];                    /* arrival to the end */
+    int64_t cause_ns[2][EXPLAIN_CAUSE_COUNT]; /* sums to latency_ns */
+    /* [victim][aggressor]: the victim waited for the rest of a kernel of the aggressor's; for its
+     * launches to end. Row sums are kernel_tail; batching and the two queues. */
+    int64_t tail_ns[2][2], queue_ns[2][2];
+};
+
+/* Of a run that x (EXPLAIN_ALL) observed. O(requests x log requests + blockers). */
+void interference_collect(const struct explain *x, const struct trace *t, struct interference *out);
+
+void interference_print(const struct interference *m, FILE *out);
+/* {"interference": {class: {requests, latency_s, causes_s: {..}, by: {class: {wait_s, tail_s}}}}}:
+ * added to `root`. */
+void interference_to_json(const struct interference *m, cJSON *root);
+
+#endif

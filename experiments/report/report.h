@@ -1,0 +1,27 @@
+/* One self-contained HTML page: comparisons (`xpusim compare --json`) as sections with tables, and
+ * the figures of these and other results. It needs no network, and JavaScript only to sort. */
+#ifndef EXPERIMENTS_REPORT_H
+#define EXPERIMENTS_REPORT_H
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+
+#include "experiments/report/report_figures.h"
+#include "sim/base/err.h"
+
+struct report_input {
+    const char *path;  /* of the file, for messages and to say how to repeat it */
+    const cJSON *tree; /* a result of `compare --json`; borrowed */
+    size_t index;      /* among all files of the page */
+};
+
+/* Is this what compare writes? Errors name file and key. */
+int report_check(const struct report_input *in, struct err *e);
+
+/* Writes the page. `all` has every file of the page, in whose order figures name their inputs; a
+ * comparison's figures stand in its section, others after. Precondition: every comparison passed
+ * report_check. */
+void report_write(const struct report_input *in, size_t n, const struct figure_request *all,
+                  const struct report_figures *figures, FILE *out);
+
+#endif

@@ -1,0 +1,117 @@
+#include "experiments/report/report_figures.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "plots/render.h"
+#include "sim/base/arena.h"
+
+#define DIR_BYTES 1024
+#define PATH_BYTES (DIR_BYTES + 64)
+
+static char *read_all(const char *path, struct err *e)
+{
+    FILE *f = fopen(path, "r");
+    long size = -1;
+    if (f != NULL && fseek(f, 0, SEEK_END) == 0) {
+        size = ftell(f);
+        rewind(f);
+    }
+    char *text = size >= 0 ? xcalloc((size_t)size + 1, 1) : NULL;
+    if (text == NULL || fread(text, 1, (size_t)size, f) != (size_t)size) {
+        (void)err_add(e, "%s: cannot read: %s", path, strerror(errno));
+        free(text);
+        text = NULL;
+    }
+    if (f != NULL) {
+        (void)fclose(f);
+    }
+    return text;
+}
+
+static char *draw(const struct figure *f, const struct figure_request *q, const char *dir,
+                  struct err *e)
+{
+    struct figure_data d;
+    char *svg = NULL;
+    char path[PATH_BYTES];
+    (void)snprintf(path, sizeof path, "%s/%.32s.svg", dir, f->name);
+    figure_data_init(&d);
+    if (f->prepare(q, &d, e) == 0 && render_figure(f, &d, dir, RENDER_SVG, e) == 0) {
+        svg = read_all(path, e);
+        (void)remove(path);
+    }
+    figure_data_fini(&d);
+    return svg;
+}
+
+/* The request of the figures of kind that input i begins: itself, and with requests the later ones.
+ * False when an earlier input has it already. */
+static bool request_for(const struct figure_request *all, const unsigned *kinds, size_t i,
+                        unsigned kind, struct figure_request *out)
+{
+    *out = *all;
+    out->n_inputs = 0;
+    for (size_t k = 0; k < all->n_inputs; k++) {
+        bool same = k == i || (kind == FIGURE_KIND_REQUESTS && (kinds[k] & kind) != 0);
+        if (same && k < i) {
+            return false;
+        }
+        if (same) {
+            out->inputs[out->n_inputs++] = all->inputs[k];
+        }
+    }
+    return true;
+}
+
+static void draw_all(const struct figure_request *all, const char *dir, struct report_figures *out,
+                     struct err *e)
+{
+    unsigned kinds[FIGURE_MAX_INPUTS];
+    for (size_t i = 0; i < all->n_inputs; i++) {
+        kinds[i] = figure_kinds_of(all->inputs[i].path);
+    }
+    size_t n;
+    const struct figure *f = figure_list(&n);
+    for (size_t i = 0; i < all->n_inputs; i++) {
+        for (size_t k = 0; k < n && e->n == 0; k++) {
+            struct figure_request q;
+            if ((f[k].kinds & kinds[i]) == 0 || out->n == REPORT_MAX_FIGURES ||
+                !request_for(all, kinds, i, f[k].kinds & kinds[i], &q)) {
+                continue;
+            }
+            char *svg = draw(&f[k], &q, dir, e);
+            if (svg != NULL) {
+                out->v[out->n++] = (struct report_figure){&f[k], i, svg};
+            }
+        }
+    }
+}
+
+int report_figures_draw(const struct figure_request *all, struct report_figures *out, struct err *e)
+{
+    *out = (struct report_figures){.n = 0};
+    const char *tmp = getenv("TMPDIR");
+    char dir[DIR_BYTES];
+    (void)snprintf(dir, sizeof dir, "%.900s/xpusim-report-XXXXXX", tmp != NULL ? tmp : "/tmp");
+    if (render_check_gnuplot(e) != 0) {
+        return -EINVAL;
+    }
+    if (mkdtemp(dir) == NULL) {
+        return err_add(e, "%s: cannot make a temporary folder: %s", dir, strerror(errno));
+    }
+    draw_all(all, dir, out, e);
+    (void)rmdir(dir);
+    return e->n > 0 ? -EINVAL : 0;
+}
+
+void report_figures_fini(struct report_figures *f)
+{
+    for (size_t i = 0; i < f->n; i++) {
+        free(f->v[i].svg);
+    }
+    f->n = 0;
+}

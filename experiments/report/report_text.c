@@ -1,0 +1,89 @@
+/* Texts and numbers of the report page. */
+#include <math.h>
+#include <string.h>
+
+#include "experiments/report/report_impl.h"
+
+const struct report_headline report_headlines[] = {
+    {"reactive.e2e_s.mean", "Reactive latency, to the last token", "s"},
+    {"reactive.ttft_s.mean", "Reactive latency, to the first token", "s"},
+    {"reactive.e2e_s.p90", "Reactive latency, 90th percentile", "s"},
+    {"proactive.e2e_s.mean", "Proactive latency", "s"},
+    {"all.throughput_req_per_min", "Throughput", "requests/min"},
+    {"igpu.weighted_util_frac", "Weighted utilisation of the iGPU", "1"},
+    {"energy_j_per_token", "Energy per token, idle power included", "J"},
+    {"energy_active_j_per_token", "Energy per token above idle", "J"},
+    {NULL, NULL, NULL},
+};
+
+/* ---- text ---- */
+
+void report_put(FILE *out, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        switch (*text) {
+        case '<':
+            (void)fputs("&lt;", out);
+            break;
+        case '>':
+            (void)fputs("&gt;", out);
+            break;
+        case '&':
+            (void)fputs("&amp;", out);
+            break;
+        case '"':
+            (void)fputs("&quot;", out);
+            break;
+        default:
+            (void)fputc(*text, out);
+        }
+    }
+}
+
+const char *report_text_of(const cJSON *o, const char *key)
+{
+    const char *s = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, key));
+    return s != NULL ? s : "";
+}
+
+double report_number_of(const cJSON *o, const char *key)
+{
+    const cJSON *v = cJSON_GetObjectItemCaseSensitive(o, key);
+    return cJSON_IsNumber(v) ? v->valuedouble : (double)NAN;
+}
+
+/* Digits by the width of the interval: what it leaves open is not printed. */
+void report_put_mean(FILE *out, const cJSON *m)
+{
+    double mean = report_number_of(m, "mean");
+    double half = (report_number_of(m, "high") - report_number_of(m, "low")) / 2.0;
+    if (isnan(mean)) {
+        (void)fputs("&ndash;", out);
+        return;
+    }
+    int digits = 4;
+    if (half > 0.0 && fabs(mean) > 0.0) {
+        digits = (int)ceil(log10(fabs(mean) / half)) + 2;
+        digits = digits < 2 ? 2 : digits > 6 ? 6 : digits;
+    }
+    (void)fprintf(out, "%.*g", digits, mean);
+    if (half > 0.0) {
+        (void)fprintf(out, " <small>&plusmn; %.2g</small>", half);
+    }
+}
+
+const cJSON *report_metric_of(const cJSON *policy, const char *name)
+{
+    return cJSON_GetObjectItemCaseSensitive(policy, name);
+}
+
+void report_put_change(FILE *out, const cJSON *m, const cJSON *base)
+{
+    double change = report_number_of(m, "diff") / report_number_of(base, "mean");
+    if (isnan(change)) {
+        return;
+    }
+    (void)fprintf(out, "%+.0f %% [%+.0f, %+.0f]", 100.0 * change,
+                  100.0 * report_number_of(m, "diff_low") / report_number_of(base, "mean"),
+                  100.0 * report_number_of(m, "diff_high") / report_number_of(base, "mean"));
+}

@@ -1,0 +1,328 @@
+#include "experiments/run/config.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "experiments/run/chunks.h"
+#include "experiments/run/config_sim.h"
+#include "experiments/run/plugin.h"
+#include "policies/params.h"
+#include "policies/registry.h"
+#include "sim/base/arena.h"
+#include "sim/base/hash.h"
+#include "sim/base/json.h"
+#include "sim/base/units.h"
+#include "sim/base/version.h"
+#include "traces/traces.h"
+
+#define PATH_BYTES 4096
+#define MAX_NAME_BYTES 64
+
+static bool ends_with(const char *s, const char *tail)
+{
+    size_t n = strlen(s);
+    size_t k = strlen(tail);
+    return n >= k && strcmp(s + n - k, tail) == 0;
+}
+
+/* Puts the tree of a file under `key`. */
+static void add_file(cJSON *tree, const char *key, const char *what, const char *file,
+                     struct err *e)
+{
+    if (!ends_with(what, ".json") && access(file, R_OK) != 0) {
+        (void)err_add(
+            e,
+            "--%s %s: not a shipped name (`xpusim list %s` shows them), nor a file ending "
+            "in .json",
+            key, what, key);
+        return;
+    }
+    cJSON *part = json_read_file(file, e);
+    if (part != NULL) {
+        cJSON_AddItemToObject(tree, key, part);
+    }
+}
+
+static void apply_sets(cJSON *tree, const struct config_options *o, struct err *e)
+{
+    for (uint32_t i = 0; i < o->n_sets; i++) {
+        char path[192];
+        const char *equals = strchr(o->sets[i], '=');
+        size_t len = (size_t)(equals - o->sets[i]);
+        memcpy(path, o->sets[i], len);
+        path[len] = '\0';
+        (void)json_set_path(tree, path, equals + 1, e);
+    }
+}
+
+static int unknown_form(const char *key, const char *name, const char *const *names, struct err *e)
+{
+    char list[256] = "";
+    for (size_t used = 0; *names != NULL && used < sizeof list; names++) {
+        used +=
+            (size_t)snprintf(list + used, sizeof list - used, "%s%s", used > 0 ? ", " : "", *names);
+    }
+    return err_add(e, "%s: no form is called '%s'; there are %s", key, name, list);
+}
+
+/* The device people look at, or -1. */
+static int display_device(const struct machine *m)
+{
+    int d = machine_find(m, DEVICE_KIND_IGPU);
+    return d >= 0 ? d : machine_find(m, DEVICE_KIND_GPU);
+}
+
+static void check_power(const struct config *c, struct err *e)
+{
+    const struct config_power *p = &c->sim.power;
+    if (strcmp(p->limit, "package") == 0 && c->soc.package_pl1_watts <= 0.0) {
+        (void)err_add(e, "sim.power.limit: package: %s states no package power",
+                      c->soc.machine.name);
+    }
+    if (strcmp(p->limit, "thermal") == 0 && p->limit_c <= p->ambient_c) {
+        (void)err_add(e, "sim.power.limit_c: must be above ambient_c");
+    }
+}
+
+static void bind_graphics(struct config *c, struct err *e)
+{
+    const struct config_graphics *g = &c->sim.graphics;
+    if (g->reserve_time_frac == 0.0 && g->reserve_rate_frac == 0.0 && g->frames_per_s == 0.0) {
+        return;
+    }
+    int d = display_device(&c->soc.machine);
+    if (d < 0) {
+        (void)err_add(e, "sim.graphics: %s has no GPU", c->soc.machine.name);
+        return;
+    }
+    if (g->frames_per_s > 0.0 && c->soc.machine.devices[d].sharing != DEVICE_SERIAL) {
+        (void)err_add(e, "sim.graphics.frames_per_s: %s of %s is not serial; reserve time instead",
+                      c->soc.machine.devices[d].name, c->soc.machine.name);
+    }
+    soc_reserve(&c->soc.devices[d], g->reserve_time_frac, g->reserve_rate_frac);
+}
+
+/* Finds the named forms and builds the cost model. */
+static void bind_forms(struct config *c, struct err *e)
+{
+    c->contention = contention_find(c->sim.contention);
+    if (c->contention == NULL) {
+        (void)unknown_form("sim.contention", c->sim.contention, contention_names(), e);
+    }
+    const struct hwmodel_ops *form = hwmodel_find(c->sim.hwmodel);
+    if (form == NULL) {
+        (void)unknown_form("sim.hwmodel", c->sim.hwmodel, hwmodel_names(), e);
+        return;
+    }
+    roofline_init(&c->truth, form, &c->soc, &c->llm, NULL);
+    if (strcmp(c->sim.nonlinear, "fused") != 0) {
+        bool offload = strcmp(c->sim.nonlinear, "offload") == 0;
+        roofline_unfuse(&c->truth, offload ? (double)c->soc.machine.sync_ns / 1e9 : 0.0);
+    }
+    for (uint32_t d = 0; c->sim.chunk_auto && d < c->soc.machine.n_devices; d++) {
+        if (c->soc.machine.devices[d].chunk_rows > 0) {
+            c->soc.machine.devices[d].chunk_rows = chunks_knee(&c->truth);
+        }
+    }
+    c->contention_params = c->sim.contention_params;
+    for (uint32_t d = 0; d < c->soc.machine.n_devices; d++) {
+        const struct soc_runtime *r = c->truth.runtime[d];
+        c->contention_params.ceiling_bytes_per_s[d] =
+            r->one.bytes_per_s > r->many.bytes_per_s ? r->one.bytes_per_s : r->many.bytes_per_s;
+    }
+}
+
+static uint64_t tree_hash(const cJSON *tree)
+{
+    char *text = cJSON_PrintUnformatted(tree);
+    SIM_REQUIRE(text != NULL, "configuration cannot be printed");
+    uint64_t h = hash_string(HASH_INIT, text);
+    cJSON_free(text);
+    return h;
+}
+
+int config_load(struct config *c, const struct config_options *o, struct err *e)
+{
+    memset(c, 0, sizeof *c);
+    size_t before = e->n;
+    char soc_file[PATH_BYTES];
+    char llm_file[PATH_BYTES];
+    c->tree = cJSON_CreateObject();
+    add_file(c->tree, "soc", o->soc, soc_path(o->soc, soc_file, sizeof soc_file), e);
+    add_file(c->tree, "llm", o->llm, llm_path(o->llm, llm_file, sizeof llm_file), e);
+    struct config_sim defaults = config_sim_default();
+    cJSON_AddItemToObject(c->tree, "sim", config_sim_to_json(&defaults));
+    if (e->n > before) {
+        return -EINVAL;
+    }
+    apply_sets(c->tree, o, e);
+    if (e->n > before) {
+        return -EINVAL;
+    }
+    (void)soc_parse(cJSON_GetObjectItemCaseSensitive(c->tree, "soc"), soc_file, &c->soc, e);
+    (void)llm_parse(cJSON_GetObjectItemCaseSensitive(c->tree, "llm"), llm_file, &c->llm, e);
+    const cJSON *sim = cJSON_GetObjectItemCaseSensitive(c->tree, "sim");
+    config_sim_parse(json_root(sim, "sim", e), &c->sim, &c->speculation);
+    if (e->n == before) {
+        bind_graphics(c, e);
+        check_power(c, e);
+        bind_forms(c, e);
+    }
+    const char *workload = o->workload != NULL ? o->workload : CONFIG_DEFAULT_WORKLOAD;
+    (void)snprintf(c->workload, sizeof c->workload, "%s", o->trace != NULL ? o->trace : workload);
+    c->hash = tree_hash(c->tree);
+    return e->n > before ? -EINVAL : 0;
+}
+
+void config_fini(struct config *c)
+{
+    cJSON_Delete(c->tree);
+    memset(c, 0, sizeof *c);
+}
+
+static int unknown_policy(const char *spec, const char *name, struct err *e)
+{
+    char names[1024] = "";
+    size_t used = 0;
+    size_t n = 0;
+    const struct policy_ops *const *all = policy_list(&n);
+    for (size_t i = 0; i < n && used < sizeof names; i++) {
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? ", " : "",
+                                 all[i]->name);
+    }
+    return err_add(e,
+                   "--policy %s: no policy is called '%s'; there are %s, and plug-ins by a path "
+                   "ending in .so",
+                   spec, name, names);
+}
+
+int config_policy_parse(struct config_policy *p, const char *spec, struct err *e)
+{
+    memset(p, 0, sizeof *p);
+    (void)snprintf(p->label, sizeof p->label, "%s", spec);
+    size_t len = plugin_path_length(spec);
+    if (len > 0) {
+        p->ops = plugin_load(spec, e);
+        if (p->ops == NULL) {
+            return -EINVAL;
+        }
+    } else {
+        char name[MAX_NAME_BYTES];
+        len = strcspn(spec, ":");
+        (void)snprintf(name, sizeof name, "%.*s", (int)(len < sizeof name ? len : sizeof name - 1),
+                       spec);
+        p->ops = policy_find(name);
+        if (p->ops == NULL) {
+            return unknown_policy(spec, name, e);
+        }
+    }
+    int rc = policy_params_parse(p->ops, spec[len] == ':' ? spec + len + 1 : "", &p->params, e);
+    (void)policy_params_format(p->ops, &p->params, p->params_text, sizeof p->params_text);
+    return rc;
+}
+
+static void compress(struct trace *t, double factor)
+{
+    for (size_t i = 0; i < t->n_first; i++) {
+        t->rows[i].arrival_ns = units_ns_from_s(units_s_from_ns(t->rows[i].arrival_ns) / factor);
+    }
+    t->hash = hash_u64(t->hash, (uint64_t)llround(factor * 1e6)); /* another trace now */
+}
+
+int config_trace(const struct config_options *o, uint64_t seed, struct config_arrivals arrivals,
+                 struct trace *out, struct err *e)
+{
+    if (o->trace != NULL && o->workload != NULL) {
+        return err_add(e, "--trace and --workload exclude each other");
+    }
+    double rate_scale = arrivals.rate_scale > 0.0 ? arrivals.rate_scale : 1.0;
+    double factor = arrivals.compress > 0.0 ? arrivals.compress : 1.0;
+    int rc = 0;
+    if (o->trace != NULL) {
+        rc = trace_read(o->trace, out, e);
+        factor *= rate_scale;
+    } else {
+        const char *spec = o->workload != NULL ? o->workload : CONFIG_DEFAULT_WORKLOAD;
+        rc = trace_generate(spec, seed, rate_scale, out, e);
+    }
+    if (rc == 0 && factor != 1.0) {
+        compress(out, factor);
+    }
+    if (rc == 0 && (o->ttft_slo_s > 0.0 || o->tpot_slo_s > 0.0)) {
+        trace_set_slos(out, o->ttft_slo_s > 0.0 ? units_ns_from_s(o->ttft_slo_s) : TIME_NEVER_NS,
+                       o->tpot_slo_s > 0.0 ? units_ns_from_s(o->tpot_slo_s) : TIME_NEVER_NS);
+    }
+    for (size_t i = 0; rc == 0 && arrivals.swap_classes && i < out->n; i++) {
+        out->rows[i].cls = out->rows[i].cls == REQUEST_CLASS_REACTIVE ? REQUEST_CLASS_PROACTIVE
+                                                                      : REQUEST_CLASS_REACTIVE;
+    }
+    return rc;
+}
+
+/* Both limits are the same equation (sim/engine/throttle.c). */
+static void throttle_setup(const struct config *c, struct sim_throttle *out)
+{
+    const struct config_power *p = &c->sim.power;
+    *out = (struct sim_throttle){.exponent = p->exponent, .min_speed = p->min_speed};
+    if (strcmp(p->limit, "package") == 0) {
+        out->limit_watts = c->soc.package_pl1_watts;
+        out->burst_watts = c->soc.package_pl2_watts;
+        out->tau_s = c->soc.package_tau_s;
+    } else if (strcmp(p->limit, "thermal") == 0) {
+        out->limit_watts = (p->limit_c - p->ambient_c) / p->resistance_k_per_w;
+        out->tau_s = p->resistance_k_per_w * p->capacity_j_per_k;
+    }
+}
+
+void config_setup(const struct config *c, const struct config_policy *p, const struct trace *t,
+                  uint64_t seed, struct sim_setup *out)
+{
+    sim_setup_defaults(out);
+    out->machine = &c->soc.machine;
+    out->llm = &c->llm;
+    out->truth = &c->truth.model;
+    out->annotation = c->sim.annotation;
+    out->truth_sigma = c->sim.truth_sigma;
+    out->contention = c->contention;
+    out->contention_params = &c->contention_params;
+    out->trace = t;
+    out->policy = p->ops;
+    out->params = &p->params;
+    out->seed = seed;
+    config_speculation_setup(&c->speculation, out);
+    out->prefix_reuse = c->sim.prefix_reuse;
+    out->kv_capacity_tokens = c->sim.kv_capacity_tokens;
+    out->kv_block_tokens = c->sim.kv_block_tokens;
+    out->weight_copies = c->sim.weight_copies;
+    out->horizon_ns = c->sim.horizon_s > 0.0 ? units_ns_from_s(c->sim.horizon_s) : TIME_NEVER_NS;
+    out->stall_ns = units_ns_from_s(c->sim.stall_s);
+    out->collapse = c->sim.collapse;
+    throttle_setup(c, &out->throttle);
+    const struct config_graphics *g = &c->sim.graphics;
+    if (g->frames_per_s > 0.0) {
+        out->frames = (struct sim_frames){.per_s = g->frames_per_s,
+                                          .device = (uint8_t)display_device(out->machine),
+                                          .device_ns = units_ns_from_s(g->frame_s),
+                                          .bytes = g->frame_bytes};
+    }
+}
+
+const char *config_version(void)
+{
+    return "xpusim " XPUSIM_VERSION " " XPUSIM_REVISION;
+}
+
+const char *config_fingerprint(const struct config *c, const struct config_policy *p,
+                               const struct trace *t, uint64_t seed, char *buf, size_t size)
+{
+    (void)snprintf(
+        buf, size,
+        "xpusim %s %s config=%016" PRIx64 " trace=%016" PRIx64 " policy=%s:%s seed=%" PRIu64,
+        XPUSIM_VERSION, XPUSIM_REVISION, c->hash, t->hash, p->ops->name, p->params_text, seed);
+    return buf;
+}

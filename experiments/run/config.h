@@ -1,0 +1,153 @@
+/* From options to a ready simulation: SoC, model and simulation settings with overrides, the policy
+ * with its parameters, the workload, and the fingerprint that names all of it.
+ *
+ * One JSON tree {soc, llm, sim} holds the effective configuration. `sim` starts from
+ * config_sim_default; --set PATH=VALUE and the short options change the tree before it is read, so
+ * that what is printed in results is what was run. */
+#ifndef EXPERIMENTS_RUN_CONFIG_H
+#define EXPERIMENTS_RUN_CONFIG_H
+
+#include <cjson/cJSON.h>
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "experiments/run/config_speculation.h"
+#include "hwmodels/roofline.h"
+#include "hwmodels/soc.h"
+#include "sim/base/err.h"
+#include "sim/core/run.h"
+
+#define CONFIG_MAX_SETS 64
+#define CONFIG_PARAMS_BYTES 2048
+#define CONFIG_FINGERPRINT_BYTES 4096
+
+#define CONFIG_DEFAULT_SOC "core-ultra-5-125h"
+#define CONFIG_DEFAULT_LLM "llama-3.2-3b"
+#define CONFIG_DEFAULT_WORKLOAD "mixed:reactive_per_min=3,proactive_per_min=6,duration_s=900"
+
+/* What the user asked for. Strings are borrowed (argv). */
+struct config_options {
+    const char *soc, *llm;        /* shipped name or path ending in .json */
+    const char *trace, *workload; /* at most one; neither: CONFIG_DEFAULT_WORKLOAD */
+    uint64_t seed;
+    double ttft_slo_s, tpot_slo_s; /* targets of requests that carry none; 0: none */
+    char *sets[CONFIG_MAX_SETS];   /* owned "path=value", in order */
+    uint32_t n_sets;
+};
+
+/* The `sim` object. Defaults: config_sim_default. */
+/* Power limits, off by default. */
+struct config_power {
+    const char *limit; /* borrowed: "none", "package" (the SoC's PL1, PL2, tau), "thermal" */
+    double exponent, min_speed;
+    double ambient_c, limit_c, resistance_k_per_w, capacity_j_per_k; /* thermal */
+};
+
+/* The graphics user of the iGPU (of the GPU where there is no iGPU). A reserve holds for the whole
+ * run: of time, the device does everything at 1 - reserve of its speed; of rate, it computes at 1 -
+ * reserve of its flop/s and keeps its bandwidth. Policies' estimates know of it. Frames come and
+ * go, and no estimate knows of them. */
+struct config_graphics {
+    double reserve_time_frac, reserve_rate_frac; /* [0, 0.99] */
+    double frames_per_s;                         /* 0: none */
+    double frame_s, frame_bytes;                 /* of one frame: device time alone, DDR traffic */
+};
+
+struct config_sim {
+    const char *contention;                     /* borrowed; a form of sim/api/contention.h */
+    const char *hwmodel;                        /* borrowed; a form of hwmodels */
+    struct contention_params contention_params; /* ceilings come from the SoC */
+    uint64_t kv_capacity_tokens;                /* 0: what memory leaves after the weights */
+    uint32_t kv_block_tokens, weight_copies;
+    bool prefix_reuse, collapse;
+    const char *nonlinear; /* borrowed: "fused", "split", "offload" (roofline_unfuse) */
+    bool chunk_auto;       /* static chunks at the knee of throughput, instead of the SoC file's */
+    double horizon_s;      /* 0: drain */
+    double stall_s;
+    double truth_sigma;
+    struct annotation_options annotation;
+    struct config_graphics graphics;
+    struct config_power power;
+};
+
+/* Drain, max-min sharing, the extended kernel-time form. Annotations err log-normally by what a
+ * calibrated model leaves unexplained: median |error| 8.8 % of prefill and 4.8 % of decode times
+ * over published held-out points (per-weight-width fit of the extended form); a normal's median |z|
+ * is 0.6745, so sigma = 0.130 and 0.071. No bias. The truth has no noise of its own.
+ * No graphics user; one that is switched on takes 4 ms of a 60 Hz frame and moves three times a
+ * 1920 x 1080 picture of 4 bytes a pixel (render, compose, scan out), both assumed. */
+struct config_sim config_sim_default(void);
+
+/* Holds pointers into itself: never copy one. */
+struct config {
+    cJSON *tree; /* owned {soc, llm, sim}: the effective configuration */
+    struct soc soc;
+    struct llm llm;
+    struct roofline truth;
+    struct config_sim sim;
+    struct config_speculation speculation;
+    const struct contention_ops *contention;
+    struct contention_params contention_params;
+    uint64_t hash;      /* of the tree */
+    char workload[256]; /* what the requests come from, for people */
+};
+
+struct config_policy {
+    const struct policy_ops *ops;
+    struct policy_params params;
+    char params_text[CONFIG_PARAMS_BYTES]; /* every value, canonical */
+    char label[128];                       /* as the user wrote it */
+};
+
+/* ---- options, shared by every command that simulates ---- */
+
+/* Long options of config_options for getopt_long, ended by a zero entry: copied into a
+ * command's own table. Returns how many, without the end. Values are above 0xff. */
+size_t config_long_options(struct option *out, size_t max);
+/* Takes option `c` if it is one of these: 1, 0 when it is not, -EINVAL with an error added. */
+int config_take_option(struct config_options *o, int c, const char *arg, struct err *e);
+/* Their part of a --help text. */
+extern const char config_options_help[];
+
+struct config_options config_options_default(void);
+void config_options_fini(struct config_options *o);
+
+/* ---- loading ---- */
+
+/* Reads and checks everything but the workload. On failure errors are added and -EINVAL returned;
+ * config_fini is needed in both cases. */
+int config_load(struct config *c, const struct config_options *o, struct err *e);
+void config_fini(struct config *c);
+
+/* "NAME" or "NAME:key=value,..."; NAME is a built-in policy or the path of a plug-in, ending in .so
+ * (plugin.h). 0 or -EINVAL with an error that lists the names there are, or says what is wrong with
+ * the plug-in. */
+int config_policy_parse(struct config_policy *p, const char *spec, struct err *e);
+
+/* How arrivals differ from what the options say. A factor of 0 is 1: {0} leaves them as they are.
+ */
+struct config_arrivals {
+    double rate_scale; /* a generated workload: rates times this, over the same duration. A trace
+                          file has no rates: its requests arrive that much faster */
+    double compress;   /* > 1: the same requests, first arrivals divided by this */
+    bool swap_classes; /* every request gets the other class's label (a negative control) */
+};
+
+/* The trace of the options for one seed: a file is read (seed unused), a workload generated. Owned
+ * by the caller (trace_fini). */
+int config_trace(const struct config_options *o, uint64_t seed, struct config_arrivals arrivals,
+                 struct trace *out, struct err *e);
+
+/* A setup that borrows from all four; observers and the decision log are the caller's to add. */
+void config_setup(const struct config *c, const struct config_policy *p, const struct trace *t,
+                  uint64_t seed, struct sim_setup *out);
+
+/* "xpusim 0.1.0 1a2b3c4": version and source revision. */
+const char *config_version(void);
+
+/* "xpusim VERSION REVISION config=HASH trace=HASH policy=NAME:params seed=N". Returns buf. */
+const char *config_fingerprint(const struct config *c, const struct config_policy *p,
+                               const struct trace *t, uint64_t seed, char *buf, size_t size);
+
+#endif

@@ -1,0 +1,39 @@
+/* The `sim.speculation` object: which drafter a run has, and how often it is right.
+ *
+ * A policy that is a whole system brings its own drafter: a choice parameter called `drafter` with
+ * the names below. `run` leaves it to sim.speculation.method; the others take the dataset, model,
+ * draft lengths and history of sim.speculation, and their own method. So systems with different
+ * drafters meet in one comparison. */
+#ifndef EXPERIMENTS_RUN_CONFIG_SPECULATION_H
+#define EXPERIMENTS_RUN_CONFIG_SPECULATION_H
+
+#include <cjson/cJSON.h>
+
+#include "hwmodels/speculation_data.h"
+#include "sim/base/json.h"
+#include "sim/core/run.h"
+
+enum config_drafter {
+    CONFIG_DRAFTER_RUN,
+    CONFIG_DRAFTER_NONE,
+    CONFIG_DRAFTER_PLD,
+    CONFIG_DRAFTER_SAM,
+    CONFIG_DRAFTER_OURS, /* SAM with the calibration and draft reuse of sd.npu */
+    CONFIG_DRAFTER_EAGLE,
+    CONFIG_DRAFTERS
+};
+
+/* Holds pointers into itself: never copy one. */
+struct config_speculation {
+    struct speculation_model model[CONFIG_DRAFTERS];
+    struct speculation_run run[CONFIG_DRAFTERS]; /* a run without models drafts nothing */
+};
+
+/* Defaults: method "none". Other members name a cell of the acceptance table. */
+cJSON *config_speculation_to_json(void);
+/* Reads the object, fits the model. 0 or -EINVAL with errors added. */
+int config_speculation_parse(struct json_obj o, struct config_speculation *out);
+/* Adds the drafter of the setup's policy to it. `s` must outlive the setup. */
+void config_speculation_setup(const struct config_speculation *s, struct sim_setup *setup);
+
+#endif

@@ -1,0 +1,22 @@
+/* Arithmetic over named values: numbers, names, + - * /, unary -, parentheses, and the functions
+ * min(a, b), max(a, b), abs(a). A name is letters, digits and underscores, and may carry a part
+ * after a colon that also holds dots: agent:reactive.e2e_s.mean. */
+#ifndef EXPERIMENTS_RUN_EXPR_H
+#define EXPERIMENTS_RUN_EXPR_H
+
+#include <stddef.h>
+
+#define EXPR_NAME_BYTES 128
+#define EXPR_MESSAGE_BYTES 192
+
+struct expr_names {
+    void *ctx;
+    /* Value of a name. 0, or -1 with a message of at most EXPR_MESSAGE_BYTES: what is wrong. */
+    int (*lookup)(void *ctx, const char *name, double *out, char *message);
+};
+
+/* 0 and the value, which may be NaN or infinite (x/0 as IEEE has it); or -1 with a message that
+ * names the place in the text. Cost: one pass over the text. */
+int expr_eval(const char *text, const struct expr_names *names, double *out, char *message);
+
+#endif

@@ -1,0 +1,122 @@
+#include "experiments/run/plugin.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "policies/registry.h"
+
+#define PATH_BYTES 4096
+#define SUFFIX ".so"
+#define SYMBOL "xpusim_policy"
+#define MAX_PARAMS (sizeof((struct policy_params *)NULL)->v / sizeof(double))
+#define NAME_LETTERS "abcdefghijklmnopqrstuvwxyz0123456789-"
+#define KEY_LETTERS "abcdefghijklmnopqrstuvwxyz0123456789_"
+
+typedef const struct policy_ops *plugin_entry(void);
+
+size_t plugin_path_length(const char *spec)
+{
+    for (const char *p = spec; (p = strstr(p, SUFFIX)) != NULL; p++) {
+        const char *end = p + strlen(SUFFIX);
+        if (p > spec && (*end == '\0' || *end == ':')) {
+            return (size_t)(end - spec);
+        }
+    }
+    return 0;
+}
+
+static bool made_of(const char *text, const char *letters)
+{
+    return text[0] != '\0' && text[strspn(text, letters)] == '\0';
+}
+
+static int check_params(const char *path, const struct policy_ops *ops, struct err *e)
+{
+    for (uint32_t i = 0; ops->params != NULL && ops->params[i].name != NULL; i++) {
+        const struct policy_param *p = &ops->params[i];
+        if (i == MAX_PARAMS) {
+            return err_add(e, "--policy %s: more than %zu parameters, or the table does not end",
+                           path, MAX_PARAMS);
+        }
+        if (!made_of(p->name, KEY_LETTERS)) {
+            return err_add(e, "--policy %s: parameter '%s': a name must be [a-z0-9_]+", path,
+                           p->name);
+        }
+        if (p->help == NULL || p->type > PARAM_CHOICE ||
+            (p->type == PARAM_CHOICE && p->choices == NULL)) {
+            return err_add(e,
+                           "--policy %s: parameter %s: it needs a help text, a known type and, "
+                           "for a choice, the choices",
+                           path, p->name);
+        }
+    }
+    return 0;
+}
+
+/* The version comes first: the other members mean nothing under another one. */
+static int check_ops(const char *path, const struct policy_ops *ops, struct err *e)
+{
+    if (ops == NULL) {
+        return err_add(e, "--policy %s: " SYMBOL "() returned no policy", path);
+    }
+    if (ops->api_version != POLICY_API_VERSION) {
+        return err_add(e,
+                       "--policy %s: built for policy API version %u; this xpusim has version "
+                       "%u: build it again against its headers",
+                       path, ops->api_version, (unsigned)POLICY_API_VERSION);
+    }
+    if (ops->name == NULL || !made_of(ops->name, NAME_LETTERS)) {
+        return err_add(e, "--policy %s: the policy's name '%s' must be [a-z0-9-]+", path,
+                       ops->name == NULL ? "" : ops->name);
+    }
+    if (policy_find(ops->name) != NULL) {
+        return err_add(e,
+                       "--policy %s: its name '%s' is that of a built-in policy; results could "
+                       "not tell them apart",
+                       path, ops->name);
+    }
+    if (ops->summary == NULL) {
+        return err_add(e, "--policy %s: policy %s has no summary", path, ops->name);
+    }
+    if (ops->request_arrived == NULL || ops->schedule == NULL) {
+        return err_add(e, "--policy %s: policy %s lacks the hook %s", path, ops->name,
+                       ops->schedule == NULL ? "schedule" : "request_arrived");
+    }
+    return check_params(path, ops, e);
+}
+
+const struct policy_ops *plugin_load(const char *spec, struct err *e)
+{
+    char path[PATH_BYTES];
+    size_t len = plugin_path_length(spec);
+    /* dlopen looks for a name without a slash in the system's folders, never in this one. */
+    const char *here = memchr(spec, '/', len) == NULL ? "./" : "";
+    if (len + strlen(here) >= sizeof path) {
+        (void)err_add(e, "--policy %.60s...: the path is too long", spec);
+        return NULL;
+    }
+    (void)snprintf(path, sizeof path, "%s%.*s", here, (int)len, spec);
+    struct stat st;
+    if (stat(path, &st) != 0) { /* dlopen says the same of a missing file and a missing library */
+        (void)err_add(e, "--policy %s: cannot read: %s", path, strerror(errno));
+        return NULL;
+    }
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (handle == NULL) {
+        (void)err_add(e, "--policy %s: cannot load: %s", path, dlerror());
+        return NULL;
+    }
+    void *symbol = dlsym(handle, SYMBOL);
+    if (symbol == NULL) {
+        (void)dlclose(handle);
+        (void)err_add(e, "--policy %s: it has no function " SYMBOL " (sim/api/policy.h)", path);
+        return NULL;
+    }
+    plugin_entry *entry; /* ISO C has no cast from an object pointer; POSIX makes them one size */
+    memcpy(&entry, &symbol, sizeof entry);
+    const struct policy_ops *ops = entry();
+    return check_ops(path, ops, e) == 0 ? ops : NULL;
+}

@@ -1,0 +1,20 @@
+/* Policies from outside the tree: a shared object that exports xpusim_policy (sim/api/policy.h). */
+#ifndef EXPERIMENTS_RUN_PLUGIN_H
+#define EXPERIMENTS_RUN_PLUGIN_H
+
+#include <stddef.h>
+
+#include "sim/api/policy.h"
+#include "sim/base/err.h"
+
+/* Length of the path that starts a policy specification "PATH.so" or "PATH.so:key=value,..."; 0
+ * when it names a built-in policy instead. */
+size_t plugin_path_length(const char *spec);
+
+/* Loads the plug-in of such a specification and checks what it exports: version, name, required
+ * hooks, parameter table. NULL with an error that names the file. The object stays loaded until the
+ * process ends, because results and worker processes go on using its code and strings; loading one
+ * twice gives the same policy. */
+const struct policy_ops *plugin_load(const char *spec, struct err *e);
+
+#endif

@@ -1,0 +1,76 @@
+#include "experiments/run/price.h"
+
+#include "sim/base/units.h"
+#include "sim/core/core.h"
+
+struct work_shape price_prefill_shape(uint32_t tokens, uint32_t batch)
+{
+    uint64_t n = tokens;
+    return (struct work_shape){.rows = tokens * batch,
+                               .logit_rows = batch,
+                               .sequences = batch,
+                               .prefill_rows = tokens * batch,
+                               .attn_pairs = n * (n + 1) / 2 * batch,
+                               .kv_read_tokens = n * batch,
+                               .max_context_tokens = tokens};
+}
+
+struct work_shape price_verify_shape(uint32_t context, uint32_t tokens)
+{
+    uint64_t n = tokens;
+    return (struct work_shape){.rows = tokens,
+                               .logit_rows = tokens,
+                               .sequences = 1,
+                               .attn_pairs = n * context + n * (n + 1) / 2,
+                               .kv_read_tokens = context + n,
+                               .max_context_tokens = context + tokens};
+}
+
+struct work_shape price_decode_shape(uint32_t context, uint32_t batch)
+{
+    uint64_t keys = ((uint64_t)context + 1) * batch;
+    return (struct work_shape){.rows = batch,
+                               .logit_rows = batch,
+                               .sequences = batch,
+                               .attn_pairs = keys,
+                               .kv_read_tokens = keys,
+                               .max_context_tokens = context + 1};
+}
+
+struct price_op price_op(const struct roofline *r, uint8_t device, enum op_kind op,
+                         const struct work_shape *w, uint32_t chunk)
+{
+    struct kernel_run k;
+    uint32_t rows = op == OP_HEAD ? w->logit_rows : w->rows;
+    kernel_run_fill(&r->model, w, op, device, 0, rows, chunk, &k);
+    int64_t longest = k.n > 1 && k.t_ns > k.tail_ns ? k.t_ns : k.tail_ns;
+    return (struct price_op){(double)kernel_run_total_ns(&k) / 1e9, k.flop,
+                             k.bytes * (k.n - 1) + k.tail_bytes, (double)longest / 1e9};
+}
+
+uint32_t price_chunk_rows(const struct roofline *r, uint8_t device)
+{
+    uint32_t own = r->runtime[device]->chunk_rows;
+    return own > 0 ? own : r->model.machine->devices[device].chunk_rows;
+}
+
+struct price price_pass(const struct roofline *r, uint8_t device, const struct work_shape *w)
+{
+    struct price p = {0};
+    const struct device *d = &r->model.machine->devices[device];
+    uint32_t chunk = price_chunk_rows(r, device);
+    for (int op = OP_QKV; op <= OP_HEAD; op++) {
+        uint32_t times = op == OP_HEAD ? 1 : r->model.llm->n_layers;
+        struct kernel_run k;
+        kernel_run_fill(&r->model, w, (enum op_kind)op, device, 0,
+                        op == OP_HEAD ? w->logit_rows : w->rows, chunk, &k);
+        p.op_s[op] = times * units_s_from_ns(kernel_run_total_ns(&k));
+        p.bytes += times * (k.bytes * (k.n - 1) + k.tail_bytes);
+        p.seconds += p.op_s[op];
+        p.outside = p.outside || k.outside;
+    }
+    int64_t host_ns = r->model.machine->schedule_ns + d->submit_ns + d->completion_ns;
+    host_ns += r->model.machine->sample_ns_per_token * w->logit_rows;
+    p.seconds += units_s_from_ns(host_ns);
+    return p;
+}

@@ -1,0 +1,36 @@
+/* The time of one whole pass alone on a device: the kernels of every layer and the LM head, cut as
+ * the simulator cuts them, with the host costs of one launch and of sampling. What validation and
+ * calibration compare with measurements is therefore what runs use. */
+#ifndef EXPERIMENTS_RUN_PRICE_H
+#define EXPERIMENTS_RUN_PRICE_H
+
+#include "hwmodels/roofline.h"
+
+struct price {
+    double seconds;
+    double op_s[OP_KIND_COUNT]; /* of which in each kind of kernel */
+    double bytes;
+    bool outside; /* some kernel lies outside the validity envelope */
+};
+
+/* `batch` prompts of `tokens` each, from an empty cache. */
+struct work_shape price_prefill_shape(uint32_t tokens, uint32_t batch);
+/* One token of `batch` sequences that each hold `context` tokens before it. */
+struct work_shape price_decode_shape(uint32_t context, uint32_t batch);
+
+/* One verification: `tokens` rows (the drafts and one more) of a sequence with `context` before. */
+struct work_shape price_verify_shape(uint32_t context, uint32_t tokens);
+
+/* One layer's op of a pass, in chunks of `chunk` rows. */
+struct price_op {
+    double seconds, flop, bytes;
+    double longest_s; /* of its kernels */
+};
+struct price_op price_op(const struct roofline *r, uint8_t device, enum op_kind op,
+                         const struct work_shape *w, uint32_t chunk);
+
+/* Static shapes are those of the runtime, else of the device. */
+uint32_t price_chunk_rows(const struct roofline *r, uint8_t device);
+struct price price_pass(const struct roofline *r, uint8_t device, const struct work_shape *w);
+
+#endif

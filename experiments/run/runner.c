@@ -1,0 +1,70 @@
+#include "experiments/run/runner.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "sim/base/units.h"
+#include "sim/engine/sim.h"
+
+/* What the run itself counts. */
+static void add_run_metrics(const struct sim_result *s, struct metric_list *out)
+{
+    metric_list_put(out, s->memory_peak_bytes, "memory_peak_bytes");
+    metric_list_put(out, (double)s->kv_peak_tokens, "kv_peak_tokens");
+    metric_list_put(out, (double)s->events, "events");
+    metric_list_put(out, (double)s->kernels, "kernels");
+    metric_list_put(out, (double)s->decisions, "decisions");
+}
+
+int runner_run(const struct config *c, const struct config_policy *p, const struct trace *t,
+               uint64_t seed, const struct runner_options *opt, struct runner_result *out,
+               struct err *e)
+{
+    memset(out, 0, sizeof *out);
+    out->sketch = opt->sketch;
+    struct sim_setup setup;
+    config_setup(c, p, t, seed, &setup);
+    setup.policy_context = opt->policy_context;
+    struct metrics_options mo = metrics_options_default();
+    mo.sketch = opt->sketch;
+    mo.records = opt->requests_csv != NULL;
+    mo.horizon_ns = setup.horizon_ns;
+    mo.warmup_ns = units_ns_from_s(opt->warmup_s);
+    mo.trace = t;
+    struct metrics *m = metrics_new(&mo, &c->soc.machine);
+    setup.observers[setup.n_observers++] = metrics_observer(m);
+    if (opt->observer != NULL) {
+        setup.observers[setup.n_observers++] = opt->observer;
+    }
+    if (opt->series != NULL) {
+        setup.observers[setup.n_observers++] = opt->series;
+    }
+    setup.decision_log = opt->decision_log;
+    int rc = sim_run(&setup, &out->sim);
+    if (rc == 0) {
+        metrics_collect(m, &out->metrics);
+        out->verdict = metrics_verdict(m);
+        add_run_metrics(&out->sim, &out->metrics);
+        if (opt->requests_csv != NULL) {
+            rc = metrics_requests_write(m, opt->requests_csv, e);
+        }
+    }
+    metrics_free(m);
+    return rc;
+}
+
+void runner_result_fini(struct runner_result *r)
+{
+    metric_list_fini(&r->metrics);
+}
+
+void runner_metric_names(const struct config *c, struct metric_list *out)
+{
+    struct metrics_options mo = metrics_options_default();
+    struct metrics *m = metrics_new(&mo, &c->soc.machine);
+    static const struct sim_result nothing;
+    metrics_collect(m, out);
+    add_run_metrics(&nothing, out);
+    metrics_free(m);
+}

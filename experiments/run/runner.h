@@ -1,0 +1,49 @@
+/* One simulation with metrics attached, and its result as text and JSON. */
+#ifndef EXPERIMENTS_RUN_RUNNER_H
+#define EXPERIMENTS_RUN_RUNNER_H
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+
+#include "experiments/run/config.h"
+#include "sim/core/run.h"
+#include "sim/metrics/metrics.h"
+
+struct runner_options {
+    bool sketch;                /* quantiles within 0.5 %, constant memory */
+    double warmup_s;            /* requests that arrive before are not in distributions */
+    const char *requests_csv;   /* per-request records, or NULL */
+    FILE *decision_log;         /* or NULL */
+    const void *policy_context; /* sched.context, or NULL */
+    struct observer *observer;  /* one more, or NULL: timeline, explanation */
+    struct observer *series;    /* and another, or NULL: steady state */
+};
+
+struct runner_result {
+    struct sim_result sim;
+    struct metric_list metrics; /* owned; filled when sim.status is 0 */
+    enum metrics_verdict verdict;
+    bool sketch;
+};
+
+/* Runs and collects. 0; the run's own failure (result->sim.status and message say why); or -EINVAL
+ * with an error added when the CSV cannot be written. runner_result_fini is needed in every case.
+ */
+int runner_run(const struct config *c, const struct config_policy *p, const struct trace *t,
+               uint64_t seed, const struct runner_options *opt, struct runner_result *out,
+               struct err *e);
+void runner_result_fini(struct runner_result *r);
+
+/* The names of all metrics a run on this machine gives, without a run (values are meaningless). */
+void runner_metric_names(const struct config *c, struct metric_list *out);
+
+/* Things a reader of the result must know: strings of a new JSON array. */
+cJSON *runner_warnings(const struct config *c, const struct runner_result *r);
+/* {fingerprint, config, metrics, verdict, audit, warnings, counters}: caller owns. */
+cJSON *runner_to_json(const struct config *c, const struct config_policy *p, const struct trace *t,
+                      uint64_t seed, const struct runner_result *r);
+/* The same for people: one screen. */
+void runner_print(const struct config *c, const struct config_policy *p, const struct trace *t,
+                  uint64_t seed, const struct runner_result *r, FILE *out);
+
+#endif

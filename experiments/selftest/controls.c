@@ -1,0 +1,180 @@
+#include "experiments/selftest/controls.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/compare/compare.h"
+#include "experiments/terminal/table.h"
+#include "sim/base/arena.h"
+
+#define REPLICATIONS 10
+#define SETS_MAX 10
+
+enum direction { UP, DOWN, NOT_DOWN };
+
+struct control {
+    const char *name;
+    const char *policy;         /* with the change */
+    const char *sets[SETS_MAX]; /* with the change */
+    bool swap_classes;
+    const char *metric;         /* without the change */
+    const char *changed_metric; /* with it; NULL: the same name */
+    enum direction predicted;
+    const char *why;
+};
+
+#define POLICY "agent-xpu-v2"
+#define NO_NOISE "sim.annotation.sigma_prefill=0", "sim.annotation.sigma_decode=0"
+
+/* On the 8B model, where the machine is loaded enough for every mechanism to show. */
+static const struct control controls[] = {
+    {"NPU nearly off",
+     POLICY,
+     {"soc.devices.npu.runtimes.0.rate=0.15"},
+     false,
+     "reactive.ttft_s.mean",
+     NULL,
+     UP,
+     "a twentieth of its rate: reactive prefill has only the iGPU left"},
+    {"class labels swapped",
+     POLICY,
+     {NULL},
+     true,
+     "reactive.e2e_s.mean",
+     "proactive.e2e_s.mean",
+     UP,
+     "the same requests, now labelled proactive, lose their priority"},
+    {"one giant kernel per prefill",
+     POLICY ":preempt=none",
+     {NULL},
+     false,
+     "reactive.prefill_pending_s.mean",
+     NULL,
+     UP,
+     "a reactive arrival waits for the whole running prefill"},
+    {"contention off",
+     POLICY,
+     {"sim.contention=none"},
+     false,
+     "reactive.tbt_s.mean",
+     NULL,
+     DOWN,
+     "iGPU decode keeps its bandwidth beside the NPU"},
+    {"zero host cost",
+     POLICY,
+     {"soc.host.sync=0", "soc.host.schedule=0", "soc.host.sample=0", "soc.devices.npu.submit=0",
+      "soc.devices.npu.completion=0", "soc.devices.igpu.submit=0", "soc.devices.igpu.completion=0"},
+     false,
+     "reactive.tbt_s.p50",
+     NULL,
+     DOWN,
+     "no barrier, submission or sampling time"},
+    {"perfect annotations",
+     POLICY,
+     {NO_NOISE},
+     false,
+     "reactive.ttft_s.mean",
+     NULL,
+     DOWN,
+     "the elastic split balances NPU and iGPU exactly"},
+    {"noisy annotations (sigma 0.5)",
+     POLICY,
+     {"sim.annotation.sigma_prefill=0.5", "sim.annotation.sigma_decode=0.5"},
+     false,
+     "reactive.ttft_s.mean",
+     NULL,
+     UP,
+     "the elastic split is often wrong"},
+};
+
+size_t controls_count(void)
+{
+    return sizeof controls / sizeof controls[0];
+}
+
+/* Values of one metric over the replications; false with a message when a run failed. */
+static bool measure(const char *policy, const char *const *sets, bool swap, const char *metric,
+                    double *values)
+{
+    struct err e = ERR_INIT;
+    struct config_options o = config_options_default();
+    o.llm = "llama-3.1-8b";
+    for (int i = 0; i < SETS_MAX && sets != NULL && sets[i] != NULL; i++) {
+        o.sets[o.n_sets++] = xstrdup(sets[i]);
+    }
+    struct config *c = xcalloc(1, sizeof *c);
+    struct config_policy p;
+    bool ok = config_load(c, &o, &e) == 0 && config_policy_parse(&p, policy, &e) == 0;
+    if (ok) {
+        struct compare_plan plan = {.config = c,
+                                    .options = &o,
+                                    .policies = &p,
+                                    .n_policies = 1,
+                                    .replications = REPLICATIONS,
+                                    .parallel = 2,
+                                    .cpu_limit_s = 60,
+                                    .arrivals = {1.0, 1.0, swap}};
+        struct compare_result r;
+        compare_run(&plan, &r);
+        const double *v = compare_values(&r, 0, metric);
+        ok = v != NULL && r.n_failures == 0;
+        if (ok) {
+            memcpy(values, v, REPLICATIONS * sizeof *values);
+        } else {
+            err_add(&e, "control: %s: no metric %s, or a failed run: %s", policy, metric,
+                    r.n_failures > 0 ? r.failures[0].message : "");
+        }
+        compare_result_fini(&r);
+    }
+    err_print(&e, stderr);
+    err_fini(&e);
+    config_fini(c);
+    free(c);
+    config_options_fini(&o);
+    return ok;
+}
+
+static bool moved(const struct stats_paired *p, enum direction d)
+{
+    enum stats_finding f = stats_judge(p);
+    return d == UP ? f == STATS_HIGHER : d == DOWN ? f == STATS_LOWER : f != STATS_LOWER;
+}
+
+size_t controls_run(FILE *out)
+{
+    struct table t;
+    size_t wrong = 0;
+    table_init(&t, "llllll");
+    static const char *const head[] = {"control", "metric", "predicted", "found", "", "why"};
+    for (int i = 0; i < 6; i++) {
+        table_cell(&t, "%s", head[i]);
+    }
+    for (size_t i = 0; i < controls_count(); i++) {
+        const struct control *c = &controls[i];
+        double base[REPLICATIONS];
+        double changed[REPLICATIONS];
+        const char *name = c->changed_metric == NULL ? c->metric : c->changed_metric;
+        bool ok = measure(POLICY, NULL, false, c->metric, base) &&
+                  measure(c->policy, c->sets, c->swap_classes, name, changed);
+        struct stats_paired p = stats_paired(changed, base, REPLICATIONS, STATS_LEVEL_FRAC);
+        char verdict[96] = "failed";
+        if (ok) {
+            (void)stats_verdict(&p, verdict, sizeof verdict);
+            ok = moved(&p, c->predicted);
+        }
+        wrong += !ok;
+        table_cell(&t, "%s", c->name);
+        table_cell(&t, "%s", c->metric);
+        table_cell(&t, "%s",
+                   c->predicted == UP     ? "up"
+                   : c->predicted == DOWN ? "down"
+                                          : "not down");
+        table_cell(&t, "%s", verdict);
+        table_cell(&t, "%s", ok ? "ok" : "NOT AS PREDICTED");
+        table_cell(&t, "%s", c->why);
+    }
+    table_print(&t, out, 0);
+    table_fini(&t);
+    return wrong;
+}

@@ -1,0 +1,14 @@
+/* Negative controls: change one thing of the demo comparison and see whether the result moves the
+ * way its mechanism says. A control that does not move shows a mechanism that is not there. */
+#ifndef EXPERIMENTS_SELFTEST_CONTROLS_H
+#define EXPERIMENTS_SELFTEST_CONTROLS_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+/* Runs all controls and prints the table; returns how many did not move as predicted. */
+size_t controls_run(FILE *out);
+/* How many there are. */
+size_t controls_count(void);
+
+#endif

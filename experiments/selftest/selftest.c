@@ -1,0 +1,240 @@
+#include "experiments/selftest/selftest.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "experiments/compare/stats.h"
+#include "experiments/run/runner.h"
+#include "sim/base/quantile.h"
+#include "sim/base/units.h"
+#include "sim/core/core.h"
+
+#define INPUT_TOKENS 300u
+#define SMALL_WORKLOAD "mixed:reactive_per_min=4,proactive_per_min=4,duration_s=120"
+
+/* ---- mathematics ---- */
+
+static bool expect(double got, double want, const char *what, char *why, size_t size)
+{
+    if (fabs(got - want) <= 1e-9 * fabs(want)) {
+        return true;
+    }
+    (void)snprintf(why, size, "%s is %.12g, not %.12g", what, got, want);
+    return false;
+}
+
+/* Demands 60, 30, 10 on a capacity of 80 GB/s. The fair third is 26.7: 10 gets all it wants, the
+ * rest is 35 each, so 30 gets all it wants too, and 40 is left for 60. */
+static bool max_min_shares(char *why, size_t size)
+{
+    struct flow f[] = {{60e9, 1.0, 0, 0.0}, {30e9, 1.0, 1, 0.0}, {10e9, 1.0, 2, 0.0}};
+    contention_find("max-min")->share(f, 3, 80e9, NULL);
+    return expect(f[0].share_bytes_per_s, 40e9, "first share", why, size) &&
+           expect(f[1].share_bytes_per_s, 30e9, "second share", why, size) &&
+           expect(f[2].share_bytes_per_s, 10e9, "third share", why, size);
+}
+
+/* Of 1..10 the median is the 5th, p90 the 9th, p99 the 10th value. */
+static bool nearest_rank(char *why, size_t size)
+{
+    struct sample s;
+    sample_init(&s, false);
+    for (int i = 10; i >= 1; i--) {
+        sample_add(&s, i);
+    }
+    bool ok = expect(sample_quantile(&s, 0.50), 5.0, "p50", why, size) &&
+              expect(sample_quantile(&s, 0.90), 9.0, "p90", why, size) &&
+              expect(sample_quantile(&s, 0.99), 10.0, "p99", why, size);
+    sample_fini(&s);
+    return ok;
+}
+
+/* Differences 1, 2, 3: mean 2, standard error 1/sqrt 3, t(0.975, 2) = 4.302652729749. */
+static bool paired_interval(char *why, size_t size)
+{
+    const double x[] = {11.0, 22.0, 33.0};
+    const double base[] = {10.0, 20.0, 30.0};
+    struct stats_paired p = stats_paired(x, base, 3, 0.95);
+    return expect(p.diff.mean, 2.0, "mean difference", why, size) &&
+           expect(stats_half_width(&p.diff), 4.302652729749 / sqrt(3.0), "half-width", why, size);
+}
+
+/* ---- runs on the shipped machine ---- */
+
+struct rig {
+    struct config config;
+    struct config_policy policy;
+    struct trace trace;
+    struct runner_result result;
+    struct err err;
+};
+
+static bool rig_fail(const struct rig *g, char *why, size_t size)
+{
+    (void)snprintf(why, size, "%s", g->err.n > 0 ? g->err.lines[0] : g->result.sim.message);
+    return false;
+}
+
+/* rows NULL: the small workload. */
+static bool rig_run(struct rig *g, struct trace_row *rows, bool collapse, char *why, size_t size)
+{
+    memset(g, 0, sizeof *g);
+    struct config_options o = config_options_default();
+    o.workload = SMALL_WORKLOAD;
+    if (config_load(&g->config, &o, &g->err) != 0 ||
+        config_policy_parse(&g->policy, "fcfs", &g->err) != 0) {
+        return rig_fail(g, why, size);
+    }
+    g->config.sim.collapse = collapse;
+    if (rows != NULL) {
+        g->trace = (struct trace){.rows = rows, .n = 1, .n_first = 1, .hash = 1};
+    } else if (config_trace(&o, 1, (struct config_arrivals){1.0, 1.0, false}, &g->trace, &g->err) !=
+               0) {
+        return rig_fail(g, why, size);
+    }
+    struct runner_options ro = {.sketch = false};
+    int rc = runner_run(&g->config, &g->policy, &g->trace, 1, &ro, &g->result, &g->err);
+    return rc == 0 ? true : rig_fail(g, why, size);
+}
+
+static void rig_fini(struct rig *g, bool owns_trace)
+{
+    if (owns_trace) {
+        trace_fini(&g->trace);
+    }
+    runner_result_fini(&g->result);
+    config_fini(&g->config);
+    err_fini(&g->err);
+}
+
+static double metric(const struct rig *g, const char *name)
+{
+    const struct metric *m = metric_list_find(&g->result.metrics, name);
+    return m != NULL ? m->value : METRIC_UNDEFINED;
+}
+
+/* Time of a lone prefill on one device: host costs of its one launch, every layer's three ops, the
+ * head, sampling one token. */
+static double lone_prefill_s(const struct config *c, uint8_t device)
+{
+    const struct machine *m = &c->soc.machine;
+    struct work_shape w = {.rows = INPUT_TOKENS,
+                           .logit_rows = 1,
+                           .sequences = 1,
+                           .prefill_rows = INPUT_TOKENS,
+                           .attn_pairs = (uint64_t)INPUT_TOKENS * (INPUT_TOKENS + 1) / 2,
+                           .kv_read_tokens = INPUT_TOKENS,
+                           .max_context_tokens = INPUT_TOKENS};
+    uint32_t chunk = m->devices[device].chunk_rows;
+    int64_t ns = m->schedule_ns + m->devices[device].submit_ns + m->devices[device].completion_ns +
+                 m->sample_ns_per_token;
+    for (int op = OP_QKV; op <= OP_HEAD; op++) {
+        uint32_t times = op == OP_HEAD ? 1 : c->llm.n_layers;
+        uint32_t rows = op == OP_HEAD ? 1 : INPUT_TOKENS;
+        struct kernel_run k;
+        kernel_run_fill(&c->truth.model, &w, (enum op_kind)op, device, 0, rows, chunk, &k);
+        ns += times * kernel_run_total_ns(&k);
+    }
+    return units_s_from_ns(ns);
+}
+
+static bool lone_request(char *why, size_t size)
+{
+    struct trace_row row = {.arrival_ns = NS_PER_S,
+                            .input_tokens = INPUT_TOKENS,
+                            .output_tokens = 1,
+                            .max_output_tokens = 256,
+                            .next = TRACE_NO_ROW};
+    struct rig g;
+    bool ok = rig_run(&g, &row, true, why, size);
+    if (ok) {
+        int device = machine_find(&g.config.soc.machine, DEVICE_KIND_IGPU);
+        ok = expect(metric(&g, "reactive.e2e_s.mean"), lone_prefill_s(&g.config, (uint8_t)device),
+                    "E2E of a lone request", why, size);
+    }
+    rig_fini(&g, false);
+    return ok;
+}
+
+static bool audit_holds(char *why, size_t size)
+{
+    struct rig g;
+    bool ok = rig_run(&g, NULL, true, why, size);
+    if (ok) {
+        const struct sim_audit *a = &g.result.sim.audit;
+        ok = a->clean && a->finished == a->arrived && a->arrived == g.trace.n;
+        if (!ok) {
+            (void)snprintf(why, size, "audit not clean, or not all %zu requests finished",
+                           g.trace.n);
+        }
+        ok = ok && expect(metric(&g, "energy_j"), a->energy_integral_j, "energy", why, size);
+    }
+    rig_fini(&g, true);
+    return ok;
+}
+
+/* Every metric but the number of events, bit for bit. */
+static bool same_metrics(const struct rig *a, const struct rig *b, char *why, size_t size)
+{
+    for (size_t i = 0; i < a->result.metrics.n; i++) {
+        const struct metric *x = &a->result.metrics.v[i];
+        const struct metric *y = &b->result.metrics.v[i];
+        if (strcmp(x->name, "events") != 0 && memcmp(x, y, sizeof *x) != 0) {
+            (void)snprintf(why, size, "%s is %.17g and %.17g", x->name, x->value, y->value);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool twice_the_same(bool second_collapses, char *why, size_t size)
+{
+    struct rig a;
+    struct rig b;
+    bool ok = rig_run(&a, NULL, true, why, size);
+    bool ok_b = rig_run(&b, NULL, second_collapses, why, size);
+    ok = ok && ok_b && same_metrics(&a, &b, why, size);
+    rig_fini(&a, true);
+    rig_fini(&b, true);
+    return ok;
+}
+
+static bool deterministic(char *why, size_t size)
+{
+    return twice_the_same(true, why, size);
+}
+
+static bool collapse_invisible(char *why, size_t size)
+{
+    return twice_the_same(false, why, size);
+}
+
+const struct selftest selftest_closed_forms[] = {
+    {"max-min sharing gives small demands all and splits the rest", max_min_shares},
+    {"quantiles use the nearest rank", nearest_rank},
+    {"paired intervals are Student's", paired_interval},
+    {"a lone request takes the sum of its kernels and host costs", lone_request},
+    {"a drained run conserves requests and energy", audit_holds},
+    {"the same seed gives the same bytes", deterministic},
+    {"collapsing undisturbed kernels changes no result", collapse_invisible},
+};
+
+const size_t selftest_n_closed_forms =
+    sizeof selftest_closed_forms / sizeof selftest_closed_forms[0];
+
+size_t selftest_run(const struct selftest *tests, size_t n, bool quiet)
+{
+    size_t failed = 0;
+    for (size_t i = 0; i < n; i++) {
+        char why[512] = "";
+        bool ok = tests[i].holds(why, sizeof why);
+        failed += ok ? 0 : 1;
+        if (!ok) {
+            (void)printf("FAILED  %s: %s\n", tests[i].name, why);
+        } else if (!quiet) {
+            (void)printf("ok      %s\n", tests[i].name);
+        }
+    }
+    return failed;
+}

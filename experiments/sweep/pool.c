@@ -1,0 +1,317 @@
+#include "experiments/sweep/pool.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "sim/base/arena.h"
+#include "sim/base/err.h"
+
+#define JOBS_PER_WORKER 500 /* then a fresh one */
+#define TICK_MS 500
+#define MAX_MESSAGE_BYTES (64u << 20) /* more is not a message */
+
+enum message_kind { MESSAGE_ASK = 1, MESSAGE_DONE };
+
+/* What a worker sends before its bytes: a key to ask about, or a job's data. */
+struct head {
+    uint32_t kind;
+    int32_t status;
+    uint64_t size;
+    char message[JOBS_MESSAGE_BYTES];
+};
+
+/* The worker's side. */
+struct pool_worker {
+    int fd;
+};
+
+/* The parent's side. */
+struct place {
+    pid_t pid; /* 0: empty */
+    int fd;
+    bool busy;
+    uint32_t n_jobs; /* it was given */
+    uint64_t job;
+    double since_s; /* monotonic clock, when the job was given */
+    bool timed_out;
+};
+
+static double clock_s(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static bool send_all(int fd, const void *data, size_t n)
+{
+    const unsigned char *p = data;
+    while (n > 0) {
+        ssize_t k = send(fd, p, n, MSG_NOSIGNAL);
+        if (k < 0 && errno == EINTR) {
+            continue;
+        }
+        if (k <= 0) {
+            return false;
+        }
+        p += k;
+        n -= (size_t)k;
+    }
+    return true;
+}
+
+static bool read_all(int fd, void *data, size_t n)
+{
+    unsigned char *p = data;
+    while (n > 0) {
+        ssize_t k = read(fd, p, n);
+        if (k < 0 && errno == EINTR) {
+            continue;
+        }
+        if (k <= 0) {
+            return false;
+        }
+        p += k;
+        n -= (size_t)k;
+    }
+    return true;
+}
+
+/* ---- in the worker ---- */
+
+bool pool_wanted(struct pool_worker *w, const char *key)
+{
+    struct head h = {.kind = MESSAGE_ASK, .size = strlen(key) + 1};
+    uint8_t answer = 0;
+    if (!send_all(w->fd, &h, sizeof h) || !send_all(w->fd, key, h.size) ||
+        !read_all(w->fd, &answer, sizeof answer)) {
+        _exit(EXIT_FAILURE); /* the parent is gone */
+    }
+    return answer != 0;
+}
+
+static _Noreturn void work(const struct pool *p, int fd)
+{
+    struct rlimit no_core = {0, 0};
+    (void)setrlimit(RLIMIT_CORE, &no_core);
+    (void)signal(SIGINT, SIG_IGN); /* Ctrl-C is the parent's */
+    (void)signal(SIGTERM, SIG_DFL);
+    if (p->memory_limit_bytes > 0) {
+        struct rlimit memory = {(rlim_t)p->memory_limit_bytes, (rlim_t)p->memory_limit_bytes};
+        (void)setrlimit(RLIMIT_AS, &memory);
+    }
+    struct pool_worker w = {fd};
+    uint64_t job = 0;
+    while (read_all(fd, &job, sizeof job)) {
+        jobs_limit_cpu(p->cpu_limit_s);
+        struct job_result r;
+        memset(&r, 0, sizeof r);
+        p->work(p->ctx, job, &w, &r);
+        struct head h = {.kind = MESSAGE_DONE, .status = r.status};
+        h.size = r.data != NULL ? r.size : 0;
+        memcpy(h.message, r.message, sizeof h.message);
+        if (!send_all(fd, &h, sizeof h) || !send_all(fd, r.data, h.size)) {
+            break;
+        }
+        free(r.data);
+    }
+    _exit(EXIT_SUCCESS);
+}
+
+/* ---- in the parent ---- */
+
+static int start(const struct pool *p, struct place *places, uint32_t at)
+{
+    int fds[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, fds) != 0) {
+        return -errno;
+    }
+    (void)fflush(NULL); /* nothing buffered may be written twice */
+    pid_t pid = fork();
+    if (pid == 0) {
+        for (uint32_t i = 0; i < p->parallel; i++) { /* others must see their ends close */
+            if (places[i].pid != 0) {
+                (void)close(places[i].fd);
+            }
+        }
+        (void)close(fds[0]);
+        work(p, fds[1]);
+    }
+    int error = errno;
+    (void)close(fds[1]);
+    if (pid < 0) {
+        (void)close(fds[0]);
+        return -error;
+    }
+    places[at] = (struct place){.pid = pid, .fd = fds[0]};
+    return 0;
+}
+
+static int reap(struct place *w)
+{
+    int wait_status = 0;
+    while (waitpid(w->pid, &wait_status, 0) < 0 && errno == EINTR) {
+    }
+    (void)close(w->fd);
+    w->pid = 0;
+    return wait_status;
+}
+
+/* An idle worker reads the end of its line, and ends. */
+static void retire(struct place *w)
+{
+    (void)shutdown(w->fd, SHUT_RDWR);
+    (void)reap(w);
+}
+
+/* The worker hung up: between jobs it was its time, within one it died. */
+static void lost(const struct pool *p, struct place *w)
+{
+    int wait_status = reap(w);
+    if (!w->busy) {
+        return;
+    }
+    w->busy = false;
+    struct job_result r;
+    memset(&r, 0, sizeof r);
+    jobs_describe_death(wait_status, p->cpu_limit_s, &r);
+    if (w->timed_out) {
+        (void)snprintf(r.message, sizeof r.message,
+                       "did not return within %g s, most of which it waited",
+                       POOL_CLOCK_FACTOR * p->cpu_limit_s);
+    } else if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 3 &&
+               p->memory_limit_bytes > 0) { /* as xmalloc ends a process */
+        (void)snprintf(r.message, sizeof r.message, "exceeded the limit of %llu MB of memory",
+                       (unsigned long long)(p->memory_limit_bytes >> 20));
+    }
+    p->done(p->ctx, w->job, &r);
+}
+
+/* Gives the worker a job if there is one; false when there is none. */
+static bool feed(const struct pool *p, struct place *w)
+{
+    if (!p->next(p->ctx, &w->job)) {
+        return false;
+    }
+    w->busy = true;
+    w->n_jobs++;
+    w->timed_out = false;
+    w->since_s = clock_s();
+    (void)send_all(w->fd, &w->job, sizeof w->job); /* a dead one shows when it is read */
+    return true;
+}
+
+/* Takes one message in. */
+static void listen_to(const struct pool *p, struct place *w)
+{
+    struct head h;
+    void *data = NULL;
+    bool whole = read_all(w->fd, &h, sizeof h) && h.size <= MAX_MESSAGE_BYTES;
+    if (whole) {
+        data = xmalloc(h.size + 1);
+        whole = read_all(w->fd, data, h.size);
+    }
+    if (!whole) {
+        lost(p, w);
+    } else if (h.kind == MESSAGE_ASK) {
+        uint8_t answer = p->wanted(p->ctx, w->job, data) ? 1 : 0;
+        (void)send_all(w->fd, &answer, sizeof answer);
+    } else {
+        struct job_result r = {
+            .status = h.status, .data = h.size > 0 ? data : NULL, .size = h.size};
+        memcpy(r.message, h.message, sizeof r.message);
+        w->busy = false;
+        p->done(p->ctx, w->job, &r);
+    }
+    free(data);
+}
+
+/* Jobs to the idle. Returns workers that are busy then, or -errno when there is none to start. */
+static int hand_out(const struct pool *p, struct place *places)
+{
+    int busy = 0;
+    bool more = true;
+    for (uint32_t i = 0; i < p->parallel; i++) {
+        struct place *w = &places[i];
+        if (!w->busy && w->pid != 0 && w->n_jobs == JOBS_PER_WORKER) {
+            retire(w);
+        }
+        if (!w->busy && more) {
+            int rc = w->pid == 0 ? start(p, places, i) : 0;
+            if (rc != 0) {
+                return busy > 0 ? busy : rc;
+            }
+            more = feed(p, w);
+        }
+        busy += w->busy ? 1 : 0;
+    }
+    return busy;
+}
+
+static void end_late(const struct pool *p, struct place *places)
+{
+    double limit_s = POOL_CLOCK_FACTOR * p->cpu_limit_s;
+    double now_s = limit_s > 0.0 ? clock_s() : 0.0;
+    for (uint32_t i = 0; i < p->parallel && limit_s > 0.0; i++) {
+        if (places[i].busy && !places[i].timed_out && now_s - places[i].since_s > limit_s) {
+            places[i].timed_out = true;
+            (void)kill(places[i].pid, SIGKILL);
+        }
+    }
+}
+
+/* Waits for a message, and takes in all that are there. */
+static void turn(const struct pool *p, struct place *places, struct pollfd *fds)
+{
+    for (uint32_t i = 0; i < p->parallel; i++) {
+        fds[i] = (struct pollfd){.fd = places[i].pid != 0 ? places[i].fd : -1, .events = POLLIN};
+    }
+    if (poll(fds, p->parallel, TICK_MS) > 0) {
+        for (uint32_t i = 0; i < p->parallel; i++) {
+            if (fds[i].revents != 0) {
+                listen_to(p, &places[i]);
+            }
+        }
+    }
+    end_late(p, places);
+}
+
+int pool_run(const struct pool *p)
+{
+    struct place *places = xcalloc(p->parallel, sizeof *places);
+    struct pollfd *fds = xcalloc(p->parallel, sizeof *fds);
+    int rc = 0;
+    for (;;) {
+        if (!p->go_on(p->ctx)) {
+            rc = -EINTR;
+            break;
+        }
+        int busy = hand_out(p, places);
+        if (busy <= 0) {
+            rc = busy;
+            break;
+        }
+        turn(p, places, fds);
+    }
+    for (uint32_t i = 0; i < p->parallel; i++) {
+        if (places[i].pid == 0) {
+            continue;
+        }
+        if (rc != 0) {
+            (void)kill(places[i].pid, SIGKILL);
+        }
+        retire(&places[i]);
+    }
+    free(places);
+    free(fds);
+    return rc;
+}

@@ -1,0 +1,118 @@
+/* An experiment as a strict JSON file: which runs there are.
+ *
+ *   {"name": "load",
+ *    "base": {"workload": "mixed:duration_s=60", "sim.contention": "max-min"},
+ *    "axes": {"policy": ["fcfs", "agent-xpu-v2:b_rf=4"],
+ *             "rate": {"from": 0.5, "to": 2, "step": 0.5}},
+ *    "zip":  [{"soc": ["core-ultra-5-125h", "snapdragon-8elite"],
+ *              "llm": ["llama-3.2-3b", "qwen2.5-1.5b"]}],
+ *    "rows": [{"seed": 1}, {"seed": 2, "workload.duration_s": 90}],
+ *    "replications": 10, "warmup_s": 0, "horizon_s": 0,
+ *    "metrics": ["reactive.*", "energy_j"],
+ *    "until": {"reactive.e2e_s.mean": {"half_width_frac": 0.05}}, "max_replications": 100}
+ *
+ * Settings, in `base` (one value), `axes` and `zip` (lists) and `rows` (one value each):
+ *   policy soc llm workload trace   text, as the options of `xpusim run`
+ *   rate        scales the workload's rates; a trace file's requests arrive that much faster
+ *   seed        of the first replication
+ *   params.K    parameter K of the policy      workload.K  key K of a generator
+ *   soc.X llm.X sim.X                          any value of the configuration
+ * A list may be {"from": a, "to": b, "step": s}, both ends included.
+ *
+ * Every axis, every zip group (its lists go together) and the rows as a whole are one dimension;
+ * the points of the experiment are the product of all dimensions, the last one fastest. A point is
+ * replicated: replication k has the seed compare_seed(seed, k), so that all points of equal seed
+ * meet the same random numbers. All keys but the settings' places are optional. With `until`, a
+ * point gets `replications` runs, then as many again until the 95 % intervals of the named metrics
+ * have at most the half-widths asked for (absolute half_width, or half_width_frac of the mean), or
+ * max_replications is reached. */
+#ifndef EXPERIMENTS_SWEEP_SPEC_H
+#define EXPERIMENTS_SWEEP_SPEC_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "experiments/run/config.h"
+#include "sim/base/err.h"
+
+#define SPEC_MAX_DIMENSIONS 32
+#define SPEC_MAX_UNTIL 16
+#define SPEC_MAX_PATTERNS 64
+#define SPEC_MAX_REPLICATIONS (1u << 20)
+#define SPEC_MAX_RUNS 1000000000u
+#define SPEC_CONFIRM_RUNS 100000u /* more need a word from the user */
+
+/* One list of values of one setting; of the rows, `key` is NULL and each value an object. */
+struct spec_axis {
+    const char *key;      /* borrowed from the tree */
+    char path[96];        /* "axes.policy", "zip[0].soc", "rows" */
+    const cJSON **values; /* owned array of borrowed values */
+    uint32_t n;
+};
+
+struct spec_dimension {
+    struct spec_axis *axes; /* owned; all of length n */
+    uint32_t n_axes, n;
+};
+
+struct spec_until {
+    const char *metric;
+    double half_width;
+    bool relative; /* of |mean| */
+};
+
+struct spec {
+    cJSON *root;       /* owned */
+    char *canonical;   /* owned: the file without its blanks; two equal ones are one experiment */
+    const char *file;  /* borrowed */
+    const char *name;  /* borrowed */
+    const cJSON *base; /* borrowed; NULL: none */
+    struct spec_dimension dimensions[SPEC_MAX_DIMENSIONS];
+    uint32_t n_dimensions;
+    uint64_t n_points;
+    uint32_t replications, max_replications;
+    double warmup_s, horizon_s;
+    bool has_horizon;
+    const char *patterns[SPEC_MAX_PATTERNS]; /* of metrics to keep; none: all */
+    uint32_t n_patterns;
+    char *kept; /* owned: the patterns joined by commas, "*" for all */
+    struct spec_until until[SPEC_MAX_UNTIL];
+    uint32_t n_until;
+};
+
+/* What one point asks for. */
+struct spec_point {
+    struct config_options options; /* owns its sets; strings below */
+    char policy[1024], soc[256], llm[256], workload[1024], trace[1024];
+    struct config_arrivals arrivals;
+};
+
+/* Reads a file and checks its form and size: names of settings, types, empty lists, how many runs.
+ * More than SPEC_CONFIRM_RUNS are refused unless `yes`. On failure errors name file, key path and
+ * count, and -EINVAL is returned; spec_fini is needed in both cases. */
+int spec_load(struct spec *s, const char *file, bool yes, struct err *e);
+void spec_fini(struct spec *s);
+
+/* Reads what the settings name: policies, machines, workloads, paths. Every value is tried once,
+ * with the first value of all other dimensions (of a long list, the first CHECK_VALUES and the
+ * last); errors name its key path. Also the names in `metrics` and `until`. 0 or -EINVAL. */
+int spec_check(const struct spec *s, struct err *e);
+
+/* The settings of one point, 0 <= point < n_points. 0 or -EINVAL. `out` must stay where it is (its
+ * options point into it); spec_point_fini frees. */
+int spec_point(const struct spec *s, uint64_t point, struct spec_point *out, struct err *e);
+void spec_point_fini(struct spec_point *p);
+/* The settings in which points differ, of this one: {"policy": "fcfs", "rate": 2}, in the order of
+ * the file. The caller owns it. */
+cJSON *spec_point_settings(const struct spec *s, uint64_t point);
+
+bool spec_keeps(const struct spec *s, const char *metric);
+/* Runs when every point gets that many replications. */
+uint64_t spec_runs(const struct spec *s, uint32_t replications);
+
+/* For spec.c: whether a key is a setting's name, and a value of its type. Adds an error. */
+int spec_setting_check(const char *key, const cJSON *value, const char *file, const char *path,
+                       struct err *e);
+
+#endif

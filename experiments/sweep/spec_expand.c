@@ -1,0 +1,389 @@
+/* From the settings of an experiment to the options of its points. */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/run/runner.h"
+#include "experiments/sweep/spec.h"
+#include "sim/base/arena.h"
+
+#define CHECK_VALUES 200u           /* of each dimension tried before the first run */
+#define MAX_SEED 9007199254740992.0 /* 2^53: what a JSON number holds exactly */
+
+static const char *const text_keys[] = {"policy", "soc", "llm", "workload", "trace", NULL};
+static const char *const prefixes[] = {"params.", "workload.", "soc.", "llm.", "sim.", NULL};
+
+static bool is_text_key(const char *key)
+{
+    for (int i = 0; text_keys[i] != NULL; i++) {
+        if (strcmp(key, text_keys[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The part after one of the prefixes, or NULL. */
+static const char *after_prefix(const char *key, const char *prefix)
+{
+    size_t n = strlen(prefix);
+    return strncmp(key, prefix, n) == 0 && key[n] != '\0' ? key + n : NULL;
+}
+
+static bool is_path(const char *key)
+{
+    for (int i = 0; prefixes[i] != NULL; i++) {
+        if (after_prefix(key, prefixes[i]) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int spec_setting_check(const char *key, const cJSON *value, const char *file, const char *path,
+                       struct err *e)
+{
+    const double v = cJSON_IsNumber(value) ? value->valuedouble : -1.0;
+    if (is_text_key(key)) {
+        if (!cJSON_IsString(value) || value->valuestring[0] == '\0' ||
+            strlen(value->valuestring) >= 200) {
+            return err_add(e, "%s: %s: must be text of 1 to 199 characters", file, path);
+        }
+    } else if (strcmp(key, "rate") == 0) {
+        if (v < 1e-6 || v > 1e6) {
+            return err_add(e, "%s: %s: must be a number from 1e-06 to 1e+06", file, path);
+        }
+    } else if (strcmp(key, "seed") == 0) {
+        if (v < 0.0 || v > MAX_SEED || v != floor(v)) {
+            return err_add(e, "%s: %s: must be a whole number from 0 to %.0f", file, path,
+                           MAX_SEED);
+        }
+    } else if (is_path(key)) {
+        if ((!cJSON_IsNumber(value) && !cJSON_IsBool(value) && !cJSON_IsString(value)) ||
+            (cJSON_IsString(value) && strlen(value->valuestring) >= 200)) {
+            return err_add(e, "%s: %s: must be a number, true, false or text", file, path);
+        }
+    } else {
+        return err_add(e,
+                       "%s: %s: no setting is called %s; there are policy, soc, llm, workload, "
+                       "trace, rate, seed, params.K, workload.K, soc.X, llm.X, sim.X",
+                       file, path, key);
+    }
+    return 0;
+}
+
+/* ---- one point ---- */
+
+static const char *value_text(const cJSON *v, char *buf, size_t size)
+{
+    if (cJSON_IsString(v)) {
+        (void)snprintf(buf, size, "%s", v->valuestring);
+    } else if (cJSON_IsBool(v)) {
+        (void)snprintf(buf, size, "%s", cJSON_IsTrue(v) ? "true" : "false");
+    } else {
+        for (int digits = 15; digits <= 17; digits++) { /* the shortest that reads back the same */
+            (void)snprintf(buf, size, "%.*g", digits, v->valuedouble);
+            if (strtod(buf, NULL) == v->valuedouble) {
+                break;
+            }
+        }
+    }
+    return buf;
+}
+
+static int append(char *text, size_t size, const char *add, const char *what, struct err *e)
+{
+    size_t n = strlen(text);
+    if (n + strlen(add) >= size) {
+        return err_add(e, "%s: too long", what);
+    }
+    memcpy(text + n, add, strlen(add) + 1);
+    return 0;
+}
+
+/* Puts key=value into "NAME" or "NAME:key=value,...", in the place of that key where it stands. */
+static int set_key(char *text, size_t size, const char *key, const char *value, struct err *e)
+{
+    char old[1024];
+    (void)snprintf(old, sizeof old, "%s", text);
+    size_t head = strcspn(old, ":");
+    text[head] = '\0';
+    const char *separator = ":";
+    size_t key_len = strlen(key);
+    int rc = 0;
+    for (char *p = old[head] == ':' ? old + head + 1 : NULL; p != NULL && *p != '\0';) {
+        char *next = strchr(p, ',');
+        if (next != NULL) {
+            *next++ = '\0';
+        }
+        if (strncmp(p, key, key_len) != 0 || p[key_len] != '=') {
+            rc |= append(text, size, separator, key, e) | append(text, size, p, key, e);
+            separator = ",";
+        }
+        p = next;
+    }
+    rc |= append(text, size, separator, key, e) | append(text, size, key, key, e) |
+          append(text, size, "=", key, e) | append(text, size, value, key, e);
+    return rc == 0 ? 0 : -EINVAL;
+}
+
+static int add_set(struct config_options *o, const char *path, const char *value, struct err *e)
+{
+    if (o->n_sets == CONFIG_MAX_SETS) {
+        return err_add(e, "%s: more than %d paths at one point", path, CONFIG_MAX_SETS);
+    }
+    size_t size = strlen(path) + strlen(value) + 2;
+    char *text = xmalloc(size);
+    (void)snprintf(text, size, "%s=%s", path, value);
+    o->sets[o->n_sets++] = text;
+    return 0;
+}
+
+/* Plain settings first, so that keys of a policy or workload meet the one that the point has. */
+static void apply_plain(const cJSON *v, const char *key, struct spec_point *p)
+{
+    if (strcmp(key, "policy") == 0) {
+        (void)snprintf(p->policy, sizeof p->policy, "%s", v->valuestring);
+    } else if (strcmp(key, "soc") == 0) {
+        (void)snprintf(p->soc, sizeof p->soc, "%s", v->valuestring);
+    } else if (strcmp(key, "llm") == 0) {
+        (void)snprintf(p->llm, sizeof p->llm, "%s", v->valuestring);
+    } else if (strcmp(key, "workload") == 0) {
+        (void)snprintf(p->workload, sizeof p->workload, "%s", v->valuestring);
+        p->trace[0] = '\0';
+    } else if (strcmp(key, "trace") == 0) {
+        (void)snprintf(p->trace, sizeof p->trace, "%s", v->valuestring);
+    } else if (strcmp(key, "rate") == 0) {
+        p->arrivals.rate_scale = v->valuedouble;
+    } else if (strcmp(key, "seed") == 0) {
+        p->options.seed = (uint64_t)v->valuedouble;
+    }
+}
+
+static int apply_path(const cJSON *v, const char *key, struct spec_point *p, struct err *e)
+{
+    char text[256];
+    (void)value_text(v, text, sizeof text);
+    const char *rest = after_prefix(key, "params.");
+    if (rest != NULL) {
+        return set_key(p->policy, sizeof p->policy, rest, text, e);
+    }
+    rest = after_prefix(key, "workload.");
+    if (rest != NULL && p->trace[0] != '\0') {
+        return err_add(e, "%s: the workload is a trace file; it has no keys", key);
+    }
+    if (rest != NULL) {
+        return set_key(p->workload, sizeof p->workload, rest, text, e);
+    }
+    return is_path(key) ? add_set(&p->options, key, text, e) : 0;
+}
+
+/* Calls back for every setting of a point; later ones override. `varied`: not those of base. */
+static int each_setting(const struct spec *s, uint64_t point, bool varied,
+                        int (*take)(void *ctx, const char *key, const cJSON *v), void *ctx)
+{
+    int rc = 0;
+    for (const cJSON *c = s->base != NULL && !varied ? s->base->child : NULL; c != NULL;
+         c = c->next) {
+        rc |= take(ctx, c->string, c);
+    }
+    uint64_t below = s->n_points;
+    for (uint32_t i = 0; i < s->n_dimensions; i++) {
+        const struct spec_dimension *d = &s->dimensions[i];
+        below /= d->n;
+        uint32_t at = (uint32_t)(point / below % d->n);
+        for (uint32_t k = 0; k < d->n_axes; k++) {
+            const struct spec_axis *a = &d->axes[k];
+            if (a->key != NULL) {
+                rc |= take(ctx, a->key, a->values[at]);
+                continue;
+            }
+            for (const cJSON *c = a->values[at]->child; c != NULL; c = c->next) {
+                rc |= take(ctx, c->string, c);
+            }
+        }
+    }
+    return rc;
+}
+
+struct pointing {
+    struct spec_point *p;
+    struct err *e;
+};
+
+static int take_plain(void *ctx, const char *key, const cJSON *v)
+{
+    apply_plain(v, key, ((struct pointing *)ctx)->p);
+    return 0;
+}
+
+static int take_path(void *ctx, const char *key, const cJSON *v)
+{
+    struct pointing *t = ctx;
+    return apply_path(v, key, t->p, t->e);
+}
+
+int spec_point(const struct spec *s, uint64_t point, struct spec_point *out, struct err *e)
+{
+    memset(out, 0, sizeof *out);
+    out->options = config_options_default();
+    out->arrivals = (struct config_arrivals){1.0, 1.0, false};
+    (void)snprintf(out->soc, sizeof out->soc, "%s", CONFIG_DEFAULT_SOC);
+    (void)snprintf(out->llm, sizeof out->llm, "%s", CONFIG_DEFAULT_LLM);
+    (void)snprintf(out->workload, sizeof out->workload, "%s", CONFIG_DEFAULT_WORKLOAD);
+    struct pointing t = {out, e};
+    (void)each_setting(s, point, false, take_plain, &t);
+    if (out->policy[0] == '\0') {
+        return err_add(e, "policy: missing: neither in base nor varied");
+    }
+    int rc = each_setting(s, point, false, take_path, &t);
+    if (s->has_horizon) {
+        char text[64];
+        (void)snprintf(text, sizeof text, "%.17g", s->horizon_s);
+        rc |= add_set(&out->options, "sim.horizon_s", text, e);
+    }
+    out->options.soc = out->soc;
+    out->options.llm = out->llm;
+    out->options.trace = out->trace[0] != '\0' ? out->trace : NULL;
+    out->options.workload = out->trace[0] != '\0' ? NULL : out->workload;
+    return rc == 0 ? 0 : -EINVAL;
+}
+
+void spec_point_fini(struct spec_point *p)
+{
+    config_options_fini(&p->options);
+}
+
+static int take_setting(void *ctx, const char *key, const cJSON *v)
+{
+    cJSON_AddItemToObject(ctx, key, cJSON_Duplicate(v, true));
+    return 0;
+}
+
+cJSON *spec_point_settings(const struct spec *s, uint64_t point)
+{
+    cJSON *o = cJSON_CreateObject();
+    (void)each_setting(s, point, true, take_setting, o);
+    return o;
+}
+
+/* ---- trying values ---- */
+
+struct found {
+    bool pattern[SPEC_MAX_PATTERNS], until[SPEC_MAX_UNTIL];
+};
+
+static void match_metrics(const struct spec *s, const struct config *c, struct found *f)
+{
+    struct metric_list names = {0};
+    runner_metric_names(c, &names);
+    struct spec one = *s; /* to match pattern by pattern */
+    for (uint32_t k = 0; k < s->n_patterns; k++) {
+        one.patterns[0] = s->patterns[k];
+        one.n_patterns = 1;
+        for (size_t i = 0; i < names.n && !f->pattern[k]; i++) {
+            f->pattern[k] = spec_keeps(&one, names.v[i].name);
+        }
+    }
+    for (uint32_t k = 0; k < s->n_until; k++) {
+        f->until[k] = f->until[k] || metric_list_find(&names, s->until[k].metric) != NULL;
+    }
+    metric_list_fini(&names);
+}
+
+static void try_point(const struct spec *s, uint64_t point, struct found *f, struct err *e)
+{
+    struct spec_point *p = xcalloc(1, sizeof *p);
+    if (spec_point(s, point, p, e) == 0) {
+        struct config *c = xcalloc(1, sizeof *c);
+        struct config_policy *policy = xcalloc(1, sizeof *policy);
+        if (config_load(c, &p->options, e) == 0) {
+            match_metrics(s, c, f);
+        }
+        (void)config_policy_parse(policy, p->policy, e);
+        struct trace t = {0};
+        (void)config_trace(&p->options, p->options.seed, p->arrivals, &t, e);
+        trace_fini(&t);
+        config_fini(c);
+        free(c);
+        free(policy);
+    }
+    spec_point_fini(p);
+    free(p);
+}
+
+static bool told(const struct err *e, const char *line)
+{
+    for (size_t i = 0; i < e->n && i < ERR_MAX_LINES; i++) {
+        if (strstr(e->lines[i], line) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* One point; its errors get the key path in front, those told before are left out. */
+static void try_at(const struct spec *s, uint64_t point, const char *path, struct found *f,
+                   struct err *e)
+{
+    struct err own = ERR_INIT;
+    try_point(s, point, f, &own);
+    for (size_t i = 0; i < own.n && i < ERR_MAX_LINES; i++) {
+        if (!told(e, own.lines[i])) {
+            (void)err_add(e, "%s: %s: %s", s->file, path, own.lines[i]);
+        }
+    }
+    err_fini(&own);
+}
+
+/* "axes.policy[0], axes.rate[0]", or "base". */
+static void first_point_path(const struct spec *s, char *out, size_t size)
+{
+    size_t used = 0;
+    (void)snprintf(out, size, "base");
+    for (uint32_t i = 0; i < s->n_dimensions && used < size; i++) {
+        used += (size_t)snprintf(out + used, size - used, "%s%s[0]", i > 0 ? ", " : "",
+                                 s->dimensions[i].axes[0].path);
+    }
+}
+
+static bool only_seeds(const struct spec_dimension *d)
+{
+    return d->n_axes == 1 && d->axes[0].key != NULL && strcmp(d->axes[0].key, "seed") == 0;
+}
+
+int spec_check(const struct spec *s, struct err *e)
+{
+    size_t before = e->n;
+    struct found f = {0};
+    char path[256];
+    first_point_path(s, path, sizeof path);
+    try_at(s, 0, path, &f, e);
+    uint64_t below = s->n_points;
+    for (uint32_t i = 0; i < s->n_dimensions; i++) {
+        const struct spec_dimension *d = &s->dimensions[i];
+        below /= d->n;
+        for (uint32_t k = 1; k < d->n && !only_seeds(d); k++) {
+            if (k >= CHECK_VALUES && k + 1 < d->n) {
+                k = d->n - 1;
+            }
+            (void)snprintf(path, sizeof path, "%s[%" PRIu32 "]", d->axes[0].path, k);
+            try_at(s, k * below, path, &f, e);
+        }
+    }
+    for (uint32_t k = 0; k < s->n_patterns && e->n == before; k++) {
+        if (!f.pattern[k]) {
+            (void)err_add(e, "%s: metrics[%" PRIu32 "]: no metric is called %s", s->file, k,
+                          s->patterns[k]);
+        }
+    }
+    for (uint32_t k = 0; k < s->n_until && e->n == before; k++) {
+        if (!f.until[k]) {
+            (void)err_add(e, "%s: until.%s: no metric is called so", s->file, s->until[k].metric);
+        }
+    }
+    return e->n > before ? -EINVAL : 0;
+}

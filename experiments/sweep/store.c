@@ -1,0 +1,477 @@
+#include "experiments/sweep/store.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "experiments/sweep/store_impl.h"
+#include "sim/base/arena.h"
+#include "sim/base/hash.h"
+
+#define COMMIT_S 1.0
+#define BUSY_MS 60000 /* another sweep on the same file holds it for a second at a time */
+
+static const char schema[] =
+    "CREATE TABLE experiments(id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, name TEXT NOT NULL,"
+    " revision TEXT NOT NULL, spec TEXT NOT NULL);"
+    "CREATE TABLE points(experiment_id INTEGER, point INTEGER, settings TEXT NOT NULL,"
+    " PRIMARY KEY(experiment_id, point)) WITHOUT ROWID;"
+    "CREATE TABLE members(experiment_id INTEGER, point INTEGER, replication INTEGER,"
+    " run_id INTEGER NOT NULL, PRIMARY KEY(experiment_id, point, replication)) WITHOUT ROWID;"
+    "CREATE TABLE failures(experiment_id INTEGER, point INTEGER, replication INTEGER,"
+    " message TEXT NOT NULL, PRIMARY KEY(experiment_id, point, replication)) WITHOUT ROWID;"
+    "CREATE TABLE finished(experiment_id INTEGER, shards INTEGER, shard INTEGER,"
+    " PRIMARY KEY(experiment_id, shards, shard)) WITHOUT ROWID;"
+    "CREATE TABLE runs(id INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL, kept TEXT NOT NULL,"
+    " soc TEXT, llm TEXT, workload TEXT, rate_scale REAL, policy TEXT, params TEXT, seed INTEGER,"
+    " verdict TEXT, config_hash TEXT, trace_hash TEXT, UNIQUE(fingerprint, kept));";
+
+static double clock_s(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- statements ---- */
+
+void store_fail(struct store *s)
+{
+    if (s->error[0] == '\0') {
+        (void)snprintf(s->error, sizeof s->error, "%s: %s", s->path, sqlite3_errmsg(s->db));
+    }
+}
+
+bool store_ok(const struct store *s)
+{
+    return s->error[0] == '\0';
+}
+
+sqlite3_stmt *store_prepare(struct store *s, const char *sql)
+{
+    sqlite3_stmt *q = NULL;
+    if (store_ok(s) && sqlite3_prepare_v2(s->db, sql, -1, &q, NULL) != SQLITE_OK) {
+        store_fail(s);
+    }
+    return q;
+}
+
+bool store_step(struct store *s, sqlite3_stmt *q)
+{
+    if (!store_ok(s)) {
+        return false;
+    }
+    int rc = sqlite3_step(q);
+    if (rc != SQLITE_ROW && rc != SQLITE_DONE) {
+        store_fail(s);
+    }
+    return rc == SQLITE_ROW;
+}
+
+void store_exec(struct store *s, const char *sql)
+{
+    if (store_ok(s) && sqlite3_exec(s->db, sql, NULL, NULL, NULL) != SQLITE_OK) {
+        store_fail(s);
+    }
+}
+
+/* Runs a statement that gives nothing, once. */
+static void once(struct store *s, sqlite3_stmt *q)
+{
+    (void)store_step(s, q);
+    (void)sqlite3_reset(q);
+}
+
+static void bind_text(sqlite3_stmt *q, int at, const char *text)
+{
+    (void)sqlite3_bind_text(q, at, text, -1, SQLITE_TRANSIENT);
+}
+
+static void bind_place(sqlite3_stmt *q, int64_t experiment, uint64_t point)
+{
+    (void)sqlite3_bind_int64(q, 1, experiment);
+    (void)sqlite3_bind_int64(q, 2, (int64_t)point);
+}
+
+void store_write(struct store *s)
+{
+    if (!s->in_transaction && store_ok(s)) {
+        store_exec(s, "BEGIN IMMEDIATE");
+        s->in_transaction = store_ok(s);
+        s->since_s = clock_s();
+    }
+}
+
+void store_commit(struct store *s, bool now)
+{
+    if (s->in_transaction && (now || clock_s() - s->since_s >= COMMIT_S)) {
+        store_exec(s, "COMMIT");
+        s->in_transaction = false;
+    }
+}
+
+/* ---- life ---- */
+
+/* A pragma's number; -1 on error. */
+static int64_t pragma(struct store *s, const char *sql)
+{
+    sqlite3_stmt *q = store_prepare(s, sql);
+    int64_t v = q != NULL && store_step(s, q) ? sqlite3_column_int64(q, 0) : -1;
+    (void)sqlite3_finalize(q);
+    return v;
+}
+
+/* An empty file gets the tables; another must be a store of this format. */
+static void check_format(struct store *s)
+{
+    int64_t tables = pragma(s, "SELECT count(*) FROM sqlite_master");
+    if (store_ok(s) && tables == 0) {
+        char text[128];
+        (void)snprintf(text, sizeof text, "PRAGMA application_id=%d; PRAGMA user_version=%d;",
+                       STORE_APPLICATION_ID, STORE_FORMAT);
+        store_exec(s, "BEGIN IMMEDIATE");
+        if (pragma(s, "SELECT count(*) FROM sqlite_master") == 0) { /* no other was quicker */
+            store_exec(s, schema);
+            store_exec(s, text);
+        }
+        store_exec(s, "COMMIT");
+    } else if (store_ok(s) && (pragma(s, "PRAGMA application_id") != STORE_APPLICATION_ID ||
+                               pragma(s, "PRAGMA user_version") != STORE_FORMAT)) {
+        (void)snprintf(s->error, sizeof s->error,
+                       "%s: a database, but not a store of results of format %d", s->path,
+                       STORE_FORMAT);
+    }
+}
+
+static void prepare_all(struct store *s)
+{
+    s->find = store_prepare(s, "SELECT id FROM runs WHERE fingerprint=?1 AND kept=?2");
+    s->put = store_prepare(
+        s, "INSERT INTO runs(fingerprint, kept, soc, llm, workload, rate_scale, policy, params,"
+           " seed, verdict, config_hash, trace_hash)"
+           " VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12)");
+    s->member = store_prepare(s, "INSERT INTO members VALUES(?1,?2,?3,?4) ON CONFLICT DO UPDATE SET"
+                                 " run_id=excluded.run_id WHERE run_id<>excluded.run_id");
+    s->unfail = store_prepare(
+        s, "DELETE FROM failures WHERE experiment_id=?1 AND point=?2 AND replication=?3");
+    s->unmember = store_prepare(
+        s, "DELETE FROM members WHERE experiment_id=?1 AND point=?2 AND replication=?3");
+    s->failure = store_prepare(s, "INSERT OR REPLACE INTO failures VALUES(?1,?2,?3,?4)");
+    s->point = store_prepare(s, "INSERT OR IGNORE INTO points VALUES(?1,?2,?3)");
+    s->has_point = store_prepare(s, "SELECT 1 FROM points WHERE experiment_id=?1 AND point=?2");
+}
+
+struct store *store_open(const char *path, bool create, struct err *e)
+{
+    if (!create && access(path, R_OK) != 0) {
+        (void)err_add(e, "%s: %s", path, strerror(errno));
+        return NULL;
+    }
+    struct store *s = xcalloc(1, sizeof *s);
+    s->path = xstrdup(path);
+    int flags = SQLITE_OPEN_READWRITE | (create ? SQLITE_OPEN_CREATE : 0);
+    if (sqlite3_open_v2(path, &s->db, flags, NULL) != SQLITE_OK) {
+        store_fail(s);
+    }
+    (void)sqlite3_busy_timeout(s->db, BUSY_MS);
+    check_format(s);
+    store_exec(s, "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;");
+    prepare_all(s);
+    if (!store_ok(s)) {
+        (void)store_close(s, e);
+        return NULL;
+    }
+    return s;
+}
+
+int store_close(struct store *s, struct err *e)
+{
+    if (s == NULL) {
+        return 0;
+    }
+    store_commit(s, true);
+    sqlite3_stmt *all[] = {s->find,     s->put,     s->metrics, s->member,   s->unfail,
+                           s->unmember, s->failure, s->point,   s->has_point};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        (void)sqlite3_finalize(all[i]);
+    }
+    int rc = store_ok(s) ? 0 : -EIO;
+    if (rc != 0) {
+        (void)err_add(e, "%s", s->error);
+    }
+    (void)sqlite3_close(s->db);
+    free(s->last);
+    free(s->path);
+    free(s);
+    return rc;
+}
+
+/* ---- experiments and points ---- */
+
+static int64_t find_experiment(struct store *s, const char *key)
+{
+    sqlite3_stmt *q = store_prepare(s, "SELECT id FROM experiments WHERE key=?1");
+    if (q != NULL) {
+        bind_text(q, 1, key);
+    }
+    int64_t id = q != NULL && store_step(s, q) ? sqlite3_column_int64(q, 0) : 0;
+    (void)sqlite3_finalize(q);
+    return id;
+}
+
+int64_t store_experiment(struct store *s, const char *name, const char *revision, const char *spec)
+{
+    char key[64];
+    (void)snprintf(key, sizeof key, "%016" PRIx64 "-%016" PRIx64, hash_string(HASH_INIT, spec),
+                   hash_string(HASH_INIT, revision));
+    int64_t id = find_experiment(s, key); /* without waiting for another's transaction */
+    if (id != 0) {
+        return id;
+    }
+    sqlite3_stmt *q = store_prepare(
+        s, "INSERT OR IGNORE INTO experiments(key, name, revision, spec) VALUES(?1,?2,?3,?4)");
+    const char *const text[] = {key, name, revision, spec};
+    for (int i = 0; i < 4 && q != NULL; i++) {
+        bind_text(q, i + 1, text[i]);
+    }
+    store_write(s);
+    if (q != NULL) {
+        once(s, q);
+    }
+    (void)sqlite3_finalize(q);
+    id = find_experiment(s, key);
+    store_commit(s, true);
+    return id;
+}
+
+bool store_has_point(struct store *s, int64_t experiment, uint64_t point)
+{
+    bind_place(s->has_point, experiment, point);
+    bool there = store_step(s, s->has_point);
+    (void)sqlite3_reset(s->has_point);
+    return there;
+}
+
+void store_point(struct store *s, int64_t experiment, uint64_t point, const char *settings)
+{
+    store_write(s);
+    bind_place(s->point, experiment, point);
+    bind_text(s->point, 3, settings);
+    once(s, s->point);
+}
+
+uint64_t store_count(struct store *s, int64_t experiment)
+{
+    sqlite3_stmt *q = store_prepare(s, "SELECT count(*) FROM members WHERE experiment_id=?1");
+    (void)sqlite3_bind_int64(q, 1, experiment);
+    uint64_t n = q != NULL && store_step(s, q) ? (uint64_t)sqlite3_column_int64(q, 0) : 0;
+    (void)sqlite3_finalize(q);
+    return n;
+}
+
+void store_finished(struct store *s, int64_t experiment, uint32_t shard, uint32_t shards)
+{
+    sqlite3_stmt *q = store_prepare(s, "INSERT OR IGNORE INTO finished VALUES(?1,?2,?3)");
+    if (q != NULL) {
+        store_write(s);
+        bind_place(q, experiment, shards);
+        (void)sqlite3_bind_int64(q, 3, shard);
+        once(s, q);
+    }
+    (void)sqlite3_finalize(q);
+}
+
+int store_check_complete(struct store *s, struct err *e)
+{
+    /* the division of which most is there speaks for an experiment */
+    sqlite3_stmt *q = store_prepare(
+        s, "SELECT name, have, shards FROM (SELECT e.name, e.key, coalesce(f.shards, 1) AS shards,"
+           " count(f.shard) AS have FROM experiments e LEFT JOIN finished f"
+           " ON f.experiment_id=e.id GROUP BY e.id, f.shards) GROUP BY key"
+           " HAVING max(1.0 * have / shards) < 1 ORDER BY name, key");
+    size_t before = e->n;
+    while (q != NULL && store_step(s, q)) {
+        (void)err_add(e, "%s: experiment \"%s\": %lld of %lld shards have finished", s->path,
+                      (const char *)sqlite3_column_text(q, 0),
+                      (long long)sqlite3_column_int64(q, 1), (long long)sqlite3_column_int64(q, 2));
+    }
+    (void)sqlite3_finalize(q);
+    return e->n > before ? -EINVAL : 0;
+}
+
+/* ---- runs ---- */
+
+int64_t store_find(struct store *s, const char *fingerprint, const char *kept)
+{
+    bind_text(s->find, 1, fingerprint);
+    bind_text(s->find, 2, kept);
+    int64_t id = store_step(s, s->find) ? sqlite3_column_int64(s->find, 0) : 0;
+    (void)sqlite3_reset(s->find);
+    return id;
+}
+
+/* ---- metrics: a column each ---- */
+
+bool store_has_column(struct store *s, const char *name)
+{
+    sqlite3_stmt *q = store_prepare(s, "SELECT 1 FROM pragma_table_info('metrics') WHERE name=?1");
+    if (q != NULL) {
+        bind_text(q, 1, name);
+    }
+    bool there = q != NULL && store_step(s, q);
+    (void)sqlite3_finalize(q);
+    return there;
+}
+
+/* Makes the table with all columns at once, which is quicker than adding each. */
+static void create_columns(struct store *s, const struct metric *metrics, size_t n)
+{
+    sqlite3_str *sql = sqlite3_str_new(s->db);
+    sqlite3_str_appendall(sql, "CREATE TABLE metrics(run_id INTEGER PRIMARY KEY");
+    for (size_t i = 0; i < n; i++) {
+        sqlite3_str_appendf(sql, ",\"%w\" REAL", metrics[i].name);
+    }
+    sqlite3_str_appendall(sql, ")");
+    char *text = sqlite3_str_finish(sql);
+    store_exec(s, text);
+    sqlite3_free(text);
+}
+
+void store_add_column(struct store *s, const char *name)
+{
+    if (!store_has_column(s, name)) {
+        char *text = sqlite3_mprintf("ALTER TABLE metrics ADD COLUMN \"%w\" REAL", name);
+        store_exec(s, text);
+        sqlite3_free(text);
+    }
+}
+
+static bool same_names(const struct store *s, const struct metric *metrics, size_t n)
+{
+    bool same = s->metrics != NULL && n == s->n_last;
+    for (size_t i = 0; i < n && same; i++) {
+        same = strcmp(s->last[i].name, metrics[i].name) == 0;
+    }
+    return same;
+}
+
+/* The statement for these names; runs on one machine have the same. */
+static void prepare_metrics(struct store *s, const struct metric *metrics, size_t n)
+{
+    if (same_names(s, metrics, n)) {
+        return;
+    }
+    if (!store_has_column(s, "run_id")) {
+        create_columns(s, metrics, n);
+    }
+    sqlite3_str *sql = sqlite3_str_new(s->db);
+    sqlite3_str_appendall(sql, "INSERT INTO metrics(run_id");
+    for (size_t i = 0; i < n; i++) {
+        store_add_column(s, metrics[i].name);
+        sqlite3_str_appendf(sql, ",\"%w\"", metrics[i].name);
+    }
+    sqlite3_str_appendall(sql, ") VALUES(?");
+    for (size_t i = 0; i < n; i++) {
+        sqlite3_str_appendall(sql, ",?");
+    }
+    sqlite3_str_appendall(sql, ")");
+    char *text = sqlite3_str_finish(sql);
+    (void)sqlite3_finalize(s->metrics);
+    s->metrics = store_prepare(s, text);
+    sqlite3_free(text);
+    s->last = xrealloc(s->last, (n + 1) * sizeof *s->last);
+    memcpy(s->last, metrics, n * sizeof *s->last);
+    s->n_last = n;
+}
+
+int64_t store_put(struct store *s, const struct store_run *run, const char *kept,
+                  const struct metric *metrics, size_t n)
+{
+    int64_t id = store_find(s, run->fingerprint, kept);
+    if (id != 0 || !store_ok(s)) {
+        return id;
+    }
+    store_write(s);
+    char config_hash[24];
+    char trace_hash[24];
+    (void)snprintf(config_hash, sizeof config_hash, "%016" PRIx64, run->config_hash);
+    (void)snprintf(trace_hash, sizeof trace_hash, "%016" PRIx64, run->trace_hash);
+    bind_text(s->put, 1, run->fingerprint);
+    bind_text(s->put, 2, kept);
+    bind_text(s->put, 3, run->soc);
+    bind_text(s->put, 4, run->llm);
+    bind_text(s->put, 5, run->workload);
+    (void)sqlite3_bind_double(s->put, 6, run->rate_scale);
+    bind_text(s->put, 7, run->policy);
+    bind_text(s->put, 8, run->params);
+    (void)sqlite3_bind_int64(s->put, 9, (int64_t)run->seed);
+    bind_text(s->put, 10, run->verdict);
+    bind_text(s->put, 11, config_hash);
+    bind_text(s->put, 12, trace_hash);
+    once(s, s->put);
+    id = sqlite3_last_insert_rowid(s->db);
+    prepare_metrics(s, metrics, n);
+    (void)sqlite3_bind_int64(s->metrics, 1, id);
+    for (size_t i = 0; i < n; i++) {
+        (void)sqlite3_bind_double(s->metrics, (int)i + 2, metrics[i].value); /* NaN is NULL */
+    }
+    if (s->metrics != NULL) {
+        once(s, s->metrics);
+    }
+    return id;
+}
+
+void store_member(struct store *s, int64_t experiment, uint64_t point, uint32_t replication,
+                  int64_t run)
+{
+    store_write(s);
+    bind_place(s->member, experiment, point);
+    (void)sqlite3_bind_int64(s->member, 3, replication);
+    (void)sqlite3_bind_int64(s->member, 4, run);
+    once(s, s->member);
+    bind_place(s->unfail, experiment, point);
+    (void)sqlite3_bind_int64(s->unfail, 3, replication);
+    once(s, s->unfail);
+}
+
+void store_failure(struct store *s, int64_t experiment, uint64_t point, uint32_t replication,
+                   const char *message)
+{
+    store_write(s);
+    bind_place(s->failure, experiment, point);
+    (void)sqlite3_bind_int64(s->failure, 3, replication);
+    bind_text(s->failure, 4, message);
+    once(s, s->failure);
+    bind_place(s->unmember, experiment, point);
+    (void)sqlite3_bind_int64(s->unmember, 3, replication);
+    once(s, s->unmember);
+}
+
+void store_values(struct store *s, int64_t experiment, uint64_t point, const char *metric,
+                  double *out, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        out[i] = METRIC_UNDEFINED;
+    }
+    if (!store_has_column(s, metric)) {
+        return;
+    }
+    char *text = sqlite3_mprintf("SELECT replication, m.\"%w\" FROM members JOIN metrics m"
+                                 " USING(run_id) WHERE experiment_id=?1 AND point=?2"
+                                 " AND replication<?3",
+                                 metric);
+    sqlite3_stmt *q = store_prepare(s, text);
+    bind_place(q, experiment, point);
+    (void)sqlite3_bind_int64(q, 3, n);
+    while (q != NULL && store_step(s, q)) {
+        if (sqlite3_column_type(q, 1) != SQLITE_NULL) {
+            out[sqlite3_column_int(q, 0)] = sqlite3_column_double(q, 1);
+        }
+    }
+    (void)sqlite3_finalize(q);
+    sqlite3_free(text);
+}

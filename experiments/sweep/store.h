@@ -1,0 +1,88 @@
+/* Results of experiments in one SQLite file.
+ *
+ *   experiments  id, key (of the file's text and the source revision), name, revision, spec
+ *   points       experiment_id, point: settings, the varied ones as a JSON object
+ *   members      experiment_id, point, replication: run_id
+ *   failures     experiment_id, point, replication: message. A failure is no result: the next
+ *                sweep tries again, and success removes it
+ *   finished     experiment_id, shards, shard: a sweep of that part came to its end
+ *   runs         id, fingerprint (version, source revision, configuration, trace, policy,
+ *                parameters, seed) and kept (which metrics), unique together, so that runs are
+ *                shared between experiments and unlike ones never mix; soc, llm, workload,
+ *                rate_scale, policy, params, seed, verdict, config_hash, trace_hash
+ *   metrics      run_id and one column per metric, NULL where it is not defined in that run:
+ *                SELECT policy, avg("reactive.e2e_s.mean") FROM runs JOIN metrics ON id=run_id
+ *                GROUP BY policy
+ *
+ * Opened in WAL mode; writes are gathered into transactions of a second, so that a killed process
+ * leaves a valid file and loses a second. Errors stick: after the first, nothing more is written,
+ * and store_close reports it. */
+#ifndef EXPERIMENTS_SWEEP_STORE_H
+#define EXPERIMENTS_SWEEP_STORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "experiments/run/config.h"
+#include "sim/base/err.h"
+#include "sim/metrics/metrics.h"
+
+struct store; /* opaque */
+
+struct store_run {
+    char fingerprint[CONFIG_FINGERPRINT_BYTES];
+    char soc[64], llm[64], workload[256], policy[64], params[CONFIG_PARAMS_BYTES], verdict[16];
+    double rate_scale;
+    uint64_t seed, config_hash, trace_hash;
+};
+
+/* Opens a store, created when missing and `create`. NULL with an error that names the file: not
+ * there, not a store, not writable. store_close frees; 0 or -EIO with the first error added. */
+struct store *store_open(const char *path, bool create, struct err *e);
+int store_close(struct store *s, struct err *e);
+bool store_ok(const struct store *s);
+
+/* Writes what has been gathered: all of it, or only when it waits for a second. */
+void store_commit(struct store *s, bool now);
+
+/* Number of the experiment of that text and revision; made when it is not there. */
+int64_t store_experiment(struct store *s, const char *name, const char *revision, const char *spec);
+/* Known points are left alone. settings: JSON text. */
+void store_point(struct store *s, int64_t experiment, uint64_t point, const char *settings);
+bool store_has_point(struct store *s, int64_t experiment, uint64_t point);
+
+/* Number of a run, or 0. */
+int64_t store_find(struct store *s, const char *fingerprint, const char *kept);
+/* Adds a run with its metrics, or finds the one that is there. */
+int64_t store_put(struct store *s, const struct store_run *run, const char *kept,
+                  const struct metric *metrics, size_t n);
+/* Says which run a replication is; removes its failure. */
+void store_member(struct store *s, int64_t experiment, uint64_t point, uint32_t replication,
+                  int64_t run);
+void store_failure(struct store *s, int64_t experiment, uint64_t point, uint32_t replication,
+                   const char *message);
+/* Values of a metric over replications 0 .. n-1 of a point, NaN where there is none. */
+void store_values(struct store *s, int64_t experiment, uint64_t point, const char *metric,
+                  double *out, uint32_t n);
+
+/* Replications of an experiment that have results. */
+uint64_t store_count(struct store *s, int64_t experiment);
+/* A sweep of this part of an experiment came to its end (0 of 1: all of it). */
+void store_finished(struct store *s, int64_t experiment, uint32_t shard, uint32_t shards);
+/* Errors for experiments of which a part never came to its end, and -EINVAL; else 0. */
+int store_check_complete(struct store *s, struct err *e);
+
+/* One line or object per replication, failures too, in an order that depends on nothing but the
+ * experiments: equal results give equal bytes, however the stores came about. experiment 0: all.
+ * Columns: experiment, point, replication, status (ok, failed), message, set.X for every varied
+ * setting, soc, llm, workload, rate_scale, policy, params, seed, verdict, config_hash, trace_hash,
+ * fingerprint, then the metrics by name, but those that no run of the export has. */
+void store_export_csv(struct store *s, int64_t experiment, FILE *out);
+void store_export_json(struct store *s, int64_t experiment, FILE *out);
+
+/* Adds all that another store holds. A replication or run that both have must be the same: if not,
+ * nothing is added, and the error names it. */
+int store_merge(struct store *s, const char *path, struct err *e);
+
+#endif

@@ -1,0 +1,369 @@
+/* A store as CSV and as JSON. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/sweep/store_impl.h"
+#include "sim/base/arena.h"
+
+static const char rows_sql[] =
+    "SELECT e.name, a.point, a.replication, a.message, p.settings, r.id, r.soc, r.llm, r.workload,"
+    " r.rate_scale, r.policy, r.params, r.seed, r.verdict, r.config_hash, r.trace_hash,"
+    " r.fingerprint FROM"
+    " (SELECT experiment_id, point, replication, run_id, NULL AS message FROM members UNION ALL"
+    "  SELECT experiment_id, point, replication, NULL, message FROM failures) a"
+    " JOIN experiments e ON e.id=a.experiment_id"
+    " JOIN points p ON p.experiment_id=a.experiment_id AND p.point=a.point"
+    " LEFT JOIN runs r ON r.id=a.run_id WHERE ?1=0 OR a.experiment_id=?1"
+    " ORDER BY e.name, e.key, a.point, a.replication";
+
+enum row_column {
+    ROW_EXPERIMENT,
+    ROW_POINT,
+    ROW_REPLICATION,
+    ROW_MESSAGE,
+    ROW_SETTINGS,
+    ROW_RUN_ID,
+    ROW_SOC,
+    ROW_LLM,
+    ROW_WORKLOAD,
+    ROW_RATE_SCALE,
+    ROW_POLICY,
+    ROW_PARAMS,
+    ROW_SEED,
+    ROW_VERDICT,
+    ROW_CONFIG_HASH,
+    ROW_TRACE_HASH,
+    ROW_FINGERPRINT,
+    ROW_COUNT
+};
+
+/* By enum row_column, of those that a run has. */
+static const char *const run_columns[ROW_COUNT] = {
+    [ROW_SOC] = "soc",
+    [ROW_LLM] = "llm",
+    [ROW_WORKLOAD] = "workload",
+    [ROW_RATE_SCALE] = "rate_scale",
+    [ROW_POLICY] = "policy",
+    [ROW_PARAMS] = "params",
+    [ROW_SEED] = "seed",
+    [ROW_VERDICT] = "verdict",
+    [ROW_CONFIG_HASH] = "config_hash",
+    [ROW_TRACE_HASH] = "trace_hash",
+    [ROW_FINGERPRINT] = "fingerprint",
+};
+
+struct names {
+    char **v; /* owned, sorted */
+    size_t n;
+};
+
+struct export
+{
+    struct store *store;
+    int64_t experiment;
+    struct names settings, metrics;
+    double *values; /* owned: of the current run, by metrics; NaN where there is none */
+    sqlite3_stmt *metrics_of;
+};
+
+/* ---- names of columns ---- */
+
+static void push_name(struct names *l, const char *name)
+{
+    l->v = xrealloc(l->v, (l->n + 1) * sizeof *l->v);
+    l->v[l->n++] = xstrdup(name);
+}
+
+/* Unless it is there. */
+static void add_name(struct names *l, const char *name)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        if (strcmp(l->v[i], name) == 0) {
+            return;
+        }
+    }
+    push_name(l, name);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void sort_names(struct names *l)
+{
+    if (l->n > 1) {
+        qsort(l->v, l->n, sizeof *l->v, by_name);
+    }
+}
+
+static void free_names(struct names *l)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        free(l->v[i]);
+    }
+    free(l->v);
+}
+
+static void learn_settings(struct export *x)
+{
+    sqlite3_stmt *q =
+        store_prepare(x->store, "SELECT settings FROM points WHERE ?1=0 OR experiment_id=?1");
+    (void)sqlite3_bind_int64(q, 1, x->experiment);
+    while (q != NULL && store_step(x->store, q)) {
+        cJSON *o = cJSON_Parse((const char *)sqlite3_column_text(q, 0));
+        for (const cJSON *c = o != NULL ? o->child : NULL; c != NULL; c = c->next) {
+            add_name(&x->settings, c->string);
+        }
+        cJSON_Delete(o);
+    }
+    (void)sqlite3_finalize(q);
+    sort_names(&x->settings);
+}
+
+/* Columns with a value in some run of the export; other experiments must not show. */
+static void learn_metrics(struct export *x)
+{
+    struct names all = {0};
+    sqlite3_stmt *q = store_prepare(
+        x->store, "SELECT name FROM pragma_table_info('metrics') WHERE name<>'run_id'");
+    while (q != NULL && store_step(x->store, q)) {
+        push_name(&all, (const char *)sqlite3_column_text(q, 0));
+    }
+    (void)sqlite3_finalize(q);
+    sort_names(&all);
+    sqlite3_str *sql = sqlite3_str_new(x->store->db);
+    sqlite3_str_appendall(sql, "SELECT 0");
+    for (size_t i = 0; i < all.n; i++) {
+        sqlite3_str_appendf(sql, ",count(m.\"%w\")", all.v[i]);
+    }
+    sqlite3_str_appendall(
+        sql, " FROM members JOIN metrics m USING(run_id) WHERE ?1=0 OR experiment_id=?1");
+    char *text = sqlite3_str_finish(sql);
+    q = all.n > 0 ? store_prepare(x->store, text) : NULL;
+    (void)sqlite3_bind_int64(q, 1, x->experiment);
+    if (q != NULL && store_step(x->store, q)) {
+        for (size_t i = 0; i < all.n; i++) {
+            if (sqlite3_column_int64(q, (int)i + 1) > 0) {
+                push_name(&x->metrics, all.v[i]);
+            }
+        }
+    }
+    (void)sqlite3_finalize(q);
+    sqlite3_free(text);
+    free_names(&all);
+}
+
+/* The statement that gives x->metrics of a run. */
+static void prepare_metrics_of(struct export *x)
+{
+    sqlite3_str *sql = sqlite3_str_new(x->store->db);
+    sqlite3_str_appendall(sql, "SELECT 0");
+    for (size_t i = 0; i < x->metrics.n; i++) {
+        sqlite3_str_appendf(sql, ",m.\"%w\"", x->metrics.v[i]);
+    }
+    sqlite3_str_appendall(sql, " FROM metrics m WHERE run_id=?1");
+    char *text = sqlite3_str_finish(sql);
+    x->metrics_of = x->metrics.n > 0 ? store_prepare(x->store, text) : NULL;
+    sqlite3_free(text);
+}
+
+static void export_init(struct export *x, struct store *s, int64_t experiment)
+{
+    *x = (struct export){.store = s, .experiment = experiment};
+    store_commit(s, true);
+    learn_settings(x);
+    learn_metrics(x);
+    x->values = xcalloc(x->metrics.n + 1, sizeof *x->values);
+    prepare_metrics_of(x);
+}
+
+static void export_fini(struct export *x)
+{
+    free_names(&x->settings);
+    free_names(&x->metrics);
+    free(x->values);
+    (void)sqlite3_finalize(x->metrics_of);
+}
+
+/* Reads the metrics of a run into x->values. */
+static void load_values(struct export *x, int64_t run)
+{
+    for (size_t i = 0; i < x->metrics.n; i++) {
+        x->values[i] = METRIC_UNDEFINED;
+    }
+    if (x->metrics_of == NULL) {
+        return;
+    }
+    (void)sqlite3_bind_int64(x->metrics_of, 1, run);
+    if (store_step(x->store, x->metrics_of)) {
+        for (size_t i = 0; i < x->metrics.n; i++) {
+            if (sqlite3_column_type(x->metrics_of, (int)i + 1) != SQLITE_NULL) {
+                x->values[i] = sqlite3_column_double(x->metrics_of, (int)i + 1);
+            }
+        }
+    }
+    (void)sqlite3_reset(x->metrics_of);
+}
+
+/* ---- CSV ---- */
+
+static void put_text(const char *text, FILE *out)
+{
+    if (text == NULL || strpbrk(text, ",\"\n\r") == NULL) {
+        (void)fputs(text != NULL ? text : "", out);
+        return;
+    }
+    (void)fputc('"', out);
+    for (const char *p = text; *p != '\0'; p++) {
+        (void)fprintf(out, "%s%c", *p == '"' ? "\"" : "", *p);
+    }
+    (void)fputc('"', out);
+}
+
+/* The shortest decimal that reads back to the same bits. */
+static void put_number(double v, FILE *out)
+{
+    char text[40];
+    for (int digits = 15; digits <= 17; digits++) {
+        (void)snprintf(text, sizeof text, "%.*g", digits, v);
+        if (strtod(text, NULL) == v) {
+            break;
+        }
+    }
+    (void)fputs(text, out);
+}
+
+static void put_column(sqlite3_stmt *q, int at, FILE *out)
+{
+    if (sqlite3_column_type(q, at) == SQLITE_FLOAT) {
+        put_number(sqlite3_column_double(q, at), out);
+    } else {
+        put_text((const char *)sqlite3_column_text(q, at), out);
+    }
+}
+
+static void put_settings(const struct export *x, const char *settings, FILE *out)
+{
+    cJSON *o = cJSON_Parse(settings);
+    for (size_t i = 0; i < x->settings.n; i++) {
+        (void)fputc(',', out);
+        const cJSON *v = cJSON_GetObjectItemCaseSensitive(o, x->settings.v[i]);
+        if (cJSON_IsNumber(v)) {
+            put_number(v->valuedouble, out);
+        } else if (cJSON_IsBool(v)) {
+            (void)fputs(cJSON_IsTrue(v) ? "true" : "false", out);
+        } else if (cJSON_IsString(v)) {
+            put_text(v->valuestring, out);
+        }
+    }
+    cJSON_Delete(o);
+}
+
+static void put_header(const struct export *x, FILE *out)
+{
+    (void)fputs("experiment,point,replication,status,message", out);
+    for (size_t i = 0; i < x->settings.n; i++) {
+        (void)fputs(",set.", out);
+        put_text(x->settings.v[i], out);
+    }
+    for (int i = ROW_SOC; i < ROW_COUNT; i++) {
+        (void)fprintf(out, ",%s", run_columns[i]);
+    }
+    for (size_t i = 0; i < x->metrics.n; i++) {
+        (void)fputc(',', out);
+        put_text(x->metrics.v[i], out);
+    }
+    (void)fputc('\n', out);
+}
+
+void store_export_csv(struct store *s, int64_t experiment, FILE *out)
+{
+    struct export x;
+    export_init(&x, s, experiment);
+    put_header(&x, out);
+    sqlite3_stmt *q = store_prepare(s, rows_sql);
+    (void)sqlite3_bind_int64(q, 1, experiment);
+    while (q != NULL && store_step(s, q)) {
+        put_text((const char *)sqlite3_column_text(q, ROW_EXPERIMENT), out);
+        (void)fprintf(out, ",%" PRId64 ",%" PRId64, (int64_t)sqlite3_column_int64(q, ROW_POINT),
+                      (int64_t)sqlite3_column_int64(q, ROW_REPLICATION));
+        (void)fputs(sqlite3_column_type(q, ROW_RUN_ID) != SQLITE_NULL ? ",ok," : ",failed,", out);
+        put_text((const char *)sqlite3_column_text(q, ROW_MESSAGE), out);
+        put_settings(&x, (const char *)sqlite3_column_text(q, ROW_SETTINGS), out);
+        for (int i = ROW_SOC; i < ROW_COUNT; i++) {
+            (void)fputc(',', out);
+            put_column(q, i, out);
+        }
+        load_values(&x, sqlite3_column_int64(q, ROW_RUN_ID));
+        for (size_t i = 0; i < x.metrics.n; i++) {
+            (void)fputc(',', out);
+            if (!isnan(x.values[i])) {
+                put_number(x.values[i], out);
+            }
+        }
+        (void)fputc('\n', out);
+    }
+    (void)sqlite3_finalize(q);
+    export_fini(&x);
+}
+
+/* ---- JSON ---- */
+
+static void add_column(cJSON *o, const char *name, sqlite3_stmt *q, int at)
+{
+    int type = sqlite3_column_type(q, at);
+    if (type == SQLITE_FLOAT || type == SQLITE_INTEGER) {
+        cJSON_AddNumberToObject(o, name, sqlite3_column_double(q, at));
+    } else if (type == SQLITE_TEXT) {
+        cJSON_AddStringToObject(o, name, (const char *)sqlite3_column_text(q, at));
+    }
+}
+
+static cJSON *row_to_json(struct export *x, sqlite3_stmt *q)
+{
+    bool ok = sqlite3_column_type(q, ROW_RUN_ID) != SQLITE_NULL;
+    cJSON *o = cJSON_CreateObject();
+    add_column(o, "experiment", q, ROW_EXPERIMENT);
+    add_column(o, "point", q, ROW_POINT);
+    add_column(o, "replication", q, ROW_REPLICATION);
+    cJSON_AddStringToObject(o, "status", ok ? "ok" : "failed");
+    add_column(o, "message", q, ROW_MESSAGE);
+    cJSON_AddItemToObject(o, "settings",
+                          cJSON_Parse((const char *)sqlite3_column_text(q, ROW_SETTINGS)));
+    for (int i = ROW_SOC; i < ROW_COUNT; i++) {
+        add_column(o, run_columns[i], q, i);
+    }
+    if (ok) {
+        load_values(x, sqlite3_column_int64(q, ROW_RUN_ID));
+        cJSON *metrics = cJSON_AddObjectToObject(o, "metrics");
+        for (size_t i = 0; i < x->metrics.n; i++) {
+            cJSON_AddItemToObject(metrics, x->metrics.v[i],
+                                  isnan(x->values[i]) ? cJSON_CreateNull()
+                                                      : cJSON_CreateNumber(x->values[i]));
+        }
+    }
+    return o;
+}
+
+void store_export_json(struct store *s, int64_t experiment, FILE *out)
+{
+    struct export x;
+    export_init(&x, s, experiment);
+    sqlite3_stmt *q = store_prepare(s, rows_sql);
+    (void)sqlite3_bind_int64(q, 1, experiment);
+    const char *before = "[";
+    while (q != NULL && store_step(s, q)) {
+        cJSON *o = row_to_json(&x, q);
+        char *text = cJSON_PrintUnformatted(o);
+        (void)fprintf(out, "%s\n%s", before, text);
+        before = ",";
+        cJSON_free(text);
+        cJSON_Delete(o);
+    }
+    (void)fprintf(out, "%s\n]\n", before[0] == '[' ? "[" : "");
+    (void)sqlite3_finalize(q);
+    export_fini(&x);
+}

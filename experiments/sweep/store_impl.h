@@ -1,0 +1,38 @@
+/* Shared by the store's own files. */
+#ifndef EXPERIMENTS_SWEEP_STORE_IMPL_H
+#define EXPERIMENTS_SWEEP_STORE_IMPL_H
+
+#include <sqlite3.h>
+
+#include "experiments/sweep/store.h"
+
+#define STORE_APPLICATION_ID 0x78707573 /* "xpus" */
+#define STORE_FORMAT 3
+
+struct store {
+    sqlite3 *db;
+    char *path; /* owned */
+    char error[512];
+    bool in_transaction;
+    double since_s; /* of the transaction, monotonic clock */
+    sqlite3_stmt *find, *put, *member, *unfail, *unmember, *failure, *point, *has_point;
+    sqlite3_stmt *metrics; /* inserts the metrics of `last`; NULL before the first */
+    struct metric *last;   /* owned; values unused */
+    size_t n_last;
+};
+
+/* Prepares a statement; NULL and the error kept when that fails. */
+sqlite3_stmt *store_prepare(struct store *s, const char *sql);
+/* One step: true on a row. Errors are kept. */
+bool store_step(struct store *s, sqlite3_stmt *q);
+/* Statements without results, several in one text. */
+void store_exec(struct store *s, const char *sql);
+void store_fail(struct store *s);
+/* Opens a transaction unless one is open. */
+void store_write(struct store *s);
+
+/* Columns of the table of metrics; false, too, while there is no such table. */
+bool store_has_column(struct store *s, const char *name);
+void store_add_column(struct store *s, const char *name);
+
+#endif

@@ -1,0 +1,39 @@
+/* Runs an experiment into a store: what is missing of it, in worker processes. */
+#ifndef EXPERIMENTS_SWEEP_H
+#define EXPERIMENTS_SWEEP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "experiments/sweep/spec.h"
+#include "experiments/sweep/store.h"
+
+struct sweep_options {
+    uint32_t jobs;
+    uint32_t shard, shards; /* this one of so many: run number i belongs to i % shards, or, with
+                               `until`, all runs of point i */
+    double time_limit_s;    /* of CPU time per run; 0: none */
+    uint64_t memory_limit_bytes; /* of a worker; 0: none */
+    bool fail_fast;              /* stop at the first failure */
+    bool progress;               /* a bar on stderr */
+};
+
+struct sweep_result {
+    uint64_t done, found, failed; /* replications: run now, in the store already, failed now */
+    uint64_t points_open;         /* with `until`: points left at max_replications, wider */
+    bool interrupted;             /* by Ctrl-C or SIGTERM, or fail_fast; the store is valid */
+    char first_failure[600];      /* which, and why; "" without */
+    int64_t experiment;           /* its number in the store */
+};
+
+/* Number of the experiment in the store, made when it is not there: of its text and this binary's
+ * revision. */
+int64_t sweep_experiment(const struct spec *spec, struct store *store);
+
+/* 0, or -errno with an error added when the store or the processes fail; failed runs are results
+ * here. Interrupted by SIGINT and SIGTERM, which have their former meaning again afterwards. Memory
+ * does not grow with the number of runs; with `until` 8 bytes per point. */
+int sweep_run(const struct spec *spec, struct store *store, const struct sweep_options *opt,
+              struct sweep_result *out, struct err *e);
+
+#endif

@@ -1,0 +1,192 @@
+#include "experiments/sweep/sweep_slurm.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PATH_BYTES 4096
+#define QUOTED_BYTES (4 * PATH_BYTES)
+
+struct places {
+    char program[PATH_BYTES], here[PATH_BYTES], spec[PATH_BYTES], store[PATH_BYTES];
+    char folder[PATH_BYTES]; /* STORE.slurm */
+};
+
+/* For a shell: in single quotes, '\'' for each within. */
+static const char *quote(const char *text, char *buf)
+{
+    char *p = buf;
+    *p++ = '\'';
+    for (; *text != '\0'; text++) {
+        if (*text == '\'') {
+            memcpy(p, "'\\''", 4);
+            p += 4;
+        } else {
+            *p++ = *text;
+        }
+    }
+    *p++ = '\'';
+    *p = '\0';
+    return buf;
+}
+
+static int absolute(const char *path, char *out, struct err *e)
+{
+    char here[PATH_BYTES];
+    if (getcwd(here, sizeof here) == NULL) {
+        return err_add(e, "current folder: %s", strerror(errno));
+    }
+    int n = path[0] == '/' ? snprintf(out, PATH_BYTES, "%s", path)
+                           : snprintf(out, PATH_BYTES, "%s/%s", here, path);
+    if (n >= PATH_BYTES - 64 || strpbrk(out, "\"\n\\%") != NULL) {
+        return err_add(e, "%s: too long for a path, or holds \" \\ %% or a line break", path);
+    }
+    return 0;
+}
+
+static int find_places(const char *spec, const char *store, struct places *p, struct err *e)
+{
+    ssize_t n = readlink("/proc/self/exe", p->program, sizeof p->program - 1);
+    if (n <= 0) {
+        return err_add(e, "cannot find this program's own path: %s", strerror(errno));
+    }
+    p->program[n] = '\0';
+    if (absolute(".", p->here, e) != 0 || absolute(spec, p->spec, e) != 0 ||
+        absolute(store, p->store, e) != 0) {
+        return -EINVAL;
+    }
+    n = snprintf(p->folder, sizeof p->folder, "%.*s.slurm", PATH_BYTES - 10, p->store);
+    if (mkdir(p->folder, 0777) != 0 && errno != EEXIST) {
+        return err_add(e, "%s: %s", p->folder, strerror(errno));
+    }
+    return n > 0 ? 0 : -EINVAL;
+}
+
+static FILE *create_script(const struct places *p, const char *name, struct err *e)
+{
+    char path[PATH_BYTES + 16];
+    (void)snprintf(path, sizeof path, "%s/%s", p->folder, name);
+    FILE *f = fopen(path, "w");
+    if (f == NULL) {
+        (void)err_add(e, "%s: %s", path, strerror(errno));
+        return NULL;
+    }
+    (void)fputs("#!/bin/sh\n", f);
+    return f;
+}
+
+static void put_options(const struct slurm_options *o, FILE *f)
+{
+    for (uint32_t i = 0; i < o->n_options; i++) {
+        (void)fprintf(f, "#SBATCH %s\n", o->options[i]);
+    }
+}
+
+static int finish_script(FILE *f, struct err *e)
+{
+    bool bad = ferror(f) != 0;
+    return fclose(f) != 0 || bad ? err_add(e, "cannot write the scripts") : 0;
+}
+
+static int write_array(const struct places *p, const struct slurm_options *o, struct err *e)
+{
+    char q[QUOTED_BYTES];
+    FILE *f = create_script(p, "array.sh", e);
+    if (f == NULL) {
+        return -EINVAL;
+    }
+    (void)fprintf(f,
+                  "#SBATCH --job-name=xpusim\n#SBATCH --array=0-%" PRIu32
+                  "\n#SBATCH --cpus-per-task=%" PRIu32 "\n#SBATCH --output=\"%s/shard-%%a.log\"\n",
+                  o->tasks - 1, o->jobs, p->folder);
+    put_options(o, f);
+    (void)fprintf(f, "cd %s || exit 2\n", quote(p->here, q));
+    (void)fprintf(f, "exec %s sweep ", quote(p->program, q));
+    (void)fprintf(f, "%s -o ", quote(p->spec, q));
+    (void)fprintf(f, "%s/shard-\"$SLURM_ARRAY_TASK_ID\".db \\\n", quote(p->folder, q));
+    (void)fprintf(
+        f, "    --shard \"$SLURM_ARRAY_TASK_ID\"/%" PRIu32 " --jobs %" PRIu32 " --time-limit %.17g",
+        o->tasks, o->jobs, o->time_limit_s);
+    if (o->memory_limit_bytes > 0) {
+        (void)fprintf(f, " --memory-limit %" PRIu64, o->memory_limit_bytes >> 20);
+    }
+    (void)fprintf(f, "%s%s\n", o->fail_fast ? " --fail-fast" : "", o->yes ? " --yes" : "");
+    return finish_script(f, e);
+}
+
+static int write_merge(const struct places *p, const struct slurm_options *o, struct err *e)
+{
+    char q[QUOTED_BYTES];
+    FILE *f = create_script(p, "merge.sh", e);
+    if (f == NULL) {
+        return -EINVAL;
+    }
+    (void)fprintf(f, "#SBATCH --job-name=xpusim-merge\n#SBATCH --output=\"%s/merge.log\"\n",
+                  p->folder);
+    put_options(o, f);
+    (void)fprintf(f, "exec %s merge --complete", quote(p->program, q));
+    (void)fprintf(f, " -o %s", quote(p->store, q));
+    for (uint32_t i = 0; i < o->tasks; i++) {
+        (void)fprintf(f, " \\\n    %s/shard-%" PRIu32 ".db", quote(p->folder, q), i);
+    }
+    (void)fputc('\n', f);
+    return finish_script(f, e);
+}
+
+/* Submits a script; the job's number into `id`. */
+static int submit(const struct places *p, const char *options, const char *script, char id[64],
+                  struct err *e)
+{
+    char q[QUOTED_BYTES];
+    char command[QUOTED_BYTES + 256];
+    (void)snprintf(command, sizeof command, "sbatch --parsable %s %s/%s", options,
+                   quote(p->folder, q), script);
+    (void)fflush(NULL);
+    FILE *f = popen(command, "r");
+    if (f == NULL) {
+        return err_add(e, "cannot run sbatch: %s", strerror(errno));
+    }
+    id[0] = '\0';
+    bool got = fgets(id, 64, f) != NULL;
+    int status = pclose(f);
+    id[strcspn(id, ";\n")] = '\0'; /* "NUMBER" or "NUMBER;CLUSTER" */
+    if (status != 0 || !got || strspn(id, "0123456789") == 0) {
+        return err_add(e, "sbatch did not take %s/%s%s", p->folder, script,
+                       status == 127 << 8 ? ": there is no sbatch here" : "");
+    }
+    return 0;
+}
+
+int sweep_slurm(const char *spec, const char *store, const struct slurm_options *opt, struct err *e)
+{
+    struct places p;
+    char array[64];
+    char merge[64];
+    char after[128];
+    if (find_places(spec, store, &p, e) != 0 || write_array(&p, opt, e) != 0 ||
+        write_merge(&p, opt, e) != 0) {
+        return -EINVAL;
+    }
+    if (!opt->submit) {
+        (void)fprintf(stderr, "xpusim: %s/array.sh and merge.sh written\n", p.folder);
+        return 0;
+    }
+    if (submit(&p, "", "array.sh", array, e) != 0) {
+        return -EINVAL;
+    }
+    (void)snprintf(after, sizeof after, "--dependency=afterany:%s", array);
+    if (submit(&p, after, "merge.sh", merge, e) != 0) {
+        return -EINVAL;
+    }
+    (void)fprintf(stderr,
+                  "xpusim: array job %s (%" PRIu32 " tasks), merge job %s; logs in %s\n"
+                  "xpusim: when a task fails: sbatch --array=TASK array.sh there, then sbatch "
+                  "merge.sh; or the same command again. Finished runs are not repeated.\n",
+                  array, opt->tasks, merge, p.folder);
+    return 0;
+}

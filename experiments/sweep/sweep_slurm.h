@@ -1,0 +1,32 @@
+/* A sweep as a Slurm job array: one task per shard, and a job that merges when all have ended. */
+#ifndef EXPERIMENTS_SWEEP_SWEEP_SLURM_H
+#define EXPERIMENTS_SWEEP_SWEEP_SLURM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/base/err.h"
+
+#define SLURM_MAX_OPTIONS 32
+
+struct slurm_options {
+    uint32_t tasks;
+    uint32_t jobs;                          /* worker processes, and processors, per task */
+    const char *options[SLURM_MAX_OPTIONS]; /* of sbatch: "--partition=long" */
+    uint32_t n_options;
+    bool submit; /* else the scripts are written only */
+    /* as of the sweep; handed on */
+    double time_limit_s;
+    uint64_t memory_limit_bytes;
+    bool fail_fast, yes;
+};
+
+/* Writes STORE.slurm/array.sh and merge.sh, submits both, and tells the job numbers and what to do
+ * when a task fails on stderr. Each task keeps its shard in STORE.slurm/shard-I.db, so that a task
+ * submitted again runs only what it had not; the merge into `store` fails, and says so, unless
+ * every shard came to its end. 0, or -EINVAL with an error added: a path that cannot be written,
+ * sbatch that is not there or refuses. */
+int sweep_slurm(const char *spec, const char *store, const struct slurm_options *opt,
+                struct err *e);
+
+#endif

@@ -1,0 +1,25 @@
+/* Strict numbers on the command line, and exit statuses. */
+#ifndef EXPERIMENTS_TERMINAL_CLI_H
+#define EXPERIMENTS_TERMINAL_CLI_H
+
+#include <stdint.h>
+
+#include "sim/base/err.h"
+
+/* Of every command. */
+#define EXIT_OK 0
+#define EXIT_CHECK_FAILED 1 /* a run ended with an error, a check did not hold */
+#define EXIT_BAD_INPUT 2    /* malformed file, option or usage */
+
+/* A finite number in [min, max] that fills the whole text. 0 or -EINVAL with an error that names
+ * the option and the range. */
+int cli_number(const char *option, const char *text, double min, double max, double *out,
+               struct err *e);
+/* The same for a whole number, digits only. */
+int cli_count(const char *option, const char *text, uint32_t min, uint32_t max, uint32_t *out,
+              struct err *e);
+/* "0.5,0.9,1.3": at most max_n numbers into out; *n receives how many. */
+int cli_number_list(const char *option, const char *text, double min, double max, double *out,
+                    uint32_t max_n, uint32_t *n, struct err *e);
+
+#endif

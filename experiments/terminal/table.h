@@ -1,0 +1,29 @@
+/* Aligned text tables: cells are collected, then printed with every column as wide as its widest
+ * cell. The first column is left-aligned, the others as asked. */
+#ifndef EXPERIMENTS_TERMINAL_TABLE_H
+#define EXPERIMENTS_TERMINAL_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#define TABLE_MAX_COLUMNS 16
+
+struct table {
+    size_t columns;
+    bool right[TABLE_MAX_COLUMNS]; /* alignment */
+    char **cells;                  /* owned, row by row */
+    size_t n, cap;
+};
+
+/* align: one character per column, 'l' or 'r'. */
+void table_init(struct table *t, const char *align);
+void table_fini(struct table *t);
+void table_cell(struct table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Fills the rest of the current row with empty cells. */
+void table_end_row(struct table *t);
+/* indent: spaces before each row. Trailing spaces are not written. On a terminal too narrow for it
+ * the last column, when it is text, is cut with "...". */
+void table_print(const struct table *t, FILE *out, int indent);
+
+#endif

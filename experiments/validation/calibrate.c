@@ -1,0 +1,92 @@
+#include "experiments/validation/calibrate.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/arena.h"
+
+static void add_row(struct calibrate_set *s, const struct point *p, const struct predict_case *k)
+{
+    if (s->n == s->cap) {
+        s->cap = s->cap == 0 ? 64 : 2 * s->cap;
+        s->rows = xrealloc(s->rows, s->cap * sizeof *s->rows);
+    }
+    const struct soc_device *mine = &s->soc->devices[s->device];
+    const struct soc_device *its = &k->soc->devices[k->device];
+    struct calibrate_row *r = &s->rows[s->n++];
+    *r = (struct calibrate_row){.point = p, .k = *k, .seconds = point_pass_seconds(p)};
+    r->rate_scale = its->peak_flop_per_s / mine->peak_flop_per_s;
+    r->bandwidth_scale =
+        k->soc->machine.ddr_peak_bytes_per_s / s->soc->machine.ddr_peak_bytes_per_s;
+}
+
+static bool same_family(const struct soc *a, const struct soc *b)
+{
+    return strcmp(a->machine.name, b->machine.name) == 0 ||
+           (a->family[0] != '\0' && strcmp(a->family, b->family) == 0);
+}
+
+void calibrate_collect(const struct catalog *c, const struct points *points, const struct soc *soc,
+                       uint8_t device, uint32_t runtime, struct calibrate_set *out)
+{
+    *out = (struct calibrate_set){.soc = soc, .device = device, .runtime = runtime};
+    const struct soc_runtime *mine = &soc->devices[device].runtimes[runtime];
+    for (size_t i = 0; i < points->n; i++) {
+        const struct point *p = &points->v[i];
+        if (!point_is_latency(p)) {
+            continue;
+        }
+        struct predict_case k;
+        predict_bind(c, p, &k);
+        if (k.reason != NULL || !k.runtime_exact || !same_family(k.soc, soc) ||
+            k.soc->machine.devices[k.device].kind != soc->machine.devices[device].kind) {
+            continue;
+        }
+        const struct soc_runtime *its = &k.soc->devices[k.device].runtimes[k.runtime];
+        if (its->weight_bits == mine->weight_bits && strcmp(its->runtime, mine->runtime) == 0) {
+            add_row(out, p, &k);
+        }
+    }
+}
+
+void calibrate_set_fini(struct calibrate_set *s)
+{
+    free(s->rows);
+    memset(s, 0, sizeof *s);
+}
+
+size_t calibrate_leave_one_out(struct calibrate_set *s)
+{
+    double *ln_error = xmalloc((s->n + 1) * sizeof *ln_error);
+    bool *done = xcalloc(s->n + 1, sizeof *done);
+    size_t refused = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        if (done[i]) {
+            continue;
+        }
+        const char *name = s->rows[i].k.llm.name;
+        for (size_t j = 0; j < s->n; j++) {
+            s->rows[j].left_out = strcmp(s->rows[j].k.llm.name, name) == 0;
+        }
+        struct calibrate_fit fit;
+        struct err e = ERR_INIT;
+        bool ok = calibrate_fit(s, &fit, &e) == 0;
+        err_fini(&e);
+        refused += !ok;
+        for (size_t j = i; j < s->n; j++) {
+            if (s->rows[j].left_out) {
+                done[j] = true;
+                ln_error[j] = ok ? s->rows[j].ln_error : calibrate_start_error(s, &s->rows[j]);
+            }
+        }
+    }
+    for (size_t i = 0; i < s->n; i++) {
+        s->rows[i].left_out = false;
+        s->rows[i].ln_error = ln_error[i];
+    }
+    free(ln_error);
+    free(done);
+    return refused;
+}

@@ -1,0 +1,83 @@
+/* Fitting the kernel-time parameters of one runtime entry of a SoC file to measured latencies.
+ *
+ * A set is the rows of one (device, runtime, weight width), with those of SoCs of the same family
+ * scaled to this one: rate by the engine's peak, bandwidth by the DDR's. What is minimised is
+ *
+ *     sum_i w_i (ln(predicted_i / measured_i) / s)^2  +  sum_k ((v_k - v0_k) / PRIOR_SD)^2
+ *
+ * v_k is the logarithm of parameter k (of 1 + x for those that may be 0), kept inside physical
+ * bounds by a logistic transform; v0_k the file's value, PRIOR_SD 1 (a factor of e): what the
+ * points do not determine stays where the file has it. w_i are Cauchy weights, s the residuals'
+ * robust standard deviation; both are renewed until the parameters rest. Each inner step is GSL's
+ * Levenberg-Marquardt. Standard errors come from the covariance at the end. */
+#ifndef EXPERIMENTS_VALIDATION_CALIBRATE_H
+#define EXPERIMENTS_VALIDATION_CALIBRATE_H
+
+#include "experiments/validation/predict.h"
+
+enum calibrate_param {
+    CALIBRATE_RATE,          /* flop/s */
+    CALIBRATE_BANDWIDTH,     /* bytes/s */
+    CALIBRATE_LAUNCH,        /* s */
+    CALIBRATE_FILL,          /* rows */
+    CALIBRATE_ATTENTION,     /* 1 */
+    CALIBRATE_WIDTH,         /* columns; free where the file has it */
+    CALIBRATE_ONE_BANDWIDTH, /* of one-row kernels; free where the file gives them their own */
+    CALIBRATE_ONE_LAUNCH,
+    CALIBRATE_N_PARAMS
+};
+
+extern const char *const calibrate_param_names[CALIBRATE_N_PARAMS]; /* keys of a SoC file */
+
+struct calibrate_row {
+    const struct point *point;
+    struct predict_case k;
+    double seconds;                     /* measured, of the pass */
+    double rate_scale, bandwidth_scale; /* its SoC's over the fitted one's */
+    bool left_out;
+    double weight;   /* result */
+    double ln_error; /* result: ln(predicted / measured) */
+};
+
+struct calibrate_set {
+    const struct soc *soc;
+    uint8_t device;
+    uint32_t runtime;           /* entry of the device */
+    struct calibrate_row *rows; /* owned */
+    size_t n, cap;
+};
+
+struct calibrate_fit {
+    struct soc_runtime params;
+    bool free[CALIBRATE_N_PARAMS];
+    bool determined[CALIBRATE_N_PARAMS]; /* by the points, not by the file's value */
+    double value[CALIBRATE_N_PARAMS];    /* SI units */
+    double se[CALIBRATE_N_PARAMS];       /* standard error of value */
+    double covariance[CALIBRATE_N_PARAMS][CALIBRATE_N_PARAMS]; /* of the v */
+    double sigma; /* robust standard deviation of ln_error */
+    uint32_t rounds;
+    size_t n_used, n_models;
+};
+
+/* An entry of a SoC file as it was before it was ever fitted. */
+struct soc_runtime calibrate_start(const struct soc_runtime *r);
+
+/* The rows of `points` that belong to an entry. Empty sets are fine. */
+void calibrate_collect(const struct catalog *c, const struct points *points, const struct soc *soc,
+                       uint8_t device, uint32_t runtime, struct calibrate_set *out);
+void calibrate_set_fini(struct calibrate_set *s);
+
+/* Fits the rows not left out; fills every row's ln_error, left out or not. 0, or -EINVAL with an
+ * error that says why not: too few points or models, points that do not determine rate and
+ * bandwidth, a measurement no machine with this DDR can make, no convergence. */
+int calibrate_fit(struct calibrate_set *s, struct calibrate_fit *out, struct err *e);
+
+/* ln(predicted / measured) of a row by the entry's starting values, fitted to nothing. */
+double calibrate_start_error(const struct calibrate_set *s, const struct calibrate_row *row);
+
+/* Fits once more without each model in turn; ln_error of a row is then of the fit that did not see
+ * its model; where too little remains for one, of the starting values. Returns how many those are.
+ */
+size_t calibrate_leave_one_out(struct calibrate_set *s);
+
+#endif

@@ -1,0 +1,51 @@
+/* A calibration as people and SoC files see it. */
+#ifndef EXPERIMENTS_VALIDATION_CALIBRATE_REPORT_H
+#define EXPERIMENTS_VALIDATION_CALIBRATE_REPORT_H
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+
+#include "experiments/validation/calibrate.h"
+
+/* Errors of one kind of rows: |predicted / measured - 1|. */
+struct calibrate_error {
+    size_t n;
+    double median, p90; /* NaN without rows */
+};
+
+#define CALIBRATE_MIN_PROMPT 100 /* tokens: shorter prompts are listed apart */
+
+enum calibrate_kind {
+    CALIBRATE_PREFILL,
+    CALIBRATE_DECODE,
+    CALIBRATE_SHORT_PREFILL,
+    CALIBRATE_N_KINDS
+};
+
+struct calibrate_entry {
+    struct calibrate_set set;
+    struct calibrate_fit fit;
+    bool fitted; /* else `refusal` says why not */
+    char refusal[256];
+    double sigma[2]; /* robust sd of ln error: prefill, decode (NaN without rows) */
+    struct calibrate_error seen[CALIBRATE_N_KINDS], unseen[CALIBRATE_N_KINDS]; /* leave-one-out */
+    size_t leave_refused;           /* models whose leaving out left too little */
+    uint32_t rows_max, context_max; /* validity envelope */
+};
+
+/* Collects, fits, leaves models out, and sums up one runtime entry. Entries without rows have
+ * set.n == 0. calibrate_entry_fini in every case. */
+void calibrate_entry_make(const struct catalog *c, const struct points *points,
+                          const struct soc *soc, uint8_t device, uint32_t runtime,
+                          struct calibrate_entry *out);
+void calibrate_entry_fini(struct calibrate_entry *e);
+
+void calibrate_entry_print(const struct calibrate_entry *e, FILE *out);
+cJSON *calibrate_entry_json(const struct calibrate_entry *e); /* the caller owns it */
+
+/* Writes what was determined into the entry's object of a SoC file's tree: values with twice their
+ * standard error as range, provenance, validity envelope, residuals. */
+void calibrate_entry_write(const struct calibrate_entry *e, const char *points_name,
+                           cJSON *runtime);
+
+#endif

@@ -1,0 +1,189 @@
+#include "experiments/validation/catalog.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/arena.h"
+#include "sim/base/datadir.h"
+#include "sim/base/json.h"
+
+#define PATH_BYTES 4096
+
+/* Words at the end of a model's name that leave its architecture alone. */
+static const char *const suffixes[] = {
+    "chat", "instruct", "it",   "base",  "hf",   "gptq", "awq",  "gguf", "cw",      "sym",
+    "sft",  "dpo",      "beta", "fp16",  "bf16", "int8", "int4", "v0",   "v1",      "v2",
+    "v3",   "v0.1",     "v0.2", "v0.3",  "v1.0", "v1.5", "4k",   "8k",   "32k",     "128k",
+    "1k",   "2k",       "16k",  "multi", "mono", "2407", "2410", "2507", "preview", "quantized",
+};
+
+char *catalog_key(const char *name, char out[CATALOG_KEY_BYTES])
+{
+    size_t n = 0;
+    for (; *name != '\0' && n + 1 < CATALOG_KEY_BYTES; name++) {
+        if (isalnum((unsigned char)*name)) {
+            out[n++] = (char)tolower((unsigned char)*name);
+        }
+    }
+    out[n] = '\0';
+    return out;
+}
+
+static void add_name(struct catalog *c, const char *name, const struct llm *llm)
+{
+    c->names = xrealloc(c->names, (c->n_names + 1) * sizeof *c->names);
+    catalog_key(name, c->names[c->n_names].key);
+    c->names[c->n_names++].llm = llm;
+}
+
+static void add_llm(struct catalog *c, const cJSON *root, const char *path, struct err *e)
+{
+    struct llm *m = xcalloc(1, sizeof *m);
+    if (llm_parse(root, path, m, e) != 0) {
+        free(m);
+        return;
+    }
+    c->llms = xrealloc(c->llms, (c->n_llms + 1) * sizeof *c->llms);
+    c->llms[c->n_llms++] = m;
+    add_name(c, m->name, m);
+    const cJSON *aliases = cJSON_GetObjectItemCaseSensitive(root, "aliases");
+    for (const char *p = cJSON_IsString(aliases) ? aliases->valuestring : ""; *p != '\0';) {
+        char one[CATALOG_KEY_BYTES];
+        size_t n = strcspn(p, ",");
+        (void)snprintf(one, sizeof one, "%.*s", (int)n, p);
+        add_name(c, one, m);
+        p += n + (p[n] == ',');
+    }
+}
+
+void catalog_add_soc(struct catalog *c, struct soc *soc)
+{
+    c->socs = xrealloc(c->socs, (c->n_socs + 1) * sizeof *c->socs);
+    c->socs[c->n_socs++] = soc;
+}
+
+static void add_soc(struct catalog *c, const cJSON *root, const char *path, struct err *e)
+{
+    struct soc *soc = xmalloc(sizeof *soc);
+    if (soc_parse(root, path, soc, e) != 0) {
+        free(soc);
+        return;
+    }
+    catalog_add_soc(c, soc);
+}
+
+static int is_json(const struct dirent *d)
+{
+    size_t n = strlen(d->d_name);
+    return n > 5 && strcmp(d->d_name + n - 5, ".json") == 0;
+}
+
+static void read_folder(struct catalog *c, const char *folder,
+                        void (*add)(struct catalog *, const cJSON *, const char *, struct err *),
+                        struct err *e)
+{
+    char dir[PATH_BYTES];
+    struct dirent **files = NULL;
+    datadir_path(dir, sizeof dir, folder);
+    int n = scandir(dir, &files, is_json, alphasort);
+    if (n < 0) {
+        (void)err_add(e, "%s: %s", dir, strerror(errno));
+        return;
+    }
+    for (int i = 0; i < n; i++) {
+        char path[2 * PATH_BYTES];
+        (void)snprintf(path, sizeof path, "%s/%s", dir, files[i]->d_name);
+        cJSON *root = json_read_file(path, e);
+        if (root != NULL) {
+            add(c, root, path, e);
+            cJSON_Delete(root);
+        }
+        free(files[i]);
+    }
+    free(files);
+}
+
+int catalog_open(struct catalog *c, struct err *e)
+{
+    memset(c, 0, sizeof *c);
+    size_t before = e->n;
+    read_folder(c, "hwmodels/soc", add_soc, e);
+    read_folder(c, "hwmodels/llm", add_llm, e);
+    return e->n == before ? 0 : -EINVAL;
+}
+
+void catalog_fini(struct catalog *c)
+{
+    for (size_t i = 0; i < c->n_socs; i++) {
+        free(c->socs[i]);
+    }
+    for (size_t i = 0; i < c->n_llms; i++) {
+        free(c->llms[i]);
+    }
+    free(c->socs);
+    free(c->llms);
+    free(c->names);
+    memset(c, 0, sizeof *c);
+}
+
+const struct soc *catalog_soc(const struct catalog *c, const char *name)
+{
+    char want[CATALOG_KEY_BYTES];
+    char have[CATALOG_KEY_BYTES];
+    catalog_key(name, want);
+    for (size_t i = c->n_socs; i-- > 0;) { /* the last one in stands in front */
+        if (strcmp(want, catalog_key(c->socs[i]->machine.name, have)) == 0) {
+            return c->socs[i];
+        }
+    }
+    return NULL;
+}
+
+static const struct llm *find_key(const struct catalog *c, const char *name)
+{
+    char key[CATALOG_KEY_BYTES];
+    catalog_key(name, key);
+    for (size_t i = 0; i < c->n_names; i++) {
+        if (strcmp(key, c->names[i].key) == 0) {
+            return c->names[i].llm;
+        }
+    }
+    return NULL;
+}
+
+/* Cuts the last word when it is one of the suffixes. */
+static bool cut_suffix(char *name)
+{
+    char *dash = strrchr(name, '-');
+    if (dash == NULL) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {
+        char word[CATALOG_KEY_BYTES];
+        char known[CATALOG_KEY_BYTES];
+        if (strcmp(catalog_key(dash + 1, word), catalog_key(suffixes[i], known)) == 0) {
+            *dash = '\0';
+            return true;
+        }
+    }
+    return false;
+}
+
+const struct llm *catalog_llm(const struct catalog *c, const char *name)
+{
+    char text[2 * CATALOG_KEY_BYTES];
+    (void)snprintf(text, sizeof text, "%s", name);
+    for (char *p = text; *p != '\0'; p++) {
+        *p = strchr("_ /", *p) != NULL ? '-' : *p;
+    }
+    do {
+        const struct llm *m = find_key(c, text);
+        if (m != NULL) {
+            return m;
+        }
+    } while (cut_suffix(text));
+    return NULL;
+}

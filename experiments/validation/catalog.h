@@ -1,0 +1,39 @@
+/* Shipped machines and models, found by the names that published tables give them. */
+#ifndef EXPERIMENTS_VALIDATION_CATALOG_H
+#define EXPERIMENTS_VALIDATION_CATALOG_H
+
+#include "hwmodels/soc.h"
+
+#define CATALOG_KEY_BYTES 64
+
+struct catalog_llm {
+    char key[CATALOG_KEY_BYTES]; /* a model's name or one of its aliases, as catalog_key makes it */
+    const struct llm *llm;
+};
+
+struct catalog {
+    struct soc **socs; /* owned */
+    size_t n_socs;
+    struct llm **llms; /* owned */
+    size_t n_llms;
+    struct catalog_llm *names; /* owned */
+    size_t n_names;
+};
+
+/* Reads every shipped file. 0 or -EINVAL with errors; catalog_fini is needed in both cases. */
+int catalog_open(struct catalog *c, struct err *e);
+void catalog_fini(struct catalog *c);
+
+/* Takes one more machine in; it stands in front of a shipped one of the same name. Owns the soc
+ * (from xmalloc). */
+void catalog_add_soc(struct catalog *c, struct soc *soc);
+
+/* NULL when there is none. Case and punctuation do not matter. */
+const struct soc *catalog_soc(const struct catalog *c, const char *name);
+/* Also without what does not change the architecture: "-chat", "-instruct", "-gptq", "-4k", ... */
+const struct llm *catalog_llm(const struct catalog *c, const char *name);
+
+/* Lower case, letters and digits only, cut to the buffer. Returns out. */
+char *catalog_key(const char *name, char out[CATALOG_KEY_BYTES]);
+
+#endif

@@ -1,0 +1,362 @@
+#include "experiments/validation/characterize.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/compare/compare.h"
+#include "experiments/run/chunks.h"
+#include "experiments/run/price.h"
+#include "sim/api/contention.h"
+#include "sim/base/arena.h"
+#include "sim/core/core.h"
+
+const char *const characterize_studies[] = {"affinity", "corun",  "batch",   "prompt", "mixed",
+                                            "chunk",    "verify", "schemes", NULL};
+
+static const char *const op_names[] = {"QKV", "MHA", "FFN", "HEAD"};
+static const uint32_t row_steps[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096};
+#define N_ROW_STEPS (sizeof row_steps / sizeof row_steps[0])
+#define MIXED_CONTEXT 1024
+
+static void put(struct characterize_rows *r, struct characterize_row row)
+{
+    if (r->n == r->cap) {
+        r->cap = r->cap == 0 ? 128 : 2 * r->cap;
+        r->v = xrealloc(r->v, r->cap * sizeof *r->v);
+    }
+    r->v[r->n++] = row;
+}
+
+static struct characterize_row row_of(const char *study, const char *device, const char *what,
+                                      const char *x_name, double x)
+{
+    struct characterize_row row = {.study = study, .x_name = x_name, .x = x};
+    (void)snprintf(row.device, sizeof row.device, "%s", device);
+    (void)snprintf(row.what, sizeof row.what, "%s", what);
+    return row;
+}
+
+static void add(struct characterize_rows *r, struct characterize_row row, const char *metric,
+                const char *unit, double value)
+{
+    row.metric = metric;
+    row.unit = unit;
+    row.value = value;
+    put(r, row);
+}
+
+void characterize_rows_fini(struct characterize_rows *r)
+{
+    free(r->v);
+    memset(r, 0, sizeof *r);
+}
+
+/* ---- kernels ---- */
+
+static double watts_of(const struct device *d, uint32_t rows)
+{
+    return rows > 1 ? d->prefill_watts : d->decode_watts;
+}
+
+static void affinity_of(const struct config *c, uint8_t device, uint32_t rows,
+                        struct characterize_rows *out)
+{
+    const struct machine *m = &c->soc.machine;
+    const struct device *d = &m->devices[device];
+    struct work_shape w = rows > 1 ? price_prefill_shape(rows, 1) : price_decode_shape(1023, 1);
+    for (int op = OP_QKV; op <= OP_FFN; op++) {
+        struct price_op k = price_op(&c->truth, device, (enum op_kind)op, &w, d->chunk_rows);
+        struct characterize_row row = row_of("affinity", d->name, op_names[op], "rows", rows);
+        double tflops = k.flop / k.seconds / 1e12;
+        add(out, row, "intensity", "flop/B", k.flop / k.bytes);
+        add(out, row, "rate", "TFLOP/s", tflops);
+        add(out, row, "efficiency", "TFLOP/s/W", tflops / watts_of(d, rows));
+        if (op == OP_MHA && d->static_attention) {
+            double compile_s = ((double)m->compile_fixed_ns + m->compile_ns_per_token * rows) / 1e9;
+            double layers = c->llm.n_layers;
+            add(out, row, "rate_with_compile", "TFLOP/s",
+                k.flop * layers / (k.seconds * layers + compile_s) / 1e12);
+        }
+    }
+}
+
+static void study_affinity(const struct config *c, struct characterize_rows *out)
+{
+    for (uint8_t d = 0; d < c->soc.machine.n_devices; d++) {
+        for (size_t i = 0; i < N_ROW_STEPS; i++) {
+            affinity_of(c, d, row_steps[i], out);
+        }
+    }
+}
+
+/* ---- two engines ---- */
+
+static int engine(const struct machine *m, int which)
+{
+    int d = machine_find(m, which == 0 ? DEVICE_KIND_NPU : DEVICE_KIND_IGPU);
+    return d >= 0 ? d : machine_find(m, which == 0 ? DEVICE_KIND_CPU : DEVICE_KIND_GPU);
+}
+
+static int study_corun(const struct config *c, struct characterize_rows *out, struct err *e)
+{
+    static const char *const names[] = {"GEMM", "GEMV"};
+    const struct machine *m = &c->soc.machine;
+    int d[2] = {engine(m, 0), engine(m, 1)};
+    if (d[0] < 0 || d[1] < 0 || d[0] == d[1]) {
+        return err_add(e, "characterize corun: %s has no two engines", m->name);
+    }
+    struct work_shape shapes[2] = {price_prefill_shape(4096, 1), price_decode_shape(0, 1)};
+    for (int a = 0; a < 2; a++) {
+        for (int b = 0; b < 2; b++) {
+            struct flow f[2];
+            const int kind[2] = {a, b};
+            for (int i = 0; i < 2; i++) {
+                struct price_op k = price_op(&c->truth, (uint8_t)d[i], OP_QKV, &shapes[kind[i]],
+                                             m->devices[d[i]].chunk_rows);
+                f[i] = (struct flow){k.bytes / k.seconds, 1.0, (uint8_t)d[i], 0.0};
+            }
+            double cap = fmax(m->ddr_peak_bytes_per_s * m->ddr_cap_frac,
+                              fmax(f[0].demand_bytes_per_s, f[1].demand_bytes_per_s));
+            c->contention->share(f, 2, cap, &c->contention_params);
+            double together = 0.0;
+            for (int i = 0; i < 2; i++) {
+                char what[48];
+                (void)snprintf(what, sizeof what, "%s beside %s", names[kind[i]],
+                               names[kind[1 - i]]);
+                struct characterize_row row = row_of("corun", m->devices[d[i]].name, what,
+                                                     "demand_GBs", f[i].demand_bytes_per_s / 1e9);
+                double slow = f[i].demand_bytes_per_s / f[i].share_bytes_per_s;
+                add(out, row, "slowdown", "x", slow);
+                together += 1.0 / slow;
+            }
+            char what[48];
+            (void)snprintf(what, sizeof what, "%s and %s", names[a], names[b]);
+            add(out, row_of("corun", "both", what, "pairs", 1), "work_over_alone", "x", together);
+        }
+    }
+    return 0;
+}
+
+/* ---- passes ---- */
+
+static void study_batch(const struct config *c, struct characterize_rows *out)
+{
+    for (uint8_t d = 0; d < c->soc.machine.n_devices; d++) {
+        const char *name = c->soc.machine.devices[d].name;
+        for (uint32_t n = 1; n <= 32; n *= 2) {
+            struct work_shape p = price_prefill_shape(512, n);
+            struct work_shape s = price_decode_shape(1024, n);
+            if (n <= 8) {
+                add(out, row_of("batch", name, "prefill of 512 tokens", "sequences", n), "time",
+                    "ms", 1e3 * price_pass(&c->truth, d, &p).seconds);
+            }
+            add(out, row_of("batch", name, "decode step at 1024 tokens", "sequences", n), "time",
+                "ms", 1e3 * price_pass(&c->truth, d, &s).seconds);
+        }
+    }
+}
+
+static void study_prompt(const struct config *c, struct characterize_rows *out)
+{
+    for (uint8_t d = 0; d < c->soc.machine.n_devices; d++) {
+        for (uint32_t n = 32; n <= 8192; n *= 2) {
+            struct work_shape w = price_prefill_shape(n, 1);
+            double s = price_pass(&c->truth, d, &w).seconds;
+            struct characterize_row row =
+                row_of("prompt", c->soc.machine.devices[d].name, "prefill", "tokens", n);
+            add(out, row, "time", "ms", 1e3 * s);
+            add(out, row, "throughput", "tok/s", n / s);
+        }
+    }
+}
+
+static void study_mixed(const struct config *c, struct characterize_rows *out)
+{
+    for (uint8_t d = 0; d < c->soc.machine.n_devices; d++) {
+        for (uint32_t b = 1; b <= 16; b *= 4) {
+            struct work_shape alone = price_decode_shape(MIXED_CONTEXT, b);
+            double decode_s = price_pass(&c->truth, d, &alone).seconds;
+            for (uint32_t chunk = 128; chunk <= 1024; chunk *= 2) {
+                struct work_shape p = price_prefill_shape(chunk, 1);
+                double prefill_s = price_pass(&c->truth, d, &p).seconds;
+                struct work_shape w = alone;
+                w.rows += p.rows;
+                w.logit_rows += p.logit_rows;
+                w.sequences += p.sequences;
+                w.prefill_rows = p.prefill_rows;
+                w.attn_pairs += p.attn_pairs;
+                w.kv_read_tokens += p.kv_read_tokens;
+                double mixed_s = price_pass(&c->truth, d, &w).seconds;
+                char what[48];
+                (void)snprintf(what, sizeof what, "%u decoding sequences", b);
+                struct characterize_row row =
+                    row_of("mixed", c->soc.machine.devices[d].name, what, "prefill_tokens", chunk);
+                add(out, row, "time", "ms", 1e3 * mixed_s);
+                add(out, row, "decode_slowdown", "x", mixed_s / decode_s);
+                add(out, row, "prefill_slowdown", "x", mixed_s / prefill_s);
+            }
+        }
+    }
+}
+
+/* Drafts of a sequence at 1024 tokens verified at once: the time, and what a token costs if all of
+ * them are accepted (sd.npu 3.3: rows of a static graph are free until it is full). */
+static void study_verify(const struct config *c, struct characterize_rows *out)
+{
+    for (uint8_t d = 0; d < c->soc.machine.n_devices; d++) {
+        for (uint32_t drafted = 0; drafted <= 32; drafted = drafted == 0 ? 1 : 2 * drafted) {
+            struct work_shape w = price_verify_shape(1024, drafted + 1);
+            double ms = 1e3 * price_pass(&c->truth, d, &w).seconds;
+            struct characterize_row row = row_of("verify", c->soc.machine.devices[d].name,
+                                                 "verification", "draft_tokens", drafted);
+            add(out, row, "time", "ms", ms);
+            add(out, row, "time_per_token", "ms", ms / (drafted + 1));
+        }
+    }
+}
+
+/* ---- chunks ---- */
+
+/* The same prompt with nonlinear ops fused, apart on the same engine, and on another one. */
+static void fusion(const struct config *c, uint8_t device, struct characterize_rows *out)
+{
+    static const char *const names[] = {"nonlinear ops fused", "nonlinear ops apart",
+                                        "nonlinear ops on another engine"};
+    const struct device *d = &c->soc.machine.devices[device];
+    for (int i = 0; i < 3; i++) {
+        struct roofline r;
+        roofline_init(&r, c->truth.model.ops, &c->soc, &c->llm, NULL);
+        if (i > 0) {
+            roofline_unfuse(&r, i == 2 ? (double)c->soc.machine.sync_ns / 1e9 : 0.0);
+        }
+        struct work_shape w = price_prefill_shape(CHUNKS_PROMPT, 1);
+        double s = price_pass(&r, device, &w).seconds;
+        add(out, row_of("chunk", d->name, names[i], "chunk_rows", d->chunk_rows), "throughput",
+            "tok/s", CHUNKS_PROMPT / s);
+    }
+}
+
+static int study_chunk(const struct config *c, struct characterize_rows *out, struct err *e)
+{
+    int d = chunks_device(&c->truth);
+    if (d < 0) {
+        return err_add(e, "characterize chunk: no device of %s has static shapes",
+                       c->soc.machine.name);
+    }
+    for (uint32_t rows = 32; rows <= CHUNKS_PROMPT; rows *= 2) {
+        struct chunk k = chunks_price(&c->truth, (uint8_t)d, rows);
+        struct characterize_row row = row_of("chunk", c->soc.machine.devices[d].name,
+                                             "prompt of 1024 tokens", "chunk_rows", rows);
+        add(out, row, "throughput", "tok/s", k.tokens_per_s);
+        add(out, row, "bound_kernel", "ms", 1e3 * k.kernel_s);
+        add(out, row, "bound_layer", "ms", 1e3 * k.layer_s);
+        add(out, row, "bound_request", "ms", 1e3 * k.request_s);
+        add(out, row, "activations", "MB", k.activation_bytes / 1e6);
+        add(out, row, "kernels", "1", ceil((double)CHUNKS_PROMPT / rows) * 2 * c->llm.n_layers);
+    }
+    fusion(c, (uint8_t)d, out);
+    add(out,
+        row_of("chunk", c->soc.machine.devices[d].name, "knee", "share_of_best", CHUNKS_KNEE_FRAC),
+        "chunk_rows", "rows", chunks_knee(&c->truth));
+    return 0;
+}
+
+/* ---- schemes ---- */
+
+static int study_schemes(const struct config *c, const struct characterize_options *o,
+                         struct characterize_rows *out, struct err *e)
+{
+    static const struct {
+        const char *name, *policy;
+    } schemes[] = {{"a: preemption, recompute", "recompute-preempt"},
+                   {"b: time sharing", "time-share"},
+                   {"c: continuous batching", "orca"},
+                   {"d: Agent.xpu v1", "agent-xpu-v1"},
+                   {"d: Agent.xpu v2", "agent-xpu-v2"}};
+    static const char *const metrics[] = {"reactive.e2e_s.mean", "proactive.e2e_s.mean",
+                                          "truncated.all.throughput_req_per_min"};
+    static const char *const halves[] = {"reactive.e2e_s.mean.half_width",
+                                         "proactive.e2e_s.mean.half_width",
+                                         "truncated.all.throughput_req_per_min.half_width"};
+    static const char *const units[] = {"s", "s", "1/min"};
+    enum { N = sizeof schemes / sizeof schemes[0] };
+    struct config_policy p[N] = {{0}};
+    for (int i = 0; i < N; i++) {
+        if (config_policy_parse(&p[i], schemes[i].policy, e) != 0) {
+            return -EINVAL;
+        }
+    }
+    for (uint32_t rate = 1; rate <= 4; rate++) {
+        struct config_options at = *o->config;
+        char workload[96];
+        (void)snprintf(workload, sizeof workload,
+                       "mixed:reactive_per_min=%u,proactive_per_min=%u,duration_s=900", rate * 2,
+                       rate * 4);
+        at.workload = workload;
+        struct compare_plan plan = {.config = c,
+                                    .options = &at,
+                                    .policies = p,
+                                    .n_policies = N,
+                                    .replications = o->replications,
+                                    .parallel = o->parallel,
+                                    .cpu_limit_s = 600};
+        struct compare_result r;
+        compare_run(&plan, &r);
+        for (uint32_t i = 0; i < N && r.n_failures == 0; i++) {
+            for (int k = 0; k < 3; k++) {
+                struct stats_interval s =
+                    stats_mean(compare_values(&r, i, metrics[k]), r.replications, STATS_LEVEL_FRAC);
+                struct characterize_row row = row_of("schemes", schemes[i].policy, schemes[i].name,
+                                                     "requests_per_min", rate * 6);
+                add(out, row, metrics[k], units[k], s.mean);
+                add(out, row, halves[k], units[k], (s.high - s.low) / 2.0);
+            }
+        }
+        if (r.n_failures > 0) {
+            (void)err_add(e, "characterize schemes: %s", r.failures[0].message);
+        }
+        compare_result_fini(&r);
+    }
+    return e->n > 0 ? -EINVAL : 0;
+}
+
+int characterize_run(const char *study, const struct config *c,
+                     const struct characterize_options *o, struct characterize_rows *out,
+                     struct err *e)
+{
+    int i = 0;
+    while (characterize_studies[i] != NULL && strcmp(characterize_studies[i], study) != 0) {
+        i++;
+    }
+    switch (i) {
+    case 0:
+        study_affinity(c, out);
+        return 0;
+    case 1:
+        return study_corun(c, out, e);
+    case 2:
+        study_batch(c, out);
+        return 0;
+    case 3:
+        study_prompt(c, out);
+        return 0;
+    case 4:
+        study_mixed(c, out);
+        return 0;
+    case 5:
+        return study_chunk(c, out, e);
+    case 6:
+        study_verify(c, out);
+        return 0;
+    case 7:
+        return study_schemes(c, o, out, e);
+    default:
+        return err_add(e,
+                       "characterize %s: must be one of affinity, corun, batch, prompt, mixed, "
+                       "chunk, verify, schemes",
+                       study);
+    }
+}

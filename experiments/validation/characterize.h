@@ -1,0 +1,52 @@
+/* The analyses that the papers rest on, as data: one value per row, so that any tool can plot them.
+ *
+ *   affinity  TFLOP/s and TFLOP/s per watt of one layer's ops against rows, per device; where
+ *             attention is compiled per prompt length, also with the compilation, which all layers
+ *             share, counted in (Agent.xpu v1 3.1, 5.1; v2 3.1)
+ *   corun     slowdown of GEMM and GEMV beside either, and the work done together (v1 Fig. 3)
+ *   batch     time of a prefill and of a decode step against the number of sequences (v2 Fig. 4)
+ *   prompt    time of a prefill against its length, per device
+ *   mixed     a decode batch with a prefill chunk in it (v1 3.2)
+ *   chunk     static chunk rows against prefill throughput, what a reactive request waits for at
+ *             the three preemption granularities (request, op group = layer, sub-op = kernel), and
+ *             activation footprint: the exploration of v1 5.1, 5.2 and v2 4.2. `knee`: the smallest
+ *             chunk within CHUNKS_KNEE_FRAC of the best throughput
+ *   verify    time of verifying drafts against their number (sd.npu 3.3, 4.4)
+ *   schemes   the four co-scheduling schemes a to d of v1 3.2, simulated
+ */
+#ifndef EXPERIMENTS_VALIDATION_CHARACTERIZE_H
+#define EXPERIMENTS_VALIDATION_CHARACTERIZE_H
+
+#include <stdio.h>
+
+#include "experiments/run/config.h"
+
+struct characterize_row {
+    const char *study;
+    char device[40], what[48];
+    const char *x_name;
+    double x;
+    const char *metric, *unit;
+    double value;
+};
+
+struct characterize_rows {
+    struct characterize_row *v; /* owned */
+    size_t n, cap;
+};
+
+struct characterize_options {
+    const struct config_options *config;
+    uint32_t replications, parallel; /* of schemes */
+};
+
+/* NULL-terminated names of the studies, in the order above. */
+extern const char *const characterize_studies[];
+
+/* Adds the rows of one study. 0 or -EINVAL with errors (no such study, a run that failed). */
+int characterize_run(const char *study, const struct config *c,
+                     const struct characterize_options *o, struct characterize_rows *out,
+                     struct err *e);
+void characterize_rows_fini(struct characterize_rows *r);
+
+#endif

@@ -1,0 +1,58 @@
+/* Published measurements of kernels, models and machines: one number per row, read from CSV.
+ *
+ * Columns: soc, device, runtime, model, weight_bits, act_bits, input_tokens, batch, metric, value
+ * (source may follow). input_tokens is the prompt's length, for decode metrics the context at the
+ * start; 0: not stated. weight_bits and act_bits are empty where a row is not about a model. */
+#ifndef EXPERIMENTS_VALIDATION_POINTS_H
+#define EXPERIMENTS_VALIDATION_POINTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sim/base/err.h"
+
+enum point_metric {
+    POINT_TTFT_MS,
+    POINT_TPOT_MS,
+    POINT_PREFILL_TOK_S,
+    POINT_DECODE_TOK_S, /* all streams together */
+    POINT_KERNEL_MS,
+    POINT_BANDWIDTH_GBS,
+    POINT_GEMM_TFLOPS,
+    POINT_POWER_W,
+    POINT_ENERGY_J,
+    POINT_LOAD_MS,
+    POINT_OTHER /* kept, never predicted */
+};
+
+#define POINT_TEXT_BYTES 128
+
+struct point {
+    uint64_t line;
+    char soc[48], device[16], runtime[64], model[POINT_TEXT_BYTES], metric_name[32];
+    uint32_t weight_bits, act_bits; /* 0: empty */
+    uint32_t input_tokens, batch;
+    enum point_metric metric;
+    double value; /* > 0, in the metric's unit */
+};
+
+struct points {
+    struct point *v; /* owned */
+    size_t n, cap;
+};
+
+/* Reads a file. 0, or -EINVAL with every malformed row named; *out is then empty. */
+int points_read(const char *path, struct points *out, struct err *e);
+void points_fini(struct points *p);
+
+/* Time of a prefill or of one token of a decode: the metrics a serving simulation rests on. */
+bool point_is_latency(const struct point *p);
+bool point_is_prefill(const struct point *p);
+/* Seconds of the whole pass that a latency row measures: a rate in tokens per second is turned
+ * round. 0 where that needs a prompt length the row does not state. */
+double point_pass_seconds(const struct point *p);
+/* The inverse: what the row would say if its pass took so long. */
+double point_value_of_seconds(const struct point *p, double seconds);
+
+#endif

@@ -1,0 +1,165 @@
+#include "experiments/validation/points_score.h"
+
+#include <gsl/gsl_statistics_double.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/arena.h"
+#include "sim/base/quantile.h"
+
+struct table_of {
+    const struct points *points;
+    const struct prediction *q;
+};
+
+typedef const char *key_of(const struct point *p, const struct prediction *q);
+
+static const char *key_all(const struct point *p, const struct prediction *q)
+{
+    (void)p;
+    (void)q;
+    return "latency rows";
+}
+
+static const char *key_soc(const struct point *p, const struct prediction *q)
+{
+    (void)q;
+    return p->soc;
+}
+
+static const char *key_device(const struct point *p, const struct prediction *q)
+{
+    (void)q;
+    return p->device;
+}
+
+static const char *key_metric(const struct point *p, const struct prediction *q)
+{
+    (void)q;
+    return p->metric_name;
+}
+
+static const char *key_model(const struct point *p, const struct prediction *q)
+{
+    (void)q;
+    return p->model;
+}
+
+static const char *key_prompt(const struct point *p, const struct prediction *q)
+{
+    (void)q;
+    uint32_t n = p->input_tokens;
+    if (n == 0) {
+        return "not stated";
+    }
+    return n <= 64 ? "1 to 64 tokens" : n <= 1500 ? "65 to 1500 tokens" : "over 1500 tokens";
+}
+
+static const char *key_parameters(const struct point *p, const struct prediction *q)
+{
+    (void)p;
+    if (q->reason != NULL) {
+        return "not predicted";
+    }
+    return q->runtime_default ? "another runtime's" : "the runtime's own";
+}
+
+double points_error(const struct point *p, const struct prediction *q)
+{
+    return q->reason == NULL ? q->value / p->value - 1.0 : (double)NAN;
+}
+
+static void fill(const struct table_of *t, bool latency, key_of *key, struct points_group *g)
+{
+    struct sample some;
+    struct sample all;
+    double *x = xmalloc((t->points->n + 1) * sizeof *x);
+    double *y = xmalloc((t->points->n + 1) * sizeof *y);
+    sample_init(&some, false);
+    sample_init(&all, false);
+    double sum = 0.0;
+    for (size_t i = 0; i < t->points->n; i++) {
+        const struct point *p = &t->points->v[i];
+        if (point_is_latency(p) != latency || strcmp(key(p, &t->q[i]), g->key) != 0) {
+            continue;
+        }
+        double error = points_error(p, &t->q[i]);
+        g->n++;
+        sample_add(&all, isnan(error) ? 1.0 : fabs(error));
+        if (!isnan(error)) {
+            x[g->predicted] = t->q[i].value;
+            y[g->predicted++] = p->value;
+            sample_add(&some, fabs(error));
+            sum += error;
+        }
+    }
+    g->median = sample_quantile(&some, 0.5);
+    g->p90 = sample_quantile(&some, 0.9);
+    g->median_all = sample_quantile(&all, 0.5);
+    g->p90_all = sample_quantile(&all, 0.9);
+    g->bias = g->predicted > 0 ? sum / (double)g->predicted : (double)NAN;
+    g->pearson = g->predicted > 1 ? gsl_stats_correlation(x, 1, y, 1, g->predicted) : (double)NAN;
+    free(x);
+    free(y);
+    sample_fini(&some);
+    sample_fini(&all);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct points_group *)a)->key, ((const struct points_group *)b)->key);
+}
+
+/* Every value of a key, in the order of its text. */
+static void add_groups(const struct table_of *t, bool latency, const char *by, key_of *key,
+                       struct points_scores *out)
+{
+    size_t first = out->n;
+    for (size_t i = 0; i < t->points->n; i++) {
+        const struct point *p = &t->points->v[i];
+        if (point_is_latency(p) != latency) {
+            continue;
+        }
+        const char *name = key(p, &t->q[i]);
+        size_t k = first;
+        while (k < out->n && strcmp(out->v[k].key, name) != 0) {
+            k++;
+        }
+        if (k < out->n) {
+            continue;
+        }
+        if (out->n == out->cap) {
+            out->cap = out->cap == 0 ? 64 : 2 * out->cap;
+            out->v = xrealloc(out->v, out->cap * sizeof *out->v);
+        }
+        out->v[out->n++] = (struct points_group){.by = by, .key = name};
+    }
+    if (out->n > first) {
+        qsort(&out->v[first], out->n - first, sizeof *out->v, by_name);
+    }
+    for (size_t k = first; k < out->n; k++) {
+        fill(t, latency, key, &out->v[k]);
+    }
+}
+
+void points_score(const struct points *points, const struct prediction *q,
+                  struct points_scores *out)
+{
+    const struct table_of t = {points, q};
+    *out = (struct points_scores){0};
+    add_groups(&t, true, "all", key_all, out);
+    add_groups(&t, true, "soc", key_soc, out);
+    add_groups(&t, true, "device", key_device, out);
+    add_groups(&t, true, "metric", key_metric, out);
+    add_groups(&t, true, "prompt", key_prompt, out);
+    add_groups(&t, true, "parameters", key_parameters, out);
+    add_groups(&t, true, "model", key_model, out);
+    add_groups(&t, false, "other", key_metric, out);
+}
+
+void points_scores_fini(struct points_scores *s)
+{
+    free(s->v);
+    *s = (struct points_scores){0};
+}

@@ -1,0 +1,33 @@
+/* How far predictions of published measurements are off, by group of rows.
+ *
+ * Error of a row: predicted / measured - 1. Over a group: median and P90 of its absolute value
+ * (nearest rank), bias its mean with sign, Pearson's correlation of predicted and measured. The
+ * second pair of columns counts a row that is not predicted as an error of 100 %. */
+#ifndef EXPERIMENTS_VALIDATION_POINTS_SCORE_H
+#define EXPERIMENTS_VALIDATION_POINTS_SCORE_H
+
+#include "experiments/validation/predict.h"
+
+struct points_group {
+    const char *by;  /* "soc", "device", ... */
+    const char *key; /* the group's; borrowed from the points or static */
+    size_t n, predicted;
+    double median, p90, bias, pearson; /* of predicted rows; NaN where there are none */
+    double median_all, p90_all;        /* unpredicted rows as 100 % */
+};
+
+struct points_scores {
+    struct points_group *v; /* owned */
+    size_t n, cap;
+};
+
+/* (predicted - measured) / measured; NaN for a row without a prediction. */
+double points_error(const struct point *p, const struct prediction *q);
+
+/* Latency rows: all of them, then by soc, device, metric, model, prompt range and parameters (the
+ * runtime's own or the default's); then the other rows by metric. q[i] belongs to points->v[i]. */
+void points_score(const struct points *points, const struct prediction *q,
+                  struct points_scores *out);
+void points_scores_fini(struct points_scores *s);
+
+#endif

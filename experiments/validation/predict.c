@@ -1,0 +1,111 @@
+#include "experiments/validation/predict.h"
+
+#include <math.h>
+#include <string.h>
+
+static const char *const kind_names[] = {"npu", "igpu", "cpu", "gpu"};
+
+/* By name, then by kind; the graphics processor of a phone is its integrated one. */
+int predict_device(const struct soc *soc, const char *name)
+{
+    const struct machine *m = &soc->machine;
+    for (uint32_t i = 0; i < m->n_devices; i++) {
+        if (strcmp(m->devices[i].name, name) == 0) {
+            return (int)i;
+        }
+    }
+    for (int kind = 0; kind < 4; kind++) {
+        if (strcmp(kind_names[kind], name) == 0 && machine_find(m, (enum device_kind)kind) >= 0) {
+            return machine_find(m, (enum device_kind)kind);
+        }
+    }
+    return strcmp(name, "gpu") == 0 ? machine_find(m, DEVICE_KIND_IGPU) : -1;
+}
+
+static void bind_machine(const struct catalog *c, const struct point *p, struct predict_case *out)
+{
+    out->soc = catalog_soc(c, p->soc);
+    if (out->soc == NULL) {
+        out->reason = "no file for this SoC";
+        return;
+    }
+    int device = predict_device(out->soc, p->device);
+    if (device < 0) {
+        out->reason = "the SoC file has no such device";
+        return;
+    }
+    out->device = (uint8_t)device;
+    out->runtime = soc_runtime_find(&out->soc->devices[device], p->runtime, p->weight_bits,
+                                    &out->runtime_exact);
+}
+
+static void bind_model(const struct catalog *c, const struct point *p, struct predict_case *out)
+{
+    const struct llm *m = catalog_llm(c, p->model);
+    if (m == NULL) {
+        out->reason = "no file for this model";
+        return;
+    }
+    out->llm = *m;
+    out->has_llm = true;
+    const struct soc_runtime *r = &out->soc->devices[out->device].runtimes[out->runtime];
+    uint32_t bits = p->weight_bits > 0 ? p->weight_bits : m->weight_bits;
+    uint32_t act = p->act_bits > 0 ? p->act_bits : m->act_bits;
+    struct soc_format format = r->weight_bits == bits ? r->format : soc_format_of_width(bits);
+    llm_requantise(&out->llm, bits, act, &format);
+}
+
+/* Beyond the usable share of memory a machine swaps, and no roofline holds. */
+static bool fits_memory(const struct predict_case *k, const struct point *p)
+{
+    const struct machine *m = &k->soc->machine;
+    double kv_bytes = k->llm.kv_bytes_per_token * p->input_tokens * p->batch;
+    return k->llm.weight_bytes + kv_bytes <= m->memory_bytes * m->memory_usable_frac;
+}
+
+void predict_bind(const struct catalog *c, const struct point *p, struct predict_case *out)
+{
+    memset(out, 0, sizeof *out);
+    bind_machine(c, p, out);
+    if (out->reason != NULL) {
+        return;
+    }
+    bind_model(c, p, out);
+    if (out->reason != NULL) {
+        return;
+    }
+    if (point_is_prefill(p) && p->input_tokens == 0) {
+        out->reason = "the prompt's length is not stated";
+    } else if (!fits_memory(out, p)) {
+        out->reason = "weights and KV exceed the usable share of memory";
+    }
+}
+
+struct price predict_price(const struct predict_case *k, const struct point *p,
+                           const struct soc_runtime *params)
+{
+    struct roofline r;
+    roofline_init(&r, hwmodel_find("extended"), k->soc, &k->llm, NULL);
+    r.runtime[k->device] =
+        params != NULL ? params : &k->soc->devices[k->device].runtimes[k->runtime];
+    struct work_shape w = point_is_prefill(p) ? price_prefill_shape(p->input_tokens, p->batch)
+                                              : price_decode_shape(p->input_tokens, p->batch);
+    return price_pass(&r, k->device, &w);
+}
+
+struct prediction predict_row(const struct catalog *c, const struct point *p)
+{
+    if (!point_is_latency(p)) {
+        return predict_other(c, p);
+    }
+    struct predict_case k;
+    predict_bind(c, p, &k);
+    struct prediction out = {.value = (double)NAN, .reason = k.reason};
+    if (k.reason == NULL) {
+        struct price price = predict_price(&k, p, NULL);
+        out.value = point_value_of_seconds(p, price.seconds);
+        out.outside = price.outside;
+        out.runtime_default = !k.runtime_exact;
+    }
+    return out;
+}

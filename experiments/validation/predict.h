@@ -1,0 +1,44 @@
+/* What the shipped machines say a published measurement should have been. */
+#ifndef EXPERIMENTS_VALIDATION_PREDICT_H
+#define EXPERIMENTS_VALIDATION_PREDICT_H
+
+#include "experiments/run/price.h"
+#include "experiments/validation/catalog.h"
+#include "experiments/validation/points.h"
+
+/* Where a row belongs. `reason` says why it cannot be predicted; NULL when it can. */
+struct predict_case {
+    const struct soc *soc; /* borrowed; NULL: not shipped */
+    uint8_t device;
+    uint32_t runtime;   /* entry of the device */
+    bool runtime_exact; /* false: another version's or width's parameters stand in */
+    struct llm llm;     /* at the row's width, in the runtime's format */
+    bool has_llm;
+    const char *reason;
+};
+
+/* Index of a device by name, then by kind ("gpu" is also an integrated one); -1: none. */
+int predict_device(const struct soc *soc, const char *name);
+
+/* Finds machine, device, runtime and model of a latency row. */
+void predict_bind(const struct catalog *c, const struct point *p, struct predict_case *out);
+
+/* Price of the pass that a bound latency row measures. params: the runtime entry to use, NULL for
+ * the file's. */
+struct price predict_price(const struct predict_case *k, const struct point *p,
+                           const struct soc_runtime *params);
+
+struct prediction {
+    double value; /* in the row's unit; NaN when there is a reason */
+    const char *reason;
+    bool runtime_default; /* the runtime is not in the file: its default stood in */
+    bool outside;         /* outside the validity envelope */
+};
+
+/* Any row. */
+struct prediction predict_row(const struct catalog *c, const struct point *p);
+
+/* Rows that are not the latency of a model: kernels, bandwidth, power, energy (predict_other.c). */
+struct prediction predict_other(const struct catalog *c, const struct point *p);
+
+#endif

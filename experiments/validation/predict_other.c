@@ -1,0 +1,138 @@
+/* Rows beside the latency of a model: the same parameters, asked other questions. What a row means
+ * beyond its columns stands in its `model` text; only what that text says in a general way is read:
+ * "corun", "solo", "prefill", "decode". */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "experiments/validation/predict.h"
+#include "hwmodels/soc.h"
+#include "sim/api/contention.h"
+
+#define MAX_ENGINES 4
+
+static struct prediction unknown(const char *reason)
+{
+    return (struct prediction){.value = (double)NAN, .reason = reason};
+}
+
+static struct prediction known(double value)
+{
+    return (struct prediction){.value = value};
+}
+
+/* "gpu+npu" into devices; their number, 0 where one is not on the machine or the text is longer. */
+static uint32_t engines_of(const struct soc *soc, const char *text, uint8_t *out)
+{
+    uint32_t n = 0;
+    while (*text != '\0') {
+        size_t len = strcspn(text, "+");
+        char name[16];
+        if (n == MAX_ENGINES || len == 0 || len >= sizeof name) {
+            return 0;
+        }
+        memcpy(name, text, len);
+        name[len] = '\0';
+        int d = predict_device(soc, name);
+        if (d < 0) {
+            return 0;
+        }
+        out[n++] = (uint8_t)d;
+        text += text[len] == '+' ? len + 1 : len;
+    }
+    return n;
+}
+
+/* What one engine draws alone, by the runtime's rows or the default's. */
+static double solo_bytes_per_s(const struct soc *soc, uint8_t device, const struct point *p)
+{
+    bool exact;
+    const struct soc_device *d = &soc->devices[device];
+    return d->runtimes[soc_runtime_find(d, p->runtime, p->weight_bits, &exact)].many.bytes_per_s;
+}
+
+/* Shares under max-min, the simulator's default form. A co-run row that names one engine has the
+ * GPU and the NPU at work; one that names several is their total. */
+static struct prediction bandwidth(const struct soc *soc, const struct point *p)
+{
+    double cap = soc->machine.ddr_peak_bytes_per_s * soc->machine.ddr_cap_frac;
+    if (strcmp(p->device, "all") == 0) {
+        return known(cap / 1e9);
+    }
+    uint8_t engines[MAX_ENGINES];
+    uint32_t n = engines_of(soc, p->device, engines);
+    if (n == 0) {
+        return unknown("the SoC file has no such device");
+    }
+    bool corun = strstr(p->model, "corun") != NULL;
+    if (n == 1 && !corun) {
+        return known(solo_bytes_per_s(soc, engines[0], p) / 1e9);
+    }
+    bool one = n == 1;
+    if (one) {
+        bool is_npu = soc->machine.devices[engines[0]].kind == DEVICE_KIND_NPU;
+        int other = is_npu ? predict_device(soc, "gpu") : predict_device(soc, "npu");
+        if (other < 0) {
+            return unknown("a co-run whose other engine is not on the machine");
+        }
+        engines[n++] = (uint8_t)other;
+    }
+    struct flow f[MAX_ENGINES];
+    double most = cap;
+    for (uint32_t i = 0; i < n; i++) {
+        f[i] = (struct flow){solo_bytes_per_s(soc, engines[i], p), 1.0, engines[i], 0.0};
+        most = fmax(most, f[i].demand_bytes_per_s);
+    }
+    contention_find("max-min")->share(f, n, most, NULL);
+    double total = 0.0;
+    for (uint32_t i = 0; i < (one ? 1 : n); i++) {
+        total += f[i].share_bytes_per_s;
+    }
+    return known(total / 1e9);
+}
+
+static struct prediction power(const struct soc *soc, const struct point *p)
+{
+    if (strstr(p->model, "compile") != NULL) {
+        return known(soc->machine.compile_watts);
+    }
+    int d = predict_device(soc, p->device);
+    if (d < 0) {
+        return unknown("the SoC file has no such device");
+    }
+    const struct device *dev = &soc->machine.devices[d];
+    double watts = strstr(p->model, "decode") != NULL ? dev->decode_watts : dev->prefill_watts;
+    return watts > 0.0 ? known(watts) : unknown("the SoC file has no power of this device");
+}
+
+struct prediction predict_other(const struct catalog *c, const struct point *p)
+{
+    const struct soc *soc = catalog_soc(c, p->soc);
+    if (soc == NULL) {
+        return unknown("no file for this SoC");
+    }
+    switch (p->metric) {
+    case POINT_BANDWIDTH_GBS:
+        return bandwidth(soc, p);
+    case POINT_POWER_W:
+        return power(soc, p);
+    case POINT_GEMM_TFLOPS: {
+        int d = predict_device(soc, p->device);
+        if (d < 0) {
+            return unknown("the SoC file has no such device");
+        }
+        bool exact;
+        const struct soc_device *dev = &soc->devices[d];
+        uint32_t r = soc_runtime_find(dev, p->runtime, p->weight_bits, &exact);
+        return known(dev->runtimes[r].many.flop_per_s / 1e12);
+    }
+    case POINT_KERNEL_MS:
+        return unknown("a kernel that only its name describes");
+    case POINT_LOAD_MS:
+        return unknown("a phase of loading that only its name describes");
+    case POINT_ENERGY_J:
+        return unknown("energy per token of another machine's whole board");
+    default:
+        return unknown("this metric is not modelled");
+    }
+}

@@ -1,0 +1,273 @@
+#include "experiments/validation/run_fit.h"
+
+#include <errno.h>
+#include <gsl/gsl_multimin.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/arena.h"
+#include "sim/base/json.h"
+
+#define MAX_ITERATIONS 150 /* of the simplex, per start */
+#define MIN_STEP_LN 0.05   /* first step of a factor: 5 % at least, */
+#define MAX_STEP_LN 0.5    /* 65 % at most */
+#define MAX_RESTARTS 8
+#define GAIN_END_FRAC 1e-3 /* a restart that gains less ends the search */
+#define SIZE_END_FRAC 1e-3 /* simplex size in units of the first step */
+#define REFUSED 1e3 /* objective of values that cannot be simulated; real ones lie below 30 */
+
+/* ---- keys ---- */
+
+static int too_short(const char *text, struct err *e)
+{
+    return err_add(e, "--fit %s: must be 1 to %d keys, as in bandwidth,rate", text,
+                   RUN_FIT_MAX_KEYS);
+}
+
+/* The full path of a name in the only device's runtime entry or in the device. */
+static int expand(const struct config *c, const char *name, char *path, size_t size, struct err *e)
+{
+    if (strchr(name, '.') != NULL) {
+        (void)snprintf(path, size, "%s", name);
+        return 0;
+    }
+    if (c->soc.machine.n_devices != 1) {
+        return err_add(e,
+                       "--fit %s: the machine has %u devices: give a path, as in "
+                       "soc.devices.%s.runtimes.0.%s",
+                       name, c->soc.machine.n_devices, c->soc.machine.devices[0].name, name);
+    }
+    bool exact;
+    uint32_t k = soc_runtime_find(&c->soc.devices[0], NULL, c->llm.weight_bits, &exact);
+    const char *device = c->soc.machine.devices[0].name;
+    const char *bad;
+    (void)snprintf(path, size, "soc.devices.%s.runtimes.%u.%.100s", device, k, name);
+    if (json_find_path(c->tree, path, &bad) == NULL) {
+        (void)snprintf(path, size, "soc.devices.%s.%.100s", device, name);
+    }
+    return 0;
+}
+
+static int key_read(const struct config *c, const char *name, struct run_fit_key *key,
+                    struct err *e)
+{
+    if (expand(c, name, key->path, sizeof key->path, e) != 0) {
+        return -EINVAL;
+    }
+    const char *bad;
+    const cJSON *node = json_find_path(c->tree, key->path, &bad);
+    const cJSON *value = cJSON_GetObjectItemCaseSensitive(node, "value");
+    const cJSON *unit = cJSON_GetObjectItemCaseSensitive(node, "unit");
+    if (!cJSON_IsNumber(value) || !cJSON_IsString(unit)) {
+        return err_add(e, "--fit %s: there is no number with a unit at %s", name, key->path);
+    }
+    (void)snprintf(key->unit, sizeof key->unit, "%s", unit->valuestring);
+    key->datasheet = value->valuedouble;
+    key->low = cJSON_GetObjectItemCaseSensitive(node, "low")->valuedouble;
+    key->high = cJSON_GetObjectItemCaseSensitive(node, "high")->valuedouble;
+    key->fitted = key->datasheet;
+    if (key->datasheet == 0.0 && key->high <= 0.0) {
+        return err_add(e, "--fit %s: is 0 in the file, which gives no range (high) to try", name);
+    }
+    return 0;
+}
+
+int run_fit_keys(const struct config *c, const char *text, struct run_fit *fit, struct err *e)
+{
+    memset(fit, 0, sizeof *fit);
+    for (const char *p = text;; p++) {
+        size_t len = strcspn(p, ",");
+        char name[192];
+        if (len == 0 || len >= sizeof name || fit->n_keys == RUN_FIT_MAX_KEYS) {
+            return too_short(text, e);
+        }
+        memcpy(name, p, len);
+        name[len] = '\0';
+        struct run_fit_key *key = &fit->key[fit->n_keys];
+        if (key_read(c, name, key, e) != 0) {
+            return -EINVAL;
+        }
+        for (uint32_t i = 0; i < fit->n_keys; i++) {
+            if (strcmp(fit->key[i].path, key->path) == 0) {
+                return err_add(e, "--fit %s: %s stands twice", text, name);
+            }
+        }
+        fit->n_keys++;
+        p += len;
+        if (*p == '\0') {
+            return 0;
+        }
+    }
+}
+
+/* ---- evaluation ---- */
+
+struct problem {
+    const struct config_options *options;
+    const struct config_policy *policy;
+    const struct measured_run *run;
+    struct run_fit *fit;
+    struct measured_latency *simulated; /* scratch */
+};
+
+int run_fit_load(const struct config_options *o, const struct run_fit *fit, struct config *c,
+                 struct err *e)
+{
+    struct config_options with = *o;
+    char sets[RUN_FIT_MAX_KEYS][256];
+    if (o->n_sets + fit->n_keys > CONFIG_MAX_SETS) {
+        memset(c, 0, sizeof *c);
+        return err_add(e, "--set: more than %d overrides", CONFIG_MAX_SETS);
+    }
+    for (uint32_t i = 0; i < fit->n_keys; i++) {
+        (void)snprintf(sets[i], sizeof sets[i], "%s=%.17g", fit->key[i].path, fit->key[i].fitted);
+        with.sets[with.n_sets++] = sets[i];
+    }
+    return config_load(c, &with, e);
+}
+
+/* A coordinate of the simplex is in first steps, so that all are of one size. */
+static double step_ln(const struct run_fit_key *key)
+{
+    double down = log(key->datasheet / fmax(key->low, key->datasheet / 100.0));
+    double up = log(fmax(key->high, key->datasheet) / key->datasheet);
+    double step = fmin(fmax(fmax(down, up) / 4.0, MIN_STEP_LN), MAX_STEP_LN);
+    return down >= up ? -step : step;
+}
+
+static double value_of(const struct run_fit_key *key, double x)
+{
+    if (key->datasheet > 0.0) {
+        return key->datasheet * exp(x * step_ln(key));
+    }
+    return fabs(x) * key->high / 4.0;
+}
+
+static void place(struct run_fit *fit, const gsl_vector *x)
+{
+    for (uint32_t i = 0; i < fit->n_keys; i++) {
+        fit->key[i].fitted = value_of(&fit->key[i], gsl_vector_get(x, i));
+    }
+}
+
+/* Simulates with fit->key[].fitted; adds an error when that is not possible. */
+static double evaluate(struct problem *q, struct err *e)
+{
+    struct config c;
+    double sum = REFUSED * (double)q->fit->n_requests;
+    if (run_fit_load(q->options, q->fit, &c, e) == 0 &&
+        run_replay(&c, q->policy, q->run, q->options->seed, q->simulated, e) == 0) {
+        sum = 0.0;
+        for (size_t i = 0; i < q->fit->n_requests; i++) {
+            sum += fabs(log(q->simulated[i].e2e_s / q->run->measured[i].e2e_s));
+            sum += fabs(log(q->simulated[i].ttft_s / q->run->measured[i].ttft_s));
+        }
+    }
+    config_fini(&c);
+    q->fit->evaluations++;
+    return sum / (double)q->fit->n_requests;
+}
+
+static double objective(const gsl_vector *x, void *params)
+{
+    struct problem *q = params;
+    struct err e = ERR_INIT;
+    place(q->fit, x);
+    double v = evaluate(q, &e);
+    err_fini(&e);
+    return v;
+}
+
+/* ---- minimisation ---- */
+
+/* A number that changes nothing leaves the fit singular. */
+static int check_effect(struct problem *q, double start, struct err *e)
+{
+    for (uint32_t i = 0; i < q->fit->n_keys; i++) {
+        struct run_fit_key *key = &q->fit->key[i];
+        key->fitted = value_of(key, 1.0);
+        struct err ignored = ERR_INIT;
+        double v = evaluate(q, &ignored);
+        err_fini(&ignored);
+        key->fitted = key->datasheet;
+        if (v == start) {
+            return err_add(e,
+                           "--fit %s: has no effect on the first %zu requests: the fit is singular",
+                           key->path, q->fit->n_requests);
+        }
+    }
+    return 0;
+}
+
+/* From x with first steps of `step`; x becomes the end. True when the simplex has shrunk to it. */
+static bool minimise(struct problem *q, gsl_vector *x, double step)
+{
+    gsl_multimin_function f = {objective, q->fit->n_keys, q};
+    gsl_vector *steps = gsl_vector_alloc(q->fit->n_keys);
+    gsl_vector_set_all(steps, step);
+    gsl_multimin_fminimizer *m =
+        gsl_multimin_fminimizer_alloc(gsl_multimin_fminimizer_nmsimplex2, q->fit->n_keys);
+    int status = gsl_multimin_fminimizer_set(m, &f, x, steps) == 0 ? GSL_CONTINUE : GSL_FAILURE;
+    for (int i = 0; i < MAX_ITERATIONS && status == GSL_CONTINUE; i++) {
+        if (gsl_multimin_fminimizer_iterate(m) != 0) {
+            break;
+        }
+        status = gsl_multimin_test_size(gsl_multimin_fminimizer_size(m), SIZE_END_FRAC);
+    }
+    (void)gsl_vector_memcpy(x, gsl_multimin_fminimizer_x(m));
+    q->fit->objective = gsl_multimin_fminimizer_minimum(m);
+    gsl_multimin_fminimizer_free(m);
+    gsl_vector_free(steps);
+    return status == GSL_SUCCESS;
+}
+
+/* Latencies jump where a request just makes or misses an iteration, so a simplex may shrink too
+ * early. Hence one from every corner of a box (a quarter and three quarters of the way through each
+ * range), the best of which is set up again where it ended, until that gains nothing. */
+static void search(struct problem *q, gsl_vector *best)
+{
+    struct run_fit *fit = q->fit;
+    double least = fit->objective_before; /* at x = 0, what the file says */
+    gsl_vector *x = gsl_vector_alloc(fit->n_keys);
+    for (uint32_t corner = 0; corner < 1u << fit->n_keys; corner++) {
+        for (uint32_t i = 0; i < fit->n_keys; i++) {
+            gsl_vector_set(x, i, (corner >> i & 1) != 0 ? 3.0 : 1.0);
+        }
+        (void)minimise(q, x, 1.0);
+        if (fit->objective < least) {
+            least = fit->objective;
+            (void)gsl_vector_memcpy(best, x);
+        }
+    }
+    gsl_vector_free(x);
+    for (int i = 0; i < MAX_RESTARTS; i++) {
+        fit->converged = minimise(q, best, i % 2 == 0 ? 0.5 : -0.5);
+        if (fit->objective > least * (1.0 - GAIN_END_FRAC)) {
+            return;
+        }
+        least = fit->objective;
+    }
+}
+
+int run_fit(const struct config_options *o, const struct config_policy *p,
+            const struct measured_run *run, size_t n, struct run_fit *fit, struct err *e)
+{
+    if (n < RUN_FIT_MIN_REQUESTS_PER_KEY * (size_t)fit->n_keys) {
+        return err_add(e, "%zu requests to fit %u numbers on: at least %d are needed", n,
+                       fit->n_keys, RUN_FIT_MIN_REQUESTS_PER_KEY * (int)fit->n_keys);
+    }
+    struct problem q = {o, p, run, fit, xmalloc(run->trace.n * sizeof *q.simulated)};
+    fit->n_requests = n;
+    fit->evaluations = 0;
+    fit->objective_before = evaluate(&q, e);
+    int rc = e->n > 0 ? -EINVAL : check_effect(&q, fit->objective_before, e);
+    if (rc == 0) {
+        gsl_vector *x = gsl_vector_calloc(fit->n_keys);
+        search(&q, x);
+        place(fit, x);
+        gsl_vector_free(x);
+    }
+    free(q.simulated);
+    return rc;
+}

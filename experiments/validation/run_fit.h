@@ -1,0 +1,50 @@
+/* Fitting a few numbers of a configuration to the first part of a measured run.
+ *
+ * What is minimised: the mean over that part of |ln(simulated / measured)| of E2E, plus the same of
+ * TTFT, so that twice and half count alike. Each evaluation simulates the whole run, whose arrivals
+ * and token counts are inputs; measured latencies of later requests are never looked at. Method:
+ * GSL's Nelder-Mead simplex (nmsimplex2) from 2^keys starts, the best restarted from its end until
+ * that gains nothing; no random numbers, so the same input gives the same result.
+ *
+ * A number that is positive in the file moves by a factor; one that is 0 moves up from 0. The first
+ * step is a quarter of the way to the farther end of the file's [low, high]. Values may leave that
+ * range (reported), but not what the file format allows. */
+#ifndef EXPERIMENTS_VALIDATION_RUN_FIT_H
+#define EXPERIMENTS_VALIDATION_RUN_FIT_H
+
+#include "experiments/validation/run_score.h"
+
+#define RUN_FIT_MAX_KEYS 3 /* more would explain any run */
+#define RUN_FIT_MIN_REQUESTS_PER_KEY 5
+
+struct run_fit_key {
+    char path[192]; /* of the configuration: "soc.devices.gpu.runtimes.0.rate" */
+    char unit[16];
+    double datasheet, low, high; /* what the file says */
+    double fitted;
+};
+
+struct run_fit {
+    struct run_fit_key key[RUN_FIT_MAX_KEYS];
+    uint32_t n_keys;
+    size_t n_requests; /* the first ones, fitted on */
+    double objective_before, objective;
+    uint32_t evaluations;
+    bool converged;
+};
+
+/* Keys "k1,k2,k3": dotted paths, or, on a machine with one device, names in the runtime entry that
+ * the model uses or in the device ("bandwidth", "rate", "submit"). Reads what the file says. 0 or
+ * -EINVAL: unknown or repeated key, none or too many, not a quantity. */
+int run_fit_keys(const struct config *c, const char *text, struct run_fit *fit, struct err *e);
+
+/* Fits on the first n requests. 0; -EINVAL for too few requests, a number without any effect on
+ * them (the fit would be singular), or a start that cannot be simulated. */
+int run_fit(const struct config_options *o, const struct config_policy *p,
+            const struct measured_run *run, size_t n, struct run_fit *fit, struct err *e);
+
+/* Loads the configuration with the fitted values in place. config_fini is needed in every case. */
+int run_fit_load(const struct config_options *o, const struct run_fit *fit, struct config *c,
+                 struct err *e);
+
+#endif

@@ -1,0 +1,115 @@
+#include "experiments/validation/run_score.h"
+
+#include <gsl/gsl_statistics_double.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "sim/base/arena.h"
+#include "sim/base/quantile.h"
+#include "sim/base/units.h"
+#include "sim/engine/sim.h"
+
+const char *const run_metric_names[RUN_METRIC_COUNT] = {"e2e", "ttft", "tpot"};
+
+static void finished(void *self, int64_t now_ns, const struct request *r)
+{
+    struct measured_latency *out = self;
+    out[r->id] = (struct measured_latency){
+        .ttft_s = units_s_from_ns(r->first_token_ns - r->arrival_ns),
+        .e2e_s = units_s_from_ns(now_ns - r->arrival_ns),
+    };
+}
+
+int run_replay(const struct config *c, const struct config_policy *p,
+               const struct measured_run *run, uint64_t seed, struct measured_latency *out,
+               struct err *e)
+{
+    struct sim_setup setup;
+    config_setup(c, p, &run->trace, seed, &setup);
+    setup.horizon_ns = TIME_NEVER_NS; /* every measured request is compared */
+    struct observer watcher = {.self = out, .request_finished = finished};
+    setup.observers[setup.n_observers++] = &watcher;
+    struct sim_result result;
+    int rc = sim_run(&setup, &result);
+    if (rc != 0) {
+        return err_add(e, "%s", result.message);
+    }
+    if (result.audit.finished != run->trace.n) {
+        return err_add(e, "policy %s finished %llu of %zu requests", p->ops->name,
+                       (unsigned long long)result.audit.finished, run->trace.n);
+    }
+    return 0;
+}
+
+static double tpot_s(const struct measured_run *run, const struct measured_latency *l, size_t i)
+{
+    return (l[i].e2e_s - l[i].ttft_s) / ((double)run->trace.rows[i].output_tokens - 1.0);
+}
+
+bool run_metric_pair(const struct measured_run *run, const struct measured_latency *simulated,
+                     size_t i, enum run_metric metric, double *sim, double *real)
+{
+    const struct measured_latency *m = run->measured;
+    switch (metric) {
+    case RUN_METRIC_E2E:
+        *sim = simulated[i].e2e_s;
+        *real = m[i].e2e_s;
+        return true;
+    case RUN_METRIC_TTFT:
+        *sim = simulated[i].ttft_s;
+        *real = m[i].ttft_s;
+        return true;
+    default:
+        if (run->trace.rows[i].output_tokens < 2 || m[i].e2e_s <= m[i].ttft_s) {
+            return false;
+        }
+        *sim = tpot_s(run, simulated, i);
+        *real = tpot_s(run, m, i);
+        return true;
+    }
+}
+
+static void error_of(const struct measured_run *run, const struct measured_latency *simulated,
+                     size_t first, size_t end, enum run_metric metric, struct run_error *out)
+{
+    struct sample magnitude;
+    struct sample with_sign;
+    sample_init(&magnitude, false);
+    sample_init(&with_sign, false);
+    for (size_t i = first; i < end; i++) {
+        double sim;
+        double real;
+        if (run_metric_pair(run, simulated, i, metric, &sim, &real)) {
+            sample_add(&magnitude, fabs(sim / real - 1.0));
+            sample_add(&with_sign, sim / real - 1.0);
+        }
+    }
+    *out = (struct run_error){.n = magnitude.n,
+                              .mape = sample_mean(&magnitude),
+                              .median = sample_quantile(&magnitude, 0.5),
+                              .p90 = sample_quantile(&magnitude, 0.9),
+                              .bias = sample_mean(&with_sign)};
+    sample_fini(&magnitude);
+    sample_fini(&with_sign);
+}
+
+static double pearson(const struct measured_run *run, const struct measured_latency *simulated,
+                      size_t first, size_t end)
+{
+    if (end < first + 2) {
+        return (double)NAN;
+    }
+    size_t stride = sizeof *simulated / sizeof simulated->e2e_s;
+    return gsl_stats_correlation(&simulated[first].e2e_s, stride, &run->measured[first].e2e_s,
+                                 stride, end - first);
+}
+
+void run_score(const struct measured_run *run, const struct measured_latency *simulated,
+               size_t first, size_t end, struct run_score *out)
+{
+    out->n = end - first;
+    for (int k = 0; k < RUN_METRIC_COUNT; k++) {
+        error_of(run, simulated, first, end, (enum run_metric)k, &out->metric[k]);
+    }
+    out->e2e_pearson = pearson(run, simulated, first, end);
+}

@@ -1,0 +1,43 @@
+/* A measured serving run, replayed under a named policy, and how far the replay is off.
+ *
+ * Relative error of a request: simulated / measured - 1. Over a set of requests: MAPE the mean of
+ * its absolute value, median and P90 of the same (nearest rank), bias its mean with sign; all as
+ * shares (0.02 is 2 %). TPOT = (E2E - TTFT) / (output tokens - 1); requests with one output token
+ * or a TPOT of 0 have none. */
+#ifndef EXPERIMENTS_VALIDATION_RUN_SCORE_H
+#define EXPERIMENTS_VALIDATION_RUN_SCORE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "experiments/run/config.h"
+#include "traces/measured.h"
+
+/* Simulates the run's arrivals and token counts; out[i] belongs to run->trace.rows[i]. 0, or the
+ * run's own failure (-errno) with its message added to e. */
+int run_replay(const struct config *c, const struct config_policy *p,
+               const struct measured_run *run, uint64_t seed, struct measured_latency *out,
+               struct err *e);
+
+enum run_metric { RUN_METRIC_E2E, RUN_METRIC_TTFT, RUN_METRIC_TPOT, RUN_METRIC_COUNT };
+extern const char *const run_metric_names[RUN_METRIC_COUNT]; /* "e2e", "ttft", "tpot" */
+
+struct run_error {
+    size_t n;
+    double mape, median, p90, bias; /* NaN without requests */
+};
+
+struct run_score {
+    size_t n;
+    struct run_error metric[RUN_METRIC_COUNT];
+    double e2e_pearson; /* NaN for fewer than two requests */
+};
+
+/* Errors of requests first .. end - 1, in order of arrival. */
+void run_score(const struct measured_run *run, const struct measured_latency *simulated,
+               size_t first, size_t end, struct run_score *out);
+/* One request's simulated and measured value; false where it has none. */
+bool run_metric_pair(const struct measured_run *run, const struct measured_latency *simulated,
+                     size_t i, enum run_metric metric, double *sim, double *real);
+
+#endif

@@ -1,0 +1,39 @@
+/* What `xpusim validate --run` found, as text, JSON and one line per request. */
+#ifndef EXPERIMENTS_VALIDATION_VALIDATE_RUN_PRINT_H
+#define EXPERIMENTS_VALIDATION_VALIDATE_RUN_PRINT_H
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+
+#include "experiments/validation/run_fit.h"
+#include "experiments/validation/run_score.h"
+
+#define VALIDATE_RUN_MAX_PARTS 3
+
+struct validate_run_part {
+    const char *name; /* "fit", "unseen", "all" */
+    bool fitted_on;   /* every request of it was: its error says nothing about prediction */
+    struct run_score score;
+};
+
+struct validate_run_result {
+    const struct config *config; /* with the fitted values; all pointers but simulated borrowed */
+    const struct config_policy *policy;
+    const struct measured_run *run;
+    const char *name; /* of the run, as the user wrote it */
+    uint64_t seed;
+    const struct run_fit *fit; /* NULL: nothing fitted */
+    struct measured_latency *simulated;
+    struct validate_run_part parts[VALIDATE_RUN_MAX_PARTS];
+    uint32_t n_parts;
+    struct run_score roofline; /* of the file's own numbers, all requests: upper bound of speed */
+};
+
+void validate_run_print(const struct validate_run_result *r, FILE *out);
+/* Errors are shares: 0.02 is 2 %. Top level: over all requests. The caller owns it. */
+cJSON *validate_run_json(const struct validate_run_result *r);
+/* request_id, arrival_s, tokens, part, measured and simulated latencies. 0 or -EINVAL with an error
+ * added; a failed write leaves nothing. */
+int validate_run_write(const struct validate_run_result *r, const char *path, struct err *e);
+
+#endif
