@@ -27,12 +27,15 @@ fi
 for p in openvino-cb agent-xpu-v2; do
     "$x" run --policy $p --workload $w --requests "$dir/$p.csv" --timeline "$dir/timeline.json" --quiet >/dev/null
 done
-"$x" explain --interference --policy agent-xpu-v2 --workload $w --json >"$dir/interference.json"
+for p in openvino-cb fcfs agent-xpu-v1 agent-xpu-v2; do
+    "$x" explain --interference --policy $p --workload $w --json >"$dir/$p-causes.json"
+done
 "$x" list kernels --json >"$dir/kernels.json"
 "$x" characterize --csv >"$dir/studies.csv"
 "$x" graphs --p 10,10,10,10 --d 11,11,11,11 --s 20,20,20,20 --chunks 2 --gantt --json >"$dir/graphs.json"
 "$x" report "$dir/llama-3.2-3b.json" "$dir/llama-3.1-8b.json" "$dir/load.json" "agent-xpu-v2=$dir/agent-xpu-v2.csv" \
-    "openvino-cb=$dir/openvino-cb.csv" "$dir/timeline.json" "$dir/interference.json" "$dir/kernels.json" \
+    "openvino-cb=$dir/openvino-cb.csv" "$dir/timeline.json" "openvino-cb=$dir/openvino-cb-causes.json" "fcfs=$dir/fcfs-causes.json" \
+    "agent-xpu-v1=$dir/agent-xpu-v1-causes.json" "agent-xpu-v2=$dir/agent-xpu-v2-causes.json" "$dir/kernels.json" \
     "$dir/studies.csv" "$dir/graphs.json" --from 60 --to 120 -o "$dir/report.html"
 echo
 echo "The same with figures: $dir/report.html"

@@ -37,11 +37,6 @@ struct kernel_row *kernel_rows_add(struct kernel_rows *r)
     return row;
 }
 
-const char *kernel_metric_name(enum kernel_metric m)
-{
-    return metric_names[m];
-}
-
 void kernel_row_set_spec(struct kernel_row *row, const struct kernel_spec *s)
 {
     (void)kernel_spec_name(s, row->model, sizeof row->model);

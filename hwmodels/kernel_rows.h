@@ -59,7 +59,6 @@ void kernel_rows_fini(struct kernel_rows *r);
 struct kernel_row *kernel_rows_add(struct kernel_rows *r);
 /* Sets what follows from the spec. */
 void kernel_row_set_spec(struct kernel_row *row, const struct kernel_spec *s);
-const char *kernel_metric_name(enum kernel_metric m);
 
 /* Writing, row by row so that an interrupted run keeps what it has. `about` may be NULL: lines of
  * provenance without '#'. */

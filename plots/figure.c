@@ -15,6 +15,8 @@ static const struct figure figures[] = {
      figure_batch},
     {"breakdown", "where latency goes: pending, prefill, decode", "compare --json",
      FIGURE_KIND_COMPARE, figure_breakdown},
+    {"causes", "why requests take as long as they do: mean time by cause",
+     "explain --interference --json", FIGURE_KIND_INTERFERENCE, figure_causes},
     {"cdf", "distributions of TTFT, time per token and latency by class", "run --requests CSV",
      FIGURE_KIND_REQUESTS, figure_cdf},
     {"chunk", "chunk trade-off: throughput against how long a reactive request waits",

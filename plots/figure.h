@@ -118,6 +118,7 @@ int figure_graphs(const struct figure_request *r, struct figure_data *d, struct 
 int figure_ddr(const struct figure_request *r, struct figure_data *d, struct err *e);
 int figure_queue(const struct figure_request *r, struct figure_data *d, struct err *e);
 int figure_gantt(const struct figure_request *r, struct figure_data *d, struct err *e);
+int figure_causes(const struct figure_request *r, struct figure_data *d, struct err *e);
 int figure_interference(const struct figure_request *r, struct figure_data *d, struct err *e);
 
 #endif

@@ -225,8 +225,3 @@ const char *snapshot_text(const struct snapshot *s)
 {
     return s->text != NULL ? s->text : "";
 }
-
-int64_t snapshot_instant_ns(const struct snapshot *s)
-{
-    return s->at_ns;
-}

@@ -23,6 +23,5 @@ struct observer *snapshot_observer(struct snapshot *s);
 /* After the run: lines of text, one per live request and launch, sorted; "" when the decision was
  * never reached. Borrowed. */
 const char *snapshot_text(const struct snapshot *s);
-int64_t snapshot_instant_ns(const struct snapshot *s); /* of the last event it has seen */
 
 #endif

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "experiments/gate/gate.h"
+#include "experiments/terminal/markup.h"
 #include "experiments/terminal/table.h"
 
 static void put_value(struct table *t, double x)
@@ -126,28 +127,6 @@ void gate_print_markdown(const struct gate_report *r, FILE *out)
     }
 }
 
-static void put_xml(const char *s, FILE *out)
-{
-    for (; *s != '\0'; s++) {
-        switch (*s) {
-        case '&':
-            (void)fputs("&amp;", out);
-            break;
-        case '<':
-            (void)fputs("&lt;", out);
-            break;
-        case '>':
-            (void)fputs("&gt;", out);
-            break;
-        case '"':
-            (void)fputs("&quot;", out);
-            break;
-        default: /* control characters are not XML */
-            (void)fputc((unsigned char)*s < 0x20 ? ' ' : *s, out);
-        }
-    }
-}
-
 void gate_print_junit(const struct gate_report *r, FILE *out)
 {
     (void)fprintf(out,
@@ -157,11 +136,11 @@ void gate_print_junit(const struct gate_report *r, FILE *out)
     for (uint32_t i = 0; i < r->n; i++) {
         const struct gate_row *row = &r->rows[i];
         (void)fputs("    <testcase classname=\"", out);
-        put_xml(row->group, out);
+        markup_put(out, row->group);
         (void)fputs("\" name=\"", out);
-        put_xml(row->policy, out);
+        markup_put(out, row->policy);
         (void)fputc(' ', out);
-        put_xml(row->metric, out);
+        markup_put(out, row->metric);
         if (row->verdict == GATE_OK) {
             (void)fputs("\"/>\n", out);
             continue;
@@ -172,7 +151,7 @@ void gate_print_junit(const struct gate_report *r, FILE *out)
                        gate_verdict_names[row->verdict], row->before, row->after,
                        change_text(row, change, sizeof change), row->detail);
         (void)fputs(row->alarm ? "\">\n      <failure message=\"" : "\">\n      <system-out>", out);
-        put_xml(text, out);
+        markup_put(out, text);
         (void)fprintf(out,
                       row->alarm ? "\"/>\n    </testcase>\n" : "</system-out>\n    </testcase>\n");
     }

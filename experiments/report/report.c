@@ -51,7 +51,7 @@ static void write_close_ones(const cJSON *policies, const cJSON *best, const cha
         const cJSON *m = report_metric_of(p, metric);
         if (p != best && report_number_of(m, "low") <= report_number_of(b, "high")) {
             (void)fputs(any ? ", " : " Intervals that meet its own: ", out);
-            report_put(out, p->string);
+            markup_put(out, p->string);
             (void)fputs(" (", out);
             report_put_mean(out, m);
             (void)fputs(" s)", out);
@@ -73,29 +73,29 @@ static void write_headline(const cJSON *tree, FILE *out)
         (void)fputs("No reactive request finished under any policy.", out);
     } else if (best == base) {
         (void)fputs("<b>", out);
-        report_put(out, base_name);
+        markup_put(out, base_name);
         (void)fputs("</b>, the baseline, answers reactive requests soonest: ", out);
         report_put_mean(out, report_metric_of(best, metric));
         (void)fputs(" s.", out);
     } else {
         const cJSON *m = report_metric_of(best, metric);
         (void)fputs("<b>", out);
-        report_put(out, best->string);
+        markup_put(out, best->string);
         (void)fputs("</b> answers reactive requests soonest: ", out);
         report_put_mean(out, m);
         (void)fputs(" s to the last token, against ", out);
         report_put_mean(out, report_metric_of(base, metric));
         (void)fputs(" s of <b>", out);
-        report_put(out, base_name);
+        markup_put(out, base_name);
         (void)fputs("</b> (", out);
         report_put_change(out, m, report_metric_of(base, metric));
         (void)fputs("; ", out);
-        report_put(out, report_text_of(m, "verdict"));
+        markup_put(out, report_text_of(m, "verdict"));
         (void)fputs("). Energy per token: ", out);
         report_put_change(out, report_metric_of(best, "energy_j_per_token"),
                           report_metric_of(base, "energy_j_per_token"));
         (void)fputs("; ", out);
-        report_put(out, report_text_of(report_metric_of(best, "energy_j_per_token"), "verdict"));
+        markup_put(out, report_text_of(report_metric_of(best, "energy_j_per_token"), "verdict"));
         (void)fputs(".", out);
     }
     if (best != NULL) {
@@ -111,14 +111,14 @@ static void write_trust(const cJSON *tree, FILE *out)
     int n[3] = {0, 0, 0};
     count_kinds(soc, n);
     (void)fputs("<p class=trust>Hardware model <b>", out);
-    report_put(out, report_text_of(soc, "name"));
+    markup_put(out, report_text_of(soc, "name"));
     (void)fprintf(out, "</b>: %d numbers measured, %d fitted, %d assumed. ", n[0], n[1], n[2]);
     if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(soc, "npu_extrapolated"))) {
         (void)fputs("<b>Its NPU is extrapolated from other parts</b>: trust the order of policies "
                     "more than sizes. ",
                     out);
     }
-    report_put(out, report_text_of(soc, "note"));
+    markup_put(out, report_text_of(soc, "note"));
     double failed = report_number_of(tree, "failed_runs");
     if (failed > 0) {
         (void)fprintf(out, " <b>%.0f runs failed</b> and are missing from every mean.", failed);
@@ -190,7 +190,7 @@ static void write_figure(const cJSON *policies, const struct report_headline *h,
         char label[40];
         (void)snprintf(label, sizeof label, "%.34s%s", p->string,
                        strlen(p->string) > 34 ? "..." : "");
-        report_put(out, label);
+        markup_put(out, label);
         (void)fputs("</text>\n", out);
         if (!isnan(mean)) {
             double low = report_number_of(m, "low");
@@ -283,7 +283,7 @@ static void write_drawn(const struct figure_request *all, const struct report_fi
         (void)fprintf(out, " --from %g --to %g", all->from_s, all->to_s);
     }
     (void)fputs(" ", out);
-    report_put(out, all->inputs[f->input].path);
+    markup_put(out, all->inputs[f->input].path);
     (void)fputs("</code></small></figcaption>\n", out);
     put_image(out, f);
     (void)fputs("</figure>\n", out);
@@ -296,14 +296,14 @@ static void write_comparison(const struct report_input *in, const struct figure_
     const cJSON *config = cJSON_GetObjectItemCaseSensitive(tree, "config");
     const cJSON *policies = cJSON_GetObjectItemCaseSensitive(tree, "policies");
     (void)fputs("<section>\n<h2>", out);
-    report_put(out, report_text_of(cJSON_GetObjectItemCaseSensitive(config, "llm"), "name"));
+    markup_put(out, report_text_of(cJSON_GetObjectItemCaseSensitive(config, "llm"), "name"));
     (void)fputs(" on ", out);
-    report_put(out, report_text_of(cJSON_GetObjectItemCaseSensitive(config, "soc"), "name"));
+    markup_put(out, report_text_of(cJSON_GetObjectItemCaseSensitive(config, "soc"), "name"));
     (void)fputs("</h2>\n", out);
     write_headline(tree, out);
     write_trust(tree, out);
     (void)fputs("<p>Workload <code>", out);
-    report_put(out, report_text_of(tree, "workload"));
+    markup_put(out, report_text_of(tree, "workload"));
     (void)fprintf(out,
                   "</code>, %.0f replications on the same requests for every policy. "
                   "Intervals are 95 %%; differences are paired.</p>\n",

@@ -48,15 +48,22 @@ static char *draw(const struct figure *f, const struct figure_request *q, const 
     return svg;
 }
 
-/* The request of the figures of kind that input i begins: itself, and with requests the later ones.
+/* Kinds whose figures put several inputs side by side. */
+static bool stands_together(const struct figure *f, unsigned kind)
+{
+    return kind == FIGURE_KIND_REQUESTS || f->prepare == figure_causes;
+}
+
+/* The request of a figure that input i begins: itself, and the later ones that stand beside it.
  * False when an earlier input has it already. */
 static bool request_for(const struct figure_request *all, const unsigned *kinds, size_t i,
-                        unsigned kind, struct figure_request *out)
+                        const struct figure *f, struct figure_request *out)
 {
+    unsigned kind = f->kinds & kinds[i];
     *out = *all;
     out->n_inputs = 0;
     for (size_t k = 0; k < all->n_inputs; k++) {
-        bool same = k == i || (kind == FIGURE_KIND_REQUESTS && (kinds[k] & kind) != 0);
+        bool same = k == i || (stands_together(f, kind) && (kinds[k] & kind) != 0);
         if (same && k < i) {
             return false;
         }
@@ -80,7 +87,7 @@ static void draw_all(const struct figure_request *all, const char *dir, struct r
         for (size_t k = 0; k < n && e->n == 0; k++) {
             struct figure_request q;
             if ((f[k].kinds & kinds[i]) == 0 || out->n == REPORT_MAX_FIGURES ||
-                !request_for(all, kinds, i, f[k].kinds & kinds[i], &q)) {
+                !request_for(all, kinds, i, &f[k], &q)) {
                 continue;
             }
             char *svg = draw(&f[k], &q, dir, e);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "experiments/report/report.h"
+#include "experiments/terminal/markup.h"
 
 struct report_headline {
     const char *metric, *name, *unit;
@@ -14,7 +15,6 @@ extern const struct report_headline report_headlines[]; /* ended by a NULL metri
 
 /* ---- report_text.c ---- */
 
-void report_put(FILE *out, const char *text);                /* with HTML's characters escaped */
 const char *report_text_of(const cJSON *o, const char *key); /* "" when there is none */
 double report_number_of(const cJSON *o, const char *key);    /* NaN when there is none */
 const cJSON *report_metric_of(const cJSON *policy, const char *name);

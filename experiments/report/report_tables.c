@@ -18,7 +18,7 @@ void report_write_headline_table(const cJSON *tree, FILE *out)
     cJSON_ArrayForEach(p, policies)
     {
         (void)fputs("<tr><td>", out);
-        report_put(out, p->string);
+        markup_put(out, p->string);
         for (const struct report_headline *h = report_headlines; h->metric != NULL; h++) {
             const cJSON *m = report_metric_of(p, h->metric);
             (void)fprintf(out, "<td data-v=\"%g\">", report_number_of(m, "mean"));
@@ -27,7 +27,7 @@ void report_write_headline_table(const cJSON *tree, FILE *out)
                 (void)fputs("<br><small>", out);
                 report_put_change(out, m, report_metric_of(base, h->metric));
                 (void)fputs("<br>", out);
-                report_put(out, report_text_of(m, "verdict"));
+                markup_put(out, report_text_of(m, "verdict"));
                 (void)fputs("</small>", out);
             }
         }
@@ -45,14 +45,14 @@ void report_write_all_metrics(const cJSON *tree, FILE *out)
     cJSON_ArrayForEach(p, policies)
     {
         (void)fputs("<th>", out);
-        report_put(out, p->string);
+        markup_put(out, p->string);
     }
     (void)fputs("</thead><tbody>\n", out);
     const cJSON *m;
     cJSON_ArrayForEach(m, policies->child)
     {
         (void)fputs("<tr><td>", out);
-        report_put(out, m->string);
+        markup_put(out, m->string);
         cJSON_ArrayForEach(p, policies)
         {
             const cJSON *v = report_metric_of(p, m->string);
@@ -68,14 +68,14 @@ static void write_numbers(const cJSON *node, const char *path, FILE *out)
 {
     if (cJSON_HasObjectItem(node, "unit") && cJSON_HasObjectItem(node, "kind")) {
         (void)fputs("<tr><td>", out);
-        report_put(out, path);
+        markup_put(out, path);
         (void)fprintf(out, "<td data-v=\"%g\">%g ", report_number_of(node, "value"),
                       report_number_of(node, "value"));
-        report_put(out, report_text_of(node, "unit"));
+        markup_put(out, report_text_of(node, "unit"));
         (void)fprintf(out, "<td>%g to %g<td class=%s>%s<td>", report_number_of(node, "low"),
                       report_number_of(node, "high"), report_text_of(node, "kind"),
                       report_text_of(node, "kind"));
-        report_put(out, report_text_of(node, "source"));
+        markup_put(out, report_text_of(node, "source"));
         (void)fputs("\n", out);
         return;
     }
@@ -116,31 +116,31 @@ void report_write_again(const struct report_input *in, FILE *out)
     cJSON_ArrayForEach(p, cJSON_GetObjectItemCaseSensitive(tree, "policies"))
     {
         (void)fputs(" --policy ", out);
-        report_put(out, p->string);
+        markup_put(out, p->string);
     }
     (void)fputs(" \\\n    --baseline ", out);
-    report_put(out, report_text_of(tree, "baseline"));
+    markup_put(out, report_text_of(tree, "baseline"));
     (void)fputs(" --soc ", out);
-    report_put(out, report_text_of(cJSON_GetObjectItemCaseSensitive(config, "soc"), "name"));
+    markup_put(out, report_text_of(cJSON_GetObjectItemCaseSensitive(config, "soc"), "name"));
     (void)fputs(" --llm ", out);
-    report_put(out, report_text_of(cJSON_GetObjectItemCaseSensitive(config, "llm"), "name"));
+    markup_put(out, report_text_of(cJSON_GetObjectItemCaseSensitive(config, "llm"), "name"));
     (void)fprintf(out, " --replications %.0f --seed %.0f \\\n    --workload ",
                   report_number_of(tree, "replications"), report_number_of(tree, "seed"));
-    report_put(out, report_text_of(tree, "workload"));
+    markup_put(out, report_text_of(tree, "workload"));
     (void)fputs(" --json</pre>\n<p>One run of it: <code>xpusim run --policy P --seed S</code> with "
                 "the same options, S any of the seeds below. ",
                 out);
-    report_put(out, report_text_of(tree, "version"));
+    markup_put(out, report_text_of(tree, "version"));
     (void)fputs(", configuration ", out);
-    report_put(out, report_text_of(tree, "config_hash"));
+    markup_put(out, report_text_of(tree, "config_hash"));
     (void)fputs(" (overrides by <code>--set</code> show in the configuration).</p>\n"
                 "<details><summary>Seeds and configuration</summary><pre>",
                 out);
     char *seeds = cJSON_PrintUnformatted(cJSON_GetObjectItemCaseSensitive(tree, "seeds"));
     char *sim = cJSON_Print(cJSON_GetObjectItemCaseSensitive(config, "sim"));
-    report_put(out, seeds != NULL ? seeds : "");
+    markup_put(out, seeds != NULL ? seeds : "");
     (void)fputs("\n", out);
-    report_put(out, sim != NULL ? sim : "");
+    markup_put(out, sim != NULL ? sim : "");
     cJSON_free(seeds);
     cJSON_free(sim);
     (void)fputs("</pre></details>\n", out);

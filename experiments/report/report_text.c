@@ -18,28 +18,6 @@ const struct report_headline report_headlines[] = {
 
 /* ---- text ---- */
 
-void report_put(FILE *out, const char *text)
-{
-    for (; *text != '\0'; text++) {
-        switch (*text) {
-        case '<':
-            (void)fputs("&lt;", out);
-            break;
-        case '>':
-            (void)fputs("&gt;", out);
-            break;
-        case '&':
-            (void)fputs("&amp;", out);
-            break;
-        case '"':
-            (void)fputs("&quot;", out);
-            break;
-        default:
-            (void)fputc(*text, out);
-        }
-    }
-}
-
 const char *report_text_of(const cJSON *o, const char *key)
 {
     const char *s = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, key));

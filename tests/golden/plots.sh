@@ -41,7 +41,7 @@ input_of() {
     chunk | heatmap) echo sweep.csv ;;
     ddr | queue | gantt) echo t.json ;;
     graphs) echo g.json ;;
-    interference) echo i.json ;;
+    causes | interference) echo i.json ;;
     latency-rate | throughput-rate | pareto) echo load.json ;;
     *) echo cmp.json ;;
     esac

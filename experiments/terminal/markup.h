@@ -1,0 +1,11 @@
+/* Text inside HTML and XML. */
+#ifndef EXPERIMENTS_TERMINAL_MARKUP_H
+#define EXPERIMENTS_TERMINAL_MARKUP_H
+
+#include <stdio.h>
+
+/* With the characters of markup escaped, and control characters, which XML does not know, as
+ * blanks. */
+void markup_put(FILE *out, const char *text);
+
+#endif
