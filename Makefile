@@ -119,6 +119,13 @@ sensitivity: $(BUILD)/xpusim
 	@BUILD=$(BUILD) sh experiments/sensitivity.sh >hwmodels/SENSITIVITY.md.tmp
 	@mv hwmodels/SENSITIVITY.md.tmp hwmodels/SENSITIVITY.md
 
+# The pictures of README.md, from what the demo writes.
+gallery: demo
+	@for f in "latency-rate load.json" "gantt --from 244 --to 264 timeline.json" \
+	    "causes openvino-cb=openvino-cb-causes.json agent-xpu-v1=agent-xpu-v1-causes.json agent-xpu-v2=agent-xpu-v2-causes.json"; do \
+	    (cd $(BUILD)/demo && ../xpusim plot --format svg -o $(CURDIR)/plots/gallery $$f) || exit 1; done
+	@rm -f plots/gallery/*.tsv
+
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/xpusim
 	install -m 755 $(BUILD)/xpusim $(DESTDIR)$(PREFIX)/bin/xpusim
@@ -134,7 +141,7 @@ clean:
 
 FORCE:
 .SECONDARY:
-.PHONY: all check demo asan ubsan bench fuzz lint format golden-update install clean FORCE
+.PHONY: all check demo asan ubsan bench fuzz lint format golden-update gallery install clean FORCE
 
 -include $(LIB_OBJ:.o=.d) $(HELP_OBJ:.o=.d) $(TESTS:=.d) $(BENCHES:=.d) $(BENCH_OBJ:.o=.d) \
          $(BUILD)/experiments/commands/main.d
