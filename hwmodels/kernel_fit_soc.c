@@ -234,6 +234,7 @@ static void add_device(const struct writer *w, cJSON *to, const char *name)
     (void)cJSON_AddFalseToObject(d, "static_attention");
     (void)cJSON_AddFalseToObject(d, "can_withdraw");
     (void)cJSON_AddFalseToObject(d, "can_reset");
+    (void)cJSON_AddFalseToObject(d, "can_suspend");
     assumed(d, "submit", 0.0, "us"); /* part of the fitted launch cost */
     assumed(d, "completion", 0.0, "us");
     assumed(d, "reset", 0.0, "us");
