@@ -291,8 +291,11 @@ static int solve_stages(struct fit_problem *f, struct err *e)
     (void)gsl_set_error_handler(old);
     return rc == GSL_SUCCESS
                ? 0
-               : err_add(e, "the fit does not converge (%s): are the rows of one machine?",
-                         gsl_strerror(rc));
+               : err_add(e,
+                         "the fit does not converge (%s) on %u trusted measurements: are the rows "
+                         "of one machine, and did nothing else run on it? Flagged rows are left "
+                         "out; measure again when it is idle",
+                         gsl_strerror(rc), f->n_points);
 }
 
 static void predict_all(struct fit_problem *f)
