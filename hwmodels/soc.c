@@ -150,7 +150,7 @@ static void device_parse(struct soc *soc, struct json_obj *o)
     d->static_attention = json_get_bool(o, "static_attention");
     d->can_withdraw = json_get_bool(o, "can_withdraw");
     d->can_reset = json_get_bool(o, "can_reset");
-    d->can_suspend = json_has(o, "can_suspend") && json_get_bool(o, "can_suspend");
+    d->can_suspend = json_get_bool(o, "can_suspend");
     d->submit_ns = span_ns(soc, o, "submit", "us", 1e6, 1e-6);
     d->completion_ns = span_ns(soc, o, "completion", "us", 1e6, 1e-6);
     d->reset_ns = span_ns(soc, o, "reset", "us", 1e6, 1e-6);
