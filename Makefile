@@ -95,8 +95,8 @@ ubsan:
 bench: $(BUILD)/xpusim $(BENCHES)
 	@for b in $(BENCHES); do echo "== $$(basename $$b)"; BUILD=$(BUILD) $$b || exit 1; done
 
-fuzz: $(BUILD)/tests/conformance/check_fuzz
-	@FUZZ_ROUNDS=200000 CK_DEFAULT_TIMEOUT=36000 $(BUILD)/tests/conformance/check_fuzz
+fuzz: $(BUILD)/tests/conformance/check_fuzz $(BUILD)/tests/conformance/check_fuzz_results
+	@for t in $^; do FUZZ_ROUNDS=200000 CK_DEFAULT_TIMEOUT=36000 $$t || exit 1; done
 
 lint:
 	@sh tests/lint.sh

@@ -1,6 +1,6 @@
-/* Every parser against thousands of damaged inputs: it may accept or refuse, with a message, but
- * never crash, hang or leak (the sanitizer builds run this too). Mutations are drawn from fixed
- * seeds, so a failure repeats; FUZZ_ROUNDS raises their number. */
+/* Every parser of inputs against thousands of damaged ones: it may accept or refuse, with a
+ * message, but never crash, hang or leak (the sanitizer builds run this too): tests/helpers/fuzz.h.
+ */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,93 +12,19 @@
 #include "experiments/sweep/spec.h"
 #include "experiments/validation/points.h"
 #include "hwmodels/soc.h"
-#include "plots/figure.h"
 #include "policies/replay.h"
 #include "sim/base/arena.h"
 #include "sim/base/datadir.h"
 #include "sim/base/json.h"
 #include "sim/base/rng.h"
+#include "tests/helpers/fuzz.h"
 #include "traces/measured.h"
 #include "traces/traces.h"
-
-static char path[64];
-
-static uint32_t rounds(void)
-{
-    const char *text = getenv("FUZZ_ROUNDS");
-    return text == NULL ? 1500 : (uint32_t)strtoul(text, NULL, 10);
-}
-
-static char *slurp(const char *file, size_t *n)
-{
-    FILE *f = fopen(file, "rb");
-    ck_assert_msg(f != NULL, "%s", file);
-    char *text = xmalloc(1 << 20);
-    *n = fread(text, 1, (1 << 20) - 1, f);
-    fclose(f);
-    return text;
-}
-
-/* Pieces that parsers trip over. */
-static const char *const pieces[] = {
-    "nan", "inf",   "-1",   "1e308", "1e-320", "99999999999999999999",
-    "\"",  "\"\"",  ",",    "\n",    "\r\n",   "{",
-    "}",   "[",     "]",    ":",     "null",   "true",
-    "\\",  "#",     "\xff", "0x1",   "",       "-",
-    "=",   "value", "\t",   "e",     ".",      "1"};
-
-/* One to four edits: replace a span by a piece, delete, duplicate, or flip a byte. */
-static char *mutate(struct rng *r, const char *text, size_t n, size_t *out_n)
-{
-    char *out = xmalloc(2 * n + 512);
-    memcpy(out, text, n);
-    uint32_t edits = 1 + rng_below(r, 4);
-    for (uint32_t i = 0; i < edits && n > 0; i++) {
-        size_t at = rng_below(r, (uint32_t)n);
-        size_t len = rng_below(r, 12);
-        len = at + len > n ? n - at : len;
-        switch (rng_below(r, 4)) {
-        case 0: {
-            const char *piece = pieces[rng_below(r, sizeof pieces / sizeof pieces[0])];
-            size_t m = strlen(piece);
-            memmove(out + at + m, out + at + len, n - at - len);
-            memcpy(out + at, piece, m);
-            n = n - len + m;
-            break;
-        }
-        case 1:
-            memmove(out + at, out + at + len, n - at - len);
-            n -= len;
-            break;
-        case 2:
-            memmove(out + at + len, out + at, n - at);
-            n += len;
-            break;
-        default:
-            out[at] = (char)rng_below(r, 256);
-        }
-    }
-    if (rng_below(r, 20) == 0) {
-        n = n > 0 ? rng_below(r, (uint32_t)n) : 0; /* cut short */
-    }
-    *out_n = n;
-    return out;
-}
-
-static void write_file(const char *text, size_t n)
-{
-    FILE *f = fopen(path, "wb");
-    ck_assert_ptr_nonnull(f);
-    ck_assert_uint_eq(fwrite(text, 1, n, f), n);
-    fclose(f);
-}
-
-typedef int parser(struct err *e);
 
 static int parse_trace(struct err *e)
 {
     struct trace t;
-    int rc = trace_read(path, &t, e);
+    int rc = trace_read(fuzz_path, &t, e);
     trace_fini(&t);
     return rc;
 }
@@ -106,7 +32,7 @@ static int parse_trace(struct err *e)
 static int parse_plain(struct err *e)
 {
     struct trace t;
-    int rc = trace_import("azure", path, &t, e);
+    int rc = trace_import("azure", fuzz_path, &t, e);
     trace_fini(&t);
     return rc;
 }
@@ -114,7 +40,7 @@ static int parse_plain(struct err *e)
 static int parse_dataset(struct err *e)
 {
     struct dataset d;
-    int rc = dataset_load(path, &d, e);
+    int rc = dataset_load(fuzz_path, &d, e);
     dataset_fini(&d);
     return rc;
 }
@@ -122,8 +48,8 @@ static int parse_dataset(struct err *e)
 static int parse_soc(struct err *e)
 {
     static struct soc soc;
-    cJSON *root = json_read_file(path, e);
-    int rc = root == NULL ? -1 : soc_parse(root, path, &soc, e);
+    cJSON *root = json_read_file(fuzz_path, e);
+    int rc = root == NULL ? -1 : soc_parse(root, fuzz_path, &soc, e);
     cJSON_Delete(root);
     return rc;
 }
@@ -131,8 +57,8 @@ static int parse_soc(struct err *e)
 static int parse_llm(struct err *e)
 {
     struct llm llm;
-    cJSON *root = json_read_file(path, e);
-    int rc = root == NULL ? -1 : llm_parse(root, path, &llm, e);
+    cJSON *root = json_read_file(fuzz_path, e);
+    int rc = root == NULL ? -1 : llm_parse(root, fuzz_path, &llm, e);
     cJSON_Delete(root);
     return rc;
 }
@@ -140,7 +66,7 @@ static int parse_llm(struct err *e)
 static int parse_points(struct err *e)
 {
     struct points p;
-    int rc = points_read(path, &p, e);
+    int rc = points_read(fuzz_path, &p, e);
     points_fini(&p);
     return rc;
 }
@@ -148,7 +74,7 @@ static int parse_points(struct err *e)
 static int parse_measured(struct err *e)
 {
     struct measured_run r = {0};
-    int rc = measured_run_read(path, &r, e);
+    int rc = measured_run_read(fuzz_path, &r, e);
     measured_run_fini(&r);
     return rc;
 }
@@ -156,7 +82,7 @@ static int parse_measured(struct err *e)
 static int parse_claims(struct err *e)
 {
     struct claims c = {0};
-    int rc = claims_read(&c, path, e);
+    int rc = claims_read(&c, fuzz_path, e);
     claims_fini(&c);
     return rc;
 }
@@ -165,7 +91,7 @@ static int parse_experiment(struct err *e)
 {
     struct spec s;
     struct spec_point p = {0};
-    int rc = spec_load(&s, path, false, e);
+    int rc = spec_load(&s, fuzz_path, false, e);
     if (rc == 0) { /* what a point asks for may still be refused */
         struct err own = ERR_INIT;
         (void)spec_point(&s, s.n_points - 1, &p, &own);
@@ -179,76 +105,9 @@ static int parse_experiment(struct err *e)
 
 static int parse_log(struct err *e)
 {
-    struct replay *r = replay_read(path, e);
+    struct replay *r = replay_read(fuzz_path, e);
     replay_free(r);
     return r == NULL ? -1 : 0;
-}
-
-/* What a figure reads, up to the data it would draw. */
-static int prepare(const char *figure, struct err *e)
-{
-    struct figure_request q = {.n_inputs = 0};
-    struct figure_data d;
-    (void)figure_input_add(&q, path, e);
-    figure_data_init(&d);
-    int rc = figure_find(figure)->prepare(&q, &d, e);
-    figure_data_fini(&d);
-    return rc;
-}
-
-static int parse_comparison(struct err *e)
-{
-    return prepare("pareto", e);
-}
-
-static int parse_kernels(struct err *e)
-{
-    return prepare("roofline", e);
-}
-
-static int parse_pairs(struct err *e)
-{
-    return prepare("corun", e);
-}
-
-static int parse_gantt(struct err *e)
-{
-    return prepare("gantt", e);
-}
-
-static int parse_queue(struct err *e)
-{
-    return prepare("queue", e);
-}
-
-static void fuzz(const char *text, size_t n, parser *p, uint64_t seed)
-{
-    struct rng r;
-    rng_init(&r, seed);
-    (void)snprintf(path, sizeof path, "fuzz-%ld.tmp", (long)getpid());
-    uint32_t refused = 0;
-    for (uint32_t i = 0; i < rounds(); i++) {
-        size_t m;
-        char *bad = mutate(&r, text, n, &m);
-        write_file(bad, m);
-        struct err e = ERR_INIT;
-        int rc = p(&e);
-        ck_assert_msg((rc == 0) == (e.n == 0), "round %u: result %d with %zu messages", i, rc, e.n);
-        refused += rc != 0;
-        err_fini(&e);
-        free(bad);
-    }
-    (void)remove(path);
-    ck_assert_uint_gt(refused, rounds() / 20); /* the damage did reach the parser */
-}
-
-static void fuzz_shipped(const char *relative, parser *p, uint64_t seed, size_t most)
-{
-    char file[4096];
-    size_t n;
-    char *text = slurp(datadir_path(file, sizeof file, relative), &n);
-    fuzz(text, n < most ? n : most, p, seed);
-    free(text);
 }
 
 START_TEST(traces_survive_damage)
@@ -337,38 +196,6 @@ START_TEST(measurements_survive_damage)
 }
 END_TEST
 
-START_TEST(inputs_of_figures_survive_damage)
-{
-    static const char comparison[] =
-        "{\"config\":{\"soc\":{\"name\":\"s\"}},\"capacity_req_per_min\":9,\"loads\":[{\"load\":0."
-        "5,"
-        "\"policies\":{\"fcfs\":{\"proactive.throughput_req_per_min\":{\"mean\":3,\"low\":2,"
-        "\"high\":4,\"n\":2},\"reactive.e2e_s.mean\":{\"mean\":3,\"low\":null,\"high\":4}}}}]}";
-    fuzz(comparison, sizeof comparison - 1, parse_comparison, 10);
-    static const char sweep[] = "policy,rate,proactive.throughput_req_per_min,reactive.e2e_s.mean\n"
-                                "a,1,2,3\na,2,3,4\nb,1,2,3\n";
-    fuzz(sweep, sizeof sweep - 1, parse_comparison, 11);
-    static const char kernels[] =
-        "{\"kernels\":[{\"device\":\"npu\",\"op\":\"QKV\",\"work\":\"w\",\"flop_per_s\":1e12,"
-        "\"flop_per_byte\":9}],\"roofs\":[{\"device\":\"npu\",\"flop_per_s\":1e12,"
-        "\"bytes_per_s\":1e10}]}";
-    fuzz(kernels, sizeof kernels - 1, parse_kernels, 12);
-    static const char pairs[] = "victim,aggressor,slowdown\na,b,1.5\nb,a,1.25\n";
-    fuzz(pairs, sizeof pairs - 1, parse_pairs, 13);
-    static const char timeline[] =
-        "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n"
-        "{\"ph\":\"M\",\"pid\":1,\"tid\":1,\"name\":\"thread_name\",\"args\":{\"name\":\"npu\"}},\n"
-        "{\"ph\":\"B\",\"pid\":1,\"tid\":1,\"ts\":5.0,\"name\":\"decode of pass 1\",\"args\":"
-        "{\"sequences\":2,\"class\":\"reactive\"}},\n"
-        "{\"ph\":\"C\",\"pid\":1,\"tid\":0,\"ts\":5.0,\"name\":\"live requests\",\"args\":"
-        "{\"reactive\":1,\"proactive\":2}},\n"
-        "{\"ph\":\"i\",\"pid\":1,\"tid\":1,\"ts\":7.5,\"name\":\"preempt asked\"},\n"
-        "{\"ph\":\"E\",\"pid\":1,\"tid\":1,\"ts\":9.0}\n]}\n";
-    fuzz(timeline, sizeof timeline - 1, parse_gantt, 14);
-    fuzz(timeline, sizeof timeline - 1, parse_queue, 15);
-}
-END_TEST
-
 /* Short texts that come from the command line. */
 START_TEST(specs_survive_damage)
 {
@@ -378,10 +205,10 @@ START_TEST(specs_survive_damage)
     static const char *const policies[] = {"agent-xpu-v2:b_rf=3,elastic=on,t_age_s=60", "edf"};
     struct rng r;
     rng_init(&r, 7);
-    for (uint32_t i = 0; i < rounds() / 5; i++) {
+    for (uint32_t i = 0; i < fuzz_rounds() / 5; i++) {
         const char *s = i % 2 == 0 ? specs[i / 2 % 3] : policies[i / 2 % 2];
         size_t n;
-        char *bad = mutate(&r, s, strlen(s), &n);
+        char *bad = fuzz_mutate(&r, s, strlen(s), &n);
         bad[n] = '\0';
         struct err e = ERR_INIT;
         if (i % 2 == 0) {
@@ -414,15 +241,15 @@ START_TEST(overrides_survive_damage)
                                        "devices.9",
                                        "..",
                                        ""};
-    for (uint32_t i = 0; i < rounds() / 10; i++) {
+    for (uint32_t i = 0; i < fuzz_rounds() / 10; i++) {
         struct err e = ERR_INIT;
         cJSON *root = json_read_file(soc_path("core-ultra-5-125h", file, sizeof file), &e);
         ck_assert_ptr_nonnull(root);
         const char *s = sets[i % 7];
         size_t n;
-        char *bad = mutate(&r, s, strlen(s), &n);
+        char *bad = fuzz_mutate(&r, s, strlen(s), &n);
         bad[n] = '\0';
-        int rc = json_set_path(root, bad, pieces[rng_below(&r, 30)], &e);
+        int rc = json_set_path(root, bad, fuzz_pieces[rng_below(&r, FUZZ_PIECES)], &e);
         ck_assert((rc == 0) == (e.n == 0));
         cJSON_Delete(root);
         err_fini(&e);
@@ -445,7 +272,6 @@ int main(void)
     tcase_add_test(t, claims_survive_damage);
     tcase_add_test(t, experiments_survive_damage);
     tcase_add_test(t, measurements_survive_damage);
-    tcase_add_test(t, inputs_of_figures_survive_damage);
     tcase_add_test(t, specs_survive_damage);
     tcase_add_test(t, overrides_survive_damage);
     suite_add_tcase(s, t);
