@@ -73,7 +73,7 @@ for f in $files; do
 done
 
 # 4. Policies stay small: half of the files within 200 lines; orders on iter.c, tables included.
-wc -l policies/*.c | awk '
+wc -l policies/*.c policies/[!c]*/*.c | awk '
     $2 ~ /\/(registry|params|replay)\.c$/ || $2 == "total" { next }
     { n[++k] = $1; for (i = k; i > 1 && n[i] < n[i - 1]; i--) { t = n[i]; n[i] = n[i - 1]; n[i - 1] = t } }
     END {

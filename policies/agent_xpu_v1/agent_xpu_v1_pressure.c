@@ -1,6 +1,6 @@
 /* Algorithm 1 of agent-xpu-v1 (A.6): dispatch by memory pressure, P_mem = sum of the bandwidths of
  * all that runs, as a share of the peak. */
-#include "policies/agent_xpu_v1.h"
+#include "policies/agent_xpu_v1/agent_xpu_v1.h"
 
 double v1_pressure(const struct sched *s, const struct v1 *v)
 {

@@ -1,7 +1,7 @@
 /* Graph switching of sd-npu. Weights cannot be shared between the two graphs of a block, so a
  * switch drops one and loads the other through the loader; from start to end the block is unusable
  * (D.1). */
-#include "policies/sd_npu.h"
+#include "policies/sd_npu/sd_npu.h"
 
 static enum sd_strategy strategy(const struct sched *s)
 {

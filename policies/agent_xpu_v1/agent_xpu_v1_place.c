@@ -1,6 +1,6 @@
 /* Where prefill kernels of agent-xpu-v1 go (A.1, A.5, A.8): the eager default mapping, the elastic
  * split of reactive prefill, load balancing, and the windows a reactive request leaves open. */
-#include "policies/agent_xpu_v1.h"
+#include "policies/agent_xpu_v1/agent_xpu_v1.h"
 
 struct estimate v1_estimate(struct sched *s, const struct work_shape *w, enum op_kind op,
                             int device, uint32_t rows)

@@ -1,6 +1,6 @@
 /* The practical rules of agent-xpu-v1 that only matter when something goes wrong (A.8): hung
  * kernels and extreme load. */
-#include "policies/agent_xpu_v1.h"
+#include "policies/agent_xpu_v1/agent_xpu_v1.h"
 
 void v1_wake_at(struct sched *s, struct v1 *v, int64_t at_ns)
 {

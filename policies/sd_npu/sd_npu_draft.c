@@ -1,7 +1,7 @@
 /* Drafts of sd-npu: how many of the offered tokens are verified, what drafting takes, and what
  * drafters and second copies of the weights hold in memory (policies.md D.6, D.8, D.10, E.20). */
 #include "policies/common/cost.h"
-#include "policies/sd_npu.h"
+#include "policies/sd_npu/sd_npu.h"
 
 /* Annotated time of a pass over the model, with the kernels the policy would launch. */
 static double pass_ms(struct sched *s, const struct sd *d, const struct work_shape *w)

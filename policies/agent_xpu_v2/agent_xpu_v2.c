@@ -7,7 +7,7 @@
  * are parameters. Out of memory (the paper expects none): a proactive request loses its KV and is
  * prefilled again, a reactive one when only reactive ones hold any; the paper would move cold KV to
  * flash. */
-#include "policies/agent_xpu_v2.h"
+#include "policies/agent_xpu_v2/agent_xpu_v2.h"
 
 #include <errno.h>
 

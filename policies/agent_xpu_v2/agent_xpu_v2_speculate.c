@@ -10,7 +10,7 @@
  * The drafter is sim.speculation's; drafting takes host time before the batch is formed. How many
  * tokens each sequence verifies follows what was accepted so far (common/speculate.h). The static
  * graph is taken to be in memory: sim.weight_copies=2 counts it. */
-#include "policies/agent_xpu_v2.h"
+#include "policies/agent_xpu_v2/agent_xpu_v2.h"
 #include "policies/common/cost.h"
 
 static enum axpu_speculate how(const struct sched *s)

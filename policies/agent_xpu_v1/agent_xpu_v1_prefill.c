@@ -3,7 +3,7 @@
  * preempted and fresh ones whose kernels fill slack. */
 #include <errno.h>
 
-#include "policies/agent_xpu_v1.h"
+#include "policies/agent_xpu_v1/agent_xpu_v1.h"
 
 /* What the pass of a request that has none would look like. */
 static struct work_shape shape_of(const struct request *r)

@@ -1,6 +1,6 @@
 /* What agent-xpu-v1 runs next (A.5 to A.7, A.9): reactive kernels first, then the proactive work
  * that is due, then backfill of idle devices; each launch passes Algorithm 1. */
-#include "policies/agent_xpu_v1.h"
+#include "policies/agent_xpu_v1/agent_xpu_v1.h"
 
 /* ---- kernels ---- */
 

@@ -1,7 +1,7 @@
 /* On-the-fly NPU attention kernels of agent-xpu-v2 (B.6): one CPU thread compiles, for each waiting
  * or preempted prompt, a static kernel of its length; all layers share it. Only a kernel that is
  * ready when a prefill starts (or resumes) is used. */
-#include "policies/agent_xpu_v2.h"
+#include "policies/agent_xpu_v2/agent_xpu_v2.h"
 
 static struct resident_key key_of(uint32_t prompt_tokens)
 {

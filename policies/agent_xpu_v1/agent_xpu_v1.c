@@ -12,7 +12,7 @@
  *              prefill needs the iGPU in every layer: beside reactive decode it stalls at its first
  *              attention. `boundary` lets one of its kernels through per iteration.
  * Where the paper is silent, [S], a parameter holds the choice. */
-#include "policies/agent_xpu_v1.h"
+#include "policies/agent_xpu_v1/agent_xpu_v1.h"
 
 #include <errno.h>
 #include <math.h>

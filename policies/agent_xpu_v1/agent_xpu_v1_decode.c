@@ -2,7 +2,7 @@
  * costs next to nothing. All on the iGPU; formed at iteration boundaries. */
 #include <errno.h>
 
-#include "policies/agent_xpu_v1.h"
+#include "policies/agent_xpu_v1/agent_xpu_v1.h"
 
 static void shape_add(struct work_shape *w, const struct request *r)
 {

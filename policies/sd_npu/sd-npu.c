@@ -15,7 +15,7 @@
  * accounting is the paper's `event` reading: prefill, loads, calibration, drafting and verification
  * all take their time.
  */
-#include "policies/sd_npu.h"
+#include "policies/sd_npu/sd_npu.h"
 
 #include <errno.h>
 
