@@ -33,6 +33,7 @@ void coserve_request_arrived(struct sched *s, const struct request *r)
 {
     struct coserve *c = s->state;
     reqq_push(&c->waiting[r->cls], r);
+    c->online_came = c->online_came || r->cls == REQUEST_CLASS_REACTIVE;
 }
 
 void coserve_request_cancelled(struct sched *s, const struct request *r)
@@ -172,7 +173,7 @@ static void fill(struct sched *s, struct coserve *c, const uint32_t *most)
     }
     if (c->batch.n == 0) {
         add_running(s, c, OFFLINE, REQUEST_STATE_QUEUED, TIME_NEVER_NS);
-        admit(s, c, OFFLINE, TIME_NEVER_NS, 1);
+        admit(s, c, OFFLINE, TIME_NEVER_NS, most[OFFLINE] > 0 ? 1 : 0);
     }
 }
 
@@ -227,8 +228,7 @@ void coserve_schedule(struct sched *s)
     struct coserve *c = s->state;
     bool offline_only = c->pass != NULL && !c->pass->has_reactive;
     if (c->launch != NULL) {
-        if (c->rules.safepoint && offline_only && !c->aborting &&
-            !reqq_empty(&c->waiting[ONLINE])) {
+        if (c->rules.safepoint && offline_only && !c->aborting && c->online_came) {
             c->aborting = true;
             (void)sched_preempt(s, c->launch, PREEMPT_CHECKPOINT);
         }
@@ -240,6 +240,7 @@ void coserve_schedule(struct sched *s)
         forget(c, p);
     }
     if (c->pass == NULL) {
+        c->online_came = false;
         form(s, c);
     }
     if (c->pass == NULL || c->pass->state != PASS_STATE_READY) {

@@ -93,6 +93,8 @@ struct coserve {
     uint32_t max_seqs, tokens;
     uint8_t device;
     bool aborting;
+    bool online_came; /* since the iteration was formed: one that it could not take does not abort
+                         it */
 };
 
 /* Reads the shared parameters. -ENODEV without the device. */

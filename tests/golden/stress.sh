@@ -2,19 +2,36 @@
 # A thousand requests under every policy at half, nine tenths and one and a half times what one
 # request at a time on the iGPU can carry (about 9.3 a minute of this mix): each run drains and its
 # audit is clean, or xpusim says why and this fails. sd-npu needs another machine (fixed graphs).
+# Then conversations with long prefixes in little memory, where co-serving policies once went round
+# in circles (an aborted iteration formed again at once; one that never fits).
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 x=${BUILD:-build}/xpusim
 status=0
+policies=$("$x" list policy --json | sed -n 's/^[[:space:]]*"name":[[:space:]]*"\([a-z0-9-]*\)".*/\1/p' | sort -u)
 for load in "1.55 3.1 12900" "2.8 5.6 7150" "4.65 9.3 4300"; do
     # shellcheck disable=SC2086
     set -- $load
     w="mixed:reactive_per_min=$1,proactive_per_min=$2,duration_s=$3"
-    for policy in $("$x" list policy --json | sed -n 's/^[[:space:]]*"name":[[:space:]]*"\([a-z0-9-]*\)".*/\1/p' | sort -u); do
+    for policy in $policies; do
         "$x" list policy "$policy" >/dev/null 2>&1 || continue # a parameter's name, not a policy's
         [ "$policy" = sd-npu ] && continue
         if ! "$x" run --policy "$policy" --workload "$w" --seed 1 --quiet >/dev/null; then
             echo "stress: $policy fails with $w"
+            status=1
+        fi
+    done
+done
+w=mixed:reactive_per_min=6,proactive_per_min=12,duration_s=180,sessions=1,reactive=mtrag,proactive=proactivebench
+for policy in $policies; do
+    "$x" list policy "$policy" >/dev/null 2>&1 || continue
+    for where in "core-ultra-5-125h 4" "snapdragon-8gen3 17"; do
+        # shellcheck disable=SC2086
+        set -- $where
+        [ "$policy $1" = "sd-npu core-ultra-5-125h" ] && continue
+        if ! timeout 120 "$x" run --policy "$policy" --soc "$1" --workload $w --set sim.kv_capacity_tokens=9000 \
+            --seed "$2" --quiet >/dev/null; then
+            echo "stress: $policy fails on $1 with little memory, seed $2"
             status=1
         fi
     done
