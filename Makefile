@@ -4,7 +4,9 @@
 #   make demo       set up, build, compare policies on the papers' mixed workload
 #   make check      set up, build, run every test
 #   make asan ubsan the same tests under a sanitizer
-#   make bench lint format golden-update install clean
+#   make fuzz       every parser on 200,000 damaged inputs
+#   make gallery    the pictures of README.md again
+#   make bench lint format golden-update validation sensitivity install clean
 
 CC      := $(if $(filter default,$(origin CC)),gcc,$(CC))
 BUILD   ?= build

@@ -71,6 +71,7 @@ void figure_rows_put(const struct figure_rows *l, struct figure_data *d);
 #define FIGURE_KIND_KERNELS 0x020u      /* list kernels --json */
 #define FIGURE_KIND_GRAPHS 0x040u       /* graphs --gantt --json */
 #define FIGURE_KIND_INTERFERENCE 0x080u /* explain --interference --json */
+#define FIGURE_KIND_SD 0x040000u        /* compare --json with systems of sd-npu among them */
 #define FIGURE_KIND_STUDY(i)                                                                       \
     (0x100u << (i)) /* characterize --csv: its i-th study, figure_studies */
 

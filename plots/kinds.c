@@ -22,6 +22,18 @@ static bool begins_as_timeline(const char *path)
     return strstr(start, "displayTimeUnit") != NULL || strstr(start, "traceEvents") != NULL;
 }
 
+static bool compares_sd(const cJSON *root)
+{
+    const cJSON *p;
+    cJSON_ArrayForEach(p, cJSON_GetObjectItemCaseSensitive(root, "policies"))
+    {
+        if (p->string != NULL && strncmp(p->string, "sd-npu", 6) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static unsigned kinds_of_json(const char *path)
 {
     if (begins_as_timeline(path)) {
@@ -40,6 +52,9 @@ static unsigned kinds_of_json(const char *path)
     unsigned kinds = 0;
     for (size_t i = 0; i < sizeof keys / sizeof keys[0] && kinds == 0; i++) {
         kinds = cJSON_HasObjectItem(root, keys[i].key) ? keys[i].kind : 0;
+    }
+    if (kinds == FIGURE_KIND_COMPARE && compares_sd(root)) {
+        kinds |= FIGURE_KIND_SD;
     }
     cJSON_Delete(root);
     err_fini(&ignored);

@@ -129,8 +129,6 @@ void axpu_prefill_schedule(struct sched *s, struct axpu *a);
 bool axpu_prefill_wants_igpu(const struct sched *s, const struct axpu *a);
 void axpu_prefill_launch_done(struct axpu *a, const struct launch *l);
 void axpu_prefill_pass_done(struct axpu *a, const struct request *r);
-/* Memory is needed: a suspended prefill loses its progress. False when there is none to take. */
-bool axpu_prefill_drop(struct sched *s, struct axpu *a);
 /* decode */
 bool axpu_decode_busy(const struct axpu *a);
 void axpu_decode_schedule(struct sched *s, struct axpu *a);

@@ -124,15 +124,12 @@ static const struct request *newest(const struct reqq *q)
     return best;
 }
 
-/* KV is full and nobody can decode: the newest proactive sequence gives up its KV; then a suspended
- * prefill; where only reactive ones hold memory, the newest of these, while another one is left. */
+/* KV is full: the newest proactive sequence that is in no pass gives up its KV; where reactive ones
+ * hold all of it, the newest of them, or none could ever go on. */
 static bool free_kv(struct sched *s, struct axpu *a)
 {
-    const struct request *victim = newest(&a->decode_be);
-    if (victim == NULL && axpu_prefill_drop(s, a)) {
-        return true;
-    }
-    victim = victim != NULL ? victim : newest(&a->decode_rt);
+    const struct request *victim =
+        newest(reqq_empty(&a->decode_be) ? &a->decode_rt : &a->decode_be);
     if (victim == NULL || (a->decode_be.n + a->decode_rt.n) < 2 ||
         sched_kv_evict(s, victim, 0, KV_EVICT_RECOMPUTE) != 0) {
         return false;

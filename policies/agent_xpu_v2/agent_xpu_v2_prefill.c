@@ -10,8 +10,16 @@ static void clear(struct axpu_prefill *f)
     *f = (struct axpu_prefill){.best_chunks = {-1, -1}};
 }
 
-bool axpu_prefill_drop(struct sched *s, struct axpu *a)
+/* Memory is full and a reactive prompt waits: the newest waiting proactive sequence loses its KV,
+ * else a suspended prefill its progress. */
+static bool make_room(struct sched *s, struct axpu *a)
 {
+    const struct request *r = a->decode_be.tail;
+    if (r != NULL && sched_kv_evict(s, r, 0, KV_EVICT_RECOMPUTE) == 0) {
+        reqq_remove(r);
+        axpu_wait(a, r, true);
+        return true;
+    }
     for (uint32_t i = a->n_suspended; i-- > 0;) {
         struct axpu_prefill *f = &a->suspended[i];
         if (sched_pass_cancel(s, f->pass) == 0) {
@@ -23,19 +31,6 @@ bool axpu_prefill_drop(struct sched *s, struct axpu *a)
         }
     }
     return false;
-}
-
-/* Memory is full and a reactive prompt waits: the newest waiting proactive sequence loses its KV,
- * else a suspended prefill its progress. */
-static bool make_room(struct sched *s, struct axpu *a)
-{
-    const struct request *r = a->decode_be.tail;
-    if (r != NULL && sched_kv_evict(s, r, 0, KV_EVICT_RECOMPUTE) == 0) {
-        reqq_remove(r);
-        axpu_wait(a, r, true);
-        return true;
-    }
-    return axpu_prefill_drop(s, a);
 }
 
 static bool start(struct sched *s, struct axpu *a, struct axpu_prefill *f, const struct request *r)

@@ -38,6 +38,17 @@ static bool conserve_aborts_at_a_safepoint(const char *extra)
     return rules_starts(1, 13) && rules_finishes(1, 22) && rules_finishes(0, 49);
 }
 
+/* One seat. BE0 sits in it, so RT1, come at 5, cannot be taken: the iteration is aborted once, at
+ * the safepoint (13), and begun again without RT1: 2 * 13 + 1 = 27, to 40. Then RT1: 40 + 9 = 49.
+ * Two seats: RT1 goes first, as above. */
+static bool conserve_is_not_aborted_for_whom_it_could_not_take(const char *extra)
+{
+    rules_machine(2);
+    struct scenario_request q[] = {{BE, 0, 400, 1, 0, 0}, {RT, 0.005, 100, 1, 0, 0}};
+    rules_run("conserve-like", "ttft_slo_s=0.001,max_num_seqs=1", extra, q, 2);
+    return rules_finishes(0, 40) && rules_starts(1, 40) && rules_finishes(1, 49);
+}
+
 /* KV of 12 blocks. BE0 (96 tokens, then growing) holds 7, RT1 (100) needs 7: BE0 gives up its KV.
  * BE0 prefills 0-4.88 (2.88 + 2) and decodes from there; RT1 comes at 6, the layer ends at 6.88,
  * RT1 answers at 11.88; BE0 prefills 96 + 1 tokens again, 2.91 + 2: its second token is at 16.79.
@@ -132,6 +143,8 @@ static const struct rule_row all[] = {
          "offline=always offline=alone"),
     RULE(conserve_aborts_at_a_safepoint, "offline=always offline=alone safepoint=false",
          "offline=always safepoint=false"),
+    RULE(conserve_is_not_aborted_for_whom_it_could_not_take,
+         "max_num_seqs=2 safepoint=false offline=always", "max_num_seqs=2 safepoint=false"),
     RULE(conserve_offline_pays_for_memory, "safepoint=false", "safepoint=false"),
     RULE(hygen_bounds_offline_iterations_too, "offline=always offline=alone utility=0",
          "offline=always"),

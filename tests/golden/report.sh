@@ -39,6 +39,11 @@ grep -qE '(href|src)=%22[^%]' "$dir/page.html" && fail "a figure refers to somet
 [ "$(grep -c '<svg' "$dir/page.html")" -eq "$(grep -c '</svg>' "$dir/page.html")" ] || fail "figures do not close"
 [ "$(grep -c '<svg' "$dir/page.html")" -ge 12 ] || fail "figures are missing"
 
+"$x" compare --soc snapdragon-8gen2 --llm qwen2.5-1.5b --policy sd-npu --policy sd-npu:system=npu --replications 2 \
+    --workload summary:n=5 --json --quiet >"$dir/sd.json" && "$x" report "$dir/sd.json" -o "$dir/sd.html" || fail "systems of sd.npu"
+grep -q "xpusim plot sd " "$dir/sd.html" || fail "systems of sd.npu without their figure"
+grep -q "xpusim plot sd " "$dir/page.html" && fail "a figure of systems that were not compared"
+
 echo '{"policies":{}}' >"$dir/empty.json"
 echo '{"a":' >"$dir/broken.json"
 "$x" run --policy fcfs --workload mixed:duration_s=30 --json --quiet >"$dir/run.json"
