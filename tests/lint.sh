@@ -21,13 +21,13 @@ allowed() {
     hwmodels/*) echo '(sim/(base|api)|hwmodels)/' ;;
     traces/*) echo '(sim/(base|api)|traces)/' ;;
     plots/*) echo '(sim/base|experiments/compare/stats|plots)' ;;
-    experiments/terminal/*) echo '(sim/base|experiments/terminal)/' ;;
-    experiments/run/*) echo "($below|experiments/(terminal|run))/" ;;
-    experiments/compare/*) echo "($below|experiments/(terminal|run|compare))/" ;;
-    experiments/diff/*) echo "($below|experiments/(terminal|run|gate|diff))/" ;;
-    experiments/report/*) echo "($below|plots|experiments/(terminal|report))/" ;;
+    experiments/shell/*) echo '(sim/base|experiments/shell)/' ;;
+    experiments/run/*) echo "($below|experiments/(shell|run))/" ;;
+    experiments/compare/*) echo "($below|experiments/(shell|run|compare))/" ;;
+    experiments/diff/*) echo "($below|experiments/(shell|run|gate|diff))/" ;;
+    experiments/report/*) echo "($below|plots|experiments/(shell|report))/" ;;
     experiments/commands/*) echo '.*' ;;
-    experiments/*) echo "($below|experiments/(terminal|run|compare|$(echo "$1" | cut -d/ -f2)))/" ;;
+    experiments/*) echo "($below|experiments/(shell|run|compare|$(echo "$1" | cut -d/ -f2)))/" ;;
     *) echo '.*' ;;
     esac
 }

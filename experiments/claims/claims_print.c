@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "experiments/claims/claims.h"
-#include "experiments/terminal/table.h"
+#include "experiments/shell/table.h"
 
 static void published_text(const struct claim_check *k, char *buf, size_t size)
 {

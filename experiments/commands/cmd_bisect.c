@@ -8,7 +8,7 @@
 #include "experiments/commands/commands.h"
 #include "experiments/diff/shrink.h"
 #include "experiments/diff/two_runs.h"
-#include "experiments/terminal/cli.h"
+#include "experiments/shell/cli.h"
 #include "sim/base/arena.h"
 #include "traces/traces.h"
 

@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "experiments/commands/commands.h"
-#include "experiments/terminal/cli.h"
-#include "experiments/terminal/table.h"
+#include "experiments/shell/cli.h"
+#include "experiments/shell/table.h"
 #include "experiments/validation/characterize.h"
 
 #define MAX_OPTIONS 48

@@ -6,7 +6,7 @@
 #include "experiments/claims/claims.h"
 #include "experiments/commands/commands.h"
 #include "experiments/run/config.h"
-#include "experiments/terminal/cli.h"
+#include "experiments/shell/cli.h"
 #include "sim/base/datadir.h"
 
 #define PATH_BYTES 4096

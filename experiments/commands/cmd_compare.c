@@ -10,7 +10,7 @@
 #include "experiments/compare/regret.h"
 #include "experiments/compare/tune.h"
 #include "experiments/run/runner.h"
-#include "experiments/terminal/cli.h"
+#include "experiments/shell/cli.h"
 #include "sim/base/arena.h"
 
 #define MAX_POLICIES 32

@@ -8,7 +8,7 @@
 #include "experiments/diff/diverge.h"
 #include "experiments/diff/snapshot.h"
 #include "experiments/diff/two_runs.h"
-#include "experiments/terminal/cli.h"
+#include "experiments/shell/cli.h"
 #include "sim/base/arena.h"
 #include "sim/base/units.h"
 

@@ -8,7 +8,7 @@
 
 #include "experiments/commands/commands.h"
 #include "experiments/gate/gate.h"
-#include "experiments/terminal/cli.h"
+#include "experiments/shell/cli.h"
 
 static const char help[] =
     "usage: xpusim gate --baseline FILE [options]\n"

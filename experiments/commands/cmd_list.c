@@ -9,7 +9,7 @@
 #include "experiments/commands/list_kernels.h"
 #include "experiments/run/config.h"
 #include "experiments/run/plugin.h"
-#include "experiments/terminal/table.h"
+#include "experiments/shell/table.h"
 #include "policies/params.h"
 #include "policies/registry.h"
 #include "sim/base/datadir.h"

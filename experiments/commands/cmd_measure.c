@@ -10,7 +10,7 @@
 
 #include "experiments/commands/commands.h"
 #include "experiments/commands/measure_print.h"
-#include "experiments/terminal/cli.h"
+#include "experiments/shell/cli.h"
 #include "hwmodels/backends/host.h"
 #include "hwmodels/backends/measure.h"
 #include "hwmodels/backends/simdev.h"

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "experiments/commands/commands.h"
-#include "experiments/terminal/cli.h"
-#include "experiments/terminal/table.h"
+#include "experiments/shell/cli.h"
+#include "experiments/shell/table.h"
 #include "plots/render.h"
 
 static const char help[] =

@@ -6,7 +6,7 @@
 
 #include "experiments/commands/commands.h"
 #include "experiments/report/report.h"
-#include "experiments/terminal/cli.h"
+#include "experiments/shell/cli.h"
 #include "plots/results_impl.h"
 #include "sim/base/json.h"
 

@@ -7,7 +7,7 @@
 #include "experiments/run/config.h"
 #include "experiments/run/jobs.h"
 #include "experiments/run/runner.h"
-#include "experiments/terminal/cli.h"
+#include "experiments/shell/cli.h"
 #include "policies/replay.h"
 #include "sim/metrics/timeline.h"
 

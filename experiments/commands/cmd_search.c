@@ -8,7 +8,7 @@
 #include "experiments/commands/commands.h"
 #include "experiments/compare/search.h"
 #include "experiments/run/runner.h"
-#include "experiments/terminal/cli.h"
+#include "experiments/shell/cli.h"
 #include "sim/base/arena.h"
 
 #define MAX_POLICIES 32

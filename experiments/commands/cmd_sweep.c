@@ -10,7 +10,7 @@
 #include "experiments/run/jobs.h"
 #include "experiments/sweep/sweep.h"
 #include "experiments/sweep/sweep_slurm.h"
-#include "experiments/terminal/cli.h"
+#include "experiments/shell/cli.h"
 #include "sim/base/arena.h"
 
 static const char help[] =

@@ -3,7 +3,7 @@
 #ifndef EXPERIMENTS_COMMANDS_H
 #define EXPERIMENTS_COMMANDS_H
 
-#include "experiments/terminal/cli.h" /* exit statuses */
+#include "experiments/shell/cli.h" /* exit statuses */
 
 int cmd_bisect(int argc, char **argv);
 int cmd_calibrate(int argc, char **argv);

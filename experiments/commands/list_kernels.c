@@ -2,7 +2,7 @@
 #include "experiments/commands/list_kernels.h"
 
 #include "experiments/commands/commands.h"
-#include "experiments/terminal/table.h"
+#include "experiments/shell/table.h"
 #include "sim/core/core.h"
 
 #define CHUNK_ROWS 256u      /* the chunk of agent-xpu-v2 4.4 */

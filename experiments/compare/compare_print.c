@@ -5,8 +5,8 @@
 #include "experiments/compare/compare.h"
 #include "experiments/compare/stats_intervals.h"
 #include "experiments/compare/stats_shift.h"
-#include "experiments/terminal/table.h"
-#include "experiments/terminal/term.h"
+#include "experiments/shell/table.h"
+#include "experiments/shell/term.h"
 #include "sim/base/arena.h"
 #include "sim/base/hash.h"
 

@@ -7,8 +7,8 @@
 
 #include "experiments/compare/bound.h"
 #include "experiments/compare/stats_intervals.h"
-#include "experiments/terminal/table.h"
-#include "experiments/terminal/term.h"
+#include "experiments/shell/table.h"
+#include "experiments/shell/term.h"
 #include "sim/base/arena.h"
 #include "sim/base/units.h"
 

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "experiments/compare/search.h"
-#include "experiments/terminal/table.h"
+#include "experiments/shell/table.h"
 
 static const char *const outcome_names[] = {"met", "missed", "undecided", "failed"};
 

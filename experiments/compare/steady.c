@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "experiments/compare/stats_intervals.h"
-#include "experiments/terminal/table.h"
+#include "experiments/shell/table.h"
 #include "sim/base/arena.h"
 #include "sim/base/units.h"
 

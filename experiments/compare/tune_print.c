@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "experiments/compare/tune.h"
-#include "experiments/terminal/table.h"
-#include "experiments/terminal/term.h"
+#include "experiments/shell/table.h"
+#include "experiments/shell/term.h"
 
 static void put_value(struct table *t, double x)
 {

@@ -3,8 +3,8 @@
 #include <math.h>
 
 #include "experiments/gate/gate.h"
-#include "experiments/terminal/markup.h"
-#include "experiments/terminal/table.h"
+#include "experiments/shell/markup.h"
+#include "experiments/shell/table.h"
 
 static void put_value(struct table *t, double x)
 {

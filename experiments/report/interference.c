@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "experiments/terminal/table.h"
+#include "experiments/shell/table.h"
 #include "sim/base/units.h"
 
 static const char *const class_names[2] = {"reactive", "proactive"};

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "experiments/report/report.h"
-#include "experiments/terminal/markup.h"
+#include "experiments/shell/markup.h"
 
 struct report_headline {
     const char *metric, *name, *unit;

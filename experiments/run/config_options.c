@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "experiments/run/config.h"
-#include "experiments/terminal/cli.h"
+#include "experiments/shell/cli.h"
 #include "sim/base/arena.h"
 
 enum option_value {

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "experiments/run/runner.h"
-#include "experiments/terminal/table.h"
+#include "experiments/shell/table.h"
 
 static double value_of(const struct runner_result *r, const char *name)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "experiments/compare/compare.h"
-#include "experiments/terminal/table.h"
+#include "experiments/shell/table.h"
 #include "sim/base/arena.h"
 
 #define REPLICATIONS 10

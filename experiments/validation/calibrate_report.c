@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/terminal/table.h"
+#include "experiments/shell/table.h"
 #include "sim/base/arena.h"
 #include "sim/base/quantile.h"
 

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/terminal/cli.h"
-#include "experiments/terminal/table.h"
+#include "experiments/shell/cli.h"
+#include "experiments/shell/table.h"
 #include "experiments/validation/points_score.h"
 #include "sim/base/arena.h"
 #include "sim/base/datadir.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/terminal/cli.h"
+#include "experiments/shell/cli.h"
 #include "experiments/validation/run_fit.h"
 #include "experiments/validation/run_score.h"
 #include "experiments/validation/validate_run_print.h"

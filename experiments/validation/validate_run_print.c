@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "experiments/terminal/table.h"
+#include "experiments/shell/table.h"
 #include "sim/base/units.h"
 
 /* ---- text ---- */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "experiments/run/config.h"
-#include "experiments/terminal/cli.h"
+#include "experiments/shell/cli.h"
 #include "sim/base/units.h"
 
 #define WORKLOAD "mixed:reactive_per_min=6,proactive_per_min=6,duration_s=120"

@@ -1,7 +1,7 @@
 /* Aligned text tables: cells are collected, then printed with every column as wide as its widest
  * cell. The first column is left-aligned, the others as asked. */
-#ifndef EXPERIMENTS_TERMINAL_TABLE_H
-#define EXPERIMENTS_TERMINAL_TABLE_H
+#ifndef EXPERIMENTS_SHELL_TABLE_H
+#define EXPERIMENTS_SHELL_TABLE_H
 
 #include <stdbool.h>
 #include <stddef.h>

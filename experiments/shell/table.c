@@ -1,11 +1,11 @@
-#include "experiments/terminal/table.h"
+#include "experiments/shell/table.h"
 
 #include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/terminal/term.h"
+#include "experiments/shell/term.h"
 #include "sim/base/arena.h"
 #include "sim/base/err.h"
 

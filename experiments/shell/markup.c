@@ -1,4 +1,4 @@
-#include "experiments/terminal/markup.h"
+#include "experiments/shell/markup.h"
 
 void markup_put(FILE *out, const char *text)
 {

@@ -1,4 +1,4 @@
-#include "experiments/terminal/term.h"
+#include "experiments/shell/term.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* What output looks like on a terminal: its width, and headings in bold. Everything is plain in a
  * file or pipe, and with NO_COLOR set (no-color.org) or TERM=dumb. */
-#ifndef EXPERIMENTS_TERMINAL_TERM_H
-#define EXPERIMENTS_TERMINAL_TERM_H
+#ifndef EXPERIMENTS_SHELL_TERM_H
+#define EXPERIMENTS_SHELL_TERM_H
 
 #include <stdio.h>
 

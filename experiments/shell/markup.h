@@ -1,6 +1,6 @@
 /* Text inside HTML and XML. */
-#ifndef EXPERIMENTS_TERMINAL_MARKUP_H
-#define EXPERIMENTS_TERMINAL_MARKUP_H
+#ifndef EXPERIMENTS_SHELL_MARKUP_H
+#define EXPERIMENTS_SHELL_MARKUP_H
 
 #include <stdio.h>
 

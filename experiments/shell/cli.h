@@ -1,6 +1,6 @@
 /* Strict numbers on the command line, and exit statuses. */
-#ifndef EXPERIMENTS_TERMINAL_CLI_H
-#define EXPERIMENTS_TERMINAL_CLI_H
+#ifndef EXPERIMENTS_SHELL_CLI_H
+#define EXPERIMENTS_SHELL_CLI_H
 
 #include <stdint.h>
 

@@ -1,4 +1,4 @@
-#include "experiments/terminal/cli.h"
+#include "experiments/shell/cli.h"
 
 #include <errno.h>
 #include <inttypes.h>
