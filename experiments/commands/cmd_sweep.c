@@ -8,9 +8,9 @@
 
 #include "experiments/commands/commands.h"
 #include "experiments/run/jobs.h"
+#include "experiments/shell/cli.h"
 #include "experiments/sweep/sweep.h"
 #include "experiments/sweep/sweep_slurm.h"
-#include "experiments/shell/cli.h"
 #include "sim/base/arena.h"
 
 static const char help[] =

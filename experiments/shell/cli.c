@@ -40,6 +40,19 @@ int cli_count(const char *option, const char *text, uint32_t min, uint32_t max, 
     return 0;
 }
 
+int cli_seed(const char *option, const char *text, uint64_t *out, struct err *e)
+{
+    char *end = NULL;
+    errno = 0;
+    unsigned long long v = strtoull(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0) {
+        return err_add(e, "--%s %s: must be a whole number from 0 to 18446744073709551615", option,
+                       text);
+    }
+    *out = v;
+    return 0;
+}
+
 int cli_number_list(const char *option, const char *text, double min, double max, double *out,
                     uint32_t max_n, uint32_t *n, struct err *e)
 {

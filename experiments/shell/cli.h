@@ -18,6 +18,8 @@ int cli_number(const char *option, const char *text, double min, double max, dou
 /* The same for a whole number, digits only. */
 int cli_count(const char *option, const char *text, uint32_t min, uint32_t max, uint32_t *out,
               struct err *e);
+/* A whole number of 64 bits, digits only. */
+int cli_seed(const char *option, const char *text, uint64_t *out, struct err *e);
 /* "0.5,0.9,1.3": at most max_n numbers into out; *n receives how many. */
 int cli_number_list(const char *option, const char *text, double min, double max, double *out,
                     uint32_t max_n, uint32_t *n, struct err *e);

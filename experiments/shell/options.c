@@ -1,0 +1,384 @@
+/* Reads a command line by the command's tables. */
+#include "experiments/shell/options.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/shell/cli.h"
+#include "sim/base/arena.h"
+
+#define NAME_BYTES 64
+#define MAX_NAMES 256
+
+static const struct option_row help_row = {
+    .name = "help", .help = "this text", .kind = OPTION_KIND_FLAG, .letter = 'h'};
+
+static const struct option_row output_rows[] = {
+    OPTION_FLAG(struct option_output, json, "json", "results as JSON"),
+    OPTION_FLAG(struct option_output, csv, "csv", "results as CSV"),
+    {.name = "quiet",
+     .letter = 'q',
+     .kind = OPTION_KIND_FLAG,
+     .offset = offsetof(struct option_output, quiet),
+     .help = "no progress, no notes"},
+};
+const struct option_table option_output_table = OPTION_TABLE("Output", output_rows);
+
+/* An option as it was written: which row, of which child. */
+struct found {
+    const struct option_child *child;
+    const struct option_row *row;
+};
+
+static void full_name(const struct option_child *child, const struct option_row *row, char *buf)
+{
+    (void)snprintf(buf, NAME_BYTES, "%s%s", child != NULL && child->prefix ? child->prefix : "",
+                   row->name);
+}
+
+void options_visit(const struct command *c,
+                   void (*visit)(void *, const struct option_child *, const struct option_row *,
+                                 const char *),
+                   void *ctx)
+{
+    char name[NAME_BYTES];
+    for (const struct option_child *k = c->children; k != NULL && k->table != NULL; k++) {
+        for (size_t i = 0; i < k->table->n; i++) {
+            full_name(k, &k->table->rows[i], name);
+            visit(ctx, k, &k->table->rows[i], name);
+        }
+    }
+    visit(ctx, NULL, &help_row, "help");
+}
+
+/* ---- finding ---- */
+
+struct search {
+    const char *word;
+    size_t length;
+    char letter;
+    struct found exact, begins;
+    unsigned n_begins;
+    char names[MAX_NAMES][NAME_BYTES]; /* all there are, for the nearest */
+    size_t n_names;
+};
+
+static void look(void *ctx, const struct option_child *child, const struct option_row *row,
+                 const char *name)
+{
+    struct search *s = ctx;
+    if (s->letter != 0) {
+        if (row->letter == s->letter && (child == NULL || child->prefix == NULL)) {
+            s->exact = (struct found){child, row};
+        }
+        return;
+    }
+    if (strlen(name) == s->length && memcmp(name, s->word, s->length) == 0) {
+        s->exact = (struct found){child, row};
+    } else if (strncmp(name, s->word, s->length) == 0) {
+        s->begins = (struct found){child, row};
+        s->n_begins++;
+    }
+    if (s->n_names < MAX_NAMES) {
+        (void)snprintf(s->names[s->n_names++], NAME_BYTES, "%s", name);
+    }
+}
+
+/* Edit distance of two words, at most `limit`; rows of a small matrix. */
+static size_t distance(const char *a, const char *b)
+{
+    size_t row[NAME_BYTES];
+    size_t nb = strnlen(b, NAME_BYTES - 1);
+    for (size_t j = 0; j <= nb; j++) {
+        row[j] = j;
+    }
+    for (size_t i = 1; a[i - 1] != '\0'; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= nb; j++) {
+            size_t change = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            size_t insert = row[j - 1] + 1;
+            size_t remove = row[j] + 1;
+            row[j] = change < insert ? change : insert;
+            row[j] = row[j] < remove ? row[j] : remove;
+        }
+    }
+    return row[nb];
+}
+
+const char *options_nearest(const char *word, const char *const *names)
+{
+    const char *best = NULL;
+    size_t least = strlen(word) / 3 + 2; /* as many slips as a third of the letters, and one */
+    for (size_t i = 0; names[i] != NULL; i++) {
+        size_t d = distance(word, names[i]);
+        if (d < least) {
+            least = d;
+            best = names[i];
+        }
+    }
+    return best;
+}
+
+static int unknown(const struct command *c, const struct search *s, const char *arg, struct err *e)
+{
+    const char *names[MAX_NAMES + 1];
+    for (size_t i = 0; i < s->n_names; i++) {
+        names[i] = s->names[i];
+    }
+    names[s->n_names] = NULL;
+    char word[NAME_BYTES];
+    (void)snprintf(word, sizeof word, "%.*s", (int)s->length, s->word != NULL ? s->word : "");
+    const char *near = s->letter == 0 ? options_nearest(word, names) : NULL;
+    return near != NULL ? err_add(e,
+                                  "%s: no such option; did you mean --%s? `xpusim %s --help` "
+                                  "shows the options",
+                                  arg, near, c->name)
+                        : err_add(e, "%s: no such option; `xpusim %s --help` shows the options",
+                                  arg, c->name);
+}
+
+/* The option that `arg` ("--name=value", "-x", "-xVALUE") names; its value if it is attached. */
+static int find(const struct command *c, const char *arg, struct found *out, const char **value,
+                struct err *e)
+{
+    struct search *s = xcalloc(1, sizeof *s);
+    *value = NULL;
+    if (arg[1] == '-') {
+        s->word = arg + 2;
+        s->length = strcspn(s->word, "=");
+        *value = s->word[s->length] == '=' ? s->word + s->length + 1 : NULL;
+    } else {
+        s->letter = arg[1];
+        *value = arg[2] != '\0' ? arg + 2 : NULL;
+    }
+    options_visit(c, look, s);
+    int rc = 0;
+    if (s->exact.row != NULL) {
+        *out = s->exact;
+    } else if (s->n_begins == 1) {
+        *out = s->begins;
+    } else if (s->n_begins > 1) {
+        rc = err_add(e, "%s: the beginning of several options; `xpusim %s --help` shows them", arg,
+                     c->name);
+    } else {
+        rc = unknown(c, s, arg, e);
+    }
+    free(s);
+    return rc;
+}
+
+/* ---- values ---- */
+
+static int take_text(const struct option_row *row, const char *name, const char *arg,
+                     struct option_texts *list, struct err *e)
+{
+    for (uint32_t i = 0; i < list->n; i++) {
+        if (strcmp(list->v[i], arg) == 0) {
+            return err_add(e, "--%s %s: given twice", name, arg);
+        }
+    }
+    if (row->max > 0.0 && list->n >= (uint32_t)row->max) {
+        return err_add(e, "--%s: more than %g", name, row->max);
+    }
+    list->v = xrealloc(list->v, (list->n + 1) * sizeof *list->v);
+    list->v[list->n++] = arg;
+    return 0;
+}
+
+static int take_numbers(const struct option_row *row, const char *name, const char *arg,
+                        struct option_numbers *list, struct err *e)
+{
+    size_t most = 1;
+    for (const char *p = arg; *p != '\0'; p++) {
+        most += *p == ',';
+    }
+    list->v = xrealloc(list->v, most * sizeof *list->v);
+    return cli_number_list(name, arg, row->min, row->max, list->v, (uint32_t)most, &list->n, e);
+}
+
+static int take_choice(const struct option_row *row, const char *name, const char *arg,
+                       const char **out, struct err *e)
+{
+    char all[512] = "";
+    size_t at = 0;
+    for (size_t i = 0; row->choices[i] != NULL; i++) {
+        if (strcmp(row->choices[i], arg) == 0) {
+            *out = row->choices[i];
+            return 0;
+        }
+        int n = snprintf(all + at, sizeof all - at, "%s%s", i > 0 ? ", " : "", row->choices[i]);
+        at = n > 0 && at + (size_t)n < sizeof all ? at + (size_t)n : at;
+    }
+    const char *near = options_nearest(arg, row->choices);
+    return err_add(e, "--%s %s: must be one of %s%s%s%s", name, arg, all,
+                   near != NULL ? "; did you mean " : "", near != NULL ? near : "",
+                   near != NULL ? "?" : "");
+}
+
+static int take(const struct option_row *row, const char *name, const char *arg, char *base,
+                struct err *e)
+{
+    void *at = base + row->offset;
+    if (row->given > 0) {
+        *(bool *)(void *)(base + row->given - 1) = true;
+    }
+    switch (row->kind) {
+    case OPTION_KIND_FLAG:
+        *(bool *)at = true;
+        return 0;
+    case OPTION_KIND_TEXT:
+        *(const char **)at = arg;
+        return 0;
+    case OPTION_KIND_TEXTS:
+        return take_text(row, name, arg, at, e);
+    case OPTION_KIND_COUNT:
+        return cli_count(name, arg, (uint32_t)row->min, (uint32_t)row->max, at, e);
+    case OPTION_KIND_SEED:
+        return cli_seed(name, arg, at, e);
+    case OPTION_KIND_NUMBER:
+        return cli_number(name, arg, row->min, row->max, at, e);
+    case OPTION_KIND_NUMBERS:
+        return take_numbers(row, name, arg, at, e);
+    case OPTION_KIND_CHOICE:
+        return take_choice(row, name, arg, at, e);
+    case OPTION_KIND_OWN:
+        return row->take(base, row, arg, e);
+    }
+    return -EINVAL;
+}
+
+static void set_up(const struct command *c, void *values)
+{
+    memset(values, 0, c->bytes);
+    for (const struct option_child *k = c->children; k != NULL && k->table != NULL; k++) {
+        char *base = (char *)values + k->offset;
+        if (k->table->init != NULL) {
+            k->table->init(base);
+        }
+        for (size_t i = 0; i < k->table->n && k->prefix == NULL; i++) {
+            const struct option_row *row = &k->table->rows[i];
+            struct err e = ERR_INIT;
+            if (row->preset != NULL) {
+                struct option_row plain = *row;
+                plain.given = 0;
+                int rc = take(&plain, row->name, row->preset, base, &e);
+                SIM_REQUIRE(rc == 0, "the default of --%s", row->name);
+            }
+            err_fini(&e);
+        }
+    }
+}
+
+/* Takes one argument that begins with a dash, and the one after it if that is its value. Returns
+ * how many arguments were used, 0 for --help, -EINVAL after an error in the name. */
+static int take_argument(const struct command *c, int left, char **argv, void *values,
+                         struct err *e)
+{
+    struct found f = {NULL, NULL};
+    const char *arg = NULL;
+    if (find(c, argv[0], &f, &arg, e) != 0) {
+        return -EINVAL;
+    }
+    if (f.child == NULL) {
+        return 0;
+    }
+    char name[NAME_BYTES];
+    full_name(f.child, f.row, name);
+    bool flag = f.row->value == NULL;
+    int used = 1;
+    if (flag && arg != NULL) {
+        (void)err_add(e, "--%s: takes no value", name);
+        return used;
+    }
+    if (!flag && arg == NULL) {
+        if (left < 2) {
+            (void)err_add(e, "--%s: needs a value, %s", name, f.row->value);
+            return used;
+        }
+        arg = argv[1];
+        used = 2;
+    }
+    (void)take(f.row, name, arg, (char *)values + f.child->offset, e);
+    return used;
+}
+
+static void take_operand(const struct command *c, const char *arg, void *values, struct err *e)
+{
+    if (c->operands.max == 0) {
+        (void)err_add(e, "%s: not an option", arg);
+        return;
+    }
+    struct option_texts *list = (void *)((char *)values + c->operands.offset);
+    if (list->n == c->operands.max) {
+        (void)err_add(e, "%s: more than %u %s", arg, c->operands.max, c->operands.name);
+        return;
+    }
+    list->v = xrealloc(list->v, (list->n + 1) * sizeof *list->v);
+    list->v[list->n++] = arg;
+}
+
+int options_parse(const struct command *c, int argc, char **argv, void *values, struct err *e)
+{
+    size_t before = e->n;
+    bool only_operands = false;
+    bool lost = false; /* after an unknown option nobody knows what is a value */
+    set_up(c, values);
+    for (int i = 1; i < argc;) {
+        if (only_operands || argv[i][0] != '-' || argv[i][1] == '\0') {
+            if (!lost) {
+                take_operand(c, argv[i], values, e);
+            }
+            lost = false;
+            i++;
+        } else if (strcmp(argv[i], "--") == 0) {
+            only_operands = true;
+            i++;
+        } else {
+            int used = take_argument(c, argc - i, argv + i, values, e);
+            if (used == 0) {
+                options_help(c, stdout);
+                return 1;
+            }
+            lost = used < 0;
+            i += used < 0 ? 1 : used;
+        }
+    }
+    if (e->n == before && c->operands.max > 0) {
+        const struct option_texts *list = (void *)((char *)values + c->operands.offset);
+        if (list->n < c->operands.min) {
+            (void)err_add(e, "%s is missing; `xpusim %s --help` shows the usage", c->operands.name,
+                          c->name);
+        }
+    }
+    return e->n > before ? -EINVAL : 0;
+}
+
+void options_fini(const struct command *c, void *values)
+{
+    for (const struct option_child *k = c->children; k != NULL && k->table != NULL; k++) {
+        char *base = (char *)values + k->offset;
+        for (size_t i = 0; i < k->table->n; i++) {
+            const struct option_row *row = &k->table->rows[i];
+            if (row->kind == OPTION_KIND_TEXTS) {
+                struct option_texts *list = (void *)(base + row->offset);
+                free(list->v);
+                *list = (struct option_texts){NULL, 0};
+            } else if (row->kind == OPTION_KIND_NUMBERS) {
+                struct option_numbers *list = (void *)(base + row->offset);
+                free(list->v);
+                *list = (struct option_numbers){NULL, 0};
+            }
+        }
+        if (k->table->fini != NULL) {
+            k->table->fini(base);
+        }
+    }
+    if (c->operands.max > 0) {
+        struct option_texts *list = (void *)((char *)values + c->operands.offset);
+        free(list->v);
+        *list = (struct option_texts){NULL, 0};
+    }
+}

@@ -1,0 +1,194 @@
+/* Command-line options as tables: what a command takes is data, and from the same rows come the
+ * values, the defaults, the errors, --help, the man page and the completions of a shell.
+ *
+ * A command owns one struct of values. Its tables say where in it each option's value goes; tables
+ * that several commands share are embedded at an offset, as struct config_options is:
+ *
+ *     struct my_options { struct config_options config; uint32_t replications; };
+ *     static const struct option_row rows[] = {
+ *         OPTION_COUNT(struct my_options, replications, "replications", "N", "10", 1, 100000,
+ *                      "runs per policy"),
+ *     };
+ *     static const struct option_table own = OPTION_TABLE(NULL, rows);
+ *     static const struct option_child children[] = {
+ *         {&own, 0, NULL}, {&config_option_table, offsetof(struct my_options, config), NULL}, {0}};
+ *
+ * Spelling is GNU's: --name VALUE, --name=VALUE, unique beginnings of names, -x for letters, `--`
+ * ends the options; operands may stand anywhere. All errors are collected, none ends the process.
+ */
+#ifndef EXPERIMENTS_SHELL_OPTIONS_H
+#define EXPERIMENTS_SHELL_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "sim/base/err.h"
+
+enum option_kind {
+    OPTION_KIND_FLAG,    /* bool */
+    OPTION_KIND_TEXT,    /* const char *, borrowed from argv */
+    OPTION_KIND_TEXTS,   /* struct option_texts; may be repeated, each value once */
+    OPTION_KIND_COUNT,   /* uint32_t, digits only, min to max */
+    OPTION_KIND_SEED,    /* uint64_t, digits only */
+    OPTION_KIND_NUMBER,  /* double, finite, min to max */
+    OPTION_KIND_NUMBERS, /* struct option_numbers: "0.5,0.9", each min to max */
+    OPTION_KIND_CHOICE,  /* const char *, one of row.choices */
+    OPTION_KIND_OWN,     /* row.take does it */
+};
+
+struct option_texts {
+    const char **v; /* the list is owned by options_parse's struct, the texts are borrowed */
+    uint32_t n;
+};
+
+struct option_numbers {
+    double *v; /* owned likewise */
+    uint32_t n;
+};
+
+struct option_row {
+    const char *name;   /* without dashes */
+    const char *value;  /* what its value is called in help; NULL of a flag */
+    const char *help;   /* one sentence or more without end of line; wrapped when printed */
+    const char *preset; /* the default, read as if it were given; NULL: zero. Shown in help */
+    size_t offset;      /* of the value in the table's struct */
+    size_t given;       /* 1 + offset of a bool that says whether it was given; 0: nobody asks */
+    double min, max;    /* of counts and numbers; max also bounds the length of a list of texts */
+    const char *const *choices; /* NULL-terminated */
+    /* OPTION_KIND_OWN: reads arg (NULL of a flag) into the table's struct. 0 or -EINVAL with an
+     * error that names the option. */
+    int (*take)(void *target, const struct option_row *row, const char *arg, struct err *e);
+    enum option_kind kind;
+    char letter; /* -x; 0: none */
+    bool hidden; /* left out of help (a former spelling) */
+};
+
+struct option_table {
+    const char *title; /* heading in help; NULL: none */
+    const struct option_row *rows;
+    size_t n;
+    void (*init)(void *target); /* before presets; NULL: nothing */
+    void (*fini)(void *target); /* frees what own rows allocated; NULL: nothing */
+};
+
+/* A table at its place in the command's struct. With a prefix ("b-") every option is called
+ * --PREFIXname, and presets are left out: such a child overlays another. Ended by a zero entry. */
+struct option_child {
+    const struct option_table *table;
+    size_t offset;
+    const char *prefix;
+};
+
+/* What a command takes that is not an option: a struct option_texts at `offset`. */
+struct option_operands {
+    const char *name; /* "FILE" */
+    uint32_t min, max;
+    size_t offset;
+};
+
+struct command {
+    const char *name;    /* "compare", "trace gen" */
+    const char *summary; /* one line, for the list of commands */
+    const char *usage;   /* what follows the name, a line per form */
+    const char *about;   /* paragraphs, separated by an empty line; wrapped when printed */
+    const char *notes;   /* printed as it is after the options; or NULL */
+    const struct option_child *children;
+    struct option_operands operands; /* max 0: none */
+    size_t bytes;                    /* of the command's struct of values */
+    /* Runs with the values read; returns the exit status. What it adds to e is printed, and makes
+     * an exit status of 0 one of bad input. */
+    int (*run)(void *values, struct err *e);
+    const struct command *const *subcommands; /* NULL-terminated; instead of run and children */
+};
+
+/* Reads argv[1 ..] into values (command.bytes long, set up here). 0, 1 when --help was printed to
+ * stdout, or -EINVAL. options_fini is needed in every case. Cost: rows x arguments. */
+int options_parse(const struct command *c, int argc, char **argv, void *values, struct err *e);
+void options_fini(const struct command *c, void *values);
+
+/* The whole life of a command: finds the subcommand, reads, runs, prints errors to stderr, frees.
+ * Returns the exit status (shell/cli.h). */
+int command_main(const struct command *c, int argc, char **argv);
+
+/* Calls visit for every option of a command with its full name, in the order of help. */
+void options_visit(const struct command *c,
+                   void (*visit)(void *ctx, const struct option_child *child,
+                                 const struct option_row *row, const char *name),
+                   void *ctx);
+
+/* The text of --help. */
+void options_help(const struct command *c, FILE *out);
+
+/* Of names the one nearest to `word`, when so near that it is likely to be meant: NULL otherwise.
+ * names ends with NULL. */
+const char *options_nearest(const char *word, const char *const *names);
+
+/* ---- rows ---- */
+
+/* The offset of a member, which must be of the given type. */
+#define OPTION_AT(T, member, type)                                                                 \
+    (offsetof(T, member) + 0 * sizeof(&((T *)0)->member == (type *)0))
+
+#define OPTION_FLAG(T, member, name_, help_)                                                       \
+    {                                                                                              \
+        .name = (name_), .help = (help_), .kind = OPTION_KIND_FLAG,                                \
+        .offset = OPTION_AT(T, member, bool)                                                       \
+    }
+#define OPTION_TEXT(T, member, name_, value_, preset_, help_)                                      \
+    {                                                                                              \
+        .name = (name_), .value = (value_), .help = (help_), .preset = (preset_),                  \
+        .kind = OPTION_KIND_TEXT, .offset = OPTION_AT(T, member, const char *)                     \
+    }
+#define OPTION_TEXTS(T, member, name_, value_, max_, help_)                                        \
+    {                                                                                              \
+        .name = (name_), .value = (value_), .help = (help_), .max = (max_),                        \
+        .kind = OPTION_KIND_TEXTS, .offset = OPTION_AT(T, member, struct option_texts)             \
+    }
+#define OPTION_COUNT(T, member, name_, value_, preset_, min_, max_, help_)                         \
+    {                                                                                              \
+        .name = (name_), .value = (value_), .help = (help_), .preset = (preset_), .min = (min_),   \
+        .max = (max_), .kind = OPTION_KIND_COUNT, .offset = OPTION_AT(T, member, uint32_t)         \
+    }
+#define OPTION_SEED(T, member, name_, preset_, help_)                                              \
+    {                                                                                              \
+        .name = (name_), .value = "N", .help = (help_), .preset = (preset_),                       \
+        .kind = OPTION_KIND_SEED, .offset = OPTION_AT(T, member, uint64_t)                         \
+    }
+#define OPTION_NUMBER(T, member, name_, value_, preset_, min_, max_, help_)                        \
+    {                                                                                              \
+        .name = (name_), .value = (value_), .help = (help_), .preset = (preset_), .min = (min_),   \
+        .max = (max_), .kind = OPTION_KIND_NUMBER, .offset = OPTION_AT(T, member, double)          \
+    }
+#define OPTION_NUMBERS(T, member, name_, value_, min_, max_, help_)                                \
+    {                                                                                              \
+        .name = (name_), .value = (value_), .help = (help_), .min = (min_), .max = (max_),         \
+        .kind = OPTION_KIND_NUMBERS, .offset = OPTION_AT(T, member, struct option_numbers)         \
+    }
+#define OPTION_CHOICE(T, member, name_, value_, preset_, choices_, help_)                          \
+    {                                                                                              \
+        .name = (name_), .value = (value_), .help = (help_), .preset = (preset_),                  \
+        .choices = (choices_), .kind = OPTION_KIND_CHOICE,                                         \
+        .offset = OPTION_AT(T, member, const char *)                                               \
+    }
+#define OPTION_OWN(take_, name_, value_, help_)                                                    \
+    {                                                                                              \
+        .name = (name_), .value = (value_), .help = (help_), .kind = OPTION_KIND_OWN,              \
+        .take = (take_)                                                                            \
+    }
+
+#define OPTION_TABLE(title_, rows_)                                                                \
+    {                                                                                              \
+        .title = (title_), .rows = (rows_), .n = sizeof(rows_) / sizeof(rows_)[0]                  \
+    }
+
+/* ---- rows that many commands share ---- */
+
+/* How results are shown: --json, --csv, --quiet. */
+struct option_output {
+    bool json, csv, quiet;
+};
+extern const struct option_table option_output_table;
+
+#endif

@@ -1,0 +1,161 @@
+/* --help from the tables of a command, and the life of a command around them. */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/shell/cli.h"
+#include "experiments/shell/options.h"
+#include "sim/base/arena.h"
+
+#define WIDTH 96
+#define NAME_COLUMNS 24 /* names up to so long have their text on the same line */
+
+/* Text from column `at` on, wrapped at WIDTH, further lines indented. Line ends in it stay. */
+static void put_wrapped(FILE *out, const char *text, int indent, int at)
+{
+    for (const char *p = text; *p != '\0';) {
+        if (*p == '\n') {
+            (void)fputc('\n', out);
+            at = 0;
+            p++;
+            continue;
+        }
+        size_t word = strcspn(p, " \n");
+        if (at > indent && at + 1 + (int)word > WIDTH) {
+            (void)fputc('\n', out);
+            at = 0;
+        }
+        if (at < indent) {
+            (void)fprintf(out, "%*s", indent - at, "");
+            at = indent;
+        } else if (at > indent) {
+            (void)fputc(' ', out);
+            at++;
+        }
+        (void)fwrite(p, 1, word, out);
+        at += (int)word;
+        p += word;
+        p += *p == ' ';
+    }
+    (void)fputc('\n', out);
+}
+
+/* "(default 10)", when help does not say so itself. */
+static void put_row(FILE *out, const char *prefix, const struct option_row *row)
+{
+    char left[128];
+    char text[2048];
+    char letter[8] = "";
+    if (row->letter != 0) {
+        (void)snprintf(letter, sizeof letter, "-%c, ", row->letter);
+    }
+    int n = snprintf(left, sizeof left, "  %s--%s%s%s%s", letter, prefix, row->name,
+                     row->value != NULL ? " " : "", row->value != NULL ? row->value : "");
+    (void)snprintf(text, sizeof text, "%s%s%s%s", row->help,
+                   row->preset != NULL ? " (default " : "", row->preset != NULL ? row->preset : "",
+                   row->preset != NULL ? ")" : "");
+    (void)fputs(left, out);
+    if (n >= NAME_COLUMNS) {
+        (void)fputc('\n', out);
+        n = 0;
+    }
+    put_wrapped(out, text, NAME_COLUMNS, n);
+}
+
+static void put_usage(const struct command *c, FILE *out)
+{
+    const char *lead = "usage:";
+    for (const char *p = c->usage; *p != '\0'; lead = "      ") {
+        size_t line = strcspn(p, "\n");
+        (void)fprintf(out, "%s xpusim %s %.*s\n", lead, c->name, (int)line, p);
+        p += line + (p[line] == '\n');
+    }
+}
+
+void options_help(const struct command *c, FILE *out)
+{
+    put_usage(c, out);
+    if (c->about != NULL) {
+        (void)fputc('\n', out);
+        put_wrapped(out, c->about, 0, 0);
+    }
+    for (const struct option_child *k = c->children; k != NULL && k->table != NULL; k++) {
+        if (k->prefix != NULL) {
+            (void)fprintf(
+                out, "\n  --%sNAME ...: any of these for side B alone, after those of both:\n   ",
+                k->prefix);
+            for (size_t i = 0; i < k->table->n; i++) {
+                (void)fprintf(out, " --%s%s", k->prefix, k->table->rows[i].name);
+            }
+            (void)fputc('\n', out);
+            continue;
+        }
+        (void)fprintf(out, "%s%s%s", "\n", k->table->title != NULL ? k->table->title : "",
+                      k->table->title != NULL ? ":\n" : "");
+        for (size_t i = 0; i < k->table->n; i++) {
+            if (!k->table->rows[i].hidden) {
+                put_row(out, "", &k->table->rows[i]);
+            }
+        }
+    }
+    if (c->subcommands != NULL) {
+        (void)fputc('\n', out);
+        for (const struct command *const *s = c->subcommands; *s != NULL; s++) {
+            (void)fprintf(out, "  %-22s%s\n", (*s)->name, (*s)->summary);
+        }
+    }
+    if (c->notes != NULL) {
+        (void)fprintf(out, "\n%s\n", c->notes);
+    }
+}
+
+/* The subcommand that argv[1] names; NULL when there is none, after an error or --help. */
+static const struct command *subcommand(const struct command *c, int argc, char **argv, int *status)
+{
+    *status = EXIT_BAD_INPUT;
+    if (argc < 2) {
+        (void)fprintf(stderr, "xpusim: error: %s: what? `xpusim %s --help` shows it\n", c->name,
+                      c->name);
+        return NULL;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        options_help(c, stdout);
+        *status = EXIT_OK;
+        return NULL;
+    }
+    for (const struct command *const *s = c->subcommands; *s != NULL; s++) {
+        if (strcmp(strrchr((*s)->name, ' ') + 1, argv[1]) == 0) {
+            return *s;
+        }
+    }
+    (void)fprintf(stderr, "xpusim: error: %s %s: no such command; `xpusim %s --help` lists them\n",
+                  c->name, argv[1], c->name);
+    return NULL;
+}
+
+int command_main(const struct command *c, int argc, char **argv)
+{
+    int status = EXIT_OK;
+    if (c->subcommands != NULL) {
+        c = subcommand(c, argc, argv, &status);
+        if (c == NULL) {
+            return status;
+        }
+        argc--;
+        argv++;
+    }
+    struct err e = ERR_INIT;
+    void *values = xcalloc(1, c->bytes);
+    int rc = options_parse(c, argc, argv, values, &e);
+    if (rc == 0) {
+        status = c->run(values, &e);
+        status = e.n > 0 && status == EXIT_OK ? EXIT_BAD_INPUT : status;
+    } else if (rc < 0) {
+        status = EXIT_BAD_INPUT;
+    }
+    err_print(&e, stderr);
+    err_fini(&e);
+    options_fini(c, values);
+    free(values);
+    return status;
+}
