@@ -13,7 +13,8 @@ static double llf_key(struct sched *s, const struct request *r)
     return units_us_from_ns(deadline_ns(s, r) - work);
 }
 
-static const struct iter_order order = {.key = llf_key};
+static const struct iter_order order = {.key = llf_key,
+                                        .key_per_done_ns = 1e-3}; /* the key is in us */
 
 static int llf_init(struct sched *s)
 {

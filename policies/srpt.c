@@ -1,7 +1,9 @@
 /* srpt: shortest remaining solo time first (policies.md E.6): the rest of the prefill plus the rest
  * of the output. sigma = 0 knows the output length (an oracle); sigma > 0 knows O exp(sigma Z -
  * sigma^2/2). With limit < 1 a request that has produced that share of its predicted output cannot
- * be displaced any more (TRAIL's limited preemption). */
+ * be displaced any more (TRAIL's limited preemption). Work done inside a pass counts: with
+ * preempt=layer, kernel or reset a running request is compared by what it has left at that moment.
+ */
 #include "policies/common/iter.h"
 #include "sim/base/rng.h"
 #include "sim/base/units.h"
@@ -39,7 +41,7 @@ static double srpt_key(struct sched *s, const struct request *r)
     return (double)(iter_prefill_ns(s, r, it->device) + iter_decode_ns(s, r, it->device, tokens));
 }
 
-static const struct iter_order order = {.key = srpt_key};
+static const struct iter_order order = {.key = srpt_key, .key_per_done_ns = -1.0};
 
 static int srpt_init(struct sched *s)
 {

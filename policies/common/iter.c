@@ -2,6 +2,7 @@
 
 #include <errno.h>
 
+#include "policies/common/progress.h"
 #include "sim/base/units.h"
 
 const char *const iter_device_choices[] = {PLACE_CHOICES, NULL};
@@ -167,8 +168,16 @@ void iter_pass_done(struct sched *s, const struct pass *p)
 void iter_launch_done(struct sched *s, const struct launch *l)
 {
     struct iter *it = s->state;
-    if (it->running.launch == l) {
-        it->running.launch = NULL;
+    struct iter_pass *run = &it->running;
+    if (run->launch != l) {
+        return;
+    }
+    run->launch = NULL;
+    const struct pass *p = run->pass;
+    if (it->order->key_per_done_ns != 0.0 && p->op < p->n_ops) {
+        bool lost = l->outcome == LAUNCH_OUTCOME_RESET; /* the kernel that ran will be redone */
+        run->ran_ns += lost || l->start_ns == TIME_NEVER_NS ? 0 : l->end_ns - l->start_ns;
+        run->ran_ns = progress_bounded_ns(s, p, lost ? p->op : p->op + 1, run->ran_ns, it->device);
     }
 }
 
@@ -366,13 +375,39 @@ static bool worth_stopping(struct sched *s, const struct pass *p, const struct r
     return fits;
 }
 
+/* The best key among the members of a pass by now. O(members) where work done changes keys. */
+static double pass_key(struct sched *s, const struct iter *it, const struct iter_pass *ip)
+{
+    const struct pass *p = ip->pass;
+    double per_ns = it->order->key_per_done_ns;
+    int64_t all_ns = per_ns != 0.0 ? progress_ops_ns(s, p, p->n_ops, it->device) : 0;
+    if (all_ns == 0) {
+        return ip->best_key;
+    }
+    int64_t done_ns = ip->ran_ns;
+    if (ip->launch != NULL && ip->launch->state == LAUNCH_STATE_RUNNING) {
+        done_ns += s->now_ns - ip->launch->start_ns;
+        done_ns = progress_bounded_ns(s, p, ip->launch->op_end, done_ns, it->device);
+    }
+    double best = INFINITY;
+    for (uint32_t i = 0; i < p->n_segments; i++) {
+        const struct segment *seg = &p->segments[i];
+        double own_ns = (double)progress_segment_ns(s, seg, it->device);
+        double key =
+            heap_node(seg->request)->key + per_ns * own_ns * ((double)done_ns / (double)all_ns);
+        best = key < best ? key : best;
+    }
+    return best;
+}
+
 static void maybe_preempt(struct sched *s, struct iter *it)
 {
     struct iter_pass *run = &it->running;
     enum iter_preempt how = (enum iter_preempt)param_int(s, ITER_PREEMPT);
     const struct request *top = heap_top(&it->ready);
     if (how == ITER_PREEMPT_ITERATION || top == NULL || run->launch == NULL || run->stopping ||
-        run->finish || it->n_paused == ITER_MAX_PAUSED || heap_node(top)->key >= run->best_key) {
+        run->finish || it->n_paused == ITER_MAX_PAUSED ||
+        heap_node(top)->key >= pass_key(s, it, run)) {
         return;
     }
     if (!worth_stopping(s, run->pass, top)) {
@@ -412,7 +447,7 @@ static void choose(struct sched *s, struct iter *it)
     const struct request *top = heap_top(&it->ready);
     if (it->n_paused > 0) {
         const struct iter_pass *last = &it->paused[it->n_paused - 1];
-        if (top == NULL || heap_node(top)->key >= last->best_key) {
+        if (top == NULL || heap_node(top)->key >= pass_key(s, it, last)) {
             it->running = it->paused[--it->n_paused];
             return;
         }

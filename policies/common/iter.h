@@ -148,6 +148,10 @@ struct iter_order {
     void (*left)(struct sched *s, const struct request *r);
     /* Called at the start of schedule: orders whose keys move with time re-key here. */
     void (*refresh)(struct sched *s);
+    /* What an annotated ns of its work, done inside a pass, adds to the key of a request: -1 where
+     * the key is remaining work in ns. A pass is stopped, and goes on, by the keys that its members
+     * have by then. */
+    double key_per_done_ns;
 };
 
 #define ITER_MAX_PAUSED 16
@@ -158,7 +162,8 @@ struct iter_order {
 struct iter_pass {
     struct pass *pass;
     const struct launch *launch; /* NULL while paused */
-    double best_key;             /* of its members, class rule included */
+    double best_key;             /* of its members when it was formed, class rule included */
+    int64_t ran_ns;              /* on the device, in launches that ended */
     bool stopping;               /* a preemption was asked */
     bool finish;                 /* resumed because nothing else fits: it runs to its end */
     int64_t began_ns;

@@ -97,6 +97,28 @@ static bool srpt_keeps_who_is_nearly_done(const char *extra)
     return rules_starts(1, 8) && rules_starts(2, 34.3);
 }
 
+/* Ten layers: a prompt of 100 takes 10 * 4 + 1 = 41 ms, one of 50 takes 10 * 2.5 + 1 = 26, one of
+ * 60 takes 29. At 16.5 BE0 has 24.5 left, less than 26: it stays, although all of it is longer. */
+static bool srpt_counts_work_inside_a_pass(const char *extra)
+{
+    rules_machine(10);
+    struct scenario_request q[] = {{BE, 0, 100, 1, 0, 0}, {BE, 0.0165, 50, 1, 0, 0}};
+    rules_run("srpt", ONE ",preempt=kernel", extra, q, 2);
+    return rules_finishes(0, 41) && rules_starts(1, 41);
+}
+
+/* At 13.5 BE0 has 27.5 left, more than 26, and stops when its attention of layer 4 ends at 14, with
+ * 27 left. BE1 runs 14 to 40. BE2, come at 20, needs 29: less than all of BE0, more than its rest.
+ */
+static bool srpt_counts_work_of_a_stopped_pass(const char *extra)
+{
+    rules_machine(10);
+    struct scenario_request q[] = {
+        {BE, 0, 100, 1, 0, 0}, {BE, 0.0135, 50, 1, 0, 0}, {BE, 0.02, 60, 1, 0, 0}};
+    rules_run("srpt", ONE ",preempt=kernel", extra, q, 3);
+    return rules_starts(1, 14) && rules_finishes(0, 67) && rules_starts(2, 67);
+}
+
 /* What srpt believes of request r under sigma 1: O exp(Z - 1/2), Z its own normal draw. */
 static double believed_ms(uint64_t seed, uint32_t r, double output)
 {
@@ -419,6 +441,18 @@ static bool autellix_promotes_who_waited_long(const char *extra)
     return rules_starts(6, 31) && rules_starts(2, 36) && rules_starts(7, 41);
 }
 
+/* Ten layers: BE0 takes 41 ms, BE1 10 * (0.03 * 165 + 1) + 1 = 60.5; deadlines 600 s after arrival.
+ * At 20.5 BE1's laxity is 600,000 - 60.5 = 599,939.5 ms; BE0's was 599,959 at 0, so that it would
+ * be 599,938.5 by now had it waited, and is 599,959 as it ran. It stops when its QKV of layer 6
+ * ends, at 21. */
+static bool llf_counts_work_inside_a_pass(const char *extra)
+{
+    rules_machine(10);
+    struct scenario_request q[] = {{BE, 0, 100, 1, 0, 0}, {BE, 0.0205, 165, 1, 0, 0}};
+    rules_run("llf", ONE ",preempt=kernel", extra, q, 2);
+    return rules_starts(1, 21);
+}
+
 static const struct rule_row all[] = {
     RULE(srpt_serves_reactive_first, "class=blind", "class=blind"),
     RULE(sjf_serves_reactive_first, "class=blind", "class=blind"),
@@ -432,6 +466,9 @@ static const struct rule_row all[] = {
          "policy=sjf-input policy=vtc"),
     RULE(srpt_displaces_the_longer_one, "policy=edf limit=0 limit=0.5", "policy=edf limit=0"),
     RULE(srpt_keeps_who_is_nearly_done, "limit=1 limit=0.9 limit=0.4", "limit=1 limit=0.9"),
+    RULE(srpt_counts_work_inside_a_pass, "policy=sjf-input preempt=layer", "policy=sjf-input"),
+    RULE(srpt_counts_work_of_a_stopped_pass, "policy=sjf-input preempt=iteration level=1",
+         "policy=sjf-input preempt=iteration"),
     RULE(srpt_believes_a_prediction, "sigma=0 limit=0.8", "sigma=0"),
     RULE(sjf_takes_the_shortest_prompt, "policy=srpt policy=vtc class=blind",
          "policy=srpt policy=vtc"),
@@ -445,6 +482,8 @@ static const struct rule_row all[] = {
          "policy=llf policy=vtc"),
     RULE(llf_takes_the_least_laxity, "policy=edf policy=sjf-input class=blind",
          "policy=edf policy=sjf-input"),
+    RULE(llf_counts_work_inside_a_pass, "preempt=iteration preempt=layer policy=edf",
+         "preempt=iteration preempt=layer policy=edf"),
     RULE(edf_has_a_deadline_for_every_token, "tbt_slo_s=10 ttft_slo_s=0.1",
          "tbt_slo_s=10 ttft_slo_s=0.1"),
     RULE(llf_has_a_deadline_for_every_token, "tbt_slo_s=10 ttft_slo_s=0.1",

@@ -1,0 +1,50 @@
+/* How far a pass has come, in annotated time: what orders by remaining work or laxity ask of a pass
+ * that may be stopped inside (policies.md E.6, E.9). Only for passes whose launches run one after
+ * the other on one device. */
+#ifndef POLICIES_COMMON_PROGRESS_H
+#define POLICIES_COMMON_PROGRESS_H
+
+#include "policies/common/cost.h"
+
+/* Annotated time of the first n_ops ops of a pass, alone on the device. O(1). */
+static inline int64_t progress_ops_ns(struct sched *s, const struct pass *p, uint32_t n_ops,
+                                      uint8_t device)
+{
+    uint32_t layers = pass_op_layer(p, n_ops < p->n_ops ? n_ops : p->n_ops - 1);
+    uint32_t per_layer = p->fused_layers ? 1 : 3;
+    uint32_t more = n_ops - layers * per_layer; /* ops of the layer begun, or the head */
+    struct estimate e;
+    int64_t t = 0;
+    for (uint32_t i = 0; i < per_layer && layers > 0; i++) {
+        if (sched_estimate(s, &p->shape, pass_op_kind(p, i), device, 0, &e) == 0) {
+            t += e.t_ns * layers;
+        }
+    }
+    for (uint32_t i = 0; i < more; i++) {
+        enum op_kind kind = pass_op_kind(p, layers * per_layer + i);
+        t += sched_estimate(s, &p->shape, kind, device, 0, &e) == 0 ? e.t_ns : 0;
+    }
+    return t;
+}
+
+/* The time a pass has run, corrected by what is known of its cursor: ops before it are done, ops
+ * after the one it stands on are not. An op begun counts by the clock. */
+static inline int64_t progress_bounded_ns(struct sched *s, const struct pass *p, uint32_t op_end,
+                                          int64_t ran_ns, uint8_t device)
+{
+    int64_t least = progress_ops_ns(s, p, p->op, device);
+    int64_t most = progress_ops_ns(s, p, op_end, device);
+    return ran_ns < least ? least : ran_ns > most ? most : ran_ns;
+}
+
+/* What one member's part of a pass takes when it runs alone. O(1). */
+static inline int64_t progress_segment_ns(struct sched *s, const struct segment *seg,
+                                          uint8_t device)
+{
+    const struct request *r = seg->request;
+    struct work_shape w = {0};
+    cost_shape_add(&w, r, seg->n_tokens);
+    return cost_iteration_ns(s, &w, device);
+}
+
+#endif
