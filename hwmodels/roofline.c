@@ -300,16 +300,34 @@ void roofline_unfuse(struct roofline *r, double sync_s)
     unfuse_op(&r->ops[OP_LAYER], 6.0, qkv + ffn, 6.0 * sync_s);
 }
 
+void roofline_set_runtime(struct roofline *r, uint8_t device, const struct soc_runtime *runtime)
+{
+    r->runtime[device] = runtime;
+    if (runtime->chunk_rows > 0) {
+        r->machine.devices[device].chunk_rows = runtime->chunk_rows;
+    }
+}
+
+void roofline_with_chunk(const struct roofline *r, uint8_t device, uint32_t rows,
+                         struct roofline *out)
+{
+    *out = *r;
+    out->machine.devices[device].chunk_rows = rows;
+    out->model.machine = &out->machine;
+    out->model.params = out;
+}
+
 void roofline_init(struct roofline *r, const struct hwmodel_ops *form, const struct soc *soc,
                    const struct llm *llm, const char *runtime)
 {
     memset(r, 0, sizeof *r);
     ops_fill(r, llm);
+    r->machine = soc->machine;
     for (uint32_t i = 0; i < soc->machine.n_devices; i++) {
         bool exact;
         uint32_t k = soc_runtime_find(&soc->devices[i], runtime, llm->weight_bits, &exact);
-        r->runtime[i] = &soc->devices[i].runtimes[k];
+        roofline_set_runtime(r, (uint8_t)i, &soc->devices[i].runtimes[k]);
         r->fallback[i] = !exact;
     }
-    r->model = (struct hwmodel){form, &soc->machine, llm, r};
+    r->model = (struct hwmodel){form, &r->machine, llm, r};
 }

@@ -34,6 +34,7 @@ struct roofline {
     double attn_flop_per_pair; /* 4 heads head_dim */
     double kv_bytes_per_key;   /* K and V of one layer */
     double attn_io_bytes_per_row;
+    struct machine machine; /* the SoC's, with the static shapes of these runtimes */
     const struct soc_runtime *runtime[MACHINE_MAX_DEVICES]; /* borrowed from the soc */
     bool fallback[MACHINE_MAX_DEVICES]; /* no entry for this weight width: the default was used */
 };
@@ -43,9 +44,16 @@ const struct hwmodel_ops *hwmodel_find(const char *form);
 const char *const *hwmodel_names(void);
 
 /* Builds the model of an LLM on a SoC. Borrows soc and llm. runtime NULL: any of the right width.
- */
+ * model.machine is the one to run on and to ask for chunk_rows: whoever prices a kernel prices it
+ * with the static shapes of the runtime that runs it. */
 void roofline_init(struct roofline *r, const struct hwmodel_ops *form, const struct soc *soc,
                    const struct llm *llm, const char *runtime);
+
+/* Replaces a device's runtime entry, and its static shapes with it. */
+void roofline_set_runtime(struct roofline *r, uint8_t device, const struct soc_runtime *runtime);
+/* A copy whose device has static kernels of that many rows. */
+void roofline_with_chunk(const struct roofline *r, uint8_t device, uint32_t rows,
+                         struct roofline *out);
 
 /* Nonlinear ops (norms, rotary embedding, activation, residual sums) as kernels of their own, which
  * move activations through DDR, instead of fused into the matrix products (v1 5.1). sync_s: each

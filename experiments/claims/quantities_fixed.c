@@ -5,7 +5,7 @@
 
 #include "experiments/claims/quantities_impl.h"
 #include "experiments/run/config.h"
-#include "sim/core/core.h"
+#include "experiments/run/price.h"
 #include "sim/metrics/metrics.h"
 
 /* Adds the errors found while loading a place to those of the file that asked for it. */
@@ -81,35 +81,27 @@ static struct work_shape shape_of(const struct batch *b)
                                .max_context_tokens = b->context_tokens};
 }
 
-struct priced {
-    double time_ns, longest_ns, flop, bytes;
-};
-
-static void price_op(const struct config *c, const struct work_shape *w, enum op_kind op,
-                     uint8_t device, struct priced *out)
+static void add_op(const struct config *c, const struct work_shape *w, enum op_kind op,
+                   uint8_t device, struct price_op *sum)
 {
-    struct kernel_run k;
-    uint32_t rows = op == OP_HEAD ? w->logit_rows : w->rows;
-    kernel_run_fill(&c->truth.model, w, op, device, 0, rows,
-                    c->soc.machine.devices[device].chunk_rows, &k);
-    double longest = (double)(k.n > 1 && k.t_ns > k.tail_ns ? k.t_ns : k.tail_ns);
-    out->time_ns += (double)kernel_run_total_ns(&k);
-    out->longest_ns = fmax(out->longest_ns, longest);
-    out->flop += k.flop;
-    out->bytes += k.bytes * (k.n - 1) + k.tail_bytes;
+    struct price_op k = price_op(&c->truth, device, op, w);
+    sum->seconds += k.seconds;
+    sum->longest_s = fmax(sum->longest_s, k.longest_s);
+    sum->flop += k.flop;
+    sum->bytes += k.bytes;
 }
 
 /* All kernels of one layer's op, or of QKV, MHA and FFN together (op OP_LAYER + 1). */
-static struct priced price(const struct config *c, const struct work_shape *w, int op,
-                           uint8_t device)
+static struct price_op price(const struct config *c, const struct work_shape *w, int op,
+                             uint8_t device)
 {
-    struct priced p = {0};
+    struct price_op p = {0};
     if (op <= OP_LAYER) {
-        price_op(c, w, (enum op_kind)op, device, &p);
+        add_op(c, w, (enum op_kind)op, device, &p);
     } else {
-        price_op(c, w, OP_QKV, device, &p);
-        price_op(c, w, OP_MHA, device, &p);
-        price_op(c, w, OP_FFN, device, &p);
+        add_op(c, w, OP_QKV, device, &p);
+        add_op(c, w, OP_MHA, device, &p);
+        add_op(c, w, OP_FFN, device, &p);
     }
     return p;
 }
@@ -117,11 +109,11 @@ static struct priced price(const struct config *c, const struct work_shape *w, i
 static double kernel_field(const struct config *c, const struct work_shape *w, int op, int field,
                            uint8_t device)
 {
-    struct priced p = price(c, w, op, device);
+    struct price_op p = price(c, w, op, device);
     const struct device *d = &c->soc.machine.devices[device];
     double watts = w->prefill_rows > 0 ? d->prefill_watts : d->decode_watts;
-    const double fields[] = {p.time_ns / 1e6, p.longest_ns / 1e6,       p.flop,
-                             p.bytes,         p.flop / p.time_ns / 1e3, watts};
+    const double fields[] = {1e3 * p.seconds, 1e3 * p.longest_s,         p.flop,
+                             p.bytes,         p.flop / p.seconds / 1e12, watts};
     return fields[field];
 }
 
@@ -186,10 +178,9 @@ double quantity_corun(struct json_obj *o)
         ok = d >= 0;
         if (ok) {
             struct work_shape w = shape_of(&r[i].batch);
-            struct priced p = price(&c, &w, r[i].op, (uint8_t)d);
-            f[i] = (struct flow){.demand_bytes_per_s = p.bytes / p.time_ns * 1e9,
-                                 .weight = 1.0,
-                                 .device = (uint8_t)d};
+            struct price_op p = price(&c, &w, r[i].op, (uint8_t)d);
+            f[i] = (struct flow){
+                .demand_bytes_per_s = p.bytes / p.seconds, .weight = 1.0, .device = (uint8_t)d};
         }
     }
     if (ok) {

@@ -1,9 +1,11 @@
 /* `xpusim list kernels`: what the cost model says, cut into kernels exactly as a run cuts them. */
 #include "experiments/commands/list_kernels.h"
 
+#include <math.h>
+
 #include "experiments/commands/commands.h"
+#include "experiments/run/price.h"
 #include "experiments/shell/table.h"
-#include "sim/core/core.h"
 
 #define CHUNK_ROWS 256u      /* the chunk of agent-xpu-v2 4.4 */
 #define DECODE_CONTEXT 1024u /* tokens */
@@ -34,29 +36,19 @@ static struct work_shape decode_shape(uint32_t sequences)
                                .max_context_tokens = DECODE_CONTEXT};
 }
 
-static struct kernel_run run_of(const struct config *c, uint8_t device, enum op_kind op,
-                                const struct work_shape *w)
-{
-    struct kernel_run k;
-    uint32_t rows = op == OP_HEAD ? w->logit_rows : w->rows;
-    kernel_run_fill(&c->truth.model, w, op, device, 0, rows,
-                    c->soc.machine.devices[device].chunk_rows, &k);
-    return k;
-}
-
 static void add_row(const struct config *c, uint8_t device, enum op_kind op,
                     const struct work_shape *w, const char *work, cJSON *rows, struct table *t)
 {
     const struct device *d = &c->soc.machine.devices[device];
-    struct kernel_run k = run_of(c, device, op, w);
-    double seconds = (double)kernel_run_total_ns(&k) / 1e9;
-    double bytes = k.bytes * (k.n - 1) + k.tail_bytes;
+    struct price_op k = price_op(&c->truth, device, op, w);
+    double seconds = k.seconds;
+    double bytes = k.bytes;
     double watts = w->prefill_rows > 0 ? d->prefill_watts : d->decode_watts;
     cJSON *row = cJSON_CreateObject();
     cJSON_AddStringToObject(row, "device", d->name);
     cJSON_AddStringToObject(row, "op", op_names[op]);
     cJSON_AddStringToObject(row, "work", work);
-    cJSON_AddNumberToObject(row, "kernels", k.n);
+    cJSON_AddNumberToObject(row, "kernels", k.kernels);
     cJSON_AddNumberToObject(row, "time_s", seconds);
     cJSON_AddNumberToObject(row, "bytes_per_s", bytes / seconds);
     cJSON_AddNumberToObject(row, "flop_per_s", k.flop / seconds);
@@ -111,10 +103,10 @@ static void longest(const struct config *c, cJSON *rows, struct table *t)
             struct work_shape uncut = prefill_shape(prompts[i], false);
             struct work_shape margin =
                 prefill_shape(prompts[i] < CHUNK_ROWS ? prompts[i] : CHUNK_ROWS, true);
-            double ffn = (double)run_of(c, d, OP_FFN, &margin).tail_ns / 1e6;
-            double qkv = (double)run_of(c, d, OP_QKV, &margin).tail_ns / 1e6;
-            double mha = (double)run_of(c, d, OP_MHA, &causal).tail_ns / 1e6;
-            double full = (double)run_of(c, d, OP_MHA, &uncut).tail_ns / 1e6;
+            double ffn = 1e3 * price_op(&c->truth, d, OP_FFN, &margin).longest_s;
+            double qkv = 1e3 * price_op(&c->truth, d, OP_QKV, &margin).longest_s;
+            double mha = 1e3 * price_op(&c->truth, d, OP_MHA, &causal).longest_s;
+            double full = 1e3 * price_op(&c->truth, d, OP_MHA, &uncut).longest_s;
             double chunk = fmax(ffn, qkv);
             cJSON *row = cJSON_CreateObject();
             cJSON_AddStringToObject(row, "device", c->soc.machine.devices[d].name);

@@ -7,14 +7,16 @@
 struct chunk chunks_price(const struct roofline *r, uint8_t device, uint32_t rows)
 {
     const struct llm *l = r->model.llm;
+    struct roofline cut;
+    roofline_with_chunk(r, device, rows, &cut);
     struct work_shape w = price_prefill_shape(CHUNKS_PROMPT, 1);
     struct chunk k = {0};
     for (int op = OP_QKV; op <= OP_FFN; op++) {
-        struct price_op cost = price_op(r, device, (enum op_kind)op, &w, rows);
+        struct price_op cost = price_op(&cut, device, (enum op_kind)op, &w);
         k.layer_s += cost.seconds;
         k.kernel_s = fmax(k.kernel_s, cost.longest_s);
     }
-    k.request_s = k.layer_s * l->n_layers + price_op(r, device, OP_HEAD, &w, rows).seconds;
+    k.request_s = k.layer_s * l->n_layers + price_op(&cut, device, OP_HEAD, &w).seconds;
     k.tokens_per_s = CHUNKS_PROMPT / k.request_s;
     /* the widest step of a layer: FFN's hidden activations and its input, at act_bits */
     k.activation_bytes =

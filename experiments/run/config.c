@@ -125,10 +125,11 @@ static void bind_forms(struct config *c, struct err *e)
         roofline_unfuse(&c->truth, offload ? (double)c->soc.machine.sync_ns / 1e9 : 0.0);
     }
     for (uint32_t d = 0; c->sim.chunk_auto && d < c->soc.machine.n_devices; d++) {
-        if (c->soc.machine.devices[d].chunk_rows > 0) {
-            c->soc.machine.devices[d].chunk_rows = chunks_knee(&c->truth);
+        if (c->truth.machine.devices[d].chunk_rows > 0) {
+            c->truth.machine.devices[d].chunk_rows = chunks_knee(&c->truth);
         }
     }
+    c->soc.machine = c->truth.machine; /* the machine as its runtimes make it, whoever asks */
     c->contention_params = c->sim.contention_params;
     for (uint32_t d = 0; d < c->soc.machine.n_devices; d++) {
         const struct soc_runtime *r = c->truth.runtime[d];

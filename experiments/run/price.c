@@ -38,34 +38,30 @@ struct work_shape price_decode_shape(uint32_t context, uint32_t batch)
 }
 
 struct price_op price_op(const struct roofline *r, uint8_t device, enum op_kind op,
-                         const struct work_shape *w, uint32_t chunk)
+                         const struct work_shape *w)
 {
     struct kernel_run k;
     uint32_t rows = op == OP_HEAD ? w->logit_rows : w->rows;
+    uint32_t chunk = r->machine.devices[device].chunk_rows;
     kernel_run_fill(&r->model, w, op, device, 0, rows, chunk, &k);
     int64_t longest = k.n > 1 && k.t_ns > k.tail_ns ? k.t_ns : k.tail_ns;
-    return (struct price_op){(double)kernel_run_total_ns(&k) / 1e9, k.flop,
-                             k.bytes * (k.n - 1) + k.tail_bytes, (double)longest / 1e9};
-}
-
-uint32_t price_chunk_rows(const struct roofline *r, uint8_t device)
-{
-    uint32_t own = r->runtime[device]->chunk_rows;
-    return own > 0 ? own : r->model.machine->devices[device].chunk_rows;
+    return (struct price_op){.seconds = units_s_from_ns(kernel_run_total_ns(&k)),
+                             .flop = k.flop,
+                             .bytes = k.bytes * (k.n - 1) + k.tail_bytes,
+                             .longest_s = units_s_from_ns(longest),
+                             .kernels = k.n,
+                             .outside = k.outside};
 }
 
 struct price price_pass(const struct roofline *r, uint8_t device, const struct work_shape *w)
 {
     struct price p = {0};
     const struct device *d = &r->model.machine->devices[device];
-    uint32_t chunk = price_chunk_rows(r, device);
     for (int op = OP_QKV; op <= OP_HEAD; op++) {
         uint32_t times = op == OP_HEAD ? 1 : r->model.llm->n_layers;
-        struct kernel_run k;
-        kernel_run_fill(&r->model, w, (enum op_kind)op, device, 0,
-                        op == OP_HEAD ? w->logit_rows : w->rows, chunk, &k);
-        p.op_s[op] = times * units_s_from_ns(kernel_run_total_ns(&k));
-        p.bytes += times * (k.bytes * (k.n - 1) + k.tail_bytes);
+        struct price_op k = price_op(r, device, (enum op_kind)op, w);
+        p.op_s[op] = times * k.seconds;
+        p.bytes += times * k.bytes;
         p.seconds += p.op_s[op];
         p.outside = p.outside || k.outside;
     }

@@ -21,16 +21,16 @@ struct work_shape price_decode_shape(uint32_t context, uint32_t batch);
 /* One verification: `tokens` rows (the drafts and one more) of a sequence with `context` before. */
 struct work_shape price_verify_shape(uint32_t context, uint32_t tokens);
 
-/* One layer's op of a pass, in chunks of `chunk` rows. */
+/* One layer's op of a pass, in the kernels that its device's static shapes make of it. */
 struct price_op {
     double seconds, flop, bytes;
     double longest_s; /* of its kernels */
+    uint32_t kernels;
+    bool outside;
 };
 struct price_op price_op(const struct roofline *r, uint8_t device, enum op_kind op,
-                         const struct work_shape *w, uint32_t chunk);
+                         const struct work_shape *w);
 
-/* Static shapes are those of the runtime, else of the device. */
-uint32_t price_chunk_rows(const struct roofline *r, uint8_t device);
 struct price price_pass(const struct roofline *r, uint8_t device, const struct work_shape *w);
 
 #endif

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "experiments/compare/stats.h"
+#include "experiments/run/price.h"
 #include "experiments/run/runner.h"
 #include "sim/base/quantile.h"
 #include "sim/base/units.h"
-#include "sim/core/core.h"
 
 #define INPUT_TOKENS 300u
 #define SMALL_WORKLOAD "mixed:reactive_per_min=4,proactive_per_min=4,duration_s=120"
@@ -126,15 +126,11 @@ static double lone_prefill_s(const struct config *c, uint8_t device)
                            .attn_pairs = (uint64_t)INPUT_TOKENS * (INPUT_TOKENS + 1) / 2,
                            .kv_read_tokens = INPUT_TOKENS,
                            .max_context_tokens = INPUT_TOKENS};
-    uint32_t chunk = m->devices[device].chunk_rows;
     int64_t ns = m->schedule_ns + m->devices[device].submit_ns + m->devices[device].completion_ns +
                  m->sample_ns_per_token;
     for (int op = OP_QKV; op <= OP_HEAD; op++) {
         uint32_t times = op == OP_HEAD ? 1 : c->llm.n_layers;
-        uint32_t rows = op == OP_HEAD ? 1 : INPUT_TOKENS;
-        struct kernel_run k;
-        kernel_run_fill(&c->truth.model, &w, (enum op_kind)op, device, 0, rows, chunk, &k);
-        ns += times * kernel_run_total_ns(&k);
+        ns += times * units_ns_from_s(price_op(&c->truth, device, (enum op_kind)op, &w).seconds);
     }
     return units_s_from_ns(ns);
 }

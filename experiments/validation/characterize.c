@@ -68,7 +68,7 @@ static void affinity_of(const struct config *c, uint8_t device, uint32_t rows,
     const struct device *d = &m->devices[device];
     struct work_shape w = rows > 1 ? price_prefill_shape(rows, 1) : price_decode_shape(1023, 1);
     for (int op = OP_QKV; op <= OP_FFN; op++) {
-        struct price_op k = price_op(&c->truth, device, (enum op_kind)op, &w, d->chunk_rows);
+        struct price_op k = price_op(&c->truth, device, (enum op_kind)op, &w);
         struct characterize_row row = row_of("affinity", d->name, op_names[op], "rows", rows);
         double tflops = k.flop / k.seconds / 1e12;
         add(out, row, "intensity", "flop/B", k.flop / k.bytes);
@@ -114,8 +114,7 @@ static int study_corun(const struct config *c, struct characterize_rows *out, st
             struct flow f[2];
             const int kind[2] = {a, b};
             for (int i = 0; i < 2; i++) {
-                struct price_op k = price_op(&c->truth, (uint8_t)d[i], OP_QKV, &shapes[kind[i]],
-                                             m->devices[d[i]].chunk_rows);
+                struct price_op k = price_op(&c->truth, (uint8_t)d[i], OP_QKV, &shapes[kind[i]]);
                 f[i] = (struct flow){k.bytes / k.seconds, 1.0, (uint8_t)d[i], 0.0};
             }
             double cap = fmax(m->ddr_peak_bytes_per_s * m->ddr_cap_frac,

@@ -86,8 +86,8 @@ struct price predict_price(const struct predict_case *k, const struct point *p,
 {
     struct roofline r;
     roofline_init(&r, hwmodel_find("extended"), k->soc, &k->llm, NULL);
-    r.runtime[k->device] =
-        params != NULL ? params : &k->soc->devices[k->device].runtimes[k->runtime];
+    roofline_set_runtime(
+        &r, k->device, params != NULL ? params : &k->soc->devices[k->device].runtimes[k->runtime]);
     struct work_shape w = point_is_prefill(p) ? price_prefill_shape(p->input_tokens, p->batch)
                                               : price_decode_shape(p->input_tokens, p->batch);
     return price_pass(&r, k->device, &w);
