@@ -2,7 +2,11 @@
  * q0 2^k; a request enters at the smallest level whose quantum holds its predicted prefill, drops
  * one level when its time at a level exceeds the quantum, and is promoted to the top after
  * starving. Arrivals join the back of a level; who was served or promoted returns to the front, the
- * last of a batch before the others (LLMServe/FastServe, scheduler.py). */
+ * last of a batch before the others (LLMServe/FastServe, scheduler.py).
+ *
+ * FastServe swaps KV to the host's memory before it runs short; here host and accelerators share
+ * one memory, and what does not fit is dropped and computed again. policies/README.md says what
+ * that costs in overload. */
 #include "policies/common/iter.h"
 #include "sim/base/units.h"
 
