@@ -1,7 +1,13 @@
 /* vtc: virtual token counter, fair service among agents (policies.md E.14). Every client has a
- * counter of the service it got; the client with the smallest goes first. A client that had nothing
- * queued is lifted to the smallest counter of those who had, so idling earns no credit. Weighted:
- * reactive service counts 1/4, a soft priority. */
+ * counter of the service it got. Counters order admission only: while there is room, the earliest
+ * request of the client with the smallest counter joins the batch and its client is charged w_in
+ * for every prompt token that no cache holds; w_out follows with every token that comes out. Who
+ * runs stays until its end, ahead of all who wait, whatever the counters and the class. A client
+ * that had nothing queued is lifted to the smallest counter of those who had, so idling earns no
+ * credit. Weighted: reactive service counts 1/4, a soft priority.
+ *
+ * Ours: memory is not reserved for the whole answer at admission as in the source, so a running
+ * request may lose its KV to one that came earlier; it queues again and is not charged twice. */
 #include "policies/common/accounts.h"
 #include "policies/common/iter.h"
 
@@ -9,7 +15,8 @@ enum { VTC_W_IN = ITER_PARAM_COUNT, VTC_W_OUT, VTC_WEIGHT, VTC_LIFT };
 
 static const struct policy_param params[] = {
     ITER_PARAMS,
-    [VTC_W_IN] = {"w_in", PARAM_NUMBER, 1, 0, 1e6, NULL, "charge per prompt token (E.14)"},
+    [VTC_W_IN] = {"w_in", PARAM_NUMBER, 1, 0, 1e6, NULL,
+                  "charge per prompt token, at admission (E.14)"},
     [VTC_W_OUT] = {"w_out", PARAM_NUMBER, 2, 0, 1e6, NULL, "charge per output token (E.14)"},
     [VTC_WEIGHT] = {"reactive_weight", PARAM_NUMBER, 1, 1e-6, 1e6, NULL,
                     "weight of reactive service; 1: plain VTC, 4: weighted (E.14)"},
@@ -20,26 +27,32 @@ static const struct policy_param params[] = {
 struct vtc {
     struct iter iter;
     struct accounts clients;
+    uint64_t admissions;
 };
 
 struct vtc_request {
     struct iter_request iter;
     struct account *client; /* NULL: not seen yet */
+    uint64_t admitted;      /* from 1, in order of admission; 0: queued */
+    bool charged;           /* for its prompt */
 };
 
 /* Of those of a client that wait, only the first has the client's counter as its key: the others
  * are behind everybody until it is taken, so that a charge moves one key. */
 #define VTC_NOT_FIRST 1e14
+/* Before every counter, also after iter.c has set proactive requests behind. */
+#define VTC_RUNNING (-1e15)
 
-static struct reqq *mates(const struct request *r)
+static struct vtc_request *of(const struct request *r)
 {
-    const struct vtc_request *own = r->slot->data;
-    return &own->client->waiting[r->cls];
+    return r->slot->data;
 }
 
 /* In order of arrival. Who returns from an iteration is near the head. */
-static void join(struct reqq *q, const struct request *r)
+static void join(struct sched *s, const struct request *r)
 {
+    struct vtc *v = s->state;
+    struct reqq *q = &of(r)->client->waiting[r->cls];
     const struct request *at = q->tail;
     if (at != NULL && request_before(r, at)) {
         at = NULL;
@@ -48,56 +61,81 @@ static void join(struct reqq *q, const struct request *r)
         }
     }
     reqq_insert_after(q, at, r);
+    of(r)->admitted = 0;
+    accounts_enter(&v->clients, of(r)->client);
 }
 
-static void enter(struct sched *s, struct vtc_request *own, uint32_t client)
+static void arrive(struct sched *s, const struct request *r)
 {
     struct vtc *v = s->state;
-    own->client = accounts_get(&v->clients, client);
-    double least = own->client->live == 0 ? accounts_least(&v->clients) : -1.0;
-    if (param_bool(s, VTC_LIFT) && least > own->client->service) {
-        own->client->service = least;
+    struct account *client = accounts_get(&v->clients, r->client_id);
+    double least = client->queued == 0 ? accounts_least(&v->clients) : -1.0;
+    if (param_bool(s, VTC_LIFT) && least > client->service) {
+        client->service = least;
     }
-    accounts_enter(&v->clients, own->client);
+    of(r)->client = client;
 }
 
 static double vtc_key(struct sched *s, const struct request *r)
 {
-    struct vtc_request *own = r->slot->data;
+    struct vtc_request *own = of(r);
     if (own->client == NULL) {
-        enter(s, own, r->client_id);
+        arrive(s, r);
+    }
+    if (own->admitted > 0 && r->kv_tokens > 0) {
+        bool behind = param_int(s, ITER_CLASS) != ITER_BLIND && r->cls == REQUEST_CLASS_PROACTIVE;
+        return (behind ? 2 * VTC_RUNNING : VTC_RUNNING) + (double)own->admitted;
     }
     if (r->slot->queue == NULL) {
-        join(mates(r), r);
+        join(s, r);
     }
-    return mates(r)->head == r ? own->client->service : VTC_NOT_FIRST;
+    const struct reqq *mates = &own->client->waiting[r->cls];
+    return mates->head == r ? own->client->service : VTC_NOT_FIRST;
+}
+
+static void charge(struct sched *s, const struct request *r, double service)
+{
+    double weight = r->cls == REQUEST_CLASS_REACTIVE ? param_number(s, VTC_WEIGHT) : 1.0;
+    of(r)->client->service += service / weight;
+}
+
+static void unqueue(struct sched *s, const struct request *r)
+{
+    struct account *client = of(r)->client;
+    reqq_remove(r);
+    client->queued--;
+    if (!reqq_empty(&client->waiting[r->cls])) {
+        iter_rekey(s, client->waiting[r->cls].head);
+    }
 }
 
 static void vtc_taken(struct sched *s, const struct request *r)
 {
-    reqq_remove(r);
-    if (!reqq_empty(mates(r))) {
-        iter_rekey(s, mates(r)->head);
+    struct vtc *v = s->state;
+    struct vtc_request *own = of(r);
+    if (own->admitted > 0) {
+        return;
     }
+    own->admitted = ++v->admissions;
+    if (!own->charged) {
+        own->charged = true;
+        charge(s, r, param_number(s, VTC_W_IN) * request_prefill_left(r));
+    }
+    unqueue(s, r);
 }
 
 static void vtc_served(struct sched *s, const struct request *r, const struct segment *seg,
                        int64_t elapsed_ns)
 {
-    const struct vtc_request *own = r->slot->data;
     (void)elapsed_ns;
-    double weight = r->cls == REQUEST_CLASS_REACTIVE ? param_number(s, VTC_WEIGHT) : 1.0;
-    double in = seg->role == SEGMENT_PREFILL ? seg->n_tokens : 0.0;
-    double out = seg->emitted_tokens;
-    own->client->service +=
-        (param_number(s, VTC_W_IN) * in + param_number(s, VTC_W_OUT) * out) / weight;
+    charge(s, r, param_number(s, VTC_W_OUT) * seg->emitted_tokens);
 }
 
 static void vtc_left(struct sched *s, const struct request *r)
 {
-    const struct vtc_request *own = r->slot->data;
-    vtc_taken(s, r);
-    own->client->live--;
+    if (r->slot->queue != NULL) {
+        unqueue(s, r);
+    }
 }
 
 static const struct iter_order order = {

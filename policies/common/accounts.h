@@ -1,5 +1,5 @@
 /* Service accounts of clients: a counter each that only grows, the requests that wait, and the
- * smallest counter among those who have requests in the system. The memory of fair orders (VTC).
+ * smallest counter among those who have requests queued. The memory of fair orders (VTC).
  * Finding an account is expected O(1), the smallest counter O(log clients) amortized. */
 #ifndef POLICIES_COMMON_ACCOUNTS_H
 #define POLICIES_COMMON_ACCOUNTS_H
@@ -9,7 +9,7 @@
 
 struct account {
     double service;
-    uint32_t live;                            /* requests in the system */
+    uint32_t queued;                          /* requests that wait; the owner counts down */
     struct reqq waiting[REQUEST_CLASS_COUNT]; /* for the owner */
     bool in_heap;
     double key; /* service when it was last sifted: never above service */
@@ -18,7 +18,7 @@ struct account {
 struct accounts {
     struct table index;    /* value[0]: place in a */
     struct account **a;    /* owned, each on its own: addresses stay */
-    struct account **heap; /* by key, smallest first; may hold some without live requests */
+    struct account **heap; /* by key, smallest first; may hold some with nothing queued */
     uint32_t n, n_heap, cap;
 };
 
@@ -52,10 +52,10 @@ static inline void accounts_sift_down(struct accounts *all, uint32_t i)
     all->heap[i] = x;
 }
 
-/* Another request of this client is in the system. */
+/* Another request of this client is queued. */
 static inline void accounts_enter(struct accounts *all, struct account *x)
 {
-    x->live++;
+    x->queued++;
     if (x->in_heap) {
         return;
     }
@@ -68,15 +68,15 @@ static inline void accounts_enter(struct accounts *all, struct account *x)
     all->heap[i] = x;
 }
 
-/* Smallest service of those with live requests; -1 when there is none. */
+/* Smallest service of those with requests queued; -1 when there is none. */
 static inline double accounts_least(struct accounts *all)
 {
     while (all->n_heap > 0) {
         struct account *x = all->heap[0];
-        if (x->live > 0 && x->key >= x->service) {
+        if (x->queued > 0 && x->key >= x->service) {
             return x->service;
         }
-        if (x->live > 0) {
+        if (x->queued > 0) {
             x->key = x->service;
         } else {
             x->in_heap = false;

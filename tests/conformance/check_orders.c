@@ -344,20 +344,64 @@ static bool vtc_takes_the_client_with_least_service(const char *extra)
     return rules_starts(2, 5) && rules_starts(1, 10);
 }
 
-/* BE0 of client 1 prefills 0-2.3: 10 + 2 = 12. BE1 of client 2 2.3-5.2: 30 + 2 = 32. BE0 decodes at
- * 2 each: 32 after ten (a tie: it came first), 34 after eleven, at 5.2 + 33 = 38.2: BE2's turn. */
+/* BE0 of client 1 runs 0-59.3 and is charged 10 + 20 * 2 = 50. BE1 of client 2 (32) runs to 62.2;
+ * then BE2 of client 2 goes before BE3 of client 1, which came first. */
 static bool vtc_charges_what_clients_get(const char *extra)
 {
     rules_machine(1);
-    clients(3, (uint32_t[]){1, 2, 2});
+    clients(4, (uint32_t[]){1, 2, 1, 2});
     struct scenario_request q[] = {
-        {BE, 0, 10, 20, 0, 0}, {BE, 0, 30, 1, 0, 0}, {BE, 0.001, 30, 1, 0, 0}};
-    rules_run("vtc", ONE, extra, q, 3);
-    return rules_starts(1, 2.3) && rules_starts(2, 38.2);
+        {BE, 0, 10, 20, 0, 0}, {BE, 0, 30, 1, 0, 0}, {BE, 0, 10, 1, 0, 0}, {BE, 0, 10, 1, 0, 0}};
+    rules_run("vtc", ONE, extra, q, 4);
+    return rules_starts(1, 59.3) && rules_starts(3, 62.2) && rules_starts(2, 64.5);
 }
 
-/* Client 1's four requests came at 0, 102 each: 204 at 12, when client 2 comes with four and is
- * lifted to 204. 15: BE4 (306 against 204), then 306 each and BE3, the earlier, at 20. */
+/* Two places. BE0's admission charges client 1 with 200 before anything of it has run, so client
+ * 2's BE2 joins it, not BE1; together 300 rows, 11 ms. */
+static bool vtc_charges_prompts_at_admission(const char *extra)
+{
+    rules_machine(1);
+    clients(3, (uint32_t[]){1, 1, 2});
+    struct scenario_request q[] = {
+        {BE, 0, 200, 1, 0, 0}, {BE, 0, 100, 1, 0, 0}, {BE, 0, 100, 1, 0, 0}};
+    rules_run("vtc", "max_batch=2", extra, q, 3);
+    return rules_starts(2, 0) && rules_starts(1, 11);
+}
+
+/* At 5 client 1 has 102 and client 2 nothing, but BE0 runs: to 5 + 9 * 3 = 32. The same for RT1,
+ * though reactive requests are admitted first. */
+static bool vtc_takes_nobody_out(const char *extra)
+{
+    bool stays = true;
+    for (int reactive = 0; reactive < 2; reactive++) {
+        rules_machine(1);
+        clients(2, (uint32_t[]){1, 2});
+        struct scenario_request q[] = {{BE, 0, 100, 10, 0, 0},
+                                       {reactive ? RT : BE, 0.001, 100, 1, 0, 0}};
+        rules_run("vtc", ONE, extra, q, 2);
+        stays = stays && rules_finishes(0, 32) && rules_starts(1, 32);
+    }
+    return stays;
+}
+
+/* BE0 of client 2 runs 0-5: 102. BE1 of client 1 runs 5-34.3. Client 3 comes at 10 and is lifted to
+ * the 102 of client 2, whose BE2 waits; client 1 has less but nothing queued. A tie at 34.3: BE2
+ * came first. */
+static bool vtc_lifts_to_those_who_wait(const char *extra)
+{
+    rules_machine(1);
+    clients(4, (uint32_t[]){2, 1, 2, 3});
+    struct scenario_request q[] = {{BE, 0, 100, 1, 0, 0},
+                                   {BE, 0, 10, 10, 0, 0},
+                                   {BE, 0, 100, 1, 0, 0},
+                                   {BE, 0.01, 100, 1, 0, 0}};
+    rules_run("vtc", ONE, extra, q, 4);
+    return rules_starts(1, 5) && rules_starts(2, 34.3) && rules_starts(3, 39.3);
+}
+
+/* Client 1's four requests came at 0, 102 each, 100 of it at admission: 304 at 12, when client 2
+ * comes with four and is lifted to 304. 15: BE4 (304 against 306), then BE3 (306 against 406) at
+ * 20, BE5 (406 against nobody) at 25. */
 static bool vtc_lifts_who_comes_back(const char *extra)
 {
     rules_machine(1);
@@ -501,7 +545,10 @@ static const struct rule_row all[] = {
          "proactive_priority=0.1"),
     RULE(vtc_takes_the_client_with_least_service, "w_in=0,w_out=0 policy=sjf-input lift=false",
          "w_in=0,w_out=0 policy=sjf-input"),
-    RULE(vtc_charges_what_clients_get, "w_in=0 w_out=0 lift=false", "w_in=0 w_out=0"),
+    RULE(vtc_charges_what_clients_get, "w_out=0 lift=false", "w_out=0"),
+    RULE(vtc_charges_prompts_at_admission, "w_in=0 w_out=0", "w_in=0"),
+    RULE(vtc_takes_nobody_out, "policy=srpt class=blind", "policy=srpt"),
+    RULE(vtc_lifts_to_those_who_wait, "lift=false class=blind", "lift=false"),
     RULE(vtc_lifts_who_comes_back, "lift=false reactive_weight=4", "lift=false"),
     RULE(vtc_weighs_reactive_service, "reactive_weight=1 class=rt_first",
          "reactive_weight=1 class=rt_first"),

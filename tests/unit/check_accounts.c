@@ -20,15 +20,15 @@ START_TEST(least_is_what_a_scan_finds)
         uint32_t what = rng_below(&rng, 3);
         if (what == 0 && step % 1000 < 500) {
             accounts_enter(&all, x);
-        } else if (what == 1 && x->live > 0) {
-            x->live--;
+        } else if (what == 1 && x->queued > 0) {
+            x->queued--;
         } else {
             x->service += rng_below(&rng, 100);
         }
         double least = -1.0;
         for (uint32_t i = 0; i < all.n; i++) {
             bool less = least < 0 || all.a[i]->service < least;
-            least = all.a[i]->live > 0 && less ? all.a[i]->service : least;
+            least = all.a[i]->queued > 0 && less ? all.a[i]->service : least;
         }
         ck_assert_double_eq(accounts_least(&all), least);
         empty += least < 0;
