@@ -80,6 +80,7 @@ static void axpu_exit(struct sched *s)
     struct axpu *a = s->state;
     if (a != NULL) {
         batch_fini(&a->batch);
+        heap_fini(&a->by_age);
         table_fini(&a->waiting);
     }
 }
@@ -97,7 +98,7 @@ static void enqueue(struct axpu *a, const struct request *r)
 /* Ageing acts on time: a timer for the next proactive prefill to come of age. */
 static void watch_age(struct sched *s, struct axpu *a)
 {
-    const struct request *r = a->n_suspended > 0 ? a->suspended[0].request : a->prefill_be.head;
+    const struct request *r = a->n_suspended > 0 ? a->suspended[0].request : heap_top(&a->by_age);
     if (r == NULL || !param_bool(s, AXPU_AGEING)) {
         return;
     }
@@ -166,7 +167,7 @@ static void axpu_dump(struct sched *s, FILE *out)
 {
     const struct axpu *a = s->state;
     fprintf(out, "prefill rt=%u be=%u decode rt=%u be=%u suspended=%u current=%lld aged=%lld\n",
-            a->prefill_rt.n, a->prefill_be.n, a->decode_rt.n, a->decode_be.n, a->n_suspended,
+            a->prefill_rt.q.n, a->prefill_be.q.n, a->decode_rt.n, a->decode_be.n, a->n_suspended,
             a->current.request == NULL ? -1LL : (long long)a->current.request->id,
             a->aged.request == NULL ? -1LL : (long long)a->aged.request->id);
 }
@@ -179,6 +180,7 @@ const struct policy_ops policy_agent_xpu_v2_ops = {
     .needs = CAP_SPANS | CAP_ROW_SPLIT | CAP_YIELD_KERNEL | CAP_COMPILE | CAP_KV_EVICT | CAP_NPU |
              CAP_IGPU,
     .state_size_bytes = sizeof(struct axpu),
+    .request_state_size_bytes = sizeof(struct axpu_request),
     .params = params,
     .init = axpu_init,
     .exit = axpu_exit,

@@ -10,6 +10,7 @@
 #define POLICIES_AGENT_XPU_V2_H
 
 #include "policies/common/batch.h"
+#include "policies/common/heap.h"
 #include "policies/common/reqq.h"
 #include "policies/common/speculate.h"
 #include "policies/common/table.h"
@@ -71,10 +72,24 @@ struct axpu_kernel {
     int64_t used_ns;
 };
 
+/* Prompts of a class that wait. A prompt whose kernel is compiled or being compiled keeps it while
+ * it waits, so the search for the next one to compile never looks at a prompt twice. */
+struct axpu_queue {
+    struct reqq q;
+    const struct request *uncompiled; /* all before it have a kernel; NULL: all have */
+};
+
+/* Per request. */
+struct axpu_request {
+    struct heap_node by_age;
+};
+
 struct axpu {
     int npu, igpu;
     uint32_t chunk; /* rows of a static NPU kernel */
-    struct reqq prefill_rt, prefill_be, decode_rt, decode_be;
+    struct axpu_queue prefill_rt, prefill_be;
+    struct heap by_age; /* prefill_be again, oldest first */
+    struct reqq decode_rt, decode_be;
     struct table waiting;        /* prompts in the two prefill queues, by length (its `live`) */
     struct axpu_prefill current; /* the serial prefill */
     struct axpu_prefill aged;    /* at most one, on the iGPU beside a reactive `current` */
@@ -110,14 +125,21 @@ static inline bool axpu_is_reactive(const struct axpu_prefill *f)
  * wait" is one look-up however long the queue. A prompt keeps its length while it waits. */
 static inline void axpu_wait(struct axpu *a, const struct request *r, bool at_front)
 {
-    struct reqq *q = r->cls == REQUEST_CLASS_REACTIVE ? &a->prefill_rt : &a->prefill_be;
-    reqq_insert_after(q, at_front ? NULL : q->tail, r);
+    struct axpu_queue *w = r->cls == REQUEST_CLASS_REACTIVE ? &a->prefill_rt : &a->prefill_be;
+    reqq_insert_after(&w->q, at_front ? NULL : w->q.tail, r);
+    w->uncompiled = at_front || w->uncompiled == NULL ? r : w->uncompiled;
+    if (w == &a->prefill_be) {
+        heap_push(&a->by_age, r, 0.0); /* arrival, then id */
+    }
     table_get(&a->waiting, request_prefill_target(r))->live++;
 }
 
 static inline void axpu_leave(struct axpu *a, const struct request *r)
 {
-    if (r->slot->queue == &a->prefill_rt || r->slot->queue == &a->prefill_be) {
+    struct axpu_queue *w = r->cls == REQUEST_CLASS_REACTIVE ? &a->prefill_rt : &a->prefill_be;
+    if (r->slot->queue == &w->q) {
+        w->uncompiled = w->uncompiled == r ? reqq_next(r) : w->uncompiled;
+        heap_remove(&a->by_age, r);
         table_get(&a->waiting, request_prefill_target(r))->live--;
     }
     reqq_remove(r);

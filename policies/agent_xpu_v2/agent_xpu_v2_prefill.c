@@ -68,19 +68,14 @@ static void resume(struct sched *s, struct axpu *a, struct axpu_prefill *f, uint
 /* The oldest aged request of the proactive queue, or NULL. */
 static const struct request *oldest_aged(const struct sched *s, const struct axpu *a)
 {
-    const struct request *best = NULL;
-    for (const struct request *r = a->prefill_be.head; r != NULL; r = reqq_next(r)) {
-        if (axpu_is_aged(s, r) && (best == NULL || request_before(r, best))) {
-            best = r;
-        }
-    }
-    return best;
+    const struct request *r = heap_top(&a->by_age);
+    return r != NULL && axpu_is_aged(s, r) ? r : NULL;
 }
 
 static void choose_current(struct sched *s, struct axpu *a)
 {
-    if (!reqq_empty(&a->prefill_rt)) {
-        (void)start(s, a, &a->current, a->prefill_rt.head);
+    if (!reqq_empty(&a->prefill_rt.q)) {
+        (void)start(s, a, &a->current, a->prefill_rt.q.head);
         return;
     }
     const struct request *aged = oldest_aged(s, a);
@@ -93,7 +88,7 @@ static void choose_current(struct sched *s, struct axpu *a)
             return;
         }
     }
-    const struct request *r = aged != NULL ? aged : a->prefill_be.head;
+    const struct request *r = aged != NULL ? aged : a->prefill_be.q.head;
     if (r != NULL) {
         (void)start(s, a, &a->current, r);
     }
@@ -104,7 +99,7 @@ static void preempt_current(struct sched *s, struct axpu *a)
 {
     struct axpu_prefill *f = &a->current;
     enum axpu_preempt how = (enum axpu_preempt)param_int(s, AXPU_PREEMPT);
-    if (reqq_empty(&a->prefill_rt) || axpu_is_reactive(f) || how == AXPU_PREEMPT_NONE ||
+    if (reqq_empty(&a->prefill_rt.q) || axpu_is_reactive(f) || how == AXPU_PREEMPT_NONE ||
         a->n_suspended >= (uint32_t)param_int(s, AXPU_SUSPENDED) || f->pass->op == f->pass->n_ops) {
         return;
     }
@@ -150,7 +145,7 @@ static void choose(struct sched *s, struct axpu *a)
     if (a->current.request != NULL) {
         preempt_current(s, a);
     }
-    if (a->current.request == NULL && a->aged.request != NULL && reqq_empty(&a->prefill_rt)) {
+    if (a->current.request == NULL && a->aged.request != NULL && reqq_empty(&a->prefill_rt.q)) {
         a->current = a->aged; /* no reactive prefill any more: it is the serial one */
         a->current.igpu_only = false;
         clear(&a->aged);

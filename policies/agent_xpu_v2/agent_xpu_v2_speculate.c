@@ -21,8 +21,8 @@ static enum axpu_speculate how(const struct sched *s)
 /* Prompts own the NPU. */
 static bool npu_idle(const struct axpu *a)
 {
-    return a->current.request == NULL && a->aged.request == NULL && reqq_empty(&a->prefill_rt) &&
-           reqq_empty(&a->prefill_be) && a->n_suspended == 0;
+    return a->current.request == NULL && a->aged.request == NULL && reqq_empty(&a->prefill_rt.q) &&
+           reqq_empty(&a->prefill_be.q) && a->n_suspended == 0;
 }
 
 /* Tokens that may be drafted for a request now. */

@@ -88,27 +88,28 @@ static bool room(struct sched *s, struct axpu *a)
     return oldest->prompt_tokens == 0;
 }
 
-static uint32_t next_prompt(struct sched *s, const struct axpu *a)
+/* The first prompt of a queue that has no kernel and none on its way; 0: none. Each prompt is
+ * passed once: a kernel that a waiting prompt wants is never dropped. */
+static uint32_t first_uncompiled(struct sched *s, struct axpu_queue *w)
 {
-    const struct reqq *queues[] = {&a->prefill_rt, NULL, &a->prefill_be};
-    for (int q = 0; q < 3; q++) {
-        if (queues[q] == NULL) {
-            for (uint32_t i = 0; i < a->n_suspended; i++) {
-                uint32_t t = request_prefill_target(a->suspended[i].request);
-                if (sched_resident_state(s, key_of(t)) == RESIDENT_ABSENT) {
-                    return t;
-                }
-            }
-            continue;
-        }
-        for (const struct request *r = queues[q]->head; r != NULL; r = reqq_next(r)) {
-            uint32_t t = request_prefill_target(r);
-            if (sched_resident_state(s, key_of(t)) == RESIDENT_ABSENT) {
-                return t;
-            }
+    for (; w->uncompiled != NULL; w->uncompiled = reqq_next(w->uncompiled)) {
+        uint32_t t = request_prefill_target(w->uncompiled);
+        if (sched_resident_state(s, key_of(t)) == RESIDENT_ABSENT) {
+            return t;
         }
     }
     return 0;
+}
+
+/* Reactive prompts first, then preempted prefills, then proactive prompts, each in order. */
+static uint32_t next_prompt(struct sched *s, struct axpu *a)
+{
+    uint32_t t = first_uncompiled(s, &a->prefill_rt);
+    for (uint32_t i = 0; t == 0 && i < a->n_suspended; i++) {
+        uint32_t own = request_prefill_target(a->suspended[i].request);
+        t = sched_resident_state(s, key_of(own)) == RESIDENT_ABSENT ? own : 0;
+    }
+    return t != 0 ? t : first_uncompiled(s, &a->prefill_be);
 }
 
 void axpu_warmup_schedule(struct sched *s, struct axpu *a)
