@@ -48,6 +48,8 @@ static const struct policy_param params[] = {
     [AXPU_AGEING] = {"ageing", PARAM_BOOL, 1, 0, 1, NULL, "starvation prevention (B.8)"},
     [AXPU_T_AGE_S] = {"t_age_s", PARAM_NUMBER, 120, 0, 1e9, NULL,
                       "age at which a proactive request is promoted, s (B.8 [S])"},
+    [AXPU_AGED_CHUNKS] = {"aged_chunks", PARAM_BOOL, 1, 0, 1, NULL,
+                          "an aged prefill runs on the iGPU in kernels of the NPU's chunk (4.4)"},
     [AXPU_CAP] =
         {"cap", PARAM_CHOICE, AXPU_CAP_FIXED, 0, 2, cap_choices,
          "limit of a mixed decode batch: b_rf (B.7), what keeps the reactive token gap, or "

@@ -33,6 +33,7 @@ enum axpu_param {
     AXPU_SUSPENDED,
     AXPU_AGEING,
     AXPU_T_AGE_S,
+    AXPU_AGED_CHUNKS,
     AXPU_CAP,
     AXPU_TBT_SLO_MS,
     AXPU_EPSILON,

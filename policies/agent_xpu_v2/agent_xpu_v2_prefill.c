@@ -250,14 +250,25 @@ bool axpu_prefill_wants_igpu(const struct sched *s, const struct axpu *a)
     return wants_igpu(s, &a->current) || wants_igpu(s, &a->aged);
 }
 
-static const struct launch *launch_share(struct sched *s, const struct axpu_prefill *f, int device,
-                                         uint32_t rows)
+/* 4.4: token-wise ops are chunked, on the iGPU too, so that a kernel of a whole long prompt does
+ * not keep a reactive one waiting. An elastic share is reactive and a margin is less than a chunk,
+ * so only an aged prefill has more there. */
+static uint32_t kernel_rows(const struct sched *s, const struct axpu *a,
+                            const struct axpu_prefill *f, int device, uint32_t rows)
+{
+    bool chunked = !axpu_is_reactive(f) && device == a->igpu && rows > a->chunk;
+    return chunked && param_bool(s, AXPU_AGED_CHUNKS) ? a->chunk : 0;
+}
+
+static const struct launch *launch_share(struct sched *s, const struct axpu *a,
+                                         const struct axpu_prefill *f, int device, uint32_t rows)
 {
     const struct launch *l = NULL;
     struct launch_spec spec = {.pass = f->pass,
                                .device = (uint8_t)device,
                                .n_ops = 1,
                                .rows = rows,
+                               .chunk_rows = kernel_rows(s, a, f, device, rows),
                                .yield = YIELD_KERNEL};
     return sched_launch(s, &spec, &l) == 0 ? l : NULL;
 }
@@ -282,7 +293,7 @@ static void launch_npu(struct sched *s, struct axpu *a, struct axpu_prefill *f)
     if (apart && !reactive && a->decode != NULL && a->decode->has_reactive) {
         return; /* the lower class waits */
     }
-    f->on_npu = launch_share(s, f, a->npu, f->npu_rows);
+    f->on_npu = launch_share(s, a, f, a->npu, f->npu_rows);
     if (f->on_npu == NULL) {
         return;
     }
@@ -305,7 +316,7 @@ static void launch_igpu(struct sched *s, struct axpu *a, struct axpu_prefill *f)
         return;
     }
     if (sched_device_free_slots(s, (uint8_t)a->igpu) > 0) {
-        f->on_igpu = launch_share(s, f, a->igpu, f->igpu_rows);
+        f->on_igpu = launch_share(s, a, f, a->igpu, f->igpu_rows);
         f->igpu_rows = f->on_igpu == NULL ? f->igpu_rows : 0;
         return;
     }

@@ -332,6 +332,22 @@ static bool aged_proactive_prefill_gets_the_igpu(const char *extra)
     return k != NULL && k->device == IGPU && k->begin_ns < sc.records[0].first_token_ns;
 }
 
+/* 4.4: two layers. RT0 (768: m* = 2 of 3): QKV 0-8, MHA 8-18, FFN on the NPU 18-34, on the iGPU
+ * 18-26. BE1 (2048) is aged at 27.5 and takes the idle iGPU: eight chunks of 4 ms,
+ * until 31.5, 35.5,
+ * .. RT0's next QKV keeps to the NPU, 34-46; its attention waits for the chunk that runs: 47.5. One
+ * kernel of 2048 rows would have the iGPU until 59.5. */
+static bool aged_prefill_runs_in_chunks(const char *extra)
+{
+    machine(2, 1);
+    struct scenario_request q[] = {{RT, 0, 768, 1, 0, 0}, {BE, 0.001, 2048, 1, 0, 0}};
+    run("t_age_s=0.0265", extra, q, 2);
+    const struct scenario_kernel *first = kernel(0, IGPU, OP_MHA);
+    return at(first, 8, 18) &&
+           at(scenario_kernel_find(&sc, (uint32_t)(first - sc.kernels) + 1, 0, IGPU, OP_MHA), 47.5,
+              57.5);
+}
+
 /* B.8 (ii): aged BE join above B_rf. All five prefill within 23 + 4 * 19 = 99 ms and then decode;
  * with T_age 150 ms the four BE are aged soon after. */
 static bool aged_requests_bypass_the_cap(const char *extra)
@@ -374,15 +390,16 @@ static const struct row rows[] = {
     ROW(longer_bucket_is_evicted_first, "b_rf=0"),
     ROW(a_batch_of_one_runs_fused_layers, ""),
     ROW(aged_proactive_prefill_gets_the_igpu, "ageing=false"),
+    ROW(aged_prefill_runs_in_chunks, "elastic=off ageing=false aged_chunks=false"),
     ROW(aged_requests_bypass_the_cap, "ageing=false"),
 #undef ROW
 };
 enum { N_ROWS = sizeof rows / sizeof rows[0] };
 
 static const char *const switches[] = {
-    "prefill_first=false", "yield=iteration",   "elastic=off", "elastic=static",
-    "warmup=false",        "memory_rule=false", "b_rf=0",      "length_bucket=1",
-    "preempt=none",        "suspended=0",       "ageing=false"};
+    "prefill_first=false", "yield=iteration",   "elastic=off",  "elastic=static",
+    "warmup=false",        "memory_rule=false", "b_rf=0",       "length_bucket=1",
+    "preempt=none",        "suspended=0",       "ageing=false", "aged_chunks=false"};
 
 static bool listed(const char *list, const char *word)
 {

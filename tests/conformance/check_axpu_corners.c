@@ -198,11 +198,11 @@ END_TEST
 
 /* Room for one compiled kernel, two layers. RT0 (1024, m* = 2 of 4): QKV 0-8, MHA 8-18, FFN 18-34,
  * QKV 34-42, MHA 42-52. BE1 (512) arrives at 1, its attention kernel is compiled at 1.5. At 50 it
- * is aged: it starts on the iGPU when that is free, at 52, QKV until 60, MHA 60-70, FFN 70-86,
- * while RT0's second FFN has the NPU alone: 52-84. BE2 (300) arrives at 53 and wants a kernel of
- * its own, but the one there is BE1's. RT0's head runs 86-87; then BE1 is the serial prefill and
- * goes on with its second layer, planned for the iGPU (86) before RT0 ended: QKV 87-95; then on the
- * NPU: MHA 95-101, FFN 101-117, head 117-118. */
+ * is aged: it starts on the iGPU when that is free, at 52, QKV in two chunks until 60, MHA 60-70,
+ * FFN 70-86, while RT0's second FFN has the NPU alone: 52-84. BE2 (300) arrives at 53 and wants a
+ * kernel of its own, but the one there is BE1's. RT0's head runs 86-87; then BE1 is the serial
+ * prefill and goes on with its second layer, planned for the iGPU (86) before RT0 ended: QKV 87-95;
+ * then on the NPU: MHA 95-101, FFN 101-117, head 117-118. */
 START_TEST(an_aged_prefill_keeps_its_compiled_kernel)
 {
     static const struct scenario_request q[] = {
@@ -210,11 +210,11 @@ START_TEST(an_aged_prefill_keeps_its_compiled_kernel)
     sc.llm.n_layers = 2;
     sc.machine.compile_fixed_ns = MS(0.5);
     run("t_age_s=0.049,cache_entries=1", q, 3);
-    runs(1, IGPU, OP_QKV, 0, 52, 60);
+    runs(1, IGPU, OP_QKV, 0, 52, 56);
     runs(0, NPU, OP_FFN, 1, 52, 60);
     runs(1, IGPU, OP_MHA, 0, 60, 70);
     first_token(0, 87);
-    runs(1, IGPU, OP_QKV, 1, 87, 95);
+    runs(1, IGPU, OP_QKV, 1, 87, 91);
     runs(1, NPU, OP_MHA, 1, 95, 101);
     first_token(1, 118);
     ck_assert_uint_eq(sc.result.counters[COUNTER_LAUNCH_MISSING_RESIDENT], 0);
