@@ -2,7 +2,9 @@
  *
  * A policy is one `const struct policy_ops`. The core notifies it of what happened; notifications
  * only record. All actions happen in `schedule`, which the core calls once after all events of an
- * instant, and again while the last call acted, up to SCHEDULE_MAX_ROUNDS. Event order at one
+ * instant that changed something a policy can see (kernels inside a launch and frames do not: a
+ * policy that waits for time to pass sets a timer), and again while the last call acted, up to
+ * SCHEDULE_MAX_ROUNDS. Event order at one
  * instant: kernel done, load done, compile done, pass done (iteration boundary), tool return,
  * arrival, timer; inside a kind by device, then request id (policies.md 0.2). So a reactive arrival
  * at a kernel boundary is seen by the schedule call of that boundary.

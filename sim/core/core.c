@@ -221,6 +221,7 @@ static void request_fill(struct core *c, struct full_request *r, uint32_t row)
 
 void core_request_arrives(struct core *c, uint32_t row, uint32_t cold)
 {
+    c->news = true;
     area_update(c);
     struct full_request *r = request_new(c);
     request_fill(c, r, row);
@@ -252,6 +253,7 @@ void core_request_arrives(struct core *c, uint32_t row, uint32_t cold)
 
 void core_request_leave(struct core *c, struct full_request *r, enum request_state state)
 {
+    c->news = true;
     area_update(c);
     const struct trace_row *t = &c->setup->trace->rows[r->row];
     int64_t now = c->sched.now_ns;
@@ -310,6 +312,7 @@ void core_request_cancel(struct core *c, struct full_request *r)
 
 void core_timer(struct core *c, uint64_t cookie)
 {
+    c->news = true;
     if (c->setup->policy->timer != NULL) {
         c->setup->policy->timer(&c->sched, cookie);
     }
@@ -317,6 +320,7 @@ void core_timer(struct core *c, uint64_t cookie)
 
 void core_kv_moved(struct core *c, struct full_request *r, bool in)
 {
+    c->news = true;
     r->kv_moving = false;
     c->last_progress_ns = c->sched.now_ns;
     if (!in) {
@@ -361,6 +365,9 @@ static void bury_dead(struct core *c)
 
 int core_schedule(struct core *c)
 {
+    if (!c->news) {
+        return 0;
+    }
     c->sched.epoch++;
     for (uint32_t round = 0; round < SCHEDULE_MAX_ROUNDS; round++) {
         c->actions = 0;
@@ -372,6 +379,7 @@ int core_schedule(struct core *c)
             return c->result->status;
         }
         if (c->actions == 0) {
+            c->news = false; /* also what the actions brought: this call has seen it */
             bury_dead(c);
             return 0;
         }

@@ -144,6 +144,7 @@ struct core {
     double sojourn_ns;      /* sum over departed of time in system */
     uint32_t actions;       /* accepted in the current schedule call */
     bool in_schedule;       /* actions are allowed */
+    bool news;              /* something a policy can see has changed since its last schedule */
 };
 
 /* What a launch would take, without contention: kernels of one op share on one device. */
@@ -183,8 +184,10 @@ void core_kv_moved(struct core *c, struct full_request *r, bool in);
 void core_cold_moved(struct core *c, uint32_t cold, uint32_t generation);
 void core_timer(struct core *c, uint64_t cookie);
 
-/* Calls the policy's schedule until it stops acting; buries the dead of the instant. Returns 0 or
- * -ELOOP (a policy that acts for ever), with result->message filled. */
+/* Calls the policy's schedule until it stops acting; buries the dead of the instant. Only at an
+ * instant with news: an instant that only the executor knows of (a kernel inside a launch, a frame)
+ * is none, whether it was simulated or skipped. Returns 0 or -ELOOP (a policy that acts for ever),
+ * with result->message filled. */
 int core_schedule(struct core *c);
 
 /* Ends the run with an error that names time, seed, policy and place. Keeps the first. */

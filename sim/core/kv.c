@@ -248,6 +248,7 @@ void core_cold_moved(struct core *c, uint32_t cold, uint32_t generation)
 {
     struct cold_kv *k = &c->cold[cold];
     if (k->generation == generation && k->state == COLD_MOVING) {
+        c->news = true;
         c->kv_blocks_free += k->blocks;
         k->blocks = 0;
         k->state = COLD_SWAPPED;

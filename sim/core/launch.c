@@ -182,6 +182,7 @@ void core_launch_ended(struct core *c, struct full_launch *l, enum launch_outcom
                        uint32_t ops_done, uint32_t rows_done, int64_t solo_ns, int64_t lost_ns)
 {
     struct full_pass *p = (struct full_pass *)l->pub.pass;
+    c->news = true;
     l->pub.state = LAUNCH_STATE_ENDED;
     l->pub.outcome = outcome;
     l->pub.end_ns = c->sched.now_ns;

@@ -247,6 +247,7 @@ void core_pass_complete(struct core *c, struct full_pass *p)
 
 void core_pass_tail_done(struct core *c, struct full_pass *p)
 {
+    c->news = true;
     p->pub.state = PASS_STATE_DONE;
     c->last_progress_ns = c->sched.now_ns;
     for (uint32_t i = 0; i < p->pub.n_segments; i++) {

@@ -119,6 +119,7 @@ int core_resident_evict(struct core *c, struct resident_key key)
 
 void core_resident_done(struct core *c, struct resident *r)
 {
+    c->news = true;
     r->state = RESIDENT_READY;
     c->last_progress_ns = c->sched.now_ns;
     CORE_OBSERVE(c, resident, c->sched.now_ns, r->key, RESIDENT_READY);

@@ -201,13 +201,12 @@ void device_event(struct engine *e, struct vexec *v)
         return;
     }
     if (v->collapsed) {
-        device_expand(e, v);
-    } else {
-        v->job.left_ns = 0.0;
-        vexec_book(e, v, vexec_run(v, v->op), v->k, 1);
-        report_kernel(e, v);
-        vexec_next(v);
+        device_expand(e, v); /* to its last kernel, which ends now */
     }
+    v->job.left_ns = 0.0;
+    vexec_book(e, v, vexec_run(v, v->op), v->k, 1);
+    report_kernel(e, v);
+    vexec_next(v);
     if (v->op == v->l->pub.op_end) {
         v->outcome = LAUNCH_OUTCOME_DONE;
         vexec_end(e, v);
@@ -237,11 +236,6 @@ static void end_at(struct engine *e, struct vexec *v, enum launch_outcome outcom
     push_now(e, v, at_ns);
 }
 
-void device_finish(struct engine *e, struct vexec *v)
-{
-    end_at(e, v, LAUNCH_OUTCOME_DONE, e->now_ns);
-}
-
 static int exec_stop(void *exec, struct full_launch *l, enum preempt_mode mode)
 {
     struct engine *e = exec;
@@ -264,10 +258,6 @@ static int exec_stop(void *exec, struct full_launch *l, enum preempt_mode mode)
     ddr_touch(e); /* an expansion ends an interval here: end it too where nothing is collapsed */
     if (v->collapsed) {
         device_expand(e, v);
-        if (v->op == l->pub.op_end) { /* it ends at this very instant */
-            device_finish(e, v);
-            return 0;
-        }
     }
     bool paused = v->phase == VEXEC_PAUSED;
     bool untouched = paused || v->kernel_begin_ns == e->now_ns;

@@ -149,8 +149,6 @@ static inline uint64_t engine_order(struct engine *e, enum event_kind kind, uint
 /* devices.c */
 extern const struct executor_ops engine_ops;
 void device_event(struct engine *e, struct vexec *v);
-/* The launch is through its last kernel: ends it at this instant by an event of its own. */
-void device_finish(struct engine *e, struct vexec *v);
 
 /* frames.c */
 void frames_init(struct engine *e);

@@ -99,10 +99,6 @@ static void due(struct engine *e)
     ddr_touch(e);
     if (v->collapsed) {
         device_expand(e, v);
-        if (v->op == v->l->pub.op_end) { /* its last kernel ends at this very instant */
-            device_finish(e, v);
-            return;
-        }
     }
     if (v->kernel_begin_ns == e->now_ns) {
         (void)frames_pause(e, v);

@@ -215,8 +215,13 @@ void device_collapse(struct engine *e, struct vexec *v)
     }
 }
 
-/* Moves the position over `left` ns of undisturbed kernels; returns what is left of it inside the
- * kernel reached (0 at a boundary). */
+static bool at_last_kernel(const struct vexec *v)
+{
+    return v->op + 1 == v->l->pub.op_end && v->k + 1 == vexec_run(v, v->op)->n;
+}
+
+/* Moves the position over `left` ns of undisturbed kernels, at most to the last one; returns what
+ * is left of it inside the kernel reached (0 at a boundary). */
 static int64_t skip_kernels(struct engine *e, struct vexec *v, int64_t left)
 {
     const struct pass *p = v->l->pub.pass;
@@ -225,10 +230,11 @@ static int64_t skip_kernels(struct engine *e, struct vexec *v, int64_t left)
     while (v->op < end) {
         const struct kernel_run *r = vexec_run(v, v->op);
         uint32_t stop = end == p->n_ops && p->shape.logit_rows > 0 ? end - 1 : end;
-        if (v->k == 0 && v->op > v->l->pub.op_begin && v->op + per_layer <= stop &&
+        uint32_t whole = stop == end ? stop - 1 : stop; /* the last op is not skipped whole */
+        if (v->k == 0 && v->op > v->l->pub.op_begin && v->op + per_layer <= whole &&
             left >= v->layer_ns && v->layer_ns > 0) {
             int64_t layers = left / v->layer_ns;
-            int64_t most = (stop - v->op) / per_layer;
+            int64_t most = (whole - v->op) / per_layer;
             layers = layers < most ? layers : most;
             for (uint32_t i = 0; i < per_layer; i++) {
                 const struct kernel_run *q = vexec_run(v, v->op + i);
@@ -248,7 +254,7 @@ static int64_t skip_kernels(struct engine *e, struct vexec *v, int64_t left)
             left -= c * r->t_ns;
             continue;
         }
-        if (v->k + 1 == r->n && left >= r->tail_ns) {
+        if (v->k + 1 == r->n && left >= r->tail_ns && !at_last_kernel(v)) {
             book_solo(e, v, r, v->k, 1);
             left -= r->tail_ns;
             v->op++;
@@ -270,35 +276,35 @@ void vexec_next(struct vexec *v)
     }
 }
 
-/* Undoes a collapse at the present instant: books what has run, finds the kernel in progress. */
+/* Undoes a collapse at the present instant: books what has run, finds the kernel in progress. One
+ * that has just run its whole time is left to its event, as if it had never been collapsed: of
+ * other kernels whatever reads the position comes after their events of this instant, but the last
+ * one's end is an event that others wait for. */
 void device_expand(struct engine *e, struct vexec *v)
 {
     struct job *j = &v->job;
-    const struct kernel_run *r = vexec_run(v, v->op);
     double demand = j->demand_bytes_per_s;
     int64_t gone = e->now_ns - j->updated_ns;
     v->collapsed = false;
     int64_t since = v->collapsed_ns - j->updated_ns; /* what came before was reported then */
-    if (gone < v->head_ns) {
+    if (gone < v->head_ns || at_last_kernel(v)) {
         ddr_report(e, 1, gone - since, demand, demand);
         j->left_ns -= (double)gone;
     } else {
         ddr_report(e, 1, v->head_ns - since, demand, demand);
-        vexec_book(e, v, r, v->k, 1);
+        vexec_book(e, v, vexec_run(v, v->op), v->k, 1);
         vexec_next(v);
         gone = skip_kernels(e, v, gone - v->head_ns);
-        if (v->op < v->l->pub.op_end) {
-            r = vexec_run(v, v->op);
-            int64_t t = vexec_kernel_ns(r, v->k);
-            j->demand_bytes_per_s = vexec_kernel_bytes(r, v->k) / units_s_from_ns(t);
-            j->left_ns = (double)(t - gone);
-            v->kernel_begin_ns = e->now_ns - gone;
-            ddr_report(e, 1, gone, j->demand_bytes_per_s, j->demand_bytes_per_s);
-        }
+        const struct kernel_run *r = vexec_run(v, v->op);
+        int64_t t = vexec_kernel_ns(r, v->k);
+        j->demand_bytes_per_s = vexec_kernel_bytes(r, v->k) / units_s_from_ns(t);
+        j->left_ns = (double)(t - gone);
+        v->kernel_begin_ns = e->now_ns - gone;
+        ddr_report(e, 1, gone, j->demand_bytes_per_s, j->demand_bytes_per_s);
     }
     j->updated_ns = e->now_ns;
     e->ddr_since_ns = e->now_ns;
-    if (j->event != EVENTQ_NONE) {
+    if (j->event != EVENTQ_NONE && j->left_ns > 0.0) {
         eventq_cancel(&e->queue, j->event);
         j->event = EVENTQ_NONE;
     }

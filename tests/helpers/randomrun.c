@@ -1,0 +1,228 @@
+#include "tests/helpers/randomrun.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "policies/registry.h"
+#include "sim/base/rng.h"
+
+static const char *const socs[] = {
+    "core-ultra-5-125h",       "core-ultra-5-125h", "core-ultra-7-258v",
+    "core-ultra-9-185h",       "snapdragon-8gen3",  "snapdragon-8-elite-gen5",
+    "snapdragon-8-elite-gen5", "w1-reference",      "snapdragon-x-elite",
+};
+static const char *const llms[] = {"llama-3.2-3b", "llama-3.2-3b", "llama-3.2-1b", "qwen3-4b",
+                                   "llama-3.1-8b", "qwen2-1.5b",   "smollm2-360m"};
+
+/* What a number may become: between low and high, evenly in its logarithm, or one of the words. */
+struct knob {
+    const char *path;
+    double low, high;
+    const char *words[8];
+    double share; /* of the runs that turn it */
+};
+
+static const struct knob knobs[] = {
+    {"soc.ddr.peak", 90, 500, {NULL}, 0.5},
+    {"soc.ddr.together", 0.4, 1, {NULL}, 0.3},
+    {"soc.memory.usable", 0.15, 0.95, {NULL}, 0.2},
+    {"soc.host.sync", 0.001, 500, {NULL}, 0.3},
+    {"soc.host.schedule", 0.001, 100, {NULL}, 0.2},
+    {"soc.host.sample", 0.001, 5000, {NULL}, 0.3},
+    {"soc.host.poll", 0.1, 12, {NULL}, 0.2},
+    {"soc.compiler.fixed", 0.001, 3, {NULL}, 0.3},
+    {"soc.compiler.per_token", 0.001, 1, {NULL}, 0.3},
+    {"soc.loader.swap_bandwidth", 0.1, 20, {NULL}, 0.2},
+    {"soc.idle_power", 0.1, 20, {NULL}, 0.1},
+    {"soc.devices.0.chunk_rows", 0, 0, {"64", "128", "256", "512"}, 0.2},
+    {"soc.devices.0.static_attention", 0, 0, {"true", "false"}, 0.2},
+    {"soc.devices.0.can_reset", 0, 0, {"true"}, 0.2},
+    {"soc.devices.1.can_reset", 0, 0, {"true"}, 0.2},
+    {"soc.devices.0.can_suspend", 0, 0, {"true"}, 0.2},
+    {"soc.devices.1.can_suspend", 0, 0, {"true"}, 0.2},
+    {"soc.devices.1.can_withdraw", 0, 0, {"true"}, 0.2},
+    {"soc.devices.1.inflight_depth", 0, 0, {"2", "4"}, 0.1},
+    {"soc.devices.1.sharing", 0, 0, {"time_shared"}, 0.15},
+    {"soc.devices.1.submit", 0.001, 1000, {NULL}, 0.2},
+    {"soc.devices.0.submit", 0.001, 1000, {NULL}, 0.2},
+    {"soc.devices.1.reset", 0.001, 1000, {NULL}, 0.1},
+    {"sim.contention", 0, 0, {"max-min", "none", "pccs", "proportional", "weighted"}, 0.5},
+    {"sim.contention_latency", 0.01, 3, {NULL}, 0.2},
+    {"sim.contention_minor", 0.01, 2, {NULL}, 0.1},
+    {"sim.contention_balance_frac", 0.1, 2, {NULL}, 0.1},
+    {"sim.hwmodel", 0, 0, {"roofline", "p-norm"}, 0.2},
+    {"sim.nonlinear", 0, 0, {"split", "offload"}, 0.1},
+    {"sim.chunk_auto", 0, 0, {"true"}, 0.1},
+    {"sim.truth_sigma", 0.01, 1.5, {NULL}, 0.4},
+    {"sim.annotation.sigma_prefill", 0.001, 1, {NULL}, 0.3},
+    {"sim.annotation.sigma_decode", 0.001, 1, {NULL}, 0.3},
+    {"sim.annotation.bias_frac.ffn", 0.01, 3, {NULL}, 0.1},
+    {"sim.kv_capacity_tokens", 3500, 40000, {NULL}, 0.3},
+    {"sim.kv_block_tokens", 0, 0, {"1", "4", "64", "256"}, 0.3},
+    {"sim.prefix_reuse", 0, 0, {"false"}, 0.2},
+    {"sim.horizon_s", 1, 60, {NULL}, 0.2},
+    {"sim.graphics.frames_per_s", 1, 240, {NULL}, 0.25},
+    {"sim.graphics.frame_s", 1e-5, 0.02, {NULL}, 0.2},
+    {"sim.graphics.frame_bytes", 1e3, 1e9, {NULL}, 0.2},
+    {"sim.graphics.reserve_time_frac", 0.01, 0.8, {NULL}, 0.1},
+    {"sim.graphics.reserve_rate_frac", 0.01, 0.8, {NULL}, 0.1},
+    {"sim.power.limit", 0, 0, {"package", "thermal", "thermal"}, 0.2},
+    {"sim.power.exponent", 0.5, 4, {NULL}, 0.1},
+    {"sim.power.min_speed", 0.05, 1, {NULL}, 0.1},
+    {"sim.power.capacity_j_per_k", 0.01, 20, {NULL}, 0.2},
+    {"sim.power.limit_c", 30, 95, {NULL}, 0.2},
+    {"sim.speculation.method", 0, 0, {"pld", "sam"}, 0.2},
+};
+
+static double between(struct rng *r, double low, double high)
+{
+    return low * pow(high / low, rng_uniform(r));
+}
+
+static const char *word_of(struct rng *r, const char *const *words)
+{
+    uint32_t n = 0;
+    while (words[n] != NULL) {
+        n++;
+    }
+    return words[rng_below(r, n)];
+}
+
+static void turn(struct randomrun *run, struct rng *r, const struct knob *k)
+{
+    bool second = strncmp(k->path, "soc.devices.1", strlen("soc.devices.1")) == 0;
+    if (rng_uniform(r) >= k->share || run->n_sets == RANDOMRUN_MAX_SETS ||
+        (second && strcmp(run->soc, "w1-reference") == 0)) { /* it has one device */
+        return;
+    }
+    char *set = run->sets[run->n_sets++];
+    if (k->words[0] != NULL) {
+        (void)snprintf(set, sizeof run->sets[0], "%s=%s", k->path, word_of(r, k->words));
+    } else {
+        double v = between(r, k->low, k->high);
+        bool whole = k->low >= 1000;
+        (void)snprintf(set, sizeof run->sets[0], whole ? "%s=%.0f" : "%s=%.4g", k->path, v);
+    }
+}
+
+/* A value of a parameter: any choice; a number near its default, or anywhere. */
+static size_t put_param(char *out, size_t size, struct rng *r, const struct policy_param *p)
+{
+    if (p->type == PARAM_BOOL) {
+        return (size_t)snprintf(out, size, "%s=%s", p->name, rng_below(r, 2) ? "true" : "false");
+    }
+    if (p->type == PARAM_CHOICE) {
+        return (size_t)snprintf(out, size, "%s=%s", p->name, word_of(r, p->choices));
+    }
+    double low = p->min > 1e-6 ? p->min : 1e-3;
+    double high = p->max < 1e6 ? p->max : 1e6;
+    double v = p->def > 0.0 && rng_below(r, 3) > 0 ? p->def * between(r, 0.2, 5)
+               : high > low                        ? between(r, low, high)
+                                                   : p->max;
+    v = v < p->min ? p->min : v > p->max ? p->max : v;
+    const char *form = p->type == PARAM_INT ? "%s=%.0f" : "%s=%.4g";
+    return (size_t)snprintf(out, size, form, p->name, p->type == PARAM_INT ? floor(v) : v);
+}
+
+static void choose_policy(struct randomrun *run, struct rng *r)
+{
+    size_t n = 0;
+    const struct policy_ops *const *all = policy_list(&n);
+    const struct policy_ops *ops = all[rng_below(r, (uint32_t)n)];
+    if (rng_below(r, 4) == 0) { /* the two that use all a machine has */
+        ops = policy_find(rng_below(r, 2) ? "agent-xpu-v1" : "agent-xpu-v2");
+    }
+    double share = rng_below(r, 2) ? 0.0 : 0.3; /* of the parameters that differ */
+    size_t used = (size_t)snprintf(run->policy, sizeof run->policy, "%s", ops->name);
+    char before = ':';
+    for (const struct policy_param *p = ops->params; p != NULL && p->name != NULL; p++) {
+        if (rng_uniform(r) < share && used + 80 < sizeof run->policy) {
+            run->policy[used++] = before;
+            before = ',';
+            used += put_param(run->policy + used, sizeof run->policy - used, r, p);
+        }
+    }
+}
+
+static void choose_workload(struct randomrun *run, struct rng *r)
+{
+    static const char *const reactive[] = {"reactive_mixed", "lmsys_chat", "bfcl", "mtrag"};
+    static const char *const proactive[] = {"proactive_mixed", "samsum", "cnn_dailymail"};
+    if (rng_below(r, 8) == 0) {
+        (void)snprintf(run->workload, sizeof run->workload, "w1:n=%u", 2 + rng_below(r, 60));
+        return;
+    }
+    size_t used =
+        (size_t)snprintf(run->workload, sizeof run->workload,
+                         "mixed:reactive_per_min=%.3g,proactive_per_min=%.3g,duration_s=%.3g",
+                         between(r, 1, 40), between(r, 1, 40), between(r, 5, 40));
+    if (rng_below(r, 2) == 0) {
+        used += (size_t)snprintf(run->workload + used, sizeof run->workload - used,
+                                 ",reactive=%s,proactive=%s", reactive[rng_below(r, 4)],
+                                 proactive[rng_below(r, 3)]);
+    }
+    if (rng_below(r, 2) == 0) {
+        used += (size_t)snprintf(run->workload + used, sizeof run->workload - used,
+                                 ",arrival=gamma,cv=%.3g", between(r, 0.2, 5));
+    }
+    if (rng_below(r, 3) == 0) {
+        used += (size_t)snprintf(run->workload + used, sizeof run->workload - used,
+                                 ",sessions=1,think_s=%.3g,tool_s=%.3g", between(r, 0.01, 10),
+                                 between(r, 0.01, 3));
+    }
+    (void)snprintf(run->workload + used, sizeof run->workload - used, ",output_scale=%.3g",
+                   between(r, 0.05, 1));
+}
+
+void randomrun_make(struct randomrun *run, uint64_t number)
+{
+    struct rng r;
+    rng_init(&r, rng_key(number, RNG_TEST, 1, 0));
+    memset(run, 0, sizeof *run);
+    run->seed = rng_below(&r, UINT32_MAX);
+    run->soc = socs[rng_below(&r, sizeof socs / sizeof socs[0])];
+    run->llm = llms[rng_below(&r, sizeof llms / sizeof llms[0])];
+    choose_policy(run, &r);
+    choose_workload(run, &r);
+    if (rng_below(&r, 8) > 0) { /* else as shipped */
+        for (size_t i = 0; i < sizeof knobs / sizeof knobs[0]; i++) {
+            turn(run, &r, &knobs[i]);
+        }
+    }
+}
+
+const char *randomrun_text(const struct randomrun *run, char buf[RANDOMRUN_TEXT_BYTES])
+{
+    size_t used = (size_t)snprintf(
+        buf, RANDOMRUN_TEXT_BYTES,
+        "xpusim run --policy %s --soc %s --llm %s --seed %llu --workload %s", run->policy, run->soc,
+        run->llm, (unsigned long long)run->seed, run->workload);
+    for (uint32_t i = 0; i < run->n_sets && used < RANDOMRUN_TEXT_BYTES; i++) {
+        used +=
+            (size_t)snprintf(buf + used, RANDOMRUN_TEXT_BYTES - used, " --set %s", run->sets[i]);
+    }
+    return buf;
+}
+
+bool randomrun_load(const struct randomrun *run, struct config *c, struct config_policy *p,
+                    struct trace *t)
+{
+    struct err e = ERR_INIT;
+    struct config_options o = config_options_default();
+    o.soc = run->soc;
+    o.llm = run->llm;
+    o.workload = run->workload;
+    o.seed = run->seed;
+    for (uint32_t i = 0; i < run->n_sets; i++) {
+        o.sets[o.n_sets++] = (char *)(uintptr_t)run->sets[i]; /* read only; not given to _fini */
+    }
+    bool ok = config_load(c, &o, &e) == 0;
+    ok = ok && config_policy_parse(p, run->policy, &e) == 0;
+    ok = ok && config_trace(&o, run->seed, (struct config_arrivals){0}, t, &e) == 0;
+    if (!ok) {
+        config_fini(c);
+    }
+    err_fini(&e);
+    return ok;
+}
