@@ -132,7 +132,7 @@ void claims_fini(struct claims *c)
     *c = (struct claims){.n = 0};
 }
 
-int claims_select(struct claims *c, char *const *ids, uint32_t n, struct err *e)
+int claims_select(struct claims *c, const char *const *ids, uint32_t n, struct err *e)
 {
     if (n == 0) {
         return 0;

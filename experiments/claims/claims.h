@@ -87,7 +87,7 @@ int claims_read(struct claims *c, const char *path, struct err *e);
 void claims_fini(struct claims *c);
 
 /* Keeps the claims whose id is among ids (all when n is 0); an id that no claim has is an error. */
-int claims_select(struct claims *c, char *const *ids, uint32_t n, struct err *e);
+int claims_select(struct claims *c, const char *const *ids, uint32_t n, struct err *e);
 
 /* Computes every quantity that the claims kept refer to. 0; -EINVAL for a bad expression or run
  * (nothing was run); -EIO when runs failed (each an error). */

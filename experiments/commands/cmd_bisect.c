@@ -12,75 +12,19 @@
 #include "sim/base/arena.h"
 #include "traces/traces.h"
 
-static const char help[] =
-    "usage: xpusim bisect --policy P [options] [--b-OPTION ...] [--against BINARY] -o OUT.csv\n"
-    "\n"
-    "Shrinks the workload to a trace on which the two runs still decide differently: sessions are\n"
-    "left out (delta debugging), then last turns, then lengths are halved, as long as the "
-    "difference\n"
-    "stays. Both sides see side A's workload. `xpusim diff ... --trace OUT.csv` then shows it.\n"
-    "Exit 1 when the runs do not differ.\n"
-    "\n"
-    "  -o, --output FILE    the trace, written whole or not at all\n"
-    "  --max-tests N        pairs of runs at most (default 2000)\n"
-    "  --quiet              no progress\n";
-
 struct options {
-    struct two_runs runs;
+    struct two_runs_options given;
+    struct option_output shown;
     const char *output;
     uint32_t max_tests;
-    bool quiet;
 };
-
-/* 0, 1 when help was printed, or -EINVAL. */
-static int parse_options(int argc, char **argv, struct options *o, struct err *e)
-{
-    struct option longs[TWO_RUNS_MAX_OPTIONS + 6];
-    size_t n = two_runs_long_options(longs, TWO_RUNS_MAX_OPTIONS);
-    longs[n++] = (struct option){"time-limit", required_argument, NULL, 't'};
-    longs[n++] = (struct option){"output", required_argument, NULL, 'o'};
-    longs[n++] = (struct option){"max-tests", required_argument, NULL, 'm'};
-    longs[n++] = (struct option){"quiet", no_argument, NULL, 'q'};
-    longs[n++] = (struct option){"help", no_argument, NULL, 'h'};
-    longs[n] = (struct option){NULL, 0, NULL, 0};
-    *o = (struct options){.max_tests = 2000};
-    two_runs_init(&o->runs);
-    for (int pass = 0; pass < 2; pass++) {
-        optind = 1;
-        for (int c; (c = getopt_long(argc, argv, "ho:q", longs, NULL)) != -1;) {
-            if (c == 'h') {
-                (void)fputs(help, stdout);
-                (void)fputs(two_runs_help, stdout);
-                (void)fputs(config_options_help, stdout);
-                return 1;
-            }
-            if (c == 'o') {
-                o->output = optarg;
-            } else if (c == 'q') {
-                o->quiet = true;
-            } else if (c == 'm') {
-                (void)cli_count("max-tests", optarg, 1, 1000000, &o->max_tests, e);
-            } else if (c == 't') {
-                (void)cli_number("time-limit", optarg, 1.0, 1e7, &o->runs.time_limit_s, e);
-            } else if (two_runs_take_option(&o->runs, c, optarg, pass, e) == 0) {
-                return err_add(e, "`xpusim bisect --help` shows the options");
-            }
-        }
-        if (e->n > 0) {
-            return -EINVAL;
-        }
-    }
-    if (optind < argc) {
-        return err_add(e, "%s: not an option", argv[optind]);
-    }
-    return o->output == NULL ? err_add(e, "-o is missing: where the trace goes") : 0;
-}
 
 /* ---- parts of a trace ---- */
 
 /* The trace as it is being shrunk: rows in their order, `next` still by the whole trace's rows. */
 struct work {
-    struct options *options;
+    const struct options *options;
+    struct two_runs *runs;
     struct trace now;     /* owned */
     uint32_t *session_of; /* owned; row -> number of its session from 0 */
     uint32_t tests;
@@ -89,10 +33,10 @@ struct work {
 static bool parts(struct work *w, const struct trace *t)
 {
     w->tests++;
-    if (!w->options->quiet && isatty(STDERR_FILENO) != 0) {
+    if (!w->options->shown.quiet && isatty(STDERR_FILENO) != 0) {
         (void)fprintf(stderr, "\r%" PRIu32 " tests, %zu requests ", w->tests, t->n);
     }
-    return two_runs_part(&w->options->runs, t);
+    return two_runs_part(w->runs, t);
 }
 
 /* Numbers sessions by their first row. */
@@ -206,14 +150,14 @@ static void halve_lengths(struct work *w)
 
 /* ---- all of it ---- */
 
-static int bisect(struct options *o, struct err *e)
+static int bisect(const struct options *o, struct two_runs *runs, struct err *e)
 {
     static const struct config_arrivals as_they_are = {1.0, 1.0, false};
-    struct work w = {.options = o};
+    struct work w = {.options = o, .runs = runs};
     int status = EXIT_BAD_INPUT;
-    if (two_runs_load(&o->runs, e) == 0 &&
-        config_trace(&o->runs.side[0].options, o->runs.side[0].options.seed, as_they_are, &w.now,
-                     e) == 0) {
+    if (two_runs_load(runs, &o->given, e) == 0 &&
+        config_trace(&runs->side[0].options, runs->side[0].options.seed, as_they_are, &w.now, e) ==
+            0) {
         size_t before = w.now.n;
         if (!parts(&w, &w.now)) {
             (void)printf("no difference on %zu requests\n", before);
@@ -236,18 +180,48 @@ static int bisect(struct options *o, struct err *e)
     return status;
 }
 
-int cmd_bisect(int argc, char **argv)
+static int run(void *values, struct err *e)
 {
-    struct options *o = xcalloc(1, sizeof *o);
-    struct err e = ERR_INIT;
-    int rc = parse_options(argc, argv, o, &e);
-    int status = rc == 1 ? EXIT_OK : EXIT_BAD_INPUT;
-    if (rc == 0) {
-        status = bisect(o, &e);
+    const struct options *o = values;
+    if (o->output == NULL) {
+        return err_add(e, "-o is missing: where the trace goes");
     }
-    err_print(&e, stderr);
-    err_fini(&e);
-    two_runs_fini(&o->runs);
-    free(o);
+    struct two_runs *runs = xcalloc(1, sizeof *runs);
+    int status = bisect(o, runs, e);
+    two_runs_fini(runs);
+    free(runs);
     return status;
 }
+
+#define OPTIONS struct options
+
+static const struct option_row rows[] = {
+    {.name = "output",
+     .letter = 'o',
+     .value = "OUT.csv",
+     .kind = OPTION_KIND_TEXT,
+     .offset = OPTION_AT(OPTIONS, output, const char *),
+     .help = "the trace, written whole or not at all"},
+    OPTION_COUNT(OPTIONS, max_tests, "max-tests", "N", "2000", 1, 1000000, "pairs of runs at most"),
+};
+static const struct option_table own = OPTION_TABLE(NULL, rows);
+static const struct option_child children[] = {
+    {.table = &own},
+    {&option_output_table, offsetof(OPTIONS, shown), NULL, false},
+    TWO_RUNS_CHILDREN(offsetof(OPTIONS, given)),
+    {0},
+};
+const struct command cmd_bisect = {
+    .name = "bisect",
+    .summary = "the smallest trace that shows such a difference",
+    .usage = "--policy P [options] [--b-OPTION ...] [--against BINARY] -o OUT.csv",
+    .about =
+        "Shrinks the workload to a trace on which the two runs still decide differently: sessions "
+        "are "
+        "left out (delta debugging), then last turns, then lengths are halved, as long as the "
+        "difference stays. Both sides see side A's workload. `xpusim diff ... --trace OUT.csv` "
+        "then shows it. Exit 1 when the runs do not differ.",
+    .children = children,
+    .bytes = sizeof(OPTIONS),
+    .run = run,
+};

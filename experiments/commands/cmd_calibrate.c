@@ -1,6 +1,5 @@
 /* `xpusim calibrate`: the kernel-time parameters of a SoC file from measured points. */
 #include <errno.h>
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,69 +13,10 @@
 #define PATH_BYTES 4096
 #define MAX_ENTRIES (MACHINE_MAX_DEVICES * SOC_MAX_RUNTIMES)
 
-static const char help[] =
-    "usage: xpusim calibrate --points FILE.csv --soc S [-o OUT.json] [options]\n"
-    "\n"
-    "Fits each (device, runtime, weight width) of a SoC file to the latency rows of a table of\n"
-    "measurements: robust, bounded least squares of ln(predicted / measured), with standard "
-    "errors\n"
-    "and errors on models left out. Rows of SoCs of the same family count, scaled. What the "
-    "points\n"
-    "do not determine stays as the file has it.\n"
-    "\n"
-    "  --points FILE.csv    as for `validate --points`, or a shipped table (hwmodels/points)\n"
-    "  --soc S              a shipped name or a path: starting values, and what is not fitted\n"
-    "  -o OUT.json          write the calibrated SoC file\n"
-    "  --json               parameters, covariance and errors as JSON\n";
-
 struct options {
     const char *points, *soc, *out;
-    bool json, help;
+    struct option_output output;
 };
-
-static int parse(int argc, char **argv, struct options *o, struct err *e)
-{
-    static const struct option longs[] = {{"points", required_argument, NULL, 'p'},
-                                          {"soc", required_argument, NULL, 's'},
-                                          {"output", required_argument, NULL, 'o'},
-                                          {"json", no_argument, NULL, 'j'},
-                                          {"quiet", no_argument, NULL, 'q'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
-    *o = (struct options){0};
-    opterr = 0;
-    optind = 1;
-    for (int c; (c = getopt_long(argc, argv, "+ho:", longs, NULL)) != -1;) {
-        switch (c) {
-        case 'p':
-            o->points = optarg;
-            break;
-        case 's':
-            o->soc = optarg;
-            break;
-        case 'o':
-            o->out = optarg;
-            break;
-        case 'j':
-            o->json = true;
-            break;
-        case 'q':
-            break;
-        case 'h':
-            o->help = true;
-            break;
-        default:
-            return err_add(e, "calibrate: bad option: %s", argv[optind - 1]);
-        }
-    }
-    if (optind < argc) {
-        return err_add(e, "calibrate: what is '%s'?", argv[optind]);
-    }
-    if (!o->help && (o->points == NULL || o->soc == NULL)) {
-        return err_add(e, "calibrate needs --points and --soc");
-    }
-    return 0;
-}
 
 /* Beside the target first: a file that exists is whole. */
 static int write_tree(const char *path, const cJSON *tree, struct err *e)
@@ -183,7 +123,7 @@ static void write_entries(const struct options *o, struct work *w)
 
 static void report(const struct options *o, const struct work *w)
 {
-    if (!o->json) {
+    if (!o->output.json) {
         (void)printf("%s from %s\n\n", w->soc->machine.name, o->points);
         for (size_t i = 0; i < w->n; i++) {
             calibrate_entry_print(&w->entries[i], stdout);
@@ -203,27 +143,22 @@ static void report(const struct options *o, const struct work *w)
     cJSON_Delete(root);
 }
 
-int cmd_calibrate(int argc, char **argv)
+static int run(void *values, struct err *e)
 {
-    struct options o;
-    struct err e = ERR_INIT;
+    const struct options *o = values;
     struct work w = {0};
-    int rc = parse(argc, argv, &o, &e);
-    if (rc == 0 && o.help) {
-        (void)fputs(help, stdout);
-    } else if (rc == 0) {
-        rc = load(&o, &w, &e);
-        rc = rc == 0 ? fit(&o, &w, &e) : rc;
-        if (rc == 0 && o.out != NULL) {
-            write_entries(&o, &w);
-            rc = write_tree(o.out, w.tree, &e);
-        }
-        if (rc == 0) {
-            report(&o, &w);
-        }
+    if (o->points == NULL || o->soc == NULL) {
+        return err_add(e, "calibrate needs --points and --soc");
     }
-    err_print(&e, stderr);
-    err_fini(&e);
+    int rc = load(o, &w, e);
+    rc = rc == 0 ? fit(o, &w, e) : rc;
+    if (rc == 0 && o->out != NULL) {
+        write_entries(o, &w);
+        rc = write_tree(o->out, w.tree, e);
+    }
+    if (rc == 0) {
+        report(o, &w);
+    }
     for (size_t i = 0; i < w.n; i++) {
         calibrate_entry_fini(&w.entries[i]);
     }
@@ -231,5 +166,39 @@ int cmd_calibrate(int argc, char **argv)
     cJSON_Delete(w.tree);
     catalog_fini(&w.catalog);
     points_fini(&w.points);
-    return rc == 0 ? EXIT_OK : EXIT_BAD_INPUT;
+    return rc;
 }
+
+#define OPTIONS struct options
+
+static const struct option_row rows[] = {
+    OPTION_TEXT(OPTIONS, points, "points", "FILE.csv", NULL,
+                "as for `validate --points`, or a shipped table (hwmodels/points)"),
+    OPTION_TEXT(OPTIONS, soc, "soc", "S", NULL,
+                "a shipped name or a path: starting values, and what is not fitted"),
+    {.name = "output",
+     .letter = 'o',
+     .value = "OUT.json",
+     .kind = OPTION_KIND_TEXT,
+     .offset = OPTION_AT(OPTIONS, out, const char *),
+     .help = "write the calibrated SoC file"},
+};
+static const struct option_table own = OPTION_TABLE(NULL, rows);
+static const struct option_child children[] = {
+    {.table = &own},
+    {&option_output_table, offsetof(OPTIONS, output), NULL, false},
+    {0},
+};
+const struct command cmd_calibrate = {
+    .name = "calibrate",
+    .summary = "fits a SoC file to measured points",
+    .usage = "--points FILE.csv --soc S [-o OUT.json] [options]",
+    .about =
+        "Fits each (device, runtime, weight width) of a SoC file to the latency rows of a table of "
+        "measurements: robust, bounded least squares of ln(predicted / measured), with standard "
+        "errors and errors on models left out. Rows of SoCs of the same family count, scaled. "
+        "What the points do not determine stays as the file has it.",
+    .children = children,
+    .bytes = sizeof(OPTIONS),
+    .run = run,
+};

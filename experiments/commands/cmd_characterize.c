@@ -1,89 +1,22 @@
 /* `xpusim characterize`: the papers' analyses of kernels and devices, as data. */
 #include <errno.h>
-#include <getopt.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "experiments/commands/commands.h"
+#include "experiments/run/job_options.h"
 #include "experiments/shell/cli.h"
 #include "experiments/shell/table.h"
 #include "experiments/validation/characterize.h"
 
-#define MAX_OPTIONS 48
-
-static const char help[] =
-    "usage: xpusim characterize [STUDY...] [options]\n"
-    "\n"
-    "Prints what the hardware models say of kernels and passes, one value per row. Studies (all "
-    "but\n"
-    "schemes when none is named):\n"
-    "\n"
-    "  affinity  rate and rate per watt of each op against its rows, per device\n"
-    "  corun     GEMM and GEMV beside each other on two engines\n"
-    "  batch     prefill and decode time against the number of sequences\n"
-    "  prompt    prefill time against its length\n"
-    "  mixed     decode batches with a prefill chunk in them\n"
-    "  chunk     static chunk rows: throughput, preemption bounds, footprint, and the knee\n"
-    "  verify    drafts of one sequence verified at once, against their number\n"
-    "  schemes   the four co-scheduling schemes over load (simulated: a minute)\n"
-    "\n"
-    "  --replications N  of schemes (default 8)\n"
-    "  --jobs J          of schemes: runs at once (default: processors)\n"
-    "  --csv             as CSV\n"
-    "  --json            as JSON\n";
-
 struct options {
     struct config_options config;
-    uint32_t replications, jobs;
-    bool csv, json;
+    struct job_options work;
+    struct option_output output;
+    struct option_texts studies;
+    uint32_t replications;
+    bool csv;
 };
-
-static int parse(int argc, char **argv, struct options *o, struct err *e)
-{
-    static const struct option own[] = {{"replications", required_argument, NULL, 'n'},
-                                        {"jobs", required_argument, NULL, 'J'},
-                                        {"csv", no_argument, NULL, 'c'},
-                                        {"json", no_argument, NULL, 'j'},
-                                        {"quiet", no_argument, NULL, 'q'},
-                                        {"help", no_argument, NULL, 'h'},
-                                        {NULL, 0, NULL, 0}};
-    struct option longs[MAX_OPTIONS];
-    size_t n = config_long_options(longs, MAX_OPTIONS - sizeof own / sizeof own[0]);
-    memcpy(&longs[n], own, sizeof own);
-    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-    *o = (struct options){.config = config_options_default(),
-                          .replications = 8,
-                          .jobs = cpus > 0 ? (uint32_t)cpus : 1};
-    opterr = 0;
-    optind = 1;
-    for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
-        switch (c) {
-        case 'n':
-            (void)cli_count("replications", optarg, 2, 10000, &o->replications, e);
-            break;
-        case 'J':
-            (void)cli_count("jobs", optarg, 1, 1024, &o->jobs, e);
-            break;
-        case 'c':
-            o->csv = true;
-            break;
-        case 'j':
-            o->json = true;
-            break;
-        case 'q':
-            break;
-        case 'h':
-            (void)fputs(help, stdout);
-            (void)fputs(config_options_help, stdout);
-            return 1;
-        default:
-            if (config_take_option(&o->config, c, optarg, e) == 0) {
-                return err_add(e, "characterize: bad option: %s", argv[optind - 1]);
-            }
-        }
-    }
-    return e->n > 0 ? -EINVAL : 0;
-}
 
 static void print_table(const struct characterize_rows *r, FILE *out)
 {
@@ -135,39 +68,64 @@ static void print_json(const struct characterize_rows *r, FILE *out)
     cJSON_Delete(root);
 }
 
-static int run(const struct options *o, char **studies, int n, struct err *e)
+static int run(void *values, struct err *e)
 {
+    const struct options *o = values;
+    const char *const *studies = o->studies.v;
+    uint32_t n = o->studies.n;
     struct config c;
     struct characterize_rows rows = {0};
     int rc = config_load(&c, &o->config, e);
-    struct characterize_options run = {&o->config, o->replications, o->jobs};
+    struct characterize_options run = {&o->config, o->replications, o->work.jobs};
     if (n == 0) {
         for (int i = 0; rc == 0 && strcmp(characterize_studies[i], "schemes") != 0; i++) {
             rc = characterize_run(characterize_studies[i], &c, &run, &rows, e);
         }
     }
-    for (int i = 0; rc == 0 && i < n; i++) {
+    for (uint32_t i = 0; rc == 0 && i < n; i++) {
         rc = characterize_run(studies[i], &c, &run, &rows, e);
     }
     if (rc == 0) {
-        (o->json ? print_json : o->csv ? print_csv : print_table)(&rows, stdout);
+        (o->output.json ? print_json : o->csv ? print_csv : print_table)(&rows, stdout);
     }
     characterize_rows_fini(&rows);
     config_fini(&c);
     return rc == 0 ? EXIT_OK : EXIT_BAD_INPUT;
 }
 
-int cmd_characterize(int argc, char **argv)
-{
-    struct options o;
-    struct err e = ERR_INIT;
-    int rc = parse(argc, argv, &o, &e);
-    int status = rc > 0 ? EXIT_OK : EXIT_BAD_INPUT;
-    if (rc == 0) {
-        status = run(&o, argv + optind, argc - optind, &e);
-    }
-    err_print(&e, stderr);
-    err_fini(&e);
-    config_options_fini(&o.config);
-    return status;
-}
+#define OPTIONS struct options
+
+static const struct option_row rows[] = {
+    OPTION_COUNT(OPTIONS, replications, "replications", "N", "8", 2, 10000, "of schemes"),
+    OPTION_FLAG(OPTIONS, csv, "csv", "results as CSV"),
+};
+static const struct option_table own = OPTION_TABLE(NULL, rows);
+static const struct option_child children[] = {
+    {.table = &own},
+    {&job_option_table, offsetof(OPTIONS, work), NULL, false},
+    {&option_output_table, offsetof(OPTIONS, output), NULL, false},
+    {&config_option_table, offsetof(OPTIONS, config), NULL, false},
+    {0},
+};
+const struct command cmd_characterize = {
+    .name = "characterize",
+    .summary = "the papers' analyses of kernels and devices, as data",
+    .usage = "[STUDY...] [options]",
+    .about =
+        "Prints what the hardware models say of kernels and passes, one value per row. Studies "
+        "(all but "
+        "schemes when none is named):\n"
+        "\n"
+        "  affinity  rate and rate per watt of each op against its rows, per device\n"
+        "  corun     GEMM and GEMV beside each other on two engines\n"
+        "  batch     prefill and decode time against the number of sequences\n"
+        "  prompt    prefill time against its length\n"
+        "  mixed     decode batches with a prefill chunk in them\n"
+        "  chunk     static chunk rows: throughput, preemption bounds, footprint, and the knee\n"
+        "  verify    drafts of one sequence verified at once, against their number\n"
+        "  schemes   the four co-scheduling schemes over load (simulated: a minute)",
+    .operands = {"STUDY", 0, 64, offsetof(OPTIONS, studies)},
+    .children = children,
+    .bytes = sizeof(OPTIONS),
+    .run = run,
+};

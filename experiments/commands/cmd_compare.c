@@ -9,6 +9,7 @@
 #include "experiments/compare/compare.h"
 #include "experiments/compare/regret.h"
 #include "experiments/compare/tune.h"
+#include "experiments/run/job_options.h"
 #include "experiments/run/runner.h"
 #include "experiments/shell/cli.h"
 #include "sim/base/arena.h"
@@ -16,40 +17,10 @@
 #define MAX_POLICIES 32
 #define MAX_LOADS 16
 #define MAX_METRICS 64
-#define MAX_OPTIONS 48
-#define TUNE_REPLICATIONS 3
+#define MAX_TUNE_REPLICATIONS 1000
 #define MAX_TUNE 1000 /* configurations of a policy */
 #define CAPACITY_REPLICATIONS 3
 #define CAPACITY_COMPRESS 50.0 /* arrivals so much faster that the machine never waits for one */
-
-static const char help[] =
-    "usage: xpusim compare --policy P1 --policy P2 ... [options]\n"
-    "\n"
-    "Runs every policy on the same requests, N times with different ones, and prints means with\n"
-    "95 % intervals and the paired differences against the baseline.\n"
-    "\n"
-    "  --policy P[:K=V,..]  policy and parameters; repeated\n"
-    "  --baseline P         what to compare with (default: the first policy)\n"
-    "  --replications N     runs per policy (default 10); the first has --seed itself\n"
-    "  --jobs J             runs at once (default: processors); results do not depend on it\n"
-    "  --metric NAME        metric to print; repeated (default: the usual eight); --json has all\n"
-    "  --load R1,R2,..      scale the arrival rates so that the baseline's load is R: its "
-    "capacity\n"
-    "                       is measured first, on the same requests arriving all at once\n"
-    "  --regret             also how far each policy stays behind a lower bound of the machine "
-    "and\n"
-    "                       behind a clairvoyant schedule\n"
-    "  --tune N             also tune every policy: the best of N configurations of each, found "
-    "on\n"
-    "                       other seeds, against the policy as given\n"
-    "  --tune-metric NAME   what the best is chosen by (default "
-    "reactive.norm_e2e_per_token_s.mean)\n"
-    "  --tune-replications R  training runs of each configuration (default 3)\n"
-    "  --sketch             quantiles within 0.5 %, constant memory\n"
-    "  --time-limit S       CPU seconds after which a run is given up (default 600)\n"
-    "  --json               results as JSON\n"
-    "  --quiet              no progress bar, no notes\n"
-    "\n";
 
 static const char *const usual_metrics[] = {
     "reactive.ttft_s.mean",    "reactive.e2e_s.mean",           "reactive.e2e_s.p90",
@@ -59,150 +30,30 @@ static const char *const usual_metrics[] = {
 
 struct compare_options {
     struct config_options config;
-    const char *policies[MAX_POLICIES];
-    uint32_t n_policies;
+    struct job_options work;
+    struct option_output output;
+    struct option_texts policies, metrics;
     const char *baseline;
-    const char *metrics[MAX_METRICS];
-    uint32_t n_metrics;
-    double loads[MAX_LOADS];
-    uint32_t n_loads;
-    uint32_t replications, jobs;
-    double time_limit_s;
-    bool sketch, json, quiet, regret;
+    struct option_numbers loads;
+    uint32_t replications;
+    bool sketch, regret, tune_given;
     struct tune_options tune; /* budget 0: none */
 };
 
 struct compared {
     struct config config;
-    struct config_policy policies[MAX_POLICIES];
+    struct config_policy *policies; /* owned */
     struct compare_plan plan;
 };
-
-static int add_name(const char *option, const char **list, uint32_t *n, uint32_t max,
-                    const char *name, struct err *e)
-{
-    for (uint32_t i = 0; i < *n; i++) {
-        if (strcmp(list[i], name) == 0) {
-            return err_add(e, "--%s %s: given twice", option, name);
-        }
-    }
-    if (*n == max) {
-        return err_add(e, "--%s: more than %" PRIu32, option, max);
-    }
-    list[(*n)++] = name;
-    return 0;
-}
-
-/* One option; false when it is unknown. */
-static bool take_option(struct compare_options *o, int c, const char *arg, struct err *e)
-{
-    switch (c) {
-    case 'p':
-        (void)add_name("policy", o->policies, &o->n_policies, MAX_POLICIES, arg, e);
-        return true;
-    case 'b':
-        o->baseline = arg;
-        return true;
-    case 'n':
-        (void)cli_count("replications", arg, 1, 100000, &o->replications, e);
-        return true;
-    case 'J':
-        (void)cli_count("jobs", arg, 1, 4096, &o->jobs, e);
-        return true;
-    case 'm':
-        (void)add_name("metric", o->metrics, &o->n_metrics, MAX_METRICS, arg, e);
-        return true;
-    case 'l':
-        (void)cli_number_list("load", arg, 0.01, 100.0, o->loads, MAX_LOADS, &o->n_loads, e);
-        return true;
-    case 't':
-        (void)cli_number("time-limit", arg, 1.0, 1e7, &o->time_limit_s, e);
-        return true;
-    case 's':
-        o->sketch = true;
-        return true;
-    case 'r':
-        o->regret = true;
-        return true;
-    case 'T':
-        (void)cli_count("tune", arg, 1, MAX_TUNE, &o->tune.budget, e);
-        return true;
-    case 'M':
-        o->tune.metric = arg;
-        return true;
-    case 'R':
-        (void)cli_count("tune-replications", arg, 1, 1000, &o->tune.replications, e);
-        return true;
-    case 'j':
-        o->json = true;
-        return true;
-    case 'q':
-        o->quiet = true;
-        return true;
-    default:
-        return config_take_option(&o->config, c, arg, e) != 0;
-    }
-}
-
-/* 0, 1 when help was printed, or -EINVAL. */
-static int parse_options(int argc, char **argv, struct compare_options *o, struct err *e)
-{
-    static const struct option own[] = {{"policy", required_argument, NULL, 'p'},
-                                        {"baseline", required_argument, NULL, 'b'},
-                                        {"replications", required_argument, NULL, 'n'},
-                                        {"jobs", required_argument, NULL, 'J'},
-                                        {"metric", required_argument, NULL, 'm'},
-                                        {"load", required_argument, NULL, 'l'},
-                                        {"time-limit", required_argument, NULL, 't'},
-                                        {"sketch", no_argument, NULL, 's'},
-                                        {"regret", no_argument, NULL, 'r'},
-                                        {"tune", required_argument, NULL, 'T'},
-                                        {"tune-metric", required_argument, NULL, 'M'},
-                                        {"tune-replications", required_argument, NULL, 'R'},
-                                        {"json", no_argument, NULL, 'j'},
-                                        {"quiet", no_argument, NULL, 'q'},
-                                        {"help", no_argument, NULL, 'h'},
-                                        {NULL, 0, NULL, 0}};
-    struct option longs[MAX_OPTIONS];
-    size_t n = config_long_options(longs, MAX_OPTIONS - sizeof own / sizeof own[0]);
-    memcpy(&longs[n], own, sizeof own);
-    *o = (struct compare_options){.config = config_options_default(),
-                                  .replications = 10,
-                                  .jobs = jobs_processors(),
-                                  .time_limit_s = 600.0};
-    optind = 1;
-    for (int c; (c = getopt_long(argc, argv, "hq", longs, NULL)) != -1;) {
-        if (c == 'h') {
-            (void)fputs(help, stdout);
-            (void)fputs(config_options_help, stdout);
-            return 1;
-        }
-        if (!take_option(o, c, optarg, e)) {
-            return err_add(e, "`xpusim compare --help` shows the options");
-        }
-    }
-    if (optind < argc) {
-        return err_add(e, "%s: not an option", argv[optind]);
-    }
-    if (o->tune.budget == 0 && (o->tune.metric != NULL || o->tune.replications > 0)) {
-        (void)err_add(e, "--tune-metric and --tune-replications belong to --tune N");
-    }
-    o->tune.metric = o->tune.metric != NULL ? o->tune.metric : TUNE_DEFAULT_METRIC;
-    o->tune.replications = o->tune.replications > 0 ? o->tune.replications : TUNE_REPLICATIONS;
-    if (o->n_policies == 0) {
-        return err_add(e, "--policy is missing (`xpusim list policy` shows the names)");
-    }
-    return e->n > 0 ? -EINVAL : 0;
-}
 
 static void check_metrics(const struct compared *c, const struct compare_options *o, struct err *e)
 {
     struct metric_list names = {0};
     runner_metric_names(&c->config, &names);
-    for (uint32_t i = 0; i < o->n_metrics; i++) {
-        if (metric_list_find(&names, o->metrics[i]) == NULL) {
+    for (uint32_t i = 0; i < o->metrics.n; i++) {
+        if (metric_list_find(&names, o->metrics.v[i]) == NULL) {
             (void)err_add(e, "--metric %s: no metric is called so; `xpusim run --json` shows all",
-                          o->metrics[i]);
+                          o->metrics.v[i]);
         }
     }
     metric_list_fini(&names);
@@ -213,18 +64,19 @@ static int prepare(struct compared *c, struct compare_options *o, struct err *e)
 {
     uint32_t baseline = 0;
     if (o->baseline != NULL) {
-        while (baseline < o->n_policies && strcmp(o->policies[baseline], o->baseline) != 0) {
+        while (baseline < o->policies.n && strcmp(o->policies.v[baseline], o->baseline) != 0) {
             baseline++;
         }
-        if (baseline == o->n_policies) {
-            (void)add_name("policy", o->policies, &o->n_policies, MAX_POLICIES, o->baseline, e);
+        if (baseline == o->policies.n) {
+            options_text_add(&o->policies, o->baseline);
         }
     }
+    c->policies = xcalloc(o->policies.n, sizeof *c->policies);
     if (config_load(&c->config, &o->config, e) == 0) {
         check_metrics(c, o, e);
     }
-    for (uint32_t i = 0; i < o->n_policies; i++) {
-        (void)config_policy_parse(&c->policies[i], o->policies[i], e);
+    for (uint32_t i = 0; i < o->policies.n; i++) {
+        (void)config_policy_parse(&c->policies[i], o->policies.v[i], e);
     }
     struct trace t = {0};
     (void)config_trace(&o->config, o->config.seed, (struct config_arrivals){1.0, 1.0, false}, &t,
@@ -234,14 +86,14 @@ static int prepare(struct compared *c, struct compare_options *o, struct err *e)
         .config = &c->config,
         .options = &o->config,
         .policies = c->policies,
-        .n_policies = o->n_policies,
+        .n_policies = o->policies.n,
         .baseline = baseline,
         .replications = o->replications,
-        .parallel = o->jobs,
-        .cpu_limit_s = o->time_limit_s,
+        .parallel = o->work.jobs,
+        .cpu_limit_s = o->work.time_limit_s,
         .arrivals = {1.0, 1.0, false},
         .sketch = o->sketch,
-        .progress = !o->quiet && isatty(STDERR_FILENO) != 0,
+        .progress = !o->output.quiet && isatty(STDERR_FILENO) != 0,
     };
     if (e->n == 0 && o->regret) {
         (void)regret_check(&c->plan, e);
@@ -295,9 +147,9 @@ static uint32_t add_tuning(const struct compare_options *o, const struct compare
 /* Runs the plan and prints it as text, or adds it to the JSON object `into`. */
 static int run_plan(const struct compare_options *o, const struct compare_plan *plan, cJSON *into)
 {
-    const char *const *metrics = o->n_metrics > 0 ? o->metrics : usual_metrics;
+    const char *const *metrics = o->metrics.n > 0 ? o->metrics.v : usual_metrics;
     uint32_t n_metrics =
-        o->n_metrics > 0 ? o->n_metrics : sizeof usual_metrics / sizeof usual_metrics[0];
+        o->metrics.n > 0 ? o->metrics.n : sizeof usual_metrics / sizeof usual_metrics[0];
     struct compare_result r;
     compare_run(plan, &r);
     report_failures(plan, &r);
@@ -395,8 +247,8 @@ static int run_loads(const struct compare_options *o, const struct compare_plan 
                      cap.offered_req_per_min);
     }
     int status = EXIT_OK;
-    for (uint32_t i = 0; i < o->n_loads; i++) {
-        int s = run_load(o, plan, &cap, o->loads[i], loads);
+    for (uint32_t i = 0; i < o->loads.n; i++) {
+        int s = run_load(o, plan, &cap, o->loads.v[i], loads);
         status = s > status ? s : status;
     }
     return status;
@@ -429,18 +281,18 @@ static int compare(struct compare_options *o, struct err *e)
     struct compared *c = xcalloc(1, sizeof *c);
     int status = EXIT_BAD_INPUT;
     if (prepare(c, o, e) == 0) {
-        if (o->config.trace != NULL && o->replications > 1 && !o->quiet) {
+        if (o->config.trace != NULL && o->replications > 1 && !o->output.quiet) {
             (void)fprintf(stderr, "xpusim: note: the trace is a file, so replications differ in "
                                   "noise only\n");
         }
-        cJSON *root = o->json ? describe(o, c) : NULL;
+        cJSON *root = o->output.json ? describe(o, c) : NULL;
         if (root == NULL) {
             (void)printf("%s, %s, %s; %" PRIu32 " replications from seed %" PRIu64
                          "; mean [95 %% interval]\n",
                          c->config.soc.machine.name, c->config.llm.name, c->config.workload,
                          o->replications, o->config.seed);
         }
-        status = o->n_loads > 0 ? run_loads(o, &c->plan, root, e) : run_plan(o, &c->plan, root);
+        status = o->loads.n > 0 ? run_loads(o, &c->plan, root, e) : run_plan(o, &c->plan, root);
         if (root != NULL && status != EXIT_BAD_INPUT) {
             char *text = cJSON_Print(root);
             (void)printf("%s\n", text);
@@ -449,21 +301,77 @@ static int compare(struct compare_options *o, struct err *e)
         cJSON_Delete(root);
     }
     config_fini(&c->config);
+    free(c->policies);
     free(c);
     return status;
 }
 
-int cmd_compare(int argc, char **argv)
+static int run(void *values, struct err *e)
 {
-    struct compare_options o;
-    struct err e = ERR_INIT;
-    int rc = parse_options(argc, argv, &o, &e);
-    int status = rc == 1 ? EXIT_OK : EXIT_BAD_INPUT;
-    if (rc == 0) {
-        status = compare(&o, &e);
+    struct compare_options *o = values;
+    if (o->tune.budget == 0 && o->tune_given) {
+        (void)err_add(e, "--tune-metric and --tune-replications belong to --tune N");
     }
-    err_print(&e, stderr);
-    err_fini(&e);
-    config_options_fini(&o.config);
-    return status;
+    if (o->policies.n == 0) {
+        (void)err_add(e, "--policy is missing (`xpusim list policy` shows the names)");
+    }
+    return e->n > 0 ? EXIT_BAD_INPUT : compare(o, e);
 }
+
+#define OPTIONS struct compare_options
+
+static const struct option_row rows[] = {
+    OPTION_TEXTS(OPTIONS, policies, "policy", "P[:K=V,..]", MAX_POLICIES,
+                 "policy and parameters; repeated"),
+    OPTION_TEXT(OPTIONS, baseline, "baseline", "P", NULL,
+                "what to compare with (default: the first policy)"),
+    OPTION_COUNT(OPTIONS, replications, "replications", "N", "10", 1, 100000,
+                 "runs per policy; the first has --seed itself"),
+    OPTION_TEXTS(OPTIONS, metrics, "metric", "NAME", MAX_METRICS,
+                 "metric to print; repeated (default: the usual eight); --json has all"),
+    OPTION_NUMBERS(OPTIONS, loads, "load", "R1,R2,..", 0.01, 100.0,
+                   "scale the arrival rates so that the baseline's load is R: its capacity is "
+                   "measured first, on the same requests arriving all at once"),
+    OPTION_FLAG(OPTIONS, regret, "regret",
+                "also how far each policy stays behind a lower bound of the machine and behind a "
+                "clairvoyant schedule"),
+    OPTION_COUNT(OPTIONS, tune.budget, "tune", "N", NULL, 1, MAX_TUNE,
+                 "also tune every policy: the best of N configurations of each, found on other "
+                 "seeds, against the policy as given"),
+    {.name = "tune-metric",
+     .value = "NAME",
+     .preset = TUNE_DEFAULT_METRIC,
+     .kind = OPTION_KIND_TEXT,
+     .offset = OPTION_AT(OPTIONS, tune.metric, const char *),
+     .given = 1 + OPTION_AT(OPTIONS, tune_given, bool),
+     .help = "what the best is chosen by"},
+    {.name = "tune-replications",
+     .value = "R",
+     .preset = "3",
+     .min = 1,
+     .max = MAX_TUNE_REPLICATIONS,
+     .kind = OPTION_KIND_COUNT,
+     .offset = OPTION_AT(OPTIONS, tune.replications, uint32_t),
+     .given = 1 + OPTION_AT(OPTIONS, tune_given, bool),
+     .help = "training runs of each configuration"},
+    OPTION_FLAG(OPTIONS, sketch, "sketch", "quantiles within 0.5 %, constant memory"),
+};
+static const struct option_table own = OPTION_TABLE(NULL, rows);
+static const struct option_child children[] = {
+    {.table = &own},
+    {&job_option_table, offsetof(OPTIONS, work), NULL, false},
+    {&option_output_table, offsetof(OPTIONS, output), NULL, false},
+    {&config_option_table, offsetof(OPTIONS, config), NULL, false},
+    {0},
+};
+const struct command cmd_compare = {
+    .name = "compare",
+    .summary = "policies on the same requests, with confidence intervals",
+    .usage = "--policy P1 --policy P2 ... [options]",
+    .about =
+        "Runs every policy on the same requests, N times with different ones, and prints means "
+        "with 95 % intervals and the paired differences against the baseline.",
+    .children = children,
+    .bytes = sizeof(OPTIONS),
+    .run = run,
+};

@@ -12,20 +12,10 @@
 #include "sim/base/arena.h"
 #include "sim/base/units.h"
 
-static const char help[] =
-    "usage: xpusim diff A.log B.log [--json]\n"
-    "       xpusim diff --policy P [options] [--b-OPTION ...] [--against BINARY] [--json]\n"
-    "\n"
-    "Compares two decision logs (`run --decisions`), or makes two runs and compares theirs: the\n"
-    "first decision that differs, the ones before it, and the state of both runs just before it.\n"
-    "Exit 0 when all decisions are the same, 1 when they differ or a run fails.\n"
-    "\n";
-
 struct options {
-    struct two_runs runs;
-    const char *logs[2];
-    uint32_t n_logs;
-    bool json;
+    struct two_runs_options given;
+    struct option_texts logs;
+    struct option_output output;
 };
 
 /* What there is to say. */
@@ -36,63 +26,18 @@ struct report {
     bool failed;
 };
 
-/* 0, 1 when help was printed, or -EINVAL. */
-static int parse_options(int argc, char **argv, struct options *o, struct err *e)
-{
-    struct option longs[TWO_RUNS_MAX_OPTIONS + 4];
-    size_t n = two_runs_long_options(longs, TWO_RUNS_MAX_OPTIONS);
-    longs[n++] = (struct option){"time-limit", required_argument, NULL, 't'};
-    longs[n++] = (struct option){"json", no_argument, NULL, 'j'};
-    longs[n++] = (struct option){"help", no_argument, NULL, 'h'};
-    longs[n] = (struct option){NULL, 0, NULL, 0};
-    memset(o, 0, sizeof *o);
-    two_runs_init(&o->runs);
-    for (int pass = 0; pass < 2; pass++) {
-        optind = 1;
-        for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
-            if (c == 'h') {
-                (void)fputs(help, stdout);
-                (void)fputs(two_runs_help, stdout);
-                (void)fputs(config_options_help, stdout);
-                return 1;
-            }
-            if (c == 'j') {
-                o->json = true;
-            } else if (c == 't') {
-                (void)cli_number("time-limit", optarg, 1.0, 1e7, &o->runs.time_limit_s, e);
-            } else if (two_runs_take_option(&o->runs, c, optarg, pass, e) == 0) {
-                return err_add(e, "`xpusim diff --help` shows the options");
-            }
-        }
-        if (e->n > 0) {
-            return -EINVAL;
-        }
-    }
-    o->n_logs = (uint32_t)(argc - optind);
-    if (o->n_logs != 0 && o->n_logs != 2) {
-        return err_add(e, "two decision logs are compared, or two runs");
-    }
-    for (uint32_t i = 0; i < o->n_logs; i++) {
-        o->logs[i] = argv[optind + (int)i];
-    }
-    if (o->n_logs == 2 && o->runs.side[0].policy != NULL) {
-        return err_add(e, "decision logs and --policy exclude each other");
-    }
-    return 0;
-}
-
 /* ---- two logs ---- */
 
 static int diff_logs(const struct options *o, struct report *r, struct err *e)
 {
     FILE *f[2];
     for (int i = 0; i < 2; i++) {
-        f[i] = fopen(o->logs[i], "r");
+        f[i] = fopen(o->logs.v[i], "r");
         char start[8] = "";
         if (f[i] == NULL) {
-            (void)err_add(e, "%s: %s", o->logs[i], strerror(errno));
+            (void)err_add(e, "%s: %s", o->logs.v[i], strerror(errno));
         } else if (fread(start, 1, 7, f[i]) != 7 || strcmp(start, "policy ") != 0) {
-            (void)err_add(e, "%s: not a decision log (`xpusim run --decisions`)", o->logs[i]);
+            (void)err_add(e, "%s: not a decision log (`xpusim run --decisions`)", o->logs.v[i]);
         }
     }
     if (e->n == 0) {
@@ -127,19 +72,20 @@ static char *state_of(const struct two_runs *runs, int side, const struct trace 
     return text;
 }
 
-static int diff_runs(struct options *o, struct report *r, struct err *e)
+static int diff_runs(const struct options *o, struct two_runs *runs, struct report *r,
+                     struct err *e)
 {
     static const struct config_arrivals as_they_are = {1.0, 1.0, false};
     struct trace t[2] = {{0}, {0}};
-    int rc = two_runs_load(&o->runs, e);
+    int rc = two_runs_load(runs, &o->given, e);
     for (int i = 0; i < 2 && rc == 0; i++) {
-        const struct config_options *options = &o->runs.side[i].options;
+        const struct config_options *options = &runs->side[i].options;
         rc = config_trace(options, options->seed, as_they_are, &t[i], e);
     }
     if (rc == 0) {
         struct two_runs_log l[2];
         for (int i = 0; i < 2; i++) {
-            two_runs_run(&o->runs, i, &t[i], NULL, NULL, &l[i]);
+            two_runs_run(runs, i, &t[i], NULL, NULL, &l[i]);
             r->failed = r->failed || l[i].status != 0;
             (void)snprintf(r->message[i], sizeof r->message[i], "%s", l[i].message);
         }
@@ -149,7 +95,7 @@ static int diff_runs(struct options *o, struct report *r, struct err *e)
         two_runs_log_fini(&l[0]);
         two_runs_log_fini(&l[1]);
         for (int i = 0; i < 2 && r->d.differs; i++) {
-            r->state[i] = state_of(&o->runs, i, &t[i], &r->d);
+            r->state[i] = state_of(runs, i, &t[i], &r->d);
         }
     }
     trace_fini(&t[0]);
@@ -241,26 +187,49 @@ static void print_json(const struct report *r)
     cJSON_Delete(root);
 }
 
-int cmd_diff(int argc, char **argv)
+static int run(void *values, struct err *e)
 {
-    struct options *o = xcalloc(1, sizeof *o);
-    struct report *r = xcalloc(1, sizeof *r);
-    struct err e = ERR_INIT;
-    int rc = parse_options(argc, argv, o, &e);
-    int status = rc == 1 ? EXIT_OK : EXIT_BAD_INPUT;
-    if (rc == 0) {
-        rc = o->n_logs == 2 ? diff_logs(o, r, &e) : diff_runs(o, r, &e);
-        if (rc == 0) {
-            (o->json ? print_json : print_report)(r);
-            status = r->d.differs || r->failed ? EXIT_CHECK_FAILED : EXIT_OK;
-        }
+    const struct options *o = values;
+    if (o->logs.n == 1) {
+        return err_add(e, "two decision logs are compared, or two runs");
     }
-    err_print(&e, stderr);
-    err_fini(&e);
-    two_runs_fini(&o->runs);
+    if (o->logs.n == 2 && o->given.policy != NULL) {
+        return err_add(e, "decision logs and --policy exclude each other");
+    }
+    struct two_runs *runs = xcalloc(1, sizeof *runs);
+    struct report *r = xcalloc(1, sizeof *r);
+    int rc = o->logs.n == 2 ? diff_logs(o, r, e) : diff_runs(o, runs, r, e);
+    int status = rc;
+    if (rc == 0) {
+        (o->output.json ? print_json : print_report)(r);
+        status = r->d.differs || r->failed ? EXIT_CHECK_FAILED : EXIT_OK;
+    }
+    two_runs_fini(runs);
     free(r->state[0]);
     free(r->state[1]);
     free(r);
-    free(o);
+    free(runs);
     return status;
 }
+
+#define OPTIONS struct options
+
+static const struct option_child children[] = {
+    {&option_output_table, offsetof(OPTIONS, output), NULL, false},
+    TWO_RUNS_CHILDREN(offsetof(OPTIONS, given)),
+    {0},
+};
+const struct command cmd_diff = {
+    .name = "diff",
+    .summary = "the first decision in which two runs differ, with both states",
+    .usage = "A.log B.log [--json]\n"
+             "--policy P [options] [--b-OPTION ...] [--against BINARY] [--json]",
+    .about =
+        "Compares two decision logs (`run --decisions`), or makes two runs and compares theirs: "
+        "the first decision that differs, the ones before it, and the state of both runs just "
+        "before it. Exit 0 when all decisions are the same, 1 when they differ or a run fails.",
+    .children = children,
+    .operands = {"LOG", 0, 2, offsetof(OPTIONS, logs)},
+    .bytes = sizeof(OPTIONS),
+    .run = run,
+};

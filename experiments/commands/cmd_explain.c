@@ -1,6 +1,5 @@
 /* `xpusim explain`: where one request's latency went. It simulates the run again and watches. */
 #include <errno.h>
-#include <getopt.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,72 +18,13 @@
 #include "sim/metrics/explain.h"
 #include "traces/traces.h"
 
-#define MAX_OPTIONS 48
-
-static const char help[] =
-    "usage: xpusim explain --request ID --policy P [options of run]\n"
-    "       xpusim explain --interference --policy P [options of run]\n"
-    "\n"
-    "Splits a request's latency into exclusive causes that sum to it to the nanosecond, and says\n"
-    "what it would be with the DDR shared at no loss, alone on the machine, and at best.\n"
-    "\n"
-    "  --request ID         number of the request (first column of run --requests)\n"
-    "  --interference       all requests instead: mean causes by class, and who delays whom\n"
-    "  --policy P[:K=V,..]  policy and parameters\n"
-    "  --json               as JSON\n"
-    "\n";
-
 struct explain_options {
     struct config_options config;
     const char *policy;
-    double request;
-    bool json, have_request, interference;
+    struct option_output output;
+    uint32_t request;
+    bool have_request, interference;
 };
-
-static int parse_options(int argc, char **argv, struct explain_options *o, struct err *e)
-{
-    static const struct option own[] = {
-        {"policy", required_argument, NULL, 'p'}, {"request", required_argument, NULL, 'r'},
-        {"interference", no_argument, NULL, 'i'}, {"json", no_argument, NULL, 'j'},
-        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
-    struct option longs[MAX_OPTIONS];
-    size_t n = config_long_options(longs, MAX_OPTIONS - sizeof own / sizeof own[0]);
-    memcpy(&longs[n], own, sizeof own);
-    *o = (struct explain_options){.config = config_options_default()};
-    optind = 1;
-    for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
-        switch (c) {
-        case 'p':
-            o->policy = optarg;
-            break;
-        case 'r':
-            o->have_request = true;
-            (void)cli_number("request", optarg, 0.0, 4e9, &o->request, e);
-            break;
-        case 'i':
-            o->interference = true;
-            break;
-        case 'j':
-            o->json = true;
-            break;
-        case 'h':
-            (void)fputs(help, stdout);
-            (void)fputs(config_options_help, stdout);
-            return 1;
-        default:
-            if (config_take_option(&o->config, c, optarg, e) == 0) {
-                return err_add(e, "`xpusim explain --help` shows the options");
-            }
-        }
-    }
-    if (optind < argc) {
-        return err_add(e, "%s: not an option", argv[optind]);
-    }
-    if (o->policy == NULL || o->have_request == o->interference) {
-        return err_add(e, "--policy, and either --request or --interference, are needed");
-    }
-    return e->n > 0 ? -EINVAL : 0;
-}
 
 /* What the latency would be otherwise, in seconds; NaN where the request did not finish then, or
  * there is no bound. */
@@ -276,7 +216,7 @@ static double uncontended_s(const struct explain_case *k, uint32_t id, struct er
 
 static int explain_one(const struct explain_case *k, struct err *e)
 {
-    uint32_t id = (uint32_t)k->o->request;
+    uint32_t id = k->o->request;
     struct explain *x = observe(k, k->trace, id, e);
     const struct explanation *found = x != NULL ? explain_find(x, id) : NULL;
     int status = x != NULL ? EXIT_OK : EXIT_CHECK_FAILED;
@@ -288,7 +228,7 @@ static int explain_one(const struct explain_case *k, struct err *e)
         char fingerprint[CONFIG_FINGERPRINT_BYTES];
         (void)config_fingerprint(k->config, k->policy, k->trace, k->o->config.seed, fingerprint,
                                  sizeof fingerprint);
-        if (k->o->json) {
+        if (k->o->output.json) {
             print_json(found, &w, fingerprint);
         } else {
             print_text(found, &w);
@@ -306,7 +246,7 @@ static int explain_all(const struct explain_case *k, struct err *e)
     }
     struct interference m;
     interference_collect(x, k->trace, &m);
-    if (k->o->json) {
+    if (k->o->output.json) {
         char fingerprint[CONFIG_FINGERPRINT_BYTES];
         cJSON *root = cJSON_CreateObject();
         cJSON_AddStringToObject(root, "fingerprint",
@@ -340,17 +280,46 @@ static int load_and_explain(const struct explain_options *o, struct err *e)
     return status;
 }
 
-int cmd_explain(int argc, char **argv)
+static int run(void *values, struct err *e)
 {
-    struct explain_options o;
-    struct err e = ERR_INIT;
-    int rc = parse_options(argc, argv, &o, &e);
-    int status = rc == 1 ? EXIT_OK : EXIT_BAD_INPUT;
-    if (rc == 0) {
-        status = load_and_explain(&o, &e);
+    const struct explain_options *o = values;
+    if (o->policy == NULL || o->have_request == o->interference) {
+        return err_add(e, "--policy, and either --request or --interference, are needed");
     }
-    err_print(&e, stderr);
-    err_fini(&e);
-    config_options_fini(&o.config);
-    return status;
+    return load_and_explain(o, e);
 }
+
+#define OPTIONS struct explain_options
+
+static const struct option_row rows[] = {
+    {.name = "request",
+     .value = "ID",
+     .max = UINT32_MAX,
+     .kind = OPTION_KIND_COUNT,
+     .offset = OPTION_AT(OPTIONS, request, uint32_t),
+     .given = 1 + OPTION_AT(OPTIONS, have_request, bool),
+     .help = "number of the request (first column of run --requests)"},
+    OPTION_FLAG(OPTIONS, interference, "interference",
+                "all requests instead: mean causes by class, and who delays whom"),
+    OPTION_TEXT(OPTIONS, policy, "policy", "P[:K=V,..]", NULL, "policy and parameters"),
+};
+static const struct option_table own = OPTION_TABLE(NULL, rows);
+static const struct option_child children[] = {
+    {.table = &own},
+    {&option_output_table, offsetof(OPTIONS, output), NULL, false},
+    {&config_option_table, offsetof(OPTIONS, config), NULL, false},
+    {0},
+};
+const struct command cmd_explain = {
+    .name = "explain",
+    .summary = "where one request's latency went",
+    .usage = "--request ID --policy P [options of run]\n"
+             "--interference --policy P [options of run]",
+    .about =
+        "Splits a request's latency into exclusive causes that sum to it to the nanosecond, and "
+        "says what it would be with the DDR shared at no loss, alone on the machine, and at "
+        "best.",
+    .children = children,
+    .bytes = sizeof(OPTIONS),
+    .run = run,
+};

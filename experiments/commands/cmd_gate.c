@@ -1,6 +1,5 @@
 /* `xpusim gate`: this build against a recorded baseline, or against another binary. */
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,135 +7,16 @@
 
 #include "experiments/commands/commands.h"
 #include "experiments/gate/gate.h"
+#include "experiments/run/job_options.h"
 #include "experiments/shell/cli.h"
 
-static const char help[] =
-    "usage: xpusim gate --baseline FILE [options]\n"
-    "\n"
-    "Runs the matrix of a baseline file and judges every metric of every policy against what is\n"
-    "recorded there. Exit 1 when something got worse, fails, or is missing.\n"
-    "\n"
-    "  --baseline FILE   groups of policies to run, and their recorded results\n"
-    "  --against BINARY  instead of the recorded results, those of another xpusim, run now\n"
-    "  --update          show the differences, then record the new results\n"
-    "  --strict          exit 1 on every row that is not OK\n"
-    "  --seed N          of the runs of `fresh` groups (default: derived from the group's)\n"
-    "  --jobs J          runs at once (default: processors); results do not depend on it\n"
-    "  --time-limit S    CPU seconds after which a run is given up (default 600)\n"
-    "  --all             print the rows that are OK too\n"
-    "  --json            the report as JSON\n"
-    "  --junit FILE      also as JUnit XML\n"
-    "  --markdown FILE   also as a Markdown table\n"
-    "  --quiet           no progress bar\n"
-    "\n"
-    "Verdicts: REGRESSION worse beyond the tolerance; GAIN better beyond it; DRIFT changed within\n"
-    "it, or a metric without a direction; STATUS runs fail or their verdict is another; ADDED no\n"
-    "baseline; REMOVED no longer measured. Groups with \"test\": \"exact\" repeat their seeds and "
-    "must\n"
-    "match; \"fresh\" ones take other seeds, and their rows are tested together at 1 % (Holm).\n";
-
 struct gate_options {
+    struct job_options work;
+    struct option_output output;
     const char *baseline, *against, *junit, *markdown;
-    bool update, strict, all, json, quiet, own_seed;
+    bool update, strict, all, own_seed;
     uint64_t seed;
-    uint32_t jobs;
-    double time_limit_s;
 };
-
-static void take_seed(struct gate_options *o, const char *arg, struct err *e)
-{
-    uint32_t seed = 0;
-    o->own_seed = cli_count("seed", arg, 0, UINT32_MAX, &seed, e) == 0;
-    o->seed = seed;
-}
-
-/* One option; false when it is unknown. */
-static bool take_option(struct gate_options *o, int c, struct err *e)
-{
-    switch (c) {
-    case 'b':
-        o->baseline = optarg;
-        return true;
-    case 'a':
-        o->against = optarg;
-        return true;
-    case 'u':
-        o->update = true;
-        return true;
-    case 'S':
-        o->strict = true;
-        return true;
-    case 's':
-        take_seed(o, optarg, e);
-        return true;
-    case 'J':
-        (void)cli_count("jobs", optarg, 1, 4096, &o->jobs, e);
-        return true;
-    case 't':
-        (void)cli_number("time-limit", optarg, 1.0, 1e7, &o->time_limit_s, e);
-        return true;
-    case 'A':
-        o->all = true;
-        return true;
-    case 'j':
-        o->json = true;
-        return true;
-    case 'x':
-        o->junit = optarg;
-        return true;
-    case 'm':
-        o->markdown = optarg;
-        return true;
-    case 'q':
-        o->quiet = true;
-        return true;
-    default:
-        return false;
-    }
-}
-
-/* 0, 1 when help was printed, or -EINVAL. */
-static int parse_options(int argc, char **argv, struct gate_options *o, struct err *e)
-{
-    static const struct option longs[] = {{"baseline", required_argument, NULL, 'b'},
-                                          {"against", required_argument, NULL, 'a'},
-                                          {"update", no_argument, NULL, 'u'},
-                                          {"strict", no_argument, NULL, 'S'},
-                                          {"seed", required_argument, NULL, 's'},
-                                          {"jobs", required_argument, NULL, 'J'},
-                                          {"time-limit", required_argument, NULL, 't'},
-                                          {"all", no_argument, NULL, 'A'},
-                                          {"json", no_argument, NULL, 'j'},
-                                          {"junit", required_argument, NULL, 'x'},
-                                          {"markdown", required_argument, NULL, 'm'},
-                                          {"quiet", no_argument, NULL, 'q'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
-    *o = (struct gate_options){.jobs = jobs_processors(), .time_limit_s = 600.0};
-    optind = 1;
-    for (int c; (c = getopt_long(argc, argv, "hq", longs, NULL)) != -1;) {
-        if (c == 'h') {
-            (void)fputs(help, stdout);
-            return 1;
-        }
-        if (!take_option(o, c, e)) {
-            return err_add(e, "`xpusim gate --help` shows the options");
-        }
-    }
-    if (optind < argc) {
-        return err_add(e, "%s: not an option", argv[optind]);
-    }
-    if (o->baseline == NULL) {
-        return err_add(e, "--baseline is missing");
-    }
-    if (o->against != NULL && o->update) {
-        return err_add(e, "--against and --update exclude each other");
-    }
-    if (o->against != NULL && access(o->against, X_OK) != 0) {
-        return err_add(e, "--against %s: not a program: %s", o->against, strerror(errno));
-    }
-    return e->n > 0 ? -EINVAL : 0;
-}
 
 static int write_report(const char *option, const char *path, const struct gate_report *r,
                         void (*print)(const struct gate_report *, FILE *), struct err *e)
@@ -153,7 +33,7 @@ static int write_report(const char *option, const char *path, const struct gate_
 
 static int show(const struct gate_options *o, const struct gate_report *r, struct err *e)
 {
-    if (o->json) {
+    if (o->output.json) {
         cJSON *root = gate_to_json(r);
         char *text = cJSON_Print(root);
         (void)printf("%s\n", text);
@@ -231,9 +111,9 @@ static int gate(const struct gate_options *o, struct err *e)
                                .fresh_seeds = !o->update, /* recorded are the file's own seeds */
                                .own_seed = o->own_seed,
                                .seed = o->seed,
-                               .parallel = o->jobs,
-                               .cpu_limit_s = o->time_limit_s,
-                               .progress = !o->quiet && isatty(STDERR_FILENO) != 0};
+                               .parallel = o->work.jobs,
+                               .cpu_limit_s = o->work.time_limit_s,
+                               .progress = !o->output.quiet && isatty(STDERR_FILENO) != 0};
         if (o->against == NULL && !o->update && b.recorded.n == 0) {
             (void)err_add(e, "%s: holds no results; record them with --update", o->baseline);
         } else if (gate_measure(&run, &now, e) == 0) {
@@ -251,16 +131,63 @@ static int gate(const struct gate_options *o, struct err *e)
     return status;
 }
 
-int cmd_gate(int argc, char **argv)
+static int run(void *values, struct err *e)
 {
-    struct gate_options o;
-    struct err e = ERR_INIT;
-    int rc = parse_options(argc, argv, &o, &e);
-    int status = rc == 1 ? EXIT_OK : EXIT_BAD_INPUT;
-    if (rc == 0) {
-        status = gate(&o, &e);
+    const struct gate_options *o = values;
+    if (o->baseline == NULL) {
+        return err_add(e, "--baseline is missing");
     }
-    err_print(&e, stderr);
-    err_fini(&e);
-    return status;
+    if (o->against != NULL && o->update) {
+        return err_add(e, "--against and --update exclude each other");
+    }
+    if (o->against != NULL && access(o->against, X_OK) != 0) {
+        return err_add(e, "--against %s: not a program: %s", o->against, strerror(errno));
+    }
+    return gate(o, e);
 }
+
+#define OPTIONS struct gate_options
+
+static const struct option_row rows[] = {
+    OPTION_TEXT(OPTIONS, baseline, "baseline", "FILE", NULL,
+                "groups of policies to run, and their recorded results"),
+    OPTION_TEXT(OPTIONS, against, "against", "BINARY", NULL,
+                "instead of the recorded results, those of another xpusim, run now"),
+    OPTION_FLAG(OPTIONS, update, "update", "show the differences, then record the new results"),
+    OPTION_FLAG(OPTIONS, strict, "strict", "exit 1 on every row that is not OK"),
+    {.name = "seed",
+     .value = "N",
+     .kind = OPTION_KIND_SEED,
+     .offset = OPTION_AT(OPTIONS, seed, uint64_t),
+     .given = 1 + OPTION_AT(OPTIONS, own_seed, bool),
+     .help = "of the runs of `fresh` groups (default: derived from the group's)"},
+    OPTION_FLAG(OPTIONS, all, "all", "print the rows that are OK too"),
+    OPTION_TEXT(OPTIONS, junit, "junit", "FILE", NULL, "also as JUnit XML"),
+    OPTION_TEXT(OPTIONS, markdown, "markdown", "FILE", NULL, "also as a Markdown table"),
+};
+static const struct option_table own = OPTION_TABLE(NULL, rows);
+static const struct option_child children[] = {
+    {.table = &own},
+    {&job_option_table, offsetof(OPTIONS, work), NULL, false},
+    {&option_output_table, offsetof(OPTIONS, output), NULL, false},
+    {0},
+};
+const struct command cmd_gate = {
+    .name = "gate",
+    .summary = "scheduling metrics against a recorded baseline, for CI",
+    .usage = "--baseline FILE [options]",
+    .about = "Runs the matrix of a baseline file and judges every metric of every policy against "
+             "what is recorded there. Exit 1 when something got worse, fails, or is missing.",
+    .notes =
+        "Verdicts: REGRESSION worse beyond the tolerance; GAIN better beyond it; DRIFT changed "
+        "within\n"
+        "it, or a metric without a direction; STATUS runs fail or their verdict is another; ADDED "
+        "no\n"
+        "baseline; REMOVED no longer measured. Groups with \"test\": \"exact\" repeat their seeds "
+        "and "
+        "must\nmatch; \"fresh\" ones take other seeds, and their rows are tested together at 1 % "
+        "(Holm).",
+    .children = children,
+    .bytes = sizeof(OPTIONS),
+    .run = run,
+};

@@ -1,7 +1,6 @@
 /* `xpusim graphs`: switch strategies side by side on one instance, or on random ones. */
 #include <cjson/cJSON.h>
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,33 +12,15 @@
 
 #define MAX_STRATEGIES 16
 
-static const char HELP[] =
-    "usage: xpusim graphs --p T,T,.. --d T,T,.. --s T,T,.. --chunks C [options]\n"
-    "       xpusim graphs --random N [--seed S] [--keep-old] [--json]\n"
-    "\n"
-    "Switches an NPU from its prefill graphs (G1) to its decode graphs (G2), block by block, "
-    "while\n"
-    "the prompt is still being computed, and compares strategies. Total = max(end of prefill, end\n"
-    "of the last load).\n"
-    "\n"
-    "  --p LIST         integer time to compute one chunk with G1, per block\n"
-    "  --d LIST         the same chunk with G2 (at least p)\n"
-    "  --s LIST         time to load G2\n"
-    "  --chunks C       chunks of the prompt\n"
-    "  --strategy NAME  one of the strategies below, or all (default)\n"
-    "  --keep-old       G1 stays usable while G2 loads; one more block of memory\n"
-    "  --nodes N        budget of the exact search (default 2000000 states)\n"
-    "  --gantt          draw each schedule\n"
-    "  --json           results as JSON\n"
-    "  --random N       N random instances: mean and worst ratio to the optimum\n"
-    "  --seed S         of the random instances (default 1)\n";
-
 struct options {
     int64_t times[3][GRAPHS_MAX_BLOCKS]; /* p, d, s */
     uint32_t n_times[3];                 /* 0: not given */
-    int64_t chunks, random, seed, nodes; /* -1: not given */
+    uint32_t chunks, random, nodes;      /* 0: not given */
+    uint64_t seed;
+    bool seed_given;
     const char *strategy;
-    bool keep_old, json, gantt;
+    bool keep_old, gantt;
+    struct option_output output;
 };
 
 static bool parse_integer(const char **text, int64_t *value)
@@ -75,110 +56,40 @@ static int parse_list(const char *option, const char *text, int64_t *times, uint
     }
 }
 
-static int parse_count(const char *option, const char *text, int64_t min, int64_t max,
-                       int64_t *value, struct err *e)
+static int take_times(void *target, const struct option_row *row, const char *arg, struct err *e)
 {
-    const char *at = text;
-    if (!parse_integer(&at, value) || *at != '\0' || *value < min || *value > max) {
-        *value = -1;
-        return err_add(e, "--%s: \"%s\" is not an integer from %" PRId64 " to %" PRId64, option,
-                       text, min, max);
-    }
-    return 0;
+    struct options *o = target;
+    int i = row->name[0] == 'p' ? 0 : row->name[0] == 'd' ? 1 : 2;
+    return parse_list(row->name, arg, o->times[i], &o->n_times[i], e);
 }
 
-static void print_help(void)
+static void print_strategies(FILE *out)
 {
     size_t n;
     const struct graphs_strategy *st = graphs_strategies(&n);
-    fputs(HELP, stdout);
-    fputs("\nStrategies:\n", stdout);
+    (void)fputs("Strategies:\n", out);
     for (size_t i = 0; i < n; i++) {
-        printf("  %-18s %s\n", st[i].name, st[i].what);
+        (void)fprintf(out, "  %-18s %s\n", st[i].name, st[i].what);
     }
-}
-
-/* 0, 1 when help was asked for, or -EINVAL. */
-static int parse_options(int argc, char **argv, struct options *o, struct err *e)
-{
-    static const struct option longs[] = {{"p", required_argument, NULL, 'p'},
-                                          {"d", required_argument, NULL, 'd'},
-                                          {"s", required_argument, NULL, 's'},
-                                          {"chunks", required_argument, NULL, 'c'},
-                                          {"strategy", required_argument, NULL, 'S'},
-                                          {"keep-old", no_argument, NULL, 'k'},
-                                          {"nodes", required_argument, NULL, 'n'},
-                                          {"gantt", no_argument, NULL, 'g'},
-                                          {"json", no_argument, NULL, 'j'},
-                                          {"random", required_argument, NULL, 'r'},
-                                          {"seed", required_argument, NULL, 'x'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
-    *o = (struct options){.chunks = -1, .random = -1, .seed = -1, .nodes = -1};
-    optind = 1;
-    for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
-        switch (c) {
-        case 'p':
-        case 'd':
-        case 's': {
-            int i = c == 'p' ? 0 : c == 'd' ? 1 : 2;
-            char name[2] = {(char)c, '\0'};
-            parse_list(name, optarg, o->times[i], &o->n_times[i], e);
-            break;
-        }
-        case 'c':
-            parse_count("chunks", optarg, 1, GRAPHS_MAX_POSITIONS, &o->chunks, e);
-            break;
-        case 'n':
-            parse_count("nodes", optarg, 1, 1000000000, &o->nodes, e);
-            break;
-        case 'r':
-            parse_count("random", optarg, 1, GRAPHS_STUDY_MAX, &o->random, e);
-            break;
-        case 'x':
-            parse_count("seed", optarg, 0, INT64_MAX, &o->seed, e);
-            break;
-        case 'S':
-            o->strategy = optarg;
-            break;
-        case 'k':
-            o->keep_old = true;
-            break;
-        case 'g':
-            o->gantt = true;
-            break;
-        case 'j':
-            o->json = true;
-            break;
-        case 'h':
-            return 1;
-        default:
-            return err_add(e, "graphs: bad usage, see xpusim graphs --help"); /* getopt said what */
-        }
-    }
-    if (optind < argc) {
-        err_add(e, "graphs: unexpected argument \"%s\"", argv[optind]);
-    }
-    return e->n == 0 ? 0 : -EINVAL;
 }
 
 /* Rules that join several options. */
 static int check_options(const struct options *o, struct graphs_instance *g, struct err *e)
 {
-    bool instance = o->n_times[0] + o->n_times[1] + o->n_times[2] > 0 || o->chunks >= 0;
-    if (o->random >= 0) {
-        return instance || o->strategy != NULL || o->gantt || o->nodes >= 0
+    bool instance = o->n_times[0] + o->n_times[1] + o->n_times[2] > 0 || o->chunks > 0;
+    if (o->random > 0) {
+        return instance || o->strategy != NULL || o->gantt || o->nodes > 0
                    ? err_add(e, "graphs: --random goes with --seed, --keep-old and --json only")
                    : 0;
     }
-    if (o->seed >= 0) {
+    if (o->seed_given) {
         err_add(e, "graphs: --seed goes with --random");
     }
     if (o->strategy != NULL && strcmp(o->strategy, "all") != 0 &&
         graphs_strategy_find(o->strategy) == NULL) {
         err_add(e, "--strategy: no strategy \"%s\", see xpusim graphs --help", o->strategy);
     }
-    if (o->n_times[0] == 0 || o->n_times[1] == 0 || o->n_times[2] == 0 || o->chunks < 0) {
+    if (o->n_times[0] == 0 || o->n_times[1] == 0 || o->n_times[2] == 0 || o->chunks == 0) {
         return err_add(e, "graphs: --p, --d, --s and --chunks are needed (or --random)");
     }
     if (o->n_times[1] != o->n_times[0] || o->n_times[2] != o->n_times[0]) {
@@ -188,12 +99,12 @@ static int check_options(const struct options *o, struct graphs_instance *g, str
                        o->n_times[0], o->n_times[1], o->n_times[2]);
     }
     *g = (struct graphs_instance){.n_blocks = o->n_times[0],
-                                  .n_chunks = (uint32_t)o->chunks,
+                                  .n_chunks = o->chunks,
                                   .p = o->times[0],
                                   .d = o->times[1],
                                   .s = o->times[2],
                                   .keep_old = o->keep_old,
-                                  .max_nodes = o->nodes < 0 ? 0 : (uint64_t)o->nodes};
+                                  .max_nodes = o->nodes};
     graphs_instance_check(g, "graphs", e);
     return e->n == 0 ? 0 : -EINVAL;
 }
@@ -309,7 +220,7 @@ static int run_instance(const struct graphs_instance *g, const struct options *o
             rc = !all && results[i].label == GRAPHS_UNFINISHED ? EXIT_CHECK_FAILED : rc;
         }
     }
-    if (o->json) {
+    if (o->output.json) {
         print_json(o, results, &best);
     } else {
         print_text(g, o, results, &best);
@@ -321,28 +232,62 @@ static int run_instance(const struct graphs_instance *g, const struct options *o
     return rc;
 }
 
-int cmd_graphs(int argc, char **argv)
+static int run(void *values, struct err *e)
 {
-    struct options o;
+    const struct options *o = values;
     struct graphs_instance g;
-    struct err e = ERR_INIT;
-    int rc = parse_options(argc, argv, &o, &e);
-    if (rc == 1 && e.n == 0) {
-        print_help();
-        return EXIT_OK;
-    }
-    if (e.n == 0) {
-        check_options(&o, &g, &e);
-    }
-    if (e.n > 0) {
-        err_print(&e, stderr);
-        err_fini(&e);
+    if (check_options(o, &g, e) != 0) {
         return EXIT_BAD_INPUT;
     }
-    if (o.random >= 0) {
-        graphs_print_study((uint32_t)o.random, o.seed < 0 ? 1 : (uint64_t)o.seed, o.keep_old,
-                           o.json, stdout);
+    if (o->random > 0) {
+        graphs_print_study(o->random, o->seed_given ? o->seed : 1, o->keep_old, o->output.json,
+                           stdout);
         return EXIT_OK;
     }
-    return run_instance(&g, &o);
+    return run_instance(&g, o);
 }
+
+#define OPTIONS struct options
+
+static const struct option_row rows[] = {
+    OPTION_OWN(take_times, "p", "LIST", "integer time to compute one chunk with G1, per block"),
+    OPTION_OWN(take_times, "d", "LIST", "the same chunk with G2 (at least p)"),
+    OPTION_OWN(take_times, "s", "LIST", "time to load G2"),
+    OPTION_COUNT(OPTIONS, chunks, "chunks", "C", NULL, 1, GRAPHS_MAX_POSITIONS,
+                 "chunks of the prompt"),
+    OPTION_TEXT(OPTIONS, strategy, "strategy", "NAME", NULL,
+                "one of the strategies below, or all (default)"),
+    OPTION_FLAG(OPTIONS, keep_old, "keep-old",
+                "G1 stays usable while G2 loads; one more block of memory"),
+    OPTION_COUNT(OPTIONS, nodes, "nodes", "N", NULL, 1, 1000000000,
+                 "budget of the exact search (default 2000000 states)"),
+    OPTION_FLAG(OPTIONS, gantt, "gantt", "draw each schedule"),
+    OPTION_COUNT(OPTIONS, random, "random", "N", NULL, 1, GRAPHS_STUDY_MAX,
+                 "N random instances: mean and worst ratio to the optimum"),
+    {.name = "seed",
+     .value = "S",
+     .kind = OPTION_KIND_SEED,
+     .offset = OPTION_AT(OPTIONS, seed, uint64_t),
+     .given = 1 + OPTION_AT(OPTIONS, seed_given, bool),
+     .help = "of the random instances (default 1)"},
+};
+static const struct option_table own = OPTION_TABLE(NULL, rows);
+static const struct option_child children[] = {
+    {.table = &own},
+    {&option_output_table, offsetof(OPTIONS, output), NULL, false},
+    {0},
+};
+const struct command cmd_graphs = {
+    .name = "graphs",
+    .summary = "strategies of switching NPU graphs, and the optimum",
+    .usage = "--p T,T,.. --d T,T,.. --s T,T,.. --chunks C [options]\n"
+             "--random N [--seed S] [--keep-old] [--json]",
+    .about = "Switches an NPU from its prefill graphs (G1) to its decode graphs (G2), block by "
+             "block, while "
+             "the prompt is still being computed, and compares strategies. Total = max(end of "
+             "prefill, end of the last load).",
+    .print_notes = print_strategies,
+    .children = children,
+    .bytes = sizeof(OPTIONS),
+    .run = run,
+};

@@ -1,7 +1,6 @@
 /* `xpusim list KIND`: what there is to choose from. */
 #include <dirent.h>
 #include <errno.h>
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,23 +15,13 @@
 #include "sim/base/json.h"
 
 #define PATH_BYTES 4096
-#define MAX_OPTIONS 48
 #define DESCRIPTION_WIDTH 76
-
-static const char help[] =
-    "usage: xpusim list policy|soc|llm|dataset|contention|kernels [--json]\n"
-    "\n"
-    "  policy      scheduling policies; `xpusim list policy NAME` shows one's parameters\n"
-    "  soc, llm    shipped machines and models\n"
-    "  dataset     shipped token lengths and arrivals\n"
-    "  contention  forms of sharing the DDR bandwidth\n"
-    "  kernels     times of one layer's kernels on each device; takes --soc, --llm, --hwmodel, "
-    "--set\n";
 
 struct list_options {
     struct config_options config;
+    struct option_output output;
+    struct option_texts words;
     const char *kind, *name; /* name: one policy */
-    bool json;
 };
 
 static void print_json(cJSON *root)
@@ -46,7 +35,7 @@ static void print_json(cJSON *root)
 /* Prints an array of flat objects: as JSON, or one row each, the first two keys as columns. */
 static int print_rows(cJSON *rows, const struct list_options *o)
 {
-    if (o->json) {
+    if (o->output.json) {
         print_json(rows);
         return EXIT_OK;
     }
@@ -158,7 +147,7 @@ static int list_policies(const struct list_options *o, struct err *e)
         if (p == NULL) {
             return err_add(e, "no policy is called %s; `xpusim list policy` shows them", o->name);
         }
-        if (o->json) {
+        if (o->output.json) {
             print_json(policy_to_json(p));
         } else {
             print_params(p);
@@ -229,7 +218,8 @@ static int list_files(const struct list_options *o, const char *folder, struct e
         (void)snprintf(file, sizeof file, "%s/%s", path, name);
         char *dot = strrchr(name, '.');
         if (strcmp(dot, ".csv") == 0) {
-            describe_csv(file, about, sizeof about, o->json ? sizeof about : DESCRIPTION_WIDTH);
+            describe_csv(file, about, sizeof about,
+                         o->output.json ? sizeof about : DESCRIPTION_WIDTH);
         } else {
             describe_json(file, about, sizeof about, e);
         }
@@ -244,88 +234,96 @@ static int list_files(const struct list_options *o, const char *folder, struct e
     return print_rows(rows, o);
 }
 
-static int list_contention(const struct list_options *o)
+static int list_names(const struct list_options *o, const char *const *names)
 {
     cJSON *rows = cJSON_CreateArray();
-    for (const char *const *n = contention_names(); *n != NULL; n++) {
+    for (; *names != NULL; names++) {
         cJSON *row = cJSON_CreateObject();
-        cJSON_AddStringToObject(row, "name", *n);
+        cJSON_AddStringToObject(row, "name", *names);
         cJSON_AddStringToObject(row, "description", "");
         cJSON_AddItemToArray(rows, row);
     }
     return print_rows(rows, o);
 }
 
-/* ---- the command ---- */
+/* ---- what there is ---- */
 
-static int list(const struct list_options *o, struct err *e)
+static int list_socs(const struct list_options *o, struct err *e)
 {
-    if (strcmp(o->kind, "policy") == 0) {
-        return list_policies(o, e);
-    }
-    if (strcmp(o->kind, "soc") == 0) {
-        return list_files(o, "hwmodels/soc", e);
-    }
-    if (strcmp(o->kind, "llm") == 0) {
-        return list_files(o, "hwmodels/llm", e);
-    }
-    if (strcmp(o->kind, "dataset") == 0) {
-        return list_files(o, "traces/datasets", e);
-    }
-    if (strcmp(o->kind, "contention") == 0) {
-        return list_contention(o);
-    }
-    if (strcmp(o->kind, "kernels") == 0) {
-        return list_kernels(&o->config, o->json, e);
-    }
-    return err_add(e, "list %s: must be one of policy, soc, llm, dataset, contention, kernels",
-                   o->kind);
+    return list_files(o, "hwmodels/soc", e);
 }
 
-/* 0, 1 when help was printed, or -EINVAL. */
-static int parse_options(int argc, char **argv, struct list_options *o, struct err *e)
+static int list_llms(const struct list_options *o, struct err *e)
 {
-    struct option longs[MAX_OPTIONS] = {{0}};
-    size_t n = config_long_options(longs, MAX_OPTIONS - 3);
-    longs[n++] = (struct option){"json", no_argument, NULL, 'j'};
-    longs[n++] = (struct option){"help", no_argument, NULL, 'h'};
-    *o = (struct list_options){.config = config_options_default()};
-    optind = 1;
-    for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
-        if (c == 'h') {
-            (void)fputs(help, stdout);
-            return 1;
+    return list_files(o, "hwmodels/llm", e);
+}
+
+static int list_datasets(const struct list_options *o, struct err *e)
+{
+    return list_files(o, "traces/datasets", e);
+}
+
+static int list_contention(const struct list_options *o, struct err *e)
+{
+    (void)e;
+    return list_names(o, contention_names());
+}
+
+static int list_hwmodels(const struct list_options *o, struct err *e)
+{
+    (void)e;
+    return list_names(o, hwmodel_names());
+}
+
+static int list_kernel_times(const struct list_options *o, struct err *e)
+{
+    return list_kernels(&o->config, o->output.json, e);
+}
+
+static const char *const kinds[] = {"policy",     "soc",     "llm",     "dataset",
+                                    "contention", "hwmodel", "kernels", NULL};
+static int (*const listers[])(const struct list_options *, struct err *) = {
+    list_policies,   list_socs,     list_llms,        list_datasets,
+    list_contention, list_hwmodels, list_kernel_times};
+
+static int run(void *values, struct err *e)
+{
+    struct list_options *o = values;
+    o->kind = o->words.v[0];
+    o->name = o->words.n > 1 ? o->words.v[1] : NULL;
+    if (o->name != NULL && strcmp(o->kind, kinds[0]) != 0) {
+        return err_add(e, "%s: not an option", o->name);
+    }
+    for (size_t i = 0; kinds[i] != NULL; i++) {
+        if (strcmp(o->kind, kinds[i]) == 0) {
+            return listers[i](o, e);
         }
-        if (c == 'j') {
-            o->json = true;
-        } else if (config_take_option(&o->config, c, optarg, e) == 0) {
-            return err_add(e, "`xpusim list --help` shows the options");
-        }
     }
-    if (optind == argc) {
-        return err_add(e, "list what? policy, soc, llm, dataset, contention or kernels");
-    }
-    o->kind = argv[optind];
-    o->name = optind + 1 < argc ? argv[optind + 1] : NULL;
-    bool named = strcmp(o->kind, "policy") == 0;
-    if (argc > optind + (named ? 2 : 1)) {
-        return err_add(e, "%s: not an option", argv[argc - 1]);
-    }
-    return e->n > 0 ? -EINVAL : 0;
+    return err_add(
+        e, "list %s: must be one of policy, soc, llm, dataset, contention, hwmodel, kernels",
+        o->kind);
 }
 
-int cmd_list(int argc, char **argv)
-{
-    struct list_options o;
-    struct err e = ERR_INIT;
-    int rc = parse_options(argc, argv, &o, &e);
-    int status = EXIT_OK;
-    if (rc == 0) {
-        status = list(&o, &e);
-    }
-    err_print(&e, stderr);
-    status = e.n > 0 ? EXIT_BAD_INPUT : status;
-    err_fini(&e);
-    config_options_fini(&o.config);
-    return status;
-}
+#define OPTIONS struct list_options
+
+static const struct option_child children[] = {
+    {&option_output_table, offsetof(OPTIONS, output), NULL, false},
+    {&config_option_table, offsetof(OPTIONS, config), NULL, false},
+    {0},
+};
+const struct command cmd_list = {
+    .name = "list",
+    .summary = "policies, SoCs, models, datasets, kernels",
+    .usage = "policy|soc|llm|dataset|contention|hwmodel|kernels [--json]",
+    .about = "  policy      scheduling policies; `xpusim list policy NAME` shows one's parameters\n"
+             "  soc, llm    shipped machines and models\n"
+             "  dataset     shipped token lengths and arrivals\n"
+             "  contention  forms of sharing the DDR bandwidth\n"
+             "  hwmodel     forms of kernel times\n"
+             "  kernels     times of one layer's kernels on each device; takes --soc, --llm, "
+             "--hwmodel, --set",
+    .children = children,
+    .operands = {"KIND", 1, 2, offsetof(OPTIONS, words)},
+    .bytes = sizeof(OPTIONS),
+    .run = run,
+};

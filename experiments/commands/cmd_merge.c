@@ -1,25 +1,10 @@
 /* `xpusim merge`: the stores of shards into one. */
 #include <errno.h>
-#include <getopt.h>
 #include <string.h>
 
 #include "experiments/commands/commands.h"
 #include "experiments/sweep/store.h"
 #include "sim/base/err.h"
-
-static const char help[] =
-    "usage: xpusim merge -o OUT.db A.db B.db ...\n"
-    "\n"
-    "Adds the results of several stores to one, which is made when it is not there. Runs that two\n"
-    "stores share must be the same; if not, nothing of that store is added, and the exit status "
-    "is\n"
-    "1.\n"
-    "\n"
-    "  -o, --output OUT.db   the store to add to\n"
-    "  --complete            exit with 1 when a shard of an experiment is missing or did not come\n"
-    "                        to its end; nothing is printed then\n"
-    "  --export csv|json     print all of it afterwards\n"
-    "  --quiet               no messages but errors\n";
 
 static void print_all(struct store *s, const char *format)
 {
@@ -29,14 +14,18 @@ static void print_all(struct store *s, const char *format)
 }
 
 struct options {
+    struct option_texts stores;
+    struct option_output output;
     const char *out, *format;
-    bool complete, quiet;
+    bool complete;
 };
 
-static int merge(const struct options *o, char **paths, int n, struct err *e)
+static int merge(const struct options *o, struct err *e)
 {
+    const char *const *paths = o->stores.v;
+    uint32_t n = o->stores.n;
     struct store *inputs_ok = NULL;
-    for (int i = 0; i < n; i++) { /* all are there, before anything is written */
+    for (uint32_t i = 0; i < n; i++) { /* all are there, before anything is written */
         inputs_ok = store_open(paths[i], false, e);
         (void)store_close(inputs_ok, e);
     }
@@ -45,7 +34,7 @@ static int merge(const struct options *o, char **paths, int n, struct err *e)
         return EXIT_BAD_INPUT;
     }
     int status = EXIT_OK;
-    for (int i = 0; i < n && status == EXIT_OK; i++) {
+    for (uint32_t i = 0; i < n && status == EXIT_OK; i++) {
         status = store_merge(s, paths[i], e) == 0 ? EXIT_OK : EXIT_CHECK_FAILED;
     }
     if (status == EXIT_OK && o->complete && store_check_complete(s, e) != 0) {
@@ -57,46 +46,54 @@ static int merge(const struct options *o, char **paths, int n, struct err *e)
     if (store_close(s, e) != 0) {
         status = EXIT_CHECK_FAILED;
     }
-    if (status == EXIT_OK && !o->quiet) {
-        (void)fprintf(stderr, "xpusim: %d stores merged into %s\n", n, o->out);
+    if (status == EXIT_OK && !o->output.quiet) {
+        (void)fprintf(stderr, "xpusim: %u stores merged into %s\n", n, o->out);
     }
     return status;
 }
 
-int cmd_merge(int argc, char **argv)
+static int run(void *values, struct err *e)
 {
-    static const struct option longs[] = {
-        {"output", required_argument, NULL, 'o'}, {"export", required_argument, NULL, 'x'},
-        {"complete", no_argument, NULL, 'c'},     {"quiet", no_argument, NULL, 'q'},
-        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
-    struct options o = {NULL, NULL, false, false};
-    struct err e = ERR_INIT;
-    optind = 1;
-    for (int c; (c = getopt_long(argc, argv, "o:hq", longs, NULL)) != -1;) {
-        if (c == 'h') {
-            (void)fputs(help, stdout);
-            return EXIT_OK;
-        }
-        if (c == 'o') {
-            o.out = optarg;
-        } else if (c == 'x') {
-            o.format = optarg;
-        } else if (c == 'q') {
-            o.quiet = true;
-        } else if (c == 'c') {
-            o.complete = true;
-        } else {
-            (void)err_add(&e, "`xpusim merge --help` shows the options");
-        }
+    const struct options *o = values;
+    if (o->out == NULL) {
+        return err_add(e, "usage: xpusim merge -o OUT.db A.db B.db ...");
     }
-    if (e.n == 0 && (o.out == NULL || optind == argc)) {
-        (void)err_add(&e, "usage: xpusim merge -o OUT.db A.db B.db ...");
-    }
-    if (o.format != NULL && strcmp(o.format, "csv") != 0 && strcmp(o.format, "json") != 0) {
-        (void)err_add(&e, "--export %s: must be csv or json", o.format);
-    }
-    int status = e.n > 0 ? EXIT_BAD_INPUT : merge(&o, argv + optind, argc - optind, &e);
-    err_print(&e, stderr);
-    err_fini(&e);
-    return status;
+    return merge(o, e);
 }
+
+static const char *const formats[] = {"csv", "json", NULL};
+
+#define OPTIONS struct options
+
+static const struct option_row rows[] = {
+    {.name = "output",
+     .letter = 'o',
+     .value = "OUT.db",
+     .kind = OPTION_KIND_TEXT,
+     .offset = OPTION_AT(OPTIONS, out, const char *),
+     .help = "the store to add to"},
+    OPTION_FLAG(OPTIONS, complete, "complete",
+                "exit with 1 when a shard of an experiment is missing or did not come to its end; "
+                "nothing is printed then"),
+    OPTION_CHOICE(OPTIONS, format, "export", "F", NULL, formats,
+                  "print all of it afterwards, as one of"),
+};
+static const struct option_table own = OPTION_TABLE(NULL, rows);
+static const struct option_child children[] = {
+    {.table = &own},
+    {&option_output_table, offsetof(OPTIONS, output), NULL, false},
+    {0},
+};
+const struct command cmd_merge = {
+    .name = "merge",
+    .summary = "stores of shards into one",
+    .usage = "-o OUT.db A.db B.db ...",
+    .about = "Adds the results of several stores to one, which is made when it is not there. Runs "
+             "that two "
+             "stores share must be the same; if not, nothing of that store is added, and the exit "
+             "status is 1.",
+    .operands = {"STORE.db", 1, UINT32_MAX, offsetof(OPTIONS, stores)},
+    .children = children,
+    .bytes = sizeof(OPTIONS),
+    .run = run,
+};

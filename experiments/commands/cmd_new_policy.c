@@ -1,6 +1,5 @@
 /* `xpusim new-policy NAME`: a policy outside the tree that compiles and runs, to be changed. */
 #include <errno.h>
-#include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,17 +13,6 @@
 #define PATH_BYTES 4096
 #define MAX_NAME_BYTES 40
 #define N_FILES 3
-
-static const char help[] =
-    "usage: xpusim new-policy NAME [-o DIR]\n"
-    "\n"
-    "Writes a policy plug-in to start from: NAME.c, a Makefile that builds NAME.so, and test.sh,\n"
-    "which runs it and compares it with fcfs. NAME is [a-z][a-z0-9-]*, up to 40 letters.\n"
-    "\n"
-    "  -o, --output DIR  folder to write to, made when missing (default: NAME)\n"
-    "\n"
-    "Then: make -C DIR XPUSIM_INCLUDE=FOLDER ; xpusim run --policy DIR/NAME.so\n"
-    "FOLDER is a source tree, or PREFIX/include/xpusim after `make install`.\n";
 
 /* In the texts @N stands for the name, @I for it as a C identifier, with a prefix so that no name
  * meets a keyword or a type of the contract. */
@@ -252,52 +240,57 @@ static int write_skeleton(struct skeleton *k, struct err *e)
     return 0;
 }
 
-/* 0, 1 when help was printed, or -EINVAL. */
-static int parse_options(int argc, char **argv, struct skeleton *k, struct err *e)
+struct options {
+    struct option_texts names;
+    const char *dir;
+};
+
+static int run(void *values, struct err *e)
 {
-    static const struct option longs[] = {{"output", required_argument, NULL, 'o'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
-    const char *dir = NULL;
-    optind = 1;
-    for (int c; (c = getopt_long(argc, argv, "ho:", longs, NULL)) != -1;) {
-        if (c == 'h') {
-            (void)fputs(help, stdout);
-            return 1;
-        }
-        if (c != 'o') {
-            return err_add(e, "`xpusim new-policy --help` shows the options");
-        }
-        dir = optarg;
-    }
-    if (optind + 1 != argc) {
-        return err_add(e, "new-policy takes one name: `xpusim new-policy NAME [-o DIR]`");
-    }
-    if (check_name(argv[optind], e) != 0) {
+    const struct options *o = values;
+    struct skeleton k = {.n_made = 0};
+    if (check_name(o->names.v[0], e) != 0) {
         return -EINVAL;
     }
-    (void)snprintf(k->name, sizeof k->name, "%s", argv[optind]);
-    (void)snprintf(k->identifier, sizeof k->identifier, "my_%s", k->name);
-    for (char *p = k->identifier; (p = strchr(p, '-')) != NULL;) {
+    (void)snprintf(k.name, sizeof k.name, "%s", o->names.v[0]);
+    (void)snprintf(k.identifier, sizeof k.identifier, "my_%s", k.name);
+    for (char *p = k.identifier; (p = strchr(p, '-')) != NULL;) {
         *p = '_';
     }
-    dir = dir != NULL ? dir : k->name;
-    if (dir[0] == '\0' || strlen(dir) >= sizeof k->dir) {
+    const char *dir = o->dir != NULL ? o->dir : k.name;
+    if (dir[0] == '\0' || strlen(dir) >= sizeof k.dir) {
         return err_add(e, "-o '%.80s': must be a folder's path", dir);
     }
-    (void)snprintf(k->dir, sizeof k->dir, "%s", dir);
-    return 0;
+    (void)snprintf(k.dir, sizeof k.dir, "%s", dir);
+    return write_skeleton(&k, e);
 }
 
-int cmd_new_policy(int argc, char **argv)
-{
-    struct skeleton k = {.n_made = 0};
-    struct err e = ERR_INIT;
-    int rc = parse_options(argc, argv, &k, &e);
-    if (rc == 0) {
-        rc = write_skeleton(&k, &e);
-    }
-    err_print(&e, stderr);
-    err_fini(&e);
-    return rc < 0 ? EXIT_BAD_INPUT : EXIT_OK;
-}
+#define OPTIONS struct options
+
+static const struct option_row rows[] = {
+    {.name = "output",
+     .letter = 'o',
+     .value = "DIR",
+     .kind = OPTION_KIND_TEXT,
+     .offset = OPTION_AT(OPTIONS, dir, const char *),
+     .help = "folder to write to, made when missing (default: NAME)"},
+};
+static const struct option_table own = OPTION_TABLE(NULL, rows);
+static const struct option_child children[] = {
+    {.table = &own},
+    {0},
+};
+const struct command cmd_new_policy = {
+    .name = "new-policy",
+    .summary = "a policy plug-in to start from, with its Makefile and test",
+    .usage = "NAME [-o DIR]",
+    .about = "Writes a policy plug-in to start from: NAME.c, a Makefile that builds NAME.so, and "
+             "test.sh, "
+             "which runs it and compares it with fcfs. NAME is [a-z][a-z0-9-]*, up to 40 letters.",
+    .operands = {"NAME", 1, 1, offsetof(OPTIONS, names)},
+    .notes = "Then: make -C DIR XPUSIM_INCLUDE=FOLDER ; xpusim run --policy DIR/NAME.so\n"
+             "FOLDER is a source tree, or PREFIX/include/xpusim after `make install`.",
+    .children = children,
+    .bytes = sizeof(OPTIONS),
+    .run = run,
+};

@@ -1,6 +1,5 @@
 /* `xpusim report`: comparisons as one page to look at. */
 #include <errno.h>
-#include <getopt.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -13,31 +12,15 @@
 #define DEFAULT_WINDOW_S 60.0
 #define PATH_BYTES 4096
 
-static const char help[] =
-    "usage: xpusim report RESULT... -o FILE.html\n"
-    "\n"
-    "Writes one self-contained HTML page. Results of `xpusim compare --json` become sections: "
-    "which\n"
-    "policy, by how much, how sure, at what energy, how far to trust the hardware model; figures,\n"
-    "tables, every number of the model with its source, and how to get the results again. Of "
-    "other\n"
-    "files (compare --load --json, run --requests, run --timeline, list kernels --json,\n"
-    "characterize --csv, graphs --gantt --json, explain --interference --json) the figures are\n"
-    "drawn that `xpusim plot list` names for them. Of sweeps it draws none: their axes are yours "
-    "to\n"
-    "choose (`xpusim plot`). The page needs no network, and no JavaScript but for sorting.\n"
-    "\n"
-    "  -o, --output FILE.html\n"
-    "  --from S, --to S   window of timelines, in seconds (default 0 to 60)\n"
-    "  --no-figures       no figures by gnuplot\n";
-
 struct page {
+    struct option_texts files;
+    struct option_output output;
     const char *path;
     struct figure_request all; /* every file, in the order of the command line */
     struct report_input in[FIGURE_MAX_INPUTS];
     size_t n;
     struct report_figures figures;
-    bool draws;
+    bool no_figures;
 };
 
 static int write_page(const struct page *p, struct err *e)
@@ -57,54 +40,6 @@ static int write_page(const struct page *p, struct err *e)
         return err_add(e, "%s: cannot write: %s", p->path, strerror(why));
     }
     return 0;
-}
-
-static int parse(int argc, char **argv, struct page *p, struct err *e)
-{
-    static const struct option longs[] = {{"output", required_argument, NULL, 'o'},
-                                          {"from", required_argument, NULL, 'b'},
-                                          {"to", required_argument, NULL, 't'},
-                                          {"no-figures", no_argument, NULL, 'n'},
-                                          {"quiet", no_argument, NULL, 'q'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
-    *p = (struct page){.draws = true};
-    opterr = 0;
-    optind = 1;
-    for (int c; (c = getopt_long(argc, argv, "o:h", longs, NULL)) != -1;) {
-        switch (c) {
-        case 'o':
-            p->path = optarg;
-            break;
-        case 'b':
-            (void)cli_number("from", optarg, 0.0, 1e9, &p->all.from_s, e);
-            break;
-        case 't':
-            (void)cli_number("to", optarg, 1e-9, 1e9, &p->all.to_s, e);
-            break;
-        case 'n':
-            p->draws = false;
-            break;
-        case 'q':
-            break;
-        case 'h':
-            (void)fputs(help, stdout);
-            return 1;
-        default:
-            return err_add(e, "report: bad option: %s", argv[optind - 1]);
-        }
-    }
-    for (int i = optind; i < argc; i++) {
-        (void)figure_input_add(&p->all, argv[i], e);
-    }
-    p->all.to_s = p->all.to_s > 0.0 ? p->all.to_s : p->all.from_s + DEFAULT_WINDOW_S;
-    if (p->path == NULL || optind == argc) {
-        return err_add(e, "report needs 1 to %d files and -o FILE.html", FIGURE_MAX_INPUTS);
-    }
-    if (p->all.to_s <= p->all.from_s) {
-        return err_add(e, "--to %g: not after --from %g", p->all.to_s, p->all.from_s);
-    }
-    return e->n > 0 ? -EINVAL : 0;
 }
 
 /* Comparisons are read whole; of a file of no kind the error says what is wrong with it. */
@@ -131,10 +66,10 @@ static void read_inputs(struct page *p, struct err *e)
     }
 }
 
-static int run(struct page *p, struct err *e)
+static int make(struct page *p, struct err *e)
 {
     read_inputs(p, e);
-    if (e->n == 0 && p->draws) {
+    if (e->n == 0 && !p->no_figures) {
         (void)report_figures_draw(&p->all, &p->figures, e);
     }
     int rc = e->n > 0 ? -EINVAL : write_page(p, e);
@@ -145,15 +80,58 @@ static int run(struct page *p, struct err *e)
     return rc;
 }
 
-int cmd_report(int argc, char **argv)
+static int run(void *values, struct err *e)
 {
-    struct page p;
-    struct err e = ERR_INIT;
-    int rc = parse(argc, argv, &p, &e);
-    if (rc == 0) {
-        rc = run(&p, &e);
+    struct page *p = values;
+    for (uint32_t i = 0; i < p->files.n; i++) {
+        (void)figure_input_add(&p->all, p->files.v[i], e);
     }
-    err_print(&e, stderr);
-    err_fini(&e);
-    return rc >= 0 ? EXIT_OK : EXIT_BAD_INPUT;
+    p->all.to_s = p->all.to_s > 0.0 ? p->all.to_s : p->all.from_s + DEFAULT_WINDOW_S;
+    if (p->path == NULL || p->files.n == 0) {
+        return err_add(e, "report needs 1 to %d files and -o FILE.html", FIGURE_MAX_INPUTS);
+    }
+    if (p->all.to_s <= p->all.from_s) {
+        return err_add(e, "--to %g: not after --from %g", p->all.to_s, p->all.from_s);
+    }
+    return e->n > 0 ? EXIT_BAD_INPUT : make(p, e);
 }
+
+#define OPTIONS struct page
+
+static const struct option_row rows[] = {
+    {.name = "output",
+     .letter = 'o',
+     .value = "FILE.html",
+     .kind = OPTION_KIND_TEXT,
+     .offset = OPTION_AT(OPTIONS, path, const char *),
+     .help = "the page, written whole or not at all"},
+    OPTION_NUMBER(OPTIONS, all.from_s, "from", "S", NULL, 0.0, 1e9,
+                  "start of the window of timelines, in seconds"),
+    OPTION_NUMBER(OPTIONS, all.to_s, "to", "S", NULL, 1e-9, 1e9, "its end (default: 60 later)"),
+    OPTION_FLAG(OPTIONS, no_figures, "no-figures", "no figures by gnuplot"),
+};
+static const struct option_table own = OPTION_TABLE(NULL, rows);
+static const struct option_child children[] = {
+    {.table = &own},
+    {&option_output_table, offsetof(OPTIONS, output), NULL, false},
+    {0},
+};
+const struct command cmd_report = {
+    .name = "report",
+    .summary = "comparisons as one HTML page",
+    .usage = "RESULT... -o FILE.html",
+    .about =
+        "Writes one self-contained HTML page. Results of `xpusim compare --json` become sections: "
+        "which "
+        "policy, by how much, how sure, at what energy, how far to trust the hardware model; "
+        "figures, tables, every number of the model with its source, and how to get the results "
+        "again. Of other files (compare --load --json, run --requests, run --timeline, list "
+        "kernels --json, characterize --csv, graphs --gantt --json, explain --interference "
+        "--json) the figures are drawn that `xpusim plot list` names for them. Of sweeps it "
+        "draws none: their axes are yours to choose (`xpusim plot`). The page needs no network, "
+        "and no JavaScript but for sorting.",
+    .operands = {"RESULT", 0, FIGURE_MAX_INPUTS, offsetof(OPTIONS, files)},
+    .children = children,
+    .bytes = sizeof(OPTIONS),
+    .run = run,
+};

@@ -1,6 +1,5 @@
 /* xpusim trace: make, convert and describe traces. */
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,80 +7,12 @@
 #include "experiments/commands/commands.h"
 #include "traces/traces.h"
 
-static const char help[] =
-    "usage: xpusim trace gen --workload SPEC [--seed N] [-o FILE.csv]\n"
-    "       xpusim trace import --format FORMAT FILE -o OUT.csv\n"
-    "       xpusim trace stats FILE.csv [--json]\n"
-    "\n"
-    "Makes a trace, converts another tool's, or describes one. Without -o a trace goes to the\n"
-    "standard output.\n"
-    "\n"
-    "  --workload SPEC   what to generate, see below\n"
-    "  --seed N          default 1\n"
-    "  --format FORMAT   azure, burstgpt, mooncake (JSON lines), plain (arrival_s,input_tokens,\n"
-    "                    output_tokens[,class]), splitwise, vidur\n"
-    "  -o, --output FILE written whole or not at all\n"
-    "  --json            statistics as JSON\n"
-    "\n";
-
 struct options {
-    const char *workload, *format, *output, *file;
+    struct option_texts files;
+    const char *workload, *format, *output;
     uint64_t seed;
-    bool json;
+    struct option_output shown;
 };
-
-static int usage(const char *message, const char *detail)
-{
-    fprintf(stderr, "xpusim: error: trace: %s%s (see xpusim trace --help)\n", message, detail);
-    return 2;
-}
-
-static int options_parse(int argc, char **argv, struct options *o)
-{
-    static const struct option longs[] = {{"workload", required_argument, NULL, 'w'},
-                                          {"seed", required_argument, NULL, 's'},
-                                          {"format", required_argument, NULL, 'f'},
-                                          {"output", required_argument, NULL, 'o'},
-                                          {"json", no_argument, NULL, 'j'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
-    *o = (struct options){.seed = 1};
-    optind = 1;
-    for (int c; (c = getopt_long(argc, argv, "o:h", longs, NULL)) != -1;) {
-        char *end = NULL;
-        switch (c) {
-        case 'w':
-            o->workload = optarg;
-            break;
-        case 's':
-            errno = 0;
-            o->seed = strtoull(optarg, &end, 10);
-            if (end == optarg || *end != '\0' || errno != 0 || optarg[0] == '-') {
-                return usage("--seed: not a whole number: ", optarg);
-            }
-            break;
-        case 'f':
-            o->format = optarg;
-            break;
-        case 'o':
-            o->output = optarg;
-            break;
-        case 'j':
-            o->json = true;
-            break;
-        case 'h':
-            fputs(help, stdout);
-            trace_generator_help(stdout);
-            return -1;
-        default:
-            return 2;
-        }
-    }
-    if (optind < argc) {
-        o->file = argv[optind++];
-    }
-    return optind < argc ? usage("too many arguments: ", argv[optind]) : 0;
-}
 
 static int emit(const struct trace *t, const char *output, struct err *e)
 {
@@ -92,66 +23,124 @@ static int emit(const struct trace *t, const char *output, struct err *e)
     return trace_write(output, t, e);
 }
 
-static int run(const char *verb, const struct options *o, struct err *e)
+static int gen(void *values, struct err *e)
 {
+    const struct options *o = values;
     struct trace t = {0};
-    int rc;
-    if (strcmp(verb, "gen") == 0) {
-        if (o->workload == NULL || o->file != NULL) {
-            return usage("gen needs --workload and no file", "");
-        }
-        rc = trace_generate(o->workload, o->seed, 1.0, &t, e);
-        rc = rc == 0 ? emit(&t, o->output, e) : rc;
-    } else if (strcmp(verb, "import") == 0) {
-        if (o->format == NULL || o->file == NULL) {
-            return usage("import needs --format and a file", "");
-        }
-        size_t n_failed = 0;
-        rc = trace_import_counted(o->format, o->file, &t, &n_failed, e);
-        if (n_failed > 0) {
-            fprintf(stderr, "xpusim: note: trace: %zu requests without output tokens left out\n",
-                    n_failed);
-        }
-        rc = rc == 0 ? emit(&t, o->output, e) : rc;
-    } else if (strcmp(verb, "stats") == 0) {
-        if (o->file == NULL) {
-            return usage("stats needs a file", "");
-        }
-        rc = trace_read(o->file, &t, e);
-        if (rc == 0) {
-            struct trace_stats s;
-            trace_stats(&t, &s);
-            if (o->json) {
-                cJSON *j = trace_stats_json(&s);
-                char *text = cJSON_Print(j);
-                puts(text);
-                free(text);
-                cJSON_Delete(j);
-            } else {
-                trace_stats_print(stdout, &s);
-            }
-        }
-    } else {
-        return usage("unknown verb ", verb);
+    if (o->workload == NULL) {
+        return err_add(e, "trace gen needs --workload");
     }
+    int rc = trace_generate(o->workload, o->seed, 1.0, &t, e);
+    rc = rc == 0 ? emit(&t, o->output, e) : rc;
     trace_fini(&t);
-    return rc == 0 ? 0 : 2;
-}
-
-int cmd_trace(int argc, char **argv)
-{
-    struct options o;
-    if (argc < 2) {
-        return usage("needs gen, import or stats", "");
-    }
-    bool only_help = strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0;
-    int rc = only_help ? options_parse(argc, argv, &o) : options_parse(argc - 1, argv + 1, &o);
-    if (rc != 0) {
-        return rc < 0 ? 0 : rc;
-    }
-    struct err e = ERR_INIT;
-    rc = run(argv[1], &o, &e);
-    err_print(&e, stderr);
-    err_fini(&e);
     return rc;
 }
+
+static int import(void *values, struct err *e)
+{
+    const struct options *o = values;
+    struct trace t = {0};
+    size_t n_failed = 0;
+    if (o->format == NULL) {
+        return err_add(e, "trace import needs --format");
+    }
+    int rc = trace_import_counted(o->format, o->files.v[0], &t, &n_failed, e);
+    if (n_failed > 0) {
+        (void)fprintf(stderr, "xpusim: note: trace: %zu requests without output tokens left out\n",
+                      n_failed);
+    }
+    rc = rc == 0 ? emit(&t, o->output, e) : rc;
+    trace_fini(&t);
+    return rc;
+}
+
+static int stats(void *values, struct err *e)
+{
+    const struct options *o = values;
+    struct trace t = {0};
+    int rc = trace_read(o->files.v[0], &t, e);
+    if (rc == 0) {
+        struct trace_stats s;
+        trace_stats(&t, &s);
+        if (o->shown.json) {
+            cJSON *j = trace_stats_json(&s);
+            char *text = cJSON_Print(j);
+            (void)puts(text);
+            cJSON_free(text);
+            cJSON_Delete(j);
+        } else {
+            trace_stats_print(stdout, &s);
+        }
+    }
+    trace_fini(&t);
+    return rc;
+}
+
+#define OPTIONS struct options
+#define OUTPUT                                                                                     \
+    {                                                                                              \
+        .name = "output", .letter = 'o', .value = "FILE", .kind = OPTION_KIND_TEXT,                \
+        .offset = OPTION_AT(OPTIONS, output, const char *),                                        \
+        .help = "where the trace goes, whole or not at all (default: standard output)"             \
+    }
+
+static const struct option_row gen_rows[] = {
+    OPTION_TEXT(OPTIONS, workload, "workload", "SPEC", NULL, "what to generate, see below"),
+    OPTION_SEED(OPTIONS, seed, "seed", "1", "of the generator"),
+    OUTPUT,
+};
+static const struct option_row import_rows[] = {
+    {.name = "format",
+     .value = "FORMAT",
+     .names = trace_formats,
+     .kind = OPTION_KIND_TEXT,
+     .offset = OPTION_AT(OPTIONS, format, const char *),
+     .help = "of the file (traces/README.md says what each holds)"},
+    OUTPUT,
+};
+static const struct option_table gen_own = OPTION_TABLE(NULL, gen_rows);
+static const struct option_table import_own = OPTION_TABLE(NULL, import_rows);
+static const struct option_child gen_children[] = {{.table = &gen_own}, {0}};
+static const struct option_child import_children[] = {{.table = &import_own}, {0}};
+static const struct option_child stats_children[] = {
+    {&option_output_table, offsetof(OPTIONS, shown), NULL, false}, {0}};
+
+static const struct command trace_gen = {
+    .name = "trace gen",
+    .summary = "a trace from a generator",
+    .usage = "--workload SPEC [--seed N] [-o FILE.csv]",
+    .print_notes = trace_generator_help,
+    .children = gen_children,
+    .bytes = sizeof(OPTIONS),
+    .run = gen,
+};
+static const struct command trace_import_command = {
+    .name = "trace import",
+    .summary = "another tool's trace",
+    .usage = "--format FORMAT FILE -o OUT.csv",
+    .children = import_children,
+    .operands = {"FILE", 1, 1, offsetof(OPTIONS, files)},
+    .bytes = sizeof(OPTIONS),
+    .run = import,
+};
+static const struct command trace_stats_command = {
+    .name = "trace stats",
+    .summary = "rates, lengths and sessions of a trace",
+    .usage = "FILE.csv [--json]",
+    .children = stats_children,
+    .operands = {"FILE.csv", 1, 1, offsetof(OPTIONS, files)},
+    .bytes = sizeof(OPTIONS),
+    .run = stats,
+};
+static const struct command *const subcommands[] = {&trace_gen, &trace_import_command,
+                                                    &trace_stats_command, NULL};
+const struct command cmd_trace = {
+    .name = "trace",
+    .summary = "generate, import or describe workloads",
+    .usage = "gen --workload SPEC [--seed N] [-o FILE.csv]\n"
+             "import --format FORMAT FILE -o OUT.csv\n"
+             "stats FILE.csv [--json]",
+    .about = "Makes a trace, converts another tool's, or describes one.",
+    .print_notes = trace_generator_help,
+    .subcommands = subcommands,
+};

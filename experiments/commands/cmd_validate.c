@@ -1,42 +1,51 @@
 /* `xpusim validate`: predictions against what was measured. */
-#include <stdio.h>
-#include <string.h>
-
 #include "experiments/commands/commands.h"
 #include "experiments/validation/validate_points.h"
 #include "experiments/validation/validate_run.h"
 
-static const char help[] =
-    "usage: xpusim validate --points FILE ...    published measurements against predictions\n"
-    "       xpusim validate --run FILE ...       a measured serving run against its replay\n"
-    "\n"
-    "With --help behind --points or --run: the options of each.\n";
+struct options {
+    struct validate_points_options points;
+    struct validate_run_options run;
+    struct option_output output;
+};
 
-/* Whether some argument is `name` or starts with "name=". */
-static int asks_for(int argc, char **argv, const char *name)
+static int run(void *values, struct err *e)
 {
-    size_t n = strlen(name);
-    for (int i = 1; i < argc; i++) {
-        if (strncmp(argv[i], name, n) == 0 && (argv[i][n] == '\0' || argv[i][n] == '=')) {
-            return 1;
-        }
+    struct options *o = values;
+    if (o->points.points != NULL && o->run.run != NULL) {
+        return err_add(e, "--points and --run exclude each other");
     }
-    return 0;
+    o->run.config.seed = o->run.config.seed_given ? o->run.config.seed : 1;
+    if (o->points.points != NULL) {
+        return validate_points(&o->points, o->run.config.soc, o->output.json, e);
+    }
+    if (o->run.run != NULL) {
+        return validate_run(&o->run, o->output.json, e);
+    }
+    return err_add(e, "say what to validate: --points FILE or --run FILE");
 }
 
-int cmd_validate(int argc, char **argv)
-{
-    if (asks_for(argc, argv, "--run")) {
-        return validate_run_command(argc, argv);
-    }
-    if (asks_for(argc, argv, "--points")) {
-        return validate_points_command(argc, argv);
-    }
-    if (asks_for(argc, argv, "--help") || asks_for(argc, argv, "-h")) {
-        (void)fputs(help, stdout);
-        return EXIT_OK;
-    }
-    (void)fprintf(stderr, "xpusim: error: say what to validate: --points FILE or --run FILE\n%s",
-                  help);
-    return EXIT_BAD_INPUT;
-}
+#define OPTIONS struct options
+
+static const struct option_child children[] = {
+    {&validate_points_option_table, offsetof(OPTIONS, points), NULL, false},
+    {&validate_run_option_table, offsetof(OPTIONS, run), NULL, false},
+    {&option_output_table, offsetof(OPTIONS, output), NULL, false},
+    {&config_option_table, offsetof(OPTIONS, run.config), NULL, true},
+    {0},
+};
+const struct command cmd_validate = {
+    .name = "validate",
+    .summary = "predictions against measured points and runs",
+    .usage = "--points FILE.csv [--soc S] [options]\n"
+             "--run FILE --soc S --llm M --policy P [options]",
+    .about =
+        "--points predicts every row of a table of published measurements from the shipped SoC "
+        "and LLM files, or says why not, and sums the errors up by SoC, device, metric, prompt "
+        "length and model. --run replays the arrivals and token counts of a measured serving "
+        "run under a policy, and says how far the simulated latencies are off; KV capacity is "
+        "an input: --kv-capacity.",
+    .children = children,
+    .bytes = sizeof(OPTIONS),
+    .run = run,
+};

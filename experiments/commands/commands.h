@@ -1,30 +1,31 @@
-/* The commands of `xpusim`. Each gets its own argument vector (argv[0] is the command's name) and
- * returns the exit status. Results go to stdout; progress and messages to stderr. */
+/* The commands of `xpusim`: what each takes, and its function (experiments/shell/options.h).
+ * Results go to stdout; progress and messages to stderr. */
 #ifndef EXPERIMENTS_COMMANDS_H
 #define EXPERIMENTS_COMMANDS_H
 
 #include "experiments/shell/cli.h" /* exit statuses */
+#include "experiments/shell/options.h"
 
-int cmd_bisect(int argc, char **argv);
-int cmd_calibrate(int argc, char **argv);
-int cmd_characterize(int argc, char **argv);
-int cmd_claims(int argc, char **argv);
-int cmd_compare(int argc, char **argv);
-int cmd_diff(int argc, char **argv);
-int cmd_explain(int argc, char **argv);
-int cmd_gate(int argc, char **argv);
-int cmd_graphs(int argc, char **argv);
-int cmd_list(int argc, char **argv);
-int cmd_merge(int argc, char **argv);
-int cmd_new_policy(int argc, char **argv);
-int cmd_measure(int argc, char **argv);
-int cmd_plot(int argc, char **argv);
-int cmd_report(int argc, char **argv);
-int cmd_run(int argc, char **argv);
-int cmd_search(int argc, char **argv);
-int cmd_selftest(int argc, char **argv);
-int cmd_sweep(int argc, char **argv);
-int cmd_trace(int argc, char **argv);
-int cmd_validate(int argc, char **argv);
+extern const struct command cmd_bisect;
+extern const struct command cmd_calibrate;
+extern const struct command cmd_characterize;
+extern const struct command cmd_claims;
+extern const struct command cmd_compare;
+extern const struct command cmd_diff;
+extern const struct command cmd_explain;
+extern const struct command cmd_gate;
+extern const struct command cmd_graphs;
+extern const struct command cmd_list;
+extern const struct command cmd_measure;
+extern const struct command cmd_merge;
+extern const struct command cmd_new_policy;
+extern const struct command cmd_plot;
+extern const struct command cmd_report;
+extern const struct command cmd_run;
+extern const struct command cmd_search;
+extern const struct command cmd_selftest;
+extern const struct command cmd_sweep;
+extern const struct command cmd_trace;
+extern const struct command cmd_validate;
 
 #endif

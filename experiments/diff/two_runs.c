@@ -11,84 +11,39 @@
 #include "sim/base/hash.h"
 #include "traces/traces.h"
 
-#define OF_B 0x1000 /* added to an option's value */
-#define OPTION_POLICY 0x800
-#define OPTION_AGAINST 0x801
-#define NAME_BYTES 40
-
 /* ---- options ---- */
 
-const char two_runs_help[] =
-    "  --policy P[:K=V,..]  policy and parameters of both sides\n"
-    "  --b-policy P         of side B only\n"
-    "  --b-set, --b-seed, --b-soc, ... any option below, for side B only, after those of both\n"
-    "  --against BINARY     side B is another xpusim (XPUSIM_DATA_DIR, if it lost its data)\n"
-    "  --time-limit S       CPU seconds after which a run is given up (default 600)\n";
+#define OPTIONS struct two_runs_options
 
-size_t two_runs_long_options(struct option *out, size_t max)
-{
-    /* Names outlive the call, as getopt wants; the same on every call. */
-    static char names[TWO_RUNS_MAX_OPTIONS][NAME_BYTES];
-    size_t n = config_long_options(out, max);
-    size_t common = n;
-    SIM_REQUIRE(2 * n + 5 <= max && 2 * n + 5 <= TWO_RUNS_MAX_OPTIONS, "%zu options of %zu", n,
-                max);
-    for (size_t i = 0; i < common; i++) {
-        (void)snprintf(names[i], NAME_BYTES, "b-%s", out[i].name);
-        out[n] = out[i];
-        out[n].name = names[i];
-        out[n++].val += OF_B;
-    }
-    out[n++] = (struct option){"policy", required_argument, NULL, OPTION_POLICY};
-    out[n++] = (struct option){"b-policy", required_argument, NULL, OPTION_POLICY + OF_B};
-    out[n++] = (struct option){"against", required_argument, NULL, OPTION_AGAINST};
-    out[n] = (struct option){NULL, 0, NULL, 0};
-    return n;
-}
+static const struct option_row rows[] = {
+    OPTION_TEXT(OPTIONS, policy, "policy", "P[:K=V,..]", NULL,
+                "policy and parameters of both sides"),
+    OPTION_TEXT(OPTIONS, b_policy, "b-policy", "P", NULL, "of side B only"),
+    OPTION_TEXT(OPTIONS, against, "against", "BINARY", NULL,
+                "side B is another xpusim (XPUSIM_DATA_DIR, if it lost its data)"),
+};
+const struct option_table two_runs_option_table = OPTION_TABLE(NULL, rows);
 
-int two_runs_take_option(struct two_runs *r, int c, const char *arg, int pass, struct err *e)
+static void settle(struct two_runs *r, const struct two_runs_options *o)
 {
-    bool of_b = c >= OF_B;
-    int own = of_b ? c - OF_B : c;
-    if (own == OPTION_AGAINST) {
-        r->side[1].binary = arg;
-        return 1;
-    }
-    if (pass != (of_b ? 1 : 0)) {
-        return 1; /* its turn comes, or was */
-    }
-    if (own == OPTION_POLICY) {
-        r->side[1].policy = arg;
-        r->side[0].policy = of_b ? r->side[0].policy : arg;
-        return 1;
-    }
-    if (of_b) { /* of two ways to say what runs, B's own counts */
-        struct config_options *b = &r->side[1].options;
-        const char *trace = b->trace;
-        const char *workload = b->workload;
-        b->trace = b->workload = NULL;
-        int rc = config_take_option(b, own, arg, e);
-        if (b->trace == NULL && b->workload == NULL) {
-            b->trace = trace;
-            b->workload = workload;
-        }
-        return rc;
-    }
-    int rc = config_take_option(&r->side[0].options, own, arg, e);
-    return rc == 1 ? config_take_option(&r->side[1].options, own, arg, e) : rc;
-}
-
-void two_runs_init(struct two_runs *r)
-{
-    memset(r, 0, sizeof *r);
-    r->side[0].options = r->side[1].options = config_options_default();
     r->jobs = jobs_processors();
-    r->time_limit_s = 600.0;
+    r->time_limit_s = o->work.time_limit_s;
+    r->side[0].policy = o->policy;
+    r->side[1].policy = o->b_policy != NULL ? o->b_policy : o->policy;
+    r->side[1].binary = o->against;
+    for (int i = 0; i < 2; i++) {
+        r->side[i].options = config_options_default();
+        r->side[i].options.soc = NULL; /* all is laid over it */
+        config_options_overlay(&r->side[i].options, &o->both);
+        r->side[i].options.seed = o->both.seed;
+    }
+    config_options_overlay(&r->side[1].options, &o->b);
 }
 
-int two_runs_load(struct two_runs *r, struct err *e)
+int two_runs_load(struct two_runs *r, const struct two_runs_options *o, struct err *e)
 {
     size_t before = e->n;
+    settle(r, o);
     if (r->side[0].policy == NULL) {
         return err_add(e, "--policy is missing (`xpusim list policy` shows the names)");
     }

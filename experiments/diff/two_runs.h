@@ -3,11 +3,11 @@
 #ifndef EXPERIMENTS_DIFF_TWO_RUNS_H
 #define EXPERIMENTS_DIFF_TWO_RUNS_H
 
-#include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
 
 #include "experiments/run/config.h"
+#include "experiments/run/job_options.h"
 #include "experiments/run/jobs.h"
 
 struct two_runs_side {
@@ -17,6 +17,23 @@ struct two_runs_side {
     struct config config;
     struct config_policy parsed;
 };
+
+/* As on the command line: what both sides have, and what B has of its own. */
+struct two_runs_options {
+    struct config_options both, b;
+    struct job_options work;
+    const char *policy, *b_policy, *against;
+};
+
+/* The tables of struct two_runs_options at an offset: its children in a command's list. */
+extern const struct option_table two_runs_option_table;
+#define TWO_RUNS_CHILDREN(at)                                                                      \
+    {&two_runs_option_table, (at), NULL, false},                                                   \
+        {&time_limit_option_table, (at) + offsetof(struct two_runs_options, work), NULL, false},   \
+        {&config_option_table, (at) + offsetof(struct two_runs_options, both), NULL, false},       \
+    {                                                                                              \
+        &config_option_table, (at) + offsetof(struct two_runs_options, b), "b-", false             \
+    }
 
 struct two_runs {
     struct two_runs_side side[2]; /* A and B */
@@ -31,21 +48,8 @@ struct two_runs_log {
     char message[JOBS_MESSAGE_BYTES];
 };
 
-/* ---- options ---- */
-
-/* Options of both sides, and of side B with "b-" before the name (--b-set PATH=VALUE); --policy,
- * --b-policy and --against. Ended by a zero entry; values are above 0xff. */
-#define TWO_RUNS_MAX_OPTIONS 64
-size_t two_runs_long_options(struct option *out, size_t max);
-extern const char two_runs_help[];
-/* Options of B alone are applied after those of both, whatever their order: call
- * two_runs_take_option for each option first with pass 0, then again with pass 1. 1 taken, 0 not
- * one of these, -EINVAL with an error. */
-int two_runs_take_option(struct two_runs *r, int c, const char *arg, int pass, struct err *e);
-
-void two_runs_init(struct two_runs *r);
 /* Loads both sides. 0 or -EINVAL. two_runs_fini is needed in every case. */
-int two_runs_load(struct two_runs *r, struct err *e);
+int two_runs_load(struct two_runs *r, const struct two_runs_options *o, struct err *e);
 void two_runs_fini(struct two_runs *r);
 
 /* ---- running ---- */

@@ -8,11 +8,11 @@
 #define EXPERIMENTS_RUN_CONFIG_H
 
 #include <cjson/cJSON.h>
-#include <getopt.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "experiments/run/config_speculation.h"
+#include "experiments/shell/options.h"
 #include "hwmodels/roofline.h"
 #include "hwmodels/soc.h"
 #include "sim/base/err.h"
@@ -31,12 +31,12 @@ struct config_options {
     const char *soc, *llm;        /* shipped name or path ending in .json */
     const char *trace, *workload; /* at most one; neither: CONFIG_DEFAULT_WORKLOAD */
     uint64_t seed;
+    bool seed_given;               /* on the command line */
     double ttft_slo_s, tpot_slo_s; /* targets of requests that carry none; 0: none */
     char *sets[CONFIG_MAX_SETS];   /* owned "path=value", in order */
     uint32_t n_sets;
 };
 
-/* The `sim` object. Defaults: config_sim_default. */
 /* Power limits, off by default. */
 struct config_power {
     const char *limit; /* borrowed: "none", "package" (the SoC's PL1, PL2, tau), "thermal" */
@@ -54,6 +54,7 @@ struct config_graphics {
     double frame_s, frame_bytes;                 /* of one frame: device time alone, DDR traffic */
 };
 
+/* The `sim` object. Defaults: config_sim_default. */
 struct config_sim {
     const char *contention;                     /* borrowed; a form of sim/api/contention.h */
     const char *hwmodel;                        /* borrowed; a form of hwmodels */
@@ -71,12 +72,13 @@ struct config_sim {
     struct config_power power;
 };
 
-/* Drain, max-min sharing, the extended kernel-time form. Annotations err log-normally by what a
- * calibrated model leaves unexplained: median |error| 8.8 % of prefill and 4.8 % of decode times
- * over published held-out points (per-weight-width fit of the extended form); a normal's median |z|
- * is 0.6745, so sigma = 0.130 and 0.071. No bias. The truth has no noise of its own.
- * No graphics user; one that is switched on takes 4 ms of a 60 Hz frame and moves three times a
- * 1920 x 1080 picture of 4 bytes a pixel (render, compose, scan out), both assumed. */
+/* Drain, sharing by `latency` (sim/api/contention.h), the extended kernel-time form. Annotations
+ * err log-normally by what a calibrated model leaves unexplained: median |error| 8.8 % of prefill
+ * and 4.8 % of decode times over published held-out points (per-weight-width fit of the extended
+ * form); a normal's median |z| is 0.6745, so sigma = 0.130 and 0.071. No bias. The truth has no
+ * noise of its own. No graphics user; one that is switched on takes 4 ms of a 60 Hz frame and moves
+ * three times a 1920 x 1080 picture of 4 bytes a pixel (render, compose, scan out), both assumed.
+ */
 struct config_sim config_sim_default(void);
 
 /* Holds pointers into itself: never copy one. */
@@ -102,13 +104,10 @@ struct config_policy {
 
 /* ---- options, shared by every command that simulates ---- */
 
-/* Long options of config_options for getopt_long, ended by a zero entry: copied into a
- * command's own table. Returns how many, without the end. Values are above 0xff. */
-size_t config_long_options(struct option *out, size_t max);
-/* Takes option `c` if it is one of these: 1, 0 when it is not, -EINVAL with an error added. */
-int config_take_option(struct config_options *o, int c, const char *arg, struct err *e);
-/* Their part of a --help text. */
-extern const char config_options_help[];
+extern const struct option_table config_option_table; /* of struct config_options */
+/* What `over` was given replaces what base has; settings are added. Texts stay borrowed, settings
+ * are copied. For the second side of a comparison: over is read without defaults. */
+void config_options_overlay(struct config_options *base, const struct config_options *over);
 
 struct config_options config_options_default(void);
 void config_options_fini(struct config_options *o);

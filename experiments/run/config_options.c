@@ -1,7 +1,5 @@
-/* The options that every simulating command takes. Short options for simulation settings are
- * spelled as overrides of the `sim` object, so there is one way in. */
-#include <errno.h>
-#include <inttypes.h>
+/* The options that every simulating command takes. Options for simulation settings are overrides of
+ * the `sim` object, so there is one way in. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,65 +7,6 @@
 #include "experiments/run/config.h"
 #include "experiments/shell/cli.h"
 #include "sim/base/arena.h"
-
-enum option_value {
-    OPTION_SOC = 0x100,
-    OPTION_LLM,
-    OPTION_TRACE,
-    OPTION_WORKLOAD,
-    OPTION_SEED,
-    OPTION_TTFT_SLO,
-    OPTION_TPOT_SLO,
-    OPTION_SET,
-    OPTION_CONTENTION,
-    OPTION_HWMODEL,
-    OPTION_KV_CAPACITY,
-    OPTION_NO_PREFIX_REUSE,
-    OPTION_ANNOTATION_NOISE,
-    OPTION_TRUTH_NOISE,
-    OPTION_HORIZON,
-    OPTION_NO_COLLAPSE,
-};
-
-static const struct option longs[] = {
-    {"soc", required_argument, NULL, OPTION_SOC},
-    {"llm", required_argument, NULL, OPTION_LLM},
-    {"trace", required_argument, NULL, OPTION_TRACE},
-    {"workload", required_argument, NULL, OPTION_WORKLOAD},
-    {"seed", required_argument, NULL, OPTION_SEED},
-    {"ttft-slo", required_argument, NULL, OPTION_TTFT_SLO},
-    {"tpot-slo", required_argument, NULL, OPTION_TPOT_SLO},
-    {"set", required_argument, NULL, OPTION_SET},
-    {"contention", required_argument, NULL, OPTION_CONTENTION},
-    {"hwmodel", required_argument, NULL, OPTION_HWMODEL},
-    {"kv-capacity", required_argument, NULL, OPTION_KV_CAPACITY},
-    {"no-prefix-reuse", no_argument, NULL, OPTION_NO_PREFIX_REUSE},
-    {"annotation-noise", required_argument, NULL, OPTION_ANNOTATION_NOISE},
-    {"truth-noise", required_argument, NULL, OPTION_TRUTH_NOISE},
-    {"horizon", required_argument, NULL, OPTION_HORIZON},
-    {"no-collapse", no_argument, NULL, OPTION_NO_COLLAPSE},
-};
-
-const char config_options_help[] =
-    "Machine and workload:\n"
-    "  --soc S              shipped SoC or FILE.json (default " CONFIG_DEFAULT_SOC ")\n"
-    "  --llm M              shipped model or FILE.json (default " CONFIG_DEFAULT_LLM ")\n"
-    "  --trace FILE         requests of a trace CSV, or\n"
-    "  --workload W         of a generator, such as\n"
-    "                       mixed:reactive_per_min=3,proactive_per_min=6,duration_s=900 (default)\n"
-    "  --seed N             of workload, noise and drawing policies (default 1)\n"
-    "  --ttft-slo S         target of every request without one, for *.slo_attainment_frac;\n"
-    "  --tpot-slo S         likewise, per output token after the first\n"
-    "  --set PATH=VALUE     any value of the configuration: soc.X, llm.X, sim.X; may be repeated\n"
-    "  --contention C       latency (default), max-min, none, pccs, proportional, weighted\n"
-    "  --hwmodel F          extended (default), roofline, p-norm             [sim.hwmodel]\n"
-    "  --kv-capacity N      KV tokens; 0: what memory leaves    [sim.kv_capacity_tokens]\n"
-    "  --no-prefix-reuse    drop the KV of finished turns             [sim.prefix_reuse]\n"
-    "  --annotation-noise X sigma of what policies are told: 0 for none, one value, or\n"
-    "                       PREFILL,DECODE (default 0.130,0.071)        [sim.annotation]\n"
-    "  --truth-noise X      sigma of what kernels really take (default 0) [sim.truth_sigma]\n"
-    "  --horizon S          stop after S seconds; 0 drains (default)    [sim.horizon_s]\n"
-    "  --no-collapse        one event per kernel; slower, same results   [sim.collapse]\n";
 
 struct config_options config_options_default(void)
 {
@@ -82,14 +21,6 @@ void config_options_fini(struct config_options *o)
     o->n_sets = 0;
 }
 
-size_t config_long_options(struct option *out, size_t max)
-{
-    size_t n = sizeof longs / sizeof longs[0];
-    SIM_REQUIRE(n <= max, "room for %zu options of %zu", max, n);
-    memcpy(out, longs, sizeof longs);
-    return n;
-}
-
 static int add_set(struct config_options *o, const char *path, const char *value, struct err *e)
 {
     if (o->n_sets == CONFIG_MAX_SETS) {
@@ -99,11 +30,13 @@ static int add_set(struct config_options *o, const char *path, const char *value
     char *text = xmalloc(size);
     (void)snprintf(text, size, "%s=%s", path, value);
     o->sets[o->n_sets++] = text;
-    return 1;
+    return 0;
 }
 
-static int take_set(struct config_options *o, const char *arg, struct err *e)
+static int take_set(void *target, const struct option_row *row, const char *arg, struct err *e)
 {
+    struct config_options *o = target;
+    (void)row;
     const char *equals = strchr(arg, '=');
     if (equals == NULL || equals == arg) {
         return err_add(e, "--set %s: must be PATH=VALUE, as in sim.contention=none", arg);
@@ -119,8 +52,11 @@ static int take_set(struct config_options *o, const char *arg, struct err *e)
 }
 
 /* "X" sets both sigmas, "X,Y" prefill and decode. */
-static int take_annotation(struct config_options *o, const char *arg, struct err *e)
+static int take_annotation(void *target, const struct option_row *row, const char *arg,
+                           struct err *e)
 {
+    struct config_options *o = target;
+    (void)row;
     char prefill[64];
     const char *comma = strchr(arg, ',');
     size_t len = comma != NULL ? (size_t)(comma - arg) : strlen(arg);
@@ -135,58 +71,96 @@ static int take_annotation(struct config_options *o, const char *arg, struct err
                : add_set(o, "sim.annotation.sigma_decode", comma != NULL ? comma + 1 : prefill, e);
 }
 
-static int take_seed(struct config_options *o, const char *arg, struct err *e)
+/* Options that are another spelling of --set: the name, and the path with the value of a flag. */
+static const struct setting {
+    const char *name, *path, *of_flag;
+} settings[] = {
+    {"contention", "sim.contention", NULL},
+    {"hwmodel", "sim.hwmodel", NULL},
+    {"kv-capacity", "sim.kv_capacity_tokens", NULL},
+    {"no-prefix-reuse", "sim.prefix_reuse", "false"},
+    {"truth-noise", "sim.truth_sigma", NULL},
+    {"horizon", "sim.horizon_s", NULL},
+    {"no-collapse", "sim.collapse", "false"},
+};
+
+static int take_setting(void *target, const struct option_row *row, const char *arg, struct err *e)
 {
-    char *end = NULL;
-    errno = 0;
-    unsigned long long v = strtoull(arg, &end, 10);
-    if (arg[0] < '0' || arg[0] > '9' || *end != '\0' || errno != 0) {
-        return err_add(e, "--seed %s: must be a whole number from 0 to 18446744073709551615", arg);
+    const struct setting *s = settings;
+    while (strcmp(s->name, row->name) != 0) {
+        s++;
     }
-    o->seed = v;
-    return 1;
+    return add_set(target, s->path, s->of_flag != NULL ? s->of_flag : arg, e);
 }
 
-int config_take_option(struct config_options *o, int c, const char *arg, struct err *e)
+static void fini(void *target)
 {
-    switch (c) {
-    case OPTION_SOC:
-        o->soc = arg;
-        return 1;
-    case OPTION_LLM:
-        o->llm = arg;
-        return 1;
-    case OPTION_TRACE:
-        o->trace = arg;
-        return 1;
-    case OPTION_WORKLOAD:
-        o->workload = arg;
-        return 1;
-    case OPTION_SEED:
-        return take_seed(o, arg, e);
-    case OPTION_TTFT_SLO:
-        return cli_number("ttft-slo", arg, 1e-6, 1e6, &o->ttft_slo_s, e) != 0 ? -EINVAL : 1;
-    case OPTION_TPOT_SLO:
-        return cli_number("tpot-slo", arg, 1e-6, 1e6, &o->tpot_slo_s, e) != 0 ? -EINVAL : 1;
-    case OPTION_SET:
-        return take_set(o, arg, e);
-    case OPTION_CONTENTION:
-        return add_set(o, "sim.contention", arg, e);
-    case OPTION_HWMODEL:
-        return add_set(o, "sim.hwmodel", arg, e);
-    case OPTION_KV_CAPACITY:
-        return add_set(o, "sim.kv_capacity_tokens", arg, e);
-    case OPTION_NO_PREFIX_REUSE:
-        return add_set(o, "sim.prefix_reuse", "false", e);
-    case OPTION_ANNOTATION_NOISE:
-        return take_annotation(o, arg, e);
-    case OPTION_TRUTH_NOISE:
-        return add_set(o, "sim.truth_sigma", arg, e);
-    case OPTION_HORIZON:
-        return add_set(o, "sim.horizon_s", arg, e);
-    case OPTION_NO_COLLAPSE:
-        return add_set(o, "sim.collapse", "false", e);
-    default:
-        return 0;
+    config_options_fini(target);
+}
+
+#define OPTIONS struct config_options
+
+static const struct option_row rows[] = {
+    OPTION_TEXT(OPTIONS, soc, "soc", "S", CONFIG_DEFAULT_SOC, "shipped SoC or FILE.json"),
+    OPTION_TEXT(OPTIONS, llm, "llm", "M", CONFIG_DEFAULT_LLM, "shipped model or FILE.json"),
+    OPTION_TEXT(OPTIONS, trace, "trace", "FILE", NULL, "requests of a trace CSV, or"),
+    OPTION_TEXT(OPTIONS, workload, "workload", "W", NULL,
+                "of a generator (default " CONFIG_DEFAULT_WORKLOAD ")"),
+    {.name = "seed",
+     .value = "N",
+     .preset = "1",
+     .kind = OPTION_KIND_SEED,
+     .offset = OPTION_AT(OPTIONS, seed, uint64_t),
+     .given = 1 + OPTION_AT(OPTIONS, seed_given, bool),
+     .help = "of workload, noise and drawing policies"},
+    OPTION_NUMBER(OPTIONS, ttft_slo_s, "ttft-slo", "S", NULL, 1e-6, 1e6,
+                  "target of every request without one, for *.slo_attainment_frac;"),
+    OPTION_NUMBER(OPTIONS, tpot_slo_s, "tpot-slo", "S", NULL, 1e-6, 1e6,
+                  "likewise, per output token after the first"),
+    OPTION_OWN(take_set, "set", "PATH=VALUE",
+               "any value of the configuration: soc.X, llm.X, sim.X; may be repeated"),
+    {.name = "contention",
+     .value = "C",
+     .names = contention_names,
+     .take = take_setting,
+     .kind = OPTION_KIND_OWN,
+     .help = "how DDR is shared [sim.contention]"},
+    {.name = "hwmodel",
+     .value = "F",
+     .names = hwmodel_names,
+     .take = take_setting,
+     .kind = OPTION_KIND_OWN,
+     .help = "how kernel times are computed [sim.hwmodel]"},
+    OPTION_OWN(take_setting, "kv-capacity", "N",
+               "KV tokens; 0: what memory leaves [sim.kv_capacity_tokens]"),
+    OPTION_OWN(take_setting, "no-prefix-reuse", NULL,
+               "drop the KV of finished turns [sim.prefix_reuse]"),
+    OPTION_OWN(take_annotation, "annotation-noise", "X",
+               "sigma of what policies are told: 0 for none, one value, or PREFILL,DECODE (default "
+               "0.130,0.071) [sim.annotation]"),
+    OPTION_OWN(take_setting, "truth-noise", "X",
+               "sigma of what kernels really take (default 0) [sim.truth_sigma]"),
+    OPTION_OWN(take_setting, "horizon", "S",
+               "stop after S seconds; 0 drains (default) [sim.horizon_s]"),
+    OPTION_OWN(take_setting, "no-collapse", NULL,
+               "one event per kernel; slower, same results [sim.collapse]"),
+};
+
+const struct option_table config_option_table = {
+    .title = "Machine and workload", .rows = rows, .n = sizeof rows / sizeof rows[0], .fini = fini};
+
+void config_options_overlay(struct config_options *base, const struct config_options *over)
+{
+    base->soc = over->soc != NULL ? over->soc : base->soc;
+    base->llm = over->llm != NULL ? over->llm : base->llm;
+    if (over->trace != NULL || over->workload != NULL) { /* one way to say what runs */
+        base->trace = over->trace;
+        base->workload = over->workload;
+    }
+    base->seed = over->seed_given ? over->seed : base->seed;
+    base->ttft_slo_s = over->ttft_slo_s > 0.0 ? over->ttft_slo_s : base->ttft_slo_s;
+    base->tpot_slo_s = over->tpot_slo_s > 0.0 ? over->tpot_slo_s : base->tpot_slo_s;
+    for (uint32_t i = 0; i < over->n_sets && base->n_sets < CONFIG_MAX_SETS; i++) {
+        base->sets[base->n_sets++] = xstrdup(over->sets[i]);
     }
 }

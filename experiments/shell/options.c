@@ -16,7 +16,6 @@ static const struct option_row help_row = {
 
 static const struct option_row output_rows[] = {
     OPTION_FLAG(struct option_output, json, "json", "results as JSON"),
-    OPTION_FLAG(struct option_output, csv, "csv", "results as CSV"),
     {.name = "quiet",
      .letter = 'q',
      .kind = OPTION_KIND_FLAG,
@@ -172,6 +171,12 @@ static int find(const struct command *c, const char *arg, struct found *out, con
 
 /* ---- values ---- */
 
+void options_text_add(struct option_texts *list, const char *text)
+{
+    list->v = xrealloc(list->v, (list->n + 1) * sizeof *list->v);
+    list->v[list->n++] = text;
+}
+
 static int take_text(const struct option_row *row, const char *name, const char *arg,
                      struct option_texts *list, struct err *e)
 {
@@ -183,8 +188,7 @@ static int take_text(const struct option_row *row, const char *name, const char 
     if (row->max > 0.0 && list->n >= (uint32_t)row->max) {
         return err_add(e, "--%s: more than %g", name, row->max);
     }
-    list->v = xrealloc(list->v, (list->n + 1) * sizeof *list->v);
-    list->v[list->n++] = arg;
+    options_text_add(list, arg);
     return 0;
 }
 
@@ -258,7 +262,7 @@ static void set_up(const struct command *c, void *values)
         if (k->table->init != NULL) {
             k->table->init(base);
         }
-        for (size_t i = 0; i < k->table->n && k->prefix == NULL; i++) {
+        for (size_t i = 0; i < k->table->n && k->prefix == NULL && !k->bare; i++) {
             const struct option_row *row = &k->table->rows[i];
             struct err e = ERR_INIT;
             if (row->preset != NULL) {
@@ -316,8 +320,7 @@ static void take_operand(const struct command *c, const char *arg, void *values,
         (void)err_add(e, "%s: more than %u %s", arg, c->operands.max, c->operands.name);
         return;
     }
-    list->v = xrealloc(list->v, (list->n + 1) * sizeof *list->v);
-    list->v[list->n++] = arg;
+    options_text_add(list, arg);
 }
 
 int options_parse(const struct command *c, int argc, char **argv, void *values, struct err *e)

@@ -56,7 +56,8 @@ struct option_row {
     size_t offset;      /* of the value in the table's struct */
     size_t given;       /* 1 + offset of a bool that says whether it was given; 0: nobody asks */
     double min, max;    /* of counts and numbers; max also bounds the length of a list of texts */
-    const char *const *choices; /* NULL-terminated */
+    const char *const *choices;        /* NULL-terminated */
+    const char *const *(*names)(void); /* likewise: what an own row may name, for help; or NULL */
     /* OPTION_KIND_OWN: reads arg (NULL of a flag) into the table's struct. 0 or -EINVAL with an
      * error that names the option. */
     int (*take)(void *target, const struct option_row *row, const char *arg, struct err *e);
@@ -79,6 +80,7 @@ struct option_child {
     const struct option_table *table;
     size_t offset;
     const char *prefix;
+    bool bare; /* presets are left out, so that the command sees what was given */
 };
 
 /* What a command takes that is not an option: a struct option_texts at `offset`. */
@@ -94,11 +96,12 @@ struct command {
     const char *usage;   /* what follows the name, a line per form */
     const char *about;   /* paragraphs, separated by an empty line; wrapped when printed */
     const char *notes;   /* printed as it is after the options; or NULL */
+    void (*print_notes)(FILE *out); /* likewise, of notes that are not one text; or NULL */
     const struct option_child *children;
     struct option_operands operands; /* max 0: none */
     size_t bytes;                    /* of the command's struct of values */
-    /* Runs with the values read; returns the exit status. What it adds to e is printed, and makes
-     * an exit status of 0 one of bad input. */
+    /* Runs with the values read; returns the exit status, or -errno for one of bad input. What it
+     * adds to e is printed, and makes an exit status of 0 one of bad input. */
     int (*run)(void *values, struct err *e);
     const struct command *const *subcommands; /* NULL-terminated; instead of run and children */
 };
@@ -120,6 +123,9 @@ void options_visit(const struct command *c,
 
 /* The text of --help. */
 void options_help(const struct command *c, FILE *out);
+
+/* Appends a text that is not in the list. */
+void options_text_add(struct option_texts *list, const char *text);
 
 /* Of names the one nearest to `word`, when so near that it is likely to be meant: NULL otherwise.
  * names ends with NULL. */
@@ -185,9 +191,9 @@ const char *options_nearest(const char *word, const char *const *names);
 
 /* ---- rows that many commands share ---- */
 
-/* How results are shown: --json, --csv, --quiet. */
+/* How results are shown: --json, --quiet. */
 struct option_output {
-    bool json, csv, quiet;
+    bool json, quiet;
 };
 extern const struct option_table option_output_table;
 

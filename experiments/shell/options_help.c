@@ -40,7 +40,14 @@ static void put_wrapped(FILE *out, const char *text, int indent, int at)
     (void)fputc('\n', out);
 }
 
-/* "(default 10)", when help does not say so itself. */
+static void append_names(char *text, size_t size, const char *const *names)
+{
+    for (size_t i = 0; names != NULL && names[i] != NULL; i++) {
+        size_t at = strlen(text);
+        (void)snprintf(text + at, size - at, "%s%s", i > 0 ? ", " : ": ", names[i]);
+    }
+}
+
 static void put_row(FILE *out, const char *prefix, const struct option_row *row)
 {
     char left[128];
@@ -51,9 +58,12 @@ static void put_row(FILE *out, const char *prefix, const struct option_row *row)
     }
     int n = snprintf(left, sizeof left, "  %s--%s%s%s%s", letter, prefix, row->name,
                      row->value != NULL ? " " : "", row->value != NULL ? row->value : "");
-    (void)snprintf(text, sizeof text, "%s%s%s%s", row->help,
-                   row->preset != NULL ? " (default " : "", row->preset != NULL ? row->preset : "",
-                   row->preset != NULL ? ")" : "");
+    (void)snprintf(text, sizeof text, "%s", row->help);
+    append_names(text, sizeof text, row->names != NULL ? row->names() : row->choices);
+    size_t used = strlen(text);
+    if (row->preset != NULL) {
+        (void)snprintf(text + used, sizeof text - used, " (default %s)", row->preset);
+    }
     (void)fputs(left, out);
     if (n >= NAME_COLUMNS) {
         (void)fputc('\n', out);
@@ -107,6 +117,10 @@ void options_help(const struct command *c, FILE *out)
     if (c->notes != NULL) {
         (void)fprintf(out, "\n%s\n", c->notes);
     }
+    if (c->print_notes != NULL) {
+        (void)fputc('\n', out);
+        c->print_notes(out);
+    }
 }
 
 /* The subcommand that argv[1] names; NULL when there is none, after an error or --help. */
@@ -149,7 +163,7 @@ int command_main(const struct command *c, int argc, char **argv)
     int rc = options_parse(c, argc, argv, values, &e);
     if (rc == 0) {
         status = c->run(values, &e);
-        status = e.n > 0 && status == EXIT_OK ? EXIT_BAD_INPUT : status;
+        status = status < 0 || (e.n > 0 && status == EXIT_OK) ? EXIT_BAD_INPUT : status;
     } else if (rc < 0) {
         status = EXIT_BAD_INPUT;
     }

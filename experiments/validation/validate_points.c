@@ -2,7 +2,6 @@
 
 #include <cjson/cJSON.h>
 #include <errno.h>
-#include <getopt.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,77 +16,6 @@
 
 #define PATH_BYTES 4096
 #define WORST_ROWS 10
-
-const char validate_points_help[] =
-    "usage: xpusim validate --points FILE.csv [options]\n"
-    "\n"
-    "Predicts every row of a table of published measurements from the shipped SoC and LLM files,\n"
-    "or says why not, and sums the errors up by SoC, device, metric, prompt length and model.\n"
-    "\n"
-    "  --points FILE.csv    soc, device, runtime, model, weight_bits, act_bits, input_tokens,\n"
-    "                       batch, metric, value; or a shipped table (hwmodels/points)\n"
-    "  --soc S              only rows of this SoC; a path to a .json file is used in place of\n"
-    "                       the shipped file of the same name\n"
-    "  --rows               also every row\n"
-    "  --max-median PCT     exit 1 when the median |error| of the latency rows is above PCT, rows\n"
-    "                       without a prediction counting as 100 %\n"
-    "  --max-p90 PCT        the same for the 90th percentile\n"
-    "  --json               rows and summary as JSON; errors as shares\n";
-
-struct options {
-    const char *points, *soc;
-    double max_median_pct, max_p90_pct; /* INFINITY: no limit */
-    bool rows, json, help;
-};
-
-static int parse(int argc, char **argv, struct options *o, struct err *e)
-{
-    static const struct option longs[] = {{"points", required_argument, NULL, 'p'},
-                                          {"soc", required_argument, NULL, 's'},
-                                          {"rows", no_argument, NULL, 'r'},
-                                          {"max-median", required_argument, NULL, 'm'},
-                                          {"max-p90", required_argument, NULL, '9'},
-                                          {"json", no_argument, NULL, 'j'},
-                                          {"quiet", no_argument, NULL, 'q'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
-    *o = (struct options){.max_median_pct = (double)INFINITY, .max_p90_pct = (double)INFINITY};
-    opterr = 0;
-    optind = 1;
-    for (int c; (c = getopt_long(argc, argv, "+h", longs, NULL)) != -1;) {
-        switch (c) {
-        case 'p':
-            o->points = optarg;
-            break;
-        case 's':
-            o->soc = optarg;
-            break;
-        case 'r':
-            o->rows = true;
-            break;
-        case 'm':
-            (void)cli_number("max-median", optarg, 0.0, 1e9, &o->max_median_pct, e);
-            break;
-        case '9':
-            (void)cli_number("max-p90", optarg, 0.0, 1e9, &o->max_p90_pct, e);
-            break;
-        case 'j':
-            o->json = true;
-            break;
-        case 'q':
-            break;
-        case 'h':
-            o->help = true;
-            break;
-        default:
-            return err_add(e, "validate: bad option: %s", argv[optind - 1]);
-        }
-    }
-    if (optind < argc) {
-        return err_add(e, "validate: what is '%s'?", argv[optind]);
-    }
-    return e->n > 0 ? -EINVAL : 0;
-}
 
 /* A name without a directory and an ending is a shipped table. */
 static const char *points_path(const char *name, char *buf, size_t size)
@@ -278,8 +206,9 @@ static void print_reasons(const struct points *points, const struct prediction *
     }
 }
 
-static void print_text(const char *path, const struct options *o, const struct points *points,
-                       const struct prediction *q, const struct points_scores *s, FILE *out)
+static void print_text(const char *path, const struct validate_points_options *o,
+                       const struct points *points, const struct prediction *q,
+                       const struct points_scores *s, FILE *out)
 {
     (void)fprintf(out, "%s: %zu rows\n\n", path, points->n);
     print_groups(s, out);
@@ -367,7 +296,7 @@ static void print_json(const char *path, const struct points *points, const stru
 /* ---- the command ---- */
 
 /* False when a limit is exceeded, which is said. */
-static bool within(const struct options *o, const struct points_scores *s)
+static bool within(const struct validate_points_options *o, const struct points_scores *s)
 {
     const struct points_group *all = s->n > 0 ? &s->v[0] : NULL;
     if (all == NULL || strcmp(all->by, "all") != 0) {
@@ -387,7 +316,8 @@ static bool within(const struct options *o, const struct points_scores *s)
     return ok;
 }
 
-static int run(const struct options *o, struct err *e)
+int validate_points(const struct validate_points_options *o, const char *only_soc, bool json,
+                    struct err *e)
 {
     char buf[PATH_BYTES];
     const char *path = points_path(o->points, buf, sizeof buf);
@@ -396,7 +326,7 @@ static int run(const struct options *o, struct err *e)
     const char *soc = NULL;
     int rc = points_read(path, &points, e);
     rc = rc == 0 ? catalog_open(&catalog, e) : rc;
-    rc = rc == 0 && o->soc != NULL ? take_soc(&catalog, o->soc, &soc, e) : rc;
+    rc = rc == 0 && only_soc != NULL ? take_soc(&catalog, only_soc, &soc, e) : rc;
     if (rc == 0 && soc != NULL) {
         keep_soc(&points, soc);
         rc = points.n > 0 ? 0 : err_add(e, "%s: no row is about %s", path, soc);
@@ -409,7 +339,7 @@ static int run(const struct options *o, struct err *e)
         }
         struct points_scores scores;
         points_score(&points, q, &scores);
-        if (o->json) {
+        if (json) {
             print_json(o->points, &points, q, &scores, stdout);
         } else {
             print_text(o->points, o, &points, q, &scores, stdout);
@@ -423,22 +353,28 @@ static int run(const struct options *o, struct err *e)
     return status;
 }
 
-int validate_points_command(int argc, char **argv)
+static void init(void *target)
 {
-    struct options o;
-    struct err e = ERR_INIT;
-    int status = EXIT_BAD_INPUT;
-    if (parse(argc, argv, &o, &e) == 0) {
-        if (o.help) {
-            (void)fputs(validate_points_help, stdout);
-            status = EXIT_OK;
-        } else if (o.points == NULL) {
-            (void)err_add(&e, "validate: --points needs a file");
-        } else {
-            status = run(&o, &e);
-        }
-    }
-    err_print(&e, stderr);
-    err_fini(&e);
-    return status;
+    struct validate_points_options *o = target;
+    o->max_median_pct = o->max_p90_pct = (double)INFINITY;
 }
+
+#define OPTIONS struct validate_points_options
+
+static const struct option_row option_rows[] = {
+    OPTION_TEXT(OPTIONS, points, "points", "FILE.csv", NULL,
+                "soc, device, runtime, model, weight_bits, act_bits, input_tokens, batch, metric, "
+                "value; or a shipped table (hwmodels/points). With --soc only rows of this SoC; a "
+                "path to a .json file is used in place of the shipped file of the same name"),
+    OPTION_FLAG(OPTIONS, rows, "rows", "also every row"),
+    OPTION_NUMBER(OPTIONS, max_median_pct, "max-median", "PCT", NULL, 0.0, 1e9,
+                  "exit 1 when the median |error| of the latency rows is above PCT, rows without a "
+                  "prediction counting as 100 %"),
+    OPTION_NUMBER(OPTIONS, max_p90_pct, "max-p90", "PCT", NULL, 0.0, 1e9,
+                  "the same for the 90th percentile"),
+};
+const struct option_table validate_points_option_table = {.title = "Published points",
+                                                          .rows = option_rows,
+                                                          .n = sizeof option_rows /
+                                                               sizeof option_rows[0],
+                                                          .init = init};

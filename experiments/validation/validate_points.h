@@ -2,9 +2,20 @@
 #ifndef EXPERIMENTS_VALIDATION_VALIDATE_POINTS_H
 #define EXPERIMENTS_VALIDATION_VALIDATE_POINTS_H
 
-extern const char validate_points_help[];
+#include <stdbool.h>
 
-/* The command; argv[0] is "validate". Exit status. */
-int validate_points_command(int argc, char **argv);
+#include "experiments/shell/options.h"
+
+struct validate_points_options {
+    const char *points;                 /* a file, or the name of a shipped table */
+    double max_median_pct, max_p90_pct; /* INFINITY: no limit */
+    bool rows;
+};
+extern const struct option_table validate_points_option_table;
+
+/* only_soc: rows of this SoC alone (a name, or a file that replaces the shipped one); NULL: all.
+ * Prints. Returns the exit status: 1 when an error is above a stated limit, 2 for bad input. */
+int validate_points(const struct validate_points_options *o, const char *only_soc, bool json,
+                    struct err *e);
 
 #endif

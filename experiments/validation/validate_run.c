@@ -11,113 +11,7 @@
 #include "experiments/validation/validate_run_print.h"
 #include "sim/base/arena.h"
 
-#define MAX_OPTIONS 48
 #define DEFAULT_FIT_ON "first:0.3"
-
-const char validate_run_help[] =
-    "usage: xpusim validate --run FILE --soc S --llm M --policy P [options]\n"
-    "\n"
-    "Replays the arrivals and token counts of a measured serving run under a policy, and says how\n"
-    "far the simulated latencies are off. KV capacity is an input: --kv-capacity.\n"
-    "\n"
-    "  --run FILE           a shipped run (hwmodels/runs) or a CSV: request_id, arrival_s,\n"
-    "                       input_tokens, output_tokens, ttft_s, e2e_s\n"
-    "  --policy P[:K=V,..]  policy and parameters (`xpusim list policy`)\n"
-    "  --fit K1[,K2[,K3]]   fit these numbers to the first part of the run: paths of the\n"
-    "                       configuration or, with one device, bandwidth, rate, submit, ...\n"
-    "  --fit-on first:F     what to fit on (default " DEFAULT_FIT_ON ")\n"
-    "  --requests FILE.csv  write measured and simulated latencies, one line per request\n"
-    "  --max-e2e-mape PCT   exit 1 when the E2E MAPE of all requests, or of those that were not\n"
-    "                       fitted on, is above PCT percent\n"
-    "  --max-ttft-mape PCT  the same for TTFT\n"
-    "  --json               results as JSON; errors as shares\n"
-    "\n";
-
-struct options {
-    struct config_options config;
-    const char *run, *policy, *fit, *fit_on, *requests;
-    double max_mape_pct[RUN_METRIC_COUNT]; /* INFINITY: no limit */
-    bool json;
-};
-
-static int parse(int argc, char **argv, struct options *o, struct err *e)
-{
-    static const struct option own[] = {{"run", required_argument, NULL, 'r'},
-                                        {"policy", required_argument, NULL, 'p'},
-                                        {"fit", required_argument, NULL, 'f'},
-                                        {"fit-on", required_argument, NULL, 'o'},
-                                        {"requests", required_argument, NULL, 'c'},
-                                        {"max-e2e-mape", required_argument, NULL, 'E'},
-                                        {"max-ttft-mape", required_argument, NULL, 'T'},
-                                        {"json", no_argument, NULL, 'j'},
-                                        {"quiet", no_argument, NULL, 'q'},
-                                        {"help", no_argument, NULL, 'h'},
-                                        {NULL, 0, NULL, 0}};
-    struct option longs[MAX_OPTIONS];
-    size_t n = config_long_options(longs, MAX_OPTIONS - sizeof own / sizeof own[0]);
-    memcpy(&longs[n], own, sizeof own);
-    *o = (struct options){.config = config_options_default(),
-                          .max_mape_pct = {(double)INFINITY, (double)INFINITY, (double)INFINITY}};
-    o->config.soc = NULL;
-    o->config.llm = NULL;
-    optind = 1;
-    for (int c; (c = getopt_long(argc, argv, "hq", longs, NULL)) != -1;) {
-        switch (c) {
-        case 'r':
-            o->run = optarg;
-            break;
-        case 'p':
-            o->policy = optarg;
-            break;
-        case 'f':
-            o->fit = optarg;
-            break;
-        case 'o':
-            o->fit_on = optarg;
-            break;
-        case 'c':
-            o->requests = optarg;
-            break;
-        case 'E':
-            (void)cli_number("max-e2e-mape", optarg, 0, 1e6, &o->max_mape_pct[RUN_METRIC_E2E], e);
-            break;
-        case 'T':
-            (void)cli_number("max-ttft-mape", optarg, 0, 1e6, &o->max_mape_pct[RUN_METRIC_TTFT], e);
-            break;
-        case 'j':
-            o->json = true;
-            break;
-        case 'q':
-            break;
-        case 'h':
-            (void)fputs(validate_run_help, stdout);
-            (void)fputs(config_options_help, stdout);
-            return 1;
-        default:
-            if (config_take_option(&o->config, c, optarg, e) == 0) {
-                return err_add(e, "`xpusim validate --run --help` shows the options");
-            }
-        }
-    }
-    return e->n > 0 ? -EINVAL : 0;
-}
-
-static int check(int argc, char **argv, const struct options *o, struct err *e)
-{
-    if (optind < argc) {
-        return err_add(e, "%s: not an option", argv[optind]);
-    }
-    if (o->run == NULL || o->policy == NULL || o->config.soc == NULL || o->config.llm == NULL) {
-        return err_add(e, "validate --run needs --run, --soc, --llm and --policy");
-    }
-    if (o->config.trace != NULL || o->config.workload != NULL) {
-        return err_add(e, "validate --run takes its requests from the run: no --trace, --workload");
-    }
-    if (o->fit == NULL && o->fit_on != NULL) {
-        return err_add(e, "--fit-on needs --fit");
-    }
-    return 0;
-}
 
 /* "first:0.3" of n requests, in order of arrival. */
 static int fit_part(const char *text, size_t n, size_t *out, struct err *e)
@@ -135,7 +29,7 @@ static int fit_part(const char *text, size_t n, size_t *out, struct err *e)
 
 /* The roofline of the file's own numbers: nothing fitted, no launch or fill terms. */
 static int upper_bound(const struct config_policy *p, const struct measured_run *run,
-                       const struct options *o, struct run_score *out, struct err *e)
+                       const struct validate_run_options *o, struct run_score *out, struct err *e)
 {
     char set[] = "sim.hwmodel=roofline";
     struct config_options with = o->config;
@@ -156,7 +50,7 @@ static int upper_bound(const struct config_policy *p, const struct measured_run 
 }
 
 /* Limits hold for all requests, and for those the fit has not seen. */
-static int check_limits(const struct options *o, const struct validate_run_result *r)
+static int check_limits(const struct validate_run_options *o, const struct validate_run_result *r)
 {
     int status = EXIT_OK;
     for (uint32_t i = 0; i < r->n_parts; i++) {
@@ -182,7 +76,8 @@ static void add_part(struct validate_run_result *r, const char *name, bool fitte
 }
 
 /* Scores the parts, prints, writes. The replay is done. */
-static int report(const struct options *o, struct validate_run_result *r, struct err *e)
+static int report(const struct validate_run_options *o, struct validate_run_result *r, bool json,
+                  struct err *e)
 {
     size_t n = r->run->trace.n;
     size_t n_fit = r->fit != NULL ? r->fit->n_requests : 0;
@@ -196,7 +91,7 @@ static int report(const struct options *o, struct validate_run_result *r, struct
     if (o->requests != NULL && validate_run_write(r, o->requests, e) != 0) {
         return EXIT_BAD_INPUT;
     }
-    if (o->json) {
+    if (json) {
         cJSON *root = validate_run_json(r);
         char *text = cJSON_Print(root);
         (void)printf("%s\n", text);
@@ -209,8 +104,9 @@ static int report(const struct options *o, struct validate_run_result *r, struct
 }
 
 /* Everything is read: fits, replays, reports. */
-static int validate(const struct options *o, const struct config *unfitted,
-                    const struct config_policy *p, const struct measured_run *run, struct err *e)
+static int validate(const struct validate_run_options *o, const struct config *unfitted,
+                    const struct config_policy *p, const struct measured_run *run, bool json,
+                    struct err *e)
 {
     struct run_fit fit = {.n_keys = 0};
     struct config c = {.tree = NULL};
@@ -236,34 +132,74 @@ static int validate(const struct options *o, const struct config *unfitted,
         status = EXIT_CHECK_FAILED;
         goto out;
     }
-    status = report(o, &r, e);
+    status = report(o, &r, json, e);
 out:
     free(r.simulated);
     config_fini(&c);
     return status;
 }
 
-int validate_run_command(int argc, char **argv)
+static int check(const struct validate_run_options *o, struct err *e)
 {
-    struct options o;
-    struct err e = ERR_INIT;
-    int rc = parse(argc, argv, &o, &e);
-    int status = rc == 1 ? EXIT_OK : EXIT_BAD_INPUT;
-    if (rc == 0 && check(argc, argv, &o, &e) == 0) {
-        struct config unfitted;
-        struct config_policy p;
-        struct measured_run run;
-        (void)config_load(&unfitted, &o.config, &e);
-        (void)config_policy_parse(&p, o.policy, &e);
-        (void)measured_run_read(o.run, &run, &e);
-        if (e.n == 0) {
-            status = validate(&o, &unfitted, &p, &run, &e);
-        }
-        measured_run_fini(&run);
-        config_fini(&unfitted);
+    if (o->run == NULL || o->policy == NULL || o->config.soc == NULL || o->config.llm == NULL) {
+        return err_add(e, "validate --run needs --run, --soc, --llm and --policy");
     }
-    err_print(&e, stderr);
-    err_fini(&e);
-    config_options_fini(&o.config);
+    if (o->config.trace != NULL || o->config.workload != NULL) {
+        return err_add(e, "validate --run takes its requests from the run: no --trace, --workload");
+    }
+    return o->fit == NULL && o->fit_on != NULL ? err_add(e, "--fit-on needs --fit") : 0;
+}
+
+int validate_run(const struct validate_run_options *o, bool json, struct err *e)
+{
+    struct config unfitted;
+    struct config_policy p;
+    struct measured_run run;
+    int status = EXIT_BAD_INPUT;
+    if (check(o, e) != 0) {
+        return status;
+    }
+    (void)config_load(&unfitted, &o->config, e);
+    (void)config_policy_parse(&p, o->policy, e);
+    (void)measured_run_read(o->run, &run, e);
+    if (e->n == 0) {
+        status = validate(o, &unfitted, &p, &run, json, e);
+    }
+    measured_run_fini(&run);
+    config_fini(&unfitted);
     return status;
 }
+
+static void init(void *target)
+{
+    struct validate_run_options *o = target;
+    for (int i = 0; i < RUN_METRIC_COUNT; i++) {
+        o->max_mape_pct[i] = (double)INFINITY;
+    }
+}
+
+#define OPTIONS struct validate_run_options
+
+static const struct option_row rows[] = {
+    OPTION_TEXT(OPTIONS, run, "run", "FILE", NULL,
+                "a shipped run (hwmodels/runs) or a CSV: request_id, arrival_s, input_tokens, "
+                "output_tokens, ttft_s, e2e_s"),
+    OPTION_TEXT(OPTIONS, policy, "policy", "P[:K=V,..]", NULL,
+                "policy and parameters (`xpusim list policy`)"),
+    OPTION_TEXT(
+        OPTIONS, fit, "fit", "K1[,K2[,K3]]", NULL,
+        "fit these numbers to the first part of the run: paths of the configuration or, with "
+        "one device, bandwidth, rate, submit, ..."),
+    OPTION_TEXT(OPTIONS, fit_on, "fit-on", "first:F", NULL,
+                "what to fit on (default " DEFAULT_FIT_ON ")"),
+    OPTION_TEXT(OPTIONS, requests, "requests", "FILE.csv", NULL,
+                "write measured and simulated latencies, one line per request"),
+    OPTION_NUMBER(
+        OPTIONS, max_mape_pct[RUN_METRIC_E2E], "max-e2e-mape", "PCT", NULL, 0.0, 1e6,
+        "exit 1 when the E2E MAPE of all requests, or of those that were not fitted on, is "
+        "above PCT percent"),
+    OPTION_NUMBER(OPTIONS, max_mape_pct[RUN_METRIC_TTFT], "max-ttft-mape", "PCT", NULL, 0.0, 1e6,
+                  "the same for TTFT"),
+};
+const struct option_table validate_run_option_table = {
+    .title = "A measured run", .rows = rows, .n = sizeof rows / sizeof rows[0], .init = init};

@@ -2,10 +2,19 @@
 #ifndef EXPERIMENTS_VALIDATION_VALIDATE_RUN_H
 #define EXPERIMENTS_VALIDATION_VALIDATE_RUN_H
 
-/* argv[0] is the command's name. Prints, and returns the exit status: 0, 1 when an error is above
- * a stated limit or the replay fails, 2 for bad input. */
-int validate_run_command(int argc, char **argv);
+#include "experiments/run/config.h"
+#include "experiments/shell/options.h"
+#include "experiments/validation/run_score.h"
 
-extern const char validate_run_help[];
+struct validate_run_options {
+    struct config_options config; /* SoC and model must be given; the run is the workload */
+    const char *run, *policy, *fit, *fit_on, *requests;
+    double max_mape_pct[RUN_METRIC_COUNT]; /* INFINITY: no limit */
+};
+extern const struct option_table validate_run_option_table; /* all but config */
+
+/* Prints. Returns the exit status: 1 when an error is above a stated limit or the replay fails, 2
+ * for bad input. */
+int validate_run(const struct validate_run_options *o, bool json, struct err *e);
 
 #endif

@@ -97,7 +97,7 @@ none="-o $dir/none"
 # shellcheck disable=SC2086
 {
     refuse "no figure is called" "$x" plot nonesuch "$dir/cmp.json"
-    refuse "no figure is named" "$x" plot
+    refuse "NAME is missing" "$x" plot
     refuse "no input" "$x" plot headline $none
     refuse "gnuplot is not installed" env PATH="$dir/nothing" "$x" plot headline $none "$dir/cmp.json"
     refuse "cannot read" "$x" plot headline $none "$dir/absent.json"

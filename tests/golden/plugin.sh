@@ -125,8 +125,8 @@ for name in "" Upper 9lives -x a_b a/b ../up "a b" "$(printf '%041d' 0 | tr 0 a)
     refuse "" "$x" new-policy -o "$dir/refused" -- "$name"
 done
 refuse "a built-in policy has that name" "$x" new-policy fcfs -o "$dir/refused"
-refuse "takes one name" "$x" new-policy
-refuse "takes one name" "$x" new-policy one two -o "$dir/refused"
+refuse "NAME is missing" "$x" new-policy
+refuse "more than 1 NAME" "$x" new-policy one two -o "$dir/refused"
 refuse "--help" "$x" new-policy one --nonesuch
 refuse "cannot make this folder" "$x" new-policy one -o "$dir/no/such/folder"
 refuse "Not a directory" "$x" new-policy one -o "$dir/text.so"
