@@ -40,9 +40,10 @@ cJSON *runner_warnings(const struct config *c, const struct runner_result *r)
     if (r->verdict == METRICS_OVERLOADED) {
         warn(
             list,
-            "OVERLOADED: %.0f %% of the arriving requests were left behind, so latencies grow with "
+            "OVERLOADED: after the last arrival the work that was left took another %.0f %% of the "
+            "time in which requests arrived, so latencies grow with "
             "the length of the trace; truncated.* shows what finished by the last arrival",
-            100.0 * value_of(r, "backlog.growth_frac"));
+            100.0 * value_of(r, "backlog.drain_frac"));
     } else if (r->verdict == METRICS_BACKLOGGED) {
         warn(list, "BACKLOGGED: %.0f requests were in system at the last arrival, %.1f on average",
              value_of(r, "backlog.at_last_arrival"), value_of(r, "in_system.mean"));

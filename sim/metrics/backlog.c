@@ -51,6 +51,9 @@ void backlog_arrive(struct backlog *b, int64_t now_ns)
     if (b->arrivals == 0) {
         b->first_ns = now_ns;
     }
+    if (b->n_system == 1) {
+        b->busy_since_ns = now_ns;
+    }
     b->arrivals++;
     b->last_ns = now_ns;
     b->at_last = b->n_system;
@@ -61,6 +64,7 @@ void backlog_leave(struct backlog *b, int64_t now_ns)
 {
     advance(b, now_ns);
     b->n_system--;
+    b->last_leave_ns = now_ns;
 }
 
 void backlog_finish(struct backlog *b, int64_t now_ns)
@@ -89,25 +93,25 @@ static double slope(const struct backlog *b, int64_t from_ns, int64_t to_ns)
 struct backlog_summary backlog_summarise(const struct backlog *b,
                                          const struct metrics_verdict_rule *rule)
 {
-    struct backlog_summary s = {0.0, METRIC_UNDEFINED, METRIC_UNDEFINED, METRICS_STABLE};
+    struct backlog_summary s = {0.0, METRIC_UNDEFINED, METRIC_UNDEFINED, 0.0, METRICS_STABLE};
     if (b->arrivals == 0) {
         return s;
     }
     int64_t window_ns = b->last_ns - b->first_ns;
+    int64_t end_ns = b->n_system > 0 ? b->now_ns : b->last_leave_ns;
+    s.drain_ns = (end_ns > b->last_ns ? (double)(end_ns - b->last_ns) : 0.0) + b->unserved_ns;
     s.unfinished_frac = (double)b->at_last / (double)b->arrivals;
     if (window_ns > 0) {
         double rate = (double)b->arrivals / (double)window_ns;
         s.growth_frac = slope(b, b->first_ns + window_ns / 2, b->last_ns) / rate;
         s.mean_in_window = b->area_at_last_ns / (double)window_ns;
     }
-    if (b->at_last < rule->backlog_min_requests) {
-        return s;
-    }
-    bool grows = s.growth_frac >= rule->growth_min_frac;
-    bool surge = window_ns == 0 || (double)b->at_last >= rule->surge_min * s.mean_in_window;
-    if (grows && s.unfinished_frac >= rule->unfinished_min_frac) {
+    bool several = b->arrivals > 1 && s.drain_ns > rule->longest_min * b->longest_ns;
+    double share = s.drain_ns / (double)window_ns; /* of no window: infinite */
+    bool kept_up = window_ns == 0 || b->busy_since_ns - b->first_ns > window_ns / 2;
+    if (several && !kept_up && share >= rule->overloaded_min_frac) {
         s.verdict = METRICS_OVERLOADED;
-    } else if (grows || surge) {
+    } else if (several && share >= rule->backlogged_min_frac) {
         s.verdict = METRICS_BACKLOGGED;
     }
     return s;

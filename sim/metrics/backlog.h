@@ -18,10 +18,17 @@ struct backlog {
     int64_t first_ns, last_ns; /* arrivals */
     uint32_t at_last;          /* number in system just after the last arrival */
     double area_ns, area_at_last_ns;
+    int64_t busy_since_ns; /* the system was empty just before */
+    int64_t last_leave_ns;
+    /* For the owner to fill in before the summary: what the longest request takes by itself, and
+     * machine time that those still in the system need. */
+    double longest_ns, unserved_ns;
 };
 
 struct backlog_summary {
     double growth_frac, unfinished_frac, mean_in_window;
+    double
+        drain_ns; /* from the last arrival until all is served, estimated where the run was cut */
     enum metrics_verdict verdict;
 };
 

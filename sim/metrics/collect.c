@@ -264,6 +264,8 @@ static void collect_system(struct metrics *m, struct metric_list *out)
     metric_list_put(out, (double)b->at_last, "backlog.at_last_arrival");
     metric_list_put(out, s.growth_frac, "backlog.growth_frac");
     metric_list_put(out, s.unfinished_frac, "backlog.unfinished_frac");
+    metric_list_put(out, per(s.drain_ns, (double)(b->last_ns - b->first_ns)), "backlog.drain_frac");
+    metric_list_put(out, b->longest_ns / 1e9, "backlog.longest_request_s");
     metric_list_put(out, (double)s.verdict, "backlog.verdict");
     metric_list_put(out, jain(m), "fairness_jain");
     metric_list_put(out, per((double)m->decode_sequences, (double)m->decode_passes),

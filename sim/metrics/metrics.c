@@ -17,10 +17,7 @@ struct metrics_options metrics_options_default(void)
         .tier_medium_frac = 0.4,
         .tier_high_frac = 0.7,
         .starvation_s = 60.0,
-        .verdict = {.growth_min_frac = 0.05,
-                    .unfinished_min_frac = 0.10,
-                    .surge_min = 3.0,
-                    .backlog_min_requests = 5},
+        .verdict = {.overloaded_min_frac = 0.10, .backlogged_min_frac = 0.05, .longest_min = 1.5},
         .horizon_ns = TIME_NEVER_NS,
     };
 }
@@ -215,6 +212,11 @@ static void add_waits(struct metrics *m, const struct request *r, const struct l
     t->starved += wait > m->opt.starvation_s ? 1 : 0;
 }
 
+static uint32_t umax(uint32_t x, uint32_t y)
+{
+    return x > y ? x : y;
+}
+
 static void on_finished(void *self, int64_t now_ns, const struct request *r)
 {
     struct metrics *m = self;
@@ -223,6 +225,9 @@ static void on_finished(void *self, int64_t now_ns, const struct request *r)
     t->e2e_ns += now_ns - r->arrival_ns;
     t->tokens += r->input_tokens + r->generated_tokens;
     t->preemptions += r->preemptions;
+    uint32_t computed = r->input_tokens - r->reused_tokens;
+    m->longest_prompt_tokens = umax(m->longest_prompt_tokens, computed);
+    m->longest_output_tokens = umax(m->longest_output_tokens, r->generated_tokens);
     m->last_finish_ns = now_ns;
     add_latencies(m, r, now_ns);
     const struct live *v = idmap_find(&m->live, r->id);
@@ -292,6 +297,7 @@ static void on_run_ended(void *self, int64_t now_ns)
     m->end_ns = now_ns;
     usage_finish(&m->usage, now_ns);
     backlog_finish(&m->backlog, now_ns);
+    service_judge_work(m);
     uint32_t at = 0;
     uint32_t id = 0;
     for (struct live *v; (v = idmap_next(&m->live, &at, &id)) != NULL;) {

@@ -64,20 +64,23 @@
 enum metrics_verdict { METRICS_STABLE, METRICS_BACKLOGGED, METRICS_OVERLOADED };
 extern const char *const metrics_verdict_names[]; /* by the enum: "STABLE", ... */
 
-/* The verdict says whether the machine kept up with what arrived. Over the arrival window S (first
- * to last arrival): growth_frac = least-squares slope of the number in system over the window's
- * second half / arrival rate, that is the share of arriving work that was left behind; backlog =
- * number in system just after the last arrival; unfinished_frac = backlog / arrivals.
- *   OVERLOADED  growth_frac >= growth_min and unfinished_frac >= unfinished_min
- *   BACKLOGGED  not that, but growth_frac >= growth_min, or backlog >= surge_min * mean number in
- *               system over S
- *   STABLE      otherwise, and always while backlog < backlog_min requests
- * When S is 0 there is no growth; a backlog of backlog_min is then BACKLOGGED. */
+/* The verdict says whether the machine kept up with what arrived. It judges work, not the number of
+ * requests: an order that serves small requests first leaves few behind, and as much to do. How
+ * long the machine needs for what is left when the last request has arrived is the same for every
+ * order that never idles while there is work, and so is when it was last empty. With S from the
+ * first to the last arrival and drain from the last arrival to the end of all work:
+ *   OVERLOADED  drain >= overloaded_min * S, and the system was never empty in the second half of S
+ *   BACKLOGGED  not that, but drain >= backlogged_min * S: a surge at the end, or a short delay
+ *   STABLE      otherwise, and always while drain <= longest_min * the time the longest request
+ *               takes by itself: a few long requests take long to finish at any load
+ * That time is estimated from the run: most prompt tokens computed of a request * mean time per
+ * prompt token + most output tokens * mean time of an iteration of decodes. A run cut by its
+ * horizon gets the machine time of what it left added to its drain: prompt tokens, and decodes as
+ * the finished ones took. */
 struct metrics_verdict_rule {
-    double growth_min_frac;
-    double unfinished_min_frac;
-    double surge_min;
-    uint32_t backlog_min_requests;
+    double overloaded_min_frac;
+    double backlogged_min_frac;
+    double longest_min;
 };
 
 struct metrics_options {
@@ -96,7 +99,7 @@ struct metrics_options {
 };
 
 /* Utilisation 1.00 and 0.46 while active: agent-xpu-v2 6.4. Tiers 0.4 and 0.7: agent-xpu-v1 6.4.
- * Starvation 60 s and the verdict's 5 %, 10 %, 3, 5: ours. */
+ * Starvation 60 s and the verdict's 10 %, 5 %, 1.5: ours. */
 struct metrics_options metrics_options_default(void);
 
 #define METRIC_UNDEFINED ((double)NAN) /* no such event in this run: a mean of nothing */

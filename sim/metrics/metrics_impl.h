@@ -118,6 +118,10 @@ struct metrics {
     struct backlog backlog;
     struct usage usage;
     uint64_t verifies, drafted_tokens, accepted_tokens, decode_passes, decode_sequences;
+    /* Solo time of launches of passes with and without prompt tokens, and what they did. */
+    double prefill_ns, decode_ns;
+    uint64_t prefill_rows;
+    uint32_t longest_prompt_tokens, longest_output_tokens; /* computed; of any request */
     int64_t last_finish_ns, end_ns;
     bool ended;
 };
@@ -136,6 +140,8 @@ void service_launch_started(void *self, int64_t now_ns, const struct launch *l, 
 void service_launch_ended(void *self, int64_t now_ns, const struct launch *l, int64_t solo_ns,
                           int64_t lost_ns);
 void service_pass_done(void *self, int64_t now_ns, const struct pass *p);
+/* What the verdict needs beyond times of arrival and departure (metrics.h). */
+void service_judge_work(struct metrics *m);
 
 void records_add(struct metrics *m, const struct request *r, const struct live *v, bool finished,
                  int64_t now_ns);

@@ -80,6 +80,7 @@ void service_launch_ended(void *self, int64_t now_ns, const struct launch *l, in
     if (!usage_launch_ended(&m->usage, l, solo_ns, lost_ns)) {
         return;
     }
+    *(l->pass->shape.prefill_rows > 0 ? &m->prefill_ns : &m->decode_ns) += (double)solo_ns;
     struct id_list *w = &m->waiting[l->device];
     for (size_t i = 0; i < w->n; i++) {
         struct live *v = idmap_find(&m->live, w->v[i]);
@@ -105,6 +106,7 @@ void service_pass_done(void *self, int64_t now_ns, const struct pass *p)
         m->decode_passes++;
         m->decode_sequences += p->n_segments;
     }
+    m->prefill_rows += p->shape.prefill_rows;
     for (uint32_t i = 0; i < p->n_segments; i++) {
         const struct segment *s = &p->segments[i];
         struct live *v = idmap_find(&m->live, s->request->id);
@@ -117,4 +119,25 @@ void service_pass_done(void *self, int64_t now_ns, const struct pass *p)
             m->accepted_tokens += s->emitted_tokens - 1;
         }
     }
+}
+
+void service_judge_work(struct metrics *m)
+{
+    double per_row_ns = m->prefill_rows > 0 ? m->prefill_ns / (double)m->prefill_rows : 0.0;
+    double per_pass_ns = m->decode_passes > 0 ? m->decode_ns / (double)m->decode_passes : 0.0;
+    m->backlog.longest_ns =
+        per_row_ns * m->longest_prompt_tokens + per_pass_ns * m->longest_output_tokens;
+    uint64_t rows = 0;
+    uint64_t finished = 0;
+    uint32_t at = 0;
+    uint32_t id = 0;
+    for (struct live *v; (v = idmap_next(&m->live, &at, &id)) != NULL;) {
+        rows += request_prefill_left(v->request);
+    }
+    for (int c = 0; c < REQUEST_CLASS_COUNT; c++) {
+        finished += m->totals[c].finished;
+    }
+    m->backlog.unserved_ns =
+        per_row_ns * (double)rows +
+        (finished > 0 ? m->decode_ns * (double)m->live.n / (double)finished : 0.0);
 }

@@ -7,24 +7,75 @@
 #include "sim/metrics/backlog.h"
 #include "sim/metrics/idmap.h"
 
-START_TEST(verdict_is_overloaded_when_half_of_the_work_is_left_behind)
+/* A machine that serves one request at a time in `service_s`, in order of arrival or the last
+ * first: n requests `gap_s` apart. */
+static struct backlog_summary serve(uint32_t n, double gap_s, double service_s, bool last_first)
 {
-    /* One arrival a second, one departure every two: n(t) = t/2, slope 0.5 per second at rate 1. */
-    struct metrics_verdict_rule rule = metrics_options_default().verdict;
     static struct backlog b;
+    static bool gone[4096];
+    struct metrics_verdict_rule rule = metrics_options_default().verdict;
     backlog_init(&b);
-    for (int t = 0; t <= 2000; t++) {
-        backlog_arrive(&b, t * NS_PER_S);
-        if (t % 2 == 1) {
-            backlog_leave(&b, t * NS_PER_S);
+    memset(gone, 0, sizeof gone);
+    uint32_t arrived = 0;
+    for (double free_s = 0.0; arrived < n || b.n_system > 0;) {
+        while (arrived < n && (arrived * gap_s <= free_s || b.n_system == 0)) {
+            double at_s = arrived++ * gap_s;
+            backlog_arrive(&b, units_ns_from_s(at_s));
+            free_s = at_s > free_s ? at_s : free_s;
         }
+        uint32_t next = last_first ? arrived - 1 : 0;
+        while (gone[next]) {
+            next += last_first ? -1u : 1u;
+        }
+        gone[next] = true;
+        free_s += service_s;
+        while (arrived < n && arrived * gap_s <= free_s) {
+            backlog_arrive(&b, units_ns_from_s(arrived++ * gap_s));
+        }
+        backlog_leave(&b, units_ns_from_s(free_s));
     }
-    struct backlog_summary s = backlog_summarise(&b, &rule);
-    ck_assert_double_eq_tol(s.growth_frac, 0.5, 0.005);
-    /* 2001 arrivals, 1000 departures. */
-    ck_assert_double_eq_tol(s.unfinished_frac, 1001.0 / 2001.0, 1e-12);
-    ck_assert_int_eq(s.verdict, METRICS_OVERLOADED);
-    ck_assert_uint_eq(b.max, 1001);
+    b.longest_ns = service_s * 1e9;
+    return backlog_summarise(&b, &rule);
+}
+
+START_TEST(verdict_is_overloaded_when_the_machine_needs_longer_than_the_window)
+{
+    /* 101 requests in 100 s, 2 s each: done at 202, 102 s after the last. Whatever the order. */
+    for (int last_first = 0; last_first < 2; last_first++) {
+        struct backlog_summary s = serve(101, 1.0, 2.0, last_first);
+        ck_assert_double_eq_tol(s.drain_ns, 102e9, 1e3);
+        ck_assert_int_eq(s.verdict, METRICS_OVERLOADED);
+    }
+    /* 1.08 s each: done at 109.08, 9.08 s after the last: 9 % of the window, more than 1.5 * 1.08.
+     */
+    ck_assert_int_eq(serve(101, 1.0, 1.08, false).verdict, METRICS_BACKLOGGED);
+    /* 1.03 s each: 104.03, 4 %. */
+    ck_assert_int_eq(serve(101, 1.0, 1.03, false).verdict, METRICS_STABLE);
+}
+END_TEST
+
+START_TEST(verdict_judges_work_not_how_many_are_left)
+{
+    /* 300 in the system at the end, or 3 that are as much work: 400 s of it after 1000 s. */
+    for (uint32_t left = 3; left <= 300; left += 297) {
+        struct metrics_verdict_rule rule = metrics_options_default().verdict;
+        static struct backlog b;
+        backlog_init(&b);
+        for (uint32_t t = 0; t <= 1000; t++) {
+            backlog_arrive(&b, t * NS_PER_S);
+            if (t > left) {
+                backlog_leave(&b, t * NS_PER_S);
+            }
+        }
+        while (b.n_system > 0) {
+            backlog_leave(&b, 1400 * NS_PER_S);
+        }
+        b.longest_ns = 100e9;
+        ck_assert_int_eq(backlog_summarise(&b, &rule).verdict, METRICS_OVERLOADED);
+        /* But not when a single request takes 270 s by itself: 400 < 1.5 * 270. */
+        b.longest_ns = 270e9;
+        ck_assert_int_eq(backlog_summarise(&b, &rule).verdict, METRICS_STABLE);
+    }
 }
 END_TEST
 
@@ -37,21 +88,33 @@ START_TEST(verdict_is_stable_when_everyone_leaves_and_backlogged_after_a_surge)
         backlog_arrive(&b, t * NS_PER_S);
         backlog_leave(&b, t * NS_PER_S + NS_PER_S / 2);
     }
+    b.longest_ns = 0.5e9;
     struct backlog_summary s = backlog_summarise(&b, &rule);
     ck_assert_int_eq(s.verdict, METRICS_STABLE);
     ck_assert_double_eq_tol(s.growth_frac, 0.0, 0.005);
-    /* Half a request on average (99 of them over 99 s); then 20 at once: 20 >= 3 * 0.5. */
+    /* Half a request on average (99 of them over 99 s). */
     ck_assert_double_eq_tol(s.mean_in_window, 0.5, 1e-12);
-    for (int i = 0; i < 20; i++) {
+    /* Then 40 at once, 20 s of work: a fifth of the window, but it was empty until then. */
+    for (int i = 0; i < 40; i++) {
         backlog_arrive(&b, 100 * NS_PER_S);
     }
-    ck_assert_int_eq(backlog_summarise(&b, &rule).verdict, METRICS_BACKLOGGED);
-    /* All at once and nothing else: no window, no growth, but a backlog. */
-    backlog_init(&b);
-    for (int i = 0; i < 5; i++) {
-        backlog_arrive(&b, 0);
+    for (int i = 1; i <= 40; i++) {
+        backlog_leave(&b, 100 * NS_PER_S + i * NS_PER_S / 2);
     }
     ck_assert_int_eq(backlog_summarise(&b, &rule).verdict, METRICS_BACKLOGGED);
+    /* Five at once and nothing else: no window, but a backlog. One: none. */
+    for (int n = 1; n <= 5; n += 4) {
+        backlog_init(&b);
+        for (int i = 0; i < n; i++) {
+            backlog_arrive(&b, 0);
+        }
+        for (int i = 1; i <= n; i++) {
+            backlog_leave(&b, i * NS_PER_S);
+        }
+        b.longest_ns = 1e9;
+        ck_assert_int_eq(backlog_summarise(&b, &rule).verdict,
+                         n == 1 ? METRICS_STABLE : METRICS_BACKLOGGED);
+    }
 }
 END_TEST
 
@@ -91,7 +154,8 @@ int main(void)
 {
     Suite *s = suite_create("backlog");
     TCase *c = tcase_create("backlog");
-    tcase_add_test(c, verdict_is_overloaded_when_half_of_the_work_is_left_behind);
+    tcase_add_test(c, verdict_is_overloaded_when_the_machine_needs_longer_than_the_window);
+    tcase_add_test(c, verdict_judges_work_not_how_many_are_left);
     tcase_add_test(c, verdict_is_stable_when_everyone_leaves_and_backlogged_after_a_surge);
     tcase_add_test(c, idmap_agrees_with_a_plain_array);
     suite_add_tcase(s, c);
