@@ -16,7 +16,7 @@ static void add_row(struct calibrate_set *s, const struct point *p, const struct
     const struct soc_device *mine = &s->soc->devices[s->device];
     const struct soc_device *its = &k->soc->devices[k->device];
     struct calibrate_row *r = &s->rows[s->n++];
-    *r = (struct calibrate_row){.point = p, .k = *k, .seconds = point_pass_seconds(p)};
+    *r = (struct calibrate_row){.point = p, .k = *k, .seconds = point_pass_seconds(p), .group = -1};
     r->rate_scale = its->peak_flop_per_s / mine->peak_flop_per_s;
     r->bandwidth_scale =
         k->soc->machine.ddr_peak_bytes_per_s / s->soc->machine.ddr_peak_bytes_per_s;
@@ -26,6 +26,33 @@ static bool same_family(const struct soc *a, const struct soc *b)
 {
     return strcmp(a->machine.name, b->machine.name) == 0 ||
            (a->family[0] != '\0' && strcmp(a->family, b->family) == 0);
+}
+
+static bool together(const struct point *a, const struct point *b)
+{
+    return strcmp(a->soc, b->soc) == 0 && strcmp(a->runtime, b->runtime) == 0;
+}
+
+/* Puts row i, which has no group, and all like it into one, if they are of two models. */
+static void group_rows(struct calibrate_set *s, size_t i)
+{
+    const struct point *p = s->rows[i].point;
+    bool two = false;
+    for (size_t j = i; j < s->n; j++) {
+        two = two || (together(s->rows[j].point, p) &&
+                      strcmp(s->rows[j].k.llm.name, s->rows[i].k.llm.name) != 0);
+    }
+    if (!two || s->n_groups == CALIBRATE_MAX_GROUPS) {
+        return;
+    }
+    bool own = strcmp(s->rows[i].k.soc->machine.name, s->soc->machine.name) == 0;
+    s->groups[s->n_groups] = (struct calibrate_group){p->soc, p->runtime, own};
+    for (size_t j = i; j < s->n; j++) {
+        if (together(s->rows[j].point, p)) {
+            s->rows[j].group = (int)s->n_groups;
+        }
+    }
+    s->n_groups++;
 }
 
 void calibrate_collect(const struct catalog *c, const struct points *points, const struct soc *soc,
@@ -49,6 +76,11 @@ void calibrate_collect(const struct catalog *c, const struct points *points, con
             add_row(out, p, &k);
         }
     }
+    for (size_t i = 0; i < out->n; i++) {
+        if (out->rows[i].group < 0) {
+            group_rows(out, i);
+        }
+    }
 }
 
 void calibrate_set_fini(struct calibrate_set *s)
@@ -57,7 +89,20 @@ void calibrate_set_fini(struct calibrate_set *s)
     memset(s, 0, sizeof *s);
 }
 
-size_t calibrate_leave_one_out(struct calibrate_set *s)
+typedef const char *key_of(const struct calibrate_row *r);
+
+static const char *model_of(const struct calibrate_row *r)
+{
+    return r->k.llm.name;
+}
+
+static const char *soc_of(const struct calibrate_row *r)
+{
+    return r->k.soc->machine.name;
+}
+
+/* Fits once more without the rows of each value of the key in turn. */
+static size_t leave_out(struct calibrate_set *s, key_of *key)
 {
     double *ln_error = xmalloc((s->n + 1) * sizeof *ln_error);
     bool *done = xcalloc(s->n + 1, sizeof *done);
@@ -66,9 +111,8 @@ size_t calibrate_leave_one_out(struct calibrate_set *s)
         if (done[i]) {
             continue;
         }
-        const char *name = s->rows[i].k.llm.name;
         for (size_t j = 0; j < s->n; j++) {
-            s->rows[j].left_out = strcmp(s->rows[j].k.llm.name, name) == 0;
+            s->rows[j].left_out = strcmp(key(&s->rows[j]), key(&s->rows[i])) == 0;
         }
         struct calibrate_fit fit;
         struct err e = ERR_INIT;
@@ -89,4 +133,14 @@ size_t calibrate_leave_one_out(struct calibrate_set *s)
     free(ln_error);
     free(done);
     return refused;
+}
+
+size_t calibrate_leave_one_out(struct calibrate_set *s)
+{
+    return leave_out(s, model_of);
+}
+
+size_t calibrate_leave_soc_out(struct calibrate_set *s)
+{
+    return leave_out(s, soc_of);
 }

@@ -6,10 +6,20 @@
  *     sum_i w_i (ln(predicted_i / measured_i) / s)^2  +  sum_k ((v_k - v0_k) / PRIOR_SD)^2
  *
  * v_k is the logarithm of parameter k (of 1 + x for those that may be 0), kept inside physical
- * bounds by a logistic transform; v0_k the file's value, PRIOR_SD 1 (a factor of e): what the
- * points do not determine stays where the file has it. w_i are Cauchy weights, s the residuals'
- * robust standard deviation; both are renewed until the parameters rest. Each inner step is GSL's
- * Levenberg-Marquardt. Standard errors come from the covariance at the end. */
+ * bounds by a logistic transform; v0_k the starting value, PRIOR_SD 1 (a factor of e). w_i are
+ * Cauchy weights, s the residuals' robust standard deviation; both are renewed until the parameters
+ * rest. Each inner step is GSL's Levenberg-Marquardt.
+ *
+ * Rows of one SoC under one exact runtime version are a group, when they are of at least two models
+ * (of one, the version's pace and the model's cannot be told apart). Where there are several, each
+ * has a rate and a bandwidth of its own around the pool's, ln of their ratio N(0,
+ * CALIBRATE_OFFSET_SD^2); the entry gets the mean of its own SoC's groups, or the pool's when it
+ * has none.
+ *
+ * What the result says is what the file will be: a parameter that the points do not determine is
+ * held at its starting value, one that runs into its bound at the bound, one at a time, and the
+ * others are fitted again. Standard errors come from the covariance of those fitted at the end; the
+ * range of one at its bound reaches to where, all others refitted, the sum has risen by 4. */
 #ifndef EXPERIMENTS_VALIDATION_CALIBRATE_H
 #define EXPERIMENTS_VALIDATION_CALIBRATE_H
 
@@ -34,9 +44,16 @@ struct calibrate_row {
     struct predict_case k;
     double seconds;                     /* measured, of the pass */
     double rate_scale, bandwidth_scale; /* its SoC's over the fitted one's */
+    int group;                          /* -1: none */
     bool left_out;
     double weight;   /* result */
     double ln_error; /* result: ln(predicted / measured) */
+};
+
+#define CALIBRATE_MAX_GROUPS 24
+struct calibrate_group {
+    const char *soc, *runtime; /* borrowed from a point */
+    bool own;                  /* of the fitted SoC */
 };
 
 struct calibrate_set {
@@ -45,16 +62,26 @@ struct calibrate_set {
     uint32_t runtime;           /* entry of the device */
     struct calibrate_row *rows; /* owned */
     size_t n, cap;
+    struct calibrate_group groups[CALIBRATE_MAX_GROUPS];
+    uint32_t n_groups;
+};
+
+enum calibrate_state {
+    CALIBRATE_ABSENT, /* not a parameter of this entry */
+    CALIBRATE_FITTED,
+    CALIBRATE_HELD,  /* not determined by the points: its starting value */
+    CALIBRATE_BOUND, /* at its physical bound */
 };
 
 struct calibrate_fit {
-    struct soc_runtime params;
-    bool free[CALIBRATE_N_PARAMS];
-    bool determined[CALIBRATE_N_PARAMS]; /* by the points, not by the file's value */
-    double value[CALIBRATE_N_PARAMS];    /* SI units */
-    double se[CALIBRATE_N_PARAMS];       /* standard error of value */
-    double covariance[CALIBRATE_N_PARAMS][CALIBRATE_N_PARAMS]; /* of the v */
-    double sigma; /* robust standard deviation of ln_error */
+    struct soc_runtime params; /* of the entry: with its own groups' offsets */
+    enum calibrate_state state[CALIBRATE_N_PARAMS];
+    double value[CALIBRATE_N_PARAMS];                          /* SI units */
+    double se[CALIBRATE_N_PARAMS];                             /* of value; fitted ones */
+    double low[CALIBRATE_N_PARAMS], high[CALIBRATE_N_PARAMS];  /* two standard errors, or profile */
+    double covariance[CALIBRATE_N_PARAMS][CALIBRATE_N_PARAMS]; /* of the v; 0 unless fitted */
+    double offset[CALIBRATE_MAX_GROUPS][2]; /* of each group's ln rate and ln bandwidth */
+    double sigma;                           /* robust standard deviation of ln_error */
     uint32_t rounds;
     size_t n_used, n_models;
 };
@@ -79,5 +106,7 @@ double calibrate_start_error(const struct calibrate_set *s, const struct calibra
  * its model; where too little remains for one, of the starting values. Returns how many those are.
  */
 size_t calibrate_leave_one_out(struct calibrate_set *s);
+/* The same without each SoC in turn. Where only one has rows nothing is left: starting values. */
+size_t calibrate_leave_soc_out(struct calibrate_set *s);
 
 #endif

@@ -1,226 +1,24 @@
-/* The minimisation: GSL's nonlinear least squares inside a loop that renews robust weights. */
+/* What the points say of each parameter, and what the file gets where they say nothing. */
 #include <errno.h>
-#include <gsl/gsl_blas.h>
 #include <gsl/gsl_errno.h>
 #include <gsl/gsl_multifit_nlinear.h>
-#include <gsl/gsl_sort.h>
-#include <gsl/gsl_statistics_double.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/validation/calibrate.h"
-#include "sim/base/arena.h"
+#include "experiments/validation/calibrate_impl.h"
 
-#define PRIOR_SD 1.0        /* of ln(parameter) around the file's value */
-#define DETERMINED_SD 0.5   /* a parameter the points fix to better than a factor of 1.65 */
-#define CAUCHY_TUNING 2.385 /* 95 % efficiency under normal errors (Holland and Welsch 1977) */
-#define SIGMA_MIN 0.01      /* residuals below 1 % are not told from rounding in published tables */
+#define DETERMINED_SD 0.5 /* a parameter the points fix to better than a factor of 1.65 */
 #define SIGMA_START 0.1
-#define MAX_ROUNDS 50
-#define ROUND_TOLERANCE 1e-6 /* of v, between rounds */
-#define MAX_STEPS 200
-#define STEP 1e-4    /* of finite differences: kernel times are whole nanoseconds */
-#define MIN_POINTS 4 /* two for each of rate and bandwidth; the prior holds the others */
+#define AT_BOUND 2e-3    /* of the range of v: so near its end a parameter is at it */
+#define PROFILE_RISE 4.0 /* of the sum: two standard errors */
+#define PROFILE_STEPS 12 /* halvings: a thousandth of the range of v is near enough */
+#define MIN_POINTS 4     /* two for each of rate and bandwidth; the prior holds the others */
 #define MIN_MODELS 2
 #define MIN_POINTS_LEFT 2
 /* Measured faster than DDR's peak allows by more than table rounding and what the assumed bytes per
  * weight may be off: such a row belongs to another machine or is a mistake. */
 #define IMPOSSIBLE_RATIO 1.5
-
-const char *const calibrate_param_names[CALIBRATE_N_PARAMS] = {
-    "rate",       "bandwidth",         "launch",         "row_fill", "attention",
-    "width_fill", "one_row.bandwidth", "one_row.launch",
-};
-
-/* Parameter k in terms of v: exp(v), or `offset` (exp(v) - 1) for those that may be 0. */
-struct space {
-    double low[CALIBRATE_N_PARAMS], high[CALIBRATE_N_PARAMS]; /* of v */
-    double start[CALIBRATE_N_PARAMS];                         /* of v: the file's values */
-    double offset[CALIBRATE_N_PARAMS];                        /* 0: v is ln x */
-    int index[CALIBRATE_N_PARAMS];                            /* parameter of each free one */
-    int n;
-};
-
-struct problem {
-    struct calibrate_set *set;
-    const struct space *space;
-    struct soc_runtime base;
-    double sigma;
-    size_t n_rows; /* not left out */
-};
-
-static double v_of(double x, double offset)
-{
-    return offset > 0.0 ? log1p(x / offset) : log(x);
-}
-
-static double x_of(double v, double offset)
-{
-    return offset > 0.0 ? offset * expm1(v) : exp(v);
-}
-
-static void bound(struct space *s, int k, double x, double low, double high, double offset)
-{
-    s->offset[k] = offset;
-    s->low[k] = v_of(low, offset);
-    s->high[k] = v_of(high, offset);
-    double margin = 1e-3 * (s->high[k] - s->low[k]); /* the transform never reaches its ends */
-    s->start[k] = fmin(fmax(v_of(x, offset), s->low[k] + margin), s->high[k] - margin);
-    s->index[s->n++] = k;
-}
-
-/* The entry as it was before it was ever fitted. */
-struct soc_runtime calibrate_start(const struct soc_runtime *r)
-{
-    struct soc_runtime b = *r;
-    if (r->start.given) {
-        b.many.flop_per_s = b.one.flop_per_s = r->start.flop_per_s;
-        b.many.bytes_per_s = r->start.bytes_per_s;
-        b.many.launch_s = r->start.launch_s;
-        b.one.bytes_per_s = r->start.one_bytes_per_s;
-        b.one.launch_s = r->start.one_launch_s;
-        b.fill_rows = r->start.fill_rows;
-        b.attention_frac = r->start.attention_frac;
-        b.width_fill = r->start.width_fill;
-    }
-    return b;
-}
-
-/* Physical bounds: at most the datasheet's rate and the DDR's peak, at least a thousandth. */
-static void space_fill(const struct calibrate_set *set, const struct soc_runtime *r,
-                       struct space *s)
-{
-    memset(s, 0, sizeof *s);
-    double peak = set->soc->devices[set->device].peak_flop_per_s;
-    double ddr = set->soc->machine.ddr_peak_bytes_per_s;
-    bound(s, CALIBRATE_RATE, r->many.flop_per_s, 1e-3 * peak, peak, 0.0);
-    bound(s, CALIBRATE_BANDWIDTH, r->many.bytes_per_s, 1e-3 * ddr, ddr, 0.0);
-    bound(s, CALIBRATE_LAUNCH, r->many.launch_s, 0.0, 10e-3, 1e-6);
-    bound(s, CALIBRATE_FILL, r->fill_rows, 0.0, 2000.0, 1.0);
-    bound(s, CALIBRATE_ATTENTION, r->attention_frac, 5e-3, 4.0, 0.0);
-    if (r->width_fill_own) {
-        bound(s, CALIBRATE_WIDTH, r->width_fill, 0.0, 50000.0, 100.0);
-    }
-    if (r->one_row_own) {
-        bound(s, CALIBRATE_ONE_BANDWIDTH, r->one.bytes_per_s, 1e-3 * ddr, ddr, 0.0);
-        bound(s, CALIBRATE_ONE_LAUNCH, r->one.launch_s, 0.0, 10e-3, 1e-6);
-    }
-}
-
-static double v_at(const struct space *s, const gsl_vector *u, int i)
-{
-    int k = s->index[i];
-    return s->low[k] + (s->high[k] - s->low[k]) / (1.0 + exp(-gsl_vector_get(u, (size_t)i)));
-}
-
-static double u_at(const struct space *s, int k, double v)
-{
-    double t = (v - s->low[k]) / (s->high[k] - s->low[k]);
-    return log(t / (1.0 - t));
-}
-
-static void set_param(struct soc_runtime *r, int k, double x)
-{
-    switch ((enum calibrate_param)k) {
-    case CALIBRATE_RATE:
-        r->many.flop_per_s = x;
-        r->one.flop_per_s = x;
-        break;
-    case CALIBRATE_BANDWIDTH:
-        r->many.bytes_per_s = x;
-        break;
-    case CALIBRATE_LAUNCH:
-        r->many.launch_s = x;
-        break;
-    case CALIBRATE_FILL:
-        r->fill_rows = x;
-        break;
-    case CALIBRATE_ATTENTION:
-        r->attention_frac = x;
-        break;
-    case CALIBRATE_WIDTH:
-        r->width_fill = x;
-        break;
-    case CALIBRATE_ONE_BANDWIDTH:
-        r->one.bytes_per_s = x;
-        break;
-    case CALIBRATE_ONE_LAUNCH:
-        r->one.launch_s = x;
-        break;
-    case CALIBRATE_N_PARAMS:
-        break;
-    }
-}
-
-static struct soc_runtime params_at(const struct problem *p, const gsl_vector *u)
-{
-    struct soc_runtime r = p->base;
-    for (int i = 0; i < p->space->n; i++) {
-        int k = p->space->index[i];
-        set_param(&r, k, x_of(v_at(p->space, u, i), p->space->offset[k]));
-    }
-    if (!r.one_row_own) {
-        r.one = r.many;
-    }
-    return r;
-}
-
-static double ln_error(const struct calibrate_row *row, const struct soc_runtime *params)
-{
-    struct soc_runtime r = *params;
-    r.many.flop_per_s *= row->rate_scale;
-    r.one.flop_per_s *= row->rate_scale;
-    r.many.bytes_per_s *= row->bandwidth_scale;
-    r.one.bytes_per_s *= row->bandwidth_scale;
-    return log(predict_price(&row->k, row->point, &r).seconds / row->seconds);
-}
-
-double calibrate_start_error(const struct calibrate_set *s, const struct calibrate_row *row)
-{
-    struct soc_runtime start = calibrate_start(&s->soc->devices[s->device].runtimes[s->runtime]);
-    return ln_error(row, &start);
-}
-
-static int residuals(const gsl_vector *u, void *data, gsl_vector *f)
-{
-    const struct problem *p = data;
-    struct soc_runtime r = params_at(p, u);
-    size_t at = 0;
-    for (size_t i = 0; i < p->set->n; i++) {
-        const struct calibrate_row *row = &p->set->rows[i];
-        if (!row->left_out) {
-            gsl_vector_set(f, at++, sqrt(row->weight) * ln_error(row, &r) / p->sigma);
-        }
-    }
-    for (int i = 0; i < p->space->n; i++) {
-        double away = v_at(p->space, u, i) - p->space->start[p->space->index[i]];
-        gsl_vector_set(f, at++, away / PRIOR_SD);
-    }
-    return GSL_SUCCESS;
-}
-
-/* Robust standard deviation of the rows used, and their Cauchy weights. */
-static void weigh(struct problem *p, const struct soc_runtime *r)
-{
-    double *size = xmalloc(p->n_rows * sizeof *size);
-    size_t at = 0;
-    for (size_t i = 0; i < p->set->n; i++) {
-        struct calibrate_row *row = &p->set->rows[i];
-        row->ln_error = ln_error(row, r);
-        if (!row->left_out) {
-            size[at++] = fabs(row->ln_error);
-        }
-    }
-    gsl_sort(size, 1, at);
-    p->sigma = fmax(SIGMA_MIN, gsl_stats_median_from_sorted_data(size, 1, at) / 0.6745);
-    free(size);
-    for (size_t i = 0; i < p->set->n; i++) {
-        struct calibrate_row *row = &p->set->rows[i];
-        double z = row->ln_error / (CAUCHY_TUNING * p->sigma);
-        row->weight = 1.0 / (1.0 + z * z);
-    }
-}
 
 static size_t count_models(const struct calibrate_set *s)
 {
@@ -267,57 +65,175 @@ static int check(const struct calibrate_set *s, size_t n_used, size_t n_models, 
     return e->n == before ? 0 : -EINVAL;
 }
 
-/* One weighted fit from u, which receives the minimum. The solver's J is left for the covariance.
- */
-static int minimise(struct problem *p, gsl_multifit_nlinear_workspace *w, gsl_vector *u)
+/* Share of a parameter (or of its groups' offset) in v per coordinate of the search. */
+static double slope_of(const struct calibrate_problem *p, const gsl_vector *u, int k,
+                       size_t coordinate)
 {
-    gsl_multifit_nlinear_fdf fdf = {.f = residuals,
-                                    .n = p->n_rows + (size_t)p->space->n,
-                                    .p = (size_t)p->space->n,
-                                    .params = p};
-    int info = 0;
-    int rc = gsl_multifit_nlinear_init(u, &fdf, w);
-    if (rc == GSL_SUCCESS) {
-        rc = gsl_multifit_nlinear_driver(MAX_STEPS, 1e-8, 1e-8, 0.0, NULL, NULL, &info, w);
+    const struct calibrate_space *s = &p->space;
+    if (coordinate < (size_t)s->n) {
+        double t = calibrate_t_at(s, u, (int)coordinate);
+        return s->index[coordinate] == k ? (s->high[k] - s->low[k]) * t * (1.0 - t) : 0.0;
     }
-    gsl_vector_memcpy(u, gsl_multifit_nlinear_position(w));
-    return rc == GSL_SUCCESS || rc == GSL_EMAXITER || rc == GSL_ENOPROG ? 0 : -EINVAL;
+    size_t at = coordinate - (size_t)s->n;
+    bool rate = k == CALIBRATE_RATE;
+    bool bandwidth = k == CALIBRATE_BANDWIDTH || k == CALIBRATE_ONE_BANDWIDTH;
+    uint32_t own = 0;
+    for (uint32_t g = 0; g < p->set->n_groups; g++) {
+        own += p->set->groups[g].own;
+    }
+    bool mine = p->set->groups[at / 2].own && ((at % 2 == 0 && rate) || (at % 2 == 1 && bandwidth));
+    return mine ? CALIBRATE_OFFSET_SD / own : 0.0;
 }
 
-/* Covariance of v from that of u, and what it says of each parameter. */
-static void judge(const struct problem *p, const gsl_multifit_nlinear_workspace *w,
-                  const gsl_vector *u, struct calibrate_fit *out)
+/* Covariance of the entry's v from that of u. */
+static void covariance(const struct calibrate_problem *p, const struct calibrate_solver *v,
+                       struct calibrate_fit *out)
 {
-    const struct space *s = p->space;
-    size_t n = (size_t)s->n;
+    size_t n = v->u->size;
     gsl_matrix *cov = gsl_matrix_alloc(n, n);
-    (void)gsl_multifit_nlinear_covar(gsl_multifit_nlinear_jac((gsl_multifit_nlinear_workspace *)w),
-                                     0.0, cov);
-    for (int i = 0; i < s->n; i++) {
-        for (int j = 0; j < s->n; j++) {
-            double slope = 1.0;
-            for (int m = 0; m < 2; m++) {
-                int q = m == 0 ? i : j;
-                int k = s->index[q];
-                double t = (v_at(s, u, q) - s->low[k]) / (s->high[k] - s->low[k]);
-                slope *= (s->high[k] - s->low[k]) * t * (1.0 - t);
+    (void)gsl_multifit_nlinear_covar(gsl_multifit_nlinear_jac(v->w), 0.0, cov);
+    memset(out->covariance, 0, sizeof out->covariance);
+    for (int i = 0; i < p->space.n; i++) {
+        for (int j = 0; j < p->space.n; j++) {
+            int a = p->space.index[i];
+            int b = p->space.index[j];
+            double sum = 0.0;
+            for (size_t x = 0; x < n; x++) {
+                double sx = slope_of(p, v->u, a, x);
+                for (size_t y = 0; sx != 0.0 && y < n; y++) {
+                    sum += sx * slope_of(p, v->u, b, y) * gsl_matrix_get(cov, x, y);
+                }
             }
-            out->covariance[s->index[i]][s->index[j]] =
-                slope * gsl_matrix_get(cov, (size_t)i, (size_t)j);
+            out->covariance[a][b] = sum;
         }
     }
     gsl_matrix_free(cov);
+}
+
+/* The entry: the pool with the mean offset of its own groups, within the bounds. */
+static void entry_fill(const struct calibrate_problem *p, const gsl_vector *u,
+                       struct calibrate_fit *out)
+{
+    const struct calibrate_space *s = &p->space;
+    struct soc_runtime *r = &out->params;
+    *r = calibrate_params_at(s, &p->base, u);
+    double mean[2] = {0.0, 0.0};
+    uint32_t own = 0;
+    for (uint32_t g = 0; g < p->set->n_groups; g++) {
+        own += p->set->groups[g].own;
+        for (int which = 0; which < 2; which++) {
+            out->offset[g][which] = calibrate_offset_at(s, u, (int)g, which);
+            mean[which] += p->set->groups[g].own ? out->offset[g][which] : 0.0;
+        }
+    }
+    for (int k = 0; k < CALIBRATE_N_PARAMS; k++) {
+        double x = calibrate_param_get(r, k);
+        if (own > 0 && k == CALIBRATE_RATE) {
+            x *= exp(mean[0] / own);
+        } else if (own > 0 && (k == CALIBRATE_BANDWIDTH || k == CALIBRATE_ONE_BANDWIDTH)) {
+            x *= exp(mean[1] / own);
+        }
+        if (s->high[k] > s->low[k]) {
+            x = fmin(x, calibrate_x_of(s->high[k], s->offset[k]));
+        }
+        if (s->offset[k] > 0.0 && x < 1e-3 * s->offset[k]) {
+            x = 0.0; /* the transform only nears its bound */
+        }
+        calibrate_param_set(r, k, x);
+        out->value[k] = x;
+    }
+    if (!r->one_row_own) {
+        r->one = r->many;
+    }
+}
+
+/* Holds what the fit should not have where its file will have it: in the first round what the
+ * points do not determine, then what has run into its bound. How many. */
+static int hold_spare(struct calibrate_problem *p, const struct calibrate_solver *v, bool first,
+                      struct calibrate_fit *out)
+{
+    struct calibrate_space *s = &p->space;
+    int spare[CALIBRATE_N_PARAMS];
+    int n = 0;
     for (int i = 0; i < s->n; i++) {
         int k = s->index[i];
-        double sd = sqrt(out->covariance[k][k]);
-        double v = v_at(s, u, i);
-        out->free[k] = true;
-        out->determined[k] = sd < DETERMINED_SD;
-        out->value[k] = x_of(v, s->offset[k]);
-        if (s->offset[k] > 0.0 && out->value[k] < 1e-3 * s->offset[k]) {
-            out->value[k] = 0.0; /* the transform only nears its bound */
+        double t = calibrate_t_at(s, v->u, i);
+        bool inside = t > AT_BOUND && t < 1.0 - AT_BOUND;
+        bool vague = !(sqrt(out->covariance[k][k]) < DETERMINED_SD);
+        if (first && inside && vague && k > CALIBRATE_BANDWIDTH) {
+            out->state[k] = CALIBRATE_HELD; /* base has the start */
+            spare[n++] = k;
+        } else if (!first && !inside) {
+            out->state[k] = CALIBRATE_BOUND;
+            calibrate_param_set(&p->base, k,
+                                calibrate_x_of(t < 0.5 ? s->low[k] : s->high[k], s->offset[k]));
+            spare[n++] = k;
         }
-        out->se[k] = sd * (out->value[k] + s->offset[k]); /* dx/dv = x + offset */
+    }
+    for (int i = 0; i < n; i++) {
+        calibrate_space_hold(s, spare[i]);
+    }
+    if (!p->base.one_row_own) {
+        p->base.one = p->base.many;
+    }
+    return n;
+}
+
+/* The sum to be minimised with parameter k, at its bound now, at v instead. */
+static double profile(const struct calibrate_problem *p, int k, double v)
+{
+    struct calibrate_problem at = *p;
+    calibrate_param_set(&at.base, k, calibrate_x_of(v, p->space.offset[k]));
+    if (!at.base.one_row_own) {
+        at.base.one = at.base.many;
+    }
+    struct calibrate_solver solver;
+    calibrate_solver_init(&solver, &at);
+    double sum =
+        calibrate_minimise(&at, &solver) == 0 ? calibrate_objective(&solver) : (double)INFINITY;
+    calibrate_solver_fini(&solver);
+    return sum + pow((v - p->space.start[k]) / CALIBRATE_PRIOR_SD, 2.0);
+}
+
+/* How far from its bound the points let parameter k lie. */
+static void reach(const struct calibrate_problem *p, int k, struct calibrate_fit *out)
+{
+    const struct calibrate_space *s = &p->space;
+    double at = calibrate_v_of(calibrate_param_get(&p->base, k), s->offset[k]);
+    bool low = at - s->low[k] < s->high[k] - at;
+    double near = at;
+    double far = low ? s->high[k] : s->low[k];
+    double limit = profile(p, k, at) + PROFILE_RISE;
+    for (int i = 0; i < PROFILE_STEPS; i++) {
+        double middle = 0.5 * (near + far);
+        if (profile(p, k, middle) < limit) {
+            near = middle;
+        } else {
+            far = middle;
+        }
+    }
+    out->low[k] = calibrate_x_of(fmin(at, far), s->offset[k]);
+    out->high[k] = calibrate_x_of(fmax(at, far), s->offset[k]);
+}
+
+static void ranges(const struct calibrate_problem *p, struct calibrate_fit *out)
+{
+    bool leaving = false;
+    for (size_t i = 0; i < p->set->n; i++) {
+        leaving = leaving || p->set->rows[i].left_out;
+    }
+    for (int k = 0; k < CALIBRATE_N_PARAMS; k++) {
+        double x = out->value[k];
+        double sd = sqrt(out->covariance[k][k]);
+        out->low[k] = out->high[k] = x;
+        if (out->state[k] == CALIBRATE_FITTED) {
+            double v = calibrate_v_of(x, p->space.offset[k]);
+            out->se[k] = sd * (x + p->space.offset[k]); /* dx/dv = x + offset */
+            out->low[k] = fmax(0.0, calibrate_x_of(v - 2.0 * sd, p->space.offset[k]));
+            out->high[k] = calibrate_x_of(fmin(v + 2.0 * sd, p->space.high[k]), p->space.offset[k]);
+        } else if (out->state[k] == CALIBRATE_BOUND && !leaving) {
+            reach(p, k, out);
+        }
     }
 }
 
@@ -327,7 +243,7 @@ static int refuse_singular(const struct calibrate_set *s, const struct calibrate
     const struct soc_runtime *r = &s->soc->devices[s->device].runtimes[s->runtime];
     size_t before = e->n;
     for (int k = CALIBRATE_RATE; k <= CALIBRATE_BANDWIDTH; k++) {
-        if (!fit->determined[k] || !isfinite(fit->se[k])) {
+        if (!(sqrt(fit->covariance[k][k]) < DETERMINED_SD)) {
             err_add(e,
                     "%s %s %s, %u bits: singular: these points do not determine the %s; they need "
                     "%s",
@@ -352,46 +268,38 @@ int calibrate_fit(struct calibrate_set *s, struct calibrate_fit *out, struct err
     if (check(s, n_used, out->n_models, e) != 0) {
         return -EINVAL;
     }
-    struct space space;
-    struct problem p = {.set = s,
-                        .space = &space,
-                        .base = calibrate_start(&s->soc->devices[s->device].runtimes[s->runtime]),
-                        .sigma = SIGMA_START,
-                        .n_rows = n_used};
-    space_fill(s, &p.base, &space);
-    gsl_multifit_nlinear_parameters options = gsl_multifit_nlinear_default_parameters();
-    options.h_df = STEP;
-    options.fdtype = GSL_MULTIFIT_NLINEAR_CTRDIFF;
-    gsl_multifit_nlinear_workspace *w = gsl_multifit_nlinear_alloc(
-        gsl_multifit_nlinear_trust, &options, n_used + (size_t)space.n, (size_t)space.n);
-    gsl_vector *u = gsl_vector_alloc((size_t)space.n);
-    gsl_vector *last = gsl_vector_alloc((size_t)space.n);
-    for (int i = 0; i < space.n; i++) {
-        gsl_vector_set(u, (size_t)i, u_at(&space, space.index[i], space.start[space.index[i]]));
+    struct calibrate_problem p = {
+        .set = s,
+        .base = calibrate_start(&s->soc->devices[s->device].runtimes[s->runtime]),
+        .sigma = SIGMA_START,
+        .n_rows = n_used};
+    calibrate_space_fill(s, &p.base, &p.space);
+    memcpy(p.at, p.space.start, sizeof p.at);
+    for (int i = 0; i < p.space.n; i++) {
+        out->state[p.space.index[i]] = CALIBRATE_FITTED;
     }
     gsl_error_handler_t *handler = gsl_set_error_handler_off();
     int rc = 0;
-    for (double moved = 1.0; rc == 0 && moved > ROUND_TOLERANCE && out->rounds < MAX_ROUNDS;) {
-        gsl_vector_memcpy(last, u);
-        rc = minimise(&p, w, u);
-        out->params = params_at(&p, u);
-        out->rounds++;
-        gsl_vector_sub(last, u);
-        moved = gsl_blas_dnrm2(last);
-        if (rc == 0 && moved > ROUND_TOLERANCE) {
-            weigh(&p, &out->params);
+    for (int round = 0, spare = 1; rc == 0 && (spare > 0 || round < 2); round++) {
+        struct calibrate_solver v;
+        calibrate_solver_init(&v, &p);
+        rc = calibrate_settle(&p, &v);
+        if (rc == 0) {
+            covariance(&p, &v, out);
+            entry_fill(&p, v.u, out);
+            rc = refuse_singular(s, out, e);
+            calibrate_solver_keep(&v, &p);
+            spare = hold_spare(&p, &v, round == 0, out);
+        } else {
+            (void)err_add(e, "%s: the fit does not converge", s->soc->machine.name);
         }
+        calibrate_solver_fini(&v);
+    }
+    if (rc == 0) {
+        ranges(&p, out);
     }
     (void)gsl_set_error_handler(handler);
-    if (rc == 0) {
-        judge(&p, w, u, out);
-        out->sigma = p.sigma;
-        rc = refuse_singular(s, out, e);
-    } else {
-        rc = err_add(e, "%s: the fit does not converge", s->soc->machine.name);
-    }
-    gsl_vector_free(u);
-    gsl_vector_free(last);
-    gsl_multifit_nlinear_free(w);
+    out->rounds = p.rounds;
+    out->sigma = p.sigma;
     return rc;
 }

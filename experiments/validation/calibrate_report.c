@@ -18,6 +18,8 @@ static const double file_unit[CALIBRATE_N_PARAMS] = {1e12, 1e9, 1e-6, 1.0, 1.0, 
 static const char *const unit_names[CALIBRATE_N_PARAMS] = {"TFLOP/s", "GB/s",    "us",   "rows",
                                                            "1",       "columns", "GB/s", "us"};
 
+static const char *const state_names[] = {"absent", "fitted", "held", "bound"};
+
 static enum calibrate_kind kind_of(const struct calibrate_row *r)
 {
     if (!point_is_prefill(r->point)) {
@@ -81,15 +83,16 @@ void calibrate_entry_make(const struct catalog *c, const struct points *points,
         const struct point *p = out->set.rows[i].point;
         uint32_t rows = point_is_prefill(p) ? p->input_tokens * p->batch : p->batch;
         out->rows_max = rows > out->rows_max ? rows : out->rows_max;
-        out->context_max = p->input_tokens > out->context_max ? p->input_tokens : out->context_max;
+        uint32_t context = p->input_tokens + (point_is_prefill(p) ? 0 : 1); /* and its own token */
+        out->context_max = context > out->context_max ? context : out->context_max;
     }
     if (!out->fitted) {
         return;
     }
     errors_of(&out->set, out->seen);
+    out->leave_refused = calibrate_leave_one_out(&out->set);
     out->sigma[0] = robust_sd(&out->set, true);
     out->sigma[1] = robust_sd(&out->set, false);
-    out->leave_refused = calibrate_leave_one_out(&out->set);
     errors_of(&out->set, out->unseen);
 }
 
@@ -103,6 +106,32 @@ void calibrate_entry_fini(struct calibrate_entry *e)
 static const struct soc_runtime *entry_of(const struct calibrate_entry *e)
 {
     return &e->set.soc->devices[e->set.device].runtimes[e->set.runtime];
+}
+
+static void print_param(struct table *t, const struct calibrate_fit *f, int k)
+{
+    table_cell(t, "%s", calibrate_param_names[k]);
+    table_cell(t, "%.4g", f->value[k] / file_unit[k]);
+    if (f->state[k] == CALIBRATE_FITTED) {
+        table_cell(t, "+- %.2g %s", f->se[k] / file_unit[k], unit_names[k]);
+        table_cell(t, "%s", "");
+    } else if (f->state[k] == CALIBRATE_HELD) {
+        table_cell(t, "%s", unit_names[k]);
+        table_cell(t, "%s", "not determined: held at its start");
+    } else {
+        table_cell(t, "%s", unit_names[k]);
+        table_cell(t, "at its bound; the points allow %.4g to %.4g", f->low[k] / file_unit[k],
+                   f->high[k] / file_unit[k]);
+    }
+}
+
+static void print_offsets(const struct calibrate_entry *e, FILE *out)
+{
+    for (uint32_t g = 0; e->set.n_groups > 1 && g < e->set.n_groups; g++) {
+        (void)fprintf(out, "  %s under %s: rate x %.3f, bandwidth x %.3f of the pool's%s\n",
+                      e->set.groups[g].soc, e->set.groups[g].runtime, exp(e->fit.offset[g][0]),
+                      exp(e->fit.offset[g][1]), e->set.groups[g].own ? ", counted in" : "");
+    }
 }
 
 void calibrate_entry_print(const struct calibrate_entry *e, FILE *out)
@@ -119,15 +148,13 @@ void calibrate_entry_print(const struct calibrate_entry *e, FILE *out)
     struct table t;
     table_init(&t, "lrrl");
     for (int k = 0; k < CALIBRATE_N_PARAMS; k++) {
-        if (e->fit.free[k]) {
-            table_cell(&t, "%s", calibrate_param_names[k]);
-            table_cell(&t, "%.4g", e->fit.value[k] / file_unit[k]);
-            table_cell(&t, "+- %.2g %s", e->fit.se[k] / file_unit[k], unit_names[k]);
-            table_cell(&t, "%s", e->fit.determined[k] ? "" : "not determined: the file's stays");
+        if (e->fit.state[k] != CALIBRATE_ABSENT) {
+            print_param(&t, &e->fit, k);
         }
     }
     table_print(&t, out, 2);
     table_fini(&t);
+    print_offsets(e, out);
     table_init(&t, "lrrrrrr");
     static const char *const heads[] = {"|error|, %",       "rows",   "median", "P90",
                                         "models left out:", "median", "P90"};
@@ -147,7 +174,9 @@ void calibrate_entry_print(const struct calibrate_entry *e, FILE *out)
     }
     table_print(&t, out, 2);
     table_fini(&t);
-    (void)fprintf(out, "  residual noise: prefill %.3f, decode %.3f (as sim.annotation.sigma_*)\n",
+    (void)fprintf(out,
+                  "  residual noise on models left out: prefill %.3f, decode %.3f (as "
+                  "sim.annotation.sigma_*)\n",
                   e->sigma[0], e->sigma[1]);
     if (e->leave_refused > 0) {
         (void)fprintf(
@@ -195,17 +224,19 @@ cJSON *calibrate_entry_json(const struct calibrate_entry *e)
     cJSON *params = cJSON_AddObjectToObject(o, "parameters");
     cJSON *cov = cJSON_AddArrayToObject(o, "ln_covariance");
     for (int k = 0; k < CALIBRATE_N_PARAMS; k++) {
-        if (!e->fit.free[k]) {
+        if (e->fit.state[k] == CALIBRATE_ABSENT) {
             continue;
         }
         cJSON *p = cJSON_AddObjectToObject(params, calibrate_param_names[k]);
         put(p, "value", e->fit.value[k] / file_unit[k]);
         put(p, "se", e->fit.se[k] / file_unit[k]);
         cJSON_AddStringToObject(p, "unit", unit_names[k]);
-        cJSON_AddBoolToObject(p, "determined", e->fit.determined[k]);
+        put(p, "low", e->fit.low[k] / file_unit[k]);
+        put(p, "high", e->fit.high[k] / file_unit[k]);
+        cJSON_AddStringToObject(p, "state", state_names[e->fit.state[k]]);
         cJSON *row = cJSON_CreateArray();
         for (int j = 0; j < CALIBRATE_N_PARAMS; j++) {
-            if (e->fit.free[j]) {
+            if (e->fit.state[j] != CALIBRATE_ABSENT) {
                 cJSON_AddItemToArray(row, cJSON_CreateNumber(e->fit.covariance[k][j]));
             }
         }
@@ -245,6 +276,13 @@ static double rounded(double v)
     return strtod(text, NULL);
 }
 
+static void write_text(cJSON *o, const char *key, const char *text)
+{
+    cJSON_DeleteItemFromObjectCaseSensitive(o, key);
+    cJSON_AddStringToObject(o, key, text);
+}
+
+/* A held parameter that an earlier calibration had fitted is assumed again. */
 static void write_param(const struct calibrate_entry *e, int k, const char *source, cJSON *runtime)
 {
     cJSON *o = runtime;
@@ -258,14 +296,22 @@ static void write_param(const struct calibrate_entry *e, int k, const char *sour
         return;
     }
     double v = rounded(e->fit.value[k] / file_unit[k]);
-    double reach = 2.0 * e->fit.se[k] / file_unit[k];
+    bool held = e->fit.state[k] == CALIBRATE_HELD;
+    if (held && strcmp(cJSON_GetObjectItemCaseSensitive(o, "kind")->valuestring, "fitted") != 0) {
+        return;
+    }
+    double low = held ? v / 2.0 : rounded(e->fit.low[k] / file_unit[k]);
+    double high = held ? v * 2.0 : rounded(e->fit.high[k] / file_unit[k]);
     replace_number(o, "value", v);
-    replace_number(o, "low", fmin(v, fmax(rounded(v - reach), v * 1e-3)));
-    replace_number(o, "high", fmax(v, rounded(v + reach)));
-    cJSON_DeleteItemFromObjectCaseSensitive(o, "source");
-    cJSON_DeleteItemFromObjectCaseSensitive(o, "kind");
-    cJSON_AddStringToObject(o, "source", source);
-    cJSON_AddStringToObject(o, "kind", "fitted");
+    replace_number(o, "low", fmin(v, low));
+    replace_number(o, "high", fmax(v, high));
+    char text[400];
+    (void)snprintf(text, sizeof text, "%s; %s", source,
+                   held ? "not determined by them: the value before, a factor of 2 either way"
+                   : e->fit.state[k] == CALIBRATE_BOUND ? "at its physical bound; range: profile"
+                                                        : "range: 2 standard errors");
+    write_text(o, "source", text);
+    write_text(o, "kind", held ? "assumed" : "fitted");
 }
 
 static void write_error(cJSON *o, const char *key, const struct calibrate_error *e)
@@ -280,11 +326,10 @@ static void write_error(cJSON *o, const char *key, const struct calibrate_error 
 void calibrate_entry_write(const struct calibrate_entry *e, const char *points_name, cJSON *runtime)
 {
     char source[256];
-    (void)snprintf(source, sizeof source,
-                   "fit to %zu points of %zu models in %.120s; range: 2 standard errors", e->set.n,
+    (void)snprintf(source, sizeof source, "fit to %zu points of %zu models in %.120s", e->set.n,
                    e->fit.n_models, points_name);
     for (int k = 0; k < CALIBRATE_N_PARAMS; k++) {
-        if (e->fit.free[k] && e->fit.determined[k]) {
+        if (e->fit.state[k] != CALIBRATE_ABSENT) {
             write_param(e, k, source, runtime);
         }
     }

@@ -1,0 +1,50 @@
+/* The parameters of a calibration and the coordinates in which it searches them. */
+#ifndef EXPERIMENTS_VALIDATION_CALIBRATE_SPACE_H
+#define EXPERIMENTS_VALIDATION_CALIBRATE_SPACE_H
+
+#include <gsl/gsl_vector.h>
+
+#include "experiments/validation/calibrate.h"
+
+#define CALIBRATE_OFFSET_SD                                                                        \
+    0.15 /* prior of a group's ln rate and ln bandwidth around the pool's                          \
+          */
+
+/* Parameter k in terms of v: exp(v), or `offset` (exp(v) - 1) for those that may be 0. A coordinate
+ * u of the search is v's logit between its bounds; behind the free parameters stand, where the rows
+ * are of several groups, each group's two offsets in units of CALIBRATE_OFFSET_SD. */
+struct calibrate_space {
+    double low[CALIBRATE_N_PARAMS], high[CALIBRATE_N_PARAMS]; /* of v */
+    double start[CALIBRATE_N_PARAMS];                         /* of v: the file's values */
+    double offset[CALIBRATE_N_PARAMS];                        /* 0: v is ln x */
+    int index[CALIBRATE_N_PARAMS];                            /* parameter of each free one */
+    int n;                                                    /* free parameters */
+    int n_groups;                                             /* with offsets; 0: none */
+};
+
+/* Physical bounds: at most the datasheet's rate and the DDR's peak, at least a thousandth. */
+void calibrate_space_fill(const struct calibrate_set *set, const struct soc_runtime *r,
+                          struct calibrate_space *s);
+/* Takes a parameter out of the search; what it is held at is the caller's. */
+void calibrate_space_hold(struct calibrate_space *s, int k);
+/* All coordinates: parameters and offsets. */
+size_t calibrate_space_size(const struct calibrate_space *s);
+
+double calibrate_v_of(double x, double offset);
+double calibrate_x_of(double v, double offset);
+/* v of the i-th free parameter, where it lies between its bounds (0 to 1), and the coordinate of a
+ * parameter's v. */
+double calibrate_v_at(const struct calibrate_space *s, const gsl_vector *u, int i);
+double calibrate_t_at(const struct calibrate_space *s, const gsl_vector *u, int i);
+double calibrate_u_at(const struct calibrate_space *s, int k, double v);
+/* ln of what a group's rate (which 0) or bandwidth (1) is over the pool's. */
+double calibrate_offset_at(const struct calibrate_space *s, const gsl_vector *u, int group,
+                           int which);
+
+void calibrate_param_set(struct soc_runtime *r, int k, double x);
+double calibrate_param_get(const struct soc_runtime *r, int k);
+/* `base` with the free parameters of u. */
+struct soc_runtime calibrate_params_at(const struct calibrate_space *s,
+                                       const struct soc_runtime *base, const gsl_vector *u);
+
+#endif
