@@ -70,6 +70,14 @@ double points_error(const struct point *p, const struct prediction *q)
     return q->reason == NULL ? q->value / p->value - 1.0 : (double)NAN;
 }
 
+/* ln of predicted over measured time: a latency that is too long and a rate that is too low are the
+ * same error. Of other rows ln of the values. */
+static double slower(const struct point *p, const struct prediction *q)
+{
+    bool rate = p->metric == POINT_PREFILL_TOK_S || p->metric == POINT_DECODE_TOK_S;
+    return rate ? log(p->value / q->value) : log(q->value / p->value);
+}
+
 static void fill(const struct table_of *t, bool latency, key_of *key, struct points_group *g)
 {
     struct sample some;
@@ -79,6 +87,8 @@ static void fill(const struct table_of *t, bool latency, key_of *key, struct poi
     sample_init(&some, false);
     sample_init(&all, false);
     double sum = 0.0;
+    bool one_metric = true;
+    const char *metric = NULL;
     for (size_t i = 0; i < t->points->n; i++) {
         const struct point *p = &t->points->v[i];
         if (point_is_latency(p) != latency || strcmp(key(p, &t->q[i]), g->key) != 0) {
@@ -91,15 +101,18 @@ static void fill(const struct table_of *t, bool latency, key_of *key, struct poi
             x[g->predicted] = t->q[i].value;
             y[g->predicted++] = p->value;
             sample_add(&some, fabs(error));
-            sum += error;
+            sum += slower(p, &t->q[i]);
+            one_metric = one_metric && (metric == NULL || strcmp(metric, p->metric_name) == 0);
+            metric = p->metric_name;
         }
     }
     g->median = sample_quantile(&some, 0.5);
     g->p90 = sample_quantile(&some, 0.9);
     g->median_all = sample_quantile(&all, 0.5);
     g->p90_all = sample_quantile(&all, 0.9);
-    g->bias = g->predicted > 0 ? sum / (double)g->predicted : (double)NAN;
-    g->pearson = g->predicted > 1 ? gsl_stats_correlation(x, 1, y, 1, g->predicted) : (double)NAN;
+    g->bias = g->predicted > 0 ? exp(sum / (double)g->predicted) - 1.0 : (double)NAN;
+    g->pearson = g->predicted > 1 && one_metric ? gsl_stats_correlation(x, 1, y, 1, g->predicted)
+                                                : (double)NAN;
     free(x);
     free(y);
     sample_fini(&some);

@@ -1,8 +1,10 @@
 /* How far predictions of published measurements are off, by group of rows.
  *
  * Error of a row: predicted / measured - 1. Over a group: median and P90 of its absolute value
- * (nearest rank), bias its mean with sign, Pearson's correlation of predicted and measured. The
- * second pair of columns counts a row that is not predicted as an error of 100 %. */
+ * (nearest rank); bias: the geometric mean of predicted over measured time, less 1, a rate in
+ * tokens per second counting as the time it means; Pearson's correlation of predicted and measured,
+ * where all rows of the group are of one metric. The second pair of columns counts a row that is
+ * not predicted as an error of 100 %. */
 #ifndef EXPERIMENTS_VALIDATION_POINTS_SCORE_H
 #define EXPERIMENTS_VALIDATION_POINTS_SCORE_H
 

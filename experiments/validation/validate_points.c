@@ -237,10 +237,10 @@ static void put_share(cJSON *o, const char *key, double v)
     }
 }
 
-static cJSON *row_json(size_t number, const struct point *p, const struct prediction *q)
+static cJSON *row_json(const struct point *p, const struct prediction *q)
 {
     cJSON *o = cJSON_CreateObject();
-    cJSON_AddNumberToObject(o, "row", (double)number);
+    cJSON_AddNumberToObject(o, "line", (double)p->line);
     cJSON_AddStringToObject(o, "soc", p->soc);
     cJSON_AddStringToObject(o, "device", p->device);
     cJSON_AddStringToObject(o, "runtime", p->runtime);
@@ -269,7 +269,7 @@ static void print_json(const char *path, const struct points *points, const stru
     cJSON_AddStringToObject(root, "points", path);
     cJSON *rows = cJSON_AddArrayToObject(root, "rows");
     for (size_t i = 0; i < points->n; i++) {
-        cJSON_AddItemToArray(rows, row_json(i + 1, &points->v[i], &q[i]));
+        cJSON_AddItemToArray(rows, row_json(&points->v[i], &q[i]));
     }
     cJSON *summary = cJSON_AddArrayToObject(root, "summary");
     for (size_t i = 0; i < s->n; i++) {

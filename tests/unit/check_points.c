@@ -101,8 +101,8 @@ START_TEST(malformed_and_impossible_rows_are_refused_with_line_and_column)
 END_TEST
 
 /* Four rows measured at 100: predicted 110, 80, 100 and not: |errors| 10, 20, 0 %: nearest-rank
- * median 10, P90 20, bias -10/3; with the fourth as 100 %: median of (0, 10, 20, 100) the second,
- * 10; P90 the fourth, 100. */
+ * median 10, P90 20, bias (1.1 x 0.8 x 1)^(1/3) - 1; with the fourth as 100 %: median of (0, 10,
+ * 20, 100) the second, 10; P90 the fourth, 100. */
 START_TEST(errors_are_those_of_hand_computation)
 {
     struct point v[4];
@@ -124,9 +124,26 @@ START_TEST(errors_are_those_of_hand_computation)
     ck_assert_uint_eq(s.v[0].predicted, 3);
     ck_assert_double_eq_tol(s.v[0].median, 0.10, 1e-12);
     ck_assert_double_eq_tol(s.v[0].p90, 0.20, 1e-12);
-    ck_assert_double_eq_tol(s.v[0].bias, -0.1 / 3, 1e-12);
+    ck_assert_double_eq_tol(s.v[0].bias, cbrt(1.1 * 0.8) - 1.0, 1e-12);
     ck_assert_double_eq_tol(s.v[0].median_all, 0.10, 1e-12);
     ck_assert_double_eq_tol(s.v[0].p90_all, 1.0, 1e-12);
+    points_scores_fini(&s);
+}
+END_TEST
+
+/* A latency predicted at 1.25 times and a rate at 0.8 times are the same error: a pass that takes
+ * 1.25 times as long. Milliseconds do not correlate with tokens per second. */
+START_TEST(bias_is_one_of_time_whatever_the_metric)
+{
+    struct point v[2] = {
+        {.metric_name = "tpot_ms", .metric = POINT_TPOT_MS, .batch = 1, .value = 100},
+        {.metric_name = "decode_tok_s", .metric = POINT_DECODE_TOK_S, .batch = 1, .value = 10}};
+    struct prediction q[2] = {{.value = 125}, {.value = 8}};
+    struct points p = {v, 2, 2};
+    struct points_scores s;
+    points_score(&p, q, &s);
+    ck_assert_double_eq_tol(s.v[0].bias, 0.25, 1e-12);
+    ck_assert(isnan(s.v[0].pearson));
     points_scores_fini(&s);
 }
 END_TEST
@@ -140,6 +157,7 @@ int main(void)
     tcase_add_test(t, rates_are_turned_into_the_time_of_a_pass_and_back);
     tcase_add_test(t, malformed_and_impossible_rows_are_refused_with_line_and_column);
     tcase_add_test(t, errors_are_those_of_hand_computation);
+    tcase_add_test(t, bias_is_one_of_time_whatever_the_metric);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_NORMAL);
