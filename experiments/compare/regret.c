@@ -103,10 +103,10 @@ static void search_all(const struct compare_plan *plan, struct regret *g)
 static int bound_of_all(const struct compare_plan *plan, struct bound *out)
 {
     int rc = bound_of_config(out, plan->config, &plan->policies[0]);
-    for (uint32_t p = 1; p < plan->n_policies; p++) {
+    for (uint32_t p = 1; p < plan->n_policies && rc == 0; p++) {
         struct bound b;
-        rc = rc == 0 ? bound_of_config(&b, plan->config, &plan->policies[p]) : rc;
-        if (b.tokens_per_pass > out->tokens_per_pass) {
+        rc = bound_of_config(&b, plan->config, &plan->policies[p]);
+        if (rc == 0 && b.tokens_per_pass > out->tokens_per_pass) {
             *out = b;
         }
     }
