@@ -138,3 +138,8 @@ void graphs_result_fini(struct graphs_result *r)
     r->intervals = NULL;
     r->n_intervals = 0;
 }
+
+const char *graphs_strategy_title(const struct graphs_strategy *st, bool keep_old)
+{
+    return keep_old && st->solve == graphs_exact_solve ? "left-shifted" : st->name;
+}

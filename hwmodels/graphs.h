@@ -55,10 +55,13 @@ struct graphs_interval {
 };
 
 enum graphs_label {
-    GRAPHS_SIMULATED,  /* what this strategy does */
-    GRAPHS_OPTIMAL,    /* proven least total under the rules above */
-    GRAPHS_UNFINISHED, /* the budget ran out: the schedule is the best known, not proven; the
-                          optimum lies between lower_bound and total */
+    GRAPHS_SIMULATED,    /* what this strategy does */
+    GRAPHS_OPTIMAL,      /* proven least total under the rules above */
+    GRAPHS_LEFT_SHIFTED, /* proven least total of the schedules whose loads start at boundaries of
+                            compute and ends of loads; a later start may do better. The optimum
+                            lies between lower_bound and total */
+    GRAPHS_UNFINISHED,   /* the budget ran out: the schedule is the best known, not proven; the
+                            optimum lies between lower_bound and total */
 };
 
 struct graphs_result {
@@ -80,11 +83,15 @@ struct graphs_strategy {
     const char *name;
     const char *what; /* one line */
     /* At most one graph per block is resident (or one more with keep_old) and all blocks end on G2:
-     * the class over which `exact` is optimal. */
+     * the class over which `exact` is optimal. With keep_old it is over left-shifted schedules
+     * only, and says so by its label; graphs_strategy_title is its name then. */
     bool switches;
     /* Fills `out`. Precondition: graphs_instance_check passed. */
     void (*solve)(const struct graphs_instance *g, struct graphs_result *out);
 };
+
+/* What to print for a strategy: its name, but "left-shifted" for `exact` with keep_old. */
+const char *graphs_strategy_title(const struct graphs_strategy *st, bool keep_old);
 
 /* All strategies in the order in which they are printed; *n gets their number. */
 const struct graphs_strategy *graphs_strategies(size_t *n);

@@ -109,11 +109,11 @@ static int check_options(const struct options *o, struct graphs_instance *g, str
     return e->n == 0 ? 0 : -EINVAL;
 }
 
-static void print_text_row(const struct graphs_strategy *st, const struct graphs_result *r,
-                           const struct graphs_result *best)
+static void print_text_row(const struct graphs_strategy *st, bool keep_old,
+                           const struct graphs_result *r, const struct graphs_result *best)
 {
     char ratio[24] = "-";
-    if (best->label == GRAPHS_OPTIMAL && best->total > 0) {
+    if (best->label != GRAPHS_UNFINISHED && best->total > 0) {
         snprintf(ratio, sizeof(ratio), "%.3f", (double)r->total / (double)best->total);
     }
     if (r->label == GRAPHS_UNFINISHED) {
@@ -123,8 +123,8 @@ static void print_text_row(const struct graphs_strategy *st, const struct graphs
         return;
     }
     printf("%-18s %10" PRId64 " %8s %10" PRId64 " %10" PRId64 " %8" PRId64 " %7" PRIu32 "\n",
-           st->name, r->total, ratio, r->prefill_end, r->switch_end, r->stall,
-           r->memory_peak_blocks);
+           graphs_strategy_title(st, keep_old), r->total, ratio, r->prefill_end, r->switch_end,
+           r->stall, r->memory_peak_blocks);
 }
 
 static void print_text(const struct graphs_instance *g, const struct options *o,
@@ -134,15 +134,16 @@ static void print_text(const struct graphs_instance *g, const struct options *o,
     const struct graphs_strategy *st = graphs_strategies(&n);
     printf("%" PRIu32 " blocks, %" PRIu32 " chunks, G1 %s\n\n%-18s %10s %8s %10s %10s %8s %7s\n",
            g->n_blocks, g->n_chunks, g->keep_old ? "kept while G2 loads" : "freed before G2 loads",
-           "strategy", "total", "/exact", "prefill", "switch", "stall", "memory");
+           "strategy", "total", g->keep_old ? "/best" : "/exact", "prefill", "switch", "stall",
+           "memory");
     for (size_t i = 0; i < n; i++) {
         if (results[i].memory_peak_blocks > 0) {
-            print_text_row(&st[i], &results[i], best);
+            print_text_row(&st[i], g->keep_old, &results[i], best);
         }
     }
     for (size_t i = 0; o->gantt && i < n; i++) {
         if (results[i].memory_peak_blocks > 0) {
-            printf("\n%s\n", st[i].name);
+            printf("\n%s\n", graphs_strategy_title(&st[i], g->keep_old));
             graphs_print_gantt(g, &results[i], stdout);
         }
     }
@@ -180,9 +181,10 @@ static void print_json(const struct options *o, const struct graphs_result *resu
         if (r->label == GRAPHS_UNFINISHED) {
             cJSON_AddNullToObject(totals, st[i].name); /* no number under a name it does not earn */
         } else {
-            cJSON_AddNumberToObject(totals, st[i].name, (double)r->total);
+            cJSON_AddNumberToObject(totals, graphs_strategy_title(&st[i], o->keep_old),
+                                    (double)r->total);
         }
-        cJSON *s = cJSON_AddObjectToObject(all, st[i].name);
+        cJSON *s = cJSON_AddObjectToObject(all, graphs_strategy_title(&st[i], o->keep_old));
         cJSON_AddNumberToObject(s, "total", (double)r->total);
         cJSON_AddNumberToObject(s, "lower_bound", (double)r->lower_bound);
         cJSON_AddNumberToObject(s, "prefill_end", (double)r->prefill_end);

@@ -18,6 +18,7 @@ struct samples {
     double *ratio[MAX_STRATEGIES][MAX_CHUNKS + 1];
     size_t n[MAX_CHUNKS + 1];
     uint32_t unfinished;
+    bool keep_old;
 };
 
 struct times {
@@ -44,7 +45,7 @@ static void add_instance(const struct graphs_instance *g, struct samples *x)
     const struct graphs_strategy *st = graphs_strategies(&n);
     struct graphs_result best;
     graphs_strategy_find("exact")->solve(g, &best);
-    if (best.label != GRAPHS_OPTIMAL) {
+    if (best.label == GRAPHS_UNFINISHED) {
         x->unfinished++;
         graphs_result_fini(&best);
         return;
@@ -67,9 +68,10 @@ static void print_text(const struct samples *x, FILE *out)
     size_t n;
     const struct graphs_strategy *st = graphs_strategies(&n);
     fprintf(out,
-            "total / exact on %zu random instances (%" PRIu32 " unfinished, left out)\n\n"
+            "total / %s on %zu random instances (%" PRIu32 " unfinished, left out)\n\n"
             "%-18s %7s %7s %7s  mean by chunks:",
-            x->n[0], x->unfinished, "strategy", "mean", "p95", "max");
+            x->keep_old ? "least left-shifted" : "exact", x->n[0], x->unfinished, "strategy",
+            "mean", "p95", "max");
     for (int c = 1; c <= MAX_CHUNKS; c++) {
         fprintf(out, " %6d", c);
     }
@@ -80,7 +82,8 @@ static void print_text(const struct samples *x, FILE *out)
         }
         double *all = x->ratio[i][0];
         gsl_sort(all, 1, x->n[0]);
-        fprintf(out, "%-18s %7.3f %7.3f %7.3f  %15s", st[i].name, gsl_stats_mean(all, 1, x->n[0]),
+        fprintf(out, "%-18s %7.3f %7.3f %7.3f  %15s", graphs_strategy_title(&st[i], x->keep_old),
+                gsl_stats_mean(all, 1, x->n[0]),
                 gsl_stats_quantile_from_sorted_data(all, 1, x->n[0], 0.95),
                 gsl_stats_max(all, 1, x->n[0]), "");
         for (int c = 1; c <= MAX_CHUNKS; c++) {
@@ -101,12 +104,13 @@ static void print_json(const struct samples *x, FILE *out)
     cJSON *root = cJSON_CreateObject();
     cJSON_AddNumberToObject(root, "n", (double)x->n[0]);
     cJSON_AddNumberToObject(root, "unfinished", x->unfinished);
-    cJSON *ratios = cJSON_AddObjectToObject(root, "ratio_to_exact");
+    cJSON *ratios =
+        cJSON_AddObjectToObject(root, x->keep_old ? "ratio_to_left_shifted" : "ratio_to_exact");
     for (size_t i = 0; i < n && i < MAX_STRATEGIES; i++) {
         if (x->n[0] == 0 || !st[i].switches) {
             continue;
         }
-        cJSON *o = cJSON_AddObjectToObject(ratios, st[i].name);
+        cJSON *o = cJSON_AddObjectToObject(ratios, graphs_strategy_title(&st[i], x->keep_old));
         cJSON_AddNumberToObject(o, "mean", gsl_stats_mean(x->ratio[i][0], 1, x->n[0]));
         cJSON_AddNumberToObject(o, "max", gsl_stats_max(x->ratio[i][0], 1, x->n[0]));
         cJSON *by = cJSON_AddArrayToObject(o, "mean_by_chunks");
@@ -124,7 +128,7 @@ static void print_json(const struct samples *x, FILE *out)
 
 void graphs_print_study(uint32_t n, uint64_t seed, bool keep_old, bool json, FILE *out)
 {
-    struct samples x = {.unfinished = 0};
+    struct samples x = {.keep_old = keep_old};
     for (int i = 0; i < MAX_STRATEGIES; i++) {
         for (int c = 0; c <= MAX_CHUNKS; c++) {
             x.ratio[i][c] = xcalloc((size_t)n + 1, sizeof(double));
