@@ -14,16 +14,17 @@
 struct format {
     const char *name;
     const char *arrival, *input, *output;
-    const char *cls;   /* optional column, or NULL */
-    bool is_timestamp; /* "YYYY-MM-DD HH:MM:SS.fff" */
+    const char *cls;    /* optional column, or NULL */
+    const char *prefix; /* the same */
+    bool is_timestamp;  /* "YYYY-MM-DD HH:MM:SS.fff" */
 };
 
 static const struct format formats[] = {
-    {"azure", "TIMESTAMP", "ContextTokens", "GeneratedTokens", NULL, true},
-    {"burstgpt", "Timestamp", "Request tokens", "Response tokens", NULL, false},
-    {"plain", "arrival_s", "input_tokens", "output_tokens", "class", false},
-    {"splitwise", "arrival_timestamp", "prompt_size", "token_size", NULL, false},
-    {"vidur", "arrived_at", "num_prefill_tokens", "num_decode_tokens", NULL, false},
+    {"azure", "TIMESTAMP", "ContextTokens", "GeneratedTokens", NULL, NULL, true},
+    {"burstgpt", "Timestamp", "Request tokens", "Response tokens", NULL, NULL, false},
+    {"plain", "arrival_s", "input_tokens", "output_tokens", "class", "prefix_tokens", false},
+    {"splitwise", "arrival_timestamp", "prompt_size", "token_size", NULL, NULL, false},
+    {"vidur", "arrived_at", "num_prefill_tokens", "num_decode_tokens", NULL, NULL, false},
 };
 static const char *const names[] = {"azure",     "burstgpt", "mooncake", "plain",
                                     "splitwise", "vidur",    NULL};
@@ -37,9 +38,10 @@ void import_add(struct import *im, int64_t arrival_ns, uint64_t input_tokens,
                 uint64_t output_tokens, enum request_class cls)
 {
     if (output_tokens == 0) {
-        im->n_failed++;
+        im->lost.failed++;
         return;
     }
+    im->lost.input_tokens += input_tokens;
     struct trace_row r = {.next = TRACE_NO_ROW, .cls = (uint8_t)cls, .arrival_ns = arrival_ns};
     r.input_tokens = (uint32_t)input_tokens;
     r.output_tokens = (uint32_t)output_tokens;
@@ -161,11 +163,14 @@ static void csv_read(struct import *im, const struct format *fmt, const char *pa
     int in = csvfile_require(f, fmt->input, e);
     int out = csvfile_require(f, fmt->output, e);
     int cls = fmt->cls == NULL ? -1 : csvfile_column(f, fmt->cls);
+    int prefix = fmt->prefix == NULL ? -1 : csvfile_column(f, fmt->prefix);
     bool columns = at >= 0 && in >= 0 && out >= 0;
     while (columns && e->n < ERR_MAX_LINES && csvfile_next(f, e) == 1) {
         int64_t t_ns = arrival_of(f, fmt, path, at, e);
         uint64_t input = csvfile_u64(f, in, 1, IMPORT_MAX_TOKENS, e);
         uint64_t output = csvfile_u64(f, out, 0, IMPORT_MAX_TOKENS, e);
+        uint64_t cached = prefix < 0 ? 0 : csvfile_u64(f, prefix, 0, IMPORT_MAX_TOKENS, e);
+        im->lost.prefix_tokens += output > 0 ? cached : 0;
         import_add(im, t_ns, input, output, class_of(f, path, cls, e));
     }
     if (fmt->is_timestamp) {
@@ -174,8 +179,8 @@ static void csv_read(struct import *im, const struct format *fmt, const char *pa
     csvfile_close(f);
 }
 
-int trace_import_counted(const char *format, const char *path, struct trace *out, size_t *n_failed,
-                         struct err *e)
+int trace_import_counted(const char *format, const char *path, struct trace *out,
+                         struct trace_import_losses *lost, struct err *e)
 {
     *out = (struct trace){0};
     size_t before = e->n;
@@ -196,8 +201,8 @@ int trace_import_counted(const char *format, const char *path, struct trace *out
     }
     int rc = e->n == before ? trace_build(&im.b, true, path, out, e) : -EINVAL;
     trace_builder_fini(&im.b);
-    if (n_failed != NULL) {
-        *n_failed = im.n_failed;
+    if (lost != NULL) {
+        *lost = im.lost;
     }
     return rc;
 }

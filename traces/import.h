@@ -12,7 +12,7 @@
 
 struct import {
     struct trace_builder b;
-    size_t n_failed; /* requests without output, left out */
+    struct trace_import_losses lost;
 };
 
 /* Adds a request of its own session. One without output failed at its source: it is counted, not
@@ -21,8 +21,9 @@ void import_add(struct import *im, int64_t arrival_ns, uint64_t input_tokens,
                 uint64_t output_tokens, enum request_class cls);
 
 /* Mooncake's JSON lines: {"timestamp": ms, "input_length": tokens, "output_length": tokens,
- * "hash_ids": [...]}. The block hashes are not used: our prefixes belong to one session, theirs to
- * a cache shared by all. Other keys are ignored. */
+ * "hash_ids": [...]}. A hash names a block of 512 tokens and all before it. Our prefixes belong to
+ * one session, theirs to a cache shared by all, so leading blocks that came before are counted as
+ * lost. Other keys are ignored. */
 void import_mooncake(struct import *im, const char *path, struct err *e);
 
 #endif

@@ -79,10 +79,16 @@ void trace_generator_help(FILE *out);
  * column names), mooncake (JSON lines), plain (arrival_s, input_tokens, output_tokens and
  * optionally class). Every request becomes a session of its own; reactive unless a class column
  * says otherwise; dates count from the first request. Requests without output tokens (failed ones)
- * are left out, and counted in *n_failed when it is given. */
+ * are left out; prompt tokens that the source says a cache can serve (mooncake's hash_ids, a column
+ * prefix_tokens of plain) have no place in traces of single requests, whose prefixes belong to a
+ * session, and are computed. Both are counted in *lost when it is given. */
+struct trace_import_losses {
+    size_t failed;
+    uint64_t prefix_tokens, input_tokens;
+};
 int trace_import(const char *format, const char *path, struct trace *out, struct err *e);
-int trace_import_counted(const char *format, const char *path, struct trace *out, size_t *n_failed,
-                         struct err *e);
+int trace_import_counted(const char *format, const char *path, struct trace *out,
+                         struct trace_import_losses *lost, struct err *e);
 const char *const *trace_formats(void); /* NULL-terminated */
 
 /* ---- datasets (dataset.c) ---- */

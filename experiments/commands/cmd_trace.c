@@ -40,14 +40,21 @@ static int import(void *values, struct err *e)
 {
     const struct options *o = values;
     struct trace t = {0};
-    size_t n_failed = 0;
+    struct trace_import_losses lost = {0};
     if (o->format == NULL) {
         return err_add(e, "trace import needs --format");
     }
-    int rc = trace_import_counted(o->format, o->files.v[0], &t, &n_failed, e);
-    if (n_failed > 0) {
+    int rc = trace_import_counted(o->format, o->files.v[0], &t, &lost, e);
+    if (lost.failed > 0) {
         (void)fprintf(stderr, "xpusim: note: trace: %zu requests without output tokens left out\n",
-                      n_failed);
+                      lost.failed);
+    }
+    if (lost.prefix_tokens > 0) {
+        (void)fprintf(stderr,
+                      "xpusim: warning: trace: the source says that a cache shared by all requests "
+                      "can serve %" PRIu64 " of %" PRIu64 " prompt tokens; here they are computed, "
+                      "because requests of different sessions share no KV\n",
+                      lost.prefix_tokens, lost.input_tokens);
     }
     rc = rc == 0 ? emit(&t, o->output, e) : rc;
     trace_fini(&t);

@@ -38,14 +38,15 @@ static void put(const char *text)
     ck_assert_int_eq(fclose(f), 0);
 }
 
+static struct trace_import_losses lost;
+
 /* Imports a text and returns how many requests were left out. */
 static size_t import(const char *format, const char *text)
 {
-    size_t n_failed = 0;
     put(text);
-    int rc = trace_import_counted(format, path, &t, &n_failed, &err);
+    int rc = trace_import_counted(format, path, &t, &lost, &err);
     ck_assert_msg(rc == 0, "%s", err.n > 0 ? err.lines[0] : "no message");
-    return n_failed;
+    return lost.failed;
 }
 
 static void expect_row(size_t i, int64_t arrival_ns, uint32_t input, uint32_t output, int cls)
@@ -145,6 +146,26 @@ START_TEST(mooncake_lines_are_read)
 }
 END_TEST
 
+/* Blocks of 512 tokens. The second request shares block 7 and differs then: 512. The third has both
+ * blocks of the first, of which it fills 600 tokens. The fourth starts anew: what follows does not
+ * count. The failed one is not there to compute anything, but its blocks have been. */
+START_TEST(prefixes_that_are_lost_are_counted)
+{
+    (void)import("mooncake",
+                 "{\"timestamp\":0,\"input_length\":1000,\"output_length\":1,\"hash_ids\":[7,8]}\n"
+                 "{\"timestamp\":1,\"input_length\":1000,\"output_length\":1,\"hash_ids\":[7,9]}\n"
+                 "{\"timestamp\":2,\"input_length\":600,\"output_length\":1,\"hash_ids\":[7,8]}\n"
+                 "{\"timestamp\":3,\"input_length\":900,\"output_length\":1,\"hash_ids\":[4,8]}\n"
+                 "{\"timestamp\":4,\"input_length\":900,\"output_length\":0,\"hash_ids\":[7,8]}\n");
+    ck_assert_uint_eq(lost.prefix_tokens, 512 + 600);
+    ck_assert_uint_eq(lost.input_tokens, 1000 + 1000 + 600 + 900);
+    trace_fini(&t);
+    (void)import("plain", "arrival_s,input_tokens,output_tokens,prefix_tokens\n"
+                          "0,100,1,0\n1,200,1,128\n2,300,0,256\n");
+    ck_assert_uint_eq(lost.prefix_tokens, 128);
+}
+END_TEST
+
 struct bad {
     const char *format, *text;
     const char *has[2]; /* in the only error */
@@ -224,6 +245,7 @@ int main(void)
     tcase_add_test(c, burstgpt_failures_are_left_out_and_counted);
     tcase_add_test(c, splitwise_and_vidur_columns_are_known);
     tcase_add_test(c, mooncake_lines_are_read);
+    tcase_add_test(c, prefixes_that_are_lost_are_counted);
     tcase_add_loop_test(c, malformed_files_are_refused_with_their_place, 0,
                         (int)(sizeof BAD / sizeof BAD[0]));
     tcase_add_test(c, a_missing_file_is_named_in_every_format);
