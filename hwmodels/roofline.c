@@ -78,9 +78,50 @@ static void attention_work(const struct roofline *r, const struct soc_runtime *p
 }
 
 struct terms {
-    double compute_s, memory_s, launch_s;
+    double compute_s, memory_s;
+    double launch_s; /* launches, and what the sequences of a batch cost one by one */
     double flop, bytes;
 };
+
+static bool has_attention(enum op_kind op)
+{
+    return op == OP_MHA || op == OP_LAYER;
+}
+
+/* A layer in one kernel pays the runtime's share of the launches of its ops. */
+static double launches(const struct soc_runtime *p, enum op_kind op, double prims)
+{
+    return op == OP_LAYER ? prims * p->fused_launch_frac : prims;
+}
+
+/* Sequences that decode, beyond the one whose rows a pass without a prompt is made of. */
+static double further_decodes(const struct work_shape *w)
+{
+    uint32_t rows = w->rows - w->prefill_rows;
+    uint32_t prompts = w->prefill_rows > 0 ? 1 : 0; /* at least */
+    uint32_t decodes = w->sequences - prompts < rows ? w->sequences - prompts : rows;
+    return decodes > 0 && prompts == 0 ? decodes - 1.0 : decodes;
+}
+
+/* What each further sequence costs by itself, in mixed passes too: attention's own launch and the
+ * gathering of its KV; and of products of few rows, the share of the weights read again. */
+static void batch_terms(const struct hwmodel *m, const struct kernel_query *q, struct terms *t)
+{
+    const struct roofline *r = m->params;
+    const struct soc_runtime *p = r->runtime[q->device];
+    const struct soc_curve *c = q->padded_rows > 1 ? &p->many : &p->one;
+    const struct work_shape *w = q->shape;
+    double bytes = p->decode_batch_frac * further_decodes(w) * r->ops[q->op].weight_bytes;
+    if (has_attention(q->op)) { /* a share of the rows holds that share of the sequences */
+        double sequences = w->sequences * (double)q->rows / w->rows;
+        double further = fmax(0.0, sequences - 1.0);
+        t->launch_s += p->attention_launches * further * c->launch_s;
+        bytes += p->kv_gather_frac * r->kv_bytes_per_key * (double)w->kv_read_tokens * further /
+                 w->sequences;
+    }
+    t->bytes += bytes;
+    t->launch_s += bytes / c->bytes_per_s;
+}
 
 /* The two roofline terms of a kernel; `plain` drops what Appendix B does not have. */
 static void terms_fill(const struct hwmodel *m, const struct kernel_query *q, bool plain,
@@ -106,7 +147,7 @@ static void terms_fill(const struct hwmodel *m, const struct kernel_query *q, bo
     if (op->expert_bytes > 0.0) {
         t->bytes += op->expert_bytes * experts_touched(m->llm, q->rows);
     }
-    if (q->op == OP_MHA || q->op == OP_LAYER) {
+    if (has_attention(q->op)) {
         double attn_flop;
         double attn_bytes;
         attention_work(r, p, q, chunk, &attn_flop, &attn_bytes);
@@ -117,11 +158,10 @@ static void terms_fill(const struct hwmodel *m, const struct kernel_query *q, bo
     }
     t->flop = flop;
     t->memory_s = t->bytes / c->bytes_per_s;
-    const struct work_shape *w = q->shape;
-    if (w->prefill_rows == 0 && w->sequences > 1 && !plain) {
-        t->memory_s *= 1.0 + p->decode_batch_frac * (double)(w->sequences - 1);
+    if (!plain) {
+        t->launch_s = launches(p, q->op, op->prims) * c->launch_s + op->sync_s;
+        batch_terms(m, q, t);
     }
-    t->launch_s = plain ? 0.0 : op->prims * c->launch_s + op->sync_s;
 }
 
 static void finish(const struct hwmodel *m, const struct kernel_query *q, const struct terms *t,
@@ -213,14 +253,14 @@ static void floor_fill(const struct hwmodel *m, uint8_t device, enum op_kind op_
     double width = one_row || plain ? 1.0 : 1.0 + p->width_fill / m->llm->hidden;
     double padded = p->min_rows > 2 && !plain ? p->min_rows : 2.0;
     *out = (struct kernel_floor){
-        .fixed_s = plain ? 0.0 : op->prims * c->launch_s + op->sync_s,
+        .fixed_s = plain ? 0.0 : launches(p, op_kind, op->prims) * c->launch_s + op->sync_s,
         .row_s = op->flop_per_row * width / c->flop_per_s,
         .rows_min = one_row ? 1.0 : padded,
         .bytes = op->weight_bytes + op->expert_bytes * experts_touched(m->llm, 1.0),
         .row_bytes = op->io_bytes_per_row,
         .bytes_per_s = c->bytes_per_s,
     };
-    if (op_kind == OP_MHA || op_kind == OP_LAYER) {
+    if (has_attention(op_kind)) {
         out->pair_s = r->attn_flop_per_pair / (c->flop_per_s * (plain ? 1.0 : p->attention_frac));
         out->key_bytes = r->kv_bytes_per_key;
         out->row_bytes += r->attn_io_bytes_per_row;

@@ -77,6 +77,13 @@ static void table_parse(struct json_obj *o, struct soc_table *t)
     }
 }
 
+/* A number that a file may leave out. */
+static double optional(struct soc *soc, struct json_obj *o, const char *key, const char *unit,
+                       double low, double high, double otherwise)
+{
+    return json_has(o, key) ? number(soc, o, key, unit, low, high, 1.0) : otherwise;
+}
+
 static void runtime_parse(struct soc *soc, struct soc_device *d, struct json_obj *o)
 {
     struct soc_runtime *r = &d->runtimes[d->n_runtimes];
@@ -103,13 +110,13 @@ static void runtime_parse(struct soc *soc, struct soc_device *d, struct json_obj
     }
     r->fill_rows = number(soc, o, "row_fill", "rows", 0.0, 1e6, 1.0);
     r->width_fill_own = json_has(o, "width_fill");
-    r->width_fill =
-        r->width_fill_own ? number(soc, o, "width_fill", "columns", 0.0, 1e6, 1.0) : 0.0;
+    r->width_fill = optional(soc, o, "width_fill", "columns", 0.0, 1e6, 0.0);
     r->attention_frac = number(soc, o, "attention", "1", 1e-4, 10.0, 1.0);
-    r->knee = json_has(o, "knee") ? number(soc, o, "knee", "1", 0.5, 100.0, 1.0) : 1.2;
-    r->decode_batch_frac = json_has(o, "decode_batch_inefficiency")
-                               ? number(soc, o, "decode_batch_inefficiency", "1", 0.0, 10.0, 1.0)
-                               : 0.0;
+    r->knee = optional(soc, o, "knee", "1", 0.5, 100.0, 1.2);
+    r->decode_batch_frac = optional(soc, o, "decode_batch_inefficiency", "1", 0.0, 10.0, 0.0);
+    r->attention_launches = optional(soc, o, "attention_launches", "1", 0.0, 100.0, 0.0);
+    r->kv_gather_frac = optional(soc, o, "kv_gather", "1", 0.0, 10.0, 0.0);
+    r->fused_launch_frac = optional(soc, o, "fused_launches", "1", 0.0, 1.0, 1.0);
     r->min_rows = json_has(o, "min_rows") ? json_get_u32(o, "min_rows", 1, 4096) : 1;
     r->pad_attention = json_has(o, "pad_attention") && json_get_bool(o, "pad_attention");
     if (json_has(o, "valid")) {

@@ -61,7 +61,11 @@ struct soc_runtime {
     bool width_fill_own;      /* the file states it */
     double attention_frac;    /* e_a: attention runs at this share of P */
     double knee;              /* exponent of the p-norm form */
-    double decode_batch_frac; /* extra memory time per further sequence of a decode batch */
+    /* What a batch costs beyond its rows, per sequence beyond the first (README): */
+    double decode_batch_frac;  /* share of the weights that a further decode reads again */
+    double attention_launches; /* launches of attention */
+    double kv_gather_frac;     /* KV traffic of gathering */
+    double fused_launch_frac;  /* of a layer's launches, what a layer in one kernel pays */
     uint32_t min_rows;        /* rows a many-row kernel pays at least (systolic height) */
     bool pad_attention;       /* attention reads the KV padded to the static chunk */
     struct soc_start start;

@@ -135,7 +135,8 @@ double simdev_alone_s(const struct simdev_truth *t, uint32_t device, const struc
     struct soc_runtime r = *runtime_of(t, device, s);
     r.fill_rows = t->form == SIMDEV_FILL ? FILL_ROWS : 0.0;
     r.min_rows = 1;
-    r.decode_batch_frac = 0.0;
+    r.decode_batch_frac = r.attention_launches = r.kv_gather_frac = 0.0;
+    r.fused_launch_frac = 1.0;
     uint32_t rows = s->rows;
     if (t->form == SIMDEV_STEPS && s->op == KERNEL_GEMM) {
         rows = (rows + STEP_ROWS - 1) / STEP_ROWS * STEP_ROWS;

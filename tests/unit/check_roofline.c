@@ -225,23 +225,98 @@ START_TEST(few_rows_pay_the_row_floor)
 }
 END_TEST
 
-START_TEST(batch_inefficiency_slows_the_memory_of_pure_decode)
+/* What sequences cost beyond their rows. The iGPU without such costs and with them; what is added
+ * is a time of its own, so the difference of two costs is the arithmetic. */
+static int64_t batch_added_ns(struct model *b, enum op_kind op, const struct work_shape *w)
+{
+    struct soc_runtime *p = &b->soc.devices[MODEL_IGPU].runtimes[0];
+    struct soc_runtime with = *p;
+    int64_t t_ns = model_cost(b, MODEL_IGPU, op, w, w->rows, w->rows).t_ns;
+    p->decode_batch_frac = p->attention_launches = p->kv_gather_frac = 0.0;
+    t_ns -= model_cost(b, MODEL_IGPU, op, w, w->rows, w->rows).t_ns;
+    *p = with;
+    return t_ns;
+}
+
+START_TEST(a_further_decode_reads_its_share_of_the_weights_again_in_mixed_passes_too)
 {
     struct model b;
-    model_init(&b, "llama-3.1-8b", "roofline");
-    struct work_shape w = model_decode(4, 4096);
-    int64_t plain_form = model_cost(&b, MODEL_CPU, OP_MHA, &w, 4, 4).t_ns;
-    model_init(&b, "llama-3.1-8b", "extended");
-    struct soc_runtime *p = &b.soc.devices[MODEL_CPU].runtimes[0];
-    struct kernel_cost before = model_cost(&b, MODEL_CPU, OP_MHA, &w, 4, 4);
-    p->decode_batch_frac = 0.1; /* n = 4: memory time 1.3 times; launch 5 us */
-    model_near((double)model_cost(&b, MODEL_CPU, OP_MHA, &w, 4, 4).t_ns,
-               1.3 * ((double)before.t_ns - 5000) + 5000, 1e-6);
-    struct work_shape mixed = w;
-    mixed.prefill_rows = 1; /* not a pure decode pass */
-    ck_assert_int_eq(model_cost(&b, MODEL_CPU, OP_MHA, &mixed, 4, 4).t_ns, before.t_ns);
+    model_init(&b, "llama-3.2-3b", "extended");
+    struct soc_runtime *p = &b.soc.devices[MODEL_IGPU].runtimes[0];
+    *p = (struct soc_runtime){.many = {4e12, 50e9, 100e-6},
+                              .one = {4e12, 50e9, 100e-6},
+                              .attention_frac = 0.2,
+                              .decode_batch_frac = 0.1,
+                              .min_rows = 1,
+                              .fused_launch_frac = 1.0};
+    /* QKV of the 3B model: 3072 x (3072 + 2 x 1024) weights of 1.01 B = 15.886 MB, 0.31772 ms at 50
+     * GB/s; four sequences read 3 x 0.1 of them again, four beside a prompt 4 x 0.1 */
+    struct work_shape w = model_decode(4, 500);
+    model_near((double)batch_added_ns(&b, OP_QKV, &w), 0.3 * 317720, 1e-4);
+    struct work_shape mixed = model_prefill(256);
+    mixed.rows += 4;
+    mixed.sequences += 4;
+    model_near((double)batch_added_ns(&b, OP_QKV, &mixed), 0.4 * 317720, 1e-4);
+    ck_assert_int_eq(batch_added_ns(&b, OP_MHA, &w), 0); /* attention has no weights */
+    struct work_shape one = model_decode(1, 500);
+    struct work_shape verify = model_decode(1, 500); /* 32 rows of one sequence */
+    struct work_shape prompt = model_prefill(256);
+    verify.rows = 32;
+    ck_assert_int_eq(batch_added_ns(&b, OP_QKV, &one), 0);
+    ck_assert_int_eq(batch_added_ns(&b, OP_QKV, &verify), 0);
+    ck_assert_int_eq(batch_added_ns(&b, OP_QKV, &prompt), 0);
     b.r.model.ops = hwmodel_find("roofline"); /* Appendix B knows no such term */
-    ck_assert_int_eq(model_cost(&b, MODEL_CPU, OP_MHA, &w, 4, 4).t_ns, plain_form);
+    ck_assert_int_eq(batch_added_ns(&b, OP_QKV, &w), 0);
+}
+END_TEST
+
+START_TEST(attention_runs_once_per_sequence_and_gathers_its_keys)
+{
+    struct model b;
+    model_init(&b, "llama-3.2-3b", "extended");
+    struct soc_runtime *p = &b.soc.devices[MODEL_IGPU].runtimes[0];
+    p->many = (struct soc_curve){4e12, 50e9, 100e-6};
+    p->decode_batch_frac = 0.0;
+    p->kv_gather_frac = 0.0;
+    p->attention_launches = 1.0;
+    struct work_shape w = model_decode(4, 500);
+    ck_assert_int_eq(batch_added_ns(&b, OP_MHA, &w), 3 * 100000);
+    ck_assert_int_eq(batch_added_ns(&b, OP_QKV, &w), 0);
+    /* half of the rows of four sequences are two sequences: one further launch */
+    int64_t half = model_cost(&b, MODEL_IGPU, OP_MHA, &w, 2, 2).t_ns;
+    p->attention_launches = 0.0;
+    ck_assert_int_eq(half - model_cost(&b, MODEL_IGPU, OP_MHA, &w, 2, 2).t_ns, 100000);
+    /* K and V of 2 x 1024 B; of 2000 keys three sequences' 1500, a fifth of them again: 0.6144 MB,
+     * 12.288 us at 50 GB/s */
+    p->kv_gather_frac = 0.2;
+    ck_assert_int_eq(batch_added_ns(&b, OP_MHA, &w), 12288);
+    struct work_shape mixed = model_prefill(256);
+    mixed.rows += 1;
+    mixed.sequences += 1;
+    mixed.kv_read_tokens += 500; /* 756 keys of two sequences: half of them, 1.548 us */
+    p->attention_launches = 1.0;
+    double share = 256.0 / 257.0; /* of the rows: 1.996 of two sequences */
+    mixed.rows = 257;
+    double further = 2.0 * share - 1.0;
+    int64_t with = model_cost(&b, MODEL_IGPU, OP_MHA, &mixed, 256, 256).t_ns;
+    p->attention_launches = p->kv_gather_frac = 0.0;
+    model_near((double)(with - model_cost(&b, MODEL_IGPU, OP_MHA, &mixed, 256, 256).t_ns),
+               further * (100000 + 0.2 * 2048 * 756 / 2 / 50.0), 1e-4);
+}
+END_TEST
+
+START_TEST(a_layer_in_one_kernel_pays_its_share_of_the_launches)
+{
+    struct model b;
+    model_init(&b, "llama-3.2-3b", "extended");
+    struct soc_runtime *p = &b.soc.devices[MODEL_IGPU].runtimes[0];
+    p->one.launch_s = 60e-6; /* QKV 1, attention 1, output and FFN 4 */
+    struct work_shape w = model_decode(1, 500);
+    int64_t all = model_cost(&b, MODEL_IGPU, OP_LAYER, &w, 1, 1).t_ns;
+    int64_t ffn = model_cost(&b, MODEL_IGPU, OP_FFN, &w, 1, 1).t_ns;
+    p->fused_launch_frac = 1.0 / 6.0;
+    ck_assert_int_eq(all - model_cost(&b, MODEL_IGPU, OP_LAYER, &w, 1, 1).t_ns, 5 * 60000);
+    ck_assert_int_eq(model_cost(&b, MODEL_IGPU, OP_FFN, &w, 1, 1).t_ns, ffn);
 }
 END_TEST
 
@@ -332,7 +407,9 @@ int main(void)
     tcase_add_test(t, npu_attention_reads_padded_keys);
     tcase_add_test(t, one_row_has_a_curve_of_its_own);
     tcase_add_test(t, few_rows_pay_the_row_floor);
-    tcase_add_test(t, batch_inefficiency_slows_the_memory_of_pure_decode);
+    tcase_add_test(t, a_further_decode_reads_its_share_of_the_weights_again_in_mixed_passes_too);
+    tcase_add_test(t, attention_runs_once_per_sequence_and_gathers_its_keys);
+    tcase_add_test(t, a_layer_in_one_kernel_pays_its_share_of_the_launches);
     tcase_add_test(t, a_fused_layer_is_the_sum_of_its_parts);
     tcase_add_test(t, row_shares_of_attention_add_up_to_the_whole);
     tcase_add_test(t, work_outside_the_calibration_is_marked);

@@ -260,6 +260,8 @@ static const char *const optional[] = {"note",       "npu_extrapolated",
                                        "start",      "width_fill",
                                        "chunk_rows", "body_bytes",
                                        "head_bytes", "kv_bytes",
+                                       "kv_gather",  "attention_launches",
+                                       "fused_launches",
                                        NULL};
 
 static void must_fail(const cJSON *root, int (*load)(const cJSON *, struct err *), const char *key,
