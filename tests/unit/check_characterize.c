@@ -19,6 +19,7 @@ static void setup(void)
 {
     err = (struct err)ERR_INIT;
     options = config_options_default();
+    options.soc = "core-ultra-5-125h-siblings"; /* as tests/helpers/model.c */
     rows = (struct characterize_rows){0};
     ck_assert_int_eq(config_load(&config, &options, &err), 0);
 }
