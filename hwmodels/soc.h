@@ -66,8 +66,8 @@ struct soc_runtime {
     double attention_launches; /* launches of attention */
     double kv_gather_frac;     /* KV traffic of gathering */
     double fused_launch_frac;  /* of a layer's launches, what a layer in one kernel pays */
-    uint32_t min_rows;        /* rows a many-row kernel pays at least (systolic height) */
-    bool pad_attention;       /* attention reads the KV padded to the static chunk */
+    uint32_t min_rows;         /* rows a many-row kernel pays at least (systolic height) */
+    bool pad_attention;        /* attention reads the KV padded to the static chunk */
     struct soc_start start;
     struct soc_table table; /* of the form `table` */
     /* Validity envelope of the calibration; 0: unbounded. */

@@ -92,9 +92,9 @@ static void session_add(const struct mixed *m, struct source *s, struct trace_bu
 }
 
 /* Closed loop, as Agent.xpu's first version drove its reactive load: each user is one session and
- * sends the next request a think time after the previous answer. How many fit into the duration
- * depends on the policy, so enough turns for instant answers are made. With whole conversations a
- * user starts a new one after the last turn of the old. */
+ * sends the next request a think time after the previous answer, as long as the duration lasts. How
+ * many fit depends on the policy, so enough turns for instant answers are made. With whole
+ * conversations a user starts a new one after the last turn of the old. */
 static int closed_add(const struct mixed *m, struct source *s, struct trace_builder *b,
                       uint32_t *session_id, const char *spec, struct err *e)
 {
@@ -115,7 +115,10 @@ static int closed_add(const struct mixed *m, struct source *s, struct trace_buil
             double gap = turn == 0 ? 0.0 : gap_s(m, s, &r);
             r.arrival_ns = units_ns_from_s(turn == 0 ? at_s : gap);
             at_s += gap;
-            trace_builder_add(b, &r, NULL);
+            struct trace_extra x = trace_extra_none();
+            x.client_id = *session_id;
+            x.until_ns = units_ns_from_s(m->v[MIXED_DURATION_S]);
+            trace_builder_add(b, &r, &x);
             later = source_continues(s, at);
         }
     }

@@ -33,7 +33,8 @@ struct trace_extra trace_extra_none(void)
     return (struct trace_extra){.ttft_slo_ns = TIME_NEVER_NS,
                                 .tbt_slo_ns = TIME_NEVER_NS,
                                 .deadline_ns = TIME_NEVER_NS,
-                                .cancel_ns = TIME_NEVER_NS};
+                                .cancel_ns = TIME_NEVER_NS,
+                                .until_ns = TIME_NEVER_NS};
 }
 
 static struct trace_extra extra_of(const struct trace_row *row, const struct trace_extra *extra)
@@ -251,6 +252,7 @@ uint64_t trace_hash(const struct trace *t)
             h = hash_u64(h, (uint64_t)x->cancel_ns);
             h = hash_u64(h, ((uint64_t)x->client_id << 32) | x->prefix_group);
             h = hash_u64(h, (uint64_t)(int64_t)x->priority);
+            h = x->until_ns != TIME_NEVER_NS ? hash_u64(h, (uint64_t)x->until_ns) : h;
         }
     }
     return h;

@@ -34,6 +34,7 @@ enum column {
     COL_TBT_SLO,
     COL_DEADLINE,
     COL_CANCEL,
+    COL_UNTIL,
     COL_PARENTS, /* accepted and checked empty: flows are chains of turns */
     COL_COUNT
 };
@@ -42,7 +43,7 @@ static const char *const names[COL_COUNT] = {
     "request_id", "session_id",   "turn",          "class",         "arrival_s",
     "gap_s",      "input_tokens", "output_tokens", "prefix_tokens", "max_output_tokens",
     "client_id",  "priority",     "gap_kind",      "prefix_group",  "ttft_slo_ms",
-    "tbt_slo_ms", "deadline_s",   "cancel_s",      "parent_ids"};
+    "tbt_slo_ms", "deadline_s",   "cancel_s",      "until_s",       "parent_ids"};
 
 static int columns_find(struct csvfile *f, const char *path, int cols[COL_COUNT], struct err *e)
 {
@@ -169,6 +170,7 @@ static void extra_read(struct csvfile *f, const char *path, const int *cols,
     x->tbt_slo_ns = optional_ns(f, cols[COL_TBT_SLO], 6, e);
     x->deadline_ns = optional_ns(f, cols[COL_DEADLINE], 9, e);
     x->cancel_ns = optional_ns(f, cols[COL_CANCEL], 9, e);
+    x->until_ns = optional_ns(f, cols[COL_UNTIL], 9, e);
     x->client_id = csvfile_empty(f, cols[COL_CLIENT])
                        ? r->session_id
                        : u32(f, cols[COL_CLIENT], 0, UINT32_MAX - 1, e);
@@ -209,7 +211,7 @@ int trace_read(const char *path, struct trace *out, struct err *e)
     trace_builder_init(&b);
     if (e->n == before && columns_find(f, path, cols, e) == 0) {
         bool extras = false;
-        for (int i = COL_CLIENT; i <= COL_CANCEL; i++) {
+        for (int i = COL_CLIENT; i <= COL_UNTIL; i++) {
             extras = extras || (i != COL_GAP_KIND && cols[i] >= 0);
         }
         while (e->n < ERR_MAX_LINES && csvfile_next(f, e) == 1) {
@@ -249,7 +251,7 @@ static void print_optional(FILE *out, int64_t t_ns, int digits)
     }
 }
 
-static void print_header(FILE *out, bool tool, bool extras)
+static void print_header(FILE *out, bool tool, bool extras, bool until)
 {
     (void)fprintf(out, "%s\n", VERSION_LINE);
     for (int i = 0; i <= COL_MAX_OUTPUT; i++) {
@@ -257,18 +259,21 @@ static void print_header(FILE *out, bool tool, bool extras)
     }
     (void)fputs(tool ? ",gap_kind" : "", out);
     (void)fputs(extras ? ",client_id,priority,prefix_group,ttft_slo_ms,tbt_slo_ms,deadline_s,"
-                         "cancel_s\n"
-                       : "\n",
+                         "cancel_s"
+                       : "",
                 out);
+    (void)fputs(until ? ",until_s\n" : "\n", out);
 }
 
 void trace_print(FILE *out, const struct trace *t)
 {
     bool tool = false;
+    bool until = false;
     for (size_t i = 0; i < t->n; i++) {
         tool = tool || t->rows[i].after_tool;
+        until = until || (t->extras != NULL && t->extras[i].until_ns != TIME_NEVER_NS);
     }
-    print_header(out, tool, t->extras != NULL);
+    print_header(out, tool, t->extras != NULL, until);
     for (size_t i = 0; i < t->n; i++) {
         const struct trace_row *r = &t->rows[i];
         (void)fprintf(out, "%u,%u,%u,%s,", r->request_id, r->session_id, r->turn,
@@ -292,6 +297,9 @@ void trace_print(FILE *out, const struct trace *t)
             print_optional(out, x->tbt_slo_ns, 6);
             print_optional(out, x->deadline_ns, 9);
             print_optional(out, x->cancel_ns, 9);
+            if (until) {
+                print_optional(out, x->until_ns, 9);
+            }
         }
         (void)fputc('\n', out);
     }

@@ -28,11 +28,11 @@ int regret_check(const struct compare_plan *plan, struct err *e)
     struct trace t = {0};
     if (config_trace(plan->options, plan->options->seed, plan->arrivals, &t, e) == 0) {
         for (size_t i = 0; i < t.n && t.extras != NULL; i++) {
-            if (t.extras[i].cancel_ns != TIME_NEVER_NS) {
-                (void)err_add(e,
-                              "--regret: request %u may be cancelled (cancel_s), and there is "
-                              "no bound of the others",
-                              t.rows[i].request_id);
+            bool cancels = t.extras[i].cancel_ns != TIME_NEVER_NS;
+            if (cancels || (t.rows[i].turn > 0 && t.extras[i].until_ns != TIME_NEVER_NS)) {
+                (void)err_add(e, "--regret: request %u may %s, and there is no bound of the others",
+                              t.rows[i].request_id,
+                              cancels ? "be cancelled (cancel_s)" : "never arrive (until_s)");
                 break;
             }
         }

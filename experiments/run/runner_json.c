@@ -28,7 +28,7 @@ cJSON *runner_warnings(const struct config *c, const struct runner_result *r)
     cJSON *list = cJSON_CreateArray();
     const struct sim_result *s = &r->sim;
     uint64_t left = s->audit.running + s->audit.queued;
-    if (left > 0 || s->audit.future > 0) {
+    if (left > 0 || (s->audit.future > 0 && c->sim.horizon_s > 0.0)) {
         warn(list,
              "the horizon of %g s left %" PRIu64 " requests unfinished and %" PRIu64
              " that never arrived: latencies are censored, they cover finished requests only",

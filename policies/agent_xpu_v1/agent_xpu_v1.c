@@ -3,11 +3,10 @@
  * at kernel boundaries, resumption by starvation and estimated time to completion, backfill of
  * slack inside and across devices, and dispatch by memory pressure.
  *
- * Two rules hang on the machine or on one word. Both are kept as printed by default, and a parameter
- * holds the other reading:
- *   pressure   the test P + dP > tau_high comes before everything. Where a lone decode draws less
- *              than 0.7 of the peak (62 of 89.6 GB/s) it leaves the NPU its room; at 78 GB/s decode
- *              alone is above it and nothing ever runs beside. `intensity` only keeps two
+ * Two rules hang on the machine or on one word. Both are kept as printed by default, and a
+ * parameter holds the other reading: pressure   the test P + dP > tau_high comes before everything.
+ * Where a lone decode draws less than 0.7 of the peak (62 of 89.6 GB/s) it leaves the NPU its room;
+ * at 78 GB/s decode alone is above it and nothing ever runs beside. `intensity` only keeps two
  *              memory-bound kernels apart.
  *   affinity   backfill never conflicts with the device the reactive request uses, but a proactive
  *              prefill needs the iGPU in every layer: beside reactive decode it stalls at its first

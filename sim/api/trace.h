@@ -30,6 +30,8 @@ struct trace_row {
  * request's arrival; TIME_NEVER_NS where absent. */
 struct trace_extra {
     int64_t ttft_slo_ns, tbt_slo_ns, deadline_ns, cancel_ns;
+    int64_t
+        until_ns; /* an instant: a later turn due then or after never arrives, its session ends */
     uint32_t client_id;
     uint32_t prefix_group; /* requests of a group share a system prompt; 0 none */
     int32_t priority;

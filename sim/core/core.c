@@ -251,15 +251,30 @@ void core_request_arrives(struct core *c, uint32_t row, uint32_t cold)
     }
 }
 
+/* The session's next turn and when it is due; TRACE_NO_ROW when it would come after its session's
+ * last instant. */
+static uint32_t next_turn(const struct core *c, const struct trace_row *t, int64_t *due_ns)
+{
+    const struct trace *trace = c->setup->trace;
+    if (t->next == TRACE_NO_ROW) {
+        return TRACE_NO_ROW;
+    }
+    *due_ns = c->sched.now_ns + trace->rows[t->next].arrival_ns;
+    bool late = trace->extras != NULL && *due_ns >= trace->extras[t->next].until_ns;
+    return late ? TRACE_NO_ROW : t->next;
+}
+
 void core_request_leave(struct core *c, struct full_request *r, enum request_state state)
 {
     c->news = true;
     area_update(c);
     const struct trace_row *t = &c->setup->trace->rows[r->row];
     int64_t now = c->sched.now_ns;
+    int64_t due_ns = now;
+    uint32_t next = next_turn(c, t, &due_ns);
     r->pub.state = state;
-    r->pub.calls_tool = state == REQUEST_STATE_FINISHED && t->next != TRACE_NO_ROW &&
-                        c->setup->trace->rows[t->next].after_tool;
+    r->pub.calls_tool = state == REQUEST_STATE_FINISHED && next != TRACE_NO_ROW &&
+                        c->setup->trace->rows[next].after_tool;
     r->alive = false;
     c->n_live--;
     c->sojourn_ns += (double)(now - r->pub.arrival_ns);
@@ -275,13 +290,12 @@ void core_request_leave(struct core *c, struct full_request *r, enum request_sta
     /* A shed turn still ends: its user or agent goes on with the next one. */
     kv_prefix_used(c, r);
     uint32_t cold = KV_NO_COLD;
-    if (t->next != TRACE_NO_ROW && c->setup->prefix_reuse && r->kv_blocks > 0) {
-        cold = kv_keep_cold(c, r, t->next);
+    if (next != TRACE_NO_ROW && c->setup->prefix_reuse && r->kv_blocks > 0) {
+        cold = kv_keep_cold(c, r, next);
     }
     kv_release(c, r);
-    if (t->next != TRACE_NO_ROW) {
-        int64_t gap = c->setup->trace->rows[t->next].arrival_ns;
-        c->exec_ops->arrive_later(c->exec, now + gap, t->next, cold);
+    if (next != TRACE_NO_ROW) {
+        c->exec_ops->arrive_later(c->exec, due_ns, next, cold);
     }
     if (r->prev_live != NULL) {
         r->prev_live->next_live = r->next_live;

@@ -85,7 +85,8 @@ void sim_setup_defaults(struct sim_setup *s);
 
 struct sim_audit {
     uint64_t arrived, finished, shed, running, queued; /* arrived = sum of the others */
-    uint64_t future;                           /* requests that had not arrived at the horizon */
+    uint64_t future; /* requests that had not arrived at the horizon, or */
+                     /* never did: their session was over (until_ns) */
     uint64_t tokens_expected, tokens_produced; /* over finished requests */
     double energy_integral_j, energy_sum_j;    /* integral of power, and sum over devices */
     double littles_law_residual_frac; /* |integral of n(t) - sum of times in system| / the latter */

@@ -236,7 +236,8 @@ START_TEST(a_cancelled_prefill_that_gives_up_its_memory_is_gone)
         sc.trace.extras[i] = (struct trace_extra){.ttft_slo_ns = TIME_NEVER_NS,
                                                   .tbt_slo_ns = TIME_NEVER_NS,
                                                   .deadline_ns = TIME_NEVER_NS,
-                                                  .cancel_ns = i == 0 ? MS(0.5) : TIME_NEVER_NS};
+                                                  .cancel_ns = i == 0 ? MS(0.5) : TIME_NEVER_NS,
+                                                  .until_ns = TIME_NEVER_NS};
     }
     run("", q, 3);
     ck_assert_int_eq((int)sc.records[0].state, (int)REQUEST_STATE_SHED);

@@ -348,7 +348,8 @@ static void cancels(uint32_t n, const int64_t *cancel_ns)
         sc.trace.extras[i] = (struct trace_extra){.ttft_slo_ns = TIME_NEVER_NS,
                                                   .tbt_slo_ns = TIME_NEVER_NS,
                                                   .deadline_ns = TIME_NEVER_NS,
-                                                  .cancel_ns = cancel_ns[i]};
+                                                  .cancel_ns = cancel_ns[i],
+                                                  .until_ns = TIME_NEVER_NS};
     }
 }
 
@@ -389,6 +390,34 @@ START_TEST(a_cancelled_request_leaves_at_once_or_at_the_end_of_its_pass)
     ck_assert_int_eq(sc.records[3].finish_ns, MS(160) + 6);
     ck_assert_uint_eq(sc.result.audit.shed, 2);
     ck_assert_uint_eq(sc.result.audit.finished, 2);
+}
+END_TEST
+
+/* Request 0 leaves at 50 ms + 3 ns, its session's next turn is due 100 ms later: the instant 150 ms
+ * + 3 ns is too late, one nanosecond more is not. */
+START_TEST(a_later_turn_does_not_arrive_after_the_last_instant_of_its_session)
+{
+    static const struct scenario_request q[] = {{BE, 0, 50, 1, 7, 0}, {BE, 0.1, 60, 1, 7, 50}};
+    static const int64_t never[] = {TIME_NEVER_NS, TIME_NEVER_NS};
+    cancels(2, never);
+    sc.trace.extras[1].until_ns = MS(150) + 3;
+    run(serve_one_at_a_time, q, 2);
+    ck_assert_uint_eq(sc.result.audit.finished, 1);
+    ck_assert_uint_eq(sc.result.audit.future, 1);
+    ck_assert_uint_eq(sc.result.counters[COUNTER_KV_COLD_DROPS], 0); /* nothing was kept for it */
+    ck_assert_int_eq(sc.result.end_ns, MS(50) + 3);
+}
+END_TEST
+
+START_TEST(a_turn_due_before_the_last_instant_arrives)
+{
+    static const struct scenario_request q[] = {{BE, 0, 50, 1, 7, 0}, {BE, 0.1, 60, 1, 7, 50}};
+    static const int64_t never[] = {TIME_NEVER_NS, TIME_NEVER_NS};
+    cancels(2, never);
+    sc.trace.extras[1].until_ns = MS(150) + 4;
+    run(serve_one_at_a_time, q, 2);
+    ck_assert_uint_eq(sc.result.audit.finished, 2);
+    ck_assert_int_eq(sc.records[1].arrival_ns, MS(150) + 3);
 }
 END_TEST
 
@@ -501,6 +530,8 @@ int main(void)
     tcase_add_test(t, evicted_kv_is_prefilled_again_with_what_was_generated);
     tcase_add_test(t, swapped_kv_leaves_and_returns_through_the_loader);
     tcase_add_test(t, a_cancelled_request_leaves_at_once_or_at_the_end_of_its_pass);
+    tcase_add_test(t, a_later_turn_does_not_arrive_after_the_last_instant_of_its_session);
+    tcase_add_test(t, a_turn_due_before_the_last_instant_arrives);
     tcase_add_test(t, a_request_cancelled_during_a_swap_leaves_when_it_ends);
     tcase_add_test(t, kv_between_turns_is_cached_pinned_dropped_or_swapped);
     tcase_add_test(t, a_turn_reads_back_what_went_to_flash_before_it);

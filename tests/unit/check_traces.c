@@ -167,8 +167,9 @@ START_TEST(random_traces_come_back_byte_by_byte)
             x.client_id = rng_below(&r, 10);
             x.priority = (int32_t)rng_below(&r, 2001) - 1000;
             x.prefix_group = rng_below(&r, 3);
-            int64_t *optional[] = {&x.ttft_slo_ns, &x.tbt_slo_ns, &x.deadline_ns, &x.cancel_ns};
-            for (int k = 0; k < 4; k++) {
+            int64_t *optional[] = {&x.ttft_slo_ns, &x.tbt_slo_ns, &x.deadline_ns, &x.cancel_ns,
+                                   &x.until_ns};
+            for (int k = 0; k < 5; k++) {
                 *optional[k] = rng_below(&r, 2) == 1 ? any_ns(&r, horizon) : TIME_NEVER_NS;
             }
             trace_builder_add(&b, &row, extras ? &x : NULL);
