@@ -201,6 +201,10 @@ static void host_parse(struct soc *soc, struct json_obj *root)
     m->ddr_peak_bytes_per_s = number(soc, &ddr, "peak", "GB/s", 0.1, 1e5, 1e9);
     m->ddr_cap_frac = number(soc, &ddr, "together", "1", 0.1, 1.0, 1.0);
     json_done(&ddr);
+    if (m->loader_bytes_per_s > m->ddr_peak_bytes_per_s ||
+        m->swap_bytes_per_s > m->ddr_peak_bytes_per_s) {
+        err_add(root->err, "%s: loader: a bandwidth above ddr.peak", root->file);
+    }
 }
 
 static void package_parse(struct soc *soc, struct json_obj *root)

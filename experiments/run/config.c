@@ -104,6 +104,10 @@ static void bind_graphics(struct config *c, struct err *e)
         (void)err_add(e, "sim.graphics.frames_per_s: %s of %s is not serial; reserve time instead",
                       c->soc.machine.devices[d].name, c->soc.machine.name);
     }
+    if (g->frames_per_s > 0.0 &&
+        g->frame_bytes > g->frame_s * c->soc.machine.ddr_peak_bytes_per_s) {
+        (void)err_add(e, "sim.graphics.frame_bytes: more than ddr.peak moves in frame_s");
+    }
     soc_reserve(&c->soc.devices[d], g->reserve_time_frac, g->reserve_rate_frac);
 }
 

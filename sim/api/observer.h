@@ -52,7 +52,8 @@ struct observer {
     void (*pass_done)(void *self, int64_t now_ns, const struct pass *p);
     void (*launch_submitted)(void *self, int64_t now_ns, const struct launch *l);
     void (*launch_started)(void *self, int64_t now_ns, const struct launch *l, int64_t lead_ns);
-    /* solo_ns: what its kernels take without contention; lost_ns: killed work (reset). */
+    /* solo_ns: what its kernels take alone on the machine, at the speed that power limits left
+     * them; lost_ns: killed work (reset). */
     void (*launch_ended)(void *self, int64_t now_ns, const struct launch *l, int64_t solo_ns,
                          int64_t lost_ns);
     void (*preempt_asked)(void *self, int64_t now_ns, const struct launch *l);

@@ -90,7 +90,8 @@ struct sim_audit {
     uint64_t tokens_expected, tokens_produced; /* over finished requests */
     double energy_integral_j, energy_sum_j;    /* integral of power, and sum over devices */
     double littles_law_residual_frac; /* |integral of n(t) - sum of times in system| / the latter */
-    double ddr_max_over_capacity;     /* largest (share sum / capacity), must be <= 1 + 1e-9 */
+    double ddr_max_over_capacity;     /* largest share / peak of a kernel or move alone, share sum /
+                                         capacity of several together; must be <= 1 + 1e-9 */
     uint64_t double_bookings, causality_errors;
     bool clean;
 };

@@ -1,8 +1,9 @@
 /* DDR as a fluid resource: jobs, their shares, their completion events.
  *
  * Kernel progress = compute share * min(1, bandwidth share / demand) (DESIGN section 3). Capacity
- * is kappa * peak, but never below what one engine takes alone: kappa is the efficiency of several
- * masters together, so a single one is not slowed by it. */
+ * of several jobs is kappa * peak, but never below what one of them takes alone: kappa is the
+ * efficiency of several masters together, so a single one is not slowed by it. What a kernel takes
+ * alone is at most the peak (audited when a launch starts: vexec.c). */
 #include "sim/engine/engine.h"
 
 void ddr_report(struct engine *e, uint64_t count, int64_t duration_ns, double demand, double share)
@@ -60,6 +61,7 @@ void ddr_leave(struct engine *e, struct job *j)
 void job_start(struct engine *e, struct job *j, double solo_ns, double bytes)
 {
     j->left_ns = solo_ns;
+    j->slowed_ns = 0.0;
     j->updated_ns = e->now_ns;
     j->demand_bytes_per_s = solo_ns > 0.0 ? bytes / (solo_ns / 1e9) : 0.0;
     if (j->event != EVENTQ_NONE) {
@@ -69,21 +71,27 @@ void job_start(struct engine *e, struct job *j, double solo_ns, double bytes)
     ddr_touch(e);
 }
 
-/* Brings a job to its new rate. An unchanged rate keeps its event, so nothing is rounded twice. */
-static void job_set_rate(struct engine *e, struct job *j, double rate)
+void job_advance(struct engine *e, struct job *j)
 {
-    if (j->event != EVENTQ_NONE && j->rate == rate) {
-        return;
-    }
     double passed = (double)(e->now_ns - j->updated_ns);
     if (passed > 0.0) {
-        j->left_ns -= passed * j->rate;
-        if (j->left_ns < 0.0) {
-            j->left_ns = 0.0; /* its event was due now, rounded up */
-        }
+        double done = passed * j->rate;
+        done = done < j->left_ns ? done : j->left_ns; /* its event was due now, rounded up */
+        j->left_ns -= done;
+        j->slowed_ns += done * (1.0 / j->speed - 1.0);
     }
     j->updated_ns = e->now_ns;
+}
+
+/* Brings a job to its new rate. An unchanged rate keeps its event, so nothing is rounded twice. */
+static void job_set_rate(struct engine *e, struct job *j, double rate, double speed)
+{
+    if (j->event != EVENTQ_NONE && j->rate == rate && j->speed == speed) {
+        return;
+    }
+    job_advance(e, j);
     j->rate = rate;
+    j->speed = speed;
     int64_t at = e->now_ns + (int64_t)ceil(j->left_ns / rate);
     if (j->event != EVENTQ_NONE) {
         eventq_reschedule(&e->queue, j->event, at);
@@ -131,12 +139,12 @@ void ddr_settle(struct engine *e)
         double slow =
             f->demand_bytes_per_s > 0.0 ? f->share_bytes_per_s / f->demand_bytes_per_s : 1.0;
         e->ddr_share += f->share_bytes_per_s;
-        job_set_rate(e, j, j->share_frac * job_speed(e, j) * slow);
+        job_set_rate(e, j, j->share_frac * job_speed(e, j) * slow, job_speed(e, j));
     }
-    if (e->ddr_unlimited) {
+    if (e->ddr_unlimited || (e->n_jobs == 1 && e->jobs[0]->exec != NULL)) {
         return; /* `none` shares nothing: there is no capacity to exceed */
     }
-    double over = e->ddr_share / capacity;
+    double over = e->ddr_share / (e->n_jobs > 1 ? capacity : m->ddr_peak_bytes_per_s);
     struct sim_audit *audit = &e->core.result->audit;
     audit->ddr_max_over_capacity =
         over > audit->ddr_max_over_capacity ? over : audit->ddr_max_over_capacity;

@@ -81,12 +81,14 @@ static struct vexec *vexec_new(struct engine *e, struct full_launch *l)
     v->k = 0;
     v->in_flight_left = 0;
     v->solo_ns = 0;
+    v->slowed_ns = 0.0;
     v->lost_ns = 0;
     v->skip_ns = 0;
     v->collapsed = false;
     v->job = (struct job){.event = EVENTQ_NONE,
                           .device = l->pub.device,
                           .rate = 1.0,
+                          .speed = 1.0,
                           .kind = EVENT_KERNEL,
                           .exec = v};
     l->pub.exec = v;
@@ -137,7 +139,8 @@ static void vexec_end(struct engine *e, struct vexec *v)
     if (d->n_running == 0) {
         (void)frames_take(e, v->job.device);
     }
-    core_launch_ended(&e->core, fl, v->outcome, ops_done, rows_done, v->solo_ns, v->lost_ns);
+    core_launch_ended(&e->core, fl, v->outcome, ops_done, rows_done,
+                      v->solo_ns + (int64_t)llround(v->slowed_ns), v->lost_ns);
     for (uint32_t i = 0; d->n_running == 0 && i < d->n_queued; i++) {
         struct vexec *next = d->queue[i];
         if (next->phase == VEXEC_QUEUED) { /* not one being withdrawn at this instant */
@@ -203,6 +206,7 @@ void device_event(struct engine *e, struct vexec *v)
     if (v->collapsed) {
         device_expand(e, v); /* to its last kernel, which ends now */
     }
+    job_advance(e, &v->job);
     v->job.left_ns = 0.0;
     vexec_book(e, v, vexec_run(v, v->op), v->k, 1);
     report_kernel(e, v);

@@ -30,6 +30,8 @@ enum event_kind {
 struct job {
     double left_ns;            /* solo time left at updated_ns */
     double rate;               /* solo ns per ns */
+    double speed;              /* part of it that power limits leave */
+    double slowed_ns;          /* what they cost this piece of work so far */
     double share_frac;         /* compute share: 1, or efficiency/n on a time-shared device */
     double demand_bytes_per_s; /* alone */
     int64_t updated_ns;
@@ -57,7 +59,8 @@ struct vexec {
     uint32_t op, k;
     uint32_t in_flight_left; /* stop requested: kernels after this one that cannot be taken back */
     int64_t kernel_begin_ns;
-    int64_t solo_ns; /* of completed kernels */
+    int64_t solo_ns;  /* of completed kernels */
+    double slowed_ns; /* of them, by power limits */
     int64_t lost_ns;
     int64_t skip_ns; /* of the first kernel: done by a launch that was suspended */
     struct job job;
@@ -187,6 +190,8 @@ void ddr_touch(struct engine *e);
 void ddr_settle(struct engine *e);
 /* Sets the progress of a job's current piece of work. */
 void job_start(struct engine *e, struct job *j, double solo_ns, double bytes);
+/* Brings what is left of a job up to now, at the rate it has had. */
+void job_advance(struct engine *e, struct job *j);
 
 /* channels.c */
 void channel_load(struct engine *e, struct resident *r, double bytes);

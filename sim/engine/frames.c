@@ -26,6 +26,7 @@ void frames_init(struct engine *e)
                                  .kind = EVENT_FRAME,
                                  .device = s->device,
                                  .rate = 1.0,
+                                 .speed = 1.0,
                                  .share_frac = 1.0};
     if (s->per_s > 0.0) {
         push_due(e);

@@ -172,6 +172,7 @@ static void engine_init(struct engine *e, const struct sim_setup *setup)
     e->loader.job = (struct job){.event = EVENTQ_NONE,
                                  .device = ENGINE_LOADER_FLOW,
                                  .rate = 1.0,
+                                 .speed = 1.0,
                                  .share_frac = 1.0,
                                  .kind = EVENT_LOAD};
     e->compiler.job = (struct job){.event = EVENTQ_NONE};

@@ -9,13 +9,33 @@ const struct kernel_run *vexec_run(const struct vexec *v, uint32_t op)
     return op == v->l->pub.op_begin ? &v->first : &v->run[pass_op_kind(v->l->pub.pass, op)];
 }
 
-static void run_scale(struct kernel_run *r, double factor)
+/* Noise does not move bytes faster than the DDR can. */
+static int64_t noisy_ns(const struct engine *e, int64_t t_ns, double bytes, double factor)
+{
+    double least = ceil(bytes / e->core.setup->machine->ddr_peak_bytes_per_s * 1e9);
+    double t = round((double)t_ns * factor);
+    return (int64_t)(t > least ? t : least);
+}
+
+/* A kernel alone must not draw more than the DDR has, whatever its model says. Its time was rounded
+ * to the nearest ns. */
+static void audit_kernel(struct engine *e, int64_t t_ns, double bytes)
+{
+    double most = e->core.setup->machine->ddr_peak_bytes_per_s * 1e-9 * ((double)t_ns + 0.5);
+    if (bytes > e->core.result->audit.ddr_max_over_capacity * most) {
+        e->core.result->audit.ddr_max_over_capacity = bytes / most;
+    }
+}
+
+static void run_finish(struct engine *e, struct kernel_run *r, double factor)
 {
     if (factor != 1.0) {
-        r->t_ns = (int64_t)llround((double)r->t_ns * factor);
-        r->tail_ns = (int64_t)llround((double)r->tail_ns * factor);
+        r->t_ns = noisy_ns(e, r->t_ns, r->bytes, factor);
+        r->tail_ns = noisy_ns(e, r->tail_ns, r->tail_bytes, factor);
     }
     r->tail_ns = r->tail_ns < 1 ? 1 : r->tail_ns;
+    audit_kernel(e, r->t_ns, r->bytes);
+    audit_kernel(e, r->tail_ns, r->tail_bytes);
 }
 
 /* What really happens may differ from the model by a factor that belongs to this piece of work, so
@@ -41,7 +61,7 @@ void vexec_fill(struct engine *e, struct vexec *v)
     v->truth_factor = truth_factor(e, l);
     kernel_run_fill(m, &p->shape, pass_op_kind(p, l->op_begin), l->device, l->graph, l->rows,
                     l->chunk_rows, &v->first);
-    run_scale(&v->first, v->truth_factor);
+    run_finish(e, &v->first, v->truth_factor);
     v->layer_ns = 0;
     if (l->op_end - l->op_begin == 1) {
         return;
@@ -53,13 +73,13 @@ void vexec_fill(struct engine *e, struct vexec *v)
         enum op_kind kind = pass_op_kind(p, op);
         kernel_run_fill(m, &p->shape, kind, l->device, l->graph, pass_op_rows(p, op), l->chunk_rows,
                         &v->run[kind]);
-        run_scale(&v->run[kind], v->truth_factor);
+        run_finish(e, &v->run[kind], v->truth_factor);
         v->layer_ns += kind == OP_HEAD ? 0 : kernel_run_total_ns(&v->run[kind]);
     }
     if (l->op_end == p->n_ops && p->shape.logit_rows > 0) {
         kernel_run_fill(m, &p->shape, OP_HEAD, l->device, l->graph, p->shape.logit_rows,
                         l->chunk_rows, &v->run[OP_HEAD]);
-        run_scale(&v->run[OP_HEAD], v->truth_factor);
+        run_finish(e, &v->run[OP_HEAD], v->truth_factor);
     }
 }
 
@@ -79,6 +99,8 @@ void vexec_book(struct engine *e, struct vexec *v, const struct kernel_run *r, u
 {
     struct sim_result *res = e->core.result;
     v->solo_ns += (int64_t)c * vexec_kernel_ns(r, k);
+    v->slowed_ns += v->job.slowed_ns;
+    v->job.slowed_ns = 0.0;
     res->kernels += c;
     if (r->outside) {
         res->counters[COUNTER_KERNELS_OUTSIDE_ENVELOPE] += c;
@@ -119,15 +141,18 @@ static uint32_t rows_left(const struct vexec *v)
 
 void vexec_suspend(struct engine *e, struct vexec *v)
 {
-    const struct job *j = &v->job;
+    struct job *j = &v->job;
     int64_t solo_ns = vexec_kernel_ns(vexec_run(v, v->op), v->k);
-    double left = v->phase == VEXEC_PAUSED
-                      ? (double)(solo_ns - vexec_skip_ns(v))
-                      : j->left_ns - (double)(e->now_ns - j->updated_ns) * j->rate;
+    double left = (double)(solo_ns - vexec_skip_ns(v));
+    if (v->phase != VEXEC_PAUSED) {
+        job_advance(e, j);
+        left = j->left_ns;
+    }
     double done = 1.0 - left / (double)solo_ns;
     struct begun *b = &((struct full_pass *)v->l->pub.pass)->begun[v->job.device];
     *b = (struct begun){done < 0.0 ? 0.0 : done, v->op, rows_left(v)};
     v->solo_ns += (int64_t)llround(b->frac * (double)solo_ns); /* the skip was taken off */
+    v->slowed_ns += v->job.slowed_ns;
     v->skip_ns = 0;
 }
 
@@ -190,10 +215,7 @@ void device_collapse(struct engine *e, struct vexec *v)
         v->collapsed = true;
     }
     if (j->event == EVENTQ_NONE || j->rate != 1.0) {
-        double passed = (double)(e->now_ns - j->updated_ns);
-        j->left_ns -= passed > 0.0 ? passed * j->rate : 0.0;
-        j->left_ns = j->left_ns < 0.0 ? 0.0 : j->left_ns;
-        j->updated_ns = e->now_ns;
+        job_advance(e, j);
         j->rate = 1.0;
     }
     v->head_ns = (int64_t)ceil(j->left_ns);

@@ -34,13 +34,13 @@
  * Of the machine, over the run's duration_s: NAME.busy_frac, .prefill_frac, .decode_frac, .energy_j
  * per device; igpu.weighted_util_frac (prefill and decode time weighted, agent-xpu-v2 6.4);
  * npu_igpu_overlap_frac (both busy); contention_loss_frac = sum(actual - solo) / sum solo over
- * launches, time sharing included; killed_kernel_s; ddr.util_frac, ddr.demand_frac (integral of
- * demand / (peak * T), may exceed 1), ddr.tier_low_frac, _medium_, _high_ (time by demand / peak);
- * energy_j = energy_active_j + energy_idle_j (platform, and devices while idle), peak_power_watts,
- * energy[_active]_j_per_token over P + O and energy[_active]_j_per_output_token over O of tokens
- * that came out (P counts with the first one); agent-xpu-v2's figure is the active form.
- * fairness_jain: Jain index of P + O finished per client, clients that got nothing included.
- * verify.*: speculative decoding.
+ * launches, solo at the speed that power limits left, time sharing included; killed_kernel_s;
+ * ddr.util_frac, ddr.demand_frac (integral of demand / (peak * T), may exceed 1),
+ * ddr.tier_low_frac, _medium_, _high_ (time by demand / peak); energy_j = energy_active_j +
+ * energy_idle_j (platform, and devices while idle), peak_power_watts, energy[_active]_j_per_token
+ * over P + O and energy[_active]_j_per_output_token over O of tokens that came out (P counts with
+ * the first one); agent-xpu-v2's figure is the active form. fairness_jain: Jain index of P + O
+ * finished per client, clients that got nothing included. verify.*: speculative decoding.
  *
  * `truncated.`: the same for requests that finished by the cut, the last arrival, or the run's end
  * when a horizon stopped it: e2e_s, ttft_s, norm_e2e_per_token_s and throughput_req_per_min

@@ -1,7 +1,7 @@
 /* Collapsing is invisible: random runs over everything a command line can say give the same
  * decisions, metrics, counters and status with and without it. The number of events is all that may
- * differ. XPUSIM_RUNS asks for more of them, XPUSIM_FIRST for others; XPUSIM_RUN=n is one, shown.
- */
+ * differ. XPUSIM_RUNS asks for more of them, XPUSIM_FIRST for others; XPUSIM_SHOW prints why runs
+ * failed alike. */
 #include <check.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -103,6 +103,9 @@ static void compare_run(void *ctx, uint32_t index, struct job_result *r)
     const char *what = difference(&one[0], &one[1], r->message, sizeof r->message);
     r->status = what == NULL ? 0 : -EPROTO;
     *outcome = one[0].rc == 0 ? SAME : FAILED_ALIKE;
+    if (what == NULL && one[0].rc != 0) {
+        (void)snprintf(r->message, sizeof r->message, "%s", one[0].result.sim.message);
+    }
     one_fini(&one[0]);
     one_fini(&one[1]);
     trace_fini(&t);
@@ -130,6 +133,9 @@ START_TEST(collapsing_changes_no_random_run)
     uint32_t stopped = 0;
     uint32_t different = 0;
     for (uint32_t i = 0; i < n; i++) {
+        if (getenv("XPUSIM_SHOW") != NULL && r[i].message[0] != '\0') {
+            printf("run %llu: %s\n", (unsigned long long)(first + i), r[i].message);
+        }
         if (r[i].data == NULL) {
             stopped++;
         } else if (r[i].status == 0) {

@@ -1,5 +1,6 @@
 /* The engine against times computed by hand or by another simulator. */
 #include <check.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -183,6 +184,44 @@ START_TEST(kappa_caps_two_engines_and_frees_the_last_one)
 }
 END_TEST
 
+/* A model whose kernel draws 120 of 100 GB/s, alone: the audit says 1.2. */
+START_TEST(a_kernel_that_draws_more_than_the_ddr_has_fails_the_audit)
+{
+    for (int collapse = 0; collapse < 2; collapse++) {
+        sc.setup.collapse = collapse == 1;
+        scenario_cost(&sc, IGPU, OP_QKV, 10, 0, 120);
+        struct scenario_request q[] = {{BE, 0, 16, 1, 0, 0}};
+        scenario_policy(&sc, &placer_ops, "");
+        ck_assert_int_eq(scenario_run(&sc, q, 1, false), -EPROTO);
+        ck_assert(!sc.result.audit.clean);
+        ck_assert_double_eq_tol(sc.result.audit.ddr_max_over_capacity, 1.2, 1e-6);
+        scenario_fini(&sc);
+        setup();
+    }
+}
+END_TEST
+
+/* Of 20 noises some make a kernel of 10 ms shorter; one that draws all the DDR has needs its 10 ms
+ * for its bytes alone. */
+START_TEST(noise_moves_no_bytes_faster_than_the_ddr)
+{
+    int shorter[2] = {0, 0};
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        setup();
+        sc.setup.seed = seed;
+        sc.setup.truth_sigma = 1.0;
+        scenario_cost(&sc, IGPU, OP_QKV, 10, 0, seed % 2 == 0 ? 100 : 0);
+        struct scenario_request q[] = {{BE, 0, 16, 1, 0, 0}};
+        run(&placer_ops, q, 1);
+        shorter[seed % 2] += sc.records[0].finish_ns < MS(10) ? 1 : 0;
+        scenario_fini(&sc);
+    }
+    setup();
+    ck_assert_int_gt(shorter[1], 5);
+    ck_assert_int_eq(shorter[0], 0);
+}
+END_TEST
+
 /* Host costs: schedule 1, submit 2, completion 3 ms before the kernels of 10 ms: 16 ms; energy: the
  * device draws 20 W for 10 ms of prefill, the platform 5 W for 16 ms: 0.2 + 0.08 = 0.28 J. */
 START_TEST(host_costs_come_first_and_energy_is_their_integral)
@@ -269,6 +308,8 @@ int main(void)
     tcase_add_test(t, time_shared_device_is_processor_sharing);
     tcase_add_test(t, time_sharing_efficiency_slows_everybody);
     tcase_add_test(t, kappa_caps_two_engines_and_frees_the_last_one);
+    tcase_add_test(t, a_kernel_that_draws_more_than_the_ddr_has_fails_the_audit);
+    tcase_add_test(t, noise_moves_no_bytes_faster_than_the_ddr);
     tcase_add_test(t, host_costs_come_first_and_energy_is_their_integral);
     tcase_add_test(t, a_session_reuses_the_prefix_it_left_in_the_cache);
     tcase_add_test(t, cold_cache_gives_way_to_live_requests);

@@ -116,6 +116,29 @@ START_TEST(an_rc_model_is_the_same_equation)
 }
 END_TEST
 
+static int64_t alone_ns;
+
+static void on_ended(void *self, int64_t now_ns, const struct launch *l, int64_t solo, int64_t lost)
+{
+    (void)self;
+    (void)now_ns;
+    (void)l;
+    (void)lost;
+    alone_ns += solo;
+}
+
+/* One launch, alone: 23.3968 s under the limit is what it takes alone there, so that nothing of it
+ * counts as contention (actual - alone). */
+START_TEST(throttling_is_not_contention)
+{
+    sc.observer.launch_ended = on_ended;
+    alone_ns = 0;
+    double t = finish_s(15, 0, 10, 3, 0.1);
+    ck_assert_double_eq_tol(t, 23.3968, 1e-4);
+    ck_assert_double_eq_tol((double)alone_ns / 1e9, t, 1e-6);
+}
+END_TEST
+
 /* What throttling costs is a cause of its own: 23.3968 - 20 s. */
 START_TEST(throttling_is_explained)
 {
@@ -140,6 +163,7 @@ int main(void)
     tcase_add_test(t, bursts_are_limited_at_once_and_the_average_later);
     tcase_add_test(t, nothing_runs_below_the_least_speed);
     tcase_add_test(t, an_rc_model_is_the_same_equation);
+    tcase_add_test(t, throttling_is_not_contention);
     tcase_add_test(t, throttling_is_explained);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);

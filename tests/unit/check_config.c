@@ -138,6 +138,17 @@ START_TEST(all_wrong_values_of_a_configuration_are_reported_at_once)
 }
 END_TEST
 
+/* 89.6 GB/s move 89.6 MB in 1 ms. */
+START_TEST(a_frame_moves_no_more_than_the_ddr_can)
+{
+    ck_assert_int_eq(take("set", "sim.graphics.frames_per_s=10"), 1);
+    ck_assert_int_eq(take("set", "sim.graphics.frame_s=0.001"), 1);
+    ck_assert_int_eq(take("set", "sim.graphics.frame_bytes=89.7e6"), 1);
+    ck_assert_int_eq(config_load(&config, &options, &err), -EINVAL);
+    expect_error(0, "sim.graphics.frame_bytes", "ddr.peak");
+}
+END_TEST
+
 START_TEST(unknown_names_list_what_there_is)
 {
     options.soc = "no-such-soc";
@@ -247,6 +258,7 @@ int main(void)
     tcase_add_test(c, options_and_overrides_reach_the_setup);
     tcase_add_test(c, bad_options_are_refused_with_their_name);
     tcase_add_test(c, all_wrong_values_of_a_configuration_are_reported_at_once);
+    tcase_add_test(c, a_frame_moves_no_more_than_the_ddr_can);
     tcase_add_test(c, unknown_names_list_what_there_is);
     tcase_add_test(c, fingerprints_differ_where_configuration_trace_or_parameters_do);
     tcase_add_test(c, compressed_arrivals_are_the_same_requests_sooner);

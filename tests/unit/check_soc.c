@@ -366,6 +366,8 @@ START_TEST(values_without_meaning_are_refused)
         {"devices.igpu.runtimes.0.weight_bits", "0", "devices[1].runtimes[0].weight_bits"},
         {"devices.igpu.name", "an engine with a long name", "devices[1].name: longer than 15"},
         /* what no single key can get wrong */
+        {"loader.bandwidth", "90", "loader: a bandwidth above ddr.peak"},
+        {"loader.swap_bandwidth", "90", "loader: a bandwidth above ddr.peak"},
         {"devices.igpu.runtimes.0.bandwidth", "90",
          "devices[1].runtimes[0].bandwidth: above ddr.peak"}, /* 90 > 89.6 */
         {"devices.cpu.name", "npu", "devices[2].name: \"npu\" stands twice"},
