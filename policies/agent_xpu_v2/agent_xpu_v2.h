@@ -58,8 +58,8 @@ struct axpu_prefill {
     uint32_t planned_op;          /* + 1; 0: none */
     uint32_t npu_rows, igpu_rows; /* not yet launched */
     int64_t igpu_not_before_ns;   /* TIME_NEVER_NS: igpu_late_ns after the NPU share starts */
-    int64_t igpu_late_ns;
-    bool layer_busy; /* decode was busy at this layer's boundary */
+    int64_t igpu_late_ns;         /* >= 0 */
+    bool layer_busy;              /* decode was busy at this layer's boundary */
     /* Best number of NPU chunks when decode is idle, per token-level op; -1: not computed. */
     int32_t best_chunks[2];
     const struct launch *on_npu, *on_igpu;

@@ -206,10 +206,12 @@ static void split(struct sched *s, struct axpu *a, struct axpu_prefill *f, enum 
     f->npu_rows = m * a->chunk;
     f->igpu_rows = rows - f->npu_rows;
     if (defer && f->npu_rows > 0 && f->igpu_rows > 0) {
-        /* The iGPU share ends no earlier than its NPU counterpart, whenever that one starts. */
-        f->igpu_late_ns = estimate_ns(s, f->pass, op, a->npu, f->npu_rows) -
+        /* The iGPU share ends no earlier than its NPU counterpart, whenever that one starts: the
+         * longer share too waits for that, since the NPU may still be another prompt's. */
+        int64_t late_ns = estimate_ns(s, f->pass, op, a->npu, f->npu_rows) -
                           estimate_ns(s, f->pass, op, a->igpu, f->igpu_rows);
-        f->igpu_not_before_ns = f->igpu_late_ns > 0 ? TIME_NEVER_NS : s->now_ns;
+        f->igpu_late_ns = late_ns > 0 ? late_ns : 0;
+        f->igpu_not_before_ns = TIME_NEVER_NS;
     }
 }
 
@@ -300,7 +302,9 @@ static void launch_npu(struct sched *s, struct axpu *a, struct axpu_prefill *f)
     f->npu_rows = 0;
     if (f->igpu_not_before_ns == TIME_NEVER_NS) {
         f->igpu_not_before_ns = s->now_ns + f->igpu_late_ns;
-        (void)sched_set_timer(s, f->igpu_not_before_ns, 1);
+        if (f->igpu_late_ns > 0) {
+            (void)sched_set_timer(s, f->igpu_not_before_ns, 1);
+        }
     }
     if (apart && reactive) {
         a->decode_hold = true; /* also for a batch that forms while the kernel runs */

@@ -171,6 +171,23 @@ START_TEST(a_deferred_igpu_share_counts_from_the_real_start_of_the_npu_share)
 }
 END_TEST
 
+/* The same with beta=0.5: m* = 2 chunks, 8 ms, as long as the iGPU's 512 rows. The share that is
+ * not shorter waits for its counterpart too: begun at 24 it would end at 32, before the NPU's
+ * 27-35. It starts at 27, or when the decode kernel then running ends. */
+START_TEST(an_igpu_share_as_long_as_its_counterpart_does_not_end_before_it)
+{
+    static const struct scenario_request q[] = {
+        {BE, 0, 256, 40, 0, 0}, {BE, 0.0001, 512, 1, 0, 0}, {RT, 0.024, 1024, 1, 0, 0}};
+    run("beta=0.5", q, 3);
+    runs(2, NPU, OP_QKV, 0, 27, 31);
+    const struct scenario_kernel *k = kernel(2, IGPU, OP_QKV, 0);
+    ck_assert_uint_eq(k->rows, 512);
+    ck_assert_int_ge(k->begin_ns, MS(27));
+    ck_assert_int_le(k->begin_ns, MS(28));
+    ck_assert_int_ge(k->end_ns, MS(35));
+}
+END_TEST
+
 /* ---- B.6: the memory rule also holds for decode that starts later ---- */
 
 /* Every kernel is memory-bound (ridge 3 > 2). BE0 (256): QKV 0-4, MHA 4-14, FFN 14-22, head 22-23.
@@ -254,6 +271,7 @@ int main(void)
     tcase_add_test(t, a_busy_decode_keeps_most_of_the_igpu);
     tcase_add_test(t, beside_an_aged_prefill_the_margin_is_padded_into_an_npu_chunk);
     tcase_add_test(t, a_deferred_igpu_share_counts_from_the_real_start_of_the_npu_share);
+    tcase_add_test(t, an_igpu_share_as_long_as_its_counterpart_does_not_end_before_it);
     tcase_add_test(t, decode_of_the_other_class_does_not_start_beside_a_memory_bound_npu_kernel);
     tcase_add_test(t, an_aged_prefill_keeps_its_compiled_kernel);
     tcase_add_test(t, a_cancelled_prefill_that_gives_up_its_memory_is_gone);
