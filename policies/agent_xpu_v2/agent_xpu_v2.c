@@ -27,7 +27,10 @@ static const struct policy_param params[] = {
     [AXPU_BUSY_SHARE] = {"beta", PARAM_NUMBER, 0.25, 0, 1, NULL,
                          "share of the chunks the iGPU may keep while decode is busy (B.5 [S])"},
     [AXPU_WARMUP] = {"warmup", PARAM_BOOL, 1, 0, 1, NULL,
-                     "compile NPU attention for waiting prompts (B.6)"},
+                     "compile NPU attention for waiting proactive prompts (B.6)"},
+    [AXPU_WARM_REACTIVE] = {"warm_reactive", PARAM_BOOL, 0, 0, 1, NULL,
+                            "also for reactive prompts, which then run on the NPU alone (4.3 (5) "
+                            "against 4.3 (1) and (4): split over both devices)"},
     [AXPU_CACHE_ENTRIES] = {"cache_entries", PARAM_INT, 8, 1, AXPU_MAX_CACHE, NULL,
                             "compiled kernels kept (B.6 [S])"},
     [AXPU_CACHE_TTL_S] = {"cache_ttl_s", PARAM_NUMBER, 60, 0, 1e6, NULL,
@@ -74,6 +77,7 @@ static int axpu_init(struct sched *s)
     a->npu = machine_find(s->machine, DEVICE_KIND_NPU);
     a->igpu = machine_find(s->machine, DEVICE_KIND_IGPU);
     a->chunk = s->machine->devices[a->npu].chunk_rows;
+    a->warm_reactive = param_bool(s, AXPU_WARM_REACTIVE);
     return a->chunk == 0 ? -EINVAL : 0;
 }
 

@@ -23,6 +23,7 @@ enum axpu_param {
     AXPU_ELASTIC,
     AXPU_BUSY_SHARE,
     AXPU_WARMUP,
+    AXPU_WARM_REACTIVE,
     AXPU_CACHE_ENTRIES,
     AXPU_CACHE_TTL_S,
     AXPU_MEMORY_RULE,
@@ -91,7 +92,8 @@ struct axpu {
     struct axpu_queue prefill_rt, prefill_be;
     struct heap by_age; /* prefill_be again, oldest first */
     struct reqq decode_rt, decode_be;
-    struct table waiting;        /* prompts in the two prefill queues, by length (its `live`) */
+    struct table waiting; /* prompts that wait and may use a kernel, by length (its `live`) */
+    bool warm_reactive;   /* reactive prompts may, too */
     struct axpu_prefill current; /* the serial prefill */
     struct axpu_prefill aged;    /* at most one, on the iGPU beside a reactive `current` */
     struct axpu_prefill suspended[AXPU_MAX_SUSPENDED];
@@ -122,6 +124,13 @@ static inline bool axpu_is_reactive(const struct axpu_prefill *f)
     return f->request != NULL && f->request->cls == REQUEST_CLASS_REACTIVE;
 }
 
+/* May a prompt run on the NPU alone once its attention is compiled? A reactive one is split over
+ * both devices for its first token (4.3 (1)), and a kernel for it would be compiled for nothing. */
+static inline bool axpu_uses_kernel(const struct axpu *a, const struct request *r)
+{
+    return r->cls == REQUEST_CLASS_PROACTIVE || a->warm_reactive;
+}
+
 /* Every prompt enters and leaves a prefill queue here, so that "does any prompt of this length
  * wait" is one look-up however long the queue. A prompt keeps its length while it waits. */
 static inline void axpu_wait(struct axpu *a, const struct request *r, bool at_front)
@@ -132,7 +141,9 @@ static inline void axpu_wait(struct axpu *a, const struct request *r, bool at_fr
     if (w == &a->prefill_be) {
         heap_push(&a->by_age, r, 0.0); /* arrival, then id */
     }
-    table_get(&a->waiting, request_prefill_target(r))->live++;
+    if (axpu_uses_kernel(a, r)) {
+        table_get(&a->waiting, request_prefill_target(r))->live++;
+    }
 }
 
 static inline void axpu_leave(struct axpu *a, const struct request *r)
@@ -141,7 +152,9 @@ static inline void axpu_leave(struct axpu *a, const struct request *r)
     if (r->slot->queue == &w->q) {
         w->uncompiled = w->uncompiled == r ? reqq_next(r) : w->uncompiled;
         heap_remove(&a->by_age, r);
-        table_get(&a->waiting, request_prefill_target(r))->live--;
+        if (axpu_uses_kernel(a, r)) {
+            table_get(&a->waiting, request_prefill_target(r))->live--;
+        }
     }
     reqq_remove(r);
 }

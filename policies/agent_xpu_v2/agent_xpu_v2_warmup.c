@@ -1,6 +1,6 @@
 /* On-the-fly NPU attention kernels of agent-xpu-v2 (B.6): one CPU thread compiles, for each waiting
- * or preempted prompt, a static kernel of its length; all layers share it. Only a kernel that is
- * ready when a prefill starts (or resumes) is used. */
+ * or preempted proactive prompt, a static kernel of its length; all layers share it. Only a kernel
+ * that is ready when a prefill starts (or resumes) is used. */
 #include "policies/agent_xpu_v2/agent_xpu_v2.h"
 
 static struct resident_key key_of(uint32_t prompt_tokens)
@@ -104,7 +104,7 @@ static uint32_t first_uncompiled(struct sched *s, struct axpu_queue *w)
 /* Reactive prompts first, then preempted prefills, then proactive prompts, each in order. */
 static uint32_t next_prompt(struct sched *s, struct axpu *a)
 {
-    uint32_t t = first_uncompiled(s, &a->prefill_rt);
+    uint32_t t = a->warm_reactive ? first_uncompiled(s, &a->prefill_rt) : 0;
     for (uint32_t i = 0; t == 0 && i < a->n_suspended; i++) {
         uint32_t own = request_prefill_target(a->suspended[i].request);
         t = sched_resident_state(s, key_of(own)) == RESIDENT_ABSENT ? own : 0;
@@ -135,7 +135,8 @@ void axpu_warmup_schedule(struct sched *s, struct axpu *a)
 bool axpu_warmup_take(struct sched *s, struct axpu *a, const struct request *r)
 {
     uint32_t tokens = request_prefill_target(r);
-    if (!param_bool(s, AXPU_WARMUP) || sched_resident_state(s, key_of(tokens)) != RESIDENT_READY) {
+    if (!param_bool(s, AXPU_WARMUP) || !axpu_uses_kernel(a, r) ||
+        sched_resident_state(s, key_of(tokens)) != RESIDENT_READY) {
         return false;
     }
     for (uint32_t i = 0; i < AXPU_MAX_CACHE; i++) {

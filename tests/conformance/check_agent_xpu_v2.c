@@ -191,6 +191,20 @@ static bool compiled_attention_makes_prefill_pure_npu(const char *extra)
     return at(kernel(1, NPU, OP_MHA), 31, 37) && sc.records[1].first_token_ns == MS(54);
 }
 
+/* 4.3 (1): BE0 prefills until 4, RT1 (256) arrives at 1 and RT2 (512), for which a kernel could be
+ * ready at 6, waits until RT1 has ended, at 27. It is split all the same: QKV 27-31 on both,
+ * attention 31-41, FFN 41-49, head 49-50. On the NPU alone: QKV 27-35, attention 35-41, FFN 41-57,
+ * head 58. */
+static bool reactive_prompt_is_split_however_long_it_waited(const char *extra)
+{
+    machine(1, 1);
+    sc.machine.compile_fixed_ns = MS(5);
+    struct scenario_request q[] = {
+        {BE, 0, 256, 1, 0, 0}, {RT, 0.001, 256, 1, 0, 0}, {RT, 0.001, 512, 1, 0, 0}};
+    run("", extra, q, 3);
+    return at(kernel(2, IGPU, OP_QKV), 27, 31) && sc.records[2].first_token_ns == MS(50);
+}
+
 /* B.6: a kernel that is not ready when prefill starts is not used: compile takes 50 ms, BE1 starts
  * at 23 with attention on the iGPU, and the late compilation is cancelled. */
 static bool late_compilation_is_dropped(const char *extra)
@@ -311,7 +325,7 @@ static bool a_batch_of_one_runs_fused_layers(const char *extra)
 {
     batch_machine();
     struct scenario_request q[] = {
-        {RT, 0, 256, 5, 0, 0}, {RT, 0.5, 256, 30, 0, 0}, {RT, 0.5, 256, 30, 0, 0}};
+        {RT, 0, 256, 5, 0, 0}, {BE, 0.5, 256, 30, 0, 0}, {BE, 0.5, 256, 30, 0, 0}};
     run("", extra, q, 3);
     bool pair = false;
     for (uint32_t i = 0; i < sc.n_kernels; i++) {
@@ -381,6 +395,8 @@ static const struct row rows[] = {
     ROW(busy_split_keeps_the_igpu_for_decode, "elastic=off elastic=static"),
     ROW(full_split_returns_when_decode_goes_idle, "elastic=off elastic=static"),
     ROW(compiled_attention_makes_prefill_pure_npu, "warmup=false"),
+    ROW(reactive_prompt_is_split_however_long_it_waited,
+        "elastic=off warm_reactive=true preempt=none suspended=0"),
     ROW(late_compilation_is_dropped, ""),
     ROW(resumed_prefill_switches_to_the_npu, "warmup=false preempt=none suspended=0"),
     ROW(memory_bound_npu_kernel_holds_decode_of_the_other_class, "memory_rule=false"),
@@ -399,7 +415,8 @@ enum { N_ROWS = sizeof rows / sizeof rows[0] };
 static const char *const switches[] = {
     "prefill_first=false", "yield=iteration",   "elastic=off",  "elastic=static",
     "warmup=false",        "memory_rule=false", "b_rf=0",       "length_bucket=1",
-    "preempt=none",        "suspended=0",       "ageing=false", "aged_chunks=false"};
+    "preempt=none",        "suspended=0",       "ageing=false", "aged_chunks=false",
+    "warm_reactive=true"};
 
 static bool listed(const char *list, const char *word)
 {

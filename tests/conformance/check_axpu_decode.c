@@ -124,7 +124,8 @@ END_TEST
 
 /* ---- B.7 ---- */
 
-/* RT0 prefills 0-16 on NPU and iGPU; meanwhile attention is compiled for 256 tokens, so the others
+/* warm_reactive=true, so that all meet in the decode loop: RT0 prefills 0-16 on NPU and iGPU;
+ * meanwhile attention is compiled for 256 tokens, so the others
  * prefill on the NPU alone, 19 ms each: RT1 35, RT2 54, RT3 73, BE4 92. Decode has the iGPU: RT0
  * alone 16 + 6 = 22, 28, 34, 40 (RT1 came at 35), then with others 7 ms a step: 47, 54, 61, 68, 75,
  * 82, 89, 96, 103 ... At 96 the candidates are four RT and BE4: more than B_rf = 3, so BE4 waits,
@@ -140,7 +141,7 @@ static const struct scenario_request crowd[] = {{RT, 0, 256, 20, 0, 0},
 START_TEST(reactive_sequences_are_never_evicted_and_the_evicted_return)
 {
     sc.machine.compile_fixed_ns = 1;
-    run("", crowd, 5);
+    run("warm_reactive=true", crowd, 5);
     tokens_at(0, 6, (double[]){16, 22, 28, 34, 40, 47});
     tokens_at(1, 2, (double[]){35, 47});
     tokens_at(2, 2, (double[]){54, 61});
@@ -160,12 +161,12 @@ END_TEST
 START_TEST(without_the_cap_proactive_sequences_join_at_once)
 {
     sc.machine.compile_fixed_ns = 1;
-    run("b_rf=0", crowd, 5);
+    run("warm_reactive=true,b_rf=0", crowd, 5);
     tokens_at(4, 3, (double[]){92, 103, 110});
     teardown();
     setup();
     sc.machine.compile_fixed_ns = 1;
-    run("b_rf=5", crowd, 5);
+    run("warm_reactive=true,b_rf=5", crowd, 5);
     tokens_at(4, 3, (double[]){92, 103, 110});
 }
 END_TEST
@@ -174,7 +175,7 @@ END_TEST
 START_TEST(an_aged_sequence_joins_above_the_cap)
 {
     sc.machine.compile_fixed_ns = 1;
-    run("t_age_s=0.1", crowd, 5);
+    run("warm_reactive=true,t_age_s=0.1", crowd, 5);
     tokens_at(4, 3, (double[]){92, 110, 117});
 }
 END_TEST
@@ -253,15 +254,15 @@ END_TEST
 
 /* ---- B.6: the compiler and its cache ---- */
 
-/* While RT0 prefills (0-16), BE1 (512) and RT2 (256 + 256 = 512 would be the same kernel, so 768)
- * arrive at 1. A compilation takes 10 ms: RT2's goes first, 1-11, and RT2 runs on the NPU alone
- * from 16 on: attention 16 + 3 * 4 = 28-34. BE1's is ready at 21. */
+/* With warm_reactive, while RT0 prefills (0-16), BE1 (512) and RT2 (256 + 256 = 512 would be the
+ * same kernel, so 768) arrive at 1. A compilation takes 10 ms: RT2's goes first, 1-11, and RT2 runs
+ * on the NPU alone from 16 on: attention 16 + 3 * 4 = 28-34. BE1's is ready at 21. */
 START_TEST(reactive_prompts_are_compiled_first)
 {
     static const struct scenario_request q[] = {
         {RT, 0, 256, 1, 0, 0}, {BE, 0.001, 512, 1, 0, 0}, {RT, 0.001, 768, 1, 0, 0}};
     sc.machine.compile_fixed_ns = MS(10);
-    run("", q, 3);
+    run("warm_reactive=true", q, 3);
     runs(2, NPU, OP_MHA, 28, 34);
     ck_assert_uint_eq(sc.result.counters[COUNTER_COMPILES], 2);
 }
