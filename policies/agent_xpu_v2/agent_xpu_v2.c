@@ -13,6 +13,7 @@
 
 static const char *const elastic_choices[] = {"off", "static", "on", NULL};
 static const char *const preempt_choices[] = {"kernel", "layer", "none", NULL};
+static const char *const memory_choices[] = {"off", "defer", "igpu", NULL};
 static const char *const cap_choices[] = {"fixed", "slo", "marginal", NULL};
 static const char *const speculate_choices[] = {"none", "igpu", "npu", NULL};
 static const char *const yield_choices[] = {"kernel", "iteration", NULL};
@@ -35,9 +36,10 @@ static const struct policy_param params[] = {
                             "compiled kernels kept (B.6 [S])"},
     [AXPU_CACHE_TTL_S] = {"cache_ttl_s", PARAM_NUMBER, 60, 0, 1e6, NULL,
                           "age at which an unused compiled kernel is dropped, s (B.6 [S])"},
-    [AXPU_MEMORY_RULE] = {"memory_rule", PARAM_BOOL, 1, 0, 1, NULL,
-                          "a memory-bound NPU kernel and decode of another class do not overlap "
-                          "(B.6)"},
+    [AXPU_MEMORY_RULE] = {"memory_rule", PARAM_CHOICE, AXPU_MEMORY_IGPU, 0, 2, memory_choices,
+                          "a memory-bound NPU kernel beside decode of another class: overlaps, is "
+                          "waits until the higher class is through (4.3 (5) by its words), or "
+                          "takes turns with it on the iGPU (ours)"},
     [AXPU_B_RF] = {"b_rf", PARAM_INT, 3, 0, 1024, NULL,
                    "decode batch limit while both classes decode (B.7); 0: none"},
     [AXPU_MAX_BATCH] = {"max_batch", PARAM_INT, 32, 1, 1024, NULL,
@@ -101,10 +103,14 @@ static void enqueue(struct axpu *a, const struct request *r)
     axpu_wait(a, r, false);
 }
 
-/* Ageing acts on time: a timer for the next proactive prefill to come of age. */
+/* Ageing acts on time: a timer for the next proactive prefill to come of age, the one in progress
+ * included, which the memory rule may hold. */
 static void watch_age(struct sched *s, struct axpu *a)
 {
-    const struct request *r = a->n_suspended > 0 ? a->suspended[0].request : heap_top(&a->by_age);
+    const struct request *r = a->current.request;
+    if (r == NULL || r->cls == REQUEST_CLASS_REACTIVE) {
+        r = a->n_suspended > 0 ? a->suspended[0].request : heap_top(&a->by_age);
+    }
     if (r == NULL || !param_bool(s, AXPU_AGEING)) {
         return;
     }

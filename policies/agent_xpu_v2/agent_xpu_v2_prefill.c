@@ -215,6 +215,37 @@ static void split(struct sched *s, struct axpu *a, struct axpu_prefill *f, enum 
     }
 }
 
+/* B.6: is this NPU share one that must not overlap with iGPU decode of another class? */
+static bool memory_bound(struct sched *s, const struct axpu *a, const struct axpu_prefill *f,
+                         uint32_t rows)
+{
+    struct estimate e;
+    enum op_kind op = pass_op_kind(f->pass, f->pass->op);
+    return param_int(s, AXPU_MEMORY_RULE) != AXPU_MEMORY_OFF &&
+           sched_estimate(s, &f->pass->shape, op, (uint8_t)a->npu, rows, &e) == 0 && e.memory_bound;
+}
+
+/* Then a proactive one is "deferred until the higher-priority side completes". That is when nothing
+ * reactive decodes any more: between two iterations it is not complete, although nothing of it is
+ * on the iGPU. Of age, it waits no longer. */
+static bool deferred(struct sched *s, const struct axpu *a, const struct axpu_prefill *f,
+                     uint32_t rows)
+{
+    bool reactive_decodes =
+        !reqq_empty(&a->decode_rt) || (a->decode != NULL && a->decode->has_reactive);
+    return reactive_decodes && !axpu_is_reactive(f) && !axpu_is_aged(s, f->request) &&
+           memory_bound(s, a, f, rows);
+}
+
+/* A deferred kernel may run on the iGPU instead, one after the other with decode: the head, which
+ * is faster there and would hold up every prompt, or (ours) attention too. */
+static bool goes_to_igpu(struct sched *s, const struct axpu *a, const struct axpu_prefill *f,
+                         enum op_kind op)
+{
+    return (op == OP_HEAD || param_int(s, AXPU_MEMORY_RULE) == AXPU_MEMORY_IGPU) &&
+           deferred(s, a, f, f->pass->rows_todo);
+}
+
 static void plan(struct sched *s, struct axpu *a, struct axpu_prefill *f)
 {
     const struct pass *p = f->pass;
@@ -233,7 +264,9 @@ static void plan(struct sched *s, struct axpu *a, struct axpu_prefill *f)
     if (f->igpu_only) {
         f->igpu_rows = p->rows_todo;
     } else if (f->npu_attention || (igpu_taken && (op == OP_QKV || op == OP_FFN))) {
-        f->npu_rows = p->rows_todo;
+        bool moved = goes_to_igpu(s, a, f, op);
+        f->npu_rows = moved ? 0 : p->rows_todo;
+        f->igpu_rows = moved ? p->rows_todo : 0;
     } else if (op == OP_MHA || op == OP_HEAD) {
         f->igpu_rows = p->rows_todo;
     } else {
@@ -275,26 +308,15 @@ static const struct launch *launch_share(struct sched *s, const struct axpu *a,
     return sched_launch(s, &spec, &l) == 0 ? l : NULL;
 }
 
-/* B.6: is the NPU share one that must not overlap with iGPU decode of another class? */
-static bool memory_rule(struct sched *s, const struct axpu *a, const struct axpu_prefill *f)
-{
-    struct estimate e;
-    enum op_kind op = pass_op_kind(f->pass, f->pass->op);
-    return param_bool(s, AXPU_MEMORY_RULE) &&
-           sched_estimate(s, &f->pass->shape, op, (uint8_t)a->npu, f->npu_rows, &e) == 0 &&
-           e.memory_bound;
-}
-
 static void launch_npu(struct sched *s, struct axpu *a, struct axpu_prefill *f)
 {
     if (f->npu_rows == 0 || f->on_npu != NULL || sched_device_free_slots(s, (uint8_t)a->npu) == 0) {
         return;
     }
-    bool apart = memory_rule(s, a, f);
-    bool reactive = axpu_is_reactive(f);
-    if (apart && !reactive && a->decode != NULL && a->decode->has_reactive) {
-        return; /* the lower class waits */
+    if (deferred(s, a, f, f->npu_rows)) {
+        return;
     }
+    bool apart = axpu_is_reactive(f) && memory_bound(s, a, f, f->npu_rows);
     f->on_npu = launch_share(s, a, f, a->npu, f->npu_rows);
     if (f->on_npu == NULL) {
         return;
@@ -306,7 +328,7 @@ static void launch_npu(struct sched *s, struct axpu *a, struct axpu_prefill *f)
             (void)sched_set_timer(s, f->igpu_not_before_ns, 1);
         }
     }
-    if (apart && reactive) {
+    if (apart) {
         a->decode_hold = true; /* also for a batch that forms while the kernel runs */
         if (a->decode != NULL && !a->decode->has_reactive) {
             axpu_decode_yield(s, a);

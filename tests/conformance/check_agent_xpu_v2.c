@@ -399,7 +399,7 @@ static const struct row rows[] = {
         "elastic=off warm_reactive=true preempt=none suspended=0"),
     ROW(late_compilation_is_dropped, ""),
     ROW(resumed_prefill_switches_to_the_npu, "warmup=false preempt=none suspended=0"),
-    ROW(memory_bound_npu_kernel_holds_decode_of_the_other_class, "memory_rule=false"),
+    ROW(memory_bound_npu_kernel_holds_decode_of_the_other_class, "memory_rule=off"),
     ROW(mixed_batch_is_capped, "b_rf=0"),
     ROW(homogeneous_batch_is_not_capped, ""),
     ROW(inside_a_bucket_the_newest_is_evicted, "length_bucket=1"),
@@ -413,9 +413,9 @@ static const struct row rows[] = {
 enum { N_ROWS = sizeof rows / sizeof rows[0] };
 
 static const char *const switches[] = {
-    "prefill_first=false", "yield=iteration",   "elastic=off",  "elastic=static",
-    "warmup=false",        "memory_rule=false", "b_rf=0",       "length_bucket=1",
-    "preempt=none",        "suspended=0",       "ageing=false", "aged_chunks=false",
+    "prefill_first=false", "yield=iteration", "elastic=off",  "elastic=static",
+    "warmup=false",        "memory_rule=off", "b_rf=0",       "length_bucket=1",
+    "preempt=none",        "suspended=0",     "ageing=false", "aged_chunks=false",
     "warm_reactive=true"};
 
 static bool listed(const char *list, const char *word)

@@ -199,18 +199,61 @@ START_TEST(memory_bound_kernels_of_one_class_overlap)
 }
 END_TEST
 
-/* RT decodes, BE prefills: its QKV waits for the step that runs: 22-26. */
+/* RT decodes, BE prefills: its QKV waits for the last of RT's six steps of 6 ms, at 52, not only
+ * for the one that runs, until 22. Of age at 37, it starts then. */
 START_TEST(a_memory_bound_proactive_kernel_waits_for_reactive_decode)
 {
     static const struct scenario_request q[] = {{RT, 0, 256, 7, 0, 0}, {BE, 0.017, 256, 3, 0, 0}};
     sc.ridge_flop_per_byte = 3.0;
     run("", q, 2);
-    runs(1, NPU, OP_QKV, 22, 26);
+    runs(1, NPU, OP_QKV, 52, 56);
     teardown();
     setup();
     sc.ridge_flop_per_byte = 3.0;
-    run("memory_rule=false", q, 2);
+    run("t_age_s=0.02", q, 2);
+    runs(1, NPU, OP_QKV, 37, 41);
+    teardown();
+    setup();
+    sc.ridge_flop_per_byte = 3.0;
+    run("memory_rule=off", q, 2);
     runs(1, NPU, OP_QKV, 17, 21);
+}
+END_TEST
+
+static void (*toy_kernel)(const struct hwmodel *, const struct kernel_query *,
+                          struct kernel_cost *);
+
+/* Attention half a flop per byte, below the ridge of 1; everything else 2. */
+static void memory_bound_attention(const struct hwmodel *m, const struct kernel_query *q,
+                                   struct kernel_cost *out)
+{
+    toy_kernel(m, q, out);
+    out->flop = out->bytes * (q->op == OP_MHA ? 0.5 : 2.0);
+}
+
+/* RT0 prefills 0-16 and decodes six steps of 6 ms, to 52. BE1 (256) arrives at 1, its attention is
+ * compiled at 6: QKV 16-20 on the NPU, then attention there, which is memory-bound: at once, 20-26;
+ * or deferred until RT0 is through, 52-58; or on the iGPU when RT0's layer ends at 21: 21-24. */
+START_TEST(compiled_attention_overlaps_waits_or_moves_beside_reactive_decode)
+{
+    static const struct {
+        const char *rule;
+        int device;
+        double begin_ms, end_ms;
+    } cases[] = {
+        {"memory_rule=off", NPU, 20, 26}, {"memory_rule=defer", NPU, 52, 58}, {"", IGPU, 21, 24}};
+    static const struct scenario_request q[] = {{RT, 0, 256, 7, 0, 0}, {BE, 0.001, 256, 1, 0, 0}};
+    for (int i = 0; i < 3; i++) {
+        setup();
+        sc.machine.compile_fixed_ns = MS(5);
+        toy_kernel = sc.model.ops->kernel;
+        struct hwmodel_ops ops = *sc.model.ops;
+        ops.kernel = memory_bound_attention;
+        sc.model.ops = &ops;
+        run(cases[i].rule, q, 2);
+        runs(1, cases[i].device, OP_MHA, cases[i].begin_ms, cases[i].end_ms);
+        teardown();
+    }
 }
 END_TEST
 
@@ -319,6 +362,7 @@ int main(void)
     tcase_add_test(t, an_aged_sequence_joins_above_the_cap);
     tcase_add_test(t, memory_bound_kernels_of_one_class_overlap);
     tcase_add_test(t, a_memory_bound_proactive_kernel_waits_for_reactive_decode);
+    tcase_add_test(t, compiled_attention_overlaps_waits_or_moves_beside_reactive_decode);
     tcase_add_test(t, proactive_decode_waits_for_a_memory_bound_reactive_kernel);
     tcase_add_test(t, preemption_waits_for_the_kernel_the_layer_or_the_prefill);
     tcase_add_test(t, reactive_prompts_are_compiled_first);
