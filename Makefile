@@ -28,7 +28,16 @@ ALL_CFLAGS   = -std=c17 $(OPT) -g -ffp-contract=off $(WARN) $(WERROR) $(CFLAGS) 
 LDLIBS       = $$(pkg-config --libs gsl libcjson sqlite3) -lcsv -lpthread -ldl -lm
 CHECK_LIBS   = $$(pkg-config --libs check)
 
-SRC      := $(foreach d,sim policies hwmodels traces plots experiments,$(wildcard $(d)/*.c $(d)/*/*.c))
+# Engines of real execution are shared objects of their own (sim/api/engine.h), built when what they
+# need is there: `make engines` fetches it. The program is the same with and without them.
+ENGINE_HOME := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/xpusim
+GGML        := $(wildcard $(ENGINE_HOME)/ggml-0.25.3)
+OPENVINO    := $(wildcard $(ENGINE_HOME)/openvino-2026.4.1)
+ENGINES     := $(if $(GGML),$(BUILD)/engines/ggml.so)
+ENGINE_SRC  := hwmodels/engines/ggml.c $(wildcard hwmodels/engines/openvino*.c)
+
+SRC      := $(filter-out $(ENGINE_SRC),\
+            $(foreach d,sim policies hwmodels traces plots experiments,$(wildcard $(d)/*.c $(d)/*/*.c)))
 LIB_OBJ  := $(patsubst %.c,$(BUILD)/%.o,$(filter-out experiments/commands/main.c,$(SRC)))
 HELP_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/helpers/*.c))
 TESTS    := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/check_*.c tests/oracle/check_*.c \
@@ -36,10 +45,27 @@ TESTS    := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/check_*.c tests/orac
 BENCHES  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bench/bench_*.c))
 BENCH_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(filter-out $(wildcard tests/bench/bench_*.c),$(wildcard tests/bench/*.c)))
 
-all: $(BUILD)/xpusim
+all: $(BUILD)/xpusim $(ENGINES)
 
 $(BUILD)/xpusim: $(BUILD)/experiments/commands/main.o $(BUILD)/libxpusim.a
 	@$(CC) $(ALL_CFLAGS) $(LDFLAGS) -rdynamic -o $@ $^ $(LDLIBS)
+
+engines: $(BUILD)/setup.stamp
+	@sh .ci/setup.sh engines
+	@$(MAKE) all
+
+$(BUILD)/engines/ggml.so: hwmodels/engines/ggml.c sim/api/engine.h $(BUILD)/flags $(GGML)/processor
+	@mkdir -p $(@D)
+	@echo "cc $<"
+	@$(CC) $(ALL_CPPFLAGS) -isystem $(GGML)/include $(ALL_CFLAGS) $(LDFLAGS) -fPIC -shared -o $@ $< \
+	    $(GGML)/lib/libggml-cpu.a $(GGML)/lib/libggml-base.a -Wl,--exclude-libs,ALL -lstdc++ -lpthread -lm
+
+$(BUILD)/engines/openvino.so: $(wildcard hwmodels/engines/openvino*.c) $(wildcard hwmodels/engines/openvino*.h) \
+        sim/api/engine.h $(BUILD)/flags
+	@mkdir -p $(@D)
+	@echo "cc hwmodels/engines/openvino*.c"
+	@$(CC) $(ALL_CPPFLAGS) -isystem $(OPENVINO)/include $(ALL_CFLAGS) $(LDFLAGS) -fPIC -shared -o $@ \
+	    $(filter %.c,$^) $$(ls $(OPENVINO)/libs/libopenvino_c.so.*) -Wl,-rpath,$(OPENVINO)/libs -lm
 
 $(BUILD)/libxpusim.a: $(LIB_OBJ)
 	@rm -f $@
@@ -79,7 +105,7 @@ $(TESTS): $(BUILD)/%: $(BUILD)/%.o $(HELP_OBJ) $(BUILD)/libxpusim.a
 $(BENCHES): $(BUILD)/%: $(BUILD)/%.o $(BENCH_OBJ) $(HELP_OBJ) $(BUILD)/libxpusim.a
 	@$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) $(LDLIBS)
 
-check: $(BUILD)/xpusim $(TESTS)
+check: $(BUILD)/xpusim $(ENGINES) $(TESTS)
 	@BUILD=$(BUILD) sh tests/run.sh $(TESTS)
 
 demo: $(BUILD)/xpusim
@@ -143,7 +169,7 @@ clean:
 
 FORCE:
 .SECONDARY:
-.PHONY: all check demo asan ubsan bench fuzz lint format golden-update gallery install clean FORCE
+.PHONY: all engines check demo asan ubsan bench fuzz lint format golden-update gallery install clean FORCE
 
 -include $(LIB_OBJ:.o=.d) $(HELP_OBJ:.o=.d) $(TESTS:=.d) $(BENCHES:=.d) $(BENCH_OBJ:.o=.d) \
          $(BUILD)/experiments/commands/main.d

@@ -1,7 +1,8 @@
 #!/bin/sh
-# Installs the Debian packages that are missing: setup.sh [base|all].
+# Installs the Debian packages that are missing: setup.sh [base|all|engines].
 #   base  what building, testing and the demo need
-#   all   also what lint, the clang build and the Slurm stage of .ci/run need, and what tests otherwise leave out,
+#   engines  what real execution needs beside the program (engines.sh): ggml and OpenVINO
+#   all   engines; also what lint, the clang build and the Slurm stage of .ci/run need, and what tests otherwise leave out,
 #         saying so: Chromium to open the report page, OpenBLAS, OpenCL with PoCL's CPU device
 # Does nothing, quickly, when everything is there.
 set -u
@@ -24,6 +25,11 @@ need libcsv-dev test -e /usr/include/csv.h
 need libsqlite3-dev pkg-config --exists sqlite3
 need check pkg-config --exists check
 need gnuplot-nox command -v gnuplot
+if [ "${1:-base}" != base ]; then
+    need g++ command -v g++
+    need cmake command -v cmake
+    need python3-pip python3 -m pip --version
+fi
 if [ "${1:-base}" = all ]; then
     need clang command -v clang
     need clang-format command -v clang-format
@@ -34,7 +40,13 @@ if [ "${1:-base}" = all ]; then
     need chromium command -v chromium
     need munge test -x /usr/sbin/munged
 fi
-[ -n "$missing" ] || exit 0
+engines() {
+    [ "$1" = base ] || sh "$(dirname "$0")/engines.sh"
+}
+if [ -z "$missing" ]; then
+    engines "${1:-base}"
+    exit 0
+fi
 
 echo "setup: missing Debian packages:$missing" >&2
 if ! command -v apt-get >/dev/null 2>&1; then
@@ -53,4 +65,5 @@ fi
 $apt update && $apt install -y $missing >/dev/null
 status=$?
 [ $status -eq 0 ] || echo "setup: apt-get failed; install by hand:$missing" >&2
+[ $status -eq 0 ] && engines "${1:-base}"
 exit $status

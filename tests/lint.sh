@@ -14,6 +14,7 @@ allowed() {
     sim/base/*) echo 'sim/base/' ;;
     sim/api/*) echo 'sim/(base|api)/' ;;
     sim/core/*) echo 'sim/(base|api|core)/' ;;
+    sim/drive/*) echo 'sim/(base|api|core|drive|engine/eventq)' ;;
     sim/engine/*) echo 'sim/(base|api|core|engine)/' ;;
     sim/metrics/*) echo 'sim/(base|api|metrics)/' ;;
     policies/*) echo '(sim/(base|api)|policies)/' ;;

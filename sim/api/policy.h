@@ -381,6 +381,10 @@ static inline bool param_bool(const struct sched *s, uint32_t i)
 #define CAP_NPU 256u /* a device of that kind */
 #define CAP_IGPU 512u
 #define CAP_CPU 1024u
+/* Not needs of policies but what single actions ask for: an executor without them refuses those. */
+#define CAP_INFLIGHT 2048u /* kernels handed to a device ahead of the running one */
+#define CAP_SUSPEND 4096u  /* stopping inside a kernel and going on there */
+#define CAP_WEIGHTS 8192u  /* shares of the memory bandwidth */
 
 struct policy_ops {
     const char *name;     /* [a-z0-9-]+, unique */

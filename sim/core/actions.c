@@ -368,6 +368,9 @@ static int act_bandwidth_weight(struct sched *s, uint8_t device, double weight)
     if (outside(c)) {
         return -EPERM;
     }
+    if ((c->exec_ops->caps & c->setup->caps & CAP_WEIGHTS) == 0) {
+        return -EPERM;
+    }
     if (device >= s->machine->n_devices || !(weight > 0.0) || !(weight <= 1e6)) {
         return -EINVAL;
     }

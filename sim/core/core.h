@@ -36,6 +36,7 @@ struct full_request {
     bool cancel_pending; /* cancelled while in a pass: shed at its end */
     bool kv_moving;      /* swap in progress */
     uint64_t draw;       /* speculation steps done; keys hidden draws */
+    void *exec;          /* the executor's; NULL at arrival */
 };
 
 struct full_pass {
@@ -50,6 +51,7 @@ struct full_pass {
                         was suspended on that device */
         uint32_t op, rows;
     } begun[MACHINE_MAX_DEVICES];
+    void *exec; /* the executor's; NULL when formed */
 };
 
 struct full_launch {
@@ -64,6 +66,7 @@ struct resident {
     double bytes;
     uint32_t pins;
     bool cancelled; /* evicted while pending: dropped when it completes */
+    void *exec;     /* the executor's, while pending */
 };
 
 #define CORE_MAX_RESIDENTS 256
@@ -99,6 +102,8 @@ struct executor_ops {
     void (*compile)(void *exec, struct resident *r, int64_t duration_ns);
     void (*load)(void *exec, struct resident *r, double bytes);
     void (*resident_cancel)(void *exec, struct resident *r);
+    /* A ready one is not wanted any more. NULL: nothing to do. */
+    void (*resident_evicted)(void *exec, struct resident_key key);
     /* Moves KV bytes to or from flash; must lead to core_kv_moved. */
     void (*kv_move)(void *exec, struct full_request *r, double bytes, bool in);
     /* The same for a session between two turns; must lead to core_cold_moved. */
@@ -109,7 +114,10 @@ struct executor_ops {
     /* The next turn of a session arrives at that instant. cold: its kept KV or KV_NO_COLD. */
     void (*arrive_later)(void *exec, int64_t at_ns, uint32_t row, uint32_t cold);
     void (*cancel_later)(void *exec, int64_t at_ns, struct full_request *r);
+    /* Only with CAP_WEIGHTS. */
     void (*bandwidth_weight)(void *exec, uint8_t device, double weight);
+    /* The pass was given up: what p->exec holds can go. NULL: nothing to do. */
+    void (*pass_cancelled)(void *exec, struct full_pass *p);
 };
 
 struct core {
@@ -189,6 +197,15 @@ void core_timer(struct core *c, uint64_t cookie);
  * is none, whether it was simulated or skipped. Returns 0 or -ELOOP (a policy that acts for ever),
  * with result->message filled. */
 int core_schedule(struct core *c);
+
+/* The live request of that id, or NULL. O(live). */
+struct full_request *core_request_find(struct core *c, uint32_t id);
+
+/* Closes the books at end_ns: counts who is left, takes Little's law, and fails a run that does not
+ * add up. The executor fills its own fields of the audit (energy, DDR, bookings) before. */
+void core_audit(struct core *c, int64_t end_ns);
+/* Says in the decision log what a policy that got stuck was thinking. */
+void core_dump(const struct core *c);
 
 /* Ends the run with an error that names time, seed, policy and place. Keeps the first. */
 int core_fail(struct core *c, int status, const char *fmt, ...)

@@ -80,6 +80,13 @@ int core_launch(struct core *c, const struct launch_spec *spec, const struct lau
         (c->exec_ops->caps & c->setup->caps & CAP_ROW_SPLIT) == 0) {
         return refuse(c, COUNTER_LAUNCH_UNSUPPORTED, -EPERM);
     }
+    if (spec->inflight > 1 && (c->exec_ops->caps & c->setup->caps & CAP_INFLIGHT) == 0) {
+        core_fail(c, -EINVAL,
+                  "launches with %u kernels in flight, and devices of this executor take one at a "
+                  "time (inflight=1)",
+                  spec->inflight);
+        return refuse(c, COUNTER_LAUNCH_UNSUPPORTED, -EPERM);
+    }
     if (c->exec_ops->free_slots(c->exec, spec->device) == 0) {
         return refuse(c, COUNTER_LAUNCH_DEVICE_BUSY, -EBUSY);
     }
@@ -223,7 +230,8 @@ int core_preempt(struct core *c, const struct launch *pub, enum preempt_mode mod
         return refuse(c, COUNTER_PREEMPT_REFUSED, -EALREADY);
     }
     const struct device *d = &c->setup->machine->devices[pub->device];
-    if ((mode == PREEMPT_RESET && !d->can_reset) || (mode == PREEMPT_SUSPEND && !d->can_suspend)) {
+    bool suspends = d->can_suspend && (c->exec_ops->caps & c->setup->caps & CAP_SUSPEND) != 0;
+    if ((mode == PREEMPT_RESET && !d->can_reset) || (mode == PREEMPT_SUSPEND && !suspends)) {
         return refuse(c, COUNTER_PREEMPT_REFUSED, -EPERM);
     }
     if (pub->state == LAUNCH_STATE_QUEUED && (!d->can_withdraw || mode == PREEMPT_DRAIN)) {

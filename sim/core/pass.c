@@ -176,6 +176,9 @@ int core_pass_cancel(struct core *c, struct pass *pub)
     }
     pub->state = PASS_STATE_CANCELLED;
     core_count(c, COUNTER_PASS_CANCELLED);
+    if (c->exec_ops->pass_cancelled != NULL) {
+        c->exec_ops->pass_cancelled(c->exec, p);
+    }
     p->next_free = c->dead_passes;
     c->dead_passes = p;
     return 0;

@@ -114,6 +114,9 @@ int core_resident_evict(struct core *c, struct resident_key key)
         return 0;
     }
     resident_drop(c, r);
+    if (c->exec_ops->resident_evicted != NULL) {
+        c->exec_ops->resident_evicted(c->exec, key);
+    }
     return 0;
 }
 

@@ -368,7 +368,7 @@ static void exec_bandwidth_weight(void *exec, uint8_t device, double weight)
 
 const struct executor_ops engine_ops = {
     .caps = CAP_SPANS | CAP_ROW_SPLIT | CAP_YIELD_KERNEL | CAP_COMPILE | CAP_LOAD | CAP_KV_EVICT |
-            CAP_VERIFY,
+            CAP_VERIFY | CAP_INFLIGHT | CAP_SUSPEND | CAP_WEIGHTS,
     .launch = exec_launch,
     .stop = exec_stop,
     .free_slots = exec_free_slots,

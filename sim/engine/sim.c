@@ -36,15 +36,6 @@ static void push_next_arrival(struct engine *e)
     }
 }
 
-static struct full_request *find_live(struct core *c, uint32_t id)
-{
-    struct full_request *r = c->live_head;
-    while (r != NULL && r->pub.id != id) {
-        r = r->next_live;
-    }
-    return r;
-}
-
 /* Nothing more can happen to any request: what is left are timers and compilations for nobody. */
 static bool drained(const struct engine *e)
 {
@@ -110,7 +101,7 @@ static void handle(struct engine *e, const struct eventq_event *ev)
         core_request_arrives(c, (uint32_t)ev->payload, KV_NO_COLD);
         break;
     case EVENT_CANCEL: {
-        struct full_request *r = find_live(c, (uint32_t)ev->payload);
+        struct full_request *r = core_request_find(c, (uint32_t)ev->payload);
         if (r != NULL) {
             core_request_cancel(c, r);
         }
@@ -186,52 +177,6 @@ static void engine_init(struct engine *e, const struct sim_setup *setup)
     frames_init(e);
 }
 
-static void audit_finish(struct engine *e)
-{
-    struct core *c = &e->core;
-    struct sim_audit *a = &c->result->audit;
-    double live_sojourn_ns = 0.0;
-    for (const struct full_request *r = c->live_head; r != NULL; r = r->next_live) {
-        live_sojourn_ns += (double)(e->now_ns - r->pub.arrival_ns);
-        if (r->pub.first_service_ns == TIME_NEVER_NS) {
-            a->queued++;
-        } else {
-            a->running++;
-        }
-    }
-    c->area_request_ns += (double)c->n_live * (double)(e->now_ns - c->area_from_ns);
-    a->future = c->setup->trace->n - a->arrived;
-    double sojourn = c->sojourn_ns + live_sojourn_ns;
-    a->littles_law_residual_frac =
-        sojourn > 0.0 ? fabs(c->area_request_ns - sojourn) / sojourn : 0.0;
-    power_finish(e);
-    double energy = fabs(a->energy_integral_j - a->energy_sum_j);
-    a->clean = a->arrived == a->finished + a->shed + a->running + a->queued &&
-               a->tokens_expected == a->tokens_produced && a->double_bookings == 0 &&
-               a->causality_errors == 0 && a->ddr_max_over_capacity <= 1.0 + 1e-9 &&
-               a->littles_law_residual_frac <= 1e-9 && energy <= 1e-9 * (1.0 + a->energy_sum_j);
-    if (!a->clean) {
-        core_fail(c, -EPROTO,
-                  "audit failed: arrived %" PRIu64 " = finished %" PRIu64 " + shed %" PRIu64
-                  " + running %" PRIu64 " + queued %" PRIu64 "? tokens %" PRIu64 " of %" PRIu64
-                  ", DDR %.12g of capacity, Little %.3g, energy %.12g vs %.12g J, double bookings "
-                  "%" PRIu64,
-                  a->arrived, a->finished, a->shed, a->running, a->queued, a->tokens_produced,
-                  a->tokens_expected, a->ddr_max_over_capacity, a->littles_law_residual_frac,
-                  a->energy_integral_j, a->energy_sum_j, a->double_bookings);
-    }
-}
-
-/* Says in the log what a policy that got stuck was thinking. */
-static void dump(const struct engine *e)
-{
-    const struct core *c = &e->core;
-    if (c->setup->policy->dump != NULL && c->setup->decision_log != NULL) {
-        fputs("dump:\n", c->setup->decision_log);
-        c->setup->policy->dump((struct sched *)(uintptr_t)&c->sched, c->setup->decision_log);
-    }
-}
-
 static void run_loop(struct engine *e)
 {
     struct core *c = &e->core;
@@ -249,7 +194,7 @@ static void run_loop(struct engine *e)
             return;
         }
         if (run_instant(e) != 0) {
-            dump(e);
+            core_dump(c);
             return;
         }
     }
@@ -258,7 +203,7 @@ static void run_loop(struct engine *e)
                   "stalled: %" PRIu64 " requests live (first: request %u), nothing on any device "
                   "and no event to come",
                   c->n_live, c->live_head->pub.id);
-        dump(e);
+        core_dump(c);
     }
 }
 
@@ -270,7 +215,8 @@ int sim_run(const struct sim_setup *setup, struct sim_result *result)
         engine_init(e, setup);
         run_loop(e);
         result->end_ns = e->now_ns;
-        audit_finish(e);
+        power_finish(e);
+        core_audit(&e->core, e->now_ns);
         CORE_OBSERVE(&e->core, run_ended, e->now_ns);
         eventq_fini(&e->queue);
     }

@@ -257,7 +257,7 @@ int scenario_run(struct scenario *sc, const struct scenario_request *requests, u
     sc->n_kernels = 0;
     sc->observer.wants_kernels = kernels;
     trace_build(sc, requests, n);
-    return sim_run(&sc->setup, &sc->result);
+    return (sc->run == NULL ? sim_run : sc->run)(&sc->setup, &sc->result);
 }
 
 const struct scenario_kernel *scenario_kernel_find(const struct scenario *sc, uint32_t from,

@@ -53,6 +53,7 @@ struct scenario {
     struct sim_result result;
     struct observer observer;
     struct scenario_record records[SCENARIO_MAX_REQUESTS];
+    int (*run)(const struct sim_setup *setup, struct sim_result *result); /* NULL: sim_run */
     struct scenario_kernel kernels[SCENARIO_MAX_KERNELS];
     uint32_t n_kernels;
 };

@@ -1,0 +1,98 @@
+#include "hwmodels/engines/engines.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifndef PATH_MAX
+#define PATH_MAX 4096
+#endif
+#ifndef XPUSIM_LIBDIR
+#define XPUSIM_LIBDIR "/usr/local/lib/xpusim"
+#endif
+
+static const char *const names[] = {"ggml", "openvino", NULL};
+
+const char *const *engine_names(void)
+{
+    return names;
+}
+
+static void *open_in(const char *folder, const char *name, char *why, size_t size)
+{
+    char path[PATH_MAX + 64];
+    (void)snprintf(path, sizeof path, "%s/%s.so", folder, name);
+    if (access(path, R_OK) != 0) {
+        return NULL;
+    }
+    void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (object == NULL) {
+        (void)snprintf(why, size, "%s", dlerror());
+    }
+    return object;
+}
+
+/* engines/ beside the program or beside a folder above it (tests lie deeper in the build folder).
+ */
+static void *open_beside_program(const char *name, char *why, size_t size)
+{
+    char exe[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+    void *object = NULL;
+    exe[n > 0 ? n : 0] = '\0';
+    for (int up = 0; up < 4 && object == NULL && strrchr(exe, '/') != NULL; up++) {
+        *strrchr(exe, '/') = '\0';
+        char folder[PATH_MAX + 16];
+        (void)snprintf(folder, sizeof folder, "%s/engines", exe);
+        object = open_in(folder, name, why, size);
+    }
+    return object;
+}
+
+static const struct engine_ops *find(const char *name, char *why, size_t size)
+{
+    const char *folder = getenv("XPUSIM_ENGINES");
+    void *object =
+        folder != NULL ? open_in(folder, name, why, size) : open_beside_program(name, why, size);
+    if (object == NULL && folder == NULL) {
+        object = open_in(XPUSIM_LIBDIR "/engines", name, why, size);
+    }
+    if (object == NULL) {
+        return NULL;
+    }
+    const struct engine_ops *(*get)(void);
+    *(void **)&get = dlsym(object, "xpusim_engine");
+    const struct engine_ops *ops = get == NULL ? NULL : get();
+    if (ops == NULL || ops->abi != ENGINE_ABI) {
+        (void)snprintf(why, size, "built for another version of sim/api/engine.h");
+        return NULL;
+    }
+    return ops;
+}
+
+const struct engine_ops *engine_find(const char *name, struct err *e)
+{
+    char why[512] = "";
+    for (int i = 0; names[i] != NULL; i++) {
+        if (strcmp(names[i], name) != 0) {
+            continue;
+        }
+        const struct engine_ops *ops = find(name, why, sizeof why);
+        if (ops == NULL) {
+            (void)err_add(e, "engine %s is not there%s%s: `make engines` fetches and builds it",
+                          name, why[0] == '\0' ? "" : ", ", why);
+        }
+        return ops;
+    }
+    (void)err_add(e, "there is no engine %s; there are ggml and openvino", name);
+    return NULL;
+}
+
+bool engine_is_there(const char *name)
+{
+    char why[512];
+    return find(name, why, sizeof why) != NULL;
+}

@@ -1,0 +1,17 @@
+/* Engines as shared objects: found by name, opened once, kept to the end of the process. */
+#ifndef HWMODELS_ENGINES_ENGINES_H
+#define HWMODELS_ENGINES_ENGINES_H
+
+#include "sim/api/engine.h"
+#include "sim/base/err.h"
+
+/* The engine of that name, or NULL with an error added: why it is not there, and what to do. Looked
+ * for in $XPUSIM_ENGINES, in engines/ beside the program (or beside a folder above it), and where
+ * `make install` puts it. */
+const struct engine_ops *engine_find(const char *name, struct err *e);
+/* The same without a word. */
+bool engine_is_there(const char *name);
+/* The NULL-terminated list of names there can be. */
+const char *const *engine_names(void);
+
+#endif

@@ -1,0 +1,181 @@
+/* What the core asks of the real executor. The two clocks differ in how a launch runs and stops;
+ * everything else is the same. */
+#include <errno.h>
+
+#include "sim/drive/drive_impl.h"
+
+uint32_t drive_later(struct drive *d, int64_t at_ns, enum drive_event kind, uint32_t sub,
+                     uint64_t payload)
+{
+    uint64_t order = ((uint64_t)kind << 60) | ((uint64_t)sub << 28) | (d->next_order++ & 0xfffffff);
+    return eventq_push(&d->queue, at_ns < d->now_ns ? d->now_ns : at_ns, order, payload);
+}
+
+static void exec_launch(void *exec, struct full_launch *l)
+{
+    struct drive *d = exec;
+    struct real_device *v = &d->devices[l->pub.device];
+    struct real_launch *r = launch_new(d, l);
+    r->submit_ns = d->wall ? drive_wall_ns(d) : d->now_ns;
+    v->live[v->n_live++] = r;
+    if (d->wall) {
+        wallclock_launch(d, v, r);
+    } else if (v->n_live == 1) {
+        cpuclock_start(d, v);
+    }
+}
+
+static int exec_stop(void *exec, struct full_launch *l, enum preempt_mode mode)
+{
+    struct drive *d = exec;
+    struct real_device *v = &d->devices[l->pub.device];
+    struct real_launch *r = l->pub.exec;
+    if (r->over) {
+        return 0;
+    }
+    r->mode = mode;
+    r->asked_ns = d->wall ? drive_wall_ns(d) : d->now_ns;
+    if (d->wall) {
+        wallclock_stop(d, v, r);
+    } else {
+        cpuclock_stop(d, v, r);
+    }
+    return 0;
+}
+
+void drive_launch_ended(struct drive *d, struct real_launch *r)
+{
+    struct real_device *v = &d->devices[r->l->pub.device];
+    uint32_t i = 0;
+    while (v->live[i] != r) {
+        i++;
+    }
+    for (uint32_t k = i; k + 1 < v->n_live; k++) {
+        v->live[k] = v->live[k + 1];
+    }
+    v->n_live--;
+    report_launch(d, r);
+    struct full_launch *l = r->l;
+    uint32_t ops_done = r->op - l->pub.op_begin;
+    uint32_t rows_done = r->rows_done;
+    d->core.result->kernels += r->n_log;
+    launch_free(d, r);
+    core_launch_ended(&d->core, l, r->outcome, ops_done, rows_done, r->solo_ns, r->lost_ns);
+    if (i == 0 && v->n_live > 0 && v->live[0]->l->pub.state == LAUNCH_STATE_QUEUED &&
+        !v->live[0]->over) {
+        if (d->wall) {
+            core_launch_started(&d->core, v->live[0]->l, 0);
+        } else {
+            cpuclock_start(d, v);
+        }
+    }
+}
+
+static uint32_t exec_free_slots(void *exec, uint8_t device)
+{
+    const struct drive *d = exec;
+    uint32_t depth = d->machine->devices[device].inflight_depth;
+    uint32_t live = d->devices[device].n_live;
+    return live < depth ? depth - live : 0;
+}
+
+static uint32_t exec_launches(void *exec, uint8_t device, const struct launch **out, uint32_t max)
+{
+    const struct real_device *v = &((struct drive *)exec)->devices[device];
+    for (uint32_t i = 0; i < v->n_live && i < max; i++) {
+        out[i] = &v->live[i]->l->pub;
+    }
+    return v->n_live;
+}
+
+/* How long it takes is what is to be found out: the file's figures are not used. */
+static void exec_compile(void *exec, struct resident *r, int64_t duration_ns)
+{
+    (void)duration_ns;
+    service_compile(exec, r);
+}
+
+static void exec_load(void *exec, struct resident *r, double bytes)
+{
+    (void)exec;
+    (void)bytes;
+    SIM_REQUIRE(false, "graph block %u loaded: CAP_LOAD is not offered", r->key.a);
+}
+
+static void exec_resident_cancel(void *exec, struct resident *r)
+{
+    (void)exec;
+    service_cancel(r);
+}
+
+static void exec_resident_evicted(void *exec, struct resident_key key)
+{
+    service_evicted(exec, key);
+}
+
+static void exec_kv_move(void *exec, struct full_request *r, double bytes, bool in)
+{
+    (void)bytes;
+    service_kv(exec, r, in);
+}
+
+static void exec_cold_move(void *exec, uint32_t cold, uint32_t generation, double bytes)
+{
+    (void)bytes;
+    service_cold(exec, cold, generation);
+}
+
+static void exec_timer(void *exec, int64_t at_ns, uint64_t cookie)
+{
+    (void)drive_later(exec, at_ns, DRIVE_EVENT_TIMER, 0, cookie);
+}
+
+static void exec_pass_tail(void *exec, struct full_pass *p, int64_t duration_ns)
+{
+    (void)duration_ns;
+    struct drive *d = exec;
+    int64_t began = d->wall ? drive_real_ns() : drive_cpu_ns();
+    state_sample(d, p);
+    int64_t took = (d->wall ? drive_real_ns() : drive_cpu_ns()) - began;
+    drive_times_add(&d->report->tail, took);
+    d->tails++;
+    (void)drive_later(d, d->now_ns + (d->wall ? 0 : took), DRIVE_EVENT_TAIL,
+                      p->pub.segments[0].request->id, (uint64_t)(uintptr_t)p);
+}
+
+static void exec_arrive_later(void *exec, int64_t at_ns, uint32_t row, uint32_t cold)
+{
+    struct drive *d = exec;
+    d->arrivals_pending++;
+    (void)drive_later(d, at_ns, DRIVE_EVENT_TURN, d->core.setup->trace->rows[row].request_id,
+                      ((uint64_t)cold << 32) | row);
+}
+
+static void exec_cancel_later(void *exec, int64_t at_ns, struct full_request *r)
+{
+    (void)drive_later(exec, at_ns, DRIVE_EVENT_CANCEL, r->pub.id, r->pub.id);
+}
+
+static void exec_pass_cancelled(void *exec, struct full_pass *p)
+{
+    state_pass_drop(exec, p);
+}
+
+const struct executor_ops drive_ops = {
+    .caps = CAP_SPANS | CAP_ROW_SPLIT | CAP_YIELD_KERNEL | CAP_COMPILE | CAP_KV_EVICT | CAP_VERIFY,
+    .launch = exec_launch,
+    .stop = exec_stop,
+    .free_slots = exec_free_slots,
+    .launches = exec_launches,
+    .compile = exec_compile,
+    .load = exec_load,
+    .resident_cancel = exec_resident_cancel,
+    .resident_evicted = exec_resident_evicted,
+    .kv_move = exec_kv_move,
+    .cold_move = exec_cold_move,
+    .timer = exec_timer,
+    .pass_tail = exec_pass_tail,
+    .arrive_later = exec_arrive_later,
+    .cancel_later = exec_cancel_later,
+    .pass_cancelled = exec_pass_cancelled,
+};

@@ -1,0 +1,106 @@
+/* --clock cpu: kernels really run, one after another, each by its device's thread while the host
+ * waits, and take the processor time that they took on a virtual clock. */
+#include <errno.h>
+
+#include "sim/drive/drive_impl.h"
+
+static void run_one(struct job *j)
+{
+    struct real_launch *r = (struct real_launch *)j;
+    j->status = launch_kernel(r, r->kernel_begin_ns, &r->end_ns);
+}
+
+/* The kernel runs now; its virtual end lies ahead. */
+static void begin_kernel(struct drive *d, struct real_launch *r)
+{
+    struct lane *w = &d->devices[r->l->pub.device].lane;
+    r->kernel_begin_ns = d->now_ns;
+    int rc = lane_call(w, &r->job);
+    if (rc != 0) {
+        core_fail(&d->core, rc == -ETIMEDOUT ? rc : -EIO, "device %s: %s", w->name,
+                  rc == -ETIMEDOUT ? "a kernel does not come back" : r->job.why);
+        return;
+    }
+    r->event = drive_later(d, d->now_ns + r->end_ns, DRIVE_EVENT_STEP, r->l->pub.device,
+                           (uint64_t)(uintptr_t)r);
+}
+
+void cpuclock_start(struct drive *d, struct real_device *v)
+{
+    struct real_launch *r = v->live[0];
+    r->job.run = run_one;
+    int64_t ready = r->l->pub.submit_ns + core_launch_lead_ns(&d->core, &r->l->pub);
+    int64_t begin = ready > d->now_ns ? ready : d->now_ns;
+    core_launch_started(&d->core, r->l, begin - d->now_ns);
+    r->begin_ns = -1;
+    r->event = drive_later(d, begin, DRIVE_EVENT_STEP, r->l->pub.device, (uint64_t)(uintptr_t)r);
+}
+
+static void end_at(struct drive *d, struct real_launch *r, enum launch_outcome outcome,
+                   int64_t at_ns)
+{
+    if (r->event != EVENTQ_NONE) {
+        eventq_cancel(&d->queue, r->event);
+    }
+    r->over = true;
+    r->outcome = outcome;
+    r->event = drive_later(d, at_ns, DRIVE_EVENT_STEP, r->l->pub.device, (uint64_t)(uintptr_t)r);
+}
+
+void cpuclock_step(struct drive *d, struct real_launch *r)
+{
+    r->event = EVENTQ_NONE;
+    if (r->over) {
+        drive_launch_ended(d, r);
+    } else if (r->begin_ns < 0) {
+        r->begin_ns = d->now_ns;
+        begin_kernel(d, r);
+    } else if (launch_done(r)) {
+        drive_launch_ended(d, r);
+    } else if (atomic_load(&r->stop) != 0 && launch_may_yield(r)) {
+        r->outcome = LAUNCH_OUTCOME_YIELDED;
+        drive_launch_ended(d, r);
+    } else {
+        begin_kernel(d, r);
+    }
+}
+
+/* Undoes the kernel whose virtual end has not come: it wrote nothing that it reads. */
+static void undo_kernel(struct drive *d, struct real_launch *r)
+{
+    if (r->in_span == 0 && r->at_span == 0) {
+        r->op--;
+        const struct launch *l = &r->l->pub;
+        uint32_t rows = r->op == l->op_begin ? l->rows : pass_op_rows(l->pass, r->op);
+        r->rows_done = rows - r->kernel_rows;
+    } else {
+        r->rows_done -= r->kernel_rows;
+    }
+    r->solo_ns -= r->end_ns;
+    r->lost_ns = d->now_ns - r->kernel_begin_ns;
+    r->log[r->n_log - 1].stopped = true;
+}
+
+void cpuclock_stop(struct drive *d, struct real_device *v, struct real_launch *r)
+{
+    if (r != v->live[0]) {
+        end_at(d, r, LAUNCH_OUTCOME_WITHDRAWN, d->now_ns);
+    } else if (r->begin_ns < 0) {
+        end_at(d, r, LAUNCH_OUTCOME_YIELDED, d->now_ns);
+    } else if (r->mode == PREEMPT_RESET) {
+        undo_kernel(d, r);
+        end_at(d, r, LAUNCH_OUTCOME_RESET,
+               d->now_ns + d->machine->devices[r->l->pub.device].reset_ns);
+    } else {
+        atomic_store(&r->stop, 1);
+    }
+}
+
+bool cpuclock_wait(struct drive *d)
+{
+    if (eventq_empty(&d->queue)) {
+        return false;
+    }
+    d->now_ns = eventq_peek(&d->queue)->time_ns;
+    return true;
+}

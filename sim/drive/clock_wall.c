@@ -1,0 +1,149 @@
+/* --clock wall: every device's thread runs its launches by itself; the host sleeps until one of
+ * them ends or something is due. */
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "sim/drive/drive_impl.h"
+
+#define LOOK_AFTER_NS NS_PER_S /* at the latest: does anything hang? */
+
+static void run_launch(struct job *j)
+{
+    struct real_launch *r = (struct real_launch *)j;
+    struct drive *d = r->drive;
+    r->begin_ns = drive_wall_ns(d);
+    r->outcome = LAUNCH_OUTCOME_DONE;
+    while (!launch_done(r)) {
+        int64_t took;
+        int64_t now = drive_wall_ns(d);
+        d->devices[r->l->pub.device].lane.began_ns = now + d->epoch_ns;
+        j->status = launch_kernel(r, now, &took);
+        if (j->status == -ECANCELED) {
+            j->status = 0;
+            r->lost_ns = took;
+            r->outcome = LAUNCH_OUTCOME_RESET;
+            break;
+        }
+        if (j->status != 0) {
+            break;
+        }
+        if (!launch_done(r) && atomic_load(&r->kill) != 0) {
+            r->outcome = LAUNCH_OUTCOME_RESET; /* between two kernels: nothing is lost */
+            break;
+        }
+        if (!launch_done(r) && atomic_load(&r->stop) != 0 && launch_may_yield(r)) {
+            r->outcome = LAUNCH_OUTCOME_YIELDED;
+            break;
+        }
+    }
+    r->end_ns = drive_wall_ns(d);
+}
+
+void wallclock_launch(struct drive *d, struct real_device *v, struct real_launch *r)
+{
+    r->job.run = run_launch;
+    if (v->n_live == 1) {
+        core_launch_started(&d->core, r->l, 0);
+    }
+    lane_post(&v->lane, &r->job);
+}
+
+static void end_now(struct drive *d, struct real_launch *r, enum launch_outcome outcome)
+{
+    r->over = true;
+    r->outcome = outcome;
+    r->begin_ns = r->end_ns = drive_wall_ns(d);
+    pthread_mutex_lock(&d->mutex);
+    r->job.next = d->done.head; /* the host itself looks next */
+    d->done.head = &r->job;
+    d->done.tail = d->done.tail == NULL ? &r->job : d->done.tail;
+    pthread_mutex_unlock(&d->mutex);
+}
+
+void wallclock_stop(struct drive *d, struct real_device *v, struct real_launch *r)
+{
+    if (lane_withdraw(&v->lane, &r->job)) {
+        bool queued = r->l->pub.state == LAUNCH_STATE_QUEUED;
+        end_now(d, r, queued ? LAUNCH_OUTCOME_WITHDRAWN : LAUNCH_OUTCOME_YIELDED);
+    } else if (r->mode == PREEMPT_RESET) {
+        atomic_store(&r->kill, 1);
+        if (v->engine->interrupt != NULL) {
+            v->engine->interrupt(v->handle);
+        }
+    } else {
+        atomic_store(&r->stop, 1);
+    }
+}
+
+bool wallclock_wait(struct drive *d)
+{
+    struct core *c = &d->core;
+    pthread_mutex_lock(&d->mutex);
+    for (;;) {
+        int64_t now = drive_wall_ns(d);
+        bool due = !eventq_empty(&d->queue) && eventq_peek(&d->queue)->time_ns <= now;
+        const struct lane *w = lane_hung(d);
+        if (w != NULL) {
+            core_fail(c, -ETIMEDOUT, "%s: its work does not come back, after %.0f s", w->name,
+                      units_s_from_ns(d->hang_ns));
+        } else if (d->options->limit_s > 0.0 && units_s_from_ns(now) > d->options->limit_s) {
+            core_fail(c, -ETIMEDOUT, "given up after %.0f s of real time", d->options->limit_s);
+        }
+        if (c->result->status != 0 || due || d->done.head != NULL) {
+            break;
+        }
+        int64_t at = now + LOOK_AFTER_NS;
+        if (!eventq_empty(&d->queue) && eventq_peek(&d->queue)->time_ns < at) {
+            at = eventq_peek(&d->queue)->time_ns;
+        }
+        at += d->epoch_ns;
+        struct timespec until = {at / NS_PER_S, at % NS_PER_S};
+        (void)pthread_cond_timedwait(&d->host, &d->mutex, &until);
+    }
+    pthread_mutex_unlock(&d->mutex);
+    d->now_ns = drive_wall_ns(d);
+    return c->result->status == 0;
+}
+
+static struct job *take_done(struct drive *d)
+{
+    pthread_mutex_lock(&d->mutex);
+    struct job *all = d->done.head;
+    d->done = (struct job_list){NULL, NULL};
+    pthread_mutex_unlock(&d->mutex);
+    return all;
+}
+
+static void ended(struct drive *d, struct job *j)
+{
+    if (j->status != 0) {
+        core_fail(&d->core, -EIO, "%s: %s", j->lane->name, j->why);
+    } else if (j->lane == &d->loader || j->lane == &d->compiler) {
+        service_done(d, (struct service_job *)j);
+    } else {
+        struct real_launch *r = (struct real_launch *)j;
+        if (!r->over) {
+            drive_times_add(&d->report->completion, drive_wall_ns(d) - r->end_ns);
+        }
+        drive_launch_ended(d, r);
+    }
+}
+
+/* Kernels before loads before compiles, kernels by device (sim/api/policy.h). */
+void wallclock_instant(struct drive *d)
+{
+    struct job *all = take_done(d);
+    for (uint32_t turn = 0; turn < d->machine->n_devices + 2; turn++) {
+        const struct lane *w = turn < d->machine->n_devices    ? &d->devices[turn].lane
+                               : turn == d->machine->n_devices ? &d->loader
+                                                               : &d->compiler;
+        struct job *next;
+        for (struct job *j = all; j != NULL && d->core.result->status == 0; j = next) {
+            next = j->next;
+            if (j->lane == w) {
+                ended(d, j);
+            }
+        }
+    }
+}

@@ -1,0 +1,386 @@
+/* The life of a real run: refuse what cannot be real, open the engines on their threads, and the
+ * loop of instants, which is the simulator's: events in the contract's order, then schedule. */
+#include "sim/drive/drive.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "sim/drive/drive_impl.h"
+
+#define HOST_PRIORITY 10 /* SCHED_FIFO; above the devices' */
+#define DEFAULT_LIMIT_S 600.0
+#define DEFAULT_HANG_S 60.0
+
+static int64_t clock_ns(clockid_t id)
+{
+    struct timespec t;
+    (void)clock_gettime(id, &t);
+    return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
+}
+
+int64_t drive_real_ns(void)
+{
+    return clock_ns(CLOCK_MONOTONIC);
+}
+
+int64_t drive_cpu_ns(void)
+{
+    return clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+int64_t drive_wall_ns(const struct drive *d)
+{
+    return drive_real_ns() - d->epoch_ns;
+}
+
+/* ---- what cannot be real ---- */
+
+static int refuse(struct drive *d, const char *what)
+{
+    return core_fail(&d->core, -EINVAL, "real execution has no %s", what);
+}
+
+static int check_setup(struct drive *d)
+{
+    const struct sim_setup *s = d->core.setup;
+    const struct machine *m = d->machine;
+    for (uint32_t i = 0; i < m->n_devices; i++) {
+        if (m->devices[i].sharing != DEVICE_SERIAL) {
+            return core_fail(&d->core, -EINVAL, "device %s is time-shared; a real one is serial",
+                             m->devices[i].name);
+        }
+        if (m->devices[i].can_reset &&
+            (d->options->devices[i].engine->has & ENGINE_INTERRUPTS) == 0) {
+            return core_fail(&d->core, -EINVAL,
+                             "device %s of the file can be reset; engine %s cannot interrupt a "
+                             "kernel (can_reset=false)",
+                             m->devices[i].name, d->options->devices[i].engine->name);
+        }
+    }
+    return s->draft != NULL                ? refuse(d, "drafts (sim.speculation)")
+           : s->frames.per_s > 0.0         ? refuse(d, "graphics frames of its own (sim.graphics)")
+           : s->throttle.limit_watts > 0.0 ? refuse(d, "power limit (sim.power)")
+                                           : 0;
+}
+
+/* ---- engines and devices ---- */
+
+static int engine_handle(struct drive *d, const struct engine_ops *ops, void **handle)
+{
+    for (uint32_t i = 0; i < d->n_engines; i++) {
+        if (d->engines[i].ops == ops) {
+            *handle = d->engines[i].handle;
+            return 0;
+        }
+    }
+    char why[ENGINE_MESSAGE_BYTES] = "";
+    const struct engine_options o = {.llm = d->llm, .kv = &d->kv.view};
+    int rc = ops->open(&o, handle, why);
+    if (rc != 0) {
+        return core_fail(&d->core, rc, "engine %s: %s", ops->name, why);
+    }
+    d->engines[d->n_engines++] = (struct opened){ops, *handle};
+    return 0;
+}
+
+static void open_device(struct job *j)
+{
+    struct real_device *v = (struct real_device *)((char *)j - offsetof(struct real_device, job));
+    const struct device *desc = &j->lane->drive->machine->devices[v->index];
+    const struct engine_device_options o = {
+        .name = v->options->name, .index = v->index, .static_rows = desc->chunk_rows};
+    j->status = v->engine->device_open(v->engine_handle, &o, &v->handle, j->why);
+}
+
+static void close_device(struct job *j)
+{
+    struct real_device *v = (struct real_device *)((char *)j - offsetof(struct real_device, job));
+    v->engine->device_close(v->handle);
+}
+
+static int device_start(struct drive *d, uint32_t i)
+{
+    struct real_device *v = &d->devices[i];
+    const struct drive_device *o = &d->options->devices[i];
+    v->options = o;
+    v->engine = o->engine;
+    v->index = i;
+    v->live = arena_alloc(&d->core.arena,
+                          d->machine->devices[i].inflight_depth * sizeof(struct real_launch *));
+    int rc = engine_handle(d, o->engine, &v->engine_handle);
+    if (rc != 0) {
+        return rc;
+    }
+    bool realtime = d->wall && d->options->realtime;
+    rc = lane_start(&v->lane, d, d->machine->devices[i].name, o->core, realtime);
+    if (rc != 0) {
+        return core_fail(&d->core, rc, "no thread for device %s", d->machine->devices[i].name);
+    }
+    v->job.run = open_device;
+    rc = lane_call(&v->lane, &v->job);
+    return rc == 0 ? 0
+                   : core_fail(&d->core, rc, "device %s (%s on engine %s): %s",
+                               d->machine->devices[i].name, o->name, o->engine->name,
+                               rc == -ETIMEDOUT ? "opening it does not come back" : v->job.why);
+}
+
+static int start(struct drive *d)
+{
+    int rc = check_setup(d);
+    rc = rc != 0 ? rc : state_init(d);
+    for (uint32_t i = 0; rc == 0 && i < d->machine->n_devices; i++) {
+        rc = device_start(d, i);
+    }
+    if (rc == 0 && (lane_start(&d->loader, d, "loader", -1, false) != 0 ||
+                    lane_start(&d->compiler, d, "compiler", -1, false) != 0)) {
+        rc = core_fail(&d->core, -EAGAIN, "no thread for the loader or the compiler");
+    }
+    return rc;
+}
+
+/* Ends the threads. False: one hangs, and what it uses must stay. */
+static bool stop(struct drive *d)
+{
+    bool whole = true;
+    for (uint32_t i = 0; i < d->machine->n_devices; i++) {
+        struct real_device *v = &d->devices[i];
+        for (uint32_t k = 0; k < v->n_live; k++) {
+            atomic_store(&v->live[k]->kill, 1);
+            atomic_store(&v->live[k]->stop, 1);
+        }
+        if (v->lane.started && !v->lane.hung && v->handle != NULL) {
+            v->job.run = close_device;
+            (void)lane_call(&v->lane, &v->job);
+        }
+        lane_stop(&v->lane);
+        whole = whole && !v->lane.hung;
+    }
+    lane_stop(&d->loader);
+    lane_stop(&d->compiler);
+    whole = whole && !d->loader.hung && !d->compiler.hung;
+    for (uint32_t i = 0; whole && i < d->n_engines; i++) {
+        d->engines[i].ops->close(d->engines[i].handle);
+    }
+    return whole;
+}
+
+/* ---- the run ---- */
+
+static void push_next_arrival(struct drive *d)
+{
+    const struct trace *t = d->core.setup->trace;
+    if (d->next_first < t->n_first) {
+        uint32_t row = (uint32_t)d->next_first++;
+        d->arrivals_pending++;
+        (void)drive_later(d, t->rows[row].arrival_ns, DRIVE_EVENT_ARRIVAL, t->rows[row].request_id,
+                          row);
+    }
+}
+
+static void arrive(struct drive *d, uint32_t row, uint32_t cold)
+{
+    struct core *c = &d->core;
+    d->arrivals_pending--;
+    c->last_progress_ns = c->n_live == 0 ? d->now_ns : c->last_progress_ns;
+    core_request_arrives(c, row, cold);
+}
+
+static void service_event(struct drive *d, struct service_job *j)
+{
+    j->event = EVENTQ_NONE;
+    service_done(d, j);
+}
+
+static void handle(struct drive *d, const struct eventq_event *ev)
+{
+    struct core *c = &d->core;
+    void *object = (void *)(uintptr_t)ev->payload;
+    c->result->events++;
+    switch ((enum drive_event)(ev->order >> 60)) {
+    case DRIVE_EVENT_STEP:
+        cpuclock_step(d, object);
+        break;
+    case DRIVE_EVENT_MOVED:
+    case DRIVE_EVENT_COMPILED:
+        service_event(d, object);
+        break;
+    case DRIVE_EVENT_TAIL:
+        d->tails--;
+        core_pass_tail_done(c, object);
+        state_pass_drop(d, object);
+        break;
+    case DRIVE_EVENT_ARRIVAL:
+        push_next_arrival(d);
+        arrive(d, (uint32_t)ev->payload, KV_NO_COLD);
+        break;
+    case DRIVE_EVENT_TURN:
+        arrive(d, (uint32_t)ev->payload, (uint32_t)(ev->payload >> 32));
+        break;
+    case DRIVE_EVENT_CANCEL: {
+        struct full_request *r = core_request_find(c, (uint32_t)ev->payload);
+        if (r != NULL) {
+            core_request_cancel(c, r);
+        }
+        break;
+    }
+    case DRIVE_EVENT_TIMER:
+        core_timer(c, ev->payload);
+        break;
+    }
+}
+
+static bool drained(const struct drive *d)
+{
+    bool idle = d->core.n_live == 0 && d->arrivals_pending == 0 && d->tails == 0;
+    for (uint32_t i = 0; i < d->machine->n_devices; i++) {
+        idle = idle && d->devices[i].n_live == 0;
+    }
+    return idle;
+}
+
+static bool due(const struct drive *d)
+{
+    return !eventq_empty(&d->queue) && eventq_peek(&d->queue)->time_ns <= d->now_ns;
+}
+
+static void instant(struct drive *d)
+{
+    struct core *c = &d->core;
+    core_advance(c, d->now_ns);
+    if (d->wall) {
+        wallclock_instant(d);
+    }
+    while (c->result->status == 0 && due(d)) {
+        struct eventq_event ev = eventq_pop(&d->queue);
+        handle(d, &ev);
+    }
+    int64_t began = drive_real_ns();
+    if (c->result->status == 0) {
+        (void)core_schedule(c);
+    }
+    drive_times_add(&d->report->schedule, drive_real_ns() - began);
+}
+
+static void loop(struct drive *d)
+{
+    struct core *c = &d->core;
+    push_next_arrival(d);
+    while (c->result->status == 0 && !drained(d)) {
+        if (!(d->wall ? wallclock_wait(d) : cpuclock_wait(d))) {
+            core_fail(c, -ETIMEDOUT,
+                      "stalled: %" PRIu64 " requests live, nothing on any device and no event to "
+                      "come",
+                      c->n_live); /* the first failure stays */
+            break;
+        }
+        if (d->now_ns > c->setup->horizon_ns) {
+            d->now_ns = c->setup->horizon_ns;
+            core_advance(c, d->now_ns);
+            break;
+        }
+        if (d->now_ns - c->last_progress_ns > c->setup->stall_ns && c->n_live > 0) {
+            core_fail(c, -ETIMEDOUT, "stalled: no progress for %.0f s",
+                      units_s_from_ns(c->setup->stall_ns));
+            break;
+        }
+        instant(d);
+    }
+}
+
+static void write_tokens(const struct drive *d)
+{
+    FILE *out = d->options->tokens;
+    for (size_t i = 0; out != NULL && i < d->core.setup->trace->n; i++) {
+        const struct real_request *q = &d->requests[i];
+        (void)fprintf(out, "%u", q->id);
+        for (uint32_t k = q->input; k < q->n; k++) {
+            (void)fprintf(out, " %d", q->tokens[k]);
+        }
+        (void)fputc('\n', out);
+    }
+}
+
+/* The host must get in between when a device's thread has its core. */
+static void host_priority(struct drive *d, bool on)
+{
+    struct sched_param p = {.sched_priority = on ? HOST_PRIORITY : 0};
+    bool granted = true;
+    for (uint32_t i = 0; i < d->machine->n_devices; i++) {
+        granted = granted && d->devices[i].lane.granted;
+    }
+    if (d->wall && d->options->realtime) {
+        granted = sched_setscheduler(0, on ? SCHED_FIFO : SCHED_OTHER, &p) == 0 && granted;
+        d->report->realtime = on ? granted : d->report->realtime;
+    }
+}
+
+static void run(struct drive *d)
+{
+    host_priority(d, true);
+    d->epoch_ns = drive_real_ns();
+    loop(d);
+    d->core.result->end_ns = d->now_ns;
+    host_priority(d, false);
+    if (d->core.result->status != 0) {
+        core_dump(&d->core);
+    }
+    core_audit(&d->core, d->now_ns);
+    CORE_OBSERVE(&d->core, run_ended, d->now_ns);
+    d->report->token_hash = state_token_hash(d);
+    write_tokens(d);
+}
+
+static struct drive *drive_new(const struct drive_options *o, const struct sim_setup *setup,
+                               struct drive_report *report)
+{
+    struct drive *d = xcalloc(1, sizeof *d);
+    d->options = o;
+    d->report = report;
+    d->machine = setup->machine;
+    d->llm = setup->llm;
+    d->wall = o->clock == DRIVE_CLOCK_WALL;
+    d->hang_ns = units_ns_from_s(o->hang_s > 0.0 ? o->hang_s : DEFAULT_HANG_S);
+    for (uint32_t i = 0; i < setup->machine->n_devices; i++) {
+        uint32_t chunk = setup->machine->devices[i].chunk_rows;
+        d->padding_rows = chunk > d->padding_rows ? chunk : d->padding_rows;
+    }
+    d->kv.file = -1;
+    eventq_init(&d->queue);
+    pthread_mutex_init(&d->mutex, NULL);
+    pthread_condattr_t a;
+    pthread_condattr_init(&a);
+    pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
+    pthread_cond_init(&d->host, &a);
+    pthread_condattr_destroy(&a);
+    return d;
+}
+
+int drive_run(const struct drive_options *o, const struct sim_setup *setup0,
+              struct sim_result *result, struct drive_report *report)
+{
+    memset(report, 0, sizeof *report);
+    struct drive *d = drive_new(o, setup0, report);
+    struct sim_setup setup = *setup0;
+    SIM_REQUIRE(setup.n_observers < SIM_MAX_OBSERVERS, "%u observers", setup.n_observers);
+    memmove(setup.observers + 1, setup.observers, setup.n_observers * sizeof *setup.observers);
+    setup.observers[0] = &d->observer; /* others may look at requests: theirs come after */
+    setup.n_observers++;
+    int rc = core_init(&d->core, &setup, &drive_ops, d, result);
+    if (rc == 0 && start(d) == 0) {
+        run(d);
+    }
+    bool whole = stop(d);
+    if (whole) { /* else a thread that hangs still uses it */
+        state_fini(d);
+        eventq_fini(&d->queue);
+        core_fini(&d->core);
+        pthread_cond_destroy(&d->host);
+        pthread_mutex_destroy(&d->mutex);
+        free(d);
+    }
+    return result->status;
+}

@@ -1,0 +1,99 @@
+/* The second executor: the same core and the same policy objects on real kernels of real engines
+ * (sim/api/engine.h), one thread per device.
+ *
+ *   wall  threads, real time, real interference. Device threads are pinned to their cores; the host
+ *         thread (the caller's) owns the core and does all scheduling, as a coordinator would.
+ *   cpu   execution-driven: every kernel really runs, one after another, and takes the processor
+ *         time that it took on a virtual clock. Tokens, decisions and books are those of a real
+ *         run; neighbours on the machine do no harm, and no interference is seen. Host costs are
+ *         those of the SoC file.
+ *
+ * What has no counterpart on a real engine is refused, never imitated: stopping inside a kernel and
+ * going on there, kernels in flight beyond the running one, shares of memory bandwidth, graph
+ * blocks, drafts of speculation, time-shared devices, graphics frames, power limits. There is no
+ * energy: it is absent, not zero.
+ *
+ * A kernel that fails, hangs or cannot be compiled ends the run with an error that names it. After
+ * a hang the device's thread cannot be ended: what it holds is given up, and the process should not
+ * live long after. */
+#ifndef SIM_DRIVE_DRIVE_H
+#define SIM_DRIVE_DRIVE_H
+
+#include <stdio.h>
+
+#include "sim/api/engine.h"
+#include "sim/core/run.h"
+
+struct drive_device {
+    const struct engine_ops *engine;
+    const char *name; /* the engine's word for it; "CPU" */
+    int core;         /* processor its thread is pinned to; -1: none */
+};
+
+enum drive_clock { DRIVE_CLOCK_WALL, DRIVE_CLOCK_CPU };
+
+/* One kernel as it ran. */
+struct drive_kernel {
+    uint32_t launch, rows, padded_rows;
+    uint32_t sequences, shape_rows, prefill_rows; /* of the whole pass */
+    uint64_t pairs, keys;
+    int64_t begin_ns, ns; /* wall: real time; cpu: virtual begin, processor time */
+    uint16_t layer;
+    uint8_t device, op;
+    bool stopped; /* interrupted: its work is lost */
+};
+
+/* Durations in ns of something that happened n times. */
+struct drive_times {
+    uint64_t n;
+    double sum_ns, sum_sq, max_ns;
+};
+
+struct drive_resident_time { /* one compile or KV move */
+    enum drive_work { DRIVE_COMPILE, DRIVE_SWAP_OUT, DRIVE_SWAP_IN } work;
+    double size; /* prompt tokens; bytes */
+    int64_t ns;
+};
+
+#define DRIVE_YIELDS 4
+
+/* What a run measured besides what observers saw. Owned by the caller; drive_report_fini. */
+struct drive_report {
+    struct drive_times schedule;   /* of the policy, all rounds of an instant */
+    struct drive_times submit;     /* launch by the policy -> first kernel on an idle device */
+    struct drive_times completion; /* last kernel's end -> the host knows */
+    struct drive_times tail;       /* sampling, per pass */
+    struct drive_times stop[DRIVE_YIELDS]; /* asked to stop -> stopped, by enum yield_point */
+    struct drive_times reset;
+    int64_t busy_ns[MACHINE_MAX_DEVICES];
+    uint64_t token_hash; /* of all (request, position, token) */
+    bool realtime;       /* SCHED_FIFO was wanted and granted */
+    struct drive_kernel *kernels;
+    size_t n_kernels, cap_kernels;
+    struct drive_resident_time *residents;
+    size_t n_residents, cap_residents;
+};
+
+struct drive_options {
+    enum drive_clock clock;
+    struct drive_device devices[MACHINE_MAX_DEVICES]; /* one per device of the machine */
+    bool realtime;       /* wall: ask for SCHED_FIFO; goes on without where it is not permitted */
+    double limit_s;      /* wall: the run is given up after that long; 0: 600 */
+    double hang_s;       /* a kernel, compile or move that takes longer has hung; 0: 60 */
+    const char *scratch; /* folder of the swap file; NULL: /tmp */
+    FILE *tokens;        /* a line per request: its id and its tokens; or NULL */
+};
+
+/* Runs a setup to the end, as sim_run does; returns result->status. The setup's truth serves the
+ * annotations that policies are given, and nothing else. report: cleared, then filled, also when
+ * the run fails. */
+int drive_run(const struct drive_options *o, const struct sim_setup *setup,
+              struct sim_result *result, struct drive_report *report);
+void drive_report_fini(struct drive_report *r);
+
+static inline double drive_mean_ns(const struct drive_times *t)
+{
+    return t->n == 0 ? 0.0 : t->sum_ns / (double)t->n;
+}
+
+#endif

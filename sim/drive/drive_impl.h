@@ -1,0 +1,257 @@
+/* Inside the real executor. The host thread (the caller of drive_run) owns everything here but the
+ * position of a launch while its device's lane runs it. */
+#ifndef SIM_DRIVE_DRIVE_IMPL_H
+#define SIM_DRIVE_DRIVE_IMPL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "sim/core/core.h"
+#include "sim/drive/drive.h"
+#include "sim/engine/eventq.h"
+
+struct drive;
+
+/* ---- lanes (lane.c): threads that run jobs one after another ---- */
+
+struct job {
+    struct job *next;
+    /* On the lane's thread. Takes what it needs from the object it is the first member of. */
+    void (*run)(struct job *j);
+    struct lane *lane;
+    int status;                     /* of run: 0 or -errno */
+    char why[ENGINE_MESSAGE_BYTES]; /* of a failure */
+};
+
+struct job_list {
+    struct job *head, *tail;
+};
+
+struct lane {
+    struct drive *drive;
+    const char *name; /* borrowed */
+    int core;
+    bool realtime, granted;
+    pthread_t thread;
+    pthread_cond_t wake;
+    struct job_list queue; /* these four under drive.mutex */
+    struct job *running;
+    _Atomic int64_t began_ns;
+    bool quit;
+    bool started, hung;
+};
+
+/* 0 or -errno. The lane waits for jobs. */
+int lane_start(struct lane *w, struct drive *d, const char *name, int core, bool realtime);
+/* Ends it after the job in progress; a hung one is left behind. */
+void lane_stop(struct lane *w);
+void lane_post(struct lane *w, struct job *j);
+/* Takes back a job that has not begun: true when it was still waiting. */
+bool lane_withdraw(struct lane *w, struct job *j);
+/* Posts and waits for the end. -ETIMEDOUT: it hangs. Finished jobs of others stay in drive.done. */
+int lane_call(struct lane *w, struct job *j);
+/* The first lane whose job has run longer than hang_s, or NULL. */
+struct lane *lane_hung(struct drive *d);
+
+/* ---- the real side of requests, KV and passes (state.c) ---- */
+
+struct real_request {
+    int32_t *tokens; /* prompt and generated: owned */
+    uint32_t n, input;
+    uint32_t id, slot;
+};
+
+/* What a turn leaves for the session's next one, by that one's trace row. */
+struct real_turn {
+    int32_t *tokens; /* owned; NULL: none */
+    uint32_t n, slot;
+};
+
+struct span {
+    uint32_t row0, n;
+};
+
+#define MAX_SPANS 32 /* holes in one op: at most one per launch that shares it, and one */
+
+struct real_pass {
+    struct engine_pass engine; /* borrows the arrays below */
+    struct real_pass *next, *next_free;
+    struct engine_segment *segments;
+    uint32_t *logit_rows;
+    uint32_t cap_segments, cap_rows, cap_logits;
+    uint32_t op;                 /* whose rows these are; UINT32_MAX: none yet */
+    struct span free[MAX_SPANS]; /* rows no launch holds, rising */
+    uint32_t n_free;
+};
+
+struct real_kv {
+    uint16_t **k, **v; /* by layer; owned mappings */
+    size_t bytes;      /* of one mapping */
+    struct engine_kv view;
+    uint32_t slot_tokens, n_slots;
+    uint32_t *holders; /* by slot: 0 free */
+    int file;          /* swapped slots, each at its own place */
+};
+
+int state_init(struct drive *d);
+void state_fini(struct drive *d);
+struct real_request *state_request(const struct request *r);
+/* Makes the pass's activations ready when it has none yet: rows, positions, cells, embeddings. */
+struct real_pass *state_pass(struct drive *d, struct full_pass *p);
+void state_pass_drop(struct drive *d, struct full_pass *p);
+/* Greedy sampling of every row that yields a token. */
+void state_sample(struct drive *d, struct full_pass *p);
+/* Moves `tokens` of a slot to or from the file; returns 0 or -errno. On a lane. */
+int state_swap(struct drive *d, uint32_t slot, uint32_t tokens, bool in);
+/* The slot's memory goes back to the system. */
+void state_release(struct drive *d, uint32_t slot);
+uint64_t state_token_hash(const struct drive *d);
+
+/* ---- launches (launches.c) ---- */
+
+struct real_launch {
+    struct job job;
+    struct full_launch *l;
+    struct real_pass *pass;
+    struct real_launch *next_free;
+    struct drive *drive;
+    struct span span[MAX_SPANS]; /* rows of the first op */
+    uint32_t n_spans;
+    _Atomic int stop, kill;                   /* yield; reset */
+    uint32_t op, at_span, in_span, rows_done; /* position: rows_done of op `op` */
+    uint32_t kernel_rows;                     /* of the kernel in progress */
+    int64_t submit_ns, kernel_begin_ns, begin_ns, end_ns, solo_ns, lost_ns, asked_ns;
+    enum preempt_mode mode;
+    enum launch_outcome outcome;
+    bool over;                /* cpu clock: ended, waits for the host */
+    uint32_t event;           /* cpu clock: of its next step */
+    struct drive_kernel *log; /* of this launch, copied to the report at its end */
+    uint32_t n_log, cap_log;
+};
+
+struct real_launch *launch_new(struct drive *d, struct full_launch *l);
+/* Gives rows that were not done back to the pass and frees r. */
+void launch_free(struct drive *d, struct real_launch *r);
+/* Runs the kernel at the position and moves on. 0, -ECANCELED, or -errno with job.why. now: the
+ * clock's, for the log; took_ns: by which the clock measures. */
+int launch_kernel(struct real_launch *r, int64_t now_ns, int64_t *took_ns);
+bool launch_done(const struct real_launch *r);
+/* Between kernels: a stop takes effect here. */
+bool launch_may_yield(const struct real_launch *r);
+
+/* ---- the executor ---- */
+
+struct real_device {
+    struct lane lane;
+    const struct drive_device *options;
+    const struct engine_ops *engine;
+    void *engine_handle, *handle; /* of open and device_open */
+    uint32_t index;
+    struct real_launch **live; /* in order; the first runs */
+    uint32_t n_live;
+    struct job job; /* opening and closing */
+};
+
+/* KV moves and compiles: work beside the devices, one after another per channel. */
+struct service_job {
+    struct job job;
+    struct drive *drive;
+    struct service_job *next_free;
+    enum drive_work work;
+    struct resident *resident; /* of a compile; NULL once cancelled */
+    struct resident_key key;
+    enum engine_step step;
+    struct full_request *request; /* of a KV move, or NULL: */
+    uint32_t cold, generation;
+    uint32_t slot, tokens;
+    double size;
+    int64_t took_ns;
+    uint32_t event; /* cpu clock */
+};
+
+struct drive {
+    struct core core;
+    const struct drive_options *options;
+    struct drive_report *report;
+    const struct machine *machine;
+    const struct llm *llm;
+    bool wall;
+    int64_t epoch_ns; /* wall: instant 0 */
+    int64_t now_ns;   /* of the instant in progress */
+
+    pthread_mutex_t mutex; /* lanes and done */
+    pthread_cond_t host;
+    struct job_list done;
+    int64_t hang_ns;
+    uint32_t padding_rows; /* the largest static kernel: how far one may reach beyond a pass */
+
+    struct eventq queue;
+    uint64_t next_order, arrivals_pending, tails;
+    size_t next_first;
+
+    struct real_device devices[MACHINE_MAX_DEVICES];
+    struct lane loader, compiler;
+    int64_t loader_free_ns, compiler_free_ns; /* cpu clock */
+    uint32_t n_engines;
+    struct opened {
+        const struct engine_ops *ops;
+        void *handle;
+    } engines[MACHINE_MAX_DEVICES];
+
+    struct observer observer;
+    struct real_kv kv;
+    struct real_turn *turns; /* by trace row */
+    struct real_request *requests;
+    struct real_pass *passes, *free_passes; /* all; those not in use */
+    struct real_launch *free_launches;
+    struct service_job *free_jobs;
+};
+
+enum drive_event {
+    DRIVE_EVENT_STEP, /* cpu clock: a launch begins or a kernel of it ends */
+    DRIVE_EVENT_MOVED,
+    DRIVE_EVENT_COMPILED,
+    DRIVE_EVENT_TAIL,
+    DRIVE_EVENT_TURN,
+    DRIVE_EVENT_ARRIVAL,
+    DRIVE_EVENT_CANCEL,
+    DRIVE_EVENT_TIMER
+};
+
+uint32_t drive_later(struct drive *d, int64_t at_ns, enum drive_event kind, uint32_t sub,
+                     uint64_t payload);
+int64_t drive_real_ns(void);                  /* monotonic */
+int64_t drive_cpu_ns(void);                   /* of the calling thread */
+int64_t drive_wall_ns(const struct drive *d); /* since instant 0 */
+
+/* actions.c: what the core asks for. */
+extern const struct executor_ops drive_ops;
+/* The launch has ended: the core hears of it, the next one of its device begins. */
+void drive_launch_ended(struct drive *d, struct real_launch *r);
+
+/* clock_wall.c, clock_cpu.c: taking launches, and waiting for the next instant. */
+void wallclock_launch(struct drive *d, struct real_device *v, struct real_launch *r);
+void wallclock_stop(struct drive *d, struct real_device *v, struct real_launch *r);
+bool wallclock_wait(struct drive *d);    /* false: nothing will come, or the run has failed */
+void wallclock_instant(struct drive *d); /* what ended meanwhile */
+void cpuclock_start(struct drive *d, struct real_device *v);
+void cpuclock_stop(struct drive *d, struct real_device *v, struct real_launch *r);
+bool cpuclock_wait(struct drive *d);
+void cpuclock_step(struct drive *d, struct real_launch *r);
+
+/* services.c */
+void service_compile(struct drive *d, struct resident *r);
+void service_cancel(struct resident *r);
+void service_evicted(struct drive *d, struct resident_key key);
+void service_kv(struct drive *d, struct full_request *r, bool in);
+void service_cold(struct drive *d, uint32_t cold, uint32_t generation);
+/* On the host, when the work is done (and its time has come). */
+void service_done(struct drive *d, struct service_job *j);
+void service_run(struct job *j);
+
+/* report.c */
+void drive_times_add(struct drive_times *t, int64_t ns);
+void report_launch(struct drive *d, const struct real_launch *r);
+void report_resident(struct drive *d, const struct service_job *j);
+
+#endif

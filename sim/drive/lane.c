@@ -1,0 +1,166 @@
+/* Threads of the real executor: one per device, one loader, one compiler. They run jobs and never
+ * touch the core. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* pthread_setaffinity_np */
+#endif
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+#include <time.h>
+
+#include "sim/drive/drive_impl.h"
+
+#define DEVICE_PRIORITY 5 /* SCHED_FIFO; below the host thread's, which must get in between */
+
+static void list_append(struct job_list *l, struct job *j)
+{
+    j->next = NULL;
+    if (l->tail == NULL) {
+        l->head = j;
+    } else {
+        l->tail->next = j;
+    }
+    l->tail = j;
+}
+
+static struct job *list_take(struct job_list *l)
+{
+    struct job *j = l->head;
+    if (j != NULL) {
+        l->head = j->next;
+        l->tail = l->head == NULL ? NULL : l->tail;
+    }
+    return j;
+}
+
+static bool list_remove(struct job_list *l, const struct job *j)
+{
+    struct job *before = NULL;
+    for (struct job *i = l->head; i != NULL; before = i, i = i->next) {
+        if (i == j) {
+            *(before == NULL ? &l->head : &before->next) = i->next;
+            l->tail = l->tail == i ? before : l->tail;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void settle(struct lane *w)
+{
+    if (w->core >= 0) {
+        cpu_set_t set;
+        CPU_ZERO(&set);
+        CPU_SET((size_t)w->core, &set);
+        (void)pthread_setaffinity_np(pthread_self(), sizeof set, &set); /* else it floats */
+    }
+    struct sched_param p = {.sched_priority = DEVICE_PRIORITY};
+    w->granted = w->realtime && pthread_setschedparam(pthread_self(), SCHED_FIFO, &p) == 0;
+}
+
+static void *lane_main(void *arg)
+{
+    struct lane *w = arg;
+    struct drive *d = w->drive;
+    settle(w);
+    pthread_mutex_lock(&d->mutex);
+    while (!w->quit) {
+        struct job *j = list_take(&w->queue);
+        if (j == NULL) {
+            pthread_cond_wait(&w->wake, &d->mutex);
+            continue;
+        }
+        w->running = j;
+        w->began_ns = drive_real_ns();
+        pthread_mutex_unlock(&d->mutex);
+        j->run(j);
+        pthread_mutex_lock(&d->mutex);
+        w->running = NULL;
+        list_append(&d->done, j);
+        pthread_cond_broadcast(&d->host);
+    }
+    pthread_mutex_unlock(&d->mutex);
+    return NULL;
+}
+
+int lane_start(struct lane *w, struct drive *d, const char *name, int core, bool realtime)
+{
+    *w = (struct lane){.drive = d, .name = name, .core = core, .realtime = realtime};
+    pthread_cond_init(&w->wake, NULL);
+    int rc = -pthread_create(&w->thread, NULL, lane_main, w);
+    w->started = rc == 0;
+    return rc;
+}
+
+void lane_stop(struct lane *w)
+{
+    if (!w->started) {
+        return;
+    }
+    struct drive *d = w->drive;
+    pthread_mutex_lock(&d->mutex);
+    w->quit = true;
+    pthread_cond_signal(&w->wake);
+    pthread_mutex_unlock(&d->mutex);
+    if (w->hung) {
+        pthread_detach(w->thread);
+    } else {
+        pthread_join(w->thread, NULL);
+        pthread_cond_destroy(&w->wake);
+    }
+}
+
+void lane_post(struct lane *w, struct job *j)
+{
+    struct drive *d = w->drive;
+    j->lane = w;
+    j->status = 0;
+    j->why[0] = '\0';
+    pthread_mutex_lock(&d->mutex);
+    list_append(&w->queue, j);
+    pthread_cond_signal(&w->wake);
+    pthread_mutex_unlock(&d->mutex);
+}
+
+bool lane_withdraw(struct lane *w, struct job *j)
+{
+    pthread_mutex_lock(&w->drive->mutex);
+    bool waited = list_remove(&w->queue, j);
+    pthread_mutex_unlock(&w->drive->mutex);
+    return waited;
+}
+
+int lane_call(struct lane *w, struct job *j)
+{
+    struct drive *d = w->drive;
+    int64_t until_ns = drive_real_ns() + d->hang_ns;
+    struct timespec until = {until_ns / NS_PER_S, until_ns % NS_PER_S};
+    lane_post(w, j);
+    pthread_mutex_lock(&d->mutex);
+    int rc = 0;
+    while (!list_remove(&d->done, j) && rc == 0) {
+        rc = pthread_cond_timedwait(&d->host, &d->mutex, &until);
+    }
+    w->hung = rc != 0;
+    pthread_mutex_unlock(&d->mutex);
+    return rc != 0 ? -ETIMEDOUT : j->status;
+}
+
+static bool hung(struct lane *w, int64_t now_ns, int64_t limit_ns)
+{
+    w->hung = w->hung || (w->started && w->running != NULL && now_ns - w->began_ns > limit_ns);
+    return w->hung;
+}
+
+struct lane *lane_hung(struct drive *d)
+{
+    int64_t now_ns = drive_real_ns();
+    for (uint32_t i = 0; i < d->machine->n_devices; i++) {
+        if (hung(&d->devices[i].lane, now_ns, d->hang_ns)) {
+            return &d->devices[i].lane;
+        }
+    }
+    return hung(&d->loader, now_ns, d->hang_ns)     ? &d->loader
+           : hung(&d->compiler, now_ns, d->hang_ns) ? &d->compiler
+                                                    : NULL;
+}

@@ -1,0 +1,252 @@
+/* A launch on a real device: which rows it holds, and its kernels one after another. The core only
+ * counts rows; here they have places. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/drive/drive_impl.h"
+
+/* ---- rows ---- */
+
+/* Rows of an op that a launch starts on belong to nobody yet. */
+static void pass_begin_op(struct real_pass *p, const struct pass *pub, uint32_t op)
+{
+    if (p->op != op) {
+        p->op = op;
+        p->n_free = 1;
+        p->free[0] = (struct span){0, pass_op_rows(pub, op)};
+    }
+}
+
+static void claim(struct real_launch *r)
+{
+    struct real_pass *p = r->pass;
+    uint32_t want = r->l->pub.rows;
+    pass_begin_op(p, r->l->pub.pass, r->l->pub.op_begin);
+    while (want > 0) {
+        SIM_REQUIRE(p->n_free > 0, "launch %u: %u rows too many", r->l->pub.id, want);
+        struct span *s = &p->free[0];
+        uint32_t n = s->n < want ? s->n : want;
+        r->span[r->n_spans++] = (struct span){s->row0, n};
+        *s = (struct span){s->row0 + n, s->n - n};
+        want -= n;
+        if (s->n == 0) {
+            memmove(p->free, p->free + 1, --p->n_free * sizeof *s);
+        }
+    }
+}
+
+/* Puts rows back in order, joined with their neighbours. */
+static void give_back(struct real_pass *p, struct span s)
+{
+    uint32_t i = 0;
+    while (i < p->n_free && p->free[i].row0 < s.row0) {
+        i++;
+    }
+    if (i > 0 && p->free[i - 1].row0 + p->free[i - 1].n == s.row0) {
+        p->free[i - 1].n += s.n;
+        s = p->free[--i];
+    } else {
+        SIM_REQUIRE(p->n_free < MAX_SPANS, "%u holes in one op", p->n_free);
+        memmove(p->free + i + 1, p->free + i, (p->n_free - i) * sizeof s);
+        p->free[i] = s;
+        p->n_free++;
+    }
+    if (i + 1 < p->n_free && s.row0 + s.n == p->free[i + 1].row0) {
+        p->free[i].n += p->free[i + 1].n;
+        memmove(p->free + i + 1, p->free + i + 2, (p->n_free - i - 2) * sizeof s);
+        p->n_free--;
+    }
+}
+
+static void give_back_rest(const struct real_launch *r)
+{
+    struct real_pass *p = r->pass;
+    const struct launch *l = &r->l->pub;
+    if (r->op > l->op_begin) { /* later ops run whole, from row 0 on */
+        p->op = r->op;
+        p->n_free = 1;
+        p->free[0] = (struct span){r->rows_done, pass_op_rows(l->pass, r->op) - r->rows_done};
+        return;
+    }
+    uint32_t done = r->rows_done;
+    for (uint32_t i = 0; i < r->n_spans; i++) {
+        struct span s = r->span[i];
+        uint32_t gone = s.n < done ? s.n : done;
+        done -= gone;
+        if (s.n > gone) {
+            give_back(p, (struct span){s.row0 + gone, s.n - gone});
+        }
+    }
+}
+
+/* ---- life ---- */
+
+/* Kernels that the launch can have: its thread then logs without allocating. */
+static void log_room(struct drive *d, struct real_launch *r)
+{
+    const struct launch *l = &r->l->pub;
+    uint32_t chunk = l->chunk_rows > 0 ? l->chunk_rows : UINT32_MAX;
+    uint32_t per_op = (l->pass->shape.rows - 1) / chunk + 1;
+    uint32_t most = (l->op_end - l->op_begin) * per_op + r->n_spans;
+    if (most > r->cap_log) {
+        r->cap_log = 2 * most;
+        r->log = arena_alloc(&d->core.arena, r->cap_log * sizeof *r->log);
+    }
+}
+
+struct real_launch *launch_new(struct drive *d, struct full_launch *l)
+{
+    struct real_launch *r = d->free_launches;
+    if (r == NULL) {
+        r = arena_alloc(&d->core.arena, sizeof *r);
+    } else {
+        d->free_launches = r->next_free;
+        struct drive_kernel *log = r->log;
+        uint32_t cap_log = r->cap_log;
+        memset(r, 0, sizeof *r);
+        r->log = log;
+        r->cap_log = cap_log;
+    }
+    r->drive = d;
+    r->l = l;
+    r->event = EVENTQ_NONE;
+    r->op = l->pub.op_begin;
+    r->pass = state_pass(d, (struct full_pass *)l->pub.pass);
+    l->pub.exec = r;
+    claim(r);
+    log_room(d, r);
+    return r;
+}
+
+void launch_free(struct drive *d, struct real_launch *r)
+{
+    if (r->op < r->l->pub.op_end) {
+        give_back_rest(r);
+    }
+    r->next_free = d->free_launches;
+    d->free_launches = r;
+}
+
+/* ---- kernels ---- */
+
+static struct span present_span(const struct real_launch *r)
+{
+    const struct launch *l = &r->l->pub;
+    return r->op == l->op_begin ? r->span[r->at_span]
+                                : (struct span){0, pass_op_rows(l->pass, r->op)};
+}
+
+/* The rule of kernel_run_fill: attention is never cut into chunks, and one row has its own kernel.
+ */
+static uint32_t chunk_of(const struct real_launch *r)
+{
+    const struct launch *l = &r->l->pub;
+    uint32_t rows = r->op == l->op_begin ? l->rows : pass_op_rows(l->pass, r->op);
+    return pass_op_kind(l->pass, r->op) != OP_MHA && rows > 1 ? l->chunk_rows : 0;
+}
+
+static struct engine_kernel next_kernel(const struct real_launch *r)
+{
+    const struct launch *l = &r->l->pub;
+    struct span s = present_span(r);
+    uint32_t chunk = chunk_of(r);
+    uint32_t left = s.n - r->in_span;
+    uint32_t rows = chunk > 0 && left > chunk ? chunk : left;
+    enum op_kind op = pass_op_kind(l->pass, r->op);
+    bool compiled = op == OP_MHA && r->l->pin != NULL;
+    return (struct engine_kernel){
+        .pass = &r->pass->engine,
+        .op = op,
+        .layer = op == OP_HEAD ? 0 : pass_op_layer(l->pass, r->op),
+        .row0 = s.row0 + r->in_span,
+        .rows = rows,
+        .padded_rows = chunk > 0 ? chunk : rows,
+        .compiled_tokens = compiled ? r->l->pin->key.a : 0,
+        .stop = &r->kill,
+    };
+}
+
+static void move_on(struct real_launch *r, uint32_t rows)
+{
+    const struct launch *l = &r->l->pub;
+    r->in_span += rows;
+    r->rows_done += rows;
+    if (r->in_span < present_span(r).n) {
+        return;
+    }
+    r->in_span = 0;
+    r->at_span++;
+    if (r->op > l->op_begin || r->at_span == r->n_spans) {
+        r->op++;
+        r->at_span = 0;
+        r->rows_done = 0;
+    }
+}
+
+static void log_kernel(struct real_launch *r, const struct engine_kernel *k, int64_t begin_ns,
+                       int64_t ns, bool stopped)
+{
+    const struct work_shape *w = &r->l->pub.pass->shape;
+    SIM_REQUIRE(r->n_log < r->cap_log, "launch %u: more kernels than %u", r->l->pub.id, r->cap_log);
+    r->log[r->n_log++] = (struct drive_kernel){.launch = r->l->pub.id,
+                                               .rows = k->rows,
+                                               .padded_rows = k->padded_rows,
+                                               .sequences = w->sequences,
+                                               .shape_rows = w->rows,
+                                               .prefill_rows = w->prefill_rows,
+                                               .pairs = w->attn_pairs,
+                                               .keys = w->kv_read_tokens,
+                                               .begin_ns = begin_ns,
+                                               .ns = ns,
+                                               .layer = (uint16_t)k->layer,
+                                               .device = r->l->pub.device,
+                                               .op = (uint8_t)k->op,
+                                               .stopped = stopped};
+}
+
+int launch_kernel(struct real_launch *r, int64_t now_ns, int64_t *took_ns)
+{
+    struct drive *d = r->drive;
+    const struct real_device *v = &d->devices[r->l->pub.device];
+    struct engine_kernel k = next_kernel(r);
+    int64_t began = d->wall ? drive_real_ns() : drive_cpu_ns();
+    int rc = v->engine->kernel(v->handle, &k, r->job.why);
+    *took_ns = (d->wall ? drive_real_ns() : drive_cpu_ns()) - began;
+    *took_ns = *took_ns < 1 ? 1 : *took_ns;
+    log_kernel(r, &k, now_ns, *took_ns, rc != 0);
+    if (rc == 0) {
+        r->kernel_rows = k.rows;
+        r->solo_ns += *took_ns;
+        move_on(r, k.rows);
+    } else if (rc != -ECANCELED) {
+        static const char *const ops[OP_KIND_COUNT] = {"qkv", "mha", "ffn", "head", "layer"};
+        char why[ENGINE_MESSAGE_BYTES];
+        memcpy(why, r->job.why, sizeof why);
+        (void)snprintf(r->job.why, sizeof r->job.why, "kernel %s of layer %u, %u rows: %.180s",
+                       ops[k.op], k.layer, k.rows, why);
+    }
+    return rc;
+}
+
+bool launch_done(const struct real_launch *r)
+{
+    return r->op == r->l->pub.op_end;
+}
+
+bool launch_may_yield(const struct real_launch *r)
+{
+    bool between_ops = r->at_span == 0 && r->in_span == 0;
+    const struct pass *p = r->l->pub.pass;
+    switch (r->l->pub.yield) {
+    case YIELD_KERNEL:
+        return true;
+    case YIELD_OP:
+        return between_ops;
+    case YIELD_LAYER:
+        return between_ops && (p->fused_layers || r->op % 3 == 0);
+    case YIELD_PASS:
+        return false;
+    }
+    return false;
+}

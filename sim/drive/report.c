@@ -1,0 +1,52 @@
+/* What a real run says about itself. */
+#include <stdlib.h>
+
+#include "sim/drive/drive_impl.h"
+
+void drive_times_add(struct drive_times *t, int64_t ns)
+{
+    double x = (double)ns;
+    t->n++;
+    t->sum_ns += x;
+    t->sum_sq += x * x;
+    t->max_ns = x > t->max_ns ? x : t->max_ns;
+}
+
+void report_launch(struct drive *d, const struct real_launch *r)
+{
+    struct drive_report *out = d->report;
+    const struct launch *l = &r->l->pub;
+    if (r->n_log > 0 && d->devices[l->device].live[0] != r) {
+        drive_times_add(&out->submit, r->begin_ns - r->submit_ns);
+    }
+    if (r->asked_ns > 0 && !r->over && r->outcome != LAUNCH_OUTCOME_DONE) {
+        drive_times_add(r->outcome == LAUNCH_OUTCOME_RESET ? &out->reset : &out->stop[l->yield],
+                        (d->wall ? r->end_ns : d->now_ns) - r->asked_ns);
+    }
+    while (out->n_kernels + r->n_log > out->cap_kernels) {
+        out->cap_kernels = out->cap_kernels == 0 ? 4096 : 2 * out->cap_kernels;
+        out->kernels = xrealloc(out->kernels, out->cap_kernels * sizeof *out->kernels);
+    }
+    for (uint32_t i = 0; i < r->n_log; i++) {
+        out->busy_ns[l->device] += r->log[i].ns;
+        out->kernels[out->n_kernels++] = r->log[i];
+    }
+}
+
+void report_resident(struct drive *d, const struct service_job *j)
+{
+    struct drive_report *out = d->report;
+    if (out->n_residents == out->cap_residents) {
+        out->cap_residents = out->cap_residents == 0 ? 64 : 2 * out->cap_residents;
+        out->residents = xrealloc(out->residents, out->cap_residents * sizeof *out->residents);
+    }
+    out->residents[out->n_residents++] =
+        (struct drive_resident_time){.work = j->work, .size = j->size, .ns = j->took_ns};
+}
+
+void drive_report_fini(struct drive_report *r)
+{
+    free(r->kernels);
+    free(r->residents);
+    *r = (struct drive_report){0};
+}

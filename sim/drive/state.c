@@ -1,0 +1,411 @@
+/* What a real run has beside the core's ledger: tokens, KV cells, activations. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* O_DIRECT, MAP_NORESERVE */
+#endif
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "sim/base/hash.h"
+#include "sim/drive/drive_impl.h"
+
+#define MAX_SLOTS 512    /* sessions that hold KV at once */
+#define SLOT_UNIT 64     /* tokens; so that a slot is whole pages */
+#define IO_BYTES 1048576 /* of one write or read; aligned for O_DIRECT */
+#define PAGE 4096
+
+/* ---- KV ---- */
+
+static void *map_lazily(size_t bytes)
+{
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                   -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+static uint32_t longest_sequence(const struct trace *t)
+{
+    uint32_t most = 1;
+    for (size_t i = 0; i < t->n; i++) {
+        uint32_t n = t->rows[i].input_tokens + t->rows[i].output_tokens;
+        most = n > most ? n : most;
+    }
+    return (most + SLOT_UNIT - 1) / SLOT_UNIT * SLOT_UNIT;
+}
+
+/* O_DIRECT where the file system has it: otherwise a write costs a copy into the page cache. */
+static int swap_file(const char *folder)
+{
+    char path[512];
+    (void)snprintf(path, sizeof path, "%s/xpusim-swap-XXXXXX", folder == NULL ? "/tmp" : folder);
+    int fd = mkstemp(path);
+    if (fd < 0) {
+        return -errno;
+    }
+    int direct = open(path, O_RDWR | O_DIRECT | O_CLOEXEC);
+    (void)unlink(path);
+    if (direct >= 0) {
+        (void)close(fd);
+        return direct;
+    }
+    return fd;
+}
+
+static int kv_open(struct drive *d)
+{
+    struct real_kv *kv = &d->kv;
+    const struct trace *t = d->core.setup->trace;
+    kv->view.kv_dim = d->llm->kv_heads * d->llm->head_dim;
+    kv->slot_tokens = longest_sequence(t);
+    kv->n_slots = t->n_first < MAX_SLOTS ? (uint32_t)t->n_first : MAX_SLOTS;
+    kv->n_slots = kv->n_slots == 0 ? 1 : kv->n_slots;
+    kv->view.n_cells = (size_t)kv->n_slots * kv->slot_tokens + 1;
+    kv->bytes = kv->view.n_cells * kv->view.kv_dim * sizeof(uint16_t);
+    kv->k = xcalloc(d->llm->n_layers, sizeof *kv->k);
+    kv->v = xcalloc(d->llm->n_layers, sizeof *kv->v);
+    kv->holders = xcalloc(kv->n_slots, sizeof *kv->holders);
+    for (uint32_t l = 0; l < d->llm->n_layers; l++) {
+        kv->k[l] = map_lazily(kv->bytes);
+        kv->v[l] = map_lazily(kv->bytes);
+        if (kv->k[l] == NULL || kv->v[l] == NULL) {
+            return core_fail(&d->core, -ENOMEM, "no memory for %u KV slots of %u tokens",
+                             kv->n_slots, kv->slot_tokens);
+        }
+    }
+    kv->view.k = kv->k;
+    kv->view.v = kv->v;
+    kv->file = swap_file(d->options->scratch);
+    return kv->file >= 0 ? 0
+                         : core_fail(&d->core, kv->file, "no swap file in %s: %s",
+                                     d->options->scratch == NULL ? "/tmp" : d->options->scratch,
+                                     strerror(-kv->file));
+}
+
+static uint32_t slot_take(struct drive *d)
+{
+    for (uint32_t i = 0; i < d->kv.n_slots; i++) {
+        if (d->kv.holders[i] == 0) {
+            d->kv.holders[i] = 1;
+            return i;
+        }
+    }
+    core_fail(&d->core, -ENOMEM, "more than %u sessions at once: a real run keeps KV for no more",
+              d->kv.n_slots);
+    return 0;
+}
+
+static size_t slot_bytes(const struct drive *d)
+{
+    return (size_t)d->kv.slot_tokens * d->kv.view.kv_dim * sizeof(uint16_t);
+}
+
+void state_release(struct drive *d, uint32_t slot)
+{
+    size_t bytes = slot_bytes(d);
+    for (uint32_t l = 0; l < d->llm->n_layers; l++) {
+        (void)madvise((char *)d->kv.k[l] + slot * bytes, bytes, MADV_DONTNEED);
+        (void)madvise((char *)d->kv.v[l] + slot * bytes, bytes, MADV_DONTNEED);
+    }
+}
+
+/* One K or V part of a slot, through an aligned buffer. */
+static int transfer(int file, off_t at, char *data, size_t bytes, char *buffer, bool in)
+{
+    for (size_t done = 0; done < bytes; done += IO_BYTES) {
+        size_t n = bytes - done < IO_BYTES ? bytes - done : IO_BYTES;
+        size_t whole = (n + PAGE - 1) / PAGE * PAGE;
+        off_t from = at + (off_t)done;
+        if (!in) {
+            memcpy(buffer, data + done, n);
+        }
+        ssize_t got = in ? pread(file, buffer, whole, from) : pwrite(file, buffer, whole, from);
+        if (got != (ssize_t)whole) {
+            return got < 0 ? -errno : -EIO;
+        }
+        if (in) {
+            memcpy(data + done, buffer, n);
+        }
+    }
+    return 0;
+}
+
+int state_swap(struct drive *d, uint32_t slot, uint32_t tokens, bool in)
+{
+    size_t place = slot_bytes(d);
+    size_t bytes = (size_t)tokens * d->kv.view.kv_dim * sizeof(uint16_t);
+    void *buffer = NULL;
+    if (posix_memalign(&buffer, PAGE, IO_BYTES) != 0) {
+        return -ENOMEM;
+    }
+    memset(buffer, 0, IO_BYTES);
+    int rc = 0;
+    for (uint32_t l = 0; l < 2 * d->llm->n_layers && rc == 0; l++) {
+        uint16_t *base = l % 2 == 0 ? d->kv.k[l / 2] : d->kv.v[l / 2];
+        off_t at = (off_t)(((size_t)slot * 2 * d->llm->n_layers + l) * place);
+        rc = transfer(d->kv.file, at, (char *)base + slot * place, bytes, buffer, in);
+    }
+    if (rc == 0 && !in && fdatasync(d->kv.file) != 0) {
+        rc = -errno;
+    }
+    free(buffer);
+    return rc;
+}
+
+/* ---- requests ---- */
+
+/* A prompt is made up: a hash of who asks and where. */
+static int32_t prompt_token(const struct drive *d, uint32_t id, uint32_t pos)
+{
+    uint64_t h = hash_u64(HASH_INIT, ((uint64_t)id << 32) | pos);
+    return (int32_t)((h >> 20) % d->llm->vocab);
+}
+
+struct real_request *state_request(const struct request *r)
+{
+    return ((const struct full_request *)r)->exec;
+}
+
+/* The turn before was this prompt's beginning, as far as the trace says. */
+static void on_arrived(void *self, int64_t now_ns, const struct request *r)
+{
+    (void)now_ns;
+    struct drive *d = self;
+    struct full_request *f = (struct full_request *)(uintptr_t)r;
+    const struct trace_row *t = &d->core.setup->trace->rows[f->row];
+    struct real_turn *before = &d->turns[f->row];
+    struct real_request *q = &d->requests[f->row];
+    uint32_t shared = t->prefix_tokens < before->n ? t->prefix_tokens : before->n;
+    *q = (struct real_request){.id = r->id, .n = r->input_tokens, .input = r->input_tokens};
+    q->tokens = xcalloc((size_t)t->input_tokens + t->output_tokens + 1, sizeof *q->tokens);
+    for (uint32_t i = 0; i < q->n; i++) {
+        q->tokens[i] = i < shared ? before->tokens[i] : prompt_token(d, r->id, i);
+    }
+    q->slot = before->tokens != NULL ? before->slot : slot_take(d);
+    f->exec = q;
+}
+
+static void on_left(void *self, int64_t now_ns, const struct request *r)
+{
+    (void)now_ns;
+    struct drive *d = self;
+    const struct full_request *f = (const struct full_request *)r;
+    const struct trace_row *t = &d->core.setup->trace->rows[f->row];
+    const struct real_request *q = f->exec;
+    if (t->next == TRACE_NO_ROW) {
+        d->kv.holders[q->slot] = 0;
+    } else {
+        struct real_turn *next = &d->turns[t->next];
+        *next = (struct real_turn){
+            .tokens = xmalloc(q->n * sizeof *q->tokens), .n = q->n, .slot = q->slot};
+        memcpy(next->tokens, q->tokens, q->n * sizeof *q->tokens);
+    }
+}
+
+/* ---- passes ---- */
+
+static void real_pass_free(struct real_pass *p)
+{
+    free(p->segments);
+    free(p->logit_rows);
+    free(p->engine.x[0]);
+    free(p->engine.x[1]);
+    free(p->engine.q);
+    free(p->engine.att);
+    free(p->engine.logits);
+    free(p->engine.pos);
+    free(p->engine.cell);
+    free(p);
+}
+
+static void *grown(void *old, size_t n, size_t size)
+{
+    free(old);
+    return xcalloc(n, size);
+}
+
+static void pass_room(struct drive *d, struct real_pass *p, const struct pass *pub, uint32_t room)
+{
+    struct engine_pass *e = &p->engine;
+    if (p->cap_rows < room) {
+        size_t q = (size_t)d->llm->heads * d->llm->head_dim;
+        for (int i = 0; i < 2; i++) {
+            e->x[i] = grown(e->x[i], (size_t)room * d->llm->hidden, sizeof(float));
+        }
+        e->q = grown(e->q, room * q, sizeof(float));
+        e->att = grown(e->att, room * q, sizeof(float));
+        e->pos = grown(e->pos, room, sizeof *e->pos);
+        e->cell = grown(e->cell, room, sizeof *e->cell);
+        p->cap_rows = room;
+    }
+    if (p->cap_segments < pub->n_segments) {
+        p->segments = grown(p->segments, pub->n_segments, sizeof *p->segments);
+        p->cap_segments = pub->n_segments;
+    }
+    if (p->cap_logits < pub->shape.logit_rows) {
+        e->logits = grown(e->logits, (size_t)pub->shape.logit_rows * d->llm->vocab, sizeof(float));
+        p->logit_rows = grown(p->logit_rows, pub->shape.logit_rows, sizeof *p->logit_rows);
+        p->cap_logits = pub->shape.logit_rows;
+    }
+}
+
+/* Whether the last row of a segment, or all of them, give a token. */
+static bool completes(const struct segment *s)
+{
+    return s->role != SEGMENT_PREFILL ||
+           s->first_token + s->n_tokens == request_prefill_target(s->request);
+}
+
+static void fill_segment(struct drive *d, struct real_pass *p, const struct segment *s,
+                         struct engine_segment *out, uint32_t row, uint32_t *n_logits)
+{
+    const struct real_request *q = state_request(s->request);
+    struct engine_pass *e = &p->engine;
+    *out = (struct engine_segment){.cell0 = (size_t)q->slot * d->kv.slot_tokens,
+                                   .first_token = s->first_token,
+                                   .row = row,
+                                   .n_rows = s->n_tokens};
+    for (uint32_t i = 0; i < s->n_tokens; i++) {
+        uint32_t pos = s->first_token + i;
+        SIM_REQUIRE(pos < q->n, "request %u: position %u of %u tokens", q->id, pos, q->n);
+        e->pos[row + i] = (int32_t)pos;
+        e->cell[row + i] = (int64_t)(out->cell0 + pos);
+        engine_weights(ENGINE_EMBEDDING, 0, (uint32_t)q->tokens[pos], d->llm->hidden,
+                       e->x[0] + (size_t)(row + i) * d->llm->hidden);
+        if (completes(s) && (s->role != SEGMENT_PREFILL || i + 1 == s->n_tokens)) {
+            p->logit_rows[(*n_logits)++] = row + i;
+        }
+    }
+}
+
+struct real_pass *state_pass(struct drive *d, struct full_pass *full)
+{
+    if (full->exec != NULL) {
+        return full->exec;
+    }
+    const struct pass *pub = &full->pub;
+    struct real_pass *p = d->free_passes;
+    if (p == NULL) {
+        p = xcalloc(1, sizeof *p);
+        p->next = d->passes;
+        d->passes = p;
+    } else {
+        d->free_passes = p->next_free;
+    }
+    uint32_t room = pub->shape.rows + d->padding_rows;
+    pass_room(d, p, pub, room);
+    p->op = UINT32_MAX;
+    p->n_free = 0;
+    uint32_t row = 0;
+    uint32_t n_logits = 0;
+    for (uint32_t i = 0; i < pub->n_segments; i++) {
+        fill_segment(d, p, &pub->segments[i], &p->segments[i], row, &n_logits);
+        row += pub->segments[i].n_tokens;
+    }
+    SIM_REQUIRE(n_logits == pub->shape.logit_rows, "%u logit rows of %u", n_logits,
+                pub->shape.logit_rows);
+    for (uint32_t i = row; i < room; i++) {
+        p->engine.pos[i] = 0;
+        p->engine.cell[i] = (int64_t)d->kv.view.n_cells - 1;
+    }
+    p->engine.rows = row;
+    p->engine.room = room;
+    p->engine.n_segments = pub->n_segments;
+    p->engine.segments = p->segments;
+    p->engine.logit_rows = p->logit_rows;
+    full->exec = p;
+    return p;
+}
+
+void state_pass_drop(struct drive *d, struct full_pass *full)
+{
+    struct real_pass *p = full->exec;
+    if (p != NULL) {
+        p->next_free = d->free_passes;
+        d->free_passes = p;
+        full->exec = NULL;
+    }
+}
+
+static int32_t likeliest(const float *logits, uint32_t n)
+{
+    uint32_t best = 0;
+    for (uint32_t i = 1; i < n; i++) {
+        best = logits[i] > logits[best] ? i : best;
+    }
+    return (int32_t)best;
+}
+
+void state_sample(struct drive *d, struct full_pass *full)
+{
+    const struct real_pass *p = full->exec;
+    const float *logits = p->engine.logits;
+    for (uint32_t i = 0; i < full->pub.n_segments; i++) {
+        const struct segment *s = &full->pub.segments[i];
+        struct real_request *q = state_request(s->request);
+        if (!completes(s)) {
+            continue;
+        }
+        SIM_REQUIRE(s->first_token + s->n_tokens == q->n, "request %u: %u tokens, %u in its pass",
+                    q->id, q->n, s->first_token + s->n_tokens);
+        q->tokens[q->n++] = likeliest(logits, d->llm->vocab);
+        logits += d->llm->vocab;
+    }
+}
+
+uint64_t state_token_hash(const struct drive *d)
+{
+    uint64_t h = HASH_INIT;
+    for (size_t i = 0; i < d->core.setup->trace->n; i++) {
+        const struct real_request *q = &d->requests[i];
+        for (uint32_t k = q->input; k < q->n; k++) {
+            h = hash_u64(h, ((uint64_t)q->id << 32) | (uint32_t)q->tokens[k]);
+        }
+    }
+    return h;
+}
+
+/* ---- all ---- */
+
+int state_init(struct drive *d)
+{
+    size_t n = d->core.setup->trace->n;
+    d->requests = xcalloc(n, sizeof *d->requests);
+    d->turns = xcalloc(n, sizeof *d->turns);
+    d->observer = (struct observer){.self = d,
+                                    .request_arrived = on_arrived,
+                                    .request_finished = on_left,
+                                    .request_shed = on_left};
+    return kv_open(d);
+}
+
+void state_fini(struct drive *d)
+{
+    for (size_t i = 0; d->requests != NULL && i < d->core.setup->trace->n; i++) {
+        free(d->requests[i].tokens);
+        free(d->turns[i].tokens);
+    }
+    free(d->requests);
+    free(d->turns);
+    while (d->passes != NULL) {
+        struct real_pass *p = d->passes;
+        d->passes = p->next;
+        real_pass_free(p);
+    }
+    for (uint32_t l = 0; d->kv.k != NULL && l < d->llm->n_layers; l++) {
+        if (d->kv.k[l] != NULL) {
+            (void)munmap(d->kv.k[l], d->kv.bytes);
+        }
+        if (d->kv.v[l] != NULL) {
+            (void)munmap(d->kv.v[l], d->kv.bytes);
+        }
+    }
+    free(d->kv.k);
+    free(d->kv.v);
+    free(d->kv.holders);
+    if (d->kv.file >= 0) {
+        (void)close(d->kv.file);
+    }
+}

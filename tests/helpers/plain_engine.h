@@ -1,0 +1,23 @@
+/* An engine of plain loops in single precision: the meaning of sim/api/engine.h, and faults on
+ * request. Rows are computed one by one, so every cut of them gives the same bits. */
+#ifndef TESTS_PLAIN_ENGINE_H
+#define TESTS_PLAIN_ENGINE_H
+
+#include "sim/api/engine.h"
+
+/* What goes wrong, counted over all kernels from 1; 0: nothing. One run at a time. */
+struct plain_faults {
+    uint32_t fail_kernel; /* returns -EIO: "made to fail" */
+    uint32_t late_kernel; /* takes 50 ms more */
+    uint32_t hang_kernel; /* does not return */
+    bool fail_open, fail_device, fail_compile;
+    uint32_t slow_us; /* added to each kernel, in steps that look at k->stop */
+    /* What was seen. */
+    _Atomic uint32_t kernels, compiles, drops, cancelled;
+};
+
+extern struct plain_faults plain_faults;
+extern const struct engine_ops plain_engine;          /* interrupts; nothing to compile */
+extern const struct engine_ops plain_engine_compiles; /* attention is compiled */
+
+#endif
