@@ -1,14 +1,28 @@
 /* openvino-cb: continuous batching on one device as OpenVINO GenAI's public scheduler does it
- * (policies.md C.2). Iteration level, no classes.
+ * (policies.md C.2), compared with the library step by step (tests/originals). No classes; groups
+ * stand in arrival order, which is their priority. Two modes:
  *
- *   sf256  dynamic split-fuse (its default): one token per generating group, then prompt chunks in
- *          arrival order until the token budget (256) is used up
- *   whole  what the plain pipeline gives: no token budget, whole prompts join the iteration
- *   vllm   split-fuse off: a step is either whole prompts or decodes
+ *   split fuse  first the groups that generate, then prompts in order, in chunks, until the token
+ *               budget is used up. Prompts take what KV is free and never take any from others.
+ *   vllm        a step is whole prompts if there are any that fit, else as the first half above
  *
- * When KV runs out, the last group that holds KV loses the tail it needs to (partial recompute).
+ *   sf256   split fuse with the library's default budget of 256 tokens
+ *   whole   split fuse without budget: what the plain pipeline (LLMPipeline) gives
+ *   vllm    split fuse off
+ *
+ * A generating group that finds no KV takes it from the last group that holds any, but never from
+ * itself or an earlier one. The victim sits the step out and loses as many blocks from its end as
+ * the other wants in all (not only those that lack), or everything if it has no more than that. It
+ * computes the lost tokens again as a generating group: as many as the budget gives or none, and
+ * without a new token before all are there again, which costs it a step. With split fuse off
+ * a victim that would lose part of its prompt loses all, and on a GPU every victim does and comes
+ * back as a prompt.
+ *
+ * The first group can always go on, since every request fits alone. Deviation: with split fuse off
+ * the library refuses prompts longer than the budget; here they run alone.
  */
 #include "policies/common/batch.h"
+#include "policies/common/blocks.h"
 #include "policies/common/place.h"
 #include "policies/common/reqq.h"
 
@@ -16,31 +30,48 @@ enum { PARAM_VARIANT, PARAM_BUDGET, PARAM_MAX_SEQS, PARAM_DEVICE };
 enum variant { VARIANT_SF256, VARIANT_WHOLE, VARIANT_VLLM };
 
 static const char *const variants[] = {"sf256", "whole", "vllm", NULL};
+static const char *const presets[] = {"", "max_num_batched_tokens=1000000000",
+                                      "max_num_batched_tokens=1000000000"};
 static const char *const devices[] = {PLACE_CHOICES, NULL};
 static const struct policy_param params[] = {
     {"variant", PARAM_CHOICE, VARIANT_SF256, 0, 2, variants, "batching rule, see the file's head"},
     {"max_num_batched_tokens", PARAM_INT, 256, 1, 1e9, NULL,
-     "token budget of an iteration under sf256; default of openvino.genai"},
+     "token budget of an iteration; default of openvino.genai; whole, vllm: none (LLMPipeline)"},
     {"max_num_seqs", PARAM_INT, 256, 1, 1e6, NULL,
-     "groups in progress at once; default of openvino.genai"},
+     "vllm: generating groups beyond which no prompt starts; split fuse has no limit"},
     {"device", PARAM_CHOICE, 0, 0, 4, devices, "device that runs everything; auto: the iGPU"},
     {.name = NULL},
 };
 
 struct openvino {
-    struct reqq waiting; /* no KV yet, arrival order */
-    struct reqq running; /* in progress, arrival order = priority */
+    struct reqq waiting; /* not begun, arrival order */
+    struct reqq running; /* begun, arrival order */
     struct batch batch;
-    struct pass *pass; /* on the device, or NULL */
+    struct pass *pass;       /* on the device, or NULL */
+    uint64_t step;           /* present one, from 1 */
+    uint64_t planned_blocks; /* of the batch under construction */
+    uint32_t budget;
     uint8_t device;
+    bool split_fuse;
+    bool partial; /* victims may keep a part */
+};
+
+struct group {
+    uint64_t sits_out; /* the step in which it was a victim last */
 };
 
 static int openvino_init(struct sched *s)
 {
     struct openvino *o = s->state;
     int d = place_device(s->machine, param_int(s, PARAM_DEVICE));
+    if (d < 0) {
+        return d;
+    }
     o->device = (uint8_t)d;
-    return d < 0 ? d : 0;
+    o->budget = (uint32_t)param_int(s, PARAM_BUDGET);
+    o->split_fuse = param_int(s, PARAM_VARIANT) != VARIANT_VLLM;
+    o->partial = o->split_fuse || s->machine->devices[d].kind == DEVICE_KIND_CPU;
+    return 0;
 }
 
 static void openvino_exit(struct sched *s)
@@ -75,89 +106,171 @@ static void openvino_request_cancelled(struct sched *s, const struct request *r)
     reqq_remove(r);
 }
 
-/* One token for every generating group. */
-static void add_decodes(struct openvino *o)
+/* ---- one step ---- */
+
+static bool sits_out(const struct openvino *o, const struct request *r)
 {
-    for (const struct request *r = o->running.head; r != NULL; r = reqq_next(r)) {
-        if (r->state == REQUEST_STATE_DECODE) {
-            batch_add(&o->batch, r, SEGMENT_DECODE, 1);
-        }
-    }
+    return ((const struct group *)r->slot->data)->sits_out == o->step;
 }
 
-/* Prompt chunks in arrival order: groups in progress first, then newly admitted ones. A budget of
- * UINT32_MAX takes whole prompts. */
-static void add_prompts(struct sched *s, struct openvino *o, uint32_t budget)
+/* Tokens it can process next. Of tokens lost all but the last: that one gives the next token, in a
+ * step of its own. */
+static uint32_t available_tokens(const struct request *r)
 {
-    for (const struct request *r = o->running.head; r != NULL && o->batch.tokens < budget;
+    uint32_t left = request_prefill_left(r);
+    return r->generated_tokens == 0 ? left : left > 1 ? left - 1 : 1;
+}
+
+static uint32_t budget_left(const struct openvino *o)
+{
+    return o->budget - o->batch.tokens;
+}
+
+static uint64_t free_left(struct sched *s, const struct openvino *o)
+{
+    return blocks_free(s) - o->planned_blocks;
+}
+
+static void add(struct sched *s, struct openvino *o, const struct request *r, uint32_t n)
+{
+    o->planned_blocks += blocks_needed(s, r, n);
+    batch_add(&o->batch, r, r->state == REQUEST_STATE_DECODE ? SEGMENT_DECODE : SEGMENT_PREFILL, n);
+}
+
+/* Takes KV from a group for another one that wants so many blocks. */
+static bool preempt(struct sched *s, struct openvino *o, const struct request *victim,
+                    uint64_t wanted)
+{
+    uint64_t held = blocks_held(s, victim);
+    uint64_t keep = o->partial && held > wanted ? (held - wanted) * s->kv_block_tokens : 0;
+    if (!o->split_fuse && keep < victim->input_tokens) {
+        keep = 0;
+    }
+    ((struct group *)victim->slot->data)->sits_out = o->step;
+    return sched_kv_evict(s, victim, (uint32_t)keep, KV_EVICT_RECOMPUTE) == 0;
+}
+
+/* The last group that holds KV, if it comes after r. */
+static const struct request *last_holder_after(const struct sched *s, const struct openvino *o,
+                                               const struct request *r)
+{
+    for (const struct request *v = o->running.tail; v != NULL && v != r; v = v->slot->prev) {
+        if (blocks_held(s, v) > 0) {
+            return v;
+        }
+    }
+    return NULL;
+}
+
+static void add_generating(struct sched *s, struct openvino *o)
+{
+    for (const struct request *r = o->running.head; r != NULL && budget_left(o) > 0;
          r = reqq_next(r)) {
-        if (r->state == REQUEST_STATE_QUEUED) {
-            batch_add_next(&o->batch, r, budget - o->batch.tokens);
+        if (r->generated_tokens == 0 || sits_out(o, r)) {
+            continue;
         }
-    }
-    uint64_t most = (uint64_t)param_int(s, PARAM_MAX_SEQS);
-    uint64_t free_tokens = sched_kv_free_tokens(s);
-    while (!reqq_empty(&o->waiting) && o->batch.tokens < budget && o->running.n < most) {
-        const struct request *r = o->waiting.head;
-        uint32_t left = request_prefill_left(r);
-        uint32_t chunk = left < budget - o->batch.tokens ? left : budget - o->batch.tokens;
-        if ((uint64_t)o->batch.tokens + chunk > free_tokens) {
-            break; /* a new group never evicts an older one */
+        uint32_t n = available_tokens(r);
+        n = n < budget_left(o) ? n : budget_left(o);
+        uint64_t wanted = blocks_needed(s, r, n);
+        const struct request *victim = r;
+        while (victim != NULL && wanted > free_left(s, o)) {
+            victim = last_holder_after(s, o, r);
+            if (victim != NULL && !preempt(s, o, victim, wanted)) {
+                victim = NULL;
+            }
         }
-        reqq_remove(r);
-        reqq_push(&o->running, r);
-        batch_add(&o->batch, r, SEGMENT_PREFILL, chunk);
+        if (wanted <= free_left(s, o)) {
+            add(s, o, r, n);
+        }
     }
 }
 
-static void fill(struct sched *s, struct openvino *o)
+/* As much of a prompt as budget and KV leave; 0: nothing. */
+static uint32_t add_chunk(struct sched *s, struct openvino *o, const struct request *r)
 {
-    batch_clear(&o->batch);
-    switch ((enum variant)param_int(s, PARAM_VARIANT)) {
-    case VARIANT_SF256:
-        add_decodes(o);
-        add_prompts(s, o, (uint32_t)param_int(s, PARAM_BUDGET));
-        break;
-    case VARIANT_WHOLE:
-        add_decodes(o);
-        add_prompts(s, o, UINT32_MAX);
-        break;
-    case VARIANT_VLLM:
-        add_prompts(s, o, UINT32_MAX);
-        if (o->batch.n == 0) {
-            add_decodes(o);
+    uint64_t held = blocks_held(s, r);
+    uint64_t cached = held == 0 ? blocks_of(s, r->kv_tokens) : 0; /* counted as free, but its own */
+    uint64_t free = free_left(s, o);
+    if (free < cached) {
+        return 0;
+    }
+    uint64_t slots = (held + free) * s->kv_block_tokens - r->kv_tokens;
+    uint32_t n = available_tokens(r);
+    n = n < budget_left(o) ? n : budget_left(o);
+    n = n < slots ? n : (uint32_t)slots;
+    if (n > 0) {
+        add(s, o, r, n);
+    }
+    return n;
+}
+
+static void add_prompt_chunks(struct sched *s, struct openvino *o)
+{
+    for (const struct request *r = o->running.head; r != NULL && budget_left(o) > 0;
+         r = reqq_next(r)) {
+        if (r->generated_tokens == 0 && !sits_out(o, r)) {
+            (void)add_chunk(s, o, r);
         }
-        break;
+    }
+    while (!reqq_empty(&o->waiting) && budget_left(o) > 0 && add_chunk(s, o, o->waiting.head) > 0) {
+        reqq_push(&o->running, reqq_pop(&o->waiting));
     }
 }
 
-/* Frees the tail of the last group that holds KV, but never of the first: as much as one chunk. */
-static bool evict_last(struct sched *s, struct openvino *o)
+static bool add_whole(struct sched *s, struct openvino *o, const struct request *r)
 {
-    uint32_t want = (uint32_t)param_int(s, PARAM_BUDGET);
-    for (const struct request *r = o->running.tail; r != o->running.head; r = r->slot->prev) {
-        if (r->kv_tokens > 0) {
-            uint32_t keep = r->kv_tokens > want ? r->kv_tokens - want : 0;
-            return sched_kv_evict(s, r, keep, KV_EVICT_RECOMPUTE) == 0;
-        }
-    }
-    return false;
-}
-
-/* Memory is short: a prompt waits rather than take KV from an older group; a decode takes it from
- * the last one. Returns whether another try makes sense. */
-static bool make_room(struct sched *s, struct openvino *o)
-{
-    struct batch *b = &o->batch;
-    if (b->n > 1 && b->segments[b->n - 1].role == SEGMENT_PREFILL) {
-        b->n--;
-        return true;
-    }
-    if (!evict_last(s, o)) {
+    uint32_t n = available_tokens(r);
+    bool alone = n > o->budget && o->batch.n == 0;
+    if ((n > budget_left(o) && !alone) || blocks_needed(s, r, n) > free_left(s, o)) {
         return false;
     }
-    fill(s, o);
-    return b->n > 0;
+    add(s, o, r, n);
+    return o->batch.tokens < o->budget;
+}
+
+/* Whole prompts in arrival order up to the first that does not fit. */
+static void add_whole_prompts(struct sched *s, struct openvino *o)
+{
+    uint32_t most = (uint32_t)param_int(s, PARAM_MAX_SEQS);
+    uint32_t generating = 0;
+    for (const struct request *r = o->running.head; r != NULL; r = reqq_next(r)) {
+        generating += r->generated_tokens > 0;
+    }
+    for (const struct request *r = o->running.head; r != NULL && !o->partial; r = reqq_next(r)) {
+        if (r->kv_tokens == 0 && !sits_out(o, r)) {
+            if (generating >= most || !add_whole(s, o, r)) {
+                return;
+            }
+            generating++;
+        }
+    }
+    while (!reqq_empty(&o->waiting) && generating < most) {
+        const struct request *r = o->waiting.head;
+        uint32_t n = o->batch.n;
+        bool more = add_whole(s, o, r);
+        if (o->batch.n > n) {
+            reqq_push(&o->running, reqq_pop(&o->waiting));
+            generating++;
+        }
+        if (!more) {
+            return;
+        }
+    }
+}
+
+static void plan(struct sched *s, struct openvino *o)
+{
+    batch_clear(&o->batch);
+    o->planned_blocks = 0;
+    if (o->split_fuse) {
+        add_generating(s, o);
+        add_prompt_chunks(s, o);
+        return;
+    }
+    add_whole_prompts(s, o);
+    if (o->batch.n == 0) {
+        add_generating(s, o);
+    }
 }
 
 static void openvino_schedule(struct sched *s)
@@ -166,16 +279,10 @@ static void openvino_schedule(struct sched *s)
     if (o->pass != NULL) {
         return;
     }
-    fill(s, o);
-    while (o->batch.n > 0) {
-        if (batch_form(s, &o->batch, &o->pass) == 0) {
-            (void)place_whole(s, o->pass, o->device, YIELD_PASS);
-            return;
-        }
-        o->pass = NULL;
-        if (!make_room(s, o)) {
-            return;
-        }
+    o->step++;
+    plan(s, o);
+    if (o->batch.n > 0 && batch_form(s, &o->batch, &o->pass) == 0) {
+        (void)place_whole(s, o->pass, o->device, YIELD_PASS);
     }
 }
 
@@ -185,7 +292,9 @@ const struct policy_ops policy_openvino_cb_ops = {
     .api_version = POLICY_API_VERSION,
     .needs = CAP_KV_EVICT,
     .state_size_bytes = sizeof(struct openvino),
+    .request_state_size_bytes = sizeof(struct group),
     .params = params,
+    .presets = presets,
     .init = openvino_init,
     .exit = openvino_exit,
     .request_arrived = openvino_request_arrived,

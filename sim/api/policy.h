@@ -158,6 +158,7 @@ struct sched {
     void *state;         /* policy_ops.state_size_bytes zeroed bytes */
     const void *context; /* from the run\'s owner (a log to replay), or NULL */
     const struct policy_params *params;
+    uint32_t kv_block_tokens; /* KV is reserved in blocks of so many tokens */
 };
 
 /* Annotated cost of `rows` rows of one op of a pass of this shape on a device. rows = 0: all rows

@@ -106,6 +106,7 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
     c->sched.llm = setup->llm;
     c->sched.seed = setup->seed;
     c->sched.params = setup->params;
+    c->sched.kv_block_tokens = setup->kv_block_tokens;
     c->sched.context = setup->policy_context;
     const struct policy_ops *p = setup->policy;
     if (p->api_version != POLICY_API_VERSION || p->request_arrived == NULL || p->schedule == NULL) {

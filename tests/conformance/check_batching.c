@@ -97,34 +97,6 @@ START_TEST(vllm_variant_never_mixes_prompts_and_decodes)
 }
 END_TEST
 
-/* max_num_seqs=1: request 1 starts only when request 0 has left: 11, 14, then 14 + 14 = 28. */
-START_TEST(sequence_limit_holds_back_new_groups)
-{
-    struct scenario_request q[] = {{BE, 0, 300, 2, 0, 0}, {RT, 0.001, 400, 1, 0, 0}};
-    run(&policy_openvino_cb_ops, "variant=whole,max_num_seqs=1", q, 2);
-    tokens_at(0, 2, (double[]){11, 14});
-    tokens_at(1, 1, (double[]){28});
-}
-END_TEST
-
-/* KV of 12 blocks of 16. Request 0 (96 tokens: 6 blocks) and request 1 (95 tokens: 6 blocks) fill
- * it; request 0's first decode needs a 7th block, so the last group loses its tail (all of it: 256
- * >= 95) and prefills again: two recompute-free tokens of request 0 come first. Pass 1: 191
- * rows 5.73 + 1 + 2 heads: the head is 1 ms a kernel, so 5.73 + 2 = 7.73: both first tokens. Then
- * request 0 alone, 3 ms a token: 10.73, 13.73, 16.73; request 1 returns when request 0 is gone (96
- * rows with its first token: 2.88 + 2): 21.61. */
-START_TEST(last_group_gives_up_its_kv)
-{
-    sc.setup.kv_capacity_tokens = 192;
-    struct scenario_request q[] = {{BE, 0, 96, 4, 0, 0}, {RT, 0, 95, 2, 0, 0}};
-    run(&policy_openvino_cb_ops, "", q, 2);
-    tokens_at(0, 4, (double[]){7.73, 10.73, 13.73, 16.73});
-    tokens_at(1, 2, (double[]){7.73, 21.61});
-    ck_assert_uint_eq(sc.result.counters[COUNTER_KV_RECOMPUTE_EVICTIONS], 1);
-    ck_assert_uint_eq(sc.records[1].preemptions, 1);
-}
-END_TEST
-
 int main(void)
 {
     Suite *s = suite_create("batching");
@@ -134,8 +106,6 @@ int main(void)
     tcase_add_test(t, split_fuse_decodes_first_and_fills_the_budget_with_prompts_in_order);
     tcase_add_test(t, whole_variant_takes_whole_prompts);
     tcase_add_test(t, vllm_variant_never_mixes_prompts_and_decodes);
-    tcase_add_test(t, sequence_limit_holds_back_new_groups);
-    tcase_add_test(t, last_group_gives_up_its_kv);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_NORMAL);

@@ -1,0 +1,38 @@
+/* KV in whole blocks, as paged systems count it. A policy that plans an iteration before it forms
+ * the pass adds up blocks_needed and compares with blocks_free; the core then finds the same. */
+#ifndef POLICIES_COMMON_BLOCKS_H
+#define POLICIES_COMMON_BLOCKS_H
+
+#include "sim/api/policy.h"
+
+static inline uint64_t blocks_of(const struct sched *s, uint64_t tokens)
+{
+    return (tokens + s->kv_block_tokens - 1) / s->kv_block_tokens;
+}
+
+/* Blocks nobody works with: free ones, and caches of prefixes. */
+static inline uint64_t blocks_free(struct sched *s)
+{
+    return sched_kv_free_tokens(s) / s->kv_block_tokens;
+}
+
+/* Whether all its KV is a prefix found at arrival and not worked on yet: that is still cache and
+ * counts as free. */
+static inline bool blocks_only_cached(const struct request *r)
+{
+    return r->kv_tokens > 0 && r->kv_tokens == r->reused_tokens && r->generated_tokens == 0;
+}
+
+/* Blocks that evicting it would free. */
+static inline uint64_t blocks_held(const struct sched *s, const struct request *r)
+{
+    return blocks_only_cached(r) ? 0 : blocks_of(s, r->kv_tokens);
+}
+
+/* Free blocks that n more tokens of it take. */
+static inline uint64_t blocks_needed(const struct sched *s, const struct request *r, uint64_t n)
+{
+    return blocks_of(s, r->kv_tokens + n) - blocks_held(s, r);
+}
+
+#endif

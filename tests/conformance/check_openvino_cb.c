@@ -1,0 +1,202 @@
+/* openvino-cb step by step (policies.md C.2): what openvino.genai decides when KV, budget or
+ * sequences are short. Each scenario is a workload on which a former version or a plausible error
+ * of the policy differed from the library, made as small as it gets (tests/originals).
+ *
+ * Every pass takes a step of 1 ms (and some ns), KV blocks hold 32 tokens. "Rows" are the tokens
+ * that each step computes. */
+#include <check.h>
+#include <stdlib.h>
+
+#include "tests/helpers/scenario.h"
+
+extern const struct policy_ops policy_openvino_cb_ops;
+
+#define BE REQUEST_CLASS_PROACTIVE
+#define BLOCK 32
+#define MAX_STEPS 16
+
+static struct scenario sc;
+
+static void setup(void)
+{
+    scenario_init(&sc);
+    scenario_cost(&sc, -1, OP_MHA, 1, 0, 0);
+    scenario_cost(&sc, -1, OP_LAYER, 1, 0, 0);
+    sc.setup.kv_block_tokens = BLOCK;
+}
+
+static void teardown(void)
+{
+    scenario_fini(&sc);
+}
+
+static void run(const char *params, uint32_t blocks, const struct scenario_request *q, uint32_t n)
+{
+    sc.setup.kv_capacity_tokens = (uint64_t)blocks * BLOCK;
+    scenario_policy(&sc, &policy_openvino_cb_ops, params);
+    int rc = scenario_run(&sc, q, n, true);
+    if (rc != 0 || getenv("SHOW") != NULL) {
+        scenario_print(&sc, stdout);
+    }
+    ck_assert_int_eq(rc, 0);
+}
+
+static uint32_t step_of(int64_t ns)
+{
+    return (uint32_t)((ns + NS_PER_MS / 2) / NS_PER_MS);
+}
+
+/* The steps, from 1, at whose ends a request got its tokens; 0 ends the list. */
+static void tokens_in(uint32_t request, const uint32_t *steps)
+{
+    const struct scenario_record *r = &sc.records[request];
+    for (uint32_t i = 0; i < r->tokens_n || steps[i] != 0; i++) {
+        ck_assert_msg(i < r->tokens_n && step_of(r->token_ns[i]) == steps[i],
+                      "request %u, token %u of %u: step %u, not %u", request, i + 1, r->tokens_n,
+                      i < r->tokens_n ? step_of(r->token_ns[i]) : 0, steps[i]);
+    }
+}
+
+/* Rows of each step; 0 ends the list. */
+static void rows_are(const uint32_t *rows)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < sc.n_kernels; i++) {
+        const struct scenario_kernel *k = &sc.kernels[i];
+        if (k->op == OP_QKV || k->op == OP_LAYER) {
+            ck_assert_msg(rows[n] == k->rows, "step %u: %u rows, not %u", n + 1, k->rows, rows[n]);
+            n++;
+        }
+    }
+    ck_assert_uint_eq(rows[n], 0);
+}
+
+#define STEPS(...) ((uint32_t[MAX_STEPS]){__VA_ARGS__})
+
+/* The library looks at max_num_seqs only with split fuse off. */
+START_TEST(split_fuse_starts_prompts_beyond_max_num_seqs)
+{
+    struct scenario_request q[] = {{BE, 0, 1, 1, 0, 0}, {BE, 0, 1, 1, 0, 0}, {BE, 0, 1, 1, 0, 0}};
+    run("max_num_seqs=2", 8, q, 3);
+    rows_are(STEPS(3));
+}
+END_TEST
+
+/* Four blocks. Step 1: request 0 takes two for its 64 tokens, request 1 the other two: 64 of its
+ * 96. Step 2: request 0's token 65 wants a block, request 1 loses one of two, keeps 32 tokens and
+ * sits out. Step 3: its block is full and none free. Request 0 is done; step 4: the other 64. */
+START_TEST(prompts_take_free_kv_and_victims_keep_what_is_not_wanted)
+{
+    struct scenario_request q[] = {{BE, 0, 64, 3, 0, 0}, {BE, 0, 96, 1, 0, 0}};
+    run("", 4, q, 2);
+    rows_are(STEPS(128, 1, 1, 64));
+    tokens_in(0, STEPS(1, 2, 3));
+    tokens_in(1, STEPS(4));
+    ck_assert_uint_eq(sc.records[1].preemptions, 1);
+}
+END_TEST
+
+/* Step 1: 64 + 33 tokens, four blocks. Step 2: request 0 wants a block; request 1 keeps one, 32 of
+ * its 33 tokens. Step 3: three and one blocks taken, it finds none. Step 4: token 33 again, and
+ * that is all; step 5 gives its second token. */
+START_TEST(computing_lost_tokens_again_costs_a_step_without_a_token)
+{
+    struct scenario_request q[] = {{BE, 0, 64, 3, 0, 0}, {BE, 0, 33, 3, 0, 0}};
+    run("", 4, q, 2);
+    rows_are(STEPS(97, 1, 1, 1, 1, 1));
+    tokens_in(0, STEPS(1, 2, 3));
+    tokens_in(1, STEPS(1, 5, 6));
+}
+END_TEST
+
+/* Two prompts of 64 in four blocks; in step 2 request 0 wants a fifth. Split fuse: request 1 keeps
+ * 32 tokens and computes 32 again in step 4. Off: half a prompt is not kept, so 64. */
+START_TEST(without_split_fuse_a_victim_keeps_its_whole_prompt_or_nothing)
+{
+    struct scenario_request q[] = {{BE, 0, 64, 3, 0, 0}, {BE, 0, 64, 2, 0, 0}};
+    run("device=cpu", 4, q, 2);
+    rows_are(STEPS(128, 1, 1, 32, 1));
+    tokens_in(1, STEPS(1, 5));
+    run("device=cpu,variant=vllm", 4, q, 2);
+    rows_are(STEPS(128, 1, 1, 64, 1));
+    tokens_in(1, STEPS(1, 5));
+}
+END_TEST
+
+/* Step 1: 63 + 32 tokens, three blocks; step 2: 64 and 33, four. Step 3: request 0 wants a fifth
+ * and ends. On a CPU request 1 keeps 32 tokens and waits as a generating group while request 2's
+ * prompt has step 4 for itself; step 5: token 33 again, without a token. */
+START_TEST(without_split_fuse_a_victim_on_a_cpu_stays_a_generating_group)
+{
+    struct scenario_request q[] = {
+        {BE, 0, 63, 3, 0, 0}, {BE, 0, 32, 4, 0, 0}, {BE, 0.0025, 32, 2, 0, 0}};
+    run("device=cpu,variant=vllm", 4, q, 3);
+    rows_are(STEPS(95, 2, 1, 32, 2, 1, 1));
+    tokens_in(1, STEPS(1, 2, 6, 7));
+    tokens_in(2, STEPS(4, 5));
+}
+END_TEST
+
+/* The same on a GPU: request 1 loses everything and is in step 4 as a prompt of 33 tokens, ahead
+ * of request 2's 32; step 5 gives both a token. */
+START_TEST(without_split_fuse_a_victim_on_a_gpu_comes_back_as_a_prompt)
+{
+    struct scenario_request q[] = {
+        {BE, 0, 63, 3, 0, 0}, {BE, 0, 32, 4, 0, 0}, {BE, 0.0025, 32, 2, 0, 0}};
+    run("variant=vllm", 4, q, 3);
+    rows_are(STEPS(95, 2, 1, 65, 2, 1));
+    tokens_in(1, STEPS(1, 2, 5, 6));
+    tokens_in(2, STEPS(4, 5));
+}
+END_TEST
+
+/* A budget of 64: after 40 tokens 30 do not fit, and the 10 behind them do not pass. */
+START_TEST(without_split_fuse_prompts_fill_the_budget_in_order)
+{
+    struct scenario_request q[] = {
+        {BE, 0, 40, 1, 0, 0}, {BE, 0, 30, 1, 0, 0}, {BE, 0, 10, 1, 0, 0}};
+    run("variant=vllm,max_num_batched_tokens=64", 8, q, 3);
+    rows_are(STEPS(40, 40));
+    tokens_in(2, STEPS(2));
+}
+END_TEST
+
+/* The library refuses it; see the policy's head. */
+START_TEST(without_split_fuse_a_prompt_beyond_the_budget_runs_alone)
+{
+    struct scenario_request q[] = {{BE, 0, 100, 1, 0, 0}, {BE, 0, 30, 1, 0, 0}};
+    run("variant=vllm,max_num_batched_tokens=64", 8, q, 2);
+    rows_are(STEPS(100, 30));
+}
+END_TEST
+
+/* max_num_seqs=1: request 0 generates in step 2, so request 1 starts when it has left. */
+START_TEST(without_split_fuse_max_num_seqs_holds_back_prompts)
+{
+    struct scenario_request q[] = {{BE, 0, 32, 2, 0, 0}, {BE, 0, 32, 1, 0, 0}};
+    run("variant=vllm,max_num_seqs=1", 8, q, 2);
+    rows_are(STEPS(32, 1, 32));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("openvino-cb");
+    TCase *t = tcase_create("steps");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, split_fuse_starts_prompts_beyond_max_num_seqs);
+    tcase_add_test(t, prompts_take_free_kv_and_victims_keep_what_is_not_wanted);
+    tcase_add_test(t, computing_lost_tokens_again_costs_a_step_without_a_token);
+    tcase_add_test(t, without_split_fuse_a_victim_keeps_its_whole_prompt_or_nothing);
+    tcase_add_test(t, without_split_fuse_a_victim_on_a_cpu_stays_a_generating_group);
+    tcase_add_test(t, without_split_fuse_a_victim_on_a_gpu_comes_back_as_a_prompt);
+    tcase_add_test(t, without_split_fuse_prompts_fill_the_budget_in_order);
+    tcase_add_test(t, without_split_fuse_a_prompt_beyond_the_budget_runs_alone);
+    tcase_add_test(t, without_split_fuse_max_num_seqs_holds_back_prompts);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_ENV);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed == 0 ? 0 : 1;
+}

@@ -1,0 +1,96 @@
+"""Random workloads through an original scheduler and through our policy, step for step.
+
+usage: compare.py JUDGE N [--seed S] [--xpusim FILE] [--shrink] [--stop] [--folder DIR]
+
+Prints how many workloads and steps are equal, by kind, and the first that differ; with --shrink the
+smallest that still differ. Exit status 1 when one differs for no documented reason."""
+
+import argparse
+import collections
+import importlib
+import itertools
+import random
+import sys
+from pathlib import Path
+
+import ours
+from workload import shrink
+
+
+def differs(judge, w, binary, folder):
+    """None when every step is equal; else (step, theirs, ours). With the number of steps compared,
+    and whether the original gave up on the way."""
+    theirs, gave_up = judge.steps(w, folder / "model")
+    if theirs is None:
+        return None, 0, gave_up
+    try:
+        formed, records = ours.run(binary, judge.policy(w), w, judge.BLOCK, folder)
+    except ours.Refused as e:
+        return (0, theirs[:1], str(e)), 0, gave_up
+    mine = judge.observe(w, formed, records) if hasattr(judge, "observe") else ours.observe(
+        w, formed, records, judge.BLOCK)
+    for k, (a, b) in enumerate(zip(theirs, mine)):
+        if a != b:
+            return (k, theirs[max(0, k - 2):k + 3], mine[max(0, k - 2):k + 3]), k, gave_up
+    if len(theirs) != len(mine) and not gave_up:
+        n = min(len(theirs), len(mine))
+        return (n, theirs[n:n + 3], mine[n:n + 3]), n, gave_up
+    return None, len(theirs), gave_up
+
+
+def main():
+    a = argparse.ArgumentParser()
+    a.add_argument("judge")
+    a.add_argument("n", type=int)
+    a.add_argument("--seed", type=int, default=1)
+    a.add_argument("--xpusim", default=str(ours.ROOT / "build/xpusim"))
+    a.add_argument("--folder", default=str(ours.ROOT / "build/originals"))
+    a.add_argument("--shrink", action="store_true")
+    a.add_argument("--show", type=int, default=3, help="differing workloads to print")
+    a.add_argument("--stop", action="store_true", help="at the first that differs")
+    a = a.parse_args()
+    judge = importlib.import_module("judge_" + a.judge)
+    folder = Path(a.folder) / a.judge
+    rng = random.Random(a.seed)
+    table = collections.defaultdict(lambda: [0] * 5)
+    reasons = collections.Counter()
+    first = None
+    for k, w in enumerate(itertools.islice(judge.draws(rng), a.n)):
+        found, equal, gave_up = differs(judge, w, a.xpusim, folder)
+        row = table[judge.kind(w)]
+        why = judge.documented(w) if found else None
+        row[0] += 1
+        row[1] += found is None
+        row[2] += why is not None
+        row[3] += equal
+        row[4] += gave_up is not None
+        if why:
+            reasons[why] += 1
+        if found is None or why:
+            continue
+        first = first or k + 1
+        if a.show > 0:
+            a.show -= 1
+            if a.shrink:
+                w = shrink(w, lambda s: differs(judge, s, a.xpusim, folder)[0] is not None)
+                found = differs(judge, w, a.xpusim, folder)[0]
+            print("workload %d differs from step %d on: %s" % (k + 1, found[0] + 1, w))
+            print("  the original: %s\n  xpusim:       %s" % found[1:])
+        if a.stop:
+            break
+    print("%s, %s" % (judge.NAME, judge.VERSION))
+    columns = ("workloads", "equal", "documented", "equal steps", "given up")
+    print(("%-45s" + " %11s" * 5) % ("", *columns))
+    for name in sorted(table):
+        print(("%-45s" + " %11d" * 5) % (name, *table[name]))
+    total = [sum(row[i] for row in table.values()) for i in range(5)]
+    print(("%-45s" + " %11d" * 5) % ("all", *total))
+    for why, n in reasons.items():
+        print("documented, %d: %s" % (n, why))
+    if first is not None:
+        print("the first that differs: number %d" % first)
+    return 0 if total[0] == total[1] + total[2] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
