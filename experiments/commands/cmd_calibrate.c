@@ -6,6 +6,7 @@
 
 #include "experiments/commands/commands.h"
 #include "experiments/validation/calibrate_report.h"
+#include "experiments/validation/residuals.h"
 #include "sim/base/arena.h"
 #include "sim/base/datadir.h"
 #include "sim/base/json.h"
@@ -14,7 +15,7 @@
 #define MAX_ENTRIES (MACHINE_MAX_DEVICES * SOC_MAX_RUNTIMES)
 
 struct options {
-    const char *points, *soc, *out;
+    const char *points, *soc, *out, *residuals;
     struct option_output output;
 };
 
@@ -52,16 +53,20 @@ struct work {
     size_t n;
 };
 
+static const char *points_path(const char *name, char *buf, size_t size)
+{
+    if (strchr(name, '/') != NULL || strchr(name, '.') != NULL) {
+        return name;
+    }
+    char relative[256];
+    (void)snprintf(relative, sizeof relative, "hwmodels/points/%s.csv", name);
+    return datadir_path(buf, size, relative);
+}
+
 static int load(const struct options *o, struct work *w, struct err *e)
 {
     char file[PATH_BYTES];
-    const char *points = o->points;
-    if (strchr(points, '/') == NULL && strchr(points, '.') == NULL) {
-        char relative[256];
-        (void)snprintf(relative, sizeof relative, "hwmodels/points/%s.csv", points);
-        points = datadir_path(file, sizeof file, relative);
-    }
-    int rc = points_read(points, &w->points, e);
+    int rc = points_read(points_path(o->points, file, sizeof file), &w->points, e);
     rc = rc == 0 ? catalog_open(&w->catalog, e) : rc;
     if (rc != 0) {
         return rc;
@@ -143,12 +148,37 @@ static void report(const struct options *o, const struct work *w)
     cJSON_Delete(root);
 }
 
+static int residuals(const struct options *o, struct err *e)
+{
+    char file[PATH_BYTES];
+    struct points points;
+    struct catalog catalog = {0};
+    int rc = points_read(points_path(o->points, file, sizeof file), &points, e);
+    rc = rc == 0 ? catalog_open(&catalog, e) : rc;
+    FILE *out = rc == 0 ? fopen(o->residuals, "w") : NULL;
+    if (rc == 0 && out == NULL) {
+        rc = err_add(e, "--residuals %s: cannot write: %s", o->residuals, strerror(errno));
+    }
+    if (rc == 0) {
+        size_t n = residuals_write(&catalog, &points, o->points, out);
+        bool ok = fclose(out) == 0;
+        (void)printf("%s: %zu rows\n", o->residuals, n);
+        rc = ok ? 0 : err_add(e, "--residuals %s: %s", o->residuals, strerror(errno));
+    }
+    catalog_fini(&catalog);
+    points_fini(&points);
+    return rc;
+}
+
 static int run(void *values, struct err *e)
 {
     const struct options *o = values;
     struct work w = {0};
-    if (o->points == NULL || o->soc == NULL) {
-        return err_add(e, "calibrate needs --points and --soc");
+    if (o->points != NULL && o->residuals != NULL && o->soc == NULL) {
+        return residuals(o, e);
+    }
+    if (o->points == NULL || o->soc == NULL || o->residuals != NULL) {
+        return err_add(e, "calibrate needs --points and either --soc or --residuals");
     }
     int rc = load(o, &w, e);
     rc = rc == 0 ? fit(o, &w, e) : rc;
@@ -182,6 +212,10 @@ static const struct option_row rows[] = {
      .kind = OPTION_KIND_TEXT,
      .offset = OPTION_AT(OPTIONS, out, const char *),
      .help = "write the calibrated SoC file"},
+    OPTION_TEXT(
+        OPTIONS, residuals, "residuals", "OUT.csv", NULL,
+        "without --soc: fit every SoC, and write how far off each row is when its model, and "
+        "when its SoC, is left out (what intervals rest on)"),
 };
 static const struct option_table own = OPTION_TABLE(NULL, rows);
 static const struct option_child children[] = {
@@ -192,7 +226,8 @@ static const struct option_child children[] = {
 const struct command cmd_calibrate = {
     .name = "calibrate",
     .summary = "fits a SoC file to measured points",
-    .usage = "--points FILE.csv --soc S [-o OUT.json] [options]",
+    .usage = "--points FILE.csv --soc S [-o OUT.json] [options]\n"
+             "--points FILE.csv --residuals OUT.csv",
     .about =
         "Fits each (device, runtime, weight width) of a SoC file to the latency rows of a table of "
         "measurements: robust, bounded least squares of ln(predicted / measured), with standard "

@@ -89,20 +89,7 @@ void calibrate_set_fini(struct calibrate_set *s)
     memset(s, 0, sizeof *s);
 }
 
-typedef const char *key_of(const struct calibrate_row *r);
-
-static const char *model_of(const struct calibrate_row *r)
-{
-    return r->k.llm.name;
-}
-
-static const char *soc_of(const struct calibrate_row *r)
-{
-    return r->k.soc->machine.name;
-}
-
-/* Fits once more without the rows of each value of the key in turn. */
-static size_t leave_out(struct calibrate_set *s, key_of *key)
+size_t calibrate_leave_one_out(struct calibrate_set *s)
 {
     double *ln_error = xmalloc((s->n + 1) * sizeof *ln_error);
     bool *done = xcalloc(s->n + 1, sizeof *done);
@@ -112,7 +99,7 @@ static size_t leave_out(struct calibrate_set *s, key_of *key)
             continue;
         }
         for (size_t j = 0; j < s->n; j++) {
-            s->rows[j].left_out = strcmp(key(&s->rows[j]), key(&s->rows[i])) == 0;
+            s->rows[j].left_out = strcmp(s->rows[j].k.llm.name, s->rows[i].k.llm.name) == 0;
         }
         struct calibrate_fit fit;
         struct err e = ERR_INIT;
@@ -133,14 +120,4 @@ static size_t leave_out(struct calibrate_set *s, key_of *key)
     free(ln_error);
     free(done);
     return refused;
-}
-
-size_t calibrate_leave_one_out(struct calibrate_set *s)
-{
-    return leave_out(s, model_of);
-}
-
-size_t calibrate_leave_soc_out(struct calibrate_set *s)
-{
-    return leave_out(s, soc_of);
 }

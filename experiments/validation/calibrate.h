@@ -99,6 +99,9 @@ void calibrate_set_fini(struct calibrate_set *s);
  * bandwidth, a measurement no machine with this DDR can make, no convergence. */
 int calibrate_fit(struct calibrate_set *s, struct calibrate_fit *out, struct err *e);
 
+/* ln(predicted / measured) of a row by parameters of its set's SoC, scaled as the row says. */
+double calibrate_error(const struct calibrate_row *row, const struct soc_runtime *params);
+
 /* ln(predicted / measured) of a row by the entry's starting values, fitted to nothing. */
 double calibrate_start_error(const struct calibrate_set *s, const struct calibrate_row *row);
 
@@ -106,7 +109,5 @@ double calibrate_start_error(const struct calibrate_set *s, const struct calibra
  * its model; where too little remains for one, of the starting values. Returns how many those are.
  */
 size_t calibrate_leave_one_out(struct calibrate_set *s);
-/* The same without each SoC in turn. Where only one has rows nothing is left: starting values. */
-size_t calibrate_leave_soc_out(struct calibrate_set *s);
 
 #endif

@@ -323,6 +323,25 @@ static void write_error(cJSON *o, const char *key, const struct calibrate_error 
     }
 }
 
+/* Of the v (calibrate.h) of what was fitted, for who draws machines from it. */
+static void write_covariance(const struct calibrate_fit *f, cJSON *fit)
+{
+    cJSON *names = cJSON_AddArrayToObject(fit, "parameters");
+    cJSON *rows = cJSON_AddArrayToObject(fit, "ln_covariance");
+    for (int k = 0; k < CALIBRATE_N_PARAMS; k++) {
+        if (f->state[k] == CALIBRATE_FITTED) {
+            cJSON_AddItemToArray(names, cJSON_CreateString(calibrate_param_names[k]));
+            cJSON *row = cJSON_CreateArray();
+            for (int j = 0; j < CALIBRATE_N_PARAMS; j++) {
+                if (f->state[j] == CALIBRATE_FITTED) {
+                    cJSON_AddItemToArray(row, cJSON_CreateNumber(rounded(f->covariance[k][j])));
+                }
+            }
+            cJSON_AddItemToArray(rows, row);
+        }
+    }
+}
+
 void calibrate_entry_write(const struct calibrate_entry *e, const char *points_name, cJSON *runtime)
 {
     char source[256];
@@ -358,6 +377,7 @@ void calibrate_entry_write(const struct calibrate_entry *e, const char *points_n
                                     rounded(e->sigma[i]));
         }
     }
+    write_covariance(&e->fit, fit);
     write_error(fit, "unseen_prefill", &e->unseen[CALIBRATE_PREFILL]);
     write_error(fit, "unseen_decode", &e->unseen[CALIBRATE_DECODE]);
 }

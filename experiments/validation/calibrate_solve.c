@@ -54,6 +54,11 @@ double calibrate_start_error(const struct calibrate_set *s, const struct calibra
     return ln_error(row, &start, 0.0, 0.0);
 }
 
+double calibrate_error(const struct calibrate_row *row, const struct soc_runtime *params)
+{
+    return ln_error(row, params, 0.0, 0.0);
+}
+
 static double row_error(const struct calibrate_problem *p, const gsl_vector *u,
                         const struct soc_runtime *r, const struct calibrate_row *row)
 {

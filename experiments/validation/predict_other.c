@@ -1,6 +1,6 @@
 /* Rows beside the latency of a model: the same parameters, asked other questions. What a row means
  * beyond its columns stands in its `model` text; only what that text says in a general way is read:
- * "corun", "solo", "prefill", "decode". */
+ * "corun", "solo", "prefill", "decode", "whole phone". */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -102,7 +102,10 @@ static struct prediction power(const struct soc *soc, const struct point *p)
     }
     const struct device *dev = &soc->machine.devices[d];
     double watts = strstr(p->model, "decode") != NULL ? dev->decode_watts : dev->prefill_watts;
-    return watts > 0.0 ? known(watts) : unknown("the SoC file has no power of this device");
+    /* a meter on the battery also sees what the platform draws at rest */
+    double platform = strstr(p->model, "whole phone") != NULL ? soc->machine.idle_watts : 0.0;
+    return watts > 0.0 ? known(watts + platform)
+                       : unknown("the SoC file has no power of this device");
 }
 
 struct prediction predict_other(const struct catalog *c, const struct point *p)

@@ -1,0 +1,141 @@
+#include "experiments/validation/residuals.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/arena.h"
+
+/* An entry with rows of its own SoC that could be fitted. */
+struct fitted {
+    struct calibrate_set set;
+    struct calibrate_fit fit;
+};
+
+struct list {
+    struct fitted *v; /* owned */
+    size_t n, cap;
+};
+
+static bool is_own(const struct fitted *f, const struct calibrate_row *r)
+{
+    return strcmp(r->k.soc->machine.name, f->set.soc->machine.name) == 0;
+}
+
+static void take(const struct catalog *c, const struct points *points, const struct soc *soc,
+                 uint8_t device, uint32_t runtime, struct list *list)
+{
+    struct fitted f;
+    calibrate_collect(c, points, soc, device, runtime, &f.set);
+    bool own = false;
+    for (size_t i = 0; i < f.set.n; i++) {
+        own = own || is_own(&f, &f.set.rows[i]);
+    }
+    struct err e = ERR_INIT;
+    if (!own || calibrate_fit(&f.set, &f.fit, &e) != 0) {
+        calibrate_set_fini(&f.set);
+        err_fini(&e);
+        return;
+    }
+    err_fini(&e);
+    if (list->n == list->cap) {
+        list->cap = list->cap == 0 ? 32 : 2 * list->cap;
+        list->v = xrealloc(list->v, list->cap * sizeof *list->v);
+    }
+    list->v[list->n++] = f;
+}
+
+static const struct soc_runtime *entry_of(const struct fitted *f)
+{
+    return &f->set.soc->devices[f->set.device].runtimes[f->set.runtime];
+}
+
+static void write_row(const struct fitted *f, const struct calibrate_row *r, const char *left_out,
+                      const char *by, double ln_error, FILE *out)
+{
+    static const char *const kinds[] = {"npu", "igpu", "cpu", "gpu"};
+    const struct point *p = r->point;
+    const char *phase = !point_is_prefill(p)    ? "decode"
+                        : p->input_tokens < 100 ? "short_prefill"
+                                                : "prefill";
+    const struct soc *soc = f->set.soc;
+    (void)fprintf(out, "%s,%s,%s,%s,%u,%s,%.4g,%s,%u,%u,%s,%s,%.4f\n", soc->machine.name,
+                  soc->family[0] != '\0' ? soc->family : soc->machine.name,
+                  kinds[soc->machine.devices[f->set.device].kind], entry_of(f)->runtime,
+                  entry_of(f)->weight_bits, r->k.llm.name,
+                  r->k.llm.body_weights + r->k.llm.head_weights, phase, p->input_tokens, p->batch,
+                  left_out, by, ln_error);
+}
+
+static bool same_toolchain(const struct fitted *a, const struct fitted *b)
+{
+    const char *x = entry_of(a)->runtime;
+    const char *y = entry_of(b)->runtime;
+    size_t n = strcspn(x, "."); /* a year of a toolchain: "openvino-2025" */
+    return n == strcspn(y, ".") && strncmp(x, y, n) == 0 &&
+           entry_of(a)->weight_bits == entry_of(b)->weight_bits &&
+           a->set.soc->machine.devices[a->set.device].kind ==
+               b->set.soc->machine.devices[b->set.device].kind;
+}
+
+/* The rows of `to` by the parameters of `from`, scaled. */
+static size_t transfer(const struct fitted *from, struct fitted *to, FILE *out)
+{
+    const struct soc *a = from->set.soc;
+    const struct soc *b = to->set.soc;
+    double rate =
+        b->devices[to->set.device].peak_flop_per_s / a->devices[from->set.device].peak_flop_per_s;
+    double bandwidth = b->machine.ddr_peak_bytes_per_s / a->machine.ddr_peak_bytes_per_s;
+    size_t n = 0;
+    for (size_t i = 0; i < to->set.n; i++) {
+        struct calibrate_row r = to->set.rows[i];
+        if (is_own(to, &r)) {
+            r.rate_scale = rate;
+            r.bandwidth_scale = bandwidth;
+            write_row(to, &r, "soc", a->machine.name, calibrate_error(&r, &from->fit.params), out);
+            n++;
+        }
+    }
+    return n;
+}
+
+size_t residuals_write(const struct catalog *c, const struct points *points, const char *name,
+                       FILE *out)
+{
+    struct list list = {0};
+    for (size_t s = 0; s < c->n_socs; s++) {
+        for (uint8_t d = 0; d < c->socs[s]->machine.n_devices; d++) {
+            for (uint32_t r = 0; r < c->socs[s]->devices[d].n_runtimes; r++) {
+                take(c, points, c->socs[s], d, r, &list);
+            }
+        }
+    }
+    (void)fprintf(out,
+                  "# Made by `xpusim calibrate --points %s --residuals`: ln(predicted / measured) "
+                  "of rows that a fit has not seen.\n"
+                  "soc,family,device,runtime,weight_bits,model,weights,phase,input_tokens,batch,"
+                  "left_out,by,ln_error\n",
+                  name);
+    size_t n = 0;
+    for (size_t i = 0; i < list.n; i++) {
+        struct fitted *f = &list.v[i];
+        for (size_t j = 0; j < list.n; j++) {
+            if (list.v[j].set.soc != f->set.soc && same_toolchain(&list.v[j], f)) {
+                n += transfer(&list.v[j], f, out);
+            }
+        }
+        (void)calibrate_leave_one_out(&f->set);
+        for (size_t j = 0; j < f->set.n; j++) {
+            if (is_own(f, &f->set.rows[j])) {
+                write_row(f, &f->set.rows[j], "model", f->set.soc->machine.name,
+                          f->set.rows[j].ln_error, out);
+                n++;
+            }
+        }
+    }
+    for (size_t i = 0; i < list.n; i++) {
+        calibrate_set_fini(&list.v[i].set);
+    }
+    free(list.v);
+    return n;
+}
