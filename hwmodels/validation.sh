@@ -1,8 +1,10 @@
 #!/bin/sh
 # Writes hwmodels/VALIDATION.md to stdout: what the shipped files predict of published measurements.
+# Makes hwmodels/residuals.csv, which intervals rest on, again as well.
 set -eu
 cd "$(dirname "$0")/.."
 x=${BUILD:-build}/xpusim
+"$x" calibrate --points reference --residuals hwmodels/residuals.csv >&2
 cat <<'TEXT'
 # How far the hardware models are off
 

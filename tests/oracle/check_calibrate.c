@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "experiments/validation/calibrate_report.h"
+#include "experiments/validation/calibrate_space.h"
 #include "sim/base/arena.h"
+#include "sim/base/datadir.h"
 #include "sim/base/json.h"
 #include "sim/base/rng.h"
 
@@ -309,6 +311,50 @@ START_TEST(versions_of_a_runtime_keep_a_pace_of_their_own)
 }
 END_TEST
 
+static void shipped_entry(const struct soc *s, uint8_t device, uint32_t r)
+{
+    struct calibrate_set set;
+    struct calibrate_fit fit;
+    const struct soc_runtime *have = &s->devices[device].runtimes[r];
+    calibrate_collect(&catalog, &points, s, device, r, &set);
+    struct err e = ERR_INIT;
+    if (calibrate_fit(&set, &fit, &e) == 0) {
+        for (int k = 0; k < CALIBRATE_N_PARAMS; k++) {
+            double want = fit.value[k];
+            double got = calibrate_param_get(have, k);
+            ck_assert_msg(fit.state[k] == CALIBRATE_ABSENT || fabs(got - want) <= 1e-3 * want,
+                          "%s %s %u bits, %s: %g is shipped, the fit is %g", s->machine.name,
+                          have->runtime, have->weight_bits, calibrate_param_names[k], got, want);
+        }
+    }
+    err_fini(&e);
+    calibrate_set_fini(&set);
+}
+
+/* Every shipped entry that says it was fitted is what fitting it again gives, in the four digits
+ * that a file keeps. */
+START_TEST(shipped_files_are_the_fits_they_claim_to_be)
+{
+    char file[4096];
+    ck_assert_int_eq(points_read(datadir_path(file, sizeof file, "hwmodels/points/reference.csv"),
+                                 &points, &err),
+                     0);
+    uint32_t n = 0;
+    for (size_t i = 0; i < catalog.n_socs; i++) {
+        const struct soc *s = catalog.socs[i];
+        for (uint8_t d = 0; d < s->machine.n_devices; d++) {
+            for (uint32_t r = 0; r < s->devices[d].n_runtimes; r++) {
+                if (s->devices[d].runtimes[r].start.given) {
+                    shipped_entry(s, d, r);
+                    n++;
+                }
+            }
+        }
+    }
+    ck_assert_uint_gt(n, 25);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("calibration");
@@ -325,6 +371,7 @@ int main(void)
     tcase_add_test(t, a_parameter_at_its_bound_has_a_range);
     tcase_add_test(t, versions_of_a_runtime_keep_a_pace_of_their_own);
     tcase_add_test(t, a_calibrated_file_loads_and_calibrates_to_itself);
+    tcase_add_test(t, shipped_files_are_the_fits_they_claim_to_be);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_NORMAL);
