@@ -8,6 +8,7 @@
 
 #include "hwmodels/kernel_fit.h"
 #include "sim/base/arena.h"
+#include "sim/base/json.h"
 
 #define MAX_SOC_DEVICES 4    /* MACHINE_MAX_DEVICES */
 #define DEFAULT_MEMORY_GB 16 /* where neither rows nor options say */
@@ -336,26 +337,6 @@ static void write_note(const struct writer *w, char *buf, size_t size)
     }
 }
 
-static int write_text(const char *text, const char *path, struct err *e)
-{
-    char part[1024];
-    if (snprintf(part, sizeof part, "%s.part", path) >= (int)sizeof part) {
-        return err_add(e, "%s: path too long", path);
-    }
-    FILE *f = fopen(part, "w");
-    if (f == NULL) {
-        return err_add(e, "%s: %s", part, strerror(errno));
-    }
-    bool ok = fputs(text, f) >= 0 && fputc('\n', f) != EOF;
-    ok = fclose(f) == 0 && ok;
-    if (!ok || rename(part, path) != 0) {
-        err_add(e, "%s: %s", path, strerror(errno));
-        (void)remove(part);
-        return -EINVAL;
-    }
-    return 0;
-}
-
 int kernel_fit_write_soc(const struct kernel_fit *fit, const struct kernel_rows *rows,
                          const struct kernel_soc_options *o, const char *path, struct err *e)
 {
@@ -384,9 +365,7 @@ int kernel_fit_write_soc(const struct kernel_fit *fit, const struct kernel_rows 
     for (uint32_t i = 0; i < n; i++) {
         add_device(&w, devices, names[i]);
     }
-    char *text = cJSON_Print(root);
+    int rc = json_write_file(path, root, e);
     cJSON_Delete(root);
-    int rc = write_text(text, path, e);
-    cJSON_free(text);
     return rc;
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/base/arena.h"
+#include "sim/base/memory.h"
 
 static const struct figure figures[] = {
     {"affinity", "rate, and rate per watt, of each operator against its intensity",
@@ -106,9 +106,8 @@ int figure_input_add(struct figure_request *r, const char *text, struct err *e)
 void figure_data_init(struct figure_data *d)
 {
     *d = (struct figure_data){0};
-    d->tsv = open_memstream(&d->tsv_text, &d->tsv_size);
-    d->vars = open_memstream(&d->vars_text, &d->vars_size);
-    SIM_REQUIRE(d->tsv != NULL && d->vars != NULL, "out of memory");
+    d->tsv = memory_stream(&d->tsv_text, &d->tsv_size);
+    d->vars = memory_stream(&d->vars_text, &d->vars_size);
 }
 
 void figure_data_fini(struct figure_data *d)

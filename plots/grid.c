@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "sim/base/arena.h"
+#include "sim/base/input.h"
 
 #define MAX_COLUMNS 4096
 #define MAX_CELLS (64u << 20) /* a limit for broken files, far above any result */
@@ -84,17 +85,27 @@ static void on_row(int end, void *ctx)
     g->lines[g->n_rows++] = line;
 }
 
+/* Results that figures are drawn of are held in memory. */
+#define MAX_BYTES ((size_t)1 << 30)
+
 static int parse(struct reading *r, FILE *in)
 {
     struct csv_parser p;
     if (csv_init(&p, CSV_STRICT | CSV_STRICT_FINI | CSV_APPEND_NULL | CSV_REPALL_NL) != 0) {
         return err_add(r->err, "%s: out of memory", r->g->path);
     }
+    csv_set_realloc_func(&p, xrealloc);
     char buf[1 << 16];
+    size_t total = 0;
     for (size_t n; !r->failed && (n = fread(buf, 1, sizeof buf, in)) > 0;) {
         if (csv_parse(&p, buf, n, on_field, on_row, r) != n) {
             (void)err_add(r->err, "%s:%zu: malformed CSV: %s", r->g->path, r->line,
                           csv_strerror(csv_error(&p)));
+            r->failed = true;
+        }
+        total += n;
+        if (total > MAX_BYTES && !r->failed) {
+            (void)err_add(r->err, "%s: over %zu bytes", r->g->path, MAX_BYTES);
             r->failed = true;
         }
     }
@@ -109,9 +120,9 @@ static int parse(struct reading *r, FILE *in)
 int grid_read(struct grid *g, const char *path, struct err *e)
 {
     *g = (struct grid){.path = path};
-    FILE *in = fopen(path, "r");
+    FILE *in = input_open(path, e);
     if (in == NULL) {
-        return err_add(e, "%s: cannot read: %s", path, strerror(errno));
+        return -EINVAL;
     }
     struct reading r = {.g = g, .err = e, .line = 1};
     int rc = parse(&r, in);

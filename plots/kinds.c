@@ -5,6 +5,7 @@
 #include "plots/figure.h"
 #include "plots/grid.h"
 #include "plots/results_impl.h"
+#include "sim/base/input.h"
 #include "sim/base/json.h"
 
 const char *const figure_studies[] = {"affinity", "batch",   "chunk",  "corun", "mixed",
@@ -14,7 +15,7 @@ const char *const figure_studies[] = {"affinity", "batch",   "chunk",  "corun", 
 static bool begins_as_timeline(const char *path)
 {
     char start[64] = "";
-    FILE *f = fopen(path, "r");
+    FILE *f = input_try(path);
     if (f != NULL) {
         start[fread(start, 1, sizeof start - 1, f)] = '\0';
         (void)fclose(f);

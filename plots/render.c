@@ -10,6 +10,9 @@
 #include <unistd.h>
 
 #include "sim/base/datadir.h"
+#include "sim/base/input.h"
+#include "sim/base/memory.h"
+#include "sim/base/output.h"
 
 #ifndef PATH_MAX
 #define PATH_MAX 4096
@@ -48,21 +51,28 @@ static void file_in(const char *dir, const char *name, const char *ending, char 
     (void)snprintf(buf, size, "%s/%s.%s", dir, name, ending);
 }
 
-static int write_file(const char *path, const char *text, size_t size, struct err *e)
+/* Names of files that start with one of < | ~ - are commands or options to gnuplot. */
+static const char *plain_start(const char *path)
 {
-    FILE *f = fopen(path, "w");
-    bool ok = f != NULL && fwrite(text, 1, size, f) == size;
-    ok = f != NULL && fclose(f) == 0 && ok;
-    return ok ? 0 : err_add(e, "%s: cannot write: %s", path, strerror(errno));
+    return path[0] == '/' || path[0] == '.' ? "" : "./";
 }
 
-static void put_quoted(FILE *out, const char *name, const char *text)
+/* A name of a file. In single quotes nothing is special to gnuplot but the quote, and the end of
+ * the line, which ends the string: what followed it would be commands. */
+static int put_quoted(FILE *out, const char *name, const char *text, struct err *e)
 {
-    (void)fprintf(out, "%s = '", name);
+    (void)fprintf(out, "%s = '%s", name, plain_start(text));
     for (const char *p = text; *p != '\0'; p++) {
+        if ((unsigned char)*p < ' ') {
+            return err_add(e,
+                           "%s: a line break or another control character in the name of a "
+                           "file, which gnuplot cannot take",
+                           text);
+        }
         (void)fprintf(out, "%s%c", *p == '\'' ? "'" : "", *p);
     }
     (void)fputs("'\n", out);
+    return 0;
 }
 
 /* What gnuplot runs: the variables, then the figure's script. */
@@ -70,30 +80,32 @@ static int write_driver(const struct place *at, const char *format, struct err *
 {
     char path[PATH_MAX];
     file_in(at->dir, at->figure->name, "gp", path, sizeof path);
-    FILE *f = fopen(path, "w");
-    if (f == NULL) {
-        return err_add(e, "%s: cannot write: %s", path, strerror(errno));
+    struct output *o = output_open(path, e);
+    if (o == NULL) {
+        return -EINVAL;
     }
+    FILE *f = output_stream(o);
+    int rc = 0;
     static const char *const shared[][2] = {{"style", "plots/style.gp"},
                                             {"lines", "plots/lines.gp"},
                                             {"bars_gp", "plots/bars.gp"},
                                             {"ytics", "plots/ytics.gp"},
                                             {"legend", "plots/legend.gp"}};
     for (size_t i = 0; i < sizeof shared / sizeof shared[0]; i++) {
-        put_quoted(f, shared[i][0], datadir_path(path, sizeof path, shared[i][1]));
+        rc |= put_quoted(f, shared[i][0], datadir_path(path, sizeof path, shared[i][1]), e);
     }
     file_in(at->dir, at->figure->name, "tsv", path, sizeof path);
-    put_quoted(f, "data", path);
+    rc |= put_quoted(f, "data", path, e);
     file_in(at->dir, at->figure->name, format, path, sizeof path);
-    put_quoted(f, "out", path);
-    put_quoted(f, "format", format);
+    rc |= put_quoted(f, "out", path, e);
+    (void)fprintf(f, "format = '%s'\n", format);
     (void)fprintf(f, "blocks = %zu\n", at->data->blocks);
     (void)fwrite(at->data->vars_text, 1, at->data->vars_size, f);
     char script[NAME_BYTES];
     (void)snprintf(script, sizeof script, "plots/%s.gp", at->figure->name);
-    put_quoted(f, "script", datadir_path(path, sizeof path, script));
+    rc |= put_quoted(f, "script", datadir_path(path, sizeof path, script), e);
     (void)fputs("load script\n", f);
-    return fclose(f) == 0 ? 0 : err_add(e, "%s: cannot write: %s", path, strerror(errno));
+    return output_close(o, rc == 0, e) != 0 || rc != 0 ? -EINVAL : 0;
 }
 
 static void child(const char *driver, const char *log)
@@ -104,14 +116,14 @@ static void child(const char *driver, const char *log)
         dup2(out, STDERR_FILENO) < 0) {
         _exit(NO_PROGRAM);
     }
-    (void)execlp("gnuplot", "gnuplot", driver, (char *)NULL);
+    (void)execlp("gnuplot", "gnuplot", "-d", driver, (char *)NULL); /* without ~/.gnuplot */
     _exit(NO_PROGRAM);
 }
 
 /* What gnuplot said, as one line. */
 static void read_log(const char *path, char *buf, size_t size)
 {
-    FILE *f = fopen(path, "r");
+    FILE *f = input_try(path);
     size_t n = f == NULL ? 0 : fread(buf, 1, size - 1, f);
     buf[n] = '\0';
     for (size_t i = 0; i < n; i++) {
@@ -165,6 +177,22 @@ static void clean_up(const struct place *at)
     (void)rmdir(at->dir);
 }
 
+/* Not by rename: what is there may be a device or a link (output.h). */
+static int copy(const char *from, const char *to, struct err *e)
+{
+    FILE *f = input_open(from, e);
+    struct output *o = f != NULL ? output_open(to, e) : NULL;
+    char bytes[1 << 16];
+    for (size_t n; o != NULL && (n = fread(bytes, 1, sizeof bytes, f)) > 0;) {
+        (void)fwrite(bytes, 1, n, output_stream(o));
+    }
+    bool whole = f != NULL && ferror(f) == 0;
+    if (f != NULL) {
+        (void)fclose(f);
+    }
+    return output_close(o, whole, e) != 0 || o == NULL || !whole ? -EINVAL : 0;
+}
+
 static int move_all(const struct place *at, const char *dir, unsigned formats, struct err *e)
 {
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
@@ -172,8 +200,8 @@ static int move_all(const struct place *at, const char *dir, unsigned formats, s
         char to[PATH_MAX];
         file_in(at->dir, at->figure->name, endings[i], from, sizeof from);
         file_in(dir, at->figure->name, endings[i], to, sizeof to);
-        if ((formats >> i & 1u) != 0 && rename(from, to) != 0) {
-            return err_add(e, "%s: cannot write: %s", to, strerror(errno));
+        if ((formats >> i & 1u) != 0 && copy(from, to, e) != 0) {
+            return -EINVAL;
         }
     }
     return 0;
@@ -183,18 +211,18 @@ int render_figure(const struct figure *f, const struct figure_data *d, const cha
                   unsigned formats, struct err *e)
 {
     struct place at = {.figure = f, .data = d};
-    (void)fflush(d->tsv);
-    (void)fflush(d->vars);
+    memory_stream_flush(d->tsv);
+    memory_stream_flush(d->vars);
     if (mkdir(dir, 0777) != 0 && errno != EEXIST) {
         return err_add(e, "%s: cannot make the folder: %s", dir, strerror(errno));
     }
-    int n = snprintf(at.dir, sizeof at.dir, "%s/.%s-XXXXXX", dir, f->name);
+    int n = snprintf(at.dir, sizeof at.dir, "%s%s/.%s-XXXXXX", plain_start(dir), dir, f->name);
     if (n >= (int)sizeof at.dir || mkdtemp(at.dir) == NULL) {
         return err_add(e, "%s: cannot write there: %s", dir, strerror(errno));
     }
     char path[PATH_MAX];
     file_in(at.dir, f->name, "tsv", path, sizeof path);
-    int rc = write_file(path, d->tsv_text, d->tsv_size, e);
+    int rc = output_bytes(path, d->tsv_text, d->tsv_size, e);
     for (size_t i = 0; i < 2 && rc == 0; i++) { /* svg, png */
         if ((formats >> i & 1u) != 0) {
             rc = draw(&at, endings[i], e);

@@ -7,6 +7,7 @@
 #include "experiments/compare/stats.h"
 #include "plots/grid.h"
 #include "plots/results_impl.h"
+#include "sim/base/input.h"
 #include "sim/base/json.h"
 
 #define UNDEFINED ((double)NAN)
@@ -70,7 +71,7 @@ static int add_compare(struct results *r, const char *path, struct err *e)
 
 bool results_looks_like_json(const char *path)
 {
-    FILE *f = fopen(path, "r");
+    FILE *f = input_try(path);
     if (f == NULL) {
         return false;
     }

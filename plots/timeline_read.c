@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/base/input.h"
+
 #define EVENT_START "{\"ph\":\""
 
 static const cJSON *args(const cJSON *o)
@@ -37,18 +39,17 @@ const char *timeline_arg_text(const cJSON *o, const char *name)
 int timeline_read(const char *path, const char *phases, void (*event)(void *ctx, const cJSON *o),
                   void *ctx, struct err *e)
 {
-    FILE *in = fopen(path, "r");
+    FILE *in = input_open(path, e);
     if (in == NULL) {
-        return err_add(e, "%s: cannot read: %s", path, strerror(errno));
+        return -EINVAL;
     }
-    char *line = NULL;
-    size_t cap = 0;
-    size_t number = 0;
+    struct input_line l = {0};
     size_t events = 0;
     int rc = 0;
-    for (ssize_t len; rc == 0 && (len = getline(&line, &cap, in)) > 0;) {
-        number++;
-        if (number == 1 && strstr(line, "traceEvents") == NULL) {
+    int got = 0;
+    while (rc == 0 && (got = input_next(in, path, &l, e)) == 1) {
+        const char *line = l.text;
+        if (l.number == 1 && strstr(line, "traceEvents") == NULL) {
             break;
         }
         size_t start = strlen(EVENT_START);
@@ -61,14 +62,15 @@ int timeline_read(const char *path, const char *phases, void (*event)(void *ctx,
         }
         cJSON *o = cJSON_Parse(line); /* what follows the object, a comma, is not read */
         if (o == NULL) {
-            rc = err_add(e, "%s:%zu: not an event", path, number);
+            rc = err_add(e, "%s:%llu: not an event", path, (unsigned long long)l.number);
         } else {
             event(ctx, o);
         }
         cJSON_Delete(o);
     }
-    free(line);
+    free(l.text);
     (void)fclose(in);
+    rc = got < 0 ? got : rc;
     if (rc == 0 && events == 0) {
         rc = err_add(e, "%s: no timeline: expected what `xpusim run --timeline` writes", path);
     }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "sim/base/arena.h"
+#include "sim/base/input.h"
 
 struct line {
     uint64_t epoch;
@@ -256,30 +257,30 @@ static int read_line(struct replay *r, const char *path, unsigned long number, c
 
 struct replay *replay_read(const char *path, struct err *e)
 {
-    FILE *in = fopen(path, "r");
+    FILE *in = input_open(path, e);
     if (in == NULL) {
-        err_add(e, "%s: %s", path, strerror(errno));
         return NULL;
     }
     struct replay *r = xcalloc(1, sizeof *r);
-    char *text = NULL;
-    size_t cap = 0;
-    unsigned long number = 0;
+    struct input_line l = {0};
     unsigned flags = 0;
     int rc = 0;
-    while (rc == 0 && getline(&text, &cap, in) > 0) {
+    int got = 0;
+    while (rc == 0 && (got = input_next(in, path, &l, e)) == 1) {
+        char *text = l.text;
         text[strcspn(text, "\n")] = '\0';
-        if (number++ == 0) {
+        if (l.number == 1) {
             rc = sscanf(text, "policy %63s flags=%u", r->name, &flags) == 2
                      ? 0
                      : err_add(e, "%s:1: must start with \"policy NAME flags=N\"", path);
         } else {
-            rc = read_line(r, path, number, text, e);
+            rc = read_line(r, path, (unsigned long)l.number, text, e);
         }
     }
-    free(text);
-    fclose(in);
-    if (rc == 0 && number == 0) {
+    free(l.text);
+    (void)fclose(in);
+    rc = got < 0 ? got : rc;
+    if (rc == 0 && r->name[0] == '\0') {
         rc = err_add(e, "%s: empty", path);
     }
     if (rc != 0) {

@@ -8,6 +8,7 @@
 
 #include "sim/base/arena.h"
 #include "sim/base/hash.h"
+#include "sim/base/input.h"
 #include "sim/base/units.h"
 #include "traces/import.h"
 
@@ -103,25 +104,18 @@ static void line_read(struct import *im, struct hashes *seen, const char *text, 
 
 void import_mooncake(struct import *im, const char *path, struct err *e)
 {
-    FILE *in = fopen(path, "r");
+    FILE *in = input_open(path, e);
     if (in == NULL) {
-        err_add(e, "%s: %s", path, strerror(errno));
         return;
     }
-    char *text = NULL;
-    size_t cap = 0;
-    ssize_t n;
+    struct input_line l = {0};
     struct hashes seen = {0};
-    for (unsigned long long line = 1; e->n < ERR_MAX_LINES && (n = getline(&text, &cap, in)) >= 0;
-         line++) {
-        if (text[strspn(text, " \t\r\n")] != '\0' || memchr(text, '\0', (size_t)n) != NULL) {
-            line_read(im, &seen, text, (size_t)n, path, line, e);
+    while (e->n < ERR_MAX_LINES && input_next(in, path, &l, e) == 1) {
+        if (l.text[strspn(l.text, " \t\r\n")] != '\0') {
+            line_read(im, &seen, l.text, l.n, path, l.number, e);
         }
     }
-    if (ferror(in) != 0) {
-        err_add(e, "%s: %s", path, strerror(errno));
-    }
-    free(text);
+    free(l.text);
     free(seen.v);
     (void)fclose(in);
 }

@@ -7,6 +7,7 @@
 
 #include "sim/api/request.h"
 #include "sim/base/csvfile.h"
+#include "sim/base/output.h"
 #include "sim/base/units.h"
 #include "traces/traces.h"
 
@@ -307,22 +308,10 @@ void trace_print(FILE *out, const struct trace *t)
 
 int trace_write(const char *path, const struct trace *t, struct err *e)
 {
-    char temporary[4096];
-    int n = snprintf(temporary, sizeof temporary, "%s.part.%ld", path, (long)getpid());
-    if (n < 0 || (size_t)n >= sizeof temporary) {
-        return err_add(e, "%s: name too long", path);
-    }
-    FILE *out = fopen(temporary, "w");
+    struct output *out = output_open(path, e);
     if (out == NULL) {
-        return err_add(e, "%s: %s", path, strerror(errno));
+        return -EINVAL;
     }
-    trace_print(out, t);
-    bool ok = ferror(out) == 0;
-    ok = fclose(out) == 0 && ok;
-    if (!ok || rename(temporary, path) != 0) {
-        int why = errno;
-        (void)remove(temporary);
-        return err_add(e, "%s: %s", path, strerror(why));
-    }
-    return 0;
+    trace_print(output_stream(out), t);
+    return output_close(out, true, e);
 }

@@ -26,22 +26,7 @@ static int write_tree(const char *path, const cJSON *tree, struct err *e)
     if (soc_parse(tree, path, &check, e) != 0) {
         return err_add(e, "%s: not written: the loader would refuse it", path);
     }
-    char temporary[PATH_BYTES];
-    (void)snprintf(temporary, sizeof temporary, "%s.tmp-%ld", path, (long)getpid());
-    FILE *f = fopen(temporary, "w");
-    if (f == NULL) {
-        return err_add(e, "%s: %s", temporary, strerror(errno));
-    }
-    char *text = cJSON_Print(tree);
-    bool ok = fprintf(f, "%s\n", text) > 0;
-    cJSON_free(text);
-    ok = fclose(f) == 0 && ok;
-    if (!ok || rename(temporary, path) != 0) {
-        int why = errno;
-        (void)remove(temporary);
-        return err_add(e, "%s: %s", path, strerror(why));
-    }
-    return 0;
+    return json_write_file(path, tree, e);
 }
 
 struct work {

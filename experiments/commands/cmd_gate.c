@@ -9,6 +9,7 @@
 #include "experiments/gate/gate.h"
 #include "experiments/run/job_options.h"
 #include "experiments/shell/cli.h"
+#include "sim/base/output.h"
 
 struct gate_options {
     struct job_options work;
@@ -18,17 +19,15 @@ struct gate_options {
     uint64_t seed;
 };
 
-static int write_report(const char *option, const char *path, const struct gate_report *r,
+static int write_report(const char *path, const struct gate_report *r,
                         void (*print)(const struct gate_report *, FILE *), struct err *e)
 {
-    FILE *f = fopen(path, "w");
-    if (f != NULL) {
-        print(r, f);
+    struct output *out = output_open(path, e);
+    if (out == NULL) {
+        return -EINVAL;
     }
-    if (f == NULL || fclose(f) != 0) {
-        return err_add(e, "--%s %s: cannot write: %s", option, path, strerror(errno));
-    }
-    return 0;
+    print(r, output_stream(out));
+    return output_close(out, true, e);
 }
 
 static int show(const struct gate_options *o, const struct gate_report *r, struct err *e)
@@ -43,10 +42,10 @@ static int show(const struct gate_options *o, const struct gate_report *r, struc
         gate_print(r, o->all, stdout);
     }
     if (o->junit != NULL) {
-        (void)write_report("junit", o->junit, r, gate_print_junit, e);
+        (void)write_report(o->junit, r, gate_print_junit, e);
     }
     if (o->markdown != NULL) {
-        (void)write_report("markdown", o->markdown, r, gate_print_markdown, e);
+        (void)write_report(o->markdown, r, gate_print_markdown, e);
     }
     return e->n > 0 ? -EINVAL : 0;
 }

@@ -12,6 +12,7 @@
 #include "policies/params.h"
 #include "policies/registry.h"
 #include "sim/base/datadir.h"
+#include "sim/base/input.h"
 #include "sim/base/json.h"
 
 #define PATH_BYTES 4096
@@ -168,7 +169,7 @@ static int list_policies(const struct list_options *o, struct err *e)
 /* What a data set says of itself, in the comment after its format line; shortened to `width`. */
 static void describe_csv(const char *path, char *buf, size_t size, size_t width)
 {
-    FILE *f = fopen(path, "r");
+    FILE *f = input_try(path);
     bool ok = f != NULL && fgets(buf, (int)size, f) != NULL && fgets(buf, (int)size, f) != NULL;
     if (f != NULL) {
         (void)fclose(f);

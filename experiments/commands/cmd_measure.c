@@ -16,6 +16,7 @@
 #include "hwmodels/kernel_fit.h"
 #include "sim/base/arena.h"
 #include "sim/base/json.h"
+#include "sim/base/output.h"
 #include "sim/base/version.h"
 
 #define MAX_FITS 64
@@ -144,30 +145,18 @@ static int measure(struct options *o, struct err *e)
 {
     struct simdev_truth truth;
     char source[160];
-    char part[1024];
     if (choose_backend(o, &truth, e) != 0) {
         return EXIT_BAD_INPUT;
     }
     write_source(o, source, sizeof source);
     o->m.source = source;
     o->m.progress = !o->shown.quiet && isatty(STDERR_FILENO) != 0;
-    if (snprintf(part, sizeof part, "%s.part", o->output) >= (int)sizeof part) {
-        err_add(e, "-o %s: path too long", o->output);
-        return EXIT_BAD_INPUT;
-    }
-    FILE *out = fopen(part, "w");
+    struct output *out = output_open(o->output, e);
     if (out == NULL) {
-        err_add(e, "%s: %s", part, strerror(errno));
         return EXIT_BAD_INPUT;
     }
-    int rc = measure_run(&o->m, out, e);
-    bool written = ferror(out) == 0;
-    written = fclose(out) == 0 && written;
-    if (rc == -EINVAL || !written || rename(part, o->output) != 0) {
-        if (rc != -EINVAL) {
-            err_add(e, "%s: cannot be written", o->output);
-        }
-        (void)remove(part);
+    int rc = measure_run(&o->m, output_stream(out), e);
+    if (output_close(out, rc != -EINVAL, e) != 0 || rc == -EINVAL) {
         return EXIT_BAD_INPUT;
     }
     return rc == 0 ? EXIT_OK : EXIT_CHECK_FAILED;

@@ -8,6 +8,7 @@
 #include "experiments/shell/cli.h"
 #include "plots/results_impl.h"
 #include "sim/base/json.h"
+#include "sim/base/output.h"
 
 #define DEFAULT_WINDOW_S 60.0
 #define PATH_BYTES 4096
@@ -25,21 +26,12 @@ struct page {
 
 static int write_page(const struct page *p, struct err *e)
 {
-    char temporary[PATH_BYTES];
-    (void)snprintf(temporary, sizeof temporary, "%s.tmp-%ld", p->path, (long)getpid());
-    FILE *f = fopen(temporary, "w");
-    if (f == NULL) {
-        return err_add(e, "%s: cannot write: %s", p->path, strerror(errno));
+    struct output *out = output_open(p->path, e);
+    if (out == NULL) {
+        return -EINVAL;
     }
-    report_write(p->in, p->n, &p->all, &p->figures, f);
-    bool ok = ferror(f) == 0;
-    ok = fclose(f) == 0 && ok;
-    if (!ok || rename(temporary, p->path) != 0) {
-        int why = errno;
-        (void)remove(temporary);
-        return err_add(e, "%s: cannot write: %s", p->path, strerror(why));
-    }
-    return 0;
+    report_write(p->in, p->n, &p->all, &p->figures, output_stream(out));
+    return output_close(out, true, e);
 }
 
 /* Comparisons are read whole; of a file of no kind the error says what is wrong with it. */

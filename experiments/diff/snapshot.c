@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "sim/base/arena.h"
+#include "sim/base/memory.h"
 #include "sim/base/units.h"
 
 static const char *const class_names[REQUEST_CLASS_COUNT] = {"reactive", "proactive"};
@@ -60,17 +61,14 @@ static void render(struct snapshot *s, int64_t now_ns)
 {
     free(s->text);
     s->text = NULL;
-    FILE *f = open_memstream(&s->text, &s->size);
-    if (f == NULL) {
-        return;
-    }
+    FILE *f = memory_stream(&s->text, &s->size);
     for (size_t i = 0; i < s->n_requests; i++) {
         put_request(f, s->requests[i]);
     }
     for (size_t i = 0; i < s->n_launches; i++) {
         put_launch(f, s->machine, s->launches[i]);
     }
-    (void)fclose(f);
+    memory_stream_close(f);
     s->at_ns = now_ns;
 }
 

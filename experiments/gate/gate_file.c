@@ -344,19 +344,7 @@ int gate_baseline_write(const char *path, const struct gate_baseline *b,
     for (uint32_t i = 0; i < now->n; i++) {
         cJSON_AddItemToArray(results, cell_to_json(&now->v[i]));
     }
-    char *text = cJSON_Print(tree);
+    int rc = json_write_file(path, tree, e);
     cJSON_Delete(tree);
-    char temporary[4096];
-    (void)snprintf(temporary, sizeof temporary, "%.4000s.part.%ld", path, (long)getpid());
-    FILE *f = fopen(temporary, "w");
-    bool ok = f != NULL && fprintf(f, "%s\n", text) > 0;
-    ok = f != NULL && fclose(f) == 0 && ok;
-    ok = ok && rename(temporary, path) == 0;
-    int why = errno;
-    cJSON_free(text);
-    if (!ok) {
-        (void)unlink(temporary);
-        return err_add(e, "%s: cannot write: %s", path, strerror(why));
-    }
-    return 0;
+    return rc;
 }

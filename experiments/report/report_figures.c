@@ -8,29 +8,11 @@
 
 #include "plots/render.h"
 #include "sim/base/arena.h"
+#include "sim/base/input.h"
 
 #define DIR_BYTES 1024
 #define PATH_BYTES (DIR_BYTES + 64)
-
-static char *read_all(const char *path, struct err *e)
-{
-    FILE *f = fopen(path, "r");
-    long size = -1;
-    if (f != NULL && fseek(f, 0, SEEK_END) == 0) {
-        size = ftell(f);
-        rewind(f);
-    }
-    char *text = size >= 0 ? xcalloc((size_t)size + 1, 1) : NULL;
-    if (text == NULL || fread(text, 1, (size_t)size, f) != (size_t)size) {
-        (void)err_add(e, "%s: cannot read: %s", path, strerror(errno));
-        free(text);
-        text = NULL;
-    }
-    if (f != NULL) {
-        (void)fclose(f);
-    }
-    return text;
-}
+#define MAX_SVG_BYTES ((size_t)256 << 20)
 
 static char *draw(const struct figure *f, const struct figure_request *q, const char *dir,
                   struct err *e)
@@ -41,7 +23,7 @@ static char *draw(const struct figure *f, const struct figure_request *q, const 
     (void)snprintf(path, sizeof path, "%s/%.32s.svg", dir, f->name);
     figure_data_init(&d);
     if (f->prepare(q, &d, e) == 0 && render_figure(f, &d, dir, RENDER_SVG, e) == 0) {
-        svg = read_all(path, e);
+        svg = input_text(path, MAX_SVG_BYTES, e);
         (void)remove(path);
     }
     figure_data_fini(&d);

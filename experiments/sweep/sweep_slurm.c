@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "sim/base/output.h"
+
 #define PATH_BYTES 4096
 #define QUOTED_BYTES (4 * PATH_BYTES)
 
@@ -67,17 +69,15 @@ static int find_places(const char *spec, const char *store, struct places *p, st
     return n > 0 ? 0 : -EINVAL;
 }
 
-static FILE *create_script(const struct places *p, const char *name, struct err *e)
+static struct output *create_script(const struct places *p, const char *name, struct err *e)
 {
     char path[PATH_BYTES + 16];
     (void)snprintf(path, sizeof path, "%s/%s", p->folder, name);
-    FILE *f = fopen(path, "w");
-    if (f == NULL) {
-        (void)err_add(e, "%s: %s", path, strerror(errno));
-        return NULL;
+    struct output *out = output_open(path, e);
+    if (out != NULL) {
+        (void)fputs("#!/bin/sh\n", output_stream(out));
     }
-    (void)fputs("#!/bin/sh\n", f);
-    return f;
+    return out;
 }
 
 static void put_options(const struct slurm_options *o, FILE *f)
@@ -87,19 +87,14 @@ static void put_options(const struct slurm_options *o, FILE *f)
     }
 }
 
-static int finish_script(FILE *f, struct err *e)
-{
-    bool bad = ferror(f) != 0;
-    return fclose(f) != 0 || bad ? err_add(e, "cannot write the scripts") : 0;
-}
-
 static int write_array(const struct places *p, const struct slurm_options *o, struct err *e)
 {
     char q[QUOTED_BYTES];
-    FILE *f = create_script(p, "array.sh", e);
-    if (f == NULL) {
+    struct output *out = create_script(p, "array.sh", e);
+    if (out == NULL) {
         return -EINVAL;
     }
+    FILE *f = output_stream(out);
     (void)fprintf(f,
                   "#SBATCH --job-name=xpusim\n#SBATCH --array=0-%" PRIu32
                   "\n#SBATCH --cpus-per-task=%" PRIu32 "\n#SBATCH --output=\"%s/shard-%%a.log\"\n",
@@ -116,16 +111,17 @@ static int write_array(const struct places *p, const struct slurm_options *o, st
         (void)fprintf(f, " --memory-limit %" PRIu64, o->memory_limit_bytes >> 20);
     }
     (void)fprintf(f, "%s%s\n", o->fail_fast ? " --fail-fast" : "", o->yes ? " --yes" : "");
-    return finish_script(f, e);
+    return output_close(out, true, e);
 }
 
 static int write_merge(const struct places *p, const struct slurm_options *o, struct err *e)
 {
     char q[QUOTED_BYTES];
-    FILE *f = create_script(p, "merge.sh", e);
-    if (f == NULL) {
+    struct output *out = create_script(p, "merge.sh", e);
+    if (out == NULL) {
         return -EINVAL;
     }
+    FILE *f = output_stream(out);
     (void)fprintf(f, "#SBATCH --job-name=xpusim-merge\n#SBATCH --output=\"%s/merge.log\"\n",
                   p->folder);
     put_options(o, f);
@@ -135,7 +131,7 @@ static int write_merge(const struct places *p, const struct slurm_options *o, st
         (void)fprintf(f, " \\\n    %s/shard-%" PRIu32 ".db", quote(p->folder, q), i);
     }
     (void)fputc('\n', f);
-    return finish_script(f, e);
+    return output_close(out, true, e);
 }
 
 /* Submits a script; the job's number into `id`. */

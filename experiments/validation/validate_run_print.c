@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "experiments/shell/table.h"
+#include "sim/base/output.h"
 #include "sim/base/units.h"
 
 /* ---- text ---- */
@@ -203,22 +204,10 @@ static void write_rows(const struct validate_run_result *r, FILE *out)
 
 int validate_run_write(const struct validate_run_result *r, const char *path, struct err *e)
 {
-    char temporary[4096];
-    int n = snprintf(temporary, sizeof temporary, "%s.part.%ld", path, (long)getpid());
-    if (n < 0 || (size_t)n >= sizeof temporary) {
-        return err_add(e, "%s: name too long", path);
-    }
-    FILE *out = fopen(temporary, "w");
+    struct output *out = output_open(path, e);
     if (out == NULL) {
-        return err_add(e, "--requests %s: %s", path, strerror(errno));
+        return -EINVAL;
     }
-    write_rows(r, out);
-    bool ok = ferror(out) == 0;
-    ok = fclose(out) == 0 && ok;
-    if (!ok || rename(temporary, path) != 0) {
-        int why = errno;
-        (void)remove(temporary);
-        return err_add(e, "--requests %s: %s", path, strerror(why));
-    }
-    return 0;
+    write_rows(r, output_stream(out));
+    return output_close(out, true, e);
 }

@@ -1,5 +1,6 @@
 #include "hwmodels/backends/host.h"
 
+#include "sim/base/input.h"
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@
 /* The first line of a file, without its end; false when it cannot be read. */
 static bool first_line(const char *path, char *buf, size_t size)
 {
-    FILE *f = fopen(path, "r");
+    FILE *f = input_try(path);
     if (f == NULL) {
         return false;
     }
@@ -144,7 +145,7 @@ static bool keyed_line(const char *proc_dir, const char *file, const char *key, 
     char path[256];
     char line[512];
     (void)snprintf(path, sizeof path, "%.200s/%s", proc_dir, file);
-    FILE *f = fopen(path, "r");
+    FILE *f = input_try(path);
     if (f == NULL) {
         return false;
     }

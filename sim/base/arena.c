@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "sim/base/output.h"
 
 /* Blocks double from 64 KiB up to 4 MiB: few mallocs for long runs, little waste for short ones. */
 #define ARENA_FIRST_BYTES ((size_t)64 << 10)
@@ -16,10 +19,15 @@ struct arena_block {
     max_align_t data[];
 };
 
-static _Noreturn void out_of_memory(size_t bytes)
+_Noreturn void out_of_memory(size_t bytes)
 {
-    fprintf(stderr, "xpusim: out of memory (%zu bytes asked for)\n", bytes);
-    exit(3);
+    (void)fprintf(stderr, "xpusim: error: out of memory");
+    if (bytes > 0) {
+        (void)fprintf(stderr, " (%zu bytes asked for)", bytes);
+    }
+    (void)fputc('\n', stderr);
+    output_abandon_all();
+    _exit(EXIT_NO_MEMORY); /* nothing buffered is flushed: half a result is none */
 }
 
 void *xmalloc(size_t bytes)

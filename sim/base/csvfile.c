@@ -5,9 +5,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/types.h>
 
 #include "sim/base/arena.h"
+#include "sim/base/input.h"
 
 #define MAX_COLUMNS 64
 #define MAX_FIELD 256 /* NUL included */
@@ -17,9 +17,7 @@ struct csvfile {
     char *path;
     char comment[256];
     struct csv_parser parser;
-    char *line; /* getline buffer */
-    size_t line_cap;
-    uint64_t line_no;  /* lines read */
+    struct input_line line;
     uint64_t row_line; /* first line of the current row */
     char names[MAX_COLUMNS][MAX_FIELD];
     int n_columns;
@@ -59,40 +57,36 @@ static int read_row(struct csvfile *f, struct err *e)
     f->too_many = false;
     bool started = false;
     for (;;) {
-        ssize_t got = getline(&f->line, &f->line_cap, f->in);
+        int got = input_next(f->in, f->path, &f->line, e);
         if (got < 0) {
-            if (ferror(f->in)) {
-                return err_add(e, "%s: %s", f->path, strerror(errno));
-            }
+            return got;
+        }
+        const char *text = f->line.text;
+        if (got == 0) {
             if (started && (csv_fini(&f->parser, on_field, on_row, f) != 0 || !f->row_done)) {
                 return err_add(e, "%s:%llu: quoted field without an end", f->path,
                                (unsigned long long)f->row_line);
             }
             return started ? 1 : 0;
         }
-        f->line_no++;
-        if (memchr(f->line, '\0', (size_t)got) != NULL) {
-            return err_add(e, "%s:%llu: NUL byte: not a text file", f->path,
-                           (unsigned long long)f->line_no);
-        }
-        if (!started && (f->line[0] == '\n' || f->line[0] == '\r')) {
+        if (!started && (text[0] == '\n' || text[0] == '\r')) {
             continue;
         }
-        if (!started && f->line[0] == '#') {
+        if (!started && text[0] == '#') {
             if (f->comment[0] == '\0') {
-                size_t n = strcspn(f->line, "\r\n");
+                size_t n = strcspn(text, "\r\n");
                 n = n < sizeof f->comment - 1 ? n : sizeof f->comment - 1;
-                memcpy(f->comment, f->line, n);
+                memcpy(f->comment, text, n);
                 f->comment[n] = '\0';
             }
             continue;
         }
         if (!started) {
             started = true;
-            f->row_line = f->line_no;
+            f->row_line = f->line.number;
         }
-        if (csv_parse(&f->parser, f->line, (size_t)got, on_field, on_row, f) != (size_t)got) {
-            return err_add(e, "%s:%llu: %s", f->path, (unsigned long long)f->line_no,
+        if (csv_parse(&f->parser, text, f->line.n, on_field, on_row, f) != f->line.n) {
+            return err_add(e, "%s:%llu: %s", f->path, (unsigned long long)f->line.number,
                            csv_strerror(csv_error(&f->parser)));
         }
         if (f->too_many || f->too_long) {
@@ -107,9 +101,8 @@ static int read_row(struct csvfile *f, struct err *e)
 
 struct csvfile *csvfile_open(const char *path, struct err *e)
 {
-    FILE *in = fopen(path, "r");
+    FILE *in = input_open(path, e);
     if (in == NULL) {
-        err_add(e, "%s: %s", path, strerror(errno));
         return NULL;
     }
     struct csvfile *f = xcalloc(1, sizeof *f);
@@ -120,6 +113,7 @@ struct csvfile *csvfile_open(const char *path, struct err *e)
         csvfile_close(f);
         return NULL;
     }
+    csv_set_realloc_func(&f->parser, xrealloc);
     int rc = read_row(f, e);
     if (rc != 1) {
         if (rc == 0) {
@@ -150,7 +144,7 @@ void csvfile_close(struct csvfile *f)
     }
     csv_free(&f->parser);
     fclose(f->in);
-    free(f->line);
+    free(f->line.text);
     free(f->path);
     free(f);
 }

@@ -7,37 +7,11 @@
 #include <string.h>
 
 #include "sim/base/arena.h"
+#include "sim/base/input.h"
+#include "sim/base/output.h"
 
 /* A configuration file is small; a larger one is a mistake (a trace, a log). */
-#define MAX_FILE_BYTES (8L << 20)
-
-static char *read_all(const char *path, struct err *e)
-{
-    FILE *f = fopen(path, "rb");
-    if (f == NULL) {
-        err_add(e, "%s: %s", path, strerror(errno));
-        return NULL;
-    }
-    char *text = NULL;
-    long size = -1;
-    if (fseek(f, 0, SEEK_END) == 0) {
-        size = ftell(f);
-    }
-    if (size < 0 || size > MAX_FILE_BYTES || fseek(f, 0, SEEK_SET) != 0) {
-        err_add(e, "%s: not a readable file of at most %ld bytes", path, MAX_FILE_BYTES);
-    } else {
-        text = xmalloc((size_t)size + 1);
-        size_t got = fread(text, 1, (size_t)size, f);
-        text[got] = '\0';
-        if (got != (size_t)size || memchr(text, '\0', got) != NULL) {
-            err_add(e, "%s: unreadable, or not text", path);
-            free(text);
-            text = NULL;
-        }
-    }
-    fclose(f);
-    return text;
-}
+#define MAX_FILE_BYTES ((size_t)8 << 20)
 
 static unsigned long line_of(const char *text, const char *at)
 {
@@ -81,7 +55,7 @@ static void check_tree(const cJSON *node, const char *path, const char *file, st
 
 cJSON *json_read_file(const char *path, struct err *e)
 {
-    char *text = read_all(path, e);
+    char *text = input_text(path, MAX_FILE_BYTES, e);
     if (text == NULL) {
         return NULL;
     }
@@ -428,4 +402,16 @@ int json_set_path(cJSON *root, const char *path, const char *text, struct err *e
         return 0;
     }
     return err_add(e, "--set %s: cannot take \"%s\" (wrong type)", path, text);
+}
+
+int json_write_file(const char *path, const cJSON *tree, struct err *e)
+{
+    char *text = cJSON_Print(tree);
+    SIM_REQUIRE(text != NULL, "%s: a tree that cannot be printed", path);
+    struct output *out = output_open(path, e);
+    if (out != NULL) {
+        (void)fprintf(output_stream(out), "%s\n", text);
+    }
+    cJSON_free(text);
+    return out != NULL ? output_close(out, true, e) : -EINVAL;
 }

@@ -67,4 +67,7 @@ cJSON *json_find_path(cJSON *root, const char *path, const char **bad);
  * string. The path must exist and the type must match. */
 int json_set_path(cJSON *root, const char *path, const char *text, struct err *e);
 
+/* The tree as a file, as output.h writes it. 0 or -EINVAL with an error that names the file. */
+int json_write_file(const char *path, const cJSON *tree, struct err *e);
+
 #endif

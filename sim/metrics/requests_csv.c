@@ -3,13 +3,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "sim/base/arena.h"
+#include "sim/base/output.h"
 #include "sim/base/units.h"
 #include "sim/metrics/metrics_impl.h"
-
-#define PATH_MAX_BYTES 4096
 
 static const char *const class_names[REQUEST_CLASS_COUNT] = {"reactive", "proactive"};
 static const char *const state_names[] = {
@@ -98,15 +96,11 @@ static int compare_ids(const void *a, const void *b)
 int metrics_requests_write(struct metrics *m, const char *path, struct err *e)
 {
     SIM_REQUIRE(m->opt.records, "metrics without records cannot write %s", path);
-    char temporary[PATH_MAX_BYTES];
-    int n = snprintf(temporary, sizeof temporary, "%s.tmp", path);
-    if (n < 0 || (size_t)n >= sizeof temporary) {
-        return err_add(e, "%s: name too long", path);
+    struct output *out = output_open(path, e);
+    if (out == NULL) {
+        return -EINVAL;
     }
-    FILE *f = fopen(temporary, "w");
-    if (f == NULL) {
-        return err_add(e, "%s: cannot write: %s", temporary, strerror(errno));
-    }
+    FILE *f = output_stream(out);
     if (m->n_records > 0) {
         qsort(m->records, m->n_records, sizeof *m->records, compare_ids);
     }
@@ -114,12 +108,5 @@ int metrics_requests_write(struct metrics *m, const char *path, struct err *e)
     for (size_t i = 0; i < m->n_records; i++) {
         put_record(f, &m->records[i]);
     }
-    bool failed = ferror(f) != 0;
-    failed = fclose(f) != 0 || failed;
-    if (failed || rename(temporary, path) != 0) {
-        int rc = err_add(e, "%s: cannot write: %s", path, strerror(errno));
-        (void)remove(temporary);
-        return rc;
-    }
-    return 0;
+    return output_close(out, true, e);
 }

@@ -5,12 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/base/arena.h"
 #include "sim/base/units.h"
 
 static void flush(struct trace_events *w)
 {
-    w->failed = fwrite(w->buffer, 1, w->n, w->f) != w->n || w->failed;
+    (void)fwrite(w->buffer, 1, w->n, output_stream(w->out)); /* output_close says what failed */
     w->n = 0;
 }
 
@@ -77,13 +76,9 @@ static void put_key(struct trace_events *w, const char *key)
 int trace_events_open(struct trace_events *w, const char *path, struct err *e)
 {
     memset(w, 0, sizeof *w);
-    size_t n = strlen(path) + sizeof ".tmp";
-    w->temporary = xmalloc(n);
-    (void)snprintf(w->temporary, n, "%s.tmp", path);
-    w->path = xstrdup(path);
-    w->f = fopen(w->temporary, "w");
-    if (w->f == NULL) {
-        return err_add(e, "%s: cannot write: %s", w->temporary, strerror(errno));
+    w->out = output_open(path, e);
+    if (w->out == NULL) {
+        return -EINVAL;
     }
     put_text(w, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
     return 0;
@@ -91,23 +86,12 @@ int trace_events_open(struct trace_events *w, const char *path, struct err *e)
 
 int trace_events_close(struct trace_events *w, bool keep, struct err *e)
 {
-    int rc = 0;
-    if (w->f != NULL) {
+    if (w->out != NULL) {
         put_text(w, "\n]}\n");
         flush(w);
-        bool failed = fclose(w->f) != 0 || w->failed;
-        w->f = NULL;
-        if (keep && (failed || rename(w->temporary, w->path) != 0)) {
-            rc = err_add(e, "%s: cannot write: %s", w->path, strerror(errno));
-        }
-        if (!keep || rc != 0) {
-            (void)remove(w->temporary);
-        }
     }
-    free(w->path);
-    free(w->temporary);
-    w->path = NULL;
-    w->temporary = NULL;
+    int rc = output_close(w->out, keep, e);
+    w->out = NULL;
     return rc;
 }
 

@@ -3,32 +3,31 @@
  * exact to the nanosecond.
  *
  * An event is built by calls: trace_event_begin, any of the fields, arguments between
- * trace_args_begin and the end, trace_event_end. The text goes to PATH.tmp, which becomes PATH when
- * it is complete. Constant memory; about 0.3 us per event. */
+ * trace_args_begin and the end, trace_event_end. The file is whole or not there (output.h).
+ * Constant memory; about 0.3 us per event. */
 #ifndef SIM_METRICS_TRACE_EVENTS_H
 #define SIM_METRICS_TRACE_EVENTS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "sim/base/err.h"
+#include "sim/base/output.h"
 
 #define TRACE_EVENTS_BUFFER_BYTES 65536
 
 struct trace_events {
-    FILE *f;
-    char *path, *temporary; /* owned */
-    bool any, in_args, first_arg, failed;
+    struct output *out; /* owned */
+    bool any, in_args, first_arg;
     size_t n;
     char buffer[TRACE_EVENTS_BUFFER_BYTES];
 };
 
-/* Opens PATH.tmp. 0, or -EINVAL with an error that names the path. */
+/* 0, or -EINVAL with an error that names the path. */
 int trace_events_open(struct trace_events *w, const char *path, struct err *e);
-/* Ends the document. keep: it becomes PATH; otherwise it is removed, as after an error. Frees what
- * open took; harmless on an object that failed to open. 0 or -EINVAL with an error. */
+/* Ends the document. keep: it takes its place; otherwise it is removed, as after an error. Frees
+ * what open took; harmless on an object that failed to open. 0 or -EINVAL with an error. */
 int trace_events_close(struct trace_events *w, bool keep, struct err *e);
 
 /* The phases used: B and E begin and end a slice, X is a complete one, i an instant, C a counter,

@@ -100,7 +100,7 @@ none="-o $dir/none"
     refuse "NAME is missing" "$x" plot
     refuse "no input" "$x" plot headline $none
     refuse "gnuplot is not installed" env PATH="$dir/nothing" "$x" plot headline $none "$dir/cmp.json"
-    refuse "cannot read" "$x" plot headline $none "$dir/absent.json"
+    refuse "No such file" "$x" plot headline $none "$dir/absent.json"
     refuse "no metric nonesuch" "$x" plot headline $none --metric nonesuch "$dir/cmp.json"
     refuse "no metric reactive.e2e_s.mean" "$x" plot latency-rate $none "$dir/h.csv"
     refuse "no rate or load varies" "$x" plot latency-rate $none "$dir/cmp.json"

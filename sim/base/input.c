@@ -1,0 +1,99 @@
+#include "sim/base/input.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/arena.h"
+
+#define FIRST_BYTES 256
+
+FILE *input_try(const char *path)
+{
+    FILE *f = fopen(path, "r");
+    if (f == NULL && errno == ENOMEM) {
+        out_of_memory(0);
+    }
+    return f;
+}
+
+FILE *input_open(const char *path, struct err *e)
+{
+    FILE *f = input_try(path);
+    if (f == NULL) {
+        (void)err_add(e, "%s: %s", path, strerror(errno));
+    }
+    return f;
+}
+
+/* Room for one byte more and the NUL. */
+static void make_room(char **text, size_t *cap, size_t n)
+{
+    if (n + 2 > *cap) {
+        *cap = *cap < FIRST_BYTES ? FIRST_BYTES : 2 * *cap;
+        *text = xrealloc(*text, *cap);
+    }
+}
+
+int input_next(FILE *f, const char *path, struct input_line *l, struct err *e)
+{
+    unsigned long long number = ++l->number;
+    l->n = 0;
+    for (int c = 0; c != '\n';) {
+        c = getc_unlocked(f);
+        if (c == EOF) {
+            break;
+        }
+        if (c == '\0') {
+            return err_add(e, "%s:%llu: NUL byte: not a text file", path, number);
+        }
+        if (l->n == INPUT_LINE_BYTES) {
+            return err_add(e, "%s:%llu: a line of over %zu bytes", path, number, INPUT_LINE_BYTES);
+        }
+        make_room(&l->text, &l->cap, l->n);
+        l->text[l->n++] = (char)c;
+    }
+    if (ferror(f) != 0) {
+        return err_add(e, "%s: %s", path, strerror(errno));
+    }
+    l->bytes += l->n;
+    if (l->bytes > INPUT_FILE_BYTES) {
+        return err_add(e, "%s:%llu: over %llu bytes up to here: more than is read of a file", path,
+                       number, (unsigned long long)INPUT_FILE_BYTES);
+    }
+    make_room(&l->text, &l->cap, l->n);
+    l->text[l->n] = '\0';
+    return l->n > 0 ? 1 : 0;
+}
+
+char *input_text(const char *path, size_t max_bytes, struct err *e)
+{
+    FILE *f = input_open(path, e);
+    if (f == NULL) {
+        return NULL;
+    }
+    char *text = NULL;
+    size_t n = 0;
+    size_t cap = 0;
+    bool zero = false;
+    for (int c; n <= max_bytes && !zero && (c = getc_unlocked(f)) != EOF;) {
+        make_room(&text, &cap, n);
+        text[n++] = (char)c;
+        zero = c == '\0';
+    }
+    make_room(&text, &cap, n);
+    text[n] = '\0';
+    const char *wrong = zero             ? "not text: a NUL byte in it"
+                        : ferror(f) != 0 ? strerror(errno)
+                        : n > max_bytes  ? "too long"
+                                         : NULL;
+    (void)fclose(f);
+    if (wrong != NULL) {
+        (void)err_add(e, "%s: %s; must be a text file of at most %zu bytes", path, wrong,
+                      max_bytes);
+        free(text);
+        return NULL;
+    }
+    return text;
+}

@@ -1,0 +1,33 @@
+/* Reading text files that may be anything: lines and files have a longest length, so that
+ * /dev/zero, or a pipe without an end, ends with an error. */
+#ifndef SIM_INPUT_H
+#define SIM_INPUT_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "sim/base/err.h"
+
+#define INPUT_LINE_BYTES ((size_t)16 << 20)  /* a line, its end included */
+#define INPUT_FILE_BYTES ((uint64_t)4 << 30) /* a file read line by line */
+
+/* fopen for reading that ends the process when memory runs out: NULL with errno, or (input_open)
+ * with an error that names the file. */
+FILE *input_try(const char *path);
+FILE *input_open(const char *path, struct err *e);
+
+/* A line at a time; starts at zeros, ends with free(text). */
+struct input_line {
+    char *text; /* owned; NUL-terminated, with its end of line */
+    size_t cap, n;
+    uint64_t number, bytes; /* lines and bytes read so far */
+};
+/* 1 a line, 0 the end, -EINVAL with an error that names file and line: too long, too much,
+ * unreadable, or a NUL byte in it. */
+int input_next(FILE *f, const char *path, struct input_line *l, struct err *e);
+
+/* All of a file as text, or NULL with an error: more than max_bytes, unreadable, a NUL byte in it.
+ * The caller frees it. */
+char *input_text(const char *path, size_t max_bytes, struct err *e);
+
+#endif

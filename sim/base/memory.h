@@ -1,0 +1,19 @@
+/* Memory that runs out ends the process with exit status 3 (arena.h), in libraries too: half a JSON
+ * tree, or a line that stops where the buffer could not grow, must not pass for a result. */
+#ifndef SIM_MEMORY_H
+#define SIM_MEMORY_H
+
+#include <stdio.h>
+
+/* Once, first in main: cJSON and GSL allocate through this. (SQLite's store and libcsv's readers
+ * set theirs where they start.) */
+void memory_guard(void);
+
+/* open_memstream that does not fail. */
+FILE *memory_stream(char **text, size_t *size);
+/* Before the text is used, as fflush: it is whole, or the process ends. */
+void memory_stream_flush(FILE *f);
+/* The same and fclose. */
+void memory_stream_close(FILE *f);
+
+#endif

@@ -1,0 +1,199 @@
+#include "sim/base/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "sim/base/arena.h"
+
+#ifndef PATH_MAX
+#define PATH_MAX 4096
+#endif
+#define MAX_LINKS 40 /* as the kernel: more are a circle */
+
+struct output {
+    FILE *f;
+    char *path;      /* as the user wrote it, for messages */
+    char *target;    /* the place, links followed */
+    char *beside;    /* name of the file that will take the place */
+    char *temporary; /* the same while it is there; NULL: none is, or written through */
+    pid_t owner;     /* a forked worker does not remove its parent's */
+    struct output *next;
+};
+
+/* What must go when the process ends early; a signal handler reaches nothing but this. */
+static struct output *volatile open_outputs;
+
+void output_abandon_all(void)
+{
+    for (struct output *o = open_outputs; o != NULL; o = o->next) {
+        if (o->temporary != NULL && o->owner == getpid()) {
+            (void)unlink(o->temporary);
+        }
+    }
+}
+
+/* Where a path leads in the end, and whether that can be replaced by a rename. */
+struct place {
+    char path[PATH_MAX];
+    bool through; /* a device, a pipe, an open descriptor */
+    mode_t mode;  /* permissions of a new file, or those of the one that is there */
+};
+
+/* Replaces p->path by what the link there says. -errno when it does not fit. */
+static int follow(struct place *p)
+{
+    char says[PATH_MAX];
+    ssize_t n = readlink(p->path, says, sizeof says - 1);
+    if (n < 0) {
+        return -errno;
+    }
+    says[n] = '\0';
+    char *slash = strrchr(p->path, '/');
+    size_t dir = says[0] == '/' || slash == NULL ? 0 : (size_t)(slash - p->path) + 1;
+    if (dir + (size_t)n >= sizeof p->path) {
+        return -ENAMETOOLONG;
+    }
+    memcpy(p->path + dir, says, (size_t)n + 1);
+    return 0;
+}
+
+/* 0 or -errno. */
+static int find_place(const char *path, struct place *p)
+{
+    mode_t mask = umask(0);
+    (void)umask(mask);
+    p->through = false;
+    p->mode = 0666 & ~mask;
+    if (strlen(path) >= sizeof p->path) {
+        return -ENAMETOOLONG;
+    }
+    (void)strcpy(p->path, path);
+    for (int links = 0;; links++) {
+        struct stat s;
+        if (lstat(p->path, &s) != 0) {
+            return errno == ENOENT ? 0 : -errno;
+        }
+        if (!S_ISLNK(s.st_mode)) {
+            p->mode = s.st_mode & 07777;
+            p->through = !S_ISREG(s.st_mode);
+            return p->through || access(p->path, W_OK) == 0 ? 0 : -errno;
+        }
+        if (strncmp(p->path, "/proc/", 6) == 0) { /* names something open, wherever it lies */
+            p->through = true;
+            return 0;
+        }
+        int rc = links == MAX_LINKS ? -ELOOP : follow(p);
+        if (rc != 0) {
+            return rc;
+        }
+    }
+}
+
+/* A descriptor to write to: the place itself, or a file of its own beside it. -1 with errno. */
+static int open_at(const struct place *p, struct output *o)
+{
+    if (p->through) {
+        return open(p->path, O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC);
+    }
+    char *name = o->beside;
+    int fd = mkstemp(name);
+    if (fd >= 0) { /* of file systems without permissions fchmod fails, and need not work */
+        o->temporary = name;
+        (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+        (void)fchmod(fd, p->mode);
+    }
+    return fd;
+}
+
+static void forget(struct output *o)
+{
+    if (open_outputs == o) {
+        open_outputs = o->next;
+    }
+    for (struct output *x = open_outputs; x != NULL; x = x->next) {
+        x->next = x->next == o ? o->next : x->next;
+    }
+    free(o->path);
+    free(o->target);
+    free(o->beside);
+    free(o);
+}
+
+struct output *output_open(const char *path, struct err *e)
+{
+    struct place p;
+    int rc = find_place(path, &p);
+    if (rc != 0) {
+        (void)err_add(e, "%s: cannot write: %s", path, strerror(-rc));
+        return NULL;
+    }
+    /* known to output_abandon_all before there is anything to remove */
+    struct output *o = xcalloc(1, sizeof *o);
+    size_t n = strlen(p.path) + sizeof ".XXXXXX";
+    o->next = open_outputs;
+    o->owner = getpid();
+    open_outputs = o;
+    o->path = xstrdup(path);
+    o->target = xstrdup(p.path);
+    o->beside = xmalloc(n);
+    (void)snprintf(o->beside, n, "%s.XXXXXX", p.path);
+    int fd = open_at(&p, o);
+    if (fd < 0) {
+        (void)err_add(e, "%s: cannot write: %s", path, strerror(errno));
+        forget(o);
+        return NULL;
+    }
+    o->f = fdopen(fd, "w");
+    if (o->f == NULL) {
+        out_of_memory(0);
+    }
+    return o;
+}
+
+FILE *output_stream(struct output *o)
+{
+    return o->f;
+}
+
+int output_close(struct output *o, bool keep, struct err *e)
+{
+    if (o == NULL) {
+        return 0;
+    }
+    errno = 0;
+    bool bad = fflush(o->f) != 0 || ferror(o->f) != 0;
+    int why = bad ? errno : 0;
+    if (fclose(o->f) != 0 && !bad) {
+        bad = true;
+        why = errno;
+    }
+    if (o->temporary != NULL) {
+        if (keep && !bad && rename(o->temporary, o->target) != 0) {
+            bad = true;
+            why = errno;
+        }
+        if (!keep || bad) {
+            (void)unlink(o->temporary);
+        }
+    }
+    int rc = keep && bad ? err_add(e, "%s: cannot write: %s", o->path,
+                                   why != 0 ? strerror(why) : "an earlier write failed")
+                         : 0;
+    forget(o);
+    return rc;
+}
+
+int output_bytes(const char *path, const void *bytes, size_t n, struct err *e)
+{
+    struct output *o = output_open(path, e);
+    if (o == NULL) {
+        return -EINVAL;
+    }
+    (void)fwrite(bytes, 1, n, o->f);
+    return output_close(o, true, e);
+}

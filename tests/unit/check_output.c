@@ -1,0 +1,244 @@
+/* What writing a file does to what stands at its name. */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "sim/base/output.h"
+
+static char dir[] = "/tmp/xpusim-output-XXXXXX";
+static struct err err;
+
+static void setup(void)
+{
+    (void)strcpy(dir + strlen(dir) - 6, "XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    ck_assert_int_eq(chdir(dir), 0);
+    err = (struct err)ERR_INIT;
+}
+
+static void teardown(void)
+{
+    char command[64];
+    ck_assert_int_eq(chdir("/"), 0);
+    (void)snprintf(command, sizeof command, "rm -rf %s", dir);
+    ck_assert_int_eq(system(command), 0);
+    err_fini(&err);
+}
+
+static void put(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "w");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_int_ge(fputs(text, f), 0);
+    ck_assert_int_eq(fclose(f), 0);
+}
+
+static void expect(const char *path, const char *text)
+{
+    char got[256] = "";
+    FILE *f = fopen(path, "r");
+    ck_assert_msg(f != NULL, "%s: %s", path, strerror(errno));
+    got[fread(got, 1, sizeof got - 1, f)] = '\0';
+    (void)fclose(f);
+    ck_assert_str_eq(got, text);
+}
+
+/* Names in the current folder. */
+static int count(void)
+{
+    FILE *f = popen("ls -A | wc -l", "r");
+    int n = -1;
+    ck_assert_int_eq(fscanf(f, "%d", &n), 1);
+    (void)pclose(f);
+    return n;
+}
+
+static int write_to(const char *path, const char *text)
+{
+    return output_bytes(path, text, strlen(text), &err);
+}
+
+START_TEST(a_file_changes_only_when_it_is_complete)
+{
+    put("f", "old");
+    struct output *o = output_open("f", &err);
+    ck_assert_ptr_nonnull(o);
+    (void)fputs("new", output_stream(o));
+    (void)fflush(output_stream(o));
+    expect("f", "old");
+    ck_assert_int_eq(output_close(o, true, &err), 0);
+    expect("f", "new");
+    ck_assert_int_eq(count(), 1);
+}
+END_TEST
+
+START_TEST(what_is_not_kept_leaves_nothing)
+{
+    put("f", "old");
+    struct output *o = output_open("f", &err);
+    (void)fputs("new", output_stream(o));
+    ck_assert_int_eq(output_close(o, false, &err), 0);
+    expect("f", "old");
+    ck_assert_int_eq(output_close(output_open("g", &err), false, &err), 0);
+    ck_assert_int_eq(count(), 1);
+}
+END_TEST
+
+START_TEST(files_beside_it_are_left_alone)
+{
+    put("f.tmp", "precious");
+    put("victim", "whole");
+    ck_assert_int_eq(symlink("victim", "f.part"), 0);
+    ck_assert_int_eq(write_to("f", "new"), 0);
+    expect("f.tmp", "precious");
+    expect("victim", "whole");
+    expect("f", "new");
+    ck_assert_int_eq(count(), 4);
+}
+END_TEST
+
+START_TEST(a_link_stays_and_its_target_changes)
+{
+    ck_assert_int_eq(mkdir("data", 0777), 0);
+    put("data/target", "old");
+    ck_assert_int_eq(symlink("data/target", "near"), 0);
+    ck_assert_int_eq(symlink("near", "far"), 0);
+    ck_assert_int_eq(write_to("far", "new"), 0);
+    expect("data/target", "new");
+    struct stat s;
+    ck_assert(lstat("far", &s) == 0 && S_ISLNK(s.st_mode));
+    ck_assert(lstat("near", &s) == 0 && S_ISLNK(s.st_mode));
+}
+END_TEST
+
+START_TEST(a_link_to_nothing_makes_its_target)
+{
+    ck_assert_int_eq(mkdir("data", 0777), 0);
+    ck_assert_int_eq(symlink("../made", "data/link"), 0); /* relative to where the link stands */
+    ck_assert_int_eq(write_to("data/link", "new"), 0);
+    expect("made", "new");
+}
+END_TEST
+
+START_TEST(a_circle_of_links_is_an_error)
+{
+    ck_assert_int_eq(symlink("b", "a"), 0);
+    ck_assert_int_eq(symlink("a", "b"), 0);
+    ck_assert_int_eq(write_to("a", "new"), -EINVAL);
+    ck_assert_str_eq(err.lines[0], "a: cannot write: Too many levels of symbolic links");
+}
+END_TEST
+
+START_TEST(permissions_are_kept_and_new_files_follow_the_mask)
+{
+    put("f", "old");
+    ck_assert_int_eq(chmod("f", 0640), 0);
+    mode_t before = umask(027);
+    ck_assert_int_eq(write_to("f", "new"), 0);
+    ck_assert_int_eq(write_to("g", "new"), 0);
+    (void)umask(before);
+    struct stat s;
+    ck_assert_int_eq(stat("f", &s), 0);
+    ck_assert_uint_eq(s.st_mode & 0777, 0640);
+    ck_assert_int_eq(stat("g", &s), 0);
+    ck_assert_uint_eq(s.st_mode & 0777, 0640); /* 0666 without 027 */
+}
+END_TEST
+
+START_TEST(a_pipe_is_written_through)
+{
+    ck_assert_int_eq(mkfifo("p", 0600), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        _exit(write_to("p", "through") == 0 ? 0 : 1);
+    }
+    expect("p", "through");
+    int status = 1;
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+    struct stat s;
+    ck_assert(lstat("p", &s) == 0 && S_ISFIFO(s.st_mode));
+}
+END_TEST
+
+START_TEST(a_device_stays_a_device)
+{
+    struct stat s;
+    ck_assert_int_eq(write_to("/dev/null", "x"), 0);
+    ck_assert(lstat("/dev/null", &s) == 0 && S_ISCHR(s.st_mode));
+    ck_assert_int_eq(write_to("/dev/full", "x"), -EINVAL);
+    ck_assert_str_eq(err.lines[0], "/dev/full: cannot write: No space left on device");
+    ck_assert(lstat("/dev/full", &s) == 0 && S_ISCHR(s.st_mode));
+}
+END_TEST
+
+START_TEST(an_open_descriptor_is_written_and_not_replaced)
+{
+    int fd = open("log", O_WRONLY | O_CREAT | O_APPEND, 0600);
+    char name[32];
+    (void)snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+    ck_assert_int_eq((int)write(fd, "before ", 7), 7);
+    ck_assert_int_eq(write_to(name, "between "), 0);
+    ck_assert_int_eq((int)write(fd, "after", 5), 5);
+    (void)close(fd);
+    expect("log", "before between after");
+}
+END_TEST
+
+START_TEST(a_folder_or_no_folder_is_an_error_that_names_it)
+{
+    ck_assert_int_eq(mkdir("d", 0777), 0);
+    ck_assert_int_eq(write_to("d", "x"), -EINVAL);
+    ck_assert_str_eq(err.lines[0], "d: cannot write: Is a directory");
+    ck_assert_int_eq(write_to("no/f", "x"), -EINVAL);
+    ck_assert_str_eq(err.lines[1], "no/f: cannot write: No such file or directory");
+}
+END_TEST
+
+START_TEST(what_a_process_leaves_open_is_removed_but_not_by_its_child)
+{
+    put("f", "old");
+    struct output *o = output_open("f", &err);
+    pid_t pid = fork();
+    if (pid == 0) {
+        output_abandon_all();
+        _exit(0);
+    }
+    ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+    ck_assert_int_eq(count(), 2);
+    output_abandon_all();
+    ck_assert_int_eq(count(), 1);
+    expect("f", "old");
+    (void)output_close(o, false, &err);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("output");
+    TCase *t = tcase_create("files");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, a_file_changes_only_when_it_is_complete);
+    tcase_add_test(t, what_is_not_kept_leaves_nothing);
+    tcase_add_test(t, files_beside_it_are_left_alone);
+    tcase_add_test(t, a_link_stays_and_its_target_changes);
+    tcase_add_test(t, a_link_to_nothing_makes_its_target);
+    tcase_add_test(t, a_circle_of_links_is_an_error);
+    tcase_add_test(t, permissions_are_kept_and_new_files_follow_the_mask);
+    tcase_add_test(t, a_pipe_is_written_through);
+    tcase_add_test(t, a_device_stays_a_device);
+    tcase_add_test(t, an_open_descriptor_is_written_and_not_replaced);
+    tcase_add_test(t, a_folder_or_no_folder_is_an_error_that_names_it);
+    tcase_add_test(t, what_a_process_leaves_open_is_removed_but_not_by_its_child);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
