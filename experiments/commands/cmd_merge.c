@@ -26,10 +26,10 @@ static int merge(const struct options *o, struct err *e)
     uint32_t n = o->stores.n;
     struct store *inputs_ok = NULL;
     for (uint32_t i = 0; i < n; i++) { /* all are there, before anything is written */
-        inputs_ok = store_open(paths[i], false, e);
+        inputs_ok = store_open(paths[i], STORE_USE_READ, e);
         (void)store_close(inputs_ok, e);
     }
-    struct store *s = e->n == 0 ? store_open(o->out, true, e) : NULL;
+    struct store *s = e->n == 0 ? store_open(o->out, STORE_USE_CREATE, e) : NULL;
     if (s == NULL) {
         return EXIT_BAD_INPUT;
     }

@@ -10,6 +10,7 @@
 #include "experiments/run/runner.h"
 #include "experiments/shell/cli.h"
 #include "policies/replay.h"
+#include "sim/base/output.h"
 #include "sim/metrics/timeline.h"
 
 struct run_options {
@@ -54,20 +55,19 @@ static int simulate(const struct run_options *o, const struct config *c,
 {
     struct runner_options opt = {
         .sketch = o->sketch, .requests_csv = o->requests, .policy_context = replay};
+    struct output *decisions = NULL;
     if (o->decisions != NULL) {
-        opt.decision_log = fopen(o->decisions, "w");
-        if (opt.decision_log == NULL) {
-            (void)err_add(e, "--decisions %s: cannot write: %s", o->decisions, strerror(errno));
+        decisions = output_open(o->decisions, e);
+        if (decisions == NULL) {
             return EXIT_BAD_INPUT;
         }
+        opt.decision_log = output_stream(decisions);
     }
     struct timeline *timeline = NULL;
     if (o->timeline != NULL) {
         timeline = timeline_open(o->timeline, &c->soc.machine, e);
         if (timeline == NULL) {
-            if (opt.decision_log != NULL) {
-                (void)fclose(opt.decision_log);
-            }
+            (void)output_close(decisions, false, e);
             return EXIT_BAD_INPUT;
         }
         opt.observer = timeline_observer(timeline);
@@ -85,7 +85,7 @@ static int simulate(const struct run_options *o, const struct config *c,
     rc = timeline_close(timeline, r.sim.status == 0, e) != 0 ? -EINVAL : rc;
     if (r.sim.status != 0) {
         (void)fprintf(stderr, "xpusim: error: %s\n", r.sim.message);
-        status = EXIT_CHECK_FAILED;
+        status = r.sim.refused ? EXIT_BAD_INPUT : EXIT_CHECK_FAILED;
     } else {
         status = print_result(o, c, p, t, &r, steady);
     }
@@ -97,8 +97,8 @@ static int simulate(const struct run_options *o, const struct config *c,
     if (rc != 0 && e->n > 0) {
         status = EXIT_BAD_INPUT;
     }
-    if (opt.decision_log != NULL && fclose(opt.decision_log) != 0) {
-        (void)err_add(e, "--decisions %s: cannot write: %s", o->decisions, strerror(errno));
+    /* the decisions of a run that failed are what its failure is found by */
+    if (output_close(decisions, !r.sim.refused, e) != 0) {
         status = EXIT_BAD_INPUT;
     }
     steady_free(steady);

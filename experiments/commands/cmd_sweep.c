@@ -93,19 +93,20 @@ static void summarise(const struct options *o, const struct spec *spec,
 
 static int sweep(struct options *o, const struct spec *spec, struct err *e)
 {
-    struct store *store = store_open(o->store, true, e);
+    struct store *store = store_open(o->store, STORE_USE_CREATE, e);
     if (store == NULL) {
         return EXIT_BAD_INPUT;
     }
     o->sweep.progress = !o->output.quiet && isatty(STDERR_FILENO) != 0;
     struct sweep_result r;
-    int status = sweep_run(spec, store, &o->sweep, &r, e) == 0 ? EXIT_OK : EXIT_CHECK_FAILED;
+    int rc = sweep_run(spec, store, &o->sweep, &r, e);
+    int status = rc == 0 ? EXIT_OK : rc == -ENOMEM ? EXIT_NO_MEMORY : EXIT_CHECK_FAILED;
     summarise(o, spec, &r);
     if (status == EXIT_OK && !r.interrupted) {
         print_results(store, r.experiment, o->format);
     }
     if (store_close(store, e) != 0 || r.failed > 0 || r.interrupted) {
-        status = EXIT_CHECK_FAILED;
+        status = status == EXIT_OK ? EXIT_CHECK_FAILED : status;
     }
     return status;
 }
@@ -124,7 +125,7 @@ static int tell_size(const struct options *o, const struct spec *spec, struct er
 {
     uint64_t there = 0;
     if (o->store != NULL && access(o->store, F_OK) == 0) {
-        struct store *store = store_open(o->store, false, e);
+        struct store *store = store_open(o->store, STORE_USE_READ, e);
         if (store == NULL) {
             return EXIT_BAD_INPUT;
         }
@@ -159,7 +160,7 @@ static int with_spec(struct options *o, struct err *e)
 
 static int only_export(const struct options *o, struct err *e)
 {
-    struct store *store = store_open(o->store, false, e);
+    struct store *store = store_open(o->store, STORE_USE_READ, e);
     if (store == NULL) {
         return EXIT_BAD_INPUT;
     }

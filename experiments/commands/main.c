@@ -1,8 +1,10 @@
 /* `xpusim COMMAND [options]`: finds the command and hands over. */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "experiments/commands/commands.h"
+#include "sim/base/memory.h"
 #include "sim/base/version.h"
 
 static const struct command *const commands[] = {
@@ -21,12 +23,14 @@ static void usage(FILE *out)
     for (size_t i = 0; i < N_COMMANDS; i++) {
         (void)fprintf(out, "  %-12s %s\n", commands[i]->name, commands[i]->summary);
     }
-    (void)fprintf(out,
-                  "\n`xpusim COMMAND --help` shows the options of a command; `xpusim --version`"
-                  " the version.\nExit status: 0 fine, 1 a run or check failed, 2 bad input.\n");
+    (void)fprintf(
+        out, "\n`xpusim COMMAND --help` shows the options of a command; `xpusim --version`"
+             " the version.\nExit status: 0 fine, 1 a run or check failed, 2 bad input, 3 out of "
+             "memory.\n");
 }
 
-int main(int argc, char **argv)
+/* Runs the command and returns the exit status. */
+static int dispatch(int argc, char **argv)
 {
     if (argc < 2) {
         usage(stderr);
@@ -43,15 +47,22 @@ int main(int argc, char **argv)
     }
     for (size_t i = 0; i < N_COMMANDS; i++) {
         if (strcmp(argv[1], commands[i]->name) == 0) {
-            int status = command_main(commands[i], argc - 1, argv + 1);
-            if (fflush(stdout) != 0 || ferror(stdout) != 0) {
-                perror("xpusim: cannot write results");
-                return EXIT_CHECK_FAILED;
-            }
-            return status;
+            return command_main(commands[i], argc - 1, argv + 1);
         }
     }
     (void)fprintf(stderr, "xpusim: error: no command is called %s; `xpusim --help` lists them\n",
                   argv[1]);
     return EXIT_BAD_INPUT;
+}
+
+int main(int argc, char **argv)
+{
+    memory_guard();
+    (void)signal(SIGXFSZ, SIG_IGN); /* the write fails, and says so */
+    int status = dispatch(argc, argv);
+    if (fflush(stdout) != 0 || ferror(stdout) != 0) {
+        perror("xpusim: error: cannot write results");
+        return status == EXIT_OK ? EXIT_CHECK_FAILED : status;
+    }
+    return status;
 }

@@ -7,12 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "sim/base/arena.h"
 #include "sim/base/err.h"
+#include "sim/base/output.h"
 
 #define BAR_CELLS 40
 #define READ_BYTES 65536
@@ -65,10 +67,18 @@ void jobs_limit_cpu(double limit_s)
     (void)setrlimit(RLIMIT_CPU, &limit);
 }
 
-static _Noreturn void work(const struct jobs *j, uint32_t index, int fd)
+void jobs_become_worker(pid_t parent)
 {
     struct rlimit no_core = {0, 0};
     (void)setrlimit(RLIMIT_CORE, &no_core);
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) { /* it died before that */
+        _exit(EXIT_FAILURE);
+    }
+}
+
+static _Noreturn void work(const struct jobs *j, uint32_t index, int fd)
+{
     jobs_limit_cpu(j->cpu_limit_s);
     struct job_result r;
     memset(&r, 0, sizeof r);
@@ -91,6 +101,7 @@ static bool start(const struct jobs *j, uint32_t index, struct worker *w)
         return false;
     }
     (void)fflush(NULL); /* nothing buffered may be written twice */
+    pid_t parent = getpid();
     pid_t pid = fork();
     if (pid < 0) {
         (void)close(fds[0]);
@@ -99,6 +110,7 @@ static bool start(const struct jobs *j, uint32_t index, struct worker *w)
     }
     if (pid == 0) {
         (void)close(fds[0]);
+        jobs_become_worker(parent);
         work(j, index, fds[1]);
     }
     (void)close(fds[1]);
@@ -131,6 +143,9 @@ void jobs_describe_death(int wait_status, double cpu_limit_s, struct job_result 
         int sig = WTERMSIG(wait_status);
         (void)snprintf(r->message, sizeof r->message, "its process was killed by signal %d (%s)",
                        sig, strsignal(sig));
+    } else if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == EXIT_NO_MEMORY) {
+        r->status = -ENOMEM;
+        (void)snprintf(r->message, sizeof r->message, "ran out of memory");
     } else {
         (void)snprintf(r->message, sizeof r->message, "its process ended with status %d",
                        WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : wait_status);
@@ -152,6 +167,9 @@ static void finish(const struct jobs *j, struct worker *w, struct job_result *r)
     }
     if (!whole) {
         jobs_describe_death(wait_status, j->cpu_limit_s, r);
+        if (r->status == -ENOMEM) { /* the machine's fault, not the job's: no result without it */
+            out_of_memory(0);
+        }
     } else {
         r->status = h.status;
         memcpy(r->message, h.message, sizeof r->message);
@@ -245,6 +263,7 @@ static void limit_reached(int sig)
 {
     (void)sig;
     (void)write_all(STDERR_FILENO, limit_message, strlen(limit_message));
+    output_abandon_all();
     _exit(EXIT_FAILURE);
 }
 

@@ -16,7 +16,7 @@
 #include "sim/base/err.h"
 
 #define JOBS_PER_WORKER 500 /* then a fresh one */
-#define TICK_MS 500
+#define TICK_MS 50
 #define MAX_MESSAGE_BYTES (64u << 20) /* more is not a message */
 
 enum message_kind { MESSAGE_ASK = 1, MESSAGE_DONE };
@@ -101,8 +101,6 @@ bool pool_wanted(struct pool_worker *w, const char *key)
 
 static _Noreturn void work(const struct pool *p, int fd)
 {
-    struct rlimit no_core = {0, 0};
-    (void)setrlimit(RLIMIT_CORE, &no_core);
     (void)signal(SIGINT, SIG_IGN); /* Ctrl-C is the parent's */
     (void)signal(SIGTERM, SIG_DFL);
     if (p->memory_limit_bytes > 0) {
@@ -136,8 +134,10 @@ static int start(const struct pool *p, struct place *places, uint32_t at)
         return -errno;
     }
     (void)fflush(NULL); /* nothing buffered may be written twice */
+    pid_t parent = getpid();
     pid_t pid = fork();
     if (pid == 0) {
+        jobs_become_worker(parent);
         for (uint32_t i = 0; i < p->parallel; i++) { /* others must see their ends close */
             if (places[i].pid != 0) {
                 (void)close(places[i].fd);
@@ -173,12 +173,13 @@ static void retire(struct place *w)
     (void)reap(w);
 }
 
-/* The worker hung up: between jobs it was its time, within one it died. */
-static void lost(const struct pool *p, struct place *w)
+/* The worker hung up: between jobs it was its time, within one it died. -ENOMEM when it ran out of
+ * memory that nobody limited: no property of the job, which is not reported. */
+static int lost(const struct pool *p, struct place *w)
 {
     int wait_status = reap(w);
     if (!w->busy) {
-        return;
+        return 0;
     }
     w->busy = false;
     struct job_result r;
@@ -188,12 +189,14 @@ static void lost(const struct pool *p, struct place *w)
         (void)snprintf(r.message, sizeof r.message,
                        "did not return within %g s, most of which it waited",
                        POOL_CLOCK_FACTOR * p->cpu_limit_s);
-    } else if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 3 &&
-               p->memory_limit_bytes > 0) { /* as xmalloc ends a process */
+    } else if (r.status == -ENOMEM && p->memory_limit_bytes > 0) {
         (void)snprintf(r.message, sizeof r.message, "exceeded the limit of %llu MB of memory",
                        (unsigned long long)(p->memory_limit_bytes >> 20));
+    } else if (r.status == -ENOMEM) {
+        return -ENOMEM;
     }
     p->done(p->ctx, w->job, &r);
+    return 0;
 }
 
 /* Gives the worker a job if there is one; false when there is none. */
@@ -210,10 +213,11 @@ static bool feed(const struct pool *p, struct place *w)
     return true;
 }
 
-/* Takes one message in. */
-static void listen_to(const struct pool *p, struct place *w)
+/* Takes one message in. 0, or as lost. */
+static int listen_to(const struct pool *p, struct place *w)
 {
     struct head h;
+    int rc = 0;
     void *data = NULL;
     bool whole = read_all(w->fd, &h, sizeof h) && h.size <= MAX_MESSAGE_BYTES;
     if (whole) {
@@ -221,7 +225,7 @@ static void listen_to(const struct pool *p, struct place *w)
         whole = read_all(w->fd, data, h.size);
     }
     if (!whole) {
-        lost(p, w);
+        rc = lost(p, w);
     } else if (h.kind == MESSAGE_ASK) {
         uint8_t answer = p->wanted(p->ctx, w->job, data) ? 1 : 0;
         (void)send_all(w->fd, &answer, sizeof answer);
@@ -233,6 +237,7 @@ static void listen_to(const struct pool *p, struct place *w)
         p->done(p->ctx, w->job, &r);
     }
     free(data);
+    return rc;
 }
 
 /* Jobs to the idle. Returns workers that are busy then, or -errno when there is none to start. */
@@ -269,20 +274,22 @@ static void end_late(const struct pool *p, struct place *places)
     }
 }
 
-/* Waits for a message, and takes in all that are there. */
-static void turn(const struct pool *p, struct place *places, struct pollfd *fds)
+/* Waits for a message, and takes in all that are there. 0, or as lost. */
+static int turn(const struct pool *p, struct place *places, struct pollfd *fds)
 {
     for (uint32_t i = 0; i < p->parallel; i++) {
         fds[i] = (struct pollfd){.fd = places[i].pid != 0 ? places[i].fd : -1, .events = POLLIN};
     }
+    int rc = 0;
     if (poll(fds, p->parallel, TICK_MS) > 0) {
         for (uint32_t i = 0; i < p->parallel; i++) {
-            if (fds[i].revents != 0) {
-                listen_to(p, &places[i]);
+            if (fds[i].revents != 0 && listen_to(p, &places[i]) != 0) {
+                rc = -ENOMEM;
             }
         }
     }
     end_late(p, places);
+    return rc;
 }
 
 int pool_run(const struct pool *p)
@@ -300,7 +307,10 @@ int pool_run(const struct pool *p)
             rc = busy;
             break;
         }
-        turn(p, places, fds);
+        rc = turn(p, places, fds);
+        if (rc != 0) {
+            break;
+        }
     }
     for (uint32_t i = 0; i < p->parallel; i++) {
         if (places[i].pid == 0) {

@@ -29,14 +29,15 @@ struct pool {
     void (*work)(void *ctx, uint64_t job, struct pool_worker *w, struct job_result *r);
     /* In the parent: a job was done, in any order. */
     void (*done)(void *ctx, uint64_t job, const struct job_result *r);
-    /* In the parent, after every event and at least once a second: false stops everything. */
+    /* In the parent, after every event and every 50 ms: false stops everything. */
     bool (*go_on)(void *ctx);
 };
 
 #define POOL_CLOCK_FACTOR 10.0
 
 /* Until there is no next job and all are done: 0; -EINTR when go_on stopped it (workers are killed,
- * their jobs not reported); -errno when no worker can be started. */
+ * their jobs not reported); -ENOMEM when a worker without a limit ran out of memory (likewise);
+ * -errno when no worker can be started. */
 int pool_run(const struct pool *p);
 
 /* In work: asks the parent's `wanted`. A job that is not wanted returns with r untouched. */

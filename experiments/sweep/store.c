@@ -11,9 +11,11 @@
 #include "experiments/sweep/store_impl.h"
 #include "sim/base/arena.h"
 #include "sim/base/hash.h"
+#include "sim/base/input.h"
 
-#define COMMIT_S 1.0
-#define BUSY_MS 60000 /* another sweep on the same file holds it for a second at a time */
+#define COMMIT_S 0.05 /* with the 50 ms between two looks (pool.h): at most 100 ms are lost */
+#define PATH_BYTES 4096
+#define BUSY_MS 60000 /* another sweep on the same file holds it for as long at a time */
 
 static const char schema[] =
     "CREATE TABLE experiments(id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, name TEXT NOT NULL,"
@@ -70,6 +72,12 @@ bool store_step(struct store *s, sqlite3_stmt *q)
         store_fail(s);
     }
     return rc == SQLITE_ROW;
+}
+
+const char *store_text(sqlite3_stmt *q, int column)
+{
+    const char *text = (const char *)sqlite3_column_text(q, column);
+    return text != NULL ? text : "";
 }
 
 void store_exec(struct store *s, const char *sql)
@@ -129,7 +137,7 @@ static int64_t pragma(struct store *s, const char *sql)
 static void check_format(struct store *s)
 {
     int64_t tables = pragma(s, "SELECT count(*) FROM sqlite_master");
-    if (store_ok(s) && tables == 0) {
+    if (store_ok(s) && tables == 0 && !s->reads) {
         char text[128];
         (void)snprintf(text, sizeof text, "PRAGMA application_id=%d; PRAGMA user_version=%d;",
                        STORE_APPLICATION_ID, STORE_FORMAT);
@@ -165,21 +173,92 @@ static void prepare_all(struct store *s)
     s->has_point = store_prepare(s, "SELECT 1 FROM points WHERE experiment_id=?1 AND point=?2");
 }
 
-struct store *store_open(const char *path, bool create, struct err *e)
+/* Whose format says that writes are logged beside it, where nothing is logged: nobody has it open,
+ * and it may be read as it is. Opened in the usual way the log would be made, or fail to be. */
+static bool left_alone(const char *path)
 {
-    if (!create && access(path, R_OK) != 0) {
+    char log[PATH_BYTES];
+    char head[20] = "";
+    FILE *f = input_try(path);
+    size_t n = f != NULL ? fread(head, 1, sizeof head, f) : 0;
+    if (f != NULL) {
+        (void)fclose(f);
+    }
+    (void)snprintf(log, sizeof log, "%s-wal", path);
+    return n == sizeof head && head[18] == 2 && access(log, F_OK) != 0;
+}
+
+char *store_uri(const char *path, bool reads)
+{
+    sqlite3_str *uri = sqlite3_str_new(NULL);
+    sqlite3_str_appendall(uri, "file:");
+    for (const char *p = path; *p != '\0'; p++) {
+        bool plain = strchr("?#%", *p) == NULL;
+        sqlite3_str_appendf(uri, plain ? "%c" : "%%%02X", (unsigned char)*p);
+    }
+    sqlite3_str_appendall(uri, reads ? left_alone(path) ? "?immutable=1" : "?mode=ro" : "");
+    return sqlite3_str_finish(uri);
+}
+
+/* What SQLite cannot allocate ends the process like everything else (memory.h). */
+static sqlite3_mem_methods plain_memory;
+
+static void *give(int bytes)
+{
+    void *p = plain_memory.xMalloc(bytes);
+    if (p == NULL) {
+        out_of_memory((size_t)bytes);
+    }
+    return p;
+}
+
+static void *give_again(void *old, int bytes)
+{
+    void *p = plain_memory.xRealloc(old, bytes);
+    if (p == NULL) {
+        out_of_memory((size_t)bytes);
+    }
+    return p;
+}
+
+/* Refused by SQLite, and not needed, when it has started already. */
+static void guard_memory(void)
+{
+    sqlite3_mem_methods guarded;
+    if (plain_memory.xMalloc == NULL &&
+        sqlite3_config(SQLITE_CONFIG_GETMALLOC, &plain_memory) == SQLITE_OK) {
+        guarded = plain_memory;
+        guarded.xMalloc = give;
+        guarded.xRealloc = give_again;
+        (void)sqlite3_config(SQLITE_CONFIG_MALLOC, &guarded);
+    }
+}
+
+struct store *store_open(const char *path, enum store_use use, struct err *e)
+{
+    guard_memory();
+    if (use != STORE_USE_CREATE && access(path, R_OK) != 0) {
         (void)err_add(e, "%s: %s", path, strerror(errno));
         return NULL;
     }
     struct store *s = xcalloc(1, sizeof *s);
     s->path = xstrdup(path);
-    int flags = SQLITE_OPEN_READWRITE | (create ? SQLITE_OPEN_CREATE : 0);
-    if (sqlite3_open_v2(path, &s->db, flags, NULL) != SQLITE_OK) {
+    s->reads = use == STORE_USE_READ;
+    int flags = SQLITE_OPEN_URI | (s->reads ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE) |
+                (use == STORE_USE_CREATE ? SQLITE_OPEN_CREATE : 0);
+    char *uri = store_uri(path, s->reads);
+    if (sqlite3_open_v2(uri, &s->db, flags, NULL) != SQLITE_OK) {
         store_fail(s);
     }
+    sqlite3_free(uri);
     (void)sqlite3_busy_timeout(s->db, BUSY_MS);
+    /* a file of others may hold views and triggers: they get no more than SQL's own functions */
+    (void)sqlite3_db_config(s->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    (void)sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     check_format(s);
-    store_exec(s, "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;");
+    if (!s->reads) {
+        store_exec(s, "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;");
+    }
     prepare_all(s);
     if (!store_ok(s)) {
         (void)store_close(s, e);
@@ -202,6 +281,10 @@ int store_close(struct store *s, struct err *e)
     int rc = store_ok(s) ? 0 : -EIO;
     if (rc != 0) {
         (void)err_add(e, "%s", s->error);
+    }
+    if (!s->reads) { /* the last to leave leaves one file, which may be read anywhere */
+        (void)sqlite3_busy_timeout(s->db, 0);
+        (void)sqlite3_exec(s->db, "PRAGMA journal_mode=DELETE", NULL, NULL, NULL);
     }
     (void)sqlite3_close(s->db);
     free(s->last);
@@ -229,7 +312,7 @@ int64_t store_experiment(struct store *s, const char *name, const char *revision
     (void)snprintf(key, sizeof key, "%016" PRIx64 "-%016" PRIx64, hash_string(HASH_INIT, spec),
                    hash_string(HASH_INIT, revision));
     int64_t id = find_experiment(s, key); /* without waiting for another's transaction */
-    if (id != 0) {
+    if (id != 0 || s->reads) {
         return id;
     }
     sqlite3_stmt *q = store_prepare(
@@ -296,8 +379,8 @@ int store_check_complete(struct store *s, struct err *e)
     size_t before = e->n;
     while (q != NULL && store_step(s, q)) {
         (void)err_add(e, "%s: experiment \"%s\": %lld of %lld shards have finished", s->path,
-                      (const char *)sqlite3_column_text(q, 0),
-                      (long long)sqlite3_column_int64(q, 1), (long long)sqlite3_column_int64(q, 2));
+                      store_text(q, 0), (long long)sqlite3_column_int64(q, 1),
+                      (long long)sqlite3_column_int64(q, 2));
     }
     (void)sqlite3_finalize(q);
     return e->n > before ? -EINVAL : 0;
@@ -391,11 +474,11 @@ static void prepare_metrics(struct store *s, const struct metric *metrics, size_
 int64_t store_put(struct store *s, const struct store_run *run, const char *kept,
                   const struct metric *metrics, size_t n)
 {
+    store_write(s); /* before the look, or another sweep could add the same in between */
     int64_t id = store_find(s, run->fingerprint, kept);
     if (id != 0 || !store_ok(s)) {
         return id;
     }
-    store_write(s);
     char config_hash[24];
     char trace_hash[24];
     (void)snprintf(config_hash, sizeof config_hash, "%016" PRIx64, run->config_hash);
@@ -462,14 +545,15 @@ void store_values(struct store *s, int64_t experiment, uint64_t point, const cha
     }
     char *text = sqlite3_mprintf("SELECT replication, m.\"%w\" FROM members JOIN metrics m"
                                  " USING(run_id) WHERE experiment_id=?1 AND point=?2"
-                                 " AND replication<?3",
+                                 " AND replication>=0 AND replication<?3",
                                  metric);
     sqlite3_stmt *q = store_prepare(s, text);
     bind_place(q, experiment, point);
     (void)sqlite3_bind_int64(q, 3, n);
     while (q != NULL && store_step(s, q)) {
-        if (sqlite3_column_type(q, 1) != SQLITE_NULL) {
-            out[sqlite3_column_int(q, 0)] = sqlite3_column_double(q, 1);
+        int64_t at = sqlite3_column_int64(q, 0);
+        if (at >= 0 && at < n && sqlite3_column_type(q, 1) != SQLITE_NULL) {
+            out[at] = sqlite3_column_double(q, 1);
         }
     }
     (void)sqlite3_finalize(q);

@@ -14,8 +14,9 @@
  *                SELECT policy, avg("reactive.e2e_s.mean") FROM runs JOIN metrics ON id=run_id
  *                GROUP BY policy
  *
- * Opened in WAL mode; writes are gathered into transactions of a second, so that a killed process
- * leaves a valid file and loses a second. Errors stick: after the first, nothing more is written,
+ * Written in WAL mode; writes are gathered into transactions of at most 100 ms, so that a killed
+ * process leaves a valid file and loses no more. Several sweeps may share a store. Reading changes
+ * nothing, and needs no permission to. Errors stick: after the first, nothing more is written,
  * and store_close reports it. */
 #ifndef EXPERIMENTS_SWEEP_STORE_H
 #define EXPERIMENTS_SWEEP_STORE_H
@@ -37,16 +38,19 @@ struct store_run {
     uint64_t seed, config_hash, trace_hash;
 };
 
-/* Opens a store, created when missing and `create`. NULL with an error that names the file: not
- * there, not a store, not writable. store_close frees; 0 or -EIO with the first error added. */
-struct store *store_open(const char *path, bool create, struct err *e);
+enum store_use { STORE_USE_READ, STORE_USE_WRITE, STORE_USE_CREATE };
+
+/* Opens a store, made when missing and STORE_USE_CREATE. NULL with an error that names the file:
+ * not there, not a store, not writable. store_close frees; 0 or -EIO with the first error added. */
+struct store *store_open(const char *path, enum store_use use, struct err *e);
 int store_close(struct store *s, struct err *e);
 bool store_ok(const struct store *s);
 
-/* Writes what has been gathered: all of it, or only when it waits for a second. */
+/* Writes what has been gathered: all of it, or only when it waits for 50 ms. */
 void store_commit(struct store *s, bool now);
 
-/* Number of the experiment of that text and revision; made when it is not there. */
+/* Number of the experiment of that text and revision; made when it is not there (0 when the store
+ * is only read). */
 int64_t store_experiment(struct store *s, const char *name, const char *revision, const char *spec);
 /* Known points are left alone. settings: JSON text. */
 void store_point(struct store *s, int64_t experiment, uint64_t point, const char *settings);

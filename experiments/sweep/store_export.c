@@ -113,8 +113,8 @@ static void learn_settings(struct export *x)
         store_prepare(x->store, "SELECT settings FROM points WHERE ?1=0 OR experiment_id=?1");
     (void)sqlite3_bind_int64(q, 1, x->experiment);
     while (q != NULL && store_step(x->store, q)) {
-        cJSON *o = cJSON_Parse((const char *)sqlite3_column_text(q, 0));
-        for (const cJSON *c = o != NULL ? o->child : NULL; c != NULL; c = c->next) {
+        cJSON *o = cJSON_Parse(store_text(q, 0));
+        for (const cJSON *c = cJSON_IsObject(o) ? o->child : NULL; c != NULL; c = c->next) {
             add_name(&x->settings, c->string);
         }
         cJSON_Delete(o);
@@ -130,7 +130,7 @@ static void learn_metrics(struct export *x)
     sqlite3_stmt *q = store_prepare(
         x->store, "SELECT name FROM pragma_table_info('metrics') WHERE name<>'run_id'");
     while (q != NULL && store_step(x->store, q)) {
-        push_name(&all, (const char *)sqlite3_column_text(q, 0));
+        push_name(&all, store_text(q, 0));
     }
     (void)sqlite3_finalize(q);
     sort_names(&all);
@@ -292,7 +292,7 @@ void store_export_csv(struct store *s, int64_t experiment, FILE *out)
                       (int64_t)sqlite3_column_int64(q, ROW_REPLICATION));
         (void)fputs(sqlite3_column_type(q, ROW_RUN_ID) != SQLITE_NULL ? ",ok," : ",failed,", out);
         put_text((const char *)sqlite3_column_text(q, ROW_MESSAGE), out);
-        put_settings(&x, (const char *)sqlite3_column_text(q, ROW_SETTINGS), out);
+        put_settings(&x, store_text(q, ROW_SETTINGS), out);
         for (int i = ROW_SOC; i < ROW_COUNT; i++) {
             (void)fputc(',', out);
             put_column(q, i, out);
@@ -318,7 +318,7 @@ static void add_column(cJSON *o, const char *name, sqlite3_stmt *q, int at)
     if (type == SQLITE_FLOAT || type == SQLITE_INTEGER) {
         cJSON_AddNumberToObject(o, name, sqlite3_column_double(q, at));
     } else if (type == SQLITE_TEXT) {
-        cJSON_AddStringToObject(o, name, (const char *)sqlite3_column_text(q, at));
+        cJSON_AddStringToObject(o, name, store_text(q, at));
     }
 }
 
@@ -331,8 +331,7 @@ static cJSON *row_to_json(struct export *x, sqlite3_stmt *q)
     add_column(o, "replication", q, ROW_REPLICATION);
     cJSON_AddStringToObject(o, "status", ok ? "ok" : "failed");
     add_column(o, "message", q, ROW_MESSAGE);
-    cJSON_AddItemToObject(o, "settings",
-                          cJSON_Parse((const char *)sqlite3_column_text(q, ROW_SETTINGS)));
+    cJSON_AddItemToObject(o, "settings", cJSON_Parse(store_text(q, ROW_SETTINGS)));
     for (int i = ROW_SOC; i < ROW_COUNT; i++) {
         add_column(o, run_columns[i], q, i);
     }

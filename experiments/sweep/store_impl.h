@@ -13,6 +13,7 @@ struct store {
     sqlite3 *db;
     char *path; /* owned */
     char error[512];
+    bool reads; /* only */
     bool in_transaction;
     double since_s; /* of the transaction, monotonic clock */
     sqlite3_stmt *find, *put, *member, *unfail, *unmember, *failure, *point, *has_point;
@@ -25,6 +26,10 @@ struct store {
 sqlite3_stmt *store_prepare(struct store *s, const char *sql);
 /* One step: true on a row. Errors are kept. */
 bool store_step(struct store *s, sqlite3_stmt *q);
+/* A column's text, "" for NULL, while the row is the current one. */
+const char *store_text(sqlite3_stmt *q, int column);
+/* SQLite's name for the file; reads: so that nothing is changed. For sqlite3_free. */
+char *store_uri(const char *path, bool reads);
 /* Statements without results, several in one text. */
 void store_exec(struct store *s, const char *sql);
 void store_fail(struct store *s);

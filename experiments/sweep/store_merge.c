@@ -64,7 +64,7 @@ static struct columns share_columns(struct store *s)
     sqlite3_stmt *q = store_prepare(
         s, "SELECT name FROM pragma_table_info('metrics', 'other') WHERE name<>'run_id'");
     while (q != NULL && store_step(s, q)) {
-        const char *name = (const char *)sqlite3_column_text(q, 0);
+        const char *name = store_text(q, 0);
         sqlite3_str_appendf(bare, ",\"%w\"", name);
         sqlite3_str_appendf(qualified, ",m.\"%w\"", name);
         store_add_column(s, name);
@@ -80,8 +80,7 @@ static int refuse_unlike(struct store *s, const char *sql, const char *path, str
     sqlite3_stmt *q = store_prepare(s, sql);
     int rc = 0;
     if (q != NULL && store_step(s, q)) {
-        rc = err_add(e, "%s: not the same as in %s: %s", path, s->path,
-                     (const char *)sqlite3_column_text(q, 0));
+        rc = err_add(e, "%s: not the same as in %s: %s", path, s->path, store_text(q, 0));
     }
     (void)sqlite3_finalize(q);
     return rc;
@@ -121,11 +120,13 @@ int store_merge(struct store *s, const char *path, struct err *e)
 {
     store_commit(s, true);
     sqlite3_stmt *q = store_prepare(s, "ATTACH ?1 AS other");
+    char *uri = store_uri(path, true);
     if (q != NULL) {
-        (void)sqlite3_bind_text(q, 1, path, -1, SQLITE_TRANSIENT);
+        (void)sqlite3_bind_text(q, 1, uri, -1, SQLITE_TRANSIENT);
         (void)store_step(s, q);
     }
     (void)sqlite3_finalize(q);
+    sqlite3_free(uri);
     store_write(s);
     int rc = take_over(s, path, e);
     if (s->in_transaction) {

@@ -16,6 +16,7 @@
 #include "experiments/sweep/pool.h"
 #include "sim/base/arena.h"
 #include "sim/base/hash.h"
+#include "sim/base/input.h"
 #include "sim/base/version.h"
 
 #define REPLICATION_BITS 20 /* of a job's number; SPEC_MAX_REPLICATIONS */
@@ -78,7 +79,7 @@ static uint64_t file_hash(const char *path)
 {
     uint64_t h = HASH_INIT;
     char bytes[4096];
-    FILE *f = fopen(path, "rb");
+    FILE *f = input_try(path);
     for (size_t n = 1; f != NULL && n > 0;) {
         n = fread(bytes, 1, sizeof bytes, f);
         h = hash_bytes(h, bytes, n);
@@ -428,6 +429,9 @@ int sweep_run(const struct spec *spec, struct store *store, const struct sweep_o
     }
     free(s->closed);
     free(s);
+    if (rc == -ENOMEM) {
+        return rc;
+    }
     if (rc != 0 && rc != -EINTR) {
         return err_add(e, "cannot start worker processes: %s", strerror(-rc));
     }

@@ -99,6 +99,7 @@ struct sim_audit {
 struct sim_result {
     int status;        /* 0, or -errno of the violation that ended the run */
     char message[512]; /* names time, seed, event number, policy and request; "" when fine */
+    bool refused;      /* the setup, before the first event: no run, but bad input */
     int64_t end_ns;
     uint64_t events;    /* events handled */
     uint64_t kernels;   /* kernels run, collapsed ones counted one by one */

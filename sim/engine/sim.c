@@ -220,6 +220,7 @@ int sim_run(const struct sim_setup *setup, struct sim_result *result)
         CORE_OBSERVE(&e->core, run_ended, e->now_ns);
         eventq_fini(&e->queue);
     }
+    result->refused = rc != 0;
     core_fini(&e->core);
     free(e);
     return result->status;

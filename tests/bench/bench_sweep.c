@@ -57,7 +57,7 @@ static void sweep_once(uint32_t jobs, int fd)
     struct err e = ERR_INIT;
     struct spec spec;
     remove_store();
-    struct store *store = store_open(STORE, true, &e);
+    struct store *store = store_open(STORE, STORE_USE_CREATE, &e);
     if (store == NULL || spec_load(&spec, SPEC, true, &e) != 0) {
         err_print(&e, stderr);
         exit(2);

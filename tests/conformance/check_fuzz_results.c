@@ -130,7 +130,7 @@ static int parse_speculation(struct err *e)
 /* A store is a database file: damage is found by SQLite or by what is read. */
 static int parse_store(struct err *e)
 {
-    struct store *s = store_open(fuzz_path, false, e);
+    struct store *s = store_open(fuzz_path, STORE_USE_READ, e);
     if (s == NULL) {
         return -1;
     }
@@ -223,7 +223,7 @@ START_TEST(stores_survive_damage)
     struct err e = ERR_INIT;
     (void)snprintf(own, sizeof own, "fuzz-%ld.db", (long)getpid());
     (void)remove(own);
-    struct store *s = store_open(own, true, &e);
+    struct store *s = store_open(own, STORE_USE_CREATE, &e);
     ck_assert_ptr_nonnull(s);
     ck_assert_int_eq(store_close(s, &e), 0);
     FILE *f = fopen(own, "rb");

@@ -40,7 +40,7 @@ static void teardown(void)
 
 static struct store *open_new(int i)
 {
-    struct store *s = store_open(paths[i], true, &err);
+    struct store *s = store_open(paths[i], STORE_USE_CREATE, &err);
     ck_assert_msg(s != NULL, "%s", err.n > 0 ? err.lines[0] : "no message");
     return s;
 }
@@ -253,8 +253,8 @@ START_TEST(other_files_are_refused)
     FILE *f = fopen(paths[0], "w");
     ck_assert_int_ge(fputs("no database at all, but long enough to be one", f), 0);
     ck_assert_int_eq(fclose(f), 0);
-    ck_assert_ptr_null(store_open(paths[0], true, &err));
-    ck_assert_ptr_null(store_open(paths[1], false, &err));
+    ck_assert_ptr_null(store_open(paths[0], STORE_USE_CREATE, &err));
+    ck_assert_ptr_null(store_open(paths[1], STORE_USE_READ, &err));
     ck_assert_uint_eq(err.n, 2);
     ck_assert_int_ne(access(paths[1], F_OK), 0);
 }
