@@ -85,7 +85,7 @@ START_TEST(csv_is_as_written_by_hand)
     store_point(s, x, 0, "{\"rate\":1.5,\"params.k\":true}");
     store_point(s, x, 1, "{\"rate\":0.1,\"policy\":\"a\\\"b\"}");
     store_member(s, x, 1, 0, put(s, 7, 0.1));
-    store_member(s, x, 0, 1, put(s, 8, NAN));
+    store_member(s, x, 0, 1, put(s, 8, (double)NAN));
     store_failure(s, x, 0, 0, "died, badly");
     char *text = exported(s, x, false);
     ck_assert_str_eq(
