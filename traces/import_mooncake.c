@@ -49,7 +49,7 @@ static bool hashes_add(struct hashes *h, double id)
         struct hashes bigger = {NULL, 0, h->cap == 0 ? 1024 : 2 * h->cap};
         bigger.v = xmalloc(bigger.cap * sizeof *bigger.v);
         for (size_t i = 0; i < bigger.cap; i++) {
-            bigger.v[i] = NAN;
+            bigger.v[i] = (double)NAN;
         }
         for (size_t i = 0; i < h->cap; i++) {
             (void)(!isnan(h->v[i]) && hashes_add(&bigger, h->v[i]));
