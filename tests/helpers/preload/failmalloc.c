@@ -1,5 +1,6 @@
 /* A shim for LD_PRELOAD: the FM_K-th allocation of the process (malloc, calloc, realloc; counted on
- * through fork) fails, and with FM_ALL set every later one. What is executed in turn is left alone. */
+ * through fork) fails, and with FM_ALL set every later one. What is executed in turn is left alone.
+ */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
