@@ -1,17 +1,29 @@
 #!/bin/sh
-# Runs the Check programs given and every script test; ends with "N passed, N failed".
-# A program that crashes or says nothing counts as one failure.
+# Runs the Check programs given and every script test, JOBS (default: processors) at once; ends with
+# "N passed, N failed". A program that crashes or says nothing counts as one failure.
+#
+#   run.sh PROGRAM...     all of it
+#   run.sh --one TEST     one program or script: its line, and its output where that says something
 set -u
 cd "$(dirname "$0")/.." || exit 2
 BUILD=${BUILD:-build}
 export BUILD
-passed=0
-failed=0
-out=$(mktemp)
-trap 'rm -f "$out"' EXIT
 
-for program in "$@"; do
-    CK_DEFAULT_TIMEOUT=${CK_DEFAULT_TIMEOUT:-300} "$program" >"$out" 2>&1
+result() { # name, passed, failed
+    printf '%-56s %4d passed %4d failed\n' "$1" "$2" "$3"
+}
+
+one_script() {
+    if sh "$1" >"$out" 2>&1; then
+        result "$1" 1 0
+    else
+        result "$1" 0 1
+        cat "$out"
+    fi
+}
+
+one_program() {
+    CK_DEFAULT_TIMEOUT=${CK_DEFAULT_TIMEOUT:-300} "$1" >"$out" 2>&1
     status=$?
     # Check prints "NN%: Checks: C, Failures: F, Errors: E"
     line=$(grep -E '^[0-9]+%: Checks: ' "$out" | tail -n 1)
@@ -23,27 +35,37 @@ for program in "$@"; do
     elif [ "$status" -ne 0 ] && [ "$bad" -eq 0 ]; then
         bad=1
     fi
-    passed=$((passed + checks - bad))
-    failed=$((failed + bad))
-    printf '%-48s %4d passed %4d failed\n' "${program#"$BUILD"/}" $((checks - bad)) "$bad"
+    result "${1#"$BUILD"/}" $((checks - bad)) "$bad"
     if [ "$bad" -gt 0 ]; then
         cat "$out"
     else
         grep -E '^(oracle|note|skipped): ' "$out"
     fi
-done
+}
 
-for script in tests/golden/*.sh; do
-    [ -e "$script" ] || continue
-    if sh "$script" >"$out" 2>&1; then
-        passed=$((passed + 1))
-        printf '%-48s    1 passed    0 failed\n' "$script"
-    else
-        failed=$((failed + 1))
-        printf '%-48s    0 passed    1 failed\n' "$script"
-        cat "$out"
-    fi
-done
+if [ "${1:-}" = --one ]; then
+    out=$(mktemp)
+    trap 'rm -f "$out"' EXIT
+    case $2 in
+    *.sh) one_script "$2" ;;
+    *) one_program "$2" ;;
+    esac
+    exit 0
+fi
 
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+# The long ones first, so that none is left alone at the end; each writes to a file of its own, so
+# that lines of two tests do not mix.
+lines=$(mktemp -d)
+trap 'rm -rf "$lines"' EXIT
+export lines
+first="tests/golden/determinism.sh tests/golden/report.sh tests/golden/plots.sh tests/golden/selftest.sh"
+for t in $first "$@" tests/golden/*.sh; do
+    [ -e "$t" ] && echo "$t"
+done | awk '!seen[$0]++' |
+    xargs -P "${JOBS:-$(nproc 2>/dev/null || echo 2)}" -I{} sh -c '
+        file=$lines/$(echo "$1" | tr / _)
+        sh tests/run.sh --one "$1" >"$file" 2>&1
+        cat "$file"' run {}
+cat "$lines"/* | awk '
+    / passed +[0-9]+ failed$/ { passed += $(NF - 3); failed += $(NF - 1) }
+    END { print passed " passed, " failed " failed"; exit failed > 0 || passed == 0 }'
