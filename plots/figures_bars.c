@@ -4,6 +4,7 @@
 
 #include "plots/results.h"
 #include "plots/series.h"
+#include "sim/metrics/metric_table.h"
 
 static void put_rows(const struct results *r, struct figure_data *d)
 {
@@ -20,8 +21,8 @@ static void put_rows(const struct results *r, struct figure_data *d)
 static void put_panel(const struct results *r, const char *metric, struct figure_data *d)
 {
     char title[160];
-    double scale = series_scale(metric);
-    figure_block(d, "%s", series_title(metric, title, sizeof title));
+    double scale = metric_scale(metric);
+    figure_block(d, "%s", metric_title(metric, title, sizeof title));
     for (size_t i = 0; i < results_n(r); i++) {
         char label[256];
         struct results_value v;

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/compare/stats.h"
 #include "plots/grid.h"
 #include "plots/results_impl.h"
 #include "sim/base/input.h"
 #include "sim/base/json.h"
+#include "sim/stats/stats.h"
 
 #define UNDEFINED ((double)NAN)
 

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/compare/stats.h"
 #include "plots/grid.h"
 #include "plots/results_impl.h"
 #include "sim/base/arena.h"
+#include "sim/stats/stats.h"
 
 enum column { COLUMN_NOTHING, COLUMN_AXIS, COLUMN_METRIC };
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "sim/base/arena.h"
+#include "sim/metrics/metric_table.h"
 
 static double x_of(const struct series *s, size_t i)
 {
@@ -65,7 +66,7 @@ void series_fini(struct series *s)
 
 void series_lines(const struct series *s, const char *metric, struct figure_data *d)
 {
-    double scale = series_scale(metric);
+    double scale = metric_scale(metric);
     for (size_t k = 0; k < s->n; k++) {
         figure_block(d, "%s", s->names[k]);
         for (size_t i = 0; i < s->n_points; i++) {
@@ -84,73 +85,12 @@ void series_lines(const struct series *s, const char *metric, struct figure_data
 
 /* ---- names of metrics ---- */
 
-static const char *const parts[][2] = {
-    {"ttft_s", "time to first token (s)"},
-    {"tbt_s", "time between tokens (s)"},
-    {"tpot_s", "time per output token (s)"},
-    {"e2e_s", "latency (s)"},
-    {"session_s", "session latency (s)"},
-    {"wait_s", "waiting time (s)"},
-    {"norm_e2e_per_token_s", "latency per token (s)"},
-    {"norm_e2e_per_output_s", "latency per output token (s)"},
-    {"norm_ttft_per_input_s", "time to first token per input token (s)"},
-    {"throughput_req_per_min", "throughput (requests/min)"},
-    {"goodput_req_per_min", "goodput (requests/min)"},
-    {"output_tokens_per_s", "output (tokens/s)"},
-    {"weighted_util_frac", "utilisation"},
-    {"busy_frac", "busy share"},
-    {"util_frac", "utilisation"},
-    {"energy_active_j_per_token", "active energy (J/token)"},
-    {"energy_j_per_token", "energy (J/token)"},
-    {"energy_j", "energy (J)"},
-    {"memory_peak_bytes", "peak memory (GB)"},
-    {"peak_power_watts", "peak power (W)"},
-};
-
-static const char *known(const char *part, size_t len)
-{
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        if (strlen(parts[i][0]) == len && strncmp(parts[i][0], part, len) == 0) {
-            return parts[i][1];
-        }
-    }
-    return NULL;
-}
-
-double series_scale(const char *metric)
-{
-    size_t n = strlen(metric);
-    return n > 6 && strcmp(metric + n - 6, "_bytes") == 0 ? 1e-9 : 1.0;
-}
-
-/* "reactive.e2e_s.p90": who, what, which statistic. What is not known is printed as it is. */
-const char *series_title(const char *metric, char *buf, size_t size)
-{
-    const char *dot = strchr(metric, '.');
-    const char *what = dot == NULL ? metric : dot + 1;
-    const char *stat = strchr(what, '.');
-    size_t len = stat == NULL ? strlen(what) : (size_t)(stat - what);
-    const char *text = known(what, len);
-    if (text == NULL) {
-        (void)snprintf(buf, size, "%s", metric);
-        return buf;
-    }
-    bool all = strncmp(metric, "all.", 4) == 0;
-    bool igpu = strncmp(metric, "igpu.", 5) == 0;
-    int who = dot == NULL || all ? 0 : (int)(dot - metric);
-    bool percentile = stat != NULL && stat[1] == 'p';
-    (void)snprintf(buf, size, "%s%s%s%.*s%s%s", percentile ? "P" : "",
-                   stat == NULL ? "" : stat + (percentile ? 2 : 1), stat == NULL ? "" : " ", who,
-                   igpu ? "iGPU" : metric, who > 0 ? " " : "", text);
-    return buf;
-}
-
 void series_titles(const char *const *metrics, size_t n, struct figure_data *d)
 {
     for (size_t i = 0; i < n; i++) {
         char name[32];
         char title[160];
         (void)snprintf(name, sizeof name, "title%zu", i + 1);
-        figure_var_text(d, name, series_title(metrics[i], title, sizeof title));
+        figure_var_text(d, name, metric_title(metrics[i], title, sizeof title));
     }
 }

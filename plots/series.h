@@ -20,9 +20,5 @@ void series_fini(struct series *s);
 void series_lines(const struct series *s, const char *metric, struct figure_data *d);
 /* Variables title1.. with what each metric is, and its unit: "reactive latency, mean (s)". */
 void series_titles(const char *const *metrics, size_t n, struct figure_data *d);
-/* The same for one. Returns buf. */
-const char *series_title(const char *metric, char *buf, size_t size);
-/* Figures show bytes as GB. */
-double series_scale(const char *metric);
 
 #endif

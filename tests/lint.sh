@@ -16,12 +16,13 @@ allowed() {
     sim/core/*) echo 'sim/(base|api|core)/' ;;
     sim/drive/*) echo 'sim/(base|api|core|drive|engine/eventq)' ;;
     sim/engine/*) echo 'sim/(base|api|core|engine)/' ;;
+    sim/stats/*) echo 'sim/(base|stats)/' ;;
     sim/metrics/*) echo 'sim/(base|api|metrics)/' ;;
     policies/*) echo '(sim/(base|api)|policies)/' ;;
     hwmodels/backends/*) echo '(sim/(base|api|core)|hwmodels)/' ;;
     hwmodels/*) echo '(sim/(base|api)|hwmodels)/' ;;
     traces/*) echo '(sim/(base|api)|traces)/' ;;
-    plots/*) echo '(sim/base|experiments/compare/stats|plots)' ;;
+    plots/*) echo '(sim/(base|stats)/|sim/metrics/metric_table|plots)' ;;
     experiments/shell/*) echo '(sim/base|experiments/shell)/' ;;
     experiments/run/*) echo "($below|experiments/(shell|run))/" ;;
     experiments/compare/*) echo "($below|experiments/(shell|run|compare))/" ;;

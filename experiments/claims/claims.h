@@ -30,9 +30,9 @@
 #include <stdio.h>
 
 #include "experiments/claims/quantities.h"
-#include "experiments/compare/stats.h"
 #include "experiments/run/jobs.h"
 #include "sim/base/err.h"
+#include "sim/stats/stats.h"
 
 #define CLAIMS_MAX_CHECKS 64
 

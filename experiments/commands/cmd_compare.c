@@ -13,6 +13,7 @@
 #include "experiments/run/runner.h"
 #include "experiments/shell/cli.h"
 #include "sim/base/arena.h"
+#include "sim/metrics/metric_table.h"
 
 #define MAX_POLICIES 32
 #define MAX_LOADS 16
@@ -21,12 +22,6 @@
 #define MAX_TUNE 1000 /* configurations of a policy */
 #define CAPACITY_REPLICATIONS 3
 #define CAPACITY_COMPRESS 50.0 /* arrivals so much faster that the machine never waits for one */
-
-static const char *const usual_metrics[] = {
-    "reactive.ttft_s.mean",    "reactive.e2e_s.mean",           "reactive.e2e_s.p90",
-    "proactive.e2e_s.mean",    "all.norm_e2e_per_token_s.mean", "all.throughput_req_per_min",
-    "igpu.weighted_util_frac", "energy_active_j_per_token",
-};
 
 struct compare_options {
     struct config_options config;
@@ -147,9 +142,11 @@ static uint32_t add_tuning(const struct compare_options *o, const struct compare
 /* Runs the plan and prints it as text, or adds it to the JSON object `into`. */
 static int run_plan(const struct compare_options *o, const struct compare_plan *plan, cJSON *into)
 {
-    const char *const *metrics = o->metrics.n > 0 ? o->metrics.v : usual_metrics;
-    uint32_t n_metrics =
-        o->metrics.n > 0 ? o->metrics.n : sizeof usual_metrics / sizeof usual_metrics[0];
+    const char *const *metrics = o->metrics.n > 0 ? o->metrics.v : metric_usual;
+    uint32_t n_metrics = o->metrics.n;
+    while (o->metrics.n == 0 && metrics[n_metrics] != NULL) {
+        n_metrics++;
+    }
     struct compare_result r;
     compare_run(plan, &r);
     report_failures(plan, &r);

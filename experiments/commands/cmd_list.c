@@ -14,6 +14,7 @@
 #include "sim/base/datadir.h"
 #include "sim/base/input.h"
 #include "sim/base/json.h"
+#include "sim/metrics/metric_table.h"
 
 #define PATH_BYTES 4096
 #define DESCRIPTION_WIDTH 76
@@ -276,16 +277,54 @@ static int list_hwmodels(const struct list_options *o, struct err *e)
     return list_names(o, hwmodel_names());
 }
 
+/* The glossary: every part of a name, with unit, direction and definition. */
+static int list_metrics(const struct list_options *o, struct err *e)
+{
+    size_t n = 0;
+    const struct metric_descriptor *v = metric_table(&n);
+    struct table t;
+    table_init(&t, "llll");
+    cJSON *rows = cJSON_CreateArray();
+    (void)e;
+    for (size_t i = 0; i < n; i++) {
+        cJSON *row = cJSON_CreateObject();
+        cJSON_AddStringToObject(row, "name", v[i].part);
+        cJSON_AddStringToObject(row, "title", v[i].title);
+        cJSON_AddStringToObject(row, "unit", v[i].unit);
+        cJSON_AddStringToObject(row, "better", metric_better_names[v[i].better]);
+        cJSON_AddStringToObject(row, "definition", v[i].definition);
+        cJSON_AddItemToArray(rows, row);
+        table_cell(&t, "%s", v[i].part);
+        table_cell(&t, "%s", v[i].unit);
+        table_cell(&t, "%s",
+                   v[i].better == METRIC_BETTER_NEITHER ? "" : metric_better_names[v[i].better]);
+        table_cell(&t, "%s", v[i].definition);
+    }
+    if (o->output.json) {
+        print_json(rows);
+    } else {
+        (void)puts(
+            "A metric is [truncated.][WHO.]NAME[.STATISTIC]: WHO reactive, proactive, all, a "
+            "device\n"
+            "or a part of the machine; STATISTIC mean, p50, p90, p99, max, n. Better: lower or "
+            "higher.\n");
+        table_print(&t, stdout, 0);
+        cJSON_Delete(rows);
+    }
+    table_fini(&t);
+    return EXIT_OK;
+}
+
 static int list_kernel_times(const struct list_options *o, struct err *e)
 {
     return list_kernels(&o->config, o->output.json, e);
 }
 
-static const char *const kinds[] = {"policy",     "soc",     "llm",     "dataset",
-                                    "contention", "hwmodel", "kernels", NULL};
+static const char *const kinds[] = {"policy",  "soc",    "llm",     "dataset", "contention",
+                                    "hwmodel", "metric", "kernels", NULL};
 static int (*const listers[])(const struct list_options *, struct err *) = {
-    list_policies,   list_socs,     list_llms,        list_datasets,
-    list_contention, list_hwmodels, list_kernel_times};
+    list_policies,   list_socs,     list_llms,    list_datasets,
+    list_contention, list_hwmodels, list_metrics, list_kernel_times};
 
 static int run(void *values, struct err *e)
 {
@@ -301,7 +340,8 @@ static int run(void *values, struct err *e)
         }
     }
     return err_add(
-        e, "list %s: must be one of policy, soc, llm, dataset, contention, hwmodel, kernels",
+        e,
+        "list %s: must be one of policy, soc, llm, dataset, contention, hwmodel, metric, kernels",
         o->kind);
 }
 
@@ -315,12 +355,13 @@ static const struct option_child children[] = {
 const struct command cmd_list = {
     .name = "list",
     .summary = "policies, SoCs, models, datasets, kernels",
-    .usage = "policy|soc|llm|dataset|contention|hwmodel|kernels [--json]",
+    .usage = "policy|soc|llm|dataset|contention|hwmodel|metric|kernels [--json]",
     .about = "  policy      scheduling policies; `xpusim list policy NAME` shows one's parameters\n"
              "  soc, llm    shipped machines and models\n"
              "  dataset     shipped token lengths and arrivals\n"
              "  contention  forms of sharing the DDR bandwidth\n"
              "  hwmodel     forms of kernel times\n"
+             "  metric      the glossary: unit, direction and definition of every metric\n"
              "  kernels     times of one layer's kernels on each device; takes --soc, --llm, "
              "--hwmodel, --set",
     .children = children,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "experiments/run/runner.h"
+#include "sim/metrics/metric_table.h"
 
 const char *const clairvoyant_metrics[CLAIRVOYANT_METRICS] = {
     "reactive.ttft_s.mean",
@@ -16,11 +17,6 @@ const char *const clairvoyant_metrics[CLAIRVOYANT_METRICS] = {
     "all.norm_e2e_per_token_s.mean",
     "all.throughput_req_per_min",
 };
-
-bool clairvoyant_metric_is_gain(uint32_t metric)
-{
-    return strstr(clairvoyant_metrics[metric], "throughput") != NULL;
-}
 
 uint32_t clairvoyant_plans(const struct machine *m, struct clairvoyant_plan *out)
 {
@@ -50,8 +46,9 @@ struct clairvoyant_best clairvoyant_nothing(void)
 void clairvoyant_merge(struct clairvoyant_best *into, const struct clairvoyant_best *from)
 {
     for (uint32_t i = 0; i < CLAIRVOYANT_METRICS; i++) { /* a NaN loses */
-        into->value[i] = clairvoyant_metric_is_gain(i) ? fmax(into->value[i], from->value[i])
-                                                       : fmin(into->value[i], from->value[i]);
+        into->value[i] = metric_is_gain(clairvoyant_metrics[i])
+                             ? fmax(into->value[i], from->value[i])
+                             : fmin(into->value[i], from->value[i]);
     }
     into->schedules += from->schedules;
     into->exhaustive = into->exhaustive && from->exhaustive;

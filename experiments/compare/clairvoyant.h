@@ -23,8 +23,6 @@
 /* The metrics of a run that have a bound (bound_metric) and a best member of the class. */
 #define CLAIRVOYANT_METRICS 8
 extern const char *const clairvoyant_metrics[CLAIRVOYANT_METRICS];
-/* More of it is better (throughput): the best is the largest, regret is bound minus value. */
-bool clairvoyant_metric_is_gain(uint32_t metric);
 
 struct clairvoyant_best {
     double value[CLAIRVOYANT_METRICS]; /* NaN: no member finished every request, or undefined */

@@ -8,10 +8,10 @@
 #include <cjson/cJSON.h>
 #include <stdio.h>
 
-#include "experiments/compare/stats.h"
 #include "experiments/run/config.h"
 #include "experiments/run/jobs.h"
 #include "sim/metrics/metrics.h"
+#include "sim/stats/stats.h"
 
 struct compare_plan {
     const struct config *config;          /* borrowed, as all of these */

@@ -3,12 +3,12 @@
 #include <string.h>
 
 #include "experiments/compare/compare.h"
-#include "experiments/compare/stats_intervals.h"
-#include "experiments/compare/stats_shift.h"
 #include "experiments/shell/table.h"
 #include "experiments/shell/term.h"
 #include "sim/base/arena.h"
 #include "sim/base/hash.h"
+#include "sim/stats/stats_intervals.h"
+#include "sim/stats/stats_shift.h"
 
 #define MIN_LABEL 16
 #define OTHER_COLUMNS 72 /* mean with interval, verdict, gaps */

@@ -6,11 +6,12 @@
 #include <string.h>
 
 #include "experiments/compare/bound.h"
-#include "experiments/compare/stats_intervals.h"
 #include "experiments/shell/table.h"
 #include "experiments/shell/term.h"
 #include "sim/base/arena.h"
 #include "sim/base/units.h"
+#include "sim/metrics/metric_table.h"
+#include "sim/stats/stats_intervals.h"
 
 static const char class_text[] = "list schedules: any order of the requests, any pair of a prefill "
                                  "and a decode device, decoding one by one or all in a batch";
@@ -203,7 +204,7 @@ static void print_metric(const struct compare_plan *plan, const struct compare_r
 {
     const double *bound = &g->bound[metric * g->replications];
     const double *best = &g->best[metric * g->replications];
-    bool gain = clairvoyant_metric_is_gain(metric);
+    bool gain = metric_is_gain(clairvoyant_metrics[metric]);
     if (isnan(stats_mean(bound, g->replications, STATS_LEVEL_FRAC).mean)) {
         return; /* the workload has no request of this class */
     }
@@ -296,7 +297,7 @@ cJSON *regret_to_json(const struct compare_plan *plan, const struct compare_resu
         cJSON *of = cJSON_AddObjectToObject(policies, plan->policies[p].label);
         for (uint32_t m = 0; m < CLAIRVOYANT_METRICS; m++) {
             double *x = values_of(r, p, clairvoyant_metrics[m]);
-            bool gain = clairvoyant_metric_is_gain(m);
+            bool gain = metric_is_gain(clairvoyant_metrics[m]);
             cJSON *o = cJSON_AddObjectToObject(of, clairvoyant_metrics[m]);
             add_distance(o, "oracle_lb", x, &g->bound[m * n], n, gain);
             add_distance(o, "clairvoyant", x, &g->best[m * n], n, gain);

@@ -3,10 +3,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "experiments/compare/stats_intervals.h"
 #include "experiments/shell/table.h"
 #include "sim/base/arena.h"
 #include "sim/base/units.h"
+#include "sim/stats/stats_intervals.h"
 
 #define LATENCIES 2
 

@@ -18,18 +18,6 @@
 #define UNLIMITED_TO 4096.0
 #define SOBOL_DIMENSIONS 40 /* GSL's; reverse Halton beyond */
 
-bool tune_is_gain(const char *metric)
-{
-    static const char *const gains[] = {"throughput",   "goodput",   "attainment", "util_frac",
-                                        "tokens_per_s", ".finished", "fairness"};
-    for (size_t i = 0; i < sizeof gains / sizeof gains[0]; i++) {
-        if (strstr(metric, gains[i]) != NULL) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* ---- the space ---- */
 
 /* Does the text after the policy's name state this key? */

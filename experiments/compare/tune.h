@@ -48,9 +48,6 @@ struct tune {
     struct compare_result given, tuned; /* on the plan's test seeds */
 };
 
-/* Is more of it better? Throughput, goodput, attainment and utilisation; of the rest, less. */
-bool tune_is_gain(const char *metric);
-
 /* The space of one policy: draws number 0 .. n - 1 as parameter values. Equal draws are given once;
  * returns how many there are. free (n entries of parameters) may be NULL. For tests and tune_run.
  */

@@ -9,6 +9,7 @@
 #include "policies/params.h"
 #include "sim/base/arena.h"
 #include "sim/base/rng.h"
+#include "sim/metrics/metric_table.h"
 
 int tune_check(const struct compare_plan *plan, const struct tune_options *o, struct err *e)
 {
@@ -142,7 +143,7 @@ static void choose(const struct config_policy *tried, uint32_t n, const struct c
                    const char *metric, struct tune_policy *out)
 {
     uint32_t best = 0;
-    double sign = tune_is_gain(metric) ? -1.0 : 1.0;
+    double sign = metric_is_gain(metric) ? -1.0 : 1.0;
     out->n_tried = n;
     out->given_value = objective(r, 0, metric);
     out->tuned_value = out->given_value;

@@ -31,6 +31,7 @@
 
 #include "experiments/run/jobs.h"
 #include "sim/base/err.h"
+#include "sim/metrics/metric_table.h"
 
 #define GATE_ALPHA_FRAC 0.01
 #define GATE_TOLERANCE_FRAC 0.005
@@ -43,11 +44,9 @@
 #define GATE_COVARIATES                                                                            \
     12 /* of a trace, per class: requests; input and output mean and P90; work */
 
-enum gate_better { GATE_LOWER, GATE_HIGHER, GATE_NEITHER };
-
 struct gate_metric {
     const char *name;
-    enum gate_better better;
+    enum metric_better better;
     double tolerance_frac;
 };
 

@@ -14,18 +14,20 @@
 #define FRESH_DIGITS 6 /* of a value that is only ever tested, never compared */
 #define UNDEFINED ((double)NAN)
 
-static const char *const betters[] = {"lower", "higher", "neither", NULL};
 static const char *const tests[] = {"exact", "fresh", NULL};
 
 /* What a scheduler is judged by when a group names no metrics. */
-static const struct gate_metric usual_metrics[] = {
-    {"reactive.ttft_s.p90", GATE_LOWER, GATE_TOLERANCE_FRAC},
-    {"reactive.e2e_s.p90", GATE_LOWER, GATE_TOLERANCE_FRAC},
-    {"reactive.tpot_s.mean", GATE_LOWER, GATE_TOLERANCE_FRAC},
-    {"proactive.e2e_s.mean", GATE_LOWER, GATE_TOLERANCE_FRAC},
-    {"all.norm_e2e_per_token_s.mean", GATE_LOWER, GATE_TOLERANCE_FRAC},
-    {"energy_active_j_per_token", GATE_LOWER, GATE_TOLERANCE_FRAC},
+static const char *const usual_metrics[] = {
+    "reactive.ttft_s.p90",           "reactive.e2e_s.p90",
+    "reactive.tpot_s.mean",          "proactive.e2e_s.mean",
+    "all.norm_e2e_per_token_s.mean", "energy_active_j_per_token",
 };
+
+static enum metric_better better_of(const char *metric)
+{
+    const struct metric_descriptor *d = metric_describe(metric);
+    return d != NULL ? d->better : METRIC_BETTER_NEITHER;
+}
 
 /* ---- groups ---- */
 
@@ -57,7 +59,10 @@ static void read_metrics(struct json_obj *o, struct gate_group *g)
 {
     if (!json_has(o, "metrics")) {
         g->n_metrics = sizeof usual_metrics / sizeof usual_metrics[0];
-        memcpy(g->metrics, usual_metrics, sizeof usual_metrics);
+        for (uint32_t i = 0; i < g->n_metrics; i++) {
+            const char *name = usual_metrics[i];
+            g->metrics[i] = (struct gate_metric){name, better_of(name), GATE_TOLERANCE_FRAC};
+        }
         return;
     }
     int n = json_get_array_size(o, "metrics", 1, GATE_MAX_METRICS);
@@ -65,7 +70,9 @@ static void read_metrics(struct json_obj *o, struct gate_group *g)
         struct json_obj m = json_array_object(o, "metrics", i);
         struct gate_metric *out = &g->metrics[g->n_metrics++];
         out->name = json_get_string(&m, "name");
-        out->better = (enum gate_better)json_get_choice(&m, "better", betters);
+        out->better = json_has(&m, "better")
+                          ? (enum metric_better)json_get_choice(&m, "better", metric_better_names)
+                          : better_of(out->name != NULL ? out->name : "");
         out->tolerance_frac = json_has(&m, "tolerance_frac")
                                   ? json_get_number(&m, "tolerance_frac", 0.0, 1.0)
                                   : GATE_TOLERANCE_FRAC;

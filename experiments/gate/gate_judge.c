@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/compare/stats_shift.h"
 #include "experiments/gate/gate.h"
 #include "sim/base/arena.h"
+#include "sim/stats/stats_shift.h"
 
 #define UNDEFINED ((double)NAN)
 
@@ -90,10 +90,11 @@ static void judge_exact(const struct gate_metric *m, const double *before, const
         (void)snprintf(text, sizeof text, "defined in %u of %u runs, was in %u", defined_now, n,
                        defined_before);
         set(row, GATE_STATUS, defined_now <= defined_before, text);
-    } else if (m->better == GATE_NEITHER || fabs(change) <= m->tolerance_frac * fabs(row->before)) {
+    } else if (m->better == METRIC_BETTER_NEITHER ||
+               fabs(change) <= m->tolerance_frac * fabs(row->before)) {
         set(row, GATE_DRIFT, false, "");
     } else {
-        bool worse = (change > 0.0) == (m->better == GATE_LOWER);
+        bool worse = (change > 0.0) == (m->better == METRIC_BETTER_LOWER);
         set(row, worse ? GATE_REGRESSION : GATE_GAIN, worse, "");
     }
 }
@@ -140,9 +141,9 @@ static void test_shift(const struct gate_metric *m, const struct stats_shift *s,
     double any_above = stats_shift_p_above(s, 0.0);
     double any_below = stats_shift_p_below(s, 0.0);
     row->p_any = GSL_MIN_DBL(1.0, 2.0 * GSL_MIN_DBL(any_above, any_below));
-    if (m->better != GATE_NEITHER) {
-        row->p_worse = m->better == GATE_LOWER ? above : below;
-        row->p_better = m->better == GATE_LOWER ? below : above;
+    if (m->better != METRIC_BETTER_NEITHER) {
+        row->p_worse = m->better == METRIC_BETTER_LOWER ? above : below;
+        row->p_better = m->better == METRIC_BETTER_LOWER ? below : above;
     }
 }
 
@@ -183,7 +184,7 @@ static void judge_fresh(const struct pair *p, const struct gate_metric *m, const
     if (!isfinite(s.se)) { /* fail closed: what cannot be tested is not fine */
         set(row, GATE_STATUS, true, "too few values to test");
         row->p_worse = row->p_better = row->p_any = UNDEFINED;
-    } else if (nn - dn > 0 && m->better != GATE_NEITHER) {
+    } else if (nn - dn > 0 && m->better != METRIC_BETTER_NEITHER) {
         /* Values that vanish are worse, however good the rest is: two tests in one row. */
         double vanished = more_marked_p(nb - db, nb, nn - dn, nn);
         row->p_worse = GSL_MIN_DBL(1.0, 2.0 * GSL_MIN_DBL(row->p_worse, vanished));

@@ -66,7 +66,7 @@ static void write_headline(const cJSON *tree, FILE *out)
     const cJSON *policies = cJSON_GetObjectItemCaseSensitive(tree, "policies");
     const char *base_name = report_text_of(tree, "baseline");
     const cJSON *base = cJSON_GetObjectItemCaseSensitive(policies, base_name);
-    const char *metric = report_headlines[0].metric;
+    const char *metric = METRIC_PRIMARY;
     const cJSON *best = best_of(policies, metric);
     (void)fputs("<p class=headline>", out);
     if (best == NULL) {
@@ -157,14 +157,15 @@ static void write_axis(FILE *out, double top, double scale, int height)
     }
 }
 
-static void write_figure(const cJSON *policies, const struct report_headline *h, FILE *out)
+static void write_figure(const cJSON *policies, const char *metric, FILE *out)
 {
+    char title[160];
     double top = 0.0;
     int n = 0;
     const cJSON *p;
     cJSON_ArrayForEach(p, policies)
     {
-        const cJSON *m = report_metric_of(p, h->metric);
+        const cJSON *m = report_metric_of(p, metric);
         double high = report_number_of(m, "high");
         high = isnan(high) ? report_number_of(m, "mean") : high;
         top = high > top ? high : top;
@@ -174,16 +175,17 @@ static void write_figure(const cJSON *policies, const struct report_headline *h,
         return;
     }
     int height = n * ROW_HEIGHT + 34;
+    (void)metric_title(metric, title, sizeof title);
     double scale = (FIGURE_WIDTH - FIGURE_LEFT - FIGURE_RIGHT) / top;
     (void)fprintf(out,
-                  "<figure><figcaption>%s, %s: mean and 95 %% interval</figcaption>\n"
+                  "<figure><figcaption>%s, with its 95 %% interval</figcaption>\n"
                   "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s\">\n",
-                  h->name, h->unit, FIGURE_WIDTH, height, h->name);
+                  title, FIGURE_WIDTH, height, title);
     write_axis(out, top, scale, height);
     int i = 0;
     cJSON_ArrayForEach(p, policies)
     {
-        const cJSON *m = report_metric_of(p, h->metric);
+        const cJSON *m = report_metric_of(p, metric);
         double y = 14.0 + i * ROW_HEIGHT;
         double mean = report_number_of(m, "mean");
         (void)fprintf(out, "<text x=\"%d\" y=\"%.1f\" class=name>", FIGURE_LEFT - 10, y + 4);
@@ -309,8 +311,8 @@ static void write_comparison(const struct report_input *in, const struct figure_
                   "Intervals are 95 %%; differences are paired.</p>\n",
                   report_number_of(tree, "replications"));
     report_write_headline_table(tree, out);
-    for (const struct report_headline *h = report_headlines; h->metric != NULL; h++) {
-        write_figure(policies, h, out);
+    for (const char *const *m = metric_usual; *m != NULL; m++) {
+        write_figure(policies, *m, out);
     }
     for (size_t i = 0; i < figures->n; i++) {
         if (figures->v[i].input == in->index) {
@@ -372,9 +374,8 @@ int report_check(const struct report_input *in, struct err *e)
     const cJSON *p;
     cJSON_ArrayForEach(p, policies)
     {
-        if (!cJSON_IsObject(report_metric_of(p, report_headlines[0].metric))) {
-            return err_add(e, "%s: policies.%s: has no %s", in->path, p->string,
-                           report_headlines[0].metric);
+        if (!cJSON_IsObject(report_metric_of(p, METRIC_PRIMARY))) {
+            return err_add(e, "%s: policies.%s: has no %s", in->path, p->string, METRIC_PRIMARY);
         }
     }
     return 0;

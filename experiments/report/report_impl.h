@@ -7,11 +7,7 @@
 
 #include "experiments/report/report.h"
 #include "experiments/shell/markup.h"
-
-struct report_headline {
-    const char *metric, *name, *unit;
-};
-extern const struct report_headline report_headlines[]; /* ended by a NULL metric */
+#include "sim/metrics/metric_table.h"
 
 /* ---- report_text.c ---- */
 

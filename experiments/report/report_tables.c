@@ -10,8 +10,9 @@ void report_write_headline_table(const cJSON *tree, FILE *out)
     const cJSON *base =
         cJSON_GetObjectItemCaseSensitive(policies, report_text_of(tree, "baseline"));
     (void)fputs("<table class=sortable><thead><tr><th>policy", out);
-    for (const struct report_headline *h = report_headlines; h->metric != NULL; h++) {
-        (void)fprintf(out, "<th>%s, %s", h->name, h->unit);
+    char title[160];
+    for (const char *const *name = metric_usual; *name != NULL; name++) {
+        (void)fprintf(out, "<th>%s", metric_title(*name, title, sizeof title));
     }
     (void)fputs("</thead><tbody>\n", out);
     const cJSON *p;
@@ -19,13 +20,13 @@ void report_write_headline_table(const cJSON *tree, FILE *out)
     {
         (void)fputs("<tr><td>", out);
         markup_put(out, p->string);
-        for (const struct report_headline *h = report_headlines; h->metric != NULL; h++) {
-            const cJSON *m = report_metric_of(p, h->metric);
+        for (const char *const *name = metric_usual; *name != NULL; name++) {
+            const cJSON *m = report_metric_of(p, *name);
             (void)fprintf(out, "<td data-v=\"%g\">", report_number_of(m, "mean"));
             report_put_mean(out, m);
             if (p != base && cJSON_HasObjectItem(m, "verdict")) {
                 (void)fputs("<br><small>", out);
-                report_put_change(out, m, report_metric_of(base, h->metric));
+                report_put_change(out, m, report_metric_of(base, *name));
                 (void)fputs("<br>", out);
                 markup_put(out, report_text_of(m, "verdict"));
                 (void)fputs("</small>", out);

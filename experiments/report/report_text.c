@@ -4,18 +4,6 @@
 
 #include "experiments/report/report_impl.h"
 
-const struct report_headline report_headlines[] = {
-    {"reactive.e2e_s.mean", "Reactive latency, to the last token", "s"},
-    {"reactive.ttft_s.mean", "Reactive latency, to the first token", "s"},
-    {"reactive.e2e_s.p90", "Reactive latency, 90th percentile", "s"},
-    {"proactive.e2e_s.mean", "Proactive latency", "s"},
-    {"all.throughput_req_per_min", "Throughput", "requests/min"},
-    {"igpu.weighted_util_frac", "Weighted utilisation of the iGPU", "1"},
-    {"energy_j_per_token", "Energy per token, idle power included", "J"},
-    {"energy_active_j_per_token", "Energy per token above idle", "J"},
-    {NULL, NULL, NULL},
-};
-
 /* ---- text ---- */
 
 const char *report_text_of(const cJSON *o, const char *key)

@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "experiments/compare/stats.h"
 #include "experiments/run/price.h"
 #include "experiments/run/runner.h"
 #include "sim/base/quantile.h"
 #include "sim/base/units.h"
+#include "sim/stats/stats.h"
 
 #define INPUT_TOKENS 300u
 #define SMALL_WORKLOAD "mixed:reactive_per_min=4,proactive_per_min=4,duration_s=120"

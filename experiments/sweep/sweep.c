@@ -10,7 +10,6 @@
 #include <time.h>
 
 #include "experiments/compare/compare.h"
-#include "experiments/compare/stats.h"
 #include "experiments/run/plugin.h"
 #include "experiments/run/runner.h"
 #include "experiments/sweep/pool.h"
@@ -18,6 +17,7 @@
 #include "sim/base/hash.h"
 #include "sim/base/input.h"
 #include "sim/base/version.h"
+#include "sim/stats/stats.h"
 
 #define REPLICATION_BITS 20 /* of a job's number; SPEC_MAX_REPLICATIONS */
 #define BAR_CELLS 30

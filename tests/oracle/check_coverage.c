@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "experiments/compare/stats_intervals.h"
-#include "experiments/compare/stats_shift.h"
 #include "sim/base/rng.h"
+#include "sim/stats/stats_intervals.h"
+#include "sim/stats/stats_shift.h"
 
 #define LEVEL 0.95
 #define MAX_VALUES 40000

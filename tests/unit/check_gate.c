@@ -33,9 +33,9 @@ static void setup(void)
         .replications = 2,
         .policies = {"p"},
         .n_policies = 1,
-        .metrics = {{"latency", GATE_LOWER, 0.01},
-                    {"rate", GATE_HIGHER, 0.01},
-                    {"share", GATE_NEITHER, 0.01}},
+        .metrics = {{"latency", METRIC_BETTER_LOWER, 0.01},
+                    {"rate", METRIC_BETTER_HIGHER, 0.01},
+                    {"share", METRIC_BETTER_NEITHER, 0.01}},
         .n_metrics = 3,
     };
     before = (struct gate_cell){.group = group_name,

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "sim/base/units.h"
+#include "sim/metrics/metric_table.h"
 #include "sim/metrics/metrics.h"
 
 #define S(x) units_ns_from_s(x)
@@ -550,6 +551,14 @@ START_TEST(tokens_of_one_verification_have_gaps_of_zero)
 }
 END_TEST
 
+START_TEST(every_metric_stands_in_the_glossary)
+{
+    for (size_t i = 0; i < list.n; i++) {
+        ck_assert_msg(metric_describe(list.v[i].name) != NULL, "%s", list.v[i].name);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("metrics");
@@ -568,6 +577,7 @@ int main(void)
     tcase_add_test(run, ddr_traffic_and_contention_add_up);
     tcase_add_test(run, a_trace_tells_when_sessions_end_and_a_sketch_keeps_means);
     tcase_add_test(run, request_records_are_written_in_order_of_id);
+    tcase_add_test(t, every_metric_stands_in_the_glossary);
     tcase_add_test(run, tokens_of_one_verification_have_gaps_of_zero);
     suite_add_tcase(s, run);
     SRunner *sr = srunner_create(s);

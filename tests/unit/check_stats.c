@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "experiments/compare/stats.h"
+#include "sim/stats/stats.h"
 
 #define MISSING ((double)NAN)
 

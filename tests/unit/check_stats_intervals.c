@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/compare/stats_intervals.h"
+#include "sim/stats/stats_intervals.h"
 
 #define MISSING ((double)NAN)
 

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "experiments/compare/stats_shift.h"
+#include "sim/stats/stats_shift.h"
 
 START_TEST(without_covariates_it_is_the_pooled_t_test)
 {

@@ -1,4 +1,4 @@
-#include "experiments/compare/stats_shift.h"
+#include "sim/stats/stats_shift.h"
 
 #include <gsl/gsl_cblas.h>
 #include <gsl/gsl_cdf.h>

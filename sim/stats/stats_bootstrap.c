@@ -2,9 +2,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "experiments/compare/stats_intervals.h"
 #include "sim/base/arena.h"
 #include "sim/base/rng.h"
+#include "sim/stats/stats_intervals.h"
 
 #define UNDEFINED ((double)NAN)
 

@@ -1,7 +1,7 @@
 #include <gsl/gsl_cdf.h>
 #include <math.h>
 
-#include "experiments/compare/stats_intervals.h"
+#include "sim/stats/stats_intervals.h"
 
 #define UNDEFINED ((double)NAN)
 

@@ -1,4 +1,4 @@
-#include "experiments/compare/stats.h"
+#include "sim/stats/stats.h"
 
 #include <gsl/gsl_cdf.h>
 #include <math.h>

@@ -3,15 +3,15 @@
  * tests/oracle/check_coverage.c.
  *
  * All drop values that are not finite, and give NaN bounds where the data cannot carry them. */
-#ifndef EXPERIMENTS_COMPARE_STATS_INTERVALS_H
-#define EXPERIMENTS_COMPARE_STATS_INTERVALS_H
+#ifndef SIM_STATS_INTERVALS_H
+#define SIM_STATS_INTERVALS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "experiments/compare/stats.h"
 #include "sim/base/err.h"
+#include "sim/stats/stats.h"
 
 /* ---- bootstrap (stats_bootstrap.c) ---- */
 

@@ -8,8 +8,8 @@
  * (analysis of covariance), fitted by least squares with both samples together; `shift` has
  * Student's t interval with n - rank degrees of freedom. Without covariates it is the pooled t
  * test. */
-#ifndef EXPERIMENTS_COMPARE_STATS_SHIFT_H
-#define EXPERIMENTS_COMPARE_STATS_SHIFT_H
+#ifndef SIM_STATS_SHIFT_H
+#define SIM_STATS_SHIFT_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "experiments/compare/stats_intervals.h"
 #include "sim/base/arena.h"
+#include "sim/stats/stats_intervals.h"
 
 #define GROUP 5 /* the 5 of MSER-5 */
 #define MIN_VALUES 200

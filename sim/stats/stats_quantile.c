@@ -3,9 +3,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "experiments/compare/stats_intervals.h"
 #include "sim/base/arena.h"
 #include "sim/base/err.h"
+#include "sim/stats/stats_intervals.h"
 
 #define UNDEFINED ((double)NAN)
 

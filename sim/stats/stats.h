@@ -3,8 +3,8 @@
  * Replications of two policies that met the same trace (common random numbers) are pairs; the
  * difference of each pair is one observation, and its mean has Student's t interval with n - 1
  * degrees of freedom. A NaN (metric not defined in that replication) drops its pair. */
-#ifndef EXPERIMENTS_COMPARE_STATS_H
-#define EXPERIMENTS_COMPARE_STATS_H
+#ifndef SIM_STATS_H
+#define SIM_STATS_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,0 +1,41 @@
+/* What a metric is: unit, direction, title and definition, once for every metric of metrics.h.
+ *
+ * A metric's name is [truncated.][WHO.]PART[.STATISTIC]: WHO a group of requests (reactive,
+ * proactive, all), a device or a part of the machine; PART what is measured; STATISTIC one of mean,
+ * p50, p90, p99, max, n. The table has a row per PART; a row that holds for one WHO only is named
+ * with it ("backlog.verdict"). */
+#ifndef SIM_METRICS_METRIC_TABLE_H
+#define SIM_METRICS_METRIC_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum metric_better { METRIC_BETTER_LOWER, METRIC_BETTER_HIGHER, METRIC_BETTER_NEITHER };
+extern const char *const metric_better_names[]; /* by the enum: "lower", ...; then NULL */
+
+struct metric_descriptor {
+    const char *part;  /* "ttft_s" */
+    const char *title; /* "time to first token" */
+    const char *unit;  /* as it is printed: "s", "requests/min", "1" for a share */
+    double scale;      /* of a value, to be in that unit: 1e-9 of bytes as GB */
+    enum metric_better better;
+    const char *definition; /* one sentence */
+};
+
+/* All rows, in the order of the glossary. */
+const struct metric_descriptor *metric_table(size_t *n);
+/* The row of a metric's name; NULL when none fits (a policy's own counter, say). Cost: rows. */
+const struct metric_descriptor *metric_describe(const char *name);
+/* More of it is better. False of what has no row. */
+bool metric_is_gain(const char *name);
+/* What a value is multiplied by to be in the unit of its row; 1 of what has none. */
+double metric_scale(const char *name);
+/* "reactive time to first token, P90 (s)"; the name itself when it has no row. Returns buf. */
+const char *metric_title(const char *name, char *buf, size_t size);
+
+/* What one comparison is decided by unless its user says otherwise. */
+#define METRIC_PRIMARY "reactive.e2e_s.mean"
+/* The names that comparisons print when none is asked for; ends with NULL. */
+extern const char *const metric_usual[];
+
+#endif

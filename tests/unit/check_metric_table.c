@@ -1,0 +1,78 @@
+/* What the glossary says of metrics, and that it says it of all. */
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/metrics/metric_table.h"
+
+static const char *title(const char *name)
+{
+    static char buf[160];
+    return metric_title(name, buf, sizeof buf);
+}
+
+START_TEST(a_name_is_found_by_its_part_whoever_and_whatever_statistic)
+{
+    ck_assert_str_eq(metric_describe("reactive.e2e_s.p90")->part, "e2e_s");
+    ck_assert_str_eq(metric_describe("truncated.all.ttft_s.mean")->part, "ttft_s");
+    ck_assert_str_eq(metric_describe("energy_j_per_token")->part, "energy_j_per_token");
+    ck_assert_str_eq(metric_describe("npu.energy_j")->part, "energy_j");
+    ck_assert_str_eq(metric_describe("backlog.verdict")->part, "backlog.verdict");
+    ck_assert_str_eq(metric_describe("verify.drafted_tokens.mean")->part, "verify.drafted_tokens");
+    ck_assert_str_eq(metric_describe("verify.n")->part, "verify");
+    ck_assert_ptr_null(metric_describe("policy.evictions_of_mine"));
+    ck_assert_ptr_null(metric_describe("e2e"));
+}
+END_TEST
+
+START_TEST(more_is_better_of_throughput_and_attainment_alone)
+{
+    ck_assert(metric_is_gain("all.throughput_req_per_min"));
+    ck_assert(metric_is_gain("reactive.slo_attainment_frac"));
+    ck_assert(!metric_is_gain("reactive.e2e_s.mean"));
+    ck_assert(!metric_is_gain("igpu.busy_frac")); /* neither good nor bad in itself */
+    ck_assert(!metric_is_gain("nonesuch"));
+}
+END_TEST
+
+START_TEST(a_title_says_statistic_who_what_and_unit)
+{
+    ck_assert_str_eq(title("reactive.e2e_s.p90"), "P90 reactive latency (s)");
+    ck_assert_str_eq(title("all.ttft_s.mean"), "mean time to first token (s)");
+    ck_assert_str_eq(title("igpu.weighted_util_frac"), "iGPU utilisation");
+    ck_assert_str_eq(title("memory_peak_bytes"), "peak memory (GB)");
+    ck_assert_double_eq(metric_scale("memory_peak_bytes"), 1e-9);
+    ck_assert_str_eq(title("nonesuch"), "nonesuch");
+}
+END_TEST
+
+START_TEST(every_row_has_words_and_stands_once)
+{
+    size_t n = 0;
+    const struct metric_descriptor *v = metric_table(&n);
+    for (size_t i = 0; i < n; i++) {
+        ck_assert_msg(v[i].title[0] != 0 && v[i].unit[0] != 0 && v[i].scale > 0.0, "%s", v[i].part);
+        ck_assert_msg(v[i].definition[strlen(v[i].definition) - 1] == '.', "%s", v[i].part);
+        for (size_t k = 0; k < i; k++) {
+            ck_assert_str_ne(v[i].part, v[k].part);
+        }
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("metric_table");
+    TCase *t = tcase_create("all");
+    tcase_add_test(t, a_name_is_found_by_its_part_whoever_and_whatever_statistic);
+    tcase_add_test(t, more_is_better_of_throughput_and_attainment_alone);
+    tcase_add_test(t, a_title_says_statistic_who_what_and_unit);
+    tcase_add_test(t, every_row_has_words_and_stands_once);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
