@@ -577,7 +577,7 @@ int main(void)
     tcase_add_test(run, ddr_traffic_and_contention_add_up);
     tcase_add_test(run, a_trace_tells_when_sessions_end_and_a_sketch_keeps_means);
     tcase_add_test(run, request_records_are_written_in_order_of_id);
-    tcase_add_test(t, every_metric_stands_in_the_glossary);
+    tcase_add_test(run, every_metric_stands_in_the_glossary);
     tcase_add_test(run, tokens_of_one_verification_have_gaps_of_zero);
     suite_add_tcase(s, run);
     SRunner *sr = srunner_create(s);
