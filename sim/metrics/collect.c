@@ -147,6 +147,7 @@ static struct class_totals totals_of(const struct metrics *m, int group)
     t.evictions += o->evictions;
     t.recomputed_tokens += o->recomputed_tokens;
     t.starved += o->starved;
+    t.stops_asked += o->stops_asked;
     t.slo_carriers += o->slo_carriers;
     t.slo_met += o->slo_met;
     t.truncated += o->truncated;
@@ -191,6 +192,7 @@ static void put_scalars(const struct metrics *m, const struct class_totals *t, c
     metric_list_put(out, (double)t->evictions, "%s.evictions", prefix);
     metric_list_put(out, (double)t->recomputed_tokens, "%s.recomputed_tokens", prefix);
     metric_list_put(out, (double)t->starved, "%s.starved", prefix);
+    metric_list_put(out, (double)t->stops_asked, "%s.stops_asked", prefix);
 }
 
 static void collect_group(struct metrics *m, int group, struct metric_list *out)

@@ -364,6 +364,7 @@ struct metrics *metrics_new(const struct metrics_options *opt, const struct mach
         .pass_done = service_pass_done,
         .launch_started = service_launch_started,
         .launch_ended = service_launch_ended,
+        .preempt_asked = service_preempt_asked,
         .kv_lost = on_kv_lost,
         .ddr = on_ddr,
         .power = on_power,

@@ -26,10 +26,11 @@
  *
  * Scalars per group: arrived, finished, shed, unfinished, throughput_req_per_min (finished / span),
  * output_tokens_per_s, goodput_req_per_min, norm_e2e_ratio_of_sums_s (sum E2E / sum (P+O)),
- * preemptions, evictions, recomputed_tokens, starved (wait above the threshold, unfinished ones
- * included), arrival_rate_req_per_min and arrival_cv (all arrivals, realised). The span is first
- * arrival to last finish of the run, so for work that is all there at the start it is the busy
- * time.
+ * preemptions (requests whose KV was taken), evictions, stops_asked (launches that the policy
+ * asked to stop; of the reactive group when the pass has a reactive member), recomputed_tokens,
+ * starved (wait above the threshold, unfinished ones included), arrival_rate_req_per_min and
+ * arrival_cv (all arrivals, realised). The span is first arrival to last finish of the run, so for
+ * work that is all there at the start it is the busy time.
  *
  * Of the machine, over the run's duration_s: NAME.busy_frac, .prefill_frac, .decode_frac, .energy_j
  * per device; igpu.weighted_util_frac (prefill and decode time weighted, agent-xpu-v2 6.4);

@@ -43,6 +43,7 @@ struct class_totals {
     uint64_t tokens;
     uint64_t preemptions, evictions, recomputed_tokens;
     uint64_t starved;
+    uint64_t stops_asked;
     uint64_t slo_carriers, slo_met;
     int64_t first_arrival_ns, last_arrival_ns;
     double gap_mean_ns, gap_m2; /* Welford over interarrival gaps */
@@ -139,6 +140,7 @@ void service_arrived(struct metrics *m, struct live *v, const struct request *r)
 void service_launch_started(void *self, int64_t now_ns, const struct launch *l, int64_t lead_ns);
 void service_launch_ended(void *self, int64_t now_ns, const struct launch *l, int64_t solo_ns,
                           int64_t lost_ns);
+void service_preempt_asked(void *self, int64_t now_ns, const struct launch *l);
 void service_pass_done(void *self, int64_t now_ns, const struct pass *p);
 /* What the verdict needs beyond times of arrival and departure (metrics.h). */
 void service_judge_work(struct metrics *m);

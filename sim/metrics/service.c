@@ -99,6 +99,14 @@ void service_launch_ended(void *self, int64_t now_ns, const struct launch *l, in
     }
 }
 
+void service_preempt_asked(void *self, int64_t now_ns, const struct launch *l)
+{
+    struct metrics *m = self;
+    (void)now_ns;
+    m->totals[l->pass->has_reactive ? REQUEST_CLASS_REACTIVE : REQUEST_CLASS_PROACTIVE]
+        .stops_asked++;
+}
+
 void service_pass_done(void *self, int64_t now_ns, const struct pass *p)
 {
     struct metrics *m = self;
