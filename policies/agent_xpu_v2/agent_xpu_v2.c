@@ -53,6 +53,9 @@ static const struct policy_param params[] = {
     [AXPU_AGEING] = {"ageing", PARAM_BOOL, 1, 0, 1, NULL, "starvation prevention (B.8)"},
     [AXPU_T_AGE_S] = {"t_age_s", PARAM_NUMBER, 120, 0, 1e9, NULL,
                       "age at which a proactive request is promoted, s (B.8 [S])"},
+    [AXPU_AGED_MAX] =
+        {"aged_max", PARAM_INT, 1, 0, 1e6, NULL,
+         "proactive requests that can be promoted at once, the oldest; 0: any number"},
     [AXPU_AGED_CHUNKS] = {"aged_chunks", PARAM_BOOL, 1, 0, 1, NULL,
                           "an aged prefill runs on the iGPU in kernels of the NPU's chunk (4.4)"},
     [AXPU_CAP] =
@@ -79,6 +82,7 @@ static int axpu_init(struct sched *s)
     a->npu = machine_find(s->machine, DEVICE_KIND_NPU);
     a->igpu = machine_find(s->machine, DEVICE_KIND_IGPU);
     a->chunk = s->machine->devices[a->npu].chunk_rows;
+    a->young.at = offsetof(struct axpu_request, young);
     a->warm_reactive = param_bool(s, AXPU_WARM_REACTIVE);
     return a->chunk == 0 ? -EINVAL : 0;
 }
@@ -89,6 +93,7 @@ static void axpu_exit(struct sched *s)
     if (a != NULL) {
         batch_fini(&a->batch);
         heap_fini(&a->by_age);
+        heap_fini(&a->young);
         table_fini(&a->waiting);
     }
 }
@@ -103,27 +108,45 @@ static void enqueue(struct axpu *a, const struct request *r)
     axpu_wait(a, r, false);
 }
 
-/* Ageing acts on time: a timer for the next proactive prefill to come of age, the one in progress
- * included, which the memory rule may hold. */
-static void watch_age(struct sched *s, struct axpu *a)
+void axpu_forget(struct axpu *a, const struct request *r)
 {
-    const struct request *r = a->current.request;
-    if (r == NULL || r->cls == REQUEST_CLASS_REACTIVE) {
-        r = a->n_suspended > 0 ? a->suspended[0].request : heap_top(&a->by_age);
-    }
-    if (r == NULL || !param_bool(s, AXPU_AGEING)) {
-        return;
-    }
-    int64_t at = r->arrival_ns + units_ns_from_s(param_number(s, AXPU_T_AGE_S));
-    if (at > s->now_ns && at != a->age_timer_ns) {
-        a->age_timer_ns = at;
-        (void)sched_set_timer(s, at, 0);
+    struct axpu_request *x = axpu_request(r);
+    heap_remove(&a->young, r);
+    a->n_promoted -= x->promoted;
+    x->promoted = false;
+}
+
+/* B.8: the oldest proactive requests above the age are promoted, as many as may be at once. Ageing
+ * acts on time: a timer for the next one. */
+static void promote(struct sched *s, struct axpu *a)
+{
+    int64_t age_ns = units_ns_from_s(param_number(s, AXPU_T_AGE_S));
+    uint32_t most = (uint32_t)param_int(s, AXPU_AGED_MAX);
+    while (param_bool(s, AXPU_AGEING) && (most == 0 || a->n_promoted < most)) {
+        const struct request *r = heap_top(&a->young);
+        if (r == NULL) {
+            return;
+        }
+        if (s->now_ns - r->arrival_ns < age_ns) {
+            if (r->arrival_ns + age_ns != a->age_timer_ns) {
+                a->age_timer_ns = r->arrival_ns + age_ns;
+                (void)sched_set_timer(s, a->age_timer_ns, 0);
+            }
+            return;
+        }
+        heap_remove(&a->young, r);
+        axpu_request(r)->promoted = true;
+        a->n_promoted++;
     }
 }
 
 static void axpu_request_arrived(struct sched *s, const struct request *r)
 {
-    enqueue(s->state, r);
+    struct axpu *a = s->state;
+    if (r->cls == REQUEST_CLASS_PROACTIVE) {
+        heap_push(&a->young, r, 0.0);
+    }
+    enqueue(a, r);
 }
 
 static void axpu_launch_done(struct sched *s, const struct launch *l)
@@ -150,6 +173,8 @@ static void axpu_pass_done(struct sched *s, const struct pass *p)
         const struct request *r = p->segments[i].request;
         if (r->state == REQUEST_STATE_DECODE) {
             enqueue(a, r);
+        } else if (r->state != REQUEST_STATE_QUEUED) {
+            axpu_forget(a, r);
         }
     }
 }
@@ -162,6 +187,7 @@ static void axpu_resident_ready(struct sched *s, struct resident_key key)
 static void axpu_request_cancelled(struct sched *s, const struct request *r)
 {
     axpu_leave(s->state, r);
+    axpu_forget(s->state, r);
 }
 
 /* Prefill plans before decode acts, so that the iGPU goes to prefill first (B.4); then decode fills
@@ -169,10 +195,10 @@ static void axpu_request_cancelled(struct sched *s, const struct request *r)
 static void axpu_schedule(struct sched *s)
 {
     struct axpu *a = s->state;
+    promote(s, a);
     axpu_prefill_schedule(s, a);
     axpu_decode_schedule(s, a);
     axpu_warmup_schedule(s, a);
-    watch_age(s, a);
 }
 
 static void axpu_dump(struct sched *s, FILE *out)

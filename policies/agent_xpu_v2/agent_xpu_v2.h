@@ -34,6 +34,7 @@ enum axpu_param {
     AXPU_SUSPENDED,
     AXPU_AGEING,
     AXPU_T_AGE_S,
+    AXPU_AGED_MAX,
     AXPU_AGED_CHUNKS,
     AXPU_CAP,
     AXPU_TBT_SLO_MS,
@@ -84,7 +85,9 @@ struct axpu_queue {
 
 /* Per request. */
 struct axpu_request {
-    struct heap_node by_age;
+    struct heap_node waiting; /* in by_age */
+    struct heap_node young;
+    bool promoted; /* of age: has the privileges of B.8 until it leaves */
 };
 
 struct axpu {
@@ -92,6 +95,8 @@ struct axpu {
     uint32_t chunk; /* rows of a static NPU kernel */
     struct axpu_queue prefill_rt, prefill_be;
     struct heap by_age; /* prefill_be again, oldest first */
+    struct heap young;  /* live proactive requests that are not promoted, oldest first */
+    uint32_t n_promoted;
     struct reqq decode_rt, decode_be;
     struct table waiting; /* prompts that wait and may use a kernel, by length (its `live`) */
     bool warm_reactive;   /* reactive prompts may, too */
@@ -114,10 +119,14 @@ struct axpu {
     uint32_t compiling_tokens; /* 0: the compiler is idle */
 };
 
-static inline bool axpu_is_aged(const struct sched *s, const struct request *r)
+static inline struct axpu_request *axpu_request(const struct request *r)
 {
-    return r->cls == REQUEST_CLASS_PROACTIVE && param_bool(s, AXPU_AGEING) &&
-           units_s_from_ns(s->now_ns - r->arrival_ns) >= param_number(s, AXPU_T_AGE_S);
+    return r->slot->data;
+}
+
+static inline bool axpu_is_aged(const struct request *r)
+{
+    return axpu_request(r)->promoted;
 }
 
 static inline bool axpu_is_reactive(const struct axpu_prefill *f)
@@ -160,6 +169,8 @@ static inline void axpu_leave(struct axpu *a, const struct request *r)
     reqq_remove(r);
 }
 
+/* The request has left: finished, shed or given up. */
+void axpu_forget(struct axpu *a, const struct request *r);
 /* prefill */
 void axpu_prefill_schedule(struct sched *s, struct axpu *a);
 /* A prefill op is ready for the iGPU now (and only the iGPU is missing). */

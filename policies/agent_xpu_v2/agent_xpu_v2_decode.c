@@ -78,7 +78,7 @@ static void evict_proactive(struct sched *s, struct axpu *a)
         uint32_t worst = b->n;
         for (uint32_t i = 0; i < b->n; i++) {
             const struct request *r = b->segments[i].request;
-            if (r->cls != REQUEST_CLASS_PROACTIVE || axpu_is_aged(s, r)) {
+            if (r->cls != REQUEST_CLASS_PROACTIVE || axpu_is_aged(r)) {
                 continue;
             }
             if (worst == b->n || evicted_before(r, b->segments[worst].request, bucket)) {

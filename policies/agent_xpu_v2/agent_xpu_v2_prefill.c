@@ -25,6 +25,8 @@ static bool make_room(struct sched *s, struct axpu *a)
         if (sched_pass_cancel(s, f->pass) == 0) {
             if (f->request->state == REQUEST_STATE_QUEUED) { /* its user may have given up */
                 axpu_wait(a, f->request, true);
+            } else {
+                axpu_forget(a, f->request);
             }
             a->suspended[i] = a->suspended[--a->n_suspended];
             return true;
@@ -66,10 +68,10 @@ static void resume(struct sched *s, struct axpu *a, struct axpu_prefill *f, uint
 }
 
 /* The oldest aged request of the proactive queue, or NULL. */
-static const struct request *oldest_aged(const struct sched *s, const struct axpu *a)
+static const struct request *oldest_aged(const struct axpu *a)
 {
     const struct request *r = heap_top(&a->by_age);
-    return r != NULL && axpu_is_aged(s, r) ? r : NULL;
+    return r != NULL && axpu_is_aged(r) ? r : NULL;
 }
 
 static void choose_current(struct sched *s, struct axpu *a)
@@ -78,7 +80,7 @@ static void choose_current(struct sched *s, struct axpu *a)
         (void)start(s, a, &a->current, a->prefill_rt.q.head);
         return;
     }
-    const struct request *aged = oldest_aged(s, a);
+    const struct request *aged = oldest_aged(a);
     if (a->n_suspended > 0) {
         bool buffer = a->n_suspended < (uint32_t)param_int(s, AXPU_SUSPENDED);
         if (!(buffer && aged != NULL && request_before(aged, a->suspended[0].request))) {
@@ -128,13 +130,13 @@ static void choose_aged(struct sched *s, struct axpu *a)
         return;
     }
     if (a->n_suspended > 0) {
-        if (axpu_is_aged(s, a->suspended[0].request) && a->suspended[0].pass->n_launches == 0) {
+        if (axpu_is_aged(a->suspended[0].request) && a->suspended[0].pass->n_launches == 0) {
             resume(s, a, &a->aged, 0);
             a->aged.igpu_only = true;
         }
         return;
     }
-    const struct request *r = oldest_aged(s, a);
+    const struct request *r = oldest_aged(a);
     if (r != NULL && start(s, a, &a->aged, r)) {
         a->aged.igpu_only = true;
     }
@@ -233,7 +235,7 @@ static bool deferred(struct sched *s, const struct axpu *a, const struct axpu_pr
 {
     bool reactive_decodes =
         !reqq_empty(&a->decode_rt) || (a->decode != NULL && a->decode->has_reactive);
-    return reactive_decodes && !axpu_is_reactive(f) && !axpu_is_aged(s, f->request) &&
+    return reactive_decodes && !axpu_is_reactive(f) && !axpu_is_aged(f->request) &&
            memory_bound(s, a, f, rows);
 }
 

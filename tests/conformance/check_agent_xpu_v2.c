@@ -367,8 +367,24 @@ static bool aged_prefill_runs_in_chunks(const char *extra)
 static bool aged_requests_bypass_the_cap(const char *extra)
 {
     batch_machine();
-    run("t_age_s=0.15", extra, five, 5);
+    run("t_age_s=0.15,aged_max=0", extra, five, 5);
     return largest_batch(true) == 5;
+}
+
+/* Three reactive sequences fill B_rf and decode to the end; of two proactive ones, both above
+ * T_age, the older is promoted and joins above it, then, when it has left, the other: never both.
+ */
+static bool one_aged_request_at_a_time_bypasses_the_cap(const char *extra)
+{
+    batch_machine();
+    struct scenario_request q[] = {{RT, 0, 256, 300, 0, 0},
+                                   {RT, 0, 256, 300, 0, 0},
+                                   {RT, 0, 256, 300, 0, 0},
+                                   {BE, 0, 256, 20, 0, 0},
+                                   {BE, 0, 256, 20, 0, 0}};
+    run("t_age_s=0.15", extra, q, 5);
+    return largest_batch(false) == 4 && sc.records[3].finish_ns < sc.records[4].token_ns[1] &&
+           sc.records[4].finish_ns < sc.records[0].finish_ns;
 }
 
 /* ---- the matrix ---- */
@@ -408,6 +424,7 @@ static const struct row rows[] = {
     ROW(aged_proactive_prefill_gets_the_igpu, "ageing=false"),
     ROW(aged_prefill_runs_in_chunks, "elastic=off ageing=false aged_chunks=false"),
     ROW(aged_requests_bypass_the_cap, "ageing=false"),
+    ROW(one_aged_request_at_a_time_bypasses_the_cap, "ageing=false b_rf=0 prefill_first=false"),
 #undef ROW
 };
 enum { N_ROWS = sizeof rows / sizeof rows[0] };
