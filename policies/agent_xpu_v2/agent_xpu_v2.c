@@ -51,8 +51,9 @@ static const struct policy_param params[] = {
     [AXPU_SUSPENDED] = {"suspended", PARAM_INT, 1, 0, AXPU_MAX_SUSPENDED, NULL,
                         "proactive prefills that can be suspended at once (B.1: one buffer)"},
     [AXPU_AGEING] = {"ageing", PARAM_BOOL, 1, 0, 1, NULL, "starvation prevention (B.8)"},
-    [AXPU_T_AGE_S] = {"t_age_s", PARAM_NUMBER, 120, 0, 1e9, NULL,
-                      "age at which a proactive request is promoted, s (B.8 [S])"},
+    [AXPU_T_AGE_S] = {"t_age_s", PARAM_NUMBER, 900, 0, 1e9, NULL,
+                      "age at which a proactive request is promoted, s (B.8 [S]; ours: the papers' "
+                      "traces last 900 s)"},
     [AXPU_AGED_MAX] =
         {"aged_max", PARAM_INT, 1, 0, 1e6, NULL,
          "proactive requests that can be promoted at once, the oldest; 0: any number"},
