@@ -537,9 +537,17 @@ START_TEST(tokens_of_one_verification_have_gaps_of_zero)
     w.segments[0].emitted_tokens = 3;
     finish(o, &r, 3.0);
     o->pass_done(o->self, S(3.0), &w.pass);
+    struct pass other = {.has_reactive = false};
+    o->preempt_asked(o->self, S(3.0), &(struct launch){.pass = &other});
+    o->preempt_asked(o->self, S(3.0), &(struct launch){.pass = &other});
+    other.has_reactive = true;
+    o->preempt_asked(o->self, S(3.0), &(struct launch){.pass = &other});
     o->run_ended(o->self, S(3.0));
     list = (struct metric_list){0};
     metrics_collect(metrics, &list);
+    EXPECT("proactive.stops_asked", 2.0);
+    EXPECT("reactive.stops_asked", 1.0);
+    EXPECT("all.stops_asked", 3.0);
     /* Gaps 2, 0, 0: sorted 0 0 2, p50 is number ceil(1.5) = 2, p90 number 3. Steps: one of 2. */
     EXPECT("reactive.tbt_s.mean", 2.0 / 3.0);
     EXPECT("reactive.tbt_s.p50", 0.0);
