@@ -207,7 +207,7 @@ static const struct option_row rows[] = {
 static const struct option_table own = OPTION_TABLE(NULL, rows);
 static const struct option_child children[] = {
     {.table = &own},
-    {&option_output_table, offsetof(OPTIONS, shown), NULL, false},
+    {&option_json_table, offsetof(OPTIONS, shown), NULL, false},
     TWO_RUNS_CHILDREN(offsetof(OPTIONS, given)),
     {0},
 };

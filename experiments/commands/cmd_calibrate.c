@@ -127,10 +127,7 @@ static void report(const struct options *o, const struct work *w)
     for (size_t i = 0; i < w->n; i++) {
         cJSON_AddItemToArray(list, calibrate_entry_json(&w->entries[i]));
     }
-    char *text = cJSON_Print(root);
-    (void)printf("%s\n", text);
-    cJSON_free(text);
-    cJSON_Delete(root);
+    json_print(root, stdout);
 }
 
 static int residuals(const struct options *o, struct err *e)
@@ -205,7 +202,7 @@ static const struct option_row rows[] = {
 static const struct option_table own = OPTION_TABLE(NULL, rows);
 static const struct option_child children[] = {
     {.table = &own},
-    {&option_output_table, offsetof(OPTIONS, output), NULL, false},
+    {&option_json_table, offsetof(OPTIONS, output), NULL, false},
     {0},
 };
 const struct command cmd_calibrate = {

@@ -6,8 +6,9 @@
 #include "experiments/commands/commands.h"
 #include "experiments/run/job_options.h"
 #include "experiments/shell/cli.h"
-#include "experiments/shell/table.h"
+#include "experiments/shell/frame.h"
 #include "experiments/validation/characterize.h"
+#include "sim/base/json.h"
 
 struct options {
     struct config_options config;
@@ -15,57 +16,32 @@ struct options {
     struct option_output output;
     struct option_texts studies;
     uint32_t replications;
-    bool csv;
 };
 
-static void print_table(const struct characterize_rows *r, FILE *out)
+static struct document *to_document(const struct characterize_rows *r)
 {
-    struct table t;
-    table_init(&t, "lllrlrl");
+    struct document *d = document_new();
+    struct frame *f = document_frame(d, NULL, 0);
+    static const char *const texts[] = {"study", "device", "what", "x_name"};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        frame_column(f, (struct frame_column){.name = texts[i], .kind = FRAME_TEXT});
+    }
+    frame_column(f, (struct frame_column){.name = "x"});
+    frame_column(f, (struct frame_column){.name = "metric", .kind = FRAME_TEXT});
+    frame_column(f, (struct frame_column){.name = "value"});
+    frame_column(f, (struct frame_column){.name = "unit", .kind = FRAME_TEXT});
     for (size_t i = 0; i < r->n; i++) {
         const struct characterize_row *row = &r->v[i];
-        table_cell(&t, "%s", row->study);
-        table_cell(&t, "%s", row->device);
-        table_cell(&t, "%s", row->what);
-        table_cell(&t, "%s=%.4g", row->x_name, row->x);
-        table_cell(&t, "%s", row->metric);
-        table_cell(&t, "%.4g", row->value);
-        table_cell(&t, "%s", row->unit);
+        frame_text(f, row->study);
+        frame_text(f, row->device);
+        frame_text(f, row->what);
+        frame_text(f, row->x_name);
+        frame_number(f, row->x);
+        frame_text(f, row->metric);
+        frame_number(f, row->value);
+        frame_text(f, row->unit);
     }
-    table_print(&t, out, 0);
-    table_fini(&t);
-}
-
-static void print_csv(const struct characterize_rows *r, FILE *out)
-{
-    (void)fputs("study,device,what,x_name,x,metric,value,unit\n", out);
-    for (size_t i = 0; i < r->n; i++) {
-        const struct characterize_row *row = &r->v[i];
-        (void)fprintf(out, "%s,%s,\"%s\",%s,%.10g,%s,%.10g,%s\n", row->study, row->device,
-                      row->what, row->x_name, row->x, row->metric, row->value, row->unit);
-    }
-}
-
-static void print_json(const struct characterize_rows *r, FILE *out)
-{
-    cJSON *root = cJSON_CreateArray();
-    for (size_t i = 0; i < r->n; i++) {
-        const struct characterize_row *row = &r->v[i];
-        cJSON *o = cJSON_CreateObject();
-        cJSON_AddStringToObject(o, "study", row->study);
-        cJSON_AddStringToObject(o, "device", row->device);
-        cJSON_AddStringToObject(o, "what", row->what);
-        cJSON_AddStringToObject(o, "x_name", row->x_name);
-        cJSON_AddNumberToObject(o, "x", row->x);
-        cJSON_AddStringToObject(o, "metric", row->metric);
-        cJSON_AddNumberToObject(o, "value", row->value);
-        cJSON_AddStringToObject(o, "unit", row->unit);
-        cJSON_AddItemToArray(root, o);
-    }
-    char *text = cJSON_Print(root);
-    (void)fprintf(out, "%s\n", text);
-    cJSON_free(text);
-    cJSON_Delete(root);
+    return d;
 }
 
 static int run(void *values, struct err *e)
@@ -86,7 +62,9 @@ static int run(void *values, struct err *e)
         rc = characterize_run(studies[i], &c, &run, &rows, e);
     }
     if (rc == 0) {
-        (o->output.json ? print_json : o->csv ? print_csv : print_table)(&rows, stdout);
+        struct document *d = to_document(&rows);
+        document_print(d, &o->output, stdout);
+        document_free(d);
     }
     characterize_rows_fini(&rows);
     config_fini(&c);
@@ -97,7 +75,6 @@ static int run(void *values, struct err *e)
 
 static const struct option_row rows[] = {
     OPTION_COUNT(OPTIONS, replications, "replications", "N", "8", 2, 10000, "of schemes"),
-    OPTION_FLAG(OPTIONS, csv, "csv", "results as CSV"),
 };
 static const struct option_table own = OPTION_TABLE(NULL, rows);
 static const struct option_child children[] = {

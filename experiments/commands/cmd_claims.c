@@ -8,6 +8,7 @@
 #include "experiments/run/job_options.h"
 #include "experiments/shell/cli.h"
 #include "sim/base/datadir.h"
+#include "sim/base/json.h"
 
 #define PATH_BYTES 4096
 
@@ -46,10 +47,7 @@ static void show(const struct claims *c, const struct claims_options *o)
 {
     if (o->output.json) {
         cJSON *root = claims_to_json(c);
-        char *text = cJSON_Print(root);
-        (void)printf("%s\n", text);
-        cJSON_free(text);
-        cJSON_Delete(root);
+        json_print(root, stdout);
         return;
     }
     if (!o->brief) {
@@ -100,7 +98,7 @@ static const struct option_table own = OPTION_TABLE(NULL, rows);
 static const struct option_child children[] = {
     {.table = &own},
     {&job_option_table, offsetof(OPTIONS, work), NULL, false},
-    {&option_output_table, offsetof(OPTIONS, output), NULL, false},
+    {&option_json_table, offsetof(OPTIONS, output), NULL, false},
     {0},
 };
 const struct command cmd_claims = {

@@ -13,6 +13,7 @@
 #include "experiments/run/runner.h"
 #include "experiments/shell/cli.h"
 #include "sim/base/arena.h"
+#include "sim/base/json.h"
 #include "sim/metrics/metric_table.h"
 
 #define MAX_POLICIES 32
@@ -291,11 +292,10 @@ static int compare(struct compare_options *o, struct err *e)
         }
         status = o->loads.n > 0 ? run_loads(o, &c->plan, root, e) : run_plan(o, &c->plan, root);
         if (root != NULL && status != EXIT_BAD_INPUT) {
-            char *text = cJSON_Print(root);
-            (void)printf("%s\n", text);
-            cJSON_free(text);
+            json_print(root, stdout);
+        } else {
+            cJSON_Delete(root);
         }
-        cJSON_Delete(root);
     }
     config_fini(&c->config);
     free(c->policies);
@@ -357,7 +357,7 @@ static const struct option_table own = OPTION_TABLE(NULL, rows);
 static const struct option_child children[] = {
     {.table = &own},
     {&job_option_table, offsetof(OPTIONS, work), NULL, false},
-    {&option_output_table, offsetof(OPTIONS, output), NULL, false},
+    {&option_json_table, offsetof(OPTIONS, output), NULL, false},
     {&config_option_table, offsetof(OPTIONS, config), NULL, false},
     {0},
 };

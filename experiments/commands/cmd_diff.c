@@ -10,6 +10,7 @@
 #include "experiments/diff/two_runs.h"
 #include "experiments/shell/cli.h"
 #include "sim/base/arena.h"
+#include "sim/base/json.h"
 #include "sim/base/units.h"
 
 struct options {
@@ -181,10 +182,7 @@ static void print_json(const struct report *r)
         cJSON_AddStringToObject(root, states[i], r->state[i] != NULL ? r->state[i] : "");
         cJSON_AddStringToObject(root, messages[i], r->message[i]);
     }
-    char *text = cJSON_Print(root);
-    (void)printf("%s\n", text);
-    cJSON_free(text);
-    cJSON_Delete(root);
+    json_print(root, stdout);
 }
 
 static int run(void *values, struct err *e)
@@ -215,7 +213,7 @@ static int run(void *values, struct err *e)
 #define OPTIONS struct options
 
 static const struct option_child children[] = {
-    {&option_output_table, offsetof(OPTIONS, output), NULL, false},
+    {&option_json_table, offsetof(OPTIONS, output), NULL, false},
     TWO_RUNS_CHILDREN(offsetof(OPTIONS, given)),
     {0},
 };

@@ -14,6 +14,7 @@
 #include "experiments/shell/term.h"
 #include "sim/api/contention.h"
 #include "sim/base/arena.h"
+#include "sim/base/json.h"
 #include "sim/base/units.h"
 #include "sim/metrics/explain.h"
 #include "traces/traces.h"
@@ -92,10 +93,7 @@ static void print_text(const struct explanation *x, const struct whatif *w)
 /* Takes the tree. */
 static void print_tree(cJSON *root)
 {
-    char *text = cJSON_Print(root);
-    (void)printf("%s\n", text);
-    cJSON_free(text);
-    cJSON_Delete(root);
+    json_print(root, stdout);
 }
 
 static void add_seconds(cJSON *o, const char *name, double s)
@@ -306,7 +304,7 @@ static const struct option_row rows[] = {
 static const struct option_table own = OPTION_TABLE(NULL, rows);
 static const struct option_child children[] = {
     {.table = &own},
-    {&option_output_table, offsetof(OPTIONS, output), NULL, false},
+    {&option_json_table, offsetof(OPTIONS, output), NULL, false},
     {&config_option_table, offsetof(OPTIONS, config), NULL, false},
     {0},
 };

@@ -9,6 +9,7 @@
 #include "experiments/gate/gate.h"
 #include "experiments/run/job_options.h"
 #include "experiments/shell/cli.h"
+#include "sim/base/json.h"
 #include "sim/base/output.h"
 
 struct gate_options {
@@ -34,10 +35,7 @@ static int show(const struct gate_options *o, const struct gate_report *r, struc
 {
     if (o->output.json) {
         cJSON *root = gate_to_json(r);
-        char *text = cJSON_Print(root);
-        (void)printf("%s\n", text);
-        cJSON_free(text);
-        cJSON_Delete(root);
+        json_print(root, stdout);
     } else {
         gate_print(r, o->all, stdout);
     }
@@ -168,7 +166,7 @@ static const struct option_table own = OPTION_TABLE(NULL, rows);
 static const struct option_child children[] = {
     {.table = &own},
     {&job_option_table, offsetof(OPTIONS, work), NULL, false},
-    {&option_output_table, offsetof(OPTIONS, output), NULL, false},
+    {&option_json_table, offsetof(OPTIONS, output), NULL, false},
     {0},
 };
 const struct command cmd_gate = {

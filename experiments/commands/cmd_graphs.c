@@ -9,6 +9,7 @@
 #include "experiments/commands/graphs_print.h"
 #include "hwmodels/graphs.h"
 #include "sim/base/err.h"
+#include "sim/base/json.h"
 
 #define MAX_STRATEGIES 16
 
@@ -199,10 +200,7 @@ static void print_json(const struct options *o, const struct graphs_result *resu
             add_intervals(s, r);
         }
     }
-    char *text = cJSON_Print(root);
-    printf("%s\n", text);
-    cJSON_free(text);
-    cJSON_Delete(root);
+    json_print(root, stdout);
 }
 
 /* Solves and prints. 1 when the one strategy asked for is the exact one and it did not finish. */
@@ -276,7 +274,7 @@ static const struct option_row rows[] = {
 static const struct option_table own = OPTION_TABLE(NULL, rows);
 static const struct option_child children[] = {
     {.table = &own},
-    {&option_output_table, offsetof(OPTIONS, output), NULL, false},
+    {&option_json_table, offsetof(OPTIONS, output), NULL, false},
     {0},
 };
 const struct command cmd_graphs = {

@@ -26,19 +26,11 @@ struct list_options {
     const char *kind, *name; /* name: one policy */
 };
 
-static void print_json(cJSON *root)
-{
-    char *text = cJSON_Print(root);
-    (void)printf("%s\n", text);
-    cJSON_free(text);
-    cJSON_Delete(root);
-}
-
 /* Prints an array of flat objects: as JSON, or one row each, the first two keys as columns. */
 static int print_rows(cJSON *rows, const struct list_options *o)
 {
     if (o->output.json) {
-        print_json(rows);
+        json_print(rows, stdout);
         return EXIT_OK;
     }
     struct table t;
@@ -150,7 +142,7 @@ static int list_policies(const struct list_options *o, struct err *e)
             return err_add(e, "no policy is called %s; `xpusim list policy` shows them", o->name);
         }
         if (o->output.json) {
-            print_json(policy_to_json(p));
+            json_print(policy_to_json(p), stdout);
         } else {
             print_params(p);
         }
@@ -301,7 +293,7 @@ static int list_metrics(const struct list_options *o, struct err *e)
         table_cell(&t, "%s", v[i].definition);
     }
     if (o->output.json) {
-        print_json(rows);
+        json_print(rows, stdout);
     } else {
         (void)puts(
             "A metric is [truncated.][WHO.]NAME[.STATISTIC]: WHO reactive, proactive, all, a "
@@ -348,7 +340,7 @@ static int run(void *values, struct err *e)
 #define OPTIONS struct list_options
 
 static const struct option_child children[] = {
-    {&option_output_table, offsetof(OPTIONS, output), NULL, false},
+    {&option_json_table, offsetof(OPTIONS, output), NULL, false},
     {&config_option_table, offsetof(OPTIONS, config), NULL, false},
     {0},
 };

@@ -10,6 +10,7 @@
 #include "experiments/run/runner.h"
 #include "experiments/shell/cli.h"
 #include "policies/replay.h"
+#include "sim/base/json.h"
 #include "sim/base/output.h"
 #include "sim/metrics/timeline.h"
 
@@ -38,10 +39,7 @@ static int print_result(const struct run_options *o, const struct config *c,
         status = EXIT_CHECK_FAILED;
     }
     if (root != NULL) {
-        char *text = cJSON_Print(root);
-        (void)printf("%s\n", text);
-        cJSON_free(text);
-        cJSON_Delete(root);
+        json_print(root, stdout);
     }
     err_print(&e, stderr);
     err_fini(&e);
@@ -162,7 +160,7 @@ static const struct option_table own = OPTION_TABLE(NULL, rows);
 static const struct option_child children[] = {
     {.table = &own},
     {&time_limit_option_table, offsetof(OPTIONS, work), NULL, false},
-    {&option_output_table, offsetof(OPTIONS, output), NULL, false},
+    {&option_json_table, offsetof(OPTIONS, output), NULL, false},
     {&config_option_table, offsetof(OPTIONS, config), NULL, false},
     {0},
 };

@@ -11,6 +11,7 @@
 #include "experiments/run/runner.h"
 #include "experiments/shell/cli.h"
 #include "sim/base/arena.h"
+#include "sim/base/json.h"
 
 #define MAX_POLICIES 32
 struct options {
@@ -91,10 +92,7 @@ static void print(const struct options *o, const struct prepared *c)
     cJSON_AddStringToObject(root, "workload", c->config.workload);
     cJSON_AddNumberToObject(root, "confidence_frac", o->search.confidence_frac);
     cJSON_AddItemToObject(root, "policies", search_to_json(&o->search, &c->plan, c->results));
-    char *text = cJSON_Print(root);
-    (void)printf("%s\n", text);
-    cJSON_free(text);
-    cJSON_Delete(root);
+    json_print(root, stdout);
 }
 
 static int search(const struct options *o, struct err *e)
@@ -147,7 +145,7 @@ static const struct option_table own = OPTION_TABLE(NULL, rows);
 static const struct option_child children[] = {
     {.table = &own},
     {&job_option_table, offsetof(OPTIONS, work), NULL, false},
-    {&option_output_table, offsetof(OPTIONS, output), NULL, false},
+    {&option_json_table, offsetof(OPTIONS, output), NULL, false},
     {&config_option_table, offsetof(OPTIONS, config), NULL, false},
     {0},
 };

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "experiments/commands/commands.h"
+#include "sim/base/json.h"
 #include "traces/traces.h"
 
 struct options {
@@ -71,10 +72,7 @@ static int stats(void *values, struct err *e)
         trace_stats(&t, &s);
         if (o->shown.json) {
             cJSON *j = trace_stats_json(&s);
-            char *text = cJSON_Print(j);
-            (void)puts(text);
-            cJSON_free(text);
-            cJSON_Delete(j);
+            json_print(j, stdout);
         } else {
             trace_stats_print(stdout, &s);
         }
@@ -110,7 +108,7 @@ static const struct option_table import_own = OPTION_TABLE(NULL, import_rows);
 static const struct option_child gen_children[] = {{.table = &gen_own}, {0}};
 static const struct option_child import_children[] = {{.table = &import_own}, {0}};
 static const struct option_child stats_children[] = {
-    {&option_output_table, offsetof(OPTIONS, shown), NULL, false}, {0}};
+    {&option_json_table, offsetof(OPTIONS, shown), NULL, false}, {0}};
 
 static const struct command trace_gen = {
     .name = "trace gen",

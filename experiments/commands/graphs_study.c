@@ -6,6 +6,7 @@
 
 #include "experiments/commands/graphs_print.h"
 #include "sim/base/arena.h"
+#include "sim/base/json.h"
 #include "sim/base/rng.h"
 
 #define MIN_BLOCKS 3
@@ -120,10 +121,7 @@ static void print_json(const struct samples *x, FILE *out)
                                  : cJSON_CreateNumber(gsl_stats_mean(x->ratio[i][c], 1, x->n[c])));
         }
     }
-    char *text = cJSON_Print(root);
-    fprintf(out, "%s\n", text);
-    cJSON_free(text);
-    cJSON_Delete(root);
+    json_print(root, out);
 }
 
 void graphs_print_study(uint32_t n, uint64_t seed, bool keep_old, bool json, FILE *out)

@@ -6,6 +6,7 @@
 #include "experiments/commands/commands.h"
 #include "experiments/run/price.h"
 #include "experiments/shell/table.h"
+#include "sim/base/json.h"
 
 #define CHUNK_ROWS 256u      /* the chunk of agent-xpu-v2 4.4 */
 #define DECODE_CONTEXT 1024u /* tokens */
@@ -156,9 +157,7 @@ int list_kernels(const struct config_options *o, bool json, struct err *e)
     longest(&c, cJSON_AddArrayToObject(root, "longest"), &bounds);
     roofs(&c, cJSON_AddArrayToObject(root, "roofs"));
     if (json) {
-        char *text = cJSON_Print(root);
-        (void)printf("%s\n", text);
-        cJSON_free(text);
+        json_print(root, stdout);
     } else {
         (void)printf("One layer of %s on %s, alone on the machine\n\n", c.llm.name,
                      c.soc.machine.name);
@@ -168,8 +167,8 @@ int list_kernels(const struct config_options *o, bool json, struct err *e)
             "arrival waits for at most)\n\n",
             CHUNK_ROWS);
         table_print(&bounds, stdout, 0);
+        cJSON_Delete(root);
     }
-    cJSON_Delete(root);
     table_fini(&kernels);
     table_fini(&bounds);
     config_fini(&c);

@@ -1,4 +1,5 @@
 #include "experiments/commands/measure_print.h"
+#include "sim/base/json.h"
 
 #include <cjson/cJSON.h>
 #include <inttypes.h>
@@ -221,8 +222,5 @@ void measure_print_json(const struct kernel_fit *fit, FILE *out)
     add_lack(root, "together", &fit->together);
     add_forms(fit, root);
     add_cells(fit, root);
-    char *text = cJSON_Print(root);
-    (void)fprintf(out, "%s\n", text);
-    cJSON_free(text);
-    cJSON_Delete(root);
+    json_print(root, out);
 }

@@ -14,14 +14,21 @@
 static const struct option_row help_row = {
     .name = "help", .help = "this text", .kind = OPTION_KIND_FLAG, .letter = 'h'};
 
+#define JSON OPTION_FLAG(struct option_output, json, "json", "results as JSON")
+#define QUIET                                                                                      \
+    {                                                                                              \
+        .name = "quiet", .letter = 'q', .kind = OPTION_KIND_FLAG,                                  \
+        .offset = offsetof(struct option_output, quiet), .help = "no progress, no notes"           \
+    }
+
+static const struct option_row json_rows[] = {JSON, QUIET};
 static const struct option_row output_rows[] = {
-    OPTION_FLAG(struct option_output, json, "json", "results as JSON"),
-    {.name = "quiet",
-     .letter = 'q',
-     .kind = OPTION_KIND_FLAG,
-     .offset = offsetof(struct option_output, quiet),
-     .help = "no progress, no notes"},
+    JSON,
+    OPTION_FLAG(struct option_output, csv, "csv", "results as CSV"),
+    OPTION_FLAG(struct option_output, markdown, "markdown", "results as Markdown"),
+    QUIET,
 };
+const struct option_table option_json_table = OPTION_TABLE("Output", json_rows);
 const struct option_table option_output_table = OPTION_TABLE("Output", output_rows);
 
 /* An option as it was written: which row, of which child. */

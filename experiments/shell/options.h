@@ -191,10 +191,11 @@ const char *options_nearest(const char *word, const char *const *names);
 
 /* ---- rows that many commands share ---- */
 
-/* How results are shown: --json, --quiet. */
+/* How results are shown: --json, --csv, --markdown, --quiet; of several forms the last row wins. */
 struct option_output {
-    bool json, quiet;
+    bool json, csv, markdown, quiet;
 };
-extern const struct option_table option_output_table;
+extern const struct option_table option_output_table; /* of commands whose result is a document */
+extern const struct option_table option_json_table;   /* --json and --quiet: of the others */
 
 #endif

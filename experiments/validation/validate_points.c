@@ -287,10 +287,7 @@ static void print_json(const char *path, const struct points *points, const stru
         put_share(o, "p90_with_unpredicted", g->p90_all);
         cJSON_AddItemToArray(summary, o);
     }
-    char *text = cJSON_Print(root);
-    (void)fprintf(out, "%s\n", text);
-    cJSON_free(text);
-    cJSON_Delete(root);
+    json_print(root, out);
 }
 
 /* ---- the command ---- */

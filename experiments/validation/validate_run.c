@@ -10,6 +10,7 @@
 #include "experiments/validation/run_score.h"
 #include "experiments/validation/validate_run_print.h"
 #include "sim/base/arena.h"
+#include "sim/base/json.h"
 
 #define DEFAULT_FIT_ON "first:0.3"
 
@@ -93,10 +94,7 @@ static int report(const struct validate_run_options *o, struct validate_run_resu
     }
     if (json) {
         cJSON *root = validate_run_json(r);
-        char *text = cJSON_Print(root);
-        (void)printf("%s\n", text);
-        cJSON_free(text);
-        cJSON_Delete(root);
+        json_print(root, stdout);
     } else {
         validate_run_print(r, stdout);
     }

@@ -404,14 +404,26 @@ int json_set_path(cJSON *root, const char *path, const char *text, struct err *e
     return err_add(e, "--set %s: cannot take \"%s\" (wrong type)", path, text);
 }
 
-int json_write_file(const char *path, const cJSON *tree, struct err *e)
+static void put(const cJSON *tree, FILE *out)
 {
     char *text = cJSON_Print(tree);
-    SIM_REQUIRE(text != NULL, "%s: a tree that cannot be printed", path);
-    struct output *out = output_open(path, e);
-    if (out != NULL) {
-        (void)fprintf(output_stream(out), "%s\n", text);
-    }
+    SIM_REQUIRE(text != NULL, "a tree that can be printed");
+    (void)fprintf(out, "%s\n", text);
     cJSON_free(text);
-    return out != NULL ? output_close(out, true, e) : -EINVAL;
+}
+
+void json_print(cJSON *owned, FILE *out)
+{
+    put(owned, out);
+    cJSON_Delete(owned);
+}
+
+int json_write_file(const char *path, const cJSON *tree, struct err *e)
+{
+    struct output *out = output_open(path, e);
+    if (out == NULL) {
+        return -EINVAL;
+    }
+    put(tree, output_stream(out));
+    return output_close(out, true, e);
 }

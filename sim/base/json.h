@@ -13,6 +13,7 @@
 #include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "sim/base/err.h"
 
@@ -69,5 +70,7 @@ int json_set_path(cJSON *root, const char *path, const char *text, struct err *e
 
 /* The tree as a file, as output.h writes it. 0 or -EINVAL with an error that names the file. */
 int json_write_file(const char *path, const cJSON *tree, struct err *e);
+/* Writes the tree as text with an end of line, and frees it. */
+void json_print(cJSON *owned, FILE *out);
 
 #endif
