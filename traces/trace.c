@@ -186,6 +186,7 @@ static void link_turns(struct trace_builder *b, size_t n_first, const char *name
 {
     char where[PLACE_BYTES];
     struct sort_key *first = first_turns(b, n_first, name, e);
+    int64_t sum_ns = 0; /* arrival and gaps of the session up to this turn */
     for (size_t i = n_first; i < b->n && e->n < ERR_MAX_LINES; i++) {
         const struct trace_row *r = &b->rows[i];
         uint32_t previous = TRACE_NO_ROW; /* the row before it in its session */
@@ -204,6 +205,13 @@ static void link_turns(struct trace_builder *b, size_t n_first, const char *name
                     place(b, name, i, where), r->session_id, r->turn, r->turn - 1u);
         } else {
             b->rows[previous].next = (uint32_t)i;
+            sum_ns = r->turn == 1 ? b->rows[previous].arrival_ns : sum_ns;
+            sum_ns += r->arrival_ns; /* each is at most TRACE_LAST_NS */
+            if (sum_ns > TRACE_LAST_NS) {
+                err_add(e, "%s: column gap_s: session %u: arrival and gaps add up to over 31 years",
+                        place(b, name, i, where), r->session_id);
+                sum_ns = -INT64_MAX / 2; /* once a session */
+            }
         }
     }
     free(first);

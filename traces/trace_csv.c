@@ -13,7 +13,6 @@
 
 #define VERSION_LINE "# xpusim-trace v1"
 #define MAX_TOKENS 100000000u /* a token count beyond this is a mistake */
-#define MAX_NS 1e18           /* 31 years */
 
 enum column {
     COL_REQUEST,
@@ -69,7 +68,7 @@ static int columns_find(struct csvfile *f, const char *path, int cols[COL_COUNT]
 static int64_t time_ns(struct csvfile *f, int col, int digits, struct err *e)
 {
     double unit_ns = digits == 9 ? 1e9 : 1e6;
-    double v = csvfile_number(f, col, 0.0, MAX_NS / unit_ns, e);
+    double v = csvfile_number(f, col, 0.0, (double)TRACE_LAST_NS / unit_ns, e);
     const char *text = csvfile_text(f, col);
     size_t whole_n = strspn(text, "0123456789");
     size_t frac_n = text[whole_n] == '.' ? strspn(text + whole_n + 1, "0123456789") : 0;

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #define TRACE_NO_ROW UINT32_MAX
+#define TRACE_LAST_NS 1000000000000000000LL /* 31 years: arrival and gaps of a session together */
 
 struct trace_row {
     int64_t arrival_ns; /* first turn: instant; later turn: gap after the previous response */

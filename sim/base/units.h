@@ -14,6 +14,11 @@
 #define NS_PER_MS 1000000LL
 #define NS_PER_US 1000LL
 #define TIME_NEVER_NS INT64_MAX
+/* No run goes beyond it (146 years), so that an instant and a duration can be added. */
+#define TIME_LAST_NS (INT64_MAX / 2)
+
+/* Nanoseconds or bytes summed over many requests, kernels or engines: exact, and without an end. */
+__extension__ typedef __int128 units_sum;
 
 static inline double units_s_from_ns(int64_t t_ns)
 {

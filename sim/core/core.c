@@ -122,7 +122,13 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
         return rc;
     }
     result->kv_capacity_tokens = kv_capacity(setup);
-    if (result->kv_capacity_tokens < setup->kv_block_tokens) {
+    if (result->kv_capacity_tokens < setup->kv_block_tokens && result->kv_capacity_tokens > 0) {
+        return core_fail(
+            c, -EINVAL, "no room for KV: %s %" PRIu64 " tokens, and one block holds %u",
+            setup->kv_capacity_tokens > 0 ? "sim.kv_capacity_tokens is" : "the weights leave",
+            result->kv_capacity_tokens, setup->kv_block_tokens);
+    }
+    if (result->kv_capacity_tokens == 0) {
         return core_fail(c, -EINVAL,
                          "model %s does not fit: %u copies of its weights (%.2f GB each) leave no "
                          "room for KV in %.0f %% of %.1f GB",
@@ -337,7 +343,7 @@ void core_kv_moved(struct core *c, struct full_request *r, bool in)
 {
     c->news = true;
     r->kv_moving = false;
-    c->last_progress_ns = c->sched.now_ns;
+    core_progress(c);
     if (!in) {
         kv_release(c, r);
         r->pub.kv_swapped = true;

@@ -147,6 +147,7 @@ struct core {
     bool weights_mapped; /* residents that were mapped are the weights: not both count */
 
     int64_t last_progress_ns;
+    uint64_t fruitless;     /* launches since then that ended with nothing done */
     int64_t area_from_ns;   /* Little's law: last instant the integral was brought up to */
     double area_request_ns; /* integral of requests in system */
     double sojourn_ns;      /* sum over departed of time in system */
@@ -248,6 +249,13 @@ extern const struct sched_api core_sched_api; /* actions.c */
 static inline struct core *core_of(struct sched *s)
 {
     return (struct core *)((char *)s - offsetof(struct core, sched));
+}
+
+/* Something was done that need not be done again. */
+static inline void core_progress(struct core *c)
+{
+    c->last_progress_ns = c->sched.now_ns;
+    c->fruitless = 0;
 }
 
 static inline void core_count(struct core *c, enum counter which)

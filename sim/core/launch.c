@@ -193,7 +193,11 @@ void core_launch_ended(struct core *c, struct full_launch *l, enum launch_outcom
     l->pub.state = LAUNCH_STATE_ENDED;
     l->pub.outcome = outcome;
     l->pub.end_ns = c->sched.now_ns;
-    c->last_progress_ns = c->sched.now_ns;
+    if (outcome == LAUNCH_OUTCOME_DONE || ops_done > 0 || rows_done > 0 || solo_ns > 0) {
+        core_progress(c);
+    } else {
+        c->fruitless++;
+    }
     if (l->pin != NULL) {
         l->pin->pins--;
     }

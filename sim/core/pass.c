@@ -252,7 +252,7 @@ void core_pass_tail_done(struct core *c, struct full_pass *p)
 {
     c->news = true;
     p->pub.state = PASS_STATE_DONE;
-    c->last_progress_ns = c->sched.now_ns;
+    core_progress(c);
     for (uint32_t i = 0; i < p->pub.n_segments; i++) {
         segment_complete(c, &p->segments[i]);
     }

@@ -124,7 +124,7 @@ void core_resident_done(struct core *c, struct resident *r)
 {
     c->news = true;
     r->state = RESIDENT_READY;
-    c->last_progress_ns = c->sched.now_ns;
+    core_progress(c);
     CORE_OBSERVE(c, resident, c->sched.now_ns, r->key, RESIDENT_READY);
     if (c->setup->policy->resident_ready != NULL) {
         c->setup->policy->resident_ready(&c->sched, r->key);

@@ -26,7 +26,7 @@ static void loader_begin(struct engine *e)
 static void compiler_begin(struct engine *e)
 {
     struct channel *ch = &e->compiler;
-    ch->job.event = eventq_push(&e->queue, e->now_ns + (int64_t)ch->head->solo_ns,
+    ch->job.event = eventq_push(&e->queue, engine_after(e, ch->head->solo_ns),
                                 engine_order(e, EVENT_COMPILE, 0), 0);
 }
 

@@ -92,7 +92,7 @@ static void job_set_rate(struct engine *e, struct job *j, double rate, double sp
     job_advance(e, j);
     j->rate = rate;
     j->speed = speed;
-    int64_t at = e->now_ns + (int64_t)ceil(j->left_ns / rate);
+    int64_t at = engine_after(e, ceil(j->left_ns / rate));
     if (j->event != EVENTQ_NONE) {
         eventq_reschedule(&e->queue, j->event, at);
         return;

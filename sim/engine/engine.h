@@ -143,6 +143,12 @@ struct engine {
     uint64_t next_order;
 };
 
+/* The instant a time from now; past the last one of any run when that is long. */
+static inline int64_t engine_after(const struct engine *e, double ns)
+{
+    return ns < (double)TIME_LAST_NS ? e->now_ns + (int64_t)ns : TIME_NEVER_NS;
+}
+
 /* Key of an event: kind, then `sub` (device or request id), then order of creation. */
 static inline uint64_t engine_order(struct engine *e, enum event_kind kind, uint32_t sub)
 {

@@ -13,6 +13,9 @@
  * for ever). A thousand times more than any real instant has. */
 #define MAX_EVENTS_PER_INSTANT 10000000ULL
 
+/* Launches that end without progress before a run that makes none may be called a livelock. */
+#define MAX_FRUITLESS 1000
+
 void sim_setup_defaults(struct sim_setup *s)
 {
     memset(s, 0, sizeof *s);
@@ -56,12 +59,20 @@ static bool work_in_progress(const struct engine *e)
     return busy;
 }
 
-/* Clocks tick on whatever the policy does: only progress tells a run from a stalled one. */
+/* Clocks tick on whatever the policy does, and so do launches that it stops before they have done
+ * anything: only progress tells a run from a stalled one. */
 static bool stalled(struct engine *e)
 {
     struct core *c = &e->core;
-    if (c->n_live > 0 && !work_in_progress(e) &&
-        e->now_ns - c->last_progress_ns > c->setup->stall_ns) {
+    bool late = c->n_live > 0 && e->now_ns - c->last_progress_ns > c->setup->stall_ns;
+    if (late && c->fruitless > MAX_FRUITLESS) {
+        core_fail(c, -ETIMEDOUT,
+                  "livelock: %" PRIu64 " requests live, and for %.0f s of simulated time every one "
+                  "of %" PRIu64 " launches was stopped before it had done anything",
+                  c->n_live, units_s_from_ns(e->now_ns - c->last_progress_ns), c->fruitless);
+        return true;
+    }
+    if (late && !work_in_progress(e)) {
         core_fail(c, -ETIMEDOUT,
                   "stalled: %" PRIu64 " requests live, nothing on any device for %.0f s of "
                   "simulated time, only timers",
@@ -78,6 +89,7 @@ static void handle(struct engine *e, const struct eventq_event *ev)
     switch ((enum event_kind)(ev->order >> 60)) {
     case EVENT_KERNEL:
         device_event(e, (struct vexec *)(uintptr_t)ev->payload);
+        (void)(c->fruitless > MAX_FRUITLESS && stalled(e));
         break;
     case EVENT_LOAD:
         channel_loader_event(e);
@@ -191,6 +203,11 @@ static void run_loop(struct engine *e)
                 }
             }
             ddr_touch(e);
+            return;
+        }
+        if (eventq_peek(&e->queue)->time_ns > TIME_LAST_NS) {
+            core_fail(c, -ERANGE, "the next event comes after 146 years of simulated time");
+            core_dump(c);
             return;
         }
         if (run_instant(e) != 0) {

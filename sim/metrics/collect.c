@@ -186,7 +186,7 @@ static void put_scalars(const struct metrics *m, const struct class_totals *t, c
     metric_list_put(out, t->slo_carriers > 0 ? met / span_s * 60.0 : METRIC_UNDEFINED,
                     "%s.goodput_req_per_min", prefix);
     metric_list_put(out, per(met, (double)t->slo_carriers), "%s.slo_attainment_frac", prefix);
-    metric_list_put(out, per(units_s_from_ns(t->e2e_ns), (double)t->tokens),
+    metric_list_put(out, per((double)t->e2e_ns / 1e9, (double)t->tokens),
                     "%s.norm_e2e_ratio_of_sums_s", prefix);
     metric_list_put(out, (double)t->preemptions, "%s.preemptions", prefix);
     metric_list_put(out, (double)t->evictions, "%s.evictions", prefix);

@@ -3,6 +3,7 @@
 #define SIM_METRICS_METRICS_IMPL_H
 
 #include "sim/base/quantile.h"
+#include "sim/base/units.h"
 #include "sim/metrics/backlog.h"
 #include "sim/metrics/idmap.h"
 #include "sim/metrics/metrics.h"
@@ -39,7 +40,7 @@ struct class_totals {
     uint64_t arrived, finished, shed;
     uint64_t input_tokens, output_tokens; /* came out: prompt counts with its first token */
     uint64_t zero_gaps;                   /* tokens that shared a step with the one before */
-    int64_t e2e_ns;                       /* sums over finished requests */
+    units_sum e2e_ns;                     /* sums over finished requests */
     uint64_t tokens;
     uint64_t preemptions, evictions, recomputed_tokens;
     uint64_t starved;

@@ -67,8 +67,8 @@ void usage_ddr(struct usage *u, uint64_t count, int64_t duration_ns, double dema
 {
     double duration_s = units_s_from_ns(duration_ns);
     int64_t ns = (int64_t)count * duration_ns;
-    u->ddr_bytes += (int64_t)count * llround(share_bytes_per_s * duration_s);
-    u->ddr_demand_bytes += (int64_t)count * llround(demand_bytes_per_s * duration_s);
+    u->ddr_bytes += (units_sum)count * llround(share_bytes_per_s * duration_s);
+    u->ddr_demand_bytes += (units_sum)count * llround(demand_bytes_per_s * duration_s);
     double pressure = demand_bytes_per_s / u->machine->ddr_peak_bytes_per_s;
     u->tier_ns[pressure >= u->tier_high_frac ? 2 : pressure >= u->tier_medium_frac ? 1 : 0] += ns;
     u->ddr_ns += ns;
@@ -219,7 +219,7 @@ void usage_collect(const struct usage *u, const struct metrics_options *opt, dou
                     u->solo_ns > 0 ? (double)(u->actual_ns - u->solo_ns) / (double)u->solo_ns
                                    : METRIC_UNDEFINED,
                     "contention_loss_frac");
-    metric_list_put(out, units_s_from_ns(u->killed_ns), "killed_kernel_s");
+    metric_list_put(out, (double)u->killed_ns / 1e9, "killed_kernel_s");
     metric_list_put(out, (double)u->ddr_bytes / peak_bytes, "ddr.util_frac");
     metric_list_put(out, (double)u->ddr_demand_bytes / peak_bytes, "ddr.demand_frac");
     collect_frames(u, t_ns, out);

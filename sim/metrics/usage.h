@@ -8,6 +8,7 @@
 
 #include "sim/api/device.h"
 #include "sim/api/observer.h"
+#include "sim/base/units.h"
 #include "sim/metrics/metrics.h"
 
 #define USAGE_PHASES 4
@@ -31,13 +32,13 @@ struct usage {
     int64_t phase_ns[OBSERVER_DOMAINS][USAGE_PHASES];
     double watt_ns[OBSERVER_DOMAINS][USAGE_PHASES]; /* energy by phase */
     double total_watts, peak_watts;
-    int64_t overlap_ns;                  /* NPU and iGPU busy at once */
-    int64_t ddr_bytes, ddr_demand_bytes; /* whole bytes per interval: collapsing is invisible */
+    int64_t overlap_ns;                    /* NPU and iGPU busy at once */
+    units_sum ddr_bytes, ddr_demand_bytes; /* whole bytes per interval: collapsing is invisible */
     int64_t ddr_ns, tier_ns[USAGE_TIERS];
     double tier_medium_frac, tier_high_frac;
     struct usage_launch running[USAGE_MAX_LAUNCHES];
     uint32_t n_running;
-    int64_t actual_ns, solo_ns, killed_ns;    /* of ended launches */
+    units_sum actual_ns, solo_ns, killed_ns;  /* of ended launches */
     double speed, speed_lost_ns, speed_least; /* by power limits; integral of 1 - speed; lowest */
     int64_t speed_since_ns;
     uint64_t frames, frames_missed; /* of the graphics user: begun, never begun */

@@ -299,6 +299,25 @@ START_TEST(a_request_that_never_fits_is_an_error)
 }
 END_TEST
 
+/* 16 tokens are no block of 256; weights of 2 TB do not fit into 1 TB. */
+START_TEST(too_little_memory_says_for_what)
+{
+    struct scenario_request q[] = {{BE, 0, 100, 1, 0, 0}};
+    sc.setup.policy = &placer_ops;
+    sc.setup.kv_capacity_tokens = 16;
+    sc.setup.kv_block_tokens = 256;
+    ck_assert_int_eq(scenario_run(&sc, q, 1, false), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(sc.result.message, "kv_capacity_tokens is 16"));
+    ck_assert_ptr_null(strstr(sc.result.message, "weights"));
+    scenario_fini(&sc);
+    setup();
+    sc.setup.policy = &placer_ops;
+    sc.llm.weight_bytes = 2e12;
+    ck_assert_int_eq(scenario_run(&sc, q, 1, false), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(sc.result.message, "weights"));
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("engine");
@@ -315,6 +334,7 @@ int main(void)
     tcase_add_test(t, cold_cache_gives_way_to_live_requests);
     tcase_add_test(t, horizon_counts_what_is_left);
     tcase_add_test(t, a_request_that_never_fits_is_an_error);
+    tcase_add_test(t, too_little_memory_says_for_what);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_NORMAL);

@@ -222,61 +222,6 @@ START_TEST(a_stop_during_host_work_ends_the_launch_at_once)
 }
 END_TEST
 
-/* ---- what nobody can see ---- */
-
-static uint64_t last_epoch;
-
-static void on_both_devices(struct sched *s, struct script *y)
-{
-    last_epoch = s->epoch;
-    if (y->request[0] != NULL && y->request[0]->pass == NULL) {
-        y->pass[0] = script_form(s, y->request[0]);
-        (void)script_launch(s, y->pass[0], IGPU, YIELD_KERNEL, NULL);
-    }
-    if (script_at(s, y, 0, 30)) {
-        y->pass[1] = script_form(s, y->request[1]);
-        (void)script_launch(s, y->pass[1], NPU, YIELD_KERNEL, NULL);
-    }
-}
-
-/* Whole ops on the iGPU: 2 (4 + 6 + 8) + 1 = 37 ms. The NPU, whose events come first, gets ready
- * after 7 ms of host work: at the very instant at which the iGPU's last kernel ends. It takes its
- * own 61 ms: 98. */
-START_TEST(a_launch_ends_when_another_begins_at_its_end)
-{
-    const struct scenario_request two[] = {{RT, 0, 512, 1, 0, 0}, {RT, 0, 512, 1, 0, 0}};
-    for (int collapse = 0; collapse < 2; collapse++) {
-        setup();
-        sc.setup.collapse = collapse == 1;
-        sc.machine.devices[NPU].submit_ns = MS(7);
-        run(on_both_devices, two, 2);
-        ended(0, 37, LAUNCH_OUTCOME_DONE, 7, 0);
-        ended(1, 98, LAUNCH_OUTCOME_DONE, 7, 0);
-        ck_assert_int_eq(solo_sum_ns, MS(98));
-        teardown();
-    }
-}
-END_TEST
-
-/* Instants with news: the arrivals at 0, the timer at 30, the ends at 37 and 98. The 17 kernels
- * between are the devices' business, and so is a graphics user's frame. */
-START_TEST(a_policy_is_asked_only_when_it_can_see_something_new)
-{
-    const struct scenario_request two[] = {{RT, 0, 512, 1, 0, 0}, {RT, 0, 512, 1, 0, 0}};
-    for (int k = 0; k < 4; k++) {
-        setup();
-        sc.setup.collapse = k % 2 == 1;
-        sc.machine.devices[NPU].submit_ns = MS(7);
-        if (k / 2 == 1) {
-            sc.setup.frames = (struct sim_frames){.per_s = 20, .device = CPU, .device_ns = MS(1)};
-        }
-        run(on_both_devices, two, 2);
-        ck_assert_uint_eq(last_epoch, 4);
-        teardown();
-    }
-}
-END_TEST
-
 /* ---- reset ---- */
 
 static void reset_once(struct sched *s, struct script *y)
@@ -561,8 +506,6 @@ int main(void)
     TCase *loop = tcase_create("yields");
     tcase_add_loop_test(loop, a_launch_stops_at_its_next_yield_point_and_nothing_is_lost, 0,
                         (int)(sizeof stops / sizeof stops[0]));
-    tcase_add_test(loop, a_launch_ends_when_another_begins_at_its_end);
-    tcase_add_test(loop, a_policy_is_asked_only_when_it_can_see_something_new);
     tcase_add_test(loop, reset_kills_the_running_kernel_and_loses_its_work);
     tcase_add_test(loop, a_suspended_kernel_goes_on_where_it_stopped);
     suite_add_tcase(s, loop);

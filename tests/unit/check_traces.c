@@ -142,7 +142,7 @@ static int64_t any_ns(struct rng *r, int64_t below)
     return (int64_t)(rng_uniform(r) * (double)below);
 }
 
-/* Instants to the nanosecond over the 31 years that the format takes. */
+/* Instants to the nanosecond over the 31 years that the format gives a session. */
 START_TEST(random_traces_come_back_byte_by_byte)
 {
     struct rng r;
@@ -158,7 +158,7 @@ START_TEST(random_traces_come_back_byte_by_byte)
                                     .turn = turn,
                                     .cls = (uint8_t)rng_below(&r, 2),
                                     .after_tool = turn > 0 && rng_below(&r, 2) == 1,
-                                    .arrival_ns = any_ns(&r, horizon),
+                                    .arrival_ns = any_ns(&r, horizon / turns),
                                     .input_tokens = 1 + rng_below(&r, 10000),
                                     .output_tokens = 1 + rng_below(&r, 5000)};
             row.prefix_tokens = turn > 0 ? rng_below(&r, row.input_tokens + 1) : 0;
@@ -372,6 +372,11 @@ static const struct bad BAD[] = {
     {HEADER "\n" GOOD "2,2,0,reactive,,,10,5,0\n", 1, {":3:", "column arrival_s: needed"}},
     {HEADER "\n" GOOD "2,2,0,reactive,0,1,10,5,0\n", 1, {":3:", "column gap_s: must be empty"}},
     {HEADER "\n" GOOD "2,1,1,reactive,,,10,5,0\n", 1, {":3:", "column gap_s: needed"}},
+    /* 1e9 s is the most of one gap: 0.5 s + 1e9 s are too much together, said once */
+    {HEADER
+     "\n1,1,0,reactive,0.5,,10,5,0\n2,1,1,reactive,,1e9,10,5,0\n3,1,2,reactive,,1e9,10,5,0\n",
+     1,
+     {":3:", "column gap_s: session 1: arrival and gaps add up to over 31 years"}},
     {HEADER "\n" GOOD "2,1,1,reactive,,-2,10,5,0\n", 1, {":3:", "column gap_s: \"-2\""}},
     {HEADER "\n" GOOD "2,1,1,reactive,1,1,10,5,0\n", 1, {":3:", "arrival_s: must be empty"}},
     {HEADER "\n" GOOD "2,2,0,reactive,0,,0,5,0\n", 1, {":3:", "column input_tokens: \"0\""}},

@@ -1,0 +1,172 @@
+/* Instants: which of them a policy is asked at, two events of one instant, and runs that would
+ * never end.
+ *
+ * Toy devices: QKV 4 ms, attention 6 ms, FFN 8 ms, head 1 ms a kernel, chunks of 256 rows on the
+ * NPU. Two layers and 512 rows are 61 ms there, 37 ms on the iGPU, which runs whole ops. */
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/helpers/script.h"
+
+#define RT REQUEST_CLASS_REACTIVE
+#define MS(t) ((int64_t)((t)*1e6 + 0.5))
+
+static struct scenario sc;
+static struct script x;
+static int64_t solo_sum_ns;
+static const struct scenario_request one[] = {{RT, 0, 512, 1, 0, 0}};
+static const struct scenario_request two[] = {{RT, 0, 512, 1, 0, 0}, {RT, 0, 512, 1, 0, 0}};
+
+static void on_ended(void *self, int64_t now_ns, const struct launch *l, int64_t solo, int64_t lost)
+{
+    (void)self;
+    (void)now_ns;
+    (void)l;
+    (void)lost;
+    solo_sum_ns += solo;
+}
+
+static void setup(void)
+{
+    scenario_init(&sc);
+    memset(&x, 0, sizeof x);
+    solo_sum_ns = 0;
+    sc.observer.launch_ended = on_ended;
+    sc.llm.n_layers = 2;
+    for (int d = NPU; d <= IGPU; d++) {
+        scenario_cost(&sc, d, OP_QKV, 4, 0, 5);
+        scenario_cost(&sc, d, OP_MHA, 6, 0, 5);
+        scenario_cost(&sc, d, OP_FFN, 8, 0, 5);
+        scenario_cost(&sc, d, OP_HEAD, 1, 0, 5);
+    }
+    sc.machine.devices[NPU].static_attention = false;
+}
+
+static void teardown(void)
+{
+    scenario_fini(&sc);
+}
+
+static void run(void (*step)(struct sched *, struct script *), const struct scenario_request *q,
+                uint32_t n)
+{
+    x.step = step;
+    int rc = script_run(&sc, &x, q, n);
+    ck_assert_msg(rc == 0, "%s", sc.result.message);
+    ck_assert(sc.result.audit.clean);
+}
+
+static uint64_t last_epoch;
+
+static void on_both_devices(struct sched *s, struct script *y)
+{
+    last_epoch = s->epoch;
+    if (y->request[0] != NULL && y->request[0]->pass == NULL) {
+        y->pass[0] = script_form(s, y->request[0]);
+        (void)script_launch(s, y->pass[0], IGPU, YIELD_KERNEL, NULL);
+    }
+    if (script_at(s, y, 0, 30)) {
+        y->pass[1] = script_form(s, y->request[1]);
+        (void)script_launch(s, y->pass[1], NPU, YIELD_KERNEL, NULL);
+    }
+}
+
+/* Whole ops on the iGPU: 2 (4 + 6 + 8) + 1 = 37 ms. The NPU, whose events come first, gets ready
+ * after 7 ms of host work: at the very instant at which the iGPU's last kernel ends. It takes its
+ * own 61 ms: 98. */
+START_TEST(a_launch_ends_when_another_begins_at_its_end)
+{
+    for (int collapse = 0; collapse < 2; collapse++) {
+        setup();
+        sc.setup.collapse = collapse == 1;
+        sc.machine.devices[NPU].submit_ns = MS(7);
+        run(on_both_devices, two, 2);
+        ck_assert_int_eq(x.ends[0].at_ns, MS(37));
+        ck_assert_int_eq(x.ends[1].at_ns, MS(98));
+        ck_assert_int_eq(solo_sum_ns, MS(98));
+        teardown();
+    }
+}
+END_TEST
+
+/* Instants with news: the arrivals at 0, the timer at 30, the ends at 37 and 98. The 17 kernels
+ * between are the devices' business, and so is a graphics user's frame. */
+START_TEST(a_policy_is_asked_only_when_it_can_see_something_new)
+{
+    for (int k = 0; k < 4; k++) {
+        setup();
+        sc.setup.collapse = k % 2 == 1;
+        sc.machine.devices[NPU].submit_ns = MS(7);
+        if (k / 2 == 1) {
+            sc.setup.frames = (struct sim_frames){.per_s = 20, .device = CPU, .device_ns = MS(1)};
+        }
+        run(on_both_devices, two, 2);
+        ck_assert_uint_eq(last_epoch, 4);
+        teardown();
+    }
+}
+END_TEST
+
+/* ---- nothing gets done ---- */
+
+static void stops_in_the_lead(struct sched *s, struct script *y)
+{
+    if (y->request[0]->pass == NULL) {
+        y->pass[0] = script_form(s, y->request[0]);
+    }
+    const struct launch *l;
+    if (sched_device_launches(s, NPU, &l, 1) == 1 && s->now_ns > l->submit_ns) {
+        (void)sched_preempt(s, l, PREEMPT_CHECKPOINT);
+    } else if (y->pass[0]->state == PASS_STATE_READY) {
+        (void)script_launch(s, y->pass[0], NPU, YIELD_KERNEL, NULL);
+        (void)sched_set_timer(s, s->now_ns + MS(1), 0);
+    }
+}
+
+/* Every launch is stopped 1 ms into its 2 ms of host work, and put back: for ever. More than 1,000
+ * of them without anything done take over a second, which is the patience of this run. */
+START_TEST(launches_that_never_get_to_work_are_a_livelock)
+{
+    sc.machine.devices[NPU].submit_ns = MS(2);
+    sc.setup.stall_ns = NS_PER_S;
+    x.step = stops_in_the_lead;
+    ck_assert_int_eq(script_run(&sc, &x, one, 1), -ETIMEDOUT);
+    ck_assert_ptr_nonnull(strstr(sc.result.message, "livelock"));
+    ck_assert_int_le(sc.result.end_ns, 2 * NS_PER_S);
+}
+END_TEST
+
+static void far_timer(struct sched *s, struct script *y)
+{
+    (void)y;
+    (void)sched_set_timer(s, TIME_NEVER_NS - 1, 0);
+}
+
+START_TEST(a_run_ends_before_its_clock_does)
+{
+    x.step = far_timer;
+    ck_assert_int_eq(script_run(&sc, &x, one, 1), -ERANGE);
+    ck_assert_ptr_nonnull(strstr(sc.result.message, "146 years"));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("instants");
+    TCase *loop = tcase_create("with and without collapsing");
+    tcase_add_test(loop, a_launch_ends_when_another_begins_at_its_end);
+    tcase_add_test(loop, a_policy_is_asked_only_when_it_can_see_something_new);
+    suite_add_tcase(s, loop);
+    TCase *t = tcase_create("without end");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, launches_that_never_get_to_work_are_a_livelock);
+    tcase_add_test(t, a_run_ends_before_its_clock_does);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,66 @@
+/* Sums over a whole run: they have no end. */
+#include <check.h>
+#include <stdlib.h>
+
+#include "sim/base/units.h"
+#include "sim/metrics/metrics.h"
+
+static double get(const struct metric_list *l, const char *name)
+{
+    const struct metric *m = metric_list_find(l, name);
+    ck_assert_msg(m != NULL, "no metric %s", name);
+    return m->value;
+}
+
+/* 64 bits hold 9.2e9 s in ns, and 9.2e18 bytes: less than ten requests of 1e9 s each together, of
+ * 11 tokens, or 1,000 intervals of 1e7 s of a full DDR, 1e18 bytes each. */
+START_TEST(sums_over_many_requests_have_no_end)
+{
+    enum { N = 10 };
+    const int64_t end_ns = 1000000000 * NS_PER_S;
+    struct metrics_options opt = metrics_options_default();
+    struct machine machine = {.name = "test", .n_devices = 1, .ddr_peak_bytes_per_s = 100e9};
+    machine.devices[0] = (struct device){.name = "igpu", .kind = DEVICE_KIND_IGPU};
+    struct metrics *m = metrics_new(&opt, &machine);
+    struct observer *o = metrics_observer(m);
+    struct request r[N];
+    for (uint32_t i = 0; i < N; i++) {
+        r[i] = (struct request){.id = i,
+                                .session_id = i,
+                                .cls = REQUEST_CLASS_PROACTIVE,
+                                .input_tokens = 10,
+                                .ttft_slo_ns = TIME_NEVER_NS,
+                                .tbt_slo_ns = TIME_NEVER_NS,
+                                .deadline_ns = TIME_NEVER_NS};
+        o->request_arrived(o->self, 0, &r[i]);
+    }
+    o->ddr(o->self, end_ns, 1000, end_ns / 100, 100e9, 100e9);
+    for (uint32_t i = 0; i < N; i++) {
+        r[i].generated_tokens = 1;
+        r[i].first_token_ns = r[i].last_token_ns = end_ns;
+        o->tokens(o->self, end_ns, &r[i], 1, end_ns);
+        r[i].state = REQUEST_STATE_FINISHED;
+        o->request_finished(o->self, end_ns, &r[i]);
+    }
+    o->run_ended(o->self, end_ns);
+    struct metric_list list = {0};
+    metrics_collect(m, &list);
+    ck_assert_double_eq_tol(get(&list, "proactive.norm_e2e_ratio_of_sums_s"), 1e9 / 11.0, 1e-4);
+    ck_assert_double_eq_tol(get(&list, "ddr.util_frac"), 10.0, 1e-9);
+    metric_list_fini(&list);
+    metrics_free(m);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("sums");
+    TCase *t = tcase_create("sums");
+    tcase_add_test(t, sums_over_many_requests_have_no_end);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
