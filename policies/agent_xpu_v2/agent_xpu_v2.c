@@ -83,6 +83,7 @@ static int axpu_init(struct sched *s)
     a->npu = machine_find(s->machine, DEVICE_KIND_NPU);
     a->igpu = machine_find(s->machine, DEVICE_KIND_IGPU);
     a->chunk = s->machine->devices[a->npu].chunk_rows;
+    a->n_batches = 1; /* none: a request that was in no batch is no survivor */
     a->young.at = offsetof(struct axpu_request, young);
     a->warm_reactive = param_bool(s, AXPU_WARM_REACTIVE);
     return a->chunk == 0 ? -EINVAL : 0;

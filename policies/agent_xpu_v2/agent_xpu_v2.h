@@ -87,7 +87,8 @@ struct axpu_queue {
 struct axpu_request {
     struct heap_node waiting; /* in by_age */
     struct heap_node young;
-    bool promoted; /* of age: has the privileges of B.8 until it leaves */
+    uint64_t batch, joined; /* the last decode batch it was in, and the one it joined then */
+    bool promoted;          /* of age: has the privileges of B.8 until it leaves */
 };
 
 struct axpu {
@@ -110,6 +111,7 @@ struct axpu {
     bool decode_hold; /* memory rule: a reactive memory-bound NPU kernel runs, others wait */
 
     struct batch batch;
+    uint64_t n_batches;        /* formed so far, from 1 on */
     struct speculate estimate; /* of acceptance, over all requests */
     int64_t draft_ready_ns;    /* drafting ends then; 0: nobody drafts */
     bool verify_on_npu;        /* the decode pass runs its token-level ops on the NPU */

@@ -9,15 +9,27 @@ bool axpu_decode_busy(const struct axpu *a)
     return a->decode != NULL || !reqq_empty(&a->decode_rt) || !reqq_empty(&a->decode_be);
 }
 
-/* Eviction order of B.7: longer bucket first, then newest arrival, then larger id. */
-static bool evicted_before(const struct request *x, const struct request *y, uint32_t bucket)
+/* The batch that a candidate joined and has stayed in since; whoever was not in the last one is a
+ * new arrival, an evicted one that comes back too. */
+static uint64_t joined(const struct axpu *a, const struct request *r)
+{
+    const struct axpu_request *x = axpu_request(r);
+    return x->batch == a->n_batches ? x->joined : UINT64_MAX;
+}
+
+/* Eviction order of B.7: longer bucket first, then who joined the batch last ("newly arrived tasks,
+ * to minimise churn": survivors stay), then newest request, then larger id. */
+static bool evicted_before(const struct axpu *a, const struct request *x, const struct request *y,
+                           uint32_t bucket)
 {
     uint32_t bx = request_length(x) / bucket;
     uint32_t by = request_length(y) / bucket;
     if (bx != by) {
         return bx > by;
     }
-    return request_before(y, x);
+    uint64_t jx = joined(a, x);
+    uint64_t jy = joined(a, y);
+    return jx != jy ? jx > jy : request_before(y, x);
 }
 
 static void remove_at(struct batch *b, uint32_t i)
@@ -81,7 +93,7 @@ static void evict_proactive(struct sched *s, struct axpu *a)
             if (r->cls != REQUEST_CLASS_PROACTIVE || axpu_is_aged(r)) {
                 continue;
             }
-            if (worst == b->n || evicted_before(r, b->segments[worst].request, bucket)) {
+            if (worst == b->n || evicted_before(a, r, b->segments[worst].request, bucket)) {
                 worst = i;
             }
         }
@@ -161,8 +173,13 @@ static void form(struct sched *s, struct axpu *a)
         }
     }
     for (uint32_t i = 0; i < a->batch.n; i++) {
-        reqq_remove(a->batch.segments[i].request);
+        const struct request *r = a->batch.segments[i].request;
+        struct axpu_request *x = axpu_request(r);
+        x->joined = x->batch == a->n_batches ? x->joined : a->n_batches + 1;
+        x->batch = a->n_batches + 1;
+        reqq_remove(r);
     }
+    a->n_batches++;
 }
 
 void axpu_decode_yield(struct sched *s, struct axpu *a)

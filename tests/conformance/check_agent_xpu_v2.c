@@ -320,6 +320,27 @@ static bool longer_bucket_is_evicted_first(const char *extra)
            sc.records[3].finish_ns < sc.records[1].finish_ns;
 }
 
+/* "Newly arrived" is arrival in the batch. RT0 decodes throughout with two of BE1 (512 tokens), BE2
+ * (480) and BE3 (256); once all three decode BE1, in the longest bucket, is out. With its 32nd
+ * token BE2 reaches that bucket: it survives, and BE1, though the older request, is the newcomer.
+ * So BE2 gets a token in every iteration (11 ms and a fraction a row) to its end. By age of request
+ * the two would change places. */
+static bool survivor_stays_before_an_older_newcomer(const char *extra)
+{
+    batch_machine();
+    struct scenario_request q[] = {{RT, 0, 256, 300, 0, 0},
+                                   {BE, 0.0001, 512, 200, 0, 0},
+                                   {BE, 0.0002, 480, 60, 0, 0},
+                                   {BE, 0.0003, 256, 200, 0, 0}};
+    run("", extra, q, 4);
+    for (uint32_t i = 25; i < 60; i++) {
+        if (sc.records[2].token_ns[i] - sc.records[2].token_ns[i - 1] > MS(12)) {
+            return false;
+        }
+    }
+    return sc.records[1].token_ns[40] > sc.records[2].finish_ns;
+}
+
 /* B.3: one fused kernel per layer at batch 1, three at batch 2. */
 static bool a_batch_of_one_runs_fused_layers(const char *extra)
 {
@@ -420,6 +441,7 @@ static const struct row rows[] = {
     ROW(homogeneous_batch_is_not_capped, ""),
     ROW(inside_a_bucket_the_newest_is_evicted, "length_bucket=1"),
     ROW(longer_bucket_is_evicted_first, "b_rf=0"),
+    ROW(survivor_stays_before_an_older_newcomer, "b_rf=0 length_bucket=1"),
     ROW(a_batch_of_one_runs_fused_layers, ""),
     ROW(aged_proactive_prefill_gets_the_igpu, "ageing=false"),
     ROW(aged_prefill_runs_in_chunks, "elastic=off ageing=false aged_chunks=false"),
