@@ -42,6 +42,9 @@ static const struct policy_param params[] = {
                     "(A.5 [S])"},
     [V1_BATCH_CAP] = {"batch_cap", PARAM_INT, 8, 1, 1024, NULL,
                       "most sequences that proactive ones fill a batch up to (A.5 [S])"},
+    [V1_MAX_BATCH] = {"max_batch", PARAM_INT, 32, 1, 1024, NULL,
+                      "decode batch limit while nothing reactive decodes (A.5 [S]: largest size of "
+                      "the second text's 6.4)"},
     [V1_INTER] = {"inter_backfill", PARAM_BOOL, 1, 0, 1, NULL,
                   "proactive kernels fill devices that would idle (A.5)"},
     [V1_DURATION] = {"duration", PARAM_BOOL, 1, 0, 1, NULL,

@@ -32,6 +32,7 @@ enum v1_param {
     V1_INTRA,
     V1_EPSILON,
     V1_BATCH_CAP,
+    V1_MAX_BATCH,
     V1_INTER,
     V1_DURATION,
     V1_AFFINITY,

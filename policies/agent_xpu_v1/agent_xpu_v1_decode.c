@@ -60,7 +60,8 @@ void v1_decode_estimate(struct sched *s, const struct v1 *v, uint32_t n_ops, str
 }
 
 /* B_max = max{B : t_iter(B) <= (1 + eps) t_iter(|RT|)}, at most the cap; reactive ones always
- * stay. Without a reactive one the first proactive one is the measure [S]. */
+ * stay. It bounds what backfill may cost them (6.3); without them there is nothing to bound, and
+ * all proactive sequences decode together, throughput being the only objective (8.2). */
 static void choose_batch(struct sched *s, struct v1 *v)
 {
     struct work_shape w = {0};
@@ -69,24 +70,25 @@ static void choose_batch(struct sched *s, struct v1 *v)
         batch_add(&v->batch, r, SEGMENT_DECODE, 1);
         shape_add(&w, r);
     }
-    if (v->batch.n > 0 && !param_bool(s, V1_INTRA)) {
+    if (v->batch.n == 0) {
+        uint32_t most = (uint32_t)param_int(s, V1_MAX_BATCH);
+        const struct request *r = v->decode_be.head;
+        for (; r != NULL && v->batch.n < most; r = reqq_next(r)) {
+            batch_add(&v->batch, r, SEGMENT_DECODE, 1);
+        }
+        return;
+    }
+    if (!param_bool(s, V1_INTRA)) {
         return;
     }
     uint32_t cap = (uint32_t)param_int(s, V1_BATCH_CAP);
-    double most_ns = -1.0;
+    double most_ns = (1.0 + param_number(s, V1_EPSILON)) * (double)iteration_ns(s, v, &w);
     for (const struct request *r = v->decode_be.head; r != NULL; r = reqq_next(r)) {
-        if (v->batch.n > 0) {
-            if (most_ns < 0.0) {
-                most_ns = (1.0 + param_number(s, V1_EPSILON)) * (double)iteration_ns(s, v, &w);
-            }
-            struct work_shape more = w;
-            shape_add(&more, r);
-            if (v->batch.n >= cap || (double)iteration_ns(s, v, &more) > most_ns) {
-                return;
-            }
+        shape_add(&w, r);
+        if (v->batch.n >= cap || (double)iteration_ns(s, v, &w) > most_ns) {
+            return;
         }
         batch_add(&v->batch, r, SEGMENT_DECODE, 1);
-        shape_add(&w, r);
     }
 }
 

@@ -178,6 +178,18 @@ static bool batch_grows_while_it_costs_next_to_nothing(const char *extra)
     return largest_batch(0) == 2;
 }
 
+/* Without the reactive one there is nothing that B_max bounds: all five decode together, although
+ * t(5) = 16.2 is 1.34 times t(1). max_batch bounds them. */
+static bool a_proactive_batch_is_not_bounded_by_the_cost_to_reactive_ones(const char *extra)
+{
+    costly_rows();
+    struct scenario_request q[5];
+    memcpy(q, five, sizeof q);
+    q[0].cls = BE;
+    run("", extra, q, 5);
+    return largest_batch(-1) == 5;
+}
+
 static bool batch_cap_bounds_what_epsilon_allows(const char *extra)
 {
     costly_rows();
@@ -483,6 +495,8 @@ static const struct row rows[] = {
     ROW(decode_fills_the_igpu_of_a_reactive_prefill, "-inter_backfill=false -duration=false"),
     ROW(proactive_decodes_join_reactive_ones, "-intra_backfill=false -batch_cap=1 epsilon=0.2"),
     ROW(batch_grows_while_it_costs_next_to_nothing, "-epsilon=0.5 -epsilon=0 batch_cap=2"),
+    ROW(a_proactive_batch_is_not_bounded_by_the_cost_to_reactive_ones,
+        "-max_batch=3 batch_cap=2 epsilon=0 intra_backfill=false"),
     ROW(batch_cap_bounds_what_epsilon_allows, "-batch_cap=8"),
     ROW(backfill_keeps_off_the_reactive_device, "-affinity=boundary pressure=intensity"),
     ROW(one_kernel_runs_between_two_iterations, "-gap_ms=9 gap_ms=10"),
