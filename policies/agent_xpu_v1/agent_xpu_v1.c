@@ -3,15 +3,17 @@
  * at kernel boundaries, resumption by starvation and estimated time to completion, backfill of
  * slack inside and across devices, and dispatch by memory pressure.
  *
- * Two rules hang on the machine or on one word. Both are kept as printed by default, and a
- * parameter holds the other reading: pressure   the test P + dP > tau_high comes before everything.
- * Where a lone decode draws less than 0.7 of the peak (62 of 89.6 GB/s) it leaves the NPU its room;
- * at 78 GB/s decode alone is above it and nothing ever runs beside. `intensity` only keeps two
- *              memory-bound kernels apart.
- *   affinity   backfill never conflicts with the device the reactive request uses, but a proactive
- *              prefill needs the iGPU in every layer: beside reactive decode it stalls at its first
- *              attention. `boundary` lets one of its kernels through per iteration.
- * Where the paper is silent, [S], a parameter holds the choice. */
+ * Two rules have a reading under which the text defeats itself; parameters hold the readings:
+ *   affinity   backfill targets "the non-conflicting accelerator when possible" (6.3). For a chunk
+ *              of a proactive prefill that is the NPU; for its attention and margin none but the
+ *              iGPU is possible, so beside reactive decode one such kernel runs between two
+ *              iterations (boundary). Never (strict), a proactive prefill would stall at its first
+ *              attention, against the paper's own example of proactive prefill beside reactive
+ *              decode.
+ *   pressure   the test P + dP > tau_high comes before everything, as printed (text). Where a lone
+ *              decode draws more than tau_high of the peak nothing ever runs beside it, at 62
+ *              of 89.6 GB/s it leaves the NPU its room, at 78 not. intensity only keeps two
+ * memory-bound kernels apart. Where the paper is silent, [S], a parameter holds the choice. */
 #include "policies/agent_xpu_v1/agent_xpu_v1.h"
 
 #include <errno.h>
@@ -49,9 +51,9 @@ static const struct policy_param params[] = {
                   "proactive kernels fill devices that would idle (A.5)"},
     [V1_DURATION] = {"duration", PARAM_BOOL, 1, 0, 1, NULL,
                      "backfill must end before the reactive request needs the device (A.5)"},
-    [V1_AFFINITY] = {"affinity", PARAM_CHOICE, V1_AFFINITY_STRICT, 0, 1, affinity_choices,
-                     "no backfill on the device of reactive decode (A.5), or one kernel between "
-                     "two iterations (ours, see the file's head)"},
+    [V1_AFFINITY] = {"affinity", PARAM_CHOICE, V1_AFFINITY_BOUNDARY, 0, 1, affinity_choices,
+                     "backfill on the device of reactive decode: none, or one kernel that can run "
+                     "nowhere else between two iterations (A.5: 'when possible')"},
     [V1_GAP_MS] = {"gap_ms", PARAM_NUMBER, 100, 0, 1e6, NULL,
                    "longest such kernel, ms (6.2: every prefill kernel is below 100 ms)"},
     [V1_ENERGY_ORDER] = {"energy_order", PARAM_BOOL, 1, 0, 1, NULL,

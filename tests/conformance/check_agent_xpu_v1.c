@@ -153,7 +153,7 @@ static bool proactive_decodes_join_reactive_ones(const char *extra)
 {
     machine(1, 12);
     struct scenario_request q[] = {{RT, 0, 256, 40, 0, 0}, {BE, 0, 256, 40, 0, 0}};
-    run("affinity=boundary", extra, q, 2);
+    run("", extra, q, 2);
     return largest_batch(0) == 2;
 }
 
@@ -174,7 +174,7 @@ static void costly_rows(void)
 static bool batch_grows_while_it_costs_next_to_nothing(const char *extra)
 {
     costly_rows();
-    run("affinity=boundary", extra, five, 5);
+    run("", extra, five, 5);
     return largest_batch(0) == 2;
 }
 
@@ -194,7 +194,7 @@ static bool batch_cap_bounds_what_epsilon_allows(const char *extra)
 {
     costly_rows();
     char own[64];
-    (void)snprintf(own, sizeof own, "affinity=boundary,epsilon=1,%s", unless("batch_cap=3", extra));
+    (void)snprintf(own, sizeof own, "epsilon=1,%s", unless("batch_cap=3", extra));
     run(own, "", five, 5);
     return largest_batch(0) == 3;
 }
@@ -205,16 +205,17 @@ static bool backfill_keeps_off_the_reactive_device(const char *extra)
 {
     machine(1, 12);
     struct scenario_request q[] = {{RT, 0, 256, 10, 0, 0}, {BE, 0.024, 256, 1, 0, 0}};
-    run("", extra, q, 2);
+    run("affinity=strict", extra, q, 2);
     return at(kernel(1, NPU, OP_QKV), 24, 28) && begins(kernel(1, IGPU, OP_MHA), 140);
 }
 
-/* affinity=boundary: after the first iteration, 23-36, the attention of 10 ms runs 36-46. */
+/* "When possible": attention has no other device. After the first iteration, 23-36, the attention
+ * of 10 ms runs 36-46. */
 static bool one_kernel_runs_between_two_iterations(const char *extra)
 {
     machine(1, 12);
     struct scenario_request q[] = {{RT, 0, 256, 10, 0, 0}, {BE, 0.024, 256, 1, 0, 0}};
-    run("affinity=boundary", extra, q, 2);
+    run("", extra, q, 2);
     return at(kernel(1, IGPU, OP_MHA), 36, 46);
 }
 
@@ -498,8 +499,8 @@ static const struct row rows[] = {
     ROW(a_proactive_batch_is_not_bounded_by_the_cost_to_reactive_ones,
         "-max_batch=3 batch_cap=2 epsilon=0 intra_backfill=false"),
     ROW(batch_cap_bounds_what_epsilon_allows, "-batch_cap=8"),
-    ROW(backfill_keeps_off_the_reactive_device, "-affinity=boundary pressure=intensity"),
-    ROW(one_kernel_runs_between_two_iterations, "-gap_ms=9 gap_ms=10"),
+    ROW(backfill_keeps_off_the_reactive_device, "pressure=intensity"),
+    ROW(one_kernel_runs_between_two_iterations, "-affinity=strict -gap_ms=9 gap_ms=10"),
     ROW(most_work_per_joule_fills_the_window, "-energy_order=false tie=longest"),
     ROW(ties_go_to_the_smaller_etc, "-tie=longest"),
     ROW(complementary_kernels_overlap, "-reorder=false tie=longest"),

@@ -77,7 +77,7 @@ START_TEST(every_form_differs_from_its_default)
                                            {"hetero-split", "decode=rows"},
                                            {"hetero-split", "max_batch=1"},
                                            {"agent-xpu-v1", "pressure=intensity"},
-                                           {"agent-xpu-v1", "affinity=boundary"}};
+                                           {"agent-xpu-v1", "affinity=strict"}};
     for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
         const struct policy_ops *ops = policy_find(forms[i][0]);
         uint32_t differ = 0;
