@@ -4,7 +4,13 @@
  * table below. Deviations: policies/common/vllm.h. */
 #include "policies/common/vllm.h"
 
-enum { PARAM_THRESHOLD = VLLM_PARAM_COUNT, PARAM_CHUNKED, PARAM_ADMIT, PARAM_ASYNC };
+enum {
+    PARAM_THRESHOLD = VLLM_PARAM_COUNT,
+    PARAM_CHUNKED,
+    PARAM_ADMIT,
+    PARAM_ASYNC,
+    PARAM_FULL_ISL
+};
 
 static const struct policy_param params[] = {
     VLLM_PARAMS(512),
@@ -16,6 +22,9 @@ static const struct policy_param params[] = {
                      "admit in an iteration that preempted (ablation; vLLM: never)"},
     [PARAM_ASYNC] = {"async_scheduling", PARAM_BOOL, 0, 0, 1, NULL,
                      "compose an iteration when the one before it starts (newer vLLM: on)"},
+    [PARAM_FULL_ISL] = {"reserve_full_isl", PARAM_BOOL, 1, 0, 1, NULL,
+                        "admit a request only if all of its prompt fits in free KV now "
+                        "(scheduler_reserve_full_isl: vLLM from 0.19 on); off: its first chunk"},
     {.name = NULL},
 };
 
@@ -27,6 +36,7 @@ static int v1_init(struct sched *s)
                             .chunked = param_bool(s, PARAM_CHUNKED),
                             .admit_after_preempt = param_bool(s, PARAM_ADMIT),
                             .async = param_bool(s, PARAM_ASYNC),
+                            .prompt_fits = param_bool(s, PARAM_FULL_ISL),
                         });
 }
 

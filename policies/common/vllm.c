@@ -205,7 +205,8 @@ static bool kv_fits(struct sched *s, const struct vllm *v, const struct request 
         return true; /* every request fits alone */
     }
     double spare = v->rules.watermark_frac * (double)sched_kv_capacity_tokens(s);
-    uint64_t need = v->rules.whole_kv ? request_prefill_left(r) : chunk;
+    bool whole = v->rules.whole_kv || v->rules.prompt_fits;
+    uint64_t need = whole ? request_prefill_left(r) : chunk;
     return promised(v) + need + (uint64_t)spare <= sched_kv_free_tokens(s);
 }
 

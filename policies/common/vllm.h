@@ -38,7 +38,10 @@ struct vllm_rules {
     enum vllm_order order;
     uint32_t threshold;       /* most tokens of one prompt in an iteration; 0: no limit */
     bool chunked;             /* prompts may be cut at the budget */
-    bool whole_kv;            /* admission needs KV for the whole prompt */
+    bool whole_kv;            /* admission needs KV for the whole prompt, besides what running
+                                 prompts still need */
+    bool prompt_fits;         /* admission needs KV for the whole prompt (and what it has to compute
+                                 again) as much as is free now: a gate, nothing is reserved */
     bool by_priority;         /* key (class, priority, arrival) instead of arrival */
     bool force_preempt;       /* a waiting head takes the place of a worse running one */
     bool admit_after_preempt; /* ablation: V1 admits nothing then */

@@ -1,6 +1,6 @@
-/* vllm-v1 with async_scheduling by hand: an iteration is composed when the one before it starts.
- * Toy times as in check_batching.c: a pass of n rows takes 0.03 n + 1 ms, and 1 ms more when it
- * yields tokens; a decode of one sequence takes 3 ms. */
+/* vllm-v1 by hand: its async_scheduling, and whom it admits. With async_scheduling an iteration is
+ * composed when the one before it starts. Toy times as in check_batching.c: a pass of n rows takes
+ * 0.03 n + 1 ms, and 1 ms more when it yields tokens; a decode of one sequence takes 3 ms. */
 #include <check.h>
 #include <stdlib.h>
 
@@ -103,6 +103,23 @@ START_TEST(a_place_is_taken_one_iteration_after_it_became_free)
 }
 END_TEST
 
+/* KV for 320 tokens, 64 rows an iteration. Request 0 (160 tokens) runs 64, 64, 32 rows: 2.92, 5.84,
+ * 8.80 ms, two decodes more: 14.8. Request 1 (200 tokens) does not fit beside it as a whole: it
+ * starts when request 0 is gone. With only its first chunk asked for it starts in the third
+ * iteration, whose other 32 rows are free. */
+START_TEST(a_prompt_is_admitted_when_all_of_it_fits)
+{
+    struct scenario_request q[] = {{RT, 0, 160, 3, 0, 0}, {RT, 0, 200, 1, 0, 0}};
+    sc.setup.kv_capacity_tokens = 320;
+    run("max_num_batched_tokens=64", q, 2);
+    tokens_at(0, 3, (double[]){8.8, 11.8, 14.8});
+    ck_assert_int_eq(sc.records[1].start_ns, MS(14.8));
+    ck_assert_uint_eq(sc.records[1].preemptions, 0);
+    run("max_num_batched_tokens=64,reserve_full_isl=false", q, 2);
+    ck_assert_int_eq(sc.records[1].start_ns, MS(5.84));
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("asynchronous scheduling");
@@ -113,6 +130,7 @@ int main(void)
     tcase_add_test(t, an_idle_machine_serves_at_once);
     tcase_add_test(t, the_last_one_to_finish_hands_over_at_once);
     tcase_add_test(t, a_place_is_taken_one_iteration_after_it_became_free);
+    tcase_add_test(t, a_prompt_is_admitted_when_all_of_it_fits);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_NORMAL);
