@@ -15,6 +15,8 @@
 #define MAX_RESTARTS 8
 #define GAIN_END_FRAC 1e-3 /* a restart that gains less ends the search */
 #define SIZE_END_FRAC 1e-3 /* simplex size in units of the first step */
+#define COMPASS_STEP 0.4   /* first step of the compass search, in first steps of the simplex */
+#define COMPASS_END 2e-3
 #define REFUSED 1e3 /* objective of values that cannot be simulated; real ones lie below 30 */
 
 /* ---- keys ---- */
@@ -109,6 +111,7 @@ struct problem {
     const struct measured_run *run;
     struct run_fit *fit;
     struct measured_latency *simulated; /* scratch */
+    uint32_t out; /* bit b: block b of the requests fitted on does not count */
 };
 
 int run_fit_load(const struct config_options *o, const struct run_fit *fit, struct config *c,
@@ -155,18 +158,24 @@ static void place(struct run_fit *fit, const gsl_vector *x)
 static double evaluate(struct problem *q, struct err *e)
 {
     struct config c;
-    double sum = REFUSED * (double)q->fit->n_requests;
+    size_t n = q->fit->n_requests;
+    double sum = REFUSED * (double)n;
     if (run_fit_load(q->options, q->fit, &c, e) == 0 &&
         run_replay(&c, q->policy, q->run, q->options->seed, q->simulated, e) == 0) {
         sum = 0.0;
+        n = 0;
         for (size_t i = 0; i < q->fit->n_requests; i++) {
+            if ((q->out >> (i * RUN_FIT_BLOCKS / q->fit->n_requests) & 1) != 0) {
+                continue;
+            }
+            n++;
             sum += fabs(log(q->simulated[i].e2e_s / q->run->measured[i].e2e_s));
             sum += fabs(log(q->simulated[i].ttft_s / q->run->measured[i].ttft_s));
         }
     }
     config_fini(&c);
     q->fit->evaluations++;
-    return sum / (double)q->fit->n_requests;
+    return sum / (double)n;
 }
 
 static double objective(const gsl_vector *x, void *params)
@@ -250,6 +259,95 @@ static void search(struct problem *q, gsl_vector *best)
     }
 }
 
+/* Compass search from x: along every coordinate and every diagonal of two, by steps that halve when
+ * none gains. A minimum of a jumping objective is where no step of any size gains. */
+static double compass(struct problem *q, gsl_vector *x, double least, double step)
+{
+    size_t n = q->fit->n_keys;
+    gsl_vector *at = gsl_vector_alloc(n);
+    for (; step > COMPASS_END; step *= 0.5) {
+        for (bool gained = true; gained;) {
+            gained = false;
+            for (size_t d = 0; d < 2 * n * n; d++) { /* i == j: along one; else along two */
+                size_t i = d / 2 % n;
+                size_t j = d / 2 / n;
+                (void)gsl_vector_memcpy(at, x);
+                double sign = d % 2 == 0 ? 1.0 : -1.0;
+                double other = i < j ? sign : -sign; /* both diagonals */
+                gsl_vector_set(at, i, gsl_vector_get(x, i) + sign * step);
+                if (i != j) {
+                    gsl_vector_set(at, j, gsl_vector_get(x, j) + other * step);
+                }
+                double v = objective(at, q);
+                if (v < least * (1.0 - 1e-9)) {
+                    least = v;
+                    (void)gsl_vector_memcpy(x, at);
+                    gained = true;
+                }
+            }
+        }
+    }
+    gsl_vector_free(at);
+    return least;
+}
+
+/* The simplex's end, and each submodel's (one number back at what the file says), refined. */
+static void refine(struct problem *q, gsl_vector *best)
+{
+    struct run_fit *fit = q->fit;
+    size_t n = fit->n_keys;
+    double least = compass(q, best, objective(best, q), COMPASS_STEP);
+    gsl_vector *x = gsl_vector_alloc(n);
+    for (size_t i = 0; n > 1 && i < n; i++) {
+        (void)gsl_vector_memcpy(x, best);
+        gsl_vector_set(x, i, 0.0);
+        double v = compass(q, x, objective(x, q), COMPASS_STEP);
+        if (v < least) {
+            least = v;
+            (void)gsl_vector_memcpy(best, x);
+        }
+    }
+    gsl_vector_free(x);
+    fit->objective = least;
+    fit->converged = true;
+}
+
+/* Balanced half-samples: the requests fitted on fall into 8 runs of neighbours (which share
+ * queues), and the fit is repeated on the 7 halves of them that a Hadamard matrix pairs off. The
+ * variance of a half's estimate around the whole's is that of the whole's (McCarthy 1969); leaving
+ * out less would not do, because a minimum of absolute values, as a median, hardly moves then. */
+static void half_samples(struct problem *q, const gsl_vector *best)
+{
+    struct run_fit *fit = q->fit;
+    size_t n = fit->n_keys;
+    gsl_vector *x = gsl_vector_alloc(n);
+    double sum[RUN_FIT_MAX_KEYS] = {0.0};
+    double whole[RUN_FIT_MAX_KEYS];
+    place(fit, best);
+    for (size_t i = 0; i < n; i++) {
+        whole[i] = fit->key[i].fitted;
+    }
+    for (uint32_t half = 1; half < RUN_FIT_BLOCKS; half++) {
+        q->out = 0;
+        for (uint32_t block = 0; block < RUN_FIT_BLOCKS; block++) {
+            uint32_t both = half & block; /* Sylvester: the sign is the parity of the common bits */
+            uint32_t odd = (both ^ both >> 1 ^ both >> 2) & 1;
+            q->out |= odd << block;
+        }
+        (void)gsl_vector_memcpy(x, best);
+        (void)compass(q, x, objective(x, q), 0.5 * COMPASS_STEP);
+        place(fit, x);
+        for (size_t i = 0; i < n; i++) {
+            sum[i] += pow(fit->key[i].fitted - whole[i], 2.0) / (RUN_FIT_BLOCKS - 1);
+        }
+    }
+    q->out = 0;
+    for (size_t i = 0; i < n; i++) {
+        fit->key[i].se = sqrt(sum[i]);
+    }
+    gsl_vector_free(x);
+}
+
 int run_fit(const struct config_options *o, const struct config_policy *p,
             const struct measured_run *run, size_t n, struct run_fit *fit, struct err *e)
 {
@@ -257,7 +355,7 @@ int run_fit(const struct config_options *o, const struct config_policy *p,
         return err_add(e, "%zu requests to fit %u numbers on: at least %d are needed", n,
                        fit->n_keys, RUN_FIT_MIN_REQUESTS_PER_KEY * (int)fit->n_keys);
     }
-    struct problem q = {o, p, run, fit, xmalloc(run->trace.n * sizeof *q.simulated)};
+    struct problem q = {o, p, run, fit, xmalloc(run->trace.n * sizeof *q.simulated), 0};
     fit->n_requests = n;
     fit->evaluations = 0;
     fit->objective_before = evaluate(&q, e);
@@ -265,6 +363,8 @@ int run_fit(const struct config_options *o, const struct config_policy *p,
     if (rc == 0) {
         gsl_vector *x = gsl_vector_calloc(fit->n_keys);
         search(&q, x);
+        refine(&q, x);
+        half_samples(&q, x);
         place(fit, x);
         gsl_vector_free(x);
     }

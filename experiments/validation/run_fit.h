@@ -4,7 +4,9 @@
  * TTFT, so that twice and half count alike. Each evaluation simulates the whole run, whose arrivals
  * and token counts are inputs; measured latencies of later requests are never looked at. Method:
  * GSL's Nelder-Mead simplex (nmsimplex2) from 2^keys starts, the best restarted from its end until
- * that gains nothing; no random numbers, so the same input gives the same result.
+ * that gains nothing; then a compass search from there and from each submodel (one number as the
+ * file has it), until no step gains. No random numbers, so the same input gives the same result.
+ * Standard errors come from fitting again to halves of the requests.
  *
  * A number that is positive in the file moves by a factor; one that is 0 moves up from 0. The first
  * step is a quarter of the way to the farther end of the file's [low, high]. Values may leave that
@@ -16,12 +18,16 @@
 
 #define RUN_FIT_MAX_KEYS 3 /* more would explain any run */
 #define RUN_FIT_MIN_REQUESTS_PER_KEY 5
+#define RUN_FIT_BLOCKS 8
+/* A form that fits explains E2E of what it was fitted to to this share, in the median. */
+#define RUN_FIT_LACK_FRAC 0.05
 
 struct run_fit_key {
     char path[192]; /* of the configuration: "soc.devices.gpu.runtimes.0.rate" */
     char unit[16];
     double datasheet, low, high; /* what the file says */
     double fitted;
+    double se; /* standard error, by half-samples of blocks of neighbouring requests */
 };
 
 struct run_fit {

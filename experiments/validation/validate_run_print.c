@@ -20,10 +20,11 @@ static void print_fit(const struct run_fit *fit, size_t n, FILE *out)
         fit->n_requests, n - fit->n_requests, fit->evaluations,
         fit->converged ? "" : ", NOT CONVERGED");
     struct table t;
-    table_init(&t, "lrrrl");
+    table_init(&t, "lrrrrl");
     table_cell(&t, "number");
     table_cell(&t, "file");
     table_cell(&t, "fitted");
+    table_cell(&t, "+- 2 se");
     table_cell(&t, "moved");
     table_end_row(&t);
     for (uint32_t i = 0; i < fit->n_keys; i++) {
@@ -32,6 +33,7 @@ static void print_fit(const struct run_fit *fit, size_t n, FILE *out)
         table_cell(&t, "%s %s", k->path, k->unit);
         table_cell(&t, "%.5g", k->datasheet);
         table_cell(&t, "%.5g", k->fitted);
+        table_cell(&t, "%.2g", 2.0 * k->se);
         if (k->datasheet > 0.0) {
             table_cell(&t, "%+.1f %%", 100.0 * (k->fitted / k->datasheet - 1.0));
         } else {
@@ -45,6 +47,25 @@ static void print_fit(const struct run_fit *fit, size_t n, FILE *out)
     table_print(&t, out, 2);
     table_fini(&t);
     (void)fputc('\n', out);
+}
+
+/* Whether the form can be the run at all: said, because a fit that cannot reproduce what it was
+ * fitted to predicts nothing. */
+static void print_verdict(const struct validate_run_part *p, FILE *out)
+{
+    double median = p->score.metric[RUN_METRIC_E2E].median;
+    if (median > RUN_FIT_LACK_FRAC) {
+        (void)fprintf(
+            out,
+            "  LACK OF FIT: no values of these numbers bring E2E of the requests fitted to "
+            "nearer than %.3g %% (limit %g %%): another form, policy or run\n",
+            100.0 * median, 100.0 * RUN_FIT_LACK_FRAC);
+    } else {
+        (void)fprintf(out,
+                      "  the form fits: E2E of the requests fitted to within %.2g %% in the median "
+                      "(limit %g %%)\n",
+                      100.0 * median, 100.0 * RUN_FIT_LACK_FRAC);
+    }
 }
 
 static void score_row(struct table *t, const char *label, const struct run_score *s)
@@ -99,6 +120,9 @@ void validate_run_print(const struct validate_run_result *r, FILE *out)
     score_row(&t, "roofline of the file", &r->roofline);
     table_print(&t, out, 2);
     table_fini(&t);
+    if (r->fit != NULL) {
+        print_verdict(&r->parts[0], out);
+    }
     (void)fprintf(out,
                   "  E2E Pearson %.4f over all; the roofline, nothing fitted, is an upper bound of "
                   "speed\n\n",
@@ -155,6 +179,7 @@ static void add_fit(cJSON *root, const struct run_fit *fit)
         cJSON_AddNumberToObject(x, "low", k->low);
         cJSON_AddNumberToObject(x, "high", k->high);
         cJSON_AddNumberToObject(x, "value", k->fitted);
+        cJSON_AddNumberToObject(x, "se", k->se);
         add_number(x, "moved_frac",
                    k->datasheet > 0.0 ? k->fitted / k->datasheet - 1.0 : (double)NAN);
         cJSON_AddItemToArray(a, x);
@@ -172,6 +197,8 @@ cJSON *validate_run_json(const struct validate_run_result *r)
     add_score(root, &r->parts[r->n_parts - 1].score);
     if (r->fit != NULL) {
         add_fit(root, r->fit);
+        double median = r->parts[0].score.metric[RUN_METRIC_E2E].median;
+        cJSON_AddBoolToObject(root, "lack_of_fit", median > RUN_FIT_LACK_FRAC);
     }
     cJSON *parts = cJSON_AddObjectToObject(root, "parts");
     for (uint32_t i = 0; i < r->n_parts; i++) {

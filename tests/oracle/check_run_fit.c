@@ -200,6 +200,7 @@ int main(void)
 {
     Suite *s = suite_create("fits to measured runs");
     TCase *t = tcase_create("fit");
+    tcase_set_timeout(t, 300);
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, known_numbers_are_found_again);
     tcase_add_test(t, later_latencies_do_not_leak_into_the_fit);
