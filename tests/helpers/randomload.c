@@ -105,6 +105,9 @@ uint32_t randomload_make(struct scenario *sc, struct scenario_request *q, uint32
                                                .device = IGPU,
                                                .device_ns = units_ns_from_ms(pick(&r, 0.1, 8)),
                                                .bytes = pick(&r, 1e4, 1e8)};
+        struct sim_frames *f = &sc->setup.frames; /* no frame moves more than the DDR can */
+        double most = sc->machine.ddr_peak_bytes_per_s * (double)f->device_ns * 1e-9;
+        f->bytes = f->bytes < most ? f->bytes : most;
     }
     if (rng_below(&r, 4) == 0) { /* the package gets warm */
         sc->setup.throttle = (struct sim_throttle){.limit_watts = pick(&r, 5, 40),
