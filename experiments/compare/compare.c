@@ -12,7 +12,7 @@
 
 uint64_t compare_seed(uint64_t seed, uint32_t replication)
 {
-    return replication == 0 ? seed : rng_mix64(rng_mix64(seed) + GOLDEN * replication) >> 32;
+    return replication == 0 ? seed : rng_seed(rng_mix64(rng_mix64(seed) + GOLDEN * replication));
 }
 
 /* ---- in the worker ---- */

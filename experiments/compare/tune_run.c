@@ -35,7 +35,7 @@ int tune_check(const struct compare_plan *plan, const struct tune_options *o, st
 static uint64_t training_seed(const struct compare_plan *plan, uint32_t replications)
 {
     for (uint64_t attempt = 1;; attempt++) {
-        uint64_t seed = rng_key(plan->options->seed, RNG_TUNE, 0, attempt) >> 32;
+        uint64_t seed = rng_seed(rng_key(plan->options->seed, RNG_TUNE, 0, attempt));
         bool apart = true;
         for (uint32_t i = 0; i < replications; i++) {
             for (uint32_t k = 0; k < plan->replications; k++) {

@@ -223,7 +223,7 @@ static void prepare(struct prepared *p, const struct gate_group *g, const struct
         }
     }
     if (g->fresh && r->fresh_seeds) {
-        p->seed = r->own_seed ? r->seed : rng_mix64(g->seed + 1) >> 32;
+        p->seed = r->own_seed ? r->seed : rng_seed(rng_mix64(g->seed + 1));
     }
     if (config_load(&p->config, &p->options, e) == 0) {
         check_metrics(p, e);

@@ -37,6 +37,12 @@ enum rng_purpose {
 uint64_t rng_mix64(uint64_t x);
 uint64_t rng_key(uint64_t seed, enum rng_purpose purpose, uint64_t a, uint64_t b);
 
+/* A seed for people and files: the upper 53 bits, which a number of JSON holds exactly. */
+static inline uint64_t rng_seed(uint64_t key)
+{
+    return key >> 11;
+}
+
 void rng_init(struct rng *r, uint64_t key);
 uint64_t rng_u64(struct rng *r);
 double rng_uniform(struct rng *r);                  /* [0,1), 53 bits */

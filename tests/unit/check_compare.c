@@ -61,7 +61,7 @@ static struct compare_plan plan_of(const struct config_policy *p, uint32_t n, ui
                                  .replications = REPLICATIONS,
                                  .parallel = parallel,
                                  .cpu_limit_s = 60.0,
-                                 .arrivals = {1.0, 1.0}};
+                                 .arrivals = {1.0, 1.0, false}};
 }
 
 static void expect_same(const struct compare_result *a, uint32_t p, const struct compare_result *b,
@@ -90,6 +90,36 @@ START_TEST(results_do_not_depend_on_workers_or_order_of_policies)
     expect_same(&a, 1, &b, 0);
     compare_result_fini(&a);
     compare_result_fini(&b);
+}
+END_TEST
+
+static int by_value(const void *x, const void *y)
+{
+    uint64_t a = *(const uint64_t *)x;
+    uint64_t b = *(const uint64_t *)y;
+    return (a > b) - (a < b);
+}
+
+/* As many as a sweep may have: of 32 bits n^2 / 2^33 = 128 pairs would be alike. 2^53 is the last
+ * whole number up to which a double, and so JSON, holds all. */
+START_TEST(a_million_replications_have_a_million_seeds)
+{
+    enum { N = 1 << 20 };
+    uint64_t *seeds = malloc(N * sizeof *seeds);
+    ck_assert_ptr_nonnull(seeds);
+    uint32_t large = 0;
+    uint32_t alike = 0;
+    for (uint32_t k = 0; k < N; k++) {
+        seeds[k] = compare_seed(1, k);
+        large += seeds[k] >= 1ULL << 53 ? 1 : 0;
+    }
+    qsort(seeds, N, sizeof *seeds, by_value);
+    for (uint32_t k = 1; k < N; k++) {
+        alike += seeds[k] == seeds[k - 1] ? 1 : 0;
+    }
+    ck_assert_uint_eq(large, 0);
+    ck_assert_uint_eq(alike, 0);
+    free(seeds);
 }
 END_TEST
 
@@ -195,6 +225,7 @@ int main(void)
     TCase *c = tcase_create("compare");
     tcase_add_checked_fixture(c, setup, teardown);
     tcase_add_test(c, results_do_not_depend_on_workers_or_order_of_policies);
+    tcase_add_test(c, a_million_replications_have_a_million_seeds);
     tcase_add_test(c, policies_meet_the_same_requests_and_replications_differ);
     tcase_add_test(c, the_first_replication_is_a_plain_run_with_the_seed);
     tcase_add_test(c, a_policy_that_crashes_costs_its_own_runs_only);
