@@ -147,7 +147,7 @@ static void autellix_exit(struct sched *s)
 const struct policy_ops policy_autellix_like_ops = {
     .name = "autellix-like",
     .summary = "program-level least attained service, PLAS and ATLAS (policies.md E.13)",
-    .api_version = POLICY_API_VERSION,
+    .contract = POLICY_CONTRACT,
     .needs = CAP_SPANS | CAP_KV_EVICT,
     .state_size_bytes = sizeof(struct autellix),
     .request_state_size_bytes = sizeof(struct autellix_request),

@@ -252,7 +252,7 @@ static void schedule(struct sched *s)
 const struct policy_ops policy_clairvoyant_ops = {
     .name = "clairvoyant",
     .summary = "a list schedule given in advance",
-    .api_version = POLICY_API_VERSION,
+    .contract = POLICY_CONTRACT,
     .flags = POLICY_F_ORACLE,
     .needs = CAP_SPANS | CAP_KV_EVICT,
     .state_size_bytes = sizeof(struct clairvoyant),

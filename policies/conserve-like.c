@@ -61,7 +61,7 @@ static int conserve_init(struct sched *s)
 const struct policy_ops policy_conserve_like_ops = {
     .name = "conserve-like",
     .summary = "offline work in online iterations within their SLO, layer safepoints (ConServe)",
-    .api_version = POLICY_API_VERSION,
+    .contract = POLICY_CONTRACT,
     .needs = CAP_SPANS | CAP_KV_EVICT,
     .state_size_bytes = sizeof(struct coserve),
     .params = params,

@@ -19,7 +19,7 @@ static int edf_init(struct sched *s)
 const struct policy_ops policy_edf_ops = {
     .name = "edf",
     .summary = "earliest deadline first (policies.md E.9)",
-    .api_version = POLICY_API_VERSION,
+    .contract = POLICY_CONTRACT,
     .needs = CAP_SPANS | CAP_KV_EVICT,
     .state_size_bytes = sizeof(struct iter),
     .request_state_size_bytes = sizeof(struct iter_request),

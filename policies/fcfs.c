@@ -72,7 +72,7 @@ static void fcfs_schedule(struct sched *s)
 const struct policy_ops policy_fcfs_ops = {
     .name = "fcfs",
     .summary = "one request at a time, in arrival order, on one device",
-    .api_version = POLICY_API_VERSION,
+    .contract = POLICY_CONTRACT,
     .state_size_bytes = sizeof(struct fcfs),
     .params = params,
     .init = fcfs_init,

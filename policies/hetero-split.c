@@ -243,7 +243,7 @@ static void split_schedule(struct sched *s)
 const struct policy_ops policy_hetero_split_ops = {
     .name = "hetero-split",
     .summary = "static optimal tensor partition over NPU and iGPU, arrival order (HeteroLLM)",
-    .api_version = POLICY_API_VERSION,
+    .contract = POLICY_CONTRACT,
     .needs = CAP_NPU | CAP_IGPU | CAP_SPANS | CAP_ROW_SPLIT | CAP_KV_EVICT,
     .state_size_bytes = sizeof(struct hetero_split),
     .params = params,

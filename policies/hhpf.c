@@ -10,7 +10,7 @@ static int hhpf_init(struct sched *s)
 const struct policy_ops policy_hhpf_ops = {
     .name = "hhpf",
     .summary = "XSched's highest priority first over all devices together (policies.md E.4)",
-    .api_version = POLICY_API_VERSION,
+    .contract = POLICY_CONTRACT,
     .needs = PRIORITY_NEEDS,
     .state_size_bytes = sizeof(struct priority),
     .request_state_size_bytes = sizeof(struct priority_request),

@@ -10,7 +10,7 @@ static int hpf_init(struct sched *s)
 const struct policy_ops policy_hpf_ops = {
     .name = "hpf",
     .summary = "XSched's highest priority first, each device by itself (policies.md E.4)",
-    .api_version = POLICY_API_VERSION,
+    .contract = POLICY_CONTRACT,
     .needs = PRIORITY_NEEDS,
     .state_size_bytes = sizeof(struct priority),
     .request_state_size_bytes = sizeof(struct priority_request),

@@ -160,7 +160,7 @@ static void hygen_pass_done(struct sched *s, const struct pass *p)
 const struct policy_ops policy_hygen_like_ops = {
     .name = "hygen-like",
     .summary = "a latency budget for every iteration, offline work fills it (HyGen)",
-    .api_version = POLICY_API_VERSION,
+    .contract = POLICY_CONTRACT,
     .needs = CAP_KV_EVICT,
     .state_size_bytes = sizeof(struct hygen),
     .request_state_size_bytes = sizeof(struct coserve_request),

@@ -241,7 +241,7 @@ const struct policy_ops policy_llama_cpp_ops = {
     .name = "llama-cpp",
     .summary = "llama.cpp on the CPU: server with slots, or processor sharing (llama.cpp; "
                "agent-xpu-v1 8.1)",
-    .api_version = POLICY_API_VERSION,
+    .contract = POLICY_CONTRACT,
     .needs = CAP_SPANS | CAP_KV_EVICT,
     .state_size_bytes = sizeof(struct llama),
     .request_state_size_bytes = sizeof(struct llama_slot),

@@ -24,7 +24,7 @@ static int llf_init(struct sched *s)
 const struct policy_ops policy_llf_ops = {
     .name = "llf",
     .summary = "least laxity first (policies.md E.9)",
-    .api_version = POLICY_API_VERSION,
+    .contract = POLICY_CONTRACT,
     .needs = CAP_SPANS | CAP_KV_EVICT,
     .state_size_bytes = sizeof(struct iter),
     .request_state_size_bytes = sizeof(struct iter_request),

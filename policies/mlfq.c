@@ -146,7 +146,7 @@ static void mlfq_exit(struct sched *s)
 const struct policy_ops policy_mlfq_ops = {
     .name = "mlfq",
     .summary = "FastServe's skip-join multi-level feedback queue (policies.md E.5)",
-    .api_version = POLICY_API_VERSION,
+    .contract = POLICY_CONTRACT,
     .needs = CAP_SPANS | CAP_KV_EVICT,
     .state_size_bytes = sizeof(struct mlfq),
     .request_state_size_bytes = sizeof(struct mlfq_request),

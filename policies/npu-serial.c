@@ -104,7 +104,7 @@ static void npu_serial_schedule(struct sched *s)
 const struct policy_ops policy_npu_serial_ops = {
     .name = "npu-serial",
     .summary = "one request at a time: prefill on the NPU, decode on the iGPU (agent-xpu-v2 6.1)",
-    .api_version = POLICY_API_VERSION,
+    .contract = POLICY_CONTRACT,
     .needs = CAP_NPU | CAP_IGPU | CAP_SPANS | CAP_ROW_SPLIT,
     .state_size_bytes = sizeof(struct npu_serial),
     .params = params,

@@ -289,7 +289,7 @@ static void openvino_schedule(struct sched *s)
 const struct policy_ops policy_openvino_cb_ops = {
     .name = "openvino-cb",
     .summary = "continuous batching on one device, OpenVINO GenAI's rules (openvino.genai)",
-    .api_version = POLICY_API_VERSION,
+    .contract = POLICY_CONTRACT,
     .needs = CAP_KV_EVICT,
     .state_size_bytes = sizeof(struct openvino),
     .request_state_size_bytes = sizeof(struct group),

@@ -148,7 +148,7 @@ static void orca_schedule(struct sched *s)
 const struct policy_ops policy_orca_ops = {
     .name = "orca",
     .summary = "iteration-level continuous batching, whole prompts, maximum KV reserved (Orca)",
-    .api_version = POLICY_API_VERSION,
+    .contract = POLICY_CONTRACT,
     .needs = CAP_KV_EVICT,
     .state_size_bytes = sizeof(struct orca),
     .params = params,

@@ -23,7 +23,7 @@ static int pd_mixed_init(struct sched *s)
 const struct policy_ops policy_pd_mixed_ops = {
     .name = "pd-mixed",
     .summary = "as pd-static, but the iGPU prefills too when the NPU falls behind (Splitwise)",
-    .api_version = POLICY_API_VERSION,
+    .contract = POLICY_CONTRACT,
     .needs = CAP_NPU | CAP_IGPU | CAP_SPANS | CAP_ROW_SPLIT | CAP_YIELD_KERNEL | CAP_KV_EVICT,
     .state_size_bytes = sizeof(struct disagg),
     .params = params,

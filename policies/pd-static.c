@@ -15,7 +15,7 @@ static int pd_static_init(struct sched *s)
 const struct policy_ops policy_pd_static_ops = {
     .name = "pd-static",
     .summary = "prefill on the NPU, decode on the iGPU, arrival order (Splitwise, DistServe)",
-    .api_version = POLICY_API_VERSION,
+    .contract = POLICY_CONTRACT,
     .needs = CAP_NPU | CAP_IGPU | CAP_SPANS | CAP_ROW_SPLIT | CAP_YIELD_KERNEL | CAP_KV_EVICT,
     .state_size_bytes = sizeof(struct disagg),
     .params = params,

@@ -167,7 +167,7 @@ static void prema_exit(struct sched *s)
 const struct policy_ops policy_prema_ops = {
     .name = "prema",
     .summary = "token-based predictive order of PREMA (policies.md E.7)",
-    .api_version = POLICY_API_VERSION,
+    .contract = POLICY_CONTRACT,
     .needs = CAP_SPANS | CAP_KV_EVICT,
     .state_size_bytes = sizeof(struct prema),
     .request_state_size_bytes = sizeof(struct prema_request),

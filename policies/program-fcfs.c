@@ -44,7 +44,7 @@ static void program_fcfs_exit(struct sched *s)
 const struct policy_ops policy_program_fcfs_ops = {
     .name = "program-fcfs",
     .summary = "sessions in order of their first arrival (policies.md E.16; E.8 with reset)",
-    .api_version = POLICY_API_VERSION,
+    .contract = POLICY_CONTRACT,
     .needs = CAP_SPANS | CAP_KV_EVICT,
     .state_size_bytes = sizeof(struct program_fcfs),
     .request_state_size_bytes = sizeof(struct iter_request),

@@ -213,7 +213,7 @@ static void recompute_schedule(struct sched *s)
 const struct policy_ops policy_recompute_preempt_ops = {
     .name = "recompute-preempt",
     .summary = "instant preemption without context on one device (agent-xpu-v1 3.2, scheme a)",
-    .api_version = POLICY_API_VERSION,
+    .contract = POLICY_CONTRACT,
     .needs = CAP_SPANS | CAP_YIELD_KERNEL | CAP_KV_EVICT,
     .state_size_bytes = sizeof(struct recompute),
     .params = params,

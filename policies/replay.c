@@ -289,7 +289,7 @@ struct replay *replay_read(const char *path, struct err *e)
     }
     r->ops = (struct policy_ops){.name = r->name,
                                  .summary = "replays a decision log",
-                                 .api_version = POLICY_API_VERSION,
+                                 .contract = POLICY_CONTRACT,
                                  .flags = flags,
                                  .state_size_bytes = sizeof(struct replay_state),
                                  .init = replay_init,

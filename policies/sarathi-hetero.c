@@ -158,7 +158,7 @@ static void hetero_schedule(struct sched *s)
 const struct policy_ops policy_sarathi_hetero_ops = {
     .name = "sarathi-hetero",
     .summary = "Sarathi's budget: decodes on the iGPU, prompt chunks on the NPU at once (ours)",
-    .api_version = POLICY_API_VERSION,
+    .contract = POLICY_CONTRACT,
     .needs = CAP_KV_EVICT | CAP_SPANS | CAP_NPU | CAP_IGPU,
     .state_size_bytes = sizeof(struct sarathi_hetero),
     .params = params,

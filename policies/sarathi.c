@@ -52,7 +52,7 @@ const struct policy_ops policy_sarathi_ops = {
     .name = "sarathi",
     .summary =
         "stall-free chunked prefill: decodes, then prompts in a token budget (Sarathi-Serve)",
-    .api_version = POLICY_API_VERSION,
+    .contract = POLICY_CONTRACT,
     .needs = CAP_KV_EVICT,
     .state_size_bytes = sizeof(struct vllm),
     .params = params,

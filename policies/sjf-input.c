@@ -19,7 +19,7 @@ static int sjf_init(struct sched *s)
 const struct policy_ops policy_sjf_input_ops = {
     .name = "sjf-input",
     .summary = "shortest prompt first (policies.md E.6)",
-    .api_version = POLICY_API_VERSION,
+    .contract = POLICY_CONTRACT,
     .needs = CAP_SPANS | CAP_KV_EVICT,
     .state_size_bytes = sizeof(struct iter),
     .request_state_size_bytes = sizeof(struct iter_request),

@@ -51,7 +51,7 @@ static int srpt_init(struct sched *s)
 const struct policy_ops policy_srpt_ops = {
     .name = "srpt",
     .summary = "shortest remaining solo time, oracle or predicted (policies.md E.6)",
-    .api_version = POLICY_API_VERSION,
+    .contract = POLICY_CONTRACT,
     .flags = POLICY_F_ORACLE,
     .needs = CAP_SPANS | CAP_KV_EVICT,
     .state_size_bytes = sizeof(struct iter),

@@ -61,7 +61,7 @@ static void time_share_schedule(struct sched *s)
 const struct policy_ops policy_time_share_ops = {
     .name = "time-share",
     .summary = "processor sharing on one device, class-blind (agent-xpu-v1 3.2, scheme b)",
-    .api_version = POLICY_API_VERSION,
+    .contract = POLICY_CONTRACT,
     .needs = CAP_SPANS | CAP_KV_EVICT,
     .state_size_bytes = sizeof(struct share),
     .params = params,

@@ -40,7 +40,7 @@ static int priority_init(struct sched *s)
 const struct policy_ops policy_vllm_priority_ops = {
     .name = "vllm-priority",
     .summary = "vLLM with priorities: admission order and victims; v0 preempts by force (vLLM)",
-    .api_version = POLICY_API_VERSION,
+    .contract = POLICY_CONTRACT,
     .needs = CAP_KV_EVICT,
     .state_size_bytes = sizeof(struct vllm),
     .request_state_size_bytes = sizeof(struct heap_node),

@@ -28,7 +28,7 @@ static int v0_init(struct sched *s)
 const struct policy_ops policy_vllm_v0_ops = {
     .name = "vllm-v0",
     .summary = "prompts-only or decodes-only steps, recompute preemption (vLLM V0)",
-    .api_version = POLICY_API_VERSION,
+    .contract = POLICY_CONTRACT,
     .needs = CAP_KV_EVICT,
     .state_size_bytes = sizeof(struct vllm),
     .params = params,

@@ -43,7 +43,7 @@ static int v1_init(struct sched *s)
 const struct policy_ops policy_vllm_v1_ops = {
     .name = "vllm-v1",
     .summary = "token budget: running, then waiting; recompute preemption (vLLM V1)",
-    .api_version = POLICY_API_VERSION,
+    .contract = POLICY_CONTRACT,
     .needs = CAP_KV_EVICT,
     .state_size_bytes = sizeof(struct vllm),
     .params = params,

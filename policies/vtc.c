@@ -158,7 +158,7 @@ static void vtc_exit(struct sched *s)
 const struct policy_ops policy_vtc_ops = {
     .name = "vtc",
     .summary = "virtual token counter, plain or weighted (VTC, OSDI'24; policies.md E.14)",
-    .api_version = POLICY_API_VERSION,
+    .contract = POLICY_CONTRACT,
     .needs = CAP_SPANS | CAP_KV_EVICT,
     .state_size_bytes = sizeof(struct vtc),
     .request_state_size_bytes = sizeof(struct vtc_request),

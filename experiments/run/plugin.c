@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "policies/registry.h"
+#include "sim/core/contract.h"
 
 #define PATH_BYTES 4096
 #define SUFFIX ".so"
@@ -56,17 +57,16 @@ static int check_params(const char *path, const struct policy_ops *ops, struct e
     return 0;
 }
 
-/* The version comes first: the other members mean nothing under another one. */
+/* The contract comes first: the other members mean nothing under another one. */
 static int check_ops(const char *path, const struct policy_ops *ops, struct err *e)
 {
     if (ops == NULL) {
         return err_add(e, "--policy %s: " SYMBOL "() returned no policy", path);
     }
-    if (ops->api_version != POLICY_API_VERSION) {
-        return err_add(e,
-                       "--policy %s: built for policy API version %u; this xpusim has version "
-                       "%u: build it again against its headers",
-                       path, ops->api_version, (unsigned)POLICY_API_VERSION);
+    char why[256];
+    if (contract_mismatch(&ops->contract, why, sizeof why) != NULL) {
+        return err_add(e, "--policy %s: built for %s: build it again against its headers", path,
+                       why);
     }
     if (ops->name == NULL || !made_of(ops->name, NAME_LETTERS)) {
         return err_add(e, "--policy %s: the policy's name '%s' must be [a-z0-9-]+", path,

@@ -224,7 +224,7 @@ const struct policy_ops policy_agent_xpu_v1_ops = {
     .name = "agent-xpu-v1",
     .summary = "Agent.xpu, first text: kernel preemption, ETC, backfill, memory-pressure dispatch "
                "(arXiv 2506.24045v1)",
-    .api_version = POLICY_API_VERSION,
+    .contract = POLICY_CONTRACT,
     .flags = POLICY_F_BUSY_POLL,
     .needs = CAP_NPU | CAP_IGPU | CAP_SPANS | CAP_ROW_SPLIT | CAP_YIELD_KERNEL | CAP_KV_EVICT,
     .state_size_bytes = sizeof(struct v1),

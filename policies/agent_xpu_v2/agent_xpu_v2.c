@@ -215,7 +215,7 @@ static void axpu_dump(struct sched *s, FILE *out)
 const struct policy_ops policy_agent_xpu_v2_ops = {
     .name = "agent-xpu-v2",
     .summary = "dual-queue NPU-iGPU scheduling with kernel-boundary preemption (Agent.xpu v2)",
-    .api_version = POLICY_API_VERSION,
+    .contract = POLICY_CONTRACT,
     .flags = POLICY_F_BUSY_POLL,
     .needs = CAP_SPANS | CAP_ROW_SPLIT | CAP_YIELD_KERNEL | CAP_COMPILE | CAP_KV_EVICT | CAP_NPU |
              CAP_IGPU,

@@ -277,7 +277,7 @@ static void sd_schedule(struct sched *s)
 const struct policy_ops policy_sd_npu_ops = {
     .name = "sd-npu",
     .summary = "two NPU graphs switched progressively, speculation verified on the NPU (sd.npu)",
-    .api_version = POLICY_API_VERSION,
+    .contract = POLICY_CONTRACT,
     .needs = CAP_SPANS | CAP_LOAD | CAP_VERIFY | CAP_NPU,
     .state_size_bytes = sizeof(struct sd),
     .params = params,

@@ -39,7 +39,6 @@
 #include "sim/api/pass.h"
 #include "sim/api/request.h"
 
-#define POLICY_API_VERSION 1
 #define SCHEDULE_MAX_ROUNDS 1000
 
 struct sched;
@@ -118,6 +117,7 @@ enum session_kv_mode {
 };
 
 struct sched_api {
+    size_t size; /* sizeof(struct sched_api); stays first */
     int (*estimate)(struct sched *s, const struct work_shape *shape, enum op_kind op,
                     uint8_t device, uint32_t rows, uint32_t chunk_rows, struct estimate *out);
     enum resident_state (*resident_state)(struct sched *s, struct resident_key key);
@@ -387,10 +387,50 @@ static inline bool param_bool(const struct sched *s, uint32_t i)
 #define CAP_SUSPEND 4096u  /* stopping inside a kernel and going on there */
 #define CAP_WEIGHTS 8192u  /* shares of the memory bandwidth */
 
+/* ---- which contract this is ---- */
+
+/* Raised when a member comes to mean something else. */
+#define POLICY_API_VERSION 2
+/* A hash of every struct and enum of device.h, pass.h, request.h and this file; `make lint` says
+ * what it must be, so none of them changes unnoticed. Members are appended, never put between. */
+#define POLICY_LAYOUT 1807158901u
+
+/* What a policy and its core both read or write. */
+#define POLICY_CONTRACT_STRUCTS(X)                                                                 \
+    X(sched_api)                                                                                   \
+    X(sched)                                                                                       \
+    X(request)                                                                                     \
+    X(pass)                                                                                        \
+    X(launch)                                                                                      \
+    X(segment)                                                                                     \
+    X(pass_spec)                                                                                   \
+    X(launch_spec)                                                                                 \
+    X(machine)                                                                                     \
+    X(llm)
+#define POLICY_CONTRACT_COUNT_(name) +1
+#define POLICY_CONTRACT_SIZE_(name) sizeof(struct name),
+
+/* What the headers were that a policy was compiled with. Stays first in policy_ops, so every later
+ * xpusim can read it and refuse in words what does not suit it. */
+struct policy_contract {
+    size_t size; /* sizeof(struct policy_ops) */
+    uint32_t version;
+    uint32_t layout;
+    uint32_t struct_bytes[POLICY_CONTRACT_STRUCTS(POLICY_CONTRACT_COUNT_)];
+};
+
+#define POLICY_CONTRACT                                                                            \
+    {                                                                                              \
+        sizeof(struct policy_ops), POLICY_API_VERSION, POLICY_LAYOUT,                              \
+        {                                                                                          \
+            POLICY_CONTRACT_STRUCTS(POLICY_CONTRACT_SIZE_)                                         \
+        }                                                                                          \
+    }
+
 struct policy_ops {
-    const char *name;     /* [a-z0-9-]+, unique */
-    const char *summary;  /* one line, with the source */
-    uint32_t api_version; /* POLICY_API_VERSION */
+    struct policy_contract contract; /* POLICY_CONTRACT */
+    const char *name;                /* [a-z0-9-]+, unique */
+    const char *summary;             /* one line, with the source */
     uint32_t flags;
     uint32_t needs; /* CAP_ bits */
     size_t state_size_bytes;
@@ -430,7 +470,8 @@ struct policy_ops {
 /* A policy outside the tree is a shared object that defines this one function; `--policy PATH.so`
  * loads it (`xpusim new-policy` writes one to start from). It returns the same static ops at every
  * call and does nothing else: it is called before anything is configured. The ops must have
- * POLICY_API_VERSION, a name that no built-in policy has, a summary, request_arrived and schedule.
+ * POLICY_CONTRACT, a name that no built-in policy has, a summary, request_arrived and schedule. One
+ * that was built with other headers is refused: build it again.
  * The object stays loaded until the process ends, and one process may run it many times, so it
  * keeps everything in sched.state, nothing in static variables. It links against nothing: the
  * inline functions of sim/api are all a policy needs; those helpers of policies/common that

@@ -398,6 +398,7 @@ static int act_note(struct sched *s, const char *name, uint64_t add)
 }
 
 const struct sched_api core_sched_api = {
+    .size = sizeof(struct sched_api),
     .estimate = act_estimate,
     .resident_state = act_resident_state,
     .kv_free_tokens = act_kv_free,

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/core/contract.h"
+
 int core_fail(struct core *c, int status, const char *fmt, ...)
 {
     struct sim_result *res = c->result;
@@ -109,10 +111,12 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
     c->sched.kv_block_tokens = setup->kv_block_tokens;
     c->sched.context = setup->policy_context;
     const struct policy_ops *p = setup->policy;
-    if (p->api_version != POLICY_API_VERSION || p->request_arrived == NULL || p->schedule == NULL) {
-        return core_fail(c, -EINVAL,
-                         "built for policy API %u (this is %d) or lacks a required hook",
-                         p->api_version, POLICY_API_VERSION);
+    char why[256];
+    if (contract_mismatch(&p->contract, why, sizeof why) != NULL) {
+        return core_fail(c, -EINVAL, "built for %s", why);
+    }
+    if (p->request_arrived == NULL || p->schedule == NULL) {
+        return core_fail(c, -EINVAL, "lacks a required hook");
     }
     if (setup->decision_log != NULL) {
         fprintf(setup->decision_log, "policy %s flags=%u\n", p->name, p->flags);

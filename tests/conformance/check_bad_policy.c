@@ -175,7 +175,7 @@ static void busy_pass_done(struct sched *s, const struct pass *p)
 static struct policy_ops ops(const char *name, void (*schedule)(struct sched *))
 {
     return (struct policy_ops){.name = name,
-                               .api_version = POLICY_API_VERSION,
+                               .contract = POLICY_CONTRACT,
                                .state_size_bytes = sizeof(struct bad),
                                .request_arrived = arrived,
                                .launch_done = launch_done,
@@ -279,8 +279,17 @@ END_TEST
 START_TEST(missing_hooks_needs_and_versions_are_refused)
 {
     struct policy_ops p = ops("old", serve);
-    p.api_version = 99;
+    p.contract.version = 99;
     ck_assert_int_ne(run(&p), 0);
+    ck_assert_ptr_nonnull(strstr(sc.result.message, "policy API version 99"));
+    p = ops("older", serve);
+    p.contract.struct_bytes[2] -= 8;
+    ck_assert_int_ne(run(&p), 0);
+    ck_assert_ptr_nonnull(strstr(sc.result.message, "its struct request has"));
+    p = ops("shuffled", serve);
+    p.contract.layout++;
+    ck_assert_int_ne(run(&p), 0);
+    ck_assert_ptr_nonnull(strstr(sc.result.message, "layout"));
     p = ops("hollow", NULL);
     ck_assert_int_ne(run(&p), 0);
     p = ops("greedy", serve);

@@ -369,7 +369,7 @@ static void swapper_schedule(struct sched *s)
 
 static const struct policy_ops swapper = {.name = "swapper",
                                           .summary = "for this test",
-                                          .api_version = POLICY_API_VERSION,
+                                          .contract = POLICY_CONTRACT,
                                           .needs = CAP_KV_EVICT,
                                           .state_size_bytes = sizeof(struct swapper),
                                           .request_arrived = swapper_arrived,

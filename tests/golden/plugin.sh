@@ -96,9 +96,32 @@ plugin nosymbol 's/xpusim_policy/another_name/'
 refuse "no function xpusim_policy" $run "$dir/nosymbol.so"
 plugin nothing 's/return &ops;/return NULL;/'
 refuse "returned no policy" $run "$dir/nothing.so"
-plugin version 's/POLICY_API_VERSION/99/'
+# plug-ins of other headers: of version 1, of a later one, and of members put in between
+for form in NONE PRESETS; do
+    must "${CC:-gcc}" -std=c17 -fPIC -shared -D$form -o "$dir/$form.so" tests/golden/contract1.c
+    refuse "version 1 or older" $run "$dir/$form.so"
+    refuse "version 1 or older" $x compare --policy fcfs --policy "$dir/$form.so"
+    refuse "version 1 or older" $x list policy "$dir/$form.so"
+done
+older() { # name, header, sed script: the skeleton against headers that were changed so
+    rm -rf "$dir/older" && cp -r "$include" "$dir/older"
+    sed -i "$3" "$dir/older/sim/api/$2"
+    cmp -s "$include/sim/api/$2" "$dir/older/sim/api/$2" && fail "$1: the header did not change"
+    sed "s/\"my-policy\"/\"$1\"/" "$dir/my/my-policy.c" >"$dir/$1.c"
+    must "${CC:-gcc}" -std=c17 -D_POSIX_C_SOURCE=200809L -fPIC -shared -I"$dir/older" -w \
+        -o "$dir/$1.so" "$dir/$1.c"
+}
+older version policy.h 's/^#define POLICY_API_VERSION .*/#define POLICY_API_VERSION 99/'
 refuse "policy API version 99" $run "$dir/version.so"
-refuse "policy API version 99" $x compare --policy fcfs --policy "$dir/version.so"
+refuse "policy API version 99" $x list policy "$dir/version.so"
+older action policy.h '/(\*pass_cancel)(/i int (*between)(struct sched *s);'
+refuse "its struct sched_api has" $run "$dir/action.so"
+older hook policy.h '/(\*pass_done)(/i void (*between)(struct sched *s);'
+refuse "its struct policy_ops has" $run "$dir/hook.so"
+older member request.h '/^    uint32_t turn;/i uint32_t between, more;'
+refuse "its struct request has" $run "$dir/member.so"
+older order policy.h 's/^#define POLICY_LAYOUT .*/#define POLICY_LAYOUT 1u/'
+refuse "layout 1, here" $run "$dir/order.so"
 plugin fcfs ''
 refuse "that of a built-in policy" $run "$dir/fcfs.so"
 plugin badname 's/"badname"/"Bad name"/'

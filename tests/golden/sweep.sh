@@ -109,7 +109,7 @@ cat >"$dir/stuck.c" <<'END'
 #include "sim/api/policy.h"
 static void arrived(struct sched *s, const struct request *r) { (void)s; (void)r; }
 static void schedule(struct sched *s) { (void)s; if (STUCK) for (volatile int i = 0;; i = !i) ; abort(); }
-static const struct policy_ops ops = {.name = NAME, .summary = "bad", .api_version = POLICY_API_VERSION,
+static const struct policy_ops ops = {.name = NAME, .summary = "bad", .contract = POLICY_CONTRACT,
     .request_arrived = arrived, .schedule = schedule};
 const struct policy_ops *xpusim_policy(void) { return &ops; }
 END

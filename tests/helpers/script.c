@@ -78,7 +78,7 @@ static void schedule(struct sched *s)
 }
 
 const struct policy_ops script_ops = {.name = "script",
-                                      .api_version = POLICY_API_VERSION,
+                                      .contract = POLICY_CONTRACT,
                                       .request_arrived = arrived,
                                       .launch_done = launch_done,
                                       .pass_done = pass_done,

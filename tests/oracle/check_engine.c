@@ -67,7 +67,7 @@ static void placer_schedule(struct sched *s)
 }
 
 static const struct policy_ops placer_ops = {.name = "placer",
-                                             .api_version = POLICY_API_VERSION,
+                                             .contract = POLICY_CONTRACT,
                                              .state_size_bytes = sizeof(struct placer),
                                              .request_arrived = placer_arrived,
                                              .pass_done = placer_pass_done,
@@ -83,7 +83,7 @@ static void sharer_schedule(struct sched *s)
 }
 
 static const struct policy_ops sharer_ops = {.name = "sharer",
-                                             .api_version = POLICY_API_VERSION,
+                                             .contract = POLICY_CONTRACT,
                                              .state_size_bytes = sizeof(struct placer),
                                              .request_arrived = placer_arrived,
                                              .schedule = sharer_schedule};

@@ -67,7 +67,7 @@ static void pass_done(struct sched *s, const struct pass *p)
 }
 
 static const struct policy_ops ops = {.name = "one-device",
-                                      .api_version = POLICY_API_VERSION,
+                                      .contract = POLICY_CONTRACT,
                                       .state_size_bytes = 8,
                                       .request_arrived = arrived,
                                       .pass_done = pass_done,

@@ -30,7 +30,7 @@ static void ignore_arrival(struct sched *s, const struct request *r)
 
 static const struct policy_ops crashing = {.name = "crashing",
                                            .summary = "aborts",
-                                           .api_version = POLICY_API_VERSION,
+                                           .contract = POLICY_CONTRACT,
                                            .request_arrived = ignore_arrival,
                                            .schedule = crash};
 

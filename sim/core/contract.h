@@ -1,0 +1,14 @@
+/* Whether a policy was compiled with the headers of this program. */
+#ifndef SIM_CORE_CONTRACT_H
+#define SIM_CORE_CONTRACT_H
+
+#include <stddef.h>
+
+#include "sim/api/policy.h"
+
+/* Says in `why` what another contract differs in; NULL when it is this one, else `why`. Reads only
+ * `size` unless that is of a policy_ops that begins with a contract, so anything may be asked about
+ * that a policy of any version returned. */
+const char *contract_mismatch(const struct policy_contract *other, char *why, size_t why_size);
+
+#endif
