@@ -76,7 +76,7 @@ static int simulate(const struct run_options *o, const struct config *c,
     (void)snprintf(message, sizeof message,
                    "policy %s: the run was given up after %g s of CPU time (--time-limit)",
                    p->ops->name, o->work.time_limit_s);
-    jobs_limit_self(o->work.time_limit_s, message);
+    worker_limit_self(o->work.time_limit_s, message);
     struct runner_result r;
     int rc = runner_run(c, p, t, o->config.seed, &opt, &r, e);
     int status = EXIT_OK;

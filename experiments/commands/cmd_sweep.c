@@ -58,7 +58,7 @@ static void init(void *target)
 {
     struct options *o = target;
     o->sweep.shards = 1;
-    o->work.jobs = jobs_processors();
+    o->work.jobs = worker_processors();
 }
 
 static void print_results(struct store *s, int64_t experiment, const char *format)

@@ -7,7 +7,7 @@
 static void init(void *target)
 {
     JOBS *o = target;
-    o->jobs = jobs_processors();
+    o->jobs = worker_processors();
 }
 
 #define TIME_LIMIT                                                                                 \

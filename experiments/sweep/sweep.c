@@ -11,8 +11,9 @@
 
 #include "experiments/compare/compare.h"
 #include "experiments/run/plugin.h"
+#include "experiments/run/pool.h"
 #include "experiments/run/runner.h"
-#include "experiments/sweep/pool.h"
+#include "experiments/shell/progress.h"
 #include "sim/base/arena.h"
 #include "sim/base/hash.h"
 #include "sim/base/input.h"
@@ -20,8 +21,7 @@
 #include "sim/stats/stats.h"
 
 #define REPLICATION_BITS 20 /* of a job's number; SPEC_MAX_REPLICATIONS */
-#define BAR_CELLS 30
-#define BAR_PAUSE_S 0.2
+#define JOBS_PER_WORKER 500 /* of one process: what a plug-in leaks does not add up */
 
 /* A point as a worker has it loaded: replications of one point come one after the other. */
 struct loaded {
@@ -44,9 +44,7 @@ struct sweep {
     uint32_t next_replication;
     uint8_t *closed; /* owned, by point, with `until`; else NULL */
     uint64_t noted;  /* point that is known to be in the store; UINT64_MAX: none */
-    /* progress */
-    uint64_t total;
-    double start_s, shown_s;
+    struct progress progress;
     struct loaded loaded; /* in workers only */
 };
 
@@ -57,13 +55,6 @@ static void ask_stop(int sig)
 {
     (void)sig;
     stop_asked = 1;
-}
-
-static double clock_s(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 /* ---- in the worker ---- */
@@ -294,35 +285,11 @@ static void done(void *ctx, uint64_t job, const struct job_result *r)
     }
 }
 
-static void show_progress(struct sweep *s, bool last)
-{
-    double now_s = clock_s();
-    if (!s->opt->progress || (!last && now_s - s->shown_s < BAR_PAUSE_S)) {
-        return;
-    }
-    s->shown_s = now_s;
-    const struct sweep_result *r = s->result;
-    uint64_t n = r->done + r->found + r->failed;
-    double rate = now_s > s->start_s ? (double)n / (now_s - s->start_s) : 0.0;
-    char bar[BAR_CELLS + 1];
-    uint64_t full = s->total > 0 ? n * BAR_CELLS / s->total : BAR_CELLS;
-    for (uint64_t i = 0; i < BAR_CELLS; i++) {
-        bar[i] = i < full ? '#' : '.';
-    }
-    bar[BAR_CELLS] = '\0';
-    (void)fprintf(stderr, "\r[%s] %" PRIu64 " of %" PRIu64 " runs, %.0f per s, %.0f s left   ", bar,
-                  n, s->total, rate, rate > 0.0 ? (double)(s->total - n) / rate : 0.0);
-    if (last) {
-        (void)fprintf(stderr, "\r%*s\r", BAR_CELLS + 70, "");
-    }
-    (void)fflush(stderr);
-}
-
 static bool go_on(void *ctx)
 {
     struct sweep *s = ctx;
     store_commit(s->store, false);
-    show_progress(s, false);
+    progress_show(&s->progress, s->result->done + s->result->found + s->result->failed);
     return stop_asked == 0 && store_ok(s->store) && !(s->opt->fail_fast && s->result->failed > 0);
 }
 
@@ -361,6 +328,7 @@ static int run_rounds(struct sweep *s)
 {
     const struct spec *spec = s->spec;
     struct pool pool = {.parallel = s->opt->jobs,
+                        .jobs_per_worker = JOBS_PER_WORKER,
                         .cpu_limit_s = s->opt->time_limit_s,
                         .memory_limit_bytes = s->opt->memory_limit_bytes,
                         .ctx = s,
@@ -376,7 +344,7 @@ static int run_rounds(struct sweep *s)
         }
         s->next_point = 0;
         s->next_replication = s->first;
-        s->total +=
+        s->progress.total +=
             s->closed != NULL
                 ? open * (s->until - s->first)
                 : (spec_runs(spec, s->until) + s->opt->shards - 1 - s->opt->shard) / s->opt->shards;
@@ -404,12 +372,9 @@ int sweep_run(const struct spec *spec, struct store *store, const struct sweep_o
 {
     *out = (struct sweep_result){.experiment = sweep_experiment(spec, store)};
     struct sweep *s = xcalloc(1, sizeof *s);
-    *s = (struct sweep){.spec = spec,
-                        .store = store,
-                        .opt = opt,
-                        .result = out,
-                        .noted = UINT64_MAX,
-                        .start_s = clock_s()};
+    *s = (struct sweep){
+        .spec = spec, .store = store, .opt = opt, .result = out, .noted = UINT64_MAX};
+    progress_start(&s->progress, opt->progress, 0);
     s->closed = spec->n_until > 0 ? xcalloc(spec->n_points, 1) : NULL;
     struct sigaction action;
     struct sigaction old_int;
@@ -422,7 +387,7 @@ int sweep_run(const struct spec *spec, struct store *store, const struct sweep_o
     int rc = run_rounds(s);
     (void)sigaction(SIGINT, &old_int, NULL);
     (void)sigaction(SIGTERM, &old_term, NULL);
-    show_progress(s, true);
+    progress_end(&s->progress);
     out->interrupted = rc == -EINTR;
     if (rc == 0) {
         store_finished(store, out->experiment, opt->shard, opt->shards);

@@ -124,7 +124,7 @@ START_TEST(collapsing_changes_no_random_run)
     uint32_t n = (uint32_t)env_number("XPUSIM_RUNS", 300);
     struct job_result *r = xcalloc(n, sizeof *r);
     struct jobs j = {.n = n,
-                     .parallel = jobs_processors(),
+                     .parallel = worker_processors(),
                      .cpu_limit_s = 10.0,
                      .ctx = &first,
                      .run = compare_run};

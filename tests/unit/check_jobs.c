@@ -83,7 +83,7 @@ START_TEST(no_jobs_are_no_work)
 {
     struct jobs j = {.n = 0, .parallel = 4, .run = mixed};
     jobs_run(&j, NULL);
-    ck_assert_uint_ge(jobs_processors(), 1);
+    ck_assert_uint_ge(worker_processors(), 1);
 }
 END_TEST
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "experiments/sweep/pool.h"
+#include "experiments/run/pool.h"
 #include "sim/base/arena.h"
 
 #define MAX_JOBS 1300
@@ -101,6 +101,7 @@ static struct record *run(struct pool p, uint64_t n, uint64_t stop_after, int ex
     r.n = n;
     r.stop_after = stop_after;
     p.ctx = &r;
+    p.jobs_per_worker = p.jobs_per_worker > 0 ? p.jobs_per_worker : 500;
     p.next = next;
     p.wanted = wanted;
     p.done = done;

@@ -1,4 +1,4 @@
-#include "experiments/sweep/pool.h"
+#include "experiments/run/pool.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -9,13 +9,12 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "experiments/shell/progress.h"
 #include "sim/base/arena.h"
 #include "sim/base/err.h"
 
-#define JOBS_PER_WORKER 500 /* then a fresh one */
 #define TICK_MS 50
 #define MAX_MESSAGE_BYTES (64u << 20) /* more is not a message */
 
@@ -44,13 +43,6 @@ struct place {
     double since_s; /* monotonic clock, when the job was given */
     bool timed_out;
 };
-
-static double clock_s(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static bool send_all(int fd, const void *data, size_t n)
 {
@@ -110,7 +102,7 @@ static _Noreturn void work(const struct pool *p, int fd)
     struct pool_worker w = {fd};
     uint64_t job = 0;
     while (read_all(fd, &job, sizeof job)) {
-        jobs_limit_cpu(p->cpu_limit_s);
+        worker_limit_cpu(p->cpu_limit_s);
         struct job_result r;
         memset(&r, 0, sizeof r);
         p->work(p->ctx, job, &w, &r);
@@ -137,7 +129,7 @@ static int start(const struct pool *p, struct place *places, uint32_t at)
     pid_t parent = getpid();
     pid_t pid = fork();
     if (pid == 0) {
-        jobs_become_worker(parent);
+        worker_become(parent);
         for (uint32_t i = 0; i < p->parallel; i++) { /* others must see their ends close */
             if (places[i].pid != 0) {
                 (void)close(places[i].fd);
@@ -184,7 +176,7 @@ static int lost(const struct pool *p, struct place *w)
     w->busy = false;
     struct job_result r;
     memset(&r, 0, sizeof r);
-    jobs_describe_death(wait_status, p->cpu_limit_s, &r);
+    worker_describe_death(wait_status, p->cpu_limit_s, &r);
     if (w->timed_out) {
         (void)snprintf(r.message, sizeof r.message,
                        "did not return within %g s, most of which it waited",
@@ -208,7 +200,7 @@ static bool feed(const struct pool *p, struct place *w)
     w->busy = true;
     w->n_jobs++;
     w->timed_out = false;
-    w->since_s = clock_s();
+    w->since_s = progress_clock_s();
     (void)send_all(w->fd, &w->job, sizeof w->job); /* a dead one shows when it is read */
     return true;
 }
@@ -247,7 +239,7 @@ static int hand_out(const struct pool *p, struct place *places)
     bool more = true;
     for (uint32_t i = 0; i < p->parallel; i++) {
         struct place *w = &places[i];
-        if (!w->busy && w->pid != 0 && w->n_jobs == JOBS_PER_WORKER) {
+        if (!w->busy && w->pid != 0 && w->n_jobs == p->jobs_per_worker) {
             retire(w);
         }
         if (!w->busy && more) {
@@ -265,7 +257,7 @@ static int hand_out(const struct pool *p, struct place *places)
 static void end_late(const struct pool *p, struct place *places)
 {
     double limit_s = POOL_CLOCK_FACTOR * p->cpu_limit_s;
-    double now_s = limit_s > 0.0 ? clock_s() : 0.0;
+    double now_s = limit_s > 0.0 ? progress_clock_s() : 0.0;
     for (uint32_t i = 0; i < p->parallel && limit_s > 0.0; i++) {
         if (places[i].busy && !places[i].timed_out && now_s - places[i].since_s > limit_s) {
             places[i].timed_out = true;
@@ -298,7 +290,7 @@ int pool_run(const struct pool *p)
     struct pollfd *fds = xcalloc(p->parallel, sizeof *fds);
     int rc = 0;
     for (;;) {
-        if (!p->go_on(p->ctx)) {
+        if (p->go_on != NULL && !p->go_on(p->ctx)) {
             rc = -EINTR;
             break;
         }

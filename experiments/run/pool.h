@@ -1,35 +1,37 @@
-/* Worker processes for very many runs: each takes job after job, so that starting a process is not
- * paid per run, and nothing is kept in memory but the jobs in hand (jobs.h is for a few, whose
- * results are wanted together).
+/* Worker processes: each takes job after job, so that starting a process is not paid per run, and
+ * nothing is kept in memory but the jobs in hand (jobs.h, on top of it, is for a few whose results
+ * are wanted together).
  *
  * A job that crashes, never returns, or takes more memory than it may costs itself only: its worker
  * dies, the job gets a result that says why, another worker takes the next job. A worker is
- * replaced after some hundreds of jobs too, so that what a plug-in leaks does not add up. */
-#ifndef EXPERIMENTS_SWEEP_POOL_H
-#define EXPERIMENTS_SWEEP_POOL_H
+ * replaced after jobs_per_worker jobs too, so that what a plug-in leaks does not add up. */
+#ifndef EXPERIMENTS_RUN_POOL_H
+#define EXPERIMENTS_RUN_POOL_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "experiments/run/jobs.h"
+#include "experiments/run/worker.h"
 
 struct pool_worker; /* opaque: the worker's end of the line */
 
 struct pool {
-    uint32_t parallel;  /* workers, >= 1 */
-    double cpu_limit_s; /* of each job, rounded up to whole seconds; 0: none. A job that waits
-                           instead is ended after POOL_CLOCK_FACTOR times that by the clock */
+    uint32_t parallel;        /* workers, >= 1 */
+    uint32_t jobs_per_worker; /* then a fresh one; 1: a process of its own for every job */
+    double cpu_limit_s;       /* of each job, rounded up to whole seconds; 0: none. A job that waits
+                                 instead is ended after POOL_CLOCK_FACTOR times that by the clock */
     uint64_t memory_limit_bytes; /* address space of a worker; 0: none */
     void *ctx;                   /* borrowed, for the four below */
     /* In the parent: number of the next job; false when there is none now. */
     bool (*next)(void *ctx, uint64_t *job);
-    /* In the parent: is the job of this key to be done, or is its result there already? */
+    /* In the parent: is the job of this key to be done, or is its result there already? NULL when
+     * no job asks. */
     bool (*wanted)(void *ctx, uint64_t job, const char *key);
     /* In the worker: does the job, fills r (data by malloc; freed after it was sent). */
     void (*work)(void *ctx, uint64_t job, struct pool_worker *w, struct job_result *r);
     /* In the parent: a job was done, in any order. */
     void (*done)(void *ctx, uint64_t job, const struct job_result *r);
-    /* In the parent, after every event and every 50 ms: false stops everything. */
+    /* In the parent, after every event and every 50 ms: false stops everything. NULL: go on. */
     bool (*go_on)(void *ctx);
 };
 

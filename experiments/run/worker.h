@@ -1,0 +1,34 @@
+/* Processes that do work for others: their limits, and what became of them. */
+#ifndef EXPERIMENTS_RUN_WORKER_H
+#define EXPERIMENTS_RUN_WORKER_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define JOBS_MESSAGE_BYTES 512
+
+struct job_result {
+    int status;                       /* 0; what the job returned; -EIO when its process died */
+    char message[JOBS_MESSAGE_BYTES]; /* "" when fine */
+    void *data;                       /* owned; size bytes, or NULL */
+    size_t size;
+};
+
+/* Limits the CPU time of this very process: when it is used up, `message` goes to stderr and the
+ * process exits with status 1. For commands that run in one process. The message is copied. */
+void worker_limit_self(double cpu_limit_s, const char *message);
+
+/* The next limit_s seconds of CPU time of this process are its
+ * last: the soft limit, so it can be set anew for every job. 0: no limit. */
+void worker_limit_cpu(double limit_s);
+/* First in a forked worker: it leaves no core, and is killed when its parent ends. */
+void worker_become(pid_t parent);
+/* Why a worker died, from its wait status, into r->status (-EIO; -ENOMEM when its memory ran out)
+ * and r->message. */
+void worker_describe_death(int wait_status, double cpu_limit_s, struct job_result *r);
+
+/* Processors that are on line: the default of --jobs. */
+uint32_t worker_processors(void);
+
+#endif
