@@ -56,7 +56,7 @@ static const char *const parts[][MAX_TOGETHER + 1] = {
     {"kernel_tail", NULL},
     {"queue_same", "batching", NULL},
     {"queue_other", NULL},
-    {"held", "eviction", NULL},
+    {"held", "held_back", "eviction", NULL},
 };
 #define N_PARTS (sizeof parts / sizeof parts[0])
 

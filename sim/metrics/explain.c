@@ -13,6 +13,7 @@ const char *const explain_cause_names[EXPLAIN_CAUSE_COUNT] = {
     [EXPLAIN_COMPILE] = "compile",
     [EXPLAIN_GRAPH_LOAD] = "graph_load",
     [EXPLAIN_KERNEL_TAIL] = "kernel_tail",
+    [EXPLAIN_HELD_BACK] = "held_back",
     [EXPLAIN_BATCHING] = "batching",
     [EXPLAIN_QUEUE_SAME] = "queue_same",
     [EXPLAIN_QUEUE_OTHER] = "queue_other",
@@ -32,6 +33,7 @@ const char *const explain_cause_texts[EXPLAIN_CAUSE_COUNT] = {
     [EXPLAIN_COMPILE] = "its attention kernel was compiled",
     [EXPLAIN_GRAPH_LOAD] = "a graph was loaded",
     [EXPLAIN_KERNEL_TAIL] = "the device finished what it was asked to stop",
+    [EXPLAIN_HELD_BACK] = "held back by the policy: not in the batch, or a device was idle",
     [EXPLAIN_BATCHING] = "decoding, but not in the running pass",
     [EXPLAIN_QUEUE_SAME] = "the device ran its own class",
     [EXPLAIN_QUEUE_OTHER] = "the device ran the other class",
@@ -100,6 +102,19 @@ static struct explain_in_way *in_way_of(struct explain_live *v, const struct exp
     return &v->in_way[v->n_in_way++];
 }
 
+/* Could the policy have served it, though its device runs something else? */
+static bool held_back(const struct explain *x, const struct explain_live *v, uint8_t device)
+{
+    if (v->decodes) {
+        return v->left_out;
+    }
+    uint32_t idle = x->prompt_devices & ~(1u << device);
+    for (size_t i = 0; i < x->n_launches; i++) {
+        idle &= x->launches[i].running ? ~(1u << x->launches[i].device) : ~0u;
+    }
+    return idle != 0;
+}
+
 /* dt more of waiting, if it is for this device. The order is the header's. */
 static void wait_more(const struct explain *x, struct explain_live *v, uint8_t device, int64_t dt)
 {
@@ -117,6 +132,7 @@ static void wait_more(const struct explain *x, struct explain_live *v, uint8_t d
         struct explain_in_way *w = in_way_of(v, g);
         *(stopping ? &w->tail_ns[device] : &w->queue_ns[device]) += dt;
         cause = stopping                     ? EXPLAIN_KERNEL_TAIL
+                : held_back(x, v, device)    ? EXPLAIN_HELD_BACK
                 : v->decodes && !v->in_pass  ? EXPLAIN_BATCHING
                 : has_class[v->request->cls] ? EXPLAIN_QUEUE_SAME
                                              : EXPLAIN_QUEUE_OTHER;
@@ -134,6 +150,7 @@ static void look_at(struct explain_live *v)
     const struct request *r = v->request;
     v->in_pass = r->pass != NULL;
     v->decodes = r->state == REQUEST_STATE_DECODE;
+    v->left_out = v->left_out && !v->in_pass;
     v->prefill_target = request_prefill_target(r);
     /* A swap out counts as a preemption when it starts; it is over when it is in a pass again. */
     v->swapped = !v->in_pass && (r->kv_swapped || r->preemptions != v->preemptions);
@@ -263,8 +280,16 @@ static void on_kv_lost(void *self, int64_t now_ns, const struct request *r, uint
 
 static void on_pass_formed(void *self, int64_t now_ns, const struct pass *p)
 {
-    (void)p;
-    explain_advance(self, now_ns);
+    struct explain *x = self;
+    explain_advance(x, now_ns);
+    if (p->shape.prefill_rows == p->shape.rows) {
+        return; /* nobody could have joined */
+    }
+    uint32_t at = 0;
+    uint32_t id = 0;
+    for (struct explain_live *v; (v = idmap_next(&x->live, &at, &id)) != NULL;) {
+        v->left_out = v->decodes && !v->in_pass && !v->swapped;
+    }
 }
 
 static void on_pass_done(void *self, int64_t now_ns, const struct pass *p)

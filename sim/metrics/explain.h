@@ -29,15 +29,18 @@
  *                   device is idle
  *      kernel_tail  its device runs a launch that was asked to stop (the rest of a kernel, an op, a
  *                   layer, by the launch's yield point)
- *      batching     it decodes, and its device runs a pass without it
+ *      held_back    its device runs another pass, and the policy could have served it: it decodes,
+ *                   and a batch of decodes was formed without it; or it prefills, and another
+ *                   device that takes part in prompts of this run is idle
+ *      batching     it decodes, and its device runs a pass without it (it came too late to join)
  *      queue_same   its device runs a request of its class (its own pass, if formed, waits)
  *      queue_other  its device runs only requests of the other class
  *      graphics     a frame of the graphics user has its device
  *      host         its device is idle while the host samples for some pass
  *      held         its device is idle: the policy lets it wait (admission, memory, order)
  *
- *    Of kernel_tail, batching and the queues it is noted which request was in the way: the first
- *    one of the launch that has run there longest.
+ *    Of kernel_tail, held_back, batching and the queues it is noted which request was in the way:
+ * the first one of the launch that has run there longest.
  *
  * Conditions are read at events: launches, passes, arrivals, residents. Results of the run stay the
  * same; it only runs kernel by kernel. Cost O(tracked live requests) per launch. */
@@ -56,6 +59,7 @@ enum explain_cause {
     EXPLAIN_COMPILE,
     EXPLAIN_GRAPH_LOAD,
     EXPLAIN_KERNEL_TAIL,
+    EXPLAIN_HELD_BACK,
     EXPLAIN_BATCHING,
     EXPLAIN_QUEUE_SAME,
     EXPLAIN_QUEUE_OTHER,

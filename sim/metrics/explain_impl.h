@@ -25,6 +25,7 @@ struct explain_live {
     bool evicted; /* KV dropped and not served since */
     /* As they were at the last event. */
     bool in_pass, decodes, swapped;
+    bool left_out; /* a batch of decodes was formed without it since it was served */
     uint32_t prefill_target, preemptions;
     uint32_t kv_before_loss; /* tokens below this position were computed before */
     int64_t ns[EXPLAIN_CAUSE_COUNT];
@@ -66,6 +67,7 @@ struct explain {
     size_t n_pending, cap_pending;
     uint32_t loading;                            /* of these, graph blocks */
     int64_t frame_since_ns[MACHINE_MAX_DEVICES]; /* TIME_NEVER_NS: no frame on it */
+    uint32_t prompt_devices;                     /* that have run a prefill, bits */
     double speed;                                /* by power limits */
     uint32_t sampling;                           /* passes the host samples for */
     struct explanation *done;

@@ -50,6 +50,7 @@ void explain_launch_started(void *self, int64_t now_ns, const struct launch *l, 
     struct explain *x = self;
     const struct pass *p = l->pass;
     explain_advance(x, now_ns);
+    x->prompt_devices |= p->shape.prefill_rows > 0 ? 1u << l->device : 0;
     struct explain_launch g = {
         .id = l->id,
         .pass_id = p->id,

@@ -66,7 +66,8 @@ START_TEST(causes_sum_to_the_latency_of_every_request)
                           ops->name, (unsigned long long)seed, i, (long long)total(e),
                           (long long)latency);
             int64_t queue = e->ns[EXPLAIN_KERNEL_TAIL] + e->ns[EXPLAIN_BATCHING] +
-                            e->ns[EXPLAIN_QUEUE_SAME] + e->ns[EXPLAIN_QUEUE_OTHER];
+                            e->ns[EXPLAIN_HELD_BACK] + e->ns[EXPLAIN_QUEUE_SAME] +
+                            e->ns[EXPLAIN_QUEUE_OTHER];
             for (size_t k = 0; k < e->n_blockers; k++) {
                 queue -= e->blockers[k].tail_ns + e->blockers[k].queue_ns;
             }
@@ -115,6 +116,39 @@ static void plain(const char *policy, const char *params)
     scenario_cost(&sc, -1, OP_LAYER, 6, 0, 0);
     scenario_policy(&sc, policy_find(policy), params);
 }
+
+/* A prompt of 256 takes 1 (NPU) + 2 (iGPU) + 3 (NPU) + 4 (iGPU) = 10 ms, a decode step 6 + 4. RT0
+ * prefills 0-10. BE1, there since 0, starts on the NPU at 10. Until then that is busy with the
+ * other class 0-1 (the iGPU has served no prompt yet) and 3-6, while the iGPU is idle: held back;
+ * idle 1-3 and 6-10: held. BE1: QKV 10-11; RT0's layer, asked to stop, ends at 16; attention 16-18,
+ * FFN 18-21; RT0's head, asked too, ends at 22; head 22-26. With b_rf=1 it is left out of RT0's
+ * four steps 26-66 and ends at 76. With b_rf=0 it joins at 26: RT0's third token and its second
+ * at 36. */
+START_TEST(what_the_policy_could_have_served_is_held_back)
+{
+    static const struct {
+        const char *params;
+        int64_t held_back_ms, end_ms;
+    } cases[] = {{"elastic=off,warmup=false,memory_rule=off,b_rf=1", 3 + 40, 76},
+                 {"elastic=off,warmup=false,memory_rule=off,b_rf=0", 3, 36}};
+    const int64_t ms = NS_PER_MS;
+    for (int i = 0; i < 2; i++) {
+        plain("agent-xpu-v2", cases[i].params);
+        q[0] = (struct scenario_request){REQUEST_CLASS_REACTIVE, 0.0, 256, 6, 0, 0};
+        q[1] = (struct scenario_request){REQUEST_CLASS_PROACTIVE, 0.0, 256, 2, 0, 0};
+        struct explain *x = run(2, EXPLAIN_ALL);
+        ck_assert_int_eq(sc.records[1].finish_ns, cases[i].end_ms * ms);
+        ck_assert_int_eq(of(x, 1, EXPLAIN_HELD_BACK), cases[i].held_back_ms * ms);
+        ck_assert_int_eq(of(x, 1, EXPLAIN_HELD), (2 + 4) * ms);
+        ck_assert_int_eq(of(x, 1, EXPLAIN_QUEUE_OTHER), 1 * ms);
+        ck_assert_int_eq(of(x, 1, EXPLAIN_KERNEL_TAIL), (5 + 1) * ms);
+        ck_assert_int_eq(of(x, 1, EXPLAIN_BATCHING), 0);
+        ck_assert_int_eq(of(x, 1, EXPLAIN_COMPUTE), 20 * ms);
+        explain_free(x);
+        scenario_fini(&sc);
+    }
+}
+END_TEST
 
 /* First come, first served, one layer: a pass takes 1 + 2 + 3 + 4 = 10 ms, a decode step of one
  * sequence too (fused or not: 6 + 4). Request 0 (two tokens) runs 0..20 ms; request 1 (reactive)
@@ -226,6 +260,7 @@ int main(void)
     tcase_set_timeout(t, 60);
     tcase_add_loop_test(t, causes_sum_to_the_latency_of_every_request, 0, (int)n);
     tcase_add_loop_test(t, one_request_alone_is_explained_alike, 0, (int)n);
+    tcase_add_test(t, what_the_policy_could_have_served_is_held_back);
     tcase_add_test(t, queues_by_class_and_by_request);
     tcase_add_test(t, host_time_is_lead_and_sampling);
     tcase_add_test(t, the_tail_of_a_stopped_kernel_has_a_name);
