@@ -140,6 +140,25 @@ static void share_latency(struct flow *f, uint32_t n, double capacity, const voi
     }
 }
 
+/* Max-min; then each flow takes 1 + beside (its boundness) times as long while another engine is at
+ * work at all: what kernels measured in place show (`xpusim drive --calibrate`), where the traffic
+ * of the other engine says nothing about it. */
+static void share_beside(struct flow *f, uint32_t n, double capacity, const void *params)
+{
+    const struct contention_params *p = params;
+    fill(f, n, capacity, false);
+    uint32_t at_work = 0; /* engines, as bits; the loader is none */
+    for (uint32_t i = 0; i < n; i++) {
+        at_work |= f[i].device < CONTENTION_MAX_DEVICES ? 1u << f[i].device : 0;
+    }
+    for (uint32_t i = 0; p != NULL && i < n; i++) {
+        uint8_t d = f[i].device;
+        if (d < CONTENTION_MAX_DEVICES && (at_work & ~(1u << d)) != 0) {
+            f[i].share_bytes_per_s /= 1.0 + p->beside[d] * boundness(&f[i], p);
+        }
+    }
+}
+
 /* PCCS (Xu et al., MICRO'21), with its three regions of the external demand y for an own demand x:
  * minor    y <= C - x                   1 + minor y / C
  * normal   up to the balance point      linear
@@ -179,11 +198,12 @@ static void share_pccs(struct flow *f, uint32_t n, double capacity, const void *
 }
 
 static const struct contention_ops forms[] = {
-    {"latency", share_latency}, {"max-min", share_max_min},           {"none", share_none},
-    {"pccs", share_pccs},       {"proportional", share_proportional}, {"weighted", share_weighted},
+    {"beside", share_beside},     {"latency", share_latency}, {"max-min", share_max_min},
+    {"none", share_none},         {"pccs", share_pccs},       {"proportional", share_proportional},
+    {"weighted", share_weighted},
 };
-static const char *const names[] = {"latency",      "max-min",  "none", "pccs",
-                                    "proportional", "weighted", NULL};
+static const char *const names[] = {"beside", "latency",      "max-min",  "none",
+                                    "pccs",   "proportional", "weighted", NULL};
 
 const struct contention_ops *contention_find(const char *name)
 {

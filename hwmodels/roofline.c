@@ -235,6 +235,20 @@ static void kernel_table(const struct hwmodel *m, const struct kernel_query *q,
     finish(m, q, &t, seconds * table_factor(&r->runtime[q->device]->table, q->padded_rows), out);
 }
 
+/* Measured kernels of this very model; `extended` where there are none. */
+static void kernel_per_op(const struct hwmodel *m, const struct kernel_query *q,
+                          struct kernel_cost *out)
+{
+    const struct roofline *r = m->params;
+    const struct soc_ops *ops = &r->runtime[q->device]->ops;
+    struct terms t;
+    terms_fill(m, q, false, &t);
+    bool measured = ops->given && strcmp(ops->model, m->llm->name) == 0;
+    double seconds =
+        measured ? soc_ops_seconds(ops, q) : t.launch_s + fmax(t.compute_s, t.memory_s);
+    finish(m, q, &t, seconds, out);
+}
+
 static double ridge(const struct hwmodel *m, uint8_t device)
 {
     const struct roofline *r = m->params;
@@ -300,8 +314,9 @@ static const struct hwmodel_ops extended = {"extended", kernel_extended, ridge, 
 static const struct hwmodel_ops roofline = {"roofline", kernel_roofline, ridge, floor_roofline};
 static const struct hwmodel_ops pnorm = {"p-norm", kernel_pnorm, ridge, floor_extended};
 static const struct hwmodel_ops table = {"table", kernel_table, ridge, floor_table};
-static const struct hwmodel_ops *const forms[] = {&extended, &pnorm, &roofline, &table};
-static const char *const names[] = {"extended", "p-norm", "roofline", "table", NULL};
+static const struct hwmodel_ops per_op = {"per-op", kernel_per_op, ridge, NULL};
+static const struct hwmodel_ops *const forms[] = {&extended, &pnorm, &per_op, &roofline, &table};
+static const char *const names[] = {"extended", "p-norm", "per-op", "roofline", "table", NULL};
 
 const struct hwmodel_ops *hwmodel_find(const char *form)
 {

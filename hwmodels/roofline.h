@@ -6,6 +6,7 @@
  *   roofline  T = max(W/P, Q/B): agent-xpu-v2 Appendix B with P = min(P_pk, u_c B_pk I_c) and
  *             B = u_m B_pk; the extended form with t_launch = 0, m0 = 0, e_a = 1
  *   table     T of `extended` times a measured factor, interpolated in ln rows
+ *   per-op    T of measured kernels of this model (soc_ops.h), of `extended` where there are none
  *   p-norm    T = n t_launch + (((W/P)(1 + m0/rows))^p + (Q/B)^p)^(1/p): a rounded knee
  *
  * W flop, Q DDR bytes, n primitive ops of the kernel: QKV 1, attention 1, output projection 1, two
@@ -39,7 +40,7 @@ struct roofline {
     bool fallback[MACHINE_MAX_DEVICES]; /* no entry for this weight width: the default was used */
 };
 
-/* Forms: "extended", "p-norm", "roofline", "table". NULL for any other name. */
+/* Forms: "extended", "p-norm", "per-op", "roofline", "table". NULL for any other name. */
 const struct hwmodel_ops *hwmodel_find(const char *form);
 const char *const *hwmodel_names(void);
 

@@ -128,6 +128,9 @@ static void runtime_parse(struct soc *soc, struct soc_device *d, struct json_obj
     if (json_has(o, "table")) {
         table_parse(o, &r->table);
     }
+    if (json_has(o, "ops")) {
+        soc_ops_parse(o, "ops", &r->ops);
+    }
     if (json_has(o, "fit")) {
         fit_parse(o, r);
     }
@@ -166,6 +169,7 @@ static void device_parse(struct soc *soc, struct json_obj *o)
     d->prefill_watts = number(soc, o, "prefill_power", "W", 0.0, 1e4, 1.0);
     struct soc_device *sd = &soc->devices[index];
     sd->peak_flop_per_s = number(soc, o, "peak", "TFLOP/s", 1e-3, 1e5, 1e12);
+    sd->beside_frac = optional(soc, o, "beside", "1", 0.0, 10.0, 0.0);
     int n = json_get_array_size(o, "runtimes", 1, SOC_MAX_RUNTIMES);
     for (int i = 0; i < n; i++) {
         struct json_obj r = json_array_object(o, "runtimes", i);

@@ -9,6 +9,7 @@
 
 #include <cjson/cJSON.h>
 
+#include "hwmodels/soc_ops.h"
 #include "sim/api/device.h"
 #include "sim/base/err.h"
 
@@ -70,12 +71,16 @@ struct soc_runtime {
     bool pad_attention;        /* attention reads the KV padded to the static chunk */
     struct soc_start start;
     struct soc_table table; /* of the form `table` */
+    struct soc_ops ops;     /* of the form `per-op` */
     /* Validity envelope of the calibration; 0: unbounded. */
     uint32_t valid_rows_max, valid_context_max;
 };
 
 struct soc_device {
     double peak_flop_per_s; /* datasheet, for reports */
+    /* Measured: how much longer a memory-bound kernel takes while another engine works, minus 1; of
+     * the contention form `beside`. 0: not measured. */
+    double beside_frac;
     struct soc_runtime runtimes[SOC_MAX_RUNTIMES];
     uint32_t n_runtimes;
     uint32_t fallback; /* the default entry */

@@ -8,10 +8,10 @@
 #include "sim/base/version.h"
 
 static const struct command *const commands[] = {
-    &cmd_run,          &cmd_compare,    &cmd_sweep,    &cmd_merge,  &cmd_list,    &cmd_trace,
-    &cmd_validate,     &cmd_search,     &cmd_explain,  &cmd_report, &cmd_measure, &cmd_calibrate,
-    &cmd_characterize, &cmd_claims,     &cmd_gate,     &cmd_diff,   &cmd_bisect,  &cmd_plot,
-    &cmd_graphs,       &cmd_new_policy, &cmd_selftest,
+    &cmd_run,       &cmd_compare,      &cmd_drive,      &cmd_sweep,    &cmd_merge,  &cmd_list,
+    &cmd_trace,     &cmd_validate,     &cmd_search,     &cmd_explain,  &cmd_report, &cmd_measure,
+    &cmd_calibrate, &cmd_characterize, &cmd_claims,     &cmd_gate,     &cmd_diff,   &cmd_bisect,
+    &cmd_plot,      &cmd_graphs,       &cmd_new_policy, &cmd_selftest,
 };
 
 #define N_COMMANDS (sizeof commands / sizeof commands[0])

@@ -137,6 +137,7 @@ static void bind_forms(struct config *c, struct err *e)
     c->contention_params = c->sim.contention_params;
     for (uint32_t d = 0; d < c->soc.machine.n_devices; d++) {
         const struct soc_runtime *r = c->truth.runtime[d];
+        c->contention_params.beside[d] = c->soc.devices[d].beside_frac;
         c->contention_params.ceiling_bytes_per_s[d] =
             r->one.bytes_per_s > r->many.bytes_per_s ? r->one.bytes_per_s : r->many.bytes_per_s;
     }

@@ -41,7 +41,8 @@ int runner_run(const struct config *c, const struct config_policy *p, const stru
         setup.observers[setup.n_observers++] = opt->series;
     }
     setup.decision_log = opt->decision_log;
-    int rc = sim_run(&setup, &out->sim);
+    int rc = opt->execute == NULL ? sim_run(&setup, &out->sim)
+                                  : opt->execute(opt->execute_self, &setup, &out->sim);
     if (rc == 0) {
         metrics_collect(m, &out->metrics);
         out->verdict = metrics_verdict(m);

@@ -89,12 +89,15 @@ static void print_machine(const struct config *c, const struct runner_result *r,
     }
     table_print(&t, out, 2);
     table_fini(&t);
-    (void)fprintf(out,
-                  "  energy %.4g J (%.4g idle), %.4g J per token, peak %.3g W; DDR %.1f %% used, "
-                  "%.1f %% of time at high pressure\n",
-                  value_of(r, "energy_j"), value_of(r, "energy_idle_j"),
-                  value_of(r, "energy_j_per_token"), value_of(r, "peak_power_watts"),
-                  100.0 * value_of(r, "ddr.util_frac"), 100.0 * value_of(r, "ddr.tier_high_frac"));
+    if (!isnan(value_of(r, "energy_j"))) { /* a real run has none */
+        (void)fprintf(
+            out,
+            "  energy %.4g J (%.4g idle), %.4g J per token, peak %.3g W; DDR %.1f %% used, "
+            "%.1f %% of time at high pressure\n",
+            value_of(r, "energy_j"), value_of(r, "energy_idle_j"),
+            value_of(r, "energy_j_per_token"), value_of(r, "peak_power_watts"),
+            100.0 * value_of(r, "ddr.util_frac"), 100.0 * value_of(r, "ddr.tier_high_frac"));
+    }
     if (c->sim.graphics.frames_per_s > 0.0) {
         (void)fprintf(
             out,

@@ -20,6 +20,8 @@ struct contention_params {
     /* What each engine draws alone at most: a flow near it waits for memory, one far below it for
      * its own arithmetic, and hides the latency that others cause. 0: not known. */
     double ceiling_bytes_per_s[CONTENTION_MAX_DEVICES];
+    double beside[CONTENTION_MAX_DEVICES]; /* `beside`: slowdown of a memory-bound flow while
+                                              another engine draws anything, minus 1 */
     double latency; /* `latency`: slowdown of a memory-bound flow beside a full DDR, minus 1 */
     double minor;   /* `pccs`: the same where demands do not exceed the capacity */
     double
@@ -29,13 +31,13 @@ struct contention_params {
 /* Fills share of each flow. capacity is kappa * peak, raised to the largest single demand, so a
  * flow alone always gets what it gets alone. Invariants for every form except `none`: sum of shares
  * <= capacity (up to rounding); if the sum of demands <= capacity, share = demand exactly (not of
- * `latency` and `pccs`, in which others slow a flow before the capacity is reached). */
+ * `beside`, `latency` and `pccs`, in which others slow a flow before the capacity is reached). */
 struct contention_ops {
     const char *name;
     void (*share)(struct flow *flows, uint32_t n, double capacity_bytes_per_s, const void *params);
 };
 
-/* NULL when there is no form of that name. Forms: latency, max-min, none, pccs,
+/* NULL when there is no form of that name. Forms: beside, latency, max-min, none, pccs,
  * proportional, weighted. */
 const struct contention_ops *contention_find(const char *name);
 /* The sorted, NULL-terminated list of names. */

@@ -11,6 +11,16 @@ uint32_t drive_later(struct drive *d, int64_t at_ns, enum drive_event kind, uint
     return eventq_push(&d->queue, at_ns < d->now_ns ? d->now_ns : at_ns, order, payload);
 }
 
+/* What a device does, for the shares of its time; nobody knows its watts. */
+static void observe_device(struct drive *d, uint8_t device)
+{
+    const struct real_device *v = &d->devices[device];
+    enum power_phase phase = v->n_live == 0                                    ? POWER_PHASE_IDLE
+                             : v->live[0]->l->pub.pass->shape.prefill_rows > 0 ? POWER_PHASE_PREFILL
+                                                                               : POWER_PHASE_DECODE;
+    CORE_OBSERVE(&d->core, power, d->now_ns, device, phase, 0.0);
+}
+
 static void exec_launch(void *exec, struct full_launch *l)
 {
     struct drive *d = exec;
@@ -22,6 +32,10 @@ static void exec_launch(void *exec, struct full_launch *l)
         wallclock_launch(d, v, r);
     } else if (v->n_live == 1) {
         cpuclock_start(d, v);
+    }
+    r->on_idle = v->n_live == 1;
+    if (v->n_live == 1) {
+        observe_device(d, l->pub.device);
     }
 }
 
@@ -59,6 +73,7 @@ void drive_launch_ended(struct drive *d, struct real_launch *r)
     uint32_t ops_done = r->op - l->pub.op_begin;
     uint32_t rows_done = r->rows_done;
     d->core.result->kernels += r->n_log;
+    uint8_t device = l->pub.device;
     launch_free(d, r);
     core_launch_ended(&d->core, l, r->outcome, ops_done, rows_done, r->solo_ns, r->lost_ns);
     if (i == 0 && v->n_live > 0 && v->live[0]->l->pub.state == LAUNCH_STATE_QUEUED &&
@@ -69,6 +84,7 @@ void drive_launch_ended(struct drive *d, struct real_launch *r)
             cpuclock_start(d, v);
         }
     }
+    observe_device(d, device);
 }
 
 static uint32_t exec_free_slots(void *exec, uint8_t device)

@@ -123,6 +123,7 @@ struct real_launch {
     int64_t submit_ns, kernel_begin_ns, begin_ns, end_ns, solo_ns, lost_ns, asked_ns;
     enum preempt_mode mode;
     enum launch_outcome outcome;
+    bool on_idle;             /* its device had nothing else when it came */
     bool over;                /* cpu clock: ended, waits for the host */
     uint32_t event;           /* cpu clock: of its next step */
     struct drive_kernel *log; /* of this launch, copied to the report at its end */

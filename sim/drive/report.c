@@ -16,7 +16,7 @@ void report_launch(struct drive *d, const struct real_launch *r)
 {
     struct drive_report *out = d->report;
     const struct launch *l = &r->l->pub;
-    if (r->n_log > 0 && d->devices[l->device].live[0] != r) {
+    if (r->n_log > 0 && r->on_idle && d->wall) {
         drive_times_add(&out->submit, r->begin_ns - r->submit_ns);
     }
     if (r->asked_ns > 0 && !r->over && r->outcome != LAUNCH_OUTCOME_DONE) {

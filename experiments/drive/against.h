@@ -1,0 +1,58 @@
+/* Simulated runs against real ones: errors per request, the order of policies, and how far reality
+ * is from itself. */
+#ifndef EXPERIMENTS_DRIVE_AGAINST_H
+#define EXPERIMENTS_DRIVE_AGAINST_H
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+
+#include "experiments/drive/real.h"
+
+#define AGAINST_MAX_POLICIES 32
+#define AGAINST_MAX_REPEATS 32
+#define AGAINST_MAX_MODELS 2
+
+enum against_metric { AGAINST_TTFT, AGAINST_TPOT, AGAINST_E2E, AGAINST_METRICS };
+
+/* One policy: its real runs, and one simulation per machine file. */
+struct against_policy {
+    char label[128];
+    struct real_run real[AGAINST_MAX_REPEATS];
+    uint32_t n_real;
+    struct request_times simulated[AGAINST_MAX_MODELS];
+};
+
+struct against {
+    struct against_policy policies[AGAINST_MAX_POLICIES];
+    uint32_t n_policies, n_models, repeats;
+    const char *models[AGAINST_MAX_MODELS]; /* names of the machine files */
+    char trace[256], engines[512];
+    const char *clock;
+};
+
+double against_value(const struct request_time *t, enum against_metric m);
+/* Mean |x / y - 1| over requests that finished in both and have the metric. NaN: none. */
+double against_mape(const struct request_times *x, const struct request_times *y,
+                    enum against_metric m);
+/* Mean of a metric over finished requests of a class; cls REQUEST_CLASS_COUNT: all. */
+double against_mean(const struct request_times *t, enum against_metric m, enum request_class cls);
+
+/* Order of policies: Kendall's tau over pairs. A pair whose real ranges over the repeats overlap is
+ * within the noise: tied on both sides, left out, counted. low, high: the least and most tau when
+ * each repeat's order is taken alone. NaN: no pair is left. */
+struct against_tau {
+    double tau, low, high;
+    uint32_t pairs, tied;
+};
+struct against_tau against_tau(const struct against *a, uint32_t model, enum against_metric m,
+                               enum request_class cls);
+/* The same of one repeat's order against the mean of the others': reality against itself. */
+struct against_tau against_tau_real(const struct against *a, enum against_metric m,
+                                    enum request_class cls);
+
+void against_print(const struct against *a, FILE *out);
+/* A new JSON object, owned by the caller. */
+cJSON *against_to_json(const struct against *a);
+void against_fini(struct against *a);
+
+#endif

@@ -1,0 +1,81 @@
+/* What the simulator needs, from kernels that really ran: times per op, attention's two rates, host
+ * costs, the slowdown beside another engine. Queues feel means, not medians: every part of the fit
+ * gives the same sum of times as the kernels it was made from. */
+#ifndef EXPERIMENTS_DRIVE_FIT_H
+#define EXPERIMENTS_DRIVE_FIT_H
+
+#include <cjson/cJSON.h>
+
+#include "hwmodels/soc.h"
+#include "sim/drive/drive.h"
+
+/* A kernel slower than this many medians of its like lost its core to someone: left out, counted.
+ */
+#define FIT_LOST_CORE 8.0
+
+struct fit_number {
+    double value, low, high; /* 95 % */
+};
+
+/* How well one part fits. */
+struct fit_part {
+    const char *name; /* "qkv", "mha prefill", ... */
+    uint8_t device;
+    uint32_t n, lost;             /* kernels used; left out */
+    double median_frac, p90_frac; /* |error| of single kernels */
+    double lack_of_fit_p; /* chance of so uneven a misfit if the form were right; NaN: no repeats */
+    bool borrowed;        /* nothing ran there: another device's numbers */
+};
+
+struct fit_table {
+    uint32_t n;
+    double rows[SOC_OPS_MAX_POINTS];
+    struct fit_number s[SOC_OPS_MAX_POINTS];
+};
+
+struct fit_device {
+    struct fit_table token[OP_KIND_COUNT];   /* of QKV, FFN, HEAD */
+    struct fit_number prefill[3], decode[3]; /* s, s per pair or key, s per row */
+    struct fit_number layer[2];              /* s, s per key */
+    struct fit_number beside;                /* slowdown minus 1; high 0: not measured */
+    uint32_t n_beside;
+    double one_row_bytes_per_s; /* what its one-row FFN draws: the ceiling of contention forms */
+};
+
+#define FIT_MAX_PARTS (MACHINE_MAX_DEVICES * 6)
+
+struct fit {
+    struct fit_device devices[MACHINE_MAX_DEVICES];
+    uint32_t n_devices;
+    struct fit_part parts[FIT_MAX_PARTS];
+    uint32_t n_parts;
+    struct drive_times schedule, submit, completion, tail, reset;
+    double tail_tokens;
+    double compile_fixed_s, compile_per_token_s; /* n_compiles 0: not measured */
+    double swap_bytes_per_s, swap_fixed_s;
+    uint32_t n_compiles, n_swaps, n_runs, n_disturbed;
+};
+
+/* Collects runs: kernels are copied. */
+struct fit_input {
+    struct drive_kernel *kernels; /* owned */
+    uint32_t *run;                /* owned: which run each is of */
+    size_t n, cap;
+    struct fit fit; /* host costs so far */
+};
+
+void fit_input_init(struct fit_input *in);
+void fit_input_fini(struct fit_input *in);
+void fit_input_add(struct fit_input *in, const struct drive_report *r, double tail_tokens,
+                   bool disturbed);
+
+/* Fits. 0, or -EINVAL with an error: too few kernels. */
+int fit_make(struct fit_input *in, const struct machine *m, const struct llm *llm, struct fit *out,
+             struct err *e);
+
+/* The SoC file's tree with the fit's numbers in their places, under another name. source says where
+ * from. New tree, owned by the caller. */
+cJSON *fit_to_soc(const struct fit *f, const cJSON *soc, const struct llm *llm, const char *name,
+                  const char *source);
+
+#endif

@@ -1,0 +1,128 @@
+/* A fit as a SoC file: the file it started from, with the measured numbers in place of its own. */
+#include <math.h>
+#include <string.h>
+
+#include "experiments/drive/fit.h"
+
+static void quantity(cJSON *to, const char *key, struct fit_number q, const char *unit,
+                     const char *source)
+{
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddNumberToObject(o, "value", q.value);
+    cJSON_AddStringToObject(o, "unit", unit);
+    cJSON_AddNumberToObject(o, "low", fmin(q.low, q.value));
+    cJSON_AddNumberToObject(o, "high", fmax(q.high, q.value));
+    cJSON_AddStringToObject(o, "source", source);
+    cJSON_AddStringToObject(o, "kind", "measured");
+    cJSON_DeleteItemFromObject(to, key);
+    cJSON_AddItemToObject(to, key, o);
+}
+
+/* Mean of durations, with its interval, in us. */
+static struct fit_number mean_us(const struct drive_times *t)
+{
+    double mean = drive_mean_ns(t) / 1e3;
+    double n = t->n > 0 ? (double)t->n : 1.0;
+    double sd = sqrt(fmax(0.0, t->sum_sq / n / 1e6 - mean * mean) / n);
+    return (struct fit_number){mean, fmax(0.0, mean - 1.96 * sd), mean + 1.96 * sd};
+}
+
+static void host(const struct fit *f, cJSON *root, const char *source)
+{
+    cJSON *h = cJSON_GetObjectItem(root, "host");
+    if (f->schedule.n > 0) {
+        quantity(h, "schedule", mean_us(&f->schedule), "us", source);
+    }
+    if (f->tail_tokens > 0.0) {
+        double us = f->tail.sum_ns / f->tail_tokens / 1e3;
+        quantity(h, "sample", (struct fit_number){us, us, us}, "us/token", source);
+    }
+    cJSON *c = cJSON_GetObjectItem(root, "compiler");
+    if (f->n_compiles > 0) {
+        double ms = f->compile_per_token_s * 1e3;
+        quantity(c, "fixed",
+                 (struct fit_number){f->compile_fixed_s, f->compile_fixed_s, f->compile_fixed_s},
+                 "s", source);
+        quantity(c, "per_token", (struct fit_number){ms, ms, ms}, "ms/token", source);
+    }
+    cJSON *l = cJSON_GetObjectItem(root, "loader");
+    double swap = f->swap_bytes_per_s / 1e9;
+    if (f->n_swaps > 0) {
+        quantity(l, "swap_bandwidth", (struct fit_number){swap, swap, swap}, "GB/s", source);
+    }
+}
+
+static cJSON *table(const struct fit_table *t)
+{
+    cJSON *list = cJSON_CreateArray();
+    for (uint32_t i = 0; i < t->n; i++) {
+        cJSON *o = cJSON_CreateObject();
+        cJSON_AddNumberToObject(o, "rows", t->rows[i]);
+        cJSON_AddNumberToObject(o, "us", 1e6 * t->s[i].value);
+        cJSON_AddNumberToObject(o, "low", 1e6 * t->s[i].low);
+        cJSON_AddNumberToObject(o, "high", 1e6 * t->s[i].high);
+        cJSON_AddItemToArray(list, o);
+    }
+    return list;
+}
+
+static cJSON *rates(const struct fit_number *c, const char *per)
+{
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddNumberToObject(o, "fixed_us", 1e6 * c[0].value);
+    cJSON_AddNumberToObject(o, per, 1e9 * c[1].value);
+    return o;
+}
+
+static void runtime(const struct fit_device *d, cJSON *r, const struct llm *llm, const char *source)
+{
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "model", llm->name);
+    cJSON_AddStringToObject(o, "source", source);
+    cJSON_AddItemToObject(o, "qkv", table(&d->token[OP_QKV]));
+    cJSON_AddItemToObject(o, "ffn", table(&d->token[OP_FFN]));
+    cJSON_AddItemToObject(o, "head", table(&d->token[OP_HEAD]));
+    cJSON *prefill = rates(d->prefill, "pair_ns");
+    cJSON_AddNumberToObject(prefill, "row_us", 1e6 * d->prefill[2].value);
+    cJSON_AddItemToObject(o, "prefill", prefill);
+    cJSON *decode = rates(d->decode, "key_ns");
+    cJSON_AddNumberToObject(decode, "row_us", 1e6 * d->decode[2].value);
+    cJSON_AddItemToObject(o, "decode", decode);
+    cJSON_AddItemToObject(o, "layer", rates(d->layer, "key_ns"));
+    cJSON_DeleteItemFromObject(r, "ops");
+    cJSON_AddItemToObject(r, "ops", o);
+    double gbs = d->one_row_bytes_per_s / 1e9;
+    if (gbs > 0.0) {
+        quantity(r, "bandwidth", (struct fit_number){gbs, gbs, gbs}, "GB/s", source);
+    }
+}
+
+cJSON *fit_to_soc(const struct fit *f, const cJSON *soc, const struct llm *llm, const char *name,
+                  const char *source)
+{
+    cJSON *root = cJSON_Duplicate(soc, true);
+    cJSON_ReplaceItemInObject(root, "name", cJSON_CreateString(name));
+    host(f, root, source);
+    cJSON *devices = cJSON_GetObjectItem(root, "devices");
+    for (uint32_t i = 0; i < f->n_devices; i++) {
+        cJSON *d = cJSON_GetArrayItem(devices, (int)i);
+        if (f->submit.n > 0) {
+            quantity(d, "submit", mean_us(&f->submit), "us", source);
+            quantity(d, "completion", mean_us(&f->completion), "us", source);
+        }
+        if (f->reset.n > 0) {
+            quantity(d, "reset", mean_us(&f->reset), "us", source);
+        }
+        if (f->devices[i].n_beside > 0) {
+            quantity(d, "beside", f->devices[i].beside, "1", source);
+        }
+        cJSON *runtimes = cJSON_GetObjectItem(d, "runtimes");
+        for (int r = 0; r < cJSON_GetArraySize(runtimes); r++) {
+            cJSON *entry = cJSON_GetArrayItem(runtimes, r);
+            if (cJSON_GetObjectItem(entry, "weight_bits")->valueint == (int)llm->weight_bits) {
+                runtime(&f->devices[i], entry, llm, source);
+            }
+        }
+    }
+    return root;
+}

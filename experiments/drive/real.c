@@ -1,0 +1,193 @@
+#include "experiments/drive/real.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "hwmodels/backends/host.h"
+#include "hwmodels/engines/engines.h"
+#include "sim/base/arena.h"
+#include "sim/core/core.h"
+
+/* ---- times of requests ---- */
+
+static double seconds(int64_t ns)
+{
+    return (double)ns / 1e9;
+}
+
+static void on_finished(void *self, int64_t now_ns, const struct request *r)
+{
+    struct request_times *t = self;
+    uint32_t row = ((const struct full_request *)r)->row;
+    double first = seconds(r->first_token_ns - r->arrival_ns);
+    double all = seconds(now_ns - r->arrival_ns);
+    t->v[row] = (struct request_time){
+        .finished = true,
+        .cls = r->cls,
+        .ttft_s = first,
+        .tpot_s = r->generated_tokens > 1 ? (all - first) / (r->generated_tokens - 1) : (double)NAN,
+        .e2e_s = all,
+    };
+}
+
+void request_times_init(struct request_times *t, size_t n_rows)
+{
+    *t = (struct request_times){.v = xcalloc(n_rows, sizeof *t->v), .n = n_rows};
+    t->observer = (struct observer){.self = t, .request_finished = on_finished};
+}
+
+void request_times_fini(struct request_times *t)
+{
+    free(t->v);
+    *t = (struct request_times){0};
+}
+
+/* ---- engines ---- */
+
+/* Number i of a comma-separated list; the last one holds for the rest. False: the list is empty. */
+static bool list_item(const char *list, uint32_t i, char *out, size_t size)
+{
+    if (list == NULL) {
+        return false;
+    }
+    const char *at = list;
+    for (const char *comma = strchr(at, ','); i > 0 && comma != NULL; i--) {
+        at = comma + 1;
+        comma = strchr(at, ',');
+    }
+    size_t n = strcspn(at, ",");
+    n = n < size - 1 ? n : size - 1;
+    memcpy(out, at, n);
+    out[n] = '\0';
+    return n > 0;
+}
+
+static int core_of_list(const char *list, uint32_t i, struct err *e)
+{
+    char item[16];
+    char *end;
+    if (!list_item(list, i, item, sizeof item)) {
+        return (int)(i % (uint32_t)sysconf(_SC_NPROCESSORS_ONLN));
+    }
+    long core = strtol(item, &end, 10);
+    if (*end != '\0' || core < 0 || core >= sysconf(_SC_NPROCESSORS_ONLN)) {
+        (void)err_add(e, "--cores %s: there are processors 0 to %ld", list,
+                      sysconf(_SC_NPROCESSORS_ONLN) - 1);
+    }
+    return (int)core;
+}
+
+int real_devices(const struct real_options *o, const struct machine *m, struct drive_options *out,
+                 struct err *e)
+{
+    size_t before = e->n;
+    *out = (struct drive_options){
+        .clock = strcmp(o->clock, "cpu") == 0 ? DRIVE_CLOCK_CPU : DRIVE_CLOCK_WALL,
+        .realtime = o->realtime,
+        .limit_s = o->limit_s,
+        .hang_s = o->hang_s,
+    };
+    bool mixed = strcmp(o->engine, "mixed") == 0;
+    for (uint32_t i = 0; i < m->n_devices && e->n == before; i++) {
+        bool npu = m->devices[i].kind == DEVICE_KIND_NPU;
+        char name[16];
+        struct drive_device *d = &out->devices[i];
+        d->engine = engine_find(!mixed ? o->engine : npu ? "openvino" : "ggml", e);
+        d->name = list_item(o->devices, i, name, sizeof name) ? xstrdup(name) : "CPU";
+        d->core = core_of_list(o->cores, i, e);
+    }
+    return e->n == before ? 0 : -EINVAL;
+}
+
+const char *real_describe(const struct drive_options *o, const struct machine *m, char *buf,
+                          size_t size)
+{
+    size_t used = 0;
+    for (uint32_t i = 0; i < m->n_devices && used < size; i++) {
+        const struct drive_device *d = &o->devices[i];
+        used += (size_t)snprintf(buf + used, size - used, "%s%s = %s %s, %s, core %d",
+                                 i > 0 ? "; " : "", m->devices[i].name, d->engine->name,
+                                 d->engine->version, d->name, d->core);
+    }
+    return buf;
+}
+
+/* ---- running ---- */
+
+struct execution {
+    const struct drive_options *options;
+    struct drive_report *report;
+};
+
+static int execute(void *self, const struct sim_setup *setup, struct sim_result *result)
+{
+    const struct execution *x = self;
+    return drive_run(x->options, setup, result, x->report);
+}
+
+/* Nobody measured energy or memory traffic: those metrics are absent, not zero. */
+static void drop_unmeasured(struct metric_list *l)
+{
+    static const char *const words[] = {"energy", "watts", "ddr.", "contention_loss"};
+    size_t kept = 0;
+    for (size_t i = 0; i < l->n; i++) {
+        bool drop = false;
+        for (size_t k = 0; k < sizeof words / sizeof words[0]; k++) {
+            drop = drop || strstr(l->v[i].name, words[k]) != NULL;
+        }
+        l->v[kept] = l->v[i];
+        kept += !drop;
+    }
+    l->n = kept;
+}
+
+static double load_average(void)
+{
+    double load = -1.0;
+    FILE *f = fopen(HOST_PROC_DIR "/loadavg", "r");
+    if (f != NULL) {
+        load = fscanf(f, "%lf", &load) == 1 ? load : -1.0;
+        (void)fclose(f);
+    }
+    return load;
+}
+
+int real_execute(const struct drive_options *o, const struct config *c,
+                 const struct config_policy *p, const struct trace *t, uint64_t seed,
+                 struct runner_options *opt, struct runner_result *result, struct real_run *out,
+                 struct err *e)
+{
+    *out = (struct real_run){.load_before = load_average()};
+    request_times_init(&out->times, t->n);
+    struct execution x = {o, &out->report};
+    opt->execute = execute;
+    opt->execute_self = &x;
+    opt->series = &out->times.observer;
+    struct runner_result own;
+    struct runner_result *r = result == NULL ? &own : result;
+    struct host_times from = host_times_read(HOST_PROC_DIR);
+    out->status = runner_run(c, p, t, seed, opt, r, e);
+    drop_unmeasured(&r->metrics);
+    struct host_times to = host_times_read(HOST_PROC_DIR);
+    struct backend_host shares = host_times_shares(&from, &to);
+    out->foreign_frac = shares.foreign_frac;
+    out->steal_frac = shares.steal_frac;
+    out->sim = r->sim;
+    out->end_s = seconds(r->sim.end_ns);
+    (void)snprintf(out->message, sizeof out->message, "%s", r->sim.message);
+    opt->series = NULL;
+    if (result == NULL) {
+        runner_result_fini(&own);
+    }
+    return out->status;
+}
+
+void real_run_fini(struct real_run *r)
+{
+    request_times_fini(&r->times);
+    drive_report_fini(&r->report);
+}

@@ -1,0 +1,66 @@
+/* One run on real engines: which engine a device gets, who else used the processor meanwhile, and
+ * the times of every request, for real and simulated runs alike. */
+#ifndef EXPERIMENTS_DRIVE_REAL_H
+#define EXPERIMENTS_DRIVE_REAL_H
+
+#include "experiments/run/runner.h"
+#include "sim/drive/drive.h"
+
+#define REAL_DISTURBED_FRAC 0.10 /* of all processor time for others or stolen: a run is marked */
+
+struct real_options {
+    const char *engine;          /* "ggml", "openvino", "mixed": openvino on the NPU, else ggml */
+    const char *clock;           /* "wall", "cpu" */
+    const char *cores, *devices; /* lists by device of the machine, "0,1" and "CPU,CPU"; NULL */
+    bool realtime;
+    double limit_s, hang_s;
+};
+
+struct request_time {
+    bool finished;
+    enum request_class cls;
+    double ttft_s, tpot_s, e2e_s; /* tpot of one token: NaN */
+};
+
+struct request_times {
+    struct request_time *v; /* owned; by position in the trace's rows */
+    size_t n;
+    struct observer observer;
+};
+
+void request_times_init(struct request_times *t, size_t n_rows);
+void request_times_fini(struct request_times *t);
+
+struct real_run {
+    int status; /* of the run; 0 fine */
+    char message[512];
+    struct request_times times;
+    struct drive_report report;
+    double foreign_frac, steal_frac; /* of all processor time; -1 unknown */
+    double load_before;              /* 1-minute load average when it began; -1 unknown */
+    double end_s;
+    struct sim_result sim;
+};
+
+/* What the options mean on a machine. 0, or -EINVAL with errors: no such engine, wrong lists. */
+int real_devices(const struct real_options *o, const struct machine *m, struct drive_options *out,
+                 struct err *e);
+
+/* Runs a policy for real. Returns out->status; real_run_fini in every case. opt: files and
+ * observers of runner_options, its executor and series are set here; result: metrics, or NULL. */
+int real_execute(const struct drive_options *o, const struct config *c,
+                 const struct config_policy *p, const struct trace *t, uint64_t seed,
+                 struct runner_options *opt, struct runner_result *result, struct real_run *out,
+                 struct err *e);
+void real_run_fini(struct real_run *r);
+
+static inline bool real_disturbed(const struct real_run *r)
+{
+    return r->foreign_frac + r->steal_frac > REAL_DISTURBED_FRAC;
+}
+
+/* "ggml 0.25.3 on CPU core 0, ..." of every device. Returns buf. */
+const char *real_describe(const struct drive_options *o, const struct machine *m, char *buf,
+                          size_t size);
+
+#endif

@@ -1,0 +1,38 @@
+/* Measured times of the kernels of one model on one device, as `xpusim drive --calibrate` writes
+ * them into a runtime entry ("ops"): what the form `per-op` runs on. Off where nothing was
+ * measured.
+ *
+ * Token-level ops: a table over the rows that the kernel pays, straight between its points.
+ * Attention has two rates, because kernels take two paths: prompts by pairs of query and key,
+ * batches of single rows by keys (on the ggml engine the second is ten times slower per pair). */
+#ifndef HWMODELS_SOC_OPS_H
+#define HWMODELS_SOC_OPS_H
+
+#include <stdbool.h>
+
+#include "sim/api/hwmodel.h"
+#include "sim/base/json.h"
+
+#define SOC_OPS_MAX_POINTS 16
+
+struct soc_ops_table {
+    uint32_t n;
+    double rows[SOC_OPS_MAX_POINTS]; /* rising */
+    double s[SOC_OPS_MAX_POINTS];
+};
+
+struct soc_ops {
+    bool given;
+    char model[64];                      /* the measured one: others have other times */
+    struct soc_ops_table qkv, ffn, head; /* by padded rows */
+    double prefill_s, prefill_pair_s, prefill_row_s;
+    double decode_s, decode_key_s, decode_row_s;
+    double layer_s, layer_key_s; /* a fused layer of one row */
+};
+
+/* Reads the object `key` of a runtime entry. */
+void soc_ops_parse(struct json_obj *o, const char *key, struct soc_ops *out);
+/* Seconds alone; > 0. Rows of a prompt in a mixed pass count as prefill, the others as decode. */
+double soc_ops_seconds(const struct soc_ops *ops, const struct kernel_query *q);
+
+#endif

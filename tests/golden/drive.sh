@@ -1,0 +1,68 @@
+#!/bin/sh
+# xpusim drive: without engines one plain sentence; with ggml runs, calibration and comparison on the cpu clock, where no
+# time decides anything: tokens, books and files do.
+set -eu
+BUILD=${BUILD:-build}
+x=$BUILD/xpusim
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+fail() { echo "drive: $*"; exit 1; }
+
+{
+    echo '# xpusim-trace v1'
+    echo 'request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,prefix_tokens'
+    for i in 0 1 2 3 4 5 6 7 8 9 10 11; do
+        class=proactive
+        [ $((i % 3)) -eq 0 ] && class=reactive
+        echo "$i,$i,0,$class,0.00$((i % 10)),,$((20 + i * 17)),$((4 + i)),0"
+    done
+} | sort -t, -k5,5 -s >"$tmp/rows"
+# ids follow arrival
+awk -F, -v OFS=, '/^#/ || /^request/ { next } { $1 = $2 = n++; print }' "$tmp/rows" >"$tmp/body"
+{ echo '# xpusim-trace v1'; grep '^request' "$tmp/rows"; cat "$tmp/body"; } >"$tmp/t.csv"
+
+# 1. No engine, no such engine, no policy: exit 2 and one sentence.
+status=0
+XPUSIM_ENGINES=$tmp $x drive --policy fcfs --trace "$tmp/t.csv" >"$tmp/out" 2>"$tmp/err" || status=$?
+[ $status -eq 2 ] || fail "no engine: exit $status"
+grep -q 'engine ggml is not there: `make engines` fetches and builds it' "$tmp/err" || fail "no engine: $(cat "$tmp/err")"
+[ ! -s "$tmp/out" ] || fail "no engine, but output"
+status=0
+$x drive --trace "$tmp/t.csv" >/dev/null 2>"$tmp/err" || status=$?
+[ $status -eq 2 ] && grep -q 'one --policy is needed' "$tmp/err" || fail "no policy: $(cat "$tmp/err")"
+
+if [ ! -e "$BUILD/engines/ggml.so" ]; then
+    echo "skipped: engine ggml is not there (make engines)"
+    exit 0
+fi
+usual="--clock cpu --llm random-256 --trace $tmp/t.csv"
+
+# 2. Two policies, one machine of two devices: the same tokens, clean books, and no energy.
+for p in fcfs agent-xpu-v2; do
+    # shellcheck disable=SC2086
+    $x drive --policy $p $usual --tokens "$tmp/$p.tokens" --kernels "$tmp/$p.csv" --json >"$tmp/$p.json"
+    grep -q '"clean":.*true' "$tmp/$p.json" || fail "$p: books"
+    grep -q '"engines":.*"npu = ggml 0' "$tmp/$p.json" || fail "$p: does not say what ran"
+    ! grep -q 'energy_j_per_token' "$tmp/$p.json" || fail "$p: energy that nobody measured"
+    [ "$(wc -l <"$tmp/$p.csv")" -gt 100 ] || fail "$p: kernels"
+done
+cmp -s "$tmp/fcfs.tokens" "$tmp/agent-xpu-v2.tokens" || fail "other tokens under another policy"
+[ "$(wc -w <"$tmp/fcfs.tokens")" -eq $((12 + 12 * 4 + 66)) ] || fail "tokens: $(wc -w <"$tmp/fcfs.tokens")"
+
+# 3. What is not real is refused by name, exit 1.
+status=0
+# shellcheck disable=SC2086
+$x drive --policy sd-npu:blocks=2 $usual >/dev/null 2>"$tmp/err" || status=$?
+[ $status -eq 1 ] && grep -q 'needs graph loads' "$tmp/err" || fail "sd-npu: $(cat "$tmp/err")"
+
+# 4. Calibration writes a machine that simulates; the comparison of two policies is whole.
+# shellcheck disable=SC2086
+$x drive --calibrate "$tmp/t.csv" --clock cpu --llm random-256 -o "$tmp/my.json" >"$tmp/fit" 2>/dev/null
+grep -q 'mha decode' "$tmp/fit" || fail "fit: $(cat "$tmp/fit")"
+$x run --soc "$tmp/my.json" --llm random-256 --policy fcfs --trace "$tmp/t.csv" --hwmodel per-op --contention beside >/dev/null ||
+    fail "the calibrated machine does not run"
+# shellcheck disable=SC2086
+$x drive --compare --policy fcfs --policy pd-static $usual --soc "$tmp/my.json" --beside-soc two-cores --repeat 2 --json \
+    >"$tmp/c.json" 2>/dev/null
+grep -q '"real_against_real"' "$tmp/c.json" && grep -q '"second"' "$tmp/c.json" || fail "comparison"
+echo "drive: fine"

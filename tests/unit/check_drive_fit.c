@@ -1,0 +1,314 @@
+/* Fits of real kernels, the measured form they fill, and the comparison of real with simulated. */
+#include <check.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/drive/against.h"
+#include "experiments/drive/fit.h"
+#include "sim/api/contention.h"
+#include "sim/base/arena.h"
+#include "sim/base/units.h"
+
+/* ---- the measured form ---- */
+
+static const struct soc_ops ops = {
+    .given = true,
+    .qkv = {.n = 3, .rows = {1, 4, 64}, .s = {1e-3, 2e-3, 8e-3}},
+    .ffn = {.n = 1, .rows = {64}, .s = {16e-3}},
+    .prefill_s = 1e-4,
+    .prefill_pair_s = 1e-8,
+    .prefill_row_s = 1e-6,
+    .decode_s = 1e-5,
+    .decode_key_s = 1e-7,
+    .decode_row_s = 2e-5,
+    .layer_s = 1e-3,
+    .layer_key_s = 1e-6,
+};
+
+static double price(enum op_kind op, uint32_t rows, const struct work_shape *w)
+{
+    struct kernel_query q = {.op = op, .rows = rows, .padded_rows = rows, .shape = w};
+    return soc_ops_seconds(&ops, &q);
+}
+
+START_TEST(a_table_is_straight_between_its_points)
+{
+    ck_assert_double_eq_tol(price(OP_QKV, 1, NULL), 1e-3, 1e-12);
+    ck_assert_double_eq_tol(price(OP_QKV, 2, NULL), 1e-3 + 1e-3 / 3, 1e-12);
+    ck_assert_double_eq_tol(price(OP_QKV, 34, NULL), 5e-3, 1e-12);   /* half of 4 .. 64 */
+    ck_assert_double_eq_tol(price(OP_QKV, 124, NULL), 14e-3, 1e-12); /* the last step goes on */
+    ck_assert_double_eq_tol(price(OP_FFN, 128, NULL), 32e-3, 1e-12); /* one point: by rows */
+}
+END_TEST
+
+/* Prompt of 100 rows from nothing: 5050 pairs. Batch of four that have 1000 keys together. Both in
+ * one pass, five sequences, 1100 keys: each sequence counts 220, so decodes have 880 pairs. */
+START_TEST(attention_has_a_rate_for_prompts_and_one_for_batches)
+{
+    struct work_shape prompt = {.rows = 100,
+                                .sequences = 1,
+                                .prefill_rows = 100,
+                                .attn_pairs = 5050,
+                                .kv_read_tokens = 100};
+    struct work_shape batch = {
+        .rows = 4, .sequences = 4, .attn_pairs = 1000, .kv_read_tokens = 1000};
+    struct work_shape mixed = {.rows = 104,
+                               .sequences = 5,
+                               .prefill_rows = 100,
+                               .attn_pairs = 6050,
+                               .kv_read_tokens = 1100};
+    ck_assert_double_eq_tol(price(OP_MHA, 100, &prompt), 1e-4 + 5050e-8 + 100e-6, 1e-12);
+    ck_assert_double_eq_tol(price(OP_MHA, 50, &prompt), 1e-4 + (5050e-8 + 100e-6) / 2, 1e-12);
+    ck_assert_double_eq_tol(price(OP_MHA, 4, &batch), 1e-5 + 1000e-7 + 4 * 2e-5, 1e-12);
+    ck_assert_double_eq_tol(price(OP_MHA, 104, &mixed),
+                            880e-7 + 4 * 2e-5 + 1e-4 + (6050 - 880) * 1e-8 + 100e-6, 1e-12);
+}
+END_TEST
+
+/* 10 GB/s of a ceiling of 20 is half memory-bound: with 0.4 beside, 1.2 times as long. */
+START_TEST(beside_slows_by_boundness_and_only_beside_another_engine)
+{
+    const struct contention_ops *form = contention_find("beside");
+    struct contention_params p = {.ceiling_bytes_per_s = {20e9, 20e9}, .beside = {0.4, 0.0}};
+    struct flow f[2] = {{.demand_bytes_per_s = 10e9, .weight = 1, .device = 0},
+                        {.demand_bytes_per_s = 1e9, .weight = 1, .device = 1}};
+    form->share(f, 2, 50e9, &p);
+    ck_assert_double_eq_tol(f[0].share_bytes_per_s, 10e9 / 1.2, 1.0);
+    ck_assert_double_eq_tol(f[1].share_bytes_per_s, 1e9, 1.0);
+    form->share(f, 1, 50e9, &p);
+    ck_assert_double_eq_tol(f[0].share_bytes_per_s, 10e9, 1.0);
+    f[1].device = 0; /* two launches on one engine: none is beside another */
+    form->share(f, 2, 50e9, &p);
+    ck_assert_double_eq_tol(f[0].share_bytes_per_s, 10e9, 1.0);
+}
+END_TEST
+
+/* ---- fits recover what made the kernels ---- */
+
+static struct drive_report report;
+
+static void kernel_add(struct drive_kernel k)
+{
+    if (report.n_kernels == report.cap_kernels) {
+        report.cap_kernels = report.cap_kernels == 0 ? 64 : 2 * report.cap_kernels;
+        report.kernels = xrealloc(report.kernels, report.cap_kernels * sizeof k);
+    }
+    report.kernels[report.n_kernels++] = k;
+}
+
+/* Kernels of a known machine, one after another: 50 repeats, each 10 % late or early in turn. */
+static void make_kernels(void)
+{
+    int64_t at = 0;
+    for (int i = 0; i < 50; i++) {
+        double noise = i % 2 == 0 ? 0.9 : 1.1;
+        uint32_t rows = i % 2 == 0 ? 1 : 64; /* both noises meet both sizes */
+        for (int turn = 0; turn < 2; turn++, rows = rows == 1 ? 64 : 1) {
+            struct drive_kernel k = {.rows = rows, .padded_rows = rows, .shape_rows = rows};
+            static const uint8_t token[] = {OP_QKV, OP_FFN, OP_HEAD};
+            for (int o = 0; o < 3; o++) {
+                k.op = token[o];
+                k.ns = (int64_t)(noise * (1e6 + 1e5 * rows) * (o + 1));
+                k.begin_ns = at;
+                at += k.ns;
+                kernel_add(k);
+            }
+        }
+        uint32_t n = 50 + 10 * (uint32_t)i;
+        double pairs = n * (n + 1) / 2.0;
+        kernel_add((struct drive_kernel){.op = OP_MHA,
+                                         .rows = n,
+                                         .padded_rows = n,
+                                         .shape_rows = n,
+                                         .prefill_rows = n,
+                                         .sequences = 1,
+                                         .pairs = (uint64_t)pairs,
+                                         .keys = n,
+                                         .begin_ns = at,
+                                         .ns = (int64_t)(5e5 + 100.0 * pairs + 4e3 * n)});
+        kernel_add((struct drive_kernel){.op = OP_MHA,
+                                         .rows = 1 + (uint32_t)i % 7,
+                                         .padded_rows = 1 + (uint32_t)i % 7,
+                                         .shape_rows = 1 + (uint32_t)i % 7,
+                                         .sequences = 1 + (uint32_t)i % 7,
+                                         .keys = n,
+                                         .pairs = n,
+                                         .begin_ns = at,
+                                         .ns = (int64_t)(2e4 + 1500.0 * n + 2.5e4 * (1 + i % 7))});
+    }
+    kernel_add((struct drive_kernel){.op = OP_FFN, /* lost its core: 1.1 ms is usual */
+                                     .rows = 1,
+                                     .padded_rows = 1,
+                                     .shape_rows = 1,
+                                     .begin_ns = at,
+                                     .ns = 500000000});
+}
+
+static struct fit fit;
+
+static void fit_run(void)
+{
+    struct fit_input in;
+    struct machine m = {.n_devices = 1};
+    struct llm llm = {.hidden = 64, .ffn_hidden = 64, .body_bytes_per_weight = 1.0};
+    struct err e = ERR_INIT;
+    fit_input_init(&in);
+    fit_input_add(&in, &report, 1.0, false);
+    ck_assert_int_eq(fit_make(&in, &m, &llm, &fit, &e), 0);
+    fit_input_fini(&in);
+    drive_report_fini(&report);
+}
+
+START_TEST(a_fit_finds_the_times_that_made_the_kernels)
+{
+    make_kernels();
+    fit_run();
+    const struct fit_device *d = &fit.devices[0];
+    for (int o = 0; o < 3; o++) {
+        static const int token[] = {OP_QKV, OP_FFN, OP_HEAD};
+        const struct fit_table *t = &d->token[token[o]];
+        ck_assert_uint_eq(t->n, 2);
+        ck_assert_double_eq_tol(t->s[0].value, (o + 1) * 1.1e-3, 1e-8);
+        ck_assert_double_eq_tol(t->s[1].value, (o + 1) * 7.4e-3, 1e-8);
+        ck_assert_double_lt(t->s[0].low, (o + 1) * 1.1e-3);
+        ck_assert_double_gt(t->s[0].high, (o + 1) * 1.1e-3);
+    }
+    ck_assert_double_eq_tol(d->prefill[0].value, 5e-4, 1e-8);
+    ck_assert_double_eq_tol(d->prefill[1].value, 1e-7, 1e-12);
+    ck_assert_double_eq_tol(d->prefill[2].value, 4e-6, 1e-9);
+    ck_assert_double_eq_tol(d->decode[0].value, 2e-5, 1e-8);
+    ck_assert_double_eq_tol(d->decode[1].value, 1.5e-6, 1e-11);
+    ck_assert_double_eq_tol(d->decode[2].value, 2.5e-5, 1e-8);
+    ck_assert_uint_eq(fit.parts[1].lost, 1);
+    ck_assert_double_eq_tol(fit.parts[0].median_frac, 0.1, 0.02); /* 1/0.9, 1/1.1 */
+}
+END_TEST
+
+/* On device 0 one-row kernels of 1 ms, 40 alone and 40 beside one of device 1, which makes them
+ * take 1.3 ms. */
+START_TEST(a_fit_finds_how_much_longer_kernels_take_beside_another_engine)
+{
+    make_kernels();
+    size_t n = report.n_kernels;
+    int64_t at = 1000 * NS_PER_S;
+    for (int i = 0; i < 80; i++) {
+        bool both = i % 2 == 1;
+        struct drive_kernel k = {.op = OP_QKV,
+                                 .rows = 1,
+                                 .padded_rows = 1,
+                                 .shape_rows = 1,
+                                 .begin_ns = at,
+                                 .ns = both ? 1430000 : 1100000};
+        kernel_add(k);
+        if (both) {
+            k.device = 1;
+            k.rows = k.padded_rows = k.shape_rows = 64;
+            k.begin_ns = at - 100000;
+            k.ns = 2000000;
+            kernel_add(k);
+        }
+        at += 5000000;
+    }
+    ck_assert_uint_gt(report.n_kernels, n);
+    fit_run();
+    /* alone: 50 of mean 1.1 ms from make_kernels, and 40 */
+    ck_assert_double_eq_tol(fit.devices[0].beside.value, 0.3, 1e-3);
+    ck_assert_uint_eq(fit.devices[0].n_beside, 40);
+    ck_assert_double_eq_tol(fit.devices[0].token[OP_QKV].s[0].value, 1.1e-3, 1e-6);
+}
+END_TEST
+
+/* ---- real against simulated ---- */
+
+static struct against a;
+
+/* Three policies; each has one reactive request, whose TTFT is given. */
+static void times_set(struct request_times *t, double ttft_s)
+{
+    request_times_init(t, 1);
+    t->v[0] = (struct request_time){true, REQUEST_CLASS_REACTIVE, ttft_s, (double)NAN, ttft_s};
+}
+
+static void against_set(const double real[3][2], const double simulated[3])
+{
+    memset(&a, 0, sizeof a);
+    a.n_policies = 3;
+    a.n_models = 1;
+    a.repeats = 2;
+    for (uint32_t i = 0; i < 3; i++) {
+        a.policies[i].n_real = 2;
+        for (int k = 0; k < 2; k++) {
+            times_set(&a.policies[i].real[k].times, real[i][k]);
+        }
+        times_set(&a.policies[i].simulated[0], simulated[i]);
+    }
+}
+
+/* Real 1 < 2 < 4, simulated 1 < 3 < 2: one of three pairs is the other way round, tau = 1/3. */
+START_TEST(tau_counts_pairs_in_order)
+{
+    against_set((const double[3][2]){{1.0, 1.1}, {2.0, 2.1}, {4.0, 4.1}},
+                (const double[3]){1.0, 3.0, 2.0});
+    struct against_tau t = against_tau(&a, 0, AGAINST_TTFT, REQUEST_CLASS_REACTIVE);
+    ck_assert_double_eq_tol(t.tau, 1.0 / 3.0, 1e-12);
+    ck_assert_uint_eq(t.tied, 0);
+    t = against_tau_real(&a, AGAINST_TTFT, REQUEST_CLASS_REACTIVE);
+    ck_assert_double_eq_tol(t.tau, 1.0, 1e-12);
+    against_fini(&a);
+}
+END_TEST
+
+/* The upper two change places from one repeat to the next: they are tied, and tau is of the rest.
+ */
+START_TEST(pairs_within_the_noise_of_repeats_are_tied)
+{
+    against_set((const double[3][2]){{1.0, 1.1}, {2.0, 4.0}, {3.0, 2.5}},
+                (const double[3]){1.0, 3.0, 2.0});
+    struct against_tau t = against_tau(&a, 0, AGAINST_TTFT, REQUEST_CLASS_REACTIVE);
+    ck_assert_double_eq_tol(t.tau, 1.0, 1e-12);
+    ck_assert_uint_eq(t.tied, 1);
+    ck_assert_uint_eq(t.pairs, 3);
+    against_fini(&a);
+}
+END_TEST
+
+START_TEST(mape_is_the_mean_relative_error_of_requests_in_both)
+{
+    struct request_times x;
+    struct request_times y;
+    request_times_init(&x, 3);
+    request_times_init(&y, 3);
+    x.v[0] = (struct request_time){true, REQUEST_CLASS_REACTIVE, 1.1, (double)NAN, 2.0};
+    y.v[0] = (struct request_time){true, REQUEST_CLASS_REACTIVE, 1.0, (double)NAN, 4.0};
+    x.v[1] = (struct request_time){true, REQUEST_CLASS_PROACTIVE, 2.7, 0.1, 3.0};
+    y.v[1] = (struct request_time){true, REQUEST_CLASS_PROACTIVE, 3.0, 0.1, 3.0};
+    x.v[2] = (struct request_time){true, REQUEST_CLASS_PROACTIVE, 9.0, 9.0, 9.0};
+    ck_assert_double_eq_tol(against_mape(&x, &y, AGAINST_TTFT), 0.1, 1e-12);
+    ck_assert_double_eq_tol(against_mape(&x, &y, AGAINST_E2E), 0.25, 1e-12);
+    ck_assert_double_eq_tol(against_mape(&x, &y, AGAINST_TPOT), 0.0, 1e-12);
+    request_times_fini(&x);
+    request_times_fini(&y);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("drive fit");
+    TCase *t = tcase_create("all");
+    tcase_add_test(t, a_table_is_straight_between_its_points);
+    tcase_add_test(t, attention_has_a_rate_for_prompts_and_one_for_batches);
+    tcase_add_test(t, beside_slows_by_boundness_and_only_beside_another_engine);
+    tcase_add_test(t, a_fit_finds_the_times_that_made_the_kernels);
+    tcase_add_test(t, a_fit_finds_how_much_longer_kernels_take_beside_another_engine);
+    tcase_add_test(t, tau_counts_pairs_in_order);
+    tcase_add_test(t, pairs_within_the_noise_of_repeats_are_tied);
+    tcase_add_test(t, mape_is_the_mean_relative_error_of_requests_in_both);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed == 0 ? 0 : 1;
+}
