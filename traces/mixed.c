@@ -53,19 +53,30 @@ static bool source_continues(const struct source *s, size_t at)
     return s->whole && at + 1 < s->data->n && s->data->rows[at + 1].turn > 0;
 }
 
+/* Rounded, at least one token. */
+static uint32_t scaled(uint32_t tokens, double factor)
+{
+    double x = floor(tokens * factor + 0.5);
+    return x < 1.0 ? 1 : (uint32_t)x;
+}
+
 /* A request with the lengths of a dataset row; arrival still to be set. `later`: a turn that
  * follows another of its conversation. */
 static struct trace_row row_of(const struct mixed *m, const struct dataset_row *d, int cls,
                                uint32_t session_id, uint32_t turn, bool later)
 {
-    double scaled = floor(d->output_tokens * m->v[MIXED_OUTPUT_SCALE] + 0.5);
+    double in = m->v[MIXED_REACTIVE_INPUT_SCALE + cls];
+    double out = m->v[MIXED_OUTPUT_SCALE] * m->v[MIXED_REACTIVE_OUTPUT_SCALE + cls];
+    uint32_t cap = (uint32_t)m->v[MIXED_INPUT_CAP];
     struct trace_row r = {.next = TRACE_NO_ROW, .cls = (uint8_t)cls};
     r.session_id = session_id;
     r.turn = (uint16_t)turn;
-    r.input_tokens = d->input_tokens;
-    r.output_tokens = scaled < 1.0 ? 1 : (uint32_t)scaled;
+    r.input_tokens = scaled(d->input_tokens, in);
+    r.input_tokens = cap > 0 && r.input_tokens > cap ? cap : r.input_tokens;
+    r.output_tokens = scaled(d->output_tokens, out);
     r.max_output_tokens = trace_default_limit(r.output_tokens);
-    r.prefix_tokens = later ? d->prefix_tokens : 0;
+    uint32_t prefix = later && d->prefix_tokens > 0 ? scaled(d->prefix_tokens, in) : 0;
+    r.prefix_tokens = prefix < r.input_tokens ? prefix : r.input_tokens;
     r.after_tool = later && d->after_tool;
     return r;
 }

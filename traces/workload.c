@@ -35,6 +35,11 @@ static const struct number_key numbers[MIXED_NUMBERS] = {
     {"burst", 1, 1, 1e3, false, "activity: rate while active over mean rate, both classes; 1 off"},
     {"active_share", 0.5, 0.001, 1, false, "activity: share of time active; burst * share <= 1"},
     {"activity_period_s", 300, 1e-3, 1e7, false, "activity: mean active plus idle time, s"},
+    {"reactive_input_scale", 1, 1e-3, 1e3, false, "factor on reactive prompts, rounded"},
+    {"proactive_input_scale", 1, 1e-3, 1e3, false, "factor on proactive prompts, rounded"},
+    {"reactive_output_scale", 1, 1e-3, 1e3, false, "factor on reactive outputs, on output_scale"},
+    {"proactive_output_scale", 1, 1e-3, 1e3, false, "factor on proactive outputs, on output_scale"},
+    {"input_cap", 0, 0, 1e8, true, "longest prompt, tokens; longer ones are cut; 0: none"},
 };
 static const char *const texts[MIXED_TEXTS] = {"reactive", "proactive", "arrival", "events"};
 static const char *const text_defaults[MIXED_TEXTS] = {"reactive_mixed", "proactive_mixed",

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "sim/api/request.h"
 #include "sim/base/datadir.h"
 #include "sim/base/rng.h"
 #include "sim/base/units.h"
@@ -337,6 +338,31 @@ static void expect_same_class(const struct trace *a, const struct trace *b, int 
     free(y);
 }
 
+/* Half of reactive prompts (at least a token), three halves of proactive outputs, no prompt above
+ * 500: the other lengths and all instants stay. */
+START_TEST(each_class_has_its_own_scales_and_prompts_may_be_cut)
+{
+    struct trace other;
+    make("mixed:duration_s=6000", 4, &t);
+    make("mixed:duration_s=6000,reactive_input_scale=0.5,proactive_output_scale=1.5,input_cap=500",
+         4, &other);
+    ck_assert_uint_eq(t.n, other.n);
+    size_t cut = 0;
+    for (size_t i = 0; i < t.n; i++) {
+        const struct trace_row *x = &t.rows[i];
+        bool reactive = x->cls == REQUEST_CLASS_REACTIVE;
+        uint32_t in = reactive ? (x->input_tokens + 1) / 2 : x->input_tokens;
+        uint32_t out = reactive ? x->output_tokens : (3 * x->output_tokens + 1) / 2;
+        cut += in > 500;
+        ck_assert_uint_eq(other.rows[i].input_tokens, in > 500 ? 500 : in);
+        ck_assert_uint_eq(other.rows[i].output_tokens, out);
+        ck_assert_int_eq(other.rows[i].arrival_ns, x->arrival_ns);
+    }
+    ck_assert_uint_gt(cut, 10);
+    trace_fini(&other);
+}
+END_TEST
+
 START_TEST(a_class_does_not_move_when_the_other_changes)
 {
     struct trace other;
@@ -495,6 +521,7 @@ int main(void)
     tcase_add_test(c, reactive_lengths_are_rows_of_the_table);
     tcase_add_test(c, proactive_lengths_are_rows_of_the_table);
     tcase_add_test(c, output_scale_multiplies_and_rounds_outputs_only);
+    tcase_add_test(c, each_class_has_its_own_scales_and_prompts_may_be_cut);
     tcase_add_test(c, a_class_does_not_move_when_the_other_changes);
     tcase_add_test(c, the_seed_and_nothing_else_decides);
     tcase_add_test(c, replay_repeats_the_recorded_gaps_at_the_stated_rate);
