@@ -10,6 +10,8 @@
 #include "sim/base/arena.h"
 
 #define MAX_CLAIMS 256
+#define CLAIMS_MAX_READINGS 16
+#define READING_STATED "stated"
 #define DEFAULT_TOLERANCE_FRAC 0.1 /* two digits are what the papers print at least */
 
 /* ---- reading ---- */
@@ -31,6 +33,7 @@ static void read_check(struct json_obj *o, struct claim_check *k)
     k->value = json_get_string(o, "value");
     k->neutral = optional_number(o, "neutral", (double)NAN);
     k->informative = json_has(o, "informative") && json_get_bool(o, "informative");
+    k->ours = json_has(o, "ours") && json_get_bool(o, "ours");
     k->tolerance_frac = json_has(o, "tolerance_frac")
                             ? json_get_number(o, "tolerance_frac", 0.0, 1.0)
                             : DEFAULT_TOLERANCE_FRAC;
@@ -57,9 +60,11 @@ static void read_check(struct json_obj *o, struct claim_check *k)
 
 static void read_claim(struct json_obj *o, struct claim *c)
 {
+    c->reading = READING_STATED;
     c->id = json_get_string(o, "id");
     c->where = json_get_string(o, "where");
     c->statement = json_get_string(o, "statement");
+    c->text_setup = optional_string(o, "setup");
     c->set_by = optional_string(o, "set_by");
     c->note = optional_string(o, "note");
     c->not_modellable = optional_string(o, "not_modellable");
@@ -73,6 +78,49 @@ static void read_claim(struct json_obj *o, struct claim *c)
             read_check(&k, &c->checks[i]);
         }
     }
+}
+
+/* One more row of the same claim, under the reading of that name. */
+static void read_reading(struct claims *c, uint32_t stated, struct json_obj *all, const char *name,
+                         const struct json_obj *o)
+{
+    if (all->node == NULL || !json_has(all, name)) {
+        (void)err_add(o->err, "%s: %s.readings: the file has no reading \"%s\"", o->file, o->path,
+                      name);
+        return;
+    }
+    struct json_obj r = json_get_object(all, name);
+    c->v = xrealloc(c->v, (c->n + 1) * sizeof *c->v);
+    struct claim *one = &c->v[c->n++];
+    *one = c->v[stated];
+    one->reading = name;
+    one->why = json_get_string(&r, "why");
+    setup_read(&one->setup, &r);
+    json_done(&r);
+}
+
+/* The readings that a claim lists, and the one it would take. */
+static void read_readings(struct claims *c, uint32_t stated, struct json_obj *o,
+                          struct json_obj *all)
+{
+    uint32_t n = json_has(o, "readings")
+                     ? (uint32_t)json_get_array_size(o, "readings", 1, CLAIMS_MAX_READINGS)
+                     : 0;
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(o->node, "readings");
+    for (uint32_t i = 0; i < n; i++) {
+        const cJSON *name = cJSON_GetArrayItem(list, (int)i);
+        read_reading(c, stated, all, cJSON_IsString(name) ? name->valuestring : "", o);
+    }
+    const char *take = json_has(o, "take") ? json_get_string(o, "take") : READING_STATED;
+    bool found = false;
+    for (uint32_t i = stated; i < c->n; i++) {
+        c->v[i].taken = strcmp(c->v[i].reading, take) == 0;
+        found = found || c->v[i].taken;
+    }
+    if (!found) {
+        (void)err_add(o->err, "%s: %s.take: \"%s\" is none of its readings", o->file, o->path,
+                      take);
+    }
     json_done(o);
 }
 
@@ -85,20 +133,25 @@ static int read_all(struct claims *c, const char *path, struct err *e)
     if (q.node == NULL || quantities_read(&c->books[c->n_books], &q) != 0) {
         return -EINVAL;
     }
+    struct json_obj readings = {.node = NULL};
+    if (json_has(&root, "readings")) {
+        readings = json_get_object(&root, "readings");
+    }
     uint32_t n = (uint32_t)json_get_array_size(&root, "claims", 1, MAX_CLAIMS);
-    c->v = xrealloc(c->v, (c->n + n) * sizeof *c->v);
     for (uint32_t i = 0; i < n; i++) {
-        struct claim *one = &c->v[c->n + i];
-        *one = (struct claim){.paper = paper, .book = c->n_books};
         struct json_obj o = json_array_object(&root, "claims", (int)i);
-        read_claim(&o, one);
-        for (uint32_t k = 0; k < c->n + i && one->id != NULL; k++) {
-            if (strcmp(c->v[k].id, one->id) == 0) {
-                (void)err_add(e, "%s: claims[%u].id: \"%s\" is there twice", path, i, one->id);
+        c->v = xrealloc(c->v, (c->n + 1) * sizeof *c->v);
+        uint32_t stated = c->n++;
+        c->v[stated] = (struct claim){.paper = paper, .book = c->n_books};
+        read_claim(&o, &c->v[stated]);
+        for (uint32_t k = 0; k < stated && c->v[stated].id != NULL; k++) {
+            if (strcmp(c->v[k].id, c->v[stated].id) == 0) {
+                (void)err_add(e, "%s: claims[%u].id: \"%s\" is there twice", path, i, c->v[k].id);
+                break;
             }
         }
+        read_readings(c, stated, &o, &readings);
     }
-    c->n += n;
     json_done(&root);
     return e->n > 0 ? -EINVAL : 0;
 }
@@ -160,28 +213,63 @@ int claims_select(struct claims *c, const char *const *ids, uint32_t n, struct e
     return e->n > 0 ? -EINVAL : 0;
 }
 
+int claims_choose(struct claims *c, const char *reading, struct err *e)
+{
+    bool all = strcmp(reading, "all") == 0;
+    bool taken = strcmp(reading, "taken") == 0;
+    bool found = all || taken;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < c->n; i++) {
+        bool named = strcmp(c->v[i].reading, reading) == 0;
+        found = found || named;
+        if (all || named || (taken && c->v[i].taken)) {
+            c->v[kept++] = c->v[i];
+        }
+    }
+    if (!found) {
+        return err_add(e,
+                       "--reading %s: no claim has this reading; `xpusim claims --list` shows "
+                       "all",
+                       reading);
+    }
+    c->n = kept;
+    return 0;
+}
+
+int claims_change(struct claims *c, const struct setup *s, struct err *e)
+{
+    int rc = 0;
+    for (uint32_t i = 0; i < c->n && rc == 0; i++) {
+        rc = setup_add(&c->v[i].setup, s, e);
+    }
+    return rc;
+}
+
 /* ---- evaluating ---- */
 
 static int mark(struct claims *c, struct err *e)
 {
     for (uint32_t i = 0; i < c->n; i++) {
         struct claim *one = &c->v[i];
-        struct expr_names names = {&c->books[one->book], quantities_mark};
+        struct quantities *book = &c->books[one->book];
+        one->scope = quantities_setup(book, &one->setup);
+        struct quantity_scope scope = {book, one->scope};
+        struct expr_names names = {&scope, quantities_mark};
         for (uint32_t k = 0; k < one->n_checks; k++) {
             char message[EXPR_MESSAGE_BYTES];
             double v;
             if (expr_eval(one->checks[k].value, &names, &v, message) != 0) {
-                (void)err_add(e, "%s: claim %s, check \"%s\": %s", c->books[one->book].file,
-                              one->id, one->checks[k].name, message);
+                (void)err_add(e, "%s: claim %s (%s), check \"%s\": %s", book->file, one->id,
+                              one->reading, one->checks[k].name, message);
             }
         }
     }
     return e->n > 0 ? -EINVAL : 0;
 }
 
-static void fill_check(const struct quantities *q, struct claim_check *k)
+static void fill_check(const struct quantities *q, uint32_t setup, struct claim_check *k)
 {
-    struct quantity_reader reader = {.q = q};
+    struct quantity_reader reader = {.q = q, .setup = setup};
     struct expr_names names = {&reader, quantities_value};
     k->x = xcalloc(q->replications + 1, sizeof *k->x);
     for (uint32_t r = 0; r < q->replications; r++) {
@@ -204,7 +292,7 @@ int claims_evaluate(struct claims *c, const struct quantities_options *o, struct
     for (uint32_t i = 0; i < c->n; i++) {
         struct claim *one = &c->v[i];
         for (uint32_t k = 0; k < one->n_checks; k++) {
-            fill_check(&c->books[one->book], &one->checks[k]);
+            fill_check(&c->books[one->book], one->scope, &one->checks[k]);
         }
         claim_judge(one, o->replications);
     }

@@ -11,9 +11,12 @@
  * distribution (38/40), so 39 is the default number.
  *
  *   number  `published` (or `published_low` and `published_high`):
- *           reproduced   it meets the range of the single traces, and the mean's interval lies on
- *                        its side of `neutral` (where one is given: 0 % or 1x). What has no spread
- *                        (a kernel's cost) has `tolerance_frac` (default 0.1) of itself instead.
+ *           reproduced   it meets the range of the single traces, the mean's interval lies on its
+ *                        side of `neutral` (where one is given: 0 % or 1x), and the range is no
+ *                        wider than CLAIM_WIDTH_FACTOR times the effect published (its distance
+ *                        from neutral, or from 0). What has no spread (a kernel's cost) has
+ *                        `tolerance_frac` (default 0.1) of itself instead.
+ *           compatible   all but the last: one trace may well show it, and much else; not decided
  *           direction    only the second
  *   order   `above` or `below`:
  *           reproduced   the mean's interval lies there;  direction: only the mean does
@@ -21,6 +24,12 @@
  *
  * A claim is as good as its worst check; an `informative` check is printed and does not count. A
  * claim from which a parameter was set says `set_by`; then `reproduced` reads `calibrated`.
+ * Thresholds that no paper states (a bound of an order, a tolerance) are marked `ours`.
+ *
+ * What a text leaves open of a claim's set-up is a *reading*: the file names each with the reason
+ * for it and what it changes (setup.h), a claim lists those that apply and which one it would take
+ * (`take`; "stated", the quantities as they are, unless it says otherwise). Every reading of a
+ * claim is judged as a claim of its own.
  */
 #ifndef EXPERIMENTS_CLAIMS_H
 #define EXPERIMENTS_CLAIMS_H
@@ -35,13 +44,16 @@
 #include "sim/stats/stats.h"
 
 #define CLAIMS_MAX_CHECKS 64
+#define CLAIM_WIDTH_FACTOR 1.0 /* ours */
 
 enum claim_verdict {
     CLAIM_REPRODUCED,
     CLAIM_CALIBRATED,
+    CLAIM_COMPATIBLE,
     CLAIM_DIRECTION,
     CLAIM_NOT_REPRODUCED,
-    CLAIM_NOT_MODELLABLE
+    CLAIM_NOT_MODELLABLE,
+    CLAIM_VERDICT_COUNT
 };
 extern const char *const claim_verdict_names[];
 
@@ -54,6 +66,7 @@ struct claim_check {
     double neutral;   /* NaN: none */
     double tolerance_frac;
     bool informative;
+    bool ours; /* its threshold is this project's, not the paper's */
     /* results */
     double *x; /* owned; one value per replication */
     struct stats_interval mean;
@@ -64,7 +77,12 @@ struct claim_check {
 
 struct claim {
     const char *paper, *id, *where, *statement; /* borrowed from the tree */
+    const char *text_setup;                     /* what the text says of the set-up, or NULL */
     const char *set_by, *note, *not_modellable; /* or NULL */
+    const char *reading, *why;                  /* of the set-up; why NULL as stated */
+    bool taken;                                 /* the reading that the file would take */
+    struct setup setup;                         /* what the reading changes */
+    uint32_t scope;                             /* of its quantities (quantities_setup) */
     struct claim_check checks[CLAIMS_MAX_CHECKS];
     uint32_t n_checks;
     uint32_t book;
@@ -78,7 +96,7 @@ struct claims {
     struct quantities books[CLAIMS_MAX_BOOKS]; /* one per file */
     cJSON *trees[CLAIMS_MAX_BOOKS];            /* owned */
     uint32_t n_books;
-    struct claim *v; /* owned; in the order of the files */
+    struct claim *v; /* owned; in the order of the files, a claim's readings together */
     uint32_t n;
 };
 
@@ -88,6 +106,13 @@ void claims_fini(struct claims *c);
 
 /* Keeps the claims whose id is among ids (all when n is 0); an id that no claim has is an error. */
 int claims_select(struct claims *c, const char *const *ids, uint32_t n, struct err *e);
+
+/* Keeps one reading of each claim: "taken", or the one of that name where a claim has it; all of
+ * "all". A name that no claim has is an error. */
+int claims_choose(struct claims *c, const char *reading, struct err *e);
+
+/* What the command line changes, on top of every reading. */
+int claims_change(struct claims *c, const struct setup *s, struct err *e);
 
 /* Computes every quantity that the claims kept refer to. 0; -EINVAL for a bad expression or run
  * (nothing was run); -EIO when runs failed (each an error). */

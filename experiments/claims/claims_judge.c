@@ -5,8 +5,9 @@
 
 #include "experiments/claims/claims.h"
 
-const char *const claim_verdict_names[] = {"reproduced", "calibrated", "direction",
-                                           "not reproduced", "not modellable"};
+const char *const claim_verdict_names[] = {
+    "reproduced", "calibrated",     "compatible, not decided",
+    "direction",  "not reproduced", "not modellable"};
 
 /* Share of the finite values below v, ties by half, in percent. */
 static double percentile_of(const double *x, uint32_t n, double v)
@@ -60,8 +61,11 @@ static enum claim_verdict judge_number(const struct claim_check *k)
         right_side = middle > k->neutral ? mean_low(k) > k->neutral : mean_high(k) < k->neutral;
     }
     bool plausible = k->least <= k->high && k->most >= k->low;
+    double effect = fabs(middle - (isfinite(k->neutral) ? k->neutral : 0.0));
+    effect = fmax(effect, k->high - k->low);
     if (right_side && plausible) {
-        return CLAIM_REPRODUCED;
+        bool narrow = k->mean.sd <= 0.0 || k->most - k->least <= CLAIM_WIDTH_FACTOR * effect;
+        return narrow ? CLAIM_REPRODUCED : CLAIM_COMPATIBLE;
     }
     return right_side && isfinite(k->neutral) ? CLAIM_DIRECTION : CLAIM_NOT_REPRODUCED;
 }
@@ -98,6 +102,9 @@ static void explain(struct claim *c, const struct claim_check *k)
     } else if (k->verdict == CLAIM_REPRODUCED) {
         (void)snprintf(text, sizeof text, "%s",
                        c->n_checks == 1 ? "as published" : "every check as published");
+    } else if (k->verdict == CLAIM_COMPATIBLE) {
+        (void)snprintf(text, sizeof text, "%.60s: single traces show %.3g to %.3g, too wide to say",
+                       k->name, k->least, k->most);
     } else if (k->kind == CHECK_NUMBER && k->mean.sd > 0.0) {
         (void)snprintf(text, sizeof text, "%.60s: single traces show %.3g to %.3g", k->name,
                        k->least, k->most);

@@ -51,6 +51,10 @@ static void print_one(const struct claim *c, FILE *out)
 {
     (void)fprintf(out, "%s  %s\n    %s, %s. %s\n", c->id, claim_verdict_names[c->verdict], c->paper,
                   c->where, c->statement);
+    if (c->why != NULL) {
+        (void)fprintf(out, "    Reading \"%s\"%s: %s\n", c->reading,
+                      c->taken ? ", the one to take" : "", c->why);
+    }
     struct table t;
     table_init(&t, "llrrlrl");
     static const char *const titles[] = {"", "", "published", "simulated", "", "percentile", ""};
@@ -67,20 +71,47 @@ static void print_one(const struct claim *c, FILE *out)
     (void)fprintf(out, "    %s\n\n", c->reason);
 }
 
+static void print_brief(const struct claim *c, FILE *out)
+{
+    (void)fprintf(out, "%-4s %-23s  %s", c->id, claim_verdict_names[c->verdict], c->statement);
+    if (c->why != NULL) {
+        (void)fprintf(out, " [%s%s]", c->reading, c->taken ? ", taken" : "");
+    }
+    (void)fprintf(out, ": %s\n", c->reason);
+}
+
+/* Of each claim one reading counts: the one taken, or the first where that was not asked for. */
+static bool counts(const struct claims *c, uint32_t at)
+{
+    uint32_t first = at;
+    while (first > 0 && strcmp(c->v[first - 1].id, c->v[at].id) == 0) {
+        first--;
+    }
+    for (uint32_t i = first; i < c->n && strcmp(c->v[i].id, c->v[at].id) == 0; i++) {
+        if (c->v[i].taken) {
+            return i == at;
+        }
+    }
+    return first == at;
+}
+
 void claims_print(const struct claims *c, bool details, FILE *out)
 {
-    uint32_t count[5] = {0};
+    uint32_t count[CLAIM_VERDICT_COUNT] = {0};
+    uint32_t n = 0;
     for (uint32_t i = 0; i < c->n; i++) {
         if (details) {
             print_one(&c->v[i], out);
         } else {
-            (void)fprintf(out, "%-4s %-14s  %s: %s\n", c->v[i].id,
-                          claim_verdict_names[c->v[i].verdict], c->v[i].statement, c->v[i].reason);
+            print_brief(&c->v[i], out);
         }
-        count[c->v[i].verdict]++;
+        if (counts(c, i)) {
+            count[c->v[i].verdict]++;
+            n++;
+        }
     }
-    (void)fprintf(out, "%u claims:", c->n);
-    for (int v = 0; v < 5; v++) {
+    (void)fprintf(out, "%u claims:", n);
+    for (int v = 0; v < CLAIM_VERDICT_COUNT; v++) {
         (void)fprintf(out, "%s %u %s", v > 0 ? "," : "", count[v], claim_verdict_names[v]);
     }
     (void)fputc('\n', out);
@@ -120,6 +151,7 @@ static cJSON *check_json(const struct claim_check *k)
     add_number(o, "most", k->most);
     add_number(o, "percentile", k->percentile);
     cJSON_AddBoolToObject(o, "informative", k->informative);
+    cJSON_AddBoolToObject(o, "ours", k->ours);
     cJSON_AddStringToObject(o, "verdict", claim_verdict_names[k->verdict]);
     return o;
 }
@@ -149,6 +181,15 @@ cJSON *claims_to_json(const struct claims *c)
         cJSON_AddStringToObject(o, "paper", one->paper);
         cJSON_AddStringToObject(o, "where", one->where);
         cJSON_AddStringToObject(o, "statement", one->statement);
+        cJSON_AddStringToObject(o, "reading", one->reading);
+        cJSON_AddBoolToObject(o, "taken", one->taken);
+        cJSON_AddBoolToObject(o, "counts", counts(c, i));
+        if (one->why != NULL) {
+            cJSON_AddStringToObject(o, "why", one->why);
+        }
+        if (one->text_setup != NULL) {
+            cJSON_AddStringToObject(o, "setup", one->text_setup);
+        }
         if (k != NULL) {
             cJSON_AddStringToObject(o, "unit", k->unit);
             add_published(o, k);

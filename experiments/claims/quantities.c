@@ -208,20 +208,29 @@ static void read_one(struct quantities *q, struct quantity_def *d, struct json_o
     json_done(o);
 }
 
+/* Room for one more definition. */
+static struct quantity_def *def_add(struct quantities *q, const char *name, uint32_t setup)
+{
+    q->v = xrealloc(q->v, (q->n + 1) * sizeof *q->v);
+    struct quantity_def *d = &q->v[q->n++];
+    *d = (struct quantity_def){.name = name, .setup = setup};
+    return d;
+}
+
 int quantities_read(struct quantities *q, struct json_obj *o)
 {
-    *q = (struct quantities){.file = o->file};
+    *q = (struct quantities){.file = o->file, .definitions = *o};
     size_t before = o->err->n;
     uint32_t n = (uint32_t)cJSON_GetArraySize(o->node);
     if (n > QUANTITIES_MAX) {
         return err_add(o->err, "%s: %s: more than %d quantities", o->file, o->path, QUANTITIES_MAX);
     }
-    q->v = xcalloc(n + 1, sizeof *q->v);
+    struct setup stated = {.set = {.n = 0}};
+    (void)quantities_setup(q, &stated);
     const cJSON *item;
     cJSON_ArrayForEach(item, o->node)
     {
-        struct quantity_def *d = &q->v[q->n++];
-        d->name = item->string;
+        struct quantity_def *d = def_add(q, item->string, 0);
         struct json_obj one = json_get_object(o, item->string);
         if (one.node != NULL) {
             read_one(q, d, &one);
@@ -245,9 +254,73 @@ void quantities_fini(struct quantities *q)
     for (uint32_t i = 0; i < q->n; i++) {
         free(q->v[i].acceptance);
     }
+    for (uint32_t i = 0; i < q->n_setups; i++) {
+        cJSON_Delete(q->copies[i]);
+    }
+    free(q->copies);
+    free(q->setups);
     free(q->cells);
     free(q->v);
-    *q = (struct quantities){0};
+    *q = (struct quantities){.n = 0};
+}
+
+/* ---- set-ups ---- */
+
+static bool same_texts(const struct setup_texts *a, const struct setup_texts *b)
+{
+    bool same = a->n == b->n;
+    for (uint32_t i = 0; same && i < a->n; i++) {
+        same = strcmp(a->v[i], b->v[i]) == 0;
+    }
+    return same;
+}
+
+uint32_t quantities_setup(struct quantities *q, const struct setup *s)
+{
+    for (uint32_t i = 0; i < q->n_setups; i++) {
+        const struct setup *has = &q->setups[i];
+        if (same_texts(&has->set, &s->set) && same_texts(&has->policy, &s->policy) &&
+            same_texts(&has->workload, &s->workload) && same_texts(&has->metric, &s->metric)) {
+            return i;
+        }
+    }
+    q->setups = xrealloc(q->setups, (q->n_setups + 1) * sizeof *q->setups);
+    q->copies = xrealloc(q->copies, (q->n_setups + 1) * sizeof(cJSON *));
+    q->setups[q->n_setups] = *s;
+    q->copies[q->n_setups] = cJSON_CreateObject();
+    return q->n_setups++;
+}
+
+/* The quantity called the first n characters of name, or NULL. */
+static struct quantity_def *find_under(const struct quantities *q, const char *name, size_t n,
+                                       uint32_t setup)
+{
+    for (uint32_t i = 0; i < q->n; i++) {
+        if (q->v[i].setup == setup && strlen(q->v[i].name) == n &&
+            strncmp(q->v[i].name, name, n) == 0) {
+            return &q->v[i];
+        }
+    }
+    return NULL;
+}
+
+/* Reads a stated quantity again, under a set-up. NULL with a message when that is no good. */
+static struct quantity_def *define_under(struct quantities *q, const char *stated, uint32_t setup,
+                                         char *message)
+{
+    struct err e = ERR_INIT;
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(q->definitions.node, stated);
+    cJSON_AddItemToObject(q->copies[setup], stated, setup_apply(&q->setups[setup], item));
+    struct json_obj o = q->definitions;
+    o.node = q->copies[setup];
+    o.err = &e;
+    struct json_obj one = json_get_object(&o, stated);
+    uint32_t at = q->n;
+    read_one(q, def_add(q, one.node->string, setup), &one);
+    (void)snprintf(message, EXPR_MESSAGE_BYTES, "%.180s", e.n > 0 ? e.lines[0] : "");
+    bool good = e.n == 0;
+    err_fini(&e);
+    return good ? &q->v[at] : NULL;
 }
 
 /* ---- what is needed ---- */
@@ -257,6 +330,7 @@ static int cell_mark(struct quantities *q, uint32_t index, char *message)
     struct quantity_cell *c = q->cells[index];
     char first[CONFIG_PARAMS_BYTES];
     if (c->used) {
+        (void)snprintf(message, EXPR_MESSAGE_BYTES, "%.60s: as above", c->path);
         return c->loaded ? 0 : -1;
     }
     c->used = true;
@@ -285,26 +359,29 @@ static int cell_mark(struct quantities *q, uint32_t index, char *message)
     return 0;
 }
 
-/* The quantity `name` up to its colon. */
-static struct quantity_def *find(const struct quantities *q, const char *name, const char **metric)
+/* The quantity `name` up to its colon; and the metric, as the set-up reads it. */
+static struct quantity_def *find(const struct quantities *q, const char *name, uint32_t setup,
+                                 const char **metric)
 {
-    const char *colon = strchr(name, ':');
-    size_t len = colon != NULL ? (size_t)(colon - name) : strlen(name);
-    *metric = colon != NULL ? colon + 1 : NULL;
-    for (uint32_t i = 0; i < q->n; i++) {
-        if (strlen(q->v[i].name) == len && strncmp(q->v[i].name, name, len) == 0) {
-            return &q->v[i];
-        }
-    }
-    return NULL;
+    size_t n = strcspn(name, ":");
+    *metric = name[n] == ':' ? setup_metric(&q->setups[setup], name + n + 1) : NULL;
+    return find_under(q, name, n, setup);
 }
 
 int quantities_mark(void *ctx, const char *name, double *out, char *message)
 {
-    struct quantities *q = ctx;
+    const struct quantity_scope *scope = ctx;
+    struct quantities *q = scope->q;
     const char *metric;
-    struct quantity_def *d = find(q, name, &metric);
+    struct quantity_def *d = find(q, name, scope->setup, &metric);
     *out = 1.0;
+    if (d == NULL && scope->setup > 0) {
+        const struct quantity_def *stated = find_under(q, name, strcspn(name, ":"), 0);
+        d = stated != NULL ? define_under(q, stated->name, scope->setup, message) : NULL;
+        if (stated != NULL && d == NULL) {
+            return -1;
+        }
+    }
     if (d == NULL) {
         (void)snprintf(message, EXPR_MESSAGE_BYTES, "no quantity is called %.60s", name);
         return -1;
@@ -480,7 +557,7 @@ int quantities_value(void *ctx, const char *name, double *out, char *message)
 {
     const struct quantity_reader *r = ctx;
     const char *metric;
-    const struct quantity_def *d = find(r->q, name, &metric);
+    const struct quantity_def *d = find(r->q, name, r->setup, &metric);
     if (d == NULL) {
         (void)snprintf(message, EXPR_MESSAGE_BYTES, "no quantity is called %.60s", name);
         return -1;

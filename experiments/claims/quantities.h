@@ -33,6 +33,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "experiments/claims/setup.h"
 #include "sim/base/err.h"
 #include "sim/base/json.h"
 
@@ -54,6 +55,7 @@ struct speculation_model;
 
 struct quantity_def {
     const char *name; /* borrowed from the tree */
+    uint32_t setup;   /* under which set-up: an index, 0 as the file states it */
     enum quantity_form form;
     bool used;
     uint32_t cell;                        /* index, of RUN and SUSTAINED */
@@ -68,6 +70,10 @@ struct quantities {
     uint32_t n;
     struct quantity_cell **cells; /* owned */
     uint32_t n_cells;
+    struct json_obj definitions; /* the object that quantities_read was given */
+    struct setup *setups;        /* owned; the first is empty */
+    cJSON **copies;              /* owned; of each set-up the definitions that were asked for */
+    uint32_t n_setups;
     uint32_t replications;
     uint64_t seed;
 };
@@ -77,8 +83,16 @@ struct quantities {
 int quantities_read(struct quantities *q, struct json_obj *o);
 void quantities_fini(struct quantities *q);
 
+/* Index of a further set-up under which quantities can be asked for (an equal one's if there is
+ * one); 0 for an empty one. */
+uint32_t quantities_setup(struct quantities *q, const struct setup *s);
+
 /* Marks what a name needs. -1 with a message when there is no such quantity or metric. The
- * signature is expr_names.lookup's, for a dry evaluation; *out is 1. ctx: struct quantities. */
+ * signature is expr_names.lookup's, for a dry evaluation; *out is 1. ctx: struct quantity_scope. */
+struct quantity_scope {
+    struct quantities *q;
+    uint32_t setup;
+};
 int quantities_mark(void *ctx, const char *name, double *out, char *message);
 
 /* Loads and runs what is marked, of every book in turn: fills values. Failed runs are errors. */
@@ -87,7 +101,7 @@ int quantities_compute(struct quantities *q, const struct quantities_options *o,
 /* Value of a name at a replication, after quantities_compute. ctx: struct quantity_reader. */
 struct quantity_reader {
     const struct quantities *q;
-    uint32_t replication;
+    uint32_t setup, replication;
 };
 int quantities_value(void *ctx, const char *name, double *out, char *message);
 

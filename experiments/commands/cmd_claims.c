@@ -1,8 +1,10 @@
 /* `xpusim claims`: the papers' published results against the simulator's. */
 #include <errno.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "experiments/claims/claims.h"
+#include "experiments/claims/fit.h"
 #include "experiments/commands/commands.h"
 #include "experiments/run/config.h"
 #include "experiments/run/job_options.h"
@@ -15,31 +17,62 @@
 static const char *const shipped[] = {"agent-xpu-v1", "agent-xpu-v2", "sd-npu"};
 
 struct claims_options {
-    struct option_texts ids, files;
+    struct option_texts ids, files, sets, policies, scales;
+    const char *reading, *profile;
+    const char *fit, *over, *parameters, *state, *witness;
+    uint32_t budget, points_traces;
     struct job_options work;
     struct option_output output;
     struct quantities_options run;
     bool brief, list;
 };
 
+/* A shipped file by its name, or a path. */
+static const char *named_path(const char *name, char buf[PATH_BYTES])
+{
+    char relative[256];
+    if (strchr(name, '/') != NULL || strstr(name, ".json") != NULL) {
+        (void)snprintf(buf, PATH_BYTES, "%s", name);
+        return buf;
+    }
+    (void)snprintf(relative, sizeof relative, "experiments/claims/%.200s.json", name);
+    return datadir_path(buf, PATH_BYTES, relative);
+}
+
+/* The files given, or the shipped ones. */
+static uint32_t claims_files(const struct claims_options *o, const char **files,
+                             char paths[][PATH_BYTES])
+{
+    uint32_t n = 0;
+    for (; n < o->files.n; n++) {
+        files[n] = o->files.v[n];
+    }
+    for (size_t i = 0; o->files.n == 0 && i < sizeof shipped / sizeof shipped[0]; i++) {
+        files[n++] = named_path(shipped[i], paths[i]);
+    }
+    return n;
+}
+
 static void read_files(struct claims *c, const struct claims_options *o, char paths[][PATH_BYTES],
                        struct err *e)
 {
-    for (uint32_t i = 0; i < o->files.n; i++) {
-        (void)claims_read(c, o->files.v[i], e);
-    }
-    for (size_t i = 0; o->files.n == 0 && i < sizeof shipped / sizeof shipped[0]; i++) {
-        char name[64];
-        (void)snprintf(name, sizeof name, "experiments/claims/%s.json", shipped[i]);
-        (void)claims_read(c, datadir_path(paths[i], PATH_BYTES, name), e);
+    const char *files[CLAIMS_MAX_BOOKS];
+    uint32_t n = claims_files(o, files, paths);
+    for (uint32_t i = 0; i < n; i++) {
+        (void)claims_read(c, files[i], e);
     }
 }
 
 static void list(const struct claims *c)
 {
     for (uint32_t i = 0; i < c->n; i++) {
-        (void)printf("%-4s %s, %s: %s\n", c->v[i].id, c->v[i].paper, c->v[i].where,
-                     c->v[i].statement);
+        if (c->v[i].why == NULL) {
+            (void)printf("%-4s %s, %s: %s\n", c->v[i].id, c->v[i].paper, c->v[i].where,
+                         c->v[i].statement);
+        } else {
+            (void)printf("     reading %s%s: %s\n", c->v[i].reading,
+                         c->v[i].taken ? " (taken)" : "", c->v[i].why);
+        }
     }
 }
 
@@ -58,17 +91,140 @@ static void show(const struct claims *c, const struct claims_options *o)
     claims_print(c, !o->brief, stdout);
 }
 
+static int changes_add(struct setup_texts *to, const struct option_texts *from, const char *option,
+                       const char *form, char mark, struct err *e)
+{
+    for (uint32_t i = 0; i < from->n; i++) {
+        if (strchr(from->v[i], mark) == NULL) {
+            return err_add(e, "--%s %s: must be %s", option, from->v[i], form);
+        }
+        to->v[to->n++] = from->v[i];
+    }
+    return 0;
+}
+
+/* What a profile and the command line change of every reading. The tree must outlive the set-up. */
+static int changes(const struct claims_options *o, cJSON **tree, struct setup *s, struct err *e)
+{
+    char path[PATH_BYTES];
+    *s = (struct setup){.set = {.n = 0}};
+    if (o->profile != NULL) {
+        *tree = json_read_file(named_path(o->profile, path), e);
+        struct json_obj root = json_root(*tree, o->profile, e);
+        if (*tree == NULL) {
+            return -EINVAL;
+        }
+        (void)json_get_string(&root, "about");
+        (void)json_has(&root, "holds");
+        setup_read(s, &root);
+    }
+    int rc = e->n > 0 ? -EINVAL : 0;
+    rc = rc == 0 ? changes_add(&s->set, &o->sets, "set", "PATH=VALUE", '=', e) : rc;
+    rc = rc == 0 ? changes_add(&s->policy, &o->policies, "policy", "NAME:key=value", ':', e) : rc;
+    return rc == 0 ? changes_add(&s->workload, &o->scales, "scale", "KIND:key=value", ':', e) : rc;
+}
+
+/* ---- fitting ---- */
+
+static int write_json(const char *path, cJSON *tree, struct err *e)
+{
+    char *text = cJSON_Print(tree);
+    FILE *out = fopen(path, "w");
+    bool ok = out != NULL && fprintf(out, "%s\n", text) > 0;
+    ok = out != NULL && fclose(out) == 0 && ok;
+    cJSON_free(text);
+    cJSON_Delete(tree);
+    return ok ? 0 : err_add(e, "%s: cannot be written", path);
+}
+
+/* Names between commas; the text is cut up. */
+static uint32_t names_of(char *text, const char **names, uint32_t max)
+{
+    uint32_t n = 0;
+    char *save = NULL;
+    for (char *one = strtok_r(text, ",", &save); one != NULL && n < max;
+         one = strtok_r(NULL, ",", &save)) {
+        names[n++] = one;
+    }
+    return n;
+}
+
+static int fit_run(const struct claims_options *o, const struct fit_options *fo, const char *path,
+                   const char *const *over, uint32_t n_over, struct err *e)
+{
+    struct fit f = {.n_checks = 0};
+    struct fit_findings found = {.n_conflicts = 0};
+    int rc = fit_parameters_read(&f.parameters, path, over, n_over, e);
+    rc = rc == 0 ? fit_init(&f, fo, e) : rc;
+    rc = rc == 0 ? fit_search(&f, e) : rc;
+    rc = rc == 0 ? fit_conclude(&f, &found, e) : rc;
+    if (rc == 0 && o->output.json) {
+        cJSON *root = fit_to_json(&f, &found);
+        char *text = cJSON_Print(root);
+        (void)printf("%s\n", text);
+        cJSON_free(text);
+        cJSON_Delete(root);
+    } else if (rc == 0) {
+        fit_print(&f, &found, stdout);
+    }
+    if (rc == 0 && o->witness != NULL) {
+        rc = write_json(o->witness, fit_profile(&f, &found), e);
+    }
+    fit_findings_fini(&found);
+    fit_fini(&f);
+    return rc;
+}
+
+static int run_fit(const struct claims_options *o, const struct setup *changed, struct err *e)
+{
+    char ids_text[1024];
+    char over_text[1024];
+    char path[PATH_BYTES];
+    char shipped_paths[sizeof shipped / sizeof shipped[0]][PATH_BYTES];
+    const char *files[CLAIMS_MAX_BOOKS];
+    const char *ids[FIT_MAX_CLAIMS];
+    const char *over[FIT_MAX_PARAMETERS];
+    (void)snprintf(ids_text, sizeof ids_text, "%s", o->fit);
+    (void)snprintf(over_text, sizeof over_text, "%s", o->over);
+    struct fit_options fo = {.files = files,
+                             .ids = ids,
+                             .run = o->run,
+                             .budget = o->budget,
+                             .confirm = o->run.replications,
+                             .state = o->state,
+                             .fixed = changed,
+                             .quiet = o->output.quiet};
+    fo.n_files = claims_files(o, files, shipped_paths);
+    fo.n_ids = names_of(ids_text, ids, FIT_MAX_CLAIMS);
+    fo.run.replications = o->points_traces;
+    fo.run.progress = false;
+    uint32_t n_over =
+        strcmp(o->over, "all") == 0 ? 0 : names_of(over_text, over, FIT_MAX_PARAMETERS);
+    return fit_run(o, &fo, named_path(o->parameters, path), over, n_over, e);
+}
+
 static int run(void *values, struct err *e)
 {
     struct claims_options *o = values;
     struct claims c = {.n = 0};
     char paths[sizeof shipped / sizeof shipped[0]][PATH_BYTES];
     int status = EXIT_BAD_INPUT;
+    cJSON *tree = NULL;
     o->run.parallel = o->work.jobs;
     o->run.cpu_limit_s = o->work.time_limit_s;
     o->run.progress = !o->output.quiet && isatty(STDERR_FILENO) != 0;
+    struct setup changed;
+    int rc = changes(o, &tree, &changed, e);
+    if (rc == 0 && o->fit != NULL) {
+        rc = run_fit(o, &changed, e);
+        cJSON_Delete(tree);
+        return rc == 0 ? EXIT_OK : EXIT_BAD_INPUT;
+    }
     read_files(&c, o, paths, e);
-    int rc = e->n > 0 ? -EINVAL : claims_select(&c, o->ids.v, o->ids.n, e);
+    rc = e->n > 0 ? -EINVAL : rc;
+    rc = rc == 0 ? claims_select(&c, o->ids.v, o->ids.n, e) : rc;
+    rc = rc == 0 ? claims_choose(&c, o->reading, e) : rc;
+    rc = rc == 0 ? claims_change(&c, &changed, e) : rc;
     if (rc == 0 && o->list) {
         list(&c);
         status = EXIT_OK;
@@ -80,6 +236,7 @@ static int run(void *values, struct err *e)
         }
     }
     claims_fini(&c);
+    cJSON_Delete(tree);
     return status;
 }
 
@@ -88,15 +245,41 @@ static int run(void *values, struct err *e)
 static const struct option_row rows[] = {
     OPTION_TEXTS(OPTIONS, files, "file", "FILE.json", CLAIMS_MAX_BOOKS,
                  "claims of this file instead of the shipped ones; may be repeated"),
+    OPTION_TEXT(OPTIONS, reading, "reading", "NAME", "all",
+                "which readings of the set-ups: all, taken (one a claim), or the one of a name"),
+    OPTION_TEXTS(OPTIONS, sets, "set", "PATH=VALUE", SETUP_MAX_TEXTS,
+                 "for every run and kernel, as in `xpusim run`; may be repeated"),
+    OPTION_TEXTS(OPTIONS, policies, "policy", "NAME:key=value,...", SETUP_MAX_TEXTS,
+                 "parameters of that policy wherever a claim runs it; may be repeated"),
+    OPTION_TEXTS(OPTIONS, scales, "scale", "KIND:key=value,...", SETUP_MAX_TEXTS,
+                 "parameters of every workload of that kind (mixed:proactive_input_scale=2); may "
+                 "be repeated"),
+    OPTION_TEXT(OPTIONS, profile, "profile", "NAME|FILE.json", NULL,
+                "a set-up as a file: what it sets, of policies and workloads too (paper-125h)"),
     OPTION_COUNT(OPTIONS, run.replications, "replications", "N", "39", 1, 100000,
                  "traces; the first has --seed itself"),
     OPTION_SEED(OPTIONS, run.seed, "seed", "1", "of the first trace"),
     OPTION_FLAG(OPTIONS, brief, "brief", "one line per claim"),
     OPTION_FLAG(OPTIONS, list, "list", "ids and statements, without running anything"),
 };
+static const struct option_row fit_rows[] = {
+    OPTION_TEXT(OPTIONS, fit, "fit", "ID,...", NULL,
+                "searches what is open for a point where these claims hold together"),
+    OPTION_TEXT(OPTIONS, over, "over", "NAME,...", "all", "the open parameters to vary"),
+    OPTION_TEXT(OPTIONS, parameters, "parameters", "NAME|FILE.json", "open-125h",
+                "the file of open parameters"),
+    OPTION_COUNT(OPTIONS, budget, "budget", "N", "400", 2, 100000, "points to simulate at most"),
+    OPTION_COUNT(OPTIONS, points_traces, "traces", "N", "3", 2, 1000,
+                 "traces of a point; --replications are those of the confirmation"),
+    OPTION_TEXT(OPTIONS, state, "state", "FILE", NULL,
+                "keeps the points, and goes on from those that it holds"),
+    OPTION_TEXT(OPTIONS, witness, "witness", "FILE", NULL, "writes the best point as a profile"),
+};
 static const struct option_table own = OPTION_TABLE(NULL, rows);
+static const struct option_table fitting = OPTION_TABLE("Fitting", fit_rows);
 static const struct option_child children[] = {
     {.table = &own},
+    {.table = &fitting},
     {&job_option_table, offsetof(OPTIONS, work), NULL, false},
     {&option_json_table, offsetof(OPTIONS, output), NULL, false},
     {0},
@@ -109,8 +292,10 @@ const struct command cmd_claims = {
         "Runs what the papers claim (all, or the IDs given) and prints, check by check, what was "
         "published, what the simulator says with its 95 % interval, where the published value "
         "lies among single 15-minute traces (percentile), and a verdict: calibrated (a parameter "
-        "was set from it), reproduced, direction (right sign, other size), not reproduced, not "
-        "modellable.",
+        "was set from it), reproduced, compatible but not decided (single traces are spread too "
+        "wide), direction (right sign, other size), not reproduced, not modellable. What a text "
+        "leaves open of a set-up is a reading, judged by itself; the counts at the end are of "
+        "those that the file would take.",
     .operands = {"ID", 0, UINT32_MAX, offsetof(OPTIONS, ids)},
     .children = children,
     .bytes = sizeof(OPTIONS),

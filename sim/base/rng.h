@@ -31,6 +31,7 @@ enum rng_purpose {
     RNG_POLICY = 12,
     RNG_BACKEND = 13,
     RNG_TUNE = 14,
+    RNG_FIT = 15,
 };
 
 /* One splitmix64 step: a bijective 64-bit mixer, also used for hashing keys. */

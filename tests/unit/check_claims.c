@@ -66,6 +66,22 @@ START_TEST(a_number_beyond_the_traces_but_on_the_same_side_of_neutral_is_the_dir
 }
 END_TEST
 
+/* The five traces span 4: as wide as the effect from neutral 7 to 11, wider than that from 8. A
+ * range that is published is an effect of its own width. */
+START_TEST(a_number_is_not_decided_by_traces_spread_wider_than_the_effect)
+{
+    ck_assert_int_eq(judged(number(11.0, 11.0, 7.0)), CLAIM_REPRODUCED);
+    ck_assert_int_eq(judged(number(11.0, 11.0, 7.5)), CLAIM_COMPATIBLE);
+    ck_assert_int_eq(judged(number(9.0, 13.1, 8.0)),
+                     CLAIM_REPRODUCED); /* middle 11.05, width 4.1 */
+    ck_assert_int_eq(judged(number(3.9, 3.9, (double)NAN)), CLAIM_NOT_REPRODUCED);
+    struct claim_check noisy = number(2.0, 2.0, (double)NAN);
+    static double spread[] = {1, 2, 3, 4, 5}; /* 4 wide, twice the 2 that is published */
+    noisy.x = spread;
+    ck_assert_int_eq(judged(noisy), CLAIM_COMPATIBLE);
+}
+END_TEST
+
 START_TEST(an_order_needs_the_whole_interval_and_its_mean_alone_is_the_direction)
 {
     ck_assert_int_eq(judged(order(CHECK_ABOVE, 8.0)), CLAIM_REPRODUCED);
@@ -252,6 +268,67 @@ START_TEST(speculation_and_switching_are_quantities)
 }
 END_TEST
 
+/* ---- readings ---- */
+
+START_TEST(a_set_up_replaces_what_it_names_and_adds_the_rest)
+{
+    char text[128];
+    ck_assert(setup_merge("a:x=1,y=2", "a:y=3,z=4", "", text, sizeof text));
+    ck_assert_str_eq(text, "a:x=1,y=3,z=4");
+    ck_assert(setup_merge("a", "a:y=3", "", text, sizeof text));
+    ck_assert_str_eq(text, "a:y=3");
+    ck_assert(setup_merge("ab:y=1", "a:y=3", "", text, sizeof text)); /* another's */
+    ck_assert_str_eq(text, "ab:y=1");
+    ck_assert(setup_merge("a:x=1,y=2", "a?x=1:y=3", "", text, sizeof text));
+    ck_assert_str_eq(text, "a:x=1,y=3");
+    ck_assert(setup_merge("a:x=11,y=2", "a?x=1:y=3", "", text, sizeof text)); /* not this one */
+    ck_assert_str_eq(text, "a:x=11,y=2");
+    ck_assert(setup_merge("a:x=1", "a?x=1&llm=m:y=3", "llm=m,soc=s", text, sizeof text));
+    ck_assert_str_eq(text, "a:x=1,y=3");
+    ck_assert(setup_merge("a:x=1", "a?x=1&llm=m:y=3", "llm=mm,soc=s", text, sizeof text));
+    ck_assert_str_eq(text, "a:x=1");
+    ck_assert(!setup_merge("a:x=1", "a:y=3", "", text, 6)); /* "a:x=1,y=3" has no room */
+}
+END_TEST
+
+/* W1 of n requests has n arrivals: 7 as stated, 9 under the reading, 4 when the command line has
+ * the last word. */
+START_TEST(every_reading_is_judged_by_itself)
+{
+    FILE *f = fopen(path, "w");
+    ck_assert_ptr_nonnull(f);
+    fputs(
+        "{\"paper\":\"p\",\"source\":\"s\",\"readings\":{\"nine\":{\"why\":\"w\",\"workload\":["
+        "\"w1:n=9\"]}},\"quantities\":{\"r\":{\"run\":{\"policy\":\"fcfs\",\"soc\":\"w1-"
+        "reference\","
+        "\"workload\":\"w1:n=7\"}}},\"claims\":[{\"id\":\"X1\",\"where\":\"1\",\"statement\":\"t\","
+        "\"readings\":[\"nine\"],\"take\":\"nine\",\"checks\":[{\"name\":\"a\",\"value\":"
+        "\"r:reactive.arrived\",\"published\":9,\"tolerance_frac\":0.01}]}]}",
+        f);
+    ck_assert_int_eq(fclose(f), 0);
+    struct quantities_options o = {.replications = 1, .parallel = 1, .seed = 1, .cpu_limit_s = 60};
+    ck_assert_int_eq(claims_read(&claims, path, &err), 0);
+    ck_assert_msg(claims_evaluate(&claims, &o, &err) == 0, "%s", err.n > 0 ? err.lines[0] : "");
+    ck_assert_uint_eq(claims.n, 2);
+    ck_assert_double_eq(claims.v[0].checks[0].x[0], 7);
+    ck_assert_double_eq(claims.v[1].checks[0].x[0], 9);
+    ck_assert(!claims.v[0].taken && claims.v[1].taken);
+    ck_assert_int_eq(claims.v[0].verdict, CLAIM_NOT_REPRODUCED);
+    ck_assert_int_eq(claims.v[1].verdict, CLAIM_REPRODUCED);
+    claims_fini(&claims);
+    ck_assert_int_eq(claims_read(&claims, path, &err), 0);
+    ck_assert_int_eq(claims_choose(&claims, "nonesuch", &err), -EINVAL);
+    err_fini(&err);
+    err = (struct err)ERR_INIT;
+    ck_assert_int_eq(claims_choose(&claims, "taken", &err), 0);
+    struct setup s = {.workload = {{"w1:n=4"}, 1}};
+    ck_assert_int_eq(claims_change(&claims, &s, &err), 0);
+    ck_assert_int_eq(claims_evaluate(&claims, &o, &err), 0);
+    ck_assert_uint_eq(claims.n, 1);
+    ck_assert_double_eq(claims.v[0].checks[0].x[0], 4);
+}
+END_TEST
+
 static void refused(const char *quantities, const char *checks, const char *why)
 {
     int rc = read_text(quantities, checks);
@@ -309,6 +386,9 @@ int main(void)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, a_number_within_the_range_of_single_traces_is_reproduced);
     tcase_add_test(t, a_number_beyond_the_traces_but_on_the_same_side_of_neutral_is_the_direction);
+    tcase_add_test(t, a_number_is_not_decided_by_traces_spread_wider_than_the_effect);
+    tcase_add_test(t, a_set_up_replaces_what_it_names_and_adds_the_rest);
+    tcase_add_test(t, every_reading_is_judged_by_itself);
     tcase_add_test(t, an_order_needs_the_whole_interval_and_its_mean_alone_is_the_direction);
     tcase_add_test(t, what_has_no_spread_is_held_against_its_tolerance);
     tcase_add_test(t, a_claim_is_as_good_as_its_worst_check_that_counts);

@@ -1,0 +1,160 @@
+/* Which published results can hold together: history matching over what no source settles.
+ *
+ *   1. A design that fills the space of the open parameters (Sobol) is simulated on a few traces.
+ *   2. Per check an emulator (a quadratic, and a Gaussian process on what it leaves) says mean and
+ *      spread of single traces anywhere, with the error that it makes on points left out.
+ *   3. A check's implausibility at a point is the distance of the published value from the mean, in
+ *      standard deviations of a single trace, the emulator and a stated model error together; a
+ *      claim's is its worst check's. A claim may hold up to FIT_HOLDS, and is ruled out beyond
+ *      FIT_RULED_OUT.
+ *   4. The next wave simulates where most claims may hold. Waves end when two in a row find no
+ *      larger set and rule out no more of the space, or the budget is spent.
+ *   5. The best points are judged as any claim is, on fresh traces: what holds there is a fact with
+ *      a witness; what the emulators rule out is an inference with their error.
+ *
+ * All of it is deterministic. The search knows the claims: its witness is fitted, not predicted. */
+#ifndef EXPERIMENTS_CLAIMS_FIT_H
+#define EXPERIMENTS_CLAIMS_FIT_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "experiments/claims/claims.h"
+
+#define FIT_MAX_PARAMETERS 24
+#define FIT_MAX_LEVELS 8
+#define FIT_MAX_CLAIMS 31 /* a bit each in a set */
+#define FIT_HOLDS 2.0
+#define FIT_RULED_OUT 3.0
+#define FIT_MODEL_ERROR_FRAC 0.05 /* of the effect published: what a simulator may be off; ours */
+
+/* ---- what is open ---- */
+
+struct fit_parameter {
+    const char *name, *unit, *what, *measure; /* borrowed from the tree */
+    double low, high;
+    bool log_scale;
+    const char *levels[FIT_MAX_LEVELS]; /* instead of numbers; n_levels 0 for a number */
+    uint32_t n_levels;
+    struct setup changes; /* with {x} for the value */
+};
+
+struct fit_parameters {
+    cJSON *tree; /* owned */
+    struct fit_parameter v[FIT_MAX_PARAMETERS];
+    uint32_t n;
+};
+
+/* Reads a file of open parameters. over: their names, or NULL for all. fini in every case. */
+int fit_parameters_read(struct fit_parameters *p, const char *path, const char *const *over,
+                        uint32_t n_over, struct err *e);
+void fit_parameters_fini(struct fit_parameters *p);
+/* The value at u in [0, 1], as a text; buf of 64 bytes. */
+const char *fit_parameter_value(const struct fit_parameter *p, double u, char *buf);
+/* The set-up at a point of the unit cube. Its texts are owned by it: setup_free_texts. */
+void fit_setup(const struct fit_parameters *p, const double *u, struct setup *out);
+void fit_setup_fini(struct setup *s);
+
+/* ---- points ---- */
+
+/* One check as the fit sees it: of claim `claim`. */
+struct fit_check {
+    uint32_t claim;
+    const struct claim_check *check; /* of the fit's own claims */
+};
+
+struct fit_point {
+    double u[FIT_MAX_PARAMETERS];
+    double *mean, *sd; /* owned; per check, of single traces; NaN: not defined */
+};
+
+struct fit_options {
+    const char *const *files; /* claims files */
+    uint32_t n_files;
+    const char *const *ids; /* claims to fit */
+    uint32_t n_ids;
+    struct quantities_options run; /* replications: traces of a point; seed: of the search */
+    uint32_t budget;               /* points */
+    uint32_t confirm;              /* traces of the confirmation */
+    const char *state;             /* file that keeps the points; or NULL */
+    const struct setup *fixed;     /* what the command line changes throughout */
+    bool quiet;
+};
+
+struct fit {
+    const struct fit_options *o;
+    struct fit_parameters parameters;
+    struct claims claims; /* what is fitted, read once for names and published values */
+    struct fit_check *checks;
+    uint32_t n_checks;
+    struct fit_point *points;
+    uint32_t n_points, n_waves;
+    double cpu_s; /* of all points, by the processes that ran them */
+    struct fit_emulator *emulator;
+};
+
+int fit_init(struct fit *f, const struct fit_options *o, struct err *e);
+void fit_fini(struct fit *f);
+
+/* Simulates n points of the unit cube and adds them; keeps them in the state file. */
+int fit_points_add(struct fit *f, const double (*u)[FIT_MAX_PARAMETERS], uint32_t n, struct err *e);
+/* Takes over the points of a state file of the same search; none when there is no file. */
+int fit_points_resume(struct fit *f, struct err *e);
+/* The claims as the ordinary judge finds them at u. claims_fini by the caller. */
+int fit_judge_point(const struct fit *f, const double *u, struct claims *out, struct err *e);
+
+/* ---- emulators ---- */
+
+struct fit_emulator;
+/* Fits all checks' emulators to the points. Cost: points cubed, times a grid of 20. */
+struct fit_emulator *fit_emulator_new(const struct fit *f);
+void fit_emulator_free(struct fit_emulator *m);
+/* Mean and sd of a single trace of every check at u; error: sd of the mean's own error. */
+void fit_emulator_at(const struct fit_emulator *m, const double *u, double *mean, double *sd);
+const double *fit_emulator_error(const struct fit_emulator *m);
+
+/* Implausibility of every claim from mean, sd and error of every check. */
+void fit_implausibility(const struct fit *f, const double *mean, const double *sd,
+                        const double *error, double *out);
+
+/* Of a simulated point: its own means, the emulators' spreads (its own rest on a few traces) where
+ * there are emulators. */
+void fit_point_implausibility(const struct fit *f, const struct fit_point *p, double *out);
+
+/* ---- search and findings ---- */
+
+int fit_search(struct fit *f, struct err *e);
+
+struct fit_witness {
+    double u[FIT_MAX_PARAMETERS];
+    struct claims judged; /* owned */
+    uint32_t holds;       /* set of claims, a bit each */
+};
+
+#define FIT_MAX_CONFLICTS 64
+struct fit_findings {
+    struct fit_witness best;
+    uint32_t conflicts[FIT_MAX_CONFLICTS]; /* smallest sets ruled out, a bit each */
+    uint32_t n_conflicts;
+    /* Share of the space left, and range of each parameter (u), by each claim alone, then by the
+     * best set; low > high where nothing is left. */
+    double left_frac[FIT_MAX_CLAIMS + 1];
+    double low[FIT_MAX_CLAIMS + 1][FIT_MAX_PARAMETERS],
+        high[FIT_MAX_CLAIMS + 1][FIT_MAX_PARAMETERS];
+    double together_frac[FIT_MAX_CLAIMS][FIT_MAX_CLAIMS]; /* of the space where both may hold */
+    /* Share of the doubt about each claim that knowing a parameter removes. */
+    double settles_frac[FIT_MAX_CLAIMS][FIT_MAX_PARAMETERS];
+};
+
+/* Confirms and draws the conclusions. findings_fini in every case. */
+int fit_conclude(struct fit *f, struct fit_findings *out, struct err *e);
+void fit_findings_fini(struct fit_findings *g);
+
+void fit_print(const struct fit *f, const struct fit_findings *g, FILE *out);
+cJSON *fit_to_json(const struct fit *f, const struct fit_findings *g); /* caller owns */
+/* The witness as a profile: what `xpusim claims --profile FILE` reads. Caller owns. */
+cJSON *fit_profile(const struct fit *f, const struct fit_findings *g);
+
+#endif

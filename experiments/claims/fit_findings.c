@@ -1,0 +1,262 @@
+/* What the search found: a witness, conflicts, what is left of every range, what to measure. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/claims/fit.h"
+#include "sim/base/arena.h"
+#include "sim/base/rng.h"
+
+#define SAMPLES 8000 /* of the cube, looked at by the emulators */
+#define BINS 5
+#define CONFIRMED 3 /* points that are judged on fresh traces */
+
+struct sample {
+    double u[FIT_MAX_PARAMETERS];
+    uint32_t possible; /* claims not ruled out, a bit each */
+    uint32_t likely;   /* claims that may hold */
+};
+
+static uint32_t set_where(const struct fit *f, const double *far, double at_most)
+{
+    uint32_t set = 0;
+    for (uint32_t i = 0; i < f->claims.n; i++) {
+        set |= far[i] <= at_most ? 1u << i : 0;
+    }
+    return set;
+}
+
+static uint32_t size_of(uint32_t set)
+{
+    uint32_t n = 0;
+    for (; set != 0; set &= set - 1) {
+        n++;
+    }
+    return n;
+}
+
+/* Emulated samples of the cube, then what was simulated itself, without the emulators' error. */
+static struct sample *samples_make(const struct fit *f, uint32_t *n)
+{
+    struct sample *s = xcalloc(SAMPLES + f->n_points, sizeof *s);
+    double *mean = xcalloc(f->n_checks, sizeof *mean);
+    double *sd = xcalloc(f->n_checks, sizeof *sd);
+    double far[FIT_MAX_CLAIMS];
+    struct rng r;
+    rng_init(&r, rng_key(f->o->run.seed, RNG_FIT, UINT32_MAX, 0));
+    for (uint32_t i = 0; i < SAMPLES; i++) {
+        for (uint32_t k = 0; k < f->parameters.n; k++) {
+            s[i].u[k] = rng_uniform(&r);
+        }
+        fit_emulator_at(f->emulator, s[i].u, mean, sd);
+        fit_implausibility(f, mean, sd, fit_emulator_error(f->emulator), far);
+        s[i].possible = set_where(f, far, FIT_RULED_OUT);
+        s[i].likely = set_where(f, far, FIT_HOLDS);
+    }
+    for (uint32_t i = 0; i < f->n_points; i++) {
+        struct sample *x = &s[SAMPLES + i];
+        memcpy(x->u, f->points[i].u, sizeof x->u);
+        fit_point_implausibility(f, &f->points[i], far);
+        x->possible = set_where(f, far, FIT_RULED_OUT);
+        x->likely = set_where(f, far, FIT_HOLDS);
+    }
+    *n = SAMPLES + f->n_points;
+    free(sd);
+    free(mean);
+    return s;
+}
+
+/* ---- conflicts ---- */
+
+static bool somewhere(const struct sample *s, uint32_t n, uint32_t set)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if ((s[i].possible & set) == set) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void conflict_try(struct fit_findings *g, const struct sample *s, uint32_t n, uint32_t set)
+{
+    for (uint32_t i = 0; i < g->n_conflicts; i++) {
+        if ((g->conflicts[i] & set) == g->conflicts[i]) {
+            return; /* not a smallest one */
+        }
+    }
+    if (g->n_conflicts < FIT_MAX_CONFLICTS && !somewhere(s, n, set)) {
+        g->conflicts[g->n_conflicts++] = set;
+    }
+}
+
+/* Sets of one, two and three claims that no sample leaves possible together. */
+static void conflicts_find(const struct fit *f, struct fit_findings *g, const struct sample *s,
+                           uint32_t n)
+{
+    uint32_t m = f->claims.n;
+    for (uint32_t a = 0; a < m; a++) {
+        conflict_try(g, s, n, 1u << a);
+    }
+    for (uint32_t a = 0; a < m; a++) {
+        for (uint32_t b = a + 1; b < m; b++) {
+            conflict_try(g, s, n, 1u << a | 1u << b);
+        }
+    }
+    for (uint32_t a = 0; a < m; a++) {
+        for (uint32_t b = a + 1; b < m; b++) {
+            for (uint32_t c = b + 1; c < m; c++) {
+                conflict_try(g, s, n, 1u << a | 1u << b | 1u << c);
+            }
+        }
+    }
+}
+
+/* ---- ranges ---- */
+
+static void range_of(const struct fit *f, const struct sample *s, uint32_t n, uint32_t set,
+                     double *left, double *low, double *high)
+{
+    uint32_t kept = 0;
+    for (uint32_t k = 0; k < f->parameters.n; k++) {
+        low[k] = 1.0;
+        high[k] = 0.0;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        if ((s[i].possible & set) != set) {
+            continue;
+        }
+        kept += i < SAMPLES;
+        for (uint32_t k = 0; k < f->parameters.n; k++) {
+            low[k] = fmin(low[k], s[i].u[k]);
+            high[k] = fmax(high[k], s[i].u[k]);
+        }
+    }
+    *left = (double)kept / SAMPLES;
+}
+
+static void together_find(const struct fit *f, struct fit_findings *g, const struct sample *s)
+{
+    for (uint32_t a = 0; a < f->claims.n; a++) {
+        for (uint32_t b = 0; b < f->claims.n; b++) {
+            uint32_t set = 1u << a | 1u << b;
+            uint32_t n = 0;
+            for (uint32_t i = 0; i < SAMPLES; i++) {
+                n += (s[i].likely & set) == set;
+            }
+            g->together_frac[a][b] = (double)n / SAMPLES;
+        }
+    }
+}
+
+/* ---- what to measure ---- */
+
+/* Variance of a claim's holding between slices of a parameter over its whole variance: the share of
+ * the doubt that knowing the parameter's slice removes. */
+static double settled(const struct sample *s, uint32_t claim, uint32_t parameter)
+{
+    double n[BINS] = {0.0};
+    double held[BINS] = {0.0};
+    double all = 0.0;
+    for (uint32_t i = 0; i < SAMPLES; i++) {
+        uint32_t bin = (uint32_t)(s[i].u[parameter] * BINS);
+        bin = bin < BINS ? bin : BINS - 1;
+        double holds = (s[i].likely >> claim & 1u) != 0 ? 1.0 : 0.0;
+        n[bin] += 1.0;
+        held[bin] += holds;
+        all += holds;
+    }
+    double p = all / SAMPLES;
+    double between = 0.0;
+    for (int b = 0; b < BINS; b++) {
+        double d = n[b] > 0.0 ? held[b] / n[b] - p : 0.0;
+        between += n[b] / SAMPLES * d * d;
+    }
+    return p > 0.0 && p < 1.0 ? between / (p * (1.0 - p)) : 0.0;
+}
+
+/* ---- the witness ---- */
+
+static bool holds(const struct claim *c)
+{
+    return c->verdict == CLAIM_REPRODUCED || c->verdict == CLAIM_CALIBRATED ||
+           c->verdict == CLAIM_COMPATIBLE;
+}
+
+struct ranked {
+    uint32_t point;
+    double sum; /* claims that hold there, less a little for every doubt */
+};
+
+static int by_sum(const void *a, const void *b)
+{
+    const struct ranked *x = a;
+    const struct ranked *y = b;
+    return (x->sum < y->sum) - (x->sum > y->sum);
+}
+
+/* The simulated points where most claims hold, by what their few traces showed. */
+static void rank(const struct fit *f, struct ranked *r)
+{
+    for (uint32_t i = 0; i < f->n_points; i++) {
+        double far[FIT_MAX_CLAIMS];
+        r[i] = (struct ranked){.point = i};
+        fit_point_implausibility(f, &f->points[i], far);
+        for (uint32_t c = 0; c < f->claims.n; c++) {
+            r[i].sum += far[c] <= FIT_HOLDS ? 1.0 - 0.05 * far[c] : 0.0;
+        }
+    }
+    qsort(r, f->n_points, sizeof *r, by_sum);
+}
+
+static int confirm(struct fit *f, struct fit_findings *g, struct err *e)
+{
+    struct ranked *r = xcalloc(f->n_points + 1, sizeof *r);
+    int rc = 0;
+    rank(f, r);
+    for (uint32_t i = 0; i < CONFIRMED && i < f->n_points && rc == 0; i++) {
+        struct fit_witness w = {.holds = 0};
+        memcpy(w.u, f->points[r[i].point].u, sizeof w.u);
+        rc = fit_judge_point(f, w.u, &w.judged, e);
+        for (uint32_t c = 0; c < w.judged.n; c++) {
+            w.holds |= holds(&w.judged.v[c]) ? 1u << c : 0;
+        }
+        if (rc == 0 && (i == 0 || size_of(w.holds) > size_of(g->best.holds))) {
+            claims_fini(&g->best.judged);
+            g->best = w;
+        } else {
+            claims_fini(&w.judged);
+        }
+    }
+    free(r);
+    return rc;
+}
+
+int fit_conclude(struct fit *f, struct fit_findings *out, struct err *e)
+{
+    *out = (struct fit_findings){.n_conflicts = 0};
+    int rc = confirm(f, out, e);
+    if (rc != 0) {
+        return rc;
+    }
+    uint32_t n;
+    struct sample *s = samples_make(f, &n);
+    conflicts_find(f, out, s, n);
+    together_find(f, out, s);
+    for (uint32_t i = 0; i <= f->claims.n; i++) {
+        uint32_t set = i < f->claims.n ? 1u << i : out->best.holds;
+        range_of(f, s, n, set, &out->left_frac[i], out->low[i], out->high[i]);
+    }
+    for (uint32_t c = 0; c < f->claims.n; c++) {
+        for (uint32_t k = 0; k < f->parameters.n; k++) {
+            out->settles_frac[c][k] = settled(s, c, k);
+        }
+    }
+    free(s);
+    return 0;
+}
+
+void fit_findings_fini(struct fit_findings *g)
+{
+    claims_fini(&g->best.judged);
+}

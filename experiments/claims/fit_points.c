@@ -1,0 +1,295 @@
+/* Simulating points of the search, and keeping them. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "experiments/claims/fit.h"
+#include "sim/base/arena.h"
+
+#define BATCH 8 /* points whose runs are given to the workers together */
+
+/* Rows for information do not count, and some run for long. */
+static void drop_informative(struct claim *c)
+{
+    uint32_t kept = 0;
+    for (uint32_t k = 0; k < c->n_checks; k++) {
+        if (!c->checks[k].informative) {
+            c->checks[kept++] = c->checks[k];
+        }
+    }
+    c->n_checks = kept;
+}
+
+/* The claims to fit, as the files state them. */
+static int read_claims(const struct fit_options *o, struct claims *c, struct err *e)
+{
+    *c = (struct claims){.n = 0};
+    for (uint32_t i = 0; i < o->n_files; i++) {
+        (void)claims_read(c, o->files[i], e);
+    }
+    int rc = e->n > 0 ? -EINVAL : claims_select(c, o->ids, o->n_ids, e);
+    rc = rc == 0 ? claims_choose(c, "stated", e) : rc;
+    for (uint32_t i = 0; i < c->n && rc == 0; i++) {
+        drop_informative(&c->v[i]);
+    }
+    return rc == 0 ? claims_change(c, o->fixed, e) : rc;
+}
+
+int fit_init(struct fit *f, const struct fit_options *o, struct err *e)
+{
+    f->o = o;
+    if (read_claims(o, &f->claims, e) != 0) {
+        return -EINVAL;
+    }
+    if (f->claims.n == 0 || f->claims.n > FIT_MAX_CLAIMS) {
+        return err_add(e, "--fit: 1 to %d claims can be fitted together", FIT_MAX_CLAIMS);
+    }
+    for (uint32_t i = 0; i < f->claims.n; i++) {
+        struct claim *c = &f->claims.v[i];
+        if (c->not_modellable != NULL) {
+            return err_add(e, "--fit: %s is not modellable", c->id);
+        }
+        for (uint32_t k = 0; k < c->n_checks; k++) {
+            f->checks = xrealloc(f->checks, (f->n_checks + 1) * sizeof *f->checks);
+            f->checks[f->n_checks++] = (struct fit_check){i, &c->checks[k]};
+        }
+    }
+    return 0;
+}
+
+static void point_free(struct fit_point *p)
+{
+    free(p->mean);
+    free(p->sd);
+}
+
+void fit_fini(struct fit *f)
+{
+    for (uint32_t i = 0; i < f->n_points; i++) {
+        point_free(&f->points[i]);
+    }
+    fit_emulator_free(f->emulator);
+    free(f->points);
+    free(f->checks);
+    claims_fini(&f->claims);
+    fit_parameters_fini(&f->parameters);
+}
+
+static struct fit_point *point_add(struct fit *f, const double *u)
+{
+    f->points = xrealloc(f->points, (f->n_points + 1) * sizeof *f->points);
+    struct fit_point *p = &f->points[f->n_points++];
+    memcpy(p->u, u, sizeof p->u);
+    p->mean = xcalloc(f->n_checks, sizeof *p->mean);
+    p->sd = xcalloc(f->n_checks, sizeof *p->sd);
+    return p;
+}
+
+/* ---- simulating ---- */
+
+/* The rows of `stated` once more for every set-up: row s * n + i is claim i under set-up s. */
+static int spread(struct claims *c, const struct setup *setups, uint32_t n, struct err *e)
+{
+    uint32_t n_claims = c->n;
+    int rc = 0;
+    c->v = xrealloc(c->v, (size_t)n_claims * n * sizeof *c->v);
+    for (uint32_t s = n; s-- > 0 && rc == 0;) {
+        for (uint32_t i = 0; i < n_claims && rc == 0; i++) {
+            struct claim one = c->v[i];
+            rc = s > 0 || n == 1 ? setup_add(&one.setup, &setups[s], e) : 0;
+            c->v[s * n_claims + i] = one;
+        }
+    }
+    for (uint32_t i = 0; i < n_claims && rc == 0 && n > 1; i++) {
+        rc = setup_add(&c->v[i].setup, &setups[0], e);
+    }
+    c->n = n_claims * n;
+    return rc;
+}
+
+static double children_cpu_s(void)
+{
+    struct rusage u;
+    (void)getrusage(RUSAGE_CHILDREN, &u);
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+           1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+}
+
+static void take(struct fit *f, struct fit_point *p, const struct claim *judged)
+{
+    for (uint32_t k = 0; k < f->n_checks; k++) {
+        const struct claim *stated = &f->claims.v[f->checks[k].claim];
+        const struct claim *c = &judged[f->checks[k].claim];
+        const struct claim_check *x = &c->checks[f->checks[k].check - stated->checks];
+        p->mean[k] = x->mean.mean;
+        p->sd[k] = x->mean.n > 1 ? x->mean.sd : 0.0;
+    }
+}
+
+/* Runs that fail (a queue that outgrows the memory, the time limit) leave their values undefined:
+ * what they would have shown is not known, and the search goes on. */
+static int batch(struct fit *f, const double (*u)[FIT_MAX_PARAMETERS], uint32_t n, struct err *e)
+{
+    struct setup setups[BATCH];
+    struct claims c;
+    for (uint32_t i = 0; i < n; i++) {
+        fit_setup(&f->parameters, u[i], &setups[i]);
+    }
+    int rc = read_claims(f->o, &c, e);
+    rc = rc == 0 ? spread(&c, setups, n, e) : rc;
+    if (rc == 0) {
+        struct err failed = ERR_INIT;
+        double before_s = children_cpu_s();
+        rc = claims_evaluate(&c, &f->o->run, &failed);
+        f->cpu_s += children_cpu_s() - before_s;
+        if (rc == -EINVAL) {
+            (void)err_add(e, "%s", failed.n > 0 ? failed.lines[0] : "bad point");
+        }
+        rc = rc == -EIO ? 0 : rc;
+        err_fini(&failed);
+    }
+    for (uint32_t i = 0; i < n && rc == 0; i++) {
+        take(f, point_add(f, u[i]), &c.v[i * f->claims.n]);
+    }
+    claims_fini(&c);
+    for (uint32_t i = 0; i < n; i++) {
+        fit_setup_fini(&setups[i]);
+    }
+    return rc;
+}
+
+int fit_judge_point(const struct fit *f, const double *u, struct claims *out, struct err *e)
+{
+    struct setup setup;
+    struct quantities_options run = f->o->run;
+    run.replications = f->o->confirm;
+    run.seed = f->o->run.seed + 1000000; /* fresh traces */
+    fit_setup(&f->parameters, u, &setup);
+    int rc = read_claims(f->o, out, e);
+    rc = rc == 0 ? claims_change(out, &setup, e) : rc;
+    rc = rc == 0 ? claims_evaluate(out, &run, e) : rc;
+    for (uint32_t i = 0; i < out->n; i++) {
+        out->v[i].setup = (struct setup){.set = {.n = 0}}; /* its texts go with the set-up */
+    }
+    fit_setup_fini(&setup);
+    return rc;
+}
+
+/* ---- the state file ---- */
+
+static cJSON *header(const struct fit *f)
+{
+    cJSON *o = cJSON_CreateObject();
+    cJSON *ids = cJSON_AddArrayToObject(o, "claims");
+    for (uint32_t i = 0; i < f->claims.n; i++) {
+        cJSON_AddItemToArray(ids, cJSON_CreateString(f->claims.v[i].id));
+    }
+    cJSON *over = cJSON_AddArrayToObject(o, "over");
+    for (uint32_t i = 0; i < f->parameters.n; i++) {
+        cJSON_AddItemToArray(over, cJSON_CreateString(f->parameters.v[i].name));
+    }
+    cJSON_AddNumberToObject(o, "checks", f->n_checks);
+    cJSON_AddNumberToObject(o, "traces", f->o->run.replications);
+    cJSON_AddNumberToObject(o, "seed", (double)f->o->run.seed);
+    return o;
+}
+
+static void add_values(cJSON *o, const char *key, const double *v, uint32_t n)
+{
+    cJSON *list = cJSON_AddArrayToObject(o, key);
+    for (uint32_t i = 0; i < n; i++) {
+        cJSON_AddItemToArray(list, isfinite(v[i]) ? cJSON_CreateNumber(v[i]) : cJSON_CreateNull());
+    }
+}
+
+static int keep(const struct fit *f, struct err *e)
+{
+    if (f->o->state == NULL) {
+        return 0;
+    }
+    cJSON *root = cJSON_CreateObject();
+    cJSON_AddItemToObject(root, "search", header(f));
+    cJSON_AddNumberToObject(root, "cpu_s", f->cpu_s);
+    cJSON *points = cJSON_AddArrayToObject(root, "points");
+    for (uint32_t i = 0; i < f->n_points; i++) {
+        cJSON *p = cJSON_CreateObject();
+        cJSON_AddItemToArray(points, p);
+        add_values(p, "u", f->points[i].u, f->parameters.n);
+        add_values(p, "mean", f->points[i].mean, f->n_checks);
+        add_values(p, "sd", f->points[i].sd, f->n_checks);
+    }
+    char *text = cJSON_PrintUnformatted(root);
+    char temporary[4096];
+    int n = snprintf(temporary, sizeof temporary, "%s.part", f->o->state);
+    FILE *out = n > 0 && (size_t)n < sizeof temporary ? fopen(temporary, "w") : NULL;
+    bool ok = out != NULL && fputs(text, out) >= 0;
+    ok = out != NULL && fclose(out) == 0 && ok;
+    ok = ok && rename(temporary, f->o->state) == 0;
+    cJSON_free(text);
+    cJSON_Delete(root);
+    return ok ? 0 : err_add(e, "%s: %s", f->o->state, strerror(errno));
+}
+
+static bool read_values(const cJSON *o, const char *key, double *v, uint32_t n)
+{
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(o, key);
+    if (!cJSON_IsArray(list) || cJSON_GetArraySize(list) != (int)n) {
+        return false;
+    }
+    uint32_t i = 0;
+    const cJSON *item;
+    cJSON_ArrayForEach(item, list)
+    {
+        v[i++] = cJSON_IsNumber(item) ? item->valuedouble : (double)NAN;
+    }
+    return true;
+}
+
+int fit_points_resume(struct fit *f, struct err *e)
+{
+    if (f->o->state == NULL || access(f->o->state, F_OK) != 0) {
+        return 0;
+    }
+    cJSON *root = json_read_file(f->o->state, e);
+    cJSON *mine = header(f);
+    int rc = root == NULL ? -EINVAL : 0;
+    if (rc == 0 && !cJSON_Compare(cJSON_GetObjectItemCaseSensitive(root, "search"), mine, true)) {
+        rc = err_add(e, "%s: holds another search (claims, parameters, traces or seed differ)",
+                     f->o->state);
+    }
+    const cJSON *points = rc == 0 ? cJSON_GetObjectItemCaseSensitive(root, "points") : NULL;
+    const cJSON *p;
+    cJSON_ArrayForEach(p, points)
+    {
+        double u[FIT_MAX_PARAMETERS] = {0.0};
+        bool good = read_values(p, "u", u, f->parameters.n);
+        struct fit_point *x = good ? point_add(f, u) : NULL;
+        if (!good || !read_values(p, "mean", x->mean, f->n_checks) ||
+            !read_values(p, "sd", x->sd, f->n_checks)) {
+            rc = err_add(e, "%s: points: a point is damaged", f->o->state);
+            break;
+        }
+    }
+    const cJSON *cpu = rc == 0 ? cJSON_GetObjectItemCaseSensitive(root, "cpu_s") : NULL;
+    f->cpu_s = cJSON_IsNumber(cpu) ? cpu->valuedouble : 0.0;
+    cJSON_Delete(mine);
+    cJSON_Delete(root);
+    return rc;
+}
+
+int fit_points_add(struct fit *f, const double (*u)[FIT_MAX_PARAMETERS], uint32_t n, struct err *e)
+{
+    int rc = 0;
+    for (uint32_t at = 0; at < n && rc == 0; at += BATCH) {
+        rc = batch(f, u + at, n - at < BATCH ? n - at : BATCH, e);
+        rc = rc == 0 ? keep(f, e) : rc;
+        if (!f->o->quiet) {
+            (void)fprintf(stderr, "fit: %u points, %.0f s of processor time\n", f->n_points,
+                          f->cpu_s);
+        }
+    }
+    return rc;
+}

@@ -1,0 +1,171 @@
+/* Waves of simulated points, each where most claims may still hold together. */
+#include <gsl/gsl_qrng.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/claims/fit.h"
+#include "sim/base/arena.h"
+#include "sim/base/rng.h"
+
+#define FIRST_PER_PARAMETER 4 /* points of the first wave */
+#define WAVE 24               /* points of every other */
+#define CANDIDATES 6000       /* looked at by the emulators before each */
+#define APART 0.15            /* of the cube's diagonal: points of one wave keep that distance */
+
+struct candidate {
+    double u[FIT_MAX_PARAMETERS];
+    double promise;
+};
+
+/* How many claims may hold: each counts 1 up to FIT_HOLDS and falls off beyond. */
+static double promise(const struct fit *f, const double *implausibility)
+{
+    double sum = 0.0;
+    for (uint32_t i = 0; i < f->claims.n; i++) {
+        double beyond = fmax(0.0, implausibility[i] - 0.75 * FIT_HOLDS);
+        sum += exp(-beyond * beyond);
+    }
+    return sum;
+}
+
+static double simulated_promise(const struct fit *f, const struct fit_point *p)
+{
+    double far[FIT_MAX_CLAIMS];
+    fit_point_implausibility(f, p, far);
+    return promise(f, far);
+}
+
+static int by_promise(const void *a, const void *b)
+{
+    const struct candidate *x = a;
+    const struct candidate *y = b;
+    return (x->promise < y->promise) - (x->promise > y->promise);
+}
+
+/* The most promising simulated points so far, best first; at most n. */
+static uint32_t parents(const struct fit *f, uint32_t *index, uint32_t n)
+{
+    struct candidate *all = xcalloc(f->n_points + 1, sizeof *all);
+    for (uint32_t i = 0; i < f->n_points; i++) {
+        all[i].u[0] = i;
+        all[i].promise = simulated_promise(f, &f->points[i]);
+    }
+    qsort(all, f->n_points, sizeof *all, by_promise);
+    uint32_t taken = f->n_points < n ? f->n_points : n;
+    for (uint32_t i = 0; i < taken; i++) {
+        index[i] = (uint32_t)all[i].u[0];
+    }
+    free(all);
+    return taken;
+}
+
+/* Half anywhere, half around the best points. */
+static void candidates_make(const struct fit *f, struct candidate *c, struct rng *r)
+{
+    uint32_t index[16];
+    uint32_t n_parents = parents(f, index, 16);
+    for (uint32_t i = 0; i < CANDIDATES; i++) {
+        for (uint32_t k = 0; k < f->parameters.n; k++) {
+            c[i].u[k] = rng_uniform(r);
+        }
+        if (i % 2 == 0 || n_parents == 0) {
+            continue;
+        }
+        const double *from = f->points[index[i / 2 % n_parents]].u;
+        double width = i % 4 == 1 ? 0.08 : 0.2;
+        for (uint32_t k = 0; k < f->parameters.n; k++) {
+            double u = from[k] + width * rng_normal(r);
+            u = u < 0.0 ? -u : u > 1.0 ? 2.0 - u : u;
+            c[i].u[k] = fmin(fmax(u, 0.0), 1.0);
+        }
+    }
+}
+
+static bool far_from(const struct fit *f, const double *u,
+                     const double (*others)[FIT_MAX_PARAMETERS], uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        double d2 = 0.0;
+        for (uint32_t k = 0; k < f->parameters.n; k++) {
+            d2 += (u[k] - others[i][k]) * (u[k] - others[i][k]);
+        }
+        if (d2 < APART * APART * f->parameters.n) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int wave(struct fit *f, struct rng *r, uint32_t n, struct err *e)
+{
+    struct candidate *c = xcalloc(CANDIDATES, sizeof *c);
+    double(*next)[FIT_MAX_PARAMETERS] = xcalloc(n, sizeof *next);
+    double *mean = xcalloc(f->n_checks, sizeof *mean);
+    double *sd = xcalloc(f->n_checks, sizeof *sd);
+    uint32_t n_next = 0;
+    fit_emulator_free(f->emulator);
+    f->emulator = fit_emulator_new(f);
+    candidates_make(f, c, r);
+    for (uint32_t i = 0; i < CANDIDATES; i++) {
+        double far[FIT_MAX_CLAIMS];
+        fit_emulator_at(f->emulator, c[i].u, mean, sd);
+        fit_implausibility(f, mean, sd, fit_emulator_error(f->emulator), far);
+        c[i].promise = promise(f, far);
+    }
+    qsort(c, CANDIDATES, sizeof *c, by_promise);
+    for (uint32_t i = 0; i < CANDIDATES && n_next < n; i++) {
+        if (far_from(f, c[i].u, (const double(*)[FIT_MAX_PARAMETERS])next, n_next)) {
+            memcpy(next[n_next++], c[i].u, sizeof next[0]);
+        }
+    }
+    int rc = fit_points_add(f, (const double(*)[FIT_MAX_PARAMETERS])next, n_next, e);
+    free(sd);
+    free(mean);
+    free(next);
+    free(c);
+    return rc;
+}
+
+static double best_promise(const struct fit *f)
+{
+    uint32_t index[1];
+    return parents(f, index, 1) > 0 ? simulated_promise(f, &f->points[index[0]]) : 0.0;
+}
+
+/* The first wave fills the space; what a state file holds of it is not run again. */
+static int first_wave(struct fit *f, struct err *e)
+{
+    gsl_qrng *sobol = gsl_qrng_alloc(gsl_qrng_sobol, f->parameters.n);
+    uint32_t n = FIRST_PER_PARAMETER * f->parameters.n;
+    n = n < f->o->budget ? n : f->o->budget;
+    double(*u)[FIT_MAX_PARAMETERS] = xcalloc(n + 1, sizeof *u);
+    for (uint32_t i = 0; i < n; i++) {
+        (void)gsl_qrng_get(sobol, u[i]);
+    }
+    uint32_t done = f->n_points < n ? f->n_points : n;
+    int rc = fit_points_add(f, (const double(*)[FIT_MAX_PARAMETERS])u + done, n - done, e);
+    free(u);
+    gsl_qrng_free(sobol);
+    return rc;
+}
+
+int fit_search(struct fit *f, struct err *e)
+{
+    int rc = fit_points_resume(f, e);
+    rc = rc == 0 ? first_wave(f, e) : rc;
+    double best = best_promise(f);
+    for (uint32_t idle = 0; rc == 0 && idle < 4 && f->n_points < f->o->budget;) {
+        struct rng r;
+        rng_init(&r, rng_key(f->o->run.seed, RNG_FIT, f->n_points, 0)); /* the same when resumed */
+        uint32_t left = f->o->budget - f->n_points;
+        rc = wave(f, &r, left < WAVE ? left : WAVE, e);
+        double now = best_promise(f);
+        idle = now > best + 0.05 ? 0 : idle + 1;
+        best = fmax(best, now);
+        f->n_waves++;
+    }
+    fit_emulator_free(f->emulator);
+    f->emulator = rc == 0 ? fit_emulator_new(f) : NULL;
+    return rc;
+}

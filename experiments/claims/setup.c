@@ -1,0 +1,223 @@
+#include "experiments/claims/setup.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- reading ---- */
+
+static void texts_read(struct setup_texts *t, struct json_obj *o, const char *key, char mark)
+{
+    if (!json_has(o, key)) {
+        return;
+    }
+    uint32_t n = (uint32_t)json_get_array_size(o, key, 0, SETUP_MAX_TEXTS);
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(o->node, key);
+    for (uint32_t i = 0; i < n; i++) {
+        const cJSON *text = cJSON_GetArrayItem(list, (int)i);
+        if (!cJSON_IsString(text) || strchr(text->valuestring, mark) == NULL ||
+            strlen(text->valuestring) >= SETUP_TEXT_BYTES) {
+            (void)err_add(o->err, "%s: %s.%s: must hold strings %s", o->file, o->path, key,
+                          mark == ':' ? "NAME:key=value" : "NAME=VALUE");
+            return;
+        }
+        t->v[t->n++] = text->valuestring;
+    }
+}
+
+void setup_read(struct setup *s, struct json_obj *o)
+{
+    *s = (struct setup){.set = {.n = 0}};
+    texts_read(&s->set, o, "set", '=');
+    texts_read(&s->policy, o, "policy", ':');
+    texts_read(&s->workload, o, "workload", ':');
+    texts_read(&s->metric, o, "metric", '=');
+}
+
+static int texts_add(struct setup_texts *t, const struct setup_texts *more, struct err *e)
+{
+    for (uint32_t i = 0; i < more->n; i++) {
+        if (t->n == SETUP_MAX_TEXTS) {
+            return err_add(e, "%s: more than %d changes of a set-up", more->v[i], SETUP_MAX_TEXTS);
+        }
+        t->v[t->n++] = more->v[i];
+    }
+    return 0;
+}
+
+int setup_add(struct setup *s, const struct setup *more, struct err *e)
+{
+    int rc = texts_add(&s->set, &more->set, e);
+    rc = rc == 0 ? texts_add(&s->policy, &more->policy, e) : rc;
+    rc = rc == 0 ? texts_add(&s->workload, &more->workload, e) : rc;
+    return rc == 0 ? texts_add(&s->metric, &more->metric, e) : rc;
+}
+
+bool setup_is_empty(const struct setup *s)
+{
+    return s->set.n + s->policy.n + s->workload.n + s->metric.n == 0;
+}
+
+/* ---- applying ---- */
+
+/* Whether a list "a=1,b=2" has the key of "b=3,..." (up to its equals sign). */
+static bool has_key(const char *list, const char *pair)
+{
+    size_t n = strcspn(pair, "=,");
+    for (const char *at = list; *at != '\0'; at += strcspn(at, ","), at += *at == ',') {
+        if (strcspn(at, "=,") == n && strncmp(at, pair, n) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool append(char *out, size_t size, const char *text, size_t n)
+{
+    size_t used = strlen(out);
+    if (used + n + 1 > size) {
+        return false;
+    }
+    memcpy(out + used, text, n);
+    out[used + n] = '\0';
+    return true;
+}
+
+/* Appends the pairs of `list` that `unless` does not have. */
+static bool append_pairs(char *out, size_t size, const char *list, const char *unless)
+{
+    bool fits = true;
+    for (const char *at = list; *at != '\0'; at += strcspn(at, ","), at += *at == ',') {
+        size_t n = strcspn(at, ",");
+        if (n > 0 && (unless == NULL || !has_key(unless, at))) {
+            size_t last = strlen(out) - 1;
+            fits =
+                fits && (out[last] == ':' || append(out, size, ",", 1)) && append(out, size, at, n);
+        }
+    }
+    return fits;
+}
+
+/* Whether a list holds just this pair. */
+static bool has_pair(const char *list, const char *pair, size_t n)
+{
+    for (const char *at = list; *at != '\0'; at += strcspn(at, ","), at += *at == ',') {
+        if (strcspn(at, ",") == n && strncmp(at, pair, n) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether "NAME" or "NAME?key=value&...", n characters, means this "NAME:key=value,...": every
+ * condition is one of its pairs, or of `place` ("llm=...,soc=..."). */
+static bool means(const char *who, size_t n, const char *spec, const char *place)
+{
+    size_t name = strcspn(who, "?:");
+    name = name < n ? name : n;
+    size_t own = strcspn(spec, ":");
+    if (own != name || strncmp(who, spec, name) != 0) {
+        return false;
+    }
+    const char *list = spec[own] == ':' ? spec + own + 1 : "";
+    for (size_t at = name + 1; at < n;) {
+        size_t end = at + strcspn(who + at, "&");
+        end = end < n ? end : n;
+        if (!has_pair(list, who + at, end - at) && !has_pair(place, who + at, end - at)) {
+            return false;
+        }
+        at = end + 1;
+    }
+    return true;
+}
+
+bool setup_merge(const char *spec, const char *with, const char *place, char *out, size_t size)
+{
+    size_t n = strcspn(spec, ":");
+    size_t who = strcspn(with, ":");
+    const char *own = spec[n] == ':' ? spec + n + 1 : "";
+    out[0] = '\0';
+    if (!means(with, who, spec, place)) {
+        return append(out, size, spec, strlen(spec));
+    }
+    const char *pairs = with + who + (with[who] == ':');
+    return append(out, size, spec, n) && append(out, size, ":", 1) &&
+           append_pairs(out, size, own, pairs) && append_pairs(out, size, pairs, NULL);
+}
+
+static void edit_text(cJSON *form, const char *key, const struct setup_texts *with,
+                      const char *place)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(form, key);
+    if (!cJSON_IsString(item)) {
+        return;
+    }
+    char text[2 * SETUP_TEXT_BYTES];
+    char merged[sizeof text];
+    (void)snprintf(text, sizeof text, "%s", item->valuestring);
+    for (uint32_t i = 0; i < with->n; i++) {
+        if (setup_merge(text, with->v[i], place, merged, sizeof merged)) {
+            memcpy(text, merged, strlen(merged) + 1);
+        }
+    }
+    cJSON_ReplaceItemInObjectCaseSensitive(form, key, cJSON_CreateString(text));
+}
+
+static void edit_sets(cJSON *form, const struct setup_texts *with, const char *place)
+{
+    cJSON *list = cJSON_GetObjectItemCaseSensitive(form, "set");
+    if (list == NULL && with->n > 0) {
+        list = cJSON_AddArrayToObject(form, "set");
+    }
+    const cJSON *policy = cJSON_GetObjectItemCaseSensitive(form, "policy");
+    for (uint32_t i = 0; i < with->n; i++) {
+        char text[SETUP_TEXT_BYTES];
+        (void)snprintf(text, sizeof text, "%s", with->v[i]);
+        char *who = strstr(text, " @");
+        if (who != NULL) {
+            *who = '\0';
+            if (!cJSON_IsString(policy) ||
+                !means(who + 2, strlen(who + 2), policy->valuestring, place)) {
+                continue;
+            }
+        }
+        cJSON_AddItemToArray(list, cJSON_CreateString(text));
+    }
+}
+
+/* Where a definition runs: "llm=NAME,soc=NAME", as far as it says so. */
+static void place_text(const cJSON *form, char *buf, size_t size)
+{
+    const cJSON *llm = cJSON_GetObjectItemCaseSensitive(form, "llm");
+    const cJSON *soc = cJSON_GetObjectItemCaseSensitive(form, "soc");
+    (void)snprintf(buf, size, "llm=%s,soc=%s", cJSON_IsString(llm) ? llm->valuestring : "",
+                   cJSON_IsString(soc) ? soc->valuestring : "");
+}
+
+cJSON *setup_apply(const struct setup *s, const cJSON *definition)
+{
+    static const char *const placed[] = {"run", "sustained", "kernel", "corun", "machine"};
+    cJSON *copy = cJSON_Duplicate(definition, true);
+    for (size_t i = 0; i < sizeof placed / sizeof placed[0]; i++) {
+        cJSON *form = cJSON_GetObjectItemCaseSensitive(copy, placed[i]);
+        if (cJSON_IsObject(form)) {
+            char place[256];
+            place_text(form, place, sizeof place);
+            edit_text(form, "policy", &s->policy, place);
+            edit_text(form, "workload", &s->workload, place);
+            edit_sets(form, &s->set, place);
+        }
+    }
+    return copy;
+}
+
+const char *setup_metric(const struct setup *s, const char *metric)
+{
+    for (uint32_t i = 0; i < s->metric.n; i++) {
+        size_t n = strcspn(s->metric.v[i], "=");
+        if (strlen(metric) == n && strncmp(metric, s->metric.v[i], n) == 0) {
+            return s->metric.v[i] + n + 1;
+        }
+    }
+    return metric;
+}

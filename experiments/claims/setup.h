@@ -1,0 +1,51 @@
+/* How a run departs from what a claims file states: one reading of a paper's set-up, or what the
+ * command line asks for.
+ *
+ *   set       PATH=VALUE of the SoC file or of the simulation, for whatever runs or is priced; with
+ *             " @NAME" behind it, for runs of that policy only
+ *   policy    NAME:key=value,...: every run of that policy gets these parameters, instead of its
+ *             own where both have one
+ *   workload  KIND:key=value,...: every workload of that kind (mixed, summary, ...) likewise
+ *   metric    NAME=OTHER: where a check names the metric, the other one is taken
+ *
+ * NAME may be NAME?key=value&...: only where it says so already, or runs there (llm=, soc=):
+ * sd-npu?system=npu-sam&llm=qwen2.5-0.5b. */
+#ifndef EXPERIMENTS_CLAIMS_SETUP_H
+#define EXPERIMENTS_CLAIMS_SETUP_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sim/base/json.h"
+
+#define SETUP_MAX_TEXTS 48
+#define SETUP_TEXT_BYTES 512
+
+struct setup_texts {
+    const char *v[SETUP_MAX_TEXTS]; /* borrowed */
+    uint32_t n;
+};
+
+struct setup {
+    struct setup_texts set, policy, workload, metric;
+};
+
+/* Reads the four lists of an object, each optional. Errors name file and place. */
+void setup_read(struct setup *s, struct json_obj *o);
+/* Appends everything of `more`. An error names what does not fit. */
+int setup_add(struct setup *s, const struct setup *more, struct err *e);
+bool setup_is_empty(const struct setup *s);
+
+/* "NAME:key=value,..." with the keys of `with` ("NAME:key=value,..."); as it is when that means
+ * another. place: "llm=NAME,soc=NAME". False when it does not fit into size. */
+bool setup_merge(const char *spec, const char *with, const char *place, char *out, size_t size);
+
+/* A copy of a quantity's definition (quantities.h) with the set-up applied; the caller owns it. */
+cJSON *setup_apply(const struct setup *s, const cJSON *definition);
+
+/* The metric that is to be taken for this one. */
+const char *setup_metric(const struct setup *s, const char *metric);
+
+#endif
