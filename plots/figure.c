@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/base/arena.h"
 #include "sim/base/memory.h"
 
 static const struct figure figures[] = {
@@ -188,21 +189,20 @@ void figure_var_text(struct figure_data *d, const char *name, const char *text)
 
 void figure_row_name(struct figure_rows *l, const char *name)
 {
-    size_t room = sizeof l->names - l->at;
-    char clean[128];
-    size_t n = 0;
-    for (const char *p = name; *p != '\0' && n + 1 < sizeof clean; p++) {
-        clean[n++] = *p == '|' ? '/' : *p;
+    l->names = xrealloc(l->names, l->at + strlen(name) + 2);
+    if (l->n++ > 0) {
+        l->names[l->at++] = '|';
     }
-    clean[n] = '\0';
-    if (n + 2 < room) {
-        l->at += (size_t)snprintf(l->names + l->at, room, "%s%s", l->n > 0 ? "|" : "", clean);
-        l->n++;
+    for (const char *p = name; *p != '\0'; p++) {
+        l->names[l->at++] = *p == '|' ? '/' : *p;
     }
+    l->names[l->at] = '\0';
 }
 
-void figure_rows_put(const struct figure_rows *l, struct figure_data *d)
+void figure_rows_put(struct figure_rows *l, struct figure_data *d)
 {
-    figure_var_text(d, "tracks", l->names);
+    figure_var_text(d, "tracks", l->n > 0 ? l->names : "");
     figure_var(d, "rows", (double)l->n);
+    free(l->names);
+    *l = (struct figure_rows){.n = 0};
 }

@@ -56,11 +56,12 @@ void figure_var_text(struct figure_data *d, const char *name, const char *text);
 
 /* Names of rows 0, 1, .. as the variables that ytics.gp reads. */
 struct figure_rows {
-    char names[4096];
+    char *names; /* owned until they are put */
     size_t n, at;
 };
 void figure_row_name(struct figure_rows *l, const char *name);
-void figure_rows_put(const struct figure_rows *l, struct figure_data *d);
+/* Writes them and frees the list. */
+void figure_rows_put(struct figure_rows *l, struct figure_data *d);
 
 /* What a file of results is: bits, so that a figure can take several kinds. */
 #define FIGURE_KIND_COMPARE 0x001u      /* compare --json */

@@ -10,7 +10,7 @@ static void put_rows(const struct results *r, struct figure_data *d)
 {
     struct figure_rows rows = {.n = 0};
     for (size_t i = 0; i < results_n(r); i++) {
-        char label[256];
+        char label[RESULTS_LABEL_BYTES];
         figure_row_name(&rows, results_label(r, i, NULL, NULL, label, sizeof label));
     }
     figure_rows_put(&rows, d);
@@ -24,7 +24,7 @@ static void put_panel(const struct results *r, const char *metric, struct figure
     double scale = metric_scale(metric);
     figure_block(d, "%s", metric_title(metric, title, sizeof title));
     for (size_t i = 0; i < results_n(r); i++) {
-        char label[256];
+        char label[RESULTS_LABEL_BYTES];
         struct results_value v;
         (void)results_metric(r, i, metric, &v);
         figure_cell_text(d, results_label(r, i, NULL, NULL, label, sizeof label));
@@ -98,7 +98,7 @@ int figure_breakdown(const struct figure_request *q, struct figure_data *d, stru
                                                 "decode_pending_s", "ttft_s", "e2e_s"};
             struct results_value v[5];
             char name[96];
-            char label[256];
+            char label[RESULTS_LABEL_BYTES];
             for (int k = 0; k < 5; k++) {
                 (void)snprintf(name, sizeof name, "%s.%s.mean", classes[c], names[k]);
                 (void)results_metric(&r, i, name, &v[k]);

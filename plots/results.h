@@ -37,6 +37,7 @@ bool results_axis_varies(const struct results *r, const char *axis);
 const char *results_pick_axis(const struct results *r, const char *asked,
                               const char *const *candidates, const char *not_this, const char *what,
                               struct err *e);
+#define RESULTS_LABEL_BYTES 4096
 /* Names the point by every axis in which points differ, but x and y. Returns buf. */
 const char *results_label(const struct results *r, size_t i, const char *x, const char *y,
                           char *buf, size_t size);

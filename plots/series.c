@@ -39,7 +39,7 @@ void series_init(struct series *s, const struct results *r, const char *x, const
                          .of = xcalloc(n + 1, sizeof *s->of),
                          .order = xcalloc(n + 1, sizeof *s->order)};
     for (size_t i = 0; i < n; i++) {
-        char label[256];
+        char label[RESULTS_LABEL_BYTES];
         (void)results_label(r, i, x, y, label, sizeof label);
         size_t k = 0;
         while (k < s->n && strcmp(s->names[k], label) != 0) {

@@ -1,4 +1,5 @@
 /* A comparison as aligned text and as JSON. */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,15 +14,27 @@
 #define MIN_LABEL 16
 #define OTHER_COLUMNS 72 /* mean with interval, verdict, gaps */
 
-/* Characters a policy's label may take: all of it in a file or pipe, what fits on a terminal. */
-static int label_width(FILE *out)
+/* Whether labels cut to so many characters still tell the policies apart. */
+static bool tells_apart(const struct compare_plan *plan, size_t width)
+{
+    for (uint32_t i = 0; i < plan->n_policies; i++) {
+        for (uint32_t k = 0; k < i; k++) {
+            if (strncmp(plan->policies[i].label, plan->policies[k].label, width) == 0) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+/* Characters a policy's label may take: all of it in a file or pipe, what fits on a terminal where
+ * that tells the policies apart. */
+static int label_width(const struct compare_plan *plan, FILE *out)
 {
     int columns = term_width(out);
-    if (columns == 0) {
-        return (int)sizeof((struct config_policy *)NULL)->label;
-    }
     int room = columns - OTHER_COLUMNS;
-    return room < MIN_LABEL ? MIN_LABEL : room;
+    room = room < MIN_LABEL ? MIN_LABEL : room;
+    return columns > 0 && tells_apart(plan, (size_t)room - 3) ? room : INT_MAX;
 }
 
 static void put_label(struct table *t, const char *label, int width)
@@ -63,7 +76,7 @@ static void print_metric(const struct compare_plan *plan, const struct compare_r
     }
     (void)fputc('\n', out);
     term_heading(out, name);
-    int width = label_width(out);
+    int width = label_width(plan, out);
     double *holm = holm_of(plan, r, name);
     struct table t;
     table_init(&t, "lll");
@@ -87,7 +100,7 @@ static void print_metric(const struct compare_plan *plan, const struct compare_r
 static void print_verdicts(const struct compare_plan *plan, const struct compare_result *r,
                            FILE *out)
 {
-    int width = label_width(out);
+    int width = label_width(plan, out);
     struct table t;
     table_init(&t, "lrrrr");
     table_cell(&t, "%s", "");

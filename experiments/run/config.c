@@ -210,7 +210,7 @@ static int unknown_policy(const char *spec, const char *name, struct err *e)
 int config_policy_parse(struct config_policy *p, const char *spec, struct err *e)
 {
     memset(p, 0, sizeof *p);
-    (void)snprintf(p->label, sizeof p->label, "%s", spec);
+    p->label = spec;
     size_t len = plugin_path_length(spec);
     if (len > 0) {
         p->ops = plugin_load(spec, e);

@@ -99,7 +99,7 @@ struct config_policy {
     const struct policy_ops *ops;
     struct policy_params params;
     char params_text[CONFIG_PARAMS_BYTES]; /* every value, canonical */
-    char label[128];                       /* as the user wrote it */
+    const char *label;                     /* as the user wrote it; borrowed */
 };
 
 /* ---- options, shared by every command that simulates ---- */
@@ -120,8 +120,8 @@ int config_load(struct config *c, const struct config_options *o, struct err *e)
 void config_fini(struct config *c);
 
 /* "NAME" or "NAME:key=value,..."; NAME is a built-in policy or the path of a plug-in, ending in .so
- * (plugin.h). 0 or -EINVAL with an error that lists the names there are, or says what is wrong with
- * the plug-in. */
+ * (plugin.h); the policy keeps spec as its label. 0 or -EINVAL with an error that lists the names
+ * there are, or says what is wrong with the plug-in. */
 int config_policy_parse(struct config_policy *p, const char *spec, struct err *e);
 
 /* How arrivals differ from what the options say. A factor of 0 is 1: {0} leaves them as they are.

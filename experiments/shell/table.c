@@ -33,16 +33,20 @@ void table_fini(struct table *t)
 
 void table_cell(struct table *t, const char *fmt, ...)
 {
-    char text[512];
     va_list ap;
+    va_list again;
     va_start(ap, fmt);
-    (void)vsnprintf(text, sizeof text, fmt, ap);
+    va_copy(again, ap);
+    size_t bytes = (size_t)vsnprintf(NULL, 0, fmt, ap) + 1;
+    char *text = xmalloc(bytes);
+    (void)vsnprintf(text, bytes, fmt, again);
+    va_end(again);
     va_end(ap);
     if (t->n == t->cap) {
         t->cap = t->cap == 0 ? 64 : 2 * t->cap;
         t->cells = xrealloc(t->cells, t->cap * sizeof *t->cells);
     }
-    t->cells[t->n++] = xstrdup(text);
+    t->cells[t->n++] = text;
 }
 
 void table_end_row(struct table *t)

@@ -143,24 +143,32 @@ static int add_set(struct config_options *o, const char *path, const char *value
 }
 
 /* Plain settings first, so that keys of a policy or workload meet the one that the point has. */
-static void apply_plain(const cJSON *v, const char *key, struct spec_point *p)
+static int apply_plain(const cJSON *v, const char *key, struct spec_point *p, struct err *e)
 {
-    if (strcmp(key, "policy") == 0) {
-        (void)snprintf(p->policy, sizeof p->policy, "%s", v->valuestring);
-    } else if (strcmp(key, "soc") == 0) {
-        (void)snprintf(p->soc, sizeof p->soc, "%s", v->valuestring);
-    } else if (strcmp(key, "llm") == 0) {
-        (void)snprintf(p->llm, sizeof p->llm, "%s", v->valuestring);
-    } else if (strcmp(key, "workload") == 0) {
-        (void)snprintf(p->workload, sizeof p->workload, "%s", v->valuestring);
-        p->trace[0] = '\0';
-    } else if (strcmp(key, "trace") == 0) {
-        (void)snprintf(p->trace, sizeof p->trace, "%s", v->valuestring);
-    } else if (strcmp(key, "rate") == 0) {
+    struct {
+        const char *key;
+        char *text;
+        size_t size;
+    } const texts[] = {{"policy", p->policy, sizeof p->policy},
+                       {"soc", p->soc, sizeof p->soc},
+                       {"llm", p->llm, sizeof p->llm},
+                       {"workload", p->workload, sizeof p->workload},
+                       {"trace", p->trace, sizeof p->trace}};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        if (strcmp(key, texts[i].key) == 0) {
+            texts[i].text[0] = '\0';
+            if (texts[i].text == p->workload) {
+                p->trace[0] = '\0';
+            }
+            return append(texts[i].text, texts[i].size, v->valuestring, key, e);
+        }
+    }
+    if (strcmp(key, "rate") == 0) {
         p->arrivals.rate_scale = v->valuedouble;
     } else if (strcmp(key, "seed") == 0) {
         p->options.seed = (uint64_t)v->valuedouble;
     }
+    return 0;
 }
 
 static int apply_path(const cJSON *v, const char *key, struct spec_point *p, struct err *e)
@@ -216,8 +224,8 @@ struct pointing {
 
 static int take_plain(void *ctx, const char *key, const cJSON *v)
 {
-    apply_plain(v, key, ((struct pointing *)ctx)->p);
-    return 0;
+    struct pointing *t = ctx;
+    return apply_plain(v, key, t->p, t->e);
 }
 
 static int take_path(void *ctx, const char *key, const cJSON *v)

@@ -169,6 +169,23 @@ START_TEST(unknown_names_list_what_there_is)
 }
 END_TEST
 
+/* Both label and parameters are told apart by what stands behind 300 characters. */
+START_TEST(labels_and_parameters_of_any_length_are_kept_whole)
+{
+    static const char *const spec =
+        "agent-xpu-v2:prefill_first=true,yield=kernel,elastic=on,beta=0.25,warmup=true,"
+        "warm_reactive=false,cache_entries=8,cache_ttl_s=60,memory_rule=igpu,max_batch=32,"
+        "length_bucket=256,preempt=kernel,suspended=1,ageing=true,t_age_s=900,aged_chunks=true,"
+        "cap=fixed,tbt_slo_ms=200,epsilon=0.1,speculate=none,verify_rows=32,draft_ms=3,b_rf=7";
+    struct config_policy p;
+    ck_assert_uint_gt(strlen(spec), 300);
+    ck_assert_int_eq(config_policy_parse(&p, spec, &err), 0);
+    ck_assert_str_eq(p.label, spec);
+    ck_assert_ptr_nonnull(strstr(p.params_text, "b_rf=7"));
+    ck_assert_ptr_nonnull(strstr(p.params_text, "draft_ms=3"));
+}
+END_TEST
+
 START_TEST(fingerprints_differ_where_configuration_trace_or_parameters_do)
 {
     char a[CONFIG_FINGERPRINT_BYTES];
@@ -260,6 +277,7 @@ int main(void)
     tcase_add_test(c, all_wrong_values_of_a_configuration_are_reported_at_once);
     tcase_add_test(c, a_frame_moves_no_more_than_the_ddr_can);
     tcase_add_test(c, unknown_names_list_what_there_is);
+    tcase_add_test(c, labels_and_parameters_of_any_length_are_kept_whole);
     tcase_add_test(c, fingerprints_differ_where_configuration_trace_or_parameters_do);
     tcase_add_test(c, compressed_arrivals_are_the_same_requests_sooner);
     tcase_add_test(c, numbers_on_the_command_line_are_strict);

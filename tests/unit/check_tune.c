@@ -86,8 +86,7 @@ static const struct policy_ops painter = {.name = "painter", .params = table};
 static uint32_t draw_painter(const char *label, struct policy_params *out, uint32_t n,
                              uint32_t *n_free)
 {
-    struct config_policy p = {.ops = &painter};
-    (void)snprintf(p.label, sizeof p.label, "%s", label);
+    struct config_policy p = {.ops = &painter, .label = label};
     ck_assert_int_eq(policy_params_parse(&painter, NULL, &p.params, &err), 0);
     return tune_draw(&p, 3, n, out, n_free);
 }
