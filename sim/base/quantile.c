@@ -1,6 +1,7 @@
 #include "sim/base/quantile.h"
 
 #include <float.h>
+#include <gsl/gsl_statistics_double.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +42,17 @@ static size_t bin_of(double x)
     return b >= SKETCH_BINS - 2 ? SKETCH_BINS - 1 : (size_t)b + 1;
 }
 
+static void reserve(struct sample *s, size_t n)
+{
+    if (n > s->cap) {
+        s->cap = s->cap == 0 ? 256 : s->cap * 2;
+        while (s->cap < n) {
+            s->cap *= 2;
+        }
+        s->v = xrealloc(s->v, s->cap * sizeof *s->v);
+    }
+}
+
 static void store(struct sample *s, double x, uint32_t count)
 {
     if (s->sketch) {
@@ -48,27 +60,24 @@ static void store(struct sample *s, double x, uint32_t count)
         s->n += count;
         return;
     }
-    if (s->n + count > s->cap) {
-        s->cap = s->cap == 0 ? 256 : s->cap * 2;
-        while (s->cap < s->n + count) {
-            s->cap *= 2;
-        }
-        s->v = xrealloc(s->v, s->cap * sizeof *s->v);
-    }
+    reserve(s, s->n + count);
     for (uint32_t i = 0; i < count; i++) {
         s->v[s->n++] = x;
     }
-    s->sorted = false;
+}
+
+static void add_sum(struct sample *s, double add)
+{
+    double t = s->sum + add;
+    /* Neumaier: keeps what the addition lost. */
+    s->comp += fabs(s->sum) >= fabs(add) ? (s->sum - t) + add : (add - t) + s->sum;
+    s->sum = t;
 }
 
 void sample_add_n(struct sample *s, double x, uint32_t count)
 {
     store(s, x, count);
-    double add = x * count;
-    double t = s->sum + add;
-    /* Neumaier: keeps what the addition lost. */
-    s->comp += fabs(s->sum) >= fabs(add) ? (s->sum - t) + add : (add - t) + s->sum;
-    s->sum = t;
+    add_sum(s, x * count);
     s->min = x < s->min ? x : s->min;
     s->max = x > s->max ? x : s->max;
 }
@@ -78,16 +87,23 @@ void sample_add(struct sample *s, double x)
     sample_add_n(s, x, 1);
 }
 
+void sample_merge(struct sample *s, const struct sample *o)
+{
+    if (o->n == 0) {
+        return;
+    }
+    reserve(s, s->n + o->n);
+    memcpy(s->v + s->n, o->v, o->n * sizeof *o->v);
+    s->n += o->n;
+    add_sum(s, o->sum);
+    add_sum(s, o->comp);
+    s->min = o->min < s->min ? o->min : s->min;
+    s->max = o->max > s->max ? o->max : s->max;
+}
+
 double sample_mean(const struct sample *s)
 {
     return s->n == 0 ? (double)NAN : (s->sum + s->comp) / (double)s->n;
-}
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 static double sketch_quantile(const struct sample *s, size_t rank)
@@ -116,9 +132,5 @@ double sample_quantile(struct sample *s, double p)
     if (s->sketch) {
         return sketch_quantile(s, rank);
     }
-    if (!s->sorted) {
-        qsort(s->v, s->n, sizeof *s->v, compare);
-        s->sorted = true;
-    }
-    return s->v[rank - 1];
+    return gsl_stats_select(s->v, 1, s->n, rank - 1);
 }

@@ -19,7 +19,6 @@ struct sample {
     uint64_t *bins;   /* sketch mode: owned counts */
     double sum, comp; /* Neumaier-compensated sum */
     double min, max;
-    bool sorted;
 };
 
 void sample_init(struct sample *s, bool sketch);
@@ -27,7 +26,10 @@ void sample_fini(struct sample *s);
 void sample_add(struct sample *s, double x);
 /* Adds x, count times (one token gap shared by a whole batch). */
 void sample_add_n(struct sample *s, double x, uint32_t count);
-double sample_mean(const struct sample *s);         /* NaN when empty */
-double sample_quantile(struct sample *s, double p); /* sorts once; NaN when empty */
+/* Adds every value of another one. Both exact. */
+void sample_merge(struct sample *s, const struct sample *o);
+double sample_mean(const struct sample *s); /* NaN when empty */
+/* By selection, O(n): the values change places. NaN when empty. */
+double sample_quantile(struct sample *s, double p);
 
 #endif

@@ -107,23 +107,14 @@ static void put_distribution(struct metric_list *out, struct sample *s, uint64_t
     metric_list_put(out, n, "%s.%s.n", prefix, name);
 }
 
-/* Exact mode keeps the two classes only; their union is made here, once, by merging what is sorted.
- */
+/* Exact mode keeps the two classes only; their union is made here, once. */
 static void merge_all(struct series *s)
 {
     struct sample *all = &s->of[GROUP_ALL];
-    struct sample *a = &s->of[GROUP_REACTIVE];
-    struct sample *b = &s->of[GROUP_PROACTIVE];
-    if (all->sketch || all->n > 0) {
-        return;
+    if (!all->sketch && all->n == 0) {
+        sample_merge(all, &s->of[GROUP_REACTIVE]);
+        sample_merge(all, &s->of[GROUP_PROACTIVE]);
     }
-    (void)sample_quantile(a, 0.5); /* sorts */
-    (void)sample_quantile(b, 0.5);
-    for (size_t i = 0, k = 0; i < a->n || k < b->n;) {
-        bool from_a = k == b->n || (i < a->n && a->v[i] <= b->v[k]);
-        sample_add(all, from_a ? a->v[i++] : b->v[k++]);
-    }
-    all->sorted = true;
 }
 
 /* ---- totals ---- */
@@ -297,6 +288,9 @@ static void close_sessions(struct metrics *m)
 void metrics_collect(struct metrics *m, struct metric_list *out)
 {
     close_sessions(m);
+    for (int c = 0; c < REQUEST_CLASS_COUNT; c++) {
+        metrics_gaps_flush(m, (enum request_class)c);
+    }
     for (int s = 0; s < SERIES_COUNT; s++) {
         merge_all(&m->series[s]);
     }

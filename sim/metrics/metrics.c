@@ -74,6 +74,15 @@ static void on_arrived(void *self, int64_t now_ns, const struct request *r)
 
 /* ---- tokens ---- */
 
+void metrics_gaps_flush(struct metrics *m, enum request_class cls)
+{
+    struct gap_run *g = &m->gaps[cls];
+    if (g->count > 0) {
+        series_add_n(m, &m->series[SERIES_TBT_STEP], cls, units_s_from_ns(g->gap_ns), g->count);
+        g->count = 0;
+    }
+}
+
 static void on_tokens(void *self, int64_t now_ns, const struct request *r, uint32_t n,
                       int64_t gap_ns)
 {
@@ -87,7 +96,12 @@ static void on_tokens(void *self, int64_t now_ns, const struct request *r, uint3
         return; /* the first token's gap is the TTFT */
     }
     if (metrics_measured(m, r->arrival_ns)) {
-        series_add(m, &m->series[SERIES_TBT_STEP], r->cls, units_s_from_ns(gap_ns));
+        struct gap_run *g = &m->gaps[r->cls];
+        if (g->gap_ns != gap_ns) {
+            metrics_gaps_flush(m, r->cls);
+            g->gap_ns = gap_ns;
+        }
+        g->count++;
     }
 }
 

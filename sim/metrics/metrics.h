@@ -49,7 +49,7 @@
  * does not depend on how long it was fed.
  *
  * Memory: O(live requests + samples); with `sketch` O(live requests) and 32 kB per distribution.
- * One token costs one sample_add. */
+ * A batch of one class costs one sample_add_n. */
 #ifndef SIM_METRICS_METRICS_H
 #define SIM_METRICS_METRICS_H
 

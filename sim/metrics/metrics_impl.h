@@ -101,12 +101,19 @@ struct id_list {
     size_t n, cap;
 };
 
+/* Tokens of one class that came out after the same gap, one after the other: those of a batch. */
+struct gap_run {
+    int64_t gap_ns;
+    uint32_t count;
+};
+
 struct metrics {
     struct metrics_options opt;
     const struct machine *machine;
     struct observer observer;
     struct series series[SERIES_COUNT];
     struct series truncated[TRUNCATED_COUNT];
+    struct gap_run gaps[REQUEST_CLASS_COUNT];
     struct class_totals totals[REQUEST_CLASS_COUNT];
     struct idmap live, sessions, clients;
     struct idmap inner_turns; /* request ids that have a next turn */
@@ -128,13 +135,22 @@ struct metrics {
     bool ended;
 };
 
-static inline void series_add(struct metrics *m, struct series *s, enum request_class cls, double x)
+static inline void series_add_n(struct metrics *m, struct series *s, enum request_class cls,
+                                double x, uint32_t n)
 {
-    sample_add(&s->of[cls], x);
+    sample_add_n(&s->of[cls], x, n);
     if (m->opt.sketch) {
-        sample_add(&s->of[GROUP_ALL], x);
+        sample_add_n(&s->of[GROUP_ALL], x, n);
     }
 }
+
+static inline void series_add(struct metrics *m, struct series *s, enum request_class cls, double x)
+{
+    series_add_n(m, s, cls, x, 1);
+}
+
+/* Puts the gaps of tokens that stand together into their series. */
+void metrics_gaps_flush(struct metrics *m, enum request_class cls);
 
 /* Observer hooks of service.c, and its part of an arrival. */
 void service_arrived(struct metrics *m, struct live *v, const struct request *r);

@@ -138,6 +138,46 @@ START_TEST(the_sketch_reports_a_single_value_exactly_and_zeros_as_zero)
 }
 END_TEST
 
+static int by_value(const void *x, const void *y)
+{
+    double a = *(const double *)x;
+    double b = *(const double *)y;
+    return (a > b) - (a < b);
+}
+
+/* Random values, most of them several times; quantiles asked in any order, of two merged samples:
+ * value number ceil(p n) of all of them, sorted. */
+START_TEST(selection_finds_what_sorting_finds)
+{
+    enum { N = 700 };
+    struct rng r;
+    rng_init(&r, rng_key(3, RNG_TEST, 0, 0));
+    for (int round = 0; round < 60; round++) {
+        double sorted[N];
+        struct sample part[2];
+        sample_init(&part[0], false);
+        sample_init(&part[1], false);
+        uint32_t n = 1 + rng_below(&r, N);
+        uint32_t kinds = 1 + rng_below(&r, 100);
+        for (uint32_t i = 0; i < n; i++) {
+            sorted[i] = rng_below(&r, kinds);
+            sample_add(&part[rng_below(&r, 2)], sorted[i]);
+        }
+        qsort(sorted, n, sizeof sorted[0], by_value);
+        sample_merge(&part[0], &part[1]);
+        ck_assert_uint_eq(part[0].n, n);
+        for (int k = 0; k < 8; k++) {
+            uint32_t rank = 1 + rng_below(&r, n);
+            ck_assert_double_eq(sample_quantile(&part[0], rank / (double)n), sorted[rank - 1]);
+        }
+        ck_assert_double_eq(part[0].min, sorted[0]);
+        ck_assert_double_eq(part[0].max, sorted[n - 1]);
+        sample_fini(&part[0]);
+        sample_fini(&part[1]);
+    }
+}
+END_TEST
+
 int main(void)
 {
     TCase *tc = tcase_create("quantile");
@@ -145,6 +185,7 @@ int main(void)
     tcase_add_test(tc, quantiles_use_the_nearest_rank);
     tcase_add_test(tc, every_percentile_of_one_to_hundred_is_itself);
     tcase_add_test(tc, values_added_after_a_question_count_in_the_next);
+    tcase_add_test(tc, selection_finds_what_sorting_finds);
     tcase_add_test(tc, an_empty_sample_has_no_mean_and_no_quantile);
     tcase_add_test(tc, a_value_added_n_times_counts_n_times);
     tcase_add_test(tc, small_values_survive_beside_large_ones);
