@@ -1,4 +1,4 @@
-/* autellix-like: program-level least attained service (policies.md E.13, from the abstract and
+/* autellix-like: program-level least attained service (clauses.md E.13, from the abstract and
  * third-party code, hence -like). A call inherits the service of its program: PLAS the sum over the
  * program's finished calls (program = client), ATLAS the service along its own thread (session).
  * The inherited service falls into one of K queues; a call drops one queue when it uses up the
@@ -146,7 +146,7 @@ static void autellix_exit(struct sched *s)
 
 const struct policy_ops policy_autellix_like_ops = {
     .name = "autellix-like",
-    .summary = "program-level least attained service, PLAS and ATLAS (policies.md E.13)",
+    .summary = "program-level least attained service, PLAS and ATLAS",
     .contract = POLICY_CONTRACT,
     .needs = CAP_SPANS | CAP_KV_EVICT,
     .state_size_bytes = sizeof(struct autellix),

@@ -10,7 +10,7 @@
  * again by the order. No instance idles on purpose.
  *
  * An NPU with static attention prefills as the eager default mapping does: token-level ops there,
- * padded, attention and head on the iGPU (policies.md E.10). */
+ * padded, attention and head on the iGPU (clauses.md E.10). */
 #ifndef POLICIES_CLAIRVOYANT_H
 #define POLICIES_CLAIRVOYANT_H
 

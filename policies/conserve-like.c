@@ -1,4 +1,4 @@
-/* conserve-like: ConServe's harvesting of offline work (policies.md E.12, from the abstract, hence
+/* conserve-like: ConServe's harvesting of offline work (clauses.md E.12, from the abstract, hence
  * -like). All online work first; offline tokens join while the annotated iteration stays within
  * what the online members' SLOs allow: the time per token of those that decode, what is left to the
  * first token of those that prefill. Without online work an iteration is as large as the token

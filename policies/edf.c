@@ -1,4 +1,4 @@
-/* edf: earliest absolute deadline first; first token, then every further token (policies.md E.9).
+/* edf: earliest absolute deadline first; first token, then every further token (clauses.md E.9).
  */
 #include "policies/common/deadline.h"
 
@@ -18,7 +18,7 @@ static int edf_init(struct sched *s)
 
 const struct policy_ops policy_edf_ops = {
     .name = "edf",
-    .summary = "earliest deadline first (policies.md E.9)",
+    .summary = "earliest deadline first",
     .contract = POLICY_CONTRACT,
     .needs = CAP_SPANS | CAP_KV_EVICT,
     .state_size_bytes = sizeof(struct iter),

@@ -1,5 +1,5 @@
 /* hetero-split: HeteroLLM's static tensor partition, the second baseline of the public Agent.xpu v2
- * (policies.md E.11). For every operator a partition is chosen from annotated times alone, min over
+ * (clauses.md E.11). For every operator a partition is chosen from annotated times alone, min over
  * m of max(NPU, iGPU) + barrier, and never changed: no classes, no preemption, arrival order.
  * Prefill token-level ops are cut by tokens in whole NPU chunks (one may be padded, HeteroLLM's
  * hybrid cut); attention and the head stay on the iGPU.

@@ -1,5 +1,5 @@
 /* hhpf: XSched's heterogeneous highest priority first: reactive work on any device stops proactive
- * work on every device (policies.md E.4). What piggybacking is worth shows against it. */
+ * work on every device (clauses.md E.4). What piggybacking is worth shows against it. */
 #include "policies/common/priority.h"
 
 static int hhpf_init(struct sched *s)
@@ -9,7 +9,7 @@ static int hhpf_init(struct sched *s)
 
 const struct policy_ops policy_hhpf_ops = {
     .name = "hhpf",
-    .summary = "XSched's highest priority first over all devices together (policies.md E.4)",
+    .summary = "XSched's highest priority first over all devices together",
     .contract = POLICY_CONTRACT,
     .needs = PRIORITY_NEEDS,
     .state_size_bytes = sizeof(struct priority),

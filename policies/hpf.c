@@ -1,4 +1,4 @@
-/* hpf: XSched's highest priority first, each device by itself (policies.md E.4). A reactive decode
+/* hpf: XSched's highest priority first, each device by itself (clauses.md E.4). A reactive decode
  * on the iGPU leaves the NPU to a proactive prompt, until that needs the iGPU. */
 #include "policies/common/priority.h"
 
@@ -9,7 +9,7 @@ static int hpf_init(struct sched *s)
 
 const struct policy_ops policy_hpf_ops = {
     .name = "hpf",
-    .summary = "XSched's highest priority first, each device by itself (policies.md E.4)",
+    .summary = "XSched's highest priority first, each device by itself",
     .contract = POLICY_CONTRACT,
     .needs = PRIORITY_NEEDS,
     .state_size_bytes = sizeof(struct priority),

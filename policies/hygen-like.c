@@ -1,4 +1,4 @@
-/* hygen-like: HyGen's co-location (policies.md E.12, from the abstract, hence -like). A predictor
+/* hygen-like: HyGen's co-location (clauses.md E.12, from the abstract, hence -like). A predictor
  * that is linear in prefill tokens P, decode tokens D and their squares, fitted at the start to
  * five profiled iterations, and a latency budget for every iteration: online work first, whatever
  * it takes, then offline work within the budget. Offline requests are admitted by the length of the

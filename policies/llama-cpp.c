@@ -1,4 +1,4 @@
-/* llama-cpp: llama.cpp on the CPU as the two Agent.xpu papers model it (policies.md C.1).
+/* llama-cpp: llama.cpp on the CPU as the two Agent.xpu papers model it (clauses.md C.1).
  *
  *   server  continuous batching of the public server (agent-xpu-v2): requests wait in arrival order
  *           for one of a few slots; a step is one token for every generating slot, then prompt

@@ -1,4 +1,4 @@
-/* llf: least laxity first (policies.md E.9). Laxity = deadline - now - work to the next deadline;
+/* llf: least laxity first (clauses.md E.9). Laxity = deadline - now - work to the next deadline;
  * `now` is the same for all who wait, so deadline - work orders them and does not move with time.
  */
 #include "policies/common/deadline.h"
@@ -23,7 +23,7 @@ static int llf_init(struct sched *s)
 
 const struct policy_ops policy_llf_ops = {
     .name = "llf",
-    .summary = "least laxity first (policies.md E.9)",
+    .summary = "least laxity first",
     .contract = POLICY_CONTRACT,
     .needs = CAP_SPANS | CAP_KV_EVICT,
     .state_size_bytes = sizeof(struct iter),

@@ -1,4 +1,4 @@
-/* mlfq: FastServe's skip-join multi-level feedback queue (policies.md E.5). Level k has the quantum
+/* mlfq: FastServe's skip-join multi-level feedback queue (clauses.md E.5). Level k has the quantum
  * q0 2^k; a request enters at the smallest level whose quantum holds its predicted prefill, drops
  * one level when its time at a level exceeds the quantum, and is promoted to the top after
  * starving. Arrivals join the back of a level; who was served or promoted returns to the front, the
@@ -145,7 +145,7 @@ static void mlfq_exit(struct sched *s)
 
 const struct policy_ops policy_mlfq_ops = {
     .name = "mlfq",
-    .summary = "FastServe's skip-join multi-level feedback queue (policies.md E.5)",
+    .summary = "FastServe's skip-join multi-level feedback queue",
     .contract = POLICY_CONTRACT,
     .needs = CAP_SPANS | CAP_KV_EVICT,
     .state_size_bytes = sizeof(struct mlfq),

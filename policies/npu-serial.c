@@ -1,4 +1,4 @@
-/* npu-serial: the OpenVINO NPU baseline as agent-xpu-v2 re-implements it (policies.md C.3). One
+/* npu-serial: the OpenVINO NPU baseline as agent-xpu-v2 re-implements it (clauses.md C.3). One
  * request from start to end, in arrival order: prefill on the NPU in static chunks with attention
  * on the iGPU, then decode on the iGPU with a batch of one. NPU and iGPU alternate; nothing
  * overlaps. */

@@ -1,5 +1,5 @@
 /* openvino-cb: continuous batching on one device as OpenVINO GenAI's public scheduler does it
- * (policies.md C.2), compared with the library step by step (tests/originals). No classes; groups
+ * (clauses.md C.2), compared with the library step by step (tests/originals). No classes; groups
  * stand in arrival order, which is their priority. Two modes:
  *
  *   split fuse  first the groups that generate, then prompts in order, in chunks, until the token

@@ -1,5 +1,5 @@
 /* orca: continuous batching at iteration level, scheme (c) of the Agent.xpu papers' motivation
- * (policies.md C.4 c and E.1, Orca form). At each iteration boundary every running request gets one
+ * (clauses.md C.4 c and E.1, Orca form). At each iteration boundary every running request gets one
  * token, then waiting ones are admitted in arrival order while there is a place and their largest
  * possible KV (prompt and output limit) can be reserved. A new request's whole prompt runs in that
  * same iteration: no chunks, no classes, no preemption. */
@@ -14,7 +14,7 @@ static const struct policy_param params[] = {
     [PARAM_DEVICE] = {"device", PARAM_CHOICE, 0, 0, 4, devices,
                       "device that runs everything; auto: the iGPU (C.4)"},
     [PARAM_MAX_SEQS] = {"max_num_seqs", PARAM_INT, 16, 1, 1e6, NULL,
-                        "requests in progress at once (policies.md E.1: 16 on a SoC)"},
+                        "requests in progress at once (clauses.md E.1: 16 on a SoC)"},
     [PARAM_RESERVE] = {"reserve", PARAM_BOOL, 1, 0, 1, NULL,
                        "reserve the largest possible KV at admission (E.1); false: admit while the "
                        "prompt fits"},

@@ -1,4 +1,4 @@
-/* pd-mixed: disaggregation whose decode instance helps out (policies.md E.10; Splitwise's mixed
+/* pd-mixed: disaggregation whose decode instance helps out (clauses.md E.10; Splitwise's mixed
  * pool). As pd-static, but prompts that find too many tokens waiting for the NPU are prefilled by
  * the iGPU between its decodes, until it has none left. */
 #include "policies/common/disagg.h"
@@ -11,7 +11,7 @@ static const struct policy_param params[] = {
                      "prompt tokens waiting for the NPU above which a new prompt goes to the iGPU "
                      "(E.10 gives none; ours: a few seconds of NPU prefill)"},
     [PARAM_MIXED] = {"mixed_tokens", PARAM_INT, 512, 1, 1e6, NULL,
-                     "prompt tokens of one iteration of the mixed iGPU (policies.md E.2)"},
+                     "prompt tokens of one iteration of the mixed iGPU (clauses.md E.2)"},
     {.name = NULL},
 };
 

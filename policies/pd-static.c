@@ -1,4 +1,4 @@
-/* pd-static: prefill on the NPU, decode on the iGPU, fixed (policies.md E.10; Splitwise, DistServe
+/* pd-static: prefill on the NPU, decode on the iGPU, fixed (clauses.md E.10; Splitwise, DistServe
  * on one SoC). What agent-xpu adds to plain disaggregation shows against it. */
 #include "policies/common/disagg.h"
 

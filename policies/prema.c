@@ -1,4 +1,4 @@
-/* prema: predictive multi-task scheduling of PREMA (policies.md E.7). Waiting earns tokens:
+/* prema: predictive multi-task scheduling of PREMA (clauses.md E.7). Waiting earns tokens:
  * token += priority * idle / isolated time. Those at or above a threshold are candidates; the
  * candidate with the shortest estimated remaining time runs. While a request waits its tokens grow
  * evenly, so it is known when they reach the next threshold; only then, and when the threshold of
@@ -166,7 +166,7 @@ static void prema_exit(struct sched *s)
 
 const struct policy_ops policy_prema_ops = {
     .name = "prema",
-    .summary = "token-based predictive order of PREMA (policies.md E.7)",
+    .summary = "token-based predictive order of PREMA",
     .contract = POLICY_CONTRACT,
     .needs = CAP_SPANS | CAP_KV_EVICT,
     .state_size_bytes = sizeof(struct prema),

@@ -1,4 +1,4 @@
-/* program-fcfs: programs in the order of their first request's arrival (policies.md E.16:
+/* program-fcfs: programs in the order of their first request's arrival (clauses.md E.16:
  * Continuum; InferCept keeps the arrival time over interceptions), so that a turn after a tool call
  * does not queue behind everybody who came meanwhile. A program is a session. With preempt=reset
  * and class=rt_alone this is REEF (E.8): reactive requests first come, first served, never
@@ -43,7 +43,7 @@ static void program_fcfs_exit(struct sched *s)
 
 const struct policy_ops policy_program_fcfs_ops = {
     .name = "program-fcfs",
-    .summary = "sessions in order of their first arrival (policies.md E.16; E.8 with reset)",
+    .summary = "sessions in order of their first arrival",
     .contract = POLICY_CONTRACT,
     .needs = CAP_SPANS | CAP_KV_EVICT,
     .state_size_bytes = sizeof(struct program_fcfs),

@@ -1,4 +1,4 @@
-/* recompute-preempt: scheme (a) of the Agent.xpu papers' motivation (policies.md C.4 a), instant
+/* recompute-preempt: scheme (a) of the Agent.xpu papers' motivation (clauses.md C.4 a), instant
  * preemption without context on one device. A reactive arrival kills the proactive work in progress
  * at its next kernel boundary (or at once), and what was killed starts over later: its KV is gone,
  * prompt and generated tokens are prefilled again. Reactive requests run alone; proactive ones only

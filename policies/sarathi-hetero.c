@@ -1,4 +1,4 @@
-/* sarathi-hetero: Sarathi's stall-free budget over two devices (policies.md E.2 [ours], from
+/* sarathi-hetero: Sarathi's stall-free budget over two devices (clauses.md E.2 [ours], from
  * microsoft/sarathi-serve). An iteration is two passes at once: one token of every decoding request
  * on the iGPU, and prompt chunks of what the budget leaves on the NPU. The next iteration begins
  * when both are over. Attention of the chunks runs on the NPU where its attention is dynamic, else

@@ -1,4 +1,4 @@
-/* sarathi: stall-free batching on one device (policies.md E.2 [code]: microsoft/sarathi-serve).
+/* sarathi: stall-free batching on one device (clauses.md E.2 [code]: microsoft/sarathi-serve).
  * Every iteration has a token for each decoding request first; prompts in progress, then waiting
  * ones, share what the budget leaves. A prompt is admitted when KV for all of it is free. Short of
  * KV, the last running request is recomputed. Parameters: the table below. Deviations: KV of an

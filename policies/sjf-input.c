@@ -1,4 +1,4 @@
-/* sjf-input: shortest prompt first, known at arrival (policies.md E.6). */
+/* sjf-input: shortest prompt first, known at arrival (clauses.md E.6). */
 #include "policies/common/iter.h"
 
 static const struct policy_param params[] = {ITER_PARAMS, {.name = NULL}};
@@ -18,7 +18,7 @@ static int sjf_init(struct sched *s)
 
 const struct policy_ops policy_sjf_input_ops = {
     .name = "sjf-input",
-    .summary = "shortest prompt first (policies.md E.6)",
+    .summary = "shortest prompt first",
     .contract = POLICY_CONTRACT,
     .needs = CAP_SPANS | CAP_KV_EVICT,
     .state_size_bytes = sizeof(struct iter),

@@ -1,4 +1,4 @@
-/* srpt: shortest remaining solo time first (policies.md E.6): the rest of the prefill plus the rest
+/* srpt: shortest remaining solo time first (clauses.md E.6): the rest of the prefill plus the rest
  * of the output. sigma = 0 knows the output length (an oracle); sigma > 0 knows O exp(sigma Z -
  * sigma^2/2). With limit < 1 a request that has produced that share of its predicted output cannot
  * be displaced any more (TRAIL's limited preemption). Work done inside a pass counts: with
@@ -50,7 +50,7 @@ static int srpt_init(struct sched *s)
 
 const struct policy_ops policy_srpt_ops = {
     .name = "srpt",
-    .summary = "shortest remaining solo time, oracle or predicted (policies.md E.6)",
+    .summary = "shortest remaining solo time, oracle or predicted",
     .contract = POLICY_CONTRACT,
     .flags = POLICY_F_ORACLE,
     .needs = CAP_SPANS | CAP_KV_EVICT,

@@ -1,4 +1,4 @@
-/* vllm-priority: vLLM's priority scheduling (policies.md E.3 [code]: vllm-project/vllm). Key
+/* vllm-priority: vLLM's priority scheduling (clauses.md E.3 [code]: vllm-project/vllm). Key
  * (class, priority, arrival), lower first: it orders admission and, short of KV, the largest key
  * running is recomputed. v0 also preempts the worst running request while a better one waits and
  * cannot be admitted. Neither interrupts an iteration. Parameters: the table below. Deviations: the

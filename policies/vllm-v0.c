@@ -1,4 +1,4 @@
-/* vllm-v0: vLLM's first scheduler (policies.md E.1 [code]: vllm-project/vllm). A step is either the
+/* vllm-v0: vLLM's first scheduler (clauses.md E.1 [code]: vllm-project/vllm). A step is either the
  * whole prompts of all requests that can be admitted, in arrival order up to the first that cannot,
  * or one token for every running request. Short of KV, the latest arrival is recomputed, from the
  * front of waiting. Parameters: the table below. Deviations: policies/common/vllm.h. */

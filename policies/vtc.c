@@ -1,4 +1,4 @@
-/* vtc: virtual token counter, fair service among agents (policies.md E.14). Every client has a
+/* vtc: virtual token counter, fair service among agents (clauses.md E.14). Every client has a
  * counter of the service it got. Counters order admission only: while there is room, the earliest
  * request of the client with the smallest counter joins the batch and its client is charged w_in
  * for every prompt token that no cache holds; w_out follows with every token that comes out. Who
@@ -157,7 +157,7 @@ static void vtc_exit(struct sched *s)
 
 const struct policy_ops policy_vtc_ops = {
     .name = "vtc",
-    .summary = "virtual token counter, plain or weighted (VTC, OSDI'24; policies.md E.14)",
+    .summary = "virtual token counter, plain or weighted (VTC, OSDI'24)",
     .contract = POLICY_CONTRACT,
     .needs = CAP_SPANS | CAP_KV_EVICT,
     .state_size_bytes = sizeof(struct vtc),

@@ -103,6 +103,19 @@ grep -q "^#define POLICY_LAYOUT ${layout}u\$" sim/api/policy.h ||
 # 6. No machine's paths, no leftovers.
 git grep -nE '/(home|root|work|tmp/[a-z]+)/' -- . ':!tests/lint.sh' ':!.ci' && bad=1
 
+# 7. Every clause that is cited stands in docs/clauses.md.
+git ls-files --cached --others --exclude-standard '*.c' '*.h' '*.md' '*.sh' '*.json' | grep -v '^docs/clauses.md$' |
+    xargs grep -ohE 'clauses\.md(,)? ([0-9]|[A-F])(\.[0-9]+)?' 2>/dev/null | sed -E 's/.* //' | sort -u >"$found"
+while read -r clause; do
+    grep -qE "^##+ $clause( |\$)" docs/clauses.md || say "clauses.md $clause is cited and does not exist"
+done <"$found"
+git grep -nE '(^|[^/a-z])(policies|hardware|backends|anchors)\.md|DESIGN(\.md)? (section )?[0-9]' -- '*.c' '*.h' '*.md' '*.sh' ':!CHANGELOG.md' |
+    sed 's/^/lint: a document that is not here is cited: /' >"$found"
+if [ -s "$found" ]; then
+    cat "$found"
+    bad=1
+fi
+
 if command -v clang-format >/dev/null 2>&1; then
     # shellcheck disable=SC2086
     clang-format --dry-run -Werror $files 2>&1 | grep -E 'error|warning' | head -n 20 >"$found"

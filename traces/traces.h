@@ -1,4 +1,4 @@
-/* Traces: the CSV format, generators, importers, statistics (DESIGN section 5).
+/* Traces: the CSV format, generators, importers, statistics.
  *
  * A trace in memory is struct trace (sim/api/trace.h): first turns first, in arrival order, later
  * turns linked from the one before. All functions return 0, or -EINVAL with errors added that name

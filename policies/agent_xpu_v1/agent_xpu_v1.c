@@ -1,4 +1,4 @@
-/* agent-xpu-v1: Agent.xpu, first text (policies.md section A; arXiv 2506.24045v1). Kernel-level
+/* agent-xpu-v1: Agent.xpu, first text (clauses.md A; arXiv 2506.24045v1). Kernel-level
  * scheduling of one reactive and many proactive requests over NPU and iGPU: wait-based preemption
  * at kernel boundaries, resumption by starvation and estimated time to completion, backfill of
  * slack inside and across devices, and dispatch by memory pressure.

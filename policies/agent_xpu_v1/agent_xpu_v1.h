@@ -1,4 +1,4 @@
-/* agent-xpu-v1: the parts of the policy and what they share (policies.md section A; "Agent.xpu",
+/* agent-xpu-v1: the parts of the policy and what they share (clauses.md A; "Agent.xpu",
  * arXiv 2506.24045 version 1).
  *
  *   agent_xpu_v1.c           parameters, hooks, the schedule call

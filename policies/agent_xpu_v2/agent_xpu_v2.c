@@ -1,9 +1,9 @@
-/* agent-xpu-v2: Agent.xpu, second text (policies.md section B; "Agent.xpu: Efficient Scheduling of
+/* agent-xpu-v2: Agent.xpu, second text (clauses.md B; "Agent.xpu: Efficient Scheduling of
  * Agentic LLM Workloads on Heterogeneous SoC", version with Llama-3B/8B on a NUC 14 Pro+).
  *
  * Two loops over one machine. Prefill is serial, NPU first, kernel-boundary preemptible; decode is
  * a continuous batch on the iGPU that gives way to every prefill kernel. Reactive before proactive
- * in both. Deviations and choices where the paper is silent are marked [S] as in policies.md and
+ * in both. Deviations and choices where the paper is silent are marked [S] as in clauses.md and
  * are parameters. Out of memory (the paper expects none): a proactive request loses its KV and is
  * prefilled again, a reactive one when only reactive ones hold any; the paper would move cold KV to
  * flash. */

@@ -1,4 +1,4 @@
-/* agent-xpu-v2: the parts of the policy and what they share (policies.md section B).
+/* agent-xpu-v2: the parts of the policy and what they share (clauses.md B).
  *
  *   agent_xpu_v2.c          parameters, hooks, the schedule call
  *   agent_xpu_v2_prefill.c  the prefill loop: order, preemption, placement, elastic split, ageing

@@ -1,6 +1,6 @@
 /* Iteration-level batching of two classes on one device: online (reactive) work first, then offline
  * (proactive) work as long as the predicted iteration stays within a latency budget. What
- * conserve-like and hygen-like share (policies.md E.12); each fills in the rules.
+ * conserve-like and hygen-like share (clauses.md E.12); each fills in the rules.
  *
  * An iteration: all online decodes, online prompts in progress, new online ones in arrival order;
  * then the same of offline, each piece as large as the budget in time and tokens allows. A budget
@@ -58,7 +58,7 @@ extern const char *const coserve_device_choices[], *const coserve_offline_choice
                           1,                                                                       \
                           4096,                                                                    \
                           NULL,                                                                    \
-                          "requests in progress at once (policies.md E.1: 16 on a SoC)"},          \
+                          "requests in progress at once (clauses.md E.1: 16 on a SoC)"},           \
     [COSERVE_TOKENS] = {"max_num_batched_tokens",                                                  \
                         PARAM_INT,                                                                 \
                         512,                                                                       \

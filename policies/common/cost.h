@@ -1,5 +1,5 @@
 /* Annotated time of an iteration before its pass is formed: what schedulers ask that fill a batch
- * up to a latency (policies.md A.5, B.7, E.12). */
+ * up to a latency (clauses.md A.5, B.7, E.12). */
 #ifndef POLICIES_COMMON_COST_H
 #define POLICIES_COMMON_COST_H
 

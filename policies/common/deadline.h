@@ -1,4 +1,4 @@
-/* Deadlines of requests that carry none: what edf and llf share (policies.md E.9). */
+/* Deadlines of requests that carry none: what edf and llf share (clauses.md E.9). */
 #ifndef POLICIES_COMMON_DEADLINE_H
 #define POLICIES_COMMON_DEADLINE_H
 

@@ -1,4 +1,4 @@
-/* Prefill and decode on pools of their own (policies.md E.10): the NPU is the prefill instance,
+/* Prefill and decode on pools of their own (clauses.md E.10): the NPU is the prefill instance,
  * with attention on the iGPU; the iGPU is the decode instance, with one batch of everything that
  * decodes. Shared memory: nothing moves between them. Arrival order, no classes, no preemption of
  * requests. The two instances are two command streams to the iGPU: it takes kernels from either in

@@ -1,4 +1,4 @@
-/* What becomes of a session's KV while a tool runs (policies.md E.16), for the iteration-level
+/* What becomes of a session's KV while a tool runs (clauses.md E.16), for the iteration-level
  * scheduler. The answer that calls a tool is known when it ends, how long the tool takes is not.
  *
  *   cache      what the memory does by itself: kept, the oldest dropped first

@@ -1,5 +1,5 @@
 /* An iteration-level scheduler on one device, in which *order*, *class rule*, *preemption
- * mechanism* and *what happens to KV* are separate axes (DESIGN section 4). An order policy
+ * mechanism* and *what happens to KV* are separate axes (clauses.md 0.3). An order policy
  * supplies one key function and is otherwise this.
  *
  * Each iteration takes requests in key order up to max_batch sequences and token_budget tokens: a
@@ -11,7 +11,7 @@
  *   layer, kernel  at the next such boundary; the pass waits, its work is kept
  *   reset      at once; the running kernel is redone later (REEF; needs a device that can)
  *
- * the level axis what that costs with `inflight` kernels handed over (XSched, policies.md E.4):
+ * the level axis what that costs with `inflight` kernels handed over (XSched, clauses.md E.4):
  *
  *   1          all of them run before the pass stops
  *   2          the running one only; the others are taken back
@@ -77,14 +77,14 @@ extern const char *const iter_device_choices[],
                         1,                                                                         \
                         4096,                                                                      \
                         NULL,                                                                      \
-                        "sequences per iteration (policies.md E.1: 16 on a SoC)"},                 \
+                        "sequences per iteration (clauses.md E.1: 16 on a SoC)"},                  \
     [ITER_TOKEN_BUDGET] = {"token_budget",                                                         \
                            PARAM_INT,                                                              \
                            512,                                                                    \
                            1,                                                                      \
                            1e6,                                                                    \
                            NULL,                                                                   \
-                           "tokens per iteration (policies.md E.1: 256 to 512 on a SoC)"},         \
+                           "tokens per iteration (clauses.md E.1: 256 to 512 on a SoC)"},          \
     [ITER_CLASS] =                                                                                 \
         {"class",                                                                                  \
          PARAM_CHOICE,                                                                             \

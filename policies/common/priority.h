@@ -1,4 +1,4 @@
-/* Fixed priorities on NPU and iGPU, as XSched's HPF and HHPF order command queues (policies.md
+/* Fixed priorities on NPU and iGPU, as XSched's HPF and HHPF order command queues (clauses.md
  * E.4). A request's prompt runs on the NPU with attention and margin on the iGPU, one prompt at a
  * time; its decodes run on the iGPU, batched with those of the same priority. Reactive goes before
  * proactive, then the trace's priority (lower first), then arrival.

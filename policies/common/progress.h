@@ -1,5 +1,5 @@
 /* How far a pass has come, in annotated time: what orders by remaining work or laxity ask of a pass
- * that may be stopped inside (policies.md E.6, E.9). Only for passes whose launches run one after
+ * that may be stopped inside (clauses.md E.6, E.9). Only for passes whose launches run one after
  * the other on one device. */
 #ifndef POLICIES_COMMON_PROGRESS_H
 #define POLICIES_COMMON_PROGRESS_H

@@ -1,5 +1,5 @@
 /* Processor sharing over a few requests on one device: each request in service has a pass of its
- * own, and all of them progress at once (policies.md C.1 and C.4 b).
+ * own, and all of them progress at once (clauses.md C.1 and C.4 b).
  *
  * On a time-shared device the passes are launched side by side and the device shares its time. A
  * serial device runs one launch at a time, so sharing is emulated: the request with the least

@@ -1,4 +1,4 @@
-/* How many of the drafted tokens to verify (policies.md D.6, D.8, E.20), for every policy that
+/* How many of the drafted tokens to verify (clauses.md D.6, D.8, E.20), for every policy that
  * speculates.
  *
  * The estimate is what a policy can see: how many tokens earlier verifications accepted. With the

@@ -1,5 +1,5 @@
 /* Iteration-level continuous batching with paged KV and recompute preemption on one device: what
- * vLLM V0, vLLM V1, their priority forms and Sarathi-Serve share (policies.md E.1 to E.3). A policy
+ * vLLM V0, vLLM V1, their priority forms and Sarathi-Serve share (clauses.md E.1 to E.3). A policy
  * fills in the rules; the queues and the order of decisions are here.
  *
  *   waiting  no KV of their own; arrival order (or key order), preempted ones at the front

@@ -1,4 +1,4 @@
-/* XSched's preemption levels as a parameter (policies.md E.4): with kernels handed to the device
+/* XSched's preemption levels as a parameter (clauses.md E.4): with kernels handed to the device
  * ahead, level 1 lets all of them run, level 2 takes back those not begun, level 3 interrupts the
  * running one, which goes on later. `device` is 1 or 2, by what the device can. */
 #ifndef POLICIES_COMMON_XSCHED_H

@@ -1,5 +1,5 @@
 /* sd-npu: one request at a time on the NPU with two static graphs, and verified speculation
- * (policies.md section D; "sd.npu" / CoordGen). `system` names what the paper evaluates; every
+ * (clauses.md D; "sd.npu" / CoordGen). `system` names what the paper evaluates; every
  * other parameter given with it changes that system:
  *
  *   npu           one graph for both stages, in the shape that decodes; the paper does not say

@@ -1,4 +1,4 @@
-/* sd-npu: the NPU graph system of sd.npu / CoordGen (policies.md section D).
+/* sd-npu: the NPU graph system of sd.npu / CoordGen (clauses.md D).
  *
  *   sd-npu.c          parameters, hooks, the request in service: prefill, calibration, decoding
  *   sd_npu_graphs.c   which graph each block holds, and when it is switched

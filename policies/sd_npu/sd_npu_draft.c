@@ -1,5 +1,5 @@
 /* Drafts of sd-npu: how many of the offered tokens are verified, what drafting takes, and what
- * drafters and second copies of the weights hold in memory (policies.md D.6, D.8, D.10, E.20). */
+ * drafters and second copies of the weights hold in memory (clauses.md D.6, D.8, D.10, E.20). */
 #include "policies/common/cost.h"
 #include "policies/sd_npu/sd_npu.h"
 

@@ -4,7 +4,7 @@
  *   pass     segments that cross the model together once, with a cursor over its ops
  *   launch   a span of ops of a pass on one device, or a share of the rows of one op
  *
- * The op sequence of a pass (DESIGN 3, agent-xpu-v2 4.2): for every layer QKV, MHA, FFN (the output
+ * The op sequence of a pass (agent-xpu-v2 4.2): for every layer QKV, MHA, FFN (the output
  * projection belongs to FFN), then once HEAD. A decode pass with one sequence may be formed with
  * fused layers: one LAYER op per layer, then HEAD.
  *

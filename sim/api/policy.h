@@ -6,7 +6,7 @@
  * policy that waits for time to pass sets a timer), and again while the last call acted, up to
  * SCHEDULE_MAX_ROUNDS. Event order at one
  * instant: kernel done, load done, compile done, pass done (iteration boundary), tool return,
- * arrival, timer; inside a kind by device, then request id (policies.md 0.2). So a reactive arrival
+ * arrival, timer; inside a kind by device, then request id (clauses.md 0.2). So a reactive arrival
  * at a kernel boundary is seen by the schedule call of that boundary.
  *
  * Life of a request, for a policy that runs one request at a time on device d:
@@ -65,7 +65,7 @@ struct estimate {
     double bytes_per_s;   /* annotated DDR demand */
     double flop_per_byte; /* arithmetic intensity */
     double watts;
-    bool memory_bound; /* intensity below the device's ridge I* (policies.md B.9) */
+    bool memory_bound; /* intensity below the device's ridge I* (clauses.md B.9) */
 };
 
 /* ---- actions ---- */
@@ -93,7 +93,7 @@ struct launch_spec {
     uint32_t graph_block; /* with graph > 0: resident (GRAPH_BLOCK, graph_block, graph) is needed */
     uint32_t inflight;    /* kernels handed to the device ahead, the running one included; 0: one.
                              A stop lets them finish unless the device can take them back
-                             (XSched levels 1 and 2, policies.md E.4) */
+                             (XSched levels 1 and 2, clauses.md E.4) */
 };
 
 enum preempt_mode {

@@ -76,7 +76,7 @@ static inline uint32_t request_prefill_left(const struct request *r)
     return r->state == REQUEST_STATE_QUEUED ? request_prefill_target(r) - r->kv_tokens : 0;
 }
 
-/* Sequence length so far: prompt plus generated (the "length" of eviction rules, policies.md B.7).
+/* Sequence length so far: prompt plus generated (the "length" of eviction rules, clauses.md B.7).
  */
 static inline uint32_t request_length(const struct request *r)
 {

@@ -3,7 +3,7 @@
  * Exact mode stores every value (8 bytes each). Sketch mode keeps counts in log-spaced buckets:
  * a reported quantile lies within 0.5 % of a true sample quantile, for values in [1e-9, 1e9]; mean,
  * minimum, maximum and count stay exact. Quantiles use the nearest-rank rule: the p-quantile of n
- * sorted values is value number ceil(p*n) (policies.md F: "nearest-rank; print n").
+ * sorted values is value number ceil(p*n) (clauses.md F: "nearest-rank; print n").
  */
 #ifndef SIM_QUANTILE_H
 #define SIM_QUANTILE_H

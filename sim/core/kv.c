@@ -1,5 +1,5 @@
 /* KV ledger: blocks of tokens, live and cold (finished turns kept for the session's next one).
- * Cold blocks give way to live ones, oldest first (policies.md B.10: finished-flow KV first). */
+ * Cold blocks give way to live ones, oldest first (clauses.md B.10: finished-flow KV first). */
 #include <errno.h>
 
 #include "sim/core/core.h"

@@ -1,6 +1,6 @@
 /* DDR as a fluid resource: jobs, their shares, their completion events.
  *
- * Kernel progress = compute share * min(1, bandwidth share / demand) (DESIGN section 3). Capacity
+ * Kernel progress = compute share * min(1, bandwidth share / demand). Capacity
  * of several jobs is kappa * peak, but never below what one of them takes alone: kappa is the
  * efficiency of several masters together, so a single one is not slowed by it. What a kernel takes
  * alone is at most the peak (audited when a launch starts: vexec.c). */

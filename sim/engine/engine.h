@@ -10,7 +10,7 @@
 #include "sim/core/core.h"
 #include "sim/engine/eventq.h"
 
-/* Order of events at one instant (policies.md 0.2). */
+/* Order of events at one instant (clauses.md 0.2). */
 enum event_kind {
     EVENT_KERNEL, /* a kernel, lead or forced end of a launch */
     EVENT_LOAD,   /* loader: graph block or KV move */

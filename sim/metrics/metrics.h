@@ -1,5 +1,4 @@
-/* Every metric of a run, computed while it runs (definitions: DESIGN section 6, metric names
- * there).
+/* Every metric of a run, computed while it runs (units, directions and titles: metric_table.h).
  *
  * Per request: a arrival, s first service, t_1..t_O the instants its output tokens came out,
  * f = t_O finish, P input and O output tokens. Distributions are over finished requests and have
@@ -127,7 +126,7 @@ struct observer *metrics_observer(struct metrics *m);
 void metrics_collect(struct metrics *m, struct metric_list *out);
 enum metrics_verdict metrics_verdict(const struct metrics *m);
 
-/* Per-request CSV (columns: DESIGN section 6, then prefill_pending_s, prefill_suspended_s,
+/* Per-request CSV (request_id to state, then prefill_pending_s, prefill_suspended_s,
  * decode_pending_s, client_id, reused_tokens, recomputed_tokens), sorted by request_id, written to
  * a temporary name first. Needs opt.records. 0, or -EINVAL with the reason added. */
 int metrics_requests_write(struct metrics *m, const char *path, struct err *e);

@@ -1,4 +1,4 @@
-/* Means, paired differences and what may be said about them (DESIGN section 8).
+/* Means, paired differences and what may be said about them.
  *
  * Replications of two policies that met the same trace (common random numbers) are pairs; the
  * difference of each pair is one observation, and its mean has Student's t interval with n - 1

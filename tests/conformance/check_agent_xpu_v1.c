@@ -1,4 +1,4 @@
-/* agent-xpu-v1, clause by clause (policies.md A.3 to A.8), on the toy machine.
+/* agent-xpu-v1, clause by clause (clauses.md A.3 to A.8), on the toy machine.
  *
  * Toy times, one layer unless stated: an NPU chunk of 256 rows takes 4 ms for QKV and 8 ms for FFN;
  * the iGPU takes 4/256 and 8/256 ms per row; attention 10 ms, on the iGPU only; the head 1 ms; a

@@ -1,4 +1,4 @@
-/* agent-xpu-v2 where clauses meet (policies.md B.2 to B.8), to the nanosecond, on the toy machine.
+/* agent-xpu-v2 where clauses meet (clauses.md B.2 to B.8), to the nanosecond, on the toy machine.
  *
  * Toy times, one layer unless stated: an NPU chunk of 256 rows takes 4 ms for QKV and 8 ms for FFN;
  * the iGPU takes 4/256 and 8/256 ms per row; attention 10 ms on the iGPU and 6 ms on the NPU; the

@@ -1,4 +1,4 @@
-/* agent-xpu-v2, the decode loop and what runs beside it (policies.md B.2, B.3, B.4, B.6, B.7), to
+/* agent-xpu-v2, the decode loop and what runs beside it (clauses.md B.2, B.3, B.4, B.6, B.7), to
  * the nanosecond. elastic=off throughout, so prompts of whole chunks use the iGPU for attention and
  * head only.
  *

@@ -1,4 +1,4 @@
-/* The papers' baselines, rule by rule (policies.md C.1, C.3, C.4, E.10, E.11), on the toy machine.
+/* The papers' baselines, rule by rule (clauses.md C.1, C.3, C.4, E.10, E.11), on the toy machine.
  *
  * Toy times of one layer unless stated: an NPU chunk of 256 rows takes 4 ms for QKV and 8 ms for
  * FFN; iGPU and CPU take 4/256 and 8/256 ms per row; attention 10 ms; the head 1 ms; a fused decode

@@ -1,4 +1,4 @@
-/* fcfs and openvino-cb by hand (policies.md C.2). Toy times: QKV 0.01 ms and FFN 0.02 ms per row,
+/* fcfs and openvino-cb by hand (clauses.md C.2). Toy times: QKV 0.01 ms and FFN 0.02 ms per row,
  * attention 1 ms a pass, head 1 ms, one layer; a fused decode layer 2 ms. So a pass of n rows takes
  * 0.03 n + 1 ms, and 1 ms more when it yields tokens; a decode of one sequence takes 3 ms. */
 #include <check.h>

@@ -1,4 +1,4 @@
-/* conserve-like, hygen-like and the batch cap of agent-xpu-v2, rule by rule (policies.md E.12,
+/* conserve-like, hygen-like and the batch cap of agent-xpu-v2, rule by rule (clauses.md E.12,
  * B.7). Toy times: tests/helpers/rules.h. */
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* Iteration-level schedulers, rule by rule: vllm-v0, vllm-v1, vllm-priority (both modes), sarathi,
- * sarathi-hetero (policies.md E.1 to E.3). Toy times: tests/helpers/rules.h: n rows take 0.03 n + 1
+ * sarathi-hetero (clauses.md E.1 to E.3). Toy times: tests/helpers/rules.h: n rows take 0.03 n + 1
  * ms, 1 ms more with a token; a decode alone 3 ms. KV in blocks of 16 tokens. What asynchronous
  * scheduling does to vllm-v1 is in check_async_scheduling.c. */
 #include "tests/helpers/rules.h"

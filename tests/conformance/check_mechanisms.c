@@ -1,4 +1,4 @@
-/* How a running pass is stopped, what that costs, and what becomes of its KV (policies.md E.4,
+/* How a running pass is stopped, what that costs, and what becomes of its KV (clauses.md E.4,
  * E.8): the axes of the iteration-level scheduler, and hpf and hhpf, rule by rule. Toy times:
  * tests/helpers/rules.h.
  *

@@ -1,4 +1,4 @@
-/* openvino-cb step by step (policies.md C.2): what openvino.genai decides when KV, budget or
+/* openvino-cb step by step (clauses.md C.2): what openvino.genai decides when KV, budget or
  * sequences are short. Each scenario is a workload on which a former version or a plausible error
  * of the policy differed from the library, made as small as it gets (tests/originals).
  *

@@ -1,4 +1,4 @@
-/* The orders, rule by rule (policies.md E.5 to E.7, E.9, E.13, E.14), one request at a time unless
+/* The orders, rule by rule (clauses.md E.5 to E.7, E.9, E.13, E.14), one request at a time unless
  * stated. Toy times: tests/helpers/rules.h: a prompt of n takes 0.03 n + 2 ms (100: 5, 200: 8, 300:
  * 11), a decode 3 ms. A rule without a parameter of its own is disabled by another order in its
  * place; edf takes proactive requests in arrival order, as their deadlines are. */

@@ -1,4 +1,4 @@
-/* What becomes of a session's KV while a tool runs (policies.md E.16), rule by rule. Toy times:
+/* What becomes of a session's KV while a tool runs (clauses.md E.16), rule by rule. Toy times:
  * tests/helpers/rules.h. */
 #include <string.h>
 
