@@ -68,7 +68,33 @@ static void set_change(struct gate_row *row, double before, double after)
 
 /* ---- exact ---- */
 
-/* Same seeds: values are paired, and equal unless something changed. */
+/* The replication that changed most for the worse, or else for the better, relative to what it was:
+ * opposite changes must not cancel in a mean. Of a metric without a direction by size alone. */
+struct largest {
+    uint32_t replication;
+    double change_frac; /* infinite from 0 */
+    bool worse;
+};
+
+static struct largest find_largest(enum metric_better better, const double *before,
+                                   const double *now, uint32_t n)
+{
+    struct largest x = {0, 0.0, false};
+    for (uint32_t i = 0; i < n; i++) {
+        if (isnan(before[i]) || isnan(now[i]) || before[i] == now[i]) {
+            continue;
+        }
+        double change = (now[i] - before[i]) / fabs(before[i]);
+        bool worse =
+            better != METRIC_BETTER_NEITHER && (change > 0.0) == (better == METRIC_BETTER_LOWER);
+        if (worse > x.worse || (worse == x.worse && fabs(change) > fabs(x.change_frac))) {
+            x = (struct largest){i, change, worse};
+        }
+    }
+    return x;
+}
+
+/* Same seeds: values are paired, and equal unless something changed. Each replication is judged. */
 static void judge_exact(const struct gate_metric *m, const double *before, const double *now,
                         uint32_t n, struct gate_row *row)
 {
@@ -82,7 +108,6 @@ static void judge_exact(const struct gate_metric *m, const double *before, const
         same = same && (both_undefined || before[i] == now[i]);
         same_defined = same_defined && isnan(before[i]) == isnan(now[i]);
     }
-    double change = row->after - row->before;
     if (same) {
         set(row, GATE_OK, false, "");
     } else if (!same_defined) {
@@ -90,12 +115,19 @@ static void judge_exact(const struct gate_metric *m, const double *before, const
         (void)snprintf(text, sizeof text, "defined in %u of %u runs, was in %u", defined_now, n,
                        defined_before);
         set(row, GATE_STATUS, defined_now <= defined_before, text);
-    } else if (m->better == METRIC_BETTER_NEITHER ||
-               fabs(change) <= m->tolerance_frac * fabs(row->before)) {
-        set(row, GATE_DRIFT, false, "");
     } else {
-        bool worse = (change > 0.0) == (m->better == METRIC_BETTER_LOWER);
-        set(row, worse ? GATE_REGRESSION : GATE_GAIN, worse, "");
+        struct largest x = find_largest(m->better, before, now, n);
+        struct largest any = find_largest(METRIC_BETTER_NEITHER, before, now, n);
+        x = fabs(x.change_frac) > m->tolerance_frac ? x : any; /* the worse within: the better */
+        bool small = m->better == METRIC_BETTER_NEITHER || fabs(x.change_frac) <= m->tolerance_frac;
+        char text[96];
+        (void)snprintf(text, sizeof text, "replication %u: %+.3g %%", x.replication,
+                       100.0 * x.change_frac);
+        set(row,
+            small     ? GATE_DRIFT
+            : x.worse ? GATE_REGRESSION
+                      : GATE_GAIN,
+            !small && x.worse, text);
     }
 }
 

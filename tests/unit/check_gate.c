@@ -101,8 +101,8 @@ END_TEST
 
 START_TEST(size_and_direction_of_an_exact_change_decide)
 {
-    /* Means over two runs of 10: 10.05 is +0.5 %, within 1 %; 10.15 is +1.5 %; 9.85 -1.5 %. */
-    values_now[0] = 10.1;
+    /* Two runs of 10, tolerance 1 %: 10.08 is +0.8 %; 10.3 is +3 %; 9.7 -3 %. */
+    values_now[0] = 10.08;
     expect("latency", GATE_DRIFT, false);
     values_now[0] = 10.3;
     expect("latency", GATE_REGRESSION, true);
@@ -117,11 +117,27 @@ START_TEST(size_and_direction_of_an_exact_change_decide)
 }
 END_TEST
 
-START_TEST(changes_that_cancel_in_the_mean_are_a_drift)
+START_TEST(changes_that_cancel_in_the_mean_do_not_cancel)
 {
-    values_now[0] = 12.0;
+    values_now[0] = 12.0; /* +20 % and -20 %: the mean stays 10 */
     values_now[1] = 8.0;
-    expect("latency", GATE_DRIFT, false);
+    expect("latency", GATE_REGRESSION, true);
+    values_now[2] = 10.2; /* of a rate +2 % is better, -2 % is worse */
+    values_now[3] = 9.8;
+    expect("rate", GATE_REGRESSION, true);
+}
+END_TEST
+
+START_TEST(one_replication_is_enough_and_the_worse_one_counts)
+{
+    values_now[1] = 10.12; /* +1.2 % of one, +0.6 % of the mean */
+    expect("latency", GATE_REGRESSION, true);
+    values_now[0] = 5.0; /* a gain of 50 % does not pay for it */
+    expect("latency", GATE_REGRESSION, true);
+    values_now[1] = 10.05; /* +0.5 % is within the tolerance, the gain is not */
+    expect("latency", GATE_GAIN, false);
+    values_before[0] = 0.0; /* from nothing to something is beyond every tolerance */
+    expect("latency", GATE_REGRESSION, true);
 }
 END_TEST
 
@@ -377,7 +393,8 @@ int main(void)
     tcase_add_checked_fixture(t, setup, NULL);
     tcase_add_test(t, what_repeats_exactly_is_ok);
     tcase_add_test(t, size_and_direction_of_an_exact_change_decide);
-    tcase_add_test(t, changes_that_cancel_in_the_mean_are_a_drift);
+    tcase_add_test(t, changes_that_cancel_in_the_mean_do_not_cancel);
+    tcase_add_test(t, one_replication_is_enough_and_the_worse_one_counts);
     tcase_add_test(t, a_value_that_is_no_longer_defined_is_an_alarm);
     tcase_add_test(t, a_worse_verdict_of_the_runs_is_an_alarm_and_a_better_one_is_not);
     tcase_add_test(t, failing_runs_and_another_workload_are_alarms_for_every_row);
