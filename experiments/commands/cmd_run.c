@@ -151,7 +151,7 @@ static const struct option_row rows[] = {
                 "instead of a policy, the decisions of such a file"),
     OPTION_FLAG(
         OPTIONS, steady, "steady",
-        "means of the steady state from this one run, with intervals (batch means, MSER-5); "
+        "means of the steady state from this one run, with intervals (batch means); "
         "refused when it has none"),
     OPTION_FLAG(OPTIONS, sketch, "sketch",
                 "quantiles within 0.5 %, constant memory (for millions of requests)"),

@@ -83,7 +83,7 @@ static void add_json(cJSON *into, const char *name, const struct stats_steady *s
     cJSON_AddNumberToObject(o, "n", (double)s->n);
     cJSON_AddNumberToObject(o, "dropped", (double)s->dropped);
     cJSON_AddNumberToObject(o, "batches", s->batches);
-    cJSON_AddNumberToObject(o, "lag1", s->lag1);
+    cJSON_AddNumberToObject(o, "correlation_length", s->correlation_length);
 }
 
 /* One class: its points in order of arrival. */
@@ -109,7 +109,8 @@ static int print_class(const char *cls, const struct point *v, size_t n, bool ov
         char buf[96];
         table_cell(t, "%s", name);
         table_cell(t, "%s", stats_format(&s.mean, buf, sizeof buf));
-        table_cell(t, "%zu of %zu values dropped, %u batches", s.dropped, s.n, s.batches);
+        table_cell(t, "%zu values, worth %.0f independent ones", s.n - s.dropped,
+                   (double)(s.n - s.dropped) / s.correlation_length);
     }
     free(x);
     return e->n > before ? -EINVAL : 0;

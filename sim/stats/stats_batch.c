@@ -1,45 +1,78 @@
 #include <errno.h>
+#include <gsl/gsl_math.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "sim/base/arena.h"
 #include "sim/stats/stats_intervals.h"
 
-#define GROUP 5 /* the 5 of MSER-5 */
 #define MIN_VALUES 200
-#define MANY_BATCHES 20
-#define FEW_BATCHES 10
-#define ONE_SIDED_95 1.645 /* of a standard normal */
+#define BATCHES 10
+#define DROPPED_FRAC 0.1
+#define MIN_GROUPS 200 /* of a scale: fewer say little about how often a series changes sides */
+#define MIN_LENGTHS 60 /* correlation times that a series needs */
+#define WIDEN_LENGTHS 50.0
+#define HEAVY_TAIL 5.0
 
-/* MSER-5: groups to drop, the d that minimises sum (x_i - mean)^2 / (k - d)^2 over i >= d, with d
- * up to k - 5 groups (of a handful the statistic is noise). */
-static size_t transient(const double *x, size_t k)
+static int ascending(const void *a, const void *b)
 {
-    double sum = 0.0;
-    double squares = 0.0;
-    double best = HUGE_VAL;
-    size_t best_d = 0;
-    /* From the end, so that each suffix's moments follow from the one before (Welford). */
-    for (size_t i = k; i-- > 0;) {
-        double n = (double)(k - i);
-        double d = x[i] - (n > 1.0 ? sum / (n - 1.0) : x[i]);
-        squares += d * d * (n - 1.0) / n;
-        sum += x[i];
-        double score = squares / (n * n);
-        if (i <= k / 2 && score <= best) { /* of equal ones the longest series */
-            best = score;
-            best_d = i;
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Correlation of neighbours from how often they lie on different sides of the median: for normal
+ * values P(different) = acos(phi) / pi (Rice). Unlike products it does not depend on how large the
+ * largest values are, whose absence is what makes a short series look calm. spare: k doubles. */
+static double side_correlation(const double *y, size_t k, double *spare)
+{
+    memcpy(spare, y, k * sizeof *y);
+    qsort(spare, k, sizeof *spare, ascending);
+    double median = spare[k / 2];
+    size_t above = 0;
+    size_t changes = 0;
+    for (size_t i = 0; i < k; i++) {
+        above += y[i] > median;
+        changes += i > 0 && (y[i] > median) != (y[i - 1] > median);
+    }
+    double p = (double)above / (double)k; /* a half, but for ties */
+    if (p <= 0.0) {
+        return 0.0; /* all alike */
+    }
+    double different = (double)changes / (double)(k - 1) / (4.0 * p * (1.0 - p));
+    return different < 0.5 ? cos(M_PI * different) : 0.0;
+}
+
+/* Values that say as much about the mean as one independent one, at least 1: the largest over
+ * scales (single values, pairs, fours, ...), so that a slow change under quick noise shows. Of an
+ * autoregression it would be (1 + phi) / (1 - phi); HEAVY_TAIL makes it that of waiting in M/M/1 at
+ * loads 0.3 to 0.95, whose rare long busy periods the median does not see (4, 12, 37, 410, 1700).
+ */
+static double correlation_length(const double *x, size_t n)
+{
+    double *y = xmalloc(2 * n * sizeof *y);
+    memcpy(y, x, n * sizeof *y);
+    double longest = 1.0;
+    size_t k = n;
+    for (double scale = 1.0; k >= MIN_GROUPS || scale == 1.0; scale *= 2.0, k /= 2) {
+        double phi = side_correlation(y, k, y + n);
+        double length = phi < 1.0 ? HEAVY_TAIL * scale * phi / (1.0 - phi) : (double)n;
+        longest = fmax(longest, length);
+        for (size_t i = 0; i < k / 2; i++) {
+            y[i] = (y[2 * i] + y[2 * i + 1]) / 2.0;
         }
     }
-    return best_d;
+    free(y);
+    return longest;
 }
 
 /* Means of `batches` equal batches of the last values of x. */
-static void batch_means(const double *x, size_t n, uint32_t batches, double *means)
+static void batch_means(const double *x, size_t n, double *means)
 {
-    size_t size = n / batches;
-    const double *from = x + (n - size * batches);
-    for (uint32_t b = 0; b < batches; b++) {
+    size_t size = n / BATCHES;
+    const double *from = x + (n - size * BATCHES);
+    for (uint32_t b = 0; b < BATCHES; b++) {
         double sum = 0.0;
         for (size_t i = 0; i < size; i++) {
             sum += from[b * size + i];
@@ -48,38 +81,10 @@ static void batch_means(const double *x, size_t n, uint32_t batches, double *mea
     }
 }
 
-static double lag1_of(const double *x, uint32_t n)
-{
-    double mean = 0.0;
-    for (uint32_t i = 0; i < n; i++) {
-        mean += x[i] / n;
-    }
-    double products = 0.0;
-    double squares = 0.0;
-    for (uint32_t i = 0; i < n; i++) {
-        squares += (x[i] - mean) * (x[i] - mean);
-        products += i > 0 ? (x[i] - mean) * (x[i - 1] - mean) : 0.0;
-    }
-    return squares > 0.0 ? products / squares : 0.0;
-}
-
-/* Fills mean, batches and lag1; false when the batches hang together: a correlation that 19 of 20
- * independent series stay below (mean -1/b, s.d. about 1/sqrt(b)). */
-static bool try_batches(const double *x, size_t n, uint32_t batches, double level_frac,
-                        struct stats_steady *out)
-{
-    double means[MANY_BATCHES];
-    batch_means(x, n, batches, means);
-    out->batches = batches;
-    out->lag1 = lag1_of(means, batches);
-    out->mean = stats_mean(means, batches, level_frac);
-    return out->lag1 <= ONE_SIDED_95 / sqrt(batches) - 1.0 / batches;
-}
-
 int stats_steady(const char *what, const double *x, size_t n, bool overloaded, double level_frac,
                  struct stats_steady *out, struct err *e)
 {
-    *out = (struct stats_steady){.n = n};
+    *out = (struct stats_steady){.n = n, .batches = BATCHES};
     if (overloaded) {
         return err_add(e,
                        "%s: no steady state: the run is OVERLOADED, its latencies grow with the "
@@ -90,29 +95,23 @@ int stats_steady(const char *what, const double *x, size_t n, bool overloaded, d
         return err_add(e, "%s: %zu values are too few for batch means (at least %d)", what, n,
                        MIN_VALUES);
     }
-    size_t k = n / GROUP;
-    double *groups = xmalloc(k * sizeof *groups);
-    for (size_t i = 0; i < k; i++) {
-        groups[i] = 0.0;
-        for (size_t j = 0; j < GROUP; j++) {
-            groups[i] += x[i * GROUP + j] / GROUP;
-        }
-    }
-    size_t d = transient(groups, k);
-    free(groups);
-    out->dropped = d * GROUP;
-    if (d == k / 2) {
-        return err_add(e, "%s: the transient reaches to half of the %zu values: run longer", what,
-                       n);
-    }
-    const double *rest = x + out->dropped;
-    size_t n_rest = n - out->dropped;
-    if (!try_batches(rest, n_rest, MANY_BATCHES, level_frac, out) &&
-        !try_batches(rest, n_rest, FEW_BATCHES, level_frac, out)) {
+    out->dropped = (size_t)(DROPPED_FRAC * (double)n);
+    x += out->dropped;
+    n -= out->dropped;
+    out->correlation_length = correlation_length(x, n);
+    double lengths = (double)n / out->correlation_length;
+    if (lengths < MIN_LENGTHS) {
         return err_add(e,
-                       "%s: means of %d batches still hang together (correlation %.2f): too "
-                       "short a run for how slowly it changes",
-                       what, FEW_BATCHES, out->lag1);
+                       "%s: no interval: %zu values that hang together over some %.0f are worth "
+                       "%.0f independent ones, and %d are needed: run about %.0f times as long",
+                       what, n, out->correlation_length, lengths, MIN_LENGTHS,
+                       ceil(2.0 * MIN_LENGTHS / lengths));
     }
+    double means[BATCHES];
+    batch_means(x, n, means);
+    out->mean = stats_mean(means, BATCHES, level_frac);
+    double wider = (1.0 + WIDEN_LENGTHS / lengths) * stats_half_width(&out->mean);
+    out->mean.low = out->mean.mean - wider;
+    out->mean.high = out->mean.mean + wider;
     return 0;
 }

@@ -159,9 +159,8 @@ END_TEST
 START_TEST(steady_state_of_an_autoregression_started_far_away)
 {
     /* x' = 0.8 x + N(0, 1), mean 0 and s.d. 1 / 0.6; started at 30 s.d. */
-    struct coverage c = {.name = "batch means with MSER-5, AR(1) 0.8 started at 30 sd, n=4000",
-                         .truth = 0.0};
-    while (c.trials < 1500) {
+    struct coverage c = {.name = "batch means, AR(1) 0.8 started at 30 sd, n=4000", .truth = 0.0};
+    while (c.trials < 600) {
         x[0] = 50.0;
         for (int i = 1; i < 4000; i++) {
             x[i] = 0.8 * x[i - 1] + gsl_ran_gaussian(g, 1.0);
@@ -175,43 +174,70 @@ START_TEST(steady_state_of_an_autoregression_started_far_away)
         err_fini(&e);
         count(&c, &s.mean);
     }
-    judge(&c);
+    /* widened for correlation, so above the nominal level */
+    double percent = 100.0 * c.covered / (c.trials - c.undefined);
+    (void)printf("oracle: coverage of %s: %.2f %% of %u\n", c.name, percent,
+                 c.trials - c.undefined);
+    (void)fflush(stdout);
+    ck_assert_double_ge(percent, 93.0);
+    ck_assert_uint_le(c.undefined * 100, c.trials);
 }
 END_TEST
 
-/* M/M/1 at load 0.3: waiting time in queue rho / (mu - lambda) = 0.3 / 0.7 service times. */
-static struct coverage queue(size_t n, uint32_t trials, const char *name)
+/* Sojourn times of M/M/1 from an empty start, truth 1 / (1 - load) service times: an interval must
+ * hold it in at least 93 %; or there is none ("run longer"), but for one run in a hundred. */
+static void queue(double load, size_t n, uint32_t trials)
 {
-    struct coverage c = {.name = name, .truth = 0.3 / 0.7};
+    struct coverage c = {.truth = 1.0 / (1.0 - load)};
+    double *v = malloc(n * sizeof *v);
+    double widths = 0.0;
     while (c.trials < trials) {
         double wait = 0.0;
         for (size_t i = 0; i < n; i++) {
-            x[i] = wait; /* Lindley */
-            wait =
-                fmax(0.0, wait + gsl_ran_exponential(g, 1.0) - gsl_ran_exponential(g, 1.0 / 0.3));
+            double service = gsl_ran_exponential(g, 1.0);
+            v[i] = wait + service; /* Lindley */
+            wait = fmax(0.0, v[i] - gsl_ran_exponential(g, 1.0 / load));
         }
         struct stats_steady s;
         struct err e = ERR_INIT;
-        (void)stats_steady("x", x, n, false, LEVEL, &s, &e);
-        if (e.n > 0) {
+        if (stats_steady("x", v, n, false, LEVEL, &s, &e) != 0) {
             s.mean.low = (double)NAN;
+        } else {
+            widths += stats_half_width(&s.mean) / c.truth;
         }
         err_fini(&e);
         count(&c, &s.mean);
     }
-    return c;
+    free(v);
+    uint32_t given = c.trials - c.undefined;
+    (void)printf("oracle: steady state, M/M/1 at load %.2f, n=%zu: an interval in %.1f %% of %u "
+                 "runs",
+                 load, n, 100.0 * given / c.trials, c.trials);
+    if (given * 100 > c.trials) {
+        (void)printf(", of half width %.0f %%, covering %.1f %%", 100.0 * widths / given,
+                     100.0 * c.covered / given);
+    }
+    (void)printf("\n");
+    (void)fflush(stdout);
+    ck_assert(given * 100 <= c.trials || 100.0 * c.covered / given >= 93.0);
 }
 
-START_TEST(steady_state_of_a_queue_started_empty)
+START_TEST(steady_state_of_queues_or_no_interval)
 {
-    struct coverage c = queue(40000, 500, "batch means with MSER-5, M/M/1 at load 0.3, n=40000");
-    judge(&c);
-    /* A tenth of it: skew and correlation show. Stated in stats_intervals.h, not hidden. */
-    c = queue(4000, 1000, "");
-    double percent = 100.0 * c.covered / (c.trials - c.undefined);
-    (void)printf("oracle: coverage of the same with n=4000: %.2f %%, short of 93\n", percent);
-    (void)fflush(stdout);
-    ck_assert_double_gt(percent, 90.0);
+    queue(0.3, 1000, 1000);
+    queue(0.3, 4000, 1000);
+    queue(0.3, 40000, 600);
+    queue(0.7, 1000, 1000);
+    queue(0.7, 4000, 1000);
+    queue(0.7, 40000, 200);
+    queue(0.9, 1000, 500);
+    queue(0.9, 4000, 500);
+    queue(0.9, 10000, 500);
+    queue(0.9, 40000, 400);
+    queue(0.9, 200000, 150);
+    queue(0.95, 10000, 200);
+    queue(0.95, 40000, 100);
+    queue(0.95, 300000, 100);
 }
 END_TEST
 
@@ -271,7 +297,7 @@ int main(void)
     tcase_add_test(t, ratio_of_correlated_means);
     tcase_add_test(t, quantiles_between_order_statistics);
     tcase_add_test(t, steady_state_of_an_autoregression_started_far_away);
-    tcase_add_test(t, steady_state_of_a_queue_started_empty);
+    tcase_add_test(t, steady_state_of_queues_or_no_interval);
     tcase_add_test(t, adjusted_shift_between_fresh_samples);
     tcase_add_test(t, holm_errs_once_in_twenty_over_a_whole_family);
     Suite *s = suite_create("coverage");

@@ -133,8 +133,8 @@ END_TEST
 
 START_TEST(steady_state_starts_after_the_transient)
 {
-    /* 500 values, the first 50 at 100, then -1, +1, ...: MSER-5 drops 50; of the other 450, 20
-     * batches of 22 use the last 440, each of mean 0. */
+    /* 500 values, the first 50 at 100, then -1, +1, ...: a tenth goes; of the other 450, 10 batches
+     * of 45: means +-1/45, five of each, so a mean of 0. */
     double x[500];
     for (int i = 0; i < 500; i++) {
         x[i] = i < 50 ? 100.0 : i % 2 == 0 ? -1.0 : 1.0;
@@ -143,9 +143,51 @@ START_TEST(steady_state_starts_after_the_transient)
     struct err e = ERR_INIT;
     ck_assert_int_eq(stats_steady("x", x, 500, false, 0.95, &s, &e), 0);
     ck_assert_uint_eq(s.dropped, 50);
-    ck_assert_uint_eq(s.batches, 20);
-    ck_assert_double_eq(s.mean.mean, 0.0);
-    ck_assert_double_eq(s.mean.low, 0.0);
+    ck_assert_uint_eq(s.batches, 10);
+    ck_assert_double_eq_tol(s.mean.mean, 0.0, 1e-15);
+    /* Every value lies on the other side than its neighbour: each is worth one. Sample s.d. of the
+     * means (1/45) sqrt(10/9), t(9) = 2.262157: half width 2.262157 * 0.0222222 * 1.0540926 /
+     * sqrt(10) = 0.0167567, wider by 1 + 50/450. */
+    ck_assert_double_eq(s.correlation_length, 1.0);
+    ck_assert_double_eq_tol(s.mean.high, 0.0167567 * (1.0 + 50.0 / 450.0), 1e-7);
+    ck_assert_double_eq_tol(s.mean.low, -0.0167567 * (1.0 + 50.0 / 450.0), 1e-7);
+}
+END_TEST
+
+START_TEST(values_that_stay_on_one_side_are_worth_less)
+{
+    /* Three below, three above, ...: of the last 396 values (one scale: half of them are fewer than
+     * 200) 132 of 395 neighbours differ, so phi = cos(132 pi / 395) = 0.4977 and the length
+     * 5 * 0.4977 / 0.5023 = 4.954. */
+    double x[440];
+    for (int i = 0; i < 440; i++) {
+        x[i] = i / 3 % 2 == 0 ? -1.0 - 1e-6 * i : 1.0 + 1e-6 * i;
+    }
+    struct stats_steady s;
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(stats_steady("x", x, 440, false, 0.95, &s, &e), 0);
+    ck_assert_double_eq_tol(s.correlation_length, 4.954, 0.001);
+}
+END_TEST
+
+START_TEST(values_that_are_all_alike_have_an_exact_mean)
+{
+    double x[300];
+    for (int i = 0; i < 300; i++) {
+        x[i] = 2.5;
+    }
+    struct stats_steady s;
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(stats_steady("x", x, 300, false, 0.95, &s, &e), 0);
+    ck_assert_double_eq(s.mean.low, 2.5);
+    ck_assert_double_eq(s.mean.high, 2.5);
+    /* Nearly all alike: 1 in 10 higher, no two together. As often as independent ones of which a
+     * tenth is above change sides, 2 * 0.1 * 0.9, and a little more. */
+    for (int i = 0; i < 300; i += 10) {
+        x[i] = 9.0;
+    }
+    ck_assert_int_eq(stats_steady("x", x, 300, false, 0.95, &s, &e), 0);
+    ck_assert_double_eq(s.correlation_length, 1.0);
 }
 END_TEST
 
@@ -166,16 +208,16 @@ START_TEST(a_series_without_steady_state_is_refused)
     }
     refuse(x, 1000, true, "ttft_s: no steady state: the run is OVERLOADED");
     refuse(x, 199, false, "199 values are too few");
-    /* A wave of 900 values under a quick +-3: 10 batches of 100 stand 40 degrees apart, so their
-     * correlation is near cos 40 = 0.77. */
+    /* A wave of 900 values under a quick +-3: pairs show it. Two changes of side in some 450 of
+     * them: phi near 1. */
     for (int i = 0; i < 1000; i++) {
         x[i] = sin(i * 2.0 * 3.14159265358979 / 900.0) + (i % 2 == 0 ? 3.0 : -3.0);
     }
-    refuse(x, 1000, false, "hang together");
+    refuse(x, 1000, false, "ttft_s: no interval: 900 values that hang together");
     for (int i = 0; i < 1000; i++) { /* calm only in the last fifth */
         x[i] = i < 800 ? 1000.0 - i : 200.0;
     }
-    refuse(x, 1000, false, "to half of the 1000");
+    refuse(x, 1000, false, "run about");
 }
 END_TEST
 
@@ -190,6 +232,8 @@ int main(void)
     tcase_add_test(t, bootstrap_moves_with_scale_and_place);
     tcase_add_test(t, equal_values_and_pairs_of_one_kind_have_no_bootstrap);
     tcase_add_test(t, steady_state_starts_after_the_transient);
+    tcase_add_test(t, values_that_stay_on_one_side_are_worth_less);
+    tcase_add_test(t, values_that_are_all_alike_have_an_exact_mean);
     tcase_add_test(t, a_series_without_steady_state_is_refused);
     Suite *s = suite_create("stats_intervals");
     suite_add_tcase(s, t);
