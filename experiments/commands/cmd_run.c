@@ -149,10 +149,9 @@ static const struct option_row rows[] = {
                 "write the schedule for ui.perfetto.dev (Chrome trace events)"),
     OPTION_TEXT(OPTIONS, replay, "replay", "FILE", NULL,
                 "instead of a policy, the decisions of such a file"),
-    OPTION_FLAG(
-        OPTIONS, steady, "steady",
-        "means of the steady state from this one run, with intervals (batch means); "
-        "refused when it has none"),
+    OPTION_FLAG(OPTIONS, steady, "steady",
+                "means of the steady state from this one run, with intervals (batch means); "
+                "refused when it has none"),
     OPTION_FLAG(OPTIONS, sketch, "sketch",
                 "quantiles within 0.5 %, constant memory (for millions of requests)"),
 };
