@@ -193,7 +193,7 @@ static int act(struct sched *s, const struct line *line)
     return do_rest(s, verb, args);
 }
 
-static void replay_schedule(struct sched *s)
+static void replay_actions(struct sched *s)
 {
     struct replay_state *st = s->state;
     const struct replay *r = s->context;
@@ -220,10 +220,15 @@ static void replay_exit(struct sched *s)
     free(st->launches.at);
 }
 
+/* Epoch 0 is what the policy declared in its own init. */
 static int replay_init(struct sched *s)
 {
     (void)sched_note(s, "replay_mismatch", 0);
-    return s->context == NULL ? -EINVAL : 0;
+    if (s->context == NULL) {
+        return -EINVAL;
+    }
+    replay_actions(s);
+    return 0;
 }
 
 static void nothing(struct sched *s, const struct request *r)
@@ -296,7 +301,7 @@ struct replay *replay_read(const char *path, struct err *e)
                                  .exit = replay_exit,
                                  .request_arrived = on_arrived,
                                  .request_cancelled = nothing,
-                                 .schedule = replay_schedule};
+                                 .schedule = replay_actions};
     return r;
 }
 

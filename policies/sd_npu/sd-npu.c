@@ -92,7 +92,7 @@ static int sd_init(struct sched *s)
     if (s->machine->devices[npu].static_attention) {
         return -EPERM; /* its graphs hold the attention */
     }
-    return d->n_blocks <= s->llm->n_layers ? 0 : -EINVAL;
+    return d->n_blocks <= s->llm->n_layers ? sd_graphs_map(s, d) : -EINVAL;
 }
 
 static void sd_request_arrived(struct sched *s, const struct request *r)
@@ -243,7 +243,6 @@ static void launch(struct sched *s, struct sd *d)
 static void sd_schedule(struct sched *s)
 {
     struct sd *d = s->state;
-    sd_graphs_map(s, d);
     sd_graphs_drop_old(s, d);
     if (d->current == NULL) {
         sd_graphs_prefill_begin(s, d); /* back to the prefill graphs while nobody waits */

@@ -60,7 +60,6 @@ enum sd_phase { SD_IDLE, SD_PREFILL, SD_WAIT, SD_DECODING };
 
 struct sd {
     uint8_t npu, cpu;
-    bool mapped; /* first graphs are in memory */
     uint32_t n_blocks;
     struct sd_block block[SD_MAX_BLOCKS];
     struct reqq waiting;
@@ -81,7 +80,7 @@ struct sd {
 };
 
 /* Maps what is in memory before the first request. Once. */
-void sd_graphs_map(struct sched *s, struct sd *d);
+int sd_graphs_map(struct sched *s, struct sd *d);
 /* A prompt starts: chunks_left is set. Graphs of the last decode go back where the strategy needs
  * it. */
 void sd_graphs_prefill_begin(struct sched *s, struct sd *d);
@@ -106,7 +105,7 @@ uint32_t sd_draft_length(struct sched *s, struct sd *d);
 /* Drafting time of a step. */
 double sd_draft_ms(struct sched *s, const struct sd *d);
 /* Maps what is in memory beside the NPU's graphs. */
-void sd_map_extras(struct sched *s);
+int sd_map_extras(struct sched *s);
 
 /* First op of a block; block n_blocks: one past the last op. */
 static inline uint32_t sd_block_op(const struct sched *s, const struct sd *d, const struct pass *p,

@@ -68,21 +68,23 @@ uint32_t sd_draft_length(struct sched *s, struct sd *d)
     return offered;
 }
 
-void sd_map_extras(struct sched *s)
+static int map_extra(struct sched *s, uint32_t version, double bytes)
+{
+    return sched_map(s, (struct resident_key){RESIDENT_GRAPH_BLOCK, 0, version}, bytes);
+}
+
+int sd_map_extras(struct sched *s)
 {
     const struct llm *m = s->llm;
+    int rc = 0;
     if (param_int(s, SD_DECODE) == 1) { /* the CPU reads its own format of the weights */
-        (void)sched_map(s, (struct resident_key){RESIDENT_GRAPH_BLOCK, 0, SD_CPU_COPY},
-                        m->weight_bytes);
+        rc = map_extra(s, SD_CPU_COPY, m->weight_bytes);
     }
-    if (param_int(s, SD_DRAFTER) == SD_DRAFTER_EAGLE) {
-        double bytes = m->body_weights * m->body_bytes_per_weight / m->n_layers +
-                       m->head_weights * m->head_bytes_per_weight;
-        (void)sched_map(s, (struct resident_key){RESIDENT_GRAPH_BLOCK, 0, SD_DRAFT_MODEL}, bytes);
+    if (rc == 0 && param_int(s, SD_DRAFTER) == SD_DRAFTER_EAGLE) {
+        rc = map_extra(s, SD_DRAFT_MODEL,
+                       m->body_weights * m->body_bytes_per_weight / m->n_layers +
+                           m->head_weights * m->head_bytes_per_weight);
     }
     double calibrated = param_number(s, SD_CALIBRATE_MB) * 1e6;
-    if (calibrated > 0.0) {
-        (void)sched_map(s, (struct resident_key){RESIDENT_GRAPH_BLOCK, 0, SD_CALIBRATED},
-                        calibrated);
-    }
+    return rc == 0 && calibrated > 0.0 ? map_extra(s, SD_CALIBRATED, calibrated) : rc;
 }

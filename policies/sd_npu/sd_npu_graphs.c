@@ -28,21 +28,18 @@ static struct resident_key key_of(uint32_t block, uint8_t version)
     return (struct resident_key){RESIDENT_GRAPH_BLOCK, block, version};
 }
 
-void sd_graphs_map(struct sched *s, struct sd *d)
+int sd_graphs_map(struct sched *s, struct sd *d)
 {
-    if (d->mapped) {
-        return;
-    }
-    d->mapped = true;
-    for (uint32_t i = 0; i < d->n_blocks; i++) {
+    int rc = 0;
+    for (uint32_t i = 0; rc == 0 && i < d->n_blocks; i++) {
         uint8_t first = strategy(s) == SD_UNIFIED_G2 ? 2 : 1;
-        (void)sched_map(s, key_of(i, first), block_bytes(s, d));
-        if (strategy(s) == SD_KEEP_BOTH) {
-            (void)sched_map(s, key_of(i, 2), block_bytes(s, d));
+        rc = sched_map(s, key_of(i, first), block_bytes(s, d));
+        if (rc == 0 && strategy(s) == SD_KEEP_BOTH) {
+            rc = sched_map(s, key_of(i, 2), block_bytes(s, d));
         }
-        d->block[i].loading = first;
+        d->block[i].graph = first;
     }
-    sd_map_extras(s);
+    return rc == 0 ? sd_map_extras(s) : rc;
 }
 
 /* With keep_old one block at a time is there twice: whether that one is still on its way. */

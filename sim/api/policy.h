@@ -1,13 +1,13 @@
 /* The scheduling policy contract.
  *
  * A policy is one `const struct policy_ops`. The core notifies it of what happened; notifications
- * only record. All actions happen in `schedule`, which the core calls once after all events of an
- * instant that changed something a policy can see (kernels inside a launch and frames do not: a
- * policy that waits for time to pass sets a timer), and again while the last call acted, up to
- * SCHEDULE_MAX_ROUNDS. Event order at one
- * instant: kernel done, load done, compile done, pass done (iteration boundary), tool return,
- * arrival, timer; inside a kind by device, then request id (clauses.md 0.2). So a reactive arrival
- * at a kernel boundary is seen by the schedule call of that boundary.
+ * only record. All actions (but sched_map, which `init` calls) happen in `schedule`, which the core
+ * calls once after all events of an instant that changed something a policy can see (kernels inside
+ * a launch and frames do not: a policy that waits for time to pass sets a timer), and again while
+ * the last call acted, up to SCHEDULE_MAX_ROUNDS. Event order at one instant: kernel done, load
+ * done, compile done, pass done (iteration boundary), tool return, arrival, timer; inside a kind by
+ * device, then request id (clauses.md 0.2). So a reactive arrival at a kernel boundary is seen by
+ * the schedule call of that boundary.
  *
  * Life of a request, for a policy that runs one request at a time on device d:
  *
@@ -259,16 +259,17 @@ static inline int sched_compile(struct sched *s, struct resident_key key)
     return s->api->compile(s, key);
 }
 
-/* Starts loading `bytes` through the one loader channel, FIFO; resident_ready follows. Zero bytes:
- * it is mapped already (a preloaded graph) and ready at once, without the fixed cost. */
+/* Starts loading `bytes` > 0 through the one loader channel, FIFO; resident_ready follows. What
+ * residents take beyond the weights they take from KV: -ENOMEM when not so much of it is free or
+ * cold. */
 static inline int sched_load(struct sched *s, struct resident_key key, double bytes)
 {
     return s->api->load(s, key, bytes);
 }
 
-/* Declares a resident that was brought in before the run began: ready at once at no cost, and its
- * bytes count in memory. Graphs that a run declares so stand for its copy of the weights: memory
- * holds the larger of the two, not both. */
+/* Declares a resident that was brought in before the run began: only in `init` (-EPERM later),
+ * ready when the call returns, at no cost. Its bytes count in memory as those of a load do. Graphs
+ * that a run declares so stand for its copy of the weights: the larger of the two counts. */
 static inline int sched_map(struct sched *s, struct resident_key key, double bytes)
 {
     return s->api->map(s, key, bytes);

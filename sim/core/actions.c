@@ -212,7 +212,7 @@ static int act_load(struct sched *s, struct resident_key key, double bytes)
     if (outside(c)) {
         return -EPERM;
     }
-    int rc = core_load(c, key, bytes, false);
+    int rc = core_load(c, key, bytes);
     LOG(c, "load %d:%u:%u bytes=%.0f = %d\n", (int)key.kind, key.a, key.b, bytes, rc);
     return acted(c, rc);
 }
@@ -220,10 +220,7 @@ static int act_load(struct sched *s, struct resident_key key, double bytes)
 static int act_map(struct sched *s, struct resident_key key, double bytes)
 {
     struct core *c = core_of(s);
-    if (outside(c)) {
-        return -EPERM;
-    }
-    int rc = core_load(c, key, bytes, true);
+    int rc = core_map(c, key, bytes);
     LOG(c, "map %d:%u:%u bytes=%.0f = %d\n", (int)key.kind, key.a, key.b, bytes, rc);
     return acted(c, rc);
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,14 +29,23 @@ int core_fail(struct core *c, int status, const char *fmt, ...)
     return status;
 }
 
-/* Largest KV that memory leaves after the weights, rounded down to whole blocks. */
+static double usable_bytes(const struct sim_setup *s)
+{
+    return s->machine->memory_bytes * s->machine->memory_usable_frac;
+}
+
+static double weight_bytes(const struct sim_setup *s)
+{
+    return (double)s->weight_copies * s->llm->weight_bytes;
+}
+
+/* Largest KV that memory leaves after the weights. */
 static uint64_t kv_capacity(const struct sim_setup *s)
 {
     if (s->kv_capacity_tokens != 0) {
         return s->kv_capacity_tokens;
     }
-    double usable = s->machine->memory_bytes * s->machine->memory_usable_frac;
-    double left = usable - (double)s->weight_copies * s->llm->weight_bytes;
+    double left = usable_bytes(s) - weight_bytes(s);
     return left <= 0.0 ? 0 : (uint64_t)(left / s->llm->kv_bytes_per_token);
 }
 
@@ -86,6 +96,8 @@ static const char *init_failure(int rc)
     case EPERM:
         return "a device that it is to use cannot do its work (static attention, or it cannot stop "
                "as asked)";
+    case ENOMEM:
+        return "what it needs from the start does not fit into memory beside the weights";
     case EINVAL:
         return "a parameter does not suit this machine or model";
     default:
@@ -141,11 +153,17 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
                          setup->machine->memory_bytes / 1e9);
     }
     kv_init(c);
+    /* A capacity that was stated may be more than the machine's memory leaves. */
+    c->memory_bytes =
+        fmax(usable_bytes(setup), weight_bytes(setup) + (double)result->kv_capacity_tokens *
+                                                            setup->llm->kv_bytes_per_token);
     core_memory_note(c);
     if (p->state_size_bytes > 0) {
         c->sched.state = arena_alloc(&c->arena, p->state_size_bytes);
     }
+    c->in_init = true;
     rc = p->init == NULL ? 0 : p->init(&c->sched);
+    c->in_init = false;
     return rc == 0 ? 0 : core_fail(c, rc, "init failed: %s", init_failure(rc));
 }
 

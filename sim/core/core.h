@@ -135,6 +135,7 @@ struct core {
     uint64_t n_live;
 
     uint64_t kv_blocks_total, kv_blocks_free; /* cold blocks are not free */
+    uint64_t kv_blocks_lent;                  /* whose memory residents have; not free */
     uint64_t kv_blocks_cold;
     uint64_t kv_blocks_idle; /* prefixes of requests that have not started: cache, like cold ones */
     struct cold_kv *cold;    /* growing table */
@@ -145,6 +146,7 @@ struct core {
     uint32_t n_residents;
     double resident_bytes;
     bool weights_mapped; /* residents that were mapped are the weights: not both count */
+    double memory_bytes; /* for weights, residents and KV together */
 
     int64_t last_progress_ns;
     uint64_t fruitless;     /* launches since then that ended with nothing done */
@@ -153,6 +155,7 @@ struct core {
     double sojourn_ns;      /* sum over departed of time in system */
     uint32_t actions;       /* accepted in the current schedule call */
     bool in_schedule;       /* actions are allowed */
+    bool in_init;           /* what was there before the run is declared */
     bool news;              /* something a policy can see has changed since its last schedule */
 };
 
@@ -224,6 +227,10 @@ uint32_t kv_keep_cold(struct core *c, struct full_request *r, uint32_t row);
 uint32_t kv_take_cold(struct core *c, uint32_t cold, struct full_request *r, uint32_t want_tokens);
 int kv_session(struct core *c, uint32_t session_id, enum session_kv_mode mode);
 uint64_t kv_free_tokens(const struct core *c);
+uint64_t kv_held_tokens(const struct core *c); /* by requests and finished turns */
+/* Gives the memory of so many blocks to residents instead; fewer than before: takes it back.
+ * -ENOMEM when they are not free and no cold KV gives way. */
+int kv_lend(struct core *c, uint64_t blocks);
 /* A reused prefix is cache until a pass holds it, and again when that pass came to nothing. */
 void kv_prefix_used(struct core *c, struct full_request *r);
 void kv_prefix_rest(struct core *c, struct full_request *r);
@@ -239,8 +246,8 @@ void core_request_leave(struct core *c, struct full_request *r, enum request_sta
 /* Residents (resident.c). */
 struct resident *resident_find(struct core *c, struct resident_key key);
 int core_compile(struct core *c, struct resident_key key);
-/* mapped: in memory before the run began, so that it takes no time. */
-int core_load(struct core *c, struct resident_key key, double bytes, bool mapped);
+int core_load(struct core *c, struct resident_key key, double bytes);
+int core_map(struct core *c, struct resident_key key, double bytes);
 int core_resident_evict(struct core *c, struct resident_key key);
 void core_memory_note(struct core *c);
 

@@ -24,9 +24,15 @@ uint64_t kv_free_tokens(const struct core *c)
     return (c->kv_blocks_free + c->kv_blocks_cold + c->kv_blocks_idle) * c->setup->kv_block_tokens;
 }
 
+uint64_t kv_held_tokens(const struct core *c)
+{
+    uint64_t blocks = c->kv_blocks_total - c->kv_blocks_free - c->kv_blocks_lent;
+    return blocks * c->setup->kv_block_tokens;
+}
+
 static void note_peak(struct core *c)
 {
-    uint64_t used = (c->kv_blocks_total - c->kv_blocks_free) * c->setup->kv_block_tokens;
+    uint64_t used = kv_held_tokens(c);
     if (used > c->result->kv_peak_tokens) {
         c->result->kv_peak_tokens = used;
         core_memory_note(c);
@@ -121,6 +127,35 @@ void kv_prefix_rest(struct core *c, struct full_request *r)
     }
 }
 
+/* Makes that many blocks free: finished turns go first, then prefixes nobody has worked on, but
+ * not that of `but`. */
+static int make_free(struct core *c, uint64_t blocks, const struct full_request *but)
+{
+    uint64_t own = but != NULL && but->prefix_idle ? but->kv_blocks : 0;
+    if (blocks > c->kv_blocks_free + c->kv_blocks_cold + c->kv_blocks_idle - own) {
+        return -ENOMEM;
+    }
+    while (blocks > c->kv_blocks_free) {
+        if (c->kv_blocks_cold > 0) {
+            cold_drop(c, c->cold_cached.oldest);
+        } else if (!drop_idle_prefix(c, but)) {
+            return -ENOMEM; /* what is left belongs to this very pass */
+        }
+    }
+    return 0;
+}
+
+int kv_lend(struct core *c, uint64_t blocks)
+{
+    if (blocks > c->kv_blocks_lent && make_free(c, blocks - c->kv_blocks_lent, NULL) != 0) {
+        return -ENOMEM;
+    }
+    c->kv_blocks_free += c->kv_blocks_lent;
+    c->kv_blocks_free -= blocks;
+    c->kv_blocks_lent = blocks;
+    return 0;
+}
+
 int kv_reserve(struct core *c, struct full_request *r, uint32_t new_tokens)
 {
     uint32_t need = blocks_for(c, (uint64_t)r->pub.kv_tokens + new_tokens);
@@ -128,16 +163,8 @@ int kv_reserve(struct core *c, struct full_request *r, uint32_t new_tokens)
         return 0;
     }
     uint64_t extra = need - r->kv_blocks;
-    uint64_t own = r->prefix_idle ? r->kv_blocks : 0;
-    if (extra > c->kv_blocks_free + c->kv_blocks_cold + c->kv_blocks_idle - own) {
+    if (make_free(c, extra, r) != 0) {
         return -ENOMEM;
-    }
-    while (extra > c->kv_blocks_free) {
-        if (c->kv_blocks_cold > 0) {
-            cold_drop(c, c->cold_cached.oldest);
-        } else if (!drop_idle_prefix(c, r)) {
-            return -ENOMEM; /* what is left belongs to this very pass */
-        }
     }
     c->kv_blocks_free -= extra;
     r->kv_blocks = need;

@@ -16,6 +16,32 @@ struct resident *resident_find(struct core *c, struct resident_key key)
     return NULL;
 }
 
+static double weight_bytes(const struct core *c)
+{
+    return (double)c->setup->weight_copies * c->setup->llm->weight_bytes;
+}
+
+/* Of weights, or the graphs that hold them, and all other residents, so many bytes of these. */
+static double held_bytes(const struct core *c, double residents)
+{
+    double weights = weight_bytes(c);
+    return c->weights_mapped ? fmax(weights, residents) : weights + residents;
+}
+
+static double kv_block_bytes(const struct core *c)
+{
+    return c->setup->llm->kv_bytes_per_token * c->setup->kv_block_tokens;
+}
+
+/* KV was given what the weights leave: residents that take more take it from KV. Less than a byte
+ * is rounding: blocks of weights need not sum to the weights. */
+static int residents_fit(struct core *c, double residents)
+{
+    double kv = (double)c->kv_blocks_total * kv_block_bytes(c);
+    double over = held_bytes(c, residents) + kv - c->memory_bytes;
+    return kv_lend(c, over < 1.0 ? 0 : (uint64_t)ceil(over / kv_block_bytes(c)));
+}
+
 static struct resident *resident_new(struct core *c, struct resident_key key, double bytes)
 {
     struct resident *r = NULL;
@@ -23,6 +49,9 @@ static struct resident *resident_new(struct core *c, struct resident_key key, do
         if (c->residents[i].state == RESIDENT_ABSENT) {
             r = &c->residents[i];
         }
+    }
+    if (residents_fit(c, c->resident_bytes + bytes) != 0) {
+        return NULL;
     }
     if (r == NULL) {
         if (c->n_residents == CORE_MAX_RESIDENTS) {
@@ -40,6 +69,7 @@ static struct resident *resident_new(struct core *c, struct resident_key key, do
 static void resident_drop(struct core *c, struct resident *r)
 {
     c->resident_bytes -= r->bytes;
+    (void)residents_fit(c, c->resident_bytes);
     r->state = RESIDENT_ABSENT;
     if (!r->cancelled) {
         CORE_OBSERVE(c, resident, c->sched.now_ns, r->key, RESIDENT_ABSENT);
@@ -75,25 +105,47 @@ int core_compile(struct core *c, struct resident_key key)
     return 0;
 }
 
-int core_load(struct core *c, struct resident_key key, double bytes, bool mapped)
+/* What load and map take: a graph block of a version that is not there, of some bytes. */
+static int graph_block_new(struct core *c, struct resident_key key, double bytes,
+                           struct resident **out)
 {
     if ((c->exec_ops->caps & c->setup->caps & CAP_LOAD) == 0) {
         return refuse(c, -EPERM);
     }
-    if (key.kind != RESIDENT_GRAPH_BLOCK || !(bytes >= 0.0) || key.b == 0) {
+    if (key.kind != RESIDENT_GRAPH_BLOCK || !(bytes > 0.0) || !isfinite(bytes) || key.b == 0) {
         return refuse(c, -EINVAL);
     }
     if (resident_find(c, key) != NULL) {
         return refuse(c, -EALREADY);
     }
-    c->weights_mapped = c->weights_mapped || mapped;
-    struct resident *r = resident_new(c, key, bytes);
-    if (r == NULL) {
-        return refuse(c, -ENOMEM);
+    *out = resident_new(c, key, bytes);
+    return *out == NULL ? refuse(c, -ENOMEM) : 0;
+}
+
+int core_load(struct core *c, struct resident_key key, double bytes)
+{
+    struct resident *r;
+    int rc = graph_block_new(c, key, bytes, &r);
+    if (rc == 0) {
+        core_count(c, COUNTER_LOADS);
+        c->exec_ops->load(c->exec, r, bytes);
     }
-    core_count(c, COUNTER_LOADS);
-    c->exec_ops->load(c->exec, r, mapped ? 0.0 : bytes);
-    return 0;
+    return rc;
+}
+
+int core_map(struct core *c, struct resident_key key, double bytes)
+{
+    if (!c->in_init) {
+        return refuse(c, -EPERM);
+    }
+    struct resident *r;
+    c->weights_mapped = true;
+    int rc = graph_block_new(c, key, bytes, &r);
+    if (rc == 0) {
+        r->state = RESIDENT_READY;
+        CORE_OBSERVE(c, resident, c->sched.now_ns, key, RESIDENT_READY);
+    }
+    return rc;
 }
 
 int core_resident_evict(struct core *c, struct resident_key key)
@@ -134,13 +186,8 @@ void core_resident_done(struct core *c, struct resident *r)
 /* Weights or the graphs that hold them, and KV held (cold included): the run's memory peak. */
 void core_memory_note(struct core *c)
 {
-    const struct llm *llm = c->setup->llm;
-    double kv = (double)((c->kv_blocks_total - c->kv_blocks_free) * c->setup->kv_block_tokens) *
-                llm->kv_bytes_per_token;
-    double weights = (double)c->setup->weight_copies * llm->weight_bytes;
-    double held =
-        c->weights_mapped ? fmax(weights, c->resident_bytes) : weights + c->resident_bytes;
-    double total = held + kv;
+    double kv = (double)kv_held_tokens(c) * c->setup->llm->kv_bytes_per_token;
+    double total = held_bytes(c, c->resident_bytes) + kv;
     if (total > c->result->memory_peak_bytes) {
         c->result->memory_peak_bytes = total;
     }

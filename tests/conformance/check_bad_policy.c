@@ -92,6 +92,8 @@ static void meddle(struct sched *s)
     (void)sched_compile(s, (struct resident_key){RESIDENT_GRAPH_BLOCK, 1, 1});
     (void)sched_load(s, (struct resident_key){RESIDENT_GRAPH_BLOCK, 1, 0}, 1e9);
     (void)sched_load(s, (struct resident_key){RESIDENT_GRAPH_BLOCK, 1, 1}, -1.0);
+    (void)sched_load(s, (struct resident_key){RESIDENT_GRAPH_BLOCK, 1, 1}, 1e300);
+    (void)sched_map(s, (struct resident_key){RESIDENT_GRAPH_BLOCK, 1, 1}, 5e9);
     (void)sched_resident_evict(s, (struct resident_key){RESIDENT_COMPILED_ATTENTION, 5, 0});
     (void)sched_pass_form(s, &(struct pass_spec){0}, &p);
     (void)launch(s, NULL, IGPU, 0, 0, NULL);

@@ -71,6 +71,12 @@ static void memory_pressure(struct sched *s, uint64_t need_tokens)
     script_of(s)->n_pressure++;
 }
 
+static int init(struct sched *s)
+{
+    struct script *x = script_of(s);
+    return x->init == NULL ? 0 : x->init(s, x);
+}
+
 static void schedule(struct sched *s)
 {
     struct script *x = script_of(s);
@@ -79,6 +85,7 @@ static void schedule(struct sched *s)
 
 const struct policy_ops script_ops = {.name = "script",
                                       .contract = POLICY_CONTRACT,
+                                      .init = init,
                                       .request_arrived = arrived,
                                       .launch_done = launch_done,
                                       .pass_done = pass_done,

@@ -23,6 +23,7 @@ struct script_event {
 struct script {
     /* Called in every schedule call; acts. */
     void (*step)(struct sched *s, struct script *x);
+    int (*init)(struct sched *s, struct script *x);       /* NULL: nothing */
     uint32_t stage;                                       /* see script_at */
     const struct request *request[SCENARIO_MAX_REQUESTS]; /* by id; NULL before arrival */
     struct pass *pass[SCENARIO_MAX_REQUESTS];             /* the step's own */

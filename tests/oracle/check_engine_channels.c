@@ -74,8 +74,7 @@ static void load_three(struct sched *s, struct script *y)
     }
 }
 
-/* Fixed 1 ms and 1 GB/s: 10 MB take 11 ms; nothing to move takes no time, in its turn; 5 MB 6 ms
- * more: 17. */
+/* Fixed 1 ms and 1 GB/s: 10 MB take 11 ms; a load of nothing is none; 5 MB 6 ms more: 17. */
 START_TEST(loads_go_through_one_channel_in_order)
 {
     scenario_cost(&sc, IGPU, OP_QKV, 30, 0, 0);
@@ -85,12 +84,64 @@ START_TEST(loads_go_through_one_channel_in_order)
     ck_assert_int_eq(x.rc[4], RESIDENT_PENDING);
     ck_assert_int_eq(x.rc[5], RESIDENT_ABSENT);
     ready(0, 1, 11);
-    ready(1, 2, 11);
-    ready(2, 3, 17);
-    ck_assert_uint_eq(sc.result.counters[COUNTER_LOADS], 3);
-    ck_assert_uint_eq(sc.result.counters[COUNTER_RESIDENT_REFUSED], 1);
+    ck_assert_int_eq(x.rc[2], -EINVAL);
+    ready(1, 3, 17);
+    ck_assert_uint_eq(sc.result.counters[COUNTER_LOADS], 2);
+    ck_assert_uint_eq(sc.result.counters[COUNTER_RESIDENT_REFUSED], 2);
     /* weights 1 GB, one block of 16 tokens of KV 16 MB, graphs 15 MB */
     ck_assert_double_eq_tol(sc.result.memory_peak_bytes, 1e9 + 16e6 + 15e6, 1.0);
+}
+END_TEST
+
+/* ---- their memory ---- */
+
+static int map_two(struct sched *s, struct script *y)
+{
+    y->rc[0] = sched_map(s, block(1), 600e6);
+    y->rc[1] = (int)sched_resident_state(s, block(1));
+    y->rc[2] = sched_map(s, block(2), 600e6);
+    y->rc[3] = sched_map(s, block(3), 9e9);
+    y->rc[4] = sched_load(s, block(3), 1e6);
+    return 0;
+}
+
+static void fill_memory(struct sched *s, struct script *y)
+{
+    script_serve(s, y);
+    if (script_at(s, y, 0, 5)) {
+        y->rc[5] = sched_map(s, block(3), 1e6);
+        y->rc[6] = (int)sched_kv_free_tokens(s);
+        y->rc[7] = sched_load(s, block(3), 250e6);
+        y->rc[8] = (int)sched_kv_free_tokens(s);
+        y->rc[9] = sched_load(s, block(4), 235e6);
+        y->rc[10] = sched_resident_evict(s, block(3));
+        y->rc[11] = (int)sched_kv_free_tokens(s);
+    }
+}
+
+/* 1.7 GB of memory, 1 GB of weights, 1 MB of KV per token: 700 tokens, 43 whole blocks of 16: 688.
+ * Graphs of 1.2 GB hold the weights and 200 MB more: KV and they are over by 1888 - 1700 = 188 MB,
+ * 12 blocks; 31 are left, and the request takes one: 30, 480 tokens. 250 MB more: over by 438 MB,
+ * 28 blocks; 14 left of 15. Then 235 MB more would take 15 (over by 673, 43 blocks) of the 14. */
+START_TEST(residents_take_memory_from_kv_and_are_refused_beyond_it)
+{
+    sc.machine.memory_bytes = 1.7e9;
+    scenario_cost(&sc, IGPU, OP_QKV, 30, 0, 0);
+    x.init = map_two;
+    run(fill_memory, keep, 1);
+    ck_assert_int_eq(x.rc[0], 0);
+    ck_assert_int_eq(x.rc[1], RESIDENT_READY);
+    ck_assert_int_eq(x.rc[2], 0);
+    ck_assert_int_eq(x.rc[3], -ENOMEM);
+    ck_assert_int_eq(x.rc[4], -EPERM); /* not in init */
+    ck_assert_int_eq(x.rc[5], -EPERM); /* only in init */
+    ck_assert_int_eq(x.rc[6], 480);
+    ck_assert_int_eq(x.rc[7], 0);
+    ck_assert_int_eq(x.rc[8], 14 * 16);
+    ck_assert_int_eq(x.rc[9], -ENOMEM);
+    ck_assert_int_eq(x.rc[10], 0);
+    ck_assert_int_eq(x.rc[11], 480);
+    ck_assert_double_eq_tol(sc.result.memory_peak_bytes, 1.2e9 + 250e6 + 16e6, 1.0);
 }
 END_TEST
 
@@ -315,6 +366,7 @@ int main(void)
     TCase *t = tcase_create("by hand");
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, loads_go_through_one_channel_in_order);
+    tcase_add_test(t, residents_take_memory_from_kv_and_are_refused_beyond_it);
     tcase_add_test(t, a_cancelled_load_makes_way_for_the_next);
     tcase_add_test(t, a_load_shares_the_ddr_with_kernels);
     tcase_add_test(t, a_launch_needs_its_graph_block_and_holds_it);
