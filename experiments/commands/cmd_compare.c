@@ -9,6 +9,7 @@
 #include "experiments/compare/compare.h"
 #include "experiments/compare/regret.h"
 #include "experiments/compare/tune.h"
+#include "experiments/compare/uncertainty.h"
 #include "experiments/run/job_options.h"
 #include "experiments/run/runner.h"
 #include "experiments/shell/cli.h"
@@ -34,6 +35,7 @@ struct compare_options {
     uint32_t replications;
     bool sketch, regret, tune_given;
     struct tune_options tune; /* budget 0: none */
+    uint32_t uncertainty;     /* machines; 0: none */
 };
 
 struct compared {
@@ -140,8 +142,36 @@ static uint32_t add_tuning(const struct compare_options *o, const struct compare
     return failed;
 }
 
+/* Draws machines, runs on them, and says what the order hangs on. */
+static int add_uncertainty(const struct compare_options *o, const struct compare_plan *plan,
+                           const struct compare_result *r, const char *const *metrics,
+                           uint32_t n_metrics, cJSON *into, struct err *e)
+{
+    struct uncertainty u;
+    int rc = uncertainty_run(plan, r, metrics, n_metrics, o->uncertainty, &u, e);
+    if (rc == 0) {
+        struct document *d = document_new();
+        uncertainty_document(plan, &u, d);
+        if (into != NULL) {
+            char *text = NULL;
+            size_t size = 0;
+            FILE *f = open_memstream(&text, &size);
+            document_put(d, DOCUMENT_JSON, f);
+            (void)fclose(f);
+            cJSON_AddItemToObject(into, "uncertainty", cJSON_Parse(text));
+            free(text);
+        } else {
+            document_put(d, DOCUMENT_TEXT, stdout);
+        }
+        document_free(d);
+    }
+    uncertainty_fini(&u);
+    return rc;
+}
+
 /* Runs the plan and prints it as text, or adds it to the JSON object `into`. */
-static int run_plan(const struct compare_options *o, const struct compare_plan *plan, cJSON *into)
+static int run_plan(const struct compare_options *o, const struct compare_plan *plan, cJSON *into,
+                    struct err *e)
 {
     const char *const *metrics = o->metrics.n > 0 ? o->metrics.v : metric_usual;
     uint32_t n_metrics = o->metrics.n;
@@ -163,6 +193,10 @@ static int run_plan(const struct compare_options *o, const struct compare_plan *
     }
     if (o->tune.budget > 0) {
         failed += add_tuning(o, plan, &r, metrics, n_metrics, into);
+    }
+    if (o->uncertainty > 0 && r.n_failures == 0 &&
+        add_uncertainty(o, plan, &r, metrics, n_metrics, into, e) != 0) {
+        failed++;
     }
     compare_result_fini(&r);
     return failed > 0 ? EXIT_CHECK_FAILED : EXIT_OK;
@@ -210,7 +244,7 @@ static int measure_capacity(const struct compare_plan *plan, struct capacity *ou
 
 /* The plan at one load. */
 static int run_load(const struct compare_options *o, const struct compare_plan *plan,
-                    const struct capacity *cap, double load, cJSON *loads)
+                    const struct capacity *cap, double load, cJSON *loads, struct err *e)
 {
     struct compare_plan p = *plan;
     p.arrivals.rate_scale = load * cap->req_per_min / cap->offered_req_per_min;
@@ -224,7 +258,7 @@ static int run_load(const struct compare_options *o, const struct compare_plan *
         (void)printf("\n==== load %g of %s: arrival rates times %.4g\n", load,
                      plan->policies[plan->baseline].label, p.arrivals.rate_scale);
     }
-    return run_plan(o, &p, into);
+    return run_plan(o, &p, into, e);
 }
 
 static int run_loads(const struct compare_options *o, const struct compare_plan *plan, cJSON *root,
@@ -246,7 +280,7 @@ static int run_loads(const struct compare_options *o, const struct compare_plan 
     }
     int status = EXIT_OK;
     for (uint32_t i = 0; i < o->loads.n; i++) {
-        int s = run_load(o, plan, &cap, o->loads.v[i], loads);
+        int s = run_load(o, plan, &cap, o->loads.v[i], loads, e);
         status = s > status ? s : status;
     }
     return status;
@@ -290,7 +324,7 @@ static int compare(struct compare_options *o, struct err *e)
                          c->config.soc.machine.name, c->config.llm.name, c->config.workload,
                          o->replications, o->config.seed);
         }
-        status = o->loads.n > 0 ? run_loads(o, &c->plan, root, e) : run_plan(o, &c->plan, root);
+        status = o->loads.n > 0 ? run_loads(o, &c->plan, root, e) : run_plan(o, &c->plan, root, e);
         if (root != NULL && status != EXIT_BAD_INPUT) {
             json_print(root, stdout);
         } else {
@@ -351,6 +385,11 @@ static const struct option_row rows[] = {
      .offset = OPTION_AT(OPTIONS, tune.replications, uint32_t),
      .given = 1 + OPTION_AT(OPTIONS, tune_given, bool),
      .help = "training runs of each configuration"},
+    OPTION_COUNT(OPTIONS, uncertainty, "uncertainty", "N", NULL, UNCERTAINTY_MIN, 10000,
+                 "also on N machines that the true one may be (every number that is not known is "
+                 "drawn): the probability that a policy is better, what decides it, how far that "
+                 "must move before the order turns, and what to measure next; 2 N runs of each "
+                 "policy and some more"),
     OPTION_FLAG(OPTIONS, sketch, "sketch", "quantiles within 0.5 %, constant memory"),
 };
 static const struct option_table own = OPTION_TABLE(NULL, rows);

@@ -18,7 +18,7 @@
 #include "sim/base/err.h"
 #include "sim/core/run.h"
 
-#define CONFIG_MAX_SETS 64
+#define CONFIG_MAX_SETS 192 /* a drawn machine sets every uncertain number */
 #define CONFIG_PARAMS_BYTES 2048
 #define CONFIG_FINGERPRINT_BYTES 4096
 

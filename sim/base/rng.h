@@ -32,6 +32,7 @@ enum rng_purpose {
     RNG_BACKEND = 13,
     RNG_TUNE = 14,
     RNG_FIT = 15,
+    RNG_MACHINE = 16,
 };
 
 /* One splitmix64 step: a bijective 64-bit mixer, also used for hashing keys. */

@@ -1,0 +1,248 @@
+#include "experiments/compare/machines.h"
+
+#include <errno.h>
+#include <gsl/gsl_cdf.h>
+#include <gsl/gsl_errno.h>
+#include <gsl/gsl_linalg.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hwmodels/conformal.h"
+#include "sim/base/arena.h"
+#include "sim/base/datadir.h"
+#include "sim/base/json.h"
+#include "sim/base/rng.h"
+
+#define PATH_BYTES 4096
+#define RESIDUAL_TOKENS 1024 /* what residuals are asked about: an ordinary prompt or context */
+#define MAX_SD 1.5           /* of a fitted logarithm: a prior's, at most */
+
+const char *const machine_factor_kind_names[] = {"range", "fit", "residual", NULL};
+
+/* ---- drawing ---- */
+
+/* Standard normal scores, a Latin hypercube in each factor. */
+static void scores(struct machines *m, uint64_t seed)
+{
+    uint32_t n = m->n_draws;
+    uint32_t *order = xmalloc((n + 1) * sizeof *order);
+    for (uint32_t k = 0; k < m->n_factors; k++) {
+        struct rng r;
+        rng_init(&r, rng_key(seed, RNG_MACHINE, k, 0));
+        for (uint32_t i = 0; i < n; i++) {
+            uint32_t j = rng_below(&r, i + 1);
+            order[i] = j < i ? order[j] : i;
+            order[j] = i;
+        }
+        for (uint32_t i = 0; i < n; i++) {
+            double u = (order[i] + fmin(fmax(rng_uniform(&r), 1e-6), 1.0 - 1e-6)) / n;
+            m->z[(size_t)i * m->n_factors + k] = gsl_cdf_ugaussian_Pinv(u);
+        }
+    }
+    free(order);
+}
+
+/* Half of the mass on either side of the nominal value. */
+static double of_range(const struct machine_factor *x, double z)
+{
+    double u = gsl_cdf_ugaussian_P(z);
+    double share = u < 0.5 ? 2.0 * u : 2.0 * u - 1.0;
+    double a = u < 0.5 ? x->low : x->nominal;
+    double b = u < 0.5 ? x->nominal : x->high;
+    return a > 0.0 ? a * pow(b / a, share) : a + share * (b - a);
+}
+
+/* Cholesky factor of the covariance of the fit that starts at factor `first`. */
+static gsl_matrix *root_of(const struct config *c, const struct machines *m, uint32_t first,
+                           uint32_t n)
+{
+    char path[160];
+    const char *bad;
+    (void)snprintf(path, sizeof path, "%s", m->factor[first].path);
+    char *end = strstr(path, ".runtimes.");
+    end = strchr(end + strlen(".runtimes."), '.');
+    (void)snprintf(end, sizeof path - (size_t)(end - path), ".fit.ln_covariance");
+    const cJSON *cov = json_find_path(c->tree, path, &bad);
+    gsl_matrix *a = gsl_matrix_alloc(n, n);
+    for (uint32_t i = 0; i < n; i++) {
+        for (uint32_t j = 0; j < n; j++) {
+            const cJSON *row = cJSON_GetArrayItem(cov, (int)i);
+            double v = cJSON_GetArrayItem(row, (int)j)->valuedouble;
+            gsl_matrix_set(a, i, j, v + (i == j ? 1e-4 * v + 1e-12 : 0.0)); /* rounded digits */
+        }
+    }
+    gsl_error_handler_t *handler = gsl_set_error_handler_off();
+    if (gsl_linalg_cholesky_decomp1(a) != GSL_SUCCESS) { /* rounding: take them as independent */
+        for (uint32_t i = 0; i < n; i++) {
+            for (uint32_t j = 0; j < n; j++) {
+                const cJSON *row = cJSON_GetArrayItem(cov, (int)i);
+                double v = cJSON_GetArrayItem(row, (int)j)->valuedouble;
+                gsl_matrix_set(a, i, j, i == j ? sqrt(v) : 0.0);
+            }
+        }
+    }
+    (void)gsl_set_error_handler(handler);
+    return a;
+}
+
+static void draw_fit(const struct config *c, struct machines *m, uint32_t first)
+{
+    uint32_t n = 0;
+    while (first + n < m->n_factors && m->factor[first + n].kind == MACHINE_FIT &&
+           m->factor[first + n].group == first) {
+        n++;
+    }
+    gsl_matrix *l = root_of(c, m, first, n);
+    for (uint32_t i = 0; i < m->n_draws; i++) {
+        const double *z = &m->z[(size_t)i * m->n_factors + first];
+        for (uint32_t k = 0; k < n; k++) {
+            double v = 0.0;
+            for (uint32_t j = 0; j <= k; j++) {
+                v += gsl_matrix_get(l, k, j) * z[j];
+            }
+            const struct machine_factor *x = &m->factor[first + k];
+            double offset = machines_offset(x->path);
+            v = fmin(fmax(v, -MAX_SD * 3.0), MAX_SD * 3.0);
+            m->value[(size_t)i * m->n_factors + first + k] =
+                fmax((x->nominal + offset) * exp(v) - offset, 0.0);
+        }
+    }
+    gsl_matrix_free(l);
+}
+
+static void draw_residual(const struct config *c, const struct conformal *table, struct machines *m,
+                          uint32_t k)
+{
+    struct machine_factor *x = &m->factor[k];
+    char device[16] = "";
+    (void)sscanf(x->path, "residual.%15[^.]", device);
+    const struct machine *machine = &c->soc.machine;
+    enum device_kind kind = DEVICE_KIND_CPU;
+    for (uint32_t d = 0; d < machine->n_devices; d++) {
+        kind = strcmp(machine->devices[d].name, device) == 0 ? machine->devices[d].kind : kind;
+    }
+    bool decode = strstr(x->path, ".decode") != NULL;
+    struct conformal_query q = {.soc = machine->name,
+                                .family = c->soc.family,
+                                .kind = kind,
+                                .phase = decode ? CONFORMAL_DECODE : CONFORMAL_PREFILL,
+                                .weights = c->llm.body_weights + c->llm.head_weights,
+                                .tokens = RESIDUAL_TOKENS};
+    for (uint32_t i = 0; i < m->n_draws; i++) {
+        double u = gsl_cdf_ugaussian_P(m->z[(size_t)i * m->n_factors + k]);
+        m->value[(size_t)i * m->n_factors + k] = exp(conformal_draw(table, &q, u));
+    }
+    x->low = exp(conformal_draw(table, &q, 0.025));
+    x->high = exp(conformal_draw(table, &q, 0.975));
+}
+
+int machines_draw(const struct config *c, uint64_t seed, uint32_t n, struct machines *out,
+                  struct err *e)
+{
+    *out = (struct machines){.n_draws = n};
+    char file[PATH_BYTES];
+    struct conformal table;
+    if (conformal_read(datadir_path(file, sizeof file, CONFORMAL_TABLE), &table, e) != 0) {
+        return -EINVAL;
+    }
+    size_t before = e->n;
+    (void)machines_find(c, out, e);
+    size_t cells = (size_t)n * out->n_factors + 1;
+    out->value = xmalloc(cells * sizeof *out->value);
+    out->z = xmalloc(cells * sizeof *out->z);
+    scores(out, seed);
+    for (uint32_t k = 0; k < out->n_factors && e->n == before; k++) {
+        const struct machine_factor *x = &out->factor[k];
+        if (x->kind == MACHINE_RESIDUAL) {
+            draw_residual(c, &table, out, k);
+        } else if (x->kind == MACHINE_FIT && x->group == k) {
+            draw_fit(c, out, k);
+        }
+        for (uint32_t i = 0; x->kind == MACHINE_RANGE && i < n; i++) {
+            size_t at = (size_t)i * out->n_factors + k;
+            out->value[at] = of_range(x, out->z[at]);
+        }
+    }
+    conformal_fini(&table);
+    return e->n == before ? 0 : -EINVAL;
+}
+
+void machines_fini(struct machines *m)
+{
+    free(m->value);
+    free(m->z);
+    *m = (struct machines){0};
+}
+
+/* ---- loading ---- */
+
+static double at(const struct machines *m, uint32_t draw, uint32_t k, double x, uint32_t factor)
+{
+    if (draw != UINT32_MAX) {
+        return m->value[(size_t)draw * m->n_factors + factor];
+    }
+    return factor == k ? x : m->factor[factor].nominal;
+}
+
+/* Slows a device's entry down: rates of prefill, bandwidths of decode, by its residual. */
+static void slow_down(const struct machines *m, uint32_t draw, uint32_t k, double x,
+                      struct config *c)
+{
+    for (uint32_t i = 0; i < m->n_factors; i++) {
+        if (m->factor[i].kind != MACHINE_RESIDUAL) {
+            continue;
+        }
+        double factor = at(m, draw, k, x, i);
+        bool decode = strstr(m->factor[i].path, ".decode") != NULL;
+        for (uint32_t d = 0; d < c->soc.machine.n_devices; d++) {
+            char path[64];
+            (void)snprintf(path, sizeof path, "residual.%s.", c->soc.machine.devices[d].name);
+            if (strncmp(m->factor[i].path, path, strlen(path)) != 0) {
+                continue;
+            }
+            struct soc_runtime *r = (struct soc_runtime *)(uintptr_t)c->truth.runtime[d];
+            if (decode) {
+                double peak = c->soc.machine.ddr_peak_bytes_per_s;
+                r->many.bytes_per_s = fmin(peak, r->many.bytes_per_s / factor);
+                r->one.bytes_per_s = fmin(peak, r->one.bytes_per_s / factor);
+                c->contention_params.ceiling_bytes_per_s[d] =
+                    fmax(r->many.bytes_per_s, r->one.bytes_per_s);
+            } else {
+                r->many.flop_per_s /= factor;
+                r->one.flop_per_s /= factor;
+            }
+        }
+    }
+}
+
+int machines_load(const struct machines *m, const struct config_options *o, uint32_t draw,
+                  uint32_t k, double x, struct config *c, struct err *e)
+{
+    struct config_options with = *o;
+    char(*sets)[192] = xmalloc((m->n_factors + 1) * sizeof *sets);
+    double peak = m->ddr_peak; /* nothing draws more than the DDR has */
+    for (uint32_t i = 0; i < m->n_factors; i++) {
+        if (strcmp(m->factor[i].path, "soc.ddr.peak") == 0) {
+            peak = at(m, draw, k, x, i);
+        }
+    }
+    for (uint32_t i = 0; i < m->n_factors && with.n_sets < CONFIG_MAX_SETS; i++) {
+        const struct machine_factor *f = &m->factor[i];
+        double v = at(m, draw, k, x, i);
+        if (f->kind == MACHINE_RESIDUAL || v == f->nominal) {
+            continue;
+        }
+        if (strstr(f->path, ".runtimes.") != NULL && strstr(f->path, "bandwidth") != NULL) {
+            v = fmin(v, peak);
+        }
+        (void)snprintf(sets[i], sizeof sets[i], "%s=%.17g", f->path, v);
+        with.sets[with.n_sets++] = sets[i];
+    }
+    int rc = config_load(c, &with, e);
+    if (rc == 0) {
+        slow_down(m, draw, k, x, c);
+    }
+    free(sets);
+    return rc;
+}

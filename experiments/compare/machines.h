@@ -1,0 +1,59 @@
+/* Machines that the true one may be: joint draws of every number of a SoC file that is not known.
+ *
+ * A factor is one uncertain number of the configuration's machine:
+ *   range      [low, high] of the file: half of the draws on either side of its value, uniform (of
+ *              the logarithm where low is above 0)
+ *   fit        parameters of one calibrated entry together: normal with the covariance that the
+ *              calibration left in the file
+ *   residual   what a calibration gets wrong on a model it has not seen, of a device and a phase:
+ *              a draw of the left-out errors (hwmodels/conformal.h), as a factor of time; it moves
+ *              the entry's rate (prefill) or bandwidth (decode)
+ * Of runtimes only the entries that the model runs on count. Peaks of datasheets, which no time
+ * depends on, do not.
+ *
+ * Draws are a Latin hypercube: each factor's n values come one from each n-th of its distribution,
+ * paired at random, so that means settle faster than with independent draws. */
+#ifndef EXPERIMENTS_COMPARE_MACHINES_H
+#define EXPERIMENTS_COMPARE_MACHINES_H
+
+#include "experiments/run/config.h"
+
+#define MACHINES_MAX_FACTORS 120
+
+enum machine_factor_kind { MACHINE_RANGE, MACHINE_FIT, MACHINE_RESIDUAL };
+extern const char *const machine_factor_kind_names[];
+
+struct machine_factor {
+    char path[128]; /* "soc.devices.npu.runtimes.0.rate"; residuals: "residual.npu.prefill" */
+    char unit[16];
+    enum machine_factor_kind kind;
+    double nominal, low, high; /* in the file's unit; residuals: factors of time, 1 nominal */
+    uint32_t group;            /* fits: first factor of the entry's joint draw */
+};
+
+struct machines {
+    struct machine_factor factor[MACHINES_MAX_FACTORS];
+    uint32_t n_factors;
+    uint32_t n_draws;
+    double ddr_peak; /* GB/s, of the file */
+    double *value;   /* owned; [draw][factor] */
+    double *z; /* owned; [draw][factor], its standard normal score, independent of the others */
+};
+
+/* The factors of a loaded configuration, without draws. 0 or -EINVAL (too many). */
+int machines_find(const struct config *c, struct machines *m, struct err *e);
+/* What is added to a number before its logarithm is taken, in the file's unit; 0: nothing. */
+double machines_offset(const char *name);
+
+/* Finds the factors of a loaded configuration and draws n machines. 0 or -EINVAL (no residuals
+ * table, too many factors). machines_fini in every case. */
+int machines_draw(const struct config *c, uint64_t seed, uint32_t n, struct machines *out,
+                  struct err *e);
+void machines_fini(struct machines *m);
+
+/* Loads the configuration of machine `draw`; or, with draw UINT32_MAX, the file's with factor k at
+ * x. config_fini is needed in every case. */
+int machines_load(const struct machines *m, const struct config_options *o, uint32_t draw,
+                  uint32_t k, double x, struct config *c, struct err *e);
+
+#endif

@@ -1,0 +1,176 @@
+/* The uncertain numbers of a configuration's machine. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "experiments/compare/machines.h"
+#include "sim/base/json.h"
+
+struct finder {
+    struct machines *m;
+    struct err *e;
+};
+
+static struct machine_factor *add(struct finder *f, const char *path)
+{
+    if (f->m->n_factors == MACHINES_MAX_FACTORS || strlen(path) >= sizeof f->m->factor[0].path) {
+        (void)err_add(f->e, "--uncertainty: more than %d uncertain numbers", MACHINES_MAX_FACTORS);
+        return NULL;
+    }
+    struct machine_factor *x = &f->m->factor[f->m->n_factors];
+    *x = (struct machine_factor){.group = f->m->n_factors};
+    (void)snprintf(x->path, sizeof x->path, "%s", path);
+    f->m->n_factors++;
+    return x;
+}
+
+static double number_of(const cJSON *o, const char *key)
+{
+    const cJSON *v = cJSON_GetObjectItemCaseSensitive(o, key);
+    return cJSON_IsNumber(v) ? v->valuedouble : (double)NAN;
+}
+
+/* A quantity whose range has a width. */
+static void add_range(struct finder *f, const cJSON *q, const char *path)
+{
+    double low = number_of(q, "low");
+    double high = number_of(q, "high");
+    struct machine_factor *x = low < high ? add(f, path) : NULL;
+    if (x != NULL) {
+        x->kind = MACHINE_RANGE;
+        x->nominal = number_of(q, "value");
+        x->low = fmin(low, x->nominal);
+        x->high = fmax(high, x->nominal);
+        const cJSON *unit = cJSON_GetObjectItemCaseSensitive(q, "unit");
+        (void)snprintf(x->unit, sizeof x->unit, "%.15s", unit->valuestring);
+    }
+}
+
+static bool is_fitted(const cJSON *entry, const char *name)
+{
+    const cJSON *fit = cJSON_GetObjectItemCaseSensitive(entry, "fit");
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(fit, "parameters");
+    const cJSON *p;
+    cJSON_ArrayForEach(p, list)
+    {
+        if (strcmp(p->valuestring, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Quantities directly within an object, and within `one_row` and the like; not of what the
+ * calibration fitted (its draw is joint), nor of what no time or energy of this run depends on. */
+static void add_object(struct finder *f, const cJSON *o, const char *path, const cJSON *entry,
+                       const char *prefix)
+{
+    const cJSON *q;
+    cJSON_ArrayForEach(q, o)
+    {
+        char at[160];
+        char name[64];
+        (void)snprintf(at, sizeof at, "%s.%s", path, q->string);
+        (void)snprintf(name, sizeof name, "%s%s", prefix, q->string);
+        bool skip = (strcmp(q->string, "peak") == 0 && strstr(path, ".devices.") != NULL) ||
+                    strcmp(q->string, "fit") == 0 || strcmp(q->string, "runtimes") == 0 ||
+                    strcmp(q->string, "knee") == 0;
+        if (skip || !cJSON_IsObject(q)) {
+            continue;
+        }
+        if (cJSON_GetObjectItemCaseSensitive(q, "value") == NULL) {
+            (void)snprintf(name, sizeof name, "%s.", q->string);
+            add_object(f, q, at, entry, name);
+        } else if (entry == NULL || !is_fitted(entry, name)) {
+            add_range(f, q, at);
+        }
+    }
+}
+
+/* Of calibrate.h's v: ln(1 + x / offset) for what may be 0. */
+double machines_offset(const char *name)
+{
+    return strstr(name, "launch") != NULL       ? 1.0 /* us */
+           : strstr(name, "row_fill") != NULL   ? 1.0
+           : strstr(name, "width_fill") != NULL ? 100.0
+                                                : 0.0;
+}
+
+static void add_fit(struct finder *f, const cJSON *entry, const char *path)
+{
+    const cJSON *fit = cJSON_GetObjectItemCaseSensitive(entry, "fit");
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(fit, "parameters");
+    const cJSON *cov = cJSON_GetObjectItemCaseSensitive(fit, "ln_covariance");
+    uint32_t first = f->m->n_factors;
+    for (int i = 0; i < cJSON_GetArraySize(list); i++) {
+        const char *name = cJSON_GetArrayItem(list, i)->valuestring;
+        char at[160];
+        const char *bad;
+        (void)snprintf(at, sizeof at, "%s.%s", path, name);
+        const cJSON *q = json_find_path((cJSON *)(uintptr_t)entry, name, &bad);
+        struct machine_factor *x = q != NULL ? add(f, at) : NULL;
+        if (x == NULL) {
+            return;
+        }
+        double sd = sqrt(cJSON_GetArrayItem(cJSON_GetArrayItem(cov, i), i)->valuedouble);
+        double c = machines_offset(name);
+        x->kind = MACHINE_FIT;
+        x->group = first;
+        x->nominal = number_of(q, "value");
+        x->low = fmax((x->nominal + c) * exp(-2.0 * sd) - c, c > 0.0 ? 0.0 : 1e-6 * x->nominal);
+        x->high = (x->nominal + c) * exp(2.0 * sd) - c;
+        (void)snprintf(x->unit, sizeof x->unit, "%.15s",
+                       cJSON_GetObjectItemCaseSensitive(q, "unit")->valuestring);
+    }
+}
+
+static void add_residuals(struct finder *f, const struct device *d)
+{
+    static const char *const phases[] = {"prefill", "decode"};
+    for (int i = 0; i < 2; i++) {
+        char path[64];
+        (void)snprintf(path, sizeof path, "residual.%s.%s", d->name, phases[i]);
+        struct machine_factor *x = add(f, path);
+        if (x != NULL) {
+            x->kind = MACHINE_RESIDUAL;
+            x->nominal = 1.0;
+            (void)snprintf(x->unit, sizeof x->unit, "x time");
+        }
+    }
+}
+
+int machines_find(const struct config *c, struct machines *m, struct err *e)
+{
+    struct finder finder = {m, e};
+    struct finder *f = &finder;
+    size_t before = e->n;
+    m->ddr_peak = c->soc.machine.ddr_peak_bytes_per_s / 1e9;
+    static const char *const parts[] = {"ddr", "host", "compiler", "loader"};
+    const cJSON *soc = cJSON_GetObjectItemCaseSensitive(c->tree, "soc");
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        char path[64];
+        (void)snprintf(path, sizeof path, "soc.%s", parts[i]);
+        add_object(f, cJSON_GetObjectItemCaseSensitive(soc, parts[i]), path, NULL, "");
+    }
+    const cJSON *idle = cJSON_GetObjectItemCaseSensitive(soc, "idle_power");
+    if (idle != NULL) {
+        add_range(f, idle, "soc.idle_power");
+    }
+    const cJSON *devices = cJSON_GetObjectItemCaseSensitive(soc, "devices");
+    for (uint32_t d = 0; d < c->soc.machine.n_devices; d++) {
+        const cJSON *device = cJSON_GetArrayItem(devices, (int)d);
+        long entry = c->truth.runtime[d] - c->soc.devices[d].runtimes;
+        const cJSON *r =
+            cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(device, "runtimes"), (int)entry);
+        char path[96];
+        (void)snprintf(path, sizeof path, "soc.devices.%s", c->soc.machine.devices[d].name);
+        add_object(f, device, path, NULL, "");
+        (void)snprintf(path, sizeof path, "soc.devices.%s.runtimes.%ld",
+                       c->soc.machine.devices[d].name, entry);
+        add_object(f, r, path, r, "");
+        add_fit(f, r, path);
+        add_residuals(f, &c->soc.machine.devices[d]);
+    }
+    return e->n == before ? 0 : -EINVAL;
+}

@@ -1,0 +1,80 @@
+/* Does A beat B whatever the true machine is?
+ *
+ * Every policy runs on N machines that the true one may be (machines.h), twice on each, on common
+ * random numbers: the same machine, requests and noise for all. The difference of two policies on
+ * machine i, averaged over its two runs, is D_i = M_i + noise; the spread within a machine is
+ * sampling, the rest of the spread between machines the model's. What the requests of a run do on
+ * the file's machine, known from the plain comparison, is taken out first (a control variate). M_i
+ * is D_i drawn towards the mean until the variance of the noise is gone.
+ *
+ * probability: share of machines on which A is better, with its standard error.
+ *
+ * intervals: of the difference on the file's machine over R replications (sampling alone), and of M
+ * over machines (the model alone).
+ *
+ * shares: first-order Sobol index of each factor, Var(E[y | x]) / Var(y), y the normal score of M's
+ * rank (a few machines that the load overwhelms must not decide it), E by a quadratic in the
+ * factor's score, adjusted for its degrees of freedom, with a bootstrap interval over machines.
+ *
+ * flip point: how far a factor alone has to go, within its range, before the order turns: found by
+ * running at both ends and halving.
+ *
+ * next: the factor whose measurement would lower the probability of a wrong order most: that
+ * probability now, min(P, 1 - P), less its expectation when x is known. */
+#ifndef EXPERIMENTS_COMPARE_UNCERTAINTY_H
+#define EXPERIMENTS_COMPARE_UNCERTAINTY_H
+
+#include "experiments/compare/compare.h"
+#include "experiments/compare/machines.h"
+#include "experiments/shell/frame.h"
+
+#define UNCERTAINTY_REPEATS 2 /* runs of a policy on a machine */
+#define UNCERTAINTY_TOP 3     /* factors shown */
+#define UNCERTAINTY_FLIP_RUNS 3
+#define UNCERTAINTY_FLIP_STEPS 4
+#define UNCERTAINTY_MIN 16
+
+struct uncertainty_share {
+    uint32_t factor;
+    double share, low, high; /* of the variance between machines */
+    double wrong_after;      /* expected probability of a wrong order once it is known */
+    bool flips;
+    double holds_at, turns_at; /* values of the factor: the order still holds, has turned; run */
+    double difference_holds, difference_turns;
+};
+
+struct uncertainty_pair { /* a policy against the baseline in one metric */
+    uint32_t policy, metric;
+    bool gain;              /* more is better */
+    double better_frac, se; /* probability that the policy is better */
+    double nominal;         /* on the file's machine, mean of all replications */
+    double sampling_low, sampling_high;
+    double model_median, model_low, model_high;
+    double model_var_frac; /* of the variance between single runs on different machines */
+    struct uncertainty_share top[UNCERTAINTY_TOP];
+    uint32_t n_top;
+    int next; /* index in top; -1: nothing that is known of helps */
+};
+
+struct uncertainty {
+    struct machines machines;
+    const char *const *metrics;
+    uint32_t n_metrics, n_policies, n_failed, runs;
+    double *value;                  /* owned; [machine][repeat][policy][metric] */
+    struct uncertainty_pair *pairs; /* owned; policy by policy, metric by metric */
+    uint32_t n_pairs;
+    double *best_frac; /* owned; [metric][policy]: share of machines on which it is best */
+};
+
+/* Draws, runs, analyses. `nominal`: the plain comparison, already run. Flip points are sought for
+ * the first metric. 0 or -EINVAL with errors. uncertainty_fini in every case. */
+int uncertainty_run(const struct compare_plan *plan, const struct compare_result *nominal,
+                    const char *const *metrics, uint32_t n_metrics, uint32_t n_machines,
+                    struct uncertainty *out, struct err *e);
+void uncertainty_fini(struct uncertainty *u);
+
+/* What it says, as a document of the caller's. */
+void uncertainty_document(const struct compare_plan *plan, const struct uncertainty *u,
+                          struct document *d);
+
+#endif

@@ -1,0 +1,346 @@
+#include <gsl/gsl_cdf.h>
+#include <gsl/gsl_errno.h>
+#include <gsl/gsl_multifit.h>
+#include <gsl/gsl_sort.h>
+#include <gsl/gsl_statistics_double.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/compare/uncertainty_impl.h"
+#include "sim/base/arena.h"
+#include "sim/base/rng.h"
+
+#define BOOTSTRAPS 200
+
+double uncertainty_first_order(const double *x, const double *y, const size_t *pick, size_t n,
+                               double *fit)
+{
+    if (n < 5) {
+        return 0.0;
+    }
+    gsl_matrix *a = gsl_matrix_alloc(n, 3);
+    gsl_vector *b = gsl_vector_alloc(n);
+    for (size_t i = 0; i < n; i++) {
+        size_t k = pick != NULL ? pick[i] : i;
+        gsl_matrix_set(a, i, 0, 1.0);
+        gsl_matrix_set(a, i, 1, x[k]);
+        gsl_matrix_set(a, i, 2, x[k] * x[k]);
+        gsl_vector_set(b, i, y[k]);
+    }
+    gsl_vector *c = gsl_vector_alloc(3);
+    gsl_matrix *cov = gsl_matrix_alloc(3, 3);
+    gsl_multifit_linear_workspace *w = gsl_multifit_linear_alloc(n, 3);
+    double chi2 = 0.0;
+    gsl_error_handler_t *handler = gsl_set_error_handler_off();
+    (void)gsl_multifit_linear(a, b, c, cov, &chi2, w);
+    (void)gsl_set_error_handler(handler);
+    double tss = gsl_stats_tss(b->data, 1, n);
+    for (size_t i = 0; fit != NULL && i < n; i++) {
+        fit[i] = gsl_vector_get(c, 0) + gsl_vector_get(c, 1) * gsl_matrix_get(a, i, 1) +
+                 gsl_vector_get(c, 2) * gsl_matrix_get(a, i, 2);
+    }
+    gsl_multifit_linear_free(w);
+    gsl_matrix_free(cov);
+    gsl_vector_free(c);
+    gsl_vector_free(b);
+    gsl_matrix_free(a);
+    double adjusted = tss > 0.0 ? 1.0 - chi2 / tss * (double)(n - 1) / (double)(n - 3) : 0.0;
+    return fmax(0.0, adjusted);
+}
+
+/* ---- one pair ---- */
+
+struct work {
+    const struct uncertainty *u;
+    uint32_t n;        /* machines on which all runs of the pair succeeded */
+    uint32_t *machine; /* [n] */
+    double *d;         /* [n] mean difference of the runs on a machine */
+    double *m;         /* [n] the same without sampling noise */
+    double *y;         /* [n] normal score of its rank */
+    double *score;     /* [n] of the factor at hand */
+    double *trace;     /* [replication] difference on the file's machine, less the mean */
+    double kept_frac;  /* of the variance of d that is the model's */
+};
+
+static double value_of(const struct uncertainty *u, uint32_t machine, uint32_t repeat,
+                       uint32_t policy, uint32_t metric)
+{
+    size_t run = (size_t)machine * UNCERTAINTY_REPEATS + repeat;
+    return u->value[(run * u->n_policies + policy) * u->n_metrics + metric];
+}
+
+/* The difference of a run. */
+static double run_of(const struct work *w, const struct uncertainty_pair *p, uint32_t baseline,
+                     uint32_t machine, uint32_t repeat)
+{
+    return value_of(w->u, machine, repeat, p->policy, p->metric) -
+           value_of(w->u, machine, repeat, baseline, p->metric);
+}
+
+/* What the requests of a run do to the difference on the file's machine, less the mean: a control
+ * variate. Its coefficient comes from the pairs of runs on one machine. */
+static double control(const struct work *w, const struct uncertainty_pair *p,
+                      const struct compare_plan *plan)
+{
+    double xy = 0.0;
+    double xx = 0.0;
+    for (uint32_t i = 0; i < w->u->machines.n_draws; i++) {
+        double y = run_of(w, p, plan->baseline, i, 1) - run_of(w, p, plan->baseline, i, 0);
+        double x = w->trace[uncertainty_replication(plan, i, 1)] -
+                   w->trace[uncertainty_replication(plan, i, 0)];
+        if (isfinite(x * y)) {
+            xy += x * y;
+            xx += x * x;
+        }
+    }
+    return xx > 0.0 ? xy / xx : 0.0;
+}
+
+/* Differences, and what is left of them without the noise within machines. */
+static double differences(struct work *w, const struct uncertainty_pair *p,
+                          const struct compare_plan *plan)
+{
+    double within = 0.0;
+    double beta = control(w, p, plan);
+    w->n = 0;
+    for (uint32_t i = 0; i < w->u->machines.n_draws; i++) {
+        double d[UNCERTAINTY_REPEATS];
+        double mean = 0.0;
+        for (uint32_t k = 0; k < UNCERTAINTY_REPEATS; k++) {
+            double x = w->trace[uncertainty_replication(plan, i, k)];
+            d[k] = run_of(w, p, plan->baseline, i, k) - (isfinite(x) ? beta * x : 0.0);
+            mean += d[k] / UNCERTAINTY_REPEATS;
+        }
+        if (isnan(mean)) {
+            continue;
+        }
+        for (uint32_t k = 0; k < UNCERTAINTY_REPEATS; k++) {
+            within += (d[k] - mean) * (d[k] - mean) / (UNCERTAINTY_REPEATS - 1);
+        }
+        w->machine[w->n] = i;
+        w->d[w->n++] = mean;
+    }
+    within = w->n > 0 ? within / w->n : 0.0; /* variance of one run */
+    double all = w->n > 1 ? gsl_stats_variance(w->d, 1, w->n) : 0.0;
+    double model = fmax(0.0, all - within / UNCERTAINTY_REPEATS);
+    w->kept_frac = all > 0.0 ? model / all : 0.0;
+    double mean = w->n > 0 ? gsl_stats_mean(w->d, 1, w->n) : 0.0;
+    for (uint32_t i = 0; i < w->n; i++) {
+        w->m[i] = mean + sqrt(w->kept_frac) * (w->d[i] - mean);
+    }
+    return model + within > 0.0 ? model / (model + within) : 0.0;
+}
+
+/* Normal scores of the differences' ranks: a few machines that a load overwhelms differ by more
+ * than all others together, and would decide every variance. Where 0 lies among them: *zero. */
+static void rank(struct work *w, double *zero)
+{
+    size_t *order = xmalloc((w->n + 1) * sizeof *order);
+    gsl_sort_index(order, w->m, 1, w->n);
+    uint32_t below = 0;
+    for (uint32_t i = 0; i < w->n; i++) {
+        w->y[order[i]] = gsl_cdf_ugaussian_Pinv((i + 0.5) / w->n);
+        below += w->m[i] < 0.0;
+    }
+    free(order);
+    double share = fmin(fmax((double)below / w->n, 0.5 / w->n), 1.0 - 0.5 / w->n);
+    *zero = gsl_cdf_ugaussian_Pinv(share);
+}
+
+/* Scores of a factor: its own standard normal; of jointly drawn ones the logarithm, standardised.
+ */
+static void scores(struct work *w, uint32_t factor)
+{
+    const struct machines *m = &w->u->machines;
+    bool joint = m->factor[factor].kind == MACHINE_FIT;
+    double offset = machines_offset(m->factor[factor].path);
+    for (uint32_t i = 0; i < w->n; i++) {
+        size_t at = (size_t)w->machine[i] * m->n_factors + factor;
+        w->score[i] = joint ? log(fmax(m->value[at] + offset, 1e-300)) : m->z[at];
+    }
+    double sd = w->n > 1 ? gsl_stats_sd(w->score, 1, w->n) : 0.0;
+    double mean = w->n > 0 ? gsl_stats_mean(w->score, 1, w->n) : 0.0;
+    for (uint32_t i = 0; i < w->n && sd > 0.0; i++) {
+        w->score[i] = (w->score[i] - mean) / sd;
+    }
+}
+
+static void bootstrap(const struct work *w, uint64_t seed, struct uncertainty_share *s)
+{
+    double x[BOOTSTRAPS];
+    size_t *pick = xmalloc((w->n + 1) * sizeof *pick);
+    struct rng r;
+    rng_init(&r, rng_key(seed, RNG_BOOTSTRAP, s->factor, 17));
+    for (int b = 0; b < BOOTSTRAPS; b++) {
+        for (uint32_t i = 0; i < w->n; i++) {
+            pick[i] = rng_below(&r, w->n);
+        }
+        x[b] = fmin(1.0, uncertainty_first_order(w->score, w->y, pick, w->n, NULL) /
+                             fmax(w->kept_frac, 0.05));
+    }
+    gsl_sort(x, 1, BOOTSTRAPS);
+    s->low = gsl_stats_quantile_from_sorted_data(x, 1, BOOTSTRAPS, 0.025);
+    s->high = gsl_stats_quantile_from_sorted_data(x, 1, BOOTSTRAPS, 0.975);
+    free(pick);
+}
+
+/* Expected probability of a wrong order once the factor is known: given its score M is normal about
+ * the quadratic, with what the quadratic leaves. */
+static double wrong_when_known(const struct work *w, double share, double zero)
+{
+    double *fit = xmalloc((w->n + 1) * sizeof *fit);
+    (void)uncertainty_first_order(w->score, w->y, NULL, w->n, fit);
+    double var = gsl_stats_variance(w->y, 1, w->n);
+    double sd = sqrt(fmax(1e-12 * var, var * (1.0 - fmin(share, 1.0))));
+    double sum = 0.0;
+    for (uint32_t i = 0; i < w->n && sd > 0.0; i++) {
+        double p = gsl_cdf_ugaussian_P((zero - fit[i]) / sd);
+        sum += fmin(p, 1.0 - p) / w->n;
+    }
+    free(fit);
+    return sum;
+}
+
+static int larger_share(const void *a, const void *b)
+{
+    const struct uncertainty_share *x = a;
+    const struct uncertainty_share *y = b;
+    return x->share != y->share ? (x->share < y->share ? 1 : -1)
+                                : (x->factor > y->factor) - (x->factor < y->factor);
+}
+
+/* No time depends on a power. */
+static bool bears_on(const struct machine_factor *f, const char *metric)
+{
+    bool watts = strcmp(f->unit, "W") == 0;
+    return !watts || strstr(metric, "energy") != NULL || strstr(metric, "watt") != NULL ||
+           strstr(metric, "power") != NULL;
+}
+
+static void shares(struct work *w, uint64_t seed, struct uncertainty_pair *p)
+{
+    uint32_t n = w->u->machines.n_factors;
+    double zero;
+    rank(w, &zero);
+    struct uncertainty_share *all = xcalloc(n + 1, sizeof *all);
+    for (uint32_t k = 0; k < n; k++) {
+        if (!bears_on(&w->u->machines.factor[k], w->u->metrics[p->metric])) {
+            continue;
+        }
+        scores(w, k);
+        double s = uncertainty_first_order(w->score, w->y, NULL, w->n, NULL);
+        all[k] = (struct uncertainty_share){.factor = k,
+                                            .share = fmin(1.0, s / fmax(w->kept_frac, 0.05))};
+    }
+    qsort(all, n, sizeof *all, larger_share);
+    double wrong = fmin(p->better_frac, 1.0 - p->better_frac);
+    double most = 0.0;
+    p->next = -1;
+    for (p->n_top = 0; p->n_top < UNCERTAINTY_TOP && p->n_top < n; p->n_top++) {
+        struct uncertainty_share *s = &p->top[p->n_top];
+        *s = all[p->n_top];
+        scores(w, s->factor);
+        bootstrap(w, seed, s);
+        s->wrong_after = wrong_when_known(w, s->share, zero);
+        if (wrong - s->wrong_after > most) {
+            most = wrong - s->wrong_after;
+            p->next = (int)p->n_top;
+        }
+    }
+    free(all);
+}
+
+static void analyse_pair(struct work *w, const struct compare_plan *plan,
+                         const struct compare_result *nominal, struct uncertainty_pair *p)
+{
+    const char *name = w->u->metrics[p->metric];
+    const double *a = compare_values(nominal, p->policy, name);
+    const double *b = compare_values(nominal, plan->baseline, name);
+    struct stats_paired s = stats_paired(a, b, nominal->replications, STATS_LEVEL_FRAC);
+    p->gain = metric_is_gain(name);
+    p->nominal = s.diff.mean;
+    p->sampling_low = s.diff.low;
+    p->sampling_high = s.diff.high;
+    for (uint32_t i = 0; i < nominal->replications; i++) {
+        w->trace[i] = a[i] - b[i] - p->nominal;
+    }
+    p->model_var_frac = differences(w, p, plan);
+    uint32_t better = 0;
+    for (uint32_t i = 0; i < w->n; i++) {
+        better += p->gain ? w->m[i] > 0.0 : w->m[i] < 0.0;
+    }
+    p->better_frac = w->n > 0 ? (double)better / w->n : (double)NAN;
+    p->se = w->n > 0 ? sqrt(fmax(p->better_frac * (1.0 - p->better_frac), 1.0 / w->n) / w->n)
+                     : (double)NAN;
+    if (w->n > 0) {
+        shares(w, plan->options->seed, p);
+        double *sorted = xmalloc(w->n * sizeof *sorted);
+        memcpy(sorted, w->m, w->n * sizeof *sorted);
+        gsl_sort(sorted, 1, w->n);
+        p->model_median = gsl_stats_quantile_from_sorted_data(sorted, 1, w->n, 0.5);
+        p->model_low = gsl_stats_quantile_from_sorted_data(sorted, 1, w->n, 0.025);
+        p->model_high = gsl_stats_quantile_from_sorted_data(sorted, 1, w->n, 0.975);
+        free(sorted);
+    }
+}
+
+/* Share of machines on which each policy is best in each metric, by the mean of its runs. */
+static void count_best(struct uncertainty *u)
+{
+    u->best_frac = xcalloc((size_t)u->n_metrics * u->n_policies + 1, sizeof *u->best_frac);
+    for (uint32_t m = 0; m < u->n_metrics; m++) {
+        double sign = metric_is_gain(u->metrics[m]) ? -1.0 : 1.0;
+        uint32_t counted = 0;
+        double *best = &u->best_frac[(size_t)m * u->n_policies];
+        for (uint32_t i = 0; i < u->machines.n_draws; i++) {
+            uint32_t at = 0;
+            double least = (double)INFINITY;
+            for (uint32_t p = 0; p < u->n_policies; p++) {
+                double sum = 0.0;
+                for (uint32_t k = 0; k < UNCERTAINTY_REPEATS; k++) {
+                    sum += sign * value_of(u, i, k, p, m);
+                }
+                at = sum < least ? p : at;
+                least = fmin(least, sum);
+            }
+            bool ran = isfinite(least) != 0;
+            counted += ran;
+            best[at] += ran ? 1.0 : 0.0;
+        }
+        for (uint32_t p = 0; p < u->n_policies; p++) {
+            best[p] = counted > 0 ? best[p] / counted : (double)NAN;
+        }
+    }
+}
+
+void uncertainty_analyse(const struct compare_plan *plan, const struct compare_result *nominal,
+                         struct uncertainty *u)
+{
+    uint32_t n = u->machines.n_draws;
+    struct work w = {.u = u,
+                     .machine = xmalloc((n + 1) * sizeof *w.machine),
+                     .d = xmalloc((n + 1) * sizeof *w.d),
+                     .m = xmalloc((n + 1) * sizeof *w.m),
+                     .y = xmalloc((n + 1) * sizeof *w.y),
+                     .score = xmalloc((n + 1) * sizeof *w.score),
+                     .trace = xmalloc((nominal->replications + 1) * sizeof *w.trace)};
+    u->pairs = xcalloc((size_t)u->n_policies * u->n_metrics + 1, sizeof *u->pairs);
+    for (uint32_t p = 0; p < u->n_policies; p++) {
+        for (uint32_t m = 0; p != plan->baseline && m < u->n_metrics; m++) {
+            struct uncertainty_pair *pair = &u->pairs[u->n_pairs];
+            *pair = (struct uncertainty_pair){.policy = p, .metric = m, .next = -1};
+            if (compare_values(nominal, p, u->metrics[m]) != NULL) {
+                analyse_pair(&w, plan, nominal, pair);
+                u->n_pairs++;
+            }
+        }
+    }
+    count_best(u);
+    free(w.machine);
+    free(w.d);
+    free(w.m);
+    free(w.y);
+    free(w.score);
+    free(w.trace);
+}

@@ -1,0 +1,20 @@
+/* The statistics of uncertainty.h, on runs that are done. */
+#ifndef EXPERIMENTS_COMPARE_UNCERTAINTY_IMPL_H
+#define EXPERIMENTS_COMPARE_UNCERTAINTY_IMPL_H
+
+#include "experiments/compare/uncertainty.h"
+
+/* Fills pairs and best_frac from value and the machines' scores. */
+void uncertainty_analyse(const struct compare_plan *plan, const struct compare_result *nominal,
+                         struct uncertainty *u);
+
+/* Which replication run `repeat` on a machine is: all take turns. */
+uint32_t uncertainty_replication(const struct compare_plan *plan, uint32_t machine,
+                                 uint32_t repeat);
+
+/* First-order index of x for y (n pairs): adjusted R^2 of a quadratic, at least 0. `fit` (n values,
+ * or NULL) receives E[y | x]. */
+double uncertainty_first_order(const double *x, const double *y, const size_t *pick, size_t n,
+                               double *fit);
+
+#endif

@@ -1,0 +1,224 @@
+/* Uncertainty as a document: text, JSON and Markdown are made of it (shell/frame.h). */
+#include <math.h>
+#include <string.h>
+
+#include "experiments/compare/uncertainty.h"
+
+/* "npu rate", "igpu, prefill of an unseen model", "ddr.together". */
+static const char *factor_name(const struct machine_factor *f, char *buf, size_t size)
+{
+    char device[16] = "";
+    if (f->kind == MACHINE_RESIDUAL) {
+        char phase[16] = "";
+        (void)sscanf(f->path, "residual.%15[^.].%15s", device, phase);
+        (void)snprintf(buf, size, "%s, %s of an unseen model", device, phase);
+        return buf;
+    }
+    const char *at = strstr(f->path, ".devices.");
+    if (at == NULL) {
+        (void)snprintf(buf, size, "%s", f->path + strlen("soc."));
+        return buf;
+    }
+    (void)sscanf(at, ".devices.%15[^.]", device);
+    const char *name = at + strlen(".devices.") + strlen(device) + 1;
+    const char *entry = strncmp(name, "runtimes.", 9) == 0 ? strchr(name + 9, '.') : NULL;
+    (void)snprintf(buf, size, "%s %s", device, entry != NULL ? entry + 1 : name);
+    return buf;
+}
+
+/* What to run to know it. */
+static const char *measurement_of(const struct machine_factor *f, char *buf, size_t size)
+{
+    char name[160];
+    const char *path = f->path;
+    const char *what = "it";
+    if (strstr(path, "power") != NULL || strstr(path, "poll") != NULL) {
+        what = "its power while it works, with a meter";
+    } else if (f->kind == MACHINE_RESIDUAL) {
+        what = strstr(path, "decode") != NULL
+                   ? "one token of this model at the contexts in question"
+                   : "a prefill of this model of about 1000 tokens";
+    } else if (strstr(path, "attention") != NULL) {
+        what = "attention kernels over long prompts";
+    } else if (strstr(path, "bandwidth") != NULL && strstr(path, "loader") == NULL) {
+        what = "one-row kernels (decode, GEMV)";
+    } else if (strstr(path, ".rate") != NULL || strstr(path, "row_fill") != NULL) {
+        what = "matrix products of a chunk of rows (prefill, GEMM)";
+    } else if (strstr(path, "launch") != NULL) {
+        what = "the shortest kernels, one after the other";
+    } else if (strstr(path, "together") != NULL) {
+        what = "streams on NPU and iGPU at once";
+    } else if (strstr(path, "batch") != NULL || strstr(path, "gather") != NULL) {
+        what = "decode of several sequences at once";
+    } else if (strstr(path, "compiler") != NULL) {
+        what = "compiling attention of two prompt lengths";
+    } else if (strstr(path, "loader") != NULL) {
+        what = "loading a graph";
+    }
+    (void)snprintf(buf, size, "%s: measure %s", factor_name(f, name, sizeof name), what);
+    return buf;
+}
+
+static void columns(struct frame *f, const struct frame_column *c, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        frame_column(f, c[i]);
+    }
+}
+
+static void put_pairs(const struct compare_plan *plan, const struct uncertainty *u,
+                      struct document *d)
+{
+    static const struct frame_column cols[] = {
+        {.name = "metric", .kind = FRAME_TEXT},
+        {.name = "policy", .kind = FRAME_TEXT},
+        {.name = "better_frac", .title = "P(better)", .format = "%.2f"},
+        {.name = "better_se", .title = "+-", .format = "%.2f"},
+        {.name = "difference", .title = "difference", .format = "%.4g"},
+        {.name = "sampling_low", .title = "sampling: from", .format = "%.4g"},
+        {.name = "sampling_high", .title = "to", .format = "%.4g"},
+        {.name = "model_low", .title = "machine: from", .format = "%.4g"},
+        {.name = "model_high", .title = "to", .format = "%.4g"},
+        {.name = "model_var_frac", .title = "machine's share", .format = "%.2f"},
+    };
+    struct frame *f = document_frame(d, "pairs", 2);
+    columns(f, cols, sizeof cols / sizeof cols[0]);
+    for (uint32_t m = 0; m < u->n_metrics; m++) {
+        for (uint32_t i = 0; i < u->n_pairs; i++) {
+            const struct uncertainty_pair *p = &u->pairs[i];
+            if (p->metric == m) {
+                frame_text(f, u->metrics[m]);
+                frame_text(f, plan->policies[p->policy].label);
+                const double v[] = {
+                    p->better_frac,   p->se,        p->nominal,    p->sampling_low,
+                    p->sampling_high, p->model_low, p->model_high, p->model_var_frac};
+                for (size_t k = 0; k < sizeof v / sizeof v[0]; k++) {
+                    frame_number(f, v[k]);
+                }
+            }
+        }
+    }
+}
+
+static void put_best(const struct compare_plan *plan, const struct uncertainty *u,
+                     struct document *d)
+{
+    struct frame *f = document_frame(d, "best", 2);
+    static const struct frame_column cols[] = {
+        {.name = "metric", .kind = FRAME_TEXT},
+        {.name = "policy", .kind = FRAME_TEXT},
+        {.name = "best_frac", .title = "best on this share of machines", .format = "%.2f"},
+    };
+    columns(f, cols, 3);
+    for (uint32_t m = 0; m < u->n_metrics; m++) {
+        for (uint32_t p = 0; p < u->n_policies; p++) {
+            frame_text(f, u->metrics[m]);
+            frame_text(f, plan->policies[p].label);
+            frame_number(f, u->best_frac[(size_t)m * u->n_policies + p]);
+        }
+    }
+}
+
+static void put_shares(const struct compare_plan *plan, const struct uncertainty *u,
+                       struct document *d)
+{
+    static const struct frame_column cols[] = {
+        {.name = "metric", .kind = FRAME_TEXT},
+        {.name = "policy", .kind = FRAME_TEXT},
+        {.name = "factor", .kind = FRAME_TEXT},
+        {.name = "path", .kind = FRAME_TEXT, .only_data = true},
+        {.name = "share", .title = "share of variance", .format = "%.2f"},
+        {.name = "share_low", .title = "from", .format = "%.2f"},
+        {.name = "share_high", .title = "to", .format = "%.2f"},
+        {.name = "value", .title = "file", .format = "%.4g"},
+        {.name = "low", .title = "low", .format = "%.4g"},
+        {.name = "high", .title = "high", .format = "%.4g"},
+        {.name = "holds_at", .title = "order holds at", .format = "%.4g"},
+        {.name = "turns_at", .title = "turns at", .format = "%.4g", .missing = "never"},
+        {.name = "difference_holds", .only_data = true},
+        {.name = "difference_turns", .only_data = true},
+        {.name = "wrong_after", .title = "P(wrong) if known", .format = "%.2f"},
+    };
+    struct frame *f = document_frame(d, "factors", 3);
+    columns(f, cols, sizeof cols / sizeof cols[0]);
+    for (uint32_t i = 0; i < u->n_pairs; i++) {
+        const struct uncertainty_pair *p = &u->pairs[i];
+        for (uint32_t k = 0; p->metric == 0 && k < p->n_top; k++) {
+            const struct uncertainty_share *s = &p->top[k];
+            const struct machine_factor *x = &u->machines.factor[s->factor];
+            char name[160];
+            frame_text(f, u->metrics[p->metric]);
+            frame_text(f, plan->policies[p->policy].label);
+            frame_text(f, factor_name(x, name, sizeof name));
+            frame_text(f, x->path);
+            const double nan = (double)NAN;
+            const double v[] = {s->share,
+                                s->low,
+                                s->high,
+                                x->nominal,
+                                x->low,
+                                x->high,
+                                s->flips ? s->holds_at : nan,
+                                s->flips ? s->turns_at : nan,
+                                s->flips ? s->difference_holds : nan,
+                                s->flips ? s->difference_turns : nan,
+                                s->wrong_after};
+            for (size_t j = 0; j < sizeof v / sizeof v[0]; j++) {
+                frame_number(f, v[j]);
+            }
+        }
+    }
+}
+
+static void put_next(const struct compare_plan *plan, const struct uncertainty *u,
+                     struct document *d)
+{
+    struct document *list = document_within(d, "measure_next");
+    for (uint32_t i = 0; i < u->n_pairs; i++) {
+        const struct uncertainty_pair *p = &u->pairs[i];
+        if (p->metric != 0) {
+            continue;
+        }
+        const char *label = plan->policies[p->policy].label;
+        char text[400];
+        char what[320];
+        double wrong = fmin(p->better_frac, 1.0 - p->better_frac);
+        if (p->next < 0) {
+            (void)snprintf(text, sizeof text,
+                           "nothing known alone makes the order surer (P(wrong) %.2f)", wrong);
+        } else {
+            const struct uncertainty_share *s = &p->top[p->next];
+            (void)snprintf(text, sizeof text, "%s (P(wrong) %.2f, then %.2f)",
+                           measurement_of(&u->machines.factor[s->factor], what, sizeof what), wrong,
+                           s->wrong_after);
+        }
+        document_note(d, "measure next, for %s: %s", label, text);
+        document_text(list, label, NULL, text);
+    }
+}
+
+void uncertainty_document(const struct compare_plan *plan, const struct uncertainty *u,
+                          struct document *d)
+{
+    uint32_t plain = plan->replications * plan->n_policies;
+    document_heading(d, "on %u machines that the true one may be, %u uncertain numbers",
+                     u->machines.n_draws, u->machines.n_factors);
+    document_number(d, "machines", NULL, NULL, u->machines.n_draws);
+    document_number(d, "uncertain_numbers", NULL, NULL, u->machines.n_factors);
+    document_number(d, "runs", NULL, NULL, u->runs);
+    document_number(d, "runs_of_plain_comparison", NULL, NULL, plain);
+    document_number(d, "failed_machines", NULL, NULL, u->n_failed);
+    document_note(d,
+                  "%u runs, %.1f times the %u of the plain comparison; a probability of 0.5 is "
+                  "known to +- %.2f with so many machines",
+                  u->runs, (double)u->runs / plain, plain, 0.5 / sqrt((double)u->machines.n_draws));
+    put_pairs(plan, u, d);
+    put_best(plan, u, d);
+    document_note(d, "%s", "");
+    document_note(d,
+                  "what decides %s, and how far it must move alone before the order turns "
+                  "(both sides run)",
+                  u->metrics[0]);
+    put_shares(plan, u, d);
+    put_next(plan, u, d);
+}

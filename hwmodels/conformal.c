@@ -1,0 +1,214 @@
+#include "hwmodels/conformal.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/arena.h"
+#include "sim/base/csvfile.h"
+
+const char *const conformal_phase_names[] = {"prefill", "short_prefill", "decode", NULL};
+static const char *const kind_names[] = {"npu", "igpu", "cpu", "gpu", NULL};
+
+enum conformal_phase conformal_phase_of(bool prefill, uint32_t tokens)
+{
+    return !prefill                          ? CONFORMAL_DECODE
+           : tokens < CONFORMAL_SHORT_TOKENS ? CONFORMAL_SHORT_PREFILL
+                                             : CONFORMAL_PREFILL;
+}
+
+/* ---- reading ---- */
+
+static int choice_of(const char *text, const char *const *names)
+{
+    for (int i = 0; names[i] != NULL; i++) {
+        if (strcmp(text, names[i]) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static void copy(char *out, size_t size, const char *text)
+{
+    size_t n = strlen(text);
+    n = n < size ? n : size - 1;
+    memcpy(out, text, n);
+    out[n] = '\0';
+}
+
+/* Natural logarithms apart, of weights and of tokens; the larger of the two. */
+static double apart(double weights_a, double tokens_a, double weights_b, double tokens_b)
+{
+    double w = fabs(log(weights_a / weights_b));
+    double t = fabs(log((tokens_a + 1.0) / (tokens_b + 1.0)));
+    return fmax(w, t);
+}
+
+static double distance_of(const struct conformal *c, const char *family, enum device_kind kind,
+                          enum conformal_phase phase, double weights, double tokens,
+                          const char *without_model)
+{
+    double least = (double)INFINITY;
+    for (size_t i = 0; i < c->n; i++) {
+        const struct conformal_row *r = &c->v[i];
+        if (r->soc_out || r->kind != kind || r->phase != phase || strcmp(r->family, family) != 0 ||
+            (without_model != NULL && strcmp(r->model, without_model) == 0)) {
+            continue;
+        }
+        least = fmin(least, apart(weights, tokens, r->weights, r->tokens));
+    }
+    return isfinite(least) ? least : 0.0; /* a family of its own: its pool is another's */
+}
+
+int conformal_read(const char *path, struct conformal *out, struct err *e)
+{
+    *out = (struct conformal){0};
+    size_t before = e->n;
+    struct csvfile *f = csvfile_open(path, e);
+    if (f == NULL) {
+        return -EINVAL;
+    }
+    static const char *const names[] = {"soc",   "family",       "device",   "model",   "weights",
+                                        "phase", "input_tokens", "left_out", "ln_error"};
+    int col[9];
+    for (int i = 0; i < 9; i++) {
+        col[i] = csvfile_require(f, names[i], e);
+    }
+    size_t cap = 0;
+    while (e->n == before && csvfile_next(f, e) > 0) {
+        if (out->n == cap) {
+            cap = cap == 0 ? 512 : 2 * cap;
+            out->v = xrealloc(out->v, cap * sizeof *out->v);
+        }
+        struct conformal_row *r = &out->v[out->n++];
+        memset(r, 0, sizeof *r);
+        copy(r->soc, sizeof r->soc, csvfile_text(f, col[0]));
+        copy(r->family, sizeof r->family, csvfile_text(f, col[1]));
+        copy(r->model, sizeof r->model, csvfile_text(f, col[3]));
+        int kind = choice_of(csvfile_text(f, col[2]), kind_names);
+        int phase = choice_of(csvfile_text(f, col[5]), conformal_phase_names);
+        r->weights = csvfile_number(f, col[4], 1.0, 1e15, e);
+        r->tokens = csvfile_number(f, col[6], 0.0, 1e9, e);
+        r->ln_error = csvfile_number(f, col[8], -20.0, 20.0, e);
+        r->soc_out = strcmp(csvfile_text(f, col[7]), "soc") == 0;
+        if (kind < 0 || phase < 0) {
+            (void)err_add(e, "%s:%llu: columns device and phase: unknown", path,
+                          (unsigned long long)csvfile_line(f));
+            break;
+        }
+        r->kind = (enum device_kind)kind;
+        r->phase = (enum conformal_phase)phase;
+    }
+    csvfile_close(f);
+    if (e->n > before) {
+        conformal_fini(out);
+        return -EINVAL;
+    }
+    for (size_t i = 0; i < out->n; i++) {
+        struct conformal_row *r = &out->v[i];
+        r->distance = distance_of(out, r->family, r->kind, r->phase, r->weights, r->tokens,
+                                  r->soc_out ? NULL : r->model);
+    }
+    return 0;
+}
+
+void conformal_fini(struct conformal *c)
+{
+    free(c->v);
+    *c = (struct conformal){0};
+}
+
+/* ---- pools ---- */
+
+enum pool { POOL_FAMILY, POOL_KIND, POOL_ALL, POOL_COUNT };
+
+static const char *family_of(const struct conformal_query *q)
+{
+    return q->family != NULL && q->family[0] != '\0' ? q->family : q->soc;
+}
+
+static bool belongs(const struct conformal_row *r, const struct conformal_query *q, enum pool pool)
+{
+    return r->phase == q->phase && r->soc_out == q->soc_out &&
+           (q->without_model == NULL || strcmp(r->model, q->without_model) != 0) &&
+           (q->without_soc == NULL || strcmp(r->soc, q->without_soc) != 0) &&
+           (pool == POOL_ALL || r->kind == q->kind) &&
+           (pool != POOL_FAMILY || strcmp(r->family, family_of(q)) == 0);
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Scores of the first pool with at least `want`, sorted; signed or absolute. Caller frees. */
+static double *scores(const struct conformal *c, const struct conformal_query *q, size_t want,
+                      bool signs, size_t *n, enum pool *which)
+{
+    double *x = xmalloc((c->n + 1) * sizeof *x);
+    for (int pool = POOL_FAMILY; pool < POOL_COUNT; pool++) {
+        *n = 0;
+        *which = (enum pool)pool;
+        for (size_t i = 0; i < c->n; i++) {
+            const struct conformal_row *r = &c->v[i];
+            if (belongs(r, q, (enum pool)pool)) {
+                double s = -r->ln_error / (1.0 + CONFORMAL_WIDEN * r->distance);
+                x[(*n)++] = signs ? s : fabs(s);
+            }
+        }
+        if (*n >= want) {
+            break;
+        }
+    }
+    if (*n > 1) {
+        qsort(x, *n, sizeof *x, by_value);
+    }
+    return x;
+}
+
+static double scale_of(const struct conformal *c, const struct conformal_query *q, double *distance)
+{
+    *distance =
+        distance_of(c, family_of(q), q->kind, q->phase, q->weights, q->tokens, q->without_model);
+    return 1.0 + CONFORMAL_WIDEN * *distance;
+}
+
+struct conformal_interval conformal_of(const struct conformal *c, const struct conformal_query *q,
+                                       double level_frac)
+{
+    struct conformal_interval out = {.low_factor = 0.0, .high_factor = (double)INFINITY};
+    enum pool pool;
+    size_t want = (size_t)ceil(level_frac / (1.0 - level_frac) - 1e-9); /* k <= n */
+    double *x = scores(c, q, want, false, &out.n, &pool);
+    double scale = scale_of(c, q, &out.distance);
+    if (out.n > 0) {
+        size_t k = (size_t)ceil((double)(out.n + 1) * level_frac - 1e-9);
+        out.level_frac = k <= out.n ? level_frac : (double)out.n / (double)(out.n + 1);
+        double half = x[(k <= out.n ? k : out.n) - 1] * scale;
+        out.low_factor = exp(-half);
+        out.high_factor = exp(half);
+    }
+    out.pool = pool == POOL_FAMILY ? family_of(q) : pool == POOL_KIND ? kind_names[q->kind] : "all";
+    free(x);
+    return out;
+}
+
+double conformal_draw(const struct conformal *c, const struct conformal_query *q, double u)
+{
+    enum pool pool;
+    size_t n;
+    double *x = scores(c, q, 10, true, &n, &pool);
+    double distance;
+    double scale = scale_of(c, q, &distance);
+    double at = u * (double)(n > 0 ? n - 1 : 0);
+    size_t i = (size_t)at;
+    double value = n == 0      ? 0.0
+                   : i + 1 < n ? x[i] + (at - (double)i) * (x[i + 1] - x[i])
+                               : x[n - 1];
+    free(x);
+    return value * scale;
+}

@@ -1,0 +1,79 @@
+/* Intervals of predicted times from what calibrations got wrong on models, and on machines, that
+ * they had not seen (split conformal prediction: Vovk et al. 2005, Lei et al. 2018).
+ *
+ * The scores are |ln(predicted / measured)| / (1 + CONFORMAL_WIDEN d) of rows whose model (or whose
+ * SoC) was left out, d how far the row lay from the nearest row that was kept, in natural
+ * logarithms of weights and tokens. The interval of a new prediction at distance d is its time
+ * times exp(+- q (1 + CONFORMAL_WIDEN d)), q the ceil((n + 1) level)-th smallest score of n: then a
+ * share of at least `level` of new rows like these lies inside, whatever the errors' distribution.
+ * Where that score does not exist q is the largest, and the level stated is n / (n + 1).
+ *
+ * Scores are pooled by family and phase; a family with too few of them for the level borrows all of
+ * its kind of device, else all there are. */
+#ifndef HWMODELS_CONFORMAL_H
+#define HWMODELS_CONFORMAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sim/api/device.h"
+#include "sim/base/err.h"
+
+#define CONFORMAL_TABLE "hwmodels/residuals.csv"
+#define CONFORMAL_LEVEL 0.95
+#define CONFORMAL_WIDEN 0.25
+#define CONFORMAL_SHORT_TOKENS 100 /* shorter prompts are a phase of their own */
+
+enum conformal_phase { CONFORMAL_PREFILL, CONFORMAL_SHORT_PREFILL, CONFORMAL_DECODE };
+extern const char *const conformal_phase_names[];
+
+struct conformal_row {
+    char soc[48], family[48], model[64];
+    enum device_kind kind;
+    enum conformal_phase phase;
+    double weights, tokens;
+    bool soc_out;    /* the SoC was left out, not the model */
+    double ln_error; /* ln(predicted / measured) */
+    double distance; /* to the nearest row of another model on the SoCs kept */
+};
+
+struct conformal {
+    struct conformal_row *v; /* owned */
+    size_t n;
+};
+
+/* What is to be predicted. */
+struct conformal_query {
+    const char *soc, *family; /* family "": the SoC's name */
+    enum device_kind kind;
+    enum conformal_phase phase;
+    double weights, tokens;
+    bool soc_out;              /* nothing was measured on this SoC: what transfers are off by */
+    const char *without_model; /* leave these scores out too (coverage); NULL: none */
+    const char *without_soc;
+};
+
+struct conformal_interval {
+    double low_factor, high_factor; /* of the predicted time */
+    double distance;
+    double level_frac; /* that the scores support */
+    size_t n;          /* scores */
+    const char *pool;  /* "lunar-lake", "igpu", "all": borrowed or static */
+};
+
+/* Reads the table and works out distances. 0 or -EINVAL with errors. conformal_fini in every case.
+ */
+int conformal_read(const char *path, struct conformal *out, struct err *e);
+void conformal_fini(struct conformal *c);
+
+struct conformal_interval conformal_of(const struct conformal *c, const struct conformal_query *q,
+                                       double level_frac);
+
+/* The u-quantile (0 to 1) of ln(measured / predicted) in the same pool, scaled to the query's
+ * distance: a draw of how far a prediction is off. */
+double conformal_draw(const struct conformal *c, const struct conformal_query *q, double u);
+
+enum conformal_phase conformal_phase_of(bool prefill, uint32_t tokens);
+
+#endif

@@ -1,0 +1,225 @@
+/* Machines that the true one may be, and what runs on them allow to say. */
+#include <check.h>
+#include <gsl/gsl_statistics_double.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/compare/uncertainty_impl.h"
+#include "sim/base/arena.h"
+#include "sim/base/json.h"
+#include "sim/base/rng.h"
+
+#define N 400
+
+static struct config config;
+static struct config_options options;
+static struct machines machines;
+static struct err err;
+
+static void draw(const char *soc, uint32_t n)
+{
+    err = (struct err)ERR_INIT;
+    options = config_options_default();
+    options.soc = soc;
+    options.llm = "llama-3.2-3b";
+    ck_assert_int_eq(config_load(&config, &options, &err), 0);
+    ck_assert_msg(machines_draw(&config, 7, n, &machines, &err) == 0, "%s",
+                  err.n > 0 ? err.lines[0] : "");
+}
+
+static void teardown(void)
+{
+    machines_fini(&machines);
+    config_fini(&config);
+    config_options_fini(&options);
+    err_fini(&err);
+}
+
+static uint32_t factor(const char *path)
+{
+    for (uint32_t k = 0; k < machines.n_factors; k++) {
+        if (strcmp(machines.factor[k].path, path) == 0) {
+            return k;
+        }
+    }
+    ck_abort_msg("no factor %s", path);
+    return 0;
+}
+
+static double value(uint32_t i, uint32_t k)
+{
+    return machines.value[(size_t)i * machines.n_factors + k];
+}
+
+/* The 125H's `together` is 0.9 [0.8, 0.92]: a Latin hypercube puts exactly half of the draws on
+ * either side of 0.9, and a tenth of them into each tenth of the distribution. */
+START_TEST(ranges_are_drawn_evenly_about_their_value)
+{
+    draw("core-ultra-5-125h", N);
+    uint32_t k = factor("soc.ddr.together");
+    uint32_t below = 0;
+    uint32_t lowest = 0;
+    for (uint32_t i = 0; i < N; i++) {
+        double v = value(i, k);
+        ck_assert_double_ge(v, 0.8);
+        ck_assert_double_le(v, 0.92);
+        below += v < 0.9;
+        lowest += v < 0.8 * pow(0.9 / 0.8, 0.2); /* a fifth of the lower half */
+    }
+    ck_assert_uint_eq(below, N / 2);
+    ck_assert_uint_eq(lowest, N / 10);
+}
+END_TEST
+
+/* What a calibration fitted together is drawn together: variances and correlations of the
+ * logarithms of 400 draws are those of the file's covariance, within four standard errors
+ * (variances sqrt(2/n) = 7 %, correlations 1/sqrt(n) = 0.05). */
+START_TEST(fitted_parameters_are_drawn_with_their_covariance)
+{
+    draw("core-ultra-7-155h", N);
+    const char *bad;
+    const cJSON *cov =
+        json_find_path(config.tree, "soc.devices.igpu.runtimes.0.fit.ln_covariance", &bad);
+    uint32_t a = factor("soc.devices.igpu.runtimes.0.rate");
+    uint32_t b = factor("soc.devices.igpu.runtimes.0.bandwidth");
+    double x[N];
+    double y[N];
+    for (uint32_t i = 0; i < N; i++) {
+        x[i] = log(value(i, a));
+        y[i] = log(value(i, b));
+    }
+    double caa = cJSON_GetArrayItem(cJSON_GetArrayItem(cov, 0), 0)->valuedouble;
+    double cab = cJSON_GetArrayItem(cJSON_GetArrayItem(cov, 0), 1)->valuedouble;
+    double cbb = cJSON_GetArrayItem(cJSON_GetArrayItem(cov, 1), 1)->valuedouble;
+    ck_assert_double_eq_tol(gsl_stats_variance(x, 1, N) / caa, 1.0, 0.28);
+    ck_assert_double_eq_tol(gsl_stats_variance(y, 1, N) / cbb, 1.0, 0.28);
+    ck_assert_double_eq_tol(gsl_stats_correlation(x, 1, y, 1, N), cab / sqrt(caa * cbb), 0.2);
+}
+END_TEST
+
+/* Every drawn machine loads, with its numbers; the file's comes back when nothing moves. */
+START_TEST(drawn_machines_load)
+{
+    static struct config c;
+    draw("core-ultra-7-258v", 16);
+    uint32_t k = factor("soc.ddr.together");
+    for (uint32_t i = 0; i < 16; i++) {
+        ck_assert_msg(machines_load(&machines, &options, i, 0, 0.0, &c, &err) == 0, "%s",
+                      err.n > 0 ? err.lines[0] : "");
+        ck_assert_double_eq_tol(c.soc.machine.ddr_cap_frac, value(i, k), 1e-9);
+        config_fini(&c);
+    }
+    const struct machine_factor *f = &machines.factor[k];
+    ck_assert_int_eq(machines_load(&machines, &options, UINT32_MAX, k, f->nominal, &c, &err), 0);
+    ck_assert(c.hash == config.hash);
+    config_fini(&c);
+}
+END_TEST
+
+/* A residual of 1.25 in prefill slows the engine's matrix products down to 0.8 of their rate and
+ * leaves decode alone. */
+START_TEST(residuals_are_factors_of_time)
+{
+    static struct config c;
+    draw("core-ultra-5-125h", 16);
+    uint32_t k = factor("residual.igpu.prefill");
+    ck_assert_int_eq(machines_load(&machines, &options, UINT32_MAX, k, 1.25, &c, &err), 0);
+    int d = machine_find(&c.soc.machine, DEVICE_KIND_IGPU);
+    ck_assert_double_eq_tol(
+        c.truth.runtime[d]->many.flop_per_s / config.truth.runtime[d]->many.flop_per_s, 0.8, 1e-12);
+    ck_assert_double_eq(c.truth.runtime[d]->one.bytes_per_s,
+                        config.truth.runtime[d]->one.bytes_per_s);
+    config_fini(&c);
+}
+END_TEST
+
+/* y = x + x^2 / 2 + e, x and e standard normal, e halved: Var E[y|x] = 1 + 1/2, of 1 + 1/2 + 1/4 in
+ * all: 6/7. A factor that y does not know has 0, less than 0.02 with 400 draws (adjusted). */
+START_TEST(first_order_indices_of_a_known_sum)
+{
+    double x[N];
+    double y[N];
+    double other[N];
+    struct rng r;
+    rng_init(&r, 3);
+    for (int i = 0; i < N; i++) {
+        x[i] = rng_normal(&r);
+        other[i] = rng_normal(&r);
+        y[i] = x[i] + 0.5 * x[i] * x[i] + 0.5 * rng_normal(&r);
+    }
+    ck_assert_double_eq_tol(uncertainty_first_order(x, y, NULL, N, NULL), 6.0 / 7.0, 0.04);
+    ck_assert_double_lt(uncertainty_first_order(other, y, NULL, N, NULL), 0.02);
+}
+END_TEST
+
+/* ---- an order that one number decides ---- */
+
+/* Two policies in one metric: the difference is 2 z + 0.2 of the first factor's score plus a trace
+ * effect that the nominal comparison knows: better (below 0) where z < -0.1. */
+START_TEST(a_known_order_is_found_with_its_cause)
+{
+    draw("core-ultra-5-125h", N);
+    struct config_policy policies[2] = {{.label = "base"}, {.label = "other"}};
+    struct compare_plan plan = {.config = &config,
+                                .options = &options,
+                                .policies = policies,
+                                .n_policies = 2,
+                                .replications = 10};
+    const char *metrics[] = {"reactive.e2e_s.mean"};
+    struct metric name = {.name = "reactive.e2e_s.mean"};
+    double nominal[20];
+    struct compare_result r = {
+        .n_policies = 2, .replications = 10, .n_metrics = 1, .names = &name, .values = nominal};
+    for (int i = 0; i < 10; i++) {
+        nominal[i] = 0.0;                        /* the baseline */
+        nominal[10 + i] = 0.2 + 3.0 * (i - 4.5); /* mean 0.2 */
+    }
+    struct uncertainty u = {.machines = machines,
+                            .metrics = metrics,
+                            .n_metrics = 1,
+                            .n_policies = 2,
+                            .value = xcalloc((size_t)N * UNCERTAINTY_REPEATS * 2, sizeof(double))};
+    uint32_t k = factor("soc.devices.igpu.runtimes.0.rate");
+    for (uint32_t i = 0; i < N; i++) {
+        for (uint32_t j = 0; j < UNCERTAINTY_REPEATS; j++) {
+            double z = machines.z[(size_t)i * machines.n_factors + k];
+            uint32_t rep = uncertainty_replication(&plan, i, j);
+            u.value[(i * UNCERTAINTY_REPEATS + j) * 2 + 1] = 2.0 * z + nominal[10 + rep];
+        }
+    }
+    uncertainty_analyse(&plan, &r, &u);
+    ck_assert_uint_eq(u.n_pairs, 1);
+    const struct uncertainty_pair *p = &u.pairs[0];
+    ck_assert_double_eq_tol(p->better_frac, 0.46, 0.01); /* P(z < -0.1) = 0.4602 */
+    ck_assert_double_eq_tol(p->nominal, 0.2, 1e-9);
+    ck_assert_double_eq_tol(p->model_var_frac, 1.0, 1e-6); /* the traces are taken out whole */
+    ck_assert_double_eq_tol(p->model_low, 0.2 - 2.0 * 1.96, 0.15);
+    ck_assert_uint_eq(p->top[0].factor, k);
+    ck_assert_double_gt(p->top[0].share, 0.98);
+    ck_assert_int_eq(p->next, 0);
+    ck_assert_double_lt(p->top[0].wrong_after, 0.03);
+    u.machines = (struct machines){0};
+    uncertainty_fini(&u);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("uncertainty");
+    TCase *t = tcase_create("machines");
+    tcase_set_timeout(t, 60);
+    tcase_add_checked_fixture(t, NULL, teardown);
+    tcase_add_test(t, ranges_are_drawn_evenly_about_their_value);
+    tcase_add_test(t, fitted_parameters_are_drawn_with_their_covariance);
+    tcase_add_test(t, drawn_machines_load);
+    tcase_add_test(t, residuals_are_factors_of_time);
+    tcase_add_test(t, first_order_indices_of_a_known_sum);
+    tcase_add_test(t, a_known_order_is_found_with_its_cause);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
