@@ -6,7 +6,7 @@
 #   make asan ubsan the same tests under a sanitizer
 #   make fuzz       every parser on 200,000 damaged inputs
 #   make gallery    the pictures of README.md again
-#   make bench lint format golden-update validation sensitivity install clean
+#   make bench lint format golden-update validation sensitivity install uninstall clean
 
 CC      := $(if $(filter default,$(origin CC)),gcc,$(CC))
 BUILD   ?= build
@@ -163,13 +163,34 @@ install: all
 	for f in hwmodels/soc/*.json hwmodels/llm/*.json hwmodels/runs/* hwmodels/points/* hwmodels/speculation/* traces/datasets/* \
 	        experiments/claims/*.json experiments/specs/*.json experiments/gate/*.json plots/*.gp; do \
 	    test ! -f $$f || install -D -m 644 $$f $(DESTDIR)$(PREFIX)/share/xpusim/$$f; done
+	@mkdir -p $(BUILD)/man
+	@$(BUILD)/xpusim help --man >$(BUILD)/man/xpusim.1
+	@for c in $$($(BUILD)/xpusim help | sed -n 's/^  \([a-z-]*\) .*/\1/p'); do \
+	    $(BUILD)/xpusim help $$c --man >$(BUILD)/man/xpusim-$$c.1 || exit 1; done
+	for f in $(BUILD)/man/*.1; do install -D -m 644 $$f $(DESTDIR)$(PREFIX)/share/man/man1/$$(basename $$f); done
+	@for s in bash zsh fish; do $(BUILD)/xpusim help --completion $$s >$(BUILD)/man/completion.$$s || exit 1; done
+	install -D -m 644 $(BUILD)/man/completion.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/xpusim
+	install -D -m 644 $(BUILD)/man/completion.zsh $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_xpusim
+	install -D -m 644 $(BUILD)/man/completion.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/xpusim.fish
+	@printf 'prefix=%s\nincludedir=$${prefix}/include/xpusim\n\nName: xpusim\nDescription: contract of xpusim policy plug-ins\nVersion: %s\nCflags: -I$${includedir}\n' \
+	    '$(PREFIX)' "$$($(BUILD)/xpusim --version | cut -d' ' -f2)" >$(BUILD)/man/xpusim.pc
+	install -D -m 644 $(BUILD)/man/xpusim.pc $(DESTDIR)$(PREFIX)/share/pkgconfig/xpusim.pc
+
+# Takes back what install put there, and nothing else.
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/bin/xpusim $(DESTDIR)$(PREFIX)/share/man/man1/xpusim.1 \
+	    $(DESTDIR)$(PREFIX)/share/man/man1/xpusim-*.1 $(DESTDIR)$(PREFIX)/share/pkgconfig/xpusim.pc \
+	    $(DESTDIR)$(PREFIX)/share/bash-completion/completions/xpusim \
+	    $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_xpusim \
+	    $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/xpusim.fish
+	rm -rf $(DESTDIR)$(PREFIX)/share/xpusim $(DESTDIR)$(PREFIX)/include/xpusim
 
 clean:
 	rm -rf build
 
 FORCE:
 .SECONDARY:
-.PHONY: all engines check demo asan ubsan bench fuzz lint format golden-update gallery install clean FORCE
+.PHONY: all engines check demo asan ubsan bench fuzz lint format golden-update gallery install uninstall clean FORCE
 
 -include $(LIB_OBJ:.o=.d) $(HELP_OBJ:.o=.d) $(TESTS:=.d) $(BENCHES:=.d) $(BENCH_OBJ:.o=.d) \
          $(BUILD)/experiments/commands/main.d

@@ -3,6 +3,8 @@
 #ifndef EXPERIMENTS_COMMANDS_H
 #define EXPERIMENTS_COMMANDS_H
 
+#include <stdio.h>
+
 #include "experiments/shell/cli.h" /* exit statuses */
 #include "experiments/shell/options.h"
 
@@ -16,6 +18,7 @@ extern const struct command cmd_drive;
 extern const struct command cmd_explain;
 extern const struct command cmd_gate;
 extern const struct command cmd_graphs;
+extern const struct command cmd_help;
 extern const struct command cmd_list;
 extern const struct command cmd_measure;
 extern const struct command cmd_merge;
@@ -28,5 +31,11 @@ extern const struct command cmd_selftest;
 extern const struct command cmd_sweep;
 extern const struct command cmd_trace;
 extern const struct command cmd_validate;
+
+/* All of them, in the order of help; ends with NULL. */
+const struct command *const *commands(void);
+/* By name; NULL after an error that names the nearest. */
+const struct command *command_find(const char *name, struct err *e);
+void commands_usage(FILE *out);
 
 #endif

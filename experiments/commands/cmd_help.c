@@ -1,0 +1,57 @@
+/* `xpusim help`: the options of a command; and, from the same tables, its man page and what a shell
+ * completes. */
+#include <stdio.h>
+#include <string.h>
+
+#include "experiments/commands/commands.h"
+#include "experiments/commands/help_forms.h"
+
+struct options {
+    struct option_texts words;
+    const char *completion;
+    bool man;
+};
+
+static const char *const shells[] = {"bash", "zsh", "fish", NULL};
+
+static int run(void *values, struct err *e)
+{
+    const struct options *o = values;
+    if (o->completion != NULL) {
+        help_completion(o->completion, stdout);
+        return EXIT_OK;
+    }
+    const struct command *c = o->words.n > 0 ? command_find(o->words.v[0], e) : NULL;
+    if (o->words.n > 0 && c == NULL) {
+        return EXIT_BAD_INPUT;
+    }
+    if (o->man) {
+        help_man(c, stdout);
+    } else if (c != NULL) {
+        options_help(c, stdout);
+    } else {
+        commands_usage(stdout);
+    }
+    return EXIT_OK;
+}
+
+#define OPTIONS struct options
+
+static const struct option_row rows[] = {
+    OPTION_FLAG(OPTIONS, man, "man", "as a man page (roff), of xpusim when no command is named"),
+    OPTION_CHOICE(OPTIONS, completion, "completion", "SHELL", NULL, shells,
+                  "print what completes commands and options in a shell, one of"),
+};
+static const struct option_table own = OPTION_TABLE(NULL, rows);
+static const struct option_child children[] = {{.table = &own}, {0}};
+const struct command cmd_help = {
+    .name = "help",
+    .summary = "the options of a command, its man page, completions of a shell",
+    .usage = "[COMMAND] [--man]\n--completion bash|zsh|fish",
+    .about = "Prints the options of a command, or all commands. `make install` puts man pages and "
+             "completions made by it in their places.",
+    .children = children,
+    .operands = {"COMMAND", 0, 1, offsetof(OPTIONS, words)},
+    .bytes = sizeof(OPTIONS),
+    .run = run,
+};

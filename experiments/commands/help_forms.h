@@ -1,0 +1,14 @@
+/* Man pages and completions from the tables of the commands. */
+#ifndef EXPERIMENTS_COMMANDS_HELP_FORMS_H
+#define EXPERIMENTS_COMMANDS_HELP_FORMS_H
+
+#include <stdio.h>
+
+#include "experiments/shell/options.h"
+
+/* A man page of section 1; c NULL: of xpusim itself, which lists the commands. */
+void help_man(const struct command *c, FILE *out);
+/* shell: "bash", "zsh" or "fish". */
+void help_completion(const char *shell, FILE *out);
+
+#endif

@@ -1,0 +1,42 @@
+#!/bin/sh
+# What `make install` puts where, and that `make uninstall` takes all of it back. The man pages and the
+# completions come from the tables of the options.
+set -u
+cd "$(dirname "$0")/../.." || exit 2
+build=${BUILD:-build}
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+bad=0
+fail() { echo "FAILED: $*"; bad=1; }
+
+make -s -o all install BUILD="$build" PREFIX=/usr/local DESTDIR="$dir" >"$dir/log" 2>&1 || { cat "$dir/log"; exit 1; }
+top=$dir/usr/local
+for f in bin/xpusim share/man/man1/xpusim.1 share/man/man1/xpusim-compare.1 share/pkgconfig/xpusim.pc \
+    share/bash-completion/completions/xpusim share/fish/vendor_completions.d/xpusim.fish \
+    share/zsh/site-functions/_xpusim include/xpusim/sim/api/policy.h share/xpusim/hwmodels/soc/core-ultra-5-125h.json; do
+    [ -s "$top/$f" ] || fail "$f is not there"
+done
+# every command has its page, and every page every option of --help
+for c in $("$top/bin/xpusim" help | sed -n 's/^  \([a-z-]*\) .*/\1/p'); do
+    page=$top/share/man/man1/xpusim-$c.1
+    for o in $("$top/bin/xpusim" help "$c" | sed -nE 's/^  (-[a-z], )?--([a-z-]+).*/\2/p' | grep -v '^b-'); do
+        grep -qF "$(echo "$o" | sed 's/-/\\-/g')" "$page" || fail "--$o is not in the page of $c"
+    done
+    if command -v groff >/dev/null 2>&1; then
+        groff -man -Tascii -ww "$page" 2>&1 >/dev/null | grep . && fail "$page: groff complains"
+    fi
+done
+# completion, as a shell asks for it
+completed() { # words...
+    PATH=$top/bin:$PATH bash -c '. "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _xpusim; echo "${COMPREPLY[*]}"' \
+        - "$top/share/bash-completion/completions/xpusim" "$@"
+}
+if command -v bash >/dev/null 2>&1; then
+    [ "$(completed xpusim comp)" = compare ] || fail "comp completes to $(completed xpusim comp)"
+    [ "$(completed xpusim compare --repl)" = --replications ] || fail "--repl completes to $(completed xpusim compare --repl)"
+    [ "$(XPUSIM_DATA_DIR=$PWD completed xpusim run --policy agent-xpu-v2)" = agent-xpu-v2 ] || fail "policies are not completed"
+fi
+make -s uninstall PREFIX=/usr/local DESTDIR="$dir" >/dev/null 2>&1 || fail "make uninstall"
+left=$(find "$top" -type f)
+[ -z "$left" ] || fail "left behind: $left"
+exit $bad
