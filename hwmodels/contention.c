@@ -198,9 +198,13 @@ static void share_pccs(struct flow *f, uint32_t n, double capacity, const void *
 }
 
 static const struct contention_ops forms[] = {
-    {"beside", share_beside},     {"latency", share_latency}, {"max-min", share_max_min},
-    {"none", share_none},         {"pccs", share_pccs},       {"proportional", share_proportional},
-    {"weighted", share_weighted},
+    {.name = "beside", .share = share_beside},
+    {.name = "latency", .share = share_latency},
+    {.name = "max-min", .share = share_max_min},
+    {.name = "none", .share = share_none, .unlimited = true},
+    {.name = "pccs", .share = share_pccs},
+    {.name = "proportional", .share = share_proportional},
+    {.name = "weighted", .share = share_weighted},
 };
 static const char *const names[] = {"beside", "latency",      "max-min",  "none",
                                     "pccs",   "proportional", "weighted", NULL};

@@ -142,7 +142,6 @@ static int do_rest(struct sched *s, const char *verb, const char *args)
     int mode = 0;
     double weight = 0.0;
     int64_t at = 0;
-    uint64_t cookie = 0;
     if (strcmp(verb, "preempt") == 0 && sscanf(args, "launch=%u mode=%d", &a, &mode) == 2) {
         return sched_preempt(s, index_get(&st->launches, a), (enum preempt_mode)mode);
     }
@@ -162,9 +161,8 @@ static int do_rest(struct sched *s, const char *verb, const char *args)
     if (strcmp(verb, "shed") == 0 && sscanf(args, "request=%u", &a) == 1) {
         return sched_shed(s, index_get(&st->requests, a));
     }
-    if (strcmp(verb, "timer") == 0 &&
-        sscanf(args, "at=%" SCNd64 " cookie=%" SCNu64, &at, &cookie) == 2) {
-        return sched_set_timer(s, at, cookie);
+    if (strcmp(verb, "timer") == 0 && sscanf(args, "at=%" SCNd64, &at) == 1) {
+        return sched_set_timer(s, at);
     }
     if (strcmp(verb, "weight") == 0 && sscanf(args, "device=%u weight=%lf", &a, &weight) == 2) {
         return sched_set_bandwidth_weight(s, (uint8_t)a, weight);

@@ -33,7 +33,7 @@ static void lower_by_rounding(struct kernel_floor *f)
 /* Capacity is kappa * peak, or what the greediest flow takes alone (sim/engine/ddr.c). */
 static double ddr_capacity(const struct bound *b, const struct sim_setup *s)
 {
-    if (strcmp(s->contention->name, "none") == 0) {
+    if (s->contention->unlimited) {
         return HUGE_VAL;
     }
     const struct machine *m = s->machine;

@@ -7,7 +7,7 @@ void v1_wake_at(struct sched *s, struct v1 *v, int64_t at_ns)
     bool pending = v->timer_ns > s->now_ns;
     if (at_ns > s->now_ns && (!pending || at_ns < v->timer_ns)) {
         v->timer_ns = at_ns;
-        (void)sched_set_timer(s, at_ns, 0);
+        (void)sched_set_timer(s, at_ns);
     }
 }
 
@@ -48,7 +48,7 @@ void v1_watch(struct sched *s, struct v1 *v)
             recover(s, v, (int)d);
         } else if (v->hang_timer_ns[d] <= s->now_ns || at < v->hang_timer_ns[d]) {
             v->hang_timer_ns[d] = at;
-            (void)sched_set_timer(s, at, 1);
+            (void)sched_set_timer(s, at);
         }
     }
 }

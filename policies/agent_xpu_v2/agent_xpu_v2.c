@@ -132,7 +132,7 @@ static void promote(struct sched *s, struct axpu *a)
         if (s->now_ns - r->arrival_ns < age_ns) {
             if (r->arrival_ns + age_ns != a->age_timer_ns) {
                 a->age_timer_ns = r->arrival_ns + age_ns;
-                (void)sched_set_timer(s, a->age_timer_ns, 0);
+                (void)sched_set_timer(s, a->age_timer_ns);
             }
             return;
         }

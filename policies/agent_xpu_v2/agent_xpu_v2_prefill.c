@@ -327,7 +327,7 @@ static void launch_npu(struct sched *s, struct axpu *a, struct axpu_prefill *f)
     if (f->igpu_not_before_ns == TIME_NEVER_NS) {
         f->igpu_not_before_ns = s->now_ns + f->igpu_late_ns;
         if (f->igpu_late_ns > 0) {
-            (void)sched_set_timer(s, f->igpu_not_before_ns, 1);
+            (void)sched_set_timer(s, f->igpu_not_before_ns);
         }
     }
     if (apart) {

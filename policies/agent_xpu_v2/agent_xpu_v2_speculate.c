@@ -105,7 +105,7 @@ bool axpu_drafted(struct sched *s, struct axpu *a)
     }
     if (a->draft_ready_ns == 0) {
         a->draft_ready_ns = s->now_ns + draft_ns;
-        (void)sched_set_timer(s, a->draft_ready_ns, 2);
+        (void)sched_set_timer(s, a->draft_ready_ns);
         return false;
     }
     if (s->now_ns < a->draft_ready_ns) {

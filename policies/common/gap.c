@@ -227,7 +227,7 @@ void gap_schedule(struct sched *s, struct gap *g, gap_prefill_ns *prefill)
     }
     if (next != TIME_NEVER_NS && next > s->now_ns && next != g->timer_ns) {
         g->timer_ns = next;
-        (void)sched_set_timer(s, next, 0);
+        (void)sched_set_timer(s, next);
     }
 }
 

@@ -182,7 +182,7 @@ static void give_turn(struct sched *s, struct share *sh)
         return;
     }
     if (s->now_ns < sh->rest_until_ns) {
-        (void)sched_set_timer(s, sh->rest_until_ns, 0);
+        (void)sched_set_timer(s, sh->rest_until_ns);
         return;
     }
     sh->open_ended = sh->n == 1;

@@ -143,7 +143,7 @@ static void wait_ms(struct sched *s, struct sd *d, double ms)
 {
     d->phase = SD_WAIT;
     d->wait_until_ns = s->now_ns + units_ns_from_ms(ms);
-    (void)sched_set_timer(s, d->wait_until_ns, ++d->wait_cookie);
+    (void)sched_set_timer(s, d->wait_until_ns);
 }
 
 static bool speculates(const struct sched *s)

@@ -72,8 +72,7 @@ struct sd {
     bool block_ended;         /* a launch ended since the last schedule call */
     uint32_t chunks_left;     /* of the prompt, the one in progress included */
     int64_t wait_until_ns;    /* SD_WAIT: calibration or drafting */
-    uint64_t wait_cookie;
-    uint32_t draft; /* tokens drafted for the next verification */
+    uint32_t draft;           /* tokens drafted for the next verification */
     /* progressive: blocks to compute before the round ends */
     uint32_t round_left;
     struct speculate estimate; /* of acceptance, over all requests */

@@ -2,6 +2,7 @@
 #ifndef SIM_API_CONTENTION_H
 #define SIM_API_CONTENTION_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define CONTENTION_MAX_FLOWS 64
@@ -29,11 +30,13 @@ struct contention_params {
 };
 
 /* Fills share of each flow. capacity is kappa * peak, raised to the largest single demand, so a
- * flow alone always gets what it gets alone. Invariants for every form except `none`: sum of shares
+ * flow alone always gets what it gets alone. Invariants for every form that is not unlimited: sum
+ * of shares
  * <= capacity (up to rounding); if the sum of demands <= capacity, share = demand exactly (not of
  * `beside`, `latency` and `pccs`, in which others slow a flow before the capacity is reached). */
 struct contention_ops {
     const char *name;
+    bool unlimited; /* the DDR has no limit: every share is its demand */
     void (*share)(struct flow *flows, uint32_t n, double capacity_bytes_per_s, const void *params);
 };
 

@@ -124,8 +124,6 @@ struct sched_api {
     uint64_t (*kv_free_tokens)(struct sched *s);
     uint64_t (*kv_capacity_tokens)(struct sched *s);
     uint32_t (*device_free_slots)(struct sched *s, uint8_t device);
-    uint32_t (*device_launches)(struct sched *s, uint8_t device, const struct launch **out,
-                                uint32_t max);
     int64_t (*oracle_output_tokens)(struct sched *s, const struct request *r);
     uint32_t (*draft_tokens)(struct sched *s, const struct request *r);
 
@@ -141,7 +139,7 @@ struct sched_api {
                     enum kv_evict_mode mode);
     int (*kv_resume)(struct sched *s, const struct request *r);
     int (*session_kv)(struct sched *s, uint32_t session_id, enum session_kv_mode mode);
-    int (*set_timer)(struct sched *s, int64_t at_ns, uint64_t cookie);
+    int (*set_timer)(struct sched *s, int64_t at_ns);
     int (*shed)(struct sched *s, const struct request *r);
     int (*set_bandwidth_weight)(struct sched *s, uint8_t device, double weight);
     int (*note)(struct sched *s, const char *counter, uint64_t add);
@@ -197,13 +195,6 @@ static inline uint64_t sched_kv_capacity_tokens(struct sched *s)
 static inline uint32_t sched_device_free_slots(struct sched *s, uint8_t device)
 {
     return s->api->device_free_slots(s, device);
-}
-
-/* Live launches of a device, oldest first; returns how many there are, writes at most max. */
-static inline uint32_t sched_device_launches(struct sched *s, uint8_t device,
-                                             const struct launch **out, uint32_t max)
-{
-    return s->api->device_launches(s, device, out, max);
 }
 
 /* The hidden output length; -EPERM unless the policy carries POLICY_F_ORACLE. */
@@ -305,10 +296,11 @@ static inline int sched_session_kv(struct sched *s, uint32_t session_id, enum se
     return s->api->session_kv(s, session_id, mode);
 }
 
-/* timer(cookie) at at_ns >= now. Timers cannot be taken back; ignore stale ones by cookie. */
-static inline int sched_set_timer(struct sched *s, int64_t at_ns, uint64_t cookie)
+/* `schedule` is called at at_ns >= now, whatever else happens then. A timer cannot be taken back.
+ */
+static inline int sched_set_timer(struct sched *s, int64_t at_ns)
 {
-    return s->api->set_timer(s, at_ns, cookie);
+    return s->api->set_timer(s, at_ns);
 }
 
 /* Drops a request that is in no live pass. It counts as shed, never as finished. */
@@ -394,7 +386,7 @@ static inline bool param_bool(const struct sched *s, uint32_t i)
 #define POLICY_API_VERSION 2
 /* A hash of every struct and enum of device.h, pass.h, request.h and this file; `make lint` says
  * what it must be, so none of them changes unnoticed. Members are appended, never put between. */
-#define POLICY_LAYOUT 1807158901u
+#define POLICY_LAYOUT 4170113851u
 
 /* What a policy and its core both read or write. */
 #define POLICY_CONTRACT_STRUCTS(X)                                                                 \
@@ -454,14 +446,9 @@ struct policy_ops {
     void (*resident_ready)(struct sched *s, struct resident_key key);
     /* A swap ended: out when r->kv_swapped, else back in. NULL: nothing. */
     void (*kv_moved)(struct sched *s, const struct request *r);
-    /* A turn that follows a tool call arrived; NULL: request_arrived. */
-    void (*tool_returned)(struct sched *s, const struct request *r);
     /* The user gave up on a request that is in no live pass; it is SHED when this is called. It
      * must leave every queue. NULL: allowed only for policies that keep no queue. */
     void (*request_cancelled)(struct sched *s, const struct request *r);
-    void (*timer)(struct sched *s, uint64_t cookie); /* NULL: nothing */
-    /* pass_form just failed with -ENOMEM for want of that many tokens. NULL: nothing. */
-    void (*memory_pressure)(struct sched *s, uint64_t need_tokens);
     void (*schedule)(struct sched *s);
     void (*dump)(struct sched *s, FILE *out); /* on a stall or error. NULL: nothing */
 };

@@ -109,13 +109,6 @@ static uint32_t act_free_slots(struct sched *s, uint8_t device)
     return device < s->machine->n_devices ? c->exec_ops->free_slots(c->exec, device) : 0;
 }
 
-static uint32_t act_launches(struct sched *s, uint8_t device, const struct launch **out,
-                             uint32_t max)
-{
-    struct core *c = core_of(s);
-    return device < s->machine->n_devices ? c->exec_ops->launches(c->exec, device, out, max) : 0;
-}
-
 static int64_t act_oracle(struct sched *s, const struct request *r)
 {
     struct core *c = core_of(s);
@@ -326,7 +319,7 @@ static int act_session_kv(struct sched *s, uint32_t session_id, enum session_kv_
 }
 
 /* Not an "action" for the fixed point: a policy may re-arm a timer in every call. */
-static int act_set_timer(struct sched *s, int64_t at_ns, uint64_t cookie)
+static int act_set_timer(struct sched *s, int64_t at_ns)
 {
     struct core *c = core_of(s);
     if (outside(c)) {
@@ -336,9 +329,9 @@ static int act_set_timer(struct sched *s, int64_t at_ns, uint64_t cookie)
     if (rc != 0) {
         core_count(c, COUNTER_TIMER_REFUSED);
     } else {
-        c->exec_ops->timer(c->exec, at_ns, cookie);
+        c->exec_ops->timer(c->exec, at_ns);
     }
-    LOG(c, "timer at=%" PRId64 " cookie=%" PRIu64 " = %d\n", at_ns, cookie, rc);
+    LOG(c, "timer at=%" PRId64 " = %d\n", at_ns, rc);
     return rc;
 }
 
@@ -401,7 +394,6 @@ const struct sched_api core_sched_api = {
     .kv_free_tokens = act_kv_free,
     .kv_capacity_tokens = act_kv_capacity,
     .device_free_slots = act_free_slots,
-    .device_launches = act_launches,
     .oracle_output_tokens = act_oracle,
     .draft_tokens = act_draft,
     .pass_form = act_pass_form,

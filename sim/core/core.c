@@ -273,11 +273,7 @@ void core_request_arrives(struct core *c, uint32_t row, uint32_t cold)
                   " (model, memory or kv_capacity_tokens too small for this trace)",
                   r->pub.id, t->input_tokens + t->output_tokens, capacity);
     }
-    if (t->after_tool && p->tool_returned != NULL) {
-        p->tool_returned(&c->sched, &r->pub);
-    } else {
-        p->request_arrived(&c->sched, &r->pub);
-    }
+    p->request_arrived(&c->sched, &r->pub);
 }
 
 /* The session's next turn and when it is due; TRACE_NO_ROW when it would come after its session's
@@ -353,12 +349,9 @@ void core_request_cancel(struct core *c, struct full_request *r)
     }
 }
 
-void core_timer(struct core *c, uint64_t cookie)
+void core_timer(struct core *c)
 {
     c->news = true;
-    if (c->setup->policy->timer != NULL) {
-        c->setup->policy->timer(&c->sched, cookie);
-    }
 }
 
 void core_kv_moved(struct core *c, struct full_request *r, bool in)

@@ -97,7 +97,6 @@ struct executor_ops {
      * -EPERM. */
     int (*stop)(void *exec, struct full_launch *l, enum preempt_mode mode);
     uint32_t (*free_slots)(void *exec, uint8_t device);
-    uint32_t (*launches)(void *exec, uint8_t device, const struct launch **out, uint32_t max);
     /* Must lead to core_resident_done(r) unless cancelled. */
     void (*compile)(void *exec, struct resident *r, int64_t duration_ns);
     void (*load)(void *exec, struct resident *r, double bytes);
@@ -108,7 +107,7 @@ struct executor_ops {
     void (*kv_move)(void *exec, struct full_request *r, double bytes, bool in);
     /* The same for a session between two turns; must lead to core_cold_moved. */
     void (*cold_move)(void *exec, uint32_t cold, uint32_t generation, double bytes);
-    void (*timer)(void *exec, int64_t at_ns, uint64_t cookie);
+    void (*timer)(void *exec, int64_t at_ns);
     /* Host work after the last op of a pass; must lead to core_pass_tail_done. */
     void (*pass_tail)(void *exec, struct full_pass *p, int64_t duration_ns);
     /* The next turn of a session arrives at that instant. cold: its kept KV or KV_NO_COLD. */
@@ -194,7 +193,7 @@ void core_pass_tail_done(struct core *c, struct full_pass *p);
 void core_resident_done(struct core *c, struct resident *r);
 void core_kv_moved(struct core *c, struct full_request *r, bool in);
 void core_cold_moved(struct core *c, uint32_t cold, uint32_t generation);
-void core_timer(struct core *c, uint64_t cookie);
+void core_timer(struct core *c);
 
 /* Calls the policy's schedule until it stops acting; buries the dead of the instant. Only at an
  * instant with news: an instant that only the executor knows of (a kernel inside a launch, a frame)

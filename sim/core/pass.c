@@ -103,14 +103,6 @@ static void pass_undo(struct core *c, struct full_pass *p, uint32_t n)
     c->free_passes = p;
 }
 
-static void memory_pressure(struct core *c, uint64_t need_tokens)
-{
-    core_count(c, COUNTER_PASS_NO_MEMORY);
-    if (c->setup->policy->memory_pressure != NULL) {
-        c->setup->policy->memory_pressure(&c->sched, need_tokens);
-    }
-}
-
 int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **out)
 {
     bool bad_fuse =
@@ -133,7 +125,7 @@ int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **o
         if (kv_reserve(c, r, want->n_tokens) != 0) {
             pass_undo(c, p, i);
             prefixes_rest(c, spec, i);
-            memory_pressure(c, want->n_tokens);
+            core_count(c, COUNTER_PASS_NO_MEMORY);
             return -ENOMEM;
         }
         struct segment *s = &p->segments[i];

@@ -95,15 +95,6 @@ static uint32_t exec_free_slots(void *exec, uint8_t device)
     return live < depth ? depth - live : 0;
 }
 
-static uint32_t exec_launches(void *exec, uint8_t device, const struct launch **out, uint32_t max)
-{
-    const struct real_device *v = &((struct drive *)exec)->devices[device];
-    for (uint32_t i = 0; i < v->n_live && i < max; i++) {
-        out[i] = &v->live[i]->l->pub;
-    }
-    return v->n_live;
-}
-
 /* How long it takes is what is to be found out: the file's figures are not used. */
 static void exec_compile(void *exec, struct resident *r, int64_t duration_ns)
 {
@@ -141,9 +132,9 @@ static void exec_cold_move(void *exec, uint32_t cold, uint32_t generation, doubl
     service_cold(exec, cold, generation);
 }
 
-static void exec_timer(void *exec, int64_t at_ns, uint64_t cookie)
+static void exec_timer(void *exec, int64_t at_ns)
 {
-    (void)drive_later(exec, at_ns, DRIVE_EVENT_TIMER, 0, cookie);
+    (void)drive_later(exec, at_ns, DRIVE_EVENT_TIMER, 0, 0);
 }
 
 static void exec_pass_tail(void *exec, struct full_pass *p, int64_t duration_ns)
@@ -182,7 +173,6 @@ const struct executor_ops drive_ops = {
     .launch = exec_launch,
     .stop = exec_stop,
     .free_slots = exec_free_slots,
-    .launches = exec_launches,
     .compile = exec_compile,
     .load = exec_load,
     .resident_cancel = exec_resident_cancel,

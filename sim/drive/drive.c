@@ -228,7 +228,7 @@ static void handle(struct drive *d, const struct eventq_event *ev)
         break;
     }
     case DRIVE_EVENT_TIMER:
-        core_timer(c, ev->payload);
+        core_timer(c);
         break;
     }
 }

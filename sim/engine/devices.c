@@ -292,16 +292,6 @@ static uint32_t exec_free_slots(void *exec, uint8_t device)
     return live < most ? most - live : 0;
 }
 
-static uint32_t exec_launches(void *exec, uint8_t device, const struct launch **out, uint32_t max)
-{
-    const struct engine *e = exec;
-    const struct vdevice *d = &e->devices[device];
-    for (uint32_t i = 0; i < d->n_running + d->n_queued && i < max; i++) {
-        out[i] = i < d->n_running ? &d->running[i]->l->pub : &d->queue[i - d->n_running]->l->pub;
-    }
-    return d->n_running + d->n_queued;
-}
-
 static void exec_compile(void *exec, struct resident *r, int64_t duration_ns)
 {
     channel_compile(exec, r, duration_ns);
@@ -327,10 +317,10 @@ static void exec_cold_move(void *exec, uint32_t cold, uint32_t generation, doubl
     channel_cold_move(exec, cold, generation, bytes);
 }
 
-static void exec_timer(void *exec, int64_t at_ns, uint64_t cookie)
+static void exec_timer(void *exec, int64_t at_ns)
 {
     struct engine *e = exec;
-    (void)eventq_push(&e->queue, at_ns, engine_order(e, EVENT_TIMER, 0), cookie);
+    (void)eventq_push(&e->queue, at_ns, engine_order(e, EVENT_TIMER, 0), 0);
 }
 
 static void exec_pass_tail(void *exec, struct full_pass *p, int64_t duration_ns)
@@ -372,7 +362,6 @@ const struct executor_ops engine_ops = {
     .launch = exec_launch,
     .stop = exec_stop,
     .free_slots = exec_free_slots,
-    .launches = exec_launches,
     .compile = exec_compile,
     .load = exec_load,
     .resident_cancel = exec_resident_cancel,

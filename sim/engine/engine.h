@@ -133,7 +133,7 @@ struct engine {
     int64_t ddr_since_ns;
     bool ddr_dirty; /* rates must be settled before time moves */
     bool may_collapse;
-    bool ddr_unlimited; /* contention form `none` */
+    bool ddr_unlimited; /* of the contention form */
     struct channel loader, compiler;
     struct frames frames;
     struct power power;

@@ -121,7 +121,7 @@ static void handle(struct engine *e, const struct eventq_event *ev)
     }
     case EVENT_TIMER:
         if (!stalled(e)) {
-            core_timer(c, ev->payload);
+            core_timer(c);
         }
         break;
     case EVENT_THROTTLE:
@@ -180,7 +180,7 @@ static void engine_init(struct engine *e, const struct sim_setup *setup)
                                  .kind = EVENT_LOAD};
     e->compiler.job = (struct job){.event = EVENTQ_NONE};
     e->may_collapse = setup->collapse;
-    e->ddr_unlimited = strcmp(setup->contention->name, "none") == 0;
+    e->ddr_unlimited = setup->contention->unlimited;
     for (uint32_t i = 0; i < setup->n_observers; i++) {
         e->may_collapse = e->may_collapse && !setup->observers[i]->wants_kernels;
     }

@@ -88,7 +88,6 @@ static void meter_on(const struct policy_ops *of, uint32_t depth)
 {
     meter = (struct meter){.of = of, .ops = *of, .depth = depth};
     meter.ops.request_arrived = on_arrived;
-    meter.ops.tool_returned = NULL;
     meter.ops.launch_done = of->launch_done == NULL ? NULL : on_launch;
     meter.ops.pass_done = of->pass_done == NULL ? NULL : on_pass;
     meter.ops.schedule = on_schedule;

@@ -82,7 +82,7 @@ static void meddle(struct sched *s)
 {
     struct bad *b = s->state;
     struct pass *p;
-    (void)sched_set_timer(s, s->now_ns - 1, 7);
+    (void)sched_set_timer(s, s->now_ns - 1);
     (void)sched_oracle_output_tokens(s, b->current);
     (void)sched_set_bandwidth_weight(s, 9, 1.0);
     (void)sched_set_bandwidth_weight(s, 0, -1.0);
@@ -141,7 +141,7 @@ static void forget(struct sched *s)
 
 static void doze(struct sched *s)
 {
-    (void)sched_set_timer(s, s->now_ns + 60 * NS_PER_S, 0); /* never works, always has an event */
+    (void)sched_set_timer(s, s->now_ns + 60 * NS_PER_S); /* never works, always has an event */
 }
 
 static void shed_twice(struct sched *s)

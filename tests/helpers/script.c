@@ -65,12 +65,6 @@ static void request_cancelled(struct sched *s, const struct request *r)
     note(x->cancelled, &x->n_cancelled, s, r->id, r->kv_swapped);
 }
 
-static void memory_pressure(struct sched *s, uint64_t need_tokens)
-{
-    (void)need_tokens;
-    script_of(s)->n_pressure++;
-}
-
 static int init(struct sched *s)
 {
     struct script *x = script_of(s);
@@ -92,7 +86,6 @@ const struct policy_ops script_ops = {.name = "script",
                                       .resident_ready = resident_ready,
                                       .kv_moved = kv_moved,
                                       .request_cancelled = request_cancelled,
-                                      .memory_pressure = memory_pressure,
                                       .schedule = schedule};
 
 int script_run(struct scenario *sc, struct script *x, const struct scenario_request *q, uint32_t n)
@@ -114,7 +107,7 @@ bool script_at(struct sched *s, struct script *x, uint32_t stage, double ms)
         return false;
     }
     if (s->now_ns < at_ns) {
-        (void)sched_set_timer(s, at_ns, stage);
+        (void)sched_set_timer(s, at_ns);
         return false;
     }
     x->stage++;
@@ -151,7 +144,7 @@ void script_serve(struct sched *s, struct script *x)
         }
         if (x->pass[i] != NULL && x->pass[i]->state == PASS_STATE_READY &&
             sched_device_free_slots(s, (uint8_t)x->device) > 0) {
-            (void)script_launch(s, x->pass[i], (uint8_t)x->device, YIELD_PASS, NULL);
+            (void)script_launch(s, x->pass[i], (uint8_t)x->device, YIELD_PASS, &x->launch[i]);
         }
     }
 }

@@ -33,7 +33,7 @@ struct script {
     struct script_end ends[SCRIPT_MAX];
     uint32_t n_ends;
     struct script_event ready[SCRIPT_MAX], moved[SCRIPT_MAX], cancelled[SCRIPT_MAX];
-    uint32_t n_ready, n_moved, n_cancelled, n_pressure;
+    uint32_t n_ready, n_moved, n_cancelled;
 };
 
 extern const struct policy_ops script_ops;
@@ -49,7 +49,8 @@ struct pass *script_form(struct sched *s, const struct request *r);
 /* Puts a pass on a device up to its end. Returns sched_launch's answer. */
 int script_launch(struct sched *s, struct pass *p, uint8_t device, enum yield_point yield,
                   const struct launch **out);
-/* Forms the next pass of every request that is in none and launches it on x->device, whole. */
+/* Forms the next pass of every request that is in none and launches it on x->device, whole: the
+ * launch is x->launch[id]. */
 void script_serve(struct sched *s, struct script *x);
 
 #endif

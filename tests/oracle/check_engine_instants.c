@@ -116,12 +116,12 @@ static void stops_in_the_lead(struct sched *s, struct script *y)
     if (y->request[0]->pass == NULL) {
         y->pass[0] = script_form(s, y->request[0]);
     }
-    const struct launch *l;
-    if (sched_device_launches(s, NPU, &l, 1) == 1 && s->now_ns > l->submit_ns) {
+    const struct launch *l = y->launch[0];
+    if (y->pass[0]->state == PASS_STATE_RUNNING && s->now_ns > l->submit_ns) {
         (void)sched_preempt(s, l, PREEMPT_CHECKPOINT);
     } else if (y->pass[0]->state == PASS_STATE_READY) {
-        (void)script_launch(s, y->pass[0], NPU, YIELD_KERNEL, NULL);
-        (void)sched_set_timer(s, s->now_ns + MS(1), 0);
+        (void)script_launch(s, y->pass[0], NPU, YIELD_KERNEL, &y->launch[0]);
+        (void)sched_set_timer(s, s->now_ns + MS(1));
     }
 }
 
@@ -141,7 +141,7 @@ END_TEST
 static void far_timer(struct sched *s, struct script *y)
 {
     (void)y;
-    (void)sched_set_timer(s, TIME_NEVER_NS - 1, 0);
+    (void)sched_set_timer(s, TIME_NEVER_NS - 1);
 }
 
 START_TEST(a_run_ends_before_its_clock_does)

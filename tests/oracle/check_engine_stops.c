@@ -228,9 +228,7 @@ static void reset_once(struct sched *s, struct script *y)
 {
     script_serve(s, y);
     if (script_at(s, y, 0, 5)) {
-        const struct launch *l;
-        ck_assert_uint_eq(sched_device_launches(s, NPU, &l, 1), 1);
-        y->rc[0] = sched_preempt(s, l, PREEMPT_RESET);
+        y->rc[0] = sched_preempt(s, y->launch[0], PREEMPT_RESET);
     }
 }
 
