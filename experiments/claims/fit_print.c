@@ -199,6 +199,7 @@ cJSON *fit_to_json(const struct fit *f, const struct fit_findings *g)
         cJSON_AddStringToObject(one, "low", fit_parameter_value(p, 0.0, buf));
         cJSON_AddStringToObject(one, "high", fit_parameter_value(p, 1.0, buf));
         cJSON_AddStringToObject(one, "witness", fit_parameter_value(p, g->best.u[k], buf));
+        cJSON_AddNumberToObject(one, "witness_at", g->best.u[k]);
         cJSON_AddStringToObject(one, "measure", p->measure);
     }
     return o;

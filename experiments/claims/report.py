@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+"""docs/claims.md from judged results: report.py NEUTRAL.json [PROFILE.json [FIT.json]] >docs/claims.md
+
+NEUTRAL and PROFILE are what `xpusim claims --json` prints, FIT what `xpusim claims --fit ... --json`
+does. What is not a result (arithmetic, causes) comes from experiments/claims/notes/*.md. `make
+claims-report` runs everything.
+"""
+import json
+import os
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+VERDICTS = ["reproduced", "calibrated", "compatible, not decided", "direction", "not reproduced", "not modellable"]
+PAPERS = [
+    ("agent-xpu-v1", "Agent.xpu, first text (arXiv 2506.24045v1)"),
+    ("agent-xpu-v2", "Agent.xpu, second text (2026 manuscript)"),
+    ("sd.npu", "sd.npu"),
+]
+
+
+def read(path):
+    with open(path, encoding="utf-8") as f:
+        return json.load(f)
+
+
+def notes(name):
+    path = os.path.join(HERE, "notes", name + ".md")
+    if not os.path.exists(path):
+        return ""
+    with open(path, encoding="utf-8") as f:
+        return f.read().strip() + "\n"
+
+
+def number(v):
+    return "-" if v is None else f"{v:.3g}"
+
+
+def deciding(row):
+    """The check that decided: the worst that counts."""
+    counted = [c for c in row["checks"] if not c["informative"]]
+    return max(counted, key=lambda c: VERDICTS.index(c["verdict"])) if counted else None
+
+
+def cell(text):
+    return str(text).replace("|", "\\|").replace("\n", " ")
+
+
+def published(check):
+    value = check["published"]
+    text = value if isinstance(value, str) else f"{value:g}"
+    return f"{text} {check['unit']}".strip() + (" (ours)" if check.get("ours") else "")
+
+
+def simulated(check):
+    if check["low"] is not None and check["low"] != check["high"]:
+        return f"{number(check['simulated'])} [{number(check['low'])}, {number(check['high'])}]"
+    return number(check["simulated"])
+
+
+def rows_of(results, paper):
+    """Claims in order: id, the row that counts, all rows."""
+    order = []
+    by_id = {}
+    for row in results:
+        if row["paper"] == paper:
+            if row["id"] not in by_id:
+                order.append(row["id"])
+            by_id.setdefault(row["id"], []).append(row)
+    for claim in order:
+        rows = by_id[claim]
+        yield claim, next((r for r in rows if r["counts"]), rows[0]), rows
+
+
+def tally(rows):
+    counts = [(v, sum(1 for r in rows if r["verdict"] == v)) for v in VERDICTS]
+    return ", ".join(f"{n} {v}" for v, n in counts if n) + f" of {len(rows)}"
+
+
+def print_paper(paper, title, neutral, profile):
+    claims = list(rows_of(neutral, paper))
+    if not claims:
+        return
+    fitted = {r["id"]: r for r in profile or [] if r["counts"]}
+    print(f"## {title}\n")
+    print(f"Neutral machine: {tally([row for _, row, _ in claims])}.")
+    own = [fitted[c] for c, _, _ in claims if c in fitted]
+    if own:
+        print(f"Paper profile (fitted to the claims): {tally(own)}.")
+    head = "| claim | where | statement | deciding check | published | neutral | verdict |"
+    print("\n" + head + (" paper profile |" if own else ""))
+    print("|---|---|---|---|---|---|---|" + ("---|" if own else ""))
+    for claim, row, _ in claims:
+        check = deciding(row)
+        parts = [claim, row["where"], row["statement"]]
+        parts += [check["name"], published(check), simulated(check)] if check else ["-", "-", "-"]
+        parts.append(row["verdict"])
+        if own:
+            parts.append(fitted[claim]["verdict"] if claim in fitted else "")
+        print("| " + " | ".join(cell(p) for p in parts) + " |")
+    print()
+    print_readings(claims)
+    print(notes(paper))
+
+
+def print_readings(claims):
+    """Claims whose set-up a text leaves open: every reading, and why."""
+    print("### Readings of the set-ups\n")
+    for claim, taken, rows in claims:
+        if len(rows) == 1 and not taken.get("why") and not taken.get("setup"):
+            continue
+        print(f"**{claim}.**" + (f" The text: {taken['setup']}." if taken.get("setup") else ""))
+        for r in rows:
+            mark = " (taken)" if r["taken"] and len(rows) > 1 else ""
+            check = deciding(r)
+            shown = f"; {check['name']}: {simulated(check)}" if check else ""
+            why = f": {r['why']}" if r.get("why") else ""
+            print(f"* `{r['reading']}`{mark}: *{r['verdict']}*{shown}{why}.")
+        if taken.get("reason"):
+            print(f"* Why: {taken['reason']}.")
+        print()
+
+
+def print_fit(fit):
+    ids = fit["claims"]
+    print("## What can hold together\n")
+    print(f"`xpusim claims --fit {','.join(ids)}`: {fit['points']} points, {fit['cpu_s']:.0f} s of processor "
+          f"time. The largest set with a witness: **{len(fit['profile']['holds'])} of {len(ids)}** "
+          f"({', '.join(fit['profile']['holds'])}), judged on fresh traces.\n")
+    print("| parameter | range | witness | left, given the set | what one measurement would say |\n|---|---|---|---|---|")
+    left = fit["ranges"]["together"]
+    for name, p in fit["parameters"].items():
+        ends = left.get(name)
+        share = "-" if ends is None else f"{100 * ends[0]:.0f} to {100 * ends[1]:.0f} % of it"
+        print(f"| `{name}` | {p['low']} to {p['high']} {p['unit']} | {p['witness']} | {share} | {cell(p['measure'])} |")
+    print("\nSmallest sets that the emulators rule out: "
+          + ("; ".join("{" + ", ".join(s) + "}" for s in fit["conflicts"]) or "none of up to three claims") + ".\n")
+    print("Share of the ranges' space in which two claims may hold together, in percent:\n")
+    print("| |" + "|".join(ids) + "|\n|---|" + "---|" * len(ids))
+    for a in ids:
+        print(f"| {a} |" + "|".join(f"{100 * fit['together'][a][b]:.1f}" for b in ids) + "|")
+    total = {k: sum(fit["settles"][c][k] for c in ids) for k in fit["parameters"]}
+    best = sorted(total, key=total.get, reverse=True)
+    print("\n![Pairs of claims that may hold together](claims-pairs.svg)\n")
+    print("![What is left of the ranges](claims-ranges.svg)")
+    print("\nWhat one measurement would settle (claims' doubt that knowing a number removes, summed over claims): "
+          + ", ".join(f"`{k}` {total[k]:.2f}" for k in best) + f". First of all: {fit['parameters'][best[0]]['measure']}.\n")
+
+
+def figures(fit, folder):
+    """Two pictures of a fit, by gnuplot; their data beside them."""
+    ids = fit["claims"]
+    style = os.path.join(HERE, "..", "..", "plots", "style.gp")
+    left = fit["ranges"]["together"]
+    names = list(fit["parameters"])
+    pairs = [f"{i}\t{j}\t{100 * fit['together'][a][b]:.3f}" for i, a in enumerate(ids) for j, b in enumerate(ids)]
+    ranges = [f"{i}\t{left.get(k, [0, 0])[0]:.4f}\t{left.get(k, [0, 0])[1]:.4f}\t{fit['parameters'][k]['witness_at']:.4f}"
+              for i, k in enumerate(names)]
+    for name, rows, words in (("pairs", pairs, f"ids='{' '.join(ids)}'"), ("ranges", ranges, f"names='{' '.join(names)}'")):
+        data = os.path.join(folder, f"claims-{name}.tsv")
+        out = os.path.join(folder, f"claims-{name}.svg")
+        with open(data, "w", encoding="utf-8") as f:
+            f.write("\n".join(rows) + "\n")
+        subprocess.run(["gnuplot", "-e", f"data='{data}'; out='{out}'; style='{style}'; {words}",
+                        os.path.join(HERE, f"fit-{name}.gp")], check=True)
+        os.remove(data)
+
+
+def main():
+    neutral = read(sys.argv[1])
+    profile = read(sys.argv[2]) if len(sys.argv) > 2 else None
+    fit = read(sys.argv[3]) if len(sys.argv) > 3 else None
+    if fit:
+        figures(fit, os.environ.get("FIGURES", "docs"))
+    print("# The papers' results, and what must be true for them\n")
+    print("Made by `make claims-report` (`experiments/claims/report.py`) from judged results; nothing here is typed in "
+          "but the notes. Verdicts: `experiments/claims/claims.h`. One line a claim: the reading of its set-up that we "
+          "would take. One of them again: `build/xpusim claims ID`.\n")
+    print(notes("reading"))
+    for paper, title in PAPERS:
+        print_paper(paper, title, neutral, profile)
+    if fit:
+        print_fit(fit)
+    print(notes("beyond"))
+
+
+if __name__ == "__main__":
+    main()
