@@ -41,10 +41,18 @@ row() { # name, value, options...
 }
 
 row "all nominal" "-"
-for b in 0.02 0.05; do
-    row "extra time per decoding sequence" $b --set soc.devices.igpu.runtimes.0.decode_batch_inefficiency.value=$b \
-        --set soc.devices.igpu.runtimes.0.decode_batch_inefficiency.high=$b
+igpu=soc.devices.igpu.runtimes.0
+for b in 0.1 0.3 1; do
+    row "weights that a further decode reads again" $b --set $igpu.decode_batch_inefficiency=$b
 done
+row "attention's launches per further sequence" 0 --set $igpu.attention_launches=0
+for r in 2.2 4.2; do
+    row "iGPU rate, TFLOP/s" $r --set $igpu.rate=$r
+done
+for b in 58 78; do
+    row "iGPU bandwidth, GB/s" $b --set $igpu.bandwidth=$b
+done
+row "iGPU as its siblings' tables say" "-" --soc core-ultra-5-125h-siblings
 for r in 2.0 3.5; do
     row "NPU rate, TFLOP/s" $r --set soc.devices.npu.runtimes.0.rate.low=$r --set soc.devices.npu.runtimes.0.rate.high=$r \
         --set soc.devices.npu.runtimes.0.rate.value=$r

@@ -7,8 +7,8 @@
  *      standard deviations of a single trace, the emulator and a stated model error together; a
  *      claim's is its worst check's. A claim may hold up to FIT_HOLDS, and is ruled out beyond
  *      FIT_RULED_OUT.
- *   4. The next wave simulates where most claims may hold. Waves end when two in a row find no
- *      larger set and rule out no more of the space, or the budget is spent.
+ *   4. The next wave simulates where most claims may hold. Waves end when eight in a row promise
+ *      no more, or the budget is spent.
  *   5. The best points are judged as any claim is, on fresh traces: what holds there is a fact with
  *      a witness; what the emulators rule out is an inference with their error.
  *

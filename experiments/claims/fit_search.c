@@ -11,7 +11,9 @@
 #define FIRST_PER_PARAMETER 4 /* points of the first wave */
 #define WAVE 24               /* points of every other */
 #define CANDIDATES 6000       /* looked at by the emulators before each */
-#define APART 0.15            /* of the cube's diagonal: points of one wave keep that distance */
+#define CLIMBS 48             /* of them, improved step by step on the emulators */
+#define STEPS 120
+#define APART 0.12 /* of the cube's diagonal: points of one wave keep that distance */
 
 struct candidate {
     double u[FIT_MAX_PARAMETERS];
@@ -97,6 +99,31 @@ static bool far_from(const struct fit *f, const double *u,
     return true;
 }
 
+static double emulated_promise(const struct fit *f, const double *u, double *mean, double *sd)
+{
+    double far[FIT_MAX_CLAIMS];
+    fit_emulator_at(f->emulator, u, mean, sd);
+    fit_implausibility(f, mean, sd, fit_emulator_error(f->emulator), far);
+    return promise(f, far);
+}
+
+/* Random steps of one to three parameters, kept when they promise more. */
+static void climb(const struct fit *f, struct candidate *c, struct rng *r, double *mean, double *sd)
+{
+    for (uint32_t step = 0; step < STEPS; step++) {
+        struct candidate next = *c;
+        double width = step < STEPS / 2 ? 0.2 : 0.05;
+        for (uint32_t i = 0; i < 1 + step % 3; i++) {
+            uint32_t k = rng_below(r, f->parameters.n);
+            next.u[k] = fmin(fmax(next.u[k] + width * rng_normal(r), 0.0), 1.0);
+        }
+        next.promise = emulated_promise(f, next.u, mean, sd);
+        if (next.promise > c->promise) {
+            *c = next;
+        }
+    }
+}
+
 static int wave(struct fit *f, struct rng *r, uint32_t n, struct err *e)
 {
     struct candidate *c = xcalloc(CANDIDATES, sizeof *c);
@@ -108,10 +135,11 @@ static int wave(struct fit *f, struct rng *r, uint32_t n, struct err *e)
     f->emulator = fit_emulator_new(f);
     candidates_make(f, c, r);
     for (uint32_t i = 0; i < CANDIDATES; i++) {
-        double far[FIT_MAX_CLAIMS];
-        fit_emulator_at(f->emulator, c[i].u, mean, sd);
-        fit_implausibility(f, mean, sd, fit_emulator_error(f->emulator), far);
-        c[i].promise = promise(f, far);
+        c[i].promise = emulated_promise(f, c[i].u, mean, sd);
+    }
+    qsort(c, CANDIDATES, sizeof *c, by_promise);
+    for (uint32_t i = 0; i < CLIMBS; i++) {
+        climb(f, &c[i], r, mean, sd);
     }
     qsort(c, CANDIDATES, sizeof *c, by_promise);
     for (uint32_t i = 0; i < CANDIDATES && n_next < n; i++) {
@@ -155,13 +183,13 @@ int fit_search(struct fit *f, struct err *e)
     int rc = fit_points_resume(f, e);
     rc = rc == 0 ? first_wave(f, e) : rc;
     double best = best_promise(f);
-    for (uint32_t idle = 0; rc == 0 && idle < 4 && f->n_points < f->o->budget;) {
+    for (uint32_t idle = 0; rc == 0 && idle < 8 && f->n_points < f->o->budget;) {
         struct rng r;
         rng_init(&r, rng_key(f->o->run.seed, RNG_FIT, f->n_points, 0)); /* the same when resumed */
         uint32_t left = f->o->budget - f->n_points;
         rc = wave(f, &r, left < WAVE ? left : WAVE, e);
         double now = best_promise(f);
-        idle = now > best + 0.05 ? 0 : idle + 1;
+        idle = now > best + 0.02 ? 0 : idle + 1;
         best = fmax(best, now);
         f->n_waves++;
     }
