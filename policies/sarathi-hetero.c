@@ -33,7 +33,8 @@ static int hetero_init(struct sched *s)
     struct sarathi_hetero *h = s->state;
     h->npu = machine_find(s->machine, DEVICE_KIND_NPU);
     h->igpu = machine_find(s->machine, DEVICE_KIND_IGPU);
-    h->v.rules = (struct vllm_rules){.chunked = true, .whole_kv = true};
+    h->v.rules =
+        (struct vllm_rules){.order = VLLM_DECODES_FIRST, .chunked = true, .whole_kv = true};
     h->v.max_seqs = (uint32_t)param_int(s, PARAM_SEQS);
     h->v.budget = (uint32_t)param_int(s, PARAM_BUDGET);
     return h->npu < 0 || h->igpu < 0 ? -ENODEV : 0;

@@ -5,7 +5,14 @@
  * class comes before the trace's priority (RT 0, BE 1); else policies/common/vllm.h. */
 #include "policies/common/vllm.h"
 
-enum { PARAM_MODE = VLLM_PARAM_COUNT, PARAM_FORCE, PARAM_PRIORITY, PARAM_CHUNKED, PARAM_WATERMARK };
+enum {
+    PARAM_MODE = VLLM_PARAM_COUNT,
+    PARAM_FORCE,
+    PARAM_PRIORITY,
+    PARAM_CHUNKED,
+    PARAM_WATERMARK,
+    PARAM_FULL_ISL
+};
 enum { MODE_V0, MODE_V1 };
 
 static const char *const modes[] = {"v0", "v1", NULL};
@@ -20,6 +27,9 @@ static const struct policy_param params[] = {
                        "v1: cut prompts at the budget (vLLM: on)"},
     [PARAM_WATERMARK] = {"watermark_frac", PARAM_NUMBER, 0.01, 0, 0.5, NULL,
                          "v0: share of KV that admissions leave free (vLLM: 0.01)"},
+    [PARAM_FULL_ISL] = {"reserve_full_isl", PARAM_BOOL, 1, 0, 1, NULL,
+                        "v1: admit a request only if all of its prompt fits in free KV now "
+                        "(scheduler_reserve_full_isl: vLLM from 0.19 on); off: its first chunk"},
     {.name = NULL},
 };
 
@@ -28,6 +38,7 @@ static int priority_init(struct sched *s)
     bool by_priority = param_bool(s, PARAM_PRIORITY);
     struct vllm_rules v1 = {.order = VLLM_RUNNING_FIRST,
                             .chunked = param_bool(s, PARAM_CHUNKED),
+                            .prompt_fits = param_bool(s, PARAM_FULL_ISL),
                             .by_priority = by_priority};
     struct vllm_rules v0 = {.order = VLLM_PROMPTS_ONLY,
                             .whole_kv = true,

@@ -14,8 +14,10 @@ enum {
 
 static const struct policy_param params[] = {
     VLLM_PARAMS(512),
-    [PARAM_THRESHOLD] = {"long_prefill_token_threshold", PARAM_INT, 0, 0, 1e6, NULL,
-                         "most tokens of one prompt in an iteration; 0: no limit (vLLM)"},
+    [PARAM_THRESHOLD] =
+        {"long_prefill_token_threshold", PARAM_INT, 0, 0, 1e6, NULL,
+         "most tokens of one prompt in an iteration while others are there; 0: no limit "
+         "(vLLM)"},
     [PARAM_CHUNKED] = {"chunked_prefill", PARAM_BOOL, 1, 0, 1, NULL,
                        "cut prompts at the budget (vLLM: on); off: a prompt waits until it fits"},
     [PARAM_ADMIT] = {"admit_after_preemption", PARAM_BOOL, 0, 0, 1, NULL,

@@ -1,5 +1,6 @@
 #include "policies/common/vllm.h"
 
+#include "policies/common/blocks.h"
 #include "policies/common/place.h"
 
 const char *const vllm_device_choices[] = {PLACE_CHOICES, NULL};
@@ -105,15 +106,19 @@ static const struct request *victim(const struct vllm *v)
     return worst;
 }
 
-bool vllm_preempt(struct sched *s, struct vllm *v)
+static bool preempt(struct sched *s, struct vllm *v, const struct request *r)
 {
-    const struct request *r = victim(v);
     if (r == NULL || (r->kv_tokens > 0 && sched_kv_evict(s, r, 0, KV_EVICT_RECOMPUTE) != 0)) {
         return false;
     }
     reqq_remove(r);
     wait_in_turn(v, r, !v->requeue_back);
     return true;
+}
+
+bool vllm_preempt(struct sched *s, struct vllm *v)
+{
+    return preempt(s, v, victim(v));
 }
 
 /* ---- one iteration ---- */
@@ -145,7 +150,7 @@ static uint32_t chunk_of(const struct vllm *v, const struct request *r)
         bool alone = v->batch.n == 0 && left > v->budget;
         return left <= room || alone ? left : 0;
     }
-    if (v->rules.threshold > 0 && left > v->rules.threshold) {
+    if (v->rules.threshold > 0 && left > v->rules.threshold && !v->alone) {
         left = v->rules.threshold;
     }
     return left < room ? left : room;
@@ -171,14 +176,54 @@ static void add_decodes(struct vllm *v, uint32_t budget)
     }
 }
 
-static void add_in_order(struct vllm *v)
+static uint64_t free_left(struct sched *s, const struct vllm *v)
 {
+    return blocks_free(s) - v->planned_blocks;
+}
+
+static void plan(struct sched *s, struct vllm *v, const struct request *r, uint32_t n)
+{
+    bool decode = r->state == REQUEST_STATE_DECODE;
+    v->planned_blocks += blocks_needed(s, r, n);
+    batch_add(&v->batch, r, decode ? SEGMENT_DECODE : SEGMENT_PREFILL, n);
+}
+
+/* A victim that is in the batch already leaves it. */
+static void unplan(struct sched *s, struct vllm *v, const struct request *r)
+{
+    struct batch *b = &v->batch;
+    uint32_t i = 0;
+    while (i < b->n && b->segments[i].request != r) {
+        i++;
+    }
+    if (i == b->n) {
+        return;
+    }
+    v->planned_blocks -= blocks_needed(s, r, b->segments[i].n_tokens);
+    b->tokens -= b->segments[i].n_tokens;
+    for (b->n--; i < b->n; i++) {
+        b->segments[i] = b->segments[i + 1];
+    }
+}
+
+/* Running requests in list order. One that finds no KV takes it from the victim, whoever that is;
+ * when it is itself the victim, the iteration takes no more of them. */
+static void add_in_order(struct sched *s, struct vllm *v)
+{
+    v->preempted = false;
     for (const struct request *r = v->running.head; r != NULL && v->batch.tokens < v->budget;
          r = reqq_next(r)) {
         uint32_t n = r->state == REQUEST_STATE_DECODE ? 1 : chunk_of(v, r);
+        while (n > 0 && blocks_needed(s, r, n) > free_left(s, v)) {
+            const struct request *out = victim(v);
+            unplan(s, v, out);
+            v->preempted = true;
+            if (!preempt(s, v, out) || out == r) {
+                return;
+            }
+        }
         if (n > 0) {
-            bool decode = r->state == REQUEST_STATE_DECODE;
-            batch_add(&v->batch, r, decode ? SEGMENT_DECODE : SEGMENT_PREFILL, n);
+            plan(s, v, r, n);
         }
     }
 }
@@ -204,6 +249,10 @@ static bool kv_fits(struct sched *s, const struct vllm *v, const struct request 
     if (reqq_empty(&v->running)) {
         return true; /* every request fits alone */
     }
+    if (v->rules.order == VLLM_RUNNING_FIRST) {
+        uint32_t need = v->rules.prompt_fits ? request_prefill_left(r) : chunk;
+        return blocks_needed(s, r, need) <= free_left(s, v);
+    }
     double spare = v->rules.watermark_frac * (double)sched_kv_capacity_tokens(s);
     bool whole = v->rules.whole_kv || v->rules.prompt_fits;
     uint64_t need = whole ? request_prefill_left(r) : chunk;
@@ -221,7 +270,7 @@ void vllm_admit(struct sched *s, struct vllm *v, uint32_t most)
         }
         wait_no_more(v, r);
         reqq_push(&v->running, r);
-        batch_add(&v->batch, r, SEGMENT_PREFILL, n);
+        plan(s, v, r, n);
         v->admitted++;
     }
 }
@@ -239,10 +288,14 @@ void vllm_unadmit(struct vllm *v)
 static void fill(struct sched *s, struct vllm *v, uint32_t most)
 {
     batch_clear(&v->batch);
+    v->planned_blocks = 0;
+    v->alone = v->running.n + v->waiting.n + v->by_key.n == 1;
     switch (v->rules.order) {
     case VLLM_RUNNING_FIRST:
-        add_in_order(v);
-        vllm_admit(s, v, most);
+        add_in_order(s, v);
+        if (!v->preempted || v->rules.admit_after_preempt) {
+            vllm_admit(s, v, most);
+        }
         break;
     case VLLM_DECODES_FIRST:
         add_decodes(v, UINT32_MAX);
@@ -306,7 +359,9 @@ void vllm_schedule(struct sched *s)
     }
     uint32_t most = take_seats(v);
     for (;;) {
-        fill(s, v, most);
+        do {
+            fill(s, v, most);
+        } while (v->batch.n == 0 && v->preempted); /* an empty iteration takes no time */
         int rc = v->batch.n > 0 ? batch_form(s, &v->batch, &v->pass) : -ENOENT;
         if (rc == 0) {
             v->admitted = 0;

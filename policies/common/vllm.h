@@ -5,9 +5,10 @@
  *   waiting  no KV of their own; arrival order (or key order), preempted ones at the front
  *   running  in progress, in order of admission
  *
- * KV: an iteration that does not fit first gives back its admissions, last one first, so that a new
- * prompt never takes KV from a running request. If the running ones alone do not fit, the victim
- * loses all KV and waits again, until the rest fits.
+ * KV: V1 counts blocks request by request, as its source does; a running request that finds none
+ * takes all of the victim's. The others: an iteration that does not fit first gives back its
+ * admissions, last one first, so that a new prompt never takes KV from a running request. If the
+ * running ones alone do not fit, the victim loses all KV and waits again, until the rest fits.
  *
  * async: while one iteration runs the next one is already composed, as newer vLLM does by default
  * to hide the scheduler's time (vllm-project/vllm pull request 19970). Work that is known ahead
@@ -15,10 +16,9 @@
  * a request joins the second iteration to start after it came, and into places that were free then.
  *
  * Deviations from the sources: a prompt longer than the token budget runs alone where it may not be
- * chunked (vLLM refuses it); the watermark is waived when nothing runs; a victim that is itself the
- * one that lacks KV does not keep later running requests out of the iteration (that differs only
- * with priorities). Cost of a decision: O(running * (preemptions + admissions given back)), log
- * waiting for each admission by priority. */
+ * chunked (vLLM refuses it); the watermark is waived when nothing runs. Cost of a decision:
+ * O(running * (preemptions + admissions given back)), log waiting for each admission by priority.
+ */
 #ifndef POLICIES_COMMON_VLLM_H
 #define POLICIES_COMMON_VLLM_H
 
@@ -36,7 +36,8 @@ enum vllm_order {
 
 struct vllm_rules {
     enum vllm_order order;
-    uint32_t threshold;       /* most tokens of one prompt in an iteration; 0: no limit */
+    uint32_t threshold;       /* most tokens of one prompt in an iteration, unless it is the only
+                                 request; 0: no limit */
     bool chunked;             /* prompts may be cut at the budget */
     bool whole_kv;            /* admission needs KV for the whole prompt, besides what running
                                  prompts still need */
@@ -55,12 +56,15 @@ struct vllm {
     struct reqq waiting, running;
     struct heap by_key; /* instead of waiting, with by_priority; uses requests' heap_node */
     struct batch batch;
-    struct pass *pass; /* on the device, or NULL */
+    struct pass *pass;       /* on the device, or NULL */
+    uint64_t planned_blocks; /* KV of the batch under construction */
     uint32_t max_seqs, budget;
     uint32_t admitted; /* of the batch under construction: the tail of running */
     uint32_t seats;    /* admissions decided for the next iteration (async); UINT32_MAX: any */
     uint8_t device;
     bool requeue_back;
+    bool preempted; /* somebody, for the batch under construction */
+    bool alone;     /* one request, running or waiting */
 };
 
 enum vllm_param { VLLM_DEVICE, VLLM_MAX_SEQS, VLLM_BUDGET, VLLM_REQUEUE, VLLM_PARAM_COUNT };

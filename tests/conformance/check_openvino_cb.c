@@ -1,28 +1,18 @@
 /* openvino-cb step by step (clauses.md C.2): what openvino.genai decides when KV, budget or
  * sequences are short. Each scenario is a workload on which a former version or a plausible error
  * of the policy differed from the library, made as small as it gets (tests/originals).
- *
- * Every pass takes a step of 1 ms (and some ns), KV blocks hold 32 tokens. "Rows" are the tokens
- * that each step computes. */
-#include <check.h>
-#include <stdlib.h>
-
-#include "tests/helpers/scenario.h"
+ * KV blocks hold 32 tokens. */
+#include "tests/helpers/steps.h"
 
 extern const struct policy_ops policy_openvino_cb_ops;
 
 #define BE REQUEST_CLASS_PROACTIVE
-#define BLOCK 32
-#define MAX_STEPS 16
 
 static struct scenario sc;
 
 static void setup(void)
 {
-    scenario_init(&sc);
-    scenario_cost(&sc, -1, OP_MHA, 1, 0, 0);
-    scenario_cost(&sc, -1, OP_LAYER, 1, 0, 0);
-    sc.setup.kv_block_tokens = BLOCK;
+    steps_init(&sc, 32);
 }
 
 static void teardown(void)
@@ -32,53 +22,15 @@ static void teardown(void)
 
 static void run(const char *params, uint32_t blocks, const struct scenario_request *q, uint32_t n)
 {
-    sc.setup.kv_capacity_tokens = (uint64_t)blocks * BLOCK;
-    scenario_policy(&sc, &policy_openvino_cb_ops, params);
-    int rc = scenario_run(&sc, q, n, true);
-    if (rc != 0 || getenv("SHOW") != NULL) {
-        scenario_print(&sc, stdout);
-    }
-    ck_assert_int_eq(rc, 0);
+    steps_run(&sc, &policy_openvino_cb_ops, params, blocks, q, n);
 }
-
-static uint32_t step_of(int64_t ns)
-{
-    return (uint32_t)((ns + NS_PER_MS / 2) / NS_PER_MS);
-}
-
-/* The steps, from 1, at whose ends a request got its tokens; 0 ends the list. */
-static void tokens_in(uint32_t request, const uint32_t *steps)
-{
-    const struct scenario_record *r = &sc.records[request];
-    for (uint32_t i = 0; i < r->tokens_n || steps[i] != 0; i++) {
-        ck_assert_msg(i < r->tokens_n && step_of(r->token_ns[i]) == steps[i],
-                      "request %u, token %u of %u: step %u, not %u", request, i + 1, r->tokens_n,
-                      i < r->tokens_n ? step_of(r->token_ns[i]) : 0, steps[i]);
-    }
-}
-
-/* Rows of each step; 0 ends the list. */
-static void rows_are(const uint32_t *rows)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < sc.n_kernels; i++) {
-        const struct scenario_kernel *k = &sc.kernels[i];
-        if (k->op == OP_QKV || k->op == OP_LAYER) {
-            ck_assert_msg(rows[n] == k->rows, "step %u: %u rows, not %u", n + 1, k->rows, rows[n]);
-            n++;
-        }
-    }
-    ck_assert_uint_eq(rows[n], 0);
-}
-
-#define STEPS(...) ((uint32_t[MAX_STEPS]){__VA_ARGS__})
 
 /* The library looks at max_num_seqs only with split fuse off. */
 START_TEST(split_fuse_starts_prompts_beyond_max_num_seqs)
 {
     struct scenario_request q[] = {{BE, 0, 1, 1, 0, 0}, {BE, 0, 1, 1, 0, 0}, {BE, 0, 1, 1, 0, 0}};
     run("max_num_seqs=2", 8, q, 3);
-    rows_are(STEPS(3));
+    steps_rows(&sc, STEPS(3));
 }
 END_TEST
 
@@ -89,9 +41,9 @@ START_TEST(prompts_take_free_kv_and_victims_keep_what_is_not_wanted)
 {
     struct scenario_request q[] = {{BE, 0, 64, 3, 0, 0}, {BE, 0, 96, 1, 0, 0}};
     run("", 4, q, 2);
-    rows_are(STEPS(128, 1, 1, 64));
-    tokens_in(0, STEPS(1, 2, 3));
-    tokens_in(1, STEPS(4));
+    steps_rows(&sc, STEPS(128, 1, 1, 64));
+    steps_tokens(&sc, 0, STEPS(1, 2, 3));
+    steps_tokens(&sc, 1, STEPS(4));
     ck_assert_uint_eq(sc.records[1].preemptions, 1);
 }
 END_TEST
@@ -103,9 +55,9 @@ START_TEST(computing_lost_tokens_again_costs_a_step_without_a_token)
 {
     struct scenario_request q[] = {{BE, 0, 64, 3, 0, 0}, {BE, 0, 33, 3, 0, 0}};
     run("", 4, q, 2);
-    rows_are(STEPS(97, 1, 1, 1, 1, 1));
-    tokens_in(0, STEPS(1, 2, 3));
-    tokens_in(1, STEPS(1, 5, 6));
+    steps_rows(&sc, STEPS(97, 1, 1, 1, 1, 1));
+    steps_tokens(&sc, 0, STEPS(1, 2, 3));
+    steps_tokens(&sc, 1, STEPS(1, 5, 6));
 }
 END_TEST
 
@@ -115,11 +67,11 @@ START_TEST(without_split_fuse_a_victim_keeps_its_whole_prompt_or_nothing)
 {
     struct scenario_request q[] = {{BE, 0, 64, 3, 0, 0}, {BE, 0, 64, 2, 0, 0}};
     run("device=cpu", 4, q, 2);
-    rows_are(STEPS(128, 1, 1, 32, 1));
-    tokens_in(1, STEPS(1, 5));
+    steps_rows(&sc, STEPS(128, 1, 1, 32, 1));
+    steps_tokens(&sc, 1, STEPS(1, 5));
     run("device=cpu,variant=vllm", 4, q, 2);
-    rows_are(STEPS(128, 1, 1, 64, 1));
-    tokens_in(1, STEPS(1, 5));
+    steps_rows(&sc, STEPS(128, 1, 1, 64, 1));
+    steps_tokens(&sc, 1, STEPS(1, 5));
 }
 END_TEST
 
@@ -131,9 +83,9 @@ START_TEST(without_split_fuse_a_victim_on_a_cpu_stays_a_generating_group)
     struct scenario_request q[] = {
         {BE, 0, 63, 3, 0, 0}, {BE, 0, 32, 4, 0, 0}, {BE, 0.0025, 32, 2, 0, 0}};
     run("device=cpu,variant=vllm", 4, q, 3);
-    rows_are(STEPS(95, 2, 1, 32, 2, 1, 1));
-    tokens_in(1, STEPS(1, 2, 6, 7));
-    tokens_in(2, STEPS(4, 5));
+    steps_rows(&sc, STEPS(95, 2, 1, 32, 2, 1, 1));
+    steps_tokens(&sc, 1, STEPS(1, 2, 6, 7));
+    steps_tokens(&sc, 2, STEPS(4, 5));
 }
 END_TEST
 
@@ -144,9 +96,9 @@ START_TEST(without_split_fuse_a_victim_on_a_gpu_comes_back_as_a_prompt)
     struct scenario_request q[] = {
         {BE, 0, 63, 3, 0, 0}, {BE, 0, 32, 4, 0, 0}, {BE, 0.0025, 32, 2, 0, 0}};
     run("variant=vllm", 4, q, 3);
-    rows_are(STEPS(95, 2, 1, 65, 2, 1));
-    tokens_in(1, STEPS(1, 2, 5, 6));
-    tokens_in(2, STEPS(4, 5));
+    steps_rows(&sc, STEPS(95, 2, 1, 65, 2, 1));
+    steps_tokens(&sc, 1, STEPS(1, 2, 5, 6));
+    steps_tokens(&sc, 2, STEPS(4, 5));
 }
 END_TEST
 
@@ -156,8 +108,8 @@ START_TEST(without_split_fuse_prompts_fill_the_budget_in_order)
     struct scenario_request q[] = {
         {BE, 0, 40, 1, 0, 0}, {BE, 0, 30, 1, 0, 0}, {BE, 0, 10, 1, 0, 0}};
     run("variant=vllm,max_num_batched_tokens=64", 8, q, 3);
-    rows_are(STEPS(40, 40));
-    tokens_in(2, STEPS(2));
+    steps_rows(&sc, STEPS(40, 40));
+    steps_tokens(&sc, 2, STEPS(2));
 }
 END_TEST
 
@@ -166,7 +118,7 @@ START_TEST(without_split_fuse_a_prompt_beyond_the_budget_runs_alone)
 {
     struct scenario_request q[] = {{BE, 0, 100, 1, 0, 0}, {BE, 0, 30, 1, 0, 0}};
     run("variant=vllm,max_num_batched_tokens=64", 8, q, 2);
-    rows_are(STEPS(100, 30));
+    steps_rows(&sc, STEPS(100, 30));
 }
 END_TEST
 
@@ -175,7 +127,7 @@ START_TEST(without_split_fuse_max_num_seqs_holds_back_prompts)
 {
     struct scenario_request q[] = {{BE, 0, 32, 2, 0, 0}, {BE, 0, 32, 1, 0, 0}};
     run("variant=vllm,max_num_seqs=1", 8, q, 2);
-    rows_are(STEPS(32, 1, 32));
+    steps_rows(&sc, STEPS(32, 1, 32));
 }
 END_TEST
 

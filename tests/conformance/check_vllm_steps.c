@@ -1,0 +1,94 @@
+/* vllm-v1 and vllm-priority step by step (docs/clauses.md E.1, E.3): what vLLM decides when KV is
+ * short. Each scenario is a workload on which a former version of the policy differed from vLLM's
+ * own scheduler, made as small as it gets (tests/originals). KV blocks hold 16 tokens. */
+#include "tests/helpers/steps.h"
+
+extern const struct policy_ops policy_vllm_v1_ops, policy_vllm_priority_ops;
+
+#define RT REQUEST_CLASS_REACTIVE
+#define BE REQUEST_CLASS_PROACTIVE
+
+static struct scenario sc;
+
+static void setup(void)
+{
+    steps_init(&sc, 16);
+}
+
+static void teardown(void)
+{
+    scenario_fini(&sc);
+}
+
+/* Prompts of 17, 32 and 17 in chunks of at most 8; five blocks. Steps 1 and 2: a block each, full.
+ * Step 3: request 0 takes a fourth and has its token, request 1 the fifth; request 2 finds none, is
+ * the last and so the victim. Step 4: requests 0 and 1 fill what they have and end; one block is
+ * free, and a chunk of request 2 fits it. Step 5: it is alone, and nothing limits its chunk. */
+START_TEST(admission_counts_the_blocks_that_are_free)
+{
+    struct scenario_request q[] = {
+        {BE, 0, 17, 2, 0, 0}, {BE, 0, 32, 1, 0, 0}, {BE, 0, 17, 1, 0, 0}};
+    steps_run(&sc, &policy_vllm_v1_ops, "long_prefill_token_threshold=8,reserve_full_isl=false", 5,
+              q, 3);
+    steps_rows(&sc, STEPS(24, 24, 9, 17, 9));
+    steps_tokens(&sc, 0, STEPS(3, 4));
+    steps_tokens(&sc, 2, STEPS(5));
+}
+END_TEST
+
+/* The same where a whole prompt must fit: 17 tokens want two blocks, so request 2 comes when the
+ * others have gone. */
+START_TEST(admission_wants_blocks_for_the_whole_prompt)
+{
+    struct scenario_request q[] = {
+        {BE, 0, 17, 2, 0, 0}, {BE, 0, 32, 1, 0, 0}, {BE, 0, 17, 1, 0, 0}};
+    steps_run(&sc, &policy_vllm_v1_ops, "long_prefill_token_threshold=8", 5, q, 3);
+    steps_rows(&sc, STEPS(24, 24, 9, 9, 17));
+}
+END_TEST
+
+/* Six blocks. Step 1: reactive request 0 (16 tokens: one block) and proactive request 1 (47:
+ * three). Step 2: 17 tokens: two, 48: three, and reactive request 2 (8: one). Step 3: token 49 of
+ * request 1 wants a block; it has the worst key, is its own victim, and the iteration takes nobody
+ * behind it. Steps 4 and 5: requests 0 and 2. Step 6: request 1 computes 47 + 2 tokens again. */
+START_TEST(a_request_that_is_its_own_victim_ends_the_list)
+{
+    struct scenario_request q[] = {
+        {RT, 0, 16, 5, 0, 0}, {BE, 0, 47, 3, 0, 0}, {RT, 0.0005, 8, 3, 0, 0}};
+    steps_run(&sc, &policy_vllm_priority_ops, "", 6, q, 3);
+    steps_rows(&sc, STEPS(63, 10, 1, 2, 2, 49));
+    steps_tokens(&sc, 0, STEPS(1, 2, 3, 4, 5));
+    steps_tokens(&sc, 1, STEPS(1, 2, 6));
+    steps_tokens(&sc, 2, STEPS(2, 4, 5));
+}
+END_TEST
+
+/* Five blocks. Step 1: proactive request 0 (32 tokens: two); step 2: its token 33 (three), and
+ * reactive request 1 (31: two). Step 4: request 0 is in the batch when token 33 of request 1 wants
+ * a block, and leaves it again. Step 6: it computes 32 + 3 tokens. */
+START_TEST(a_victim_that_is_in_the_batch_leaves_it)
+{
+    struct scenario_request q[] = {{BE, 0, 32, 4, 0, 0}, {RT, 0.0005, 31, 4, 0, 0}};
+    steps_run(&sc, &policy_vllm_priority_ops, "", 5, q, 2);
+    steps_rows(&sc, STEPS(32, 32, 2, 1, 1, 35));
+    steps_tokens(&sc, 0, STEPS(1, 2, 3, 6));
+    steps_tokens(&sc, 1, STEPS(2, 3, 4, 5));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("vllm-steps");
+    TCase *t = tcase_create("steps");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, admission_counts_the_blocks_that_are_free);
+    tcase_add_test(t, admission_wants_blocks_for_the_whole_prompt);
+    tcase_add_test(t, a_request_that_is_its_own_victim_ends_the_list);
+    tcase_add_test(t, a_victim_that_is_in_the_batch_leaves_it);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_ENV);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed == 0 ? 0 : 1;
+}
