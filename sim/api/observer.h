@@ -40,8 +40,10 @@ struct observer {
     bool wants_kernels;
 
     void (*request_arrived)(void *self, int64_t now_ns, const struct request *r);
-    /* First launch of the request started. */
-    void (*request_first_service)(void *self, int64_t now_ns, const struct request *r);
+    /* The first kernel of the request starts, in launch l: after launch_started and its lead, and
+     * not at all in a launch that is stopped before. */
+    void (*request_first_service)(void *self, int64_t now_ns, const struct request *r,
+                                  const struct launch *l);
     /* n output tokens of r came out now (n > 1 only after a verify segment). gap_ns: since its
      * previous token, or since arrival for the first. */
     void (*tokens)(void *self, int64_t now_ns, const struct request *r, uint32_t n, int64_t gap_ns);

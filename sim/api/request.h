@@ -54,7 +54,7 @@ struct request {
     uint32_t generated_tokens; /* output tokens produced */
     bool kv_swapped;           /* KV is on flash: resume before forming a pass */
     uint32_t preemptions;      /* times it was stopped or evicted against its will */
-    int64_t first_service_ns;  /* first launch start, or TIME_NEVER_NS */
+    int64_t first_service_ns;  /* its first kernel starts, or TIME_NEVER_NS */
     int64_t first_token_ns;    /* or TIME_NEVER_NS */
     int64_t last_token_ns;     /* or TIME_NEVER_NS */
     const struct pass *pass;   /* the live pass it is in, or NULL */

@@ -45,7 +45,7 @@ struct full_pass {
     struct segment *segments; /* owned, capacity kept across reuse */
     uint32_t capacity;
     uint32_t op_devices; /* devices that ran shares of the current op */
-    bool served;         /* a launch has started */
+    bool served;         /* a kernel has started */
     struct begun {
         double frac; /* of the next kernel of that op with so many rows left, done by a launch that
                         was suspended on that device */
@@ -186,6 +186,9 @@ void core_advance(struct core *c, int64_t now_ns);
 void core_request_arrives(struct core *c, uint32_t row, uint32_t cold);
 void core_request_cancel(struct core *c, struct full_request *r);
 void core_launch_started(struct core *c, struct full_launch *l, int64_t lead_ns);
+/* The host's lead is over and a kernel of it begins: the requests of its pass are served from now
+ * on. To be called at the first kernel of a launch; later calls do nothing. */
+void core_kernel_started(struct core *c, const struct full_launch *l);
 /* ops_done: ops of the span completed; rows_done: rows of the next one. */
 void core_launch_ended(struct core *c, struct full_launch *l, enum launch_outcome outcome,
                        uint32_t ops_done, uint32_t rows_done, int64_t solo_ns, int64_t lost_ns);

@@ -140,20 +140,25 @@ int64_t core_launch_lead_ns(const struct core *c, const struct launch *l)
 
 void core_launch_started(struct core *c, struct full_launch *l, int64_t lead_ns)
 {
-    struct full_pass *p = (struct full_pass *)l->pub.pass;
     l->pub.state = LAUNCH_STATE_RUNNING;
     l->pub.start_ns = c->sched.now_ns;
-    if (!p->served) {
-        p->served = true;
-        for (uint32_t i = 0; i < p->pub.n_segments; i++) {
-            struct full_request *r = (struct full_request *)(uintptr_t)p->segments[i].request;
-            if (r->pub.first_service_ns == TIME_NEVER_NS) {
-                r->pub.first_service_ns = c->sched.now_ns;
-                CORE_OBSERVE(c, request_first_service, c->sched.now_ns, &r->pub);
-            }
+    CORE_OBSERVE(c, launch_started, c->sched.now_ns, &l->pub, lead_ns);
+}
+
+void core_kernel_started(struct core *c, const struct full_launch *l)
+{
+    struct full_pass *p = (struct full_pass *)l->pub.pass;
+    if (p->served) {
+        return;
+    }
+    p->served = true;
+    for (uint32_t i = 0; i < p->pub.n_segments; i++) {
+        struct full_request *r = (struct full_request *)(uintptr_t)p->segments[i].request;
+        if (r->pub.first_service_ns == TIME_NEVER_NS) {
+            r->pub.first_service_ns = c->sched.now_ns;
+            CORE_OBSERVE(c, request_first_service, c->sched.now_ns, &r->pub, &l->pub);
         }
     }
-    CORE_OBSERVE(c, launch_started, c->sched.now_ns, &l->pub, lead_ns);
 }
 
 static void pass_credit(struct full_pass *p, const struct launch *l, uint32_t ops_done,

@@ -80,6 +80,7 @@ void drive_launch_ended(struct drive *d, struct real_launch *r)
         !v->live[0]->over) {
         if (d->wall) {
             core_launch_started(&d->core, v->live[0]->l, 0);
+            core_kernel_started(&d->core, v->live[0]->l);
         } else {
             cpuclock_start(d, v);
         }

@@ -54,6 +54,7 @@ void cpuclock_step(struct drive *d, struct real_launch *r)
         drive_launch_ended(d, r);
     } else if (r->begin_ns < 0) {
         r->begin_ns = d->now_ns;
+        core_kernel_started(&d->core, r->l);
         begin_kernel(d, r);
     } else if (launch_done(r)) {
         drive_launch_ended(d, r);

@@ -45,6 +45,7 @@ void wallclock_launch(struct drive *d, struct real_device *v, struct real_launch
     r->job.run = run_launch;
     if (v->n_live == 1) {
         core_launch_started(&d->core, r->l, 0);
+        core_kernel_started(&d->core, r->l);
     }
     lane_post(&v->lane, &r->job);
 }

@@ -121,6 +121,7 @@ void vexec_kernel_begin(struct engine *e, struct vexec *v)
 {
     const struct kernel_run *r = vexec_run(v, v->op);
     v->kernel_begin_ns = e->now_ns;
+    core_kernel_started(&e->core, v->l);
     double solo_ns = (double)vexec_kernel_ns(r, v->k);
     double left_ns = solo_ns - (double)vexec_skip_ns(v);
     job_start(e, &v->job, left_ns, vexec_kernel_bytes(r, v->k) * (left_ns / solo_ns));

@@ -372,6 +372,7 @@ struct metrics *metrics_new(const struct metrics_options *opt, const struct mach
     m->observer = (struct observer){
         .self = m,
         .request_arrived = on_arrived,
+        .request_first_service = service_first_service,
         .tokens = on_tokens,
         .request_finished = on_finished,
         .request_shed = on_shed,

@@ -1,8 +1,8 @@
 /* Every metric of a run, computed while it runs (units, directions and titles: metric_table.h).
  *
- * Per request: a arrival, s first service, t_1..t_O the instants its output tokens came out,
- * f = t_O finish, P input and O output tokens. Distributions are over finished requests and have
- * .mean .p50 .p90 .p99 .max (nearest rank) and .n, per group reactive, proactive, all:
+ * Per request: a arrival, s the start of its first kernel, t_1..t_O the instants its output tokens
+ * came out, f = t_O finish, P input and O output tokens. Distributions are over finished requests
+ * and have .mean .p50 .p90 .p99 .max (nearest rank) and .n, per group reactive, proactive, all:
  *
  *   ttft_s                  t_1 - a, queueing included
  *   tbt_s                   every gap t_{i+1} - t_i of all requests; tokens that a verification

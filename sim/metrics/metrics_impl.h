@@ -154,6 +154,8 @@ void metrics_gaps_flush(struct metrics *m, enum request_class cls);
 
 /* Observer hooks of service.c, and its part of an arrival. */
 void service_arrived(struct metrics *m, struct live *v, const struct request *r);
+void service_first_service(void *self, int64_t now_ns, const struct request *r,
+                           const struct launch *l);
 void service_launch_started(void *self, int64_t now_ns, const struct launch *l, int64_t lead_ns);
 void service_launch_ended(void *self, int64_t now_ns, const struct launch *l, int64_t solo_ns,
                           int64_t lost_ns);

@@ -38,8 +38,15 @@ static void close_wait(struct live *v, int64_t now_ns)
     *sum += now_ns - v->since_ns;
 }
 
-static void first_service(struct metrics *m, struct live *v, int64_t now_ns, uint8_t device)
+void service_first_service(void *self, int64_t now_ns, const struct request *r,
+                           const struct launch *l)
 {
+    struct metrics *m = self;
+    struct live *v = idmap_find(&m->live, r->id);
+    if (v == NULL) {
+        return;
+    }
+    uint8_t device = l->device;
     v->served = true;
     if (v->residual_end_ns[device] == RESIDUAL_NONE ||
         !metrics_measured(m, v->request->arrival_ns)) {
@@ -62,12 +69,7 @@ void service_launch_started(void *self, int64_t now_ns, const struct launch *l, 
     const struct pass *p = l->pass;
     for (uint32_t i = 0; i < p->n_segments; i++) {
         struct live *v = idmap_find(&m->live, p->segments[i].request->id);
-        if (v == NULL || v->running++ > 0) {
-            continue;
-        }
-        if (!v->served) {
-            first_service(m, v, now_ns, l->device);
-        } else {
+        if (v != NULL && v->running++ == 0 && v->served) {
             close_wait(v, now_ns);
         }
     }

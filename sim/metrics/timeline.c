@@ -194,8 +194,10 @@ static void on_arrived(void *self, int64_t now_ns, const struct request *r)
     count_live(t, now_ns, r->cls, 1);
 }
 
-static void on_first_service(void *self, int64_t now_ns, const struct request *r)
+static void on_first_service(void *self, int64_t now_ns, const struct request *r,
+                             const struct launch *l)
 {
+    (void)l;
     phase_change(self, now_ns, r, PHASE_PREFILL);
 }
 

@@ -50,8 +50,10 @@ static void toy_floor(const struct hwmodel *m, uint8_t device, enum op_kind op, 
 static const struct hwmodel_ops toy_ops = {
     .name = "toy", .kernel = toy_kernel, .ridge_flop_per_byte = toy_ridge, .floor = toy_floor};
 
-static void on_first_service(void *self, int64_t now_ns, const struct request *r)
+static void on_first_service(void *self, int64_t now_ns, const struct request *r,
+                             const struct launch *l)
 {
+    (void)l;
     struct scenario *sc = self;
     sc->records[r->id].start_ns = now_ns;
 }

@@ -208,7 +208,8 @@ START_TEST(a_device_that_withdraws_can_be_asked_not_to)
 END_TEST
 
 /* Host work of 1 + 2 + 3 = 6 ms precedes the kernels. Stopped at 2 ms nothing has run; launched
- * again at once it pays the 6 ms again: 2 + 6 + 61 = 69 ms. */
+ * again at once it pays the 6 ms again: 2 + 6 + 61 = 69 ms. Its first kernel, and with it its
+ * service, starts at 8 ms. */
 START_TEST(a_stop_during_host_work_ends_the_launch_at_once)
 {
     stop_ms = 2;
@@ -219,6 +220,7 @@ START_TEST(a_stop_during_host_work_ends_the_launch_at_once)
     run(stop_once, one, 1);
     ended(0, 2, LAUNCH_OUTCOME_YIELDED, 0, 512);
     ended(1, 69, LAUNCH_OUTCOME_DONE, 7, 0);
+    ck_assert_int_eq(sc.records[0].start_ns, MS(8));
 }
 END_TEST
 

@@ -71,15 +71,16 @@ static void work_form(struct work *w, uint32_t id, enum segment_role role, struc
 static void work_start(struct observer *o, struct work *w, double t_s, uint32_t id, uint8_t device,
                        double lead_s)
 {
-    for (uint32_t i = 0; i < w->pass.n_segments; i++) {
-        struct request *r = (struct request *)(uintptr_t)w->segments[i].request;
-        if (r->first_service_ns == TIME_NEVER_NS) {
-            r->first_service_ns = S(t_s);
-        }
-    }
     w->launch = (struct launch){.id = id, .pass = &w->pass, .device = device, .start_ns = S(t_s)};
     w->pass.n_launches = 1;
     o->launch_started(o->self, S(t_s), &w->launch, S(lead_s));
+    for (uint32_t i = 0; i < w->pass.n_segments; i++) { /* no event falls into a lead here */
+        struct request *r = (struct request *)(uintptr_t)w->segments[i].request;
+        if (r->first_service_ns == TIME_NEVER_NS) {
+            r->first_service_ns = S(t_s + lead_s);
+            o->request_first_service(o->self, S(t_s + lead_s), r, &w->launch);
+        }
+    }
 }
 
 static void work_stop(struct observer *o, struct work *w, double t_s, bool complete, double solo_s,
@@ -295,8 +296,8 @@ END_TEST
 
 START_TEST(waiting_is_split_by_stage)
 {
-    /* Before the first service: P 0, R 4 - 2 = 2, Q 12 - 11 = 1. */
-    EXPECT("proactive.prefill_pending_s.mean", 0.0);
+    /* Before the first kernel: P the lead of 0.5, R 4 - 2 = 2, Q 12 - 11 = 1. */
+    EXPECT("proactive.prefill_pending_s.mean", 0.5);
     EXPECT("reactive.prefill_pending_s.mean", 1.5);
     /* P's prefill stood still from 3 to 6; nobody else's did. */
     EXPECT("proactive.prefill_suspended_s.mean", 3.0);
@@ -306,8 +307,8 @@ START_TEST(waiting_is_split_by_stage)
     EXPECT("reactive.decode_pending_s.max", 1.5);
     EXPECT("reactive.decode_pending_s.mean", 0.75);
     EXPECT("proactive.decode_pending_s.mean", 3.0);
-    /* Sums: P 0 + 3 + 3, R 2 + 0 + 1.5, Q 1. Threshold 5 s: P only; U had waited 1 + 0.5. */
-    EXPECT("proactive.wait_s.p99", 6.0);
+    /* Sums: P 0.5 + 3 + 3, R 2 + 0 + 1.5, Q 1. Threshold 5 s: P only; U had waited 1 + 0.5. */
+    EXPECT("proactive.wait_s.p99", 6.5);
     EXPECT("reactive.wait_s.max", 3.5);
     EXPECT("proactive.starved", 1.0);
     EXPECT("reactive.starved", 0.0);
@@ -482,8 +483,8 @@ START_TEST(request_records_are_written_in_order_of_id)
         "request_id,session_id,turn,class,arrival_s,start_s,first_token_s,finish_s,input_tokens,"
         "output_tokens,ttft_s,e2e_s,tpot_s,preemptions,state,prefill_pending_s,"
         "prefill_suspended_s,decode_pending_s,client_id,reused_tokens,recomputed_tokens\n",
-        "0,10,0,proactive,0.000000000,0.000000000,8.000000000,14.000000000,100,3,8.000000000,"
-        "14.000000000,3.000000000,2,finished,0.000000000,3.000000000,3.000000000,1,0,101\n",
+        "0,10,0,proactive,0.000000000,0.500000000,8.000000000,14.000000000,100,3,8.000000000,"
+        "14.000000000,3.000000000,2,finished,0.500000000,3.000000000,3.000000000,1,0,101\n",
         "1,11,0,reactive,2.000000000,4.000000000,6.500000000,9.000000000,50,2,4.500000000,"
         "7.000000000,2.500000000,0,finished,2.000000000,0.000000000,1.500000000,2,0,0\n",
         "2,11,1,reactive,11.000000000,12.000000000,13.000000000,13.000000000,10,1,2.000000000,"
