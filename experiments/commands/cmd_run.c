@@ -1,5 +1,6 @@
 /* `xpusim run`: one simulation. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "experiments/commands/commands.h"
@@ -7,9 +8,11 @@
 #include "experiments/run/config.h"
 #include "experiments/run/job_options.h"
 #include "experiments/run/jobs.h"
+#include "experiments/run/plugin.h"
 #include "experiments/run/runner.h"
 #include "experiments/shell/cli.h"
 #include "policies/replay.h"
+#include "sim/base/arena.h"
 #include "sim/base/json.h"
 #include "sim/base/output.h"
 #include "sim/metrics/timeline.h"
@@ -104,6 +107,48 @@ static int simulate(const struct run_options *o, const struct config *c,
     return status;
 }
 
+struct sandbox {
+    const struct run_options *o;
+    const struct config *config;
+    const struct config_policy *policy;
+    const struct trace *trace;
+};
+
+/* In a process of its own: all of the run, with what it prints. */
+static void simulate_in_worker(void *ctx, uint32_t index, struct job_result *r)
+{
+    const struct sandbox *s = ctx;
+    struct err e = ERR_INIT;
+    int *status = xmalloc(sizeof *status);
+    (void)index;
+    *status = simulate(s->o, s->config, s->policy, NULL, s->trace, &e);
+    err_print(&e, stderr);
+    err_fini(&e);
+    *status = fflush(stdout) != 0 && *status == EXIT_OK ? EXIT_CHECK_FAILED : *status;
+    r->data = status;
+    r->size = sizeof *status;
+}
+
+/* A plug-in may crash, exit or never return: that is told, and ends nothing else. */
+static int simulate_plugin(const struct sandbox *s)
+{
+    struct job_result r;
+    struct jobs j = {.n = 1,
+                     .parallel = 1,
+                     .cpu_limit_s = s->o->work.time_limit_s,
+                     .ctx = (void *)(uintptr_t)s,
+                     .run = simulate_in_worker};
+    jobs_run(&j, &r);
+    if (r.status != 0 || r.data == NULL) {
+        (void)fprintf(stderr, "xpusim: error: policy %s: %s before the run ended\n", s->o->policy,
+                      r.status != 0 ? r.message : "its process ended");
+        return EXIT_CHECK_FAILED;
+    }
+    int status = *(int *)r.data;
+    free(r.data);
+    return status;
+}
+
 static int load_and_simulate(const struct run_options *o, struct err *e)
 {
     struct config c;
@@ -120,7 +165,10 @@ static int load_and_simulate(const struct run_options *o, struct err *e)
     (void)config_trace(&o->config, o->config.seed, (struct config_arrivals){1.0, 1.0, false}, &t,
                        e);
     if (e->n == 0) {
-        status = simulate(o, &c, &p, replay, &t, e);
+        struct sandbox s = {o, &c, &p, &t};
+        status = o->policy != NULL && plugin_path_length(o->policy) > 0
+                     ? simulate_plugin(&s)
+                     : simulate(o, &c, &p, replay, &t, e);
     }
     trace_fini(&t);
     replay_free(replay);

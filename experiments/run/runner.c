@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "sim/base/units.h"
@@ -15,6 +16,17 @@ static void add_run_metrics(const struct sim_result *s, struct metric_list *out)
     metric_list_put(out, (double)s->events, "events");
     metric_list_put(out, (double)s->kernels, "kernels");
     metric_list_put(out, (double)s->decisions, "decisions");
+}
+
+/* A run that failed says what was refused before: often the reason. */
+static void tell_refusals(struct sim_result *s)
+{
+    char refused[256];
+    if (s->status != 0 &&
+        counters_refused(s->counters, s->counter_first_ns, refused, sizeof refused)[0] != '\0') {
+        size_t n = strlen(s->message);
+        (void)snprintf(s->message + n, sizeof s->message - n, "; refused before: %s", refused);
+    }
 }
 
 int runner_run(const struct config *c, const struct config_policy *p, const struct trace *t,
@@ -51,6 +63,7 @@ int runner_run(const struct config *c, const struct config_policy *p, const stru
             rc = metrics_requests_write(m, opt->requests_csv, e);
         }
     }
+    tell_refusals(&out->sim);
     metrics_free(m);
     return rc;
 }

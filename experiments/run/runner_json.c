@@ -66,6 +66,10 @@ cJSON *runner_warnings(const struct config *c, const struct runner_result *r)
              "calibrated for",
              outside, s->kernels);
     }
+    char refused[512];
+    if (counters_refused(s->counters, s->counter_first_ns, refused, sizeof refused)[0] != '\0') {
+        warn(list, "actions of the policy were refused: %s", refused);
+    }
     if (r->sketch) {
         warn(list, "quantiles are from a sketch: within 0.5 %%");
     }

@@ -269,7 +269,9 @@ static inline void core_progress(struct core *c)
 
 static inline void core_count(struct core *c, enum counter which)
 {
-    c->result->counters[which]++;
+    if (c->result->counters[which]++ == 0) {
+        c->result->counter_first_ns[which] = c->sched.now_ns;
+    }
 }
 
 /* Calls hook h of every observer that has it. */

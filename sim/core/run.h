@@ -105,6 +105,7 @@ struct sim_result {
     uint64_t kernels;   /* kernels run, collapsed ones counted one by one */
     uint64_t decisions; /* accepted actions */
     uint64_t counters[COUNTER_COUNT];
+    int64_t counter_first_ns[COUNTER_COUNT]; /* instant of the first, where it was counted */
     char policy_counter_names[SIM_MAX_POLICY_COUNTERS][32];
     uint64_t policy_counters[SIM_MAX_POLICY_COUNTERS];
     uint32_t n_policy_counters;

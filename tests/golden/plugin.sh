@@ -91,11 +91,33 @@ refuse "plug-ins by a path" $run "$dir/my/my-policy.c"
 echo "not an object" >"$dir/text.so"
 refuse "cannot load" $run "$dir/text.so"
 mkdir "$dir/folder.so"
-refuse "cannot load" $run "$dir/folder.so"
+refuse "cannot read" $run "$dir/folder.so"
 plugin nosymbol 's/xpusim_policy/another_name/'
 refuse "no function xpusim_policy" $run "$dir/nosymbol.so"
 plugin nothing 's/return &ops;/return NULL;/'
 refuse "returned no policy" $run "$dir/nothing.so"
+# what a plug-in does to itself is told, by name, and costs its own run only
+breaks() { # name, what the message must say, what schedule does after 5 s, why
+    sed "s/    if (p->current == NULL) {/    if (s->now_ns > 5000000000) { $3 }\n&/; s/\"my-policy\"/\"$1\"/; 1i #include <stdlib.h>" \
+        "$dir/my/my-policy.c" >"$dir/$1.c"
+    must "${CC:-gcc}" -std=c17 -D_POSIX_C_SOURCE=200809L -fPIC -shared -I"$include" -w -o "$dir/$1.so" "$dir/$1.c"
+    $run "$dir/$1.so" --time-limit 2 >"$dir/out" 2>"$dir/err"
+    [ $? -eq 1 ] || fail "$1: exit status"
+    [ -s "$dir/out" ] && fail "$1: it printed results"
+    grep -q "$1.*$2" "$dir/err" || { fail "$1: not told:"; cat "$dir/err"; }
+}
+breaks crashes "killed by signal" "abort();"
+breaks exits "ended with status 0" "exit(0);"
+breaks loops "2 s of CPU time" "for (;;) {}"
+breaks refused "timer_refused 1 times, first at" \
+    "static int once; if (once++ == 0) { (void)sched_set_timer(s, 0, 0); } return;"
+# a plug-in that is overwritten while it runs does not notice
+cp "$my" "$dir/overwritten.so"
+($run "$dir/overwritten.so" --set sim.collapse=false >"$dir/whole" 2>&1; echo $? >"$dir/status") &
+overwritten=$!
+while kill -0 $overwritten 2>/dev/null; do : >"$dir/overwritten.so"; cp "$my" "$dir/overwritten.so"; done
+wait $overwritten
+case $(cat "$dir/status") in 0 | 2) ;; *) fail "overwritten while it ran: exit $(cat "$dir/status")"; cat "$dir/whole" ;; esac
 # plug-ins of other headers: of version 1, of a later one, and of members put in between
 for form in NONE PRESETS; do
     must "${CC:-gcc}" -std=c17 -fPIC -shared -D$form -o "$dir/$form.so" tests/golden/contract1.c
