@@ -212,3 +212,34 @@ double conformal_draw(const struct conformal *c, const struct conformal_query *q
     free(x);
     return value * scale;
 }
+
+struct conformal_coverage conformal_cover(const struct conformal *c, bool soc_out,
+                                          enum conformal_phase phase, double level_frac)
+{
+    struct conformal_coverage out = {0};
+    double *half = xmalloc((c->n + 1) * sizeof *half);
+    for (size_t i = 0; i < c->n; i++) {
+        const struct conformal_row *r = &c->v[i];
+        if (r->soc_out != soc_out || r->phase != phase) {
+            continue;
+        }
+        struct conformal_query q = {.soc = r->soc,
+                                    .family = r->family,
+                                    .kind = r->kind,
+                                    .phase = phase,
+                                    .weights = r->weights,
+                                    .tokens = r->tokens,
+                                    .soc_out = soc_out,
+                                    .without_model = soc_out ? NULL : r->model,
+                                    .without_soc = soc_out ? r->soc : NULL};
+        struct conformal_interval x = conformal_of(c, &q, level_frac);
+        half[out.n++] = log(x.high_factor);
+        out.inside += fabs(r->ln_error) <= log(x.high_factor);
+    }
+    if (out.n > 0) {
+        qsort(half, out.n, sizeof *half, by_value);
+        out.median_half = half[out.n / 2];
+    }
+    free(half);
+    return out;
+}

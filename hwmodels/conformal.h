@@ -74,6 +74,15 @@ struct conformal_interval conformal_of(const struct conformal *c, const struct c
  * distance: a draw of how far a prediction is off. */
 double conformal_draw(const struct conformal *c, const struct conformal_query *q, double u);
 
+/* Share of the table's rows (of one phase, whose model, or SoC, was left out) that lie in the
+ * interval made of scores without their model, or SoC: what the level is worth. Cost: rows^2. */
+struct conformal_coverage {
+    size_t n, inside;
+    double median_half; /* of ln, of the intervals */
+};
+struct conformal_coverage conformal_cover(const struct conformal *c, bool soc_out,
+                                          enum conformal_phase phase, double level_frac);
+
 enum conformal_phase conformal_phase_of(bool prefill, uint32_t tokens);
 
 #endif

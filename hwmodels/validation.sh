@@ -4,7 +4,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 x=${BUILD:-build}/xpusim
-"$x" calibrate --points reference --residuals hwmodels/residuals.csv >&2
+coverage=$("$x" calibrate --points reference --residuals hwmodels/residuals.csv)
 cat <<'TEXT'
 # How far the hardware models are off
 
@@ -33,6 +33,14 @@ for soc in core-ultra-7-155h core-ultra-7-255h core-ultra-7-258v core-ultra-9-28
     echo
 done
 cat <<'TEXT'
+## What the 95 % intervals are worth (`xpusim calibrate --points reference --residuals`)
+
+TEXT
+echo '```'
+echo "$coverage"
+echo '```'
+cat <<'TEXT'
+
 ## A serving run of vLLM on one GPU, from datasheet values and with three numbers fitted to its first 30 %
 
 TEXT

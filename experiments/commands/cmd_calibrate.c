@@ -1,5 +1,6 @@
 /* `xpusim calibrate`: the kernel-time parameters of a SoC file from measured points. */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -7,6 +8,7 @@
 #include "experiments/commands/commands.h"
 #include "experiments/validation/calibrate_report.h"
 #include "experiments/validation/residuals.h"
+#include "hwmodels/conformal.h"
 #include "sim/base/arena.h"
 #include "sim/base/datadir.h"
 #include "sim/base/json.h"
@@ -130,6 +132,34 @@ static void report(const struct options *o, const struct work *w)
     json_print(root, stdout);
 }
 
+/* What the nominal level is worth on what was left out. */
+static void print_coverage(const char *path, struct err *e)
+{
+    struct conformal table;
+    if (conformal_read(path, &table, e) != 0) {
+        return;
+    }
+    static const char *const out[] = {"models", "SoCs"};
+    (void)printf("coverage of nominal 95 %%, scores without the row's own model or SoC:\n");
+    for (int soc = 0; soc < 2; soc++) {
+        size_t n = 0;
+        size_t inside = 0;
+        for (int phase = CONFORMAL_PREFILL; phase <= CONFORMAL_DECODE; phase++) {
+            struct conformal_coverage x =
+                conformal_cover(&table, soc == 1, (enum conformal_phase)phase, CONFORMAL_LEVEL);
+            (void)printf("  %s left out, %s: %.1f %% of %zu rows; interval in the median x %.2f "
+                         "either way\n",
+                         out[soc], conformal_phase_names[phase],
+                         100.0 * (double)x.inside / (double)x.n, x.n, exp(x.median_half));
+            n += x.n;
+            inside += x.inside;
+        }
+        (void)printf("  %s left out, all: %.1f %% of %zu rows\n", out[soc],
+                     100.0 * (double)inside / (double)n, n);
+    }
+    conformal_fini(&table);
+}
+
 static int residuals(const struct options *o, struct err *e)
 {
     char file[PATH_BYTES];
@@ -145,6 +175,7 @@ static int residuals(const struct options *o, struct err *e)
         size_t n = residuals_write(&catalog, &points, o->points, out);
         bool ok = fclose(out) == 0;
         (void)printf("%s: %zu rows\n", o->residuals, n);
+        print_coverage(o->residuals, e);
         rc = ok ? 0 : err_add(e, "--residuals %s: %s", o->residuals, strerror(errno));
     }
     catalog_fini(&catalog);

@@ -100,7 +100,8 @@ const struct command cmd_characterize = {
         "  mixed     decode batches with a prefill chunk in them\n"
         "  chunk     static chunk rows: throughput, preemption bounds, footprint, and the knee\n"
         "  verify    drafts of one sequence verified at once, against their number\n"
-        "  schemes   the four co-scheduling schemes over load (simulated: a minute)",
+        "  schemes   the four co-scheduling schemes over load (simulated: a minute)\n"
+        "  interval  how sure predicted times are, by length of the prompt or context",
     .operands = {"STUDY", 0, 64, offsetof(OPTIONS, studies)},
     .children = children,
     .bytes = sizeof(OPTIONS),

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "experiments/commands/commands.h"
+#include "experiments/run/interval.h"
 #include "experiments/run/price.h"
 #include "experiments/shell/table.h"
 #include "sim/base/json.h"
@@ -141,10 +142,40 @@ static void roofs(const struct config *c, cJSON *rows)
     }
 }
 
+/* How sure these times are: of a prefill and of a decode at DECODE_CONTEXT. */
+static void intervals(const struct config *c, const struct conformal *t, cJSON *rows, FILE *out)
+{
+    static const char *const phases[] = {"prefill", "decode"};
+    for (uint8_t d = 0; d < c->soc.machine.n_devices; d++) {
+        for (int i = 0; i < 2; i++) {
+            struct conformal_interval x =
+                interval_of(t, &c->soc, d, c->truth.runtime[d], &c->llm, i == 0, DECODE_CONTEXT);
+            const char *name = c->soc.machine.devices[d].name;
+            cJSON *row = cJSON_CreateObject();
+            cJSON_AddStringToObject(row, "device", name);
+            cJSON_AddStringToObject(row, "phase", phases[i]);
+            cJSON_AddNumberToObject(row, "low_factor", x.low_factor);
+            cJSON_AddNumberToObject(row, "high_factor", x.high_factor);
+            cJSON_AddNumberToObject(row, "level_frac", x.level_frac);
+            cJSON_AddNumberToObject(row, "rows", (double)x.n);
+            cJSON_AddStringToObject(row, "pool", x.pool);
+            cJSON_AddNumberToObject(row, "distance_ln", x.distance);
+            cJSON_AddItemToArray(rows, row);
+            char text[160];
+            if (out != NULL) {
+                (void)fprintf(out, "%s %s: %s\n", name, phases[i],
+                              interval_text(&x, text, sizeof text));
+            }
+        }
+    }
+}
+
 int list_kernels(const struct config_options *o, bool json, struct err *e)
 {
     struct config c;
-    if (config_load(&c, o, e) != 0) {
+    struct conformal residuals = {0};
+    if (config_load(&c, o, e) != 0 || interval_table_read(&residuals, e) != 0) {
+        conformal_fini(&residuals);
         config_fini(&c);
         return EXIT_BAD_INPUT;
     }
@@ -156,7 +187,9 @@ int list_kernels(const struct config_options *o, bool json, struct err *e)
     nodes(&c, cJSON_AddArrayToObject(root, "kernels"), &kernels);
     longest(&c, cJSON_AddArrayToObject(root, "longest"), &bounds);
     roofs(&c, cJSON_AddArrayToObject(root, "roofs"));
+    cJSON *list = cJSON_AddArrayToObject(root, "intervals");
     if (json) {
+        intervals(&c, &residuals, list, NULL);
         json_print(root, stdout);
     } else {
         (void)printf("One layer of %s on %s, alone on the machine\n\n", c.llm.name,
@@ -167,10 +200,13 @@ int list_kernels(const struct config_options *o, bool json, struct err *e)
             "arrival waits for at most)\n\n",
             CHUNK_ROWS);
         table_print(&bounds, stdout, 0);
+        (void)printf("\n95 %% intervals of these times, from errors on what was left out\n\n");
+        intervals(&c, &residuals, list, stdout);
         cJSON_Delete(root);
     }
     table_fini(&kernels);
     table_fini(&bounds);
+    conformal_fini(&residuals);
     config_fini(&c);
     return EXIT_OK;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "experiments/run/interval.h"
 #include "experiments/shell/table.h"
 #include "sim/base/arena.h"
 #include "sim/base/quantile.h"
@@ -70,6 +71,7 @@ void calibrate_entry_make(const struct catalog *c, const struct points *points,
 {
     memset(out, 0, sizeof *out);
     calibrate_collect(c, points, soc, device, runtime, &out->set);
+    out->residuals = &c->residuals;
     if (out->set.n == 0) {
         return;
     }
@@ -134,6 +136,23 @@ static void print_offsets(const struct calibrate_entry *e, FILE *out)
     }
 }
 
+/* Of an unseen model, by the left-out rows of the family: a fit of new points moves the entry, not
+ * what fits like it were off by. */
+static void print_intervals(const struct calibrate_entry *e, FILE *out)
+{
+    static const char *const names[] = {"prefill", "decode"};
+    struct llm m = e->set.rows[0].k.llm;
+    for (int i = 0; i < 2 && e->residuals != NULL; i++) {
+        char text[160];
+        struct soc_runtime r = *entry_of(e);
+        r.start.given = true;
+        struct conformal_interval x =
+            interval_of(e->residuals, e->set.soc, e->set.device, &r, &m, i == 0, 1024);
+        (void)fprintf(out, "  95 %% interval of an unseen model's %s: %s\n", names[i],
+                      interval_text(&x, text, sizeof text));
+    }
+}
+
 void calibrate_entry_print(const struct calibrate_entry *e, FILE *out)
 {
     const struct soc_runtime *r = entry_of(e);
@@ -178,6 +197,7 @@ void calibrate_entry_print(const struct calibrate_entry *e, FILE *out)
                   "  residual noise on models left out: prefill %.3f, decode %.3f (as "
                   "sim.annotation.sigma_*)\n",
                   e->sigma[0], e->sigma[1]);
+    print_intervals(e, out);
     if (e->leave_refused > 0) {
         (void)fprintf(
             out,

@@ -29,8 +29,9 @@ struct calibrate_entry {
     char refusal[256];
     double sigma[2]; /* robust sd of ln error: prefill, decode (NaN without rows) */
     struct calibrate_error seen[CALIBRATE_N_KINDS], unseen[CALIBRATE_N_KINDS]; /* leave-one-out */
-    size_t leave_refused;           /* models whose leaving out left too little */
-    uint32_t rows_max, context_max; /* validity envelope */
+    size_t leave_refused;              /* models whose leaving out left too little */
+    uint32_t rows_max, context_max;    /* validity envelope */
+    const struct conformal *residuals; /* the catalogue's */
 };
 
 /* Collects, fits, leaves models out, and sums up one runtime entry. Entries without rows have

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "experiments/run/interval.h"
 #include "sim/base/arena.h"
 #include "sim/base/datadir.h"
 #include "sim/base/json.h"
@@ -112,11 +113,13 @@ int catalog_open(struct catalog *c, struct err *e)
     size_t before = e->n;
     read_folder(c, "hwmodels/soc", add_soc, e);
     read_folder(c, "hwmodels/llm", add_llm, e);
+    (void)interval_table_read(&c->residuals, e);
     return e->n == before ? 0 : -EINVAL;
 }
 
 void catalog_fini(struct catalog *c)
 {
+    conformal_fini(&c->residuals);
     for (size_t i = 0; i < c->n_socs; i++) {
         free(c->socs[i]);
     }

@@ -2,6 +2,7 @@
 #ifndef EXPERIMENTS_VALIDATION_CATALOG_H
 #define EXPERIMENTS_VALIDATION_CATALOG_H
 
+#include "hwmodels/conformal.h"
 #include "hwmodels/soc.h"
 
 #define CATALOG_KEY_BYTES 64
@@ -18,6 +19,7 @@ struct catalog {
     size_t n_llms;
     struct catalog_llm *names; /* owned */
     size_t n_names;
+    struct conformal residuals; /* owned: what intervals rest on */
 };
 
 /* Reads every shipped file. 0 or -EINVAL with errors; catalog_fini is needed in both cases. */

@@ -8,13 +8,14 @@
 
 #include "experiments/compare/compare.h"
 #include "experiments/run/chunks.h"
+#include "experiments/run/interval.h"
 #include "experiments/run/price.h"
 #include "sim/api/contention.h"
 #include "sim/base/arena.h"
 #include "sim/core/core.h"
 
-const char *const characterize_studies[] = {"affinity", "corun",  "batch",   "prompt", "mixed",
-                                            "chunk",    "verify", "schemes", NULL};
+const char *const characterize_studies[] = {"affinity", "corun",  "batch",   "prompt",   "mixed",
+                                            "chunk",    "verify", "schemes", "interval", NULL};
 
 static const char *const op_names[] = {"QKV", "MHA", "FFN", "HEAD"};
 static const uint32_t row_steps[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096};
@@ -322,6 +323,33 @@ static int study_schemes(const struct config *c, const struct characterize_optio
     return e->n > 0 ? -EINVAL : 0;
 }
 
+/* ---- how sure ---- */
+
+/* 95 % intervals of predicted times, as factors, by prompt or context length. */
+static int study_interval(const struct config *c, struct characterize_rows *out, struct err *e)
+{
+    static const char *const phases[] = {"prefill", "decode"};
+    struct conformal t;
+    if (interval_table_read(&t, e) != 0) {
+        return -EINVAL;
+    }
+    for (uint8_t d = 0; d < c->soc.machine.n_devices; d++) {
+        for (uint32_t tokens = 32; tokens <= 8192; tokens *= 4) {
+            for (int i = 0; i < 2; i++) {
+                struct conformal_interval x =
+                    interval_of(&t, &c->soc, d, c->truth.runtime[d], &c->llm, i == 0, tokens);
+                struct characterize_row row =
+                    row_of("interval", c->soc.machine.devices[d].name, phases[i], "tokens", tokens);
+                add(out, row, "low", "x", x.low_factor);
+                add(out, row, "high", "x", x.high_factor);
+                add(out, row, "distance", "ln", x.distance);
+            }
+        }
+    }
+    conformal_fini(&t);
+    return 0;
+}
+
 int characterize_run(const char *study, const struct config *c,
                      const struct characterize_options *o, struct characterize_rows *out,
                      struct err *e)
@@ -352,10 +380,12 @@ int characterize_run(const char *study, const struct config *c,
         return 0;
     case 7:
         return study_schemes(c, o, out, e);
+    case 8:
+        return study_interval(c, out, e);
     default:
         return err_add(e,
                        "characterize %s: must be one of affinity, corun, batch, prompt, mixed, "
-                       "chunk, verify, schemes",
+                       "chunk, verify, schemes, interval",
                        study);
     }
 }

@@ -88,6 +88,8 @@ static void fill(const struct table_of *t, bool latency, key_of *key, struct poi
     sample_init(&all, false);
     double sum = 0.0;
     bool one_metric = true;
+    size_t with_interval = 0;
+    size_t inside = 0;
     const char *metric = NULL;
     for (size_t i = 0; i < t->points->n; i++) {
         const struct point *p = &t->points->v[i];
@@ -102,10 +104,14 @@ static void fill(const struct table_of *t, bool latency, key_of *key, struct poi
             y[g->predicted++] = p->value;
             sample_add(&some, fabs(error));
             sum += slower(p, &t->q[i]);
+            bool has = latency && !isnan(t->q[i].low);
+            with_interval += has;
+            inside += has && p->value >= t->q[i].low && p->value <= t->q[i].high;
             one_metric = one_metric && (metric == NULL || strcmp(metric, p->metric_name) == 0);
             metric = p->metric_name;
         }
     }
+    g->inside_frac = with_interval > 0 ? (double)inside / (double)with_interval : (double)NAN;
     g->median = sample_quantile(&some, 0.5);
     g->p90 = sample_quantile(&some, 0.9);
     g->median_all = sample_quantile(&all, 0.5);

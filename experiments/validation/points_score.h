@@ -16,6 +16,7 @@ struct points_group {
     size_t n, predicted;
     double median, p90, bias, pearson; /* of predicted rows; NaN where there are none */
     double median_all, p90_all;        /* unpredicted rows as 100 % */
+    double inside_frac; /* measured within the 95 % interval, of rows with one; NaN */
 };
 
 struct points_scores {

@@ -93,6 +93,26 @@ struct price predict_price(const struct predict_case *k, const struct point *p,
     return price_pass(&r, k->device, &w);
 }
 
+/* Scores of the row's own model are left out: it counts as one that nobody has measured. */
+static void interval(const struct catalog *c, const struct point *p, const struct predict_case *k,
+                     double seconds, struct prediction *out)
+{
+    const struct soc_runtime *entry = &k->soc->devices[k->device].runtimes[k->runtime];
+    struct conformal_query q = {.soc = k->soc->machine.name,
+                                .family = k->soc->family,
+                                .kind = k->soc->machine.devices[k->device].kind,
+                                .phase = conformal_phase_of(point_is_prefill(p), p->input_tokens),
+                                .weights = k->llm.body_weights + k->llm.head_weights,
+                                .tokens = p->input_tokens,
+                                .soc_out = !entry->start.given || !k->runtime_exact,
+                                .without_model = k->llm.name};
+    struct conformal_interval x = conformal_of(&c->residuals, &q, CONFORMAL_LEVEL);
+    double a = point_value_of_seconds(p, seconds * x.low_factor);
+    double b = point_value_of_seconds(p, seconds * x.high_factor);
+    out->low = x.n > 0 ? fmin(a, b) : (double)NAN;
+    out->high = x.n > 0 ? fmax(a, b) : (double)NAN;
+}
+
 struct prediction predict_row(const struct catalog *c, const struct point *p)
 {
     if (!point_is_latency(p)) {
@@ -100,12 +120,14 @@ struct prediction predict_row(const struct catalog *c, const struct point *p)
     }
     struct predict_case k;
     predict_bind(c, p, &k);
-    struct prediction out = {.value = (double)NAN, .reason = k.reason};
+    struct prediction out = {
+        .value = (double)NAN, .reason = k.reason, .low = (double)NAN, .high = (double)NAN};
     if (k.reason == NULL) {
         struct price price = predict_price(&k, p, NULL);
         out.value = point_value_of_seconds(p, price.seconds);
         out.outside = price.outside;
         out.runtime_default = !k.runtime_exact;
+        interval(c, p, &k, price.seconds, &out);
     }
     return out;
 }

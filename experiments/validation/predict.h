@@ -33,6 +33,7 @@ struct prediction {
     const char *reason;
     bool runtime_default; /* the runtime is not in the file: its default stood in */
     bool outside;         /* outside the validity envelope */
+    double low, high; /* 95 % interval of the value, as if its model had not been measured; NaN */
 };
 
 /* Any row. */

@@ -85,10 +85,11 @@ static void pct(struct table *t, double share)
 static void print_groups(const struct points_scores *s, FILE *out)
 {
     struct table t;
-    table_init(&t, "lrrrrrrrr");
-    static const char *const heads[] = {"|error|, %", "rows",    "predicted", "median",     "P90",
-                                        "bias",       "Pearson", "with the",  "unpredicted"};
-    for (size_t i = 0; i < 9; i++) {
+    table_init(&t, "lrrrrrrrrr");
+    static const char *const heads[] = {"|error|, %",  "rows",   "predicted", "median",
+                                        "P90",         "bias",   "Pearson",   "with the",
+                                        "unpredicted", "in 95 %"};
+    for (size_t i = 0; i < 10; i++) {
         table_cell(&t, "%s", heads[i]);
     }
     const char *by = "";
@@ -112,6 +113,7 @@ static void print_groups(const struct points_scores *s, FILE *out)
         }
         pct(&t, g->median_all);
         pct(&t, g->p90_all);
+        pct(&t, g->inside_frac);
     }
     table_print(&t, out, 2);
     table_fini(&t);
@@ -143,9 +145,11 @@ static void print_row(struct table *t, const struct point *p, const struct predi
     table_cell(t, "%.4g", p->value);
     if (q->reason != NULL) {
         table_cell(t, "%s", "");
+        table_cell(t, "%s", "");
         table_cell(t, "%s", q->reason);
     } else {
         table_cell(t, "%.4g", q->value);
+        table_cell(t, "%.4g to %.4g", q->low, q->high);
         table_cell(t, "%+.1f %%%s%s", 100.0 * points_error(p, q),
                    q->runtime_default ? ", another runtime's" : "", q->outside ? ", outside" : "");
     }
@@ -153,10 +157,11 @@ static void print_row(struct table *t, const struct point *p, const struct predi
 
 static void rows_begin(struct table *t)
 {
-    static const char *const heads[] = {"line",   "engine", "runtime",  "model",     "bits",
-                                        "tokens", "metric", "measured", "predicted", "error"};
-    table_init(t, "rlllrrlrrl");
-    for (size_t i = 0; i < 10; i++) {
+    static const char *const heads[] = {"line",      "engine", "runtime", "model",
+                                        "bits",      "tokens", "metric",  "measured",
+                                        "predicted", "95 %",   "error"};
+    table_init(t, "rlllrrlrrrl");
+    for (size_t i = 0; i < 11; i++) {
         table_cell(t, "%s", heads[i]);
     }
 }
@@ -256,6 +261,8 @@ static cJSON *row_json(const struct point *p, const struct prediction *q)
         return o;
     }
     cJSON_AddNumberToObject(o, "predicted", q->value);
+    put_share(o, "low", q->low);
+    put_share(o, "high", q->high);
     cJSON_AddNumberToObject(o, "error_frac", points_error(p, q));
     cJSON_AddBoolToObject(o, "default_runtime", q->runtime_default);
     cJSON_AddBoolToObject(o, "outside_envelope", q->outside);
@@ -285,6 +292,7 @@ static void print_json(const char *path, const struct points *points, const stru
         put_share(o, "pearson", g->pearson);
         put_share(o, "median_with_unpredicted", g->median_all);
         put_share(o, "p90_with_unpredicted", g->p90_all);
+        put_share(o, "inside_interval", g->inside_frac);
         cJSON_AddItemToArray(summary, o);
     }
     json_print(root, out);

@@ -1,0 +1,23 @@
+/* How sure the predicted times of a configuration are: intervals of hwmodels/conformal.h for its
+ * machine and its model. */
+#ifndef EXPERIMENTS_RUN_INTERVAL_H
+#define EXPERIMENTS_RUN_INTERVAL_H
+
+#include "experiments/run/config.h"
+#include "hwmodels/conformal.h"
+
+/* The shipped table. 0 or -EINVAL with errors; conformal_fini in every case. */
+int interval_table_read(struct conformal *out, struct err *e);
+
+/* 95 % interval of the time of a prefill of `tokens`, or of a token of decode behind as many, on
+ * one device. An entry that no calibration has fitted gets what transfers between SoCs are off by.
+ */
+struct conformal_interval interval_of(const struct conformal *t, const struct soc *soc,
+                                      uint8_t device, const struct soc_runtime *entry,
+                                      const struct llm *llm, bool prefill, uint32_t tokens);
+
+/* "x 0.81 to 1.24 (143 rows of meteor-lake-h; the nearest measured model is x 1.1 away)". Returns
+ * buf. */
+const char *interval_text(const struct conformal_interval *x, char *buf, size_t size);
+
+#endif

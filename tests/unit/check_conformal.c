@@ -1,0 +1,146 @@
+/* Intervals from left-out errors: the quantile by hand, pools, widening, and what the nominal level
+ * is worth on the shipped table. */
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "hwmodels/conformal.h"
+#include "sim/base/datadir.h"
+
+static struct conformal table;
+static struct err err;
+static char path[64];
+
+static void setup(void)
+{
+    err = (struct err)ERR_INIT;
+    (void)snprintf(path, sizeof path, "conformal-%ld.tmp.csv", (long)getpid());
+}
+
+static void teardown(void)
+{
+    conformal_fini(&table);
+    err_fini(&err);
+    (void)remove(path);
+}
+
+/* 39 decode rows of one family, one model each of the same size and context: distance 0, errors
+ * 0.01, -0.02, 0.03, ... -0.38, 0.39. */
+static void write_table(uint32_t n)
+{
+    FILE *f = fopen(path, "w");
+    ck_assert_ptr_nonnull(f);
+    fputs("soc,family,device,model,weights,phase,input_tokens,left_out,ln_error\n", f);
+    for (uint32_t i = 1; i <= n; i++) {
+        (void)fprintf(f, "s,fam,igpu,m%u,1e9,decode,1024,model,%.2f\n", i,
+                      (i % 2 == 0 ? -0.01 : 0.01) * i);
+    }
+    ck_assert_int_eq(fclose(f), 0);
+    ck_assert_int_eq(conformal_read(path, &table, &err), 0);
+}
+
+static struct conformal_query query(void)
+{
+    return (struct conformal_query){.soc = "s",
+                                    .family = "fam",
+                                    .kind = DEVICE_KIND_IGPU,
+                                    .phase = CONFORMAL_DECODE,
+                                    .weights = 1e9,
+                                    .tokens = 1024};
+}
+
+/* ceil(40 x 0.95) = 38: the 38th smallest of 0.01 to 0.39. At 0.5: ceil(20) = the 20th. */
+START_TEST(the_interval_is_an_order_statistic)
+{
+    write_table(39);
+    struct conformal_query q = query();
+    struct conformal_interval x = conformal_of(&table, &q, 0.95);
+    ck_assert_uint_eq(x.n, 39);
+    ck_assert_str_eq(x.pool, "fam");
+    ck_assert_double_eq_tol(log(x.high_factor), 0.38, 1e-9);
+    ck_assert_double_eq_tol(log(x.low_factor), -0.38, 1e-9);
+    ck_assert_double_eq_tol(log(conformal_of(&table, &q, 0.5).high_factor), 0.20, 1e-9);
+    q.without_model = "m38"; /* 38 left: ceil(39 x 0.95) = 38, the largest, 0.39 */
+    ck_assert_double_eq_tol(log(conformal_of(&table, &q, 0.95).high_factor), 0.39, 1e-9);
+}
+END_TEST
+
+/* Ten scores cannot support 95 %: the largest is given, and 10 of 11 is what it is worth. */
+START_TEST(too_few_scores_say_what_they_support)
+{
+    write_table(10);
+    struct conformal_query q = query();
+    struct conformal_interval x = conformal_of(&table, &q, 0.95);
+    ck_assert_double_eq_tol(log(x.high_factor), 0.10, 1e-9);
+    ck_assert_double_eq_tol(x.level_frac, 10.0 / 11.0, 1e-12);
+    ck_assert_str_eq(x.pool, "all"); /* it has looked everywhere */
+}
+END_TEST
+
+/* A model e^2 times as large as any measured: the half-width grows by 1 + 2 CONFORMAL_WIDEN. */
+START_TEST(intervals_widen_with_the_distance_from_what_was_measured)
+{
+    write_table(39);
+    struct conformal_query q = query();
+    q.weights = 1e9 * exp(2.0);
+    struct conformal_interval x = conformal_of(&table, &q, 0.95);
+    ck_assert_double_eq_tol(x.distance, 2.0, 1e-9);
+    ck_assert_double_eq_tol(log(x.high_factor), 0.38 * (1.0 + 2.0 * CONFORMAL_WIDEN), 1e-9);
+}
+END_TEST
+
+/* Draws are the errors themselves, turned round: measured over predicted; the median of 39 errors
+ * that alternate in sign is the middle one. */
+START_TEST(draws_come_from_the_left_out_errors)
+{
+    write_table(39);
+    struct conformal_query q = query();
+    ck_assert_double_eq_tol(conformal_draw(&table, &q, 0.0), -0.39, 1e-9);
+    ck_assert_double_eq_tol(conformal_draw(&table, &q, 1.0), 0.38, 1e-9);
+    ck_assert_double_eq_tol(conformal_draw(&table, &q, 0.5), -0.01, 1e-9);
+}
+END_TEST
+
+/* Nominal 95 %, on the shipped residuals: at least 93 % of the rows whose model was left out lie in
+ * the interval that the others' scores make, and at least 93 % of those whose SoC was. */
+START_TEST(the_shipped_table_covers_what_it_promises)
+{
+    char file[4096];
+    ck_assert_int_eq(conformal_read(datadir_path(file, sizeof file, CONFORMAL_TABLE), &table, &err),
+                     0);
+    for (int soc_out = 0; soc_out < 2; soc_out++) {
+        size_t n = 0;
+        size_t inside = 0;
+        for (int p = CONFORMAL_PREFILL; p <= CONFORMAL_DECODE; p++) {
+            struct conformal_coverage x =
+                conformal_cover(&table, soc_out == 1, (enum conformal_phase)p, CONFORMAL_LEVEL);
+            n += x.n;
+            inside += x.inside;
+        }
+        ck_assert_uint_gt(n, 400);
+        ck_assert_double_ge((double)inside / (double)n, 0.93);
+        ck_assert_double_le((double)inside / (double)n, 0.98); /* nor is it wide for nothing */
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("conformal intervals");
+    TCase *t = tcase_create("intervals");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_set_timeout(t, 60);
+    tcase_add_test(t, the_interval_is_an_order_statistic);
+    tcase_add_test(t, too_few_scores_say_what_they_support);
+    tcase_add_test(t, intervals_widen_with_the_distance_from_what_was_measured);
+    tcase_add_test(t, draws_come_from_the_left_out_errors);
+    tcase_add_test(t, the_shipped_table_covers_what_it_promises);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
