@@ -33,7 +33,7 @@ CHECK_LIBS   = $$(pkg-config --libs check)
 ENGINE_HOME := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/xpusim
 GGML        := $(wildcard $(ENGINE_HOME)/ggml-0.25.3)
 OPENVINO    := $(wildcard $(ENGINE_HOME)/openvino-2026.4.1)
-ENGINES     := $(if $(GGML),$(BUILD)/engines/ggml.so)
+ENGINES     := $(if $(GGML),$(BUILD)/engines/ggml.so) $(if $(OPENVINO),$(BUILD)/engines/openvino.so)
 ENGINE_SRC  := hwmodels/engines/ggml.c $(wildcard hwmodels/engines/openvino*.c)
 
 SRC      := $(filter-out $(ENGINE_SRC),\

@@ -145,23 +145,22 @@ static int start(struct drive *d)
 /* Ends the threads. False: one hangs, and what it uses must stay. */
 static bool stop(struct drive *d)
 {
-    bool whole = true;
+    lane_stop(&d->loader); /* they work on devices, so they end first */
+    lane_stop(&d->compiler);
+    bool whole = !d->loader.hung && !d->compiler.hung;
     for (uint32_t i = 0; i < d->machine->n_devices; i++) {
         struct real_device *v = &d->devices[i];
         for (uint32_t k = 0; k < v->n_live; k++) {
             atomic_store(&v->live[k]->kill, 1);
             atomic_store(&v->live[k]->stop, 1);
         }
-        if (v->lane.started && !v->lane.hung && v->handle != NULL) {
+        if (whole && v->lane.started && !v->lane.hung && v->handle != NULL) {
             v->job.run = close_device;
             (void)lane_call(&v->lane, &v->job);
         }
         lane_stop(&v->lane);
         whole = whole && !v->lane.hung;
     }
-    lane_stop(&d->loader);
-    lane_stop(&d->compiler);
-    whole = whole && !d->loader.hung && !d->compiler.hung;
     for (uint32_t i = 0; whole && i < d->n_engines; i++) {
         d->engines[i].ops->close(d->engines[i].handle);
     }
@@ -262,7 +261,9 @@ static void instant(struct drive *d)
     if (c->result->status == 0) {
         (void)core_schedule(c);
     }
-    drive_times_add(&d->report->schedule, drive_real_ns() - began);
+    if (d->wall) {
+        drive_times_add(&d->report->schedule, drive_real_ns() - began);
+    }
 }
 
 static void loop(struct drive *d)

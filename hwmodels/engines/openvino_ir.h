@@ -1,0 +1,55 @@
+/* Models for OpenVINO, written node by node: IR text and one blob of constants.
+ *
+ * A node is (type, opset, attributes, inputs); port types are left to be inferred. The text and the
+ * blob must stay as they are while a model compiled from them lives: models of dynamic shape read
+ * their constants at the first inference. */
+#ifndef HWMODELS_ENGINES_OPENVINO_IR_H
+#define HWMODELS_ENGINES_OPENVINO_IR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sim/api/engine.h"
+
+struct ir_text {
+    char *data; /* owned */
+    size_t n, cap;
+};
+
+struct ir {
+    struct ir_text layers, edges;
+    uint8_t *blob; /* owned, aligned to 64 */
+    size_t n_blob, cap_blob;
+    int next_id;
+    bool failed; /* out of memory: the model is of no use */
+};
+
+/* An output of a node. */
+struct ir_port {
+    int node, port;
+};
+
+void ir_init(struct ir *ir);
+/* Frees the text; the blob stays with the caller when it has been taken (set to NULL). */
+void ir_fini(struct ir *ir);
+/* Ends the text; layers.data is then the whole model. */
+void ir_end(struct ir *ir);
+
+/* shape: "64,1024", "?,1024". type: "f32", "f16". */
+struct ir_port ir_input(struct ir *ir, const char *type, const char *shape);
+void ir_result(struct ir *ir, struct ir_port x);
+/* y = x W^T with int8 weights and an f16 scale per output, as exporters write them. */
+struct ir_port ir_linear(struct ir *ir, struct ir_port x, enum engine_tensor t, uint32_t layer,
+                         uint32_t in, uint32_t out);
+struct ir_port ir_norm(struct ir *ir, struct ir_port x);
+/* Rows of heads x dim; cosines and sines of shape [rows, 1, dim]. */
+struct ir_port ir_rotate(struct ir *ir, struct ir_port x, struct ir_port cosines,
+                         struct ir_port sines, uint32_t heads, uint32_t dim);
+struct ir_port ir_add(struct ir *ir, struct ir_port a, struct ir_port b);
+/* silu(gate) up */
+struct ir_port ir_gated(struct ir *ir, struct ir_port gate, struct ir_port up);
+/* q [1, rows, heads, dim] f32, k and v [1, keys, kv_heads, dim] f16, mask [1, 1, rows, keys]. */
+struct ir_port ir_attention(struct ir *ir, struct ir_port q, struct ir_port k, struct ir_port v,
+                            struct ir_port mask, const struct llm *llm);
+
+#endif

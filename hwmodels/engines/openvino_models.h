@@ -1,0 +1,62 @@
+/* Compiled models of the OpenVINO engine: one per (layer, op, shape), each with its own weights. */
+#ifndef HWMODELS_ENGINES_OPENVINO_MODELS_H
+#define HWMODELS_ENGINES_OPENVINO_MODELS_H
+
+#include <pthread.h>
+
+#include "sim/api/engine.h"
+#if __has_include(<openvino/c/openvino.h>) /* without its headers this file is empty */
+#include <openvino/c/openvino.h>
+
+#define MAX_VARIANTS 2 /* of a token-level kernel: the chunk, one row */
+
+struct compiled {
+    ov_compiled_model_t *model;
+    ov_infer_request_t *request;
+    uint8_t *blob; /* its constants: must stay */
+    uint32_t rows; /* static rows, 0: any */
+};
+
+/* Attention of one prompt length. */
+struct attention {
+    struct attention *next;
+    struct compiled c;
+};
+
+struct engine {
+    const struct llm *llm;
+    const struct engine_kv *kv;
+    ov_core_t *core;
+    uint32_t q_dim, kv_dim;
+};
+
+struct odevice {
+    struct engine *engine;
+    char name[32];
+    uint32_t n_variants;
+    struct compiled *qkv, *ffn; /* layer x variant */
+    struct compiled head[MAX_VARIANTS];
+    struct compiled mha; /* any shape; no model where the device takes static ones only */
+    pthread_mutex_t mutex;
+    struct attention *attention; /* under the mutex, as is: */
+    ov_infer_request_t *running;
+    float *scratch;
+    size_t n_scratch;
+};
+
+/* What OpenVINO says went wrong, after `what`. Returns -EIO. */
+int openvino_failure(char *why, const char *what);
+
+/* rows 0: any number. 0, or -errno with a reason. */
+int compile_qkv(const struct odevice *v, uint32_t layer, uint32_t rows, struct compiled *out,
+                char *why);
+int compile_ffn(const struct odevice *v, uint32_t layer, uint32_t rows, struct compiled *out,
+                char *why);
+int compile_head(const struct odevice *v, uint32_t rows, struct compiled *out, char *why);
+/* tokens 0: any number of rows and keys; else both are that many. */
+int compile_mha(const struct odevice *v, uint32_t tokens, struct compiled *out, char *why);
+void compiled_free(struct compiled *c);
+
+#endif
+
+#endif

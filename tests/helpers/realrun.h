@@ -1,0 +1,39 @@
+/* Real runs of a scenario: 28 requests that meet, on a machine of three devices, and their tokens.
+ */
+#ifndef TESTS_REALRUN_H
+#define TESTS_REALRUN_H
+
+#include "sim/drive/drive.h"
+#include "tests/helpers/scenario.h"
+
+enum { N_REQUESTS = 28 };
+
+struct tokens {
+    uint32_t n[N_REQUESTS];
+    int32_t t[N_REQUESTS][64];
+};
+
+extern struct scenario real;
+extern struct scenario_request real_q[N_REQUESTS];
+extern struct drive_options real_options;
+extern struct drive_report real_report;
+
+/* Prompts of up to `longest` tokens; arrivals so close that requests meet on any machine. */
+void realrun_requests_make(uint32_t longest);
+/* prepares real and real_options: that engine on every device. */
+void realrun_machine_make(const struct engine_ops *engine, enum drive_clock clock);
+void realrun_small_model(void); /* that plain loops run in milliseconds */
+void realrun_ggml_model(void);  /* 2 layers x 256 */
+/* What a real run asks of a policy beyond its defaults. */
+const char *realrun_parameters_of(const char *name);
+/* True of policies that no engine here can serve. */
+bool realrun_refused(const char *policy);
+/* Returns the run's status; its tokens when that is 0. */
+int realrun_run(const struct policy_ops *policy, const char *params, struct tokens *out);
+/* Requests with the same tokens; with the same first one. */
+uint32_t realrun_alike(const struct tokens *a, const struct tokens *b);
+uint32_t realrun_alike_at_first(const struct tokens *a, const struct tokens *b);
+/* Asserts that all of real_q finished with clean books. */
+void realrun_whole(const char *policy);
+
+#endif
