@@ -389,7 +389,7 @@ static double pass_key(struct sched *s, const struct iter *it, const struct iter
         done_ns += s->now_ns - ip->launch->start_ns;
         done_ns = progress_bounded_ns(s, p, ip->launch->op_end, done_ns, it->device);
     }
-    double best = INFINITY;
+    double best = (double)INFINITY;
     for (uint32_t i = 0; i < p->n_segments; i++) {
         const struct segment *seg = &p->segments[i];
         double own_ns = (double)progress_segment_ns(s, seg, it->device);

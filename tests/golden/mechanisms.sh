@@ -53,8 +53,8 @@ for p in agent-xpu-v1 agent-xpu-v2 pd-static pd-mixed; do
     changes "$p" --set sim.contention=none
 done
 # Loading graphs takes time where graphs are switched.
-changes sd-npu --set soc.loader.bandwidth.high=1000 \
-    --set soc.loader.bandwidth.value=1000 --set soc.loader.fixed.low=0 --set soc.loader.fixed.value=0
+changes sd-npu --set soc.loader.bandwidth.high=76 \
+    --set soc.loader.bandwidth.value=76 --set soc.loader.fixed.low=0 --set soc.loader.fixed.value=0
 # With KV for about three requests, admission or eviction must act.
 for p in agent-xpu-v2 openvino-cb orca vllm-v0 vllm-v1 sarathi mlfq srpt vtc; do
     changes "$p" --set sim.kv_capacity_tokens=4800
