@@ -441,20 +441,47 @@ static void put_aside(struct sched *s, struct iter *it)
     }
 }
 
-/* The most urgent of: the last paused pass, a new iteration. */
+/* The paused pass with the least key by now; of equal ones the last stopped. n_paused > 0. Where
+ * keys fall with work done (srpt) that is the last stopped one; where they grow (llf) one that was
+ * stopped earlier may have become more urgent than it. */
+static uint32_t most_urgent_paused(struct sched *s, const struct iter *it, double *key)
+{
+    uint32_t best = it->n_paused - 1;
+    *key = pass_key(s, it, &it->paused[best]);
+    for (uint32_t i = best; i-- > 0;) {
+        double k = pass_key(s, it, &it->paused[i]);
+        if (k < *key) {
+            best = i;
+            *key = k;
+        }
+    }
+    return best;
+}
+
+static void resume(struct iter *it, uint32_t i)
+{
+    it->running = it->paused[i];
+    it->n_paused--;
+    for (; i < it->n_paused; i++) {
+        it->paused[i] = it->paused[i + 1];
+    }
+}
+
+/* The most urgent of: the paused passes, a new iteration. A running pass is stopped for a request
+ * that waits, never for a paused pass: two whose keys grow with their work would take turns at
+ * every boundary. */
 static void choose(struct sched *s, struct iter *it)
 {
     const struct request *top = heap_top(&it->ready);
-    if (it->n_paused > 0) {
-        const struct iter_pass *last = &it->paused[it->n_paused - 1];
-        if (top == NULL || heap_node(top)->key >= pass_key(s, it, last)) {
-            it->running = it->paused[--it->n_paused];
-            return;
-        }
+    double key = 0.0;
+    uint32_t paused = it->n_paused > 0 ? most_urgent_paused(s, it, &key) : 0;
+    if (it->n_paused > 0 && (top == NULL || heap_node(top)->key >= key)) {
+        resume(it, paused);
+        return;
     }
     form(s, it);
     if (it->running.pass == NULL && it->n_paused > 0) {
-        it->running = it->paused[--it->n_paused]; /* no memory for new work: finish the old */
+        resume(it, paused); /* no memory for new work: finish the old */
         it->running.finish = true;
     }
 }

@@ -187,7 +187,7 @@ struct iter {
     uint64_t arrivals;
     struct batch batch;
     struct iter_pass running;                 /* pass NULL: none */
-    struct iter_pass paused[ITER_MAX_PAUSED]; /* a stack; the last was stopped last */
+    struct iter_pass paused[ITER_MAX_PAUSED]; /* the last was stopped last */
     uint32_t n_paused;
     struct gap gap;
     uint8_t device;

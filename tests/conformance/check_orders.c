@@ -497,6 +497,21 @@ static bool llf_counts_work_inside_a_pass(const char *extra)
     return rules_starts(1, 21);
 }
 
+/* As above until 21: BE0 stops with 21 ms done, its laxity 599,959 + 21 = 599,980. BE1 (laxity
+ * 600,020.5 - 60.5 = 599,960) runs from 21 on, a layer in 4.95 + 1 ms. BE2, 200 rows or 71 ms,
+ * comes at 44 with 600,044 - 71 = 599,973, when BE1 is at 599,960 + 23 = 599,983: BE1 stops when
+ * its FFN of layer 4 ends, at 21 + 4 * 5.95 = 44.8, at 599,983.8. BE2 ends at 115.8. Of the two
+ * that were stopped BE0 is then the more urgent, although BE1 was stopped last: 115.8 + 20 = 135.8,
+ * and BE1 with the 36.7 that it lacks ends at 172.5. */
+static bool llf_compares_all_stopped_passes(const char *extra)
+{
+    rules_machine(10);
+    struct scenario_request q[] = {
+        {BE, 0, 100, 1, 0, 0}, {BE, 0.0205, 165, 1, 0, 0}, {BE, 0.044, 200, 1, 0, 0}};
+    rules_run("llf", ONE ",preempt=kernel", extra, q, 3);
+    return rules_finishes(2, 115.8) && rules_finishes(0, 135.8) && rules_finishes(1, 172.5);
+}
+
 static const struct rule_row all[] = {
     RULE(srpt_serves_reactive_first, "class=blind", "class=blind"),
     RULE(sjf_serves_reactive_first, "class=blind", "class=blind"),
@@ -528,6 +543,8 @@ static const struct rule_row all[] = {
          "policy=edf policy=sjf-input"),
     RULE(llf_counts_work_inside_a_pass, "preempt=iteration preempt=layer policy=edf",
          "preempt=iteration preempt=layer policy=edf"),
+    RULE(llf_compares_all_stopped_passes, "preempt=iteration policy=edf level=1",
+         "preempt=iteration policy=edf"),
     RULE(edf_has_a_deadline_for_every_token, "tbt_slo_s=10 ttft_slo_s=0.1",
          "tbt_slo_s=10 ttft_slo_s=0.1"),
     RULE(llf_has_a_deadline_for_every_token, "tbt_slo_s=10 ttft_slo_s=0.1",
