@@ -14,6 +14,7 @@
 #define EXTRA_NS 3
 #define MEAN_ROWS 1000.0
 #define MAX_JOBS 20000
+#define CLASS_S 1000 /* between the deadlines of two classes: longer than any run */
 
 struct job {
     int64_t arrival_ns, size_ns, finish_ns;
@@ -50,8 +51,9 @@ static void draw(uint32_t n, uint32_t n_classes, double load, uint64_t seed)
     }
 }
 
-/* Runs the jobs through a policy. With two classes the first is reactive; the trace's priority is
- * the class. */
+/* Runs the jobs through a policy. The first class is reactive; the trace's priority is the class,
+ * and deadlines are so far apart that earliest deadline first serves class by class, each in order
+ * of arrival. */
 static void simulate(const char *policy, const char *params, uint32_t n)
 {
     scenario_init(&sc);
@@ -79,12 +81,14 @@ static void simulate(const char *policy, const char *params, uint32_t n)
                                         .next = TRACE_NO_ROW,
                                         .cls = jobs[i].cls == 0 ? REQUEST_CLASS_REACTIVE
                                                                 : REQUEST_CLASS_PROACTIVE};
-        t->extras[i] = (struct trace_extra){.ttft_slo_ns = TIME_NEVER_NS,
-                                            .tbt_slo_ns = TIME_NEVER_NS,
-                                            .deadline_ns = TIME_NEVER_NS,
-                                            .cancel_ns = TIME_NEVER_NS,
-                                            .client_id = i,
-                                            .priority = (int32_t)jobs[i].cls};
+        t->extras[i] = (struct trace_extra){
+            .ttft_slo_ns = TIME_NEVER_NS,
+            .tbt_slo_ns = TIME_NEVER_NS,
+            .deadline_ns =
+                jobs[i].cls == 0 ? TIME_NEVER_NS : (int64_t)jobs[i].cls * CLASS_S * NS_PER_S,
+            .cancel_ns = TIME_NEVER_NS,
+            .client_id = i,
+            .priority = (int32_t)jobs[i].cls};
     }
     ck_assert_msg(sim_run(&sc.setup, &sc.result) == 0, "%s: %s", policy, sc.result.message);
     scenario_fini(&sc);
@@ -204,6 +208,7 @@ START_TEST(sample_paths_are_those_of_the_queue)
     ck_assert_int_eq(apart("edf", ALONE, 1, FIFO, false), 0);
     ck_assert_int_eq(apart("edf", ALONE, 2, BY_CLASS, false), 0);
     ck_assert_int_eq(apart("edf", ALONE PREEMPT, 2, BY_CLASS, true), 0);
+    ck_assert_int_eq(apart("edf", ALONE PREEMPT, 4, BY_CLASS, true), 0);
     ck_assert_int_eq(apart("sjf-input", ALONE, 1, BY_SIZE, false), 0);
     ck_assert_int_eq(apart("sjf-input", ALONE PREEMPT, 1, BY_SIZE, true), 0);
     ck_assert_int_eq(apart("srpt", ALONE, 1, BY_REST, false), 0);
@@ -349,6 +354,20 @@ START_TEST(four_classes_have_the_means_of_cobham_and_obey_the_conservation_law)
 }
 END_TEST
 
+START_TEST(four_classes_with_preemption_have_the_means_of_cobham)
+{
+    /* Tk = 1 / (1 - s(k-1)) + s(k) / (1 - s(k-1)) / (1 - s(k)): 1.25, 2.0833, 4.1667, 12.5. */
+    for (int k = 0; k < 4; k++) {
+        char what[64];
+        (void)snprintf(what, sizeof what, "preemptive resume, 4 classes, sojourn %d", k + 1);
+        double before = 0.2 * k;
+        double upto = 0.2 * (k + 1);
+        expect(what, measure("edf", ALONE PREEMPT, 4, 0.8, k, false),
+               1.0 / (1.0 - before) + upto / (1.0 - before) / (1.0 - upto), 0.25);
+    }
+}
+END_TEST
+
 START_TEST(processor_sharing_slows_all_sizes_alike)
 {
     /* T(x) = x / (1 - load): a slowdown of 2 at load 0.5 for jobs below and above the mean. */
@@ -381,6 +400,7 @@ int main(void)
     tcase_add_test(t, sjf_has_the_mean_of_phipps);
     tcase_add_test(t, two_classes_have_the_means_of_cobham);
     tcase_add_test(t, four_classes_have_the_means_of_cobham_and_obey_the_conservation_law);
+    tcase_add_test(t, four_classes_with_preemption_have_the_means_of_cobham);
     tcase_add_test(t, processor_sharing_slows_all_sizes_alike);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
