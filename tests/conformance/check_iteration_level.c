@@ -58,6 +58,28 @@ static bool hetero_admits_when_the_whole_prompt_fits(const char *extra)
     return whole_prompt_must_fit("sarathi-hetero", extra);
 }
 
+/* KV of seven blocks. BE0 (90 tokens, out 3) has six of them, with room for six tokens more. At 4.7
+ * BE1 (16) would take the seventh: vllm-v1, which counts blocks, admits it; counted in tokens its
+ * 16 and BE0's next one are 17, of which 16 are free, and it starts when BE0 ends at 4.7 + 6. */
+static bool sarathi_counts_tokens_where_vllm_v1_counts_blocks(const char *extra)
+{
+    rules_machine(1);
+    sc.setup.kv_capacity_tokens = 112;
+    struct scenario_request q[] = {{BE, 0, 90, 3, 0, 0}, {BE, 0.001, 16, 1, 0, 0}};
+    rules_run("sarathi", "", extra, q, 2);
+    return rules_starts(1, 10.7) && rules_finishes(0, 10.7);
+}
+
+/* 17 rows: 4.7 + 0.51 + 2 = 7.21, then a decode. */
+static bool v1_counts_blocks_where_sarathi_counts_tokens(const char *extra)
+{
+    rules_machine(1);
+    sc.setup.kv_capacity_tokens = 112;
+    struct scenario_request q[] = {{BE, 0, 90, 3, 0, 0}, {BE, 0.001, 16, 1, 0, 0}};
+    rules_run("vllm-v1", "", extra, q, 2);
+    return rules_starts(1, 4.7) && rules_finishes(1, 7.21) && rules_finishes(0, 10.21);
+}
+
 /* ---- vllm-v0 ---- */
 
 /* BE1 and BE2 have come at 1: at 5 a step of their prompts alone (200 rows: 8), then all three
@@ -326,6 +348,8 @@ static const struct rule_row all[] = {
     RULE(sarathi_finishes_prompts_in_order, "max_num_batched_tokens=512 max_num_batched_tokens=128",
          "max_num_batched_tokens=512 max_num_batched_tokens=128"),
     RULE(sarathi_admits_when_the_whole_prompt_fits, "policy=openvino-cb", "policy=openvino-cb"),
+    RULE(sarathi_counts_tokens_where_vllm_v1_counts_blocks, "policy=vllm-v1", "policy=vllm-v1"),
+    RULE(v1_counts_blocks_where_sarathi_counts_tokens, "policy=sarathi", "policy=sarathi"),
     RULE(sarathi_shrinks_the_chunk, "dynamic_chunk=false chunk_stages=2",
          "dynamic_chunk=false chunk_stages=2"),
     RULE(hetero_decodes_beside_chunks, "parallel=false policy=pd-static policy=sarathi",
