@@ -5,6 +5,7 @@
 #   make check      set up, build, run every test
 #   make asan ubsan the same tests under a sanitizer
 #   make fuzz       every parser on 200,000 damaged inputs
+#   make originals  openvino-cb beside openvino.genai, step for step (tests/originals)
 #   make gallery    the pictures of README.md again
 #   make bench lint format golden-update validation sensitivity install uninstall clean
 
@@ -125,6 +126,9 @@ bench: $(BUILD)/xpusim $(BENCHES)
 
 fuzz: $(BUILD)/tests/conformance/check_fuzz $(BUILD)/tests/conformance/check_fuzz_results
 	@for t in $^; do FUZZ_ROUNDS=200000 CK_DEFAULT_TIMEOUT=36000 $$t || exit 1; done
+
+originals: $(BUILD)/xpusim
+	@BUILD=$(BUILD) sh tests/originals/originals.sh openvino
 
 lint:
 	@sh tests/lint.sh

@@ -79,7 +79,7 @@ def main():
         if a.stop:
             break
     print("%s, %s" % (judge.NAME, judge.VERSION))
-    columns = ("workloads", "equal", "documented", "equal steps", "given up")
+    columns = ("workloads", "equal", "documented", "equal steps", "cut short")
     print(("%-45s" + " %11s" * 5) % ("", *columns))
     for name in sorted(table):
         print(("%-45s" + " %11d" * 5) % (name, *table[name]))

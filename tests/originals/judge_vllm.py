@@ -66,6 +66,19 @@ def kind(w):
 
 
 def documented(w):
+    """Why a difference is to be expected, or None; the reasons are in policies/README.md."""
+    if w.rule("caching") and any(b is not None for _, b, _, _ in turns(w)):
+        return "prefix caching: vLLM finds whole blocks of a prefix, xpusim all of its tokens"
+    if w.rule("caching") and _little(w):
+        return "prefix caching: a victim finds in vLLM those of its blocks again that nobody took"
+    if w.rule("async") and _little(w):
+        return "asynchronous: vLLM decides before it knows who ends, and so with their KV still taken"
+    if not FULL_PROMPT and w.rule("async"):
+        return "0.11.0, asynchronous: everybody computes one token too many"
+    if not FULL_PROMPT and w.rule("threshold"):
+        return "0.11.0: the threshold also holds back a prompt that is alone"
+    if not FULL_PROMPT and w.rule("priority") and _little(w):
+        return "0.11.0: a victim that is in the step already computes its token all the same"
     return None
 
 
@@ -128,7 +141,8 @@ def _output(ids, tokens):
 
 def steps(w, folder):
     """What each step computes: (tokens of each request, KV blocks in use). With asynchronous
-    scheduling a step is decided when the one before it starts."""
+    scheduling a step is decided when the one before it starts; blocks are not compared then, since
+    who ends there holds its own for a step more."""
     s = _scheduler(w, folder)
     hasher = _hasher() if w.rule("caching") else None
     draw_tokens = random.Random(0)
@@ -156,7 +170,7 @@ def steps(w, folder):
             if n:
                 break
         if requests and n:
-            used = w.blocks - s.kv_cache_manager.block_pool.get_num_free_blocks()
+            used = 0 if w.rule("async") else w.blocks - s.kv_cache_manager.block_pool.get_num_free_blocks()
             yields = {i for i in n if requests[i].num_computed_tokens >= expected[i]}
             decided.append((o, n, used, yields))
 
@@ -205,7 +219,7 @@ def observe(w, formed, records):
                 output[i] = output.get(i, 0) + 1
                 if output[i] == w.requests[i].output:
                     ended.append(i)
-        used = sum(-(-tokens // BLOCK) for tokens in kv.values())
+        used = 0 if w.rule("async") else sum(-(-tokens // BLOCK) for tokens in kv.values())
         out.append((tuple(sorted((i, n) for i, (_, n) in segments.items())), used))
         for i in ended:
             del kv[i]
