@@ -6,7 +6,7 @@
 #         saying so: Chromium to open the report page, OpenBLAS, OpenCL with PoCL's CPU device
 # Does nothing, quickly, when everything is there.
 set -u
-base="gcc make pkg-config libgsl-dev libcjson-dev libcsv-dev libsqlite3-dev check gnuplot-nox"
+base="gcc make pkg-config libgsl-dev libcjson-dev libcsv-dev libcurl4-openssl-dev libsqlite3-dev check gnuplot-nox"
 extra="clang clang-format libopenblas0-pthread ocl-icd-libopencl1 pocl-opencl-icd slurm-wlm munge chromium"
 missing=""
 
@@ -22,6 +22,7 @@ need pkg-config command -v pkg-config
 need libgsl-dev pkg-config --exists gsl
 need libcjson-dev pkg-config --exists libcjson
 need libcsv-dev test -e /usr/include/csv.h
+need libcurl4-openssl-dev pkg-config --exists libcurl
 need libsqlite3-dev pkg-config --exists sqlite3
 need check pkg-config --exists check
 need gnuplot-nox command -v gnuplot

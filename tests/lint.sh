@@ -26,6 +26,7 @@ allowed() {
     experiments/shell/*) echo '(sim/base/|sim/metrics/metric_table|experiments/shell/)' ;;
     experiments/run/*) echo "($below|experiments/(shell|run))/" ;;
     experiments/compare/*) echo "($below|experiments/(shell|run|compare))/" ;;
+    experiments/observe/*) echo "($below|experiments/observe)/" ;;
     experiments/drive/*) echo "($below|plots|experiments/(shell|run|compare|drive))/" ;;
     experiments/diff/*) echo "($below|experiments/(shell|run|gate|diff))/" ;;
     experiments/report/*) echo "($below|plots|experiments/(shell|report))/" ;;

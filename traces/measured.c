@@ -81,9 +81,12 @@ static void rows_read(struct csvfile *f, const char *path, struct reader *r, str
     for (int i = 0; i < COL_COUNT; i++) {
         cols[i] = csvfile_require(f, names[i], e);
     }
+    int status = csvfile_column(f, "status");
     bool header_fine = e->n == before;
     while (header_fine && e->n < ERR_MAX_LINES && csvfile_next(f, e) == 1) {
-        row_read(f, path, cols, r, e);
+        if (status < 0 || strcmp(csvfile_text(f, status), "ok") == 0) {
+            row_read(f, path, cols, r, e);
+        }
     }
 }
 

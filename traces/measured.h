@@ -2,7 +2,8 @@
  *
  * CSV columns request_id, arrival_s (from any origin), input_tokens, output_tokens, and, both from
  * the arrival, ttft_s (first token) and e2e_s (last token). A first line "# xpusim-run v1" may name
- * the version; other columns are ignored. */
+ * the version; of a column status only rows with `ok` count (`xpusim observe`
+ * writes the others too); further columns are ignored. */
 #ifndef TRACES_MEASURED_H
 #define TRACES_MEASURED_H
 

@@ -1,0 +1,93 @@
+/* `xpusim observe`: a trace against a real server. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/commands/commands.h"
+#include "experiments/observe/observe.h"
+#include "experiments/run/config.h"
+#include "sim/base/arena.h"
+#include "traces/traces.h"
+
+struct observe_values {
+    struct config_options config;
+    struct observe_options observe;
+    const char *out;
+};
+
+static int replay(const struct observe_values *o, const struct trace *t, FILE *out, struct err *e)
+{
+    struct observe_row *rows = xcalloc(t->n, sizeof *rows);
+    uint32_t counts[OBSERVE_STATUS_COUNT] = {0};
+    int rc = observe_run(&o->observe, t, rows, e);
+    if (rc == 0) {
+        observe_write(&o->observe, t, rows, out);
+    }
+    for (size_t i = 0; i < t->n; i++) {
+        counts[rows[i].status]++;
+    }
+    free(rows);
+    if (rc != 0) {
+        return rc;
+    }
+    for (int s = 0; s < OBSERVE_STATUS_COUNT; s++) {
+        if (counts[s] > 0) {
+            (void)fprintf(stderr, "%u %s\n", counts[s], observe_status_names[s]);
+        }
+    }
+    return counts[OBSERVE_OK] > 0 ? EXIT_OK : EXIT_CHECK_FAILED;
+}
+
+static int run(void *values, struct err *e)
+{
+    const struct observe_values *o = values;
+    if (o->observe.url == NULL || o->config.trace == NULL) {
+        return err_add(e, "--url and --trace are needed");
+    }
+    struct trace t = {0};
+    if (config_trace(&o->config, o->config.seed, (struct config_arrivals){.rate_scale = 1.0}, &t,
+                     e) != 0) {
+        return EXIT_BAD_INPUT;
+    }
+    FILE *out = o->out == NULL ? stdout : fopen(o->out, "w");
+    int status = out == NULL ? err_add(e, "-o %s: cannot write: %s", o->out, strerror(errno))
+                             : replay(o, &t, out, e);
+    if (out != NULL && out != stdout && fclose(out) != 0) {
+        status = err_add(e, "-o %s: cannot write: %s", o->out, strerror(errno));
+    }
+    trace_fini(&t);
+    return status;
+}
+
+#define OPTIONS struct observe_values
+
+static const struct option_row rows[] = {
+    OPTION_TEXT(OPTIONS, observe.url, "url", "URL", NULL,
+                "the server, up to /v1: http://127.0.0.1:8080/v1"),
+    OPTION_TEXT(OPTIONS, observe.model, "model", "NAME", "default", "the model's name there"),
+    OPTION_TEXT(OPTIONS, config.trace, "trace", "FILE.csv", NULL, "the requests"),
+    OPTION_FLAG(OPTIONS, observe.chat, "chat", "chat/completions instead of completions"),
+    OPTION_NUMBER(OPTIONS, observe.timeout_s, "timeout", "S", "300", 0.001, 1e6,
+                  "after which a request is given up"),
+    OPTION_NUMBER(OPTIONS, observe.scale, "scale", "X", "1", 1e-6, 1e6,
+                  "arrivals and gaps times this"),
+    {.name = "output",
+     .letter = 'o',
+     .value = "FILE.csv",
+     .kind = OPTION_KIND_TEXT,
+     .offset = OPTION_AT(OPTIONS, out, const char *),
+     .help = "where to write (default: standard output)"},
+};
+static const struct option_table own = OPTION_TABLE(NULL, rows);
+static const struct option_child children[] = {{.table = &own}, {0}};
+const struct command cmd_observe = {
+    .name = "observe",
+    .summary = "a trace against a real server with OpenAI's interface, as validate --run reads it",
+    .usage = "--url URL --trace T.csv [-o run.csv] [options]",
+    .about = "Sends the requests of a trace at their times, with streaming, and writes when the "
+             "first and the last token of each came and how many were seen. A server that "
+             "refuses, breaks off or is silent makes rows with another status than ok.",
+    .children = children,
+    .bytes = sizeof(OPTIONS),
+    .run = run,
+};

@@ -1,0 +1,296 @@
+#include "experiments/observe/observe.h"
+
+#include <cjson/cJSON.h>
+#include <curl/curl.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "sim/api/request.h"
+#include "sim/base/arena.h"
+#include "sim/base/units.h"
+
+#define LINE_BYTES 65536
+#define POLL_MOST_MS 1000
+
+const char *const observe_status_names[OBSERVE_STATUS_COUNT] = {"ok",      "refused", "http",
+                                                                "timeout", "broken",  "empty"};
+
+/* One request under way. */
+struct exchange {
+    struct replay *replay;
+    uint32_t row;
+    CURL *easy;
+    char *body;
+    char *line; /* of the stream, so far */
+    size_t n_line;
+    bool done; /* [DONE] has come */
+    int64_t start_ns;
+};
+
+/* A request that is due at an instant. */
+struct due {
+    int64_t at_ns;
+    uint32_t row;
+};
+
+struct replay {
+    const struct observe_options *o;
+    const struct trace *t;
+    struct observe_row *rows;
+    CURLM *multi;
+    struct curl_slist *headers;
+    int64_t epoch_ns;
+    struct due *due; /* waiting, earliest last */
+    size_t n_due;
+    uint32_t running;
+};
+
+static int64_t now_ns(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
+}
+
+static void due_add(struct replay *r, int64_t at_ns, uint32_t row)
+{
+    size_t i = r->n_due++;
+    for (; i > 0 && r->due[i - 1].at_ns < at_ns; i--) {
+        r->due[i] = r->due[i - 1];
+    }
+    r->due[i] = (struct due){at_ns, row};
+}
+
+/* ---- what is sent ---- */
+
+/* About as many tokens as asked: short usual words are one token each in usual vocabularies, single
+ * letters in those without words. The server says how many it made of it. */
+static char *prompt_text(uint32_t tokens, uint32_t id)
+{
+    static const char *const words[] = {"a", "i", "o", "e", "u", "y", "s", "t"};
+    char *text = xmalloc(2 * (size_t)tokens + 1);
+    for (uint32_t i = 0; i < tokens; i++) {
+        text[2 * i] = words[(i * 7 + id * 3) % 8][0];
+        text[2 * i + 1] = ' ';
+    }
+    text[2 * (size_t)tokens] = '\0';
+    return text;
+}
+
+static char *body_text(const struct replay *r, const struct trace_row *row)
+{
+    cJSON *b = cJSON_CreateObject();
+    char *prompt = prompt_text(row->input_tokens, row->request_id);
+    cJSON_AddStringToObject(b, "model", r->o->model);
+    if (r->o->chat) {
+        cJSON *message = cJSON_CreateObject();
+        cJSON_AddStringToObject(message, "role", "user");
+        cJSON_AddStringToObject(message, "content", prompt);
+        cJSON_AddItemToArray(cJSON_AddArrayToObject(b, "messages"), message);
+    } else {
+        cJSON_AddStringToObject(b, "prompt", prompt);
+    }
+    cJSON_AddNumberToObject(b, "max_tokens", row->output_tokens);
+    cJSON_AddNumberToObject(b, "temperature", 0);
+    cJSON_AddBoolToObject(b, "stream", true);
+    cJSON_AddBoolToObject(b, "ignore_eos", true); /* servers that do not know it ignore it */
+    cJSON_AddBoolToObject(cJSON_AddObjectToObject(b, "stream_options"), "include_usage", true);
+    char *text = cJSON_PrintUnformatted(b);
+    cJSON_Delete(b);
+    free(prompt);
+    return text;
+}
+
+/* ---- what comes back ---- */
+
+static double seconds_since(const struct exchange *x)
+{
+    return units_s_from_ns(now_ns() - x->replay->epoch_ns);
+}
+
+static bool has_text(const cJSON *event)
+{
+    const cJSON *choice = cJSON_GetArrayItem(cJSON_GetObjectItem(event, "choices"), 0);
+    const cJSON *text = cJSON_GetObjectItem(choice, "text");
+    if (text == NULL) {
+        text = cJSON_GetObjectItem(cJSON_GetObjectItem(choice, "delta"), "content");
+    }
+    return cJSON_IsString(text) && text->valuestring[0] != '\0';
+}
+
+static void take_line(struct exchange *x)
+{
+    struct observe_row *row = &x->replay->rows[x->row];
+    x->line[x->n_line] = '\0';
+    if (strncmp(x->line, "data:", 5) != 0) {
+        return;
+    }
+    const char *data = x->line + 5 + strspn(x->line + 5, " ");
+    if (strncmp(data, "[DONE]", 6) == 0) {
+        x->done = true;
+        return;
+    }
+    cJSON *event = cJSON_Parse(data);
+    if (has_text(event)) {
+        row->last_s = seconds_since(x);
+        row->first_s = row->output_tokens == 0 ? row->last_s : row->first_s;
+        row->output_tokens++;
+    }
+    const cJSON *prompt = cJSON_GetObjectItem(cJSON_GetObjectItem(event, "usage"), "prompt_tokens");
+    if (cJSON_IsNumber(prompt) && prompt->valuedouble >= 1.0) {
+        row->input_tokens = (uint32_t)prompt->valuedouble;
+    }
+    cJSON_Delete(event);
+}
+
+static size_t on_data(char *data, size_t size, size_t n, void *self)
+{
+    struct exchange *x = self;
+    for (size_t i = 0; i < size * n; i++) {
+        if (data[i] == '\n') {
+            take_line(x);
+            x->n_line = 0;
+        } else if (data[i] != '\r' && x->n_line + 1 < LINE_BYTES) {
+            x->line[x->n_line++] = data[i]; /* what is longer is no token */
+        }
+    }
+    return size * n;
+}
+
+/* ---- life of an exchange ---- */
+
+static void begin(struct replay *r, uint32_t row)
+{
+    const struct trace_row *t = &r->t->rows[row];
+    struct exchange *x = xcalloc(1, sizeof *x);
+    char url[1024];
+    (void)snprintf(url, sizeof url, "%s/%s", r->o->url,
+                   r->o->chat ? "chat/completions" : "completions");
+    *x = (struct exchange){.replay = r, .row = row, .start_ns = now_ns()};
+    x->line = xmalloc(LINE_BYTES);
+    x->body = body_text(r, t);
+    x->easy = curl_easy_init();
+    r->rows[row].arrival_s = units_s_from_ns(x->start_ns - r->epoch_ns);
+    (void)curl_easy_setopt(x->easy, CURLOPT_URL, url);
+    (void)curl_easy_setopt(x->easy, CURLOPT_POSTFIELDS, x->body);
+    (void)curl_easy_setopt(x->easy, CURLOPT_HTTPHEADER, r->headers);
+    (void)curl_easy_setopt(x->easy, CURLOPT_WRITEFUNCTION, on_data);
+    (void)curl_easy_setopt(x->easy, CURLOPT_WRITEDATA, x);
+    (void)curl_easy_setopt(x->easy, CURLOPT_PRIVATE, x);
+    (void)curl_easy_setopt(x->easy, CURLOPT_NOSIGNAL, 1L);
+    (void)curl_easy_setopt(x->easy, CURLOPT_TCP_NODELAY, 1L);
+    (void)curl_easy_setopt(x->easy, CURLOPT_TIMEOUT_MS, (long)(r->o->timeout_s * 1e3));
+    (void)curl_multi_add_handle(r->multi, x->easy);
+    r->running++;
+}
+
+static enum observe_status judge(const struct exchange *x, CURLcode code, long http)
+{
+    const struct observe_row *row = &x->replay->rows[x->row];
+    if (code == CURLE_COULDNT_CONNECT || code == CURLE_COULDNT_RESOLVE_HOST) {
+        return OBSERVE_REFUSED;
+    }
+    if (code == CURLE_OPERATION_TIMEDOUT) {
+        return OBSERVE_TIMEOUT;
+    }
+    if (http != 200) {
+        return http == 0 ? OBSERVE_BROKEN : OBSERVE_HTTP;
+    }
+    return code != CURLE_OK || !x->done ? OBSERVE_BROKEN
+           : row->output_tokens == 0    ? OBSERVE_EMPTY
+                                        : OBSERVE_OK;
+}
+
+static void end(struct replay *r, struct exchange *x, CURLcode code)
+{
+    long http = 0;
+    (void)curl_easy_getinfo(x->easy, CURLINFO_RESPONSE_CODE, &http);
+    r->rows[x->row].http = (int)http;
+    r->rows[x->row].status = judge(x, code, http);
+    uint32_t next = r->t->rows[x->row].next;
+    if (next != TRACE_NO_ROW) { /* a user or tool goes on, whatever came back */
+        due_add(r, now_ns() + (int64_t)((double)r->t->rows[next].arrival_ns * r->o->scale), next);
+    }
+    (void)curl_multi_remove_handle(r->multi, x->easy);
+    curl_easy_cleanup(x->easy);
+    cJSON_free(x->body);
+    free(x->line);
+    free(x);
+    r->running--;
+}
+
+static void loop(struct replay *r)
+{
+    while (r->n_due > 0 || r->running > 0) {
+        int64_t now = now_ns();
+        while (r->n_due > 0 && r->due[r->n_due - 1].at_ns <= now) {
+            begin(r, r->due[--r->n_due].row);
+        }
+        int still;
+        int left;
+        (void)curl_multi_perform(r->multi, &still);
+        for (CURLMsg *m; (m = curl_multi_info_read(r->multi, &left)) != NULL;) {
+            void *x = NULL;
+            CURLcode code = m->data.result;
+            (void)curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &x);
+            end(r, x, code);
+        }
+        int64_t wait_ns =
+            r->n_due > 0 ? r->due[r->n_due - 1].at_ns - now_ns() : POLL_MOST_MS * NS_PER_MS;
+        int wait_ms = wait_ns <= 0 ? 0 : (int)(wait_ns / NS_PER_MS) + 1;
+        if (r->n_due > 0 || r->running > 0) {
+            (void)curl_multi_poll(r->multi, NULL, 0,
+                                  wait_ms < POLL_MOST_MS ? wait_ms : POLL_MOST_MS, NULL);
+        }
+    }
+}
+
+int observe_run(const struct observe_options *o, const struct trace *t, struct observe_row *rows,
+                struct err *e)
+{
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
+        return err_add(e, "libcurl does not start");
+    }
+    struct replay r = {.o = o, .t = t, .rows = rows, .multi = curl_multi_init()};
+    r.headers = curl_slist_append(NULL, "Content-Type: application/json");
+    r.due = xcalloc(t->n + 1, sizeof *r.due);
+    r.epoch_ns = now_ns();
+    for (size_t i = 0; i < t->n; i++) {
+        rows[i] = (struct observe_row){
+            .first_s = (double)NAN, .last_s = (double)NAN, .input_tokens = t->rows[i].input_tokens};
+    }
+    for (size_t i = 0; i < t->n_first; i++) {
+        due_add(&r, r.epoch_ns + (int64_t)((double)t->rows[i].arrival_ns * o->scale), (uint32_t)i);
+    }
+    loop(&r);
+    free(r.due);
+    curl_slist_free_all(r.headers);
+    (void)curl_multi_cleanup(r.multi);
+    curl_global_cleanup();
+    return 0;
+}
+
+void observe_write(const struct observe_options *o, const struct trace *t,
+                   const struct observe_row *rows, FILE *out)
+{
+    (void)fprintf(out, "# xpusim-run v1\n# observed at %s, model %s\n", o->url, o->model);
+    (void)fprintf(out, "request_id,arrival_s,input_tokens,output_tokens,ttft_s,e2e_s,class,asked,"
+                       "http,status\n");
+    for (size_t i = 0; i < t->n; i++) {
+        const struct observe_row *r = &rows[i];
+        const struct trace_row *row = &t->rows[i];
+        (void)fprintf(out, "%u,%.6f,%u,%u,", row->request_id, r->arrival_s, r->input_tokens,
+                      r->output_tokens);
+        if (r->output_tokens > 0) {
+            (void)fprintf(out, "%.6f,%.6f,", r->first_s - r->arrival_s, r->last_s - r->arrival_s);
+        } else {
+            (void)fprintf(out, ",,");
+        }
+        (void)fprintf(out, "%s,%u,%d,%s\n",
+                      row->cls == REQUEST_CLASS_REACTIVE ? "reactive" : "proactive",
+                      row->output_tokens, r->http, observe_status_names[r->status]);
+    }
+}

@@ -1,0 +1,50 @@
+/* A trace replayed against a server that speaks OpenAI's completions with streaming: when the first
+ * and the last token of each request came, and how many. */
+#ifndef EXPERIMENTS_OBSERVE_OBSERVE_H
+#define EXPERIMENTS_OBSERVE_OBSERVE_H
+
+#include <stdio.h>
+
+#include "sim/api/trace.h"
+#include "sim/base/err.h"
+
+enum observe_status {
+    OBSERVE_OK,      /* answered, with at least one token, to the end of the stream */
+    OBSERVE_REFUSED, /* no connection */
+    OBSERVE_HTTP,    /* answered with another status than 200 */
+    OBSERVE_TIMEOUT, /* not through in time */
+    OBSERVE_BROKEN,  /* the stream ended before its end */
+    OBSERVE_EMPTY,   /* a whole stream without a token */
+    OBSERVE_STATUS_COUNT
+};
+extern const char *const observe_status_names[OBSERVE_STATUS_COUNT]; /* "ok", "refused", ... */
+
+struct observe_options {
+    const char *url;   /* up to and including "/v1" */
+    const char *model; /* its name at the server */
+    double timeout_s;  /* of one request */
+    double scale;      /* arrivals times this; > 0 */
+    bool chat;         /* chat/completions instead of completions */
+};
+
+/* Of one request; instants in seconds from the first arrival. */
+struct observe_row {
+    enum observe_status status;
+    int http;                          /* status line, 0: none */
+    double arrival_s, first_s, last_s; /* first, last: NaN without a token */
+    uint32_t input_tokens;             /* as the server counts, else as asked */
+    uint32_t output_tokens;            /* seen */
+};
+
+/* Sends every request at its time; a later turn its gap after the response before it. rows: one per
+ * row of the trace. 0, or -EINVAL with an error: libcurl does not work. A server that refuses,
+ * breaks or is silent is rows, not an error. */
+int observe_run(const struct observe_options *o, const struct trace *t, struct observe_row *rows,
+                struct err *e);
+
+/* The file that `validate --run` reads (its rows are those with status ok), with columns of the
+ * trace's ids and classes. */
+void observe_write(const struct observe_options *o, const struct trace *t,
+                   const struct observe_row *rows, FILE *out);
+
+#endif

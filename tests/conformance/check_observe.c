@@ -1,0 +1,272 @@
+/* xpusim observe against a server of our own on the loopback, which answers, refuses, breaks off
+ * and is silent as its requests ask. */
+#include <arpa/inet.h>
+#include <check.h>
+#include <math.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "experiments/observe/observe.h"
+#include "traces/measured.h"
+
+/* What the server does is in max_tokens: so many tokens, or one of these. */
+enum { ASK_503 = 1001, ASK_SILENCE, ASK_BREAK, ASK_NOTHING, ASK_GARBAGE, ASK_CUT_LINES };
+
+static int listener;
+static char url[64];
+
+static void say(int fd, const char *text)
+{
+    if (write(fd, text, strlen(text)) < 0) {
+        perror("test server");
+    }
+}
+
+static void token(int fd, const char *text)
+{
+    char line[256];
+    (void)snprintf(line, sizeof line, "data: {\"choices\": [{\"text\": \"%s\"}]}\n\n", text);
+    say(fd, line);
+}
+
+static void answer(int fd, int ask)
+{
+    static const char head[] = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+                               "Connection: close\r\n\r\n";
+    switch (ask) {
+    case ASK_503:
+        say(fd, "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        return;
+    case ASK_SILENCE:
+        (void)sleep(3);
+        return;
+    case ASK_BREAK:
+        say(fd, head);
+        token(fd, "a");
+        token(fd, "b");
+        return; /* no end of the stream */
+    case ASK_NOTHING:
+        say(fd, head);
+        say(fd, "data: {\"choices\": []}\n\ndata: [DONE]\n\n");
+        return;
+    case ASK_GARBAGE:
+        say(fd, head);
+        say(fd, ": a comment\ndata: {\"choices\": 7\ndata:\nnonsense\n\n");
+        token(fd, "a");
+        say(fd, "data: [DONE]\n\n");
+        return;
+    case ASK_CUT_LINES:
+        say(fd, head);
+        say(fd, "data: {\"choi");
+        say(fd, "ces\": [{\"text\": \"x\"}]}\r");
+        say(fd, "\n\r\ndata: {\"choices\": [], \"usage\": {\"prompt_tokens\": 77}}\n\ndata: [DO");
+        say(fd, "NE]\n\n");
+        return;
+    default:
+        say(fd, head);
+        for (int i = 0; i < ask; i++) {
+            token(fd, "t");
+        }
+        token(fd, ""); /* the last event of many servers has no text */
+        say(fd, "data: [DONE]\n\n");
+    }
+}
+
+/* Reads a whole request, then does what it asks. */
+static void *serve_one(void *arg)
+{
+    int fd = (int)(intptr_t)arg;
+    static const size_t size = 1u << 20;
+    char *buf = calloc(1, size);
+    size_t n = 0;
+    size_t want = size;
+    while (n < want && n + 1 < size) {
+        ssize_t got = read(fd, buf + n, size - 1 - n);
+        if (got <= 0) {
+            break;
+        }
+        n += (size_t)got;
+        const char *end = strstr(buf, "\r\n\r\n");
+        const char *length = strstr(buf, "Content-Length: ");
+        if (end != NULL && length != NULL) {
+            want = (size_t)(end - buf) + 4 + strtoul(length + 16, NULL, 10);
+        }
+    }
+    const char *ask = strstr(buf, "\"max_tokens\":");
+    answer(fd, ask == NULL ? ASK_503 : atoi(ask + 13));
+    (void)close(fd);
+    free(buf);
+    return NULL;
+}
+
+static void *serve(void *arg)
+{
+    (void)arg;
+    for (;;) {
+        int fd = accept(listener, NULL, NULL);
+        pthread_t t;
+        if (fd < 0 || pthread_create(&t, NULL, serve_one, (void *)(intptr_t)fd) != 0) {
+            return NULL;
+        }
+        pthread_detach(t);
+    }
+}
+
+static void server_start(void)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof a;
+    listener = socket(AF_INET, SOCK_STREAM, 0);
+    ck_assert_int_eq(bind(listener, (struct sockaddr *)&a, sizeof a), 0);
+    ck_assert_int_eq(listen(listener, 64), 0);
+    ck_assert_int_eq(getsockname(listener, (struct sockaddr *)&a, &size), 0);
+    (void)snprintf(url, sizeof url, "http://127.0.0.1:%d/v1", ntohs(a.sin_port));
+    pthread_t t;
+    ck_assert_int_eq(pthread_create(&t, NULL, serve, NULL), 0);
+    pthread_detach(t);
+}
+
+enum { MAX_ROWS = 32 };
+static struct trace_row trace_rows[MAX_ROWS];
+static struct observe_row seen[MAX_ROWS];
+static struct trace trace = {.rows = trace_rows};
+
+static void ask(uint32_t output_tokens)
+{
+    uint32_t i = (uint32_t)trace.n++;
+    trace.n_first++;
+    trace_rows[i] = (struct trace_row){.arrival_ns = (int64_t)i * 2000000,
+                                       .request_id = i,
+                                       .session_id = i,
+                                       .input_tokens = 10 + i,
+                                       .output_tokens = output_tokens,
+                                       .next = TRACE_NO_ROW};
+}
+
+static void observe(double timeout_s)
+{
+    struct err e = ERR_INIT;
+    struct observe_options o = {.url = url, .model = "m", .timeout_s = timeout_s, .scale = 1.0};
+    ck_assert_int_eq(observe_run(&o, &trace, seen, &e), 0);
+    err_fini(&e);
+}
+
+START_TEST(every_kind_of_answer_is_a_row)
+{
+    static const struct {
+        uint32_t ask;
+        enum observe_status status;
+        uint32_t tokens;
+    } cases[] = {
+        {5, OBSERVE_OK, 5},
+        {1, OBSERVE_OK, 1},
+        {ASK_503, OBSERVE_HTTP, 0},
+        {40, OBSERVE_OK, 40},
+        {ASK_BREAK, OBSERVE_BROKEN, 2},
+        {ASK_NOTHING, OBSERVE_EMPTY, 0},
+        {ASK_GARBAGE, OBSERVE_OK, 1},
+        {ASK_CUT_LINES, OBSERVE_OK, 1},
+        {ASK_SILENCE, OBSERVE_TIMEOUT, 0},
+    };
+    const size_t n = sizeof cases / sizeof cases[0];
+    server_start();
+    for (size_t i = 0; i < n; i++) {
+        ask(cases[i].ask);
+    }
+    observe(1.5);
+    for (size_t i = 0; i < n; i++) {
+        ck_assert_msg(seen[i].status == cases[i].status, "request %zu: %s", i,
+                      observe_status_names[seen[i].status]);
+        ck_assert_uint_eq(seen[i].output_tokens, cases[i].tokens);
+        if (cases[i].tokens > 0) {
+            ck_assert_double_ge(seen[i].first_s, seen[i].arrival_s);
+            ck_assert_double_ge(seen[i].last_s, seen[i].first_s);
+        } else {
+            ck_assert(isnan(seen[i].first_s));
+        }
+    }
+    ck_assert_int_eq(seen[2].http, 503);
+    ck_assert_uint_eq(seen[7].input_tokens, 77); /* as the server counts */
+    ck_assert_uint_eq(seen[0].input_tokens, 10); /* it did not say */
+}
+END_TEST
+
+START_TEST(what_was_seen_can_be_validated_against)
+{
+    char path[64];
+    (void)snprintf(path, sizeof path, "/tmp/xpusim-observe-%ld.csv", (long)getpid());
+    FILE *f = fopen(path, "w");
+    ck_assert_ptr_nonnull(f);
+    struct observe_options o = {.url = url, .model = "m"};
+    struct measured_run run;
+    struct err e = ERR_INIT;
+    server_start();
+    ask(5);
+    ask(ASK_503);
+    ask(ASK_BREAK);
+    ask(7);
+    observe(5.0);
+    observe_write(&o, &trace, seen, f);
+    (void)fclose(f);
+    ck_assert_msg(measured_run_read(path, &run, &e) == 0, "%s", e.n > 0 ? e.lines[0] : "");
+    ck_assert_uint_eq(run.trace.n, 2); /* the answered ones */
+    ck_assert_uint_eq(run.trace.rows[0].output_tokens, 5);
+    ck_assert_uint_eq(run.trace.rows[1].output_tokens, 7);
+    ck_assert_uint_eq(run.ids[1], 3);
+    measured_run_fini(&run);
+    (void)unlink(path);
+}
+END_TEST
+
+/* The port of a listener that is closed again: nobody is there. */
+START_TEST(a_server_that_is_not_there_is_rows_too)
+{
+    server_start();
+    (void)shutdown(listener, SHUT_RDWR);
+    (void)close(listener);
+    ask(5);
+    ask(6);
+    observe(2.0);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(seen[i].status, OBSERVE_REFUSED);
+    }
+}
+END_TEST
+
+/* The second turn begins its gap of 100 ms after the first one's last token. */
+START_TEST(a_later_turn_waits_for_the_response_before)
+{
+    server_start();
+    ask(5);
+    ask(6);
+    trace.n_first = 1;
+    trace_rows[0].next = 1;
+    trace_rows[1].arrival_ns = 100000000;
+    observe(5.0);
+    ck_assert_int_eq(seen[1].status, OBSERVE_OK);
+    ck_assert_double_ge(seen[1].arrival_s, seen[0].last_s + 0.1);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("observe");
+    TCase *t = tcase_create("all");
+    tcase_set_timeout(t, 60);
+    tcase_add_test(t, every_kind_of_answer_is_a_row);
+    tcase_add_test(t, what_was_seen_can_be_validated_against);
+    tcase_add_test(t, a_server_that_is_not_there_is_rows_too);
+    tcase_add_test(t, a_later_turn_waits_for_the_response_before);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed == 0 ? 0 : 1;
+}
