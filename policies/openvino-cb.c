@@ -281,6 +281,7 @@ static void openvino_schedule(struct sched *s)
     }
     o->step++;
     plan(s, o);
+    o->batch.repeats = reqq_empty(&o->waiting) && batch_decodes_all(&o->batch, o->running.n);
     if (o->batch.n > 0 && batch_form(s, &o->batch, &o->pass) == 0) {
         (void)place_whole(s, o->pass, o->device, YIELD_PASS);
     }

@@ -12,12 +12,24 @@ struct batch {
     struct segment *segments;
     uint32_t n, cap;
     uint32_t tokens; /* rows so far */
+    bool repeats;    /* pass_spec.repeats, for the policy to say */
 };
 
 static inline void batch_clear(struct batch *b)
 {
     b->n = 0;
     b->tokens = 0;
+    b->repeats = false;
+}
+
+/* Decode tokens of so many sequences, and nothing else. */
+static inline bool batch_decodes_all(const struct batch *b, uint32_t sequences)
+{
+    bool all = b->n == sequences && b->tokens == sequences;
+    for (uint32_t i = 0; all && i < b->n; i++) {
+        all = b->segments[i].role == SEGMENT_DECODE;
+    }
+    return all;
 }
 
 static inline void batch_fini(struct batch *b)
@@ -52,8 +64,10 @@ static inline void batch_add_next(struct batch *b, const struct request *r, uint
 static inline int batch_form(struct sched *s, const struct batch *b, struct pass **out)
 {
     bool single_decode = b->n == 1 && b->segments[0].role == SEGMENT_DECODE;
-    struct pass_spec spec = {
-        .segments = b->segments, .n_segments = b->n, .fused_layers = single_decode};
+    struct pass_spec spec = {.segments = b->segments,
+                             .n_segments = b->n,
+                             .fused_layers = single_decode,
+                             .repeats = b->repeats};
     return sched_pass_form(s, &spec, out);
 }
 

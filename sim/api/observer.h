@@ -29,6 +29,15 @@ struct kernel_record {
 /* The graphics user's frames: due but the one before is not done (missed), begun, done. */
 enum frame_state { FRAME_MISSED, FRAME_STARTED, FRAME_DONE };
 
+/* A pass of decode segments that was repeated n times, unchanged but for the growing context. */
+struct repeat_record {
+    const struct pass *pass; /* the last one */
+    uint8_t device;
+    uint32_t n;
+    const int64_t *solo_ns; /* what the launch of each took */
+    const int64_t *gap_ns;  /* from the tokens before to its tokens */
+};
+
 #define OBSERVER_DOMAIN_COMPILER MACHINE_MAX_DEVICES
 #define OBSERVER_DOMAIN_HOST (MACHINE_MAX_DEVICES + 1)
 #define OBSERVER_DOMAINS (MACHINE_MAX_DEVICES + 2)
@@ -58,6 +67,9 @@ struct observer {
      * them; lost_ns: killed work (reset). */
     void (*launch_ended)(void *self, int64_t now_ns, const struct launch *l, int64_t solo_ns,
                          int64_t lost_ns);
+    /* Passes in place of which none of the five hooks above, nor `tokens`, is called. An observer
+     * that has any of those, ddr or power, but not this one makes every pass be reported. */
+    void (*repeated)(void *self, int64_t now_ns, const struct repeat_record *r);
     void (*preempt_asked)(void *self, int64_t now_ns, const struct launch *l);
     void (*kernel)(void *self, const struct kernel_record *k);
 

@@ -74,6 +74,13 @@ struct pass_spec {
     const struct segment *segments; /* request, role, n_tokens are read; copied */
     uint32_t n_segments;
     bool fused_layers; /* only with one decode segment */
+    /* Of a pass of decode segments only: until something else happens (an arrival, the end of a
+     * request, a timer, KV that runs out), the policy would, when its tokens are out, form this
+     * pass again for the same requests in the same order and launch it whole on the same device
+     * with the same options, in one round of schedule, and change nothing that it later decides by.
+     * The executor may then do so itself: notifications come once for many such passes, and the
+     * requests have as many tokens more. */
+    bool repeats;
     void *policy_data;
 };
 
@@ -386,7 +393,7 @@ static inline bool param_bool(const struct sched *s, uint32_t i)
 #define POLICY_API_VERSION 2
 /* A hash of every struct and enum of device.h, pass.h, request.h and this file; `make lint` says
  * what it must be, so none of them changes unnoticed. Members are appended, never put between. */
-#define POLICY_LAYOUT 4170113851u
+#define POLICY_LAYOUT 2170427979u
 
 /* What a policy and its core both read or write. */
 #define POLICY_CONTRACT_STRUCTS(X)                                                                 \

@@ -250,7 +250,7 @@ static void request_fill(struct core *c, struct full_request *r, uint32_t row)
 
 void core_request_arrives(struct core *c, uint32_t row, uint32_t cold)
 {
-    c->news = true;
+    c->news++;
     area_update(c);
     struct full_request *r = request_new(c);
     request_fill(c, r, row);
@@ -291,7 +291,7 @@ static uint32_t next_turn(const struct core *c, const struct trace_row *t, int64
 
 void core_request_leave(struct core *c, struct full_request *r, enum request_state state)
 {
-    c->news = true;
+    c->news++;
     area_update(c);
     const struct trace_row *t = &c->setup->trace->rows[r->row];
     int64_t now = c->sched.now_ns;
@@ -351,12 +351,12 @@ void core_request_cancel(struct core *c, struct full_request *r)
 
 void core_timer(struct core *c)
 {
-    c->news = true;
+    c->news++;
 }
 
 void core_kv_moved(struct core *c, struct full_request *r, bool in)
 {
-    c->news = true;
+    c->news++;
     r->kv_moving = false;
     core_progress(c);
     if (!in) {
@@ -401,7 +401,7 @@ static void bury_dead(struct core *c)
 
 int core_schedule(struct core *c)
 {
-    if (!c->news) {
+    if (c->news == c->news_seen) {
         return 0;
     }
     c->sched.epoch++;
@@ -415,7 +415,7 @@ int core_schedule(struct core *c)
             return c->result->status;
         }
         if (c->actions == 0) {
-            c->news = false; /* also what the actions brought: this call has seen it */
+            c->news_seen = c->news; /* also what the actions brought: this call has seen it */
             bury_dead(c);
             return 0;
         }

@@ -46,6 +46,11 @@ struct full_pass {
     uint32_t capacity;
     uint32_t op_devices; /* devices that ran shares of the current op */
     bool served;         /* a kernel has started */
+    bool repeats;        /* the pass_spec's */
+    bool ran_whole;      /* by one launch, at once, undisturbed: this one */
+    struct launch whole;
+    int64_t formed_ns;
+    uint64_t formed_news;
     struct begun {
         double frac; /* of the next kernel of that op with so many rows left, done by a launch that
                         was suspended on that device */
@@ -155,7 +160,8 @@ struct core {
     uint32_t actions;       /* accepted in the current schedule call */
     bool in_schedule;       /* actions are allowed */
     bool in_init;           /* what was there before the run is declared */
-    bool news;              /* something a policy can see has changed since its last schedule */
+    /* Changes that a policy can see: so far, and those that it has seen. */
+    uint64_t news, news_seen;
 };
 
 /* What a launch would take, without contention: kernels of one op share on one device. */
@@ -192,7 +198,11 @@ void core_kernel_started(struct core *c, const struct full_launch *l);
 /* ops_done: ops of the span completed; rows_done: rows of the next one. */
 void core_launch_ended(struct core *c, struct full_launch *l, enum launch_outcome outcome,
                        uint32_t ops_done, uint32_t rows_done, int64_t solo_ns, int64_t lost_ns);
-void core_pass_tail_done(struct core *c, struct full_pass *p);
+/* The end of a pass in two halves, for an executor that has something to do between them: its
+ * tokens are out; its policy hears of it. */
+void core_pass_credit(struct core *c, struct full_pass *p);
+void core_pass_notify(struct core *c, struct full_pass *p);
+void core_pass_tail_done(struct core *c, struct full_pass *p); /* both */
 void core_resident_done(struct core *c, struct resident *r);
 void core_kv_moved(struct core *c, struct full_request *r, bool in);
 void core_cold_moved(struct core *c, uint32_t cold, uint32_t generation);
@@ -223,6 +233,8 @@ int64_t core_launch_lead_ns(const struct core *c, const struct launch *l);
 /* KV ledger (sim/core/kv.c). */
 void kv_init(struct core *c);
 int kv_reserve(struct core *c, struct full_request *r, uint32_t new_tokens);
+/* Blocks it lacks for so many more tokens. */
+uint64_t kv_blocks_lacking(const struct core *c, const struct full_request *r, uint32_t new_tokens);
 void kv_release(struct core *c, struct full_request *r); /* all blocks */
 void kv_shrink(struct core *c, struct full_request *r, uint32_t keep_tokens);
 uint32_t kv_keep_cold(struct core *c, struct full_request *r, uint32_t row);

@@ -156,6 +156,12 @@ int kv_lend(struct core *c, uint64_t blocks)
     return 0;
 }
 
+uint64_t kv_blocks_lacking(const struct core *c, const struct full_request *r, uint32_t new_tokens)
+{
+    uint32_t need = blocks_for(c, (uint64_t)r->pub.kv_tokens + new_tokens);
+    return need > r->kv_blocks ? need - r->kv_blocks : 0;
+}
+
 int kv_reserve(struct core *c, struct full_request *r, uint32_t new_tokens)
 {
     uint32_t need = blocks_for(c, (uint64_t)r->pub.kv_tokens + new_tokens);
@@ -275,7 +281,7 @@ void core_cold_moved(struct core *c, uint32_t cold, uint32_t generation)
 {
     struct cold_kv *k = &c->cold[cold];
     if (k->generation == generation && k->state == COLD_MOVING) {
-        c->news = true;
+        c->news++;
         c->kv_blocks_free += k->blocks;
         k->blocks = 0;
         k->state = COLD_SWAPPED;

@@ -194,7 +194,7 @@ void core_launch_ended(struct core *c, struct full_launch *l, enum launch_outcom
                        uint32_t ops_done, uint32_t rows_done, int64_t solo_ns, int64_t lost_ns)
 {
     struct full_pass *p = (struct full_pass *)l->pub.pass;
-    c->news = true;
+    c->news++;
     l->pub.state = LAUNCH_STATE_ENDED;
     l->pub.outcome = outcome;
     l->pub.end_ns = c->sched.now_ns;
@@ -212,6 +212,11 @@ void core_launch_ended(struct core *c, struct full_launch *l, enum launch_outcom
         core_count(c, COUNTER_LAUNCH_WITHDRAWN);
     } else if (outcome == LAUNCH_OUTCOME_RESET) {
         core_count(c, COUNTER_LAUNCH_RESET);
+    }
+    if (p->repeats && outcome == LAUNCH_OUTCOME_DONE && ops_done == p->pub.n_ops &&
+        l->pub.submit_ns == p->formed_ns && !l->pub.stop_requested && l->pin == NULL) {
+        p->ran_whole = true;
+        p->whole = l->pub;
     }
     pass_credit(p, &l->pub, ops_done, rows_done);
     if (p->pub.n_launches == 0) {

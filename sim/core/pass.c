@@ -141,6 +141,9 @@ int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **o
     pub->state = PASS_STATE_READY;
     pub->n_segments = spec->n_segments;
     pub->fused_layers = spec->fused_layers;
+    p->repeats = spec->repeats;
+    p->formed_ns = c->sched.now_ns;
+    p->formed_news = c->news;
     pub->policy_data = spec->policy_data;
     uint32_t per_layer = spec->fused_layers ? 1 : 3;
     pub->n_ops = c->setup->llm->n_layers * per_layer + (pub->shape.logit_rows > 0 ? 1 : 0);
@@ -240,18 +243,28 @@ void core_pass_complete(struct core *c, struct full_pass *p)
     c->exec_ops->pass_tail(c->exec, p, tail);
 }
 
-void core_pass_tail_done(struct core *c, struct full_pass *p)
+void core_pass_credit(struct core *c, struct full_pass *p)
 {
-    c->news = true;
     p->pub.state = PASS_STATE_DONE;
     core_progress(c);
     for (uint32_t i = 0; i < p->pub.n_segments; i++) {
         segment_complete(c, &p->segments[i]);
     }
     CORE_OBSERVE(c, pass_done, c->sched.now_ns, &p->pub);
+}
+
+void core_pass_notify(struct core *c, struct full_pass *p)
+{
+    c->news++;
     if (c->setup->policy->pass_done != NULL) {
         c->setup->policy->pass_done(&c->sched, &p->pub);
     }
     p->next_free = c->dead_passes;
     c->dead_passes = p;
+}
+
+void core_pass_tail_done(struct core *c, struct full_pass *p)
+{
+    core_pass_credit(c, p);
+    core_pass_notify(c, p);
 }

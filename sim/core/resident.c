@@ -174,7 +174,7 @@ int core_resident_evict(struct core *c, struct resident_key key)
 
 void core_resident_done(struct core *c, struct resident *r)
 {
-    c->news = true;
+    c->news++;
     r->state = RESIDENT_READY;
     core_progress(c);
     CORE_OBSERVE(c, resident, c->sched.now_ns, r->key, RESIDENT_READY);

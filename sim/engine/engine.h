@@ -121,6 +121,14 @@ struct throttle {
     uint32_t event; /* the average meets the limit */
 };
 
+#define REPEAT_MAX 512
+
+struct repeat {
+    bool allowed;                /* nobody watches every iteration */
+    int64_t solo_ns[REPEAT_MAX]; /* of each iteration of a run, and tokens to tokens */
+    int64_t gap_ns[REPEAT_MAX];
+};
+
 struct engine {
     struct core core;
     struct eventq queue;
@@ -138,6 +146,7 @@ struct engine {
     struct frames frames;
     struct power power;
     struct throttle throttle;
+    struct repeat repeat;
     size_t next_first;         /* next first turn of the trace */
     uint64_t arrivals_pending; /* arrival and turn events in the queue */
     uint64_t next_order;
@@ -186,6 +195,19 @@ void vexec_next(struct vexec *v);             /* one kernel forward */
 void device_collapse(struct engine *e, struct vexec *v);
 void device_expand(struct engine *e, struct vexec *v);
 
+/* Prices one kind of op again, for a pass whose sequences have grown. Not of the first op. */
+void vexec_refill(struct engine *e, struct vexec *v, enum op_kind kind);
+/* All kernels of the launch, alone. */
+int64_t vexec_total_ns(const struct vexec *v);
+/* Books the kernels of n ops like `run` that ran alone, and what they moved. */
+void vexec_report(struct engine *e, struct vexec *v, const struct kernel_run *run, uint64_t n);
+
+/* repeat.c */
+void repeat_init(struct engine *e);
+/* After the tokens of a pass are out and before its policy hears of it: runs what iterations it
+ * can. Time moves to the end of the last one. */
+void repeat_pass(struct engine *e, struct full_pass *p);
+
 /* ddr.c */
 void ddr_join(struct engine *e, struct job *j);
 void ddr_leave(struct engine *e, struct job *j);
@@ -211,6 +233,8 @@ void channel_compiler_event(struct engine *e);
 /* power.c */
 void power_init(struct engine *e);
 void power_device(struct engine *e, uint8_t device);
+/* The same of a phase that is known. */
+void power_device_phase(struct engine *e, uint8_t device, enum power_phase phase);
 void power_compiler(struct engine *e, bool on);
 void power_tail(struct engine *e, int delta);
 void power_finish(struct engine *e);

@@ -73,18 +73,27 @@ double power_full_watts(const struct engine *e, uint8_t device)
     return full_watts(e->devices[device].desc, phase_of(e, device));
 }
 
-void power_refresh(struct engine *e, uint8_t device)
+static void set_phase(struct engine *e, uint8_t device, enum power_phase phase)
 {
     const struct device *d = e->devices[device].desc;
-    enum power_phase phase = phase_of(e, device);
     power_set(e, device, phase, throttle_watts(e, d->idle_watts, full_watts(d, phase)));
+}
+
+void power_refresh(struct engine *e, uint8_t device)
+{
+    set_phase(e, device, phase_of(e, device));
 }
 
 /* The state of a device follows from what runs on it: prefill draws more than decode. */
 void power_device(struct engine *e, uint8_t device)
 {
+    power_device_phase(e, device, phase_of(e, device));
+}
+
+void power_device_phase(struct engine *e, uint8_t device, enum power_phase phase)
+{
     bool was_busy = e->power.phase[device] != POWER_PHASE_IDLE;
-    power_refresh(e, device);
+    set_phase(e, device, phase);
     bool is_busy = e->power.phase[device] != POWER_PHASE_IDLE;
     if (was_busy != is_busy) {
         e->power.busy_devices += is_busy ? 1u : -1u;

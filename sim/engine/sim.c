@@ -97,10 +97,14 @@ static void handle(struct engine *e, const struct eventq_event *ev)
     case EVENT_COMPILE:
         channel_compiler_event(e);
         break;
-    case EVENT_PASS_TAIL:
+    case EVENT_PASS_TAIL: {
+        struct full_pass *p = (struct full_pass *)(uintptr_t)ev->payload;
         power_tail(e, -1);
-        core_pass_tail_done(c, (struct full_pass *)(uintptr_t)ev->payload);
+        core_pass_credit(c, p);
+        repeat_pass(e, p);
+        core_pass_notify(c, p);
         break;
+    }
     case EVENT_TURN:
         e->arrivals_pending--;
         c->last_progress_ns = c->n_live == 0 ? e->now_ns : c->last_progress_ns;
@@ -139,15 +143,14 @@ static int run_instant(struct engine *e)
 {
     struct core *c = &e->core;
     uint64_t first = c->result->events;
-    int64_t now = eventq_peek(&e->queue)->time_ns;
-    e->now_ns = now;
-    core_advance(c, now);
+    e->now_ns = eventq_peek(&e->queue)->time_ns; /* moves on when a pass is repeated */
+    core_advance(c, e->now_ns);
     do {
         do {
             struct eventq_event ev = eventq_pop(&e->queue);
             handle(e, &ev);
         } while (c->result->status == 0 && !eventq_empty(&e->queue) &&
-                 eventq_peek(&e->queue)->time_ns == now);
+                 eventq_peek(&e->queue)->time_ns == e->now_ns);
         if (c->result->status == 0) {
             (void)core_schedule(c);
         }
@@ -158,7 +161,7 @@ static int run_instant(struct engine *e)
             core_fail(c, -ELOOP, "%llu events at one instant", MAX_EVENTS_PER_INSTANT);
         }
     } while (c->result->status == 0 && !eventq_empty(&e->queue) &&
-             eventq_peek(&e->queue)->time_ns == now);
+             eventq_peek(&e->queue)->time_ns == e->now_ns);
     return c->result->status;
 }
 
@@ -187,6 +190,7 @@ static void engine_init(struct engine *e, const struct sim_setup *setup)
     power_init(e);
     throttle_init(e);
     frames_init(e);
+    repeat_init(e);
 }
 
 static void run_loop(struct engine *e)

@@ -83,6 +83,21 @@ void vexec_fill(struct engine *e, struct vexec *v)
     }
 }
 
+void vexec_refill(struct engine *e, struct vexec *v, enum op_kind kind)
+{
+    const struct launch *l = &v->l->pub;
+    const struct pass *p = l->pass;
+    struct kernel_run *r = &v->run[kind];
+    v->layer_ns -= kernel_run_total_ns(r);
+    kernel_run_fill(e->core.setup->truth, &p->shape, kind, l->device, l->graph, p->shape.rows,
+                    l->chunk_rows, r);
+    run_finish(e, r, 1.0);
+    v->layer_ns += kernel_run_total_ns(r);
+    if (pass_op_kind(p, l->op_begin) == kind) {
+        v->first = *r; /* a whole pass: its first op is like the others of its kind */
+    }
+}
+
 int64_t vexec_kernel_ns(const struct kernel_run *r, uint32_t k)
 {
     return k + 1 == r->n ? r->tail_ns : r->t_ns;
@@ -191,6 +206,18 @@ static int64_t ops_ns(const struct vexec *v, uint32_t from, uint32_t to)
         from++;
     }
     return t;
+}
+
+int64_t vexec_total_ns(const struct vexec *v)
+{
+    const struct launch *l = &v->l->pub;
+    return kernel_run_total_ns(&v->first) + ops_ns(v, l->op_begin + 1, l->op_end);
+}
+
+void vexec_report(struct engine *e, struct vexec *v, const struct kernel_run *run, uint64_t n)
+{
+    book_solo(e, v, run, 0, n * (run->n - 1));
+    book_solo(e, v, run, run->n - 1, n);
 }
 
 static int64_t rest_after_kernel_ns(const struct vexec *v)

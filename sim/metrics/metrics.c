@@ -83,6 +83,16 @@ void metrics_gaps_flush(struct metrics *m, enum request_class cls)
     }
 }
 
+void metrics_gap(struct metrics *m, enum request_class cls, int64_t gap_ns, uint32_t count)
+{
+    struct gap_run *g = &m->gaps[cls];
+    if (g->gap_ns != gap_ns) {
+        metrics_gaps_flush(m, cls);
+        g->gap_ns = gap_ns;
+    }
+    g->count += count;
+}
+
 static void on_tokens(void *self, int64_t now_ns, const struct request *r, uint32_t n,
                       int64_t gap_ns)
 {
@@ -96,12 +106,7 @@ static void on_tokens(void *self, int64_t now_ns, const struct request *r, uint3
         return; /* the first token's gap is the TTFT */
     }
     if (metrics_measured(m, r->arrival_ns)) {
-        struct gap_run *g = &m->gaps[r->cls];
-        if (g->gap_ns != gap_ns) {
-            metrics_gaps_flush(m, r->cls);
-            g->gap_ns = gap_ns;
-        }
-        g->count++;
+        metrics_gap(m, r->cls, gap_ns, 1);
     }
 }
 
@@ -377,6 +382,7 @@ struct metrics *metrics_new(const struct metrics_options *opt, const struct mach
         .request_finished = on_finished,
         .request_shed = on_shed,
         .pass_done = service_pass_done,
+        .repeated = service_repeated,
         .launch_started = service_launch_started,
         .launch_ended = service_launch_ended,
         .preempt_asked = service_preempt_asked,

@@ -149,6 +149,8 @@ static inline void series_add(struct metrics *m, struct series *s, enum request_
     series_add_n(m, s, cls, x, 1);
 }
 
+/* That many tokens of the class came out so long after the ones before. */
+void metrics_gap(struct metrics *m, enum request_class cls, int64_t gap_ns, uint32_t count);
 /* Puts the gaps of tokens that stand together into their series. */
 void metrics_gaps_flush(struct metrics *m, enum request_class cls);
 
@@ -160,6 +162,7 @@ void service_launch_started(void *self, int64_t now_ns, const struct launch *l, 
 void service_launch_ended(void *self, int64_t now_ns, const struct launch *l, int64_t solo_ns,
                           int64_t lost_ns);
 void service_preempt_asked(void *self, int64_t now_ns, const struct launch *l);
+void service_repeated(void *self, int64_t now_ns, const struct repeat_record *r);
 void service_pass_done(void *self, int64_t now_ns, const struct pass *p);
 /* What the verdict needs beyond times of arrival and departure (metrics.h). */
 void service_judge_work(struct metrics *m);

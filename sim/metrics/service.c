@@ -131,6 +131,31 @@ void service_pass_done(void *self, int64_t now_ns, const struct pass *p)
     }
 }
 
+void service_repeated(void *self, int64_t now_ns, const struct repeat_record *r)
+{
+    struct metrics *m = self;
+    const struct pass *p = r->pass;
+    uint32_t measured[REQUEST_CLASS_COUNT] = {0};
+    for (uint32_t i = 0; i < p->n_segments; i++) {
+        const struct request *q = p->segments[i].request;
+        struct live *v = idmap_find(&m->live, q->id);
+        v->since_ns = now_ns;
+        measured[q->cls] += metrics_measured(m, q->arrival_ns) ? 1 : 0;
+        m->totals[q->cls].output_tokens += r->n;
+    }
+    for (uint32_t k = 0; k < r->n; k++) {
+        for (int c = 0; c < REQUEST_CLASS_COUNT; c++) {
+            if (measured[c] > 0) {
+                metrics_gap(m, (enum request_class)c, r->gap_ns[k], measured[c]);
+            }
+        }
+        usage_repeated(&m->usage, r->solo_ns[k]);
+        m->decode_ns += (double)r->solo_ns[k];
+    }
+    m->decode_passes += r->n;
+    m->decode_sequences += (uint64_t)r->n * p->n_segments;
+}
+
 void service_judge_work(struct metrics *m)
 {
     double per_row_ns = m->prefill_rows > 0 ? m->prefill_ns / (double)m->prefill_rows : 0.0;

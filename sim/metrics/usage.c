@@ -130,6 +130,12 @@ bool usage_launch_ended(struct usage *u, const struct launch *l, int64_t solo_ns
     return true;
 }
 
+void usage_repeated(struct usage *u, int64_t solo_ns)
+{
+    u->actual_ns += solo_ns;
+    u->solo_ns += solo_ns;
+}
+
 void usage_finish(struct usage *u, int64_t now_ns)
 {
     usage_speed(u, now_ns, u->speed);

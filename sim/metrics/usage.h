@@ -56,6 +56,8 @@ void usage_speed(struct usage *u, int64_t now_ns, double speed);
 void usage_launch_started(struct usage *u, const struct launch *l, int64_t lead_ns);
 /* False when the launch had never started (it was withdrawn). */
 bool usage_launch_ended(struct usage *u, const struct launch *l, int64_t solo_ns, int64_t lost_ns);
+/* A launch that ran alone from begin to end. */
+void usage_repeated(struct usage *u, int64_t solo_ns);
 /* Closes every integral at the end of the run. Call once. */
 void usage_finish(struct usage *u, int64_t now_ns);
 

@@ -1,7 +1,8 @@
 /* Collapsing is invisible: random runs over everything a command line can say give the same
- * decisions, metrics, counters and status with and without it. The number of events is all that may
- * differ. XPUSIM_RUNS asks for more of them, XPUSIM_FIRST for others; XPUSIM_SHOW prints why runs
- * failed alike. */
+ * decisions, metrics, counters and status with and without it, and without a decision log, when
+ * passes that repeat themselves run in one step. The number of events is all that may differ.
+ * XPUSIM_RUNS asks for more of them, XPUSIM_FIRST for others; XPUSIM_SHOW prints why runs failed
+ * alike. */
 #include <check.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -21,16 +22,20 @@ struct one {
     int rc;
 };
 
+enum how { COLLAPSED, KERNEL_BY_KERNEL, IN_ONE_STEP, HOWS };
+
 static void run_once(const struct config *base, const struct config_policy *p,
-                     const struct trace *t, uint64_t seed, bool collapse, struct one *out)
+                     const struct trace *t, uint64_t seed, enum how how, struct one *out)
 {
     struct err e = ERR_INIT;
     struct config *c = (struct config *)(uintptr_t)base;
-    c->sim.collapse = collapse;
-    FILE *log = open_memstream(&out->log, &out->log_bytes);
+    c->sim.collapse = how != KERNEL_BY_KERNEL;
+    FILE *log = how == IN_ONE_STEP ? NULL : open_memstream(&out->log, &out->log_bytes);
     struct runner_options o = {.decision_log = log};
     out->rc = runner_run(c, p, t, seed, &o, &out->result, &e);
-    (void)fclose(log);
+    if (log != NULL) {
+        (void)fclose(log);
+    }
     err_fini(&e);
 }
 
@@ -57,7 +62,8 @@ static const char *difference(const struct one *a, const struct one *b, char *bu
                        a->result.sim.message, b->rc, b->result.sim.message);
         return buf;
     }
-    if (a->log_bytes != b->log_bytes || memcmp(a->log, b->log, a->log_bytes) != 0) {
+    if (b->log != NULL &&
+        (a->log_bytes != b->log_bytes || memcmp(a->log, b->log, a->log_bytes) != 0)) {
         (void)snprintf(buf, size, "decisions, from line %d on", differs_at_line(a, b));
         return buf;
     }
@@ -87,7 +93,7 @@ static void compare_run(void *ctx, uint32_t index, struct job_result *r)
     static struct randomrun run;
     static struct config c;
     static struct config_policy p;
-    static struct one one[2];
+    static struct one one[HOWS];
     struct trace t;
     randomrun_make(&run, number);
     enum outcome *outcome = xcalloc(1, sizeof *outcome);
@@ -97,17 +103,19 @@ static void compare_run(void *ctx, uint32_t index, struct job_result *r)
         *outcome = NOT_LOADED;
         return;
     }
-    for (int k = 0; k < 2; k++) {
-        run_once(&c, &p, &t, run.seed, k == 0, &one[k]);
+    const char *what = NULL;
+    for (int k = 0; k < HOWS && what == NULL; k++) {
+        run_once(&c, &p, &t, run.seed, (enum how)k, &one[k]);
+        what = difference(&one[COLLAPSED], &one[k], r->message, sizeof r->message);
     }
-    const char *what = difference(&one[0], &one[1], r->message, sizeof r->message);
     r->status = what == NULL ? 0 : -EPROTO;
     *outcome = one[0].rc == 0 ? SAME : FAILED_ALIKE;
     if (what == NULL && one[0].rc != 0) {
         (void)snprintf(r->message, sizeof r->message, "%s", one[0].result.sim.message);
     }
-    one_fini(&one[0]);
-    one_fini(&one[1]);
+    for (int k = 0; k < HOWS; k++) {
+        one_fini(&one[k]);
+    }
     trace_fini(&t);
     config_fini(&c);
 }
