@@ -62,6 +62,8 @@ static const struct figure figures[] = {
      FIGURE_KIND_SD, figure_sd},
     {"throughput-rate", "throughput and normalized latency against arrival rate",
      "compare --load --json, sweep --export csv, CSV", FIGURE_KIND_LOAD, figure_throughput_rate},
+    {"tornado", "what an order hangs on, and how often each policy is best",
+     "compare --uncertainty --json", FIGURE_KIND_UNCERTAINTY, figure_tornado},
     {"utilisation", "iGPU utilisation and energy", "compare --json", 0, figure_utilisation},
 };
 

@@ -64,15 +64,16 @@ void figure_row_name(struct figure_rows *l, const char *name);
 void figure_rows_put(struct figure_rows *l, struct figure_data *d);
 
 /* What a file of results is: bits, so that a figure can take several kinds. */
-#define FIGURE_KIND_COMPARE 0x001u      /* compare --json */
-#define FIGURE_KIND_LOAD 0x002u         /* compare --load --json */
-#define FIGURE_KIND_SWEEP 0x004u        /* sweep --export csv */
-#define FIGURE_KIND_REQUESTS 0x008u     /* run --requests */
-#define FIGURE_KIND_TIMELINE 0x010u     /* run --timeline */
-#define FIGURE_KIND_KERNELS 0x020u      /* list kernels --json */
-#define FIGURE_KIND_GRAPHS 0x040u       /* graphs --gantt --json */
-#define FIGURE_KIND_INTERFERENCE 0x080u /* explain --interference --json */
-#define FIGURE_KIND_SD 0x040000u        /* compare --json with systems of sd-npu among them */
+#define FIGURE_KIND_COMPARE 0x001u        /* compare --json */
+#define FIGURE_KIND_LOAD 0x002u           /* compare --load --json */
+#define FIGURE_KIND_SWEEP 0x004u          /* sweep --export csv */
+#define FIGURE_KIND_REQUESTS 0x008u       /* run --requests */
+#define FIGURE_KIND_TIMELINE 0x010u       /* run --timeline */
+#define FIGURE_KIND_KERNELS 0x020u        /* list kernels --json */
+#define FIGURE_KIND_GRAPHS 0x040u         /* graphs --gantt --json */
+#define FIGURE_KIND_INTERFERENCE 0x080u   /* explain --interference --json */
+#define FIGURE_KIND_SD 0x040000u          /* compare --json with systems of sd-npu among them */
+#define FIGURE_KIND_UNCERTAINTY 0x080000u /* compare --uncertainty --json */
 #define FIGURE_KIND_STUDY(i)                                                                       \
     (0x100u << (i)) /* characterize --csv: its i-th study, figure_studies */
 
@@ -122,5 +123,6 @@ int figure_queue(const struct figure_request *r, struct figure_data *d, struct e
 int figure_gantt(const struct figure_request *r, struct figure_data *d, struct err *e);
 int figure_causes(const struct figure_request *r, struct figure_data *d, struct err *e);
 int figure_interference(const struct figure_request *r, struct figure_data *d, struct err *e);
+int figure_tornado(const struct figure_request *r, struct figure_data *d, struct err *e);
 
 #endif

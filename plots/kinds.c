@@ -57,6 +57,9 @@ static unsigned kinds_of_json(const char *path)
     if (kinds == FIGURE_KIND_COMPARE && compares_sd(root)) {
         kinds |= FIGURE_KIND_SD;
     }
+    if (cJSON_HasObjectItem(root, "uncertainty")) {
+        kinds |= FIGURE_KIND_UNCERTAINTY;
+    }
     cJSON_Delete(root);
     err_fini(&ignored);
     return kinds;

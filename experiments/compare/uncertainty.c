@@ -135,25 +135,26 @@ static void find_flip(struct uncertainty *u, const struct compare_plan *plan,
 {
     const struct machine_factor *f = &u->machines.factor[s->factor];
     double d0 = difference_at(u, plan, p, s->factor, f->nominal);
-    for (int end = 0; end < 2 && !s->flips; end++) {
-        double x = end == 0 ? f->low : f->high;
-        double d = x != f->nominal ? difference_at(u, plan, p, s->factor, x) : d0;
-        if (!(d * d0 < 0.0)) {
-            continue;
-        }
-        *s = (struct uncertainty_share){s->factor, s->share,   s->low, s->high, s->wrong_after,
-                                        true,      f->nominal, x,      d0,      d};
-        for (int i = 0; i < UNCERTAINTY_FLIP_STEPS; i++) {
-            double m = middle_of(s->holds_at, s->turns_at);
-            double dm = difference_at(u, plan, p, s->factor, m);
-            if (dm * d0 < 0.0) {
-                s->turns_at = m;
-                s->difference_turns = dm;
-            } else {
-                s->holds_at = m;
-                s->difference_holds = dm;
-            }
-        }
+    const double ends[] = {f->low, f->high};
+    double d[2];
+    for (int i = 0; i < 2; i++) {
+        d[i] = ends[i] != f->nominal ? difference_at(u, plan, p, s->factor, ends[i]) : d0;
+    }
+    s->difference_file = d0;
+    s->difference_low = d[0];
+    s->difference_high = d[1];
+    int end = d[0] * d0 < 0.0 ? 0 : 1;
+    s->flips = d[end] * d0 < 0.0;
+    s->holds_at = f->nominal;
+    s->difference_holds = d0;
+    s->turns_at = ends[end];
+    s->difference_turns = d[end];
+    for (int i = 0; s->flips && i < UNCERTAINTY_FLIP_STEPS; i++) {
+        double m = middle_of(s->holds_at, s->turns_at);
+        double dm = difference_at(u, plan, p, s->factor, m);
+        bool turned = dm * d0 < 0.0;
+        *(turned ? &s->turns_at : &s->holds_at) = m;
+        *(turned ? &s->difference_turns : &s->difference_holds) = dm;
     }
 }
 

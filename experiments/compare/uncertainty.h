@@ -41,6 +41,7 @@ struct uncertainty_share {
     bool flips;
     double holds_at, turns_at; /* values of the factor: the order still holds, has turned; run */
     double difference_holds, difference_turns;
+    double difference_file, difference_low, difference_high; /* with the factor alone there, run */
 };
 
 struct uncertainty_pair { /* a policy against the baseline in one metric */

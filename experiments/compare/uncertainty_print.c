@@ -137,6 +137,9 @@ static void put_shares(const struct compare_plan *plan, const struct uncertainty
         {.name = "turns_at", .title = "turns at", .format = "%.4g", .missing = "never"},
         {.name = "difference_holds", .only_data = true},
         {.name = "difference_turns", .only_data = true},
+        {.name = "difference_file", .only_data = true},
+        {.name = "difference_low", .only_data = true},
+        {.name = "difference_high", .only_data = true},
         {.name = "wrong_after", .title = "P(wrong) if known", .format = "%.2f"},
     };
     struct frame *f = document_frame(d, "factors", 3);
@@ -162,6 +165,9 @@ static void put_shares(const struct compare_plan *plan, const struct uncertainty
                                 s->flips ? s->turns_at : nan,
                                 s->flips ? s->difference_holds : nan,
                                 s->flips ? s->difference_turns : nan,
+                                s->difference_file,
+                                s->difference_low,
+                                s->difference_high,
                                 s->wrong_after};
             for (size_t j = 0; j < sizeof v / sizeof v[0]; j++) {
                 frame_number(f, v[j]);

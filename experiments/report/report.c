@@ -311,6 +311,7 @@ static void write_comparison(const struct report_input *in, const struct figure_
                   "Intervals are 95 %%; differences are paired.</p>\n",
                   report_number_of(tree, "replications"));
     report_write_headline_table(tree, out);
+    report_write_uncertainty(tree, out);
     for (const char *const *m = metric_usual; *m != NULL; m++) {
         write_figure(policies, *m, out);
     }

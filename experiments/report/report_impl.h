@@ -23,6 +23,8 @@ void report_put_change(FILE *out, const cJSON *metric, const cJSON *base);
 
 void report_write_headline_table(const cJSON *tree, FILE *out);
 void report_write_all_metrics(const cJSON *tree, FILE *out);
+/* What `compare --uncertainty` found; nothing where it was not asked. */
+void report_write_uncertainty(const cJSON *tree, FILE *out);
 void report_write_hardware(const cJSON *tree, FILE *out);
 void report_write_again(const struct report_input *in, FILE *out);
 

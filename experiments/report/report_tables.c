@@ -65,6 +65,82 @@ void report_write_all_metrics(const cJSON *tree, FILE *out)
     (void)fputs("</tbody></table></details>\n", out);
 }
 
+static void write_pair(const cJSON *pair, const char *metric, FILE *out)
+{
+    char title[160];
+    (void)fputs("<tr><td>", out);
+    markup_put(out, metric_title(metric, title, sizeof title));
+    (void)fputs("<td>", out);
+    markup_put(out, pair->string);
+    (void)fprintf(out,
+                  "<td data-v=\"%g\">%.2f &plusmn; %.2f<td>%.4g<td>%.4g to %.4g<td>%.4g to %.4g\n",
+                  report_number_of(pair, "better_frac"), report_number_of(pair, "better_frac"),
+                  report_number_of(pair, "better_se"), report_number_of(pair, "difference"),
+                  report_number_of(pair, "sampling_low"), report_number_of(pair, "sampling_high"),
+                  report_number_of(pair, "model_low"), report_number_of(pair, "model_high"));
+}
+
+static void write_factor(const cJSON *f, const char *policy, FILE *out)
+{
+    (void)fputs("<tr><td>", out);
+    markup_put(out, policy);
+    (void)fputs("<td>", out);
+    markup_put(out, f->string);
+    (void)fprintf(out, "<td data-v=\"%g\">%.2f (%.2f to %.2f)<td>%.4g (%.4g to %.4g)<td>",
+                  report_number_of(f, "share"), report_number_of(f, "share"),
+                  report_number_of(f, "share_low"), report_number_of(f, "share_high"),
+                  report_number_of(f, "value"), report_number_of(f, "low"),
+                  report_number_of(f, "high"));
+    double turns = report_number_of(f, "turns_at");
+    if (isnan(turns)) {
+        (void)fputs("never in its range\n", out);
+    } else {
+        (void)fprintf(out, "between %.4g and %.4g\n", report_number_of(f, "holds_at"), turns);
+    }
+}
+
+void report_write_uncertainty(const cJSON *tree, FILE *out)
+{
+    const cJSON *u = cJSON_GetObjectItemCaseSensitive(tree, "uncertainty");
+    if (u == NULL) {
+        return;
+    }
+    (void)fprintf(
+        out,
+        "<h3>Whatever the true machine is?</h3><p>%.0f machines that it may be, %.0f "
+        "uncertain numbers drawn together; every policy on each, on the same requests.</p>"
+        "<table class=sortable><thead><tr><th>metric<th>policy<th>probability that it is "
+        "better<th>difference<th>by requests (95 %%)<th>by machine (95 %%)</thead><tbody>\n",
+        report_number_of(u, "machines"), report_number_of(u, "uncertain_numbers"));
+    const cJSON *m;
+    const cJSON *p;
+    cJSON_ArrayForEach(m, cJSON_GetObjectItemCaseSensitive(u, "pairs")){
+        cJSON_ArrayForEach(p, m){write_pair(p, m->string, out);
+}
+}
+(void)fputs("</tbody></table><table class=sortable><thead><tr><th>policy<th>what decides<th>share "
+            "of variance<th>value (range)<th>order turns</thead><tbody>\n",
+            out);
+cJSON_ArrayForEach(m, cJSON_GetObjectItemCaseSensitive(u, "factors")){
+    cJSON_ArrayForEach(p, m){const cJSON * f;
+cJSON_ArrayForEach(f, p)
+{
+    write_factor(f, p->string, out);
+}
+}
+}
+(void)fputs("</tbody></table><ul>\n", out);
+cJSON_ArrayForEach(p, cJSON_GetObjectItemCaseSensitive(u, "measure_next"))
+{
+    (void)fputs("<li>Measure next, for ", out);
+    markup_put(out, p->string);
+    (void)fputs(": ", out);
+    markup_put(out, p->valuestring != NULL ? p->valuestring : "");
+    (void)fputs("\n", out);
+}
+(void)fputs("</ul>\n", out);
+}
+
 static void write_numbers(const cJSON *node, const char *path, FILE *out)
 {
     if (cJSON_HasObjectItem(node, "unit") && cJSON_HasObjectItem(node, "kind")) {

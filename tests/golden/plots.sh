@@ -32,6 +32,9 @@ printf 'draft_tokens,verify_s\n1,0.05\n4,0.06\n' >"$dir/draft.csv"
 # shellcheck disable=SC2086
 "$x" explain --interference --policy fcfs $short --json >"$dir/i.json"
 
+# shellcheck disable=SC2086
+"$x" compare --policy fcfs --policy agent-xpu-v2 $short --replications 2 --uncertainty 16 --quiet --json >"$dir/u.json"
+
 input_of() {
     case $1 in
     kernels | roofline) echo k.json ;;
@@ -42,6 +45,7 @@ input_of() {
     ddr | queue | gantt) echo t.json ;;
     graphs) echo g.json ;;
     causes | interference) echo i.json ;;
+    tornado) echo u.json ;;
     latency-rate | throughput-rate | pareto) echo load.json ;;
     *) echo cmp.json ;;
     esac
