@@ -150,7 +150,7 @@ static uint32_t chunk_of(const struct vllm *v, const struct request *r)
         bool alone = v->batch.n == 0 && left > v->budget;
         return left <= room || alone ? left : 0;
     }
-    if (v->rules.threshold > 0 && left > v->rules.threshold && !v->alone) {
+    if (v->rules.threshold > 0 && left > v->rules.threshold && v->company) {
         left = v->rules.threshold;
     }
     return left < room ? left : room;
@@ -285,11 +285,15 @@ void vllm_unadmit(struct vllm *v)
     }
 }
 
+static uint32_t present(const struct vllm *v)
+{
+    return v->running.n + v->waiting.n + v->by_key.n;
+}
+
 static void fill(struct sched *s, struct vllm *v, uint32_t most)
 {
     batch_clear(&v->batch);
     v->planned_blocks = 0;
-    v->alone = v->running.n + v->waiting.n + v->by_key.n == 1;
     switch (v->rules.order) {
     case VLLM_RUNNING_FIRST:
         add_in_order(s, v);
@@ -330,20 +334,25 @@ static void force_preempt(struct sched *s, struct vllm *v)
 }
 
 /* Asynchronous scheduling: the next iteration takes of the waiting requests those that are there
- * now, into the places that are free now. */
+ * now, into the places that are free now; and it is now that a request is or is not alone. */
 static void decide_ahead(struct vllm *v)
 {
     if (v->rules.async) {
         uint32_t room = v->max_seqs - v->running.n;
         v->seats = v->waiting.n < room ? v->waiting.n : room;
+        v->company_ahead = present(v) > 1;
     }
 }
 
-/* Admissions of this iteration. Without anything running none was composed ahead. */
+/* Admissions of this iteration. Where nothing runs and none was decided on, none was composed
+ * ahead.
+ */
 static uint32_t take_seats(struct vllm *v)
 {
-    uint32_t seats = reqq_empty(&v->running) ? UINT32_MAX : v->seats;
-    v->seats = UINT32_MAX;
+    bool idle = reqq_empty(&v->running) && v->seats == 0;
+    uint32_t seats = idle ? UINT32_MAX : v->seats;
+    v->company = present(v) > 1 || (!idle && v->company_ahead);
+    v->seats = v->rules.async ? 0 : UINT32_MAX;
     return seats;
 }
 

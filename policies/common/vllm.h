@@ -63,8 +63,9 @@ struct vllm {
     uint32_t seats;    /* admissions decided for the next iteration (async); UINT32_MAX: any */
     uint8_t device;
     bool requeue_back;
-    bool preempted; /* somebody, for the batch under construction */
-    bool alone;     /* one request, running or waiting */
+    bool preempted;              /* somebody, for the batch under construction */
+    bool company, company_ahead; /* more than one request runs or waits: now, and when the next
+                                    iteration was composed (async) */
 };
 
 enum vllm_param { VLLM_DEVICE, VLLM_MAX_SEQS, VLLM_BUDGET, VLLM_REQUEUE, VLLM_PARAM_COUNT };

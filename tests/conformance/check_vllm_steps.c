@@ -76,6 +76,30 @@ START_TEST(a_victim_that_is_in_the_batch_leaves_it)
 }
 END_TEST
 
+/* Asynchronous: step 3 is composed when step 2 starts, and then request 1 waits alone; that request
+ * 0 ends with step 2 does not let request 2, which came during it, join. */
+START_TEST(asynchronous_what_was_composed_stays_when_the_others_end)
+{
+    struct scenario_request q[] = {
+        {BE, 0, 1, 2, 0, 0}, {BE, 0.0005, 1, 1, 0, 0}, {BE, 0.0015, 1, 1, 0, 0}};
+    steps_run(&sc, &policy_vllm_v1_ops, "async_scheduling=true", 64, q, 3);
+    steps_rows(&sc, STEPS(1, 1, 1, 1));
+    steps_tokens(&sc, 1, STEPS(3));
+    steps_tokens(&sc, 2, STEPS(4));
+}
+END_TEST
+
+/* Asynchronous: when step 2 is composed request 0 is still there, so a chunk is 8 of the 9 tokens
+ * that are left. */
+START_TEST(asynchronous_who_is_alone_is_known_when_a_step_is_composed)
+{
+    struct scenario_request q[] = {{BE, 0, 1, 1, 0, 0}, {BE, 0, 17, 1, 0, 0}};
+    steps_run(&sc, &policy_vllm_v1_ops, "async_scheduling=true,long_prefill_token_threshold=8", 64,
+              q, 2);
+    steps_rows(&sc, STEPS(9, 8, 1));
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("vllm-steps");
@@ -85,6 +109,8 @@ int main(void)
     tcase_add_test(t, admission_wants_blocks_for_the_whole_prompt);
     tcase_add_test(t, a_request_that_is_its_own_victim_ends_the_list);
     tcase_add_test(t, a_victim_that_is_in_the_batch_leaves_it);
+    tcase_add_test(t, asynchronous_what_was_composed_stays_when_the_others_end);
+    tcase_add_test(t, asynchronous_who_is_alone_is_known_when_a_step_is_composed);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_ENV);
