@@ -151,6 +151,16 @@ sensitivity: $(BUILD)/xpusim
 	@BUILD=$(BUILD) sh experiments/sensitivity.sh >hwmodels/SENSITIVITY.md.tmp
 	@mv hwmodels/SENSITIVITY.md.tmp hwmodels/SENSITIVITY.md
 
+# docs/claims.md: every claim judged, on the neutral machine and on the paper profile (half an hour).
+claims-report: $(BUILD)/xpusim
+	@$(BUILD)/xpusim claims --json >$(BUILD)/claims.json
+	@$(BUILD)/xpusim claims --reading stated --profile paper-125h --file experiments/claims/agent-xpu-v2.json \
+	    --json >$(BUILD)/claims-paper-125h.json
+	@$(BUILD)/xpusim claims --fit B6,B7,B8,B9,B10,B11,B12,B14,B15,B16 --state $(BUILD)/fit-state.json --json \
+	    >$(BUILD)/fit.json
+	@python3 experiments/claims/report.py $(BUILD)/claims.json $(BUILD)/claims-paper-125h.json $(BUILD)/fit.json \
+	    >docs/claims.md
+
 # The pictures of README.md, from what the demo writes.
 gallery: demo
 	@for f in "latency-rate load.json" "gantt --from 244 --to 264 timeline.json" \
@@ -194,7 +204,7 @@ clean:
 
 FORCE:
 .SECONDARY:
-.PHONY: all engines check demo asan ubsan bench fuzz lint format golden-update gallery install uninstall clean FORCE
+.PHONY: all engines claims-report check demo asan ubsan bench fuzz lint format golden-update gallery install uninstall clean FORCE
 
 -include $(LIB_OBJ:.o=.d) $(HELP_OBJ:.o=.d) $(TESTS:=.d) $(BENCHES:=.d) $(BENCH_OBJ:.o=.d) \
          $(BUILD)/experiments/commands/main.d

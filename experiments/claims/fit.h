@@ -119,8 +119,9 @@ const double *fit_emulator_error(const struct fit_emulator *m);
 void fit_implausibility(const struct fit *f, const double *mean, const double *sd,
                         const double *error, double *out);
 
-/* Of a simulated point: its own means, the emulators' spreads (its own rest on a few traces) where
- * there are emulators. */
+/* Of a simulated point: means between its own and the emulators' (the best of many points with a
+ * few traces each is the luckiest), the emulators' spreads; its own where there are no emulators.
+ */
 void fit_point_implausibility(const struct fit *f, const struct fit_point *p, double *out);
 
 /* ---- search and findings ---- */

@@ -311,10 +311,14 @@ void fit_point_implausibility(const struct fit *f, const struct fit_point *p, do
     double *none = xcalloc(f->n_checks, sizeof *none);
     if (f->emulator != NULL) {
         fit_emulator_at(f->emulator, p->u, mean, sd);
+        for (uint32_t k = 0; k < f->n_checks; k++) {
+            mean[k] = (mean[k] + p->mean[k]) / 2.0; /* NaN stays NaN */
+        }
     } else {
+        memcpy(mean, p->mean, f->n_checks * sizeof *mean);
         memcpy(sd, p->sd, f->n_checks * sizeof *sd);
     }
-    fit_implausibility(f, p->mean, sd, none, out);
+    fit_implausibility(f, mean, sd, none, out);
     free(none);
     free(sd);
     free(mean);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "experiments/claims/fit.h"
+#include "experiments/run/config.h"
 #include "sim/base/arena.h"
 
 #define BATCH 8 /* points whose runs are given to the workers together */
@@ -183,6 +184,7 @@ int fit_judge_point(const struct fit *f, const double *u, struct claims *out, st
 static cJSON *header(const struct fit *f)
 {
     cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "program", config_version());
     cJSON *ids = cJSON_AddArrayToObject(o, "claims");
     for (uint32_t i = 0; i < f->claims.n; i++) {
         cJSON_AddItemToArray(ids, cJSON_CreateString(f->claims.v[i].id));
@@ -257,8 +259,9 @@ int fit_points_resume(struct fit *f, struct err *e)
     cJSON *mine = header(f);
     int rc = root == NULL ? -EINVAL : 0;
     if (rc == 0 && !cJSON_Compare(cJSON_GetObjectItemCaseSensitive(root, "search"), mine, true)) {
-        rc = err_add(e, "%s: holds another search (claims, parameters, traces or seed differ)",
-                     f->o->state);
+        rc = err_add(
+            e, "%s: holds another search (program, claims, parameters, traces or seed differ)",
+            f->o->state);
     }
     const cJSON *points = rc == 0 ? cJSON_GetObjectItemCaseSensitive(root, "points") : NULL;
     const cJSON *p;
