@@ -371,6 +371,7 @@ void vllm_schedule(struct sched *s)
         do {
             fill(s, v, most);
         } while (v->batch.n == 0 && v->preempted); /* an empty iteration takes no time */
+        v->batch.repeats = first_waiting(v) == NULL && batch_decodes_all(&v->batch, v->running.n);
         int rc = v->batch.n > 0 ? batch_form(s, &v->batch, &v->pass) : -ENOENT;
         if (rc == 0) {
             v->admitted = 0;

@@ -12,13 +12,17 @@ static void vdevice_shares(struct engine *e, struct vdevice *d)
     if (d->n_running > 1) {
         share = d->desc->shared_efficiency_frac / (double)d->n_running;
     }
+    bool any = false; /* of them uses the DDR: else no interval ends, for whoever does */
     for (uint32_t i = 0; i < d->n_running; i++) {
         if (d->running[i]->collapsed) {
             device_expand(e, d->running[i]);
         }
         d->running[i]->job.share_frac = share;
+        any = any || d->running[i]->job.active;
     }
-    ddr_touch(e);
+    if (any) {
+        ddr_touch(e);
+    }
 }
 
 static void run_begin(struct engine *e, struct vexec *v)

@@ -162,6 +162,7 @@ START_TEST(collapsing_changes_no_random_run)
     free(r);
     printf("%u random runs: %u alike, %u fail alike, %u too long, %u do not go together\n", n,
            count[SAME], count[FAILED_ALIKE], stopped, count[NOT_LOADED]);
+    (void)fflush(stdout);
     ck_assert_uint_eq(different, 0);
     ck_assert_uint_ge(count[SAME], n / 4);
 }
