@@ -7,10 +7,11 @@
 #include <string.h>
 
 #include "hwmodels/kernel_fit.h"
+#include "sim/api/device.h"
 #include "sim/base/arena.h"
 #include "sim/base/json.h"
 
-#define MAX_SOC_DEVICES 4    /* MACHINE_MAX_DEVICES */
+#define MAX_SOC_DEVICES MACHINE_MAX_DEVICES
 #define DEFAULT_MEMORY_GB 16 /* where neither rows nor options say */
 
 static const char NOT_MEASURED[] = "not measured by xpusim measure";
@@ -55,13 +56,12 @@ static void fitted(const struct writer *w, cJSON *to, const char *key,
 
 static int kind_rank(const char *kind)
 {
-    static const char *const order[] = {"npu", "igpu", "cpu", "gpu"};
-    for (int i = 0; i < 4; i++) {
-        if (strcmp(kind, order[i]) == 0) {
+    for (int i = 0; i < DEVICE_KIND_COUNT; i++) {
+        if (strcmp(kind, device_kind_names()[i]) == 0) {
             return i;
         }
     }
-    return 4;
+    return DEVICE_KIND_COUNT;
 }
 
 static const struct kernel_row *first_row(const struct writer *w, const char *device)

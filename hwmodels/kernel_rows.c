@@ -2,9 +2,11 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/api/device.h"
 #include "sim/base/arena.h"
 #include "sim/base/csvfile.h"
 
@@ -171,7 +173,6 @@ static int take_name(struct csvfile *f, const int *col, enum column c, const cha
 static void take_row(struct csvfile *f, const int *col, struct kernel_row *r, const char *path,
                      struct err *e)
 {
-    static const char *const kinds[] = {"npu", "igpu", "cpu", "gpu"};
     static const char *const sets[] = {"fit", "held"};
     take_text(f, col, COL_SOC, r->soc, sizeof r->soc, path, e);
     take_text(f, col, COL_DEVICE, r->device, sizeof r->device, path, e);
@@ -180,8 +181,8 @@ static void take_row(struct csvfile *f, const int *col, struct kernel_row *r, co
     take_text(f, col, COL_PARTNER, r->partner, sizeof r->partner, path, e);
     take_text(f, col, COL_SOURCE, r->source, sizeof r->source, path, e);
     take_text(f, col, COL_FLAG, r->flag, sizeof r->flag, path, e);
-    int kind = take_name(f, col, COL_KIND, kinds, 4, path, e);
-    memcpy(r->kind, kinds[kind], strlen(kinds[kind]) + 1);
+    int kind = take_name(f, col, COL_KIND, device_kind_names(), DEVICE_KIND_COUNT, path, e);
+    (void)snprintf(r->kind, sizeof r->kind, "%s", device_kind_names()[kind]);
     r->metric = (enum kernel_metric)take_name(f, col, COL_METRIC, metric_names, KERNEL_METRIC_COUNT,
                                               path, e);
     int op = kernel_op_find(csvfile_text(f, col[COL_OP]));

@@ -28,7 +28,7 @@ enum kernel_metric {
 
 struct kernel_row {
     char soc[64], device[16], runtime[32];
-    char kind[8];                       /* npu, igpu, cpu, gpu */
+    char kind[8];                       /* sim/api/device.h, DEVICE_KINDS */
     char model[KERNEL_NAME_BYTES];      /* kernel_spec_name */
     char partner[KERNEL_PARTNER_BYTES]; /* "device:model" it ran beside; "" alone */
     char source[160];

@@ -144,14 +144,13 @@ static void runtime_parse(struct soc *soc, struct soc_device *d, struct json_obj
 
 static void device_parse(struct soc *soc, struct json_obj *o)
 {
-    static const char *const kinds[] = {"npu", "igpu", "cpu", "gpu", NULL};
     static const char *const sharing[] = {"serial", "time_shared", NULL};
     struct machine *m = &soc->machine;
     uint32_t index = m->n_devices++;
     struct device *d = &m->devices[index];
     d->index = (uint8_t)index;
     copy_name(d->name, sizeof d->name, json_get_string(o, "name"), o, "name");
-    d->kind = (enum device_kind)json_get_choice(o, "kind", kinds);
+    d->kind = (enum device_kind)json_get_choice(o, "kind", device_kind_names());
     d->sharing = (enum device_sharing)json_get_choice(o, "sharing", sharing);
     d->inflight_depth = json_get_u32(o, "inflight_depth", 1, 64);
     d->max_shared = json_get_u32(o, "max_shared", 1, MACHINE_MAX_SHARED);
@@ -255,7 +254,8 @@ static void check(const struct soc *soc, const char *file, struct err *e)
     for (uint32_t i = 0; i < m->n_devices; i++) {
         const struct device *d = &m->devices[i];
         if (i > 0 && d->kind < m->devices[i - 1].kind) {
-            err_add(e, "%s: devices: order must be npu, igpu, cpu, gpu", file);
+            err_add(e, "%s: devices[%u].kind: a %s comes before a %s", file, i,
+                    device_kind_names()[d->kind], device_kind_names()[m->devices[i - 1].kind]);
         }
         for (uint32_t j = 0; j < i; j++) {
             if (strcmp(d->name, m->devices[j].name) == 0) {

@@ -5,9 +5,8 @@
 
 enum { PARAM_DEVICE };
 
-static const char *const devices[] = {PLACE_CHOICES, NULL};
 static const struct policy_param params[] = {
-    {"device", PARAM_CHOICE, 0, 0, 4, devices, "device that runs everything; auto: the iGPU"},
+    {"device", PARAM_CHOICE, 0, 0, 4, place_choices, "device that runs everything; auto: the iGPU"},
     {.name = NULL},
 };
 

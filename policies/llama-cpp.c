@@ -21,7 +21,6 @@ enum { PARAM_FORM, PARAM_SLOTS, PARAM_N_BATCH, PARAM_N_UBATCH, PARAM_QUANTUM, PA
 enum { FORM_SERVER, FORM_PS };
 
 static const char *const forms[] = {"server", "ps", NULL};
-static const char *const devices[] = {PLACE_CHOICES, NULL};
 static const struct policy_param params[] = {
     [PARAM_FORM] = {"form", PARAM_CHOICE, FORM_SERVER, 0, 1, forms,
                     "server (agent-xpu-v2) or ps (agent-xpu-v1 8.1)"},
@@ -34,7 +33,8 @@ static const struct policy_param params[] = {
     [PARAM_QUANTUM] =
         {"quantum_ms", PARAM_NUMBER, 5, 0, 1e6, NULL,
          "ps on a serial device: turn, ms, rounded up to whole ops (ours); 0: one op"},
-    [PARAM_DEVICE] = {"device", PARAM_CHOICE, 3, 0, 4, devices, "device that runs everything"},
+    [PARAM_DEVICE] = {"device", PARAM_CHOICE, 3, 0, 4, place_choices,
+                      "device that runs everything"},
     {.name = NULL},
 };
 

@@ -9,9 +9,8 @@
 
 enum { PARAM_DEVICE, PARAM_MAX_SEQS, PARAM_RESERVE };
 
-static const char *const devices[] = {PLACE_CHOICES, NULL};
 static const struct policy_param params[] = {
-    [PARAM_DEVICE] = {"device", PARAM_CHOICE, 0, 0, 4, devices,
+    [PARAM_DEVICE] = {"device", PARAM_CHOICE, 0, 0, 4, place_choices,
                       "device that runs everything; auto: the iGPU (C.4)"},
     [PARAM_MAX_SEQS] = {"max_num_seqs", PARAM_INT, 16, 1, 1e6, NULL,
                         "requests in progress at once (clauses.md E.1: 16 on a SoC)"},

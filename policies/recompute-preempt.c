@@ -13,10 +13,9 @@
 enum { PARAM_DEVICE, PARAM_KILL, PARAM_KEEP, PARAM_MAX_BATCH };
 enum { KILL_KERNEL, KILL_IMMEDIATE, KILL_NEVER };
 
-static const char *const devices[] = {PLACE_CHOICES, NULL};
 static const char *const kills[] = {"kernel", "immediate", "never", NULL};
 static const struct policy_param params[] = {
-    [PARAM_DEVICE] = {"device", PARAM_CHOICE, 0, 0, 4, devices,
+    [PARAM_DEVICE] = {"device", PARAM_CHOICE, 0, 0, 4, place_choices,
                       "device that runs everything; auto: the iGPU (C.4)"},
     [PARAM_KILL] = {"kill", PARAM_CHOICE, KILL_KERNEL, 0, 2, kills,
                     "when proactive work stops for a reactive request: at the next kernel boundary "

@@ -7,9 +7,8 @@
 
 enum { PARAM_DEVICE, PARAM_MAX, PARAM_EFFICIENCY, PARAM_QUANTUM };
 
-static const char *const devices[] = {PLACE_CHOICES, NULL};
 static const struct policy_param params[] = {
-    [PARAM_DEVICE] = {"device", PARAM_CHOICE, 0, 0, 4, devices,
+    [PARAM_DEVICE] = {"device", PARAM_CHOICE, 0, 0, 4, place_choices,
                       "device that runs everything; auto: the iGPU (C.4)"},
     [PARAM_MAX] = {"max_requests", PARAM_INT, 4, 1, MACHINE_MAX_SHARED, NULL,
                    "requests in service at once (C.4 b [S])"},

@@ -3,8 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-static const char *const kind_names[] = {"npu", "igpu", "cpu", "gpu"};
-
 /* By name, then by kind; the graphics processor of a phone is its integrated one. */
 int predict_device(const struct soc *soc, const char *name)
 {
@@ -14,8 +12,9 @@ int predict_device(const struct soc *soc, const char *name)
             return (int)i;
         }
     }
-    for (int kind = 0; kind < 4; kind++) {
-        if (strcmp(kind_names[kind], name) == 0 && machine_find(m, (enum device_kind)kind) >= 0) {
+    for (int kind = 0; kind < DEVICE_KIND_COUNT; kind++) {
+        if (strcmp(device_kind_names()[kind], name) == 0 &&
+            machine_find(m, (enum device_kind)kind) >= 0) {
             return machine_find(m, (enum device_kind)kind);
         }
     }

@@ -53,7 +53,6 @@ static const struct soc_runtime *entry_of(const struct fitted *f)
 static void write_row(const struct fitted *f, const struct calibrate_row *r, const char *left_out,
                       const char *by, double ln_error, FILE *out)
 {
-    static const char *const kinds[] = {"npu", "igpu", "cpu", "gpu"};
     const struct point *p = r->point;
     const char *phase = !point_is_prefill(p)    ? "decode"
                         : p->input_tokens < 100 ? "short_prefill"
@@ -61,8 +60,8 @@ static void write_row(const struct fitted *f, const struct calibrate_row *r, con
     const struct soc *soc = f->set.soc;
     (void)fprintf(out, "%s,%s,%s,%s,%u,%s,%.4g,%s,%u,%u,%s,%s,%.4f\n", soc->machine.name,
                   soc->family[0] != '\0' ? soc->family : soc->machine.name,
-                  kinds[soc->machine.devices[f->set.device].kind], entry_of(f)->runtime,
-                  entry_of(f)->weight_bits, r->k.llm.name,
+                  device_kind_names()[soc->machine.devices[f->set.device].kind],
+                  entry_of(f)->runtime, entry_of(f)->weight_bits, r->k.llm.name,
                   r->k.llm.body_weights + r->k.llm.head_weights, phase, p->input_tokens, p->batch,
                   left_out, by, ln_error);
 }

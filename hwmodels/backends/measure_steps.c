@@ -34,14 +34,13 @@ static void show_progress(struct measure *m)
 static struct kernel_row new_row(const struct measure *m, const struct measure_target *t,
                                  const struct kernel_spec *s, enum kernel_metric metric)
 {
-    static const char *const kinds[] = {"npu", "igpu", "cpu", "gpu"};
     struct kernel_row r;
     memset(&r, 0, sizeof r);
     kernel_row_set_spec(&r, s);
     (void)snprintf(r.soc, sizeof r.soc, "%s", m->o->soc);
     (void)snprintf(r.device, sizeof r.device, "%s", t->info.name);
     (void)snprintf(r.runtime, sizeof r.runtime, "%s", m->o->backend->name);
-    (void)snprintf(r.kind, sizeof r.kind, "%s", kinds[t->info.kind]);
+    (void)snprintf(r.kind, sizeof r.kind, "%s", device_kind_names()[t->info.kind]);
     (void)snprintf(r.source, sizeof r.source, "%s", m->o->source);
     r.metric = metric;
     r.repetition = m->repetition;

@@ -2,10 +2,8 @@
 
 #include <errno.h>
 
-#include "policies/common/place.h"
 #include "sim/base/units.h"
 
-const char *const coserve_device_choices[] = {PLACE_CHOICES, NULL};
 const char *const coserve_offline_choices[] = {"budget", "always", "alone", NULL};
 
 enum { ONLINE = REQUEST_CLASS_REACTIVE, OFFLINE = REQUEST_CLASS_PROACTIVE };

@@ -18,6 +18,7 @@
 #include "policies/common/batch.h"
 #include "policies/common/cost.h"
 #include "policies/common/heap.h"
+#include "policies/common/place.h"
 #include "policies/common/reqq.h"
 #include "sim/api/policy.h"
 
@@ -42,7 +43,7 @@ enum coserve_param {
 };
 enum coserve_offline { COSERVE_OFFLINE_BUDGET, COSERVE_OFFLINE_ALWAYS, COSERVE_OFFLINE_ALONE };
 
-extern const char *const coserve_device_choices[], *const coserve_offline_choices[];
+extern const char *const coserve_offline_choices[];
 
 #define COSERVE_PARAMS                                                                             \
     [COSERVE_DEVICE] = {"device",                                                                  \
@@ -50,7 +51,7 @@ extern const char *const coserve_device_choices[], *const coserve_offline_choice
                         0,                                                                         \
                         0,                                                                         \
                         4,                                                                         \
-                        coserve_device_choices,                                                    \
+                        place_choices,                                                             \
                         "device that runs everything; auto: the iGPU"},                            \
     [COSERVE_MAX_SEQS] = {"max_num_seqs",                                                          \
                           PARAM_INT,                                                               \

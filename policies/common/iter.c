@@ -5,7 +5,6 @@
 #include "policies/common/progress.h"
 #include "sim/base/units.h"
 
-const char *const iter_device_choices[] = {PLACE_CHOICES, NULL};
 const char *const iter_class_choices[] = {"rt_first", "blind", "rt_alone", NULL};
 const char *const iter_preempt_choices[] = {"iteration", "layer", "kernel", "reset", NULL};
 const char *const iter_kv_choices[] = {"checkpoint", "recompute", "swap", NULL};

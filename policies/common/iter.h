@@ -57,10 +57,9 @@ enum iter_preempt {
 };
 enum iter_kv { ITER_KV_CHECKPOINT, ITER_KV_RECOMPUTE, ITER_KV_SWAP };
 
-extern const char *const iter_device_choices[],
-    *const iter_class_choices[], *const iter_preempt_choices[], *const iter_kv_choices[],
-                                                                    *const iter_level_choices[],
-                                                                        *const iter_gap_choices[];
+extern const char *const iter_class_choices[],
+    *const iter_preempt_choices[], *const iter_kv_choices[], *const iter_level_choices[],
+                                                                 *const iter_gap_choices[];
 
 /* The first entries of an order's parameter table. */
 #define ITER_PARAMS                                                                                \
@@ -69,7 +68,7 @@ extern const char *const iter_device_choices[],
                      0,                                                                            \
                      0,                                                                            \
                      4,                                                                            \
-                     iter_device_choices,                                                          \
+                     place_choices,                                                                \
                      "device that runs everything; auto: the iGPU"},                               \
     [ITER_MAX_BATCH] = {"max_batch",                                                               \
                         PARAM_INT,                                                                 \

@@ -7,16 +7,14 @@
 #include "sim/api/policy.h"
 
 /* Choices of a `device` parameter, in the order of place_device. */
-#define PLACE_CHOICES "auto", "npu", "igpu", "cpu", "gpu"
+static const char *const place_choices[] = {"auto", DEVICE_KINDS(DEVICE_KIND_NAME_) NULL};
 
 /* Index of the chosen device; auto takes the iGPU, else the first device that can run whole passes.
  * -ENODEV when the machine has none of that kind; -EPERM when it runs only compiled attention of
  * one prompt length, so that no decode could ever run there. */
 static inline int place_device(const struct machine *m, int64_t choice)
 {
-    static const enum device_kind kinds[] = {DEVICE_KIND_IGPU, DEVICE_KIND_NPU, DEVICE_KIND_IGPU,
-                                             DEVICE_KIND_CPU, DEVICE_KIND_GPU};
-    int d = machine_find(m, kinds[choice]);
+    int d = machine_find(m, choice == 0 ? DEVICE_KIND_IGPU : (enum device_kind)(choice - 1));
     for (uint32_t i = 0; choice == 0 && d < 0 && i < m->n_devices; i++) {
         d = m->devices[i].static_attention ? -1 : (int)i;
     }

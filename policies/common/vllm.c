@@ -1,9 +1,7 @@
 #include "policies/common/vllm.h"
 
 #include "policies/common/blocks.h"
-#include "policies/common/place.h"
 
-const char *const vllm_device_choices[] = {PLACE_CHOICES, NULL};
 const char *const vllm_requeue_choices[] = {"front", "back", NULL};
 
 int vllm_init(struct sched *s, struct vllm_rules rules)

@@ -24,6 +24,7 @@
 
 #include "policies/common/batch.h"
 #include "policies/common/heap.h"
+#include "policies/common/place.h"
 #include "policies/common/reqq.h"
 #include "sim/api/policy.h"
 
@@ -70,7 +71,7 @@ struct vllm {
 
 enum vllm_param { VLLM_DEVICE, VLLM_MAX_SEQS, VLLM_BUDGET, VLLM_REQUEUE, VLLM_PARAM_COUNT };
 
-extern const char *const vllm_device_choices[], *const vllm_requeue_choices[];
+extern const char *const vllm_requeue_choices[];
 
 /* The first entries of every table. */
 #define VLLM_PARAMS(budget_default)                                                                \
@@ -79,7 +80,7 @@ extern const char *const vllm_device_choices[], *const vllm_requeue_choices[];
                      0,                                                                            \
                      0,                                                                            \
                      4,                                                                            \
-                     vllm_device_choices,                                                          \
+                     place_choices,                                                                \
                      "device that runs everything; auto: the iGPU"},                               \
     [VLLM_MAX_SEQS] = {"max_num_seqs",                                                             \
                        PARAM_INT,                                                                  \

@@ -4,17 +4,24 @@
 #define SIM_API_DEVICE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define MACHINE_MAX_DEVICES 4
 #define MACHINE_MAX_SHARED 16 /* launches a time-shared device may run at once */
 
-enum device_kind {
-    DEVICE_KIND_NPU = 0,
-    DEVICE_KIND_IGPU = 1,
-    DEVICE_KIND_CPU = 2,
-    DEVICE_KIND_GPU = 3
-};
+/* The kinds of devices there are, once: a further kind is a row here and a SoC file that has one.
+ * Identifier, its name in files and options, one of it in a sentence. Machines list their devices
+ * in this order. */
+#define DEVICE_KINDS(X)                                                                            \
+    X(NPU, "npu", "an NPU")                                                                        \
+    X(IGPU, "igpu", "an iGPU")                                                                     \
+    X(CPU, "cpu", "a CPU device")                                                                  \
+    X(GPU, "gpu", "a GPU")
+#define DEVICE_KIND_ID_(id, name, one) DEVICE_KIND_##id,
+#define DEVICE_KIND_NAME_(id, name, one) name,
+
+enum device_kind { DEVICE_KINDS(DEVICE_KIND_ID_) DEVICE_KIND_COUNT };
 
 enum device_sharing {
     DEVICE_SERIAL,     /* one launch at a time, in submission order */
@@ -22,7 +29,7 @@ enum device_sharing {
 };
 
 struct device {
-    char name[16]; /* "npu", "igpu", "cpu", "gpu" */
+    char name[16]; /* unique; that of its kind where it has one of it */
     enum device_kind kind;
     uint8_t index;
     enum device_sharing sharing;
@@ -43,7 +50,7 @@ struct device {
 struct machine {
     char name[64];
     uint32_t n_devices;
-    struct device devices[MACHINE_MAX_DEVICES]; /* ordered NPU < iGPU < CPU < GPU */
+    struct device devices[MACHINE_MAX_DEVICES]; /* by kind */
     double ddr_peak_bytes_per_s;
     double ddr_cap_frac; /* kappa: what several engines reach together */
     int64_t sync_ns;     /* barrier when an op follows one that ran on another device */
@@ -77,15 +84,28 @@ struct llm {
     uint32_t n_experts, experts_per_token; /* 0, 0: dense */
 };
 
-/* Index of the first device of a kind, or -1. */
-static inline int machine_find(const struct machine *m, enum device_kind kind)
+/* Names of the kinds by kind; NULL ends them. */
+static inline const char *const *device_kind_names(void)
 {
-    for (uint32_t i = 0; i < m->n_devices; i++) {
+    static const char *const names[] = {DEVICE_KINDS(DEVICE_KIND_NAME_) NULL};
+    return names;
+}
+
+/* Index of the next device of a kind behind `after`, or -1. */
+static inline int machine_find_after(const struct machine *m, enum device_kind kind, int after)
+{
+    for (uint32_t i = (uint32_t)(after + 1); i < m->n_devices; i++) {
         if (m->devices[i].kind == kind) {
             return (int)i;
         }
     }
     return -1;
+}
+
+/* Index of the first device of a kind, or -1. */
+static inline int machine_find(const struct machine *m, enum device_kind kind)
+{
+    return machine_find_after(m, kind, -1);
 }
 
 #endif

@@ -379,9 +379,9 @@ static inline bool param_bool(const struct sched *s, uint32_t i)
 #define CAP_KV_EVICT 32u
 #define CAP_RESET 64u
 #define CAP_VERIFY 128u
-#define CAP_NPU 256u /* a device of that kind */
-#define CAP_IGPU 512u
-#define CAP_CPU 1024u
+#define CAP_DEVICE(kind) (1u << (16 + (kind))) /* a device of that kind */
+#define CAP_NPU CAP_DEVICE(DEVICE_KIND_NPU)
+#define CAP_IGPU CAP_DEVICE(DEVICE_KIND_IGPU)
 /* Not needs of policies but what single actions ask for: an executor without them refuses those. */
 #define CAP_INFLIGHT 2048u /* kernels handed to a device ahead of the running one */
 #define CAP_SUSPEND 4096u  /* stopping inside a kernel and going on there */
@@ -393,7 +393,7 @@ static inline bool param_bool(const struct sched *s, uint32_t i)
 #define POLICY_API_VERSION 2
 /* A hash of every struct and enum of device.h, pass.h, request.h and this file; `make lint` says
  * what it must be, so none of them changes unnoticed. Members are appended, never put between. */
-#define POLICY_LAYOUT 2170427979u
+#define POLICY_LAYOUT 328304103u
 
 /* What a policy and its core both read or write. */
 #define POLICY_CONTRACT_STRUCTS(X)                                                                 \

@@ -51,14 +51,15 @@ static uint64_t kv_capacity(const struct sim_setup *s)
 
 static uint32_t machine_caps(const struct machine *m)
 {
-    static const uint32_t by_kind[] = {CAP_NPU, CAP_IGPU, CAP_CPU, 0};
     uint32_t caps = 0;
     for (uint32_t i = 0; i < m->n_devices; i++) {
-        caps |= by_kind[m->devices[i].kind];
+        caps |= CAP_DEVICE(m->devices[i].kind);
         caps |= m->devices[i].can_reset ? CAP_RESET : 0;
     }
     return caps;
 }
+
+#define DEVICE_NEED(id, name, one) {CAP_DEVICE(DEVICE_KIND_##id), one},
 
 static int check_needs(struct core *c)
 {
@@ -73,9 +74,7 @@ static int check_needs(struct core *c)
                  {CAP_KV_EVICT, "KV eviction"},
                  {CAP_RESET, "device reset"},
                  {CAP_VERIFY, "verification"},
-                 {CAP_NPU, "an NPU"},
-                 {CAP_IGPU, "an iGPU"},
-                 {CAP_CPU, "a CPU device"}};
+                 DEVICE_KINDS(DEVICE_NEED)};
     uint32_t have = (c->exec_ops->caps | machine_caps(c->setup->machine)) & c->setup->caps;
     uint32_t missing = c->setup->policy->needs & ~have;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {

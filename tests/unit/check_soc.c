@@ -371,7 +371,7 @@ START_TEST(values_without_meaning_are_refused)
         {"devices.igpu.runtimes.0.bandwidth", "90",
          "devices[1].runtimes[0].bandwidth: above ddr.peak"}, /* 90 > 89.6 */
         {"devices.cpu.name", "npu", "devices[2].name: \"npu\" stands twice"},
-        {"devices.npu.kind", "cpu", "order must be npu, igpu, cpu, gpu"},
+        {"devices.npu.kind", "cpu", "devices[1].kind: a igpu comes before a cpu"},
         {"devices.igpu.runtimes.1.weight_bits", "8",
          "devices[1].runtimes[1]: \"openvino-2025\" with 8 bits stands twice"},
         {"devices.igpu.runtimes.0.default", "false",
