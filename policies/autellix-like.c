@@ -13,12 +13,13 @@ enum { AUTELLIX_PLAS, AUTELLIX_ATLAS };
 static const char *const modes[] = {"plas", "atlas", NULL};
 static const struct policy_param params[] = {
     ITER_PARAMS,
-    [AUTELLIX_MODE] = {"mode", PARAM_CHOICE, AUTELLIX_PLAS, 0, 1, modes,
-                       "service inherited: of the whole program, or of the thread"},
-    [AUTELLIX_T0] = {"t0_s", PARAM_NUMBER, 1, 1e-6, 1e6, NULL,
-                     "unit of queue bounds {0,1,2,4,...,32} 2 t0 and quanta, s (E.13 [S])"},
-    [AUTELLIX_BETA] = {"beta", PARAM_NUMBER, 8, 0, 1e9, NULL,
-                       "waiting over service that returns a call to the top (E.13 [S])"},
+    [AUTELLIX_MODE] = POLICY_CHOICE("mode", AUTELLIX_PLAS, modes,
+                                    "service inherited: of the whole program, or of the thread"),
+    [AUTELLIX_T0] =
+        POLICY_NUMBER("t0_s", 1, 1e-6, 1e6,
+                      "unit of queue bounds {0,1,2,4,...,32} 2 t0 and quanta, s (E.13 [S])"),
+    [AUTELLIX_BETA] = POLICY_NUMBER(
+        "beta", 8, 0, 1e9, "waiting over service that returns a call to the top (E.13 [S])"),
     {.name = NULL},
 };
 

@@ -13,12 +13,12 @@ enum { PARAM_TTFT_S = COSERVE_PARAM_COUNT, PARAM_TBT_S, PARAM_SAFEPOINT };
 
 static const struct policy_param params[] = {
     COSERVE_PARAMS,
-    [PARAM_TTFT_S] = {"ttft_slo_s", PARAM_NUMBER, 2, 0, 1e6, NULL,
-                      "online first-token SLO where the trace has none, s (ours)"},
-    [PARAM_TBT_S] = {"tbt_slo_s", PARAM_NUMBER, 0.2, 0, 1e6, NULL,
-                     "online per-token SLO where the trace has none, s (ours)"},
-    [PARAM_SAFEPOINT] = {"safepoint", PARAM_BOOL, 1, 0, 1, NULL,
-                         "online arrivals abort an offline iteration at a layer (E.12)"},
+    [PARAM_TTFT_S] = POLICY_NUMBER("ttft_slo_s", 2, 0, 1e6,
+                                   "online first-token SLO where the trace has none, s (ours)"),
+    [PARAM_TBT_S] = POLICY_NUMBER("tbt_slo_s", 0.2, 0, 1e6,
+                                  "online per-token SLO where the trace has none, s (ours)"),
+    [PARAM_SAFEPOINT] = POLICY_BOOL("safepoint", true,
+                                    "online arrivals abort an offline iteration at a layer (E.12)"),
     {.name = NULL},
 };
 

@@ -6,7 +6,7 @@
 enum { PARAM_DEVICE };
 
 static const struct policy_param params[] = {
-    {"device", PARAM_CHOICE, 0, 0, 4, place_choices, "device that runs everything; auto: the iGPU"},
+    POLICY_CHOICE("device", 0, place_choices, "device that runs everything; auto: the iGPU"),
     {.name = NULL},
 };
 

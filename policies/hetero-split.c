@@ -22,13 +22,14 @@ enum { DECODE_IGPU, DECODE_SOLVER, DECODE_ROWS };
 
 static const char *const decodes[] = {"igpu", "solver", "rows", NULL};
 static const struct policy_param params[] = {
-    [PARAM_DECODE] = {"decode", PARAM_CHOICE, DECODE_SOLVER, 0, 2, decodes,
-                      "partition of decode ops, see the file's head (E.11)"},
-    [PARAM_MAX_BATCH] = {"max_batch", PARAM_INT, 16, 1, 1024, NULL,
-                         "requests in progress; 1: one request at a time as in the paper, more: "
-                         "continuous batching of decode (E.11 leaves both)"},
-    [PARAM_SPLIT] = {"split", PARAM_BOOL, 1, 0, 1, NULL,
-                     "cut prefill ops over both engines; false: NPU chunks only (ablation)"},
+    [PARAM_DECODE] = POLICY_CHOICE("decode", DECODE_SOLVER, decodes,
+                                   "partition of decode ops, see the file's head (E.11)"),
+    [PARAM_MAX_BATCH] =
+        POLICY_INT("max_batch", 16, 1, 1024,
+                   "requests in progress; 1: one request at a time as in the paper, more: "
+                   "continuous batching of decode (E.11 leaves both)"),
+    [PARAM_SPLIT] = POLICY_BOOL(
+        "split", true, "cut prefill ops over both engines; false: NPU chunks only (ablation)"),
     {.name = NULL},
 };
 

@@ -12,13 +12,15 @@ enum { PARAM_BUDGET_MS = COSERVE_PARAM_COUNT, PARAM_CONTEXT, PARAM_UTILITY };
 
 static const struct policy_param params[] = {
     COSERVE_PARAMS,
-    [PARAM_BUDGET_MS] = {"latency_budget_ms", PARAM_NUMBER, 200, 0, 1e6, NULL,
-                         "longest predicted iteration that offline work may join, ms (ours: a "
-                         "reactive time per token)"},
-    [PARAM_CONTEXT] = {"context_tokens", PARAM_INT, 512, 0, 1e6, NULL,
-                       "context of the profiled decodes, tokens (ours)"},
-    [PARAM_UTILITY] = {"utility", PARAM_NUMBER, 0.5, 0, 1, NULL,
-                       "share of offline admissions by cached prefix, the others by age (ours)"},
+    [PARAM_BUDGET_MS] =
+        POLICY_NUMBER("latency_budget_ms", 200, 0, 1e6,
+                      "longest predicted iteration that offline work may join, ms (ours: a "
+                      "reactive time per token)"),
+    [PARAM_CONTEXT] =
+        POLICY_INT("context_tokens", 512, 0, 1e6, "context of the profiled decodes, tokens (ours)"),
+    [PARAM_UTILITY] =
+        POLICY_NUMBER("utility", 0.5, 0, 1,
+                      "share of offline admissions by cached prefix, the others by age (ours)"),
     {.name = NULL},
 };
 

@@ -22,19 +22,18 @@ enum { FORM_SERVER, FORM_PS };
 
 static const char *const forms[] = {"server", "ps", NULL};
 static const struct policy_param params[] = {
-    [PARAM_FORM] = {"form", PARAM_CHOICE, FORM_SERVER, 0, 1, forms,
-                    "server (agent-xpu-v2) or ps (agent-xpu-v1 8.1)"},
-    [PARAM_SLOTS] = {"slots", PARAM_INT, 4, 1, MACHINE_MAX_SHARED, NULL,
-                     "requests in service at once: the server's automatic default; C.1 [S] for ps"},
-    [PARAM_N_BATCH] = {"n_batch", PARAM_INT, 2048, 1, 1e6, NULL,
-                       "tokens of a step; default of llama.cpp"},
-    [PARAM_N_UBATCH] = {"n_ubatch", PARAM_INT, 512, 1, 1e6, NULL,
-                        "tokens of a micro-batch; default of llama.cpp"},
+    [PARAM_FORM] =
+        POLICY_CHOICE("form", FORM_SERVER, forms, "server (agent-xpu-v2) or ps (agent-xpu-v1 8.1)"),
+    [PARAM_SLOTS] =
+        POLICY_INT("slots", 4, 1, MACHINE_MAX_SHARED,
+                   "requests in service at once: the server's automatic default; C.1 [S] for ps"),
+    [PARAM_N_BATCH] = POLICY_INT("n_batch", 2048, 1, 1e6, "tokens of a step; default of llama.cpp"),
+    [PARAM_N_UBATCH] =
+        POLICY_INT("n_ubatch", 512, 1, 1e6, "tokens of a micro-batch; default of llama.cpp"),
     [PARAM_QUANTUM] =
-        {"quantum_ms", PARAM_NUMBER, 5, 0, 1e6, NULL,
-         "ps on a serial device: turn, ms, rounded up to whole ops (ours); 0: one op"},
-    [PARAM_DEVICE] = {"device", PARAM_CHOICE, 3, 0, 4, place_choices,
-                      "device that runs everything"},
+        POLICY_NUMBER("quantum_ms", 5, 0, 1e6,
+                      "ps on a serial device: turn, ms, rounded up to whole ops (ours); 0: one op"),
+    [PARAM_DEVICE] = POLICY_CHOICE("device", 3, place_choices, "device that runs everything"),
     {.name = NULL},
 };
 

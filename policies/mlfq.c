@@ -14,15 +14,16 @@ enum { MLFQ_Q0 = ITER_PARAM_COUNT, MLFQ_SKIP_JOIN, MLFQ_STARVE, MLFQ_PROMOTE_EVE
 
 static const struct policy_param params[] = {
     ITER_PARAMS,
-    [MLFQ_Q0] = {"q0_ms", PARAM_NUMBER, 100, 0.001, 1e6, NULL,
-                 "quantum of the top level, ms (E.5: one decode iteration, 50 to 120 ms on a SoC)"},
-    [MLFQ_SKIP_JOIN] = {"skip_join", PARAM_BOOL, 1, 0, 1, NULL, "enter by predicted prefill time"},
-    [MLFQ_STARVE] = {"starve_s", PARAM_NUMBER, 3, 0, 1e9, NULL,
-                     "unserved time after which a request is promoted, s (E.5)"},
-    [MLFQ_PROMOTE_EVERY] = {"promote_every", PARAM_INT, 1000, 1, 1e9, NULL,
-                            "iterations between promotion scans (E.5)"},
-    [MLFQ_FRONT] = {"to_front", PARAM_BOOL, 1, 0, 1, NULL,
-                    "the served return to the front of their level (E.5); off: by arrival"},
+    [MLFQ_Q0] = POLICY_NUMBER(
+        "q0_ms", 100, 0.001, 1e6,
+        "quantum of the top level, ms (E.5: one decode iteration, 50 to 120 ms on a SoC)"),
+    [MLFQ_SKIP_JOIN] = POLICY_BOOL("skip_join", true, "enter by predicted prefill time"),
+    [MLFQ_STARVE] = POLICY_NUMBER("starve_s", 3, 0, 1e9,
+                                  "unserved time after which a request is promoted, s (E.5)"),
+    [MLFQ_PROMOTE_EVERY] =
+        POLICY_INT("promote_every", 1000, 1, 1e9, "iterations between promotion scans (E.5)"),
+    [MLFQ_FRONT] = POLICY_BOOL(
+        "to_front", true, "the served return to the front of their level (E.5); off: by arrival"),
     {.name = NULL},
 };
 

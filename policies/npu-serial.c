@@ -13,9 +13,10 @@ enum { MARGIN_NPU, MARGIN_IGPU };
 
 static const char *const margins[] = {"npu", "igpu", NULL};
 static const struct policy_param params[] = {
-    [PARAM_MARGIN] = {"margin", PARAM_CHOICE, MARGIN_NPU, 0, 1, margins,
+    [PARAM_MARGIN] =
+        POLICY_CHOICE("margin", MARGIN_NPU, margins,
                       "where the prompt's last, partial chunk runs: padded on the NPU, or on the "
-                      "iGPU beside the chunks (C.3 [S]: a static runtime pads)"},
+                      "iGPU beside the chunks (C.3 [S]: a static runtime pads)"),
     {.name = NULL},
 };
 

@@ -33,12 +33,13 @@ static const char *const variants[] = {"sf256", "whole", "vllm", NULL};
 static const char *const presets[] = {"", "max_num_batched_tokens=1000000000",
                                       "max_num_batched_tokens=1000000000"};
 static const struct policy_param params[] = {
-    {"variant", PARAM_CHOICE, VARIANT_SF256, 0, 2, variants, "batching rule, see the file's head"},
-    {"max_num_batched_tokens", PARAM_INT, 256, 1, 1e9, NULL,
-     "token budget of an iteration; default of openvino.genai; whole, vllm: none (LLMPipeline)"},
-    {"max_num_seqs", PARAM_INT, 256, 1, 1e6, NULL,
-     "vllm: generating groups beyond which no prompt starts; split fuse has no limit"},
-    {"device", PARAM_CHOICE, 0, 0, 4, place_choices, "device that runs everything; auto: the iGPU"},
+    POLICY_CHOICE("variant", VARIANT_SF256, variants, "batching rule, see the file's head"),
+    POLICY_INT(
+        "max_num_batched_tokens", 256, 1, 1e9,
+        "token budget of an iteration; default of openvino.genai; whole, vllm: none (LLMPipeline)"),
+    POLICY_INT("max_num_seqs", 256, 1, 1e6,
+               "vllm: generating groups beyond which no prompt starts; split fuse has no limit"),
+    POLICY_CHOICE("device", 0, place_choices, "device that runs everything; auto: the iGPU"),
     {.name = NULL},
 };
 

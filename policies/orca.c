@@ -10,13 +10,14 @@
 enum { PARAM_DEVICE, PARAM_MAX_SEQS, PARAM_RESERVE };
 
 static const struct policy_param params[] = {
-    [PARAM_DEVICE] = {"device", PARAM_CHOICE, 0, 0, 4, place_choices,
-                      "device that runs everything; auto: the iGPU (C.4)"},
-    [PARAM_MAX_SEQS] = {"max_num_seqs", PARAM_INT, 16, 1, 1e6, NULL,
-                        "requests in progress at once (clauses.md E.1: 16 on a SoC)"},
-    [PARAM_RESERVE] = {"reserve", PARAM_BOOL, 1, 0, 1, NULL,
-                       "reserve the largest possible KV at admission (E.1); false: admit while the "
-                       "prompt fits"},
+    [PARAM_DEVICE] = POLICY_CHOICE("device", 0, place_choices,
+                                   "device that runs everything; auto: the iGPU (C.4)"),
+    [PARAM_MAX_SEQS] = POLICY_INT("max_num_seqs", 16, 1, 1e6,
+                                  "requests in progress at once (clauses.md E.1: 16 on a SoC)"),
+    [PARAM_RESERVE] =
+        POLICY_BOOL("reserve", true,
+                    "reserve the largest possible KV at admission (E.1); false: admit while the "
+                    "prompt fits"),
     {.name = NULL},
 };
 

@@ -7,11 +7,12 @@ enum { PARAM_LIMIT = DISAGG_PARAM_COUNT, PARAM_MIXED };
 
 static const struct policy_param params[] = {
     DISAGG_PARAMS,
-    [PARAM_LIMIT] = {"limit_tokens", PARAM_INT, 2048, 0, 1e9, NULL,
-                     "prompt tokens waiting for the NPU above which a new prompt goes to the iGPU "
-                     "(E.10 gives none; ours: a few seconds of NPU prefill)"},
-    [PARAM_MIXED] = {"mixed_tokens", PARAM_INT, 512, 1, 1e6, NULL,
-                     "prompt tokens of one iteration of the mixed iGPU (clauses.md E.2)"},
+    [PARAM_LIMIT] =
+        POLICY_INT("limit_tokens", 2048, 0, 1e9,
+                   "prompt tokens waiting for the NPU above which a new prompt goes to the iGPU "
+                   "(E.10 gives none; ours: a few seconds of NPU prefill)"),
+    [PARAM_MIXED] = POLICY_INT("mixed_tokens", 512, 1, 1e6,
+                               "prompt tokens of one iteration of the mixed iGPU (clauses.md E.2)"),
     {.name = NULL},
 };
 

@@ -10,10 +10,11 @@ enum { PREMA_RT = ITER_PARAM_COUNT, PREMA_BE, PREMA_EXPECTED };
 
 static const struct policy_param params[] = {
     ITER_PARAMS,
-    [PREMA_RT] = {"reactive_priority", PARAM_NUMBER, 9, 0, 1e3, NULL, "high of {1,3,9} (E.7)"},
-    [PREMA_BE] = {"proactive_priority", PARAM_NUMBER, 1, 0, 1e3, NULL, "low of {1,3,9} (E.7)"},
-    [PREMA_EXPECTED] = {"expected_output", PARAM_INT, 100, 1, 1e6, NULL,
-                        "output tokens assumed in the remaining time (ours: datasets' mean)"},
+    [PREMA_RT] = POLICY_NUMBER("reactive_priority", 9, 0, 1e3, "high of {1,3,9} (E.7)"),
+    [PREMA_BE] = POLICY_NUMBER("proactive_priority", 1, 0, 1e3, "low of {1,3,9} (E.7)"),
+    [PREMA_EXPECTED] =
+        POLICY_INT("expected_output", 100, 1, 1e6,
+                   "output tokens assumed in the remaining time (ours: datasets' mean)"),
     {.name = NULL},
 };
 

@@ -15,16 +15,19 @@ enum { KILL_KERNEL, KILL_IMMEDIATE, KILL_NEVER };
 
 static const char *const kills[] = {"kernel", "immediate", "never", NULL};
 static const struct policy_param params[] = {
-    [PARAM_DEVICE] = {"device", PARAM_CHOICE, 0, 0, 4, place_choices,
-                      "device that runs everything; auto: the iGPU (C.4)"},
-    [PARAM_KILL] = {"kill", PARAM_CHOICE, KILL_KERNEL, 0, 2, kills,
-                    "when proactive work stops for a reactive request: at the next kernel boundary "
-                    "(C.4 a), immediately (needs a device that can reset), never (ablation)"},
-    [PARAM_KEEP] = {"keep_context", PARAM_BOOL, 0, 0, 1, NULL,
-                    "keep KV of finished passes across a kill (ablation; the scheme has none)"},
-    [PARAM_MAX_BATCH] = {"max_batch", PARAM_INT, 1, 1, 1024, NULL,
-                         "requests of one class that decode together; 1: unbatched (the scheme's "
-                         "figure shows one task of each class)"},
+    [PARAM_DEVICE] = POLICY_CHOICE("device", 0, place_choices,
+                                   "device that runs everything; auto: the iGPU (C.4)"),
+    [PARAM_KILL] = POLICY_CHOICE(
+        "kill", KILL_KERNEL, kills,
+        "when proactive work stops for a reactive request: at the next kernel boundary "
+        "(C.4 a), immediately (needs a device that can reset), never (ablation)"),
+    [PARAM_KEEP] =
+        POLICY_BOOL("keep_context", false,
+                    "keep KV of finished passes across a kill (ablation; the scheme has none)"),
+    [PARAM_MAX_BATCH] =
+        POLICY_INT("max_batch", 1, 1, 1024,
+                   "requests of one class that decode together; 1: unbatched (the scheme's "
+                   "figure shows one task of each class)"),
     {.name = NULL},
 };
 

@@ -12,12 +12,12 @@
 enum { PARAM_SEQS, PARAM_BUDGET, PARAM_PARALLEL };
 
 static const struct policy_param params[] = {
-    [PARAM_SEQS] = {"max_num_seqs", PARAM_INT, 16, 1, 4096, NULL,
-                    "requests in progress at once (E.2: 128; 16 on a SoC)"},
-    [PARAM_BUDGET] = {"max_num_batched_tokens", PARAM_INT, 512, 1, 1e6, NULL,
-                      "tokens of both passes of an iteration (E.2: 512)"},
-    [PARAM_PARALLEL] = {"parallel", PARAM_BOOL, 1, 0, 1, NULL,
-                        "chunks beside the decodes; off: after them (ablation)"},
+    [PARAM_SEQS] = POLICY_INT("max_num_seqs", 16, 1, 4096,
+                              "requests in progress at once (E.2: 128; 16 on a SoC)"),
+    [PARAM_BUDGET] = POLICY_INT("max_num_batched_tokens", 512, 1, 1e6,
+                                "tokens of both passes of an iteration (E.2: 512)"),
+    [PARAM_PARALLEL] =
+        POLICY_BOOL("parallel", true, "chunks beside the decodes; off: after them (ablation)"),
     {.name = NULL},
 };
 

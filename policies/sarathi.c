@@ -19,15 +19,15 @@ enum {
 
 static const struct policy_param params[] = {
     VLLM_PARAMS(512),
-    [PARAM_STALL_FREE] = {"stall_free", PARAM_BOOL, 1, 0, 1, NULL,
-                          "decodes before prompts (E.2); off: prompts first (ablation)"},
-    [PARAM_DYNAMIC] = {"dynamic_chunk", PARAM_BOOL, 0, 0, 1, NULL,
-                       "the budget falls as a prompt proceeds (E.2: optional)"},
-    [PARAM_HIGH] = {"high_chunk", PARAM_INT, 512, 1, 1e6, NULL, "first budget, tokens (ours)"},
-    [PARAM_LOW] = {"low_chunk", PARAM_INT, 128, 1, 1e6, NULL, "last budget, tokens (ours)"},
-    [PARAM_STAGES] = {"chunk_stages", PARAM_INT, 4, 2, 1000, NULL, "steps between them (ours)"},
-    [PARAM_SPAN] = {"chunk_span", PARAM_INT, 2048, 1, 1e6, NULL,
-                    "prompt tokens over which it falls (ours)"},
+    [PARAM_STALL_FREE] = POLICY_BOOL("stall_free", true,
+                                     "decodes before prompts (E.2); off: prompts first (ablation)"),
+    [PARAM_DYNAMIC] = POLICY_BOOL("dynamic_chunk", false,
+                                  "the budget falls as a prompt proceeds (E.2: optional)"),
+    [PARAM_HIGH] = POLICY_INT("high_chunk", 512, 1, 1e6, "first budget, tokens (ours)"),
+    [PARAM_LOW] = POLICY_INT("low_chunk", 128, 1, 1e6, "last budget, tokens (ours)"),
+    [PARAM_STAGES] = POLICY_INT("chunk_stages", 4, 2, 1000, "steps between them (ours)"),
+    [PARAM_SPAN] =
+        POLICY_INT("chunk_span", 2048, 1, 1e6, "prompt tokens over which it falls (ours)"),
     {.name = NULL},
 };
 

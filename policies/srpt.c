@@ -12,10 +12,10 @@ enum { SRPT_SIGMA = ITER_PARAM_COUNT, SRPT_LIMIT };
 
 static const struct policy_param params[] = {
     ITER_PARAMS,
-    [SRPT_SIGMA] = {"sigma", PARAM_NUMBER, 0, 0, 3, NULL,
-                    "log-normal error of the predicted output length; 0: oracle"},
-    [SRPT_LIMIT] = {"limit", PARAM_NUMBER, 1, 0, 1, NULL,
-                    "share of the predicted output after which a request stays (TRAIL: 0.8)"},
+    [SRPT_SIGMA] = POLICY_NUMBER("sigma", 0, 0, 3,
+                                 "log-normal error of the predicted output length; 0: oracle"),
+    [SRPT_LIMIT] = POLICY_NUMBER(
+        "limit", 1, 0, 1, "share of the predicted output after which a request stays (TRAIL: 0.8)"),
     {.name = NULL},
 };
 

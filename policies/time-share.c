@@ -8,15 +8,17 @@
 enum { PARAM_DEVICE, PARAM_MAX, PARAM_EFFICIENCY, PARAM_QUANTUM };
 
 static const struct policy_param params[] = {
-    [PARAM_DEVICE] = {"device", PARAM_CHOICE, 0, 0, 4, place_choices,
-                      "device that runs everything; auto: the iGPU (C.4)"},
-    [PARAM_MAX] = {"max_requests", PARAM_INT, 4, 1, MACHINE_MAX_SHARED, NULL,
-                   "requests in service at once (C.4 b [S])"},
-    [PARAM_EFFICIENCY] = {"efficiency", PARAM_NUMBER, 0.95, 0.01, 1, NULL,
-                          "total rate while several share a serial device (C.4 b [S]); a "
-                          "time-shared device has its own"},
-    [PARAM_QUANTUM] = {"quantum_ms", PARAM_NUMBER, 5, 0, 1e6, NULL,
-                       "turn on a serial device, ms, rounded up to whole ops (ours); 0: one op"},
+    [PARAM_DEVICE] = POLICY_CHOICE("device", 0, place_choices,
+                                   "device that runs everything; auto: the iGPU (C.4)"),
+    [PARAM_MAX] = POLICY_INT("max_requests", 4, 1, MACHINE_MAX_SHARED,
+                             "requests in service at once (C.4 b [S])"),
+    [PARAM_EFFICIENCY] =
+        POLICY_NUMBER("efficiency", 0.95, 0.01, 1,
+                      "total rate while several share a serial device (C.4 b [S]); a "
+                      "time-shared device has its own"),
+    [PARAM_QUANTUM] =
+        POLICY_NUMBER("quantum_ms", 5, 0, 1e6,
+                      "turn on a serial device, ms, rounded up to whole ops (ours); 0: one op"),
     {.name = NULL},
 };
 

@@ -18,18 +18,20 @@ enum { MODE_V0, MODE_V1 };
 static const char *const modes[] = {"v0", "v1", NULL};
 static const struct policy_param params[] = {
     VLLM_PARAMS(512),
-    [PARAM_MODE] = {"mode", PARAM_CHOICE, MODE_V1, 0, 1, modes, "scheduler underneath (E.3)"},
-    [PARAM_FORCE] = {"force_preempt", PARAM_BOOL, 1, 0, 1, NULL,
-                     "v0: a waiting head replaces a worse running request (E.3; off: ablation)"},
-    [PARAM_PRIORITY] = {"by_priority", PARAM_BOOL, 1, 0, 1, NULL,
-                        "use the key; off: arrival order (ablation)"},
-    [PARAM_CHUNKED] = {"chunked_prefill", PARAM_BOOL, 1, 0, 1, NULL,
-                       "v1: cut prompts at the budget (vLLM: on)"},
-    [PARAM_WATERMARK] = {"watermark_frac", PARAM_NUMBER, 0.01, 0, 0.5, NULL,
-                         "v0: share of KV that admissions leave free (vLLM: 0.01)"},
-    [PARAM_FULL_ISL] = {"reserve_full_isl", PARAM_BOOL, 1, 0, 1, NULL,
-                        "v1: admit a request only if all of its prompt fits in free KV now "
-                        "(scheduler_reserve_full_isl: vLLM from 0.19 on); off: its first chunk"},
+    [PARAM_MODE] = POLICY_CHOICE("mode", MODE_V1, modes, "scheduler underneath (E.3)"),
+    [PARAM_FORCE] =
+        POLICY_BOOL("force_preempt", true,
+                    "v0: a waiting head replaces a worse running request (E.3; off: ablation)"),
+    [PARAM_PRIORITY] =
+        POLICY_BOOL("by_priority", true, "use the key; off: arrival order (ablation)"),
+    [PARAM_CHUNKED] =
+        POLICY_BOOL("chunked_prefill", true, "v1: cut prompts at the budget (vLLM: on)"),
+    [PARAM_WATERMARK] = POLICY_NUMBER("watermark_frac", 0.01, 0, 0.5,
+                                      "v0: share of KV that admissions leave free (vLLM: 0.01)"),
+    [PARAM_FULL_ISL] =
+        POLICY_BOOL("reserve_full_isl", true,
+                    "v1: admit a request only if all of its prompt fits in free KV now "
+                    "(scheduler_reserve_full_isl: vLLM from 0.19 on); off: its first chunk"),
     {.name = NULL},
 };
 

@@ -8,10 +8,10 @@ enum { PARAM_WATERMARK = VLLM_PARAM_COUNT, PARAM_MIXED };
 
 static const struct policy_param params[] = {
     VLLM_PARAMS(512),
-    [PARAM_WATERMARK] = {"watermark_frac", PARAM_NUMBER, 0.01, 0, 0.5, NULL,
-                         "share of KV that admissions leave free (vLLM: 0.01)"},
-    [PARAM_MIXED] = {"mixed_steps", PARAM_BOOL, 0, 0, 1, NULL,
-                     "decodes join the step of prompts (ablation)"},
+    [PARAM_WATERMARK] = POLICY_NUMBER("watermark_frac", 0.01, 0, 0.5,
+                                      "share of KV that admissions leave free (vLLM: 0.01)"),
+    [PARAM_MIXED] =
+        POLICY_BOOL("mixed_steps", false, "decodes join the step of prompts (ablation)"),
     {.name = NULL},
 };
 

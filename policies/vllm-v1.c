@@ -15,18 +15,21 @@ enum {
 static const struct policy_param params[] = {
     VLLM_PARAMS(512),
     [PARAM_THRESHOLD] =
-        {"long_prefill_token_threshold", PARAM_INT, 0, 0, 1e6, NULL,
-         "most tokens of one prompt in an iteration while others are there; 0: no limit "
-         "(vLLM)"},
-    [PARAM_CHUNKED] = {"chunked_prefill", PARAM_BOOL, 1, 0, 1, NULL,
-                       "cut prompts at the budget (vLLM: on); off: a prompt waits until it fits"},
-    [PARAM_ADMIT] = {"admit_after_preemption", PARAM_BOOL, 0, 0, 1, NULL,
-                     "admit in an iteration that preempted (ablation; vLLM: never)"},
-    [PARAM_ASYNC] = {"async_scheduling", PARAM_BOOL, 0, 0, 1, NULL,
-                     "compose an iteration when the one before it starts (newer vLLM: on)"},
-    [PARAM_FULL_ISL] = {"reserve_full_isl", PARAM_BOOL, 1, 0, 1, NULL,
-                        "admit a request only if all of its prompt fits in free KV now "
-                        "(scheduler_reserve_full_isl: vLLM from 0.19 on); off: its first chunk"},
+        POLICY_INT("long_prefill_token_threshold", 0, 0, 1e6,
+                   "most tokens of one prompt in an iteration while others are there; 0: no limit "
+                   "(vLLM)"),
+    [PARAM_CHUNKED] =
+        POLICY_BOOL("chunked_prefill", true,
+                    "cut prompts at the budget (vLLM: on); off: a prompt waits until it fits"),
+    [PARAM_ADMIT] = POLICY_BOOL("admit_after_preemption", false,
+                                "admit in an iteration that preempted (ablation; vLLM: never)"),
+    [PARAM_ASYNC] =
+        POLICY_BOOL("async_scheduling", false,
+                    "compose an iteration when the one before it starts (newer vLLM: on)"),
+    [PARAM_FULL_ISL] =
+        POLICY_BOOL("reserve_full_isl", true,
+                    "admit a request only if all of its prompt fits in free KV now "
+                    "(scheduler_reserve_full_isl: vLLM from 0.19 on); off: its first chunk"),
     {.name = NULL},
 };
 

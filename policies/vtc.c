@@ -15,12 +15,11 @@ enum { VTC_W_IN = ITER_PARAM_COUNT, VTC_W_OUT, VTC_WEIGHT, VTC_LIFT };
 
 static const struct policy_param params[] = {
     ITER_PARAMS,
-    [VTC_W_IN] = {"w_in", PARAM_NUMBER, 1, 0, 1e6, NULL,
-                  "charge per prompt token, at admission (E.14)"},
-    [VTC_W_OUT] = {"w_out", PARAM_NUMBER, 2, 0, 1e6, NULL, "charge per output token (E.14)"},
-    [VTC_WEIGHT] = {"reactive_weight", PARAM_NUMBER, 1, 1e-6, 1e6, NULL,
-                    "weight of reactive service; 1: plain VTC, 4: weighted (E.14)"},
-    [VTC_LIFT] = {"lift", PARAM_BOOL, 1, 0, 1, NULL, "0: least counter first without lift (LCF)"},
+    [VTC_W_IN] = POLICY_NUMBER("w_in", 1, 0, 1e6, "charge per prompt token, at admission (E.14)"),
+    [VTC_W_OUT] = POLICY_NUMBER("w_out", 2, 0, 1e6, "charge per output token (E.14)"),
+    [VTC_WEIGHT] = POLICY_NUMBER("reactive_weight", 1, 1e-6, 1e6,
+                                 "weight of reactive service; 1: plain VTC, 4: weighted (E.14)"),
+    [VTC_LIFT] = POLICY_BOOL("lift", true, "0: least counter first without lift (LCF)"),
     {.name = NULL},
 };
 

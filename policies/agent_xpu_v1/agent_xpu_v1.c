@@ -25,72 +25,79 @@ static const char *const pressure_choices[] = {"text", "intensity", "off", NULL}
 static const char *const tie_choices[] = {"etc", "longest", NULL};
 
 static const struct policy_param params[] = {
-    [V1_PREEMPT] = {"preempt", PARAM_BOOL, 1, 0, 1, NULL,
-                    "a reactive arrival stops proactive work at its kernel boundary (A.3)"},
-    [V1_RESUME] = {"resume", PARAM_CHOICE, V1_RESUME_ETC, 0, 1, resume_choices,
-                   "next proactive prefill: starved first, then smallest ETC (A.4); or arrival"},
-    [V1_T_STARVE_S] = {"t_starve_s", PARAM_NUMBER, 30, 0, (double)INFINITY, NULL,
-                       "pending time after which a prefill is starved, s (A.4 [S])"},
-    [V1_CONTEXTS] = {"contexts", PARAM_INT, 8, 1, 1024, NULL,
-                     "proactive prefills begun at once: ReqContexts kept (A.2 [S])"},
-    [V1_CTX_SWITCH_US] = {"ctx_switch_us", PARAM_NUMBER, 0, 0, 1e9, NULL,
-                          "cost of resuming a stopped prefill, us (A.2: zero copy, 0)"},
-    [V1_ELASTIC] = {"elastic", PARAM_BOOL, 1, 0, 1, NULL,
-                    "reactive prefill on both devices while nothing reactive decodes (A.9)"},
-    [V1_INTRA] = {"intra_backfill", PARAM_BOOL, 1, 0, 1, NULL,
-                  "proactive decodes join reactive ones (A.5)"},
-    [V1_EPSILON] = {"epsilon", PARAM_NUMBER, 0.10, 0, 1e3, NULL,
-                    "marginal latency that a decode batch may cost: t(B) <= (1 + eps) t(|RT|) "
-                    "(A.5 [S])"},
-    [V1_BATCH_CAP] = {"batch_cap", PARAM_INT, 8, 1, 1024, NULL,
-                      "most sequences that proactive ones fill a batch up to (A.5 [S])"},
-    [V1_MAX_BATCH] = {"max_batch", PARAM_INT, 32, 1, 1024, NULL,
-                      "decode batch limit while nothing reactive decodes (A.5 [S]: largest size of "
-                      "the second text's 6.4)"},
-    [V1_INTER] = {"inter_backfill", PARAM_BOOL, 1, 0, 1, NULL,
-                  "proactive kernels fill devices that would idle (A.5)"},
-    [V1_DURATION] = {"duration", PARAM_BOOL, 1, 0, 1, NULL,
-                     "backfill must end before the reactive request needs the device (A.5)"},
-    [V1_AFFINITY] = {"affinity", PARAM_CHOICE, V1_AFFINITY_BOUNDARY, 0, 1, affinity_choices,
-                     "backfill on the device of reactive decode: none, or one kernel that can run "
-                     "nowhere else between two iterations (A.5: 'when possible')"},
-    [V1_GAP_MS] = {"gap_ms", PARAM_NUMBER, 100, 0, 1e6, NULL,
-                   "longest such kernel, ms (6.2: every prefill kernel is below 100 ms)"},
-    [V1_ENERGY_ORDER] = {"energy_order", PARAM_BOOL, 1, 0, 1, NULL,
-                         "backfill by highest TFLOPS per watt (A.5)"},
-    [V1_PRESSURE] = {"pressure", PARAM_CHOICE, V1_PRESSURE_TEXT, 0, 2, pressure_choices,
-                     "Algorithm 1 as printed, its purpose only (ours), or off"},
-    [V1_TAU_LOW] = {"tau_low", PARAM_NUMBER, 0.4, 0, 10, NULL,
-                    "low tier ends, share of peak bandwidth (6.4)"},
-    [V1_TAU_HIGH] = {"tau_high", PARAM_NUMBER, 0.7, 0, 10, NULL,
-                     "high tier begins, share of peak bandwidth (6.4; A.6 [S])"},
-    [V1_IDLE_GUARD] = {"idle_guard", PARAM_BOOL, 1, 0, 1, NULL,
-                       "a kernel alone on the machine always starts (A.6 [S]: else decode cannot)"},
-    [V1_REORDER] = {"reorder", PARAM_BOOL, 1, 0, 1, NULL,
-                    "consumers of the last kernel and complementary kernels first (A.7)"},
-    [V1_TIE] = {"tie", PARAM_CHOICE, V1_TIE_ETC, 0, 1, tie_choices,
-                "then the smaller ETC (A.5) or the longest remaining path (A.7 iii)"},
-    [V1_AGEING] = {"ageing", PARAM_BOOL, 1, 0, 1, NULL,
-                   "an aged proactive prefill gets the iGPU beside a reactive one (A.8)"},
-    [V1_T_AGE_S] = {"t_age_s", PARAM_NUMBER, 60, 0, 1e9, NULL,
-                    "age at which a proactive request is promoted, s (A.8 [S])"},
-    [V1_BALANCE] = {"balance", PARAM_BOOL, 1, 0, 1, NULL,
-                    "token-level kernels go to an idle iGPU while the NPU is saturated (A.8)"},
-    [V1_BALANCE_GAIN] = {"balance_gain", PARAM_NUMBER, 0.10, 0, 1, NULL,
-                         "least gain in finish time for that, share (A.8 [S])"},
-    [V1_IGPU_CAP] = {"igpu_cap", PARAM_NUMBER, 1, 0, 1, NULL,
-                     "busy share of the iGPU over about 5 s above which it takes no balanced "
-                     "kernels (A.0 [S]: off)"},
-    [V1_HANG_S] = {"hang_s", PARAM_NUMBER, 1, 0, 1e6, NULL,
-                   "least time after which a kernel counts as hung, s (A.8 [S]); 0: never"},
-    [V1_HANG_FACTOR] = {"hang_factor", PARAM_NUMBER, 10, 0, 1e6, NULL,
-                        "and least multiple of its annotated time (A.8 [S])"},
-    [V1_SHED] = {"shed", PARAM_BOOL, 0, 0, 1, NULL,
-                 "drop the newest proactive requests under extreme load (A.8)"},
-    [V1_SHED_QUEUE] = {"shed_queue", PARAM_INT, 64, 0, 1e9, NULL,
-                       "proactive requests that may wait (A.8 [S])"},
-    [V1_SHED_WAIT_S] = {"shed_wait_s", PARAM_NUMBER, 300, 0, 1e9, NULL,
-                        "predicted wait that is accepted, s (A.8 [S])"},
+    [V1_PREEMPT] = POLICY_BOOL(
+        "preempt", true, "a reactive arrival stops proactive work at its kernel boundary (A.3)"),
+    [V1_RESUME] =
+        POLICY_CHOICE("resume", V1_RESUME_ETC, resume_choices,
+                      "next proactive prefill: starved first, then smallest ETC (A.4); or arrival"),
+    [V1_T_STARVE_S] = POLICY_NUMBER("t_starve_s", 30, 0, (double)INFINITY,
+                                    "pending time after which a prefill is starved, s (A.4 [S])"),
+    [V1_CONTEXTS] = POLICY_INT("contexts", 8, 1, 1024,
+                               "proactive prefills begun at once: ReqContexts kept (A.2 [S])"),
+    [V1_CTX_SWITCH_US] = POLICY_NUMBER(
+        "ctx_switch_us", 0, 0, 1e9, "cost of resuming a stopped prefill, us (A.2: zero copy, 0)"),
+    [V1_ELASTIC] = POLICY_BOOL(
+        "elastic", true, "reactive prefill on both devices while nothing reactive decodes (A.9)"),
+    [V1_INTRA] = POLICY_BOOL("intra_backfill", true, "proactive decodes join reactive ones (A.5)"),
+    [V1_EPSILON] =
+        POLICY_NUMBER("epsilon", 0.10, 0, 1e3,
+                      "marginal latency that a decode batch may cost: t(B) <= (1 + eps) t(|RT|) "
+                      "(A.5 [S])"),
+    [V1_BATCH_CAP] = POLICY_INT("batch_cap", 8, 1, 1024,
+                                "most sequences that proactive ones fill a batch up to (A.5 [S])"),
+    [V1_MAX_BATCH] =
+        POLICY_INT("max_batch", 32, 1, 1024,
+                   "decode batch limit while nothing reactive decodes (A.5 [S]: largest size of "
+                   "the second text's 6.4)"),
+    [V1_INTER] =
+        POLICY_BOOL("inter_backfill", true, "proactive kernels fill devices that would idle (A.5)"),
+    [V1_DURATION] = POLICY_BOOL(
+        "duration", true, "backfill must end before the reactive request needs the device (A.5)"),
+    [V1_AFFINITY] =
+        POLICY_CHOICE("affinity", V1_AFFINITY_BOUNDARY, affinity_choices,
+                      "backfill on the device of reactive decode: none, or one kernel that can run "
+                      "nowhere else between two iterations (A.5: 'when possible')"),
+    [V1_GAP_MS] =
+        POLICY_NUMBER("gap_ms", 100, 0, 1e6,
+                      "longest such kernel, ms (6.2: every prefill kernel is below 100 ms)"),
+    [V1_ENERGY_ORDER] =
+        POLICY_BOOL("energy_order", true, "backfill by highest TFLOPS per watt (A.5)"),
+    [V1_PRESSURE] = POLICY_CHOICE("pressure", V1_PRESSURE_TEXT, pressure_choices,
+                                  "Algorithm 1 as printed, its purpose only (ours), or off"),
+    [V1_TAU_LOW] =
+        POLICY_NUMBER("tau_low", 0.4, 0, 10, "low tier ends, share of peak bandwidth (6.4)"),
+    [V1_TAU_HIGH] = POLICY_NUMBER("tau_high", 0.7, 0, 10,
+                                  "high tier begins, share of peak bandwidth (6.4; A.6 [S])"),
+    [V1_IDLE_GUARD] =
+        POLICY_BOOL("idle_guard", true,
+                    "a kernel alone on the machine always starts (A.6 [S]: else decode cannot)"),
+    [V1_REORDER] = POLICY_BOOL(
+        "reorder", true, "consumers of the last kernel and complementary kernels first (A.7)"),
+    [V1_TIE] = POLICY_CHOICE("tie", V1_TIE_ETC, tie_choices,
+                             "then the smaller ETC (A.5) or the longest remaining path (A.7 iii)"),
+    [V1_AGEING] = POLICY_BOOL(
+        "ageing", true, "an aged proactive prefill gets the iGPU beside a reactive one (A.8)"),
+    [V1_T_AGE_S] = POLICY_NUMBER("t_age_s", 60, 0, 1e9,
+                                 "age at which a proactive request is promoted, s (A.8 [S])"),
+    [V1_BALANCE] = POLICY_BOOL(
+        "balance", true, "token-level kernels go to an idle iGPU while the NPU is saturated (A.8)"),
+    [V1_BALANCE_GAIN] = POLICY_NUMBER("balance_gain", 0.10, 0, 1,
+                                      "least gain in finish time for that, share (A.8 [S])"),
+    [V1_IGPU_CAP] =
+        POLICY_NUMBER("igpu_cap", 1, 0, 1,
+                      "busy share of the iGPU over about 5 s above which it takes no balanced "
+                      "kernels (A.0 [S]: off)"),
+    [V1_HANG_S] =
+        POLICY_NUMBER("hang_s", 1, 0, 1e6,
+                      "least time after which a kernel counts as hung, s (A.8 [S]); 0: never"),
+    [V1_HANG_FACTOR] = POLICY_NUMBER("hang_factor", 10, 0, 1e6,
+                                     "and least multiple of its annotated time (A.8 [S])"),
+    [V1_SHED] =
+        POLICY_BOOL("shed", false, "drop the newest proactive requests under extreme load (A.8)"),
+    [V1_SHED_QUEUE] =
+        POLICY_INT("shed_queue", 64, 0, 1e9, "proactive requests that may wait (A.8 [S])"),
+    [V1_SHED_WAIT_S] =
+        POLICY_NUMBER("shed_wait_s", 300, 0, 1e9, "predicted wait that is accepted, s (A.8 [S])"),
     {.name = NULL},
 };
 

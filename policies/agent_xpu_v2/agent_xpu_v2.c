@@ -19,61 +19,72 @@ static const char *const speculate_choices[] = {"none", "igpu", "npu", NULL};
 static const char *const yield_choices[] = {"kernel", "iteration", NULL};
 
 static const struct policy_param params[] = {
-    [AXPU_PREFILL_FIRST] = {"prefill_first", PARAM_BOOL, 1, 0, 1, NULL,
-                            "iGPU kernels of any prefill go before decode (B.4); 0: decode first"},
-    [AXPU_YIELD] = {"yield", PARAM_CHOICE, 0, 0, 1, yield_choices,
-                    "where decode gives the iGPU to prefill (B.4 [S])"},
-    [AXPU_ELASTIC] = {"elastic", PARAM_CHOICE, AXPU_ELASTIC_ON, 0, 2, elastic_choices,
-                      "NPU-iGPU split of reactive prefill (B.5); static ignores decode"},
-    [AXPU_BUSY_SHARE] = {"beta", PARAM_NUMBER, 0.25, 0, 1, NULL,
-                         "share of the chunks the iGPU may keep while decode is busy (B.5 [S])"},
-    [AXPU_WARMUP] = {"warmup", PARAM_BOOL, 1, 0, 1, NULL,
-                     "compile NPU attention for waiting proactive prompts (B.6)"},
-    [AXPU_WARM_REACTIVE] = {"warm_reactive", PARAM_BOOL, 0, 0, 1, NULL,
-                            "also for reactive prompts, which then run on the NPU alone (4.3 (5) "
-                            "against 4.3 (1) and (4): split over both devices)"},
-    [AXPU_CACHE_ENTRIES] = {"cache_entries", PARAM_INT, 8, 1, AXPU_MAX_CACHE, NULL,
-                            "compiled kernels kept (B.6 [S])"},
-    [AXPU_CACHE_TTL_S] = {"cache_ttl_s", PARAM_NUMBER, 60, 0, 1e6, NULL,
-                          "age at which an unused compiled kernel is dropped, s (B.6 [S])"},
-    [AXPU_MEMORY_RULE] = {"memory_rule", PARAM_CHOICE, AXPU_MEMORY_IGPU, 0, 2, memory_choices,
-                          "a memory-bound NPU kernel beside decode of another class: overlaps, is "
-                          "waits until the higher class is through (4.3 (5) by its words), or "
-                          "takes turns with it on the iGPU (ours)"},
-    [AXPU_B_RF] = {"b_rf", PARAM_INT, 3, 0, 1024, NULL,
-                   "decode batch limit while both classes decode (B.7); 0: none"},
-    [AXPU_MAX_BATCH] = {"max_batch", PARAM_INT, 32, 1, 1024, NULL,
-                        "decode batch limit of one class (B.7 [S]: largest size of 6.4)"},
-    [AXPU_LENGTH_BUCKET] = {"length_bucket", PARAM_INT, 256, 1, 1e6, NULL,
-                            "tokens per bucket of the longest-first eviction (B.7 [S]); 1: strict"},
-    [AXPU_PREEMPT] = {"preempt", PARAM_CHOICE, AXPU_PREEMPT_KERNEL, 0, 2, preempt_choices,
-                      "where a reactive arrival stops a proactive prefill (B.2)"},
-    [AXPU_SUSPENDED] = {"suspended", PARAM_INT, 1, 0, AXPU_MAX_SUSPENDED, NULL,
-                        "proactive prefills that can be suspended at once (B.1: one buffer)"},
-    [AXPU_AGEING] = {"ageing", PARAM_BOOL, 1, 0, 1, NULL, "starvation prevention (B.8)"},
-    [AXPU_T_AGE_S] = {"t_age_s", PARAM_NUMBER, 900, 0, 1e9, NULL,
+    [AXPU_PREFILL_FIRST] =
+        POLICY_BOOL("prefill_first", true,
+                    "iGPU kernels of any prefill go before decode (B.4); 0: decode first"),
+    [AXPU_YIELD] = POLICY_CHOICE("yield", 0, yield_choices,
+                                 "where decode gives the iGPU to prefill (B.4 [S])"),
+    [AXPU_ELASTIC] =
+        POLICY_CHOICE("elastic", AXPU_ELASTIC_ON, elastic_choices,
+                      "NPU-iGPU split of reactive prefill (B.5); static ignores decode"),
+    [AXPU_BUSY_SHARE] = POLICY_NUMBER(
+        "beta", 0.25, 0, 1, "share of the chunks the iGPU may keep while decode is busy (B.5 [S])"),
+    [AXPU_WARMUP] =
+        POLICY_BOOL("warmup", true, "compile NPU attention for waiting proactive prompts (B.6)"),
+    [AXPU_WARM_REACTIVE] =
+        POLICY_BOOL("warm_reactive", false,
+                    "also for reactive prompts, which then run on the NPU alone (4.3 (5) "
+                    "against 4.3 (1) and (4): split over both devices)"),
+    [AXPU_CACHE_ENTRIES] =
+        POLICY_INT("cache_entries", 8, 1, AXPU_MAX_CACHE, "compiled kernels kept (B.6 [S])"),
+    [AXPU_CACHE_TTL_S] =
+        POLICY_NUMBER("cache_ttl_s", 60, 0, 1e6,
+                      "age at which an unused compiled kernel is dropped, s (B.6 [S])"),
+    [AXPU_MEMORY_RULE] =
+        POLICY_CHOICE("memory_rule", AXPU_MEMORY_IGPU, memory_choices,
+                      "a memory-bound NPU kernel beside decode of another class: overlaps, is "
+                      "waits until the higher class is through (4.3 (5) by its words), or "
+                      "takes turns with it on the iGPU (ours)"),
+    [AXPU_B_RF] = POLICY_INT("b_rf", 3, 0, 1024,
+                             "decode batch limit while both classes decode (B.7); 0: none"),
+    [AXPU_MAX_BATCH] = POLICY_INT("max_batch", 32, 1, 1024,
+                                  "decode batch limit of one class (B.7 [S]: largest size of 6.4)"),
+    [AXPU_LENGTH_BUCKET] =
+        POLICY_INT("length_bucket", 256, 1, 1e6,
+                   "tokens per bucket of the longest-first eviction (B.7 [S]); 1: strict"),
+    [AXPU_PREEMPT] = POLICY_CHOICE("preempt", AXPU_PREEMPT_KERNEL, preempt_choices,
+                                   "where a reactive arrival stops a proactive prefill (B.2)"),
+    [AXPU_SUSPENDED] =
+        POLICY_INT("suspended", 1, 0, AXPU_MAX_SUSPENDED,
+                   "proactive prefills that can be suspended at once (B.1: one buffer)"),
+    [AXPU_AGEING] = POLICY_BOOL("ageing", true, "starvation prevention (B.8)"),
+    [AXPU_T_AGE_S] =
+        POLICY_NUMBER("t_age_s", 900, 0, 1e9,
                       "age at which a proactive request is promoted, s (B.8 [S]; ours: the papers' "
-                      "traces last 900 s)"},
+                      "traces last 900 s)"),
     [AXPU_AGED_MAX] =
-        {"aged_max", PARAM_INT, 1, 0, 1e6, NULL,
-         "proactive requests that can be promoted at once, the oldest; 0: any number"},
-    [AXPU_AGED_CHUNKS] = {"aged_chunks", PARAM_BOOL, 1, 0, 1, NULL,
-                          "an aged prefill runs on the iGPU in kernels of the NPU's chunk (4.4)"},
-    [AXPU_CAP] =
-        {"cap", PARAM_CHOICE, AXPU_CAP_FIXED, 0, 2, cap_choices,
-         "limit of a mixed decode batch: b_rf (B.7), what keeps the reactive token gap, or "
-         "what costs reactive ones little (E.12, A.5)"},
-    [AXPU_TBT_SLO_MS] = {"tbt_slo_ms", PARAM_NUMBER, 200, 0, 1e6, NULL,
-                         "cap=slo: longest mixed iteration where the trace has no SLO, ms (ours)"},
-    [AXPU_EPSILON] = {"epsilon", PARAM_NUMBER, 0.1, 0, 1e3, NULL,
-                      "cap=marginal: t(B) <= (1 + epsilon) t(|RT|) (A.5 [S])"},
-    [AXPU_SPECULATE] = {"speculate", PARAM_CHOICE, AXPU_SPECULATE_NONE, 0, 2, speculate_choices,
-                        "decoding verifies the drafts of sim.speculation, on the iGPU or on an NPU "
-                        "that no prompt wants (ours; D.6, D.8)"},
-    [AXPU_VERIFY_ROWS] = {"verify_rows", PARAM_INT, 32, 1, 4096, NULL,
-                          "rows of the NPU's verification graph (sd.npu 3.2)"},
-    [AXPU_DRAFT_MS] = {"draft_ms", PARAM_NUMBER, 3, 0, 1000, NULL,
-                       "drafting time per batch, ms (sd.npu 4.4: below 3)"},
+        POLICY_INT("aged_max", 1, 0, 1e6,
+                   "proactive requests that can be promoted at once, the oldest; 0: any number"),
+    [AXPU_AGED_CHUNKS] =
+        POLICY_BOOL("aged_chunks", true,
+                    "an aged prefill runs on the iGPU in kernels of the NPU's chunk (4.4)"),
+    [AXPU_CAP] = POLICY_CHOICE(
+        "cap", AXPU_CAP_FIXED, cap_choices,
+        "limit of a mixed decode batch: b_rf (B.7), what keeps the reactive token gap, or "
+        "what costs reactive ones little (E.12, A.5)"),
+    [AXPU_TBT_SLO_MS] =
+        POLICY_NUMBER("tbt_slo_ms", 200, 0, 1e6,
+                      "cap=slo: longest mixed iteration where the trace has no SLO, ms (ours)"),
+    [AXPU_EPSILON] = POLICY_NUMBER("epsilon", 0.1, 0, 1e3,
+                                   "cap=marginal: t(B) <= (1 + epsilon) t(|RT|) (A.5 [S])"),
+    [AXPU_SPECULATE] =
+        POLICY_CHOICE("speculate", AXPU_SPECULATE_NONE, speculate_choices,
+                      "decoding verifies the drafts of sim.speculation, on the iGPU or on an NPU "
+                      "that no prompt wants (ours; D.6, D.8)"),
+    [AXPU_VERIFY_ROWS] =
+        POLICY_INT("verify_rows", 32, 1, 4096, "rows of the NPU's verification graph (sd.npu 3.2)"),
+    [AXPU_DRAFT_MS] =
+        POLICY_NUMBER("draft_ms", 3, 0, 1000, "drafting time per batch, ms (sd.npu 4.4: below 3)"),
     {.name = NULL},
 };
 

@@ -46,35 +46,16 @@ enum coserve_offline { COSERVE_OFFLINE_BUDGET, COSERVE_OFFLINE_ALWAYS, COSERVE_O
 extern const char *const coserve_offline_choices[];
 
 #define COSERVE_PARAMS                                                                             \
-    [COSERVE_DEVICE] = {"device",                                                                  \
-                        PARAM_CHOICE,                                                              \
-                        0,                                                                         \
-                        0,                                                                         \
-                        4,                                                                         \
-                        place_choices,                                                             \
-                        "device that runs everything; auto: the iGPU"},                            \
-    [COSERVE_MAX_SEQS] = {"max_num_seqs",                                                          \
-                          PARAM_INT,                                                               \
-                          16,                                                                      \
-                          1,                                                                       \
-                          4096,                                                                    \
-                          NULL,                                                                    \
-                          "requests in progress at once (clauses.md E.1: 16 on a SoC)"},           \
-    [COSERVE_TOKENS] = {"max_num_batched_tokens",                                                  \
-                        PARAM_INT,                                                                 \
-                        512,                                                                       \
-                        1,                                                                         \
-                        1e6,                                                                       \
-                        NULL,                                                                      \
-                        "tokens per iteration (E.1: 256 to 512 on a SoC)"},                        \
-    [COSERVE_OFFLINE] = {"offline",                                                                \
-                         PARAM_CHOICE,                                                             \
-                         COSERVE_OFFLINE_BUDGET,                                                   \
-                         0,                                                                        \
-                         2,                                                                        \
-                         coserve_offline_choices,                                                  \
-                         "offline work joins within the budget (E.12); always, or only without "   \
-                         "online work (ablations)"}
+    [COSERVE_DEVICE] =                                                                             \
+        POLICY_CHOICE("device", 0, place_choices, "device that runs everything; auto: the iGPU"),  \
+    [COSERVE_MAX_SEQS] = POLICY_INT("max_num_seqs", 16, 1, 4096,                                   \
+                                    "requests in progress at once (clauses.md E.1: 16 on a SoC)"), \
+    [COSERVE_TOKENS] = POLICY_INT("max_num_batched_tokens", 512, 1, 1e6,                           \
+                                  "tokens per iteration (E.1: 256 to 512 on a SoC)"),              \
+    [COSERVE_OFFLINE] =                                                                            \
+        POLICY_CHOICE("offline", COSERVE_OFFLINE_BUDGET, coserve_offline_choices,                  \
+                      "offline work joins within the budget (E.12); always, or only without "      \
+                      "online work (ablations)")
 
 /* Per-request bytes: the heap node is the owner's, for an order of the offline ones. */
 struct coserve_request {

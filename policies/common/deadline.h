@@ -8,27 +8,15 @@
 enum { DEADLINE_TTFT = ITER_PARAM_COUNT, DEADLINE_TBT, DEADLINE_PROACTIVE, DEADLINE_PARAM_COUNT };
 
 #define DEADLINE_PARAMS                                                                            \
-    [DEADLINE_TTFT] = {"ttft_slo_s",                                                               \
-                       PARAM_NUMBER,                                                               \
-                       2,                                                                          \
-                       0,                                                                          \
-                       1e6,                                                                        \
-                       NULL,                                                                       \
-                       "reactive first-token deadline where the trace has none, s (ours)"},        \
-    [DEADLINE_TBT] = {"tbt_slo_s",                                                                 \
-                      PARAM_NUMBER,                                                                \
-                      0.2,                                                                         \
-                      0,                                                                           \
-                      1e6,                                                                         \
-                      NULL,                                                                        \
-                      "reactive per-token deadline where the trace has none, s (ours)"},           \
-    [DEADLINE_PROACTIVE] = {"proactive_s",                                                         \
-                            PARAM_NUMBER,                                                          \
-                            600,                                                                   \
-                            0,                                                                     \
-                            1e9,                                                                   \
-                            NULL,                                                                  \
-                            "deadline of proactive requests, s after arrival (E.9: 10 min)"}
+    [DEADLINE_TTFT] =                                                                              \
+        POLICY_NUMBER("ttft_slo_s", 2, 0, 1e6,                                                     \
+                      "reactive first-token deadline where the trace has none, s (ours)"),         \
+    [DEADLINE_TBT] =                                                                               \
+        POLICY_NUMBER("tbt_slo_s", 0.2, 0, 1e6,                                                    \
+                      "reactive per-token deadline where the trace has none, s (ours)"),           \
+    [DEADLINE_PROACTIVE] =                                                                         \
+        POLICY_NUMBER("proactive_s", 600, 0, 1e9,                                                  \
+                      "deadline of proactive requests, s after arrival (E.9: 10 min)")
 
 /* The next instant by which the request should show something. */
 static inline int64_t deadline_ns(const struct sched *s, const struct request *r)

@@ -39,29 +39,17 @@ enum disagg_param { DISAGG_MARGIN, DISAGG_MAX_BATCH, DISAGG_YIELD, DISAGG_PARAM_
 extern const char *const disagg_margin_choices[], *const disagg_yield_choices[];
 
 #define DISAGG_PARAMS                                                                              \
-    [DISAGG_MARGIN] = {"margin",                                                                   \
-                       PARAM_CHOICE,                                                               \
-                       1,                                                                          \
-                       0,                                                                          \
-                       1,                                                                          \
-                       disagg_margin_choices,                                                      \
-                       "where the prompt's last, partial chunk runs: padded on the NPU, or on "    \
-                       "the iGPU (E.10 [S]: the eager default mapping of agent-xpu-v1)"},          \
-    [DISAGG_MAX_BATCH] = {"max_batch",                                                             \
-                          PARAM_INT,                                                               \
-                          1e6,                                                                     \
-                          1,                                                                       \
-                          1e6,                                                                     \
-                          NULL,                                                                    \
-                          "sequences of a decode iteration (E.10: unlimited); 1: unbatched"},      \
-    [DISAGG_YIELD] = {"yield",                                                                     \
-                      PARAM_CHOICE,                                                                \
-                      0,                                                                           \
-                      0,                                                                           \
-                      1,                                                                           \
-                      disagg_yield_choices,                                                        \
+    [DISAGG_MARGIN] =                                                                              \
+        POLICY_CHOICE("margin", 1, disagg_margin_choices,                                          \
+                      "where the prompt's last, partial chunk runs: padded on the NPU, or on "     \
+                      "the iGPU (E.10 [S]: the eager default mapping of agent-xpu-v1)"),           \
+    [DISAGG_MAX_BATCH] =                                                                           \
+        POLICY_INT("max_batch", 1e6, 1, 1e6,                                                       \
+                   "sequences of a decode iteration (E.10: unlimited); 1: unbatched"),             \
+    [DISAGG_YIELD] =                                                                               \
+        POLICY_CHOICE("yield", 0, disagg_yield_choices,                                            \
                       "where an iteration lets attention and margins of the other instance onto "  \
-                      "the iGPU (E.10 [S]: two streams meet at kernels)"}
+                      "the iGPU (E.10 [S]: two streams meet at kernels)")
 
 /* limit UINT64_MAX: the iGPU never prefills. -EINVAL when the NPU has no static chunk. */
 int disagg_init(struct sched *s, uint64_t limit_tokens, uint32_t mixed_tokens);

@@ -63,70 +63,32 @@ extern const char *const iter_class_choices[],
 
 /* The first entries of an order's parameter table. */
 #define ITER_PARAMS                                                                                \
-    [ITER_DEVICE] = {"device",                                                                     \
-                     PARAM_CHOICE,                                                                 \
-                     0,                                                                            \
-                     0,                                                                            \
-                     4,                                                                            \
-                     place_choices,                                                                \
-                     "device that runs everything; auto: the iGPU"},                               \
-    [ITER_MAX_BATCH] = {"max_batch",                                                               \
-                        PARAM_INT,                                                                 \
-                        16,                                                                        \
-                        1,                                                                         \
-                        4096,                                                                      \
-                        NULL,                                                                      \
-                        "sequences per iteration (clauses.md E.1: 16 on a SoC)"},                  \
-    [ITER_TOKEN_BUDGET] = {"token_budget",                                                         \
-                           PARAM_INT,                                                              \
-                           512,                                                                    \
-                           1,                                                                      \
-                           1e6,                                                                    \
-                           NULL,                                                                   \
-                           "tokens per iteration (clauses.md E.1: 256 to 512 on a SoC)"},          \
-    [ITER_CLASS] =                                                                                 \
-        {"class",                                                                                  \
-         PARAM_CHOICE,                                                                             \
-         ITER_RT_FIRST,                                                                            \
-         0,                                                                                        \
-         2,                                                                                        \
-         iter_class_choices,                                                                       \
-         "reactive before proactive; the order alone; or reactive alone: no proactive work "       \
-         "in their iterations"},                                                                   \
-    [ITER_PREEMPT] = {"preempt",                                                                   \
-                      PARAM_CHOICE,                                                                \
-                      ITER_PREEMPT_ITERATION,                                                      \
-                      0,                                                                           \
-                      3,                                                                           \
-                      iter_preempt_choices,                                                        \
-                      "where a running pass stops for a more urgent request"},                     \
-    [ITER_KV] = {"kv", PARAM_CHOICE,    ITER_KV_CHECKPOINT,         0,                             \
-                 2,    iter_kv_choices, "what a stopped pass keeps"},                              \
-    [ITER_INFLIGHT] = {"inflight",                                                                 \
-                       PARAM_INT,                                                                  \
-                       1,                                                                          \
-                       1,                                                                          \
-                       64,                                                                         \
-                       NULL,                                                                       \
-                       "kernels handed to the device ahead (XSched's threshold, E.4)"},            \
-    [ITER_LEVEL] = {"level", PARAM_CHOICE,       XSCHED_LEVEL_DEVICE, 0,                           \
-                    3,       iter_level_choices, XSCHED_LEVEL_HELP},                               \
-    [ITER_GAP_KV] = {"gap_kv",                                                                     \
-                     PARAM_CHOICE,                                                                 \
-                     GAP_CACHE,                                                                    \
-                     0,                                                                            \
-                     5,                                                                            \
-                     iter_gap_choices,                                                             \
-                     "a session's KV while a tool runs (E.16: InferCept, Continuum)"},             \
-    [ITER_GAP_S] = {                                                                               \
-        "gap_s",                                                                                   \
-        PARAM_NUMBER,                                                                              \
-        0,                                                                                         \
-        0,                                                                                         \
-        1e6,                                                                                       \
-        NULL,                                                                                      \
+    [ITER_DEVICE] =                                                                                \
+        POLICY_CHOICE("device", 0, place_choices, "device that runs everything; auto: the iGPU"),  \
+    [ITER_MAX_BATCH] = POLICY_INT("max_batch", 16, 1, 4096,                                        \
+                                  "sequences per iteration (clauses.md E.1: 16 on a SoC)"),        \
+    [ITER_TOKEN_BUDGET] =                                                                          \
+        POLICY_INT("token_budget", 512, 1, 1e6,                                                    \
+                   "tokens per iteration (clauses.md E.1: 256 to 512 on a SoC)"),                  \
+    [ITER_CLASS] = POLICY_CHOICE(                                                                  \
+        "class", ITER_RT_FIRST, iter_class_choices,                                                \
+        "reactive before proactive; the order alone; or reactive alone: no proactive work "        \
+        "in their iterations"),                                                                    \
+    [ITER_PREEMPT] = POLICY_CHOICE("preempt", ITER_PREEMPT_ITERATION, iter_preempt_choices,        \
+                                   "where a running pass stops for a more urgent request"),        \
+    [ITER_KV] =                                                                                    \
+        POLICY_CHOICE("kv", ITER_KV_CHECKPOINT, iter_kv_choices, "what a stopped pass keeps"),     \
+    [ITER_INFLIGHT] = POLICY_INT("inflight", 1, 1, 64,                                             \
+                                 "kernels handed to the device ahead (XSched's threshold, E.4)"),  \
+    [ITER_LEVEL] =                                                                                 \
+        POLICY_CHOICE("level", XSCHED_LEVEL_DEVICE, iter_level_choices, XSCHED_LEVEL_HELP),        \
+    [ITER_GAP_KV] =                                                                                \
+        POLICY_CHOICE("gap_kv", GAP_CACHE, iter_gap_choices,                                       \
+                      "a session's KV while a tool runs (E.16: InferCept, Continuum)"),            \
+    [ITER_GAP_S] = POLICY_NUMBER(                                                                  \
+        "gap_s", 0, 0, 1e6,                                                                        \
         "expected tool time, or time to live, s; 0: infercept expects a call to last as long as "  \
-        "it has, ttl learns from those seen"}
+        "it has, ttl learns from those seen")
 
 struct iter;
 

@@ -8,12 +8,13 @@
 static const char *const level_choices[] = {XSCHED_LEVEL_CHOICES, NULL};
 
 const struct policy_param priority_params[] = {
-    [PRIORITY_MAX_BATCH] = {"max_batch", PARAM_INT, 16, 1, 4096, NULL,
-                            "sequences per decode iteration (clauses.md E.1: 16 on a SoC)"},
-    [PRIORITY_INFLIGHT] = {"inflight", PARAM_INT, 2, 1, 64, NULL,
-                           "kernels handed to a device ahead (XSched: 16, tuned to 2 to 16; E.4)"},
-    [PRIORITY_LEVEL] = {"level", PARAM_CHOICE, XSCHED_LEVEL_DEVICE, 0, 3, level_choices,
-                        XSCHED_LEVEL_HELP},
+    [PRIORITY_MAX_BATCH] = POLICY_INT(
+        "max_batch", 16, 1, 4096, "sequences per decode iteration (clauses.md E.1: 16 on a SoC)"),
+    [PRIORITY_INFLIGHT] =
+        POLICY_INT("inflight", 2, 1, 64,
+                   "kernels handed to a device ahead (XSched: 16, tuned to 2 to 16; E.4)"),
+    [PRIORITY_LEVEL] =
+        POLICY_CHOICE("level", XSCHED_LEVEL_DEVICE, level_choices, XSCHED_LEVEL_HELP),
     {.name = NULL},
 };
 

@@ -75,35 +75,15 @@ extern const char *const vllm_requeue_choices[];
 
 /* The first entries of every table. */
 #define VLLM_PARAMS(budget_default)                                                                \
-    [VLLM_DEVICE] = {"device",                                                                     \
-                     PARAM_CHOICE,                                                                 \
-                     0,                                                                            \
-                     0,                                                                            \
-                     4,                                                                            \
-                     place_choices,                                                                \
-                     "device that runs everything; auto: the iGPU"},                               \
-    [VLLM_MAX_SEQS] = {"max_num_seqs",                                                             \
-                       PARAM_INT,                                                                  \
-                       16,                                                                         \
-                       1,                                                                          \
-                       4096,                                                                       \
-                       NULL,                                                                       \
-                       "requests in progress at once (E.1: 128; 16 on a SoC)"},                    \
-    [VLLM_BUDGET] = {"max_num_batched_tokens",                                                     \
-                     PARAM_INT,                                                                    \
-                     budget_default,                                                               \
-                     1,                                                                            \
-                     1e6,                                                                          \
-                     NULL,                                                                         \
-                     "tokens per iteration (E.1: 2048; 256 to 512 on a SoC)"},                     \
-    [VLLM_REQUEUE] = {                                                                             \
-        "requeue",                                                                                 \
-        PARAM_CHOICE,                                                                              \
-        0,                                                                                         \
-        0,                                                                                         \
-        1,                                                                                         \
-        vllm_requeue_choices,                                                                      \
-        "where a preempted request waits: front (E.1), back (ablation); unused with priorities"}
+    [VLLM_DEVICE] =                                                                                \
+        POLICY_CHOICE("device", 0, place_choices, "device that runs everything; auto: the iGPU"),  \
+    [VLLM_MAX_SEQS] = POLICY_INT("max_num_seqs", 16, 1, 4096,                                      \
+                                 "requests in progress at once (E.1: 128; 16 on a SoC)"),          \
+    [VLLM_BUDGET] = POLICY_INT("max_num_batched_tokens", budget_default, 1, 1e6,                   \
+                               "tokens per iteration (E.1: 2048; 256 to 512 on a SoC)"),           \
+    [VLLM_REQUEUE] = POLICY_CHOICE(                                                                \
+        "requeue", 0, vllm_requeue_choices,                                                        \
+        "where a preempted request waits: front (E.1), back (ablation); unused with priorities")
 
 /* Reads the shared parameters; call it first in init. -ENODEV without the device. */
 int vllm_init(struct sched *s, struct vllm_rules rules);

@@ -50,31 +50,34 @@ static const char *const presets[] = {
 };
 
 static const struct policy_param params[] = {
-    [SD_SYSTEM] = {"system", PARAM_CHOICE, 0, 0, 12, systems,
-                   "a system of the paper (4.1, 4.5); what else is given changes it"},
-    [SD_STRATEGY] = {"strategy", PARAM_CHOICE, SD_PROGRESSIVE, 0, 6, strategies,
-                     "graph switching (D.2); late-start (D.5, ours): progressive, begun when the "
-                     "prompt's rest takes as long as the loads"},
-    [SD_BLOCKS] = {"blocks", PARAM_INT, 6, 1, SD_MAX_BLOCKS, NULL,
-                   "blocks of consecutive layers (sd.npu 3.2: 6)"},
-    [SD_G1] = {"g1", PARAM_INT, 256, 1, 4096, NULL, "rows of the prefill graph (sd.npu 3.2)"},
-    [SD_G2] = {"g2", PARAM_INT, 32, 1, 4096, NULL, "rows of the decode graph (sd.npu 3.2)"},
-    [SD_DECODE] = {"decode", PARAM_CHOICE, 0, 0, 1, decoders, "device that decodes"},
-    [SD_SPECULATE] = {"speculate", PARAM_BOOL, 1, 0, 1, NULL, "verify the drafts of the drafter"},
-    [SD_DRAFTER] = {"drafter", PARAM_CHOICE, 0, 0, 5, drafters,
-                    "who drafts; run: sim.speculation.method. Data: sim.speculation"},
-    [SD_LENGTH] = {"length", PARAM_CHOICE, SD_LENGTH_OFFERED, 0, 2, lengths,
-                   "tokens verified: all, one pass of the decode graph, or what gains most (E.20)"},
-    [SD_DRAFT_MS] = {"draft_ms", PARAM_NUMBER, 3, 0, 1000, NULL,
-                     "drafting time per step, ms (sd.npu 4.4: below 3; SAM below 10)"},
-    [SD_CALIBRATE_MS] = {"calibrate_ms", PARAM_NUMBER, 0, 0, 1000, NULL,
-                         "calibration per input token, ms (sd.npu 4.4: about 2; 0.18 agrees with "
-                         "its Table 3)"},
-    [SD_OVERLAP] = {"overlap", PARAM_BOOL, 0, 0, 1, NULL, "calibration runs beside decoding"},
-    [SD_CALIBRATE_MB] = {"calibrate_mb", PARAM_NUMBER, 0, 0, 1e5, NULL,
-                         "memory of calibrated drafts, MB (sd.npu 4.3: below 500)"},
-    [SD_KEEP_OLD] = {"keep_old", PARAM_BOOL, 0, 0, 1, NULL,
-                     "a block computes with its old graph until the new one has come (D.1)"},
+    [SD_SYSTEM] = POLICY_CHOICE("system", 0, systems,
+                                "a system of the paper (4.1, 4.5); what else is given changes it"),
+    [SD_STRATEGY] =
+        POLICY_CHOICE("strategy", SD_PROGRESSIVE, strategies,
+                      "graph switching (D.2); late-start (D.5, ours): progressive, begun when the "
+                      "prompt's rest takes as long as the loads"),
+    [SD_BLOCKS] =
+        POLICY_INT("blocks", 6, 1, SD_MAX_BLOCKS, "blocks of consecutive layers (sd.npu 3.2: 6)"),
+    [SD_G1] = POLICY_INT("g1", 256, 1, 4096, "rows of the prefill graph (sd.npu 3.2)"),
+    [SD_G2] = POLICY_INT("g2", 32, 1, 4096, "rows of the decode graph (sd.npu 3.2)"),
+    [SD_DECODE] = POLICY_CHOICE("decode", 0, decoders, "device that decodes"),
+    [SD_SPECULATE] = POLICY_BOOL("speculate", true, "verify the drafts of the drafter"),
+    [SD_DRAFTER] = POLICY_CHOICE("drafter", 0, drafters,
+                                 "who drafts; run: sim.speculation.method. Data: sim.speculation"),
+    [SD_LENGTH] = POLICY_CHOICE(
+        "length", SD_LENGTH_OFFERED, lengths,
+        "tokens verified: all, one pass of the decode graph, or what gains most (E.20)"),
+    [SD_DRAFT_MS] = POLICY_NUMBER("draft_ms", 3, 0, 1000,
+                                  "drafting time per step, ms (sd.npu 4.4: below 3; SAM below 10)"),
+    [SD_CALIBRATE_MS] =
+        POLICY_NUMBER("calibrate_ms", 0, 0, 1000,
+                      "calibration per input token, ms (sd.npu 4.4: about 2; 0.18 agrees with "
+                      "its Table 3)"),
+    [SD_OVERLAP] = POLICY_BOOL("overlap", false, "calibration runs beside decoding"),
+    [SD_CALIBRATE_MB] = POLICY_NUMBER("calibrate_mb", 0, 0, 1e5,
+                                      "memory of calibrated drafts, MB (sd.npu 4.3: below 500)"),
+    [SD_KEEP_OLD] = POLICY_BOOL(
+        "keep_old", false, "a block computes with its old graph until the new one has come (D.1)"),
     {.name = NULL},
 };
 

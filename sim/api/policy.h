@@ -333,15 +333,35 @@ static inline int sched_note(struct sched *s, const char *counter, uint64_t add)
 
 enum param_type { PARAM_NUMBER, PARAM_INT, PARAM_BOOL, PARAM_CHOICE };
 
-/* One documented parameter. A table ends with a NULL name. */
+/* One documented parameter: a row of the macros below. A table ends with a NULL name. */
 struct policy_param {
     const char *name; /* [a-z0-9_]+; unit suffix where it has one */
     enum param_type type;
-    double def; /* INT and BOOL too; CHOICE: index */
-    double min, max;
+    double def;                 /* INT and BOOL too; CHOICE: index */
+    double min, max;            /* NUMBER and INT */
     const char *const *choices; /* CHOICE: NULL-terminated */
     const char *help;           /* meaning, unit, and where the default comes from */
 };
+
+#define POLICY_NUMBER(name_, def_, min_, max_, help_)                                              \
+    {                                                                                              \
+        .name = (name_), .type = PARAM_NUMBER, .def = (def_), .min = (min_), .max = (max_),        \
+        .help = (help_)                                                                            \
+    }
+#define POLICY_INT(name_, def_, min_, max_, help_)                                                 \
+    {                                                                                              \
+        .name = (name_), .type = PARAM_INT, .def = (def_), .min = (min_), .max = (max_),           \
+        .help = (help_)                                                                            \
+    }
+#define POLICY_BOOL(name_, def_, help_)                                                            \
+    {                                                                                              \
+        .name = (name_), .type = PARAM_BOOL, .def = (def_), .max = 1, .help = (help_)              \
+    }
+#define POLICY_CHOICE(name_, def_, choices_, help_)                                                \
+    {                                                                                              \
+        .name = (name_), .type = PARAM_CHOICE, .def = (def_), .choices = (choices_),               \
+        .help = (help_)                                                                            \
+    }
 
 /* Parsed values, in table order. Numbers in v; INT, BOOL and CHOICE are exact in a double. */
 struct policy_params {

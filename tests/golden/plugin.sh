@@ -156,9 +156,9 @@ plugin noschedule 's/\.schedule = .*//'
 refuse "lacks the hook schedule" $run "$dir/noschedule.so"
 plugin noarrived 's/\.request_arrived = .*//'
 refuse "lacks the hook request_arrived" $run "$dir/noarrived.so"
-plugin badkey 's/{"device", /{"De vice", /'
+plugin badkey 's/("device", /("De vice", /'
 refuse "parameter 'De vice'" $run "$dir/badkey.so"
-plugin nochoices 's/4, place_choices,/4, NULL,/'
+plugin nochoices 's/0, place_choices,/0, NULL,/'
 refuse "parameter device: it needs" $run "$dir/nochoices.so"
 plugin unresolved 's/^static int my_my_policy_init/int nowhere(void);\n&/; s/int d = place/int d = nowhere() + place/'
 refuse "nowhere" $run "$dir/unresolved.so"

@@ -10,11 +10,11 @@
 static const char *const modes[] = {"off", "on", "auto", NULL};
 
 static const struct policy_param table[] = {
-    {"rate", PARAM_NUMBER, 0.5, 0.0, 1.0, NULL, ""},
-    {"limit", PARAM_INT, 8, 1, 1e9, NULL, ""},
-    {"age_s", PARAM_NUMBER, 60, 0, (double)INFINITY, NULL, ""},
-    {"split", PARAM_BOOL, 1, 0, 1, NULL, ""},
-    {"mode", PARAM_CHOICE, 2, 0, 2, modes, ""},
+    POLICY_NUMBER("rate", 0.5, 0.0, 1.0, ""),
+    POLICY_INT("limit", 8, 1, 1e9, ""),
+    POLICY_NUMBER("age_s", 60, 0, (double)INFINITY, ""),
+    POLICY_BOOL("split", true, ""),
+    POLICY_CHOICE("mode", 2, modes, ""),
     {.name = NULL},
 };
 
@@ -110,9 +110,9 @@ END_TEST
 static const char *const kinds[] = {"plain", "slow", "off", NULL};
 static const char *const kind_presets[] = {"", "rate=0.25,mode=on", "mode=off"};
 static const struct policy_param kind_table[] = {
-    {"kind", PARAM_CHOICE, 0, 0, 2, kinds, ""},
-    {"rate", PARAM_NUMBER, 0.5, 0.0, 1.0, NULL, ""},
-    {"mode", PARAM_CHOICE, 2, 0, 2, modes, ""},
+    POLICY_CHOICE("kind", 0, kinds, ""),
+    POLICY_NUMBER("rate", 0.5, 0.0, 1.0, ""),
+    POLICY_CHOICE("mode", 2, modes, ""),
     {.name = NULL},
 };
 static const struct policy_ops system_ops = {

@@ -76,10 +76,10 @@ END_TEST
  * to 4096; 0 of 1e9: no scale; 0 of 1: all of it. */
 static const char *const colours[] = {"red", "green", "blue", NULL};
 static const struct policy_param table[] = {
-    {"number", PARAM_NUMBER, 100, 0, 1e6, NULL, ""}, {"share", PARAM_NUMBER, 0.5, 0, 1, NULL, ""},
-    {"sequences", PARAM_INT, 1e6, 1, 1e6, NULL, ""}, {"cost", PARAM_NUMBER, 0, 0, 1e9, NULL, ""},
-    {"fraction", PARAM_NUMBER, 0, 0, 1, NULL, ""},   {"flag", PARAM_BOOL, 1, 0, 1, NULL, ""},
-    {"colour", PARAM_CHOICE, 2, 0, 2, colours, ""},  {.name = NULL},
+    POLICY_NUMBER("number", 100, 0, 1e6, ""), POLICY_NUMBER("share", 0.5, 0, 1, ""),
+    POLICY_INT("sequences", 1e6, 1, 1e6, ""), POLICY_NUMBER("cost", 0, 0, 1e9, ""),
+    POLICY_NUMBER("fraction", 0, 0, 1, ""),   POLICY_BOOL("flag", true, ""),
+    POLICY_CHOICE("colour", 2, colours, ""),  {.name = NULL},
 };
 static const struct policy_ops painter = {.name = "painter", .params = table};
 
