@@ -110,7 +110,7 @@ breaks crashes "killed by signal" "abort();"
 breaks exits "ended with status 0" "exit(0);"
 breaks loops "2 s of CPU time" "for (;;) {}"
 breaks refused "timer_refused 1 times, first at" \
-    "static int once; if (once++ == 0) { (void)sched_set_timer(s, 0, 0); } return;"
+    "static int once; if (once++ == 0) { (void)sched_set_timer(s, 0); } return;"
 # a plug-in that is overwritten while it runs does not notice
 cp "$my" "$dir/overwritten.so"
 ($run "$dir/overwritten.so" --set sim.collapse=false >"$dir/whole" 2>&1; echo $? >"$dir/status") &

@@ -1,0 +1,88 @@
+/* skeleton: one request at a time, in arrival order, on one device. Say here what your order or
+ * mechanism is, and where it comes from. The contract is sim/api/policy.h. */
+#include "policies/common/place.h"
+#include "policies/common/reqq.h"
+
+enum { PARAM_DEVICE }; /* indices into params */
+
+static const struct policy_param params[] = {
+    POLICY_CHOICE("device", 0, place_choices, "device that runs all; auto: the iGPU"),
+    {.name = NULL},
+};
+
+struct skeleton { /* zeroed before init; nothing may live in static variables */
+    struct reqq waiting;
+    const struct request *current; /* NULL when idle */
+    uint8_t device;
+};
+
+static int skeleton_init(struct sched *s)
+{
+    struct skeleton *p = s->state;
+    int d = place_device(s->machine, param_int(s, PARAM_DEVICE));
+    p->device = (uint8_t)d;
+    return d < 0 ? d : 0;
+}
+
+static void skeleton_request_arrived(struct sched *s, const struct request *r)
+{
+    struct skeleton *p = s->state;
+    reqq_push(&p->waiting, r); /* your order goes here */
+}
+
+static void skeleton_pass_done(struct sched *s, const struct pass *done)
+{
+    struct skeleton *p = s->state;
+    enum request_state state = done->segments[0].request->state;
+    if (state == REQUEST_STATE_FINISHED || state == REQUEST_STATE_SHED) {
+        p->current = NULL;
+    }
+}
+
+static void skeleton_request_cancelled(struct sched *s, const struct request *r)
+{
+    (void)s;
+    reqq_remove(r);
+}
+
+/* Called while it acts: all actions are here, none in the hooks above. */
+static void skeleton_schedule(struct sched *s)
+{
+    struct skeleton *p = s->state;
+    if (p->current == NULL) {
+        p->current = reqq_pop(&p->waiting);
+    }
+    const struct request *r = p->current;
+    if (r == NULL || r->pass != NULL) {
+        return;
+    }
+    struct segment segment = {.request = r, .role = SEGMENT_DECODE, .n_tokens = 1};
+    if (r->state == REQUEST_STATE_QUEUED) {
+        segment.role = SEGMENT_PREFILL;
+        segment.n_tokens = request_prefill_left(r);
+    }
+    struct pass_spec spec = {
+        .segments = &segment, .n_segments = 1, .fused_layers = segment.role == SEGMENT_DECODE};
+    struct pass *pass;
+    if (sched_pass_form(s, &spec, &pass) == 0) {
+        (void)place_whole(s, pass, p->device, YIELD_PASS);
+    }
+}
+
+static const struct policy_ops ops = {
+    .name = "skeleton",
+    .summary = "one request at a time, in arrival order (to be changed)",
+    .contract = POLICY_CONTRACT,
+    .state_size_bytes = sizeof(struct skeleton),
+    .params = params,
+    .init = skeleton_init,
+    .request_arrived = skeleton_request_arrived,
+    .pass_done = skeleton_pass_done,
+    .request_cancelled = skeleton_request_cancelled,
+    .schedule = skeleton_schedule,
+};
+
+const struct policy_ops *xpusim_policy(void)
+{
+    return &ops;
+}
