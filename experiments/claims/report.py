@@ -86,7 +86,7 @@ def print_paper(paper, title, neutral, profile):
     print(f"Neutral machine: {tally([row for _, row, _ in claims])}.")
     own = [fitted[c] for c, _, _ in claims if c in fitted]
     if own:
-        print(f"Paper profile (fitted to the claims): {tally(own)}.")
+        print(f"Paper profile (fitted to the claims), of those fitted: {tally(own)}.")
     head = "| claim | where | statement | deciding check | published | neutral | verdict |"
     print("\n" + head + (" paper profile |" if own else ""))
     print("|---|---|---|---|---|---|---|" + ("---|" if own else ""))
@@ -126,13 +126,14 @@ def print_fit(fit):
     print("## What can hold together\n")
     print(f"`xpusim claims --fit {','.join(ids)}`: {fit['points']} points, {fit['cpu_s']:.0f} s of processor "
           f"time. The largest set with a witness: **{len(fit['profile']['holds'])} of {len(ids)}** "
-          f"({', '.join(fit['profile']['holds'])}), judged on fresh traces.\n")
+          f"({', '.join(fit['profile']['holds'])}), judged on fresh traces: a lower bound, since a longer search "
+          f"(`--budget`) may find more; what is ruled out is an inference of the emulators.\n")
     print("| parameter | range | witness | left, given the set | what one measurement would say |\n|---|---|---|---|---|")
     left = fit["ranges"]["together"]
     for name, p in fit["parameters"].items():
         ends = left.get(name)
         share = "-" if ends is None else f"{100 * ends[0]:.0f} to {100 * ends[1]:.0f} % of it"
-        print(f"| `{name}` | {p['low']} to {p['high']} {p['unit']} | {p['witness']} | {share} | {cell(p['measure'])} |")
+        print(f"| `{name}` | {p['low']} to {p['high']} {'' if p['unit'] == '1' else p['unit']} | {p['witness']} | {share} | {cell(p['measure'])} |")
     print("\nSmallest sets that the emulators rule out: "
           + ("; ".join("{" + ", ".join(s) + "}" for s in fit["conflicts"]) or "none of up to three claims") + ".\n")
     print("Share of the ranges' space in which two claims may hold together, in percent:\n")
