@@ -191,11 +191,14 @@ void figure_var_text(struct figure_data *d, const char *name, const char *text)
 
 void figure_row_name(struct figure_rows *l, const char *name)
 {
-    l->names = xrealloc(l->names, l->at + strlen(name) + 2);
+    l->names = xrealloc(l->names, l->at + 2 * strlen(name) + 2);
     if (l->n++ > 0) {
         l->names[l->at++] = '|';
     }
     for (const char *p = name; *p != '\0'; p++) {
+        if (*p == '%') { /* a label of a tic is a format */
+            l->names[l->at++] = '%';
+        }
         l->names[l->at++] = *p == '|' ? '/' : *p;
     }
     l->names[l->at] = '\0';

@@ -13,8 +13,8 @@ static void put_rows(const struct results *r, struct figure_data *d)
         char label[RESULTS_LABEL_BYTES];
         figure_row_name(&rows, results_label(r, i, NULL, NULL, label, sizeof label));
     }
-    figure_rows_put(&rows, d);
     figure_var(d, "bars", (double)rows.n);
+    figure_rows_put(&rows, d);
 }
 
 /* One panel and block per metric: a row per point with name, mean, low, high. */

@@ -98,8 +98,8 @@ int figure_causes(const struct figure_request *q, struct figure_data *d, struct 
             put_bar(q->inputs[i].label, cJSON_GetObjectItemCaseSensitive(all, classes[c]), d);
         }
     }
-    figure_rows_put(&rows, d);
     figure_var(d, "bars", (double)rows.n);
+    figure_rows_put(&rows, d);
     for (size_t i = 0; i < q->n_inputs; i++) {
         cJSON_Delete(roots[i]);
     }

@@ -117,6 +117,14 @@ if [ -s "$found" ]; then
     bad=1
 fi
 
+# 6. Files are written by sim/base/output and opened by sim/base/input ("wx" makes a new one or none).
+git grep -nE '\b(fopen|freopen)\(|\brename\(' -- 'sim' 'policies' 'hwmodels' 'traces' 'plots' 'experiments' |
+    grep -vE '^sim/base/(output|input)\.c:|"wx"' | grep -E '\.[ch]:' >"$found"
+if [ -s "$found" ]; then
+    cat "$found"
+    say "files are opened past sim/base/input.h and output.h"
+fi
+
 if command -v clang-format >/dev/null 2>&1; then
     # shellcheck disable=SC2086
     clang-format --dry-run -Werror $files 2>&1 | grep -E 'error|warning' | head -n 20 >"$found"

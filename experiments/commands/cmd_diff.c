@@ -10,6 +10,7 @@
 #include "experiments/diff/two_runs.h"
 #include "experiments/shell/cli.h"
 #include "sim/base/arena.h"
+#include "sim/base/input.h"
 #include "sim/base/json.h"
 #include "sim/base/units.h"
 
@@ -33,7 +34,7 @@ static int diff_logs(const struct options *o, struct report *r, struct err *e)
 {
     FILE *f[2];
     for (int i = 0; i < 2; i++) {
-        f[i] = fopen(o->logs.v[i], "r");
+        f[i] = input_try(o->logs.v[i]);
         char start[8] = "";
         if (f[i] == NULL) {
             (void)err_add(e, "%s: %s", o->logs.v[i], strerror(errno));

@@ -10,6 +10,7 @@
 #include "experiments/drive/fit.h"
 #include "sim/base/arena.h"
 #include "sim/base/json.h"
+#include "sim/base/output.h"
 
 struct drive_values {
     struct config_options config;
@@ -105,10 +106,11 @@ static int write_kernels(const char *path, const struct drive_report *r, const s
                          struct err *e)
 {
     static const char *const ops[OP_KIND_COUNT] = {"qkv", "mha", "ffn", "head", "layer"};
-    FILE *f = fopen(path, "w");
-    if (f == NULL) {
-        return err_add(e, "--kernels %s: cannot write: %s", path, strerror(errno));
+    struct output *out = output_open(path, e);
+    if (out == NULL) {
+        return -EINVAL;
     }
+    FILE *f = output_stream(out);
     (void)fprintf(f, "launch,device,op,layer,rows,padded_rows,sequences,pass_rows,prefill_rows,"
                      "pairs,keys,begin_s,us,stopped\n");
     for (size_t i = 0; i < r->n_kernels; i++) {
@@ -119,7 +121,7 @@ static int write_kernels(const char *path, const struct drive_report *r, const s
                       (unsigned long long)k->keys, (double)k->begin_ns / 1e9, (double)k->ns / 1e3,
                       k->stopped);
     }
-    return fclose(f) == 0 ? 0 : err_add(e, "--kernels %s: cannot write: %s", path, strerror(errno));
+    return output_close(out, true, e);
 }
 
 static int failed(const struct real_run *r)
@@ -145,11 +147,11 @@ static int drive_one(const struct drive_values *o, struct drive_options *d, cons
     if (config_policy_parse(&p, o->policies.v[0], e) != 0) {
         return EXIT_BAD_INPUT;
     }
-    FILE *tokens = o->tokens == NULL ? NULL : fopen(o->tokens, "w");
+    struct output *tokens = o->tokens == NULL ? NULL : output_open(o->tokens, e);
     if (o->tokens != NULL && tokens == NULL) {
-        return err_add(e, "--tokens %s: cannot write: %s", o->tokens, strerror(errno));
+        return EXIT_BAD_INPUT;
     }
-    d->tokens = tokens;
+    d->tokens = tokens == NULL ? NULL : output_stream(tokens);
     int status = EXIT_OK;
     for (uint32_t k = 0; k < o->repeat && status == EXIT_OK; k++) {
         struct real_run r;
@@ -172,10 +174,7 @@ static int drive_one(const struct drive_values *o, struct drive_options *d, cons
         runner_result_fini(&result);
         real_run_fini(&r);
     }
-    if (tokens != NULL) {
-        (void)fclose(tokens);
-    }
-    return status;
+    return output_close(tokens, true, e) == 0 ? status : EXIT_BAD_INPUT;
 }
 
 /* ---- calibration ---- */
@@ -280,13 +279,7 @@ static int write_soc(const struct drive_values *o, const struct drive_options *d
                    o->real.clock, f->n_runs, f->n_disturbed,
                    real_describe(d, &c->soc.machine, text, sizeof text));
     cJSON *root = fit_to_soc(f, cJSON_GetObjectItem(c->tree, "soc"), &c->llm, name, source);
-    char *json = cJSON_Print(root);
-    FILE *out = fopen(o->out, "w");
-    int rc = out != NULL && fputs(json, out) >= 0 && fputc('\n', out) >= 0 ? 0 : -EIO;
-    if (out == NULL || fclose(out) != 0 || rc != 0) {
-        rc = err_add(e, "-o %s: cannot write: %s", o->out, strerror(errno));
-    }
-    cJSON_free(json);
+    int rc = json_write_file(o->out, root, e);
     cJSON_Delete(root);
     return rc;
 }

@@ -9,6 +9,7 @@
 #include "experiments/run/runner.h"
 #include "sim/base/arena.h"
 #include "sim/base/hash.h"
+#include "sim/base/input.h"
 #include "traces/traces.h"
 
 /* ---- options ---- */
@@ -114,7 +115,7 @@ static void run_there(const struct two_runs_side *s, const struct trace *t,
                                   sizeof out->message);
         out->status = result != NULL ? 0 : -EIO;
         cJSON_Delete(result);
-        out->log = fopen(log, "r"); /* of a run that failed: what it got to */
+        out->log = input_try(log); /* of a run that failed: what it got to */
     }
     (void)unlink(trace);
     (void)unlink(log);

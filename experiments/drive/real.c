@@ -10,6 +10,7 @@
 #include "hwmodels/backends/host.h"
 #include "hwmodels/engines/engines.h"
 #include "sim/base/arena.h"
+#include "sim/base/input.h"
 #include "sim/core/core.h"
 
 /* ---- times of requests ---- */
@@ -148,7 +149,7 @@ static void drop_unmeasured(struct metric_list *l)
 static double load_average(void)
 {
     double load = -1.0;
-    FILE *f = fopen(HOST_PROC_DIR "/loadavg", "r");
+    FILE *f = input_try(HOST_PROC_DIR "/loadavg");
     if (f != NULL) {
         load = fscanf(f, "%lf", &load) == 1 ? load : -1.0;
         (void)fclose(f);

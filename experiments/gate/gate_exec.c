@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "experiments/run/worker.h"
 #include "sim/base/arena.h"
 
 #define FIXED_ARGUMENTS 18
@@ -99,8 +100,10 @@ cJSON *gate_exec(const char *binary, const struct gate_group *g, const char *pol
         char seed_text[32];
         (void)snprintf(seed_text, sizeof seed_text, "%" PRIu64, seed);
         (void)fflush(NULL);
+        pid_t parent = getpid();
         pid = fork();
         if (pid == 0) {
+            worker_become(parent);
             become(binary, g, policy, seed_text, decisions, fileno(out), fileno(err));
         }
     }

@@ -166,7 +166,12 @@ int output_close(struct output *o, bool keep, struct err *e)
         return 0;
     }
     errno = 0;
-    bool bad = fflush(o->f) != 0 || ferror(o->f) != 0;
+    bool bad = ferror(o->f) != 0;
+    if (bad) { /* the reason is forgotten: a byte more fails for it again */
+        clearerr(o->f);
+        (void)fputc('\n', o->f);
+    }
+    bad = fflush(o->f) != 0 || bad;
     int why = bad ? errno : 0;
     if (fclose(o->f) != 0 && !bad) {
         bad = true;

@@ -85,6 +85,37 @@ printf 'policy,t,l\na,1,1\nb,2,3\nc,3,2\n' >"$dir/p.csv"
 sed -n '/^Pareto/,$p' "$dir/h/pareto.tsv" | cut -f 1,2 | tail -n +2 >"$dir/got"
 printf '3\t2\n1\t1\n' | diff - "$dir/got" || fail "the Pareto front"
 
+# A label is text: a % in it no format, a quote no end of the string, a line break no command.
+sed 's/"fcfs/"f 50% of %s %d/g' "$dir/cmp.json" >"$dir/percent.json"
+"$x" plot headline -o "$dir/pc" "$dir/percent.json" || fail "a % in a label"
+[ "$(grep -cF 'f 50% of %s %d' "$dir/pc/headline.svg")" -ge 1 ] || fail "the label with % is not in the figure"
+[ "$(grep -cF 'agent-xpu-v2' "$dir/fig/headline.svg")" -ge 1 ] || fail "headline does not name a policy"
+# Names of files and folders are no commands to gnuplot or to a shell: the first two are refused, the
+# others name what they say; and a user's own start file is not read.
+nl=$(printf '\n_')
+nl=${nl%_}
+mkdir "$dir/home" "$dir/here"
+echo "system('touch $dir/pwned')" >"$dir/home/.gnuplot"
+inject() { # where it ran; command...
+    (cd "$dir/here" && HOME="$dir/home" "$@" >"$dir/out" 2>"$dir/err")
+    [ ! -e "$dir/pwned" ] && [ ! -e "$dir/here/pwned" ] || fail "gnuplot ran a command: $*"
+    rm -f "$dir/pwned" "$dir/here/pwned"
+}
+inject "$x" plot headline -o "out${nl}system(\"touch pwned\")${nl}x=1 #" "$dir/cmp.json"
+grep -q "line break" "$dir/err" || fail "a line break in a name is not refused"
+inject env TMPDIR="$dir/here${nl}system(\"touch pwned\")${nl}#" "$x" report -o "$dir/page.html" "$dir/cmp.json"
+inject env XPUSIM_DATA_DIR="$dir/here${nl}system(\"touch pwned\")${nl}#" "$x" plot headline -o f "$dir/cmp.json"
+inject env XPUSIM_DATA_DIR="<touch pwned;" "$x" plot headline -o f "$dir/cmp.json"
+for odd in "|touch pwned;" "<touch pwned;" "-e" "\`touch pwned\`" "a'b" 'a"b' "~"; do
+    inject "$x" plot headline -o "$odd" "$dir/cmp.json"
+    [ -s "$dir/here/$odd/headline.svg" ] || fail "a folder of the name $odd: $(cat "$dir/err")"
+done
+# What is a device or a link stays one.
+mkdir "$dir/links"
+ln -s "$dir/target.svg" "$dir/links/headline.svg"
+"$x" plot headline --format svg -o "$dir/links" "$dir/cmp.json" || fail "a figure through a link"
+[ -L "$dir/links/headline.svg" ] && [ -s "$dir/target.svg" ] || fail "a figure replaced a link"
+
 refuse() { # text the message must hold, command...
     want=$1
     shift

@@ -3,12 +3,16 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "experiments/sweep/store.h"
+#include "sim/base/hash.h"
 
 static char paths[3][64];
 static struct err err;
@@ -248,6 +252,181 @@ START_TEST(metrics_of_other_machines_get_columns)
 }
 END_TEST
 
+/* What others wrote into the file, past everything store.c writes. */
+static void spoil(const char *path, const char *sql)
+{
+    sqlite3 *db = NULL;
+    char *why = NULL;
+    ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
+    ck_assert_msg(sqlite3_exec(db, sql, NULL, NULL, &why) == SQLITE_OK, "%s: %s", sql, why);
+    (void)sqlite3_close(db);
+}
+
+/* A store of one experiment with two replications of a point, and what SQL makes of it. */
+static struct store *spoiled(int i, const char *sql)
+{
+    struct store *s = open_new(i);
+    int64_t x = store_experiment(s, "e", "r", "{}");
+    store_point(s, x, 0, "{\"rate\": 1}");
+    store_member(s, x, 0, 0, put(s, 1, 1.0));
+    store_member(s, x, 0, 1, put(s, 2, 2.0));
+    close_good(s);
+    spoil(paths[i], sql);
+    return store_open(paths[i], STORE_USE_WRITE, &err);
+}
+
+START_TEST(replications_that_cannot_be_are_not_read)
+{
+    struct store *s = spoiled(0, "INSERT INTO members VALUES(1, 0, -40000, 1), (1, 0, -1, 1),"
+                                 " (1, 0, 3000000000, 1), (1, 0, 'x', 1), (1, 0, 1.5, 1)");
+    double v[4] = {9.0, 9.0, 9.0, 9.0};
+    store_values(s, 1, 0, "a", v + 1, 2); /* what stands beside is not written */
+    ck_assert(v[0] == 9.0 && v[1] == 1.0 && v[3] == 9.0);
+    close_good(s);
+}
+END_TEST
+
+static void export_survives(const char *sql)
+{
+    struct store *s = spoiled(0, sql);
+    FILE *out = fopen("/dev/null", "w");
+    if (s != NULL) { /* refused is fine as well */
+        store_export_csv(s, 0, out);
+        store_export_json(s, 0, out);
+        (void)store_check_complete(s, &err);
+        (void)store_close(s, &err);
+        s = open_new(1);
+        (void)store_merge(s, paths[0], &err);
+        (void)store_close(s, &err);
+    }
+    (void)fclose(out);
+    remove_stores();
+    err_fini(&err);
+}
+
+START_TEST(contents_that_cannot_be_do_no_harm)
+{
+    static const char *const harm[] = {
+        "UPDATE points SET settings='[1, 2]'",
+        "UPDATE points SET settings='no JSON'",
+        "UPDATE points SET settings=x'00ff'",
+        "UPDATE experiments SET name=x'ff', spec=x'00'",
+        "UPDATE runs SET soc=NULL, seed='many', policy=x'22', params='\"', fingerprint=x'ff' || id",
+        "UPDATE metrics SET a='text', \"b.s\"=x'00'",
+        "DELETE FROM metrics",
+        "DELETE FROM runs",
+        "DROP TABLE metrics; CREATE VIEW metrics AS SELECT 1 AS run_id, 2.0 AS a",
+        "DROP TABLE points; CREATE VIEW points AS SELECT 1 AS experiment_id, 0 AS point, NULL AS"
+        " settings",
+        "DROP TABLE members",
+        "ALTER TABLE metrics ADD COLUMN \"q\"\"uote,\" REAL",
+        "INSERT INTO finished VALUES(1, 0, 0), (1, -3, 7), (7, 1, 0)",
+        "CREATE TRIGGER t AFTER INSERT ON experiments BEGIN DELETE FROM runs; END",
+        "INSERT INTO failures VALUES(1, 0, -5, 'x'), (9, 9, 9, 'y')"};
+    for (size_t i = 0; i < sizeof harm / sizeof harm[0]; i++) {
+        export_survives(harm[i]);
+    }
+}
+END_TEST
+
+START_TEST(two_that_add_the_same_run_add_it_once)
+{
+    struct store *a = open_new(0);
+    ck_assert_int_eq(store_find(a, "run 1", "*"), 0);
+    struct store *b = open_new(0);
+    int64_t x = put(b, 1, 1.0); /* while a believes that it is missing */
+    store_commit(b, true);
+    ck_assert_int_eq(put(a, 1, 1.0), x);
+    store_commit(a, true);
+    ck_assert(store_ok(a));
+    (void)put(a, 2, 2.0);
+    close_good(a);
+    (void)put(b, 2, 2.0);
+    close_good(b);
+}
+END_TEST
+
+/* Size and contents of a file as one number. */
+static uint64_t file_hash(const char *path)
+{
+    uint64_t h = HASH_INIT;
+    FILE *f = fopen(path, "rb");
+    ck_assert_ptr_nonnull(f);
+    for (int c; (c = fgetc(f)) != EOF;) {
+        h = hash_u64(h, (uint64_t)c);
+    }
+    (void)fclose(f);
+    return h;
+}
+
+/* In a folder where nothing can be made, by a user who may not write: as an archive is. */
+static void read_as_a_stranger(const char *path)
+{
+    uint64_t before = file_hash(path);
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (geteuid() == 0 && setuid(65534) != 0) {
+            _exit(2);
+        }
+        struct store *s = store_open(path, STORE_USE_READ, &err);
+        double v[1] = {0.0};
+        if (s != NULL) {
+            store_values(s, 1, 0, "a", v, 1);
+            store_export_csv(s, 0, fopen("/dev/null", "w"));
+        }
+        _exit(s != NULL && v[0] == 1.0 && store_close(s, &err) == 0 ? 0 : 1);
+    }
+    int status = 1;
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+    ck_assert(file_hash(path) == before);
+}
+
+START_TEST(reading_changes_nothing_and_needs_no_permission)
+{
+    char dir[] = "/tmp/xpusim-archive-XXXXXX";
+    char path[64];
+    char command[128];
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    (void)snprintf(path, sizeof path, "%s/a 100%%?#.db", dir); /* no name is SQLite's syntax */
+    struct store *s = store_open(path, STORE_USE_CREATE, &err);
+    int64_t x = store_experiment(s, "e", "r", "{}");
+    store_point(s, x, 0, "{}");
+    store_member(s, x, 0, 0, put(s, 1, 1.0));
+    close_good(s);
+    ck_assert_int_eq(chmod(path, 0444), 0);
+    ck_assert_int_eq(chmod(dir, 0555), 0);
+    read_as_a_stranger(path);
+    /* One that an earlier version left in WAL mode, its log gone: */
+    ck_assert_int_eq(chmod(dir, 0755), 0);
+    ck_assert_int_eq(chmod(path, 0644), 0);
+    spoil(path, "PRAGMA journal_mode=WAL");
+    ck_assert_int_eq(chmod(path, 0444), 0);
+    ck_assert_int_eq(chmod(dir, 0555), 0);
+    read_as_a_stranger(path);
+    uint64_t before = file_hash(path);
+    s = open_new(0);
+    ck_assert_int_eq(store_merge(s, path, &err), 0);
+    close_good(s);
+    ck_assert(file_hash(path) == before);
+    (void)snprintf(command, sizeof command, "chmod 755 %s && rm -r %s", dir, dir);
+    ck_assert_int_eq(system(command), 0);
+}
+END_TEST
+
+START_TEST(a_closed_store_is_one_file)
+{
+    struct store *s = open_new(0);
+    (void)put(s, 1, 1.0);
+    close_good(s);
+    char side[80];
+    (void)snprintf(side, sizeof side, "%s-wal", paths[0]);
+    ck_assert_int_ne(access(side, F_OK), 0);
+    (void)snprintf(side, sizeof side, "%s-shm", paths[0]);
+    ck_assert_int_ne(access(side, F_OK), 0);
+}
+END_TEST
+
 START_TEST(other_files_are_refused)
 {
     FILE *f = fopen(paths[0], "w");
@@ -274,6 +453,11 @@ int main(void)
     tcase_add_test(t, merged_parts_export_like_the_whole);
     tcase_add_test(t, unlike_runs_are_not_merged);
     tcase_add_test(t, metrics_of_other_machines_get_columns);
+    tcase_add_test(t, replications_that_cannot_be_are_not_read);
+    tcase_add_test(t, contents_that_cannot_be_do_no_harm);
+    tcase_add_test(t, two_that_add_the_same_run_add_it_once);
+    tcase_add_test(t, reading_changes_nothing_and_needs_no_permission);
+    tcase_add_test(t, a_closed_store_is_one_file);
     tcase_add_test(t, other_files_are_refused);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);

@@ -1,0 +1,146 @@
+#!/bin/sh
+# What a run must not do to the machine it runs on: destroy devices, links and files beside its
+# output, read for ever, leave workers behind, lose what is done, or fail without a word.
+set -u
+cd "$(dirname "$0")/../.." || exit 2
+x=$(cd "${BUILD:-build}" && pwd)/xpusim
+dir=$(mktemp -d)
+trap 'chmod -R u+w "$dir"; rm -rf "$dir"' EXIT
+root=$PWD
+cd "$dir" || exit 2
+bad=0
+fail() { echo "FAILED: $*"; bad=1; }
+ends() { # status, text on stderr, command...
+    want=$1 text=$2
+    shift 2
+    "$@" >out 2>err
+    status=$?
+    [ $status -eq "$want" ] && { [ -z "$text" ] || grep -qF -- "$text" err; } || fail "(exit $status, wanted $want and \"$text\"): $*: $(cat err)"
+}
+run="$x run --policy fcfs --workload w1:n=2 --quiet"
+$run --json >plain.json
+"$x" compare --policy fcfs --policy edf --workload w1:n=2 --replications 2 --json --quiet >cmp.json
+
+# ---- writers: whoever writes a file named by the user, writes through links and devices ----
+writer() { # option and name of the file in "$1"; the command without it follows
+    name=$1
+    shift
+    echo precious >"$name.tmp"
+    echo precious >"$name.part"
+    echo old >target
+    ln -s target "$name"
+    "$@" "$name" >out 2>err || fail "$* $name: $(cat err)"
+    [ -L "$name" ] || fail "$*: a link became a file"
+    [ "$(cat target)" != old ] && [ -s target ] || fail "$*: the link's target did not change"
+    [ "$(cat "$name.tmp" "$name.part" | sort -u)" = precious ] || fail "$*: a file beside it is gone"
+    rm -f "$name" target
+    mkfifo "$name"
+    cat "$name" >through &
+    reader=$!
+    "$@" "$name" >out 2>err || fail "$* to a pipe: $(cat err)"
+    wait $reader
+    [ -p "$name" ] && [ -s through ] || fail "$*: a pipe was not written through"
+    rm -f "$name" "$name".*
+    [ -z "$(find . -name "$name.*")" ] || fail "$*: left $(find . -name "$name.*")"
+}
+cat >gate.json <<'JSON'
+{"format": 1, "groups": [{"name": "g", "soc": "core-ultra-5-125h", "llm": "llama-3.2-3b",
+ "workload": "w1:n=2", "test": "exact", "seed": 1, "policies": ["fcfs"]}]}
+JSON
+"$x" gate --baseline gate.json --update --quiet >out 2>err || fail "gate --update: $(cat err)"
+writer r.csv $run --requests
+writer d.log $run --decisions
+writer t.json $run --timeline
+writer w.csv "$x" trace gen --workload w1:n=2 --seed 1 -o
+writer p.html "$x" report --no-figures cmp.json -o
+writer j.xml "$x" gate --baseline gate.json --quiet --junit
+writer m.md "$x" gate --baseline gate.json --quiet --markdown
+ends 2 "No space left on device" $run --requests /dev/full
+ends 2 "No space left on device" $run --decisions /dev/full
+[ -c /dev/full ] && [ -c /dev/null ] || fail "a device is no device any more"
+ends 0 "" $run --requests /dev/null
+
+# ---- the end of what can be written is said ----
+for args in --help --version "run --help" "list policy" "run --policy fcfs --workload w1:n=2"; do
+    # shellcheck disable=SC2086
+    "$x" $args >/dev/full 2>err
+    [ $? -eq 1 ] && grep -q "cannot write results: No space left" err || fail "$args >/dev/full: $(cat err)"
+done
+long="$x run --policy fcfs --workload mixed:duration_s=600 --quiet"
+for option in --requests --decisions --timeline; do
+    (ulimit -f 1 && exec $long $option big) >out 2>err
+    status=$?
+    [ $status -eq 2 ] && grep -q "big: cannot write: File too large" err || fail "$option over the limit of file size: exit $status, $(cat err)"
+    [ -z "$(find . -name 'big*')" ] || fail "$option over the limit left $(find . -name 'big*')"
+done
+
+# ---- what cannot run touches nothing, and is bad input ----
+echo old >d
+ends 2 "does not fit" $run --llm mixtral-8x7b --decisions d --requests d --timeline d
+ends 2 "needs an NPU" "$x" run --policy agent-xpu-v2 --soc w1-reference --workload w1:n=2 --decisions d
+[ "$(cat d)" = old ] || fail "a run that could not start changed --decisions"
+
+# ---- inputs without an end have one ----
+ends 2 "NUL byte" timeout 20 "$x" run --policy fcfs --trace /dev/zero
+ends 2 "NUL byte" timeout 20 "$x" run --policy fcfs --workload w1:n=2 --soc /dev/zero
+ends 2 "NUL byte" timeout 20 "$x" run --replay /dev/zero --workload w1:n=2
+ends 2 "NUL byte" timeout 20 "$x" plot gantt /dev/zero
+tr '\0' x </dev/zero | ends 2 "a line of over" timeout 20 "$x" run --policy fcfs --trace /dev/stdin
+tr '\0' ' ' </dev/zero | ends 2 "too long" timeout 20 "$x" sweep /dev/stdin -o never.db
+yes '{"timestamp": 1}' | ends 2 "input_length" timeout 20 "$x" trace import --format mooncake /dev/stdin -o never.csv
+
+# ---- sweeps: workers end with their parent, what is done is kept, stores are shared ----
+children() { ps -o pid= --ppid "$1" 2>/dev/null | tr -d ' '; }
+gone() { # pids...: within a second
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
+        left=0
+        for pid in "$@"; do # dead, even if nobody has asked for its status
+            case $(ps -o stat= -p "$pid") in '' | Z*) ;; *) left=$pid ;; esac
+        done
+        [ "$left" = 0 ] && return 0
+        sleep 0.1
+    done
+    fail "worker $left outlives its parent"
+}
+cat >slow.json <<'JSON'
+{"name": "slow", "base": {"workload": "mixed:duration_s=4e6,reactive_per_min=3,proactive_per_min=6"},
+ "axes": {"policy": ["fcfs", "edf"]}, "replications": 2}
+JSON
+for signal in KILL TERM; do
+    "$x" sweep slow.json -o slow.db --jobs 2 --quiet 2>err &
+    parent=$!
+    for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+        workers=$(children $parent)
+        [ "$(echo "$workers" | wc -w)" -eq 2 ] && break
+        sleep 0.1
+    done
+    [ "$(echo "$workers" | wc -w)" -eq 2 ] || fail "a sweep with two workers has: $workers"
+    kill -$signal $parent
+    wait $parent 2>/dev/null
+    # shellcheck disable=SC2086
+    gone $workers
+done
+cat >many.json <<'JSON'
+{"name": "many", "base": {"workload": "mixed:duration_s=120"}, "axes": {"policy": ["fcfs", "edf"]},
+ "replications": 300, "metrics": ["reactive.e2e_s.mean"]}
+JSON
+"$x" sweep many.json -o whole.db --jobs 2 --export csv --quiet >whole.csv || fail "sweep"
+"$x" sweep many.json -o killed.db --jobs 2 --quiet &
+parent=$!
+sleep 0.6
+kill -KILL $parent 2>/dev/null
+wait $parent 2>/dev/null
+kept=$("$x" sweep many.json -o killed.db --dry-run | sed 's/.*runs, \([0-9]*\) of.*/\1/')
+[ "$kept" -gt 0 ] || fail "killed after 0.6 s, a sweep of runs of milliseconds kept none"
+"$x" sweep many.json -o killed.db --jobs 2 --export csv --quiet | cmp - whole.csv || fail "killed and continued"
+for i in 1 2 3; do
+    "$x" sweep many.json -o shared.db --jobs 1 --export csv --quiet >shared$i.csv 2>shared$i.err &
+    eval "sharer$i=$!"
+done
+for i in 1 2 3; do
+    eval "wait \$sharer$i" || fail "sweep $i of three on one store: $(cat shared$i.err)"
+    cmp shared$i.csv whole.csv || fail "sweep $i of three on one store prints something else"
+done
+[ -z "$(find . -name '*.db-*')" ] || fail "a store that is closed has files beside it: $(find . -name '*.db-*')"
+cd "$root" || exit 2
+exit $bad
