@@ -12,6 +12,7 @@
 #include "sim/base/arena.h"
 #include "sim/base/datadir.h"
 #include "sim/base/json.h"
+#include "sim/base/output.h"
 
 #define PATH_BYTES 4096
 #define MAX_ENTRIES (MACHINE_MAX_DEVICES * SOC_MAX_RUNTIMES)
@@ -167,17 +168,14 @@ static int residuals(const struct options *o, struct err *e)
     struct catalog catalog = {0};
     int rc = points_read(points_path(o->points, file, sizeof file), &points, e);
     rc = rc == 0 ? catalog_open(&catalog, e) : rc;
-    FILE *out = rc == 0 ? fopen(o->residuals, "w") : NULL;
-    if (rc == 0 && out == NULL) {
-        rc = err_add(e, "--residuals %s: cannot write: %s", o->residuals, strerror(errno));
-    }
-    if (rc == 0) {
-        size_t n = residuals_write(&catalog, &points, o->points, out);
-        bool ok = fclose(out) == 0;
+    struct output *out = rc == 0 ? output_open(o->residuals, e) : NULL;
+    if (out != NULL) {
+        size_t n = residuals_write(&catalog, &points, o->points, output_stream(out));
+        rc = output_close(out, true, e);
         (void)printf("%s: %zu rows\n", o->residuals, n);
         print_coverage(o->residuals, e);
-        rc = ok ? 0 : err_add(e, "--residuals %s: %s", o->residuals, strerror(errno));
     }
+    rc = e->n > 0 ? -EINVAL : rc;
     catalog_fini(&catalog);
     points_fini(&points);
     return rc;

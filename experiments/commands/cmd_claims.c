@@ -128,13 +128,9 @@ static int changes(const struct claims_options *o, cJSON **tree, struct setup *s
 
 static int write_json(const char *path, cJSON *tree, struct err *e)
 {
-    char *text = cJSON_Print(tree);
-    FILE *out = fopen(path, "w");
-    bool ok = out != NULL && fprintf(out, "%s\n", text) > 0;
-    ok = out != NULL && fclose(out) == 0 && ok;
-    cJSON_free(text);
+    int rc = json_write_file(path, tree, e);
     cJSON_Delete(tree);
-    return ok ? 0 : err_add(e, "%s: cannot be written", path);
+    return rc;
 }
 
 /* Names between commas; the text is cut up. */
