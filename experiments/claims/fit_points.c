@@ -9,6 +9,7 @@
 #include "experiments/claims/fit.h"
 #include "experiments/run/config.h"
 #include "sim/base/arena.h"
+#include "sim/base/output.h"
 
 #define BATCH 8 /* points whose runs are given to the workers together */
 
@@ -224,15 +225,10 @@ static int keep(const struct fit *f, struct err *e)
         add_values(p, "sd", f->points[i].sd, f->n_checks);
     }
     char *text = cJSON_PrintUnformatted(root);
-    char temporary[4096];
-    int n = snprintf(temporary, sizeof temporary, "%s.part", f->o->state);
-    FILE *out = n > 0 && (size_t)n < sizeof temporary ? fopen(temporary, "w") : NULL;
-    bool ok = out != NULL && fputs(text, out) >= 0;
-    ok = out != NULL && fclose(out) == 0 && ok;
-    ok = ok && rename(temporary, f->o->state) == 0;
+    int rc = output_bytes(f->o->state, text, strlen(text), e);
     cJSON_free(text);
     cJSON_Delete(root);
-    return ok ? 0 : err_add(e, "%s: %s", f->o->state, strerror(errno));
+    return rc;
 }
 
 static bool read_values(const cJSON *o, const char *key, double *v, uint32_t n)

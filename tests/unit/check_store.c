@@ -316,8 +316,7 @@ START_TEST(contents_that_cannot_be_do_no_harm)
         "DELETE FROM metrics",
         "DELETE FROM runs",
         "DROP TABLE metrics; CREATE VIEW metrics AS SELECT 1 AS run_id, 2.0 AS a",
-        "DROP TABLE points; CREATE VIEW points AS SELECT 1 AS experiment_id, 0 AS point, NULL AS"
-        " settings",
+        "DROP TABLE points; CREATE VIEW points AS SELECT 1 experiment_id, 0 point, NULL settings",
         "DROP TABLE members",
         "ALTER TABLE metrics ADD COLUMN \"q\"\"uote,\" REAL",
         "INSERT INTO finished VALUES(1, 0, 0), (1, -3, 7), (7, 1, 0)",
