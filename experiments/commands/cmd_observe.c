@@ -7,6 +7,7 @@
 #include "experiments/observe/observe.h"
 #include "experiments/run/config.h"
 #include "sim/base/arena.h"
+#include "sim/base/output.h"
 #include "traces/traces.h"
 
 struct observe_values {
@@ -49,12 +50,12 @@ static int run(void *values, struct err *e)
                      e) != 0) {
         return EXIT_BAD_INPUT;
     }
-    FILE *out = o->out == NULL ? stdout : fopen(o->out, "w");
-    int status = out == NULL ? err_add(e, "-o %s: cannot write: %s", o->out, strerror(errno))
-                             : replay(o, &t, out, e);
-    if (out != NULL && out != stdout && fclose(out) != 0) {
-        status = err_add(e, "-o %s: cannot write: %s", o->out, strerror(errno));
+    struct output *out = o->out == NULL ? NULL : output_open(o->out, e);
+    int status = EXIT_BAD_INPUT;
+    if (o->out == NULL || out != NULL) {
+        status = replay(o, &t, out == NULL ? stdout : output_stream(out), e);
     }
+    status = output_close(out, true, e) == 0 ? status : EXIT_BAD_INPUT;
     trace_fini(&t);
     return status;
 }

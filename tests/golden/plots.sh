@@ -94,10 +94,10 @@ sed 's/"fcfs/"f 50% of %s %d/g' "$dir/cmp.json" >"$dir/percent.json"
 # others name what they say; and a user's own start file is not read.
 nl=$(printf '\n_')
 nl=${nl%_}
-mkdir "$dir/home" "$dir/here"
-echo "system('touch $dir/pwned')" >"$dir/home/.gnuplot"
+mkdir "$dir/user" "$dir/here"
+echo "system('touch $dir/pwned')" >"$dir/user/.gnuplot"
 inject() { # where it ran; command...
-    (cd "$dir/here" && HOME="$dir/home" "$@" >"$dir/out" 2>"$dir/err")
+    (cd "$dir/here" && HOME="$dir/user" "$@" >"$dir/out" 2>"$dir/err")
     [ ! -e "$dir/pwned" ] && [ ! -e "$dir/here/pwned" ] || fail "gnuplot ran a command: $*"
     rm -f "$dir/pwned" "$dir/here/pwned"
 }
