@@ -52,6 +52,7 @@ int llm_parse(const cJSON *root, const char *file, struct llm *out, struct err *
         (void)json_get_string(&o, "aliases"); /* for whoever looks a model up by name */
     }
     out->n_layers = json_get_u32(&o, "layers", 1, 1000);
+    out->layer = (struct layer_ops)LAYER_OPS_DECODER;
     out->hidden = json_get_u32(&o, "hidden", 1, 1u << 20);
     out->heads = json_get_u32(&o, "heads", 1, 1u << 16);
     out->kv_heads = json_get_u32(&o, "kv_heads", 1, 1u << 16);

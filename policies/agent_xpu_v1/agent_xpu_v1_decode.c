@@ -19,7 +19,6 @@ static void shape_add(struct work_shape *w, const struct request *r)
 static void layer_estimate(struct sched *s, const struct v1 *v, const struct work_shape *w,
                            bool fused, struct estimate *out)
 {
-    static const enum op_kind kinds[] = {OP_QKV, OP_MHA, OP_FFN};
     if (fused) {
         *out = v1_estimate(s, w, OP_LAYER, v->igpu, w->rows);
         return;
@@ -27,14 +26,15 @@ static void layer_estimate(struct sched *s, const struct v1 *v, const struct wor
     double bytes = 0.0;
     double flop = 0.0;
     *out = (struct estimate){.memory_bound = true};
-    for (int i = 0; i < 3; i++) {
-        struct estimate e = v1_estimate(s, w, kinds[i], v->igpu, w->rows);
+    for (uint32_t i = 0; i < s->llm->layer.n; i++) {
+        enum op_kind kind = s->llm->layer.kind[i];
+        struct estimate e = v1_estimate(s, w, kind, v->igpu, w->rows);
         double b = e.bytes_per_s * units_s_from_ns(e.t_ns);
         bytes += b;
         flop += b * e.flop_per_byte;
         out->t_ns += e.t_ns;
         out->watts = e.watts;
-        out->memory_bound = out->memory_bound && (kinds[i] == OP_MHA || e.memory_bound);
+        out->memory_bound = out->memory_bound && (kind == OP_MHA || e.memory_bound);
     }
     out->bytes_per_s = out->t_ns > 0 ? bytes / units_s_from_ns(out->t_ns) : 0.0;
     out->flop_per_byte = bytes > 0.0 ? flop / bytes : 0.0;
@@ -52,7 +52,7 @@ void v1_decode_estimate(struct sched *s, const struct v1 *v, uint32_t n_ops, str
     const struct pass *p = v->decode;
     layer_estimate(s, v, &p->shape, p->fused_layers, out);
     int64_t head = v1_estimate(s, &p->shape, OP_HEAD, v->igpu, p->shape.logit_rows).t_ns;
-    uint32_t per_layer = p->fused_layers ? 1 : 3;
+    uint32_t per_layer = p->layer.n;
     uint32_t left = p->n_ops - p->op;
     uint32_t n = n_ops == LAUNCH_TO_END || n_ops > left ? left : n_ops;
     bool with_head = n == left;

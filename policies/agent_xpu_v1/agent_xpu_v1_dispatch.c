@@ -340,7 +340,7 @@ static bool backfill_decode(struct sched *s, struct v1 *v, int64_t window_ns)
         return false;
     }
     if (k.t_ns > window_ns && param_bool(s, V1_DURATION)) {
-        uint32_t per_layer = v->decode->fused_layers ? 1 : 3;
+        uint32_t per_layer = v->decode->layer.n;
         struct estimate layer;
         v1_decode_estimate(s, v, per_layer, &layer);
         uint32_t layers = layer.t_ns > 0 ? (uint32_t)(window_ns / layer.t_ns) : 0;

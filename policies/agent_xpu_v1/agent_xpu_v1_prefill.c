@@ -31,13 +31,13 @@ int64_t v1_etc_ns(struct sched *s, const struct v1 *v, const struct request *r)
     }
     struct work_shape w = shape_of(r);
     uint32_t chunked = w.rows / v->chunk * v->chunk;
-    static const enum op_kind kinds[] = {OP_QKV, OP_MHA, OP_FFN};
+    const struct layer_ops *layer = &s->llm->layer;
     int64_t sum = v1_estimate(s, &w, OP_HEAD, v->igpu, 1).t_ns;
-    for (uint32_t k = 0; k < 3 && cursor < 3 * s->llm->n_layers; k++) {
-        uint32_t npu_rows = kinds[k] == OP_MHA ? 0 : chunked;
-        int64_t t = v1_estimate(s, &w, kinds[k], v->npu, npu_rows).t_ns +
-                    v1_estimate(s, &w, kinds[k], v->igpu, w.rows - npu_rows).t_ns;
-        uint32_t left = s->llm->n_layers - cursor / 3 - (cursor % 3 > k ? 1 : 0);
+    for (uint32_t k = 0; k < layer->n && cursor < layer->n * s->llm->n_layers; k++) {
+        uint32_t npu_rows = layer->kind[k] == OP_MHA ? 0 : chunked;
+        int64_t t = v1_estimate(s, &w, layer->kind[k], v->npu, npu_rows).t_ns +
+                    v1_estimate(s, &w, layer->kind[k], v->igpu, w.rows - npu_rows).t_ns;
+        uint32_t left = s->llm->n_layers - cursor / layer->n - (cursor % layer->n > k ? 1 : 0);
         sum += t * left;
     }
     c->etc_ns = sum;

@@ -106,7 +106,7 @@ static void preempt_current(struct sched *s, struct axpu *a)
         return;
     }
     if (how == AXPU_PREEMPT_LAYER) {
-        bool boundary = f->pass->n_launches == 0 && f->pass->op % 3 == 0 &&
+        bool boundary = f->pass->n_launches == 0 && f->pass->op % f->pass->layer.n == 0 &&
                         f->pass->rows_todo == pass_op_rows(f->pass, f->pass->op);
         if (!boundary) {
             return;

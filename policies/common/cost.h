@@ -23,7 +23,7 @@ static inline void cost_shape_add(struct work_shape *w, const struct request *r,
 /* All layers and the head, alone on the machine; 0 for an empty shape. O(1). */
 static inline int64_t cost_iteration_ns(struct sched *s, const struct work_shape *w, uint8_t device)
 {
-    static const enum op_kind ops[] = {OP_QKV, OP_MHA, OP_FFN};
+    const struct layer_ops *ops = &s->llm->layer;
     struct estimate e;
     int64_t layer = 0;
     if (w->rows == 0) {
@@ -32,8 +32,8 @@ static inline int64_t cost_iteration_ns(struct sched *s, const struct work_shape
     if (w->sequences == 1 && w->prefill_rows == 0) { /* batch_form fuses the layers */
         layer = sched_estimate(s, w, OP_LAYER, device, 0, &e) == 0 ? e.t_ns : 0;
     } else {
-        for (int i = 0; i < 3; i++) {
-            layer += sched_estimate(s, w, ops[i], device, 0, &e) == 0 ? e.t_ns : 0;
+        for (uint32_t i = 0; i < ops->n; i++) {
+            layer += sched_estimate(s, w, ops->kind[i], device, 0, &e) == 0 ? e.t_ns : 0;
         }
     }
     int64_t head = 0;

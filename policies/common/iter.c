@@ -489,14 +489,14 @@ static void choose(struct sched *s, struct iter *it)
 
 static int64_t pass_ns(struct sched *s, const struct work_shape *w, uint8_t device, bool fused)
 {
-    static const enum op_kind ops[] = {OP_QKV, OP_MHA, OP_FFN};
+    const struct layer_ops *ops = &s->llm->layer;
     struct estimate e;
     int64_t layer = 0;
     if (fused) {
         layer = sched_estimate(s, w, OP_LAYER, device, 0, &e) == 0 ? e.t_ns : 0;
     }
-    for (int i = 0; i < 3 && !fused; i++) {
-        layer += sched_estimate(s, w, ops[i], device, 0, &e) == 0 ? e.t_ns : 0;
+    for (uint32_t i = 0; i < ops->n && !fused; i++) {
+        layer += sched_estimate(s, w, ops->kind[i], device, 0, &e) == 0 ? e.t_ns : 0;
     }
     int64_t head = sched_estimate(s, w, OP_HEAD, device, 0, &e) == 0 ? e.t_ns : 0;
     return layer * s->llm->n_layers + head;

@@ -11,7 +11,7 @@ static inline int64_t progress_ops_ns(struct sched *s, const struct pass *p, uin
                                       uint8_t device)
 {
     uint32_t layers = pass_op_layer(p, n_ops < p->n_ops ? n_ops : p->n_ops - 1);
-    uint32_t per_layer = p->fused_layers ? 1 : 3;
+    uint32_t per_layer = p->layer.n;
     uint32_t more = n_ops - layers * per_layer; /* ops of the layer begun, or the head */
     struct estimate e;
     int64_t t = 0;

@@ -83,9 +83,12 @@ static double op_ns(struct sched *s, const struct work_shape *w, enum op_kind op
 double speculate_pass_ns(struct sched *s, const struct work_shape *w, uint8_t token_level,
                          uint8_t rest, uint32_t chunk_rows)
 {
-    double layer = op_ns(s, w, OP_QKV, token_level, chunk_rows) +
-                   op_ns(s, w, OP_MHA, rest, token_level == rest ? chunk_rows : 0) +
-                   op_ns(s, w, OP_FFN, token_level, chunk_rows);
-    return layer * s->llm->n_layers +
-           op_ns(s, w, OP_HEAD, rest, token_level == rest ? chunk_rows : 0);
+    const struct layer_ops *ops = &s->llm->layer;
+    uint32_t rest_chunk = token_level == rest ? chunk_rows : 0;
+    double layer = 0.0;
+    for (uint32_t i = 0; i < ops->n; i++) {
+        layer += ops->kind[i] == OP_MHA ? op_ns(s, w, OP_MHA, rest, rest_chunk)
+                                        : op_ns(s, w, ops->kind[i], token_level, chunk_rows);
+    }
+    return layer * s->llm->n_layers + op_ns(s, w, OP_HEAD, rest, rest_chunk);
 }

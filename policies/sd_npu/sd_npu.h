@@ -113,7 +113,7 @@ static inline uint32_t sd_block_op(const struct sched *s, const struct sd *d, co
     if (block == d->n_blocks) {
         return p->n_ops;
     }
-    return (uint32_t)((uint64_t)s->llm->n_layers * block / d->n_blocks) * 3;
+    return (uint32_t)((uint64_t)s->llm->n_layers * block / d->n_blocks) * s->llm->layer.n;
 }
 
 #endif

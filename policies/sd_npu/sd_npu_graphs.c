@@ -147,12 +147,12 @@ static int64_t block_ns(struct sched *s, const struct sd *d, uint8_t version)
                            .attn_pairs = (uint64_t)rows * kv + (uint64_t)rows * (rows + 1) / 2,
                            .kv_read_tokens = kv + rows,
                            .max_context_tokens = kv + rows};
-    static const enum op_kind ops[] = {OP_QKV, OP_MHA, OP_FFN};
+    const struct layer_ops *ops = &s->llm->layer;
     int64_t t = 0;
-    for (int i = 0; i < 3; i++) {
+    for (uint32_t i = 0; i < ops->n; i++) {
         struct estimate e;
-        if (sched_estimate_chunked(s, &w, ops[i], d->npu, rows, sd_graph_rows(s, version), &e) ==
-            0) {
+        if (sched_estimate_chunked(s, &w, ops->kind[i], d->npu, rows, sd_graph_rows(s, version),
+                                   &e) == 0) {
             t += e.t_ns;
         }
     }

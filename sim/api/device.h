@@ -68,6 +68,24 @@ struct machine {
     double poll_watts; /* a busy-polling coordinator, while work is on a device */
 };
 
+/* Ops of a pass. QKV, MHA and FFN are those of a layer of a decoder (the output projection belongs
+ * to FFN), LAYER all of them as one, HEAD the LM head. */
+enum op_kind { OP_QKV, OP_MHA, OP_FFN, OP_HEAD, OP_LAYER, OP_KIND_COUNT };
+
+/* The ops of one layer, in order. */
+#define LAYER_MAX_OPS 4
+struct layer_ops {
+    uint32_t n; /* >= 1 */
+    enum op_kind kind[LAYER_MAX_OPS];
+};
+#define LAYER_OPS_DECODER                                                                          \
+    {                                                                                              \
+        3,                                                                                         \
+        {                                                                                          \
+            OP_QKV, OP_MHA, OP_FFN                                                                 \
+        }                                                                                          \
+    }
+
 /* The model, as everyone may know it. */
 struct llm {
     char name[64];
@@ -82,6 +100,7 @@ struct llm {
     double weight_bytes;                   /* resident bytes of one copy, embedding included */
     double kv_bytes_per_token;             /* all layers, K and V */
     uint32_t n_experts, experts_per_token; /* 0, 0: dense */
+    struct layer_ops layer;
 };
 
 /* Names of the kinds by kind; NULL ends them. */

@@ -4,8 +4,8 @@
  *   pass     segments that cross the model together once, with a cursor over its ops
  *   launch   a span of ops of a pass on one device, or a share of the rows of one op
  *
- * The op sequence of a pass (agent-xpu-v2 4.2): for every layer QKV, MHA, FFN (the output
- * projection belongs to FFN), then once HEAD. A decode pass with one sequence may be formed with
+ * The op sequence of a pass (agent-xpu-v2 4.2): for every layer the model's ops (llm.layer),
+ * then once HEAD. A decode pass with one sequence may be formed with
  * fused layers: one LAYER op per layer, then HEAD.
  *
  * Rows: token-level ops (QKV, FFN, HEAD) and MHA can be split by rows over devices: each share is
@@ -22,9 +22,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "sim/api/device.h"
 #include "sim/api/request.h"
-
-enum op_kind { OP_QKV, OP_MHA, OP_FFN, OP_HEAD, OP_LAYER, OP_KIND_COUNT };
 
 enum segment_role {
     SEGMENT_PREFILL, /* n_tokens of the prompt (or of prompt + generated after KV loss) */
@@ -65,7 +64,7 @@ struct pass {
     uint32_t n_segments;
     struct work_shape shape;
     bool has_reactive;        /* some segment's request is reactive */
-    bool fused_layers;        /* LAYER ops instead of QKV, MHA, FFN */
+    bool fused_layers;        /* one LAYER op instead of the model's ops of a layer */
     uint32_t n_ops;           /* ops in all, HEAD included where logit_rows > 0 */
     uint32_t op;              /* cursor: ops before it are complete; n_ops when all are */
     uint32_t rows_todo;       /* rows of op `op` that no launch holds and that are not done */
@@ -73,6 +72,7 @@ struct pass {
     uint32_t last_op_devices; /* bit set of the devices that ran the previous op */
     uint32_t n_launches;      /* live launches */
     void *policy_data;        /* the pass_spec's value; the core never reads it */
+    struct layer_ops layer;   /* the model's, or LAYER when fused */
 };
 
 /* Kind, layer and block of op number `op`. */
@@ -81,12 +81,12 @@ static inline enum op_kind pass_op_kind(const struct pass *p, uint32_t op)
     if (op + 1 == p->n_ops && p->shape.logit_rows > 0) {
         return OP_HEAD;
     }
-    return p->fused_layers ? OP_LAYER : (enum op_kind)(op % 3);
+    return p->layer.kind[op % p->layer.n];
 }
 
 static inline uint32_t pass_op_layer(const struct pass *p, uint32_t op)
 {
-    return p->fused_layers ? op : op / 3;
+    return op / p->layer.n;
 }
 
 /* Rows that op number `op` processes. */

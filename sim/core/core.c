@@ -129,6 +129,8 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
     if (p->request_arrived == NULL || p->schedule == NULL) {
         return core_fail(c, -EINVAL, "lacks a required hook");
     }
+    SIM_REQUIRE(setup->llm->layer.n > 0 && setup->llm->layer.n <= LAYER_MAX_OPS,
+                "model %s has no ops in its layers", setup->llm->name);
     if (setup->decision_log != NULL) {
         fprintf(setup->decision_log, "policy %s flags=%u\n", p->name, p->flags);
     }

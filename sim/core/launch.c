@@ -34,7 +34,7 @@ static int launch_supported(struct core *c, const struct launch_spec *spec, uint
         return refuse(c, COUNTER_LAUNCH_UNSUPPORTED, -EPERM);
     }
     bool has_attention = p->fused_layers;
-    for (uint32_t op = p->op; op < end && op < p->op + 3 && !has_attention; op++) {
+    for (uint32_t op = p->op; op < end && op < p->op + p->layer.n && !has_attention; op++) {
         has_attention = pass_op_kind(p, op) == OP_MHA;
     }
     if (has_attention && d->static_attention) {

@@ -145,8 +145,9 @@ int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **o
     p->formed_ns = c->sched.now_ns;
     p->formed_news = c->news;
     pub->policy_data = spec->policy_data;
-    uint32_t per_layer = spec->fused_layers ? 1 : 3;
-    pub->n_ops = c->setup->llm->n_layers * per_layer + (pub->shape.logit_rows > 0 ? 1 : 0);
+    static const struct layer_ops fused = {1, {OP_LAYER}};
+    pub->layer = spec->fused_layers ? fused : c->setup->llm->layer;
+    pub->n_ops = c->setup->llm->n_layers * pub->layer.n + (pub->shape.logit_rows > 0 ? 1 : 0);
     pub->rows_todo = pass_op_rows(pub, 0);
     CORE_OBSERVE(c, pass_formed, c->sched.now_ns, pub);
     *out = pub;

@@ -244,7 +244,7 @@ bool launch_may_yield(const struct real_launch *r)
     case YIELD_OP:
         return between_ops;
     case YIELD_LAYER:
-        return between_ops && (p->fused_layers || r->op % 3 == 0);
+        return between_ops && r->op % p->layer.n == 0;
     case YIELD_PASS:
         return false;
     }

@@ -165,7 +165,7 @@ static bool at_yield_point(const struct vexec *v)
     case YIELD_OP:
         return v->k == 0;
     case YIELD_LAYER:
-        return v->k == 0 && (p->fused_layers || v->op % 3 == 0);
+        return v->k == 0 && v->op % p->layer.n == 0;
     case YIELD_PASS:
         return false;
     }

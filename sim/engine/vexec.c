@@ -66,7 +66,7 @@ void vexec_fill(struct engine *e, struct vexec *v)
     if (l->op_end - l->op_begin == 1) {
         return;
     }
-    uint32_t per_layer = p->fused_layers ? 1 : 3;
+    uint32_t per_layer = p->layer.n;
     uint32_t end =
         l->op_end < l->op_begin + per_layer + 1 ? l->op_end : l->op_begin + per_layer + 1;
     for (uint32_t op = l->op_begin + 1; op < end; op++) {
@@ -189,7 +189,7 @@ void vexec_continue(struct vexec *v)
 static int64_t ops_ns(const struct vexec *v, uint32_t from, uint32_t to)
 {
     const struct pass *p = v->l->pub.pass;
-    uint32_t per_layer = p->fused_layers ? 1 : 3;
+    uint32_t per_layer = p->layer.n;
     int64_t t = 0;
     while (from < to) {
         if (from > v->l->pub.op_begin && pass_op_kind(p, from) != OP_HEAD && v->layer_ns > 0) {
@@ -276,7 +276,7 @@ static int64_t skip_kernels(struct engine *e, struct vexec *v, int64_t left)
 {
     const struct pass *p = v->l->pub.pass;
     uint32_t end = v->l->pub.op_end;
-    uint32_t per_layer = p->fused_layers ? 1 : 3;
+    uint32_t per_layer = p->layer.n;
     while (v->op < end) {
         const struct kernel_run *r = vexec_run(v, v->op);
         uint32_t stop = end == p->n_ops && p->shape.logit_rows > 0 ? end - 1 : end;

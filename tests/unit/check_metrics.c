@@ -63,6 +63,7 @@ static void work_form(struct work *w, uint32_t id, enum segment_role role, struc
     w->pass.segments = w->segments;
     w->pass.n_segments = b == NULL ? 1 : 2;
     w->pass.n_ops = N_OPS;
+    w->pass.layer = (struct layer_ops)LAYER_OPS_DECODER;
     w->pass.shape.prefill_rows = role == SEGMENT_PREFILL ? a->input_tokens : 0;
     w->pass.has_reactive =
         a->cls == REQUEST_CLASS_REACTIVE || (b != NULL && b->cls == REQUEST_CLASS_REACTIVE);
@@ -538,7 +539,7 @@ START_TEST(tokens_of_one_verification_have_gaps_of_zero)
     w.segments[0].emitted_tokens = 3;
     finish(o, &r, 3.0);
     o->pass_done(o->self, S(3.0), &w.pass);
-    struct pass other = {.has_reactive = false};
+    struct pass other = {.layer = LAYER_OPS_DECODER};
     o->preempt_asked(o->self, S(3.0), &(struct launch){.pass = &other});
     o->preempt_asked(o->self, S(3.0), &(struct launch){.pass = &other});
     other.has_reactive = true;
