@@ -2,7 +2,9 @@
  *
  *   server  continuous batching of the public server (agent-xpu-v2): requests wait in arrival order
  *           for one of a few slots; a step is one token for every generating slot, then prompt
- *           tokens slot by slot up to n_batch; it runs in micro-batches of n_ubatch tokens
+ *           tokens slot by slot, by number, up to n_batch; it runs in micro-batches of n_ubatch
+ *           tokens. A request takes the free slot that was left first, of those never used the
+ *           last: of a burst at a fresh server the newest is served first, as was observed
  *   ps      no batching (agent-xpu-v1): up to `slots` requests share the CPU's time
  *
  * No classes in either. Generating slots ride in a step's last micro-batch, because the server
@@ -41,12 +43,18 @@ static const struct policy_param params[] = {
 struct llama_slot {
     uint32_t prompt_tokens; /* still to run */
     bool generates;
+    uint32_t number;  /* of the slot, from 1; 0: none */
+    uint64_t entered; /* how many had entered one by then */
 };
 
 struct llama {
     struct share ps;     /* form ps */
     struct reqq waiting; /* form server: for a slot */
-    struct reqq slots;
+    struct reqq slots;   /* taken ones, by number */
+    uint64_t
+        left[MACHINE_MAX_SHARED]; /* by slot: how many had left one by then; 0: unused so far */
+    uint64_t n_entered, n_left;
+    bool full; /* somebody had to start over, and nobody has ended since: nobody enters a slot */
     struct batch batch;
     struct pass *pass; /* a micro-batch, or NULL */
     uint8_t device;
@@ -55,6 +63,41 @@ struct llama {
 static struct llama_slot *slot_of(const struct request *r)
 {
     return r->slot->data;
+}
+
+/* The free slot that was left first, of those never used the last. */
+static uint32_t free_slot(const struct llama *l, uint32_t n)
+{
+    bool taken[MACHINE_MAX_SHARED] = {false};
+    for (const struct request *r = l->slots.head; r != NULL; r = reqq_next(r)) {
+        taken[slot_of(r)->number - 1] = true;
+    }
+    uint32_t best = 0;
+    for (uint32_t i = 1; i <= n; i++) {
+        if (!taken[i - 1] && (best == 0 || l->left[i - 1] <= l->left[best - 1])) {
+            best = i;
+        }
+    }
+    return best;
+}
+
+static void enter_slot(struct llama *l, const struct request *r, uint32_t number)
+{
+    const struct request *before = l->slots.tail;
+    while (before != NULL && slot_of(before)->number > number) {
+        before = before->slot->prev;
+    }
+    *slot_of(r) = (struct llama_slot){.number = number, .entered = ++l->n_entered};
+    reqq_insert_after(&l->slots, before, r);
+}
+
+static void leave_slot(struct llama *l, const struct request *r)
+{
+    if (slot_of(r)->number > 0) {
+        l->left[slot_of(r)->number - 1] = ++l->n_left;
+        *slot_of(r) = (struct llama_slot){0};
+    }
+    reqq_remove(r);
 }
 
 static bool is_ps(const struct sched *s)
@@ -105,7 +148,8 @@ static void llama_pass_done(struct sched *s, const struct pass *p)
     for (uint32_t i = 0; i < p->n_segments; i++) {
         const struct request *r = p->segments[i].request;
         if (r->state == REQUEST_STATE_FINISHED || r->state == REQUEST_STATE_SHED) {
-            reqq_remove(r);
+            leave_slot(l, r);
+            l->full = false;
         }
     }
     l->pass = NULL;
@@ -114,7 +158,12 @@ static void llama_pass_done(struct sched *s, const struct pass *p)
 static void llama_request_cancelled(struct sched *s, const struct request *r)
 {
     struct llama *l = s->state;
-    share_request_cancelled(&l->ps, r);
+    if (is_ps(s)) {
+        share_request_cancelled(&l->ps, r);
+    } else {
+        leave_slot(l, r);
+        l->full = false;
+    }
 }
 
 /* Rows that the present step has not run yet; of these, prompt tokens. */
@@ -132,14 +181,16 @@ static uint32_t step_left(const struct llama *l, uint32_t *prompt_tokens)
 /* Fills free slots and says what each does: one token first, then prompts up to n_batch. */
 static void step_begin(struct sched *s, struct llama *l)
 {
-    while (!reqq_empty(&l->waiting) && l->slots.n < (uint32_t)param_int(s, PARAM_SLOTS)) {
-        reqq_push(&l->slots, reqq_pop(&l->waiting));
+    uint32_t n_slots = (uint32_t)param_int(s, PARAM_SLOTS);
+    while (!reqq_empty(&l->waiting) && l->slots.n < n_slots && !l->full) {
+        enter_slot(l, reqq_pop(&l->waiting), free_slot(l, n_slots));
     }
     uint32_t n_batch = (uint32_t)param_int(s, PARAM_N_BATCH);
     uint32_t used = 0;
     for (const struct request *r = l->slots.head; r != NULL; r = reqq_next(r)) {
         bool generates = r->state == REQUEST_STATE_DECODE;
-        *slot_of(r) = (struct llama_slot){.generates = generates};
+        slot_of(r)->generates = generates;
+        slot_of(r)->prompt_tokens = 0;
         used += generates ? 1 : 0;
     }
     for (const struct request *r = l->slots.head; r != NULL && used < n_batch; r = reqq_next(r)) {
@@ -186,19 +237,22 @@ static void step_advance(struct llama *l)
     }
 }
 
-/* The youngest slot starts over later; false when only one is left. */
+/* Who entered a slot last starts over when somebody has ended; false when only one is left. */
 static bool give_way(struct sched *s, struct llama *l)
 {
-    const struct request *r = l->slots.tail;
     if (l->slots.n < 2) {
         return false;
     }
-    if (r->kv_tokens > 0) {
-        (void)sched_kv_evict(s, r, 0, KV_EVICT_RECOMPUTE);
+    const struct request *last = l->slots.head;
+    for (const struct request *r = l->slots.head; r != NULL; r = reqq_next(r)) {
+        last = slot_of(r)->entered > slot_of(last)->entered ? r : last;
     }
-    *slot_of(r) = (struct llama_slot){0};
-    reqq_remove(r);
-    reqq_push_front(&l->waiting, r);
+    if (last->kv_tokens > 0) {
+        (void)sched_kv_evict(s, last, 0, KV_EVICT_RECOMPUTE);
+    }
+    leave_slot(l, last);
+    reqq_push_front(&l->waiting, last);
+    l->full = true;
     return true;
 }
 

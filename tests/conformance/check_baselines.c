@@ -251,7 +251,8 @@ static bool orca_reserves_the_largest_kv(const char *extra)
 
 /* ---- llama-cpp (C.1) ---- */
 
-/* Step 1: 4 * 256 prompt tokens in micro-batches of 512, 8 + 10 + 16 + 1 = 35 ms each: 35, 70.
+/* Slots never used are taken from the last on, so requests 3 and 2 come before 1 and 0. Step 1:
+ * 4 * 256 prompt tokens in micro-batches of 512, 8 + 10 + 16 + 1 = 35 ms each: 35, 70.
  * Steps 2 and 3: four tokens, 4 * 12/256 + 11 = 11.1875 ms: 92.375. Then a slot is free for
  * request 4. */
 static bool llama_request_waits_for_a_slot(const char *extra)
@@ -262,8 +263,9 @@ static bool llama_request_waits_for_a_slot(const char *extra)
         q[i] = (struct scenario_request){BE, 0, 256, 3, 0, 0};
     }
     run("llama-cpp", "", extra, q, 5);
-    return sc.records[0].first_token_ns == MS(35) && sc.records[2].first_token_ns == MS(70) &&
-           finishes(0, 92.375) && sc.records[4].start_ns == MS(92.375);
+    return sc.records[3].first_token_ns == MS(35) && sc.records[2].first_token_ns == MS(35) &&
+           sc.records[0].first_token_ns == MS(70) && finishes(0, 92.375) &&
+           sc.records[4].start_ns == MS(92.375);
 }
 
 /* 1024 tokens run as two micro-batches of 512 rows; only the second needs the head: 34 + 35 ms. */
