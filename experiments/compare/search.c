@@ -200,6 +200,12 @@ void search_find(const struct search_options *o, const struct search_source *sou
         }
         take(out, &b);
     }
+    if (b.missed / b.met > 1.0 + o->precision_frac) {
+        (void)snprintf(out->message, sizeof out->message,
+                       "precision of %g %% not reached: the ends differ by %.1f %%, and the rates "
+                       "between them stay undecided in the replications allowed",
+                       100.0 * o->precision_frac, 100.0 * (b.missed / b.met - 1.0));
+    }
 }
 
 /* ---- by simulation ---- */

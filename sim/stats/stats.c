@@ -58,7 +58,7 @@ struct stats_paired stats_paired(const double *x, const double *base, size_t n, 
         }
     }
     struct stats_paired p = {interval_of(d, n, level_frac),
-                             pairs > 0 ? base_sum / pairs : UNDEFINED};
+                             pairs > 0 ? base_sum / pairs : UNDEFINED, STATS_RELEVANCE_FRAC};
     free(d);
     return p;
 }
@@ -79,6 +79,9 @@ enum stats_finding stats_judge(const struct stats_paired *p)
     }
     if (d->mean == 0.0 && d->sd == 0.0) {
         return STATS_IDENTICAL;
+    }
+    if (fmax(fabs(d->low), fabs(d->high)) <= p->relevance_frac * fabs(p->base_mean)) {
+        return STATS_EQUAL; /* both one-sided tests at (1 - level) / 2 (Schuirmann 1987) */
     }
     if (d->high < 0.0) {
         return STATS_LOWER;
@@ -112,7 +115,9 @@ static void format_size(const struct stats_paired *p, char *buf, size_t size)
         return;
     }
     /* Near -100 % more digits tell 91 from 99.7. */
-    int decimals = percent < 10.0 || (percent > 90.0 && percent < 100.0) ? 1 : 0;
+    int decimals = percent < 0.1                                           ? 3
+                   : percent < 10.0 || (percent > 90.0 && percent < 100.0) ? 1
+                                                                           : 0;
     (void)snprintf(buf, size, "%.*f %%", decimals, percent);
 }
 
@@ -130,6 +135,9 @@ const char *stats_verdict(const struct stats_paired *p, char *buf, size_t size)
         break;
     case STATS_NO_INTERVAL:
         (void)snprintf(buf, size, "%s by %s (n=1, no interval)", way, by);
+        break;
+    case STATS_EQUAL:
+        (void)snprintf(buf, size, "equal within %g %%", 100.0 * p->relevance_frac);
         break;
     case STATS_NOT_SHOWN:
         (void)snprintf(buf, size, "no difference shown at n=%u", p->diff.n);

@@ -10,6 +10,8 @@
 #include <stdint.h>
 
 #define STATS_LEVEL_FRAC 0.95
+/* A difference of less than this share of the baseline's mean matters to nobody. */
+#define STATS_RELEVANCE_FRAC 0.01
 
 struct stats_interval {
     double mean, low, high; /* NaN where undefined: mean of nothing, interval of one value */
@@ -23,6 +25,7 @@ struct stats_interval stats_mean(const double *x, size_t n, double level_frac);
 struct stats_paired {
     struct stats_interval diff; /* x - base */
     double base_mean;           /* over the pairs used */
+    double relevance_frac;      /* STATS_RELEVANCE_FRAC, unless the caller sets another; 0: none */
 };
 
 struct stats_paired stats_paired(const double *x, const double *base, size_t n, double level_frac);
@@ -34,6 +37,7 @@ enum stats_finding {
     STATS_UNDEFINED,   /* no pair has both values */
     STATS_IDENTICAL,   /* every pair is equal */
     STATS_NO_INTERVAL, /* one pair: a difference, but nothing to judge it by */
+    STATS_EQUAL,       /* the interval lies within the relevance around 0 (equivalence) */
     STATS_NOT_SHOWN,   /* the interval holds 0 */
     STATS_LOWER,       /* the interval lies below 0 */
     STATS_HIGHER
@@ -45,9 +49,9 @@ enum stats_finding stats_judge(const struct stats_paired *p);
  * is no interval. Below 1 - level exactly when the interval excludes 0. */
 double stats_p(const struct stats_paired *p);
 
-/* In words: "lower by 12 % (significant)", "no difference shown at n=10", "identical at n=10",
- * "higher by 3.1 % (n=1, no interval)", "not defined". Relative to the baseline's mean; absolute
- * when that is 0. Returns buf. */
+/* In words: "lower by 12 % (significant)", "equal within 1 %", "no difference shown at n=10",
+ * "identical at n=10", "higher by 3.1 % (n=1, no interval)", "not defined". Relative to the
+ * baseline's mean; absolute when that is 0. Returns buf. */
 const char *stats_verdict(const struct stats_paired *p, char *buf, size_t size);
 
 /* "12.35 [11.95, 12.75]": as many decimals as show two digits of the interval's half-width (of the

@@ -104,6 +104,7 @@ START_TEST(the_bracket_holds_the_truth_at_least_as_often_as_stated)
     /* Noise of 20 % per replication, 400 searches: at 95 % at most 20 + 3 s.d. of 4.4 may miss. */
     struct search_options o = options_of(4.0);
     uint32_t wrong = 0;
+    uint32_t wide = 0;
     double width = 0.0;
     for (uint64_t seed = 0; seed < 400; seed++) {
         struct machine_model m = {.capacity = 8.0, .noise = 0.2, .seed = seed};
@@ -112,11 +113,16 @@ START_TEST(the_bracket_holds_the_truth_at_least_as_often_as_stated)
         double low = result.tests[result.low].scale;
         double high = result.tests[result.high].scale;
         wrong += low > 6.0 || high < 6.0;
+        /* a bracket that is wider than asked says so, and no other */
+        bool said = strstr(result.message, "not reached") != NULL;
+        ck_assert_int_eq(said, high / low > 1.0 + o.precision_frac);
+        wide += said;
         width += high / low / 400.0;
     }
     (void)printf("note: %u of 400 brackets miss the true rate; mean width %.3f\n", wrong, width);
     (void)fflush(stdout);
     ck_assert_uint_le(wrong, 33);
+    ck_assert_uint_gt(wide, 0);
     /* 80 replications leave a standard error of 2.2 % of latency 4, and d(latency)/latency = 3
      * d(rate)/rate here: five of them on both sides are 7.5 % of rate; the rest is bisection. */
     ck_assert_double_le(width, 1.15);

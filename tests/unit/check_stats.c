@@ -46,13 +46,38 @@ END_TEST
 
 START_TEST(a_shift_common_to_both_policies_does_not_widen_a_paired_interval)
 {
-    /* The values spread over thousands, each pair differs by 1 or 2: mean 1.5, s.d. 0.57735,
+    /* The values spread over tens, each pair differs by 1 or 2: mean 1.5, s.d. 0.57735,
      * half-width t(0.975, 3) 3.1824 * 0.57735 / 2 = 0.91869. */
-    const double base[] = {1000, 2000, 5000, 9000};
-    const double x[] = {1001, 2002, 5001, 9002};
+    const double base[] = {10, 20, 50, 90};
+    const double x[] = {11, 22, 51, 92};
     struct stats_paired p = stats_paired(x, base, 4, 0.95);
     ck_assert_double_eq_tol(stats_half_width(&p.diff), 0.91869, 2e-5);
     ck_assert_int_eq(stats_judge(&p), STATS_HIGHER);
+}
+END_TEST
+
+START_TEST(a_difference_too_small_to_matter_is_equality_and_not_significance)
+{
+    /* Baseline mean 1000, so 1 % is 10. Differences 1 and 2, twice: 1.5 +- 0.91869 lies within. */
+    const double base[] = {700, 900, 1100, 1300};
+    const double x[] = {701, 902, 1101, 1302};
+    struct stats_paired p = stats_paired(x, base, 4, 0.95);
+    ck_assert_int_eq(stats_judge(&p), STATS_EQUAL);
+    char buf[80];
+    ck_assert_str_eq(stats_verdict(&p, buf, sizeof buf), "equal within 1 %");
+    p.relevance_frac = 0.002; /* 2: the interval reaches to 2.4187 */
+    ck_assert_int_eq(stats_judge(&p), STATS_HIGHER);
+    ck_assert_str_eq(stats_verdict(&p, buf, sizeof buf), "higher by 0.1 % (significant)");
+    p.relevance_frac = 0.0024187; /* just */
+    ck_assert_int_eq(stats_judge(&p), STATS_EQUAL);
+    /* An interval around 0 that reaches beyond 1 % shows neither. */
+    const double wide[] = {680, 920, 1080, 1320};
+    p = stats_paired(wide, base, 4, 0.95);
+    ck_assert_int_eq(stats_judge(&p), STATS_NOT_SHOWN);
+    /* And one within shows equality where nothing was "shown" before: +-1. */
+    const double near[] = {699, 901, 1099, 1301};
+    p = stats_paired(near, base, 4, 0.95);
+    ck_assert_int_eq(stats_judge(&p), STATS_EQUAL);
 }
 END_TEST
 
@@ -128,6 +153,7 @@ int main(void)
     tcase_add_test(c, paired_interval_agrees_with_students_sleep_data);
     tcase_add_test(c, a_shift_common_to_both_policies_does_not_widen_a_paired_interval);
     tcase_add_test(c, missing_values_drop_their_pair_only);
+    tcase_add_test(c, a_difference_too_small_to_matter_is_equality_and_not_significance);
     tcase_add_test(c, verdicts_say_no_more_than_the_data);
     tcase_add_test(c, digits_follow_the_width_of_the_interval);
     suite_add_tcase(s, c);
