@@ -33,6 +33,7 @@ struct compare_options {
     const char *baseline;
     struct option_numbers loads;
     uint32_t replications;
+    double relevance_percent;
     bool sketch, regret, tune_given;
     struct tune_options tune; /* budget 0: none */
     uint32_t uncertainty;     /* machines; 0: none */
@@ -87,6 +88,7 @@ static int prepare(struct compared *c, struct compare_options *o, struct err *e)
         .n_policies = o->policies.n,
         .baseline = baseline,
         .replications = o->replications,
+        .relevance_frac = o->relevance_percent / 100.0,
         .parallel = o->work.jobs,
         .cpu_limit_s = o->work.time_limit_s,
         .arrivals = {1.0, 1.0, false},
@@ -358,8 +360,13 @@ static const struct option_row rows[] = {
                 "what to compare with (default: the first policy)"),
     OPTION_COUNT(OPTIONS, replications, "replications", "N", "10", 1, 100000,
                  "runs per policy; the first has --seed itself"),
-    OPTION_TEXTS(OPTIONS, metrics, "metric", "NAME", MAX_METRICS,
-                 "metric to print; repeated (default: the usual eight); --json has all"),
+    OPTION_TEXTS(
+        OPTIONS, metrics, "metric", "NAME", MAX_METRICS,
+        "metric to print; repeated (default: the usual eight); --json has all. The first is "
+        "the question: the others are judged together (Holm)"),
+    OPTION_NUMBER(OPTIONS, relevance_percent, "relevance", "PERCENT", "1", 0.0, 100.0,
+                  "a difference whose interval lies within so much of the baseline's mean is "
+                  "equality"),
     OPTION_NUMBERS(OPTIONS, loads, "load", "R1,R2,..", 0.01, 100.0,
                    "scale the arrival rates so that the baseline's load is R: its capacity is "
                    "measured first, on the same requests arriving all at once"),

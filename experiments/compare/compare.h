@@ -21,6 +21,8 @@ struct compare_plan {
     uint32_t first; /* the replications are first, first + 1, ... (0: all from the start) */
     uint32_t parallel;
     double cpu_limit_s;
+    double
+        relevance_frac; /* differences within are equality (stats.h); 0: there is no such thing */
     struct config_arrivals arrivals;
     bool sketch, progress;
 };

@@ -46,6 +46,28 @@ static void put_label(struct table *t, const char *label, int width)
     }
 }
 
+static uint64_t bootstrap_key(const struct compare_plan *plan, const char *name)
+{
+    return hash_string(hash_u64(HASH_INIT, plan->options->seed), name);
+}
+
+/* The difference as it is printed and judged. */
+static struct stats_paired difference(const struct compare_plan *plan, const double *x,
+                                      const double *base, uint32_t n, const char *name)
+{
+    struct stats_paired d = stats_paired(x, base, n, STATS_LEVEL_FRAC);
+    d.relevance_frac = plan->relevance_frac;
+    double *differences = xmalloc((n + 1) * sizeof *differences);
+    for (uint32_t i = 0; i < n; i++) {
+        differences[i] = x[i] - base[i];
+    }
+    if (stats_is_skewed(differences, n)) {
+        d.diff = stats_bootstrap_paired(x, base, n, STATS_LEVEL_FRAC, bootstrap_key(plan, name));
+    }
+    free(differences);
+    return d;
+}
+
 /* p of each policy's difference from the baseline; NaN for the baseline. Into p[policy]. */
 static void put_p(const struct compare_plan *plan, const struct compare_result *r, const char *name,
                   double *p)
@@ -109,11 +131,14 @@ static void print_metric(const struct compare_plan *plan, const struct compare_r
     table_init(&t, "lll");
     for (uint32_t p = 0; p < r->n_policies; p++) {
         const double *x = compare_values(r, p, name);
-        struct stats_interval s = stats_mean(x, r->replications, STATS_LEVEL_FRAC);
-        struct stats_paired d = stats_paired(x, base, r->replications, STATS_LEVEL_FRAC);
+        bool skewed = stats_is_skewed(x, r->replications);
+        struct stats_interval s = skewed ? stats_bootstrap(x, r->replications, STATS_LEVEL_FRAC,
+                                                           bootstrap_key(plan, name))
+                                         : stats_mean(x, r->replications, STATS_LEVEL_FRAC);
+        struct stats_paired d = difference(plan, x, base, r->replications, name);
         char buf[96];
         put_label(&t, plan->policies[p].label, width);
-        table_cell(&t, "%s", stats_format(&s, buf, sizeof buf));
+        table_cell(&t, "%s%s", stats_format(&s, buf, sizeof buf), skewed ? " (bootstrap-t)" : "");
         table_cell(&t, "%s%s",
                    p == plan->baseline ? "baseline" : stats_verdict(&d, buf, sizeof buf),
                    is_lost_to_holm(&d, holm[p]) ? together : "");
@@ -176,9 +201,9 @@ static void add_difference(const struct compare_plan *plan, const struct compare
 {
     struct stats_paired d = stats_paired(x, base, r->replications, STATS_LEVEL_FRAC);
     struct stats_interval ratio = stats_ratio(x, base, r->replications, STATS_LEVEL_FRAC);
-    struct stats_interval boot =
-        stats_bootstrap_paired(x, base, r->replications, STATS_LEVEL_FRAC,
-                               hash_string(hash_u64(HASH_INIT, plan->options->seed), name));
+    struct stats_interval boot = stats_bootstrap_paired(x, base, r->replications, STATS_LEVEL_FRAC,
+                                                        bootstrap_key(plan, name));
+    struct stats_paired said = difference(plan, x, base, r->replications, name);
     char buf[96];
     cJSON_AddNumberToObject(o, "diff", d.diff.mean);
     cJSON_AddNumberToObject(o, "diff_low", d.diff.low);
@@ -189,7 +214,7 @@ static void add_difference(const struct compare_plan *plan, const struct compare
     cJSON_AddNumberToObject(o, "ratio_low", ratio.low);
     cJSON_AddNumberToObject(o, "ratio_high", ratio.high);
     cJSON_AddNumberToObject(o, "p", stats_p(&d));
-    cJSON_AddStringToObject(o, "verdict", stats_verdict(&d, buf, sizeof buf));
+    cJSON_AddStringToObject(o, "verdict", stats_verdict(&said, buf, sizeof buf));
 }
 
 static cJSON *metric_to_json(const struct compare_plan *plan, const struct compare_result *r,

@@ -84,3 +84,23 @@ struct stats_interval stats_bootstrap_paired(const double *x, const double *base
     free(d);
     return s;
 }
+
+bool stats_is_skewed(const double *x, size_t n)
+{
+    double mean = 0.0;
+    double k = 0.0;
+    for (size_t i = 0; i < n; i++) {
+        if (isfinite(x[i])) {
+            k += 1.0;
+            mean += (x[i] - mean) / k;
+        }
+    }
+    double squares = 0.0;
+    double cubes = 0.0;
+    for (size_t i = 0; i < n; i++) {
+        double d = isfinite(x[i]) ? x[i] - mean : 0.0;
+        squares += d * d;
+        cubes += d * d * d;
+    }
+    return k >= 8.0 && k < 20.0 && squares > 0.0 && fabs(cubes / k) > pow(squares / k, 1.5);
+}

@@ -170,6 +170,25 @@ START_TEST(values_that_stay_on_one_side_are_worth_less)
 }
 END_TEST
 
+START_TEST(skew_is_seen_from_eight_values_to_nineteen)
+{
+    /* k zeros and a one: skewness (k - 1) / sqrt(k), 2.27 at k = 7; evenly spread: 0. */
+    double x[20] = {1.0};
+    double even[20];
+    for (int i = 0; i < 20; i++) {
+        even[i] = i;
+    }
+    ck_assert(!stats_is_skewed(x, 7));
+    ck_assert(stats_is_skewed(x, 8));
+    ck_assert(stats_is_skewed(x, 19));
+    ck_assert(!stats_is_skewed(x, 20));
+    ck_assert(!stats_is_skewed(even, 10));
+    ck_assert(!stats_is_skewed(even + 1, 0));
+    x[3] = (double)NAN; /* not a value: 7 are left */
+    ck_assert(!stats_is_skewed(x, 8));
+}
+END_TEST
+
 START_TEST(values_that_are_all_alike_have_an_exact_mean)
 {
     double x[300];
@@ -233,6 +252,7 @@ int main(void)
     tcase_add_test(t, equal_values_and_pairs_of_one_kind_have_no_bootstrap);
     tcase_add_test(t, steady_state_starts_after_the_transient);
     tcase_add_test(t, values_that_stay_on_one_side_are_worth_less);
+    tcase_add_test(t, skew_is_seen_from_eight_values_to_nineteen);
     tcase_add_test(t, values_that_are_all_alike_have_an_exact_mean);
     tcase_add_test(t, a_series_without_steady_state_is_refused);
     Suite *s = suite_create("stats_intervals");
