@@ -30,6 +30,8 @@ static const struct figure figures[] = {
     {"draft", "verification time against draft length",
      "characterize verify --csv, or CSV draft_tokens,verify_s[,low,high][,device]",
      FIGURE_KIND_STUDY(7), figure_draft},
+    {"drive", "real runs against simulated ones, request by request", "drive --compare --json",
+     FIGURE_KIND_DRIVE, figure_drive},
     {"gantt", "the schedule of a window: launches on devices, loader, compiler",
      "run --timeline JSON", FIGURE_KIND_TIMELINE, figure_gantt},
     {"graphs", "switching NPU graphs, strategy by strategy", "graphs --gantt --json",

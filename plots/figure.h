@@ -74,6 +74,7 @@ void figure_rows_put(struct figure_rows *l, struct figure_data *d);
 #define FIGURE_KIND_INTERFERENCE 0x080u   /* explain --interference --json */
 #define FIGURE_KIND_SD 0x040000u          /* compare --json with systems of sd-npu among them */
 #define FIGURE_KIND_UNCERTAINTY 0x080000u /* compare --uncertainty --json */
+#define FIGURE_KIND_DRIVE 0x100000u       /* drive --compare --json */
 #define FIGURE_KIND_STUDY(i)                                                                       \
     (0x100u << (i)) /* characterize --csv: its i-th study, figure_studies */
 
@@ -100,6 +101,7 @@ const struct figure *figure_find(const char *name);
 int figure_latency_rate(const struct figure_request *r, struct figure_data *d, struct err *e);
 int figure_throughput_rate(const struct figure_request *r, struct figure_data *d, struct err *e);
 int figure_chunk(const struct figure_request *r, struct figure_data *d, struct err *e);
+int figure_drive(const struct figure_request *r, struct figure_data *d, struct err *e);
 int figure_pareto(const struct figure_request *r, struct figure_data *d, struct err *e);
 int figure_heatmap(const struct figure_request *r, struct figure_data *d, struct err *e);
 int figure_breakdown(const struct figure_request *r, struct figure_data *d, struct err *e);

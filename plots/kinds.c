@@ -43,11 +43,9 @@ static unsigned kinds_of_json(const char *path)
     static const struct {
         const char *key;
         unsigned kind;
-    } keys[] = {{"loads", FIGURE_KIND_LOAD},
-                {"policies", FIGURE_KIND_COMPARE},
-                {"kernels", FIGURE_KIND_KERNELS},
-                {"strategies", FIGURE_KIND_GRAPHS},
-                {"interference", FIGURE_KIND_INTERFERENCE}};
+    } keys[] = {{"drive", FIGURE_KIND_DRIVE},       {"loads", FIGURE_KIND_LOAD},
+                {"policies", FIGURE_KIND_COMPARE},  {"kernels", FIGURE_KIND_KERNELS},
+                {"strategies", FIGURE_KIND_GRAPHS}, {"interference", FIGURE_KIND_INTERFERENCE}};
     struct err ignored = ERR_INIT;
     cJSON *root = json_read_file(path, &ignored);
     unsigned kinds = 0;

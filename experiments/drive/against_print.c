@@ -282,12 +282,11 @@ static cJSON *policy_to_json(const struct against *a, const struct against_polic
 cJSON *against_to_json(const struct against *a)
 {
     cJSON *root = cJSON_CreateObject();
-    cJSON_AddStringToObject(root, "kind", "drive");
     cJSON_AddStringToObject(root, "trace", a->trace);
     cJSON_AddStringToObject(root, "clock", a->clock);
     cJSON_AddStringToObject(root, "engines", a->engines);
     cJSON_AddNumberToObject(root, "repeats", a->repeats);
-    cJSON *policies = cJSON_AddArrayToObject(root, "policies");
+    cJSON *policies = cJSON_AddArrayToObject(root, "drive");
     for (uint32_t i = 0; i < a->n_policies; i++) {
         cJSON_AddItemToArray(policies, policy_to_json(a, &a->policies[i]));
     }

@@ -34,6 +34,12 @@ printf 'draft_tokens,verify_s\n1,0.05\n4,0.06\n' >"$dir/draft.csv"
 
 # shellcheck disable=SC2086
 "$x" compare --policy fcfs --policy agent-xpu-v2 $short --replications 2 --uncertainty 16 --quiet --json >"$dir/u.json"
+cat >"$dir/d.json" <<EOF
+{"drive": [{"policy": "fcfs", "means": {"reactive.e2e_s.real": 1, "reactive.e2e_s.simulated": 1.1,
+  "proactive.e2e_s.real": 2, "proactive.e2e_s.simulated": 1.9}, "requests": [{"class": "reactive", "repeat": 0,
+  "real_ttft_s": 0.5, "sim_ttft_s": 0.6, "real_e2e_s": 1, "sim_e2e_s": 1.1}, {"class": "proactive", "repeat": 0,
+  "real_ttft_s": 1.5, "sim_ttft_s": 1.4, "real_e2e_s": 2, "sim_e2e_s": 1.9}]}]}
+EOF
 
 input_of() {
     case $1 in
@@ -44,6 +50,7 @@ input_of() {
     chunk | heatmap) echo sweep.csv ;;
     ddr | queue | gantt) echo t.json ;;
     graphs) echo g.json ;;
+    drive) echo d.json ;;
     causes | interference) echo i.json ;;
     tornado) echo u.json ;;
     latency-rate | throughput-rate | pareto) echo load.json ;;
@@ -146,6 +153,7 @@ none="-o $dir/none"
     refuse "nothing ran between" "$x" plot gantt $none --from 5000 --to 5001 "$dir/t.json"
     refuse "nothing between" "$x" plot ddr $none --from 5000 --to 5001 "$dir/t.json"
     refuse "not after" "$x" plot gantt $none --from 5 --to 4 "$dir/t.json"
+    refuse "no real runs" "$x" plot drive $none "$dir/cmp.json"
     refuse "no intervals" "$x" plot graphs $none "$dir/cmp.json"
     refuse "no kernels" "$x" plot roofline $none "$dir/cmp.json"
     refuse "no comparison" "$x" plot headline $none "$dir/run.json"

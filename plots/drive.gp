@@ -1,0 +1,26 @@
+# Real runs against simulated ones: two panels of dots, one per request, and the means of each policy.
+width = 1150
+height = 430
+load style
+set multiplot layout 1,3 margins screen 0.06, 0.98, 0.14, 0.90 spacing screen 0.10
+array name[2] = ['time to first token (s)', 'latency (s)']
+set key top left
+set logscale xy
+set format xy '%g'
+do for [p=1:2] {
+    set xlabel 'real ' . name[p]
+    set ylabel 'simulated ' . name[p] offset 1
+    plot for [k=0:1] data index 2*(p-1)+k using 1:2 with points linetype (k+1) pointsize 0.5 title (k == 0 ? 'reactive' : 'proactive'), \
+        x with lines linecolor rgb '#444444' dashtype 2
+}
+unset logscale
+set xlabel 'mean latency (s)'
+unset ylabel
+set key top right
+set yrange [-0.7:policies - 0.3] reverse
+load ytics
+plot data index 4 using 2:1 with points linetype 1 pointtype 7 pointsize 1.0 title 'reactive, real', \
+    data index 4 using 3:1 with points linetype 1 pointtype 6 pointsize 1.4 title 'simulated', \
+    data index 5 using 2:1 with points linetype 2 pointtype 5 pointsize 1.0 title 'proactive, real', \
+    data index 5 using 3:1 with points linetype 2 pointtype 4 pointsize 1.4 title 'simulated'
+unset multiplot
