@@ -314,7 +314,6 @@ int main(void)
     tcase_add_test(t, what_is_not_real_is_refused_by_name);
     tcase_add_loop_test(t, a_failing_kernel_ends_the_run_and_is_named, 0, 2);
     tcase_add_loop_test(t, a_late_kernel_delays_and_no_more, 0, 2);
-    tcase_add_loop_test(t, a_hanging_kernel_ends_the_run, 0, 2);
     tcase_add_test(t, an_engine_or_device_that_does_not_open_is_named);
     tcase_add_loop_test(t, attention_is_compiled_and_dropped_for_real, 0, 2);
     tcase_add_loop_test(t, a_failing_compile_ends_the_run_and_is_named, 0, 2);
@@ -323,6 +322,9 @@ int main(void)
     tcase_add_test(t, a_reused_prefix_gives_the_tokens_of_a_computed_one);
     tcase_add_loop_test(t, real_time_gives_the_tokens_of_the_cpu_clock, 0, 7);
     tcase_add_loop_test(t, a_reset_kernel_is_run_again, 0, 2);
+    suite_add_tcase(s, t);
+    t = tcase_create("hang"); /* apart: its threads end with its processes */
+    tcase_add_loop_test(t, a_hanging_kernel_ends_the_run, 0, 2);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_NORMAL);
