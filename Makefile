@@ -94,6 +94,8 @@ $(VERSIONED): $(BUILD)/revision
 $(VERSIONED): ALL_CPPFLAGS += -DXPUSIM_REVISION='"$(REVISION)"'
 $(BUILD)/sim/base/datadir.o: $(BUILD)/prefix
 $(BUILD)/sim/base/datadir.o: ALL_CPPFLAGS += -DXPUSIM_DATADIR='"$(PREFIX)/share/xpusim"'
+$(BUILD)/hwmodels/engines/engines.o: $(BUILD)/prefix
+$(BUILD)/hwmodels/engines/engines.o: ALL_CPPFLAGS += -DXPUSIM_LIBDIR='"$(PREFIX)/lib/xpusim"'
 
 $(BUILD)/%.o: %.c $(BUILD)/flags | $(BUILD)/setup.stamp
 	@mkdir -p $(@D)
@@ -171,6 +173,8 @@ gallery: demo
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/xpusim
 	install -m 755 $(BUILD)/xpusim $(DESTDIR)$(PREFIX)/bin/xpusim
+	for e in $(ENGINES); do \
+	    install -D -m 755 $$e $(DESTDIR)$(PREFIX)/lib/xpusim/engines/$$(basename $$e); done
 	for f in $$(git ls-files 'sim/base/*.h' 'sim/api/*.h' 'sim/core/*.h' 'policies/*.h' \
 	        'policies/common/*.h' 2>/dev/null || ls sim/base/*.h sim/api/*.h policies/common/*.h); do \
 	    install -D -m 644 $$f $(DESTDIR)$(PREFIX)/include/xpusim/$$f; done
@@ -197,7 +201,7 @@ uninstall:
 	    $(DESTDIR)$(PREFIX)/share/bash-completion/completions/xpusim \
 	    $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_xpusim \
 	    $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/xpusim.fish
-	rm -rf $(DESTDIR)$(PREFIX)/share/xpusim $(DESTDIR)$(PREFIX)/include/xpusim
+	rm -rf $(DESTDIR)$(PREFIX)/share/xpusim $(DESTDIR)$(PREFIX)/include/xpusim $(DESTDIR)$(PREFIX)/lib/xpusim
 
 clean:
 	rm -rf build

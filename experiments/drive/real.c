@@ -95,10 +95,11 @@ int real_devices(const struct real_options *o, const struct machine *m, struct d
     bool mixed = strcmp(o->engine, "mixed") == 0;
     for (uint32_t i = 0; i < m->n_devices && e->n == before; i++) {
         bool npu = m->devices[i].kind == DEVICE_KIND_NPU;
-        char name[16];
         struct drive_device *d = &out->devices[i];
         d->engine = engine_find(!mixed ? o->engine : npu ? "openvino" : "ggml", e);
-        d->name = list_item(o->devices, i, name, sizeof name) ? xstrdup(name) : "CPU";
+        if (!list_item(o->devices, i, d->name, sizeof d->name)) {
+            (void)snprintf(d->name, sizeof d->name, "CPU");
+        }
         d->core = core_of_list(o->cores, i, e);
     }
     return e->n == before ? 0 : -EINVAL;

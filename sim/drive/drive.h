@@ -26,8 +26,8 @@
 
 struct drive_device {
     const struct engine_ops *engine;
-    const char *name; /* the engine's word for it; "CPU" */
-    int core;         /* processor its thread is pinned to; -1: none */
+    char name[16]; /* the engine's word for it; "CPU" */
+    int core;      /* processor its thread is pinned to; -1: none */
 };
 
 enum drive_clock { DRIVE_CLOCK_WALL, DRIVE_CLOCK_CPU };
