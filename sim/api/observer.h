@@ -34,6 +34,7 @@ struct repeat_record {
     const struct pass *pass; /* the last one */
     uint8_t device;
     uint32_t n;
+    int64_t lead_ns;        /* of the host, before each */
     const int64_t *solo_ns; /* what the launch of each took */
     const int64_t *gap_ns;  /* from the tokens before to its tokens */
 };

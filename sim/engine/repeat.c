@@ -133,7 +133,7 @@ static void draw_power(struct engine *e, uint8_t device, int64_t begin_ns, int64
 }
 
 /* Everything that n iterations leave behind, at their end. */
-static void settle(struct engine *e, struct full_pass *p, uint32_t n, bool samples)
+static void settle(struct engine *e, struct full_pass *p, uint32_t n, int64_t lead_ns, bool samples)
 {
     struct core *c = &e->core;
     core_advance(c, e->now_ns);
@@ -154,7 +154,8 @@ static void settle(struct engine *e, struct full_pass *p, uint32_t n, bool sampl
         (uint64_t)n * (samples ? ROUNDS_IDLE + ROUNDS_ACT : ROUNDS_ACT);
     core_progress(c);
     e->ddr_since_ns = e->now_ns;
-    struct repeat_record rec = {&p->pub, p->whole.device, n, e->repeat.solo_ns, e->repeat.gap_ns};
+    struct repeat_record rec = {&p->pub, p->whole.device,   n,
+                                lead_ns, e->repeat.solo_ns, e->repeat.gap_ns};
     CORE_OBSERVE(c, repeated, e->now_ns, &rec);
 }
 
@@ -211,6 +212,6 @@ void repeat_pass(struct engine *e, struct full_pass *p)
         report(e, &v, &counts[i]);
     }
     if (n > 0) {
-        settle(e, p, n, sample_ns > 0);
+        settle(e, p, n, lead_ns, sample_ns > 0);
     }
 }

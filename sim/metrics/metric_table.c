@@ -47,8 +47,9 @@ static const struct metric_descriptor rows[] = {
     ROW("session_s", "session latency", "s", 1.0, LOWER,
         "First arrival of a session to its last finish."),
     ROW("preempt_latency_s", "preemption latency", "s", 1.0, LOWER,
-        "First service minus arrival, of requests that found their device busy with the other "
-        "class only."),
+        "First service minus arrival, less the time in which the device ran other reactive work; "
+        "of "
+        "requests that found it busy with proactive work only."),
     ROW("preempt_residual_s", "preemption latency, running launch", "s", 1.0, LOWER,
         "The part of it that was the rest of the launch that ran there."),
     ROW("preempt_rest_s", "preemption latency, the rest", "s", 1.0, LOWER,

@@ -15,10 +15,14 @@
  *   prefill_pending_s       s - a
  *   prefill_suspended_s     time in prefill after s with no launch of the request running
  *   decode_pending_s        time after t_1 with no launch of the request running (a host that
- *                           samples counts as running; waiting after a KV eviction counts as
- * pending) wait_s                  sum of the three above preempt_latency_s       s - a of requests
- * that found the device which first served them busy with work of the other class only;
- * preempt_residual_s of it is the rest of the launch that ran there, preempt_rest_s what came after
+ *                           samples counts as running; waiting after a KV eviction counts)
+ *   wait_s                  sum of the three above
+ *   preempt_latency_s       of reactive requests that found the device which first served them busy
+ *                           with proactive work only: s - a, less the time in which that device ran
+ *                           launches with a reactive member before the one that served it
+ *   preempt_residual_s      of that, the rest of the launch that ran there; 0 where the two share
+ *                           the device
+ *   preempt_rest_s          and what came after: proactive work, idling, host
  *   session_s               first arrival of a session to its last finish (group: its last turn's)
  *   lateness and SLOs       slo_attainment_frac: of the requests that carry a TTFT, TBT (as TPOT)
  * or deadline target, the share that finished and met all; NaN without any

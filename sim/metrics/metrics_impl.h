@@ -59,7 +59,8 @@ struct live {
     const struct request *request;
     int64_t since_ns; /* nothing of it has run since */
     int64_t suspended_ns, decode_pending_ns;
-    int64_t residual_end_ns[MACHINE_MAX_DEVICES];
+    /* usage_clear_ns at its arrival, and when the launch that ran there then had ended */
+    int64_t clear_ns[MACHINE_MAX_DEVICES], residual_end_ns[MACHINE_MAX_DEVICES];
     uint32_t running; /* launches of its pass on devices */
     uint32_t recomputed_tokens;
     bool served;

@@ -1,5 +1,6 @@
 /* When requests are served and when they wait: what the launches and passes of a run tell. */
 #include "sim/base/arena.h"
+#include "sim/base/err.h"
 #include "sim/base/units.h"
 #include "sim/metrics/metrics_impl.h"
 
@@ -25,6 +26,7 @@ void service_arrived(struct metrics *m, struct live *v, const struct request *r)
         bool preempts =
             r->cls == REQUEST_CLASS_REACTIVE && (proactive & ~reactive & (1u << d)) != 0;
         v->residual_end_ns[d] = preempts ? RESIDUAL_ACTIVE : RESIDUAL_NONE;
+        v->clear_ns[d] = usage_clear_ns(&m->usage, (uint8_t)d, r->arrival_ns);
         if (preempts) {
             id_list_push(&m->waiting[d], r->id);
         }
@@ -38,6 +40,18 @@ static void close_wait(struct live *v, int64_t now_ns)
     *sum += now_ns - v->since_ns;
 }
 
+static const struct usage_launch *launch_of(const struct metrics *m, const struct launch *l)
+{
+    uint32_t i = 0;
+    while (i < m->usage.n_running && m->usage.running[i].id != l->id) {
+        i++;
+    }
+    SIM_REQUIRE(i < m->usage.n_running, "launch %u serves and does not run", l->id);
+    return &m->usage.running[i];
+}
+
+/* What a reactive request waited behind proactive work: not the time in which its device ran other
+ * reactive requests, who would have been before it on a machine of their own. */
 void service_first_service(void *self, int64_t now_ns, const struct request *r,
                            const struct launch *l)
 {
@@ -53,10 +67,11 @@ void service_first_service(void *self, int64_t now_ns, const struct request *r,
         return;
     }
     enum request_class cls = v->request->cls;
-    int64_t arrival_ns = v->request->arrival_ns;
     int64_t end_ns = v->residual_end_ns[device];
-    double latency = units_s_from_ns(now_ns - arrival_ns);
-    double residual = end_ns == RESIDUAL_ACTIVE ? 0.0 : units_s_from_ns(end_ns - arrival_ns);
+    int64_t before_ns = launch_of(m, l)->clear_ns - v->clear_ns[device];
+    double latency = units_s_from_ns(before_ns + now_ns - l->start_ns);
+    double residual =
+        end_ns == RESIDUAL_ACTIVE ? 0.0 : units_s_from_ns(end_ns - v->clear_ns[device]);
     series_add(m, &m->series[SERIES_PREEMPT], cls, latency);
     series_add(m, &m->series[SERIES_PREEMPT_RESIDUAL], cls, residual);
     series_add(m, &m->series[SERIES_PREEMPT_REST], cls, latency - residual);
@@ -87,7 +102,7 @@ void service_launch_ended(void *self, int64_t now_ns, const struct launch *l, in
     for (size_t i = 0; i < w->n; i++) {
         struct live *v = idmap_find(&m->live, w->v[i]);
         if (v != NULL) {
-            v->residual_end_ns[l->device] = now_ns;
+            v->residual_end_ns[l->device] = usage_clear_ns(&m->usage, l->device, now_ns);
         }
     }
     w->n = 0;
@@ -149,7 +164,7 @@ void service_repeated(void *self, int64_t now_ns, const struct repeat_record *r)
                 metrics_gap(m, (enum request_class)c, r->gap_ns[k], measured[c]);
             }
         }
-        usage_repeated(&m->usage, r->solo_ns[k]);
+        usage_repeated(&m->usage, r, k);
         m->decode_ns += (double)r->solo_ns[k];
     }
     m->decode_passes += r->n;

@@ -103,11 +103,28 @@ void usage_speed(struct usage *u, int64_t now_ns, double speed)
     u->speed_least = speed < u->speed_least ? speed : u->speed_least;
 }
 
+int64_t usage_clear_ns(const struct usage *u, uint8_t device, int64_t now_ns)
+{
+    const struct usage_reactive *x = &u->reactive[device];
+    return (x->running > 0 ? x->since_ns : now_ns) - x->sum_ns;
+}
+
+static void reactive_add(struct usage *u, uint8_t device, int64_t now_ns, int more)
+{
+    struct usage_reactive *x = &u->reactive[device];
+    x->sum_ns += x->running > 0 ? now_ns - x->since_ns : 0;
+    x->since_ns = now_ns;
+    x->running += (uint32_t)more;
+}
+
 void usage_launch_started(struct usage *u, const struct launch *l, int64_t lead_ns)
 {
     if (u->n_running < USAGE_MAX_LAUNCHES) {
+        bool reactive = l->pass->has_reactive;
+        int64_t clear_ns = usage_clear_ns(u, l->device, l->start_ns);
         u->running[u->n_running++] =
-            (struct usage_launch){l->id, l->device, l->pass->has_reactive, lead_ns};
+            (struct usage_launch){l->id, l->device, reactive, lead_ns, clear_ns};
+        reactive_add(u, l->device, l->start_ns, reactive);
     }
 }
 
@@ -126,14 +143,16 @@ bool usage_launch_ended(struct usage *u, const struct launch *l, int64_t solo_ns
         u->solo_ns += solo_ns;
     }
     u->killed_ns += lost_ns;
+    reactive_add(u, l->device, l->end_ns, -(int)u->running[i].has_reactive);
     u->running[i] = u->running[--u->n_running];
     return true;
 }
 
-void usage_repeated(struct usage *u, int64_t solo_ns)
+void usage_repeated(struct usage *u, const struct repeat_record *r, uint32_t k)
 {
-    u->actual_ns += solo_ns;
-    u->solo_ns += solo_ns;
+    u->actual_ns += r->solo_ns[k];
+    u->solo_ns += r->solo_ns[k];
+    u->reactive[r->device].sum_ns += r->pass->has_reactive ? r->lead_ns + r->solo_ns[k] : 0;
 }
 
 void usage_finish(struct usage *u, int64_t now_ns)

@@ -20,6 +20,13 @@ struct usage_launch {
     uint8_t device;
     bool has_reactive;
     int64_t lead_ns;
+    int64_t clear_ns; /* usage_clear_ns of its device when it started, itself left out */
+};
+
+/* Time in which a device ran reactive launches. */
+struct usage_reactive {
+    uint32_t running;
+    int64_t since_ns, sum_ns;
 };
 
 struct usage {
@@ -38,6 +45,7 @@ struct usage {
     double tier_medium_frac, tier_high_frac;
     struct usage_launch running[USAGE_MAX_LAUNCHES];
     uint32_t n_running;
+    struct usage_reactive reactive[MACHINE_MAX_DEVICES];
     units_sum actual_ns, solo_ns, killed_ns;  /* of ended launches */
     double speed, speed_lost_ns, speed_least; /* by power limits; integral of 1 - speed; lowest */
     int64_t speed_since_ns;
@@ -57,7 +65,9 @@ void usage_launch_started(struct usage *u, const struct launch *l, int64_t lead_
 /* False when the launch had never started (it was withdrawn). */
 bool usage_launch_ended(struct usage *u, const struct launch *l, int64_t solo_ns, int64_t lost_ns);
 /* A launch that ran alone from begin to end. */
-void usage_repeated(struct usage *u, int64_t solo_ns);
+void usage_repeated(struct usage *u, const struct repeat_record *r, uint32_t k);
+/* A clock that stands still while the device runs a reactive launch. */
+int64_t usage_clear_ns(const struct usage *u, uint8_t device, int64_t now_ns);
 /* Closes every integral at the end of the run. Call once. */
 void usage_finish(struct usage *u, int64_t now_ns);
 
