@@ -1,0 +1,99 @@
+/* The verdict judges the load, not the order: policies that always work while there is work, and
+ * order it differently, get the same one on the same trace, as all need about as long for what is
+ * left when the last request has come. Whole runs of the shipped machine. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "experiments/run/runner.h"
+#include "tests/helpers/randomrun.h"
+
+static const char *const policies[] = {"openvino-cb", "edf", "vtc"};
+enum { POLICIES = 3 };
+
+struct judged {
+    enum metrics_verdict verdict;
+    double drain_s, window_s;
+};
+
+static struct judged judge(const char *policy, const char *workload)
+{
+    static struct randomrun run;
+    static struct config c;
+    static struct config_policy p;
+    struct trace t;
+    struct runner_result r;
+    struct err e = ERR_INIT;
+    run = (struct randomrun){.soc = "core-ultra-5-125h", .llm = "llama-3.2-3b", .seed = 1};
+    (void)snprintf(run.policy, sizeof run.policy, "%s", policy);
+    (void)snprintf(run.workload, sizeof run.workload, "%s", workload);
+    ck_assert(randomrun_load(&run, &c, &p, &t));
+    struct runner_options opt = {0};
+    ck_assert_int_eq(runner_run(&c, &p, &t, run.seed, &opt, &r, &e), 0);
+    struct judged j = {r.verdict, metric_list_find(&r.metrics, "drain_s")->value,
+                       metric_list_find(&r.metrics, "arrival_window_s")->value};
+    runner_result_fini(&r);
+    trace_fini(&t);
+    config_fini(&c);
+    err_fini(&e);
+    return j;
+}
+
+/* All policies say so; the largest and smallest time to drain are at most a tenth apart. */
+static void all_say(enum metrics_verdict want, const char *workload)
+{
+    double least = HUGE_VAL;
+    double most = 0.0;
+    for (int i = 0; i < POLICIES; i++) {
+        struct judged j = judge(policies[i], workload);
+        printf("verdict: %s, %s: %s, %.0f s to drain after %.0f s\n", workload, policies[i],
+               metrics_verdict_names[j.verdict], j.drain_s, j.window_s);
+        ck_assert_int_eq((int)j.verdict, (int)want);
+        least = fmin(least, j.drain_s);
+        most = fmax(most, j.drain_s);
+    }
+    ck_assert(want != METRICS_OVERLOADED || most < 1.1 * least);
+}
+
+/* 45 requests a minute for a machine that serves about 27. */
+START_TEST(an_overload_is_one_for_every_order)
+{
+    all_say(METRICS_OVERLOADED, "mixed:reactive_per_min=15,proactive_per_min=30,duration_s=600");
+    all_say(METRICS_STABLE, "mixed:reactive_per_min=1,proactive_per_min=2,duration_s=600");
+}
+END_TEST
+
+/* As in the Mooncake trace: bursts, prompts of many thousand tokens, short answers. Few requests,
+ * each of more than a minute, so the number in the system says little. */
+#define LONG_PROMPTS "cv=2,arrival=gamma,reactive_input_scale=8,output_scale=0.5,duration_s=1800"
+
+START_TEST(long_prompts_in_bursts_are_judged_alike)
+{
+    all_say(METRICS_OVERLOADED, "mixed:reactive_per_min=2,proactive_per_min=1," LONG_PROMPTS);
+    all_say(METRICS_STABLE, "mixed:reactive_per_min=0.2,proactive_per_min=0.1," LONG_PROMPTS);
+}
+END_TEST
+
+/* Three users who wait for their answers cannot leave more than three requests behind. */
+START_TEST(a_closed_loop_of_few_users_is_stable)
+{
+    all_say(METRICS_STABLE,
+            "mixed:arrival=closed,users=3,think_s=5,proactive_per_min=0,duration_s=900");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("verdict");
+    TCase *t = tcase_create("verdict");
+    tcase_set_timeout(t, 60);
+    tcase_add_test(t, an_overload_is_one_for_every_order);
+    tcase_add_test(t, long_prompts_in_bursts_are_judged_alike);
+    tcase_add_test(t, a_closed_loop_of_few_users_is_stable);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
