@@ -329,54 +329,6 @@ START_TEST(preemption_latency_is_split_at_the_end_of_the_running_launch)
 }
 END_TEST
 
-/* P runs on the iGPU from 0 to 4; R comes at 1, Q at 2. R is served from 5 to 9, Q from 10 on, its
- * first kernel after a lead of 0.5. R waited 4 = 3 for P's launch + 1. Q waited 8.5, of which R had
- * the device for 4: 4.5 = 2 for P's launch + 2.5. */
-START_TEST(preemption_latency_is_waiting_behind_the_other_class)
-{
-    struct metrics_options opt = metrics_options_default();
-    struct metrics *m = metrics_new(&opt, &machine);
-    struct observer *o = metrics_observer(m);
-    struct request p = new_request(0, 10, 0, REQUEST_CLASS_PROACTIVE, 0.0, 100);
-    struct request r = new_request(1, 11, 0, REQUEST_CLASS_REACTIVE, 1.0, 50);
-    struct request q = new_request(2, 12, 0, REQUEST_CLASS_REACTIVE, 2.0, 10);
-    struct work w[3];
-    o->request_arrived(o->self, 0, &p);
-    work_form(&w[0], 1, SEGMENT_PREFILL, &p, NULL);
-    work_start(o, &w[0], 0.0, 1, IGPU, 0.0);
-    o->request_arrived(o->self, S(1.0), &r);
-    o->request_arrived(o->self, S(2.0), &q);
-    work_stop(o, &w[0], 4.0, false, 4.0, 0.0);
-    work_form(&w[1], 2, SEGMENT_PREFILL, &r, NULL);
-    work_start(o, &w[1], 5.0, 2, IGPU, 0.0);
-    work_stop(o, &w[1], 9.0, true, 4.0, 0.0);
-    token(o, &r, 9.0, 1);
-    o->pass_done(o->self, S(9.0), &w[1].pass);
-    finish(o, &r, 9.0);
-    work_form(&w[2], 3, SEGMENT_PREFILL, &q, NULL);
-    work_start(o, &w[2], 10.0, 3, IGPU, 0.5);
-    work_stop(o, &w[2], 11.0, true, 0.5, 0.0);
-    token(o, &q, 11.0, 1);
-    o->pass_done(o->self, S(11.0), &w[2].pass);
-    finish(o, &q, 11.0);
-    o->run_ended(o->self, S(11.0));
-    struct metric_list all = {0};
-    metrics_collect(m, &all);
-    static const struct {
-        const char *name;
-        double value;
-    } want[] = {{"reactive.preempt_latency_s.n", 2.0},    {"reactive.preempt_latency_s.p50", 4.0},
-                {"reactive.preempt_latency_s.max", 4.5},  {"reactive.preempt_residual_s.max", 3.0},
-                {"reactive.preempt_residual_s.p50", 2.0}, {"reactive.preempt_rest_s.max", 2.5},
-                {"reactive.prefill_pending_s.max", 8.5}};
-    for (size_t i = 0; i < sizeof want / sizeof want[0]; i++) {
-        ck_assert_double_eq_tol(metric_list_find(&all, want[i].name)->value, want[i].value, 1e-12);
-    }
-    metric_list_fini(&all);
-    metrics_free(m);
-}
-END_TEST
-
 START_TEST(counts_and_rates_cover_finished_shed_and_unfinished)
 {
     EXPECT("all.arrived", 5.0);
@@ -626,7 +578,6 @@ int main(void)
     tcase_add_test(run, each_paper_normalises_latency_its_own_way);
     tcase_add_test(run, waiting_is_split_by_stage);
     tcase_add_test(run, preemption_latency_is_split_at_the_end_of_the_running_launch);
-    tcase_add_test(run, preemption_latency_is_waiting_behind_the_other_class);
     tcase_add_test(run, counts_and_rates_cover_finished_shed_and_unfinished);
     tcase_add_test(run, time_in_system_and_backlog_are_integrals_of_the_population);
     tcase_add_test(run, truncated_values_count_what_finished_by_the_last_arrival);
