@@ -78,6 +78,9 @@ static const struct policy_param params[] = {
                                       "memory of calibrated drafts, MB (sd.npu 4.3: below 500)"),
     [SD_KEEP_OLD] = POLICY_BOOL(
         "keep_old", false, "a block computes with its old graph until the new one has come (D.1)"),
+    [SD_EAGLE_FORWARDS] = POLICY_INT("eagle_forwards", 1, 1, 100,
+                                     "passes of EAGLE's draft model per step: 1 as its simulation "
+                                     "in the paper seems to have it [S], 6 for EAGLE-2's tree"),
     {.name = NULL},
 };
 

@@ -30,6 +30,7 @@ enum sd_param {
     SD_OVERLAP,
     SD_CALIBRATE_MB,
     SD_KEEP_OLD,
+    SD_EAGLE_FORWARDS,
 };
 
 /* Order of the drafters in the parameter's choices; the run's owner knows them by name. */

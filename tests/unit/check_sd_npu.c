@@ -170,6 +170,43 @@ START_TEST(memory_counts_graphs_copies_and_drafters)
 }
 END_TEST
 
+/* A forward is a layer and the head. Passes of the decode graph cost as their weights do, within
+ * the attention and the fixed cost of a kernel; a plain step is one pass. Nothing but time differs.
+ */
+START_TEST(eagle_drafts_with_as_many_forwards_as_it_is_told)
+{
+    double layer = config.llm.body_weights / 28;
+    double share =
+        (layer + config.llm.head_weights) / (config.llm.body_weights + config.llm.head_weights);
+    double forward_s = run("sd-npu:system=npu").tpot_s * share;
+    struct outcome one = run("sd-npu:system=npu-eagle");
+    struct outcome six = run("sd-npu:system=npu-eagle,eagle_forwards=6");
+    struct outcome eleven = run("sd-npu:system=npu-eagle,eagle_forwards=11");
+    ck_assert_double_eq(six.verifies, one.verifies);
+    double steps = one.verifies / (double)trace.n;
+    double added_s = (six.e2e_s - one.e2e_s) / (5.0 * steps);
+    printf("sd-npu: a forward of EAGLE's drafter takes %.2f ms (by weights %.2f)\n", 1e3 * added_s,
+           1e3 * forward_s);
+    ck_assert_double_eq_tol(added_s / forward_s, 1.0, 0.2);
+    ck_assert_double_eq_tol((eleven.e2e_s - six.e2e_s) / (5.0 * steps), added_s, 1e-6);
+}
+END_TEST
+
+/* The tree of EAGLE-2: 1 + 60 rows are two passes of 32, and as many tokens are right. */
+START_TEST(eagle_verifies_a_tree)
+{
+    struct outcome path = run("sd-npu:system=npu-eagle");
+    static const char *const sets[] = {"sim.speculation.max_draft_tokens=60"};
+    teardown();
+    open_with("summary:n=60,gap_s=10", sets, 1);
+    struct outcome tree = run("sd-npu:system=npu-eagle");
+    ck_assert_double_gt(tree.drafted, 40); /* cut where an answer ends */
+    ck_assert_double_eq_tol(tree.accepted, path.accepted, 0.05 * path.accepted);
+    ck_assert_double_gt(tree.tpot_s, 1.6 * path.tpot_s);
+    ck_assert_double_lt(tree.tpot_s, 2.0 * path.tpot_s);
+}
+END_TEST
+
 START_TEST(switching_late_spares_the_prompt_the_slow_graph)
 {
     /* Weights mapped, prompts of seven chunks: loading six blocks takes about 0.4 s of a prompt of
@@ -243,6 +280,8 @@ int main(void)
     tcase_add_test(t, sd_npu_fits_its_drafts_into_one_pass);
     tcase_add_test(t, graph_switching_leaves_decoding_as_it_is);
     tcase_add_test(t, memory_counts_graphs_copies_and_drafters);
+    tcase_add_test(t, eagle_drafts_with_as_many_forwards_as_it_is_told);
+    tcase_add_test(t, eagle_verifies_a_tree);
     tcase_add_test(t, keeping_the_old_graph_costs_a_block_and_never_time);
     tcase_add_test(t, switching_late_spares_the_prompt_the_slow_graph);
     tcase_add_test(t, calibration_costs_its_time_per_input_token);
