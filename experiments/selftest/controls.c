@@ -158,6 +158,7 @@ size_t controls_run(FILE *out)
         bool ok = measure(POLICY, NULL, false, c->metric, base) &&
                   measure(c->policy, c->sets, c->swap_classes, name, changed);
         struct stats_paired p = stats_paired(changed, base, REPLICATIONS, STATS_LEVEL_FRAC);
+        p.relevance_frac = 0.0; /* small moves count too: is there the mechanism at all? */
         char verdict[96] = "failed";
         if (ok) {
             (void)stats_verdict(&p, verdict, sizeof verdict);
