@@ -34,6 +34,7 @@ CHECK_LIBS   = $$(pkg-config --libs check)
 ENGINE_HOME := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/xpusim
 GGML        := $(wildcard $(ENGINE_HOME)/ggml-0.25.3)
 OPENVINO    := $(wildcard $(ENGINE_HOME)/openvino-2026.4.1)
+comma       := ,
 ENGINES     := $(if $(GGML),$(BUILD)/engines/ggml.so) $(if $(OPENVINO),$(BUILD)/engines/openvino.so)
 ENGINE_SRC  := hwmodels/engines/ggml.c $(wildcard hwmodels/engines/openvino*.c)
 
@@ -115,9 +116,11 @@ demo: $(BUILD)/xpusim
 	@BUILD=$(BUILD) sh experiments/demo.sh
 
 SAN_ENV = ASAN_OPTIONS=abort_on_error=0:detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1
+# Engines are C++ inside: the sanitizer must know its exceptions before the first one is loaded.
 asan:
 	$(SAN_ENV) $(MAKE) check BUILD=build/asan OPT=-O1 \
-	    XCFLAGS='-fsanitize=address -fno-omit-frame-pointer'
+	    XCFLAGS='-fsanitize=address -fno-omit-frame-pointer' \
+	    $(if $(ENGINES),LDFLAGS='-Wl$(comma)--no-as-needed -lstdc++ -Wl$(comma)--as-needed')
 
 ubsan:
 	$(SAN_ENV) $(MAKE) check BUILD=build/ubsan OPT=-O1 \

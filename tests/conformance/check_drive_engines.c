@@ -60,6 +60,24 @@ END_TEST
 
 /* ---- OpenVINO ---- */
 
+/* Its threading library loads a part of itself in a way that the address sanitizer ends the process
+ * for (RTLD_DEEPBIND, google/sanitizers issue 611). NULL, said, also where it is not installed. */
+static const struct engine_ops *find_openvino(void)
+{
+#ifdef __SANITIZE_ADDRESS__
+    printf("skipped: engine openvino cannot be loaded under the address sanitizer\n");
+    return NULL;
+#else
+    struct err e = ERR_INIT;
+    const struct engine_ops *ops = engine_find("openvino", &e);
+    err_fini(&e);
+    if (ops == NULL) {
+        printf("skipped: engine openvino is not there (make engines)\n");
+    }
+    return ops;
+#endif
+}
+
 /* Its static and dynamic kernels round differently, and its int8 rows are not ggml's blocks of 32:
  * tokens may part after the first ones. All on it, and as the NPU beside ggml, with attention
  * compiled for each prompt and kernels of 16 rows and of one. */
@@ -67,10 +85,9 @@ START_TEST(openvino_runs_alone_and_beside_ggml)
 {
     struct err e = ERR_INIT;
     const struct engine_ops *ggml = engine_find("ggml", &e);
-    const struct engine_ops *openvino = engine_find("openvino", &e);
+    const struct engine_ops *openvino = find_openvino();
     err_fini(&e);
     if (ggml == NULL || openvino == NULL) {
-        printf("skipped: engine openvino is not there (make engines)\n");
         return;
     }
     struct tokens reference;
@@ -103,11 +120,9 @@ END_TEST
 /* An interrupted inference is run again, and the tokens are those of the undisturbed run. */
 START_TEST(an_openvino_kernel_is_reset_and_run_again)
 {
-    struct err e = ERR_INIT;
-    const struct engine_ops *openvino = engine_find("openvino", &e);
-    err_fini(&e);
+    const struct engine_ops *openvino = find_openvino();
     if (openvino == NULL) {
-        return; /* said above */
+        return;
     }
     struct tokens t;
     struct tokens undisturbed;

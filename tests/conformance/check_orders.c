@@ -374,6 +374,9 @@ static bool vtc_takes_nobody_out(const char *extra)
 {
     bool stays = true;
     for (int reactive = 0; reactive < 2; reactive++) {
+        if (reactive > 0) {
+            scenario_fini(&sc);
+        }
         rules_machine(1);
         clients(2, (uint32_t[]){1, 2});
         struct scenario_request q[] = {{BE, 0, 100, 10, 0, 0},
