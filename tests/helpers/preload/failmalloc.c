@@ -1,6 +1,7 @@
 /* A shim for LD_PRELOAD: the FM_K-th allocation of the process (malloc, calloc, realloc; counted on
- * through fork) fails, and with FM_ALL set every later one. What is executed in turn is left alone.
- */
+ * through fork) fails, and with FM_ALL set every later one. What is executed in turn is left alone,
+ * and so is what happens before main: a library that sets itself up there (GnuTLS, below libcurl)
+ * says of a failure what it likes. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -14,7 +15,8 @@ static void *(*real_malloc)(size_t);
 static void *(*real_calloc)(size_t, size_t);
 static void *(*real_realloc)(void *, size_t);
 static unsigned long count, fails_at;
-static bool all;
+static bool all, running; /* running: main has begun */
+static int (*real_main)(int, char **, char **);
 
 /* dlsym allocates before the real functions are known. */
 static unsigned char early[65536];
@@ -33,21 +35,50 @@ static bool is_early(const void *p)
     return (uintptr_t)p >= (uintptr_t)early && (uintptr_t)p < (uintptr_t)early + sizeof early;
 }
 
-__attribute__((constructor)) static void start(void)
+/* At the first allocation: libraries allocate in constructors that run before this one's would. */
+static bool resolve(void)
 {
-    real_malloc = (void *(*)(size_t))dlsym(RTLD_NEXT, "malloc");
-    real_calloc = (void *(*)(size_t, size_t))dlsym(RTLD_NEXT, "calloc");
-    real_realloc = (void *(*)(void *, size_t))dlsym(RTLD_NEXT, "realloc");
+    static bool busy;
+    if (real_malloc == NULL && !busy) {
+        busy = true;
+        real_calloc = (void *(*)(size_t, size_t))dlsym(RTLD_NEXT, "calloc");
+        real_realloc = (void *(*)(void *, size_t))dlsym(RTLD_NEXT, "realloc");
+        real_malloc = (void *(*)(size_t))dlsym(RTLD_NEXT, "malloc");
+    }
+    return real_malloc != NULL;
+}
+
+static int begin(int argc, char **argv, char **env)
+{
     const char *k = getenv("FM_K");
     fails_at = k != NULL ? strtoul(k, NULL, 10) : 0;
     const char *every = getenv("FM_ALL");
     all = every != NULL && every[0] != '\0';
     (void)unsetenv("LD_PRELOAD");
-    count = 0;
+    running = true;
+    return real_main(argc, argv, env);
+}
+
+int __libc_start_main(int (*program)(int, char **, char **), int argc, char **argv,
+                      void (*init)(void), void (*fini)(void), void (*rtld_fini)(void),
+                      void *stack_end);
+int __libc_start_main(int (*program)(int, char **, char **), int argc, char **argv,
+                      void (*init)(void), void (*fini)(void), void (*rtld_fini)(void),
+                      void *stack_end)
+{
+    int (*next)(int (*)(int, char **, char **), int, char **, void (*)(void), void (*)(void),
+                void (*)(void), void *);
+    void *symbol = dlsym(RTLD_NEXT, "__libc_start_main");
+    memcpy(&next, &symbol, sizeof next);
+    real_main = program;
+    return next(begin, argc, argv, init, fini, rtld_fini, stack_end);
 }
 
 static bool fails(void)
 {
+    if (!running) {
+        return false;
+    }
     unsigned long n = __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED);
     if (fails_at == 0 || (all ? n < fails_at : n != fails_at)) {
         return false;
@@ -58,7 +89,7 @@ static bool fails(void)
 
 void *malloc(size_t n)
 {
-    if (real_malloc == NULL) {
+    if (!resolve()) {
         return early_alloc(n);
     }
     return fails() ? NULL : real_malloc(n);
@@ -66,7 +97,7 @@ void *malloc(size_t n)
 
 void *calloc(size_t n, size_t each)
 {
-    if (real_calloc == NULL) {
+    if (!resolve()) {
         return early_alloc(n * each);
     }
     return fails() ? NULL : real_calloc(n, each);
@@ -74,7 +105,7 @@ void *calloc(size_t n, size_t each)
 
 void *realloc(void *p, size_t n)
 {
-    if (real_realloc == NULL || is_early(p)) {
+    if (!resolve() || is_early(p)) {
         void *q = real_malloc != NULL ? real_malloc(n) : early_alloc(n);
         if (q != NULL && p != NULL) {
             memcpy(q, p, n); /* early blocks end within `early` */
