@@ -133,7 +133,9 @@ static bool same_work(const struct sample *a, const struct sample *b)
 /* Sorts by work; drops those that lost their core, where three or more like them tell. */
 static void screen(struct samples *s)
 {
-    qsort(s->v, s->n, sizeof *s->v, by_work);
+    if (s->n > 0) {
+        qsort(s->v, s->n, sizeof *s->v, by_work);
+    }
     size_t kept = 0;
     for (size_t i = 0; i < s->n;) {
         size_t end = i;

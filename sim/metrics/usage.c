@@ -66,7 +66,7 @@ void usage_ddr(struct usage *u, uint64_t count, int64_t duration_ns, double dema
                double share_bytes_per_s)
 {
     double duration_s = units_s_from_ns(duration_ns);
-    int64_t ns = (int64_t)count * duration_ns;
+    units_sum ns = (units_sum)count * duration_ns;
     u->ddr_bytes += (units_sum)count * llround(share_bytes_per_s * duration_s);
     u->ddr_demand_bytes += (units_sum)count * llround(demand_bytes_per_s * duration_s);
     double pressure = demand_bytes_per_s / u->machine->ddr_peak_bytes_per_s;

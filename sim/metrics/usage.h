@@ -41,7 +41,7 @@ struct usage {
     double total_watts, peak_watts;
     int64_t overlap_ns;                    /* NPU and iGPU busy at once */
     units_sum ddr_bytes, ddr_demand_bytes; /* whole bytes per interval: collapsing is invisible */
-    int64_t ddr_ns, tier_ns[USAGE_TIERS];
+    units_sum ddr_ns, tier_ns[USAGE_TIERS];
     double tier_medium_frac, tier_high_frac;
     struct usage_launch running[USAGE_MAX_LAUNCHES];
     uint32_t n_running;
