@@ -77,6 +77,18 @@ static void attention_work(const struct roofline *r, const struct soc_runtime *p
     *bytes = r->kv_bytes_per_key * keys * share + r->attn_io_bytes_per_row * q->rows;
 }
 
+/* e_a, or what it is on average where the row of a decoding sequence has a rate of its own: the
+ * pairs of that row and its keys at e_d, all others at e_a. */
+static double attention_frac(const struct soc_runtime *p, const struct work_shape *w)
+{
+    double pairs = (double)w->attn_pairs;
+    if (p->decode_attention_frac == 0.0 || pairs == 0.0) {
+        return p->attention_frac;
+    }
+    double decode = fmin(pairs, soc_ops_decode_keys(w));
+    return pairs / (decode / p->decode_attention_frac + (pairs - decode) / p->attention_frac);
+}
+
 struct terms {
     double compute_s, memory_s;
     double launch_s; /* launches, and what the sequences of a batch cost one by one */
@@ -151,8 +163,7 @@ static void terms_fill(const struct hwmodel *m, const struct kernel_query *q, bo
         double attn_flop;
         double attn_bytes;
         attention_work(r, p, q, chunk, &attn_flop, &attn_bytes);
-        double e_a = plain ? 1.0 : p->attention_frac;
-        t->compute_s += attn_flop / (c->flop_per_s * e_a);
+        t->compute_s += attn_flop / (c->flop_per_s * (plain ? 1.0 : attention_frac(p, q->shape)));
         flop += attn_flop;
         t->bytes += attn_bytes;
     }
@@ -275,7 +286,8 @@ static void floor_fill(const struct hwmodel *m, uint8_t device, enum op_kind op_
         .bytes_per_s = c->bytes_per_s,
     };
     if (has_attention(op_kind)) {
-        out->pair_s = r->attn_flop_per_pair / (c->flop_per_s * (plain ? 1.0 : p->attention_frac));
+        double fastest = plain ? 1.0 : fmax(p->attention_frac, p->decode_attention_frac);
+        out->pair_s = r->attn_flop_per_pair / (c->flop_per_s * fastest);
         out->key_bytes = r->kv_bytes_per_key;
         out->row_bytes += r->attn_io_bytes_per_row;
     }

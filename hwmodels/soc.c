@@ -112,6 +112,7 @@ static void runtime_parse(struct soc *soc, struct soc_device *d, struct json_obj
     r->width_fill_own = json_has(o, "width_fill");
     r->width_fill = optional(soc, o, "width_fill", "columns", 0.0, 1e6, 0.0);
     r->attention_frac = number(soc, o, "attention", "1", 1e-4, 10.0, 1.0);
+    r->decode_attention_frac = optional(soc, o, "decode_attention", "1", 1e-6, 10.0, 0.0);
     r->knee = optional(soc, o, "knee", "1", 0.5, 100.0, 1.2);
     r->decode_batch_frac = optional(soc, o, "decode_batch_inefficiency", "1", 0.0, 10.0, 0.0);
     r->attention_launches = optional(soc, o, "attention_launches", "1", 0.0, 100.0, 0.0);

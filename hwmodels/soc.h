@@ -61,6 +61,8 @@ struct soc_runtime {
     double width_fill;        /* n0: columns that filling the engine costs, of the model's width */
     bool width_fill_own;      /* the file states it */
     double attention_frac;    /* e_a: attention runs at this share of P */
+    /* e_d: of a decoding sequence's own row over its keys; 0: no measurement sets it apart */
+    double decode_attention_frac;
     double knee;              /* exponent of the p-norm form */
     /* What a batch costs beyond its rows, per sequence beyond the first (README): */
     double decode_batch_frac;  /* share of the weights that a further decode reads again */

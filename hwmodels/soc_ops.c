@@ -67,16 +67,22 @@ static double table_seconds(const struct soc_ops_table *t, double rows)
     return t->s[i - 1] + slope * (rows - t->rows[i - 1]);
 }
 
+/* Of a mixed pass every sequence has its share of the keys: the shape knows no more. */
+double soc_ops_decode_keys(const struct work_shape *w)
+{
+    double keys = (double)w->kv_read_tokens;
+    double decodes = (double)(w->rows - w->prefill_rows);
+    return w->prefill_rows == 0 ? keys : keys * decodes / w->sequences;
+}
+
 static double attention_seconds(const struct soc_ops *ops, const struct kernel_query *q)
 {
     const struct work_shape *w = q->shape;
     double share = (double)q->rows / (double)w->rows;
     double decodes = (double)(w->rows - w->prefill_rows);
-    double decode_keys = 0.0;
+    double decode_keys = soc_ops_decode_keys(w);
     double seconds = 0.0;
-    if (decodes > 0.0) { /* every sequence has its share of the keys: the shape knows no more */
-        decode_keys = w->prefill_rows == 0 ? (double)w->kv_read_tokens
-                                           : (double)w->kv_read_tokens * decodes / w->sequences;
+    if (decodes > 0.0) {
         seconds += ops->decode_key_s * decode_keys * share + ops->decode_row_s * decodes * share;
     }
     if (w->prefill_rows > 0) {

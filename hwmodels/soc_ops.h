@@ -32,6 +32,8 @@ struct soc_ops {
 
 /* Reads the object `key` of a runtime entry. */
 void soc_ops_parse(struct json_obj *o, const char *key, struct soc_ops *out);
+/* Keys that the rows of decoding sequences read, each row its own sequence's. */
+double soc_ops_decode_keys(const struct work_shape *w);
 /* Seconds alone; > 0. Rows of a prompt in a mixed pass count as prefill, the others as decode. */
 double soc_ops_seconds(const struct soc_ops *ops, const struct kernel_query *q);
 

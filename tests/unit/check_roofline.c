@@ -308,6 +308,44 @@ START_TEST(attention_runs_once_per_sequence_and_gathers_its_keys)
 }
 END_TEST
 
+START_TEST(the_row_of_a_decoding_sequence_has_an_attention_rate_of_its_own)
+{
+    struct model b;
+    model_init(&b, "llama-3.2-3b", "extended");
+    struct soc_runtime *p = &b.soc.devices[MODEL_IGPU].runtimes[0];
+    *p = (struct soc_runtime){.many = {1e12, 1e15, 0.0}, /* no memory time, no launches */
+                              .one = {1e12, 1e15, 0.0},
+                              .attention_frac = 0.5,
+                              .decode_attention_frac = 0.01,
+                              .min_rows = 1,
+                              .fused_launch_frac = 1.0};
+    /* 4 x 24 heads x 128 = 12288 flop a pair: 12.288 ns at 1 TFLOP/s, 24.576 ns at e_a, 1228.8 ns at
+     * e_d. Four sequences of 500 keys have 2000 pairs of the latter */
+    struct work_shape w = model_decode(4, 500);
+    model_near((double)model_cost(&b, MODEL_IGPU, OP_MHA, &w, 4, 4).t_ns, 2000 * 1228.8, 1e-6);
+    struct work_shape one = model_decode(1, 500);
+    model_near((double)model_cost(&b, MODEL_IGPU, OP_MHA, &one, 1, 1).t_ns, 500 * 1228.8, 1e-6);
+    struct work_shape prompt = model_prefill(256); /* 32,896 pairs, none of a decode */
+    model_near((double)model_cost(&b, MODEL_IGPU, OP_MHA, &prompt, 256, 256).t_ns, 32896 * 24.576,
+               1e-6);
+    /* beside it a decode of 256 keys: 512 keys of two sequences, half of them the decode's */
+    struct work_shape mixed = prompt;
+    mixed.rows = 257;
+    mixed.sequences = 2;
+    mixed.attn_pairs += 256;
+    mixed.kv_read_tokens += 256;
+    model_near((double)model_cost(&b, MODEL_IGPU, OP_MHA, &mixed, 257, 257).t_ns,
+               32896 * 24.576 + 256 * 1228.8, 1e-6);
+    struct work_shape verify = model_decode(1, 500); /* 4 rows of one sequence read its keys once */
+    verify.rows = 4;
+    verify.attn_pairs = 4 * 500;
+    model_near((double)model_cost(&b, MODEL_IGPU, OP_MHA, &verify, 4, 4).t_ns,
+               1500 * 24.576 + 500 * 1228.8, 1e-6);
+    p->decode_attention_frac = 0.0; /* not set apart */
+    model_near((double)model_cost(&b, MODEL_IGPU, OP_MHA, &w, 4, 4).t_ns, 2000 * 24.576, 1e-6);
+}
+END_TEST
+
 START_TEST(a_layer_in_one_kernel_pays_its_share_of_the_launches)
 {
     struct model b;
@@ -412,6 +450,7 @@ int main(void)
     tcase_add_test(t, few_rows_pay_the_row_floor);
     tcase_add_test(t, a_further_decode_reads_its_share_of_the_weights_again_in_mixed_passes_too);
     tcase_add_test(t, attention_runs_once_per_sequence_and_gathers_its_keys);
+    tcase_add_test(t, the_row_of_a_decoding_sequence_has_an_attention_rate_of_its_own);
     tcase_add_test(t, a_layer_in_one_kernel_pays_its_share_of_the_launches);
     tcase_add_test(t, a_fused_layer_is_the_sum_of_its_parts);
     tcase_add_test(t, row_shares_of_attention_add_up_to_the_whole);

@@ -271,6 +271,7 @@ static const char *const optional[] = {"note",
                                        "head_bytes",
                                        "kv_bytes",
                                        "kv_gather",
+                                       "decode_attention",
                                        "attention_launches",
                                        "fused_launches",
                                        NULL};
