@@ -319,8 +319,8 @@ START_TEST(the_row_of_a_decoding_sequence_has_an_attention_rate_of_its_own)
                               .decode_attention_frac = 0.01,
                               .min_rows = 1,
                               .fused_launch_frac = 1.0};
-    /* 4 x 24 heads x 128 = 12288 flop a pair: 12.288 ns at 1 TFLOP/s, 24.576 ns at e_a, 1228.8 ns at
-     * e_d. Four sequences of 500 keys have 2000 pairs of the latter */
+    /* 4 x 24 heads x 128 = 12288 flop a pair: 12.288 ns at 1 TFLOP/s, 24.576 ns at e_a, 1228.8 ns
+     * at e_d. Four sequences of 500 keys have 2000 pairs of the latter */
     struct work_shape w = model_decode(4, 500);
     model_near((double)model_cost(&b, MODEL_IGPU, OP_MHA, &w, 4, 4).t_ns, 2000 * 1228.8, 1e-6);
     struct work_shape one = model_decode(1, 500);
