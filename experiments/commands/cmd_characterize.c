@@ -20,26 +20,22 @@ struct options {
 
 static struct document *to_document(const struct characterize_rows *r)
 {
+    static const struct frame_column columns[] = {
+        {.name = "study", .kind = FRAME_TEXT},
+        {.name = "device", .kind = FRAME_TEXT},
+        {.name = "what", .kind = FRAME_TEXT},
+        {.name = "x_name", .kind = FRAME_TEXT},
+        {.name = "x"},
+        {.name = "metric", .kind = FRAME_TEXT},
+        {.name = "value"},
+        {.name = "unit", .kind = FRAME_TEXT},
+    };
     struct document *d = document_new();
-    struct frame *f = document_frame(d, NULL, 0);
-    static const char *const texts[] = {"study", "device", "what", "x_name"};
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-        frame_column(f, (struct frame_column){.name = texts[i], .kind = FRAME_TEXT});
-    }
-    frame_column(f, (struct frame_column){.name = "x"});
-    frame_column(f, (struct frame_column){.name = "metric", .kind = FRAME_TEXT});
-    frame_column(f, (struct frame_column){.name = "value"});
-    frame_column(f, (struct frame_column){.name = "unit", .kind = FRAME_TEXT});
+    struct frame *f = DOCUMENT_FRAME(d, "", 0, columns);
     for (size_t i = 0; i < r->n; i++) {
         const struct characterize_row *row = &r->v[i];
-        frame_text(f, row->study);
-        frame_text(f, row->device);
-        frame_text(f, row->what);
-        frame_text(f, row->x_name);
-        frame_number(f, row->x);
-        frame_text(f, row->metric);
-        frame_number(f, row->value);
-        frame_text(f, row->unit);
+        FRAME_ROW(f, row->study, row->device, row->what, row->x_name, row->x, row->metric,
+                  row->value, row->unit);
     }
     return d;
 }

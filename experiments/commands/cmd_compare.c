@@ -155,13 +155,7 @@ static int add_uncertainty(const struct compare_options *o, const struct compare
         struct document *d = document_new();
         uncertainty_document(plan, &u, d);
         if (into != NULL) {
-            char *text = NULL;
-            size_t size = 0;
-            FILE *f = open_memstream(&text, &size);
-            document_put(d, DOCUMENT_JSON, f);
-            (void)fclose(f);
-            cJSON_AddItemToObject(into, "uncertainty", cJSON_Parse(text));
-            free(text);
+            cJSON_AddItemToObject(into, "uncertainty", document_json(d));
         } else {
             document_put(d, DOCUMENT_TEXT, stdout);
         }

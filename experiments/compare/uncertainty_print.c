@@ -59,13 +59,6 @@ static const char *measurement_of(const struct machine_factor *f, char *buf, siz
     return buf;
 }
 
-static void columns(struct frame *f, const struct frame_column *c, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        frame_column(f, c[i]);
-    }
-}
-
 static void put_pairs(const struct compare_plan *plan, const struct uncertainty *u,
                       struct document *d)
 {
@@ -81,20 +74,14 @@ static void put_pairs(const struct compare_plan *plan, const struct uncertainty 
         {.name = "model_high", .title = "to", .format = "%.4g"},
         {.name = "model_var_frac", .title = "machine's share", .format = "%.2f"},
     };
-    struct frame *f = document_frame(d, "pairs", 2);
-    columns(f, cols, sizeof cols / sizeof cols[0]);
+    struct frame *f = DOCUMENT_FRAME(d, "pairs", 2, cols);
     for (uint32_t m = 0; m < u->n_metrics; m++) {
         for (uint32_t i = 0; i < u->n_pairs; i++) {
             const struct uncertainty_pair *p = &u->pairs[i];
             if (p->metric == m) {
-                frame_text(f, u->metrics[m]);
-                frame_text(f, plan->policies[p->policy].label);
-                const double v[] = {
-                    p->better_frac,   p->se,        p->nominal,    p->sampling_low,
-                    p->sampling_high, p->model_low, p->model_high, p->model_var_frac};
-                for (size_t k = 0; k < sizeof v / sizeof v[0]; k++) {
-                    frame_number(f, v[k]);
-                }
+                FRAME_ROW(f, u->metrics[m], plan->policies[p->policy].label, p->better_frac, p->se,
+                          p->nominal, p->sampling_low, p->sampling_high, p->model_low,
+                          p->model_high, p->model_var_frac);
             }
         }
     }
@@ -103,18 +90,16 @@ static void put_pairs(const struct compare_plan *plan, const struct uncertainty 
 static void put_best(const struct compare_plan *plan, const struct uncertainty *u,
                      struct document *d)
 {
-    struct frame *f = document_frame(d, "best", 2);
     static const struct frame_column cols[] = {
         {.name = "metric", .kind = FRAME_TEXT},
         {.name = "policy", .kind = FRAME_TEXT},
         {.name = "best_frac", .title = "best on this share of machines", .format = "%.2f"},
     };
-    columns(f, cols, 3);
+    struct frame *f = DOCUMENT_FRAME(d, "best", 2, cols);
     for (uint32_t m = 0; m < u->n_metrics; m++) {
         for (uint32_t p = 0; p < u->n_policies; p++) {
-            frame_text(f, u->metrics[m]);
-            frame_text(f, plan->policies[p].label);
-            frame_number(f, u->best_frac[(size_t)m * u->n_policies + p]);
+            FRAME_ROW(f, u->metrics[m], plan->policies[p].label,
+                      u->best_frac[(size_t)m * u->n_policies + p]);
         }
     }
 }
@@ -142,18 +127,15 @@ static void put_shares(const struct compare_plan *plan, const struct uncertainty
         {.name = "difference_high", .only_data = true},
         {.name = "wrong_after", .title = "P(wrong) if known", .format = "%.2f"},
     };
-    struct frame *f = document_frame(d, "factors", 3);
-    columns(f, cols, sizeof cols / sizeof cols[0]);
+    struct frame *f = DOCUMENT_FRAME(d, "factors", 3, cols);
     for (uint32_t i = 0; i < u->n_pairs; i++) {
         const struct uncertainty_pair *p = &u->pairs[i];
         for (uint32_t k = 0; p->metric == 0 && k < p->n_top; k++) {
             const struct uncertainty_share *s = &p->top[k];
             const struct machine_factor *x = &u->machines.factor[s->factor];
             char name[160];
-            frame_text(f, u->metrics[p->metric]);
-            frame_text(f, plan->policies[p->policy].label);
-            frame_text(f, factor_name(x, name, sizeof name));
-            frame_text(f, x->path);
+            const char *const texts[] = {u->metrics[p->metric], plan->policies[p->policy].label,
+                                         factor_name(x, name, sizeof name), x->path};
             const double nan = (double)NAN;
             const double v[] = {s->share,
                                 s->low,
@@ -169,8 +151,11 @@ static void put_shares(const struct compare_plan *plan, const struct uncertainty
                                 s->difference_low,
                                 s->difference_high,
                                 s->wrong_after};
+            for (size_t j = 0; j < sizeof texts / sizeof texts[0]; j++) {
+                FRAME_CELL(f, texts[j]);
+            }
             for (size_t j = 0; j < sizeof v / sizeof v[0]; j++) {
-                frame_number(f, v[j]);
+                FRAME_CELL(f, v[j]);
             }
         }
     }
@@ -199,7 +184,7 @@ static void put_next(const struct compare_plan *plan, const struct uncertainty *
                            s->wrong_after);
         }
         document_note(d, "measure next, for %s: %s", label, text);
-        document_text(list, label, NULL, text);
+        DOCUMENT_VALUES(list, label, text);
     }
 }
 
@@ -209,11 +194,9 @@ void uncertainty_document(const struct compare_plan *plan, const struct uncertai
     uint32_t plain = plan->replications * plan->n_policies;
     document_heading(d, "on %u machines that the true one may be, %u uncertain numbers",
                      u->machines.n_draws, u->machines.n_factors);
-    document_number(d, "machines", NULL, NULL, u->machines.n_draws);
-    document_number(d, "uncertain_numbers", NULL, NULL, u->machines.n_factors);
-    document_number(d, "runs", NULL, NULL, u->runs);
-    document_number(d, "runs_of_plain_comparison", NULL, NULL, plain);
-    document_number(d, "failed_machines", NULL, NULL, u->n_failed);
+    DOCUMENT_VALUES(d, "machines", u->machines.n_draws, "uncertain_numbers", u->machines.n_factors,
+                    "runs", u->runs, "runs_of_plain_comparison", plain, "failed_machines",
+                    u->n_failed);
     document_note(d,
                   "%u runs, %.1f times the %u of the plain comparison; a probability of 0.5 is "
                   "known to +- %.2f with so many machines",

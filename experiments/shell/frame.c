@@ -1,6 +1,7 @@
 /* Frames and documents: how they are made and read. Their forms are in frame_forms.c. */
 #include "experiments/shell/frame.h"
 
+#include <cjson/cJSON.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -22,6 +23,8 @@ static void frame_free(struct frame *f)
     }
     free(f->cells);
     free(f->columns);
+    free(f->right);
+    free(f->names);
     free(f);
 }
 
@@ -33,13 +36,18 @@ void document_free(struct document *d)
     for (size_t i = 0; i < d->n; i++) {
         struct document_entry *e = &d->v[i];
         free(e->name);
-        free(e->label);
         free(e->text);
+        free(e->value.text);
+        cJSON_Delete(e->tree);
         if (e->frame != NULL) {
             frame_free(e->frame);
         }
         document_free(e->within);
     }
+    for (size_t i = 0; i < d->n_kept; i++) {
+        free(d->kept[i]);
+    }
+    free(d->kept);
     free(d->v);
     free(d);
 }
@@ -52,30 +60,21 @@ static struct document_entry *add(struct document *d, enum document_kind kind, c
     return e;
 }
 
-static char *copy_or_null(const char *text)
+static struct frame_cell cell_of_value(struct frame_value v)
 {
-    return text != NULL ? xstrdup(text) : NULL;
+    return (struct frame_cell){v.kind, v.text != NULL ? xstrdup(v.text) : NULL, v.number};
 }
 
-void document_text(struct document *d, const char *name, const char *label, const char *value)
+void document_values(struct document *d, const struct document_value *v, size_t n)
 {
-    struct document_entry *e = add(d, DOCUMENT_IS_TEXT, name);
-    e->label = copy_or_null(label);
-    e->text = xstrdup(value);
+    for (size_t i = 0; i < n; i++) {
+        add(d, DOCUMENT_IS_VALUE, v[i].name)->value = cell_of_value(v[i].value);
+    }
 }
 
-void document_number(struct document *d, const char *name, const char *label, const char *format,
-                     double value)
+void document_tree(struct document *d, const char *name, const struct cJSON *tree)
 {
-    struct document_entry *e = add(d, DOCUMENT_IS_NUMBER, name);
-    e->label = copy_or_null(label);
-    e->format = format;
-    e->number = value;
-}
-
-void document_flag(struct document *d, const char *name, bool value)
-{
-    add(d, DOCUMENT_IS_FLAG, name)->number = value ? 1.0 : 0.0;
+    add(d, DOCUMENT_IS_TREE, name)->tree = cJSON_Duplicate(tree, true);
 }
 
 /* A text by printf, of any length. */
@@ -107,12 +106,31 @@ void document_heading(struct document *d, const char *fmt, ...)
     va_end(args);
 }
 
+const char *document_format(struct document *d, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    d->kept = xrealloc(d->kept, (d->n_kept + 1) * sizeof *d->kept);
+    d->kept[d->n_kept] = format_text(fmt, args);
+    va_end(args);
+    return d->kept[d->n_kept++];
+}
+
 struct document *document_within(struct document *d, const char *name)
 {
     struct document *within = document_new();
     add(d, DOCUMENT_IS_DOCUMENT, name)->within = within;
     return within;
 }
+
+struct document *document_array(struct document *d, const char *name)
+{
+    struct document *within = document_within(d, name);
+    within->is_array = true;
+    return within;
+}
+
+/* ---- frames ---- */
 
 struct frame *document_frame(struct document *d, const char *name, uint32_t keys)
 {
@@ -122,53 +140,89 @@ struct frame *document_frame(struct document *d, const char *name, uint32_t keys
     return f;
 }
 
-/* ---- frames ---- */
-
-void frame_column(struct frame *f, struct frame_column c)
+void frame_columns(struct frame *f, const struct frame_column *c, size_t n)
 {
     SIM_REQUIRE(f->n_cells == 0, "columns before cells");
-    f->columns = xrealloc(f->columns, (f->n_columns + 1) * sizeof *f->columns);
-    f->columns[f->n_columns++] = c;
+    f->columns = xrealloc(f->columns, (f->n_columns + n) * sizeof *f->columns);
+    f->right = xrealloc(f->right, (f->n_columns + n) * sizeof *f->right);
+    for (size_t i = 0; i < n; i++) {
+        f->right[f->n_columns] = c[i].kind == FRAME_NUMBER;
+        f->columns[f->n_columns++] = c[i];
+    }
 }
 
-static struct frame_cell *next_cell(struct frame *f, enum frame_kind kind, bool any)
+struct frame *document_frame_of(struct document *d, const char *name, uint32_t keys,
+                                const struct frame_column *c, size_t n)
 {
+    struct frame *f = document_frame(d, name, keys);
+    frame_columns(f, c, n);
+    return f;
+}
+
+struct frame *document_data(struct document *d, const char *name, uint32_t keys, const char *names)
+{
+    struct frame *f = document_frame(d, name, keys);
+    f->names = xstrdup(names);
+    char *rest = NULL;
+    for (char *one = strtok_r(f->names, " ", &rest); one != NULL;
+         one = strtok_r(NULL, " ", &rest)) {
+        frame_columns(f, &(struct frame_column){.name = one, .kind = FRAME_ANY, .only_data = true},
+                      1);
+    }
+    return f;
+}
+
+struct frame *document_table(struct document *d, int indent, const char *align, ...)
+{
+    struct frame *f = document_frame(d, NULL, 0);
+    va_list titles;
+    va_start(titles, align);
+    const char *title = va_arg(titles, const char *);
+    bool titled = title != NULL;
+    for (const char *a = align; *a != '\0'; a++) {
+        frame_columns(
+            f, &(struct frame_column){.name = "", .title = titled ? title : "", .kind = FRAME_ANY},
+            1);
+        f->right[f->n_columns - 1] = *a == 'r';
+        title = titled && a[1] != '\0' ? va_arg(titles, const char *) : NULL;
+    }
+    va_end(titles);
+    f->indent = indent;
+    return f;
+}
+
+void frame_indent(struct frame *f, int spaces)
+{
+    f->indent = spaces;
+}
+
+void frame_cell(struct frame *f, struct frame_value v)
+{
+    static const enum frame_value_kind kinds[] = {
+        [FRAME_NUMBER] = FRAME_VALUE_NUMBER,
+        [FRAME_TEXT] = FRAME_VALUE_TEXT,
+        [FRAME_FLAG] = FRAME_VALUE_FLAG,
+    };
     SIM_REQUIRE(f->n_columns > 0, "columns before cells");
     const struct frame_column *c = &f->columns[f->n_cells % f->n_columns];
-    SIM_REQUIRE(any || c->kind == kind, "a cell of column %s", c->name);
+    if (c->kind == FRAME_FLAG && v.kind == FRAME_VALUE_NUMBER) {
+        v = frame_value_flag(v.number != 0.0); /* comparisons are ints in C */
+    }
+    SIM_REQUIRE(c->kind == FRAME_ANY || v.kind >= FRAME_VALUE_NULL || v.kind == kinds[c->kind],
+                "a cell of column %s", c->name);
     if (f->n_cells == f->cap_cells) {
         f->cap_cells = f->cap_cells > 0 ? 2 * f->cap_cells : 64;
         f->cells = xrealloc(f->cells, f->cap_cells * sizeof *f->cells);
     }
-    struct frame_cell *cell = &f->cells[f->n_cells++];
-    *cell = (struct frame_cell){.number = (double)NAN, .missing = true};
-    return cell;
+    f->cells[f->n_cells++] = cell_of_value(v);
 }
 
-void frame_text(struct frame *f, const char *value)
+void frame_row(struct frame *f, const struct frame_value *v, size_t n)
 {
-    struct frame_cell *c = next_cell(f, FRAME_TEXT, false);
-    c->text = xstrdup(value);
-    c->missing = false;
-}
-
-void frame_number(struct frame *f, double value)
-{
-    struct frame_cell *c = next_cell(f, FRAME_NUMBER, false);
-    c->number = value;
-    c->missing = !isfinite(value);
-}
-
-void frame_flag(struct frame *f, bool value)
-{
-    struct frame_cell *c = next_cell(f, FRAME_FLAG, false);
-    c->number = value ? 1.0 : 0.0;
-    c->missing = false;
-}
-
-void frame_missing(struct frame *f)
-{
-    (void)next_cell(f, FRAME_TEXT, true);
+    SIM_REQUIRE(n <= f->n_columns && f->n_cells % f->n_columns == 0, "a row of %zu values", n);
+    for (size_t i = 0; i < f->n_columns; i++) {
+        frame_cell(f, i < n ? v[i] : FRAME_ABSENT);
+    }
 }
 
 uint32_t frame_rows(const struct frame *f)
@@ -189,7 +243,7 @@ static const struct frame_cell *cell_of(const struct frame *f, uint32_t row, con
 double frame_get(const struct frame *f, uint32_t row, const char *column)
 {
     const struct frame_cell *c = cell_of(f, row, column);
-    return c != NULL && !c->missing ? c->number : (double)NAN;
+    return c != NULL && c->kind < FRAME_VALUE_NULL ? c->number : (double)NAN;
 }
 
 const char *frame_get_text(const struct frame *f, uint32_t row, const char *column)

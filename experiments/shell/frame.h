@@ -1,16 +1,19 @@
 /* Results as named columns: one value, many forms.
  *
- * A frame is a table whose columns have a name, a unit, a direction and a title. A document is an
- * ordered list of named values, frames and documents within it: what a command has to say. Text,
- * JSON, CSV and Markdown are made of the same document here and nowhere else.
+ * A document is an ordered list of what a command has to say: named values, frames and documents
+ * within it (data), notes and headings (for people). A frame is a table whose columns have a name,
+ * a unit, a direction and a title. Text, JSON, CSV, Markdown and JUnit are made of the same
+ * document here and nowhere else.
  *
- *     struct frame *f = document_frame(d, "rows", 0);
- *     frame_column(f, (struct frame_column){.name = "device", .kind = FRAME_TEXT});
- *     frame_column(f, (struct frame_column){.name = "time_s", .unit = "s", .format = "%.4g"});
- *     frame_text(f, "npu");
- *     frame_number(f, 0.25);
+ *     static const struct frame_column columns[] = {
+ *         {.name = "device", .kind = FRAME_TEXT}, {.name = "time_s", .unit = "s"}};
+ *     struct frame *f = DOCUMENT_FRAME(d, "rows", 0, columns);
+ *     FRAME_ROW(f, "npu", 0.25);
+ *     DOCUMENT_VALUES(d, "seed", seed, "converged", r->converged);
+ *     document_note(d, "%u rows", n);
  *     document_print(d, output, stdout);
  *
+ * Who sees what: an entry without a name is for people only, a named one is data; frames are both.
  * Everything is owned by the outermost document and freed with it; texts are copied. Out of memory
  * ends the process (sim/base/arena.h).
  */
@@ -22,13 +25,17 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "experiments/shell/frame_value.h"
 #include "experiments/shell/options.h"
 #include "sim/metrics/metric_table.h"
 
-enum frame_kind { FRAME_NUMBER, FRAME_TEXT, FRAME_FLAG };
+struct cJSON;
+
+enum frame_kind { FRAME_NUMBER, FRAME_TEXT, FRAME_FLAG, FRAME_ANY };
 
 struct frame_column {
-    const char *name;  /* in JSON and CSV: "ttft_s" */
+    /* In JSON and CSV: "ttft_s". "a.b" is b of an object a; "" is the row itself. */
+    const char *name;
     const char *title; /* in text and Markdown; NULL: the name */
     const char *unit;  /* "s", "1" of shares; NULL: none */
     enum metric_better better;
@@ -37,43 +44,71 @@ struct frame_column {
     /* of a cell that has no value: "-" when NULL. JSON has null, CSV nothing. */
     const char *missing;
     bool only_data; /* left out of text and Markdown */
+    bool only_text; /* left out of JSON and CSV */
+    bool heading;   /* stands above the rows that share it in text and Markdown */
 };
 
 struct frame;
 struct document;
 
-/* ---- making ---- */
+/* ---- documents ---- */
 
 struct document *document_new(void);
 void document_free(struct document *d);
 
-/* What a value is in JSON; `label` and `format` in text: "LABEL: VALUE" on a line of its own. A
- * label of NULL leaves it out of text. A number that is not finite is null. */
-void document_text(struct document *d, const char *name, const char *label, const char *value);
-void document_number(struct document *d, const char *name, const char *label, const char *format,
-                     double value);
-void document_flag(struct document *d, const char *name, bool value);
+/* DOCUMENT_VALUES(d, "name", value, "name", value, ...): data. Types as in frame_value.h. */
+#define DOCUMENT_VALUES(d, ...)                                                                    \
+    document_values((d), (const struct document_value[]){FRAME_PAIRS(__VA_ARGS__)},                \
+                    FRAME_COUNT(__VA_ARGS__) / 2)
+struct document_value {
+    const char *name;
+    struct frame_value value;
+};
+void document_values(struct document *d, const struct document_value *v, size_t n);
+/* A copy of a tree that exists already, such as a configuration. */
+void document_tree(struct document *d, const char *name, const struct cJSON *tree);
 /* A line that only text and Markdown have; an empty one separates. */
 void document_note(struct document *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* A heading, likewise. */
 void document_heading(struct document *d, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-/* A document within this one. */
+/* A document within this one: an object. In an array, and for people only, name is NULL. */
 struct document *document_within(struct document *d, const char *name);
+/* The same, but an array: names of what is in it are not used. name "": the outer document is this
+ * array alone. */
+struct document *document_array(struct document *d, const char *name);
+/* A text by printf, of any length, kept as long as the document. */
+const char *document_format(struct document *d, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* ---- frames ---- */
 
 /* A frame within the document. The first `keys` columns, which must be text, name objects in JSON:
- * with 2 it is {"KEY1": {"KEY2": {other columns}}}, with 0 an array of objects. Rows of equal keys
- * must follow each other. */
+ * with 2 it is {"KEY1": {"KEY2": {other columns}}}, with 0 an array of objects. name NULL: for
+ * people only; "": the document is this frame alone. The columns are copied, their texts are
+ * borrowed. */
 struct frame *document_frame(struct document *d, const char *name, uint32_t keys);
-/* name NULL: the document is this frame alone, its JSON an array or object without a name. */
+void frame_columns(struct frame *f, const struct frame_column *c, size_t n);
+#define DOCUMENT_FRAME(d, name, keys, columns)                                                     \
+    document_frame_of((d), (name), (keys), (columns), sizeof(columns) / sizeof(columns)[0])
+struct frame *document_frame_of(struct document *d, const char *name, uint32_t keys,
+                                const struct frame_column *c, size_t n);
+/* For data only: columns of any kind. names: "device op time_s". */
+struct frame *document_data(struct document *d, const char *name, uint32_t keys, const char *names);
+/* For people only: a column per character of align, 'l' or 'r', and as many titles, which are
+ * borrowed; or one NULL for none. */
+struct frame *document_table(struct document *d, int indent, const char *align, ...);
+void frame_indent(struct frame *f, int spaces); /* of text; 0 unless told */
 
-/* Columns come before cells. Texts of the column are borrowed. */
-void frame_column(struct frame *f, struct frame_column c);
-/* The next cell, row by row. Its kind must be the column's. */
-void frame_text(struct frame *f, const char *value);
-void frame_number(struct frame *f, double value); /* not finite: no value */
-void frame_flag(struct frame *f, bool value);
-void frame_missing(struct frame *f);
+/* FRAME_ROW(f, value, value, ...): a row; columns beyond the last value stay empty. The kinds must
+ * be the columns'. */
+#define FRAME_ROW(f, ...)                                                                          \
+    frame_row((f), (const struct frame_value[]){FRAME_VALUES(__VA_ARGS__)},                        \
+              FRAME_COUNT(__VA_ARGS__))
+void frame_row(struct frame *f, const struct frame_value *v, size_t n);
+/* FRAME_CELL(f, value): the next cell alone, where columns are not known when written. */
+#define FRAME_CELL(f, x) frame_cell((f), FRAME_VALUE(x))
+void frame_cell(struct frame *f, struct frame_value v);
 
 /* ---- reading ---- */
 
@@ -84,11 +119,21 @@ const char *frame_get_text(const struct frame *f, uint32_t row, const char *colu
 
 /* ---- showing ---- */
 
-enum document_form { DOCUMENT_TEXT, DOCUMENT_JSON, DOCUMENT_CSV, DOCUMENT_MARKDOWN };
+enum document_form {
+    DOCUMENT_TEXT,
+    DOCUMENT_JSON,
+    DOCUMENT_CSV,
+    DOCUMENT_MARKDOWN,
+};
 
+/* As a tree: the caller owns it. */
+struct cJSON *document_json(const struct document *d);
 /* CSV is of the first frame found, a header line first. */
 void document_put(const struct document *d, enum document_form form, FILE *out);
 /* As the options ask. */
-void document_print(const struct document *d, const struct option_output *o, FILE *out);
+void document_print(struct document *d, const struct option_output *o, FILE *out);
+/* Of a long work, what people can be told so far; nothing where data is asked for. It is not said
+ * again. */
+void document_print_so_far(struct document *d, const struct option_output *o, FILE *out);
 
 #endif

@@ -17,16 +17,21 @@ static const struct frame_cell *cell_at(const struct frame *f, uint32_t row, siz
     return &f->cells[row * f->n_columns + column];
 }
 
+/* ---- text and Markdown ---- */
+
 /* What a cell is for people. Returns buf, or the cell's own text. */
 static const char *cell_text(const struct frame_column *c, const struct frame_cell *v, char *buf)
 {
-    if (v->missing) {
-        return c->missing != NULL ? c->missing : "-";
+    if (v->kind == FRAME_VALUE_ABSENT) {
+        return "";
     }
-    if (c->kind == FRAME_TEXT) {
+    if (v->text != NULL) {
         return v->text;
     }
-    if (c->kind == FRAME_FLAG) {
+    if (v->kind == FRAME_VALUE_NULL) {
+        return c->missing != NULL ? c->missing : "-";
+    }
+    if (v->kind == FRAME_VALUE_FLAG) {
         return v->number != 0.0 ? "yes" : "no";
     }
     /* The format is the column's, a literal of the program with one double. */
@@ -42,118 +47,150 @@ static const char *column_title(const struct frame_column *c)
     return c->title != NULL ? c->title : c->name;
 }
 
-/* ---- text ---- */
+/* The columns that people see of a frame, and the one that stands above them. */
+struct view {
+    const struct frame *frame;
+    size_t column[TABLE_MAX_COLUMNS];
+    size_t n;
+    bool titled;
+    int heading; /* or -1 */
+};
 
-static void put_frame_text(const struct frame *f, FILE *out)
+static struct view view_of(const struct frame *f)
+{
+    struct view v = {.frame = f, .heading = -1};
+    for (size_t i = 0; i < f->n_columns; i++) {
+        const struct frame_column *c = &f->columns[i];
+        if (c->heading) {
+            v.heading = (int)i;
+        } else if (!c->only_data) {
+            SIM_REQUIRE(v.n < TABLE_MAX_COLUMNS, "a table of %zu columns", f->n_columns);
+            v.column[v.n++] = i;
+            v.titled = v.titled || column_title(c)[0] != '\0';
+        }
+    }
+    return v;
+}
+
+/* Rows from..to-1. */
+static void put_rows_text(const struct view *v, uint32_t from, uint32_t to, FILE *out)
 {
     char align[TABLE_MAX_COLUMNS + 1] = "";
-    size_t n = 0;
-    bool titled = false;
-    for (size_t i = 0; i < f->n_columns && n < TABLE_MAX_COLUMNS; i++) {
-        if (!f->columns[i].only_data) {
-            align[n++] = f->columns[i].kind == FRAME_NUMBER ? 'r' : 'l';
-            titled = titled || f->columns[i].title == NULL || f->columns[i].title[0] != '\0';
-        }
+    for (size_t i = 0; i < v->n; i++) {
+        align[i] = v->frame->right[v->column[i]] ? 'r' : 'l';
     }
     struct table t;
     table_init(&t, align);
     char buf[CELL_BYTES];
-    for (size_t i = 0; titled && i < f->n_columns; i++) {
-        if (!f->columns[i].only_data) {
-            table_cell(&t, "%s", column_title(&f->columns[i]));
+    for (size_t i = 0; v->titled && i < v->n; i++) {
+        table_cell(&t, "%s", column_title(&v->frame->columns[v->column[i]]));
+    }
+    for (uint32_t r = from; r < to; r++) {
+        for (size_t i = 0; i < v->n; i++) {
+            size_t k = v->column[i];
+            table_cell(&t, "%s", cell_text(&v->frame->columns[k], cell_at(v->frame, r, k), buf));
         }
     }
-    for (uint32_t r = 0; r < frame_rows(f); r++) {
-        for (size_t i = 0; i < f->n_columns; i++) {
-            if (!f->columns[i].only_data) {
-                table_cell(&t, "%s", cell_text(&f->columns[i], cell_at(f, r, i), buf));
-            }
-        }
-    }
-    table_print(&t, out, 0);
+    table_print(&t, out, v->frame->indent);
     table_fini(&t);
 }
 
-static void put_labelled(const struct document_entry *e, FILE *out)
-{
-    if (e->label == NULL) {
-        return;
-    }
-    if (e->kind == DOCUMENT_IS_TEXT) {
-        (void)fprintf(out, "%s: %s\n", e->label, e->text);
-        return;
-    }
-    struct frame_column c = {.kind = FRAME_NUMBER, .format = e->format};
-    struct frame_cell v = {.number = e->number, .missing = !isfinite(e->number)};
-    char buf[CELL_BYTES];
-    (void)fprintf(out, "%s: %s\n", e->label, cell_text(&c, &v, buf));
-}
-
-/* ---- Markdown ---- */
-
 static void put_escaped(const char *text, FILE *out)
 {
+    (void)fputs("| ", out);
     for (; *text != '\0'; text++) {
         (void)fprintf(out, *text == '|' ? "\\%c" : "%c", *text);
     }
+    (void)fputc(' ', out);
 }
 
-static void put_frame_markdown(const struct frame *f, FILE *out)
+static void put_rows_markdown(const struct view *v, uint32_t from, uint32_t to, FILE *out)
 {
     char buf[CELL_BYTES];
-    for (size_t i = 0; i < f->n_columns; i++) {
-        if (!f->columns[i].only_data) {
-            (void)fputs("| ", out);
-            put_escaped(column_title(&f->columns[i]), out);
-            (void)fputc(' ', out);
-        }
+    for (size_t i = 0; i < v->n; i++) {
+        put_escaped(column_title(&v->frame->columns[v->column[i]]), out);
     }
     (void)fputs("|\n", out);
-    for (size_t i = 0; i < f->n_columns; i++) {
-        if (!f->columns[i].only_data) {
-            (void)fputs(f->columns[i].kind == FRAME_NUMBER ? "|---:" : "|---", out);
-        }
+    for (size_t i = 0; i < v->n; i++) {
+        (void)fputs(v->frame->right[v->column[i]] ? "|---:" : "|---", out);
     }
     (void)fputs("|\n", out);
-    for (uint32_t r = 0; r < frame_rows(f); r++) {
-        for (size_t i = 0; i < f->n_columns; i++) {
-            if (!f->columns[i].only_data) {
-                (void)fputs("| ", out);
-                put_escaped(cell_text(&f->columns[i], cell_at(f, r, i), buf), out);
-                (void)fputc(' ', out);
-            }
+    for (uint32_t r = from; r < to; r++) {
+        for (size_t i = 0; i < v->n; i++) {
+            size_t k = v->column[i];
+            put_escaped(cell_text(&v->frame->columns[k], cell_at(v->frame, r, k), buf), out);
         }
         (void)fputs("|\n", out);
     }
 }
 
+static void put_heading(const char *text, bool markdown, FILE *out)
+{
+    if (markdown) {
+        (void)fprintf(out, "\n## %s\n\n", text);
+    } else {
+        term_heading(out, text);
+    }
+}
+
+/* The end of the rows from `from` on that stand under one heading. */
+static uint32_t end_of_rows(const struct view *v, uint32_t from)
+{
+    uint32_t to = from;
+    while (to < frame_rows(v->frame) &&
+           (v->heading < 0 || strcmp(cell_at(v->frame, to, (size_t)v->heading)->text,
+                                     cell_at(v->frame, from, (size_t)v->heading)->text) == 0)) {
+        to++;
+    }
+    return to;
+}
+
+static void put_frame(const struct frame *f, bool markdown, FILE *out)
+{
+    struct view v = view_of(f);
+    uint32_t n = frame_rows(f);
+    uint32_t row = 0;
+    while (v.n > 0 && (row < n || (row == 0 && v.heading < 0))) {
+        uint32_t to = end_of_rows(&v, row);
+        if (v.heading >= 0) {
+            (void)fputs(markdown ? "" : "\n", out);
+            put_heading(cell_at(f, row, (size_t)v.heading)->text, markdown, out);
+        }
+        (markdown ? put_rows_markdown : put_rows_text)(&v, row, to, out);
+        if (n == 0) {
+            break; /* the titles alone */
+        }
+        row = to;
+    }
+}
+
+/* From what has not been told yet. */
 static void put_people(const struct document *d, bool markdown, FILE *out)
 {
     for (size_t i = 0; i < d->n; i++) {
         const struct document_entry *e = &d->v[i];
-        switch (e->kind) {
-        case DOCUMENT_IS_TEXT:
-        case DOCUMENT_IS_NUMBER:
-            put_labelled(e, out);
-            break;
-        case DOCUMENT_IS_FLAG:
-            break;
-        case DOCUMENT_IS_NOTE:
-            (void)fprintf(out, "%s\n", e->text);
-            break;
-        case DOCUMENT_IS_HEADING:
-            if (markdown) {
-                (void)fprintf(out, "\n## %s\n\n", e->text);
-            } else {
-                term_heading(out, e->text);
-            }
-            break;
-        case DOCUMENT_IS_FRAME:
-            (markdown ? put_frame_markdown : put_frame_text)(e->frame, out);
-            break;
-        case DOCUMENT_IS_DOCUMENT:
+        if (e->kind == DOCUMENT_IS_DOCUMENT) {
             put_people(e->within, markdown, out);
-            break;
+        }
+        if (i < d->told) {
+            continue;
+        }
+        if (e->kind == DOCUMENT_IS_NOTE) {
+            (void)fprintf(out, "%s\n", e->text);
+        } else if (e->kind == DOCUMENT_IS_HEADING) {
+            put_heading(e->text, markdown, out);
+        } else if (e->kind == DOCUMENT_IS_FRAME) {
+            put_frame(e->frame, markdown, out);
+        }
+    }
+}
+
+static void mark_told(struct document *d)
+{
+    d->told = d->n;
+    for (size_t i = 0; i < d->n; i++) {
+        if (d->v[i].within != NULL) {
+            mark_told(d->v[i].within);
         }
     }
 }
@@ -184,36 +221,46 @@ static void put_csv_number(double x, FILE *out)
     (void)fputs(text, out);
 }
 
+static void put_cell_csv(const struct frame_cell *v, FILE *out)
+{
+    if (v->kind == FRAME_VALUE_TEXT) {
+        put_csv_text(v->text, out);
+    } else if (v->kind == FRAME_VALUE_FLAG) {
+        (void)fputs(v->number != 0.0 ? "true" : "false", out);
+    } else if (v->kind == FRAME_VALUE_NUMBER) {
+        put_csv_number(v->number, out);
+    }
+}
+
 static void put_frame_csv(const struct frame *f, FILE *out)
 {
+    const char *comma = "";
     for (size_t i = 0; i < f->n_columns; i++) {
-        (void)fputs(i > 0 ? "," : "", out);
-        put_csv_text(f->columns[i].name, out);
+        if (!f->columns[i].only_text) {
+            (void)fputs(comma, out);
+            put_csv_text(f->columns[i].name, out);
+            comma = ",";
+        }
     }
     (void)fputc('\n', out);
     for (uint32_t r = 0; r < frame_rows(f); r++) {
+        comma = "";
         for (size_t i = 0; i < f->n_columns; i++) {
-            const struct frame_cell *v = cell_at(f, r, i);
-            (void)fputs(i > 0 ? "," : "", out);
-            if (v->missing) {
-                continue;
-            }
-            if (f->columns[i].kind == FRAME_TEXT) {
-                put_csv_text(v->text, out);
-            } else if (f->columns[i].kind == FRAME_FLAG) {
-                (void)fputs(v->number != 0.0 ? "true" : "false", out);
-            } else {
-                put_csv_number(v->number, out);
+            if (!f->columns[i].only_text) {
+                (void)fputs(comma, out);
+                put_cell_csv(cell_at(f, r, i), out);
+                comma = ",";
             }
         }
         (void)fputc('\n', out);
     }
 }
 
+/* The first one that is data. */
 static const struct frame *first_frame(const struct document *d)
 {
     for (size_t i = 0; i < d->n; i++) {
-        const struct frame *f = d->v[i].frame;
+        const struct frame *f = d->v[i].name != NULL ? d->v[i].frame : NULL;
         f = f == NULL && d->v[i].within != NULL ? first_frame(d->v[i].within) : f;
         if (f != NULL) {
             return f;
@@ -222,74 +269,7 @@ static const struct frame *first_frame(const struct document *d)
     return NULL;
 }
 
-/* ---- JSON ---- */
-
-static cJSON *cell_json(const struct frame_column *c, const struct frame_cell *v)
-{
-    if (v->missing) {
-        return cJSON_CreateNull();
-    }
-    return c->kind == FRAME_TEXT   ? cJSON_CreateString(v->text)
-           : c->kind == FRAME_FLAG ? cJSON_CreateBool(v->number != 0.0)
-                                   : cJSON_CreateNumber(v->number);
-}
-
-static cJSON *frame_json(const struct frame *f)
-{
-    cJSON *root = f->keys > 0 ? cJSON_CreateObject() : cJSON_CreateArray();
-    for (uint32_t r = 0; r < frame_rows(f); r++) {
-        cJSON *at = root;
-        for (uint32_t k = 0; k < f->keys; k++) {
-            const char *key = cell_at(f, r, k)->text;
-            cJSON *next = cJSON_GetObjectItemCaseSensitive(at, key);
-            at = next != NULL ? next : cJSON_AddObjectToObject(at, key);
-        }
-        if (f->keys == 0) {
-            at = cJSON_CreateObject();
-            cJSON_AddItemToArray(root, at);
-        }
-        for (size_t i = f->keys; i < f->n_columns; i++) {
-            cJSON_AddItemToObject(at, f->columns[i].name,
-                                  cell_json(&f->columns[i], cell_at(f, r, i)));
-        }
-    }
-    return root;
-}
-
-static cJSON *document_json(const struct document *d)
-{
-    cJSON *root = cJSON_CreateObject();
-    for (size_t i = 0; i < d->n; i++) {
-        const struct document_entry *e = &d->v[i];
-        cJSON *item = NULL;
-        switch (e->kind) {
-        case DOCUMENT_IS_TEXT:
-            item = cJSON_CreateString(e->text);
-            break;
-        case DOCUMENT_IS_NUMBER:
-            item = isfinite(e->number) ? cJSON_CreateNumber(e->number) : cJSON_CreateNull();
-            break;
-        case DOCUMENT_IS_FLAG:
-            item = cJSON_CreateBool(e->number != 0.0);
-            break;
-        case DOCUMENT_IS_FRAME:
-            item = frame_json(e->frame);
-            break;
-        case DOCUMENT_IS_DOCUMENT:
-            item = document_json(e->within);
-            break;
-        case DOCUMENT_IS_NOTE:
-        case DOCUMENT_IS_HEADING:
-            continue;
-        }
-        if (e->name == NULL) { /* the document is this alone */
-            cJSON_Delete(root);
-            return item;
-        }
-        cJSON_AddItemToObject(root, e->name, item);
-    }
-    return root;
-}
+/* ---- all ---- */
 
 void document_put(const struct document *d, enum document_form form, FILE *out)
 {
@@ -310,12 +290,25 @@ void document_put(const struct document *d, enum document_form form, FILE *out)
     }
 }
 
-void document_print(const struct document *d, const struct option_output *o, FILE *out)
+static enum document_form form_of(const struct option_output *o)
 {
-    document_put(d,
-                 o->json       ? DOCUMENT_JSON
-                 : o->csv      ? DOCUMENT_CSV
-                 : o->markdown ? DOCUMENT_MARKDOWN
-                               : DOCUMENT_TEXT,
-                 out);
+    return o->json       ? DOCUMENT_JSON
+           : o->csv      ? DOCUMENT_CSV
+           : o->markdown ? DOCUMENT_MARKDOWN
+                         : DOCUMENT_TEXT;
+}
+
+void document_print_so_far(struct document *d, const struct option_output *o, FILE *out)
+{
+    if (form_of(o) == DOCUMENT_TEXT || form_of(o) == DOCUMENT_MARKDOWN) {
+        document_put(d, form_of(o), out);
+        mark_told(d);
+        (void)fflush(out);
+    }
+}
+
+void document_print(struct document *d, const struct option_output *o, FILE *out)
+{
+    document_put(d, form_of(o), out);
+    mark_told(d);
 }

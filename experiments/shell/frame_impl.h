@@ -5,23 +5,25 @@
 #include "experiments/shell/frame.h"
 
 struct frame_cell {
-    char *text; /* owned; of texts */
+    enum frame_value_kind kind;
+    char *text; /* owned; the text, or what people see of a number; or NULL */
     double number;
-    bool missing;
 };
 
 struct frame {
     struct frame_column *columns; /* owned; their texts borrowed */
+    bool *right;                  /* owned: aligned to the right in text, per column */
     size_t n_columns;
     struct frame_cell *cells; /* owned, row by row */
     size_t n_cells, cap_cells;
     uint32_t keys;
+    int indent;
+    char *names; /* owned: the texts of columns, where the frame keeps them */
 };
 
 enum document_kind {
-    DOCUMENT_IS_TEXT,
-    DOCUMENT_IS_NUMBER,
-    DOCUMENT_IS_FLAG,
+    DOCUMENT_IS_VALUE,
+    DOCUMENT_IS_TREE,
     DOCUMENT_IS_NOTE,
     DOCUMENT_IS_HEADING,
     DOCUMENT_IS_FRAME,
@@ -30,9 +32,9 @@ enum document_kind {
 
 struct document_entry {
     enum document_kind kind;
-    char *name, *label, *text; /* owned, or NULL */
-    const char *format;        /* borrowed */
-    double number;
+    char *name, *text; /* owned, or NULL */
+    struct frame_cell value;
+    struct cJSON *tree;      /* owned */
     struct frame *frame;     /* owned */
     struct document *within; /* owned */
 };
@@ -40,6 +42,10 @@ struct document_entry {
 struct document {
     struct document_entry *v; /* owned */
     size_t n;
+    size_t told; /* to people, as far as this */
+    bool is_array;
+    char **kept; /* owned: texts of document_format */
+    size_t n_kept;
 };
 
 #endif

@@ -1,0 +1,114 @@
+/* One value of a frame or document, made from any C type, and the macros that make rows of them. */
+#ifndef EXPERIMENTS_SHELL_FRAME_VALUE_H
+#define EXPERIMENTS_SHELL_FRAME_VALUE_H
+
+#include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum frame_value_kind {
+    FRAME_VALUE_NUMBER,
+    FRAME_VALUE_TEXT,
+    FRAME_VALUE_FLAG,
+    FRAME_VALUE_NULL,   /* known to have no value: null in JSON */
+    FRAME_VALUE_ABSENT, /* does not apply here: its key is left out of JSON, its cell is blank */
+};
+
+struct frame_value {
+    enum frame_value_kind kind;
+    double number;
+    const char *text; /* borrowed; of a number: what people see of it, or NULL */
+};
+
+static inline struct frame_value frame_value_number(double x)
+{
+    enum frame_value_kind kind = isfinite(x) ? FRAME_VALUE_NUMBER : FRAME_VALUE_NULL;
+    return (struct frame_value){.kind = kind, .number = x};
+}
+
+static inline struct frame_value frame_value_u64(uint64_t x)
+{
+    return (struct frame_value){.kind = FRAME_VALUE_NUMBER, .number = (double)x};
+}
+
+static inline struct frame_value frame_value_i64(int64_t x)
+{
+    return (struct frame_value){.kind = FRAME_VALUE_NUMBER, .number = (double)x};
+}
+
+static inline struct frame_value frame_value_flag(bool x)
+{
+    return (struct frame_value){.kind = FRAME_VALUE_FLAG, .number = x ? 1.0 : 0.0};
+}
+
+static inline struct frame_value frame_value_text(const char *x)
+{
+    enum frame_value_kind kind = x != NULL ? FRAME_VALUE_TEXT : FRAME_VALUE_NULL;
+    return (struct frame_value){.kind = kind, .number = (double)NAN, .text = x};
+}
+
+static inline struct frame_value frame_value_same(struct frame_value x)
+{
+    return x;
+}
+
+/* A number of which people see a text of the caller: an interval, a count with its unit. */
+static inline struct frame_value frame_shown(double x, const char *text)
+{
+    struct frame_value v = frame_value_number(x);
+    v.text = text;
+    return v;
+}
+
+#define FRAME_VALUE(x)                                                                             \
+    _Generic((x),                                                                                  \
+        struct frame_value: frame_value_same,                                                      \
+        bool: frame_value_flag,                                                                    \
+        char *: frame_value_text,                                                                  \
+        const char *: frame_value_text,                                                            \
+        uint64_t: frame_value_u64,                                                                 \
+        int64_t: frame_value_i64,                                                                  \
+        default: frame_value_number)(x)
+#define FRAME_NONE ((struct frame_value){.kind = FRAME_VALUE_NULL, .number = (double)NAN})
+#define FRAME_ABSENT ((struct frame_value){.kind = FRAME_VALUE_ABSENT, .number = (double)NAN})
+/* x where it applies, else absent. x is evaluated in either case. */
+#define FRAME_IF(applies, x) ((applies) ? FRAME_VALUE(x) : FRAME_ABSENT)
+
+/* At most 16 values, at most 8 pairs. */
+#define FRAME_COUNT(...)                                                                           \
+    FRAME_COUNT_(__VA_ARGS__, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+#define FRAME_COUNT_(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, count, ...) count
+#define FRAME_VALUES(...) FRAME_JOIN(FRAME_V, FRAME_COUNT(__VA_ARGS__))(__VA_ARGS__)
+#define FRAME_PAIRS(...) FRAME_JOIN(FRAME_P, FRAME_COUNT(__VA_ARGS__))(__VA_ARGS__)
+#define FRAME_JOIN(a, b) FRAME_JOIN_(a, b)
+#define FRAME_JOIN_(a, b) a##b
+#define FRAME_V1(x) FRAME_VALUE(x)
+#define FRAME_V2(x, ...) FRAME_VALUE(x), FRAME_V1(__VA_ARGS__)
+#define FRAME_V3(x, ...) FRAME_VALUE(x), FRAME_V2(__VA_ARGS__)
+#define FRAME_V4(x, ...) FRAME_VALUE(x), FRAME_V3(__VA_ARGS__)
+#define FRAME_V5(x, ...) FRAME_VALUE(x), FRAME_V4(__VA_ARGS__)
+#define FRAME_V6(x, ...) FRAME_VALUE(x), FRAME_V5(__VA_ARGS__)
+#define FRAME_V7(x, ...) FRAME_VALUE(x), FRAME_V6(__VA_ARGS__)
+#define FRAME_V8(x, ...) FRAME_VALUE(x), FRAME_V7(__VA_ARGS__)
+#define FRAME_V9(x, ...) FRAME_VALUE(x), FRAME_V8(__VA_ARGS__)
+#define FRAME_V10(x, ...) FRAME_VALUE(x), FRAME_V9(__VA_ARGS__)
+#define FRAME_V11(x, ...) FRAME_VALUE(x), FRAME_V10(__VA_ARGS__)
+#define FRAME_V12(x, ...) FRAME_VALUE(x), FRAME_V11(__VA_ARGS__)
+#define FRAME_V13(x, ...) FRAME_VALUE(x), FRAME_V12(__VA_ARGS__)
+#define FRAME_V14(x, ...) FRAME_VALUE(x), FRAME_V13(__VA_ARGS__)
+#define FRAME_V15(x, ...) FRAME_VALUE(x), FRAME_V14(__VA_ARGS__)
+#define FRAME_V16(x, ...) FRAME_VALUE(x), FRAME_V15(__VA_ARGS__)
+#define FRAME_P2(name, x)                                                                          \
+    {                                                                                              \
+        name, FRAME_VALUE(x)                                                                       \
+    }
+#define FRAME_P4(name, x, ...) {name, FRAME_VALUE(x)}, FRAME_P2(__VA_ARGS__)
+#define FRAME_P6(name, x, ...) {name, FRAME_VALUE(x)}, FRAME_P4(__VA_ARGS__)
+#define FRAME_P8(name, x, ...) {name, FRAME_VALUE(x)}, FRAME_P6(__VA_ARGS__)
+#define FRAME_P10(name, x, ...) {name, FRAME_VALUE(x)}, FRAME_P8(__VA_ARGS__)
+#define FRAME_P12(name, x, ...) {name, FRAME_VALUE(x)}, FRAME_P10(__VA_ARGS__)
+#define FRAME_P14(name, x, ...) {name, FRAME_VALUE(x)}, FRAME_P12(__VA_ARGS__)
+#define FRAME_P16(name, x, ...) {name, FRAME_VALUE(x)}, FRAME_P14(__VA_ARGS__)
+
+#endif
