@@ -164,6 +164,7 @@ static void device_parse(struct soc *soc, struct json_obj *o)
     d->submit_ns = span_ns(soc, o, "submit", "us", 1e6, 1e-6);
     d->completion_ns = span_ns(soc, o, "completion", "us", 1e6, 1e-6);
     d->reset_ns = span_ns(soc, o, "reset", "us", 1e6, 1e-6);
+    d->ddr_weight = optional(soc, o, "ddr_weight", "1", 1e-3, 1e3, 1.0);
     d->idle_watts = number(soc, o, "idle_power", "W", 0.0, 1e4, 1.0);
     d->decode_watts = number(soc, o, "decode_power", "W", 0.0, 1e4, 1.0);
     d->prefill_watts = number(soc, o, "prefill_power", "W", 0.0, 1e4, 1.0);

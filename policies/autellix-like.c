@@ -49,7 +49,7 @@ static uint32_t program_of(const struct sched *s, const struct request *r)
  * nobody serves the call before. */
 static double due_ns(struct sched *s, const struct request *r)
 {
-    const struct autellix_request *own = r->slot->data;
+    const struct autellix_request *own = r->own;
     double got_s = own->program_service_s + own->served_s;
     double wait_s = param_number(s, AUTELLIX_BETA) * got_s - own->program_wait_s;
     return (double)r->arrival_ns + 1e9 * (own->served_s + wait_s);
@@ -58,7 +58,7 @@ static double due_ns(struct sched *s, const struct request *r)
 static double autellix_key(struct sched *s, const struct request *r)
 {
     struct autellix *a = s->state;
-    struct autellix_request *own = r->slot->data;
+    struct autellix_request *own = r->own;
     if (!own->known) {
         own->known = true;
         const struct table_entry *program = table_get(&a->programs, program_of(s, r));
@@ -80,7 +80,7 @@ static void autellix_served(struct sched *s, const struct request *r, const stru
                             int64_t elapsed_ns)
 {
     struct autellix *a = s->state;
-    struct autellix_request *own = r->slot->data;
+    struct autellix_request *own = r->own;
     (void)seg;
     own->served_s += units_s_from_ns(elapsed_ns);
     own->at_queue_s += units_s_from_ns(elapsed_ns);
@@ -105,7 +105,7 @@ static void autellix_refresh(struct sched *s)
            heap_node_in(&a->to_promote, r)->key <= (double)s->now_ns) {
         heap_remove(&a->to_promote, r);
         if (r->pass == NULL) {
-            struct autellix_request *own = r->slot->data;
+            struct autellix_request *own = r->own;
             own->queue = 0;
             own->at_queue_s = 0.0;
             iter_rekey(s, r);
@@ -116,7 +116,7 @@ static void autellix_refresh(struct sched *s)
 static void autellix_left(struct sched *s, const struct request *r)
 {
     struct autellix *a = s->state;
-    const struct autellix_request *own = r->slot->data;
+    const struct autellix_request *own = r->own;
     struct table_entry *program = table_get(&a->programs, program_of(s, r));
     program->value[0] += own->served_s;
     program->value[1] += units_s_from_ns(s->now_ns - r->arrival_ns) - own->served_s;
@@ -149,7 +149,7 @@ const struct policy_ops policy_autellix_like_ops = {
     .name = "autellix-like",
     .summary = "program-level least attained service, PLAS and ATLAS",
     .contract = POLICY_CONTRACT,
-    .needs = CAP_SPANS | CAP_KV_EVICT,
+    .needs = CAP_SPANS | CAP_KV_MOVE,
     .state_size_bytes = sizeof(struct autellix),
     .request_state_size_bytes = sizeof(struct autellix_request),
     .params = params,

@@ -143,7 +143,7 @@ static bool give_way(struct sched *s, struct clairvoyant *c, const struct reques
     }
     struct heap *from = last->state == REQUEST_STATE_DECODE ? &c->decoding : &c->queued;
     heap_remove(from, last);
-    int rc = sched_kv_evict(s, last, 0, KV_EVICT_RECOMPUTE);
+    int rc = sched_kv_move(s, kv_of(last), KV_NOWHERE);
     enqueue(s, last);
     return rc == 0;
 }
@@ -195,7 +195,7 @@ static void start_iteration(struct sched *s, struct clairvoyant *c)
 static void launch_whole(struct sched *s, struct pass *p, uint8_t device)
 {
     if (p != NULL && p->state == PASS_STATE_READY && sched_device_free_slots(s, device) > 0) {
-        struct launch_spec spec = {.pass = p, .device = device, .yield = YIELD_PASS};
+        struct launch_spec spec = sched_launch_rest(s, p, device, YIELD_PASS);
         (void)sched_launch(s, &spec, NULL);
     }
 }
@@ -254,7 +254,7 @@ const struct policy_ops policy_clairvoyant_ops = {
     .summary = "a list schedule given in advance",
     .contract = POLICY_CONTRACT,
     .flags = POLICY_F_ORACLE,
-    .needs = CAP_SPANS | CAP_KV_EVICT,
+    .needs = CAP_SPANS | CAP_KV_MOVE,
     .state_size_bytes = sizeof(struct clairvoyant),
     .request_state_size_bytes = sizeof(struct iter_request),
     .init = init,

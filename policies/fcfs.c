@@ -73,6 +73,7 @@ const struct policy_ops policy_fcfs_ops = {
     .summary = "one request at a time, in arrival order, on one device",
     .contract = POLICY_CONTRACT,
     .state_size_bytes = sizeof(struct fcfs),
+    .request_state_size_bytes = sizeof(struct reqq_node),
     .params = params,
     .init = fcfs_init,
     .request_arrived = fcfs_request_arrived,

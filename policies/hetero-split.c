@@ -192,7 +192,7 @@ static bool give_way(struct sched *s, struct hetero_split *h)
     }
     h->short_epoch = s->epoch;
     if (r->kv_tokens > 0) {
-        (void)sched_kv_evict(s, r, 0, KV_EVICT_RECOMPUTE);
+        (void)sched_kv_move(s, kv_of(r), KV_NOWHERE);
     }
     reqq_remove(r);
     reqq_push_front(&h->waiting, r);
@@ -245,8 +245,9 @@ const struct policy_ops policy_hetero_split_ops = {
     .name = "hetero-split",
     .summary = "static optimal tensor partition over NPU and iGPU, arrival order (HeteroLLM)",
     .contract = POLICY_CONTRACT,
-    .needs = CAP_NPU | CAP_IGPU | CAP_SPANS | CAP_ROW_SPLIT | CAP_KV_EVICT,
+    .needs = CAP_NPU | CAP_IGPU | CAP_SPANS | CAP_ROW_SPLIT | CAP_KV_MOVE,
     .state_size_bytes = sizeof(struct hetero_split),
+    .request_state_size_bytes = sizeof(struct reqq_node),
     .params = params,
     .init = split_init,
     .exit = split_exit,

@@ -93,7 +93,7 @@ static const struct request *longest_prefix(struct hygen *h)
 {
     for (;;) {
         const struct request *r = heap_top(&h->by_prefix);
-        if (r != NULL && r->slot->queue != &h->co.waiting[REQUEST_CLASS_PROACTIVE]) {
+        if (r != NULL && reqq_of(r) != &h->co.waiting[REQUEST_CLASS_PROACTIVE]) {
             heap_remove(&h->by_prefix, r);
         } else if (r != NULL && heap_node(r)->key < prefix_key(r)) {
             heap_rekey(&h->by_prefix, r, prefix_key(r)); /* the cache has dropped some of it */
@@ -163,7 +163,7 @@ const struct policy_ops policy_hygen_like_ops = {
     .name = "hygen-like",
     .summary = "a latency budget for every iteration, offline work fills it (HyGen)",
     .contract = POLICY_CONTRACT,
-    .needs = CAP_KV_EVICT,
+    .needs = CAP_KV_MOVE,
     .state_size_bytes = sizeof(struct hygen),
     .request_state_size_bytes = sizeof(struct coserve_request),
     .params = params,

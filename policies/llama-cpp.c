@@ -41,6 +41,7 @@ static const struct policy_param params[] = {
 
 /* What a slot does in the present step. */
 struct llama_slot {
+    struct reqq_node node;
     uint32_t prompt_tokens; /* still to run */
     bool generates;
     uint32_t number;  /* of the slot, from 1; 0: none */
@@ -62,7 +63,7 @@ struct llama {
 
 static struct llama_slot *slot_of(const struct request *r)
 {
-    return r->slot->data;
+    return r->own;
 }
 
 /* The free slot that was left first, of those never used the last. */
@@ -85,7 +86,7 @@ static void enter_slot(struct llama *l, const struct request *r, uint32_t number
 {
     const struct request *before = l->slots.tail;
     while (before != NULL && slot_of(before)->number > number) {
-        before = before->slot->prev;
+        before = reqq_prev(before);
     }
     *slot_of(r) = (struct llama_slot){.number = number, .entered = ++l->n_entered};
     reqq_insert_after(&l->slots, before, r);
@@ -93,11 +94,11 @@ static void enter_slot(struct llama *l, const struct request *r, uint32_t number
 
 static void leave_slot(struct llama *l, const struct request *r)
 {
+    reqq_remove(r);
     if (slot_of(r)->number > 0) {
         l->left[slot_of(r)->number - 1] = ++l->n_left;
         *slot_of(r) = (struct llama_slot){0};
     }
-    reqq_remove(r);
 }
 
 static bool is_ps(const struct sched *s)
@@ -248,7 +249,7 @@ static bool give_way(struct sched *s, struct llama *l)
         last = slot_of(r)->entered > slot_of(last)->entered ? r : last;
     }
     if (last->kv_tokens > 0) {
-        (void)sched_kv_evict(s, last, 0, KV_EVICT_RECOMPUTE);
+        (void)sched_kv_move(s, kv_of(last), KV_NOWHERE);
     }
     leave_slot(l, last);
     reqq_push_front(&l->waiting, last);
@@ -295,7 +296,7 @@ const struct policy_ops policy_llama_cpp_ops = {
     .summary = "llama.cpp on the CPU: server with slots, or processor sharing (llama.cpp; "
                "agent-xpu-v1 8.1)",
     .contract = POLICY_CONTRACT,
-    .needs = CAP_SPANS | CAP_KV_EVICT,
+    .needs = CAP_SPANS | CAP_KV_MOVE,
     .state_size_bytes = sizeof(struct llama),
     .request_state_size_bytes = sizeof(struct llama_slot),
     .params = params,

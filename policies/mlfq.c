@@ -49,7 +49,7 @@ struct mlfq_request {
 
 static struct mlfq_request *own(const struct request *r)
 {
-    return r->slot->data;
+    return r->own;
 }
 
 static double mlfq_key(struct sched *s, const struct request *r)
@@ -148,7 +148,7 @@ const struct policy_ops policy_mlfq_ops = {
     .name = "mlfq",
     .summary = "FastServe's skip-join multi-level feedback queue",
     .contract = POLICY_CONTRACT,
-    .needs = CAP_SPANS | CAP_KV_EVICT,
+    .needs = CAP_SPANS | CAP_KV_MOVE,
     .state_size_bytes = sizeof(struct mlfq),
     .request_state_size_bytes = sizeof(struct mlfq_request),
     .params = params,

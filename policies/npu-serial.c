@@ -108,6 +108,7 @@ const struct policy_ops policy_npu_serial_ops = {
     .contract = POLICY_CONTRACT,
     .needs = CAP_NPU | CAP_IGPU | CAP_SPANS | CAP_ROW_SPLIT,
     .state_size_bytes = sizeof(struct npu_serial),
+    .request_state_size_bytes = sizeof(struct reqq_node),
     .params = params,
     .init = npu_serial_init,
     .request_arrived = npu_serial_request_arrived,

@@ -57,6 +57,7 @@ struct openvino {
 };
 
 struct group {
+    struct reqq_node node;
     uint64_t sits_out; /* the step in which it was a victim last */
 };
 
@@ -110,7 +111,7 @@ static void openvino_request_cancelled(struct sched *s, const struct request *r)
 
 static bool sits_out(const struct openvino *o, const struct request *r)
 {
-    return ((const struct group *)r->slot->data)->sits_out == o->step;
+    return ((const struct group *)r->own)->sits_out == o->step;
 }
 
 /* Tokens it can process next. Of tokens lost all but the last: that one gives the next token, in a
@@ -146,15 +147,16 @@ static bool preempt(struct sched *s, struct openvino *o, const struct request *v
     if (!o->split_fuse && keep < victim->input_tokens) {
         keep = 0;
     }
-    ((struct group *)victim->slot->data)->sits_out = o->step;
-    return sched_kv_evict(s, victim, (uint32_t)keep, KV_EVICT_RECOMPUTE) == 0;
+    ((struct group *)victim->own)->sits_out = o->step;
+    struct kv_part rest = {.request = victim, .from_token = (uint32_t)keep};
+    return sched_kv_move(s, rest, KV_NOWHERE) == 0;
 }
 
 /* The last group that holds KV, if it comes after r. */
 static const struct request *last_holder_after(const struct sched *s, const struct openvino *o,
                                                const struct request *r)
 {
-    for (const struct request *v = o->running.tail; v != NULL && v != r; v = v->slot->prev) {
+    for (const struct request *v = o->running.tail; v != NULL && v != r; v = reqq_prev(v)) {
         if (blocks_held(s, v) > 0) {
             return v;
         }
@@ -291,7 +293,7 @@ const struct policy_ops policy_openvino_cb_ops = {
     .name = "openvino-cb",
     .summary = "continuous batching on one device, OpenVINO GenAI's rules (openvino.genai)",
     .contract = POLICY_CONTRACT,
-    .needs = CAP_KV_EVICT,
+    .needs = CAP_KV_MOVE,
     .state_size_bytes = sizeof(struct openvino),
     .request_state_size_bytes = sizeof(struct group),
     .params = params,

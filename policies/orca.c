@@ -52,7 +52,7 @@ static uint64_t most_kv_tokens(const struct request *r)
 
 static void leave(struct orca *o, const struct request *r)
 {
-    if (r->slot->queue == &o->running) {
+    if (reqq_of(r) == &o->running) {
         o->reserved_tokens -= most_kv_tokens(r);
     }
     reqq_remove(r);
@@ -118,7 +118,7 @@ static bool give_way(struct sched *s, struct orca *o)
         return false;
     }
     if (r->kv_tokens > 0) {
-        (void)sched_kv_evict(s, r, 0, KV_EVICT_RECOMPUTE);
+        (void)sched_kv_move(s, kv_of(r), KV_NOWHERE);
     }
     leave(o, r);
     reqq_push_front(&o->waiting, r);
@@ -149,8 +149,9 @@ const struct policy_ops policy_orca_ops = {
     .name = "orca",
     .summary = "iteration-level continuous batching, whole prompts, maximum KV reserved (Orca)",
     .contract = POLICY_CONTRACT,
-    .needs = CAP_KV_EVICT,
+    .needs = CAP_KV_MOVE,
     .state_size_bytes = sizeof(struct orca),
+    .request_state_size_bytes = sizeof(struct reqq_node),
     .params = params,
     .init = orca_init,
     .exit = orca_exit,

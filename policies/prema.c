@@ -42,7 +42,7 @@ struct prema_request {
 
 static struct prema_request *own(const struct request *r)
 {
-    return r->slot->data;
+    return r->own;
 }
 
 static double priority(struct sched *s, const struct request *r)
@@ -169,7 +169,7 @@ const struct policy_ops policy_prema_ops = {
     .name = "prema",
     .summary = "token-based predictive order of PREMA",
     .contract = POLICY_CONTRACT,
-    .needs = CAP_SPANS | CAP_KV_EVICT,
+    .needs = CAP_SPANS | CAP_KV_MOVE,
     .state_size_bytes = sizeof(struct prema),
     .request_state_size_bytes = sizeof(struct prema_request),
     .params = params,

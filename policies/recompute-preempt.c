@@ -102,7 +102,7 @@ static void drop_running(struct sched *s, struct recompute *c)
             continue;
         }
         if (r->kv_tokens > 0 && !param_bool(s, PARAM_KEEP)) {
-            (void)sched_kv_evict(s, r, 0, KV_EVICT_RECOMPUTE);
+            (void)sched_kv_move(s, kv_of(r), KV_NOWHERE);
         }
         reqq_insert_by_arrival(&c->waiting[r->cls], r);
     }
@@ -115,7 +115,8 @@ static bool kill_proactive(struct sched *s, struct recompute *c)
     bool immediate = param_int(s, PARAM_KILL) == KILL_IMMEDIATE;
     if (c->launch != NULL) {
         if (!c->launch->stop_requested) {
-            (void)sched_preempt(s, c->launch, immediate ? PREEMPT_RESET : PREEMPT_CHECKPOINT);
+            (void)sched_preempt(s, c->launch,
+                                (struct preempt_spec){.now = immediate, .discard = immediate});
         }
         return false;
     }
@@ -177,7 +178,7 @@ static bool give_way(struct sched *s, struct recompute *c)
                room_evict_last(s, &c->waiting[REQUEST_CLASS_REACTIVE], NULL) != NULL;
     }
     if (r->kv_tokens > 0) {
-        (void)sched_kv_evict(s, r, 0, KV_EVICT_RECOMPUTE);
+        (void)sched_kv_move(s, kv_of(r), KV_NOWHERE);
     }
     reqq_remove(r);
     reqq_push_front(&c->waiting[r->cls], r);
@@ -208,7 +209,7 @@ static void recompute_schedule(struct sched *s)
     if (c->pass == NULL) {
         return;
     }
-    struct launch_spec spec = {.pass = c->pass, .device = c->device, .yield = YIELD_KERNEL};
+    struct launch_spec spec = sched_launch_rest(s, c->pass, c->device, YIELD_KERNEL);
     (void)sched_launch(s, &spec, &c->launch);
 }
 
@@ -216,8 +217,9 @@ const struct policy_ops policy_recompute_preempt_ops = {
     .name = "recompute-preempt",
     .summary = "instant preemption without context on one device (agent-xpu-v1 3.2, scheme a)",
     .contract = POLICY_CONTRACT,
-    .needs = CAP_SPANS | CAP_YIELD_KERNEL | CAP_KV_EVICT,
+    .needs = CAP_SPANS | CAP_YIELD_KERNEL | CAP_KV_MOVE,
     .state_size_bytes = sizeof(struct recompute),
+    .request_state_size_bytes = sizeof(struct reqq_node),
     .params = params,
     .init = recompute_init,
     .exit = recompute_exit,

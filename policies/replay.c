@@ -138,34 +138,32 @@ static int do_rest(struct sched *s, const char *verb, const char *args)
 {
     struct replay_state *st = s->state;
     unsigned a = 0;
-    unsigned b = 0;
-    int mode = 0;
-    double weight = 0.0;
+    unsigned from = 0;
+    int to = 0;
+    int now = 0;
+    int discard = 0;
+    int drain = 0;
     int64_t at = 0;
-    if (strcmp(verb, "preempt") == 0 && sscanf(args, "launch=%u mode=%d", &a, &mode) == 2) {
-        return sched_preempt(s, index_get(&st->launches, a), (enum preempt_mode)mode);
+    if (strcmp(verb, "preempt") == 0 &&
+        sscanf(args, "launch=%u now=%d discard=%d drain=%d", &a, &now, &discard, &drain) == 4) {
+        struct preempt_spec how = {.now = now != 0, .discard = discard != 0, .drain = drain != 0};
+        return sched_preempt(s, index_get(&st->launches, a), how);
     }
     if (strcmp(verb, "cancel") == 0 && sscanf(args, "pass=%u", &a) == 1) {
         return sched_pass_cancel(s, (struct pass *)(uintptr_t)index_get(&st->passes, a));
     }
-    if (strcmp(verb, "kv_evict") == 0 &&
-        sscanf(args, "request=%u keep=%u mode=%d", &a, &b, &mode) == 3) {
-        return sched_kv_evict(s, index_get(&st->requests, a), b, (enum kv_evict_mode)mode);
+    if (strcmp(verb, "kv") == 0 && sscanf(args, "request=%u from=%u to=%d", &a, &from, &to) == 3) {
+        struct kv_part part = {.request = index_get(&st->requests, a), .from_token = from};
+        return sched_kv_move(s, part, (enum kv_place)to);
     }
-    if (strcmp(verb, "kv_resume") == 0 && sscanf(args, "request=%u", &a) == 1) {
-        return sched_kv_resume(s, index_get(&st->requests, a));
-    }
-    if (strcmp(verb, "session_kv") == 0 && sscanf(args, "session=%u mode=%d", &a, &mode) == 2) {
-        return sched_session_kv(s, a, (enum session_kv_mode)mode);
+    if (strcmp(verb, "kv") == 0 && sscanf(args, "session=%u to=%d", &a, &to) == 2) {
+        return sched_kv_move(s, kv_of_session(a), (enum kv_place)to);
     }
     if (strcmp(verb, "shed") == 0 && sscanf(args, "request=%u", &a) == 1) {
         return sched_shed(s, index_get(&st->requests, a));
     }
     if (strcmp(verb, "timer") == 0 && sscanf(args, "at=%" SCNd64, &at) == 1) {
         return sched_set_timer(s, at);
-    }
-    if (strcmp(verb, "weight") == 0 && sscanf(args, "device=%u weight=%lf", &a, &weight) == 2) {
-        return sched_set_bandwidth_weight(s, (uint8_t)a, weight);
     }
     return -EPROTO;
 }

@@ -124,10 +124,8 @@ static void launch_decodes(struct sched *s, struct sarathi_hetero *h)
         return;
     }
     bool shared = h->prefill.pass != NULL && param_bool(s, PARAM_PARALLEL);
-    struct launch_spec spec = {.pass = p,
-                               .device = (uint8_t)h->igpu,
-                               .n_ops = shared ? 1 : LAUNCH_TO_END,
-                               .yield = YIELD_PASS};
+    struct launch_spec spec = sched_launch_rest(s, p, (uint8_t)h->igpu, YIELD_PASS);
+    spec.n_ops = shared ? 1 : spec.n_ops;
     (void)sched_launch(s, &spec, &h->on_igpu);
 }
 
@@ -160,8 +158,9 @@ const struct policy_ops policy_sarathi_hetero_ops = {
     .name = "sarathi-hetero",
     .summary = "Sarathi's budget: decodes on the iGPU, prompt chunks on the NPU at once (ours)",
     .contract = POLICY_CONTRACT,
-    .needs = CAP_KV_EVICT | CAP_SPANS | CAP_NPU | CAP_IGPU,
+    .needs = CAP_KV_MOVE | CAP_SPANS | CAP_NPU | CAP_IGPU,
     .state_size_bytes = sizeof(struct sarathi_hetero),
+    .request_state_size_bytes = sizeof(struct reqq_node),
     .params = params,
     .init = hetero_init,
     .exit = vllm_exit, /* the state begins with a struct vllm */

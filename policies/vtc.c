@@ -44,7 +44,7 @@ struct vtc_request {
 
 static struct vtc_request *of(const struct request *r)
 {
-    return r->slot->data;
+    return r->own;
 }
 
 /* In order of arrival. Who returns from an iteration is near the head. */
@@ -85,7 +85,7 @@ static double vtc_key(struct sched *s, const struct request *r)
         bool behind = param_int(s, ITER_CLASS) != ITER_BLIND && r->cls == REQUEST_CLASS_PROACTIVE;
         return (behind ? 2 * VTC_RUNNING : VTC_RUNNING) + (double)own->admitted;
     }
-    if (r->slot->queue == NULL) {
+    if (reqq_of(r) == NULL) {
         join(s, r);
     }
     const struct reqq *mates = &own->client->waiting[r->cls];
@@ -132,7 +132,7 @@ static void vtc_served(struct sched *s, const struct request *r, const struct se
 
 static void vtc_left(struct sched *s, const struct request *r)
 {
-    if (r->slot->queue != NULL) {
+    if (reqq_of(r) != NULL) {
         unqueue(s, r);
     }
 }
@@ -158,7 +158,7 @@ const struct policy_ops policy_vtc_ops = {
     .name = "vtc",
     .summary = "virtual token counter, plain or weighted (VTC, OSDI'24)",
     .contract = POLICY_CONTRACT,
-    .needs = CAP_SPANS | CAP_KV_EVICT,
+    .needs = CAP_SPANS | CAP_KV_MOVE,
     .state_size_bytes = sizeof(struct vtc),
     .request_state_size_bytes = sizeof(struct vtc_request),
     .params = params,

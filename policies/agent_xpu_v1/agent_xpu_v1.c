@@ -233,7 +233,7 @@ const struct policy_ops policy_agent_xpu_v1_ops = {
                "(arXiv 2506.24045v1)",
     .contract = POLICY_CONTRACT,
     .flags = POLICY_F_BUSY_POLL,
-    .needs = CAP_NPU | CAP_IGPU | CAP_SPANS | CAP_ROW_SPLIT | CAP_YIELD_KERNEL | CAP_KV_EVICT,
+    .needs = CAP_NPU | CAP_IGPU | CAP_SPANS | CAP_ROW_SPLIT | CAP_YIELD_KERNEL | CAP_KV_MOVE,
     .state_size_bytes = sizeof(struct v1),
     .request_state_size_bytes = sizeof(struct v1_context),
     .params = params,

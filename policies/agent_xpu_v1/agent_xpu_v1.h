@@ -91,7 +91,7 @@ struct v1_kernel {
     const struct request *request; /* NULL: decode */
     bool on_npu, reactive, memory_bound, consumer, complementary;
     uint32_t rows;  /* prefill: of the op; decode: unused */
-    uint32_t n_ops; /* decode: of the pass, LAUNCH_TO_END for all */
+    uint32_t n_ops; /* decode: of the pass */
     int64_t t_ns, ready_ns, path_ns;
     double bytes_per_s, flop_per_joule;
 };
@@ -125,7 +125,7 @@ struct v1 {
 
 static inline struct v1_context *v1_context(const struct request *r)
 {
-    return r->slot->data;
+    return r->own;
 }
 
 static inline bool v1_reactive(const struct request *r)
@@ -176,7 +176,8 @@ int64_t v1_busy_for_ns(const struct sched *s, const struct v1 *v, int device);
 
 /* decode */
 void v1_decode_form(struct sched *s, struct v1 *v);
-/* Annotation of the next n ops of the batch (LAUNCH_TO_END: all). */
+#define V1_TO_END UINT32_MAX
+/* Annotation of the next n ops of the batch, at most as many as are left. */
 void v1_decode_estimate(struct sched *s, const struct v1 *v, uint32_t n_ops, struct estimate *out);
 
 /* pressure */

@@ -54,7 +54,7 @@ void v1_decode_estimate(struct sched *s, const struct v1 *v, uint32_t n_ops, str
     int64_t head = v1_estimate(s, &p->shape, OP_HEAD, v->igpu, p->shape.logit_rows).t_ns;
     uint32_t per_layer = p->layer.n;
     uint32_t left = p->n_ops - p->op;
-    uint32_t n = n_ops == LAUNCH_TO_END || n_ops > left ? left : n_ops;
+    uint32_t n = n_ops > left ? left : n_ops;
     bool with_head = n == left;
     out->t_ns = out->t_ns * (n - (with_head ? 1u : 0u)) / per_layer + (with_head ? head : 0);
 }
@@ -109,7 +109,7 @@ void v1_decode_form(struct sched *s, struct v1 *v)
     }
     for (uint32_t i = 0; i < v->batch.n; i++) {
         const struct request *r = v->batch.segments[i].request;
-        if (r->slot->queue == &v->decode_rt || r->slot->queue == &v->decode_be) {
+        if (reqq_of(r) == &v->decode_rt || reqq_of(r) == &v->decode_be) {
             reqq_remove(r);
         }
     }

@@ -60,10 +60,11 @@ static bool decode_kernel(struct sched *s, struct v1 *v, uint32_t n_ops, struct 
         v->decode->op == v->decode->n_ops) {
         return false;
     }
+    uint32_t left = v->decode->n_ops - v->decode->op;
     struct estimate e;
     v1_decode_estimate(s, v, n_ops, &e);
     *k = (struct v1_kernel){.reactive = v1_reactive_decodes(v),
-                            .n_ops = n_ops,
+                            .n_ops = n_ops < left ? n_ops : left,
                             .ready_ns = v->decode_refused_ns < v->decode_ready_ns
                                             ? v->decode_refused_ns
                                             : v->decode_ready_ns};
@@ -83,8 +84,8 @@ static bool try_launch(struct sched *s, struct v1 *v, const struct v1_kernel *k)
     }
     const struct launch *l = NULL;
     if (c == NULL) {
-        struct launch_spec spec = {
-            .pass = v->decode, .device = (uint8_t)device, .n_ops = k->n_ops, .yield = YIELD_KERNEL};
+        struct launch_spec spec = sched_launch_rest(s, v->decode, (uint8_t)device, YIELD_KERNEL);
+        spec.n_ops = k->n_ops;
         (void)sched_launch(s, &spec, &l);
     } else if (hetero_launch(s, &c->h, device, k->on_npu, k->rows, YIELD_KERNEL)) {
         l = k->on_npu ? c->h.on_npu : c->h.on_igpu;
@@ -108,7 +109,7 @@ static void checkpoint(struct sched *s, const struct v1 *v, int device)
 {
     const struct launch *l = v->active[device].launch;
     if (l != NULL && !l->stop_requested && param_bool(s, V1_PREEMPT)) {
-        (void)sched_preempt(s, l, PREEMPT_CHECKPOINT);
+        (void)sched_preempt(s, l, (struct preempt_spec){0});
     }
 }
 
@@ -181,7 +182,7 @@ static void dispatch_reactive_decode(struct sched *s, struct v1 *v)
 {
     struct v1_kernel k;
     if (!v1_reactive_decodes(v) || !v1_is_idle(v, v->igpu) || reactive_wants_igpu(v) ||
-        fill_gap(s, v) || !decode_kernel(s, v, LAUNCH_TO_END, &k)) {
+        fill_gap(s, v) || !decode_kernel(s, v, V1_TO_END, &k)) {
         return;
     }
     if (!try_launch(s, v, &k)) {
@@ -203,7 +204,7 @@ static void dispatch_due(struct sched *s, struct v1 *v)
         v1_balance(s, v, v->primary);
         n += prefill_kernel(s, v, v->primary, v->igpu, &k[n]) ? 1 : 0;
     }
-    if (igpu_open && !v1_reactive_decodes(v) && decode_kernel(s, v, LAUNCH_TO_END, &k[n])) {
+    if (igpu_open && !v1_reactive_decodes(v) && decode_kernel(s, v, V1_TO_END, &k[n])) {
         n++;
     }
     for (uint32_t done = 0; done < n; done++) { /* first come, first served */
@@ -336,7 +337,7 @@ static bool backfill_fresh(struct sched *s, struct v1 *v, int device, int64_t wi
 static bool backfill_decode(struct sched *s, struct v1 *v, int64_t window_ns)
 {
     struct v1_kernel k;
-    if (v->rt == NULL || v1_reactive_decodes(v) || !decode_kernel(s, v, LAUNCH_TO_END, &k)) {
+    if (v->rt == NULL || v1_reactive_decodes(v) || !decode_kernel(s, v, V1_TO_END, &k)) {
         return false;
     }
     if (k.t_ns > window_ns && param_bool(s, V1_DURATION)) {

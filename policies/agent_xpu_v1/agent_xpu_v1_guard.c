@@ -28,7 +28,7 @@ static void recover(struct sched *s, struct v1 *v, int device)
     }
     (void)sched_note(s, "hung_kernels", 1);
     bool reset = s->machine->devices[device].can_reset;
-    (void)sched_preempt(s, a->launch, reset ? PREEMPT_RESET : PREEMPT_CHECKPOINT);
+    (void)sched_preempt(s, a->launch, (struct preempt_spec){.now = reset, .discard = reset});
 }
 
 void v1_watch(struct sched *s, struct v1 *v)

@@ -66,7 +66,7 @@ static bool cancel_context(struct sched *s, struct v1 *v, const struct request *
                                          .refused_ns = TIME_NEVER_NS};
     if (r->state != REQUEST_STATE_SHED) {
         if (r->kv_tokens > 0) {
-            (void)sched_kv_evict(s, r, 0, KV_EVICT_RECOMPUTE);
+            (void)sched_kv_move(s, kv_of(r), KV_NOWHERE);
         }
         reqq_insert_by_arrival(&v->be_queue, r);
         heap_push(&v->fresh, r, (double)v1_etc_ns(s, v, r));
@@ -79,7 +79,7 @@ static bool evict_decoding(struct sched *s, struct v1 *v, const struct reqq *q)
 {
     const struct request *r = q->tail;
     if (r == NULL || v->decode_be.n + v->decode_rt.n < 2 ||
-        sched_kv_evict(s, r, 0, KV_EVICT_RECOMPUTE) != 0) {
+        sched_kv_move(s, kv_of(r), KV_NOWHERE) != 0) {
         return false;
     }
     reqq_remove(r);
@@ -97,7 +97,7 @@ static bool evict_decoding(struct sched *s, struct v1 *v, const struct reqq *q)
 bool v1_make_room(struct sched *s, struct v1 *v, bool for_decode)
 {
     v->short_epoch = s->epoch;
-    for (const struct request *r = v->contexts.tail; r != NULL; r = r->slot->prev) {
+    for (const struct request *r = v->contexts.tail; r != NULL; r = reqq_prev(r)) {
         if (cancel_context(s, v, r)) {
             return true;
         }

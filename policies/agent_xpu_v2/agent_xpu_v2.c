@@ -228,7 +228,7 @@ const struct policy_ops policy_agent_xpu_v2_ops = {
     .summary = "dual-queue NPU-iGPU scheduling with kernel-boundary preemption (Agent.xpu v2)",
     .contract = POLICY_CONTRACT,
     .flags = POLICY_F_BUSY_POLL,
-    .needs = CAP_SPANS | CAP_ROW_SPLIT | CAP_YIELD_KERNEL | CAP_COMPILE | CAP_KV_EVICT | CAP_NPU |
+    .needs = CAP_SPANS | CAP_ROW_SPLIT | CAP_YIELD_KERNEL | CAP_COMPILE | CAP_KV_MOVE | CAP_NPU |
              CAP_IGPU,
     .state_size_bytes = sizeof(struct axpu),
     .request_state_size_bytes = sizeof(struct axpu_request),

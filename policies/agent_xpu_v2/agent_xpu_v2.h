@@ -123,7 +123,7 @@ struct axpu {
 
 static inline struct axpu_request *axpu_request(const struct request *r)
 {
-    return r->slot->data;
+    return r->own;
 }
 
 static inline bool axpu_is_aged(const struct request *r)
@@ -161,7 +161,7 @@ static inline void axpu_wait(struct axpu *a, const struct request *r, bool at_fr
 static inline void axpu_leave(struct axpu *a, const struct request *r)
 {
     struct axpu_queue *w = r->cls == REQUEST_CLASS_REACTIVE ? &a->prefill_rt : &a->prefill_be;
-    if (r->slot->queue == &w->q) {
+    if (reqq_of(r) == &w->q) {
         w->uncompiled = w->uncompiled == r ? reqq_next(r) : w->uncompiled;
         heap_remove(&a->by_age, r);
         if (axpu_uses_kernel(a, r)) {

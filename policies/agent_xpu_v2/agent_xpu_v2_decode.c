@@ -143,7 +143,7 @@ static bool free_kv(struct sched *s, struct axpu *a)
     const struct request *victim =
         newest(reqq_empty(&a->decode_be) ? &a->decode_rt : &a->decode_be);
     if (victim == NULL || (a->decode_be.n + a->decode_rt.n) < 2 ||
-        sched_kv_evict(s, victim, 0, KV_EVICT_RECOMPUTE) != 0) {
+        sched_kv_move(s, kv_of(victim), KV_NOWHERE) != 0) {
         return false;
     }
     reqq_remove(victim);
@@ -185,7 +185,7 @@ static void form(struct sched *s, struct axpu *a)
 void axpu_decode_yield(struct sched *s, struct axpu *a)
 {
     if (a->decode_launch != NULL && !a->decode_launch->stop_requested) {
-        (void)sched_preempt(s, a->decode_launch, PREEMPT_CHECKPOINT);
+        (void)sched_preempt(s, a->decode_launch, (struct preempt_spec){0});
     }
 }
 
@@ -211,6 +211,6 @@ void axpu_decode_schedule(struct sched *s, struct axpu *a)
         return;
     }
     enum yield_point yield = param_int(s, AXPU_YIELD) == 0 && first ? YIELD_KERNEL : YIELD_PASS;
-    struct launch_spec spec = {.pass = a->decode, .device = (uint8_t)a->igpu, .yield = yield};
+    struct launch_spec spec = sched_launch_rest(s, a->decode, (uint8_t)a->igpu, yield);
     (void)sched_launch(s, &spec, &a->decode_launch);
 }

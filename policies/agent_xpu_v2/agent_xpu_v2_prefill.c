@@ -15,7 +15,7 @@ static void clear(struct axpu_prefill *f)
 static bool make_room(struct sched *s, struct axpu *a)
 {
     const struct request *r = a->decode_be.tail;
-    if (r != NULL && sched_kv_evict(s, r, 0, KV_EVICT_RECOMPUTE) == 0) {
+    if (r != NULL && sched_kv_move(s, kv_of(r), KV_NOWHERE) == 0) {
         reqq_remove(r);
         axpu_wait(a, r, true);
         return true;
@@ -113,10 +113,10 @@ static void preempt_current(struct sched *s, struct axpu *a)
         }
     }
     if (f->on_npu != NULL && !f->on_npu->stop_requested) {
-        (void)sched_preempt(s, f->on_npu, PREEMPT_CHECKPOINT);
+        (void)sched_preempt(s, f->on_npu, (struct preempt_spec){0});
     }
     if (f->on_igpu != NULL && !f->on_igpu->stop_requested) {
-        (void)sched_preempt(s, f->on_igpu, PREEMPT_CHECKPOINT);
+        (void)sched_preempt(s, f->on_igpu, (struct preempt_spec){0});
     }
     a->suspended[a->n_suspended++] = *f;
     clear(f);
@@ -294,19 +294,18 @@ static uint32_t kernel_rows(const struct sched *s, const struct axpu *a,
                             const struct axpu_prefill *f, int device, uint32_t rows)
 {
     bool chunked = !axpu_is_reactive(f) && device == a->igpu && rows > a->chunk;
-    return chunked && param_bool(s, AXPU_AGED_CHUNKS) ? a->chunk : 0;
+    return chunked && param_bool(s, AXPU_AGED_CHUNKS) ? a->chunk
+                                                      : s->machine->devices[device].chunk_rows;
 }
 
 static const struct launch *launch_share(struct sched *s, const struct axpu *a,
                                          const struct axpu_prefill *f, int device, uint32_t rows)
 {
     const struct launch *l = NULL;
-    struct launch_spec spec = {.pass = f->pass,
-                               .device = (uint8_t)device,
-                               .n_ops = 1,
-                               .rows = rows,
-                               .chunk_rows = kernel_rows(s, a, f, device, rows),
-                               .yield = YIELD_KERNEL};
+    struct launch_spec spec = sched_launch_rest(s, f->pass, (uint8_t)device, YIELD_KERNEL);
+    spec.n_ops = 1;
+    spec.rows = rows;
+    spec.chunk_rows = kernel_rows(s, a, f, device, rows);
     return sched_launch(s, &spec, &l) == 0 ? l : NULL;
 }
 
@@ -350,7 +349,8 @@ static void launch_igpu(struct sched *s, struct axpu *a, struct axpu_prefill *f)
     }
     axpu_decode_yield(s, a);
     if (f == &a->current && a->aged.on_igpu != NULL && !a->aged.on_igpu->stop_requested) {
-        (void)sched_preempt(s, a->aged.on_igpu, PREEMPT_CHECKPOINT); /* reactive attention first */
+        (void)sched_preempt(s, a->aged.on_igpu,
+                            (struct preempt_spec){0}); /* reactive attention first */
     }
 }
 

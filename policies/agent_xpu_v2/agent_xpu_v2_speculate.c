@@ -130,12 +130,12 @@ bool axpu_speculate_launch(struct sched *s, struct axpu *a)
     }
     enum op_kind op = pass_op_kind(p, p->op);
     bool token_level = op == OP_QKV || op == OP_FFN;
-    struct launch_spec spec = {.pass = p,
-                               .device = (uint8_t)(token_level ? a->npu : a->igpu),
-                               .n_ops = 1,
-                               .yield = YIELD_KERNEL,
-                               .chunk_rows =
-                                   token_level ? (uint32_t)param_int(s, AXPU_VERIFY_ROWS) : 0};
+    struct launch_spec spec =
+        sched_launch_rest(s, p, (uint8_t)(token_level ? a->npu : a->igpu), YIELD_KERNEL);
+    spec.n_ops = 1;
+    if (token_level) {
+        spec.chunk_rows = (uint32_t)param_int(s, AXPU_VERIFY_ROWS);
+    }
     if (sched_device_free_slots(s, spec.device) > 0) {
         (void)sched_launch(s, &spec, &a->decode_launch);
     }

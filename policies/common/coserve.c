@@ -179,7 +179,7 @@ static void fill(struct sched *s, struct coserve *c, const uint32_t *most)
 static bool preempt_last(struct sched *s, struct coserve *c, int cls)
 {
     const struct request *r = c->running[cls].tail;
-    if (r == NULL || (r->kv_tokens > 0 && sched_kv_evict(s, r, 0, KV_EVICT_RECOMPUTE) != 0)) {
+    if (r == NULL || (r->kv_tokens > 0 && sched_kv_move(s, kv_of(r), KV_NOWHERE) != 0)) {
         return false;
     }
     reqq_remove(r);
@@ -228,7 +228,7 @@ void coserve_schedule(struct sched *s)
     if (c->launch != NULL) {
         if (c->rules.safepoint && offline_only && !c->aborting && c->online_came) {
             c->aborting = true;
-            (void)sched_preempt(s, c->launch, PREEMPT_CHECKPOINT);
+            (void)sched_preempt(s, c->launch, (struct preempt_spec){0});
         }
         return;
     }
@@ -245,7 +245,7 @@ void coserve_schedule(struct sched *s)
         return;
     }
     bool can_stop = c->rules.safepoint && !c->pass->has_reactive;
-    struct launch_spec spec = {
-        .pass = c->pass, .device = c->device, .yield = can_stop ? YIELD_LAYER : YIELD_PASS};
+    struct launch_spec spec =
+        sched_launch_rest(s, c->pass, c->device, can_stop ? YIELD_LAYER : YIELD_PASS);
     (void)sched_launch(s, &spec, &c->launch);
 }

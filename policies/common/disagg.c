@@ -80,7 +80,7 @@ void disagg_pass_done(struct sched *s, const struct pass *p)
         }
         if (r->state != REQUEST_STATE_DECODE) {
             reqq_remove(r);
-        } else if (r->slot->queue != &d->decoding) {
+        } else if (reqq_of(r) != &d->decoding) {
             reqq_remove(r);
             reqq_push(&d->decoding, r);
         }
@@ -183,10 +183,9 @@ static void iterate(struct sched *s, struct disagg *d)
         return;
     }
     bool one_op = !d->yield_iteration && prefill_waits(d); /* then it is the other's turn */
-    struct launch_spec spec = {.pass = d->iteration,
-                               .device = (uint8_t)d->igpu,
-                               .n_ops = one_op ? 1 : LAUNCH_TO_END,
-                               .yield = d->yield_iteration ? YIELD_PASS : YIELD_KERNEL};
+    struct launch_spec spec = sched_launch_rest(s, d->iteration, (uint8_t)d->igpu,
+                                                d->yield_iteration ? YIELD_PASS : YIELD_KERNEL);
+    spec.n_ops = one_op ? 1 : spec.n_ops;
     (void)sched_launch(s, &spec, &d->on_igpu);
 }
 
@@ -196,7 +195,7 @@ static void let_through(struct sched *s, struct disagg *d)
     const struct launch *l = d->on_igpu;
     bool whole = l != NULL && l->op_end - l->op_begin > 1;
     if (prefill_waits(d) && !d->yield_iteration && whole && !l->stop_requested) {
-        (void)sched_preempt(s, l, PREEMPT_CHECKPOINT);
+        (void)sched_preempt(s, l, (struct preempt_spec){0});
     }
 }
 

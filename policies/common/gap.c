@@ -42,7 +42,7 @@ void gap_arrived(struct sched *s, struct gap *g, const struct request *r)
 static void keep(struct sched *s, struct gap_session *x)
 {
     if (!x->kept) {
-        x->kept = sched_session_kv(s, x->session_id, SESSION_KV_PIN) == 0;
+        x->kept = sched_kv_move(s, kv_of_session(x->session_id), KV_MEMORY) == 0;
         x->done = !x->kept; /* it gave way before it could be kept */
         (void)sched_note(s, "gap_kept", x->kept);
     }
@@ -50,7 +50,8 @@ static void keep(struct sched *s, struct gap_session *x)
 
 static void discard(struct sched *s, struct gap_session *x)
 {
-    (void)sched_note(s, "gap_discarded", sched_session_kv(s, x->session_id, SESSION_KV_DROP) == 0);
+    (void)sched_note(s, "gap_discarded",
+                     sched_kv_move(s, kv_of_session(x->session_id), KV_NOWHERE) == 0);
     x->done = true;
     x->kept = false;
 }
@@ -63,7 +64,7 @@ static int64_t transfer_ns(const struct sched *s, const struct gap_session *x)
 
 static void swap_out(struct sched *s, struct gap *g, struct gap_session *x)
 {
-    bool ok = sched_session_kv(s, x->session_id, SESSION_KV_SWAP) == 0;
+    bool ok = sched_kv_move(s, kv_of_session(x->session_id), KV_FLASH) == 0;
     (void)sched_note(s, "gap_swapped", ok);
     if (ok) {
         g->swap_until_ns = s->now_ns + transfer_ns(s, x);
@@ -245,5 +246,5 @@ bool gap_yield(struct sched *s, struct gap *g)
     }
     oldest->kept = false;
     oldest->done = true;
-    return sched_session_kv(s, oldest->session_id, SESSION_KV_CACHE) == 0;
+    return sched_kv_move(s, kv_of_session(oldest->session_id), KV_CACHE) == 0;
 }

@@ -16,6 +16,7 @@
 /* First bytes of the per-request state of every policy that uses a heap. Who keeps a request in a
  * second heap gives that one a node of its own: `at` is its offset there. */
 struct heap_node {
+    struct reqq_node queue; /* so that a request may be in a heap now and in a queue then */
     double key;
     uint32_t index; /* + 1; 0: in no heap */
 };
@@ -28,12 +29,12 @@ struct heap {
 
 static inline struct heap_node *heap_node(const struct request *r)
 {
-    return r->slot->data;
+    return r->own;
 }
 
 static inline struct heap_node *heap_node_in(const struct heap *h, const struct request *r)
 {
-    return (struct heap_node *)(void *)((char *)r->slot->data + h->at);
+    return (struct heap_node *)(void *)((char *)r->own + h->at);
 }
 
 static inline bool heap_before(const struct heap *h, const struct request *x,

@@ -19,7 +19,7 @@ struct hetero {
     uint32_t npu_rows, igpu_rows; /* planned and not yet launched */
     int64_t ready_ns;             /* when the planned op became ready */
     const struct launch *on_npu, *on_igpu;
-    uint32_t inflight; /* kernels handed over ahead; 0: one. Set after hetero_begin */
+    uint32_t inflight; /* kernels handed over ahead; one, until set after hetero_begin */
 };
 
 static inline void hetero_clear(struct hetero *h)
@@ -29,7 +29,7 @@ static inline void hetero_clear(struct hetero *h)
 
 static inline void hetero_begin(struct hetero *h, struct pass *p)
 {
-    *h = (struct hetero){.pass = p};
+    *h = (struct hetero){.pass = p, .inflight = 1};
 }
 
 /* The cursor stands on an op of which nothing is on a device and which has no plan. */
@@ -78,12 +78,10 @@ static inline bool hetero_launch(struct sched *s, struct hetero *h, int device, 
     if (n == 0 || *on != NULL || sched_device_free_slots(s, (uint8_t)device) == 0) {
         return false;
     }
-    struct launch_spec spec = {.pass = h->pass,
-                               .device = (uint8_t)device,
-                               .n_ops = 1,
-                               .rows = n,
-                               .yield = yield,
-                               .inflight = h->inflight};
+    struct launch_spec spec = sched_launch_rest(s, h->pass, (uint8_t)device, yield);
+    spec.n_ops = 1;
+    spec.rows = n;
+    spec.inflight = h->inflight;
     if (sched_launch(s, &spec, on) != 0) {
         return false;
     }

@@ -66,7 +66,7 @@ static bool keeps_memory_before(struct sched *s, const struct request *x, const 
 /* The same as a number, exact up to 2^50 requests. */
 static double memory_place(struct sched *s, const struct request *r)
 {
-    const struct iter_request *own = r->slot->data;
+    const struct iter_request *own = r->own;
     bool behind = param_int(s, ITER_CLASS) != ITER_BLIND && r->cls == REQUEST_CLASS_PROACTIVE;
     return (double)own->arrived + (behind ? 0x1p50 : 0.0);
 }
@@ -84,7 +84,7 @@ static void enqueue(struct sched *s, struct iter *it, const struct request *r)
 void iter_request_arrived(struct sched *s, const struct request *r)
 {
     struct iter *it = s->state;
-    struct iter_request *own = r->slot->data;
+    struct iter_request *own = r->own;
     own->arrived = ++it->arrivals;
     gap_arrived(s, &it->gap, r);
     enqueue(s, it, r);
@@ -185,7 +185,7 @@ void iter_launch_done(struct sched *s, const struct launch *l)
 /* Takes a waiting request's KV, to nowhere or to flash. */
 static bool evict(struct sched *s, struct iter *it, const struct request *r, bool swap)
 {
-    if (sched_kv_evict(s, r, 0, swap ? KV_EVICT_SWAP : KV_EVICT_RECOMPUTE) != 0) {
+    if (sched_kv_move(s, kv_of(r), swap ? KV_FLASH : KV_NOWHERE) != 0) {
         return false;
     }
     if (swap) {
@@ -279,7 +279,7 @@ static void fill(struct sched *s, struct iter *it, uint32_t most)
         committed += left > 0 ? left : 1;
         take(s, it, r);
         if (r->kv_swapped) {
-            if (sched_kv_resume(s, r) != 0) {
+            if (sched_kv_move(s, kv_of(r), KV_MEMORY) != 0) {
                 enqueue(s, it, r);
                 return;
             }
@@ -324,9 +324,9 @@ static bool form_first(struct sched *s, struct iter *it)
         return true;
     }
     if (first->kv_swapped) {
-        int rc = sched_kv_resume(s, first);
+        int rc = sched_kv_move(s, kv_of(first), KV_MEMORY);
         while (rc == -ENOMEM && evict_after(s, it, first)) {
-            rc = sched_kv_resume(s, first);
+            rc = sched_kv_move(s, kv_of(first), KV_MEMORY);
         }
         if (rc == 0) {
             take(s, it, first);
@@ -355,7 +355,7 @@ static void form(struct sched *s, struct iter *it)
 
 static struct iter_request *own(const struct request *r)
 {
-    return r->slot->data;
+    return r->own;
 }
 
 /* Not when the urgent one would find no memory; and where stopping destroys work, not for ever. */
@@ -414,8 +414,9 @@ static void maybe_preempt(struct sched *s, struct iter *it)
     }
     run->stopping = true;
     (void)sched_preempt(s, run->launch,
-                        how == ITER_PREEMPT_RESET ? PREEMPT_RESET
-                                                  : xsched_mode(param_int(s, ITER_LEVEL)));
+                        how == ITER_PREEMPT_RESET
+                            ? (struct preempt_spec){.now = true, .discard = true}
+                            : xsched_stop(param_int(s, ITER_LEVEL)));
 }
 
 /* The running pass has stopped: keep it aside, or let its requests lose what the kv axis says. */
@@ -574,9 +575,8 @@ void iter_schedule(struct sched *s)
         return;
     }
     static const enum yield_point yields[] = {YIELD_PASS, YIELD_LAYER, YIELD_KERNEL, YIELD_KERNEL};
-    struct launch_spec spec = {.pass = it->running.pass,
-                               .device = it->device,
-                               .yield = yields[param_int(s, ITER_PREEMPT)],
-                               .inflight = (uint32_t)param_int(s, ITER_INFLIGHT)};
+    struct launch_spec spec =
+        sched_launch_rest(s, it->running.pass, it->device, yields[param_int(s, ITER_PREEMPT)]);
+    spec.inflight = (uint32_t)param_int(s, ITER_INFLIGHT);
     (void)sched_launch(s, &spec, &it->running.launch);
 }

@@ -28,7 +28,7 @@ static inline int place_device(const struct machine *m, int64_t choice)
 static inline int place_whole(struct sched *s, struct pass *p, uint8_t device,
                               enum yield_point yield)
 {
-    struct launch_spec spec = {.pass = p, .device = device, .yield = yield};
+    struct launch_spec spec = sched_launch_rest(s, p, device, yield);
     return sched_launch(s, &spec, NULL);
 }
 

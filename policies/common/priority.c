@@ -104,7 +104,7 @@ void priority_pass_done(struct sched *s, const struct pass *p)
 static void stop(struct sched *s, const struct launch *l)
 {
     if (l != NULL && !l->stop_requested) {
-        (void)sched_preempt(s, l, xsched_mode(param_int(s, PRIORITY_LEVEL)));
+        (void)sched_preempt(s, l, xsched_stop(param_int(s, PRIORITY_LEVEL)));
     }
 }
 
@@ -126,7 +126,7 @@ static const struct request *last_after(const struct heap *in, const struct requ
 
 static bool is_suspended(const struct request *r)
 {
-    return ((const struct priority_request *)r->slot->data)->suspended != NULL;
+    return ((const struct priority_request *)r->own)->suspended != NULL;
 }
 
 static bool holds_kv(const struct request *r)
@@ -148,7 +148,7 @@ static bool cancel_group(struct sched *s, struct priority *h, struct priority_gr
 /* A stopped prompt gives up the KV reserved for it. */
 static bool cancel_prompt(struct sched *s, struct priority *h, const struct request *r)
 {
-    struct priority_request *own = r->slot->data;
+    struct priority_request *own = r->own;
     bool is_current = r == h->current;
     struct pass *p = is_current ? h->prefill.pass : own->suspended;
     if (p->state != PASS_STATE_READY || sched_pass_cancel(s, p) != 0) {
@@ -186,11 +186,11 @@ static bool make_room(struct sched *s, struct priority *h, const struct request 
         return true;
     }
     const struct request *idle = last_after(&h->waiting, first, holds_kv); /* a reused prefix */
-    if (idle != NULL && sched_kv_evict(s, idle, 0, KV_EVICT_RECOMPUTE) == 0) {
+    if (idle != NULL && sched_kv_move(s, kv_of(idle), KV_NOWHERE) == 0) {
         return true;
     }
     const struct request *r = last_after(&h->decoding, first, holds_kv);
-    if (r != NULL && sched_kv_evict(s, r, 0, KV_EVICT_RECOMPUTE) == 0) {
+    if (r != NULL && sched_kv_move(s, kv_of(r), KV_NOWHERE) == 0) {
         heap_remove(&h->decoding, r);
         heap_push(&h->waiting, r, key_of(r));
         return true;
@@ -203,7 +203,7 @@ static bool make_room(struct sched *s, struct priority *h, const struct request 
 
 static void begin_prompt(struct sched *s, struct priority *h, const struct request *r)
 {
-    struct priority_request *own = r->slot->data;
+    struct priority_request *own = r->own;
     struct pass *p = own->suspended;
     struct segment seg = {
         .request = r, .role = SEGMENT_PREFILL, .n_tokens = request_prefill_left(r)};
@@ -234,7 +234,7 @@ static void choose_prompt(struct sched *s, struct priority *h, double bound)
         if (h->prefill.pass->state != PASS_STATE_READY) {
             return;
         }
-        struct priority_request *own = h->current->slot->data;
+        struct priority_request *own = h->current->own;
         own->suspended = h->prefill.pass;
         heap_push(&h->waiting, h->current, key_of(h->current));
         h->current = NULL;
@@ -329,11 +329,10 @@ static bool iterate(struct sched *s, struct priority *h, bool one_op)
     if (h->iteration.pass == NULL || h->iteration.pass->state != PASS_STATE_READY) {
         return false;
     }
-    struct launch_spec spec = {.pass = h->iteration.pass,
-                               .device = (uint8_t)h->igpu,
-                               .n_ops = one_op ? 1 : LAUNCH_TO_END,
-                               .yield = YIELD_KERNEL,
-                               .inflight = (uint32_t)param_int(s, PRIORITY_INFLIGHT)};
+    struct launch_spec spec =
+        sched_launch_rest(s, h->iteration.pass, (uint8_t)h->igpu, YIELD_KERNEL);
+    spec.n_ops = one_op ? 1 : spec.n_ops;
+    spec.inflight = (uint32_t)param_int(s, PRIORITY_INFLIGHT);
     return sched_launch(s, &spec, &h->on_igpu) == 0;
 }
 

@@ -62,7 +62,7 @@ void priority_pass_done(struct sched *s, const struct pass *p);
 void priority_schedule(struct sched *s);
 
 #define PRIORITY_NEEDS                                                                             \
-    (CAP_NPU | CAP_IGPU | CAP_SPANS | CAP_ROW_SPLIT | CAP_YIELD_KERNEL | CAP_KV_EVICT)
+    (CAP_NPU | CAP_IGPU | CAP_SPANS | CAP_ROW_SPLIT | CAP_YIELD_KERNEL | CAP_KV_MOVE)
 
 #define PRIORITY_HOOKS                                                                             \
     .exit = priority_exit, .request_arrived = priority_request_arrived,                            \

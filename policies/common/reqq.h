@@ -14,34 +14,46 @@ struct reqq {
     uint32_t n;
 };
 
+/* First bytes of the per-request state of every policy that uses a queue. */
+struct reqq_node {
+    struct reqq *queue; /* that holds it, or NULL */
+    const struct request *prev, *next;
+};
+
+static inline struct reqq_node *reqq_node(const struct request *r)
+{
+    return r->own;
+}
+
 static inline bool reqq_empty(const struct reqq *q)
 {
     return q->head == NULL;
 }
 
+/* The queue that holds it, or NULL. */
+static inline const struct reqq *reqq_of(const struct request *r)
+{
+    return reqq_node(r)->queue;
+}
+
 static inline const struct request *reqq_next(const struct request *r)
 {
-    return r->slot->next;
+    return reqq_node(r)->next;
+}
+
+static inline const struct request *reqq_prev(const struct request *r)
+{
+    return reqq_node(r)->prev;
 }
 
 /* Puts r after `before` (NULL: at the head). r must be in no queue. */
 static inline void reqq_insert_after(struct reqq *q, const struct request *before,
                                      const struct request *r)
 {
-    const struct request *next = before == NULL ? q->head : before->slot->next;
-    r->slot->queue = q;
-    r->slot->prev = before;
-    r->slot->next = next;
-    if (before == NULL) {
-        q->head = r;
-    } else {
-        before->slot->next = r;
-    }
-    if (next == NULL) {
-        q->tail = r;
-    } else {
-        next->slot->prev = r;
-    }
+    const struct request *next = before == NULL ? q->head : reqq_next(before);
+    *reqq_node(r) = (struct reqq_node){q, before, next};
+    *(before == NULL ? &q->head : &reqq_node(before)->next) = r;
+    *(next == NULL ? &q->tail : &reqq_node(next)->prev) = r;
     q->n++;
 }
 
@@ -58,24 +70,14 @@ static inline void reqq_push_front(struct reqq *q, const struct request *r)
 /* Takes r out of whatever queue holds it; nothing when none does. */
 static inline void reqq_remove(const struct request *r)
 {
-    struct reqq *q = r->slot->queue;
-    if (q == NULL) {
+    struct reqq_node n = *reqq_node(r);
+    if (n.queue == NULL) {
         return;
     }
-    if (r->slot->prev == NULL) {
-        q->head = r->slot->next;
-    } else {
-        r->slot->prev->slot->next = r->slot->next;
-    }
-    if (r->slot->next == NULL) {
-        q->tail = r->slot->prev;
-    } else {
-        r->slot->next->slot->prev = r->slot->prev;
-    }
-    r->slot->queue = NULL;
-    r->slot->prev = NULL;
-    r->slot->next = NULL;
-    q->n--;
+    *(n.prev == NULL ? &n.queue->head : &reqq_node(n.prev)->next) = n.next;
+    *(n.next == NULL ? &n.queue->tail : &reqq_node(n.next)->prev) = n.prev;
+    n.queue->n--;
+    *reqq_node(r) = (struct reqq_node){0};
 }
 
 static inline const struct request *reqq_pop(struct reqq *q)
@@ -98,7 +100,7 @@ static inline void reqq_insert_by_arrival(struct reqq *q, const struct request *
 {
     const struct request *at = q->tail;
     while (at != NULL && request_before(r, at)) {
-        at = at->slot->prev;
+        at = reqq_prev(at);
     }
     reqq_insert_after(q, at, r);
 }

@@ -12,9 +12,9 @@
 static inline const struct request *room_evict_last(struct sched *s, const struct reqq *q,
                                                     const struct request *keep)
 {
-    for (const struct request *r = q->tail; r != NULL; r = r->slot->prev) {
+    for (const struct request *r = q->tail; r != NULL; r = reqq_prev(r)) {
         if (r != keep && r->pass == NULL && r->kv_tokens > 0 &&
-            sched_kv_evict(s, r, 0, KV_EVICT_RECOMPUTE) == 0) {
+            sched_kv_move(s, kv_of(r), KV_NOWHERE) == 0) {
             return r;
         }
     }

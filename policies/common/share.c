@@ -106,7 +106,7 @@ static bool make_room(struct sched *s, struct share *sh, const struct request *k
             return true; /* its user had given up */
         }
         if (r->kv_tokens > 0) {
-            (void)sched_kv_evict(s, r, 0, KV_EVICT_RECOMPUTE);
+            (void)sched_kv_move(s, kv_of(r), KV_NOWHERE);
         }
         reqq_push_front(&sh->waiting, r);
         return true;
@@ -169,7 +169,7 @@ static void give_turn(struct sched *s, struct share *sh)
         struct share_member *m = &sh->members[i];
         if (m->launch != NULL) {
             if (sh->open_ended && sh->n > 1 && !m->launch->stop_requested) {
-                (void)sched_preempt(s, m->launch, PREEMPT_CHECKPOINT);
+                (void)sched_preempt(s, m->launch, (struct preempt_spec){0});
             }
             return;
         }
@@ -186,11 +186,8 @@ static void give_turn(struct sched *s, struct share *sh)
         return;
     }
     sh->open_ended = sh->n == 1;
-    struct launch_spec spec = {.pass = next->pass,
-                               .device = sh->device,
-                               .n_ops =
-                                   sh->open_ended ? LAUNCH_TO_END : turn_ops(s, sh, next->pass),
-                               .yield = YIELD_OP};
+    struct launch_spec spec = sched_launch_rest(s, next->pass, sh->device, YIELD_OP);
+    spec.n_ops = sh->open_ended ? spec.n_ops : turn_ops(s, sh, next->pass);
     (void)sched_launch(s, &spec, &next->launch);
 }
 
@@ -199,7 +196,7 @@ static void launch_all(struct sched *s, struct share *sh)
     for (uint32_t i = 0; i < sh->n; i++) {
         struct share_member *m = &sh->members[i];
         if (m->pass != NULL && m->launch == NULL && m->pass->state == PASS_STATE_READY) {
-            struct launch_spec spec = {.pass = m->pass, .device = sh->device, .yield = YIELD_PASS};
+            struct launch_spec spec = sched_launch_rest(s, m->pass, sh->device, YIELD_PASS);
             (void)sched_launch(s, &spec, &m->launch);
         }
     }

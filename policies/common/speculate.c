@@ -76,8 +76,9 @@ static double op_ns(struct sched *s, const struct work_shape *w, enum op_kind op
     if (rows == 0) {
         return 0.0;
     }
-    return sched_estimate_chunked(s, w, op, device, rows, chunk_rows, &e) == 0 ? (double)e.t_ns
-                                                                               : 0.0;
+    int rc = chunk_rows == 0 ? sched_estimate(s, w, op, device, rows, &e)
+                             : sched_estimate_graph(s, w, op, device, rows, chunk_rows, 1, &e);
+    return rc == 0 ? (double)e.t_ns : 0.0;
 }
 
 double speculate_pass_ns(struct sched *s, const struct work_shape *w, uint8_t token_level,

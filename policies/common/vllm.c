@@ -106,7 +106,7 @@ static const struct request *victim(const struct vllm *v)
 
 static bool preempt(struct sched *s, struct vllm *v, const struct request *r)
 {
-    if (r == NULL || (r->kv_tokens > 0 && sched_kv_evict(s, r, 0, KV_EVICT_RECOMPUTE) != 0)) {
+    if (r == NULL || (r->kv_tokens > 0 && sched_kv_move(s, kv_of(r), KV_NOWHERE) != 0)) {
         return false;
     }
     reqq_remove(r);

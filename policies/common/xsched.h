@@ -19,11 +19,9 @@ static inline bool xsched_can(const struct device *d, int64_t level)
            (level != XSCHED_LEVEL_3 || d->can_suspend);
 }
 
-static inline enum preempt_mode xsched_mode(int64_t level)
+static inline struct preempt_spec xsched_stop(int64_t level)
 {
-    return level == XSCHED_LEVEL_1   ? PREEMPT_DRAIN
-           : level == XSCHED_LEVEL_3 ? PREEMPT_SUSPEND
-                                     : PREEMPT_CHECKPOINT;
+    return (struct preempt_spec){.now = level == XSCHED_LEVEL_3, .drain = level == XSCHED_LEVEL_1};
 }
 
 #endif

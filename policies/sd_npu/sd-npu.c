@@ -224,10 +224,10 @@ static void launch(struct sched *s, struct sd *d)
         return;
     }
     bool prefill = p->shape.prefill_rows > 0;
-    struct launch_spec spec = {.pass = p, .yield = YIELD_PASS, .device = d->npu};
-    if (!prefill && param_int(s, SD_DECODE) == 1) {
-        spec.device = d->cpu;
-        spec.chunk_rows = LAUNCH_DYNAMIC_CHUNK;
+    bool on_cpu = !prefill && param_int(s, SD_DECODE) == 1;
+    struct launch_spec spec = sched_launch_rest(s, p, on_cpu ? d->cpu : d->npu, YIELD_PASS);
+    if (on_cpu) {
+        spec.chunk_rows = 0;
     } else {
         if (prefill) {
             sd_graphs_before_block(s, d);
@@ -285,6 +285,7 @@ const struct policy_ops policy_sd_npu_ops = {
     .contract = POLICY_CONTRACT,
     .needs = CAP_SPANS | CAP_LOAD | CAP_VERIFY | CAP_NPU,
     .state_size_bytes = sizeof(struct sd),
+    .request_state_size_bytes = sizeof(struct reqq_node),
     .params = params,
     .presets = presets,
     .init = sd_init,

@@ -151,8 +151,8 @@ static int64_t block_ns(struct sched *s, const struct sd *d, uint8_t version)
     int64_t t = 0;
     for (uint32_t i = 0; i < ops->n; i++) {
         struct estimate e;
-        if (sched_estimate_chunked(s, &w, ops->kind[i], d->npu, rows, sd_graph_rows(s, version),
-                                   &e) == 0) {
+        if (sched_estimate_graph(s, &w, ops->kind[i], d->npu, rows, sd_graph_rows(s, version),
+                                 version, &e) == 0) {
             t += e.t_ns;
         }
     }

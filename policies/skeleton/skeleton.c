@@ -74,6 +74,7 @@ static const struct policy_ops ops = {
     .summary = "one request at a time, in arrival order (to be changed)",
     .contract = POLICY_CONTRACT,
     .state_size_bytes = sizeof(struct skeleton),
+    .request_state_size_bytes = sizeof(struct reqq_node),
     .params = params,
     .init = skeleton_init,
     .request_arrived = skeleton_request_arrived,

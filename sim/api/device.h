@@ -40,7 +40,8 @@ struct device {
     bool static_attention;         /* MHA needs a compiled kernel of the prompt length */
     bool can_withdraw;             /* queued launches can be taken back (XSched level 2) */
     bool can_reset;                /* running kernels can be killed (REEF) */
-    bool can_suspend; /* running kernels can be stopped and continued (XSched level 3) */
+    bool can_suspend;  /* running kernels can be stopped and continued (XSched level 3) */
+    double ddr_weight; /* > 0: of its traffic where the DDR is shared by weight (`weighted`) */
     double idle_watts, decode_watts, prefill_watts;
     int64_t submit_ns;     /* host cost of one launch */
     int64_t completion_ns; /* host cost of noticing its end */

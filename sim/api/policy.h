@@ -21,7 +21,7 @@
  * A policy acts only through `struct sched`, never through linked symbols, so the same object runs
  * on the virtual-clock and the real-time executors, built in or as a .so. Actions return 0 or a
  * negative errno and leave everything unchanged when they fail; each refusal counts a named event.
- * Everything a policy is given is read-only except its state, the request slots and pass_spec.
+ * Everything a policy is given is read-only except its state and its part of a request.
  *
  * Errors used: -EBUSY device or pass not free; -EINVAL malformed or impossible; -ENOMEM no KV
  * space; -ENOENT resident missing; -EALREADY nothing to do; -EPERM needs a capability the machine
@@ -84,49 +84,54 @@ struct pass_spec {
     void *policy_data;
 };
 
-#define LAUNCH_TO_END 0 /* launch_spec.n_ops: up to the last op */
-#define LAUNCH_ALL_ROWS 0
-#define LAUNCH_DYNAMIC_CHUNK UINT32_MAX /* force one dynamic kernel where the device can */
-
+/* A span of a pass for a device. sched_launch_rest fills it for all that is left of a pass, as the
+ * device runs it by itself; a policy changes what is to be otherwise. Nothing stands for "the
+ * usual": every member is what the launch will have. */
 struct launch_spec {
     struct pass *pass;
     uint8_t device;
-    uint32_t n_ops; /* ops from the cursor on; LAUNCH_TO_END */
-    uint32_t rows;  /* share of the cursor's op; LAUNCH_ALL_ROWS = all that are left. A share that
-                       leaves rows over needs n_ops = 1 */
+    uint32_t n_ops; /* ops from the cursor on, >= 1 */
+    uint32_t rows;  /* of the cursor's op, >= 1. A share that leaves rows over needs n_ops = 1 */
     enum yield_point yield;
-    uint32_t chunk_rows;  /* 0: the device's own */
-    uint8_t graph;        /* graph version; 0: the device's only one, always there */
+    uint32_t chunk_rows;  /* rows of a static kernel; 0: one dynamic kernel where the device can */
+    uint8_t graph;        /* version of a numbered graph; 0: the device's own, always there */
     uint32_t graph_block; /* with graph > 0: resident (GRAPH_BLOCK, graph_block, graph) is needed */
-    uint32_t inflight;    /* kernels handed to the device ahead, the running one included; 0: one.
+    uint32_t inflight;    /* kernels handed to the device ahead, the running one included; >= 1.
                              A stop lets them finish unless the device can take them back
                              (XSched levels 1 and 2, clauses.md E.4) */
 };
 
-enum preempt_mode {
-    PREEMPT_CHECKPOINT, /* stop at the next yield point, keep everything */
-    PREEMPT_RESET,      /* kill the running kernel now; its work is redone later */
-    PREEMPT_DRAIN,  /* as CHECKPOINT, but kernels handed over are left to run (XSched level 1) */
-    PREEMPT_SUSPEND /* stop inside the running kernel and keep its work (XSched level 3) */
+/* How a launch is to stop. All false: at its next yield point, and what it did is kept. */
+struct preempt_spec {
+    bool now;     /* inside the running kernel. The device needs can_reset or can_suspend */
+    bool discard; /* with now: that kernel's work is lost and done again later (REEF) */
+    bool drain;   /* without now: kernels handed over ahead run first (XSched level 1), although the
+                     device could take them back (level 2) */
 };
 
-enum kv_evict_mode {
-    KV_EVICT_RECOMPUTE, /* drop the KV: prefill again from 0 (or from the kept prefix) */
-    KV_EVICT_SWAP       /* write it to flash through the loader; resume reads it back */
+/* Whose KV: a request's from a token on, or what a session's last turn left until its next one
+ * comes. */
+struct kv_part {
+    const struct request *request;
+    uint32_t from_token;
+    uint32_t session_id; /* with of_session, and nothing of the above */
+    bool of_session;
 };
 
-/* What happens to the KV that a session's last turn left, until its next turn comes. */
-enum session_kv_mode {
-    SESSION_KV_CACHE, /* kept while memory lasts, the oldest dropped first: so it begins */
-    SESSION_KV_PIN,   /* kept */
-    SESSION_KV_DROP,
-    SESSION_KV_SWAP /* written to flash; the next turn comes with kv_swapped set */
+/* Where KV is, or goes. */
+enum kv_place {
+    KV_MEMORY, /* kept there */
+    KV_CACHE,  /* kept there while memory lasts, the oldest dropped first: so that of a session
+                  begins. Not of a request that is here */
+    KV_FLASH,  /* written to flash through the loader */
+    KV_NOWHERE /* dropped; a request computes it again */
 };
 
 struct sched_api {
     size_t size; /* sizeof(struct sched_api); stays first */
     int (*estimate)(struct sched *s, const struct work_shape *shape, enum op_kind op,
-                    uint8_t device, uint32_t rows, uint32_t chunk_rows, struct estimate *out);
+                    uint8_t device, uint32_t rows, uint32_t chunk_rows, uint8_t graph,
+                    struct estimate *out);
     enum resident_state (*resident_state)(struct sched *s, struct resident_key key);
     uint64_t (*kv_free_tokens)(struct sched *s);
     uint64_t (*kv_capacity_tokens)(struct sched *s);
@@ -137,18 +142,14 @@ struct sched_api {
     int (*pass_form)(struct sched *s, const struct pass_spec *spec, struct pass **out);
     int (*pass_cancel)(struct sched *s, struct pass *p);
     int (*launch)(struct sched *s, const struct launch_spec *spec, const struct launch **out);
-    int (*preempt)(struct sched *s, const struct launch *l, enum preempt_mode mode);
+    int (*preempt)(struct sched *s, const struct launch *l, struct preempt_spec how);
     int (*compile)(struct sched *s, struct resident_key key);
     int (*load)(struct sched *s, struct resident_key key, double bytes);
     int (*map)(struct sched *s, struct resident_key key, double bytes);
     int (*resident_evict)(struct sched *s, struct resident_key key);
-    int (*kv_evict)(struct sched *s, const struct request *r, uint32_t keep_tokens,
-                    enum kv_evict_mode mode);
-    int (*kv_resume)(struct sched *s, const struct request *r);
-    int (*session_kv)(struct sched *s, uint32_t session_id, enum session_kv_mode mode);
+    int (*kv_move)(struct sched *s, struct kv_part part, enum kv_place to);
     int (*set_timer)(struct sched *s, int64_t at_ns);
     int (*shed)(struct sched *s, const struct request *r);
-    int (*set_bandwidth_weight)(struct sched *s, uint8_t device, double weight);
     int (*note)(struct sched *s, const char *counter, uint64_t add);
 };
 
@@ -161,7 +162,7 @@ struct sched {
     uint64_t epoch;      /* instants at which schedule was called, this one included */
     uint64_t seed;       /* for policies that draw: rng_key(seed, RNG_POLICY, ...) */
     void *state;         /* policy_ops.state_size_bytes zeroed bytes */
-    const void *context; /* from the run\'s owner (a log to replay), or NULL */
+    const void *context; /* from the run's owner (a log to replay), or NULL */
     const struct policy_params *params;
     uint32_t kv_block_tokens; /* KV is reserved in blocks of so many tokens */
 };
@@ -171,15 +172,16 @@ struct sched {
 static inline int sched_estimate(struct sched *s, const struct work_shape *shape, enum op_kind op,
                                  uint8_t device, uint32_t rows, struct estimate *out)
 {
-    return s->api->estimate(s, shape, op, device, rows, 0, out);
+    uint32_t own = device < s->machine->n_devices ? s->machine->devices[device].chunk_rows : 0;
+    return s->api->estimate(s, shape, op, device, rows, own, 0, out);
 }
 
-/* The same for kernels of chunk_rows rows instead of the device's own (another graph). */
-static inline int sched_estimate_chunked(struct sched *s, const struct work_shape *shape,
-                                         enum op_kind op, uint8_t device, uint32_t rows,
-                                         uint32_t chunk_rows, struct estimate *out)
+/* The same on a numbered graph, whose kernels have chunk_rows rows even where one is asked for. */
+static inline int sched_estimate_graph(struct sched *s, const struct work_shape *shape,
+                                       enum op_kind op, uint8_t device, uint32_t rows,
+                                       uint32_t chunk_rows, uint8_t graph, struct estimate *out)
 {
-    return s->api->estimate(s, shape, op, device, rows, chunk_rows, out);
+    return s->api->estimate(s, shape, op, device, rows, chunk_rows, graph, out);
 }
 
 static inline enum resident_state sched_resident_state(struct sched *s, struct resident_key key)
@@ -231,6 +233,19 @@ static inline int sched_pass_cancel(struct sched *s, struct pass *p)
     return s->api->pass_cancel(s, p);
 }
 
+/* What is left of a pass, for a device as it is. */
+static inline struct launch_spec sched_launch_rest(const struct sched *s, struct pass *p,
+                                                   uint8_t device, enum yield_point yield)
+{
+    return (struct launch_spec){.pass = p,
+                                .device = device,
+                                .n_ops = p->n_ops - p->op,
+                                .rows = p->rows_todo,
+                                .yield = yield,
+                                .chunk_rows = s->machine->devices[device].chunk_rows,
+                                .inflight = 1};
+}
+
 /* Puts a span of a pass on a device. out may be NULL. A launch that continues a pass on another
  * device than the previous op ran on pays the barrier (machine.sync_ns); every launch pays
  * schedule_ns + submit_ns + completion_ns on its device. */
@@ -240,14 +255,15 @@ static inline int sched_launch(struct sched *s, const struct launch_spec *spec,
     return s->api->launch(s, spec, out);
 }
 
-/* Asks a launch to stop. CHECKPOINT: launch_done comes with YIELDED at its next yield point (DONE
- * if it ends first), or WITHDRAWN at once if it had not started and the device can withdraw.
- * SUSPEND: YIELDED after the device's reset_ns; the kernel goes on where it stopped when its pass
- * is next launched from there on the same device, and starts over anywhere else. RESET and SUSPEND
- * of a running launch are -EPERM where the device cannot. -EALREADY when already asked. */
-static inline int sched_preempt(struct sched *s, const struct launch *l, enum preempt_mode mode)
+/* Asks a launch to stop. Not now: launch_done comes with YIELDED at its next yield point (DONE if
+ * it ends first), or WITHDRAWN at once if it had not started and the device can withdraw. Now:
+ * after the device's reset_ns comes RESET where the work is discarded; else YIELDED, and the kernel
+ * goes on where it stopped when its pass is next launched from there on the same device, and starts
+ * over anywhere else. -EPERM where the device cannot; -EALREADY when already asked; -EINVAL for
+ * facts that do not go together. */
+static inline int sched_preempt(struct sched *s, const struct launch *l, struct preempt_spec how)
 {
-    return s->api->preempt(s, l, mode);
+    return s->api->preempt(s, l, how);
 }
 
 /* Starts compiling on the one compiler thread, FIFO; resident_ready follows. Time: compile_fixed +
@@ -279,28 +295,32 @@ static inline int sched_resident_evict(struct sched *s, struct resident_key key)
     return s->api->resident_evict(s, key);
 }
 
-/* Frees KV of a request that is in no live pass. RECOMPUTE keeps the first keep_tokens tokens; a
- * decoding request becomes QUEUED again with prompt + generated to prefill. SWAP takes all of it
- * through the loader; kv_moved is called when it is out and its space free. */
-static inline int sched_kv_evict(struct sched *s, const struct request *r, uint32_t keep_tokens,
-                                 enum kv_evict_mode mode)
+static inline struct kv_part kv_of(const struct request *r)
 {
-    return s->api->kv_evict(s, r, keep_tokens, mode);
+    return (struct kv_part){.request = r};
 }
 
-/* Starts reading swapped KV back; kv_swapped turns false and kv_moved is called when it is in. */
-static inline int sched_kv_resume(struct sched *s, const struct request *r)
+static inline struct kv_part kv_of_session(uint32_t session_id)
 {
-    return s->api->kv_resume(s, r);
+    return (struct kv_part){.session_id = session_id, .of_session = true};
 }
 
-/* Says what becomes of the KV of a session between two turns. While it is written to flash it takes
- * its memory still; a turn that comes before the end finds it there. -ENOENT: the session has none
- * (no turn will come, prefix reuse is off, or it gave way already); -EALREADY: it is so, or on its
- * way to flash, or there. O(1) for the turn that finished last, else O(sessions between turns). */
-static inline int sched_session_kv(struct sched *s, uint32_t session_id, enum session_kv_mode mode)
+/* Brings KV somewhere.
+ *
+ * Of a request in no live pass. NOWHERE keeps its first from_token tokens; if it decoded it is
+ * QUEUED again with prompt + generated to prefill. FLASH takes all of it: kv_swapped turns true and
+ * kv_moved is called when it is out and its space free. MEMORY reads it back from flash: kv_swapped
+ * turns false and kv_moved is called when it is in; -ENOMEM without space. -EINVAL when it is not
+ * where that can begin.
+ *
+ * Of a session between two turns. While it is written to flash it takes its memory still; a turn
+ * that comes before the end finds it there, and one that comes later finds it on flash
+ * (kv_swapped). -ENOENT: the session has none (no turn will come, prefix reuse is off, or it gave
+ * way already); -EALREADY: it is so, or on its way to flash, or there. O(1) for the turn that
+ * finished last, else O(sessions between turns). */
+static inline int sched_kv_move(struct sched *s, struct kv_part part, enum kv_place to)
 {
-    return s->api->session_kv(s, session_id, mode);
+    return s->api->kv_move(s, part, to);
 }
 
 /* `schedule` is called at at_ns >= now, whatever else happens then. A timer cannot be taken back.
@@ -314,12 +334,6 @@ static inline int sched_set_timer(struct sched *s, int64_t at_ns)
 static inline int sched_shed(struct sched *s, const struct request *r)
 {
     return s->api->shed(s, r);
-}
-
-/* Weight of a device's flows under the `weighted` contention form (MoCA-like throttling). */
-static inline int sched_set_bandwidth_weight(struct sched *s, uint8_t device, double weight)
-{
-    return s->api->set_bandwidth_weight(s, device, weight);
 }
 
 /* Adds to a named counter of the policy's own; at most 16 names; shown in results as policy.NAME.
@@ -396,7 +410,7 @@ static inline bool param_bool(const struct sched *s, uint32_t i)
 #define CAP_YIELD_KERNEL 4u
 #define CAP_COMPILE 8u
 #define CAP_LOAD 16u
-#define CAP_KV_EVICT 32u
+#define CAP_KV_MOVE 32u
 #define CAP_RESET 64u
 #define CAP_VERIFY 128u
 #define CAP_DEVICE(kind) (1u << (16 + (kind))) /* a device of that kind */
@@ -405,15 +419,14 @@ static inline bool param_bool(const struct sched *s, uint32_t i)
 /* Not needs of policies but what single actions ask for: an executor without them refuses those. */
 #define CAP_INFLIGHT 2048u /* kernels handed to a device ahead of the running one */
 #define CAP_SUSPEND 4096u  /* stopping inside a kernel and going on there */
-#define CAP_WEIGHTS 8192u  /* shares of the memory bandwidth */
 
 /* ---- which contract this is ---- */
 
 /* Raised when a member comes to mean something else. */
-#define POLICY_API_VERSION 2
+#define POLICY_API_VERSION 3
 /* A hash of every struct and enum of device.h, pass.h, request.h and this file; `make lint` says
  * what it must be, so none of them changes unnoticed. Members are appended, never put between. */
-#define POLICY_LAYOUT 2149741265u
+#define POLICY_LAYOUT 2051360362u
 
 /* What a policy and its core both read or write. */
 #define POLICY_CONTRACT_STRUCTS(X)                                                                 \
@@ -425,6 +438,8 @@ static inline bool param_bool(const struct sched *s, uint32_t i)
     X(segment)                                                                                     \
     X(pass_spec)                                                                                   \
     X(launch_spec)                                                                                 \
+    X(preempt_spec)                                                                                \
+    X(kv_part)                                                                                     \
     X(machine)                                                                                     \
     X(llm)
 #define POLICY_CONTRACT_COUNT_(name) +1
@@ -454,7 +469,7 @@ struct policy_ops {
     uint32_t flags;
     uint32_t needs; /* CAP_ bits */
     size_t state_size_bytes;
-    size_t request_state_size_bytes;
+    size_t request_state_size_bytes;   /* of request.own */
     const struct policy_param *params; /* NULL: none */
     /* For the choices of the first parameter, one "key=value,..." each: what the other parameters
      * are when that choice is given and they are not. NULL, and an empty text: their defaults. */

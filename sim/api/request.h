@@ -2,7 +2,7 @@
  *
  * What a real scheduler could know is here; what it could not (true output length, later turns,
  * gaps, future arrivals) lives in sim/core and has no pointer from here. Everything is const to a
- * policy except the slot, which belongs to it.
+ * policy except `own`, which belongs to it.
  */
 #ifndef SIM_API_REQUEST_H
 #define SIM_API_REQUEST_H
@@ -24,15 +24,6 @@ enum request_state {
 };
 
 struct pass;
-struct request;
-struct reqq;
-
-/* The policy's own part of a request. The core zeroes it at arrival and never reads it. */
-struct request_slot {
-    struct reqq *queue; /* the queue that holds it (policies/common/reqq.h), or NULL */
-    const struct request *prev, *next;
-    void *data; /* policy_ops.request_state_size_bytes zeroed bytes, or NULL */
-};
 
 struct request {
     uint32_t id;         /* unique, dense, in trace order */
@@ -61,7 +52,9 @@ struct request {
     bool calls_tool; /* once FINISHED: its output ends in a tool call, whose result the session's
                         next turn will bring */
 
-    struct request_slot *slot; /* never NULL */
+    /* The policy's part: policy_ops.request_state_size_bytes bytes, zeroed at arrival, which the
+     * core never reads; NULL when that is 0. */
+    void *own;
 };
 
 /* Tokens that prefill must still process: prompt, or after KV loss prompt + generated. */

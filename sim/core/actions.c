@@ -57,7 +57,8 @@ static double annotation_factor(const struct core *c, const struct work_shape *w
 }
 
 static int act_estimate(struct sched *s, const struct work_shape *w, enum op_kind op,
-                        uint8_t device, uint32_t rows, uint32_t chunk_rows, struct estimate *out)
+                        uint8_t device, uint32_t rows, uint32_t chunk_rows, uint8_t graph,
+                        struct estimate *out)
 {
     struct core *c = core_of(s);
     if (device >= s->machine->n_devices || op >= OP_KIND_COUNT || w->rows == 0) {
@@ -73,8 +74,7 @@ static int act_estimate(struct sched *s, const struct work_shape *w, enum op_kin
     }
     const struct device *d = &s->machine->devices[device];
     struct kernel_run k;
-    uint32_t chunk = chunk_rows == 0 ? d->chunk_rows : chunk_rows;
-    kernel_run_fill(c->setup->truth, w, op, device, chunk_rows == 0 ? 0 : 1, rows, chunk, &k);
+    kernel_run_fill(c->setup->truth, w, op, device, graph, rows, chunk_rows, &k);
     double bytes = k.bytes * (double)(k.n - 1) + k.tail_bytes;
     double t = (double)kernel_run_total_ns(&k) * annotation_factor(c, w, op, device);
     out->t_ns = t < 1.0 ? 1 : (int64_t)llround(t);
@@ -116,7 +116,7 @@ static int64_t act_oracle(struct sched *s, const struct request *r)
         core_count(c, COUNTER_ORACLE_REFUSED);
         return -EPERM;
     }
-    return ((const struct full_request *)r)->output_tokens;
+    return core_request(r)->output_tokens;
 }
 
 static uint32_t act_draft(struct sched *s, const struct request *r)
@@ -125,8 +125,7 @@ static uint32_t act_draft(struct sched *s, const struct request *r)
     if (c->setup->draft == NULL) {
         return 0;
     }
-    return c->setup->draft(c->setup->speculation_params, c->setup->seed, r,
-                           ((const struct full_request *)r)->draw);
+    return c->setup->draft(c->setup->speculation_params, c->setup->seed, r, core_request(r)->draw);
 }
 
 static int act_pass_form(struct sched *s, const struct pass_spec *spec, struct pass **out)
@@ -176,15 +175,16 @@ static int act_launch(struct sched *s, const struct launch_spec *l, const struct
     return acted(c, rc);
 }
 
-static int act_preempt(struct sched *s, const struct launch *l, enum preempt_mode mode)
+static int act_preempt(struct sched *s, const struct launch *l, struct preempt_spec how)
 {
     struct core *c = core_of(s);
     if (outside(c)) {
         return -EPERM;
     }
     uint32_t id = l == NULL ? 0 : l->id;
-    int rc = core_preempt(c, l, mode);
-    LOG(c, "preempt launch=%u mode=%d = %d\n", id, (int)mode, rc);
+    int rc = core_preempt(c, l, how);
+    LOG(c, "preempt launch=%u now=%d discard=%d drain=%d = %d\n", id, how.now, how.discard,
+        how.drain, rc);
     return acted(c, rc);
 }
 
@@ -229,92 +229,22 @@ static int act_resident_evict(struct sched *s, struct resident_key key)
     return acted(c, rc);
 }
 
-static int kv_evict(struct core *c, struct full_request *r, uint32_t keep, enum kv_evict_mode mode)
-{
-    if ((c->exec_ops->caps & c->setup->caps & CAP_KV_EVICT) == 0) {
-        return -EPERM;
-    }
-    if (r == NULL || !r->alive || r->pub.pass != NULL || r->kv_moving || r->pub.kv_swapped ||
-        r->pub.kv_tokens == 0 || keep >= r->pub.kv_tokens) {
-        return -EINVAL;
-    }
-    kv_prefix_used(c, r);
-    if (mode == KV_EVICT_SWAP) {
-        r->kv_moving = true;
-        r->pub.preemptions++;
-        core_count(c, COUNTER_KV_SWAP_OUTS);
-        c->exec_ops->kv_move(c->exec, r,
-                             (double)r->pub.kv_tokens * c->setup->llm->kv_bytes_per_token, false);
-        return 0;
-    }
-    uint64_t lost = r->pub.kv_tokens - keep;
-    r->pub.kv_tokens = keep;
-    kv_shrink(c, r, keep);
-    r->pub.state = REQUEST_STATE_QUEUED;
-    r->pub.preemptions++;
-    core_count(c, COUNTER_KV_RECOMPUTE_EVICTIONS);
-    CORE_OBSERVE(c, kv_lost, c->sched.now_ns, &r->pub, lost);
-    return 0;
-}
-
-static int act_kv_evict(struct sched *s, const struct request *r, uint32_t keep_tokens,
-                        enum kv_evict_mode mode)
+static int act_kv_move(struct sched *s, struct kv_part part, enum kv_place to)
 {
     struct core *c = core_of(s);
     if (outside(c)) {
         return -EPERM;
     }
-    int rc = kv_evict(c, (struct full_request *)(uintptr_t)r, keep_tokens, mode);
+    int rc = core_kv_move(c, part, to);
     if (rc != 0) {
         core_count(c, COUNTER_EVICT_REFUSED);
     }
-    LOG(c, "kv_evict request=%u keep=%u mode=%d = %d\n", r == NULL ? UINT32_MAX : r->id,
-        keep_tokens, (int)mode, rc);
-    return acted(c, rc);
-}
-
-static int kv_resume(struct core *c, struct full_request *r)
-{
-    if (r == NULL || !r->alive || !r->pub.kv_swapped || r->kv_moving) {
-        return -EINVAL;
+    if (part.of_session) {
+        LOG(c, "kv session=%u to=%d = %d\n", part.session_id, (int)to, rc);
+    } else {
+        LOG(c, "kv request=%u from=%u to=%d = %d\n",
+            part.request == NULL ? UINT32_MAX : part.request->id, part.from_token, (int)to, rc);
     }
-    if (kv_reserve(c, r, 0) != 0) {
-        return -ENOMEM;
-    }
-    r->kv_moving = true;
-    core_count(c, COUNTER_KV_SWAP_INS);
-    c->exec_ops->kv_move(c->exec, r, (double)r->pub.kv_tokens * c->setup->llm->kv_bytes_per_token,
-                         true);
-    return 0;
-}
-
-static int act_kv_resume(struct sched *s, const struct request *r)
-{
-    struct core *c = core_of(s);
-    if (outside(c)) {
-        return -EPERM;
-    }
-    int rc = kv_resume(c, (struct full_request *)(uintptr_t)r);
-    if (rc != 0) {
-        core_count(c, COUNTER_EVICT_REFUSED);
-    }
-    LOG(c, "kv_resume request=%u = %d\n", r == NULL ? UINT32_MAX : r->id, rc);
-    return acted(c, rc);
-}
-
-static int act_session_kv(struct sched *s, uint32_t session_id, enum session_kv_mode mode)
-{
-    struct core *c = core_of(s);
-    if (outside(c)) {
-        return -EPERM;
-    }
-    int rc = (c->exec_ops->caps & c->setup->caps & CAP_KV_EVICT) == 0 ? -EPERM
-             : mode > SESSION_KV_SWAP                                 ? -EINVAL
-                                      : kv_session(c, session_id, mode);
-    if (rc != 0) {
-        core_count(c, COUNTER_EVICT_REFUSED);
-    }
-    LOG(c, "session_kv session=%u mode=%d = %d\n", session_id, (int)mode, rc);
     return acted(c, rc);
 }
 
@@ -341,7 +271,7 @@ static int act_shed(struct sched *s, const struct request *pub)
     if (outside(c)) {
         return -EPERM;
     }
-    struct full_request *r = (struct full_request *)(uintptr_t)pub;
+    struct full_request *r = core_request(pub);
     bool ok = r != NULL && r->alive && r->pub.pass == NULL && !r->kv_moving;
     if (ok) {
         core_request_leave(c, r, REQUEST_STATE_SHED);
@@ -350,23 +280,6 @@ static int act_shed(struct sched *s, const struct request *pub)
     }
     LOG(c, "shed request=%u = %d\n", pub == NULL ? UINT32_MAX : pub->id, ok ? 0 : -EINVAL);
     return acted(c, ok ? 0 : -EINVAL);
-}
-
-static int act_bandwidth_weight(struct sched *s, uint8_t device, double weight)
-{
-    struct core *c = core_of(s);
-    if (outside(c)) {
-        return -EPERM;
-    }
-    if ((c->exec_ops->caps & c->setup->caps & CAP_WEIGHTS) == 0) {
-        return -EPERM;
-    }
-    if (device >= s->machine->n_devices || !(weight > 0.0) || !(weight <= 1e6)) {
-        return -EINVAL;
-    }
-    c->exec_ops->bandwidth_weight(c->exec, device, weight);
-    LOG(c, "weight device=%u weight=%.17g = 0\n", device, weight);
-    return 0;
 }
 
 static int act_note(struct sched *s, const char *name, uint64_t add)
@@ -404,11 +317,8 @@ const struct sched_api core_sched_api = {
     .load = act_load,
     .map = act_map,
     .resident_evict = act_resident_evict,
-    .kv_evict = act_kv_evict,
-    .kv_resume = act_kv_resume,
-    .session_kv = act_session_kv,
+    .kv_move = act_kv_move,
     .set_timer = act_set_timer,
     .shed = act_shed,
-    .set_bandwidth_weight = act_bandwidth_weight,
     .note = act_note,
 };

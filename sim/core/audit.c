@@ -48,10 +48,10 @@ void core_audit(struct core *c, int64_t end_ns)
     }
 }
 
-void core_dump(const struct core *c)
+void core_dump(struct core *c)
 {
     if (c->setup->policy->dump != NULL && c->setup->decision_log != NULL) {
         fputs("dump:\n", c->setup->decision_log);
-        c->setup->policy->dump((struct sched *)(uintptr_t)&c->sched, c->setup->decision_log);
+        c->setup->policy->dump(&c->sched, c->setup->decision_log);
     }
 }

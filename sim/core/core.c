@@ -71,7 +71,7 @@ static int check_needs(struct core *c)
                  {CAP_YIELD_KERNEL, "kernel yields"},
                  {CAP_COMPILE, "kernel compilation"},
                  {CAP_LOAD, "graph loads"},
-                 {CAP_KV_EVICT, "KV eviction"},
+                 {CAP_KV_MOVE, "moving KV"},
                  {CAP_RESET, "device reset"},
                  {CAP_VERIFY, "verification"},
                  DEVICE_KINDS(DEVICE_NEED)};
@@ -202,8 +202,7 @@ static struct full_request *request_new(struct core *c)
         r = arena_alloc(&c->arena, sizeof *r + extra);
     }
     r->alive = true;
-    r->pub.slot = &r->slot;
-    r->slot.data = extra > 0 ? (void *)(r + 1) : NULL;
+    r->pub.own = extra > 0 ? (void *)(r + 1) : NULL;
     r->next_live = c->live_head;
     if (c->live_head != NULL) {
         c->live_head->prev_live = r;

@@ -25,7 +25,6 @@
 /* A request with what its policy must not see. `pub` comes first: the two pointers convert. */
 struct full_request {
     struct request pub;
-    struct request_slot slot;
     struct full_request *next_free; /* pool and graveyard link */
     struct full_request *prev_live, *next_live;
     uint32_t row; /* of the trace */
@@ -38,6 +37,13 @@ struct full_request {
     uint64_t draw;       /* speculation steps done; keys hidden draws */
     void *exec;          /* the executor's; NULL at arrival */
 };
+
+/* The one way from what a policy holds to the core's own: a policy may only read it, the core owns
+ * it. NULL stays NULL. */
+static inline struct full_request *core_request(const struct request *r)
+{
+    return (struct full_request *)(uintptr_t)r;
+}
 
 struct full_pass {
     struct pass pub;
@@ -100,7 +106,7 @@ struct executor_ops {
     void (*launch)(void *exec, struct full_launch *l);
     /* Stops one (already marked stop_requested): must lead to core_launch_ended. Returns 0 or
      * -EPERM. */
-    int (*stop)(void *exec, struct full_launch *l, enum preempt_mode mode);
+    int (*stop)(void *exec, struct full_launch *l, struct preempt_spec how);
     uint32_t (*free_slots)(void *exec, uint8_t device);
     /* Must lead to core_resident_done(r) unless cancelled. */
     void (*compile)(void *exec, struct resident *r, int64_t duration_ns);
@@ -118,8 +124,6 @@ struct executor_ops {
     /* The next turn of a session arrives at that instant. cold: its kept KV or KV_NO_COLD. */
     void (*arrive_later)(void *exec, int64_t at_ns, uint32_t row, uint32_t cold);
     void (*cancel_later)(void *exec, int64_t at_ns, struct full_request *r);
-    /* Only with CAP_WEIGHTS. */
-    void (*bandwidth_weight)(void *exec, uint8_t device, double weight);
     /* The pass was given up: what p->exec holds can go. NULL: nothing to do. */
     void (*pass_cancelled)(void *exec, struct full_pass *p);
 };
@@ -221,7 +225,7 @@ struct full_request *core_request_find(struct core *c, uint32_t id);
  * add up. The executor fills its own fields of the audit (energy, DDR, bookings) before. */
 void core_audit(struct core *c, int64_t end_ns);
 /* Says in the decision log what a policy that got stuck was thinking. */
-void core_dump(const struct core *c);
+void core_dump(struct core *c);
 
 /* Ends the run with an error that names time, seed, policy and place. Keeps the first. */
 int core_fail(struct core *c, int status, const char *fmt, ...)
@@ -239,7 +243,7 @@ void kv_release(struct core *c, struct full_request *r); /* all blocks */
 void kv_shrink(struct core *c, struct full_request *r, uint32_t keep_tokens);
 uint32_t kv_keep_cold(struct core *c, struct full_request *r, uint32_t row);
 uint32_t kv_take_cold(struct core *c, uint32_t cold, struct full_request *r, uint32_t want_tokens);
-int kv_session(struct core *c, uint32_t session_id, enum session_kv_mode mode);
+int core_kv_move(struct core *c, struct kv_part part, enum kv_place to); /* the action */
 uint64_t kv_free_tokens(const struct core *c);
 uint64_t kv_held_tokens(const struct core *c); /* by requests and finished turns */
 /* Gives the memory of so many blocks to residents instead; fewer than before: takes it back.
@@ -253,7 +257,7 @@ void kv_prefix_rest(struct core *c, struct full_request *r);
 int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **out);
 int core_pass_cancel(struct core *c, struct pass *p);
 int core_launch(struct core *c, const struct launch_spec *spec, const struct launch **out);
-int core_preempt(struct core *c, const struct launch *l, enum preempt_mode mode);
+int core_preempt(struct core *c, const struct launch *l, struct preempt_spec how);
 void core_pass_complete(struct core *c, struct full_pass *p);
 void core_request_leave(struct core *c, struct full_request *r, enum request_state state);
 

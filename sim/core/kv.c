@@ -247,7 +247,49 @@ static uint32_t cold_find(const struct core *c, const struct cold_list *l, uint3
     return i;
 }
 
-int kv_session(struct core *c, uint32_t session_id, enum session_kv_mode mode)
+/* Moves KV of a request to or from flash; core_kv_moved follows. */
+static int request_transfer(struct core *c, struct full_request *r, enum counter which, bool in)
+{
+    r->kv_moving = true;
+    core_count(c, which);
+    c->exec_ops->kv_move(c->exec, r, (double)r->pub.kv_tokens * c->setup->llm->kv_bytes_per_token,
+                         in);
+    return 0;
+}
+
+static int request_read_back(struct core *c, struct full_request *r)
+{
+    if (!r->pub.kv_swapped || r->kv_moving) {
+        return -EINVAL;
+    }
+    if (kv_reserve(c, r, 0) != 0) {
+        return -ENOMEM;
+    }
+    return request_transfer(c, r, COUNTER_KV_SWAP_INS, true);
+}
+
+/* What a live request loses against its will counts as a preemption of it. */
+static int request_evict(struct core *c, struct full_request *r, uint32_t keep, enum kv_place to)
+{
+    if (r->pub.pass != NULL || r->kv_moving || r->pub.kv_swapped || keep >= r->pub.kv_tokens ||
+        (to == KV_FLASH && keep > 0)) {
+        return -EINVAL;
+    }
+    kv_prefix_used(c, r);
+    r->pub.preemptions++;
+    if (to == KV_FLASH) {
+        return request_transfer(c, r, COUNTER_KV_SWAP_OUTS, false);
+    }
+    uint64_t lost = r->pub.kv_tokens - keep;
+    r->pub.kv_tokens = keep;
+    kv_shrink(c, r, keep);
+    r->pub.state = REQUEST_STATE_QUEUED;
+    core_count(c, COUNTER_KV_RECOMPUTE_EVICTIONS);
+    CORE_OBSERVE(c, kv_lost, c->sched.now_ns, &r->pub, lost);
+    return 0;
+}
+
+static int session_move(struct core *c, uint32_t session_id, enum kv_place to)
 {
     uint32_t i = cold_find(c, &c->cold_cached, session_id);
     i = i != KV_NO_COLD ? i : cold_find(c, &c->cold_held, session_id);
@@ -255,26 +297,44 @@ int kv_session(struct core *c, uint32_t session_id, enum session_kv_mode mode)
         return -ENOENT;
     }
     struct cold_kv *k = &c->cold[i];
-    bool same = (mode == SESSION_KV_CACHE && k->state == COLD_CACHED) ||
-                (mode == SESSION_KV_PIN && k->state == COLD_PINNED);
-    if (same || k->state == COLD_MOVING || (k->state == COLD_SWAPPED && mode != SESSION_KV_DROP)) {
+    bool same =
+        (to == KV_CACHE && k->state == COLD_CACHED) || (to == KV_MEMORY && k->state == COLD_PINNED);
+    /* What is on flash stays there until its turn comes and asks for it. */
+    if (same || k->state == COLD_MOVING || (k->state == COLD_SWAPPED && to != KV_NOWHERE)) {
         return -EALREADY;
     }
-    if (mode == SESSION_KV_DROP) {
+    if (to == KV_NOWHERE) {
         cold_drop(c, i);
         return 0;
     }
+    static const enum cold_state becomes[] = {
+        [KV_MEMORY] = COLD_PINNED, [KV_CACHE] = COLD_CACHED, [KV_FLASH] = COLD_MOVING};
     cold_unlink(c, i);
-    cold_link(c, i,
-              mode == SESSION_KV_CACHE ? COLD_CACHED
-              : mode == SESSION_KV_PIN ? COLD_PINNED
-                                       : COLD_MOVING);
-    if (mode == SESSION_KV_SWAP) {
+    cold_link(c, i, becomes[to]);
+    if (to == KV_FLASH) {
         core_count(c, COUNTER_KV_SWAP_OUTS);
         c->exec_ops->cold_move(c->exec, i, k->generation,
                                (double)k->tokens * c->setup->llm->kv_bytes_per_token);
     }
     return 0;
+}
+
+int core_kv_move(struct core *c, struct kv_part part, enum kv_place to)
+{
+    if ((c->exec_ops->caps & c->setup->caps & CAP_KV_MOVE) == 0) {
+        return -EPERM;
+    }
+    if (to > KV_NOWHERE) {
+        return -EINVAL;
+    }
+    if (part.of_session) {
+        return session_move(c, part.session_id, to);
+    }
+    struct full_request *r = core_request(part.request);
+    if (r == NULL || !r->alive || to == KV_CACHE) {
+        return -EINVAL;
+    }
+    return to == KV_MEMORY ? request_read_back(c, r) : request_evict(c, r, part.from_token, to);
 }
 
 void core_cold_moved(struct core *c, uint32_t cold, uint32_t generation)

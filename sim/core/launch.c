@@ -66,14 +66,14 @@ int core_launch(struct core *c, const struct launch_spec *spec, const struct lau
         spec->yield > YIELD_PASS) {
         return refuse(c, COUNTER_LAUNCH_BAD_SPAN, -EINVAL);
     }
-    uint32_t rows = spec->rows == LAUNCH_ALL_ROWS ? p->rows_todo : spec->rows;
+    uint32_t rows = spec->rows;
     if (rows == 0 || rows > p->rows_todo) {
         return refuse(c, COUNTER_LAUNCH_BAD_SPAN, p->rows_todo == 0 ? -EBUSY : -EINVAL);
     }
     uint32_t left = p->n_ops - p->op;
-    uint32_t n_ops = spec->n_ops == LAUNCH_TO_END ? left : spec->n_ops;
+    uint32_t n_ops = spec->n_ops;
     bool whole_op = rows == p->rows_todo && p->rows_active == 0;
-    if (n_ops > left || (n_ops > 1 && !whole_op)) {
+    if (n_ops == 0 || n_ops > left || (n_ops > 1 && !whole_op) || spec->inflight == 0) {
         return refuse(c, COUNTER_LAUNCH_BAD_SPAN, -EINVAL);
     }
     if (rows < pass_op_rows(p, p->op) &&
@@ -95,8 +95,6 @@ int core_launch(struct core *c, const struct launch_spec *spec, const struct lau
     if (rc != 0) {
         return rc;
     }
-    const struct device *d = &c->setup->machine->devices[spec->device];
-    uint32_t chunk = spec->chunk_rows == 0 ? d->chunk_rows : spec->chunk_rows;
     struct full_launch *l = launch_new(c);
     l->pin = pin;
     if (pin != NULL) {
@@ -108,12 +106,12 @@ int core_launch(struct core *c, const struct launch_spec *spec, const struct lau
         .device = spec->device,
         .graph = spec->graph,
         .graph_block = spec->graph_block,
-        .inflight = spec->inflight == 0 ? 1 : spec->inflight,
+        .inflight = spec->inflight,
         .yield = spec->yield,
         .op_begin = p->op,
         .op_end = p->op + n_ops,
         .rows = rows,
-        .chunk_rows = chunk == LAUNCH_DYNAMIC_CHUNK ? 0 : chunk,
+        .chunk_rows = spec->chunk_rows,
         .state = LAUNCH_STATE_QUEUED,
         .submit_ns = c->sched.now_ns,
     };
@@ -153,7 +151,7 @@ void core_kernel_started(struct core *c, const struct full_launch *l)
     }
     p->served = true;
     for (uint32_t i = 0; i < p->pub.n_segments; i++) {
-        struct full_request *r = (struct full_request *)(uintptr_t)p->segments[i].request;
+        struct full_request *r = core_request(p->segments[i].request);
         if (r->pub.first_service_ns == TIME_NEVER_NS) {
             r->pub.first_service_ns = c->sched.now_ns;
             CORE_OBSERVE(c, request_first_service, c->sched.now_ns, &r->pub, &l->pub);
@@ -234,25 +232,26 @@ void core_launch_ended(struct core *c, struct full_launch *l, enum launch_outcom
     }
 }
 
-int core_preempt(struct core *c, const struct launch *pub, enum preempt_mode mode)
+int core_preempt(struct core *c, const struct launch *pub, struct preempt_spec how)
 {
     struct full_launch *l = (struct full_launch *)(uintptr_t)pub;
-    if (l == NULL || pub->state == LAUNCH_STATE_ENDED) {
+    bool contradict = how.now ? how.drain : how.discard;
+    if (l == NULL || pub->state == LAUNCH_STATE_ENDED || contradict) {
         return refuse(c, COUNTER_PREEMPT_REFUSED, -EINVAL);
     }
-    if (pub->stop_requested && (mode == PREEMPT_CHECKPOINT || mode == PREEMPT_DRAIN)) {
+    if (pub->stop_requested && !how.now) {
         return refuse(c, COUNTER_PREEMPT_REFUSED, -EALREADY);
     }
     const struct device *d = &c->setup->machine->devices[pub->device];
     bool suspends = d->can_suspend && (c->exec_ops->caps & c->setup->caps & CAP_SUSPEND) != 0;
-    if ((mode == PREEMPT_RESET && !d->can_reset) || (mode == PREEMPT_SUSPEND && !suspends)) {
+    if (how.now && (how.discard ? !d->can_reset : !suspends)) {
         return refuse(c, COUNTER_PREEMPT_REFUSED, -EPERM);
     }
-    if (pub->state == LAUNCH_STATE_QUEUED && (!d->can_withdraw || mode == PREEMPT_DRAIN)) {
+    if (pub->state == LAUNCH_STATE_QUEUED && (!d->can_withdraw || how.drain)) {
         return refuse(c, COUNTER_PREEMPT_REFUSED, -EPERM);
     }
     l->pub.stop_requested = true;
     core_count(c, COUNTER_PREEMPT_ASKED);
     CORE_OBSERVE(c, preempt_asked, c->sched.now_ns, &l->pub);
-    return c->exec_ops->stop(c->exec, l, mode);
+    return c->exec_ops->stop(c->exec, l, how);
 }

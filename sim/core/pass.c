@@ -31,7 +31,7 @@ static struct full_pass *pass_new(struct core *c, uint32_t n_segments)
 
 static bool segment_ok(const struct segment *s)
 {
-    const struct full_request *r = (const struct full_request *)s->request;
+    const struct full_request *r = core_request(s->request);
     if (r == NULL || !r->alive || r->pub.pass != NULL || r->pub.kv_swapped || r->kv_moving ||
         s->n_tokens == 0) {
         return false;
@@ -74,7 +74,7 @@ static void prefixes_used(struct core *c, const struct pass_spec *spec)
 {
     for (uint32_t i = 0; i < spec->n_segments; i++) {
         if (segment_ok(&spec->segments[i])) {
-            kv_prefix_used(c, (struct full_request *)(uintptr_t)spec->segments[i].request);
+            kv_prefix_used(c, core_request(spec->segments[i].request));
         }
     }
 }
@@ -84,7 +84,7 @@ static void prefixes_rest(struct core *c, const struct pass_spec *spec, uint32_t
 {
     for (uint32_t i = from; i < spec->n_segments; i++) {
         if (segment_ok(&spec->segments[i])) {
-            kv_prefix_rest(c, (struct full_request *)(uintptr_t)spec->segments[i].request);
+            kv_prefix_rest(c, core_request(spec->segments[i].request));
         }
     }
 }
@@ -93,7 +93,7 @@ static void prefixes_rest(struct core *c, const struct pass_spec *spec, uint32_t
 static void pass_undo(struct core *c, struct full_pass *p, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
-        struct full_request *r = (struct full_request *)(uintptr_t)p->segments[i].request;
+        struct full_request *r = core_request(p->segments[i].request);
         r->pub.pass = NULL;
         kv_shrink(c, r, r->pub.kv_tokens);
         kv_prefix_rest(c, r);
@@ -121,7 +121,7 @@ int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **o
             core_count(c, COUNTER_PASS_BAD_SEGMENT);
             return -EINVAL;
         }
-        struct full_request *r = (struct full_request *)(uintptr_t)want->request;
+        struct full_request *r = core_request(want->request);
         if (kv_reserve(c, r, want->n_tokens) != 0) {
             pass_undo(c, p, i);
             prefixes_rest(c, spec, i);
@@ -162,7 +162,7 @@ int core_pass_cancel(struct core *c, struct pass *pub)
         return -EINVAL;
     }
     for (uint32_t i = 0; i < pub->n_segments; i++) {
-        struct full_request *r = (struct full_request *)(uintptr_t)p->segments[i].request;
+        struct full_request *r = core_request(p->segments[i].request);
         r->pub.pass = NULL;
         kv_shrink(c, r, r->pub.kv_tokens);
         kv_prefix_rest(c, r);
@@ -195,7 +195,7 @@ static uint32_t verify_accepted(const struct core *c, struct full_request *r, ui
 /* Credits one segment of a finished pass: KV, tokens, state. */
 static void segment_complete(struct core *c, struct segment *s)
 {
-    struct full_request *r = (struct full_request *)(uintptr_t)s->request;
+    struct full_request *r = core_request(s->request);
     int64_t now = c->sched.now_ns;
     uint32_t emit = 0;
     r->pub.pass = NULL;

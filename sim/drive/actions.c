@@ -39,7 +39,7 @@ static void exec_launch(void *exec, struct full_launch *l)
     }
 }
 
-static int exec_stop(void *exec, struct full_launch *l, enum preempt_mode mode)
+static int exec_stop(void *exec, struct full_launch *l, struct preempt_spec how)
 {
     struct drive *d = exec;
     struct real_device *v = &d->devices[l->pub.device];
@@ -47,7 +47,7 @@ static int exec_stop(void *exec, struct full_launch *l, enum preempt_mode mode)
     if (r->over) {
         return 0;
     }
-    r->mode = mode;
+    r->how = how;
     r->asked_ns = d->wall ? drive_wall_ns(d) : d->now_ns;
     if (d->wall) {
         wallclock_stop(d, v, r);
@@ -170,7 +170,7 @@ static void exec_pass_cancelled(void *exec, struct full_pass *p)
 }
 
 const struct executor_ops drive_ops = {
-    .caps = CAP_SPANS | CAP_ROW_SPLIT | CAP_YIELD_KERNEL | CAP_COMPILE | CAP_KV_EVICT | CAP_VERIFY,
+    .caps = CAP_SPANS | CAP_ROW_SPLIT | CAP_YIELD_KERNEL | CAP_COMPILE | CAP_KV_MOVE | CAP_VERIFY,
     .launch = exec_launch,
     .stop = exec_stop,
     .free_slots = exec_free_slots,

@@ -88,7 +88,7 @@ void cpuclock_stop(struct drive *d, struct real_device *v, struct real_launch *r
         end_at(d, r, LAUNCH_OUTCOME_WITHDRAWN, d->now_ns);
     } else if (r->begin_ns < 0) {
         end_at(d, r, LAUNCH_OUTCOME_YIELDED, d->now_ns);
-    } else if (r->mode == PREEMPT_RESET) {
+    } else if (r->how.now) {
         undo_kernel(d, r);
         end_at(d, r, LAUNCH_OUTCOME_RESET,
                d->now_ns + d->machine->devices[r->l->pub.device].reset_ns);

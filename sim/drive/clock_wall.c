@@ -67,7 +67,7 @@ void wallclock_stop(struct drive *d, struct real_device *v, struct real_launch *
     if (lane_withdraw(&v->lane, &r->job)) {
         bool queued = r->l->pub.state == LAUNCH_STATE_QUEUED;
         end_now(d, r, queued ? LAUNCH_OUTCOME_WITHDRAWN : LAUNCH_OUTCOME_YIELDED);
-    } else if (r->mode == PREEMPT_RESET) {
+    } else if (r->how.now) {
         atomic_store(&r->kill, 1);
         if (v->engine->interrupt != NULL) {
             v->engine->interrupt(v->handle);

@@ -121,7 +121,7 @@ struct real_launch {
     uint32_t op, at_span, in_span, rows_done; /* position: rows_done of op `op` */
     uint32_t kernel_rows;                     /* of the kernel in progress */
     int64_t submit_ns, kernel_begin_ns, begin_ns, end_ns, solo_ns, lost_ns, asked_ns;
-    enum preempt_mode mode;
+    struct preempt_spec how;
     enum launch_outcome outcome;
     bool on_idle;             /* its device had nothing else when it came */
     bool over;                /* cpu clock: ended, waits for the host */

@@ -173,7 +173,7 @@ static void on_arrived(void *self, int64_t now_ns, const struct request *r)
 {
     (void)now_ns;
     struct drive *d = self;
-    struct full_request *f = (struct full_request *)(uintptr_t)r;
+    struct full_request *f = core_request(r);
     const struct trace_row *t = &d->core.setup->trace->rows[f->row];
     struct real_turn *before = &d->turns[f->row];
     struct real_request *q = &d->requests[f->row];

@@ -123,7 +123,7 @@ void ddr_settle(struct engine *e)
     for (uint32_t i = 0; i < e->n_jobs; i++) {
         const struct job *j = e->jobs[i];
         double demand = j->demand_bytes_per_s * j->share_frac * job_speed(e, j);
-        double weight = j->device < m->n_devices ? e->devices[j->device].weight : 1.0;
+        double weight = j->device < m->n_devices ? m->devices[j->device].ddr_weight : 1.0;
         flows[i] = (struct flow){demand, weight, j->device, demand};
         capacity = demand > capacity ? demand : capacity;
         e->ddr_demand += demand;

@@ -244,7 +244,7 @@ static void end_at(struct engine *e, struct vexec *v, enum launch_outcome outcom
     push_now(e, v, at_ns);
 }
 
-static int exec_stop(void *exec, struct full_launch *l, enum preempt_mode mode)
+static int exec_stop(void *exec, struct full_launch *l, struct preempt_spec how)
 {
     struct engine *e = exec;
     struct vexec *v = l->pub.exec;
@@ -259,8 +259,7 @@ static int exec_stop(void *exec, struct full_launch *l, enum preempt_mode mode)
         end_at(e, v, LAUNCH_OUTCOME_YIELDED, e->now_ns);
         return 0;
     }
-    bool waits = mode == PREEMPT_CHECKPOINT || mode == PREEMPT_DRAIN;
-    if (l->pub.yield == YIELD_PASS && waits) {
+    if (l->pub.yield == YIELD_PASS && !how.now) {
         return 0;
     }
     ddr_touch(e); /* an expansion ends an interval here: end it too where nothing is collapsed */
@@ -270,14 +269,14 @@ static int exec_stop(void *exec, struct full_launch *l, enum preempt_mode mode)
     bool paused = v->phase == VEXEC_PAUSED;
     bool untouched = paused || v->kernel_begin_ns == e->now_ns;
     const struct device *desc = e->devices[v->job.device].desc;
-    if (mode == PREEMPT_RESET) {
+    if (how.now && how.discard) {
         v->lost_ns = paused ? 0 : e->now_ns - v->kernel_begin_ns;
         v->solo_ns += vexec_skip_ns(v);
         end_at(e, v, LAUNCH_OUTCOME_RESET, e->now_ns + desc->reset_ns);
-    } else if (mode == PREEMPT_SUSPEND) {
+    } else if (how.now) {
         vexec_suspend(e, v);
         end_at(e, v, LAUNCH_OUTCOME_YIELDED, e->now_ns + (untouched ? 0 : desc->reset_ns));
-    } else if ((mode == PREEMPT_DRAIN || !desc->can_withdraw) && l->pub.inflight > 1) {
+    } else if ((how.drain || !desc->can_withdraw) && l->pub.inflight > 1) {
         v->in_flight_left = l->pub.inflight - 1;
     } else if (untouched && at_yield_point(v)) {
         vexec_suspend(e, v); /* what an earlier launch did of it */
@@ -351,18 +350,9 @@ static void exec_cancel_later(void *exec, int64_t at_ns, struct full_request *r)
     (void)eventq_push(&e->queue, at_ns, engine_order(e, EVENT_CANCEL, r->pub.id), r->pub.id);
 }
 
-static void exec_bandwidth_weight(void *exec, uint8_t device, double weight)
-{
-    struct engine *e = exec;
-    if (e->devices[device].weight != weight) {
-        e->devices[device].weight = weight;
-        ddr_touch(e);
-    }
-}
-
 const struct executor_ops engine_ops = {
-    .caps = CAP_SPANS | CAP_ROW_SPLIT | CAP_YIELD_KERNEL | CAP_COMPILE | CAP_LOAD | CAP_KV_EVICT |
-            CAP_VERIFY | CAP_INFLIGHT | CAP_SUSPEND | CAP_WEIGHTS,
+    .caps = CAP_SPANS | CAP_ROW_SPLIT | CAP_YIELD_KERNEL | CAP_COMPILE | CAP_LOAD | CAP_KV_MOVE |
+            CAP_VERIFY | CAP_INFLIGHT | CAP_SUSPEND,
     .launch = exec_launch,
     .stop = exec_stop,
     .free_slots = exec_free_slots,
@@ -375,5 +365,4 @@ const struct executor_ops engine_ops = {
     .pass_tail = exec_pass_tail,
     .arrive_later = exec_arrive_later,
     .cancel_later = exec_cancel_later,
-    .bandwidth_weight = exec_bandwidth_weight,
 };

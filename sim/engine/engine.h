@@ -75,7 +75,6 @@ struct vdevice {
     uint32_t n_running;
     struct vexec **queue; /* in-flight, not started; desc->inflight_depth entries */
     uint32_t n_queued;
-    double weight; /* of its flows under `weighted` */
 };
 
 /* One serial channel of work items: the loader. The compiler is the same without DDR demand. */

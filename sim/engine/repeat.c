@@ -31,7 +31,7 @@ void repeat_init(struct engine *e)
 
 static struct full_request *request_of(const struct full_pass *p, uint32_t i)
 {
-    return (struct full_request *)(uintptr_t)p->segments[i].request;
+    return core_request(p->segments[i].request);
 }
 
 /* Iterations until one in which a request ends, as far as free blocks reach. */

@@ -172,7 +172,6 @@ static void engine_init(struct engine *e, const struct sim_setup *setup)
     for (uint32_t i = 0; i < m->n_devices; i++) {
         struct vdevice *d = &e->devices[i];
         d->desc = &m->devices[i];
-        d->weight = 1.0;
         d->queue = arena_alloc(&e->core.arena, d->desc->inflight_depth * sizeof(struct vexec *));
     }
     e->loader.job = (struct job){.event = EVENTQ_NONE,

@@ -36,7 +36,6 @@ static void engine_run(void *arg)
     for (uint32_t i = 0; i < FLOWS; i++) {
         jobs[i] = (struct job){
             .event = EVENTQ_NONE, .rate = 1.0, .share_frac = 1.0, .device = (uint8_t)i};
-        e->devices[i].weight = 1.0;
         double ns = 1e6 * (0.001 + ziggurat_exponential(&zig, &r));
         job_start(e, &jobs[i], ns, ns); /* alone it would take the whole link: 1 byte per ns */
         ddr_join(e, &jobs[i]);

@@ -57,8 +57,12 @@ static int form(struct sched *s, const struct request *r, struct pass **p)
 static int launch(struct sched *s, struct pass *p, uint8_t device, uint32_t n_ops, uint32_t rows,
                   const struct launch **l)
 {
-    struct launch_spec spec = {
-        .pass = p, .device = device, .n_ops = n_ops, .rows = rows, .yield = YIELD_KERNEL};
+    struct launch_spec spec = {.pass = p,
+                               .device = device,
+                               .n_ops = n_ops,
+                               .rows = rows,
+                               .yield = YIELD_KERNEL,
+                               .inflight = 1};
     return sched_launch(s, &spec, l);
 }
 
@@ -73,7 +77,7 @@ static void serve(struct sched *s)
         return;
     }
     if (form(s, b->current, &b->pass) == 0) {
-        (void)launch(s, b->pass, IGPU, LAUNCH_TO_END, LAUNCH_ALL_ROWS, &b->launch);
+        (void)launch(s, b->pass, IGPU, b->pass->n_ops, b->pass->rows_todo, &b->launch);
     }
 }
 
@@ -84,10 +88,10 @@ static void meddle(struct sched *s)
     struct pass *p;
     (void)sched_set_timer(s, s->now_ns - 1);
     (void)sched_oracle_output_tokens(s, b->current);
-    (void)sched_set_bandwidth_weight(s, 9, 1.0);
-    (void)sched_set_bandwidth_weight(s, 0, -1.0);
-    (void)sched_kv_resume(s, b->current);
-    (void)sched_kv_evict(s, NULL, 0, KV_EVICT_RECOMPUTE);
+    (void)sched_kv_move(s, kv_of(b->current), KV_MEMORY);
+    (void)sched_kv_move(s, kv_of(NULL), KV_NOWHERE);
+    (void)sched_kv_move(s, kv_of(b->current), KV_CACHE);
+    (void)sched_kv_move(s, kv_of_session(UINT32_MAX), KV_FLASH);
     (void)sched_shed(s, NULL);
     (void)sched_compile(s, (struct resident_key){RESIDENT_GRAPH_BLOCK, 1, 1});
     (void)sched_load(s, (struct resident_key){RESIDENT_GRAPH_BLOCK, 1, 0}, 1e9);
@@ -100,21 +104,24 @@ static void meddle(struct sched *s)
     if (b->gone != NULL) {
         (void)form(s, b->gone, &p); /* finished at this or an earlier instant */
         (void)sched_shed(s, b->gone);
-        (void)sched_kv_evict(s, b->gone, 0, KV_EVICT_RECOMPUTE);
+        (void)sched_kv_move(s, kv_of(b->gone), KV_NOWHERE);
     }
     if (b->current != NULL && b->current->pass != NULL) {
         (void)form(s, b->current, &p); /* twice in a pass */
         (void)sched_shed(s, b->current);
-        (void)sched_kv_evict(s, b->current, 0, KV_EVICT_SWAP);
+        (void)sched_kv_move(s, kv_of(b->current), KV_FLASH);
     }
     if (b->launch != NULL && b->pass != NULL) {
-        (void)launch(s, b->pass, IGPU, 1, 1, NULL);       /* rows are all taken */
-        (void)launch(s, b->pass, 77, 0, 0, NULL);         /* no such device */
-        (void)launch(s, b->pass, CPU, 1000000, 0, NULL);  /* no such span */
-        (void)sched_pass_cancel(s, b->pass);              /* it runs */
-        (void)sched_preempt(s, b->launch, PREEMPT_RESET); /* the device cannot */
+        (void)launch(s, b->pass, IGPU, 1, 1, NULL);      /* rows are all taken */
+        (void)launch(s, b->pass, 77, 1, 1, NULL);        /* no such device */
+        (void)launch(s, b->pass, CPU, 1000000, 1, NULL); /* no such span */
+        (void)launch(s, b->pass, CPU, 0, 1, NULL);       /* an empty one */
+        (void)sched_pass_cancel(s, b->pass);             /* it runs */
+        (void)sched_preempt(
+            s, b->launch,
+            (struct preempt_spec){.now = true, .discard = true}); /* the device cannot */
     }
-    (void)sched_preempt(s, NULL, PREEMPT_CHECKPOINT);
+    (void)sched_preempt(s, NULL, (struct preempt_spec){0});
     serve(s);
 }
 
@@ -161,7 +168,7 @@ static void busy(struct sched *s)
         struct pass *p =
             (struct pass *)(uintptr_t)r->pass; /* one for everyone, all on one device */
         if (p != NULL || form(s, r, &p) == 0) {
-            (void)launch(s, p, IGPU, 0, 0, NULL);
+            (void)launch(s, p, IGPU, p->n_ops - p->op, p->rows_todo, NULL);
         }
     }
 }
@@ -179,6 +186,7 @@ static struct policy_ops ops(const char *name, void (*schedule)(struct sched *))
     return (struct policy_ops){.name = name,
                                .contract = POLICY_CONTRACT,
                                .state_size_bytes = sizeof(struct bad),
+                               .request_state_size_bytes = sizeof(struct reqq_node),
                                .request_arrived = arrived,
                                .launch_done = launch_done,
                                .pass_done = pass_done,

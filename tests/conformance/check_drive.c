@@ -181,7 +181,8 @@ static void swapper_schedule(struct sched *s)
     }
     const struct request *r = w->waiting[0];
     if (r->state == REQUEST_STATE_DECODE && w->swapped < 2) {
-        int rc = r->kv_swapped ? sched_kv_resume(s, r) : sched_kv_evict(s, r, 0, KV_EVICT_SWAP);
+        int rc = r->kv_swapped ? sched_kv_move(s, kv_of(r), KV_MEMORY)
+                               : sched_kv_move(s, kv_of(r), KV_FLASH);
         ck_assert(rc == 0 || w->swapped == 1);
         w->swapped = 1;
         return;
@@ -193,13 +194,14 @@ static void swapper_schedule(struct sched *s)
     struct pass *p;
     ck_assert_int_eq(sched_pass_form(s, &(struct pass_spec){.segments = &g, .n_segments = 1}, &p),
                      0);
-    ck_assert_int_eq(sched_launch(s, &(struct launch_spec){.pass = p, .device = IGPU}, NULL), 0);
+    struct launch_spec l = sched_launch_rest(s, p, IGPU, YIELD_KERNEL);
+    ck_assert_int_eq(sched_launch(s, &l, NULL), 0);
 }
 
 static const struct policy_ops swapper = {.name = "swapper",
                                           .summary = "for this test",
                                           .contract = POLICY_CONTRACT,
-                                          .needs = CAP_KV_EVICT,
+                                          .needs = CAP_KV_MOVE,
                                           .state_size_bytes = sizeof(struct swapper),
                                           .request_arrived = swapper_arrived,
                                           .kv_moved = swapper_moved,

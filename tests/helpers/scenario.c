@@ -116,6 +116,7 @@ static void device_init(struct device *d, const char *name, enum device_kind kin
     d->inflight_depth = 1;
     d->max_shared = 4;
     d->shared_efficiency_frac = 1.0;
+    d->ddr_weight = 1.0;
     d->idle_watts = 0.0;
     d->decode_watts = 10.0;
     d->prefill_watts = 20.0;

@@ -128,7 +128,7 @@ struct pass *script_form(struct sched *s, const struct request *r)
 int script_launch(struct sched *s, struct pass *p, uint8_t device, enum yield_point yield,
                   const struct launch **out)
 {
-    struct launch_spec l = {.pass = p, .device = device, .yield = yield};
+    struct launch_spec l = sched_launch_rest(s, p, device, yield);
     return sched_launch(s, &l, out);
 }
 

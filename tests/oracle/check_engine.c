@@ -45,12 +45,11 @@ static bool start(struct sched *s, const struct request *r, uint8_t device)
         .request = r, .role = SEGMENT_PREFILL, .n_tokens = request_prefill_left(r)};
     struct pass_spec spec = {.segments = &seg, .n_segments = 1};
     struct pass *pass;
-    struct launch_spec l = {
-        .device = device, .yield = YIELD_PASS, .chunk_rows = LAUNCH_DYNAMIC_CHUNK};
     if (sched_pass_form(s, &spec, &pass) != 0) {
         return false;
     }
-    l.pass = pass;
+    struct launch_spec l = sched_launch_rest(s, pass, device, YIELD_PASS);
+    l.chunk_rows = 0;
     return sched_launch(s, &l, NULL) == 0;
 }
 

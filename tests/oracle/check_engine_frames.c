@@ -144,7 +144,7 @@ static void stop_at_13(struct sched *s, struct script *y)
         ck_assert_int_eq(script_launch(s, y->pass[0], IGPU, stop_yield, &y->launch[0]), 0);
     }
     if (script_at(s, y, 0, 13)) {
-        y->rc[0] = sched_preempt(s, y->launch[0], PREEMPT_CHECKPOINT);
+        y->rc[0] = sched_preempt(s, y->launch[0], (struct preempt_spec){0});
     }
 }
 

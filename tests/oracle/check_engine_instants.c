@@ -118,7 +118,7 @@ static void stops_in_the_lead(struct sched *s, struct script *y)
     }
     const struct launch *l = y->launch[0];
     if (y->pass[0]->state == PASS_STATE_RUNNING && s->now_ns > l->submit_ns) {
-        (void)sched_preempt(s, l, PREEMPT_CHECKPOINT);
+        (void)sched_preempt(s, l, (struct preempt_spec){0});
     } else if (y->pass[0]->state == PASS_STATE_READY) {
         (void)script_launch(s, y->pass[0], NPU, YIELD_KERNEL, &y->launch[0]);
         (void)sched_set_timer(s, s->now_ns + MS(1));

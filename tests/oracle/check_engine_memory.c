@@ -178,8 +178,8 @@ static void begin_and_cancel(struct sched *s, struct script *y)
     if (y->stage == 0 && y->request[1] != NULL) {
         y->stage = 1;
         y->pass[1] = script_form(s, y->request[1]);
-        struct launch_spec spec = {
-            .pass = y->pass[1], .device = IGPU, .n_ops = 1, .yield = YIELD_KERNEL};
+        struct launch_spec spec = sched_launch_rest(s, y->pass[1], IGPU, YIELD_KERNEL);
+        spec.n_ops = 1;
         y->rc[0] = sched_launch(s, &spec, NULL);
     } else if (y->stage == 1 && y->request[2] != NULL && y->pass[1]->n_launches == 0) {
         y->stage = 2;
@@ -214,9 +214,9 @@ static void drop_prefix(struct sched *s, struct script *y)
     if (y->request[1] != NULL && y->stage == 0) {
         y->stage = 1;
         free_tokens[0] = sched_kv_free_tokens(s);
-        y->rc[0] = sched_kv_evict(s, y->request[1], 0, KV_EVICT_RECOMPUTE);
+        y->rc[0] = sched_kv_move(s, kv_of(y->request[1]), KV_NOWHERE);
         free_tokens[1] = sched_kv_free_tokens(s);
-        y->rc[1] = sched_kv_evict(s, y->request[1], 0, KV_EVICT_RECOMPUTE);
+        y->rc[1] = sched_kv_move(s, kv_of(y->request[1]), KV_NOWHERE);
     }
     script_serve(s, y);
 }
@@ -261,7 +261,7 @@ static void recompute(struct sched *s, struct script *y)
     const struct request *r = y->request[0];
     if (y->stage == 0 && r != NULL && r->generated_tokens == 3) {
         y->stage = 1;
-        y->rc[0] = sched_kv_evict(s, r, 40, KV_EVICT_RECOMPUTE);
+        y->rc[0] = sched_kv_move(s, (struct kv_part){.request = r, .from_token = 40}, KV_NOWHERE);
         ck_assert_uint_eq(request_prefill_target(r), 103);
         ck_assert_uint_eq(request_prefill_left(r), 63);
     }
@@ -293,8 +293,8 @@ static void swap(struct sched *s, struct script *y)
     const struct request *r = y->request[0];
     if (y->stage == 0 && r != NULL && r->generated_tokens == 1) {
         y->stage = 1;
-        y->rc[0] = sched_kv_evict(s, r, 0, KV_EVICT_SWAP);
-        y->rc[1] = sched_kv_resume(s, r); /* still on its way out */
+        y->rc[0] = sched_kv_move(s, kv_of(r), KV_FLASH);
+        y->rc[1] = sched_kv_move(s, kv_of(r), KV_MEMORY); /* still on its way out */
         ck_assert_ptr_null(script_form(s, r));
         free_tokens[0] = sched_kv_free_tokens(s);
         return;
@@ -305,8 +305,8 @@ static void swap(struct sched *s, struct script *y)
         y->stage = 2;
     }
     if (script_at(s, y, 2, 300)) {
-        y->rc[2] = sched_kv_resume(s, r);
-        y->rc[3] = sched_kv_evict(s, r, 0, KV_EVICT_RECOMPUTE);
+        y->rc[2] = sched_kv_move(s, kv_of(r), KV_MEMORY);
+        y->rc[3] = sched_kv_move(s, kv_of(r), KV_NOWHERE);
         free_tokens[2] = sched_kv_free_tokens(s);
     }
     if (y->stage == 0 || y->n_moved == 2) {
@@ -426,7 +426,7 @@ static void swap_only(struct sched *s, struct script *y)
 {
     if (y->stage == 0 && y->request[0] != NULL && y->request[0]->generated_tokens == 1) {
         y->stage = 1;
-        y->rc[0] = sched_kv_evict(s, y->request[0], 0, KV_EVICT_SWAP);
+        y->rc[0] = sched_kv_move(s, kv_of(y->request[0]), KV_FLASH);
         y->rc[1] = sched_shed(s, y->request[0]);
     }
     if (y->stage == 0) {
@@ -457,15 +457,14 @@ static void between_turns(struct sched *s, struct script *y)
     static const struct {
         double ms;
         uint32_t session;
-        enum session_kv_mode mode;
-    } asks[] = {{40, 8, SESSION_KV_PIN},    {50, 7, SESSION_KV_CACHE}, {60, 7, SESSION_KV_PIN},
-                {70, 7, SESSION_KV_PIN},    {80, 7, SESSION_KV_CACHE}, {90, 7, SESSION_KV_SWAP},
-                {100, 7, SESSION_KV_CACHE}, {130, 7, SESSION_KV_PIN},  {140, 7, SESSION_KV_DROP},
-                {150, 7, SESSION_KV_PIN}};
+        enum kv_place to;
+    } asks[] = {{40, 8, KV_MEMORY},   {50, 7, KV_CACHE},  {60, 7, KV_MEMORY}, {70, 7, KV_MEMORY},
+                {80, 7, KV_CACHE},    {90, 7, KV_FLASH},  {100, 7, KV_CACHE}, {130, 7, KV_MEMORY},
+                {140, 7, KV_NOWHERE}, {150, 7, KV_MEMORY}};
     script_serve(s, y);
     for (uint32_t i = 0; i < sizeof asks / sizeof asks[0]; i++) {
         if (script_at(s, y, i, asks[i].ms)) {
-            y->rc[i] = sched_session_kv(s, asks[i].session, asks[i].mode);
+            y->rc[i] = sched_kv_move(s, kv_of_session(asks[i].session), asks[i].to);
             session_free[i] = sched_kv_free_tokens(s);
         }
     }
@@ -492,12 +491,12 @@ END_TEST
 static void swap_between_turns(struct sched *s, struct script *y)
 {
     if (script_at(s, y, 0, 90)) {
-        y->rc[0] = sched_session_kv(s, 7, SESSION_KV_SWAP);
+        y->rc[0] = sched_kv_move(s, kv_of_session(7), KV_FLASH);
     }
     if (y->request[1] != NULL && y->request[1]->kv_swapped && y->stage == 1) {
         y->stage = 2;
         session_free[0] = sched_kv_free_tokens(s);
-        y->rc[1] = sched_kv_resume(s, y->request[1]);
+        y->rc[1] = sched_kv_move(s, kv_of(y->request[1]), KV_MEMORY);
     }
     if (y->request[1] == NULL || y->n_moved == 1) {
         script_serve(s, y);

@@ -83,8 +83,8 @@ static void ended(uint32_t i, double ms, enum launch_outcome outcome, uint32_t o
 
 static const struct scenario_request one[] = {{BE, 0, 512, 1, 0, 0}};
 static double stop_ms;
-static uint32_t inflight;
-static enum preempt_mode stop_mode;
+static uint32_t inflight = 1;
+static struct preempt_spec how;
 
 /* Launches all of request 0 on the NPU, asks it to stop at stop_ms, and continues it with the same
  * launch as soon as it has stopped. */
@@ -97,15 +97,13 @@ static void stop_once(struct sched *s, struct script *y)
         y->pass[0] = script_form(s, y->request[0]);
     }
     if (y->pass[0] != NULL && y->pass[0]->state == PASS_STATE_READY) {
-        struct launch_spec l = {.pass = y->pass[0],
-                                .device = NPU,
-                                .yield = (enum yield_point)y->yield,
-                                .inflight = inflight};
+        struct launch_spec l = sched_launch_rest(s, y->pass[0], NPU, (enum yield_point)y->yield);
+        l.inflight = inflight;
         ck_assert_int_eq(sched_launch(s, &l, &y->launch[0]), 0);
     }
     if (script_at(s, y, 0, stop_ms)) {
-        y->rc[0] = sched_preempt(s, y->launch[0], stop_mode);
-        y->rc[1] = sched_preempt(s, y->launch[0], PREEMPT_CHECKPOINT);
+        y->rc[0] = sched_preempt(s, y->launch[0], how);
+        y->rc[1] = sched_preempt(s, y->launch[0], (struct preempt_spec){0});
     }
 }
 
@@ -175,7 +173,7 @@ START_TEST(kernels_in_flight_run_before_a_stop)
     x.yield = YIELD_KERNEL;
     run(stop_once, one, 1);
     ended(0, 14, LAUNCH_OUTCOME_YIELDED, 2, 512);
-    inflight = 0;
+    inflight = 1;
 }
 END_TEST
 
@@ -188,7 +186,7 @@ START_TEST(a_device_that_withdraws_takes_kernels_in_flight_back)
     sc.machine.devices[NPU].can_withdraw = true;
     run(stop_once, one, 1);
     ended(0, 4, LAUNCH_OUTCOME_YIELDED, 0, 256);
-    inflight = 0;
+    inflight = 1;
 }
 END_TEST
 
@@ -197,13 +195,13 @@ START_TEST(a_device_that_withdraws_can_be_asked_not_to)
 {
     stop_ms = 1;
     inflight = 3;
-    stop_mode = PREEMPT_DRAIN;
+    how.drain = true;
     x.yield = YIELD_KERNEL;
     sc.machine.devices[NPU].can_withdraw = true;
     run(stop_once, one, 1);
     ended(0, 14, LAUNCH_OUTCOME_YIELDED, 2, 512);
-    inflight = 0;
-    stop_mode = PREEMPT_CHECKPOINT;
+    inflight = 1;
+    how.drain = false;
 }
 END_TEST
 
@@ -224,13 +222,48 @@ START_TEST(a_stop_during_host_work_ends_the_launch_at_once)
 }
 END_TEST
 
+/* What says nothing or contradicts itself is malformed, not a default. */
+static void malformed(struct sched *s, struct script *y)
+{
+    if (y->request[0] == NULL || y->stage > 0) {
+        return;
+    }
+    y->stage = 1;
+    y->pass[0] = script_form(s, y->request[0]);
+    struct launch_spec l = sched_launch_rest(s, y->pass[0], NPU, YIELD_KERNEL);
+    for (uint32_t *member = NULL, i = 0; i < 3; i++) {
+        member = (uint32_t *[]){&l.n_ops, &l.rows, &l.inflight}[i];
+        uint32_t was = *member;
+        *member = 0;
+        ck_assert_int_eq(sched_launch(s, &l, NULL), -EINVAL);
+        *member = was;
+    }
+    ck_assert_int_eq(sched_launch(s, &l, &y->launch[0]), 0);
+    y->rc[0] = sched_preempt(s, y->launch[0], (struct preempt_spec){.discard = true});
+    y->rc[1] = sched_preempt(s, y->launch[0], (struct preempt_spec){.now = true, .drain = true});
+}
+
+START_TEST(a_launch_of_nothing_and_a_stop_that_contradicts_itself_are_refused)
+{
+    sc.machine.devices[NPU].can_reset = true;
+    sc.machine.devices[NPU].can_suspend = true;
+    run(malformed, one, 1);
+    ck_assert_int_eq(x.rc[0], -EINVAL);
+    ck_assert_int_eq(x.rc[1], -EINVAL);
+    ck_assert_uint_eq(sc.result.counters[COUNTER_LAUNCH_BAD_SPAN], 3);
+    ck_assert_uint_eq(sc.result.counters[COUNTER_PREEMPT_REFUSED], 2);
+    ended(0, 61, LAUNCH_OUTCOME_DONE, 7, 0); /* as if nothing had been asked */
+}
+END_TEST
+
 /* ---- reset ---- */
 
 static void reset_once(struct sched *s, struct script *y)
 {
     script_serve(s, y);
     if (script_at(s, y, 0, 5)) {
-        y->rc[0] = sched_preempt(s, y->launch[0], PREEMPT_RESET);
+        y->rc[0] =
+            sched_preempt(s, y->launch[0], (struct preempt_spec){.now = true, .discard = true});
     }
 }
 
@@ -283,7 +316,7 @@ static void suspend(struct sched *s, struct script *y)
     }
     for (uint32_t i = 0; i < 2; i++) {
         if (suspend_ms[i] > 0 && script_at(s, y, i, suspend_ms[i])) {
-            y->rc[i] = sched_preempt(s, y->launch[0], PREEMPT_SUSPEND);
+            y->rc[i] = sched_preempt(s, y->launch[0], (struct preempt_spec){.now = true});
         }
     }
 }
@@ -399,11 +432,12 @@ static void withdraw(struct sched *s, struct script *y)
         }
     }
     if (script_at(s, y, 0, 10)) {
-        y->rc[2] = sched_preempt(s, y->launch[1], PREEMPT_CHECKPOINT);
+        y->rc[2] = sched_preempt(s, y->launch[1], (struct preempt_spec){0});
     }
     bool back = y->pass[1] != NULL && y->pass[1]->state == PASS_STATE_READY;
     if (y->stage >= 1 && back) { /* its first op, then the rest */
-        struct launch_spec l = {.pass = y->pass[1], .device = IGPU, .n_ops = y->stage++ == 1};
+        struct launch_spec l = sched_launch_rest(s, y->pass[1], IGPU, YIELD_KERNEL);
+        l.n_ops = y->stage++ == 1 ? 1 : l.n_ops;
         ck_assert_int_eq(sched_launch(s, &l, NULL), 0);
     }
 }
@@ -446,7 +480,9 @@ static void shares(struct sched *s, struct script *y)
     if (y->stage == 0) {
         y->stage = 1;
         y->pass[0] = script_form(s, y->request[0]);
-        struct launch_spec l = {.pass = y->pass[0], .device = NPU, .n_ops = 1, .rows = 256};
+        struct launch_spec l = sched_launch_rest(s, y->pass[0], NPU, YIELD_KERNEL);
+        l.n_ops = 1;
+        l.rows = 256;
         y->rc[0] = sched_launch(s, &l, NULL);
         l.device = IGPU;
         l.n_ops = 2;
@@ -454,7 +490,7 @@ static void shares(struct sched *s, struct script *y)
         l.n_ops = 1;
         y->rc[2] = sched_launch(s, &l, NULL);
         l.device = CPU;
-        l.rows = LAUNCH_ALL_ROWS;
+        l.rows = y->pass[0]->rows_todo;
         y->rc[3] = sched_launch(s, &l, NULL); /* no rows left */
     } else if (y->n_ends >= 2 && y->pass[0]->state == PASS_STATE_READY) {
         (void)script_launch(s, y->pass[0], y->n_ends == 2 ? IGPU : NPU, YIELD_PASS, NULL);
@@ -516,6 +552,7 @@ int main(void)
     tcase_add_test(t, a_device_that_withdraws_takes_kernels_in_flight_back);
     tcase_add_test(t, a_device_that_withdraws_can_be_asked_not_to);
     tcase_add_test(t, a_stop_during_host_work_ends_the_launch_at_once);
+    tcase_add_test(t, a_launch_of_nothing_and_a_stop_that_contradicts_itself_are_refused);
     tcase_add_test(t, a_device_without_reset_refuses_it);
     tcase_add_test(t, a_suspended_kernel_starts_over_on_another_device);
     tcase_add_test(t, a_device_that_cannot_suspend_refuses_it);

@@ -56,7 +56,7 @@ static void schedule(struct sched *s)
     ck_assert_int_eq(sched_pass_form(s, &spec, &p), 0);
     seen.estimate_ns[seen.passes] = estimated_ns(s, &p->shape);
     seen.start_ns[seen.passes] = s->now_ns;
-    struct launch_spec l = {.pass = p, .device = seen.device, .yield = YIELD_PASS};
+    struct launch_spec l = sched_launch_rest(s, p, seen.device, YIELD_PASS);
     ck_assert_int_eq(sched_launch(s, &l, NULL), 0);
 }
 

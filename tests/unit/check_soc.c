@@ -93,6 +93,27 @@ START_TEST(units_of_a_file_become_base_units)
 }
 END_TEST
 
+/* The engines' weights of the form `weighted` are data of the machine; alike where none is said. */
+START_TEST(a_device_has_a_weight_in_the_ddr)
+{
+    cJSON *root = soc_tree("core-ultra-5-125h");
+    cJSON *igpu = cJSON_GetArrayItem(cJSON_GetObjectItem(root, "devices"), 1);
+    cJSON *weight = cJSON_Duplicate(cJSON_GetObjectItem(igpu, "shared_efficiency"), true);
+    (void)cJSON_AddItemToObject(igpu, "ddr_weight", weight);
+    struct err e = ERR_INIT;
+    struct soc soc;
+    ck_assert_int_eq(json_set_path(root, "devices.igpu.ddr_weight", "3", &e), 0);
+    ck_assert_int_eq(soc_parse(root, "test", &soc, &e), 0);
+    ck_assert_double_eq(soc.machine.devices[1].ddr_weight, 3.0);
+    ck_assert_double_eq(soc.machine.devices[0].ddr_weight, 1.0);
+    ck_assert_int_eq(json_set_path(root, "devices.igpu.ddr_weight", "0", &e), 0);
+    ck_assert_int_eq(soc_parse(root, "test", &soc, &e), -EINVAL);
+    ck_assert(says(&e, "devices[1].ddr_weight.value: must be a number from 0.001 to 1000"));
+    err_fini(&e);
+    cJSON_Delete(root);
+}
+END_TEST
+
 START_TEST(a_model_file_gives_weights_and_kv_bytes)
 {
     /* Llama 3.2 3B, one layer: QKV 3072 (3072 + 2 8 128) = 15 728 640, O 3072 3072 = 9 437 184,
@@ -467,6 +488,7 @@ int main(void)
     Suite *s = suite_create("soc");
     TCase *t = tcase_create("soc");
     tcase_add_test(t, units_of_a_file_become_base_units);
+    tcase_add_test(t, a_device_has_a_weight_in_the_ddr);
     tcase_add_test(t, a_model_file_gives_weights_and_kv_bytes);
     tcase_add_test(t, a_mixture_of_experts_stores_all_and_crosses_some);
     tcase_add_test(t, a_width_without_an_entry_takes_the_default_and_says_so);
