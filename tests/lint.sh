@@ -23,7 +23,7 @@ allowed() {
     hwmodels/*) echo '(sim/(base|api)|hwmodels)/' ;;
     traces/*) echo '(sim/(base|api)|traces)/' ;;
     plots/*) echo '(sim/(base|stats)/|sim/metrics/metric_table|plots)' ;;
-    experiments/shell/*) echo '(sim/base/|sim/metrics/metric_table|experiments/shell/)' ;;
+    experiments/shell/*) echo '(sim/base/|sim/stats/|sim/metrics/metric_table|experiments/shell/)' ;;
     experiments/run/*) echo "($below|experiments/(shell|run))/" ;;
     experiments/compare/*) echo "($below|experiments/(shell|run|compare))/" ;;
     experiments/observe/*) echo "($below|experiments/observe)/" ;;

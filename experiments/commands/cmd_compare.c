@@ -14,7 +14,6 @@
 #include "experiments/run/runner.h"
 #include "experiments/shell/cli.h"
 #include "sim/base/arena.h"
-#include "sim/base/json.h"
 #include "sim/metrics/metric_table.h"
 
 #define MAX_POLICIES 32
@@ -114,31 +113,24 @@ static void report_failures(const struct compare_plan *plan, const struct compar
     }
 }
 
-static void add_regret(const struct compare_plan *plan, const struct compare_result *r, cJSON *into)
+static void add_regret(const struct compare_plan *plan, const struct compare_result *r,
+                       struct document *d)
 {
     struct regret g;
     regret_run(plan, &g);
-    if (into != NULL) {
-        cJSON_AddItemToObject(into, "regret", regret_to_json(plan, r, &g));
-    } else {
-        regret_print(plan, r, &g, stdout);
-    }
+    regret_document(plan, r, &g, document_within(d, "regret"));
     regret_fini(&g);
 }
 
 /* Tunes, and takes the results over. Returns how many runs of tuned policies failed. */
 static uint32_t add_tuning(const struct compare_options *o, const struct compare_plan *plan,
                            struct compare_result *r, const char *const *metrics, uint32_t n_metrics,
-                           cJSON *into)
+                           struct document *d)
 {
     struct tune t;
     tune_run(plan, &o->tune, r, &t);
     report_failures(plan, &t.tuned);
-    if (into != NULL) {
-        cJSON_AddItemToObject(into, "tuning", tune_to_json(plan, &t));
-    } else {
-        tune_print(plan, &t, metrics, n_metrics, stdout);
-    }
+    tune_document(plan, &t, metrics, n_metrics, document_within(d, "tuning"));
     uint32_t failed = t.tuned.n_failures;
     tune_fini(&t);
     return failed;
@@ -147,27 +139,20 @@ static uint32_t add_tuning(const struct compare_options *o, const struct compare
 /* Draws machines, runs on them, and says what the order hangs on. */
 static int add_uncertainty(const struct compare_options *o, const struct compare_plan *plan,
                            const struct compare_result *r, const char *const *metrics,
-                           uint32_t n_metrics, cJSON *into, struct err *e)
+                           uint32_t n_metrics, struct document *d, struct err *e)
 {
     struct uncertainty u;
     int rc = uncertainty_run(plan, r, metrics, n_metrics, o->uncertainty, &u, e);
     if (rc == 0) {
-        struct document *d = document_new();
-        uncertainty_document(plan, &u, d);
-        if (into != NULL) {
-            cJSON_AddItemToObject(into, "uncertainty", document_json(d));
-        } else {
-            document_put(d, DOCUMENT_TEXT, stdout);
-        }
-        document_free(d);
+        uncertainty_document(plan, &u, document_within(d, "uncertainty"));
     }
     uncertainty_fini(&u);
     return rc;
 }
 
-/* Runs the plan and prints it as text, or adds it to the JSON object `into`. */
-static int run_plan(const struct compare_options *o, const struct compare_plan *plan, cJSON *into,
-                    struct err *e)
+/* Runs the plan and says what came of it. */
+static int run_plan(const struct compare_options *o, const struct compare_plan *plan,
+                    struct document *d, struct err *e)
 {
     const char *const *metrics = o->metrics.n > 0 ? o->metrics.v : metric_usual;
     uint32_t n_metrics = o->metrics.n;
@@ -178,22 +163,20 @@ static int run_plan(const struct compare_options *o, const struct compare_plan *
     compare_run(plan, &r);
     report_failures(plan, &r);
     uint32_t failed = r.n_failures;
-    if (into != NULL) {
-        cJSON_AddItemToObject(into, "policies", compare_to_json(plan, &r));
-        cJSON_AddNumberToObject(into, "failed_runs", r.n_failures);
-    } else {
-        compare_print(plan, &r, metrics, n_metrics, stdout);
-    }
+    compare_document(plan, &r, metrics, o->output.json ? 0 : n_metrics, d);
+    DOCUMENT_VALUES(d, "failed_runs", r.n_failures);
+    document_print_so_far(d, &o->output, stdout);
     if (o->regret) {
-        add_regret(plan, &r, into);
+        add_regret(plan, &r, d);
     }
     if (o->tune.budget > 0) {
-        failed += add_tuning(o, plan, &r, metrics, n_metrics, into);
+        failed += add_tuning(o, plan, &r, metrics, n_metrics, d);
     }
     if (o->uncertainty > 0 && r.n_failures == 0 &&
-        add_uncertainty(o, plan, &r, metrics, n_metrics, into, e) != 0) {
+        add_uncertainty(o, plan, &r, metrics, n_metrics, d, e) != 0) {
         failed++;
     }
+    document_print_so_far(d, &o->output, stdout);
     compare_result_fini(&r);
     return failed > 0 ? EXIT_CHECK_FAILED : EXIT_OK;
 }
@@ -238,45 +221,29 @@ static int measure_capacity(const struct compare_plan *plan, struct capacity *ou
     return 0;
 }
 
-/* The plan at one load. */
-static int run_load(const struct compare_options *o, const struct compare_plan *plan,
-                    const struct capacity *cap, double load, cJSON *loads, struct err *e)
-{
-    struct compare_plan p = *plan;
-    p.arrivals.rate_scale = load * cap->req_per_min / cap->offered_req_per_min;
-    cJSON *into = NULL;
-    if (loads != NULL) {
-        into = cJSON_CreateObject();
-        cJSON_AddItemToArray(loads, into);
-        cJSON_AddNumberToObject(into, "load", load);
-        cJSON_AddNumberToObject(into, "rate_scale", p.arrivals.rate_scale);
-    } else {
-        (void)printf("\n==== load %g of %s: arrival rates times %.4g\n", load,
-                     plan->policies[plan->baseline].label, p.arrivals.rate_scale);
-    }
-    return run_plan(o, &p, into, e);
-}
-
-static int run_loads(const struct compare_options *o, const struct compare_plan *plan, cJSON *root,
-                     struct err *e)
+static int run_loads(const struct compare_options *o, const struct compare_plan *plan,
+                     struct document *d, struct err *e)
 {
     struct capacity cap;
     if (measure_capacity(plan, &cap, e) != 0) {
         return EXIT_CHECK_FAILED;
     }
-    cJSON *loads = NULL;
-    if (root != NULL) {
-        cJSON_AddNumberToObject(root, "capacity_req_per_min", cap.req_per_min);
-        cJSON_AddNumberToObject(root, "offered_req_per_min", cap.offered_req_per_min);
-        loads = cJSON_AddArrayToObject(root, "loads");
-    } else {
-        (void)printf("capacity of %s: %.4g requests per minute; the workload offers %.4g\n",
-                     plan->policies[plan->baseline].label, cap.req_per_min,
-                     cap.offered_req_per_min);
-    }
+    const char *baseline = plan->policies[plan->baseline].label;
+    DOCUMENT_VALUES(d, "capacity_req_per_min", cap.req_per_min, "offered_req_per_min",
+                    cap.offered_req_per_min);
+    document_note(d, "capacity of %s: %.4g requests per minute; the workload offers %.4g", baseline,
+                  cap.req_per_min, cap.offered_req_per_min);
+    struct document *loads = document_array(d, "loads");
     int status = EXIT_OK;
     for (uint32_t i = 0; i < o->loads.n; i++) {
-        int s = run_load(o, plan, &cap, o->loads.v[i], loads, e);
+        struct compare_plan p = *plan;
+        p.arrivals.rate_scale = o->loads.v[i] * cap.req_per_min / cap.offered_req_per_min;
+        struct document *of = document_within(loads, NULL);
+        DOCUMENT_VALUES(of, "load", o->loads.v[i], "rate_scale", p.arrivals.rate_scale);
+        document_note(of, "\n==== load %g of %s: arrival rates times %.4g", o->loads.v[i], baseline,
+                      p.arrivals.rate_scale);
+        document_print_so_far(d, &o->output, stdout);
+        int s = run_plan(o, &p, of, e);
         status = s > status ? s : status;
     }
     return status;
@@ -284,24 +251,23 @@ static int run_loads(const struct compare_options *o, const struct compare_plan 
 
 /* ---- all of it ---- */
 
-static cJSON *describe(const struct compare_options *o, const struct compared *c)
+static void describe(const struct compare_options *o, const struct compared *c, struct document *d)
 {
-    cJSON *root = cJSON_CreateObject();
-    char text[64];
-    (void)snprintf(text, sizeof text, "%016" PRIx64, c->config.hash);
-    cJSON_AddStringToObject(root, "version", config_version());
-    cJSON_AddStringToObject(root, "config_hash", text);
-    cJSON_AddStringToObject(root, "workload", c->config.workload);
-    cJSON_AddNumberToObject(root, "seed", (double)o->config.seed);
-    cJSON_AddItemToObject(root, "config", cJSON_Duplicate(c->config.tree, true));
-    cJSON_AddStringToObject(root, "baseline", c->policies[c->plan.baseline].label);
-    cJSON_AddNumberToObject(root, "replications", o->replications);
-    cJSON_AddNumberToObject(root, "level_frac", STATS_LEVEL_FRAC);
-    cJSON *seeds = cJSON_AddArrayToObject(root, "seeds");
+    const struct config *config = &c->config;
+    DOCUMENT_VALUES(d, "version", config_version(), "config_hash",
+                    document_format(d, "%016" PRIx64, config->hash), "workload", config->workload,
+                    "seed", o->config.seed);
+    document_tree(d, "config", config->tree);
+    DOCUMENT_VALUES(d, "baseline", c->policies[c->plan.baseline].label, "replications",
+                    o->replications, "level_frac", STATS_LEVEL_FRAC);
+    struct document *seeds = document_array(d, "seeds");
     for (uint32_t i = 0; i < o->replications; i++) {
-        cJSON_AddItemToArray(seeds, cJSON_CreateNumber((double)compare_seed(o->config.seed, i)));
+        DOCUMENT_VALUES(seeds, NULL, compare_seed(o->config.seed, i));
     }
-    return root;
+    document_note(
+        d, "%s, %s, %s; %" PRIu32 " replications from seed %" PRIu64 "; mean [95 %% interval]",
+        config->soc.machine.name, config->llm.name, config->workload, o->replications,
+        o->config.seed);
 }
 
 static int compare(struct compare_options *o, struct err *e)
@@ -313,19 +279,12 @@ static int compare(struct compare_options *o, struct err *e)
             (void)fprintf(stderr, "xpusim: note: the trace is a file, so replications differ in "
                                   "noise only\n");
         }
-        cJSON *root = o->output.json ? describe(o, c) : NULL;
-        if (root == NULL) {
-            (void)printf("%s, %s, %s; %" PRIu32 " replications from seed %" PRIu64
-                         "; mean [95 %% interval]\n",
-                         c->config.soc.machine.name, c->config.llm.name, c->config.workload,
-                         o->replications, o->config.seed);
-        }
-        status = o->loads.n > 0 ? run_loads(o, &c->plan, root, e) : run_plan(o, &c->plan, root, e);
-        if (root != NULL && status != EXIT_BAD_INPUT) {
-            json_print(root, stdout);
-        } else {
-            cJSON_Delete(root);
-        }
+        struct document *d = document_new();
+        describe(o, c, d);
+        document_print_so_far(d, &o->output, stdout);
+        status = o->loads.n > 0 ? run_loads(o, &c->plan, d, e) : run_plan(o, &c->plan, d, e);
+        document_print(d, &o->output, stdout);
+        document_free(d);
     }
     config_fini(&c->config);
     free(c->policies);

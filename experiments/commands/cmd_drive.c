@@ -159,14 +159,18 @@ static int drive_one(const struct drive_values *o, struct drive_options *d, cons
         struct runner_options opt = {.requests_csv = o->requests};
         if (real_execute(d, c, &p, t, o->config.seed, &opt, &result, &r, e) != 0) {
             status = failed(&r);
-        } else if (o->output.json) {
-            cJSON *root = runner_to_json(c, &p, t, o->config.seed, &result);
-            cJSON_AddItemToObject(root, "executor", executor_to_json(o, d, &c->soc.machine, &r));
-            print_json(root);
         } else {
-            runner_print(c, &p, t, o->config.seed, &result, stdout);
-            (void)printf("\n");
-            print_report(&r, &c->soc.machine, stdout);
+            struct document *said = document_new();
+            cJSON *executor = executor_to_json(o, d, &c->soc.machine, &r);
+            runner_document(c, &p, t, o->config.seed, &result, said);
+            document_tree(said, "executor", executor);
+            document_print(said, &o->output, stdout);
+            document_free(said);
+            cJSON_Delete(executor);
+            if (!o->output.json) {
+                (void)printf("\n");
+                print_report(&r, &c->soc.machine, stdout);
+            }
         }
         if (o->kernels != NULL) {
             (void)write_kernels(o->kernels, &r.report, &c->soc.machine, e);

@@ -13,7 +13,6 @@
 #include "experiments/shell/cli.h"
 #include "policies/replay.h"
 #include "sim/base/arena.h"
-#include "sim/base/json.h"
 #include "sim/base/output.h"
 #include "sim/metrics/timeline.h"
 
@@ -31,19 +30,14 @@ static int print_result(const struct run_options *o, const struct config *c,
                         const struct runner_result *r, const struct steady *steady)
 {
     struct err e = ERR_INIT;
-    bool overloaded = r->verdict == METRICS_OVERLOADED;
     int status = r->sim.audit.clean ? EXIT_OK : EXIT_CHECK_FAILED;
-    if (!o->output.json) {
-        runner_print(c, p, t, o->config.seed, r, stdout);
-    }
-    cJSON *root = o->output.json ? runner_to_json(c, p, t, o->config.seed, r) : NULL;
-    cJSON *into = root != NULL && steady != NULL ? cJSON_AddObjectToObject(root, "steady") : NULL;
-    if (steady != NULL && steady_print(steady, overloaded, stdout, into, &e) != 0) {
+    struct document *d = document_new();
+    runner_document(c, p, t, o->config.seed, r, d);
+    if (steady != NULL && steady_document(steady, r->verdict == METRICS_OVERLOADED, d, &e) != 0) {
         status = EXIT_CHECK_FAILED;
     }
-    if (root != NULL) {
-        json_print(root, stdout);
-    }
+    document_print(d, &o->output, stdout);
+    document_free(d);
     err_print(&e, stderr);
     err_fini(&e);
     return status;

@@ -11,7 +11,6 @@
 #include "experiments/run/runner.h"
 #include "experiments/shell/cli.h"
 #include "sim/base/arena.h"
-#include "sim/base/json.h"
 
 #define MAX_POLICIES 32
 struct options {
@@ -79,20 +78,14 @@ static int prepare(struct prepared *c, const struct options *o, struct err *e)
 
 static void print(const struct options *o, const struct prepared *c)
 {
-    if (!o->output.json) {
-        (void)printf("%s, %s, %s; seed %" PRIu64 "\n", c->config.soc.machine.name,
-                     c->config.llm.name, c->config.workload, o->config.seed);
-        search_print(&o->search, &c->plan, c->results, stdout);
-        return;
-    }
-    cJSON *root = cJSON_CreateObject();
-    char hash[32];
-    (void)snprintf(hash, sizeof hash, "%016" PRIx64, c->config.hash);
-    cJSON_AddStringToObject(root, "config_hash", hash);
-    cJSON_AddStringToObject(root, "workload", c->config.workload);
-    cJSON_AddNumberToObject(root, "confidence_frac", o->search.confidence_frac);
-    cJSON_AddItemToObject(root, "policies", search_to_json(&o->search, &c->plan, c->results));
-    json_print(root, stdout);
+    struct document *d = document_new();
+    document_note(d, "%s, %s, %s; seed %" PRIu64, c->config.soc.machine.name, c->config.llm.name,
+                  c->config.workload, o->config.seed);
+    DOCUMENT_VALUES(d, "config_hash", document_format(d, "%016" PRIx64, c->config.hash), "workload",
+                    c->config.workload, "confidence_frac", o->search.confidence_frac);
+    search_document(&o->search, &c->plan, c->results, d);
+    document_print(d, &o->output, stdout);
+    document_free(d);
 }
 
 static int search(const struct options *o, struct err *e)

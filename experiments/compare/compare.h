@@ -5,11 +5,9 @@
 #ifndef EXPERIMENTS_COMPARE_H
 #define EXPERIMENTS_COMPARE_H
 
-#include <cjson/cJSON.h>
-#include <stdio.h>
-
 #include "experiments/run/config.h"
 #include "experiments/run/jobs.h"
+#include "experiments/shell/frame.h"
 #include "sim/metrics/metrics.h"
 #include "sim/stats/stats.h"
 
@@ -52,12 +50,11 @@ void compare_result_fini(struct compare_result *r);
 /* Values of one metric over the replications, or NULL when there is none of that name. */
 const double *compare_values(const struct compare_result *r, uint32_t policy, const char *metric);
 
-/* One block per metric: a line per policy with mean, interval and verdict against the baseline. */
-void compare_print(const struct compare_plan *plan, const struct compare_result *r,
-                   const char *const *metrics, uint32_t n_metrics, FILE *out);
-/* {policy: {metric: {mean, low, high, n, diff, diff_low, diff_high, bootstrap_low, bootstrap_high,
- * ratio, ratio_low, ratio_high, p, verdict, p_holm}}}; all from diff on only where it is not the
- * baseline. p_holm: over the policies compared. Caller owns. */
-cJSON *compare_to_json(const struct compare_plan *plan, const struct compare_result *r);
+/* Adds what a comparison says, of the metrics named or, with n_metrics 0, of all: how the
+ * replications went, and "policies": {policy: {metric: {mean, low, high, n, diff, diff_low,
+ * diff_high, bootstrap_low, bootstrap_high, ratio, ratio_low, ratio_high, p, verdict, p_holm}}};
+ * all from diff on only where it is not the baseline. p_holm: over the policies compared. */
+void compare_document(const struct compare_plan *plan, const struct compare_result *r,
+                      const char *const *metrics, uint32_t n_metrics, struct document *d);
 
 #endif

@@ -1,50 +1,12 @@
-/* A comparison as aligned text and as JSON. */
-#include <limits.h>
+/* A comparison as a document. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "experiments/compare/compare.h"
-#include "experiments/shell/table.h"
-#include "experiments/shell/term.h"
+#include "experiments/shell/frame_stats.h"
 #include "sim/base/arena.h"
 #include "sim/base/hash.h"
 #include "sim/stats/stats_intervals.h"
 #include "sim/stats/stats_shift.h"
-
-#define MIN_LABEL 16
-#define OTHER_COLUMNS 72 /* mean with interval, verdict, gaps */
-
-/* Whether labels cut to so many characters still tell the policies apart. */
-static bool tells_apart(const struct compare_plan *plan, size_t width)
-{
-    for (uint32_t i = 0; i < plan->n_policies; i++) {
-        for (uint32_t k = 0; k < i; k++) {
-            if (strncmp(plan->policies[i].label, plan->policies[k].label, width) == 0) {
-                return false;
-            }
-        }
-    }
-    return true;
-}
-
-/* Characters a policy's label may take: all of it in a file or pipe, what fits on a terminal where
- * that tells the policies apart. */
-static int label_width(const struct compare_plan *plan, FILE *out)
-{
-    int columns = term_width(out);
-    int room = columns - OTHER_COLUMNS;
-    room = room < MIN_LABEL ? MIN_LABEL : room;
-    return columns > 0 && tells_apart(plan, (size_t)room - 3) ? room : INT_MAX;
-}
-
-static void put_label(struct table *t, const char *label, int width)
-{
-    if ((int)strlen(label) <= width) {
-        table_cell(t, "%s", label);
-    } else {
-        table_cell(t, "%.*s...", width - 3, label);
-    }
-}
 
 static uint64_t bootstrap_key(const struct compare_plan *plan, const char *name)
 {
@@ -116,49 +78,69 @@ static bool is_lost_to_holm(const struct stats_paired *d, double p_holm)
     return (f == STATS_LOWER || f == STATS_HIGHER) && p_holm > 1.0 - STATS_LEVEL_FRAC;
 }
 
-/* holm: by policy. together: what it is corrected for. */
-static void print_metric(const struct compare_plan *plan, const struct compare_result *r,
-                         const char *name, const double *holm, const char *together, FILE *out)
+/* What people read: printed_p is of this metric among those printed, by policy. */
+static const char *finding(const struct compare_plan *plan, uint32_t policy,
+                           const struct stats_paired *said, double printed_p, bool first,
+                           struct document *d)
 {
-    const double *base = compare_values(r, plan->baseline, name);
-    if (base == NULL) {
-        return;
+    if (policy == plan->baseline) {
+        return "baseline";
     }
-    (void)fputc('\n', out);
-    term_heading(out, name);
-    int width = label_width(plan, out);
-    struct table t;
-    table_init(&t, "lll");
-    for (uint32_t p = 0; p < r->n_policies; p++) {
-        const double *x = compare_values(r, p, name);
-        bool skewed = stats_is_skewed(x, r->replications);
-        struct stats_interval s = skewed ? stats_bootstrap(x, r->replications, STATS_LEVEL_FRAC,
-                                                           bootstrap_key(plan, name))
-                                         : stats_mean(x, r->replications, STATS_LEVEL_FRAC);
-        struct stats_paired d = difference(plan, x, base, r->replications, name);
-        char buf[96];
-        put_label(&t, plan->policies[p].label, width);
-        table_cell(&t, "%s%s", stats_format(&s, buf, sizeof buf), skewed ? " (bootstrap-t)" : "");
-        table_cell(&t, "%s%s",
-                   p == plan->baseline ? "baseline" : stats_verdict(&d, buf, sizeof buf),
-                   is_lost_to_holm(&d, holm[p]) ? together : "");
+    return document_format(d, "%s%s", document_verdict(d, said),
+                           !is_lost_to_holm(said, printed_p) ? ""
+                           : first ? ", not for all policies together (Holm)"
+                                   : ", not for all metrics but the first together (Holm)");
+}
+
+/* The row of one policy and metric. Beside Student's interval of the difference: the ratio with
+ * Fieller's, and the bootstrap's. */
+static void put_row(const struct compare_plan *plan, const struct compare_result *r,
+                    const char *metric, uint32_t policy, const double *printed, bool first,
+                    struct frame *f, struct document *d)
+{
+    uint32_t n = r->replications;
+    uint64_t key = bootstrap_key(plan, metric);
+    const double *x = compare_values(r, policy, metric);
+    const double *base = compare_values(r, plan->baseline, metric);
+    struct stats_interval s = stats_mean(x, n, STATS_LEVEL_FRAC);
+    bool skewed = stats_is_skewed(x, n);
+    struct stats_interval told = skewed ? stats_bootstrap(x, n, STATS_LEVEL_FRAC, key) : s;
+    FRAME_CELL(f, plan->policies[policy].label);
+    FRAME_CELL(f, metric);
+    FRAME_CELL(f, frame_shown(s.mean, document_format(d, "%s%s", document_interval(d, &told),
+                                                      skewed ? " (bootstrap-t)" : "")));
+    FRAME_CELL(f, s.low);
+    FRAME_CELL(f, s.high);
+    FRAME_CELL(f, s.n);
+    struct stats_paired said = difference(plan, x, base, n, metric);
+    if (policy == plan->baseline) {
+        frame_skip(f, 11);
+    } else {
+        struct stats_paired student = stats_paired(x, base, n, STATS_LEVEL_FRAC);
+        struct stats_interval ratio = stats_ratio(x, base, n, STATS_LEVEL_FRAC);
+        struct stats_interval boot = stats_bootstrap_paired(x, base, n, STATS_LEVEL_FRAC, key);
+        const double v[] = {student.diff.mean, student.diff.low, student.diff.high,
+                            boot.low,          boot.high,        ratio.mean,
+                            ratio.low,         ratio.high,       stats_p(&student)};
+        for (size_t i = 0; i < sizeof v / sizeof v[0]; i++) {
+            FRAME_CELL(f, v[i]);
+        }
+        double *holm = holm_of(plan, r, metric);
+        FRAME_CELL(f, document_verdict(d, &said));
+        FRAME_CELL(f, holm[policy]);
+        free(holm);
     }
-    table_print(&t, out, 2);
-    table_fini(&t);
+    FRAME_CELL(f, printed != NULL ? finding(plan, policy, &said, printed[policy], first, d) : NULL);
 }
 
 /* How many replications of each policy were stable, backlogged, overloaded. */
-static void print_verdicts(const struct compare_plan *plan, const struct compare_result *r,
-                           FILE *out)
+static void put_verdicts(const struct compare_plan *plan, const struct compare_result *r,
+                         struct document *d)
 {
-    int width = label_width(plan, out);
-    struct table t;
-    table_init(&t, "lrrrr");
-    table_cell(&t, "%s", "");
-    for (int v = METRICS_STABLE; v <= METRICS_OVERLOADED; v++) {
-        table_cell(&t, "%s", metrics_verdict_names[v]);
-    }
-    table_cell(&t, "failed");
+    document_heading(d, "replications");
+    struct frame *t = document_table(d, 2, "lrrrr", "", metrics_verdict_names[METRICS_STABLE],
+                                     metrics_verdict_names[METRICS_BACKLOGGED],
+                                     metrics_verdict_names[METRICS_OVERLOADED], "failed");
     for (uint32_t p = 0; p < r->n_policies; p++) {
         const double *x = compare_values(r, p, "backlog.verdict");
         uint32_t count[METRICS_OVERLOADED + 1] = {0};
@@ -169,83 +151,34 @@ static void print_verdicts(const struct compare_plan *plan, const struct compare
                 ok++;
             }
         }
-        put_label(&t, plan->policies[p].label, width);
-        for (int v = METRICS_STABLE; v <= METRICS_OVERLOADED; v++) {
-            table_cell(&t, "%u", count[v]);
-        }
-        table_cell(&t, "%u", r->replications - ok);
+        FRAME_ROW(t, plan->policies[p].label, count[METRICS_STABLE], count[METRICS_BACKLOGGED],
+                  count[METRICS_OVERLOADED], r->replications - ok);
     }
-    (void)fputc('\n', out);
-    term_heading(out, "replications");
-    table_print(&t, out, 2);
-    table_fini(&t);
 }
 
-void compare_print(const struct compare_plan *plan, const struct compare_result *r,
-                   const char *const *metrics, uint32_t n_metrics, FILE *out)
+void compare_document(const struct compare_plan *plan, const struct compare_result *r,
+                      const char *const *metrics, uint32_t n_metrics, struct document *d)
 {
-    print_verdicts(plan, r, out);
-    double *holm = holm_of_printed(plan, r, metrics, n_metrics);
-    for (uint32_t i = 0; i < n_metrics; i++) {
-        print_metric(plan, r, metrics[i], holm + (size_t)i * r->n_policies,
-                     i == 0 ? ", not for all policies together (Holm)"
-                            : ", not for all metrics but the first together (Holm)",
-                     out);
-    }
-    free(holm);
-}
-
-/* Beside Student's interval of the difference: the ratio with Fieller's, and the bootstrap's. */
-static void add_difference(const struct compare_plan *plan, const struct compare_result *r,
-                           const double *x, const double *base, const char *name, cJSON *o)
-{
-    struct stats_paired d = stats_paired(x, base, r->replications, STATS_LEVEL_FRAC);
-    struct stats_interval ratio = stats_ratio(x, base, r->replications, STATS_LEVEL_FRAC);
-    struct stats_interval boot = stats_bootstrap_paired(x, base, r->replications, STATS_LEVEL_FRAC,
-                                                        bootstrap_key(plan, name));
-    struct stats_paired said = difference(plan, x, base, r->replications, name);
-    char buf[96];
-    cJSON_AddNumberToObject(o, "diff", d.diff.mean);
-    cJSON_AddNumberToObject(o, "diff_low", d.diff.low);
-    cJSON_AddNumberToObject(o, "diff_high", d.diff.high);
-    cJSON_AddNumberToObject(o, "bootstrap_low", boot.low);
-    cJSON_AddNumberToObject(o, "bootstrap_high", boot.high);
-    cJSON_AddNumberToObject(o, "ratio", ratio.mean);
-    cJSON_AddNumberToObject(o, "ratio_low", ratio.low);
-    cJSON_AddNumberToObject(o, "ratio_high", ratio.high);
-    cJSON_AddNumberToObject(o, "p", stats_p(&d));
-    cJSON_AddStringToObject(o, "verdict", stats_verdict(&said, buf, sizeof buf));
-}
-
-static cJSON *metric_to_json(const struct compare_plan *plan, const struct compare_result *r,
-                             uint32_t policy, const char *name)
-{
-    const double *x = compare_values(r, policy, name);
-    const double *base = compare_values(r, plan->baseline, name);
-    struct stats_interval s = stats_mean(x, r->replications, STATS_LEVEL_FRAC);
-    cJSON *o = cJSON_CreateObject();
-    cJSON_AddNumberToObject(o, "mean", s.mean);
-    cJSON_AddNumberToObject(o, "low", s.low);
-    cJSON_AddNumberToObject(o, "high", s.high);
-    cJSON_AddNumberToObject(o, "n", s.n);
-    if (policy != plan->baseline) {
-        add_difference(plan, r, x, base, name, o);
-        double *holm = holm_of(plan, r, name);
-        cJSON_AddNumberToObject(o, "p_holm", holm[policy]);
-        free(holm);
-    }
-    return o;
-}
-
-cJSON *compare_to_json(const struct compare_plan *plan, const struct compare_result *r)
-{
-    cJSON *root = cJSON_CreateObject();
-    for (uint32_t p = 0; p < r->n_policies; p++) {
-        cJSON *o = cJSON_AddObjectToObject(root, plan->policies[p].label);
-        for (size_t k = 0; k < r->n_metrics; k++) {
-            cJSON_AddItemToObject(o, r->names[k].name,
-                                  metric_to_json(plan, r, p, r->names[k].name));
+    static const struct frame_column names[] = {
+        {.name = "policy", .title = "", .kind = FRAME_TEXT},
+        {.name = "metric", .kind = FRAME_TEXT, .heading = true},
+        {.name = "mean", .title = "", .left = true},
+    };
+    static const struct frame_column said = {
+        .name = "", .title = "", .kind = FRAME_TEXT, .only_text = true};
+    put_verdicts(plan, r, d);
+    struct frame *f = DOCUMENT_FRAME(d, "policies", 2, names);
+    frame_data_columns(f, "low high n diff diff_low diff_high bootstrap_low bootstrap_high ratio "
+                          "ratio_low ratio_high p verdict p_holm");
+    frame_columns(f, &said, 1);
+    frame_indent(f, 2);
+    double *printed = holm_of_printed(plan, r, metrics, n_metrics);
+    for (size_t m = 0; m < (n_metrics > 0 ? n_metrics : r->n_metrics); m++) {
+        const char *name = n_metrics > 0 ? metrics[m] : r->names[m].name;
+        for (uint32_t p = 0; p < r->n_policies && compare_values(r, p, name) != NULL; p++) {
+            put_row(plan, r, name, p, n_metrics > 0 ? printed + m * r->n_policies : NULL, m == 0, f,
+                    d);
         }
     }
-    return root;
+    free(printed);
 }

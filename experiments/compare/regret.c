@@ -6,8 +6,7 @@
 #include <string.h>
 
 #include "experiments/compare/bound.h"
-#include "experiments/shell/table.h"
-#include "experiments/shell/term.h"
+#include "experiments/shell/frame_stats.h"
 #include "sim/base/arena.h"
 #include "sim/base/units.h"
 #include "sim/metrics/metric_table.h"
@@ -176,133 +175,97 @@ static struct stats_interval distance(const double *x, const double *reference, 
                 : stats_paired(x, reference, n, STATS_LEVEL_FRAC).diff;
 }
 
-/* "+1.5 [1.2, 1.8], x2.1" */
-static void put_distance(struct table *t, const double *x, const double *reference, uint32_t n,
-                         bool gain)
+/* Cells of how far x is from a reference. Returns "+1.5 [1.2, 1.8], x2.1". */
+static const char *put_distance(struct frame *f, const double *x, const double *reference,
+                                uint32_t n, bool gain, struct document *d)
 {
-    struct stats_interval d = distance(x, reference, n, gain);
+    struct stats_interval s = distance(x, reference, n, gain);
     struct stats_interval ratio = stats_ratio(x, reference, n, STATS_LEVEL_FRAC);
-    char buf[96];
-    if (isnan(d.mean)) {
-        table_cell(t, "-");
-    } else {
-        table_cell(t, "%s, x%.3g", stats_format(&d, buf, sizeof buf), ratio.mean);
+    const double v[] = {s.mean, s.low, s.high, ratio.mean, ratio.low, ratio.high};
+    for (size_t i = 0; i < sizeof v / sizeof v[0]; i++) {
+        FRAME_CELL(f, v[i]);
     }
+    FRAME_CELL(f, s.n);
+    return isnan(s.mean) ? "-"
+                         : document_format(d, "%s, x%.3g", document_interval(d, &s), ratio.mean);
 }
 
-static void print_reference(struct table *t, const char *label, const double *x, uint32_t n)
+static const char *put_reference(struct frame *f, const char *metric, const double *x, uint32_t n,
+                                 struct document *d)
 {
     struct stats_interval s = stats_mean(x, n, STATS_LEVEL_FRAC);
-    char buf[96];
-    table_cell(t, "%s", label);
-    table_cell(t, "%s", stats_format(&s, buf, sizeof buf));
-    table_end_row(t);
+    FRAME_ROW(f, metric, s.mean, s.low, s.high, s.n);
+    return document_interval(d, &s);
 }
 
-static void print_metric(const struct compare_plan *plan, const struct compare_result *r,
-                         const struct regret *g, uint32_t metric, FILE *out)
+/* The frames that the regret of every metric goes into. */
+struct frames {
+    struct frame *oracle, *clairvoyant, *policies;
+};
+
+static void put_metric(const struct compare_plan *plan, const struct compare_result *r,
+                       const struct regret *g, uint32_t metric, const struct frames *into,
+                       struct document *d)
 {
-    const double *bound = &g->bound[metric * g->replications];
-    const double *best = &g->best[metric * g->replications];
-    bool gain = metric_is_gain(clairvoyant_metrics[metric]);
-    if (isnan(stats_mean(bound, g->replications, STATS_LEVEL_FRAC).mean)) {
-        return; /* the workload has no request of this class */
+    const char *name = clairvoyant_metrics[metric];
+    uint32_t n = g->replications;
+    const double *bound = &g->bound[metric * n];
+    const double *best = &g->best[metric * n];
+    struct frame *t = NULL; /* NULL: the workload has no request of this class */
+    if (!isnan(stats_mean(bound, n, STATS_LEVEL_FRAC).mean)) {
+        document_heading(d, "%s", name);
+        t = document_table(d, 2, "llll", "", "mean", "regret vs oracle-lb",
+                           "regret vs clairvoyant");
     }
-    (void)fputc('\n', out);
-    term_heading(out, clairvoyant_metrics[metric]);
-    struct table t;
-    table_init(&t, "llll");
-    table_cell(&t, "%s", "");
-    table_cell(&t, "mean");
-    table_cell(&t, "regret vs oracle-lb");
-    table_cell(&t, "regret vs clairvoyant");
-    print_reference(&t, "oracle-lb", bound, g->replications);
-    print_reference(&t, "clairvoyant", best, g->replications);
+    const char *of_bound = put_reference(into->oracle, name, bound, n, d);
+    const char *of_best = put_reference(into->clairvoyant, name, best, n, d);
+    if (t != NULL) {
+        FRAME_ROW(t, "oracle-lb", of_bound);
+        FRAME_ROW(t, "clairvoyant", of_best);
+    }
     for (uint32_t p = 0; p < r->n_policies; p++) {
-        double *x = values_of(r, p, clairvoyant_metrics[metric]);
-        struct stats_interval s = stats_mean(x, r->replications, STATS_LEVEL_FRAC);
-        char buf[96];
-        table_cell(&t, "%s", plan->policies[p].label);
-        table_cell(&t, "%s", stats_format(&s, buf, sizeof buf));
-        put_distance(&t, x, bound, r->replications, gain);
-        put_distance(&t, x, best, r->replications, gain);
+        double *x = values_of(r, p, name);
+        bool gain = metric_is_gain(name);
+        struct stats_interval s = stats_mean(x, n, STATS_LEVEL_FRAC);
+        FRAME_CELL(into->policies, plan->policies[p].label);
+        FRAME_CELL(into->policies, name);
+        of_bound = put_distance(into->policies, x, bound, n, gain, d);
+        of_best = put_distance(into->policies, x, best, n, gain, d);
+        if (t != NULL) {
+            FRAME_ROW(t, plan->policies[p].label, document_interval(d, &s), of_bound, of_best);
+        }
         free(x);
     }
-    table_print(&t, out, 2);
-    table_fini(&t);
 }
 
-void regret_print(const struct compare_plan *plan, const struct compare_result *r,
-                  const struct regret *g, FILE *out)
+void regret_document(const struct compare_plan *plan, const struct compare_result *r,
+                     const struct regret *g, struct document *d)
 {
-    (void)fprintf(out, "\n---- regret: distance [95 %% interval] and ratio, over all requests\n");
-    (void)fprintf(out, "oracle-lb: roofline and shared-bandwidth bound; no schedule beats it\n");
-    (void)fprintf(out, "clairvoyant: best of %u %s\n", g->n_schedules, class_text);
+    document_note(d, "\n---- regret: distance [95 %% interval] and ratio, over all requests");
+    document_note(d, "oracle-lb: roofline and shared-bandwidth bound; no schedule beats it");
+    document_note(d, "clairvoyant: best of %u %s", g->n_schedules, class_text);
     if (g->n_exhaustive == g->replications) {
-        (void)fprintf(out, "  (exhaustive: every order, in all replications)\n");
+        document_note(d, "  (exhaustive: every order, in all replications)");
     } else {
-        (void)fprintf(out,
+        document_note(d,
                       "  (exhaustive in %u of %u replications; elsewhere HEURISTIC: shortest "
-                      "remaining time first, lengths known)\n",
+                      "remaining time first, lengths known)",
                       g->n_exhaustive, g->replications);
     }
+    DOCUMENT_VALUES(d, "class", class_text, "replications", g->replications,
+                    "exhaustive_replications", g->n_exhaustive, "schedules", g->n_schedules);
+    static const char interval[] = "metric mean low high n";
+    struct frames into = {
+        .oracle = document_data(d, "oracle_lb", 1, interval),
+        .clairvoyant = document_data(d, "clairvoyant", 1, interval),
+        .policies = document_data(
+            d, "policies", 2,
+            "policy metric oracle_lb.diff oracle_lb.diff_low oracle_lb.diff_high oracle_lb.ratio "
+            "oracle_lb.ratio_low oracle_lb.ratio_high oracle_lb.n clairvoyant.diff "
+            "clairvoyant.diff_low clairvoyant.diff_high clairvoyant.ratio clairvoyant.ratio_low "
+            "clairvoyant.ratio_high clairvoyant.n"),
+    };
     for (uint32_t m = 0; m < CLAIRVOYANT_METRICS; m++) {
-        print_metric(plan, r, g, m, out);
+        put_metric(plan, r, g, m, &into, d);
     }
-}
-
-/* ---- JSON ---- */
-
-static void add_reference(cJSON *into, const char *name, const double *values, uint32_t n)
-{
-    cJSON *o = cJSON_AddObjectToObject(into, name);
-    for (uint32_t m = 0; m < CLAIRVOYANT_METRICS; m++) {
-        struct stats_interval s = stats_mean(&values[m * n], n, STATS_LEVEL_FRAC);
-        cJSON *v = cJSON_AddObjectToObject(o, clairvoyant_metrics[m]);
-        cJSON_AddNumberToObject(v, "mean", s.mean);
-        cJSON_AddNumberToObject(v, "low", s.low);
-        cJSON_AddNumberToObject(v, "high", s.high);
-        cJSON_AddNumberToObject(v, "n", s.n);
-    }
-}
-
-static void add_distance(cJSON *into, const char *name, const double *x, const double *reference,
-                         uint32_t n, bool gain)
-{
-    struct stats_interval d = distance(x, reference, n, gain);
-    struct stats_interval ratio = stats_ratio(x, reference, n, STATS_LEVEL_FRAC);
-    cJSON *o = cJSON_AddObjectToObject(into, name);
-    cJSON_AddNumberToObject(o, "diff", d.mean);
-    cJSON_AddNumberToObject(o, "diff_low", d.low);
-    cJSON_AddNumberToObject(o, "diff_high", d.high);
-    cJSON_AddNumberToObject(o, "ratio", ratio.mean);
-    cJSON_AddNumberToObject(o, "ratio_low", ratio.low);
-    cJSON_AddNumberToObject(o, "ratio_high", ratio.high);
-    cJSON_AddNumberToObject(o, "n", d.n);
-}
-
-cJSON *regret_to_json(const struct compare_plan *plan, const struct compare_result *r,
-                      const struct regret *g)
-{
-    uint32_t n = g->replications;
-    cJSON *root = cJSON_CreateObject();
-    cJSON_AddStringToObject(root, "class", class_text);
-    cJSON_AddNumberToObject(root, "replications", n);
-    cJSON_AddNumberToObject(root, "exhaustive_replications", g->n_exhaustive);
-    cJSON_AddNumberToObject(root, "schedules", g->n_schedules);
-    add_reference(root, "oracle_lb", g->bound, n);
-    add_reference(root, "clairvoyant", g->best, n);
-    cJSON *policies = cJSON_AddObjectToObject(root, "policies");
-    for (uint32_t p = 0; p < r->n_policies; p++) {
-        cJSON *of = cJSON_AddObjectToObject(policies, plan->policies[p].label);
-        for (uint32_t m = 0; m < CLAIRVOYANT_METRICS; m++) {
-            double *x = values_of(r, p, clairvoyant_metrics[m]);
-            bool gain = metric_is_gain(clairvoyant_metrics[m]);
-            cJSON *o = cJSON_AddObjectToObject(of, clairvoyant_metrics[m]);
-            add_distance(o, "oracle_lb", x, &g->bound[m * n], n, gain);
-            add_distance(o, "clairvoyant", x, &g->best[m * n], n, gain);
-            free(x);
-        }
-    }
-    return root;
 }

@@ -24,14 +24,11 @@ int regret_check(const struct compare_plan *plan, struct err *e);
 void regret_run(const struct compare_plan *plan, struct regret *out);
 void regret_fini(struct regret *r);
 
-/* One block per metric: both references, then every policy with its distances. */
-void regret_print(const struct compare_plan *plan, const struct compare_result *r,
-                  const struct regret *g, FILE *out);
-/* {class, exhaustive_replications, replications, schedules, oracle_lb: {metric: {mean, low, high,
- * n}}, clairvoyant: {same}, policies: {policy: {metric: {oracle_lb: {diff, diff_low, diff_high,
- * ratio, ratio_low, ratio_high, n}, clairvoyant: {same}}}}}; diff is regret: positive is worse.
- * Caller owns. */
-cJSON *regret_to_json(const struct compare_plan *plan, const struct compare_result *r,
-                      const struct regret *g);
+/* Adds a block per metric, both references, then every policy with its distances; as data {class,
+ * exhaustive_replications, replications, schedules, oracle_lb: {metric: {mean, low, high, n}},
+ * clairvoyant: {same}, policies: {policy: {metric: {oracle_lb: {diff, diff_low, diff_high, ratio,
+ * ratio_low, ratio_high, n}, clairvoyant: {same}}}}}; diff is regret: positive is worse. */
+void regret_document(const struct compare_plan *plan, const struct compare_result *r,
+                     const struct regret *g, struct document *d);
 
 #endif

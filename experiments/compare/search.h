@@ -10,9 +10,6 @@
 #ifndef EXPERIMENTS_COMPARE_SEARCH_H
 #define EXPERIMENTS_COMPARE_SEARCH_H
 
-#include <cjson/cJSON.h>
-#include <stdio.h>
-
 #include "experiments/compare/compare.h"
 
 #define SEARCH_MAX_SLOS 16
@@ -84,10 +81,9 @@ void search_run(const struct search_options *o, const struct compare_plan *plan,
 /* The name of an SLO as the user writes it; index n_slos: the overload rule. Returns buf. */
 const char *search_slo_name(const struct search_options *o, uint32_t index, char *buf, size_t size);
 
-/* One line per policy: rate, requests per minute, the binding SLO and its value on both sides. */
-void search_print(const struct search_options *o, const struct compare_plan *plan,
-                  const struct search_result *r, FILE *out);
-cJSON *search_to_json(const struct search_options *o, const struct compare_plan *plan,
-                      const struct search_result *r); /* caller owns */
+/* Adds a line per policy: rate, requests per minute, the binding SLO and its value on both sides;
+ * as data "policies" with every test. */
+void search_document(const struct search_options *o, const struct compare_plan *plan,
+                     const struct search_result *r, struct document *d);
 
 #endif

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "experiments/shell/table.h"
+#include "experiments/shell/frame_stats.h"
 #include "sim/base/arena.h"
 #include "sim/base/units.h"
 #include "sim/stats/stats_intervals.h"
@@ -74,21 +74,9 @@ static int by_arrival(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-static void add_json(cJSON *into, const char *name, const struct stats_steady *s)
-{
-    cJSON *o = cJSON_AddObjectToObject(into, name);
-    cJSON_AddNumberToObject(o, "mean", s->mean.mean);
-    cJSON_AddNumberToObject(o, "low", s->mean.low);
-    cJSON_AddNumberToObject(o, "high", s->mean.high);
-    cJSON_AddNumberToObject(o, "n", (double)s->n);
-    cJSON_AddNumberToObject(o, "dropped", (double)s->dropped);
-    cJSON_AddNumberToObject(o, "batches", s->batches);
-    cJSON_AddNumberToObject(o, "correlation_length", s->correlation_length);
-}
-
 /* One class: its points in order of arrival. */
-static int print_class(const char *cls, const struct point *v, size_t n, bool overloaded,
-                       struct table *t, cJSON *into, struct err *e)
+static int put_class(const char *cls, const struct point *v, size_t n, bool overloaded,
+                     struct frame *f, struct document *d, struct err *e)
 {
     double *x = xmalloc(n * sizeof *x);
     size_t before = e->n;
@@ -96,30 +84,35 @@ static int print_class(const char *cls, const struct point *v, size_t n, bool ov
         for (size_t i = 0; i < n; i++) {
             x[i] = v[i].latency[k];
         }
-        char name[64];
-        (void)snprintf(name, sizeof name, "%s.%s", cls, latency_names[k]);
+        const char *name = document_format(d, "%s.%s", cls, latency_names[k]);
         struct stats_steady s;
-        if (stats_steady(name, x, n, overloaded, STATS_LEVEL_FRAC, &s, e) != 0) {
-            continue;
+        if (stats_steady(name, x, n, overloaded, STATS_LEVEL_FRAC, &s, e) == 0) {
+            FRAME_ROW(f, name, frame_shown(s.mean.mean, document_interval(d, &s.mean)), s.mean.low,
+                      s.mean.high, s.n, s.dropped, s.batches, s.correlation_length,
+                      document_format(d, "%zu values, worth %.0f independent ones", s.n - s.dropped,
+                                      (double)(s.n - s.dropped) / s.correlation_length));
         }
-        if (into != NULL) {
-            add_json(into, name, &s);
-            continue;
-        }
-        char buf[96];
-        table_cell(t, "%s", name);
-        table_cell(t, "%s", stats_format(&s.mean, buf, sizeof buf));
-        table_cell(t, "%zu values, worth %.0f independent ones", s.n - s.dropped,
-                   (double)(s.n - s.dropped) / s.correlation_length);
     }
     free(x);
     return e->n > before ? -EINVAL : 0;
 }
 
-int steady_print(const struct steady *s, bool overloaded, FILE *out, cJSON *into, struct err *e)
+int steady_document(const struct steady *s, bool overloaded, struct document *d, struct err *e)
 {
-    struct table t;
-    table_init(&t, "lll");
+    static const struct frame_column columns[] = {
+        {.name = "metric", .kind = FRAME_TEXT, .title = ""},
+        {.name = "mean", .title = "", .left = true},
+        {.name = "low", .only_data = true},
+        {.name = "high", .only_data = true},
+        {.name = "n", .only_data = true},
+        {.name = "dropped", .only_data = true},
+        {.name = "batches", .only_data = true},
+        {.name = "correlation_length", .only_data = true},
+        {.name = "worth", .title = "", .kind = FRAME_TEXT, .only_text = true},
+    };
+    struct document *told = document_within(d, NULL);
+    struct frame *f = DOCUMENT_FRAME(d, "steady", 1, columns);
+    frame_indent(f, 2);
     int rc = 0;
     for (int c = 0; c < REQUEST_CLASS_COUNT; c++) {
         size_t n = s->cls[c].n;
@@ -129,15 +122,13 @@ int steady_print(const struct steady *s, bool overloaded, FILE *out, cJSON *into
                 v[i] = s->cls[c].v[i];
             }
             qsort(v, n, sizeof *v, by_arrival);
-            int failed = print_class(class_names[c], v, n, overloaded, &t, into, e);
+            int failed = put_class(class_names[c], v, n, overloaded, f, d, e);
             rc = failed != 0 ? failed : rc;
             free(v);
         }
     }
-    if (t.n > 0) {
-        (void)fprintf(out, "\nsteady state, mean [95 %% interval]\n");
-        table_print(&t, out, 2);
+    if (frame_rows(f) > 0) {
+        document_note(told, "\nsteady state, mean [95 %% interval]");
     }
-    table_fini(&t);
     return rc;
 }

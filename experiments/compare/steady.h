@@ -4,9 +4,7 @@
 #ifndef EXPERIMENTS_COMPARE_STEADY_H
 #define EXPERIMENTS_COMPARE_STEADY_H
 
-#include <cjson/cJSON.h>
-#include <stdio.h>
-
+#include "experiments/shell/frame.h"
 #include "sim/api/observer.h"
 #include "sim/base/err.h"
 
@@ -17,9 +15,9 @@ void steady_free(struct steady *s);
 /* The observer to register; lives as long as s. */
 struct observer *steady_observer(struct steady *s);
 
-/* After the run: a line per class and latency, or into the JSON object `into` when it is not NULL.
- * Classes without requests are left out. 0, or -EINVAL with a reason per series that has no steady
- * state; overloaded: the run's verdict. */
-int steady_print(const struct steady *s, bool overloaded, FILE *out, cJSON *into, struct err *e);
+/* After the run: adds "steady", a row per class and latency. Classes without requests are left out.
+ * 0, or -EINVAL with a reason per series that has no steady state; overloaded: the run's verdict.
+ */
+int steady_document(const struct steady *s, bool overloaded, struct document *d, struct err *e);
 
 #endif

@@ -62,15 +62,13 @@ void tune_run(const struct compare_plan *plan, const struct tune_options *o,
               struct compare_result *given, struct tune *out);
 void tune_fini(struct tune *t);
 
-/* What was chosen, then a block per metric: given, tuned, the paired difference of the two, and of
- * the tuned policy and the tuned baseline. */
-void tune_print(const struct compare_plan *plan, const struct tune *t, const char *const *metrics,
-                uint32_t n_metrics, FILE *out);
-/* {metric, budget, training_replications, training_seeds, policies: {policy: {free_parameters,
- * configurations, out, training_given, training_tuned, changed, parameters, metrics: {metric:
- * {mean, low, high, n, given_mean, diff, diff_low, diff_high, verdict, and but for the baseline
- * baseline_diff, baseline_diff_low, baseline_diff_high, baseline_verdict}}}}}. diff: tuned minus
- * given; baseline_diff: tuned minus tuned baseline. Caller owns. */
-cJSON *tune_to_json(const struct compare_plan *plan, const struct tune *t);
+/* Adds what was chosen, then a block per metric named: given, tuned, the paired difference of the
+ * two, and of the tuned policy and the tuned baseline. As data, of all metrics: {metric, budget,
+ * training_replications, training_seeds, policies: {policy: {free_parameters, configurations, out,
+ * training_given, training_tuned, changed, parameters, metrics: {metric: {mean, low, high, n,
+ * given_mean, diff, diff_low, diff_high, verdict, and but for the baseline baseline_diff,
+ * baseline_diff_low, baseline_diff_high, baseline_verdict}}}}}. */
+void tune_document(const struct compare_plan *plan, const struct tune *t,
+                   const char *const *metrics, uint32_t n_metrics, struct document *d);
 
 #endif

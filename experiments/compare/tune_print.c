@@ -1,170 +1,128 @@
-/* Tuning as aligned text and as JSON. */
+/* Tuning as a document. */
 #include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "experiments/compare/tune.h"
-#include "experiments/shell/table.h"
-#include "experiments/shell/term.h"
+#include "experiments/shell/frame_stats.h"
 
-static void put_value(struct table *t, double x)
+/* What was tried and chosen, as data and for people; the metrics of each policy follow it. */
+static void put_choice(const char *label, const struct tune_policy *p, struct frame *shown,
+                       struct document *d)
 {
-    if (isnan(x)) {
-        table_cell(t, "out");
-    } else {
-        table_cell(t, "%.4g", x);
+    DOCUMENT_VALUES(d, "free_parameters", p->n_free, "configurations", p->n_tried, "out", p->n_out,
+                    "training_given", p->given_value, "training_tuned", p->tuned_value, "changed",
+                    p->changed, "parameters", p->tuned.params_text);
+    FRAME_ROW(shown, label, p->n_free, p->n_tried, p->n_out, p->given_value, p->tuned_value,
+              p->changed[0] == '\0' ? "as given" : p->changed);
+}
+
+static void put_difference(struct frame *f, const struct stats_paired *p, struct document *d)
+{
+    FRAME_CELL(f, p->diff.mean);
+    FRAME_CELL(f, p->diff.low);
+    FRAME_CELL(f, p->diff.high);
+    FRAME_CELL(f, document_verdict(d, p));
+}
+
+/* All metrics of a policy. */
+static void put_metrics(const struct compare_plan *plan, const struct tune *t, uint32_t policy,
+                        struct document *d)
+{
+    uint32_t n = t->tuned.replications;
+    struct frame *f = document_data(
+        d, "metrics", 1,
+        "metric mean low high n given_mean diff diff_low diff_high verdict baseline_diff "
+        "baseline_diff_low baseline_diff_high baseline_verdict");
+    for (size_t k = 0; k < t->tuned.n_metrics; k++) {
+        const char *name = t->tuned.names[k].name;
+        const double *given = compare_values(&t->given, policy, name);
+        const double *tuned = compare_values(&t->tuned, policy, name);
+        const double *base = compare_values(&t->tuned, plan->baseline, name);
+        if (given == NULL || tuned == NULL) {
+            continue;
+        }
+        struct stats_interval x = stats_mean(tuned, n, STATS_LEVEL_FRAC);
+        struct stats_paired from_given = stats_paired(tuned, given, n, STATS_LEVEL_FRAC);
+        struct stats_paired from_base = stats_paired(tuned, base, n, STATS_LEVEL_FRAC);
+        FRAME_CELL(f, name);
+        FRAME_CELL(f, x.mean);
+        FRAME_CELL(f, x.low);
+        FRAME_CELL(f, x.high);
+        FRAME_CELL(f, x.n);
+        FRAME_CELL(f, stats_mean(given, n, STATS_LEVEL_FRAC).mean);
+        put_difference(f, &from_given, d);
+        if (policy != plan->baseline) {
+            put_difference(f, &from_base, d);
+        } else {
+            frame_skip(f, 4);
+        }
     }
 }
 
-static void print_choices(const struct compare_plan *plan, const struct tune *t, FILE *out)
-{
-    (void)fprintf(out,
-                  "\n---- tuned: %" PRIu32 " configurations of each policy, %" PRIu32
-                  " training replications from seed %" PRIu64 ", chosen by %s\n\n",
-                  t->options.budget, t->options.replications, t->seed, t->options.metric);
-    struct table table;
-    table_init(&table, "lrrrrrl");
-    table_cell(&table, "%s", "");
-    table_cell(&table, "free");
-    table_cell(&table, "tried");
-    table_cell(&table, "out");
-    table_cell(&table, "as given");
-    table_cell(&table, "tuned");
-    table_cell(&table, "chosen");
-    for (uint32_t i = 0; i < t->n_policies; i++) {
-        const struct tune_policy *p = &t->of[i];
-        table_cell(&table, "%s", plan->policies[i].label);
-        table_cell(&table, "%" PRIu32, p->n_free);
-        table_cell(&table, "%" PRIu32, p->n_tried);
-        table_cell(&table, "%" PRIu32, p->n_out);
-        put_value(&table, p->given_value);
-        put_value(&table, p->tuned_value);
-        table_cell(&table, "%s", p->changed[0] == '\0' ? "as given" : p->changed);
-    }
-    table_print(&table, out, 2);
-    table_fini(&table);
-    (void)fprintf(out, "\nOn the test seeds:\n");
-}
-
-static void print_metric(const struct compare_plan *plan, const struct tune *t, const char *name,
-                         FILE *out)
+/* One metric of all policies, for people. */
+static void show_metric(const struct compare_plan *plan, const struct tune *t, const char *name,
+                        struct document *d)
 {
     const double *base = compare_values(&t->tuned, plan->baseline, name);
     if (base == NULL || compare_values(&t->given, 0, name) == NULL) {
         return;
     }
-    (void)fputc('\n', out);
-    term_heading(out, name);
-    struct table table;
-    table_init(&table, "lllll");
-    table_cell(&table, "%s", "");
-    table_cell(&table, "as given");
-    table_cell(&table, "tuned");
-    table_cell(&table, "tuned vs as given");
-    table_cell(&table, "tuned vs tuned %s", plan->policies[plan->baseline].ops->name);
+    document_heading(d, "%s", name);
+    struct frame *f = document_table(
+        d, 2, "lllll", "", "as given", "tuned", "tuned vs as given",
+        document_format(d, "tuned vs tuned %s", plan->policies[plan->baseline].ops->name));
     uint32_t n = t->tuned.replications;
     for (uint32_t i = 0; i < t->n_policies; i++) {
         const double *given = compare_values(&t->given, i, name);
         const double *tuned = compare_values(&t->tuned, i, name);
-        struct stats_interval g = stats_mean(given, n, STATS_LEVEL_FRAC);
-        struct stats_interval x = stats_mean(tuned, n, STATS_LEVEL_FRAC);
-        struct stats_paired d = stats_paired(tuned, given, n, STATS_LEVEL_FRAC);
-        struct stats_paired b = stats_paired(tuned, base, n, STATS_LEVEL_FRAC);
-        char buf[96];
-        table_cell(&table, "%s", plan->policies[i].label);
-        table_cell(&table, "%s", stats_format(&g, buf, sizeof buf));
-        table_cell(&table, "%s", stats_format(&x, buf, sizeof buf));
-        table_cell(&table, "%s", stats_verdict(&d, buf, sizeof buf));
-        table_cell(&table, "%s",
-                   i == plan->baseline ? "baseline" : stats_verdict(&b, buf, sizeof buf));
-    }
-    table_print(&table, out, 2);
-    table_fini(&table);
-}
-
-void tune_print(const struct compare_plan *plan, const struct tune *t, const char *const *metrics,
-                uint32_t n_metrics, FILE *out)
-{
-    print_choices(plan, t, out);
-    bool shown = false;
-    for (uint32_t i = 0; i < n_metrics; i++) {
-        print_metric(plan, t, metrics[i], out);
-        shown = shown || strcmp(metrics[i], t->options.metric) == 0;
-    }
-    if (!shown) {
-        print_metric(plan, t, t->options.metric, out);
+        struct stats_interval before = stats_mean(given, n, STATS_LEVEL_FRAC);
+        struct stats_interval after = stats_mean(tuned, n, STATS_LEVEL_FRAC);
+        struct stats_paired from_given = stats_paired(tuned, given, n, STATS_LEVEL_FRAC);
+        struct stats_paired from_base = stats_paired(tuned, base, n, STATS_LEVEL_FRAC);
+        FRAME_ROW(f, plan->policies[i].label, document_interval(d, &before),
+                  document_interval(d, &after), document_verdict(d, &from_given),
+                  i == plan->baseline ? "baseline" : document_verdict(d, &from_base));
     }
 }
 
-/* ---- JSON ---- */
-
-static void add_difference(cJSON *o, const char *prefix, const double *x, const double *from,
-                           uint32_t n)
+void tune_document(const struct compare_plan *plan, const struct tune *t,
+                   const char *const *metrics, uint32_t n_metrics, struct document *d)
 {
-    static const char *const parts[] = {"diff", "diff_low", "diff_high", "verdict"};
-    struct stats_paired d = stats_paired(x, from, n, STATS_LEVEL_FRAC);
-    double values[] = {d.diff.mean, d.diff.low, d.diff.high};
-    char key[64];
-    char buf[96];
-    for (int i = 0; i < 4; i++) {
-        (void)snprintf(key, sizeof key, "%s%s", prefix, parts[i]);
-        if (i < 3) {
-            cJSON_AddNumberToObject(o, key, values[i]);
-        } else {
-            cJSON_AddStringToObject(o, key, stats_verdict(&d, buf, sizeof buf));
-        }
-    }
-}
-
-static void add_metric(const struct compare_plan *plan, const struct tune *t, uint32_t policy,
-                       const char *name, cJSON *into)
-{
-    const double *given = compare_values(&t->given, policy, name);
-    const double *tuned = compare_values(&t->tuned, policy, name);
-    const double *base = compare_values(&t->tuned, plan->baseline, name);
-    if (given == NULL || tuned == NULL) {
-        return;
-    }
-    uint32_t n = t->tuned.replications;
-    struct stats_interval x = stats_mean(tuned, n, STATS_LEVEL_FRAC);
-    cJSON *o = cJSON_AddObjectToObject(into, name);
-    cJSON_AddNumberToObject(o, "mean", x.mean);
-    cJSON_AddNumberToObject(o, "low", x.low);
-    cJSON_AddNumberToObject(o, "high", x.high);
-    cJSON_AddNumberToObject(o, "n", x.n);
-    cJSON_AddNumberToObject(o, "given_mean", stats_mean(given, n, STATS_LEVEL_FRAC).mean);
-    add_difference(o, "", tuned, given, n);
-    if (policy != plan->baseline) {
-        add_difference(o, "baseline_", tuned, base, n);
-    }
-}
-
-cJSON *tune_to_json(const struct compare_plan *plan, const struct tune *t)
-{
-    cJSON *root = cJSON_CreateObject();
-    cJSON_AddStringToObject(root, "metric", t->options.metric);
-    cJSON_AddNumberToObject(root, "budget", t->options.budget);
-    cJSON_AddNumberToObject(root, "training_replications", t->options.replications);
-    cJSON *seeds = cJSON_AddArrayToObject(root, "training_seeds");
+    document_note(d,
+                  "\n---- tuned: %" PRIu32 " configurations of each policy, %" PRIu32
+                  " training replications from seed %" PRIu64 ", chosen by %s\n",
+                  t->options.budget, t->options.replications, t->seed, t->options.metric);
+    DOCUMENT_VALUES(d, "metric", t->options.metric, "budget", t->options.budget,
+                    "training_replications", t->options.replications);
+    struct document *seeds = document_array(d, "training_seeds");
     for (uint32_t i = 0; i < t->options.replications; i++) {
-        cJSON_AddItemToArray(seeds, cJSON_CreateNumber((double)compare_seed(t->seed, i)));
+        DOCUMENT_VALUES(seeds, NULL, compare_seed(t->seed, i));
     }
-    cJSON *policies = cJSON_AddObjectToObject(root, "policies");
+    static const struct frame_column columns[] = {
+        {.name = "", .kind = FRAME_TEXT},
+        {.name = "free"},
+        {.name = "tried"},
+        {.name = "out"},
+        {.name = "as given", .missing = "out"},
+        {.name = "tuned", .missing = "out"},
+        {.name = "chosen", .kind = FRAME_TEXT},
+    };
+    struct frame *shown = DOCUMENT_FRAME(d, NULL, 0, columns);
+    frame_indent(shown, 2);
+    struct document *policies = document_within(d, "policies");
     for (uint32_t i = 0; i < t->n_policies; i++) {
-        const struct tune_policy *p = &t->of[i];
-        cJSON *o = cJSON_AddObjectToObject(policies, plan->policies[i].label);
-        cJSON_AddNumberToObject(o, "free_parameters", p->n_free);
-        cJSON_AddNumberToObject(o, "configurations", p->n_tried);
-        cJSON_AddNumberToObject(o, "out", p->n_out);
-        cJSON_AddNumberToObject(o, "training_given", p->given_value);
-        cJSON_AddNumberToObject(o, "training_tuned", p->tuned_value);
-        cJSON_AddStringToObject(o, "changed", p->changed);
-        cJSON_AddStringToObject(o, "parameters", p->tuned.params_text);
-        cJSON *metrics = cJSON_AddObjectToObject(o, "metrics");
-        for (size_t k = 0; k < t->tuned.n_metrics; k++) {
-            add_metric(plan, t, i, t->tuned.names[k].name, metrics);
-        }
+        const char *label = plan->policies[i].label;
+        struct document *of = document_within(policies, label);
+        put_choice(label, &t->of[i], shown, of);
+        put_metrics(plan, t, i, of);
     }
-    return root;
+    document_note(d, "\nOn the test seeds:");
+    bool asked = false;
+    for (uint32_t i = 0; i < n_metrics; i++) {
+        show_metric(plan, t, metrics[i], d);
+        asked = asked || strcmp(metrics[i], t->options.metric) == 0;
+    }
+    if (!asked) {
+        show_metric(plan, t, t->options.metric, d);
+    }
 }

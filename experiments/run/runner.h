@@ -1,11 +1,11 @@
-/* One simulation with metrics attached, and its result as text and JSON. */
+/* One simulation with metrics attached, and its result as a document. */
 #ifndef EXPERIMENTS_RUN_RUNNER_H
 #define EXPERIMENTS_RUN_RUNNER_H
 
-#include <cjson/cJSON.h>
 #include <stdio.h>
 
 #include "experiments/run/config.h"
+#include "experiments/shell/frame.h"
 #include "sim/core/run.h"
 #include "sim/metrics/metrics.h"
 
@@ -40,13 +40,9 @@ void runner_result_fini(struct runner_result *r);
 /* The names of all metrics a run on this machine gives, without a run (values are meaningless). */
 void runner_metric_names(const struct config *c, struct metric_list *out);
 
-/* Things a reader of the result must know: strings of a new JSON array. */
-cJSON *runner_warnings(const struct config *c, const struct runner_result *r);
-/* {fingerprint, config, metrics, verdict, audit, warnings, counters}: caller owns. */
-cJSON *runner_to_json(const struct config *c, const struct config_policy *p, const struct trace *t,
-                      uint64_t seed, const struct runner_result *r);
-/* The same for people: one screen. */
-void runner_print(const struct config *c, const struct config_policy *p, const struct trace *t,
-                  uint64_t seed, const struct runner_result *r, FILE *out);
+/* Adds {fingerprint, config, metrics, verdict, audit, warnings, counters}; for people one screen.
+ */
+void runner_document(const struct config *c, const struct config_policy *p, const struct trace *t,
+                     uint64_t seed, const struct runner_result *r, struct document *d);
 
 #endif

@@ -24,6 +24,9 @@ static void frame_free(struct frame *f)
     free(f->cells);
     free(f->columns);
     free(f->right);
+    for (size_t i = 0; i < f->n_names; i++) {
+        free(f->names[i]);
+    }
     free(f->names);
     free(f);
 }
@@ -75,6 +78,15 @@ void document_values(struct document *d, const struct document_value *v, size_t 
 void document_tree(struct document *d, const char *name, const struct cJSON *tree)
 {
     add(d, DOCUMENT_IS_TREE, name)->tree = cJSON_Duplicate(tree, true);
+}
+
+void document_members(struct document *d, const struct cJSON *object)
+{
+    const cJSON *member = NULL;
+    cJSON_ArrayForEach(member, object)
+    {
+        document_tree(d, member->string, member);
+    }
 }
 
 /* A text by printf, of any length. */
@@ -146,7 +158,7 @@ void frame_columns(struct frame *f, const struct frame_column *c, size_t n)
     f->columns = xrealloc(f->columns, (f->n_columns + n) * sizeof *f->columns);
     f->right = xrealloc(f->right, (f->n_columns + n) * sizeof *f->right);
     for (size_t i = 0; i < n; i++) {
-        f->right[f->n_columns] = c[i].kind == FRAME_NUMBER;
+        f->right[f->n_columns] = c[i].kind == FRAME_NUMBER && !c[i].left;
         f->columns[f->n_columns++] = c[i];
     }
 }
@@ -159,16 +171,21 @@ struct frame *document_frame_of(struct document *d, const char *name, uint32_t k
     return f;
 }
 
-struct frame *document_data(struct document *d, const char *name, uint32_t keys, const char *names)
+void frame_data_columns(struct frame *f, const char *names)
 {
-    struct frame *f = document_frame(d, name, keys);
-    f->names = xstrdup(names);
-    char *rest = NULL;
-    for (char *one = strtok_r(f->names, " ", &rest); one != NULL;
-         one = strtok_r(NULL, " ", &rest)) {
+    f->names = xrealloc(f->names, (f->n_names + 1) * sizeof *f->names);
+    char *rest = f->names[f->n_names++] = xstrdup(names);
+    char *one;
+    while ((one = strtok_r(rest, " ", &rest)) != NULL) {
         frame_columns(f, &(struct frame_column){.name = one, .kind = FRAME_ANY, .only_data = true},
                       1);
     }
+}
+
+struct frame *document_data(struct document *d, const char *name, uint32_t keys, const char *names)
+{
+    struct frame *f = document_frame(d, name, keys);
+    frame_data_columns(f, names);
     return f;
 }
 
@@ -222,6 +239,13 @@ void frame_row(struct frame *f, const struct frame_value *v, size_t n)
     SIM_REQUIRE(n <= f->n_columns && f->n_cells % f->n_columns == 0, "a row of %zu values", n);
     for (size_t i = 0; i < f->n_columns; i++) {
         frame_cell(f, i < n ? v[i] : FRAME_ABSENT);
+    }
+}
+
+void frame_skip(struct frame *f, uint32_t n)
+{
+    while (n-- > 0) {
+        frame_cell(f, FRAME_ABSENT);
     }
 }
 

@@ -46,6 +46,7 @@ struct frame_column {
     bool only_data; /* left out of text and Markdown */
     bool only_text; /* left out of JSON and CSV */
     bool heading;   /* stands above the rows that share it in text and Markdown */
+    bool left;      /* numbers that are shown as texts are aligned like texts */
 };
 
 struct frame;
@@ -67,9 +68,11 @@ struct document_value {
 void document_values(struct document *d, const struct document_value *v, size_t n);
 /* A copy of a tree that exists already, such as a configuration. */
 void document_tree(struct document *d, const char *name, const struct cJSON *tree);
-/* A line that only text and Markdown have; an empty one separates. */
+/* Its members, each for itself. */
+void document_members(struct document *d, const struct cJSON *object);
+/* Lines that only text and Markdown have. */
 void document_note(struct document *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* A heading, likewise. */
+/* A heading, likewise, an empty line before it. */
 void document_heading(struct document *d, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /* A document within this one: an object. In an array, and for people only, name is NULL. */
@@ -93,7 +96,9 @@ void frame_columns(struct frame *f, const struct frame_column *c, size_t n);
     document_frame_of((d), (name), (keys), (columns), sizeof(columns) / sizeof(columns)[0])
 struct frame *document_frame_of(struct document *d, const char *name, uint32_t keys,
                                 const struct frame_column *c, size_t n);
-/* For data only: columns of any kind. names: "device op time_s". */
+/* More columns, of any kind, for data only. names: "device op time_s". */
+void frame_data_columns(struct frame *f, const char *names);
+/* A frame of nothing else. */
 struct frame *document_data(struct document *d, const char *name, uint32_t keys, const char *names);
 /* For people only: a column per character of align, 'l' or 'r', and as many titles, which are
  * borrowed; or one NULL for none. */
@@ -109,6 +114,7 @@ void frame_row(struct frame *f, const struct frame_value *v, size_t n);
 /* FRAME_CELL(f, value): the next cell alone, where columns are not known when written. */
 #define FRAME_CELL(f, x) frame_cell((f), FRAME_VALUE(x))
 void frame_cell(struct frame *f, struct frame_value v);
+void frame_skip(struct frame *f, uint32_t n); /* n cells that are absent */
 
 /* ---- reading ---- */
 

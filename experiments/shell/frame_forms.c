@@ -126,8 +126,9 @@ static void put_rows_markdown(const struct view *v, uint32_t from, uint32_t to, 
 
 static void put_heading(const char *text, bool markdown, FILE *out)
 {
+    (void)fputc('\n', out);
     if (markdown) {
-        (void)fprintf(out, "\n## %s\n\n", text);
+        (void)fprintf(out, "## %s\n\n", text);
     } else {
         term_heading(out, text);
     }
@@ -153,7 +154,6 @@ static void put_frame(const struct frame *f, bool markdown, FILE *out)
     while (v.n > 0 && (row < n || (row == 0 && v.heading < 0))) {
         uint32_t to = end_of_rows(&v, row);
         if (v.heading >= 0) {
-            (void)fputs(markdown ? "" : "\n", out);
             put_heading(cell_at(f, row, (size_t)v.heading)->text, markdown, out);
         }
         (markdown ? put_rows_markdown : put_rows_text)(&v, row, to, out);

@@ -18,7 +18,8 @@ struct frame {
     size_t n_cells, cap_cells;
     uint32_t keys;
     int indent;
-    char *names; /* owned: the texts of columns, where the frame keeps them */
+    char **names; /* owned: texts of columns that the frame keeps */
+    size_t n_names;
 };
 
 enum document_kind {

@@ -75,10 +75,11 @@ static inline struct frame_value frame_shown(double x, const char *text)
 /* x where it applies, else absent. x is evaluated in either case. */
 #define FRAME_IF(applies, x) ((applies) ? FRAME_VALUE(x) : FRAME_ABSENT)
 
-/* At most 16 values, at most 8 pairs. */
+/* At most 20 values, at most 10 pairs. */
 #define FRAME_COUNT(...)                                                                           \
-    FRAME_COUNT_(__VA_ARGS__, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
-#define FRAME_COUNT_(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, count, ...) count
+    FRAME_COUNT_(__VA_ARGS__, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2,  \
+                 1, 0)
+#define FRAME_COUNT_(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, count, ...) count
 #define FRAME_VALUES(...) FRAME_JOIN(FRAME_V, FRAME_COUNT(__VA_ARGS__))(__VA_ARGS__)
 #define FRAME_PAIRS(...) FRAME_JOIN(FRAME_P, FRAME_COUNT(__VA_ARGS__))(__VA_ARGS__)
 #define FRAME_JOIN(a, b) FRAME_JOIN_(a, b)
@@ -99,6 +100,10 @@ static inline struct frame_value frame_shown(double x, const char *text)
 #define FRAME_V14(x, ...) FRAME_VALUE(x), FRAME_V13(__VA_ARGS__)
 #define FRAME_V15(x, ...) FRAME_VALUE(x), FRAME_V14(__VA_ARGS__)
 #define FRAME_V16(x, ...) FRAME_VALUE(x), FRAME_V15(__VA_ARGS__)
+#define FRAME_V17(x, ...) FRAME_VALUE(x), FRAME_V16(__VA_ARGS__)
+#define FRAME_V18(x, ...) FRAME_VALUE(x), FRAME_V17(__VA_ARGS__)
+#define FRAME_V19(x, ...) FRAME_VALUE(x), FRAME_V18(__VA_ARGS__)
+#define FRAME_V20(x, ...) FRAME_VALUE(x), FRAME_V19(__VA_ARGS__)
 #define FRAME_P2(name, x)                                                                          \
     {                                                                                              \
         name, FRAME_VALUE(x)                                                                       \
@@ -110,5 +115,7 @@ static inline struct frame_value frame_shown(double x, const char *text)
 #define FRAME_P12(name, x, ...) {name, FRAME_VALUE(x)}, FRAME_P10(__VA_ARGS__)
 #define FRAME_P14(name, x, ...) {name, FRAME_VALUE(x)}, FRAME_P12(__VA_ARGS__)
 #define FRAME_P16(name, x, ...) {name, FRAME_VALUE(x)}, FRAME_P14(__VA_ARGS__)
+#define FRAME_P18(name, x, ...) {name, FRAME_VALUE(x)}, FRAME_P16(__VA_ARGS__)
+#define FRAME_P20(name, x, ...) {name, FRAME_VALUE(x)}, FRAME_P18(__VA_ARGS__)
 
 #endif

@@ -9,7 +9,8 @@
 #include "sim/base/arena.h"
 #include "sim/base/err.h"
 
-#define MIN_CUT 12 /* a last column narrower than this is left to wrap */
+#define MIN_CUT 12   /* a last column narrower than this is left to wrap */
+#define MIN_LABEL 16 /* as is a first one */
 #define COLUMN_GAP 2
 
 void table_init(struct table *t, const char *align)
@@ -56,6 +57,42 @@ void table_end_row(struct table *t)
     }
 }
 
+/* Whether texts of the first column that are cut to so many characters still differ. */
+static bool tells_apart(const struct table *t, int width)
+{
+    for (size_t i = 0; i < t->n; i += t->columns) {
+        for (size_t k = 0; k < i; k += t->columns) {
+            if (strncmp(t->cells[i], t->cells[k], (size_t)width) == 0 &&
+                strcmp(t->cells[i], t->cells[k]) != 0) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+/* On a terminal too narrow, labels in the first column give way. */
+static void fit_labels(const struct table *t, int indent, int terminal, int *width)
+{
+    int over = indent - terminal - COLUMN_GAP;
+    for (size_t c = 0; c < t->columns; c++) {
+        over += width[c] + COLUMN_GAP;
+    }
+    int room = width[0] - over < MIN_LABEL ? MIN_LABEL : width[0] - over;
+    if (terminal > 0 && over > 0 && !t->right[0] && room < width[0] && tells_apart(t, room - 3)) {
+        width[0] = room;
+    }
+}
+
+static void put_cell(const char *text, int room, bool right, bool end, int width, FILE *out)
+{
+    int length = (int)strlen(text);
+    bool cut = length > room && room > MIN_CUT;
+    int pad = cut ? 0 : width - length;
+    (void)fprintf(out, "%*s%.*s%s%*s", right ? pad : 0, "", cut ? room - 3 : INT_MAX, text,
+                  cut ? "..." : "", end ? 0 : (right ? 0 : pad) + COLUMN_GAP, "");
+}
+
 void table_print(const struct table *t, FILE *out, int indent)
 {
     int width[TABLE_MAX_COLUMNS] = {0};
@@ -64,6 +101,7 @@ void table_print(const struct table *t, FILE *out, int indent)
         int len = (int)strlen(t->cells[i]);
         width[i % t->columns] = len > width[i % t->columns] ? len : width[i % t->columns];
     }
+    fit_labels(t, indent, terminal, width);
     for (size_t row = 0; row < t->n; row += t->columns) {
         size_t last = 0; /* cells up to the last one that holds text */
         for (size_t c = 0; c < t->columns && row + c < t->n; c++) {
@@ -72,14 +110,11 @@ void table_print(const struct table *t, FILE *out, int indent)
         int used = indent;
         (void)fprintf(out, "%*s", last > 0 ? indent : 0, "");
         for (size_t c = 0; c < last; c++) {
-            const char *text = t->cells[row + c];
-            int pad = width[c] - (int)strlen(text);
             bool end = c + 1 == last;
-            int room = terminal > 0 && end && !t->right[c] ? terminal - used : INT_MAX;
-            bool cut = room < (int)strlen(text) && room > MIN_CUT;
-            (void)fprintf(out, "%*s%.*s%s%*s", t->right[c] ? pad : 0, "", cut ? room - 3 : INT_MAX,
-                          text, cut ? "..." : "", end ? 0 : (t->right[c] ? 0 : pad) + COLUMN_GAP,
-                          "");
+            int room = c == 0                                ? width[0]
+                       : terminal > 0 && end && !t->right[c] ? terminal - used
+                                                             : INT_MAX;
+            put_cell(t->cells[row + c], room, t->right[c], end, width[c], out);
             used += width[c] + COLUMN_GAP;
         }
         (void)fputc('\n', out);

@@ -23,7 +23,8 @@ void table_cell(struct table *t, const char *fmt, ...) __attribute__((format(pri
 /* Fills the rest of the current row with empty cells. */
 void table_end_row(struct table *t);
 /* indent: spaces before each row. Trailing spaces are not written. On a terminal too narrow for it
- * the last column, when it is text, is cut with "...". */
+ * the first column, where that still tells its rows apart, and then the last, when they are text,
+ * are cut with "...". */
 void table_print(const struct table *t, FILE *out, int indent);
 
 #endif

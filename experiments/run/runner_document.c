@@ -1,0 +1,208 @@
+/* Results of one run as a document. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+
+#include "experiments/run/runner.h"
+
+static double value_of(const struct runner_result *r, const char *name)
+{
+    const struct metric *m = metric_list_find(&r->metrics, name);
+    return m != NULL ? m->value : METRIC_UNDEFINED;
+}
+
+/* A metric whose name is made of two parts; counts without decimals. */
+static struct frame_value shown(const struct runner_result *r, const char *who, const char *what,
+                                struct document *d)
+{
+    double x = value_of(r, document_format(d, "%s.%s", who, what));
+    bool count = x == floor(x) && fabs(x) < 1e9;
+    return frame_shown(x, isnan(x) ? NULL : document_format(d, count ? "%.0f" : "%.4g", x));
+}
+
+static void warn(struct document *list, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static void warn(struct document *list, const char *fmt, ...)
+{
+    char text[1024];
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    DOCUMENT_VALUES(list, NULL, text);
+    document_note(list, "\nwarning: %s", text);
+}
+
+/* Things a reader of the result must know. */
+static void put_warnings(const struct config *c, const struct runner_result *r, struct document *d)
+{
+    struct document *list = document_array(d, "warnings");
+    const struct sim_result *s = &r->sim;
+    uint64_t left = s->audit.running + s->audit.queued;
+    if (left > 0 || (s->audit.future > 0 && c->sim.horizon_s > 0.0)) {
+        warn(list,
+             "the horizon of %g s left %" PRIu64 " requests unfinished and %" PRIu64
+             " that never arrived: latencies are censored, they cover finished requests only",
+             c->sim.horizon_s, left, s->audit.future);
+    }
+    if (s->audit.shed > 0) {
+        warn(list, "%" PRIu64 " requests were shed: latencies do not cover them", s->audit.shed);
+    }
+    if (r->verdict == METRICS_OVERLOADED) {
+        warn(
+            list,
+            "OVERLOADED: after the last arrival the work that was left took another %.0f %% of the "
+            "time in which requests arrived, so latencies grow with "
+            "the length of the trace; truncated.* shows what finished by the last arrival",
+            100.0 * value_of(r, "backlog.drain_frac"));
+    } else if (r->verdict == METRICS_BACKLOGGED) {
+        warn(list, "BACKLOGGED: %.0f requests were in system at the last arrival, %.1f on average",
+             value_of(r, "backlog.at_last_arrival"), value_of(r, "in_system.mean"));
+    }
+    for (uint32_t i = 0; i < c->soc.machine.n_devices; i++) {
+        if (c->truth.fallback[i]) {
+            warn(list,
+                 "%s has no parameters for %u-bit weights: those of its default runtime are used",
+                 c->soc.machine.devices[i].name, c->llm.weight_bits);
+        }
+    }
+    if (c->soc.extrapolated_npu) {
+        warn(list, "the NPU numbers of %s are extrapolated from other parts (hwmodels/README.md)",
+             c->soc.machine.name);
+    }
+    uint64_t outside = s->counters[COUNTER_KERNELS_OUTSIDE_ENVELOPE];
+    if (outside > 0) {
+        warn(list,
+             "%" PRIu64 " of %" PRIu64 " kernels lie outside the range their times were "
+             "calibrated for",
+             outside, s->kernels);
+    }
+    char refused[512];
+    if (counters_refused(s->counters, s->counter_first_ns, refused, sizeof refused)[0] != '\0') {
+        warn(list, "actions of the policy were refused: %s", refused);
+    }
+    if (r->sketch) {
+        warn(list, "quantiles are from a sketch: within 0.5 %%");
+    }
+    if (!s->audit.clean) {
+        warn(list, "the audit found a violation");
+    }
+}
+
+/* ---- for people ---- */
+
+static void show_latencies(const struct runner_result *r, const char *group, struct document *d)
+{
+    static const struct {
+        const char *label, *metric;
+    } rows[] = {
+        {"TTFT s", "ttft_s"},
+        {"TBT s", "tbt_s"},
+        {"TPOT s", "tpot_s"},
+        {"E2E s", "e2e_s"},
+        {"E2E / (in + out) s", "norm_e2e_per_token_s"},
+        {"prefill pending s", "prefill_pending_s"},
+        {"decode pending s", "decode_pending_s"},
+    };
+    static const char *const stats[] = {"mean", "p50", "p90", "p99", "max"};
+    double arrived = value_of(r, document_format(d, "%s.arrived", group));
+    if (!(arrived > 0.0)) {
+        return;
+    }
+    document_note(d, "\n%s: %.0f of %.0f requests finished, %.3g per minute", group,
+                  value_of(r, document_format(d, "%s.finished", group)), arrived,
+                  value_of(r, document_format(d, "%s.throughput_req_per_min", group)));
+    struct frame *f =
+        document_table(d, 2, "lrrrrr", "", stats[0], stats[1], stats[2], stats[3], stats[4]);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        FRAME_CELL(f, rows[i].label);
+        for (size_t k = 0; k < sizeof stats / sizeof stats[0]; k++) {
+            const char *what = document_format(d, "%s.%s", rows[i].metric, stats[k]);
+            FRAME_CELL(f, shown(r, group, what, d));
+        }
+    }
+}
+
+static void show_machine(const struct config *c, const struct runner_result *r, struct document *d)
+{
+    static const char *const shares[] = {"busy_frac", "prefill_frac", "decode_frac"};
+    document_note(d, "\nmachine over %.4g s", value_of(r, "duration_s"));
+    struct frame *f = document_table(d, 2, "lrrrr", "", "busy", "prefill", "decode", "J");
+    for (uint32_t i = 0; i < c->soc.machine.n_devices; i++) {
+        const char *device = c->soc.machine.devices[i].name;
+        FRAME_CELL(f, device);
+        for (size_t k = 0; k < 3; k++) {
+            double share = value_of(r, document_format(d, "%s.%s", device, shares[k]));
+            FRAME_CELL(f, document_format(d, "%.1f %%", 100.0 * share));
+        }
+        FRAME_CELL(f, shown(r, device, "energy_j", d));
+    }
+    if (!isnan(value_of(r, "energy_j"))) { /* a real run has none */
+        document_note(
+            d,
+            "  energy %.4g J (%.4g idle), %.4g J per token, peak %.3g W; DDR %.1f %% used, "
+            "%.1f %% of time at high pressure",
+            value_of(r, "energy_j"), value_of(r, "energy_idle_j"),
+            value_of(r, "energy_j_per_token"), value_of(r, "peak_power_watts"),
+            100.0 * value_of(r, "ddr.util_frac"), 100.0 * value_of(r, "ddr.tier_high_frac"));
+    }
+    if (c->sim.graphics.frames_per_s > 0.0) {
+        document_note(
+            d,
+            "  frames %.0f, missed %.2f %%, wait %.3g ms in the mean, latest %.3g ms after "
+            "it was due",
+            value_of(r, "graphics.frames"), 100.0 * value_of(r, "graphics.missed_frac"),
+            1e3 * value_of(r, "graphics.wait_s.mean"), 1e3 * value_of(r, "graphics.latency_s.max"));
+    }
+}
+
+/* ---- data ---- */
+
+static void put_audit(const struct sim_audit *a, struct document *d)
+{
+    DOCUMENT_VALUES(d, "clean", a->clean, "arrived", a->arrived, "finished", a->finished, "shed",
+                    a->shed, "running", a->running, "queued", a->queued, "future", a->future,
+                    "tokens_expected", a->tokens_expected, "tokens_produced", a->tokens_produced);
+    DOCUMENT_VALUES(d, "energy_integral_j", a->energy_integral_j, "energy_sum_j", a->energy_sum_j,
+                    "littles_law_residual_frac", a->littles_law_residual_frac,
+                    "ddr_max_over_capacity", a->ddr_max_over_capacity, "double_bookings",
+                    a->double_bookings, "causality_errors", a->causality_errors);
+}
+
+static void put_counters(const struct sim_result *s, struct document *d)
+{
+    for (int i = 0; i < COUNTER_COUNT; i++) {
+        DOCUMENT_VALUES(d, counter_names[i], s->counters[i]);
+    }
+    for (uint32_t i = 0; i < s->n_policy_counters; i++) {
+        DOCUMENT_VALUES(d, document_format(d, "policy.%s", s->policy_counter_names[i]),
+                        s->policy_counters[i]);
+    }
+}
+
+void runner_document(const struct config *c, const struct config_policy *p, const struct trace *t,
+                     uint64_t seed, const struct runner_result *r, struct document *d)
+{
+    char text[CONFIG_FINGERPRINT_BYTES];
+    const char *fingerprint = config_fingerprint(c, p, t, seed, text, sizeof text);
+    const char *verdict = metrics_verdict_names[r->verdict];
+    document_note(d, "%s on %s, %s\n%s: %zu requests, seed %" PRIu64 ": %s", p->label,
+                  c->soc.machine.name, c->llm.name, c->workload, t->n, seed, verdict);
+    DOCUMENT_VALUES(d, "fingerprint", fingerprint);
+    struct document *config = document_within(d, "config");
+    document_members(config, c->tree);
+    DOCUMENT_VALUES(config, "workload", c->workload, "policy", p->ops->name, "params",
+                    p->params_text, "seed", seed); /* exact in the fingerprint */
+    struct document *metrics = document_within(d, "metrics");
+    for (size_t i = 0; i < r->metrics.n; i++) {
+        DOCUMENT_VALUES(metrics, r->metrics.v[i].name, r->metrics.v[i].value);
+    }
+    show_latencies(r, "reactive", d);
+    show_latencies(r, "proactive", d);
+    show_machine(c, r, d);
+    DOCUMENT_VALUES(d, "verdict", verdict);
+    put_audit(&r->sim.audit, document_within(d, "audit"));
+    put_warnings(c, r, d);
+    put_counters(&r->sim, document_within(d, "counters"));
+    document_note(d, "\n%s", fingerprint);
+}

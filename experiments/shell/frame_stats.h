@@ -1,0 +1,13 @@
+/* What statistics say of themselves, as texts of a document. */
+#ifndef EXPERIMENTS_SHELL_FRAME_STATS_H
+#define EXPERIMENTS_SHELL_FRAME_STATS_H
+
+#include "experiments/shell/frame.h"
+#include "sim/stats/stats.h"
+
+/* "5.27 [4.2, 6.3]" */
+const char *document_interval(struct document *d, const struct stats_interval *s);
+/* "lower by 12 % (significant)" */
+const char *document_verdict(struct document *d, const struct stats_paired *p);
+
+#endif
