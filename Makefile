@@ -7,7 +7,7 @@
 #   make fuzz       every parser on 200,000 damaged inputs
 #   make originals  openvino-cb beside openvino.genai, step for step (tests/originals)
 #   make gallery    the pictures of README.md again
-#   make bench lint format golden-update validation sensitivity install uninstall clean
+#   make bench lint format golden-update validation sensitivity install uninstall deb clean
 
 CC      := $(if $(filter default,$(origin CC)),gcc,$(CC))
 BUILD   ?= build
@@ -181,7 +181,7 @@ install: all
 	for f in $$(git ls-files 'sim/base/*.h' 'sim/api/*.h' 'sim/core/*.h' 'policies/*.h' \
 	        'policies/common/*.h' 2>/dev/null || ls sim/base/*.h sim/api/*.h policies/common/*.h); do \
 	    install -D -m 644 $$f $(DESTDIR)$(PREFIX)/include/xpusim/$$f; done
-	for f in hwmodels/soc/*.json hwmodels/llm/*.json hwmodels/runs/* hwmodels/points/* hwmodels/speculation/* traces/datasets/* \
+	for f in hwmodels/soc/*.json hwmodels/llm/*.json hwmodels/residuals.csv hwmodels/measured/* hwmodels/runs/* hwmodels/points/* hwmodels/speculation/* traces/datasets/* \
 	        experiments/claims/*.json experiments/specs/*.json experiments/gate/*.json plots/*.gp policies/skeleton/*; do \
 	    test ! -f $$f || install -D -m 644 $$f $(DESTDIR)$(PREFIX)/share/xpusim/$$f; done
 	@mkdir -p $(BUILD)/man
@@ -206,12 +206,16 @@ uninstall:
 	    $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/xpusim.fish
 	rm -rf $(DESTDIR)$(PREFIX)/share/xpusim $(DESTDIR)$(PREFIX)/include/xpusim $(DESTDIR)$(PREFIX)/lib/xpusim
 
+# A Debian package of what is committed, tried in a root of its own.
+deb: $(BUILD)/setup.stamp
+	@BUILD=$(BUILD) sh tests/package.sh
+
 clean:
 	rm -rf build
 
 FORCE:
 .SECONDARY:
-.PHONY: all engines claims-report check demo asan ubsan bench fuzz lint format golden-update gallery install uninstall clean FORCE
+.PHONY: all engines claims-report check demo asan ubsan bench fuzz lint format golden-update gallery install uninstall deb clean FORCE
 
 -include $(LIB_OBJ:.o=.d) $(HELP_OBJ:.o=.d) $(TESTS:=.d) $(BENCHES:=.d) $(BENCH_OBJ:.o=.d) \
          $(BUILD)/experiments/commands/main.d

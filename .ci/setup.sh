@@ -3,11 +3,11 @@
 #   base  what building, testing and the demo need
 #   engines  what real execution needs beside the program (engines.sh): ggml and OpenVINO
 #   all   engines; also what lint, the clang build and the Slurm stage of .ci/run need, and what tests otherwise leave out,
-#         saying so: Chromium to open the report page, OpenBLAS, OpenCL with PoCL's CPU device
+#         saying so: Chromium to open the report page, debhelper for the package, OpenBLAS, OpenCL with PoCL's CPU device
 # Does nothing, quickly, when everything is there.
 set -u
 base="gcc make pkg-config libgsl-dev libcjson-dev libcsv-dev libcurl4-openssl-dev libsqlite3-dev check gnuplot-nox"
-extra="clang clang-format libopenblas0-pthread ocl-icd-libopencl1 pocl-opencl-icd slurm-wlm munge chromium"
+extra="clang clang-format libopenblas0-pthread ocl-icd-libopencl1 pocl-opencl-icd slurm-wlm munge chromium debhelper"
 missing=""
 
 need() { # package, test command
@@ -39,6 +39,7 @@ if [ "${1:-base}" = all ]; then
     need pocl-opencl-icd dpkg -s pocl-opencl-icd
     need slurm-wlm test -x /usr/sbin/slurmctld
     need chromium command -v chromium
+    need debhelper command -v dh
     need munge test -x /usr/sbin/munged
 fi
 engines() {
@@ -51,7 +52,13 @@ fi
 
 echo "setup: missing Debian packages:$missing" >&2
 if ! command -v apt-get >/dev/null 2>&1; then
-    echo "setup: no apt-get here. Install the equivalents of: $base ($extra for .ci/run)" >&2
+    cat >&2 <<EOF
+setup: no apt-get here. Install the equivalents of: $base ($extra for .ci/run)
+  Fedora  dnf install gcc make pkgconf gsl-devel cjson-devel libcsv-devel libcurl-devel sqlite-devel check-devel gnuplot
+  Arch    pacman -S gcc make pkgconf gsl cjson curl sqlite check gnuplot; libcsv from the AUR
+  macOS   brew install gsl cjson libcsv curl sqlite check gnuplot pkgconf (not tried: real execution and the pools of
+          processes use Linux calls)
+EOF
     exit 1
 fi
 apt="env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300"
@@ -59,6 +66,22 @@ if [ "$(id -u)" -ne 0 ]; then
     if ! command -v sudo >/dev/null 2>&1; then
         echo "setup: neither root nor sudo. Ask an administrator for: apt-get install$missing" >&2
         exit 1
+    fi
+    # A password prompt out of a build is a surprise: it is announced, and only taken at a terminal, in CI or when told.
+    if [ "${XPUSIM_SUDO:-}" != yes ] && [ -z "${CI:-}" ]; then
+        if [ ! -t 0 ] || [ ! -t 2 ]; then
+            echo "setup: install them yourself (apt-get install$missing), or allow sudo: XPUSIM_SUDO=yes make" >&2
+            exit 1
+        fi
+        printf 'setup: install them with sudo apt-get? [y/N] ' >&2
+        read -r answer
+        case "$answer" in
+        y | Y | yes) ;;
+        *)
+            echo "setup: not installed. By hand: apt-get install$missing" >&2
+            exit 1
+            ;;
+        esac
     fi
     apt="sudo $apt"
 fi

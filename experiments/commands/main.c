@@ -1,9 +1,11 @@
 /* `xpusim COMMAND [options]`: finds the command and hands over. */
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "experiments/commands/commands.h"
+#include "sim/base/datadir.h"
 #include "sim/base/memory.h"
 #include "sim/base/version.h"
 
@@ -24,7 +26,8 @@ static int dispatch(int argc, char **argv)
         return EXIT_OK;
     }
     const struct command *c = command_find(argv[1], &e);
-    if (c == NULL) {
+    bool asks = strcmp(argv[1], "help") == 0 || (argc > 2 && strcmp(argv[2], "--help") == 0);
+    if (c == NULL || (!asks && datadir_check(&e) != 0)) {
         err_print(&e, stderr);
         err_fini(&e);
         return EXIT_BAD_INPUT;

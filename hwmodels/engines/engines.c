@@ -35,8 +35,8 @@ static void *open_in(const char *folder, const char *name, char *why, size_t siz
     return object;
 }
 
-/* engines/ beside the program or beside a folder above it (tests lie deeper in the build folder).
- */
+/* engines/ beside the program or beside a folder above it (tests lie deeper in the build folder),
+ * or in lib/xpusim of the prefix it lies in. */
 static void *open_beside_program(const char *name, char *why, size_t size)
 {
     char exe[PATH_MAX];
@@ -45,9 +45,13 @@ static void *open_beside_program(const char *name, char *why, size_t size)
     exe[n > 0 ? n : 0] = '\0';
     for (int up = 0; up < 4 && object == NULL && strrchr(exe, '/') != NULL; up++) {
         *strrchr(exe, '/') = '\0';
-        char folder[PATH_MAX + 16];
+        char folder[PATH_MAX + 32];
         (void)snprintf(folder, sizeof folder, "%s/engines", exe);
         object = open_in(folder, name, why, size);
+        if (object == NULL) {
+            (void)snprintf(folder, sizeof folder, "%s/lib/xpusim/engines", exe);
+            object = open_in(folder, name, why, size);
+        }
     }
     return object;
 }

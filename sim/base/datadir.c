@@ -1,6 +1,7 @@
 #include "sim/base/datadir.h"
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +11,18 @@
 #define PATH_MAX 4096
 #endif
 
-/* The source tree: the nearest ancestor of the executable that holds hwmodels/soc. */
-static int source_tree(char *dir, size_t size)
+static bool holds_data(const char *dir)
 {
+    char probe[PATH_MAX + 64];
+    (void)snprintf(probe, sizeof probe, "%s/hwmodels/soc", dir);
+    return access(probe, R_OK) == 0;
+}
+
+/* The nearest ancestor of the executable that holds the data, as a source tree does, or has it in
+ * share/xpusim, as a prefix does wherever it was moved. */
+static int beside_program(char *dir, size_t size)
+{
+    static const char *const within[] = {"", "/share/xpusim"};
     char exe[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
     if (n <= 0) {
@@ -21,11 +31,11 @@ static int source_tree(char *dir, size_t size)
     exe[n] = '\0';
     for (char *slash = strrchr(exe, '/'); slash != NULL; slash = strrchr(exe, '/')) {
         *slash = '\0';
-        char probe[PATH_MAX + 32];
-        (void)snprintf(probe, sizeof probe, "%s/hwmodels/soc", exe);
-        if (access(probe, R_OK) == 0 && strlen(exe) < size) {
-            memcpy(dir, exe, strlen(exe) + 1);
-            return 0;
+        for (size_t i = 0; i < sizeof within / sizeof *within; i++) {
+            int length = snprintf(dir, size, "%s%s", exe, within[i]);
+            if (length > 0 && (size_t)length < size && holds_data(dir)) {
+                return 0;
+            }
         }
     }
     return -1;
@@ -33,10 +43,10 @@ static int source_tree(char *dir, size_t size)
 
 const char *datadir_path(char *buf, size_t size, const char *relative)
 {
-    char tree[PATH_MAX];
+    char found[PATH_MAX];
     const char *base = getenv("XPUSIM_DATA_DIR");
-    if (base == NULL && source_tree(tree, sizeof tree) == 0) {
-        base = tree;
+    if (base == NULL && beside_program(found, sizeof found) == 0) {
+        base = found;
     }
 #ifdef XPUSIM_DATADIR
     if (base == NULL) {
@@ -45,4 +55,18 @@ const char *datadir_path(char *buf, size_t size, const char *relative)
 #endif
     (void)snprintf(buf, size, "%s/%s", base == NULL ? "." : base, relative);
     return buf;
+}
+
+int datadir_check(struct err *e)
+{
+    char dir[PATH_MAX];
+    (void)datadir_path(dir, sizeof dir, ".");
+    if (holds_data(dir)) {
+        return 0;
+    }
+    return err_add(e, "no data in %s: machines, models and data sets are missing; %s", dir,
+                   getenv("XPUSIM_DATA_DIR") != NULL
+                       ? "XPUSIM_DATA_DIR names a folder that holds hwmodels and traces"
+                       : "install them beside the program (`make install`), or name their folder "
+                         "with XPUSIM_DATA_DIR");
 }

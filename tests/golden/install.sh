@@ -36,6 +36,31 @@ if command -v bash >/dev/null 2>&1; then
     [ "$(completed xpusim compare --repl)" = --replications ] || fail "--repl completes to $(completed xpusim compare --repl)"
     [ "$(XPUSIM_DATA_DIR=$PWD completed xpusim run --policy agent-xpu-v2)" = agent-xpu-v2 ] || fail "policies are not completed"
 fi
+# the program finds what it needs wherever the prefix is moved, and says where it looked when it is not there
+mkdir "$dir/moved"
+cp -r "$top" "$dir/moved/prefix"
+(cd / && env -u XPUSIM_DATA_DIR "$dir/moved/prefix/bin/xpusim" compare --policy fcfs --policy edf --replications 2 -q \
+    --workload mixed:duration_s=60 >"$dir/out" 2>&1) || fail "a moved prefix: $(cat "$dir/out")"
+(cd / && env -u XPUSIM_DATA_DIR "$dir/moved/prefix/bin/xpusim" validate --points reference --soc rk3588 -q 2>&1) |
+    grep -q '95 %' || fail "a moved prefix has no intervals"
+cp "$dir/moved/prefix/bin/xpusim" "$dir/moved/alone"
+without_data() { # words of env...
+    (cd / && env -u XPUSIM_DATA_DIR "$@" "$dir/moved/alone" list soc >"$dir/out" 2>&1)
+    [ $? = 2 ] && grep -q "^xpusim: error: no data in " "$dir/out" || fail "without data: $(cat "$dir/out")"
+}
+without_data XPUSIM_DATA_DIR="$dir/moved"
+[ -d /usr/local/share/xpusim ] || without_data
+# packages are missing and the user is not root: sudo is used when told to, and not out of a build that cannot ask
+mkdir "$dir/fake"
+printf '#!/bin/sh\necho 1000\n' >"$dir/fake/id"
+printf '#!/bin/sh\nexit 1\n' >"$dir/fake/pkg-config"
+printf '#!/bin/sh\necho "$*" >>"%s"\n' "$dir/sudo" >"$dir/fake/sudo"
+printf '#!/bin/sh\nexit 0\n' >"$dir/fake/apt-get"
+chmod +x "$dir"/fake/*
+env -u CI -u XPUSIM_SUDO PATH="$dir/fake:$PATH" sh .ci/setup.sh base </dev/null >"$dir/out" 2>&1
+[ $? = 1 ] && [ ! -e "$dir/sudo" ] && grep -q "apt-get install.* check" "$dir/out" || fail "setup without a word: $(cat "$dir/out")"
+env -u CI XPUSIM_SUDO=yes PATH="$dir/fake:$PATH" sh .ci/setup.sh base </dev/null >"$dir/out" 2>&1
+grep -q "install.* check" "$dir/sudo" || fail "setup, told to: $(cat "$dir/out")"
 make -s uninstall PREFIX=/usr/local DESTDIR="$dir" >/dev/null 2>&1 || fail "make uninstall"
 left=$(find "$top" -type f)
 [ -z "$left" ] || fail "left behind: $left"

@@ -1,0 +1,33 @@
+#!/bin/sh
+# The Debian package, built from what is committed, put into a root of its own, used there, and taken out again.
+# Needs debhelper; a whole build, so `make deb` and .ci/run run it, not `make check`.
+set -eu
+cd "$(dirname "$0")/.."
+top=$PWD
+out=$top/${BUILD:-build}/deb
+command -v dh >/dev/null 2>&1 || { echo "package: debhelper is not installed"; exit 1; }
+rm -rf "$out"
+mkdir -p "$out/xpusim-0.1.0" "$out/root"
+git archive HEAD -- . ':!debian' | tar -x -C "$out/xpusim-0.1.0"
+tar -C "$out" -czf "$out/xpusim_0.1.0.orig.tar.gz" xpusim-0.1.0
+git archive HEAD debian | tar -x -C "$out/xpusim-0.1.0"
+(cd "$out/xpusim-0.1.0" && dpkg-buildpackage -us -uc -j2) >"$out/log" 2>&1 || { tail -30 "$out/log"; exit 1; }
+ls "$out"/xpusim_*.dsc "$out"/xpusim_*.deb
+
+root=$out/root
+mkdir -p "$root/var/lib/dpkg/info" "$root/var/lib/dpkg/updates" "$root/var/lib/dpkg/triggers"
+: >"$root/var/lib/dpkg/status"
+pack() { dpkg --root="$root" --log=/dev/null --force-not-root --force-depends --force-script-chrootless "$@" >>"$out/log" 2>&1; }
+pack -i "$out"/xpusim_*.deb
+test "$(dpkg --root="$root" -s xpusim | sed -n 's/^Status: //p')" = "install ok installed"
+cd /
+env -u XPUSIM_DATA_DIR "$root/usr/bin/xpusim" --version
+env -u XPUSIM_DATA_DIR "$root/usr/bin/xpusim" compare --policy openvino-cb --policy agent-xpu-v2 --replications 2 -q \
+    --workload mixed:duration_s=120 | sed -n 1,4p
+test -s "$root/usr/share/man/man1/xpusim-compare.1.gz"
+test -s "$root/usr/include/xpusim/sim/api/policy.h"
+pack -r xpusim
+left=$(find "$root" -path "$root/var" -prune -o -type f -print)
+test -z "$left" || { echo "left behind: $left"; exit 1; }
+du -h "$out"/xpusim_*.deb | sed 's,/.*/,,'
+echo "package: built, installed, run, removed"
