@@ -178,8 +178,7 @@ install: all
 	install -m 755 $(BUILD)/xpusim $(DESTDIR)$(PREFIX)/bin/xpusim
 	for e in $(ENGINES); do \
 	    install -D -m 755 $$e $(DESTDIR)$(PREFIX)/lib/xpusim/engines/$$(basename $$e); done
-	for f in $$(git ls-files 'sim/base/*.h' 'sim/api/*.h' 'sim/core/*.h' 'policies/*.h' \
-	        'policies/common/*.h' 2>/dev/null || ls sim/base/*.h sim/api/*.h policies/common/*.h); do \
+	for f in $(wildcard sim/base/*.h sim/api/*.h sim/core/*.h policies/*.h policies/common/*.h); do \
 	    install -D -m 644 $$f $(DESTDIR)$(PREFIX)/include/xpusim/$$f; done
 	for f in hwmodels/soc/*.json hwmodels/llm/*.json hwmodels/residuals.csv hwmodels/measured/* hwmodels/runs/* hwmodels/points/* hwmodels/speculation/* traces/datasets/* \
 	        experiments/claims/*.json experiments/specs/*.json experiments/gate/*.json plots/*.gp policies/skeleton/*; do \
