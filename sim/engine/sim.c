@@ -192,6 +192,18 @@ static void engine_init(struct engine *e, const struct sim_setup *setup)
     repeat_init(e);
 }
 
+/* A run that stops in the middle, at its horizon or in an error, has done what it has done: the
+ * kernels of a collapsed launch are booked up to now. */
+static void stop_now(struct engine *e)
+{
+    for (uint32_t i = 0; i < e->n_jobs; i++) {
+        if (e->jobs[i]->exec != NULL && e->jobs[i]->exec->collapsed) {
+            device_expand(e, e->jobs[i]->exec);
+        }
+    }
+    ddr_touch(e);
+}
+
 static void run_loop(struct engine *e)
 {
     struct core *c = &e->core;
@@ -200,12 +212,7 @@ static void run_loop(struct engine *e)
         if (eventq_peek(&e->queue)->time_ns > c->setup->horizon_ns) {
             e->now_ns = c->setup->horizon_ns;
             core_advance(c, e->now_ns);
-            for (uint32_t i = 0; i < e->n_jobs; i++) {
-                if (e->jobs[i]->exec != NULL && e->jobs[i]->exec->collapsed) {
-                    device_expand(e, e->jobs[i]->exec);
-                }
-            }
-            ddr_touch(e);
+            stop_now(e);
             return;
         }
         if (eventq_peek(&e->queue)->time_ns > TIME_LAST_NS) {
@@ -214,6 +221,7 @@ static void run_loop(struct engine *e)
             return;
         }
         if (run_instant(e) != 0) {
+            stop_now(e);
             core_dump(c);
             return;
         }

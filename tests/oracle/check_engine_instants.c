@@ -109,6 +109,33 @@ START_TEST(a_policy_is_asked_only_when_it_can_see_something_new)
 }
 END_TEST
 
+static void on_the_npu(struct sched *s, struct script *y)
+{
+    if (y->request[0] != NULL && y->request[0]->pass == NULL) {
+        y->pass[0] = script_form(s, y->request[0]);
+        (void)script_launch(s, y->pass[0], NPU, YIELD_PASS, NULL);
+    }
+}
+
+/* The second prompt is longer than the memory has room for, and comes when the first has ended two
+ * kernels of QKV (4, 8 ms), two of attention (14, 20) and one of FFN (28 ms). */
+START_TEST(an_error_leaves_what_ran_before_it_counted)
+{
+    static const struct scenario_request second_too_long[] = {{RT, 0, 512, 1, 0, 0},
+                                                              {RT, 0.030, 2048, 1, 0, 0}};
+    for (int collapse = 0; collapse < 2; collapse++) {
+        setup();
+        sc.setup.collapse = collapse == 1;
+        sc.setup.kv_capacity_tokens = 1024;
+        x.step = on_the_npu;
+        ck_assert_int_ne(script_run(&sc, &x, second_too_long, 2), 0);
+        ck_assert_ptr_nonnull(strstr(sc.result.message, "request 1 needs"));
+        ck_assert_uint_eq(sc.result.kernels, 5);
+        teardown();
+    }
+}
+END_TEST
+
 /* ---- nothing gets done ---- */
 
 static void stops_in_the_lead(struct sched *s, struct script *y)
@@ -158,6 +185,7 @@ int main(void)
     TCase *loop = tcase_create("with and without collapsing");
     tcase_add_test(loop, a_launch_ends_when_another_begins_at_its_end);
     tcase_add_test(loop, a_policy_is_asked_only_when_it_can_see_something_new);
+    tcase_add_test(loop, an_error_leaves_what_ran_before_it_counted);
     suite_add_tcase(s, loop);
     TCase *t = tcase_create("without end");
     tcase_add_checked_fixture(t, setup, teardown);
