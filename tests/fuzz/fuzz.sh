@@ -1,0 +1,56 @@
+#!/bin/sh
+# Coverage-guided fuzzing (libFuzzer) of every reader of tests/helpers/readers.c, one after the
+# other, SECONDS in all: make fuzz SECONDS=n. What is learned stays in $BUILD/corpus and is gone on
+# from; a finding stays in $BUILD/findings, and its reader is named at the end. Exit 1 with findings.
+#
+#   fuzz.sh [READER ...]        these only
+#   fuzz.sh --keep              the smallest inputs that reach what $BUILD/corpus reaches, into
+#                               tests/fuzz/corpus (up to KEEP bytes a reader)
+set -u
+cd "$(dirname "$0")/../.." || exit 2
+b=${BUILD:-build/fuzz}
+fuzz=$b/tests/fuzz/fuzz
+export ASAN_OPTIONS=allocator_may_return_null=1:detect_odr_violation=0
+
+if [ "${1:-}" = --keep ]; then
+    shift
+    for r in "$@"; do
+        rm -rf "$b/small" && mkdir -p "$b/small"
+        XPUSIM_READER=$r $fuzz -merge=1 "$b/small" "$b/corpus/$r" >/dev/null 2>&1
+        # shellcheck disable=SC2012 # names are hashes
+        ls -Sr "$b/small" | while read -r f; do
+            size=$(($(cat tests/fuzz/corpus/"$r"/* "$b/small/$f" | wc -c)))
+            [ "$size" -le "${KEEP:-12000}" ] && cp "$b/small/$f" "tests/fuzz/corpus/$r/"
+        done
+    done
+    exit 0
+fi
+
+table=$($fuzz) || exit 2
+[ $# -gt 0 ] || set -- $(echo "$table" | cut -d' ' -f1)
+each=$((${SECONDS_IN_ALL:-60} / $#))
+[ "$each" -ge 1 ] || each=1
+mkdir -p "$b/findings"
+found=0
+total=0
+for r in "$@"; do
+    row=$(echo "$table" | grep "^$r ") || { echo "fuzz: no reader is called $r"; exit 2; }
+    shipped=$(echo "$row" | cut -d' ' -f3)
+    mkdir -p "$b/corpus/$r"
+    [ "$shipped" = - ] || cp "$shipped" "$b/corpus/$r/shipped"
+    XPUSIM_READER=$r $fuzz "$b/corpus/$r" tests/fuzz/corpus/"$r" -max_total_time="$each" \
+        -max_len="$(echo "$row" | cut -d' ' -f2)" -timeout=20 -rss_limit_mb=2048 -print_final_stats=1 -close_fd_mask=1 \
+        -artifact_prefix="$b/findings/$r-" -reload=0 >"$b/log" 2>&1
+    status=$?
+    n=$(sed -n 's/^stat::number_of_executed_units: *//p' "$b/log")
+    total=$((total + ${n:-0}))
+    cover=$(sed -n 's/.* cov: \([0-9]*\).*/\1/p' "$b/log" | tail -n 1)
+    printf '%-14s %10s inputs  %6s edges\n' "$r" "${n:-?}" "${cover:-?}"
+    if [ $status -ne 0 ]; then
+        cp "$b/log" "$b/findings/$r.log"
+        grep -E 'ERROR|SUMMARY|runtime error|xpusim: ' "$b/log" | head -n 5
+        found=$((found + 1))
+    fi
+done
+echo "$total inputs, $found readers with findings ($b/findings)"
+[ $found -eq 0 ]

@@ -1,0 +1,33 @@
+/* Every input that comes from outside, as a table of readers: files of each format, the texts of a
+ * command line, the command line itself. A reader takes any bytes and accepts them, or refuses them
+ * with a message; what it accepts it uses as far as the program would (a machine prices and runs
+ * two requests). tests/conformance/check_fuzz.c and tests/fuzz/fuzz.c give them damaged ones. */
+#ifndef TESTS_READERS_H
+#define TESTS_READERS_H
+
+#include <stddef.h>
+
+#include "sim/base/err.h"
+
+#define READER_PATH_BYTES 256
+
+struct reader {
+    const char *name;    /* also of its folder in tests/fuzz/corpus */
+    const char *shipped; /* a data file to start from, or NULL */
+    size_t most;         /* bytes of an input that are worth trying */
+    /* 0, or an error with messages. The file holds the input, or text does, NUL-terminated. */
+    int (*file)(const char *path, struct err *e);
+    int (*text)(char *text, struct err *e);
+};
+
+extern const struct reader readers[];
+extern const size_t n_readers;
+
+const struct reader *reader_find(const char *name);
+/* Gives one input to a reader, through a file where it wants one. Ends the process where it refuses
+ * without a message, or leaves one and accepts; else its answer. */
+int reader_try(const struct reader *r, const void *bytes, size_t n);
+/* Removes the file. */
+void readers_fini(void);
+
+#endif
