@@ -5,6 +5,7 @@
 #   make check      set up, build, run every test
 #   make asan ubsan the same tests under a sanitizer
 #   make fuzz       every reader on coverage-guided inputs, SECONDS=60 in all
+#   make campaign   random runs over everything, each four ways, HOURS=1 long
 #   make originals  openvino-cb beside openvino.genai, step for step (tests/originals)
 #   make gallery    the pictures of README.md again
 #   make bench lint format golden-update validation sensitivity install uninstall deb clean
@@ -139,8 +140,14 @@ fuzz:
 	    XCFLAGS='-fsanitize=fuzzer-no-link,$(FUZZ_SAN) -fno-sanitize-recover=all' LDFLAGS='-fsanitize=fuzzer'
 	@SECONDS_IN_ALL=$(or $(SECONDS),60) sh tests/fuzz/fuzz.sh $(READERS)
 
-$(BUILD)/tests/fuzz/fuzz: $(BUILD)/tests/fuzz/fuzz.o $(HELP_OBJ) $(BUILD)/libxpusim.a
+$(BUILD)/tests/fuzz/fuzz $(BUILD)/tests/campaign/campaign: $(BUILD)/%: $(BUILD)/%.o $(HELP_OBJ) $(BUILD)/libxpusim.a
 	@$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) $(LDLIBS)
+
+# Random runs over everything, a plug-in among the policies, HOURS long, from number FIRST on.
+campaign: $(BUILD)/tests/campaign/campaign
+	@$(CC) -std=c17 -D_POSIX_C_SOURCE=200809L -ffp-contract=off -fPIC -shared -I. -O2 -o $(BUILD)/skeleton.so \
+	    policies/skeleton/skeleton.c
+	@XPUSIM_PLUGIN=$(BUILD)/skeleton.so $(BUILD)/tests/campaign/campaign $(or $(HOURS),1) $(BUILD)/findings $(FIRST)
 
 originals: $(BUILD)/xpusim
 	@BUILD=$(BUILD) sh tests/originals/originals.sh openvino
@@ -224,7 +231,7 @@ clean:
 
 FORCE:
 .SECONDARY:
-.PHONY: all engines claims-report check demo asan ubsan bench fuzz lint format golden-update gallery install uninstall deb clean FORCE
+.PHONY: all engines claims-report check demo asan ubsan bench fuzz campaign lint format golden-update gallery install uninstall deb clean FORCE
 
 -include $(LIB_OBJ:.o=.d) $(HELP_OBJ:.o=.d) $(TESTS:=.d) $(BENCHES:=.d) $(BENCH_OBJ:.o=.d) \
          $(BUILD)/experiments/commands/main.d

@@ -2,18 +2,25 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "policies/registry.h"
+#include "sim/base/arena.h"
 #include "sim/base/rng.h"
+#include "tests/helpers/randomtrace.h"
+#include "traces/traces.h"
 
 static const char *const socs[] = {
     "core-ultra-5-125h",       "core-ultra-5-125h", "core-ultra-7-258v",
     "core-ultra-9-185h",       "snapdragon-8gen3",  "snapdragon-8-elite-gen5",
     "snapdragon-8-elite-gen5", "w1-reference",      "snapdragon-x-elite",
+    "snapdragon-x2-elite",     "rtx-pro-6000",      "apple-m1-pro-16core",
+    "apple-m4-max-40core",     "core-ultra-7-255h", "two-cores",
 };
 static const char *const llms[] = {"llama-3.2-3b", "llama-3.2-3b", "llama-3.2-1b", "qwen3-4b",
-                                   "llama-3.1-8b", "qwen2-1.5b",   "smollm2-360m"};
+                                   "llama-3.1-8b", "qwen2-1.5b",   "smollm2-360m", "mistral-7b",
+                                   "gemma-3-1b",   "qwen3-30b-a3b"};
 
 /* What a number may become: between low and high, evenly in its logarithm, or one of the words. */
 struct knob {
@@ -72,7 +79,17 @@ static const struct knob knobs[] = {
     {"sim.power.min_speed", 0.05, 1, {NULL}, 0.1},
     {"sim.power.capacity_j_per_k", 0.01, 20, {NULL}, 0.2},
     {"sim.power.limit_c", 30, 95, {NULL}, 0.2},
-    {"sim.speculation.method", 0, 0, {"pld", "sam"}, 0.2},
+    {"sim.power.ambient_c", 5, 45, {NULL}, 0.1},
+    {"sim.power.resistance_k_per_w", 0.1, 10, {NULL}, 0.1},
+    {"sim.annotation.bias_frac.mha", 0.01, 3, {NULL}, 0.1},
+    {"sim.annotation.bias_frac.layer", 0.01, 3, {NULL}, 0.1},
+    {"sim.speculation.method", 0, 0, {"pld", "sam", "eagle"}, 0.2},
+    {"sim.speculation.dataset", 0, 0, {"summary", "rag", "ui"}, 0.1},
+    {"sim.speculation.length", 0, 0, {"fixed", "prop", "empirical"}, 0.1},
+    {"sim.speculation.max_draft_tokens", 0, 0, {"1", "3", "8", "40", "255"}, 0.1},
+    {"sim.speculation.reuse_frac", 0.01, 0.9, {NULL}, 0.1},
+    {"sim.speculation.history", 0, 0, {"full", "turn", "trace"}, 0.1},
+    {"sim.speculation.proactive", 0, 0, {"false"}, 0.1},
 };
 
 static double between(struct rng *r, double low, double high)
@@ -133,6 +150,11 @@ static void choose_policy(struct randomrun *run, struct rng *r)
     if (rng_below(r, 4) == 0) { /* the two that use all a machine has */
         ops = policy_find(rng_below(r, 2) ? "agent-xpu-v1" : "agent-xpu-v2");
     }
+    const char *plugin = getenv("XPUSIM_PLUGIN");
+    if (plugin != NULL && rng_below(r, 20) == 0) {
+        (void)snprintf(run->policy, sizeof run->policy, "%s", plugin);
+        return;
+    }
     double share = rng_below(r, 2) ? 0.0 : 0.3; /* of the parameters that differ */
     size_t used = (size_t)snprintf(run->policy, sizeof run->policy, "%s", ops->name);
     char before = ':';
@@ -147,10 +169,21 @@ static void choose_policy(struct randomrun *run, struct rng *r)
 
 static void choose_workload(struct randomrun *run, struct rng *r)
 {
+    static const char *const tasks[] = {"summary", "rag", "ui", "tweet"};
     static const char *const reactive[] = {"reactive_mixed", "lmsys_chat", "bfcl", "mtrag"};
     static const char *const proactive[] = {"proactive_mixed", "samsum", "cnn_dailymail"};
     if (rng_below(r, 8) == 0) {
         (void)snprintf(run->workload, sizeof run->workload, "w1:n=%u", 2 + rng_below(r, 60));
+        return;
+    }
+    if (rng_below(r, 12) == 0) {
+        (void)snprintf(run->workload, sizeof run->workload, "%s:n=%u,concurrent=%u,gap_s=%.3g",
+                       tasks[rng_below(r, 4)], 1 + rng_below(r, 12), 1 + rng_below(r, 4),
+                       between(r, 0.01, 30));
+        return;
+    }
+    if (rng_below(r, 3) == 0) {
+        run->own_trace = true;
         return;
     }
     size_t used =
@@ -194,15 +227,35 @@ void randomrun_make(struct randomrun *run, uint64_t number)
 
 const char *randomrun_text(const struct randomrun *run, char buf[RANDOMRUN_TEXT_BYTES])
 {
-    size_t used = (size_t)snprintf(
-        buf, RANDOMRUN_TEXT_BYTES,
-        "xpusim run --policy %s --soc %s --llm %s --seed %llu --workload %s", run->policy, run->soc,
-        run->llm, (unsigned long long)run->seed, run->workload);
+    size_t used = (size_t)snprintf(buf, RANDOMRUN_TEXT_BYTES,
+                                   "xpusim run --policy %s --soc %s --llm %s --seed %llu %s %s",
+                                   run->policy, run->soc, run->llm, (unsigned long long)run->seed,
+                                   run->own_trace || run->trace != NULL ? "--trace" : "--workload",
+                                   run->trace != NULL ? run->trace
+                                   : run->own_trace   ? "RANDOM"
+                                                      : run->workload);
     for (uint32_t i = 0; i < run->n_sets && used < RANDOMRUN_TEXT_BYTES; i++) {
         used +=
             (size_t)snprintf(buf + used, RANDOMRUN_TEXT_BYTES - used, " --set %s", run->sets[i]);
     }
     return buf;
+}
+
+static int trace_of(const struct randomrun *run, const struct config_options *o, struct trace *t,
+                    struct err *e)
+{
+    if (run->rows != NULL) {
+        bool *all = xmalloc(run->rows->n + 1);
+        memset(all, true, run->rows->n + 1);
+        int rc = trace_subset(run->rows, all, t);
+        free(all);
+        return rc;
+    }
+    if (run->own_trace) {
+        randomtrace_make(t, run->seed);
+        return 0;
+    }
+    return config_trace(o, run->seed, (struct config_arrivals){0}, t, e);
 }
 
 bool randomrun_load(const struct randomrun *run, struct config *c, struct config_policy *p,
@@ -212,14 +265,14 @@ bool randomrun_load(const struct randomrun *run, struct config *c, struct config
     struct config_options o = config_options_default();
     o.soc = run->soc;
     o.llm = run->llm;
-    o.workload = run->workload;
+    o.workload = run->workload[0] == '\0' ? NULL : run->workload;
     o.seed = run->seed;
     for (uint32_t i = 0; i < run->n_sets; i++) {
         o.sets[o.n_sets++] = (char *)(uintptr_t)run->sets[i]; /* read only; not given to _fini */
     }
     bool ok = config_load(c, &o, &e) == 0;
     ok = ok && config_policy_parse(p, run->policy, &e) == 0;
-    ok = ok && config_trace(&o, run->seed, (struct config_arrivals){0}, t, &e) == 0;
+    ok = ok && trace_of(run, &o, t, &e) == 0;
     if (!ok) {
         config_fini(c);
     }

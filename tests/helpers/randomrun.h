@@ -8,7 +8,7 @@
 
 #include "experiments/run/config.h"
 
-#define RANDOMRUN_MAX_SETS 40
+#define RANDOMRUN_MAX_SETS 60
 #define RANDOMRUN_TEXT_BYTES 8192
 
 struct randomrun {
@@ -18,6 +18,9 @@ struct randomrun {
     char sets[RANDOMRUN_MAX_SETS][96]; /* path=value */
     uint32_t n_sets;
     uint64_t seed;
+    bool own_trace;           /* a random one (randomtrace.h) from the seed, not the workload */
+    const struct trace *rows; /* borrowed: this trace instead; NULL: none */
+    const char *trace;        /* borrowed: what the text calls it; NULL: does not say */
 };
 
 void randomrun_make(struct randomrun *r, uint64_t number);
