@@ -197,6 +197,9 @@ static void host_parse(struct soc *soc, struct json_obj *root)
     m->loader_bytes_per_s = number(soc, &loader, "bandwidth", "GB/s", 1e-3, 1e4, 1e9);
     m->loader_fixed_ns = span_ns(soc, &loader, "fixed", "s", 1e4, 1.0);
     m->swap_bytes_per_s = number(soc, &loader, "swap_bandwidth", "GB/s", 1e-3, 1e4, 1e9);
+    if (json_has(&loader, "swap_fixed")) {
+        m->swap_fixed_ns = span_ns(soc, &loader, "swap_fixed", "s", 1e4, 1.0);
+    }
     json_done(&loader);
     struct json_obj memory = json_get_object(root, "memory");
     m->memory_bytes = number(soc, &memory, "capacity", "GB", 0.01, 1e5, 1e9);

@@ -67,12 +67,23 @@ static double table_seconds(const struct soc_ops_table *t, double rows)
     return t->s[i - 1] + slope * (rows - t->rows[i - 1]);
 }
 
-/* Of a mixed pass every sequence has its share of the keys: the shape knows no more. */
+/* d decodes see D keys, so they have D pairs; m prompt segments of r rows each that see K keys
+ * together have r K - m r (r - 1) / 2 pairs (causal). D + K and the sum of pairs are known. */
 double soc_ops_decode_keys(const struct work_shape *w)
 {
     double keys = (double)w->kv_read_tokens;
-    double decodes = (double)(w->rows - w->prefill_rows);
-    return w->prefill_rows == 0 ? keys : keys * decodes / w->sequences;
+    double prompt_rows = w->prefill_rows;
+    double d = w->rows - prompt_rows;
+    double m = w->sequences - d; /* less where drafts are verified: rows, not sequences, are d */
+    double r = m > 0.0 ? prompt_rows / m : 0.0;
+    if (w->prefill_rows == 0 || d <= 0.0 || m <= 0.0) {
+        return d > 0.0 ? keys : 0.0;
+    }
+    if (r <= 1.0) { /* pairs and keys are the same: nothing tells them apart */
+        return keys * d / w->sequences;
+    }
+    double prompt_keys = ((double)w->attn_pairs - keys + m * r * (r - 1.0) / 2.0) / (r - 1.0);
+    return keys - fmin(fmax(prompt_keys, prompt_rows), keys - d);
 }
 
 static double attention_seconds(const struct soc_ops *ops, const struct kernel_query *q)
@@ -81,10 +92,7 @@ static double attention_seconds(const struct soc_ops *ops, const struct kernel_q
     double share = (double)q->rows / (double)w->rows;
     double decodes = (double)(w->rows - w->prefill_rows);
     double decode_keys = soc_ops_decode_keys(w);
-    double seconds = 0.0;
-    if (decodes > 0.0) {
-        seconds += ops->decode_key_s * decode_keys * share + ops->decode_row_s * decodes * share;
-    }
+    double seconds = ops->decode_key_s * decode_keys * share + ops->decode_row_s * decodes * share;
     if (w->prefill_rows > 0) {
         double pairs = fmax(0.0, (double)w->attn_pairs - decode_keys);
         return seconds + ops->prefill_s + ops->prefill_pair_s * pairs * share +

@@ -32,7 +32,9 @@ struct soc_ops {
 
 /* Reads the object `key` of a runtime entry. */
 void soc_ops_parse(struct json_obj *o, const char *key, struct soc_ops *out);
-/* Keys that the rows of decoding sequences read, each row its own sequence's. */
+/* Keys that the rows of decoding sequences read, each row its own sequence's; of a pass that may
+ * also have prompts (kv_read_tokens has both). Exact with one prompt segment, whose rows, pairs and
+ * keys hang together; several are taken to be equally long. */
 double soc_ops_decode_keys(const struct work_shape *w);
 /* Seconds alone; > 0. Rows of a prompt in a mixed pass count as prefill, the others as decode. */
 double soc_ops_seconds(const struct soc_ops *ops, const struct kernel_query *q);

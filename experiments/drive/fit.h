@@ -42,7 +42,14 @@ struct fit_device {
     double one_row_bytes_per_s; /* what its one-row FFN draws: the ceiling of contention forms */
 };
 
-#define FIT_MAX_PARTS (MACHINE_MAX_DEVICES * 6)
+/* Work beside the devices (a compile, a move, a load, an eviction) takes fixed + slope x its size:
+ * sums over what ran, then the line. */
+struct fit_line {
+    double n, x, y, xx, xy, max_s;
+    double fixed_s, slope_s;
+};
+
+#define FIT_MAX_PARTS (MACHINE_MAX_DEVICES * 7)
 
 struct fit {
     struct fit_device devices[MACHINE_MAX_DEVICES];
@@ -51,9 +58,8 @@ struct fit {
     uint32_t n_parts;
     struct drive_times schedule, submit, completion, tail, reset;
     double tail_tokens;
-    double compile_fixed_s, compile_per_token_s; /* n_compiles 0: not measured */
-    double swap_bytes_per_s, swap_fixed_s;
-    uint32_t n_compiles, n_swaps, n_runs, n_disturbed;
+    struct fit_line residents[DRIVE_WORKS]; /* n 0: not measured */
+    uint32_t n_runs, n_disturbed;
 };
 
 /* Collects runs: kernels are copied. */
@@ -70,8 +76,8 @@ void fit_input_add(struct fit_input *in, const struct drive_report *r, double ta
                    bool disturbed);
 
 /* Fits. 0, or -EINVAL with an error: too few kernels. */
-int fit_make(struct fit_input *in, const struct machine *m, const struct llm *llm, struct fit *out,
-             struct err *e);
+int fit_make(const struct fit_input *in, const struct machine *m, const struct llm *llm,
+             struct fit *out, struct err *e);
 
 /* The SoC file's tree with the fit's numbers in their places, under another name. source says where
  * from. New tree, owned by the caller. */

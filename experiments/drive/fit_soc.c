@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "experiments/drive/fit.h"
+#include "experiments/drive/fit_impl.h"
 
 static void quantity(cJSON *to, const char *key, struct fit_number q, const char *unit,
                      const char *source)
@@ -27,6 +27,51 @@ static struct fit_number mean_us(const struct drive_times *t)
     return (struct fit_number){mean, fmax(0.0, mean - 1.96 * sd), mean + 1.96 * sd};
 }
 
+static struct fit_number exactly(double x)
+{
+    return (struct fit_number){x, x, x};
+}
+
+/* The model has one line for both ways of a move. */
+static struct fit_line both_ways(const struct fit_line *l)
+{
+    struct fit_line both = l[DRIVE_SWAP_OUT];
+    both.n += l[DRIVE_SWAP_IN].n;
+    both.x += l[DRIVE_SWAP_IN].x;
+    both.y += l[DRIVE_SWAP_IN].y;
+    both.xx += l[DRIVE_SWAP_IN].xx;
+    both.xy += l[DRIVE_SWAP_IN].xy;
+    fit_line_solve(&both);
+    return both;
+}
+
+/* fixed + bytes / bandwidth; what does not depend on bytes has the bandwidth of the DDR. */
+static void line(cJSON *to, const struct fit_line *l, const char *fixed, const char *bandwidth,
+                 double most, const char *source)
+{
+    if (l->n > 0.0) {
+        double gbs = l->slope_s > 0.0 ? 1e-9 / l->slope_s : most;
+        quantity(to, fixed, exactly(l->fixed_s), "s", source);
+        quantity(to, bandwidth, exactly(fmax(1e-3, fmin(gbs, most))), "GB/s", source);
+    }
+}
+
+static void lines(const struct fit_line *l, cJSON *root, const char *source)
+{
+    const cJSON *peak = cJSON_GetObjectItem(cJSON_GetObjectItem(root, "ddr"), "peak");
+    double most = cJSON_GetObjectItem(peak, "value")->valuedouble;
+    cJSON *loader = cJSON_GetObjectItem(root, "loader");
+    struct fit_line swap = both_ways(l);
+    line(loader, &l[DRIVE_LOAD], "fixed", "bandwidth", most, source);
+    line(loader, &swap, "swap_fixed", "swap_bandwidth", most, source);
+    if (l[DRIVE_COMPILE].n > 0.0) {
+        cJSON *compiler = cJSON_GetObjectItem(root, "compiler");
+        quantity(compiler, "fixed", exactly(l[DRIVE_COMPILE].fixed_s), "s", source);
+        quantity(compiler, "per_token", exactly(1e3 * l[DRIVE_COMPILE].slope_s), "ms/token",
+                 source);
+    }
+}
+
 static void host(const struct fit *f, cJSON *root, const char *source)
 {
     cJSON *h = cJSON_GetObjectItem(root, "host");
@@ -37,19 +82,7 @@ static void host(const struct fit *f, cJSON *root, const char *source)
         double us = f->tail.sum_ns / f->tail_tokens / 1e3;
         quantity(h, "sample", (struct fit_number){us, us, us}, "us/token", source);
     }
-    cJSON *c = cJSON_GetObjectItem(root, "compiler");
-    if (f->n_compiles > 0) {
-        double ms = f->compile_per_token_s * 1e3;
-        quantity(c, "fixed",
-                 (struct fit_number){f->compile_fixed_s, f->compile_fixed_s, f->compile_fixed_s},
-                 "s", source);
-        quantity(c, "per_token", (struct fit_number){ms, ms, ms}, "ms/token", source);
-    }
-    cJSON *l = cJSON_GetObjectItem(root, "loader");
-    double swap = f->swap_bytes_per_s / 1e9;
-    if (f->n_swaps > 0) {
-        quantity(l, "swap_bandwidth", (struct fit_number){swap, swap, swap}, "GB/s", source);
-    }
+    lines(f->residents, root, source);
 }
 
 static cJSON *table(const struct fit_table *t)

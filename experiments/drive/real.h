@@ -3,6 +3,9 @@
 #ifndef EXPERIMENTS_DRIVE_REAL_H
 #define EXPERIMENTS_DRIVE_REAL_H
 
+#include <cjson/cJSON.h>
+#include <stdio.h>
+
 #include "experiments/run/runner.h"
 #include "sim/drive/drive.h"
 
@@ -58,6 +61,20 @@ static inline bool real_disturbed(const struct real_run *r)
 {
     return r->foreign_frac + r->steal_frac > REAL_DISTURBED_FRAC;
 }
+
+/* What work beside the devices is called, and what its size counts. */
+struct real_work {
+    const char *name, *unit;
+};
+extern const struct real_work real_works[DRIVE_WORKS];
+
+void real_print_times(FILE *out, const char *what, const struct drive_times *t);
+void real_print(const struct real_run *r, const struct machine *m, FILE *out);
+/* New object, owned by the caller. */
+cJSON *real_to_json(const struct drive_options *d, const struct machine *m,
+                    const struct real_run *r);
+int real_write_kernels(const char *path, const struct drive_report *r, const struct machine *m,
+                       struct err *e);
 
 /* "ggml 0.25.3 on CPU core 0, ..." of every device. Returns buf. */
 const char *real_describe(const struct drive_options *o, const struct machine *m, char *buf,

@@ -59,7 +59,7 @@ static void discard(struct sched *s, struct gap_session *x)
 static int64_t transfer_ns(const struct sched *s, const struct gap_session *x)
 {
     double bytes = (double)x->tokens * s->llm->kv_bytes_per_token;
-    return (int64_t)(bytes / s->machine->swap_bytes_per_s * 1e9);
+    return s->machine->swap_fixed_ns + (int64_t)(bytes / s->machine->swap_bytes_per_s * 1e9);
 }
 
 static void swap_out(struct sched *s, struct gap *g, struct gap_session *x)

@@ -67,6 +67,7 @@ struct machine {
     double memory_usable_frac;
     double idle_watts; /* platform, always drawn */
     double poll_watts; /* a busy-polling coordinator, while work is on a device */
+    int64_t swap_fixed_ns; /* of one move of KV, whatever its size */
 };
 
 /* Ops of a pass. QKV, MHA and FFN are those of a layer of a decoder (the output projection belongs

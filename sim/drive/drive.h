@@ -49,8 +49,18 @@ struct drive_times {
     double sum_ns, sum_sq, max_ns;
 };
 
-struct drive_resident_time { /* one compile or KV move */
-    enum drive_work { DRIVE_COMPILE, DRIVE_SWAP_OUT, DRIVE_SWAP_IN } work;
+/* Work beside the devices: on the compiler's thread, or one after another on the loader's. */
+enum drive_work {
+    DRIVE_COMPILE,
+    DRIVE_SWAP_OUT,
+    DRIVE_SWAP_IN,
+    DRIVE_LOAD,
+    DRIVE_EVICT,
+    DRIVE_WORKS
+};
+
+struct drive_resident_time {
+    enum drive_work work;
     double size; /* prompt tokens; bytes */
     int64_t ns;
 };

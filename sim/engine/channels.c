@@ -75,7 +75,8 @@ static void move_kv(struct engine *e, struct channel_item what, double bytes)
 {
     struct channel_item *it = item_new(e, &e->loader);
     what.bytes = bytes;
-    what.solo_ns = ceil(bytes / e->core.setup->machine->swap_bytes_per_s * 1e9);
+    const struct machine *m = e->core.setup->machine;
+    what.solo_ns = (double)m->swap_fixed_ns + ceil(bytes / m->swap_bytes_per_s * 1e9);
     *it = what;
     loader_append(e, it);
 }

@@ -44,7 +44,7 @@ START_TEST(a_table_is_straight_between_its_points)
 END_TEST
 
 /* Prompt of 100 rows from nothing: 5050 pairs. Batch of four that have 1000 keys together. Both in
- * one pass, five sequences, 1100 keys: each sequence counts 220, so decodes have 880 pairs. */
+ * one pass: 6050 pairs and 1100 keys, of which the decodes have 1000 each. */
 START_TEST(attention_has_a_rate_for_prompts_and_one_for_batches)
 {
     struct work_shape prompt = {.rows = 100,
@@ -63,7 +63,33 @@ START_TEST(attention_has_a_rate_for_prompts_and_one_for_batches)
     ck_assert_double_eq_tol(price(OP_MHA, 50, &prompt), 1e-4 + (5050e-8 + 100e-6) / 2, 1e-12);
     ck_assert_double_eq_tol(price(OP_MHA, 4, &batch), 1e-5 + 1000e-7 + 4 * 2e-5, 1e-12);
     ck_assert_double_eq_tol(price(OP_MHA, 104, &mixed),
-                            880e-7 + 4 * 2e-5 + 1e-4 + (6050 - 880) * 1e-8 + 100e-6, 1e-12);
+                            1000e-7 + 4 * 2e-5 + 1e-4 + 5050e-8 + 100e-6, 1e-12);
+}
+END_TEST
+
+/* Rows 200 to 263 of a prompt (64 x 200 + 64 x 65 / 2 = 14,880 pairs, 264 keys) beside three
+ * decodes that see 100, 300 and 500 keys. Two such prompts are as exact, because they are equally
+ * long; one row each, nothing tells them from decodes: 1164 / 4 keys a sequence. */
+START_TEST(keys_of_decodes_are_found_in_a_mixed_pass)
+{
+    struct work_shape one = {.rows = 67,
+                             .sequences = 4,
+                             .prefill_rows = 64,
+                             .attn_pairs = 14880 + 900,
+                             .kv_read_tokens = 264 + 900};
+    struct work_shape two = {.rows = 131,
+                             .sequences = 5,
+                             .prefill_rows = 128,
+                             .attn_pairs = 2 * 14880 + 900,
+                             .kv_read_tokens = 2 * 264 + 900};
+    struct work_shape row = {
+        .rows = 4, .sequences = 4, .prefill_rows = 1, .attn_pairs = 1164, .kv_read_tokens = 1164};
+    ck_assert_double_eq_tol(soc_ops_decode_keys(&one), 900, 1e-9);
+    ck_assert_double_eq_tol(soc_ops_decode_keys(&two), 900, 1e-9);
+    ck_assert_double_eq_tol(soc_ops_decode_keys(&row), 3 * 291, 1e-9);
+    one.prefill_rows = one.rows = 64;
+    one.sequences = 1;
+    ck_assert_double_eq_tol(soc_ops_decode_keys(&one), 0, 1e-9);
 }
 END_TEST
 
@@ -138,6 +164,21 @@ static void make_kernels(void)
                                          .begin_ns = at,
                                          .ns = (int64_t)(2e4 + 1500.0 * n + 2.5e4 * (1 + i % 7))});
     }
+    for (uint32_t i = 0; i < 10; i++) { /* mixed, by the same rates: 64 rows after 0, 10, 20 .. */
+        double pairs = 64 * 10.0 * i + 64 * 65 / 2.0;
+        uint32_t keys = 10 * i + 64;
+        kernel_add((struct drive_kernel){
+            .op = OP_MHA,
+            .rows = 66,
+            .padded_rows = 66,
+            .shape_rows = 66,
+            .prefill_rows = 64,
+            .sequences = 3,
+            .pairs = (uint64_t)pairs + 500,
+            .keys = keys + 500,
+            .begin_ns = at,
+            .ns = (int64_t)(5e5 + 100.0 * pairs + 4e3 * 64 + 1500.0 * 500 + 2.5e4 * 2)});
+    }
     kernel_add((struct drive_kernel){.op = OP_FFN, /* lost its core: 1.1 ms is usual */
                                      .rows = 1,
                                      .padded_rows = 1,
@@ -147,6 +188,20 @@ static void make_kernels(void)
 }
 
 static struct fit fit;
+
+/* Moves of 1, 2 and 3 MB take 5 ms and 2 ms a MB; compiles of 100 and 200 tokens 10 and 20 ms,
+ * which leaves nothing fixed; one eviction is all fixed. */
+static void make_residents(void)
+{
+    static struct drive_resident_time t[] = {
+        {DRIVE_SWAP_OUT, 1e6, 7000000},  {DRIVE_SWAP_OUT, 2e6, 9000000},
+        {DRIVE_SWAP_OUT, 3e6, 11000000}, {DRIVE_COMPILE, 100, 10000000},
+        {DRIVE_COMPILE, 200, 20000000},  {DRIVE_EVICT, 1e6, 3000000},
+    };
+    report.n_residents = sizeof t / sizeof t[0];
+    report.residents = xcalloc(report.n_residents, sizeof t[0]);
+    memcpy(report.residents, t, sizeof t);
+}
 
 static void fit_run(void)
 {
@@ -164,6 +219,7 @@ static void fit_run(void)
 START_TEST(a_fit_finds_the_times_that_made_the_kernels)
 {
     make_kernels();
+    make_residents();
     fit_run();
     const struct fit_device *d = &fit.devices[0];
     for (int o = 0; o < 3; o++) {
@@ -182,6 +238,15 @@ START_TEST(a_fit_finds_the_times_that_made_the_kernels)
     ck_assert_double_eq_tol(d->decode[1].value, 1.5e-6, 1e-11);
     ck_assert_double_eq_tol(d->decode[2].value, 2.5e-5, 1e-8);
     ck_assert_uint_eq(fit.parts[1].lost, 1);
+    ck_assert_str_eq(fit.parts[5].name, "mha mixed");
+    ck_assert_uint_eq(fit.parts[5].n, 10);
+    ck_assert_double_lt(fit.parts[5].p90_frac, 1e-5);
+    const struct fit_line *l = fit.residents;
+    ck_assert_double_eq_tol(l[DRIVE_SWAP_OUT].fixed_s, 5e-3, 1e-9);
+    ck_assert_double_eq_tol(l[DRIVE_SWAP_OUT].slope_s, 2e-9, 1e-15);
+    ck_assert_double_eq_tol(l[DRIVE_COMPILE].fixed_s, 0.0, 1e-9);
+    ck_assert_double_eq_tol(l[DRIVE_COMPILE].slope_s, 1e-4, 1e-12);
+    ck_assert_double_eq_tol(l[DRIVE_EVICT].fixed_s, 3e-3, 1e-9);
     ck_assert_double_eq_tol(fit.parts[0].median_frac, 0.1, 0.02); /* 1/0.9, 1/1.1 */
 }
 END_TEST
@@ -299,6 +364,7 @@ int main(void)
     TCase *t = tcase_create("all");
     tcase_add_test(t, a_table_is_straight_between_its_points);
     tcase_add_test(t, attention_has_a_rate_for_prompts_and_one_for_batches);
+    tcase_add_test(t, keys_of_decodes_are_found_in_a_mixed_pass);
     tcase_add_test(t, beside_slows_by_boundness_and_only_beside_another_engine);
     tcase_add_test(t, a_fit_finds_the_times_that_made_the_kernels);
     tcase_add_test(t, a_fit_finds_how_much_longer_kernels_take_beside_another_engine);

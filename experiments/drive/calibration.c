@@ -1,0 +1,136 @@
+#include "experiments/drive/calibration.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "experiments/shell/cli.h"
+#include "sim/base/json.h"
+
+/* ---- what ran ---- */
+
+static double output_tokens(const struct trace *t)
+{
+    double n = 0.0;
+    for (size_t i = 0; i < t->n; i++) {
+        n += t->rows[i].output_tokens;
+    }
+    return n;
+}
+
+static int run_one(struct calibration *c, const char *policy, const char *name,
+                   const struct trace *t, struct err *e)
+{
+    struct config_policy p;
+    struct real_run r;
+    struct runner_options opt = {0};
+    if (config_policy_parse(&p, policy, e) != 0) {
+        return EXIT_BAD_INPUT;
+    }
+    int status = EXIT_OK;
+    if (real_execute(c->drive, c->config, &p, t, c->options->seed, &opt, NULL, &r, e) != 0) {
+        status = EXIT_CHECK_FAILED;
+        (void)fprintf(stderr, "xpusim: error: %s\n", r.message);
+    } else {
+        fit_input_add(&c->in, &r.report, output_tokens(t), real_disturbed(&r));
+        (void)fprintf(stderr, "%s on %s: %zu kernels in %.1f s, others had %.1f %%\n", policy, name,
+                      r.report.n_kernels, r.end_s, 100.0 * (r.foreign_frac + r.steal_frac));
+    }
+    real_run_fini(&r);
+    return status;
+}
+
+int calibration_round(struct calibration *c, struct err *e)
+{
+    static const char *usual[] = {"openvino-cb", "agent-xpu-v2"};
+    const struct option_texts some = {usual, 2};
+    const struct option_texts *policies = c->policies.n > 0 ? &c->policies : &some;
+    int status = EXIT_OK;
+    for (uint32_t i = 0; i < c->traces.n && status == EXIT_OK; i++) {
+        static const struct config_arrivals as_written = {1.0, 1.0, false};
+        struct config_options with = *c->options;
+        struct trace t = {0};
+        with.trace = c->traces.v[i];
+        with.workload = NULL;
+        status = config_trace(&with, with.seed, as_written, &t, e) == 0 ? EXIT_OK : EXIT_BAD_INPUT;
+        for (uint32_t k = 0; k < policies->n && status == EXIT_OK; k++) {
+            status = run_one(c, policies->v[k], c->traces.v[i], &t, e);
+        }
+        trace_fini(&t);
+    }
+    return status;
+}
+
+/* ---- what it says ---- */
+
+int calibration_write(const struct calibration *c, struct fit *fit, struct err *e)
+{
+    const struct machine *m = &c->config->soc.machine;
+    if (fit_make(&c->in, m, &c->config->llm, fit, e) != 0) {
+        return EXIT_BAD_INPUT;
+    }
+    char name[128];
+    char source[512];
+    char text[256];
+    time_t now = time(NULL);
+    struct tm day;
+    (void)gmtime_r(&now, &day);
+    (void)strftime(source, sizeof source, "%Y-%m-%d", &day);
+    (void)snprintf(name, sizeof name, "%.50s-real", m->name);
+    size_t used = strlen(source);
+    (void)snprintf(source + used, sizeof source - used,
+                   ": xpusim drive --calibrate, clock %s, %u runs (%u disturbed), %s",
+                   c->drive->clock == DRIVE_CLOCK_CPU ? "cpu" : "wall", fit->n_runs,
+                   fit->n_disturbed, real_describe(c->drive, m, text, sizeof text));
+    cJSON *root =
+        fit_to_soc(fit, cJSON_GetObjectItem(c->config->tree, "soc"), &c->config->llm, name, source);
+    int rc = json_write_file(c->out, root, e);
+    cJSON_Delete(root);
+    return rc == 0 ? EXIT_OK : EXIT_BAD_INPUT;
+}
+
+void calibration_print(const struct fit *f, const struct machine *m, FILE *out)
+{
+    (void)fprintf(out, "%u runs, %u of them disturbed\n", f->n_runs, f->n_disturbed);
+    for (uint32_t i = 0; i < f->n_parts; i++) {
+        const struct fit_part *p = &f->parts[i];
+        (void)fprintf(out,
+                      "  %-5s %-12s %6u kernels, |error| %5.1f %% median %5.1f %% P90, lack of "
+                      "fit p = %.2g%s",
+                      m->devices[p->device].name, p->name, p->n, 100.0 * p->median_frac,
+                      100.0 * p->p90_frac, p->lack_of_fit_p,
+                      p->borrowed ? ", from another device" : "");
+        if (p->lost > 0) {
+            (void)fprintf(out, ", %u lost their core", p->lost);
+        }
+        (void)fputc('\n', out);
+    }
+    for (uint32_t d = 0; d < f->n_devices; d++) {
+        const struct fit_number *b = &f->devices[d].beside;
+        if (f->devices[d].n_beside > 0) {
+            (void)fprintf(out,
+                          "  %-5s one-row kernels beside another engine take %.2f [%.2f, %.2f] "
+                          "times as long (%u kernels)\n",
+                          m->devices[d].name, 1.0 + b->value, 1.0 + b->low, 1.0 + b->high,
+                          f->devices[d].n_beside);
+        }
+    }
+    real_print_times(out, "schedule, per instant", &f->schedule);
+    real_print_times(out, "launch to first kernel", &f->submit);
+    real_print_times(out, "last kernel to host", &f->completion);
+    real_print_times(out, "sampling, per pass", &f->tail);
+    real_print_times(out, "reset", &f->reset);
+    for (int w = 0; w < DRIVE_WORKS; w++) {
+        const struct fit_line *l = &f->residents[w];
+        if (l->n > 0.0) {
+            bool bytes = w != DRIVE_COMPILE;
+            (void)fprintf(out,
+                          "  %-9s %4.0f times, mean %.2f ms, worst %.2f; fitted %.2f ms + %.3f ms "
+                          "%s\n",
+                          real_works[w].name, l->n, 1e3 * l->y / l->n, 1e3 * l->max_s,
+                          1e3 * l->fixed_s, 1e3 * l->slope_s * (bytes ? 1e6 : 1.0),
+                          bytes ? "a MB" : "a token");
+        }
+    }
+}

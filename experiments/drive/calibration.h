@@ -1,0 +1,23 @@
+/* Calibration: a few policies run for real, and what their kernels say becomes a machine file. */
+#ifndef EXPERIMENTS_DRIVE_CALIBRATION_H
+#define EXPERIMENTS_DRIVE_CALIBRATION_H
+
+#include "experiments/drive/fit.h"
+#include "experiments/drive/real.h"
+
+struct calibration {
+    const struct drive_options *drive;
+    const struct config *config;          /* of the machine that runs */
+    const struct config_options *options; /* of the traces */
+    struct option_texts traces, policies; /* no policies: openvino-cb and agent-xpu-v2 */
+    const char *out;                      /* the SoC file */
+    struct fit_input in;                  /* what ran so far; fit_input_init and _fini */
+};
+
+/* Runs every policy on every trace once. An exit status; a run that fails is told on stderr. */
+int calibration_round(struct calibration *c, struct err *e);
+/* Fits what ran so far and writes the SoC file. */
+int calibration_write(const struct calibration *c, struct fit *fit, struct err *e);
+void calibration_print(const struct fit *f, const struct machine *m, FILE *out);
+
+#endif

@@ -1,0 +1,40 @@
+/* Inside the fit: kernels of one part as samples, and the arithmetic on them (fit_solve.c). */
+#ifndef EXPERIMENTS_DRIVE_FIT_IMPL_H
+#define EXPERIMENTS_DRIVE_FIT_IMPL_H
+
+#include "experiments/drive/fit.h"
+
+#define Z95 1.96
+#define SAMPLE_TERMS 4
+
+/* A kernel with its regressors, as a part of the fit sees it. */
+struct sample {
+    double t_s, x[SAMPLE_TERMS];
+    double fitted_s;
+};
+
+struct samples {
+    struct sample *v; /* owned */
+    size_t n, cap;
+    uint32_t lost;
+};
+
+struct sample *samples_add(struct samples *s);
+/* Sorts by work; drops those that lost their core, where three or more like them tell. */
+void samples_screen(struct samples *s);
+/* Errors of single kernels, and whether the form misses more than repeats of like work scatter: F
+ * of lack of fit over pure error, in relative errors. Screened samples, fitted. */
+void samples_judge(const struct samples *s, uint32_t n_params, struct fit_part *part);
+/* t = c . x with relative errors; negative coefficients are set to 0 one by one. Then all are
+ * scaled so that the sum of times is kept. Sets fitted_s. */
+void samples_regress(struct samples *s, uint32_t p, struct fit_number *c);
+/* Row counts (x[0]) in lots by powers of two: mean rows, mean time with its interval. Times may not
+ * fall with rows: neighbours that do are pooled. Screened samples. */
+void samples_table(struct samples *s, struct fit_table *t);
+void samples_table_fitted(struct samples *s, const struct fit_table *t);
+
+/* Least squares; a line that would fall, or begin below 0, goes through the mean without that
+ * part. */
+void fit_line_solve(struct fit_line *l);
+
+#endif

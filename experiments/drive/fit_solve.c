@@ -1,0 +1,238 @@
+/* The arithmetic of a fit: samples of one part, regression, tables, and how well they fit. */
+#include <gsl/gsl_cdf.h>
+#include <gsl/gsl_multifit.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/drive/fit_impl.h"
+#include "sim/base/arena.h"
+
+/* ---- kernels of one part ---- */
+
+struct sample *samples_add(struct samples *s)
+{
+    if (s->n == s->cap) {
+        s->cap = s->cap == 0 ? 1024 : 2 * s->cap;
+        s->v = xrealloc(s->v, s->cap * sizeof *s->v);
+    }
+    return &s->v[s->n++];
+}
+
+static int by_work(const void *a, const void *b)
+{
+    const struct sample *p = a;
+    const struct sample *q = b;
+    for (int i = 0; i < SAMPLE_TERMS; i++) {
+        if (p->x[i] != q->x[i]) {
+            return p->x[i] < q->x[i] ? -1 : 1;
+        }
+    }
+    return (p->t_s > q->t_s) - (p->t_s < q->t_s);
+}
+
+static bool same_work(const struct sample *a, const struct sample *b)
+{
+    return memcmp(a->x, b->x, sizeof a->x) == 0;
+}
+
+void samples_screen(struct samples *s)
+{
+    if (s->n > 0) {
+        qsort(s->v, s->n, sizeof *s->v, by_work);
+    }
+    size_t kept = 0;
+    for (size_t i = 0; i < s->n;) {
+        size_t end = i;
+        while (end < s->n && same_work(&s->v[i], &s->v[end])) {
+            end++;
+        }
+        double limit = FIT_LOST_CORE * s->v[(i + end) / 2].t_s;
+        for (size_t k = i; k < end; k++) {
+            if (end - i < 3 || s->v[k].t_s <= limit) {
+                s->v[kept++] = s->v[k];
+            } else {
+                s->lost++;
+            }
+        }
+        i = end;
+    }
+    s->n = kept;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+void samples_judge(const struct samples *s, uint32_t n_params, struct fit_part *part)
+{
+    double *error = xcalloc(s->n, sizeof *error);
+    double lack = 0.0, pure = 0.0;
+    size_t groups = 0;
+    for (size_t i = 0; i < s->n;) {
+        size_t end = i;
+        double mean = 0.0;
+        while (end < s->n && same_work(&s->v[i], &s->v[end])) {
+            mean += s->v[end].t_s / s->v[end].fitted_s - 1.0;
+            end++;
+        }
+        mean /= (double)(end - i);
+        for (size_t k = i; k < end; k++) {
+            double r = s->v[k].t_s / s->v[k].fitted_s - 1.0;
+            error[k] = fabs(s->v[k].fitted_s / s->v[k].t_s - 1.0);
+            pure += (r - mean) * (r - mean);
+        }
+        lack += (double)(end - i) * mean * mean;
+        groups++;
+        i = end;
+    }
+    qsort(error, s->n, sizeof *error, by_value);
+    part->n = (uint32_t)s->n;
+    part->lost = s->lost;
+    part->median_frac = error[s->n / 2];
+    part->p90_frac = error[(size_t)(0.9 * (double)(s->n - 1))];
+    double df1 = (double)groups - n_params;
+    double df2 = (double)(s->n - groups);
+    part->lack_of_fit_p = df1 > 0.0 && df2 > 0.0 && pure > 0.0
+                              ? gsl_cdf_fdist_Q(lack / df1 / (pure / df2), df1, df2)
+                              : (double)NAN;
+    free(error);
+}
+
+/* ---- regression with coefficients that are not negative ---- */
+
+void samples_regress(struct samples *s, uint32_t p, struct fit_number *c)
+{
+    bool used[3] = {true, p > 1, p > 2};
+    for (uint32_t i = 0; i < p; i++) { /* a regressor that never varies from 0 says nothing */
+        bool any = false;
+        for (size_t k = 0; k < s->n; k++) {
+            any = any || s->v[k].x[i] != 0.0;
+        }
+        used[i] = used[i] && any;
+    }
+    memset(c, 0, p * sizeof *c);
+    for (bool again = true; again;) {
+        again = false;
+        uint32_t map[3];
+        uint32_t m = 0;
+        for (uint32_t i = 0; i < p; i++) {
+            if (used[i]) {
+                map[m++] = i;
+            }
+        }
+        if (m == 0 || s->n <= m) {
+            break;
+        }
+        gsl_matrix *x = gsl_matrix_alloc(s->n, m);
+        gsl_vector *y = gsl_vector_alloc(s->n);
+        gsl_vector *b = gsl_vector_alloc(m);
+        gsl_matrix *cov = gsl_matrix_alloc(m, m);
+        for (size_t k = 0; k < s->n; k++) {
+            for (uint32_t i = 0; i < m; i++) {
+                gsl_matrix_set(x, k, i, s->v[k].x[map[i]] / s->v[k].t_s);
+            }
+            gsl_vector_set(y, k, 1.0);
+        }
+        gsl_multifit_linear_workspace *w = gsl_multifit_linear_alloc(s->n, m);
+        double chisq;
+        size_t rank;
+        gsl_multifit_linear_tsvd(x, y, 1e-10, b, cov, &chisq, &rank, w);
+        int worst = -1;
+        for (uint32_t i = 0; i < m; i++) {
+            double v = gsl_vector_get(b, i);
+            double sd = sqrt(gsl_matrix_get(cov, i, i));
+            c[map[i]] = (struct fit_number){v, fmax(0.0, v - Z95 * sd), v + Z95 * sd};
+            if (v < 0.0 && (worst < 0 || v < gsl_vector_get(b, (size_t)worst))) {
+                worst = (int)i;
+            }
+        }
+        if (worst >= 0) {
+            used[map[worst]] = false;
+            c[map[worst]] = (struct fit_number){0};
+            again = true;
+        }
+        gsl_multifit_linear_free(w);
+        gsl_matrix_free(cov);
+        gsl_vector_free(b);
+        gsl_vector_free(y);
+        gsl_matrix_free(x);
+    }
+    double sum = 0.0, fitted = 0.0;
+    for (size_t k = 0; k < s->n; k++) {
+        s->v[k].fitted_s = 0.0;
+        for (uint32_t i = 0; i < p; i++) {
+            s->v[k].fitted_s += c[i].value * s->v[k].x[i];
+        }
+        sum += s->v[k].t_s;
+        fitted += s->v[k].fitted_s;
+    }
+    double scale = fitted > 0.0 ? sum / fitted : 1.0;
+    for (uint32_t i = 0; i < p; i++) {
+        c[i] = (struct fit_number){c[i].value * scale, c[i].low * scale, c[i].high * scale};
+    }
+    for (size_t k = 0; k < s->n; k++) {
+        s->v[k].fitted_s *= scale;
+    }
+}
+
+/* ---- tables over rows ---- */
+
+void samples_table(struct samples *s, struct fit_table *t)
+{
+    double n[SOC_OPS_MAX_POINTS] = {0};
+    *t = (struct fit_table){0};
+    double sum[SOC_OPS_MAX_POINTS] = {0}, squares[SOC_OPS_MAX_POINTS] = {0};
+    double rows[SOC_OPS_MAX_POINTS] = {0};
+    int lot = -1;
+    for (size_t i = 0; i < s->n; i++) {
+        int l = (int)ceil(log2(s->v[i].x[0]) - 1e-9);
+        if (l != lot && t->n < SOC_OPS_MAX_POINTS) {
+            t->n++;
+            lot = l;
+        }
+        uint32_t k = t->n - 1;
+        n[k] += 1.0;
+        rows[k] += s->v[i].x[0];
+        sum[k] += s->v[i].t_s;
+        squares[k] += s->v[i].t_s * s->v[i].t_s;
+    }
+    uint32_t kept = 0;
+    for (uint32_t k = 0; k < t->n; k++, kept++) {
+        n[kept] = n[k];
+        rows[kept] = rows[k];
+        sum[kept] = sum[k];
+        squares[kept] = squares[k];
+        while (kept > 0 && sum[kept] / n[kept] < sum[kept - 1] / n[kept - 1]) {
+            n[kept - 1] += n[kept];
+            rows[kept - 1] += rows[kept];
+            sum[kept - 1] += sum[kept];
+            squares[kept - 1] += squares[kept];
+            kept--;
+        }
+    }
+    t->n = kept;
+    for (uint32_t k = 0; k < kept; k++) {
+        double mean = sum[k] / n[k];
+        double sd = n[k] > 1.0 ? sqrt(fmax(0.0, squares[k] / n[k] - mean * mean) / n[k]) : 0.0;
+        t->rows[k] = rows[k] / n[k];
+        t->s[k] = (struct fit_number){mean, fmax(0.0, mean - Z95 * sd), mean + Z95 * sd};
+    }
+}
+
+void samples_table_fitted(struct samples *s, const struct fit_table *t)
+{
+    struct soc_ops ops = {.given = true};
+    ops.qkv.n = t->n;
+    for (uint32_t k = 0; k < t->n; k++) {
+        ops.qkv.rows[k] = t->rows[k];
+        ops.qkv.s[k] = t->s[k].value;
+    }
+    for (size_t i = 0; i < s->n; i++) {
+        struct kernel_query q = {.op = OP_QKV, .padded_rows = (uint32_t)s->v[i].x[0]};
+        s->v[i].fitted_s = soc_ops_seconds(&ops, &q);
+    }
+}
