@@ -315,11 +315,14 @@ static void swap(struct sched *s, struct script *y)
 }
 
 /* Prompt 100 (7 blocks of 8): first token at 100 ms. Out: 100 tokens, 100 ms: free again at 200.
- * Back at 300: its 7 blocks are taken at once, in at 400; token 2 at 410, token 3 at 420. */
+ * Back at 300: its 7 blocks are taken at once, in at 400; token 2 at 410, token 3 at 420. The second
+ * time each move has 7 ms of its own: 207, 407, 417, 427. */
 START_TEST(swapped_kv_leaves_and_returns_through_the_loader)
 {
     static const struct scenario_request q[] = {{BE, 0, 100, 3, 0, 0}};
+    const int fixed_ms = _i == 0 ? 0 : 7;
     sc.setup.kv_capacity_tokens = 128;
+    sc.machine.swap_fixed_ns = MS(fixed_ms);
     run(swap, q, 1);
     ck_assert_int_eq(x.rc[0], 0);
     ck_assert_int_eq(x.rc[1], -EINVAL);
@@ -330,10 +333,10 @@ START_TEST(swapped_kv_leaves_and_returns_through_the_loader)
     ck_assert_uint_eq(free_tokens[2], 16);
     ck_assert_uint_eq(x.n_moved, 2);
     ck_assert(x.moved[0].swapped && !x.moved[1].swapped);
-    ck_assert_int_eq(x.moved[0].at_ns, MS(200) + 3);
-    ck_assert_int_eq(x.moved[1].at_ns, MS(400));
-    ck_assert_int_eq(sc.records[0].token_ns[1], MS(410) + 1);
-    ck_assert_int_eq(sc.records[0].token_ns[2], MS(420) + 2);
+    ck_assert_int_eq(x.moved[0].at_ns, MS(200 + fixed_ms) + 3);
+    ck_assert_int_eq(x.moved[1].at_ns, MS(400 + fixed_ms));
+    ck_assert_int_eq(sc.records[0].token_ns[1], MS(410 + fixed_ms) + 1);
+    ck_assert_int_eq(sc.records[0].token_ns[2], MS(420 + fixed_ms) + 2);
     ck_assert_uint_eq(sc.result.counters[COUNTER_PASS_BAD_SEGMENT], 2);
     ck_assert_uint_eq(sc.result.counters[COUNTER_EVICT_REFUSED], 2);
 }
@@ -527,7 +530,7 @@ int main(void)
     tcase_add_test(t, a_prefix_is_cache_again_when_its_prefill_is_cancelled);
     tcase_add_test(t, the_oldest_cold_prefix_goes_first);
     tcase_add_test(t, evicted_kv_is_prefilled_again_with_what_was_generated);
-    tcase_add_test(t, swapped_kv_leaves_and_returns_through_the_loader);
+    tcase_add_loop_test(t, swapped_kv_leaves_and_returns_through_the_loader, 0, 2);
     tcase_add_test(t, a_cancelled_request_leaves_at_once_or_at_the_end_of_its_pass);
     tcase_add_test(t, a_later_turn_does_not_arrive_after_the_last_instant_of_its_session);
     tcase_add_test(t, a_turn_due_before_the_last_instant_arrives);
