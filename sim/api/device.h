@@ -65,8 +65,8 @@ struct machine {
     double swap_bytes_per_s;
     double memory_bytes;
     double memory_usable_frac;
-    double idle_watts; /* platform, always drawn */
-    double poll_watts; /* a busy-polling coordinator, while work is on a device */
+    double idle_watts;     /* platform, always drawn */
+    double poll_watts;     /* a busy-polling coordinator, while work is on a device */
     int64_t swap_fixed_ns; /* of one move of KV, whatever its size */
 };
 

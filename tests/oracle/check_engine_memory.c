@@ -315,8 +315,8 @@ static void swap(struct sched *s, struct script *y)
 }
 
 /* Prompt 100 (7 blocks of 8): first token at 100 ms. Out: 100 tokens, 100 ms: free again at 200.
- * Back at 300: its 7 blocks are taken at once, in at 400; token 2 at 410, token 3 at 420. The second
- * time each move has 7 ms of its own: 207, 407, 417, 427. */
+ * Back at 300: its 7 blocks are taken at once, in at 400; token 2 at 410, token 3 at 420. The
+ * second time each move has 7 ms of its own: 207, 407, 417, 427. */
 START_TEST(swapped_kv_leaves_and_returns_through_the_loader)
 {
     static const struct scenario_request q[] = {{BE, 0, 100, 3, 0, 0}};
