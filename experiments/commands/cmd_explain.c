@@ -10,11 +10,8 @@
 #include "experiments/run/config.h"
 #include "experiments/run/runner.h"
 #include "experiments/shell/cli.h"
-#include "experiments/shell/table.h"
-#include "experiments/shell/term.h"
 #include "sim/api/contention.h"
 #include "sim/base/arena.h"
-#include "sim/base/json.h"
 #include "sim/base/units.h"
 #include "sim/metrics/explain.h"
 #include "traces/traces.h"
@@ -33,100 +30,65 @@ struct whatif {
     double alone_s, uncontended_s, bound_s;
 };
 
-static void print_whatif(const struct whatif *w, double latency_s)
+static void put_whatif(const struct whatif *w, double latency_s, struct document *d)
 {
-    (void)putchar('\n');
-    term_heading(stdout, "otherwise");
-    struct table t;
-    table_init(&t, "lrl");
-    const double values[] = {w->uncontended_s, w->alone_s, w->bound_s};
     static const char *const names[] = {"DDR shared at no loss", "alone, same policy",
                                         "alone, no policy below"};
     static const char *const missing[] = {"it does not finish then", "it does not finish then",
                                           "no bound when kernel times are random"};
+    const double values[] = {w->uncontended_s, w->alone_s, w->bound_s};
+    document_heading(d, "otherwise");
+    struct frame *f = document_table(d, 2, "lrl", NULL);
     for (int i = 0; i < 3; i++) {
-        table_cell(&t, "%s", names[i]);
-        if (isnan(values[i])) {
-            table_cell(&t, "-");
-            table_cell(&t, "%s", missing[i]);
-        } else {
-            table_cell(&t, "%.6f s", values[i]);
-            table_cell(&t, "%+.1f %%", 100.0 * (values[i] / latency_s - 1.0));
-        }
+        bool none = isnan(values[i]);
+        FRAME_ROW(f, names[i], none ? NULL : document_format(d, "%.6f s", values[i]),
+                  none ? missing[i]
+                       : document_format(d, "%+.1f %%", 100.0 * (values[i] / latency_s - 1.0)));
     }
-    table_print(&t, stdout, 2);
-    table_fini(&t);
+    DOCUMENT_VALUES(document_within(d, "otherwise"), "alone_s", w->alone_s, "uncontended_s",
+                    w->uncontended_s, "bound_s", w->bound_s);
 }
 
-static void print_text(const struct explanation *x, const struct whatif *w)
+static void put_causes(const struct explanation *x, double total_ns, struct document *d)
+{
+    struct frame *f = document_table(d, 2, "lrrl", NULL);
+    struct document *causes = document_within(d, "causes_ns");
+    for (int i = 0; i < EXPLAIN_CAUSE_COUNT; i++) {
+        DOCUMENT_VALUES(causes, explain_cause_names[i], x->ns[i]);
+        if (x->ns[i] != 0) {
+            FRAME_ROW(f, explain_cause_names[i],
+                      document_format(d, "%.6f s", units_s_from_ns(x->ns[i])),
+                      document_format(d, "%.1f %%", 100.0 * (double)x->ns[i] / total_ns),
+                      explain_cause_texts[i]);
+        }
+    }
+}
+
+static void put_explanation(const struct explanation *x, const struct whatif *w,
+                            const char *fingerprint, struct document *d)
 {
     double total = (double)(x->end_ns - x->arrival_ns);
-    (void)printf("request %u (%s), %u prompt and %u output tokens: %.6f s from arrival to %s\n\n",
-                 x->request_id, x->cls == REQUEST_CLASS_REACTIVE ? "reactive" : "proactive",
-                 x->input_tokens, x->output_tokens, total / 1e9,
-                 x->finished ? "last token" : "being dropped");
-    struct table t;
-    table_init(&t, "lrrl");
-    for (int i = 0; i < EXPLAIN_CAUSE_COUNT; i++) {
-        if (x->ns[i] != 0) {
-            table_cell(&t, "%s", explain_cause_names[i]);
-            table_cell(&t, "%.6f s", units_s_from_ns(x->ns[i]));
-            table_cell(&t, "%.1f %%", 100.0 * (double)x->ns[i] / total);
-            table_cell(&t, "%s", explain_cause_texts[i]);
+    const char *cls = x->cls == REQUEST_CLASS_REACTIVE ? "reactive" : "proactive";
+    DOCUMENT_VALUES(d, "fingerprint", fingerprint, "request_id", x->request_id, "class", cls,
+                    "finished", x->finished, "latency_ns", total);
+    document_note(d, "request %u (%s), %u prompt and %u output tokens: %.6f s from arrival to %s\n",
+                  x->request_id, cls, x->input_tokens, x->output_tokens, total / 1e9,
+                  x->finished ? "last token" : "being dropped");
+    put_causes(x, total, d);
+    if (x->n_blockers > 0) {
+        document_heading(d, "who was in the way");
+    }
+    struct frame *blockers = document_data(d, "blockers", 0, "request_id tail_ns queue_ns");
+    for (size_t i = 0; i < x->n_blockers; i++) {
+        const struct explain_blocker *b = &x->blockers[i];
+        FRAME_ROW(blockers, b->request_id, b->tail_ns, b->queue_ns);
+        if (i < 5) {
+            document_note(d, "  request %u: %.6f s (%.6f s of them the kernel that was running)",
+                          b->request_id, units_s_from_ns(b->tail_ns + b->queue_ns),
+                          units_s_from_ns(b->tail_ns));
         }
     }
-    table_print(&t, stdout, 2);
-    table_fini(&t);
-    if (x->n_blockers > 0) {
-        (void)putchar('\n');
-        term_heading(stdout, "who was in the way");
-    }
-    for (size_t i = 0; i < x->n_blockers && i < 5; i++) {
-        const struct explain_blocker *b = &x->blockers[i];
-        (void)printf("  request %u: %.6f s (%.6f s of them the kernel that was running)\n",
-                     b->request_id, units_s_from_ns(b->tail_ns + b->queue_ns),
-                     units_s_from_ns(b->tail_ns));
-    }
-    print_whatif(w, total / 1e9);
-}
-
-/* Takes the tree. */
-static void print_tree(cJSON *root)
-{
-    json_print(root, stdout);
-}
-
-static void add_seconds(cJSON *o, const char *name, double s)
-{
-    (void)(isnan(s) ? cJSON_AddNullToObject(o, name) : cJSON_AddNumberToObject(o, name, s));
-}
-
-static void print_json(const struct explanation *x, const struct whatif *w, const char *fingerprint)
-{
-    cJSON *root = cJSON_CreateObject();
-    cJSON_AddStringToObject(root, "fingerprint", fingerprint);
-    cJSON_AddNumberToObject(root, "request_id", x->request_id);
-    cJSON_AddStringToObject(root, "class",
-                            x->cls == REQUEST_CLASS_REACTIVE ? "reactive" : "proactive");
-    cJSON_AddBoolToObject(root, "finished", x->finished);
-    cJSON_AddNumberToObject(root, "latency_ns", (double)(x->end_ns - x->arrival_ns));
-    cJSON *causes = cJSON_AddObjectToObject(root, "causes_ns");
-    for (int i = 0; i < EXPLAIN_CAUSE_COUNT; i++) {
-        cJSON_AddNumberToObject(causes, explain_cause_names[i], (double)x->ns[i]);
-    }
-    cJSON *blockers = cJSON_AddArrayToObject(root, "blockers");
-    for (size_t i = 0; i < x->n_blockers; i++) {
-        cJSON *b = cJSON_CreateObject();
-        cJSON_AddNumberToObject(b, "request_id", x->blockers[i].request_id);
-        cJSON_AddNumberToObject(b, "tail_ns", (double)x->blockers[i].tail_ns);
-        cJSON_AddNumberToObject(b, "queue_ns", (double)x->blockers[i].queue_ns);
-        cJSON_AddItemToArray(blockers, b);
-    }
-    cJSON *otherwise = cJSON_AddObjectToObject(root, "otherwise");
-    add_seconds(otherwise, "alone_s", w->alone_s);
-    add_seconds(otherwise, "uncontended_s", w->uncontended_s);
-    add_seconds(otherwise, "bound_s", w->bound_s);
-    print_tree(root);
+    put_whatif(w, total / 1e9, d);
 }
 
 /* ---- runs ---- */
@@ -226,11 +188,10 @@ static int explain_one(const struct explain_case *k, struct err *e)
         char fingerprint[CONFIG_FINGERPRINT_BYTES];
         (void)config_fingerprint(k->config, k->policy, k->trace, k->o->config.seed, fingerprint,
                                  sizeof fingerprint);
-        if (k->o->output.json) {
-            print_json(found, &w, fingerprint);
-        } else {
-            print_text(found, &w);
-        }
+        struct document *d = document_new();
+        put_explanation(found, &w, fingerprint, d);
+        document_print(d, &k->o->output, stdout);
+        document_free(d);
     }
     explain_free(x);
     return status;
@@ -244,18 +205,14 @@ static int explain_all(const struct explain_case *k, struct err *e)
     }
     struct interference m;
     interference_collect(x, k->trace, &m);
-    if (k->o->output.json) {
-        char fingerprint[CONFIG_FINGERPRINT_BYTES];
-        cJSON *root = cJSON_CreateObject();
-        cJSON_AddStringToObject(root, "fingerprint",
-                                config_fingerprint(k->config, k->policy, k->trace,
-                                                   k->o->config.seed, fingerprint,
-                                                   sizeof fingerprint));
-        interference_to_json(&m, root);
-        print_tree(root);
-    } else {
-        interference_print(&m, stdout);
-    }
+    char fingerprint[CONFIG_FINGERPRINT_BYTES];
+    struct document *d = document_new();
+    DOCUMENT_VALUES(d, "fingerprint",
+                    config_fingerprint(k->config, k->policy, k->trace, k->o->config.seed,
+                                       fingerprint, sizeof fingerprint));
+    interference_document(&m, d);
+    document_print(d, &k->o->output, stdout);
+    document_free(d);
     explain_free(x);
     return EXIT_OK;
 }

@@ -8,7 +8,7 @@
 #include "experiments/commands/list_kernels.h"
 #include "experiments/run/config.h"
 #include "experiments/run/plugin.h"
-#include "experiments/shell/table.h"
+#include "experiments/shell/frame.h"
 #include "policies/params.h"
 #include "policies/registry.h"
 #include "sim/base/datadir.h"
@@ -26,66 +26,7 @@ struct list_options {
     const char *kind, *name; /* name: one policy */
 };
 
-/* Prints an array of flat objects: as JSON, or one row each, the first two keys as columns. */
-static int print_rows(cJSON *rows, const struct list_options *o)
-{
-    if (o->output.json) {
-        json_print(rows, stdout);
-        return EXIT_OK;
-    }
-    struct table t;
-    table_init(&t, "ll");
-    const cJSON *row = NULL;
-    cJSON_ArrayForEach(row, rows)
-    {
-        table_cell(&t, "%s", row->child->valuestring);
-        table_cell(&t, "%s", row->child->next->valuestring);
-    }
-    table_print(&t, stdout, 0);
-    table_fini(&t);
-    cJSON_Delete(rows);
-    return EXIT_OK;
-}
-
 /* ---- policies ---- */
-
-static cJSON *params_to_json(const struct policy_ops *p)
-{
-    cJSON *list = cJSON_CreateArray();
-    for (uint32_t i = 0; i < policy_params_count(p); i++) {
-        static const char *const types[] = {"number", "integer", "boolean", "choice"};
-        const struct policy_param *q = &p->params[i];
-        char value[128];
-        cJSON *o = cJSON_CreateObject();
-        cJSON_AddStringToObject(o, "name", q->name);
-        cJSON_AddStringToObject(o, "type", types[q->type]);
-        policy_param_format(q, q->def, value, sizeof value);
-        cJSON_AddStringToObject(o, "default", value);
-        if (q->type == PARAM_NUMBER || q->type == PARAM_INT) {
-            cJSON_AddNumberToObject(o, "min", q->min);
-            cJSON_AddNumberToObject(o, "max", q->max);
-        }
-        if (q->type == PARAM_CHOICE) {
-            cJSON *c = cJSON_AddArrayToObject(o, "choices");
-            for (uint32_t k = 0; q->choices[k] != NULL; k++) {
-                cJSON_AddItemToArray(c, cJSON_CreateString(q->choices[k]));
-            }
-        }
-        cJSON_AddStringToObject(o, "help", q->help);
-        cJSON_AddItemToArray(list, o);
-    }
-    return list;
-}
-
-static cJSON *policy_to_json(const struct policy_ops *p)
-{
-    cJSON *o = cJSON_CreateObject();
-    cJSON_AddStringToObject(o, "name", p->name);
-    cJSON_AddStringToObject(o, "summary", p->summary);
-    cJSON_AddBoolToObject(o, "oracle", (p->flags & POLICY_F_ORACLE) != 0);
-    cJSON_AddItemToObject(o, "params", params_to_json(p));
-    return o;
-}
 
 /* What a parameter accepts, in words. */
 static void describe_range(const struct policy_param *q, char *buf, size_t size)
@@ -109,52 +50,80 @@ static void describe_range(const struct policy_param *q, char *buf, size_t size)
     }
 }
 
-static void print_params(const struct policy_ops *p)
+static void put_param(const struct policy_param *q, struct frame *shown, struct document *d)
 {
-    (void)printf("%s: %s\n", p->name, p->summary);
-    struct table t;
-    table_init(&t, "llll");
-    for (uint32_t i = 0; i < policy_params_count(p); i++) {
-        char text[256];
-        policy_param_format(&p->params[i], p->params[i].def, text, sizeof text);
-        table_cell(&t, "%s", p->params[i].name);
-        table_cell(&t, "%s", text);
-        describe_range(&p->params[i], text, sizeof text);
-        table_cell(&t, "%s", text);
-        table_cell(&t, "%s", p->params[i].help);
+    static const char *const types[] = {"number", "integer", "boolean", "choice"};
+    bool ranged = q->type == PARAM_NUMBER || q->type == PARAM_INT;
+    char value[128];
+    char range[256];
+    policy_param_format(q, q->def, value, sizeof value);
+    describe_range(q, range, sizeof range);
+    DOCUMENT_VALUES(d, "name", q->name, "type", types[q->type], "default", value, "min",
+                    FRAME_IF(ranged, q->min), "max", FRAME_IF(ranged, q->max));
+    if (q->type == PARAM_CHOICE) {
+        struct document *choices = document_array(d, "choices");
+        for (uint32_t k = 0; q->choices[k] != NULL; k++) {
+            DOCUMENT_VALUES(choices, NULL, q->choices[k]);
+        }
     }
-    table_print(&t, stdout, 2);
-    table_fini(&t);
-    for (uint32_t k = 0; p->presets != NULL && p->params[0].choices[k] != NULL; k++) {
-        (void)printf("  %s=%s: %s\n", p->params[0].name, p->params[0].choices[k], p->presets[k]);
+    DOCUMENT_VALUES(d, "help", q->help);
+    FRAME_ROW(shown, q->name, value, range, q->help);
+}
+
+/* shown: its parameters, for people. */
+static void put_policy(const struct policy_ops *p, struct frame *shown, struct document *d)
+{
+    DOCUMENT_VALUES(d, "name", p->name, "summary", p->summary, "oracle",
+                    (bool)((p->flags & POLICY_F_ORACLE) != 0));
+    struct document *params = document_array(d, "params");
+    for (uint32_t i = 0; i < policy_params_count(p); i++) {
+        put_param(&p->params[i], shown, document_within(params, NULL));
     }
 }
 
-static int list_policies(const struct list_options *o, struct err *e)
+static int list_policy(const char *name, struct document *d, struct err *e)
+{
+    bool plugin = plugin_path_length(name) > 0;
+    const struct policy_ops *p = plugin ? plugin_load(name, e) : policy_find(name);
+    if (p == NULL) {
+        return plugin ? -EINVAL
+                      : err_add(e, "no policy is called %s; `xpusim list policy` shows them", name);
+    }
+    document_note(d, "%s: %s", p->name, p->summary);
+    put_policy(p, document_table(d, 2, "llll", NULL), d);
+    for (uint32_t k = 0; p->presets != NULL && p->params[0].choices[k] != NULL; k++) {
+        document_note(d, "  %s=%s: %s", p->params[0].name, p->params[0].choices[k], p->presets[k]);
+    }
+    return 0;
+}
+
+static int list_policies(const struct list_options *o, struct document *d, struct err *e)
 {
     if (o->name != NULL) {
-        bool plugin = plugin_path_length(o->name) > 0;
-        const struct policy_ops *p = plugin ? plugin_load(o->name, e) : policy_find(o->name);
-        if (p == NULL && plugin) {
-            return -EINVAL;
-        }
-        if (p == NULL) {
-            return err_add(e, "no policy is called %s; `xpusim list policy` shows them", o->name);
-        }
-        if (o->output.json) {
-            json_print(policy_to_json(p), stdout);
-        } else {
-            print_params(p);
-        }
-        return EXIT_OK;
+        return list_policy(o->name, d, e);
     }
     size_t n = 0;
     const struct policy_ops *const *all = policy_list(&n);
-    cJSON *rows = cJSON_CreateArray();
+    struct document *list = document_array(d, "");
+    struct frame *names = document_table(d, 0, "ll", NULL);
+    struct document *unseen = document_new();
+    struct frame *params = document_table(unseen, 0, "llll", NULL);
     for (size_t i = 0; i < n; i++) {
-        cJSON_AddItemToArray(rows, policy_to_json(all[i]));
+        put_policy(all[i], params, document_within(list, NULL));
+        FRAME_ROW(names, all[i]->name, all[i]->summary);
     }
-    return print_rows(rows, o);
+    document_free(unseen);
+    return 0;
+}
+
+/* Names with what they are. */
+static struct frame *described(struct document *d)
+{
+    static const struct frame_column columns[] = {
+        {.name = "name", .title = "", .kind = FRAME_TEXT},
+        {.name = "description", .title = "", .kind = FRAME_TEXT},
+    };
+    return DOCUMENT_FRAME(d, "", 0, columns);
 }
 
 /* ---- files ---- */
@@ -195,7 +164,8 @@ static int is_data_file(const struct dirent *d)
            (strcmp(dot, ".json") == 0 || strcmp(dot, ".csv") == 0);
 }
 
-static int list_files(const struct list_options *o, const char *folder, struct err *e)
+static int list_files(const struct list_options *o, const char *folder, struct document *d,
+                      struct err *e)
 {
     char path[PATH_BYTES];
     (void)datadir_path(path, sizeof path, folder);
@@ -204,7 +174,7 @@ static int list_files(const struct list_options *o, const char *folder, struct e
     if (n < 0) {
         return err_add(e, "%s: %s", path, strerror(errno));
     }
-    cJSON *rows = cJSON_CreateArray();
+    struct frame *f = described(d);
     for (int i = 0; i < n; i++) {
         char file[PATH_BYTES + 300];
         char about[1024];
@@ -218,103 +188,90 @@ static int list_files(const struct list_options *o, const char *folder, struct e
             describe_json(file, about, sizeof about, e);
         }
         *dot = '\0';
-        cJSON *row = cJSON_CreateObject();
-        cJSON_AddStringToObject(row, "name", name);
-        cJSON_AddStringToObject(row, "description", about);
-        cJSON_AddItemToArray(rows, row);
+        FRAME_ROW(f, name, about);
         free(files[i]);
     }
     free(files);
-    return print_rows(rows, o);
+    return 0;
 }
 
-static int list_names(const struct list_options *o, const char *const *names)
+static int list_names(const char *const *names, struct document *d)
 {
-    cJSON *rows = cJSON_CreateArray();
+    struct frame *f = described(d);
     for (; *names != NULL; names++) {
-        cJSON *row = cJSON_CreateObject();
-        cJSON_AddStringToObject(row, "name", *names);
-        cJSON_AddStringToObject(row, "description", "");
-        cJSON_AddItemToArray(rows, row);
+        FRAME_ROW(f, *names, "");
     }
-    return print_rows(rows, o);
+    return 0;
 }
 
 /* ---- what there is ---- */
 
-static int list_socs(const struct list_options *o, struct err *e)
+static int list_socs(const struct list_options *o, struct document *d, struct err *e)
 {
-    return list_files(o, "hwmodels/soc", e);
+    return list_files(o, "hwmodels/soc", d, e);
 }
 
-static int list_llms(const struct list_options *o, struct err *e)
+static int list_llms(const struct list_options *o, struct document *d, struct err *e)
 {
-    return list_files(o, "hwmodels/llm", e);
+    return list_files(o, "hwmodels/llm", d, e);
 }
 
-static int list_datasets(const struct list_options *o, struct err *e)
+static int list_datasets(const struct list_options *o, struct document *d, struct err *e)
 {
-    return list_files(o, "traces/datasets", e);
+    return list_files(o, "traces/datasets", d, e);
 }
 
-static int list_contention(const struct list_options *o, struct err *e)
+static int list_contention(const struct list_options *o, struct document *d, struct err *e)
 {
+    (void)o;
     (void)e;
-    return list_names(o, contention_names());
+    return list_names(contention_names(), d);
 }
 
-static int list_hwmodels(const struct list_options *o, struct err *e)
+static int list_hwmodels(const struct list_options *o, struct document *d, struct err *e)
 {
+    (void)o;
     (void)e;
-    return list_names(o, hwmodel_names());
+    return list_names(hwmodel_names(), d);
 }
 
 /* The glossary: every part of a name, with unit, direction and definition. */
-static int list_metrics(const struct list_options *o, struct err *e)
+static int list_metrics(const struct list_options *o, struct document *d, struct err *e)
 {
+    static const struct frame_column columns[] = {
+        {.name = "name", .title = "", .kind = FRAME_TEXT},
+        {.name = "title", .kind = FRAME_TEXT, .only_data = true},
+        {.name = "unit", .title = "", .kind = FRAME_TEXT},
+        {.name = "better", .kind = FRAME_TEXT, .only_data = true},
+        {.name = "", .kind = FRAME_TEXT, .only_text = true},
+        {.name = "definition", .title = "", .kind = FRAME_TEXT},
+    };
     size_t n = 0;
     const struct metric_descriptor *v = metric_table(&n);
-    struct table t;
-    table_init(&t, "llll");
-    cJSON *rows = cJSON_CreateArray();
+    (void)o;
     (void)e;
+    document_note(d,
+                  "A metric is [truncated.][WHO.]NAME[.STATISTIC]: WHO reactive, proactive, all, "
+                  "a device\n"
+                  "or a part of the machine; STATISTIC mean, p50, p90, p99, max, n. Better: "
+                  "lower or higher.\n");
+    struct frame *f = DOCUMENT_FRAME(d, "", 0, columns);
     for (size_t i = 0; i < n; i++) {
-        cJSON *row = cJSON_CreateObject();
-        cJSON_AddStringToObject(row, "name", v[i].part);
-        cJSON_AddStringToObject(row, "title", v[i].title);
-        cJSON_AddStringToObject(row, "unit", v[i].unit);
-        cJSON_AddStringToObject(row, "better", metric_better_names[v[i].better]);
-        cJSON_AddStringToObject(row, "definition", v[i].definition);
-        cJSON_AddItemToArray(rows, row);
-        table_cell(&t, "%s", v[i].part);
-        table_cell(&t, "%s", v[i].unit);
-        table_cell(&t, "%s",
-                   v[i].better == METRIC_BETTER_NEITHER ? "" : metric_better_names[v[i].better]);
-        table_cell(&t, "%s", v[i].definition);
+        const char *better = metric_better_names[v[i].better];
+        FRAME_ROW(f, v[i].part, v[i].title, v[i].unit, better,
+                  v[i].better == METRIC_BETTER_NEITHER ? "" : better, v[i].definition);
     }
-    if (o->output.json) {
-        json_print(rows, stdout);
-    } else {
-        (void)puts(
-            "A metric is [truncated.][WHO.]NAME[.STATISTIC]: WHO reactive, proactive, all, a "
-            "device\n"
-            "or a part of the machine; STATISTIC mean, p50, p90, p99, max, n. Better: lower or "
-            "higher.\n");
-        table_print(&t, stdout, 0);
-        cJSON_Delete(rows);
-    }
-    table_fini(&t);
-    return EXIT_OK;
+    return 0;
 }
 
-static int list_kernel_times(const struct list_options *o, struct err *e)
+static int list_kernel_times(const struct list_options *o, struct document *d, struct err *e)
 {
-    return list_kernels(&o->config, o->output.json, e);
+    return list_kernels(&o->config, d, e);
 }
 
 static const char *const kinds[] = {"policy",  "soc",    "llm",     "dataset", "contention",
                                     "hwmodel", "metric", "kernels", NULL};
-static int (*const listers[])(const struct list_options *, struct err *) = {
+static int (*const listers[])(const struct list_options *, struct document *, struct err *) = {
     list_policies,   list_socs,     list_llms,    list_datasets,
     list_contention, list_hwmodels, list_metrics, list_kernel_times};
 
@@ -328,7 +285,13 @@ static int run(void *values, struct err *e)
     }
     for (size_t i = 0; kinds[i] != NULL; i++) {
         if (strcmp(o->kind, kinds[i]) == 0) {
-            return listers[i](o, e);
+            struct document *d = document_new();
+            int rc = listers[i](o, d, e);
+            if (rc == 0) {
+                document_print(d, &o->output, stdout);
+            }
+            document_free(d);
+            return rc == 0 ? EXIT_OK : EXIT_BAD_INPUT;
         }
     }
     return err_add(

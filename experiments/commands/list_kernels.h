@@ -2,9 +2,10 @@
 #define EXPERIMENTS_COMMANDS_LIST_KERNELS_H
 
 #include "experiments/run/config.h"
+#include "experiments/shell/frame.h"
 
-/* Prints time, DDR demand and intensity of each op on each device, for a prefill of 256 tokens and
- * a decode step at a context of 1024. Returns the exit status. */
-int list_kernels(const struct config_options *o, bool json, struct err *e);
+/* Adds time, DDR demand and intensity of each op on each device, for a prefill of 256 tokens and a
+ * decode step at a context of 1024. 0 or -EINVAL. */
+int list_kernels(const struct config_options *o, struct document *d, struct err *e);
 
 #endif

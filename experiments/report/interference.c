@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "experiments/shell/table.h"
 #include "sim/base/units.h"
 
 static const char *const class_names[2] = {"reactive", "proactive"};
@@ -34,69 +33,55 @@ static double per_request_s(int64_t ns, uint32_t requests)
     return requests > 0 ? units_s_from_ns(ns) / requests : 0.0;
 }
 
-void interference_print(const struct interference *m, FILE *out)
+static void put_data(const struct interference *m, struct document *d)
 {
-    (void)fprintf(out, "mean time of a request, by cause (%u reactive, %u proactive)\n\n",
-                  m->requests[0], m->requests[1]);
-    struct table t;
-    table_init(&t, "lrrl");
-    table_cell(&t, "cause");
-    table_cell(&t, "reactive");
-    table_cell(&t, "proactive");
-    table_end_row(&t);
-    for (int c = 0; c < EXPLAIN_CAUSE_COUNT; c++) {
-        if (m->cause_ns[0][c] + m->cause_ns[1][c] > 0) {
-            table_cell(&t, "%s", explain_cause_names[c]);
-            table_cell(&t, "%.4f s", per_request_s(m->cause_ns[0][c], m->requests[0]));
-            table_cell(&t, "%.4f s", per_request_s(m->cause_ns[1][c], m->requests[1]));
-            table_cell(&t, "%s", explain_cause_texts[c]);
-        }
-    }
-    table_cell(&t, "latency");
-    table_cell(&t, "%.4f s", per_request_s(m->latency_ns[0], m->requests[0]));
-    table_cell(&t, "%.4f s", per_request_s(m->latency_ns[1], m->requests[1]));
-    table_cell(&t, "their sum");
-    table_print(&t, out, 2);
-    table_fini(&t);
-
-    (void)fprintf(out,
-                  "\nwho was in the way: mean wait of a victim (of it the rest of a kernel that "
-                  "was running)\n\n");
-    table_init(&t, "lrr");
-    table_cell(&t, "victim");
-    table_cell(&t, "behind reactive");
-    table_cell(&t, "behind proactive");
     for (int v = 0; v < 2; v++) {
-        table_cell(&t, "%s", class_names[v]);
+        struct document *of = document_within(d, class_names[v]);
+        DOCUMENT_VALUES(of, "requests", m->requests[v], "latency_s",
+                        units_s_from_ns(m->latency_ns[v]));
+        struct document *causes = document_within(of, "causes_s");
+        for (int c = 0; c < EXPLAIN_CAUSE_COUNT; c++) {
+            DOCUMENT_VALUES(causes, explain_cause_names[c], units_s_from_ns(m->cause_ns[v][c]));
+        }
+        struct frame *by = document_data(of, "by", 1, "class wait_s tail_s");
         for (int a = 0; a < 2; a++) {
-            int64_t tail = m->tail_ns[v][a];
-            table_cell(&t, "%.4f s (%.4f s)",
-                       per_request_s(tail + m->queue_ns[v][a], m->requests[v]),
-                       per_request_s(tail, m->requests[v]));
+            FRAME_ROW(by, class_names[a], units_s_from_ns(m->tail_ns[v][a] + m->queue_ns[v][a]),
+                      units_s_from_ns(m->tail_ns[v][a]));
         }
     }
-    table_print(&t, out, 2);
-    table_fini(&t);
 }
 
-void interference_to_json(const struct interference *m, cJSON *root)
+void interference_document(const struct interference *m, struct document *d)
 {
-    cJSON *all = cJSON_AddObjectToObject(root, "interference");
-    for (int v = 0; v < 2; v++) {
-        cJSON *row = cJSON_AddObjectToObject(all, class_names[v]);
-        cJSON_AddNumberToObject(row, "requests", m->requests[v]);
-        cJSON_AddNumberToObject(row, "latency_s", units_s_from_ns(m->latency_ns[v]));
-        cJSON *causes = cJSON_AddObjectToObject(row, "causes_s");
-        for (int c = 0; c < EXPLAIN_CAUSE_COUNT; c++) {
-            cJSON_AddNumberToObject(causes, explain_cause_names[c],
-                                    units_s_from_ns(m->cause_ns[v][c]));
-        }
-        cJSON *by = cJSON_AddObjectToObject(row, "by");
-        for (int a = 0; a < 2; a++) {
-            cJSON *cell = cJSON_AddObjectToObject(by, class_names[a]);
-            cJSON_AddNumberToObject(cell, "wait_s",
-                                    units_s_from_ns(m->tail_ns[v][a] + m->queue_ns[v][a]));
-            cJSON_AddNumberToObject(cell, "tail_s", units_s_from_ns(m->tail_ns[v][a]));
+    static const struct frame_column causes[] = {
+        {.name = "cause", .kind = FRAME_TEXT},
+        {.name = "reactive", .format = "%.4f s"},
+        {.name = "proactive", .format = "%.4f s"},
+        {.name = "", .kind = FRAME_TEXT},
+    };
+    document_note(d, "mean time of a request, by cause (%u reactive, %u proactive)\n",
+                  m->requests[0], m->requests[1]);
+    struct frame *f = DOCUMENT_FRAME(d, NULL, 0, causes);
+    frame_indent(f, 2);
+    for (int c = 0; c < EXPLAIN_CAUSE_COUNT; c++) {
+        if (m->cause_ns[0][c] + m->cause_ns[1][c] > 0) {
+            FRAME_ROW(f, explain_cause_names[c], per_request_s(m->cause_ns[0][c], m->requests[0]),
+                      per_request_s(m->cause_ns[1][c], m->requests[1]), explain_cause_texts[c]);
         }
     }
+    FRAME_ROW(f, "latency", per_request_s(m->latency_ns[0], m->requests[0]),
+              per_request_s(m->latency_ns[1], m->requests[1]), "their sum");
+    document_note(d, "\nwho was in the way: mean wait of a victim (of it the rest of a kernel that "
+                     "was running)\n");
+    f = document_table(d, 2, "lrr", "victim", "behind reactive", "behind proactive");
+    for (int v = 0; v < 2; v++) {
+        FRAME_CELL(f, class_names[v]);
+        for (int a = 0; a < 2; a++) {
+            int64_t tail = m->tail_ns[v][a];
+            FRAME_CELL(f, document_format(d, "%.4f s (%.4f s)",
+                                          per_request_s(tail + m->queue_ns[v][a], m->requests[v]),
+                                          per_request_s(tail, m->requests[v])));
+        }
+    }
+    put_data(m, document_within(d, "interference"));
 }

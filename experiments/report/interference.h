@@ -3,9 +3,7 @@
 #ifndef EXPERIMENTS_REPORT_INTERFERENCE_H
 #define EXPERIMENTS_REPORT_INTERFERENCE_H
 
-#include <cjson/cJSON.h>
-#include <stdio.h>
-
+#include "experiments/shell/frame.h"
 #include "sim/api/trace.h"
 #include "sim/metrics/explain.h"
 
@@ -22,9 +20,8 @@ struct interference {
 /* Of a run that x (EXPLAIN_ALL) observed. O(requests x log requests + blockers). */
 void interference_collect(const struct explain *x, const struct trace *t, struct interference *out);
 
-void interference_print(const struct interference *m, FILE *out);
-/* {"interference": {class: {requests, latency_s, causes_s: {..}, by: {class: {wait_s, tail_s}}}}}:
- * added to `root`. */
-void interference_to_json(const struct interference *m, cJSON *root);
+/* Adds {"interference": {class: {requests, latency_s, causes_s: {..}, by: {class: {wait_s,
+ * tail_s}}}}}; for people means of a request. */
+void interference_document(const struct interference *m, struct document *d);
 
 #endif

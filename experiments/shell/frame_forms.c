@@ -37,7 +37,8 @@ static const char *cell_text(const struct frame_column *c, const struct frame_ce
     /* The format is the column's, a literal of the program with one double. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-    (void)snprintf(buf, CELL_BYTES, c->format != NULL ? c->format : "%.4g", v->number);
+    (void)snprintf(buf, CELL_BYTES, c->format != NULL ? c->format : "%.4g",
+                   c->scale != 0.0 ? v->number * c->scale : v->number);
 #pragma GCC diagnostic pop
     return buf;
 }
