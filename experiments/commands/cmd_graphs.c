@@ -1,5 +1,4 @@
 /* `xpusim graphs`: switch strategies side by side on one instance, or on random ones. */
-#include <cjson/cJSON.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -9,7 +8,6 @@
 #include "experiments/commands/graphs_print.h"
 #include "hwmodels/graphs.h"
 #include "sim/base/err.h"
-#include "sim/base/json.h"
 
 #define MAX_STRATEGIES 16
 
@@ -110,101 +108,85 @@ static int check_options(const struct options *o, struct graphs_instance *g, str
     return e->n == 0 ? 0 : -EINVAL;
 }
 
-static void print_text_row(const struct graphs_strategy *st, bool keep_old,
-                           const struct graphs_result *r, const struct graphs_result *best)
+/* A line with the widths of the title line; the Gantt charts stand under the same columns. */
+static void put_row(const struct graphs_strategy *st, bool keep_old, const struct graphs_result *r,
+                    const struct graphs_result *best, struct document *d)
 {
-    char ratio[24] = "-";
-    if (best->label != GRAPHS_UNFINISHED && best->total > 0) {
-        snprintf(ratio, sizeof(ratio), "%.3f", (double)r->total / (double)best->total);
-    }
+    bool known = best->label != GRAPHS_UNFINISHED && best->total > 0;
     if (r->label == GRAPHS_UNFINISHED) {
-        printf("%-18s not finished: the optimum lies between %" PRId64 " and %" PRId64 " (%" PRIu64
-               " states)\n",
-               st->name, r->lower_bound, r->total, r->nodes);
+        document_note(d,
+                      "%-18s not finished: the optimum lies between %" PRId64 " and %" PRId64
+                      " (%" PRIu64 " states)",
+                      st->name, r->lower_bound, r->total, r->nodes);
         return;
     }
-    printf("%-18s %10" PRId64 " %8s %10" PRId64 " %10" PRId64 " %8" PRId64 " %7" PRIu32 "\n",
-           graphs_strategy_title(st, keep_old), r->total, ratio, r->prefill_end, r->switch_end,
-           r->stall, r->memory_peak_blocks);
+    document_note(d, "%-18s %10" PRId64 " %8s %10" PRId64 " %10" PRId64 " %8" PRId64 " %7" PRIu32,
+                  graphs_strategy_title(st, keep_old), r->total,
+                  known ? document_format(d, "%.3f", (double)r->total / (double)best->total) : "-",
+                  r->prefill_end, r->switch_end, r->stall, r->memory_peak_blocks);
 }
 
-static void print_text(const struct graphs_instance *g, const struct options *o,
-                       const struct graphs_result *results, const struct graphs_result *best)
-{
-    size_t n;
-    const struct graphs_strategy *st = graphs_strategies(&n);
-    printf("%" PRIu32 " blocks, %" PRIu32 " chunks, G1 %s\n\n%-18s %10s %8s %10s %10s %8s %7s\n",
-           g->n_blocks, g->n_chunks, g->keep_old ? "kept while G2 loads" : "freed before G2 loads",
-           "strategy", "total", g->keep_old ? "/best" : "/exact", "prefill", "switch", "stall",
-           "memory");
-    for (size_t i = 0; i < n; i++) {
-        if (results[i].memory_peak_blocks > 0) {
-            print_text_row(&st[i], g->keep_old, &results[i], best);
-        }
-    }
-    for (size_t i = 0; o->gantt && i < n; i++) {
-        if (results[i].memory_peak_blocks > 0) {
-            printf("\n%s\n", graphs_strategy_title(&st[i], g->keep_old));
-            graphs_print_gantt(g, &results[i], stdout);
-        }
-    }
-}
-
-static void add_intervals(cJSON *o, const struct graphs_result *r)
+static void put_intervals(const struct graphs_result *r, struct document *d)
 {
     static const char *const kinds[] = {"compute_g1", "compute_g2", "load_g2"};
-    cJSON *list = cJSON_AddArrayToObject(o, "intervals");
+    struct frame *f = document_data(d, "intervals", 0, "kind chunk block start end");
     for (size_t i = 0; i < r->n_intervals; i++) {
         const struct graphs_interval *bar = &r->intervals[i];
-        cJSON *one = cJSON_CreateObject();
-        cJSON_AddStringToObject(one, "kind", kinds[bar->kind]);
-        cJSON_AddNumberToObject(one, "chunk", bar->chunk + 1);
-        cJSON_AddNumberToObject(one, "block", bar->block + 1);
-        cJSON_AddNumberToObject(one, "start", (double)bar->start);
-        cJSON_AddNumberToObject(one, "end", (double)bar->end);
-        cJSON_AddItemToArray(list, one);
+        FRAME_ROW(f, kinds[bar->kind], bar->chunk + 1, bar->block + 1, bar->start, bar->end);
     }
 }
 
-static void print_json(const struct options *o, const struct graphs_result *results,
-                       const struct graphs_result *best)
+static void put_strategy(const struct options *o, const struct graphs_result *r,
+                         const struct graphs_result *best, struct document *d)
+{
+    bool known = best->label == GRAPHS_OPTIMAL && best->total > 0;
+    DOCUMENT_VALUES(d, "total", r->total, "lower_bound", r->lower_bound, "prefill_end",
+                    r->prefill_end, "switch_end", r->switch_end, "stall", r->stall,
+                    "memory_peak_blocks", r->memory_peak_blocks, "finished",
+                    (bool)(r->label != GRAPHS_UNFINISHED), "ratio_to_exact",
+                    FRAME_IF(known, (double)r->total / (double)best->total));
+    if (o->gantt) {
+        put_intervals(r, d);
+    }
+}
+
+/* Of the strategies that were asked for. */
+static void put_results(const struct graphs_instance *g, const struct options *o,
+                        const struct graphs_result *results, const struct graphs_result *best,
+                        struct document *d)
 {
     size_t n;
     const struct graphs_strategy *st = graphs_strategies(&n);
-    cJSON *root = cJSON_CreateObject();
-    cJSON *totals = cJSON_AddObjectToObject(root, "totals");
-    cJSON *all = cJSON_AddObjectToObject(root, "strategies");
+    document_note(d, "%" PRIu32 " blocks, %" PRIu32 " chunks, G1 %s\n", g->n_blocks, g->n_chunks,
+                  g->keep_old ? "kept while G2 loads" : "freed before G2 loads");
+    document_note(d, "%-18s %10s %8s %10s %10s %8s %7s", "strategy", "total",
+                  g->keep_old ? "/best" : "/exact", "prefill", "switch", "stall", "memory");
+    struct document *totals = document_within(d, "totals");
+    struct document *all = document_within(d, "strategies");
+    struct document *charts = document_within(d, NULL);
     for (size_t i = 0; i < n; i++) {
         const struct graphs_result *r = &results[i];
+        const char *title = graphs_strategy_title(&st[i], o->keep_old);
         if (r->memory_peak_blocks == 0) {
             continue;
         }
-        if (r->label == GRAPHS_UNFINISHED) {
-            cJSON_AddNullToObject(totals, st[i].name); /* no number under a name it does not earn */
+        if (r->label == GRAPHS_UNFINISHED) { /* no number under a name it does not earn */
+            DOCUMENT_VALUES(totals, st[i].name, FRAME_NONE);
         } else {
-            cJSON_AddNumberToObject(totals, graphs_strategy_title(&st[i], o->keep_old),
-                                    (double)r->total);
+            DOCUMENT_VALUES(totals, title, r->total);
         }
-        cJSON *s = cJSON_AddObjectToObject(all, graphs_strategy_title(&st[i], o->keep_old));
-        cJSON_AddNumberToObject(s, "total", (double)r->total);
-        cJSON_AddNumberToObject(s, "lower_bound", (double)r->lower_bound);
-        cJSON_AddNumberToObject(s, "prefill_end", (double)r->prefill_end);
-        cJSON_AddNumberToObject(s, "switch_end", (double)r->switch_end);
-        cJSON_AddNumberToObject(s, "stall", (double)r->stall);
-        cJSON_AddNumberToObject(s, "memory_peak_blocks", r->memory_peak_blocks);
-        cJSON_AddBoolToObject(s, "finished", r->label != GRAPHS_UNFINISHED);
-        if (best->label == GRAPHS_OPTIMAL && best->total > 0) {
-            cJSON_AddNumberToObject(s, "ratio_to_exact", (double)r->total / (double)best->total);
-        }
+        put_row(&st[i], o->keep_old, r, best, totals);
+        put_strategy(o, r, best, document_within(all, title));
         if (o->gantt) {
-            add_intervals(s, r);
+            document_note(charts, "\n%s", title);
+            graphs_gantt(g, r, charts);
         }
     }
-    json_print(root, stdout);
 }
 
-/* Solves and prints. 1 when the one strategy asked for is the exact one and it did not finish. */
-static int run_instance(const struct graphs_instance *g, const struct options *o)
+/* Solves. 1 when the one strategy asked for is the exact one and it did not finish. */
+static int run_instance(const struct graphs_instance *g, const struct options *o,
+                        struct document *d)
 {
     size_t n;
     const struct graphs_strategy *st = graphs_strategies(&n);
@@ -220,11 +202,7 @@ static int run_instance(const struct graphs_instance *g, const struct options *o
             rc = !all && results[i].label == GRAPHS_UNFINISHED ? EXIT_CHECK_FAILED : rc;
         }
     }
-    if (o->output.json) {
-        print_json(o, results, &best);
-    } else {
-        print_text(g, o, results, &best);
-    }
+    put_results(g, o, results, &best, d);
     for (size_t i = 0; i < n; i++) {
         graphs_result_fini(&results[i]);
     }
@@ -239,12 +217,16 @@ static int run(void *values, struct err *e)
     if (check_options(o, &g, e) != 0) {
         return EXIT_BAD_INPUT;
     }
+    struct document *d = document_new();
+    int status = EXIT_OK;
     if (o->random > 0) {
-        graphs_print_study(o->random, o->seed_given ? o->seed : 1, o->keep_old, o->output.json,
-                           stdout);
-        return EXIT_OK;
+        graphs_study(o->random, o->seed_given ? o->seed : 1, o->keep_old, d);
+    } else {
+        status = run_instance(&g, o, d);
     }
-    return run_instance(&g, o);
+    document_print(d, &o->output, stdout);
+    document_free(d);
+    return status;
 }
 
 #define OPTIONS struct options

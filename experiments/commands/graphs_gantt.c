@@ -11,8 +11,8 @@ static char symbol(uint32_t block)
     return block < sizeof(symbols) - 1 ? symbols[block] : '+';
 }
 
-static void print_row(const char *name, enum graphs_kind kind, const struct graphs_result *r,
-                      int64_t scale, int cells, FILE *out)
+static void put_row(const char *name, enum graphs_kind kind, const struct graphs_result *r,
+                    int64_t scale, int cells, struct document *d)
 {
     char row[MAX_CELLS + 1];
     memset(row, ' ', sizeof(row));
@@ -30,18 +30,19 @@ static void print_row(const char *name, enum graphs_kind kind, const struct grap
         n--;
     }
     row[n] = '\0';
-    fprintf(out, "  %-10s|%s\n", name, row);
+    document_note(d, "  %-10s|%s", name, row);
 }
 
-void graphs_print_gantt(const struct graphs_instance *g, const struct graphs_result *r, FILE *out)
+void graphs_gantt(const struct graphs_instance *g, const struct graphs_result *r,
+                  struct document *d)
 {
     int64_t scale = (r->total + MAX_CELLS - 1) / MAX_CELLS;
     scale = scale < 1 ? 1 : scale;
     int cells = (int)((r->total + scale - 1) / scale);
-    fprintf(out,
-            "  one character is %" PRId64 " time unit%s; %" PRIu32 " blocks, end at %" PRId64 "\n",
-            scale, scale == 1 ? "" : "s", g->n_blocks, r->total);
-    print_row("G1 compute", GRAPHS_COMPUTE_G1, r, scale, cells, out);
-    print_row("G2 compute", GRAPHS_COMPUTE_G2, r, scale, cells, out);
-    print_row("G2 load", GRAPHS_LOAD_G2, r, scale, cells, out);
+    document_note(d,
+                  "  one character is %" PRId64 " time unit%s; %" PRIu32 " blocks, end at %" PRId64,
+                  scale, scale == 1 ? "" : "s", g->n_blocks, r->total);
+    put_row("G1 compute", GRAPHS_COMPUTE_G1, r, scale, cells, d);
+    put_row("G2 compute", GRAPHS_COMPUTE_G2, r, scale, cells, d);
+    put_row("G2 load", GRAPHS_LOAD_G2, r, scale, cells, d);
 }

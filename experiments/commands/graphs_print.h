@@ -1,22 +1,23 @@
-/* Output of `xpusim graphs`: the Gantt chart, and the study on random instances. */
+/* What `xpusim graphs` says: the Gantt chart, and the study on random instances. */
 #ifndef EXPERIMENTS_COMMANDS_GRAPHS_PRINT_H
 #define EXPERIMENTS_COMMANDS_GRAPHS_PRINT_H
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 
+#include "experiments/shell/frame.h"
 #include "hwmodels/graphs.h"
 
 /* Three lines on one time axis of at most 96 characters: G1 computes, G2 computes, loads. A
  * character names the block (1-9, a-z, A-Z) that is busy at the start of its span of time. */
-void graphs_print_gantt(const struct graphs_instance *g, const struct graphs_result *r, FILE *out);
+void graphs_gantt(const struct graphs_instance *g, const struct graphs_result *r,
+                  struct document *d);
 
 #define GRAPHS_STUDY_MAX 100000 /* instances */
 
 /* Random instances: N 3 to 6, C 1 to 6, p 5 to 15, d = p + 0 to 4, s 5 to 40, all uniform integers.
- * Prints the ratio of each switching strategy to the optimum, in all and by number of chunks. What
+ * Adds the ratio of each switching strategy to the optimum, in all and by number of chunks. What
  * the search does not finish is left out and counted. Deterministic in (n, seed). */
-void graphs_print_study(uint32_t n, uint64_t seed, bool keep_old, bool json, FILE *out);
+void graphs_study(uint32_t n, uint64_t seed, bool keep_old, struct document *d);
 
 #endif

@@ -1,12 +1,11 @@
-#include <cjson/cJSON.h>
 #include <gsl/gsl_sort_double.h>
 #include <gsl/gsl_statistics_double.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "experiments/commands/graphs_print.h"
 #include "sim/base/arena.h"
-#include "sim/base/json.h"
 #include "sim/base/rng.h"
 
 #define MIN_BLOCKS 3
@@ -64,67 +63,47 @@ static void add_instance(const struct graphs_instance *g, struct samples *x)
     graphs_result_fini(&best);
 }
 
-static void print_text(const struct samples *x, FILE *out)
+/* One strategy: mean, worst, and by number of chunks. */
+static void put_ratios(const struct samples *x, size_t strategy, const char *title,
+                       struct document *ratios, struct document *d)
 {
-    size_t n;
-    const struct graphs_strategy *st = graphs_strategies(&n);
-    fprintf(out,
-            "total / %s on %zu random instances (%" PRIu32 " unfinished, left out)\n\n"
-            "%-18s %7s %7s %7s  mean by chunks:",
-            x->keep_old ? "least left-shifted" : "exact", x->n[0], x->unfinished, "strategy",
-            "mean", "p95", "max");
+    double *const *v = x->ratio[strategy];
+    gsl_sort(v[0], 1, x->n[0]);
+    double mean = gsl_stats_mean(v[0], 1, x->n[0]);
+    double max = gsl_stats_max(v[0], 1, x->n[0]);
+    struct document *of = document_within(ratios, title);
+    DOCUMENT_VALUES(of, "mean", mean, "max", max);
+    struct document *by = document_array(of, "mean_by_chunks");
+    const char *line =
+        document_format(d, "%-18s %7.3f %7.3f %7.3f  %15s", title, mean,
+                        gsl_stats_quantile_from_sorted_data(v[0], 1, x->n[0], 0.95), max, "");
     for (int c = 1; c <= MAX_CHUNKS; c++) {
-        fprintf(out, " %6d", c);
+        double m = x->n[c] > 0 ? gsl_stats_mean(v[c], 1, x->n[c]) : (double)NAN;
+        DOCUMENT_VALUES(by, NULL, m);
+        line = document_format(d, x->n[c] > 0 ? "%s %6.3f" : "%s      -", line, m);
     }
-    fprintf(out, "\n");
-    for (size_t i = 0; i < n && i < MAX_STRATEGIES; i++) {
-        if (x->n[0] == 0 || !st[i].switches) {
-            continue;
-        }
-        double *all = x->ratio[i][0];
-        gsl_sort(all, 1, x->n[0]);
-        fprintf(out, "%-18s %7.3f %7.3f %7.3f  %15s", graphs_strategy_title(&st[i], x->keep_old),
-                gsl_stats_mean(all, 1, x->n[0]),
-                gsl_stats_quantile_from_sorted_data(all, 1, x->n[0], 0.95),
-                gsl_stats_max(all, 1, x->n[0]), "");
-        for (int c = 1; c <= MAX_CHUNKS; c++) {
-            if (x->n[c] == 0) {
-                fprintf(out, " %6s", "-");
-            } else {
-                fprintf(out, " %6.3f", gsl_stats_mean(x->ratio[i][c], 1, x->n[c]));
-            }
-        }
-        fprintf(out, "\n");
-    }
+    document_note(d, "%s", line);
 }
 
-static void print_json(const struct samples *x, FILE *out)
+static void put_study(const struct samples *x, struct document *d)
 {
     size_t n;
     const struct graphs_strategy *st = graphs_strategies(&n);
-    cJSON *root = cJSON_CreateObject();
-    cJSON_AddNumberToObject(root, "n", (double)x->n[0]);
-    cJSON_AddNumberToObject(root, "unfinished", x->unfinished);
-    cJSON *ratios =
-        cJSON_AddObjectToObject(root, x->keep_old ? "ratio_to_left_shifted" : "ratio_to_exact");
+    DOCUMENT_VALUES(d, "n", x->n[0], "unfinished", x->unfinished);
+    document_note(d, "total / %s on %zu random instances (%" PRIu32 " unfinished, left out)\n",
+                  x->keep_old ? "least left-shifted" : "exact", x->n[0], x->unfinished);
+    document_note(d, "%-18s %7s %7s %7s  mean by chunks: %6d %6d %6d %6d %6d %6d", "strategy",
+                  "mean", "p95", "max", 1, 2, 3, 4, 5, MAX_CHUNKS);
+    struct document *ratios =
+        document_within(d, x->keep_old ? "ratio_to_left_shifted" : "ratio_to_exact");
     for (size_t i = 0; i < n && i < MAX_STRATEGIES; i++) {
-        if (x->n[0] == 0 || !st[i].switches) {
-            continue;
-        }
-        cJSON *o = cJSON_AddObjectToObject(ratios, graphs_strategy_title(&st[i], x->keep_old));
-        cJSON_AddNumberToObject(o, "mean", gsl_stats_mean(x->ratio[i][0], 1, x->n[0]));
-        cJSON_AddNumberToObject(o, "max", gsl_stats_max(x->ratio[i][0], 1, x->n[0]));
-        cJSON *by = cJSON_AddArrayToObject(o, "mean_by_chunks");
-        for (int c = 1; c <= MAX_CHUNKS; c++) {
-            cJSON_AddItemToArray(
-                by, x->n[c] == 0 ? cJSON_CreateNull()
-                                 : cJSON_CreateNumber(gsl_stats_mean(x->ratio[i][c], 1, x->n[c])));
+        if (x->n[0] > 0 && st[i].switches) {
+            put_ratios(x, i, graphs_strategy_title(&st[i], x->keep_old), ratios, d);
         }
     }
-    json_print(root, out);
 }
 
-void graphs_print_study(uint32_t n, uint64_t seed, bool keep_old, bool json, FILE *out)
+void graphs_study(uint32_t n, uint64_t seed, bool keep_old, struct document *d)
 {
     struct samples x = {.keep_old = keep_old};
     for (int i = 0; i < MAX_STRATEGIES; i++) {
@@ -140,7 +119,7 @@ void graphs_print_study(uint32_t n, uint64_t seed, bool keep_old, bool json, FIL
         draw(&r, &t, &g);
         add_instance(&g, &x);
     }
-    (json ? print_json : print_text)(&x, out);
+    put_study(&x, d);
     for (int i = 0; i < MAX_STRATEGIES; i++) {
         for (int c = 0; c <= MAX_CHUNKS; c++) {
             free(x.ratio[i][c]);
