@@ -174,11 +174,10 @@ static int fit(const struct options *o, struct err *e)
     }
     int status = EXIT_BAD_INPUT;
     if (e->n == 0 && kernel_fit_run(&result, &rows, e) == 0) {
-        if (o->shown.json) {
-            measure_print_json(&result, stdout);
-        } else {
-            measure_print_text(&result, stdout);
-        }
+        struct document *d = document_new();
+        measure_document(&result, d);
+        document_print(d, &o->shown, stdout);
+        document_free(d);
         struct kernel_soc_options soc = {.name = rows.v[0].soc,
                                          .ddr_peak_bytes_per_s = o->ddr_peak_gbs * 1e9};
         if (o->output != NULL) {

@@ -1,13 +1,11 @@
-/* A kernel fit for people and for programs. */
+/* A kernel fit as a document. */
 #ifndef EXPERIMENTS_COMMANDS_MEASURE_PRINT_H
 #define EXPERIMENTS_COMMANDS_MEASURE_PRINT_H
 
-#include <stdio.h>
-
+#include "experiments/shell/frame.h"
 #include "hwmodels/kernel_fit.h"
 
 /* Parameters with intervals, lack of fit, forms side by side on held-out shapes, pairs. */
-void measure_print_text(const struct kernel_fit *fit, FILE *out);
-void measure_print_json(const struct kernel_fit *fit, FILE *out);
+void measure_document(const struct kernel_fit *fit, struct document *d);
 
 #endif

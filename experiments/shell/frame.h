@@ -14,6 +14,7 @@
  *     document_print(d, output, stdout);
  *
  * Who sees what: an entry without a name is for people only, a named one is data; frames are both.
+ * A frame without rows says nothing to people.
  * Everything is owned by the outermost document and freed with it; texts are copied. Out of memory
  * ends the process (sim/base/arena.h).
  */

@@ -151,17 +151,12 @@ static void put_frame(const struct frame *f, bool markdown, FILE *out)
 {
     struct view v = view_of(f);
     uint32_t n = frame_rows(f);
-    uint32_t row = 0;
-    while (v.n > 0 && (row < n || (row == 0 && v.heading < 0))) {
-        uint32_t to = end_of_rows(&v, row);
+    for (uint32_t row = 0, to; v.n > 0 && row < n; row = to) {
+        to = end_of_rows(&v, row);
         if (v.heading >= 0) {
             put_heading(cell_at(f, row, (size_t)v.heading)->text, markdown, out);
         }
         (markdown ? put_rows_markdown : put_rows_text)(&v, row, to, out);
-        if (n == 0) {
-            break; /* the titles alone */
-        }
-        row = to;
     }
 }
 
