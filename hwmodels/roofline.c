@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "sim/base/units.h"
+
 /* Activations are 16 bit in every runtime modelled here (W8A16, W4A16, FP16). */
 #define ACT_BYTES 2.0
 
@@ -58,25 +60,6 @@ static void ops_fill(struct roofline *r, const struct llm *m)
     r->attn_io_bytes_per_row = ACT_BYTES * 2.0 * q; /* queries in, outputs out */
 }
 
-/* A share of an MHA's rows costs its share of the work; keys are read for the whole share. */
-static void attention_work(const struct roofline *r, const struct soc_runtime *p,
-                           const struct kernel_query *q, uint32_t chunk, double *flop,
-                           double *bytes)
-{
-    const struct work_shape *w = q->shape;
-    double share = (double)q->rows / (double)w->rows;
-    double keys = (double)w->kv_read_tokens;
-    if (p->pad_attention && chunk > 0) {
-        if (w->sequences == 1) {
-            keys = ceil(keys / chunk) * chunk;
-        } else {
-            keys += 0.5 * chunk * w->sequences; /* the shape has no single lengths: the mean */
-        }
-    }
-    *flop = r->attn_flop_per_pair * (double)w->attn_pairs * share;
-    *bytes = r->kv_bytes_per_key * keys * share + r->attn_io_bytes_per_row * q->rows;
-}
-
 /* e_a, or what it is on average where the row of a decoding sequence has a rate of its own: the
  * pairs of that row and its keys at e_d, all others at e_a. */
 static double attention_frac(const struct soc_runtime *p, const struct work_shape *w)
@@ -93,6 +76,20 @@ struct terms {
     double compute_s, memory_s;
     double launch_s; /* launches, and what the sequences of a batch cost one by one */
     double flop, bytes;
+};
+
+/* What of a kernel's terms does not depend on how long its sequences are. */
+struct fixed {
+    const struct soc_runtime *runtime;
+    const struct soc_curve *curve;
+    double flop, compute_s, bytes;
+    bool attention;
+    double share;        /* of the pass's rows */
+    uint32_t pad;        /* keys come in multiples of it; 0: as they are */
+    double attn_bytes;   /* of queries and outputs */
+    double launch_s;     /* with those of further sequences */
+    double again_bytes;  /* weights read again for further sequences */
+    double further;      /* sequences in this share, beyond the first */
 };
 
 static bool has_attention(enum op_kind op)
@@ -117,27 +114,21 @@ static double further_decodes(const struct work_shape *w)
 
 /* What each further sequence costs by itself, in mixed passes too: attention's own launch and the
  * gathering of its KV; and of products of few rows, the share of the weights read again. */
-static void batch_terms(const struct hwmodel *m, const struct kernel_query *q, struct terms *t)
+static void batch_fixed(const struct roofline *r, const struct kernel_query *q, struct fixed *f)
 {
-    const struct roofline *r = m->params;
-    const struct soc_runtime *p = r->runtime[q->device];
-    const struct soc_curve *c = q->padded_rows > 1 ? &p->many : &p->one;
+    const struct soc_runtime *p = f->runtime;
     const struct work_shape *w = q->shape;
-    double bytes = p->decode_batch_frac * further_decodes(w) * r->ops[q->op].weight_bytes;
-    if (has_attention(q->op)) { /* a share of the rows holds that share of the sequences */
+    f->again_bytes = p->decode_batch_frac * further_decodes(w) * r->ops[q->op].weight_bytes;
+    if (f->attention) { /* a share of the rows holds that share of the sequences */
         double sequences = w->sequences * (double)q->rows / w->rows;
-        double further = fmax(0.0, sequences - 1.0);
-        t->launch_s += p->attention_launches * further * c->launch_s;
-        bytes += p->kv_gather_frac * r->kv_bytes_per_key * (double)w->kv_read_tokens * further /
-                 w->sequences;
+        f->further = fmax(0.0, sequences - 1.0);
+        f->launch_s += p->attention_launches * f->further * f->curve->launch_s;
     }
-    t->bytes += bytes;
-    t->launch_s += bytes / c->bytes_per_s;
 }
 
-/* The two roofline terms of a kernel; `plain` drops what Appendix B does not have. */
-static void terms_fill(const struct hwmodel *m, const struct kernel_query *q, bool plain,
-                       struct terms *t)
+/* `plain` drops what Appendix B does not have. */
+static inline void fixed_fill(const struct hwmodel *m, const struct kernel_query *q, bool plain,
+                              struct fixed *f)
 {
     const struct roofline *r = m->params;
     const struct soc_runtime *p = r->runtime[q->device];
@@ -153,26 +144,71 @@ static void terms_fill(const struct hwmodel *m, const struct kernel_query *q, bo
     if (many && !plain && p->width_fill > 0.0) {
         fill *= 1.0 + p->width_fill / m->llm->hidden;
     }
-    double flop = op->flop_per_row * rows;
-    t->compute_s = flop / c->flop_per_s * fill;
-    t->bytes = op->weight_bytes + op->io_bytes_per_row * q->padded_rows;
+    f->runtime = p;
+    f->curve = c;
+    f->attention = has_attention(q->op);
+    f->flop = op->flop_per_row * rows;
+    f->compute_s = f->flop / c->flop_per_s * fill;
+    f->bytes = op->weight_bytes + op->io_bytes_per_row * q->padded_rows;
     if (op->expert_bytes > 0.0) {
-        t->bytes += op->expert_bytes * experts_touched(m->llm, q->rows);
+        f->bytes += op->expert_bytes * experts_touched(m->llm, q->rows);
     }
-    if (has_attention(q->op)) {
-        double attn_flop;
-        double attn_bytes;
-        attention_work(r, p, q, chunk, &attn_flop, &attn_bytes);
-        t->compute_s += attn_flop / (c->flop_per_s * (plain ? 1.0 : attention_frac(p, q->shape)));
-        flop += attn_flop;
-        t->bytes += attn_bytes;
+    if (f->attention) {
+        f->share = (double)q->rows / (double)q->shape->rows;
+        f->pad = p->pad_attention ? chunk : 0;
+        f->attn_bytes = r->attn_io_bytes_per_row * q->rows;
     }
-    t->flop = flop;
-    t->memory_s = t->bytes / c->bytes_per_s;
     if (!plain) {
-        t->launch_s = launches(p, q->op, op->prims) * c->launch_s + op->sync_s;
-        batch_terms(m, q, t);
+        f->launch_s = launches(p, q->op, op->prims) * c->launch_s + op->sync_s;
+        batch_fixed(r, q, f);
     }
+}
+
+/* The two roofline terms of a kernel over the (query, key) pairs and keys of w. A share of an MHA's
+ * rows costs its share of the work; keys are read for the whole share. */
+static inline void terms_of(const struct roofline *r, const struct fixed *f,
+                            const struct work_shape *w, bool plain, struct terms *t)
+{
+    t->compute_s = f->compute_s;
+    t->bytes = f->bytes;
+    t->flop = f->flop;
+    double again = f->again_bytes;
+    if (f->attention) {
+        double keys = (double)w->kv_read_tokens;
+        if (f->pad > 0 && w->sequences == 1) {
+            keys = ceil(keys / f->pad) * f->pad;
+        } else if (f->pad > 0) {
+            keys += 0.5 * f->pad * w->sequences; /* the shape has no single lengths: the mean */
+        }
+        double attn_flop = r->attn_flop_per_pair * (double)w->attn_pairs * f->share;
+        double frac = plain ? 1.0 : attention_frac(f->runtime, w);
+        t->compute_s += attn_flop / (f->curve->flop_per_s * frac);
+        t->flop += attn_flop;
+        t->bytes += r->kv_bytes_per_key * keys * f->share + f->attn_bytes;
+    }
+    t->memory_s = t->bytes / f->curve->bytes_per_s;
+    if (plain) {
+        return;
+    }
+    if (f->attention) {
+        again += f->runtime->kv_gather_frac * r->kv_bytes_per_key * (double)w->kv_read_tokens *
+                 f->further / w->sequences;
+    }
+    t->bytes += again;
+    t->launch_s = f->launch_s + again / f->curve->bytes_per_s;
+}
+
+static inline void terms_fill(const struct hwmodel *m, const struct kernel_query *q, bool plain,
+                              struct terms *t)
+{
+    struct fixed f;
+    fixed_fill(m, q, plain, &f);
+    terms_of(m->params, &f, q->shape, plain, t);
+}
+
+static double extended_s(const struct terms *t)
+{
+    return t->launch_s + (t->compute_s > t->memory_s ? t->compute_s : t->memory_s);
 }
 
 static void finish(const struct hwmodel *m, const struct kernel_query *q, const struct terms *t,
@@ -180,7 +216,7 @@ static void finish(const struct hwmodel *m, const struct kernel_query *q, const 
 {
     const struct roofline *r = m->params;
     const struct soc_runtime *p = r->runtime[q->device];
-    int64_t ns = (int64_t)llround(seconds * 1e9);
+    int64_t ns = units_round(seconds * 1e9);
     out->t_ns = ns < 1 ? 1 : ns;
     out->bytes = t->bytes;
     out->flop = t->flop;
@@ -194,7 +230,25 @@ static void kernel_extended(const struct hwmodel *m, const struct kernel_query *
 {
     struct terms t;
     terms_fill(m, q, false, &t);
-    finish(m, q, &t, t.launch_s + fmax(t.compute_s, t.memory_s), out);
+    finish(m, q, &t, extended_s(&t), out);
+}
+
+static void growing_extended(const struct hwmodel *m, const struct kernel_query *q, uint32_t n,
+                             struct kernel_cost *out)
+{
+    struct fixed f;
+    struct terms t;
+    struct work_shape w = *q->shape;
+    struct kernel_query grown = *q;
+    grown.shape = &w;
+    fixed_fill(m, q, false, &f);
+    for (uint32_t i = 0; i < n; i++) {
+        terms_of(m->params, &f, &w, false, &t);
+        finish(m, &grown, &t, extended_s(&t), &out[i]);
+        w.attn_pairs += w.rows;
+        w.kv_read_tokens += w.rows;
+        w.max_context_tokens++;
+    }
 }
 
 static void kernel_roofline(const struct hwmodel *m, const struct kernel_query *q,
@@ -260,6 +314,13 @@ static void kernel_per_op(const struct hwmodel *m, const struct kernel_query *q,
     finish(m, q, &t, seconds, out);
 }
 
+static uint32_t context_limit(const struct hwmodel *m, uint8_t device)
+{
+    const struct roofline *r = m->params;
+    uint32_t most = r->runtime[device]->valid_context_max;
+    return most != 0 ? most : UINT32_MAX;
+}
+
 static double ridge(const struct hwmodel *m, uint8_t device)
 {
     const struct roofline *r = m->params;
@@ -322,11 +383,31 @@ static void floor_table(const struct hwmodel *m, uint8_t device, enum op_kind op
     out->bytes_per_s /= factor;
 }
 
-static const struct hwmodel_ops extended = {"extended", kernel_extended, ridge, floor_extended};
-static const struct hwmodel_ops roofline = {"roofline", kernel_roofline, ridge, floor_roofline};
-static const struct hwmodel_ops pnorm = {"p-norm", kernel_pnorm, ridge, floor_extended};
-static const struct hwmodel_ops table = {"table", kernel_table, ridge, floor_table};
-static const struct hwmodel_ops per_op = {"per-op", kernel_per_op, ridge, NULL};
+static const struct hwmodel_ops extended = {.name = "extended",
+                                            .kernel = kernel_extended,
+                                            .growing = growing_extended,
+                                            .context_limit = context_limit,
+                                            .ridge_flop_per_byte = ridge,
+                                            .floor = floor_extended};
+static const struct hwmodel_ops roofline = {.name = "roofline",
+                                            .kernel = kernel_roofline,
+                                            .context_limit = context_limit,
+                                            .ridge_flop_per_byte = ridge,
+                                            .floor = floor_roofline};
+static const struct hwmodel_ops pnorm = {.name = "p-norm",
+                                         .kernel = kernel_pnorm,
+                                         .context_limit = context_limit,
+                                         .ridge_flop_per_byte = ridge,
+                                         .floor = floor_extended};
+static const struct hwmodel_ops table = {.name = "table",
+                                         .kernel = kernel_table,
+                                         .context_limit = context_limit,
+                                         .ridge_flop_per_byte = ridge,
+                                         .floor = floor_table};
+static const struct hwmodel_ops per_op = {.name = "per-op",
+                                          .kernel = kernel_per_op,
+                                          .context_limit = context_limit,
+                                          .ridge_flop_per_byte = ridge};
 static const struct hwmodel_ops *const forms[] = {&extended, &pnorm, &per_op, &roofline, &table};
 static const char *const names[] = {"extended", "p-norm", "per-op", "roofline", "table", NULL};
 

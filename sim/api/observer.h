@@ -35,8 +35,11 @@ struct repeat_record {
     uint8_t device;
     uint32_t n;
     int64_t lead_ns;        /* of the host, before each */
+    int64_t sample_ns;      /* of the host, after each */
     const int64_t *solo_ns; /* what the launch of each took */
     const int64_t *gap_ns;  /* from the tokens before to its tokens */
+    double device_watts, host_watts; /* of each, while the device is busy */
+    double tail_watts;               /* of the host, while it samples */
 };
 
 #define OBSERVER_DOMAIN_COMPILER MACHINE_MAX_DEVICES
@@ -68,7 +71,8 @@ struct observer {
      * them; lost_ns: killed work (reset). */
     void (*launch_ended)(void *self, int64_t now_ns, const struct launch *l, int64_t solo_ns,
                          int64_t lost_ns);
-    /* Passes in place of which none of the five hooks above, nor `tokens`, is called. An observer
+    /* Passes in place of which none of the five hooks above, nor `tokens`, is called, and `power`
+     * only for the first. An observer
      * that has any of those, ddr or power, but not this one makes every pass be reported. */
     void (*repeated)(void *self, int64_t now_ns, const struct repeat_record *r);
     void (*preempt_asked)(void *self, int64_t now_ns, const struct launch *l);

@@ -35,6 +35,13 @@ static inline double units_us_from_ns(int64_t t_ns)
     return (double)t_ns / 1e3;
 }
 
+/* llround of what is neither negative nor 2^62 or more, inline: exact, since x - i is. */
+static inline int64_t units_round(double x)
+{
+    int64_t i = (int64_t)x;
+    return i + (x - (double)i >= 0.5 ? 1 : 0);
+}
+
 /* Nearest nanosecond; precondition |t_s| < 9.2e9 (292 years). */
 static inline int64_t units_ns_from_s(double t_s)
 {

@@ -120,12 +120,23 @@ struct throttle {
     uint32_t event; /* the average meets the limit */
 };
 
+/* A kernel whose price is known. */
+#define PRICE_BITS 9
+#define PRICE_KEYS 3
+struct price {
+    uint64_t key[PRICE_KEYS]; /* all zero: empty */
+    bool known;
+    struct kernel_run run;
+};
+
 #define REPEAT_MAX 512
+#define REPEAT_AHEAD 16
 
 struct repeat {
     bool allowed;                /* nobody watches every iteration */
     int64_t solo_ns[REPEAT_MAX]; /* of each iteration of a run, and tokens to tokens */
     int64_t gap_ns[REPEAT_MAX];
+    struct kernel_cost attention[REPEAT_AHEAD]; /* of the iterations to come */
 };
 
 struct engine {
@@ -146,6 +157,7 @@ struct engine {
     struct power power;
     struct throttle throttle;
     struct repeat repeat;
+    struct price prices[1u << PRICE_BITS];
     size_t next_first;         /* next first turn of the trace */
     uint64_t arrivals_pending; /* arrival and turn events in the queue */
     uint64_t next_order;
@@ -194,12 +206,16 @@ void vexec_next(struct vexec *v);             /* one kernel forward */
 void device_collapse(struct engine *e, struct vexec *v);
 void device_expand(struct engine *e, struct vexec *v);
 
-/* Prices one kind of op again, for a pass whose sequences have grown. Not of the first op. */
-void vexec_refill(struct engine *e, struct vexec *v, enum op_kind kind);
 /* All kernels of the launch, alone. */
 int64_t vexec_total_ns(const struct vexec *v);
 /* Books the kernels of n ops like `run` that ran alone, and what they moved. */
 void vexec_report(struct engine *e, struct vexec *v, const struct kernel_run *run, uint64_t n);
+
+/* prices.c */
+/* Where the price of such a kernel of the launch is, or belongs (known is false); NULL: it is not
+ * to be kept. */
+struct price *prices_find(struct engine *e, const struct work_shape *w, const struct launch *l,
+                          enum op_kind op, uint32_t rows);
 
 /* repeat.c */
 void repeat_init(struct engine *e);
@@ -237,6 +253,9 @@ void power_device_phase(struct engine *e, uint8_t device, enum power_phase phase
 void power_compiler(struct engine *e, bool on);
 void power_tail(struct engine *e, int delta);
 void power_finish(struct engine *e);
+/* What the iterations of r draw, the first of which begins then (repeat.c); of the first one every
+ * change is observed. Fills the watts of r. Time moves to the last one's end. */
+void power_repeat(struct engine *e, int64_t begin_ns, struct repeat_record *r);
 /* What a device draws by what runs on it, at full speed; and setting it at the present speed. */
 double power_full_watts(const struct engine *e, uint8_t device);
 void power_refresh(struct engine *e, uint8_t device);

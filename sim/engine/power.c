@@ -116,6 +116,48 @@ void power_tail(struct engine *e, int delta)
     throttle_update(e);
 }
 
+/* Changes of state with nothing between them add nothing: a repetition has three states, of which
+ * the first (the host's lead) draws what a machine at rest draws. */
+void power_repeat(struct engine *e, int64_t begin_ns, struct repeat_record *r)
+{
+    struct power *p = &e->power;
+    uint8_t d = r->device;
+    e->now_ns = begin_ns + r->lead_ns;
+    power_device_phase(e, d, POWER_PHASE_DECODE);
+    r->device_watts = p->watts[d];
+    r->host_watts = p->watts[OBSERVER_DOMAIN_HOST];
+    double busy_watts = p->total_watts;
+    e->now_ns += r->solo_ns[0];
+    power_device_phase(e, d, POWER_PHASE_IDLE);
+    power_tail(e, 1);
+    r->tail_watts = p->watts[OBSERVER_DOMAIN_HOST];
+    double tail_watts = p->total_watts;
+    e->now_ns = begin_ns + r->gap_ns[0];
+    power_tail(e, -1);
+    double *device_j = &p->joules[d];
+    double *host_j = &p->joules[OBSERVER_DOMAIN_HOST];
+    bool tail = r->tail_watts > 0.0 && r->sample_ns > 0;
+    double sample_s = units_s_from_ns(r->sample_ns);
+    for (uint32_t k = 1; k < r->n; k++) {
+        int64_t start_ns = e->now_ns + r->lead_ns;
+        double solo_s = units_s_from_ns(r->solo_ns[k]);
+        *device_j += p->watts[d] * units_s_from_ns(start_ns - p->since_ns[d]);
+        p->total_joules += p->total_watts * units_s_from_ns(start_ns - p->total_since_ns);
+        *device_j += r->device_watts * solo_s;
+        *host_j += r->host_watts * solo_s;
+        p->total_joules += busy_watts * solo_s;
+        p->since_ns[d] = start_ns + r->solo_ns[k];
+        p->total_since_ns = p->since_ns[d];
+        e->now_ns += r->gap_ns[k];
+        if (tail) {
+            *host_j += r->tail_watts * sample_s;
+            p->total_joules += tail_watts * sample_s;
+            p->total_since_ns = e->now_ns;
+        }
+    }
+    p->since_ns[OBSERVER_DOMAIN_HOST] = e->now_ns; /* it draws nothing now */
+}
+
 void power_finish(struct engine *e)
 {
     struct power *p = &e->power;

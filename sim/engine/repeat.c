@@ -2,7 +2,8 @@
  * nothing can happen before the next iteration is over, the engine runs iteration after iteration
  * itself: the same instants, integrals and counts as if each had been formed, launched and
  * reported, without events and without asking the policy. The last iteration before something
- * happens is left to the ordinary way, and so is the one in which a request ends. */
+ * happens is left to the ordinary way; one in which a request ends is the last of its run. Of the
+ * kernels only attention differs from one iteration to the next, by its longer sequences. */
 #include "sim/engine/engine.h"
 
 /* Two calls of schedule in an iteration: one when its launch ends, which does nothing while the
@@ -26,7 +27,8 @@ static bool watched_closely(const struct sim_setup *s)
 
 void repeat_init(struct engine *e)
 {
-    e->repeat.allowed = e->may_collapse && !watched_closely(e->core.setup);
+    const struct sim_setup *s = e->core.setup; /* with noise every iteration's kernels are new */
+    e->repeat.allowed = e->may_collapse && !watched_closely(s) && s->truth_sigma <= 0.0;
 }
 
 static struct full_request *request_of(const struct full_pass *p, uint32_t i)
@@ -34,7 +36,7 @@ static struct full_request *request_of(const struct full_pass *p, uint32_t i)
     return core_request(p->segments[i].request);
 }
 
-/* Iterations until one in which a request ends, as far as free blocks reach. */
+/* Iterations up to one in which a request ends, as far as free blocks reach. */
 static uint32_t most_iterations(const struct engine *e, const struct full_pass *p)
 {
     const struct core *c = &e->core;
@@ -42,10 +44,10 @@ static uint32_t most_iterations(const struct engine *e, const struct full_pass *
     for (uint32_t i = 0; i < p->pub.n_segments; i++) {
         const struct full_request *r = request_of(p, i);
         uint32_t left = r->output_tokens - r->pub.generated_tokens;
-        if (!r->alive || r->cancel_pending || p->segments[i].role != SEGMENT_DECODE || left < 2) {
+        if (!r->alive || r->cancel_pending || p->segments[i].role != SEGMENT_DECODE) {
             return 0;
         }
-        most = left - 1 < most ? left - 1 : most;
+        most = left < most ? left : most;
     }
     for (; most > 0; most /= 2) {
         uint64_t need = 0;
@@ -59,91 +61,66 @@ static uint32_t most_iterations(const struct engine *e, const struct full_pass *
     return most;
 }
 
-/* The kernels of the next iteration. Only attention depends on how long the sequences are, so the
- * others stay, unless noise or the model's envelope makes them new. */
-static void fill_next(struct engine *e, struct vexec *v, bool first)
+static void grow(struct work_shape *w, uint32_t n)
 {
-    struct pass *p = v->l->pub.pass;
-    enum op_kind attention = p->fused_layers ? OP_LAYER : OP_MHA;
-    if (first || e->core.setup->truth_sigma > 0.0) {
-        vexec_fill(e, v);
+    w->attn_pairs += (uint64_t)n * w->rows;
+    w->kv_read_tokens += (uint64_t)n * w->rows;
+    w->max_context_tokens += n;
+}
+
+/* What attention costs in the next n iterations, of which the pass's shape is the first. */
+static void attention_ahead(struct engine *e, const struct launch *l, enum op_kind op, uint32_t n)
+{
+    const struct hwmodel *m = e->core.setup->truth;
+    struct work_shape w = l->pass->shape;
+    struct kernel_query q = {.device = l->device,
+                             .graph = l->graph,
+                             .op = op,
+                             .rows = w.rows,
+                             .padded_rows = w.rows,
+                             .shape = &w};
+    if (m->ops->growing != NULL) {
+        m->ops->growing(m, &q, n, e->repeat.attention);
         return;
     }
-    bool outside = v->run[attention].outside;
-    vexec_refill(e, v, attention);
-    if (v->run[attention].outside != outside) {
-        vexec_fill(e, v);
+    for (uint32_t i = 0; i < n; i++) {
+        hwmodel_kernel(m, &q, &e->repeat.attention[i]);
+        grow(&w, 1);
     }
 }
 
-struct count {
-    struct kernel_run run;
-    uint64_t n; /* ops like it, not yet reported */
-};
-
-static void report(struct engine *e, struct vexec *v, struct count *c)
+/* The kernels of an op of a whole pass. */
+static const struct kernel_run *run_of(const struct vexec *v, enum op_kind op)
 {
-    if (c->n > 0) {
-        vexec_report(e, v, &c->run, c->n);
-        c->n = 0;
-    }
+    return op == v->l->pub.pass->layer.kind[0] ? &v->first : &v->run[op];
 }
 
-/* n more ops like run; what differs from those before is reported apart. */
-static void add_ops(struct engine *e, struct vexec *v, struct count *c,
-                    const struct kernel_run *run, uint64_t n)
-{
-    const struct kernel_run *r = &c->run;
-    bool same = r->n == run->n && r->t_ns == run->t_ns && r->tail_ns == run->tail_ns &&
-                r->bytes == run->bytes && r->tail_bytes == run->tail_bytes &&
-                r->outside == run->outside;
-    if (!same) {
-        report(e, v, c);
-        c->run = *run;
-    }
-    c->n += n;
-}
-
-static void add_iteration(struct engine *e, struct vexec *v, struct count counts[OP_KIND_COUNT + 1])
+/* Books the kernels of n iterations but for those with attention. */
+static void book_others(struct engine *e, struct vexec *v, enum op_kind attention, uint64_t n)
 {
     const struct pass *p = v->l->pub.pass;
-    uint32_t layers = e->core.setup->llm->n_layers;
-    add_ops(e, v, &counts[OP_KIND_COUNT], &v->first, 1);
-    for (int kind = 0; kind < OP_KIND_COUNT; kind++) {
-        bool there = p->fused_layers ? kind == OP_LAYER : kind < OP_HEAD;
-        uint32_t n = kind == OP_HEAD ? 1 : there ? layers : 0;
-        n -= kind == (p->fused_layers ? OP_LAYER : OP_QKV) ? 1 : 0; /* the first op of all */
-        if (n > 0) {
-            add_ops(e, v, &counts[kind], &v->run[kind], n);
+    for (uint32_t i = 0; i < p->layer.n; i++) {
+        if (p->layer.kind[i] != attention) {
+            vexec_report(e, v, run_of(v, p->layer.kind[i]), n * e->core.setup->llm->n_layers);
         }
     }
-}
-
-/* What the device and the host draw, from the iteration's first kernel to its last token. */
-static void draw_power(struct engine *e, uint8_t device, int64_t begin_ns, int64_t end_ns,
-                       int64_t out_ns)
-{
-    e->now_ns = begin_ns;
-    power_device_phase(e, device, POWER_PHASE_DECODE);
-    e->now_ns = end_ns;
-    power_device_phase(e, device, POWER_PHASE_IDLE);
-    power_tail(e, 1);
-    e->now_ns = out_ns;
-    power_tail(e, -1);
+    vexec_report(e, v, &v->run[OP_HEAD], n);
 }
 
 /* Everything that n iterations leave behind, at their end. */
-static void settle(struct engine *e, struct full_pass *p, uint32_t n, int64_t lead_ns, bool samples)
+static void settle(struct engine *e, struct full_pass *p, const struct repeat_record *r,
+                   bool samples)
 {
     struct core *c = &e->core;
+    uint32_t n = r->n;
     core_advance(c, e->now_ns);
     for (uint32_t i = 0; i < p->pub.n_segments; i++) {
-        struct full_request *r = request_of(p, i);
-        p->segments[i].first_token = r->pub.kv_tokens + n - 1;
-        r->pub.kv_tokens += n;
-        r->pub.generated_tokens += n;
-        r->pub.last_token_ns = e->now_ns;
-        (void)kv_reserve(c, r, 0);
+        struct full_request *q = request_of(p, i);
+        p->segments[i].first_token = q->pub.kv_tokens + n - 1;
+        q->pub.kv_tokens += n;
+        q->pub.generated_tokens += n;
+        q->pub.last_token_ns = e->now_ns;
+        (void)kv_reserve(c, q, 0);
     }
     c->next_pass_id += n;
     p->pub.id = c->next_pass_id;
@@ -154,9 +131,13 @@ static void settle(struct engine *e, struct full_pass *p, uint32_t n, int64_t le
         (uint64_t)n * (samples ? ROUNDS_IDLE + ROUNDS_ACT : ROUNDS_ACT);
     core_progress(c);
     e->ddr_since_ns = e->now_ns;
-    struct repeat_record rec = {&p->pub, p->whole.device,   n,
-                                lead_ns, e->repeat.solo_ns, e->repeat.gap_ns};
-    CORE_OBSERVE(c, repeated, e->now_ns, &rec);
+    CORE_OBSERVE(c, repeated, e->now_ns, r);
+    for (uint32_t i = 0; i < p->pub.n_segments; i++) {
+        struct full_request *q = request_of(p, i);
+        if (q->pub.generated_tokens == q->output_tokens) {
+            core_request_leave(c, q, REQUEST_STATE_FINISHED);
+        }
+    }
 }
 
 static bool can_repeat(const struct engine *e, const struct full_pass *p)
@@ -166,6 +147,51 @@ static bool can_repeat(const struct engine *e, const struct full_pass *p)
     return e->repeat.allowed && p->ran_whole && nothing_new && e->n_jobs == 0 &&
            d->n_running == 0 && d->n_queued == 0 && e->power.tails == 0 &&
            e->frames.phase == FRAMES_IDLE;
+}
+
+/* Instants of the iterations that end before the given one; returns how many. The pass's shape is
+ * that of the last one then. */
+static uint32_t run_iterations(struct engine *e, struct vexec *v, uint32_t most, int64_t before_ns,
+                               int64_t around_ns)
+{
+    struct repeat *rep = &e->repeat;
+    const struct launch *l = &v->l->pub;
+    struct work_shape *w = &l->pass->shape;
+    enum op_kind attention = l->pass->fused_layers ? OP_LAYER : OP_MHA;
+    uint32_t layers = e->core.setup->llm->n_layers;
+    int64_t now_ns = e->now_ns;
+    grow(w, 1);
+    vexec_fill(e, v);
+    struct kernel_run run = *run_of(v, attention);
+    int64_t others_ns = vexec_total_ns(v) - layers * run.tail_ns;
+    uint32_t n = 0;
+    for (uint32_t ahead = 2; n < most; ahead = ahead < REPEAT_AHEAD ? 2 * ahead : ahead) {
+        uint32_t block = most - n < ahead ? most - n : ahead;
+        attention_ahead(e, l, attention, block);
+        uint32_t end = n + block;
+        for (uint32_t i = 0; n < end; i++, n++) {
+            const struct kernel_cost *a = &rep->attention[i];
+            int64_t solo_ns = others_ns + layers * a->t_ns;
+            int64_t gap_ns = around_ns + solo_ns;
+            if (now_ns + gap_ns >= before_ns || a->outside != run.outside) {
+                most = end = n; /* the envelope's end makes all kernels new */
+                break;
+            }
+            now_ns += gap_ns;
+            rep->solo_ns[n] = solo_ns;
+            rep->gap_ns[n] = gap_ns;
+            run.tail_ns = a->t_ns;
+            run.tail_bytes = a->bytes;
+            vexec_report(e, v, &run, layers);
+            grow(w, 1);
+        }
+    }
+    w->attn_pairs -= w->rows;
+    w->kv_read_tokens -= w->rows;
+    w->max_context_tokens--;
+    book_others(e, v, attention, n);
+    e->now_ns = now_ns;
+    return n;
 }
 
 void repeat_pass(struct engine *e, struct full_pass *p)
@@ -178,40 +204,25 @@ void repeat_pass(struct engine *e, struct full_pass *p)
     int64_t horizon_ns = c->setup->horizon_ns;
     before_ns = horizon_ns < before_ns ? horizon_ns + 1 : before_ns;
     uint32_t most = before_ns > e->now_ns ? most_iterations(e, p) : 0;
+    p->pub.last_op_devices = 0; /* as of a pass that is new */
+    if (most == 0) {
+        return;
+    }
     struct full_launch l = {.pub = p->whole};
     struct vexec v = {.l = &l};
-    struct count counts[OP_KIND_COUNT + 1] = {0};
-    p->pub.last_op_devices = 0; /* as of a pass that is new */
+    int64_t begin_ns = e->now_ns;
     int64_t lead_ns = core_launch_lead_ns(c, &l.pub);
     int64_t sample_ns = c->setup->machine->sample_ns_per_token * (int64_t)p->pub.shape.logit_rows;
-    uint32_t n = 0;
-    struct work_shape *w = &p->pub.shape;
-    uint32_t first_token = p->segments[0].first_token;
-    for (; n < most; n++) {
-        p->segments[0].first_token++;
-        w->attn_pairs += w->rows;
-        w->kv_read_tokens += w->rows;
-        w->max_context_tokens++;
-        fill_next(e, &v, n == 0);
-        int64_t solo_ns = vexec_total_ns(&v);
-        int64_t begin_ns = e->now_ns + lead_ns;
-        int64_t out_ns = begin_ns + solo_ns + sample_ns;
-        if (out_ns >= before_ns) {
-            w->attn_pairs -= w->rows;
-            w->kv_read_tokens -= w->rows;
-            w->max_context_tokens--;
-            break;
-        }
-        e->repeat.solo_ns[n] = solo_ns;
-        e->repeat.gap_ns[n] = out_ns - e->now_ns;
-        add_iteration(e, &v, counts);
-        draw_power(e, p->whole.device, begin_ns, begin_ns + solo_ns, out_ns);
-    }
-    p->segments[0].first_token = first_token;
-    for (uint32_t i = 0; i <= OP_KIND_COUNT; i++) {
-        report(e, &v, &counts[i]);
-    }
+    uint32_t n = run_iterations(e, &v, most, before_ns, lead_ns + sample_ns);
     if (n > 0) {
-        settle(e, p, n, lead_ns, sample_ns > 0);
+        struct repeat_record r = {.pass = &p->pub,
+                                  .device = p->whole.device,
+                                  .n = n,
+                                  .lead_ns = lead_ns,
+                                  .sample_ns = sample_ns,
+                                  .solo_ns = e->repeat.solo_ns,
+                                  .gap_ns = e->repeat.gap_ns};
+        power_repeat(e, begin_ns, &r);
+        settle(e, p, &r, sample_ns > 0);
     }
 }

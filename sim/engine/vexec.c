@@ -53,15 +53,30 @@ static double truth_factor(const struct engine *e, const struct launch *l)
     return exp(sigma * rng_normal_of_key(key) - 0.5 * sigma * sigma);
 }
 
+static void price(struct engine *e, const struct vexec *v, enum op_kind op, uint32_t rows,
+                  struct kernel_run *out)
+{
+    const struct launch *l = &v->l->pub;
+    const struct work_shape *w = &l->pass->shape;
+    struct price *p = prices_find(e, w, l, op, rows);
+    if (p != NULL && p->known) {
+        *out = p->run;
+        return;
+    }
+    kernel_run_fill(e->core.setup->truth, w, op, l->device, l->graph, rows, l->chunk_rows, out);
+    run_finish(e, out, v->truth_factor);
+    if (p != NULL) {
+        p->run = *out;
+        p->known = true;
+    }
+}
+
 void vexec_fill(struct engine *e, struct vexec *v)
 {
     const struct launch *l = &v->l->pub;
     const struct pass *p = l->pass;
-    const struct hwmodel *m = e->core.setup->truth;
     v->truth_factor = truth_factor(e, l);
-    kernel_run_fill(m, &p->shape, pass_op_kind(p, l->op_begin), l->device, l->graph, l->rows,
-                    l->chunk_rows, &v->first);
-    run_finish(e, &v->first, v->truth_factor);
+    price(e, v, pass_op_kind(p, l->op_begin), l->rows, &v->first);
     v->layer_ns = 0;
     if (l->op_end - l->op_begin == 1) {
         return;
@@ -71,30 +86,11 @@ void vexec_fill(struct engine *e, struct vexec *v)
         l->op_end < l->op_begin + per_layer + 1 ? l->op_end : l->op_begin + per_layer + 1;
     for (uint32_t op = l->op_begin + 1; op < end; op++) {
         enum op_kind kind = pass_op_kind(p, op);
-        kernel_run_fill(m, &p->shape, kind, l->device, l->graph, pass_op_rows(p, op), l->chunk_rows,
-                        &v->run[kind]);
-        run_finish(e, &v->run[kind], v->truth_factor);
+        price(e, v, kind, pass_op_rows(p, op), &v->run[kind]);
         v->layer_ns += kind == OP_HEAD ? 0 : kernel_run_total_ns(&v->run[kind]);
     }
     if (l->op_end == p->n_ops && p->shape.logit_rows > 0) {
-        kernel_run_fill(m, &p->shape, OP_HEAD, l->device, l->graph, p->shape.logit_rows,
-                        l->chunk_rows, &v->run[OP_HEAD]);
-        run_finish(e, &v->run[OP_HEAD], v->truth_factor);
-    }
-}
-
-void vexec_refill(struct engine *e, struct vexec *v, enum op_kind kind)
-{
-    const struct launch *l = &v->l->pub;
-    const struct pass *p = l->pass;
-    struct kernel_run *r = &v->run[kind];
-    v->layer_ns -= kernel_run_total_ns(r);
-    kernel_run_fill(e->core.setup->truth, &p->shape, kind, l->device, l->graph, p->shape.rows,
-                    l->chunk_rows, r);
-    run_finish(e, r, 1.0);
-    v->layer_ns += kernel_run_total_ns(r);
-    if (pass_op_kind(p, l->op_begin) == kind) {
-        v->first = *r; /* a whole pass: its first op is like the others of its kind */
+        price(e, v, OP_HEAD, p->shape.logit_rows, &v->run[OP_HEAD]);
     }
 }
 
@@ -126,10 +122,12 @@ void vexec_book(struct engine *e, struct vexec *v, const struct kernel_run *r, u
 static void book_solo(struct engine *e, struct vexec *v, const struct kernel_run *r, uint32_t k,
                       uint64_t c)
 {
-    int64_t t = vexec_kernel_ns(r, k);
-    double demand = vexec_kernel_bytes(r, k) / units_s_from_ns(t);
-    ddr_report(e, c, t, demand, demand);
-    vexec_book(e, v, r, k, c);
+    if (c > 0) {
+        int64_t t = vexec_kernel_ns(r, k);
+        double demand = vexec_kernel_bytes(r, k) / units_s_from_ns(t);
+        ddr_report(e, c, t, demand, demand);
+        vexec_book(e, v, r, k, c);
+    }
 }
 
 void vexec_kernel_begin(struct engine *e, struct vexec *v)
@@ -216,6 +214,7 @@ int64_t vexec_total_ns(const struct vexec *v)
 
 void vexec_report(struct engine *e, struct vexec *v, const struct kernel_run *run, uint64_t n)
 {
+    audit_kernel(e, run->tail_ns, run->tail_bytes);
     book_solo(e, v, run, 0, n * (run->n - 1));
     book_solo(e, v, run, run->n - 1, n);
 }

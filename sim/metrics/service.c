@@ -164,9 +164,9 @@ void service_repeated(void *self, int64_t now_ns, const struct repeat_record *r)
                 metrics_gap(m, (enum request_class)c, r->gap_ns[k], measured[c]);
             }
         }
-        usage_repeated(&m->usage, r, k);
         m->decode_ns += (double)r->solo_ns[k];
     }
+    usage_repeated(&m->usage, r);
     m->decode_passes += r->n;
     m->decode_sequences += (uint64_t)r->n * p->n_segments;
 }

@@ -67,8 +67,12 @@ void usage_ddr(struct usage *u, uint64_t count, int64_t duration_ns, double dema
 {
     double duration_s = units_s_from_ns(duration_ns);
     units_sum ns = (units_sum)count * duration_ns;
-    u->ddr_bytes += (units_sum)count * llround(share_bytes_per_s * duration_s);
-    u->ddr_demand_bytes += (units_sum)count * llround(demand_bytes_per_s * duration_s);
+    int64_t demand_bytes = units_round(demand_bytes_per_s * duration_s);
+    int64_t bytes = share_bytes_per_s == demand_bytes_per_s
+                        ? demand_bytes
+                        : units_round(share_bytes_per_s * duration_s);
+    u->ddr_bytes += (units_sum)count * bytes;
+    u->ddr_demand_bytes += (units_sum)count * demand_bytes;
     double pressure = demand_bytes_per_s / u->machine->ddr_peak_bytes_per_s;
     u->tier_ns[pressure >= u->tier_high_frac ? 2 : pressure >= u->tier_medium_frac ? 1 : 0] += ns;
     u->ddr_ns += ns;
@@ -148,11 +152,46 @@ bool usage_launch_ended(struct usage *u, const struct launch *l, int64_t solo_ns
     return true;
 }
 
-void usage_repeated(struct usage *u, const struct repeat_record *r, uint32_t k)
+/* The host's time in a state of r's, from the second launch on. */
+static void repeated_host(struct usage *u, const struct repeat_record *r, int64_t busy_ns,
+                          int64_t end_ns)
 {
-    u->actual_ns += r->solo_ns[k];
-    u->solo_ns += r->solo_ns[k];
-    u->reactive[r->device].sum_ns += r->pass->has_reactive ? r->lead_ns + r->solo_ns[k] : 0;
+    const uint32_t host = OBSERVER_DOMAIN_HOST;
+    bool tail = r->tail_watts > 0.0 && r->sample_ns > 0;
+    int64_t ns = (r->host_watts > 0.0 ? busy_ns : 0) + (tail ? (r->n - 1) * r->sample_ns : 0);
+    u->phase_ns[host][POWER_PHASE_DECODE] += ns;
+    u->phase_ns[host][POWER_PHASE_IDLE] += end_ns - u->since_ns[host] - ns;
+    u->since_ns[host] = end_ns;
+}
+
+void usage_repeated(struct usage *u, const struct repeat_record *r)
+{
+    uint8_t d = r->device;
+    double *idle = &u->watt_ns[d][POWER_PHASE_IDLE];
+    double *busy = &u->watt_ns[d][POWER_PHASE_DECODE];
+    double *host = &u->watt_ns[OBSERVER_DOMAIN_HOST][POWER_PHASE_DECODE];
+    int64_t rest_ns = r->lead_ns + r->sample_ns;
+    double tail = r->tail_watts * (double)r->sample_ns;
+    double rest = u->watts[d] * (double)rest_ns;
+    int64_t busy_ns = 0;
+    for (uint32_t k = 1; k < r->n; k++) {
+        *idle += rest;
+        *busy += r->device_watts * (double)r->solo_ns[k];
+        *host += r->host_watts * (double)r->solo_ns[k];
+        *host += tail;
+        busy_ns += r->solo_ns[k];
+    }
+    if (r->n > 1) {
+        u->phase_ns[d][POWER_PHASE_IDLE] += (r->n - 1) * rest_ns;
+        u->phase_ns[d][POWER_PHASE_DECODE] += busy_ns;
+        u->since_ns[d] += (r->n - 1) * rest_ns + busy_ns;
+        u->now_ns = u->since_ns[d] + (tail > 0.0 ? r->sample_ns : 0);
+        repeated_host(u, r, busy_ns, u->since_ns[d] + r->sample_ns);
+    }
+    busy_ns += r->solo_ns[0];
+    u->actual_ns += busy_ns;
+    u->solo_ns += busy_ns;
+    u->reactive[d].sum_ns += r->pass->has_reactive ? r->n * r->lead_ns + busy_ns : 0;
 }
 
 void usage_finish(struct usage *u, int64_t now_ns)

@@ -64,8 +64,8 @@ void usage_speed(struct usage *u, int64_t now_ns, double speed);
 void usage_launch_started(struct usage *u, const struct launch *l, int64_t lead_ns);
 /* False when the launch had never started (it was withdrawn). */
 bool usage_launch_ended(struct usage *u, const struct launch *l, int64_t solo_ns, int64_t lost_ns);
-/* A launch that ran alone from begin to end. */
-void usage_repeated(struct usage *u, const struct repeat_record *r, uint32_t k);
+/* Launches that ran alone from begin to end; what the first one drew is known. */
+void usage_repeated(struct usage *u, const struct repeat_record *r);
 /* A clock that stands still while the device runs a reactive launch. */
 int64_t usage_clear_ns(const struct usage *u, uint8_t device, int64_t now_ns);
 /* Closes every integral at the end of the run. Call once. */
