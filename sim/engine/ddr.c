@@ -108,15 +108,8 @@ static double job_speed(const struct engine *e, const struct job *j)
     return j->exec != NULL ? e->throttle.speed : 1.0;
 }
 
-void ddr_settle(struct engine *e)
+void ddr_share_out(struct engine *e, struct flow *flows)
 {
-    e->ddr_dirty = false;
-    if (e->n_jobs == 1 && e->may_collapse && e->jobs[0]->exec != NULL &&
-        e->devices[e->jobs[0]->device].n_running == 1 && e->frames.phase != FRAMES_WAITING) {
-        device_collapse(e, e->jobs[0]->exec);
-        return;
-    }
-    struct flow flows[ENGINE_MAX_JOBS];
     const struct machine *m = e->core.setup->machine;
     double capacity = m->ddr_peak_bytes_per_s * m->ddr_cap_frac;
     e->ddr_demand = 0.0;
@@ -134,12 +127,7 @@ void ddr_settle(struct engine *e)
     }
     e->ddr_share = 0.0;
     for (uint32_t i = 0; i < e->n_jobs; i++) {
-        struct job *j = e->jobs[i];
-        const struct flow *f = &flows[i];
-        double slow =
-            f->demand_bytes_per_s > 0.0 ? f->share_bytes_per_s / f->demand_bytes_per_s : 1.0;
-        e->ddr_share += f->share_bytes_per_s;
-        job_set_rate(e, j, j->share_frac * job_speed(e, j) * slow, job_speed(e, j));
+        e->ddr_share += flows[i].share_bytes_per_s;
     }
     if (e->ddr_unlimited || (e->n_jobs == 1 && e->jobs[0]->exec != NULL)) {
         return; /* `none` shares nothing: there is no capacity to exceed */
@@ -148,4 +136,21 @@ void ddr_settle(struct engine *e)
     struct sim_audit *audit = &e->core.result->audit;
     audit->ddr_max_over_capacity =
         over > audit->ddr_max_over_capacity ? over : audit->ddr_max_over_capacity;
+}
+
+void ddr_settle(struct engine *e)
+{
+    e->ddr_dirty = false;
+    if (e->n_jobs == 1 && e->may_collapse && e->jobs[0]->exec != NULL &&
+        e->devices[e->jobs[0]->device].n_running == 1 && e->frames.phase != FRAMES_WAITING) {
+        device_collapse(e, e->jobs[0]->exec);
+        return;
+    }
+    struct flow flows[ENGINE_MAX_JOBS];
+    ddr_share_out(e, flows);
+    for (uint32_t i = 0; i < e->n_jobs; i++) {
+        struct job *j = e->jobs[i];
+        double speed = job_speed(e, j);
+        job_set_rate(e, j, j->share_frac * speed * ddr_rate(&flows[i]), speed);
+    }
 }

@@ -129,6 +129,16 @@ struct price {
     struct kernel_run run;
 };
 
+/* What two flows beside each other get (corun.c). */
+#define CORUN_BITS 7
+struct corun_pair {
+    bool known;
+    uint8_t device[2];
+    uint64_t bits[2]; /* of their demands */
+    double rate[2];
+    double demand, share; /* of both */
+};
+
 #define REPEAT_MAX 512
 #define REPEAT_AHEAD 16
 
@@ -150,13 +160,14 @@ struct engine {
     double ddr_demand, ddr_share; /* sums over jobs, since ddr_since_ns */
     int64_t ddr_since_ns;
     bool ddr_dirty; /* rates must be settled before time moves */
-    bool may_collapse;
+    bool may_collapse, may_corun;
     bool ddr_unlimited; /* of the contention form */
     struct channel loader, compiler;
     struct frames frames;
     struct power power;
     struct throttle throttle;
     struct repeat repeat;
+    struct corun_pair pairs[1u << CORUN_BITS]; /* while weights stay */
     struct price prices[1u << PRICE_BITS];
     size_t next_first;         /* next first turn of the trace */
     uint64_t arrivals_pending; /* arrival and turn events in the queue */
@@ -217,6 +228,11 @@ void vexec_report(struct engine *e, struct vexec *v, const struct kernel_run *ru
 struct price *prices_find(struct engine *e, const struct work_shape *w, const struct launch *l,
                           enum op_kind op, uint32_t rows);
 
+/* corun.c */
+void corun_init(struct engine *e);
+/* Goes from kernel boundary to kernel boundary while nothing else happens; false: it could not. */
+bool corun(struct engine *e);
+
 /* repeat.c */
 void repeat_init(struct engine *e);
 /* After the tokens of a pass are out and before its policy hears of it: runs what iterations it
@@ -231,6 +247,14 @@ void ddr_report(struct engine *e, uint64_t count, int64_t duration_ns, double de
 void ddr_touch(struct engine *e);
 /* Recomputes all rates and completion events; called before time moves. */
 void ddr_settle(struct engine *e);
+/* The flows of all jobs with their shares; notes their sums. */
+void ddr_share_out(struct engine *e, struct flow *flows);
+/* How fast a flow goes, of its speed alone. */
+static inline double ddr_rate(const struct flow *f)
+{
+    return f->demand_bytes_per_s > 0.0 ? f->share_bytes_per_s / f->demand_bytes_per_s : 1.0;
+}
+
 /* Sets the progress of a job's current piece of work. */
 void job_start(struct engine *e, struct job *j, double solo_ns, double bytes);
 /* Brings what is left of a job up to now, at the rate it has had. */

@@ -190,6 +190,7 @@ static void engine_init(struct engine *e, const struct sim_setup *setup)
     throttle_init(e);
     frames_init(e);
     repeat_init(e);
+    corun_init(e);
 }
 
 /* A run that stops in the middle, at its horizon or in an error, has done what it has done: the
@@ -219,6 +220,9 @@ static void run_loop(struct engine *e)
             core_fail(c, -ERANGE, "the next event comes after 146 years of simulated time");
             core_dump(c);
             return;
+        }
+        if (corun(e)) {
+            continue;
         }
         if (run_instant(e) != 0) {
             stop_now(e);
