@@ -50,6 +50,7 @@ struct openvino {
     struct pass *pass;       /* on the device, or NULL */
     uint64_t step;           /* present one, from 1 */
     uint64_t planned_blocks; /* of the batch under construction */
+    uint64_t free_blocks;    /* before it */
     uint32_t budget;
     uint8_t device;
     bool split_fuse;
@@ -127,14 +128,15 @@ static uint32_t budget_left(const struct openvino *o)
     return o->budget - o->batch.tokens;
 }
 
-static uint64_t free_left(struct sched *s, const struct openvino *o)
+static uint64_t free_left(const struct openvino *o)
 {
-    return blocks_free(s) - o->planned_blocks;
+    return o->free_blocks - o->planned_blocks;
 }
 
-static void add(struct sched *s, struct openvino *o, const struct request *r, uint32_t n)
+/* blocks: those it needs for the n tokens. */
+static void add(struct openvino *o, const struct request *r, uint32_t n, uint64_t blocks)
 {
-    o->planned_blocks += blocks_needed(s, r, n);
+    o->planned_blocks += blocks;
     batch_add(&o->batch, r, r->state == REQUEST_STATE_DECODE ? SEGMENT_DECODE : SEGMENT_PREFILL, n);
 }
 
@@ -149,7 +151,9 @@ static bool preempt(struct sched *s, struct openvino *o, const struct request *v
     }
     ((struct group *)victim->own)->sits_out = o->step;
     struct kv_part rest = {.request = victim, .from_token = (uint32_t)keep};
-    return sched_kv_move(s, rest, KV_NOWHERE) == 0;
+    bool taken = sched_kv_move(s, rest, KV_NOWHERE) == 0;
+    o->free_blocks = blocks_free(s);
+    return taken;
 }
 
 /* The last group that holds KV, if it comes after r. */
@@ -175,14 +179,14 @@ static void add_generating(struct sched *s, struct openvino *o)
         n = n < budget_left(o) ? n : budget_left(o);
         uint64_t wanted = blocks_needed(s, r, n);
         const struct request *victim = r;
-        while (victim != NULL && wanted > free_left(s, o)) {
+        while (victim != NULL && wanted > free_left(o)) {
             victim = last_holder_after(s, o, r);
             if (victim != NULL && !preempt(s, o, victim, wanted)) {
                 victim = NULL;
             }
         }
-        if (wanted <= free_left(s, o)) {
-            add(s, o, r, n);
+        if (wanted <= free_left(o)) {
+            add(o, r, n, wanted);
         }
     }
 }
@@ -192,7 +196,7 @@ static uint32_t add_chunk(struct sched *s, struct openvino *o, const struct requ
 {
     uint64_t held = blocks_held(s, r);
     uint64_t cached = held == 0 ? blocks_of(s, r->kv_tokens) : 0; /* counted as free, but its own */
-    uint64_t free = free_left(s, o);
+    uint64_t free = free_left(o);
     if (free < cached) {
         return 0;
     }
@@ -201,7 +205,7 @@ static uint32_t add_chunk(struct sched *s, struct openvino *o, const struct requ
     n = n < budget_left(o) ? n : budget_left(o);
     n = n < slots ? n : (uint32_t)slots;
     if (n > 0) {
-        add(s, o, r, n);
+        add(o, r, n, blocks_needed(s, r, n));
     }
     return n;
 }
@@ -223,10 +227,11 @@ static bool add_whole(struct sched *s, struct openvino *o, const struct request 
 {
     uint32_t n = available_tokens(r);
     bool alone = n > o->budget && o->batch.n == 0;
-    if ((n > budget_left(o) && !alone) || blocks_needed(s, r, n) > free_left(s, o)) {
+    uint64_t wanted = blocks_needed(s, r, n);
+    if ((n > budget_left(o) && !alone) || wanted > free_left(o)) {
         return false;
     }
-    add(s, o, r, n);
+    add(o, r, n, wanted);
     return o->batch.tokens < o->budget;
 }
 
@@ -264,6 +269,7 @@ static void plan(struct sched *s, struct openvino *o)
 {
     batch_clear(&o->batch);
     o->planned_blocks = 0;
+    o->free_blocks = blocks_free(s);
     if (o->split_fuse) {
         add_generating(s, o);
         add_prompt_chunks(s, o);

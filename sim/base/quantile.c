@@ -55,11 +55,6 @@ static void reserve(struct sample *s, size_t n)
 
 static void store(struct sample *s, double x, uint32_t count)
 {
-    if (s->sketch) {
-        s->bins[bin_of(x)] += count;
-        s->n += count;
-        return;
-    }
     reserve(s, s->n + count);
     for (uint32_t i = 0; i < count; i++) {
         s->v[s->n++] = x;
@@ -74,12 +69,40 @@ static void add_sum(struct sample *s, double add)
     s->sum = t;
 }
 
-void sample_add_n(struct sample *s, double x, uint32_t count)
+static void note(struct sample *s, double x, uint32_t count)
 {
-    store(s, x, count);
     add_sum(s, x * count);
     s->min = x < s->min ? x : s->min;
     s->max = x > s->max ? x : s->max;
+}
+
+static void count_in(struct sample *s, size_t bin, double x, uint32_t count)
+{
+    s->bins[bin] += count;
+    s->n += count;
+    note(s, x, count);
+}
+
+void sample_add_n(struct sample *s, double x, uint32_t count)
+{
+    if (s->sketch) {
+        count_in(s, bin_of(x), x, count);
+        return;
+    }
+    store(s, x, count);
+    note(s, x, count);
+}
+
+void sample_add_both(struct sample *s, struct sample *o, double x, uint32_t count)
+{
+    if (s->sketch && o->sketch) {
+        size_t bin = bin_of(x);
+        count_in(s, bin, x, count);
+        count_in(o, bin, x, count);
+        return;
+    }
+    sample_add_n(s, x, count);
+    sample_add_n(o, x, count);
 }
 
 void sample_add(struct sample *s, double x)

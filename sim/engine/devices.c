@@ -1,7 +1,6 @@
 /* Virtual devices: they take launches, run their kernels one after another (vexec.c), and stop at
  * yield points. */
 #include <errno.h>
-#include <string.h>
 
 #include "sim/engine/engine.h"
 

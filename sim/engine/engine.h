@@ -120,13 +120,13 @@ struct throttle {
     uint32_t event; /* the average meets the limit */
 };
 
-/* A kernel whose price is known. */
-#define PRICE_BITS 9
-#define PRICE_KEYS 3
-struct price {
-    uint64_t key[PRICE_KEYS]; /* all zero: empty */
-    bool known;
-    struct kernel_run run;
+/* Prices of the kernels of like passes. */
+#define PRICES_BITS 8
+struct prices {
+    uint64_t key[3];
+    bool known[OP_KIND_COUNT];
+    uint32_t head_rows; /* those of the head that is known */
+    struct kernel_run run[OP_KIND_COUNT];
 };
 
 /* What two flows beside each other get (corun.c). */
@@ -167,8 +167,8 @@ struct engine {
     struct power power;
     struct throttle throttle;
     struct repeat repeat;
-    struct corun_pair pairs[1u << CORUN_BITS]; /* while weights stay */
-    struct price prices[1u << PRICE_BITS];
+    struct corun_pair pairs[1u << CORUN_BITS];
+    struct prices prices[1u << PRICES_BITS];
     size_t next_first;         /* next first turn of the trace */
     uint64_t arrivals_pending; /* arrival and turn events in the queue */
     uint64_t next_order;
@@ -223,10 +223,10 @@ int64_t vexec_total_ns(const struct vexec *v);
 void vexec_report(struct engine *e, struct vexec *v, const struct kernel_run *run, uint64_t n);
 
 /* prices.c */
-/* Where the price of such a kernel of the launch is, or belongs (known is false); NULL: it is not
- * to be kept. */
-struct price *prices_find(struct engine *e, const struct work_shape *w, const struct launch *l,
-                          enum op_kind op, uint32_t rows);
+/* Where prices of the launch's kernels of so many rows are, or belong; NULL: they are not to be
+ * kept. Until the next call. */
+struct prices *prices_find(struct engine *e, const struct work_shape *w, const struct launch *l,
+                           uint32_t rows);
 
 /* corun.c */
 void corun_init(struct engine *e);

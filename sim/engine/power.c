@@ -36,6 +36,10 @@ static void power_set(struct engine *e, uint8_t domain, enum power_phase phase, 
 static void power_host(struct engine *e)
 {
     const struct sim_setup *s = e->core.setup;
+    if (e->power.tails == 0 && s->machine->poll_watts <= 0.0 &&
+        e->power.phase[OBSERVER_DOMAIN_HOST] == POWER_PHASE_IDLE) {
+        return;
+    }
     double watts = (double)e->power.tails * s->machine->compile_watts;
     if ((s->policy->flags & POLICY_F_BUSY_POLL) != 0 && e->power.busy_devices > 0) {
         watts += s->machine->poll_watts;

@@ -53,21 +53,24 @@ static double truth_factor(const struct engine *e, const struct launch *l)
     return exp(sigma * rng_normal_of_key(key) - 0.5 * sigma * sigma);
 }
 
+/* Kernels of one op; p: where their prices may be known, or NULL. */
 static void price(struct engine *e, const struct vexec *v, enum op_kind op, uint32_t rows,
-                  struct kernel_run *out)
+                  struct prices *p, struct kernel_run *out)
 {
     const struct launch *l = &v->l->pub;
-    const struct work_shape *w = &l->pass->shape;
-    struct price *p = prices_find(e, w, l, op, rows);
-    if (p != NULL && p->known) {
-        *out = p->run;
+    bool attention = op == OP_MHA || op == OP_LAYER;
+    bool kept = p != NULL && !attention;
+    if (kept && p->known[op] && (op != OP_HEAD || p->head_rows == rows)) {
+        *out = p->run[op];
         return;
     }
-    kernel_run_fill(e->core.setup->truth, w, op, l->device, l->graph, rows, l->chunk_rows, out);
+    kernel_run_fill(e->core.setup->truth, &l->pass->shape, op, l->device, l->graph, rows,
+                    l->chunk_rows, out);
     run_finish(e, out, v->truth_factor);
-    if (p != NULL) {
-        p->run = *out;
-        p->known = true;
+    if (kept) {
+        p->run[op] = *out;
+        p->known[op] = true;
+        p->head_rows = op == OP_HEAD ? rows : p->head_rows;
     }
 }
 
@@ -76,21 +79,27 @@ void vexec_fill(struct engine *e, struct vexec *v)
     const struct launch *l = &v->l->pub;
     const struct pass *p = l->pass;
     v->truth_factor = truth_factor(e, l);
-    price(e, v, pass_op_kind(p, l->op_begin), l->rows, &v->first);
     v->layer_ns = 0;
+    struct prices *known = prices_find(e, &p->shape, l, l->rows);
+    price(e, v, pass_op_kind(p, l->op_begin), l->rows, known, &v->first);
     if (l->op_end - l->op_begin == 1) {
         return;
+    }
+    if (l->rows != p->shape.rows) {
+        known = prices_find(e, &p->shape, l, p->shape.rows);
     }
     uint32_t per_layer = p->layer.n;
     uint32_t end =
         l->op_end < l->op_begin + per_layer + 1 ? l->op_end : l->op_begin + per_layer + 1;
     for (uint32_t op = l->op_begin + 1; op < end; op++) {
         enum op_kind kind = pass_op_kind(p, op);
-        price(e, v, kind, pass_op_rows(p, op), &v->run[kind]);
-        v->layer_ns += kind == OP_HEAD ? 0 : kernel_run_total_ns(&v->run[kind]);
+        if (kind != OP_HEAD) {
+            price(e, v, kind, p->shape.rows, known, &v->run[kind]);
+            v->layer_ns += kernel_run_total_ns(&v->run[kind]);
+        }
     }
     if (l->op_end == p->n_ops && p->shape.logit_rows > 0) {
-        price(e, v, OP_HEAD, p->shape.logit_rows, &v->run[OP_HEAD]);
+        price(e, v, OP_HEAD, p->shape.logit_rows, known, &v->run[OP_HEAD]);
     }
 }
 
@@ -269,6 +278,32 @@ static bool at_last_kernel(const struct vexec *v)
     return v->op + 1 == v->l->pub.op_end && v->k + 1 == vexec_run(v, v->op)->n;
 }
 
+/* A launch of a whole pass, at its first kernel. */
+static bool whole_pass(const struct vexec *v)
+{
+    const struct launch *l = &v->l->pub;
+    return v->op == 0 && v->k == 0 && l->op_begin == 0 && l->op_end == l->pass->n_ops &&
+           l->rows == l->pass->shape.rows && l->pass->shape.logit_rows > 0;
+}
+
+/* The same from the second kernel of a whole pass to its last one, op by op. */
+static void skip_whole_pass(struct engine *e, struct vexec *v)
+{
+    const struct pass *p = v->l->pub.pass;
+    uint32_t layers = e->core.setup->llm->n_layers;
+    for (uint32_t i = 0; i < p->layer.n; i++) {
+        enum op_kind kind = p->layer.kind[i];
+        bool first = i == 0; /* of all: booked, and like the others */
+        const struct kernel_run *r = first ? &v->first : &v->run[kind];
+        book_solo(e, v, r, 0, (uint64_t)layers * (r->n - 1) - (first && r->n > 1 ? 1 : 0));
+        book_solo(e, v, r, r->n - 1, layers - (first && r->n == 1 ? 1 : 0));
+    }
+    const struct kernel_run *head = &v->run[OP_HEAD];
+    book_solo(e, v, head, 0, head->n - 1);
+    v->op = v->l->pub.op_end - 1;
+    v->k = head->n - 1;
+}
+
 /* Moves the position over `left` ns of undisturbed kernels, at most to the last one; returns what
  * is left of it inside the kernel reached (0 at a boundary). */
 static int64_t skip_kernels(struct engine *e, struct vexec *v, int64_t left)
@@ -342,8 +377,13 @@ void device_expand(struct engine *e, struct vexec *v)
     } else {
         ddr_report(e, 1, v->head_ns - since, demand, demand);
         vexec_book(e, v, vexec_run(v, v->op), v->k, 1);
-        vexec_next(v);
-        gone = skip_kernels(e, v, gone - v->head_ns);
+        if (whole_pass(v) && gone - v->head_ns == rest_after_kernel_ns(v)) {
+            skip_whole_pass(e, v);
+            gone = vexec_kernel_ns(&v->run[OP_HEAD], v->k);
+        } else {
+            vexec_next(v);
+            gone = skip_kernels(e, v, gone - v->head_ns);
+        }
         const struct kernel_run *r = vexec_run(v, v->op);
         int64_t t = vexec_kernel_ns(r, v->k);
         j->demand_bytes_per_s = vexec_kernel_bytes(r, v->k) / units_s_from_ns(t);
