@@ -84,12 +84,12 @@ struct fixed {
     const struct soc_curve *curve;
     double flop, compute_s, bytes;
     bool attention;
-    double share;        /* of the pass's rows */
-    uint32_t pad;        /* keys come in multiples of it; 0: as they are */
-    double attn_bytes;   /* of queries and outputs */
-    double launch_s;     /* with those of further sequences */
-    double again_bytes;  /* weights read again for further sequences */
-    double further;      /* sequences in this share, beyond the first */
+    double share;       /* of the pass's rows */
+    uint32_t pad;       /* keys come in multiples of it; 0: as they are */
+    double attn_bytes;  /* of queries and outputs */
+    double launch_s;    /* with those of further sequences */
+    double again_bytes; /* weights read again for further sequences */
+    double further;     /* sequences in this share, beyond the first */
 };
 
 static bool has_attention(enum op_kind op)

@@ -45,8 +45,9 @@ struct hwmodel_ops {
     /* Ridge intensity I* = P_eff / B_eff of a device (agent-xpu-v2 App. B): below it a kernel is
      * memory-bound. */
     double (*ridge_flop_per_byte)(const struct hwmodel *m, uint8_t device);
-    /* The same kernel of n passes after each other, each with q->shape->rows more pairs and keys than
-     * the one before and a context longer by one: what kernel() tells of each. NULL: ask that. */
+    /* The same kernel of n passes after each other, each with q->shape->rows more pairs and keys
+     * than the one before and a context longer by one: what kernel() tells of each. NULL: ask that.
+     */
     void (*growing)(const struct hwmodel *m, const struct kernel_query *q, uint32_t n,
                     struct kernel_cost *out);
     /* The longest context inside the envelope. A form that has it vouches that kernels of ops

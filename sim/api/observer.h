@@ -34,10 +34,10 @@ struct repeat_record {
     const struct pass *pass; /* the last one */
     uint8_t device;
     uint32_t n;
-    int64_t lead_ns;        /* of the host, before each */
-    int64_t sample_ns;      /* of the host, after each */
-    const int64_t *solo_ns; /* what the launch of each took */
-    const int64_t *gap_ns;  /* from the tokens before to its tokens */
+    int64_t lead_ns;                 /* of the host, before each */
+    int64_t sample_ns;               /* of the host, after each */
+    const int64_t *solo_ns;          /* what the launch of each took */
+    const int64_t *gap_ns;           /* from the tokens before to its tokens */
     double device_watts, host_watts; /* of each, while the device is busy */
     double tail_watts;               /* of the host, while it samples */
 };

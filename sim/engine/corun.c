@@ -1,7 +1,8 @@
-/* Kernel boundaries inside launches that run beside each other: most events of a run on two devices,
- * and nothing but rates changes at them. While the next thing to happen is one, the engine goes from
- * boundary to boundary without queue and without asking anybody: the same instants, rates and
- * reports as by events. Whatever ends a launch, stops one or brings news is left to its event. */
+/* Kernel boundaries inside launches that run beside each other: most events of a run on two
+ * devices, and nothing but rates changes at them. While the next thing to happen is one, the engine
+ * goes from boundary to boundary without queue and without asking anybody: the same instants, rates
+ * and reports as by events. Whatever ends a launch, stops one or brings news is left to its event.
+ */
 #include <math.h>
 #include <string.h>
 
