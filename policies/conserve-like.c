@@ -38,8 +38,8 @@ static int64_t allowance_ns(const struct sched *s, const struct request *r)
 static int64_t conserve_budget_ns(struct sched *s, const struct coserve *c)
 {
     int64_t least = TIME_NEVER_NS;
-    for (uint32_t i = 0; i < c->batch.n; i++) {
-        int64_t own = allowance_ns(s, c->batch.segments[i].request);
+    for (uint32_t i = 0; i < c->it.batch.n; i++) {
+        int64_t own = allowance_ns(s, c->it.batch.segments[i].request);
         least = own < least ? own : least;
     }
     return least;
@@ -48,7 +48,7 @@ static int64_t conserve_budget_ns(struct sched *s, const struct coserve *c)
 static int64_t conserve_predict_ns(struct sched *s, const struct work_shape *w)
 {
     const struct coserve *c = s->state;
-    return cost_iteration_ns(s, w, c->device);
+    return cost_iteration_ns(s, w, c->it.device);
 }
 
 static int conserve_init(struct sched *s)
@@ -67,5 +67,6 @@ const struct policy_ops policy_conserve_like_ops = {
     .request_state_size_bytes = sizeof(struct coserve_request),
     .params = params,
     .init = conserve_init,
-    COSERVE_HOOKS,
+    .exit = iteration_exit,
+    ITERATION_HOOKS,
 };

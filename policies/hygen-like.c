@@ -45,7 +45,7 @@ static double profile_ns(struct sched *s, uint32_t prompt, uint32_t decodes)
     for (uint32_t i = 0; i < decodes; i++) {
         cost_shape_add(&w, &r, 1);
     }
-    return (double)cost_iteration_ns(s, &w, h->co.device);
+    return (double)cost_iteration_ns(s, &w, h->co.it.device);
 }
 
 /* The quadratic through three prompts, and the two decode terms that meet two decode batches. */
@@ -130,14 +130,14 @@ static void hygen_exit(struct sched *s)
     struct hygen *h = s->state;
     if (h != NULL) {
         heap_fini(&h->by_prefix);
-        coserve_exit(s);
+        iteration_exit(s);
     }
 }
 
 static void hygen_request_arrived(struct sched *s, const struct request *r)
 {
     struct hygen *h = s->state;
-    coserve_request_arrived(s, r);
+    iteration_request_arrived(s, r);
     if (r->cls == REQUEST_CLASS_PROACTIVE) {
         heap_push(&h->by_prefix, r, prefix_key(r));
     }
@@ -146,14 +146,14 @@ static void hygen_request_arrived(struct sched *s, const struct request *r)
 static void hygen_request_cancelled(struct sched *s, const struct request *r)
 {
     struct hygen *h = s->state;
-    coserve_request_cancelled(s, r);
+    iteration_request_cancelled(s, r);
     heap_remove(&h->by_prefix, r);
 }
 
 static void hygen_pass_done(struct sched *s, const struct pass *p)
 {
     struct hygen *h = s->state;
-    coserve_pass_done(s, p);
+    iteration_pass_done(s, p);
     for (uint32_t i = 0; i < p->n_segments; i++) {
         heap_remove(&h->by_prefix, p->segments[i].request); /* in progress: not one to admit */
     }
@@ -171,7 +171,7 @@ const struct policy_ops policy_hygen_like_ops = {
     .exit = hygen_exit,
     .request_arrived = hygen_request_arrived,
     .request_cancelled = hygen_request_cancelled,
-    .launch_done = coserve_launch_done,
+    .launch_done = iteration_launch_done,
     .pass_done = hygen_pass_done,
-    .schedule = coserve_schedule,
+    .schedule = iteration_schedule,
 };

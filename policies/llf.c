@@ -8,8 +8,8 @@ static const struct policy_param params[] = {ITER_PARAMS, DEADLINE_PARAMS, {.nam
 static double llf_key(struct sched *s, const struct request *r)
 {
     const struct iter *it = s->state;
-    int64_t work = r->state == REQUEST_STATE_QUEUED ? iter_prefill_ns(s, r, it->device)
-                                                    : iter_decode_ns(s, r, it->device, 1);
+    int64_t work = r->state == REQUEST_STATE_QUEUED ? iter_prefill_ns(s, r, it->it.device)
+                                                    : iter_decode_ns(s, r, it->it.device, 1);
     return units_us_from_ns(deadline_ns(s, r) - work);
 }
 

@@ -59,7 +59,7 @@ static double mlfq_key(struct sched *s, const struct request *r)
     if (!m->joined) {
         m->joined = true;
         m->last_ns = r->arrival_ns;
-        double prefill_ms = units_ms_from_ns(iter_prefill_ns(s, r, q->iter.device));
+        double prefill_ms = units_ms_from_ns(iter_prefill_ns(s, r, q->iter.it.device));
         double quantum = param_number(s, MLFQ_Q0);
         while (param_bool(s, MLFQ_SKIP_JOIN) && quantum < prefill_ms) {
             quantum *= 2;

@@ -21,9 +21,8 @@
  * The first group can always go on, since every request fits alone. Deviation: with split fuse off
  * the library refuses prompts longer than the budget; here they run alone.
  */
-#include "policies/common/batch.h"
 #include "policies/common/blocks.h"
-#include "policies/common/place.h"
+#include "policies/common/iteration.h"
 #include "policies/common/reqq.h"
 
 enum { PARAM_VARIANT, PARAM_BUDGET, PARAM_MAX_SEQS, PARAM_DEVICE };
@@ -44,15 +43,13 @@ static const struct policy_param params[] = {
 };
 
 struct openvino {
-    struct reqq waiting; /* not begun, arrival order */
-    struct reqq running; /* begun, arrival order */
-    struct batch batch;
-    struct pass *pass;       /* on the device, or NULL */
+    struct iteration it;
+    struct reqq waiting;     /* not begun, arrival order */
+    struct reqq running;     /* begun, arrival order */
     uint64_t step;           /* present one, from 1 */
     uint64_t planned_blocks; /* of the batch under construction */
     uint64_t free_blocks;    /* before it */
     uint32_t budget;
-    uint8_t device;
     bool split_fuse;
     bool partial; /* victims may keep a part */
 };
@@ -62,47 +59,13 @@ struct group {
     uint64_t sits_out; /* the step in which it was a victim last */
 };
 
-static int openvino_init(struct sched *s)
-{
-    struct openvino *o = s->state;
-    int d = place_device(s->machine, param_int(s, PARAM_DEVICE));
-    if (d < 0) {
-        return d;
-    }
-    o->device = (uint8_t)d;
-    o->budget = (uint32_t)param_int(s, PARAM_BUDGET);
-    o->split_fuse = param_int(s, PARAM_VARIANT) != VARIANT_VLLM;
-    o->partial = o->split_fuse || s->machine->devices[d].kind == DEVICE_KIND_CPU;
-    return 0;
-}
-
-static void openvino_exit(struct sched *s)
-{
-    struct openvino *o = s->state;
-    if (o != NULL) {
-        batch_fini(&o->batch);
-    }
-}
-
-static void openvino_request_arrived(struct sched *s, const struct request *r)
+static void openvino_joins(struct sched *s, const struct request *r)
 {
     struct openvino *o = s->state;
     reqq_push(&o->waiting, r);
 }
 
-static void openvino_pass_done(struct sched *s, const struct pass *p)
-{
-    struct openvino *o = s->state;
-    for (uint32_t i = 0; i < p->n_segments; i++) {
-        const struct request *r = p->segments[i].request;
-        if (r->state == REQUEST_STATE_FINISHED || r->state == REQUEST_STATE_SHED) {
-            reqq_remove(r);
-        }
-    }
-    o->pass = NULL;
-}
-
-static void openvino_request_cancelled(struct sched *s, const struct request *r)
+static void openvino_leaves(struct sched *s, const struct request *r)
 {
     (void)s;
     reqq_remove(r);
@@ -125,7 +88,7 @@ static uint32_t available_tokens(const struct request *r)
 
 static uint32_t budget_left(const struct openvino *o)
 {
-    return o->budget - o->batch.tokens;
+    return o->budget - o->it.batch.tokens;
 }
 
 static uint64_t free_left(const struct openvino *o)
@@ -137,7 +100,8 @@ static uint64_t free_left(const struct openvino *o)
 static void add(struct openvino *o, const struct request *r, uint32_t n, uint64_t blocks)
 {
     o->planned_blocks += blocks;
-    batch_add(&o->batch, r, r->state == REQUEST_STATE_DECODE ? SEGMENT_DECODE : SEGMENT_PREFILL, n);
+    batch_add(&o->it.batch, r, r->state == REQUEST_STATE_DECODE ? SEGMENT_DECODE : SEGMENT_PREFILL,
+              n);
 }
 
 /* Takes KV from a group for another one that wants so many blocks. */
@@ -226,13 +190,13 @@ static void add_prompt_chunks(struct sched *s, struct openvino *o)
 static bool add_whole(struct sched *s, struct openvino *o, const struct request *r)
 {
     uint32_t n = available_tokens(r);
-    bool alone = n > o->budget && o->batch.n == 0;
+    bool alone = n > o->budget && o->it.batch.n == 0;
     uint64_t wanted = blocks_needed(s, r, n);
     if ((n > budget_left(o) && !alone) || wanted > free_left(o)) {
         return false;
     }
     add(o, r, n, wanted);
-    return o->batch.tokens < o->budget;
+    return o->it.batch.tokens < o->budget;
 }
 
 /* Whole prompts in arrival order up to the first that does not fit. */
@@ -253,9 +217,9 @@ static void add_whole_prompts(struct sched *s, struct openvino *o)
     }
     while (!reqq_empty(&o->waiting) && generating < most) {
         const struct request *r = o->waiting.head;
-        uint32_t n = o->batch.n;
+        uint32_t n = o->it.batch.n;
         bool more = add_whole(s, o, r);
-        if (o->batch.n > n) {
+        if (o->it.batch.n > n) {
             reqq_push(&o->running, reqq_pop(&o->waiting));
             generating++;
         }
@@ -265,34 +229,37 @@ static void add_whole_prompts(struct sched *s, struct openvino *o)
     }
 }
 
-static void plan(struct sched *s, struct openvino *o)
-{
-    batch_clear(&o->batch);
-    o->planned_blocks = 0;
-    o->free_blocks = blocks_free(s);
-    if (o->split_fuse) {
-        add_generating(s, o);
-        add_prompt_chunks(s, o);
-        return;
-    }
-    add_whole_prompts(s, o);
-    if (o->batch.n == 0) {
-        add_generating(s, o);
-    }
-}
-
-static void openvino_schedule(struct sched *s)
+static void openvino_compose(struct sched *s)
 {
     struct openvino *o = s->state;
-    if (o->pass != NULL) {
-        return;
-    }
     o->step++;
-    plan(s, o);
-    o->batch.repeats = reqq_empty(&o->waiting) && batch_decodes_all(&o->batch, o->running.n);
-    if (o->batch.n > 0 && batch_form(s, &o->batch, &o->pass) == 0) {
-        (void)place_whole(s, o->pass, o->device, YIELD_PASS);
+    o->planned_blocks = 0;
+    o->free_blocks = blocks_free(s);
+    batch_clear(&o->it.batch);
+    if (!o->split_fuse) {
+        add_whole_prompts(s, o);
     }
+    if (o->it.batch.n == 0) {
+        add_generating(s, o);
+    }
+    if (o->split_fuse) {
+        add_prompt_chunks(s, o);
+    }
+    o->it.batch.repeats = reqq_empty(&o->waiting) && batch_decodes_all(&o->it.batch, o->running.n);
+}
+
+static const struct iteration_rules rules = {
+    .joins = openvino_joins, .leaves = openvino_leaves, .compose = openvino_compose};
+
+static int openvino_init(struct sched *s)
+{
+    struct openvino *o = s->state;
+    int rc = iteration_init(s, &rules, param_int(s, PARAM_DEVICE));
+    o->budget = (uint32_t)param_int(s, PARAM_BUDGET);
+    o->split_fuse = param_int(s, PARAM_VARIANT) != VARIANT_VLLM;
+    o->partial =
+        o->split_fuse || (rc == 0 && s->machine->devices[o->it.device].kind == DEVICE_KIND_CPU);
+    return rc;
 }
 
 const struct policy_ops policy_openvino_cb_ops = {
@@ -305,9 +272,6 @@ const struct policy_ops policy_openvino_cb_ops = {
     .params = params,
     .presets = presets,
     .init = openvino_init,
-    .exit = openvino_exit,
-    .request_arrived = openvino_request_arrived,
-    .pass_done = openvino_pass_done,
-    .request_cancelled = openvino_request_cancelled,
-    .schedule = openvino_schedule,
+    .exit = iteration_exit,
+    ITERATION_HOOKS,
 };

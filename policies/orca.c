@@ -3,8 +3,7 @@
  * token, then waiting ones are admitted in arrival order while there is a place and their largest
  * possible KV (prompt and output limit) can be reserved. A new request's whole prompt runs in that
  * same iteration: no chunks, no classes, no preemption. */
-#include "policies/common/batch.h"
-#include "policies/common/place.h"
+#include "policies/common/iteration.h"
 #include "policies/common/reqq.h"
 
 enum { PARAM_DEVICE, PARAM_MAX_SEQS, PARAM_RESERVE };
@@ -22,63 +21,29 @@ static const struct policy_param params[] = {
 };
 
 struct orca {
+    struct iteration it;
     struct reqq waiting, running; /* arrival order */
-    struct batch batch;
-    struct pass *pass; /* on the device, or NULL */
     uint64_t reserved_tokens;
-    uint8_t device;
 };
-
-static int orca_init(struct sched *s)
-{
-    struct orca *o = s->state;
-    int d = place_device(s->machine, param_int(s, PARAM_DEVICE));
-    o->device = (uint8_t)d;
-    return d < 0 ? d : 0;
-}
-
-static void orca_exit(struct sched *s)
-{
-    struct orca *o = s->state;
-    if (o != NULL) {
-        batch_fini(&o->batch);
-    }
-}
 
 static uint64_t most_kv_tokens(const struct request *r)
 {
     return (uint64_t)r->input_tokens + r->max_output_tokens;
 }
 
-static void leave(struct orca *o, const struct request *r)
-{
-    if (reqq_of(r) == &o->running) {
-        o->reserved_tokens -= most_kv_tokens(r);
-    }
-    reqq_remove(r);
-}
-
-static void orca_request_arrived(struct sched *s, const struct request *r)
+static void orca_joins(struct sched *s, const struct request *r)
 {
     struct orca *o = s->state;
     reqq_push(&o->waiting, r);
 }
 
-static void orca_pass_done(struct sched *s, const struct pass *p)
+static void orca_leaves(struct sched *s, const struct request *r)
 {
     struct orca *o = s->state;
-    for (uint32_t i = 0; i < p->n_segments; i++) {
-        const struct request *r = p->segments[i].request;
-        if (r->state == REQUEST_STATE_FINISHED || r->state == REQUEST_STATE_SHED) {
-            leave(o, r);
-        }
+    if (reqq_of(r) == &o->running) {
+        o->reserved_tokens -= most_kv_tokens(r);
     }
-    o->pass = NULL;
-}
-
-static void orca_request_cancelled(struct sched *s, const struct request *r)
-{
-    leave(s->state, r);
+    reqq_remove(r);
 }
 
 /* A request that could never be reserved for runs when it is alone. */
@@ -88,31 +53,33 @@ static bool fits(struct sched *s, const struct orca *o, const struct request *r)
         return true;
     }
     if (!param_bool(s, PARAM_RESERVE)) {
-        uint64_t need = request_prefill_left(r) + (uint64_t)o->batch.tokens;
+        uint64_t need = request_prefill_left(r) + (uint64_t)o->it.batch.tokens;
         return need <= sched_kv_free_tokens(s);
     }
     return o->reserved_tokens + most_kv_tokens(r) <= sched_kv_capacity_tokens(s);
 }
 
-static void fill(struct sched *s, struct orca *o)
+static void orca_compose(struct sched *s)
 {
-    batch_clear(&o->batch);
+    struct orca *o = s->state;
+    batch_clear(&o->it.batch);
     for (const struct request *r = o->running.head; r != NULL; r = reqq_next(r)) {
-        batch_add_next(&o->batch, r, UINT32_MAX);
+        batch_add_next(&o->it.batch, r, UINT32_MAX);
     }
     while (!reqq_empty(&o->waiting) && o->running.n < (uint64_t)param_int(s, PARAM_MAX_SEQS) &&
            fits(s, o, o->waiting.head)) {
         const struct request *r = reqq_pop(&o->waiting);
         reqq_push(&o->running, r);
         o->reserved_tokens += most_kv_tokens(r);
-        batch_add_next(&o->batch, r, UINT32_MAX);
+        batch_add_next(&o->it.batch, r, UINT32_MAX);
     }
 }
 
 /* KV ran out all the same (no reservation, or a request beyond capacity): the youngest waits and
  * starts over. */
-static bool give_way(struct sched *s, struct orca *o)
+static bool orca_make_room(struct sched *s)
 {
+    struct orca *o = s->state;
     const struct request *r = o->running.tail;
     if (o->running.n < 2) {
         return false;
@@ -120,29 +87,20 @@ static bool give_way(struct sched *s, struct orca *o)
     if (r->kv_tokens > 0) {
         (void)sched_kv_move(s, kv_of(r), KV_NOWHERE);
     }
-    leave(o, r);
+    orca_leaves(s, r);
     reqq_push_front(&o->waiting, r);
+    o->it.batch.tokens -= o->it.batch.segments[--o->it.batch.n].n_tokens; /* it is last there too */
     return true;
 }
 
-static void orca_schedule(struct sched *s)
+static const struct iteration_rules rules = {.joins = orca_joins,
+                                             .leaves = orca_leaves,
+                                             .compose = orca_compose,
+                                             .make_room = orca_make_room};
+
+static int orca_init(struct sched *s)
 {
-    struct orca *o = s->state;
-    if (o->pass != NULL) {
-        return;
-    }
-    fill(s, o);
-    while (o->batch.n > 0 && batch_form(s, &o->batch, &o->pass) != 0) {
-        o->pass = NULL;
-        if (!give_way(s, o)) {
-            return;
-        }
-        o->batch.tokens -= o->batch.segments[o->batch.n - 1].n_tokens;
-        o->batch.n--; /* the youngest is last */
-    }
-    if (o->pass != NULL) {
-        (void)place_whole(s, o->pass, o->device, YIELD_PASS);
-    }
+    return iteration_init(s, &rules, param_int(s, PARAM_DEVICE));
 }
 
 const struct policy_ops policy_orca_ops = {
@@ -154,9 +112,6 @@ const struct policy_ops policy_orca_ops = {
     .request_state_size_bytes = sizeof(struct reqq_node),
     .params = params,
     .init = orca_init,
-    .exit = orca_exit,
-    .request_arrived = orca_request_arrived,
-    .pass_done = orca_pass_done,
-    .request_cancelled = orca_request_cancelled,
-    .schedule = orca_schedule,
+    .exit = iteration_exit,
+    ITERATION_HOOKS,
 };

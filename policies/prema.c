@@ -54,8 +54,8 @@ static double remaining_ns(struct sched *s, const struct request *r)
 {
     const struct iter *it = s->state;
     int64_t left = param_int(s, PREMA_EXPECTED) - r->generated_tokens;
-    return (double)(iter_prefill_ns(s, r, it->device) +
-                    iter_decode_ns(s, r, it->device, left > 1 ? (uint64_t)left : 1));
+    return (double)(iter_prefill_ns(s, r, it->it.device) +
+                    iter_decode_ns(s, r, it->it.device, left > 1 ? (uint64_t)left : 1));
 }
 
 /* Counts what was earned by waiting until t. */
@@ -129,7 +129,7 @@ static void prema_refresh(struct sched *s)
 {
     struct prema *q = s->state;
     const struct request *r;
-    while (q->iter.running.pass == NULL && (r = heap_top(&q->to_rise)) != NULL &&
+    while (q->iter.it.running.pass == NULL && (r = heap_top(&q->to_rise)) != NULL &&
            heap_node_in(&q->to_rise, r)->key <= (double)s->now_ns) {
         earn(s, r, s->now_ns);
         settle(s, r, own(r)->band + 1);
@@ -139,7 +139,7 @@ static void prema_refresh(struct sched *s)
     while (top > 1 && q->in_band[top] == 0) {
         top--;
     }
-    if (q->iter.running.pass == NULL && top != q->threshold) {
+    if (q->iter.it.running.pass == NULL && top != q->threshold) {
         q->threshold = top;
         iter_rekey_all(s);
     }

@@ -33,10 +33,8 @@ static int hetero_init(struct sched *s)
     struct sarathi_hetero *h = s->state;
     h->npu = machine_find(s->machine, DEVICE_KIND_NPU);
     h->igpu = machine_find(s->machine, DEVICE_KIND_IGPU);
-    h->v.rules =
-        (struct vllm_rules){.order = VLLM_DECODES_FIRST, .chunked = true, .whole_kv = true};
-    h->v.max_seqs = (uint32_t)param_int(s, PARAM_SEQS);
-    h->v.budget = (uint32_t)param_int(s, PARAM_BUDGET);
+    struct vllm_rules rules = {.order = VLLM_DECODES_FIRST, .chunked = true, .whole_kv = true};
+    vllm_rule(s, rules, (uint32_t)param_int(s, PARAM_SEQS), (uint32_t)param_int(s, PARAM_BUDGET));
     return h->npu < 0 || h->igpu < 0 ? -ENODEV : 0;
 }
 
@@ -54,9 +52,9 @@ static void hetero_pass_done(struct sched *s, const struct pass *p)
     if (p == h->prefill.pass) {
         hetero_clear(&h->prefill);
     } else {
-        h->v.pass = NULL;
+        h->v.it.running.pass = NULL;
     }
-    vllm_forget(p);
+    iteration_part(s, p);
 }
 
 /* One token of every decoding request; the tail gives way when KV is short. False after that:
@@ -65,16 +63,16 @@ static bool form_decodes(struct sched *s, struct vllm *v)
 {
     bool enough = true;
     for (;;) {
-        batch_clear(&v->batch);
+        batch_clear(&v->it.batch);
         for (const struct request *r = v->running.head; r != NULL; r = reqq_next(r)) {
             if (r->state == REQUEST_STATE_DECODE) {
-                batch_add(&v->batch, r, SEGMENT_DECODE, 1);
+                batch_add(&v->it.batch, r, SEGMENT_DECODE, 1);
             }
         }
-        if (v->batch.n == 0 || batch_form(s, &v->batch, &v->pass) == 0) {
+        if (v->it.batch.n == 0 || batch_form(s, &v->it.batch, &v->it.running.pass) == 0) {
             return enough;
         }
-        v->pass = NULL;
+        v->it.running.pass = NULL;
         enough = false;
         if (!vllm_preempt(s, v)) {
             return false;
@@ -88,18 +86,18 @@ static bool form_decodes(struct sched *s, struct vllm *v)
 static void form_prompts(struct sched *s, struct sarathi_hetero *h, bool admit)
 {
     struct vllm *v = &h->v;
-    uint32_t decodes = v->pass == NULL ? 0 : v->pass->n_segments;
+    uint32_t decodes = v->it.running.pass == NULL ? 0 : v->it.running.pass->n_segments;
     uint32_t most = admit ? UINT32_MAX : 0;
     for (;;) {
-        batch_clear(&v->batch);
-        v->batch.tokens = decodes; /* the budget is shared */
+        batch_clear(&v->it.batch);
+        v->it.batch.tokens = decodes; /* the budget is shared */
         vllm_add_prompts(v);
         vllm_admit(s, v, most);
         struct pass *p = NULL;
-        if (v->batch.n == 0) {
+        if (v->it.batch.n == 0) {
             return;
         }
-        if (batch_form(s, &v->batch, &p) == 0) {
+        if (batch_form(s, &v->it.batch, &p) == 0) {
             v->admitted = 0;
             hetero_begin(&h->prefill, p);
             return;
@@ -118,7 +116,7 @@ static void form_prompts(struct sched *s, struct sarathi_hetero *h, bool admit)
 
 static void launch_decodes(struct sched *s, struct sarathi_hetero *h)
 {
-    struct pass *p = h->v.pass;
+    struct pass *p = h->v.it.running.pass;
     if (p == NULL || p->state != PASS_STATE_READY ||
         sched_device_free_slots(s, (uint8_t)h->igpu) == 0) {
         return;
@@ -144,11 +142,11 @@ static void launch_prompts(struct sched *s, struct sarathi_hetero *h)
 static void hetero_schedule(struct sched *s)
 {
     struct sarathi_hetero *h = s->state;
-    if (h->v.pass == NULL && h->prefill.pass == NULL) {
+    if (h->v.it.running.pass == NULL && h->prefill.pass == NULL) {
         bool enough = form_decodes(s, &h->v);
         form_prompts(s, h, enough);
     }
-    if (param_bool(s, PARAM_PARALLEL) || h->v.pass == NULL) {
+    if (param_bool(s, PARAM_PARALLEL) || h->v.it.running.pass == NULL) {
         launch_prompts(s, h);
     }
     launch_decodes(s, h);
@@ -164,8 +162,8 @@ const struct policy_ops policy_sarathi_hetero_ops = {
     .params = params,
     .init = hetero_init,
     .exit = vllm_exit, /* the state begins with a struct vllm */
-    .request_arrived = vllm_request_arrived,
-    .request_cancelled = vllm_request_cancelled,
+    .request_arrived = iteration_request_arrived,
+    .request_cancelled = iteration_request_cancelled,
     .launch_done = hetero_launch_done,
     .pass_done = hetero_pass_done,
     .schedule = hetero_schedule,

@@ -38,7 +38,8 @@ static double srpt_key(struct sched *s, const struct request *r)
     double left = predicted - r->generated_tokens;
     uint64_t tokens = left > 1.0 ? (uint64_t)llround(left) : 1;
     tokens -= request_prefill_left(r) > 0; /* the end of a prefill gives a token */
-    return (double)(iter_prefill_ns(s, r, it->device) + iter_decode_ns(s, r, it->device, tokens));
+    return (double)(iter_prefill_ns(s, r, it->it.device) +
+                    iter_decode_ns(s, r, it->it.device, tokens));
 }
 
 static const struct iter_order order = {.key = srpt_key, .key_per_done_ns = -1.0};

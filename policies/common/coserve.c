@@ -1,66 +1,22 @@
 #include "policies/common/coserve.h"
 
-#include <errno.h>
-
 #include "sim/base/units.h"
 
 const char *const coserve_offline_choices[] = {"budget", "always", "alone", NULL};
 
 enum { ONLINE = REQUEST_CLASS_REACTIVE, OFFLINE = REQUEST_CLASS_PROACTIVE };
 
-int coserve_init(struct sched *s, struct coserve_rules rules)
-{
-    struct coserve *c = s->state;
-    int d = place_device(s->machine, param_int(s, COSERVE_DEVICE));
-    c->rules = rules;
-    c->device = (uint8_t)d;
-    c->max_seqs = (uint32_t)param_int(s, COSERVE_MAX_SEQS);
-    c->tokens = (uint32_t)param_int(s, COSERVE_TOKENS);
-    return d < 0 ? d : 0;
-}
-
-void coserve_exit(struct sched *s)
-{
-    struct coserve *c = s->state;
-    if (c != NULL) {
-        batch_fini(&c->batch);
-    }
-}
-
-void coserve_request_arrived(struct sched *s, const struct request *r)
+static void coserve_joins(struct sched *s, const struct request *r)
 {
     struct coserve *c = s->state;
     reqq_push(&c->waiting[r->cls], r);
     c->online_came = c->online_came || r->cls == REQUEST_CLASS_REACTIVE;
 }
 
-void coserve_request_cancelled(struct sched *s, const struct request *r)
+static void coserve_leaves(struct sched *s, const struct request *r)
 {
     (void)s;
     reqq_remove(r);
-}
-
-void coserve_launch_done(struct sched *s, const struct launch *l)
-{
-    struct coserve *c = s->state;
-    c->launch = c->launch == l ? NULL : c->launch;
-}
-
-static void forget(struct coserve *c, const struct pass *p)
-{
-    c->pass = NULL;
-    c->aborting = false;
-    for (uint32_t i = 0; i < p->n_segments; i++) {
-        const struct request *r = p->segments[i].request;
-        if (r->state == REQUEST_STATE_FINISHED || r->state == REQUEST_STATE_SHED) {
-            reqq_remove(r);
-        }
-    }
-}
-
-void coserve_pass_done(struct sched *s, const struct pass *p)
-{
-    forget(s->state, p);
 }
 
 /* ---- one iteration ---- */
@@ -77,7 +33,7 @@ static bool fits(struct sched *s, const struct coserve *c, const struct request 
 static uint32_t piece_of(struct sched *s, const struct coserve *c, const struct request *r,
                          int64_t budget_ns)
 {
-    uint32_t room = c->tokens > c->batch.tokens ? c->tokens - c->batch.tokens : 0;
+    uint32_t room = c->tokens > c->it.batch.tokens ? c->tokens - c->it.batch.tokens : 0;
     uint32_t left = r->state == REQUEST_STATE_DECODE ? 1 : request_prefill_left(r);
     uint32_t high = left < room ? left : room;
     if (budget_ns == TIME_NEVER_NS || high == 0 || fits(s, c, r, high, budget_ns)) {
@@ -98,7 +54,7 @@ static uint32_t piece_of(struct sched *s, const struct coserve *c, const struct 
 static void take(struct coserve *c, const struct request *r, uint32_t n)
 {
     bool decode = r->state == REQUEST_STATE_DECODE;
-    batch_add(&c->batch, r, decode ? SEGMENT_DECODE : SEGMENT_PREFILL, n);
+    batch_add(&c->it.batch, r, decode ? SEGMENT_DECODE : SEGMENT_PREFILL, n);
     cost_shape_add(&c->shape, r, n);
 }
 
@@ -123,8 +79,9 @@ static void admit(struct sched *s, struct coserve *c, int cls, int64_t budget_ns
                                       ? c->rules.next_offline(s, c)
                                       : c->waiting[cls].head;
         uint32_t n = piece_of(s, c, r, budget_ns);
-        bool room = cls == ONLINE || c->running[ONLINE].n + c->running[OFFLINE].n == 0 ||
-                    (uint64_t)c->batch.tokens + request_prefill_left(r) <= sched_kv_free_tokens(s);
+        bool room =
+            cls == ONLINE || c->running[ONLINE].n + c->running[OFFLINE].n == 0 ||
+            (uint64_t)c->it.batch.tokens + request_prefill_left(r) <= sched_kv_free_tokens(s);
         if (n == 0 || !room) {
             return;
         }
@@ -149,29 +106,29 @@ static bool unadmit(struct coserve *c, int cls)
     return any;
 }
 
-static void fill(struct sched *s, struct coserve *c, const uint32_t *most)
+static void fill(struct sched *s, struct coserve *c)
 {
-    batch_clear(&c->batch);
+    batch_clear(&c->it.batch);
     c->shape = (struct work_shape){0};
     c->admitted[OFFLINE] = 0;
     add_running(s, c, ONLINE, REQUEST_STATE_DECODE, TIME_NEVER_NS);
     add_running(s, c, ONLINE, REQUEST_STATE_QUEUED, TIME_NEVER_NS);
-    admit(s, c, ONLINE, TIME_NEVER_NS, most[ONLINE]);
+    admit(s, c, ONLINE, TIME_NEVER_NS, c->most[ONLINE]);
     enum coserve_offline rule = (enum coserve_offline)param_int(s, COSERVE_OFFLINE);
-    if (rule == COSERVE_OFFLINE_ALONE && c->batch.n > 0) {
+    if (rule == COSERVE_OFFLINE_ALONE && c->it.batch.n > 0) {
         return;
     }
     int64_t budget = rule == COSERVE_OFFLINE_ALWAYS ? TIME_NEVER_NS : c->rules.budget_ns(s, c);
     add_running(s, c, OFFLINE, REQUEST_STATE_DECODE, budget);
     add_running(s, c, OFFLINE, REQUEST_STATE_QUEUED, budget);
-    admit(s, c, OFFLINE, budget, most[OFFLINE]);
-    if (c->batch.n == 0 && budget != TIME_NEVER_NS) { /* not even one token within the budget */
+    admit(s, c, OFFLINE, budget, c->most[OFFLINE]);
+    if (c->it.batch.n == 0 && budget != TIME_NEVER_NS) { /* not even one token within the budget */
         add_running(s, c, OFFLINE, REQUEST_STATE_DECODE, TIME_NEVER_NS);
-        c->batch.n = c->batch.n > 1 ? 1 : c->batch.n;
+        c->it.batch.n = c->it.batch.n > 1 ? 1 : c->it.batch.n;
     }
-    if (c->batch.n == 0) {
+    if (c->it.batch.n == 0) {
         add_running(s, c, OFFLINE, REQUEST_STATE_QUEUED, TIME_NEVER_NS);
-        admit(s, c, OFFLINE, TIME_NEVER_NS, most[OFFLINE] > 0 ? 1 : 0);
+        admit(s, c, OFFLINE, TIME_NEVER_NS, c->most[OFFLINE] > 0 ? 1 : 0);
     }
 }
 
@@ -187,65 +144,66 @@ static bool preempt_last(struct sched *s, struct coserve *c, int cls)
     return true;
 }
 
-/* Memory is short: each step takes something away, offline work first. */
-static bool make_room(struct sched *s, struct coserve *c, uint32_t *most)
+/* Each step takes something away, offline work first. */
+static bool coserve_make_room(struct sched *s)
 {
+    struct coserve *c = s->state;
     for (int cls = OFFLINE; cls >= ONLINE; cls--) {
         uint32_t n = c->admitted[cls];
         uint32_t others = c->running[ONLINE].n + c->running[OFFLINE].n;
         if (unadmit(c, cls)) {
-            most[cls] = n - 1;
-            return true;
+            c->most[cls] = n - 1;
+        } else if (others > 1 && preempt_last(s, c, cls)) {
+            c->most[cls] = 0;
+        } else {
+            continue;
         }
-        if (others > 1 && preempt_last(s, c, cls)) {
-            most[cls] = 0;
-            return true;
-        }
+        fill(s, c);
+        return true;
     }
     return false;
 }
 
-static void form(struct sched *s, struct coserve *c)
-{
-    uint32_t most[REQUEST_CLASS_COUNT] = {UINT32_MAX, UINT32_MAX};
-    do {
-        fill(s, c, most);
-        int rc = c->batch.n > 0 ? batch_form(s, &c->batch, &c->pass) : -ENOENT;
-        if (rc == 0) {
-            return;
-        }
-        c->pass = NULL;
-        if (rc != -ENOMEM) {
-            return;
-        }
-    } while (make_room(s, c, most));
-}
-
-void coserve_schedule(struct sched *s)
+static void coserve_compose(struct sched *s)
 {
     struct coserve *c = s->state;
-    bool offline_only = c->pass != NULL && !c->pass->has_reactive;
-    if (c->launch != NULL) {
-        if (c->rules.safepoint && offline_only && !c->aborting && c->online_came) {
-            c->aborting = true;
-            (void)sched_preempt(s, c->launch, (struct preempt_spec){0});
-        }
-        return;
-    }
-    if (c->pass != NULL && c->pass->state == PASS_STATE_READY && c->aborting) {
-        const struct pass *p = c->pass;
-        (void)sched_pass_cancel(s, c->pass);
-        forget(c, p);
-    }
-    if (c->pass == NULL) {
-        c->online_came = false;
-        form(s, c);
-    }
-    if (c->pass == NULL || c->pass->state != PASS_STATE_READY) {
-        return;
-    }
-    bool can_stop = c->rules.safepoint && !c->pass->has_reactive;
-    struct launch_spec spec =
-        sched_launch_rest(s, c->pass, c->device, can_stop ? YIELD_LAYER : YIELD_PASS);
-    (void)sched_launch(s, &spec, &c->launch);
+    c->online_came = false;
+    c->most[ONLINE] = UINT32_MAX;
+    c->most[OFFLINE] = UINT32_MAX;
+    fill(s, c);
+}
+
+/* ---- stop ---- */
+
+static bool can_stop(const struct coserve *c)
+{
+    return c->rules.safepoint && !c->it.running.pass->has_reactive;
+}
+
+static bool coserve_outranked(struct sched *s)
+{
+    const struct coserve *c = s->state;
+    return can_stop(c) && c->online_came;
+}
+
+static void coserve_launch(struct sched *s, struct launch_spec *spec)
+{
+    spec->yield = can_stop(s->state) ? YIELD_LAYER : YIELD_PASS;
+}
+
+static const struct iteration_rules iteration = {.joins = coserve_joins,
+                                                 .leaves = coserve_leaves,
+                                                 .compose = coserve_compose,
+                                                 .make_room = coserve_make_room,
+                                                 .outranked = coserve_outranked,
+                                                 .launch = coserve_launch};
+
+int coserve_init(struct sched *s, struct coserve_rules rules)
+{
+    struct coserve *c = s->state;
+    c->rules = rules;
+    c->it.loses = true;
+    c->max_seqs = (uint32_t)param_int(s, COSERVE_MAX_SEQS);
+    c->tokens = (uint32_t)param_int(s, COSERVE_TOKENS);
+    return iteration_init(s, &iteration, param_int(s, COSERVE_DEVICE));
 }

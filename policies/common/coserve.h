@@ -15,10 +15,9 @@
 #ifndef POLICIES_COMMON_COSERVE_H
 #define POLICIES_COMMON_COSERVE_H
 
-#include "policies/common/batch.h"
 #include "policies/common/cost.h"
 #include "policies/common/heap.h"
-#include "policies/common/place.h"
+#include "policies/common/iteration.h"
 #include "policies/common/reqq.h"
 #include "sim/api/policy.h"
 
@@ -28,7 +27,7 @@ struct coserve_rules {
     bool safepoint;
     /* Predicted time of an iteration of this shape. */
     int64_t (*predict_ns)(struct sched *s, const struct work_shape *w);
-    /* Longest iteration that offline work may join; c->batch holds the online members. */
+    /* Longest iteration that offline work may join; c->it.batch holds the online members. */
     int64_t (*budget_ns)(struct sched *s, const struct coserve *c);
     /* The next offline request to admit. NULL: the head of the queue. */
     const struct request *(*next_offline)(struct sched *s, struct coserve *c);
@@ -64,33 +63,18 @@ struct coserve_request {
 
 /* First member of a policy's state. */
 struct coserve {
+    struct iteration it;
     struct coserve_rules rules;
     struct reqq waiting[REQUEST_CLASS_COUNT], running[REQUEST_CLASS_COUNT];
-    struct batch batch;
-    struct work_shape shape;                /* of the batch under construction */
-    uint32_t admitted[REQUEST_CLASS_COUNT]; /* tails of running, by the batch under construction */
+    struct work_shape shape;                  /* of the batch under construction */
+    uint32_t most[REQUEST_CLASS_COUNT];       /* admissions, by the batch under construction */
+    uint32_t admitted[REQUEST_CLASS_COUNT];   /* tails of running, likewise */
     uint64_t admissions[REQUEST_CLASS_COUNT]; /* in all, those given back not counted */
-    struct pass *pass;
-    const struct launch *launch;
     uint32_t max_seqs, tokens;
-    uint8_t device;
-    bool aborting;
     bool online_came; /* since the iteration was formed: one that it could not take does not abort
                          it */
 };
 
 /* Reads the shared parameters. -ENODEV without the device. */
 int coserve_init(struct sched *s, struct coserve_rules rules);
-void coserve_exit(struct sched *s);
-void coserve_request_arrived(struct sched *s, const struct request *r);
-void coserve_request_cancelled(struct sched *s, const struct request *r);
-void coserve_launch_done(struct sched *s, const struct launch *l);
-void coserve_pass_done(struct sched *s, const struct pass *p);
-void coserve_schedule(struct sched *s);
-
-#define COSERVE_HOOKS                                                                              \
-    .exit = coserve_exit, .request_arrived = coserve_request_arrived,                              \
-    .request_cancelled = coserve_request_cancelled, .launch_done = coserve_launch_done,            \
-    .pass_done = coserve_pass_done, .schedule = coserve_schedule
-
 #endif

@@ -27,10 +27,9 @@
 #ifndef POLICIES_COMMON_ITER_H
 #define POLICIES_COMMON_ITER_H
 
-#include "policies/common/batch.h"
 #include "policies/common/gap.h"
 #include "policies/common/heap.h"
-#include "policies/common/place.h"
+#include "policies/common/iteration.h"
 #include "policies/common/xsched.h"
 #include "sim/api/policy.h"
 
@@ -115,20 +114,9 @@ struct iter_order {
     double key_per_done_ns;
 };
 
-#define ITER_MAX_PAUSED 16
 /* How often a request may lose its pass to preemption under recompute or swap: urgency can grow
  * with the loss (least laxity), and two requests would take turns for ever. */
 #define ITER_MAX_LOSSES 16
-
-struct iter_pass {
-    struct pass *pass;
-    const struct launch *launch; /* NULL while paused */
-    double best_key;             /* of its members when it was formed, class rule included */
-    int64_t ran_ns;              /* on the device, in launches that ended */
-    bool stopping;               /* a preemption was asked */
-    bool finish;                 /* resumed because nothing else fits: it runs to its end */
-    int64_t began_ns;
-};
 
 /* Per-request bytes; an order's own follow in a struct that starts with this. */
 struct iter_request {
@@ -141,28 +129,21 @@ struct iter_request {
 
 /* First member of every order's state. */
 struct iter {
+    struct iteration it; /* key of a pass: the best of its members, class rule included */
     const struct iter_order *order;
     struct heap ready;   /* live requests in no pass, KV not moving */
     struct heap elders;  /* the same, the first in memory order on top */
     struct heap holders; /* of these, those with KV: the last on top */
     uint64_t arrivals;
-    struct batch batch;
-    struct iter_pass running;                 /* pass NULL: none */
-    struct iter_pass paused[ITER_MAX_PAUSED]; /* the last was stopped last */
-    uint32_t n_paused;
     struct gap gap;
-    uint8_t device;
+    bool stuck; /* nothing could be done for anybody: not even KV is on its way back */
+    bool alone; /* the batch under construction is of the first in memory order alone */
 };
 
 /* Hooks an order puts into its policy_ops (init calls iter_init with its order). */
 int iter_init(struct sched *s, const struct iter_order *order);
 void iter_exit(struct sched *s);
-void iter_request_arrived(struct sched *s, const struct request *r);
-void iter_request_cancelled(struct sched *s, const struct request *r);
-void iter_launch_done(struct sched *s, const struct launch *l);
-void iter_pass_done(struct sched *s, const struct pass *p);
 void iter_kv_moved(struct sched *s, const struct request *r);
-void iter_schedule(struct sched *s);
 
 /* A waiting request's key changed; the keys of all did, O(waiting). */
 void iter_rekey(struct sched *s, const struct request *r);
@@ -173,12 +154,10 @@ void iter_rekey_all(struct sched *s);
 int64_t iter_prefill_ns(struct sched *s, const struct request *r, uint8_t device);
 int64_t iter_decode_ns(struct sched *s, const struct request *r, uint8_t device,
                        uint64_t out_tokens);
+/* To prefill that many tokens from nothing, a budget at a time. */
+int64_t iter_context_ns(struct sched *s, uint32_t tokens);
 
-#define ITER_HOOKS_BUT_EXIT                                                                        \
-    .request_arrived = iter_request_arrived, .request_cancelled = iter_request_cancelled,          \
-    .launch_done = iter_launch_done, .pass_done = iter_pass_done, .kv_moved = iter_kv_moved,       \
-    .schedule = iter_schedule
-
+#define ITER_HOOKS_BUT_EXIT ITERATION_HOOKS, .kv_moved = iter_kv_moved
 #define ITER_HOOKS ITER_HOOKS_BUT_EXIT, .exit = iter_exit
 
 #endif

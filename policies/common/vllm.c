@@ -4,28 +4,6 @@
 
 const char *const vllm_requeue_choices[] = {"front", "back", NULL};
 
-int vllm_init(struct sched *s, struct vllm_rules rules)
-{
-    struct vllm *v = s->state;
-    int d = place_device(s->machine, param_int(s, VLLM_DEVICE));
-    v->rules = rules;
-    v->device = (uint8_t)d;
-    v->max_seqs = (uint32_t)param_int(s, VLLM_MAX_SEQS);
-    v->budget = (uint32_t)param_int(s, VLLM_BUDGET);
-    v->requeue_back = param_int(s, VLLM_REQUEUE) == 1;
-    v->seats = UINT32_MAX;
-    return d < 0 ? d : 0;
-}
-
-void vllm_exit(struct sched *s)
-{
-    struct vllm *v = s->state;
-    if (v != NULL) {
-        batch_fini(&v->batch);
-        heap_fini(&v->by_key);
-    }
-}
-
 /* ---- queues ---- */
 
 /* Key (class, priority, arrival, id): RT 0, BE 1 (E.3). */
@@ -67,31 +45,14 @@ static void wait_no_more(struct vllm *v, const struct request *r)
     reqq_remove(r);
 }
 
-void vllm_request_arrived(struct sched *s, const struct request *r)
+static void vllm_joins(struct sched *s, const struct request *r)
 {
     wait_in_turn(s->state, r, false);
 }
 
-void vllm_request_cancelled(struct sched *s, const struct request *r)
+static void vllm_leaves(struct sched *s, const struct request *r)
 {
     wait_no_more(s->state, r);
-}
-
-void vllm_forget(const struct pass *p)
-{
-    for (uint32_t i = 0; i < p->n_segments; i++) {
-        const struct request *r = p->segments[i].request;
-        if (r->state == REQUEST_STATE_FINISHED || r->state == REQUEST_STATE_SHED) {
-            reqq_remove(r);
-        }
-    }
-}
-
-void vllm_pass_done(struct sched *s, const struct pass *p)
-{
-    struct vllm *v = s->state;
-    vllm_forget(p);
-    v->pass = NULL;
 }
 
 static const struct request *victim(const struct vllm *v)
@@ -136,7 +97,7 @@ static uint32_t room_for(const struct vllm *v, const struct request *r)
         budget = v->rules.chunk_high - drop * stage / (stages - 1);
         budget = (budget + 31) / 32 * 32;
     }
-    return budget > v->batch.tokens ? budget - v->batch.tokens : 0;
+    return budget > v->it.batch.tokens ? budget - v->it.batch.tokens : 0;
 }
 
 /* Rows of a prompt in this iteration; 0: none. */
@@ -145,7 +106,7 @@ static uint32_t chunk_of(const struct vllm *v, const struct request *r)
     uint32_t left = request_prefill_left(r);
     uint32_t room = room_for(v, r);
     if (!v->rules.chunked) {
-        bool alone = v->batch.n == 0 && left > v->budget;
+        bool alone = v->it.batch.n == 0 && left > v->budget;
         return left <= room || alone ? left : 0;
     }
     if (v->rules.threshold > 0 && left > v->rules.threshold && v->company) {
@@ -159,17 +120,17 @@ void vllm_add_prompts(struct vllm *v)
     for (const struct request *r = v->running.head; r != NULL; r = reqq_next(r)) {
         uint32_t n = r->state == REQUEST_STATE_QUEUED ? chunk_of(v, r) : 0;
         if (n > 0) {
-            batch_add(&v->batch, r, SEGMENT_PREFILL, n);
+            batch_add(&v->it.batch, r, SEGMENT_PREFILL, n);
         }
     }
 }
 
 static void add_decodes(struct vllm *v, uint32_t budget)
 {
-    for (const struct request *r = v->running.head; r != NULL && v->batch.tokens < budget;
+    for (const struct request *r = v->running.head; r != NULL && v->it.batch.tokens < budget;
          r = reqq_next(r)) {
         if (r->state == REQUEST_STATE_DECODE) {
-            batch_add(&v->batch, r, SEGMENT_DECODE, 1);
+            batch_add(&v->it.batch, r, SEGMENT_DECODE, 1);
         }
     }
 }
@@ -183,13 +144,13 @@ static void plan(struct sched *s, struct vllm *v, const struct request *r, uint3
 {
     bool decode = r->state == REQUEST_STATE_DECODE;
     v->planned_blocks += blocks_needed(s, r, n);
-    batch_add(&v->batch, r, decode ? SEGMENT_DECODE : SEGMENT_PREFILL, n);
+    batch_add(&v->it.batch, r, decode ? SEGMENT_DECODE : SEGMENT_PREFILL, n);
 }
 
 /* A victim that is in the batch already leaves it. */
 static void unplan(struct sched *s, struct vllm *v, const struct request *r)
 {
-    struct batch *b = &v->batch;
+    struct batch *b = &v->it.batch;
     uint32_t i = 0;
     while (i < b->n && b->segments[i].request != r) {
         i++;
@@ -209,7 +170,7 @@ static void unplan(struct sched *s, struct vllm *v, const struct request *r)
 static void add_in_order(struct sched *s, struct vllm *v)
 {
     v->preempted = false;
-    for (const struct request *r = v->running.head; r != NULL && v->batch.tokens < v->budget;
+    for (const struct request *r = v->running.head; r != NULL && v->it.batch.tokens < v->budget;
          r = reqq_next(r)) {
         uint32_t n = r->state == REQUEST_STATE_DECODE ? 1 : chunk_of(v, r);
         while (n > 0 && blocks_needed(s, r, n) > free_left(s, v)) {
@@ -229,14 +190,14 @@ static void add_in_order(struct sched *s, struct vllm *v)
 /* KV tokens that the running requests are about to take. */
 static uint64_t promised(const struct vllm *v)
 {
-    uint64_t n = v->batch.tokens;
+    uint64_t n = v->it.batch.tokens;
     for (const struct request *r = v->running.head; v->rules.whole_kv && r != NULL;
          r = reqq_next(r)) {
         n += request_prefill_left(r);
     }
-    for (uint32_t i = 0; v->rules.whole_kv && i < v->batch.n; i++) {
-        bool prompt = v->batch.segments[i].role == SEGMENT_PREFILL;
-        n -= prompt ? v->batch.segments[i].n_tokens : 0; /* counted twice */
+    for (uint32_t i = 0; v->rules.whole_kv && i < v->it.batch.n; i++) {
+        bool prompt = v->it.batch.segments[i].role == SEGMENT_PREFILL;
+        n -= prompt ? v->it.batch.segments[i].n_tokens : 0; /* counted twice */
     }
     return n;
 }
@@ -288,34 +249,42 @@ static uint32_t present(const struct vllm *v)
     return v->running.n + v->waiting.n + v->by_key.n;
 }
 
-static void fill(struct sched *s, struct vllm *v, uint32_t most)
+static void fill_once(struct sched *s, struct vllm *v)
 {
-    batch_clear(&v->batch);
+    batch_clear(&v->it.batch);
     v->planned_blocks = 0;
     switch (v->rules.order) {
     case VLLM_RUNNING_FIRST:
         add_in_order(s, v);
         if (!v->preempted || v->rules.admit_after_preempt) {
-            vllm_admit(s, v, most);
+            vllm_admit(s, v, v->most);
         }
         break;
     case VLLM_DECODES_FIRST:
         add_decodes(v, UINT32_MAX);
         vllm_add_prompts(v);
-        vllm_admit(s, v, most);
+        vllm_admit(s, v, v->most);
         break;
     case VLLM_PROMPTS_FIRST:
         vllm_add_prompts(v);
-        vllm_admit(s, v, most);
+        vllm_admit(s, v, v->most);
         add_decodes(v, v->budget);
         break;
     case VLLM_PROMPTS_ONLY:
-        vllm_admit(s, v, most);
-        if (v->batch.n == 0) {
+        vllm_admit(s, v, v->most);
+        if (v->it.batch.n == 0) {
             add_decodes(v, UINT32_MAX);
         }
         break;
     }
+}
+
+static void fill(struct sched *s, struct vllm *v)
+{
+    do {
+        fill_once(s, v);
+    } while (v->it.batch.n == 0 && v->preempted); /* an empty iteration takes no time */
+    v->it.batch.repeats = first_waiting(v) == NULL && batch_decodes_all(&v->it.batch, v->running.n);
 }
 
 /* V0: the worst running request makes place for a better waiting one that cannot be admitted. */
@@ -354,38 +323,69 @@ static uint32_t take_seats(struct vllm *v)
     return seats;
 }
 
-void vllm_schedule(struct sched *s)
+static void vllm_compose(struct sched *s)
 {
     struct vllm *v = s->state;
-    if (v->pass != NULL) {
-        return;
-    }
-    batch_clear(&v->batch);
+    batch_clear(&v->it.batch);
     if (v->rules.force_preempt) {
         force_preempt(s, v);
     }
-    uint32_t most = take_seats(v);
-    for (;;) {
-        do {
-            fill(s, v, most);
-        } while (v->batch.n == 0 && v->preempted); /* an empty iteration takes no time */
-        v->batch.repeats = first_waiting(v) == NULL && batch_decodes_all(&v->batch, v->running.n);
-        int rc = v->batch.n > 0 ? batch_form(s, &v->batch, &v->pass) : -ENOENT;
-        if (rc == 0) {
-            v->admitted = 0;
-            decide_ahead(v);
-            (void)place_whole(s, v->pass, v->device, YIELD_PASS);
-            return;
-        }
-        v->pass = NULL;
-        if (v->admitted > 0) {
-            most = v->admitted - 1;
-            vllm_unadmit(v);
-            continue;
-        }
-        if (rc != -ENOMEM || !vllm_preempt(s, v)) {
-            return;
-        }
-        most = v->rules.admit_after_preempt ? UINT32_MAX : 0;
+    v->most = take_seats(v);
+    fill(s, v);
+}
+
+static void vllm_formed(struct sched *s)
+{
+    struct vllm *v = s->state;
+    v->admitted = 0;
+    decide_ahead(v);
+}
+
+/* First the admissions go back, the last one for good; then the victim loses its KV. */
+static bool vllm_make_room(struct sched *s)
+{
+    struct vllm *v = s->state;
+    if (v->admitted > 0) {
+        v->most = v->admitted - 1;
+        vllm_unadmit(v);
+    } else if (vllm_preempt(s, v)) {
+        v->most = v->rules.admit_after_preempt ? UINT32_MAX : 0;
+    } else {
+        return false;
+    }
+    fill(s, v);
+    return true;
+}
+
+static const struct iteration_rules iteration = {.joins = vllm_joins,
+                                                 .leaves = vllm_leaves,
+                                                 .compose = vllm_compose,
+                                                 .formed = vllm_formed,
+                                                 .make_room = vllm_make_room};
+
+void vllm_rule(struct sched *s, struct vllm_rules rules, uint32_t max_seqs, uint32_t budget)
+{
+    struct vllm *v = s->state;
+    v->it.rules = &iteration;
+    v->rules = rules;
+    v->max_seqs = max_seqs;
+    v->budget = budget;
+    v->seats = UINT32_MAX;
+}
+
+int vllm_init(struct sched *s, struct vllm_rules rules)
+{
+    struct vllm *v = s->state;
+    vllm_rule(s, rules, (uint32_t)param_int(s, VLLM_MAX_SEQS), (uint32_t)param_int(s, VLLM_BUDGET));
+    v->requeue_back = param_int(s, VLLM_REQUEUE) == 1;
+    return iteration_init(s, &iteration, param_int(s, VLLM_DEVICE));
+}
+
+void vllm_exit(struct sched *s)
+{
+    struct vllm *v = s->state;
+    if (v != NULL) {
+        heap_fini(&v->by_key);
+        iteration_exit(s);
     }
 }

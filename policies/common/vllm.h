@@ -22,9 +22,8 @@
 #ifndef POLICIES_COMMON_VLLM_H
 #define POLICIES_COMMON_VLLM_H
 
-#include "policies/common/batch.h"
 #include "policies/common/heap.h"
-#include "policies/common/place.h"
+#include "policies/common/iteration.h"
 #include "policies/common/reqq.h"
 #include "sim/api/policy.h"
 
@@ -53,16 +52,15 @@ struct vllm_rules {
 };
 
 struct vllm {
+    struct iteration it;
     struct vllm_rules rules;
     struct reqq waiting, running;
-    struct heap by_key; /* instead of waiting, with by_priority; uses requests' heap_node */
-    struct batch batch;
-    struct pass *pass;       /* on the device, or NULL */
+    struct heap by_key;      /* instead of waiting, with by_priority; uses requests' heap_node */
     uint64_t planned_blocks; /* KV of the batch under construction */
     uint32_t max_seqs, budget;
-    uint32_t admitted; /* of the batch under construction: the tail of running */
+    uint32_t most;     /* admissions of the batch under construction */
+    uint32_t admitted; /* by it: the tail of running */
     uint32_t seats;    /* admissions decided for the next iteration (async); UINT32_MAX: any */
-    uint8_t device;
     bool requeue_back;
     bool preempted;              /* somebody, for the batch under construction */
     bool company, company_ahead; /* more than one request runs or waits: now, and when the next
@@ -88,25 +86,17 @@ extern const char *const vllm_requeue_choices[];
 /* Reads the shared parameters; call it first in init. -ENODEV without the device. */
 int vllm_init(struct sched *s, struct vllm_rules rules);
 void vllm_exit(struct sched *s);
-void vllm_request_arrived(struct sched *s, const struct request *r);
-void vllm_request_cancelled(struct sched *s, const struct request *r);
-void vllm_pass_done(struct sched *s, const struct pass *p);
-void vllm_schedule(struct sched *s);
-
+/* Without a device, for policies that place passes themselves. */
+void vllm_rule(struct sched *s, struct vllm_rules rules, uint32_t max_seqs, uint32_t budget);
 /* For policies that form passes of their own. */
 /* Takes all KV of the victim and queues it again; false when nothing runs. */
 bool vllm_preempt(struct sched *s, struct vllm *v);
-/* Drops requests that are over from the queues. */
-void vllm_forget(const struct pass *p);
 /* Admits from waiting into the batch, at most `most` requests; sets v->admitted. */
 void vllm_admit(struct sched *s, struct vllm *v, uint32_t most);
 void vllm_unadmit(struct vllm *v);
 /* Running prompts into the batch, as far as the budget goes. */
 void vllm_add_prompts(struct vllm *v);
 
-#define VLLM_HOOKS                                                                                 \
-    .exit = vllm_exit, .request_arrived = vllm_request_arrived,                                    \
-    .request_cancelled = vllm_request_cancelled, .pass_done = vllm_pass_done,                      \
-    .schedule = vllm_schedule
+#define VLLM_HOOKS .exit = vllm_exit, ITERATION_HOOKS
 
 #endif

@@ -1,0 +1,67 @@
+/* What work takes alone, by annotations: for keys that are times, and for what a tool call may
+ * cost. */
+#include "policies/common/iter.h"
+
+static int64_t pass_ns(struct sched *s, const struct work_shape *w, uint8_t device, bool fused)
+{
+    const struct layer_ops *ops = &s->llm->layer;
+    struct estimate e;
+    int64_t layer = 0;
+    if (fused) {
+        layer = sched_estimate(s, w, OP_LAYER, device, 0, &e) == 0 ? e.t_ns : 0;
+    }
+    for (uint32_t i = 0; i < ops->n && !fused; i++) {
+        layer += sched_estimate(s, w, ops->kind[i], device, 0, &e) == 0 ? e.t_ns : 0;
+    }
+    int64_t head = sched_estimate(s, w, OP_HEAD, device, 0, &e) == 0 ? e.t_ns : 0;
+    return layer * s->llm->n_layers + head;
+}
+
+/* n rows of a prompt after `before` tokens of context. */
+static struct work_shape chunk_shape(uint32_t before, uint32_t n, bool last)
+{
+    return (struct work_shape){.rows = n,
+                               .logit_rows = last ? 1 : 0,
+                               .sequences = 1,
+                               .prefill_rows = n,
+                               .attn_pairs = (uint64_t)n * before + (uint64_t)n * (n + 1) / 2,
+                               .kv_read_tokens = (uint64_t)before + n,
+                               .max_context_tokens = before + n};
+}
+
+int64_t iter_prefill_ns(struct sched *s, const struct request *r, uint8_t device)
+{
+    uint64_t n = request_prefill_left(r);
+    if (n == 0) {
+        return 0;
+    }
+    struct work_shape w = chunk_shape(r->kv_tokens, (uint32_t)n, true);
+    return pass_ns(s, &w, device, false);
+}
+
+int64_t iter_decode_ns(struct sched *s, const struct request *r, uint8_t device,
+                       uint64_t out_tokens)
+{
+    uint32_t context = request_length(r) + 1;
+    struct work_shape w = {.rows = 1,
+                           .logit_rows = 1,
+                           .sequences = 1,
+                           .attn_pairs = context,
+                           .kv_read_tokens = context,
+                           .max_context_tokens = context};
+    return (int64_t)out_tokens * pass_ns(s, &w, device, true);
+}
+
+int64_t iter_context_ns(struct sched *s, uint32_t tokens)
+{
+    const struct iter *it = s->state;
+    uint32_t budget = (uint32_t)param_int(s, ITER_TOKEN_BUDGET);
+    int64_t t = 0;
+    for (uint32_t done = 0; done < tokens;) {
+        uint32_t n = tokens - done < budget ? tokens - done : budget;
+        struct work_shape w = chunk_shape(done, n, done + n == tokens);
+        t += pass_ns(s, &w, it->it.device, false);
+        done += n;
+    }
+    return t;
+}

@@ -1,0 +1,185 @@
+#include "policies/common/iteration.h"
+
+#include <errno.h>
+
+int iteration_init(struct sched *s, const struct iteration_rules *rules, int64_t device)
+{
+    struct iteration *it = s->state;
+    int d = place_device(s->machine, device);
+    it->rules = rules;
+    it->device = (uint8_t)d;
+    return d < 0 ? d : 0;
+}
+
+void iteration_exit(struct sched *s)
+{
+    struct iteration *it = s->state;
+    if (it != NULL) {
+        batch_fini(&it->batch);
+    }
+}
+
+/* ---- order ---- */
+
+void iteration_request_arrived(struct sched *s, const struct request *r)
+{
+    struct iteration *it = s->state;
+    it->rules->joins(s, r);
+}
+
+void iteration_request_cancelled(struct sched *s, const struct request *r)
+{
+    struct iteration *it = s->state;
+    it->rules->leaves(s, r);
+}
+
+static void part(struct sched *s, const struct iteration *it, const struct request *r)
+{
+    if (r->state == REQUEST_STATE_FINISHED || r->state == REQUEST_STATE_SHED) {
+        it->rules->leaves(s, r);
+    } else if (it->rules->returns != NULL) {
+        it->rules->returns(s, r);
+    }
+}
+
+void iteration_part(struct sched *s, const struct pass *p)
+{
+    for (uint32_t i = 0; i < p->n_segments; i++) {
+        part(s, s->state, p->segments[i].request);
+    }
+}
+
+void iteration_pass_done(struct sched *s, const struct pass *p)
+{
+    struct iteration *it = s->state;
+    int64_t elapsed = s->now_ns - it->running.began_ns;
+    it->running = (struct iteration_pass){0};
+    for (uint32_t i = 0; i < p->n_segments; i++) {
+        if (it->rules->ran != NULL) {
+            it->rules->ran(s, &p->segments[i], elapsed);
+        }
+        part(s, it, p->segments[i].request);
+    }
+}
+
+void iteration_launch_done(struct sched *s, const struct launch *l)
+{
+    struct iteration *it = s->state;
+    if (it->running.launch != l) {
+        return;
+    }
+    it->running.launch = NULL;
+    if (it->rules->stopped != NULL) {
+        it->rules->stopped(s, l);
+    }
+}
+
+/* ---- compose, make room ---- */
+
+static bool form_batch(struct sched *s, struct iteration *it)
+{
+    while (it->batch.n > 0) {
+        struct pass *p;
+        int rc = batch_form(s, &it->batch, &p);
+        if (rc == 0) {
+            it->running = (struct iteration_pass){.pass = p, .began_ns = s->now_ns};
+            if (it->rules->formed != NULL) {
+                it->rules->formed(s);
+            }
+            return true;
+        }
+        if (rc != -ENOMEM || it->rules->make_room == NULL || !it->rules->make_room(s)) {
+            return false;
+        }
+    }
+    return false;
+}
+
+static void form(struct sched *s, struct iteration *it)
+{
+    do {
+        it->rules->compose(s);
+    } while (!form_batch(s, it) && it->rules->again != NULL && it->rules->again(s));
+}
+
+/* ---- stop ---- */
+
+static void maybe_stop(struct sched *s, struct iteration *it)
+{
+    struct iteration_pass *run = &it->running;
+    if (run->stopping || run->finish || it->n_paused == ITERATION_MAX_PAUSED ||
+        it->rules->outranked == NULL || !it->rules->outranked(s)) {
+        return;
+    }
+    run->stopping = true;
+    (void)sched_preempt(s, run->launch, it->stop);
+}
+
+/* The running pass has stopped: it is kept aside, or its work is lost. */
+static void put_aside(struct sched *s, struct iteration *it)
+{
+    struct iteration_pass run = it->running;
+    run.stopping = false;
+    it->running = (struct iteration_pass){0};
+    if (!it->loses || sched_pass_cancel(s, run.pass) != 0) {
+        it->paused[it->n_paused++] = run;
+        return;
+    }
+    iteration_part(s, run.pass);
+    for (uint32_t i = 0; i < run.pass->n_segments && it->rules->lost != NULL; i++) {
+        it->rules->lost(s, run.pass->segments[i].request);
+    }
+}
+
+static void resume(struct iteration *it, uint32_t i)
+{
+    it->running = it->paused[i];
+    it->n_paused--;
+    for (; i < it->n_paused; i++) {
+        it->paused[i] = it->paused[i + 1];
+    }
+}
+
+/* The most urgent of: the stopped passes, a new iteration. A running pass is stopped for a request
+ * that waits, never for a stopped pass: two whose keys grow with their work would take turns at
+ * every boundary. */
+static void choose(struct sched *s, struct iteration *it)
+{
+    uint32_t which = 0;
+    if (it->n_paused > 0 && it->rules->resumes(s, &which)) {
+        resume(it, which);
+        return;
+    }
+    form(s, it);
+    if (it->running.pass == NULL && it->n_paused > 0) {
+        resume(it, which); /* no memory for new work: finish the old */
+        it->running.finish = true;
+    }
+}
+
+void iteration_schedule(struct sched *s)
+{
+    struct iteration *it = s->state;
+    struct iteration_pass *run = &it->running;
+    if (it->rules->refresh != NULL) {
+        it->rules->refresh(s);
+    }
+    if (run->pass != NULL && run->launch != NULL) {
+        maybe_stop(s, it);
+        return;
+    }
+    if (run->pass != NULL && run->stopping && run->pass->state == PASS_STATE_READY) {
+        put_aside(s, it);
+    }
+    if (run->pass == NULL) {
+        choose(s, it);
+    }
+    if (run->pass == NULL || run->pass->state != PASS_STATE_READY) {
+        return;
+    }
+    struct launch_spec spec = sched_launch_rest(s, run->pass, it->device, YIELD_PASS);
+    if (it->rules->launch != NULL) {
+        it->rules->launch(s, &spec);
+    }
+    (void)sched_launch(s, &spec, &run->launch);
+}
