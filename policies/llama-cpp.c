@@ -3,13 +3,13 @@
  *   server  continuous batching of the public server (agent-xpu-v2): requests wait in arrival order
  *           for one of a few slots; a step is one token for every generating slot, then prompt
  *           tokens slot by slot, by number, up to n_batch; it runs in micro-batches of n_ubatch
- *           tokens. A request takes the free slot that was left first, of those never used the
- *           last: of a burst at a fresh server the newest is served first, as was observed
+ *           tokens. Who gets which slot is in free_slot and leave_in_order: of a burst at a fresh
+ *           server the newest is served first. As the server's own loop does, step by step
  *   ps      no batching (agent-xpu-v1): up to `slots` requests share the CPU's time
  *
  * No classes in either. Generating slots ride in a step's last micro-batch, because the server
  * hands out a step's tokens at its end; a prompt that is complete in an earlier micro-batch answers
- * that much too early. When KV is full the youngest slot starts over (the server would refuse it).
+ * that much too early. When KV is full who entered last starts over (the server refuses everybody).
  */
 #include <errno.h>
 
@@ -19,7 +19,16 @@
 #include "policies/common/share.h"
 #include "sim/base/units.h"
 
-enum { PARAM_FORM, PARAM_SLOTS, PARAM_N_BATCH, PARAM_N_UBATCH, PARAM_QUANTUM, PARAM_DEVICE };
+enum {
+    PARAM_FORM,
+    PARAM_SLOTS,
+    PARAM_N_BATCH,
+    PARAM_N_UBATCH,
+    PARAM_CONT_BATCHING,
+    PARAM_SIMILARITY,
+    PARAM_QUANTUM,
+    PARAM_DEVICE
+};
 enum { FORM_SERVER, FORM_PS };
 
 static const char *const forms[] = {"server", "ps", NULL};
@@ -32,6 +41,13 @@ static const struct policy_param params[] = {
     [PARAM_N_BATCH] = POLICY_INT("n_batch", 2048, 1, 1e6, "tokens of a step; default of llama.cpp"),
     [PARAM_N_UBATCH] =
         POLICY_INT("n_ubatch", 512, 1, 1e6, "tokens of a micro-batch; default of llama.cpp"),
+    [PARAM_CONT_BATCHING] =
+        POLICY_BOOL("cont_batching", 1,
+                    "prompts join the steps of generating slots; off: they wait until "
+                    "no slot generates (--no-cont-batching)"),
+    [PARAM_SIMILARITY] = POLICY_NUMBER("similarity", 0.1, 0, 1,
+                                       "share of a prompt that a free slot must hold to be "
+                                       "chosen for it (--slot-prompt-similarity)"),
     [PARAM_QUANTUM] =
         POLICY_NUMBER("quantum_ms", 5, 0, 1e6,
                       "ps on a serial device: turn, ms, rounded up to whole ops (ours); 0: one op"),
@@ -46,14 +62,22 @@ struct llama_slot {
     bool generates;
     uint32_t number;  /* of the slot, from 1; 0: none */
     uint64_t entered; /* how many had entered one by then */
+    bool deferred;    /* found no free slot at an earlier step */
+};
+
+/* A slot's past: what decides who gets it next. */
+struct llama_past {
+    uint64_t left; /* how many had left one by then; 0: unused so far */
+    bool left_now; /* in the step that ends */
+    bool holds;    /* a turn of this session, until somebody enters any slot */
+    uint32_t session;
 };
 
 struct llama {
     struct share ps;     /* form ps */
     struct reqq waiting; /* form server: for a slot */
     struct reqq slots;   /* taken ones, by number */
-    uint64_t
-        left[MACHINE_MAX_SHARED]; /* by slot: how many had left one by then; 0: unused so far */
+    struct llama_past past[MACHINE_MAX_SHARED];
     uint64_t n_entered, n_left;
     bool full; /* somebody had to start over, and nobody has ended since: nobody enters a slot */
     struct batch batch;
@@ -66,16 +90,26 @@ static struct llama_slot *slot_of(const struct request *r)
     return r->own;
 }
 
-/* The free slot that was left first, of those never used the last. */
-static uint32_t free_slot(const struct llama *l, uint32_t n)
+/* Of a later turn the free slot that still holds the turn before, if that is enough of the prompt;
+ * else the free slot that was left first, of those never used the last. */
+static uint32_t free_slot(struct sched *s, const struct llama *l, const struct request *r)
 {
+    uint32_t n = (uint32_t)param_int(s, PARAM_SLOTS);
     bool taken[MACHINE_MAX_SHARED] = {false};
-    for (const struct request *r = l->slots.head; r != NULL; r = reqq_next(r)) {
-        taken[slot_of(r)->number - 1] = true;
+    for (const struct request *q = l->slots.head; q != NULL; q = reqq_next(q)) {
+        taken[slot_of(q)->number - 1] = true;
     }
+    bool similar = r->reused_tokens > param_number(s, PARAM_SIMILARITY) * r->input_tokens;
     uint32_t best = 0;
     for (uint32_t i = 1; i <= n; i++) {
-        if (!taken[i - 1] && (best == 0 || l->left[i - 1] <= l->left[best - 1])) {
+        const struct llama_past *past = &l->past[i - 1];
+        if (taken[i - 1]) {
+            continue;
+        }
+        if (similar && past->holds && past->session == r->session_id) {
+            return i;
+        }
+        if (best == 0 || past->left <= l->past[best - 1].left) {
             best = i;
         }
     }
@@ -90,15 +124,30 @@ static void enter_slot(struct llama *l, const struct request *r, uint32_t number
     }
     *slot_of(r) = (struct llama_slot){.number = number, .entered = ++l->n_entered};
     reqq_insert_after(&l->slots, before, r);
+    for (uint32_t i = 0; i < MACHINE_MAX_SHARED; i++) {
+        l->past[i].holds = false; /* what idle slots hold moves to the cache in main memory */
+    }
 }
 
 static void leave_slot(struct llama *l, const struct request *r)
 {
     reqq_remove(r);
     if (slot_of(r)->number > 0) {
-        l->left[slot_of(r)->number - 1] = ++l->n_left;
+        l->past[slot_of(r)->number - 1] = (struct llama_past){
+            .left_now = true,
+            .holds = r->state == REQUEST_STATE_FINISHED,
+            .session = r->session_id,
+        };
         *slot_of(r) = (struct llama_slot){0};
     }
+}
+
+/* Most tokens of a step: the server makes it no larger than its KV cache. */
+static uint32_t step_most(struct sched *s)
+{
+    uint64_t n_batch = (uint64_t)param_int(s, PARAM_N_BATCH);
+    uint64_t cells = sched_kv_capacity_tokens(s);
+    return (uint32_t)(n_batch < cells ? n_batch : cells);
 }
 
 static bool is_ps(const struct sched *s)
@@ -179,20 +228,55 @@ static uint32_t step_left(const struct llama *l, uint32_t *prompt_tokens)
     return *prompt_tokens + generating;
 }
 
-/* Fills free slots and says what each does: one token first, then prompts up to n_batch. */
-static void step_begin(struct sched *s, struct llama *l)
+/* A step has ended: its slots are left in the order of their numbers. Each puts the first of those
+ * that found no slot before at the head of the server's queue: several come in reverse order. */
+static void leave_in_order(struct llama *l, uint32_t n_slots)
+{
+    const struct request *last = NULL; /* of those put at the head */
+    bool more = true;
+    for (uint32_t i = 0; i < n_slots; i++) {
+        if (!l->past[i].left_now) {
+            continue;
+        }
+        l->past[i].left_now = false;
+        l->past[i].left = ++l->n_left;
+        const struct request *next = last == NULL ? l->waiting.head : reqq_next(last);
+        more = more && next != NULL && slot_of(next)->deferred;
+        last = more ? next : last;
+    }
+    while (last != NULL && last != l->waiting.head) {
+        const struct request *first = reqq_pop(&l->waiting);
+        reqq_insert_after(&l->waiting, last, first);
+    }
+}
+
+static void fill_slots(struct sched *s, struct llama *l)
 {
     uint32_t n_slots = (uint32_t)param_int(s, PARAM_SLOTS);
+    leave_in_order(l, n_slots);
     while (!reqq_empty(&l->waiting) && l->slots.n < n_slots && !l->full) {
-        enter_slot(l, reqq_pop(&l->waiting), free_slot(l, n_slots));
+        const struct request *r = reqq_pop(&l->waiting);
+        enter_slot(l, r, free_slot(s, l, r));
     }
-    uint32_t n_batch = (uint32_t)param_int(s, PARAM_N_BATCH);
+    for (const struct request *r = l->waiting.head; r != NULL; r = reqq_next(r)) {
+        slot_of(r)->deferred = true;
+    }
+}
+
+/* Says what each slot does in the step: one token first, then prompts up to n_batch. */
+static void step_begin(struct sched *s, struct llama *l)
+{
+    fill_slots(s, l);
+    uint32_t n_batch = step_most(s);
     uint32_t used = 0;
     for (const struct request *r = l->slots.head; r != NULL; r = reqq_next(r)) {
         bool generates = r->state == REQUEST_STATE_DECODE;
         slot_of(r)->generates = generates;
         slot_of(r)->prompt_tokens = 0;
         used += generates ? 1 : 0;
+    }
+    if (used > 0 && !param_bool(s, PARAM_CONT_BATCHING)) {
+        return;
     }
     for (const struct request *r = l->slots.head; r != NULL && used < n_batch; r = reqq_next(r)) {
         uint32_t left = request_prefill_left(r);

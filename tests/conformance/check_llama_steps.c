@@ -1,0 +1,204 @@
+/* llama-cpp step by step (docs/clauses.md C.1): what llama.cpp's server decides about slots and
+ * batches. Each scenario is a workload on which a former version of the policy differed from the
+ * server's own loop, made as small as it gets (tests/originals); the last four are differences that
+ * remain (policies/README.md). */
+#include "tests/helpers/steps.h"
+
+extern const struct policy_ops policy_llama_cpp_ops;
+
+#define BE REQUEST_CLASS_PROACTIVE
+
+static struct scenario sc;
+
+static void setup(void)
+{
+    steps_init(&sc, 1);
+}
+
+static void teardown(void)
+{
+    scenario_fini(&sc);
+}
+
+static void run(const char *params, uint32_t cells, const struct scenario_request *q, uint32_t n)
+{
+    char all[128];
+    snprintf(all, sizeof all, "device=igpu,%s", params);
+    steps_run(&sc, &policy_llama_cpp_ops, all, cells, q, n);
+}
+
+/* Of slots never used the last is taken first, and prompts come by slot number: request 1 is in
+ * slot 1, request 0 in slot 2. */
+START_TEST(of_a_burst_the_newest_comes_first)
+{
+    struct scenario_request q[] = {{BE, 0, 8, 1, 0, 0}, {BE, 0, 8, 1, 0, 0}};
+    run("slots=2,n_batch=8", 100, q, 2);
+    steps_rows(&sc, STEPS(8, 8));
+    steps_tokens(&sc, 1, STEPS(1));
+    steps_tokens(&sc, 0, STEPS(2));
+}
+END_TEST
+
+/* Step 1 ends requests 2, 1 and 0 in slots 1, 2 and 3. Slot 1 puts request 3 at the head of the
+ * queue, slot 2 then request 4 before it: request 4 gets slot 1, and all 32 tokens of step 2. */
+START_TEST(slots_left_in_one_step_take_who_waited_in_reverse)
+{
+    struct scenario_request q[] = {{BE, 0, 1, 1, 0, 0},
+                                   {BE, 0, 1, 1, 0, 0},
+                                   {BE, 0, 1, 1, 0, 0},
+                                   {BE, 0, 1, 1, 0, 0},
+                                   {BE, 0, 32, 1, 0, 0}};
+    run("slots=3,n_batch=32", 100, q, 5);
+    steps_rows(&sc, STEPS(3, 32, 1));
+    steps_tokens(&sc, 4, STEPS(2));
+    steps_tokens(&sc, 3, STEPS(3));
+}
+END_TEST
+
+/* The same, but requests 3 and 4 come during step 1: nobody was turned away, so they keep their
+ * order. Request 3 gets slot 1. */
+START_TEST(slots_left_in_one_step_take_who_came_during_it_in_order)
+{
+    struct scenario_request q[] = {{BE, 0, 1, 1, 0, 0},
+                                   {BE, 0, 1, 1, 0, 0},
+                                   {BE, 0, 1, 1, 0, 0},
+                                   {BE, 0.0005, 1, 1, 0, 0},
+                                   {BE, 0.0006, 32, 1, 0, 0}};
+    run("slots=3,n_batch=32", 100, q, 5);
+    steps_rows(&sc, STEPS(3, 32, 1));
+    steps_tokens(&sc, 3, STEPS(2));
+    steps_tokens(&sc, 4, STEPS(3));
+}
+END_TEST
+
+/* Micro-batches of one token. Slot 1: request 1, slot 2: request 0. Step 1 (1, 2): a token of
+ * each's prompt. Step 2: the rest of request 0's prompt (3), request 1's second token (4). Both end
+ * with this step, slot 1 first whatever micro-batch was: it goes to request 3, which was put before
+ * request 2. */
+START_TEST(slots_are_left_by_number_at_the_end_of_the_step)
+{
+    struct scenario_request q[] = {
+        {BE, 0, 2, 1, 0, 0}, {BE, 0, 1, 2, 0, 0}, {BE, 0, 1, 1, 0, 0}, {BE, 0, 1, 1, 0, 0}};
+    run("slots=2,n_batch=2,n_ubatch=1", 100, q, 4);
+    steps_tokens(&sc, 1, STEPS(1, 4));
+    steps_tokens(&sc, 3, STEPS(5));
+    steps_tokens(&sc, 2, STEPS(6));
+}
+END_TEST
+
+/* Two prompts of 10 and 16 cells: n_batch is 16. */
+START_TEST(a_step_is_no_larger_than_the_kv_cache)
+{
+    struct scenario_request q[] = {{BE, 0, 10, 1, 0, 0}, {BE, 0, 10, 1, 0, 0}};
+    run("slots=2", 16, q, 2);
+    steps_rows(&sc, STEPS(16, 4));
+    ck_assert_uint_eq(sc.records[0].preemptions + sc.records[1].preemptions, 0);
+}
+END_TEST
+
+START_TEST(without_continuous_batching_prompts_wait_for_who_generates)
+{
+    struct scenario_request q[] = {{BE, 0, 2, 3, 0, 0}, {BE, 0.0005, 2, 1, 0, 0}};
+    run("slots=2,cont_batching=false", 100, q, 2);
+    steps_rows(&sc, STEPS(2, 1, 1, 2));
+    steps_tokens(&sc, 1, STEPS(4));
+}
+END_TEST
+
+/* Step 1: request 0 in slot 3 ends, request 1 in slot 2 goes on. During step 2 request 2 comes, the
+ * next turn of request 0's session (17 tokens, 8 of them found), then request 3 (15 tokens). */
+static const struct scenario_request turn_and_rival[] = {
+    {BE, 0, 8, 1, 7, 0}, {BE, 0, 1, 6, 0, 0}, {BE, 0.0005, 17, 1, 7, 9}, {BE, 0.0016, 15, 1, 0, 0}};
+
+/* Request 2 goes to slot 3, which holds 8 of its 17 tokens, and so request 3 to slot 1: it has what
+ * step 3 has left, 15 tokens. Step 4: request 1's token and 9 of request 2. */
+START_TEST(a_turn_goes_to_the_slot_that_holds_the_one_before)
+{
+    run("slots=3,n_batch=16", 100, turn_and_rival, 4);
+    steps_rows(&sc, STEPS(9, 1, 16, 10, 1, 1));
+    steps_tokens(&sc, 3, STEPS(3));
+    steps_tokens(&sc, 2, STEPS(4));
+}
+END_TEST
+
+/* A slot must hold more than half the prompt: 8 of 17 are less. Slot 1, never used, is next; step
+ * 3: request 2's 9 tokens and 6 of request 3. */
+START_TEST(a_slot_that_holds_too_little_is_not_chosen)
+{
+    run("slots=3,n_batch=16,similarity=0.5", 100, turn_and_rival, 4);
+    steps_rows(&sc, STEPS(9, 1, 16, 10, 1, 1));
+    steps_tokens(&sc, 2, STEPS(3));
+    steps_tokens(&sc, 3, STEPS(4));
+}
+END_TEST
+
+/* Differs from the server, which compares the tokens even where it may not use them: with its
+ * prompt cache off it would choose slot 3 and serve request 3 first. Here 15 of request 2's 17
+ * tokens in step 3; its other 2 and 13 of request 3 in step 4. */
+START_TEST(with_the_prompt_cache_off_nobody_knows_what_a_slot_holds)
+{
+    sc.setup.prefix_reuse = false;
+    run("slots=3,n_batch=16", 100, turn_and_rival, 4);
+    steps_tokens(&sc, 3, STEPS(5));
+    steps_tokens(&sc, 2, STEPS(4));
+}
+END_TEST
+
+/* Differs from the server: one of the turn's 10 tokens is no reason to choose the slot that holds
+ * it, and what an idle slot holds goes to main memory only when the next request has its own, so
+ * the server computes all 10. */
+START_TEST(a_turn_finds_the_one_before_wherever_it_is)
+{
+    struct scenario_request q[] = {{BE, 0, 1, 1, 7, 0}, {BE, 0.0005, 10, 1, 7, 2}};
+    run("slots=2", 100, q, 2);
+    steps_rows(&sc, STEPS(1, 9));
+}
+END_TEST
+
+/* Differs from the server, which copies idle sessions to main memory and would find 8 of the turn's
+ * 12 tokens there: here they gave way to request 1's 16. */
+START_TEST(the_kv_of_an_idle_session_gives_way)
+{
+    struct scenario_request q[] = {
+        {BE, 0, 8, 1, 7, 0}, {BE, 0.0015, 16, 1, 0, 0}, {BE, 0.0025, 12, 1, 7, 9}};
+    run("slots=2", 20, q, 3);
+    steps_rows(&sc, STEPS(8, 16, 12));
+}
+END_TEST
+
+/* Differs from the server, which would refuse both in step 2: five cells, two prompts of 2. Request
+ * 1 entered last and starts over (2 + 1 tokens) when request 0 is done. */
+START_TEST(short_of_kv_who_entered_last_starts_over)
+{
+    struct scenario_request q[] = {{BE, 0, 2, 3, 0, 0}, {BE, 0, 2, 3, 0, 0}};
+    run("slots=2", 5, q, 2);
+    steps_rows(&sc, STEPS(4, 1, 1, 3, 1));
+    steps_tokens(&sc, 0, STEPS(1, 2, 3));
+    steps_tokens(&sc, 1, STEPS(1, 4, 5));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("llama-steps");
+    TCase *t = tcase_create("steps");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, of_a_burst_the_newest_comes_first);
+    tcase_add_test(t, slots_left_in_one_step_take_who_waited_in_reverse);
+    tcase_add_test(t, slots_left_in_one_step_take_who_came_during_it_in_order);
+    tcase_add_test(t, slots_are_left_by_number_at_the_end_of_the_step);
+    tcase_add_test(t, a_step_is_no_larger_than_the_kv_cache);
+    tcase_add_test(t, without_continuous_batching_prompts_wait_for_who_generates);
+    tcase_add_test(t, a_turn_goes_to_the_slot_that_holds_the_one_before);
+    tcase_add_test(t, a_slot_that_holds_too_little_is_not_chosen);
+    tcase_add_test(t, with_the_prompt_cache_off_nobody_knows_what_a_slot_holds);
+    tcase_add_test(t, a_turn_finds_the_one_before_wherever_it_is);
+    tcase_add_test(t, the_kv_of_an_idle_session_gives_way);
+    tcase_add_test(t, short_of_kv_who_entered_last_starts_over);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_ENV);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed == 0 ? 0 : 1;
+}
