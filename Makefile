@@ -6,7 +6,7 @@
 #   make asan ubsan the same tests under a sanitizer
 #   make fuzz       every reader on coverage-guided inputs, SECONDS=60 in all
 #   make campaign   random runs over everything, each four ways, HOURS=1 long
-#   make originals  openvino-cb beside openvino.genai, step for step (tests/originals)
+#   make originals  openvino-cb beside openvino.genai, llama-cpp beside llama.cpp's server, step for step (tests/originals)
 #   make gallery    the pictures of README.md again
 #   make bench lint format golden-update validation sensitivity install uninstall deb clean
 
@@ -151,6 +151,7 @@ campaign: $(BUILD)/tests/campaign/campaign
 
 originals: $(BUILD)/xpusim
 	@BUILD=$(BUILD) sh tests/originals/originals.sh openvino
+	@BUILD=$(BUILD) sh tests/originals/originals.sh llama-server
 
 lint:
 	@sh tests/lint.sh

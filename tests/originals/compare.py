@@ -3,7 +3,8 @@
 usage: compare.py JUDGE N [--seed S] [--xpusim FILE] [--shrink] [--stop] [--folder DIR]
 
 Prints how many workloads and steps are equal, by kind, and the first that differ; with --shrink the
-smallest that still differ. Exit status 1 when one differs for no documented reason."""
+smallest that still differ. A difference counts as documented when the judge has shown its cause: with the cause
+taken away on one side or both the workload is equal. Exit status 1 when one differs for no documented reason."""
 
 import argparse
 import collections
@@ -18,24 +19,34 @@ from workload import shrink
 
 
 def differs(judge, w, binary, folder):
-    """None when every step is equal; else (step, theirs, ours). With the number of steps compared,
-    and whether the original gave up on the way."""
+    """None when every step is equal; else (step, theirs, ours, our requests' records). With the number
+    of steps compared, and whether the original gave up on the way."""
     theirs, gave_up = judge.steps(w, folder / "model")
     if theirs is None:
         return None, 0, gave_up
     try:
         formed, records = ours.run(binary, judge.policy(w), w, judge.BLOCK, folder)
     except ours.Refused as e:
-        return (0, theirs[:1], str(e)), 0, gave_up
+        return (0, theirs[:1], str(e), {}), 0, gave_up
     mine = judge.observe(w, formed, records) if hasattr(judge, "observe") else ours.observe(
         w, formed, records, judge.BLOCK)
     for k, (a, b) in enumerate(zip(theirs, mine)):
         if a != b:
-            return (k, theirs[max(0, k - 2):k + 3], mine[max(0, k - 2):k + 3]), k, gave_up
+            return (k, theirs[max(0, k - 2):k + 3], mine[max(0, k - 2):k + 3], records), k, gave_up
     if len(theirs) != len(mine) and not gave_up:
         n = min(len(theirs), len(mine))
-        return (n, theirs[n:n + 3], mine[n:n + 3]), n, gave_up
+        return (n, theirs[n:n + 3], mine[n:n + 3], records), n, gave_up
     return None, len(theirs), gave_up
+
+
+def reason(judge, w, found, binary, folder):
+    """Why that difference is to be expected, or None."""
+    return judge.documented(w, found[3], lambda s: differs(judge, s, binary, folder)[0] is None)
+
+
+def unexpected(judge, w, binary, folder):
+    found = differs(judge, w, binary, folder)[0]
+    return found is not None and reason(judge, w, found, binary, folder) is None
 
 
 def main():
@@ -58,7 +69,7 @@ def main():
     for k, w in enumerate(itertools.islice(judge.draws(rng), a.n)):
         found, equal, gave_up = differs(judge, w, a.xpusim, folder)
         row = table[judge.kind(w)]
-        why = judge.documented(w) if found else None
+        why = reason(judge, w, found, a.xpusim, folder) if found else None
         row[0] += 1
         row[1] += found is None
         row[2] += why is not None
@@ -72,10 +83,10 @@ def main():
         if a.show > 0:
             a.show -= 1
             if a.shrink:
-                w = shrink(w, lambda s: differs(judge, s, a.xpusim, folder)[0] is not None)
+                w = shrink(w, lambda s: unexpected(judge, s, a.xpusim, folder))
                 found = differs(judge, w, a.xpusim, folder)[0]
             print("workload %d differs from step %d on: %s" % (k + 1, found[0] + 1, w))
-            print("  the original: %s\n  xpusim:       %s" % found[1:])
+            print("  the original: %s\n  xpusim:       %s" % found[1:3])
         if a.stop:
             break
     print("%s, %s" % (judge.NAME, judge.VERSION))

@@ -39,7 +39,7 @@ def kind(w):
         ", prefix caching" if w.rule("caching") else "")
 
 
-def documented(w):
+def documented(w, records, equal):
     """Why a difference is to be expected, or None; the reasons are in policies/README.md."""
     if not w.rule("caching"):
         return None

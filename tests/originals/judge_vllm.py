@@ -65,7 +65,7 @@ def kind(w):
         ", prefix caching" if w.rule("caching") else "") + (", asynchronous" if w.rule("async") else "")
 
 
-def documented(w):
+def documented(w, records, equal):
     """Why a difference is to be expected, or None; the reasons are in policies/README.md."""
     if w.rule("caching") and any(b is not None for _, b, _, _ in turns(w)):
         return "prefix caching: vLLM finds whole blocks of a prefix, xpusim all of its tokens"

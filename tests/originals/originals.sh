@@ -1,7 +1,8 @@
 #!/bin/sh
-# Our policies beside the schedulers they are named after, step for step: originals.sh [openvino | vllm-0.11.0 |
-# vllm-0.32.0] [workloads] [more of compare.py's options]. Installs the packages that stand in tests/originals/NAME.txt,
-# hashes and all, in a virtual environment of their own; where that is not possible it says so and is fine.
+# Our policies beside the schedulers they are named after, step for step: originals.sh [openvino | llama-server |
+# vllm-0.11.0 | vllm-0.32.0] [workloads] [more of compare.py's options]. Installs the packages that stand in
+# tests/originals/NAME.txt, hashes and all, in a virtual environment of their own (llama-server is built, llama_server.sh);
+# where that is not possible it says so and is fine.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 name=${1:-openvino}
@@ -18,6 +19,11 @@ for p in python3.11 python3; do
     [ -z "$python" ] && "$p" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null && python=$p
 done
 [ -n "$python" ] || skip "there is no Python 3.11 with venv"
+if [ "$name" = llama-server ]; then
+    why=$(sh tests/originals/llama_server.sh "$build/originals/llama_steps") || skip "$why"
+    LLAMA_STEPS=$build/originals/llama_steps exec "$python" tests/originals/compare.py llama "$n" --xpusim "$build/xpusim" \
+        --folder "$build/originals" "$@"
+fi
 home=${XDG_CACHE_HOME:-$HOME/.cache}/xpusim-originals/$(git hash-object "$list" | cut -c1-12)
 if [ ! -e "$home/complete" ]; then
     rm -rf "$home"

@@ -53,6 +53,7 @@ def run(binary, policy, w, block, folder):
     said = subprocess.run(
         [binary, "run", "--policy", policy, "--soc", soc, "--llm", llm, "--trace", folder / "trace.csv",
          "--annotation-noise", "0", "--kv-capacity", str(w.blocks * block), "--set", f"sim.kv_block_tokens={block}",
+         *([] if w.rule("caching") else ["--no-prefix-reuse"]),
          "--decisions", folder / "decisions", "--requests", folder / "requests.csv", "--quiet"],
         capture_output=True, text=True, timeout=120)
     if said.returncode != 0:

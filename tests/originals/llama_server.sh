@@ -1,0 +1,48 @@
+#!/bin/sh
+# Builds build/originals/llama_steps, the scheduler of llama.cpp's server behind a clock of steps (llama_steps.cpp), from
+# the source distribution of llama-cpp-python: llama_server.sh FILE. What the libraries need is fetched and built once,
+# without optimisation (about 9 processor minutes), below the user's cache. Exit 1, with the reason, where it cannot be had.
+set -u
+out=$(realpath -m "$1")
+cd "$(dirname "$0")" || exit 1
+list=llama-server.txt
+home=${XDG_CACHE_HOME:-$HOME/.cache}/xpusim-originals/llama-$(git hash-object "$list" | cut -c1-12)
+source=$home/source/vendor/llama.cpp
+export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore CCACHE_NOHASHDIR=1
+
+fetch() {
+    # pip asks the package for its metadata before it hands over the source: its build tools must be there.
+    grep -v '^llama-cpp-python' "$list" >"$home/tools.txt"
+    grep '^llama-cpp-python' "$list" >"$home/source.txt"
+    python3 -m pip install -q --no-deps --require-hashes --target "$home/tools" -r "$home/tools.txt" &&
+        PYTHONPATH=$home/tools python3 -m pip download -q --no-deps --no-build-isolation --require-hashes \
+            --no-binary llama-cpp-python -d "$home" -r "$home/source.txt" &&
+        mkdir -p "$home/source" && tar -xzf "$home"/llama_cpp_python-*.tar.gz -C "$home/source" --strip-components=1 &&
+        rm -f "$home"/llama_cpp_python-*.tar.gz
+}
+
+build() {
+    cmake -S "$source" -B "$home/build" -DCMAKE_BUILD_TYPE=None -DCMAKE_C_FLAGS=-O1 -DCMAKE_CXX_FLAGS=-O0 \
+        -DBUILD_SHARED_LIBS=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_TOOLS=ON \
+        -DLLAMA_BUILD_SERVER=ON -DLLAMA_OPENSSL=OFF -DGGML_OPENMP=OFF -DGGML_LLAMAFILE=OFF -DGGML_CPU_REPACK=OFF &&
+        nice make -C "$home/build" -j"${JOBS:-2}" server-context
+}
+
+if [ ! -e "$home/complete" ]; then
+    command -v cmake >/dev/null && command -v g++ >/dev/null || { echo "cmake and g++ are needed to build it"; exit 1; }
+    rm -rf "$home"
+    mkdir -p "$home"
+    fetch >"$home/log" 2>&1 || { tail -n 3 "$home/log" >&2; echo "its source could not be fetched"; exit 1; }
+    build >"$home/log" 2>&1 || { tail -n 10 "$home/log" >&2; echo "it did not build"; exit 1; }
+    find "$home/build" -name '*.o' -exec rm {} +
+    touch "$home/complete"
+fi
+
+mkdir -p "$(dirname "$out")"
+if [ ! -x "$out" ] || [ llama_steps.cpp -nt "$out" ] || [ "$home/complete" -nt "$out" ]; then
+    includes="-I$source/tools/server -I$source/tools/mtmd -I$source/common -I$source/include -I$source/ggml/include -I$source/vendor -I$source"
+    # shellcheck disable=SC2046,SC2086
+    g++ -std=c++17 -O0 $includes llama_steps.cpp -o "$out" \
+        -Wl,--start-group $(find "$home/build" -name '*.a') -Wl,--end-group -lpthread -ldl >"$home/log" 2>&1 ||
+        { grep -m 3 error "$home/log" >&2; echo "llama_steps.cpp did not build with it"; exit 1; }
+fi
