@@ -6,7 +6,7 @@
 #         saying so: Chromium to open the report page, debhelper for the package, OpenBLAS, OpenCL with PoCL's CPU device
 # Does nothing, quickly, when everything is there.
 set -u
-base="gcc make pkg-config libgsl-dev libcjson-dev libcsv-dev libcurl4-openssl-dev libsqlite3-dev check gnuplot-nox"
+base="gcc make pkg-config libgsl-dev libcjson-dev libcsv-dev libcurl4-openssl-dev libsqlite3-dev zlib1g-dev check gnuplot-nox"
 extra="clang clang-format libopenblas0-pthread ocl-icd-libopencl1 pocl-opencl-icd slurm-wlm munge chromium debhelper"
 missing=""
 
@@ -24,6 +24,7 @@ need libcjson-dev pkg-config --exists libcjson
 need libcsv-dev test -e /usr/include/csv.h
 need libcurl4-openssl-dev pkg-config --exists libcurl
 need libsqlite3-dev pkg-config --exists sqlite3
+need zlib1g-dev pkg-config --exists zlib
 need check pkg-config --exists check
 need gnuplot-nox command -v gnuplot
 if [ "${1:-base}" != base ]; then
@@ -54,8 +55,8 @@ echo "setup: missing Debian packages:$missing" >&2
 if ! command -v apt-get >/dev/null 2>&1; then
     cat >&2 <<EOF
 setup: no apt-get here. Install the equivalents of: $base ($extra for .ci/run)
-  Fedora  dnf install gcc make pkgconf gsl-devel cjson-devel libcsv-devel libcurl-devel sqlite-devel check-devel gnuplot
-  Arch    pacman -S gcc make pkgconf gsl cjson curl sqlite check gnuplot; libcsv from the AUR
+  Fedora  dnf install gcc make pkgconf gsl-devel cjson-devel libcsv-devel libcurl-devel sqlite-devel zlib-devel check-devel gnuplot
+  Arch    pacman -S gcc make pkgconf gsl cjson curl sqlite zlib check gnuplot; libcsv from the AUR
   macOS   brew install gsl cjson libcsv curl sqlite check gnuplot pkgconf (not tried: real execution and the pools of
           processes use Linux calls)
 EOF

@@ -8,6 +8,7 @@
 #define TRACES_TRACES_H
 
 #include <cjson/cJSON.h>
+#include <math.h>
 #include <stdio.h>
 
 #include "sim/api/trace.h"
@@ -73,22 +74,40 @@ int trace_generate(const char *spec, uint64_t seed, double rate_scale, struct tr
 /* Writes the keys of every generator with their defaults. */
 void trace_generator_help(FILE *out);
 
-/* ---- importers (import.c, import_mooncake.c) ---- */
+/* ---- importers (import*.c) ---- */
 
-/* Reads another project's trace: azure (2023 and 2024), burstgpt, splitwise, vidur (CSV with their
- * column names), mooncake (JSON lines), plain (arrival_s, input_tokens, output_tokens and
- * optionally class). Every request becomes a session of its own; reactive unless a class column
- * says otherwise; dates count from the first request. Requests without output tokens (failed ones)
- * are left out; prompt tokens that the source says a cache can serve (mooncake's hash_ids, a column
- * prefix_tokens of plain) have no place in traces of single requests, whose prefixes belong to a
- * session, and are computed. Both are counted in *lost when it is given. */
-struct trace_import_losses {
-    size_t failed;
-    uint64_t prefix_tokens, input_tokens;
+/* Reads another project's trace (traces/README.md has the formats). The format is recognised by how
+ * the file begins; one that is not, or is another than the one named, is refused. Dates, and times
+ * of a running clock, count from the first request. */
+struct trace_import_options {
+    const char *format;  /* NULL: recognised */
+    const char *cls;     /* "reactive" or "proactive", of every request; NULL: as the source says */
+    double from_s, to_s; /* sessions that begin there; from_s becomes 0 when it is above 0 */
+    double rate_scale;   /* first turns come so many times as often */
+    double sample_frac;  /* of the sessions, by seed */
+    uint64_t seed;
+    bool link;    /* a prompt that continues an earlier one's whole blocks is its next turn */
+    bool history; /* every turn's prompt begins with the prompt and the answer before it */
+    /* Of texts without times (sharegpt): */
+    double chars_per_token, rate_per_min, think_s;
 };
-int trace_import(const char *format, const char *path, struct trace *out, struct err *e);
-int trace_import_counted(const char *format, const char *path, struct trace *out,
-                         struct trace_import_losses *lost, struct err *e);
+#define TRACE_IMPORT_DEFAULTS                                                                      \
+    {                                                                                              \
+        .to_s = (double)INFINITY, .rate_scale = 1.0, .sample_frac = 1.0, .seed = 1,                \
+        .chars_per_token = 4.0, .think_s = 10.0                                                    \
+    }
+/* What a trace cannot hold of its source. Requests without output tokens (failed ones) are left
+ * out; prompt tokens that the source says a cache can serve are computed unless an earlier turn of
+ * the session left them, since prefixes belong to a session; where the source does not say when an
+ * answer ended, the gap to the next turn is the time between their arrivals. */
+struct trace_import_losses {
+    const char *format; /* as which it was read */
+    size_t failed, gaps_from_arrivals, turns;
+    uint64_t prefix_tokens, input_tokens;
+    bool estimated; /* tokens are counted from characters, arrivals are drawn */
+};
+int trace_import(const struct trace_import_options *o, const char *path, struct trace *out,
+                 struct trace_import_losses *lost, struct err *e);
 const char *const *trace_formats(void); /* NULL-terminated */
 
 /* ---- datasets (dataset.c) ---- */

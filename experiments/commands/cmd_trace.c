@@ -10,7 +10,8 @@
 
 struct options {
     struct option_texts files;
-    const char *workload, *format, *output;
+    const char *workload, *output;
+    struct trace_import_options import;
     uint64_t seed;
     struct option_output shown;
 };
@@ -37,25 +38,45 @@ static int gen(void *values, struct err *e)
     return rc;
 }
 
+/* What the trace does not hold of its source. */
+static void note_losses(const struct trace_import_losses *l)
+{
+    if (l->failed > 0) {
+        (void)fprintf(stderr, "xpusim: note: trace: %zu requests without output tokens left out\n",
+                      l->failed);
+    }
+    if (l->estimated) {
+        (void)fprintf(stderr,
+                      "xpusim: note: trace: %s holds texts: tokens are characters over "
+                      "--chars-per-token, arrivals and gaps are --rate-per-min and "
+                      "--think-s\n",
+                      l->format);
+    }
+    if (l->gaps_from_arrivals > 0) {
+        (void)fprintf(stderr,
+                      "xpusim: note: trace: the source does not say when answers ended; %zu gaps "
+                      "before a next turn are from arrival to arrival\n",
+                      l->gaps_from_arrivals);
+    }
+    if (l->prefix_tokens > 0) {
+        (void)fprintf(stderr,
+                      "xpusim: warning: trace: the source says that a cache shared by all requests "
+                      "can serve %" PRIu64 " more of %" PRIu64 " prompt tokens; here they are "
+                      "computed, because requests of different sessions share no KV\n",
+                      l->prefix_tokens, l->input_tokens);
+    }
+}
+
 static int import(void *values, struct err *e)
 {
     const struct options *o = values;
     struct trace t = {0};
     struct trace_import_losses lost = {0};
-    if (o->format == NULL) {
-        return err_add(e, "trace import needs --format");
-    }
-    int rc = trace_import_counted(o->format, o->files.v[0], &t, &lost, e);
-    if (lost.failed > 0) {
-        (void)fprintf(stderr, "xpusim: note: trace: %zu requests without output tokens left out\n",
-                      lost.failed);
-    }
-    if (lost.prefix_tokens > 0) {
-        (void)fprintf(stderr,
-                      "xpusim: warning: trace: the source says that a cache shared by all requests "
-                      "can serve %" PRIu64 " of %" PRIu64 " prompt tokens; here they are computed, "
-                      "because requests of different sessions share no KV\n",
-                      lost.prefix_tokens, lost.input_tokens);
+    int rc = trace_import(&o->import, o->files.v[0], &t, &lost, e);
+    if (rc == 0) {
+        note_losses(&lost);
+        (void)fprintf(stderr, "xpusim: note: trace: read as %s: %zu requests, %zu sessions\n",
+                      lost.format, t.n, t.n_first);
     }
     rc = rc == 0 ? emit(&t, o->output, e) : rc;
     trace_fini(&t);
@@ -94,19 +115,44 @@ static const struct option_row gen_rows[] = {
     OPTION_SEED(OPTIONS, seed, "seed", "1", "of the generator"),
     OUTPUT,
 };
+#define IMPORT struct trace_import_options
+static const char *const classes[] = {"reactive", "proactive", NULL};
 static const struct option_row import_rows[] = {
     {.name = "format",
      .value = "FORMAT",
      .names = trace_formats,
      .kind = OPTION_KIND_TEXT,
-     .offset = OPTION_AT(OPTIONS, format, const char *),
-     .help = "of the file (traces/README.md says what each holds)"},
-    OUTPUT,
+     .offset = OPTION_AT(IMPORT, format, const char *),
+     .help = "of the file; without it, as which it is recognised (traces/README.md says what each "
+             "holds)"},
+    OPTION_CHOICE(IMPORT, cls, "class", "CLASS", NULL, classes, "of every request"),
+    OPTION_NUMBER(IMPORT, from_s, "from", "S", "0", 0.0, 1e9,
+                  "only sessions that begin at S or later; S becomes 0"),
+    OPTION_NUMBER(IMPORT, to_s, "to", "S", "1e9", 0.0, 1e9, "only sessions that begin before S"),
+    OPTION_NUMBER(IMPORT, rate_scale, "rate-scale", "X", "1", 1e-6, 1e6,
+                  "sessions begin X times as often; gaps within them stay"),
+    OPTION_NUMBER(IMPORT, sample_frac, "sample", "SHARE", "1", 0.0, 1.0,
+                  "so much of the sessions, drawn by --seed"),
+    OPTION_SEED(IMPORT, seed, "seed", "1", "of --sample, and of drawn arrivals"),
+    OPTION_FLAG(IMPORT, link, "link",
+                "a prompt that continues all whole blocks of an earlier one (hash_ids) becomes "
+                "the next turn of its session"),
+    OPTION_FLAG(IMPORT, history, "history",
+                "the prompt of a turn begins with the prompt and the answer before it"),
+    OPTION_NUMBER(IMPORT, chars_per_token, "chars-per-token", "X", "4", 0.1, 100.0,
+                  "of texts (sharegpt)"),
+    OPTION_NUMBER(IMPORT, rate_per_min, "rate-per-min", "X", NULL, 1e-6, 1e6,
+                  "conversations that begin in a minute (Poisson), of texts without times"),
+    OPTION_NUMBER(IMPORT, think_s, "think-s", "S", "10", 0.0, 1e6,
+                  "from an answer to the next turn, of texts without times"),
 };
+static const struct option_row import_output_rows[] = {OUTPUT};
 static const struct option_table gen_own = OPTION_TABLE(NULL, gen_rows);
 static const struct option_table import_own = OPTION_TABLE(NULL, import_rows);
+static const struct option_table import_output = OPTION_TABLE(NULL, import_output_rows);
 static const struct option_child gen_children[] = {{.table = &gen_own}, {0}};
-static const struct option_child import_children[] = {{.table = &import_own}, {0}};
+static const struct option_child import_children[] = {
+    {&import_own, offsetof(OPTIONS, import), NULL, false}, {.table = &import_output}, {0}};
 static const struct option_child stats_children[] = {
     {&option_json_table, offsetof(OPTIONS, shown), NULL, false}, {0}};
 
@@ -122,7 +168,7 @@ static const struct command trace_gen = {
 static const struct command trace_import_command = {
     .name = "trace import",
     .summary = "another tool's trace",
-    .usage = "--format FORMAT FILE -o OUT.csv",
+    .usage = "FILE [--format FORMAT] -o OUT.csv",
     .children = import_children,
     .operands = {"FILE", 1, 1, offsetof(OPTIONS, files)},
     .bytes = sizeof(OPTIONS),
@@ -143,7 +189,7 @@ const struct command cmd_trace = {
     .name = "trace",
     .summary = "generate, import or describe workloads",
     .usage = "gen --workload SPEC [--seed N] [-o FILE.csv]\n"
-             "import --format FORMAT FILE -o OUT.csv\n"
+             "import FILE [--format FORMAT] -o OUT.csv\n"
              "stats FILE.csv [--json]",
     .about = "Makes a trace, converts another tool's, or describes one.",
     .print_notes = trace_generator_help,

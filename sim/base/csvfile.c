@@ -101,10 +101,12 @@ static int read_row(struct csvfile *f, struct err *e)
 
 struct csvfile *csvfile_open(const char *path, struct err *e)
 {
-    FILE *in = input_open(path, e);
-    if (in == NULL) {
-        return NULL;
-    }
+    FILE *in = input_open_any(path, NULL, e);
+    return in == NULL ? NULL : csvfile_of(in, path, e);
+}
+
+struct csvfile *csvfile_of(FILE *in, const char *path, struct err *e)
+{
     struct csvfile *f = xcalloc(1, sizeof *f);
     f->in = in;
     f->path = xstrdup(path);
@@ -233,6 +235,9 @@ uint64_t csvfile_u64(struct csvfile *f, int col, uint64_t min, uint64_t max, str
     char *end = NULL;
     errno = 0;
     unsigned long long v = strtoull(text, &end, 10);
+    if (*end == '.' && end != text) { /* "100.0", as spreadsheets and data frames write it */
+        end += 1 + strspn(end + 1, "0");
+    }
     if (col < 0 || text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || v < min ||
         v > max) {
         err_add(e, "%s:%llu: column %s: \"%s\" must be a whole number from %llu to %llu", f->path,

@@ -11,12 +11,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <stdio.h>
+
 #include "sim/base/err.h"
 
 struct csvfile; /* opaque */
 
-/* Opens and reads the header. NULL with an error added (missing, empty, malformed). */
+/* Opens ("-": standard input; gzip is unpacked) and reads the header. NULL with an error added
+ * (missing, empty, malformed). */
 struct csvfile *csvfile_open(const char *path, struct err *e);
+/* The same of an open stream, which is closed with it; `path` stands in errors. */
+struct csvfile *csvfile_of(FILE *in, const char *path, struct err *e);
 void csvfile_close(struct csvfile *f);
 const char *csvfile_comment(const struct csvfile *f); /* first comment line, or "" */
 int csvfile_n_columns(const struct csvfile *f);

@@ -73,6 +73,13 @@ char *input_text(const char *path, size_t max_bytes, struct err *e)
     if (f == NULL) {
         return NULL;
     }
+    char *text = input_text_of(f, path, max_bytes, e);
+    (void)fclose(f);
+    return text;
+}
+
+char *input_text_of(FILE *f, const char *path, size_t max_bytes, struct err *e)
+{
     char *text = NULL;
     size_t n = 0;
     size_t cap = 0;
@@ -88,7 +95,6 @@ char *input_text(const char *path, size_t max_bytes, struct err *e)
                         : ferror(f) != 0 ? strerror(errno)
                         : n > max_bytes  ? "too long"
                                          : NULL;
-    (void)fclose(f);
     if (wrong != NULL) {
         (void)err_add(e, "%s: %s; must be a text file of at most %zu bytes", path, wrong,
                       max_bytes);

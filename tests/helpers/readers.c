@@ -41,20 +41,41 @@ static int read_trace(const char *path, struct err *e)
     return rc;
 }
 
-#define IMPORTER(name)                                                                             \
+/* Whatever the file says it is, as `trace import FILE` does. */
+static int read_import(const char *path, struct err *e)
+{
+    struct trace t;
+    struct trace_import_options o = TRACE_IMPORT_DEFAULTS;
+    o.rate_per_min = 10.0;
+    o.link = true;
+    int rc = trace_import(&o, path, &t, NULL, e);
+    trace_fini(&t);
+    return rc;
+}
+
+#define IMPORTER(name, format_)                                                                    \
     static int read_##name(const char *path, struct err *e)                                        \
     {                                                                                              \
         struct trace t;                                                                            \
-        int rc = trace_import(#name, path, &t, e);                                                 \
+        struct trace_import_options o = TRACE_IMPORT_DEFAULTS;                                     \
+        o.format = (format_);                                                                      \
+        o.rate_per_min = 10.0;                                                                     \
+        int rc = trace_import(&o, path, &t, NULL, e);                                              \
         trace_fini(&t);                                                                            \
         return rc;                                                                                 \
     }
-IMPORTER(azure)
-IMPORTER(burstgpt)
-IMPORTER(mooncake)
-IMPORTER(plain)
-IMPORTER(splitwise)
-IMPORTER(vidur)
+IMPORTER(aiperf, "aiperf")
+IMPORTER(azure, "azure")
+IMPORTER(bailian, "bailian")
+IMPORTER(burstgpt, "burstgpt")
+IMPORTER(genai_perf, "genai-perf")
+IMPORTER(mooncake, "mooncake")
+IMPORTER(otel, "otel")
+IMPORTER(plain, "plain")
+IMPORTER(sharegpt, "sharegpt")
+IMPORTER(splitwise, "splitwise")
+IMPORTER(vidur, "vidur")
+IMPORTER(vllm, "vllm")
 
 static int read_dataset(const char *path, struct err *e)
 {
@@ -440,8 +461,10 @@ static int read_arguments(char *text, struct err *e)
 const struct reader readers[] = {
     {"ablation", "hwmodels/speculation/ablation.csv", 2000, read_ablation, NULL},
     {"acceptance", "hwmodels/speculation/acceptance.csv", 3000, read_acceptance, NULL},
+    {"aiperf", NULL, 2000, read_aiperf, NULL},
     {"arguments", NULL, 400, NULL, read_arguments},
     {"azure", NULL, 1000, read_azure, NULL},
+    {"bailian", NULL, 2000, read_bailian, NULL},
     {"burstgpt", NULL, 1000, read_burstgpt, NULL},
     {"claims", NULL, 3000, read_claims, NULL},
     {"constants", "hwmodels/speculation/constants.json", 8000, read_constants, NULL},
@@ -452,10 +475,13 @@ const struct reader readers[] = {
     {"figure", NULL, 3000, read_figure, NULL},
     {"fit", "experiments/claims/open-125h.json", 4000, read_fit, NULL},
     {"gate", NULL, 3000, read_gate, NULL},
+    {"genai-perf", NULL, 2000, read_genai_perf, NULL},
+    {"import", NULL, 2000, read_import, NULL},
     {"kernel-rows", NULL, 3000, read_kernel_rows, NULL},
     {"llm", "hwmodels/llm/llama-3.2-3b.json", 1500, read_llm, NULL},
     {"measured-run", NULL, 2000, read_measured_run, NULL},
     {"mooncake", NULL, 2000, read_mooncake, NULL},
+    {"otel", NULL, 2000, read_otel, NULL},
     {"plain", NULL, 1000, read_plain, NULL},
     {"points", NULL, 3000, read_points, NULL},
     {"policy", NULL, 300, NULL, read_policy},
@@ -463,12 +489,14 @@ const struct reader readers[] = {
     {"report", NULL, 4000, read_report, NULL},
     {"residuals", NULL, 3000, read_residuals, NULL},
     {"settings", NULL, 300, NULL, read_settings},
+    {"sharegpt", NULL, 2000, read_sharegpt, NULL},
     {"soc", "hwmodels/soc/w1-reference.json", 12000, read_soc, NULL},
     {"spec", NULL, 2000, read_spec, NULL},
     {"splitwise", NULL, 1000, read_splitwise, NULL},
     {"store", NULL, 100000, read_store, NULL},
     {"trace", NULL, 2000, read_trace, NULL},
     {"vidur", NULL, 1000, read_vidur, NULL},
+    {"vllm", NULL, 2000, read_vllm, NULL},
     {"workload", NULL, 300, NULL, read_workload},
 };
 const size_t n_readers = sizeof readers / sizeof readers[0];

@@ -1,11 +1,13 @@
 /* Importers: each publisher's form by a hand-made file, and refusals that name the place. */
 #include <check.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "sim/api/request.h"
 #include "sim/base/units.h"
 #include "traces/traces.h"
 
@@ -44,7 +46,9 @@ static struct trace_import_losses lost;
 static size_t import(const char *format, const char *text)
 {
     put(text);
-    int rc = trace_import_counted(format, path, &t, &lost, &err);
+    struct trace_import_options o = TRACE_IMPORT_DEFAULTS;
+    o.format = format;
+    int rc = trace_import(&o, path, &t, &lost, &err);
     ck_assert_msg(rc == 0, "%s", err.n > 0 ? err.lines[0] : "no message");
     return lost.failed;
 }
@@ -176,7 +180,9 @@ struct bad {
 #define MOON "{\"timestamp\":1,\"input_length\":2,\"output_length\":3}\n"
 
 static const struct bad BAD[] = {
-    {"nosuch", "", {"format \"nosuch\"", "azure, burstgpt, mooncake, plain, splitwise, vidur"}},
+    {"nosuch",
+     "",
+     {"format \"nosuch\"", "aiperf, azure, bailian, burstgpt, genai-perf, mooncake, otel"}},
     {"plain", "", {"empty"}},
     {"plain", PLAIN, {"no requests"}},
     {"plain", PLAIN "0,1,0,\n", {"no requests"}}, /* the only one failed */
@@ -185,7 +191,17 @@ static const struct bad BAD[] = {
     {"plain", PLAIN "0,5,5,\n1,0,5,\n", {":3: column input_tokens"}},
     {"plain", PLAIN "0,5,-5,\n", {":2: column output_tokens"}},
     {"plain", PLAIN "0,5,5,urgent\n", {":2: column class: \"urgent\"", "reactive or proactive"}},
-    {"azure", PLAIN "0,5,5,\n", {"no column"}},
+    {"azure", "TIMESTAMP,ContextTokens,Tokens\n0,5,5\n", {"no column"}},
+    {"azure", PLAIN "0,5,5,\n", {"not azure: it begins as plain does"}},
+    {"mooncake", "{\"chat_id\":1,\"timestamp\":1,\"input_length\":2}", {"as bailian does"}},
+    {NULL, "a,b\n1,2\n", {"not a format that is known", "aiperf, azure"}},
+    {NULL, "request_id,session_id,turn,arrival_s,input_tokens,output_tokens\n", {"not a format"}},
+    {"sharegpt", "[]", {"--rate-per-min"}},
+    {"vllm", "{\"input_lens\":[1],\"output_lens\":[1]}", {"start_times"}},
+    {"genai-perf",
+     "{\"experiments\":[{\"requests\":[{\"timestamp\":1}]}]}",
+     {"request 0", "usage"}},
+    {"otel", "{\"resourceSpans\":", {":1: malformed JSON"}},
     {"azure", AZURE "1700000000,5,5\n", {":2: column TIMESTAMP", "YYYY-MM-DD"}},
     {"azure", AZURE "2023-02-29 00:00:00,5,5\n", {":2: column TIMESTAMP"}},
     {"azure", AZURE "2023-13-01 00:00:00,5,5\n", {":2: column TIMESTAMP"}},
@@ -208,11 +224,194 @@ static const struct bad BAD[] = {
     {"mooncake", "{\"timestamp\":1,\"output_length\":3}", {":1: input_length"}},
 };
 
+static struct trace_import_options how = TRACE_IMPORT_DEFAULTS;
+
+static void import_with(const char *text)
+{
+    put(text);
+    int rc = trace_import(&how, path, &t, &lost, &err);
+    ck_assert_msg(rc == 0, "%s", err.n > 0 ? err.lines[0] : "no message");
+    how = (struct trace_import_options)TRACE_IMPORT_DEFAULTS;
+}
+
+static void expect_turn(size_t i, uint32_t turn, int64_t t_ns, uint32_t input, uint32_t prefix)
+{
+    ck_assert_uint_eq(t.rows[i].turn, turn);
+    ck_assert_int_eq(t.rows[i].arrival_ns, t_ns);
+    ck_assert_uint_eq(t.rows[i].input_tokens, input);
+    ck_assert_uint_eq(t.rows[i].prefix_tokens, prefix);
+}
+
+/* Chat 2 answers chat 1: 64 s - 62.5 s later, and its first two blocks of 16 tokens are chat 1's.
+ * Chat 3 answers chat 1 too: a branch, a session of its own. Of what chat 4's two blocks could be
+ * served from anywhere (32 tokens of its 40) and chat 3's (32) nothing is kept. */
+START_TEST(bailian_chats_are_turns_and_blocks_of_16_tokens_their_prefixes)
+{
+    import_with("{\"chat_id\":1,\"parent_chat_id\":-1,\"timestamp\":62.5,\"input_length\":40,"
+                "\"output_length\":5,\"turn\":1,\"hash_ids\":[7,8,9]}\n"
+                "{\"chat_id\":2,\"parent_chat_id\":1,\"timestamp\":64,\"input_length\":60,"
+                "\"output_length\":5,\"turn\":2,\"hash_ids\":[7,8,10,11]}\n"
+                "{\"chat_id\":3,\"parent_chat_id\":1,\"timestamp\":65,\"input_length\":50,"
+                "\"output_length\":5,\"turn\":2,\"hash_ids\":[7,8,12,13]}\n"
+                "{\"chat_id\":4,\"parent_chat_id\":-1,\"timestamp\":66,\"input_length\":40,"
+                "\"output_length\":5,\"turn\":1,\"hash_ids\":[7,8,14]}\n");
+    ck_assert_str_eq(lost.format, "bailian");
+    ck_assert_uint_eq(t.n_first, 3);
+    expect_turn(0, 0, 62500 * NS_PER_MS, 40, 0);
+    expect_turn(1, 0, 65 * NS_PER_S, 50, 0);
+    expect_turn(2, 0, 66 * NS_PER_S, 40, 0);
+    expect_turn(3, 1, 1500 * NS_PER_MS, 60, 32);
+    ck_assert_uint_eq(t.rows[0].next, 3);
+    ck_assert_uint_eq(lost.prefix_tokens, 64);
+    ck_assert_uint_eq(lost.gaps_from_arrivals, 1);
+}
+END_TEST
+
+/* The second prompt continues both whole blocks of the first (the third is not whole), 1024 tokens;
+ * the third request shares one block with them only, the fourth continues the second. */
+START_TEST(mooncake_prompts_that_continue_one_another_are_linked_when_asked)
+{
+    static const char text[] =
+        "{\"timestamp\":0,\"input_length\":1100,\"output_length\":9,\"hash_ids\":[1,2,3]}\n"
+        "{\"timestamp\":4000,\"input_length\":1700,\"output_length\":9,\"hash_ids\":[1,2,4,5]}\n"
+        "{\"timestamp\":5000,\"input_length\":600,\"output_length\":9,\"hash_ids\":[1,6]}\n"
+        "{\"timestamp\":9000,\"input_length\":2100,\"output_length\":9,"
+        "\"hash_ids\":[1,2,4,7,8]}\n";
+    import_with(text);
+    ck_assert_uint_eq(t.n_first, 4);
+    ck_assert_uint_eq(lost.prefix_tokens, 1024 + 512 + 1536);
+    trace_fini(&t);
+    how.link = true;
+    import_with(text);
+    ck_assert_uint_eq(t.n_first, 2);
+    expect_turn(0, 0, 0, 1100, 0);
+    expect_turn(1, 0, 5 * NS_PER_S, 600, 0);
+    expect_turn(2, 1, 4 * NS_PER_S, 1700, 1024);
+    expect_turn(3, 2, 5 * NS_PER_S, 2100, 1536);
+    ck_assert_uint_eq(lost.prefix_tokens, 512);
+}
+END_TEST
+
+/* BurstGPT's second release has sessions and how long an answer took: the gap is 100 - (50 + 43) s,
+ * and times count from the first request. With --history a prompt of 1400 begins with 906 + 446. */
+START_TEST(burstgpt_sessions_have_gaps_from_the_end_of_the_answer)
+{
+    static const char text[] =
+        "\xef\xbb\xbfTimestamp,Session ID,Elapsed time,Model,Request tokens,Response tokens,"
+        "Total tokens,Log Type\n"
+        "50.0,a-1,43,GPT-4,906,446,1352,Conversation log\n"
+        "61.0,b-2,2,ChatGPT,36.0,29,65,Conversation log\n"
+        "100.0,a-1,5,GPT-4,1400,10,1410,Conversation log\n";
+    how.history = true;
+    import_with(text);
+    expect_turn(0, 0, 0, 906, 0);
+    expect_turn(1, 0, 11 * NS_PER_S, 36, 0);
+    expect_turn(2, 1, 7 * NS_PER_S, 1400, 1352);
+    ck_assert_uint_eq(lost.gaps_from_arrivals, 0);
+}
+END_TEST
+
+/* Ten sessions, one a second from 0 s on, the third with a later turn. */
+START_TEST(a_trace_is_cut_scaled_and_thinned_by_sessions)
+{
+    char text[1024] = "session_id,arrival_s,input_tokens,output_tokens,class\n";
+    for (int i = 0; i < 10; i++) {
+        (void)snprintf(text + strlen(text), 64, "%d,%d,%d,1,\n", i, i, 100 + i);
+    }
+    (void)strcat(text, "2,9.5,500,1,\n");
+    how.from_s = 2.0;
+    how.to_s = 5.0;
+    how.rate_scale = 4.0;
+    how.cls = "proactive";
+    import_with(text); /* sessions 2, 3, 4, at 0, 1/4, 2/4 s; the gap of 7.5 s stays */
+    ck_assert_uint_eq(t.n, 4);
+    expect_turn(0, 0, 0, 102, 0);
+    expect_turn(1, 0, 250 * NS_PER_MS, 103, 0);
+    expect_turn(2, 0, 500 * NS_PER_MS, 104, 0);
+    expect_turn(3, 1, 7500 * NS_PER_MS, 500, 0);
+    ck_assert_int_eq(t.rows[3].cls, REQUEST_CLASS_PROACTIVE);
+    trace_fini(&t);
+    size_t kept = 0; /* of 200 draws each with a half: 100 +- 7, five sigma */
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        how.sample_frac = 0.5;
+        how.seed = seed;
+        import_with(text);
+        kept += t.n_first;
+        trace_fini(&t);
+    }
+    ck_assert_uint_gt(kept, 65);
+    ck_assert_uint_lt(kept, 135);
+    t = (struct trace){0};
+}
+END_TEST
+
+/* Documents and records: 40 characters over 4 are 10 tokens, the second prompt is 10 + 20 + 5. */
+START_TEST(conversations_spans_and_results_of_benchmarks_are_read)
+{
+    how.rate_per_min = 6.0;
+    import_with("[{\"conversations\":[{\"from\":\"human\",\"value\":"
+                "\"0123456789012345678901234567890123456789\"},{\"from\":\"gpt\",\"value\":"
+                "\"01234567890123456789012345678901234567890123456789012345678901234567890123456789"
+                "\"},{\"from\":\"human\",\"value\":\"\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9"
+                "0123456789012345\"},{\"from\":\"gpt\",\"value\":\"abcde\"}]}]");
+    ck_assert(lost.estimated);
+    expect_turn(0, 0, t.rows[0].arrival_ns, 10, 0);
+    expect_turn(1, 1, 10 * NS_PER_S, 35, 30);
+    ck_assert_uint_eq(t.rows[1].output_tokens, 2);
+    trace_fini(&t);
+    import_with("{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{\"startTimeUnixNano\":"
+                "\"1716400000000000001\",\"endTimeUnixNano\":\"1716400002000000001\","
+                "\"attributes\":[{\"key\":\"gen_ai.conversation.id\",\"value\":{\"stringValue\":"
+                "\"c\"}},{\"key\":\"gen_ai.usage.input_tokens\",\"value\":{\"intValue\":\"97\"}},"
+                "{\"key\":\"gen_ai.usage.output_tokens\",\"value\":{\"intValue\":\"52\"}}]}]}]}]}\n"
+                "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{\"startTimeUnixNano\":"
+                "\"1716400003500000004\",\"endTimeUnixNano\":\"1716400004000000000\","
+                "\"attributes\":[{\"key\":\"gen_ai.conversation.id\",\"value\":{\"stringValue\":"
+                "\"c\"}},{\"key\":\"gen_ai.usage.input_tokens\",\"value\":{\"intValue\":\"180\"}},"
+                "{\"key\":\"gen_ai.usage.output_tokens\",\"value\":{\"intValue\":\"10\"}}]}]}]}]}");
+    expect_turn(0, 0, 0, 97, 0);
+    expect_turn(1, 1, 1500000003, 180, 0);
+    trace_fini(&t);
+    import_with("{\"input_lens\":[100,200,5],\"output_lens\":[3,2,0],\"ttfts\":[0.1,0.2,0],"
+                "\"itls\":[[0.05],[0.1],[]],\"start_times\":[10.5,12.0,13.0]}");
+    ck_assert_uint_eq(lost.failed, 1);
+    expect_turn(0, 0, 0, 100, 0);
+    expect_turn(1, 0, 1500 * NS_PER_MS, 200, 0);
+    trace_fini(&t);
+    /* a warm-up is no request, an error is a failed one; turn 0 begins a session again */
+    import_with(
+        "{\"metadata\":{\"benchmark_phase\":\"warmup\"},\"metrics\":{}}\n"
+        "{\"metadata\":{\"conversation_id\":\"c\",\"turn_index\":0,\"request_start_ns\":"
+        "1000000000,\"request_end_ns\":2000000000},\"metrics\":{\"input_sequence_length\":"
+        "{\"value\":50},\"output_sequence_length\":{\"value\":4}},\"error\":null}\n"
+        "{\"metadata\":{\"conversation_id\":\"c\",\"turn_index\":1,\"request_start_ns\":"
+        "5000000000},\"metrics\":{\"input_sequence_length\":{\"value\":70},"
+        "\"output_sequence_length\":{\"value\":4}}}\n"
+        "{\"metadata\":{\"conversation_id\":\"c\",\"turn_index\":0,\"request_start_ns\":"
+        "8000000000},\"metrics\":{\"input_sequence_length\":{\"value\":50},"
+        "\"output_sequence_length\":{\"value\":4}}}\n"
+        "{\"metadata\":{\"request_start_ns\":1},\"metrics\":{},\"error\":{\"code\":503}}\n");
+    ck_assert_uint_eq(t.n_first, 2);
+    ck_assert_uint_eq(lost.failed, 1);
+    expect_turn(1, 0, 7 * NS_PER_S, 50, 0);
+    expect_turn(2, 1, 3 * NS_PER_S, 70, 0);
+    trace_fini(&t);
+    import_with(
+        "{\"experiments\":[{\"requests\":[{\"timestamp\":1000000000,"
+        "\"response_timestamps\":[1500000000],\"response_outputs\":[{\"response\":"
+        "\"data: {\\\"usage\\\":{\\\"prompt_tokens\\\":100,\\\"completion_tokens\\\":7}}\"}]}]}]}");
+    expect_turn(0, 0, 0, 100, 0);
+    ck_assert_uint_eq(t.rows[0].output_tokens, 7);
+}
+END_TEST
+
 START_TEST(malformed_files_are_refused_with_their_place)
 {
     const struct bad *b = &BAD[_i];
     put(b->text);
-    ck_assert_int_eq(trace_import(b->format, path, &t, &err), -EINVAL);
+    struct trace_import_options o = TRACE_IMPORT_DEFAULTS;
+    o.format = b->format;
+    ck_assert_int_eq(trace_import(&o, path, &t, NULL, &err), -EINVAL);
     ck_assert_ptr_null(t.rows);
     ck_assert_msg(err.n >= 1, "case %d gives no error", _i);
     const char *line = err.lines[err.n - 1];
@@ -226,7 +425,9 @@ END_TEST
 START_TEST(a_missing_file_is_named_in_every_format)
 {
     for (const char *const *f = trace_formats(); *f != NULL; f++) {
-        ck_assert_int_eq(trace_import(*f, "/nonexistent", &t, &err), -EINVAL);
+        struct trace_import_options o = TRACE_IMPORT_DEFAULTS;
+        o.format = *f;
+        ck_assert_int_eq(trace_import(&o, "/nonexistent", &t, NULL, &err), -EINVAL);
         ck_assert_uint_eq(err.n, 1);
         ck_assert_ptr_nonnull(strstr(err.lines[0], "/nonexistent: "));
         err_fini(&err);
@@ -245,6 +446,11 @@ int main(void)
     tcase_add_test(c, burstgpt_failures_are_left_out_and_counted);
     tcase_add_test(c, splitwise_and_vidur_columns_are_known);
     tcase_add_test(c, mooncake_lines_are_read);
+    tcase_add_test(c, bailian_chats_are_turns_and_blocks_of_16_tokens_their_prefixes);
+    tcase_add_test(c, mooncake_prompts_that_continue_one_another_are_linked_when_asked);
+    tcase_add_test(c, burstgpt_sessions_have_gaps_from_the_end_of_the_answer);
+    tcase_add_test(c, a_trace_is_cut_scaled_and_thinned_by_sessions);
+    tcase_add_test(c, conversations_spans_and_results_of_benchmarks_are_read);
     tcase_add_test(c, prefixes_that_are_lost_are_counted);
     tcase_add_loop_test(c, malformed_files_are_refused_with_their_place, 0,
                         (int)(sizeof BAD / sizeof BAD[0]));

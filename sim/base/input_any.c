@@ -1,0 +1,95 @@
+/* Streams that unpack and look ahead. */
+#define _GNU_SOURCE /* fopencookie */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "sim/base/arena.h"
+#include "sim/base/input.h"
+
+struct any {
+    gzFile from; /* hands on what is not gzip's as it is */
+    char head[INPUT_HEAD_BYTES];
+    size_t at, n; /* of the head: what is still to be read again */
+};
+
+/* Up to n bytes, or -1 with errno. */
+static ssize_t gz_some(gzFile from, char *out, size_t n)
+{
+    errno = 0;
+    int got = gzread(from, out, (unsigned)n);
+    int state = Z_OK;
+    (void)gzerror(from, &state);
+    if (got < 0 || state != Z_OK) { /* Z_BUF_ERROR: the file ends inside */
+        errno = errno != 0 ? errno : EIO;
+        return -1;
+    }
+    return got;
+}
+
+static ssize_t any_read(void *cookie, char *out, size_t n)
+{
+    struct any *a = cookie;
+    if (a->at < a->n) {
+        size_t left = a->n - a->at;
+        size_t take = n < left ? n : left;
+        memcpy(out, a->head + a->at, take);
+        a->at += take;
+        return (ssize_t)take;
+    }
+    return gz_some(a->from, out, n < INPUT_HEAD_BYTES ? n : INPUT_HEAD_BYTES);
+}
+
+static int any_close(void *cookie)
+{
+    struct any *a = cookie;
+    (void)gzclose_r(a->from);
+    free(a);
+    return 0;
+}
+
+static int fill_head(struct any *a)
+{
+    while (a->n < sizeof a->head - 1) {
+        ssize_t got = gz_some(a->from, a->head + a->n, sizeof a->head - 1 - a->n);
+        if (got < 0) {
+            return -1;
+        }
+        if (got == 0) {
+            break;
+        }
+        a->n += (size_t)got;
+    }
+    return 0;
+}
+
+FILE *input_open_any(const char *path, char *head, struct err *e)
+{
+    bool standard = strcmp(path, "-") == 0;
+    int fd = standard ? dup(STDIN_FILENO) : -1;
+    errno = 0;
+    gzFile from = standard ? gzdopen(fd, "rb") : gzopen(path, "rb");
+    if (from == NULL) {
+        (void)err_add(e, "%s: %s", path, strerror(errno != 0 ? errno : ENOMEM));
+        return NULL;
+    }
+    struct any *a = xcalloc(1, sizeof *a);
+    a->from = from;
+    static const cookie_io_functions_t io = {.read = any_read, .close = any_close};
+    FILE *f = fill_head(a) == 0 ? fopencookie(a, "r", io) : NULL;
+    if (f == NULL) {
+        (void)err_add(e, "%s: %s", path, strerror(errno));
+        (void)any_close(a);
+        return NULL;
+    }
+    a->head[a->n] = '\0';
+    a->at = a->n >= 3 && memcmp(a->head, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    if (head != NULL) {
+        memcpy(head, a->head + a->at, a->n - a->at + 1);
+    }
+    return f;
+}

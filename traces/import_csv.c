@@ -1,0 +1,188 @@
+/* CSV formats: a format is a set of column names, as the publishers spell them; other columns are
+ * ignored. Times are seconds, or a date and time of day. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/units.h"
+#include "traces/import.h"
+
+struct columns {
+    const char *arrival, *input, *output;
+    const char *cls, *prefix, *session, *elapsed; /* optional columns, or NULL */
+    bool is_timestamp;                            /* "YYYY-MM-DD HH:MM:SS.fff" */
+};
+
+/* Days since 1970-01-01 of a civil date (proleptic Gregorian, years from March). */
+static int64_t days_from_civil(int64_t y, int64_t m, int64_t d)
+{
+    y -= m <= 2;
+    int64_t era = y / 400; /* y >= 0 here */
+    int64_t yoe = y - era * 400;
+    int64_t doy = (153 * (m + (m > 2 ? -3 : 9)) + 2) / 5 + d - 1;
+    int64_t doe = yoe * 365 + yoe / 4 - yoe / 100 + doy;
+    return era * 146097 + doe - 719468;
+}
+
+static bool date_exists(int y, int m, int d)
+{
+    if (y < 1970 || y >= 2200 || m < 1 || m > 12 || d < 1) {
+        return false;
+    }
+    int64_t next = m < 12 ? days_from_civil(y, m + 1, 1) : days_from_civil(y + 1, 1, 1);
+    return d <= next - days_from_civil(y, m, 1);
+}
+
+/* "", "Z" or "+HH:MM" into minutes east of Greenwich. */
+static bool zone_parse(const char *text, int *minutes)
+{
+    int h = 0;
+    int m = 0;
+    int used = 0;
+    *minutes = 0;
+    if (text[0] == '\0' || strcmp(text, "Z") == 0) {
+        return true;
+    }
+    if ((text[0] != '+' && text[0] != '-') || sscanf(text + 1, "%2d:%2d%n", &h, &m, &used) != 2 ||
+        used != 5 || text[6] != '\0' || h < 0 || h > 14 || m < 0 || m > 59) {
+        return false;
+    }
+    *minutes = (text[0] == '-' ? -1 : 1) * (h * 60 + m);
+    return true;
+}
+
+/* Nanoseconds since 1970, or -1. A space or T between date and time; a zone may follow. */
+static int64_t timestamp_ns(const char *text)
+{
+    int y;
+    int mo;
+    int d;
+    int h;
+    int mi;
+    int used = 0;
+    int zone = 0;
+    double sec;
+    char sep;
+    if (text[strspn(text, "0123456789-+:. TZ")] != '\0' ||
+        sscanf(text, "%4d-%2d-%2d%c%2d:%2d:%lf%n", &y, &mo, &d, &sep, &h, &mi, &sec, &used) != 7) {
+        return -1;
+    }
+    bool ok = (sep == ' ' || sep == 'T') && date_exists(y, mo, d) && h >= 0 && h < 24 && mi >= 0 &&
+              mi < 60 && sec >= 0.0 && sec < 61.0 && zone_parse(text + used, &zone);
+    if (!ok) {
+        return -1;
+    }
+    int64_t minutes = (days_from_civil(y, mo, d) * 24 + h) * 60 + mi - zone;
+    return minutes < 0 ? -1 : minutes * 60 * NS_PER_S + units_ns_from_s(sec);
+}
+
+static int64_t arrival_of(struct csvfile *f, const struct columns *c, const char *path, int col,
+                          struct err *e)
+{
+    if (!c->is_timestamp) {
+        return units_ns_from_s(csvfile_number(f, col, 0.0, IMPORT_MAX_S, e));
+    }
+    int64_t t_ns = timestamp_ns(csvfile_text(f, col));
+    if (t_ns < 0) {
+        err_add(e, "%s:%llu: column %s: \"%s\" must be YYYY-MM-DD HH:MM:SS.fff", path,
+                (unsigned long long)csvfile_line(f), c->arrival, csvfile_text(f, col));
+        t_ns = 0;
+    }
+    return t_ns;
+}
+
+static enum request_class class_of(struct csvfile *f, const char *path, int col, struct err *e)
+{
+    const char *c = csvfile_text(f, col);
+    if (strcmp(c, "proactive") == 0) {
+        return REQUEST_CLASS_PROACTIVE;
+    }
+    if (c[0] != '\0' && strcmp(c, "reactive") != 0) {
+        err_add(e, "%s:%llu: column class: \"%s\" must be reactive or proactive", path,
+                (unsigned long long)csvfile_line(f), c);
+    }
+    return REQUEST_CLASS_REACTIVE;
+}
+
+static int optional(struct csvfile *f, const char *name)
+{
+    return name == NULL ? -1 : csvfile_column(f, name);
+}
+
+static void csv_read(struct import *im, const struct import_format *format, FILE *in,
+                     const char *path, struct err *e)
+{
+    const struct columns *c = format->columns;
+    struct csvfile *f = csvfile_of(in, path, e);
+    if (f == NULL) {
+        return;
+    }
+    int at = csvfile_require(f, c->arrival, e);
+    int input = csvfile_require(f, c->input, e);
+    int output = csvfile_require(f, c->output, e);
+    int cls = optional(f, c->cls);
+    int prefix = optional(f, c->prefix);
+    int session = optional(f, c->session);
+    int elapsed = session < 0 ? -1 : optional(f, c->elapsed);
+    bool columns = at >= 0 && input >= 0 && output >= 0;
+    while (columns && e->n < ERR_MAX_LINES && csvfile_next(f, e) == 1) {
+        struct import_row r = {.end_ns = TIME_NEVER_NS, .line = (uint32_t)csvfile_line(f)};
+        r.start_ns = arrival_of(f, c, path, at, e);
+        r.input = csvfile_u64(f, input, 1, IMPORT_MAX_TOKENS, e);
+        r.output = csvfile_u64(f, output, 0, IMPORT_MAX_TOKENS, e);
+        r.prefix = prefix < 0 ? 0 : csvfile_u64(f, prefix, 0, IMPORT_MAX_TOKENS, e);
+        const char *name = session < 0 ? "" : csvfile_text(f, session);
+        r.after = r.key = name[0] == '\0' ? 0 : import_key(name);
+        if (elapsed >= 0) {
+            r.end_ns =
+                r.start_ns + units_ns_from_s(csvfile_number(f, elapsed, 0.0, IMPORT_MAX_S, e));
+        }
+        r.cls = (uint8_t)class_of(f, path, cls, e);
+        import_add(im, &r);
+    }
+    im->rebase = c->is_timestamp || elapsed >= 0;
+    csvfile_close(f);
+}
+
+/* A header that has the column. */
+static bool has(const char *header, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *at = header; *at != '\0' && *at != '\n';) {
+        size_t field = strcspn(at, ",\r\n");
+        bool quoted = field == n + 2 && at[0] == '"';
+        if ((field == n && strncmp(at, name, n) == 0) ||
+            (quoted && strncmp(at + 1, name, n) == 0)) {
+            return true;
+        }
+        at += field + (at[field] == ',' || at[field] == '\r');
+    }
+    return false;
+}
+
+static bool csv_is(const struct import_format *format, const cJSON *first, const char *text)
+{
+    const struct columns *c = format->columns;
+    return first == NULL && has(text, c->arrival) && has(text, c->input) && has(text, c->output) &&
+           !(has(text, "session_id") && has(text, "turn")); /* that would be a trace of ours */
+}
+
+static const struct columns azure = {"TIMESTAMP", "ContextTokens", "GeneratedTokens",
+                                     .is_timestamp = true};
+static const struct columns burstgpt = {"Timestamp", "Request tokens", "Response tokens",
+                                        .session = "Session ID", .elapsed = "Elapsed time"};
+static const struct columns plain = {"arrival_s",
+                                     "input_tokens",
+                                     "output_tokens",
+                                     .cls = "class",
+                                     .prefix = "prefix_tokens",
+                                     .session = "session_id"};
+static const struct columns splitwise = {"arrival_timestamp", "prompt_size", "token_size",
+                                         .is_timestamp = false};
+static const struct columns vidur = {"arrived_at", "num_prefill_tokens", "num_decode_tokens",
+                                     .is_timestamp = false};
+
+const struct import_format import_csv_formats[] = {
+    {"azure", csv_is, csv_read, &azure}, {"burstgpt", csv_is, csv_read, &burstgpt},
+    {"plain", csv_is, csv_read, &plain}, {"splitwise", csv_is, csv_read, &splitwise},
+    {"vidur", csv_is, csv_read, &vidur}, {NULL, NULL, NULL, NULL},
+};

@@ -1,0 +1,560 @@
+/* JSON formats: lines of objects (mooncake, bailian, aiperf), and whole documents (sharegpt, vllm,
+ * genai-perf, otel). Other keys are ignored. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/arena.h"
+#include "sim/base/input.h"
+#include "sim/base/rng.h"
+#include "sim/base/units.h"
+#include "traces/import.h"
+
+#define DOCUMENT_BYTES ((size_t)1 << 30)
+#define IMPORT_MAX_NS 4e18 /* of clocks that count from 1970 */
+
+/* Where an error is: a line of a file, or the n-th request of a document. */
+struct place {
+    const char *path;
+    const char *what; /* "" or "request " */
+    unsigned long long number;
+    struct err *e;
+};
+
+static const cJSON *get(const cJSON *o, const char *key)
+{
+    return cJSON_GetObjectItemCaseSensitive(o, key);
+}
+
+static const char *text_of(const cJSON *o, const char *key)
+{
+    const char *s = cJSON_GetStringValue(get(o, key));
+    return s == NULL ? "" : s;
+}
+
+static void refuse(const struct place *p, const char *key, const char *what)
+{
+    (void)err_add(p->e, "%s:%s%llu: %s: %s", p->path, p->what, p->number, key, what);
+}
+
+static double number_of(const cJSON *c, const char *key, double min, double max,
+                        const struct place *p)
+{
+    if (!cJSON_IsNumber(c) || !(c->valuedouble >= min && c->valuedouble <= max)) {
+        char range[96];
+        (void)snprintf(range, sizeof range, "must be a number from %g to %g", min, max);
+        refuse(p, key, range);
+        return min;
+    }
+    return c->valuedouble;
+}
+
+static uint64_t tokens_of(const cJSON *c, const char *key, double min, const struct place *p)
+{
+    double v = number_of(c, key, min, IMPORT_MAX_TOKENS, p);
+    if (v != floor(v)) {
+        refuse(p, key, "must be a whole number");
+    }
+    return (uint64_t)v;
+}
+
+/* OTLP writes whole numbers of 64 bits as texts. */
+static uint64_t integer_of(const cJSON *c, const char *key, double min, double max,
+                           const struct place *p)
+{
+    if (!cJSON_IsString(c)) {
+        return (uint64_t)number_of(c, key, min, max, p);
+    }
+    char *end = NULL;
+    unsigned long long v = strtoull(c->valuestring, &end, 10);
+    if (c->valuestring[0] < '0' || c->valuestring[0] > '9' || *end != '\0' || (double)v < min ||
+        (double)v > max) {
+        return (uint64_t)number_of(NULL, key, min, max, p);
+    }
+    return v;
+}
+
+static int64_t ns_of(const cJSON *c, const char *key, const struct place *p)
+{
+    return (int64_t)integer_of(c, key, 0.0, IMPORT_MAX_NS, p);
+}
+
+/* ---- lines ---- */
+
+typedef void line_fn(struct import *im, const cJSON *o, const struct place *p);
+
+static void lines_read(struct import *im, FILE *in, const char *path, line_fn *each, struct err *e)
+{
+    struct input_line l = {0};
+    while (e->n < ERR_MAX_LINES && input_next(in, path, &l, e) == 1) {
+        if (l.text[strspn(l.text, " \t\r\n")] == '\0') {
+            continue;
+        }
+        cJSON *o = cJSON_ParseWithOpts(l.text, NULL, true);
+        if (!cJSON_IsObject(o)) {
+            (void)err_add(e, "%s:%llu: must be one JSON object", path,
+                          (unsigned long long)l.number);
+        } else {
+            struct place p = {path, "", l.number, e};
+            each(im, o, &p);
+        }
+        cJSON_Delete(o);
+    }
+    free(l.text);
+    (void)fclose(in);
+}
+
+/* {"timestamp": ms, "input_length": tokens, "output_length": tokens, "hash_ids": [...]}: a hash
+ * names a block of 512 tokens and all before it. */
+static void mooncake_line(struct import *im, const cJSON *o, const struct place *p)
+{
+    struct import_row r = {.end_ns = TIME_NEVER_NS, .line = (uint32_t)p->number};
+    r.start_ns =
+        units_ns_from_ms(number_of(get(o, "timestamp"), "timestamp", 0.0, IMPORT_MAX_S * 1e3, p));
+    r.input = tokens_of(get(o, "input_length"), "input_length", 1.0, p);
+    r.output = tokens_of(get(o, "output_length"), "output_length", 0.0, p);
+    import_blocks(im, get(o, "hash_ids"), &r);
+    import_add(im, &r);
+}
+
+static void mooncake_read(struct import *im, const struct import_format *f, FILE *in,
+                          const char *path, struct err *e)
+{
+    (void)f;
+    im->block_tokens = 512; /* the trace's description */
+    lines_read(im, in, path, mooncake_line, e);
+}
+
+static bool mooncake_is(const struct import_format *f, const cJSON *first, const char *text)
+{
+    (void)f;
+    (void)text;
+    return get(first, "timestamp") != NULL && get(first, "input_length") != NULL &&
+           get(first, "chat_id") == NULL;
+}
+
+static uint64_t chat_key(const cJSON *c, const char *key, const struct place *p)
+{
+    char name[32];
+    double id = number_of(c, key, -1.0, 9e15, p);
+    (void)snprintf(name, sizeof name, "%.0f", id);
+    return id < 0.0 ? 0 : import_key(name);
+}
+
+/* Qwen-Bailian: mooncake's with seconds, blocks of 16 tokens, and whose next turn a chat is. */
+static void bailian_line(struct import *im, const cJSON *o, const struct place *p)
+{
+    struct import_row r = {.end_ns = TIME_NEVER_NS, .line = (uint32_t)p->number};
+    r.start_ns = units_ns_from_s(number_of(get(o, "timestamp"), "timestamp", 0.0, IMPORT_MAX_S, p));
+    r.input = tokens_of(get(o, "input_length"), "input_length", 1.0, p);
+    r.output = tokens_of(get(o, "output_length"), "output_length", 0.0, p);
+    r.key = chat_key(get(o, "chat_id"), "chat_id", p);
+    r.after = chat_key(get(o, "parent_chat_id"), "parent_chat_id", p);
+    import_blocks(im, get(o, "hash_ids"), &r);
+    import_add(im, &r);
+}
+
+static void bailian_read(struct import *im, const struct import_format *f, FILE *in,
+                         const char *path, struct err *e)
+{
+    (void)f;
+    im->block_tokens = 16; /* the trace's description */
+    lines_read(im, in, path, bailian_line, e);
+}
+
+static bool bailian_is(const struct import_format *f, const cJSON *first, const char *text)
+{
+    (void)f;
+    (void)text;
+    return get(first, "chat_id") != NULL && get(first, "input_length") != NULL;
+}
+
+/* A record of aiperf's profile_export.jsonl. */
+static void aiperf_line(struct import *im, const cJSON *o, const struct place *p)
+{
+    const cJSON *meta = get(o, "metadata");
+    const cJSON *metrics = get(o, "metrics");
+    const cJSON *error = get(o, "error");
+    const char *phase = text_of(meta, "benchmark_phase");
+    phase = phase[0] == '\0' ? text_of(meta, "credit_phase") : phase;
+    if (strcmp(phase, "warmup") == 0) {
+        return;
+    }
+    if ((error != NULL && !cJSON_IsNull(error)) || cJSON_IsTrue(get(meta, "was_cancelled"))) {
+        im->lost.failed++;
+        return;
+    }
+    struct import_row r = {.end_ns = TIME_NEVER_NS, .line = (uint32_t)p->number};
+    const cJSON *start = get(meta, "request_start_ns");
+    start = start == NULL ? get(meta, "timestamp_ns") : start;
+    r.start_ns = ns_of(start, "metadata.request_start_ns", p);
+    if (get(meta, "request_end_ns") != NULL) {
+        r.end_ns = ns_of(get(meta, "request_end_ns"), "metadata.request_end_ns", p);
+    }
+    r.input = tokens_of(get(get(metrics, "input_sequence_length"), "value"),
+                        "metrics.input_sequence_length", 1.0, p);
+    r.output = tokens_of(get(get(metrics, "output_sequence_length"), "value"),
+                         "metrics.output_sequence_length", 0.0, p);
+    const char *name = text_of(meta, "x_correlation_id");
+    name = name[0] == '\0' ? text_of(meta, "conversation_id") : name;
+    const cJSON *turn = get(meta, "turn_index");
+    r.key = name[0] == '\0' ? 0 : import_key(name);
+    r.after = cJSON_IsNumber(turn) && turn->valuedouble > 0.0 ? r.key : 0;
+    import_add(im, &r);
+}
+
+static void aiperf_read(struct import *im, const struct import_format *f, FILE *in,
+                        const char *path, struct err *e)
+{
+    (void)f;
+    im->rebase = true;
+    lines_read(im, in, path, aiperf_line, e);
+}
+
+static bool aiperf_is(const struct import_format *f, const cJSON *first, const char *text)
+{
+    (void)f;
+    (void)text;
+    return cJSON_IsObject(get(first, "metadata")) && cJSON_IsObject(get(first, "metrics"));
+}
+
+/* ---- spans ---- */
+
+static const cJSON *attribute(const cJSON *span, const char *key)
+{
+    const cJSON *a;
+    cJSON_ArrayForEach(a, get(span, "attributes"))
+    {
+        if (strcmp(text_of(a, "key"), key) == 0) {
+            const cJSON *value = get(a, "value");
+            return value == NULL ? NULL : value->child; /* {"intValue": "7"} */
+        }
+    }
+    return NULL;
+}
+
+static const cJSON *either(const cJSON *span, const char *now, const char *before)
+{
+    const cJSON *c = attribute(span, now);
+    return c != NULL ? c : attribute(span, before);
+}
+
+/* A span of the GenAI conventions that says how many tokens it had; others are no requests. */
+static void span_read(struct import *im, const cJSON *span, const struct place *p)
+{
+    const cJSON *input = either(span, "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens");
+    const cJSON *output =
+        either(span, "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens");
+    if (input == NULL) {
+        return;
+    }
+    struct import_row r = {.line = (uint32_t)p->number};
+    r.start_ns = ns_of(get(span, "startTimeUnixNano"), "startTimeUnixNano", p);
+    r.end_ns = ns_of(get(span, "endTimeUnixNano"), "endTimeUnixNano", p);
+    r.input = integer_of(input, "gen_ai.usage.input_tokens", 1.0, IMPORT_MAX_TOKENS, p);
+    r.output = output == NULL
+                   ? 0
+                   : integer_of(output, "gen_ai.usage.output_tokens", 0.0, IMPORT_MAX_TOKENS, p);
+    const char *name = cJSON_GetStringValue(attribute(span, "gen_ai.conversation.id"));
+    r.after = r.key = name == NULL ? 0 : import_key(name);
+    import_add(im, &r);
+}
+
+static void otel_line(struct import *im, const cJSON *o, const struct place *p)
+{
+    const cJSON *resource;
+    const cJSON *scope;
+    const cJSON *span;
+    cJSON_ArrayForEach(resource, get(o, "resourceSpans"))
+    {
+        cJSON_ArrayForEach(scope, get(resource, "scopeSpans"))
+        {
+            cJSON_ArrayForEach(span, get(scope, "spans"))
+            {
+                span_read(im, span, p);
+            }
+        }
+    }
+}
+
+/* ---- documents ---- */
+
+static cJSON *document(FILE *in, const char *path, struct err *e)
+{
+    char *text = input_text_of(in, path, DOCUMENT_BYTES, e);
+    const char *end = text;
+    cJSON *o = text == NULL ? NULL : cJSON_ParseWithOpts(text, &end, true);
+    if (text != NULL && o == NULL) {
+        unsigned long long line = 1;
+        for (const char *c = text; c < end; c++) {
+            line += *c == '\n';
+        }
+        (void)err_add(e, "%s:%llu: malformed JSON", path, line);
+    }
+    free(text);
+    (void)fclose(in);
+    return o;
+}
+
+/* One document, or one a line as the file exporter writes them. */
+static void otel_read(struct import *im, const struct import_format *f, FILE *in, const char *path,
+                      struct err *e)
+{
+    (void)f;
+    im->rebase = true;
+    char *text = input_text_of(in, path, DOCUMENT_BYTES, e);
+    (void)fclose(in);
+    struct place p = {path, "", 1, e};
+    const char *at = text;
+    while (text != NULL && e->n == 0 && *(at += strspn(at, " \t\r\n")) != '\0') {
+        const char *end = at;
+        cJSON *o = cJSON_ParseWithOpts(at, &end, false);
+        if (o == NULL) {
+            (void)err_add(e, "%s:%llu: malformed JSON", path, p.number);
+        } else {
+            otel_line(im, o, &p);
+        }
+        cJSON_Delete(o);
+        for (; at < end; at++) {
+            p.number += *at == '\n';
+        }
+        p.number++;
+    }
+    free(text);
+}
+
+static bool otel_is(const struct import_format *f, const cJSON *first, const char *text)
+{
+    (void)f;
+    (void)first;
+    return text[0] == '{' && strstr(text, "\"resourceSpans\"") != NULL;
+}
+
+static double item(const cJSON *array, int i)
+{
+    const cJSON *c = cJSON_GetArrayItem(array, i);
+    return cJSON_IsNumber(c) ? c->valuedouble : (double)NAN;
+}
+
+static double sum_of(const cJSON *array)
+{
+    double sum = 0.0;
+    const cJSON *c;
+    cJSON_ArrayForEach(c, array)
+    {
+        sum += cJSON_IsNumber(c) ? c->valuedouble : 0.0;
+    }
+    return sum;
+}
+
+/* What vllm's benchmark writes with --save-detailed: arrays beside each other. */
+static void vllm_read(struct import *im, const struct import_format *f, FILE *in, const char *path,
+                      struct err *e)
+{
+    (void)f;
+    cJSON *o = document(in, path, e);
+    const cJSON *starts = get(o, "start_times");
+    const cJSON *input = get(o, "input_lens");
+    const cJSON *output = get(o, "output_lens");
+    int n = cJSON_GetArraySize(input);
+    if (o != NULL &&
+        (starts == NULL || cJSON_GetArraySize(starts) != n || cJSON_GetArraySize(output) != n)) {
+        (void)err_add(e,
+                      "%s: start_times, input_lens and output_lens must be arrays of one length; "
+                      "without start_times (older versions of vllm) nothing says when requests "
+                      "came",
+                      path);
+    }
+    im->rebase = true;
+    /* walked beside each other: an item by its index costs its index */
+    const cJSON *s = starts == NULL ? NULL : starts->child;
+    const cJSON *a = input == NULL ? NULL : input->child;
+    const cJSON *b = output == NULL ? NULL : output->child;
+    const cJSON *itl = get(o, "itls") == NULL ? NULL : get(o, "itls")->child;
+    const cJSON *ttft = get(o, "ttfts") == NULL ? NULL : get(o, "ttfts")->child;
+    for (int i = 0; i < n && e->n == 0; i++) {
+        struct place p = {path, "request ", (unsigned long long)i, e};
+        struct import_row r = {.end_ns = TIME_NEVER_NS, .line = (uint32_t)i};
+        r.start_ns = units_ns_from_s(number_of(s, "start_times", 0.0, 4e9, &p));
+        r.input = tokens_of(a, "input_lens", 1.0, &p);
+        r.output = tokens_of(b, "output_lens", 0.0, &p);
+        if (cJSON_IsNumber(ttft) && itl != NULL) {
+            r.end_ns = r.start_ns + units_ns_from_s(fmin(ttft->valuedouble + sum_of(itl), 1e9));
+        }
+        import_add(im, &r);
+        s = s == NULL ? NULL : s->next;
+        a = a == NULL ? NULL : a->next;
+        b = b == NULL ? NULL : b->next;
+        itl = itl == NULL ? NULL : itl->next;
+        ttft = ttft == NULL ? NULL : ttft->next;
+    }
+    cJSON_Delete(o);
+}
+
+static bool vllm_is(const struct import_format *f, const cJSON *first, const char *text)
+{
+    (void)f;
+    (void)first;
+    return text[0] == '{' && strstr(text, "\"input_lens\"") != NULL;
+}
+
+/* The last number after "key": in the texts of the responses, or NAN. */
+static double usage(const cJSON *responses, const char *key)
+{
+    double found = (double)NAN;
+    const cJSON *r;
+    cJSON_ArrayForEach(r, responses)
+    {
+        const char *text = cJSON_IsString(r) ? r->valuestring : text_of(r, "response");
+        const char *at = strstr(text, key);
+        if (at != NULL) {
+            at += strlen(key);
+            at += strspn(at, "\": ");
+            found = at[0] >= '0' && at[0] <= '9' ? strtod(at, NULL) : found;
+        }
+    }
+    return found;
+}
+
+/* genai-perf's profile export: texts and instants; lengths are in the server's usage. */
+static void genai_perf_read(struct import *im, const struct import_format *f, FILE *in,
+                            const char *path, struct err *e)
+{
+    (void)f;
+    cJSON *o = document(in, path, e);
+    im->rebase = true;
+    unsigned long long n = 0;
+    const cJSON *experiment;
+    const cJSON *request;
+    cJSON_ArrayForEach(experiment, get(o, "experiments"))
+    {
+        cJSON_ArrayForEach(request, get(experiment, "requests"))
+        {
+            struct place p = {path, "request ", n++, e};
+            const cJSON *responses = get(request, "response_outputs");
+            const cJSON *times = get(request, "response_timestamps");
+            int n_times = cJSON_GetArraySize(times);
+            double input = usage(responses, "prompt_tokens");
+            double output = usage(responses, "completion_tokens");
+            if (!isfinite(input) || input < 1.0 || e->n >= ERR_MAX_LINES) {
+                refuse(&p, "response_outputs",
+                       "no usage.prompt_tokens in the server's responses (stream_options "
+                       "include_usage), so nothing says how long the prompt was");
+                break;
+            }
+            struct import_row r = {.end_ns = TIME_NEVER_NS, .line = (uint32_t)n};
+            r.start_ns = ns_of(get(request, "timestamp"), "timestamp", &p);
+            if (n_times > 0 && isfinite(item(times, n_times - 1))) {
+                r.end_ns = (int64_t)fmin(item(times, n_times - 1), IMPORT_MAX_NS);
+            }
+            r.input = (uint64_t)fmin(input, IMPORT_MAX_TOKENS);
+            r.output = isfinite(output) ? (uint64_t)fmin(output, IMPORT_MAX_TOKENS)
+                                        : (uint64_t)n_times; /* a token a response */
+            import_add(im, &r);
+        }
+    }
+    cJSON_Delete(o);
+}
+
+static bool genai_perf_is(const struct import_format *f, const cJSON *first, const char *text)
+{
+    (void)f;
+    (void)first;
+    return text[0] == '{' && strstr(text, "\"experiments\"") != NULL;
+}
+
+/* ---- conversations as text ---- */
+
+static uint64_t characters(const char *s)
+{
+    uint64_t n = 0;
+    for (; *s != '\0'; s++) {
+        n += ((unsigned char)*s & 0xc0) != 0x80; /* UTF-8: not a byte that goes on */
+    }
+    return n;
+}
+
+/* One conversation: every answer is a turn, whose prompt is all that was said before. */
+static void conversation(struct import *im, const cJSON *messages, int64_t start_ns, uint64_t key,
+                         unsigned long long number)
+{
+    const struct trace_import_options *o = im->options;
+    uint64_t before = 0;
+    bool asked = false;
+    struct import_row r = {.start_ns = start_ns, .key = key, .line = (uint32_t)number};
+    const cJSON *m;
+    cJSON_ArrayForEach(m, messages)
+    {
+        const char *who = text_of(m, "from")[0] != '\0' ? text_of(m, "from") : text_of(m, "role");
+        const char *what = get(m, "value") != NULL ? text_of(m, "value") : text_of(m, "content");
+        uint64_t tokens = (uint64_t)ceil((double)characters(what) / o->chars_per_token);
+        tokens = tokens < IMPORT_MAX_TOKENS ? tokens : IMPORT_MAX_TOKENS;
+        bool answer = strcmp(who, "gpt") == 0 || strcmp(who, "assistant") == 0;
+        if (answer && asked && before > 0 && before < IMPORT_MAX_TOKENS) {
+            r.input = before;
+            r.output = tokens;
+            r.end_ns = r.start_ns;
+            import_add(im, &r);
+            r.start_ns += units_ns_from_s(o->think_s);
+            r.after = key;
+            asked = false;
+        }
+        asked = asked || !answer;
+        before += tokens;
+    }
+}
+
+static void sharegpt_read(struct import *im, const struct import_format *f, FILE *in,
+                          const char *path, struct err *e)
+{
+    (void)f;
+    if (!(im->options->rate_per_min > 0.0)) {
+        (void)err_add(e,
+                      "%s: sharegpt has no times: --rate-per-min says how many conversations "
+                      "begin in a minute",
+                      path);
+        (void)fclose(in);
+        return;
+    }
+    cJSON *o = document(in, path, e);
+    struct rng r;
+    rng_init(&r, rng_mix64(im->options->seed));
+    double t_s = 0.0;
+    unsigned long long n = 0;
+    const cJSON *c;
+    cJSON_ArrayForEach(c, o)
+    {
+        const cJSON *messages = get(c, "conversations");
+        messages = messages == NULL ? get(c, "messages") : messages;
+        char name[32];
+        (void)snprintf(name, sizeof name, "%llu", n++);
+        t_s += rng_exponential(&r, 60.0 / im->options->rate_per_min);
+        if (t_s > IMPORT_MAX_S) {
+            (void)err_add(e, "%s: conversation %s begins after %g s", path, name, IMPORT_MAX_S);
+            break;
+        }
+        conversation(im, messages, units_ns_from_s(t_s), import_key(name), n);
+    }
+    im->history = im->lost.estimated = true;
+    cJSON_Delete(o);
+}
+
+static bool sharegpt_is(const struct import_format *f, const cJSON *first, const char *text)
+{
+    (void)f;
+    (void)first;
+    return text[0] == '[' &&
+           (strstr(text, "\"conversations\"") != NULL || strstr(text, "\"messages\"") != NULL);
+}
+
+const struct import_format import_json_formats[] = {
+    {"aiperf", aiperf_is, aiperf_read, NULL},
+    {"bailian", bailian_is, bailian_read, NULL},
+    {"genai-perf", genai_perf_is, genai_perf_read, NULL},
+    {"mooncake", mooncake_is, mooncake_read, NULL},
+    {"otel", otel_is, otel_read, NULL},
+    {"sharegpt", sharegpt_is, sharegpt_read, NULL},
+    {"vllm", vllm_is, vllm_read, NULL},
+    {NULL, NULL, NULL, NULL},
+};

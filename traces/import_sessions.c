@@ -1,0 +1,264 @@
+/* From rows as a source tells them to a trace: turns of sessions in the order of time, prefixes
+ * that an earlier turn left, then what of it was asked for. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/arena.h"
+#include "sim/base/hash.h"
+#include "sim/base/rng.h"
+#include "sim/base/units.h"
+#include "traces/import.h"
+
+#define NONE SIZE_MAX
+#define GONE (SIZE_MAX - 1) /* was there, and has been continued */
+#define MAX_TURNS 65535
+
+/* Numbers to rows: open addressing, a power of two. */
+struct map {
+    uint64_t *key; /* owned */
+    size_t *value; /* owned; NONE: free */
+    size_t n, cap;
+};
+
+static size_t *map_at(struct map *m, uint64_t key)
+{
+    if (2 * m->n >= m->cap) {
+        struct map bigger = {.cap = m->cap == 0 ? 1024 : 2 * m->cap};
+        bigger.key = xcalloc(bigger.cap, sizeof *bigger.key);
+        bigger.value = xmalloc(bigger.cap * sizeof *bigger.value);
+        for (size_t i = 0; i < bigger.cap; i++) {
+            bigger.value[i] = NONE;
+        }
+        for (size_t i = 0; i < m->cap; i++) {
+            if (m->value[i] != NONE) {
+                *map_at(&bigger, m->key[i]) = m->value[i];
+                bigger.n++;
+            }
+        }
+        free(m->key);
+        free(m->value);
+        *m = bigger;
+    }
+    size_t i = hash_u64(HASH_INIT, key) & (m->cap - 1);
+    while (m->value[i] != NONE && m->key[i] != key) {
+        i = (i + 1) & (m->cap - 1);
+    }
+    m->key[i] = key;
+    return &m->value[i];
+}
+
+static void map_put(struct map *m, uint64_t key, size_t value)
+{
+    size_t *at = map_at(m, key);
+    m->n += *at == NONE;
+    *at = value;
+}
+
+static void map_fini(struct map *m)
+{
+    free(m->key);
+    free(m->value);
+}
+
+static uint64_t bits_of(double v)
+{
+    uint64_t b;
+    memcpy(&b, &v, sizeof b);
+    return b;
+}
+
+struct place {
+    int64_t start_ns;
+    size_t row;
+};
+
+static int by_time(const void *a, const void *b)
+{
+    const struct place *p = a;
+    const struct place *q = b;
+    return p->start_ns != q->start_ns ? (p->start_ns > q->start_ns) - (p->start_ns < q->start_ns)
+                                      : (p->row > q->row) - (p->row < q->row);
+}
+
+/* Tokens of leading blocks that both prompts have. */
+static uint64_t shared_tokens(const struct import *im, const struct import_row *a,
+                              const struct import_row *b)
+{
+    size_t n = a->n_blocks < b->n_blocks ? a->n_blocks : b->n_blocks;
+    size_t same = 0;
+    while (same < n && im->blocks[a->block + same] == im->blocks[b->block + same]) {
+        same++;
+    }
+    uint64_t tokens = (uint64_t)same * im->block_tokens;
+    return tokens < b->input ? tokens : b->input;
+}
+
+/* A block names all before it too, so a prompt's last whole block names the whole of it. The row
+ * whose prompt this one continues furthest, unless another has done so. */
+static size_t continued(const struct import *im, struct map *ends, const struct import_row *r)
+{
+    for (size_t k = r->n_blocks; k > 0; k--) {
+        uint64_t id = bits_of(im->blocks[r->block + k - 1]);
+        size_t row = *map_at(ends, id);
+        if (row < GONE) {
+            map_put(ends, id, GONE);
+            return row;
+        }
+    }
+    return NONE;
+}
+
+/* Tokens that the row's leading blocks have in common with any row before it. */
+static uint64_t known_anywhere(const struct import *im, struct map *seen,
+                               const struct import_row *r, size_t index)
+{
+    uint64_t known = 0;
+    bool leading = true;
+    for (size_t k = 0; k < r->n_blocks; k++) {
+        uint64_t id = bits_of(im->blocks[r->block + k]);
+        bool is_new = *map_at(seen, id) == NONE;
+        leading = leading && !is_new;
+        known += leading ? im->block_tokens : 0;
+        if (is_new) {
+            map_put(seen, id, index);
+        }
+    }
+    return known < r->input ? known : r->input;
+}
+
+struct link {
+    size_t before; /* row of the turn before, or NONE */
+    size_t first;  /* row of the session's first turn */
+    uint32_t turn;
+    uint64_t prefix;
+};
+
+static uint64_t prefix_of(const struct import *im, const struct import_row *last,
+                          const struct import_row *r)
+{
+    if (im->block_tokens > 0) {
+        return shared_tokens(im, last, r);
+    }
+    if (im->history) {
+        uint64_t before = last->input + last->output;
+        return before < r->input ? before : r->input;
+    }
+    return r->prefix < r->input ? r->prefix : r->input;
+}
+
+/* The row whose next turn r is, or NONE. */
+static size_t turn_before(const struct import *im, struct map *turns, const struct import_row *r)
+{
+    if (r->after != 0) {
+        size_t row = *map_at(turns, r->after);
+        if (row < GONE && r->after != r->key) { /* of a tree: a second answer begins a session */
+            map_put(turns, r->after, GONE);
+        }
+        return row < GONE ? row : NONE;
+    }
+    bool link = im->options->link && im->block_tokens > 0 && r->key == 0;
+    return link ? continued(im, turns, r) : NONE;
+}
+
+/* By what the row's next turn will find it. */
+static void remember(const struct import *im, struct map *turns, size_t i)
+{
+    const struct import_row *r = &im->rows[i];
+    if (r->key != 0) {
+        map_put(turns, r->key, i);
+    } else if (im->options->link && r->n_blocks > 1) { /* the last block is not whole */
+        map_put(turns, bits_of(im->blocks[r->block + r->n_blocks - 2]), i);
+    }
+}
+
+/* Links every row to the turn before it, in the order of time. */
+static void link_rows(struct import *im, const struct place *order, struct link *links)
+{
+    struct map turns = {0};
+    struct map seen = {0};
+    for (size_t k = 0; k < im->n; k++) {
+        size_t i = order[k].row;
+        struct import_row *r = &im->rows[i];
+        struct link *l = &links[i];
+        *l = (struct link){.before = turn_before(im, &turns, r), .first = i};
+        uint64_t known = im->block_tokens > 0 ? known_anywhere(im, &seen, r, i) : r->prefix;
+        if (l->before != NONE) {
+            const struct import_row *last = &im->rows[l->before];
+            l->turn = links[l->before].turn + 1;
+            l->first = links[l->before].first;
+            l->prefix = prefix_of(im, last, r);
+            im->lost.turns++;
+            im->lost.gaps_from_arrivals += last->end_ns == TIME_NEVER_NS;
+        }
+        im->lost.prefix_tokens += known > l->prefix ? known - l->prefix : 0;
+        remember(im, &turns, i);
+    }
+    map_fini(&turns);
+    map_fini(&seen);
+}
+
+static bool wanted(const struct trace_import_options *o, int64_t start_ns, size_t first)
+{
+    double t_s = units_s_from_ns(start_ns);
+    struct rng r;
+    rng_init(&r, rng_mix64(o->seed ^ rng_mix64((uint64_t)first)));
+    return t_s >= o->from_s && t_s < o->to_s &&
+           (o->sample_frac >= 1.0 || rng_uniform(&r) < o->sample_frac);
+}
+
+int import_sessions(struct import *im, const char *path, struct trace *out, struct err *e)
+{
+    const struct trace_import_options *o = im->options;
+    struct place *order = xmalloc((im->n + 1) * sizeof *order);
+    struct link *links = xmalloc((im->n + 1) * sizeof *links);
+    for (size_t i = 0; i < im->n; i++) {
+        order[i] = (struct place){im->rows[i].start_ns, i};
+    }
+    qsort(order, im->n, sizeof *order, by_time);
+    link_rows(im, order, links);
+    int64_t zero_ns = im->rebase && im->n > 0 ? order[0].start_ns : 0;
+    struct trace_builder b;
+    trace_builder_init(&b);
+    size_t before = e->n;
+    for (size_t i = 0; i < im->n; i++) {
+        const struct import_row *r = &im->rows[i];
+        const struct link *l = &links[i];
+        if (!wanted(o, im->rows[l->first].start_ns - zero_ns, l->first)) {
+            continue;
+        }
+        if (l->turn > MAX_TURNS) {
+            err_add(e, "%s:%u: turn %u of a session; at most %d are taken", path, r->line, l->turn,
+                    MAX_TURNS);
+            break;
+        }
+        struct trace_row row = {.next = TRACE_NO_ROW, .cls = r->cls, .turn = (uint16_t)l->turn};
+        if (o->cls != NULL) {
+            row.cls =
+                strcmp(o->cls, "proactive") == 0 ? REQUEST_CLASS_PROACTIVE : REQUEST_CLASS_REACTIVE;
+        }
+        row.arrival_ns = r->start_ns - zero_ns;
+        if (l->before != NONE) {
+            const struct import_row *last = &im->rows[l->before];
+            int64_t from = last->end_ns == TIME_NEVER_NS ? last->start_ns : last->end_ns;
+            row.arrival_ns = r->start_ns > from ? r->start_ns - from : 0;
+        } else {
+            double t_s = units_s_from_ns(row.arrival_ns) - fmax(0.0, o->from_s);
+            row.arrival_ns = o->rate_scale != 1.0 || o->from_s > 0.0
+                                 ? units_ns_from_s(t_s / o->rate_scale)
+                                 : row.arrival_ns;
+        }
+        row.input_tokens = (uint32_t)r->input;
+        row.output_tokens = (uint32_t)r->output;
+        row.prefix_tokens = (uint32_t)l->prefix;
+        row.max_output_tokens = trace_default_limit(row.output_tokens);
+        row.session_id = (uint32_t)l->first;
+        trace_builder_add(&b, &row, NULL);
+    }
+    free(order);
+    free(links);
+    int rc = e->n == before ? trace_build(&b, true, path, out, e) : -EINVAL;
+    trace_builder_fini(&b);
+    return rc;
+}
