@@ -71,6 +71,8 @@ void trace_print(FILE *out, const struct trace *t);
  * repeated and out-of-range keys, zero rates and absurd sizes are errors naming spec and key. */
 int trace_generate(const char *spec, uint64_t seed, double rate_scale, struct trace *out,
                    struct err *e);
+/* The default of a number of `mixed`; false when it has no such key. */
+bool trace_workload_default(const char *key, double *value);
 /* Writes the keys of every generator with their defaults. */
 void trace_generator_help(FILE *out);
 

@@ -258,6 +258,16 @@ int trace_generate(const char *spec, uint64_t seed, double rate_scale, struct tr
     return e->n == before ? mixed_generate(&m, spec, out, e) : -EINVAL;
 }
 
+bool trace_workload_default(const char *key, double *value)
+{
+    int i = key_find(key);
+    bool number = i >= 0 && i < MIXED_NUMBERS;
+    if (number) {
+        *value = numbers[i].def;
+    }
+    return number;
+}
+
 void trace_generator_help(FILE *out)
 {
     (void)fputs("mixed:key=value,...   reactive and proactive requests; a .json file has the same "

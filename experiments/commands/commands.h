@@ -16,6 +16,7 @@ extern const struct command cmd_compare;
 extern const struct command cmd_diff;
 extern const struct command cmd_drive;
 extern const struct command cmd_explain;
+extern const struct command cmd_falsify;
 extern const struct command cmd_gate;
 extern const struct command cmd_graphs;
 extern const struct command cmd_help;

@@ -1,0 +1,169 @@
+/* `xpusim falsify`: the worlds in which a policy loses. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "experiments/commands/commands.h"
+#include "experiments/falsify/runs.h"
+#include "experiments/run/job_options.h"
+#include "experiments/run/runner.h"
+#include "experiments/shell/cli.h"
+#include "sim/base/arena.h"
+#include "sim/metrics/metric_table.h"
+
+struct options {
+    struct config_options config;
+    struct job_options work;
+    struct option_output output;
+    struct falsify_options falsify;
+    const char *policy, *baseline, *over;
+    double relevance_percent;
+    bool both;
+};
+
+struct prepared {
+    struct config config;
+    struct config_policy policy[FALSIFY_SIDES];
+    struct space space;
+};
+
+static int prepare(struct prepared *p, const struct options *o, struct err *e)
+{
+    if (config_load(&p->config, &o->config, e) == 0) {
+        struct metric_list names = {0};
+        runner_metric_names(&p->config, &names);
+        if (metric_list_find(&names, o->falsify.metric) == NULL) {
+            (void)err_add(e, "--metric %s: no metric is called so; `xpusim run --json` shows all",
+                          o->falsify.metric);
+        }
+        metric_list_fini(&names);
+        (void)space_init(&p->space, &o->config, &p->config, o->over, e);
+    }
+    (void)config_policy_parse(&p->policy[FALSIFY_POLICY], o->policy, e);
+    (void)config_policy_parse(&p->policy[FALSIFY_BASELINE], o->baseline, e);
+    struct trace t = {0};
+    (void)config_trace(&o->config, o->config.seed, (struct config_arrivals){0}, &t, e);
+    trace_fini(&t);
+    return e->n > 0 ? -EINVAL : 0;
+}
+
+/* The replication that lost most. */
+static uint32_t worst_of(const struct falsify_result *r, uint32_t n)
+{
+    uint32_t worst = 0;
+    for (uint32_t i = 1; i < n; i++) {
+        worst = r->least_loss[i] > r->least_loss[worst] ? i : worst;
+    }
+    return r->least_first + worst;
+}
+
+/* side: which of the two is looked at. */
+static int one_way(const struct prepared *p, const struct options *o, int side, struct document *d,
+                   struct err *e)
+{
+    struct falsify_options f = o->falsify;
+    f.relevance_frac = o->relevance_percent / 100.0;
+    f.seed = o->config.seed;
+    struct falsify_runs runs = {.space = &p->space,
+                                .policy = {&p->policy[side], &p->policy[1 - side]},
+                                .metric = f.metric,
+                                .parallel = o->work.jobs,
+                                .cpu_limit_s = o->work.time_limit_s,
+                                .progress = !o->output.quiet && isatty(STDERR_FILENO) != 0};
+    struct falsify_source source = {&runs, falsify_runs_measure};
+    struct falsify_result *r = xcalloc(1, sizeof *r);
+    struct falsify_reason why = {0};
+    falsify_find(&f, &p->space, &source, r);
+    int rc = 0;
+    if (r->found) {
+        rc = falsify_reason_find(&runs, &r->least, worst_of(r, f.confirm), &why, e);
+    }
+    falsify_document(&f, &runs, r, &why, d);
+    falsify_reason_fini(&why);
+    free(r);
+    return rc;
+}
+
+static int run(void *values, struct err *e)
+{
+    const struct options *o = values;
+    if (o->policy == NULL || o->baseline == NULL) {
+        return err_add(e, "--policy and --baseline are needed (`xpusim list policy` shows the "
+                          "names)");
+    }
+    struct prepared *p = xcalloc(1, sizeof *p);
+    int status = EXIT_BAD_INPUT;
+    if (prepare(p, o, e) == 0) {
+        struct document *d = document_new();
+        document_note(d, "%s, %s, %s; seed %" PRIu64 "\n", p->config.soc.machine.name,
+                      p->config.llm.name, p->config.workload, o->config.seed);
+        DOCUMENT_VALUES(d, "config_hash", document_format(d, "%016" PRIx64, p->config.hash),
+                        "workload", p->config.workload, "seed", o->config.seed);
+        struct document *ways = document_array(d, "searches");
+        status = EXIT_OK;
+        for (int side = 0; side < (o->both ? FALSIFY_SIDES : 1); side++) {
+            if (side > 0) {
+                document_note(ways, " ");
+            }
+            status = one_way(p, o, side, document_within(ways, NULL), e) == 0 ? status
+                                                                              : EXIT_CHECK_FAILED;
+        }
+        document_print(d, &o->output, stdout);
+        document_free(d);
+    }
+    config_fini(&p->config);
+    free(p);
+    return status;
+}
+
+static void print_axes(FILE *out)
+{
+    (void)fputs("Varied, unless --over says less (from, to):\n", out);
+    const struct space_axis *a;
+    for (uint32_t i = 0; (a = space_axis_known(i)) != NULL; i++) {
+        (void)fprintf(out, "  %-9s %-23s %5g %5g  %s\n", a->machine ? "machine" : "workload",
+                      a->name, a->low, a->high, a->help);
+    }
+}
+
+#define OPTIONS struct options
+
+static const struct option_row rows[] = {
+    OPTION_TEXT(OPTIONS, policy, "policy", "A[:K=V,..]", NULL, "policy to be looked at"),
+    OPTION_TEXT(OPTIONS, baseline, "baseline", "B[:K=V,..]", NULL, "what it is to lose to"),
+    OPTION_TEXT(OPTIONS, falsify.metric, "metric", "NAME", METRIC_PRIMARY, "by which it loses"),
+    OPTION_TEXT(OPTIONS, over, "over", "WHAT", "workload,machine",
+                "what may vary: workload, machine, or both"),
+    OPTION_COUNT(OPTIONS, falsify.budget, "budget", "N", "128", 8, 100000,
+                 "worlds that are searched"),
+    OPTION_COUNT(OPTIONS, falsify.replications, "replications", "N", "2", 1, 1000,
+                 "seeds that each of them meets"),
+    OPTION_COUNT(OPTIONS, falsify.confirm, "confirm", "N", "12", 3, FALSIFY_MAX_REPLICATIONS,
+                 "fresh seeds of every later step"),
+    OPTION_NUMBER(OPTIONS, relevance_percent, "relevance", "PERCENT", "1", 0, 100,
+                  "losses within are none"),
+    OPTION_FLAG(OPTIONS, both, "both-ways",
+                "then the other way round, with the same budget: where B loses to A"),
+};
+static const struct option_table own = OPTION_TABLE(NULL, rows);
+static const struct option_child children[] = {
+    {.table = &own},
+    {&job_option_table, offsetof(OPTIONS, work), NULL, false},
+    {&option_json_table, offsetof(OPTIONS, output), NULL, false},
+    {&config_option_table, offsetof(OPTIONS, config), NULL, false},
+    {0},
+};
+const struct command cmd_falsify = {
+    .name = "falsify",
+    .summary = "workloads and machines on which a policy loses",
+    .usage = "--policy A --baseline B [--metric NAME] [--over WHAT] [options]",
+    .about =
+        "Searches workloads and machines around the given ones for the world in which A is worst "
+        "against B (cross-entropy, common random numbers), confirms it on fresh seeds, takes back "
+        "every change that is not needed, and explains the request that lost most.",
+    .print_notes = print_axes,
+    .children = children,
+    .bytes = sizeof(OPTIONS),
+    .run = run,
+};

@@ -1,0 +1,160 @@
+/* What falsify found, as a document. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "experiments/falsify/runs.h"
+#include "sim/base/arena.h"
+#include "sim/base/units.h"
+
+#define COMMAND_BYTES 8192
+#define MAX_BLOCKERS 3
+
+/* "2.31 times [1.9, 2.8]" */
+static const char *times(struct document *d, const struct stats_interval *s)
+{
+    return document_format(d, "%.3g times [%.3g, %.3g], n=%" PRIu32, exp(s->mean), exp(s->low),
+                           exp(s->high), s->n);
+}
+
+static void put_interval(struct document *d, const char *name, const struct stats_interval *s)
+{
+    struct document *in = document_within(d, name);
+    DOCUMENT_VALUES(in, "ratio", exp(s->mean), "low", exp(s->low), "high", exp(s->high), "n", s->n);
+}
+
+static void put_space(const struct space *s, const struct falsify_result *r, struct document *d)
+{
+    static const struct frame_column columns[] = {
+        {.name = "axis", .title = "varied", .kind = FRAME_TEXT},
+        {.name = "low", .title = "from", .format = "%g"},
+        {.name = "high", .title = "to", .format = "%g"},
+        {.name = "nominal", .title = "as given", .format = "%g"},
+        {.name = "worst", .title = "worst found", .format = "%g"},
+        {.name = "least", .title = "needed", .format = "%g", .missing = ""},
+        {.name = "help", .title = "", .kind = FRAME_TEXT, .only_text = true},
+    };
+    bool any = isfinite(r->worst_searched);
+    document_heading(d, "worlds");
+    struct frame *f = DOCUMENT_FRAME(d, "axes", 1, columns);
+    frame_indent(f, 2);
+    for (uint32_t i = 0; i < s->n; i++) {
+        const struct space_axis *a = &s->axis[i];
+        bool needed = r->found && !space_is_nominal(s, &r->least, i);
+        FRAME_ROW(f, a->name, a->low, a->high, a->nominal,
+                  any ? space_value(s, &r->worst, i) : (double)NAN,
+                  needed ? space_value(s, &r->least, i) : (double)NAN, a->help);
+    }
+}
+
+static void put_commands(const struct falsify_runs *runs, const struct falsify_result *r,
+                         const struct falsify_reason *why, struct document *d)
+{
+    char *world = xmalloc(COMMAND_BYTES);
+    (void)space_command(runs->space, &r->least, world, COMMAND_BYTES);
+    const char *a = runs->policy[FALSIFY_POLICY]->label;
+    const char *b = runs->policy[FALSIFY_BASELINE]->label;
+    const char *compare =
+        document_format(d,
+                        "xpusim compare --policy %s --policy %s --baseline %s --metric %s "
+                        "--seed %" PRIu64 " %s",
+                        a, b, b, runs->metric, why->seed, world);
+    DOCUMENT_VALUES(d, "compare_command", compare);
+    document_heading(d, "again");
+    document_note(d, "  %s", compare);
+    for (int i = 0; i < FALSIFY_SIDES && why->request[FALSIFY_POLICY] != NULL; i++) {
+        document_note(d, "  xpusim explain --request %" PRIu32 " --policy %s --seed %" PRIu64 " %s",
+                      why->request[FALSIFY_POLICY]->request_id, runs->policy[i]->label, why->seed,
+                      world);
+    }
+    free(world);
+}
+
+/* Where the latency of the request that lost most went, on both sides. */
+static void put_reason(const struct falsify_runs *runs, const struct falsify_reason *why,
+                       struct document *d)
+{
+    const struct explanation *a = why->request[FALSIFY_POLICY];
+    const struct explanation *b = why->request[FALSIFY_BASELINE];
+    struct document *in = document_within(d, "reason");
+    double a_s = units_s_from_ns(a->end_ns - a->arrival_ns);
+    double b_s = units_s_from_ns(b->end_ns - b->arrival_ns);
+    DOCUMENT_VALUES(in, "seed", why->seed, "request_id", a->request_id, "input_tokens",
+                    a->input_tokens, "output_tokens", a->output_tokens, "latency_s", a_s,
+                    "baseline_latency_s", b_s);
+    document_heading(d, "why: request %" PRIu32 " of seed %" PRIu64, a->request_id, why->seed);
+    document_note(d,
+                  "  %s, %" PRIu32 " prompt and %" PRIu32 " output tokens: %.3f s under %s, %.3f s "
+                  "under %s",
+                  a->cls == REQUEST_CLASS_REACTIVE ? "reactive" : "proactive", a->input_tokens,
+                  a->output_tokens, a_s, runs->policy[FALSIFY_POLICY]->label, b_s,
+                  runs->policy[FALSIFY_BASELINE]->label);
+    static const struct frame_column columns[] = {
+        {.name = "cause", .kind = FRAME_TEXT},
+        {.name = "policy_s", .title = "policy s", .unit = "s", .format = "%.3f"},
+        {.name = "baseline_s", .title = "baseline s", .unit = "s", .format = "%.3f"},
+        {.name = "help", .title = "", .kind = FRAME_TEXT, .only_text = true},
+    };
+    struct frame *f = DOCUMENT_FRAME(d, "causes", 1, columns);
+    frame_indent(f, 2);
+    for (int i = 0; i < EXPLAIN_CAUSE_COUNT; i++) {
+        if (a->ns[i] != 0 || b->ns[i] != 0) {
+            FRAME_ROW(f, explain_cause_names[i], units_s_from_ns(a->ns[i]),
+                      units_s_from_ns(b->ns[i]), explain_cause_texts[i]);
+        }
+    }
+    for (size_t i = 0; i < a->n_blockers && i < MAX_BLOCKERS; i++) {
+        const struct explain_blocker *x = &a->blockers[i];
+        document_note(d, "  in the way: request %" PRIu32 " (%s), %.3f s", x->request_id,
+                      x->cls == REQUEST_CLASS_REACTIVE ? "reactive" : "proactive",
+                      units_s_from_ns(x->tail_ns + x->queue_ns));
+    }
+}
+
+static void put_failures(const struct falsify_runs *runs, struct document *d)
+{
+    struct frame *f = document_data(d, "failures", 1, "policy n message");
+    for (int i = 0; i < FALSIFY_SIDES; i++) {
+        FRAME_ROW(f, runs->policy[i]->label, runs->n_failed[i], runs->message[i]);
+        if (runs->n_failed[i] > 0) {
+            document_note(d, "%s failed in %" PRIu32 " runs in which the other did not: %s",
+                          runs->policy[i]->label, runs->n_failed[i], runs->message[i]);
+        }
+    }
+}
+
+void falsify_document(const struct falsify_options *o, const struct falsify_runs *runs,
+                      const struct falsify_result *r, const struct falsify_reason *why,
+                      struct document *d)
+{
+    const char *a = runs->policy[FALSIFY_POLICY]->label;
+    const char *b = runs->policy[FALSIFY_BASELINE]->label;
+    document_note(d,
+                  "%s of %s against %s: %" PRIu32 " worlds x %" PRIu32 " seeds searched (%" PRIu32
+                  " out), %" PRIu32 " runs in all",
+                  o->metric, a, b, r->n_tried, o->replications, r->n_out, runs->n_runs);
+    DOCUMENT_VALUES(d, "policy", a, "baseline", b, "metric", o->metric, "worlds", r->n_tried,
+                    "worlds_out", r->n_out, "runs", runs->n_runs, "found", r->found);
+    put_failures(runs, d);
+    document_note(d, "as given: %s the baseline's", times(d, &r->given));
+    put_interval(d, "given", &r->given);
+    if (isfinite(r->worst_searched)) {
+        document_note(d, "worst world of the search: %.3g times the baseline's; on fresh seeds %s",
+                      exp(r->worst_searched), times(d, &r->worst_confirmed));
+        DOCUMENT_VALUES(d, "worst_searched_ratio", exp(r->worst_searched));
+        put_interval(d, "worst", &r->worst_confirmed);
+    }
+    if (!r->found) {
+        document_note(d, "nothing found: no world in which %s is shown to lose to %s", a, b);
+        put_space(runs->space, r, d);
+        return;
+    }
+    document_note(d, "the smallest change that keeps half of it: %s the baseline's",
+                  times(d, &r->least_confirmed));
+    put_interval(d, "least", &r->least_confirmed);
+    put_space(runs->space, r, d);
+    if (why->request[FALSIFY_POLICY] != NULL) {
+        put_reason(runs, why, d);
+    }
+    put_commands(runs, r, why, d);
+}

@@ -1,0 +1,60 @@
+/* Where does a policy lose to a baseline? A search for the world (space.h) in which it is worst,
+ * and what can be said about what was found.
+ *
+ * What is sought: the largest mean over replications of ln(metric of the policy / of the baseline)
+ * on the same requests (the other way round where more is better), so that 0.69 is twice as bad.
+ *
+ * 1. Search: cross-entropy. A first generation spreads over the space (a Latin hypercube), every
+ *    later one is normal around the best quarter of the one before. Every world meets the same
+ *    seeds. Worlds in which a run fails, or the metric is not defined, are out.
+ * 2. Confirm: the worst world once more on seeds of its own, since the worst of many is also the
+ *    luckiest; what counts as found has an interval above the relevance.
+ * 3. Shrink: axes go back to what the options say, the least needed first, then part of the way, as
+ *    long as the policy still loses by more than the relevance and half of what was confirmed (in
+ *    logarithms). Judged on a third set of seeds; what remains is told with a fourth.
+ *
+ * The result depends on the seed only, not on how many runs are made at once. */
+#ifndef EXPERIMENTS_FALSIFY_FALSIFY_H
+#define EXPERIMENTS_FALSIFY_FALSIFY_H
+
+#include "experiments/falsify/space.h"
+#include "experiments/shell/frame.h"
+#include "sim/stats/stats.h"
+
+#define FALSIFY_MAX_REPLICATIONS 1000
+
+struct falsify_options {
+    const char *metric;    /* borrowed */
+    uint32_t budget;       /* worlds of the search */
+    uint32_t replications; /* of each of them */
+    uint32_t confirm;      /* replications of every later step */
+    double relevance_frac;
+    uint64_t seed;
+};
+
+/* Where losses come from: fills loss[point][replication] for replications first .. first + n - 1;
+ * NaN where it is not defined. */
+struct falsify_source {
+    void *ctx;
+    void (*measure)(void *ctx, const struct space_point *points, uint32_t n_points, uint32_t first,
+                    uint32_t n, double *loss);
+};
+
+struct falsify_result {
+    struct stats_interval given; /* where nothing is changed, on fresh seeds */
+    uint32_t n_tried, n_out;     /* worlds of the search; those of them that were out */
+    struct space_point worst;    /* of the search */
+    double worst_searched;       /* its mean loss there; NaN: all worlds were out */
+    struct stats_interval worst_confirmed;
+    bool found;
+    struct space_point least; /* shrunk; valid when found */
+    struct stats_interval least_confirmed;
+    double least_loss[FALSIFY_MAX_REPLICATIONS]; /* of its replications, from least_first on */
+    uint32_t least_first;
+    uint32_t n_worlds; /* measured in all */
+};
+
+void falsify_find(const struct falsify_options *o, const struct space *s,
+                  const struct falsify_source *source, struct falsify_result *out);
+
+#endif

@@ -1,0 +1,46 @@
+/* What falsify measures: two policies simulated on the same requests, and the request that explains
+ * a loss best. */
+#ifndef EXPERIMENTS_FALSIFY_RUNS_H
+#define EXPERIMENTS_FALSIFY_RUNS_H
+
+#include "experiments/falsify/falsify.h"
+#include "experiments/run/jobs.h"
+#include "sim/metrics/explain.h"
+
+enum { FALSIFY_POLICY, FALSIFY_BASELINE, FALSIFY_SIDES };
+
+struct falsify_runs {
+    const struct space *space;
+    const struct config_policy *policy[FALSIFY_SIDES];
+    const char *metric;
+    uint32_t parallel;
+    double cpu_limit_s;
+    bool progress;
+    uint32_t n_runs;
+    uint32_t n_failed[FALSIFY_SIDES]; /* runs of one side that failed where the other's did not */
+    char message[FALSIFY_SIDES][JOBS_MESSAGE_BYTES]; /* why the first of them did */
+};
+
+/* A falsify_source's measure; ctx is a struct falsify_runs. Runs that fail, also those of a world
+ * that cannot be (a request larger than the KV), give NaN. */
+void falsify_runs_measure(void *ctx, const struct space_point *points, uint32_t n_points,
+                          uint32_t first, uint32_t n, double *loss);
+
+/* The request whose latency differs most between the two sides in one replication of a world, of
+ * the metric's class. */
+struct falsify_reason {
+    uint64_t seed;                                    /* of --seed */
+    struct explain *run[FALSIFY_SIDES];               /* owned */
+    const struct explanation *request[FALSIFY_SIDES]; /* NULL: none finished on both sides */
+};
+/* 0, or -EINVAL with an error. falsify_reason_fini in both cases. */
+int falsify_reason_find(const struct falsify_runs *r, const struct space_point *p,
+                        uint32_t replication, struct falsify_reason *out, struct err *e);
+void falsify_reason_fini(struct falsify_reason *x);
+
+/* All that was found, in text and as data. */
+void falsify_document(const struct falsify_options *o, const struct falsify_runs *runs,
+                      const struct falsify_result *r, const struct falsify_reason *why,
+                      struct document *d);
+
+#endif

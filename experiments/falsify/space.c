@@ -1,0 +1,328 @@
+#include "experiments/falsify/space.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/json.h"
+#include "traces/traces.h"
+
+#define NOMINAL_WITHIN 1e-12 /* a coordinate that is the nominal one */
+
+/* Bounds of the workload: from rates at which requests hardly meet to about twice what the machine
+ * of the papers serves, and lengths a quarter to four times those of the data sets. Of the machine:
+ * what neighbouring products differ by. */
+#define WORKLOAD(name_, low_, high_, help_)                                                        \
+    {                                                                                              \
+        .name = (name_), .low = (low_), .high = (high_), .logarithmic = true, .help = (help_)      \
+    }
+#define MACHINE(name_, low_, high_, help_)                                                         \
+    {                                                                                              \
+        .name = (name_), .low = (low_), .high = (high_), .logarithmic = true, .help = (help_),     \
+        .machine = true, .nominal = 1.0                                                            \
+    }
+
+static const struct space_axis known[] = {
+    WORKLOAD("reactive_per_min", 0.25, 12, "reactive sessions per minute"),
+    WORKLOAD("proactive_per_min", 0.25, 24, "proactive sessions per minute"),
+    WORKLOAD("burst", 1, 8, "rate within bursts over the mean rate"),
+    WORKLOAD("reactive_input_scale", 0.25, 4, "factor on reactive prompts"),
+    WORKLOAD("proactive_input_scale", 0.25, 4, "factor on proactive prompts"),
+    WORKLOAD("reactive_output_scale", 0.25, 4, "factor on reactive outputs"),
+    WORKLOAD("proactive_output_scale", 0.25, 4, "factor on proactive outputs"),
+    {.name = "sessions", .high = 1, .whole = true, .help = "1: whole conversations with prefixes"},
+    MACHINE("kv", 0.1, 1, "factor on the KV tokens that memory leaves"),
+    MACHINE("ddr", 0.5, 2, "factor on the DDR's peak and all engines' bandwidths"),
+    MACHINE("npu_rate", 0.25, 4, "factor on the NPU's flop/s"),
+    MACHINE("igpu_rate", 0.5, 2, "factor on the iGPU's flop/s"),
+};
+#define N_KNOWN (sizeof known / sizeof known[0])
+
+const struct space_axis *space_axis_known(uint32_t n)
+{
+    return n < N_KNOWN ? &known[n] : NULL;
+}
+
+static int axis_of(const struct space *s, const char *name, size_t length)
+{
+    for (uint32_t i = 0; i < s->n; i++) {
+        if (strlen(s->axis[i].name) == length && strncmp(s->axis[i].name, name, length) == 0) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+/* ---- the workload's text ---- */
+
+/* Takes "mixed:a=1,b=2" apart: values of axes become nominal, other keys are kept as they are. */
+static int read_workload(struct space *s, const char *spec, struct err *e)
+{
+    if (strcmp(spec, "mixed") != 0 && strncmp(spec, "mixed:", 6) != 0) {
+        return err_add(e,
+                       "--over workload: the workload must be mixed[:key=value,...], whose keys "
+                       "are varied; \"%s\" is not",
+                       spec);
+    }
+    const char *part = spec[5] == ':' ? spec + 6 : "";
+    while (*part != '\0') {
+        size_t length = strcspn(part, ",");
+        size_t name = strcspn(part, "=,");
+        int axis = axis_of(s, part, name);
+        if (axis >= 0 && part[name] == '=') {
+            s->axis[axis].nominal = strtod(part + name + 1, NULL);
+            s->axis[axis].given = true;
+        } else if (strncmp(part, "active_share", name) != 0) {
+            size_t n = strlen(s->keys);
+            (void)snprintf(s->keys + n, sizeof s->keys - n, "%s%.*s", n > 0 ? "," : "", (int)length,
+                           part);
+        }
+        part += length + (part[length] == ',' ? 1 : 0);
+    }
+    return 0;
+}
+
+/* ---- the machine's numbers ---- */
+
+static void add_number(struct space *s, const char *path, const cJSON *quantity, int axis)
+{
+    const cJSON *v = cJSON_GetObjectItemCaseSensitive(quantity, "value");
+    if (axis >= 0 && cJSON_IsNumber(v) && s->n_numbers < SPACE_MAX_NUMBERS) {
+        struct space_number *x = &s->number[s->n_numbers++];
+        (void)snprintf(x->path, sizeof x->path, "%s", path);
+        x->value = v->valuedouble;
+        x->axis = (uint32_t)axis;
+    }
+}
+
+/* Rates and bandwidths of a runtime entry, and of what stands within it (one_row). */
+static void add_entry(struct space *s, const cJSON *entry, const char *path, int rate, int ddr)
+{
+    const cJSON *q;
+    cJSON_ArrayForEach(q, entry)
+    {
+        char at[128];
+        (void)snprintf(at, sizeof at, "%s.%s", path, q->string);
+        if (strcmp(q->string, "rate") == 0) {
+            add_number(s, at, q, rate);
+        } else if (strcmp(q->string, "bandwidth") == 0) {
+            add_number(s, at, q, ddr);
+        } else if (strcmp(q->string, "one_row") == 0) {
+            add_entry(s, q, at, rate, ddr);
+        }
+    }
+}
+
+static void find_numbers(struct space *s, const struct config *c)
+{
+    const cJSON *soc = cJSON_GetObjectItemCaseSensitive(c->tree, "soc");
+    int ddr = axis_of(s, "ddr", 3);
+    add_number(
+        s, "soc.ddr.peak",
+        cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(soc, "ddr"), "peak"),
+        ddr);
+    const cJSON *devices = cJSON_GetObjectItemCaseSensitive(soc, "devices");
+    for (uint32_t d = 0; d < c->soc.machine.n_devices; d++) {
+        const struct device *dev = &c->soc.machine.devices[d];
+        int rate = dev->kind == DEVICE_KIND_NPU    ? axis_of(s, "npu_rate", 8)
+                   : dev->kind == DEVICE_KIND_IGPU ? axis_of(s, "igpu_rate", 9)
+                                                   : -1;
+        const cJSON *runtimes =
+            cJSON_GetObjectItemCaseSensitive(cJSON_GetArrayItem(devices, (int)d), "runtimes");
+        for (int k = 0; k < cJSON_GetArraySize(runtimes); k++) {
+            char path[96];
+            (void)snprintf(path, sizeof path, "soc.devices.%s.runtimes.%d", dev->name, k);
+            add_entry(s, cJSON_GetArrayItem(runtimes, k), path, rate, ddr);
+        }
+    }
+}
+
+/* Whether anything hangs on the axis on this machine. */
+static bool moves_something(const struct space *s, uint32_t axis)
+{
+    bool any = !s->axis[axis].machine || strcmp(s->axis[axis].name, "kv") == 0;
+    for (uint32_t i = 0; i < s->n_numbers; i++) {
+        any = any || s->number[i].axis == axis;
+    }
+    return any;
+}
+
+static void drop_idle_axes(struct space *s)
+{
+    for (uint32_t i = s->n; i-- > 0;) {
+        if (!moves_something(s, i)) {
+            memmove(&s->axis[i], &s->axis[i + 1], (s->n - i - 1) * sizeof s->axis[0]);
+            s->n--;
+            for (uint32_t k = 0; k < s->n_numbers; k++) {
+                s->number[k].axis -= s->number[k].axis > i ? 1 : 0;
+            }
+        }
+    }
+}
+
+int space_init(struct space *s, const struct config_options *o, const struct config *c,
+               const char *over, struct err *e)
+{
+    memset(s, 0, sizeof *s);
+    s->options = o;
+    bool workload = false;
+    bool machine = false;
+    for (const char *word = over; *word != '\0';) {
+        size_t n = strcspn(word, ",");
+        bool is_workload = n == 8 && strncmp(word, "workload", n) == 0;
+        bool is_machine = n == 7 && strncmp(word, "machine", n) == 0;
+        if (!is_workload && !is_machine) {
+            return err_add(e, "--over %s: must be workload, machine or workload,machine", over);
+        }
+        workload = workload || is_workload;
+        machine = machine || is_machine;
+        word += n + (word[n] == ',' ? 1 : 0);
+    }
+    if (o->trace != NULL && workload) {
+        return err_add(e, "--over workload: a trace file has no rates; use --workload, or --over "
+                          "machine");
+    }
+    for (uint32_t i = 0; i < N_KNOWN; i++) {
+        if (known[i].machine ? machine : workload) {
+            s->axis[s->n] = known[i];
+            if (!known[i].machine) {
+                (void)trace_workload_default(known[i].name, &s->axis[s->n].nominal);
+            }
+            s->n++;
+        }
+    }
+    const char *spec = o->workload != NULL ? o->workload : CONFIG_DEFAULT_WORKLOAD;
+    if (workload && read_workload(s, spec, e) != 0) {
+        return -EINVAL;
+    }
+    double usable = c->soc.machine.memory_bytes * c->soc.machine.memory_usable_frac;
+    double left = usable - (double)c->sim.weight_copies * c->llm.weight_bytes;
+    s->kv_tokens = c->sim.kv_capacity_tokens > 0 ? (double)c->sim.kv_capacity_tokens
+                                                 : left / c->llm.kv_bytes_per_token;
+    find_numbers(s, c);
+    drop_idle_axes(s);
+    for (uint32_t i = 0; i < s->n; i++) {
+        struct space_axis *a = &s->axis[i];
+        a->low = fmin(a->low, a->nominal > 0.0 || !a->logarithmic ? a->nominal : a->low);
+        a->high = fmax(a->high, a->nominal);
+    }
+    return 0;
+}
+
+/* ---- points ---- */
+
+static double coordinate(const struct space_axis *a, double value)
+{
+    double v = value < a->low ? a->low : value;
+    return a->logarithmic ? log(v / a->low) / log(a->high / a->low)
+                          : (v - a->low) / (a->high - a->low);
+}
+
+struct space_point space_nominal(const struct space *s)
+{
+    struct space_point p = {{0.0}};
+    for (uint32_t i = 0; i < s->n; i++) {
+        p.u[i] = coordinate(&s->axis[i], s->axis[i].nominal);
+    }
+    return p;
+}
+
+static double two_digits(double x)
+{
+    char text[32];
+    (void)snprintf(text, sizeof text, "%.1e", x);
+    return strtod(text, NULL);
+}
+
+double space_value(const struct space *s, const struct space_point *p, uint32_t axis)
+{
+    const struct space_axis *a = &s->axis[axis];
+    double u = p->u[axis];
+    if (fabs(u - coordinate(a, a->nominal)) < NOMINAL_WITHIN) {
+        return a->nominal;
+    }
+    double v = a->logarithmic ? a->low * pow(a->high / a->low, u) : a->low + u * (a->high - a->low);
+    v = a->whole ? floor(v + 0.5) : two_digits(v);
+    return fmin(fmax(v, a->low), a->high);
+}
+
+bool space_is_nominal(const struct space *s, const struct space_point *p, uint32_t axis)
+{
+    return space_value(s, p, axis) == s->axis[axis].nominal;
+}
+
+static void workload_text(const struct space *s, const struct space_point *p, char *buf,
+                          size_t size)
+{
+    size_t n = (size_t)snprintf(buf, size, "mixed%s%s", s->keys[0] != '\0' ? ":" : "", s->keys);
+    for (uint32_t i = 0; i < s->n && n < size; i++) {
+        const struct space_axis *a = &s->axis[i];
+        double v = space_value(s, p, i);
+        if (a->machine || (!a->given && space_is_nominal(s, p, i))) {
+            continue;
+        }
+        n += (size_t)snprintf(buf + n, size - n, "%s%s=%g", strchr(buf, ':') == NULL ? ":" : ",",
+                              a->name, v);
+        if (strcmp(a->name, "burst") == 0 && v > 1.0 && n < size) {
+            /* rounded down: their product must not exceed 1 */
+            n += (size_t)snprintf(buf + n, size - n, ",active_share=%g", floor(1e4 / v) / 1e4);
+        }
+    }
+}
+
+static void add_set(struct space_options *out, uint32_t *n, const char *path, double value)
+{
+    (void)snprintf(out->sets[*n], sizeof out->sets[0], "%s=%.6g", path, value);
+    if (out->options.n_sets < CONFIG_MAX_SETS) {
+        out->options.sets[out->options.n_sets++] = out->sets[(*n)++];
+    }
+}
+
+void space_options(const struct space *s, const struct space_point *p, struct space_options *out)
+{
+    out->options = *s->options;
+    uint32_t n = 0;
+    bool workload = false;
+    for (uint32_t i = 0; i < s->n; i++) {
+        workload = workload || !s->axis[i].machine;
+        if (strcmp(s->axis[i].name, "kv") == 0 && !space_is_nominal(s, p, i)) {
+            add_set(out, &n, "sim.kv_capacity_tokens", floor(s->kv_tokens * space_value(s, p, i)));
+        }
+    }
+    if (workload) {
+        workload_text(s, p, out->workload, sizeof out->workload);
+        out->options.workload = out->workload;
+    }
+    for (uint32_t i = 0; i < s->n_numbers; i++) {
+        const struct space_number *x = &s->number[i];
+        if (!space_is_nominal(s, p, x->axis)) {
+            add_set(out, &n, x->path, x->value * space_value(s, p, x->axis));
+        }
+    }
+}
+
+const char *space_command(const struct space *s, const struct space_point *p, char *buf,
+                          size_t size)
+{
+    struct space_options *o = malloc(sizeof *o);
+    size_t n = 0;
+    buf[0] = '\0';
+    if (o == NULL) {
+        return buf;
+    }
+    space_options(s, p, o);
+    n += (size_t)snprintf(buf, size, "--soc %s --llm %s", o->options.soc, o->options.llm);
+    if (o->options.workload != NULL && n < size) {
+        n += (size_t)snprintf(buf + n, size - n, " --workload %s", o->options.workload);
+    }
+    if (o->options.trace != NULL && n < size) {
+        n += (size_t)snprintf(buf + n, size - n, " --trace %s", o->options.trace);
+    }
+    for (uint32_t i = 0; i < o->options.n_sets && n < size; i++) {
+        n += (size_t)snprintf(buf + n, size - n, " --set %s", o->options.sets[i]);
+    }
+    free(o);
+    return buf;
+}

@@ -1,0 +1,72 @@
+/* The worlds in which a policy may be looked for at its worst: what of a workload and a machine may
+ * vary, and between which bounds.
+ *
+ *   workload  keys of the `mixed` generator, by their names; bursts come with the share of time
+ * that makes them whole (nothing arrives between them) machine   factors on numbers of the SoC file
+ * and on the KV that memory leaves: 1 is the file's
+ *
+ * A point has a coordinate from 0 to 1 for every axis, of the logarithm of the value where the axis
+ * says so. Values are rounded to two digits: what is found shall be easy to say. */
+#ifndef EXPERIMENTS_FALSIFY_SPACE_H
+#define EXPERIMENTS_FALSIFY_SPACE_H
+
+#include "experiments/run/config.h"
+
+#define SPACE_MAX_AXES 16
+
+struct space_axis {
+    const char *name;
+    bool machine;
+    double low, high;
+    bool logarithmic, whole;
+    double nominal; /* what the options say, within [low, high] after widening */
+    const char *help;
+    bool given; /* in the workload's text */
+};
+
+/* A number of the SoC file that an axis multiplies. */
+struct space_number {
+    char path[128];
+    double value;
+    uint32_t axis;
+};
+#define SPACE_MAX_NUMBERS 96
+
+struct space {
+    struct space_axis axis[SPACE_MAX_AXES];
+    uint32_t n;
+    const struct config_options *options; /* borrowed */
+    char keys[512];                       /* of the workload that are no axes, "a=b,c=d" */
+    struct space_number number[SPACE_MAX_NUMBERS];
+    uint32_t n_numbers;
+    double kv_tokens; /* what memory leaves */
+};
+
+struct space_point {
+    double u[SPACE_MAX_AXES];
+};
+
+/* All axes there are, for help: the n-th, or NULL. */
+const struct space_axis *space_axis_known(uint32_t n);
+
+/* The axes of what `over` names ("workload,machine"), around the options. -EINVAL: another word, or
+ * a workload that no generator of theirs makes. */
+int space_init(struct space *s, const struct config_options *o, const struct config *c,
+               const char *over, struct err *e);
+struct space_point space_nominal(const struct space *s);
+/* Value of an axis at a point; the nominal one exactly where the coordinate is its. */
+double space_value(const struct space *s, const struct space_point *p, uint32_t axis);
+bool space_is_nominal(const struct space *s, const struct space_point *p, uint32_t axis);
+
+/* The options of a point; space_options_fini frees what they own. */
+struct space_options {
+    struct config_options options;
+    char workload[1024];
+    char sets[SPACE_MAX_NUMBERS + 1][192];
+};
+void space_options(const struct space *s, const struct space_point *p, struct space_options *out);
+/* "--workload ... --set ..." as a shell takes it, in full. Returns buf. */
+const char *space_command(const struct space *s, const struct space_point *p, char *buf,
+                          size_t size);
+
+#endif
