@@ -17,10 +17,10 @@ static int run(void *values, struct err *e)
     }
     o->run.config.seed = o->run.config.seed_given ? o->run.config.seed : 1;
     if (o->points.points != NULL) {
-        return validate_points(&o->points, o->run.config.soc, o->output.json, e);
+        return validate_points(&o->points, o->run.config.soc, &o->output, e);
     }
     if (o->run.run != NULL) {
-        return validate_run(&o->run, o->output.json, e);
+        return validate_run(&o->run, &o->output, e);
     }
     return err_add(e, "say what to validate: --points FILE or --run FILE");
 }

@@ -1,6 +1,5 @@
 #include "experiments/validation/validate_points.h"
 
-#include <cjson/cJSON.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -8,7 +7,7 @@
 #include <string.h>
 
 #include "experiments/shell/cli.h"
-#include "experiments/shell/table.h"
+#include "experiments/shell/frame.h"
 #include "experiments/validation/points_score.h"
 #include "sim/base/arena.h"
 #include "sim/base/datadir.h"
@@ -73,50 +72,41 @@ static void keep_soc(struct points *p, const char *name)
 
 /* ---- printing ---- */
 
-static void pct(struct table *t, double share)
+/* The summary; for people groups of one kind stand under "by KIND". */
+static void put_groups(const struct points_scores *s, struct document *d)
 {
-    if (isnan(share)) {
-        table_cell(t, "%s", "");
-    } else {
-        table_cell(t, "%.1f", 100.0 * share);
-    }
-}
-
-static void print_groups(const struct points_scores *s, FILE *out)
-{
-    struct table t;
-    table_init(&t, "lrrrrrrrrr");
-    static const char *const heads[] = {"|error|, %",  "rows",   "predicted", "median",
-                                        "P90",         "bias",   "Pearson",   "with the",
-                                        "unpredicted", "in 95 %"};
-    for (size_t i = 0; i < 10; i++) {
-        table_cell(&t, "%s", heads[i]);
-    }
+    struct document *told = document_within(d, NULL);
+    struct frame *shown =
+        document_table(told, 2, "lrrrrrrrrr", "|error|, %", "rows", "predicted", "median", "P90",
+                       "bias", "Pearson", "with the", "unpredicted", "in 95 %");
+    struct frame *f =
+        document_data(d, "summary", 0,
+                      "by group n predicted median p90 bias pearson median_with_unpredicted "
+                      "p90_with_unpredicted inside_interval");
     const char *by = "";
     for (size_t i = 0; i < s->n; i++) {
         const struct points_group *g = &s->v[i];
-        if (strcmp(by, g->by) != 0 && strcmp(g->by, "all") != 0) {
-            table_cell(&t, "by %s", g->by);
-            table_end_row(&t);
+        bool all = strcmp(g->by, "all") == 0;
+        if (strcmp(by, g->by) != 0 && !all) {
+            FRAME_ROW(shown, document_format(d, "by %s", g->by));
         }
         by = g->by;
-        table_cell(&t, "%s%.40s", strcmp(by, "all") == 0 ? "" : "  ", g->key);
-        table_cell(&t, "%zu", g->n);
-        table_cell(&t, "%zu", g->predicted);
-        pct(&t, g->median);
-        pct(&t, g->p90);
-        pct(&t, g->bias);
-        if (isnan(g->pearson)) {
-            table_cell(&t, "%s", "");
-        } else {
-            table_cell(&t, "%.3f", g->pearson);
+        const double v[] = {g->median,     g->p90,     g->bias,       g->pearson,
+                            g->median_all, g->p90_all, g->inside_frac};
+        FRAME_CELL(shown, document_format(d, "%s%.40s", all ? "" : "  ", g->key));
+        FRAME_CELL(shown, g->n);
+        FRAME_CELL(shown, g->predicted);
+        FRAME_CELL(f, g->by);
+        FRAME_CELL(f, g->key);
+        FRAME_CELL(f, g->n);
+        FRAME_CELL(f, g->predicted);
+        for (int k = 0; k < 7; k++) {
+            FRAME_CELL(shown, isnan(v[k]) ? ""
+                              : k == 3    ? document_format(d, "%.3f", v[k])
+                                          : document_format(d, "%.1f", 100.0 * v[k]));
+            FRAME_CELL(f, v[k]);
         }
-        pct(&t, g->median_all);
-        pct(&t, g->p90_all);
-        pct(&t, g->inside_frac);
     }
-    table_print(&t, out, 2);
-    table_fini(&t);
 }
 
 struct ranked {
@@ -133,40 +123,27 @@ static int worst_first(const void *a, const void *b)
     return ex != ey ? (ex < ey ? 1 : -1) : (x->i > y->i) - (x->i < y->i);
 }
 
-static void print_row(struct table *t, const struct point *p, const struct prediction *q)
+static void show_row(const struct point *p, const struct prediction *q, struct frame *f,
+                     struct document *d)
 {
-    table_cell(t, "%llu", (unsigned long long)p->line);
-    table_cell(t, "%s %s", p->soc, p->device);
-    table_cell(t, "%.28s", p->runtime);
-    table_cell(t, "%.40s", p->model);
-    table_cell(t, "%u", p->weight_bits);
-    table_cell(t, "%u", p->input_tokens);
-    table_cell(t, "%s", p->metric_name);
-    table_cell(t, "%.4g", p->value);
-    if (q->reason != NULL) {
-        table_cell(t, "%s", "");
-        table_cell(t, "%s", "");
-        table_cell(t, "%s", q->reason);
-    } else {
-        table_cell(t, "%.4g", q->value);
-        table_cell(t, "%.4g to %.4g", q->low, q->high);
-        table_cell(t, "%+.1f %%%s%s", 100.0 * points_error(p, q),
-                   q->runtime_default ? ", another runtime's" : "", q->outside ? ", outside" : "");
-    }
+    bool known = q->reason == NULL;
+    FRAME_ROW(f, p->line, document_format(d, "%s %s", p->soc, p->device),
+              document_format(d, "%.28s", p->runtime), document_format(d, "%.40s", p->model),
+              p->weight_bits, p->input_tokens, p->metric_name, p->value, FRAME_IF(known, q->value),
+              FRAME_IF(known, document_format(d, "%.4g to %.4g", q->low, q->high)),
+              known ? document_format(d, "%+.1f %%%s%s", 100.0 * points_error(p, q),
+                                      q->runtime_default ? ", another runtime's" : "",
+                                      q->outside ? ", outside" : "")
+                    : q->reason);
 }
 
-static void rows_begin(struct table *t)
+static struct frame *rows_table(struct document *d)
 {
-    static const char *const heads[] = {"line",      "engine", "runtime", "model",
-                                        "bits",      "tokens", "metric",  "measured",
-                                        "predicted", "95 %",   "error"};
-    table_init(t, "rlllrrlrrrl");
-    for (size_t i = 0; i < 11; i++) {
-        table_cell(t, "%s", heads[i]);
-    }
+    return document_table(d, 2, "rlllrrlrrrl", "line", "engine", "runtime", "model", "bits",
+                          "tokens", "metric", "measured", "predicted", "95 %", "error");
 }
 
-static void print_worst(const struct points *points, const struct prediction *q, FILE *out)
+static void show_worst(const struct points *points, const struct prediction *q, struct document *d)
 {
     struct ranked *r = xmalloc((points->n + 1) * sizeof *r);
     size_t n = 0;
@@ -178,18 +155,16 @@ static void print_worst(const struct points *points, const struct prediction *q,
     if (n > 1) {
         qsort(r, n, sizeof *r, worst_first);
     }
-    (void)fprintf(out, "\nworst latency rows\n");
-    struct table t;
-    rows_begin(&t);
+    document_note(d, "\nworst latency rows");
+    struct frame *f = rows_table(d);
     for (size_t i = 0; i < n && i < WORST_ROWS; i++) {
-        print_row(&t, &points->v[r[i].i], &q[r[i].i]);
+        show_row(&points->v[r[i].i], &q[r[i].i], f, d);
     }
-    table_print(&t, out, 2);
-    table_fini(&t);
     free(r);
 }
 
-static void print_reasons(const struct points *points, const struct prediction *q, FILE *out)
+static void show_reasons(const struct points *points, const struct prediction *q,
+                         struct document *d)
 {
     bool head = false;
     for (size_t i = 0; i < points->n; i++) {
@@ -204,98 +179,47 @@ static void print_reasons(const struct points *points, const struct prediction *
             n += same;
         }
         if (first) {
-            (void)fprintf(out, "%s  %4zu  %s\n", head ? "" : "\nrows without a prediction\n", n,
+            document_note(d, "%s  %4zu  %s", head ? "" : "\nrows without a prediction\n", n,
                           q[i].reason);
             head = true;
         }
     }
 }
 
-static void print_text(const char *path, const struct validate_points_options *o,
-                       const struct points *points, const struct prediction *q,
-                       const struct points_scores *s, FILE *out)
+static void put_rows(const struct points *points, const struct prediction *q, struct document *d)
 {
-    (void)fprintf(out, "%s: %zu rows\n\n", path, points->n);
-    print_groups(s, out);
-    print_worst(points, q, out);
-    print_reasons(points, q, out);
-    if (o->rows) {
-        (void)fputc('\n', out);
-        struct table t;
-        rows_begin(&t);
-        for (size_t i = 0; i < points->n; i++) {
-            print_row(&t, &points->v[i], &q[i]);
-        }
-        table_print(&t, out, 2);
-        table_fini(&t);
-    }
-}
-
-/* ---- JSON ---- */
-
-static void put_share(cJSON *o, const char *key, double v)
-{
-    if (isnan(v)) {
-        cJSON_AddNullToObject(o, key);
-    } else {
-        cJSON_AddNumberToObject(o, key, v);
-    }
-}
-
-static cJSON *row_json(const struct point *p, const struct prediction *q)
-{
-    cJSON *o = cJSON_CreateObject();
-    cJSON_AddNumberToObject(o, "line", (double)p->line);
-    cJSON_AddStringToObject(o, "soc", p->soc);
-    cJSON_AddStringToObject(o, "device", p->device);
-    cJSON_AddStringToObject(o, "runtime", p->runtime);
-    cJSON_AddStringToObject(o, "model", p->model);
-    cJSON_AddNumberToObject(o, "weight_bits", p->weight_bits);
-    cJSON_AddNumberToObject(o, "act_bits", p->act_bits);
-    cJSON_AddStringToObject(o, "metric", p->metric_name);
-    cJSON_AddNumberToObject(o, "input_tokens", p->input_tokens);
-    cJSON_AddNumberToObject(o, "batch", p->batch);
-    cJSON_AddNumberToObject(o, "measured", p->value);
-    if (q->reason != NULL) {
-        cJSON_AddStringToObject(o, "reason", q->reason);
-        return o;
-    }
-    cJSON_AddNumberToObject(o, "predicted", q->value);
-    put_share(o, "low", q->low);
-    put_share(o, "high", q->high);
-    cJSON_AddNumberToObject(o, "error_frac", points_error(p, q));
-    cJSON_AddBoolToObject(o, "default_runtime", q->runtime_default);
-    cJSON_AddBoolToObject(o, "outside_envelope", q->outside);
-    return o;
-}
-
-static void print_json(const char *path, const struct points *points, const struct prediction *q,
-                       const struct points_scores *s, FILE *out)
-{
-    cJSON *root = cJSON_CreateObject();
-    cJSON_AddStringToObject(root, "points", path);
-    cJSON *rows = cJSON_AddArrayToObject(root, "rows");
+    struct frame *f = document_data(
+        d, "rows", 0,
+        "line soc device runtime model weight_bits act_bits metric input_tokens batch measured "
+        "reason predicted low high error_frac default_runtime outside_envelope");
     for (size_t i = 0; i < points->n; i++) {
-        cJSON_AddItemToArray(rows, row_json(&points->v[i], &q[i]));
+        const struct point *p = &points->v[i];
+        bool known = q[i].reason == NULL;
+        FRAME_ROW(f, p->line, p->soc, p->device, p->runtime, p->model, p->weight_bits, p->act_bits,
+                  p->metric_name, p->input_tokens, p->batch, p->value,
+                  FRAME_IF(!known, q[i].reason), FRAME_IF(known, q[i].value),
+                  FRAME_IF(known, q[i].low), FRAME_IF(known, q[i].high),
+                  FRAME_IF(known, points_error(p, &q[i])), FRAME_IF(known, q[i].runtime_default),
+                  FRAME_IF(known, q[i].outside));
     }
-    cJSON *summary = cJSON_AddArrayToObject(root, "summary");
-    for (size_t i = 0; i < s->n; i++) {
-        const struct points_group *g = &s->v[i];
-        cJSON *o = cJSON_CreateObject();
-        cJSON_AddStringToObject(o, "by", g->by);
-        cJSON_AddStringToObject(o, "group", g->key);
-        cJSON_AddNumberToObject(o, "n", (double)g->n);
-        cJSON_AddNumberToObject(o, "predicted", (double)g->predicted);
-        put_share(o, "median", g->median);
-        put_share(o, "p90", g->p90);
-        put_share(o, "bias", g->bias);
-        put_share(o, "pearson", g->pearson);
-        put_share(o, "median_with_unpredicted", g->median_all);
-        put_share(o, "p90_with_unpredicted", g->p90_all);
-        put_share(o, "inside_interval", g->inside_frac);
-        cJSON_AddItemToArray(summary, o);
+}
+
+static void put_all(const struct validate_points_options *o, const struct points *points,
+                    const struct prediction *q, const struct points_scores *s, struct document *d)
+{
+    DOCUMENT_VALUES(d, "points", o->points);
+    document_note(d, "%s: %zu rows\n", o->points, points->n);
+    put_rows(points, q, d);
+    put_groups(s, d);
+    show_worst(points, q, d);
+    show_reasons(points, q, d);
+    if (o->rows) {
+        document_note(d, "%s", "");
+        struct frame *f = rows_table(d);
+        for (size_t i = 0; i < points->n; i++) {
+            show_row(&points->v[i], &q[i], f, d);
+        }
     }
-    json_print(root, out);
 }
 
 /* ---- the command ---- */
@@ -321,8 +245,8 @@ static bool within(const struct validate_points_options *o, const struct points_
     return ok;
 }
 
-int validate_points(const struct validate_points_options *o, const char *only_soc, bool json,
-                    struct err *e)
+int validate_points(const struct validate_points_options *o, const char *only_soc,
+                    const struct option_output *out, struct err *e)
 {
     char buf[PATH_BYTES];
     const char *path = points_path(o->points, buf, sizeof buf);
@@ -344,11 +268,10 @@ int validate_points(const struct validate_points_options *o, const char *only_so
         }
         struct points_scores scores;
         points_score(&points, q, &scores);
-        if (json) {
-            print_json(o->points, &points, q, &scores, stdout);
-        } else {
-            print_text(o->points, o, &points, q, &scores, stdout);
-        }
+        struct document *d = document_new();
+        put_all(o, &points, q, &scores, d);
+        document_print(d, out, stdout);
+        document_free(d);
         status = within(o, &scores) ? EXIT_OK : EXIT_CHECK_FAILED;
         points_scores_fini(&scores);
         free(q);

@@ -15,7 +15,7 @@ extern const struct option_table validate_points_option_table;
 
 /* only_soc: rows of this SoC alone (a name, or a file that replaces the shipped one); NULL: all.
  * Prints. Returns the exit status: 1 when an error is above a stated limit, 2 for bad input. */
-int validate_points(const struct validate_points_options *o, const char *only_soc, bool json,
-                    struct err *e);
+int validate_points(const struct validate_points_options *o, const char *only_soc,
+                    const struct option_output *out, struct err *e);
 
 #endif

@@ -10,7 +10,6 @@
 #include "experiments/validation/run_score.h"
 #include "experiments/validation/validate_run_print.h"
 #include "sim/base/arena.h"
-#include "sim/base/json.h"
 
 #define DEFAULT_FIT_ON "first:0.3"
 
@@ -77,8 +76,8 @@ static void add_part(struct validate_run_result *r, const char *name, bool fitte
 }
 
 /* Scores the parts, prints, writes. The replay is done. */
-static int report(const struct validate_run_options *o, struct validate_run_result *r, bool json,
-                  struct err *e)
+static int report(const struct validate_run_options *o, struct validate_run_result *r,
+                  const struct option_output *out, struct err *e)
 {
     size_t n = r->run->trace.n;
     size_t n_fit = r->fit != NULL ? r->fit->n_requests : 0;
@@ -92,19 +91,17 @@ static int report(const struct validate_run_options *o, struct validate_run_resu
     if (o->requests != NULL && validate_run_write(r, o->requests, e) != 0) {
         return EXIT_BAD_INPUT;
     }
-    if (json) {
-        cJSON *root = validate_run_json(r);
-        json_print(root, stdout);
-    } else {
-        validate_run_print(r, stdout);
-    }
+    struct document *d = document_new();
+    validate_run_document(r, d);
+    document_print(d, out, stdout);
+    document_free(d);
     return check_limits(o, r);
 }
 
 /* Everything is read: fits, replays, reports. */
 static int validate(const struct validate_run_options *o, const struct config *unfitted,
-                    const struct config_policy *p, const struct measured_run *run, bool json,
-                    struct err *e)
+                    const struct config_policy *p, const struct measured_run *run,
+                    const struct option_output *out, struct err *e)
 {
     struct run_fit fit = {.n_keys = 0};
     struct config c = {.tree = NULL};
@@ -130,7 +127,7 @@ static int validate(const struct validate_run_options *o, const struct config *u
         status = EXIT_CHECK_FAILED;
         goto out;
     }
-    status = report(o, &r, json, e);
+    status = report(o, &r, out, e);
 out:
     free(r.simulated);
     config_fini(&c);
@@ -148,7 +145,8 @@ static int check(const struct validate_run_options *o, struct err *e)
     return o->fit == NULL && o->fit_on != NULL ? err_add(e, "--fit-on needs --fit") : 0;
 }
 
-int validate_run(const struct validate_run_options *o, bool json, struct err *e)
+int validate_run(const struct validate_run_options *o, const struct option_output *out,
+                 struct err *e)
 {
     struct config unfitted;
     struct config_policy p;
@@ -161,7 +159,7 @@ int validate_run(const struct validate_run_options *o, bool json, struct err *e)
     (void)config_policy_parse(&p, o->policy, e);
     (void)measured_run_read(o->run, &run, e);
     if (e->n == 0) {
-        status = validate(o, &unfitted, &p, &run, json, e);
+        status = validate(o, &unfitted, &p, &run, out, e);
     }
     measured_run_fini(&run);
     config_fini(&unfitted);

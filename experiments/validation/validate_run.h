@@ -15,6 +15,7 @@ extern const struct option_table validate_run_option_table; /* all but config */
 
 /* Prints. Returns the exit status: 1 when an error is above a stated limit or the replay fails, 2
  * for bad input. */
-int validate_run(const struct validate_run_options *o, bool json, struct err *e);
+int validate_run(const struct validate_run_options *o, const struct option_output *out,
+                 struct err *e);
 
 #endif

@@ -1,10 +1,8 @@
-/* What `xpusim validate --run` found, as text, JSON and one line per request. */
+/* What `xpusim validate --run` found, as a document and one line per request. */
 #ifndef EXPERIMENTS_VALIDATION_VALIDATE_RUN_PRINT_H
 #define EXPERIMENTS_VALIDATION_VALIDATE_RUN_PRINT_H
 
-#include <cjson/cJSON.h>
-#include <stdio.h>
-
+#include "experiments/shell/frame.h"
 #include "experiments/validation/run_fit.h"
 #include "experiments/validation/run_score.h"
 
@@ -29,9 +27,8 @@ struct validate_run_result {
     struct run_score roofline; /* of the file's own numbers, all requests: upper bound of speed */
 };
 
-void validate_run_print(const struct validate_run_result *r, FILE *out);
-/* Errors are shares: 0.02 is 2 %. Top level: over all requests. The caller owns it. */
-cJSON *validate_run_json(const struct validate_run_result *r);
+/* Errors are shares: 0.02 is 2 %. Top level: over all requests. */
+void validate_run_document(const struct validate_run_result *r, struct document *d);
 /* request_id, arrival_s, tokens, part, measured and simulated latencies. 0 or -EINVAL with an error
  * added; a failed write leaves nothing. */
 int validate_run_write(const struct validate_run_result *r, const char *path, struct err *e);
