@@ -40,6 +40,7 @@
 
 #include "experiments/claims/quantities.h"
 #include "experiments/run/jobs.h"
+#include "experiments/shell/frame.h"
 #include "sim/base/err.h"
 #include "sim/stats/stats.h"
 
@@ -121,8 +122,7 @@ int claims_evaluate(struct claims *c, const struct quantities_options *o, struct
 /* Fills means, verdicts and reasons from the checks' n values each: the rules above. Pure. */
 void claim_judge(struct claim *c, uint32_t n);
 
-/* A line per claim, then a line per check with `details`. */
-void claims_print(const struct claims *c, bool details, FILE *out);
-cJSON *claims_to_json(const struct claims *c); /* caller owns */
+/* Adds a line per claim, then a line per check with `details`; as data an array `name`. */
+void claims_document(const struct claims *c, bool details, const char *name, struct document *d);
 
 #endif

@@ -1,9 +1,9 @@
-/* Claims as a table and as JSON. */
+/* Claims as a document. */
 #include <math.h>
 #include <string.h>
 
 #include "experiments/claims/claims.h"
-#include "experiments/shell/table.h"
+#include "experiments/shell/frame_stats.h"
 
 static void published_text(const struct claim_check *k, char *buf, size_t size)
 {
@@ -17,67 +17,48 @@ static void published_text(const struct claim_check *k, char *buf, size_t size)
 }
 
 /* The mean with its interval; a value without spread as it is. */
-static void simulated_text(const struct claim_check *k, char *buf, size_t size)
+static const char *simulated_text(const struct claim_check *k, struct document *d)
 {
-    if (k->mean.sd > 0.0) {
-        (void)stats_format(&k->mean, buf, size);
-    } else if (isfinite(k->mean.mean)) {
-        (void)snprintf(buf, size, "%.4g", k->mean.mean);
-    } else {
-        (void)snprintf(buf, size, "-");
-    }
+    return k->mean.sd > 0.0         ? document_interval(d, &k->mean)
+           : isfinite(k->mean.mean) ? document_format(d, "%.4g", k->mean.mean)
+                                    : "-";
 }
 
-static void add_row(struct table *t, const char *id, const char *what, const struct claim_check *k,
-                    const char *verdict)
+static struct frame_value published(const struct claim_check *k, struct document *d)
 {
     char text[96];
-    table_cell(t, "%s", id);
-    table_cell(t, "%s", what);
     published_text(k, text, sizeof text);
-    table_cell(t, "%s", text);
-    simulated_text(k, text, sizeof text);
-    table_cell(t, "%s", text);
-    table_cell(t, "%s", k->unit);
-    if (isfinite(k->percentile) && k->mean.sd > 0.0) {
-        table_cell(t, "%.0f", k->percentile);
-    } else {
-        table_cell(t, "%s", "");
-    }
-    table_cell(t, "%s", verdict);
+    const char *shown = document_format(d, "%s", text);
+    return k->kind == CHECK_NUMBER && k->low == k->high ? frame_shown(k->low, shown)
+                                                        : frame_value_text(shown);
 }
 
-static void print_one(const struct claim *c, FILE *out)
+static void show_details(const struct claim *c, struct document *d)
 {
-    (void)fprintf(out, "%s  %s\n    %s, %s. %s\n", c->id, claim_verdict_names[c->verdict], c->paper,
+    document_note(d, "%s  %s\n    %s, %s. %s", c->id, claim_verdict_names[c->verdict], c->paper,
                   c->where, c->statement);
     if (c->why != NULL) {
-        (void)fprintf(out, "    Reading \"%s\"%s: %s\n", c->reading,
+        document_note(d, "    Reading \"%s\"%s: %s", c->reading,
                       c->taken ? ", the one to take" : "", c->why);
     }
-    struct table t;
-    table_init(&t, "llrrlrl");
-    static const char *const titles[] = {"", "", "published", "simulated", "", "percentile", ""};
-    for (size_t i = 0; c->n_checks > 0 && i < sizeof titles / sizeof titles[0]; i++) {
-        table_cell(&t, "%s", titles[i]);
-    }
+    struct frame *f =
+        document_table(d, 4, "llrrlrl", "", "", "published", "simulated", "", "percentile", "");
     for (uint32_t i = 0; i < c->n_checks; i++) {
         const struct claim_check *k = &c->checks[i];
-        add_row(&t, "", k->name, k,
-                k->informative ? "for information" : claim_verdict_names[k->verdict]);
+        bool among = isfinite(k->percentile) && k->mean.sd > 0.0;
+        FRAME_ROW(f, "", k->name, published(k, d), simulated_text(k, d), k->unit,
+                  FRAME_IF(among, document_format(d, "%.0f", k->percentile)),
+                  k->informative ? "for information" : claim_verdict_names[k->verdict]);
     }
-    table_print(&t, out, 4);
-    table_fini(&t);
-    (void)fprintf(out, "    %s\n\n", c->reason);
+    document_note(d, "    %s\n", c->reason);
 }
 
-static void print_brief(const struct claim *c, FILE *out)
+static void show_brief(const struct claim *c, struct document *d)
 {
-    (void)fprintf(out, "%-4s %-23s  %s", c->id, claim_verdict_names[c->verdict], c->statement);
-    if (c->why != NULL) {
-        (void)fprintf(out, " [%s%s]", c->reading, c->taken ? ", taken" : "");
-    }
-    (void)fprintf(out, ": %s\n", c->reason);
+    const char *reading =
+        c->why == NULL ? "" : document_format(d, " [%s%s]", c->reading, c->taken ? ", taken" : "");
+    document_note(d, "%-4s %-23s  %s%s: %s", c->id, claim_verdict_names[c->verdict], c->statement,
+                  reading, c->reason);
 }
 
 /* Of each claim one reading counts: the one taken, or the first where that was not asked for. */
@@ -95,67 +76,6 @@ static bool counts(const struct claims *c, uint32_t at)
     return first == at;
 }
 
-void claims_print(const struct claims *c, bool details, FILE *out)
-{
-    uint32_t count[CLAIM_VERDICT_COUNT] = {0};
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < c->n; i++) {
-        if (details) {
-            print_one(&c->v[i], out);
-        } else {
-            print_brief(&c->v[i], out);
-        }
-        if (counts(c, i)) {
-            count[c->v[i].verdict]++;
-            n++;
-        }
-    }
-    (void)fprintf(out, "%u claims:", n);
-    for (int v = 0; v < CLAIM_VERDICT_COUNT; v++) {
-        (void)fprintf(out, "%s %u %s", v > 0 ? "," : "", count[v], claim_verdict_names[v]);
-    }
-    (void)fputc('\n', out);
-}
-
-static void add_number(cJSON *o, const char *key, double v)
-{
-    if (isfinite(v)) {
-        cJSON_AddNumberToObject(o, key, v);
-    } else {
-        cJSON_AddNullToObject(o, key);
-    }
-}
-
-static void add_published(cJSON *o, const struct claim_check *k)
-{
-    if (k->kind == CHECK_NUMBER && k->low == k->high) {
-        cJSON_AddNumberToObject(o, "published", k->low);
-        return;
-    }
-    char text[64];
-    published_text(k, text, sizeof text);
-    cJSON_AddStringToObject(o, "published", text);
-}
-
-static cJSON *check_json(const struct claim_check *k)
-{
-    cJSON *o = cJSON_CreateObject();
-    cJSON_AddStringToObject(o, "name", k->name);
-    cJSON_AddStringToObject(o, "unit", k->unit);
-    add_published(o, k);
-    add_number(o, "simulated", k->mean.mean);
-    add_number(o, "low", k->mean.low);
-    add_number(o, "high", k->mean.high);
-    cJSON_AddNumberToObject(o, "n", k->mean.n);
-    add_number(o, "least", k->least);
-    add_number(o, "most", k->most);
-    add_number(o, "percentile", k->percentile);
-    cJSON_AddBoolToObject(o, "informative", k->informative);
-    cJSON_AddBoolToObject(o, "ours", k->ours);
-    cJSON_AddStringToObject(o, "verdict", claim_verdict_names[k->verdict]);
-    return o;
-}
-
 /* The check a reader should see first: the one that decided. */
 static const struct claim_check *deciding(const struct claim *c)
 {
@@ -169,42 +89,51 @@ static const struct claim_check *deciding(const struct claim *c)
     return worst;
 }
 
-cJSON *claims_to_json(const struct claims *c)
+static void put_checks(const struct claim *c, struct document *d)
 {
-    cJSON *all = cJSON_CreateArray();
-    for (uint32_t i = 0; i < c->n; i++) {
-        const struct claim *one = &c->v[i];
-        const struct claim_check *k = deciding(one);
-        cJSON *o = cJSON_CreateObject();
-        cJSON_AddItemToArray(all, o);
-        cJSON_AddStringToObject(o, "id", one->id);
-        cJSON_AddStringToObject(o, "paper", one->paper);
-        cJSON_AddStringToObject(o, "where", one->where);
-        cJSON_AddStringToObject(o, "statement", one->statement);
-        cJSON_AddStringToObject(o, "reading", one->reading);
-        cJSON_AddBoolToObject(o, "taken", one->taken);
-        cJSON_AddBoolToObject(o, "counts", counts(c, i));
-        if (one->why != NULL) {
-            cJSON_AddStringToObject(o, "why", one->why);
-        }
-        if (one->text_setup != NULL) {
-            cJSON_AddStringToObject(o, "setup", one->text_setup);
-        }
-        if (k != NULL) {
-            cJSON_AddStringToObject(o, "unit", k->unit);
-            add_published(o, k);
-        } else {
-            cJSON_AddNullToObject(o, "published");
-        }
-        add_number(o, "simulated", k != NULL ? k->mean.mean : (double)NAN);
-        add_number(o, "low", k != NULL ? k->mean.low : (double)NAN);
-        add_number(o, "high", k != NULL ? k->mean.high : (double)NAN);
-        cJSON_AddStringToObject(o, "verdict", claim_verdict_names[one->verdict]);
-        cJSON_AddStringToObject(o, "reason", one->reason);
-        cJSON *checks = cJSON_AddArrayToObject(o, "checks");
-        for (uint32_t i2 = 0; i2 < one->n_checks; i2++) {
-            cJSON_AddItemToArray(checks, check_json(&one->checks[i2]));
-        }
+    struct frame *f = document_data(d, "checks", 0,
+                                    "name unit published simulated low high n least most "
+                                    "percentile informative ours verdict");
+    for (uint32_t i = 0; i < c->n_checks; i++) {
+        const struct claim_check *k = &c->checks[i];
+        FRAME_ROW(f, k->name, k->unit, published(k, d), k->mean.mean, k->mean.low, k->mean.high,
+                  k->mean.n, k->least, k->most, k->percentile, k->informative, k->ours,
+                  claim_verdict_names[k->verdict]);
     }
-    return all;
+}
+
+static void put_claim(const struct claim *c, bool in_sum, struct document *d)
+{
+    const struct claim_check *k = deciding(c);
+    double none = (double)NAN;
+    DOCUMENT_VALUES(d, "id", c->id, "paper", c->paper, "where", c->where, "statement", c->statement,
+                    "reading", c->reading, "taken", c->taken, "counts", in_sum, "why",
+                    FRAME_IF(c->why != NULL, c->why), "setup",
+                    FRAME_IF(c->text_setup != NULL, c->text_setup), "unit",
+                    k != NULL ? frame_value_text(k->unit) : FRAME_ABSENT);
+    DOCUMENT_VALUES(d, "published", k != NULL ? published(k, d) : FRAME_NONE, "simulated",
+                    k != NULL ? k->mean.mean : none, "low", k != NULL ? k->mean.low : none, "high",
+                    k != NULL ? k->mean.high : none, "verdict", claim_verdict_names[c->verdict],
+                    "reason", c->reason);
+    put_checks(c, d);
+}
+
+void claims_document(const struct claims *c, bool details, const char *name, struct document *d)
+{
+    uint32_t count[CLAIM_VERDICT_COUNT] = {0};
+    uint32_t n = 0;
+    struct document *list = document_array(d, name);
+    for (uint32_t i = 0; i < c->n; i++) {
+        bool in_sum = counts(c, i);
+        (details ? show_details : show_brief)(&c->v[i], d);
+        put_claim(&c->v[i], in_sum, document_within(list, NULL));
+        count[c->v[i].verdict] += in_sum;
+        n += in_sum;
+    }
+    const char *line = document_format(d, "%u claims:", n);
+    for (int v = 0; v < CLAIM_VERDICT_COUNT; v++) {
+        line = document_format(d, "%s%s %u %s", line, v > 0 ? "," : "", count[v],
+                               claim_verdict_names[v]);
+    }
+    document_note(d, "%s", line);
 }

@@ -153,8 +153,7 @@ struct fit_findings {
 int fit_conclude(struct fit *f, struct fit_findings *out, struct err *e);
 void fit_findings_fini(struct fit_findings *g);
 
-void fit_print(const struct fit *f, const struct fit_findings *g, FILE *out);
-cJSON *fit_to_json(const struct fit *f, const struct fit_findings *g); /* caller owns */
+void fit_document(const struct fit *f, const struct fit_findings *g, struct document *d);
 /* The witness as a profile: what `xpusim claims --profile FILE` reads. Caller owns. */
 cJSON *fit_profile(const struct fit *f, const struct fit_findings *g);
 

@@ -1,15 +1,28 @@
-/* The findings of a fit: text, JSON, and the witness as a profile. */
+/* The findings of a fit as a document, and the witness as a profile. */
+#include <cjson/cJSON.h>
 #include <string.h>
 
 #include "experiments/claims/fit.h"
 
-static void set_print(const struct fit *f, uint32_t set, const char *between, FILE *out)
+/* "B6, B7" */
+static const char *set_text(const struct fit *f, uint32_t set, const char *between,
+                            struct document *d)
 {
-    bool first = true;
+    const char *text = "";
     for (uint32_t i = 0; i < f->claims.n; i++) {
         if ((set >> i & 1u) != 0) {
-            (void)fprintf(out, "%s%s", first ? "" : between, f->claims.v[i].id);
-            first = false;
+            text = document_format(d, "%s%s%s", text, text[0] != '\0' ? between : "",
+                                   f->claims.v[i].id);
+        }
+    }
+    return text;
+}
+
+static void put_set(const struct fit *f, uint32_t set, struct document *array)
+{
+    for (uint32_t i = 0; i < f->claims.n; i++) {
+        if ((set >> i & 1u) != 0) {
+            DOCUMENT_VALUES(array, NULL, f->claims.v[i].id);
         }
     }
 }
@@ -23,62 +36,90 @@ static uint32_t size_of(uint32_t set)
     return n;
 }
 
-static void print_witness(const struct fit *f, const struct fit_findings *g, FILE *out)
+static const char *value_text(const struct fit_parameter *p, double u, struct document *d)
 {
-    (void)fprintf(out, "Largest set that holds together: %u of %u claims (", size_of(g->best.holds),
-                  f->claims.n);
-    set_print(f, g->best.holds, " ", out);
-    (void)fprintf(out, "), judged on %u fresh traces\n", f->o->confirm);
-    for (uint32_t i = 0; i < f->parameters.n; i++) {
-        char buf[64];
-        (void)fprintf(out, "    %-18s %s %s\n", f->parameters.v[i].name,
-                      fit_parameter_value(&f->parameters.v[i], g->best.u[i], buf),
-                      f->parameters.v[i].unit);
-    }
-    (void)fputc('\n', out);
-    claims_print(&g->best.judged, false, out);
+    char text[64];
+    return document_format(d, "%s", fit_parameter_value(p, u, text));
 }
 
-static void print_conflicts(const struct fit *f, const struct fit_findings *g, FILE *out)
+static void put_witness(const struct fit *f, const struct fit_findings *g, struct document *d)
 {
-    (void)fprintf(out, "\nSmallest sets that the emulators rule out in these ranges\n");
+    document_note(
+        d, "Largest set that holds together: %u of %u claims (%s), judged on %u fresh traces",
+        size_of(g->best.holds), f->claims.n, set_text(f, g->best.holds, " ", d), f->o->confirm);
+    for (uint32_t i = 0; i < f->parameters.n; i++) {
+        const struct fit_parameter *p = &f->parameters.v[i];
+        document_note(d, "    %-18s %s %s", p->name, value_text(p, g->best.u[i], d), p->unit);
+    }
+    document_note(d, "%s", "");
+    claims_document(&g->best.judged, false, "judged", d);
+}
+
+static void put_conflicts(const struct fit *f, const struct fit_findings *g, struct document *d)
+{
+    document_note(d, "\nSmallest sets that the emulators rule out in these ranges");
+    struct document *conflicts = document_array(d, "conflicts");
     for (uint32_t i = 0; i < g->n_conflicts; i++) {
-        (void)fputs("    {", out);
-        set_print(f, g->conflicts[i], ", ", out);
-        (void)fputs("}\n", out);
+        document_note(d, "    {%s}", set_text(f, g->conflicts[i], ", ", d));
+        put_set(f, g->conflicts[i], document_array(conflicts, NULL));
     }
     if (g->n_conflicts == 0) {
-        (void)fputs("    none of up to three claims\n", out);
+        document_note(d, "    none of up to three claims");
     }
 }
 
-static void print_ranges(const struct fit *f, const struct fit_findings *g, FILE *out)
+/* A row of ranges, of a claim or of all together; for people only those that were cut. */
+static void put_range(const struct fit *f, const struct fit_findings *g, uint32_t row,
+                      struct document *ranges, struct document *d)
 {
-    (void)fprintf(out, "\nWhat is left of the ranges: by each claim alone, and by the set together "
-                       "(share of the space)\n");
-    for (uint32_t i = 0; i <= f->claims.n; i++) {
-        (void)fprintf(out, "    %-8s %5.1f %%  ", i < f->claims.n ? f->claims.v[i].id : "together",
-                      100.0 * g->left_frac[i]);
-        for (uint32_t k = 0; k < f->parameters.n; k++) {
-            char low[64];
-            char high[64];
-            bool cut = g->low[i][k] > 0.05 || g->high[i][k] < 0.95;
-            if (g->low[i][k] > g->high[i][k] || !cut) {
-                continue;
-            }
-            const struct fit_parameter *p = &f->parameters.v[k];
-            const char *from = fit_parameter_value(p, g->low[i][k], low);
-            (void)fprintf(out, " %s %s..%s", p->name, from,
-                          fit_parameter_value(p, g->high[i][k], high));
+    const char *id = row < f->claims.n ? f->claims.v[row].id : "together";
+    const char *line = document_format(d, "    %-8s %5.1f %%  ", id, 100.0 * g->left_frac[row]);
+    struct document *of = document_within(ranges, id);
+    DOCUMENT_VALUES(of, "left_frac", g->left_frac[row]);
+    bool any = true; /* a set without a point of the space has no ranges from there on */
+    for (uint32_t k = 0; k < f->parameters.n; k++) {
+        const struct fit_parameter *p = &f->parameters.v[k];
+        double low = g->low[row][k];
+        double high = g->high[row][k];
+        any = any && low <= high;
+        if (any) {
+            DOCUMENT_VALUES(document_array(of, p->name), NULL, low, NULL, high);
         }
-        (void)fputc('\n', out);
+        if (low <= high && (low > 0.05 || high < 0.95)) {
+            line = document_format(d, "%s %s %s..%s", line, p->name, value_text(p, low, d),
+                                   value_text(p, high, d));
+        }
+    }
+    document_note(d, "%s", line);
+}
+
+static void put_ranges(const struct fit *f, const struct fit_findings *g, struct document *d)
+{
+    document_note(d, "\nWhat is left of the ranges: by each claim alone, and by the set together "
+                     "(share of the space)");
+    struct document *ranges = document_within(d, "ranges");
+    for (uint32_t i = 0; i <= f->claims.n; i++) {
+        put_range(f, g, i, ranges, d);
+    }
+    struct document *settles = document_within(d, "settles");
+    struct document *together = document_within(d, "together");
+    for (uint32_t i = 0; i < f->claims.n; i++) {
+        struct document *row = document_within(settles, f->claims.v[i].id);
+        for (uint32_t k = 0; k < f->parameters.n; k++) {
+            DOCUMENT_VALUES(row, f->parameters.v[k].name, g->settles_frac[i][k]);
+        }
+        struct document *pair = document_within(together, f->claims.v[i].id);
+        for (uint32_t k = 0; k < f->claims.n; k++) {
+            DOCUMENT_VALUES(pair, f->claims.v[k].id, g->together_frac[i][k]);
+        }
     }
 }
 
-static void print_measurement(const struct fit *f, const struct fit_findings *g, FILE *out)
+/* The one that settles most first. */
+static void put_measurements(const struct fit *f, const struct fit_findings *g, struct document *d)
 {
-    (void)fprintf(out, "\nWhat one measurement would settle: claims' doubt that knowing a number "
-                       "removes, summed over claims\n");
+    document_note(d, "\nWhat one measurement would settle: claims' doubt that knowing a number "
+                     "removes, summed over claims");
     bool done[FIT_MAX_PARAMETERS] = {false};
     for (uint32_t n = 0; n < f->parameters.n; n++) {
         uint32_t best = 0;
@@ -94,22 +135,34 @@ static void print_measurement(const struct fit *f, const struct fit_findings *g,
             }
         }
         done[best] = true;
-        (void)fprintf(out, "    %.2f  %-18s %s\n", most, f->parameters.v[best].name,
+        document_note(d, "    %.2f  %-18s %s", most, f->parameters.v[best].name,
                       f->parameters.v[best].measure);
+    }
+    struct frame *t =
+        document_data(d, "parameters", 1, "parameter unit low high witness witness_at measure");
+    for (uint32_t k = 0; k < f->parameters.n; k++) {
+        const struct fit_parameter *p = &f->parameters.v[k];
+        FRAME_ROW(t, p->name, p->unit, value_text(p, 0.0, d), value_text(p, 1.0, d),
+                  value_text(p, g->best.u[k], d), g->best.u[k], p->measure);
     }
 }
 
-void fit_print(const struct fit *f, const struct fit_findings *g, FILE *out)
+void fit_document(const struct fit *f, const struct fit_findings *g, struct document *d)
 {
-    (void)fprintf(out, "%u points of %u parameters, %u traces each, %.0f s of processor time\n\n",
+    cJSON *profile = fit_profile(f, g);
+    document_note(d, "%u points of %u parameters, %u traces each, %.0f s of processor time\n",
                   f->n_points, f->parameters.n, f->o->run.replications, f->cpu_s);
-    print_witness(f, g, out);
-    print_conflicts(f, g, out);
-    print_ranges(f, g, out);
-    print_measurement(f, g, out);
+    DOCUMENT_VALUES(d, "points", f->n_points, "cpu_s", f->cpu_s);
+    put_set(f, UINT32_MAX, document_array(d, "claims"));
+    document_tree(d, "profile", profile);
+    put_witness(f, g, d);
+    put_conflicts(f, g, d);
+    put_ranges(f, g, d);
+    put_measurements(f, g, d);
+    cJSON_Delete(profile);
 }
 
-/* ---- JSON ---- */
+/* ---- the witness ---- */
 
 static cJSON *set_json(const struct fit *f, uint32_t set)
 {
@@ -147,60 +200,5 @@ cJSON *fit_profile(const struct fit *f, const struct fit_findings *g)
     texts_json(o, "policy", &all.policy);
     texts_json(o, "workload", &all.workload);
     fit_setup_fini(&s);
-    return o;
-}
-
-static cJSON *ranges_json(const struct fit *f, const struct fit_findings *g, uint32_t row)
-{
-    cJSON *o = cJSON_CreateObject();
-    cJSON_AddNumberToObject(o, "left_frac", g->left_frac[row]);
-    for (uint32_t k = 0; k < f->parameters.n && g->low[row][k] <= g->high[row][k]; k++) {
-        const double ends[] = {g->low[row][k], g->high[row][k]};
-        cJSON_AddItemToObject(o, f->parameters.v[k].name, cJSON_CreateDoubleArray(ends, 2));
-    }
-    return o;
-}
-
-cJSON *fit_to_json(const struct fit *f, const struct fit_findings *g)
-{
-    cJSON *o = cJSON_CreateObject();
-    cJSON_AddNumberToObject(o, "points", f->n_points);
-    cJSON_AddNumberToObject(o, "cpu_s", f->cpu_s);
-    cJSON_AddItemToObject(o, "claims", set_json(f, UINT32_MAX));
-    cJSON_AddItemToObject(o, "profile", fit_profile(f, g));
-    cJSON_AddItemToObject(o, "judged", claims_to_json(&g->best.judged));
-    cJSON *conflicts = cJSON_AddArrayToObject(o, "conflicts");
-    for (uint32_t i = 0; i < g->n_conflicts; i++) {
-        cJSON_AddItemToArray(conflicts, set_json(f, g->conflicts[i]));
-    }
-    cJSON *ranges = cJSON_AddObjectToObject(o, "ranges");
-    cJSON *settles = cJSON_AddObjectToObject(o, "settles");
-    cJSON *together = cJSON_AddObjectToObject(o, "together");
-    for (uint32_t i = 0; i <= f->claims.n; i++) {
-        const char *id = i < f->claims.n ? f->claims.v[i].id : "together";
-        cJSON_AddItemToObject(ranges, id, ranges_json(f, g, i));
-    }
-    for (uint32_t i = 0; i < f->claims.n; i++) {
-        cJSON *row = cJSON_AddObjectToObject(settles, f->claims.v[i].id);
-        for (uint32_t k = 0; k < f->parameters.n; k++) {
-            cJSON_AddNumberToObject(row, f->parameters.v[k].name, g->settles_frac[i][k]);
-        }
-        cJSON *pair = cJSON_AddObjectToObject(together, f->claims.v[i].id);
-        for (uint32_t k = 0; k < f->claims.n; k++) {
-            cJSON_AddNumberToObject(pair, f->claims.v[k].id, g->together_frac[i][k]);
-        }
-    }
-    cJSON *parameters = cJSON_AddObjectToObject(o, "parameters");
-    for (uint32_t k = 0; k < f->parameters.n; k++) {
-        const struct fit_parameter *p = &f->parameters.v[k];
-        char buf[64];
-        cJSON *one = cJSON_AddObjectToObject(parameters, p->name);
-        cJSON_AddStringToObject(one, "unit", p->unit);
-        cJSON_AddStringToObject(one, "low", fit_parameter_value(p, 0.0, buf));
-        cJSON_AddStringToObject(one, "high", fit_parameter_value(p, 1.0, buf));
-        cJSON_AddStringToObject(one, "witness", fit_parameter_value(p, g->best.u[k], buf));
-        cJSON_AddNumberToObject(one, "witness_at", g->best.u[k]);
-        cJSON_AddStringToObject(one, "measure", p->measure);
-    }
     return o;
 }

@@ -78,17 +78,16 @@ static void list(const struct claims *c)
 
 static void show(const struct claims *c, const struct claims_options *o)
 {
-    if (o->output.json) {
-        cJSON *root = claims_to_json(c);
-        json_print(root, stdout);
-        return;
-    }
+    struct document *d = document_new();
     if (!o->brief) {
-        (void)printf("%u traces from seed %llu; mean [95 %% interval]; percentile of the published "
-                     "value among single traces\n\n",
-                     o->run.replications, (unsigned long long)o->run.seed);
+        document_note(d,
+                      "%u traces from seed %llu; mean [95 %% interval]; percentile of the "
+                      "published value among single traces\n",
+                      o->run.replications, (unsigned long long)o->run.seed);
     }
-    claims_print(c, !o->brief, stdout);
+    claims_document(c, !o->brief, "", d);
+    document_print(d, &o->output, stdout);
+    document_free(d);
 }
 
 static int changes_add(struct setup_texts *to, const struct option_texts *from, const char *option,
@@ -154,14 +153,11 @@ static int fit_run(const struct claims_options *o, const struct fit_options *fo,
     rc = rc == 0 ? fit_init(&f, fo, e) : rc;
     rc = rc == 0 ? fit_search(&f, e) : rc;
     rc = rc == 0 ? fit_conclude(&f, &found, e) : rc;
-    if (rc == 0 && o->output.json) {
-        cJSON *root = fit_to_json(&f, &found);
-        char *text = cJSON_Print(root);
-        (void)printf("%s\n", text);
-        cJSON_free(text);
-        cJSON_Delete(root);
-    } else if (rc == 0) {
-        fit_print(&f, &found, stdout);
+    if (rc == 0) {
+        struct document *d = document_new();
+        fit_document(&f, &found, d);
+        document_print(d, &o->output, stdout);
+        document_free(d);
     }
     if (rc == 0 && o->witness != NULL) {
         rc = write_json(o->witness, fit_profile(&f, &found), e);
