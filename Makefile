@@ -37,7 +37,7 @@ GGML        := $(wildcard $(ENGINE_HOME)/ggml-0.25.3)
 OPENVINO    := $(wildcard $(ENGINE_HOME)/openvino-2026.4.1)
 comma       := ,
 ENGINES     := $(if $(GGML),$(BUILD)/engines/ggml.so) $(if $(OPENVINO),$(BUILD)/engines/openvino.so)
-ENGINE_SRC  := hwmodels/engines/ggml.c $(wildcard hwmodels/engines/openvino*.c)
+ENGINE_SRC  := $(wildcard hwmodels/engines/ggml*.c hwmodels/engines/openvino*.c)
 
 SRC      := $(filter-out $(ENGINE_SRC),\
             $(foreach d,sim policies hwmodels traces plots experiments,$(wildcard $(d)/*.c $(d)/*/*.c)))
@@ -57,10 +57,11 @@ engines: $(BUILD)/setup.stamp
 	@sh .ci/setup.sh engines
 	@$(MAKE) all
 
-$(BUILD)/engines/ggml.so: hwmodels/engines/ggml.c sim/api/engine.h $(BUILD)/flags $(GGML)/processor
+$(BUILD)/engines/ggml.so: $(wildcard hwmodels/engines/ggml*.c) hwmodels/engines/ggml_impl.h sim/api/engine.h \
+        $(BUILD)/flags $(GGML)/processor
 	@mkdir -p $(@D)
-	@echo "cc $<"
-	@$(CC) $(ALL_CPPFLAGS) -isystem $(GGML)/include $(ALL_CFLAGS) $(LDFLAGS) -fPIC -shared -o $@ $< \
+	@echo "cc hwmodels/engines/ggml*.c"
+	@$(CC) $(ALL_CPPFLAGS) -isystem $(GGML)/include $(ALL_CFLAGS) $(LDFLAGS) -fPIC -shared -o $@ $(filter %.c,$^) \
 	    $(GGML)/lib/libggml-cpu.a $(GGML)/lib/libggml-base.a -Wl,--exclude-libs,ALL -lstdc++ -lpthread -lm
 
 $(BUILD)/engines/openvino.so: $(wildcard hwmodels/engines/openvino*.c) $(wildcard hwmodels/engines/openvino*.h) \

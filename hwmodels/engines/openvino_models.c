@@ -29,16 +29,6 @@ void compiled_free(struct compiled *c)
     *c = (struct compiled){0};
 }
 
-static ov_status_e compile_on(const struct odevice *v, ov_model_t *model, ov_compiled_model_t **out)
-{
-    if (strcmp(v->name, "CPU") == 0) {
-        return ov_core_compile_model(v->engine->core, model, v->name, 8, out,
-                                     "INFERENCE_NUM_THREADS", "1", "NUM_STREAMS", "1",
-                                     "ENABLE_CPU_PINNING", "NO", "INFERENCE_PRECISION_HINT", "f32");
-    }
-    return ov_core_compile_model(v->engine->core, model, v->name, 0, out);
-}
-
 /* Takes the blob out of ir, which is freed. */
 static int compile(const struct odevice *v, struct ir *ir, uint32_t rows, struct compiled *out,
                    char *why)
@@ -58,7 +48,7 @@ static int compile(const struct odevice *v, struct ir *ir, uint32_t rows, struct
                      ov_core_read_model_from_memory_buffer(v->engine->core, ir->layers.data,
                                                            ir->layers.n, weights, &model) != OK
                  ? openvino_failure(why, "model not read")
-             : compile_on(v, model, &out->model) != OK ||
+             : ov_core_compile_model(v->engine->core, model, v->name, 0, &out->model) != OK ||
                      ov_compiled_model_create_infer_request(out->model, &out->request) != OK
                  ? openvino_failure(why, "model not compiled")
                  : 0;

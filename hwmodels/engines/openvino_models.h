@@ -23,10 +23,19 @@ struct attention {
     struct compiled c;
 };
 
+/* A graph block: its kernels of one static shape, QKV and FFN by layer. */
+struct graph_block {
+    struct graph_block *next;
+    struct engine_resident of;
+    struct compiled *qkv, *ffn; /* owned arrays of of.n_layers */
+    struct compiled head;
+};
+
 struct engine {
     const struct llm *llm;
     const struct engine_kv *kv;
     ov_core_t *core;
+    char scratch[256];
     uint32_t q_dim, kv_dim;
 };
 
@@ -38,8 +47,11 @@ struct odevice {
     struct compiled head[MAX_VARIANTS];
     struct compiled mha; /* any shape; no model where the device takes static ones only */
     pthread_mutex_t mutex;
-    struct attention *attention; /* under the mutex, as is: */
+    struct attention *attention; /* these three under the mutex */
+    struct graph_block *graphs;
     ov_infer_request_t *running;
+    char folder[300];  /* of prepared graph blocks; "": none is */
+    uint32_t versions; /* of graphs there */
     float *scratch;
     size_t n_scratch;
 };
@@ -56,6 +68,18 @@ int compile_head(const struct odevice *v, uint32_t rows, struct compiled *out, c
 /* tokens 0: any number of rows and keys; else both are that many. */
 int compile_mha(const struct odevice *v, uint32_t tokens, struct compiled *out, char *why);
 void compiled_free(struct compiled *c);
+
+/* openvino_kernels.c */
+int openvino_kernel(void *device, const struct engine_kernel *k, char *why);
+void openvino_interrupt(void *device);
+
+/* openvino_residents.c: compiled attention and graph blocks, which come and go during a run. */
+int openvino_resident(void *device, const struct engine_resident *r, enum engine_step step,
+                      char *why);
+/* NULL: there is none. */
+const struct compiled *attention_find(struct odevice *v, uint32_t tokens);
+const struct compiled *graph_find(struct odevice *v, const struct engine_kernel *k);
+void residents_close(struct odevice *v);
 
 #endif
 

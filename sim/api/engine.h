@@ -25,7 +25,7 @@
 #include "sim/api/pass.h"
 #include "sim/api/policy.h"
 
-#define ENGINE_ABI 1
+#define ENGINE_ABI 2
 #define ENGINE_MESSAGE_BYTES 256
 
 /* KV cache, IEEE half precision bits: cell c of a layer holds kv_dim numbers. The last cell takes
@@ -64,6 +64,8 @@ struct engine_kernel {
     uint32_t row0, rows;  /* of the op; of HEAD: logit rows */
     uint32_t padded_rows; /* > rows: a static kernel of that many rows; what is computed beyond is
                              thrown away, but computed */
+    uint32_t graph;       /* by the loaded graph of that version, whose shape padded_rows is;
+                             0: by the device's own kernels. MHA is none of its ops */
     uint32_t compiled_tokens; /* of MHA: by the kernel compiled for that prompt length; 0: any */
     const _Atomic int *stop;  /* not 0: the kernel's work is not wanted any more */
 };
@@ -73,9 +75,12 @@ struct engine_kernel {
     2u /* attention of one prompt length is compiled (`resident`). Without it                      \
           kernels take any length: compiled attention is there at once */
 
+#define ENGINE_LOADS 4u /* graph blocks are written to files, loaded and dropped (`resident`) */
+
 struct engine_options {
     const struct llm *llm;
     const struct engine_kv *kv; /* outlives the engine */
+    const char *scratch;        /* folder for files of its own, which it removes */
 };
 
 struct engine_device_options {
@@ -84,7 +89,17 @@ struct engine_device_options {
     uint32_t static_rows; /* token-level kernels have that shape or one row; 0: any */
 };
 
-enum engine_step { ENGINE_STEP_MAKE, ENGINE_STEP_DROP };
+/* Compiled attention: key.a is the prompt length. A graph block: the token-level kernels of
+ * n_layers layers and, with `head`, the head, of one static shape of `rows` rows. */
+struct engine_resident {
+    struct resident_key key;
+    uint32_t layer0, n_layers, rows;
+    bool head;
+};
+
+/* PREPARE, of graph blocks only and before the run: compiled and written to a file. MAKE compiles
+ * attention, and reads a graph block from its file. DROP gives the memory back. */
+enum engine_step { ENGINE_STEP_PREPARE, ENGINE_STEP_MAKE, ENGINE_STEP_DROP };
 
 struct engine_ops {
     uint32_t abi;        /* ENGINE_ABI */
@@ -106,9 +121,9 @@ struct engine_ops {
     /* From any thread, after k->stop was set: makes the running kernel return soon. NULL: setting
      * it is enough. */
     void (*interrupt)(void *device);
-    /* Makes or drops a resident of the device, on another thread than its kernels, possibly while
-     * those run. bytes: what it holds in memory. NULL where has says there is nothing. */
-    int (*resident)(void *device, struct resident_key key, enum engine_step step, double *bytes,
+    /* Prepares, makes or drops a resident of the device, on another thread than its kernels,
+     * possibly while those run. NULL where has says there is nothing. */
+    int (*resident)(void *device, const struct engine_resident *r, enum engine_step step,
                     char *why);
 };
 

@@ -105,9 +105,7 @@ static void exec_compile(void *exec, struct resident *r, int64_t duration_ns)
 
 static void exec_load(void *exec, struct resident *r, double bytes)
 {
-    (void)exec;
-    (void)bytes;
-    SIM_REQUIRE(false, "graph block %u loaded: CAP_LOAD is not offered", r->key.a);
+    service_load(exec, r, bytes);
 }
 
 static void exec_resident_cancel(void *exec, struct resident *r)
@@ -170,7 +168,8 @@ static void exec_pass_cancelled(void *exec, struct full_pass *p)
 }
 
 const struct executor_ops drive_ops = {
-    .caps = CAP_SPANS | CAP_ROW_SPLIT | CAP_YIELD_KERNEL | CAP_COMPILE | CAP_KV_MOVE | CAP_VERIFY,
+    .caps = CAP_SPANS | CAP_ROW_SPLIT | CAP_YIELD_KERNEL | CAP_COMPILE | CAP_LOAD | CAP_KV_MOVE |
+            CAP_VERIFY,
     .launch = exec_launch,
     .stop = exec_stop,
     .free_slots = exec_free_slots,

@@ -78,7 +78,8 @@ static int engine_handle(struct drive *d, const struct engine_ops *ops, void **h
         }
     }
     char why[ENGINE_MESSAGE_BYTES] = "";
-    const struct engine_options o = {.llm = d->llm, .kv = &d->kv.view};
+    const char *scratch = d->options->scratch != NULL ? d->options->scratch : "/tmp";
+    const struct engine_options o = {.llm = d->llm, .kv = &d->kv.view, .scratch = scratch};
     int rc = ops->open(&o, handle, why);
     if (rc != 0) {
         return core_fail(&d->core, rc, "engine %s: %s", ops->name, why);
@@ -139,7 +140,7 @@ static int start(struct drive *d)
                     lane_start(&d->compiler, d, "compiler", -1, false) != 0)) {
         rc = core_fail(&d->core, -EAGAIN, "no thread for the loader or the compiler");
     }
-    return rc;
+    return rc == 0 ? service_graphs(d) : rc;
 }
 
 /* Ends the threads. False: one hangs, and what it uses must stay. */
@@ -335,6 +336,11 @@ static void run(struct drive *d)
     write_tokens(d);
 }
 
+static bool loads_graphs(const struct drive_options *o, const struct machine *m)
+{
+    return (o->devices[service_device(m)].engine->has & ENGINE_LOADS) != 0;
+}
+
 static struct drive *drive_new(const struct drive_options *o, const struct sim_setup *setup,
                                struct drive_report *report)
 {
@@ -348,6 +354,13 @@ static struct drive *drive_new(const struct drive_options *o, const struct sim_s
     for (uint32_t i = 0; i < setup->machine->n_devices; i++) {
         uint32_t chunk = setup->machine->devices[i].chunk_rows;
         d->padding_rows = chunk > d->padding_rows ? chunk : d->padding_rows;
+    }
+    static const uint32_t usual_graphs[DRIVE_MAX_GRAPHS] = {256, 32}; /* sd.npu 3.2 */
+    for (uint32_t g = 0; g < DRIVE_MAX_GRAPHS; g++) {
+        d->graph_rows[g] = o->graph_rows[g] > 0 ? o->graph_rows[g] : usual_graphs[g];
+        if (loads_graphs(o, setup->machine) && d->graph_rows[g] > d->padding_rows) {
+            d->padding_rows = d->graph_rows[g];
+        }
     }
     d->kv.file = -1;
     eventq_init(&d->queue);
@@ -370,6 +383,9 @@ int drive_run(const struct drive_options *o, const struct sim_setup *setup0,
     memmove(setup.observers + 1, setup.observers, setup.n_observers * sizeof *setup.observers);
     setup.observers[0] = &d->observer; /* others may look at requests: theirs come after */
     setup.n_observers++;
+    if (!loads_graphs(o, setup.machine)) {
+        setup.caps &= ~(uint32_t)CAP_LOAD;
+    }
     int rc = core_init(&d->core, &setup, &drive_ops, d, result);
     if (rc == 0 && start(d) == 0) {
         run(d);

@@ -10,8 +10,8 @@
  *
  * What has no counterpart on a real engine is refused, never imitated: stopping inside a kernel and
  * going on there, kernels in flight beyond the running one, shares of memory bandwidth, graph
- * blocks, drafts of speculation, time-shared devices, graphics frames, power limits. There is no
- * energy: it is absent, not zero.
+ * blocks where the NPU's engine has none, drafts of speculation, time-shared devices, graphics
+ * frames, power limits. There is no energy: it is absent, not zero.
  *
  * A kernel that fails, hangs or cannot be compiled ends the run with an error that names it. After
  * a hang the device's thread cannot be ended: what it holds is given up, and the process should not
@@ -84,14 +84,17 @@ struct drive_report {
     size_t n_residents, cap_residents;
 };
 
+#define DRIVE_MAX_GRAPHS 2 /* versions of a graph block */
+
 struct drive_options {
     enum drive_clock clock;
     struct drive_device devices[MACHINE_MAX_DEVICES]; /* one per device of the machine */
     bool realtime;       /* wall: ask for SCHED_FIFO; goes on without where it is not permitted */
     double limit_s;      /* wall: the run is given up after that long; 0: 600 */
     double hang_s;       /* a kernel, compile or move that takes longer has hung; 0: 60 */
-    const char *scratch; /* folder of the swap file; NULL: /tmp */
-    FILE *tokens;        /* a line per request: its id and its tokens; or NULL */
+    const char *scratch; /* folder of the swap file and of graphs; NULL: /tmp */
+    uint32_t graph_rows[DRIVE_MAX_GRAPHS]; /* static rows of each version; 0: 256 and 32 */
+    FILE *tokens;                          /* a line per request: its id and its tokens; or NULL */
 };
 
 /* Runs a setup to the end, as sim_run does; returns result->status. The setup's truth serves the

@@ -184,6 +184,8 @@ struct drive {
     pthread_cond_t host;
     struct job_list done;
     int64_t hang_ns;
+    uint32_t graph_rows[DRIVE_MAX_GRAPHS];
+    uint32_t graph_blocks; /* that a model is cut into; 0: no policy has graphs */
     uint32_t padding_rows; /* the largest static kernel: how far one may reach beyond a pass */
 
     struct eventq queue;
@@ -241,7 +243,13 @@ bool cpuclock_wait(struct drive *d);
 void cpuclock_step(struct drive *d, struct real_launch *r);
 
 /* services.c */
+/* The device that compiled attention and graphs are for: the one whose attention is static, else
+ * the NPU, else the first. */
+uint32_t service_device(const struct machine *m);
 void service_compile(struct drive *d, struct resident *r);
+void service_load(struct drive *d, struct resident *r, double bytes);
+/* Prepares and brings in the graph blocks that the policy mapped. 0, or the run has failed. */
+int service_graphs(struct drive *d);
 void service_cancel(struct resident *r);
 void service_evicted(struct drive *d, struct resident_key key);
 void service_kv(struct drive *d, struct full_request *r, bool in);

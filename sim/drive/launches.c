@@ -137,13 +137,14 @@ static struct span present_span(const struct real_launch *r)
                                 : (struct span){0, pass_op_rows(l->pass, r->op)};
 }
 
-/* The rule of kernel_run_fill: attention is never cut into chunks, and one row has its own kernel.
- */
+/* The rule of kernel_run_fill: attention is never cut into chunks, and one row has its own kernel;
+ * but a numbered graph has only the one it was built with. */
 static uint32_t chunk_of(const struct real_launch *r)
 {
     const struct launch *l = &r->l->pub;
     uint32_t rows = r->op == l->op_begin ? l->rows : pass_op_rows(l->pass, r->op);
-    return pass_op_kind(l->pass, r->op) != OP_MHA && rows > 1 ? l->chunk_rows : 0;
+    bool chunked = pass_op_kind(l->pass, r->op) != OP_MHA && (rows > 1 || l->graph > 0);
+    return chunked ? l->chunk_rows : 0;
 }
 
 static struct engine_kernel next_kernel(const struct real_launch *r)
@@ -154,7 +155,7 @@ static struct engine_kernel next_kernel(const struct real_launch *r)
     uint32_t left = s.n - r->in_span;
     uint32_t rows = chunk > 0 && left > chunk ? chunk : left;
     enum op_kind op = pass_op_kind(l->pass, r->op);
-    bool compiled = op == OP_MHA && r->l->pin != NULL;
+    bool compiled = op == OP_MHA && r->l->pin != NULL && l->graph == 0;
     return (struct engine_kernel){
         .pass = &r->pass->engine,
         .op = op,
@@ -162,6 +163,7 @@ static struct engine_kernel next_kernel(const struct real_launch *r)
         .row0 = s.row0 + r->in_span,
         .rows = rows,
         .padded_rows = chunk > 0 ? chunk : rows,
+        .graph = l->graph,
         .compiled_tokens = compiled ? r->l->pin->key.a : 0,
         .stop = &r->kill,
     };

@@ -1,5 +1,7 @@
-/* Work beside the devices: KV to and from a file, and compiled attention. The loader and the
- * compiler each do one thing after another, as the contract says. */
+/* Work beside the devices: KV to and from a file, compiled attention, graph blocks. The loader and
+ * the compiler each do one thing after another, as the contract says. */
+#include <errno.h>
+#include <math.h>
 #include <string.h>
 
 #include "sim/drive/drive_impl.h"
@@ -25,16 +27,45 @@ static void job_free(struct drive *d, struct service_job *j)
     d->free_jobs = j;
 }
 
-/* The device that compiled attention is for: the one that needs it, else the NPU, else the first.
- */
+uint32_t service_device(const struct machine *m)
+{
+    int npu = machine_find(m, DEVICE_KIND_NPU);
+    uint32_t found = npu < 0 ? 0 : (uint32_t)npu;
+    for (uint32_t i = m->n_devices; i-- > 0;) {
+        found = m->devices[i].static_attention ? i : found;
+    }
+    return found;
+}
+
 static struct real_device *compiled_device(struct drive *d)
 {
-    int npu = machine_find(d->machine, DEVICE_KIND_NPU);
-    uint32_t found = npu < 0 ? 0 : (uint32_t)npu;
-    for (uint32_t i = d->machine->n_devices; i-- > 0;) {
-        found = d->machine->devices[i].static_attention ? i : found;
+    return &d->devices[service_device(d->machine)];
+}
+
+/* Blocks of a graph are equal parts of the model: as many as its bytes say. */
+static uint32_t blocks_of(const struct drive *d, double bytes)
+{
+    return bytes > 0.0 ? (uint32_t)llround(d->llm->weight_bytes / bytes) : 0;
+}
+
+static struct engine_resident engine_resident(const struct drive *d, struct resident_key key)
+{
+    struct engine_resident r = {.key = key};
+    if (key.kind == RESIDENT_GRAPH_BLOCK) {
+        uint64_t layers = d->llm->n_layers;
+        uint32_t end = (uint32_t)(layers * (key.a + 1) / d->graph_blocks);
+        r.layer0 = (uint32_t)(layers * key.a / d->graph_blocks);
+        r.n_layers = end - r.layer0;
+        r.head = end == d->llm->n_layers;
+        r.rows = d->graph_rows[key.b - 1];
     }
-    return &d->devices[found];
+    return r;
+}
+
+/* Whether a resident is a graph of the engine's; others of that kind only take memory. */
+static bool is_graph(struct resident_key key)
+{
+    return key.kind == RESIDENT_GRAPH_BLOCK && key.b <= DRIVE_MAX_GRAPHS;
 }
 
 void service_run(struct job *job)
@@ -42,15 +73,15 @@ void service_run(struct job *job)
     struct service_job *j = (struct service_job *)job;
     struct drive *d = j->drive;
     int64_t began = drive_real_ns();
-    if (j->work == DRIVE_COMPILE) {
-        struct real_device *v = compiled_device(d);
-        double bytes = 0.0;
-        job->status = v->engine->resident(v->handle, j->key, j->step, &bytes, job->why);
-    } else {
+    if (j->work == DRIVE_SWAP_OUT || j->work == DRIVE_SWAP_IN) {
         job->status = state_swap(d, j->slot, j->tokens, j->work == DRIVE_SWAP_IN);
         if (job->status != 0) {
             (void)snprintf(job->why, sizeof job->why, "swap file: %s", strerror(-job->status));
         }
+    } else {
+        struct real_device *v = compiled_device(d);
+        struct engine_resident r = engine_resident(d, j->key);
+        job->status = v->engine->resident(v->handle, &r, j->step, job->why);
     }
     j->took_ns = drive_real_ns() - began;
 }
@@ -71,7 +102,7 @@ static void begin(struct drive *d, struct lane *w, struct service_job *j, int64_
     }
     int64_t from = *free_ns > d->now_ns ? *free_ns : d->now_ns;
     *free_ns = from + j->took_ns;
-    enum drive_event kind = j->work == DRIVE_COMPILE ? DRIVE_EVENT_COMPILED : DRIVE_EVENT_MOVED;
+    enum drive_event kind = w == &d->compiler ? DRIVE_EVENT_COMPILED : DRIVE_EVENT_MOVED;
     j->event = drive_later(d, *free_ns, kind, 0, (uint64_t)(uintptr_t)j);
 }
 
@@ -91,16 +122,84 @@ void service_compile(struct drive *d, struct resident *r)
     begin(d, &d->compiler, j, &d->compiler_free_ns);
 }
 
-static void drop(struct drive *d, struct resident_key key)
+void service_load(struct drive *d, struct resident *r, double bytes)
 {
-    if ((compiled_device(d)->engine->has & ENGINE_COMPILES) == 0) {
+    if (!is_graph(r->key) || r->key.a >= d->graph_blocks) {
+        core_fail(&d->core, -EINVAL,
+                  "graph version %u of block %u, %.0f bytes: no graph that was prepared (--graphs "
+                  "says how many rows each version has)",
+                  r->key.b, r->key.a, bytes);
         return;
     }
     struct service_job *j = job_new(d);
-    j->work = DRIVE_COMPILE;
+    j->work = DRIVE_LOAD;
+    j->step = ENGINE_STEP_MAKE;
+    j->resident = r;
+    j->key = r->key;
+    j->size = bytes;
+    r->exec = j;
+    begin(d, &d->loader, j, &d->loader_free_ns);
+}
+
+/* Attention leaves on the compiler's thread and graphs on the loader's, so that what was made first
+ * goes first. */
+static void drop(struct drive *d, struct resident_key key)
+{
+    bool graph = key.kind == RESIDENT_GRAPH_BLOCK;
+    if (graph ? !is_graph(key) : (compiled_device(d)->engine->has & ENGINE_COMPILES) == 0) {
+        return;
+    }
+    struct service_job *j = job_new(d);
+    j->work = DRIVE_EVICT;
     j->step = ENGINE_STEP_DROP;
     j->key = key;
-    begin(d, &d->compiler, j, &d->compiler_free_ns);
+    j->size = graph ? d->llm->weight_bytes / d->graph_blocks : 0.0;
+    begin(d, graph ? &d->loader : &d->compiler, j,
+          graph ? &d->loader_free_ns : &d->compiler_free_ns);
+}
+
+/* One step for one block, at once and before the run. */
+static int graph_step(struct drive *d, struct resident_key key, enum engine_step step)
+{
+    struct service_job *j = job_new(d);
+    j->work = DRIVE_LOAD;
+    j->step = step;
+    j->key = key;
+    int rc = lane_call(&d->loader, &j->job);
+    if (rc != 0) {
+        core_fail(&d->core, rc, "graph version %u of block %u: %s", key.b, key.a,
+                  d->loader.hung ? "its work does not come back" : j->job.why);
+    } else {
+        job_free(d, j);
+    }
+    return rc;
+}
+
+int service_graphs(struct drive *d)
+{
+    struct core *c = &d->core;
+    for (uint32_t i = 0; i < c->n_residents && d->graph_blocks == 0; i++) {
+        const struct resident *r = &c->residents[i];
+        uint32_t n = is_graph(r->key) ? blocks_of(d, r->bytes) : 0;
+        if (is_graph(r->key) && (n == 0 || n > d->llm->n_layers)) {
+            return core_fail(c, -EINVAL, "graph block %u of %.0f bytes: no equal part of %u layers",
+                             r->key.a, r->bytes, d->llm->n_layers);
+        }
+        d->graph_blocks = n;
+    }
+    int rc = 0;
+    struct resident_key each = {RESIDENT_GRAPH_BLOCK, 0, 1};
+    for (; each.a < d->graph_blocks; each.a++) {
+        for (each.b = 1; each.b <= DRIVE_MAX_GRAPHS && rc == 0; each.b++) {
+            rc = graph_step(d, each, ENGINE_STEP_PREPARE);
+        }
+    }
+    for (uint32_t i = 0; i < c->n_residents && rc == 0; i++) {
+        if (is_graph(c->residents[i].key)) {
+            rc = graph_step(d, c->residents[i].key, ENGINE_STEP_MAKE);
+        }
+    }
+    return rc;
 }
 
 void service_cancel(struct resident *r)
@@ -111,9 +210,7 @@ void service_cancel(struct resident *r)
 
 void service_evicted(struct drive *d, struct resident_key key)
 {
-    if (key.kind == RESIDENT_COMPILED_ATTENTION) {
-        drop(d, key);
-    }
+    drop(d, key);
 }
 
 void service_kv(struct drive *d, struct full_request *r, bool in)
@@ -143,29 +240,24 @@ void service_cold(struct drive *d, uint32_t cold, uint32_t generation)
 void service_done(struct drive *d, struct service_job *j)
 {
     struct core *c = &d->core;
-    if (j->work == DRIVE_COMPILE) {
-        if (j->step == ENGINE_STEP_MAKE) {
-            report_resident(d, j);
-            if (j->resident != NULL) {
-                core_resident_done(c, j->resident);
-            } else {
-                drop(d, j->key);
-            }
-        }
-    } else {
-        report_resident(d, j);
-        if (j->request != NULL) {
-            if (j->work == DRIVE_SWAP_OUT) {
-                state_release(d, j->slot);
-            }
-            core_kv_moved(c, j->request, j->work == DRIVE_SWAP_IN);
+    report_resident(d, j);
+    if (j->work == DRIVE_COMPILE || j->work == DRIVE_LOAD) {
+        if (j->resident != NULL) {
+            core_resident_done(c, j->resident);
         } else {
-            const struct cold_kv *k = &c->cold[j->cold];
-            if (k->generation == j->generation && k->state == COLD_MOVING) {
-                state_release(d, j->slot);
-            }
-            core_cold_moved(c, j->cold, j->generation);
+            drop(d, j->key);
         }
+    } else if (j->request != NULL) {
+        if (j->work == DRIVE_SWAP_OUT) {
+            state_release(d, j->slot);
+        }
+        core_kv_moved(c, j->request, j->work == DRIVE_SWAP_IN);
+    } else if (j->work != DRIVE_EVICT) {
+        const struct cold_kv *k = &c->cold[j->cold];
+        if (k->generation == j->generation && k->state == COLD_MOVING) {
+            state_release(d, j->slot);
+        }
+        core_cold_moved(c, j->cold, j->generation);
     }
     job_free(d, j);
 }

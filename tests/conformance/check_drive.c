@@ -132,7 +132,7 @@ START_TEST(attention_is_compiled_and_dropped_for_real)
     realrun_whole("agent-xpu-v2");
     ck_assert_uint_gt(plain_faults.compiles, 0);
     ck_assert_uint_eq(plain_faults.compiles, real.result.counters[COUNTER_COMPILES]);
-    ck_assert_uint_eq(real_report.n_residents, plain_faults.compiles);
+    ck_assert_uint_eq(real_report.n_residents, plain_faults.compiles + plain_faults.drops);
     memset(&plain_faults, 0, sizeof plain_faults);
 }
 END_TEST
@@ -144,6 +144,57 @@ START_TEST(a_failing_compile_ends_the_run_and_is_named)
     plain_faults.fail_compile = true;
     ck_assert_int_lt(realrun_run(policy_find("agent-xpu-v2"), "", &t), 0);
     ck_assert_ptr_nonnull(strstr(real.result.message, "made not to compile"));
+    memset(&plain_faults, 0, sizeof plain_faults);
+}
+END_TEST
+
+/* sd-npu switches between a graph of 24 rows and one of 8: prompts run on the first, tokens on the
+ * second, each only while it is in memory (the engine says so otherwise), and both give the tokens
+ * of any other schedule. */
+START_TEST(graph_blocks_are_loaded_and_dropped_for_real)
+{
+    static const char *const strategies[] = {"progressive", "sync", "keep-both"};
+    struct tokens kept;
+    struct tokens switched;
+    char params[64];
+    compiling(_i % 2 == 0 ? DRIVE_CLOCK_CPU : DRIVE_CLOCK_WALL);
+    ck_assert_int_eq(realrun_run(policy_find("fcfs"), "", &kept), 0);
+    compiling(_i % 2 == 0 ? DRIVE_CLOCK_CPU : DRIVE_CLOCK_WALL);
+    real.machine.devices[NPU].static_attention = false;
+    real_options.graph_rows[0] = 24;
+    real_options.graph_rows[1] = 8;
+    (void)snprintf(params, sizeof params, "blocks=2,g1=24,g2=8,strategy=%s", strategies[_i / 2]);
+    int rc = realrun_run(policy_find("sd-npu"), params, &switched);
+    ck_assert_msg(rc == 0, "%s", real.result.message);
+    realrun_whole("sd-npu");
+    ck_assert_uint_eq(realrun_alike(&kept, &switched), N_REQUESTS);
+    uint64_t loads = real.result.counters[COUNTER_LOADS];
+    uint32_t mapped = _i / 2 == 2 ? 4 : 2;
+    ck_assert(_i / 2 == 2 ? loads == 0 : loads > 0);
+    /* Each takes another one's place. The last go back to the prefill graphs when nobody waits any
+     * more: the run ends before or after those. */
+    ck_assert_uint_ge(plain_faults.loads + 2, loads + mapped);
+    ck_assert_uint_le(plain_faults.loads, loads + mapped);
+    ck_assert_uint_ge(plain_faults.unloads + 2, loads);
+    uint64_t seen[DRIVE_WORKS] = {0};
+    for (size_t i = 0; i < real_report.n_residents; i++) {
+        seen[real_report.residents[i].work]++;
+    }
+    ck_assert_uint_ge(seen[DRIVE_LOAD] + 2, loads);
+    ck_assert_uint_ge(seen[DRIVE_EVICT] + 2, loads);
+    memset(&plain_faults, 0, sizeof plain_faults);
+}
+END_TEST
+
+START_TEST(a_graph_that_nobody_prepared_is_named)
+{
+    struct tokens t;
+    compiling(_i == 0 ? DRIVE_CLOCK_CPU : DRIVE_CLOCK_WALL);
+    real.machine.devices[NPU].static_attention = false;
+    real_options.graph_rows[0] = 24;
+    real_options.graph_rows[1] = 8;
+    ck_assert_int_lt(realrun_run(policy_find("sd-npu"), "blocks=2,g1=16,g2=8", &t), 0);
+    ck_assert_ptr_nonnull(strstr(real.result.message, "graph 1 of layer 0 is not there"));
     memset(&plain_faults, 0, sizeof plain_faults);
 }
 END_TEST
@@ -319,6 +370,8 @@ int main(void)
     tcase_add_test(t, an_engine_or_device_that_does_not_open_is_named);
     tcase_add_loop_test(t, attention_is_compiled_and_dropped_for_real, 0, 2);
     tcase_add_loop_test(t, a_failing_compile_ends_the_run_and_is_named, 0, 2);
+    tcase_add_loop_test(t, graph_blocks_are_loaded_and_dropped_for_real, 0, 6);
+    tcase_add_loop_test(t, a_graph_that_nobody_prepared_is_named, 0, 2);
     tcase_add_loop_test(t, kv_that_was_swapped_out_is_the_same_when_it_is_back, 0, 2);
     tcase_add_loop_test(t, kv_of_a_session_waits_in_the_file_while_its_tool_runs, 0, 2);
     tcase_add_test(t, a_reused_prefix_gives_the_tokens_of_a_computed_one);

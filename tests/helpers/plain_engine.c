@@ -277,6 +277,15 @@ static int kernel(void *device, const struct engine_kernel *k, char *why)
             return -ECANCELED;
         }
     }
+    if (k->graph > 0 && k->op != OP_MHA) {
+        uint32_t layer = k->op == OP_HEAD ? p->llm->n_layers : k->layer;
+        const struct plain_graph *g = &plain_faults.graphs[k->graph][layer];
+        if (!g->there || g->prepared_rows != k->padded_rows) {
+            (void)snprintf(why, ENGINE_MESSAGE_BYTES, "graph %u of layer %u is not there", k->graph,
+                           layer);
+            return -ENOENT;
+        }
+    }
     for (uint32_t row = k->row0; row < k->row0 + k->rows; row++) {
         if (k->op == OP_QKV || k->op == OP_LAYER) {
             qkv(p, k, row);
@@ -294,15 +303,33 @@ static int kernel(void *device, const struct engine_kernel *k, char *why)
     return 0;
 }
 
-static int resident(void *device, struct resident_key key, enum engine_step step, double *bytes,
-                    char *why)
+/* Graph blocks are not needed by plain loops; what must be there when is what is checked: prepared
+ * before it is made, made before a kernel of its version and layer runs, in its shape. */
+static int graph_step(const struct engine_resident *r, enum engine_step step, char *why)
+{
+    for (uint32_t l = r->layer0; l < r->layer0 + r->n_layers + r->head; l++) {
+        struct plain_graph *g = &plain_faults.graphs[r->key.b][l];
+        if (step == ENGINE_STEP_MAKE && g->prepared_rows != r->rows) {
+            (void)snprintf(why, ENGINE_MESSAGE_BYTES, "a graph made that was not prepared");
+            return -EINVAL;
+        }
+        g->prepared_rows = step == ENGINE_STEP_PREPARE ? r->rows : g->prepared_rows;
+        g->there = step == ENGINE_STEP_MAKE;
+    }
+    atomic_fetch_add(step == ENGINE_STEP_MAKE ? &plain_faults.loads : &plain_faults.unloads,
+                     step != ENGINE_STEP_PREPARE);
+    return 0;
+}
+
+static int resident(void *device, const struct engine_resident *r, enum engine_step step, char *why)
 {
     (void)device;
-    (void)key;
-    *bytes = 0.0;
     if (plain_faults.fail_compile) {
         (void)snprintf(why, ENGINE_MESSAGE_BYTES, "made not to compile");
         return -EIO;
+    }
+    if (r->key.kind == RESIDENT_GRAPH_BLOCK) {
+        return graph_step(r, step, why);
     }
     atomic_fetch_add(step == ENGINE_STEP_MAKE ? &plain_faults.compiles : &plain_faults.drops, 1);
     return 0;
@@ -318,7 +345,8 @@ const struct engine_ops plain_engine = {.abi = ENGINE_ABI,
                                         .device_close = device_close,
                                         .kernel = kernel};
 const struct engine_ops plain_engine_compiles = {.abi = ENGINE_ABI,
-                                                 .has = ENGINE_INTERRUPTS | ENGINE_COMPILES,
+                                                 .has = ENGINE_INTERRUPTS | ENGINE_COMPILES |
+                                                        ENGINE_LOADS,
                                                  .name = "plain",
                                                  .version = "1",
                                                  .open = engine_open,

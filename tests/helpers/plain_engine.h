@@ -5,6 +5,14 @@
 
 #include "sim/api/engine.h"
 
+#define PLAIN_MAX_LAYERS 8
+
+/* What is known of a layer of a graph version; the head is the layer after the last. */
+struct plain_graph {
+    uint32_t prepared_rows;
+    bool there;
+};
+
 /* What goes wrong, counted over all kernels from 1; 0: nothing. One run at a time. */
 struct plain_faults {
     uint32_t fail_kernel; /* returns -EIO: "made to fail" */
@@ -13,11 +21,12 @@ struct plain_faults {
     bool fail_open, fail_device, fail_compile;
     uint32_t slow_us; /* added to each kernel, in steps that look at k->stop */
     /* What was seen. */
-    _Atomic uint32_t kernels, compiles, drops, cancelled;
+    _Atomic uint32_t kernels, compiles, drops, loads, unloads, cancelled;
+    struct plain_graph graphs[3][PLAIN_MAX_LAYERS + 1]; /* by version */
 };
 
 extern struct plain_faults plain_faults;
 extern const struct engine_ops plain_engine;          /* interrupts; nothing to compile */
-extern const struct engine_ops plain_engine_compiles; /* attention is compiled */
+extern const struct engine_ops plain_engine_compiles; /* attention is compiled, graphs are loaded */
 
 #endif

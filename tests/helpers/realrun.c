@@ -94,8 +94,7 @@ void realrun_ggml_model(void)
     l->vocab = 500;
 }
 
-/* Parameters that a real run asks of a policy: one kernel in flight; sd-npu's blocks are graphs,
- * which no engine has. */
+/* Parameters that a real run asks of a policy: one kernel in flight. */
 const char *realrun_parameters_of(const char *name)
 {
     return strcmp(name, "hpf") == 0 || strcmp(name, "hhpf") == 0 ? "inflight=1" : "";
@@ -162,7 +161,8 @@ void realrun_whole(const char *policy)
     }
 }
 
-/* sd-npu loads graphs; every other policy of the list runs. */
+/* sd-npu loads graphs, which only some engines do (checked apart); every other policy of the list
+ * runs on all. */
 bool realrun_refused(const char *policy)
 {
     return strcmp(policy, "sd-npu") == 0 || strcmp(policy, "replay") == 0;

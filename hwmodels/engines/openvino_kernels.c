@@ -1,0 +1,325 @@
+/* Kernels of the OpenVINO engine: inputs by pointer, one inference on the calling thread, results
+ * to where the pass has them. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hwmodels/engines/openvino_models.h"
+
+#if __has_include(<openvino/c/openvino.h>) /* without its headers this file is empty */
+
+#define MINUS_INFINITY (-1e30f)
+#define ROPE_BASE 10000.0
+
+/* ---- inference ---- */
+
+static int input(const struct compiled *c, size_t index, ov_element_type_e type, const void *data,
+                 int64_t rank, const int64_t *dims)
+{
+    ov_shape_t shape = {0};
+    ov_tensor_t *t = NULL;
+    (void)ov_shape_create(rank, dims, &shape);
+    bool ok = ov_tensor_create_from_host_ptr(type, shape, (void *)(uintptr_t)data, &t) == OK &&
+              ov_infer_request_set_input_tensor_by_index(c->request, index, t) == OK;
+    if (t != NULL) {
+        ov_tensor_free(t);
+    }
+    (void)ov_shape_free(&shape);
+    return ok ? 0 : -EIO;
+}
+
+static int rows_input(const struct compiled *c, size_t index, const float *data, uint32_t rows,
+                      uint32_t columns)
+{
+    const int64_t dims[] = {rows, columns};
+    return input(c, index, F32, data, 2, dims);
+}
+
+static const float *output(const struct compiled *c, size_t index)
+{
+    ov_tensor_t *t;
+    void *data = NULL;
+    if (ov_infer_request_get_output_tensor_by_index(c->request, index, &t) == OK) {
+        (void)ov_tensor_data(t, &data);
+        ov_tensor_free(t);
+    }
+    return data;
+}
+
+static void set_running(struct odevice *v, ov_infer_request_t *r)
+{
+    pthread_mutex_lock(&v->mutex);
+    v->running = r;
+    pthread_mutex_unlock(&v->mutex);
+}
+
+/* An interrupt meant for the kernel before may meet this one: it is then run again. */
+static int infer(struct odevice *v, const struct compiled *c, const struct engine_kernel *k,
+                 char *why)
+{
+    ov_status_e status = OK;
+    set_running(v, c->request);
+    for (int tries = 0; tries < 3; tries++) {
+        if (atomic_load(k->stop) != 0) {
+            status = INFER_CANCELLED;
+            break;
+        }
+        status = ov_infer_request_infer(c->request);
+        if (status != INFER_CANCELLED || atomic_load(k->stop) != 0) {
+            break;
+        }
+    }
+    set_running(v, NULL);
+    return status == OK ? 0
+           : status == INFER_CANCELLED || atomic_load(k->stop) != 0
+               ? -ECANCELED
+               : openvino_failure(why, "inference");
+}
+
+void openvino_interrupt(void *device)
+{
+    struct odevice *v = device;
+    pthread_mutex_lock(&v->mutex);
+    if (v->running != NULL) {
+        (void)ov_infer_request_cancel(v->running);
+    }
+    pthread_mutex_unlock(&v->mutex);
+}
+
+/* ---- kernels ---- */
+
+static float *scratch(struct odevice *v, size_t n)
+{
+    if (v->n_scratch < n) {
+        free(v->scratch);
+        v->scratch = malloc(n * sizeof(float));
+        v->n_scratch = v->scratch == NULL ? 0 : n;
+    }
+    return v->scratch;
+}
+
+/* The variant for a kernel's rows, or the kernel of its graph; its shape is the number of rows to
+ * hand over. */
+static const struct compiled *variant(struct odevice *v, const struct compiled *of,
+                                      const struct engine_kernel *k)
+{
+    if (k->graph > 0) {
+        return graph_find(v, k);
+    }
+    for (uint32_t i = 0; i < v->n_variants; i++) {
+        if (of[i].rows == 0 || of[i].rows == k->padded_rows) {
+            return &of[i];
+        }
+    }
+    return NULL;
+}
+
+static int no_shape(const struct engine_kernel *k, char *why)
+{
+    (void)snprintf(why, ENGINE_MESSAGE_BYTES, "graph %u has no static kernel of %u rows", k->graph,
+                   k->padded_rows);
+    return -EINVAL;
+}
+
+static void angles(const struct engine_kernel *k, uint32_t dim, float *cosines, float *sines)
+{
+    for (uint32_t i = 0; i < k->padded_rows; i++) {
+        for (uint32_t j = 0; j < dim; j++) {
+            double f = pow(ROPE_BASE, -2.0 * (j % (dim / 2)) / dim);
+            double a = (double)k->pass->pos[k->row0 + i] * f;
+            *cosines++ = (float)cos(a);
+            *sines++ = (float)sin(a);
+        }
+    }
+}
+
+/* IEEE half, to nearest even; numbers here are far from its limits. */
+static uint16_t half_of(float f)
+{
+    uint32_t u;
+    memcpy(&u, &f, sizeof u);
+    uint32_t sign = (u >> 16) & 0x8000u;
+    int exponent = (int)((u >> 23) & 0xff) - 127 + 15;
+    if (exponent <= 0) {
+        return (uint16_t)sign;
+    }
+    uint32_t h = ((uint32_t)exponent << 10) | ((u & 0x7fffffu) >> 13);
+    uint32_t rest = u & 0x1fffu;
+    h += rest > 0x1000u || (rest == 0x1000u && (h & 1u) != 0);
+    return (uint16_t)(sign | h);
+}
+
+static void store(const struct engine *e, uint16_t *const *layers, const struct engine_kernel *k,
+                  const float *rows)
+{
+    for (uint32_t i = 0; i < k->rows; i++) {
+        uint16_t *to = layers[k->layer] + (size_t)k->pass->cell[k->row0 + i] * e->kv_dim;
+        for (uint32_t j = 0; j < e->kv_dim; j++) {
+            to[j] = half_of(rows[(size_t)i * e->kv_dim + j]);
+        }
+    }
+}
+
+static int qkv(struct odevice *v, const struct engine_kernel *k, char *why)
+{
+    const struct engine *e = v->engine;
+    uint32_t n = k->padded_rows;
+    uint32_t dim = e->llm->head_dim;
+    uint32_t d = e->llm->hidden;
+    const struct compiled *c = variant(v, &v->qkv[k->layer * v->n_variants], k);
+    float *cosines = scratch(v, 2 * (size_t)n * dim);
+    if (c == NULL || cosines == NULL) {
+        return c == NULL ? no_shape(k, why) : -ENOMEM;
+    }
+    float *sines = cosines + (size_t)n * dim;
+    angles(k, dim, cosines, sines);
+    const int64_t dims[] = {n, 1, dim};
+    int rc = rows_input(c, 0, k->pass->x[k->layer % 2] + (size_t)k->row0 * d, n, d) != 0 ||
+                     input(c, 1, F32, cosines, 3, dims) != 0 ||
+                     input(c, 2, F32, sines, 3, dims) != 0
+                 ? openvino_failure(why, "inputs")
+                 : infer(v, c, k, why);
+    if (rc == 0) {
+        memcpy(k->pass->q + (size_t)k->row0 * e->q_dim, output(c, 0),
+               (size_t)k->rows * e->q_dim * sizeof(float));
+        store(e, e->kv->k, k, output(c, 1));
+        store(e, e->kv->v, k, output(c, 2));
+    }
+    return rc;
+}
+
+static int ffn(struct odevice *v, const struct engine_kernel *k, char *why)
+{
+    const struct engine *e = v->engine;
+    uint32_t d = e->llm->hidden;
+    const struct compiled *c = variant(v, &v->ffn[k->layer * v->n_variants], k);
+    if (c == NULL) {
+        return no_shape(k, why);
+    }
+    const float *att = k->pass->att + (size_t)k->row0 * e->q_dim;
+    const float *before = k->pass->x[k->layer % 2] + (size_t)k->row0 * d;
+    int rc = rows_input(c, 0, att, k->padded_rows, e->q_dim) != 0 ||
+                     rows_input(c, 1, before, k->padded_rows, d) != 0
+                 ? openvino_failure(why, "inputs")
+                 : infer(v, c, k, why);
+    if (rc == 0) {
+        memcpy(k->pass->x[(k->layer + 1) % 2] + (size_t)k->row0 * d, output(c, 0),
+               (size_t)k->rows * d * sizeof(float));
+    }
+    return rc;
+}
+
+static int head(struct odevice *v, const struct engine_kernel *k, char *why)
+{
+    const struct llm *m = v->engine->llm;
+    const struct compiled *c = variant(v, v->head, k);
+    float *x = scratch(v, (size_t)k->padded_rows * m->hidden);
+    if (c == NULL || x == NULL) {
+        return c == NULL ? no_shape(k, why) : -ENOMEM;
+    }
+    const float *last = k->pass->x[m->n_layers % 2];
+    memset(x, 0, (size_t)k->padded_rows * m->hidden * sizeof *x);
+    for (uint32_t i = 0; i < k->rows; i++) {
+        memcpy(x + (size_t)i * m->hidden,
+               last + (size_t)k->pass->logit_rows[k->row0 + i] * m->hidden, m->hidden * sizeof *x);
+    }
+    int rc = rows_input(c, 0, x, k->padded_rows, m->hidden) != 0 ? openvino_failure(why, "inputs")
+                                                                 : infer(v, c, k, why);
+    if (rc == 0) {
+        memcpy(k->pass->logits + (size_t)k->row0 * m->vocab, output(c, 0),
+               (size_t)k->rows * m->vocab * sizeof(float));
+    }
+    return rc;
+}
+
+/* n rows of a segment from position `first` on, against keys up to `keys`; the model takes `rows`
+ * rows: of a compiled one both are its length, and what is beyond is masked and thrown away. */
+static int attend(struct odevice *v, const struct compiled *c, const struct engine_kernel *k,
+                  const struct engine_segment *s, uint32_t row, uint32_t n, uint32_t rows,
+                  uint32_t keys, char *why)
+{
+    const struct engine *e = v->engine;
+    const struct llm *m = e->llm;
+    uint32_t first = s->first_token + row - s->row;
+    size_t q_floats = rows > n ? (size_t)rows * e->q_dim : 0;
+    float *mask = scratch(v, q_floats + (size_t)rows * keys);
+    if (mask == NULL) {
+        return -ENOMEM;
+    }
+    const float *q = k->pass->q + (size_t)row * e->q_dim;
+    if (q_floats > 0) {
+        float *copy = mask + (size_t)rows * keys;
+        memset(copy, 0, q_floats * sizeof *copy);
+        memcpy(copy, q, (size_t)n * e->q_dim * sizeof *copy);
+        q = copy;
+    }
+    for (uint32_t y = 0; y < rows; y++) {
+        for (uint32_t z = 0; z < keys; z++) {
+            mask[(size_t)y * keys + z] = z <= first + y ? 0.0f : MINUS_INFINITY;
+        }
+    }
+    const int64_t q_dims[] = {1, rows, m->heads, m->head_dim};
+    const int64_t kv_dims[] = {1, keys, m->kv_heads, m->head_dim};
+    const int64_t mask_dims[] = {1, 1, rows, keys};
+    int rc = input(c, 0, F32, q, 4, q_dims) != 0 ||
+                     input(c, 1, F16, e->kv->k[k->layer] + s->cell0 * e->kv_dim, 4, kv_dims) != 0 ||
+                     input(c, 2, F16, e->kv->v[k->layer] + s->cell0 * e->kv_dim, 4, kv_dims) != 0 ||
+                     input(c, 3, F32, mask, 4, mask_dims) != 0
+                 ? openvino_failure(why, "inputs")
+                 : infer(v, c, k, why);
+    if (rc == 0) {
+        memcpy(k->pass->att + (size_t)row * e->q_dim, output(c, 0),
+               (size_t)n * e->q_dim * sizeof(float));
+    }
+    return rc;
+}
+
+static int mha(struct odevice *v, const struct engine_kernel *k, char *why)
+{
+    const struct compiled *c =
+        k->compiled_tokens > 0 ? attention_find(v, k->compiled_tokens) : &v->mha;
+    if (c == NULL || c->request == NULL) {
+        (void)snprintf(why, ENGINE_MESSAGE_BYTES,
+                       "device %s has no attention for this length: the machine file must say "
+                       "static_attention",
+                       v->name);
+        return -EINVAL;
+    }
+    int rc = 0;
+    for (uint32_t i = 0; rc == 0 && i < k->pass->n_segments; i++) {
+        const struct engine_segment *s = &k->pass->segments[i];
+        uint32_t from = k->row0 > s->row ? k->row0 : s->row;
+        uint32_t end =
+            k->row0 + k->rows < s->row + s->n_rows ? k->row0 + k->rows : s->row + s->n_rows;
+        if (from < end) {
+            uint32_t keys = s->first_token + end - s->row;
+            rc = attend(v, c, k, s, from, end - from, c->rows > 0 ? c->rows : end - from,
+                        c->rows > 0 ? c->rows : keys, why);
+        }
+    }
+    return rc;
+}
+
+int openvino_kernel(void *device, const struct engine_kernel *k, char *why)
+{
+    struct odevice *v = device;
+    int rc = 0;
+    switch (k->op) {
+    case OP_QKV:
+        return qkv(v, k, why);
+    case OP_MHA:
+        return mha(v, k, why);
+    case OP_FFN:
+        return ffn(v, k, why);
+    case OP_HEAD:
+        return head(v, k, why);
+    default:
+        rc = qkv(v, k, why);
+        rc = rc == 0 ? mha(v, k, why) : rc;
+        return rc == 0 ? ffn(v, k, why) : rc;
+    }
+}
+
+#endif
