@@ -6,6 +6,7 @@
 #   make asan ubsan the same tests under a sanitizer
 #   make fuzz       every reader on coverage-guided inputs, SECONDS=60 in all
 #   make campaign   random runs over everything, each four ways, HOURS=1 long
+#   make mutants    faults put in by hand, and which test sees each (tests/mutants/README.md)
 #   make originals  openvino-cb beside openvino.genai, llama-cpp beside llama.cpp's server, step for step (tests/originals)
 #   make gallery    the pictures of README.md again
 #   make bench lint format golden-update validation sensitivity install uninstall deb clean
@@ -48,9 +49,13 @@ TESTS    := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/check_*.c tests/orac
 BENCHES  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bench/bench_*.c))
 BENCH_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(filter-out $(wildcard tests/bench/bench_*.c),$(wildcard tests/bench/*.c)))
 
-all: $(BUILD)/xpusim $(ENGINES)
+# With SHARED=1 programs link a shared library, so that one changed file costs one link (make mutants).
+LIB := $(BUILD)/libxpusim.$(if $(SHARED),so,a)
 
-$(BUILD)/xpusim: $(BUILD)/experiments/commands/main.o $(BUILD)/libxpusim.a
+all: $(BUILD)/xpusim $(ENGINES)
+tests: $(BUILD)/xpusim $(TESTS)
+
+$(BUILD)/xpusim: $(BUILD)/experiments/commands/main.o $(LIB)
 	@$(CC) $(ALL_CFLAGS) $(LDFLAGS) -rdynamic -o $@ $^ $(LDLIBS)
 
 engines: $(BUILD)/setup.stamp
@@ -74,6 +79,9 @@ $(BUILD)/engines/openvino.so: $(wildcard hwmodels/engines/openvino*.c) $(wildcar
 $(BUILD)/libxpusim.a: $(LIB_OBJ)
 	@rm -f $@
 	@ar rcs $@ $^
+
+$(BUILD)/libxpusim.so: $(LIB_OBJ)
+	@$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(@F) -o $@ $^ $(LDLIBS)
 
 # The packages come before the first object, also under -j. The version is compiled into the two
 # files that print it; they are rebuilt when the revision changes.
@@ -105,7 +113,7 @@ $(BUILD)/%.o: %.c $(BUILD)/flags | $(BUILD)/setup.stamp
 	@echo "cc $<"
 	@$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(TESTS): $(BUILD)/%: $(BUILD)/%.o $(HELP_OBJ) $(BUILD)/libxpusim.a
+$(TESTS): $(BUILD)/%: $(BUILD)/%.o $(HELP_OBJ) $(LIB)
 	@$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) $(LDLIBS)
 
 $(BENCHES): $(BUILD)/%: $(BUILD)/%.o $(BENCH_OBJ) $(HELP_OBJ) $(BUILD)/libxpusim.a
@@ -141,7 +149,7 @@ fuzz:
 	    XCFLAGS='-fsanitize=fuzzer-no-link,$(FUZZ_SAN) -fno-sanitize-recover=all' LDFLAGS='-fsanitize=fuzzer'
 	@SECONDS_IN_ALL=$(or $(SECONDS),60) sh tests/fuzz/fuzz.sh $(READERS)
 
-$(BUILD)/tests/fuzz/fuzz $(BUILD)/tests/campaign/campaign: $(BUILD)/%: $(BUILD)/%.o $(HELP_OBJ) $(BUILD)/libxpusim.a
+$(BUILD)/tests/fuzz/fuzz $(BUILD)/tests/campaign/campaign: $(BUILD)/%: $(BUILD)/%.o $(HELP_OBJ) $(LIB)
 	@$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) $(LDLIBS)
 
 # Random runs over everything, a plug-in among the policies, HOURS long, from number FIRST on.
@@ -149,6 +157,9 @@ campaign: $(BUILD)/tests/campaign/campaign
 	@$(CC) -std=c17 -D_POSIX_C_SOURCE=200809L -ffp-contract=off -fPIC -shared -I. -O2 -o $(BUILD)/skeleton.so \
 	    policies/skeleton/skeleton.c
 	@XPUSIM_PLUGIN=$(BUILD)/skeleton.so $(BUILD)/tests/campaign/campaign $(or $(HOURS),1) $(BUILD)/findings $(FIRST)
+
+mutants:
+	@python3 tests/mutants/mutants.py $(MUTANTS)
 
 originals: $(BUILD)/xpusim
 	@BUILD=$(BUILD) sh tests/originals/originals.sh openvino
@@ -233,7 +244,7 @@ clean:
 
 FORCE:
 .SECONDARY:
-.PHONY: all engines claims-report check demo asan ubsan bench fuzz campaign lint format golden-update gallery install uninstall deb clean FORCE
+.PHONY: all tests mutants engines claims-report check demo asan ubsan bench fuzz campaign lint format golden-update gallery install uninstall deb clean FORCE
 
 -include $(LIB_OBJ:.o=.d) $(HELP_OBJ:.o=.d) $(TESTS:=.d) $(BENCHES:=.d) $(BENCH_OBJ:.o=.d) \
          $(BUILD)/experiments/commands/main.d

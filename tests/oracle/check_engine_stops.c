@@ -536,6 +536,52 @@ START_TEST(tokens_are_out_when_the_host_has_sampled_them)
 }
 END_TEST
 
+/* At 4 ms the first chunk has ended and the second begins: nothing of it has to be interrupted, so
+ * the launch is off the device at once. The same at 8 ms, between two ops, and 1 ms later with the
+ * 0.5 ms that an interruption takes. */
+START_TEST(suspending_exactly_between_two_kernels_interrupts_nothing)
+{
+    for (int k = 0; k < 4; k++) {
+        setup();
+        sc.setup.collapse = k % 2 == 1;
+        sc.machine.devices[NPU].can_suspend = true;
+        sc.machine.devices[NPU].reset_ns = MS(0.5);
+        goes_on_with = NPU;
+        suspend_ms[0] = 4;
+        suspend_ms[1] = k / 2 == 1 ? 8 : 9;
+        run(suspend, one, 1);
+        ended(0, 4, LAUNCH_OUTCOME_YIELDED, 0, 256);
+        if (k / 2 == 1) {
+            ended(1, 8, LAUNCH_OUTCOME_YIELDED, 1, 512);
+            ended(2, 61, LAUNCH_OUTCOME_DONE, 7, 0);
+        } else {
+            ended(1, 9.5, LAUNCH_OUTCOME_YIELDED, 1, 512);
+            ended(2, 61.5, LAUNCH_OUTCOME_DONE, 7, 0);
+        }
+        teardown();
+    }
+}
+END_TEST
+
+/* XSched's level 3 needs no level 2: a device that takes nothing back suspends all the same, also
+ * with kernels handed over ahead. */
+START_TEST(suspending_needs_no_withdrawal)
+{
+    sc.machine.devices[NPU].can_suspend = true;
+    sc.machine.devices[NPU].can_withdraw = false;
+    sc.machine.devices[NPU].inflight_depth = 4;
+    sc.machine.devices[NPU].reset_ns = MS(0.5);
+    stop_ms = 5;
+    stop_mode = PREEMPT_SUSPEND;
+    inflight = 3;
+    x.yield = YIELD_KERNEL;
+    run(stop_once, one, 1);
+    ck_assert_int_eq(x.rc[0], 0);
+    ended(0, 5.5, LAUNCH_OUTCOME_YIELDED, 0, 256);
+    ended(1, 61.5, LAUNCH_OUTCOME_DONE, 7, 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("engine stops");
@@ -544,6 +590,7 @@ int main(void)
                         (int)(sizeof stops / sizeof stops[0]));
     tcase_add_test(loop, reset_kills_the_running_kernel_and_loses_its_work);
     tcase_add_test(loop, a_suspended_kernel_goes_on_where_it_stopped);
+    tcase_add_test(loop, suspending_exactly_between_two_kernels_interrupts_nothing);
     suite_add_tcase(s, loop);
     TCase *t = tcase_create("by hand");
     tcase_add_checked_fixture(t, setup, teardown);
@@ -556,6 +603,7 @@ int main(void)
     tcase_add_test(t, a_device_without_reset_refuses_it);
     tcase_add_test(t, a_suspended_kernel_starts_over_on_another_device);
     tcase_add_test(t, a_device_that_cannot_suspend_refuses_it);
+    tcase_add_test(t, suspending_needs_no_withdrawal);
     tcase_add_test(t, a_queued_launch_starts_when_the_one_before_ends);
     tcase_add_test(t, a_withdrawn_launch_ends_at_once_and_leaves_no_trace_on_the_device);
     tcase_add_test(t, a_queue_that_takes_nothing_back_refuses_to_withdraw);

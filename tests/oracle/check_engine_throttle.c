@@ -153,6 +153,79 @@ START_TEST(throttling_is_explained)
 }
 END_TEST
 
+/* The platform idles at 5 W, the NPU at 2 and the iGPU at 3: nothing of these 10 W can be slowed,
+ * and the average begins with them. At full speed the iGPU draws 30, 37 in all: the average follows
+ * 37 - 27 exp(-t/10) and meets 22 W at 10 ln(27/15) = 5.878 s. From then on 22 = 10 + 27 s^3, so
+ * s = (12/27)^(1/3) = 0.7631. */
+START_TEST(what_idles_draws_its_power_at_any_speed)
+{
+    sc.machine.idle_watts = 5;
+    sc.machine.devices[NPU].idle_watts = 2;
+    sc.machine.devices[IGPU].idle_watts = 3;
+    double t = 10.0 * log(27.0 / 15.0);
+    double speed = pow(12.0 / 27.0, 1.0 / 3.0);
+    double end = t + (20.0 - t) / speed;
+    ck_assert_double_eq_tol(finish_s(22, 0, 10, 3, 0.1), end, 1e-6);
+    ck_assert_uint_eq(n_speeds, 2); /* and back at the end */
+    ck_assert_double_eq_tol(at_s[0], t, 1e-6);
+    ck_assert_double_eq_tol(speeds[0], speed, 1e-6);
+    ck_assert_double_eq_tol(sc.result.audit.energy_sum_j, 37.0 * t + 22.0 * (end - t), 1e-4);
+}
+END_TEST
+
+static void serve_and_load(struct sched *s, struct script *y)
+{
+    if (y->stage == 0) {
+        y->stage = 1;
+        (void)sched_load(s, (struct resident_key){RESIDENT_GRAPH_BLOCK, 1, 2}, 10e9);
+    }
+    script_serve(s, y);
+}
+
+/* A burst limit of 15 of 30 W halves the speed from the first instant: 40 s for the prompt. The
+ * loader is no device: its 10 GB at 1 GB/s take 10 s as ever. */
+START_TEST(the_loader_keeps_its_speed)
+{
+    x.step = serve_and_load;
+    ck_assert_double_eq_tol(finish_s(15, 15, 1000, 1, 0.1), 40.0, 1e-6);
+    ck_assert_uint_eq(x.n_ready, 1);
+    ck_assert_int_eq(x.ready[0].at_ns, 10 * NS_PER_S);
+}
+END_TEST
+
+static int64_t frame_done_ns;
+
+static void on_frame(void *self, int64_t now_ns, uint8_t device, enum frame_state to,
+                     int64_t due_ns)
+{
+    (void)self;
+    (void)device;
+    (void)due_ns;
+    if (to == FRAME_DONE && frame_done_ns == 0) {
+        frame_done_ns = now_ns;
+    }
+}
+
+/* The same prompt on the NPU at half speed, beside a frame of 2 s on the iGPU: the display does not
+ * wait for a governor of inference. */
+START_TEST(frames_keep_their_speed)
+{
+    for (int op = 0; op < OP_KIND_COUNT; op++) {
+        sc.cost[NPU][op] = sc.cost[IGPU][op];
+    }
+    sc.machine.devices[NPU].static_attention = false;
+    sc.machine.devices[NPU].prefill_watts = 30;
+    sc.machine.devices[IGPU].prefill_watts = sc.machine.devices[IGPU].decode_watts = 0;
+    sc.setup.frames =
+        (struct sim_frames){.per_s = 0.01, .device = IGPU, .device_ns = 2 * NS_PER_S, .bytes = 0};
+    sc.observer.frame = on_frame;
+    frame_done_ns = 0;
+    x.device = NPU;
+    ck_assert_double_eq_tol(finish_s(15, 15, 1000, 1, 0.1), 40.0, 1e-6);
+    ck_assert_int_eq(frame_done_ns, 2 * NS_PER_S);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("throttle");
@@ -165,6 +238,9 @@ int main(void)
     tcase_add_test(t, an_rc_model_is_the_same_equation);
     tcase_add_test(t, throttling_is_not_contention);
     tcase_add_test(t, throttling_is_explained);
+    tcase_add_test(t, what_idles_draws_its_power_at_any_speed);
+    tcase_add_test(t, the_loader_keeps_its_speed);
+    tcase_add_test(t, frames_keep_their_speed);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_NORMAL);

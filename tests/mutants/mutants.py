@@ -1,0 +1,371 @@
+#!/usr/bin/env python3
+"""Which test sees a fault? Puts the faults of tests/mutants/*.txt into the program, one at a time.
+
+    mutants.py [--all-tests] [--no-golden] [--jobs N] [NAME ...]   tries those whose name begins so
+    mutants.py --table      the table of tests/mutants/README.md from the results so far
+    mutants.py --coverage   measures anew which test runs which line
+
+A fault is a record: `file:`, `why:`, lines `- ` (found exactly once in the file) and `+ ` (what
+stands there instead), and perhaps `rule:` (the rule that it takes out), `equivalent:` (why nothing
+can see it) or `open:` (why no test does). Its name is FILE:NUMBER. Nothing is written into the tree:
+a changed copy is compiled and linked into a shared library of its own, which the programs load.
+
+Only tests that run a changed line are tried (gcov says which), quick ones first, until one fails.
+Tests that compare with recorded outputs come last and count as `golden only`. A test that takes ten
+times its processor time, or a fault that the compiler refuses, counts as killed. Without
+--all-tests no more than BUDGET_S seconds of tests are tried on a fault.
+"""
+import argparse
+import collections
+import concurrent.futures
+import glob
+import json
+import os
+import re
+import resource
+import shlex
+import subprocess
+import sys
+import threading
+import time
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+PLACE = "build/mutants"        # the program as it is, as a shared library
+COVER = "build/mutants-cover"  # the same, counting lines
+RESULTS = PLACE + "/results.json"
+MAP = PLACE + "/map.json"
+BUDGET_S = 4.0
+# Recorded outputs: `make golden-update` would make them agree with the fault.
+GOLDEN = ["golden.sh", "diff.sh", "gate.sh"]
+# Build, install or count allocations of another tree than the changed library.
+NOT_HERE = ["determinism.sh", "install.sh", "memory.sh", "plugin.sh", "terminal.sh", "drive.sh"]
+
+
+def run(command, env=None, timeout=None, cpu_s=None):
+    """Exit status (None: out of time) and output of a command that leads its own process group."""
+    def limits():
+        os.setsid()
+        if cpu_s:
+            resource.setrlimit(resource.RLIMIT_CPU, (int(cpu_s) + 1, int(cpu_s) + 2))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    p = subprocess.Popen(command, cwd=TOP, env=env, preexec_fn=limits, stdin=subprocess.DEVNULL,
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    try:
+        out, _ = p.communicate(timeout=timeout)
+        return p.returncode, out.decode(errors="replace")
+    except subprocess.TimeoutExpired:
+        os.killpg(p.pid, 9)
+        p.communicate()
+        return None, ""
+
+
+# --- records
+
+def records():
+    """Every fault, by name, in the order of the files."""
+    found = collections.OrderedDict()
+    for path in sorted(glob.glob(TOP + "/tests/mutants/*.txt")):
+        with open(path) as f:
+            text = f.read()
+        number = 0
+        for block in re.split(r"\n\s*\n", text):
+            lines = [l for l in block.split("\n") if l and not l.startswith("#")]
+            if not lines:
+                continue
+            number += 1
+            r = {"name": "%s:%d" % (os.path.basename(path)[:-4], number), "before": [], "after": []}
+            for l in lines:
+                if l[:2] in ("- ", "+ ") or l in ("-", "+"):
+                    r["before" if l[0] == "-" else "after"].append(l[2:])
+                else:
+                    key, _, value = l.partition(":")
+                    if key not in ("file", "why", "rule", "equivalent", "open"):
+                        sys.exit("%s: %s: what is '%s'?" % (path, r["name"], l))
+                    r[key] = value.strip()
+            r["key"] = "%s\n%s\n%s" % (r["file"], "\n".join(r["before"]), "\n".join(r["after"]))
+            found[r["name"]] = r
+    return found
+
+
+def changed(r):
+    """The changed text of a record's file, and the lines that it changes."""
+    with open(os.path.join(TOP, r["file"])) as f:
+        text = f.read()
+    before = "\n".join(r["before"])
+    if text.count(before) != 1:
+        return None, "found %d times" % text.count(before)
+    at = text.index(before)
+    first = text.count("\n", 0, at) + 1
+    return (text[:at] + "\n".join(r["after"]) + text[at + len(before):],
+            range(first, first + before.count("\n") + 1))
+
+
+# --- the program and its tests
+
+def make(place, *flags):
+    subprocess.run(["make", "-s", "-j2", "tests", "BUILD=" + place, "OPT=-O1",
+                    "REVISION=mutants"] + list(flags), cwd=TOP, check=True)
+
+
+def build():
+    make(PLACE, "SHARED=1", "XCFLAGS=-fPIC -g0")
+
+
+def compile_commands():
+    """Source -> the words of the command that compiles it."""
+    out = subprocess.run(["make", "-nB", PLACE + "/libxpusim.so", "BUILD=" + PLACE, "SHARED=1", "OPT=-O1",
+                          "XCFLAGS=-fPIC -g0", "REVISION=mutants"], cwd=TOP, check=True, capture_output=True, text=True).stdout
+    commands = {}
+    for line in out.split("\n"):
+        if " -c -o " in line:
+            words = shlex.split(line)
+            commands[words[-1]] = words
+    return commands
+
+
+def tests():
+    programs = sorted(glob.glob(TOP + "/tests/unit/check_*.c") + glob.glob(TOP + "/tests/oracle/check_*.c") +
+                      glob.glob(TOP + "/tests/conformance/check_*.c"))
+    scripts = [s for s in sorted(glob.glob(TOP + "/tests/golden/*.sh")) if os.path.basename(s) not in NOT_HERE]
+    return [os.path.relpath(p, TOP)[:-2] for p in programs] + [os.path.relpath(s, TOP) for s in scripts]
+
+
+def is_golden(test):
+    return os.path.basename(test) in GOLDEN
+
+
+def command_of(test, place):
+    return ["sh", test] if test.endswith(".sh") else [os.path.join(place, test)]
+
+
+def failed(test, status, out):
+    """A Check program that says nothing has failed, as tests/run.sh has it."""
+    return status != 0 or (not test.endswith(".sh") and not re.search(r"^100%: Checks: [1-9]", out, re.M))
+
+
+# --- which test runs which line
+
+def measure_coverage(only):
+    """Lines of sources that each test runs, and the seconds it takes. Kept from one call to the next."""
+    make(COVER, "XCFLAGS=--coverage -g0", "CPPFLAGS=-D_exit=exit")
+    known = json.load(open(MAP)) if os.path.exists(MAP) else {}
+    for test in tests():
+        if only and not any(o in test for o in only):
+            continue
+        for old in glob.glob(TOP + "/" + COVER + "/**/*.gcda", recursive=True):
+            os.unlink(old)
+        env = dict(os.environ, BUILD=COVER, CK_DEFAULT_TIMEOUT="300")
+        began = resource.getrusage(resource.RUSAGE_CHILDREN)
+        status, out = run(command_of(test, COVER), env=env, timeout=240)
+        ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds = ended.ru_utime + ended.ru_stime - began.ru_utime - began.ru_stime
+        data = [os.path.relpath(d, TOP) for d in glob.glob(TOP + "/" + COVER + "/**/*.gcda", recursive=True)
+                if "/tests/" not in d]
+        lines = collections.defaultdict(set)
+        if data:
+            text = subprocess.run(["gcov", "--json-format", "--stdout"] + data, cwd=TOP, capture_output=True,
+                                  text=True).stdout
+            for document in text.split("\n"):
+                for f in json.loads(document)["files"] if document else []:
+                    if not f["file"].startswith("/"):
+                        lines[f["file"]].update(l["line_number"] for l in f["lines"] if l["count"])
+        known[test] = {"s": round(seconds, 2), "ok": not failed(test, status, out),
+                       "lines": {f: spans(l) for f, l in lines.items() if l}}
+        print("%-48s %7.1f s %s" % (test, seconds, "" if known[test]["ok"] else "FAILS, is left out"), flush=True)
+        with open(MAP + ".tmp", "w") as f:
+            json.dump(known, f)
+        os.rename(MAP + ".tmp", MAP)
+
+
+def spans(numbers):
+    """Numbers as a flat list of first, last, first, last."""
+    out = []
+    for n in sorted(numbers):
+        if out and n == out[-1] + 1:
+            out[-1] = n
+        else:
+            out += [n, n]
+    return out
+
+
+def runs(entry, path, lines):
+    """Whether a test runs one of the lines, or one within three of them (a line without code)."""
+    s = entry["lines"].get(path, [])
+    return any(s[i] <= lines[-1] + 3 and s[i + 1] >= lines[0] - 3 for i in range(0, len(s), 2))
+
+
+def order(covered, r, lines):
+    """Tests for a fault: those of its file's name first, then quick ones; recorded outputs last."""
+    stem = os.path.basename(r["file"]).split(".")[0].replace("-", "_")
+    chosen = [t for t in tests() if t in covered and covered[t]["ok"] and runs(covered[t], r["file"], lines)]
+    return sorted(chosen, key=lambda t: (is_golden(t), 0 if stem in t else 1, covered[t]["s"]))
+
+
+# --- one fault
+
+class Workshop:
+    """A place of its own for each worker: a changed source, its object, the library linked with it."""
+
+    def __init__(self, commands):
+        self.commands = commands
+        self.objects = {s: w[w.index("-o") + 1] for s, w in commands.items()}
+
+    def library(self, r, text, place):
+        """Compiles and links; returns None or what the compiler says."""
+        overlay = os.path.join(place, "overlay")
+        subprocess.run(["rm", "-rf", overlay], check=True)
+        path = os.path.join(TOP, overlay, r["file"])
+        os.makedirs(os.path.dirname(path))
+        with open(path, "w") as f:
+            f.write(text)
+        affected = [r["file"]] if r["file"].endswith(".c") else self.users_of(r["file"])
+        objects = dict(self.objects)
+        for source in affected:
+            words = list(self.commands[source])
+            objects[source] = os.path.join(overlay, source[:-2] + ".o")
+            os.makedirs(os.path.join(TOP, os.path.dirname(objects[source])), exist_ok=True)
+            words[words.index("-o") + 1] = objects[source]
+            words = [w for w in words if w not in ("-MMD", "-MP")]
+            if source == r["file"]:
+                words[-1] = os.path.join(overlay, source)
+            # The changed header, or the changed source's neighbours, are found in that order.
+            words[1:1] = ["-I" + overlay]
+            words.insert(-1, "-w")
+            status, out = run(words)
+            if status != 0:
+                return out
+        libs = subprocess.run("pkg-config --libs gsl libcjson sqlite3 libcurl", shell=True, capture_output=True,
+                              text=True).stdout.split()
+        status, out = run(["gcc", "-shared", "-o", os.path.join(place, "libxpusim.so")] +
+                          sorted(objects.values()) + libs + ["-lcsv", "-lpthread", "-ldl", "-lm"])
+        return None if status == 0 else out
+
+    def users_of(self, header):
+        users = []
+        for source, obj in self.objects.items():
+            with open(os.path.join(TOP, obj[:-2] + ".d")) as f:
+                if re.search(r"(^|\s)%s(\s|$)" % re.escape(header), f.read()):
+                    users.append(source)
+        return users
+
+
+def attempt(r, workshop, covered, place, options):
+    """The verdict on one fault."""
+    began = time.time()
+    result = {"key": r["key"], "verdict": "survived", "by": "", "tests": 0}
+    text, lines = changed(r)
+    if text is None:
+        result.update(verdict="stale", by=lines)
+        return result
+    refused = workshop.library(r, text, place)
+    if refused is not None:
+        result.update(verdict="killed", by="the compiler")
+        return result
+    spent = 0.0
+    for test in order(covered, r, lines):
+        usual = covered[test]["s"]
+        if is_golden(test) and options.no_golden:
+            break
+        if not is_golden(test) and not options.all_tests and spent + usual > BUDGET_S:
+            continue
+        env = dict(os.environ, BUILD=PLACE, LD_LIBRARY_PATH=os.path.join(TOP, place), CK_DEFAULT_TIMEOUT=str(int(30 + 20 * usual)))
+        status, out = run(command_of(test, PLACE), env=env, timeout=60 + 20 * usual, cpu_s=5 + 10 * usual)
+        spent += usual
+        result["tests"] += 1
+        if failed(test, status, out):
+            case = re.search(r":[EF]:[^:]*:([a-z_A-Z0-9]+):", out)
+            result.update(verdict="golden only" if is_golden(test) else "killed",
+                          by=os.path.basename(test) + (": " + case.group(1) if case else ""))
+            break
+    result["s"] = round(time.time() - began, 1)
+    return result
+
+
+def try_faults(names, options):
+    build()
+    if not os.path.exists(MAP):
+        measure_coverage([])
+    covered = json.load(open(MAP))
+    workshop = Workshop(compile_commands())
+    results = json.load(open(RESULTS)) if os.path.exists(RESULTS) else {}
+    lock = threading.Lock()
+    places = ["%s/worker%d" % (PLACE, i) for i in range(options.jobs)]
+
+    def one(r):
+        with lock:
+            place = places.pop()
+        os.makedirs(os.path.join(TOP, place), exist_ok=True)
+        result = attempt(r, workshop, covered, place, options)
+        with lock:
+            places.append(place)
+            results[r["name"]] = result
+            print("%-24s %-12s %-52s %3d tests %6.1f s" % (r["name"], result["verdict"], result["by"][:52],
+                                                           result["tests"], result.get("s", 0)), flush=True)
+            with open(RESULTS + ".tmp", "w") as f:
+                json.dump(results, f, indent=0)
+            os.rename(RESULTS + ".tmp", RESULTS)
+
+    todo = [r for n, r in records().items()
+            if "equivalent" not in r and (not names or any(n == w or n.startswith(w + ":") or r["file"].startswith(w) for w in names))]
+    if options.not_killed:
+        todo = [r for r in todo if results.get(r["name"], {}).get("verdict") != "killed"]
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        list(pool.map(one, todo))
+
+
+# --- the table
+
+def table():
+    results = json.load(open(RESULTS)) if os.path.exists(RESULTS) else {}
+    revision = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=TOP, capture_output=True,
+                              text=True).stdout.strip()
+    print("Made by `tests/mutants/mutants.py --table` on %s at %s.\n" % (time.strftime("%Y-%m-%d"), revision))
+    rows = collections.OrderedDict()
+    left = []
+    for name, r in records().items():
+        group = rows.setdefault(name.split(":")[0], collections.Counter())
+        group["faults"] += 1
+        got = results.get(name, {})
+        verdict = got.get("verdict", "not tried") if got.get("key") == r["key"] else "not tried"
+        if "equivalent" in r:
+            verdict = "equivalent"
+        group[verdict] += 1
+        if verdict != "killed":
+            left.append((name, r, verdict))
+    columns = ["faults", "killed", "golden only", "survived", "equivalent", "not tried", "stale"]
+    total = collections.Counter()
+    for c in rows.values():
+        total.update(c)
+    columns = [c for c in columns if c in ("faults", "killed") or total[c]]
+    print("| faults in | " + " | ".join(columns).replace("faults |", "put in |", 1) + " | killed of those that can be |")
+    print("|---|" + "---:|" * (len(columns) + 1))
+    for name, c in list(rows.items()) + [("all", total)]:
+        can = c["faults"] - c["equivalent"]
+        print("| %s | %s | %.0f %% |" % (name, " | ".join(str(c[k]) for k in columns), 100.0 * c["killed"] / max(can, 1)))
+    print("\nNot killed:\n\n| fault | file | what is wrong | verdict | reason |\n|---|---|---|---|---|")
+    for name, r, verdict in left:
+        print("| %s | `%s` | %s | %s | %s |" % (name, r["file"], r.get("why", ""), verdict,
+                                               r.get("equivalent") or r.get("open", "")))
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("names", nargs="*")
+    p.add_argument("--all-tests", action="store_true")
+    p.add_argument("--no-golden", action="store_true")
+    p.add_argument("--not-killed", action="store_true", help="only those that no test killed yet")
+    p.add_argument("--table", action="store_true")
+    p.add_argument("--coverage", action="store_true")
+    p.add_argument("--jobs", type=int, default=1)
+    options = p.parse_args()
+    os.makedirs(os.path.join(TOP, PLACE), exist_ok=True)
+    os.chdir(TOP)
+    if options.table:
+        table()
+    elif options.coverage:
+        measure_coverage(options.names)
+    else:
+        try_faults(options.names, options)
+
+
+main()

@@ -1,0 +1,371 @@
+/* Rules of the engine that sit at degenerate points in plain runs: a queue whose last item is given
+ * up, a policy that polls, noise, a batch that is sampled, KV of a prefix that is used in part and
+ * of drafts that were wrong, estimates. By hand. Toy iGPU: 1 ns a kernel where nothing is said. */
+#include <check.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/helpers/script.h"
+
+#define RT REQUEST_CLASS_REACTIVE
+#define BE REQUEST_CLASS_PROACTIVE
+#define MS(t) ((int64_t)((t)*1e6 + 0.5))
+
+static struct scenario sc;
+static struct script x;
+
+static void setup(void)
+{
+    scenario_init(&sc);
+    memset(&x, 0, sizeof x);
+    x.device = IGPU;
+    sc.machine.devices[NPU].static_attention = false;
+}
+
+static void teardown(void)
+{
+    scenario_fini(&sc);
+}
+
+static void run(void (*step)(struct sched *, struct script *), const struct scenario_request *q,
+                uint32_t n)
+{
+    x.step = step;
+    int rc = script_run(&sc, &x, q, n);
+    ck_assert_msg(rc == 0, "%s", sc.result.message);
+    ck_assert(sc.result.audit.clean);
+}
+
+/* Kernels of 1 ns are rounding beside what is compared. */
+static void at_ms(int64_t got_ns, double want_ms)
+{
+    ck_assert_msg(llabs(got_ns - MS(want_ms)) <= 10, "at %.6f ms, not %.3f",
+                  units_ms_from_ns(got_ns), want_ms);
+}
+
+/* ---- queues of the loader and the compiler ---- */
+
+static struct resident_key block(uint32_t number)
+{
+    return (struct resident_key){RESIDENT_GRAPH_BLOCK, number, 2};
+}
+
+static struct resident_key attention(uint32_t tokens)
+{
+    return (struct resident_key){RESIDENT_COMPILED_ATTENTION, tokens, 0};
+}
+
+/* Three items; the last is given up at 3 ms, the one before it at 4, and another comes at 5. */
+static void give_up_the_last(struct sched *s, struct script *y)
+{
+    script_serve(s, y);
+    bool loads = y->yield == 0;
+    for (uint32_t i = 1; y->stage == 0 && i <= 3; i++) {
+        y->rc[i] = loads ? sched_load(s, block(i), 10e6) : sched_compile(s, attention(i));
+    }
+    y->stage = y->stage == 0 ? 1 : y->stage;
+    for (uint32_t i = 0; i < 2; i++) {
+        if (script_at(s, y, 1 + i, 3.0 + i)) {
+            y->rc[4 + i] = sched_resident_evict(s, loads ? block(3 - i) : attention(3 - i));
+        }
+    }
+    if (script_at(s, y, 3, 5)) {
+        y->rc[6] = loads ? sched_load(s, block(9), 10e6) : sched_compile(s, attention(9));
+    }
+}
+
+/* Each takes 10 ms: the first until 10, the newcomer, next in the queue, until 20; nothing else. */
+START_TEST(what_comes_after_a_cancelled_last_item_takes_its_place)
+{
+    static const struct scenario_request q[] = {{BE, 0, 16, 1, 0, 0}};
+    sc.machine.compile_fixed_ns = MS(10);
+    scenario_cost(&sc, IGPU, OP_QKV, 40, 0, 0);
+    x.yield = (uint32_t)_i;
+    run(give_up_the_last, q, 1);
+    for (int i = 1; i <= 6; i++) {
+        ck_assert_int_eq(x.rc[i], 0);
+    }
+    ck_assert_uint_eq(x.n_ready, 2);
+    ck_assert_uint_eq(x.ready[0].id, 1);
+    at_ms(x.ready[0].at_ns, 10);
+    ck_assert_uint_eq(x.ready[1].id, 9);
+    at_ms(x.ready[1].at_ns, 20);
+}
+END_TEST
+
+/* ---- energy of a coordinator that polls ---- */
+
+/* Two prompts of 30 ms on the iGPU from 10 ms on, each sampled for 2 ms: the device works 10-70,
+ * the host samples 40-42 and 70-72. Idle 5 W for 72 ms 0.36 J, the iGPU 20 W for 60 ms 1.2,
+ * sampling 12 W for 4 ms 0.048; polling 3 W for the 60 ms in which a device works 0.18, also beside
+ * sampling, and not while everything idles. */
+START_TEST(polling_draws_power_while_a_device_works_and_only_then)
+{
+    static const struct scenario_request q[] = {{BE, 0.01, 16, 1, 0, 0}, {BE, 0.01, 16, 1, 0, 0}};
+    static struct policy_ops ops;
+    ops = script_ops;
+    ops.flags = _i == 1 ? POLICY_F_BUSY_POLL : 0;
+    scenario_cost(&sc, IGPU, OP_QKV, 30, 0, 0);
+    sc.machine.sample_ns_per_token = MS(2);
+    sc.machine.poll_watts = 3;
+    x.step = script_serve;
+    sc.setup.policy = &ops;
+    sc.setup.policy_context = &x;
+    ck_assert_int_eq(scenario_run(&sc, q, 2, false), 0);
+    at_ms(sc.records[1].finish_ns, 72);
+    double want = 0.36 + 1.2 + 0.048 + (_i == 1 ? 0.18 : 0.0);
+    ck_assert_double_eq_tol(sc.result.audit.energy_sum_j, want, 1e-6);
+    ck_assert_double_eq_tol(sc.result.audit.energy_integral_j, want, 1e-6);
+}
+END_TEST
+
+/* ---- noise of what really happens ---- */
+
+/* 60 requests decode 63 tokens of 1 ms each, one after another: 3,780 independent factors of mean 1
+ * and sigma 1, whose mean has a standard error of sqrt(e - 1) / sqrt(3780) = 0.021. Without the
+ * -sigma^2/2 the mean is 1.65. */
+START_TEST(noise_changes_no_mean)
+{
+    static struct scenario_request q[60];
+    for (uint32_t i = 0; i < 60; i++) {
+        q[i] = (struct scenario_request){BE, 0, 1, 64, 0, 0};
+    }
+    scenario_cost(&sc, IGPU, OP_LAYER, 1, 0, 0);
+    sc.setup.truth_sigma = 1.0;
+    run(script_serve, q, 60);
+    double mean = units_ms_from_ns(sc.result.end_ns) / (60 * 63);
+    ck_assert_msg(fabs(mean - 1.0) < 0.1, "mean factor %.3f", mean);
+}
+END_TEST
+
+static int64_t kernel_ns[2][8];
+static uint32_t n_kernels[2];
+
+static void on_kernel(void *self, const struct kernel_record *k)
+{
+    (void)self;
+    uint32_t i = x.yield;
+    if (k->launch->pass->segments[0].request->id == 0 && n_kernels[i] < 8) {
+        kernel_ns[i][n_kernels[i]++] = k->end_ns - k->begin_ns;
+    }
+}
+
+/* Request 1 goes first, if there is one. */
+static void last_first(struct sched *s, struct script *y)
+{
+    const struct request *first = y->request[0];
+    if (y->request[1] != NULL) {
+        y->request[0] = NULL;
+    }
+    script_serve(s, y);
+    y->request[0] = first;
+}
+
+/* A request alone, and behind another one: later and under other numbers of launches, but the same
+ * work on the same device, so that every policy meets the same machine. */
+START_TEST(the_same_work_meets_the_same_noise)
+{
+    static const struct scenario_request q[] = {{BE, 0, 16, 4, 0, 0}, {BE, 0, 16, 7, 0, 0}};
+    memset(n_kernels, 0, sizeof n_kernels);
+    for (uint32_t i = 0; i < 2; i++) {
+        setup();
+        for (int op = 0; op < OP_KIND_COUNT; op++) {
+            scenario_cost(&sc, IGPU, (enum op_kind)op, 10, 0, 0);
+        }
+        sc.setup.truth_sigma = 0.5;
+        sc.observer.kernel = on_kernel;
+        sc.observer.wants_kernels = true;
+        x.yield = i;
+        x.step = last_first;
+        sc.setup.policy = &script_ops;
+        sc.setup.policy_context = &x;
+        ck_assert_int_eq(scenario_run(&sc, q, i + 1, true), 0);
+        teardown();
+    }
+    ck_assert_uint_eq(n_kernels[0], 8);
+    ck_assert_uint_eq(n_kernels[1], 8);
+    for (int k = 0; k < 8; k++) {
+        ck_assert_int_eq(kernel_ns[0][k], kernel_ns[1][k]);
+    }
+    ck_assert_int_ne(kernel_ns[0][0], kernel_ns[0][4]); /* prompt and decode: other work */
+}
+END_TEST
+
+/* ---- sampling ---- */
+
+/* The two prompts become one pass, and so do their decodes. */
+static void together(struct sched *s, struct script *y)
+{
+    if (y->request[0] == NULL || y->request[0]->pass != NULL) {
+        return;
+    }
+    struct segment seg[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct request *r = y->request[i];
+        bool decode = r->state == REQUEST_STATE_DECODE;
+        seg[i] = (struct segment){.request = r,
+                                  .role = decode ? SEGMENT_DECODE : SEGMENT_PREFILL,
+                                  .n_tokens = decode ? 1 : request_prefill_left(r)};
+    }
+    struct pass_spec spec = {.segments = seg, .n_segments = 2};
+    ck_assert_int_eq(sched_pass_form(s, &spec, &y->pass[0]), 0);
+    ck_assert_int_eq(script_launch(s, y->pass[0], IGPU, YIELD_PASS, &y->launch[0]), 0);
+}
+
+/* 10 ms of QKV and 3 ms for each of two rows of logits: 16 ms; the same again for the decodes. */
+START_TEST(the_host_samples_row_by_row)
+{
+    static const struct scenario_request q[] = {{BE, 0, 16, 2, 0, 0}, {BE, 0, 16, 2, 0, 0}};
+    scenario_cost(&sc, IGPU, OP_QKV, 10, 0, 0);
+    sc.machine.sample_ns_per_token = MS(3);
+    run(together, q, 2);
+    at_ms(sc.records[1].token_ns[0], 16);
+    at_ms(sc.records[1].token_ns[1], 32);
+}
+END_TEST
+
+/* ---- KV in whole blocks of 16 tokens ---- */
+
+static uint64_t free_tokens;
+
+static void see_free(struct sched *s, struct script *y)
+{
+    script_serve(s, y);
+    if (y->request[1] != NULL && y->request[1]->pass != NULL) {
+        free_tokens = sched_kv_free_tokens(s);
+    }
+}
+
+/* The first turn leaves 64 tokens of KV, 4 blocks of 10. The second one's prompt of 30 tokens
+ * begins with 20 of them: it holds 2 blocks while it is computed, and 8 are free. */
+START_TEST(a_prefix_used_in_part_gives_back_its_other_blocks)
+{
+    static const struct scenario_request q[] = {{BE, 0, 64, 1, 7, 0}, {BE, 0.01, 30, 1, 7, 20}};
+    sc.setup.kv_capacity_tokens = 160;
+    free_tokens = 0;
+    run(see_free, q, 2);
+    ck_assert_uint_eq(free_tokens, 128);
+}
+END_TEST
+
+static uint32_t accept_one(const void *params, uint64_t seed, const struct request *r,
+                           uint64_t draw, uint32_t drafted)
+{
+    (void)params;
+    (void)seed;
+    (void)r;
+    (void)draw;
+    return drafted < 1 ? drafted : 1;
+}
+
+static uint64_t free_after[3];
+
+static void verify_once(struct sched *s, struct script *y)
+{
+    const struct request *r = y->request[0];
+    if (r == NULL || r->pass != NULL) {
+        return;
+    }
+    if (r->state != REQUEST_STATE_DECODE || y->stage > 0) {
+        free_after[2] = y->stage == 1 ? sched_kv_free_tokens(s) : free_after[2];
+        y->stage += y->stage == 1;
+        script_serve(s, y);
+        return;
+    }
+    y->stage = 1;
+    free_after[0] = sched_kv_free_tokens(s);
+    struct segment seg = {.request = r, .role = SEGMENT_VERIFY, .n_tokens = 41};
+    struct pass_spec spec = {.segments = &seg, .n_segments = 1};
+    ck_assert_int_eq(sched_pass_form(s, &spec, &y->pass[0]), 0);
+    free_after[1] = sched_kv_free_tokens(s);
+    ck_assert_int_eq(script_launch(s, y->pass[0], IGPU, YIELD_PASS, &y->launch[0]), 0);
+}
+
+/* A prompt of 16 tokens holds one block of 10: 144 free. Verifying 40 drafts puts 41 more tokens
+ * in: 57, 4 blocks, 96 free. One of them is right: 18 tokens, 2 blocks, 128 free again. */
+START_TEST(wrong_drafts_give_back_their_blocks)
+{
+    static const struct scenario_request q[] = {{BE, 0, 16, 8, 0, 0}};
+    sc.setup.kv_capacity_tokens = 160;
+    sc.setup.accept = accept_one;
+    run(verify_once, q, 1);
+    ck_assert_uint_eq(free_after[0], 144);
+    ck_assert_uint_eq(free_after[1], 96);
+    ck_assert_uint_eq(free_after[2], 128);
+}
+END_TEST
+
+/* ---- estimates ---- */
+
+static struct estimate prompt_says[40], decode_says[40];
+
+static void ask(struct sched *s, struct script *y)
+{
+    for (uint32_t n = 1; y->stage == 0 && n <= 40; n++) {
+        struct work_shape w = {.rows = n, .logit_rows = 1, .sequences = 1, .prefill_rows = n};
+        ck_assert_int_eq(sched_estimate(s, &w, OP_QKV, IGPU, n, &prompt_says[n - 1]), 0);
+        w.prefill_rows = 0;
+        w.sequences = w.logit_rows = n;
+        ck_assert_int_eq(sched_estimate(s, &w, OP_QKV, IGPU, n, &decode_says[n - 1]), 0);
+    }
+    y->stage = 1;
+    script_serve(s, y);
+}
+
+/* The toy iGPU draws 20 W for prompts and 10 W for decode. */
+START_TEST(an_estimate_has_the_watts_of_its_phase)
+{
+    static const struct scenario_request q[] = {{BE, 0, 16, 1, 0, 0}};
+    run(ask, q, 1);
+    ck_assert_double_eq(prompt_says[0].watts, 20.0);
+    ck_assert_double_eq(decode_says[0].watts, 10.0);
+}
+END_TEST
+
+/* Which of 40 annotations of 10 ms are off. */
+static uint32_t off(const struct estimate *e)
+{
+    uint32_t n = 0;
+    for (int i = 0; i < 40; i++) {
+        n += e[i].t_ns != MS(10) ? 1 : 0;
+    }
+    return n;
+}
+
+START_TEST(annotations_are_off_by_the_noise_of_their_phase)
+{
+    static const struct scenario_request q[] = {{BE, 0, 16, 1, 0, 0}};
+    scenario_cost(&sc, IGPU, OP_QKV, 10, 0, 0);
+    sc.setup.annotation.sigma_prefill = _i == 0 ? 0.1 : 0.0;
+    sc.setup.annotation.sigma_decode = _i == 0 ? 0.0 : 0.1;
+    run(ask, q, 1);
+    ck_assert_uint_eq(off(prompt_says), _i == 0 ? 40 : 0);
+    ck_assert_uint_eq(off(decode_says), _i == 0 ? 0 : 40);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("engine rules");
+    TCase *t = tcase_create("by hand");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_loop_test(t, what_comes_after_a_cancelled_last_item_takes_its_place, 0, 2);
+    tcase_add_loop_test(t, polling_draws_power_while_a_device_works_and_only_then, 0, 2);
+    tcase_add_test(t, noise_changes_no_mean);
+    tcase_add_test(t, the_host_samples_row_by_row);
+    tcase_add_test(t, a_prefix_used_in_part_gives_back_its_other_blocks);
+    tcase_add_test(t, wrong_drafts_give_back_their_blocks);
+    tcase_add_test(t, an_estimate_has_the_watts_of_its_phase);
+    tcase_add_loop_test(t, annotations_are_off_by_the_noise_of_their_phase, 0, 2);
+    suite_add_tcase(s, t);
+    TCase *own = tcase_create("several runs");
+    tcase_add_test(own, the_same_work_meets_the_same_noise);
+    suite_add_tcase(s, own);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

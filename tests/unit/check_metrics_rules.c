@@ -1,0 +1,233 @@
+/* Metrics of small runs by hand, where a rule and its absence differ: targets met exactly and
+ * missed by a microsecond, tokens that come together in the warm-up, waits that are suspensions,
+ * clients that have ended. */
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/arena.h"
+#include "sim/metrics/metrics.h"
+#include "tests/helpers/script.h"
+#include "traces/traces.h"
+
+#define RT REQUEST_CLASS_REACTIVE
+#define BE REQUEST_CLASS_PROACTIVE
+#define MS(t) ((int64_t)((t)*1e6 + 0.5))
+
+static struct scenario sc;
+static struct script x;
+static struct metrics_options opt;
+static struct metrics *metrics;
+static struct metric_list list;
+
+/* Toy iGPU: 5 ms a prompt whatever its length, 3 ms a decode. */
+static void setup(void)
+{
+    scenario_init(&sc);
+    memset(&x, 0, sizeof x);
+    x.device = IGPU;
+    opt = metrics_options_default();
+    list = (struct metric_list){0};
+    metrics = NULL;
+    scenario_cost(&sc, -1, OP_QKV, 5 - 3e-6, 0, 0);
+    scenario_cost(&sc, -1, OP_LAYER, 3 - 1e-6, 0, 0);
+}
+
+static void teardown(void)
+{
+    metric_list_fini(&list);
+    metrics_free(metrics);
+    scenario_fini(&sc);
+}
+
+static void run(void (*step)(struct sched *, struct script *), const struct scenario_request *q,
+                uint32_t n)
+{
+    metrics = metrics_new(&opt, &sc.machine);
+    sc.setup.observers[sc.setup.n_observers++] = metrics_observer(metrics);
+    x.step = step;
+    int rc = script_run(&sc, &x, q, n);
+    ck_assert_msg(rc == 0, "%s", sc.result.message);
+    metrics_collect(metrics, &list);
+}
+
+static double get(const char *name)
+{
+    const struct metric *m = metric_list_find(&list, name);
+    ck_assert_msg(m != NULL, "no metric %s", name);
+    return m->value;
+}
+
+/* ---- targets ---- */
+
+struct target {
+    double ttft_ms, tbt_ms, deadline_ms; /* 0: none */
+    bool met;
+};
+
+/* Tokens at 5, 8, 11, 14 and 17 ms: TTFT 5, four gaps of 3, end 17. */
+static const struct target targets[] = {
+    {5, 0, 0, true},       {4.999, 0, 0, false},  {0, 3, 0, true},  {0, 2.999, 0, false},
+    {0, 0, 17, true},      {0, 0, 16.999, false}, {5, 3, 17, true}, {4.999, 3, 17, false},
+    {5, 2.999, 17, false}, {5, 3, 16.999, false},
+};
+
+START_TEST(each_target_is_met_exactly_and_missed_by_a_microsecond)
+{
+    static const struct scenario_request q[] = {{RT, 0, 16, 5, 0, 0}};
+    const struct target *t = &targets[_i];
+    sc.trace.extras = xcalloc(1, sizeof *sc.trace.extras);
+    struct trace_extra *e = &sc.trace.extras[0];
+    *e = trace_extra_none();
+    e->ttft_slo_ns = t->ttft_ms > 0 ? MS(t->ttft_ms) : TIME_NEVER_NS;
+    e->tbt_slo_ns = t->tbt_ms > 0 ? MS(t->tbt_ms) : TIME_NEVER_NS;
+    e->deadline_ns = t->deadline_ms > 0 ? MS(t->deadline_ms) : TIME_NEVER_NS;
+    run(script_serve, q, 1);
+    ck_assert_double_eq(get("reactive.slo_attainment_frac"), t->met ? 1.0 : 0.0);
+    ck_assert_double_eq_tol(get("reactive.goodput_req_per_min"), t->met ? 60.0 / 0.017 : 0.0, 1e-6);
+}
+END_TEST
+
+/* A token or none has no gaps to miss: only the other targets count. */
+START_TEST(one_token_has_no_gap_to_miss)
+{
+    static const struct scenario_request q[] = {{RT, 0, 16, 1, 0, 0}};
+    sc.trace.extras = xcalloc(1, sizeof *sc.trace.extras);
+    sc.trace.extras[0] = trace_extra_none();
+    sc.trace.extras[0].tbt_slo_ns = 1;
+    run(script_serve, q, 1);
+    ck_assert_double_eq(get("reactive.slo_attainment_frac"), 1.0);
+}
+END_TEST
+
+/* ---- warm-up ---- */
+
+static uint32_t accept_all(const void *params, uint64_t seed, const struct request *r,
+                           uint64_t draw, uint32_t drafted)
+{
+    (void)params;
+    (void)seed;
+    (void)r;
+    (void)draw;
+    return drafted;
+}
+
+/* Decodes by verifying four drafts at a time. */
+static void verify(struct sched *s, struct script *y)
+{
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct request *r = y->request[i];
+        if (r == NULL || r->pass != NULL || r->state != REQUEST_STATE_DECODE) {
+            continue;
+        }
+        struct segment seg = {.request = r, .role = SEGMENT_VERIFY, .n_tokens = 5};
+        struct pass_spec spec = {.segments = &seg, .n_segments = 1};
+        ck_assert_int_eq(sched_pass_form(s, &spec, &y->pass[i]), 0);
+    }
+    script_serve(s, y);
+}
+
+/* Each request has its first token and then five at once. Of that from before the warm-up's end
+ * nothing counts, neither its gap nor the four gaps of zero: of the other 1 + 4, sum 5 ms. */
+START_TEST(tokens_that_come_together_in_the_warm_up_have_no_gaps)
+{
+    static const struct scenario_request q[] = {{RT, 0, 16, 6, 0, 0}, {RT, 0.2, 16, 6, 0, 0}};
+    sc.setup.accept = accept_all;
+    opt.warmup_ns = MS(100);
+    run(verify, q, 2);
+    ck_assert_double_eq(get("reactive.tbt_s.n"), 5.0);
+    ck_assert_double_eq(get("reactive.tbt_step_s.n"), 1.0);
+    ck_assert_double_eq_tol(get("reactive.tbt_s.mean"), 0.001, 1e-6);
+    ck_assert_double_eq(get("reactive.finished"), 2.0);
+}
+END_TEST
+
+/* ---- starvation ---- */
+
+/* The prompt's first op 0-5, then nothing until 45, then the rest: 100 ms of attention. */
+static void with_a_pause(struct sched *s, struct script *y)
+{
+    const struct request *r = y->request[0];
+    if (r == NULL) {
+        return;
+    }
+    if (y->pass[0] == NULL && r->pass == NULL) {
+        y->pass[0] = script_form(s, r);
+    }
+    if (y->stage == 0) {
+        y->stage = 1;
+        struct launch_spec l = {.pass = y->pass[0], .device = IGPU, .n_ops = 1};
+        ck_assert_int_eq(sched_launch(s, &l, &y->launch[0]), 0);
+    }
+    if (script_at(s, y, 1, 45)) {
+        ck_assert_int_eq(script_launch(s, y->pass[0], IGPU, YIELD_PASS, &y->launch[0]), 0);
+    }
+}
+
+struct starving {
+    double horizon_ms, limit_ms; /* the run ends at 145 ms, or at the horizon */
+    int starved;
+};
+
+/* Suspended from 5 to 45: 40 ms; by 40 ms, 35 of them. */
+static const struct starving starving[] = {
+    {0, 39, 1}, {0, 41, 0}, {100, 39, 1}, {100, 41, 0}, {40, 34, 1}, {40, 36, 0},
+};
+
+START_TEST(a_suspension_is_a_wait_also_where_the_run_ends_before)
+{
+    static const struct scenario_request q[] = {{BE, 0, 16, 1, 0, 0}};
+    const struct starving *w = &starving[_i];
+    scenario_cost(&sc, IGPU, OP_MHA, 100, 0, 0);
+    opt.starvation_s = w->limit_ms / 1e3;
+    if (w->horizon_ms > 0) {
+        sc.setup.horizon_ns = opt.horizon_ns = MS(w->horizon_ms);
+    }
+    run(with_a_pause, q, 1);
+    ck_assert_double_eq(get("proactive.starved"), w->starved);
+    ck_assert_double_eq(get("proactive.finished"), w->horizon_ms > 0 ? 0 : 1);
+}
+END_TEST
+
+/* ---- fairness ---- */
+
+/* Without clients in the trace each session is one. The first has 30 + 10 tokens and ends before
+ * the others begin, the second 20 + 10 in one turn and 40 + 10 in the next, the third 100 + 20 of
+ * which the run sees the end: 40, 80, 120. (40 + 80 + 120)^2 / (3 (40^2 + 80^2 + 120^2)) = 6/7. */
+START_TEST(sessions_that_have_ended_are_clients_too)
+{
+    static const struct scenario_request q[] = {{RT, 0, 30, 10, 1, 0},
+                                                {RT, 1, 20, 10, 2, 0},
+                                                {RT, 3, 100, 20, 3, 0},
+                                                {RT, 1, 40, 10, 2, 0}};
+    opt.trace = &sc.trace;
+    /* metrics_new reads the trace: it must be there before the run builds it again */
+    ck_assert_int_eq(script_run(&sc, (x.step = script_serve, &x), q, 4), 0);
+    memset(&x, 0, sizeof x);
+    x.device = IGPU;
+    run(script_serve, q, 4);
+    ck_assert_double_eq_tol(get("fairness_jain"), 6.0 / 7.0, 1e-12);
+    ck_assert_double_eq(get("reactive.session_s.n"), 3.0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("metrics rules");
+    TCase *t = tcase_create("by hand");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_loop_test(t, each_target_is_met_exactly_and_missed_by_a_microsecond, 0,
+                        (int)(sizeof targets / sizeof targets[0]));
+    tcase_add_test(t, one_token_has_no_gap_to_miss);
+    tcase_add_test(t, tokens_that_come_together_in_the_warm_up_have_no_gaps);
+    tcase_add_loop_test(t, a_suspension_is_a_wait_also_where_the_run_ends_before, 0,
+                        (int)(sizeof starving / sizeof starving[0]));
+    tcase_add_test(t, sessions_that_have_ended_are_clients_too);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
