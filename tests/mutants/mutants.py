@@ -195,10 +195,16 @@ def runs(entry, path, lines):
 
 
 def order(covered, r, lines):
-    """Tests for a fault: those of its file's name first, then quick ones; recorded outputs last."""
+    """Tests for a fault: those of its file's name first, then quick ones; recorded outputs last. A
+    program that was never measured may run any line."""
     stem = os.path.basename(r["file"]).split(".")[0].replace("-", "_")
-    chosen = [t for t in tests() if t in covered and covered[t]["ok"] and runs(covered[t], r["file"], lines)]
-    return sorted(chosen, key=lambda t: (is_golden(t), 0 if stem in t else 1, covered[t]["s"]))
+    chosen = [t for t in tests() if (covered[t]["ok"] and runs(covered[t], r["file"], lines) if t in covered
+                                     else not t.endswith(".sh"))]
+    return sorted(chosen, key=lambda t: (is_golden(t), 0 if stem in t else 1, seconds_of(covered, t)))
+
+
+def seconds_of(covered, test):
+    return covered[test]["s"] if test in covered else 0.1
 
 
 # --- one fault
@@ -263,7 +269,7 @@ def attempt(r, workshop, covered, place, options):
         return result
     spent = 0.0
     for test in order(covered, r, lines):
-        usual = covered[test]["s"]
+        usual = seconds_of(covered, test)
         if is_golden(test) and options.no_golden:
             break
         if not is_golden(test) and not options.all_tests and spent + usual > BUDGET_S:

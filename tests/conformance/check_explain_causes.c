@@ -1,0 +1,283 @@
+/* Each cause against the one that it precedes (sim/metrics/explain.h), by hand: both hold, and one
+ * is counted. Toy devices: QKV 1 ms, attention 2, FFN 3, head 4, so a prompt takes 10 ms; a fused
+ * decode layer 6, so a decode step takes 10 ms too. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/metrics/explain.h"
+#include "tests/helpers/script.h"
+
+#define RT REQUEST_CLASS_REACTIVE
+#define BE REQUEST_CLASS_PROACTIVE
+
+static struct scenario sc;
+static struct script x;
+static struct explain *why;
+
+static void setup(void)
+{
+    scenario_init(&sc);
+    memset(&x, 0, sizeof x);
+    x.device = IGPU;
+    sc.machine.devices[NPU].static_attention = false;
+    scenario_cost(&sc, -1, OP_QKV, 1, 0, 0);
+    scenario_cost(&sc, -1, OP_MHA, 2, 0, 0);
+    scenario_cost(&sc, -1, OP_FFN, 3, 0, 0);
+    scenario_cost(&sc, -1, OP_HEAD, 4, 0, 0);
+    scenario_cost(&sc, -1, OP_LAYER, 6, 0, 0);
+    why = explain_new(&sc.machine, EXPLAIN_ALL);
+    sc.setup.observers[sc.setup.n_observers++] = explain_observer(why);
+}
+
+static void teardown(void)
+{
+    explain_free(why);
+    scenario_fini(&sc);
+}
+
+static void run(void (*step)(struct sched *, struct script *), const struct scenario_request *q,
+                uint32_t n)
+{
+    x.step = step;
+    int rc = script_run(&sc, &x, q, n);
+    ck_assert_msg(rc == 0, "%s", sc.result.message);
+}
+
+/* The causes of a request in ms; those not named are 0. Terminated by EXPLAIN_CAUSE_COUNT. */
+struct part {
+    enum explain_cause cause;
+    double ms;
+};
+
+#define PARTS(...) ((const struct part[]){__VA_ARGS__, {EXPLAIN_CAUSE_COUNT, 0}})
+
+static void took(uint32_t request, const struct part *parts)
+{
+    const struct explanation *e = explain_find(why, request);
+    ck_assert_ptr_nonnull(e);
+    for (int c = 0; c < EXPLAIN_CAUSE_COUNT; c++) {
+        double want = 0.0;
+        for (const struct part *p = parts; p->cause != EXPLAIN_CAUSE_COUNT; p++) {
+            want += (int)p->cause == c ? p->ms : 0.0;
+        }
+        double got = units_ms_from_ns(e->ns[c]);
+        ck_assert_msg(got > want - 1e-3 && got < want + 1e-3, "request %u: %s %.6f ms, not %.3f",
+                      request, explain_cause_names[c], got, want);
+    }
+}
+
+static struct pass *pass_of(struct sched *s, const struct request *a, const struct request *b)
+{
+    struct segment seg[2] = {
+        {.request = a, .role = SEGMENT_PREFILL, .n_tokens = request_prefill_left(a)}};
+    if (b != NULL) {
+        seg[1] = (struct segment){
+            .request = b, .role = SEGMENT_PREFILL, .n_tokens = request_prefill_left(b)};
+    }
+    struct pass_spec spec = {.segments = seg, .n_segments = b != NULL ? 2 : 1};
+    struct pass *p = NULL;
+    ck_assert_int_eq(sched_pass_form(s, &spec, &p), 0);
+    return p;
+}
+
+/* ---- queues behind a batch of both classes ---- */
+
+static void both_classes(struct sched *s, struct script *y)
+{
+    if (y->stage == 0) {
+        y->stage = 1;
+        y->pass[0] = pass_of(s, y->request[0], y->request[1]);
+        y->pass[1] = y->pass[0];
+        (void)script_launch(s, y->pass[0], IGPU, YIELD_PASS, &y->launch[0]);
+    }
+    if (sched_device_free_slots(s, IGPU) > 0) {
+        script_serve(s, y);
+    }
+}
+
+/* A pass of a reactive and a proactive request runs 0-10. Who comes at 1 ms has its own class
+ * before it, whichever it is, and behind it also the one that goes first. */
+START_TEST(a_batch_of_both_classes_is_a_queue_of_each)
+{
+    static const struct scenario_request q[] = {
+        {RT, 0, 8, 1, 0, 0}, {BE, 0, 8, 1, 0, 0}, {BE, 0.001, 8, 1, 0, 0}, {RT, 0.001, 8, 1, 0, 0}};
+    run(both_classes, q, 4);
+    took(2, PARTS({EXPLAIN_QUEUE_SAME, 9}, {EXPLAIN_COMPUTE, 10}));
+    took(3, PARTS({EXPLAIN_QUEUE_SAME, 9}, {EXPLAIN_QUEUE_OTHER, 10}, {EXPLAIN_COMPUTE, 10}));
+    const struct explanation *e = explain_find(why, 3);
+    ck_assert_uint_eq(e->n_blockers, 2); /* longest first; of the batch its first member */
+    ck_assert_uint_eq(e->blockers[0].request_id, 2);
+    ck_assert_int_eq(e->blockers[0].queue_ns, 10 * NS_PER_MS);
+    ck_assert_uint_eq(e->blockers[1].request_id, 0);
+    ck_assert_int_eq(e->blockers[1].queue_ns, 9 * NS_PER_MS);
+}
+END_TEST
+
+/* ---- slow kernels ---- */
+
+/* Request 1's first kernel beside request 0's whole prompt; the rest of it after. */
+static void beside(struct sched *s, struct script *y)
+{
+    if (y->stage == 0) {
+        y->stage = 1;
+        for (uint32_t i = 0; i < 2; i++) {
+            y->pass[i] = script_form(s, y->request[i]);
+            struct launch_spec l = {
+                .pass = y->pass[i], .device = IGPU, .n_ops = i == 1 ? 1 : LAUNCH_TO_END};
+            ck_assert_int_eq(sched_launch(s, &l, &y->launch[i]), 0);
+        }
+    } else if (y->request[0] == NULL) {
+        script_serve(s, y);
+    }
+}
+
+/* On a time-shared device at half speed by a power limit (5 W idle and 10 of 20 W above, exponent
+ * 1): request 1's QKV of 0.5 ms at a quarter, 0-2; request 0's of 1 ms too, then at a half, 0-3.
+ * The 1.5 and 2 ms more are sharing, which is named before throttling; what request 0's other
+ * kernels of 2, 3 and 4 ms take longer is throttling: 9 ms. Request 1 goes on at 21, after 19 ms of
+ * waiting behind its like, and is throttled for 9 ms as well. */
+START_TEST(sharing_is_named_before_throttling_and_ends_with_the_kernel)
+{
+    static const struct scenario_request q[] = {{BE, 0, 8, 1, 0, 0}, {BE, 0, 4, 1, 0, 0}};
+    scenario_cost(&sc, IGPU, OP_QKV, 0, 0.125, 0);
+    sc.machine.devices[IGPU].sharing = DEVICE_TIME_SHARED;
+    sc.setup.throttle = (struct sim_throttle){15, 15, 1000, 1, 0.1};
+    run(beside, q, 2);
+    took(0, PARTS({EXPLAIN_DEVICE_SHARING, 2}, {EXPLAIN_THROTTLING, 9}, {EXPLAIN_COMPUTE, 10}));
+    took(1, PARTS({EXPLAIN_DEVICE_SHARING, 1.5}, {EXPLAIN_QUEUE_SAME, 19}, {EXPLAIN_THROTTLING, 9},
+                  {EXPLAIN_COMPUTE, 9.5}));
+}
+END_TEST
+
+/* ---- residents on their way ---- */
+
+static struct resident_key attention(uint32_t tokens)
+{
+    return (struct resident_key){RESIDENT_COMPILED_ATTENTION, tokens, 0};
+}
+
+static struct resident_key block(void)
+{
+    return (struct resident_key){RESIDENT_GRAPH_BLOCK, 1, 2};
+}
+
+/* After its first token at 10 ms its KV is dropped and a kernel of its new length compiled for 5
+ * ms; at 20 it goes on. */
+static void evict_and_compile(struct sched *s, struct script *y)
+{
+    const struct request *r = y->request[0];
+    if (y->stage == 0 && r->generated_tokens == 1) {
+        y->stage = 1;
+        ck_assert_int_eq(sched_kv_evict(s, r, 0, KV_EVICT_RECOMPUTE), 0);
+        ck_assert_int_eq(sched_compile(s, attention(request_prefill_target(r))), 0);
+    }
+    if (y->stage != 1 || script_at(s, y, 1, 20)) {
+        script_serve(s, y);
+    }
+}
+
+START_TEST(an_eviction_is_named_before_compiling)
+{
+    static const struct scenario_request q[] = {{BE, 0, 8, 2, 0, 0}};
+    sc.machine.compile_fixed_ns = 5 * NS_PER_MS;
+    run(evict_and_compile, q, 1);
+    took(0, PARTS({EXPLAIN_EVICTION, 10}, {EXPLAIN_COMPUTE, 10}, {EXPLAIN_RECOMPUTE, 10}));
+}
+END_TEST
+
+/* Request 1 waits for request 0, and for 4 ms a kernel of its length is compiled. */
+static void compile_for_one(struct sched *s, struct script *y)
+{
+    if (y->stage == 0) {
+        y->stage = 1;
+        ck_assert_int_eq(sched_compile(s, attention(8)), 0);
+    }
+    script_serve(s, y);
+}
+
+START_TEST(compiling_is_named_before_queues_for_prompts_of_that_length)
+{
+    static const struct scenario_request q[] = {
+        {BE, 0, 16, 1, 0, 0}, {RT, 0, 8, 1, 0, 0}, {RT, 0, 9, 1, 0, 0}};
+    sc.machine.compile_fixed_ns = 4 * NS_PER_MS;
+    run(compile_for_one, q, 3);
+    took(0, PARTS({EXPLAIN_COMPUTE, 10}));
+    took(1, PARTS({EXPLAIN_COMPILE, 4}, {EXPLAIN_QUEUE_OTHER, 6}, {EXPLAIN_COMPUTE, 10}));
+    took(2, PARTS({EXPLAIN_QUEUE_OTHER, 10}, {EXPLAIN_QUEUE_SAME, 10}, {EXPLAIN_COMPUTE, 10}));
+}
+END_TEST
+
+/* A block is loaded 0-13 ms while request 0 runs 0-10. Request 1's pass is formed at once, request
+ * 2's when it can run; 10-13 the device idles. */
+static void load_for_one(struct sched *s, struct script *y)
+{
+    if (y->stage == 0) {
+        y->stage = 1;
+        ck_assert_int_eq(sched_load(s, block(), 13e6), 0);
+        y->pass[0] = script_form(s, y->request[0]);
+        y->pass[1] = script_form(s, y->request[1]);
+        (void)script_launch(s, y->pass[0], IGPU, YIELD_PASS, &y->launch[0]);
+    }
+    if (sched_resident_state(s, block()) == RESIDENT_READY) {
+        script_serve(s, y);
+    }
+}
+
+START_TEST(loading_is_named_for_formed_passes_and_idle_devices)
+{
+    static const struct scenario_request q[] = {
+        {BE, 0, 8, 1, 0, 0}, {RT, 0, 8, 1, 0, 0}, {RT, 0, 8, 1, 0, 0}};
+    run(load_for_one, q, 3);
+    took(1, PARTS({EXPLAIN_GRAPH_LOAD, 13}, {EXPLAIN_COMPUTE, 10}));
+    took(2, PARTS({EXPLAIN_QUEUE_OTHER, 10}, {EXPLAIN_GRAPH_LOAD, 3}, {EXPLAIN_QUEUE_SAME, 10},
+                  {EXPLAIN_COMPUTE, 10}));
+}
+END_TEST
+
+/* ---- decodes ---- */
+
+/* Request 0 on the iGPU for ever; request 1's prompt on the NPU; its decode when request 0 is
+ * through. */
+static void leave_one_out(struct sched *s, struct script *y)
+{
+    const struct request *r = y->request[1];
+    if (r != NULL && r->state == REQUEST_STATE_QUEUED && r->pass == NULL) {
+        y->pass[1] = script_form(s, r);
+        (void)script_launch(s, y->pass[1], NPU, YIELD_PASS, &y->launch[1]);
+    }
+    if (y->request[0] != NULL) {
+        y->request[1] = NULL;
+    }
+    script_serve(s, y);
+    y->request[1] = r;
+}
+
+/* Request 0: prompt 0-10, decodes 10-20 and 20-30. Request 1 has its first token at 15 ms: too late
+ * for the batch of 10, so 5 ms of batching; left out of the one formed at 20, 10 ms held back. */
+START_TEST(who_comes_too_late_for_a_batch_is_not_held_back)
+{
+    static const struct scenario_request q[] = {{RT, 0, 8, 3, 0, 0}, {RT, 0.005, 8, 2, 0, 0}};
+    run(leave_one_out, q, 2);
+    took(1, PARTS({EXPLAIN_BATCHING, 5}, {EXPLAIN_HELD_BACK, 10}, {EXPLAIN_COMPUTE, 20}));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("causes");
+    TCase *t = tcase_create("causes");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, a_batch_of_both_classes_is_a_queue_of_each);
+    tcase_add_test(t, sharing_is_named_before_throttling_and_ends_with_the_kernel);
+    tcase_add_test(t, an_eviction_is_named_before_compiling);
+    tcase_add_test(t, compiling_is_named_before_queues_for_prompts_of_that_length);
+    tcase_add_test(t, loading_is_named_for_formed_passes_and_idle_devices);
+    tcase_add_test(t, who_comes_too_late_for_a_batch_is_not_held_back);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
