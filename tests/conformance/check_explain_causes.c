@@ -123,8 +123,8 @@ static void beside(struct sched *s, struct script *y)
         y->stage = 1;
         for (uint32_t i = 0; i < 2; i++) {
             y->pass[i] = script_form(s, y->request[i]);
-            struct launch_spec l = {
-                .pass = y->pass[i], .device = IGPU, .n_ops = i == 1 ? 1 : LAUNCH_TO_END};
+            struct launch_spec l = sched_launch_rest(s, y->pass[i], IGPU, YIELD_KERNEL);
+            l.n_ops = i == 1 ? 1 : l.n_ops;
             ck_assert_int_eq(sched_launch(s, &l, &y->launch[i]), 0);
         }
     } else if (y->request[0] == NULL) {
@@ -169,7 +169,7 @@ static void evict_and_compile(struct sched *s, struct script *y)
     const struct request *r = y->request[0];
     if (y->stage == 0 && r->generated_tokens == 1) {
         y->stage = 1;
-        ck_assert_int_eq(sched_kv_evict(s, r, 0, KV_EVICT_RECOMPUTE), 0);
+        ck_assert_int_eq(sched_kv_move(s, kv_of(r), KV_NOWHERE), 0);
         ck_assert_int_eq(sched_compile(s, attention(request_prefill_target(r))), 0);
     }
     if (y->stage != 1 || script_at(s, y, 1, 20)) {

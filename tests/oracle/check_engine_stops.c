@@ -572,7 +572,7 @@ START_TEST(suspending_needs_no_withdrawal)
     sc.machine.devices[NPU].inflight_depth = 4;
     sc.machine.devices[NPU].reset_ns = MS(0.5);
     stop_ms = 5;
-    stop_mode = PREEMPT_SUSPEND;
+    how = (struct preempt_spec){.now = true};
     inflight = 3;
     x.yield = YIELD_KERNEL;
     run(stop_once, one, 1);

@@ -157,7 +157,8 @@ static void with_a_pause(struct sched *s, struct script *y)
     }
     if (y->stage == 0) {
         y->stage = 1;
-        struct launch_spec l = {.pass = y->pass[0], .device = IGPU, .n_ops = 1};
+        struct launch_spec l = sched_launch_rest(s, y->pass[0], IGPU, YIELD_KERNEL);
+        l.n_ops = 1;
         ck_assert_int_eq(sched_launch(s, &l, &y->launch[0]), 0);
     }
     if (script_at(s, y, 1, 45)) {
