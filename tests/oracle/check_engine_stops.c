@@ -563,25 +563,6 @@ START_TEST(suspending_exactly_between_two_kernels_interrupts_nothing)
 }
 END_TEST
 
-/* XSched's level 3 needs no level 2: a device that takes nothing back suspends all the same, also
- * with kernels handed over ahead. */
-START_TEST(suspending_needs_no_withdrawal)
-{
-    sc.machine.devices[NPU].can_suspend = true;
-    sc.machine.devices[NPU].can_withdraw = false;
-    sc.machine.devices[NPU].inflight_depth = 4;
-    sc.machine.devices[NPU].reset_ns = MS(0.5);
-    stop_ms = 5;
-    how = (struct preempt_spec){.now = true};
-    inflight = 3;
-    x.yield = YIELD_KERNEL;
-    run(stop_once, one, 1);
-    ck_assert_int_eq(x.rc[0], 0);
-    ended(0, 5.5, LAUNCH_OUTCOME_YIELDED, 0, 256);
-    ended(1, 61.5, LAUNCH_OUTCOME_DONE, 7, 0);
-}
-END_TEST
-
 int main(void)
 {
     Suite *s = suite_create("engine stops");
@@ -603,7 +584,6 @@ int main(void)
     tcase_add_test(t, a_device_without_reset_refuses_it);
     tcase_add_test(t, a_suspended_kernel_starts_over_on_another_device);
     tcase_add_test(t, a_device_that_cannot_suspend_refuses_it);
-    tcase_add_test(t, suspending_needs_no_withdrawal);
     tcase_add_test(t, a_queued_launch_starts_when_the_one_before_ends);
     tcase_add_test(t, a_withdrawn_launch_ends_at_once_and_leaves_no_trace_on_the_device);
     tcase_add_test(t, a_queue_that_takes_nothing_back_refuses_to_withdraw);
