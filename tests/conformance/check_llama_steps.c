@@ -132,6 +132,23 @@ START_TEST(a_slot_that_holds_too_little_is_not_chosen)
 }
 END_TEST
 
+/* Step 1: requests 0 and 1 in slots 4 and 3; during step 2 comes request 2, for slot 2, and what
+ * slot 4 held is moved to main memory. So the turn, request 3, gets slot 1, never used, and request
+ * 4 slot 4. Step 4: tokens of 1 and 2, 9 of the turn, 5 of request 4; step 5: its other 10. */
+START_TEST(a_slot_holds_a_turn_until_anybody_gets_a_slot)
+{
+    struct scenario_request q[] = {{BE, 0, 8, 1, 7, 0},
+                                   {BE, 0, 1, 6, 0, 0},
+                                   {BE, 0.0015, 1, 3, 0, 0},
+                                   {BE, 0.0015, 17, 1, 7, 9},
+                                   {BE, 0.0026, 15, 1, 0, 0}};
+    run("slots=4,n_batch=16", 100, q, 5);
+    steps_rows(&sc, STEPS(9, 1, 2, 16, 12, 1));
+    steps_tokens(&sc, 3, STEPS(4));
+    steps_tokens(&sc, 4, STEPS(5));
+}
+END_TEST
+
 /* Differs from the server, which compares the tokens even where it may not use them: with its
  * prompt cache off it would choose slot 3 and serve request 3 first. Here 15 of request 2's 17
  * tokens in step 3; its other 2 and 13 of request 3 in step 4. */
@@ -191,6 +208,7 @@ int main(void)
     tcase_add_test(t, without_continuous_batching_prompts_wait_for_who_generates);
     tcase_add_test(t, a_turn_goes_to_the_slot_that_holds_the_one_before);
     tcase_add_test(t, a_slot_that_holds_too_little_is_not_chosen);
+    tcase_add_test(t, a_slot_holds_a_turn_until_anybody_gets_a_slot);
     tcase_add_test(t, with_the_prompt_cache_off_nobody_knows_what_a_slot_holds);
     tcase_add_test(t, a_turn_finds_the_one_before_wherever_it_is);
     tcase_add_test(t, the_kv_of_an_idle_session_gives_way);
