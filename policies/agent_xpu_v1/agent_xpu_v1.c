@@ -220,6 +220,12 @@ static void v1_schedule(struct sched *s)
 static void v1_dump(struct sched *s, FILE *out)
 {
     const struct v1 *v = s->state;
+    if (param_int(s, V1_PRESSURE) == V1_PRESSURE_TEXT && !param_bool(s, V1_IDLE_GUARD)) {
+        fprintf(out,
+                "idle_guard=false: a kernel that alone draws more than tau_high=%g of the peak "
+                "bandwidth never starts\n",
+                param_number(s, V1_TAU_HIGH));
+    }
     fprintf(out,
             "queues rt=%u be=%u contexts=%u decode rt=%u be=%u; prefill rt=%lld primary=%lld\n",
             v->rt_queue.n, v->be_queue.n, v->contexts.n, v->decode_rt.n, v->decode_be.n,

@@ -184,6 +184,8 @@ void v1_decode_estimate(struct sched *s, const struct v1 *v, uint32_t n_ops, str
 double v1_pressure(const struct sched *s, const struct v1 *v);
 /* Algorithm 1: may this kernel start now? refused_ns: since when it has been held back. */
 bool v1_admit(struct sched *s, const struct v1 *v, const struct v1_kernel *k, int64_t *refused_ns);
+/* Could it on an idle machine? */
+bool v1_admits_alone(struct sched *s, const struct v1_kernel *k);
 
 /* dispatch */
 void v1_dispatch(struct sched *s, struct v1 *v);

@@ -113,9 +113,13 @@ static void checkpoint(struct sched *s, const struct v1 *v, int device)
     }
 }
 
-/* A reactive kernel was refused for memory pressure: what is not reactive stops. */
-static void make_way(struct sched *s, const struct v1 *v)
+/* A reactive kernel was refused for memory pressure: what is not reactive stops. Not for one that
+ * would be refused alone too: it would be for nothing, again and again. */
+static void make_way(struct sched *s, const struct v1 *v, const struct v1_kernel *k)
 {
+    if (!v1_admits_alone(s, k)) {
+        return;
+    }
     for (uint32_t d = 0; d < s->machine->n_devices; d++) {
         if (!v->active[d].reactive) {
             checkpoint(s, v, (int)d);
@@ -147,7 +151,7 @@ static void dispatch_reactive(struct sched *s, struct v1 *v)
         if (!v1_is_idle(v, devices[i])) {
             checkpoint(s, v, devices[i]);
         } else if (!try_launch(s, v, &k)) {
-            make_way(s, v);
+            make_way(s, v, &k);
         }
     }
     end_in_time(s, v, v->npu);
@@ -186,7 +190,7 @@ static void dispatch_reactive_decode(struct sched *s, struct v1 *v)
         return;
     }
     if (!try_launch(s, v, &k)) {
-        make_way(s, v);
+        make_way(s, v, &k);
     }
 }
 

@@ -54,6 +54,12 @@ static const char *refused_by(struct sched *s, const struct v1 *v, const struct 
     return p < param_number(s, V1_TAU_HIGH) && !pair ? NULL : "deferred";
 }
 
+bool v1_admits_alone(struct sched *s, const struct v1_kernel *k)
+{
+    return param_int(s, V1_PRESSURE) != V1_PRESSURE_TEXT || param_bool(s, V1_IDLE_GUARD) ||
+           k->bytes_per_s <= param_number(s, V1_TAU_HIGH) * s->machine->ddr_peak_bytes_per_s;
+}
+
 bool v1_admit(struct sched *s, const struct v1 *v, const struct v1_kernel *k, int64_t *refused_ns)
 {
     const char *list = refused_by(s, v, k, *refused_ns);

@@ -226,6 +226,8 @@ struct full_request *core_request_find(struct core *c, uint32_t id);
 void core_audit(struct core *c, int64_t end_ns);
 /* Says in the decision log what a policy that got stuck was thinking. */
 void core_dump(struct core *c);
+/* Fails the run: requests wait and nothing will ever happen. With the first line of the dump. */
+void core_stall(struct core *c);
 
 /* Ends the run with an error that names time, seed, policy and place. Keeps the first. */
 int core_fail(struct core *c, int status, const char *fmt, ...)

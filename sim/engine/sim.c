@@ -231,11 +231,7 @@ static void run_loop(struct engine *e)
         }
     }
     if (c->n_live > 0) {
-        core_fail(c, -ETIMEDOUT,
-                  "stalled: %" PRIu64 " requests live (first: request %u), nothing on any device "
-                  "and no event to come",
-                  c->n_live, c->live_head->pub.id);
-        core_dump(c);
+        core_stall(c);
     }
 }
 

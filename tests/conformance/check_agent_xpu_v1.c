@@ -364,6 +364,26 @@ START_TEST(without_the_idle_guard_decode_never_starts)
 }
 END_TEST
 
+/* RT0 waits to decode and may not: 75 of 100 GB/s are above tau_high. Stopping BE1's chunk on the
+ * NPU for it would be for nothing, at the same instant again and again, as the NPU takes launches
+ * back that have not begun. BE1 comes as far as an iGPU that is RT0's lets it, through attention
+ * (one kernel between two iterations) and FFN, and the run ends in a stall that says why. */
+START_TEST(nothing_stops_for_a_kernel_that_can_never_start)
+{
+    machine(1, 12);
+    sc.machine.devices[NPU].can_withdraw = true;
+    sc.machine.devices[NPU].submit_ns = 1000;
+    scenario_cost(&sc, IGPU, OP_LAYER, 12, 0, 75);
+    struct scenario_request q[] = {{RT, 0, 256, 2, 0, 0}, {BE, 0.040, 512, 1, 0, 0}};
+    int rc = run_policy("agent-xpu-v1", "idle_guard=false", "", q, 2);
+    ck_assert_int_eq(rc, -ETIMEDOUT);
+    ck_assert_ptr_nonnull(strstr(sc.result.message, "stalled: "));
+    ck_assert_ptr_nonnull(strstr(sc.result.message, "idle_guard=false: a kernel that alone"));
+    ck_assert_ptr_nonnull(scenario_kernel_find(&sc, 0, 1, NPU, OP_FFN));
+    scenario_fini(&sc);
+}
+END_TEST
+
 /* ---- A.8 practical rules ---- */
 
 /* BE1 waits behind a long reactive prefill (8 chunks and a margin, two layers), T_age 5 ms: at 6 it
@@ -548,6 +568,7 @@ int main(void)
     tcase_add_loop_test(t, scenario_holds, 0, N_ROWS);
     tcase_add_loop_test(t, disabling_a_clause_fails_exactly_its_scenarios, 0, N_ROWS);
     tcase_add_test(t, without_the_idle_guard_decode_never_starts);
+    tcase_add_test(t, nothing_stops_for_a_kernel_that_can_never_start);
     tcase_add_loop_test(t, a_reactive_request_waits_for_the_running_kernel_only, 0, 2);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
