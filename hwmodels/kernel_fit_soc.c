@@ -23,22 +23,17 @@ struct writer {
     double peak_gbs, cap_gbs;
 };
 
-/* {"value", "unit", "low", "high", "source", "kind"} */
-static void quantity(cJSON *to, const char *key, double value, double low, double high,
-                     const char *unit, const char *source, const char *kind)
+/* A number without a range. */
+static void plain(cJSON *to, const char *key, double value, const char *unit, const char *source,
+                  enum quantity_kind kind)
 {
-    cJSON *q = cJSON_AddObjectToObject(to, key);
-    (void)cJSON_AddNumberToObject(q, "value", value);
-    (void)cJSON_AddStringToObject(q, "unit", unit);
-    (void)cJSON_AddNumberToObject(q, "low", fmin(low, value));
-    (void)cJSON_AddNumberToObject(q, "high", fmax(high, value));
-    (void)cJSON_AddStringToObject(q, "source", source);
-    (void)cJSON_AddStringToObject(q, "kind", kind);
+    struct quantity q = {.value = value, .low = value, .high = value, .kind = kind};
+    json_put_quantity(to, key, q, unit, source);
 }
 
 static void assumed(cJSON *to, const char *key, double value, const char *unit)
 {
-    quantity(to, key, value, value, value, unit, NOT_MEASURED, "assumed");
+    plain(to, key, value, unit, NOT_MEASURED, QUANTITY_ASSUMED);
 }
 
 /* A fitted number; `scale` converts to the unit, `min` and `max` are what the file format takes. */
@@ -49,7 +44,8 @@ static void fitted(const struct writer *w, cJSON *to, const char *key,
     double value = fmin(fmax(q->value * scale, min), max);
     double low = fmin(fmax(q->low * scale, min), max);
     double high = fmin(fmax(q->high * scale, min), max);
-    quantity(to, key, value, low, high, unit, w->source, "fitted");
+    struct quantity put = {.value = value, .low = low, .high = high, .kind = QUANTITY_FITTED};
+    json_put_quantity(to, key, put, unit, w->source);
 }
 
 /* ---- devices ---- */
@@ -119,8 +115,8 @@ static void power(const struct writer *w, cJSON *to, const char *key, const char
 {
     double watts = mean_power(w, device, compute);
     if (watts >= 0.0) {
-        quantity(to, key, watts, watts, watts, "W",
-                 "package energy counter while only this device ran", "measured");
+        plain(to, key, watts, "W", "package energy counter while only this device ran",
+              QUANTITY_MEASURED);
     } else {
         assumed(to, key, 0.0, "W");
     }
@@ -173,8 +169,11 @@ static void attention(const struct writer *w, cJSON *to, const struct kernel_est
     }
     double frac = a->value / rate->value;
     /* Both intervals at their far ends: wider than the ratio's own. */
-    quantity(to, "attention", fmin(fmax(frac, 1e-4), 10.0), fmax(a->low / rate->high, 1e-4),
-             fmin(a->high / rate->low, 10.0), "1", w->source, "fitted");
+    struct quantity q = {.value = fmin(fmax(frac, 1e-4), 10.0),
+                         .low = fmax(a->low / rate->high, 1e-4),
+                         .high = fmin(a->high / rate->low, 10.0),
+                         .kind = QUANTITY_FITTED};
+    json_put_quantity(to, "attention", q, "1", w->source);
 }
 
 static void add_runtime(const struct writer *w, cJSON *to, const struct kernel_estimate *rate,
@@ -201,8 +200,8 @@ static void add_runtime(const struct writer *w, cJSON *to, const struct kernel_e
         fitted(w, o, "bandwidth", one, 1e-9, 1e-3, top, "GB/s");
         launch(w, o, rate);
     }
-    quantity(r, "row_fill", 0.0, 0.0, 0.0, "rows",
-             "none: the knee of the fitted form takes its place", "assumed");
+    plain(r, "row_fill", 0.0, "rows", "none: the knee of the fitted form takes its place",
+          QUANTITY_ASSUMED);
     attention(w, r, rate);
     fitted(w, r, "knee", find(w, KERNEL_PARAM_KNEE, device, bits), 1.0, 0.5, 100.0, "1");
     validity(w, r, rate);
@@ -267,11 +266,10 @@ static void add_ddr(const struct writer *w, cJSON *root, double peak_bytes_per_s
     const struct kernel_estimate *cap = find(w, KERNEL_PARAM_CAP, "", 0);
     cJSON *ddr = cJSON_AddObjectToObject(root, "ddr");
     if (peak_bytes_per_s > 0.0) {
-        quantity(ddr, "peak", w->peak_gbs, w->peak_gbs, w->peak_gbs, "GB/s",
-                 "given to xpusim measure --fit", "assumed");
+        plain(ddr, "peak", w->peak_gbs, "GB/s", "given to xpusim measure --fit", QUANTITY_ASSUMED);
     } else {
-        quantity(ddr, "peak", w->peak_gbs, w->peak_gbs, w->peak_gbs, "GB/s",
-                 "largest bandwidth of the fit; the datasheet may say more", "fitted");
+        plain(ddr, "peak", w->peak_gbs, "GB/s",
+              "largest bandwidth of the fit; the datasheet may say more", QUANTITY_FITTED);
     }
     if (cap != NULL && cap->resolved) {
         fitted(w, ddr, "together", cap, 1e-9 / w->peak_gbs, 0.1, 1.0, "1");
@@ -286,8 +284,8 @@ static void add_machine(const struct writer *w, cJSON *root, const struct kernel
     add_ddr(w, root, o->ddr_peak_bytes_per_s);
     cJSON *memory = cJSON_AddObjectToObject(root, "memory");
     if (memory_gb > 0.01) {
-        quantity(memory, "capacity", memory_gb, memory_gb, memory_gb, "GB",
-                 "memory of the measured machine", "measured");
+        plain(memory, "capacity", memory_gb, "GB", "memory of the measured machine",
+              QUANTITY_MEASURED);
     } else {
         assumed(memory, "capacity", DEFAULT_MEMORY_GB, "GB");
     }

@@ -116,21 +116,15 @@ static void write_entries(const struct options *o, struct work *w)
 
 static void report(const struct options *o, const struct work *w)
 {
-    if (!o->output.json) {
-        (void)printf("%s from %s\n\n", w->soc->machine.name, o->points);
-        for (size_t i = 0; i < w->n; i++) {
-            calibrate_entry_print(&w->entries[i], stdout);
-        }
-        return;
-    }
-    cJSON *root = cJSON_CreateObject();
-    cJSON_AddStringToObject(root, "soc", w->soc->machine.name);
-    cJSON_AddStringToObject(root, "points", o->points);
-    cJSON *list = cJSON_AddArrayToObject(root, "entries");
+    struct document *d = document_new();
+    DOCUMENT_VALUES(d, "soc", w->soc->machine.name, "points", o->points);
+    document_note(d, "%s from %s\n", w->soc->machine.name, o->points);
+    struct document *list = document_array(d, "entries");
     for (size_t i = 0; i < w->n; i++) {
-        cJSON_AddItemToArray(list, calibrate_entry_json(&w->entries[i]));
+        calibrate_entry_document(&w->entries[i], document_within(list, NULL));
     }
-    json_print(root, stdout);
+    document_print(d, &o->output, stdout);
+    document_free(d);
 }
 
 /* What the nominal level is worth on what was left out. */

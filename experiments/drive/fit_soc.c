@@ -7,15 +7,9 @@
 static void quantity(cJSON *to, const char *key, struct fit_number q, const char *unit,
                      const char *source)
 {
-    cJSON *o = cJSON_CreateObject();
-    cJSON_AddNumberToObject(o, "value", q.value);
-    cJSON_AddStringToObject(o, "unit", unit);
-    cJSON_AddNumberToObject(o, "low", fmin(q.low, q.value));
-    cJSON_AddNumberToObject(o, "high", fmax(q.high, q.value));
-    cJSON_AddStringToObject(o, "source", source);
-    cJSON_AddStringToObject(o, "kind", "measured");
-    cJSON_DeleteItemFromObject(to, key);
-    cJSON_AddItemToObject(to, key, o);
+    struct quantity put = {
+        .value = q.value, .low = q.low, .high = q.high, .kind = QUANTITY_MEASURED};
+    json_put_quantity(to, key, put, unit, source);
 }
 
 /* Mean of durations, with its interval, in us. */

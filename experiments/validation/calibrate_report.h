@@ -3,8 +3,8 @@
 #define EXPERIMENTS_VALIDATION_CALIBRATE_REPORT_H
 
 #include <cjson/cJSON.h>
-#include <stdio.h>
 
+#include "experiments/shell/frame.h"
 #include "experiments/validation/calibrate.h"
 
 /* Errors of one kind of rows: |predicted / measured - 1|. */
@@ -41,8 +41,13 @@ void calibrate_entry_make(const struct catalog *c, const struct points *points,
                           struct calibrate_entry *out);
 void calibrate_entry_fini(struct calibrate_entry *e);
 
-void calibrate_entry_print(const struct calibrate_entry *e, FILE *out);
-cJSON *calibrate_entry_json(const struct calibrate_entry *e); /* the caller owns it */
+void calibrate_entry_document(const struct calibrate_entry *e, struct document *d);
+
+/* Of each parameter: SI units per unit of a SoC file, and that unit. */
+extern const double calibrate_file_unit[CALIBRATE_N_PARAMS];
+extern const char *const calibrate_unit_names[CALIBRATE_N_PARAMS];
+/* The runtime of the SoC that the entry is about. */
+const struct soc_runtime *calibrate_entry_runtime(const struct calibrate_entry *e);
 
 /* Writes what was determined into the entry's object of a SoC file's tree: values with twice their
  * standard error as range, provenance, validity envelope, residuals. */

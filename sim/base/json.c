@@ -193,10 +193,11 @@ int json_get_choice(struct json_obj *o, const char *key, const char *const *choi
     return 0;
 }
 
+static const char *const quantity_kinds[] = {"measured", "fitted", "assumed", NULL};
+
 struct quantity json_get_quantity(struct json_obj *o, const char *key, const char *unit, double min,
                                   double max)
 {
-    static const char *const kinds[] = {"measured", "fitted", "assumed", NULL};
     struct quantity q = {.value = min, .low = min, .high = min};
     struct json_obj sub = json_get_object(o, key);
     if (sub.node == NULL) {
@@ -213,7 +214,7 @@ struct quantity json_get_quantity(struct json_obj *o, const char *key, const cha
         (void)snprintf(form, sizeof form, "\"%s\", not \"%.20s\"", unit, got);
         complain(&sub, "unit", form);
     }
-    q.kind = (enum quantity_kind)json_get_choice(&sub, "kind", kinds);
+    q.kind = (enum quantity_kind)json_get_choice(&sub, "kind", quantity_kinds);
     const char *source = json_get_string(&sub, "source");
     if (cJSON_IsString(cJSON_GetObjectItemCaseSensitive(sub.node, "source")) && source[0] == '\0') {
         complain(&sub, "source", "text that says where the number comes from");
@@ -224,6 +225,23 @@ struct quantity json_get_quantity(struct json_obj *o, const char *key, const cha
     json_done(&sub);
     q.present = o->err->n == before;
     return q;
+}
+
+void json_put_quantity(cJSON *to, const char *key, struct quantity q, const char *unit,
+                       const char *source)
+{
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddNumberToObject(o, "value", q.value);
+    cJSON_AddStringToObject(o, "unit", unit);
+    cJSON_AddNumberToObject(o, "low", fmin(q.low, q.value));
+    cJSON_AddNumberToObject(o, "high", fmax(q.high, q.value));
+    cJSON_AddStringToObject(o, "source", source);
+    cJSON_AddStringToObject(o, "kind", quantity_kinds[q.kind]);
+    if (cJSON_HasObjectItem(to, key)) {
+        cJSON_ReplaceItemInObjectCaseSensitive(to, key, o);
+    } else {
+        cJSON_AddItemToObject(to, key, o);
+    }
 }
 
 struct json_obj json_get_object(struct json_obj *o, const char *key)

@@ -49,6 +49,10 @@ const char *json_get_string(struct json_obj *o, const char *key); /* "" ; borrow
 int json_get_choice(struct json_obj *o, const char *key, const char *const *choices);
 struct quantity json_get_quantity(struct json_obj *o, const char *key, const char *unit, double min,
                                   double max);
+/* Puts a quantity, in the place of the one that is there; its range is widened to hold the value.
+ */
+void json_put_quantity(cJSON *to, const char *key, struct quantity q, const char *unit,
+                       const char *source);
 struct json_obj json_get_object(struct json_obj *o, const char *key);
 /* Number of elements of an array (0 on error); elements by json_array_object. */
 int json_get_array_size(struct json_obj *o, const char *key, int min, int max);

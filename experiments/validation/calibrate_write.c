@@ -1,0 +1,116 @@
+/* A calibration into a SoC file. */
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/validation/calibrate_report.h"
+#include "sim/base/json.h"
+
+/* Four digits: more than any of these is known to. */
+static double rounded(double v)
+{
+    char text[32];
+    (void)snprintf(text, sizeof text, "%.4g", v);
+    return strtod(text, NULL);
+}
+
+/* A held parameter that an earlier calibration had fitted is assumed again. */
+static void write_param(const struct calibrate_entry *e, int k, const char *source, cJSON *runtime)
+{
+    cJSON *to = runtime;
+    const char *key = calibrate_param_names[k];
+    if (strncmp(key, "one_row.", 8) == 0) {
+        to = cJSON_GetObjectItemCaseSensitive(runtime, "one_row");
+        key += 8;
+    }
+    const cJSON *o = cJSON_GetObjectItemCaseSensitive(to, key);
+    if (o == NULL) {
+        return;
+    }
+    double v = rounded(e->fit.value[k] / calibrate_file_unit[k]);
+    bool held = e->fit.state[k] == CALIBRATE_HELD;
+    if (held && strcmp(cJSON_GetObjectItemCaseSensitive(o, "kind")->valuestring, "fitted") != 0) {
+        return;
+    }
+    double low = held ? v / 2.0 : rounded(e->fit.low[k] / calibrate_file_unit[k]);
+    double high = held ? v * 2.0 : rounded(e->fit.high[k] / calibrate_file_unit[k]);
+    char text[400];
+    (void)snprintf(text, sizeof text, "%s; %s", source,
+                   held ? "not determined by them: the value before, a factor of 2 either way"
+                   : e->fit.state[k] == CALIBRATE_BOUND ? "at its physical bound; range: profile"
+                                                        : "range: 2 standard errors");
+    json_put_quantity(to, key,
+                      (struct quantity){.value = v,
+                                        .low = low,
+                                        .high = high,
+                                        .kind = held ? QUANTITY_ASSUMED : QUANTITY_FITTED},
+                      calibrate_unit_names[k], text);
+}
+
+static void put_error(const char *key, const struct calibrate_error *e, struct document *fit)
+{
+    if (e->n > 0) {
+        DOCUMENT_VALUES(document_within(fit, key), "median", rounded(e->median), "p90",
+                        rounded(e->p90));
+    }
+}
+
+/* Of the v (calibrate.h) of what was fitted, for who draws machines from it. */
+static void put_covariance(const struct calibrate_fit *f, struct document *fit)
+{
+    struct document *names = document_array(fit, "parameters");
+    struct document *rows = document_array(fit, "ln_covariance");
+    for (int k = 0; k < CALIBRATE_N_PARAMS; k++) {
+        if (f->state[k] == CALIBRATE_FITTED) {
+            DOCUMENT_VALUES(names, NULL, calibrate_param_names[k]);
+            struct document *row = document_array(rows, NULL);
+            for (int j = 0; j < CALIBRATE_N_PARAMS; j++) {
+                if (f->state[j] == CALIBRATE_FITTED) {
+                    DOCUMENT_VALUES(row, NULL, rounded(f->covariance[k][j]));
+                }
+            }
+        }
+    }
+}
+
+static void put_fit(const struct calibrate_entry *e, const char *points_name, struct document *d)
+{
+    const struct soc_runtime s = calibrate_start(calibrate_entry_runtime(e));
+    struct document *fit = document_within(d, "fit");
+    DOCUMENT_VALUES(document_within(fit, "start"), "rate", rounded(s.many.flop_per_s / 1e12),
+                    "bandwidth", rounded(s.many.bytes_per_s / 1e9), "launch",
+                    rounded(s.many.launch_s / 1e-6), "row_fill", rounded(s.fill_rows), "attention",
+                    rounded(s.attention_frac), "width_fill", rounded(s.width_fill),
+                    "one_row_bandwidth", rounded(s.one.bytes_per_s / 1e9), "one_row_launch",
+                    rounded(s.one.launch_s / 1e-6));
+    DOCUMENT_VALUES(fit, "points", points_name, "n", e->set.n, "models", e->fit.n_models,
+                    "sigma_prefill", FRAME_IF(isfinite(e->sigma[0]), rounded(e->sigma[0])),
+                    "sigma_decode", FRAME_IF(isfinite(e->sigma[1]), rounded(e->sigma[1])));
+    put_covariance(&e->fit, fit);
+    put_error("unseen_prefill", &e->unseen[CALIBRATE_PREFILL], fit);
+    put_error("unseen_decode", &e->unseen[CALIBRATE_DECODE], fit);
+}
+
+void calibrate_entry_write(const struct calibrate_entry *e, const char *points_name, cJSON *runtime)
+{
+    struct document *d = document_new();
+    const char *source = document_format(d, "fit to %zu points of %zu models in %.120s", e->set.n,
+                                         e->fit.n_models, points_name);
+    for (int k = 0; k < CALIBRATE_N_PARAMS; k++) {
+        if (e->fit.state[k] != CALIBRATE_ABSENT) {
+            write_param(e, k, source, runtime);
+        }
+    }
+    DOCUMENT_VALUES(document_within(d, "valid"), "rows_max", e->rows_max, "context_max",
+                    e->context_max);
+    put_fit(e, points_name, d);
+    cJSON *tree = document_json(d);
+    while (tree->child != NULL) {
+        cJSON *item = cJSON_DetachItemViaPointer(tree, tree->child);
+        cJSON_DeleteItemFromObjectCaseSensitive(runtime, item->string);
+        cJSON_AddItemToObject(runtime, item->string, item);
+    }
+    cJSON_Delete(tree);
+    document_free(d);
+}
