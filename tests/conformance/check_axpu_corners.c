@@ -262,6 +262,129 @@ START_TEST(a_cancelled_prefill_that_gives_up_its_memory_is_gone)
 }
 END_TEST
 
+/* RT1 (1280, five chunks) as above with beta = 0.35: m* = 3 (12 ms against 8) rises to the next
+ * whole chunk above 0.65 * 5 = 3.25: four, 24-40 on the NPU. The iGPU's one chunk, 4 ms, ends no
+ * earlier: 36-40. */
+START_TEST(a_share_between_two_chunks_goes_to_the_npu)
+{
+    static const struct scenario_request q[] = {{BE, 0, 256, 60, 0, 0}, {RT, 0.024, 1280, 1, 0, 0}};
+    run("beta=0.35", q, 2);
+    runs(1, NPU, OP_QKV, 0, 24, 28);
+    runs(1, IGPU, OP_QKV, 0, 36, 40);
+    ck_assert_uint_eq(kernel(1, IGPU, OP_QKV, 0)->rows, 256);
+}
+END_TEST
+
+/* ---- B.1 and B.8: suspended prompts and ageing ---- */
+
+/* RT2 (256) stops BE0 (512) after its first chunk, at 4: QKV 4-8, attention 8-18, FFN 18-26, head
+ * 26-27. BE0 and BE1 came together and are aged at 27, as RT2 ends. There is a second buffer, but
+ * BE1 is not older than BE0: BE0 goes on, QKV 27-31, attention 31-41, FFN 41-57, head 57-58. */
+START_TEST(an_aged_prompt_does_not_pass_an_older_suspended_one)
+{
+    static const struct scenario_request q[] = {
+        {BE, 0, 512, 1, 0, 0}, {BE, 0, 256, 1, 0, 0}, {RT, 0.001, 256, 1, 0, 0}};
+    run("suspended=2,aged_max=0,t_age_s=0.027", q, 3);
+    first_token(2, 27);
+    first_token(0, 58);
+    runs(1, NPU, OP_QKV, 0, 58, 62);
+}
+END_TEST
+
+/* 88 blocks of 16 tokens. BE0 (256) has its token at 23 and decodes; BE1 (512) begins; RT2 (800, 50
+ * blocks) comes at 24 and finds 88 - 18 - 32 = 38. At 25 BE0, between two tokens, gives up its 18
+ * blocks; BE1 is stopped at 27. RT2: QKV two chunks 27-35, attention 35-45, FFN 45-61, head 61-62.
+ * BE0 is aged at 60 and older than BE1, but the one buffer is BE1's: that goes on, 62-66. */
+START_TEST(an_aged_prompt_needs_a_buffer)
+{
+    static const struct scenario_request q[] = {
+        {BE, 0, 256, 9, 0, 0}, {BE, 0.020, 512, 1, 0, 0}, {RT, 0.024, 800, 1, 0, 0}};
+    sc.setup.kv_capacity_tokens = 88 * 16;
+    run("t_age_s=0.06", q, 3);
+    first_token(2, 62);
+    ck_assert_uint_eq(sc.result.counters[COUNTER_KV_RECOMPUTE_EVICTIONS], 1);
+    uint32_t chunk = 0;
+    for (uint32_t i = 0; i < sc.n_kernels; i++) {
+        const struct scenario_kernel *k = &sc.kernels[i];
+        if (k->request == 1 && k->device == NPU && k->op == OP_QKV) {
+            ck_assert_int_eq(k->begin_ns, MS(chunk == 0 ? 23 : 62));
+            chunk++;
+        }
+    }
+    ck_assert_uint_eq(chunk, 2);
+}
+END_TEST
+
+/* ---- B.6: compiled kernels ---- */
+
+/* A reactive prompt comes each second, and 0.1 ms later a proactive one, which waits and has a
+ * kernel compiled for its length in 0.5 ms if there is none. */
+static void one_each_second(const char *params, const uint32_t *lengths, uint32_t n)
+{
+    struct scenario_request q[16] = {{BE, 0, 1, 1, 0, 0}};
+    for (uint32_t i = 0; i < n; i++) {
+        q[2 * i] = (struct scenario_request){RT, i, 256, 1, 0, 0};
+        q[2 * i + 1] = (struct scenario_request){BE, i + 0.0001, lengths[i], 1, 0, 0};
+    }
+    sc.machine.compile_fixed_ns = MS(0.5);
+    run(params, q, 2 * n);
+    for (uint32_t i = 0; i < n; i++) { /* each runs its attention on the NPU */
+        (void)kernel(2 * i + 1, NPU, OP_MHA, 0);
+    }
+}
+
+/* Two kernels are kept. That of 300 is used again in second 2, so in second 3 that of 400 gives way
+ * to 500, and 300 is still there in second 4. */
+START_TEST(the_kernel_unused_for_longest_gives_way)
+{
+    one_each_second("cache_entries=2", (uint32_t[]){300, 400, 300, 500, 300}, 5);
+    ck_assert_uint_eq(sc.result.counters[COUNTER_COMPILES], 3);
+}
+END_TEST
+
+/* Kernels expire after 1.5 s without use: that of 300, used in seconds 0, 1 and 2, is there in
+ * second 3; by second 5, in which nobody else wants it, it is gone. */
+START_TEST(a_kernel_that_is_used_does_not_expire)
+{
+    one_each_second("cache_ttl_s=1.5", (uint32_t[]){300, 300, 300, 300, 400, 300}, 6);
+    ck_assert_uint_eq(sc.result.counters[COUNTER_COMPILES], 3);
+}
+END_TEST
+
+/* RT0 (2048, m* = 4 of 8: 16 + 10 + 32 + 1 ms, 59) runs; BE1's kernel is compiled at 0.6 and would
+ * expire at 10.6, and BE2's at 11.1: but they wait for them. With room for one, BE2 has none: BE1's
+ * is not given up for it. */
+START_TEST(a_kernel_is_kept_for_a_prompt_that_waits)
+{
+    static const struct scenario_request q[] = {
+        {RT, 0, 2048, 1, 0, 0}, {BE, 0.0001, 300, 1, 0, 0}, {BE, 0.0001, 400, 1, 0, 0}};
+    sc.machine.compile_fixed_ns = MS(0.5);
+    run("cache_ttl_s=0.01", q, 3);
+    (void)kernel(1, NPU, OP_MHA, 0);
+    (void)kernel(2, NPU, OP_MHA, 0);
+    ck_assert_uint_eq(sc.result.counters[COUNTER_COMPILES], 2);
+    teardown();
+    setup();
+    sc.machine.compile_fixed_ns = MS(0.5);
+    run("cache_entries=1", q, 3);
+    (void)kernel(1, NPU, OP_MHA, 0);
+}
+END_TEST
+
+/* Two layers of BE1 take longer than its kernel lives unused: it is in use until the end. */
+START_TEST(a_kernel_does_not_expire_in_the_middle_of_its_prompt)
+{
+    static const struct scenario_request q[] = {{RT, 0, 256, 1, 0, 0}, {BE, 0.0001, 512, 1, 0, 0}};
+    sc.llm.n_layers = 3;
+    sc.machine.compile_fixed_ns = MS(0.5);
+    run("cache_ttl_s=0.002", q, 2);
+    for (uint32_t layer = 0; layer < 3; layer++) {
+        (void)kernel(1, NPU, OP_MHA, layer);
+    }
+    ck_assert_uint_eq(sc.result.counters[COUNTER_LAUNCH_MISSING_RESIDENT], 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("agent-xpu-v2 corners");
@@ -275,6 +398,13 @@ int main(void)
     tcase_add_test(t, decode_of_the_other_class_does_not_start_beside_a_memory_bound_npu_kernel);
     tcase_add_test(t, an_aged_prefill_keeps_its_compiled_kernel);
     tcase_add_test(t, a_cancelled_prefill_that_gives_up_its_memory_is_gone);
+    tcase_add_test(t, a_share_between_two_chunks_goes_to_the_npu);
+    tcase_add_test(t, an_aged_prompt_does_not_pass_an_older_suspended_one);
+    tcase_add_test(t, an_aged_prompt_needs_a_buffer);
+    tcase_add_test(t, the_kernel_unused_for_longest_gives_way);
+    tcase_add_test(t, a_kernel_that_is_used_does_not_expire);
+    tcase_add_test(t, a_kernel_is_kept_for_a_prompt_that_waits);
+    tcase_add_test(t, a_kernel_does_not_expire_in_the_middle_of_its_prompt);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_NORMAL);
