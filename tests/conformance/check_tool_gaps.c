@@ -90,6 +90,13 @@ static bool infercept_swaps_not_before_it_pays(const char *extra)
     return after_tool("gap_kv=infercept", extra, 1.9, 96, 4.88 + 1.9 + 3.92);
 }
 
+/* Out and back is 2 ms * 96, so KV is held for 2 ms: a turn that comes 0.5 ms into the transfer
+ * finds it. Were a transfer out all, it would be out by then, and 1 ms away. */
+static bool infercept_counts_the_way_back(const char *extra)
+{
+    return after_tool("gap_kv=infercept", extra, 2.5, 96, 4.88 + 2.5 + 3.92);
+}
+
 /* Told that calls take 1 s it discards at once: 4.88 + 2.4 + 6.8. */
 static bool infercept_believes_what_it_is_told(const char *extra)
 {
@@ -156,6 +163,21 @@ static bool ttl_learns_from_calls_seen(const char *extra)
     return rules_finishes(1, 11.8) && rules_finishes(2, 24.52);
 }
 
+/* Calls of 3 and 100 ms seen: to live for 3 ms costs 3 + (3 + 4.88), to be dropped at once twice
+ * 4.88, which is less. A third call of 2 ms finds nothing: it comes at 206.88 and takes 6.8. */
+static bool ttl_drops_at_once_where_that_is_cheapest(const char *extra)
+{
+    rules_machine(1);
+    sc.gaps_are_tools = true;
+    struct scenario_request q[] = {{RT, 0, 96, 1, 5, 0},
+                                   {RT, 0.2, 96, 1, 6, 0},
+                                   {RT, 0.003, 160, 1, 5, 96},
+                                   {RT, 0.1, 224, 1, 5, 160},
+                                   {RT, 0.002, 160, 1, 6, 96}};
+    rules_run("sjf-input", "gap_kv=ttl", extra, q, 5);
+    return rules_finishes(2, 11.8) && rules_finishes(4, 213.68);
+}
+
 /* One at a time. BE0's session came at 0; BE1 (400) came at 1, BE2 (100) at 2. BE0 ends at 4.88,
  * BE1 at 4.88 + 14 = 18.88; BE0's turn 1, come at 7.88, then goes before BE2: 3.92, 22.8;
  * BE2: 27.8. */
@@ -189,6 +211,7 @@ static const struct rule_row all[] = {
          "gap_kv=cache gap_kv=preserve gap_kv=discard"),
     RULE(infercept_swaps_not_before_it_pays, "gap_kv=swap gap_kv=discard gap_s=1",
          "gap_kv=swap gap_kv=discard gap_s=1"),
+    RULE(infercept_counts_the_way_back, "gap_kv=discard gap_s=1", "gap_kv=discard gap_s=1"),
     RULE(infercept_believes_what_it_is_told, "gap_s=0 gap_kv=preserve", "gap_s=0 gap_kv=preserve"),
     RULE(infercept_counts_those_who_would_wait, "gap_kv=discard gap_s=1", "gap_kv=discard gap_s=1"),
     RULE(infercept_gives_the_swap_budget_to_the_most_wasteful,
@@ -200,6 +223,8 @@ static const struct rule_row all[] = {
          "gap_kv=cache gap_kv=preserve gap_s=0.012"),
     RULE(ttl_begins_with_the_reload_cost, "gap_s=0.004 gap_kv=infercept gap_kv=discard",
          "gap_s=0.004 gap_kv=infercept gap_kv=discard"),
+    RULE(ttl_drops_at_once_where_that_is_cheapest, "gap_kv=preserve gap_s=0.01",
+         "gap_kv=preserve gap_s=0.01"),
     RULE(ttl_learns_from_calls_seen, "gap_s=0.01 gap_kv=preserve gap_kv=discard",
          "gap_s=0.01 gap_kv=preserve gap_kv=discard"),
 };

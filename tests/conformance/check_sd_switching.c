@@ -1,0 +1,146 @@
+/* sd-npu's graph switching, block by block (clauses.md D.1, D.2, D.5). One layer is one block. On
+ * the NPU a kernel takes 0.1 ms and 0.9 / 256 ms a row, attention, FFN and head 1 ns: a block of a
+ * chunk of 256 takes 1 ms on the prefill graph, 8 * (0.1 + 0.9 / 8) = 1.7 ms on the decode graph of
+ * 32 rows, and a decode step 0.2125 ms a block. Loading a block takes load_ms, one after the other.
+ */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "policies/registry.h"
+#include "tests/helpers/scenario.h"
+
+#define RT REQUEST_CLASS_REACTIVE
+#define MS(t) ((int64_t)((t)*1e6 + 0.5))
+#define DECODE_MS 0.2125
+
+static struct scenario sc;
+
+static void teardown(void)
+{
+    scenario_fini(&sc);
+}
+
+static void run(const char *strategy, uint32_t blocks, double load_ms, uint32_t chunks)
+{
+    struct scenario_request q[] = {{RT, 0, 256 * chunks, 2, 0, 0}};
+    char params[128];
+    scenario_init(&sc);
+    sc.machine.devices[NPU].static_attention = false;
+    sc.llm.n_layers = blocks;
+    sc.llm.weight_bytes = load_ms * 1e6 * blocks; /* 1 GB/s */
+    scenario_cost(&sc, NPU, OP_QKV, 0.1, 0.9 / 256, 0);
+    (void)snprintf(params, sizeof params, "strategy=%s,blocks=%u,speculate=false", strategy,
+                   blocks);
+    scenario_policy(&sc, policy_find("sd-npu"), params);
+    int rc = scenario_run(&sc, q, 1, true);
+    if (rc != 0 || getenv("SHOW") != NULL) {
+        scenario_print(&sc, stdout);
+    }
+    ck_assert_msg(rc == 0, "%s", sc.result.message);
+}
+
+/* Kernels of 1 ns are rounding here. */
+static void near_ms(int64_t got_ns, double want_ms)
+{
+    ck_assert_msg(llabs(got_ns - MS(want_ms)) <= 200, "at %.6f ms, not %.4f",
+                  units_ms_from_ns(got_ns), want_ms);
+}
+
+static void tokens(double first_ms, double second_ms)
+{
+    near_ms(sc.records[0].token_ns[0], first_ms);
+    near_ms(sc.records[0].token_ns[1], second_ms);
+}
+
+/* When the first QKV kernel of a block in a chunk begins. */
+static void begins(uint32_t chunk, uint32_t block, double ms)
+{
+    for (uint32_t i = 0; i < sc.n_kernels; i++) {
+        const struct scenario_kernel *k = &sc.kernels[i];
+        if (k->op == OP_QKV && k->layer == block && k->pass == 1 + chunk) {
+            near_ms(k->begin_ns, ms);
+            return;
+        }
+    }
+    ck_abort_msg("chunk %u has no block %u", chunk, block);
+}
+
+/* Three blocks, two chunks: 6 ms. Then three loads of 2 ms, the last block's first: the first block
+ * of the step waits until 12. */
+START_TEST(sync_loads_after_the_prompt)
+{
+    run("sync", 3, 2, 2);
+    tokens(6, 12 + 3 * DECODE_MS);
+}
+END_TEST
+
+/* Of the last chunk a block that is through loads at once: 4-6, 6-8, 8-10 ms. The step: block 0 at
+ * 6, block 1 at 8, block 2 at 10. The first chunk keeps all its graphs. */
+START_TEST(naive_async_loads_behind_the_last_chunk)
+{
+    run("naive-async", 3, 2, 2);
+    tokens(6, 10 + DECODE_MS);
+}
+END_TEST
+
+/* One load is hidden by two blocks (1 + 1 ms). Four blocks, two chunks. 0: {0, 1} compute, the last
+ * block outside, 3, loads 0-2. 2: {2, 3} compute (1 + 1.7), block 1 loads 2-4. Block 3 on its new
+ * graph 3-4.7. Chunk 2, 4.7: {0, 1} compute (1 + 1.7), block 2 loads 4.7-6.7; 7.4: {2, 3} (1.7
+ * each), block 0 loads 7.4-9.4; the prompt ends at 10.8 and all blocks have switched. */
+START_TEST(progressive_switches_the_last_block_that_others_hide)
+{
+    run("progressive", 4, 2, 2);
+    begins(0, 2, 2);
+    begins(0, 3, 3);
+    begins(1, 0, 4.7);
+    begins(1, 1, 5.7);
+    begins(1, 2, 7.4);
+    begins(1, 3, 9.1);
+    tokens(10.8, 10.8 + 4 * DECODE_MS);
+}
+END_TEST
+
+/* Three blocks of 1 ms hide one load of 3: at 0 all of them, so none can load. At 1 two are left to
+ * compute, and block 0 is not one of them: it loads 1-4. The prompt ends at 3; then blocks 2 and 1,
+ * 4-7 and 7-10. The step: block 0, block 1 at 10, block 2. */
+START_TEST(progressive_loads_at_the_tail_what_computes_no_more)
+{
+    run("progressive", 3, 3, 1);
+    tokens(3, 10 + 2 * DECODE_MS);
+}
+END_TEST
+
+/* Three blocks, three chunks, loads of 1.9 ms: 5.7 ms of loading begin when 5 of 9 blocks are left,
+ * at 4 (chunk 1): block 0, hidden by 1 and 2, 4-5.9. At 6 three are left, and loads of 3.8 ms:
+ * block 2, hidden by 0 (1.7) and 1 (1), 6-7.9; at 8.7 one, and block 1 computes no more: 8.7-10.6,
+ * while 2 takes 1.7 ms. The step begins with block 0 at 10.4; block 1 has come when it is needed.
+ */
+START_TEST(late_start_begins_when_the_rest_lasts_as_long_as_the_loads)
+{
+    run("late-start", 3, 1.9, 3);
+    begins(1, 2, 5);
+    begins(2, 0, 6);
+    begins(2, 1, 7.7);
+    begins(2, 2, 8.7);
+    tokens(10.4, 10.4 + 3 * DECODE_MS);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("sd-npu switching");
+    TCase *t = tcase_create("by hand");
+    tcase_add_checked_fixture(t, NULL, teardown);
+    tcase_add_test(t, sync_loads_after_the_prompt);
+    tcase_add_test(t, naive_async_loads_behind_the_last_chunk);
+    tcase_add_test(t, progressive_switches_the_last_block_that_others_hide);
+    tcase_add_test(t, progressive_loads_at_the_tail_what_computes_no_more);
+    tcase_add_test(t, late_start_begins_when_the_rest_lasts_as_long_as_the_loads);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
