@@ -99,9 +99,58 @@ static void rows_read(struct csvfile *f, const char *path, struct dataset *out, 
     }
 }
 
+/* Shipped data sets that this process has read: workers make hundreds of traces of the same two. */
+#define KEPT 4
+static struct kept {
+    const char *name; /* of `shipped`, or NULL */
+    struct dataset data;
+} kept[KEPT];
+
+static const char *shipped_name(const char *name)
+{
+    int i = 0;
+    while (shipped[i] != NULL && strcmp(shipped[i], name) != 0) {
+        i++;
+    }
+    return shipped[i];
+}
+
+static void copy_of(const struct dataset *d, struct dataset *out)
+{
+    *out = *d;
+    out->rows = xmalloc(d->n * sizeof *out->rows);
+    memcpy(out->rows, d->rows, d->n * sizeof *out->rows);
+}
+
+static bool find_kept(const char *name, struct dataset *out)
+{
+    for (int i = 0; i < KEPT; i++) {
+        if (kept[i].name != NULL && kept[i].name == name) {
+            copy_of(&kept[i].data, out);
+            return true;
+        }
+    }
+    return false;
+}
+
+static void keep(const char *name, const struct dataset *d)
+{
+    for (int i = 0; i < KEPT && name != NULL; i++) {
+        if (kept[i].name == NULL) {
+            kept[i].name = name;
+            copy_of(d, &kept[i].data);
+            return;
+        }
+    }
+}
+
 int dataset_load(const char *name, struct dataset *out, struct err *e)
 {
     *out = (struct dataset){0};
+    const char *known = shipped_name(name);
+    if (known != NULL && find_kept(known, out)) {
+        return 0;
+    }
     char path[4096];
     size_t before = e->n;
     (void)dataset_path(name, path, sizeof path);
@@ -127,5 +176,6 @@ int dataset_load(const char *name, struct dataset *out, struct err *e)
         dataset_fini(out);
         return -EINVAL;
     }
+    keep(known, out);
     return 0;
 }

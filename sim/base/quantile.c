@@ -56,6 +56,7 @@ static void reserve(struct sample *s, size_t n)
 static void store(struct sample *s, double x, uint32_t count)
 {
     reserve(s, s->n + count);
+    s->n_ranks = 0;
     for (uint32_t i = 0; i < count; i++) {
         s->v[s->n++] = x;
     }
@@ -117,6 +118,7 @@ void sample_merge(struct sample *s, const struct sample *o)
     }
     reserve(s, s->n + o->n);
     memcpy(s->v + s->n, o->v, o->n * sizeof *o->v);
+    s->n_ranks = 0;
     s->n += o->n;
     add_sum(s, o->sum);
     add_sum(s, o->comp);
@@ -142,6 +144,27 @@ static double sketch_quantile(const struct sample *s, size_t rank)
     return s->max;
 }
 
+/* Selection between the nearest ranks that are known: others need not be looked at again. */
+static double value_at(struct sample *s, size_t rank)
+{
+    uint32_t above = 0;
+    while (above < s->n_ranks && s->ranks[above] < rank) {
+        above++;
+    }
+    if (above < s->n_ranks && s->ranks[above] == rank) {
+        return s->v[rank];
+    }
+    size_t from = above > 0 ? s->ranks[above - 1] + 1 : 0;
+    size_t until = above < s->n_ranks ? s->ranks[above] : s->n;
+    double x = gsl_stats_select(s->v + from, 1, until - from, rank - from);
+    if (s->n_ranks < SAMPLE_RANKS) {
+        memmove(&s->ranks[above + 1], &s->ranks[above], (s->n_ranks - above) * sizeof s->ranks[0]);
+        s->ranks[above] = rank;
+        s->n_ranks++;
+    }
+    return x;
+}
+
 double sample_quantile(struct sample *s, double p)
 {
     if (s->n == 0) {
@@ -155,5 +178,5 @@ double sample_quantile(struct sample *s, double p)
     if (s->sketch) {
         return sketch_quantile(s, rank);
     }
-    return gsl_stats_select(s->v, 1, s->n, rank - 1);
+    return value_at(s, rank - 1);
 }

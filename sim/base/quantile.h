@@ -12,10 +12,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define SAMPLE_RANKS 4
+
 struct sample {
     bool sketch;
-    double *v;        /* exact mode: owned values */
-    size_t n, cap;    /* n counts values in both modes */
+    double *v;     /* exact mode: owned values */
+    size_t n, cap; /* n counts values in both modes */
+    /* exact mode: ranks (from 0, ascending) that were sought since the last value came. Each stands
+     * in its place, what is less before and what is greater behind it. */
+    size_t ranks[SAMPLE_RANKS];
+    uint32_t n_ranks;
     uint64_t *bins;   /* sketch mode: owned counts */
     double sum, comp; /* Neumaier-compensated sum */
     double min, max;

@@ -42,6 +42,13 @@ static inline int64_t units_round(double x)
     return i + (x - (double)i >= 0.5 ? 1 : 0);
 }
 
+/* ceil of the same, likewise. */
+static inline int64_t units_ceil(double x)
+{
+    int64_t i = (int64_t)x;
+    return i + ((double)i < x ? 1 : 0);
+}
+
 /* Nearest nanosecond; precondition |t_s| < 9.2e9 (292 years). */
 static inline int64_t units_ns_from_s(double t_s)
 {

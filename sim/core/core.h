@@ -170,10 +170,11 @@ struct core {
 
 /* What a launch would take, without contention: kernels of one op share on one device. */
 struct kernel_run {
-    uint32_t n;               /* kernels, >= 1; the first n-1 are full */
-    int64_t t_ns, tail_ns;    /* one full kernel; the last kernel */
-    double bytes, tail_bytes; /* DDR bytes of each */
-    double flop;              /* of all */
+    uint32_t n;                 /* kernels, >= 1; the first n-1 are full */
+    int64_t t_ns, tail_ns;      /* one full kernel; the last kernel */
+    double bytes, tail_bytes;   /* DDR bytes of each */
+    double demand, tail_demand; /* bytes per second of each, alone; the executor's */
+    double flop;                /* of all */
     bool outside;
 };
 

@@ -59,7 +59,7 @@ static void next_kernel(struct engine *e, struct lane *l)
     int64_t solo_ns = vexec_kernel_ns(l->run, v->k);
     j->left_ns = (double)solo_ns;
     j->updated_ns = e->now_ns;
-    j->demand_bytes_per_s = vexec_kernel_bytes(l->run, v->k) / units_s_from_ns(solo_ns);
+    j->demand_bytes_per_s = vexec_kernel_demand(l->run, v->k);
     l->end_ns = TIME_NEVER_NS; /* until rates are known */
     e->core.result->events++;
 }
@@ -111,7 +111,7 @@ static void settle(struct engine *e, struct lane *lanes, uint32_t n)
         if (l->end_ns == TIME_NEVER_NS || rate != j->rate) {
             job_advance(e, j);
             j->rate = rate;
-            l->end_ns = engine_after(e, ceil(j->left_ns / rate));
+            l->end_ns = engine_after(e, j->left_ns / rate);
         }
     }
 }

@@ -78,7 +78,9 @@ void job_advance(struct engine *e, struct job *j)
         double done = passed * j->rate;
         done = done < j->left_ns ? done : j->left_ns; /* its event was due now, rounded up */
         j->left_ns -= done;
-        j->slowed_ns += done * (1.0 / j->speed - 1.0);
+        if (j->speed != 1.0) {
+            j->slowed_ns += done * (1.0 / j->speed - 1.0);
+        }
     }
     j->updated_ns = e->now_ns;
 }
@@ -92,7 +94,7 @@ static void job_set_rate(struct engine *e, struct job *j, double rate, double sp
     job_advance(e, j);
     j->rate = rate;
     j->speed = speed;
-    int64_t at = engine_after(e, ceil(j->left_ns / rate));
+    int64_t at = engine_after(e, j->left_ns / rate);
     if (j->event != EVENTQ_NONE) {
         eventq_reschedule(&e->queue, j->event, at);
         return;

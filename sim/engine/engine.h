@@ -174,10 +174,10 @@ struct engine {
     uint64_t next_order;
 };
 
-/* The instant a time from now; past the last one of any run when that is long. */
+/* The first instant that is so long from now; past the last one of any run when that is long. */
 static inline int64_t engine_after(const struct engine *e, double ns)
 {
-    return ns < (double)TIME_LAST_NS ? e->now_ns + (int64_t)ns : TIME_NEVER_NS;
+    return ns < (double)TIME_LAST_NS ? e->now_ns + units_ceil(ns) : TIME_NEVER_NS;
 }
 
 /* Key of an event: kind, then `sub` (device or request id), then order of creation. */
@@ -200,10 +200,27 @@ bool frames_pause(struct engine *e, struct vexec *v);
 
 /* vexec.c */
 /* Kernels of op number `op` of the launch. */
-const struct kernel_run *vexec_run(const struct vexec *v, uint32_t op);
+static inline const struct kernel_run *vexec_run(const struct vexec *v, uint32_t op)
+{
+    return op == v->l->pub.op_begin ? &v->first : &v->run[pass_op_kind(v->l->pub.pass, op)];
+}
+
 void vexec_fill(struct engine *e, struct vexec *v);
-int64_t vexec_kernel_ns(const struct kernel_run *r, uint32_t k);
-double vexec_kernel_bytes(const struct kernel_run *r, uint32_t k);
+static inline int64_t vexec_kernel_ns(const struct kernel_run *r, uint32_t k)
+{
+    return k + 1 == r->n ? r->tail_ns : r->t_ns;
+}
+
+static inline double vexec_kernel_bytes(const struct kernel_run *r, uint32_t k)
+{
+    return k + 1 == r->n ? r->tail_bytes : r->bytes;
+}
+
+static inline double vexec_kernel_demand(const struct kernel_run *r, uint32_t k)
+{
+    return k + 1 == r->n ? r->tail_demand : r->demand;
+}
+
 /* Counts c kernels like (run, k) as done. */
 void vexec_book(struct engine *e, struct vexec *v, const struct kernel_run *r, uint32_t k,
                 uint64_t c);

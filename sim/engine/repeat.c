@@ -182,6 +182,7 @@ static uint32_t run_iterations(struct engine *e, struct vexec *v, uint32_t most,
             rep->gap_ns[n] = gap_ns;
             run.tail_ns = a->t_ns;
             run.tail_bytes = a->bytes;
+            run.tail_demand = a->bytes / units_s_from_ns(a->t_ns);
             vexec_report(e, v, &run, layers);
             grow(w, 1);
         }

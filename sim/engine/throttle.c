@@ -65,7 +65,7 @@ static void watch(struct engine *e)
     }
     if (t->watts > s->limit_watts && t->average_watts < s->limit_watts * (1.0 - REACHED_FRAC)) {
         double in_s = s->tau_s * log((t->watts - t->average_watts) / (t->watts - s->limit_watts));
-        int64_t at = engine_after(e, ceil(in_s * 1e9));
+        int64_t at = engine_after(e, in_s * 1e9);
         t->event = eventq_push(&e->queue, at, engine_order(e, EVENT_THROTTLE, 0), 0);
     }
 }

@@ -4,11 +4,6 @@
 #include "sim/base/rng.h"
 #include "sim/engine/engine.h"
 
-const struct kernel_run *vexec_run(const struct vexec *v, uint32_t op)
-{
-    return op == v->l->pub.op_begin ? &v->first : &v->run[pass_op_kind(v->l->pub.pass, op)];
-}
-
 /* Noise does not move bytes faster than the DDR can. */
 static int64_t noisy_ns(const struct engine *e, int64_t t_ns, double bytes, double factor)
 {
@@ -36,6 +31,8 @@ static void run_finish(struct engine *e, struct kernel_run *r, double factor)
     r->tail_ns = r->tail_ns < 1 ? 1 : r->tail_ns;
     audit_kernel(e, r->t_ns, r->bytes);
     audit_kernel(e, r->tail_ns, r->tail_bytes);
+    r->demand = r->t_ns > 0 ? r->bytes / units_s_from_ns(r->t_ns) : 0.0;
+    r->tail_demand = r->tail_bytes / units_s_from_ns(r->tail_ns);
 }
 
 /* What really happens may differ from the model by a factor that belongs to this piece of work, so
@@ -103,16 +100,6 @@ void vexec_fill(struct engine *e, struct vexec *v)
     }
 }
 
-int64_t vexec_kernel_ns(const struct kernel_run *r, uint32_t k)
-{
-    return k + 1 == r->n ? r->tail_ns : r->t_ns;
-}
-
-double vexec_kernel_bytes(const struct kernel_run *r, uint32_t k)
-{
-    return k + 1 == r->n ? r->tail_bytes : r->bytes;
-}
-
 /* Books c kernels like (run, k) as done; they are counted one by one in every statistic. */
 void vexec_book(struct engine *e, struct vexec *v, const struct kernel_run *r, uint32_t k,
                 uint64_t c)
@@ -133,7 +120,7 @@ static void book_solo(struct engine *e, struct vexec *v, const struct kernel_run
 {
     if (c > 0) {
         int64_t t = vexec_kernel_ns(r, k);
-        double demand = vexec_kernel_bytes(r, k) / units_s_from_ns(t);
+        double demand = vexec_kernel_demand(r, k);
         ddr_report(e, c, t, demand, demand);
         vexec_book(e, v, r, k, c);
     }
@@ -254,7 +241,7 @@ void device_collapse(struct engine *e, struct vexec *v)
         job_advance(e, j);
         j->rate = 1.0;
     }
-    v->head_ns = (int64_t)ceil(j->left_ns);
+    v->head_ns = units_ceil(j->left_ns);
     v->collapsed_ns = e->now_ns;
     int64_t at = j->updated_ns + v->head_ns;
     if (v->collapsed) {
@@ -386,7 +373,7 @@ void device_expand(struct engine *e, struct vexec *v)
         }
         const struct kernel_run *r = vexec_run(v, v->op);
         int64_t t = vexec_kernel_ns(r, v->k);
-        j->demand_bytes_per_s = vexec_kernel_bytes(r, v->k) / units_s_from_ns(t);
+        j->demand_bytes_per_s = vexec_kernel_demand(r, v->k);
         j->left_ns = (double)(t - gone);
         v->kernel_begin_ns = e->now_ns - gone;
         ddr_report(e, 1, gone, j->demand_bytes_per_s, j->demand_bytes_per_s);

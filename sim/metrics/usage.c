@@ -73,8 +73,12 @@ void usage_ddr(struct usage *u, uint64_t count, int64_t duration_ns, double dema
                         : units_round(share_bytes_per_s * duration_s);
     u->ddr_bytes += (units_sum)count * bytes;
     u->ddr_demand_bytes += (units_sum)count * demand_bytes;
-    double pressure = demand_bytes_per_s / u->machine->ddr_peak_bytes_per_s;
-    u->tier_ns[pressure >= u->tier_high_frac ? 2 : pressure >= u->tier_medium_frac ? 1 : 0] += ns;
+    if (demand_bytes_per_s != u->tier_demand) {
+        double pressure = demand_bytes_per_s / u->machine->ddr_peak_bytes_per_s;
+        u->tier = pressure >= u->tier_high_frac ? 2 : pressure >= u->tier_medium_frac ? 1 : 0;
+        u->tier_demand = demand_bytes_per_s;
+    }
+    u->tier_ns[u->tier] += ns;
     u->ddr_ns += ns;
 }
 

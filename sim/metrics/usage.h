@@ -43,6 +43,8 @@ struct usage {
     units_sum ddr_bytes, ddr_demand_bytes; /* whole bytes per interval: collapsing is invisible */
     units_sum ddr_ns, tier_ns[USAGE_TIERS];
     double tier_medium_frac, tier_high_frac;
+    double tier_demand; /* the last demand that was looked at, and its tier */
+    int tier;
     struct usage_launch running[USAGE_MAX_LAUNCHES];
     uint32_t n_running;
     struct usage_reactive reactive[MACHINE_MAX_DEVICES];
