@@ -174,6 +174,7 @@ static bool iter_make_room(struct sched *s)
     struct iter *it = s->state;
     if (!evict_last(s, it)) {
         enqueue(s, it, it->it.batch.segments[--it->it.batch.n].request);
+        it->it.batch.repeats = false;
     }
     return it->it.batch.n > 0;
 }
@@ -253,6 +254,9 @@ static void iter_compose(struct sched *s)
         compose_first(s, it);
     } else {
         fill(s, it, (uint32_t)param_int(s, ITER_MAX_BATCH));
+        it->it.batch.repeats = it->order->keys_stay && it->gap.rule == GAP_CACHE &&
+                               heap_top(&it->ready) == NULL && it->it.n_paused == 0 &&
+                               batch_decodes_all(&it->it.batch, it->it.batch.n);
     }
 }
 
