@@ -9,7 +9,6 @@
 #include "experiments/gate/gate.h"
 #include "experiments/run/job_options.h"
 #include "experiments/shell/cli.h"
-#include "sim/base/json.h"
 #include "sim/base/output.h"
 
 struct gate_options {
@@ -20,31 +19,32 @@ struct gate_options {
     uint64_t seed;
 };
 
-static int write_report(const char *path, const struct gate_report *r,
-                        void (*print)(const struct gate_report *, FILE *), struct err *e)
+static int write_report(const char *path, const struct document *d, enum document_form form,
+                        struct err *e)
 {
     struct output *out = output_open(path, e);
     if (out == NULL) {
         return -EINVAL;
     }
-    print(r, output_stream(out));
+    document_put(d, form, output_stream(out));
     return output_close(out, true, e);
 }
 
 static int show(const struct gate_options *o, const struct gate_report *r, struct err *e)
 {
-    if (o->output.json) {
-        cJSON *root = gate_to_json(r);
-        json_print(root, stdout);
-    } else {
-        gate_print(r, o->all, stdout);
-    }
+    struct document *d = document_new();
+    struct document *summary = document_new();
+    gate_document(r, o->all, d);
+    gate_summary(r, summary);
+    document_print(d, &o->output, stdout);
     if (o->junit != NULL) {
-        (void)write_report(o->junit, r, gate_print_junit, e);
+        (void)write_report(o->junit, d, DOCUMENT_JUNIT, e);
     }
     if (o->markdown != NULL) {
-        (void)write_report(o->markdown, r, gate_print_markdown, e);
+        (void)write_report(o->markdown, summary, DOCUMENT_MARKDOWN, e);
     }
+    document_free(d);
+    document_free(summary);
     return e->n > 0 ? -EINVAL : 0;
 }
 

@@ -30,6 +30,7 @@
 #include <stdio.h>
 
 #include "experiments/run/jobs.h"
+#include "experiments/shell/frame.h"
 #include "sim/base/err.h"
 #include "sim/metrics/metric_table.h"
 
@@ -165,10 +166,9 @@ void gate_report_fini(struct gate_report *r);
 
 /* ---- showing (gate_print.c) ---- */
 
-/* Rows that are not OK (all: every row), then a line of counts. */
-void gate_print(const struct gate_report *r, bool all, FILE *out);
-void gate_print_markdown(const struct gate_report *r, FILE *out);
-void gate_print_junit(const struct gate_report *r, FILE *out);
-cJSON *gate_to_json(const struct gate_report *r); /* caller owns */
+/* Every row; people see those that are not OK (all: every one), then a line of counts. */
+void gate_document(const struct gate_report *r, bool all, struct document *d);
+/* The line of counts first, alarms bold: for a page of Markdown. */
+void gate_summary(const struct gate_report *r, struct document *d);
 
 #endif

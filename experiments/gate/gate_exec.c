@@ -5,10 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "experiments/run/worker.h"
+#include "experiments/run/jobs.h"
 #include "sim/base/arena.h"
 
 #define FIXED_ARGUMENTS 18
@@ -33,12 +32,23 @@ static char *read_all(FILE *f, size_t *n)
     return text;
 }
 
-/* Never returns: becomes the binary. */
-static _Noreturn void become(const char *binary, const struct gate_group *g, const char *policy,
-                             const char *seed, const char *decisions, int out, int err)
+/* A run of another binary, and where its two streams go. */
+struct launch {
+    const char *binary;
+    const struct gate_group *group;
+    const char *policy, *seed, *decisions;
+    FILE *out, *err;
+};
+
+/* In a worker process: it becomes the binary, so this does not return. */
+static void become(void *ctx, uint32_t index, struct job_result *r)
 {
+    const struct launch *l = ctx;
+    const struct gate_group *g = l->group;
+    (void)index;
+    (void)r;
     const char *args[FIXED_ARGUMENTS + 2 * GATE_MAX_SETS] = {
-        binary,
+        l->binary,
         "run",
         "--json",
         "--quiet",
@@ -47,9 +57,9 @@ static _Noreturn void become(const char *binary, const struct gate_group *g, con
         "--llm",
         g->llm,
         "--policy",
-        policy,
+        l->policy,
         "--seed",
-        seed,
+        l->seed,
         g->trace != NULL ? "--trace" : "--workload",
         g->trace != NULL ? g->trace : g->workload};
     size_t n = 14;
@@ -57,81 +67,76 @@ static _Noreturn void become(const char *binary, const struct gate_group *g, con
         args[n++] = "--set";
         args[n++] = g->sets[i];
     }
-    if (decisions != NULL) {
+    if (l->decisions != NULL) {
         args[n++] = "--decisions";
-        args[n++] = decisions;
+        args[n++] = l->decisions;
     }
     args[n] = NULL;
-    if (dup2(out, STDOUT_FILENO) >= 0 && dup2(err, STDERR_FILENO) >= 0) {
+    if (dup2(fileno(l->out), STDOUT_FILENO) >= 0 && dup2(fileno(l->err), STDERR_FILENO) >= 0) {
         /* execv takes pointers to non-const for history's sake and changes nothing. */
         union {
             const char **in;
             char **out;
         } list = {.in = args};
-        (void)execv(binary, list.out);
+        (void)execv(l->binary, list.out);
     }
     static const char text[] = "cannot be started\n";
-    (void)!write(err, text, sizeof text - 1);
+    (void)!write(fileno(l->err), text, sizeof text - 1);
     _exit(127);
 }
 
-/* The first line of what it said, without the program's name. */
-static void take_complaint(FILE *err, char *message, size_t size)
+/* The first line of what it said, without the program's name. False when it said nothing. */
+static bool take_complaint(FILE *err, char *message, size_t size)
 {
     char line[1024] = "";
     rewind(err);
     if (fgets(line, sizeof line, err) == NULL) {
-        (void)snprintf(message, size, "it ended without a result");
-        return;
+        return false;
     }
     line[strcspn(line, "\n")] = '\0';
     size_t skip = strncmp(line, COMPLAINT, strlen(COMPLAINT)) == 0 ? strlen(COMPLAINT) : 0;
     (void)snprintf(message, size, "%s", line + skip);
+    return true;
+}
+
+/* Runs it. NULL with a message when it failed. */
+static cJSON *result_of(struct launch *l, char *message, size_t size)
+{
+    struct job_result r;
+    struct jobs j = {.n = 1, .parallel = 1, .ctx = l, .run = become};
+    jobs_run(&j, &r);
+    free(r.data);
+    size_t n = 0;
+    rewind(l->out);
+    char *text = read_all(l->out, &n);
+    cJSON *tree = r.exit_status == 0 ? cJSON_Parse(text) : NULL;
+    if (tree == NULL && r.exit_status == 0 && n > 0) {
+        (void)snprintf(message, size, "its result is not JSON");
+    } else if (tree == NULL && !take_complaint(l->err, message, size)) {
+        (void)snprintf(message, size, "%s", r.message);
+    }
+    free(text);
+    return tree;
 }
 
 cJSON *gate_exec(const char *binary, const struct gate_group *g, const char *policy, uint64_t seed,
                  const char *decisions, char *message, size_t size)
 {
-    message[0] = '\0';
-    FILE *out = tmpfile();
-    FILE *err = tmpfile();
-    pid_t pid = -1;
-    if (out != NULL && err != NULL) {
-        char seed_text[32];
-        (void)snprintf(seed_text, sizeof seed_text, "%" PRIu64, seed);
-        (void)fflush(NULL);
-        pid_t parent = getpid();
-        pid = fork();
-        if (pid == 0) {
-            worker_become(parent);
-            become(binary, g, policy, seed_text, decisions, fileno(out), fileno(err));
-        }
-    }
+    char seed_text[32];
+    (void)snprintf(seed_text, sizeof seed_text, "%" PRIu64, seed);
+    struct launch l = {binary, g, policy, seed_text, decisions, tmpfile(), tmpfile()};
     cJSON *tree = NULL;
-    int status = -1;
-    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-    }
-    if (pid < 0) {
-        (void)snprintf(message, size, "cannot start a process: %s", strerror(errno));
-    } else if (WIFSIGNALED(status)) {
-        (void)snprintf(message, size, "killed by signal %d", WTERMSIG(status));
-    } else if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
-        size_t n = 0;
-        rewind(out);
-        char *text = read_all(out, &n);
-        tree = cJSON_Parse(text);
-        free(text);
-        if (tree == NULL) {
-            (void)snprintf(message, size, "its result is not JSON");
-        }
+    message[0] = '\0';
+    if (l.out != NULL && l.err != NULL) {
+        tree = result_of(&l, message, size);
     } else {
-        take_complaint(err, message, size);
+        (void)snprintf(message, size, "no temporary file: %s", strerror(errno));
     }
-    if (out != NULL) {
-        (void)fclose(out);
+    if (l.out != NULL) {
+        (void)fclose(l.out);
     }
-    if (err != NULL) {
-        (void)fclose(err);
+    if (l.err != NULL) {
+        (void)fclose(l.err);
     }
     return tree;
 }

@@ -41,6 +41,8 @@ void worker_become(pid_t parent)
 void worker_describe_death(int wait_status, double cpu_limit_s, struct job_result *r)
 {
     r->status = -EIO;
+    r->exit_status =
+        WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
     if (WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGXCPU) {
         (void)snprintf(r->message, sizeof r->message, "exceeded the limit of %g s of CPU time",
                        cpu_limit_s);
@@ -53,7 +55,7 @@ void worker_describe_death(int wait_status, double cpu_limit_s, struct job_resul
         (void)snprintf(r->message, sizeof r->message, "ran out of memory");
     } else {
         (void)snprintf(r->message, sizeof r->message, "its process ended with status %d",
-                       WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : wait_status);
+                       r->exit_status);
     }
 }
 

@@ -9,7 +9,8 @@
 #define JOBS_MESSAGE_BYTES 512
 
 struct job_result {
-    int status;                       /* 0; what the job returned; -EIO when its process died */
+    int status;      /* 0; what the job returned; -EIO when its process died */
+    int exit_status; /* of a process that ended in the job: 128 + signal, or its own; else 0 */
     char message[JOBS_MESSAGE_BYTES]; /* "" when fine */
     void *data;                       /* owned; size bytes, or NULL */
     size_t size;

@@ -24,6 +24,7 @@ static void frame_free(struct frame *f)
     free(f->cells);
     free(f->columns);
     free(f->right);
+    free(f->hidden);
     for (size_t i = 0; i < f->n_names; i++) {
         free(f->names[i]);
     }
@@ -246,6 +247,15 @@ void frame_skip(struct frame *f, uint32_t n)
 {
     while (n-- > 0) {
         frame_cell(f, FRAME_ABSENT);
+    }
+}
+
+void frame_hide_row(struct frame *f)
+{
+    uint32_t n = frame_rows(f);
+    f->hidden = xrealloc(f->hidden, n * sizeof *f->hidden);
+    for (; f->n_hidden < n; f->n_hidden++) {
+        f->hidden[f->n_hidden] = f->n_hidden + 1 == n;
     }
 }
 

@@ -34,6 +34,16 @@ struct cJSON;
 
 enum frame_kind { FRAME_NUMBER, FRAME_TEXT, FRAME_FLAG, FRAME_ANY };
 
+/* A row as a test case. FAILED is a flag, MESSAGE a text that is absent where all is well; names
+ * of several columns are joined by blanks. */
+enum frame_junit {
+    FRAME_JUNIT_NONE,
+    FRAME_JUNIT_CLASS,
+    FRAME_JUNIT_NAME,
+    FRAME_JUNIT_FAILED,
+    FRAME_JUNIT_MESSAGE
+};
+
 struct frame_column {
     /* In JSON and CSV: "ttft_s". "a.b" is b of an object a; "" is the row itself. */
     const char *name;
@@ -45,10 +55,11 @@ struct frame_column {
     double scale;       /* of numbers in text: 100 of percent; 0 is 1 */
     /* of a cell that has no value: "-" when NULL. JSON has null, CSV nothing. */
     const char *missing;
-    bool only_data; /* left out of text and Markdown */
-    bool only_text; /* left out of JSON and CSV */
-    bool heading;   /* stands above the rows that share it in text and Markdown */
-    bool left;      /* numbers that are shown as texts are aligned like texts */
+    bool only_data;         /* left out of text and Markdown */
+    bool only_text;         /* left out of JSON and CSV */
+    bool heading;           /* stands above the rows that share it in text and Markdown */
+    bool left;              /* numbers that are shown as texts are aligned like texts */
+    enum frame_junit junit; /* what it is of a test case; the other forms do not ask */
 };
 
 struct frame;
@@ -117,6 +128,7 @@ void frame_row(struct frame *f, const struct frame_value *v, size_t n);
 #define FRAME_CELL(f, x) frame_cell((f), FRAME_VALUE(x))
 void frame_cell(struct frame *f, struct frame_value v);
 void frame_skip(struct frame *f, uint32_t n); /* n cells that are absent */
+void frame_hide_row(struct frame *f);         /* people do not see the last row */
 
 /* ---- reading ---- */
 
@@ -132,11 +144,12 @@ enum document_form {
     DOCUMENT_JSON,
     DOCUMENT_CSV,
     DOCUMENT_MARKDOWN,
+    DOCUMENT_JUNIT,
 };
 
 /* As a tree: the caller owns it. */
 struct cJSON *document_json(const struct document *d);
-/* CSV is of the first frame found, a header line first. */
+/* CSV and JUnit are of the first frame found, CSV with a header line. */
 void document_put(const struct document *d, enum document_form form, FILE *out);
 /* As the options ask. */
 void document_print(struct document *d, const struct option_output *o, FILE *out);

@@ -1,9 +1,10 @@
-/* A document as text, JSON, CSV and Markdown. */
+/* A document as text, Markdown, CSV and JUnit XML; as JSON: frame_json.c. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "experiments/shell/frame_impl.h"
+#include "experiments/shell/markup.h"
 #include "experiments/shell/table.h"
 #include "experiments/shell/term.h"
 #include "sim/base/arena.h"
@@ -57,6 +58,11 @@ struct view {
     int heading; /* or -1 */
 };
 
+static bool is_hidden(const struct frame *f, uint32_t row)
+{
+    return row < f->n_hidden && f->hidden[row];
+}
+
 static struct view view_of(const struct frame *f)
 {
     struct view v = {.frame = f, .heading = -1};
@@ -87,7 +93,7 @@ static void put_rows_text(const struct view *v, uint32_t from, uint32_t to, FILE
         table_cell(&t, "%s", column_title(&v->frame->columns[v->column[i]]));
     }
     for (uint32_t r = from; r < to; r++) {
-        for (size_t i = 0; i < v->n; i++) {
+        for (size_t i = 0; i < v->n && !is_hidden(v->frame, r); i++) {
             size_t k = v->column[i];
             table_cell(&t, "%s", cell_text(&v->frame->columns[k], cell_at(v->frame, r, k), buf));
         }
@@ -98,11 +104,12 @@ static void put_rows_text(const struct view *v, uint32_t from, uint32_t to, FILE
 
 static void put_escaped(const char *text, FILE *out)
 {
+    const char *start = text;
     (void)fputs("| ", out);
     for (; *text != '\0'; text++) {
         (void)fprintf(out, *text == '|' ? "\\%c" : "%c", *text);
     }
-    (void)fputc(' ', out);
+    (void)fputs(*start != '\0' ? " " : "", out);
 }
 
 static void put_rows_markdown(const struct view *v, uint32_t from, uint32_t to, FILE *out)
@@ -117,11 +124,11 @@ static void put_rows_markdown(const struct view *v, uint32_t from, uint32_t to, 
     }
     (void)fputs("|\n", out);
     for (uint32_t r = from; r < to; r++) {
-        for (size_t i = 0; i < v->n; i++) {
+        for (size_t i = 0; i < v->n && !is_hidden(v->frame, r); i++) {
             size_t k = v->column[i];
             put_escaped(cell_text(&v->frame->columns[k], cell_at(v->frame, r, k), buf), out);
         }
-        (void)fputs("|\n", out);
+        (void)fputs(is_hidden(v->frame, r) ? "" : "|\n", out);
     }
 }
 
@@ -151,7 +158,11 @@ static void put_frame(const struct frame *f, bool markdown, FILE *out)
 {
     struct view v = view_of(f);
     uint32_t n = frame_rows(f);
-    for (uint32_t row = 0, to; v.n > 0 && row < n; row = to) {
+    uint32_t seen = 0;
+    for (uint32_t row = 0; row < n; row++) {
+        seen += is_hidden(f, row) ? 0 : 1;
+    }
+    for (uint32_t row = 0, to; v.n > 0 && seen > 0 && row < n; row = to) {
         to = end_of_rows(&v, row);
         if (v.heading >= 0) {
             put_heading(cell_at(f, row, (size_t)v.heading)->text, markdown, out);
@@ -252,6 +263,67 @@ static void put_frame_csv(const struct frame *f, FILE *out)
     }
 }
 
+/* ---- JUnit ---- */
+
+/* A text of a row by its part in a test case; NULL where it has none. */
+static const struct frame_cell *junit_cell(const struct frame *f, uint32_t row,
+                                           enum frame_junit part)
+{
+    for (size_t i = 0; i < f->n_columns; i++) {
+        if (f->columns[i].junit == part && cell_at(f, row, i)->kind < FRAME_VALUE_NULL) {
+            return cell_at(f, row, i);
+        }
+    }
+    return NULL;
+}
+
+static bool has_failed(const struct frame *f, uint32_t row)
+{
+    const struct frame_cell *v = junit_cell(f, row, FRAME_JUNIT_FAILED);
+    return v != NULL && v->number != 0.0;
+}
+
+static void put_case(const struct frame *f, uint32_t row, FILE *out)
+{
+    const struct frame_cell *class = junit_cell(f, row, FRAME_JUNIT_CLASS);
+    const struct frame_cell *message = junit_cell(f, row, FRAME_JUNIT_MESSAGE);
+    (void)fputs("    <testcase classname=\"", out);
+    markup_put(out, class != NULL ? class->text : "");
+    (void)fputs("\" name=\"", out);
+    const char *between = "";
+    for (size_t i = 0; i < f->n_columns; i++) {
+        if (f->columns[i].junit == FRAME_JUNIT_NAME) {
+            (void)fputs(between, out);
+            markup_put(out, cell_at(f, row, i)->text);
+            between = " ";
+        }
+    }
+    if (message == NULL) {
+        (void)fputs("\"/>\n", out);
+        return;
+    }
+    bool failed = has_failed(f, row);
+    (void)fputs(failed ? "\">\n      <failure message=\"" : "\">\n      <system-out>", out);
+    markup_put(out, message->text);
+    (void)fputs(failed ? "\"/>\n    </testcase>\n" : "</system-out>\n    </testcase>\n", out);
+}
+
+static void put_junit(const struct frame *f, FILE *out)
+{
+    uint32_t failures = 0;
+    for (uint32_t r = 0; r < frame_rows(f); r++) {
+        failures += has_failed(f, r) ? 1 : 0;
+    }
+    (void)fprintf(out,
+                  "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite "
+                  "name=\"xpusim\" tests=\"%u\" failures=\"%u\">\n",
+                  frame_rows(f), failures);
+    for (uint32_t r = 0; r < frame_rows(f); r++) {
+        put_case(f, r, out);
+    }
+    (void)fputs("  </testsuite>\n</testsuites>\n", out);
+}
+
 /* The first one that is data. */
 static const struct frame *first_frame(const struct document *d)
 {
@@ -276,9 +348,10 @@ void document_put(const struct document *d, enum document_form form, FILE *out)
         put_people(d, form == DOCUMENT_MARKDOWN, out);
         return;
     case DOCUMENT_CSV:
+    case DOCUMENT_JUNIT:
         f = first_frame(d);
         SIM_REQUIRE(f != NULL, "a document with a frame");
-        put_frame_csv(f, out);
+        (form == DOCUMENT_CSV ? put_frame_csv : put_junit)(f, out);
         return;
     case DOCUMENT_JSON:
         json_print(document_json(d), out);

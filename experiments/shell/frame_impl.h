@@ -16,6 +16,8 @@ struct frame {
     size_t n_columns;
     struct frame_cell *cells; /* owned, row by row */
     size_t n_cells, cap_cells;
+    bool *hidden; /* owned: people do not see it; of the first n_hidden rows */
+    uint32_t n_hidden;
     uint32_t keys;
     int indent;
     char **names; /* owned: texts of columns that the frame keeps */
