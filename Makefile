@@ -211,7 +211,7 @@ install: all
 	for f in $(wildcard sim/base/*.h sim/api/*.h sim/core/*.h policies/*.h policies/common/*.h); do \
 	    install -D -m 644 $$f $(DESTDIR)$(PREFIX)/include/xpusim/$$f; done
 	for f in hwmodels/soc/*.json hwmodels/llm/*.json hwmodels/residuals.csv hwmodels/measured/* hwmodels/runs/* hwmodels/points/* hwmodels/speculation/* traces/datasets/* \
-	        experiments/claims/*.json experiments/specs/*.json experiments/gate/*.json plots/*.gp policies/skeleton/*; do \
+	        experiments/claims/*.json experiments/specs/*.json experiments/gate/*.json experiments/gate/*.csv plots/*.gp policies/skeleton/*; do \
 	    test ! -f $$f || install -D -m 644 $$f $(DESTDIR)$(PREFIX)/share/xpusim/$$f; done
 	@mkdir -p $(BUILD)/man
 	@$(BUILD)/xpusim help --man >$(BUILD)/man/xpusim.1

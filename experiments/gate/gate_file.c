@@ -8,6 +8,7 @@
 
 #include "experiments/gate/gate.h"
 #include "sim/base/arena.h"
+#include "sim/base/datadir.h"
 #include "sim/base/json.h"
 
 #define MAX_REPLICATIONS 100000
@@ -86,6 +87,16 @@ static void read_metrics(struct json_obj *o, struct gate_group *g)
     }
 }
 
+/* A trace is a file by its own path, or one that ships with the program. */
+static void read_trace(struct json_obj *o, struct gate_group *g)
+{
+    const char *name = json_get_string(o, "trace");
+    g->trace = datadir_path(g->trace_path, sizeof g->trace_path, name);
+    if (access(name, R_OK) == 0) {
+        (void)snprintf(g->trace_path, sizeof g->trace_path, "%s", name);
+    }
+}
+
 static void read_group(struct json_obj *o, struct gate_baseline *b)
 {
     struct gate_group *g = &b->groups[b->n_groups++];
@@ -95,8 +106,11 @@ static void read_group(struct json_obj *o, struct gate_baseline *b)
     if (json_has(o, "trace") == json_has(o, "workload")) {
         (void)err_add(o->err, "%s: %s: must have either workload or trace", o->file, o->path);
     }
-    g->trace = json_has(o, "trace") ? json_get_string(o, "trace") : NULL;
-    g->workload = json_has(o, "workload") ? json_get_string(o, "workload") : NULL;
+    if (json_has(o, "trace")) {
+        read_trace(o, g);
+    } else {
+        g->workload = json_get_string(o, "workload");
+    }
     if (json_has(o, "set")) {
         g->n_sets = read_strings(o, "set", 0, GATE_MAX_SETS, g->sets);
     }
