@@ -157,6 +157,34 @@ START_TEST(what_would_be_cut_is_refused)
 }
 END_TEST
 
+/* Without sessions=1 a row of a conversation is a request by itself: nothing came before it in its
+ * session, so it has no prefix and comes after no tool. mtrag has later turns with prefixes,
+ * bfcl_multiturn turns after tools. */
+START_TEST(a_row_of_a_conversation_alone_has_nothing_before_it)
+{
+    static const char *const names[] = {"mtrag", "bfcl_multiturn"};
+    struct dataset d;
+    char spec[128];
+    ck_assert_int_eq(dataset_load(names[_i], &d, &err), 0);
+    bool before = false;
+    for (size_t i = 0; i < d.n; i++) {
+        before = before || (_i == 0 ? d.rows[i].prefix_tokens > 0 : d.rows[i].after_tool);
+    }
+    ck_assert(before);
+    dataset_fini(&d);
+    (void)snprintf(spec, sizeof spec, "mixed:reactive=%s,reactive_per_min=60,duration_s=600",
+                   names[_i]);
+    make(spec, 1.0);
+    ck_assert_uint_eq(t.n_first, t.n);
+    ck_assert_uint_gt(t.n, 300);
+    for (size_t i = 0; i < t.n; i++) {
+        ck_assert_uint_eq(t.rows[i].prefix_tokens, 0);
+        ck_assert_uint_eq(t.rows[i].turn, 0);
+        ck_assert(!t.rows[i].after_tool);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("mixed");
@@ -167,6 +195,7 @@ int main(void)
     tcase_add_test(c, activity_keeps_the_mean_rate);
     tcase_add_test(c, w1_follows_the_rate_scale);
     tcase_add_test(c, closed_users_go_through_whole_conversations);
+    tcase_add_loop_test(c, a_row_of_a_conversation_alone_has_nothing_before_it, 0, 2);
     tcase_add_test(c, what_would_be_cut_is_refused);
     suite_add_tcase(s, c);
     SRunner *sr = srunner_create(s);

@@ -438,6 +438,49 @@ START_TEST(other_files_are_refused)
 }
 END_TEST
 
+/* Part 1 lost replication 0 and has 1; part 2 has 0 and lost 1 and 2. Of both together only 2 is
+ * lost, whichever is merged into which. */
+START_TEST(a_merge_keeps_the_failures_that_nobody_made_good)
+{
+    for (int i = 1; i <= 2; i++) {
+        struct store *s = open_new(i);
+        int64_t x = store_experiment(s, "e", "r", "{}");
+        store_point(s, x, 0, "{}");
+        store_failure(s, x, 0, i == 1 ? 0 : 1, "died early");
+        store_member(s, x, 0, i == 1 ? 1 : 0, put(s, i, 1.0));
+        if (i == 2) {
+            store_failure(s, x, 0, 2, "died late");
+        }
+        close_good(s);
+    }
+    struct store *s = open_new(2 - _i);
+    ck_assert_int_eq(store_merge(s, paths[1 + _i], &err), 0);
+    char *text = exported(s, 1, false);
+    ck_assert_ptr_null(strstr(text, "died early"));
+    ck_assert_ptr_nonnull(strstr(text, "died late"));
+    free(text);
+    close_good(s);
+}
+END_TEST
+
+/* Of four shards one has finished, then the sweep was begun anew in two, of which both have: the
+ * division of which most is there counts. Before the second, 1 of 2 is more than 1 of 4. */
+START_TEST(a_division_given_up_does_not_make_another_incomplete)
+{
+    struct store *s = open_new(0);
+    int64_t x = store_experiment(s, "e", "r", "{}");
+    store_finished(s, x, 1, 4);
+    store_finished(s, x, 1, 2);
+    ck_assert_int_ne(store_check_complete(s, &err), 0);
+    ck_assert_msg(strstr(err.lines[0], "1 of 2 shards have finished") != NULL, "%s", err.lines[0]);
+    err_fini(&err);
+    err = (struct err)ERR_INIT;
+    store_finished(s, x, 2, 2);
+    ck_assert_int_eq(store_check_complete(s, &err), 0);
+    close_good(s);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("store");
@@ -451,6 +494,8 @@ int main(void)
     tcase_add_test(t, another_revision_is_another_experiment);
     tcase_add_test(t, merged_parts_export_like_the_whole);
     tcase_add_test(t, unlike_runs_are_not_merged);
+    tcase_add_loop_test(t, a_merge_keeps_the_failures_that_nobody_made_good, 0, 2);
+    tcase_add_test(t, a_division_given_up_does_not_make_another_incomplete);
     tcase_add_test(t, metrics_of_other_machines_get_columns);
     tcase_add_test(t, replications_that_cannot_be_are_not_read);
     tcase_add_test(t, contents_that_cannot_be_do_no_harm);

@@ -485,6 +485,31 @@ START_TEST(statistics_by_hand)
 }
 END_TEST
 
+/* Targets of the command line are for requests that carry none, each target by itself. */
+START_TEST(targets_of_a_trace_go_before_defaults)
+{
+    struct trace t;
+    read_well(HEADER ",ttft_slo_ms,tbt_slo_ms\n"
+                     "0,0,0,reactive,0,,10,5,0,700,\n"
+                     "1,1,0,reactive,0,,10,5,0,,30\n"
+                     "2,2,0,reactive,0,,10,5,0,,\n",
+              &t);
+    trace_set_slos(&t, 2000 * NS_PER_MS, 200 * NS_PER_MS);
+    static const int64_t ttft_ms[] = {700, 2000, 2000};
+    static const int64_t tbt_ms[] = {200, 30, 200};
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(t.extras[i].ttft_slo_ns, ttft_ms[i] * NS_PER_MS);
+        ck_assert_int_eq(t.extras[i].tbt_slo_ns, tbt_ms[i] * NS_PER_MS);
+    }
+    trace_fini(&t);
+    read_well(HEADER "\n0,0,0,reactive,0,,10,5,0\n", &t);
+    trace_set_slos(&t, TIME_NEVER_NS, 200 * NS_PER_MS);
+    ck_assert_int_eq(t.extras[0].ttft_slo_ns, TIME_NEVER_NS);
+    ck_assert_int_eq(t.extras[0].tbt_slo_ns, 200 * NS_PER_MS);
+    trace_fini(&t);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("traces");
@@ -496,6 +521,7 @@ int main(void)
     tcase_add_test(c, a_written_file_reads_back_and_a_failed_one_leaves_nothing);
     tcase_add_test(c, rows_in_any_order_are_sorted_and_linked);
     tcase_add_test(c, what_a_file_leaves_out_has_its_default);
+    tcase_add_test(c, targets_of_a_trace_go_before_defaults);
     tcase_add_test(c, the_default_limit_is_a_power_of_two_and_at_least_twice_the_output);
     tcase_add_test(c, every_field_counts_in_the_hash);
     tcase_add_loop_test(c, malformed_files_are_refused_with_line_and_column, 0,
