@@ -1,0 +1,95 @@
+/* agent-xpu-v1: since when a prefill is pending, and since when it ages (clauses.md A.4, A.8), over
+ * a preemption. Toy times, one layer: an NPU chunk of 256 rows takes 4 ms for QKV and 8 ms for FFN;
+ * the iGPU takes as long per 256 rows; attention 10 ms and the head 1 ms, on the iGPU. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "policies/registry.h"
+#include "tests/helpers/scenario.h"
+
+#define RT REQUEST_CLASS_REACTIVE
+#define BE REQUEST_CLASS_PROACTIVE
+#define MS(t) ((int64_t)((t)*1e6 + 0.5))
+
+static struct scenario sc;
+
+static void setup(void)
+{
+    scenario_init(&sc);
+    scenario_cost(&sc, NPU, OP_QKV, 4, 0, 5);
+    scenario_cost(&sc, NPU, OP_FFN, 8, 0, 5);
+    scenario_cost(&sc, IGPU, OP_QKV, 0, 4.0 / 256, 5);
+    scenario_cost(&sc, IGPU, OP_FFN, 0, 8.0 / 256, 5);
+    scenario_cost(&sc, IGPU, OP_MHA, 10, 0, 5);
+    scenario_cost(&sc, IGPU, OP_HEAD, 1, 0, 5);
+    scenario_cost(&sc, IGPU, OP_LAYER, 1, 0, 5);
+}
+
+static void teardown(void)
+{
+    scenario_fini(&sc);
+}
+
+static void run(const char *params, const struct scenario_request *q, uint32_t n)
+{
+    scenario_policy(&sc, policy_find("agent-xpu-v1"), params);
+    int rc = scenario_run(&sc, q, n, true);
+    if (rc != 0 || getenv("SHOW") != NULL) {
+        scenario_print(&sc, stdout);
+    }
+    ck_assert_msg(rc == 0, "%s", sc.result.message);
+}
+
+/* BE0 (512) is stopped by RT1 (256, come at 1) when its first chunk ends, at 4; RT1 ends at 27. BE2
+ * came at 2. With T_starve 24 ms BE2 has been pending for 25 and is starved, BE0, for 23, is not:
+ * BE2 goes first. Pending since it came, or since RT1 came, BE0 would be starved for longer. */
+START_TEST(a_stopped_prefill_is_pending_since_its_kernel_ended)
+{
+    static const struct scenario_request q[] = {
+        {BE, 0, 512, 1, 0, 0}, {RT, 0.001, 256, 1, 0, 0}, {BE, 0.002, 256, 1, 0, 0}};
+    run("inter_backfill=false,t_starve_s=0.024", q, 3);
+    ck_assert_int_eq(sc.records[1].first_token_ns, MS(27));
+    ck_assert_int_eq(sc.records[2].start_ns, MS(27));
+}
+END_TEST
+
+/* The same with BE0 (256) between two kernels when RT1 comes, at 4: pending since then. */
+START_TEST(a_prefill_displaced_between_two_kernels_is_pending_since_then)
+{
+    static const struct scenario_request q[] = {
+        {BE, 0, 256, 1, 0, 0}, {BE, 0.002, 256, 1, 0, 0}, {RT, 0.004, 256, 1, 0, 0}};
+    run("inter_backfill=false,t_starve_s=0.024", q, 3);
+    ck_assert_int_eq(sc.records[2].first_token_ns, MS(27));
+    ck_assert_int_eq(sc.records[1].start_ns, MS(27));
+}
+END_TEST
+
+/* All on the NPU but attention and head, RT1 (512): QKV 4-12, attention 12-22, FFN 22-38. BE0,
+ * stopped at 4, came at 0 and is of age at 30: it has the iGPU then, for its second chunk, although
+ * it has been pending for 26 ms only. */
+START_TEST(a_preemption_makes_nobody_young)
+{
+    static const struct scenario_request q[] = {{BE, 0, 512, 1, 0, 0}, {RT, 0.001, 512, 1, 0, 0}};
+    run("inter_backfill=false,elastic=false,t_age_s=0.03", q, 2);
+    const struct scenario_kernel *k = scenario_kernel_find(&sc, 0, 0, IGPU, OP_QKV);
+    ck_assert_ptr_nonnull(k);
+    ck_assert_int_eq(k->begin_ns, MS(30));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("agent-xpu-v1 waiting");
+    TCase *t = tcase_create("by hand");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, a_stopped_prefill_is_pending_since_its_kernel_ended);
+    tcase_add_test(t, a_prefill_displaced_between_two_kernels_is_pending_since_then);
+    tcase_add_test(t, a_preemption_makes_nobody_young);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
