@@ -246,6 +246,135 @@ START_TEST(sarathi_decodes_all_whatever_the_budget)
 }
 END_TEST
 
+/* ---- autellix-like ---- */
+
+/* BE1 (300, 11 ms) of program 1 waits for BE0, 0-11, and runs 11-22: 11 ms of service, 11 of waiting.
+ * BE2 of that program comes at 23, queue 1, while others, just come, go first at 22, 27 and 32. It is
+ * due at the top when both have waited beta = 2 times what they got, 11 + w = 22: at 34, so it goes
+ * at 37. Without the past it would be due at 45. */
+START_TEST(a_programs_past_waiting_counts)
+{
+    struct scenario_request q[8] = {
+        {BE, 0, 300, 1, 0, 0}, {BE, 0.0001, 300, 1, 0, 0}, {BE, 0.023, 100, 1, 0, 0}};
+    rules_machine(1);
+    for (uint32_t i = 3; i < 8; i++) {
+        q[i] = (struct scenario_request){BE, 0.0065 + 0.005 * i, 100, 1, 0, 0};
+    }
+    q[2] = q[3]; /* arrivals in order: 21.5, 23, 26.5, ... */
+    q[3] = (struct scenario_request){BE, 0.023, 100, 1, 0, 0};
+    rules_extra(1)->client_id = 1;
+    rules_extra(3)->client_id = 1;
+    rules_run("autellix-like", ONE ",t0_s=0.005,beta=2", "", q, 8);
+    starts(2, 22);
+    starts(4, 27);
+    starts(5, 32);
+    starts(3, 37);
+}
+END_TEST
+
+/* ---- llama-cpp ---- */
+
+/* A micro-batch of 150: one prompt of 100 and half of the other, never all of both. */
+START_TEST(prompts_share_a_micro_batch)
+{
+    static const struct scenario_request q[] = {{BE, 0, 100, 1, 0, 0}, {BE, 0, 100, 1, 0, 0}};
+    rules_machine(1);
+    rules_run("llama-cpp", "n_ubatch=150", "", q, 2);
+    ck_assert_uint_eq(rules_most_rows(CPU), 150);
+}
+END_TEST
+
+/* Two slots and 14 blocks: BE0 and BE1 hold 7 each, and need an eighth for token 113. Who entered last
+ * gives way, and waits before those who came later: when BE0 has ended, it enters with the first of
+ * them, and the other waits. */
+START_TEST(who_gave_way_enters_before_those_who_came_later)
+{
+    static const struct scenario_request q[] = {{BE, 0, 100, 30, 0, 0},
+                                                {BE, 0, 100, 30, 0, 0},
+                                                {BE, 0.001, 16, 1, 0, 0},
+                                                {BE, 0.001, 16, 1, 0, 0}};
+    rules_machine(1);
+    sc.setup.kv_capacity_tokens = 224;
+    rules_run("llama-cpp", "slots=2", "", q, 4);
+    ck_assert_uint_eq(sc.result.counters[COUNTER_KV_RECOMPUTE_EVICTIONS], 1);
+    uint32_t gone = sc.records[0].preemptions > 0 ? 0 : 1; /* the first slot is the newest's */
+    ck_assert_int_gt(sc.records[3].start_ns, sc.records[2].start_ns);
+    ck_assert_int_ge(sc.records[2].start_ns, sc.records[1 - gone].finish_ns);
+    int64_t again_ns = 0;
+    for (uint32_t i = 0; i < sc.n_kernels && again_ns == 0; i++) {
+        const struct scenario_kernel *k = &sc.kernels[i];
+        again_ns = k->op == OP_QKV && k->rows >= 100 && k->begin_ns >= sc.records[1 - gone].finish_ns
+                       ? k->begin_ns
+                       : 0;
+    }
+    ck_assert_int_gt(again_ns, 0);
+    ck_assert_int_lt(again_ns, sc.records[3].start_ns);
+}
+END_TEST
+
+/* ---- orca ---- */
+
+/* What a request may need is its prompt and 1,024 tokens: two of 112 tokens fill 2,272 exactly, and
+ * share their first pass; of 2,256 the second waits. */
+START_TEST(a_reservation_that_just_fits_is_made)
+{
+    static const struct scenario_request q[] = {{BE, 0, 112, 2, 0, 0}, {BE, 0, 112, 2, 0, 0}};
+    for (int i = 0; i < 2; i++) {
+        rules_machine(1);
+        sc.setup.kv_capacity_tokens = i == 0 ? 2272 : 2256;
+        rules_run("orca", "", "", q, 2);
+        ck_assert(rules_starts(1, 0) == (i == 0));
+        scenario_fini(&sc);
+    }
+    rules_machine(1);
+}
+END_TEST
+
+/* Without reservation, ten blocks: the second prompt of 81 tokens does not fit beside 80 of the
+ * batch, and no pass is tried that cannot be formed. */
+START_TEST(orca_counts_what_the_batch_takes)
+{
+    static const struct scenario_request q[] = {{BE, 0, 80, 1, 0, 0}, {BE, 0, 81, 1, 0, 0}};
+    rules_machine(1);
+    sc.setup.kv_capacity_tokens = 160;
+    rules_run("orca", "reserve=false", "", q, 2);
+    ck_assert_uint_eq(sc.result.counters[COUNTER_PASS_NO_MEMORY], 0);
+    starts(1, 4.4 + 0.0);
+}
+END_TEST
+
+/* ---- sarathi-hetero and hygen-like ---- */
+
+/* Six prompts of 4; all of them decode together, 0.03 * 6 + 2, from the second token on. */
+START_TEST(hetero_decodes_all_that_decode)
+{
+    struct scenario_request q[6];
+    for (int i = 0; i < 6; i++) {
+        q[i] = (struct scenario_request){BE, 0, 4, 9, 0, 0};
+    }
+    rules_machine(1);
+    rules_run("sarathi-hetero", "", "", q, 6);
+    for (uint32_t i = 0; i < 6; i++) {
+        ck_assert_int_eq(sc.records[i].token_ns[5] - sc.records[i].token_ns[4], MS(2.18));
+    }
+}
+END_TEST
+
+/* A budget of 1 ms holds not even one decode of 3: offline requests go one at a time. */
+START_TEST(where_nothing_fits_the_budget_one_goes_alone)
+{
+    static const struct scenario_request q[] = {
+        {BE, 0, 10, 4, 0, 0}, {BE, 0, 10, 4, 0, 0}, {BE, 0, 10, 4, 0, 0}};
+    rules_machine(1);
+    rules_run("hygen-like", "latency_budget_ms=1", "", q, 3);
+    for (uint32_t i = 0; i < 12; i++) {
+        for (uint32_t j = 0; j < i; j++) {
+            ck_assert_int_ne(sc.records[i / 4].token_ns[i % 4], sc.records[j / 4].token_ns[j % 4]);
+        }
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("policy rules");
@@ -263,6 +392,13 @@ int main(void)
     tcase_add_test(t, the_killed_come_back_in_order_of_arrival_before_those_who_came_later);
     tcase_add_loop_test(t, co_serving_counts_what_the_batch_takes, 0, 2);
     tcase_add_test(t, sarathi_decodes_all_whatever_the_budget);
+    tcase_add_test(t, a_programs_past_waiting_counts);
+    tcase_add_test(t, prompts_share_a_micro_batch);
+    tcase_add_test(t, who_gave_way_enters_before_those_who_came_later);
+    tcase_add_test(t, a_reservation_that_just_fits_is_made);
+    tcase_add_test(t, orca_counts_what_the_batch_takes);
+    tcase_add_test(t, hetero_decodes_all_that_decode);
+    tcase_add_test(t, where_nothing_fits_the_budget_one_goes_alone);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_NORMAL);

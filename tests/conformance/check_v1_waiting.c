@@ -78,6 +78,18 @@ START_TEST(a_preemption_makes_nobody_young)
 }
 END_TEST
 
+/* RT0 (1024) runs; BE1 (4096) is of age at 6 and works beside it on the iGPU. When RT0 is
+ * through BE1 goes on, although BE2 (256) would take less: BE2 begins when BE1 has its token. */
+START_TEST(who_came_of_age_goes_on_when_the_reactive_one_is_through)
+{
+    static const struct scenario_request q[] = {
+        {RT, 0, 1024, 1, 0, 0}, {BE, 0.001, 4096, 1, 0, 0}, {BE, 0.002, 256, 1, 0, 0}};
+    run("inter_backfill=false,t_age_s=0.005,t_starve_s=inf", q, 3);
+    ck_assert_int_lt(sc.records[0].first_token_ns, sc.records[1].first_token_ns);
+    ck_assert_int_ge(sc.records[2].start_ns, sc.records[1].first_token_ns);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("agent-xpu-v1 waiting");
@@ -86,6 +98,7 @@ int main(void)
     tcase_add_test(t, a_stopped_prefill_is_pending_since_its_kernel_ended);
     tcase_add_test(t, a_prefill_displaced_between_two_kernels_is_pending_since_then);
     tcase_add_test(t, a_preemption_makes_nobody_young);
+    tcase_add_test(t, who_came_of_age_goes_on_when_the_reactive_one_is_through);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_NORMAL);

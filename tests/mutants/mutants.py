@@ -12,18 +12,21 @@ a changed copy is compiled and linked into a shared library of its own, which th
 
 Only tests that run a changed line are tried (gcov says which), quick ones first, until one fails.
 Tests that compare with recorded outputs come last and count as `golden only`. A test that takes ten
-times its processor time, or a fault that the compiler refuses, counts as killed. Without
---all-tests no more than BUDGET_S seconds of tests are tried on a fault.
+times its processor time has seen the fault. Without
+--all-tests no more than --budget seconds of tests are tried on a fault.
 """
 import argparse
 import collections
 import concurrent.futures
+import fcntl
 import glob
+import hashlib
 import json
 import os
 import re
 import resource
 import shlex
+import shutil
 import subprocess
 import sys
 import threading
@@ -169,12 +172,18 @@ def measure_coverage(only):
                 for f in json.loads(document)["files"] if document else []:
                     if not f["file"].startswith("/"):
                         lines[f["file"]].update(l["line_number"] for l in f["lines"] if l["count"])
-        known[test] = {"s": round(seconds, 2), "ok": not failed(test, status, out),
+        known[test] = {"s": round(seconds, 2), "ok": not failed(test, status, out), "source": source_of(test),
                        "lines": {f: spans(l) for f, l in lines.items() if l}}
         print("%-48s %7.1f s %s" % (test, seconds, "" if known[test]["ok"] else "FAILS, is left out"), flush=True)
         with open(MAP + ".tmp", "w") as f:
             json.dump(known, f)
         os.rename(MAP + ".tmp", MAP)
+
+
+def source_of(test):
+    """Tells a test that changed since it was measured."""
+    with open(os.path.join(TOP, test if test.endswith(".sh") else test + ".c"), "rb") as f:
+        return hashlib.sha256(f.read()).hexdigest()[:16]
 
 
 def spans(numbers):
@@ -196,10 +205,13 @@ def runs(entry, path, lines):
 
 def order(covered, r, lines):
     """Tests for a fault: those of its file's name first, then quick ones; recorded outputs last. A
-    program that was never measured may run any line."""
+    program that was not measured as it is now may run any line."""
     stem = os.path.basename(r["file"]).split(".")[0].replace("-", "_")
-    chosen = [t for t in tests() if (covered[t]["ok"] and runs(covered[t], r["file"], lines) if t in covered
-                                     else not t.endswith(".sh"))]
+    chosen = []
+    for t in tests():
+        measured = t in covered and (t.endswith(".sh") or covered[t].get("source") == source_of(t))
+        if (covered[t]["ok"] and runs(covered[t], r["file"], lines)) if measured else not t.endswith(".sh"):
+            chosen.append(t)
     return sorted(chosen, key=lambda t: (is_golden(t), 0 if stem in t else 1, seconds_of(covered, t)))
 
 
@@ -265,14 +277,14 @@ def attempt(r, workshop, covered, place, options):
         return result
     refused = workshop.library(r, text, place)
     if refused is not None:
-        result.update(verdict="killed", by="the compiler")
+        result.update(verdict="stale", by="does not compile")
         return result
     spent = 0.0
     for test in order(covered, r, lines):
         usual = seconds_of(covered, test)
         if is_golden(test) and options.no_golden:
             break
-        if not is_golden(test) and not options.all_tests and spent + usual > BUDGET_S:
+        if not is_golden(test) and not options.all_tests and spent + usual > options.budget:
             continue
         env = dict(os.environ, BUILD=PLACE, LD_LIBRARY_PATH=os.path.join(TOP, place), CK_DEFAULT_TIMEOUT=str(int(30 + 20 * usual)))
         status, out = run(command_of(test, PLACE), env=env, timeout=60 + 20 * usual, cpu_s=5 + 10 * usual)
@@ -292,10 +304,20 @@ def try_faults(names, options):
     if not os.path.exists(MAP):
         measure_coverage([])
     covered = json.load(open(MAP))
+    for test in tests():  # what was not measured must at least pass
+        if not test.endswith(".sh") and (test not in covered or covered[test].get("source") != source_of(test)):
+            status, out = run(command_of(test, PLACE), timeout=300,
+                              env=dict(os.environ, BUILD=PLACE, LD_LIBRARY_PATH=os.path.join(TOP, PLACE)))
+            fine = not failed(test, status, out)
+            covered.setdefault(test, {"s": 0.3, "lines": {}})["ok"] = fine
+            covered[test]["source"] = None if fine else source_of(test)
+            if not fine:
+                print("%s fails by itself, is left out" % test)
     workshop = Workshop(compile_commands())
     results = json.load(open(RESULTS)) if os.path.exists(RESULTS) else {}
     lock = threading.Lock()
-    places = ["%s/worker%d" % (PLACE, i) for i in range(options.jobs)]
+    places = ["%s/worker-%d-%d" % (PLACE, os.getpid(), i) for i in range(options.jobs)]
+    made = list(places)
 
     def one(r):
         with lock:
@@ -304,12 +326,9 @@ def try_faults(names, options):
         result = attempt(r, workshop, covered, place, options)
         with lock:
             places.append(place)
-            results[r["name"]] = result
             print("%-24s %-12s %-52s %3d tests %6.1f s" % (r["name"], result["verdict"], result["by"][:52],
                                                            result["tests"], result.get("s", 0)), flush=True)
-            with open(RESULTS + ".tmp", "w") as f:
-                json.dump(results, f, indent=0)
-            os.rename(RESULTS + ".tmp", RESULTS)
+            remember(r["name"], result)
 
     todo = [r for n, r in records().items()
             if "equivalent" not in r and (not names or any(n == w or n.startswith(w + ":") or r["file"].startswith(w) for w in names))]
@@ -317,6 +336,19 @@ def try_faults(names, options):
         todo = [r for r in todo if results.get(r["name"], {}).get("verdict") != "killed"]
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         list(pool.map(one, todo))
+    for place in made:
+        shutil.rmtree(os.path.join(TOP, place), ignore_errors=True)
+
+
+def remember(name, result):
+    """Adds one result to the file, which other runs may write too."""
+    with open(RESULTS + ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        results = json.load(open(RESULTS)) if os.path.exists(RESULTS) else {}
+        results[name] = result
+        with open(RESULTS + ".tmp", "w") as f:
+            json.dump(results, f, indent=0)
+        os.rename(RESULTS + ".tmp", RESULTS)
 
 
 # --- the table
@@ -363,6 +395,7 @@ def main():
     p.add_argument("--table", action="store_true")
     p.add_argument("--coverage", action="store_true")
     p.add_argument("--jobs", type=int, default=1)
+    p.add_argument("--budget", type=float, default=BUDGET_S, help="seconds of tests on a fault")
     options = p.parse_args()
     os.makedirs(os.path.join(TOP, PLACE), exist_ok=True)
     os.chdir(TOP)
