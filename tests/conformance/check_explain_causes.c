@@ -263,6 +263,73 @@ START_TEST(who_comes_too_late_for_a_batch_is_not_held_back)
 }
 END_TEST
 
+/* Request 0 and 1 have their first tokens at 10 and 20. At 20 request 1's next pass is formed and
+ * request 0's is launched: request 1 stands behind it with a pass of its own. */
+static void formed_and_waiting(struct sched *s, struct script *y)
+{
+    const struct request *b = y->request[1];
+    if (b != NULL && b->generated_tokens == 1 && y->stage == 0) {
+        y->stage = 1;
+        y->pass[1] = script_form(s, b);
+        y->pass[0] = script_form(s, y->request[0]);
+        (void)script_launch(s, y->pass[0], IGPU, YIELD_PASS, &y->launch[0]);
+    }
+    if (y->stage == 1 || b == NULL || b->generated_tokens == 0) {
+        const struct request *a = y->request[0];
+        y->request[0] = a != NULL && a->generated_tokens == 1 && y->stage == 0 ? NULL : a;
+        script_serve(s, y);
+        y->request[0] = a;
+    }
+}
+
+/* 20-30: it waits in a queue, and nobody held it back. */
+START_TEST(who_has_a_pass_is_not_left_out)
+{
+    static const struct scenario_request q[] = {{RT, 0, 8, 2, 0, 0}, {RT, 0, 8, 2, 0, 0}};
+    run(formed_and_waiting, q, 2);
+    took(1, PARTS({EXPLAIN_QUEUE_SAME, 10 + 10}, {EXPLAIN_COMPUTE, 20}));
+}
+END_TEST
+
+/* Request 0 decodes and request 2 prefills in one pass, 20-30; request 1 decodes too and is not
+ * taken along, so it was held back. */
+static void mixed_without_one(struct sched *s, struct script *y)
+{
+    const struct request *b = y->request[1];
+    const struct request *c = y->request[2];
+    if (y->stage == 0 && b != NULL && b->generated_tokens == 1 && c != NULL) {
+        y->stage = 1;
+        struct segment seg[2] = {
+            {.request = y->request[0], .role = SEGMENT_DECODE, .n_tokens = 1},
+            {.request = c, .role = SEGMENT_PREFILL, .n_tokens = request_prefill_left(c)}};
+        struct pass_spec spec = {.segments = seg, .n_segments = 2};
+        ck_assert_int_eq(sched_pass_form(s, &spec, &y->pass[0]), 0);
+        y->pass[2] = y->pass[0];
+        (void)script_launch(s, y->pass[0], IGPU, YIELD_PASS, &y->launch[0]);
+        return;
+    }
+    if (sched_device_free_slots(s, IGPU) == 0) {
+        return;
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct request *r = y->request[i];
+        bool waits = y->stage == 0 && (r == NULL || r->generated_tokens > 0);
+        if (!waits && r != NULL && r->pass == NULL && sched_device_free_slots(s, IGPU) > 0) {
+            y->pass[i] = script_form(s, r);
+            (void)script_launch(s, y->pass[i], IGPU, YIELD_PASS, &y->launch[i]);
+        }
+    }
+}
+
+START_TEST(who_is_left_out_of_a_mixed_pass_is_held_back)
+{
+    static const struct scenario_request q[] = {
+        {RT, 0, 8, 2, 0, 0}, {RT, 0, 8, 2, 0, 0}, {RT, 0.020, 8, 1, 0, 0}};
+    run(mixed_without_one, q, 3);
+    took(1, PARTS({EXPLAIN_QUEUE_SAME, 10}, {EXPLAIN_HELD_BACK, 10}, {EXPLAIN_COMPUTE, 20}));
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("causes");
@@ -274,6 +341,8 @@ int main(void)
     tcase_add_test(t, compiling_is_named_before_queues_for_prompts_of_that_length);
     tcase_add_test(t, loading_is_named_for_formed_passes_and_idle_devices);
     tcase_add_test(t, who_comes_too_late_for_a_batch_is_not_held_back);
+    tcase_add_test(t, who_has_a_pass_is_not_left_out);
+    tcase_add_test(t, who_is_left_out_of_a_mixed_pass_is_held_back);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_NORMAL);

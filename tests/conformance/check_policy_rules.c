@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "policies/registry.h"
 #include "tests/helpers/rules.h"
 
 #define ONE "max_batch=1"
@@ -248,10 +249,10 @@ END_TEST
 
 /* ---- autellix-like ---- */
 
-/* BE1 (300, 11 ms) of program 1 waits for BE0, 0-11, and runs 11-22: 11 ms of service, 11 of waiting.
- * BE2 of that program comes at 23, queue 1, while others, just come, go first at 22, 27 and 32. It is
- * due at the top when both have waited beta = 2 times what they got, 11 + w = 22: at 34, so it goes
- * at 37. Without the past it would be due at 45. */
+/* BE1 (300, 11 ms) of program 1 waits for BE0, 0-11, and runs 11-22: 11 ms of service, 11 of
+ * waiting. BE2 of that program comes at 23, queue 1, while others, just come, go first at 22, 27
+ * and 32. It is due at the top when both have waited beta = 2 times what they got, 11 + w = 22: at
+ * 34, so it goes at 37. Without the past it would be due at 45. */
 START_TEST(a_programs_past_waiting_counts)
 {
     struct scenario_request q[8] = {
@@ -284,9 +285,9 @@ START_TEST(prompts_share_a_micro_batch)
 }
 END_TEST
 
-/* Two slots and 14 blocks: BE0 and BE1 hold 7 each, and need an eighth for token 113. Who entered last
- * gives way, and waits before those who came later: when BE0 has ended, it enters with the first of
- * them, and the other waits. */
+/* Two slots and 14 blocks: BE0 and BE1 hold 7 each, and need an eighth for token 113. Who entered
+ * last gives way, and waits before those who came later: when BE0 has ended, it enters with the
+ * first of them, and the other waits. */
 START_TEST(who_gave_way_enters_before_those_who_came_later)
 {
     static const struct scenario_request q[] = {{BE, 0, 100, 30, 0, 0},
@@ -303,9 +304,10 @@ START_TEST(who_gave_way_enters_before_those_who_came_later)
     int64_t again_ns = 0;
     for (uint32_t i = 0; i < sc.n_kernels && again_ns == 0; i++) {
         const struct scenario_kernel *k = &sc.kernels[i];
-        again_ns = k->op == OP_QKV && k->rows >= 100 && k->begin_ns >= sc.records[1 - gone].finish_ns
-                       ? k->begin_ns
-                       : 0;
+        again_ns =
+            k->op == OP_QKV && k->rows >= 100 && k->begin_ns >= sc.records[1 - gone].finish_ns
+                ? k->begin_ns
+                : 0;
     }
     ck_assert_int_gt(again_ns, 0);
     ck_assert_int_lt(again_ns, sc.records[3].start_ns);
@@ -375,6 +377,40 @@ START_TEST(where_nothing_fits_the_budget_one_goes_alone)
 }
 END_TEST
 
+/* ---- iterations that repeat ---- */
+
+/* Three sequences decode together, and each step has a pair more for each of them: 0.01 ms a pair.
+ * Steps that the executor repeats by itself take what they take one by one, to the nanosecond. */
+START_TEST(repeated_steps_grow_as_single_ones_do)
+{
+    static const char *const policies[] = {"openvino-cb", "vllm-v1", "orca", "vllm-v0", "sarathi"};
+    static const struct scenario_request q[] = {
+        {BE, 0, 30, 40, 0, 0}, {BE, 0, 50, 40, 0, 0}, {BE, 0, 70, 40, 0, 0}};
+    struct scenario_record one_by_one[3];
+    for (int kernels = 1; kernels >= 0; kernels--) {
+        rules_machine(1);
+        sc.attention_ms_per_pair[IGPU] = 0.01;
+        scenario_policy(&sc, policy_find(policies[_i]), "");
+        ck_assert_int_eq(scenario_run(&sc, q, 3, kernels == 1), 0);
+        if (kernels == 1) {
+            memcpy(one_by_one, sc.records, sizeof one_by_one);
+            scenario_fini(&sc);
+        }
+    }
+    for (uint32_t r = 0; r < 3; r++) {
+        ck_assert_int_eq(sc.records[r].finish_ns, one_by_one[r].finish_ns);
+    }
+    /* a prompt pass of 150 tokens, then steps of 0.03 * 3 + 2 ms and 0.01 for each key: the kth
+     * (k = 1 to 39) has 30 + k, 50 + k and 70 + k of them */
+    double prompts = 0.03 * 150 + 2 + 0.01 * (465 + 1275 + 2485);
+    if (_i != 3) {
+        ck_assert_int_le(
+            llabs(sc.records[2].finish_ns - MS(prompts + 39 * 2.09 + 0.01 * (39 * 150 + 3 * 780))),
+            1000);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("policy rules");
@@ -392,6 +428,7 @@ int main(void)
     tcase_add_test(t, the_killed_come_back_in_order_of_arrival_before_those_who_came_later);
     tcase_add_loop_test(t, co_serving_counts_what_the_batch_takes, 0, 2);
     tcase_add_test(t, sarathi_decodes_all_whatever_the_budget);
+    tcase_add_loop_test(t, repeated_steps_grow_as_single_ones_do, 0, 5);
     tcase_add_test(t, a_programs_past_waiting_counts);
     tcase_add_test(t, prompts_share_a_micro_batch);
     tcase_add_test(t, who_gave_way_enters_before_those_who_came_later);

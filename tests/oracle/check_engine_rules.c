@@ -346,6 +346,167 @@ START_TEST(annotations_are_off_by_the_noise_of_their_phase)
 }
 END_TEST
 
+/* ---- the edges of actions ---- */
+
+static void set_timers(struct sched *s, struct script *y)
+{
+    script_serve(s, y);
+    if (script_at(s, y, 0, 5)) {
+        y->rc[0] = sched_set_timer(s, s->now_ns);
+        y->rc[1] = sched_set_timer(s, s->now_ns - 1);
+        y->rc[2] = sched_set_timer(s, s->now_ns + 1);
+    }
+}
+
+/* Now is not too late, a nanosecond ago is. */
+START_TEST(a_timer_for_now_is_a_timer)
+{
+    static const struct scenario_request q[] = {{BE, 0, 16, 1, 0, 0}};
+    scenario_cost(&sc, IGPU, OP_QKV, 10, 0, 0);
+    run(set_timers, q, 1);
+    ck_assert_int_eq(x.rc[0], 0);
+    ck_assert_int_eq(x.rc[1], -EINVAL);
+    ck_assert_int_eq(x.rc[2], 0);
+    ck_assert_uint_eq(sc.result.counters[COUNTER_TIMER_REFUSED], 1);
+}
+END_TEST
+
+/* Of all hooks a policy needs these two. */
+START_TEST(a_policy_without_a_required_hook_is_refused)
+{
+    static const struct scenario_request q[] = {{BE, 0, 16, 1, 0, 0}};
+    static struct policy_ops ops;
+    ops = script_ops;
+    if (_i == 0) {
+        ops.request_arrived = NULL;
+    } else {
+        ops.schedule = NULL;
+    }
+    sc.setup.policy = &ops;
+    sc.setup.policy_context = &x;
+    x.step = script_serve;
+    ck_assert_int_eq(scenario_run(&sc, q, 1, false), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(sc.result.message, "lacks a required hook"));
+}
+END_TEST
+
+/* 64 tokens: a prompt of 48 with 16 of output fits, with 17 it never will, though its prompt does.
+ */
+START_TEST(a_request_must_fit_with_its_output)
+{
+    const struct scenario_request q[] = {{BE, 0, 48, 16 + (uint32_t)_i, 0, 0}};
+    sc.setup.kv_capacity_tokens = 64;
+    x.step = script_serve;
+    int rc = script_run(&sc, &x, q, 1);
+    ck_assert_int_eq(rc, _i == 0 ? 0 : -ENOMEM);
+    if (_i == 1) {
+        ck_assert_ptr_nonnull(strstr(sc.result.message, "needs 65 KV tokens"));
+    }
+}
+END_TEST
+
+/* Half of the prompt is computed; the pass for the other half is formed and given up. */
+static void half_and_cancel(struct sched *s, struct script *y)
+{
+    const struct request *r = y->request[0];
+    if (r == NULL || r->pass != NULL) {
+        return;
+    }
+    if (y->stage < 2) {
+        struct segment seg = {.request = r, .role = SEGMENT_PREFILL, .n_tokens = 32};
+        struct pass_spec spec = {.segments = &seg, .n_segments = 1};
+        ck_assert_int_eq(sched_pass_form(s, &spec, &y->pass[0]), 0);
+    }
+    if (y->stage == 0) {
+        (void)script_launch(s, y->pass[0], IGPU, YIELD_PASS, &y->launch[0]);
+    } else if (y->stage == 1) {
+        ck_assert_int_eq(sched_pass_cancel(s, y->pass[0]), 0);
+        free_tokens = sched_kv_free_tokens(s);
+        y->pass[0] = NULL;
+        script_serve(s, y);
+    }
+    y->stage++;
+}
+
+/* What a request has computed is no cache that gives way: 10 blocks, 2 of them its own. */
+START_TEST(a_cancelled_pass_makes_no_cache_of_what_was_computed)
+{
+    static const struct scenario_request q[] = {{BE, 0, 64, 1, 0, 0}};
+    sc.setup.kv_capacity_tokens = 160;
+    run(half_and_cancel, q, 1);
+    ck_assert_uint_eq(free_tokens, 128);
+}
+END_TEST
+
+/* A prompt of one token draws what prompts draw: 20 W for 10 ms, beside 5 W of the platform. */
+START_TEST(a_prompt_of_one_token_is_a_prompt)
+{
+    static const struct scenario_request q[] = {{BE, 0, 1, 1, 0, 0}};
+    scenario_cost(&sc, IGPU, OP_QKV, 10, 0, 0);
+    run(script_serve, q, 1);
+    ck_assert_double_eq_tol(sc.result.audit.energy_sum_j, 0.25, 1e-6);
+}
+END_TEST
+
+/* ---- kernels as observers see them ---- */
+
+static int64_t alone_ns, taken_ns;
+
+static void on_record(void *self, const struct kernel_record *k)
+{
+    (void)self;
+    alone_ns += k->solo_ns;
+    taken_ns += k->end_ns - k->begin_ns;
+}
+
+static void suspend_at_4(struct sched *s, struct script *y)
+{
+    const struct request *r = y->request[0];
+    if (r != NULL && y->pass[0] == NULL && r->pass == NULL) {
+        y->pass[0] = script_form(s, r);
+    }
+    if (y->pass[0] != NULL && y->pass[0]->state == PASS_STATE_READY) {
+        (void)script_launch(s, y->pass[0], IGPU, YIELD_PASS, &y->launch[0]);
+    }
+    if (script_at(s, y, 0, 4)) {
+        y->rc[0] = sched_preempt(s, y->launch[0], (struct preempt_spec){.now = true});
+    }
+}
+
+/* A kernel of 10 ms is suspended at 4; what is observed of it when it ends at 10 is its rest of 6
+ * ms, which took 6 ms: nothing was slow. */
+START_TEST(the_rest_of_a_suspended_kernel_takes_its_rest)
+{
+    static const struct scenario_request q[] = {{BE, 0, 16, 1, 0, 0}};
+    scenario_cost(&sc, IGPU, OP_QKV, 10, 0, 0);
+    sc.machine.devices[IGPU].can_suspend = true;
+    sc.observer.kernel = on_record;
+    sc.observer.wants_kernels = true;
+    sc.setup.policy = &script_ops;
+    sc.setup.policy_context = &x;
+    x.step = suspend_at_4;
+    alone_ns = taken_ns = 0;
+    ck_assert_int_eq(scenario_run(&sc, q, 1, true), 0);
+    ck_assert_int_eq(x.rc[0], 0);
+    at_ms(sc.records[0].finish_ns, 10);
+    ck_assert_int_eq(alone_ns, taken_ns);
+}
+END_TEST
+
+/* ---- long pauses ---- */
+
+/* Three hours between two turns, and the watchdog looks for an hour without progress: but nobody
+ * waits in a pause. */
+START_TEST(a_pause_of_a_session_is_no_stall)
+{
+    static const struct scenario_request q[] = {{BE, 0, 16, 2, 7, 0}, {BE, 10800, 16, 2, 7, 0}};
+    scenario_cost(&sc, IGPU, OP_QKV, 10, 0, 0);
+    run(script_serve, q, 2);
+    at_ms(sc.records[1].arrival_ns, 10800e3 + 10);
+    ck_assert_uint_eq(sc.records[1].generated, 2);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("engine rules");
@@ -354,6 +515,13 @@ int main(void)
     tcase_add_loop_test(t, what_comes_after_a_cancelled_last_item_takes_its_place, 0, 2);
     tcase_add_loop_test(t, polling_draws_power_while_a_device_works_and_only_then, 0, 2);
     tcase_add_test(t, noise_changes_no_mean);
+    tcase_add_test(t, a_timer_for_now_is_a_timer);
+    tcase_add_loop_test(t, a_policy_without_a_required_hook_is_refused, 0, 2);
+    tcase_add_loop_test(t, a_request_must_fit_with_its_output, 0, 2);
+    tcase_add_test(t, a_cancelled_pass_makes_no_cache_of_what_was_computed);
+    tcase_add_test(t, a_prompt_of_one_token_is_a_prompt);
+    tcase_add_test(t, the_rest_of_a_suspended_kernel_takes_its_rest);
+    tcase_add_test(t, a_pause_of_a_session_is_no_stall);
     tcase_add_test(t, the_host_samples_row_by_row);
     tcase_add_test(t, a_prefix_used_in_part_gives_back_its_other_blocks);
     tcase_add_test(t, wrong_drafts_give_back_their_blocks);

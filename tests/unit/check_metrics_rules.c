@@ -66,7 +66,7 @@ struct target {
     bool met;
 };
 
-/* Tokens at 5, 8, 11, 14 and 17 ms: TTFT 5, four gaps of 3, end 17. */
+/* Come at 100 ms, tokens 5, 8, 11, 14 and 17 ms later: TTFT 5, four gaps of 3, end 17. */
 static const struct target targets[] = {
     {5, 0, 0, true},       {4.999, 0, 0, false},  {0, 3, 0, true},  {0, 2.999, 0, false},
     {0, 0, 17, true},      {0, 0, 16.999, false}, {5, 3, 17, true}, {4.999, 3, 17, false},
@@ -75,7 +75,7 @@ static const struct target targets[] = {
 
 START_TEST(each_target_is_met_exactly_and_missed_by_a_microsecond)
 {
-    static const struct scenario_request q[] = {{RT, 0, 16, 5, 0, 0}};
+    static const struct scenario_request q[] = {{RT, 0.1, 16, 5, 0, 0}};
     const struct target *t = &targets[_i];
     sc.trace.extras = xcalloc(1, sizeof *sc.trace.extras);
     struct trace_extra *e = &sc.trace.extras[0];
@@ -218,6 +218,24 @@ START_TEST(sessions_that_have_ended_are_clients_too)
 }
 END_TEST
 
+/* ---- a machine on which nothing happens ---- */
+
+/* 5 W of the platform and 2, 3 and 0.5 W of devices that idle: 10.5 W, never more. */
+START_TEST(the_peak_of_an_idle_machine_is_what_idles)
+{
+    static const double idle[] = {2, 3, 0.5};
+    for (int d = 0; d < 3; d++) {
+        sc.machine.devices[d].idle_watts = idle[d];
+    }
+    metrics = metrics_new(&opt, &sc.machine);
+    struct observer *o = metrics_observer(metrics);
+    o->run_ended(o->self, NS_PER_S);
+    metrics_collect(metrics, &list);
+    ck_assert_double_eq_tol(get("peak_power_watts"), 10.5, 1e-12);
+    ck_assert_double_eq_tol(get("energy_j"), 10.5, 1e-9);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("metrics rules");
@@ -226,6 +244,7 @@ int main(void)
     tcase_add_loop_test(t, each_target_is_met_exactly_and_missed_by_a_microsecond, 0,
                         (int)(sizeof targets / sizeof targets[0]));
     tcase_add_test(t, one_token_has_no_gap_to_miss);
+    tcase_add_test(t, the_peak_of_an_idle_machine_is_what_idles);
     tcase_add_test(t, tokens_that_come_together_in_the_warm_up_have_no_gaps);
     tcase_add_loop_test(t, a_suspension_is_a_wait_also_where_the_run_ends_before, 0,
                         (int)(sizeof starving / sizeof starving[0]));
