@@ -341,7 +341,7 @@ START_TEST(orca_counts_what_the_batch_takes)
     sc.setup.kv_capacity_tokens = 160;
     rules_run("orca", "reserve=false", "", q, 2);
     ck_assert_uint_eq(sc.result.counters[COUNTER_PASS_NO_MEMORY], 0);
-    starts(1, 4.4 + 0.0);
+    starts(1, 4.4);
 }
 END_TEST
 
@@ -374,6 +374,63 @@ START_TEST(where_nothing_fits_the_budget_one_goes_alone)
             ck_assert_int_ne(sc.records[i / 4].token_ns[i % 4], sc.records[j / 4].token_ns[j % 4]);
         }
     }
+}
+END_TEST
+
+/* ---- what orders believe of the rest ---- */
+
+/* Ten layers, BE0 (100) takes 41 ms. BE1 (50, 26 ms) comes at 13.5, when 27.5 are left, and resets
+ * the attention kernel of 13-14: half a ms is lost, 28 are left. BE1 runs 13.5-39.5; BE2 (55, 27.5
+ * ms) has come at 20 and goes before BE0. With the lost kernel counted as done BE0 would have 27.
+ */
+START_TEST(what_a_reset_lost_is_still_to_do)
+{
+    static const struct scenario_request q[] = {
+        {BE, 0, 100, 1, 0, 0}, {BE, 0.0135, 50, 1, 0, 0}, {BE, 0.02, 55, 1, 0, 0}};
+    rules_machine(10);
+    sc.machine.devices[IGPU].can_reset = true;
+    rules_run("srpt", ONE ",preempt=reset", "", q, 3);
+    starts(1, 13.5);
+    starts(2, 39.5);
+}
+END_TEST
+
+/* Chunks of 100: BE1's 300 take 3 * 4 ms and one head, 13; BE2's 100 and three decodes 5 + 9 = 14.
+ * With a head for every chunk BE1 would be believed to take 15. */
+START_TEST(a_prompt_in_chunks_has_one_head)
+{
+    static const struct scenario_request q[] = {
+        {BE, 0, 100, 1, 0, 0}, {BE, 0.001, 300, 1, 0, 0}, {BE, 0.001, 100, 4, 0, 0}};
+    rules_machine(1);
+    rules_run("srpt", ONE ",token_budget=100", "", q, 3);
+    starts(1, 5);
+}
+END_TEST
+
+/* 0.001 ms a pair: BE1's 100 tokens have 5,050, so 10.05 ms; BE2's 50 have 1,275, and two decodes
+ * of 3.05: 10.9. Were all pairs of a square counted, BE1 would take 15 and BE2 12.1. */
+START_TEST(a_prompt_looks_back_only)
+{
+    static const struct scenario_request q[] = {
+        {BE, 0, 10, 1, 0, 0}, {BE, 0.001, 100, 1, 0, 0}, {BE, 0.001, 50, 3, 0, 0}};
+    rules_machine(1);
+    sc.attention_ms_per_pair[IGPU] = 0.001;
+    rules_run("srpt", ONE, "", q, 3);
+    ck_assert_int_lt(sc.records[1].start_ns, sc.records[2].start_ns);
+}
+END_TEST
+
+/* One seat. Without priorities nobody takes it by force: BE0 decodes until 17. */
+START_TEST(force_is_for_priorities_only)
+{
+    static const struct scenario_request q[] = {{BE, 0, 100, 5, 0, 0}, {RT, 0.001, 100, 1, 0, 0}};
+    rules_machine(1);
+    rules_run("vllm-priority", "mode=v0,by_priority=false,max_num_seqs=1", "", q, 2);
+    starts(1, 17);
+    scenario_fini(&sc);
+    rules_machine(1);
+    rules_run("vllm-priority", "mode=v0,max_num_seqs=1", "", q, 2);
+    starts(1, 5);
 }
 END_TEST
 
@@ -429,6 +486,10 @@ int main(void)
     tcase_add_loop_test(t, co_serving_counts_what_the_batch_takes, 0, 2);
     tcase_add_test(t, sarathi_decodes_all_whatever_the_budget);
     tcase_add_loop_test(t, repeated_steps_grow_as_single_ones_do, 0, 5);
+    tcase_add_test(t, what_a_reset_lost_is_still_to_do);
+    tcase_add_test(t, a_prompt_in_chunks_has_one_head);
+    tcase_add_test(t, a_prompt_looks_back_only);
+    tcase_add_test(t, force_is_for_priorities_only);
     tcase_add_test(t, a_programs_past_waiting_counts);
     tcase_add_test(t, prompts_share_a_micro_batch);
     tcase_add_test(t, who_gave_way_enters_before_those_who_came_later);

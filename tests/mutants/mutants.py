@@ -37,6 +37,7 @@ PLACE = "build/mutants"        # the program as it is, as a shared library
 COVER = "build/mutants-cover"  # the same, counting lines
 RESULTS = PLACE + "/results.json"
 MAP = PLACE + "/map.json"
+PASSED = PLACE + "/passed.json"
 BUDGET_S = 4.0
 # Recorded outputs: `make golden-update` would make them agree with the fault.
 GOLDEN = ["golden.sh", "diff.sh", "gate.sh"]
@@ -133,6 +134,11 @@ def tests():
     return [os.path.relpath(p, TOP)[:-2] for p in programs] + [os.path.relpath(s, TOP) for s in scripts]
 
 
+def sources():
+    return subprocess.run(["git", "ls-files", "*.c", "*.h"], cwd=TOP, check=True, capture_output=True,
+                          text=True).stdout.split()
+
+
 def is_golden(test):
     return os.path.basename(test) in GOLDEN
 
@@ -174,16 +180,21 @@ def measure_coverage(only):
                         lines[f["file"]].update(l["line_number"] for l in f["lines"] if l["count"])
         known[test] = {"s": round(seconds, 2), "ok": not failed(test, status, out), "source": source_of(test),
                        "lines": {f: spans(l) for f, l in lines.items() if l}}
+        known["files"] = {f: digest(f) for f in sources()}
         print("%-48s %7.1f s %s" % (test, seconds, "" if known[test]["ok"] else "FAILS, is left out"), flush=True)
         with open(MAP + ".tmp", "w") as f:
             json.dump(known, f)
         os.rename(MAP + ".tmp", MAP)
 
 
+def digest(path):
+    with open(os.path.join(TOP, path), "rb") as f:
+        return hashlib.sha256(f.read()).hexdigest()[:16]
+
+
 def source_of(test):
     """Tells a test that changed since it was measured."""
-    with open(os.path.join(TOP, test if test.endswith(".sh") else test + ".c"), "rb") as f:
-        return hashlib.sha256(f.read()).hexdigest()[:16]
+    return digest(test if test.endswith(".sh") else test + ".c")
 
 
 def spans(numbers):
@@ -203,15 +214,22 @@ def runs(entry, path, lines):
     return any(s[i] <= lines[-1] + 3 and s[i + 1] >= lines[0] - 3 for i in range(0, len(s), 2))
 
 
+def may_run(covered, test, path, lines):
+    """Whether a test may run the lines: as it was measured; by the file alone where test or file has
+    changed since; a program that was never measured may run anything."""
+    if test not in covered:
+        return not test.endswith(".sh")
+    entry = covered[test]
+    if not entry["ok"]:
+        return False
+    same = entry.get("source") == source_of(test) and covered["files"].get(path) == digest(path)
+    return runs(entry, path, lines) if same else path in entry["lines"]
+
+
 def order(covered, r, lines):
-    """Tests for a fault: those of its file's name first, then quick ones; recorded outputs last. A
-    program that was not measured as it is now may run any line."""
+    """Tests for a fault: those of its file's name first, then quick ones; recorded outputs last."""
     stem = os.path.basename(r["file"]).split(".")[0].replace("-", "_")
-    chosen = []
-    for t in tests():
-        measured = t in covered and (t.endswith(".sh") or covered[t].get("source") == source_of(t))
-        if (covered[t]["ok"] and runs(covered[t], r["file"], lines)) if measured else not t.endswith(".sh"):
-            chosen.append(t)
+    chosen = [t for t in tests() if may_run(covered, t, r["file"], lines)]
     return sorted(chosen, key=lambda t: (is_golden(t), 0 if stem in t else 1, seconds_of(covered, t)))
 
 
@@ -299,20 +317,30 @@ def attempt(r, workshop, covered, place, options):
     return result
 
 
+def leave_out_failing(covered):
+    """Programs that were not measured as they are now must at least pass without any fault."""
+    passed = json.load(open(PASSED)) if os.path.exists(PASSED) else {}
+    for test in tests():
+        if test.endswith(".sh") or passed.get(test) == source_of(test) or (
+                test in covered and covered[test].get("source") == source_of(test)):
+            continue
+        status, out = run(command_of(test, PLACE), timeout=300,
+                          env=dict(os.environ, BUILD=PLACE, LD_LIBRARY_PATH=os.path.join(TOP, PLACE)))
+        if failed(test, status, out):
+            print("%s fails by itself, is left out" % test, flush=True)
+            covered[test] = {"ok": False}
+        else:
+            passed[test] = source_of(test)
+    with open(PASSED, "w") as f:
+        json.dump(passed, f)
+
+
 def try_faults(names, options):
     build()
     if not os.path.exists(MAP):
         measure_coverage([])
     covered = json.load(open(MAP))
-    for test in tests():  # what was not measured must at least pass
-        if not test.endswith(".sh") and (test not in covered or covered[test].get("source") != source_of(test)):
-            status, out = run(command_of(test, PLACE), timeout=300,
-                              env=dict(os.environ, BUILD=PLACE, LD_LIBRARY_PATH=os.path.join(TOP, PLACE)))
-            fine = not failed(test, status, out)
-            covered.setdefault(test, {"s": 0.3, "lines": {}})["ok"] = fine
-            covered[test]["source"] = None if fine else source_of(test)
-            if not fine:
-                print("%s fails by itself, is left out" % test)
+    leave_out_failing(covered)
     workshop = Workshop(compile_commands())
     results = json.load(open(RESULTS)) if os.path.exists(RESULTS) else {}
     lock = threading.Lock()

@@ -250,6 +250,30 @@ START_TEST(forms_are_found_by_name)
 }
 END_TEST
 
+/* Rows choose experts, padding does not: with 2 of 8 experts a row, R rows touch 1 - (3/4)^R of
+ * them. At the same padded size the FFN of 64 rows reads more than that of one by these experts'
+ * three matrices only. */
+START_TEST(experts_are_read_once_if_a_row_chose_them)
+{
+    struct model m;
+    model_init(&m, "mixtral-8x7b", "extended");
+    ck_assert_uint_eq(m.llm.n_experts, 8);
+    ck_assert_uint_eq(m.llm.experts_per_token, 2);
+    double all = 8.0 * 3.0 * m.llm.hidden * m.llm.ffn_hidden * m.llm.body_bytes_per_weight;
+    struct work_shape w = model_prefill(64);
+    double one = model_cost(&m, MODEL_IGPU, OP_FFN, &w, 1, 64).bytes;
+    for (uint32_t rows = 2; rows <= 64; rows *= 2) {
+        double more = model_cost(&m, MODEL_IGPU, OP_FFN, &w, rows, 64).bytes - one;
+        model_near(more, all * (0.75 - pow(0.75, rows)), 1e-9);
+    }
+    /* and what one row computes: the projection of attention and two experts' matrices */
+    struct kernel_cost c = model_cost(&m, MODEL_IGPU, OP_FFN, &w, 64, 64);
+    double weights = (double)m.llm.heads * m.llm.head_dim * m.llm.hidden +
+                     2.0 * 3.0 * m.llm.hidden * m.llm.ffn_hidden;
+    model_near(c.flop, 64.0 * 2.0 * weights, 1e-9);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("forms");
@@ -258,6 +282,7 @@ int main(void)
     tcase_add_test(t, the_extended_form_without_its_terms_is_appendix_b);
     tcase_add_test(t, the_p_norm_lies_between_the_larger_term_and_the_sum);
     tcase_add_test(t, more_rows_or_more_context_never_cost_less);
+    tcase_add_test(t, experts_are_read_once_if_a_row_chose_them);
     tcase_add_test(t, a_reserve_of_time_slows_all_kernels_and_one_of_rate_those_bound_by_compute);
     tcase_add_test(t, a_width_fill_costs_matrix_products_in_proportion);
     tcase_add_test(t, a_table_scales_by_interpolated_factors);

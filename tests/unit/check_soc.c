@@ -483,6 +483,35 @@ START_TEST(errors_all_over_a_file_come_together)
 }
 END_TEST
 
+/* What a device can is what its file says, one member by the other, and a runtime without a knee
+ * has 1.2. Each is turned around. */
+START_TEST(each_ability_is_read_from_its_own_member)
+{
+    static const char *const members[] = {"static_attention", "can_withdraw", "can_reset",
+                                          "can_suspend"};
+    for (int i = 0; i < 4; i++) {
+        for (int on = 0; on < 2; on++) {
+            struct err e = ERR_INIT;
+            struct soc soc;
+            cJSON *root = soc_tree("core-ultra-5-125h");
+            cJSON *device = cJSON_GetArrayItem(cJSON_GetObjectItem(root, "devices"), 0);
+            for (int k = 0; k < 4; k++) {
+                ck_assert(cJSON_ReplaceItemInObjectCaseSensitive(
+                    device, members[k], cJSON_CreateBool(k == i ? on == 1 : on == 0)));
+            }
+            ck_assert_int_eq(soc_parse(root, "test", &soc, &e), 0);
+            const struct device *d = &soc.machine.devices[0];
+            const bool got[] = {d->static_attention, d->can_withdraw, d->can_reset, d->can_suspend};
+            for (int k = 0; k < 4; k++) {
+                ck_assert_msg(got[k] == (k == i ? on == 1 : on == 0), "%s", members[k]);
+            }
+            ck_assert_double_eq(soc.devices[0].runtimes[0].knee, 1.2);
+            cJSON_Delete(root);
+        }
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("soc");
@@ -494,6 +523,7 @@ int main(void)
     tcase_add_test(t, a_width_without_an_entry_takes_the_default_and_says_so);
     tcase_add_test(t, every_number_is_counted_under_its_kind);
     tcase_add_test(t, every_shipped_file_loads_and_bears_its_name);
+    tcase_add_test(t, each_ability_is_read_from_its_own_member);
     tcase_add_test(t, a_name_is_a_shipped_file_and_a_path_is_itself);
     tcase_add_test(t, no_member_of_a_soc_file_can_be_damaged_unnoticed);
     tcase_add_test(t, no_member_of_a_model_file_can_be_damaged_unnoticed);
