@@ -242,6 +242,27 @@ START_TEST(corun_follows_max_min_for_two_kernels)
 }
 END_TEST
 
+/* Of a batch every sequence has its own row of logits, and every prompt its own pairs: 3 prompts
+ * and 2 decodes take 5 heads, 3 prompts alone three times the attention of one. */
+START_TEST(a_batch_of_kernels_is_the_sum_of_its_sequences)
+{
+    const char *kernel = "\"llm\":\"llama-3.1-8b\",\"device\":\"igpu\",\"field\":\"flop\","
+                         "\"prefill_tokens\":100";
+    char text[1024];
+    (void)snprintf(text, sizeof text,
+                   "\"h1\":{\"kernel\":{%s,\"op\":\"HEAD\"}},"
+                   "\"h5\":{\"kernel\":{%s,\"op\":\"HEAD\",\"prompts\":3,\"sequences\":2}},"
+                   "\"m1\":{\"kernel\":{%s,\"op\":\"MHA\"}},"
+                   "\"m3\":{\"kernel\":{%s,\"op\":\"MHA\",\"prompts\":3}}",
+                   kernel, kernel, kernel, kernel);
+    ck_assert_int_eq(read_text(text, "{\"name\":\"a\",\"value\":\"h5 / h1\",\"published\":5},"
+                                     "{\"name\":\"b\",\"value\":\"m3 / m1\",\"published\":3}"),
+                     0);
+    ck_assert_double_eq_tol(evaluated(0), 5.0, 1e-9);
+    ck_assert_double_eq_tol(claims.v[0].checks[1].x[0], 3.0, 1e-9);
+}
+END_TEST
+
 START_TEST(speculation_and_switching_are_quantities)
 {
     /* Figure 8 of sd.npu: progressive switching takes 126, the vector of its specification.
@@ -396,6 +417,7 @@ int main(void)
     tcase_add_test(t, the_sustained_rate_is_where_the_line_between_two_rates_crosses_the_limit);
     tcase_add_test(t, a_limit_that_is_never_crossed_is_not_defined);
     tcase_add_test(t, corun_follows_max_min_for_two_kernels);
+    tcase_add_test(t, a_batch_of_kernels_is_the_sum_of_its_sequences);
     tcase_add_test(t, speculation_and_switching_are_quantities);
     tcase_add_test(t, bad_claims_are_refused_by_file_and_place);
     suite_add_tcase(s, t);
