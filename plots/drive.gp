@@ -2,7 +2,7 @@
 width = 1150
 height = 430
 load style
-set multiplot layout 1,3 margins screen 0.06, 0.98, 0.14, 0.90 spacing screen 0.10
+set multiplot layout 1,3 margins screen 0.075, 0.98, 0.14, 0.95 spacing screen 0.10
 array name[2] = ['time to first token (s)', 'latency (s)']
 set key top left
 set logscale xy
@@ -17,8 +17,8 @@ unset logscale
 set xlabel 'mean latency (s)'
 unset ylabel
 set key top right
-set yrange [-0.7:policies - 0.3] reverse
 load ytics
+set yrange [-0.7:policies + 0.25 * (policies + 3)] # room for the key above the policies
 plot data index 4 using 2:1 with points linetype 1 pointtype 7 pointsize 1.0 title 'reactive, real', \
     data index 4 using 3:1 with points linetype 1 pointtype 6 pointsize 1.4 title 'simulated', \
     data index 5 using 2:1 with points linetype 2 pointtype 5 pointsize 1.0 title 'proactive, real', \

@@ -37,22 +37,22 @@ static void dots(const cJSON *policies, const char *cls, const char *metric, str
     }
 }
 
-/* A row per policy: number, real mean, simulated mean. */
-static void order(const cJSON *policies, const char *metric, struct figure_data *d)
+/* A row per policy of a class: number, real mean, simulated mean. */
+static void order(const cJSON *means, const char *cls, struct figure_data *d)
 {
-    char key[64];
-    figure_block(d, "%s", metric);
+    figure_block(d, "%s", cls);
     double at = 0.0;
-    const cJSON *p;
-    cJSON_ArrayForEach(p, policies)
+    const cJSON *m;
+    cJSON_ArrayForEach(m, means)
     {
-        const cJSON *means = cJSON_GetObjectItemCaseSensitive(p, "means");
-        figure_cell(d, at++);
-        (void)snprintf(key, sizeof key, "%s.real", metric);
-        figure_cell(d, number_of(means, key));
-        (void)snprintf(key, sizeof key, "%s.simulated", metric);
-        figure_cell(d, number_of(means, key));
-        figure_row_end(d);
+        const char *of = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(m, "class"));
+        const cJSON *e2e = cJSON_GetObjectItemCaseSensitive(m, "e2e_s");
+        if (of != NULL && strcmp(of, cls) == 0) {
+            figure_cell(d, at++);
+            figure_cell(d, number_of(e2e, "real"));
+            figure_cell(d, number_of(e2e, "simulated"));
+            figure_row_end(d);
+        }
     }
 }
 
@@ -70,8 +70,9 @@ int figure_drive(const struct figure_request *q, struct figure_data *d, struct e
         dots(policies, "proactive", "ttft_s", d);
         dots(policies, "reactive", "e2e_s", d);
         dots(policies, "proactive", "e2e_s", d);
-        order(policies, "reactive.e2e_s", d);
-        order(policies, "proactive.e2e_s", d);
+        const cJSON *means = cJSON_GetObjectItemCaseSensitive(root, "means");
+        order(means, "reactive", d);
+        order(means, "proactive", d);
         struct figure_rows rows = {.n = 0};
         const cJSON *p;
         cJSON_ArrayForEach(p, policies)

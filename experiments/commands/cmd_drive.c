@@ -29,14 +29,6 @@ static int failed(const struct real_run *r)
     return EXIT_CHECK_FAILED;
 }
 
-static void print_json(cJSON *root)
-{
-    char *text = cJSON_Print(root);
-    (void)printf("%s\n", text);
-    cJSON_free(text);
-    cJSON_Delete(root);
-}
-
 /* ---- one policy ---- */
 
 static int drive_one(const struct drive_values *o, struct drive_options *d, const struct config *c,
@@ -197,10 +189,11 @@ static int drive_compare(const struct drive_values *o, const struct drive_option
         for (uint32_t m = 0; m < a->n_models; m++) {
             a->models[m] = models[m].soc.machine.name;
         }
-        if (status == EXIT_OK && o->output.json) {
-            print_json(against_to_json(a));
-        } else if (status == EXIT_OK) {
-            against_print(a, stdout);
+        if (status == EXIT_OK) {
+            struct document *said = document_new();
+            against_document(a, said);
+            document_print(said, &o->output, stdout);
+            document_free(said);
         }
     }
     against_fini(a);

@@ -40,7 +40,7 @@ static void read_inputs(struct page *p, struct err *e)
     for (size_t i = 0; i < p->all.n_inputs; i++) {
         const char *path = p->all.inputs[i].path;
         unsigned kinds = figure_kinds_of(path);
-        if (kinds != 0 && (kinds & FIGURE_KIND_COMPARE) == 0) {
+        if (kinds != 0 && (kinds & (FIGURE_KIND_COMPARE | FIGURE_KIND_DRIVE)) == 0) {
             if ((kinds & FIGURE_KIND_SWEEP) != 0) {
                 (void)err_add(e, "%s: of a sweep `xpusim plot` draws what it is told to", path);
             }

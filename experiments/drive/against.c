@@ -2,6 +2,9 @@
 
 #include <math.h>
 
+#include "sim/base/quantile.h"
+#include "sim/base/rng.h"
+
 double against_value(const struct request_time *t, enum against_metric m)
 {
     return m == AGAINST_TTFT ? t->ttft_s : m == AGAINST_TPOT ? t->tpot_s : t->e2e_s;
@@ -39,15 +42,14 @@ double against_mean(const struct request_times *t, enum against_metric m, enum r
 
 /* ---- order of policies ---- */
 
-/* Means of one policy's repeats; skip: a repeat to leave out, or n_real. */
-static double real_mean(const struct against_policy *p, enum against_metric m,
-                        enum request_class cls, uint32_t skip)
+double against_real_mean(const struct against_policy *p, enum against_metric m,
+                         enum request_class cls)
 {
     double sum = 0.0;
     uint32_t n = 0;
     for (uint32_t k = 0; k < p->n_real; k++) {
         double v = against_mean(&p->real[k].times, m, cls);
-        if (k != skip && isfinite(v)) {
+        if (isfinite(v)) {
             sum += v;
             n++;
         }
@@ -99,31 +101,67 @@ static double tau_of(const struct against *a, const double *x, const double *y,
     return n > 0 ? agree / (double)n : (double)NAN;
 }
 
-static void take_range(struct against_tau *t, double tau)
+/* ---- intervals: repeats drawn with replacement, each policy's for itself ---- */
+
+#define DRAWS 1000
+
+static double redrawn_mean(const struct against_policy *p, enum against_metric m,
+                           enum request_class cls, struct rng *r)
 {
-    t->low = isnan(t->low) ? tau : fmin(t->low, tau);
-    t->high = isnan(t->high) ? tau : fmax(t->high, tau);
+    double sum = 0.0;
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < p->n_real; k++) {
+        double v = against_mean(&p->real[rng_below(r, p->n_real)].times, m, cls);
+        if (isfinite(v)) {
+            sum += v;
+            n++;
+        }
+    }
+    return n > 0 ? sum / n : (double)NAN;
+}
+
+/* Draws: tau of redrawn reality against `other`, or against a second draw of itself where that is
+ * NULL. */
+static void take_interval(const struct against *a, const double *other, enum against_metric m,
+                          enum request_class cls, struct against_tau *t)
+{
+    struct rng r;
+    struct sample draws;
+    struct against_tau unused;
+    rng_init(&r, rng_key(1, RNG_BOOTSTRAP, m, cls));
+    sample_init(&draws, false);
+    for (int i = 0; i < DRAWS; i++) {
+        double x[AGAINST_MAX_POLICIES];
+        double y[AGAINST_MAX_POLICIES];
+        for (uint32_t k = 0; k < a->n_policies; k++) {
+            x[k] = redrawn_mean(&a->policies[k], m, cls, &r);
+            y[k] = other != NULL ? other[k] : redrawn_mean(&a->policies[k], m, cls, &r);
+        }
+        double tau = tau_of(a, x, y, m, cls, &unused);
+        if (!isnan(tau)) {
+            sample_add(&draws, tau);
+        }
+    }
+    t->low = sample_quantile(&draws, 0.025);
+    t->high = sample_quantile(&draws, 0.975);
+    if (other == NULL) {
+        t->tau = sample_mean(&draws);
+    }
+    sample_fini(&draws);
 }
 
 struct against_tau against_tau(const struct against *a, uint32_t model, enum against_metric m,
                                enum request_class cls)
 {
     struct against_tau out = {(double)NAN, (double)NAN, (double)NAN, 0, 0};
-    struct against_tau unused;
     double real[AGAINST_MAX_POLICIES];
     double simulated[AGAINST_MAX_POLICIES];
     for (uint32_t i = 0; i < a->n_policies; i++) {
         simulated[i] = against_mean(&a->policies[i].simulated[model], m, cls);
-        real[i] = real_mean(&a->policies[i], m, cls, UINT32_MAX);
+        real[i] = against_real_mean(&a->policies[i], m, cls);
     }
     out.tau = tau_of(a, real, simulated, m, cls, &out);
-    for (uint32_t k = 0; k < a->repeats; k++) {
-        for (uint32_t i = 0; i < a->n_policies; i++) {
-            const struct against_policy *p = &a->policies[i];
-            real[i] = k < p->n_real ? against_mean(&p->real[k].times, m, cls) : (double)NAN;
-        }
-        take_range(&out, tau_of(a, real, simulated, m, cls, &unused));
-    }
+    take_interval(a, simulated, m, cls, &out);
     return out;
 }
 
@@ -131,24 +169,14 @@ struct against_tau against_tau_real(const struct against *a, enum against_metric
                                     enum request_class cls)
 {
     struct against_tau out = {(double)NAN, (double)NAN, (double)NAN, 0, 0};
-    double sum = 0.0;
-    uint32_t n = 0;
-    for (uint32_t k = 0; k < a->repeats && a->repeats > 1; k++) {
-        double one[AGAINST_MAX_POLICIES];
-        double others[AGAINST_MAX_POLICIES];
-        for (uint32_t i = 0; i < a->n_policies; i++) {
-            const struct against_policy *p = &a->policies[i];
-            one[i] = k < p->n_real ? against_mean(&p->real[k].times, m, cls) : (double)NAN;
-            others[i] = real_mean(p, m, cls, k);
-        }
-        double tau = tau_of(a, one, others, m, cls, &out);
-        if (!isnan(tau)) {
-            take_range(&out, tau);
-            sum += tau;
-            n++;
-        }
+    double real[AGAINST_MAX_POLICIES];
+    for (uint32_t i = 0; i < a->n_policies; i++) {
+        real[i] = against_real_mean(&a->policies[i], m, cls);
     }
-    out.tau = n > 0 ? sum / n : (double)NAN;
+    (void)tau_of(a, real, real, m, cls, &out);
+    if (a->repeats > 1) {
+        take_interval(a, NULL, m, cls, &out);
+    }
     return out;
 }
 

@@ -3,10 +3,8 @@
 #ifndef EXPERIMENTS_DRIVE_AGAINST_H
 #define EXPERIMENTS_DRIVE_AGAINST_H
 
-#include <cjson/cJSON.h>
-#include <stdio.h>
-
 #include "experiments/drive/real.h"
+#include "experiments/shell/frame.h"
 
 #define AGAINST_MAX_POLICIES 32
 #define AGAINST_MAX_REPEATS 32
@@ -37,22 +35,25 @@ double against_mape(const struct request_times *x, const struct request_times *y
 /* Mean of a metric over finished requests of a class; cls REQUEST_CLASS_COUNT: all. */
 double against_mean(const struct request_times *t, enum against_metric m, enum request_class cls);
 
+/* Mean over the repeats of a policy. */
+double against_real_mean(const struct against_policy *p, enum against_metric m,
+                         enum request_class cls);
+
 /* Order of policies: Kendall's tau over pairs. A pair whose real ranges over the repeats overlap is
- * within the noise: tied on both sides, left out, counted. low, high: the least and most tau when
- * each repeat's order is taken alone. NaN: no pair is left. */
+ * within the noise: tied on both sides, left out, counted. low, high: 95 % of the taus when each
+ * policy's repeats are drawn anew with replacement. NaN: no pair is left. */
 struct against_tau {
     double tau, low, high;
     uint32_t pairs, tied;
 };
 struct against_tau against_tau(const struct against *a, uint32_t model, enum against_metric m,
                                enum request_class cls);
-/* The same of one repeat's order against the mean of the others': reality against itself. */
+/* The same of reality drawn anew against reality drawn anew; tau is the mean. */
 struct against_tau against_tau_real(const struct against *a, enum against_metric m,
                                     enum request_class cls);
 
-void against_print(const struct against *a, FILE *out);
-/* A new JSON object, owned by the caller. */
-cJSON *against_to_json(const struct against *a);
+/* All there is to say: a frame of errors, one of means, one of the order, the runs and requests. */
+void against_document(const struct against *a, struct document *d);
 void against_fini(struct against *a);
 
 #endif

@@ -1,9 +1,7 @@
 #include <math.h>
 
 #include "experiments/drive/against.h"
-#include "experiments/shell/table.h"
 
-static const char *const metric_names[AGAINST_METRICS] = {"TTFT", "TPOT", "E2E"};
 static const char *const metric_keys[AGAINST_METRICS] = {"ttft_s", "tpot_s", "e2e_s"};
 static const char *const class_names[] = {"reactive", "proactive"};
 
@@ -33,279 +31,159 @@ static double mape_real(const struct against_policy *p, enum against_metric m)
     return n > 0 ? sum / n : (double)NAN;
 }
 
-static void percent(struct table *t, double x)
-{
-    if (isnan(x)) {
-        table_cell(t, "-");
-    } else {
-        table_cell(t, "%.1f %%", 100.0 * x);
-    }
-}
+/* ---- errors ---- */
 
-static double worst_foreign(const struct against_policy *p, uint32_t *disturbed)
-{
-    double most = -1.0;
-    *disturbed = 0;
-    for (uint32_t k = 0; k < p->n_real; k++) {
-        most = fmax(most, p->real[k].foreign_frac + p->real[k].steal_frac);
-        *disturbed += real_disturbed(&p->real[k]);
-    }
-    return most;
-}
+#define PERCENT .unit = "1", .format = "%.1f %%", .scale = 100.0
 
-static void print_errors(const struct against *a, FILE *out)
+static void put_errors(const struct against *a, struct document *d)
 {
-    struct table t;
-    table_init(&t, "lrrrrrrr");
-    static const char *const head[] = {
-        "mean |error| per request", "TTFT", "TPOT", "E2E", "real: TTFT", "TPOT", "E2E", "others"};
-    for (int i = 0; i < 8; i++) {
-        table_cell(&t, "%s", head[i]);
-    }
+    static const struct frame_column columns[] = {
+        {.name = "policy", .kind = FRAME_TEXT, .title = "mean |error| per request"},
+        {.name = "soc", .kind = FRAME_TEXT, .title = "simulated machine"},
+        {.name = "mape.ttft_s", .title = "TTFT", PERCENT},
+        {.name = "mape.tpot_s", .title = "TPOT", PERCENT},
+        {.name = "mape.e2e_s", .title = "E2E", PERCENT},
+        {.name = "real_mape.ttft_s", .title = "real: TTFT", PERCENT},
+        {.name = "real_mape.tpot_s", .title = "TPOT", PERCENT},
+        {.name = "real_mape.e2e_s", .title = "E2E", PERCENT},
+        {.name = "foreign_frac", .title = "others", .format = "%.0f %%", .scale = 100.0},
+        {.name = "disturbed_runs", .title = "disturbed", .format = "%.0f"},
+    };
+    struct frame *f = DOCUMENT_FRAME(d, "errors", 0, columns);
     for (uint32_t i = 0; i < a->n_policies; i++) {
         const struct against_policy *p = &a->policies[i];
+        double foreign = -1.0;
+        uint32_t disturbed = 0;
+        for (uint32_t k = 0; k < p->n_real; k++) {
+            foreign = fmax(foreign, p->real[k].foreign_frac + p->real[k].steal_frac);
+            disturbed += real_disturbed(&p->real[k]);
+        }
         for (uint32_t m = 0; m < a->n_models; m++) {
-            uint32_t disturbed;
-            double foreign = worst_foreign(p, &disturbed);
-            table_cell(&t, "%s%s%s", p->label, a->n_models > 1 ? ", " : "",
-                       a->n_models > 1 ? a->models[m] : "");
-            for (int k = 0; k < AGAINST_METRICS; k++) {
-                percent(&t, mape_simulated(p, m, (enum against_metric)k));
-            }
-            for (int k = 0; k < AGAINST_METRICS; k++) {
-                percent(&t, mape_real(p, (enum against_metric)k));
-            }
-            table_cell(&t, "%.0f %%%s", 100.0 * foreign, disturbed > 0 ? " disturbed" : "");
+            FRAME_ROW(f, p->label, a->models[m], mape_simulated(p, m, AGAINST_TTFT),
+                      mape_simulated(p, m, AGAINST_TPOT), mape_simulated(p, m, AGAINST_E2E),
+                      mape_real(p, AGAINST_TTFT), mape_real(p, AGAINST_TPOT),
+                      mape_real(p, AGAINST_E2E), foreign, disturbed);
         }
     }
-    table_print(&t, out, 0);
-    table_fini(&t);
-    (void)fprintf(out,
-                  "real: the same run twice. others: the most processor time that others had "
-                  "or took in a run; above %.0f %% it is marked.\n",
+    document_note(d, "%s", "");
+    document_note(d,
+                  "real: the same run twice. others: the most processor time that others had or "
+                  "took in a run; above %.0f %% it is disturbed.",
                   100.0 * REAL_DISTURBED_FRAC);
 }
 
-static double mean_over_repeats(const struct against_policy *p, enum against_metric m,
-                                enum request_class cls)
-{
-    double sum = 0.0;
-    for (uint32_t k = 0; k < p->n_real; k++) {
-        sum += against_mean(&p->real[k].times, m, cls);
-    }
-    return p->n_real > 0 ? sum / p->n_real : (double)NAN;
-}
+/* ---- means ---- */
 
-static void print_means(const struct against *a, FILE *out)
+static void put_means(const struct against *a, struct document *d)
 {
-    struct table t;
-    table_init(&t, "lrrrrrr");
-    table_cell(&t, "real / simulated mean, s");
-    for (int c = 0; c < 2; c++) {
-        for (int m = 0; m < AGAINST_METRICS; m++) {
-            table_cell(&t, "%.5s %s", class_names[c], metric_names[m]);
-        }
-    }
-    for (uint32_t i = 0; i < a->n_policies; i++) {
-        const struct against_policy *p = &a->policies[i];
-        table_cell(&t, "%s", p->label);
-        for (int c = 0; c < 2; c++) {
+    static const struct frame_column columns[] = {
+        {.name = "class", .kind = FRAME_TEXT, .heading = true},
+        {.name = "policy", .kind = FRAME_TEXT, .title = "mean, s"},
+        {.name = "ttft_s.real", .title = "TTFT real", .unit = "s", .format = "%.3g"},
+        {.name = "ttft_s.simulated", .title = "simulated", .unit = "s", .format = "%.3g"},
+        {.name = "tpot_s.real", .title = "TPOT real", .unit = "s", .format = "%.3g"},
+        {.name = "tpot_s.simulated", .title = "simulated", .unit = "s", .format = "%.3g"},
+        {.name = "e2e_s.real", .title = "E2E real", .unit = "s", .format = "%.3g"},
+        {.name = "e2e_s.simulated", .title = "simulated", .unit = "s", .format = "%.3g"},
+    };
+    struct frame *f = DOCUMENT_FRAME(d, "means", 0, columns);
+    for (int c = 0; c < REQUEST_CLASS_COUNT; c++) {
+        for (uint32_t i = 0; i < a->n_policies; i++) {
+            const struct against_policy *p = &a->policies[i];
+            FRAME_CELL(f, class_names[c]);
+            FRAME_CELL(f, p->label);
             for (int m = 0; m < AGAINST_METRICS; m++) {
-                table_cell(
-                    &t, "%.3g / %.3g",
-                    mean_over_repeats(p, (enum against_metric)m, (enum request_class)c),
-                    against_mean(&p->simulated[0], (enum against_metric)m, (enum request_class)c));
+                FRAME_CELL(f, against_real_mean(p, (enum against_metric)m, (enum request_class)c));
+                FRAME_CELL(f, against_mean(&p->simulated[0], (enum against_metric)m,
+                                           (enum request_class)c));
             }
         }
     }
-    table_print(&t, out, 0);
-    table_fini(&t);
 }
 
-static void put_tau(struct table *t, const struct against_tau *x)
+/* ---- order ---- */
+
+static void put_tau(struct document *d, struct frame *f, int c, int m, const char *soc,
+                    struct against_tau t)
 {
-    if (isnan(x->tau)) {
-        table_cell(t, "- (%u of %u tied)", x->tied, x->pairs);
-    } else {
-        table_cell(t, "%.2f [%.2f, %.2f] (%u of %u tied)", x->tau, x->low, x->high, x->tied,
-                   x->pairs);
-    }
+    static const char *const titles[AGAINST_METRICS] = {"TTFT", "TPOT", "E2E"};
+    const char *title = document_format(d, "%s %s", class_names[c], titles[m]);
+    const char *shown = document_format(d, "%.2f [%.2f, %.2f]", t.tau, t.low, t.high);
+    const char *ties = document_format(d, "%u of %u", t.tied, t.pairs);
+    FRAME_ROW(f, title, class_names[c], metric_keys[m], soc,
+              isnan(t.tau) ? frame_value_number(t.tau) : frame_shown(t.tau, shown), t.low, t.high,
+              t.pairs, frame_shown(t.tied, ties));
 }
 
-static void print_order(const struct against *a, FILE *out)
+static void put_order(const struct against *a, struct document *d)
 {
-    struct table t;
-    table_init(&t, "lrrr");
-    table_cell(&t, "order of policies, Kendall's tau");
-    for (uint32_t m = 0; m < a->n_models; m++) {
-        table_cell(&t, "%s", a->models[m]);
-    }
-    table_cell(&t, "real against real");
-    table_end_row(&t);
-    for (int c = 0; c < 2; c++) {
+    static const struct frame_column columns[] = {
+        {.name = "of", .kind = FRAME_TEXT, .title = "order of policies", .only_text = true},
+        {.name = "class", .kind = FRAME_TEXT, .only_data = true},
+        {.name = "metric", .kind = FRAME_TEXT, .only_data = true},
+        {.name = "soc", .kind = FRAME_TEXT, .title = "real against"},
+        {.name = "tau", .title = "Kendall's tau"},
+        {.name = "low", .only_data = true},
+        {.name = "high", .only_data = true},
+        {.name = "pairs", .only_data = true},
+        {.name = "tied", .title = "pairs tied"},
+    };
+    struct frame *f = DOCUMENT_FRAME(d, "order", 0, columns);
+    for (int c = 0; c < REQUEST_CLASS_COUNT; c++) {
         for (int m = 0; m < AGAINST_METRICS; m++) {
-            table_cell(&t, "%s %s", class_names[c], metric_names[m]);
             for (uint32_t k = 0; k < a->n_models; k++) {
-                struct against_tau x =
-                    against_tau(a, k, (enum against_metric)m, (enum request_class)c);
-                put_tau(&t, &x);
+                put_tau(d, f, c, m, a->models[k],
+                        against_tau(a, k, (enum against_metric)m, (enum request_class)c));
             }
-            struct against_tau x =
-                against_tau_real(a, (enum against_metric)m, (enum request_class)c);
-            put_tau(&t, &x);
-            table_end_row(&t);
+            put_tau(d, f, c, m, "real",
+                    against_tau_real(a, (enum against_metric)m, (enum request_class)c));
         }
     }
-    table_print(&t, out, 0);
-    table_fini(&t);
-    (void)fprintf(out, "tied: pairs of policies whose real means overlap over the repeats; they "
-                       "count on neither side. [least, most] of each repeat alone.\n");
+    document_note(d,
+                  "tied: pairs of policies whose real means overlap over the repeats; they count "
+                  "on neither side. [95 %% of the taus when repeats are drawn anew].");
 }
 
-void against_print(const struct against *a, FILE *out)
-{
-    (void)fprintf(out, "%s, clock %s, %u repeats; %s\n\n", a->trace, a->clock, a->repeats,
-                  a->engines);
-    print_errors(a, out);
-    (void)fputc('\n', out);
-    print_means(a, out);
-    (void)fputc('\n', out);
-    print_order(a, out);
-}
+/* ---- data only: runs and requests ---- */
 
-/* ---- JSON ---- */
-
-static void add_number(cJSON *to, const char *key, double x)
+static void put_policy(const struct against_policy *p, struct document *d)
 {
-    if (isnan(x)) {
-        cJSON_AddNullToObject(to, key);
-    } else {
-        cJSON_AddNumberToObject(to, key, x);
+    DOCUMENT_VALUES(d, "policy", p->label);
+    struct frame *runs = document_data(
+        d, "runs", 0, "foreign_frac steal_frac load_before disturbed realtime duration_s tokens");
+    for (uint32_t k = 0; k < p->n_real; k++) {
+        const struct real_run *r = &p->real[k];
+        FRAME_ROW(runs, r->foreign_frac, r->steal_frac, r->load_before, real_disturbed(r),
+                  r->report.realtime, r->end_s,
+                  document_format(d, "%016llx", (unsigned long long)r->report.token_hash));
     }
-}
-
-static cJSON *tau_to_json(const struct against_tau *t)
-{
-    cJSON *o = cJSON_CreateObject();
-    add_number(o, "tau", t->tau);
-    add_number(o, "low", t->low);
-    add_number(o, "high", t->high);
-    cJSON_AddNumberToObject(o, "pairs", t->pairs);
-    cJSON_AddNumberToObject(o, "tied", t->tied);
-    return o;
-}
-
-static cJSON *run_to_json(const struct real_run *r)
-{
-    cJSON *o = cJSON_CreateObject();
-    cJSON_AddNumberToObject(o, "foreign_frac", r->foreign_frac);
-    cJSON_AddNumberToObject(o, "steal_frac", r->steal_frac);
-    cJSON_AddNumberToObject(o, "load_before", r->load_before);
-    cJSON_AddBoolToObject(o, "disturbed", real_disturbed(r));
-    cJSON_AddBoolToObject(o, "realtime", r->report.realtime);
-    cJSON_AddNumberToObject(o, "duration_s", r->end_s);
-    char hash[24];
-    (void)snprintf(hash, sizeof hash, "%016llx", (unsigned long long)r->report.token_hash);
-    cJSON_AddStringToObject(o, "tokens", hash);
-    return o;
-}
-
-static cJSON *requests_to_json(const struct against *a, const struct against_policy *p)
-{
-    cJSON *list = cJSON_CreateArray();
-    (void)a;
+    struct frame *requests = document_data(d, "requests", 0,
+                                           "class repeat real_ttft_s sim_ttft_s real_tpot_s "
+                                           "sim_tpot_s real_e2e_s sim_e2e_s");
     for (size_t i = 0; p->n_real > 0 && i < p->simulated[0].n; i++) {
         const struct request_time *s = &p->simulated[0].v[i];
         for (uint32_t k = 0; k < p->n_real; k++) {
             const struct request_time *r = &p->real[k].times.v[i];
-            if (!s->finished || !r->finished) {
-                continue;
+            if (s->finished && r->finished) {
+                FRAME_ROW(requests, class_names[r->cls], k, r->ttft_s, s->ttft_s, r->tpot_s,
+                          s->tpot_s, r->e2e_s, s->e2e_s);
             }
-            cJSON *o = cJSON_CreateObject();
-            cJSON_AddStringToObject(o, "class", class_names[r->cls]);
-            cJSON_AddNumberToObject(o, "repeat", k);
-            for (int m = 0; m < AGAINST_METRICS; m++) {
-                char key[24];
-                (void)snprintf(key, sizeof key, "real_%s", metric_keys[m]);
-                add_number(o, key, against_value(r, (enum against_metric)m));
-                (void)snprintf(key, sizeof key, "sim_%s", metric_keys[m]);
-                add_number(o, key, against_value(s, (enum against_metric)m));
-            }
-            cJSON_AddItemToArray(list, o);
         }
     }
-    return list;
 }
 
-static cJSON *policy_to_json(const struct against *a, const struct against_policy *p)
+void against_document(const struct against *a, struct document *d)
 {
-    cJSON *o = cJSON_CreateObject();
-    cJSON_AddStringToObject(o, "policy", p->label);
-    cJSON *models = cJSON_AddArrayToObject(o, "simulated");
-    for (uint32_t i = 0; i < a->n_models; i++) {
-        cJSON *s = cJSON_CreateObject();
-        cJSON_AddStringToObject(s, "soc", a->models[i]);
-        for (int m = 0; m < AGAINST_METRICS; m++) {
-            char key[32];
-            (void)snprintf(key, sizeof key, "%s_mape", metric_keys[m]);
-            add_number(s, key, mape_simulated(p, i, (enum against_metric)m));
-        }
-        cJSON_AddItemToArray(models, s);
-    }
-    cJSON *noise = cJSON_AddObjectToObject(o, "real_against_real");
-    for (int m = 0; m < AGAINST_METRICS; m++) {
-        char key[32];
-        (void)snprintf(key, sizeof key, "%s_mape", metric_keys[m]);
-        add_number(noise, key, mape_real(p, (enum against_metric)m));
-    }
-    cJSON *means = cJSON_AddObjectToObject(o, "means");
-    for (int c = 0; c < 2; c++) {
-        for (int m = 0; m < AGAINST_METRICS; m++) {
-            char key[48];
-            (void)snprintf(key, sizeof key, "%s.%s.real", class_names[c], metric_keys[m]);
-            add_number(means, key,
-                       mean_over_repeats(p, (enum against_metric)m, (enum request_class)c));
-            (void)snprintf(key, sizeof key, "%s.%s.simulated", class_names[c], metric_keys[m]);
-            add_number(
-                means, key,
-                against_mean(&p->simulated[0], (enum against_metric)m, (enum request_class)c));
-        }
-    }
-    cJSON *runs = cJSON_AddArrayToObject(o, "runs");
-    for (uint32_t k = 0; k < p->n_real; k++) {
-        cJSON_AddItemToArray(runs, run_to_json(&p->real[k]));
-    }
-    cJSON_AddItemToObject(o, "requests", requests_to_json(a, p));
-    return o;
-}
-
-cJSON *against_to_json(const struct against *a)
-{
-    cJSON *root = cJSON_CreateObject();
-    cJSON_AddStringToObject(root, "trace", a->trace);
-    cJSON_AddStringToObject(root, "clock", a->clock);
-    cJSON_AddStringToObject(root, "engines", a->engines);
-    cJSON_AddNumberToObject(root, "repeats", a->repeats);
-    cJSON *policies = cJSON_AddArrayToObject(root, "drive");
+    document_note(d, "%s, clock %s, %u repeats; %s", a->trace, a->clock, a->repeats, a->engines);
+    document_note(d, "%s", "");
+    DOCUMENT_VALUES(d, "trace", a->trace, "clock", a->clock, "engines", a->engines, "repeats",
+                    a->repeats);
+    put_errors(a, d);
+    put_means(a, d);
+    document_note(d, "%s", "");
+    put_order(a, d);
+    struct document *list = document_array(d, "drive");
     for (uint32_t i = 0; i < a->n_policies; i++) {
-        cJSON_AddItemToArray(policies, policy_to_json(a, &a->policies[i]));
+        put_policy(&a->policies[i], document_within(list, "policy"));
     }
-    cJSON *order = cJSON_AddArrayToObject(root, "order");
-    for (int c = 0; c < 2; c++) {
-        for (int m = 0; m < AGAINST_METRICS; m++) {
-            cJSON *o = cJSON_CreateObject();
-            cJSON_AddStringToObject(o, "class", class_names[c]);
-            cJSON_AddStringToObject(o, "metric", metric_keys[m]);
-            for (uint32_t k = 0; k < a->n_models; k++) {
-                struct against_tau x =
-                    against_tau(a, k, (enum against_metric)m, (enum request_class)c);
-                cJSON_AddItemToObject(o, k == 0 ? "simulated" : "second", tau_to_json(&x));
-            }
-            struct against_tau x =
-                against_tau_real(a, (enum against_metric)m, (enum request_class)c);
-            cJSON_AddItemToObject(o, "real", tau_to_json(&x));
-            cJSON_AddItemToArray(order, o);
-        }
-    }
-    return root;
 }

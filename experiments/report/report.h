@@ -1,5 +1,6 @@
-/* One self-contained HTML page: comparisons (`xpusim compare --json`) as sections with tables, and
- * the figures of these and other results. It needs no network, and JavaScript only to sort. */
+/* One self-contained HTML page: comparisons (`xpusim compare --json`, `drive --compare --json`) as
+ * sections with tables, and the figures of these and other results. It needs no network, and
+ * JavaScript only to sort. */
 #ifndef EXPERIMENTS_REPORT_H
 #define EXPERIMENTS_REPORT_H
 
@@ -11,11 +12,11 @@
 
 struct report_input {
     const char *path;  /* of the file, for messages and to say how to repeat it */
-    const cJSON *tree; /* a result of `compare --json`; borrowed */
+    const cJSON *tree; /* of compare or drive --compare; borrowed */
     size_t index;      /* among all files of the page */
 };
 
-/* Is this what compare writes? Errors name file and key. */
+/* Is this what one of them writes? Errors name file and key. */
 int report_check(const struct report_input *in, struct err *e);
 
 /* Writes the page. `all` has every file of the page, in whose order figures name their inputs; a

@@ -28,4 +28,10 @@ void report_write_uncertainty(const cJSON *tree, FILE *out);
 void report_write_hardware(const cJSON *tree, FILE *out);
 void report_write_again(const struct report_input *in, FILE *out);
 
+/* ---- report_drive.c ---- */
+
+/* Is this what `drive --compare` writes? */
+bool report_is_drive(const cJSON *tree);
+void report_write_drive(const cJSON *tree, FILE *out);
+
 #endif

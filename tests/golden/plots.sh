@@ -35,8 +35,9 @@ printf 'draft_tokens,verify_s\n1,0.05\n4,0.06\n' >"$dir/draft.csv"
 # shellcheck disable=SC2086
 "$x" compare --policy fcfs --policy agent-xpu-v2 $short --replications 2 --uncertainty 16 --quiet --json >"$dir/u.json"
 cat >"$dir/d.json" <<EOF
-{"drive": [{"policy": "fcfs", "means": {"reactive.e2e_s.real": 1, "reactive.e2e_s.simulated": 1.1,
-  "proactive.e2e_s.real": 2, "proactive.e2e_s.simulated": 1.9}, "requests": [{"class": "reactive", "repeat": 0,
+{"means": [{"class": "reactive", "policy": "fcfs", "e2e_s": {"real": 1, "simulated": 1.1}},
+  {"class": "proactive", "policy": "fcfs", "e2e_s": {"real": 2, "simulated": 1.9}}],
+ "drive": [{"policy": "fcfs", "requests": [{"class": "reactive", "repeat": 0,
   "real_ttft_s": 0.5, "sim_ttft_s": 0.6, "real_e2e_s": 1, "sim_e2e_s": 1.1}, {"class": "proactive", "repeat": 0,
   "real_ttft_s": 1.5, "sim_ttft_s": 1.4, "real_e2e_s": 2, "sim_e2e_s": 1.9}]}]}
 EOF

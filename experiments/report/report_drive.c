@@ -1,0 +1,114 @@
+/* The section of a comparison of real runs with simulated ones (`drive --compare --json`). */
+#include <math.h>
+#include <string.h>
+
+#include "experiments/report/report_impl.h"
+
+static const cJSON *member(const cJSON *o, const char *key)
+{
+    return cJSON_GetObjectItemCaseSensitive(o, key);
+}
+
+static void put_cell(FILE *out, double x, double scale, const char *unit)
+{
+    if (isnan(x)) {
+        (void)fputs("<td>&ndash;", out);
+    } else {
+        (void)fprintf(out, "<td data-v=\"%g\">%.3g%s", x, scale * x, unit);
+    }
+}
+
+static void put_text(FILE *out, const cJSON *row, const char *key)
+{
+    (void)fputs("<td>", out);
+    markup_put(out, report_text_of(row, key));
+}
+
+static const char *const metrics[] = {"ttft_s", "tpot_s", "e2e_s"};
+
+static void write_errors(const cJSON *tree, FILE *out)
+{
+    (void)fputs("<h3>How far simulation is from reality, and reality from itself</h3>"
+                "<table class=sortable><thead><tr><th>policy<th>simulated machine<th>TTFT"
+                "<th>TPOT<th>E2E<th>real against real: TTFT<th>TPOT<th>E2E<th>others had"
+                "</thead><tbody>\n",
+                out);
+    const cJSON *row;
+    cJSON_ArrayForEach(row, member(tree, "errors"))
+    {
+        (void)fputs("<tr>", out);
+        put_text(out, row, "policy");
+        put_text(out, row, "soc");
+        for (int i = 0; i < 6; i++) {
+            const cJSON *of = member(row, i < 3 ? "mape" : "real_mape");
+            put_cell(out, report_number_of(of, metrics[i % 3]), 100.0, " %");
+        }
+        put_cell(out, report_number_of(row, "foreign_frac"), 100.0,
+                 report_number_of(row, "disturbed_runs") > 0.0 ? " % (disturbed)" : " %");
+        (void)fputs("\n", out);
+    }
+    (void)fputs("</tbody></table>\n", out);
+}
+
+static void write_means(const cJSON *tree, FILE *out)
+{
+    (void)fputs("<h3>Means in seconds, real and simulated</h3><table class=sortable><thead><tr>"
+                "<th>class<th>policy<th>TTFT<th>simulated<th>TPOT<th>simulated<th>E2E"
+                "<th>simulated</thead><tbody>\n",
+                out);
+    const cJSON *row;
+    cJSON_ArrayForEach(row, member(tree, "means"))
+    {
+        (void)fputs("<tr>", out);
+        put_text(out, row, "class");
+        put_text(out, row, "policy");
+        for (int i = 0; i < 6; i++) {
+            const cJSON *of = member(row, metrics[i / 2]);
+            put_cell(out, report_number_of(of, i % 2 == 0 ? "real" : "simulated"), 1.0, "");
+        }
+        (void)fputs("\n", out);
+    }
+    (void)fputs("</tbody></table>\n", out);
+}
+
+static void write_order(const cJSON *tree, FILE *out)
+{
+    (void)fputs("<h3>Order of policies</h3><p>Kendall's tau over pairs of policies that repeats "
+                "tell apart, with 95 % when repeats are drawn anew.</p><table class=sortable>"
+                "<thead><tr><th>class<th>metric<th>real against<th>tau<th>from<th>to<th>pairs"
+                "<th>tied</thead><tbody>\n",
+                out);
+    const cJSON *row;
+    cJSON_ArrayForEach(row, member(tree, "order"))
+    {
+        static const char *const numbers[] = {"tau", "low", "high", "pairs", "tied"};
+        (void)fputs("<tr>", out);
+        put_text(out, row, "class");
+        put_text(out, row, "metric");
+        put_text(out, row, "soc");
+        for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+            put_cell(out, report_number_of(row, numbers[i]), 1.0, "");
+        }
+        (void)fputs("\n", out);
+    }
+    (void)fputs("</tbody></table>\n", out);
+}
+
+bool report_is_drive(const cJSON *tree)
+{
+    return cJSON_IsArray(member(tree, "drive")) && cJSON_IsArray(member(tree, "errors"));
+}
+
+void report_write_drive(const cJSON *tree, FILE *out)
+{
+    (void)fputs("<h2>Real runs against simulated ones</h2>\n<p>", out);
+    markup_put(out, report_text_of(tree, "trace"));
+    (void)fprintf(out, ", %.0f repeats, clock ", report_number_of(tree, "repeats"));
+    markup_put(out, report_text_of(tree, "clock"));
+    (void)fputs("; ", out);
+    markup_put(out, report_text_of(tree, "engines"));
+    (void)fputs("</p>\n", out);
+    write_errors(tree, out);
+    write_means(tree, out);
+    write_order(tree, out);
+}
