@@ -2,8 +2,10 @@
 # Builds build/originals/llama_steps, the scheduler of llama.cpp's server behind a clock of steps (llama_steps.cpp), from
 # the source distribution of llama-cpp-python: llama_server.sh FILE. What the libraries need is fetched and built once,
 # without optimisation (about 9 processor minutes), below the user's cache. Exit 1, with the reason, where it cannot be had.
+# llama_server.sh http: the server itself, a program beside those libraries (2 minutes more), which tests/golden/server.sh
+# observes. Prints where it is.
 set -u
-out=$(realpath -m "$1")
+[ "$1" = http ] || out=$(realpath -m "$1")
 cd "$(dirname "$0")" || exit 1
 list=llama-server.txt
 home=${XDG_CACHE_HOME:-$HOME/.cache}/xpusim-originals/llama-$(git hash-object "$list" | cut -c1-12)
@@ -38,11 +40,35 @@ if [ ! -e "$home/complete" ]; then
     touch "$home/complete"
 fi
 
-mkdir -p "$(dirname "$out")"
-if [ ! -x "$out" ] || [ llama_steps.cpp -nt "$out" ] || [ "$home/complete" -nt "$out" ]; then
+# link FILE MORE-SOURCES: a program of these sources and all the libraries.
+link() {
+    to=$1
+    shift
     includes="-I$source/tools/server -I$source/tools/mtmd -I$source/common -I$source/include -I$source/ggml/include -I$source/vendor -I$source"
     # shellcheck disable=SC2046,SC2086
-    g++ -std=c++17 -O0 $includes llama_steps.cpp -o "$out" \
+    g++ -std=c++17 -O0 $includes "$@" -o "$to" \
         -Wl,--start-group $(find "$home/build" -name '*.a') -Wl,--end-group -lpthread -ldl >"$home/log" 2>&1 ||
-        { grep -m 3 error "$home/log" >&2; echo "llama_steps.cpp did not build with it"; exit 1; }
+        { grep -m 3 error "$home/log" >&2; echo "$(basename "$to") did not build with it"; exit 1; }
+}
+
+# The server without its pages: the templates of the generated files, with no page in them.
+http() {
+    mkdir -p "$home/ui"
+    for f in ui.h ui.cpp; do
+        sed -e '/^#cmakedefine/d' -e 's/@N_ASSETS@/0/' -e 's/@USE_GZIP@/false/' -e 's/@[A-Z_]*@//' "$source/tools/ui/$f.in" >"$home/ui/$f"
+    done
+    tools=$source/tools/server
+    link "$home/llama-server.part" "-I$home/ui" "$tools/main.cpp" "$tools/server.cpp" "$tools/server-http.cpp" \
+        "$tools/server-models.cpp" "$home/ui/ui.cpp"
+    mv "$home/llama-server.part" "$home/llama-server"
+}
+
+if [ "$1" = http ]; then
+    [ -x "$home/llama-server" ] || http
+    echo "$home/llama-server"
+    exit 0
+fi
+mkdir -p "$(dirname "$out")"
+if [ ! -x "$out" ] || [ llama_steps.cpp -nt "$out" ] || [ "$home/complete" -nt "$out" ]; then
+    link "$out" llama_steps.cpp
 fi
