@@ -7,6 +7,7 @@
 
 #include "experiments/compare/uncertainty_impl.h"
 #include "experiments/run/runner.h"
+#include "experiments/run/study.h"
 #include "sim/base/arena.h"
 
 /* ---- runs ---- */
@@ -23,78 +24,68 @@ struct probes {
     const struct compare_plan *plan;
     const struct machines *machines;
     const struct probe *v;
-    const char *const *metrics;
-    uint32_t n_metrics;
 };
 
-static void first_error(const struct err *e, struct job_result *r)
-{
-    r->status = -1;
-    (void)snprintf(r->message, sizeof r->message, "%s", e->n > 0 ? e->lines[0] : "unknown error");
-}
-
-/* In the worker: the process ends afterwards, so nothing is freed. */
-static void run_probe(void *ctx, uint32_t index, struct job_result *out)
+/* Cell number probe * n_policies + policy. */
+static int cell(void *ctx, uint32_t index, struct study_cell *out, struct err *e)
 {
     const struct probes *q = ctx;
-    const struct probe *p = &q->v[index];
     const struct compare_plan *plan = q->plan;
-    struct err e = ERR_INIT;
+    const struct probe *p = &q->v[index / plan->n_policies];
     struct config *c = xcalloc(1, sizeof *c);
-    struct trace t = {0};
-    uint64_t seed = compare_seed(plan->options->seed, p->replication);
-    if (machines_load(q->machines, plan->options, p->draw, p->factor, p->x, c, &e) != 0 ||
-        config_trace(plan->options, seed, plan->arrivals, &t, &e) != 0) {
-        first_error(&e, out);
-        return;
-    }
-    double *values = xmalloc((size_t)plan->n_policies * q->n_metrics * sizeof *values);
-    for (uint32_t i = 0; i < plan->n_policies; i++) {
-        struct runner_options opt = {.sketch = plan->sketch};
-        struct runner_result r;
-        int rc = runner_run(c, &plan->policies[i], &t, seed, &opt, &r, &e);
-        if (rc != 0 || r.sim.status != 0) {
-            out->status = -1;
-            (void)snprintf(out->message, sizeof out->message, "%.*s", JOBS_MESSAGE_BYTES - 1,
-                           r.sim.message);
-            return;
-        }
-        for (uint32_t m = 0; m < q->n_metrics; m++) {
-            const struct metric *x = metric_list_find(&r.metrics, q->metrics[m]);
-            values[(size_t)i * q->n_metrics + m] = x != NULL ? x->value : METRIC_UNDEFINED;
+    *out = (struct study_cell){
+        .config = c,
+        .options = plan->options,
+        .policy = &plan->policies[index % plan->n_policies],
+        .seed = compare_seed(plan->options->seed, p->replication),
+        .arrivals = plan->arrivals,
+    };
+    return machines_load(q->machines, plan->options, p->draw, p->factor, p->x, c, e);
+}
+
+/* The first run that failed of one probe's, or NULL. */
+static const struct study_outcome *failed_of(const struct study_outcome *o, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (o[i].status != 0) {
+            return &o[i];
         }
     }
-    out->data = values;
-    out->size = (size_t)plan->n_policies * q->n_metrics * sizeof *values;
+    return NULL;
 }
 
 /* Runs the probes; values[probe][policy][metric], NaN where a run failed. Returns how many did. */
 static uint32_t run_probes(const struct uncertainty *u, const struct compare_plan *plan,
                            const struct probe *v, uint32_t n, double *values)
 {
-    struct probes q = {plan, &u->machines, v, u->metrics, u->n_metrics};
-    struct job_result *jobs = xcalloc(n + 1, sizeof *jobs);
-    struct jobs j = {.n = n,
-                     .parallel = plan->parallel,
-                     .cpu_limit_s = plan->cpu_limit_s,
-                     .progress = plan->progress,
-                     .ctx = &q,
-                     .run = run_probe};
-    jobs_run(&j, jobs);
-    size_t row = (size_t)plan->n_policies * u->n_metrics;
+    uint32_t policies = plan->n_policies;
+    struct probes q = {plan, &u->machines, v};
+    struct study s = {.n = n * policies,
+                      .parallel = plan->parallel,
+                      .cpu_limit_s = plan->cpu_limit_s,
+                      .progress = plan->progress,
+                      .sketch = plan->sketch,
+                      .ctx = &q,
+                      .cell = cell};
+    struct study_outcome *o = study_run(&s);
+    struct metric_list names = {0};
+    runner_metric_names(plan->config, &names);
     uint32_t failed = 0;
     for (uint32_t i = 0; i < n; i++) {
-        bool ok = jobs[i].status == 0 && jobs[i].size == row * sizeof *values;
-        for (size_t k = 0; k < row; k++) {
-            values[i * row + k] = ok ? ((double *)jobs[i].data)[k] : METRIC_UNDEFINED;
+        const struct study_outcome *bad = failed_of(&o[i * policies], policies);
+        for (uint32_t k = 0; k < policies * u->n_metrics; k++) {
+            const struct metric *m = metric_list_find(&names, u->metrics[k % u->n_metrics]);
+            values[(size_t)i * policies * u->n_metrics + k] =
+                bad == NULL && m != NULL ? o[i * policies + k / u->n_metrics].values[m - names.v]
+                                         : METRIC_UNDEFINED;
         }
-        if (!ok && failed++ == 0) {
+        if (bad != NULL && failed++ == 0) {
             (void)fprintf(stderr, "xpusim: note: a drawn machine could not run: %s\n",
-                          jobs[i].message);
+                          bad->message);
         }
-        free(jobs[i].data);
     }
-    free(jobs);
+    metric_list_fini(&names);
+    study_outcomes_free(o, s.n);
     return failed;
 }
 
