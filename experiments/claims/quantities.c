@@ -9,31 +9,11 @@
 #include <string.h>
 
 #include "experiments/claims/quantities_impl.h"
-#include "experiments/compare/compare.h"
-#include "experiments/run/config.h"
 #include "experiments/run/expr.h"
-#include "experiments/run/jobs.h"
 #include "experiments/run/runner.h"
 #include "sim/base/arena.h"
 
 #define RATE_MARK "{rate}"
-
-struct quantity_cell {
-    struct quantity_place place;
-    const char *policy; /* borrowed */
-    char workload[CONFIG_PARAMS_BYTES];
-    char path[192];                     /* of the first quantity that asks for it, for messages */
-    double rates[QUANTITIES_MAX_RATES]; /* a search for the sustained rate; else n_rates 0 */
-    uint32_t n_rates;
-    const char *metric; /* of the search */
-    double at_most;
-    bool used, loaded;
-    struct config_options options;
-    struct config config;
-    struct config_policy chosen;
-    struct metric_list names;
-    double *values; /* owned; [metric][replication] */
-};
 
 /* ---- reading ---- */
 
@@ -115,7 +95,7 @@ static void read_run(struct quantities *q, struct quantity_def *d, struct json_o
 }
 
 /* The workload with `rate` in place of the mark; false when there is none, or no room. */
-static bool put_rate(const char *workload, double rate, char *out, size_t size)
+bool quantity_put_rate(const char *workload, double rate, char *out, size_t size)
 {
     const char *at = strstr(workload, RATE_MARK);
     if (at == NULL) {
@@ -142,7 +122,7 @@ static void read_sustained(struct quantities *q, struct quantity_def *d, struct 
         c->rates[i] = cJSON_IsNumber(r) ? r->valuedouble : 0.0;
         char text[CONFIG_PARAMS_BYTES];
         if (!(c->rates[i] > (i == 0 ? 0.0 : c->rates[i - 1])) ||
-            !put_rate(workload, c->rates[i], text, sizeof text)) {
+            !quantity_put_rate(workload, c->rates[i], text, sizeof text)) {
             (void)err_add(o->err,
                           "%s: %s: must have a workload with " RATE_MARK
                           " in it and rising positive rates",
@@ -341,7 +321,7 @@ static int cell_mark(struct quantities *q, uint32_t index, char *message)
     rc = rc == 0 ? config_policy_parse(&c->chosen, c->policy, &e) : rc;
     struct trace t = {0};
     if (c->n_rates > 0) {
-        (void)put_rate(c->workload, c->rates[0], first, sizeof first);
+        (void)quantity_put_rate(c->workload, c->rates[0], first, sizeof first);
         c->options.workload = first;
     }
     rc = rc == 0 ? config_trace(&c->options, 1, (struct config_arrivals){1.0, 1.0, false}, &t, &e)
@@ -403,142 +383,6 @@ int quantities_mark(void *ctx, const char *name, double *out, char *message)
     }
     d->used = true;
     return 0;
-}
-
-/* ---- running ---- */
-
-struct work {
-    struct quantities *q;
-    uint32_t *cells; /* the used ones */
-    uint32_t n;
-    uint64_t seed;
-};
-
-/* Runs the cell on the trace of its options; r is the caller's to free. */
-static int run_cell(const struct quantity_cell *c, const struct config_options *o, uint64_t seed,
-                    struct runner_result *r, struct job_result *out)
-{
-    struct err e = ERR_INIT;
-    struct trace t = {0};
-    struct runner_options opt = {.sketch = false};
-    memset(r, 0, sizeof *r);
-    int rc = config_trace(o, seed, (struct config_arrivals){1.0, 1.0, false}, &t, &e);
-    if (rc == 0) {
-        rc = runner_run(&c->config, &c->chosen, &t, seed, &opt, r, &e);
-    }
-    if (rc != 0) {
-        (void)snprintf(out->message, sizeof out->message, "%.*s", JOBS_MESSAGE_BYTES - 1,
-                       e.n > 0 ? e.lines[0] : r->sim.message);
-    }
-    err_fini(&e);
-    trace_fini(&t);
-    return rc;
-}
-
-/* Rates rising up to the first whose metric is above the limit. */
-static int find_sustained(const struct quantity_cell *c, uint64_t seed, double *found,
-                          struct job_result *out)
-{
-    struct config_options o = c->options; /* its sets are borrowed */
-    char workload[CONFIG_PARAMS_BYTES];
-    double before = 0.0; /* the metric of no load */
-    *found = (double)NAN;
-    for (uint32_t i = 0; i < c->n_rates; i++) {
-        (void)put_rate(c->workload, c->rates[i], workload, sizeof workload);
-        o.workload = workload;
-        struct runner_result r;
-        int rc = run_cell(c, &o, seed, &r, out);
-        if (rc != 0) {
-            runner_result_fini(&r);
-            return rc;
-        }
-        double x = metric_list_find(&r.metrics, c->metric)->value;
-        runner_result_fini(&r);
-        if (x > c->at_most) {
-            if (i > 0) {
-                double frac = (c->at_most - before) / (x - before);
-                *found = c->rates[i - 1] + frac * (c->rates[i] - c->rates[i - 1]);
-            }
-            return 0;
-        }
-        before = isnan(x) ? 0.0 : x; /* no request at so low a rate */
-    }
-    return 0;
-}
-
-/* Job number replication * n + cell. Gives back the metrics, or the rate found. */
-static void run_one(void *ctx, uint32_t index, struct job_result *out)
-{
-    const struct work *w = ctx;
-    const struct quantity_cell *c = w->q->cells[w->cells[index % w->n]];
-    uint64_t seed = compare_seed(w->seed, index / w->n);
-    if (c->n_rates > 0) {
-        double *found = xmalloc(sizeof *found);
-        out->status = find_sustained(c, seed, found, out);
-        out->data = found;
-        out->size = sizeof *found;
-        return;
-    }
-    struct runner_result r;
-    out->status = run_cell(c, &c->options, seed, &r, out);
-    out->data = r.metrics.v;
-    out->size = r.metrics.n * sizeof *r.metrics.v;
-}
-
-static size_t values_of(const struct quantity_cell *c)
-{
-    return c->n_rates > 0 ? 1 : c->names.n;
-}
-
-static void take_values(struct quantity_cell *c, const struct job_result *r, uint32_t replication,
-                        uint32_t replications)
-{
-    if (c->n_rates > 0) {
-        c->values[replication] = r->status == 0 ? *(const double *)r->data : METRIC_UNDEFINED;
-        return;
-    }
-    const struct metric *m = r->data;
-    bool ok = r->status == 0 && r->size == c->names.n * sizeof *m;
-    for (size_t k = 0; k < c->names.n; k++) {
-        c->values[k * replications + replication] = ok ? m[k].value : METRIC_UNDEFINED;
-    }
-}
-
-int quantities_compute(struct quantities *q, const struct quantities_options *o, struct err *e)
-{
-    struct work w = {.q = q, .seed = o->seed};
-    q->replications = o->replications;
-    q->seed = o->seed;
-    w.cells = xcalloc(q->n_cells + 1, sizeof *w.cells);
-    for (uint32_t i = 0; i < q->n_cells; i++) {
-        struct quantity_cell *c = q->cells[i];
-        if (c->used) {
-            w.cells[w.n++] = i;
-            c->values = xmalloc((values_of(c) * o->replications + 1) * sizeof *c->values);
-        }
-    }
-    struct jobs j = {.n = w.n * o->replications,
-                     .parallel = o->parallel,
-                     .cpu_limit_s = o->cpu_limit_s,
-                     .progress = o->progress && w.n > 0,
-                     .ctx = &w,
-                     .run = run_one};
-    struct job_result *results = xcalloc(j.n + 1, sizeof *results);
-    jobs_run(&j, results);
-    int rc = 0;
-    for (uint32_t i = 0; i < j.n; i++) {
-        struct quantity_cell *c = q->cells[w.cells[i % w.n]];
-        take_values(c, &results[i], i / w.n, o->replications);
-        if (results[i].status != 0) {
-            (void)err_add(e, "%s: %s, %s, replication %" PRIu32 ": %s", c->path, c->policy,
-                          c->workload, i / w.n, results[i].message);
-            rc = -EIO;
-        }
-        free(results[i].data);
-    }
-    free(results);
-    free(w.cells);
-    return rc;
 }
 
 /* ---- values ---- */

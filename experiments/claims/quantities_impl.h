@@ -3,13 +3,36 @@
 #define EXPERIMENTS_CLAIMS_QUANTITIES_IMPL_H
 
 #include "experiments/claims/quantities.h"
+#include "experiments/run/config.h"
 #include "hwmodels/speculation.h"
+#include "sim/metrics/metrics.h"
 
 /* What is run or priced on: all borrowed. */
 struct quantity_place {
     const char *soc, *llm;
     const cJSON *sets; /* array of "path=value", or NULL */
 };
+
+/* A run that quantities ask for, or a search over runs of rising rates. */
+struct quantity_cell {
+    struct quantity_place place;
+    const char *policy; /* borrowed */
+    char workload[CONFIG_PARAMS_BYTES];
+    char path[192];                     /* of the first quantity that asks for it, for messages */
+    double rates[QUANTITIES_MAX_RATES]; /* a search for the sustained rate; else n_rates 0 */
+    uint32_t n_rates;
+    const char *metric; /* of the search */
+    double at_most;
+    bool used, loaded;
+    struct config_options options;
+    struct config config;
+    struct config_policy chosen;
+    struct metric_list names;
+    double *values; /* owned; [metric][replication] */
+};
+
+/* The workload with {rate} replaced. False when it does not fit, or there is no {rate}. */
+bool quantity_put_rate(const char *workload, double rate, char *out, size_t size);
 
 /* Forms with one value: reads the object and computes it. */
 double quantity_kernel(struct json_obj *o);
@@ -28,8 +51,6 @@ double quantity_acceptance_draw(const struct speculation_model *m, uint64_t seed
 /* The keys soc, llm, set, with the defaults of the command line. */
 struct quantity_place quantity_place_read(struct json_obj *o);
 
-struct config;
-struct config_options;
 /* Options of a place; 0 or -EINVAL with the error at `o`'s path. config_options_fini in every case.
  */
 int quantity_options(const struct quantity_place *p, struct config_options *out, struct err *e);
