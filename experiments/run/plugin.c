@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "policies/external/external.h"
 #include "policies/registry.h"
 #include "sim/core/contract.h"
 
@@ -24,6 +25,9 @@ typedef const struct policy_ops *plugin_entry(void);
 
 size_t plugin_path_length(const char *spec)
 {
+    if (external_spec_length(spec) > 0) {
+        return external_spec_length(spec);
+    }
     for (const char *p = spec; (p = strstr(p, SUFFIX)) != NULL; p++) {
         const char *end = p + strlen(SUFFIX);
         if (p > spec && (*end == '\0' || *end == ':')) {
@@ -122,8 +126,19 @@ static void *open_copy(const char *path, struct err *e)
     return handle;
 }
 
+static const struct policy_ops *load_external(const char *spec, struct err *e)
+{
+    const struct policy_ops *ops = external_load(spec, e);
+    char path[PATH_BYTES];
+    (void)snprintf(path, sizeof path, "%.*s", (int)plugin_path_length(spec), spec);
+    return ops != NULL && check_ops(path, ops, e) == 0 ? ops : NULL;
+}
+
 const struct policy_ops *plugin_load(const char *spec, struct err *e)
 {
+    if (external_spec_length(spec) > 0) {
+        return load_external(spec, e);
+    }
     char path[PATH_BYTES];
     size_t len = plugin_path_length(spec);
     /* dlopen looks for a name without a slash in the system's folders, never in this one. */

@@ -43,6 +43,7 @@
 
 struct sched;
 struct sched_api;
+struct policy_ops;
 
 /* ---- residents: things that must be in memory before work can use them ---- */
 
@@ -151,6 +152,7 @@ struct sched_api {
     int (*set_timer)(struct sched *s, int64_t at_ns);
     int (*shed)(struct sched *s, const struct request *r);
     int (*note)(struct sched *s, const char *counter, uint64_t add);
+    void (*give_up)(struct sched *s, const char *why);
 };
 
 /* What a policy holds. One per run. */
@@ -164,7 +166,8 @@ struct sched {
     void *state;         /* policy_ops.state_size_bytes zeroed bytes */
     const void *context; /* from the run's owner (a log to replay), or NULL */
     const struct policy_params *params;
-    uint32_t kv_block_tokens; /* KV is reserved in blocks of so many tokens */
+    uint32_t kv_block_tokens;        /* KV is reserved in blocks of so many tokens */
+    const struct policy_ops *policy; /* the policy itself */
 };
 
 /* Annotated cost of `rows` rows of one op of a pass of this shape on a device. rows = 0: all rows
@@ -343,6 +346,13 @@ static inline int sched_note(struct sched *s, const char *counter, uint64_t add)
     return s->api->note(s, counter, add);
 }
 
+/* The policy cannot go on: the run ends with an error that names it and says why. From any hook;
+ * later calls change nothing. */
+static inline void sched_give_up(struct sched *s, const char *why)
+{
+    s->api->give_up(s, why);
+}
+
 /* ---- parameters ---- */
 
 enum param_type { PARAM_NUMBER, PARAM_INT, PARAM_BOOL, PARAM_CHOICE };
@@ -426,7 +436,7 @@ static inline bool param_bool(const struct sched *s, uint32_t i)
 #define POLICY_API_VERSION 3
 /* A hash of every struct and enum of device.h, pass.h, request.h and this file; `make lint` says
  * what it must be, so none of them changes unnoticed. Members are appended, never put between. */
-#define POLICY_LAYOUT 3720877915u
+#define POLICY_LAYOUT 3657600540u
 
 /* What a policy and its core both read or write. */
 #define POLICY_CONTRACT_STRUCTS(X)                                                                 \

@@ -300,6 +300,11 @@ static int act_note(struct sched *s, const char *name, uint64_t add)
     return 0;
 }
 
+static void act_give_up(struct sched *s, const char *why)
+{
+    (void)core_fail(core_of(s), -EIO, "%s", why);
+}
+
 const struct sched_api core_sched_api = {
     .size = sizeof(struct sched_api),
     .estimate = act_estimate,
@@ -321,4 +326,5 @@ const struct sched_api core_sched_api = {
     .set_timer = act_set_timer,
     .shed = act_shed,
     .note = act_note,
+    .give_up = act_give_up,
 };

@@ -121,6 +121,7 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
     c->sched.params = setup->params;
     c->sched.kv_block_tokens = setup->kv_block_tokens;
     c->sched.context = setup->policy_context;
+    c->sched.policy = setup->policy;
     const struct policy_ops *p = setup->policy;
     char why[256];
     if (contract_mismatch(&p->contract, why, sizeof why) != NULL) {

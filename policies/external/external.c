@@ -1,0 +1,307 @@
+/* A policy that is another process: what the core tells goes out as a line per call of schedule,
+ * what comes back is done. The process is started for every run and ends with it, so that nothing
+ * of one run reaches another. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "policies/external/external_impl.h"
+
+#define SHOWN_BYTES 120 /* of a line that makes no sense */
+
+static struct external *own(const struct sched *s)
+{
+    return (struct external *)(uintptr_t)s->policy;
+}
+
+/* ---- the end of a run that cannot go on ---- */
+
+static void fail(struct sched *s, struct external_run *x, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void fail(struct sched *s, struct external_run *x, const char *fmt, ...)
+{
+    char why[400];
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(why, sizeof why, fmt, ap);
+    va_end(ap);
+    x->failed = true;
+    (void)snprintf(x->process.failure, sizeof x->process.failure, "failed"); /* no grace */
+    sched_give_up(s, why);
+    process_end(&x->process);
+}
+
+static void fail_nonsense(struct sched *s, struct external_run *x, const char *what,
+                          const char *line)
+{
+    if (line[0] == '[' || line[0] == '{') {
+        fail(s, x, "answered nonsense: %s: %.*s", what, SHOWN_BYTES, line);
+    } else {
+        fail(s, x,
+             "wrote to standard output, which carries the protocol (print to standard error): "
+             "%.*s",
+             SHOWN_BYTES, line);
+    }
+}
+
+/* ---- a conversation ---- */
+
+static bool say(struct sched *s, struct external_run *x)
+{
+    if (process_send(&x->process, x->line.p, x->line.n) != 0) {
+        fail(s, x, "%s", x->process.failure);
+    }
+    return !x->failed;
+}
+
+/* One line of the process, as far as it goes: true when it has more to ask before it is done. */
+static bool hear(struct sched *s, struct external_run *x)
+{
+    char *line = process_receive(&x->process);
+    if (line == NULL) {
+        fail(s, x, "%s", x->process.failure);
+        return false;
+    }
+    if (process_unasked(&x->process) > 0) {
+        fail(s, x, "wrote more than one line where one answers: %.*s", SHOWN_BYTES, line);
+        return false;
+    }
+    cJSON *tree = cJSON_Parse(line);
+    const cJSON *kind = cJSON_IsArray(tree) ? tree->child : NULL;
+    const cJSON *what = kind != NULL ? kind->next : NULL;
+    const char *name = cJSON_IsString(kind) ? kind->valuestring : "";
+    const char *wrong = NULL;
+    bool more = false;
+    if (strcmp(name, "do") == 0 || strcmp(name, "sync") == 0) {
+        more = name[0] == 's';
+        wrong = external_act(s, x, what);
+        x->again = what == NULL || !cJSON_IsFalse(what->next);
+        if (more && wrong == NULL) {
+            external_tell(s, x, "result");
+        }
+    } else if (strcmp(name, "ask") == 0) {
+        more = true;
+        wrong = external_answer(s, x, what);
+    } else if (strcmp(name, "error") == 0 && cJSON_IsString(what)) {
+        fail(s, x, "%s", what->valuestring);
+    } else {
+        wrong = "a line is [\"do\", ...], [\"sync\", ...], [\"ask\", ...] or [\"error\", text]";
+    }
+    if (wrong != NULL && !x->failed) {
+        fail_nonsense(s, x, wrong, line);
+    }
+    cJSON_Delete(tree);
+    return more && !x->failed && say(s, x);
+}
+
+/* Says what is in x->line and hears until the process is done. */
+static void talk(struct sched *s, struct external_run *x)
+{
+    if (say(s, x)) {
+        while (hear(s, x)) {
+        }
+    }
+}
+
+/* ---- hooks ---- */
+
+static int external_init(struct sched *s)
+{
+    struct external_run *x = s->state;
+    struct external *e = own(s);
+    double given = s->params->v[e->n_params];
+    double limit_s = given > 0.0 ? given : e->limit_s;
+    if (process_start(&x->process, e->argv, limit_s) != 0) {
+        fail(s, x, "%s", x->process.failure);
+        return -EIO;
+    }
+    static const char hello[] = EXTERNAL_HELLO;
+    if (process_send(&x->process, hello, sizeof hello - 1) != 0 ||
+        process_receive(&x->process) == NULL) {
+        fail(s, x, "%s", x->process.failure);
+        return -EIO;
+    }
+    external_tell_init(s, x);
+    talk(s, x);
+    return x->failed ? -EIO : 0;
+}
+
+static void external_exit(struct sched *s)
+{
+    struct external_run *x = s->state;
+    if (x == NULL) {
+        return;
+    }
+    process_end(&x->process);
+    for (uint32_t i = 0; i < x->n_passes; i++) {
+        free(x->passes[i]);
+    }
+    free(x->requests);
+    free(x->passes);
+    free(x->launches);
+    text_fini(&x->events);
+    text_fini(&x->changed_requests);
+    text_fini(&x->changed_passes);
+    text_fini(&x->changed_launches);
+    text_fini(&x->refusals);
+    text_fini(&x->line);
+}
+
+static void event(struct external_run *x, const char *name)
+{
+    x->awake = x->awake || strcmp(name, "launch_done") != 0;
+    text_string(&x->events, x->events.n > 0 ? ",[\"" : "[\"");
+    text_string(&x->events, name);
+    text_char(&x->events, '"');
+}
+
+static void field(struct external_run *x, uint64_t v)
+{
+    text_char(&x->events, ',');
+    text_u64(&x->events, v);
+}
+
+static void field_ns(struct external_run *x, int64_t ns)
+{
+    text_char(&x->events, ',');
+    text_ns(&x->events, ns);
+}
+
+static void external_request_arrived(struct sched *s, const struct request *r)
+{
+    struct external_run *x = s->state;
+    struct told_request *told = r->own;
+    if (x->n_requests == x->cap_requests) {
+        x->cap_requests = x->cap_requests == 0 ? 64 : x->cap_requests * 2;
+        x->requests = xrealloc(x->requests, x->cap_requests * sizeof(const struct request *));
+    }
+    uint32_t at = x->n_requests++;
+    for (; at > 0 && x->requests[at - 1]->id > r->id; at--) {
+        x->requests[at] = x->requests[at - 1];
+    }
+    x->requests[at] = r;
+    *told = (struct told_request){.state = r->state,
+                                  .kv_tokens = r->kv_tokens,
+                                  .kv_swapped = r->kv_swapped,
+                                  .first_service_ns = r->first_service_ns,
+                                  .first_token_ns = r->first_token_ns,
+                                  .last_token_ns = r->last_token_ns};
+    event(x, "arrived");
+    field(x, r->id);
+    field(x, r->session_id);
+    field(x, r->turn);
+    field(x, r->client_id);
+    text_string(&x->events, r->cls == REQUEST_CLASS_REACTIVE ? ",\"reactive\"" : ",\"proactive\"");
+    field_ns(x, r->priority);
+    field_ns(x, r->arrival_ns);
+    field(x, r->input_tokens);
+    field(x, r->max_output_tokens);
+    field_ns(x, r->ttft_slo_ns);
+    field_ns(x, r->tbt_slo_ns);
+    field_ns(x, r->deadline_ns);
+    field(x, r->reused_tokens);
+    field(x, r->kv_tokens);
+    text_string(&x->events, r->kv_swapped ? ",true]" : ",false]");
+}
+
+static void external_request_cancelled(struct sched *s, const struct request *r)
+{
+    struct external_run *x = s->state;
+    event(x, "cancelled");
+    field(x, r->id);
+    text_char(&x->events, ']');
+}
+
+static void external_launch_done(struct sched *s, const struct launch *l)
+{
+    struct external_run *x = s->state;
+    for (uint32_t i = 0; i < x->n_launches; i++) {
+        if (x->launches[i].l == l) {
+            event(x, "launch_done");
+            field(x, x->launches[i].id);
+            text_string(&x->events, ",\"");
+            text_string(&x->events, external_outcomes[l->outcome]);
+            text_string(&x->events, "\"]");
+        }
+    }
+}
+
+static void external_pass_done(struct sched *s, const struct pass *p)
+{
+    struct external_run *x = s->state;
+    const struct told_pass *told = p->policy_data;
+    event(x, "pass_done");
+    field(x, told->id);
+    text_string(&x->events, ",[");
+    for (uint32_t i = 0; i < p->n_segments; i++) {
+        text_string(&x->events, i > 0 ? "," : "");
+        text_u64(&x->events, p->segments[i].emitted_tokens);
+    }
+    text_string(&x->events, "]]");
+}
+
+static void external_resident_ready(struct sched *s, struct resident_key key)
+{
+    struct external_run *x = s->state;
+    event(x, "resident_ready");
+    text_string(&x->events, ",\"");
+    text_string(&x->events, external_residents[key.kind]);
+    text_char(&x->events, '"');
+    field(x, key.a);
+    field(x, key.b);
+    text_char(&x->events, ']');
+}
+
+static void external_kv_moved(struct sched *s, const struct request *r)
+{
+    struct external_run *x = s->state;
+    event(x, "kv_moved");
+    field(x, r->id);
+    text_char(&x->events, ']');
+}
+
+/* At a new instant the process is asked, unless it sleeps through all that happened; again at the
+ * same one while it acts and has not said that once is enough, or when there is something that it
+ * has not heard. */
+static void external_schedule(struct sched *s)
+{
+    struct external_run *x = s->state;
+    bool ask = s->epoch != x->epoch || x->again || x->events.n > 0;
+    bool slept = own(s)->sleeps && !x->awake && !x->timers && x->events.n > 0;
+    if (slept) {
+        external_bury(x);
+        return;
+    }
+    x->epoch = s->epoch;
+    if (ask && !x->failed) {
+        x->awake = false;
+        external_tell(s, x, "schedule");
+        talk(s, x);
+    }
+    external_bury(x);
+}
+
+static void external_dump(struct sched *s, FILE *out)
+{
+    const struct external_run *x = s->state;
+    fprintf(out, "%u requests, %u passes, %u launches known to %s\n", x->n_requests, x->n_passes,
+            x->n_launches, own(s)->spec);
+}
+
+void external_hooks(struct policy_ops *o)
+{
+    o->state_size_bytes = sizeof(struct external_run);
+    o->request_state_size_bytes = sizeof(struct told_request);
+    o->init = external_init;
+    o->exit = external_exit;
+    o->request_arrived = external_request_arrived;
+    o->request_cancelled = external_request_cancelled;
+    o->launch_done = external_launch_done;
+    o->pass_done = external_pass_done;
+    o->resident_ready = external_resident_ready;
+    o->kv_moved = external_kv_moved;
+    o->schedule = external_schedule;
+    o->dump = external_dump;
+}

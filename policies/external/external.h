@@ -1,0 +1,29 @@
+/* Policies in any language: a process that speaks docs/policy-protocol.md over its standard input
+ * and output. `exec:COMMAND` names one by a shell command, `python:FILE:CLASS` by a class of a
+ * Python file (policies/python). Everything after that, from a colon on, is parameters. */
+#ifndef POLICIES_EXTERNAL_EXTERNAL_H
+#define POLICIES_EXTERNAL_EXTERNAL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sim/api/policy.h"
+#include "sim/base/err.h"
+
+/* Raised when a message comes to mean something else. */
+#define EXTERNAL_PROTOCOL 1
+
+/* Length of "exec:COMMAND" or "python:FILE:CLASS" at the start of a policy specification; 0 when it
+ * names a policy of another kind. */
+size_t external_spec_length(const char *spec);
+
+/* Asks the program of such a specification what it is (name, needs, parameters) and gives a policy
+ * that starts it anew for every run. NULL with an error that names it. The policy lives as long as
+ * this process; asking for one twice gives the same. */
+const struct policy_ops *external_load(const char *spec, struct err *e);
+
+/* A hash of the Python file, or of the file that the command's first word names; 0 for a program
+ * found in PATH. */
+uint64_t external_code_hash(const char *spec);
+
+#endif

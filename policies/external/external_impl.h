@@ -1,0 +1,108 @@
+/* Inside of policies/external. */
+#ifndef POLICIES_EXTERNAL_EXTERNAL_IMPL_H
+#define POLICIES_EXTERNAL_EXTERNAL_IMPL_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "policies/external/external.h"
+#include "policies/external/process.h"
+#include "policies/external/text.h"
+#include "sim/api/policy.h"
+#include "sim/base/version.h"
+
+#define EXTERNAL_STRING_(x) #x
+#define EXTERNAL_STRING(x) EXTERNAL_STRING_(x)
+/* The first line of every conversation. */
+#define EXTERNAL_HELLO                                                                             \
+    "{\"xpusim\":\"" XPUSIM_VERSION "\",\"protocol\":" EXTERNAL_STRING(EXTERNAL_PROTOCOL) "}\n"
+
+#define EXTERNAL_LIMIT_S 30.0 /* for an answer, where neither policy nor user says otherwise */
+
+/* A program that was asked what it is. */
+struct external {
+    struct policy_ops ops; /* stays first: sched.policy points here */
+    struct external *next;
+    char *spec;
+    char *argv[6]; /* how it is started; NULL-terminated */
+    double limit_s;
+    bool sleeps;       /* it need not be asked when launches ended and nothing else happened */
+    uint32_t n_params; /* its own; limit_s follows */
+    struct policy_param params[65];
+};
+
+/* What it has been told of something that changes. */
+struct told_request {
+    enum request_state state;
+    uint32_t kv_tokens, generated_tokens, preemptions;
+    bool kv_swapped, calls_tool;
+    int64_t first_service_ns, first_token_ns, last_token_ns;
+    uint32_t pass; /* by the process's number; 0: none */
+};
+struct told_pass {
+    uint32_t id; /* the process's number */
+    bool whole;  /* what does not change has been told */
+    struct pass *p;
+    enum pass_state state;
+    uint32_t op, rows_todo, rows_active, last_op_devices, n_launches;
+};
+struct told_launch {
+    uint32_t id;
+    bool whole;
+    const struct launch *l;
+    enum launch_state state;
+    bool stop_requested;
+    int64_t start_ns;
+};
+
+/* A run. */
+struct external_run {
+    struct process process;
+    const struct request **requests; /* live ones by id */
+    uint32_t n_requests, cap_requests;
+    struct told_pass **passes; /* live ones, in the order of forming; each is its policy_data */
+    uint32_t n_passes, cap_passes;
+    struct told_launch *launches;
+    uint32_t n_launches, cap_launches;
+    /* What the next message will say. */
+    struct text events, changed_requests, changed_passes, changed_launches, refusals;
+    uint32_t n_refusals;
+    struct text line; /* being written */
+    uint64_t epoch;   /* of the last message */
+    bool awake;       /* something happened that it does not sleep through */
+    bool timers;      /* it has set one: no event tells when it is due */
+    bool again;       /* it wants to be asked again at an instant at which it acted */
+    bool failed;
+};
+
+/* external.c: the hooks of a policy that is another process. */
+void external_hooks(struct policy_ops *o);
+
+/* external_tell.c: from structs to lines. */
+void external_tell_init(struct sched *s, struct external_run *x);
+/* "schedule" or "result": everything that changed since the last one. */
+void external_tell(struct sched *s, struct external_run *x, const char *what);
+/* Forgets what has ended; what was not told of it yet will be. */
+void external_bury(struct external_run *x);
+
+/* external_act.c: from lines to actions. Both return NULL, or what is wrong with the line. */
+const char *external_act(struct sched *s, struct external_run *x, const cJSON *actions);
+/* Writes the answers as a line. */
+const char *external_answer(struct sched *s, struct external_run *x, const cJSON *questions);
+
+/* external_name.c: the words of the protocol; NULL ends each list. */
+extern const char *const external_ops[], *const external_roles[],
+                                             *const external_yields[],
+                                                 *const external_residents[],
+                                                     *const external_classes[],
+                                                         *const external_request_states[],
+                                                             *const external_pass_states[],
+                                                                 *const external_launch_states[],
+                                                                     *const external_outcomes[];
+/* "no_memory", "busy", ... */
+const char *external_error(int rc);
+/* Place of a word in a list, or -1. */
+int external_word(const char *const *list, const char *word);
+
+#endif

@@ -1,0 +1,284 @@
+/* From a specification to a policy: how the program is started, and what it says it is. */
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "policies/external/external_impl.h"
+#include "sim/base/datadir.h"
+#include "sim/base/hash.h"
+#include "sim/base/input.h"
+#include "sim/base/json.h"
+
+#define EXEC "exec:"
+#define PYTHON "python:"
+#define PATH_BYTES 4096
+#define KEY_LETTERS "abcdefghijklmnopqrstuvwxyz0123456789_"
+#define MAX_PARAMS 63 /* of its own: limit_s is one more */
+
+/* ---- specifications ---- */
+
+static bool starts(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+/* "key=" */
+static bool is_params(const char *text)
+{
+    size_t n = strspn(text, KEY_LETTERS);
+    return n > 0 && text[n] == '=';
+}
+
+size_t external_spec_length(const char *spec)
+{
+    if (starts(spec, EXEC)) { /* a command may hold colons: the last one with a key behind it */
+        const char *colon = strrchr(spec + strlen(EXEC) - 1, ':');
+        bool params = colon > spec + strlen(EXEC) && (is_params(colon + 1) || colon[1] == '\0');
+        return params ? (size_t)(colon - spec) : strlen(spec);
+    }
+    if (!starts(spec, PYTHON)) {
+        return 0;
+    }
+    size_t n = strlen(PYTHON) + strcspn(spec + strlen(PYTHON), ":"); /* the file */
+    return spec[n] == ':' ? n + 1 + strcspn(spec + n + 1, ":") : n;
+}
+
+/* The file that a specification names, "" without one. */
+static void file_of(const char *spec, size_t n, char *buf, size_t size)
+{
+    size_t skip = starts(spec, PYTHON) ? strlen(PYTHON) : strlen(EXEC);
+    size_t len = strcspn(spec + skip, starts(spec, PYTHON) ? ":" : " ");
+    (void)snprintf(buf, size, "%.*s", (int)(len < n - skip ? len : n - skip), spec + skip);
+}
+
+uint64_t external_code_hash(const char *spec)
+{
+    char path[PATH_BYTES];
+    file_of(spec, external_spec_length(spec), path, sizeof path);
+    FILE *f = strchr(path, '/') != NULL || starts(spec, PYTHON) ? input_try(path) : NULL;
+    uint64_t h = HASH_INIT;
+    char block[4096];
+    for (size_t n = f == NULL ? 0 : 1; n > 0;) {
+        n = fread(block, 1, sizeof block, f);
+        h = hash_bytes(h, block, n);
+    }
+    if (f != NULL) {
+        (void)fclose(f);
+    }
+    return f == NULL ? 0 : h;
+}
+
+/* The command line of a specification. Owned by x. */
+static int command_line(struct external *x, struct err *e)
+{
+    if (starts(x->spec, EXEC)) {
+        const char *command = x->spec + strlen(EXEC);
+        if (command[strspn(command, " ")] == '\0') {
+            return err_add(e, "--policy %s: a command is missing: exec:./program arguments",
+                           x->spec);
+        }
+        char *line = xmalloc(strlen(command) + 6);
+        (void)sprintf(line, "exec %s", command);
+        x->argv[0] = xstrdup("/bin/sh");
+        x->argv[1] = xstrdup("-c");
+        x->argv[2] = line;
+        return 0;
+    }
+    const char *file = x->spec + strlen(PYTHON);
+    const char *colon = strchr(file, ':');
+    if (colon == NULL || colon == file || colon[1] == '\0') {
+        return err_add(e, "--policy %s: must be python:FILE.py:CLASS", x->spec);
+    }
+    char path[PATH_BYTES];
+    const char *python = getenv("XPUSIM_PYTHON");
+    x->argv[0] = xstrdup(python != NULL && *python != '\0' ? python : "python3");
+    x->argv[1] = xstrdup(datadir_path(path, sizeof path, "policies/python"));
+    file_of(x->spec, strlen(x->spec), path, sizeof path);
+    if (access(path, R_OK) != 0) {
+        return err_add(e, "--policy %s: cannot read: %s", path, strerror(errno));
+    }
+    x->argv[2] = xstrdup(path);
+    x->argv[3] = xstrdup(colon + 1);
+    return 0;
+}
+
+/* ---- what a program says it is ---- */
+
+static const char *const flag_names[] = {"oracle", "busy_poll", NULL};
+static const char *const need_names[] = {
+    "spans",   "row_split", "kernel_yields",
+    "compile", "load",      "kv_evict",
+    "reset",   "verify",    DEVICE_KINDS(DEVICE_KIND_NAME_) NULL};
+static const uint32_t needs[] = {CAP_SPANS, CAP_ROW_SPLIT, CAP_YIELD_KERNEL, CAP_COMPILE,
+                                 CAP_LOAD,  CAP_KV_EVICT,  CAP_RESET,        CAP_VERIFY};
+#define N_NEEDS (sizeof needs / sizeof needs[0])
+
+static uint32_t bits_of(struct external *x, const cJSON *list, const char *const *names,
+                        bool is_needs, struct err *e)
+{
+    uint32_t bits = 0;
+    const cJSON *it = NULL;
+    cJSON_ArrayForEach(it, list)
+    {
+        int i = external_word(names, cJSON_IsString(it) ? it->valuestring : NULL);
+        if (i < 0) {
+            (void)err_add(e, "--policy %s: it names a %s that there is not: %s", x->spec,
+                          is_needs ? "need" : "flag",
+                          cJSON_IsString(it) ? it->valuestring : "not a text");
+        } else if (!is_needs) {
+            bits |= 1u << i; /* POLICY_F_ORACLE, POLICY_F_BUSY_POLL */
+        } else {
+            bits |= (size_t)i < N_NEEDS ? needs[i] : CAP_DEVICE((uint32_t)i - (uint32_t)N_NEEDS);
+        }
+    }
+    return bits;
+}
+
+static void choices_of(struct policy_param *p, struct json_obj *o)
+{
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(o->node, "choices");
+    int n = json_get_array_size(o, "choices", 1, 64);
+    const char **texts = xcalloc((size_t)n + 1, sizeof *texts);
+    for (int i = 0; i < n; i++) {
+        const cJSON *it = cJSON_GetArrayItem(list, i);
+        texts[i] = xstrdup(cJSON_IsString(it) ? it->valuestring : "");
+    }
+    p->choices = texts;
+    p->def = n > 0 ? json_get_choice(o, "default", texts) : 0.0;
+    p->max = n - 1;
+}
+
+static void param_of(struct policy_param *p, struct json_obj *o)
+{
+    static const char *const types[] = {"number", "int", "bool", "choice", NULL};
+    p->name = xstrdup(json_get_string(o, "name"));
+    p->type = (enum param_type)json_get_choice(o, "type", types);
+    p->help = xstrdup(json_has(o, "help") ? json_get_string(o, "help") : "");
+    switch (p->type) {
+    case PARAM_CHOICE:
+        choices_of(p, o);
+        break;
+    case PARAM_BOOL:
+        p->def = json_get_bool(o, "default") ? 1.0 : 0.0;
+        p->max = 1.0;
+        break;
+    case PARAM_INT:
+    case PARAM_NUMBER:
+        p->min = json_get_number(o, "min", -1e300, 1e300);
+        p->max = json_get_number(o, "max", p->min, 1e300);
+        p->def = json_get_number(o, "default", p->min, p->max);
+        break;
+    }
+    json_done(o);
+}
+
+static void params_of(struct external *x, struct json_obj *o)
+{
+    int n = json_has(o, "params") ? json_get_array_size(o, "params", 0, MAX_PARAMS) : 0;
+    for (int i = 0; i < n; i++) {
+        struct json_obj p = json_array_object(o, "params", i);
+        param_of(&x->params[x->n_params++], &p);
+    }
+    char help[160];
+    (void)snprintf(help, sizeof help,
+                   "wall clock for one answer of the process, its start included, s; 0: %g",
+                   x->limit_s);
+    x->params[x->n_params] =
+        (struct policy_param)POLICY_NUMBER("limit_s", 0, 0, 1e6, xstrdup(help));
+    x->ops.params = x->params;
+}
+
+static void description_of(struct external *x, const cJSON *tree, struct err *e)
+{
+    char place[PATH_BYTES];
+    (void)snprintf(place, sizeof place, "--policy %s: its description", x->spec);
+    struct json_obj o = json_root(tree, place, e);
+    uint32_t version = json_get_u32(&o, "protocol", 0, UINT32_MAX);
+    if (version != EXTERNAL_PROTOCOL) {
+        (void)err_add(e, "--policy %s: it speaks version %u of the protocol, this xpusim %u",
+                      x->spec, version, EXTERNAL_PROTOCOL);
+        return;
+    }
+    x->ops.name = xstrdup(json_get_string(&o, "name"));
+    x->ops.summary = xstrdup(json_get_string(&o, "summary"));
+    if (json_has(&o, "flags")) {
+        const cJSON *list = cJSON_GetObjectItemCaseSensitive(tree, "flags");
+        (void)json_get_array_size(&o, "flags", 0, 8);
+        x->ops.flags = bits_of(x, list, flag_names, false, e);
+    }
+    if (json_has(&o, "needs")) {
+        const cJSON *list = cJSON_GetObjectItemCaseSensitive(tree, "needs");
+        (void)json_get_array_size(&o, "needs", 0, 32);
+        x->ops.needs = bits_of(x, list, need_names, true, e);
+    }
+    if (json_has(&o, "sleeps")) {
+        x->sleeps = json_get_bool(&o, "sleeps");
+    }
+    if (json_has(&o, "limit_s")) {
+        x->limit_s = json_get_number(&o, "limit_s", 1e-3, 1e6);
+    }
+    params_of(x, &o);
+    json_done(&o);
+}
+
+/* Starts it, hears what it is, lets it go. */
+static int describe(struct external *x, struct err *e)
+{
+    struct process p;
+    static const char hello[] = EXTERNAL_HELLO;
+    size_t before = e->n;
+    char *line = NULL;
+    if (process_start(&p, x->argv, EXTERNAL_LIMIT_S) == 0 &&
+        process_send(&p, hello, sizeof hello - 1) == 0) {
+        line = process_receive(&p);
+    }
+    cJSON *tree = line != NULL ? cJSON_Parse(line) : NULL;
+    const cJSON *error = cJSON_GetObjectItemCaseSensitive(tree, "error");
+    if (line == NULL && strstr(p.failure, "no such program") != NULL && starts(x->spec, PYTHON)) {
+        (void)err_add(e,
+                      "--policy %s: %s was not found: install it (Debian: python3), or name an "
+                      "interpreter in XPUSIM_PYTHON",
+                      x->spec, x->argv[0]);
+    } else if (line == NULL) {
+        (void)err_add(e, "--policy %s: %s before it said what it is", x->spec, p.failure);
+    } else if (cJSON_IsString(error)) {
+        (void)err_add(e, "--policy %s: %s", x->spec, error->valuestring);
+    } else if (!cJSON_IsObject(tree)) {
+        (void)err_add(e,
+                      "--policy %s: its first line must be what it is, as an object of JSON "
+                      "(docs/policy-protocol.md): %.80s",
+                      x->spec, line);
+    } else {
+        description_of(x, tree, e);
+    }
+    cJSON_Delete(tree);
+    process_end(&p);
+    return e->n > before ? -EINVAL : 0;
+}
+
+static struct external *loaded; /* all of them: results go on using their strings */
+
+const struct policy_ops *external_load(const char *spec, struct err *e)
+{
+    size_t n = external_spec_length(spec);
+    for (struct external *x = loaded; x != NULL; x = x->next) {
+        if (strncmp(x->spec, spec, n) == 0 && x->spec[n] == '\0') {
+            return &x->ops;
+        }
+    }
+    struct external *x = xcalloc(1, sizeof *x);
+    x->spec = xcalloc(n + 1, 1);
+    memcpy(x->spec, spec, n);
+    x->limit_s = EXTERNAL_LIMIT_S;
+    x->ops.contract = (struct policy_contract)POLICY_CONTRACT;
+    external_hooks(&x->ops);
+    x->next = loaded;
+    if (command_line(x, e) != 0 || describe(x, e) != 0) {
+        return NULL; /* its strings may be in the errors: a few bytes until the process ends */
+    }
+    loaded = x;
+    return &x->ops;
+}

@@ -1,0 +1,351 @@
+/* What an external policy is told: the facts of a run once, then what changed. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "policies/external/external_impl.h"
+#include "policies/params.h"
+
+/* ---- the facts of a run ---- */
+
+static void add_time(cJSON *o, const char *key, int64_t ns)
+{
+    cJSON_AddNumberToObject(o, key, (double)ns);
+}
+
+static void add_device(cJSON *all, const struct device *d)
+{
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddItemToArray(all, o);
+    cJSON_AddStringToObject(o, "name", d->name);
+    cJSON_AddStringToObject(o, "kind", device_kind_names()[d->kind]);
+    cJSON_AddStringToObject(o, "sharing", d->sharing == DEVICE_SERIAL ? "serial" : "time_shared");
+    cJSON_AddNumberToObject(o, "inflight_depth", d->inflight_depth);
+    cJSON_AddNumberToObject(o, "max_shared", d->max_shared);
+    cJSON_AddNumberToObject(o, "shared_efficiency_frac", d->shared_efficiency_frac);
+    cJSON_AddNumberToObject(o, "chunk_rows", d->chunk_rows);
+    cJSON_AddBoolToObject(o, "static_attention", d->static_attention);
+    cJSON_AddBoolToObject(o, "can_withdraw", d->can_withdraw);
+    cJSON_AddBoolToObject(o, "can_reset", d->can_reset);
+    cJSON_AddBoolToObject(o, "can_suspend", d->can_suspend);
+    cJSON_AddNumberToObject(o, "idle_watts", d->idle_watts);
+    cJSON_AddNumberToObject(o, "decode_watts", d->decode_watts);
+    cJSON_AddNumberToObject(o, "prefill_watts", d->prefill_watts);
+    add_time(o, "submit_ns", d->submit_ns);
+    add_time(o, "completion_ns", d->completion_ns);
+    add_time(o, "reset_ns", d->reset_ns);
+}
+
+static void add_machine(cJSON *root, const struct machine *m)
+{
+    cJSON *o = cJSON_AddObjectToObject(root, "machine");
+    cJSON_AddStringToObject(o, "name", m->name);
+    cJSON *all = cJSON_AddArrayToObject(o, "devices");
+    for (uint32_t i = 0; i < m->n_devices; i++) {
+        add_device(all, &m->devices[i]);
+    }
+    cJSON_AddNumberToObject(o, "ddr_peak_bytes_per_s", m->ddr_peak_bytes_per_s);
+    cJSON_AddNumberToObject(o, "ddr_cap_frac", m->ddr_cap_frac);
+    add_time(o, "sync_ns", m->sync_ns);
+    add_time(o, "schedule_ns", m->schedule_ns);
+    add_time(o, "sample_ns_per_token", m->sample_ns_per_token);
+    add_time(o, "compile_fixed_ns", m->compile_fixed_ns);
+    cJSON_AddNumberToObject(o, "compile_ns_per_token", m->compile_ns_per_token);
+    cJSON_AddNumberToObject(o, "compile_watts", m->compile_watts);
+    cJSON_AddNumberToObject(o, "loader_bytes_per_s", m->loader_bytes_per_s);
+    add_time(o, "loader_fixed_ns", m->loader_fixed_ns);
+    cJSON_AddNumberToObject(o, "swap_bytes_per_s", m->swap_bytes_per_s);
+    cJSON_AddNumberToObject(o, "memory_bytes", m->memory_bytes);
+    cJSON_AddNumberToObject(o, "memory_usable_frac", m->memory_usable_frac);
+    cJSON_AddNumberToObject(o, "idle_watts", m->idle_watts);
+    cJSON_AddNumberToObject(o, "poll_watts", m->poll_watts);
+}
+
+static void add_llm(cJSON *root, const struct llm *m)
+{
+    cJSON *o = cJSON_AddObjectToObject(root, "llm");
+    cJSON_AddStringToObject(o, "name", m->name);
+    cJSON_AddNumberToObject(o, "n_layers", m->n_layers);
+    cJSON_AddNumberToObject(o, "hidden", m->hidden);
+    cJSON_AddNumberToObject(o, "heads", m->heads);
+    cJSON_AddNumberToObject(o, "kv_heads", m->kv_heads);
+    cJSON_AddNumberToObject(o, "head_dim", m->head_dim);
+    cJSON_AddNumberToObject(o, "ffn_hidden", m->ffn_hidden);
+    cJSON_AddNumberToObject(o, "vocab", m->vocab);
+    cJSON_AddBoolToObject(o, "gated_ffn", m->gated_ffn);
+    cJSON_AddBoolToObject(o, "tied_head", m->tied_head);
+    cJSON_AddNumberToObject(o, "weight_bits", m->weight_bits);
+    cJSON_AddNumberToObject(o, "act_bits", m->act_bits);
+    cJSON_AddNumberToObject(o, "body_weights", m->body_weights);
+    cJSON_AddNumberToObject(o, "head_weights", m->head_weights);
+    cJSON_AddNumberToObject(o, "body_bytes_per_weight", m->body_bytes_per_weight);
+    cJSON_AddNumberToObject(o, "head_bytes_per_weight", m->head_bytes_per_weight);
+    cJSON_AddNumberToObject(o, "kv_bytes_per_element", m->kv_bytes_per_element);
+    cJSON_AddNumberToObject(o, "weight_bytes", m->weight_bytes);
+    cJSON_AddNumberToObject(o, "kv_bytes_per_token", m->kv_bytes_per_token);
+    cJSON_AddNumberToObject(o, "n_experts", m->n_experts);
+    cJSON_AddNumberToObject(o, "experts_per_token", m->experts_per_token);
+    cJSON *layer = cJSON_AddArrayToObject(o, "layer");
+    for (uint32_t i = 0; i < m->layer.n; i++) {
+        cJSON_AddItemToArray(layer, cJSON_CreateString(external_ops[m->layer.kind[i]]));
+    }
+}
+
+static void add_param(cJSON *o, const struct policy_param *p, double value)
+{
+    switch (p->type) {
+    case PARAM_CHOICE:
+        cJSON_AddStringToObject(o, p->name, p->choices[(uint32_t)value]);
+        return;
+    case PARAM_BOOL:
+        cJSON_AddBoolToObject(o, p->name, value != 0.0);
+        return;
+    case PARAM_INT:
+    case PARAM_NUMBER:
+        break;
+    }
+    cJSON_AddNumberToObject(o, p->name, value);
+}
+
+void external_tell_init(struct sched *s, struct external_run *x)
+{
+    const struct external *own = (const struct external *)(const void *)s->policy;
+    cJSON *root = cJSON_CreateObject();
+    cJSON *o = cJSON_AddObjectToObject(root, "init");
+    cJSON *params = cJSON_AddObjectToObject(o, "params");
+    for (uint32_t i = 0; i < own->n_params; i++) {
+        add_param(params, &own->params[i], s->params->v[i]);
+    }
+    char seed[24];
+    (void)snprintf(seed, sizeof seed, "%llu", (unsigned long long)s->seed);
+    cJSON_AddItemToObject(o, "seed", cJSON_CreateRaw(seed)); /* all 64 bits of it */
+    cJSON_AddNumberToObject(o, "kv_block_tokens", s->kv_block_tokens);
+    cJSON_AddNumberToObject(o, "kv_capacity_tokens", (double)sched_kv_capacity_tokens(s));
+    add_machine(o, s->machine);
+    add_llm(o, s->llm);
+    char *text = cJSON_PrintUnformatted(root);
+    x->line.n = 0;
+    text_string(&x->line, text);
+    text_char(&x->line, '\n');
+    cJSON_free(text);
+    cJSON_Delete(root);
+}
+
+/* ---- what changed ---- */
+
+static void begin(struct text *t, const char *start)
+{
+    text_string(t, t->n > 0 ? "," : "");
+    text_string(t, start);
+}
+
+static void field(struct text *t, uint64_t v)
+{
+    text_char(t, ',');
+    text_u64(t, v);
+}
+
+static void field_ns(struct text *t, int64_t ns)
+{
+    text_char(t, ',');
+    text_ns(t, ns);
+}
+
+static void field_bool(struct text *t, bool yes)
+{
+    text_char(t, ',');
+    text_bool(t, yes);
+}
+
+static void request_changes(struct external_run *x, const struct request *r)
+{
+    struct told_request *told = r->own;
+    uint32_t pass = r->pass != NULL ? ((const struct told_pass *)r->pass->policy_data)->id : 0;
+    struct told_request now = {.state = r->state,
+                               .kv_tokens = r->kv_tokens,
+                               .generated_tokens = r->generated_tokens,
+                               .preemptions = r->preemptions,
+                               .kv_swapped = r->kv_swapped,
+                               .calls_tool = r->calls_tool,
+                               .first_service_ns = r->first_service_ns,
+                               .first_token_ns = r->first_token_ns,
+                               .last_token_ns = r->last_token_ns,
+                               .pass = pass};
+    bool same = now.state == told->state && now.kv_tokens == told->kv_tokens &&
+                now.generated_tokens == told->generated_tokens &&
+                now.preemptions == told->preemptions && now.kv_swapped == told->kv_swapped &&
+                now.calls_tool == told->calls_tool &&
+                now.first_service_ns == told->first_service_ns &&
+                now.first_token_ns == told->first_token_ns &&
+                now.last_token_ns == told->last_token_ns && now.pass == told->pass;
+    if (same) {
+        return;
+    }
+    *told = now;
+    struct text *t = &x->changed_requests;
+    begin(t, "[");
+    text_u64(t, r->id);
+    text_string(t, ",\"");
+    text_string(t, external_request_states[now.state]);
+    text_char(t, '"');
+    field(t, now.kv_tokens);
+    field(t, now.generated_tokens);
+    field(t, now.pass);
+    field_ns(t, now.first_service_ns);
+    field_ns(t, now.first_token_ns);
+    field_ns(t, now.last_token_ns);
+    field(t, now.preemptions);
+    field_bool(t, now.kv_swapped);
+    field_bool(t, now.calls_tool);
+    text_char(t, ']');
+}
+
+static void pass_changes(struct external_run *x, struct told_pass *told)
+{
+    const struct pass *p = told->p;
+    if (told->whole && told->state == p->state && told->op == p->op &&
+        told->rows_todo == p->rows_todo && told->rows_active == p->rows_active &&
+        told->last_op_devices == p->last_op_devices && told->n_launches == p->n_launches) {
+        return;
+    }
+    told->state = p->state;
+    told->op = p->op;
+    told->rows_todo = p->rows_todo;
+    told->rows_active = p->rows_active;
+    told->last_op_devices = p->last_op_devices;
+    told->n_launches = p->n_launches;
+    struct text *t = &x->changed_passes;
+    begin(t, "[");
+    text_u64(t, told->id);
+    text_string(t, ",\"");
+    text_string(t, external_pass_states[p->state]);
+    text_char(t, '"');
+    field(t, p->op);
+    field(t, p->rows_todo);
+    field(t, p->rows_active);
+    field(t, p->last_op_devices);
+    field(t, p->n_launches);
+    if (!told->whole) {
+        const struct work_shape *w = &p->shape;
+        field(t, p->n_ops);
+        text_string(t, ",[");
+        text_u64(t, w->rows);
+        field(t, w->logit_rows);
+        field(t, w->sequences);
+        field(t, w->prefill_rows);
+        field(t, w->attn_pairs);
+        field(t, w->kv_read_tokens);
+        field(t, w->max_context_tokens);
+        text_char(t, ']');
+        told->whole = true;
+    }
+    text_char(t, ']');
+}
+
+static void launch_changes(struct external_run *x, struct told_launch *told)
+{
+    const struct launch *l = told->l;
+    if (told->whole && told->state == l->state && told->stop_requested == l->stop_requested &&
+        told->start_ns == l->start_ns) {
+        return;
+    }
+    told->state = l->state;
+    told->stop_requested = l->stop_requested;
+    told->start_ns = l->start_ns;
+    struct text *t = &x->changed_launches;
+    begin(t, "[");
+    text_u64(t, told->id);
+    text_string(t, ",\"");
+    text_string(t, external_launch_states[l->state]);
+    text_char(t, '"');
+    field_bool(t, l->stop_requested);
+    field_ns(t, l->start_ns);
+    if (!told->whole) {
+        field(t, l->op_begin);
+        field(t, l->op_end);
+        field(t, l->rows);
+        told->whole = true;
+    }
+    text_char(t, ']');
+}
+
+static void section(struct text *line, struct text *t)
+{
+    text_string(line, ",[");
+    text_add(line, t->p, t->n);
+    text_char(line, ']');
+    t->n = 0;
+}
+
+static void all_changes(struct external_run *x)
+{
+    for (uint32_t i = 0; i < x->n_requests; i++) {
+        request_changes(x, x->requests[i]);
+    }
+    for (uint32_t i = 0; i < x->n_passes; i++) {
+        pass_changes(x, x->passes[i]);
+    }
+    for (uint32_t i = 0; i < x->n_launches; i++) {
+        launch_changes(x, &x->launches[i]);
+    }
+}
+
+void external_tell(struct sched *s, struct external_run *x, const char *what)
+{
+    all_changes(x);
+    struct text *t = &x->line;
+    t->n = 0;
+    text_string(t, "[\"");
+    text_string(t, what);
+    text_string(t, "\",");
+    text_ns(t, s->now_ns);
+    field(t, s->epoch);
+    field(t, sched_kv_free_tokens(s));
+    text_string(t, ",[");
+    for (uint32_t d = 0; d < s->machine->n_devices; d++) {
+        text_string(t, d > 0 ? "," : "");
+        text_u64(t, sched_device_free_slots(s, (uint8_t)d));
+    }
+    text_char(t, ']');
+    section(t, &x->events);
+    section(t, &x->changed_requests);
+    section(t, &x->changed_passes);
+    section(t, &x->changed_launches);
+    section(t, &x->refusals);
+    text_string(t, "]\n");
+    x->n_refusals = 0;
+}
+
+void external_bury(struct external_run *x)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < x->n_requests; i++) {
+        const struct request *r = x->requests[i];
+        bool dead = r->state == REQUEST_STATE_FINISHED || r->state == REQUEST_STATE_SHED;
+        if (dead) {
+            request_changes(x, r);
+        } else {
+            x->requests[n++] = r;
+        }
+    }
+    x->n_requests = n;
+    n = 0;
+    for (uint32_t i = 0; i < x->n_launches; i++) {
+        if (x->launches[i].l->state == LAUNCH_STATE_ENDED) {
+            launch_changes(x, &x->launches[i]);
+        } else {
+            x->launches[n++] = x->launches[i];
+        }
+    }
+    x->n_launches = n;
+    n = 0;
+    for (uint32_t i = 0; i < x->n_passes; i++) {
+        struct told_pass *p = x->passes[i];
+        if (p->p->state == PASS_STATE_DONE || p->p->state == PASS_STATE_CANCELLED) {
+            pass_changes(x, p);
+            free(p);
+        } else {
+            x->passes[n++] = p;
+        }
+    }
+    x->n_passes = n;
+}

@@ -1,0 +1,256 @@
+#define _GNU_SOURCE /* pipe2 */
+#include "policies/external/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MAX_LINE_BYTES ((size_t)64 << 20)
+#define END_GRACE_MS 1000
+#define NOT_FOUND 127 /* the exit status that shells have for a program that is not there */
+
+extern char **environ;
+
+static int64_t clock_ms(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static _Noreturn void become(char *const argv[], int in, int out, pid_t parent)
+{
+    struct rlimit no_core = {0, 0};
+    (void)setpgid(0, 0); /* Ctrl-C is the parent's */
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent || dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0) {
+        _exit(EXIT_FAILURE);
+    }
+    (void)setrlimit(RLIMIT_CORE, &no_core);
+    (void)signal(SIGINT, SIG_DFL);
+    (void)signal(SIGPIPE, SIG_DFL);
+    sigset_t none;
+    (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    (void)execvp(argv[0], argv);
+    _exit(NOT_FOUND);
+}
+
+int process_start(struct process *p, char *const argv[], double limit_s)
+{
+    *p = (struct process){.limit_s = limit_s, .to = -1, .from = -1};
+    int to[2];
+    int from[2];
+    if (pipe2(to, O_CLOEXEC) != 0) {
+        (void)snprintf(p->failure, sizeof p->failure, "no pipe: %s", strerror(errno));
+        return -EIO;
+    }
+    pid_t pid = -1;
+    bool piped = pipe2(from, O_CLOEXEC) == 0;
+    if (piped) {
+        (void)fflush(NULL);
+        pid_t parent = getpid();
+        pid = fork();
+        if (pid == 0) {
+            become(argv, to[0], from[1], parent);
+        }
+    }
+    int error = errno;
+    (void)close(to[0]);
+    if (piped) {
+        (void)close(from[1]);
+    }
+    if (pid < 0) {
+        (void)close(to[1]);
+        if (piped) {
+            (void)close(from[0]);
+        }
+        (void)snprintf(p->failure, sizeof p->failure, "no process: %s", strerror(error));
+        return -EIO;
+    }
+    (void)fcntl(to[1], F_SETFL, O_NONBLOCK);
+    (void)fcntl(from[0], F_SETFL, O_NONBLOCK);
+    p->pid = pid;
+    p->to = to[1];
+    p->from = from[0];
+    return 0;
+}
+
+/* Its end, waited for: until `until_ms`, then by force. Its wait status. */
+static int reap(struct process *p, int64_t until_ms)
+{
+    int status = 0;
+    while (waitpid(p->pid, &status, WNOHANG) == 0) {
+        struct timespec tick = {0, 1000000};
+        if (clock_ms() >= until_ms) {
+            (void)kill(-p->pid, SIGKILL);
+            (void)kill(p->pid, SIGKILL); /* its group may not be made yet */
+            (void)waitpid(p->pid, &status, 0);
+            break;
+        }
+        (void)nanosleep(&tick, NULL);
+    }
+    (void)kill(-p->pid, SIGKILL); /* whom it left behind */
+    p->pid = 0;
+    return status;
+}
+
+/* Why it says and takes nothing more. */
+static void describe_end(struct process *p)
+{
+    int64_t now = clock_ms();
+    int status = reap(p, now + END_GRACE_MS);
+    if (WIFSIGNALED(status) && clock_ms() >= now + END_GRACE_MS) {
+        (void)snprintf(p->failure, sizeof p->failure, "closed its pipe without ending");
+    } else if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU) {
+        (void)snprintf(p->failure, sizeof p->failure, "its process used up its CPU time");
+    } else if (WIFSIGNALED(status)) {
+        (void)snprintf(p->failure, sizeof p->failure, "its process was killed by signal %d (%s)",
+                       WTERMSIG(status), strsignal(WTERMSIG(status)));
+    } else if (WEXITSTATUS(status) == NOT_FOUND) {
+        (void)snprintf(p->failure, sizeof p->failure, "there is no such program");
+    } else {
+        (void)snprintf(p->failure, sizeof p->failure, "its process ended with status %d",
+                       WEXITSTATUS(status));
+    }
+}
+
+static void describe_lateness(struct process *p, const char *what)
+{
+    (void)snprintf(p->failure, sizeof p->failure, "%s within %g s (limit_s)", what, p->limit_s);
+}
+
+/* Waits until fd is ready. False when it is too late. */
+static bool wait_for(int fd, short events, int64_t until_ms)
+{
+    for (;;) {
+        int64_t left = until_ms - clock_ms();
+        struct pollfd f = {.fd = fd, .events = events};
+        int n = poll(&f, 1, left <= 0 ? 0 : left > 1000000 ? 1000000 : (int)left);
+        if (n > 0) {
+            return true;
+        }
+        if ((n == 0 && left <= 0) || (n < 0 && errno != EINTR)) {
+            return false;
+        }
+    }
+}
+
+/* write(2) to a process that may be gone: an error, no signal. */
+static ssize_t write_quietly(int fd, const char *bytes, size_t n)
+{
+    sigset_t pipe_only;
+    sigset_t before;
+    (void)sigemptyset(&pipe_only);
+    (void)sigaddset(&pipe_only, SIGPIPE);
+    (void)pthread_sigmask(SIG_BLOCK, &pipe_only, &before);
+    ssize_t k = write(fd, bytes, n);
+    int error = errno;
+    if (k < 0 && error == EPIPE) {
+        struct timespec now = {0, 0};
+        (void)sigtimedwait(&pipe_only, NULL, &now);
+    }
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = error;
+    return k;
+}
+
+static int64_t deadline_ms(const struct process *p)
+{
+    return clock_ms() + (int64_t)(p->limit_s * 1000.0);
+}
+
+int process_send(struct process *p, const char *bytes, size_t n)
+{
+    int64_t until_ms = 0;
+    while (n > 0) {
+        ssize_t k = write_quietly(p->to, bytes, n);
+        if (k > 0) {
+            bytes += k;
+            n -= (size_t)k;
+        } else if (k < 0 && errno == EAGAIN) {
+            until_ms = until_ms == 0 ? deadline_ms(p) : until_ms;
+            if (!wait_for(p->to, POLLOUT, until_ms)) {
+                describe_lateness(p, "did not read what it was told");
+                return -EIO;
+            }
+        } else if (k < 0 && errno != EINTR) {
+            describe_end(p);
+            return -EIO;
+        }
+    }
+    return 0;
+}
+
+char *process_receive(struct process *p)
+{
+    if (p->used > 0) {
+        memmove(p->in.p, p->in.p + p->used, p->in.n - p->used);
+        p->in.n -= p->used;
+        p->used = 0;
+    }
+    int64_t until_ms = deadline_ms(p);
+    for (size_t from = 0;;) {
+        char *end = p->in.n > from ? memchr(p->in.p + from, '\n', p->in.n - from) : NULL;
+        if (end != NULL) {
+            *end = '\0';
+            p->used = (size_t)(end - p->in.p) + 1;
+            return p->in.p;
+        }
+        from = p->in.n;
+        if (p->in.n > MAX_LINE_BYTES) {
+            (void)snprintf(p->failure, sizeof p->failure, "wrote a line of more than %zu MB",
+                           MAX_LINE_BYTES >> 20);
+            return NULL;
+        }
+        if (!wait_for(p->from, POLLIN, until_ms)) {
+            describe_lateness(p, "gave no answer");
+            return NULL;
+        }
+        text_room(&p->in, 65536);
+        ssize_t k = read(p->from, p->in.p + p->in.n, p->in.cap - p->in.n);
+        if (k > 0) {
+            p->in.n += (size_t)k;
+        } else if (k == 0 || (errno != EINTR && errno != EAGAIN)) {
+            describe_end(p);
+            return NULL;
+        }
+    }
+}
+
+size_t process_unasked(const struct process *p)
+{
+    return p->in.n - p->used;
+}
+
+void process_end(struct process *p)
+{
+    if (p->to >= 0) {
+        (void)close(p->to);
+        p->to = -1;
+    }
+    int64_t until_ms = clock_ms() + (p->failure[0] == '\0' ? END_GRACE_MS : 0);
+    if (p->from >= 0) {
+        char rest[4096]; /* a process that still writes must not wait for a reader */
+        ssize_t k = 1;
+        while (p->pid > 0 && k != 0 && wait_for(p->from, POLLIN, until_ms)) {
+            k = read(p->from, rest, sizeof rest);
+            k = k < 0 && (errno == EINTR || errno == EAGAIN) ? 1 : k < 0 ? 0 : k;
+        }
+        (void)close(p->from);
+        p->from = -1;
+    }
+    if (p->pid > 0) {
+        (void)reap(p, until_ms);
+    }
+    text_fini(&p->in);
+}

@@ -1,0 +1,34 @@
+/* A child process that answers lines with lines, within a time limit. It ends with its parent. */
+#ifndef POLICIES_EXTERNAL_PROCESS_H
+#define POLICIES_EXTERNAL_PROCESS_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "policies/external/text.h"
+
+struct process {
+    pid_t pid; /* 0: none */
+    int to, from;
+    double limit_s;    /* wall clock, for one line each way */
+    struct text in;    /* what has been read; the line handed out stays until the next one */
+    size_t used;       /* bytes of `in` handed out */
+    char failure[256]; /* why it cannot go on; "" while it can */
+};
+
+/* Starts argv (NULL-terminated, argv[0] searched in PATH) with its standard input and output on
+ * pipes, standard error left as it is, in a process group of its own. 0 or -errno with `failure`.
+ */
+int process_start(struct process *p, char *const argv[], double limit_s);
+/* Writes n bytes. 0 or -EIO with `failure`: it ended, or did not read in time. */
+int process_send(struct process *p, const char *bytes, size_t n);
+/* The next line, without its end, NUL-terminated; valid until the next call. NULL with `failure`:
+ * it ended, gave none in time, or more than there is room for. */
+char *process_receive(struct process *p);
+/* Anything it has said beyond the line handed out last. */
+size_t process_unasked(const struct process *p);
+/* Closes its input, lets it end by itself for a second, then kills its group. Any number of times.
+ */
+void process_end(struct process *p);
+
+#endif

@@ -1,0 +1,83 @@
+/* A line under construction: what is told to a process a hundred thousand times is not printed by
+ * printf. */
+#ifndef POLICIES_EXTERNAL_TEXT_H
+#define POLICIES_EXTERNAL_TEXT_H
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/arena.h"
+#include "sim/base/units.h"
+
+struct text {
+    char *p; /* owned */
+    size_t n, cap;
+};
+
+static inline void text_room(struct text *t, size_t more)
+{
+    if (t->n + more > t->cap) {
+        t->cap = (t->n + more) * 2;
+        t->p = xrealloc(t->p, t->cap);
+    }
+}
+
+static inline void text_add(struct text *t, const char *s, size_t n)
+{
+    text_room(t, n);
+    memcpy(t->p + t->n, s, n);
+    t->n += n;
+}
+
+static inline void text_string(struct text *t, const char *s)
+{
+    text_add(t, s, strlen(s));
+}
+
+static inline void text_char(struct text *t, char c)
+{
+    text_add(t, &c, 1);
+}
+
+static inline void text_u64(struct text *t, uint64_t v)
+{
+    char digits[20];
+    size_t at = sizeof digits;
+    do {
+        digits[--at] = (char)('0' + v % 10);
+        v /= 10;
+    } while (v > 0);
+    text_add(t, digits + at, sizeof digits - at);
+}
+
+/* A time; that which never comes is null. */
+static inline void text_ns(struct text *t, int64_t ns)
+{
+    if (ns == TIME_NEVER_NS) {
+        text_string(t, "null");
+    } else {
+        text_string(t, ns < 0 ? "-" : "");
+        text_u64(t, ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns);
+    }
+}
+
+static inline void text_bool(struct text *t, int yes)
+{
+    text_string(t, yes ? "true" : "false");
+}
+
+static inline void text_double(struct text *t, double v)
+{
+    char digits[32];
+    text_add(t, digits, (size_t)snprintf(digits, sizeof digits, "%.17g", v));
+}
+
+static inline void text_fini(struct text *t)
+{
+    free(t->p);
+    *t = (struct text){0};
+}
+
+#endif

@@ -1,0 +1,25 @@
+"""edf: the twin of policies/edf.c under its default axes."""
+
+from xpusim import Param
+from xpusim.helpers import Iterations
+
+
+class Edf(Iterations):
+    """Earliest deadline first: the first token, then every further token."""
+
+    name = "edf-py"
+    params = tuple(Iterations.params) + (
+        Param("ttft_slo_s", 2.0, "reactive first-token deadline where the trace has none, s", 0, 1e6),
+        Param("tbt_slo_s", 0.2, "reactive per-token deadline where the trace has none, s", 0, 1e6),
+        Param("proactive_s", 600.0, "deadline of proactive requests, s after arrival", 0, 1e9))
+
+    def key(self, r):
+        if r.deadline_ns is not None:
+            return r.deadline_ns
+        if r.cls == "proactive":
+            return r.arrival_ns + round(self.param["proactive_s"] * 1e9)
+        if r.first_token_ns is None:
+            slo = r.ttft_slo_ns
+            return r.arrival_ns + (slo if slo is not None else round(self.param["ttft_slo_s"] * 1e9))
+        slo = r.tbt_slo_ns
+        return r.last_token_ns + (slo if slo is not None else round(self.param["tbt_slo_s"] * 1e9))

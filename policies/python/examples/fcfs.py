@@ -1,0 +1,36 @@
+"""fcfs: the twin of policies/fcfs.c. Read it to learn the contract."""
+
+from collections import deque
+
+from xpusim import Policy
+from xpusim.helpers import device_param, form, next_piece, place
+
+
+class Fcfs(Policy):
+    """One request at a time, in arrival order, on one device."""
+
+    name = "fcfs-py"
+    params = (device_param(),)
+    once = sleeps = True
+
+    def init(self):
+        self.device = place(self.machine, self.param["device"])
+        self.waiting = deque()
+        self.current = None
+
+    def request_arrived(self, r):
+        self.waiting.append(r)
+
+    def request_cancelled(self, r):
+        self.waiting.remove(r)
+
+    def pass_done(self, p):
+        if p.segments[0].request.left:
+            self.current = None
+
+    def schedule(self):
+        if self.current is None and self.waiting:
+            self.current = self.waiting.popleft()
+        r = self.current
+        if r is not None and r.pass_ is None:
+            self.launch(form(self, [next_piece(r)]), self.device)

@@ -1,0 +1,287 @@
+"""What several policies share: placement, pieces of work, orders, a prefill over two devices."""
+
+from __future__ import annotations
+
+import heapq
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+
+from .policy import Launch, Machine, Param, Pass, Policy, Request, Segment
+
+PLACES = ("auto", "npu", "igpu", "cpu", "gpu")
+
+
+def device_param(help_: str = "device that runs everything; auto: the iGPU") -> Param:
+    return Param("device", "auto", help_, choices=PLACES)
+
+
+def place(machine: Machine, choice: str) -> int:
+    """Index of the chosen device; auto: the iGPU, else the first that can run whole passes."""
+    d = machine.find("igpu" if choice == "auto" else choice)
+    if d is None and choice == "auto":
+        d = next((x for x in machine.devices if not x.static_attention), None)
+    if d is None:
+        raise ValueError("the machine lacks a device that it is to use: " + choice)
+    if d.static_attention:
+        raise ValueError("%s runs only compiled attention of one prompt length, so nothing decodes there" % d.name)
+    return d.index
+
+
+def next_piece(r: Request, max_tokens: int = 1 << 30) -> Segment:
+    """The next work of a request: one decode token, or up to max_tokens of its prompt."""
+    if r.state == "decode":
+        return Segment(r, "decode", 1)
+    return Segment(r, "prefill", min(r.prefill_left, max_tokens))
+
+
+def form(policy: Policy, segments: Sequence[Segment], repeats: bool = False) -> Pass:
+    """Forms a pass; a lone decode has its layers fused, as in policies/common/batch.h."""
+    return policy.form(segments, len(segments) == 1 and segments[0].role == "decode", repeats)
+
+
+def fits(policy: Policy, segments: Sequence[Segment]) -> bool:
+    """Is there KV for all of it whatever blocks are half full? False does not say that there is none."""
+    tokens = sum(s.n_tokens for s in segments)
+    return tokens + len(segments) * policy.kv_block_tokens <= policy.kv_free_tokens
+
+
+class Order:
+    """Requests by (key, arrival, id), the least first; any member can be removed. O(log n)."""
+
+    def __init__(self) -> None:
+        self._heap: List[Tuple[Any, int, int]] = []
+        self._key: Dict[int, Any] = {}
+        self._request: Dict[int, Request] = {}
+
+    def __len__(self) -> int:
+        return len(self._key)
+
+    def __contains__(self, r: Request) -> bool:
+        return r.id in self._key
+
+    def push(self, r: Request, key: Any) -> None:
+        """Puts r in, or gives it another key."""
+        self._key[r.id] = key
+        self._request[r.id] = r
+        heapq.heappush(self._heap, (key, r.arrival_ns, r.id))
+
+    def remove(self, r: Request) -> None:
+        if self._key.pop(r.id, None) is not None:
+            del self._request[r.id]
+
+    def key(self, r: Request) -> Any:
+        return self._key[r.id]
+
+    def top(self) -> Optional[Request]:
+        while self._heap:
+            key, _, i = self._heap[0]
+            if i in self._key and self._key[i] == key:
+                return self._request[i]
+            heapq.heappop(self._heap)  # an old place of one that left or moved
+        return None
+
+
+class Hetero:
+    """One prefill op by op on an NPU and an iGPU (policies/common/hetero.h): static chunks of
+    token-level ops on the NPU; attention, head and the prompt's margin on the iGPU."""
+
+    def __init__(self, policy: Policy, npu: int, igpu: int) -> None:
+        self.policy = policy
+        self.device = {"npu": npu, "igpu": igpu}
+        self.clear()
+
+    def clear(self) -> None:
+        self.pass_: Optional[Pass] = None
+        self.planned = -1
+        self.rows = {"npu": 0, "igpu": 0}
+        self.on: Dict[str, Optional[Launch]] = {"npu": None, "igpu": None}
+        self.ready_ns = 0
+
+    def begin(self, p: Pass) -> None:
+        self.clear()
+        self.pass_ = p
+
+    def at_boundary(self) -> bool:
+        p = self.pass_
+        return p is not None and p.op < p.n_ops and p.n_launches == 0 and self.planned != p.op
+
+    def plan(self, chunk: int, margin_on_npu: bool) -> None:
+        """Splits the cursor's op: whole chunks of a token-level op for the NPU."""
+        p = self.pass_
+        assert p is not None
+        npu = 0
+        if p.op_kind() in ("qkv", "ffn"):
+            npu = p.rows_todo if margin_on_npu else p.rows_todo // chunk * chunk
+        self.planned = p.op
+        self.rows = {"npu": npu, "igpu": p.rows_todo - npu}
+        self.ready_ns = self.policy.now_ns
+
+    def launch(self, kind: str) -> bool:
+        """Launches a planned share; False when there is nothing to launch or the device is busy."""
+        n, d = self.rows[kind], self.device[kind]
+        if n == 0 or self.on[kind] is not None or self.policy.free_slots[d] == 0:
+            return False
+        assert self.pass_ is not None
+        self.on[kind] = self.policy.launch(self.pass_, d, n_ops=1, rows=n)
+        self.rows[kind] = 0
+        return True
+
+    def ended(self, launch: Launch) -> bool:
+        """True when it was one of this prefill's."""
+        for kind in ("npu", "igpu"):
+            if self.on[kind] is launch:
+                self.on[kind] = None
+                if launch.outcome != "done":
+                    self.planned = -1
+                    self.rows = {"npu": 0, "igpu": 0}
+                return True
+        return False
+
+
+class Iterations(Policy):
+    """Iteration-level scheduling on one device (policies/common/iter.h, its default axes): every
+    iteration takes requests in the order of `key`, decodes one token each, prompts in chunks up to a
+    token budget. An order is a class that says what its key is."""
+
+    once = sleeps = True
+    needs = ("spans", "kv_evict")
+    params = (device_param(),
+              Param("max_batch", 16, "sequences per iteration", 1, 4096),
+              Param("token_budget", 512, "tokens per iteration", 1, 1000000),
+              Param("class", "rt_first", "reactive before proactive, or the order alone", choices=("rt_first", "blind")))
+
+    def key(self, r: Request) -> float:
+        """Smaller goes first. Asked when r arrives or returns, and when it is about to be taken."""
+        raise NotImplementedError
+
+    def init(self) -> None:
+        self.device = place(self.machine, self.param["device"])
+        self.ready, self.elders, self.holders = Order(), Order(), Order()
+        self.running: Optional[Pass] = None
+        self.arrivals = 0
+        self.classes = self.param["class"] == "rt_first"
+
+    def _key(self, r: Request) -> Any:
+        return (self.classes and r.cls == "proactive", self.key(r))
+
+    def _place(self, r: Request) -> Any:
+        """Who keeps memory when it is short: a fixed order, whatever the key."""
+        return (self.classes and r.cls == "proactive", r.data)
+
+    def _wait(self, r: Request) -> None:
+        self.ready.push(r, self._key(r))
+        at = self._place(r)
+        self.elders.push(r, at)
+        if r.kv_tokens > 0 and not r.kv_swapped:
+            self.holders.push(r, (not at[0], -at[1]))
+
+    def _take(self, r: Request) -> None:
+        self.ready.remove(r)
+        self.elders.remove(r)
+        self.holders.remove(r)
+
+    def request_arrived(self, r: Request) -> None:
+        self.arrivals += 1
+        r.data = self.arrivals
+        self._wait(r)
+
+    def request_cancelled(self, r: Request) -> None:
+        self._take(r)
+
+    def pass_done(self, p: Pass) -> None:
+        self.running = None
+        for s in p.segments:
+            if not s.request.left:
+                self._wait(s.request)
+
+    def kv_moved(self, r: Request) -> None:
+        self._wait(r)
+
+    def _fill(self) -> List[Segment]:
+        batch: List[Segment] = []
+        tokens = committed = 0
+        most, budget = self.param["max_batch"], self.param["token_budget"]
+        while len(batch) < most and tokens < budget:
+            r = self.ready.top()
+            if r is None:
+                break
+            key = self._key(r)
+            if key > self.ready.key(r):
+                self.ready.push(r, key)  # keys may grow while their owner waits
+                continue
+            left = r.prefill_left
+            if left > 0 and r.kv_tokens == 0 and batch and committed + left > self.kv_free_tokens:
+                break  # admitting it would only make the others evict it again
+            committed += max(left, 1)
+            self._take(r)
+            if r.kv_swapped:
+                self.kv(r, "memory")
+                if not self.sync():
+                    self._wait(r)
+                    break
+                continue
+            s = next_piece(r, budget - tokens)
+            batch.append(s)
+            tokens += s.n_tokens
+        return batch
+
+    def _evict_after(self, first: Request) -> bool:
+        """Takes KV from the last one in memory order that waits and comes after `first`."""
+        victim = self.holders.top()
+        while victim is not None and victim.kv_tokens == 0:
+            self.holders.remove(victim)
+            victim = self.holders.top()
+        if victim is None or self._before(victim) <= self._before(first):
+            return False
+        self.kv(victim, "nowhere")
+        if not self.sync():
+            return False
+        if victim in self.ready:
+            self.ready.push(victim, self._key(victim))
+        self.holders.remove(victim)
+        return True
+
+    def _before(self, r: Request) -> Any:
+        return (self.classes and r.cls == "proactive", r.arrival_ns, r.id)
+
+    def _form(self, batch: List[Segment]) -> bool:
+        while batch:
+            p = form(self, batch)
+            if fits(self, batch) or self.sync():
+                self.running = p
+                return True
+            short = self._why == "no_memory"
+            if not short or not self._evict_after(min((s.request for s in batch), key=self._before)):
+                self._wait(batch[-1].request)
+                batch = batch[:-1]
+        return False
+
+    _why = ""
+
+    def refused(self, what: Any) -> None:
+        self._why = what.error
+
+    def _first_alone(self) -> bool:
+        """Nobody at the front of the order fits: the first in memory order does, alone."""
+        first = self.elders.top()
+        if first is None:
+            return True
+        if first.kv_swapped:
+            self.kv(first, "memory")
+            while not self.sync():
+                if self._why != "no_memory" or not self._evict_after(first):
+                    return False
+                self.kv(first, "memory")
+            self._take(first)
+            return True
+        self._take(first)
+        return self._form([next_piece(first, self.param["token_budget"])])
+
+    def schedule(self) -> None:
+        if self.running is None:
+            if not self._form(self._fill()):
+                self._first_alone()
+            if self.running is not None:
+                self.launch(self.running, self.device)
+
+
+_ = Callable  # re-exported for policies that annotate

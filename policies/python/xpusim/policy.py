@@ -1,0 +1,456 @@
+"""The policy contract (sim/api/policy.h) in Python.
+
+A policy derives from `Policy`. Notifications (`request_arrived`, `launch_done`, `pass_done`, ...)
+only record; all actions (`form`, `launch`, `preempt`, ...) happen in `schedule`. What a policy is
+given - requests, passes, launches, machine - is read-only.
+
+Actions are gathered and sent when `schedule` returns, so they return at once. Until xpusim has
+spoken, objects show what holds if the action is accepted. One that is refused is told to `refused`
+before the next hook, by the names of the protocol ("no_memory", "busy", ...), and its effect on the
+objects is taken back. A policy that must know before it goes on calls `sync`."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
+
+NEVER_NS = None  # what an instant is that does not come
+
+
+class Param(NamedTuple):
+    """One documented parameter; its value is `Policy.param[name]`. The type is that of the default:
+    bool, int, float, or, with choices, str."""
+
+    name: str
+    default: Union[bool, int, float, str]
+    help: str = ""
+    min: float = 0
+    max: float = 1e9
+    choices: Sequence[str] = ()
+
+
+class Device(NamedTuple):
+    name: str
+    kind: str  # "npu", "igpu", "cpu", "gpu"
+    index: int
+    sharing: str  # "serial", "time_shared"
+    inflight_depth: int
+    max_shared: int
+    shared_efficiency_frac: float
+    chunk_rows: int
+    static_attention: bool
+    can_withdraw: bool
+    can_reset: bool
+    can_suspend: bool
+    idle_watts: float
+    decode_watts: float
+    prefill_watts: float
+    submit_ns: int
+    completion_ns: int
+    reset_ns: int
+
+
+class Machine(NamedTuple):
+    name: str
+    devices: Tuple[Device, ...]
+    ddr_peak_bytes_per_s: float
+    ddr_cap_frac: float
+    sync_ns: int
+    schedule_ns: int
+    sample_ns_per_token: int
+    compile_fixed_ns: int
+    compile_ns_per_token: float
+    compile_watts: float
+    loader_bytes_per_s: float
+    loader_fixed_ns: int
+    swap_bytes_per_s: float
+    memory_bytes: float
+    memory_usable_frac: float
+    idle_watts: float
+    poll_watts: float
+
+    def find(self, kind: str) -> Optional[Device]:
+        """The first device of a kind, or None."""
+        return next((d for d in self.devices if d.kind == kind), None)
+
+
+class Llm(NamedTuple):
+    name: str
+    n_layers: int
+    hidden: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    ffn_hidden: int
+    vocab: int
+    gated_ffn: bool
+    tied_head: bool
+    weight_bits: int
+    act_bits: int
+    body_weights: float
+    head_weights: float
+    body_bytes_per_weight: float
+    head_bytes_per_weight: float
+    kv_bytes_per_element: float
+    weight_bytes: float
+    kv_bytes_per_token: float
+    n_experts: int
+    experts_per_token: int
+    layer: Tuple[str, ...]
+
+
+class Request:
+    """sim/api/request.h; times in ns, None where there is none (yet)."""
+
+    __slots__ = ("id", "session_id", "turn", "client_id", "cls", "priority", "arrival_ns", "input_tokens",
+                 "max_output_tokens", "ttft_slo_ns", "tbt_slo_ns", "deadline_ns", "reused_tokens",
+                 "state", "kv_tokens", "generated_tokens", "pass_", "first_service_ns", "first_token_ns",
+                 "last_token_ns", "preemptions", "kv_swapped", "calls_tool", "data")
+
+    id: int
+    session_id: int
+    turn: int
+    client_id: int
+    cls: str  # "reactive", "proactive"
+    priority: int
+    arrival_ns: int
+    input_tokens: int
+    max_output_tokens: int
+    ttft_slo_ns: Optional[int]
+    tbt_slo_ns: Optional[int]
+    deadline_ns: Optional[int]
+    reused_tokens: int
+    state: str  # "queued", "decode", "finished", "shed"
+    kv_tokens: int
+    generated_tokens: int
+    pass_: Optional["Pass"]  # the live pass it is in
+    first_service_ns: Optional[int]
+    first_token_ns: Optional[int]
+    last_token_ns: Optional[int]
+    preemptions: int
+    kv_swapped: bool
+    calls_tool: bool
+    data: Any  # the policy's own
+
+    def __init__(self, fields: Sequence[Any]) -> None:
+        (_, self.id, self.session_id, self.turn, self.client_id, self.cls, self.priority, self.arrival_ns,
+         self.input_tokens, self.max_output_tokens, self.ttft_slo_ns, self.tbt_slo_ns, self.deadline_ns,
+         self.reused_tokens, self.kv_tokens, self.kv_swapped) = fields
+        self.state = "queued"
+        self.generated_tokens = self.preemptions = 0
+        self.pass_ = self.first_service_ns = self.first_token_ns = self.last_token_ns = self.data = None
+        self.calls_tool = False
+
+    @property
+    def length(self) -> int:
+        """Prompt plus generated tokens."""
+        return self.input_tokens + self.generated_tokens
+
+    @property
+    def prefill_left(self) -> int:
+        """0 once it decodes; while queued, at least 1."""
+        return self.length - self.kv_tokens if self.state == "queued" else 0
+
+    @property
+    def left(self) -> bool:
+        """Finished or shed: it must leave every queue."""
+        return self.state == "finished" or self.state == "shed"
+
+
+class Segment(NamedTuple):
+    request: Request
+    role: str  # "prefill", "decode", "verify"
+    n_tokens: int
+
+
+class Shape(NamedTuple):
+    """What the cost of a pass depends on (struct work_shape)."""
+
+    rows: int
+    logit_rows: int
+    sequences: int
+    prefill_rows: int
+    attn_pairs: int
+    kv_read_tokens: int
+    max_context_tokens: int
+
+
+class Estimate(NamedTuple):
+    """Annotated cost, alone on the machine."""
+
+    t_ns: int
+    bytes_per_s: float
+    flop_per_byte: float
+    watts: float
+    memory_bound: bool
+
+
+class Pass:
+    """sim/api/pass.h. `emitted` has the tokens of each segment once it is done."""
+
+    __slots__ = ("id", "segments", "fused_layers", "state", "op", "rows_todo", "rows_active",
+                 "last_op_devices", "n_launches", "n_ops", "shape", "layer", "emitted", "data")
+
+    id: int
+    segments: Sequence[Segment]
+    fused_layers: bool
+    state: str  # "ready", "running", "done", "cancelled"; "refused": it never was
+    op: int
+    rows_todo: int
+    rows_active: int
+    last_op_devices: int
+    n_launches: int
+    n_ops: int
+    shape: Shape
+    layer: Tuple[str, ...]
+    emitted: Sequence[int]
+    data: Any
+
+    def op_kind(self, op: Optional[int] = None) -> str:
+        """Kind of an op; of the one at the cursor where none is named."""
+        op = self.op if op is None else op
+        if op + 1 == self.n_ops and self.shape.logit_rows > 0:
+            return "head"
+        return self.layer[op % len(self.layer)]
+
+
+class Launch:
+    __slots__ = ("id", "pass_", "device", "state", "outcome", "stop_requested", "start_ns", "op_begin",
+                 "op_end", "rows", "data")
+
+    id: int
+    pass_: Pass
+    device: int
+    state: str  # "queued", "running", "ended"; "refused": it never was
+    outcome: Optional[str]  # "done", "yielded", "withdrawn", "reset"
+    stop_requested: bool
+    start_ns: Optional[int]
+    op_begin: int
+    op_end: int
+    rows: int
+    data: Any
+
+
+class Refused(NamedTuple):
+    """An action that was refused: as it was sent, and why."""
+
+    action: Sequence[Any]
+    error: str  # "busy", "invalid", "no_memory", "missing", "already", "not_permitted", "gone"
+
+
+def shape_of(segments: Iterable[Segment]) -> Shape:
+    """The shape of a pass of these segments."""
+    rows = logits = n = prefill = pairs = read = longest = 0
+    for r, role, tokens in segments:
+        first = r.kv_tokens
+        end = first + tokens
+        rows += tokens
+        n += 1
+        pairs += tokens * first + tokens * (tokens + 1) // 2
+        read += end
+        longest = max(longest, end)
+        if role == "prefill":
+            prefill += tokens
+            logits += tokens == r.length - r.kv_tokens
+        else:
+            logits += tokens
+    return Shape(rows, logits, n, prefill, pairs, read, longest)
+
+
+class Policy:
+    """Derive from this; write at least `request_arrived` and `schedule`."""
+
+    #: [a-z0-9-]+, unlike any built-in policy; empty: made of the class's name
+    name: str = ""
+    #: one line; empty: the first of the class's docstring
+    summary: str = ""
+    #: "oracle" (may ask for hidden output lengths), "busy_poll"
+    flags: Sequence[str] = ()
+    #: what it needs of machine and executor: "spans", "row_split", "kernel_yields", "compile",
+    #: "load", "kv_evict", "reset", "verify", "npu", "igpu", "cpu", "gpu"
+    needs: Sequence[str] = ()
+    params: Sequence[Param] = ()
+    #: wall-clock seconds for one answer
+    limit_s: float = 30
+    #: True: one call of `schedule` at an instant does all there is to do. Else it is called again
+    #: while it acts, as the contract says; that costs another message.
+    once: bool = False
+    #: True: `schedule` need not be called where launches ended and nothing else happened, because
+    #: it would do nothing before the pass is done
+    sleeps: bool = False
+
+    # Facts of the run, there when `init` is called.
+    machine: Machine
+    llm: Llm
+    param: Dict[str, Any]
+    seed: int
+    kv_block_tokens: int
+    kv_capacity_tokens: int
+    # Facts of the instant.
+    now_ns: int = 0
+    epoch: int = 0
+    kv_free_tokens: int = 0
+    free_slots: List[int]  # launches each device would accept now
+    requests: Dict[int, Request]  # live ones by id
+
+    # ---- hooks ----
+
+    def init(self) -> None:
+        """Before anything happens; `map` is the only action. An exception refuses the run."""
+
+    def request_arrived(self, r: Request) -> None:
+        raise NotImplementedError(type(self).__name__ + " lacks request_arrived")
+
+    def request_cancelled(self, r: Request) -> None:
+        """Its user gave up: it must leave every queue."""
+
+    def launch_done(self, launch: Launch) -> None:
+        """It ended or yielded (`launch.outcome`)."""
+
+    def pass_done(self, p: Pass) -> None:
+        """Tokens are out; requests may have finished."""
+
+    def resident_ready(self, kind: str, a: int, b: int) -> None:
+        """A compile or load finished."""
+
+    def kv_moved(self, r: Request) -> None:
+        """KV went out when `r.kv_swapped`, else it is back in."""
+
+    def refused(self, what: Refused) -> None:
+        """An action was refused."""
+
+    def schedule(self) -> None:
+        raise NotImplementedError(type(self).__name__ + " lacks schedule")
+
+    def exit(self) -> None:
+        """The run is over."""
+
+    # ---- actions ----
+
+    def form(self, segments: Sequence[Segment], fused: bool = False, repeats: bool = False) -> Pass:
+        """Forms a pass and reserves KV for it: struct pass_spec."""
+        p = Pass()
+        self._n_passes += 1
+        p.id = self._n_passes
+        p.segments = segments
+        p.fused_layers = fused
+        p.state = "ready"
+        p.op = p.rows_active = p.last_op_devices = p.n_launches = 0
+        p.emitted = ()
+        p.data = None
+        p.shape = shape = shape_of(segments)
+        p.rows_todo = shape[0]
+        p.layer = ("layer",) if fused else self.llm.layer
+        p.n_ops = self.llm.n_layers * len(p.layer) + (shape[1] > 0)
+        self._passes[p.id] = p
+        rows = []
+        for r, role, n in segments:
+            rows.append((r.id, role, n))
+            r.pass_ = p
+        self._out.append(("form", p.id, rows, fused, repeats))
+        return p
+
+    def cancel(self, p: Pass) -> None:
+        """Gives up a ready pass."""
+        self._out.append(("cancel", p.id))
+
+    def launch(self, p: Pass, device: int, n_ops: int = 0, rows: int = 0, **usual: Any) -> Launch:
+        """Puts a span of a pass on a device: all that is left of it, or n_ops from the cursor on, or
+        rows of the one at the cursor. `usual`: yield_ ("kernel", "op", "layer", "pass"), chunk_rows,
+        graph, graph_block, inflight (struct launch_spec)."""
+        x = Launch()
+        self._n_launches += 1
+        x.id = self._n_launches
+        x.pass_ = p
+        x.device = device
+        x.state = "queued"
+        x.outcome = x.start_ns = x.data = None
+        x.stop_requested = False
+        x.op_begin = p.op
+        x.op_end = p.op + n_ops if n_ops else p.n_ops
+        x.rows = rows or p.rows_todo
+        p.state = "running"
+        p.n_launches += 1
+        p.rows_todo -= x.rows
+        p.rows_active += x.rows
+        self._launches[x.id] = x
+        self.free_slots[device] -= 1
+        if n_ops:
+            usual["n_ops"] = n_ops
+        if rows:
+            usual["rows"] = rows
+        if "yield_" in usual:
+            usual["yield"] = usual.pop("yield_")
+        self._out.append(("launch", x.id, p.id, device, usual) if usual else ("launch", x.id, p.id, device))
+        return x
+
+    def preempt(self, launch: Launch, now: bool = False, discard: bool = False, drain: bool = False) -> None:
+        """Asks a launch to stop: at its next yield point, or as struct stop says."""
+        self._out.append(("preempt", launch.id, {"now": now, "discard": discard, "drain": drain}))
+
+    def compile(self, kind: str, a: int, b: int = 0) -> None:
+        self._out.append(("compile", kind, a, b))
+
+    def load(self, kind: str, a: int, b: int, bytes_: float) -> None:
+        self._out.append(("load", kind, a, b, bytes_))
+
+    def map(self, kind: str, a: int, b: int, bytes_: float) -> None:
+        self._out.append(("map", kind, a, b, bytes_))
+
+    def drop(self, kind: str, a: int, b: int = 0) -> None:
+        """Evicts a resident."""
+        self._out.append(("drop", kind, a, b))
+
+    def kv(self, r: Request, to: str, from_token: int = 0) -> None:
+        """Brings a request's KV to "memory", "flash" or "nowhere" (from a token on)."""
+        self._out.append(("kv", r.id, to, from_token))
+
+    def kv_session(self, session_id: int, to: str) -> None:
+        """Says where a session's KV is between two turns: "memory", "cache", "flash", "nowhere"."""
+        self._out.append(("kv_session", session_id, to))
+
+    def set_timer(self, at_ns: int) -> None:
+        self._out.append(("timer", at_ns))
+
+    def shed(self, r: Request) -> None:
+        self._out.append(("shed", r.id))
+
+    def note(self, counter: str, add: int = 1) -> None:
+        """Adds to a counter of the policy's own, shown in results as policy.NAME."""
+        self._out.append(("note", counter, add))
+
+    # ---- questions; each is a message, so ask many at once ----
+
+    def sync(self) -> bool:
+        """Sends what was gathered now. True when nothing of it was refused; facts and objects are
+        then those after it."""
+        return self._wire.sync()
+
+    def estimates(self, questions: Sequence[Tuple[Any, ...]]) -> List[Union[Estimate, str]]:
+        """Annotated costs of many (shape, op, device, rows=0, [chunk_rows, graph=0]), in their order;
+        without chunk_rows those of the device. One that the contract refuses is the error's name."""
+        answers = self._wire.ask([("estimate",) + tuple(q) for q in questions])
+        return [a if isinstance(a, str) else Estimate(*a) for a in answers]
+
+    def estimate(self, shape: Shape, op: str, device: int, rows: int = 0) -> Union[Estimate, str]:
+        return self.estimates([(shape, op, device, rows)])[0]
+
+    def resident_state(self, kind: str, a: int, b: int = 0) -> str:
+        """"absent", "pending" or "ready"."""
+        return self._wire.ask([("resident", kind, a, b)])[0]
+
+    def draft_tokens(self, requests: Sequence[Request]) -> List[int]:
+        """Tokens the run's drafter offers for the next verification of each."""
+        return self._wire.ask([("draft", r.id) for r in requests])
+
+    def oracle_output_tokens(self, requests: Sequence[Request]) -> List[int]:
+        """Hidden output lengths; needs the flag "oracle"."""
+        return self._wire.ask([("oracle", r.id) for r in requests])
+
+    # ---- the package's own ----
+
+    _wire: Any
+    _out: List[Tuple[Any, ...]]
+    _n_passes: int = 0
+    _n_launches: int = 0
+    _passes: Dict[int, Pass]
+    _launches: Dict[int, Launch]

@@ -1,0 +1,285 @@
+"""A policy behind the protocol (docs/policy-protocol.md): lines of JSON on standard input and output.
+
+`serve(MyPolicy)` makes a program of a class: `--policy 'exec:python3 my_policy.py'`."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import random
+import re
+import sys
+import traceback
+from typing import Any, List, Optional, Type
+
+from .policy import Device, Launch, Llm, Machine, Param, Pass, Policy, Refused, Request, Shape
+
+PROTOCOL = 1
+
+_encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+_decode = json.loads
+
+
+class _NoOutput:
+    """What print() meets: standard output belongs to the protocol."""
+
+    encoding = "utf-8"
+
+    def write(self, text: str) -> int:
+        raise RuntimeError("wrote to standard output, which carries the protocol "
+                           "(print to standard error): " + text.strip())
+
+    def flush(self) -> None:
+        pass
+
+    def isatty(self) -> bool:
+        return False
+
+
+class _Wire:
+    """One conversation. Lines are written and read whole, without buffers in between."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self.rest = b""
+        policy._wire = self
+        policy._out = []
+        policy._passes = {}
+        policy._launches = {}
+        policy.requests = {}
+        policy.free_slots = []
+        self.sent: List[Any] = []
+
+    # ---- lines ----
+
+    def read(self) -> Any:
+        line = self.rest
+        while not line.endswith(b"\n"):
+            got = os.read(0, 1 << 20)
+            if not got:
+                return None
+            line += got
+        return _decode(line)
+
+    @staticmethod
+    def write(what: Any) -> None:
+        line = _encode(what).encode() + b"\n"
+        while line:
+            line = line[os.write(1, line):]
+
+    # ---- what a policy may say in the middle of a call ----
+
+    def ask(self, questions: List[Any]) -> List[Any]:
+        if not questions:
+            return []
+        self.write(("ask", questions))
+        return self._answer()[1]
+
+    def sync(self) -> bool:
+        self.sent, self.policy._out = self.policy._out, []
+        self.write(("sync", self.sent))
+        return self.learn(self._answer())
+
+    def _answer(self) -> Any:
+        m = self.read()
+        if m is None:
+            raise SystemExit(0)  # xpusim has gone
+        return m
+
+    # ---- what changed ----
+
+    def learn(self, m: List[Any]) -> bool:
+        """Takes a "schedule" or "result" message in, hooks included. True: nothing was refused."""
+        p = self.policy
+        _, p.now_ns, p.epoch, p.kv_free_tokens, p.free_slots, events, requests, passes, launches, refusals = m
+        for index, error in refusals:
+            self._refused(Refused(self.sent[index], error))
+        arrived = []
+        for e in events:
+            if e[0] == "arrived":
+                r = p.requests[e[1]] = Request(e)
+                arrived.append(r)
+        for x in passes:
+            q = p._passes[x[0]]
+            if len(x) > 7:
+                _, q.state, q.op, q.rows_todo, q.rows_active, q.last_op_devices, q.n_launches, q.n_ops, shape = x
+                q.shape = Shape(*shape)
+            else:
+                _, q.state, q.op, q.rows_todo, q.rows_active, q.last_op_devices, q.n_launches = x
+        for x in launches:
+            launch = p._launches[x[0]]
+            launch.state = x[1]
+            launch.stop_requested = x[2]
+            launch.start_ns = x[3]
+            if len(x) > 4:
+                launch.op_begin, launch.op_end, launch.rows = x[4:]
+        gone = []
+        for x in requests:
+            r = p.requests[x[0]]
+            (_, r.state, r.kv_tokens, r.generated_tokens, of, r.first_service_ns, r.first_token_ns, r.last_token_ns,
+             r.preemptions, r.kv_swapped, r.calls_tool) = x
+            r.pass_ = p._passes[of] if of else None
+            if r.state == "finished" or r.state == "shed":
+                gone.append(r.id)
+        if events:
+            self._tell(events)
+        for x in passes:
+            if x[1] == "done" or x[1] == "cancelled":
+                del p._passes[x[0]]
+        for x in launches:
+            if x[1] == "ended":
+                del p._launches[x[0]]
+        for i in gone:
+            del p.requests[i]
+        return not refusals
+
+    def _tell(self, events: List[Any]) -> None:
+        p = self.policy
+        for e in events:
+            what = e[0]
+            if what == "pass_done":
+                q = p._passes[e[1]]
+                q.emitted = e[2]
+                p.pass_done(q)
+            elif what == "launch_done":
+                launch = p._launches[e[1]]
+                launch.outcome = e[2]
+                p.launch_done(launch)
+            elif what == "arrived":
+                p.request_arrived(p.requests[e[1]])
+            elif what == "cancelled":
+                p.request_cancelled(p.requests[e[1]])
+            elif what == "kv_moved":
+                p.kv_moved(p.requests[e[1]])
+            elif what == "resident_ready":
+                p.resident_ready(*e[1:])
+
+    def _refused(self, what: Refused) -> None:
+        """Takes back what objects showed as if the action had been accepted."""
+        p, a = self.policy, what.action
+        if a[0] == "form":
+            q = p._passes.pop(a[1])
+            q.state = "refused"
+            for s in q.segments:
+                if s.request.pass_ is q:
+                    s.request.pass_ = None
+        elif a[0] == "launch":
+            launch = p._launches.pop(a[1])
+            launch.state = "refused"
+            q = launch.pass_
+            q.n_launches -= 1
+            q.rows_todo += launch.rows
+            q.rows_active -= launch.rows
+            if q.n_launches == 0 and q.state == "running":
+                q.state = "ready"
+        p.refused(what)
+
+    # ---- a run ----
+
+    def init(self, m: Any) -> None:
+        p = self.policy
+        p.param = m["params"]
+        p.seed = m["seed"]
+        p.kv_block_tokens = m["kv_block_tokens"]
+        p.kv_capacity_tokens = p.kv_free_tokens = m["kv_capacity_tokens"]
+        machine, llm = m["machine"], m["llm"]
+        devices = tuple(Device(index=i, **d) for i, d in enumerate(machine.pop("devices")))
+        p.machine = Machine(devices=devices, **machine)
+        p.llm = Llm(layer=tuple(llm.pop("layer")), **llm)
+        random.seed(p.seed)
+        p.init()
+        self.flush()
+
+    def flush(self) -> None:
+        p = self.policy
+        self.sent, p._out = p._out, []
+        self.write(("do", self.sent, False) if p.once else ("do", self.sent))
+
+    def run(self) -> None:
+        hello = self.read()
+        if hello is None:
+            return
+        self.write(describe(type(self.policy)))
+        m = self.read()
+        if m is None:
+            return  # it was only asked what it is
+        self.init(m["init"])
+        schedule, learn, flush = self.policy.schedule, self.learn, self.flush
+        while True:
+            m = self.read()
+            if m is None:
+                break
+            learn(m)
+            schedule()
+            flush()
+        self.policy.exit()
+
+
+def _param(p: Param) -> Any:
+    d = {"name": p.name, "default": p.default, "help": p.help}
+    if p.choices:
+        return dict(d, type="choice", choices=list(p.choices))
+    if isinstance(p.default, bool):
+        return dict(d, type="bool")
+    return dict(d, type="int" if isinstance(p.default, int) else "number", min=p.min, max=p.max)
+
+
+def describe(cls: Type[Policy]) -> Any:
+    """The first answer: what the policy is."""
+    name = cls.name or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", cls.__name__).lower().replace("_", "-")
+    doc = (cls.summary or cls.__doc__ or name).strip().splitlines()[0]
+    return {"protocol": PROTOCOL, "name": name, "summary": doc, "flags": list(cls.flags), "needs": list(cls.needs),
+            "params": [_param(p) for p in cls.params], "limit_s": cls.limit_s,
+            "sleeps": cls.sleeps}
+
+
+def _reason(e: BaseException) -> str:
+    """The exception and where in the policy's own file it came from."""
+    own = [f for f in traceback.extract_tb(e.__traceback__) if not f.filename.startswith(os.path.dirname(__file__))]
+    where = " (%s:%s, %s)" % (os.path.basename(own[-1].filename), own[-1].lineno, own[-1].name) if own else ""
+    return "%s: %s%s" % (type(e).__name__, e, where)
+
+
+def serve(cls: Type[Policy]) -> None:
+    """Runs one policy over standard input and output until xpusim closes them."""
+    sys.stdout = _NoOutput()  # type: ignore[assignment]
+    wire: Optional[_Wire] = None
+    try:
+        wire = _Wire(cls())
+        wire.run()
+    except BrokenPipeError:
+        pass
+    except Exception as e:  # pylint: disable=broad-except
+        described = wire is not None and hasattr(wire.policy, "param")
+        try:
+            _Wire.write(("error", _reason(e)) if described else {"error": _reason(e)})
+        except OSError:
+            pass
+        sys.exit(1)
+
+
+def load(path: str, name: str) -> Type[Policy]:
+    """The class of that name in a file."""
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    spec = importlib.util.spec_from_file_location(os.path.splitext(os.path.basename(path))[0], path)
+    if spec is None or spec.loader is None:
+        raise ImportError(path + " is not a Python file (*.py)")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    cls = getattr(module, name, None)
+    if not (isinstance(cls, type) and issubclass(cls, Policy)):
+        raise TypeError("%s has no class %s derived from xpusim.Policy" % (os.path.basename(path), name))
+    return cls
+
+
+def main() -> None:
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    sys.stdout = _NoOutput()  # type: ignore[assignment]
+    try:
+        cls = load(sys.argv[1], sys.argv[2])
+    except Exception as e:  # pylint: disable=broad-except
+        _Wire.write({"error": _reason(e)})
+        sys.exit(1)
+    serve(cls)
