@@ -213,6 +213,8 @@ install: all
 	for f in hwmodels/soc/*.json hwmodels/llm/*.json hwmodels/residuals.csv hwmodels/measured/* hwmodels/runs/* hwmodels/points/* hwmodels/speculation/* traces/datasets/* \
 	        experiments/claims/*.json experiments/specs/*.json experiments/gate/*.json experiments/gate/*.csv plots/*.gp policies/skeleton/*; do \
 	    test ! -f $$f || install -D -m 644 $$f $(DESTDIR)$(PREFIX)/share/xpusim/$$f; done
+	for f in $(wildcard policies/python/*.* policies/python/xpusim/*.* policies/python/examples/*.py); do \
+	    install -D -m 644 $$f $(DESTDIR)$(PREFIX)/share/xpusim/$$f; done
 	@mkdir -p $(BUILD)/man
 	@$(BUILD)/xpusim help --man >$(BUILD)/man/xpusim.1
 	@for c in $$($(BUILD)/xpusim help | sed -n 's/^  \([a-z-]*\) .*/\1/p'); do \

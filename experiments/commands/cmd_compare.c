@@ -308,7 +308,7 @@ static int run(void *values, struct err *e)
 
 static const struct option_row rows[] = {
     OPTION_TEXTS(OPTIONS, policies, "policy", "P[:K=V,..]", MAX_POLICIES,
-                 "policy and parameters; repeated"),
+                 "policy and parameters, as of `run`; repeated"),
     OPTION_TEXT(OPTIONS, baseline, "baseline", "P", NULL,
                 "what to compare with (default: the first policy)"),
     OPTION_COUNT(OPTIONS, replications, "replications", "N", "10", 1, 100000,

@@ -183,7 +183,8 @@ static int run(void *values, struct err *e)
 
 static const struct option_row rows[] = {
     OPTION_TEXT(OPTIONS, policy, "policy", "P[:K=V,..]", NULL,
-                "policy and parameters (`xpusim list policy`)"),
+                "policy and parameters (`xpusim list policy`), a plug-in PATH.so, exec:COMMAND or "
+                "python:FILE:CLASS (docs/policy-protocol.md)"),
     OPTION_TEXT(OPTIONS, requests, "requests", "FILE.csv", NULL, "write one line per request"),
     OPTION_TEXT(OPTIONS, decisions, "decisions", "FILE", NULL,
                 "write one line per scheduling decision"),

@@ -202,8 +202,8 @@ static int unknown_policy(const char *spec, const char *name, struct err *e)
                                  all[i]->name);
     }
     return err_add(e,
-                   "--policy %s: no policy is called '%s'; there are %s, and plug-ins by a path "
-                   "ending in .so",
+                   "--policy %s: no policy is called '%s'; there are %s, plug-ins by a path ending "
+                   "in .so, programs by exec:COMMAND and Python classes by python:FILE:CLASS",
                    spec, name, names);
 }
 

@@ -12,6 +12,8 @@
 
 #include "policies/external/external.h"
 #include "policies/registry.h"
+#include "sim/base/hash.h"
+#include "sim/base/input.h"
 #include "sim/core/contract.h"
 
 #define PATH_BYTES 4096
@@ -174,4 +176,26 @@ const struct policy_ops *plugin_load(const char *spec, struct err *e)
     memcpy(&entry, &symbol, sizeof entry);
     const struct policy_ops *ops = entry();
     return check_ops(path, ops, e) == 0 ? ops : NULL;
+}
+
+uint64_t plugin_code_hash(const char *spec)
+{
+    char path[PATH_BYTES] = "";
+    if (external_spec_length(spec) > 0) {
+        (void)external_file(spec, path, sizeof path);
+    } else {
+        (void)snprintf(path, sizeof path, "%.*s", (int)plugin_path_length(spec), spec);
+    }
+    FILE *f = path[0] != '\0' ? input_try(path) : NULL;
+    if (f == NULL) {
+        return 0;
+    }
+    uint64_t h = HASH_INIT;
+    char bytes[4096];
+    for (size_t n = 1; n > 0;) {
+        n = fread(bytes, 1, sizeof bytes, f);
+        h = hash_bytes(h, bytes, n);
+    }
+    (void)fclose(f);
+    return h;
 }

@@ -1,14 +1,16 @@
-/* Policies from outside the tree: a shared object that exports xpusim_policy (sim/api/policy.h). */
+/* Policies from outside the tree: a shared object that exports xpusim_policy (sim/api/policy.h), or
+ * a process that speaks docs/policy-protocol.md (policies/external). */
 #ifndef EXPERIMENTS_RUN_PLUGIN_H
 #define EXPERIMENTS_RUN_PLUGIN_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "sim/api/policy.h"
 #include "sim/base/err.h"
 
-/* Length of the path that starts a policy specification "PATH.so" or "PATH.so:key=value,..."; 0
- * when it names a built-in policy instead. */
+/* Length of what starts a policy specification before its ":key=value,...": "PATH.so",
+ * "exec:COMMAND" or "python:FILE:CLASS"; 0 when it names a built-in policy instead. */
 size_t plugin_path_length(const char *spec);
 
 /* Loads the plug-in of such a specification and checks what it exports: version, name, required
@@ -16,5 +18,8 @@ size_t plugin_path_length(const char *spec);
  * process ends, because results and worker processes go on using its code and strings; loading one
  * twice gives the same policy. */
 const struct policy_ops *plugin_load(const char *spec, struct err *e);
+
+/* A hash of the file that such a specification names; 0 when there is none. */
+uint64_t plugin_code_hash(const char *spec);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "experiments/run/plugin.h"
 #include "experiments/run/runner.h"
 #include "experiments/sweep/spec.h"
 #include "sim/base/arena.h"
@@ -109,7 +110,8 @@ static int set_key(char *text, size_t size, const char *key, const char *value, 
 {
     char old[1024];
     (void)snprintf(old, sizeof old, "%s", text);
-    size_t head = strcspn(old, ":");
+    size_t head = plugin_path_length(old);
+    head = head > 0 ? head : strcspn(old, ":");
     text[head] = '\0';
     const char *separator = ":";
     size_t key_len = strlen(key);

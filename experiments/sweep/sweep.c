@@ -16,7 +16,6 @@
 #include "experiments/shell/progress.h"
 #include "sim/base/arena.h"
 #include "sim/base/hash.h"
-#include "sim/base/input.h"
 #include "sim/base/version.h"
 #include "sim/stats/stats.h"
 
@@ -66,21 +65,6 @@ static void refuse(struct job_result *r, struct err *e)
     err_fini(e);
 }
 
-static uint64_t file_hash(const char *path)
-{
-    uint64_t h = HASH_INIT;
-    char bytes[4096];
-    FILE *f = input_try(path);
-    for (size_t n = 1; f != NULL && n > 0;) {
-        n = fread(bytes, 1, sizeof bytes, f);
-        h = hash_bytes(h, bytes, n);
-    }
-    if (f != NULL) {
-        (void)fclose(f);
-    }
-    return h;
-}
-
 static int load_point(struct loaded *l, const struct spec *spec, uint64_t point, struct err *e)
 {
     if (l->valid && l->point == point) {
@@ -99,10 +83,7 @@ static int load_point(struct loaded *l, const struct spec *spec, uint64_t point,
     l->valid = true; /* even if not: to be freed */
     bool ok = config_load(&l->config, &l->settings.options, e) == 0 &&
               config_policy_parse(&l->policy, l->settings.policy, e) == 0;
-    char path[sizeof l->settings.policy];
-    size_t n = plugin_path_length(l->settings.policy);
-    (void)snprintf(path, sizeof path, "%.*s", (int)n, l->settings.policy);
-    l->code_hash = n > 0 ? file_hash(path) : 0;
+    l->code_hash = plugin_code_hash(l->settings.policy);
     if (!ok) {
         l->point = UINT64_MAX; /* the next replication says the same */
     }

@@ -5,7 +5,6 @@
 #define POLICIES_EXTERNAL_EXTERNAL_H
 
 #include <stddef.h>
-#include <stdint.h>
 
 #include "sim/api/policy.h"
 #include "sim/base/err.h"
@@ -22,8 +21,8 @@ size_t external_spec_length(const char *spec);
  * this process; asking for one twice gives the same. */
 const struct policy_ops *external_load(const char *spec, struct err *e);
 
-/* A hash of the Python file, or of the file that the command's first word names; 0 for a program
- * found in PATH. */
-uint64_t external_code_hash(const char *spec);
+/* The file that such a specification names: the Python file, or the first word of the command where
+ * that is a path; "" else. Returns buf. */
+const char *external_file(const char *spec, char *buf, size_t size);
 
 #endif

@@ -1,15 +1,11 @@
 /* From a specification to a policy: how the program is started, and what it says it is. */
 #include <errno.h>
-#include <math.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "policies/external/external_impl.h"
 #include "sim/base/datadir.h"
-#include "sim/base/hash.h"
-#include "sim/base/input.h"
 #include "sim/base/json.h"
 
 #define EXEC "exec:"
@@ -46,29 +42,16 @@ size_t external_spec_length(const char *spec)
     return spec[n] == ':' ? n + 1 + strcspn(spec + n + 1, ":") : n;
 }
 
-/* The file that a specification names, "" without one. */
-static void file_of(const char *spec, size_t n, char *buf, size_t size)
+const char *external_file(const char *spec, char *buf, size_t size)
 {
-    size_t skip = starts(spec, PYTHON) ? strlen(PYTHON) : strlen(EXEC);
-    size_t len = strcspn(spec + skip, starts(spec, PYTHON) ? ":" : " ");
-    (void)snprintf(buf, size, "%.*s", (int)(len < n - skip ? len : n - skip), spec + skip);
-}
-
-uint64_t external_code_hash(const char *spec)
-{
-    char path[PATH_BYTES];
-    file_of(spec, external_spec_length(spec), path, sizeof path);
-    FILE *f = strchr(path, '/') != NULL || starts(spec, PYTHON) ? input_try(path) : NULL;
-    uint64_t h = HASH_INIT;
-    char block[4096];
-    for (size_t n = f == NULL ? 0 : 1; n > 0;) {
-        n = fread(block, 1, sizeof block, f);
-        h = hash_bytes(h, block, n);
+    bool python = starts(spec, PYTHON);
+    size_t skip = strlen(python ? PYTHON : EXEC);
+    size_t len = strcspn(spec + skip, python ? ":" : " :");
+    (void)snprintf(buf, size, "%.*s", (int)len, spec + skip);
+    if (!python && strchr(buf, '/') == NULL) {
+        buf[0] = '\0'; /* found in PATH: part of the system, not of the experiment */
     }
-    if (f != NULL) {
-        (void)fclose(f);
-    }
-    return f == NULL ? 0 : h;
+    return buf;
 }
 
 /* The command line of a specification. Owned by x. */
@@ -96,8 +79,7 @@ static int command_line(struct external *x, struct err *e)
     const char *python = getenv("XPUSIM_PYTHON");
     x->argv[0] = xstrdup(python != NULL && *python != '\0' ? python : "python3");
     x->argv[1] = xstrdup(datadir_path(path, sizeof path, "policies/python"));
-    file_of(x->spec, strlen(x->spec), path, sizeof path);
-    if (access(path, R_OK) != 0) {
+    if (access(external_file(x->spec, path, sizeof path), R_OK) != 0) {
         return err_add(e, "--policy %s: cannot read: %s", path, strerror(errno));
     }
     x->argv[2] = xstrdup(path);
@@ -110,10 +92,10 @@ static int command_line(struct external *x, struct err *e)
 static const char *const flag_names[] = {"oracle", "busy_poll", NULL};
 static const char *const need_names[] = {
     "spans",   "row_split", "kernel_yields",
-    "compile", "load",      "kv_evict",
+    "compile", "load",      "kv_move",
     "reset",   "verify",    DEVICE_KINDS(DEVICE_KIND_NAME_) NULL};
 static const uint32_t needs[] = {CAP_SPANS, CAP_ROW_SPLIT, CAP_YIELD_KERNEL, CAP_COMPILE,
-                                 CAP_LOAD,  CAP_KV_EVICT,  CAP_RESET,        CAP_VERIFY};
+                                 CAP_LOAD,  CAP_KV_MOVE,   CAP_RESET,        CAP_VERIFY};
 #define N_NEEDS (sizeof needs / sizeof needs[0])
 
 static uint32_t bits_of(struct external *x, const cJSON *list, const char *const *names,

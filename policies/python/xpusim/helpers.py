@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from .policy import Launch, Machine, Param, Pass, Policy, Request, Segment
 
@@ -39,8 +39,9 @@ def form(policy: Policy, segments: Sequence[Segment], repeats: bool = False) -> 
 
 
 def fits(policy: Policy, segments: Sequence[Segment]) -> bool:
-    """Is there KV for all of it whatever blocks are half full? False does not say that there is none."""
-    tokens = sum(s.n_tokens for s in segments)
+    """Is there KV for all of it, whatever blocks are half full? A prefix that was found at arrival
+    counts as free until a pass holds it. False does not say that there is none."""
+    tokens = sum(s.n_tokens + (s.request.kv_tokens if s.request.reused_tokens else 0) for s in segments)
     return tokens + len(segments) * policy.kv_block_tokens <= policy.kv_free_tokens
 
 
@@ -143,7 +144,7 @@ class Iterations(Policy):
     token budget. An order is a class that says what its key is."""
 
     once = sleeps = True
-    needs = ("spans", "kv_evict")
+    needs = ("spans", "kv_move")
     params = (device_param(),
               Param("max_batch", 16, "sequences per iteration", 1, 4096),
               Param("token_budget", 512, "tokens per iteration", 1, 1000000),
@@ -259,6 +260,10 @@ class Iterations(Policy):
 
     def refused(self, what: Any) -> None:
         self._why = what.error
+        if self.running is not None and self.running.state == "refused":
+            for s in self.running.segments:
+                self._wait(s.request)
+            self.running = None
 
     def _first_alone(self) -> bool:
         """Nobody at the front of the order fits: the first in memory order does, alone."""
@@ -283,5 +288,3 @@ class Iterations(Policy):
             if self.running is not None:
                 self.launch(self.running, self.device)
 
-
-_ = Callable  # re-exported for policies that annotate

@@ -266,7 +266,7 @@ class Policy:
     #: "oracle" (may ask for hidden output lengths), "busy_poll"
     flags: Sequence[str] = ()
     #: what it needs of machine and executor: "spans", "row_split", "kernel_yields", "compile",
-    #: "load", "kv_evict", "reset", "verify", "npu", "igpu", "cpu", "gpu"
+    #: "load", "kv_move", "reset", "verify", "npu", "igpu", "cpu", "gpu"
     needs: Sequence[str] = ()
     params: Sequence[Param] = ()
     #: wall-clock seconds for one answer

@@ -4,13 +4,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
-import random
-import re
 import sys
-import traceback
 from typing import Any, List, Optional, Type
 
 from .policy import Device, Launch, Llm, Machine, Param, Pass, Policy, Refused, Request, Shape
@@ -187,7 +183,8 @@ class _Wire:
         devices = tuple(Device(index=i, **d) for i, d in enumerate(machine.pop("devices")))
         p.machine = Machine(devices=devices, **machine)
         p.llm = Llm(layer=tuple(llm.pop("layer")), **llm)
-        random.seed(p.seed)
+        if "random" in sys.modules:  # the policy's, unless it has its own
+            sys.modules["random"].seed(p.seed)
         p.init()
         self.flush()
 
@@ -227,7 +224,7 @@ def _param(p: Param) -> Any:
 
 def describe(cls: Type[Policy]) -> Any:
     """The first answer: what the policy is."""
-    name = cls.name or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", cls.__name__).lower().replace("_", "-")
+    name = cls.name or "".join("-" + c.lower() if c.isupper() else c for c in cls.__name__).strip("-").replace("_", "-")
     doc = (cls.summary or cls.__doc__ or name).strip().splitlines()[0]
     return {"protocol": PROTOCOL, "name": name, "summary": doc, "flags": list(cls.flags), "needs": list(cls.needs),
             "params": [_param(p) for p in cls.params], "limit_s": cls.limit_s,
@@ -236,6 +233,7 @@ def describe(cls: Type[Policy]) -> Any:
 
 def _reason(e: BaseException) -> str:
     """The exception and where in the policy's own file it came from."""
+    import traceback
     own = [f for f in traceback.extract_tb(e.__traceback__) if not f.filename.startswith(os.path.dirname(__file__))]
     where = " (%s:%s, %s)" % (os.path.basename(own[-1].filename), own[-1].lineno, own[-1].name) if own else ""
     return "%s: %s%s" % (type(e).__name__, e, where)
@@ -261,6 +259,7 @@ def serve(cls: Type[Policy]) -> None:
 
 def load(path: str, name: str) -> Type[Policy]:
     """The class of that name in a file."""
+    import importlib.util
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     spec = importlib.util.spec_from_file_location(os.path.splitext(os.path.basename(path))[0], path)
     if spec is None or spec.loader is None:

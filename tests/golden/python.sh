@@ -1,0 +1,240 @@
+#!/bin/sh
+# Policies in other processes: the Python examples decide what their C twins decide, byte for byte; whatever a program does
+# wrong costs its own run and is told by name and reason; the other commands take them as any policy.
+set -u
+cd "$(dirname "$0")/../.." || exit 2
+build=${BUILD:-build}
+x=$(cd "$build" && pwd)/xpusim
+python=${XPUSIM_PYTHON:-python3}
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+bad=0
+load="mixed:reactive_per_min=6,proactive_per_min=12,duration_s=60"
+examples=policies/python/examples
+
+fail() {
+    echo "FAILED: $*"
+    bad=1
+}
+must() { # command...
+    "$@" >"$dir/out" 2>"$dir/err" || {
+        fail "$*"
+        cat "$dir/out" "$dir/err"
+    }
+}
+refuse() { # status, text the message must hold, command...
+    status=$1
+    want=$2
+    shift 2
+    "$@" >"$dir/out" 2>"$dir/err"
+    got=$?
+    if [ $got -ne "$status" ] || ! grep -qF -- "$want" "$dir/err"; then
+        fail "(exit $got, wanted $status and \"$want\"): $*"
+        cat "$dir/err"
+    fi
+}
+
+differ() { # a command that finds a difference
+    "$@" >"$dir/out" 2>"$dir/err"
+    [ $? -eq 1 ] && [ ! -s "$dir/err" ] || {
+        fail "no difference: $*"
+        cat "$dir/out" "$dir/err"
+    }
+}
+
+# Without Python, and without anything but a shell: a program in sh that lets everybody wait, which is a stall.
+cat >"$dir/idle.sh" <<'END'
+read -r hello
+echo '{"protocol":1,"name":"idle","summary":"does nothing","params":[{"name":"n","type":"int","default":2,"min":0,"max":9}]}'
+read -r init || exit 0
+echo "$init" >&2
+echo '["do",[]]'
+while read -r line; do echo '["do",[]]'; done
+END
+must "$x" list policy "exec:sh $dir/idle.sh"
+grep -q '^idle: does nothing' "$dir/out" || fail "list policy does not say what a program says of itself"
+grep -q 'limit_s' "$dir/out" || fail "list policy does not show the wall-clock limit"
+refuse 1 "stalled" "$x" run --policy "exec:sh $dir/idle.sh:n=3" --workload "$load"
+grep -q '"params":{"n":3}' "$dir/err" || fail "a parameter did not reach the program"
+refuse 2 "n=10: must be a whole number from 0 to 9" "$x" run --policy "exec:sh $dir/idle.sh:n=10" --workload "$load"
+refuse 2 "there is no such program" "$x" run --policy "exec:$dir/nothing-here" --workload "$load"
+refuse 2 "a command is missing" "$x" run --policy "exec: " --workload "$load"
+XPUSIM_PYTHON=$dir/no-python refuse 2 "no-python was not found: install it (Debian: python3)" \
+    "$x" run --policy "python:$examples/fcfs.py:Fcfs" --workload "$load"
+for wrong in '{"protocol":2,"name":"a","summary":"b"}=it speaks version 2 of the protocol, this xpusim 1' \
+    '{"protocol":1,"name":"fcfs","summary":"b"}=that of a built-in policy' \
+    '{"protocol":1,"name":"A b","summary":"b"}=must be [a-z0-9-]+' \
+    '{"protocol":1,"name":"a","summary":"b","needs":["luck"]}=it names a need that there is not: luck' \
+    '{"protocol":1,"name":"a","summary":"b","more":1}=more: unknown key' \
+    '{"protocol":1,"name":"a"}=summary: missing' \
+    'good morning=its first line must be what it is'; do
+    printf '%s' "${wrong%%=*}" >"$dir/description"
+    refuse 2 "${wrong#*=}" "$x" run --policy "exec:echo \$(cat $dir/description)" --workload "$load"
+done
+
+if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null; then
+    echo "skipped: no python3 of 3.9 or newer, so no policies in Python"
+    exit $bad
+fi
+
+# The twins. Little memory too: there passes are refused and KV is taken from requests.
+twin() { # policy, example, options...
+    c=$1
+    p=python:$examples/$2
+    shift 2
+    must "$x" run --policy "$c" --decisions "$dir/c" "$@"
+    must "$x" run --policy "$p" --decisions "$dir/p" "$@"
+    tail -n +2 "$dir/c" >"$dir/c.log" # the first line is the policy's name
+    tail -n +2 "$dir/p" >"$dir/p.log"
+    [ "$(wc -l <"$dir/c.log")" -gt 500 ] || fail "$c decided nothing: $*"
+    cmp "$dir/c.log" "$dir/p.log" || fail "$p decides otherwise than $c: $*"
+}
+tight="--set sim.kv_capacity_tokens=5000 --workload mixed:reactive_per_min=10,proactive_per_min=20,duration_s=60"
+twin fcfs fcfs.py:Fcfs --workload "$load"
+twin fcfs:device=cpu fcfs.py:Fcfs:device=cpu --workload "$load"
+twin edf edf.py:Edf --workload "$load"
+# shellcheck disable=SC2086
+twin edf edf.py:Edf $tight --seed 3
+grep -q '^.* form .*= -12$' "$dir/p.log" || fail "no pass lacked memory: the test tests nothing"
+twin edf:max_batch=2,token_budget=100,class=blind edf.py:Edf:max_batch=2,token_budget=100,class=blind --workload "$load"
+twin npu-serial npu_serial.py:NpuSerial --workload "$load"
+twin npu-serial:margin=igpu npu_serial.py:NpuSerial:margin=igpu --workload "$load" --seed 2
+
+# The same bytes for any number of workers, and the twins are identical in every replication.
+for jobs in 1 3; do
+    must "$x" compare --policy fcfs --policy "python:$examples/fcfs.py:Fcfs" --policy "python:$examples/edf.py:Edf" \
+        --replications 3 --workload "$load" --jobs $jobs --metric all.e2e_s.mean --quiet
+    cp "$dir/out" "$dir/jobs$jobs"
+done
+cmp "$dir/jobs1" "$dir/jobs3" || fail "compare depends on --jobs"
+grep -F "fcfs.py:Fcfs" "$dir/jobs1" | grep -q identical || fail "compare tells fcfs from its twin"
+
+# What a program may do wrong.
+cat >"$dir/wrong.py" <<'END'
+import os, random, signal, sys, time
+from xpusim import Param, Policy
+from xpusim.helpers import form, next_piece
+
+class Wrong(Policy):
+    """Serves one request after the other, until something goes wrong at the tenth call."""
+    params = (Param("how", "none", choices=("none", "segv", "exit", "hang", "print", "raw", "raise", "shape", "action",
+                                            "number", "two", "gone", "busy", "device", "init", "random")),)
+    def init(self):
+        self.calls, self.waiting = 0, []
+        if self.param["how"] == "init":
+            raise ValueError("does not want this machine")
+    def request_arrived(self, r):
+        self.waiting.append(r)
+    def pass_done(self, p):
+        self.waiting = [r for r in self.waiting if not r.left]
+    def refused(self, what):
+        sys.stderr.write("refused: %s %s\n" % (what.action[0], what.error))
+    def schedule(self):
+        self.calls += 1
+        if self.calls == 10:
+            getattr(self, "do_" + self.param["how"])()
+        if self.waiting and self.waiting[0].pass_ is None:
+            self.launch(form(self, [next_piece(self.waiting[0])]), 1)
+    def do_none(self): pass
+    def do_init(self): pass
+    def do_segv(self): os.kill(os.getpid(), signal.SIGSEGV)
+    def do_exit(self): os._exit(3)
+    def do_hang(self): time.sleep(600)
+    def do_print(self): print("hello from the policy")
+    def do_raw(self): os.write(1, b"hello from below\n")
+    def do_raise(self): return {}["nothing"]
+    def do_shape(self): os.write(1, b'["maybe"]\n')
+    def do_action(self): self._out.append(("fly", 1))
+    def do_number(self): self._out.append(("timer", "soon"))
+    def do_two(self): os.write(1, b'["do",[]]\n["do",[]]\n')
+    def do_gone(self): self._out.append(("cancel", 4711))
+    def do_busy(self):
+        p = self.waiting[0].pass_ or form(self, [next_piece(self.waiting[0])])
+        self.launch(p, 1)
+        self.launch(p, 1)
+    def do_device(self): self._out.append(("launch", 901, 1, 9))
+    def do_random(self): self.note("drawn", random.randrange(1000))
+END
+wrong=python:$dir/wrong.py:Wrong
+must "$x" run --policy "$wrong" --workload "$load"
+while IFS='|' read -r how want; do
+    refuse 1 "policy wrong, seed 1" "$x" run --policy "$wrong:how=$how,limit_s=5" --workload "$load"
+    grep -qF -- "$want" "$dir/err" || {
+        fail "how=$how is not told as: $want"
+        cat "$dir/err"
+    }
+done <<'END'
+segv|its process was killed by signal 11
+exit|its process ended with status 3
+hang|gave no answer within 5 s (limit_s)
+print|wrote to standard output, which carries the protocol (print to standard error): hello from the policy (wrong.py:
+raw|wrote to standard output, which carries the protocol (print to standard error): hello from below
+raise|KeyError: 'nothing' (wrong.py:34, do_raise)
+shape|answered nonsense: a line is ["do", ...]
+action|answered nonsense: no such action: ["do",[["fly",1]]]
+number|answered nonsense: when: ["do",[["timer","soon"]]]
+two|wrote more than one line where one answers
+device|answered nonsense: there is no such device
+END
+refuse 2 "ValueError: does not want this machine (wrong.py:12, init)" "$x" run --policy "$wrong:how=init" --workload "$load"
+refuse 2 "has no class Missing derived from xpusim.Policy" "$x" run --policy "python:$dir/wrong.py:Missing" --workload "$load"
+refuse 2 "cannot read: No such file" "$x" run --policy "python:$dir/none.py:Wrong" --workload "$load"
+refuse 2 "must be python:FILE.py:CLASS" "$x" run --policy "python:$dir/wrong.py" --workload "$load"
+must "$x" run --policy "$wrong:how=gone" --workload "$load"
+grep -q '^refused: cancel gone$' "$dir/err" || fail "an action on what is gone is not refused by name"
+must "$x" run --policy "$wrong:how=busy" --workload "$load"
+grep -qE '^refused: launch (busy|invalid)$' "$dir/err" || fail "a launch that cannot be is not refused by name"
+# random numbers are those of the run's seed
+must "$x" run --policy "$wrong:how=random" --workload "$load" --json
+grep '"policy.drawn"\|drawn' "$dir/out" >"$dir/drawn"
+must "$x" run --policy "$wrong:how=random" --workload "$load" --json
+grep '"policy.drawn"\|drawn' "$dir/out" | cmp - "$dir/drawn" || fail "random numbers differ from run to run"
+# it costs its run only: the others of a comparison end
+"$x" compare --policy fcfs --policy "$wrong:how=segv" --replications 2 --workload "$load" --metric all.e2e_s.mean \
+    --quiet >"$dir/out" 2>&1
+grep -qE 'fcfs +[0-9.]+ ' "$dir/out" || fail "a policy that crashes takes the others with it"
+grep -q 'killed by signal 11' "$dir/out" || fail "compare does not say that a policy crashed"
+
+# The child ends with its parent, however that ends.
+cat >"$dir/sleeper.py" <<'END'
+import os, time
+from xpusim import Policy
+class Sleeper(Policy):
+    """Sleeps."""
+    def init(self):
+        with open(os.environ["PID_FILE"] + ".tmp", "w") as f:
+            f.write(str(os.getpid()))
+        os.rename(os.environ["PID_FILE"] + ".tmp", os.environ["PID_FILE"])
+        time.sleep(600)
+END
+PID_FILE=$dir/pid "$x" run --policy "python:$dir/sleeper.py:Sleeper:limit_s=500" --workload "$load" >/dev/null 2>&1 &
+parent=$!
+for _ in $(seq 300); do
+    [ -s "$dir/pid" ] && break
+    sleep 0.1
+done
+child=$(cat "$dir/pid" 2>/dev/null)
+kill -9 $parent
+for _ in $(seq 300); do
+    kill -0 "${child:-1}" 2>/dev/null || break
+    sleep 0.1
+done
+[ -n "$child" ] || fail "the policy of the child test never started"
+[ -n "$child" ] && kill -0 "$child" 2>/dev/null && fail "the policy outlives xpusim"
+
+# Every command takes them.
+must "$x" explain --request 3 --policy "python:$examples/fcfs.py:Fcfs" --workload "$load"
+cp "$dir/out" "$dir/explained"
+must "$x" explain --request 3 --policy fcfs --workload "$load"
+sed 's/fcfs-py/fcfs/' "$dir/explained" | grep -v '^xpusim ' >"$dir/a"
+grep -v '^xpusim ' "$dir/out" | cmp - "$dir/a" || fail "explain differs from the twin's"
+must "$x" compare --policy fcfs --policy "python:$examples/fcfs.py:Fcfs" --tune 3 --replications 2 --workload "$load" \
+    --metric all.e2e_s.mean --quiet
+grep -q 'fcfs.py:Fcfs' "$dir/out" || fail "--tune lost the policy"
+must "$x" diff --policy fcfs --b-policy "python:$examples/fcfs.py:Fcfs" --workload "$load"
+differ "$x" diff --policy fcfs --b-policy "python:$examples/edf.py:Edf" --workload "$load"
+grep -q 'form' "$dir/out" || fail "diff does not show where a policy decides otherwise"
+must "$x" bisect --policy fcfs --b-policy "python:$examples/edf.py:Edf" --workload "$load" --max-tests 20 -o "$dir/least.csv"
+differ "$x" diff --policy fcfs --b-policy "python:$examples/edf.py:Edf" --trace "$dir/least.csv"
+must env XPUSIM_LOADS=1 "$build/tests/conformance/check_policies" "python:$examples/npu_serial.py:NpuSerial"
+exit $bad
