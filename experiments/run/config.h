@@ -119,8 +119,9 @@ void config_options_fini(struct config_options *o);
 int config_load(struct config *c, const struct config_options *o, struct err *e);
 void config_fini(struct config *c);
 
-/* "NAME" or "NAME:key=value,..."; NAME is a built-in policy or one from outside (plugin.h); the policy keeps spec as its label. 0 or -EINVAL with an error that lists the names
- * there are, or says what is wrong with the plug-in. */
+/* "NAME" or "NAME:key=value,..."; NAME is a built-in policy or one from outside (plugin.h); the
+ * policy keeps spec as its label. 0 or -EINVAL with an error that lists the names there are, or
+ * says what is wrong with the plug-in. */
 int config_policy_parse(struct config_policy *p, const char *spec, struct err *e);
 
 /* How arrivals differ from what the options say. A factor of 0 is 1: {0} leaves them as they are.

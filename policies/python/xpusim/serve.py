@@ -14,7 +14,7 @@ from .policy import Device, Launch, Llm, Machine, Param, Pass, Policy, Refused, 
 PROTOCOL = 1
 
 _encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
-_decode = json.loads
+_decode = json.JSONDecoder().raw_decode
 
 
 class _NoOutput:
@@ -56,7 +56,7 @@ class _Wire:
             if not got:
                 return None
             line += got
-        return _decode(line)
+        return _decode(line.decode())[0]
 
     @staticmethod
     def write(what: Any) -> None:
