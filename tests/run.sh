@@ -16,6 +16,7 @@ result() { # name, passed, failed
 one_script() {
     if sh "$1" >"$out" 2>&1; then
         result "$1" 1 0
+        grep '^skipped: ' "$out"
     else
         result "$1" 0 1
         cat "$out"

@@ -1,5 +1,5 @@
 """What xpusim starts for `--policy python:FILE:CLASS`: python3 THIS_FOLDER FILE CLASS."""
 
-from xpusim.serve import main
+from xpusim.wire import main
 
 main()

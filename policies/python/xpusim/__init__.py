@@ -12,7 +12,7 @@ __all__ = ["Device", "Estimate", "Launch", "Llm", "Machine", "Param", "Pass", "P
            "read_result", "read_store", "run", "serve"]
 
 _LATER = {"compare": "results", "run": "results", "read_decisions": "results", "read_requests": "results",
-          "read_result": "results", "read_store": "results", "serve": "serve"}
+          "read_result": "results", "read_store": "results", "serve": "wire"}
 
 
 def __getattr__(name: str):  # a policy that runs needs neither sqlite3 nor subprocess

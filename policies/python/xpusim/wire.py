@@ -52,7 +52,7 @@ class _Wire:
     def read(self) -> Any:
         line = self.rest
         while not line.endswith(b"\n"):
-            got = os.read(0, 1 << 20)
+            got = os.read(0, 65536)
             if not got:
                 return None
             line += got

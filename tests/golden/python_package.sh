@@ -1,0 +1,127 @@
+#!/bin/sh
+# The Python package outside of a run: installed by pip from the clone and from a prefix, without network and without writing
+# there; what it reads is what xpusim wrote; the protocol as a program's own (exec:).
+set -u
+cd "$(dirname "$0")/../.." || exit 2
+build=${BUILD:-build}
+x=$(cd "$build" && pwd)/xpusim
+python=${XPUSIM_PYTHON:-python3}
+dir=$(mktemp -d)
+trap 'chmod -R u+w "$dir"; rm -rf "$dir"' EXIT
+bad=0
+load="mixed:reactive_per_min=6,proactive_per_min=12,duration_s=60"
+
+fail() {
+    echo "FAILED: $*"
+    bad=1
+}
+must() { # command...
+    "$@" >"$dir/out" 2>&1 || {
+        fail "$*"
+        cat "$dir/out"
+    }
+}
+if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null; then
+    echo "skipped: no python3 of 3.9 or newer, so no package for it"
+    exit 0
+fi
+
+must make -s -o all install BUILD="$build" PREFIX="$dir/prefix"
+installed=$dir/prefix/share/xpusim
+find "$installed/policies/python" -name '__pycache__' -exec rm -rf {} +
+chmod -R a-w "$installed/policies/python"
+site=$PWD/policies/python
+if "$python" -m pip --version >/dev/null 2>&1; then
+    for from in policies/python "$installed/policies/python"; do
+        before=$(cd "$from" && find . -not -path '*__pycache__*' | sort)
+        must "$python" -m pip install -q --no-cache-dir --no-index --disable-pip-version-check --root-user-action=ignore \
+            --target "$dir/$(echo "$from" | tr -dc a-z)" "$from"
+        [ "$before" = "$(cd "$from" && find . -not -path '*__pycache__*' | sort)" ] || fail "pip left something in $from"
+    done
+    site=$dir/policiespython
+    diff -r -x __pycache__ "$site/xpusim" policies/python/xpusim || fail "pip did not install all of the package"
+    diff -r -x __pycache__ "$dir/$(echo "$installed/policies/python" | tr -dc a-z)/xpusim" policies/python/xpusim ||
+        fail "pip did not install all of the package from the prefix"
+else
+    echo "skipped: no pip for $python, so the package was not installed by it"
+fi
+# a run under the prefix uses the prefix's package
+XPUSIM_DATA_DIR=$installed must "$dir/prefix/bin/xpusim" run --workload "$load" \
+    --policy "python:$installed/policies/python/examples/fcfs.py:Fcfs"
+
+# a class as a program, with the package that pip put somewhere
+cat >"$dir/mine.py" <<'END'
+from xpusim import Policy, serve
+from xpusim.helpers import form, next_piece
+
+class Mine(Policy):
+    """The last comes first; asks what its next decode would take, and has a timer."""
+    def init(self):
+        self.stack, self.asked = [], 0
+    def request_arrived(self, r):
+        self.stack.append(r)
+    def pass_done(self, p):
+        self.stack = [r for r in self.stack if not r.left]
+    def schedule(self):
+        if self.stack and all(r.pass_ is None for r in self.stack):
+            p = form(self, [next_piece(self.stack[-1])])
+            assert self.sync() and p.state == "ready" and self.stack[-1].pass_ is p
+            a, b = self.estimates([(p.shape, "ffn" if p.op_kind() != "layer" else "layer", 1), (p.shape, "head", 9)])
+            assert a.t_ns > 0 and a.watts > 0 and b == "invalid", (a, b)
+            assert self.resident_state("graph_block", 0, 1) == "absent"
+            self.note("asked")
+            self.set_timer(self.now_ns + 1000)
+            self.launch(p, 1, yield_="kernel")
+
+serve(Mine)
+END
+PYTHONPATH=$site must "$x" run --policy "exec:$python $dir/mine.py:limit_s=60" --workload "$load" --json
+grep -q '"asked"' "$dir/out" || grep -q 'policy.asked' "$dir/out" || fail "a note did not reach the results"
+
+# what is read is what was written
+must "$x" run --policy edf --workload "$load" --requests "$dir/r.csv" --decisions "$dir/d"
+cat >"$dir/spec.json" <<'END'
+{"name": "two", "base": {"workload": "mixed:reactive_per_min=6,proactive_per_min=12,duration_s=60"},
+ "axes": {"policy": ["fcfs", "edf"], "rate": [0.5, 1.0]}, "replications": 2, "metrics": ["all.e2e_s.*"]}
+END
+must "$x" sweep "$dir/spec.json" -o "$dir/s.db" --quiet
+cat >"$dir/read.py" <<'END'
+import sys
+import xpusim
+from xpusim.results import XpusimError
+d, load = sys.argv[1:]
+requests = xpusim.read_requests(d + "/r.csv")
+rows = [line for line in open(d + "/r.csv") if not line.startswith("#")][1:]
+assert len(requests) == len(rows) > 5
+assert [r["request_id"] for r in requests] == [int(line.split(",")[0]) for line in rows]
+decisions = xpusim.read_decisions(d + "/d")
+assert len(decisions) == sum(" = " in line for line in open(d + "/d")) > 100
+first = decisions[0]
+assert first["action"] == "form" and first["segments"][0][1] == "prefill" and first["result"] == 0, first
+assert decisions[1]["action"] == "launch" and decisions[1]["pass"] == 1 and decisions[1]["yield"] == 3, decisions[1]
+store = xpusim.read_store(d + "/s.db", ["all.e2e_s.mean"])
+assert len(store) == 2 * 2 * 2, len(store)  # policies, rates, replications
+assert sorted({(r["axis.policy"], r["axis.rate"]) for r in store}) == [("edf", .5), ("edf", 1.), ("fcfs", .5), ("fcfs", 1.)]
+one = next(r for r in store if r["policy"] == "edf" and r["axis.rate"] == 1 and r["seed"] == 1)
+run = xpusim.run("edf", workload=load, seed=1)
+assert abs(run["metrics"]["all.e2e_s.mean"] - one["all.e2e_s.mean"]) < 1e-9, one
+c = xpusim.compare("fcfs", "edf", replications=2, workload=load, set={"sim.horizon_s": 60})
+of = {r["policy"]: r for r in c.metric("all.e2e_s.mean")}
+assert c.baseline == "fcfs" and of["fcfs"]["n"] == 2
+assert abs(of["edf"]["mean"] - of["fcfs"]["mean"] - of["edf"]["diff"]) < 1e-9
+assert c.raw["config"]["sim"]["horizon_s"] == 60
+try:
+    xpusim.run("no-such-policy")
+    raise SystemExit("no error for a policy that there is not")
+except XpusimError as e:
+    assert "no policy is called 'no-such-policy'" in str(e)
+END
+must env -u PYTHONPATH XPUSIM="$x" PYTHONPATH="$site" "$python" "$dir/read.py" "$dir" "$load"
+# with pandas they are tables: any module of that name will do
+mkdir "$dir/pandas"
+echo 'class DataFrame(list): columns = ()' >"$dir/pandas/pandas.py"
+must env XPUSIM="$x" PYTHONPATH="$dir/pandas:$site" "$python" -c "
+import pandas, sys, xpusim
+for t in (xpusim.read_requests('$dir/r.csv'), xpusim.read_store('$dir/s.db'), xpusim.read_decisions('$dir/d')):
+    assert type(t) is pandas.DataFrame and len(t) > 5"
+exit $bad
