@@ -1,10 +1,10 @@
 /* `xpusim list KIND`: what there is to choose from. */
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "experiments/commands/commands.h"
+#include "experiments/commands/list_files.h"
 #include "experiments/commands/list_kernels.h"
 #include "experiments/run/config.h"
 #include "experiments/run/plugin.h"
@@ -16,14 +16,11 @@
 #include "sim/base/json.h"
 #include "sim/metrics/metric_table.h"
 
-#define PATH_BYTES 4096
-#define DESCRIPTION_WIDTH 76
-
 struct list_options {
     struct config_options config;
     struct option_output output;
     struct option_texts words;
-    const char *kind, *name; /* name: one policy */
+    const char *kind, *name; /* name: one of them, or NULL */
 };
 
 /* ---- policies ---- */
@@ -126,75 +123,6 @@ static struct frame *described(struct document *d)
     return DOCUMENT_FRAME(d, "", 0, columns);
 }
 
-/* ---- files ---- */
-
-/* What a data set says of itself, in the comment after its format line; shortened to `width`. */
-static void describe_csv(const char *path, char *buf, size_t size, size_t width)
-{
-    FILE *f = input_try(path);
-    bool ok = f != NULL && fgets(buf, (int)size, f) != NULL && fgets(buf, (int)size, f) != NULL;
-    if (f != NULL) {
-        (void)fclose(f);
-    }
-    if (!ok || buf[0] != '#') {
-        buf[0] = '\0';
-        return;
-    }
-    buf[strcspn(buf, "\r\n")] = '\0';
-    size_t skip = strspn(buf, "# ");
-    memmove(buf, buf + skip, strlen(buf + skip) + 1);
-    if (strlen(buf) > width) {
-        memcpy(buf + width - 3, "...", 4);
-    }
-}
-
-/* A SoC's or model's own name. */
-static void describe_json(const char *path, char *buf, size_t size, struct err *e)
-{
-    cJSON *root = json_read_file(path, e);
-    const cJSON *name = cJSON_GetObjectItemCaseSensitive(root, "name");
-    (void)snprintf(buf, size, "%s", cJSON_IsString(name) ? name->valuestring : "");
-    cJSON_Delete(root);
-}
-
-static int is_data_file(const struct dirent *d)
-{
-    const char *dot = strrchr(d->d_name, '.');
-    return d->d_name[0] != '.' && dot != NULL &&
-           (strcmp(dot, ".json") == 0 || strcmp(dot, ".csv") == 0);
-}
-
-static int list_files(const struct list_options *o, const char *folder, struct document *d,
-                      struct err *e)
-{
-    char path[PATH_BYTES];
-    (void)datadir_path(path, sizeof path, folder);
-    struct dirent **files = NULL;
-    int n = scandir(path, &files, is_data_file, alphasort);
-    if (n < 0) {
-        return err_add(e, "%s: %s", path, strerror(errno));
-    }
-    struct frame *f = described(d);
-    for (int i = 0; i < n; i++) {
-        char file[PATH_BYTES + 300];
-        char about[1024];
-        char *name = files[i]->d_name;
-        (void)snprintf(file, sizeof file, "%s/%s", path, name);
-        char *dot = strrchr(name, '.');
-        if (strcmp(dot, ".csv") == 0) {
-            describe_csv(file, about, sizeof about,
-                         o->output.json ? sizeof about : DESCRIPTION_WIDTH);
-        } else {
-            describe_json(file, about, sizeof about, e);
-        }
-        *dot = '\0';
-        FRAME_ROW(f, name, about);
-        free(files[i]);
-    }
-    free(files);
-    return 0;
-}
-
 static int list_names(const char *const *names, struct document *d)
 {
     struct frame *f = described(d);
@@ -206,19 +134,19 @@ static int list_names(const char *const *names, struct document *d)
 
 /* ---- what there is ---- */
 
-static int list_socs(const struct list_options *o, struct document *d, struct err *e)
+static int socs(const struct list_options *o, struct document *d, struct err *e)
 {
-    return list_files(o, "hwmodels/soc", d, e);
+    return list_socs(o->name, d, e);
 }
 
-static int list_llms(const struct list_options *o, struct document *d, struct err *e)
+static int llms(const struct list_options *o, struct document *d, struct err *e)
 {
-    return list_files(o, "hwmodels/llm", d, e);
+    return list_llms(o->name, d, e);
 }
 
-static int list_datasets(const struct list_options *o, struct document *d, struct err *e)
+static int datasets(const struct list_options *o, struct document *d, struct err *e)
 {
-    return list_files(o, "traces/datasets", d, e);
+    return list_datasets(o->name, d, e);
 }
 
 static int list_contention(const struct list_options *o, struct document *d, struct err *e)
@@ -269,10 +197,11 @@ static int list_kernel_times(const struct list_options *o, struct document *d, s
     return list_kernels(&o->config, d, e);
 }
 
+#define N_NAMED 4
 static const char *const kinds[] = {"policy",  "soc",    "llm",     "dataset", "contention",
                                     "hwmodel", "metric", "kernels", NULL};
 static int (*const listers[])(const struct list_options *, struct document *, struct err *) = {
-    list_policies,   list_socs,     list_llms,    list_datasets,
+    list_policies,   socs,          llms,         datasets,
     list_contention, list_hwmodels, list_metrics, list_kernel_times};
 
 static int run(void *values, struct err *e)
@@ -280,7 +209,11 @@ static int run(void *values, struct err *e)
     struct list_options *o = values;
     o->kind = o->words.v[0];
     o->name = o->words.n > 1 ? o->words.v[1] : NULL;
-    if (o->name != NULL && strcmp(o->kind, kinds[0]) != 0) {
+    bool named = false; /* kinds that show one by name */
+    for (size_t i = 0; i < N_NAMED; i++) {
+        named = named || strcmp(o->kind, kinds[i]) == 0;
+    }
+    if (o->name != NULL && !named) {
         return err_add(e, "%s: not an option", o->name);
     }
     for (size_t i = 0; kinds[i] != NULL; i++) {
@@ -310,15 +243,18 @@ static const struct option_child children[] = {
 const struct command cmd_list = {
     .name = "list",
     .summary = "policies, SoCs, models, datasets, kernels",
-    .usage = "policy|soc|llm|dataset|contention|hwmodel|metric|kernels [--json]",
-    .about = "  policy      scheduling policies; `xpusim list policy NAME` shows one's parameters\n"
-             "  soc, llm    shipped machines and models\n"
-             "  dataset     shipped token lengths and arrivals\n"
-             "  contention  forms of sharing the DDR bandwidth\n"
-             "  hwmodel     forms of kernel times\n"
-             "  metric      the glossary: unit, direction and definition of every metric\n"
-             "  kernels     times of one layer's kernels on each device; takes --soc, --llm, "
-             "--hwmodel, --set",
+    .usage = "policy|soc|llm|dataset|contention|hwmodel|metric|kernels [--json]\n"
+             "policy|soc|llm|dataset NAME [--json]",
+    .about =
+        "  policy      scheduling policies; `xpusim list policy NAME` shows one's parameters\n"
+        "  soc, llm    shipped machines and models; with NAME (or a file) every number with its "
+        "path in --set, range, kind and source\n"
+        "  dataset     shipped token lengths and arrivals, with rows, means and licences\n"
+        "  contention  forms of sharing the DDR bandwidth\n"
+        "  hwmodel     forms of kernel times\n"
+        "  metric      the glossary: unit, direction and definition of every metric\n"
+        "  kernels     times of one layer's kernels on each device; takes --soc, --llm, "
+        "--hwmodel, --set",
     .children = children,
     .operands = {"KIND", 1, 2, offsetof(OPTIONS, words)},
     .bytes = sizeof(OPTIONS),

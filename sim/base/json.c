@@ -316,14 +316,30 @@ void json_done(struct json_obj *o)
 
 /* ---- overrides ---- */
 
-static cJSON *step(cJSON *node, const char *name, size_t len)
+void json_label(const cJSON *c, char *out, size_t size)
+{
+    const cJSON *name = cJSON_GetObjectItemCaseSensitive(c, "name");
+    const cJSON *runtime = cJSON_GetObjectItemCaseSensitive(c, "runtime");
+    const cJSON *bits = cJSON_GetObjectItemCaseSensitive(c, "weight_bits");
+    out[0] = '\0';
+    if (cJSON_IsString(name)) {
+        (void)snprintf(out, size, "%s", name->valuestring);
+    } else if (cJSON_IsString(runtime) && cJSON_IsNumber(bits)) {
+        (void)snprintf(out, size, "%s/%g", runtime->valuestring, bits->valuedouble);
+    }
+}
+
+/* The child that the path begins with; *len: how much of the path names it. Labels may hold dots,
+ * so they are tried whole. */
+static cJSON *step(cJSON *node, const char *path, size_t *len)
 {
     char key[128];
-    if (len >= sizeof key) {
+    *len = strcspn(path, ".");
+    if (*len >= sizeof key) {
         return NULL;
     }
-    memcpy(key, name, len);
-    key[len] = '\0';
+    memcpy(key, path, *len);
+    key[*len] = '\0';
     if (cJSON_IsObject(node)) {
         return cJSON_GetObjectItemCaseSensitive(node, key);
     }
@@ -336,8 +352,11 @@ static cJSON *step(cJSON *node, const char *name, size_t len)
         return cJSON_GetArrayItem(node, (int)i);
     }
     for (cJSON *c = node->child; c != NULL; c = c->next) {
-        const cJSON *n = cJSON_GetObjectItemCaseSensitive(c, "name");
-        if (cJSON_IsString(n) && strcmp(n->valuestring, key) == 0) {
+        char label[128];
+        json_label(c, label, sizeof label);
+        size_t n = strlen(label);
+        if (n > 0 && strncmp(path, label, n) == 0 && (path[n] == '.' || path[n] == '\0')) {
+            *len = n;
             return c;
         }
     }
@@ -370,8 +389,8 @@ cJSON *json_find_path(cJSON *root, const char *path, const char **bad)
 {
     cJSON *node = root;
     for (const char *p = path; *p != '\0';) {
-        size_t len = strcspn(p, ".");
-        node = step(node, p, len);
+        size_t len = 0;
+        node = step(node, p, &len);
         *bad = p;
         if (node == NULL) {
             return NULL;

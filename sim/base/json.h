@@ -62,9 +62,12 @@ bool json_has(const struct json_obj *o, const char *key);
 /* Adds an error for every key nobody asked for. Call once per object, after the gets. */
 void json_done(struct json_obj *o);
 
-/* Node at a dotted path ("soc.devices.igpu.bandwidth" or "llm.layers"): array elements are named by
- * index or by their "name" member. NULL when there is none; *bad then points at the part of path
- * that is not there. */
+/* What an array element is called in paths: its name, or of a runtime entry "openvino-2025/8".
+ *
+ * Node at a dotted path ("soc.devices.igpu.runtimes.llama.cpp/8.rate" or "llm.layers"): array
+ * elements are named by index, by their "name" member, or as "runtime/weight_bits". NULL when there
+ * is none; *bad then points at the part of path that is not there. */
+void json_label(const cJSON *element, char *out, size_t size); /* "" without one */
 cJSON *json_find_path(cJSON *root, const char *path, const char **bad);
 
 /* Overrides the value at a path: a quantity takes the new number as its `value` (low

@@ -1,0 +1,288 @@
+#include "experiments/commands/list_files.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hwmodels/soc.h"
+#include "sim/base/datadir.h"
+#include "sim/base/input.h"
+#include "sim/base/json.h"
+#include "traces/traces.h"
+
+#define PATH_BYTES 4096
+#define ABOUT_BYTES 1024
+#define SOURCE_WIDTH 60
+
+static int is_data_file(const struct dirent *d)
+{
+    const char *dot = strrchr(d->d_name, '.');
+    return d->d_name[0] != '.' && dot != NULL &&
+           (strcmp(dot, ".json") == 0 || strcmp(dot, ".csv") == 0);
+}
+
+/* Calls `put` for every file of a data folder, with its path and its name without ending. */
+static int each_file(const char *folder, struct frame *f, struct err *e,
+                     void (*put)(struct frame *f, const char *path, const char *name,
+                                 struct err *e))
+{
+    char dir[PATH_BYTES];
+    (void)datadir_path(dir, sizeof dir, folder);
+    struct dirent **files = NULL;
+    int n = scandir(dir, &files, is_data_file, alphasort);
+    if (n < 0) {
+        return err_add(e, "%s: %s", dir, strerror(errno));
+    }
+    for (int i = 0; i < n; i++) {
+        char path[PATH_BYTES + 300];
+        (void)snprintf(path, sizeof path, "%s/%s", dir, files[i]->d_name);
+        *strrchr(files[i]->d_name, '.') = '\0';
+        put(f, path, files[i]->d_name, e);
+        free(files[i]);
+    }
+    free(files);
+    return e->n == 0 ? 0 : -EINVAL;
+}
+
+/* ---- every number of one file ---- */
+
+static const struct frame_column number_columns[] = {
+    {.name = "path", .title = "number", .kind = FRAME_TEXT},
+    {.name = "value", .format = "%.6g"},
+    {.name = "unit", .title = "", .kind = FRAME_TEXT},
+    {.name = "low"},
+    {.name = "high"},
+    {.name = "kind", .kind = FRAME_TEXT},
+    {.name = "", .title = "source", .kind = FRAME_TEXT, .only_text = true},
+    {.name = "source", .kind = FRAME_TEXT, .only_data = true},
+};
+
+static const char *text_of(const cJSON *o, const char *key)
+{
+    const char *s = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, key));
+    return s == NULL ? "" : s;
+}
+
+static struct frame_value number_of(const cJSON *o, const char *key)
+{
+    const cJSON *c = cJSON_GetObjectItemCaseSensitive(o, key);
+    return cJSON_IsNumber(c) ? FRAME_VALUE(c->valuedouble) : FRAME_NONE;
+}
+
+static void put_quantity(struct document *d, struct frame *f, const char *path, const cJSON *q)
+{
+    const char *source = text_of(q, "source");
+    const char *brief = strlen(source) <= SOURCE_WIDTH
+                            ? source
+                            : document_format(d, "%.*s...", SOURCE_WIDTH - 3, source);
+    FRAME_ROW(f, document_format(d, "%s", path), number_of(q, "value"),
+              document_format(d, "%s", text_of(q, "unit")), number_of(q, "low"),
+              number_of(q, "high"), document_format(d, "%s", text_of(q, "kind")), brief,
+              document_format(d, "%s", source));
+}
+
+/* Quantities below node, depth first: an object with a value and a unit is one. */
+static void put_numbers(struct document *d, struct frame *f, const char *path, const cJSON *node)
+{
+    int index = 0;
+    const cJSON *c;
+    cJSON_ArrayForEach(c, node)
+    {
+        char below[512];
+        char label[128];
+        json_label(c, label, sizeof label);
+        const char *name = c->string != NULL  ? c->string
+                           : label[0] != '\0' ? label
+                                              : document_format(d, "%d", index);
+        (void)snprintf(below, sizeof below, "%s.%s", path, name);
+        bool quantity = cJSON_HasObjectItem(c, "value") && cJSON_HasObjectItem(c, "unit");
+        /* of the file and of its fit, not of the machine */
+        bool aside = c->string != NULL &&
+                     (strcmp(c->string, "fit") == 0 || strcmp(c->string, "format") == 0);
+        if (quantity) {
+            put_quantity(d, f, below, c);
+        } else if (cJSON_IsNumber(c) && !aside) {
+            FRAME_ROW(f, document_format(d, "%s", below), c->valuedouble, "", FRAME_NONE,
+                      FRAME_NONE, "", "", "");
+        } else if (!aside) {
+            put_numbers(d, f, below, c);
+        }
+        index++;
+    }
+}
+
+static int list_numbers(const char *what, const char *path, struct document *d, struct err *e)
+{
+    cJSON *root = json_read_file(path, e);
+    if (root == NULL) {
+        return -EINVAL;
+    }
+    const char *about = text_of(root, "note");
+    about = about[0] != '\0' ? about : text_of(root, "source");
+    document_note(d, "%s: %s\n", text_of(root, "name"), about);
+    struct frame *f = DOCUMENT_FRAME(d, "", 0, number_columns);
+    put_numbers(d, f, what, root);
+    cJSON_Delete(root);
+    return 0;
+}
+
+/* ---- machines and models ---- */
+
+static void put_soc(struct frame *f, const char *path, const char *name, struct err *e)
+{
+    struct soc *soc = calloc(1, sizeof *soc);
+    cJSON *root = soc == NULL ? NULL : json_read_file(path, e);
+    if (root != NULL && soc_parse(root, path, soc, e) == 0) {
+        const struct machine *m = &soc->machine;
+        char devices[256] = "";
+        double fitted = 0.0;
+        for (uint32_t i = 0; i < m->n_devices; i++) {
+            size_t n = strlen(devices);
+            (void)snprintf(devices + n, sizeof devices - n, "%s%s %.3g", i > 0 ? ", " : "",
+                           m->devices[i].name, soc->devices[i].peak_flop_per_s / 1e12);
+            for (uint32_t k = 0; k < soc->devices[i].n_runtimes; k++) {
+                fitted += soc->devices[i].runtimes[k].start.given;
+            }
+        }
+        FRAME_ROW(f, name, devices, m->ddr_peak_bytes_per_s / 1e9, m->memory_bytes / 1e9, fitted,
+                  soc->note);
+    }
+    cJSON_Delete(root);
+    free(soc);
+}
+
+int list_socs(const char *name, struct document *d, struct err *e)
+{
+    static const struct frame_column columns[] = {
+        {.name = "name", .kind = FRAME_TEXT},
+        {.name = "devices", .title = "devices, peak TFLOP/s", .kind = FRAME_TEXT},
+        {.name = "ddr_gb_per_s", .title = "DDR, GB/s", .unit = "GB/s"},
+        {.name = "memory_gb", .title = "GB", .unit = "GB"},
+        {.name = "calibrated_runtimes", .title = "calibrated", .unit = "1"},
+        {.name = "description", .title = "", .kind = FRAME_TEXT, .only_data = true},
+    };
+    char path[PATH_BYTES];
+    if (name != NULL) {
+        return list_numbers("soc", soc_path(name, path, sizeof path), d, e);
+    }
+    int rc = each_file("hwmodels/soc", DOCUMENT_FRAME(d, "", 0, columns), e, put_soc);
+    document_note(d, "\ncalibrated: runtimes that `xpusim calibrate` fitted. `xpusim list soc "
+                     "NAME` shows every number with its source.");
+    return rc;
+}
+
+static void put_llm(struct frame *f, const char *path, const char *name, struct err *e)
+{
+    cJSON *root = json_read_file(path, e);
+    struct llm m;
+    if (root != NULL && llm_parse(root, path, &m, e) == 0) {
+        FRAME_ROW(f, name, (m.body_weights + m.head_weights) / 1e9, (double)m.n_layers,
+                  (double)m.hidden, (double)m.weight_bits, m.weight_bytes / 1e9,
+                  m.kv_bytes_per_token / 1e3, text_of(root, "source"));
+    }
+    cJSON_Delete(root);
+}
+
+int list_llms(const char *name, struct document *d, struct err *e)
+{
+    static const struct frame_column columns[] = {
+        {.name = "name", .kind = FRAME_TEXT},
+        {.name = "weights_1e9", .title = "1e9 weights a token", .unit = "1e9"},
+        {.name = "layers"},
+        {.name = "hidden"},
+        {.name = "weight_bits", .title = "bits"},
+        {.name = "weight_gb", .title = "GB", .unit = "GB"},
+        {.name = "kv_kb_per_token", .title = "KV, kB a token", .unit = "kB"},
+        {.name = "description", .title = "", .kind = FRAME_TEXT, .only_data = true},
+    };
+    char path[PATH_BYTES];
+    if (name != NULL) {
+        return list_numbers("llm", llm_path(name, path, sizeof path), d, e);
+    }
+    return each_file("hwmodels/llm", DOCUMENT_FRAME(d, "", 0, columns), e, put_llm);
+}
+
+/* ---- data sets ---- */
+
+/* What a data set says of itself: the comments after its format line. */
+static void describe_csv(const char *path, char *buf, size_t size)
+{
+    FILE *f = input_try(path);
+    char line[ABOUT_BYTES];
+    buf[0] = '\0';
+    while (f != NULL && fgets(line, sizeof line, f) != NULL && line[0] == '#') {
+        line[strcspn(line, "\r\n")] = '\0';
+        const char *text = line + strspn(line, "# ");
+        size_t n = strlen(buf);
+        if (strncmp(text, "xpusim-", 7) != 0) {
+            (void)snprintf(buf + n, size - n, "%s%s", n > 0 ? "; " : "", text);
+        }
+    }
+    if (f != NULL) {
+        (void)fclose(f);
+    }
+}
+
+/* "...; licence MIT; measured" or "licence of this file: CC0; ...". */
+static void licence_of(const char *about, char *buf, size_t size)
+{
+    const char *at = strstr(about, "licence ");
+    at = at == NULL ? NULL : at + strlen("licence ");
+    if (at != NULL && strncmp(at, "of this file: ", 14) == 0) {
+        at += 14;
+    }
+    (void)snprintf(buf, size, "%.*s", at == NULL ? 0 : (int)strcspn(at, ";"), at == NULL ? "" : at);
+}
+
+static void put_dataset(struct frame *f, const char *path, const char *name, struct err *e)
+{
+    char about[4 * ABOUT_BYTES];
+    char licence[ABOUT_BYTES];
+    struct dataset data;
+    struct err none = ERR_INIT; /* recorded arrivals have no lengths, or other columns */
+    (void)e;
+    describe_csv(path, about, sizeof about);
+    licence_of(about, licence, sizeof licence);
+    if (dataset_load(path, &data, &none) == 0) {
+        double input = 0.0;
+        double output = 0.0;
+        for (size_t i = 0; i < data.n; i++) {
+            input += data.rows[i].input_tokens;
+            output += data.rows[i].output_tokens;
+        }
+        FRAME_ROW(f, name, (double)data.n, FRAME_IF(data.n_sessions > 0, (double)data.n_sessions),
+                  input / (double)data.n, output / (double)data.n, licence, about);
+        dataset_fini(&data);
+    } else {
+        FRAME_ROW(f, name, FRAME_NONE, FRAME_ABSENT, FRAME_NONE, FRAME_NONE, licence, about);
+    }
+    err_fini(&none);
+}
+
+int list_datasets(const char *name, struct document *d, struct err *e)
+{
+    static const struct frame_column columns[] = {
+        {.name = "name", .kind = FRAME_TEXT},
+        {.name = "rows", .format = "%.0f"},
+        {.name = "sessions", .format = "%.0f", .missing = ""},
+        {.name = "input_tokens_mean", .title = "mean input", .format = "%.0f"},
+        {.name = "output_tokens_mean", .title = "mean output", .format = "%.0f"},
+        {.name = "licence", .kind = FRAME_TEXT},
+        {.name = "description", .title = "", .kind = FRAME_TEXT, .only_data = true},
+    };
+    if (name != NULL) {
+        char relative[300];
+        char path[PATH_BYTES];
+        char about[4 * ABOUT_BYTES];
+        (void)snprintf(relative, sizeof relative, "traces/datasets/%s.csv", name);
+        describe_csv(datadir_path(path, sizeof path, relative), about, sizeof about);
+        if (about[0] == '\0') {
+            return err_add(e, "no data set is called %s; `xpusim list dataset` shows them", name);
+        }
+        document_note(d, "%s: %s\n", name, about);
+        put_dataset(DOCUMENT_FRAME(d, "", 0, columns), path, name, e);
+        return 0;
+    }
+    return each_file("traces/datasets", DOCUMENT_FRAME(d, "", 0, columns), e, put_dataset);
+}

@@ -1,0 +1,37 @@
+#!/bin/sh
+# `xpusim list`: what it shows of a machine is what `--set` takes. Every path of `list soc NAME` and `list llm NAME` is
+# set to the value shown, and nothing changes; a path set to another value changes that number and no other.
+set -u
+cd "$(dirname "$0")/../.." || exit 2
+x=${BUILD:-build}/xpusim
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+bad=0
+fail() { echo "FAILED: $*"; bad=1; }
+
+for machine in core-ultra-7-155h snapdragon-8gen3 rk3588; do
+    "$x" list kernels --soc $machine --llm llama-3.2-1b >"$dir/plain" || exit 1
+    # three words a line: path, value, unit; a value shown is all of it ("%.17g" in JSON)
+    "$x" list soc $machine --json | tr -d '\n\t' | sed "s/}, {/}\\n{/g" |
+        sed -n 's/.*"path":"\([^"]*\)","value":\([^,]*\),"unit":"\(..*\)","low".*/\1=\2/p' >"$dir/paths"
+    [ "$(wc -l <"$dir/paths")" -gt 40 ] || fail "$machine: only $(wc -l <"$dir/paths") quantities"
+    split -l 12 "$dir/paths" "$dir/part."
+    for part in "$dir"/part.*; do
+        set --
+        while read -r p; do set -- "$@" --set "$p"; done <"$part"
+        "$x" list kernels --soc $machine --llm llama-3.2-1b "$@" >"$dir/set" 2>"$dir/why" || fail "$machine: $(cat "$dir/why")"
+        cmp -s "$dir/plain" "$dir/set" || fail "$machine: setting what is shown changes kernels: $*"
+    done
+    rm -f "$dir"/part.*
+done
+# a runtime by its name and width, dots included, is the one of that index
+by() { "$x" list kernels --soc core-ultra-7-155h --llm llama-3.2-1b --set "soc.devices.cpu.runtimes.$1.rate=0.5"; }
+by llama.cpp/8 >"$dir/name" && by 0 >"$dir/index" && cmp -s "$dir/name" "$dir/index" || fail "a runtime by name"
+cmp -s "$dir/name" "$dir/plain" && fail "a runtime's rate changes nothing"
+by llama.cpp/7 >/dev/null 2>"$dir/why"
+[ $? = 2 ] && grep -q 'there is no "llama' "$dir/why" || fail "$(cat "$dir/why")"
+# data sets: rows counted by hand
+rows=$(grep -vc '^#' traces/datasets/samsum.csv)
+"$x" list dataset samsum | grep -q "^samsum  *$((rows - 1)) " || fail "rows of samsum"
+"$x" list dataset nope 2>&1 | grep -q "no data set is called nope" || fail "an unknown data set"
+exit $bad
