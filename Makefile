@@ -176,6 +176,7 @@ golden-update: $(BUILD)/xpusim
 	@$(BUILD)/xpusim gate --baseline experiments/gate/policies.json --update
 	@BUILD=$(BUILD) sh tests/golden/gate.sh --update
 	@BUILD=$(BUILD) sh tests/golden/diff.sh --update
+	@BUILD=$(BUILD) sh tests/golden/tutorial.sh --update
 
 # How far predictions are off, from the shipped points: the tables of hwmodels/VALIDATION.md.
 validation: $(BUILD)/xpusim
