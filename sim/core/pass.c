@@ -72,7 +72,7 @@ static void shape_add(struct work_shape *w, const struct segment *s, bool comple
  * not take what another one counts on. */
 static void prefixes_used(struct core *c, const struct pass_spec *spec)
 {
-    for (uint32_t i = 0; i < spec->n_segments; i++) {
+    for (uint32_t i = 0; i < spec->n_segments && c->kv_blocks_idle > 0; i++) {
         if (segment_ok(&spec->segments[i])) {
             kv_prefix_used(c, core_request(spec->segments[i].request));
         }

@@ -36,6 +36,7 @@ void idmap_init(struct idmap *m, size_t record_bytes)
     m->mask = FIRST_SLOTS - 1;
     m->shift = FIRST_SHIFT;
     m->n = 0;
+    m->version = 0;
     m->slots = xcalloc(FIRST_SLOTS, m->stride);
 }
 
@@ -88,6 +89,7 @@ void *idmap_add(struct idmap *m, uint32_t id)
         s = slot_at(m, probe(m, id));
     }
     m->n++;
+    m->version++;
     s->used = 1;
     s->id = id;
     memset(slot_record(s), 0, m->record_bytes);
@@ -109,6 +111,7 @@ void idmap_remove(struct idmap *m, uint32_t id)
         }
     }
     slot_at(m, hole)->used = 0;
+    m->version++;
     m->n--;
 }
 

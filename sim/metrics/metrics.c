@@ -413,6 +413,7 @@ void metrics_free(struct metrics *m)
         free(m->waiting[d].v);
     }
     idmap_fini(&m->live);
+    free(m->lives.v);
     idmap_fini(&m->sessions);
     idmap_fini(&m->clients);
     idmap_fini(&m->inner_turns);

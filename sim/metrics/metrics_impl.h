@@ -97,6 +97,13 @@ struct request_record {
     int64_t suspended_ns, decode_pending_ns;
 };
 
+/* The records of the requests of one pass, as long as no request comes or goes. */
+struct pass_lives {
+    uint32_t pass_id, version;
+    struct live **v; /* owned */
+    uint32_t cap;
+};
+
 struct id_list {
     uint32_t *v; /* owned */
     size_t n, cap;
@@ -117,6 +124,7 @@ struct metrics {
     struct gap_run gaps[REQUEST_CLASS_COUNT];
     struct class_totals totals[REQUEST_CLASS_COUNT];
     struct idmap live, sessions, clients;
+    struct pass_lives lives;
     struct idmap inner_turns; /* request ids that have a next turn */
     bool client_is_session; /* the trace names no clients: each session is one, and ends with it */
     struct closed_clients closed_clients;

@@ -77,13 +77,33 @@ void service_first_service(void *self, int64_t now_ns, const struct request *r,
     series_add(m, &m->series[SERIES_PREEMPT_REST], cls, latency - residual);
 }
 
+/* By segment: a pass is asked about when a launch of it begins, when that ends, when it is done. */
+static struct live *const *lives_of(struct metrics *m, const struct pass *p)
+{
+    struct pass_lives *x = &m->lives;
+    if (x->pass_id == p->id && x->version == m->live.version) {
+        return x->v;
+    }
+    if (x->cap < p->n_segments) {
+        x->cap = 2 * p->n_segments;
+        x->v = xrealloc(x->v, x->cap * sizeof *x->v);
+    }
+    for (uint32_t i = 0; i < p->n_segments; i++) {
+        x->v[i] = idmap_find(&m->live, p->segments[i].request->id);
+    }
+    x->pass_id = p->id;
+    x->version = m->live.version;
+    return x->v;
+}
+
 void service_launch_started(void *self, int64_t now_ns, const struct launch *l, int64_t lead_ns)
 {
     struct metrics *m = self;
     usage_launch_started(&m->usage, l, lead_ns);
     const struct pass *p = l->pass;
+    struct live *const *lives = lives_of(m, p);
     for (uint32_t i = 0; i < p->n_segments; i++) {
-        struct live *v = idmap_find(&m->live, p->segments[i].request->id);
+        struct live *v = lives[i];
         if (v != NULL && v->running++ == 0 && v->served) {
             close_wait(v, now_ns);
         }
@@ -108,8 +128,9 @@ void service_launch_ended(void *self, int64_t now_ns, const struct launch *l, in
     w->n = 0;
     const struct pass *p = l->pass;
     bool in_tail = p->op == p->n_ops && p->n_launches == 0; /* the host samples: still served */
+    struct live *const *lives = lives_of(m, p);
     for (uint32_t i = 0; i < p->n_segments; i++) {
-        struct live *v = idmap_find(&m->live, p->segments[i].request->id);
+        struct live *v = lives[i];
         if (v != NULL && v->running > 0 && --v->running == 0 && !in_tail) {
             v->since_ns = now_ns;
         }
@@ -132,9 +153,10 @@ void service_pass_done(void *self, int64_t now_ns, const struct pass *p)
         m->decode_sequences += p->n_segments;
     }
     m->prefill_rows += p->shape.prefill_rows;
+    struct live *const *lives = lives_of(m, p);
     for (uint32_t i = 0; i < p->n_segments; i++) {
         const struct segment *s = &p->segments[i];
-        struct live *v = idmap_find(&m->live, s->request->id);
+        struct live *v = lives[i];
         if (v != NULL) {
             v->since_ns = now_ns;
         }
