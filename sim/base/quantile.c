@@ -77,33 +77,28 @@ static void note(struct sample *s, double x, uint32_t count)
     s->max = x > s->max ? x : s->max;
 }
 
-static void count_in(struct sample *s, size_t bin, double x, uint32_t count)
-{
-    s->bins[bin] += count;
-    s->n += count;
-    note(s, x, count);
-}
-
 void sample_add_n(struct sample *s, double x, uint32_t count)
 {
     if (s->sketch) {
-        count_in(s, bin_of(x), x, count);
+        s->bins[bin_of(x)] += count;
+        sample_count_n(s, x, count);
         return;
     }
     store(s, x, count);
     note(s, x, count);
 }
 
-void sample_add_both(struct sample *s, struct sample *o, double x, uint32_t count)
+void sample_count_n(struct sample *s, double x, uint32_t count)
 {
-    if (s->sketch && o->sketch) {
-        size_t bin = bin_of(x);
-        count_in(s, bin, x, count);
-        count_in(o, bin, x, count);
-        return;
+    s->n += count;
+    note(s, x, count);
+}
+
+void sample_take_buckets(struct sample *s, const struct sample *a, const struct sample *b)
+{
+    for (size_t i = 0; i < SKETCH_BINS; i++) {
+        s->bins[i] = a->bins[i] + b->bins[i];
     }
-    sample_add_n(s, x, count);
-    sample_add_n(o, x, count);
 }
 
 void sample_add(struct sample *s, double x)

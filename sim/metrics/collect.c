@@ -107,10 +107,13 @@ static void put_distribution(struct metric_list *out, struct sample *s, uint64_t
     metric_list_put(out, n, "%s.%s.n", prefix, name);
 }
 
-/* Exact mode keeps the two classes only; their union is made here, once. */
+/* The union of the two classes, made here: its values, or the buckets of its sketch. */
 static void merge_all(struct series *s)
 {
     struct sample *all = &s->of[GROUP_ALL];
+    if (all->sketch) {
+        sample_take_buckets(all, &s->of[GROUP_REACTIVE], &s->of[GROUP_PROACTIVE]);
+    }
     if (!all->sketch && all->n == 0) {
         sample_merge(all, &s->of[GROUP_REACTIVE]);
         sample_merge(all, &s->of[GROUP_PROACTIVE]);

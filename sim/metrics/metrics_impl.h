@@ -147,10 +147,9 @@ struct metrics {
 static inline void series_add_n(struct metrics *m, struct series *s, enum request_class cls,
                                 double x, uint32_t n)
 {
+    sample_add_n(&s->of[cls], x, n);
     if (m->opt.sketch) {
-        sample_add_both(&s->of[cls], &s->of[GROUP_ALL], x, n);
-    } else {
-        sample_add_n(&s->of[cls], x, n);
+        sample_count_n(&s->of[GROUP_ALL], x, n);
     }
 }
 
