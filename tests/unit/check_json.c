@@ -245,6 +245,32 @@ END_TEST
     "{\"q\": {\"value\": " value ", \"unit\": " unit ", \"low\": " low ", \"high\": " high         \
     ", \"source\": " source ", \"kind\": " kind "}}"
 
+/* Without a range a quantity is sure: both ends are its value. Another unit is refused, whether its
+ * name sorts before the right one or after it. */
+START_TEST(a_quantity_without_a_range_is_its_value)
+{
+    struct err e = ERR_INIT;
+    cJSON *root;
+    const char *text = "{\"q\": {\"value\": 2, \"unit\": \"W\", \"source\": \"s\", "
+                       "\"kind\": \"fitted\"}}";
+    struct json_obj o = object(&root, text, &e);
+    struct quantity q = json_get_quantity(&o, "q", "W", 0.0, 10.0);
+    ck_assert(q.present);
+    ck_assert_double_eq(q.low, 2.0);
+    ck_assert_double_eq(q.high, 2.0);
+    cJSON_Delete(root);
+    static const char *const others[] = {"A", "Z", "w", ""};
+    for (int i = 0; i < 4; i++) {
+        o = object(&root, text, &e);
+        q = json_get_quantity(&o, "q", others[i], 0.0, 10.0);
+        ck_assert_msg(!q.present && e.n == 1, "W was taken for '%s'", others[i]);
+        err_fini(&e);
+        e = (struct err)ERR_INIT;
+        cJSON_Delete(root);
+    }
+}
+END_TEST
+
 START_TEST(a_quantity_is_read_whole)
 {
     struct err e = ERR_INIT;
@@ -412,6 +438,7 @@ int main(void)
     tcase_add_test(t, places_inside_are_named_by_their_path);
     tcase_add_test(t, an_object_of_more_than_64_keys_is_refused_not_misread);
     tcase_add_test(t, a_quantity_is_read_whole);
+    tcase_add_test(t, a_quantity_without_a_range_is_its_value);
     tcase_add_test(t, every_fault_of_a_quantity_is_one_line);
     tcase_add_test(t, an_override_changes_what_its_path_names);
     tcase_add_test(t, an_overridden_quantity_is_an_assumption_whose_range_holds_it);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "sim/base/rng.h"
+#include "sim/core/core.h"
 #include "tests/helpers/model.h"
 
 #define INSTANCES 5000
@@ -274,6 +275,38 @@ START_TEST(experts_are_read_once_if_a_row_chose_them)
 }
 END_TEST
 
+/* An op in chunks of 256 rows: each chunk costs what 256 rows of it cost, the last one, padded,
+ * what the rest costs; also where rows choose experts. One row is a kernel of its own, and
+ * attention is never cut. */
+START_TEST(an_op_in_chunks_costs_its_chunks)
+{
+    struct model m;
+    model_init(&m, _i == 0 ? "llama-3.1-8b" : "mixtral-8x7b", "extended");
+    static const enum op_kind ops[] = {OP_QKV, OP_FFN, OP_MHA};
+    struct work_shape w = model_prefill(1000);
+    for (int i = 0; i < 3; i++) {
+        for (uint32_t rows = 1; rows <= 1000; rows += 37) {
+            struct kernel_run k;
+            kernel_run_fill(&m.r.model, &w, ops[i], MODEL_IGPU, 0, rows, 256, &k);
+            bool cut = ops[i] != OP_MHA && rows > 1;
+            uint32_t n = cut ? (rows + 255) / 256 : 1;
+            uint32_t rest = rows - (n - 1) * 256;
+            ck_assert_uint_eq(k.n, n);
+            struct kernel_cost whole = model_cost(&m, MODEL_IGPU, ops[i], &w, 256, 256);
+            struct kernel_cost tail =
+                model_cost(&m, MODEL_IGPU, ops[i], &w, rest, cut ? 256 : rest);
+            if (n > 1) {
+                ck_assert_int_eq(k.t_ns, whole.t_ns);
+                model_near(k.bytes, whole.bytes, 1e-12);
+            }
+            ck_assert_int_eq(k.tail_ns, tail.t_ns);
+            model_near(k.tail_bytes, tail.bytes, 1e-12);
+            model_near(k.flop, (n - 1) * whole.flop + tail.flop, 1e-12);
+        }
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("forms");
@@ -283,6 +316,7 @@ int main(void)
     tcase_add_test(t, the_p_norm_lies_between_the_larger_term_and_the_sum);
     tcase_add_test(t, more_rows_or_more_context_never_cost_less);
     tcase_add_test(t, experts_are_read_once_if_a_row_chose_them);
+    tcase_add_loop_test(t, an_op_in_chunks_costs_its_chunks, 0, 2);
     tcase_add_test(t, a_reserve_of_time_slows_all_kernels_and_one_of_rate_those_bound_by_compute);
     tcase_add_test(t, a_width_fill_costs_matrix_products_in_proportion);
     tcase_add_test(t, a_table_scales_by_interpolated_factors);

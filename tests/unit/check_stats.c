@@ -108,6 +108,8 @@ START_TEST(verdicts_say_no_more_than_the_data)
     ck_assert_str_eq(stats_verdict(&p, buf, sizeof buf), "no difference shown at n=4");
     p = stats_paired(base, base, 4, 0.95);
     ck_assert_str_eq(stats_verdict(&p, buf, sizeof buf), "identical at n=4");
+    p = stats_paired(base, base, 1, 0.95);
+    ck_assert_str_eq(stats_verdict(&p, buf, sizeof buf), "identical at n=1");
     p = stats_paired(noisy, base, 1, 0.95); /* 8 against 10 */
     ck_assert_str_eq(stats_verdict(&p, buf, sizeof buf), "lower by 20 % (n=1, no interval)");
     const double none[] = {MISSING, MISSING};
@@ -133,6 +135,8 @@ START_TEST(digits_follow_the_width_of_the_interval)
     ck_assert_str_eq(stats_format(&s, buf, sizeof buf), "12.35 [11.95, 12.75]"); /* half 0.40 */
     s = (struct stats_interval){.mean = 1234.25, .low = 1200.0, .high = 1269.0, .n = 5};
     ck_assert_str_eq(stats_format(&s, buf, sizeof buf), "1234 [1200, 1269]"); /* half 34.5 */
+    s = (struct stats_interval){.mean = 1.234, .low = 1.174, .high = 1.294, .n = 5};
+    ck_assert_str_eq(stats_format(&s, buf, sizeof buf), "1.234 [1.174, 1.294]"); /* half 0.060 */
     s = (struct stats_interval){.mean = 0.01234, .low = 0.0121, .high = 0.0126, .n = 5};
     ck_assert_str_eq(stats_format(&s, buf, sizeof buf),
                      "0.01234 [0.01210, 0.01260]"); /* half 0.00025 */

@@ -485,6 +485,32 @@ START_TEST(statistics_by_hand)
 }
 END_TEST
 
+/* 200 requests, inputs 1 to 200 in no order and outputs twice as large: the p-quantile is number
+ * 200 p. */
+START_TEST(quantiles_of_lengths_by_hand)
+{
+    char text[16384] = HEADER "\n";
+    for (uint32_t i = 0; i < 200; i++) {
+        uint32_t k = i * 77 % 200 + 1; /* 77 and 200 have no common factor */
+        char line[96];
+        (void)snprintf(line, sizeof line, "%u,%u,0,reactive,%u,,%u,%u,0\n", i, i, i, k, 2 * k);
+        strcat(text, line);
+    }
+    struct trace t;
+    read_well(text, &t);
+    struct trace_stats s;
+    trace_stats(&t, &s);
+    const struct trace_class_stats *c = &s.cls[0];
+    const double got[] = {c->input_p50,  c->input_p90,  c->input_p99,  c->input_max,
+                          c->output_p50, c->output_p90, c->output_p99, c->output_max};
+    static const double want[] = {100, 180, 198, 200};
+    for (int i = 0; i < 8; i++) {
+        ck_assert_double_eq(got[i], i < 4 ? want[i] : 2.0 * want[i - 4]);
+    }
+    trace_fini(&t);
+}
+END_TEST
+
 /* Targets of the command line are for requests that carry none, each target by itself. */
 START_TEST(targets_of_a_trace_go_before_defaults)
 {
@@ -528,6 +554,7 @@ int main(void)
                         (int)(sizeof BAD / sizeof BAD[0]));
     tcase_add_test(c, a_missing_file_is_named);
     tcase_add_test(c, statistics_by_hand);
+    tcase_add_test(c, quantiles_of_lengths_by_hand);
     suite_add_tcase(s, c);
     SRunner *sr = srunner_create(s);
     srunner_run_all(sr, CK_NORMAL);
