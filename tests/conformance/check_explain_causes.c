@@ -270,9 +270,9 @@ static void formed_and_waiting(struct sched *s, struct script *y)
     const struct request *b = y->request[1];
     if (b != NULL && b->generated_tokens == 1 && y->stage == 0) {
         y->stage = 1;
-        y->pass[1] = script_form(s, b);
         y->pass[0] = script_form(s, y->request[0]);
         (void)script_launch(s, y->pass[0], IGPU, YIELD_PASS, &y->launch[0]);
+        y->pass[1] = script_form(s, b); /* the last that happens at this instant */
     }
     if (y->stage == 1 || b == NULL || b->generated_tokens == 0) {
         const struct request *a = y->request[0];

@@ -93,6 +93,8 @@ def records():
 
 def changed(r):
     """The changed text of a record's file, and the lines that it changes."""
+    if not os.path.exists(os.path.join(TOP, r["file"])):
+        return None, "no such file"
     with open(os.path.join(TOP, r["file"])) as f:
         text = f.read()
     before = "\n".join(r["before"])

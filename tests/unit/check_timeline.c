@@ -363,6 +363,7 @@ START_TEST(what_was_stopped_is_marked)
     int evicted = (int)sc.result.counters[COUNTER_KV_RECOMPUTE_EVICTIONS];
     ck_assert_int_gt(evicted, 0);
     ck_assert_int_eq(count('i', "evicted"), evicted);
+    ck_assert_int_eq(count('B', "recompute"), evicted); /* all of them decoded */
     cJSON_Delete(events);
     scenario_fini(&sc);
     simulate("recompute-preempt", "kill=immediate", path);
