@@ -70,6 +70,8 @@ START_TEST(rates_are_work_over_the_models_time)
     double plain = value("npu", "MHA", 512, "rate");
     double with = value("npu", "MHA", 512, "rate_with_compile");
     ck_assert_double_lt(with, plain);
+    double work = 28 * 4.0 * 3072 * (512.0 * 513.0 / 2); /* all layers: QK^T and PV, by pairs */
+    model_near(with * 1e12, work / (work / (plain * 1e12) + 1.5 + 0.5e-3 * 512), 1e-6);
 }
 END_TEST
 
