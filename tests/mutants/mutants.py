@@ -342,7 +342,8 @@ def leave_out_failing(covered):
                 test in covered and covered[test].get("source") == source_of(test)):
             continue
         status, out = run(command_of(test, PLACE), timeout=300,
-                          env=dict(os.environ, BUILD=PLACE, LD_LIBRARY_PATH=os.path.join(TOP, PLACE)))
+                          env=dict(os.environ, BUILD=PLACE, LD_LIBRARY_PATH=os.path.join(TOP, PLACE),
+                                   CK_DEFAULT_TIMEOUT="300"))
         if failed(test, status, out):
             print("%s fails by itself, is left out" % test, flush=True)
             covered[test] = {"ok": False}
