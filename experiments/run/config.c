@@ -51,12 +51,11 @@ static void add_file(cJSON *tree, const char *key, const char *what, const char 
 static void apply_sets(cJSON *tree, const struct config_options *o, struct err *e)
 {
     for (uint32_t i = 0; i < o->n_sets; i++) {
-        char path[192];
-        const char *equals = strchr(o->sets[i], '=');
-        size_t len = (size_t)(equals - o->sets[i]);
-        memcpy(path, o->sets[i], len);
-        path[len] = '\0';
+        char *path = xstrdup(o->sets[i]); /* of any length: files hold settings too */
+        char *equals = strchr(path, '=');
+        *equals = '\0';
         (void)json_set_path(tree, path, equals + 1, e);
+        free(path);
     }
 }
 
