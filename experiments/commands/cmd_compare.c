@@ -163,7 +163,7 @@ static int run_plan(const struct compare_options *o, const struct compare_plan *
     compare_run(plan, &r);
     report_failures(plan, &r);
     uint32_t failed = r.n_failures;
-    compare_document(plan, &r, metrics, o->output.json ? 0 : n_metrics, d);
+    compare_document(plan, &r, metrics, n_metrics, o->output.json, d);
     DOCUMENT_VALUES(d, "failed_runs", r.n_failures);
     document_print_so_far(d, &o->output, stdout);
     if (o->regret) {

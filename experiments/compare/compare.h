@@ -50,11 +50,13 @@ void compare_result_fini(struct compare_result *r);
 /* Values of one metric over the replications, or NULL when there is none of that name. */
 const double *compare_values(const struct compare_result *r, uint32_t policy, const char *metric);
 
-/* Adds what a comparison says, of the metrics named or, with n_metrics 0, of all: how the
- * replications went, and "policies": {policy: {metric: {mean, low, high, n, diff, diff_low,
- * diff_high, bootstrap_low, bootstrap_high, ratio, ratio_low, ratio_high, p, verdict, p_holm}}};
- * all from diff on only where it is not the baseline. p_holm: over the policies compared. */
+/* Adds what a comparison says: how the replications went, and of the metrics named (every: of all
+ * there are) "policies": {policy: {metric: {mean, low, high, n, diff, diff_low, diff_high,
+ * bootstrap_low, bootstrap_high, ratio, ratio_low, ratio_high, p, verdict, p_holm}}}; all from diff
+ * on only where it is not the baseline. p_holm is over all policies and all metrics named, of which
+ * the first is the one that was asked about; a metric not named has none. */
 void compare_document(const struct compare_plan *plan, const struct compare_result *r,
-                      const char *const *metrics, uint32_t n_metrics, struct document *d);
+                      const char *const *metrics, uint32_t n_metrics, bool every,
+                      struct document *d);
 
 #endif

@@ -1,12 +1,14 @@
 /* Comparisons: common random numbers, and results that depend on nothing they should not. */
 #include <check.h>
 #include <cjson/cJSON.h>
+#include <gsl/gsl_randist.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "experiments/compare/compare.h"
 #include "experiments/run/runner.h"
+#include "sim/base/rng.h"
 
 #define WORKLOAD "mixed:reactive_per_min=6,proactive_per_min=6,duration_s=60"
 #define REPLICATIONS 3
@@ -206,7 +208,7 @@ START_TEST(json_holds_mean_interval_and_paired_difference)
         .n_policies = 2, .replications = 3, .n_metrics = 1, .names = names, .values = values};
     struct compare_plan plan = plan_of(policies, 2, 1);
     struct document *d = document_new();
-    compare_document(&plan, &r, NULL, 0, d);
+    compare_document(&plan, &r, NULL, 0, true, d);
     cJSON *tree = document_json(d);
     document_free(d);
     const cJSON *root = cJSON_GetObjectItem(tree, "policies");
@@ -224,6 +226,108 @@ START_TEST(json_holds_mean_interval_and_paired_difference)
 }
 END_TEST
 
+/* p_holm of a metric, NaN where there is none. */
+static double holm_of(const cJSON *tree, const char *metric)
+{
+    const cJSON *root = cJSON_GetObjectItem(tree, "policies");
+    const cJSON *m = cJSON_GetObjectItem(cJSON_GetObjectItem(root, "openvino-cb"), metric);
+    const cJSON *p = cJSON_GetObjectItem(m, "p_holm");
+    return cJSON_IsNumber(p) ? p->valuedouble : (double)NAN;
+}
+
+static double p_of(const cJSON *tree, const char *metric)
+{
+    const cJSON *root = cJSON_GetObjectItem(tree, "policies");
+    const cJSON *m = cJSON_GetObjectItem(cJSON_GetObjectItem(root, "openvino-cb"), metric);
+    return cJSON_GetObjectItem(m, "p")->valuedouble;
+}
+
+/* Three metrics are judged, "d" is only there. The first has half of the level, its p doubles. Of
+ * the other two the smaller p is taken twice (Holm), the larger once, both with the half that is
+ * theirs (doubled), or with all of it at the p of the first where that is less. */
+START_TEST(p_holm_is_over_what_is_judged_and_the_first_metric_comes_first)
+{
+    static const char *const judged[] = {"a", "b", "c"};
+    struct metric names[] = {{"a", 0.0}, {"b", 0.0}, {"c", 0.0}, {"d", 0.0}};
+    double values[32] = {0};
+    static const double differences[4][4] = {
+        {10, 11, 12, 11}, {4, 6, 5, 9}, {1, -1, 2, 1.5}, {1, 2, 3, 4}};
+    for (int m = 0; m < 4; m++) {
+        memcpy(&values[16 + 4 * m], differences[m], sizeof differences[m]);
+    }
+    struct compare_result r = {
+        .n_policies = 2, .replications = 4, .n_metrics = 4, .names = names, .values = values};
+    struct compare_plan plan = plan_of(policies, 2, 1);
+    struct document *d = document_new();
+    compare_document(&plan, &r, judged, 3, true, d);
+    cJSON *tree = document_json(d);
+    document_free(d);
+    double a = p_of(tree, "a");
+    double b = p_of(tree, "b");
+    double c = p_of(tree, "c");
+    ck_assert(a < b && b < c && c < 0.5);
+    ck_assert_double_eq_tol(holm_of(tree, "a"), 2.0 * a, 1e-12);
+    ck_assert_double_eq_tol(holm_of(tree, "b"), fmin(4.0 * b, fmax(2.0 * b, 2.0 * a)), 1e-12);
+    ck_assert_double_eq_tol(holm_of(tree, "c"), fmin(2.0 * c, fmax(c, 2.0 * a)), 1e-12);
+    ck_assert_double_nan(holm_of(tree, "d"));
+    cJSON_Delete(tree);
+}
+END_TEST
+
+/* Equal policies, ten metrics: anything found in any of them is false. 5 % of 400 are 20; 31 is
+ * two and a half standard deviations above. AA_TRIALS asks for more. */
+START_TEST(nothing_is_found_where_nothing_is)
+{
+    static const char *const judged[] = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
+    enum { METRICS = 10, VALUES = 10 };
+    uint32_t trials = getenv("AA_TRIALS") != NULL ? (uint32_t)atoi(getenv("AA_TRIALS")) : 400;
+    gsl_rng *g = rng_gsl_new(rng_key(15, RNG_TEST, 3, 0));
+    uint32_t found = 0;
+    uint32_t uncorrected = 0;
+    for (uint32_t k = 0; k < trials; k++) {
+        struct metric names[METRICS];
+        double values[2 * METRICS * VALUES];
+        double shared[2 * VALUES];
+        for (int i = 0; i < 2 * VALUES; i++) {
+            shared[i] = gsl_ran_gaussian(g, 1.0); /* metrics of a run go together */
+        }
+        for (int i = 0; i < 2 * METRICS * VALUES; i++) {
+            int run = i / (METRICS * VALUES) * VALUES + i % VALUES;
+            values[i] = 10.0 + shared[run] + gsl_ran_gaussian(g, 1.0);
+        }
+        for (int m = 0; m < METRICS; m++) {
+            (void)snprintf(names[m].name, sizeof names[m].name, "%s", judged[m]);
+        }
+        struct compare_result r = {.n_policies = 2,
+                                   .replications = VALUES,
+                                   .n_metrics = METRICS,
+                                   .names = names,
+                                   .values = values};
+        struct compare_plan plan = plan_of(policies, 2, 1);
+        struct document *d = document_new();
+        compare_document(&plan, &r, judged, METRICS, false, d);
+        cJSON *tree = document_json(d);
+        document_free(d);
+        bool any = false;
+        bool plain = false;
+        for (int m = 0; m < METRICS; m++) {
+            any = any || holm_of(tree, judged[m]) <= 0.05;
+            plain = plain || p_of(tree, judged[m]) <= 0.05;
+        }
+        found += any ? 1 : 0;
+        uncorrected += plain ? 1 : 0;
+        cJSON_Delete(tree);
+    }
+    gsl_rng_free(g);
+    printf("oracle: of %u A/A comparisons of ten metrics %.1f %% find something, %.1f %% without "
+           "correction\n",
+           trials, 100.0 * found / trials, 100.0 * uncorrected / trials);
+    (void)fflush(stdout);
+    ck_assert_uint_le(found * 400, 31 * trials);
+    ck_assert_uint_ge(uncorrected * 5, trials); /* they are many */
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("compare");
@@ -235,6 +339,9 @@ int main(void)
     tcase_add_test(c, the_first_replication_is_a_plain_run_with_the_seed);
     tcase_add_test(c, a_policy_that_crashes_costs_its_own_runs_only);
     tcase_add_test(c, json_holds_mean_interval_and_paired_difference);
+    tcase_add_test(c, p_holm_is_over_what_is_judged_and_the_first_metric_comes_first);
+    tcase_add_test(c, nothing_is_found_where_nothing_is);
+    tcase_set_timeout(c, 120);
     suite_add_tcase(s, c);
     SRunner *sr = srunner_create(s);
     srunner_run_all(sr, CK_NORMAL);
