@@ -26,6 +26,31 @@ double against_mape(const struct request_times *x, const struct request_times *y
     return n > 0 ? sum / n : (double)NAN;
 }
 
+double against_mape_of_means(const struct request_times *x, const struct against_policy *p,
+                             enum against_metric m)
+{
+    double sum = 0.0;
+    uint32_t n = 0;
+    for (size_t i = 0; i < x->n; i++) {
+        double real = 0.0;
+        uint32_t repeats = 0;
+        for (uint32_t k = 0; k < p->n_real; k++) {
+            const struct request_time *t = &p->real[k].times.v[i];
+            double v = against_value(t, m);
+            if (t->finished && isfinite(v)) {
+                real += v;
+                repeats++;
+            }
+        }
+        double a = against_value(&x->v[i], m);
+        if (x->v[i].finished && isfinite(a) && real > 0.0) {
+            sum += fabs(a * repeats / real - 1.0);
+            n++;
+        }
+    }
+    return n > 0 ? sum / n : (double)NAN;
+}
+
 double against_mean(const struct request_times *t, enum against_metric m, enum request_class cls)
 {
     double sum = 0.0;
@@ -42,86 +67,67 @@ double against_mean(const struct request_times *t, enum against_metric m, enum r
 
 /* ---- order of policies ---- */
 
-double against_real_mean(const struct against_policy *p, enum against_metric m,
-                         enum request_class cls)
+/* What some repeats of a policy had: mean, least and most of their means. */
+struct seen {
+    double mean, low, high;
+};
+
+/* r NULL: all repeats; else as many, drawn with replacement. */
+static struct seen see(const struct against_policy *p, enum against_metric m,
+                       enum request_class cls, struct rng *r)
 {
-    double sum = 0.0;
+    struct seen out = {0.0, HUGE_VAL, -HUGE_VAL};
     uint32_t n = 0;
     for (uint32_t k = 0; k < p->n_real; k++) {
-        double v = against_mean(&p->real[k].times, m, cls);
+        uint32_t of = r != NULL ? rng_below(r, p->n_real) : k;
+        double v = against_mean(&p->real[of].times, m, cls);
         if (isfinite(v)) {
-            sum += v;
+            out.mean += v;
+            out.low = fmin(out.low, v);
+            out.high = fmax(out.high, v);
             n++;
         }
     }
-    return n > 0 ? sum / n : (double)NAN;
+    out.mean = n > 0 ? out.mean / n : (double)NAN;
+    return out;
 }
 
-/* Whether the ranges that two policies had over their repeats overlap. */
-static bool within_noise(const struct against_policy *a, const struct against_policy *b,
-                         enum against_metric m, enum request_class cls)
+double against_real_mean(const struct against_policy *p, enum against_metric m,
+                         enum request_class cls)
 {
-    double low[2] = {HUGE_VAL, HUGE_VAL};
-    double high[2] = {-HUGE_VAL, -HUGE_VAL};
-    const struct against_policy *both[2] = {a, b};
-    for (int i = 0; i < 2; i++) {
-        for (uint32_t k = 0; k < both[i]->n_real; k++) {
-            double v = against_mean(&both[i]->real[k].times, m, cls);
-            low[i] = fmin(low[i], v);
-            high[i] = fmax(high[i], v);
-        }
-    }
-    return !(low[0] > high[1] || low[1] > high[0]);
+    return see(p, m, cls, NULL).mean;
 }
 
-/* Tau of two lists over the pairs that are not tied. */
-static double tau_of(const struct against *a, const double *x, const double *y,
-                     enum against_metric m, enum request_class cls, struct against_tau *counts)
+/* Tau of reality and other values, by policy. Pairs whose real ranges overlap are tied. */
+static double tau_of(const struct seen *x, const double *y, uint32_t n, struct against_tau *counts)
 {
     int32_t agree = 0;
-    uint32_t n = 0;
+    uint32_t used = 0;
     counts->pairs = 0;
     counts->tied = 0;
-    for (uint32_t i = 0; i < a->n_policies; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         for (uint32_t j = 0; j < i; j++) {
-            double dx = x[i] - x[j];
+            double dx = x[i].mean - x[j].mean;
             double dy = y[i] - y[j];
             if (!isfinite(dx) || !isfinite(dy)) {
                 continue;
             }
             counts->pairs++;
-            if (within_noise(&a->policies[i], &a->policies[j], m, cls)) {
+            if (x[i].low <= x[j].high && x[j].low <= x[i].high) {
                 counts->tied++;
                 continue;
             }
             agree += dx * dy > 0.0 ? 1 : dx * dy < 0.0 ? -1 : 0;
-            n++;
+            used++;
         }
     }
-    return n > 0 ? agree / (double)n : (double)NAN;
+    return used > 0 ? agree / (double)used : (double)NAN;
 }
-
-/* ---- intervals: repeats drawn with replacement, each policy's for itself ---- */
 
 #define DRAWS 1000
 
-static double redrawn_mean(const struct against_policy *p, enum against_metric m,
-                           enum request_class cls, struct rng *r)
-{
-    double sum = 0.0;
-    uint32_t n = 0;
-    for (uint32_t k = 0; k < p->n_real; k++) {
-        double v = against_mean(&p->real[rng_below(r, p->n_real)].times, m, cls);
-        if (isfinite(v)) {
-            sum += v;
-            n++;
-        }
-    }
-    return n > 0 ? sum / n : (double)NAN;
-}
-
-/* Draws: tau of redrawn reality against `other`, or against a second draw of itself where that is
- * NULL. */
+/* Tau of redrawn reality against `other`, or against a second draw of itself where that is NULL;
+ * what is tied is decided in each draw. */
 static void take_interval(const struct against *a, const double *other, enum against_metric m,
                           enum request_class cls, struct against_tau *t)
 {
@@ -131,53 +137,57 @@ static void take_interval(const struct against *a, const double *other, enum aga
     rng_init(&r, rng_key(1, RNG_BOOTSTRAP, m, cls));
     sample_init(&draws, false);
     for (int i = 0; i < DRAWS; i++) {
-        double x[AGAINST_MAX_POLICIES];
+        struct seen x[AGAINST_MAX_POLICIES];
         double y[AGAINST_MAX_POLICIES];
         for (uint32_t k = 0; k < a->n_policies; k++) {
-            x[k] = redrawn_mean(&a->policies[k], m, cls, &r);
-            y[k] = other != NULL ? other[k] : redrawn_mean(&a->policies[k], m, cls, &r);
+            x[k] = see(&a->policies[k], m, cls, &r);
+            y[k] = other != NULL ? other[k] : see(&a->policies[k], m, cls, &r).mean;
         }
-        double tau = tau_of(a, x, y, m, cls, &unused);
+        double tau = tau_of(x, y, a->n_policies, &unused);
         if (!isnan(tau)) {
             sample_add(&draws, tau);
         }
     }
     t->low = sample_quantile(&draws, 0.025);
     t->high = sample_quantile(&draws, 0.975);
-    if (other == NULL) {
-        t->tau = sample_mean(&draws);
-    }
+    t->tau = other != NULL ? t->tau : sample_mean(&draws);
     sample_fini(&draws);
+}
+
+static struct against_tau tau_against(const struct against *a, const double *other,
+                                      enum against_metric m, enum request_class cls)
+{
+    struct against_tau out = {(double)NAN, (double)NAN, (double)NAN, 0, 0};
+    struct seen real[AGAINST_MAX_POLICIES];
+    double means[AGAINST_MAX_POLICIES];
+    for (uint32_t i = 0; i < a->n_policies; i++) {
+        real[i] = see(&a->policies[i], m, cls, NULL);
+        means[i] = real[i].mean;
+    }
+    double tau = tau_of(real, other != NULL ? other : means, a->n_policies, &out);
+    if (other != NULL) {
+        out.tau = tau;
+    }
+    if (other != NULL || a->repeats > 1) {
+        take_interval(a, other, m, cls, &out);
+    }
+    return out;
 }
 
 struct against_tau against_tau(const struct against *a, uint32_t model, enum against_metric m,
                                enum request_class cls)
 {
-    struct against_tau out = {(double)NAN, (double)NAN, (double)NAN, 0, 0};
-    double real[AGAINST_MAX_POLICIES];
     double simulated[AGAINST_MAX_POLICIES];
     for (uint32_t i = 0; i < a->n_policies; i++) {
         simulated[i] = against_mean(&a->policies[i].simulated[model], m, cls);
-        real[i] = against_real_mean(&a->policies[i], m, cls);
     }
-    out.tau = tau_of(a, real, simulated, m, cls, &out);
-    take_interval(a, simulated, m, cls, &out);
-    return out;
+    return tau_against(a, simulated, m, cls);
 }
 
 struct against_tau against_tau_real(const struct against *a, enum against_metric m,
                                     enum request_class cls)
 {
-    struct against_tau out = {(double)NAN, (double)NAN, (double)NAN, 0, 0};
-    double real[AGAINST_MAX_POLICIES];
-    for (uint32_t i = 0; i < a->n_policies; i++) {
-        real[i] = against_real_mean(&a->policies[i], m, cls);
-    }
-    (void)tau_of(a, real, real, m, cls, &out);
-    if (a->repeats > 1) {
-        take_interval(a, NULL, m, cls, &out);
-    }
-    return out;
+    return tau_against(a, NULL, m, cls);
 }
 
 void against_fini(struct against *a)

@@ -32,6 +32,10 @@ double against_value(const struct request_time *t, enum against_metric m);
 /* Mean |x / y - 1| over requests that finished in both and have the metric. NaN: none. */
 double against_mape(const struct request_times *x, const struct request_times *y,
                     enum against_metric m);
+/* Mean |x / y - 1|, y the mean of a request over the repeats in which it finished: what one repeat
+ * had and another had not is no error of the model's. */
+double against_mape_of_means(const struct request_times *x, const struct against_policy *p,
+                             enum against_metric m);
 /* Mean of a metric over finished requests of a class; cls REQUEST_CLASS_COUNT: all. */
 double against_mean(const struct request_times *t, enum against_metric m, enum request_class cls);
 
@@ -41,7 +45,7 @@ double against_real_mean(const struct against_policy *p, enum against_metric m,
 
 /* Order of policies: Kendall's tau over pairs. A pair whose real ranges over the repeats overlap is
  * within the noise: tied on both sides, left out, counted. low, high: 95 % of the taus when each
- * policy's repeats are drawn anew with replacement. NaN: no pair is left. */
+ * policy's repeats are drawn anew with replacement, ties included. NaN: no pair is left. */
 struct against_tau {
     double tau, low, high;
     uint32_t pairs, tied;

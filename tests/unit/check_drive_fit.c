@@ -325,6 +325,36 @@ START_TEST(tau_counts_pairs_in_order)
 }
 END_TEST
 
+/* Real 1.0 and 1.2 of mean 1.1, simulated 1.21: 10 % off the mean, 21 % and 0.8 % off each. */
+START_TEST(errors_against_the_mean_of_repeats_leave_out_what_repeats_differ_in)
+{
+    against_set((const double[3][2]){{1.0, 1.2}, {2.0, 2.1}, {4.0, 4.1}},
+                (const double[3]){1.21, 3.0, 2.0});
+    const struct against_policy *p = &a.policies[0];
+    ck_assert_double_eq_tol(against_mape_of_means(&p->simulated[0], p, AGAINST_E2E), 0.1, 1e-12);
+    ck_assert_double_eq_tol(against_mape(&p->simulated[0], &p->real[0].times, AGAINST_E2E), 0.21,
+                            1e-12);
+    against_fini(&a);
+}
+END_TEST
+
+/* Repeats 1 and 3 of the first policy, 2 both times of the second, 4 of the third; simulated
+ * second, first, third. As they are, the first two are tied and tau of the two other pairs is 1.
+ * Drawn anew, the first is 1 both times in a quarter of the draws: below the second, where
+ * simulation has it above, and tau is 1/3; 3 both times in another, and tau is 1. */
+START_TEST(the_interval_of_tau_is_that_of_repeats_drawn_anew)
+{
+    against_set((const double[3][2]){{1.0, 3.0}, {2.0, 2.0}, {4.0, 4.1}},
+                (const double[3]){2.0, 1.0, 3.0});
+    struct against_tau t = against_tau(&a, 0, AGAINST_TTFT, REQUEST_CLASS_REACTIVE);
+    ck_assert_uint_eq(t.tied, 1);
+    ck_assert_double_eq_tol(t.tau, 1.0, 1e-12);
+    ck_assert_double_eq_tol(t.low, 1.0 / 3.0, 1e-12);
+    ck_assert_double_eq_tol(t.high, 1.0, 1e-12);
+    against_fini(&a);
+}
+END_TEST
+
 /* The upper two change places from one repeat to the next: they are tied, and tau is of the rest.
  */
 START_TEST(pairs_within_the_noise_of_repeats_are_tied)
@@ -369,6 +399,8 @@ int main(void)
     tcase_add_test(t, a_fit_finds_the_times_that_made_the_kernels);
     tcase_add_test(t, a_fit_finds_how_much_longer_kernels_take_beside_another_engine);
     tcase_add_test(t, tau_counts_pairs_in_order);
+    tcase_add_test(t, errors_against_the_mean_of_repeats_leave_out_what_repeats_differ_in);
+    tcase_add_test(t, the_interval_of_tau_is_that_of_repeats_drawn_anew);
     tcase_add_test(t, pairs_within_the_noise_of_repeats_are_tied);
     tcase_add_test(t, mape_is_the_mean_relative_error_of_requests_in_both);
     suite_add_tcase(s, t);
