@@ -2,6 +2,9 @@
 width = 1150
 height = 430
 load style
+stats data index 5 using (column(2) > column(3) ? column(2) : column(3)) nooutput
+tens = STATS_max > 0 ? 10.0 ** floor(log10(STATS_max)) : 1.0
+step = STATS_max / tens > 5 ? 2 * tens : STATS_max / tens > 2 ? tens : tens / 2
 set multiplot layout 1,3 margins screen 0.075, 0.98, 0.14, 0.95 spacing screen 0.10
 array name[2] = ['time to first token (s)', 'latency (s)']
 set key top left
@@ -15,6 +18,8 @@ do for [p=1:2] {
 }
 unset logscale
 set xlabel 'mean latency (s)'
+set xrange [0:*]
+set xtics step
 unset ylabel
 set key top right
 load ytics
