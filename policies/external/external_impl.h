@@ -27,6 +27,7 @@ struct external {
     char *spec;
     char *argv[6]; /* how it is started; NULL-terminated */
     double limit_s;
+    bool usable;       /* else it was asked in vain */
     bool sleeps;       /* it need not be asked when launches ended and nothing else happened */
     uint32_t n_params; /* its own; limit_s follows */
     struct policy_param params[65];

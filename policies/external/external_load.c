@@ -241,13 +241,14 @@ static int describe(struct external *x, struct err *e)
     return e->n > before ? -EINVAL : 0;
 }
 
-static struct external *loaded; /* all of them: results go on using their strings */
+/* All of them: results go on using their strings. */
+static struct external *loaded;
 
 const struct policy_ops *external_load(const char *spec, struct err *e)
 {
     size_t n = external_spec_length(spec);
     for (struct external *x = loaded; x != NULL; x = x->next) {
-        if (strncmp(x->spec, spec, n) == 0 && x->spec[n] == '\0') {
+        if (x->usable && strncmp(x->spec, spec, n) == 0 && x->spec[n] == '\0') {
             return &x->ops;
         }
     }
@@ -258,9 +259,7 @@ const struct policy_ops *external_load(const char *spec, struct err *e)
     x->ops.contract = (struct policy_contract)POLICY_CONTRACT;
     external_hooks(&x->ops);
     x->next = loaded;
-    if (command_line(x, e) != 0 || describe(x, e) != 0) {
-        return NULL; /* its strings may be in the errors: a few bytes until the process ends */
-    }
     loaded = x;
-    return &x->ops;
+    x->usable = command_line(x, e) == 0 && describe(x, e) == 0;
+    return x->usable ? &x->ops : NULL;
 }
