@@ -57,6 +57,7 @@ int process_start(struct process *p, char *const argv[], double limit_s)
     pid_t pid = -1;
     bool piped = pipe2(from, O_CLOEXEC) == 0;
     if (piped) {
+        (void)setenv("PYTHONHASHSEED", "0", 1); /* else sets have another order in every run */
         (void)fflush(NULL);
         pid_t parent = getpid();
         pid = fork();

@@ -153,7 +153,7 @@ class Wrong(Policy):
         self.launch(p, 1)
         self.launch(p, 1)
     def do_device(self): self._out.append(("launch", 901, 1, 9))
-    def do_random(self): self.note("drawn", random.randrange(1000))
+    def do_random(self): self.note("drawn", random.randrange(1000) + 1000 * (hash("policy") % 1000))
 END
 wrong=python:$dir/wrong.py:Wrong
 must "$x" run --policy "$wrong" --workload "$load"
@@ -186,7 +186,7 @@ must "$x" run --policy "$wrong:how=busy" --workload "$load"
 grep -qE '^refused: launch (busy|invalid)$' "$dir/err" || fail "a launch that cannot be is not refused by name"
 # random numbers are those of the run's seed
 must "$x" run --policy "$wrong:how=random" --workload "$load" --json
-grep '"policy.drawn"\|drawn' "$dir/out" >"$dir/drawn"
+grep '"policy.drawn"\|drawn' "$dir/out" >"$dir/drawn" || fail "a note did not reach the results"
 must "$x" run --policy "$wrong:how=random" --workload "$load" --json
 grep '"policy.drawn"\|drawn' "$dir/out" | cmp - "$dir/drawn" || fail "random numbers differ from run to run"
 # it costs its run only: the others of a comparison end
