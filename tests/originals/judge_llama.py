@@ -45,19 +45,15 @@ def kind(w):
         ", micro-batches" if w.rule("n_ubatch") < w.budget else "")
 
 
-def _with(w, **rules):
-    return dataclasses.replace(w, rules=tuple((dict(w.rules) | rules).items()))
-
-
 def documented(w, records, equal):
     """Why it differs, or None; the reasons are in policies/README.md. equal(workload) tries another."""
     later = {i: shared for i, before, _, shared in turns(w) if before is not None}
     if not w.rule("caching"):
-        if later and equal(_with(w, similarity=0)):
+        if later and equal(w.with_rules(similarity=0)):
             return "prompt cache off: the server still looks for the slot with the turn before"
         return None
     prompts = {i: prompt for i, _, prompt, _ in turns(w)}
-    if any(shared - 1 <= 0.1 * prompts[i] for i, shared in later.items()) and equal(_with(w, similarity=1e-6)):
+    if any(shared - 1 <= 0.1 * prompts[i] for i, shared in later.items()) and equal(w.with_rules(similarity=1e-6)):
         return "a turn that shares a tenth of its prompt or less does not find it in another slot"
     if any(int(records[i]["reused_tokens"]) < shared - 1 for i, shared in later.items() if i in records) and equal(
             dataclasses.replace(w, blocks=8192)):

@@ -1,6 +1,7 @@
 """vLLM's V1 scheduler alone, without GPU and model: whoever completes a prompt or decodes in a step
 gets one token. Runs with vllm 0.11.0 and with the newest that installs."""
 
+import dataclasses
 import inspect
 import json
 import os
@@ -67,17 +68,22 @@ def kind(w):
 
 def documented(w, records, equal):
     """Why a difference is to be expected, or None; the reasons are in policies/README.md."""
-    if w.rule("caching") and any(b is not None for _, b, _, _ in turns(w)):
-        return "prefix caching: vLLM finds whole blocks of a prefix, xpusim all of its tokens"
-    if w.rule("caching") and _little(w):
-        return "prefix caching: a victim finds in vLLM those of its blocks again that nobody took"
-    if w.rule("async") and _little(w):
+    enough = dataclasses.replace(w, blocks=1000)
+    whole = w.with_rules(whole=BLOCK)
+    if w.rule("caching"):
+        if any(b is not None for _, b, _, _ in turns(w)) and equal(whole):
+            return "prefix caching: vLLM finds whole blocks of a prefix, xpusim all of its tokens"
+        if _little(w) and equal(dataclasses.replace(whole, blocks=1000)):
+            return "prefix caching in little memory: caches give way block by block, and a victim finds its own again"
+    if w.rule("async") and _little(w) and equal(enough) and equal(w.with_rules(**{"async": False})):
         return "asynchronous: vLLM decides before it knows who ends, and so with their KV still taken"
-    if not FULL_PROMPT and w.rule("async"):
+    if FULL_PROMPT:
+        return None
+    if w.rule("async") and equal(w.with_rules(**{"async": False})):
         return "0.11.0, asynchronous: everybody computes one token too many"
-    if not FULL_PROMPT and w.rule("threshold"):
+    if w.rule("threshold") and equal(w.with_rules(threshold=0)):
         return "0.11.0: the threshold also holds back a prompt that is alone"
-    if not FULL_PROMPT and w.rule("priority") and _little(w):
+    if w.rule("priority") and _little(w) and equal(enough):
         return "0.11.0: a victim that is in the step already computes its token all the same"
     return None
 

@@ -24,18 +24,30 @@ def _machine(folder):
     return soc, llm
 
 
+def _finds(w, shared, before):
+    """Tokens of the turn before that a turn is told to share. All of them; or, to show that a difference has its
+    cause there, only what the original finds: whole blocks (rule `whole`, tokens of a block), or only as far as the
+    partly filled block that the turn before went on in (rule `named`; before: what that one shared)."""
+    if w.rule("whole"):
+        return max(0, shared - 1) // w.rule("whole") * w.rule("whole")
+    if w.rule("named") and before > 1:
+        return (before - 1) // w.rule("named") * w.rule("named")
+    return shared
+
+
 def _write_trace(path, w):
     with open(path, "w", newline="") as f:
         f.write("# xpusim-trace v1\n")
         out = csv.writer(f)
         out.writerow("request_id session_id turn class arrival_s gap_s input_tokens output_tokens prefix_tokens priority".split())
-        turn = {}
+        turn, sharing = {}, {None: 0}
         for i, before, prompt, shared in turns(w):
             r = w.requests[i]
+            sharing[i] = shared
             turn[i] = 0 if before is None else turn[before] + 1
             session = r.session if r.session >= 0 else 1000 + i
             at = (r.step, "") if before is None else ("", r.step)
-            out.writerow([i, session, turn[i], "reactive", *at, prompt, r.output, shared, r.priority])
+            out.writerow([i, session, turn[i], "reactive", *at, prompt, r.output, _finds(w, shared, sharing[before]), r.priority])
 
 
 class Refused(Exception):

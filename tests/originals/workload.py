@@ -26,6 +26,9 @@ class Workload:
     def rule(self, name, default=None):
         return dict(self.rules).get(name, default)
 
+    def with_rules(self, **rules):
+        return dataclasses.replace(self, rules=tuple((dict(self.rules) | rules).items()))
+
 
 def turns(w):
     """(index, index of the turn before or None, whole prompt, tokens shared with it) of each."""
