@@ -75,7 +75,7 @@ def run(binary, policy, w, block, folder):
         words = line.split()
         if len(words) < 3 or words[-1] != "0":
             continue
-        if words[2] == "kv_evict":
+        if words[2] == "kv" and words[3].startswith("request="):
             lost.append((int(words[3].split("=")[1]), int(words[4].split("=")[1])))
         elif words[2] == "form":
             parts = [tuple(map(int, s.split(":"))) for s in words[4:-2]]
