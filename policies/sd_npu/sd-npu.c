@@ -196,6 +196,10 @@ static void advance(struct sched *s, struct sd *d)
         double ms = d->draft > 0 ? sd_draft_ms(s, d) : 0.0;
         if (ms > 0.0) {
             wait_ms(s, d, ms);
+            if (param_int(s, SD_DRAFTER) == SD_DRAFTER_EAGLE) { /* its draft model is computed */
+                bool cpu = param_int(s, SD_DECODE) == 1;
+                (void)sched_occupy(s, cpu ? d->cpu : d->npu, d->wait_until_ns);
+            }
             return;
         }
     }

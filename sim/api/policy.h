@@ -153,6 +153,7 @@ struct sched_api {
     int (*shed)(struct sched *s, const struct request *r);
     int (*note)(struct sched *s, const char *counter, uint64_t add);
     void (*give_up)(struct sched *s, const char *why);
+    int (*occupy)(struct sched *s, uint8_t device, int64_t until_ns);
 };
 
 /* What a policy holds. One per run. */
@@ -333,6 +334,14 @@ static inline int sched_set_timer(struct sched *s, int64_t at_ns)
     return s->api->set_timer(s, at_ns);
 }
 
+/* An idle device works beside passes until until_ns > now, a draft model's forwards say: it draws
+ * what it draws in decode and takes no launch; then `schedule` is called. Its DDR traffic is not
+ * modelled. -EBUSY while anything is on it; -EPERM where the executor runs passes only. */
+static inline int sched_occupy(struct sched *s, uint8_t device, int64_t until_ns)
+{
+    return s->api->occupy(s, device, until_ns);
+}
+
 /* Drops a request that is in no live pass. It counts as shed, never as finished. */
 static inline int sched_shed(struct sched *s, const struct request *r)
 {
@@ -436,7 +445,7 @@ static inline bool param_bool(const struct sched *s, uint32_t i)
 #define POLICY_API_VERSION 3
 /* A hash of every struct and enum of device.h, pass.h, request.h and this file; `make lint` says
  * what it must be, so none of them changes unnoticed. Members are appended, never put between. */
-#define POLICY_LAYOUT 3657600540u
+#define POLICY_LAYOUT 2219802821u
 
 /* What a policy and its core both read or write. */
 #define POLICY_CONTRACT_STRUCTS(X)                                                                 \

@@ -265,6 +265,32 @@ static int act_set_timer(struct sched *s, int64_t at_ns)
     return rc;
 }
 
+static int occupy(struct core *c, uint8_t device, int64_t until_ns)
+{
+    if (device >= c->setup->machine->n_devices || until_ns <= c->sched.now_ns) {
+        return -EINVAL;
+    }
+    if (c->exec_ops->occupy == NULL) {
+        return -EPERM;
+    }
+    int rc = c->exec_ops->occupy(c->exec, device, until_ns);
+    if (rc != 0) {
+        core_count(c, COUNTER_LAUNCH_DEVICE_BUSY);
+    }
+    return rc;
+}
+
+static int act_occupy(struct sched *s, uint8_t device, int64_t until_ns)
+{
+    struct core *c = core_of(s);
+    if (outside(c)) {
+        return -EPERM;
+    }
+    int rc = occupy(c, device, until_ns);
+    LOG(c, "occupy device=%u until=%" PRId64 " = %d\n", device, until_ns, rc);
+    return acted(c, rc);
+}
+
 static int act_shed(struct sched *s, const struct request *pub)
 {
     struct core *c = core_of(s);
@@ -327,4 +353,5 @@ const struct sched_api core_sched_api = {
     .shed = act_shed,
     .note = act_note,
     .give_up = act_give_up,
+    .occupy = act_occupy,
 };

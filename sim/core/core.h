@@ -119,6 +119,8 @@ struct executor_ops {
     /* The same for a session between two turns; must lead to core_cold_moved. */
     void (*cold_move)(void *exec, uint32_t cold, uint32_t generation, double bytes);
     void (*timer)(void *exec, int64_t at_ns);
+    /* An idle device is taken until then; leads to core_timer. 0 or -EBUSY. NULL: it cannot. */
+    int (*occupy)(void *exec, uint8_t device, int64_t until_ns);
     /* Host work after the last op of a pass; must lead to core_pass_tail_done. */
     void (*pass_tail)(void *exec, struct full_pass *p, int64_t duration_ns);
     /* The next turn of a session arrives at that instant. cold: its kept KV or KV_NO_COLD. */

@@ -289,6 +289,9 @@ static uint32_t exec_free_slots(void *exec, uint8_t device)
 {
     const struct engine *e = exec;
     const struct vdevice *d = &e->devices[device];
+    if (e->now_ns < d->occupied_until_ns) {
+        return 0;
+    }
     uint32_t live = d->n_running + d->n_queued;
     uint32_t most =
         d->desc->sharing == DEVICE_SERIAL ? d->desc->inflight_depth : d->desc->max_shared;
@@ -324,6 +327,20 @@ static void exec_timer(void *exec, int64_t at_ns)
 {
     struct engine *e = exec;
     (void)eventq_push(&e->queue, at_ns, engine_order(e, EVENT_TIMER, 0), 0);
+}
+
+/* Its end is a timer that knows the device. */
+static int exec_occupy(void *exec, uint8_t device, int64_t until_ns)
+{
+    struct engine *e = exec;
+    struct vdevice *d = &e->devices[device];
+    if (d->n_running + d->n_queued > 0 || e->now_ns < d->occupied_until_ns) {
+        return -EBUSY;
+    }
+    d->occupied_until_ns = until_ns;
+    power_device(e, device);
+    (void)eventq_push(&e->queue, until_ns, engine_order(e, EVENT_TIMER, 0), 1u + device);
+    return 0;
 }
 
 static void exec_pass_tail(void *exec, struct full_pass *p, int64_t duration_ns)
@@ -362,6 +379,7 @@ const struct executor_ops engine_ops = {
     .kv_move = exec_kv_move,
     .cold_move = exec_cold_move,
     .timer = exec_timer,
+    .occupy = exec_occupy,
     .pass_tail = exec_pass_tail,
     .arrive_later = exec_arrive_later,
     .cancel_later = exec_cancel_later,

@@ -75,6 +75,7 @@ struct vdevice {
     uint32_t n_running;
     struct vexec **queue; /* in-flight, not started; desc->inflight_depth entries */
     uint32_t n_queued;
+    int64_t occupied_until_ns; /* it works beside passes (sched_occupy) */
 };
 
 /* One serial channel of work items: the loader. The compiler is the same without DDR demand. */

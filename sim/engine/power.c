@@ -62,6 +62,9 @@ static enum power_phase phase_of(const struct engine *e, uint8_t device)
             phase = POWER_PHASE_DECODE;
         }
     }
+    if (phase == POWER_PHASE_IDLE && e->now_ns < d->occupied_until_ns) {
+        phase = POWER_PHASE_DECODE;
+    }
     return phase;
 }
 

@@ -124,6 +124,9 @@ static void handle(struct engine *e, const struct eventq_event *ev)
         break;
     }
     case EVENT_TIMER:
+        if (ev->payload > 0) {
+            power_device(e, (uint8_t)(ev->payload - 1));
+        }
         if (!stalled(e)) {
             core_timer(c);
         }

@@ -44,7 +44,7 @@ static void teardown(void)
 }
 
 struct outcome {
-    double e2e_s, ttft_s, tpot_s, memory_bytes, verifies, drafted, accepted;
+    double e2e_s, ttft_s, tpot_s, memory_bytes, verifies, drafted, accepted, active_j;
 };
 
 static double value(const struct runner_result *r, const char *name)
@@ -68,7 +68,8 @@ static struct outcome run(const char *spec)
                           value(&r, "memory_peak_bytes"),
                           value(&r, "verify.n"),
                           value(&r, "verify.drafted_tokens.mean"),
-                          value(&r, "verify.accepted_tokens.mean")};
+                          value(&r, "verify.accepted_tokens.mean"),
+                          value(&r, "energy_active_j")};
     runner_result_fini(&r);
     return out;
 }
@@ -171,8 +172,8 @@ START_TEST(memory_counts_graphs_copies_and_drafters)
 END_TEST
 
 /* A forward is a layer and the head. Passes of the decode graph cost as their weights do, within
- * the attention and the fixed cost of a kernel; a plain step is one pass. Nothing but time differs.
- */
+ * the attention and the fixed cost of a kernel; a plain step is one pass. Nothing but time differs,
+ * and what the NPU draws in decode above idle for as long. */
 START_TEST(eagle_drafts_with_as_many_forwards_as_it_is_told)
 {
     double layer = config.llm.body_weights / 28;
@@ -189,6 +190,12 @@ START_TEST(eagle_drafts_with_as_many_forwards_as_it_is_told)
            1e3 * forward_s);
     ck_assert_double_eq_tol(added_s / forward_s, 1.0, 0.2);
     ck_assert_double_eq_tol((eleven.e2e_s - six.e2e_s) / (5.0 * steps), added_s, 1e-6);
+    const struct machine *m = &config.soc.machine;
+    const struct device *npu = &m->devices[machine_find(m, DEVICE_KIND_NPU)];
+    double drafting_s = 5.0 * one.verifies * added_s;
+    ck_assert_double_eq_tol((six.active_j - one.active_j) /
+                                ((npu->decode_watts - npu->idle_watts) * drafting_s),
+                            1.0, 1e-3);
 }
 END_TEST
 

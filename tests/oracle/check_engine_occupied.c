@@ -1,0 +1,105 @@
+/* A device that works beside passes (sched_occupy): it takes no launch, draws what it draws in
+ * decode, and its end is an instant of the policy's. */
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/helpers/script.h"
+
+#define BE REQUEST_CLASS_PROACTIVE
+#define MS(t) ((int64_t)((t)*1e6 + 0.5))
+
+enum { OCCUPIED, AGAIN, LAUNCHED, PAST, NOWHERE, WHILE_BUSY, ON_ANOTHER };
+
+static struct scenario sc;
+static struct script x;
+static double npu_joules, npu_watts;
+static int64_t npu_since_ns, woken_ns;
+static uint32_t slots_before, slots_then, slots_after;
+
+/* The integral of what is reported. */
+static void on_power(void *self, int64_t now_ns, uint8_t domain, enum power_phase phase,
+                     double watts)
+{
+    (void)self;
+    (void)phase;
+    if (domain == NPU) {
+        npu_joules += npu_watts * units_s_from_ns(now_ns - npu_since_ns);
+        npu_since_ns = now_ns;
+        npu_watts = watts;
+    }
+}
+
+/* At 5 ms the NPU is taken until 15, and the prompt is offered to it; at 15 it takes the prompt. */
+static void step(struct sched *s, struct script *c)
+{
+    if (c->request[0] == NULL) {
+        return;
+    }
+    if (script_at(s, c, 0, 5)) {
+        c->pass[0] = script_form(s, c->request[0]);
+        slots_before = sched_device_free_slots(s, NPU);
+        c->rc[PAST] = sched_occupy(s, NPU, s->now_ns);
+        c->rc[NOWHERE] = sched_occupy(s, (uint8_t)s->machine->n_devices, s->now_ns + MS(1));
+        c->rc[OCCUPIED] = sched_occupy(s, NPU, s->now_ns + MS(10));
+        c->rc[AGAIN] = sched_occupy(s, NPU, s->now_ns + MS(10));
+        slots_then = sched_device_free_slots(s, NPU);
+        c->rc[LAUNCHED] = script_launch(s, c->pass[0], NPU, YIELD_PASS, NULL);
+    } else if (c->stage == 1 && s->now_ns > MS(5)) {
+        c->stage++;
+        woken_ns = s->now_ns; /* nobody set a timer */
+        slots_after = sched_device_free_slots(s, NPU);
+        ck_assert_int_eq(script_launch(s, c->pass[0], NPU, YIELD_PASS, NULL), 0);
+        c->rc[WHILE_BUSY] = sched_occupy(s, NPU, s->now_ns + MS(1));
+    }
+}
+
+/* One layer: 4 + 6 + 8 + 1 ms from 15 on. The NPU draws 1 W at rest, 3 W in decode, 7 W in prefill:
+ * 5 ms at rest, 10 ms occupied, 19 ms of prefill. */
+START_TEST(an_occupied_device_draws_power_and_takes_no_launch)
+{
+    scenario_init(&sc);
+    memset(&x, 0, sizeof x);
+    x.step = step;
+    sc.observer.power = on_power;
+    struct device *npu = &sc.machine.devices[NPU];
+    npu->static_attention = false;
+    npu->idle_watts = npu_watts = 1;
+    npu->decode_watts = 3;
+    npu->prefill_watts = 7;
+    scenario_cost(&sc, NPU, OP_QKV, 4, 0, 5);
+    scenario_cost(&sc, NPU, OP_MHA, 6, 0, 5);
+    scenario_cost(&sc, NPU, OP_FFN, 8, 0, 5);
+    scenario_cost(&sc, NPU, OP_HEAD, 1, 0, 5);
+    struct scenario_request q[] = {{BE, 0, 256, 1, 0, 0}};
+    int rc = script_run(&sc, &x, q, 1);
+    ck_assert_msg(rc == 0, "%s", sc.result.message);
+    ck_assert_int_eq(x.rc[PAST], -EINVAL);
+    ck_assert_int_eq(x.rc[NOWHERE], -EINVAL);
+    ck_assert_int_eq(x.rc[OCCUPIED], 0);
+    ck_assert_int_eq(x.rc[AGAIN], -EBUSY);
+    ck_assert_int_eq(x.rc[LAUNCHED], -EBUSY);
+    ck_assert_int_eq(x.rc[WHILE_BUSY], -EBUSY);
+    ck_assert_uint_gt(slots_before, 0);
+    ck_assert_uint_eq(slots_then, 0);
+    ck_assert_uint_eq(slots_after, slots_before);
+    ck_assert_int_eq(woken_ns, MS(15));
+    ck_assert_int_eq(sc.records[0].first_token_ns, MS(15 + 19));
+    ck_assert_double_eq_tol(npu_joules, 0.005 * 1 + 0.010 * 3 + 0.019 * 7, 1e-9);
+    scenario_fini(&sc);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("engine occupied");
+    TCase *t = tcase_create("by hand");
+    tcase_add_test(t, an_occupied_device_draws_power_and_takes_no_launch);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_ENV);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed == 0 ? 0 : 1;
+}
