@@ -316,9 +316,10 @@ static void decide_ahead(struct vllm *v)
  */
 static uint32_t take_seats(struct vllm *v)
 {
-    bool idle = reqq_empty(&v->running) && v->seats == 0;
+    bool none = v->seats == 0 || v->seats == UINT32_MAX;
+    bool idle = reqq_empty(&v->running) && none;
     uint32_t seats = idle ? UINT32_MAX : v->seats;
-    v->company = present(v) > 1 || (!idle && v->company_ahead);
+    v->company = v->rules.async && !idle ? v->company_ahead : present(v) > 1;
     v->seats = v->rules.async ? 0 : UINT32_MAX;
     return seats;
 }

@@ -100,6 +100,18 @@ START_TEST(asynchronous_who_is_alone_is_known_when_a_step_is_composed)
 }
 END_TEST
 
+/* Asynchronous: request 1 comes during step 1, when step 2 was composed already: there request 0
+ * was alone, and gets all of its other 9 tokens. */
+START_TEST(asynchronous_who_comes_after_a_step_is_composed_is_no_company)
+{
+    struct scenario_request q[] = {{BE, 0, 73, 1, 0, 0}, {BE, 0.0005, 1, 1, 0, 0}};
+    steps_run(&sc, &policy_vllm_v1_ops,
+              "async_scheduling=true,long_prefill_token_threshold=8,max_num_batched_tokens=64", 64,
+              q, 2);
+    steps_rows(&sc, STEPS(64, 9, 1));
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("vllm-steps");
@@ -111,6 +123,7 @@ int main(void)
     tcase_add_test(t, a_victim_that_is_in_the_batch_leaves_it);
     tcase_add_test(t, asynchronous_what_was_composed_stays_when_the_others_end);
     tcase_add_test(t, asynchronous_who_is_alone_is_known_when_a_step_is_composed);
+    tcase_add_test(t, asynchronous_who_comes_after_a_step_is_composed_is_no_company);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_ENV);
