@@ -68,24 +68,38 @@ def kind(w):
 
 def documented(w, records, equal):
     """Why a difference is to be expected, or None; the reasons are in policies/README.md."""
-    enough = dataclasses.replace(w, blocks=1000)
-    whole = w.with_rules(whole=BLOCK)
-    if w.rule("caching"):
-        if any(b is not None for _, b, _, _ in turns(w)) and equal(whole):
-            return "prefix caching: vLLM finds whole blocks of a prefix, xpusim all of its tokens"
-        if _little(w) and equal(dataclasses.replace(whole, blocks=1000)):
-            return "prefix caching in little memory: caches give way block by block, and a victim finds its own again"
-    if w.rule("async") and _little(w) and equal(enough) and equal(w.with_rules(**{"async": False})):
-        return "asynchronous: vLLM decides before it knows who ends, and so with their KV still taken"
-    if FULL_PROMPT:
-        return None
-    if w.rule("async") and equal(w.with_rules(**{"async": False})):
-        return "0.11.0, asynchronous: everybody computes one token too many"
-    if w.rule("threshold") and equal(w.with_rules(threshold=0)):
-        return "0.11.0: the threshold also holds back a prompt that is alone"
-    if w.rule("priority") and _little(w) and equal(enough):
-        return "0.11.0: a victim that is in the step already computes its token all the same"
-    return None
+    causes = []  # a difference, and what takes its cause away
+    if w.rule("caching") and any(b is not None for _, b, _, _ in turns(w)):
+        causes.append(("prefix caching: vLLM finds whole blocks of a prefix, xpusim all of its tokens", _whole))
+    if w.rule("caching") and _little(w):
+        causes.append(("prefix caching in little memory: caches give way block by block, and a victim finds its own",
+                       lambda w: _enough(_whole(w))))
+    if w.rule("async") and _little(w):
+        causes.append(("asynchronous: vLLM decides before it knows who ends, and so with their KV still taken", _synchronous))
+    if w.rule("async") and not FULL_PROMPT:
+        causes.append(("0.11.0, asynchronous: everybody computes one token too many", _synchronous))
+    if w.rule("threshold") and not FULL_PROMPT:
+        causes.append(("0.11.0: the threshold also holds back a prompt that is alone", lambda w: w.with_rules(threshold=0)))
+    if w.rule("priority") and _little(w) and not FULL_PROMPT:
+        causes.append(("0.11.0: a victim that is in the step already computes its token all the same", _enough))
+    for why, without in causes:
+        if equal(without(w)):
+            return why
+    for _, without in causes:
+        w = without(w)
+    return "more than one of these" if len(causes) > 1 and equal(w) else None
+
+
+def _whole(w):
+    return w.with_rules(whole=BLOCK)
+
+
+def _enough(w):
+    return dataclasses.replace(w, blocks=1000)
+
+
+def _synchronous(w):
+    return w.with_rules(**{"async": False})
 
 
 def policy(w):
