@@ -199,6 +199,7 @@ static inline uint64_t sched_kv_free_tokens(struct sched *s)
     return s->api->kv_free_tokens(s);
 }
 
+/* What a request could have alone: KV beside what `init` declared with sched_map. */
 static inline uint64_t sched_kv_capacity_tokens(struct sched *s)
 {
     return s->api->kv_capacity_tokens(s);

@@ -100,7 +100,7 @@ static uint64_t act_kv_free(struct sched *s)
 static uint64_t act_kv_capacity(struct sched *s)
 {
     const struct core *c = core_of(s);
-    return c->kv_blocks_total * c->setup->kv_block_tokens;
+    return kv_most_tokens(c);
 }
 
 static uint32_t act_free_slots(struct sched *s, uint8_t device)

@@ -267,12 +267,13 @@ void core_request_arrives(struct core *c, uint32_t row, uint32_t cold)
     c->result->audit.arrived++;
     const struct policy_ops *p = c->setup->policy;
     CORE_OBSERVE(c, request_arrived, c->sched.now_ns, &r->pub);
-    uint64_t capacity = c->kv_blocks_total * c->setup->kv_block_tokens;
+    uint64_t capacity = kv_most_tokens(c);
     if ((uint64_t)t->input_tokens + t->output_tokens > capacity) {
         core_fail(c, -ENOMEM,
                   "request %u needs %u KV tokens, the machine holds %" PRIu64
-                  " (model, memory or kv_capacity_tokens too small for this trace)",
-                  r->pub.id, t->input_tokens + t->output_tokens, capacity);
+                  "%s (model, memory or kv_capacity_tokens too small for this trace)",
+                  r->pub.id, t->input_tokens + t->output_tokens, capacity,
+                  c->kv_blocks_mapped > 0 ? " beside the graphs mapped at the start" : "");
     }
     p->request_arrived(&c->sched, &r->pub);
 }

@@ -145,7 +145,8 @@ struct core {
     uint64_t n_live;
 
     uint64_t kv_blocks_total, kv_blocks_free; /* cold blocks are not free */
-    uint64_t kv_blocks_lent;                  /* whose memory residents have; not free */
+    uint64_t kv_blocks_mapped; /* of those lent: to what init declared, for the whole run */
+    uint64_t kv_blocks_lent;   /* whose memory residents have; not free */
     uint64_t kv_blocks_cold;
     uint64_t kv_blocks_idle; /* prefixes of requests that have not started: cache, like cold ones */
     struct cold_kv *cold;    /* growing table */
@@ -250,6 +251,8 @@ uint32_t kv_keep_cold(struct core *c, struct full_request *r, uint32_t row);
 uint32_t kv_take_cold(struct core *c, uint32_t cold, struct full_request *r, uint32_t want_tokens);
 int core_kv_move(struct core *c, struct kv_part part, enum kv_place to); /* the action */
 uint64_t kv_free_tokens(const struct core *c);
+/* What one request could have: all of it beside what init declared. */
+uint64_t kv_most_tokens(const struct core *c);
 uint64_t kv_held_tokens(const struct core *c); /* by requests and finished turns */
 /* Gives the memory of so many blocks to residents instead; fewer than before: takes it back.
  * -ENOMEM when they are not free and no cold KV gives way. */

@@ -24,6 +24,11 @@ uint64_t kv_free_tokens(const struct core *c)
     return (c->kv_blocks_free + c->kv_blocks_cold + c->kv_blocks_idle) * c->setup->kv_block_tokens;
 }
 
+uint64_t kv_most_tokens(const struct core *c)
+{
+    return (c->kv_blocks_total - c->kv_blocks_mapped) * c->setup->kv_block_tokens;
+}
+
 uint64_t kv_held_tokens(const struct core *c)
 {
     uint64_t blocks = c->kv_blocks_total - c->kv_blocks_free - c->kv_blocks_lent;

@@ -143,6 +143,7 @@ int core_map(struct core *c, struct resident_key key, double bytes)
     int rc = graph_block_new(c, key, bytes, &r);
     if (rc == 0) {
         r->state = RESIDENT_READY;
+        c->kv_blocks_mapped = c->kv_blocks_lent;
         CORE_OBSERVE(c, resident, c->sched.now_ns, key, RESIDENT_READY);
     }
     return rc;
