@@ -302,6 +302,8 @@ void core_request_leave(struct core *c, struct full_request *r, enum request_sta
     r->pub.state = state;
     r->pub.calls_tool = state == REQUEST_STATE_FINISHED && next != TRACE_NO_ROW &&
                         c->setup->trace->rows[next].after_tool;
+    SIM_REQUIRE(r->alive && r->pub.pass == NULL && c->n_live > 0, "request %u leaves from a pass",
+                r->pub.id);
     r->alive = false;
     c->n_live--;
     c->sojourn_ns += (double)(now - r->pub.arrival_ns);

@@ -35,6 +35,17 @@ uint64_t kv_held_tokens(const struct core *c)
     return blocks * c->setup->kv_block_tokens;
 }
 
+/* Every block is free, lent, cold or some request's: what is counted apart never exceeds them. */
+static void check_blocks(const struct core *c)
+{
+    SIM_REQUIRE(c->kv_blocks_free + c->kv_blocks_lent + c->kv_blocks_cold + c->kv_blocks_idle <=
+                    c->kv_blocks_total,
+                "KV blocks: %llu free, %llu lent, %llu cold, %llu idle of %llu",
+                (unsigned long long)c->kv_blocks_free, (unsigned long long)c->kv_blocks_lent,
+                (unsigned long long)c->kv_blocks_cold, (unsigned long long)c->kv_blocks_idle,
+                (unsigned long long)c->kv_blocks_total);
+}
+
 static void note_peak(struct core *c)
 {
     uint64_t used = kv_held_tokens(c);
@@ -158,6 +169,7 @@ int kv_lend(struct core *c, uint64_t blocks)
     c->kv_blocks_free += c->kv_blocks_lent;
     c->kv_blocks_free -= blocks;
     c->kv_blocks_lent = blocks;
+    check_blocks(c);
     return 0;
 }
 
@@ -180,6 +192,7 @@ int kv_reserve(struct core *c, struct full_request *r, uint32_t new_tokens)
     }
     c->kv_blocks_free -= extra;
     r->kv_blocks = need;
+    check_blocks(c);
     note_peak(c);
     return 0;
 }
@@ -188,6 +201,7 @@ void kv_release(struct core *c, struct full_request *r)
 {
     c->kv_blocks_free += r->kv_blocks;
     r->kv_blocks = 0;
+    check_blocks(c);
 }
 
 void kv_shrink(struct core *c, struct full_request *r, uint32_t keep_tokens)
@@ -229,6 +243,7 @@ uint32_t kv_keep_cold(struct core *c, struct full_request *r, uint32_t row)
  * that is not through is given up: the KV is still here. */
 uint32_t kv_take_cold(struct core *c, uint32_t cold, struct full_request *r, uint32_t want_tokens)
 {
+    SIM_REQUIRE(cold < c->cold_cap, "cold KV %u of %u", cold, c->cold_cap);
     struct cold_kv *k = &c->cold[cold];
     uint32_t got = 0;
     if (k->state != COLD_GONE) {
@@ -351,5 +366,6 @@ void core_cold_moved(struct core *c, uint32_t cold, uint32_t generation)
         c->kv_blocks_free += k->blocks;
         k->blocks = 0;
         k->state = COLD_SWAPPED;
+        check_blocks(c);
     }
 }

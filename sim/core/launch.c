@@ -138,6 +138,7 @@ int64_t core_launch_lead_ns(const struct core *c, const struct launch *l)
 
 void core_launch_started(struct core *c, struct full_launch *l, int64_t lead_ns)
 {
+    SIM_REQUIRE(l->pub.state == LAUNCH_STATE_QUEUED, "launch %u starts twice", l->pub.id);
     l->pub.state = LAUNCH_STATE_RUNNING;
     l->pub.start_ns = c->sched.now_ns;
     CORE_OBSERVE(c, launch_started, c->sched.now_ns, &l->pub, lead_ns);
@@ -163,6 +164,9 @@ static void pass_credit(struct full_pass *p, const struct launch *l, uint32_t op
                         uint32_t rows_done)
 {
     struct pass *pub = &p->pub;
+    SIM_REQUIRE(pub->n_launches > 0 && pub->rows_active >= l->rows, "a launch of pass %u it lacks",
+                pub->id);
+    SIM_REQUIRE(l->op_begin + ops_done <= l->op_end, "launch %u: more ops than it had", l->id);
     pub->n_launches--;
     if (ops_done > 0 || rows_done > 0) {
         p->op_devices |= 1u << l->device; /* one that never ran leaves no data there */
@@ -192,6 +196,7 @@ void core_launch_ended(struct core *c, struct full_launch *l, enum launch_outcom
                        uint32_t ops_done, uint32_t rows_done, int64_t solo_ns, int64_t lost_ns)
 {
     struct full_pass *p = (struct full_pass *)l->pub.pass;
+    SIM_REQUIRE(l->pub.state != LAUNCH_STATE_ENDED, "launch %u ends twice", l->pub.id);
     c->news++;
     l->pub.state = LAUNCH_STATE_ENDED;
     l->pub.outcome = outcome;
@@ -202,6 +207,7 @@ void core_launch_ended(struct core *c, struct full_launch *l, enum launch_outcom
         c->fruitless++;
     }
     if (l->pin != NULL) {
+        SIM_REQUIRE(l->pin->pins > 0, "launch %u holds a resident nobody pinned", l->pub.id);
         l->pin->pins--;
     }
     if (outcome == LAUNCH_OUTCOME_YIELDED) {

@@ -196,6 +196,8 @@ static uint32_t verify_accepted(const struct core *c, struct full_request *r, ui
 static void segment_complete(struct core *c, struct segment *s)
 {
     struct full_request *r = core_request(s->request);
+    SIM_REQUIRE(r->alive && s->first_token == r->pub.kv_tokens,
+                "request %u: rows from %u, KV of %u", r->pub.id, s->first_token, r->pub.kv_tokens);
     int64_t now = c->sched.now_ns;
     uint32_t emit = 0;
     r->pub.pass = NULL;
@@ -230,6 +232,9 @@ static void segment_complete(struct core *c, struct segment *s)
         s->emitted_tokens = emit;
         CORE_OBSERVE(c, tokens, now, &r->pub, emit, now - since);
     }
+    /* Its blocks were reserved when the pass was formed. */
+    SIM_REQUIRE(kv_blocks_lacking(c, r, 0) == 0, "request %u: %u KV tokens in %u blocks", r->pub.id,
+                r->pub.kv_tokens, r->kv_blocks);
     if (r->pub.generated_tokens == r->output_tokens) {
         core_request_leave(c, r, REQUEST_STATE_FINISHED);
     } else if (r->cancel_pending) {
@@ -246,6 +251,8 @@ void core_pass_complete(struct core *c, struct full_pass *p)
 
 void core_pass_credit(struct core *c, struct full_pass *p)
 {
+    SIM_REQUIRE(p->pub.op == p->pub.n_ops && p->pub.n_launches == 0, "pass %u is not through",
+                p->pub.id);
     p->pub.state = PASS_STATE_DONE;
     core_progress(c);
     for (uint32_t i = 0; i < p->pub.n_segments; i++) {

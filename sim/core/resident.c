@@ -68,6 +68,7 @@ static struct resident *resident_new(struct core *c, struct resident_key key, do
 
 static void resident_drop(struct core *c, struct resident *r)
 {
+    SIM_REQUIRE(r->pins == 0 && r->state != RESIDENT_ABSENT, "a resident in use is dropped");
     c->resident_bytes -= r->bytes;
     (void)residents_fit(c, c->resident_bytes);
     r->state = RESIDENT_ABSENT;
@@ -175,6 +176,7 @@ int core_resident_evict(struct core *c, struct resident_key key)
 
 void core_resident_done(struct core *c, struct resident *r)
 {
+    SIM_REQUIRE(r->state == RESIDENT_PENDING, "what nobody waits for is there");
     c->news++;
     r->state = RESIDENT_READY;
     core_progress(c);

@@ -43,6 +43,7 @@ static void append(struct channel *ch, struct channel_item *it)
 static struct channel_item *take_head(struct channel *ch)
 {
     struct channel_item *it = ch->head;
+    SIM_REQUIRE(it != NULL, "an idle channel ends something");
     ch->head = it->next;
     if (ch->head == NULL) {
         ch->tail = NULL;

@@ -31,6 +31,7 @@ static void expand_lone(struct engine *e)
 void ddr_join(struct engine *e, struct job *j)
 {
     SIM_REQUIRE(e->n_jobs < ENGINE_MAX_JOBS, "too many concurrent jobs");
+    SIM_REQUIRE(!j->active, "a job joins twice");
     expand_lone(e);
     ddr_touch(e);
     j->active = true;
@@ -44,9 +45,10 @@ void ddr_leave(struct engine *e, struct job *j)
     }
     ddr_touch(e);
     uint32_t i = 0;
-    while (e->jobs[i] != j) {
+    while (i < e->n_jobs && e->jobs[i] != j) {
         i++;
     }
+    SIM_REQUIRE(i < e->n_jobs, "a job leaves that never joined");
     for (; i + 1 < e->n_jobs; i++) {
         e->jobs[i] = e->jobs[i + 1];
     }
@@ -74,6 +76,7 @@ void job_start(struct engine *e, struct job *j, double solo_ns, double bytes)
 void job_advance(struct engine *e, struct job *j)
 {
     double passed = (double)(e->now_ns - j->updated_ns);
+    SIM_REQUIRE(passed >= 0.0, "a job was brought to a later instant");
     if (passed > 0.0) {
         double done = passed * j->rate;
         done = done < j->left_ns ? done : j->left_ns; /* its event was due now, rounded up */
@@ -92,6 +95,7 @@ static void job_set_rate(struct engine *e, struct job *j, double rate, double sp
         return;
     }
     job_advance(e, j);
+    SIM_REQUIRE(rate > 0.0 && j->left_ns >= 0.0, "a job at rate %g, %g ns left", rate, j->left_ns);
     j->rate = rate;
     j->speed = speed;
     int64_t at = engine_after(e, j->left_ns / rate);

@@ -105,6 +105,8 @@ static void exec_launch(void *exec, struct full_launch *l)
     struct vdevice *d = &e->devices[l->pub.device];
     struct vexec *v = vexec_new(e, l);
     if (d->desc->sharing == DEVICE_SERIAL && d->n_running > 0) {
+        SIM_REQUIRE(d->n_queued < d->desc->inflight_depth, "no place in the queue of %s",
+                    d->desc->name);
         d->queue[d->n_queued++] = v;
     } else {
         vexec_start(e, d, v);
@@ -114,9 +116,10 @@ static void exec_launch(void *exec, struct full_launch *l)
 static void remove_from(struct vexec **list, uint32_t *n, const struct vexec *v)
 {
     uint32_t i = 0;
-    while (list[i] != v) {
+    while (i < *n && list[i] != v) {
         i++;
     }
+    SIM_REQUIRE(i < *n, "launch %u is not where it should be", v->l->pub.id);
     for (; i + 1 < *n; i++) {
         list[i] = list[i + 1];
     }

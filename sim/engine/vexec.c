@@ -340,6 +340,7 @@ static int64_t skip_kernels(struct engine *e, struct vexec *v, int64_t left)
 /* One kernel forward. */
 void vexec_next(struct vexec *v)
 {
+    SIM_REQUIRE(v->op < v->l->pub.op_end, "launch %u is at its end", v->l->pub.id);
     v->k++;
     if (v->k == vexec_run(v, v->op)->n) {
         v->k = 0;
@@ -356,6 +357,8 @@ void device_expand(struct engine *e, struct vexec *v)
     struct job *j = &v->job;
     double demand = j->demand_bytes_per_s;
     int64_t gone = e->now_ns - j->updated_ns;
+    SIM_REQUIRE(v->collapsed && gone >= 0, "launch %u is expanded at %lld ns", v->l->pub.id,
+                (long long)gone);
     v->collapsed = false;
     int64_t since = v->collapsed_ns - j->updated_ns; /* what came before was reported then */
     if (gone < v->head_ns || at_last_kernel(v)) {
@@ -373,6 +376,8 @@ void device_expand(struct engine *e, struct vexec *v)
         }
         const struct kernel_run *r = vexec_run(v, v->op);
         int64_t t = vexec_kernel_ns(r, v->k);
+        SIM_REQUIRE(gone >= 0 && gone <= t, "launch %u: %lld ns into a kernel of %lld",
+                    v->l->pub.id, (long long)gone, (long long)t);
         j->demand_bytes_per_s = vexec_kernel_demand(r, v->k);
         j->left_ns = (double)(t - gone);
         v->kernel_begin_ns = e->now_ns - gone;
