@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <gsl/gsl_math.h>
+#include <gsl/gsl_statistics_double.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,21 +16,13 @@
 #define WIDEN_LENGTHS 50.0
 #define HEAVY_TAIL 5.0
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Correlation of neighbours from how often they lie on different sides of the median: for normal
  * values P(different) = acos(phi) / pi (Rice). Unlike products it does not depend on how large the
  * largest values are, whose absence is what makes a short series look calm. spare: k doubles. */
 static double side_correlation(const double *y, size_t k, double *spare)
 {
     memcpy(spare, y, k * sizeof *y);
-    qsort(spare, k, sizeof *spare, ascending);
-    double median = spare[k / 2];
+    double median = gsl_stats_select(spare, 1, k, k / 2);
     size_t above = 0;
     size_t changes = 0;
     for (size_t i = 0; i < k; i++) {
