@@ -10,10 +10,6 @@
 #include "policies/registry.h"
 #include "tests/helpers/scenario.h"
 
-#define RT REQUEST_CLASS_REACTIVE
-#define BE REQUEST_CLASS_PROACTIVE
-#define MS(t) ((int64_t)((t)*1e6))
-
 static struct scenario sc; /* large: one per process, tests run forked */
 
 static void machine(uint32_t layers, double decode_layer_ms)

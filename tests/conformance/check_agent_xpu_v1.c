@@ -9,6 +9,7 @@
  * holds. The matrix runs each with the ablation switches that its row names: it must fail exactly
  * with those marked by a minus. */
 #include "tests/conformance/agent_xpu_v1_machine.h"
+#include "tests/helpers/suite.h"
 
 /* ---- A.3 preemption, A.4 resumption ---- */
 
@@ -561,19 +562,11 @@ START_TEST(disabling_a_clause_fails_exactly_its_scenarios)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("agent-xpu-v1");
-    TCase *t = tcase_create("clauses");
-    tcase_add_loop_test(t, scenario_holds, 0, N_ROWS);
-    tcase_add_loop_test(t, disabling_a_clause_fails_exactly_its_scenarios, 0, N_ROWS);
-    tcase_add_test(t, without_the_idle_guard_decode_never_starts);
-    tcase_add_test(t, nothing_stops_for_a_kernel_that_can_never_start);
-    tcase_add_loop_test(t, a_reactive_request_waits_for_the_running_kernel_only, 0, 2);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    LOOP(scenario_holds, N_ROWS),
+    LOOP(disabling_a_clause_fails_exactly_its_scenarios, N_ROWS),
+    TEST(without_the_idle_guard_decode_never_starts),
+    TEST(nothing_stops_for_a_kernel_that_can_never_start),
+    LOOP(a_reactive_request_waits_for_the_running_kernel_only, 2),
+};
+SUITE_MAIN("agent-xpu-v1", suite)

@@ -8,17 +8,13 @@
  * Each scenario is a function that runs it with extra parameters and tells whether its expectation
  * holds. The clause matrix runs every scenario with every ablation switch: it must fail exactly
  * where the table says. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/helpers/scenario.h"
+#include "tests/helpers/suite.h"
 
 extern const struct policy_ops policy_agent_xpu_v2_ops;
-
-#define RT REQUEST_CLASS_REACTIVE
-#define BE REQUEST_CLASS_PROACTIVE
-#define MS(t) ((int64_t)((t)*1e6))
 
 static struct scenario sc; /* large: one per process, tests run forked */
 
@@ -486,16 +482,8 @@ START_TEST(disabling_a_clause_fails_exactly_its_scenarios)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("agent-xpu-v2");
-    TCase *t = tcase_create("clauses");
-    tcase_add_loop_test(t, scenario_holds, 0, N_ROWS);
-    tcase_add_loop_test(t, disabling_a_clause_fails_exactly_its_scenarios, 0, N_ROWS);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    LOOP(scenario_holds, N_ROWS),
+    LOOP(disabling_a_clause_fails_exactly_its_scenarios, N_ROWS),
+};
+SUITE_MAIN("agent-xpu-v2", suite)

@@ -1,15 +1,12 @@
 /* vllm-v1 by hand: its async_scheduling, and whom it admits. With async_scheduling an iteration is
  * composed when the one before it starts. Toy times as in check_batching.c: a pass of n rows takes
  * 0.03 n + 1 ms, and 1 ms more when it yields tokens; a decode of one sequence takes 3 ms. */
-#include <check.h>
 #include <stdlib.h>
 
 #include "tests/helpers/scenario.h"
+#include "tests/helpers/suite.h"
 
 extern const struct policy_ops policy_vllm_v1_ops;
-
-#define RT REQUEST_CLASS_REACTIVE
-#define MS(t) ((int64_t)((t)*1e6 + 0.5))
 
 static struct scenario sc;
 
@@ -120,21 +117,13 @@ START_TEST(a_prompt_is_admitted_when_all_of_it_fits)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("asynchronous scheduling");
-    TCase *t = tcase_create("by hand");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, a_request_joins_the_second_iteration_that_starts_after_it_came);
-    tcase_add_test(t, without_it_a_request_joins_the_next_iteration);
-    tcase_add_test(t, an_idle_machine_serves_at_once);
-    tcase_add_test(t, the_last_one_to_finish_hands_over_at_once);
-    tcase_add_test(t, a_place_is_taken_one_iteration_after_it_became_free);
-    tcase_add_test(t, a_prompt_is_admitted_when_all_of_it_fits);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? 0 : 1;
-}
+static const struct suite_row suite[] = {
+    CASE("by hand", .setup = setup, .teardown = teardown),
+    TEST(a_request_joins_the_second_iteration_that_starts_after_it_came),
+    TEST(without_it_a_request_joins_the_next_iteration),
+    TEST(an_idle_machine_serves_at_once),
+    TEST(the_last_one_to_finish_hands_over_at_once),
+    TEST(a_place_is_taken_one_iteration_after_it_became_free),
+    TEST(a_prompt_is_admitted_when_all_of_it_fits),
+};
+SUITE_MAIN("asynchronous scheduling", suite)

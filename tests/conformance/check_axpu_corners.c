@@ -4,12 +4,12 @@
  * the iGPU takes 4/256 and 8/256 ms per row; attention 10 ms on the iGPU and 6 ms on the NPU; the
  * head 1 ms on either; a fused decode layer 1 ms. A kernel of several sequences in the decode loop
  * costs its rows. Compiling takes so long that no kernel is ready, unless stated. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "sim/base/arena.h"
 #include "tests/helpers/scenario.h"
+#include "tests/helpers/suite.h"
 
 extern const struct policy_ops policy_agent_xpu_v2_ops;
 
@@ -385,30 +385,22 @@ START_TEST(a_kernel_does_not_expire_in_the_middle_of_its_prompt)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("agent-xpu-v2 corners");
-    TCase *t = tcase_create("by hand");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, a_proactive_margin_runs_on_the_igpu);
-    tcase_add_test(t, a_busy_decode_keeps_most_of_the_igpu);
-    tcase_add_test(t, beside_an_aged_prefill_the_margin_is_padded_into_an_npu_chunk);
-    tcase_add_test(t, a_deferred_igpu_share_counts_from_the_real_start_of_the_npu_share);
-    tcase_add_test(t, an_igpu_share_as_long_as_its_counterpart_does_not_end_before_it);
-    tcase_add_test(t, decode_of_the_other_class_does_not_start_beside_a_memory_bound_npu_kernel);
-    tcase_add_test(t, an_aged_prefill_keeps_its_compiled_kernel);
-    tcase_add_test(t, a_cancelled_prefill_that_gives_up_its_memory_is_gone);
-    tcase_add_test(t, a_share_between_two_chunks_goes_to_the_npu);
-    tcase_add_test(t, an_aged_prompt_does_not_pass_an_older_suspended_one);
-    tcase_add_test(t, an_aged_prompt_needs_a_buffer);
-    tcase_add_test(t, the_kernel_unused_for_longest_gives_way);
-    tcase_add_test(t, a_kernel_that_is_used_does_not_expire);
-    tcase_add_test(t, a_kernel_is_kept_for_a_prompt_that_waits);
-    tcase_add_test(t, a_kernel_does_not_expire_in_the_middle_of_its_prompt);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("by hand", .setup = setup, .teardown = teardown),
+    TEST(a_proactive_margin_runs_on_the_igpu),
+    TEST(a_busy_decode_keeps_most_of_the_igpu),
+    TEST(beside_an_aged_prefill_the_margin_is_padded_into_an_npu_chunk),
+    TEST(a_deferred_igpu_share_counts_from_the_real_start_of_the_npu_share),
+    TEST(an_igpu_share_as_long_as_its_counterpart_does_not_end_before_it),
+    TEST(decode_of_the_other_class_does_not_start_beside_a_memory_bound_npu_kernel),
+    TEST(an_aged_prefill_keeps_its_compiled_kernel),
+    TEST(a_cancelled_prefill_that_gives_up_its_memory_is_gone),
+    TEST(a_share_between_two_chunks_goes_to_the_npu),
+    TEST(an_aged_prompt_does_not_pass_an_older_suspended_one),
+    TEST(an_aged_prompt_needs_a_buffer),
+    TEST(the_kernel_unused_for_longest_gives_way),
+    TEST(a_kernel_that_is_used_does_not_expire),
+    TEST(a_kernel_is_kept_for_a_prompt_that_waits),
+    TEST(a_kernel_does_not_expire_in_the_middle_of_its_prompt),
+};
+SUITE_MAIN("agent-xpu-v2 corners", suite)

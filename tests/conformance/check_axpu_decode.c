@@ -8,17 +8,13 @@
  * + 1 = 16 ms, with compiled attention 4 + 6 + 8 + 1 = 19 ms on the NPU alone; a decode step takes
  * 5
  * + 1 = 6 ms for one sequence and 1 + 3 + 2 + 1 = 7 ms for several. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/helpers/scenario.h"
+#include "tests/helpers/suite.h"
 
 extern const struct policy_ops policy_agent_xpu_v2_ops;
-
-#define RT REQUEST_CLASS_REACTIVE
-#define BE REQUEST_CLASS_PROACTIVE
-#define MS(t) ((int64_t)((t)*1e6 + 0.5))
 
 static struct scenario sc;
 
@@ -348,30 +344,22 @@ START_TEST(reactive_sequences_that_hold_all_memory_let_the_oldest_go_on)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("agent-xpu-v2 decode");
-    TCase *t = tcase_create("by hand");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, a_new_sequence_joins_at_the_iteration_boundary);
-    tcase_add_test(t, decode_that_yields_by_iteration_makes_prefill_wait_for_the_step);
-    tcase_add_test(t, without_prefill_first_decode_keeps_the_igpu);
-    tcase_add_test(t, proactive_prefill_passes_reactive_decode);
-    tcase_add_test(t, reactive_sequences_are_never_evicted_and_the_evicted_return);
-    tcase_add_test(t, without_the_cap_proactive_sequences_join_at_once);
-    tcase_add_test(t, an_aged_sequence_joins_above_the_cap);
-    tcase_add_test(t, memory_bound_kernels_of_one_class_overlap);
-    tcase_add_test(t, a_memory_bound_proactive_kernel_waits_for_reactive_decode);
-    tcase_add_test(t, compiled_attention_overlaps_waits_or_moves_beside_reactive_decode);
-    tcase_add_test(t, proactive_decode_waits_for_a_memory_bound_reactive_kernel);
-    tcase_add_test(t, preemption_waits_for_the_kernel_the_layer_or_the_prefill);
-    tcase_add_test(t, reactive_prompts_are_compiled_first);
-    tcase_add_test(t, compiled_kernels_are_kept_until_they_expire);
-    tcase_add_test(t, reactive_sequences_that_hold_all_memory_let_the_oldest_go_on);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("by hand", .setup = setup, .teardown = teardown),
+    TEST(a_new_sequence_joins_at_the_iteration_boundary),
+    TEST(decode_that_yields_by_iteration_makes_prefill_wait_for_the_step),
+    TEST(without_prefill_first_decode_keeps_the_igpu),
+    TEST(proactive_prefill_passes_reactive_decode),
+    TEST(reactive_sequences_are_never_evicted_and_the_evicted_return),
+    TEST(without_the_cap_proactive_sequences_join_at_once),
+    TEST(an_aged_sequence_joins_above_the_cap),
+    TEST(memory_bound_kernels_of_one_class_overlap),
+    TEST(a_memory_bound_proactive_kernel_waits_for_reactive_decode),
+    TEST(compiled_attention_overlaps_waits_or_moves_beside_reactive_decode),
+    TEST(proactive_decode_waits_for_a_memory_bound_reactive_kernel),
+    TEST(preemption_waits_for_the_kernel_the_layer_or_the_prefill),
+    TEST(reactive_prompts_are_compiled_first),
+    TEST(compiled_kernels_are_kept_until_they_expire),
+    TEST(reactive_sequences_that_hold_all_memory_let_the_oldest_go_on),
+};
+SUITE_MAIN("agent-xpu-v2 decode", suite)

@@ -7,17 +7,13 @@
  * through the NPU. Drafts have three tokens, of which two are right: a verification emits three.
  * Drafting takes 2 ms.
  */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "tests/helpers/scenario.h"
+#include "tests/helpers/suite.h"
 
 extern const struct policy_ops policy_agent_xpu_v2_ops;
-
-#define RT REQUEST_CLASS_REACTIVE
-#define BE REQUEST_CLASS_PROACTIVE
-#define MS(t) ((int64_t)((t)*1e6 + 0.5))
 
 static struct scenario sc;
 
@@ -156,21 +152,13 @@ START_TEST(drafts_that_never_pay_are_not_verified)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("axpu-speculate");
-    TCase *t = tcase_create("by hand");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, without_the_parameter_drafts_are_left_alone);
-    tcase_add_test(t, the_igpu_verifies_three_drafted_tokens_in_one_pass);
-    tcase_add_test(t, an_idle_npu_verifies_with_attention_and_head_on_the_igpu);
-    tcase_add_test(t, a_prompt_takes_the_npu_and_the_verification_goes_on_on_the_igpu);
-    tcase_add_test(t, who_has_no_draft_decodes_along);
-    tcase_add_test(t, drafts_that_never_pay_are_not_verified);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("by hand", .setup = setup, .teardown = teardown),
+    TEST(without_the_parameter_drafts_are_left_alone),
+    TEST(the_igpu_verifies_three_drafted_tokens_in_one_pass),
+    TEST(an_idle_npu_verifies_with_attention_and_head_on_the_igpu),
+    TEST(a_prompt_takes_the_npu_and_the_verification_goes_on_on_the_igpu),
+    TEST(who_has_no_draft_decodes_along),
+    TEST(drafts_that_never_pay_are_not_verified),
+};
+SUITE_MAIN("axpu-speculate", suite)

@@ -1,14 +1,10 @@
 /* Policies that do everything wrong: the core refuses, counts, and stays whole. A run they spoil
  * ends with a message that names the policy; no run ends the process. */
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "policies/common/reqq.h"
 #include "tests/helpers/scenario.h"
-
-#define RT REQUEST_CLASS_REACTIVE
-#define BE REQUEST_CLASS_PROACTIVE
+#include "tests/helpers/suite.h"
 
 static struct scenario sc;
 
@@ -309,22 +305,14 @@ START_TEST(missing_hooks_needs_and_versions_are_refused)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("bad policies");
-    TCase *t = tcase_create("contained");
-    tcase_add_test(t, meddling_is_refused_counted_and_harmless);
-    tcase_add_test(t, actions_from_notifications_are_refused);
-    tcase_add_test(t, busy_devices_are_refused);
-    tcase_add_test(t, spinning_in_one_instant_ends_the_run);
-    tcase_add_test(t, forgetting_requests_ends_the_run);
-    tcase_add_test(t, waiting_for_ever_on_timers_ends_the_run);
-    tcase_add_test(t, shedding_counts_as_shed_once);
-    tcase_add_test(t, missing_hooks_needs_and_versions_are_refused);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    TEST(meddling_is_refused_counted_and_harmless),
+    TEST(actions_from_notifications_are_refused),
+    TEST(busy_devices_are_refused),
+    TEST(spinning_in_one_instant_ends_the_run),
+    TEST(forgetting_requests_ends_the_run),
+    TEST(waiting_for_ever_on_timers_ends_the_run),
+    TEST(shedding_counts_as_shed_once),
+    TEST(missing_hooks_needs_and_versions_are_refused),
+};
+SUITE_MAIN("bad policies", suite)

@@ -8,16 +8,12 @@
  * Each scenario is a function that runs it with extra parameters and tells whether its expectation
  * holds. The matrix runs every scenario with every ablation switch of its policy: it must fail
  * exactly where the table says. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "policies/registry.h"
 #include "tests/helpers/scenario.h"
-
-#define RT REQUEST_CLASS_REACTIVE
-#define BE REQUEST_CLASS_PROACTIVE
-#define MS(t) ((int64_t)((t)*1e6))
+#include "tests/helpers/suite.h"
 
 static struct scenario sc; /* large: one per process, tests run forked */
 
@@ -530,20 +526,12 @@ START_TEST(disabling_a_rule_fails_exactly_its_scenarios)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("baselines");
-    TCase *t = tcase_create("rules");
-    tcase_add_loop_test(t, scenario_holds, 0, N_ROWS);
-    tcase_add_loop_test(t, disabling_a_rule_fails_exactly_its_scenarios, 0, N_ROWS);
-    tcase_add_test(t, recompute_can_kill_the_running_kernel);
-    tcase_add_test(t, time_share_uses_a_time_shared_device);
-    tcase_add_test(t, split_counts_the_barrier);
-    tcase_add_test(t, split_by_bandwidth_gives_each_engine_its_rows);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    LOOP(scenario_holds, N_ROWS),
+    LOOP(disabling_a_rule_fails_exactly_its_scenarios, N_ROWS),
+    TEST(recompute_can_kill_the_running_kernel),
+    TEST(time_share_uses_a_time_shared_device),
+    TEST(split_counts_the_barrier),
+    TEST(split_by_bandwidth_gives_each_engine_its_rows),
+};
+SUITE_MAIN("baselines", suite)

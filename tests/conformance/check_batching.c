@@ -1,16 +1,12 @@
 /* fcfs and openvino-cb by hand (clauses.md C.2). Toy times: QKV 0.01 ms and FFN 0.02 ms per row,
  * attention 1 ms a pass, head 1 ms, one layer; a fused decode layer 2 ms. So a pass of n rows takes
  * 0.03 n + 1 ms, and 1 ms more when it yields tokens; a decode of one sequence takes 3 ms. */
-#include <check.h>
 #include <stdlib.h>
 
 #include "tests/helpers/scenario.h"
+#include "tests/helpers/suite.h"
 
 extern const struct policy_ops policy_fcfs_ops, policy_openvino_cb_ops;
-
-#define RT REQUEST_CLASS_REACTIVE
-#define BE REQUEST_CLASS_PROACTIVE
-#define MS(t) ((int64_t)((t)*1e6 + 0.5))
 
 static struct scenario sc;
 
@@ -97,19 +93,11 @@ START_TEST(vllm_variant_never_mixes_prompts_and_decodes)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("batching");
-    TCase *t = tcase_create("by hand");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, fcfs_serves_one_after_the_other);
-    tcase_add_test(t, split_fuse_decodes_first_and_fills_the_budget_with_prompts_in_order);
-    tcase_add_test(t, whole_variant_takes_whole_prompts);
-    tcase_add_test(t, vllm_variant_never_mixes_prompts_and_decodes);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("by hand", .setup = setup, .teardown = teardown),
+    TEST(fcfs_serves_one_after_the_other),
+    TEST(split_fuse_decodes_first_and_fills_the_budget_with_prompts_in_order),
+    TEST(whole_variant_takes_whole_prompts),
+    TEST(vllm_variant_never_mixes_prompts_and_decodes),
+};
+SUITE_MAIN("batching", suite)

@@ -3,10 +3,10 @@
  * passes that repeat themselves run in one step (tests/helpers/trial.h). XPUSIM_RUNS asks for more
  * of them, XPUSIM_FIRST for others; XPUSIM_SHOW prints why runs failed alike. `make campaign` goes
  * on for hours. */
-#include <check.h>
 #include <stdlib.h>
 
 #include "sim/base/arena.h"
+#include "tests/helpers/suite.h"
 #include "tests/helpers/trial.h"
 
 static uint64_t env_number(const char *name, uint64_t def)
@@ -46,16 +46,8 @@ START_TEST(collapsing_changes_no_random_run)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("collapse");
-    TCase *c = tcase_create("collapse");
-    tcase_set_timeout(c, 0);
-    tcase_add_test(c, collapsing_changes_no_random_run);
-    suite_add_tcase(s, c);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("collapse", .timeout_s = 0),
+    TEST(collapsing_changes_no_random_run),
+};
+SUITE_MAIN("collapse", suite)

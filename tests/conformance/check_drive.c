@@ -1,8 +1,6 @@
 /* Real execution: every policy on real kernels gives every request the same tokens, and the books
  * add up. On plain loops, where equal means equal bits (check_drive_engines: on engines). */
-#include <check.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "policies/registry.h"
@@ -10,6 +8,7 @@
 #include "sim/drive/drive.h"
 #include "tests/helpers/plain_engine.h"
 #include "tests/helpers/realrun.h"
+#include "tests/helpers/suite.h"
 
 START_TEST(every_policy_gives_every_request_the_same_tokens)
 {
@@ -358,32 +357,24 @@ START_TEST(a_reset_kernel_is_run_again)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("drive");
-    TCase *t = tcase_create("all");
-    tcase_set_timeout(t, 240);
-    tcase_add_test(t, every_policy_gives_every_request_the_same_tokens);
-    tcase_add_test(t, what_is_not_real_is_refused_by_name);
-    tcase_add_loop_test(t, a_failing_kernel_ends_the_run_and_is_named, 0, 2);
-    tcase_add_loop_test(t, a_late_kernel_delays_and_no_more, 0, 2);
-    tcase_add_test(t, an_engine_or_device_that_does_not_open_is_named);
-    tcase_add_loop_test(t, attention_is_compiled_and_dropped_for_real, 0, 2);
-    tcase_add_loop_test(t, a_failing_compile_ends_the_run_and_is_named, 0, 2);
-    tcase_add_loop_test(t, graph_blocks_are_loaded_and_dropped_for_real, 0, 6);
-    tcase_add_loop_test(t, a_graph_that_nobody_prepared_is_named, 0, 2);
-    tcase_add_loop_test(t, kv_that_was_swapped_out_is_the_same_when_it_is_back, 0, 2);
-    tcase_add_loop_test(t, kv_of_a_session_waits_in_the_file_while_its_tool_runs, 0, 2);
-    tcase_add_test(t, a_reused_prefix_gives_the_tokens_of_a_computed_one);
-    tcase_add_loop_test(t, real_time_gives_the_tokens_of_the_cpu_clock, 0, 7);
-    tcase_add_loop_test(t, a_reset_kernel_is_run_again, 0, 2);
-    suite_add_tcase(s, t);
-    t = tcase_create("hang"); /* apart: its threads end with its processes */
-    tcase_add_loop_test(t, a_hanging_kernel_ends_the_run, 0, 2);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? 0 : 1;
-}
+static const struct suite_row suite[] = {
+    CASE("all", .timeout_s = 240),
+    TEST(every_policy_gives_every_request_the_same_tokens),
+    TEST(what_is_not_real_is_refused_by_name),
+    LOOP(a_failing_kernel_ends_the_run_and_is_named, 2),
+    LOOP(a_late_kernel_delays_and_no_more, 2),
+    TEST(an_engine_or_device_that_does_not_open_is_named),
+    LOOP(attention_is_compiled_and_dropped_for_real, 2),
+    LOOP(a_failing_compile_ends_the_run_and_is_named, 2),
+    LOOP(graph_blocks_are_loaded_and_dropped_for_real, 6),
+    LOOP(a_graph_that_nobody_prepared_is_named, 2),
+    LOOP(kv_that_was_swapped_out_is_the_same_when_it_is_back, 2),
+    LOOP(kv_of_a_session_waits_in_the_file_while_its_tool_runs, 2),
+    TEST(a_reused_prefix_gives_the_tokens_of_a_computed_one),
+    LOOP(real_time_gives_the_tokens_of_the_cpu_clock, 7),
+    LOOP(a_reset_kernel_is_run_again, 2),
+    CASE("hang"),
+    /* apart: its threads end with its processes */
+    LOOP(a_hanging_kernel_ends_the_run, 2),
+};
+SUITE_MAIN("drive", suite)

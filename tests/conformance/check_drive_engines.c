@@ -1,11 +1,11 @@
 /* Every policy on the engines that are there: ggml, OpenVINO, and both as one machine. */
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "hwmodels/engines/engines.h"
 #include "policies/registry.h"
 #include "tests/helpers/realrun.h"
+#include "tests/helpers/suite.h"
 
 /* ---- ggml ---- */
 
@@ -185,19 +185,11 @@ START_TEST(openvino_loads_and_drops_graph_blocks)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("drive on engines");
-    TCase *t = tcase_create("all");
-    tcase_set_timeout(t, 240);
-    tcase_add_test(t, every_policy_gives_the_same_tokens_on_ggml);
-    tcase_add_loop_test(t, openvino_runs_alone_and_beside_ggml, 0, 2);
-    tcase_add_test(t, an_openvino_kernel_is_reset_and_run_again);
-    tcase_add_loop_test(t, openvino_loads_and_drops_graph_blocks, 0, 2);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? 0 : 1;
-}
+static const struct suite_row suite[] = {
+    CASE("all", .timeout_s = 240),
+    TEST(every_policy_gives_the_same_tokens_on_ggml),
+    LOOP(openvino_runs_alone_and_beside_ggml, 2),
+    TEST(an_openvino_kernel_is_reset_and_run_again),
+    LOOP(openvino_loads_and_drops_graph_blocks, 2),
+};
+SUITE_MAIN("drive on engines", suite)

@@ -1,13 +1,12 @@
 /* Explanations: exact sums under every policy, and causes against times worked out by hand. */
-#include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "experiments/report/interference.h"
 #include "policies/registry.h"
 #include "sim/metrics/explain.h"
 #include "tests/helpers/randomload.h"
+#include "tests/helpers/suite.h"
 
 enum { RUNS = 100, MAX_REQUESTS = 16 };
 
@@ -251,24 +250,14 @@ START_TEST(lost_kv_costs_a_gap_and_work_done_twice)
 }
 END_TEST
 
-int main(void)
-{
-    size_t n;
-    (void)policy_list(&n);
-    Suite *s = suite_create("explain");
-    TCase *t = tcase_create("explain");
-    tcase_set_timeout(t, 60);
-    tcase_add_loop_test(t, causes_sum_to_the_latency_of_every_request, 0, (int)n);
-    tcase_add_loop_test(t, one_request_alone_is_explained_alike, 0, (int)n);
-    tcase_add_test(t, what_the_policy_could_have_served_is_held_back);
-    tcase_add_test(t, queues_by_class_and_by_request);
-    tcase_add_test(t, host_time_is_lead_and_sampling);
-    tcase_add_test(t, the_tail_of_a_stopped_kernel_has_a_name);
-    tcase_add_test(t, lost_kv_costs_a_gap_and_work_done_twice);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("explain", .timeout_s = 60),
+    LOOP_OVER(causes_sum_to_the_latency_of_every_request, suite_policies),
+    LOOP_OVER(one_request_alone_is_explained_alike, suite_policies),
+    TEST(what_the_policy_could_have_served_is_held_back),
+    TEST(queues_by_class_and_by_request),
+    TEST(host_time_is_lead_and_sampling),
+    TEST(the_tail_of_a_stopped_kernel_has_a_name),
+    TEST(lost_kv_costs_a_gap_and_work_done_twice),
+};
+SUITE_MAIN("explain", suite)

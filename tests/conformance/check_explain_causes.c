@@ -1,12 +1,11 @@
 /* Each cause against the one that it precedes (sim/metrics/explain.h), by hand: both hold, and one
  * is counted. Toy devices: QKV 1 ms, attention 2, FFN 3, head 4, so a prompt takes 10 ms; a fused
  * decode layer 6, so a decode step takes 10 ms too. */
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "sim/metrics/explain.h"
 #include "tests/helpers/script.h"
+#include "tests/helpers/suite.h"
 
 #define RT REQUEST_CLASS_REACTIVE
 #define BE REQUEST_CLASS_PROACTIVE
@@ -330,23 +329,15 @@ START_TEST(who_is_left_out_of_a_mixed_pass_is_held_back)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("causes");
-    TCase *t = tcase_create("causes");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, a_batch_of_both_classes_is_a_queue_of_each);
-    tcase_add_test(t, sharing_is_named_before_throttling_and_ends_with_the_kernel);
-    tcase_add_test(t, an_eviction_is_named_before_compiling);
-    tcase_add_test(t, compiling_is_named_before_queues_for_prompts_of_that_length);
-    tcase_add_test(t, loading_is_named_for_formed_passes_and_idle_devices);
-    tcase_add_test(t, who_comes_too_late_for_a_batch_is_not_held_back);
-    tcase_add_test(t, who_has_a_pass_is_not_left_out);
-    tcase_add_test(t, who_is_left_out_of_a_mixed_pass_is_held_back);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("causes", .setup = setup, .teardown = teardown),
+    TEST(a_batch_of_both_classes_is_a_queue_of_each),
+    TEST(sharing_is_named_before_throttling_and_ends_with_the_kernel),
+    TEST(an_eviction_is_named_before_compiling),
+    TEST(compiling_is_named_before_queues_for_prompts_of_that_length),
+    TEST(loading_is_named_for_formed_passes_and_idle_devices),
+    TEST(who_comes_too_late_for_a_batch_is_not_held_back),
+    TEST(who_has_a_pass_is_not_left_out),
+    TEST(who_is_left_out_of_a_mixed_pass_is_held_back),
+};
+SUITE_MAIN("causes", suite)

@@ -3,7 +3,6 @@
  * message, but never crash, hang or leak (the sanitizer builds run this too). Damage is drawn from
  * fixed seeds, so a failure repeats; FUZZ_ROUNDS raises its number (1,500 a reader by default).
  * `make fuzz` goes further, guided by coverage. */
-#include <check.h>
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "sim/base/rng.h"
 #include "tests/helpers/fuzz.h"
 #include "tests/helpers/readers.h"
+#include "tests/helpers/suite.h"
 
 struct seed {
     char *text; /* owned */
@@ -89,16 +89,13 @@ START_TEST(readers_survive_damage)
 }
 END_TEST
 
-int main(void)
+static int readers_there(void)
 {
-    Suite *s = suite_create("fuzz");
-    TCase *t = tcase_create("readers");
-    tcase_set_timeout(t, 300);
-    tcase_add_loop_test(t, readers_survive_damage, 0, (int)n_readers);
-    suite_add_tcase(s, t);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return (int)n_readers;
 }
+
+static const struct suite_row suite[] = {
+    CASE("readers", .timeout_s = 300),
+    LOOP_OVER(readers_survive_damage, readers_there),
+};
+SUITE_MAIN("fuzz", suite)

@@ -3,10 +3,9 @@
  * server's own loop, made as small as it gets (tests/originals); the last four are differences that
  * remain (policies/README.md). */
 #include "tests/helpers/steps.h"
+#include "tests/helpers/suite.h"
 
 extern const struct policy_ops policy_llama_cpp_ops;
-
-#define BE REQUEST_CLASS_PROACTIVE
 
 static struct scenario sc;
 
@@ -195,28 +194,20 @@ START_TEST(short_of_kv_who_entered_last_starts_over)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("llama-steps");
-    TCase *t = tcase_create("steps");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, of_a_burst_the_newest_comes_first);
-    tcase_add_test(t, slots_left_in_one_step_take_who_waited_in_reverse);
-    tcase_add_test(t, slots_left_in_one_step_take_who_came_during_it_in_order);
-    tcase_add_test(t, slots_are_left_by_number_at_the_end_of_the_step);
-    tcase_add_test(t, a_step_is_no_larger_than_the_kv_cache);
-    tcase_add_test(t, without_continuous_batching_prompts_wait_for_who_generates);
-    tcase_add_test(t, a_turn_goes_to_the_slot_that_holds_the_one_before);
-    tcase_add_test(t, a_slot_that_holds_too_little_is_not_chosen);
-    tcase_add_test(t, a_slot_holds_a_turn_until_anybody_gets_a_slot);
-    tcase_add_test(t, with_the_prompt_cache_off_nobody_knows_what_a_slot_holds);
-    tcase_add_test(t, a_turn_finds_the_one_before_wherever_it_is);
-    tcase_add_test(t, the_kv_of_an_idle_session_gives_way);
-    tcase_add_test(t, short_of_kv_who_entered_last_starts_over);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? 0 : 1;
-}
+static const struct suite_row suite[] = {
+    CASE("steps", .setup = setup, .teardown = teardown),
+    TEST(of_a_burst_the_newest_comes_first),
+    TEST(slots_left_in_one_step_take_who_waited_in_reverse),
+    TEST(slots_left_in_one_step_take_who_came_during_it_in_order),
+    TEST(slots_are_left_by_number_at_the_end_of_the_step),
+    TEST(a_step_is_no_larger_than_the_kv_cache),
+    TEST(without_continuous_batching_prompts_wait_for_who_generates),
+    TEST(a_turn_goes_to_the_slot_that_holds_the_one_before),
+    TEST(a_slot_that_holds_too_little_is_not_chosen),
+    TEST(a_slot_holds_a_turn_until_anybody_gets_a_slot),
+    TEST(with_the_prompt_cache_off_nobody_knows_what_a_slot_holds),
+    TEST(a_turn_finds_the_one_before_wherever_it_is),
+    TEST(the_kv_of_an_idle_session_gives_way),
+    TEST(short_of_kv_who_entered_last_starts_over),
+};
+SUITE_MAIN("llama-steps", suite)

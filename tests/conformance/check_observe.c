@@ -1,7 +1,6 @@
 /* xpusim observe against a server of our own on the loopback, which answers, refuses, breaks off
  * and is silent as its requests ask. */
 #include <arpa/inet.h>
-#include <check.h>
 #include <math.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "experiments/observe/observe.h"
+#include "tests/helpers/suite.h"
 #include "traces/measured.h"
 
 /* What the server does is in max_tokens: so many tokens, or one of these. */
@@ -254,19 +254,11 @@ START_TEST(a_later_turn_waits_for_the_response_before)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("observe");
-    TCase *t = tcase_create("all");
-    tcase_set_timeout(t, 60);
-    tcase_add_test(t, every_kind_of_answer_is_a_row);
-    tcase_add_test(t, what_was_seen_can_be_validated_against);
-    tcase_add_test(t, a_server_that_is_not_there_is_rows_too);
-    tcase_add_test(t, a_later_turn_waits_for_the_response_before);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? 0 : 1;
-}
+static const struct suite_row suite[] = {
+    CASE("all", .timeout_s = 60),
+    TEST(every_kind_of_answer_is_a_row),
+    TEST(what_was_seen_can_be_validated_against),
+    TEST(a_server_that_is_not_there_is_rows_too),
+    TEST(a_later_turn_waits_for_the_response_before),
+};
+SUITE_MAIN("observe", suite)

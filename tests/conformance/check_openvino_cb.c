@@ -3,10 +3,9 @@
  * of the policy differed from the library, made as small as it gets (tests/originals).
  * KV blocks hold 32 tokens. */
 #include "tests/helpers/steps.h"
+#include "tests/helpers/suite.h"
 
 extern const struct policy_ops policy_openvino_cb_ops;
-
-#define BE REQUEST_CLASS_PROACTIVE
 
 static struct scenario sc;
 
@@ -131,24 +130,16 @@ START_TEST(without_split_fuse_max_num_seqs_holds_back_prompts)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("openvino-cb");
-    TCase *t = tcase_create("steps");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, split_fuse_starts_prompts_beyond_max_num_seqs);
-    tcase_add_test(t, prompts_take_free_kv_and_victims_keep_what_is_not_wanted);
-    tcase_add_test(t, computing_lost_tokens_again_costs_a_step_without_a_token);
-    tcase_add_test(t, without_split_fuse_a_victim_keeps_its_whole_prompt_or_nothing);
-    tcase_add_test(t, without_split_fuse_a_victim_on_a_cpu_stays_a_generating_group);
-    tcase_add_test(t, without_split_fuse_a_victim_on_a_gpu_comes_back_as_a_prompt);
-    tcase_add_test(t, without_split_fuse_prompts_fill_the_budget_in_order);
-    tcase_add_test(t, without_split_fuse_a_prompt_beyond_the_budget_runs_alone);
-    tcase_add_test(t, without_split_fuse_max_num_seqs_holds_back_prompts);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? 0 : 1;
-}
+static const struct suite_row suite[] = {
+    CASE("steps", .setup = setup, .teardown = teardown),
+    TEST(split_fuse_starts_prompts_beyond_max_num_seqs),
+    TEST(prompts_take_free_kv_and_victims_keep_what_is_not_wanted),
+    TEST(computing_lost_tokens_again_costs_a_step_without_a_token),
+    TEST(without_split_fuse_a_victim_keeps_its_whole_prompt_or_nothing),
+    TEST(without_split_fuse_a_victim_on_a_cpu_stays_a_generating_group),
+    TEST(without_split_fuse_a_victim_on_a_gpu_comes_back_as_a_prompt),
+    TEST(without_split_fuse_prompts_fill_the_budget_in_order),
+    TEST(without_split_fuse_a_prompt_beyond_the_budget_runs_alone),
+    TEST(without_split_fuse_max_num_seqs_holds_back_prompts),
+};
+SUITE_MAIN("openvino-cb", suite)

@@ -1,13 +1,13 @@
 /* Every registered policy against every invariant, on random small workloads; or, with plug-ins as
  * arguments (check_policies my.so my.so:key=value), those. Variants beside the defaults: rules that
  * know more than the default ones do. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "experiments/run/plugin.h"
 #include "policies/registry.h"
 #include "tests/helpers/randomload.h"
+#include "tests/helpers/suite.h"
 
 enum { MAX_REQUESTS = 24 };
 
@@ -296,25 +296,25 @@ static void choose(int argc, char **argv)
     err_fini(&e);
 }
 
+static int chosen(void)
+{
+    return n_policies;
+}
+
+static const struct suite_row suite[] = {
+    CASE("conformance", .timeout_s = 120),
+    LOOP_OVER(every_request_finishes_whole_and_the_audit_is_clean, chosen),
+    LOOP_OVER(tight_memory_stalls_nobody, chosen),
+    LOOP_OVER(preemption_axes_keep_every_request_whole, chosen),
+    LOOP_OVER(collapsing_undisturbed_kernels_changes_nothing, chosen),
+    LOOP_OVER(the_same_run_takes_the_same_decisions, chosen),
+    LOOP_OVER(decisions_do_not_depend_on_what_is_hidden, chosen),
+};
+
 int main(int argc, char **argv)
 {
     const char *more = getenv("XPUSIM_LOADS");
     n_loads = more != NULL ? strtoull(more, NULL, 10) : n_loads;
     choose(argc, argv);
-    int n = n_policies;
-    Suite *s = suite_create("policies");
-    TCase *t = tcase_create("conformance");
-    tcase_set_timeout(t, 120);
-    tcase_add_loop_test(t, every_request_finishes_whole_and_the_audit_is_clean, 0, n);
-    tcase_add_loop_test(t, tight_memory_stalls_nobody, 0, n);
-    tcase_add_loop_test(t, preemption_axes_keep_every_request_whole, 0, n);
-    tcase_add_loop_test(t, collapsing_undisturbed_kernels_changes_nothing, 0, n);
-    tcase_add_loop_test(t, the_same_run_takes_the_same_decisions, 0, n);
-    tcase_add_loop_test(t, decisions_do_not_depend_on_what_is_hidden, 0, n);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run("policies", suite, sizeof suite / sizeof suite[0]);
 }

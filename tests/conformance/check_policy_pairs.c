@@ -1,14 +1,13 @@
 /* Every pair of policies differs: on at least one of the listed loads some request gets its tokens
  * at other times. The listed loads are random ones, by seed (tests/helpers/randomload.h). Where two
  * nearly coincide, a test says where they part. */
-#include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "policies/registry.h"
 #include "sim/base/hash.h"
 #include "tests/helpers/randomload.h"
+#include "tests/helpers/suite.h"
 
 enum { LOADS = 40, MAX_REQUESTS = 24, MAX_POLICIES = 64 };
 
@@ -133,19 +132,11 @@ START_TEST(every_form_differs_from_its_default)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("policy-pairs");
-    TCase *t = tcase_create("pairs");
-    tcase_set_timeout(t, 120);
-    tcase_add_test(t, every_pair_of_policies_differs_on_a_listed_load);
-    tcase_add_test(t, sarathi_and_vllm_v1_part_where_memory_is_short);
-    tcase_add_test(t, a_policy_does_not_differ_from_itself);
-    tcase_add_test(t, every_form_differs_from_its_default);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("pairs", .timeout_s = 120),
+    TEST(every_pair_of_policies_differs_on_a_listed_load),
+    TEST(sarathi_and_vllm_v1_part_where_memory_is_short),
+    TEST(a_policy_does_not_differ_from_itself),
+    TEST(every_form_differs_from_its_default),
+};
+SUITE_MAIN("policy-pairs", suite)

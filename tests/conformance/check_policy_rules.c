@@ -1,12 +1,12 @@
 /* Rules of policies where they and their absence differ: beyond the second token, after service,
  * between equals, at the edge of memory. By hand; toy times: tests/helpers/rules.h: a prompt of n
  * takes 0.03 n + 2 ms (100: 5), a decode 3 ms, of n together 0.03 n + 2. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "policies/registry.h"
 #include "tests/helpers/rules.h"
+#include "tests/helpers/suite.h"
 
 #define ONE "max_batch=1"
 
@@ -468,39 +468,31 @@ START_TEST(repeated_steps_grow_as_single_ones_do)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("policy rules");
-    TCase *t = tcase_create("by hand");
-    tcase_add_checked_fixture(t, NULL, teardown);
-    tcase_add_loop_test(t, who_showed_its_last_token_first_is_next, 0, 2);
-    tcase_add_test(t, llf_counts_the_work_of_a_token_too);
-    tcase_add_test(t, mlfq_starving_begins_when_service_ends);
-    tcase_add_test(t, prema_expects_what_is_left_and_not_all_of_it);
-    tcase_add_test(t, prema_earns_nothing_by_being_served);
-    tcase_add_loop_test(t, ready_at_one_instant_the_prompt_goes_before_decode, 0, 2);
-    tcase_add_test(t, of_equals_who_became_ready_first_goes_first);
-    tcase_add_test(t, an_iteration_is_of_one_priority);
-    tcase_add_test(t, level_3_needs_no_level_2);
-    tcase_add_test(t, the_killed_come_back_in_order_of_arrival_before_those_who_came_later);
-    tcase_add_loop_test(t, co_serving_counts_what_the_batch_takes, 0, 2);
-    tcase_add_test(t, sarathi_decodes_all_whatever_the_budget);
-    tcase_add_loop_test(t, repeated_steps_grow_as_single_ones_do, 0, 5);
-    tcase_add_test(t, what_a_reset_lost_is_still_to_do);
-    tcase_add_test(t, a_prompt_in_chunks_has_one_head);
-    tcase_add_test(t, a_prompt_looks_back_only);
-    tcase_add_test(t, force_is_for_priorities_only);
-    tcase_add_test(t, a_programs_past_waiting_counts);
-    tcase_add_test(t, prompts_share_a_micro_batch);
-    tcase_add_test(t, who_gave_way_enters_before_those_who_came_later);
-    tcase_add_test(t, a_reservation_that_just_fits_is_made);
-    tcase_add_test(t, orca_counts_what_the_batch_takes);
-    tcase_add_test(t, hetero_decodes_all_that_decode);
-    tcase_add_test(t, where_nothing_fits_the_budget_one_goes_alone);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("by hand", .teardown = teardown),
+    LOOP(who_showed_its_last_token_first_is_next, 2),
+    TEST(llf_counts_the_work_of_a_token_too),
+    TEST(mlfq_starving_begins_when_service_ends),
+    TEST(prema_expects_what_is_left_and_not_all_of_it),
+    TEST(prema_earns_nothing_by_being_served),
+    LOOP(ready_at_one_instant_the_prompt_goes_before_decode, 2),
+    TEST(of_equals_who_became_ready_first_goes_first),
+    TEST(an_iteration_is_of_one_priority),
+    TEST(level_3_needs_no_level_2),
+    TEST(the_killed_come_back_in_order_of_arrival_before_those_who_came_later),
+    LOOP(co_serving_counts_what_the_batch_takes, 2),
+    TEST(sarathi_decodes_all_whatever_the_budget),
+    LOOP(repeated_steps_grow_as_single_ones_do, 5),
+    TEST(what_a_reset_lost_is_still_to_do),
+    TEST(a_prompt_in_chunks_has_one_head),
+    TEST(a_prompt_looks_back_only),
+    TEST(force_is_for_priorities_only),
+    TEST(a_programs_past_waiting_counts),
+    TEST(prompts_share_a_micro_batch),
+    TEST(who_gave_way_enters_before_those_who_came_later),
+    TEST(a_reservation_that_just_fits_is_made),
+    TEST(orca_counts_what_the_batch_takes),
+    TEST(hetero_decodes_all_that_decode),
+    TEST(where_nothing_fits_the_budget_one_goes_alone),
+};
+SUITE_MAIN("policy rules", suite)

@@ -3,12 +3,12 @@
  * chunk of 256 takes 1 ms on the prefill graph, 8 * (0.1 + 0.9 / 8) = 1.7 ms on the decode graph of
  * 32 rows, and a decode step 0.2125 ms a block. Loading a block takes load_ms, one after the other.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "policies/registry.h"
 #include "tests/helpers/scenario.h"
+#include "tests/helpers/suite.h"
 
 #define RT REQUEST_CLASS_REACTIVE
 #define MS(t) ((int64_t)((t)*1e6 + 0.5))
@@ -127,20 +127,12 @@ START_TEST(late_start_begins_when_the_rest_lasts_as_long_as_the_loads)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("sd-npu switching");
-    TCase *t = tcase_create("by hand");
-    tcase_add_checked_fixture(t, NULL, teardown);
-    tcase_add_test(t, sync_loads_after_the_prompt);
-    tcase_add_test(t, naive_async_loads_behind_the_last_chunk);
-    tcase_add_test(t, progressive_switches_the_last_block_that_others_hide);
-    tcase_add_test(t, progressive_loads_at_the_tail_what_computes_no_more);
-    tcase_add_test(t, late_start_begins_when_the_rest_lasts_as_long_as_the_loads);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("by hand", .teardown = teardown),
+    TEST(sync_loads_after_the_prompt),
+    TEST(naive_async_loads_behind_the_last_chunk),
+    TEST(progressive_switches_the_last_block_that_others_hide),
+    TEST(progressive_loads_at_the_tail_what_computes_no_more),
+    TEST(late_start_begins_when_the_rest_lasts_as_long_as_the_loads),
+};
+SUITE_MAIN("sd-npu switching", suite)

@@ -1,7 +1,6 @@
 /* A second NPU is a SoC file: the shipped one with its NPU twice, and a policy that uses every NPU
  * it finds. Prices come from the file, so the expectation is a comparison: twins finish at the
  * same instant and as early as one of them alone; on one NPU the second waits for the first. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,8 +8,7 @@
 #include "policies/common/place.h"
 #include "sim/base/json.h"
 #include "tests/helpers/scenario.h"
-
-#define BE REQUEST_CLASS_PROACTIVE
+#include "tests/helpers/suite.h"
 
 static struct scenario sc;
 static struct soc soc;
@@ -142,16 +140,8 @@ START_TEST(machines_find_every_device_of_a_kind)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("two NPUs");
-    TCase *c = tcase_create("kinds");
-    tcase_add_test(c, a_policy_schedules_over_two_npus);
-    tcase_add_test(c, machines_find_every_device_of_a_kind);
-    suite_add_tcase(s, c);
-    SRunner *sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    TEST(a_policy_schedules_over_two_npus),
+    TEST(machines_find_every_device_of_a_kind),
+};
+SUITE_MAIN("two NPUs", suite)

@@ -1,12 +1,12 @@
 /* agent-xpu-v1: since when a prefill is pending, and since when it ages (clauses.md A.4, A.8), over
  * a preemption. Toy times, one layer: an NPU chunk of 256 rows takes 4 ms for QKV and 8 ms for FFN;
  * the iGPU takes as long per 256 rows; attention 10 ms and the head 1 ms, on the iGPU. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "policies/registry.h"
 #include "tests/helpers/scenario.h"
+#include "tests/helpers/suite.h"
 
 #define RT REQUEST_CLASS_REACTIVE
 #define BE REQUEST_CLASS_PROACTIVE
@@ -90,19 +90,11 @@ START_TEST(who_came_of_age_goes_on_when_the_reactive_one_is_through)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("agent-xpu-v1 waiting");
-    TCase *t = tcase_create("by hand");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, a_stopped_prefill_is_pending_since_its_kernel_ended);
-    tcase_add_test(t, a_prefill_displaced_between_two_kernels_is_pending_since_then);
-    tcase_add_test(t, a_preemption_makes_nobody_young);
-    tcase_add_test(t, who_came_of_age_goes_on_when_the_reactive_one_is_through);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("by hand", .setup = setup, .teardown = teardown),
+    TEST(a_stopped_prefill_is_pending_since_its_kernel_ended),
+    TEST(a_prefill_displaced_between_two_kernels_is_pending_since_then),
+    TEST(a_preemption_makes_nobody_young),
+    TEST(who_came_of_age_goes_on_when_the_reactive_one_is_through),
+};
+SUITE_MAIN("agent-xpu-v1 waiting", suite)

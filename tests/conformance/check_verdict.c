@@ -1,12 +1,12 @@
 /* The verdict judges the load, not the order: policies that always work while there is work, and
  * order it differently, get the same one on the same trace, as all need about as long for what is
  * left when the last request has come. Whole runs of the shipped machine. */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "experiments/run/runner.h"
 #include "tests/helpers/randomrun.h"
+#include "tests/helpers/suite.h"
 
 static const char *const policies[] = {"openvino-cb", "edf", "vtc"};
 enum { POLICIES = 3 };
@@ -82,18 +82,10 @@ START_TEST(a_closed_loop_of_few_users_is_stable)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("verdict");
-    TCase *t = tcase_create("verdict");
-    tcase_set_timeout(t, 60);
-    tcase_add_test(t, an_overload_is_one_for_every_order);
-    tcase_add_test(t, long_prompts_in_bursts_are_judged_alike);
-    tcase_add_test(t, a_closed_loop_of_few_users_is_stable);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("verdict", .timeout_s = 60),
+    TEST(an_overload_is_one_for_every_order),
+    TEST(long_prompts_in_bursts_are_judged_alike),
+    TEST(a_closed_loop_of_few_users_is_stable),
+};
+SUITE_MAIN("verdict", suite)

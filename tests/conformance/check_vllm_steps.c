@@ -2,6 +2,7 @@
  * short. Each scenario is a workload on which a former version of the policy differed from vLLM's
  * own scheduler, made as small as it gets (tests/originals). KV blocks hold 16 tokens. */
 #include "tests/helpers/steps.h"
+#include "tests/helpers/suite.h"
 
 extern const struct policy_ops policy_vllm_v1_ops, policy_vllm_priority_ops;
 
@@ -112,22 +113,14 @@ START_TEST(asynchronous_who_comes_after_a_step_is_composed_is_no_company)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("vllm-steps");
-    TCase *t = tcase_create("steps");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, admission_counts_the_blocks_that_are_free);
-    tcase_add_test(t, admission_wants_blocks_for_the_whole_prompt);
-    tcase_add_test(t, a_request_that_is_its_own_victim_ends_the_list);
-    tcase_add_test(t, a_victim_that_is_in_the_batch_leaves_it);
-    tcase_add_test(t, asynchronous_what_was_composed_stays_when_the_others_end);
-    tcase_add_test(t, asynchronous_who_is_alone_is_known_when_a_step_is_composed);
-    tcase_add_test(t, asynchronous_who_comes_after_a_step_is_composed_is_no_company);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? 0 : 1;
-}
+static const struct suite_row suite[] = {
+    CASE("steps", .setup = setup, .teardown = teardown),
+    TEST(admission_counts_the_blocks_that_are_free),
+    TEST(admission_wants_blocks_for_the_whole_prompt),
+    TEST(a_request_that_is_its_own_victim_ends_the_list),
+    TEST(a_victim_that_is_in_the_batch_leaves_it),
+    TEST(asynchronous_what_was_composed_stays_when_the_others_end),
+    TEST(asynchronous_who_is_alone_is_known_when_a_step_is_composed),
+    TEST(asynchronous_who_comes_after_a_step_is_composed_is_no_company),
+};
+SUITE_MAIN("vllm-steps", suite)

@@ -1,11 +1,11 @@
 #include "tests/helpers/rules.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "policies/registry.h"
 #include "sim/base/arena.h"
+#include "tests/helpers/suite.h"
 #include "traces/traces.h"
 
 struct scenario sc;
@@ -140,14 +140,9 @@ END_TEST
 int rules_main(const char *suite, const struct rule_row *all, int n)
 {
     rows = all;
-    Suite *s = suite_create(suite);
-    TCase *t = tcase_create("rules");
-    tcase_add_loop_test(t, scenario_holds, 0, n);
-    tcase_add_loop_test(t, disabling_a_rule_fails_exactly_its_scenarios, 0, n);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    const struct suite_row tests[] = {
+        LOOP(scenario_holds, n),
+        LOOP(disabling_a_rule_fails_exactly_its_scenarios, n),
+    };
+    return suite_run(suite, tests, sizeof tests / sizeof tests[0]);
 }

@@ -11,10 +11,6 @@
 
 #include "tests/helpers/scenario.h"
 
-#define RT REQUEST_CLASS_REACTIVE
-#define BE REQUEST_CLASS_PROACTIVE
-#define MS(t) ((int64_t)((t)*1e6 + 0.5))
-
 extern struct scenario sc; /* large: one per process, tests run forked */
 
 struct rule_row {

@@ -8,6 +8,11 @@
 #include "sim/base/units.h"
 #include "sim/engine/sim.h"
 
+/* For tables of requests and instants. */
+#define RT REQUEST_CLASS_REACTIVE
+#define BE REQUEST_CLASS_PROACTIVE
+#define MS(t) ((int64_t)((t)*1e6 + 0.5))
+
 #define SCENARIO_MAX_REQUESTS 64
 #define SCENARIO_MAX_KERNELS 4096
 

@@ -1,8 +1,6 @@
 /* oracle-lb: cases where it can be computed by hand and attained, and the property that makes it a
  * bound: nothing that any policy does on any machine comes out below it. */
-#include <check.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "experiments/compare/bound.h"
@@ -10,6 +8,7 @@
 #include "policies/registry.h"
 #include "sim/base/units.h"
 #include "tests/helpers/randomload.h"
+#include "tests/helpers/suite.h"
 
 enum { LOADS = 25, MAX_REQUESTS = 20 };
 
@@ -339,30 +338,19 @@ START_TEST(no_policy_beats_it_on_shipped_machines)
 }
 END_TEST
 
-int main(void)
-{
-    size_t n_policies;
-    (void)policy_list(&n_policies);
-    Suite *s = suite_create("bounds");
-    TCase *hand = tcase_create("by hand");
-    tcase_add_test(hand, one_request_on_one_device_is_bounded_by_its_kernels);
-    tcase_add_test(hand, a_lone_request_under_fcfs_attains_the_bound);
-    tcase_add_test(hand, rows_are_split_over_all_devices_in_proportion_to_their_rates);
-    tcase_add_test(hand, shared_bandwidth_bounds_what_two_devices_read_together);
-    tcase_add_test(hand, a_cached_prefix_is_not_counted_but_the_last_token_always_is);
-    tcase_add_test(hand, a_drafter_shortens_the_bound_to_its_longest_draft);
-    tcase_add_test(hand, a_session_takes_its_turns_and_gaps);
-    tcase_add_test(hand, more_work_than_time_is_bounded_by_compute);
-    tcase_add_test(hand, random_kernel_times_have_no_bound);
-    suite_add_tcase(s, hand);
-    TCase *all = tcase_create("all policies");
-    tcase_set_timeout(all, 120);
-    tcase_add_loop_test(all, no_policy_beats_it_on_random_toy_machines, 0, (int)n_policies);
-    tcase_add_loop_test(all, no_policy_beats_it_on_shipped_machines, 0, (int)n_policies);
-    suite_add_tcase(s, all);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("by hand"),
+    TEST(one_request_on_one_device_is_bounded_by_its_kernels),
+    TEST(a_lone_request_under_fcfs_attains_the_bound),
+    TEST(rows_are_split_over_all_devices_in_proportion_to_their_rates),
+    TEST(shared_bandwidth_bounds_what_two_devices_read_together),
+    TEST(a_cached_prefix_is_not_counted_but_the_last_token_always_is),
+    TEST(a_drafter_shortens_the_bound_to_its_longest_draft),
+    TEST(a_session_takes_its_turns_and_gaps),
+    TEST(more_work_than_time_is_bounded_by_compute),
+    TEST(random_kernel_times_have_no_bound),
+    CASE("all policies", .timeout_s = 120),
+    LOOP_OVER(no_policy_beats_it_on_random_toy_machines, suite_policies),
+    LOOP_OVER(no_policy_beats_it_on_shipped_machines, suite_policies),
+};
+SUITE_MAIN("bounds", suite)

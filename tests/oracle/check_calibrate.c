@@ -1,6 +1,5 @@
 /* Calibration against points made from known parameters: they come back, points that cannot say
  * are refused, and what is written is what the loader takes. */
-#include <check.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include "sim/base/datadir.h"
 #include "sim/base/json.h"
 #include "sim/base/rng.h"
+#include "tests/helpers/suite.h"
 
 static struct catalog catalog;
 static struct points points;
@@ -355,27 +355,18 @@ START_TEST(shipped_files_are_the_fits_they_claim_to_be)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("calibration");
-    TCase *t = tcase_create("calibration");
-    tcase_set_timeout(t, 120);
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, parameters_of_exact_points_come_back);
-    tcase_add_test(t, noise_and_outliers_leave_them_within_their_standard_errors);
-    tcase_add_test(t, decode_times_alone_do_not_determine_a_rate);
-    tcase_add_test(t, too_few_points_or_models_are_refused);
-    tcase_add_test(t, impossible_measurements_are_refused_by_line);
-    tcase_add_test(t, a_model_left_out_is_predicted_from_the_others);
-    tcase_add_test(t, the_file_is_the_fit_whatever_is_not_determined);
-    tcase_add_test(t, a_parameter_at_its_bound_has_a_range);
-    tcase_add_test(t, versions_of_a_runtime_keep_a_pace_of_their_own);
-    tcase_add_test(t, a_calibrated_file_loads_and_calibrates_to_itself);
-    tcase_add_test(t, shipped_files_are_the_fits_they_claim_to_be);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("calibration", .setup = setup, .teardown = teardown, .timeout_s = 120),
+    TEST(parameters_of_exact_points_come_back),
+    TEST(noise_and_outliers_leave_them_within_their_standard_errors),
+    TEST(decode_times_alone_do_not_determine_a_rate),
+    TEST(too_few_points_or_models_are_refused),
+    TEST(impossible_measurements_are_refused_by_line),
+    TEST(a_model_left_out_is_predicted_from_the_others),
+    TEST(the_file_is_the_fit_whatever_is_not_determined),
+    TEST(a_parameter_at_its_bound_has_a_range),
+    TEST(versions_of_a_runtime_keep_a_pace_of_their_own),
+    TEST(a_calibrated_file_loads_and_calibrates_to_itself),
+    TEST(shipped_files_are_the_fits_they_claim_to_be),
+};
+SUITE_MAIN("calibration", suite)

@@ -1,6 +1,5 @@
 /* The clairvoyant reference against a brute force of its own: every order, scheduled by a loop that
  * knows nothing of the engine, with pass times added up from the kernel model. */
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +7,7 @@
 #include "experiments/compare/clairvoyant.h"
 #include "sim/core/core.h"
 #include "tests/helpers/randomload.h"
+#include "tests/helpers/suite.h"
 
 enum { JOBS = 5, LOADS = 12, MAX_REQUESTS = 20 };
 
@@ -290,26 +290,15 @@ START_TEST(every_plan_serves_every_request_on_random_machines)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("clairvoyant");
-    TCase *search = tcase_create("search");
-    tcase_add_checked_fixture(search, setup, teardown);
-    tcase_set_timeout(search, 60);
-    tcase_add_test(search, best_order_on_one_device_is_the_brute_forces);
-    tcase_add_test(search, best_order_on_two_devices_is_the_brute_forces);
-    tcase_add_test(search, more_than_six_requests_get_the_labelled_heuristic);
-    tcase_add_test(search, every_pair_of_devices_is_a_placement);
-    suite_add_tcase(s, search);
-    TCase *plans = tcase_create("schedules");
-    tcase_set_timeout(plans, 60);
-    tcase_add_test(plans, npu_prefill_shares_the_igpu_with_decode_in_the_order_of_the_plan);
-    tcase_add_test(plans, a_batch_takes_all_that_decode);
-    tcase_add_test(plans, every_plan_serves_every_request_on_random_machines);
-    suite_add_tcase(s, plans);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("search", .setup = setup, .teardown = teardown, .timeout_s = 60),
+    TEST(best_order_on_one_device_is_the_brute_forces),
+    TEST(best_order_on_two_devices_is_the_brute_forces),
+    TEST(more_than_six_requests_get_the_labelled_heuristic),
+    TEST(every_pair_of_devices_is_a_placement),
+    CASE("schedules", .timeout_s = 60),
+    TEST(npu_prefill_shares_the_igpu_with_decode_in_the_order_of_the_plan),
+    TEST(a_batch_takes_all_that_decode),
+    TEST(every_plan_serves_every_request_on_random_machines),
+};
+SUITE_MAIN("clairvoyant", suite)

@@ -2,14 +2,13 @@
  * one device, and think again when it is answered. Whole runs of the simulator; every user is a
  * session whose next turn comes a gap after the response. A job is a prompt of n rows of 0.2 ms and
  * one output token, n exponential with mean 1000; its other three kernels take 1 ns each. */
-#include <check.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "policies/registry.h"
 #include "sim/base/arena.h"
 #include "sim/base/rng.h"
 #include "tests/helpers/scenario.h"
+#include "tests/helpers/suite.h"
 
 #define ROW_NS 200000
 #define MEAN_ROWS 1000.0
@@ -142,18 +141,10 @@ START_TEST(users_who_share_the_processor_have_the_response_of_mva)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("closed queues");
-    TCase *t = tcase_create("mva");
-    tcase_set_timeout(t, 60);
-    tcase_add_test(t, mean_value_analysis_is_what_it_should_be);
-    tcase_add_test(t, users_in_order_of_arrival_have_the_response_of_mva);
-    tcase_add_test(t, users_who_share_the_processor_have_the_response_of_mva);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("mva", .timeout_s = 60),
+    TEST(mean_value_analysis_is_what_it_should_be),
+    TEST(users_in_order_of_arrival_have_the_response_of_mva),
+    TEST(users_who_share_the_processor_have_the_response_of_mva),
+};
+SUITE_MAIN("closed queues", suite)

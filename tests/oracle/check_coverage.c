@@ -1,6 +1,5 @@
 /* Coverage of every interval, nominal 95 %, on distributions whose truth is known: between 93 and
  * 97 %. Seeds are fixed, so the counts repeat; of 3000 trials at 95 % one s.d. is 0.4 %. */
-#include <check.h>
 #include <gsl/gsl_cdf.h>
 #include <gsl/gsl_randist.h>
 #include <math.h>
@@ -10,6 +9,7 @@
 #include "sim/base/rng.h"
 #include "sim/stats/stats_intervals.h"
 #include "sim/stats/stats_shift.h"
+#include "tests/helpers/suite.h"
 
 #define LEVEL 0.95
 #define MAX_VALUES 40000
@@ -286,25 +286,17 @@ START_TEST(holm_errs_once_in_twenty_over_a_whole_family)
 }
 END_TEST
 
-int main(void)
-{
-    TCase *t = tcase_create("coverage");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, students_mean_of_normals);
-    tcase_add_test(t, paired_difference_with_common_random_numbers);
-    tcase_add_test(t, bootstrap_mean_of_skewed_values);
-    tcase_add_test(t, bootstrap_mean_of_normals);
-    tcase_add_test(t, ratio_of_correlated_means);
-    tcase_add_test(t, quantiles_between_order_statistics);
-    tcase_add_test(t, steady_state_of_an_autoregression_started_far_away);
-    tcase_add_test(t, steady_state_of_queues_or_no_interval);
-    tcase_add_test(t, adjusted_shift_between_fresh_samples);
-    tcase_add_test(t, holm_errs_once_in_twenty_over_a_whole_family);
-    Suite *s = suite_create("coverage");
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("coverage", .setup = setup, .teardown = teardown),
+    TEST(students_mean_of_normals),
+    TEST(paired_difference_with_common_random_numbers),
+    TEST(bootstrap_mean_of_skewed_values),
+    TEST(bootstrap_mean_of_normals),
+    TEST(ratio_of_correlated_means),
+    TEST(quantiles_between_order_statistics),
+    TEST(steady_state_of_an_autoregression_started_far_away),
+    TEST(steady_state_of_queues_or_no_interval),
+    TEST(adjusted_shift_between_fresh_samples),
+    TEST(holm_errs_once_in_twenty_over_a_whole_family),
+};
+SUITE_MAIN("coverage", suite)

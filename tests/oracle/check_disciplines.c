@@ -1,7 +1,6 @@
 /* Orders as queue disciplines: whole runs of the simulator on one device, job by job against a few
  * lines of queue written here, and their means against closed forms. A job is a prompt of n rows of
  * 1 us and one output token; its other three kernels take 1 ns each. Load 0.8, mean size 1 ms. */
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -9,6 +8,7 @@
 #include "sim/base/arena.h"
 #include "sim/base/rng.h"
 #include "tests/helpers/scenario.h"
+#include "tests/helpers/suite.h"
 
 #define ROW_NS 1000
 #define EXTRA_NS 3
@@ -390,22 +390,14 @@ START_TEST(processor_sharing_slows_all_sizes_alike)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("disciplines");
-    TCase *t = tcase_create("disciplines");
-    tcase_set_timeout(t, 60);
-    tcase_add_test(t, sample_paths_are_those_of_the_queue);
-    tcase_add_test(t, srpt_has_the_mean_of_schrage_and_miller);
-    tcase_add_test(t, sjf_has_the_mean_of_phipps);
-    tcase_add_test(t, two_classes_have_the_means_of_cobham);
-    tcase_add_test(t, four_classes_have_the_means_of_cobham_and_obey_the_conservation_law);
-    tcase_add_test(t, four_classes_with_preemption_have_the_means_of_cobham);
-    tcase_add_test(t, processor_sharing_slows_all_sizes_alike);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("disciplines", .timeout_s = 60),
+    TEST(sample_paths_are_those_of_the_queue),
+    TEST(srpt_has_the_mean_of_schrage_and_miller),
+    TEST(sjf_has_the_mean_of_phipps),
+    TEST(two_classes_have_the_means_of_cobham),
+    TEST(four_classes_have_the_means_of_cobham_and_obey_the_conservation_law),
+    TEST(four_classes_with_preemption_have_the_means_of_cobham),
+    TEST(processor_sharing_slows_all_sizes_alike),
+};
+SUITE_MAIN("disciplines", suite)

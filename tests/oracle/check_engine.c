@@ -1,14 +1,10 @@
 /* The engine against times computed by hand or by another simulator. */
-#include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/helpers/scenario.h"
-
-#define RT REQUEST_CLASS_REACTIVE
-#define BE REQUEST_CLASS_PROACTIVE
-#define MS(t) ((int64_t)((t)*1e6 + 0.5))
+#include "tests/helpers/suite.h"
 
 /* ---- a policy that only places: reactive requests on the NPU, proactive on the iGPU, one at a
  * time each in arrival order, prompts whole. With `shared` all go to the iGPU at once. ---- */
@@ -317,27 +313,19 @@ START_TEST(too_little_memory_says_for_what)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("engine");
-    TCase *t = tcase_create("by hand");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, max_min_sharing_gives_simgrids_completion_times);
-    tcase_add_test(t, time_shared_device_is_processor_sharing);
-    tcase_add_test(t, time_sharing_efficiency_slows_everybody);
-    tcase_add_test(t, kappa_caps_two_engines_and_frees_the_last_one);
-    tcase_add_test(t, a_kernel_that_draws_more_than_the_ddr_has_fails_the_audit);
-    tcase_add_test(t, noise_moves_no_bytes_faster_than_the_ddr);
-    tcase_add_test(t, host_costs_come_first_and_energy_is_their_integral);
-    tcase_add_test(t, a_session_reuses_the_prefix_it_left_in_the_cache);
-    tcase_add_test(t, cold_cache_gives_way_to_live_requests);
-    tcase_add_test(t, horizon_counts_what_is_left);
-    tcase_add_test(t, a_request_that_never_fits_is_an_error);
-    tcase_add_test(t, too_little_memory_says_for_what);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("by hand", .setup = setup, .teardown = teardown),
+    TEST(max_min_sharing_gives_simgrids_completion_times),
+    TEST(time_shared_device_is_processor_sharing),
+    TEST(time_sharing_efficiency_slows_everybody),
+    TEST(kappa_caps_two_engines_and_frees_the_last_one),
+    TEST(a_kernel_that_draws_more_than_the_ddr_has_fails_the_audit),
+    TEST(noise_moves_no_bytes_faster_than_the_ddr),
+    TEST(host_costs_come_first_and_energy_is_their_integral),
+    TEST(a_session_reuses_the_prefix_it_left_in_the_cache),
+    TEST(cold_cache_gives_way_to_live_requests),
+    TEST(horizon_counts_what_is_left),
+    TEST(a_request_that_never_fits_is_an_error),
+    TEST(too_little_memory_says_for_what),
+};
+SUITE_MAIN("engine", suite)

@@ -1,40 +1,17 @@
 /* The loader, the compiler, shared DDR and energy, by hand. */
-#include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/helpers/script.h"
-
-#define RT REQUEST_CLASS_REACTIVE
-#define BE REQUEST_CLASS_PROACTIVE
-#define MS(t) ((int64_t)((t)*1e6 + 0.5))
-
-static struct scenario sc;
-static struct script x;
+#include "tests/helpers/byhand.h"
 
 static void setup(void)
 {
-    scenario_init(&sc);
-    memset(&x, 0, sizeof x);
+    byhand_setup();
     x.device = IGPU;
     sc.machine.devices[NPU].static_attention = false;
     sc.machine.loader_bytes_per_s = 1e9;
     sc.machine.loader_fixed_ns = MS(1);
-}
-
-static void teardown(void)
-{
-    scenario_fini(&sc);
-}
-
-static void run(void (*step)(struct sched *, struct script *), const struct scenario_request *q,
-                uint32_t n)
-{
-    x.step = step;
-    int rc = script_run(&sc, &x, q, n);
-    ck_assert_msg(rc == 0, "%s", sc.result.message);
-    ck_assert(sc.result.audit.clean);
 }
 
 static void ready(uint32_t i, uint32_t id, double ms)
@@ -78,7 +55,7 @@ static void load_three(struct sched *s, struct script *y)
 START_TEST(loads_go_through_one_channel_in_order)
 {
     scenario_cost(&sc, IGPU, OP_QKV, 30, 0, 0);
-    run(load_three, keep, 1);
+    byhand_run(load_three, keep, 1);
     ck_assert_int_eq(x.rc[0], 0);
     ck_assert_int_eq(x.rc[1], -EALREADY);
     ck_assert_int_eq(x.rc[4], RESIDENT_PENDING);
@@ -128,7 +105,7 @@ START_TEST(residents_take_memory_from_kv_and_are_refused_beyond_it)
     sc.machine.memory_bytes = 1.7e9;
     scenario_cost(&sc, IGPU, OP_QKV, 30, 0, 0);
     x.init = map_two;
-    run(fill_memory, keep, 1);
+    byhand_run(fill_memory, keep, 1);
     ck_assert_int_eq(x.rc[0], 0);
     ck_assert_int_eq(x.rc[1], RESIDENT_READY);
     ck_assert_int_eq(x.rc[2], 0);
@@ -160,7 +137,7 @@ START_TEST(a_request_is_measured_by_what_the_mapped_graphs_leave)
         ck_assert(more == 0 ||
                   strstr(sc.result.message, "needs 601 KV tokens, the machine holds 496 beside the "
                                             "graphs mapped at the start") != NULL);
-        teardown();
+        byhand_teardown();
     }
 }
 END_TEST
@@ -186,7 +163,7 @@ static void cancel_load(struct sched *s, struct script *y)
 START_TEST(a_cancelled_load_makes_way_for_the_next)
 {
     scenario_cost(&sc, IGPU, OP_QKV, 30, 0, 0);
-    run(cancel_load, keep, 1);
+    byhand_run(cancel_load, keep, 1);
     ck_assert_int_eq(x.rc[0], 0);
     ck_assert_int_eq(x.rc[1], 0);
     ck_assert_int_eq(x.rc[2], -ENOENT);
@@ -215,7 +192,7 @@ START_TEST(a_load_shares_the_ddr_with_kernels)
     sc.machine.loader_bytes_per_s = 50e9;
     sc.machine.loader_fixed_ns = 0;
     scenario_cost(&sc, IGPU, OP_QKV, 10, 0, 80);
-    run(load_one, keep, 1);
+    byhand_run(load_one, keep, 1);
     ready(0, 1, 2);
     ck_assert_int_eq(sc.records[0].finish_ns, MS(10.75) + 3);
 }
@@ -252,7 +229,7 @@ static void use_graph(struct sched *s, struct script *y)
 START_TEST(a_launch_needs_its_graph_block_and_holds_it)
 {
     scenario_cost(&sc, NPU, OP_QKV, 10, 0, 0);
-    run(use_graph, keep, 1);
+    byhand_run(use_graph, keep, 1);
     ck_assert_int_eq(x.rc[0], -ENOENT);
     ck_assert_int_eq(x.rc[1], 0);
     ck_assert_int_eq(x.rc[2], -EBUSY);
@@ -286,7 +263,7 @@ START_TEST(one_thread_compiles_in_order_and_its_energy_counts)
     scenario_cost(&sc, IGPU, OP_QKV, 30, 0, 0);
     sc.machine.compile_fixed_ns = MS(5);
     sc.machine.compile_ns_per_token = 10000;
-    run(compile, keep, 1);
+    byhand_run(compile, keep, 1);
     for (int i = 0; i < 4; i++) {
         ck_assert_int_eq(x.rc[i], 0);
     }
@@ -343,13 +320,13 @@ START_TEST(three_flows_share_the_ddr_as_their_form_says)
         scenario_cost(&sc, NPU, OP_QKV, 10, 0, 20);
         scenario_cost(&sc, IGPU, OP_QKV, 20, 0, 60);
         scenario_cost(&sc, CPU, OP_QKV, 10, 0, 80);
-        run(three_devices, q, 3);
+        byhand_run(three_devices, q, 3);
         for (uint32_t i = 0; i < 3; i++) { /* 3 ns of other kernels, and rounding up to ns */
             int64_t late = sc.records[i].finish_ns - MS(forms[_i].ends_ms[i]) - 3;
             ck_assert_msg(late >= -1 && late <= 3, "%s: request %u ends at %.9f ms", forms[_i].name,
                           i, units_ms_from_ns(sc.records[i].finish_ns));
         }
-        teardown();
+        byhand_teardown();
     }
 }
 END_TEST
@@ -370,7 +347,7 @@ START_TEST(energy_is_the_sum_of_what_each_state_draws)
     sc.machine.devices[NPU].idle_watts = 1;
     sc.machine.sample_ns_per_token = MS(1);
     sc.machine.poll_watts = 3;
-    run(script_serve, q, 1);
+    byhand_run(script_serve, q, 1);
     static const double token_ms[] = {11, 17, 23};
     for (int i = 0; i < 3; i++) { /* two kernels of 1 ns with attention and FFN */
         ck_assert_int_le(llabs(sc.records[0].token_ns[i] - MS(token_ms[i])), 3);
@@ -380,27 +357,17 @@ START_TEST(energy_is_the_sum_of_what_each_state_draws)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("engine channels");
-    TCase *t = tcase_create("by hand");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, loads_go_through_one_channel_in_order);
-    tcase_add_test(t, a_request_is_measured_by_what_the_mapped_graphs_leave);
-    tcase_add_test(t, residents_take_memory_from_kv_and_are_refused_beyond_it);
-    tcase_add_test(t, a_cancelled_load_makes_way_for_the_next);
-    tcase_add_test(t, a_load_shares_the_ddr_with_kernels);
-    tcase_add_test(t, a_launch_needs_its_graph_block_and_holds_it);
-    tcase_add_test(t, one_thread_compiles_in_order_and_its_energy_counts);
-    tcase_add_test(t, energy_is_the_sum_of_what_each_state_draws);
-    suite_add_tcase(s, t);
-    TCase *loop = tcase_create("forms");
-    tcase_add_loop_test(loop, three_flows_share_the_ddr_as_their_form_says, 0,
-                        (int)(sizeof forms / sizeof forms[0]));
-    suite_add_tcase(s, loop);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("by hand", .setup = setup, .teardown = byhand_teardown),
+    TEST(loads_go_through_one_channel_in_order),
+    TEST(a_request_is_measured_by_what_the_mapped_graphs_leave),
+    TEST(residents_take_memory_from_kv_and_are_refused_beyond_it),
+    TEST(a_cancelled_load_makes_way_for_the_next),
+    TEST(a_load_shares_the_ddr_with_kernels),
+    TEST(a_launch_needs_its_graph_block_and_holds_it),
+    TEST(one_thread_compiles_in_order_and_its_energy_counts),
+    TEST(energy_is_the_sum_of_what_each_state_draws),
+    CASE("forms"),
+    LOOP(three_flows_share_the_ddr_as_their_form_says, (sizeof forms / sizeof forms[0])),
+};
+SUITE_MAIN("engine channels", suite)

@@ -1,18 +1,13 @@
 /* The graphics user by hand. Toy iGPU with dynamic shapes, two layers, one prompt, one kernel per
  * op: QKV 4 ms, attention 6, FFN 8, head 1: alone the kernels end at 4, 10, 18, 22, 28, 36, 37. */
-#include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "sim/metrics/explain.h"
 #include "sim/metrics/metrics.h"
-#include "tests/helpers/script.h"
+#include "tests/helpers/byhand.h"
 
-#define MS(t) ((int64_t)((t)*1e6 + 0.5))
-
-static struct scenario sc;
-static struct script x;
 static struct {
     int64_t at_ns[16], due_ns[16];
     enum frame_state to[16];
@@ -32,25 +27,12 @@ static void on_frame(void *self, int64_t now_ns, uint8_t device, enum frame_stat
 
 static void setup(void)
 {
-    scenario_init(&sc);
-    memset(&x, 0, sizeof x);
+    byhand_setup();
     memset(&seen, 0, sizeof seen);
     sc.observer.frame = on_frame;
-    sc.llm.n_layers = 2;
-    for (int d = NPU; d <= IGPU; d++) {
-        scenario_cost(&sc, d, OP_QKV, 4, 0, 0);
-        scenario_cost(&sc, d, OP_MHA, 6, 0, 0);
-        scenario_cost(&sc, d, OP_FFN, 8, 0, 0);
-        scenario_cost(&sc, d, OP_HEAD, 1, 0, 0);
-    }
-    sc.machine.devices[NPU].static_attention = false;
+    byhand_toy(0);
     x.step = script_serve;
     x.device = IGPU;
-}
-
-static void teardown(void)
-{
-    scenario_fini(&sc);
 }
 
 static void frames(double per_s, double device_ms, double bytes)
@@ -64,9 +46,7 @@ static const struct scenario_request one[] = {{REQUEST_CLASS_PROACTIVE, 0, 256, 
 static void run(bool collapse)
 {
     sc.setup.collapse = collapse;
-    int rc = script_run(&sc, &x, one, 1);
-    ck_assert_msg(rc == 0, "%s", sc.result.message);
-    ck_assert(sc.result.audit.clean);
+    byhand_run(x.step, one, 1);
 }
 
 static void frame(uint32_t i, enum frame_state to, double at_ms, double due_ms)
@@ -231,22 +211,14 @@ START_TEST(frames_do_not_hide_a_policy_that_stalls)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("frames");
-    TCase *t = tcase_create("frames");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_loop_test(t, a_frame_waits_for_the_running_kernel_and_the_launch_for_the_frame, 0, 2);
-    tcase_add_loop_test(t, a_frame_that_is_due_while_another_waits_is_missed, 0, 2);
-    tcase_add_loop_test(t, a_frames_traffic_slows_the_other_device, 0, 2);
-    tcase_add_loop_test(t, a_paused_launch_stops_at_once_where_it_may, 0, 2);
-    tcase_add_test(t, the_time_that_frames_take_is_a_cause_of_its_own);
-    tcase_add_test(t, frames_are_counted);
-    tcase_add_test(t, frames_do_not_hide_a_policy_that_stalls);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("frames", .setup = setup, .teardown = byhand_teardown),
+    LOOP(a_frame_waits_for_the_running_kernel_and_the_launch_for_the_frame, 2),
+    LOOP(a_frame_that_is_due_while_another_waits_is_missed, 2),
+    LOOP(a_frames_traffic_slows_the_other_device, 2),
+    LOOP(a_paused_launch_stops_at_once_where_it_may, 2),
+    TEST(the_time_that_frames_take_is_a_cause_of_its_own),
+    TEST(frames_are_counted),
+    TEST(frames_do_not_hide_a_policy_that_stalls),
+};
+SUITE_MAIN("frames", suite)

@@ -3,18 +3,11 @@
  *
  * Toy devices: QKV 4 ms, attention 6 ms, FFN 8 ms, head 1 ms a kernel, chunks of 256 rows on the
  * NPU. Two layers and 512 rows are 61 ms there, 37 ms on the iGPU, which runs whole ops. */
-#include <check.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "tests/helpers/script.h"
+#include "tests/helpers/byhand.h"
 
-#define RT REQUEST_CLASS_REACTIVE
-#define MS(t) ((int64_t)((t)*1e6 + 0.5))
-
-static struct scenario sc;
-static struct script x;
 static int64_t solo_sum_ns;
 static const struct scenario_request one[] = {{RT, 0, 512, 1, 0, 0}};
 static const struct scenario_request two[] = {{RT, 0, 512, 1, 0, 0}, {RT, 0, 512, 1, 0, 0}};
@@ -30,32 +23,10 @@ static void on_ended(void *self, int64_t now_ns, const struct launch *l, int64_t
 
 static void setup(void)
 {
-    scenario_init(&sc);
-    memset(&x, 0, sizeof x);
+    byhand_setup();
     solo_sum_ns = 0;
     sc.observer.launch_ended = on_ended;
-    sc.llm.n_layers = 2;
-    for (int d = NPU; d <= IGPU; d++) {
-        scenario_cost(&sc, d, OP_QKV, 4, 0, 5);
-        scenario_cost(&sc, d, OP_MHA, 6, 0, 5);
-        scenario_cost(&sc, d, OP_FFN, 8, 0, 5);
-        scenario_cost(&sc, d, OP_HEAD, 1, 0, 5);
-    }
-    sc.machine.devices[NPU].static_attention = false;
-}
-
-static void teardown(void)
-{
-    scenario_fini(&sc);
-}
-
-static void run(void (*step)(struct sched *, struct script *), const struct scenario_request *q,
-                uint32_t n)
-{
-    x.step = step;
-    int rc = script_run(&sc, &x, q, n);
-    ck_assert_msg(rc == 0, "%s", sc.result.message);
-    ck_assert(sc.result.audit.clean);
+    byhand_toy(5);
 }
 
 static uint64_t last_epoch;
@@ -82,11 +53,11 @@ START_TEST(a_launch_ends_when_another_begins_at_its_end)
         setup();
         sc.setup.collapse = collapse == 1;
         sc.machine.devices[NPU].submit_ns = MS(7);
-        run(on_both_devices, two, 2);
+        byhand_run(on_both_devices, two, 2);
         ck_assert_int_eq(x.ends[0].at_ns, MS(37));
         ck_assert_int_eq(x.ends[1].at_ns, MS(98));
         ck_assert_int_eq(solo_sum_ns, MS(98));
-        teardown();
+        byhand_teardown();
     }
 }
 END_TEST
@@ -102,9 +73,9 @@ START_TEST(a_policy_is_asked_only_when_it_can_see_something_new)
         if (k / 2 == 1) {
             sc.setup.frames = (struct sim_frames){.per_s = 20, .device = CPU, .device_ns = MS(1)};
         }
-        run(on_both_devices, two, 2);
+        byhand_run(on_both_devices, two, 2);
         ck_assert_uint_eq(last_epoch, 4);
-        teardown();
+        byhand_teardown();
     }
 }
 END_TEST
@@ -131,7 +102,7 @@ START_TEST(an_error_leaves_what_ran_before_it_counted)
         ck_assert_int_ne(script_run(&sc, &x, second_too_long, 2), 0);
         ck_assert_ptr_nonnull(strstr(sc.result.message, "request 1 needs"));
         ck_assert_uint_eq(sc.result.kernels, 5);
-        teardown();
+        byhand_teardown();
     }
 }
 END_TEST
@@ -179,22 +150,13 @@ START_TEST(a_run_ends_before_its_clock_does)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("instants");
-    TCase *loop = tcase_create("with and without collapsing");
-    tcase_add_test(loop, a_launch_ends_when_another_begins_at_its_end);
-    tcase_add_test(loop, a_policy_is_asked_only_when_it_can_see_something_new);
-    tcase_add_test(loop, an_error_leaves_what_ran_before_it_counted);
-    suite_add_tcase(s, loop);
-    TCase *t = tcase_create("without end");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, launches_that_never_get_to_work_are_a_livelock);
-    tcase_add_test(t, a_run_ends_before_its_clock_does);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("with and without collapsing"),
+    TEST(a_launch_ends_when_another_begins_at_its_end),
+    TEST(a_policy_is_asked_only_when_it_can_see_something_new),
+    TEST(an_error_leaves_what_ran_before_it_counted),
+    CASE("without end", .setup = setup, .teardown = byhand_teardown),
+    TEST(launches_that_never_get_to_work_are_a_livelock),
+    TEST(a_run_ends_before_its_clock_does),
+};
+SUITE_MAIN("instants", suite)

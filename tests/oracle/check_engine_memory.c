@@ -2,19 +2,13 @@
  * of QKV; attention, FFN and head take 1 ns each, so a prefill of n rows takes n ms and 3 ns; a
  * fused decode layer 10 ms, and 1 ns for the head. 1 MB of KV a token, swapped at 1 GB/s: 1 ms a
  * token. */
-#include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "sim/base/arena.h"
-#include "tests/helpers/script.h"
+#include "tests/helpers/byhand.h"
 
-#define BE REQUEST_CLASS_PROACTIVE
-#define MS(t) ((int64_t)((t)*1e6 + 0.5))
-
-static struct scenario sc;
-static struct script x;
 static uint64_t free_tokens[8], session_free[10], lost_tokens;
 
 static void on_lost(void *self, int64_t now_ns, const struct request *r, uint64_t tokens)
@@ -27,27 +21,12 @@ static void on_lost(void *self, int64_t now_ns, const struct request *r, uint64_
 
 static void setup(void)
 {
-    scenario_init(&sc);
-    memset(&x, 0, sizeof x);
+    byhand_setup();
     lost_tokens = 0;
     x.device = IGPU;
     sc.observer.kv_lost = on_lost;
     scenario_cost(&sc, IGPU, OP_QKV, 0, 1, 0);
     scenario_cost(&sc, IGPU, OP_LAYER, 10, 0, 0);
-}
-
-static void teardown(void)
-{
-    scenario_fini(&sc);
-}
-
-static void run(void (*step)(struct sched *, struct script *), const struct scenario_request *q,
-                uint32_t n)
-{
-    x.step = step;
-    int rc = script_run(&sc, &x, q, n);
-    ck_assert_msg(rc == 0, "%s", sc.result.message);
-    ck_assert(sc.result.audit.clean);
 }
 
 /* ---- blocks ---- */
@@ -77,7 +56,7 @@ START_TEST(kv_is_held_in_whole_blocks)
 {
     static const struct scenario_request q[] = {{BE, 0, 40, 10, 0, 0}};
     sc.setup.kv_capacity_tokens = 200;
-    run(count_blocks, q, 1);
+    byhand_run(count_blocks, q, 1);
     ck_assert_uint_eq(free_tokens[0], 192);
     ck_assert_uint_eq(free_tokens[1], 144);
     ck_assert_uint_eq(free_tokens[2], 144);
@@ -122,7 +101,7 @@ START_TEST(a_waiting_prefix_is_only_cache_also_after_a_refusal)
                                                 {BE, 1.1, 60, 1, 0, 0},
                                                 {BE, 1.1, 64, 1, 0, 0}};
     sc.setup.kv_capacity_tokens = 128;
-    run(ask_in_vain, q, 4);
+    byhand_run(ask_in_vain, q, 4);
     ck_assert_uint_eq(free_tokens[0], 64); /* 1 block and 3 of the prefix */
     ck_assert_uint_eq(free_tokens[1], 64);
     ck_assert_uint_eq(free_tokens[2], 0);
@@ -162,7 +141,7 @@ START_TEST(a_pass_makes_no_room_for_itself_with_its_own_prefix)
     static const struct scenario_request q[] = {
         {BE, 0, 40, 1, 7, 0}, {BE, 1, 70, 1, 7, 40}, {BE, 1.1, 96, 1, 0, 0}};
     sc.setup.kv_capacity_tokens = 128;
-    run(ask_together, q, 3);
+    byhand_run(ask_together, q, 3);
     ck_assert_int_eq(x.rc[0], -ENOMEM);
     ck_assert_uint_eq(free_tokens[0], 128); /* 5 blocks and the 3 of the prefix, still cache */
     /* 30 rows from 1.1 s on: the prefix was there. */
@@ -199,7 +178,7 @@ START_TEST(a_prefix_is_cache_again_when_its_prefill_is_cancelled)
     static const struct scenario_request q[] = {
         {BE, 0, 40, 1, 7, 0}, {BE, 1, 70, 1, 7, 40}, {BE, 1.1, 120, 1, 0, 0}};
     sc.setup.kv_capacity_tokens = 128;
-    run(begin_and_cancel, q, 3);
+    byhand_run(begin_and_cancel, q, 3);
     ck_assert_int_eq(x.rc[0], 0);
     ck_assert_int_eq(x.rc[1], 0);
     ck_assert_uint_eq(free_tokens[0], 128);
@@ -225,7 +204,7 @@ START_TEST(an_evicted_prefix_is_freed_once)
 {
     static const struct scenario_request q[] = {{BE, 0, 40, 1, 7, 0}, {BE, 1, 90, 1, 7, 40}};
     sc.setup.kv_capacity_tokens = 128;
-    run(drop_prefix, q, 2);
+    byhand_run(drop_prefix, q, 2);
     ck_assert_int_eq(x.rc[0], 0);
     ck_assert_int_eq(x.rc[1], -EINVAL);
     ck_assert_uint_eq(free_tokens[0], 128);
@@ -246,7 +225,7 @@ START_TEST(the_oldest_cold_prefix_goes_first)
                                                 {BE, 1, 60, 1, 8, 20},
                                                 {BE, 0.5, 80, 1, 0, 0}};
     sc.setup.kv_capacity_tokens = 128;
-    run(script_serve, q, 5);
+    byhand_run(script_serve, q, 5);
     ck_assert_uint_eq(sc.result.counters[COUNTER_KV_COLD_DROPS], 1);
     /* 1.04 s: turn 1 of session 7 computes all 60 rows: 1100; session 8's came at 1.12 s: 40. */
     ck_assert_int_eq(sc.records[2].finish_ns, MS(1100) + 6);
@@ -274,7 +253,7 @@ static void recompute(struct sched *s, struct script *y)
 START_TEST(evicted_kv_is_prefilled_again_with_what_was_generated)
 {
     static const struct scenario_request q[] = {{BE, 0, 100, 5, 0, 0}};
-    run(recompute, q, 1);
+    byhand_run(recompute, q, 1);
     static const double ms[] = {100, 110, 120, 183, 193};
     ck_assert_uint_eq(sc.records[0].tokens_n, 5);
     for (int i = 0; i < 5; i++) {
@@ -323,7 +302,7 @@ START_TEST(swapped_kv_leaves_and_returns_through_the_loader)
     const int fixed_ms = _i == 0 ? 0 : 7;
     sc.setup.kv_capacity_tokens = 128;
     sc.machine.swap_fixed_ns = MS(fixed_ms);
-    run(swap, q, 1);
+    byhand_run(swap, q, 1);
     ck_assert_int_eq(x.rc[0], 0);
     ck_assert_int_eq(x.rc[1], -EINVAL);
     ck_assert_int_eq(x.rc[2], 0);
@@ -378,7 +357,7 @@ START_TEST(a_cancelled_request_leaves_at_once_or_at_the_end_of_its_pass)
         {BE, 0, 50, 5, 7, 0}, {BE, 0, 50, 1, 0, 0}, {BE, 0, 20, 1, 0, 0}, {BE, 0.1, 60, 1, 7, 50}};
     static const int64_t at[] = {MS(30), MS(20), MS(500), TIME_NEVER_NS};
     cancels(4, at);
-    run(serve_one_at_a_time, q, 4);
+    byhand_run(serve_one_at_a_time, q, 4);
     ck_assert_int_eq((int)sc.records[0].state, (int)REQUEST_STATE_SHED);
     ck_assert_int_eq(sc.records[0].finish_ns, MS(50) + 3);
     ck_assert_uint_eq(sc.records[0].tokens_n, 1);
@@ -404,7 +383,7 @@ START_TEST(a_later_turn_does_not_arrive_after_the_last_instant_of_its_session)
     static const int64_t never[] = {TIME_NEVER_NS, TIME_NEVER_NS};
     cancels(2, never);
     sc.trace.extras[1].until_ns = MS(150) + 3;
-    run(serve_one_at_a_time, q, 2);
+    byhand_run(serve_one_at_a_time, q, 2);
     ck_assert_uint_eq(sc.result.audit.finished, 1);
     ck_assert_uint_eq(sc.result.audit.future, 1);
     ck_assert_uint_eq(sc.result.counters[COUNTER_KV_COLD_DROPS], 0); /* nothing was kept for it */
@@ -418,7 +397,7 @@ START_TEST(a_turn_due_before_the_last_instant_arrives)
     static const int64_t never[] = {TIME_NEVER_NS, TIME_NEVER_NS};
     cancels(2, never);
     sc.trace.extras[1].until_ns = MS(150) + 4;
-    run(serve_one_at_a_time, q, 2);
+    byhand_run(serve_one_at_a_time, q, 2);
     ck_assert_uint_eq(sc.result.audit.finished, 2);
     ck_assert_int_eq(sc.records[1].arrival_ns, MS(150) + 3);
 }
@@ -442,7 +421,7 @@ START_TEST(a_request_cancelled_during_a_swap_leaves_when_it_ends)
     static const struct scenario_request q[] = {{BE, 0, 100, 3, 0, 0}};
     static const int64_t at[] = {MS(150)};
     cancels(1, at);
-    run(swap_only, q, 1);
+    byhand_run(swap_only, q, 1);
     ck_assert_int_eq(x.rc[1], -EINVAL);
     ck_assert_uint_eq(sc.result.counters[COUNTER_SHED_REFUSED], 1);
     ck_assert_int_eq((int)sc.records[0].state, (int)REQUEST_STATE_SHED);
@@ -481,7 +460,7 @@ START_TEST(kv_between_turns_is_cached_pinned_dropped_or_swapped)
                              0,       -EALREADY, -EALREADY, 0,         -ENOENT};
     static const uint64_t left[] = {160, 160, 128, 128, 160, 128, 128, 160, 160, 160};
     sc.setup.kv_capacity_tokens = 160;
-    run(between_turns, q, 2);
+    byhand_run(between_turns, q, 2);
     for (int i = 0; i < 10; i++) {
         ck_assert_msg(x.rc[i] == rc[i] && session_free[i] == left[i], "ask %d: %d, %llu free", i,
                       x.rc[i], (unsigned long long)session_free[i]);
@@ -510,7 +489,7 @@ START_TEST(a_turn_reads_back_what_went_to_flash_before_it)
 {
     static const struct scenario_request q[] = {{BE, 0, 32, 1, 7, 0}, {BE, 0.2, 64, 1, 7, 32}};
     sc.setup.kv_capacity_tokens = 160;
-    run(swap_between_turns, q, 2);
+    byhand_run(swap_between_turns, q, 2);
     ck_assert_int_eq(x.rc[0], 0);
     ck_assert_int_eq(x.rc[1], 0);
     ck_assert_uint_eq(session_free[0], 160);
@@ -518,29 +497,21 @@ START_TEST(a_turn_reads_back_what_went_to_flash_before_it)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("engine memory");
-    TCase *t = tcase_create("by hand");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, kv_is_held_in_whole_blocks);
-    tcase_add_test(t, a_waiting_prefix_is_only_cache_also_after_a_refusal);
-    tcase_add_test(t, an_evicted_prefix_is_freed_once);
-    tcase_add_test(t, a_pass_makes_no_room_for_itself_with_its_own_prefix);
-    tcase_add_test(t, a_prefix_is_cache_again_when_its_prefill_is_cancelled);
-    tcase_add_test(t, the_oldest_cold_prefix_goes_first);
-    tcase_add_test(t, evicted_kv_is_prefilled_again_with_what_was_generated);
-    tcase_add_loop_test(t, swapped_kv_leaves_and_returns_through_the_loader, 0, 2);
-    tcase_add_test(t, a_cancelled_request_leaves_at_once_or_at_the_end_of_its_pass);
-    tcase_add_test(t, a_later_turn_does_not_arrive_after_the_last_instant_of_its_session);
-    tcase_add_test(t, a_turn_due_before_the_last_instant_arrives);
-    tcase_add_test(t, a_request_cancelled_during_a_swap_leaves_when_it_ends);
-    tcase_add_test(t, kv_between_turns_is_cached_pinned_dropped_or_swapped);
-    tcase_add_test(t, a_turn_reads_back_what_went_to_flash_before_it);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("by hand", .setup = setup, .teardown = byhand_teardown),
+    TEST(kv_is_held_in_whole_blocks),
+    TEST(a_waiting_prefix_is_only_cache_also_after_a_refusal),
+    TEST(an_evicted_prefix_is_freed_once),
+    TEST(a_pass_makes_no_room_for_itself_with_its_own_prefix),
+    TEST(a_prefix_is_cache_again_when_its_prefill_is_cancelled),
+    TEST(the_oldest_cold_prefix_goes_first),
+    TEST(evicted_kv_is_prefilled_again_with_what_was_generated),
+    LOOP(swapped_kv_leaves_and_returns_through_the_loader, 2),
+    TEST(a_cancelled_request_leaves_at_once_or_at_the_end_of_its_pass),
+    TEST(a_later_turn_does_not_arrive_after_the_last_instant_of_its_session),
+    TEST(a_turn_due_before_the_last_instant_arrives),
+    TEST(a_request_cancelled_during_a_swap_leaves_when_it_ends),
+    TEST(kv_between_turns_is_cached_pinned_dropped_or_swapped),
+    TEST(a_turn_reads_back_what_went_to_flash_before_it),
+};
+SUITE_MAIN("engine memory", suite)

@@ -1,11 +1,10 @@
 /* A device that works beside passes (sched_occupy): it takes no launch, draws what it draws in
  * decode, and its end is an instant of the policy's. */
-#include <check.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/helpers/script.h"
+#include "tests/helpers/suite.h"
 
 #define BE REQUEST_CLASS_PROACTIVE
 #define MS(t) ((int64_t)((t)*1e6 + 0.5))
@@ -91,15 +90,7 @@ START_TEST(an_occupied_device_draws_power_and_takes_no_launch)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("engine occupied");
-    TCase *t = tcase_create("by hand");
-    tcase_add_test(t, an_occupied_device_draws_power_and_takes_no_launch);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? 0 : 1;
-}
+static const struct suite_row suite[] = {
+    TEST(an_occupied_device_draws_power_and_takes_no_launch),
+};
+SUITE_MAIN("engine occupied", suite)

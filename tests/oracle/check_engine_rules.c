@@ -1,13 +1,13 @@
 /* Rules of the engine that sit at degenerate points in plain runs: a queue whose last item is given
  * up, a policy that polls, noise, a batch that is sampled, KV of a prefix that is used in part and
  * of drafts that were wrong, estimates. By hand. Toy iGPU: 1 ns a kernel where nothing is said. */
-#include <check.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/helpers/script.h"
+#include "tests/helpers/suite.h"
 
 #define RT REQUEST_CLASS_REACTIVE
 #define BE REQUEST_CLASS_PROACTIVE
@@ -507,33 +507,24 @@ START_TEST(a_pause_of_a_session_is_no_stall)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("engine rules");
-    TCase *t = tcase_create("by hand");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_loop_test(t, what_comes_after_a_cancelled_last_item_takes_its_place, 0, 2);
-    tcase_add_loop_test(t, polling_draws_power_while_a_device_works_and_only_then, 0, 2);
-    tcase_add_test(t, noise_changes_no_mean);
-    tcase_add_test(t, a_timer_for_now_is_a_timer);
-    tcase_add_loop_test(t, a_policy_without_a_required_hook_is_refused, 0, 2);
-    tcase_add_loop_test(t, a_request_must_fit_with_its_output, 0, 2);
-    tcase_add_test(t, a_cancelled_pass_makes_no_cache_of_what_was_computed);
-    tcase_add_test(t, a_prompt_of_one_token_is_a_prompt);
-    tcase_add_test(t, the_rest_of_a_suspended_kernel_takes_its_rest);
-    tcase_add_test(t, a_pause_of_a_session_is_no_stall);
-    tcase_add_test(t, the_host_samples_row_by_row);
-    tcase_add_test(t, a_prefix_used_in_part_gives_back_its_other_blocks);
-    tcase_add_test(t, wrong_drafts_give_back_their_blocks);
-    tcase_add_test(t, an_estimate_has_the_watts_of_its_phase);
-    tcase_add_loop_test(t, annotations_are_off_by_the_noise_of_their_phase, 0, 2);
-    suite_add_tcase(s, t);
-    TCase *own = tcase_create("several runs");
-    tcase_add_test(own, the_same_work_meets_the_same_noise);
-    suite_add_tcase(s, own);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("by hand", .setup = setup, .teardown = teardown),
+    LOOP(what_comes_after_a_cancelled_last_item_takes_its_place, 2),
+    LOOP(polling_draws_power_while_a_device_works_and_only_then, 2),
+    TEST(noise_changes_no_mean),
+    TEST(a_timer_for_now_is_a_timer),
+    LOOP(a_policy_without_a_required_hook_is_refused, 2),
+    LOOP(a_request_must_fit_with_its_output, 2),
+    TEST(a_cancelled_pass_makes_no_cache_of_what_was_computed),
+    TEST(a_prompt_of_one_token_is_a_prompt),
+    TEST(the_rest_of_a_suspended_kernel_takes_its_rest),
+    TEST(a_pause_of_a_session_is_no_stall),
+    TEST(the_host_samples_row_by_row),
+    TEST(a_prefix_used_in_part_gives_back_its_other_blocks),
+    TEST(wrong_drafts_give_back_their_blocks),
+    TEST(an_estimate_has_the_watts_of_its_phase),
+    LOOP(annotations_are_off_by_the_noise_of_their_phase, 2),
+    CASE("several runs"),
+    TEST(the_same_work_meets_the_same_noise),
+};
+SUITE_MAIN("engine rules", suite)

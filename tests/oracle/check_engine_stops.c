@@ -5,19 +5,12 @@
  *   layer 0: QKV 0-4, 4-8, MHA 8-14, FFN 14-22, 22-30;  layer 1: 30-34, 34-38, 38-44, 44-52, 52-60;
  *   head 60-61.
  * Ops 0 to 6 begin at 0, 8, 14, 30, 38, 44, 60. */
-#include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/helpers/script.h"
+#include "tests/helpers/byhand.h"
 
-#define RT REQUEST_CLASS_REACTIVE
-#define BE REQUEST_CLASS_PROACTIVE
-#define MS(t) ((int64_t)((t)*1e6 + 0.5))
-
-static struct scenario sc;
-static struct script x;
 static int64_t lost_ns, solo_sum_ns, lead_ns[SCRIPT_MAX], start_ns[SCRIPT_MAX];
 
 static void on_ended(void *self, int64_t now_ns, const struct launch *l, int64_t solo, int64_t lost)
@@ -38,34 +31,12 @@ static void on_started(void *self, int64_t now_ns, const struct launch *l, int64
 
 static void setup(void)
 {
-    scenario_init(&sc);
-    memset(&x, 0, sizeof x);
+    byhand_setup();
     lost_ns = 0;
     solo_sum_ns = 0;
     sc.observer.launch_ended = on_ended;
     sc.observer.launch_started = on_started;
-    sc.llm.n_layers = 2;
-    for (int d = NPU; d <= IGPU; d++) { /* the iGPU as fast, but for whole ops */
-        scenario_cost(&sc, d, OP_QKV, 4, 0, 5);
-        scenario_cost(&sc, d, OP_MHA, 6, 0, 5);
-        scenario_cost(&sc, d, OP_FFN, 8, 0, 5);
-        scenario_cost(&sc, d, OP_HEAD, 1, 0, 5);
-    }
-    sc.machine.devices[NPU].static_attention = false;
-}
-
-static void teardown(void)
-{
-    scenario_fini(&sc);
-}
-
-static void run(void (*step)(struct sched *, struct script *), const struct scenario_request *q,
-                uint32_t n)
-{
-    x.step = step;
-    int rc = script_run(&sc, &x, q, n);
-    ck_assert_msg(rc == 0, "%s", sc.result.message);
-    ck_assert(sc.result.audit.clean);
+    byhand_toy(5);
 }
 
 static void ended(uint32_t i, double ms, enum launch_outcome outcome, uint32_t op,
@@ -133,7 +104,7 @@ START_TEST(a_launch_stops_at_its_next_yield_point_and_nothing_is_lost)
         sc.setup.collapse = collapse == 1;
         stop_ms = stops[_i].at_ms;
         x.yield = stops[_i].yield;
-        run(stop_once, one, 1);
+        byhand_run(stop_once, one, 1);
         ck_assert_int_eq(x.rc[0], 0);
         ck_assert_int_eq(x.rc[1], -EALREADY);
         ended(0, stops[_i].ends_ms, LAUNCH_OUTCOME_YIELDED, stops[_i].op, stops[_i].rows_todo);
@@ -143,7 +114,7 @@ START_TEST(a_launch_stops_at_its_next_yield_point_and_nothing_is_lost)
         ck_assert_uint_eq(sc.result.counters[COUNTER_PREEMPT_REFUSED], 1);
         ck_assert_uint_eq(sc.result.counters[COUNTER_LAUNCH_YIELDED], 1);
         ck_assert_int_eq(lost_ns, 0);
-        teardown();
+        byhand_teardown();
     }
 }
 END_TEST
@@ -152,7 +123,7 @@ START_TEST(a_launch_that_yields_at_its_end_only_does_not_stop_before)
 {
     stop_ms = 1;
     x.yield = YIELD_PASS;
-    run(stop_once, one, 1);
+    byhand_run(stop_once, one, 1);
     ck_assert_int_eq(x.rc[0], 0);
     ended(0, 61, LAUNCH_OUTCOME_DONE, 7, 0);
 }
@@ -165,13 +136,13 @@ START_TEST(kernels_in_flight_run_before_a_stop)
     stop_ms = 1;
     inflight = 2;
     x.yield = YIELD_KERNEL;
-    run(stop_once, one, 1);
+    byhand_run(stop_once, one, 1);
     ended(0, 8, LAUNCH_OUTCOME_YIELDED, 1, 512);
-    teardown();
+    byhand_teardown();
     setup();
     inflight = 3;
     x.yield = YIELD_KERNEL;
-    run(stop_once, one, 1);
+    byhand_run(stop_once, one, 1);
     ended(0, 14, LAUNCH_OUTCOME_YIELDED, 2, 512);
     inflight = 1;
 }
@@ -184,7 +155,7 @@ START_TEST(a_device_that_withdraws_takes_kernels_in_flight_back)
     inflight = 3;
     x.yield = YIELD_KERNEL;
     sc.machine.devices[NPU].can_withdraw = true;
-    run(stop_once, one, 1);
+    byhand_run(stop_once, one, 1);
     ended(0, 4, LAUNCH_OUTCOME_YIELDED, 0, 256);
     inflight = 1;
 }
@@ -198,7 +169,7 @@ START_TEST(a_device_that_withdraws_can_be_asked_not_to)
     how.drain = true;
     x.yield = YIELD_KERNEL;
     sc.machine.devices[NPU].can_withdraw = true;
-    run(stop_once, one, 1);
+    byhand_run(stop_once, one, 1);
     ended(0, 14, LAUNCH_OUTCOME_YIELDED, 2, 512);
     inflight = 1;
     how.drain = false;
@@ -215,7 +186,7 @@ START_TEST(a_stop_during_host_work_ends_the_launch_at_once)
     sc.machine.schedule_ns = MS(1);
     sc.machine.devices[NPU].submit_ns = MS(2);
     sc.machine.devices[NPU].completion_ns = MS(3);
-    run(stop_once, one, 1);
+    byhand_run(stop_once, one, 1);
     ended(0, 2, LAUNCH_OUTCOME_YIELDED, 0, 512);
     ended(1, 69, LAUNCH_OUTCOME_DONE, 7, 0);
     ck_assert_int_eq(sc.records[0].start_ns, MS(8));
@@ -247,7 +218,7 @@ START_TEST(a_launch_of_nothing_and_a_stop_that_contradicts_itself_are_refused)
 {
     sc.machine.devices[NPU].can_reset = true;
     sc.machine.devices[NPU].can_suspend = true;
-    run(malformed, one, 1);
+    byhand_run(malformed, one, 1);
     ck_assert_int_eq(x.rc[0], -EINVAL);
     ck_assert_int_eq(x.rc[1], -EINVAL);
     ck_assert_uint_eq(sc.result.counters[COUNTER_LAUNCH_BAD_SPAN], 3);
@@ -276,20 +247,20 @@ START_TEST(reset_kills_the_running_kernel_and_loses_its_work)
         sc.setup.collapse = collapse == 1;
         sc.machine.devices[NPU].can_reset = true;
         sc.machine.devices[NPU].reset_ns = MS(0.5);
-        run(reset_once, one, 1);
+        byhand_run(reset_once, one, 1);
         ck_assert_int_eq(x.rc[0], 0);
         ended(0, 5.5, LAUNCH_OUTCOME_RESET, 0, 256);
         ended(1, 62.5, LAUNCH_OUTCOME_DONE, 7, 0);
         ck_assert_int_eq(lost_ns, MS(1));
         ck_assert_uint_eq(sc.result.counters[COUNTER_LAUNCH_RESET], 1);
-        teardown();
+        byhand_teardown();
     }
 }
 END_TEST
 
 START_TEST(a_device_without_reset_refuses_it)
 {
-    run(reset_once, one, 1);
+    byhand_run(reset_once, one, 1);
     ck_assert_int_eq(x.rc[0], -EPERM);
     ck_assert_uint_eq(sc.result.counters[COUNTER_PREEMPT_REFUSED], 1);
     ended(0, 61, LAUNCH_OUTCOME_DONE, 7, 0);
@@ -334,7 +305,7 @@ START_TEST(a_suspended_kernel_goes_on_where_it_stopped)
         goes_on_with = NPU;
         suspend_ms[0] = 5;
         suspend_ms[1] = k / 2 == 1 ? 7.5 : 0;
-        run(suspend, one, 1);
+        byhand_run(suspend, one, 1);
         ck_assert_int_eq(x.rc[0], 0);
         ended(0, 5.5, LAUNCH_OUTCOME_YIELDED, 0, 256);
         if (k / 2 == 1) {
@@ -346,7 +317,7 @@ START_TEST(a_suspended_kernel_goes_on_where_it_stopped)
         ck_assert_int_eq(lost_ns, 0);
         ck_assert_int_eq(solo_sum_ns, MS(61));
         ck_assert_uint_eq(sc.result.kernels, 11);
-        teardown();
+        byhand_teardown();
     }
 }
 END_TEST
@@ -359,7 +330,7 @@ START_TEST(a_suspended_kernel_starts_over_on_another_device)
     goes_on_with = IGPU;
     suspend_ms[0] = 5;
     suspend_ms[1] = 0;
-    run(suspend, one, 1);
+    byhand_run(suspend, one, 1);
     ended(0, 5.5, LAUNCH_OUTCOME_YIELDED, 0, 256);
     ended(1, 42.5, LAUNCH_OUTCOME_DONE, 7, 0);
 }
@@ -370,7 +341,7 @@ START_TEST(a_device_that_cannot_suspend_refuses_it)
     goes_on_with = NPU;
     suspend_ms[0] = 5;
     suspend_ms[1] = 0;
-    run(suspend, one, 1);
+    byhand_run(suspend, one, 1);
     ck_assert_int_eq(x.rc[0], -EPERM);
     ended(0, 61, LAUNCH_OUTCOME_DONE, 7, 0);
 }
@@ -407,7 +378,7 @@ START_TEST(a_queued_launch_starts_when_the_one_before_ends)
 {
     sc.machine.devices[NPU].inflight_depth = 2;
     sc.machine.devices[NPU].submit_ns = MS(2);
-    run(queue_two, three, 3);
+    byhand_run(queue_two, three, 3);
     ck_assert_int_eq(x.rc[0], 0);
     ck_assert_int_eq(x.rc[1], 0);
     ck_assert_int_eq(x.rc[2], -EBUSY);
@@ -449,7 +420,7 @@ START_TEST(a_withdrawn_launch_ends_at_once_and_leaves_no_trace_on_the_device)
     sc.machine.devices[NPU].inflight_depth = 2;
     sc.machine.devices[NPU].can_withdraw = true;
     sc.machine.sync_ns = MS(5);
-    run(withdraw, three, 2);
+    byhand_run(withdraw, three, 2);
     ck_assert_int_eq(x.rc[2], 0);
     ended(0, 10, LAUNCH_OUTCOME_WITHDRAWN, 0, 512);
     ended(1, 14, LAUNCH_OUTCOME_DONE, 1, 512);
@@ -463,7 +434,7 @@ END_TEST
 START_TEST(a_queue_that_takes_nothing_back_refuses_to_withdraw)
 {
     sc.machine.devices[NPU].inflight_depth = 2;
-    run(withdraw, three, 2);
+    byhand_run(withdraw, three, 2);
     ck_assert_int_eq(x.rc[2], -EPERM);
     ended(0, 61, LAUNCH_OUTCOME_DONE, 7, 0);
     ended(1, 122, LAUNCH_OUTCOME_DONE, 7, 0);
@@ -504,7 +475,7 @@ START_TEST(an_op_ends_with_its_last_share_and_a_change_of_device_costs_the_barri
 {
     scenario_cost(&sc, IGPU, OP_QKV, 6, 0, 5);
     sc.machine.sync_ns = MS(3);
-    run(shares, one, 1);
+    byhand_run(shares, one, 1);
     ck_assert_int_eq(x.rc[0], 0);
     ck_assert_int_eq(x.rc[1], -EINVAL);
     ck_assert_int_eq(x.rc[2], 0);
@@ -530,7 +501,7 @@ START_TEST(tokens_are_out_when_the_host_has_sampled_them)
     static const struct scenario_request two_tokens[] = {{BE, 0, 512, 2, 0, 0}};
     sc.machine.sample_ns_per_token = MS(2);
     scenario_cost(&sc, IGPU, OP_LAYER, 7, 0, 5);
-    run(then_decode, two_tokens, 1);
+    byhand_run(then_decode, two_tokens, 1);
     ck_assert_int_eq(sc.records[0].token_ns[0], MS(63));
     ck_assert_int_eq(sc.records[0].token_ns[1], MS(80));
 }
@@ -549,7 +520,7 @@ START_TEST(suspending_exactly_between_two_kernels_interrupts_nothing)
         goes_on_with = NPU;
         suspend_ms[0] = 4;
         suspend_ms[1] = k / 2 == 1 ? 8 : 9;
-        run(suspend, one, 1);
+        byhand_run(suspend, one, 1);
         ended(0, 4, LAUNCH_OUTCOME_YIELDED, 0, 256);
         if (k / 2 == 1) {
             ended(1, 8, LAUNCH_OUTCOME_YIELDED, 1, 512);
@@ -558,41 +529,32 @@ START_TEST(suspending_exactly_between_two_kernels_interrupts_nothing)
             ended(1, 9.5, LAUNCH_OUTCOME_YIELDED, 1, 512);
             ended(2, 61.5, LAUNCH_OUTCOME_DONE, 7, 0);
         }
-        teardown();
+        byhand_teardown();
     }
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("engine stops");
-    TCase *loop = tcase_create("yields");
-    tcase_add_loop_test(loop, a_launch_stops_at_its_next_yield_point_and_nothing_is_lost, 0,
-                        (int)(sizeof stops / sizeof stops[0]));
-    tcase_add_test(loop, reset_kills_the_running_kernel_and_loses_its_work);
-    tcase_add_test(loop, a_suspended_kernel_goes_on_where_it_stopped);
-    tcase_add_test(loop, suspending_exactly_between_two_kernels_interrupts_nothing);
-    suite_add_tcase(s, loop);
-    TCase *t = tcase_create("by hand");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, a_launch_that_yields_at_its_end_only_does_not_stop_before);
-    tcase_add_test(t, kernels_in_flight_run_before_a_stop);
-    tcase_add_test(t, a_device_that_withdraws_takes_kernels_in_flight_back);
-    tcase_add_test(t, a_device_that_withdraws_can_be_asked_not_to);
-    tcase_add_test(t, a_stop_during_host_work_ends_the_launch_at_once);
-    tcase_add_test(t, a_launch_of_nothing_and_a_stop_that_contradicts_itself_are_refused);
-    tcase_add_test(t, a_device_without_reset_refuses_it);
-    tcase_add_test(t, a_suspended_kernel_starts_over_on_another_device);
-    tcase_add_test(t, a_device_that_cannot_suspend_refuses_it);
-    tcase_add_test(t, a_queued_launch_starts_when_the_one_before_ends);
-    tcase_add_test(t, a_withdrawn_launch_ends_at_once_and_leaves_no_trace_on_the_device);
-    tcase_add_test(t, a_queue_that_takes_nothing_back_refuses_to_withdraw);
-    tcase_add_test(t, an_op_ends_with_its_last_share_and_a_change_of_device_costs_the_barrier);
-    tcase_add_test(t, tokens_are_out_when_the_host_has_sampled_them);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("yields"),
+    LOOP(a_launch_stops_at_its_next_yield_point_and_nothing_is_lost,
+         (sizeof stops / sizeof stops[0])),
+    TEST(reset_kills_the_running_kernel_and_loses_its_work),
+    TEST(a_suspended_kernel_goes_on_where_it_stopped),
+    TEST(suspending_exactly_between_two_kernels_interrupts_nothing),
+    CASE("by hand", .setup = setup, .teardown = byhand_teardown),
+    TEST(a_launch_that_yields_at_its_end_only_does_not_stop_before),
+    TEST(kernels_in_flight_run_before_a_stop),
+    TEST(a_device_that_withdraws_takes_kernels_in_flight_back),
+    TEST(a_device_that_withdraws_can_be_asked_not_to),
+    TEST(a_stop_during_host_work_ends_the_launch_at_once),
+    TEST(a_launch_of_nothing_and_a_stop_that_contradicts_itself_are_refused),
+    TEST(a_device_without_reset_refuses_it),
+    TEST(a_suspended_kernel_starts_over_on_another_device),
+    TEST(a_device_that_cannot_suspend_refuses_it),
+    TEST(a_queued_launch_starts_when_the_one_before_ends),
+    TEST(a_withdrawn_launch_ends_at_once_and_leaves_no_trace_on_the_device),
+    TEST(a_queue_that_takes_nothing_back_refuses_to_withdraw),
+    TEST(an_op_ends_with_its_last_share_and_a_change_of_device_costs_the_barrier),
+    TEST(tokens_are_out_when_the_host_has_sampled_them),
+};
+SUITE_MAIN("engine stops", suite)

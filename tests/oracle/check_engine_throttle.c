@@ -1,15 +1,11 @@
 /* Power limits against the closed form. Toy iGPU: one layer, QKV 4 s, attention 6 s, FFN 8 s, head
  * 2 s: 20 s of prefill alone, at 30 W above nothing; everything else draws nothing. */
-#include <check.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "sim/metrics/explain.h"
-#include "tests/helpers/script.h"
+#include "tests/helpers/byhand.h"
 
-static struct scenario sc;
-static struct script x;
 static double speeds[16], at_s[16];
 static uint32_t n_speeds;
 
@@ -23,8 +19,7 @@ static void on_speed(void *self, int64_t now_ns, double speed)
 
 static void setup(void)
 {
-    scenario_init(&sc);
-    memset(&x, 0, sizeof x);
+    byhand_setup();
     n_speeds = 0;
     sc.observer.speed = on_speed;
     sc.llm.n_layers = 1;
@@ -43,25 +38,18 @@ static void setup(void)
     x.device = IGPU;
 }
 
-static void teardown(void)
-{
-    scenario_fini(&sc);
-}
-
 static double finish_s(double limit, double burst, double tau, double exponent, double least)
 {
     static const struct scenario_request one[] = {{REQUEST_CLASS_PROACTIVE, 0, 256, 1, 0, 0}};
     sc.setup.throttle = (struct sim_throttle){limit, burst, tau, exponent, least};
-    int rc = script_run(&sc, &x, one, 1);
-    ck_assert_msg(rc == 0, "%s", sc.result.message);
-    ck_assert(sc.result.audit.clean);
+    byhand_run(x.step, one, 1);
     return (double)sc.records[0].finish_ns / 1e9;
 }
 
 START_TEST(no_limit_slows_nothing)
 {
     ck_assert_double_eq_tol(finish_s(0, 0, 1, 3, 0.1), 20.0, 1e-6);
-    teardown();
+    byhand_teardown();
     setup();
     ck_assert_double_eq_tol(finish_s(30, 0, 5, 3, 0.1), 20.0, 1e-6); /* P never is above it */
     ck_assert_uint_eq(n_speeds, 0);
@@ -226,25 +214,17 @@ START_TEST(frames_keep_their_speed)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("throttle");
-    TCase *t = tcase_create("throttle");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, no_limit_slows_nothing);
-    tcase_add_test(t, the_average_meets_the_limit_when_the_closed_form_says);
-    tcase_add_test(t, bursts_are_limited_at_once_and_the_average_later);
-    tcase_add_test(t, nothing_runs_below_the_least_speed);
-    tcase_add_test(t, an_rc_model_is_the_same_equation);
-    tcase_add_test(t, throttling_is_not_contention);
-    tcase_add_test(t, throttling_is_explained);
-    tcase_add_test(t, what_idles_draws_its_power_at_any_speed);
-    tcase_add_test(t, the_loader_keeps_its_speed);
-    tcase_add_test(t, frames_keep_their_speed);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("throttle", .setup = setup, .teardown = byhand_teardown),
+    TEST(no_limit_slows_nothing),
+    TEST(the_average_meets_the_limit_when_the_closed_form_says),
+    TEST(bursts_are_limited_at_once_and_the_average_later),
+    TEST(nothing_runs_below_the_least_speed),
+    TEST(an_rc_model_is_the_same_equation),
+    TEST(throttling_is_not_contention),
+    TEST(throttling_is_explained),
+    TEST(what_idles_draws_its_power_at_any_speed),
+    TEST(the_loader_keeps_its_speed),
+    TEST(frames_keep_their_speed),
+};
+SUITE_MAIN("throttle", suite)

@@ -1,8 +1,6 @@
 /* A kernel has one price, whoever asks: validation, calibration, a run, a policy's estimate. Every
  * (SoC, device, runtime, weight width) that is shipped goes through all of them. */
-#include <check.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -11,6 +9,7 @@
 #include "sim/base/json.h"
 #include "sim/base/units.h"
 #include "sim/engine/sim.h"
+#include "tests/helpers/suite.h"
 
 #define PROMPT 300 /* neither a multiple of a chunk nor below every chunk */
 
@@ -219,17 +218,9 @@ START_TEST(a_runtimes_static_shape_holds_in_a_run)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("one price");
-    TCase *t = tcase_create("prices");
-    tcase_set_timeout(t, 60);
-    tcase_add_test(t, every_shipped_entry_has_one_price);
-    tcase_add_test(t, a_runtimes_static_shape_holds_in_a_run);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("prices", .timeout_s = 60),
+    TEST(every_shipped_entry_has_one_price),
+    TEST(a_runtimes_static_shape_holds_in_a_run),
+};
+SUITE_MAIN("one price", suite)

@@ -1,10 +1,10 @@
 /* The event queue and clock against queueing theory. */
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "sim/engine/eventq.h"
 #include "tests/helpers/queue.h"
+#include "tests/helpers/suite.h"
 
 /* Recorded workload: C = 1e6, seed 42: mean time in system 10.1708, the value that a double loop,
  * ns-3 and OMNeT++ gave for the same variates; theory: 1 / (1 - 0.9) = 10. */
@@ -107,18 +107,10 @@ START_TEST(mg1_mean_wait_follows_pollaczek_khinchine)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("queues");
-    TCase *t = tcase_create("closed forms");
-    tcase_add_test(t, mm1_gives_the_recorded_mean);
-    tcase_add_test(t, integer_clock_and_double_loop_agree);
-    tcase_add_test(t, md1_mean_wait_is_rho_over_two_times_one_minus_rho);
-    tcase_add_test(t, mg1_mean_wait_follows_pollaczek_khinchine);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    TEST(mm1_gives_the_recorded_mean),
+    TEST(integer_clock_and_double_loop_agree),
+    TEST(md1_mean_wait_is_rho_over_two_times_one_minus_rho),
+    TEST(mg1_mean_wait_follows_pollaczek_khinchine),
+};
+SUITE_MAIN("queues", suite)

@@ -1,14 +1,13 @@
 /* A run that the simulator itself made with known numbers: the fit finds them again, and looks at
  * nothing but its own part of the run. Scores by hand. */
-#include <check.h>
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "experiments/validation/run_fit.h"
 #include "experiments/validation/run_score.h"
 #include "sim/base/arena.h"
+#include "tests/helpers/suite.h"
 #include "traces/traces.h"
 
 #define POLICY "vllm-v1:max_num_seqs=16,max_num_batched_tokens=512"
@@ -196,22 +195,13 @@ START_TEST(scores_are_those_of_hand_computation)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("fits to measured runs");
-    TCase *t = tcase_create("fit");
-    tcase_set_timeout(t, 300);
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, known_numbers_are_found_again);
-    tcase_add_test(t, later_latencies_do_not_leak_into_the_fit);
-    tcase_add_test(t, a_run_of_the_file_itself_moves_nothing);
-    tcase_add_test(t, keys_that_cannot_be_fitted_are_refused);
-    tcase_add_test(t, a_singular_fit_and_too_few_requests_are_refused);
-    tcase_add_test(t, scores_are_those_of_hand_computation);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? 0 : 1;
-}
+static const struct suite_row suite[] = {
+    CASE("fit", .setup = setup, .teardown = teardown, .timeout_s = 300),
+    TEST(known_numbers_are_found_again),
+    TEST(later_latencies_do_not_leak_into_the_fit),
+    TEST(a_run_of_the_file_itself_moves_nothing),
+    TEST(keys_that_cannot_be_fitted_are_refused),
+    TEST(a_singular_fit_and_too_few_requests_are_refused),
+    TEST(scores_are_those_of_hand_computation),
+};
+SUITE_MAIN("fits to measured runs", suite)

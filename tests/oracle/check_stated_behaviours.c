@@ -3,11 +3,10 @@
  * loads on the toy machine (tests/helpers/rules.h); the expectation comes from an independent
  * computation here, and where the same load under another policy or with the rule switched off does
  * not behave so, the test asserts that too. */
-#include <check.h>
-#include <stdlib.h>
 
 #include "sim/base/rng.h"
 #include "tests/helpers/rules.h"
+#include "tests/helpers/suite.h"
 
 static struct observer watch;
 static struct rng rng;
@@ -339,18 +338,10 @@ START_TEST(srpt_minimises_mean_latency_over_all_preemptive_schedules)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("stated behaviours");
-    TCase *t = tcase_create("orders");
-    tcase_add_test(t, vtc_bounds_the_service_difference_of_backlogged_clients);
-    tcase_add_test(t, edf_meets_all_deadlines_of_feasible_sets_up_to_one_kernel);
-    tcase_add_test(t, srpt_minimises_mean_latency_over_all_orders);
-    tcase_add_test(t, srpt_minimises_mean_latency_over_all_preemptive_schedules);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    TEST(vtc_bounds_the_service_difference_of_backlogged_clients),
+    TEST(edf_meets_all_deadlines_of_feasible_sets_up_to_one_kernel),
+    TEST(srpt_minimises_mean_latency_over_all_orders),
+    TEST(srpt_minimises_mean_latency_over_all_preemptive_schedules),
+};
+SUITE_MAIN("stated behaviours", suite)

@@ -2,12 +2,12 @@
  * the toy machine (tests/helpers/rules.h): one device, no contention, no host costs. What is
  * watched is kept here, apart from the policy's queues. The same loads with the rule switched off,
  * or under another policy, break it, and the test asserts that too. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "sim/base/rng.h"
 #include "tests/helpers/rules.h"
+#include "tests/helpers/suite.h"
 
 enum { REQUESTS = 24 };
 
@@ -204,16 +204,8 @@ START_TEST(sarathi_never_stalls_a_decode_beyond_the_budgets_time)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("stated behaviours of iterations");
-    TCase *t = tcase_create("watched");
-    tcase_add_test(t, vllm_admits_in_order_and_recomputes_the_last_arrived);
-    tcase_add_test(t, sarathi_never_stalls_a_decode_beyond_the_budgets_time);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    TEST(vllm_admits_in_order_and_recomputes_the_last_arrived),
+    TEST(sarathi_never_stalls_a_decode_beyond_the_budgets_time),
+};
+SUITE_MAIN("stated behaviours of iterations", suite)

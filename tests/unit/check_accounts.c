@@ -1,9 +1,8 @@
 /* Clients' accounts against a linear scan. */
-#include <check.h>
-#include <stdlib.h>
 
 #include "policies/common/accounts.h"
 #include "sim/base/rng.h"
+#include "tests/helpers/suite.h"
 
 enum { CLIENTS = 200, STEPS = 20000 };
 
@@ -56,16 +55,8 @@ START_TEST(an_account_stays_where_it_is)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("accounts");
-    TCase *t = tcase_create("accounts");
-    tcase_add_test(t, least_is_what_a_scan_finds);
-    tcase_add_test(t, an_account_stays_where_it_is);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    TEST(least_is_what_a_scan_finds),
+    TEST(an_account_stays_where_it_is),
+};
+SUITE_MAIN("accounts", suite)

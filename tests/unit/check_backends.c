@@ -1,6 +1,5 @@
 /* Backends: every kernel of every instruction set and library against a plain reference, stamps in
  * order, and refusals that say what to do. Nothing here depends on how fast anything is. */
-#include <check.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 #include "hwmodels/backends/native_kernels.h"
 #include "sim/base/arena.h"
 #include "sim/base/rng.h"
+#include "tests/helpers/suite.h"
 
 /* ---- references, in double precision ---- */
 
@@ -345,20 +345,12 @@ START_TEST(all_instruction_sets_agree)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("backends");
-    TCase *t = tcase_create("backends");
-    tcase_set_timeout(t, 120);
-    tcase_add_loop_test(t, every_kernel_computes_what_the_reference_does, 0, 3);
-    tcase_add_loop_test(t, stamps_are_monotone_and_launches_run_in_order, 0, 3);
-    tcase_add_loop_test(t, a_library_that_is_not_there_is_an_error_with_a_package, 0, 2);
-    tcase_add_test(t, half_precision_is_exact);
-    tcase_add_test(t, all_instruction_sets_agree);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("backends", .timeout_s = 120),
+    LOOP(every_kernel_computes_what_the_reference_does, 3),
+    LOOP(stamps_are_monotone_and_launches_run_in_order, 3),
+    LOOP(a_library_that_is_not_there_is_an_error_with_a_package, 2),
+    TEST(half_precision_is_exact),
+    TEST(all_instruction_sets_agree),
+};
+SUITE_MAIN("backends", suite)

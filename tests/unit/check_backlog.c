@@ -1,11 +1,11 @@
 /* Parts of the metrics: the verdict on stability, and the map of live requests. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "sim/base/units.h"
 #include "sim/metrics/backlog.h"
 #include "sim/metrics/idmap.h"
+#include "tests/helpers/suite.h"
 
 /* A machine that serves one request at a time in `service_s`, in order of arrival or the last
  * first: n requests `gap_s` apart. */
@@ -150,18 +150,10 @@ START_TEST(idmap_agrees_with_a_plain_array)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("backlog");
-    TCase *c = tcase_create("backlog");
-    tcase_add_test(c, verdict_is_overloaded_when_the_machine_needs_longer_than_the_window);
-    tcase_add_test(c, verdict_judges_work_not_how_many_are_left);
-    tcase_add_test(c, verdict_is_stable_when_everyone_leaves_and_backlogged_after_a_surge);
-    tcase_add_test(c, idmap_agrees_with_a_plain_array);
-    suite_add_tcase(s, c);
-    SRunner *sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    TEST(verdict_is_overloaded_when_the_machine_needs_longer_than_the_window),
+    TEST(verdict_judges_work_not_how_many_are_left),
+    TEST(verdict_is_stable_when_everyone_leaves_and_backlogged_after_a_surge),
+    TEST(idmap_agrees_with_a_plain_array),
+};
+SUITE_MAIN("backlog", suite)

@@ -1,14 +1,13 @@
 /* The analyses as data: values against the kernel model asked directly, and what must hold by
  * construction. */
-#include <check.h>
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "experiments/run/chunks.h"
 #include "experiments/validation/characterize.h"
 #include "tests/helpers/model.h"
+#include "tests/helpers/suite.h"
 
 static struct config_options options;
 static struct config config;
@@ -151,21 +150,13 @@ START_TEST(a_study_that_is_not_there_is_refused)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("characterize");
-    TCase *t = tcase_create("characterize");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, verifying_no_draft_is_decoding);
-    tcase_add_test(t, rates_are_work_over_the_models_time);
-    tcase_add_test(t, pairs_add_up);
-    tcase_add_test(t, the_knee_is_the_smallest_chunk_near_the_best);
-    tcase_add_test(t, mixing_never_is_faster_than_a_part);
-    tcase_add_test(t, a_study_that_is_not_there_is_refused);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("characterize", .setup = setup, .teardown = teardown),
+    TEST(verifying_no_draft_is_decoding),
+    TEST(rates_are_work_over_the_models_time),
+    TEST(pairs_add_up),
+    TEST(the_knee_is_the_smallest_chunk_near_the_best),
+    TEST(mixing_never_is_faster_than_a_part),
+    TEST(a_study_that_is_not_there_is_refused),
+};
+SUITE_MAIN("characterize", suite)

@@ -1,5 +1,4 @@
 /* Verdicts by hand, and the quantities that need no statistics. */
-#include <check.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -7,6 +6,7 @@
 #include <unistd.h>
 
 #include "experiments/claims/claims.h"
+#include "tests/helpers/suite.h"
 
 /* ---- verdicts: five single traces 8, 9, 10, 11, 12: mean 10, sd sqrt(2.5), and with
  * t(0.975, 4) = 2.7764 the interval is 10 -+ 2.7764 * sqrt(2.5 / 5) = 10 -+ 1.963 ---- */
@@ -399,31 +399,22 @@ START_TEST(bad_claims_are_refused_by_file_and_place)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("claims");
-    TCase *t = tcase_create("claims");
-    tcase_set_timeout(t, 60);
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, a_number_within_the_range_of_single_traces_is_reproduced);
-    tcase_add_test(t, a_number_beyond_the_traces_but_on_the_same_side_of_neutral_is_the_direction);
-    tcase_add_test(t, a_number_is_not_decided_by_traces_spread_wider_than_the_effect);
-    tcase_add_test(t, a_set_up_replaces_what_it_names_and_adds_the_rest);
-    tcase_add_test(t, every_reading_is_judged_by_itself);
-    tcase_add_test(t, an_order_needs_the_whole_interval_and_its_mean_alone_is_the_direction);
-    tcase_add_test(t, what_has_no_spread_is_held_against_its_tolerance);
-    tcase_add_test(t, a_claim_is_as_good_as_its_worst_check_that_counts);
-    tcase_add_test(t, a_value_that_is_not_defined_is_not_reproduced);
-    tcase_add_test(t, the_sustained_rate_is_where_the_line_between_two_rates_crosses_the_limit);
-    tcase_add_test(t, a_limit_that_is_never_crossed_is_not_defined);
-    tcase_add_test(t, corun_follows_max_min_for_two_kernels);
-    tcase_add_test(t, a_batch_of_kernels_is_the_sum_of_its_sequences);
-    tcase_add_test(t, speculation_and_switching_are_quantities);
-    tcase_add_test(t, bad_claims_are_refused_by_file_and_place);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("claims", .setup = setup, .teardown = teardown, .timeout_s = 60),
+    TEST(a_number_within_the_range_of_single_traces_is_reproduced),
+    TEST(a_number_beyond_the_traces_but_on_the_same_side_of_neutral_is_the_direction),
+    TEST(a_number_is_not_decided_by_traces_spread_wider_than_the_effect),
+    TEST(a_set_up_replaces_what_it_names_and_adds_the_rest),
+    TEST(every_reading_is_judged_by_itself),
+    TEST(an_order_needs_the_whole_interval_and_its_mean_alone_is_the_direction),
+    TEST(what_has_no_spread_is_held_against_its_tolerance),
+    TEST(a_claim_is_as_good_as_its_worst_check_that_counts),
+    TEST(a_value_that_is_not_defined_is_not_reproduced),
+    TEST(the_sustained_rate_is_where_the_line_between_two_rates_crosses_the_limit),
+    TEST(a_limit_that_is_never_crossed_is_not_defined),
+    TEST(corun_follows_max_min_for_two_kernels),
+    TEST(a_batch_of_kernels_is_the_sum_of_its_sequences),
+    TEST(speculation_and_switching_are_quantities),
+    TEST(bad_claims_are_refused_by_file_and_place),
+};
+SUITE_MAIN("claims", suite)

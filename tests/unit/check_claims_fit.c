@@ -1,6 +1,5 @@
 /* History matching on claims whose answer is known: two powers of the machine are free, one claim
  * wants each value of the first, another one value of the second. */
-#include <check.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -8,6 +7,7 @@
 #include <unistd.h>
 
 #include "experiments/claims/fit.h"
+#include "tests/helpers/suite.h"
 
 static char claims_path[64], parameters_path[64], state_path[64];
 static struct err err;
@@ -145,18 +145,9 @@ START_TEST(what_holds_together_is_found_and_what_cannot_is_told)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("claims fit");
-    TCase *t = tcase_create("fit");
-    tcase_set_timeout(t, 120);
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, a_point_of_the_cube_is_a_set_up);
-    tcase_add_test(t, what_holds_together_is_found_and_what_cannot_is_told);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("fit", .setup = setup, .teardown = teardown, .timeout_s = 120),
+    TEST(a_point_of_the_cube_is_a_set_up),
+    TEST(what_holds_together_is_found_and_what_cannot_is_told),
+};
+SUITE_MAIN("claims fit", suite)

@@ -1,5 +1,4 @@
 /* Comparisons: common random numbers, and results that depend on nothing they should not. */
-#include <check.h>
 #include <cjson/cJSON.h>
 #include <gsl/gsl_randist.h>
 #include <math.h>
@@ -9,6 +8,7 @@
 #include "experiments/compare/compare.h"
 #include "experiments/run/runner.h"
 #include "sim/base/rng.h"
+#include "tests/helpers/suite.h"
 
 #define WORKLOAD "mixed:reactive_per_min=6,proactive_per_min=6,duration_s=60"
 #define REPLICATIONS 3
@@ -328,24 +328,15 @@ START_TEST(nothing_is_found_where_nothing_is)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("compare");
-    TCase *c = tcase_create("compare");
-    tcase_add_checked_fixture(c, setup, teardown);
-    tcase_add_test(c, results_do_not_depend_on_workers_or_order_of_policies);
-    tcase_add_test(c, a_million_replications_have_a_million_seeds);
-    tcase_add_test(c, policies_meet_the_same_requests_and_replications_differ);
-    tcase_add_test(c, the_first_replication_is_a_plain_run_with_the_seed);
-    tcase_add_test(c, a_policy_that_crashes_costs_its_own_runs_only);
-    tcase_add_test(c, json_holds_mean_interval_and_paired_difference);
-    tcase_add_test(c, p_holm_is_over_what_is_judged_and_the_first_metric_comes_first);
-    tcase_add_test(c, nothing_is_found_where_nothing_is);
-    tcase_set_timeout(c, 120);
-    suite_add_tcase(s, c);
-    SRunner *sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("compare", .setup = setup, .teardown = teardown, .timeout_s = 120),
+    TEST(results_do_not_depend_on_workers_or_order_of_policies),
+    TEST(a_million_replications_have_a_million_seeds),
+    TEST(policies_meet_the_same_requests_and_replications_differ),
+    TEST(the_first_replication_is_a_plain_run_with_the_seed),
+    TEST(a_policy_that_crashes_costs_its_own_runs_only),
+    TEST(json_holds_mean_interval_and_paired_difference),
+    TEST(p_holm_is_over_what_is_judged_and_the_first_metric_comes_first),
+    TEST(nothing_is_found_where_nothing_is),
+};
+SUITE_MAIN("compare", suite)

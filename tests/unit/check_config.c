@@ -1,13 +1,12 @@
 /* From options to a setup: overrides reach the simulation, errors name their place. */
-#include <check.h>
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "experiments/run/config.h"
 #include "experiments/shell/cli.h"
 #include "sim/base/units.h"
+#include "tests/helpers/suite.h"
 
 #define WORKLOAD "mixed:reactive_per_min=6,proactive_per_min=6,duration_s=120"
 
@@ -266,25 +265,17 @@ START_TEST(numbers_on_the_command_line_are_strict)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("config");
-    TCase *c = tcase_create("config");
-    tcase_add_checked_fixture(c, setup, teardown);
-    tcase_add_test(c, defaults_are_the_documented_ones);
-    tcase_add_test(c, options_and_overrides_reach_the_setup);
-    tcase_add_test(c, bad_options_are_refused_with_their_name);
-    tcase_add_test(c, all_wrong_values_of_a_configuration_are_reported_at_once);
-    tcase_add_test(c, a_frame_moves_no_more_than_the_ddr_can);
-    tcase_add_test(c, unknown_names_list_what_there_is);
-    tcase_add_test(c, labels_and_parameters_of_any_length_are_kept_whole);
-    tcase_add_test(c, fingerprints_differ_where_configuration_trace_or_parameters_do);
-    tcase_add_test(c, compressed_arrivals_are_the_same_requests_sooner);
-    tcase_add_test(c, numbers_on_the_command_line_are_strict);
-    suite_add_tcase(s, c);
-    SRunner *sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("config", .setup = setup, .teardown = teardown),
+    TEST(defaults_are_the_documented_ones),
+    TEST(options_and_overrides_reach_the_setup),
+    TEST(bad_options_are_refused_with_their_name),
+    TEST(all_wrong_values_of_a_configuration_are_reported_at_once),
+    TEST(a_frame_moves_no_more_than_the_ddr_can),
+    TEST(unknown_names_list_what_there_is),
+    TEST(labels_and_parameters_of_any_length_are_kept_whole),
+    TEST(fingerprints_differ_where_configuration_trace_or_parameters_do),
+    TEST(compressed_arrivals_are_the_same_requests_sooner),
+    TEST(numbers_on_the_command_line_are_strict),
+};
+SUITE_MAIN("config", suite)

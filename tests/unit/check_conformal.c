@@ -1,13 +1,12 @@
 /* Intervals from left-out errors: the quantile by hand, pools, widening, and what the nominal level
  * is worth on the shipped table. */
-#include <check.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "hwmodels/conformal.h"
 #include "sim/base/datadir.h"
+#include "tests/helpers/suite.h"
 
 static struct conformal table;
 static struct err err;
@@ -126,21 +125,12 @@ START_TEST(the_shipped_table_covers_what_it_promises)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("conformal intervals");
-    TCase *t = tcase_create("intervals");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_set_timeout(t, 60);
-    tcase_add_test(t, the_interval_is_an_order_statistic);
-    tcase_add_test(t, too_few_scores_say_what_they_support);
-    tcase_add_test(t, intervals_widen_with_the_distance_from_what_was_measured);
-    tcase_add_test(t, draws_come_from_the_left_out_errors);
-    tcase_add_test(t, the_shipped_table_covers_what_it_promises);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("intervals", .setup = setup, .teardown = teardown, .timeout_s = 60),
+    TEST(the_interval_is_an_order_statistic),
+    TEST(too_few_scores_say_what_they_support),
+    TEST(intervals_widen_with_the_distance_from_what_was_measured),
+    TEST(draws_come_from_the_left_out_errors),
+    TEST(the_shipped_table_covers_what_it_promises),
+};
+SUITE_MAIN("conformal intervals", suite)

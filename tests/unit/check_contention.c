@@ -1,13 +1,13 @@
 /* DDR sharing forms against hand cases, a brute-force solver, and what every form promises. */
 #include "sim/api/contention.h"
 
-#include <check.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "sim/base/rng.h"
+#include "tests/helpers/suite.h"
 
 #define INSTANCES 20000
 
@@ -305,27 +305,19 @@ START_TEST(names_are_sorted_and_found)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("contention");
-    TCase *t = tcase_create("contention");
-    tcase_add_test(t, enough_for_all_leaves_all_whole);
-    tcase_add_test(t, max_min_leaves_small_demands_whole);
-    tcase_add_test(t, max_min_ignores_weights);
-    tcase_add_test(t, proportional_shrinks_all_alike);
-    tcase_add_test(t, weighted_shares_follow_weights_up_to_demand);
-    tcase_add_test(t, none_shares_nothing);
-    tcase_add_test(t, a_flow_alone_gets_what_it_asks);
-    tcase_add_test(t, filling_equals_brute_force);
-    tcase_add_test(t, every_form_keeps_its_promises);
-    tcase_add_test(t, order_of_flows_does_not_matter);
-    tcase_add_test(t, latency_slows_what_waits_for_memory);
-    tcase_add_test(t, pccs_has_three_regions);
-    tcase_add_test(t, names_are_sorted_and_found);
-    suite_add_tcase(s, t);
-    SRunner *sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    TEST(enough_for_all_leaves_all_whole),
+    TEST(max_min_leaves_small_demands_whole),
+    TEST(max_min_ignores_weights),
+    TEST(proportional_shrinks_all_alike),
+    TEST(weighted_shares_follow_weights_up_to_demand),
+    TEST(none_shares_nothing),
+    TEST(a_flow_alone_gets_what_it_asks),
+    TEST(filling_equals_brute_force),
+    TEST(every_form_keeps_its_promises),
+    TEST(order_of_flows_does_not_matter),
+    TEST(latency_slows_what_waits_for_memory),
+    TEST(pccs_has_three_regions),
+    TEST(names_are_sorted_and_found),
+};
+SUITE_MAIN("contention", suite)

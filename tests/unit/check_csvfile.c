@@ -1,5 +1,4 @@
 /* CSV reading: what is accepted, and that everything else is an error naming its place. */
-#include <check.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -7,6 +6,7 @@
 #include <unistd.h>
 
 #include "sim/base/csvfile.h"
+#include "tests/helpers/suite.h"
 
 static char path[64];
 static struct err err;
@@ -243,26 +243,18 @@ START_TEST(whole_numbers_are_digits_only_and_in_range)
 }
 END_TEST
 
-int main(void)
-{
-    TCase *tc = tcase_create("csvfile");
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, rows_come_with_their_lines_past_comments_and_blank_lines);
-    tcase_add_test(tc, quotes_crlf_and_a_missing_last_newline_are_fine);
-    tcase_add_test(tc, a_missing_or_empty_file_is_refused);
-    tcase_add_test(tc, a_column_that_stands_twice_is_refused);
-    tcase_add_test(tc, a_required_column_that_is_missing_names_those_there_are);
-    tcase_add_test(tc, a_row_with_another_number_of_fields_is_refused);
-    tcase_add_test(tc, a_quote_in_the_wrong_place_or_never_closed_is_refused);
-    tcase_add_test(tc, fields_and_rows_have_a_limit);
-    tcase_add_test(tc, a_nul_byte_is_refused_and_never_cuts_a_number_short);
-    tcase_add_test(tc, numbers_are_decimal_finite_and_in_range);
-    tcase_add_test(tc, whole_numbers_are_digits_only_and_in_range);
-    Suite *s = suite_create("csvfile");
-    suite_add_tcase(s, tc);
-    SRunner *sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("csvfile", .setup = setup, .teardown = teardown),
+    TEST(rows_come_with_their_lines_past_comments_and_blank_lines),
+    TEST(quotes_crlf_and_a_missing_last_newline_are_fine),
+    TEST(a_missing_or_empty_file_is_refused),
+    TEST(a_column_that_stands_twice_is_refused),
+    TEST(a_required_column_that_is_missing_names_those_there_are),
+    TEST(a_row_with_another_number_of_fields_is_refused),
+    TEST(a_quote_in_the_wrong_place_or_never_closed_is_refused),
+    TEST(fields_and_rows_have_a_limit),
+    TEST(a_nul_byte_is_refused_and_never_cuts_a_number_short),
+    TEST(numbers_are_decimal_finite_and_in_range),
+    TEST(whole_numbers_are_digits_only_and_in_range),
+};
+SUITE_MAIN("csvfile", suite)

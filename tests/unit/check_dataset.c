@@ -1,5 +1,4 @@
 /* Data sets: the shipped ones are what their table says, and the loader takes nothing else. */
-#include <check.h>
 #include <errno.h>
 #include <gsl/gsl_cdf.h>
 #include <gsl/gsl_randist.h>
@@ -11,6 +10,7 @@
 
 #include "sim/base/csvfile.h"
 #include "sim/base/datadir.h"
+#include "tests/helpers/suite.h"
 #include "traces/arrivals.h"
 #include "traces/traces.h"
 
@@ -262,24 +262,16 @@ START_TEST(the_data_folder_can_be_named_by_the_environment)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("dataset");
-    TCase *c = tcase_create("dataset");
-    tcase_add_checked_fixture(c, setup, teardown);
-    tcase_add_loop_test(c, shipped_sets_have_the_rows_their_table_says, 0, SHIPPED);
-    tcase_add_loop_test(c, a_prefix_is_never_longer_than_what_the_last_request_left, 0, SHIPPED);
-    tcase_add_test(c, drawn_rows_follow_the_law_their_file_states);
-    tcase_add_test(c, mixes_hold_equal_shares_of_rows_of_their_sets);
-    tcase_add_test(c, a_file_of_ones_own_is_loaded_by_its_path);
-    tcase_add_test(c, malformed_sets_are_refused);
-    tcase_add_test(c, events_are_the_gaps_inside_each_recording);
-    tcase_add_test(c, events_that_go_back_or_stand_still_are_refused);
-    tcase_add_test(c, the_data_folder_can_be_named_by_the_environment);
-    suite_add_tcase(s, c);
-    SRunner *sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("dataset", .setup = setup, .teardown = teardown),
+    LOOP(shipped_sets_have_the_rows_their_table_says, SHIPPED),
+    LOOP(a_prefix_is_never_longer_than_what_the_last_request_left, SHIPPED),
+    TEST(drawn_rows_follow_the_law_their_file_states),
+    TEST(mixes_hold_equal_shares_of_rows_of_their_sets),
+    TEST(a_file_of_ones_own_is_loaded_by_its_path),
+    TEST(malformed_sets_are_refused),
+    TEST(events_are_the_gaps_inside_each_recording),
+    TEST(events_that_go_back_or_stand_still_are_refused),
+    TEST(the_data_folder_can_be_named_by_the_environment),
+};
+SUITE_MAIN("dataset", suite)

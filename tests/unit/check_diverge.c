@@ -1,11 +1,10 @@
 /* Where two decision logs part, and delta debugging, on small made-up cases. */
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "experiments/diff/diverge.h"
 #include "experiments/diff/shrink.h"
 #include "sim/base/rng.h"
+#include "tests/helpers/suite.h"
 
 static struct divergence between(const char *a, const char *b)
 {
@@ -157,22 +156,14 @@ START_TEST(stopping_early_still_leaves_a_set_that_shows_it)
 }
 END_TEST
 
-int main(void)
-{
-    TCase *t = tcase_create("diverge");
-    tcase_add_test(t, equal_logs_do_not_differ_whatever_their_heading);
-    tcase_add_test(t, the_first_differing_line_is_found_with_what_came_before);
-    tcase_add_test(t, a_log_that_ends_early_differs_there);
-    tcase_add_test(t, the_last_lines_before_are_kept_and_long_ones_compared_whole);
-    tcase_add_test(t, exactly_what_is_needed_is_left);
-    tcase_add_test(t, one_of_two_ways_is_left_and_nothing_more);
-    tcase_add_test(t, one_culprit_among_many_takes_few_tests);
-    tcase_add_test(t, stopping_early_still_leaves_a_set_that_shows_it);
-    Suite *s = suite_create("diverge");
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    TEST(equal_logs_do_not_differ_whatever_their_heading),
+    TEST(the_first_differing_line_is_found_with_what_came_before),
+    TEST(a_log_that_ends_early_differs_there),
+    TEST(the_last_lines_before_are_kept_and_long_ones_compared_whole),
+    TEST(exactly_what_is_needed_is_left),
+    TEST(one_of_two_ways_is_left_and_nothing_more),
+    TEST(one_culprit_among_many_takes_few_tests),
+    TEST(stopping_early_still_leaves_a_set_that_shows_it),
+};
+SUITE_MAIN("diverge", suite)

@@ -1,8 +1,6 @@
 /* Fits of real kernels, the measured form they fill, and the comparison of real with simulated. */
-#include <check.h>
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "experiments/drive/against.h"
@@ -10,6 +8,7 @@
 #include "sim/api/contention.h"
 #include "sim/base/arena.h"
 #include "sim/base/units.h"
+#include "tests/helpers/suite.h"
 
 /* ---- the measured form ---- */
 
@@ -388,25 +387,17 @@ START_TEST(mape_is_the_mean_relative_error_of_requests_in_both)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("drive fit");
-    TCase *t = tcase_create("all");
-    tcase_add_test(t, a_table_is_straight_between_its_points);
-    tcase_add_test(t, attention_has_a_rate_for_prompts_and_one_for_batches);
-    tcase_add_test(t, keys_of_decodes_are_found_in_a_mixed_pass);
-    tcase_add_test(t, beside_slows_by_boundness_and_only_beside_another_engine);
-    tcase_add_test(t, a_fit_finds_the_times_that_made_the_kernels);
-    tcase_add_test(t, a_fit_finds_how_much_longer_kernels_take_beside_another_engine);
-    tcase_add_test(t, tau_counts_pairs_in_order);
-    tcase_add_test(t, errors_against_the_mean_of_repeats_leave_out_what_repeats_differ_in);
-    tcase_add_test(t, the_interval_of_tau_is_that_of_repeats_drawn_anew);
-    tcase_add_test(t, pairs_within_the_noise_of_repeats_are_tied);
-    tcase_add_test(t, mape_is_the_mean_relative_error_of_requests_in_both);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? 0 : 1;
-}
+static const struct suite_row suite[] = {
+    TEST(a_table_is_straight_between_its_points),
+    TEST(attention_has_a_rate_for_prompts_and_one_for_batches),
+    TEST(keys_of_decodes_are_found_in_a_mixed_pass),
+    TEST(beside_slows_by_boundness_and_only_beside_another_engine),
+    TEST(a_fit_finds_the_times_that_made_the_kernels),
+    TEST(a_fit_finds_how_much_longer_kernels_take_beside_another_engine),
+    TEST(tau_counts_pairs_in_order),
+    TEST(errors_against_the_mean_of_repeats_leave_out_what_repeats_differ_in),
+    TEST(the_interval_of_tau_is_that_of_repeats_drawn_anew),
+    TEST(pairs_within_the_noise_of_repeats_are_tied),
+    TEST(mape_is_the_mean_relative_error_of_requests_in_both),
+};
+SUITE_MAIN("drive fit", suite)

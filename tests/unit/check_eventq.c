@@ -1,10 +1,10 @@
 /* The event queue against a sorted list, and by hand where instants are equal. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "sim/base/rng.h"
 #include "sim/engine/eventq.h"
+#include "tests/helpers/suite.h"
 
 #define N_OPERATIONS 100000
 #define MAX_LIVE 4000
@@ -263,22 +263,14 @@ START_TEST(the_only_event_can_be_cancelled_and_moved)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("eventq");
-    TCase *c = tcase_create("eventq");
-    tcase_add_checked_fixture(c, setup, teardown);
-    tcase_add_loop_test(c, random_operations_agree_with_a_sorted_list, 0, 3);
-    tcase_add_test(c, equal_instants_come_out_by_order_not_by_history);
-    tcase_add_test(c, a_moved_event_keeps_its_place_among_equals);
-    tcase_add_test(c, handles_survive_growth);
-    tcase_add_test(c, a_cancelled_event_may_have_to_move_up);
-    tcase_add_test(c, the_ends_of_the_time_and_order_ranges_compare_right);
-    tcase_add_test(c, the_only_event_can_be_cancelled_and_moved);
-    suite_add_tcase(s, c);
-    SRunner *sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("eventq", .setup = setup, .teardown = teardown),
+    LOOP(random_operations_agree_with_a_sorted_list, 3),
+    TEST(equal_instants_come_out_by_order_not_by_history),
+    TEST(a_moved_event_keeps_its_place_among_equals),
+    TEST(handles_survive_growth),
+    TEST(a_cancelled_event_may_have_to_move_up),
+    TEST(the_ends_of_the_time_and_order_ranges_compare_right),
+    TEST(the_only_event_can_be_cancelled_and_moved),
+};
+SUITE_MAIN("eventq", suite)

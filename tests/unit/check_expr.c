@@ -1,11 +1,11 @@
 /* Arithmetic over named values. */
-#include <check.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "experiments/run/expr.h"
+#include "tests/helpers/suite.h"
 
 static int lookup(void *ctx, const char *name, double *out, char *message)
 {
@@ -82,18 +82,10 @@ START_TEST(what_is_no_expression_is_refused_with_its_place)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("expr");
-    TCase *t = tcase_create("expr");
-    tcase_add_test(t, products_bind_tighter_than_sums_and_both_group_from_the_left);
-    tcase_add_test(t, names_with_metrics_and_functions_are_values);
-    tcase_add_test(t, division_by_zero_is_what_ieee_says);
-    tcase_add_test(t, what_is_no_expression_is_refused_with_its_place);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    TEST(products_bind_tighter_than_sums_and_both_group_from_the_left),
+    TEST(names_with_metrics_and_functions_are_values),
+    TEST(division_by_zero_is_what_ieee_says),
+    TEST(what_is_no_expression_is_refused_with_its_place),
+};
+SUITE_MAIN("expr", suite)

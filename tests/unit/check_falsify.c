@@ -1,14 +1,13 @@
 /* Falsify: the search finds a weakness that was put there and nothing where there is none, and
  * gives up every change that the weakness does not need. */
-#include <check.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "experiments/falsify/runs.h"
 #include "policies/registry.h"
 #include "sim/base/rng.h"
 #include "sim/base/units.h"
+#include "tests/helpers/suite.h"
 
 static struct config_options options;
 static struct config config;
@@ -260,22 +259,14 @@ START_TEST(words_and_workloads_that_cannot_be_varied_are_refused)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("falsify");
-    TCase *c = tcase_create("falsify");
-    tcase_set_timeout(c, 300);
-    tcase_add_test(c, planted_region_is_found_and_only_its_axes_are_kept);
-    tcase_add_test(c, luck_is_not_taken_for_a_weakness);
-    tcase_add_test(c, worlds_without_a_value_are_out);
-    tcase_add_test(c, planted_policy_is_found_out_and_explained);
-    tcase_add_test(c, policy_does_not_lose_to_itself);
-    tcase_add_test(c, what_is_not_changed_is_run_as_it_was_given);
-    tcase_add_test(c, words_and_workloads_that_cannot_be_varied_are_refused);
-    suite_add_tcase(s, c);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("falsify", .timeout_s = 300),
+    TEST(planted_region_is_found_and_only_its_axes_are_kept),
+    TEST(luck_is_not_taken_for_a_weakness),
+    TEST(worlds_without_a_value_are_out),
+    TEST(planted_policy_is_found_out_and_explained),
+    TEST(policy_does_not_lose_to_itself),
+    TEST(what_is_not_changed_is_run_as_it_was_given),
+    TEST(words_and_workloads_that_cannot_be_varied_are_refused),
+};
+SUITE_MAIN("falsify", suite)

@@ -1,11 +1,10 @@
 /* What figures hand to gnuplot, number by number, from files written by hand. */
-#include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "plots/figure.h"
+#include "tests/helpers/suite.h"
 
 static char path[64];
 static struct figure_data data;
@@ -141,20 +140,12 @@ START_TEST(a_map_has_its_columns_and_rows)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("figures");
-    TCase *t = tcase_create("by hand");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, distributions_are_shares_of_each_class);
-    tcase_add_test(t, each_bar_is_in_the_block_of_its_kind);
-    tcase_add_test(t, decoding_sequences_are_counted_while_they_decode);
-    tcase_add_test(t, slowdowns_beside_the_other_engine);
-    tcase_add_test(t, a_map_has_its_columns_and_rows);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("by hand", .setup = setup, .teardown = teardown),
+    TEST(distributions_are_shares_of_each_class),
+    TEST(each_bar_is_in_the_block_of_its_kind),
+    TEST(decoding_sequences_are_counted_while_they_decode),
+    TEST(slowdowns_beside_the_other_engine),
+    TEST(a_map_has_its_columns_and_rows),
+};
+SUITE_MAIN("figures", suite)

@@ -1,10 +1,10 @@
 /* One document, its four forms. */
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "experiments/shell/frame.h"
+#include "tests/helpers/suite.h"
 
 static struct document *d;
 
@@ -161,22 +161,14 @@ START_TEST(what_people_were_told_is_not_said_again)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("frame");
-    TCase *t = tcase_create("all");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, text_aligns_what_is_for_people_and_marks_what_is_missing);
-    tcase_add_test(t, json_nests_by_keys_and_has_null_for_what_is_missing);
-    tcase_add_test(t, csv_quotes_where_needed_and_numbers_read_back_the_same);
-    tcase_add_test(t, markdown_escapes_bars);
-    tcase_add_test(t, a_nameless_frame_is_the_document_and_cells_can_be_read);
-    tcase_add_test(t, rows_stand_under_headings_numbers_may_be_shown_as_texts_dots_make_objects);
-    tcase_add_test(t, what_people_were_told_is_not_said_again);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("all", .setup = setup, .teardown = teardown),
+    TEST(text_aligns_what_is_for_people_and_marks_what_is_missing),
+    TEST(json_nests_by_keys_and_has_null_for_what_is_missing),
+    TEST(csv_quotes_where_needed_and_numbers_read_back_the_same),
+    TEST(markdown_escapes_bars),
+    TEST(a_nameless_frame_is_the_document_and_cells_can_be_read),
+    TEST(rows_stand_under_headings_numbers_may_be_shown_as_texts_dots_make_objects),
+    TEST(what_people_were_told_is_not_said_again),
+};
+SUITE_MAIN("frame", suite)

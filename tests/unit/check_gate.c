@@ -1,5 +1,4 @@
 /* The gate's verdicts on made-up measurements, and its file. */
-#include <check.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,6 +6,7 @@
 #include <unistd.h>
 
 #include "experiments/gate/gate.h"
+#include "tests/helpers/suite.h"
 
 #define MISSING ((double)NAN)
 #define TESTED 60 /* replications of a fresh group */
@@ -390,30 +390,22 @@ START_TEST(xml_of_odd_names_stays_xml)
 }
 END_TEST
 
-int main(void)
-{
-    TCase *t = tcase_create("gate");
-    tcase_add_checked_fixture(t, setup, NULL);
-    tcase_add_test(t, what_repeats_exactly_is_ok);
-    tcase_add_test(t, size_and_direction_of_an_exact_change_decide);
-    tcase_add_test(t, changes_that_cancel_in_the_mean_do_not_cancel);
-    tcase_add_test(t, one_replication_is_enough_and_the_worse_one_counts);
-    tcase_add_test(t, a_value_that_is_no_longer_defined_is_an_alarm);
-    tcase_add_test(t, a_worse_verdict_of_the_runs_is_an_alarm_and_a_better_one_is_not);
-    tcase_add_test(t, failing_runs_and_another_workload_are_alarms_for_every_row);
-    tcase_add_test(t, missing_rows_fail_closed_in_both_directions);
-    tcase_add_test(t, policies_without_partner_are_added_or_removed);
-    tcase_add_test(t, a_fresh_shift_beyond_noise_and_tolerance_alarms);
-    tcase_add_test(t, what_the_workload_explains_is_no_regression);
-    tcase_add_test(t, vanishing_values_and_overload_alarm_in_fresh_groups);
-    tcase_add_test(t, what_is_written_is_read_back);
-    tcase_add_test(t, bad_files_are_refused_with_the_key);
-    tcase_add_test(t, xml_of_odd_names_stays_xml);
-    Suite *s = suite_create("gate");
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("gate", .setup = setup),
+    TEST(what_repeats_exactly_is_ok),
+    TEST(size_and_direction_of_an_exact_change_decide),
+    TEST(changes_that_cancel_in_the_mean_do_not_cancel),
+    TEST(one_replication_is_enough_and_the_worse_one_counts),
+    TEST(a_value_that_is_no_longer_defined_is_an_alarm),
+    TEST(a_worse_verdict_of_the_runs_is_an_alarm_and_a_better_one_is_not),
+    TEST(failing_runs_and_another_workload_are_alarms_for_every_row),
+    TEST(missing_rows_fail_closed_in_both_directions),
+    TEST(policies_without_partner_are_added_or_removed),
+    TEST(a_fresh_shift_beyond_noise_and_tolerance_alarms),
+    TEST(what_the_workload_explains_is_no_regression),
+    TEST(vanishing_values_and_overload_alarm_in_fresh_groups),
+    TEST(what_is_written_is_read_back),
+    TEST(bad_files_are_refused_with_the_key),
+    TEST(xml_of_odd_names_stays_xml),
+};
+SUITE_MAIN("gate", suite)

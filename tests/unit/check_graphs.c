@@ -1,9 +1,8 @@
 /* Switch strategies against published figures, closed forms, and a checker that knows only the
  * rules. */
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "tests/helpers/suite.h"
 #include "tests/helpers/switching.h"
 
 #define N_INSTANCES 1000
@@ -251,25 +250,16 @@ START_TEST(bad_instances_are_refused_with_one_line_each)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("graphs");
-    TCase *tc = tcase_create("switching");
-    tcase_set_timeout(tc, 120);
-    tcase_add_loop_test(tc, uniform_vectors_are_exact, 0,
-                        (int)(sizeof(VECTORS) / sizeof(VECTORS[0])));
-    tcase_add_test(tc, unequal_blocks_vector_is_exact);
-    tcase_add_test(tc, modular_vectors_are_exact);
-    tcase_add_test(tc, progressive_follows_the_figure_of_the_paper);
-    tcase_add_test(tc, schedules_obey_the_rules_and_none_is_below_exact);
-    tcase_add_test(tc, keep_both_is_faster_and_twice_as_large);
-    tcase_add_test(tc, keeping_the_old_graph_hides_a_load_behind_its_own_block);
-    tcase_add_test(tc, loads_of_length_zero_switch_at_once);
-    tcase_add_test(tc, bad_instances_are_refused_with_one_line_each);
-    suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("switching", .timeout_s = 120),
+    LOOP(uniform_vectors_are_exact, (sizeof(VECTORS) / sizeof(VECTORS[0]))),
+    TEST(unequal_blocks_vector_is_exact),
+    TEST(modular_vectors_are_exact),
+    TEST(progressive_follows_the_figure_of_the_paper),
+    TEST(schedules_obey_the_rules_and_none_is_below_exact),
+    TEST(keep_both_is_faster_and_twice_as_large),
+    TEST(keeping_the_old_graph_hides_a_load_behind_its_own_block),
+    TEST(loads_of_length_zero_switch_at_once),
+    TEST(bad_instances_are_refused_with_one_line_each),
+};
+SUITE_MAIN("graphs", suite)

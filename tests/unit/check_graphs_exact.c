@@ -1,8 +1,8 @@
 /* The exact switch search against the paper's reduction from 2-Partition and an independent brute
  * force. */
-#include <check.h>
 #include <stdlib.h>
 
+#include "tests/helpers/suite.h"
 #include "tests/helpers/switching.h"
 
 /* Appendix A: items become blocks with load 1000 a, p = 0, d = 1; one long block of B last. */
@@ -189,19 +189,11 @@ START_TEST(a_search_out_of_budget_says_so_and_brackets_the_optimum)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("graphs-exact");
-    TCase *tc = tcase_create("search");
-    tcase_set_timeout(tc, 120);
-    tcase_add_test(tc, partition_instances_tell_solvable_from_unsolvable);
-    tcase_add_test(tc, exact_agrees_with_brute_force_on_small_instances);
-    tcase_add_test(tc, with_keep_old_nothing_is_called_optimal_that_is_not);
-    tcase_add_test(tc, a_search_out_of_budget_says_so_and_brackets_the_optimum);
-    suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("search", .timeout_s = 120),
+    TEST(partition_instances_tell_solvable_from_unsolvable),
+    TEST(exact_agrees_with_brute_force_on_small_instances),
+    TEST(with_keep_old_nothing_is_called_optimal_that_is_not),
+    TEST(a_search_out_of_budget_says_so_and_brackets_the_optimum),
+};
+SUITE_MAIN("graphs-exact", suite)

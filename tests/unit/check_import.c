@@ -1,5 +1,4 @@
 /* Importers: each publisher's form by a hand-made file, and refusals that name the place. */
-#include <check.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,6 +8,7 @@
 
 #include "sim/api/request.h"
 #include "sim/base/units.h"
+#include "tests/helpers/suite.h"
 #include "traces/traces.h"
 
 static struct err err;
@@ -435,30 +435,21 @@ START_TEST(a_missing_file_is_named_in_every_format)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("import");
-    TCase *c = tcase_create("import");
-    tcase_add_checked_fixture(c, setup, teardown);
-    tcase_add_test(c, plain_files_keep_their_times_and_classes);
-    tcase_add_test(c, azure_dates_count_from_the_first_request);
-    tcase_add_test(c, azure_zones_are_taken_into_account);
-    tcase_add_test(c, burstgpt_failures_are_left_out_and_counted);
-    tcase_add_test(c, splitwise_and_vidur_columns_are_known);
-    tcase_add_test(c, mooncake_lines_are_read);
-    tcase_add_test(c, bailian_chats_are_turns_and_blocks_of_16_tokens_their_prefixes);
-    tcase_add_test(c, mooncake_prompts_that_continue_one_another_are_linked_when_asked);
-    tcase_add_test(c, burstgpt_sessions_have_gaps_from_the_end_of_the_answer);
-    tcase_add_test(c, a_trace_is_cut_scaled_and_thinned_by_sessions);
-    tcase_add_test(c, conversations_spans_and_results_of_benchmarks_are_read);
-    tcase_add_test(c, prefixes_that_are_lost_are_counted);
-    tcase_add_loop_test(c, malformed_files_are_refused_with_their_place, 0,
-                        (int)(sizeof BAD / sizeof BAD[0]));
-    tcase_add_test(c, a_missing_file_is_named_in_every_format);
-    suite_add_tcase(s, c);
-    SRunner *sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("import", .setup = setup, .teardown = teardown),
+    TEST(plain_files_keep_their_times_and_classes),
+    TEST(azure_dates_count_from_the_first_request),
+    TEST(azure_zones_are_taken_into_account),
+    TEST(burstgpt_failures_are_left_out_and_counted),
+    TEST(splitwise_and_vidur_columns_are_known),
+    TEST(mooncake_lines_are_read),
+    TEST(bailian_chats_are_turns_and_blocks_of_16_tokens_their_prefixes),
+    TEST(mooncake_prompts_that_continue_one_another_are_linked_when_asked),
+    TEST(burstgpt_sessions_have_gaps_from_the_end_of_the_answer),
+    TEST(a_trace_is_cut_scaled_and_thinned_by_sessions),
+    TEST(conversations_spans_and_results_of_benchmarks_are_read),
+    TEST(prefixes_that_are_lost_are_counted),
+    LOOP(malformed_files_are_refused_with_their_place, (sizeof BAD / sizeof BAD[0])),
+    TEST(a_missing_file_is_named_in_every_format),
+};
+SUITE_MAIN("import", suite)

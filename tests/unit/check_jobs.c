@@ -1,5 +1,4 @@
 /* Worker processes: results by index, and a dead worker costs its own job only. */
-#include <check.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -7,6 +6,7 @@
 #include <string.h>
 
 #include "experiments/run/jobs.h"
+#include "tests/helpers/suite.h"
 
 #define LARGE_BYTES 300000 /* several times what a pipe holds */
 
@@ -87,17 +87,9 @@ START_TEST(no_jobs_are_no_work)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("jobs");
-    TCase *c = tcase_create("jobs");
-    tcase_add_test(c, results_are_by_index_whatever_the_number_of_workers);
-    tcase_add_test(c, a_worker_that_dies_costs_its_own_job_only);
-    tcase_add_test(c, no_jobs_are_no_work);
-    suite_add_tcase(s, c);
-    SRunner *sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    TEST(results_are_by_index_whatever_the_number_of_workers),
+    TEST(a_worker_that_dies_costs_its_own_job_only),
+    TEST(no_jobs_are_no_work),
+};
+SUITE_MAIN("jobs", suite)

@@ -1,8 +1,8 @@
 /* Strict JSON reading: every way to be wrong has one line that names file, key path and the
  * accepted form, all lines of a file come at once, and overrides change what they name. */
 #include "sim/base/json.h"
+#include "tests/helpers/suite.h"
 
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -423,30 +423,22 @@ START_TEST(an_override_that_fits_nothing_changes_nothing)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("json");
-    TCase *t = tcase_create("json");
-    tcase_add_test(t, a_missing_file_is_named);
-    tcase_add_test(t, malformed_text_names_its_line);
-    tcase_add_test(t, bytes_that_are_not_text_are_refused);
-    tcase_add_test(t, a_key_may_stand_once_in_an_object);
-    tcase_add_test(t, numbers_are_finite);
-    tcase_add_test(t, the_root_is_an_object);
-    tcase_add_test(t, right_values_come_through);
-    tcase_add_test(t, all_errors_of_an_object_come_at_once);
-    tcase_add_test(t, places_inside_are_named_by_their_path);
-    tcase_add_test(t, an_object_of_more_than_64_keys_is_refused_not_misread);
-    tcase_add_test(t, a_quantity_is_read_whole);
-    tcase_add_test(t, a_quantity_without_a_range_is_its_value);
-    tcase_add_test(t, every_fault_of_a_quantity_is_one_line);
-    tcase_add_test(t, an_override_changes_what_its_path_names);
-    tcase_add_test(t, an_overridden_quantity_is_an_assumption_whose_range_holds_it);
-    tcase_add_test(t, an_override_that_fits_nothing_changes_nothing);
-    suite_add_tcase(s, t);
-    SRunner *sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    TEST(a_missing_file_is_named),
+    TEST(malformed_text_names_its_line),
+    TEST(bytes_that_are_not_text_are_refused),
+    TEST(a_key_may_stand_once_in_an_object),
+    TEST(numbers_are_finite),
+    TEST(the_root_is_an_object),
+    TEST(right_values_come_through),
+    TEST(all_errors_of_an_object_come_at_once),
+    TEST(places_inside_are_named_by_their_path),
+    TEST(an_object_of_more_than_64_keys_is_refused_not_misread),
+    TEST(a_quantity_is_read_whole),
+    TEST(a_quantity_without_a_range_is_its_value),
+    TEST(every_fault_of_a_quantity_is_one_line),
+    TEST(an_override_changes_what_its_path_names),
+    TEST(an_overridden_quantity_is_an_assumption_whose_range_holds_it),
+    TEST(an_override_that_fits_nothing_changes_nothing),
+};
+SUITE_MAIN("json", suite)

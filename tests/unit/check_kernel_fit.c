@@ -1,6 +1,5 @@
 /* The whole pipeline on devices whose numbers are known: measure in virtual time, write the rows,
  * read them back, fit, and compare with what was put in. */
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "sim/base/datadir.h"
 #include "sim/base/json.h"
 #include "sim/base/rng.h"
+#include "tests/helpers/suite.h"
 
 /* Sanitizers make a trial ten times slower and look for something else: fewer there. */
 #if defined(__SANITIZE_ADDRESS__) || defined(SANITIZED)
@@ -403,25 +403,17 @@ START_TEST(the_same_seed_gives_the_same_rows)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("kernel_fit");
-    TCase *c = tcase_create("pipeline");
-    tcase_set_timeout(c, 300);
-    tcase_add_test(c, without_noise_every_parameter_comes_back);
-    tcase_add_test(c, simultaneous_intervals_cover_in_95_of_100_noisy_trials_within_3_percent);
-    tcase_add_test(c, a_wrong_form_of_times_is_flagged);
-    tcase_add_test(c, a_wrong_form_of_contention_is_flagged_and_leaves_the_times_alone);
-    tcase_add_test(c, flagged_rows_do_not_take_part);
-    tcase_add_test(c, too_few_rows_are_an_error_that_says_so);
-    tcase_add_test(c, a_written_soc_file_parses_and_simulates_what_was_measured);
-    tcase_add_test(c, a_peak_below_what_the_rows_show_is_refused);
-    tcase_add_test(c, between_anchors_the_fitted_form_beats_the_two_anchor_roofline);
-    tcase_add_test(c, the_same_seed_gives_the_same_rows);
-    suite_add_tcase(s, c);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("pipeline", .timeout_s = 300),
+    TEST(without_noise_every_parameter_comes_back),
+    TEST(simultaneous_intervals_cover_in_95_of_100_noisy_trials_within_3_percent),
+    TEST(a_wrong_form_of_times_is_flagged),
+    TEST(a_wrong_form_of_contention_is_flagged_and_leaves_the_times_alone),
+    TEST(flagged_rows_do_not_take_part),
+    TEST(too_few_rows_are_an_error_that_says_so),
+    TEST(a_written_soc_file_parses_and_simulates_what_was_measured),
+    TEST(a_peak_below_what_the_rows_show_is_refused),
+    TEST(between_anchors_the_fitted_form_beats_the_two_anchor_roofline),
+    TEST(the_same_seed_gives_the_same_rows),
+};
+SUITE_MAIN("kernel_fit", suite)

@@ -1,11 +1,10 @@
 /* Measured serving runs: order, ids, and every malformed row refused with its line. */
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/helpers/suite.h"
 #include "traces/measured.h"
 
 #define HEAD "request_id,arrival_s,input_tokens,output_tokens,ttft_s,e2e_s\n"
@@ -132,20 +131,12 @@ START_TEST(files_that_are_no_runs_are_refused)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("measured runs");
-    TCase *t = tcase_create("reading");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, rows_come_in_order_of_arrival_with_what_was_measured);
-    tcase_add_test(t, columns_may_stand_in_any_order_and_others_are_ignored);
-    tcase_add_test(t, the_shipped_run_has_its_300_requests);
-    tcase_add_test(t, malformed_rows_are_refused_with_their_line);
-    tcase_add_test(t, files_that_are_no_runs_are_refused);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? 0 : 1;
-}
+static const struct suite_row suite[] = {
+    CASE("reading", .setup = setup, .teardown = teardown),
+    TEST(rows_come_in_order_of_arrival_with_what_was_measured),
+    TEST(columns_may_stand_in_any_order_and_others_are_ignored),
+    TEST(the_shipped_run_has_its_300_requests),
+    TEST(malformed_rows_are_refused_with_their_line),
+    TEST(files_that_are_no_runs_are_refused),
+};
+SUITE_MAIN("measured runs", suite)

@@ -1,10 +1,9 @@
 /* What the glossary says of metrics, and that it says it of all. */
-#include <check.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "sim/metrics/metric_table.h"
+#include "tests/helpers/suite.h"
 
 static const char *title(const char *name)
 {
@@ -61,18 +60,10 @@ START_TEST(every_row_has_words_and_stands_once)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("metric_table");
-    TCase *t = tcase_create("all");
-    tcase_add_test(t, a_name_is_found_by_its_part_whoever_and_whatever_statistic);
-    tcase_add_test(t, more_is_better_of_throughput_and_attainment_alone);
-    tcase_add_test(t, a_title_says_statistic_who_what_and_unit);
-    tcase_add_test(t, every_row_has_words_and_stands_once);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    TEST(a_name_is_found_by_its_part_whoever_and_whatever_statistic),
+    TEST(more_is_better_of_throughput_and_attainment_alone),
+    TEST(a_title_says_statistic_who_what_and_unit),
+    TEST(every_row_has_words_and_stands_once),
+};
+SUITE_MAIN("metric_table", suite)

@@ -1,5 +1,4 @@
 /* Metrics against arithmetic: the observer is driven by hand through a run of five requests. */
-#include <check.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 #include "sim/base/units.h"
 #include "sim/metrics/metric_table.h"
 #include "sim/metrics/metrics.h"
+#include "tests/helpers/suite.h"
 
 #define S(x) units_ns_from_s(x)
 #define NPU 0
@@ -569,30 +569,22 @@ START_TEST(every_metric_stands_in_the_glossary)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("metrics");
-    TCase *run = tcase_create("run");
-    tcase_add_checked_fixture(run, setup, teardown);
-    tcase_add_test(run, latencies_follow_their_definitions);
-    tcase_add_test(run, each_paper_normalises_latency_its_own_way);
-    tcase_add_test(run, waiting_is_split_by_stage);
-    tcase_add_test(run, preemption_latency_is_split_at_the_end_of_the_running_launch);
-    tcase_add_test(run, counts_and_rates_cover_finished_shed_and_unfinished);
-    tcase_add_test(run, time_in_system_and_backlog_are_integrals_of_the_population);
-    tcase_add_test(run, truncated_values_count_what_finished_by_the_last_arrival);
-    tcase_add_test(run, requests_of_the_warm_up_are_counted_but_not_measured);
-    tcase_add_test(run, a_horizon_is_the_cut_when_it_stopped_the_run);
-    tcase_add_test(run, device_time_and_energy_are_exact_integrals);
-    tcase_add_test(run, ddr_traffic_and_contention_add_up);
-    tcase_add_test(run, a_trace_tells_when_sessions_end_and_a_sketch_keeps_means);
-    tcase_add_test(run, request_records_are_written_in_order_of_id);
-    tcase_add_test(run, every_metric_stands_in_the_glossary);
-    tcase_add_test(run, tokens_of_one_verification_have_gaps_of_zero);
-    suite_add_tcase(s, run);
-    SRunner *sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("run", .setup = setup, .teardown = teardown),
+    TEST(latencies_follow_their_definitions),
+    TEST(each_paper_normalises_latency_its_own_way),
+    TEST(waiting_is_split_by_stage),
+    TEST(preemption_latency_is_split_at_the_end_of_the_running_launch),
+    TEST(counts_and_rates_cover_finished_shed_and_unfinished),
+    TEST(time_in_system_and_backlog_are_integrals_of_the_population),
+    TEST(truncated_values_count_what_finished_by_the_last_arrival),
+    TEST(requests_of_the_warm_up_are_counted_but_not_measured),
+    TEST(a_horizon_is_the_cut_when_it_stopped_the_run),
+    TEST(device_time_and_energy_are_exact_integrals),
+    TEST(ddr_traffic_and_contention_add_up),
+    TEST(a_trace_tells_when_sessions_end_and_a_sketch_keeps_means),
+    TEST(request_records_are_written_in_order_of_id),
+    TEST(every_metric_stands_in_the_glossary),
+    TEST(tokens_of_one_verification_have_gaps_of_zero),
+};
+SUITE_MAIN("metrics", suite)

@@ -1,14 +1,13 @@
 /* Metrics of small runs by hand, where a rule and its absence differ: targets met exactly and
  * missed by a microsecond, tokens that come together in the warm-up, waits that are suspensions,
  * clients that have ended. */
-#include <check.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "sim/base/arena.h"
 #include "sim/metrics/metrics.h"
 #include "tests/helpers/script.h"
+#include "tests/helpers/suite.h"
 #include "traces/traces.h"
 
 #define RT REQUEST_CLASS_REACTIVE
@@ -236,23 +235,15 @@ START_TEST(the_peak_of_an_idle_machine_is_what_idles)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("metrics rules");
-    TCase *t = tcase_create("by hand");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_loop_test(t, each_target_is_met_exactly_and_missed_by_a_microsecond, 0,
-                        (int)(sizeof targets / sizeof targets[0]));
-    tcase_add_test(t, one_token_has_no_gap_to_miss);
-    tcase_add_test(t, the_peak_of_an_idle_machine_is_what_idles);
-    tcase_add_test(t, tokens_that_come_together_in_the_warm_up_have_no_gaps);
-    tcase_add_loop_test(t, a_suspension_is_a_wait_also_where_the_run_ends_before, 0,
-                        (int)(sizeof starving / sizeof starving[0]));
-    tcase_add_loop_test(t, sessions_that_have_ended_are_clients_too, 0, 2);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("by hand", .setup = setup, .teardown = teardown),
+    LOOP(each_target_is_met_exactly_and_missed_by_a_microsecond,
+         (sizeof targets / sizeof targets[0])),
+    TEST(one_token_has_no_gap_to_miss),
+    TEST(the_peak_of_an_idle_machine_is_what_idles),
+    TEST(tokens_that_come_together_in_the_warm_up_have_no_gaps),
+    LOOP(a_suspension_is_a_wait_also_where_the_run_ends_before,
+         (sizeof starving / sizeof starving[0])),
+    LOOP(sessions_that_have_ended_are_clients_too, 2),
+};
+SUITE_MAIN("metrics rules", suite)

@@ -1,9 +1,8 @@
 /* Sums over a whole run: they have no end. */
-#include <check.h>
-#include <stdlib.h>
 
 #include "sim/base/units.h"
 #include "sim/metrics/metrics.h"
+#include "tests/helpers/suite.h"
 
 static double get(const struct metric_list *l, const char *name)
 {
@@ -52,15 +51,7 @@ START_TEST(sums_over_many_requests_have_no_end)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("sums");
-    TCase *t = tcase_create("sums");
-    tcase_add_test(t, sums_over_many_requests_have_no_end);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    TEST(sums_over_many_requests_have_no_end),
+};
+SUITE_MAIN("sums", suite)

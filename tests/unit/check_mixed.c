@@ -1,5 +1,4 @@
 /* Parts of the generators on their own: activity, closed loops over conversations, scaled rates. */
-#include <check.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -7,6 +6,7 @@
 #include <string.h>
 
 #include "sim/base/units.h"
+#include "tests/helpers/suite.h"
 #include "traces/arrivals.h"
 #include "traces/traces.h"
 
@@ -185,22 +185,14 @@ START_TEST(a_row_of_a_conversation_alone_has_nothing_before_it)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("mixed");
-    TCase *c = tcase_create("mixed");
-    tcase_add_checked_fixture(c, setup, teardown);
-    tcase_add_test(c, activity_stretches_idle_and_squeezes_active_time);
-    tcase_add_test(c, activity_is_off_by_default);
-    tcase_add_test(c, activity_keeps_the_mean_rate);
-    tcase_add_test(c, w1_follows_the_rate_scale);
-    tcase_add_test(c, closed_users_go_through_whole_conversations);
-    tcase_add_loop_test(c, a_row_of_a_conversation_alone_has_nothing_before_it, 0, 2);
-    tcase_add_test(c, what_would_be_cut_is_refused);
-    suite_add_tcase(s, c);
-    SRunner *sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("mixed", .setup = setup, .teardown = teardown),
+    TEST(activity_stretches_idle_and_squeezes_active_time),
+    TEST(activity_is_off_by_default),
+    TEST(activity_keeps_the_mean_rate),
+    TEST(w1_follows_the_rate_scale),
+    TEST(closed_users_go_through_whole_conversations),
+    LOOP(a_row_of_a_conversation_alone_has_nothing_before_it, 2),
+    TEST(what_would_be_cut_is_refused),
+};
+SUITE_MAIN("mixed", suite)

@@ -1,10 +1,10 @@
 /* A command line read by tables. */
-#include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "experiments/shell/options.h"
+#include "tests/helpers/suite.h"
 
 struct shared {
     uint64_t seed;
@@ -193,24 +193,16 @@ START_TEST(help_names_every_option_with_default_and_choices)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("options");
-    TCase *t = tcase_create("all");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, what_is_not_given_has_its_default);
-    tcase_add_test(t, values_follow_or_hang_on_and_operands_stand_anywhere);
-    tcase_add_test(t, two_dashes_end_the_options);
-    tcase_add_test(t, the_unique_beginning_of_a_name_is_enough);
-    tcase_add_test(t, a_prefixed_table_has_no_defaults_of_its_own);
-    tcase_add_test(t, all_errors_are_reported_at_once_by_name);
-    tcase_add_test(t, an_unknown_option_is_told_with_the_nearest_and_its_value_is_no_operand);
-    tcase_add_test(t, lists_hold_each_text_once_and_so_many);
-    tcase_add_test(t, help_names_every_option_with_default_and_choices);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("all", .setup = setup, .teardown = teardown),
+    TEST(what_is_not_given_has_its_default),
+    TEST(values_follow_or_hang_on_and_operands_stand_anywhere),
+    TEST(two_dashes_end_the_options),
+    TEST(the_unique_beginning_of_a_name_is_enough),
+    TEST(a_prefixed_table_has_no_defaults_of_its_own),
+    TEST(all_errors_are_reported_at_once_by_name),
+    TEST(an_unknown_option_is_told_with_the_nearest_and_its_value_is_no_operand),
+    TEST(lists_hold_each_text_once_and_so_many),
+    TEST(help_names_every_option_with_default_and_choices),
+};
+SUITE_MAIN("options", suite)

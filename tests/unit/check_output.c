@@ -1,5 +1,4 @@
 /* What writing a file does to what stands at its name. */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 #include <unistd.h>
 
 #include "sim/base/output.h"
+#include "tests/helpers/suite.h"
 
 static char dir[] = "/tmp/xpusim-output-XXXXXX";
 static struct err err;
@@ -218,27 +218,19 @@ START_TEST(what_a_process_leaves_open_is_removed_but_not_by_its_child)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("output");
-    TCase *t = tcase_create("files");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, a_file_changes_only_when_it_is_complete);
-    tcase_add_test(t, what_is_not_kept_leaves_nothing);
-    tcase_add_test(t, files_beside_it_are_left_alone);
-    tcase_add_test(t, a_link_stays_and_its_target_changes);
-    tcase_add_test(t, a_link_to_nothing_makes_its_target);
-    tcase_add_test(t, a_circle_of_links_is_an_error);
-    tcase_add_test(t, permissions_are_kept_and_new_files_follow_the_mask);
-    tcase_add_test(t, a_pipe_is_written_through);
-    tcase_add_test(t, a_device_stays_a_device);
-    tcase_add_test(t, an_open_descriptor_is_written_and_not_replaced);
-    tcase_add_test(t, a_folder_or_no_folder_is_an_error_that_names_it);
-    tcase_add_test(t, what_a_process_leaves_open_is_removed_but_not_by_its_child);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("files", .setup = setup, .teardown = teardown),
+    TEST(a_file_changes_only_when_it_is_complete),
+    TEST(what_is_not_kept_leaves_nothing),
+    TEST(files_beside_it_are_left_alone),
+    TEST(a_link_stays_and_its_target_changes),
+    TEST(a_link_to_nothing_makes_its_target),
+    TEST(a_circle_of_links_is_an_error),
+    TEST(permissions_are_kept_and_new_files_follow_the_mask),
+    TEST(a_pipe_is_written_through),
+    TEST(a_device_stays_a_device),
+    TEST(an_open_descriptor_is_written_and_not_replaced),
+    TEST(a_folder_or_no_folder_is_an_error_that_names_it),
+    TEST(what_a_process_leaves_open_is_removed_but_not_by_its_child),
+};
+SUITE_MAIN("output", suite)

@@ -1,11 +1,10 @@
 /* Policy parameters: strict text in, the same text out. */
-#include <check.h>
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "policies/params.h"
+#include "tests/helpers/suite.h"
 
 static const char *const modes[] = {"off", "on", "auto", NULL};
 
@@ -146,20 +145,12 @@ START_TEST(a_preset_replaces_defaults_and_yields_to_what_is_given)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("params");
-    TCase *c = tcase_create("params");
-    tcase_add_checked_fixture(c, setup, teardown);
-    tcase_add_test(c, no_text_gives_the_defaults);
-    tcase_add_test(c, values_of_every_type_are_read_and_written_back);
-    tcase_add_test(c, a_preset_replaces_defaults_and_yields_to_what_is_given);
-    tcase_add_test(c, errors_name_the_key_and_what_is_accepted);
-    tcase_add_test(c, all_errors_of_a_text_come_at_once);
-    suite_add_tcase(s, c);
-    SRunner *sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("params", .setup = setup, .teardown = teardown),
+    TEST(no_text_gives_the_defaults),
+    TEST(values_of_every_type_are_read_and_written_back),
+    TEST(a_preset_replaces_defaults_and_yields_to_what_is_given),
+    TEST(errors_name_the_key_and_what_is_accepted),
+    TEST(all_errors_of_a_text_come_at_once),
+};
+SUITE_MAIN("params", suite)

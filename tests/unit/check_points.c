@@ -1,12 +1,11 @@
 /* Tables of published measurements: reading, what a row measures, and errors by hand. */
-#include <check.h>
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "experiments/validation/points_score.h"
+#include "tests/helpers/suite.h"
 
 #define HEAD                                                                                       \
     "soc,device,runtime,model,weight_bits,act_bits,input_tokens,batch,metric,value,source\n"
@@ -148,20 +147,12 @@ START_TEST(bias_is_one_of_time_whatever_the_metric)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("points");
-    TCase *t = tcase_create("points");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, a_row_is_read_with_its_line_and_empty_widths);
-    tcase_add_test(t, rates_are_turned_into_the_time_of_a_pass_and_back);
-    tcase_add_test(t, malformed_and_impossible_rows_are_refused_with_line_and_column);
-    tcase_add_test(t, errors_are_those_of_hand_computation);
-    tcase_add_test(t, bias_is_one_of_time_whatever_the_metric);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("points", .setup = setup, .teardown = teardown),
+    TEST(a_row_is_read_with_its_line_and_empty_widths),
+    TEST(rates_are_turned_into_the_time_of_a_pass_and_back),
+    TEST(malformed_and_impossible_rows_are_refused_with_line_and_column),
+    TEST(errors_are_those_of_hand_computation),
+    TEST(bias_is_one_of_time_whatever_the_metric),
+};
+SUITE_MAIN("points", suite)

@@ -1,5 +1,4 @@
 /* Workers that take job after job: each done once, and whatever one does costs itself only. */
-#include <check.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -9,6 +8,7 @@
 
 #include "experiments/run/pool.h"
 #include "sim/base/arena.h"
+#include "tests/helpers/suite.h"
 
 #define MAX_JOBS 1300
 
@@ -181,22 +181,14 @@ START_TEST(stopping_reports_nothing_more)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("pool");
-    TCase *t = tcase_create("all");
-    tcase_add_test(t, every_job_is_done_once);
-    tcase_add_test(t, no_jobs_need_no_worker);
-    tcase_add_test(t, what_is_there_is_not_done_again);
-    tcase_add_test(t, a_death_costs_one_job_and_says_why);
+static const struct suite_row suite[] = {
+    TEST(every_job_is_done_once),
+    TEST(no_jobs_need_no_worker),
+    TEST(what_is_there_is_not_done_again),
+    TEST(a_death_costs_one_job_and_says_why),
 #ifndef __SANITIZE_ADDRESS__
-    tcase_add_test(t, a_job_that_takes_too_much_memory_costs_itself);
+    TEST(a_job_that_takes_too_much_memory_costs_itself),
 #endif
-    tcase_add_test(t, stopping_reports_nothing_more);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+    TEST(stopping_reports_nothing_more),
+};
+SUITE_MAIN("pool", suite)

@@ -1,9 +1,8 @@
 /* What counts as latency of preemption, by hand. */
-#include <check.h>
-#include <stdlib.h>
 
 #include "sim/base/units.h"
 #include "sim/metrics/metrics.h"
+#include "tests/helpers/suite.h"
 
 #define S(t) ((int64_t)((t)*1e9 + 0.5))
 
@@ -102,16 +101,8 @@ static void teardown(void)
     metrics_free(metrics);
 }
 
-int main(void)
-{
-    Suite *s = suite_create("preemption latency");
-    TCase *t = tcase_create("by hand");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, preemption_latency_is_waiting_behind_the_other_class);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("by hand", .setup = setup, .teardown = teardown),
+    TEST(preemption_latency_is_waiting_behind_the_other_class),
+};
+SUITE_MAIN("preemption latency", suite)

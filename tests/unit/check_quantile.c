@@ -1,10 +1,10 @@
 /* Samples: nearest-rank quantiles, exact sums, and a sketch that keeps its promise. */
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "sim/base/quantile.h"
 #include "sim/base/rng.h"
+#include "tests/helpers/suite.h"
 
 static struct sample s;
 
@@ -178,24 +178,16 @@ START_TEST(selection_finds_what_sorting_finds)
 }
 END_TEST
 
-int main(void)
-{
-    TCase *tc = tcase_create("quantile");
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, quantiles_use_the_nearest_rank);
-    tcase_add_test(tc, every_percentile_of_one_to_hundred_is_itself);
-    tcase_add_test(tc, values_added_after_a_question_count_in_the_next);
-    tcase_add_test(tc, selection_finds_what_sorting_finds);
-    tcase_add_test(tc, an_empty_sample_has_no_mean_and_no_quantile);
-    tcase_add_test(tc, a_value_added_n_times_counts_n_times);
-    tcase_add_test(tc, small_values_survive_beside_large_ones);
-    tcase_add_test(tc, the_sketch_stays_within_half_a_percent);
-    tcase_add_test(tc, the_sketch_reports_a_single_value_exactly_and_zeros_as_zero);
-    Suite *suite = suite_create("quantile");
-    suite_add_tcase(suite, tc);
-    SRunner *sr = srunner_create(suite);
-    srunner_run_all(sr, CK_NORMAL);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("quantile", .setup = setup, .teardown = teardown),
+    TEST(quantiles_use_the_nearest_rank),
+    TEST(every_percentile_of_one_to_hundred_is_itself),
+    TEST(values_added_after_a_question_count_in_the_next),
+    TEST(selection_finds_what_sorting_finds),
+    TEST(an_empty_sample_has_no_mean_and_no_quantile),
+    TEST(a_value_added_n_times_counts_n_times),
+    TEST(small_values_survive_beside_large_ones),
+    TEST(the_sketch_stays_within_half_a_percent),
+    TEST(the_sketch_reports_a_single_value_exactly_and_zeros_as_zero),
+};
+SUITE_MAIN("quantile", suite)

@@ -1,11 +1,10 @@
 /* The list of built-in policies keeps its promises. */
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "policies/params.h"
 #include "policies/registry.h"
 #include "sim/core/contract.h"
+#include "tests/helpers/suite.h"
 
 START_TEST(names_are_sorted_unique_and_well_formed)
 {
@@ -51,16 +50,8 @@ START_TEST(every_policy_is_complete_and_its_defaults_are_legal)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("registry");
-    TCase *c = tcase_create("registry");
-    tcase_add_test(c, names_are_sorted_unique_and_well_formed);
-    tcase_add_test(c, every_policy_is_complete_and_its_defaults_are_legal);
-    suite_add_tcase(s, c);
-    SRunner *sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    TEST(names_are_sorted_unique_and_well_formed),
+    TEST(every_policy_is_complete_and_its_defaults_are_legal),
+};
+SUITE_MAIN("registry", suite)

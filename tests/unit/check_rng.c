@@ -1,10 +1,9 @@
 /* Random streams: the published generators, their laws, and streams that do not touch. */
-#include <check.h>
 #include <gsl/gsl_cdf.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "sim/base/rng.h"
+#include "tests/helpers/suite.h"
 
 /* Values of the authors' splitmix64.c for state 1234567, as listed on Rosetta Code. rng_mix64(x)
  * is the first output of state x, and the state moves by the golden gamma. */
@@ -197,25 +196,17 @@ START_TEST(gsl_draws_the_same_stream)
 }
 END_TEST
 
-int main(void)
-{
-    TCase *tc = tcase_create("rng");
-    tcase_add_test(tc, splitmix64_gives_the_published_values);
-    tcase_add_test(tc, xoshiro256pp_gives_the_published_values);
-    tcase_add_test(tc, state_is_four_splitmix64_outputs_of_the_key);
-    tcase_add_test(tc, every_part_of_a_key_matters);
-    tcase_add_test(tc, streams_of_neighbouring_seeds_are_uncorrelated);
-    tcase_add_test(tc, uniforms_lie_in_the_half_open_unit_interval_with_their_moments);
-    tcase_add_test(tc, whole_numbers_below_a_bound_are_equally_likely);
-    tcase_add_test(tc, exponentials_have_their_mean_and_tail);
-    tcase_add_test(tc, normals_have_their_moments_and_tail);
-    tcase_add_test(tc, a_keyed_normal_is_a_pure_function_of_its_key);
-    tcase_add_test(tc, gsl_draws_the_same_stream);
-    Suite *s = suite_create("rng");
-    suite_add_tcase(s, tc);
-    SRunner *sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    TEST(splitmix64_gives_the_published_values),
+    TEST(xoshiro256pp_gives_the_published_values),
+    TEST(state_is_four_splitmix64_outputs_of_the_key),
+    TEST(every_part_of_a_key_matters),
+    TEST(streams_of_neighbouring_seeds_are_uncorrelated),
+    TEST(uniforms_lie_in_the_half_open_unit_interval_with_their_moments),
+    TEST(whole_numbers_below_a_bound_are_equally_likely),
+    TEST(exponentials_have_their_mean_and_tail),
+    TEST(normals_have_their_moments_and_tail),
+    TEST(a_keyed_normal_is_a_pure_function_of_its_key),
+    TEST(gsl_draws_the_same_stream),
+};
+SUITE_MAIN("rng", suite)

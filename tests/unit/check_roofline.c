@@ -1,9 +1,9 @@
 /* Kernel times by hand: single kernels, whole passes, and what the options of a SoC file do. */
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "tests/helpers/model.h"
+#include "tests/helpers/suite.h"
 
 static double ms(const struct model *b, int device, enum op_kind op, const struct work_shape *w,
                  uint32_t rows, uint32_t padded)
@@ -433,34 +433,26 @@ START_TEST(a_kernel_takes_at_least_a_nanosecond)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("roofline");
-    TCase *t = tcase_create("roofline");
-    tcase_add_test(t, ffn_of_a_chunk_is_its_work_at_the_filled_rate);
-    tcase_add_test(t, qkv_and_head_are_their_work);
-    tcase_add_test(t, the_head_has_a_width_of_its_own);
-    tcase_add_test(t, attention_runs_at_its_share_of_the_rate_without_fill);
-    tcase_add_test(t, passes_of_the_3b_model_agree_with_the_parameter_fit);
-    tcase_add_test(t, passes_of_the_8b_model_and_of_the_npu_agree_with_the_parameter_fit);
-    tcase_add_test(t, decode_grows_gently_with_the_batch);
-    tcase_add_test(t, a_static_kernel_pays_its_padded_rows);
-    tcase_add_test(t, npu_attention_reads_padded_keys);
-    tcase_add_test(t, one_row_has_a_curve_of_its_own);
-    tcase_add_test(t, few_rows_pay_the_row_floor);
-    tcase_add_test(t, a_further_decode_reads_its_share_of_the_weights_again_in_mixed_passes_too);
-    tcase_add_test(t, attention_runs_once_per_sequence_and_gathers_its_keys);
-    tcase_add_test(t, the_row_of_a_decoding_sequence_has_an_attention_rate_of_its_own);
-    tcase_add_test(t, a_layer_in_one_kernel_pays_its_share_of_the_launches);
-    tcase_add_test(t, a_fused_layer_is_the_sum_of_its_parts);
-    tcase_add_test(t, row_shares_of_attention_add_up_to_the_whole);
-    tcase_add_test(t, work_outside_the_calibration_is_marked);
-    tcase_add_test(t, a_model_without_an_entry_of_its_width_is_marked);
-    tcase_add_test(t, a_kernel_takes_at_least_a_nanosecond);
-    suite_add_tcase(s, t);
-    SRunner *sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    TEST(ffn_of_a_chunk_is_its_work_at_the_filled_rate),
+    TEST(qkv_and_head_are_their_work),
+    TEST(the_head_has_a_width_of_its_own),
+    TEST(attention_runs_at_its_share_of_the_rate_without_fill),
+    TEST(passes_of_the_3b_model_agree_with_the_parameter_fit),
+    TEST(passes_of_the_8b_model_and_of_the_npu_agree_with_the_parameter_fit),
+    TEST(decode_grows_gently_with_the_batch),
+    TEST(a_static_kernel_pays_its_padded_rows),
+    TEST(npu_attention_reads_padded_keys),
+    TEST(one_row_has_a_curve_of_its_own),
+    TEST(few_rows_pay_the_row_floor),
+    TEST(a_further_decode_reads_its_share_of_the_weights_again_in_mixed_passes_too),
+    TEST(attention_runs_once_per_sequence_and_gathers_its_keys),
+    TEST(the_row_of_a_decoding_sequence_has_an_attention_rate_of_its_own),
+    TEST(a_layer_in_one_kernel_pays_its_share_of_the_launches),
+    TEST(a_fused_layer_is_the_sum_of_its_parts),
+    TEST(row_shares_of_attention_add_up_to_the_whole),
+    TEST(work_outside_the_calibration_is_marked),
+    TEST(a_model_without_an_entry_of_its_width_is_marked),
+    TEST(a_kernel_takes_at_least_a_nanosecond),
+};
+SUITE_MAIN("roofline", suite)

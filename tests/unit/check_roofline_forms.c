@@ -1,6 +1,5 @@
 /* What the kernel-time forms promise for any shape: Appendix B of Agent.xpu v2, its extension, the
  * p-norm between them. */
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +7,7 @@
 #include "sim/base/rng.h"
 #include "sim/core/core.h"
 #include "tests/helpers/model.h"
+#include "tests/helpers/suite.h"
 
 #define INSTANCES 5000
 
@@ -307,25 +307,17 @@ START_TEST(an_op_in_chunks_costs_its_chunks)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("forms");
-    TCase *t = tcase_create("forms");
-    tcase_add_test(t, appendix_b_holds_in_the_roofline_form);
-    tcase_add_test(t, the_extended_form_without_its_terms_is_appendix_b);
-    tcase_add_test(t, the_p_norm_lies_between_the_larger_term_and_the_sum);
-    tcase_add_test(t, more_rows_or_more_context_never_cost_less);
-    tcase_add_test(t, experts_are_read_once_if_a_row_chose_them);
-    tcase_add_loop_test(t, an_op_in_chunks_costs_its_chunks, 0, 2);
-    tcase_add_test(t, a_reserve_of_time_slows_all_kernels_and_one_of_rate_those_bound_by_compute);
-    tcase_add_test(t, a_width_fill_costs_matrix_products_in_proportion);
-    tcase_add_test(t, a_table_scales_by_interpolated_factors);
-    tcase_add_test(t, nonlinear_ops_apart_cost_launches_bytes_and_barriers);
-    tcase_add_test(t, forms_are_found_by_name);
-    suite_add_tcase(s, t);
-    SRunner *sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    TEST(appendix_b_holds_in_the_roofline_form),
+    TEST(the_extended_form_without_its_terms_is_appendix_b),
+    TEST(the_p_norm_lies_between_the_larger_term_and_the_sum),
+    TEST(more_rows_or_more_context_never_cost_less),
+    TEST(experts_are_read_once_if_a_row_chose_them),
+    LOOP(an_op_in_chunks_costs_its_chunks, 2),
+    TEST(a_reserve_of_time_slows_all_kernels_and_one_of_rate_those_bound_by_compute),
+    TEST(a_width_fill_costs_matrix_products_in_proportion),
+    TEST(a_table_scales_by_interpolated_factors),
+    TEST(nonlinear_ops_apart_cost_launches_bytes_and_barriers),
+    TEST(forms_are_found_by_name),
+};
+SUITE_MAIN("forms", suite)

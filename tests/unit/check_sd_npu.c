@@ -1,6 +1,5 @@
 /* The systems of sd.npu by name: what each preset means, on one trace with the paper's model and
  * phone. Expectations come from Table 4, from the model's own sizes, and from D.8. */
-#include <check.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 #include "experiments/run/config.h"
 #include "experiments/run/runner.h"
 #include "sim/base/arena.h"
+#include "tests/helpers/suite.h"
 
 static struct err err;
 static struct config config;
@@ -275,28 +275,19 @@ START_TEST(keeping_the_old_graph_costs_a_block_and_never_time)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("sd-npu");
-    TCase *t = tcase_create("systems");
-    tcase_set_timeout(t, 60);
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, a_system_sets_what_is_not_given);
-    tcase_add_loop_test(t, each_system_brings_its_own_drafter, 0, 4);
-    tcase_add_test(t, systems_without_speculation_verify_nothing);
-    tcase_add_test(t, sd_npu_fits_its_drafts_into_one_pass);
-    tcase_add_test(t, graph_switching_leaves_decoding_as_it_is);
-    tcase_add_test(t, memory_counts_graphs_copies_and_drafters);
-    tcase_add_test(t, eagle_drafts_with_as_many_forwards_as_it_is_told);
-    tcase_add_test(t, eagle_verifies_a_tree);
-    tcase_add_test(t, keeping_the_old_graph_costs_a_block_and_never_time);
-    tcase_add_test(t, switching_late_spares_the_prompt_the_slow_graph);
-    tcase_add_test(t, calibration_costs_its_time_per_input_token);
-    tcase_add_test(t, adaptive_lengths_are_not_slower_than_either_fixed_one);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("systems", .setup = setup, .teardown = teardown, .timeout_s = 60),
+    TEST(a_system_sets_what_is_not_given),
+    LOOP(each_system_brings_its_own_drafter, 4),
+    TEST(systems_without_speculation_verify_nothing),
+    TEST(sd_npu_fits_its_drafts_into_one_pass),
+    TEST(graph_switching_leaves_decoding_as_it_is),
+    TEST(memory_counts_graphs_copies_and_drafters),
+    TEST(eagle_drafts_with_as_many_forwards_as_it_is_told),
+    TEST(eagle_verifies_a_tree),
+    TEST(keeping_the_old_graph_costs_a_block_and_never_time),
+    TEST(switching_late_spares_the_prompt_the_slow_graph),
+    TEST(calibration_costs_its_time_per_input_token),
+    TEST(adaptive_lengths_are_not_slower_than_either_fixed_one),
+};
+SUITE_MAIN("sd-npu", suite)

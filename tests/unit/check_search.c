@@ -1,13 +1,12 @@
 /* The search under SLOs on made-up machines whose capacity is known. */
-#include <check.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "experiments/compare/search.h"
 #include "sim/base/rng.h"
+#include "tests/helpers/suite.h"
 
 /* Latency 1 / (1 - scale / capacity), as a queue's, with relative noise; overloaded from there. */
 struct machine_model {
@@ -191,21 +190,13 @@ START_TEST(slos_are_read_strictly)
 }
 END_TEST
 
-int main(void)
-{
-    TCase *t = tcase_create("search");
-    tcase_add_test(t, without_noise_the_bracket_closes_on_the_known_rate);
-    tcase_add_test(t, a_rate_far_below_the_workloads_is_found_too);
-    tcase_add_test(t, overload_bounds_the_rate_when_the_slo_does_not);
-    tcase_add_test(t, the_bracket_holds_the_truth_at_least_as_often_as_stated);
-    tcase_add_test(t, what_cannot_be_found_says_so);
-    tcase_add_test(t, one_look_follows_students_t);
-    tcase_add_test(t, slos_are_read_strictly);
-    Suite *s = suite_create("search");
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    TEST(without_noise_the_bracket_closes_on_the_known_rate),
+    TEST(a_rate_far_below_the_workloads_is_found_too),
+    TEST(overload_bounds_the_rate_when_the_slo_does_not),
+    TEST(the_bracket_holds_the_truth_at_least_as_often_as_stated),
+    TEST(what_cannot_be_found_says_so),
+    TEST(one_look_follows_students_t),
+    TEST(slos_are_read_strictly),
+};
+SUITE_MAIN("search", suite)

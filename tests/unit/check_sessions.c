@@ -1,11 +1,11 @@
 /* Sessions of generated workloads: conversations of a table, tool and think times, closed loops. */
-#include <check.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "sim/base/datadir.h"
 #include "sim/base/units.h"
+#include "tests/helpers/suite.h"
 #include "traces/traces.h"
 
 static struct err err;
@@ -154,18 +154,10 @@ START_TEST(closed_loop_users_have_enough_turns_for_instant_answers)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("sessions");
-    TCase *c = tcase_create("sessions");
-    tcase_add_checked_fixture(c, setup, teardown);
-    tcase_add_test(c, sessions_are_whole_conversations_of_the_table);
-    tcase_add_test(c, turns_after_tools_come_after_tool_times);
-    tcase_add_test(c, closed_loop_users_have_enough_turns_for_instant_answers);
-    suite_add_tcase(s, c);
-    SRunner *sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("sessions", .setup = setup, .teardown = teardown),
+    TEST(sessions_are_whole_conversations_of_the_table),
+    TEST(turns_after_tools_come_after_tool_times),
+    TEST(closed_loop_users_have_enough_turns_for_instant_answers),
+};
+SUITE_MAIN("sessions", suite)

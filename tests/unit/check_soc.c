@@ -1,14 +1,13 @@
 /* SoC and LLM files: what the shipped ones mean, and that no damaged one gets through. */
 #include "hwmodels/soc.h"
 
-#include <check.h>
 #include <dirent.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "sim/base/datadir.h"
 #include "sim/base/json.h"
+#include "tests/helpers/suite.h"
 
 static bool says(const struct err *e, const char *text)
 {
@@ -512,30 +511,22 @@ START_TEST(each_ability_is_read_from_its_own_member)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("soc");
-    TCase *t = tcase_create("soc");
-    tcase_add_test(t, units_of_a_file_become_base_units);
-    tcase_add_test(t, a_device_has_a_weight_in_the_ddr);
-    tcase_add_test(t, a_model_file_gives_weights_and_kv_bytes);
-    tcase_add_test(t, a_mixture_of_experts_stores_all_and_crosses_some);
-    tcase_add_test(t, a_width_without_an_entry_takes_the_default_and_says_so);
-    tcase_add_test(t, every_number_is_counted_under_its_kind);
-    tcase_add_test(t, every_shipped_file_loads_and_bears_its_name);
-    tcase_add_test(t, each_ability_is_read_from_its_own_member);
-    tcase_add_test(t, a_name_is_a_shipped_file_and_a_path_is_itself);
-    tcase_add_test(t, no_member_of_a_soc_file_can_be_damaged_unnoticed);
-    tcase_add_test(t, no_member_of_a_model_file_can_be_damaged_unnoticed);
-    tcase_add_test(t, values_without_meaning_are_refused);
-    tcase_add_test(t, a_second_default_is_refused);
-    tcase_add_test(t, a_one_row_curve_is_read_and_bounded_too);
-    tcase_add_test(t, more_experts_per_token_than_experts_are_refused);
-    tcase_add_test(t, errors_all_over_a_file_come_together);
-    suite_add_tcase(s, t);
-    SRunner *sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    TEST(units_of_a_file_become_base_units),
+    TEST(a_device_has_a_weight_in_the_ddr),
+    TEST(a_model_file_gives_weights_and_kv_bytes),
+    TEST(a_mixture_of_experts_stores_all_and_crosses_some),
+    TEST(a_width_without_an_entry_takes_the_default_and_says_so),
+    TEST(every_number_is_counted_under_its_kind),
+    TEST(every_shipped_file_loads_and_bears_its_name),
+    TEST(each_ability_is_read_from_its_own_member),
+    TEST(a_name_is_a_shipped_file_and_a_path_is_itself),
+    TEST(no_member_of_a_soc_file_can_be_damaged_unnoticed),
+    TEST(no_member_of_a_model_file_can_be_damaged_unnoticed),
+    TEST(values_without_meaning_are_refused),
+    TEST(a_second_default_is_refused),
+    TEST(a_one_row_curve_is_read_and_bounded_too),
+    TEST(more_experts_per_token_than_experts_are_refused),
+    TEST(errors_all_over_a_file_come_together),
+};
+SUITE_MAIN("soc", suite)

@@ -1,11 +1,10 @@
 /* Experiment files: which points there are, and what each asks for. */
-#include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "experiments/sweep/spec.h"
+#include "tests/helpers/suite.h"
 
 static char path[64];
 static struct spec spec;
@@ -155,23 +154,15 @@ START_TEST(all_errors_of_a_file_come_at_once)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("spec");
-    TCase *t = tcase_create("all");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, the_last_dimension_runs_fastest);
-    tcase_add_test(t, a_range_has_both_ends);
-    tcase_add_test(t, keys_of_a_workload_and_of_a_policy_meet_the_varied_one);
-    tcase_add_test(t, dotted_paths_become_overrides);
-    tcase_add_test(t, settings_of_a_point_are_the_varied_ones);
-    tcase_add_test(t, a_million_runs_need_a_word);
-    tcase_add_test(t, metrics_are_kept_by_pattern);
-    tcase_add_test(t, all_errors_of_a_file_come_at_once);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("all", .setup = setup, .teardown = teardown),
+    TEST(the_last_dimension_runs_fastest),
+    TEST(a_range_has_both_ends),
+    TEST(keys_of_a_workload_and_of_a_policy_meet_the_varied_one),
+    TEST(dotted_paths_become_overrides),
+    TEST(settings_of_a_point_are_the_varied_ones),
+    TEST(a_million_runs_need_a_word),
+    TEST(metrics_are_kept_by_pattern),
+    TEST(all_errors_of_a_file_come_at_once),
+};
+SUITE_MAIN("spec", suite)

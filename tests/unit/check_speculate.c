@@ -1,10 +1,10 @@
 /* How many drafted tokens a policy verifies: the estimate from what it saw, and the best length. */
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "hwmodels/speculation_cost.h"
 #include "policies/common/speculate.h"
+#include "tests/helpers/suite.h"
 
 START_TEST(without_observations_the_prior_speaks)
 {
@@ -117,19 +117,11 @@ START_TEST(a_length_that_never_pays_is_tried_once_in_a_while)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("speculate");
-    TCase *tc = tcase_create("length");
-    tcase_add_test(tc, without_observations_the_prior_speaks);
-    tcase_add_test(tc, counts_are_those_of_a_hit_and_a_run);
-    tcase_add_test(tc, the_estimate_finds_the_process_it_watches);
-    tcase_add_test(tc, the_chosen_length_is_as_good_as_the_best_with_full_knowledge);
-    tcase_add_test(tc, a_length_that_never_pays_is_tried_once_in_a_while);
-    suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    TEST(without_observations_the_prior_speaks),
+    TEST(counts_are_those_of_a_hit_and_a_run),
+    TEST(the_estimate_finds_the_process_it_watches),
+    TEST(the_chosen_length_is_as_good_as_the_best_with_full_knowledge),
+    TEST(a_length_that_never_pays_is_tried_once_in_a_while),
+};
+SUITE_MAIN("speculate", suite)

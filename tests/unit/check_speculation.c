@@ -1,9 +1,8 @@
 /* Speculative decoding: the process against its closed forms, purity and monotonicity. */
-#include <check.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "hwmodels/speculation.h"
+#include "tests/helpers/suite.h"
 
 #define STEPS 200000
 
@@ -263,26 +262,18 @@ START_TEST(runs_draw_by_class_and_count_history_by_choice)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("speculation");
-    TCase *tc = tcase_create("process");
-    tcase_set_timeout(tc, 60);
-    tcase_add_test(tc, mean_accepted_is_the_truncated_geometric);
-    tcase_add_test(tc, a_step_depends_on_its_key_and_number_only);
-    tcase_add_test(tc, verifying_fewer_tokens_cuts_the_same_run);
-    tcase_add_test(tc, mean_accepted_grows_with_length_hits_and_alpha);
-    tcase_add_test(tc, reuse_raises_the_hit_rate_to_its_stationary_value);
-    tcase_add_test(tc, reuse_without_a_first_hit_stays_cold);
-    tcase_add_test(tc, history_closes_half_of_the_gap_at_its_half_point);
-    tcase_add_test(tc, draft_lengths_follow_their_mode);
-    tcase_add_test(tc, mixed_lengths_average_their_own_closed_forms);
-    tcase_add_test(tc, fixed_acceptance_mixes_its_two_neighbours);
-    tcase_add_test(tc, runs_draw_by_class_and_count_history_by_choice);
-    suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("process", .timeout_s = 60),
+    TEST(mean_accepted_is_the_truncated_geometric),
+    TEST(a_step_depends_on_its_key_and_number_only),
+    TEST(verifying_fewer_tokens_cuts_the_same_run),
+    TEST(mean_accepted_grows_with_length_hits_and_alpha),
+    TEST(reuse_raises_the_hit_rate_to_its_stationary_value),
+    TEST(reuse_without_a_first_hit_stays_cold),
+    TEST(history_closes_half_of_the_gap_at_its_half_point),
+    TEST(draft_lengths_follow_their_mode),
+    TEST(mixed_lengths_average_their_own_closed_forms),
+    TEST(fixed_acceptance_mixes_its_two_neighbours),
+    TEST(runs_draw_by_class_and_count_history_by_choice),
+};
+SUITE_MAIN("speculation", suite)

@@ -1,12 +1,12 @@
 /* Speculative decoding against the published tables: acceptance parameters and their means,
  * draft reuse, verification cost, and the amortized account (a calibration). */
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "hwmodels/speculation_cost.h"
 #include "sim/base/datadir.h"
+#include "tests/helpers/suite.h"
 
 #define STEPS 400000
 
@@ -259,27 +259,18 @@ START_TEST(missing_figures_are_named)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("speculation-data");
-    TCase *tc = tcase_create("tables");
-    tcase_set_timeout(tc, 120);
-    tcase_add_unchecked_fixture(tc, read_data, NULL);
-    tcase_add_test(tc, tables_are_whole);
-    tcase_add_loop_test(tc, fitted_parameters_match_the_specification, 0, N_FITTED);
-    tcase_add_test(tc, inclusive_reading_fits_one_token_less);
-    tcase_add_loop_test(tc, table_4_is_reproduced_by_simulation, 0, 4);
-    tcase_add_test(tc, reuse_of_a_quarter_of_rejections_explains_the_whole_gain);
-    tcase_add_test(tc, table_3_is_within_three_percent_in_the_amortized_account);
-    tcase_add_test(tc, amortized_account_adds_up_by_hand);
-    tcase_add_test(tc, step_costs_follow_their_forms);
-    tcase_add_test(tc, best_draft_weighs_emitted_tokens_against_whole_passes);
-    tcase_add_test(tc, best_draft_agrees_with_trying_every_length);
-    tcase_add_test(tc, missing_figures_are_named);
-    suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("tables", .once = read_data, .timeout_s = 120),
+    TEST(tables_are_whole),
+    LOOP(fitted_parameters_match_the_specification, N_FITTED),
+    TEST(inclusive_reading_fits_one_token_less),
+    LOOP(table_4_is_reproduced_by_simulation, 4),
+    TEST(reuse_of_a_quarter_of_rejections_explains_the_whole_gain),
+    TEST(table_3_is_within_three_percent_in_the_amortized_account),
+    TEST(amortized_account_adds_up_by_hand),
+    TEST(step_costs_follow_their_forms),
+    TEST(best_draft_weighs_emitted_tokens_against_whole_passes),
+    TEST(best_draft_agrees_with_trying_every_length),
+    TEST(missing_figures_are_named),
+};
+SUITE_MAIN("speculation-data", suite)

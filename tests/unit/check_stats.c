@@ -1,9 +1,8 @@
 /* Intervals and verdicts against textbook numbers. */
-#include <check.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "sim/stats/stats.h"
+#include "tests/helpers/suite.h"
 
 #define MISSING ((double)NAN)
 
@@ -149,21 +148,13 @@ START_TEST(digits_follow_the_width_of_the_interval)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("stats");
-    TCase *c = tcase_create("stats");
-    tcase_add_test(c, mean_interval_uses_students_t);
-    tcase_add_test(c, paired_interval_agrees_with_students_sleep_data);
-    tcase_add_test(c, a_shift_common_to_both_policies_does_not_widen_a_paired_interval);
-    tcase_add_test(c, missing_values_drop_their_pair_only);
-    tcase_add_test(c, a_difference_too_small_to_matter_is_equality_and_not_significance);
-    tcase_add_test(c, verdicts_say_no_more_than_the_data);
-    tcase_add_test(c, digits_follow_the_width_of_the_interval);
-    suite_add_tcase(s, c);
-    SRunner *sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    TEST(mean_interval_uses_students_t),
+    TEST(paired_interval_agrees_with_students_sleep_data),
+    TEST(a_shift_common_to_both_policies_does_not_widen_a_paired_interval),
+    TEST(missing_values_drop_their_pair_only),
+    TEST(a_difference_too_small_to_matter_is_equality_and_not_significance),
+    TEST(verdicts_say_no_more_than_the_data),
+    TEST(digits_follow_the_width_of_the_interval),
+};
+SUITE_MAIN("stats", suite)

@@ -1,11 +1,10 @@
 /* Bootstrap, ratio, quantile and steady-state intervals: hand-made cases. Coverage is measured in
  * tests/oracle/check_coverage.c. */
-#include <check.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "sim/stats/stats_intervals.h"
+#include "tests/helpers/suite.h"
 
 #define MISSING ((double)NAN)
 
@@ -255,27 +254,19 @@ START_TEST(a_series_without_steady_state_is_refused)
 }
 END_TEST
 
-int main(void)
-{
-    TCase *t = tcase_create("stats_intervals");
-    tcase_add_test(t, a_bound_of_the_ratio_puts_zero_on_the_edge_of_the_difference);
-    tcase_add_test(t, proportional_pairs_have_a_certain_ratio);
-    tcase_add_test(t, median_ranks_agree_with_the_sign_test_tables);
-    tcase_add_test(t, a_high_quantile_of_few_values_has_no_upper_bound);
-    tcase_add_test(t, bootstrap_bounds_depend_on_data_and_key_only);
-    tcase_add_test(t, bootstrap_moves_with_scale_and_place);
-    tcase_add_test(t, equal_values_and_pairs_of_one_kind_have_no_bootstrap);
-    tcase_add_test(t, steady_state_starts_after_the_transient);
-    tcase_add_test(t, values_that_stay_on_one_side_are_worth_less);
-    tcase_add_test(t, skew_is_seen_from_eight_values_to_nineteen);
-    tcase_add_test(t, values_that_are_all_alike_have_an_exact_mean);
-    tcase_add_test(t, a_series_without_steady_state_is_refused);
-    tcase_add_test(t, sixty_independent_values_are_the_least);
-    Suite *s = suite_create("stats_intervals");
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    TEST(a_bound_of_the_ratio_puts_zero_on_the_edge_of_the_difference),
+    TEST(proportional_pairs_have_a_certain_ratio),
+    TEST(median_ranks_agree_with_the_sign_test_tables),
+    TEST(a_high_quantile_of_few_values_has_no_upper_bound),
+    TEST(bootstrap_bounds_depend_on_data_and_key_only),
+    TEST(bootstrap_moves_with_scale_and_place),
+    TEST(equal_values_and_pairs_of_one_kind_have_no_bootstrap),
+    TEST(steady_state_starts_after_the_transient),
+    TEST(values_that_stay_on_one_side_are_worth_less),
+    TEST(skew_is_seen_from_eight_values_to_nineteen),
+    TEST(values_that_are_all_alike_have_an_exact_mean),
+    TEST(a_series_without_steady_state_is_refused),
+    TEST(sixty_independent_values_are_the_least),
+};
+SUITE_MAIN("stats_intervals", suite)

@@ -1,9 +1,8 @@
 /* The adjusted two-sample test and Holm's correction against textbook numbers. */
-#include <check.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "sim/stats/stats_shift.h"
+#include "tests/helpers/suite.h"
 
 START_TEST(without_covariates_it_is_the_pooled_t_test)
 {
@@ -135,22 +134,14 @@ START_TEST(holm_counts_only_tests_that_were_made_and_stops_at_one)
 }
 END_TEST
 
-int main(void)
-{
-    TCase *t = tcase_create("stats_shift");
-    tcase_add_test(t, without_covariates_it_is_the_pooled_t_test);
-    tcase_add_test(t, a_covariate_that_explains_the_difference_leaves_the_rest);
-    tcase_add_test(t, constant_and_repeated_covariates_take_no_part);
-    tcase_add_test(t, equal_values_have_no_shift_and_certain_ones_are_certain);
-    tcase_add_test(t, a_covariate_that_tells_the_samples_apart_leaves_nothing_to_test);
-    tcase_add_test(t, too_few_values_are_not_tested);
-    tcase_add_test(t, holm_steps_down_and_keeps_order);
-    tcase_add_test(t, holm_counts_only_tests_that_were_made_and_stops_at_one);
-    Suite *s = suite_create("stats_shift");
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    TEST(without_covariates_it_is_the_pooled_t_test),
+    TEST(a_covariate_that_explains_the_difference_leaves_the_rest),
+    TEST(constant_and_repeated_covariates_take_no_part),
+    TEST(equal_values_have_no_shift_and_certain_ones_are_certain),
+    TEST(a_covariate_that_tells_the_samples_apart_leaves_nothing_to_test),
+    TEST(too_few_values_are_not_tested),
+    TEST(holm_steps_down_and_keeps_order),
+    TEST(holm_counts_only_tests_that_were_made_and_stops_at_one),
+};
+SUITE_MAIN("stats_shift", suite)

@@ -1,5 +1,4 @@
 /* The store: what goes in comes out, in an order and with a content that depend on nothing else. */
-#include <check.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -13,6 +12,7 @@
 
 #include "experiments/sweep/store.h"
 #include "sim/base/hash.h"
+#include "tests/helpers/suite.h"
 
 static char paths[3][64];
 static struct err err;
@@ -481,32 +481,24 @@ START_TEST(a_division_given_up_does_not_make_another_incomplete)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("store");
-    TCase *t = tcase_create("all");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, csv_is_as_written_by_hand);
-    tcase_add_test(t, json_holds_the_same);
-    tcase_add_test(t, a_run_is_found_by_fingerprint_and_kept_metrics);
-    tcase_add_test(t, values_come_by_replication);
-    tcase_add_test(t, success_removes_a_failure);
-    tcase_add_test(t, another_revision_is_another_experiment);
-    tcase_add_test(t, merged_parts_export_like_the_whole);
-    tcase_add_test(t, unlike_runs_are_not_merged);
-    tcase_add_loop_test(t, a_merge_keeps_the_failures_that_nobody_made_good, 0, 2);
-    tcase_add_test(t, a_division_given_up_does_not_make_another_incomplete);
-    tcase_add_test(t, metrics_of_other_machines_get_columns);
-    tcase_add_test(t, replications_that_cannot_be_are_not_read);
-    tcase_add_test(t, contents_that_cannot_be_do_no_harm);
-    tcase_add_test(t, two_that_add_the_same_run_add_it_once);
-    tcase_add_test(t, reading_changes_nothing_and_needs_no_permission);
-    tcase_add_test(t, a_closed_store_is_one_file);
-    tcase_add_test(t, other_files_are_refused);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("all", .setup = setup, .teardown = teardown),
+    TEST(csv_is_as_written_by_hand),
+    TEST(json_holds_the_same),
+    TEST(a_run_is_found_by_fingerprint_and_kept_metrics),
+    TEST(values_come_by_replication),
+    TEST(success_removes_a_failure),
+    TEST(another_revision_is_another_experiment),
+    TEST(merged_parts_export_like_the_whole),
+    TEST(unlike_runs_are_not_merged),
+    LOOP(a_merge_keeps_the_failures_that_nobody_made_good, 2),
+    TEST(a_division_given_up_does_not_make_another_incomplete),
+    TEST(metrics_of_other_machines_get_columns),
+    TEST(replications_that_cannot_be_are_not_read),
+    TEST(contents_that_cannot_be_do_no_harm),
+    TEST(two_that_add_the_same_run_add_it_once),
+    TEST(reading_changes_nothing_and_needs_no_permission),
+    TEST(a_closed_store_is_one_file),
+    TEST(other_files_are_refused),
+};
+SUITE_MAIN("store", suite)

@@ -1,5 +1,4 @@
 /* The timeline is read back with another parser and held against the run it shows. */
-#include <check.h>
 #include <cjson/cJSON.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 #include "sim/metrics/metrics.h"
 #include "sim/metrics/timeline.h"
 #include "tests/helpers/scenario.h"
+#include "tests/helpers/suite.h"
 
 enum { MAX_TRACKS = 128, MAX_DEPTH = 8, N_REQUESTS = 10 };
 
@@ -446,24 +446,14 @@ START_TEST(a_file_that_cannot_be_written_is_refused_and_nothing_is_left)
 }
 END_TEST
 
-int main(void)
-{
-    size_t n;
-    (void)policy_list(&n);
-    Suite *s = suite_create("timeline");
-    TCase *c = tcase_create("timeline");
-    tcase_add_checked_fixture(c, setup, teardown);
-    tcase_add_loop_test(c, tracks_are_in_order_and_whole_under_every_policy, 0, (int)n);
-    tcase_add_loop_test(c, the_run_is_the_same_without_it, 0, (int)n);
-    tcase_add_test(c, requests_are_drawn_where_they_were);
-    tcase_add_test(c, what_was_stopped_is_marked);
-    tcase_add_test(c, counters_tell_what_the_metrics_tell);
-    tcase_add_test(c, channels_have_tracks);
-    tcase_add_test(c, a_file_that_cannot_be_written_is_refused_and_nothing_is_left);
-    suite_add_tcase(s, c);
-    SRunner *sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("timeline", .setup = setup, .teardown = teardown),
+    LOOP_OVER(tracks_are_in_order_and_whole_under_every_policy, suite_policies),
+    LOOP_OVER(the_run_is_the_same_without_it, suite_policies),
+    TEST(requests_are_drawn_where_they_were),
+    TEST(what_was_stopped_is_marked),
+    TEST(counters_tell_what_the_metrics_tell),
+    TEST(channels_have_tracks),
+    TEST(a_file_that_cannot_be_written_is_refused_and_nothing_is_left),
+};
+SUITE_MAIN("timeline", suite)

@@ -1,6 +1,5 @@
 /* The trace file: what is written reads back to the same bytes, turns are linked, and every way to
  * be malformed is told with its line and column. */
-#include <check.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -10,6 +9,7 @@
 
 #include "sim/base/rng.h"
 #include "sim/base/units.h"
+#include "tests/helpers/suite.h"
 #include "traces/traces.h"
 
 #define HEADER                                                                                     \
@@ -536,29 +536,20 @@ START_TEST(targets_of_a_trace_go_before_defaults)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("traces");
-    TCase *c = tcase_create("traces");
-    tcase_add_checked_fixture(c, setup, teardown);
-    tcase_add_test(c, a_file_in_our_own_form_comes_back_byte_by_byte);
-    tcase_add_loop_test(c, random_traces_come_back_byte_by_byte, 0, 6);
-    tcase_add_loop_test(c, generated_traces_come_back_byte_by_byte, 0, 5);
-    tcase_add_test(c, a_written_file_reads_back_and_a_failed_one_leaves_nothing);
-    tcase_add_test(c, rows_in_any_order_are_sorted_and_linked);
-    tcase_add_test(c, what_a_file_leaves_out_has_its_default);
-    tcase_add_test(c, targets_of_a_trace_go_before_defaults);
-    tcase_add_test(c, the_default_limit_is_a_power_of_two_and_at_least_twice_the_output);
-    tcase_add_test(c, every_field_counts_in_the_hash);
-    tcase_add_loop_test(c, malformed_files_are_refused_with_line_and_column, 0,
-                        (int)(sizeof BAD / sizeof BAD[0]));
-    tcase_add_test(c, a_missing_file_is_named);
-    tcase_add_test(c, statistics_by_hand);
-    tcase_add_test(c, quantiles_of_lengths_by_hand);
-    suite_add_tcase(s, c);
-    SRunner *sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("traces", .setup = setup, .teardown = teardown),
+    TEST(a_file_in_our_own_form_comes_back_byte_by_byte),
+    LOOP(random_traces_come_back_byte_by_byte, 6),
+    LOOP(generated_traces_come_back_byte_by_byte, 5),
+    TEST(a_written_file_reads_back_and_a_failed_one_leaves_nothing),
+    TEST(rows_in_any_order_are_sorted_and_linked),
+    TEST(what_a_file_leaves_out_has_its_default),
+    TEST(targets_of_a_trace_go_before_defaults),
+    TEST(the_default_limit_is_a_power_of_two_and_at_least_twice_the_output),
+    TEST(every_field_counts_in_the_hash),
+    LOOP(malformed_files_are_refused_with_line_and_column, (sizeof BAD / sizeof BAD[0])),
+    TEST(a_missing_file_is_named),
+    TEST(statistics_by_hand),
+    TEST(quantiles_of_lengths_by_hand),
+};
+SUITE_MAIN("traces", suite)

@@ -1,8 +1,6 @@
 /* Equal tuning: the space it draws from, what it picks, and that only the seed decides. */
-#include <check.h>
 #include <cjson/cJSON.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "experiments/compare/tune.h"
@@ -10,6 +8,7 @@
 #include "policies/params.h"
 #include "policies/registry.h"
 #include "sim/metrics/metric_table.h"
+#include "tests/helpers/suite.h"
 
 #define WORKLOAD "mixed:reactive_per_min=6,proactive_per_min=9,duration_s=40,output_scale=0.5"
 
@@ -290,31 +289,17 @@ START_TEST(throughput_is_a_gain_and_latency_is_not)
 }
 END_TEST
 
-int main(void)
-{
-    size_t n_policies;
-    (void)policy_list(&n_policies);
-    Suite *s = suite_create("tune");
-    TCase *space = tcase_create("space");
-    tcase_add_checked_fixture(space, setup, teardown);
-    tcase_add_loop_test(space, draws_are_legal_distinct_and_begin_with_what_was_given, 0,
-                        (int)n_policies);
-    tcase_add_test(space, ranges_follow_the_default_and_the_legal_range);
-    tcase_add_test(space, what_is_stated_is_left_alone);
-    tcase_add_test(space, throughput_is_a_gain_and_latency_is_not);
-    suite_add_tcase(s, space);
-    TCase *training = tcase_create("training");
-    tcase_add_checked_fixture(training, setup, teardown);
-    tcase_set_timeout(training, 60);
-    tcase_add_test(training, the_best_of_the_drawn_configurations_is_chosen);
-    tcase_add_test(training, configurations_that_cannot_start_do_not_use_up_the_budget);
-    tcase_add_test(training, configurations_that_drop_requests_are_out);
-    tcase_add_test(training, training_seeds_are_no_test_seeds);
-    tcase_add_test(training, results_do_not_depend_on_how_many_run_at_once);
-    suite_add_tcase(s, training);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("space", .setup = setup, .teardown = teardown),
+    LOOP_OVER(draws_are_legal_distinct_and_begin_with_what_was_given, suite_policies),
+    TEST(ranges_follow_the_default_and_the_legal_range),
+    TEST(what_is_stated_is_left_alone),
+    TEST(throughput_is_a_gain_and_latency_is_not),
+    CASE("training", .setup = setup, .teardown = teardown, .timeout_s = 60),
+    TEST(the_best_of_the_drawn_configurations_is_chosen),
+    TEST(configurations_that_cannot_start_do_not_use_up_the_budget),
+    TEST(configurations_that_drop_requests_are_out),
+    TEST(training_seeds_are_no_test_seeds),
+    TEST(results_do_not_depend_on_how_many_run_at_once),
+};
+SUITE_MAIN("tune", suite)

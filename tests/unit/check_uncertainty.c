@@ -1,14 +1,13 @@
 /* Machines that the true one may be, and what runs on them allow to say. */
-#include <check.h>
 #include <gsl/gsl_statistics_double.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "experiments/compare/uncertainty_impl.h"
 #include "sim/base/arena.h"
 #include "sim/base/json.h"
 #include "sim/base/rng.h"
+#include "tests/helpers/suite.h"
 
 #define N 400
 
@@ -204,22 +203,13 @@ START_TEST(a_known_order_is_found_with_its_cause)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("uncertainty");
-    TCase *t = tcase_create("machines");
-    tcase_set_timeout(t, 60);
-    tcase_add_checked_fixture(t, NULL, teardown);
-    tcase_add_test(t, ranges_are_drawn_evenly_about_their_value);
-    tcase_add_test(t, fitted_parameters_are_drawn_with_their_covariance);
-    tcase_add_test(t, drawn_machines_load);
-    tcase_add_test(t, residuals_are_factors_of_time);
-    tcase_add_test(t, first_order_indices_of_a_known_sum);
-    tcase_add_test(t, a_known_order_is_found_with_its_cause);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("machines", .teardown = teardown, .timeout_s = 60),
+    TEST(ranges_are_drawn_evenly_about_their_value),
+    TEST(fitted_parameters_are_drawn_with_their_covariance),
+    TEST(drawn_machines_load),
+    TEST(residuals_are_factors_of_time),
+    TEST(first_order_indices_of_a_known_sum),
+    TEST(a_known_order_is_found_with_its_cause),
+};
+SUITE_MAIN("uncertainty", suite)

@@ -1,6 +1,5 @@
 /* Workload generators: laws of the arrivals, token lengths that come from the tables, and streams
  * that do not disturb each other. */
-#include <check.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 #include "sim/base/datadir.h"
 #include "sim/base/rng.h"
 #include "sim/base/units.h"
+#include "tests/helpers/suite.h"
 #include "traces/traces.h"
 
 static struct err err;
@@ -506,31 +506,22 @@ START_TEST(both_classes_are_idle_together_and_keep_their_mean_rate)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("workload");
-    TCase *c = tcase_create("workload");
-    tcase_add_checked_fixture(c, setup, teardown);
-    tcase_add_loop_test(c, gaps_have_the_stated_mean_and_variation, 0,
-                        (int)(sizeof LAWS / sizeof LAWS[0]));
-    tcase_add_test(c, poisson_gaps_are_exponential_by_kolmogorov_and_smirnov);
-    tcase_add_test(c, the_two_classes_arrive_independently);
-    tcase_add_test(c, two_classes_on_one_table_draw_their_own_rows);
-    tcase_add_test(c, all_arrivals_fall_into_the_duration);
-    tcase_add_test(c, w1_is_the_published_load);
-    tcase_add_test(c, reactive_lengths_are_rows_of_the_table);
-    tcase_add_test(c, proactive_lengths_are_rows_of_the_table);
-    tcase_add_test(c, output_scale_multiplies_and_rounds_outputs_only);
-    tcase_add_test(c, each_class_has_its_own_scales_and_prompts_may_be_cut);
-    tcase_add_test(c, a_class_does_not_move_when_the_other_changes);
-    tcase_add_test(c, the_seed_and_nothing_else_decides);
-    tcase_add_test(c, replay_repeats_the_recorded_gaps_at_the_stated_rate);
-    tcase_add_loop_test(c, shipped_recordings_replay_at_the_stated_rate, 0, 3);
-    tcase_add_test(c, both_classes_are_idle_together_and_keep_their_mean_rate);
-    suite_add_tcase(s, c);
-    SRunner *sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("workload", .setup = setup, .teardown = teardown),
+    LOOP(gaps_have_the_stated_mean_and_variation, (sizeof LAWS / sizeof LAWS[0])),
+    TEST(poisson_gaps_are_exponential_by_kolmogorov_and_smirnov),
+    TEST(the_two_classes_arrive_independently),
+    TEST(two_classes_on_one_table_draw_their_own_rows),
+    TEST(all_arrivals_fall_into_the_duration),
+    TEST(w1_is_the_published_load),
+    TEST(reactive_lengths_are_rows_of_the_table),
+    TEST(proactive_lengths_are_rows_of_the_table),
+    TEST(output_scale_multiplies_and_rounds_outputs_only),
+    TEST(each_class_has_its_own_scales_and_prompts_may_be_cut),
+    TEST(a_class_does_not_move_when_the_other_changes),
+    TEST(the_seed_and_nothing_else_decides),
+    TEST(replay_repeats_the_recorded_gaps_at_the_stated_rate),
+    LOOP(shipped_recordings_replay_at_the_stated_rate, 3),
+    TEST(both_classes_are_idle_together_and_keep_their_mean_rate),
+};
+SUITE_MAIN("workload", suite)

@@ -1,11 +1,11 @@
 /* Workload specs: lists and JSON files say the same; what is wrong is told with its key. */
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/helpers/suite.h"
 #include "traces/traces.h"
 
 static struct err err;
@@ -178,21 +178,12 @@ START_TEST(every_task_has_its_own_lengths_and_bad_keys_are_told)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("workload_spec");
-    TCase *c = tcase_create("workload_spec");
-    tcase_add_checked_fixture(c, setup, teardown);
-    tcase_add_test(c, a_json_file_says_the_same_as_a_list);
-    tcase_add_test(c, tasks_are_so_many_requests_of_so_many_users);
-    tcase_add_test(c, every_task_has_its_own_lengths_and_bad_keys_are_told);
-    tcase_add_loop_test(c, bad_specs_are_refused_with_their_key, 0,
-                        (int)(sizeof BAD / sizeof BAD[0]));
-    tcase_add_test(c, bad_spec_files_are_refused_with_file_and_key);
-    suite_add_tcase(s, c);
-    SRunner *sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct suite_row suite[] = {
+    CASE("workload_spec", .setup = setup, .teardown = teardown),
+    TEST(a_json_file_says_the_same_as_a_list),
+    TEST(tasks_are_so_many_requests_of_so_many_users),
+    TEST(every_task_has_its_own_lengths_and_bad_keys_are_told),
+    LOOP(bad_specs_are_refused_with_their_key, (sizeof BAD / sizeof BAD[0])),
+    TEST(bad_spec_files_are_refused_with_file_and_key),
+};
+SUITE_MAIN("workload_spec", suite)

@@ -1,0 +1,43 @@
+#include "tests/helpers/suite.h"
+
+#include <stdlib.h>
+
+#include "policies/registry.h"
+
+int suite_policies(void)
+{
+    size_t n;
+    (void)policy_list(&n);
+    return (int)n;
+}
+
+int suite_run(const char *name, const struct suite_row *rows, size_t n_rows)
+{
+    Suite *s = suite_create(name);
+    TCase *c = NULL;
+    for (size_t i = 0; i < n_rows; i++) {
+        const struct suite_row *r = &rows[i];
+        if (c == NULL || r->test == NULL) {
+            c = tcase_create(r->test == NULL ? r->name : name);
+            suite_add_tcase(s, c);
+        }
+        if (r->test != NULL) {
+            tcase_add_loop_test(c, r->test, 0, r->count != NULL ? r->count() : r->n);
+            continue;
+        }
+        if (r->setup != NULL || r->teardown != NULL) {
+            tcase_add_checked_fixture(c, r->setup, r->teardown);
+        }
+        if (r->once != NULL) {
+            tcase_add_unchecked_fixture(c, r->once, NULL);
+        }
+        if (r->timeout_s > 0.0) {
+            tcase_set_timeout(c, r->timeout_s);
+        }
+    }
+    SRunner *run = srunner_create(s);
+    srunner_run_all(run, CK_NORMAL);
+    int failed = srunner_ntests_failed(run);
+    srunner_free(run);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,63 @@
+/* A test program is one table: a row per test, and a row where a case with other fixtures or
+ * another time limit begins. The program's main is SUITE_MAIN.
+ *
+ *   static const struct suite_row rows[] = {
+ *       TEST(a_first_thing_holds),
+ *       CASE("by hand", .setup = setup, .teardown = teardown, .timeout_s = 60),
+ *       LOOP(every_form_agrees, 4),
+ *   };
+ *   SUITE_MAIN("things", rows)
+ */
+#ifndef TESTS_HELPERS_SUITE_H
+#define TESTS_HELPERS_SUITE_H
+
+#include <check.h>
+#include <stddef.h>
+
+/* Check's own, without the pointer that only tcase_add_test needs: a test that stands in no table
+ * is an unused variable, and does not compile. */
+#undef START_TEST
+#define START_TEST(name_)                                                                          \
+    static void name_##_fn(int _i);                                                                \
+    static const TTest name_##_ttest = {#name_, name_##_fn, __FILE__, __LINE__};                   \
+    static void name_##_fn(int _i CK_ATTRIBUTE_UNUSED)
+
+struct suite_row {
+    const TTest *test;  /* NULL: a case begins */
+    int n;              /* it runs for _i = 0 .. n - 1 */
+    int (*count)(void); /* n, where the compiler cannot know it */
+    const char *name;
+    void (*setup)(void), (*teardown)(void); /* around each test, in its process */
+    void (*once)(void);                     /* before all of them */
+    double timeout_s;                       /* of one test; 0: Check's own */
+};
+
+#define TEST(name_)                                                                                \
+    {                                                                                              \
+        .test = &name_##_ttest, .n = 1                                                             \
+    }
+#define LOOP(name_, n_)                                                                            \
+    {                                                                                              \
+        .test = &name_##_ttest, .n = (int)(n_)                                                     \
+    }
+#define LOOP_OVER(name_, count_)                                                                   \
+    {                                                                                              \
+        .test = &name_##_ttest, .count = (count_)                                                  \
+    }
+#define CASE(...)                                                                                  \
+    {                                                                                              \
+        .name = __VA_ARGS__                                                                        \
+    }
+/* How many policies there are, for LOOP_OVER. */
+int suite_policies(void);
+
+/* Runs the rows and prints Check's summary; the exit status of main. */
+int suite_run(const char *name, const struct suite_row *rows, size_t n_rows);
+
+#define SUITE_MAIN(name_, rows_)                                                                   \
+    int main(void)                                                                                 \
+    {                                                                                              \
+        return suite_run(name_, rows_, sizeof rows_ / sizeof rows_[0]);                            \
+    }
+
+#endif
