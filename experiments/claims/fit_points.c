@@ -9,6 +9,7 @@
 #include "experiments/claims/fit.h"
 #include "experiments/run/config.h"
 #include "sim/base/arena.h"
+#include "sim/base/json.h"
 #include "sim/base/output.h"
 
 #define BATCH 8 /* points whose runs are given to the workers together */
@@ -224,7 +225,7 @@ static int keep(const struct fit *f, struct err *e)
         add_values(p, "mean", f->points[i].mean, f->n_checks);
         add_values(p, "sd", f->points[i].sd, f->n_checks);
     }
-    char *text = cJSON_PrintUnformatted(root);
+    char *text = json_text(root, false);
     int rc = output_bytes(f->o->state, text, strlen(text), e);
     cJSON_free(text);
     cJSON_Delete(root);

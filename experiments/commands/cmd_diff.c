@@ -9,9 +9,9 @@
 #include "experiments/diff/snapshot.h"
 #include "experiments/diff/two_runs.h"
 #include "experiments/shell/cli.h"
+#include "experiments/shell/frame.h"
 #include "sim/base/arena.h"
 #include "sim/base/input.h"
-#include "sim/base/json.h"
 #include "sim/base/units.h"
 
 struct options {
@@ -121,69 +121,65 @@ static bool has_line(const char *text, const char *line, size_t n)
 }
 
 /* Lines of the text that are (not) in the other's, behind a mark. */
-static void print_lines(const char *text, const char *other, bool in_other, const char *mark)
+static void put_lines(const char *text, const char *other, bool in_other, const char *mark,
+                      struct document *d)
 {
     for (const char *p = text; *p != '\0';) {
         size_t k = strcspn(p, "\n");
         if (has_line(other, p, k) == in_other) {
-            (void)printf("  %s %.*s\n", mark, (int)k, p);
+            document_note(d, "  %s %.*s", mark, (int)k, p);
         }
         p += k + (p[k] == '\n');
     }
 }
 
-static void print_report(const struct report *r)
+static void put_states(const char *a, const char *b, struct document *d)
 {
-    for (int i = 0; i < 2; i++) {
-        if (r->message[i][0] != '\0') {
-            (void)printf("run %c failed: %s\n", 'A' + i, r->message[i]);
-        }
-    }
-    const struct divergence *d = &r->d;
-    if (!d->differs) {
-        (void)printf("no difference in %" PRIu64 " decisions\n", d->line);
+    if (a == NULL && b == NULL) {
         return;
     }
-    (void)printf("decision %" PRIu64 " is the first that differs (epoch, instant in ns, action)\n",
-                 d->line);
-    for (uint32_t i = 0; i < d->n_context; i++) {
-        (void)printf("    %s\n", d->context[i]);
-    }
-    (void)printf("  A %s\n", d->a[0] != '\0' ? d->a : "(no further decision)");
-    (void)printf("  B %s\n", d->b[0] != '\0' ? d->b : "(no further decision)");
-    if (r->state[0] == NULL && r->state[1] == NULL) {
-        return;
-    }
-    const char *a = r->state[0] != NULL ? r->state[0] : "";
-    const char *b = r->state[1] != NULL ? r->state[1] : "";
-    (void)printf("\nstate just before%s\n", r->state[1] == NULL
-                                                ? " (of A; another binary's is not known)"
-                                                : ": in both, only in A, only in B");
-    print_lines(a, r->state[1] == NULL ? a : b, true, " ");
-    if (r->state[1] != NULL) {
-        print_lines(a, b, false, "A");
-        print_lines(b, a, false, "B");
+    bool alone = b == NULL;
+    a = a != NULL ? a : "";
+    document_note(d, "\nstate just before%s",
+                  alone ? " (of A; another binary's is not known)"
+                        : ": in both, only in A, only in B");
+    put_lines(a, alone ? a : b, true, " ", d);
+    if (!alone) {
+        put_lines(a, b, false, "A", d);
+        put_lines(b, a, false, "B", d);
     }
 }
 
-static void print_json(const struct report *r)
+static void put_report(const struct report *r, struct document *d)
 {
-    cJSON *root = cJSON_CreateObject();
-    cJSON_AddBoolToObject(root, "differs", r->d.differs);
-    cJSON_AddNumberToObject(root, "decision", (double)r->d.line);
-    cJSON_AddStringToObject(root, "a", r->d.a);
-    cJSON_AddStringToObject(root, "b", r->d.b);
-    cJSON *context = cJSON_AddArrayToObject(root, "context");
-    for (uint32_t i = 0; i < r->d.n_context; i++) {
-        cJSON_AddItemToArray(context, cJSON_CreateString(r->d.context[i]));
-    }
-    static const char *const states[] = {"state_a", "state_b"};
-    static const char *const messages[] = {"message_a", "message_b"};
+    const struct divergence *v = &r->d;
+    const char *const states[] = {r->state[0] != NULL ? r->state[0] : "",
+                                  r->state[1] != NULL ? r->state[1] : ""};
     for (int i = 0; i < 2; i++) {
-        cJSON_AddStringToObject(root, states[i], r->state[i] != NULL ? r->state[i] : "");
-        cJSON_AddStringToObject(root, messages[i], r->message[i]);
+        if (r->message[i][0] != '\0') {
+            document_note(d, "run %c failed: %s", 'A' + i, r->message[i]);
+        }
     }
-    json_print(root, stdout);
+    DOCUMENT_VALUES(d, "differs", v->differs, "decision", v->line, "a", v->a, "b", v->b);
+    struct document *context = document_array(d, "context");
+    DOCUMENT_VALUES(d, "state_a", states[0], "message_a", r->message[0], "state_b", states[1],
+                    "message_b", r->message[1]);
+    for (uint32_t i = 0; i < v->n_context; i++) {
+        DOCUMENT_VALUES(context, NULL, v->context[i]);
+    }
+    if (!v->differs) {
+        document_note(d, "no difference in %" PRIu64 " decisions", v->line);
+        return;
+    }
+    document_note(d,
+                  "decision %" PRIu64 " is the first that differs (epoch, instant in ns, action)",
+                  v->line);
+    for (uint32_t i = 0; i < v->n_context; i++) {
+        document_note(d, "    %s", v->context[i]);
+    }
+    document_note(d, "  A %s", v->a[0] != '\0' ? v->a : "(no further decision)");
+    document_note(d, "  B %s", v->b[0] != '\0' ? v->b : "(no further decision)");
+    put_states(r->state[0], r->state[1], d);
 }
 
 static int run(void *values, struct err *e)
@@ -200,7 +196,10 @@ static int run(void *values, struct err *e)
     int rc = o->logs.n == 2 ? diff_logs(o, r, e) : diff_runs(o, runs, r, e);
     int status = rc;
     if (rc == 0) {
-        (o->output.json ? print_json : print_report)(r);
+        struct document *d = document_new();
+        put_report(r, d);
+        document_print(d, &o->output, stdout);
+        document_free(d);
         status = r->d.differs || r->failed ? EXIT_CHECK_FAILED : EXIT_OK;
     }
     two_runs_fini(runs);

@@ -4,7 +4,7 @@
 
 #include "experiments/commands/commands.h"
 #include "experiments/shell/cli.h"
-#include "experiments/shell/table.h"
+#include "experiments/shell/frame.h"
 #include "plots/render.h"
 
 struct plot_options {
@@ -16,16 +16,14 @@ struct plot_options {
 static void print_list(void)
 {
     size_t n;
-    const struct figure *f = figure_list(&n);
-    struct table t;
-    table_init(&t, "lll");
+    const struct figure *v = figure_list(&n);
+    struct document *d = document_new();
+    struct frame *f = document_table(d, 0, "lll", NULL);
     for (size_t i = 0; i < n; i++) {
-        table_cell(&t, "%s", f[i].name);
-        table_cell(&t, "%s", f[i].title);
-        table_cell(&t, "%s", f[i].reads);
+        FRAME_ROW(f, v[i].name, v[i].title, v[i].reads);
     }
-    table_print(&t, stdout, 0);
-    table_fini(&t);
+    document_put(d, DOCUMENT_TEXT, stdout);
+    document_free(d);
 }
 
 static int plot(const struct plot_options *o, struct err *e)

@@ -10,6 +10,7 @@
 
 #include "sim/api/request.h"
 #include "sim/base/arena.h"
+#include "sim/base/json.h"
 #include "sim/base/units.h"
 
 #define LINE_BYTES 65536
@@ -98,7 +99,7 @@ static char *body_text(const struct replay *r, const struct trace_row *row)
     cJSON_AddBoolToObject(b, "stream", true);
     cJSON_AddBoolToObject(b, "ignore_eos", true); /* servers that do not know it ignore it */
     cJSON_AddBoolToObject(cJSON_AddObjectToObject(b, "stream_options"), "include_usage", true);
-    char *text = cJSON_PrintUnformatted(b);
+    char *text = json_text(b, false);
     cJSON_Delete(b);
     free(prompt);
     return text;

@@ -1,4 +1,5 @@
 /* Tables of the report page: comparisons, the hardware model, how to repeat it. */
+#include "sim/base/json.h"
 #include <math.h>
 #include <string.h>
 
@@ -213,11 +214,11 @@ void report_write_again(const struct report_input *in, FILE *out)
     (void)fputs(" (overrides by <code>--set</code> show in the configuration).</p>\n"
                 "<details><summary>Seeds and configuration</summary><pre>",
                 out);
-    char *seeds = cJSON_PrintUnformatted(cJSON_GetObjectItemCaseSensitive(tree, "seeds"));
-    char *sim = cJSON_Print(cJSON_GetObjectItemCaseSensitive(config, "sim"));
-    markup_put(out, seeds != NULL ? seeds : "");
+    char *seeds = json_text(cJSON_GetObjectItemCaseSensitive(tree, "seeds"), false);
+    char *sim = json_text(cJSON_GetObjectItemCaseSensitive(config, "sim"), true);
+    markup_put(out, seeds);
     (void)fputs("\n", out);
-    markup_put(out, sim != NULL ? sim : "");
+    markup_put(out, sim);
     cJSON_free(seeds);
     cJSON_free(sim);
     (void)fputs("</pre></details>\n", out);

@@ -144,8 +144,7 @@ static void bind_forms(struct config *c, struct err *e)
 
 static uint64_t tree_hash(const cJSON *tree)
 {
-    char *text = cJSON_PrintUnformatted(tree);
-    SIM_REQUIRE(text != NULL, "configuration cannot be printed");
+    char *text = json_text(tree, false);
     uint64_t h = hash_string(HASH_INIT, text);
     cJSON_free(text);
     return h;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "experiments/compare/compare.h"
-#include "experiments/shell/table.h"
+#include "experiments/shell/frame_stats.h"
 #include "sim/base/arena.h"
 
 #define REPLICATIONS 10
@@ -141,15 +141,18 @@ static bool moved(const struct stats_paired *p, enum direction d)
     return d == UP ? f == STATS_HIGHER : d == DOWN ? f == STATS_LOWER : f != STATS_LOWER;
 }
 
-size_t controls_run(FILE *out)
+size_t controls_run(struct document *d)
 {
-    struct table t;
+    static const struct frame_column columns[] = {
+        {.name = "control", .kind = FRAME_TEXT, .junit = FRAME_JUNIT_NAME},
+        {.name = "metric", .kind = FRAME_TEXT, .junit = FRAME_JUNIT_NAME},
+        {.name = "predicted", .kind = FRAME_TEXT},
+        {.name = "found", .kind = FRAME_TEXT},
+        {.name = "verdict", .title = "", .kind = FRAME_TEXT},
+        {.name = "why", .kind = FRAME_TEXT},
+    };
     size_t wrong = 0;
-    table_init(&t, "llllll");
-    static const char *const head[] = {"control", "metric", "predicted", "found", "", "why"};
-    for (int i = 0; i < 6; i++) {
-        table_cell(&t, "%s", head[i]);
-    }
+    struct frame *f = DOCUMENT_FRAME(d, "controls", 0, columns);
     for (size_t i = 0; i < controls_count(); i++) {
         const struct control *c = &controls[i];
         double base[REPLICATIONS];
@@ -159,23 +162,14 @@ size_t controls_run(FILE *out)
                   measure(c->policy, c->sets, c->swap_classes, name, changed);
         struct stats_paired p = stats_paired(changed, base, REPLICATIONS, STATS_LEVEL_FRAC);
         p.relevance_frac = 0.0; /* small moves count too: is there the mechanism at all? */
-        char verdict[96] = "failed";
-        if (ok) {
-            (void)stats_verdict(&p, verdict, sizeof verdict);
-            ok = moved(&p, c->predicted);
-        }
+        const char *found = ok ? document_verdict(d, &p) : "failed";
+        ok = ok && moved(&p, c->predicted);
         wrong += !ok;
-        table_cell(&t, "%s", c->name);
-        table_cell(&t, "%s", c->metric);
-        table_cell(&t, "%s",
-                   c->predicted == UP     ? "up"
-                   : c->predicted == DOWN ? "down"
-                                          : "not down");
-        table_cell(&t, "%s", verdict);
-        table_cell(&t, "%s", ok ? "ok" : "NOT AS PREDICTED");
-        table_cell(&t, "%s", c->why);
+        FRAME_ROW(f, c->name, c->metric,
+                  c->predicted == UP     ? "up"
+                  : c->predicted == DOWN ? "down"
+                                         : "not down",
+                  found, ok ? "ok" : "NOT AS PREDICTED", c->why);
     }
-    table_print(&t, out, 0);
-    table_fini(&t);
     return wrong;
 }

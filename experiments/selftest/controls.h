@@ -4,10 +4,11 @@
 #define EXPERIMENTS_SELFTEST_CONTROLS_H
 
 #include <stddef.h>
-#include <stdio.h>
 
-/* Runs all controls and prints the table; returns how many did not move as predicted. */
-size_t controls_run(FILE *out);
+#include "experiments/shell/frame.h"
+
+/* Runs all controls and adds them, a row each; returns how many did not move as predicted. */
+size_t controls_run(struct document *d);
 /* How many there are. */
 size_t controls_count(void);
 

@@ -384,7 +384,7 @@ int spec_load(struct spec *s, const char *file, bool yes, struct err *e)
     if (o.node == NULL) {
         return -EINVAL;
     }
-    s->canonical = cJSON_PrintUnformatted(s->root);
+    s->canonical = json_text(s->root, false);
     s->base = child(&o, "base");
     if (s->base != NULL) {
         check_settings(s, s->base, "base", e);

@@ -6,6 +6,7 @@
 
 #include "experiments/sweep/store_impl.h"
 #include "sim/base/arena.h"
+#include "sim/base/json.h"
 
 static const char rows_sql[] =
     "SELECT e.name, a.point, a.replication, a.message, p.settings, r.id, r.soc, r.llm, r.workload,"
@@ -356,7 +357,7 @@ void store_export_json(struct store *s, int64_t experiment, FILE *out)
     const char *before = "[";
     while (q != NULL && store_step(s, q)) {
         cJSON *o = row_to_json(&x, q);
-        char *text = cJSON_PrintUnformatted(o);
+        char *text = json_text(o, false);
         (void)fprintf(out, "%s\n%s", before, text);
         before = ",";
         cJSON_free(text);

@@ -16,6 +16,7 @@
 #include "experiments/shell/progress.h"
 #include "sim/base/arena.h"
 #include "sim/base/hash.h"
+#include "sim/base/json.h"
 #include "sim/base/version.h"
 #include "sim/stats/stats.h"
 
@@ -212,7 +213,7 @@ static void note_point(struct sweep *s, uint64_t point)
 {
     if (point != s->noted && !store_has_point(s->store, s->result->experiment, point)) {
         cJSON *settings = spec_point_settings(s->spec, point);
-        char *text = cJSON_PrintUnformatted(settings);
+        char *text = json_text(settings, false);
         store_point(s->store, s->result->experiment, point, text);
         cJSON_free(text);
         cJSON_Delete(settings);

@@ -441,10 +441,21 @@ int json_set_path(cJSON *root, const char *path, const char *text, struct err *e
     return err_add(e, "--set %s: cannot take \"%s\" (wrong type)", path, text);
 }
 
+char *json_text(const cJSON *tree, bool spaced)
+{
+    char *text = tree == NULL ? cJSON_malloc(1)
+                 : spaced     ? cJSON_Print(tree)
+                              : cJSON_PrintUnformatted(tree);
+    SIM_REQUIRE(text != NULL, "a tree that can be printed");
+    if (tree == NULL) {
+        text[0] = '\0';
+    }
+    return text;
+}
+
 static void put(const cJSON *tree, FILE *out)
 {
-    char *text = cJSON_Print(tree);
-    SIM_REQUIRE(text != NULL, "a tree that can be printed");
+    char *text = json_text(tree, true);
     (void)fprintf(out, "%s\n", text);
     cJSON_free(text);
 }

@@ -77,6 +77,10 @@ int json_set_path(cJSON *root, const char *path, const char *text, struct err *e
 
 /* The tree as a file, as output.h writes it. 0 or -EINVAL with an error that names the file. */
 int json_write_file(const char *path, const cJSON *tree, struct err *e);
+/* The tree as text, on one line or, spaced, over many; "" of NULL. The caller frees it
+ * (cJSON_free).
+ */
+char *json_text(const cJSON *tree, bool spaced);
 /* Writes the tree as text with an end of line, and frees it. */
 void json_print(cJSON *owned, FILE *out);
 
