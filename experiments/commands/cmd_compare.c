@@ -1,5 +1,6 @@
 /* `xpusim compare`: policies on common random numbers. */
 #include <errno.h>
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,20 +42,42 @@ struct compare_options {
 struct compared {
     struct config config;
     struct config_policy *policies; /* owned */
+    struct metric_list names;       /* of all metrics; --metric borrows from them */
     struct compare_plan plan;
 };
 
-static void check_metrics(const struct compared *c, const struct compare_options *o, struct err *e)
+/* Names stay, patterns become the metrics that they match, in the order of `run --json`. */
+static void choose_metrics(struct compared *c, struct compare_options *o, struct err *e)
 {
-    struct metric_list names = {0};
-    runner_metric_names(&c->config, &names);
-    for (uint32_t i = 0; i < o->metrics.n; i++) {
-        if (metric_list_find(&names, o->metrics.v[i]) == NULL) {
+    runner_metric_names(&c->config, &c->names);
+    struct option_texts asked = o->metrics;
+    o->metrics = (struct option_texts){0};
+    for (uint32_t i = 0; i < asked.n; i++) {
+        uint32_t before = o->metrics.n;
+        bool found = false;
+        for (size_t k = 0; k < c->names.n; k++) {
+            const char *name = c->names.v[k].name;
+            bool twice = false;
+            for (uint32_t m = 0; m < before; m++) {
+                twice = twice || strcmp(o->metrics.v[m], name) == 0;
+            }
+            if (fnmatch(asked.v[i], name, 0) == 0) {
+                found = true;
+                if (!twice) {
+                    options_text_add(&o->metrics, name);
+                }
+            }
+        }
+        if (!found) {
             (void)err_add(e, "--metric %s: no metric is called so; `xpusim run --json` shows all",
-                          o->metrics.v[i]);
+                          asked.v[i]);
         }
     }
-    metric_list_fini(&names);
+    if (o->metrics.n > MAX_METRICS) {
+        (void)err_add(e, "--metric: %u metrics match; at most %d are taken", o->metrics.n,
+                      MAX_METRICS);
+    }
+    free(asked.v);
 }
 
 /* Loads everything once, so that bad input is one message and not one per run. */
@@ -71,7 +94,7 @@ static int prepare(struct compared *c, struct compare_options *o, struct err *e)
     }
     c->policies = xcalloc(o->policies.n, sizeof *c->policies);
     if (config_load(&c->config, &o->config, e) == 0) {
-        check_metrics(c, o, e);
+        choose_metrics(c, o, e);
     }
     for (uint32_t i = 0; i < o->policies.n; i++) {
         (void)config_policy_parse(&c->policies[i], o->policies.v[i], e);
@@ -287,6 +310,7 @@ static int compare(struct compare_options *o, struct err *e)
         document_free(d);
     }
     config_fini(&c->config);
+    metric_list_fini(&c->names);
     free(c->policies);
     free(c);
     return status;
@@ -315,7 +339,8 @@ static const struct option_row rows[] = {
                  "runs per policy; the first has --seed itself"),
     OPTION_TEXTS(
         OPTIONS, metrics, "metric", "NAME", MAX_METRICS,
-        "metric to print; repeated (default: the usual eight); --json has all. The first is "
+        "metric to print, or a pattern of them (reactive.*.p90); repeated (default: the usual "
+        "eight); --json has all. The first is "
         "the question: the others are judged together (Holm)"),
     OPTION_NUMBER(OPTIONS, relevance_percent, "relevance", "PERCENT", "1", 0.0, 100.0,
                   "a difference whose interval lies within so much of the baseline's mean is "

@@ -34,4 +34,9 @@ by llama.cpp/7 >/dev/null 2>"$dir/why"
 rows=$(grep -vc '^#' traces/datasets/samsum.csv)
 "$x" list dataset samsum | grep -q "^samsum  *$((rows - 1)) " || fail "rows of samsum"
 "$x" list dataset nope 2>&1 | grep -q "no data set is called nope" || fail "an unknown data set"
+# a pattern of metrics is those that it matches, each once, in the order of `run --json`
+two() { "$x" compare --policy fcfs --policy edf --replications 2 --workload mixed:duration_s=60 -q "$@"; }
+two --metric 'reactive.ttft_s.p[59]0' --metric reactive.ttft_s.p90 >"$dir/pattern"
+two --metric reactive.ttft_s.p50 --metric reactive.ttft_s.p90 | cmp -s - "$dir/pattern" || fail "a pattern of metrics"
+two --metric 'nope.*' 2>&1 | grep -q "no metric is called so" || fail "a pattern that matches nothing"
 exit $bad
