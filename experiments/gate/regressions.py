@@ -59,7 +59,8 @@ def build(r, folder):
     copy = os.path.join(folder, r["file"])
     open(copy, "w").write(changed(r))
     flags = open(os.path.join(BUILD, "flags")).read().split()
-    libs = subprocess.run("pkg-config --libs gsl libcjson sqlite3 libcurl", shell=True, check=True,
+    libs = re.search(r"^LDLIBS *= *(.*)$", open(os.path.join(TOP, "Makefile")).read(), re.M).group(1)
+    libs = subprocess.run("echo " + libs.replace("$$", "$"), shell=True, check=True,
                           capture_output=True, text=True).stdout.split()
     objects = []
     for i, c in enumerate(sources(r["file"])):
@@ -70,8 +71,7 @@ def build(r, folder):
     program = os.path.join(folder, "xpusim")
     subprocess.run(flags[:1] + ["-rdynamic", "-o", program,
                                 os.path.join(BUILD, "experiments/commands/main.o")] + objects +
-                   [os.path.join(BUILD, "libxpusim.a")] + libs +
-                   ["-lcsv", "-lpthread", "-ldl", "-lm"], cwd=TOP, check=True)
+                   [os.path.join(BUILD, "libxpusim.a")] + libs, cwd=TOP, check=True)
     return program
 
 
