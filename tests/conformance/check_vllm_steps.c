@@ -113,6 +113,26 @@ START_TEST(asynchronous_who_comes_after_a_step_is_composed_is_no_company)
 }
 END_TEST
 
+/* Differs from vLLM, which finds whole blocks of a prefix: 16 of the 20 tokens, and so computes 15
+ * of the turn's 31. */
+START_TEST(a_turn_finds_all_of_its_prefix)
+{
+    struct scenario_request q[] = {{BE, 0, 20, 1, 7, 0}, {BE, 0, 31, 1, 7, 21}};
+    steps_run(&sc, &policy_vllm_v1_ops, "", 64, q, 2);
+    steps_rows(&sc, STEPS(20, 11));
+}
+END_TEST
+
+/* Differs from vLLM with prefix caching: four blocks, request 1 loses its two in step 2, and nobody
+ * takes the first of them. vLLM finds it in step 4 and computes 17 tokens; here 32 + 1. */
+START_TEST(a_victim_computes_everything_again)
+{
+    struct scenario_request q[] = {{BE, 0, 32, 3, 0, 0}, {BE, 0, 32, 2, 0, 0}};
+    steps_run(&sc, &policy_vllm_v1_ops, "", 4, q, 2);
+    steps_rows(&sc, STEPS(64, 1, 1, 33));
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("steps", .setup = setup, .teardown = teardown),
     TEST(admission_counts_the_blocks_that_are_free),
@@ -122,5 +142,7 @@ static const struct suite_row suite[] = {
     TEST(asynchronous_what_was_composed_stays_when_the_others_end),
     TEST(asynchronous_who_is_alone_is_known_when_a_step_is_composed),
     TEST(asynchronous_who_comes_after_a_step_is_composed_is_no_company),
+    TEST(a_turn_finds_all_of_its_prefix),
+    TEST(a_victim_computes_everything_again),
 };
 SUITE_MAIN("vllm-steps", suite)
