@@ -308,8 +308,76 @@ START_TEST(an_op_in_chunks_costs_its_chunks)
 }
 END_TEST
 
+static bool same_cost(const struct kernel_cost *x, const struct kernel_cost *y)
+{
+    return x->t_ns == y->t_ns && x->bytes == y->bytes && x->flop == y->flop &&
+           x->outside == y->outside;
+}
+
+/* Pass k has k x rows more pairs and keys than the first, and a context k longer. Some contexts end
+ * the envelope on the way. */
+START_TEST(growing_tells_what_kernel_tells_of_each_pass)
+{
+    enum { AHEAD = 8 };
+    struct model b;
+    model_init(&b, "llama-3.1-8b", "extended");
+    for (int d = 0; d < 3; d++) {
+        b.soc.devices[d].runtimes[0].valid_context_max = 4096;
+    }
+    struct rng r;
+    rng_init(&r, rng_key(1, RNG_TEST, 21, 0));
+    for (int i = 0; i < INSTANCES; i++) {
+        struct work_shape w;
+        struct kernel_query q = random_query(&r, &w);
+        struct kernel_cost ahead[AHEAD];
+        b.r.model.ops->growing(&b.r.model, &q, AHEAD, ahead);
+        for (int k = 0; k < AHEAD; k++) {
+            struct kernel_cost one;
+            hwmodel_kernel(&b.r.model, &q, &one);
+            ck_assert(same_cost(&one, &ahead[k]));
+            w.attn_pairs += w.rows;
+            w.kv_read_tokens += w.rows;
+            w.max_context_tokens++;
+        }
+    }
+}
+END_TEST
+
+/* What a form with context_limit vouches for, of every form: other keys, pairs and logits change
+ * nothing of an op without attention, and neither does a context on the same side of the limit. */
+START_TEST(ops_without_attention_cost_the_same_whatever_the_context)
+{
+    for (const char *const *name = hwmodel_names(); *name != NULL; name++) {
+        struct model b;
+        model_init(&b, "llama-3.1-8b", *name);
+        ck_assert(b.r.model.ops->context_limit != NULL);
+        struct rng r;
+        rng_init(&r, rng_key(1, RNG_TEST, 22, 0));
+        for (int i = 0; i < INSTANCES; i++) {
+            struct work_shape w;
+            struct kernel_query q = random_query(&r, &w);
+            if (q.op == OP_MHA || q.op == OP_LAYER) {
+                continue;
+            }
+            struct kernel_cost x;
+            struct kernel_cost y;
+            uint32_t limit = b.r.model.ops->context_limit(&b.r.model, q.device);
+            hwmodel_kernel(&b.r.model, &q, &x);
+            w.max_context_tokens = w.max_context_tokens > limit ? UINT32_MAX : 1;
+            w.attn_pairs = 7 * w.attn_pairs + 3;
+            w.kv_read_tokens *= 5;
+            w.logit_rows += 2;
+            hwmodel_kernel(&b.r.model, &q, &y);
+            ck_assert(same_cost(&x, &y));
+        }
+    }
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     TEST(appendix_b_holds_in_the_roofline_form),
+    TEST(growing_tells_what_kernel_tells_of_each_pass),
+    TEST(ops_without_attention_cost_the_same_whatever_the_context),
     TEST(the_extended_form_without_its_terms_is_appendix_b),
     TEST(the_p_norm_lies_between_the_larger_term_and_the_sum),
     TEST(more_rows_or_more_context_never_cost_less),
