@@ -8,7 +8,7 @@ coverage=$("$x" calibrate --points reference --residuals hwmodels/residuals.csv)
 cat <<'TEXT'
 # How far the hardware models are off
 
-Made by `make validation` from `hwmodels/points/reference.csv` (827 published measurements, each with
+Made by `make validation` from `hwmodels/points/reference.csv` (839 published measurements, each with
 its source) and `hwmodels/runs`. Errors are |predicted / measured - 1|, in percent. "Models left out"
 is the error on models that the fit did not see: the one to trust.
 
@@ -48,4 +48,19 @@ echo '```'
 "$x" validate --run vllm-rtx-pro-6000-llama-3.1-8b --soc rtx-pro-6000 --llm llama-3.1-8b-bf16 \
     --policy vllm-v1:max_num_seqs=128,max_num_batched_tokens=2048,async_scheduling=true \
     --fit rate,bandwidth,submit | grep -v '^xpusim'
+echo '```'
+cat <<'TEXT'
+
+## What a further sequence costs in a decode batch (`hwmodels/points/batched-decode.csv`)
+
+Seconds at the batch over seconds at batch 1, minus 1, per further sequence: 0 when it is free, 1 when it costs as much as the
+first. The reference table has one row with a batch above 1, so this stays the least known number of every comparison with
+continuous batching: `decode_batch_inefficiency` (its range is 0 to 1) is what `compare --uncertainty` carries of it.
+
+TEXT
+echo '```'
+awk -F, '/^#/ || $1 == "machine" { next }
+    { key = $1 " " $2 " " $3 ", " $4 }
+    $8 == 1 { one[key] = $9; next }
+    { printf "%-52s batch %2d  %5.2f\n", key, $8, ($9 / one[key] - 1) / ($8 - 1) }' hwmodels/points/batched-decode.csv
 echo '```'
