@@ -6,14 +6,17 @@
 #include "plots/figure.h"
 #include "tests/helpers/suite.h"
 
-static char path[64];
+static char path[] = "/tmp/xpusim-check-figures-XXXXXX";
 static struct figure_data data;
 static struct err err;
 
 static void setup(void)
 {
     err = (struct err)ERR_INIT;
-    (void)snprintf(path, sizeof path, "figures-check-%ld", (long)getpid());
+    memcpy(path + sizeof path - 7, "XXXXXX", 6);
+    int fd = mkstemp(path);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(close(fd), 0);
     figure_data_init(&data);
 }
 
