@@ -1,5 +1,6 @@
 /* What figures hand to gnuplot, number by number, from files written by hand. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
