@@ -13,9 +13,7 @@
 #define CANDIDATES 6000       /* looked at by the emulators before each */
 #define CLIMBS 48             /* of them, improved step by step on the emulators */
 #define STEPS 120
-#define APART 0.12     /* of the cube's diagonal: points of one wave keep that distance */
-#define NEAR_PARENTS 6 /* every third wave stays near the best points simulated so far */
-#define NEAR_APART 0.02
+#define APART 0.12 /* of the cube's diagonal: points of one wave keep that distance */
 
 struct candidate {
     double u[FIT_MAX_PARAMETERS];
@@ -64,20 +62,20 @@ static uint32_t parents(const struct fit *f, uint32_t *index, uint32_t n)
     return taken;
 }
 
-/* Half anywhere, half around the best points; or all near the very best. */
-static void candidates_make(const struct fit *f, bool near, struct candidate *c, struct rng *r)
+/* Half anywhere, half around the best points. */
+static void candidates_make(const struct fit *f, struct candidate *c, struct rng *r)
 {
     uint32_t index[16];
-    uint32_t n_parents = parents(f, index, near ? NEAR_PARENTS : 16);
+    uint32_t n_parents = parents(f, index, 16);
     for (uint32_t i = 0; i < CANDIDATES; i++) {
         for (uint32_t k = 0; k < f->parameters.n; k++) {
             c[i].u[k] = rng_uniform(r);
         }
-        if ((i % 2 == 0 && !near) || n_parents == 0) {
+        if (i % 2 == 0 || n_parents == 0) {
             continue;
         }
         const double *from = f->points[index[i / 2 % n_parents]].u;
-        double width = near ? (i % 4 == 1 ? 0.02 : 0.05) : i % 4 == 1 ? 0.08 : 0.2;
+        double width = i % 4 == 1 ? 0.08 : 0.2;
         for (uint32_t k = 0; k < f->parameters.n; k++) {
             double u = from[k] + width * rng_normal(r);
             u = u < 0.0 ? -u : u > 1.0 ? 2.0 - u : u;
@@ -86,7 +84,7 @@ static void candidates_make(const struct fit *f, bool near, struct candidate *c,
     }
 }
 
-static bool far_from(const struct fit *f, const double *u, double apart,
+static bool far_from(const struct fit *f, const double *u,
                      const double (*others)[FIT_MAX_PARAMETERS], uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -94,7 +92,7 @@ static bool far_from(const struct fit *f, const double *u, double apart,
         for (uint32_t k = 0; k < f->parameters.n; k++) {
             d2 += (u[k] - others[i][k]) * (u[k] - others[i][k]);
         }
-        if (d2 < apart * apart * f->parameters.n) {
+        if (d2 < APART * APART * f->parameters.n) {
             return false;
         }
     }
@@ -143,20 +141,17 @@ static int wave(struct fit *f, struct rng *r, uint32_t n, struct err *e)
     uint32_t n_next = 0;
     fit_emulator_free(f->emulator);
     f->emulator = fit_emulator_new(f);
-    bool near =
-        f->n_points / WAVE % 3 == 2; /* of the points, so that a resumed search is the same */
-    candidates_make(f, near, c, r);
+    candidates_make(f, c, r);
     for (uint32_t i = 0; i < CANDIDATES; i++) {
         c[i].promise = emulated_promise(f, c[i].u, mean, sd);
     }
     qsort(c, CANDIDATES, sizeof *c, by_promise);
-    for (uint32_t i = 0; i < CLIMBS && !near; i++) {
+    for (uint32_t i = 0; i < CLIMBS; i++) {
         climb(f, &c[i], r, mean, sd);
     }
     qsort(c, CANDIDATES, sizeof *c, by_promise);
     for (uint32_t i = 0; i < CANDIDATES && n_next < n; i++) {
-        if (far_from(f, c[i].u, near ? NEAR_APART : APART,
-                     (const double(*)[FIT_MAX_PARAMETERS])next, n_next)) {
+        if (far_from(f, c[i].u, (const double(*)[FIT_MAX_PARAMETERS])next, n_next)) {
             memcpy(next[n_next++], c[i].u, sizeof next[0]);
         }
     }
