@@ -188,6 +188,11 @@ static int first_wave(struct fit *f, struct err *e)
 
 int fit_search(struct fit *f, struct err *e)
 {
+    uint32_t least = 1 + 2 * f->parameters.n; /* the terms of an emulator's trend */
+    if (f->o->budget < least) {
+        return err_add(e, "--budget %u: %u open parameters need at least %u points", f->o->budget,
+                       f->parameters.n, least);
+    }
     int rc = fit_points_resume(f, e);
     rc = rc == 0 ? first_wave(f, e) : rc;
     double best = best_promise(f);

@@ -119,6 +119,7 @@ refuse "truth_sigma" $x compare --policy fcfs --regret --set sim.truth_sigma=0.1
 refuse "horizon_s" $x compare --policy fcfs --regret --set sim.horizon_s=10
 printf '# xpusim-trace v1\n%s,cancel_s\n0,0,0,reactive,0,,5,5,0,1\n' "$head" >"$dir/t.csv"
 refuse "tune" $x compare --policy fcfs --tune 0
+refuse "at least 25 points" $x claims --fit A7,B17 --budget 6
 refuse "nonesuch" $x compare --policy fcfs --tune 2 --tune-metric nonesuch
 refuse "tune-replications" $x compare --policy fcfs --tune 2 --tune-replications x
 refuse "belong to --tune" $x compare --policy fcfs --tune-metric reactive.e2e_s.mean
