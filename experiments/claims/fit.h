@@ -9,8 +9,9 @@
  *      FIT_RULED_OUT.
  *   4. The next wave simulates where most claims may hold. Waves end when eight in a row promise
  *      no more, or the budget is spent.
- *   5. The best points are judged as any claim is, on fresh traces: what holds there is a fact with
- *      a witness; what the emulators rule out is an inference with their error.
+ *   5. The best points are judged as any claim is, on fresh traces, and the best of these again on
+ *      others: what holds there is a fact with a witness; what the emulators rule out is an
+ * inference with their error.
  *
  * All of it is deterministic. The search knows the claims: its witness is fitted, not predicted. */
 #ifndef EXPERIMENTS_CLAIMS_FIT_H
@@ -102,8 +103,10 @@ void fit_fini(struct fit *f);
 int fit_points_add(struct fit *f, const double (*u)[FIT_MAX_PARAMETERS], uint32_t n, struct err *e);
 /* Takes over the points of a state file of the same search; none when there is no file. */
 int fit_points_resume(struct fit *f, struct err *e);
-/* The claims as the ordinary judge finds them at u. claims_fini by the caller. */
-int fit_judge_point(const struct fit *f, const double *u, struct claims *out, struct err *e);
+/* The claims as the ordinary judge finds them at u, on the `set`-th set of fresh traces (from 1).
+ * claims_fini by the caller. */
+int fit_judge_point(const struct fit *f, const double *u, uint32_t set, struct claims *out,
+                    struct err *e);
 
 /* ---- emulators ---- */
 

@@ -164,12 +164,13 @@ static int batch(struct fit *f, const double (*u)[FIT_MAX_PARAMETERS], uint32_t 
     return rc;
 }
 
-int fit_judge_point(const struct fit *f, const double *u, struct claims *out, struct err *e)
+int fit_judge_point(const struct fit *f, const double *u, uint32_t set, struct claims *out,
+                    struct err *e)
 {
     struct setup setup;
     struct quantities_options run = f->o->run;
     run.replications = f->o->confirm;
-    run.seed = f->o->run.seed + 1000000; /* fresh traces */
+    run.seed = f->o->run.seed + 1000000ull * set; /* fresh traces */
     fit_setup(&f->parameters, u, &setup);
     int rc = read_claims(f->o, out, e);
     rc = rc == 0 ? claims_change(out, &setup, e) : rc;
