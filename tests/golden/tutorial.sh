@@ -6,6 +6,7 @@ set -u
 cd "$(dirname "$0")/../.." || exit 2
 XPUSIM=$PWD
 export XPUSIM
+unset MAKEFLAGS MFLAGS MAKELEVEL # a make within make would speak of folders
 doc=$XPUSIM/docs/tutorial.md
 case ${BUILD:-build} in /*) tools=${BUILD:-build} ;; *) tools=$PWD/${BUILD:-build} ;; esac
 PATH=$tools:$PATH
