@@ -130,6 +130,38 @@ START_TEST(without_split_fuse_max_num_seqs_holds_back_prompts)
 }
 END_TEST
 
+/* Differs from the library with prefix caching: turns of 1, 1 and 46 new tokens, steps of 16. The
+ * second finds 1 token and goes on in its block, which keeps its old name. So the third finds that
+ * 1 and not 3: openvino-genai 2026.4.1 (22 Nov 2026) gives it four steps with 1, 2, 2 and 2 blocks
+ * in use, which only 49 tokens do (16, 16, 16, 1 after 1). Here it computes 47 in three. */
+START_TEST(a_third_turn_finds_all_of_the_second)
+{
+    struct scenario_request q[] = {{BE, 0, 1, 1, 7, 0}, {BE, 0, 3, 1, 7, 2}, {BE, 0, 50, 1, 7, 4}};
+    run("max_num_batched_tokens=16", 400, q, 3);
+    steps_rows(&sc, STEPS(1, 2, 16, 16, 15));
+    steps_tokens(&sc, 2, STEPS(5));
+}
+END_TEST
+
+/* Differs from the library with prefix caching, where a turn holds what it found from its arrival
+ * on. Three blocks. Step 1: request 0 (32 tokens: one, then cache) and request 1 (one). Request 2
+ * (64) comes during it, and at its end a second turn of request 0's session, behind request 2. In
+ * the library that turn holds the cached block, and request 2 gets half of its prompt in step 2:
+ * requests with a token 0 and 1, 1, 2, 3; blocks 2, 3, 3, 2 (openvino-genai 2026.4.1, 22 Nov 2026).
+ * Here the cache gives way: all 64 in step 2, and then all 34 of the turn. */
+START_TEST(a_turn_that_waits_does_not_hold_its_prefix)
+{
+    struct scenario_request q[] = {{BE, 0, 32, 1, 7, 0},
+                                   {BE, 0, 1, 2, 0, 0},
+                                   {BE, 0.0005, 64, 1, 0, 0},
+                                   {BE, 0, 34, 1, 7, 33}};
+    run("", 3, q, 4);
+    steps_rows(&sc, STEPS(33, 65, 34));
+    steps_tokens(&sc, 2, STEPS(2));
+    steps_tokens(&sc, 3, STEPS(3));
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("steps", .setup = setup, .teardown = teardown),
     TEST(split_fuse_starts_prompts_beyond_max_num_seqs),
@@ -141,5 +173,7 @@ static const struct suite_row suite[] = {
     TEST(without_split_fuse_prompts_fill_the_budget_in_order),
     TEST(without_split_fuse_a_prompt_beyond_the_budget_runs_alone),
     TEST(without_split_fuse_max_num_seqs_holds_back_prompts),
+    TEST(a_third_turn_finds_all_of_the_second),
+    TEST(a_turn_that_waits_does_not_hold_its_prefix),
 };
 SUITE_MAIN("openvino-cb", suite)

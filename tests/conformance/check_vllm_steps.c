@@ -133,6 +133,55 @@ START_TEST(a_victim_computes_everything_again)
 }
 END_TEST
 
+/* Differs from vLLM, which composes step 3 when step 2 starts, with the KV of all who run: three
+ * blocks, two of them of request 0, and token 17 of request 1 wants a second. Request 1 is the last
+ * and its own victim; vLLM 0.32.0 and 0.11.0 (22 Nov 2026) compute 32, 2, 17. Here that request 0
+ * ends with step 2 counts: 32, 2, 1. */
+START_TEST(asynchronous_who_ends_leaves_its_kv_to_the_next_step)
+{
+    struct scenario_request q[] = {{BE, 0, 17, 2, 0, 0}, {BE, 0, 15, 3, 0, 0}};
+    steps_run(&sc, &policy_vllm_v1_ops, "async_scheduling=true", 3, q, 2);
+    steps_rows(&sc, STEPS(32, 2, 1));
+    steps_tokens(&sc, 0, STEPS(1, 2));
+    steps_tokens(&sc, 1, STEPS(1, 2, 3));
+}
+END_TEST
+
+/* Differs from vLLM 0.11.0, where request 0, which ends with step 1, still has its place in step 2:
+ * with a budget of 8 request 1 computes 7, 7 and 1 (22 Nov 2026). 0.32.0 does as here: 7 and 8. */
+START_TEST(asynchronous_who_ends_takes_no_place_in_the_next_step)
+{
+    struct scenario_request q[] = {{BE, 0, 1, 1, 0, 0}, {BE, 0, 15, 1, 0, 0}};
+    steps_run(&sc, &policy_vllm_v1_ops, "async_scheduling=true,max_num_batched_tokens=8", 64, q, 2);
+    steps_rows(&sc, STEPS(8, 8));
+    steps_tokens(&sc, 1, STEPS(2));
+}
+END_TEST
+
+/* Differs from vLLM 0.11.0, which computes 8 and 1 (22 Nov 2026); 0.32.0 computes 9. */
+START_TEST(the_threshold_does_not_hold_back_who_is_alone)
+{
+    struct scenario_request q[] = {{BE, 0, 9, 1, 0, 0}};
+    steps_run(&sc, &policy_vllm_v1_ops, "long_prefill_token_threshold=8", 64, q, 1);
+    steps_rows(&sc, STEPS(9));
+}
+END_TEST
+
+/* Differs from vLLM 0.11.0. Three blocks. Step 1: proactive request 0 (16 tokens: one); step 2: its
+ * token 17 (two), and reactive request 1 (16: one). Step 3: request 0 is in the batch when token 17
+ * of request 1 wants a block. 0.11.0 takes the block and leaves its token in the step: 16, 17, 2,
+ * 1, 17, 1 (22 Nov 2026). Here and in 0.32.0 it leaves the step: 1 in step 3, so 16 + 2 tokens
+ * again in step 5. */
+START_TEST(a_victim_that_is_in_the_batch_gets_no_token_of_it)
+{
+    struct scenario_request q[] = {{BE, 0, 16, 4, 0, 0}, {RT, 0.0005, 16, 3, 0, 0}};
+    steps_run(&sc, &policy_vllm_priority_ops, "", 3, q, 2);
+    steps_rows(&sc, STEPS(16, 17, 1, 1, 18, 1));
+    steps_tokens(&sc, 0, STEPS(1, 2, 5, 6));
+    steps_tokens(&sc, 1, STEPS(2, 3, 4));
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("steps", .setup = setup, .teardown = teardown),
     TEST(admission_counts_the_blocks_that_are_free),
@@ -144,5 +193,9 @@ static const struct suite_row suite[] = {
     TEST(asynchronous_who_comes_after_a_step_is_composed_is_no_company),
     TEST(a_turn_finds_all_of_its_prefix),
     TEST(a_victim_computes_everything_again),
+    TEST(asynchronous_who_ends_leaves_its_kv_to_the_next_step),
+    TEST(asynchronous_who_ends_takes_no_place_in_the_next_step),
+    TEST(the_threshold_does_not_hold_back_who_is_alone),
+    TEST(a_victim_that_is_in_the_batch_gets_no_token_of_it),
 };
 SUITE_MAIN("vllm-steps", suite)

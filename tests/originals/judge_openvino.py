@@ -7,7 +7,7 @@ import openvino as ov
 import openvino_genai as genai
 
 import tiny_openvino
-from workload import Request, Workload, draw_requests, longest, turns, with_turns
+from workload import Request, Workload, draw_requests, first_turns_first, longest, turns, with_turns
 
 NAME = "openvino-cb"
 BLOCK = 32  # tokens; what the CPU plug-in has
@@ -88,7 +88,7 @@ def steps(w, folder):
     now = 0
     while todo or pipe.has_non_finished_requests():
         idle, came = not pipe.has_non_finished_requests(), set()
-        for i, (before, prompt) in list(todo.items()):
+        for i, (before, prompt) in first_turns_first(todo):
             start = w.requests[i].step if before is None else ended.get(before, 10**9) + w.requests[i].step
             if start > now:
                 continue

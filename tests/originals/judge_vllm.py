@@ -22,7 +22,7 @@ from vllm.v1.outputs import ModelRunnerOutput
 from vllm.v1.request import Request as VllmRequest
 from vllm.v1.structured_output import StructuredOutputManager
 
-from workload import Workload, draw_requests, longest, turns, with_turns
+from workload import Workload, draw_requests, first_turns_first, longest, turns, with_turns
 
 NAME = "vllm-v1, vllm-priority"
 BLOCK = 16
@@ -172,7 +172,7 @@ def steps(w, folder):
     now = 0
 
     def arrive():
-        for i, (before, prompt) in list(todo.items()):
+        for i, (before, prompt) in first_turns_first(todo):
             start = w.requests[i].step if before is None else ended.get(before, 10**9) + w.requests[i].step
             if start <= now:
                 old = [] if before is None else text[before]

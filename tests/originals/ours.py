@@ -27,11 +27,12 @@ def _machine(folder):
 def _finds(w, shared, before):
     """Tokens of the turn before that a turn is told to share. All of them; or, to show that a difference has its
     cause there, only what the original finds: whole blocks (rule `whole`, tokens of a block), or only as far as the
-    partly filled block that the turn before went on in (rule `named`; before: what that one shared)."""
+    turn before found, if that went on and ended in a partly filled block (rule `named`; before: what that one
+    found)."""
     if w.rule("whole"):
         return max(0, shared - 1) // w.rule("whole") * w.rule("whole")
-    if w.rule("named") and before > 1:
-        return (before - 1) // w.rule("named") * w.rule("named")
+    if w.rule("named") and before % w.rule("named") and before // w.rule("named") == (shared - 1) // w.rule("named"):
+        return before
     return shared
 
 
@@ -40,14 +41,15 @@ def _write_trace(path, w):
         f.write("# xpusim-trace v1\n")
         out = csv.writer(f)
         out.writerow("request_id session_id turn class arrival_s gap_s input_tokens output_tokens prefix_tokens priority".split())
-        turn, sharing = {}, {None: 0}
+        turn, found = {}, {None: 0}
         for i, before, prompt, shared in turns(w):
             r = w.requests[i]
-            sharing[i] = shared
+            finds = _finds(w, shared, found[before])
+            found[i] = min(finds, max(0, shared - 1))  # of the last token nobody computed KV
             turn[i] = 0 if before is None else turn[before] + 1
             session = r.session if r.session >= 0 else 1000 + i
             at = (r.step, "") if before is None else ("", r.step)
-            out.writerow([i, session, turn[i], "reactive", *at, prompt, r.output, _finds(w, shared, sharing[before]), r.priority])
+            out.writerow([i, session, turn[i], "reactive", *at, prompt, r.output, finds, r.priority])
 
 
 class Refused(Exception):

@@ -41,6 +41,13 @@ def turns(w):
     return out
 
 
+def first_turns_first(todo):
+    """What has not come yet, {index: (index of the turn before or None, ...)}, as a list in the order in which it
+    comes when it comes before the same step: a later turn counts from the end of the turn before, which is some
+    microseconds after the second."""
+    return sorted(todo.items(), key=lambda item: item[1][0] is not None)
+
+
 def longest(w):
     """Tokens of the longest sequence."""
     return max(prompt + w.requests[i].output for i, _, prompt, _ in turns(w))
