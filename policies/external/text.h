@@ -27,7 +27,9 @@ static inline void text_room(struct text *t, size_t more)
 static inline void text_add(struct text *t, const char *s, size_t n)
 {
     text_room(t, n);
-    memcpy(t->p + t->n, s, n);
+    if (n > 0) { /* an empty text may have no bytes at all */
+        memcpy(t->p + t->n, s, n);
+    }
     t->n += n;
 }
 
