@@ -7,6 +7,12 @@ found=$(mktemp)
 trap 'rm -f "$found"' EXIT
 say() { echo "lint: $*"; bad=1; }
 
+# 0. Scripts can be read to their end: a shell finds an open quote only when it gets there.
+bash -n .ci/run || say ".ci/run cannot be read"
+for f in $(git ls-files '*.sh'); do
+    sh -n "$f" || say "$f cannot be read"
+done
+
 # 1. Data flows one way: who may include whom (sim/README.md).
 below='sim|policies|hwmodels|traces' # what every experiment stands on
 allowed() {
