@@ -13,10 +13,6 @@
 
 extern const struct policy_ops policy_agent_xpu_v2_ops;
 
-#define RT REQUEST_CLASS_REACTIVE
-#define BE REQUEST_CLASS_PROACTIVE
-#define MS(t) ((int64_t)((t)*1e6 + 0.5))
-
 static struct scenario sc;
 
 static void setup(void)

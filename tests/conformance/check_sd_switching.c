@@ -10,8 +10,6 @@
 #include "tests/helpers/scenario.h"
 #include "tests/helpers/suite.h"
 
-#define RT REQUEST_CLASS_REACTIVE
-#define MS(t) ((int64_t)((t)*1e6 + 0.5))
 #define DECODE_MS 0.2125
 
 static struct scenario sc;

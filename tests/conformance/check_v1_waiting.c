@@ -8,10 +8,6 @@
 #include "tests/helpers/scenario.h"
 #include "tests/helpers/suite.h"
 
-#define RT REQUEST_CLASS_REACTIVE
-#define BE REQUEST_CLASS_PROACTIVE
-#define MS(t) ((int64_t)((t)*1e6 + 0.5))
-
 static struct scenario sc;
 
 static void setup(void)
