@@ -70,10 +70,10 @@ int conformal_read(const char *path, struct conformal *out, struct err *e)
     if (f == NULL) {
         return -EINVAL;
     }
-    static const char *const names[] = {"soc",   "family",       "device",   "model",   "weights",
-                                        "phase", "input_tokens", "left_out", "ln_error"};
-    int col[9];
-    for (int i = 0; i < 9; i++) {
+    static const char *const names[] = {"soc",   "family",       "device",   "model",    "weights",
+                                        "phase", "input_tokens", "left_out", "ln_error", "by"};
+    int col[10];
+    for (int i = 0; i < 10; i++) {
         col[i] = csvfile_require(f, names[i], e);
     }
     size_t cap = 0;
@@ -87,6 +87,7 @@ int conformal_read(const char *path, struct conformal *out, struct err *e)
         copy(r->soc, sizeof r->soc, csvfile_text(f, col[0]));
         copy(r->family, sizeof r->family, csvfile_text(f, col[1]));
         copy(r->model, sizeof r->model, csvfile_text(f, col[3]));
+        copy(r->by, sizeof r->by, csvfile_text(f, col[9]));
         int kind = choice_of(csvfile_text(f, col[2]), kind_names);
         int phase = choice_of(csvfile_text(f, col[5]), conformal_phase_names);
         r->weights = csvfile_number(f, col[4], 1.0, 1e15, e);

@@ -34,6 +34,7 @@ struct conformal_row {
     enum conformal_phase phase;
     double weights, tokens;
     bool soc_out;    /* the SoC was left out, not the model */
+    char by[48];     /* the SoC whose entry predicted the row; its own unless soc_out */
     double ln_error; /* ln(predicted / measured) */
     double distance; /* to the nearest row of another model on the SoCs kept */
 };

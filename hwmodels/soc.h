@@ -95,6 +95,7 @@ struct soc {
     uint32_t n_numbers[3]; /* how many are measured, fitted, assumed (enum quantity_kind) */
     double package_pl1_watts, package_pl2_watts, package_tau_s; /* 0: no package budget */
     char family[32]; /* SoCs of one family share silicon: calibration pools their points; "" none */
+    char like[48];   /* SoC whose file this one was made from by data sheet; "" none */
     bool extrapolated_npu; /* the file says its NPU numbers come from other parts */
     char note[256];
 };

@@ -8,6 +8,7 @@
 #include "experiments/commands/commands.h"
 #include "experiments/validation/calibrate_report.h"
 #include "experiments/validation/residuals.h"
+#include "experiments/validation/transfer_table.h"
 #include "hwmodels/conformal.h"
 #include "sim/base/arena.h"
 #include "sim/base/datadir.h"
@@ -152,6 +153,8 @@ static void print_coverage(const char *path, struct err *e)
         (void)printf("  %s left out, all: %.1f %% of %zu rows\n", out[soc],
                      100.0 * (double)inside / (double)n, n);
     }
+    (void)fputc('\n', stdout);
+    transfer_table_print(&table, stdout);
     conformal_fini(&table);
 }
 

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "experiments/run/interval.h"
 #include "hwmodels/soc.h"
+#include "sim/base/arena.h"
 #include "sim/base/datadir.h"
 #include "sim/base/input.h"
 #include "sim/base/json.h"
@@ -112,6 +114,24 @@ static void put_numbers(struct document *d, struct frame *f, const char *path, c
     }
 }
 
+/* What a machine made from a sibling was off by, of every device that nothing has fitted since. */
+static int put_transfers(const cJSON *root, const char *path, struct document *d, struct err *e)
+{
+    struct soc *soc = xmalloc(sizeof *soc);
+    struct conformal t = {0};
+    int rc = soc_parse(root, path, soc, e);
+    rc = rc == 0 && soc->like[0] != '\0' ? interval_table_read(&t, e) : rc;
+    for (uint32_t i = 0; rc == 0 && i < soc->machine.n_devices; i++) {
+        char text[512];
+        if (interval_is_transfer(soc, (uint8_t)i)) {
+            document_note(d, "%s", interval_transfer_text(&t, soc, (uint8_t)i, text, sizeof text));
+        }
+    }
+    conformal_fini(&t);
+    free(soc);
+    return rc;
+}
+
 static int list_numbers(const char *what, const char *path, struct document *d, struct err *e)
 {
     cJSON *root = json_read_file(path, e);
@@ -121,6 +141,10 @@ static int list_numbers(const char *what, const char *path, struct document *d, 
     const char *about = text_of(root, "note");
     about = about[0] != '\0' ? about : text_of(root, "source");
     document_note(d, "%s: %s\n", text_of(root, "name"), about);
+    if (text_of(root, "like")[0] != '\0' && put_transfers(root, path, d, e) != 0) {
+        cJSON_Delete(root);
+        return -EINVAL;
+    }
     struct frame *f = DOCUMENT_FRAME(d, "", 0, number_columns);
     put_numbers(d, f, what, root);
     cJSON_Delete(root);

@@ -1,7 +1,9 @@
 #include "experiments/run/interval.h"
 
 #include <math.h>
+#include <string.h>
 
+#include "hwmodels/transfers.h"
 #include "sim/base/datadir.h"
 
 int interval_table_read(struct conformal *out, struct err *e)
@@ -33,5 +35,49 @@ const char *interval_text(const struct conformal_interval *x, char *buf, size_t 
                        "x %.2f to %.2f (%zu left-out rows of %s; nearest measured x %.2g away)",
                        x->low_factor, x->high_factor, x->n, x->pool, exp(x->distance));
     }
+    return buf;
+}
+
+bool interval_is_transfer(const struct soc *soc, uint8_t device)
+{
+    const struct soc_device *d = &soc->devices[device];
+    return soc->like[0] != '\0' && !d->runtimes[d->fallback].start.given;
+}
+
+/* Of the sibling's own transfers where there are any, else of all of the kind of device. */
+static struct transfer_error transfers(const struct conformal *t, const struct soc *soc,
+                                       uint8_t device, enum conformal_phase phase)
+{
+    struct transfer_query q = {
+        .from = soc->like, .kind = soc->machine.devices[device].kind, .phase = phase};
+    struct transfer_error x = transfer_error_of(t, &q);
+    q.from = NULL;
+    return x.n > 0 ? x : transfer_error_of(t, &q);
+}
+
+/* ", 21 % in the median in prefill (4 to 60 % by pair)"; nothing without a row. */
+static void put_phase(const struct transfer_error *x, const char *phase, char *buf, size_t size)
+{
+    size_t n = strlen(buf);
+    if (x->n > 0) {
+        (void)snprintf(buf + n, size - n, "%s%.0f %% in the median in %s (%.0f to %.0f %% by pair)",
+                       n > 0 ? ", " : "", 100.0 * x->median_frac, phase, 100.0 * x->least_frac,
+                       100.0 * x->most_frac);
+    }
+}
+
+const char *interval_transfer_text(const struct conformal *t, const struct soc *soc, uint8_t device,
+                                   char *buf, size_t size)
+{
+    char how_far[256] = "";
+    struct transfer_error x = transfers(t, soc, device, CONFORMAL_PREFILL);
+    put_phase(&x, "prefill", how_far, sizeof how_far);
+    x = transfers(t, soc, device, CONFORMAL_DECODE);
+    put_phase(&x, "decode", how_far, sizeof how_far);
+    (void)snprintf(buf, size, "%s: made from %s by data sheet; %s%s",
+                   soc->machine.devices[device].name, soc->like,
+                   how_far[0] != '\0' ? "on measured machines such transfers were off by "
+                                      : "no measured machines say how far off such transfers are",
+                   how_far);
     return buf;
 }

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdarg.h>
 
+#include "experiments/run/interval.h"
 #include "experiments/run/runner.h"
 
 static double value_of(const struct runner_result *r, const char *name)
@@ -31,6 +32,24 @@ static void warn(struct document *list, const char *fmt, ...)
     va_end(ap);
     DOCUMENT_VALUES(list, NULL, text);
     document_note(list, "\nwarning: %s", text);
+}
+
+/* A machine that nobody measured says how far machines like it were off. */
+static void warn_transfer(const struct config *c, struct document *list)
+{
+    struct conformal t;
+    struct err e = ERR_INIT;
+    if (c->soc.like[0] != '\0' && interval_table_read(&t, &e) == 0) {
+        for (uint32_t i = 0; i < c->soc.machine.n_devices; i++) {
+            char text[512];
+            if (interval_is_transfer(&c->soc, (uint8_t)i)) {
+                warn(list, "%s",
+                     interval_transfer_text(&t, &c->soc, (uint8_t)i, text, sizeof text));
+            }
+        }
+        conformal_fini(&t);
+    }
+    err_fini(&e);
 }
 
 /* Things a reader of the result must know. */
@@ -70,6 +89,7 @@ static void put_warnings(const struct config *c, const struct runner_result *r, 
         warn(list, "the NPU numbers of %s are extrapolated from other parts (hwmodels/README.md)",
              c->soc.machine.name);
     }
+    warn_transfer(c, list);
     uint64_t outside = s->counters[COUNTER_KERNELS_OUTSIDE_ENVELOPE];
     if (outside > 0) {
         warn(list,

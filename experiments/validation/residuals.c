@@ -77,9 +77,33 @@ static bool same_toolchain(const struct fitted *a, const struct fitted *b)
                b->set.soc->machine.devices[b->set.device].kind;
 }
 
-/* The rows of `to` by the parameters of `from`, scaled. */
-static size_t transfer(const struct fitted *from, struct fitted *to, FILE *out)
+/* The fit of `from` when nobody had measured the SoC of `to`: a family's pool holds rows of both.
+ */
+static int fit_without(struct fitted *from, const struct fitted *to, struct calibrate_fit *out)
 {
+    bool pooled = false;
+    for (size_t i = 0; i < from->set.n; i++) {
+        struct calibrate_row *r = &from->set.rows[i];
+        r->left_out = is_own(to, r);
+        pooled = pooled || r->left_out;
+    }
+    *out = from->fit;
+    struct err e = ERR_INIT;
+    int rc = pooled ? calibrate_fit(&from->set, out, &e) : 0;
+    err_fini(&e);
+    for (size_t i = 0; i < from->set.n; i++) {
+        from->set.rows[i].left_out = false;
+    }
+    return rc;
+}
+
+/* The rows of `to` by the parameters of `from`, scaled. None when `from` has nothing of its own. */
+static size_t transfer(struct fitted *from, struct fitted *to, FILE *out)
+{
+    struct calibrate_fit fit;
+    if (fit_without(from, to, &fit) != 0) {
+        return 0;
+    }
     const struct soc *a = from->set.soc;
     const struct soc *b = to->set.soc;
     double rate =
@@ -91,7 +115,7 @@ static size_t transfer(const struct fitted *from, struct fitted *to, FILE *out)
         if (is_own(to, &r)) {
             r.rate_scale = rate;
             r.bandwidth_scale = bandwidth;
-            write_row(to, &r, "soc", a->machine.name, calibrate_error(&r, &from->fit.params), out);
+            write_row(to, &r, "soc", a->machine.name, calibrate_error(&r, &fit.params), out);
             n++;
         }
     }

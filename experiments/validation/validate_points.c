@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "experiments/run/interval.h"
 #include "experiments/shell/cli.h"
 #include "experiments/shell/frame.h"
 #include "experiments/validation/points_score.h"
@@ -204,6 +205,19 @@ static void put_rows(const struct points *points, const struct prediction *q, st
     }
 }
 
+/* A machine made from a sibling says how far such were off. */
+static void put_transfers(const struct catalog *c, const char *name, struct document *d)
+{
+    const struct soc *soc = name != NULL ? catalog_soc(c, name) : NULL;
+    for (uint32_t i = 0; soc != NULL && i < soc->machine.n_devices; i++) {
+        char text[512];
+        if (interval_is_transfer(soc, (uint8_t)i)) {
+            document_note(
+                d, "%s", interval_transfer_text(&c->residuals, soc, (uint8_t)i, text, sizeof text));
+        }
+    }
+}
+
 static void put_all(const struct validate_points_options *o, const struct points *points,
                     const struct prediction *q, const struct points_scores *s, struct document *d)
 {
@@ -270,6 +284,7 @@ int validate_points(const struct validate_points_options *o, const char *only_so
         points_score(&points, q, &scores);
         struct document *d = document_new();
         put_all(o, &points, q, &scores, d);
+        put_transfers(&catalog, soc, d);
         document_print(d, out, stdout);
         document_free(d);
         status = within(o, &scores) ? EXIT_OK : EXIT_CHECK_FAILED;

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "hwmodels/conformal.h"
+#include "hwmodels/transfers.h"
 #include "sim/base/datadir.h"
 #include "tests/helpers/suite.h"
 
@@ -31,9 +31,9 @@ static void write_table(uint32_t n)
 {
     FILE *f = fopen(path, "w");
     ck_assert_ptr_nonnull(f);
-    fputs("soc,family,device,model,weights,phase,input_tokens,left_out,ln_error\n", f);
+    fputs("soc,family,device,model,weights,phase,input_tokens,left_out,by,ln_error\n", f);
     for (uint32_t i = 1; i <= n; i++) {
-        (void)fprintf(f, "s,fam,igpu,m%u,1e9,decode,1024,model,%.2f\n", i,
+        (void)fprintf(f, "s,fam,igpu,m%u,1e9,decode,1024,model,s,%.2f\n", i,
                       (i % 2 == 0 ? -0.01 : 0.01) * i);
     }
     ck_assert_int_eq(fclose(f), 0);
@@ -125,12 +125,58 @@ START_TEST(the_shipped_table_covers_what_it_promises)
 }
 END_TEST
 
+/* Two pairs of iGPUs. a to b, one family, decode: predicted over measured 1.1, 0.8, 1.3, errors 10,
+ * 20, 30 %: median (rank 2 of 3) 20, P90 (rank 3) 30, bias (median of -0.2, 0.1, 0.3) +10. a to c,
+ * another family: 2.0, error 100 %. All four: median (rank 2 of 10, 20, 30, 100) 20, P90 100, pairs
+ * from 20 to 100. Rows of left-out models do not count. */
+START_TEST(transfers_are_told_by_pair_and_by_family)
+{
+    FILE *f = fopen(path, "w");
+    ck_assert_ptr_nonnull(f);
+    fputs("soc,family,device,model,weights,phase,input_tokens,left_out,by,ln_error\n", f);
+    const struct {
+        const char *to, *family, *left_out, *by;
+        double ratio;
+    } rows[] = {{"a", "x", "model", "a", 3.0},
+                {"b", "x", "soc", "a", 1.1},
+                {"b", "x", "soc", "a", 0.8},
+                {"b", "x", "soc", "a", 1.3},
+                {"c", "y", "soc", "a", 2.0}};
+    for (int i = 0; i < 5; i++) {
+        (void)fprintf(f, "%s,%s,igpu,m,1e9,decode,1024,%s,%s,%.12f\n", rows[i].to, rows[i].family,
+                      rows[i].left_out, rows[i].by, log(rows[i].ratio));
+    }
+    ck_assert_int_eq(fclose(f), 0);
+    ck_assert_int_eq(conformal_read(path, &table, &err), 0);
+    struct transfer_query q = {.kind = DEVICE_KIND_IGPU, .phase = CONFORMAL_DECODE};
+    struct transfer_error x = transfer_error_of(&table, &q);
+    ck_assert_uint_eq(x.n, 4);
+    ck_assert_uint_eq(x.pairs, 2);
+    ck_assert_double_eq_tol(x.median_frac, 0.2, 1e-9);
+    ck_assert_double_eq_tol(x.p90_frac, 1.0, 1e-9);
+    ck_assert_double_eq_tol(x.least_frac, 0.2, 1e-9);
+    ck_assert_double_eq_tol(x.most_frac, 1.0, 1e-9);
+    q.kin = TRANSFER_WITHIN_FAMILY;
+    x = transfer_error_of(&table, &q);
+    ck_assert_uint_eq(x.n, 3);
+    ck_assert_double_eq_tol(x.p90_frac, 0.3, 1e-9);
+    ck_assert_double_eq_tol(x.bias_frac, 0.1, 1e-9);
+    q.kin = TRANSFER_ANY;
+    q.to = "c";
+    ck_assert_uint_eq(transfer_error_of(&table, &q).n, 1);
+    q.from = "c"; /* nothing came from c */
+    ck_assert_uint_eq(transfer_error_of(&table, &q).n, 0);
+    ck_assert(isnan(transfer_error_of(&table, &q).median_frac));
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("intervals", .setup = setup, .teardown = teardown, .timeout_s = 60),
     TEST(the_interval_is_an_order_statistic),
     TEST(too_few_scores_say_what_they_support),
     TEST(intervals_widen_with_the_distance_from_what_was_measured),
     TEST(draws_come_from_the_left_out_errors),
+    TEST(transfers_are_told_by_pair_and_by_family),
     TEST(the_shipped_table_covers_what_it_promises),
 };
 SUITE_MAIN("conformal intervals", suite)

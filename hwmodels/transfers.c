@@ -1,0 +1,122 @@
+#include "hwmodels/transfers.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/arena.h"
+
+/* The family that some row says the SoC is of; "" when the table has none of its rows. */
+static const char *family_of(const struct conformal *c, const char *soc)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        if (strcmp(c->v[i].soc, soc) == 0) {
+            return c->v[i].family;
+        }
+    }
+    return "";
+}
+
+static bool within_family(const struct conformal *c, const struct conformal_row *r)
+{
+    return strcmp(family_of(c, r->by), r->family) == 0;
+}
+
+static bool same_pair(const struct transfer_pair *p, const struct conformal_row *r)
+{
+    return p->kind == r->kind && strcmp(p->from, r->by) == 0 && strcmp(p->to, r->soc) == 0;
+}
+
+size_t transfer_pairs(const struct conformal *c, struct transfer_pair *out, size_t max)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < c->n; i++) {
+        const struct conformal_row *r = &c->v[i];
+        bool known = !r->soc_out;
+        for (size_t k = 0; k < n && k < max && !known; k++) {
+            known = same_pair(&out[k], r);
+        }
+        if (known) {
+            continue;
+        }
+        if (n < max) {
+            out[n] = (struct transfer_pair){r->by, r->soc, r->kind, within_family(c, r)};
+        }
+        n++;
+    }
+    return n;
+}
+
+static bool matches(const struct conformal *c, const struct conformal_row *r,
+                    const struct transfer_query *q)
+{
+    return r->soc_out && r->kind == q->kind && r->phase == q->phase &&
+           (q->from == NULL || strcmp(r->by, q->from) == 0) &&
+           (q->to == NULL || strcmp(r->soc, q->to) == 0) &&
+           (q->kin == TRANSFER_ANY || within_family(c, r) == (q->kin == TRANSFER_WITHIN_FAMILY));
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Nearest rank; sorts v. */
+static double quantile(double *v, size_t n, double share)
+{
+    if (n == 0) {
+        return (double)NAN;
+    }
+    qsort(v, n, sizeof *v, by_value);
+    size_t rank = (size_t)ceil(share * (double)n - 1e-9);
+    return v[rank > 0 ? rank - 1 : 0];
+}
+
+static void fill(const struct conformal *c, const struct transfer_query *q, double *scratch,
+                 struct transfer_error *out)
+{
+    out->n = 0;
+    for (size_t i = 0; i < c->n; i++) {
+        if (matches(c, &c->v[i], q)) {
+            scratch[out->n++] = expm1(c->v[i].ln_error);
+        }
+    }
+    out->bias_frac = quantile(scratch, out->n, 0.5);
+    for (size_t i = 0; i < out->n; i++) {
+        scratch[i] = fabs(scratch[i]);
+    }
+    out->median_frac = quantile(scratch, out->n, 0.5);
+    out->p90_frac = quantile(scratch, out->n, 0.9);
+}
+
+struct transfer_error transfer_error_of(const struct conformal *c, const struct transfer_query *q)
+{
+    struct transfer_error out = {.least_frac = (double)NAN, .most_frac = (double)NAN};
+    double *scratch = xmalloc((c->n + 1) * sizeof *scratch);
+    struct transfer_pair *pairs = xmalloc((c->n + 1) * sizeof *pairs);
+    size_t n = transfer_pairs(c, pairs, c->n);
+    fill(c, q, scratch, &out);
+    for (size_t i = 0; i < n; i++) {
+        struct transfer_query one = *q;
+        struct transfer_error x;
+        one.from = pairs[i].from;
+        one.to = pairs[i].to;
+        bool asked = pairs[i].kind == q->kind &&
+                     (q->from == NULL || strcmp(q->from, one.from) == 0) &&
+                     (q->to == NULL || strcmp(q->to, one.to) == 0);
+        if (!asked) {
+            continue;
+        }
+        fill(c, &one, scratch, &x);
+        if (x.n > 0) {
+            out.least_frac = out.pairs == 0 ? x.median_frac : fmin(out.least_frac, x.median_frac);
+            out.most_frac = out.pairs == 0 ? x.median_frac : fmax(out.most_frac, x.median_frac);
+            out.pairs++;
+        }
+    }
+    free(pairs);
+    free(scratch);
+    return out;
+}
