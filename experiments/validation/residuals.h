@@ -3,8 +3,8 @@
  *
  * left_out "model": the row's model was left out of the fit of its SoC's own entry. left_out "soc":
  * the row is predicted by the entry of another SoC (`by`) of the same kind of device, runtime
- * family and weight width, scaled by datasheet rate and DDR peak, fitted again without the row's SoC
- * where a family pools them: what a machine made from a sibling is off by. */
+ * family and weight width, scaled by datasheet rate and DDR peak, fitted again without the row's
+ * SoC where a family pools them: what a machine made from a sibling is off by. */
 #ifndef EXPERIMENTS_VALIDATION_RESIDUALS_H
 #define EXPERIMENTS_VALIDATION_RESIDUALS_H
 
