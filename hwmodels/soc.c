@@ -179,6 +179,12 @@ static void device_parse(struct soc *soc, struct json_obj *o)
     json_done(o);
 }
 
+/* Seconds that a file may leave out: then nobody measured them, and nothing takes that long. */
+static int64_t optional_ns(struct soc *soc, struct json_obj *o, const char *key)
+{
+    return json_has(o, key) ? span_ns(soc, o, key, "s", 1e4, 1.0) : 0;
+}
+
 static void host_parse(struct soc *soc, struct json_obj *root)
 {
     struct machine *m = &soc->machine;
@@ -192,14 +198,14 @@ static void host_parse(struct soc *soc, struct json_obj *root)
     m->compile_fixed_ns = span_ns(soc, &compiler, "fixed", "s", 1e5, 1.0);
     m->compile_ns_per_token = number(soc, &compiler, "per_token", "ms/token", 0.0, 1e5, 1e6);
     m->compile_watts = number(soc, &compiler, "power", "W", 0.0, 1e3, 1.0);
+    m->compile_evict_ns = optional_ns(soc, &compiler, "evict_fixed");
     json_done(&compiler);
     struct json_obj loader = json_get_object(root, "loader");
     m->loader_bytes_per_s = number(soc, &loader, "bandwidth", "GB/s", 1e-3, 1e4, 1e9);
     m->loader_fixed_ns = span_ns(soc, &loader, "fixed", "s", 1e4, 1.0);
     m->swap_bytes_per_s = number(soc, &loader, "swap_bandwidth", "GB/s", 1e-3, 1e4, 1e9);
-    if (json_has(&loader, "swap_fixed")) {
-        m->swap_fixed_ns = span_ns(soc, &loader, "swap_fixed", "s", 1e4, 1.0);
-    }
+    m->swap_fixed_ns = optional_ns(soc, &loader, "swap_fixed");
+    m->loader_evict_ns = optional_ns(soc, &loader, "evict_fixed");
     json_done(&loader);
     struct json_obj memory = json_get_object(root, "memory");
     m->memory_bytes = number(soc, &memory, "capacity", "GB", 0.01, 1e5, 1e9);

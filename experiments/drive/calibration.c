@@ -124,9 +124,9 @@ void calibration_print(const struct fit *f, const struct machine *m, FILE *out)
     for (int w = 0; w < DRIVE_WORKS; w++) {
         const struct fit_line *l = &f->residents[w];
         if (l->n > 0.0) {
-            bool bytes = w != DRIVE_COMPILE;
+            bool bytes = strcmp(real_works[w].unit, "bytes") == 0;
             (void)fprintf(out,
-                          "  %-9s %4.0f times, mean %.2f ms, worst %.2f; fitted %.2f ms + %.3f ms "
+                          "  %-15s %4.0f times, mean %.2f ms, worst %.2f; fitted %.2f ms + %.3f ms "
                           "%s\n",
                           real_works[w].name, l->n, 1e3 * l->y / l->n, 1e3 * l->max_s,
                           1e3 * l->fixed_s, 1e3 * l->slope_s * (bytes ? 1e6 : 1.0),

@@ -50,16 +50,26 @@ static void line(cJSON *to, const struct fit_line *l, const char *fixed, const c
     }
 }
 
+/* The model has no size of it. */
+static void evictions(cJSON *to, const struct fit_line *l, const char *source)
+{
+    if (l->n > 0.0) {
+        quantity(to, "evict_fixed", exactly(l->y / l->n), "s", source);
+    }
+}
+
 static void lines(const struct fit_line *l, cJSON *root, const char *source)
 {
     const cJSON *peak = cJSON_GetObjectItem(cJSON_GetObjectItem(root, "ddr"), "peak");
     double most = cJSON_GetObjectItem(peak, "value")->valuedouble;
     cJSON *loader = cJSON_GetObjectItem(root, "loader");
+    cJSON *compiler = cJSON_GetObjectItem(root, "compiler");
     struct fit_line swap = both_ways(l);
     line(loader, &l[DRIVE_LOAD], "fixed", "bandwidth", most, source);
     line(loader, &swap, "swap_fixed", "swap_bandwidth", most, source);
+    evictions(loader, &l[DRIVE_EVICT], source);
+    evictions(compiler, &l[DRIVE_EVICT_ATTENTION], source);
     if (l[DRIVE_COMPILE].n > 0.0) {
-        cJSON *compiler = cJSON_GetObjectItem(root, "compiler");
         quantity(compiler, "fixed", exactly(l[DRIVE_COMPILE].fixed_s), "s", source);
         quantity(compiler, "per_token", exactly(1e3 * l[DRIVE_COMPILE].slope_s), "ms/token",
                  source);

@@ -5,9 +5,12 @@
 #include "sim/base/output.h"
 
 const struct real_work real_works[DRIVE_WORKS] = {
-    [DRIVE_COMPILE] = {"compile", "tokens"}, [DRIVE_SWAP_OUT] = {"swap out", "bytes"},
-    [DRIVE_SWAP_IN] = {"swap in", "bytes"},  [DRIVE_LOAD] = {"load", "bytes"},
+    [DRIVE_COMPILE] = {"compile", "tokens"},
+    [DRIVE_SWAP_OUT] = {"swap out", "bytes"},
+    [DRIVE_SWAP_IN] = {"swap in", "bytes"},
+    [DRIVE_LOAD] = {"load", "bytes"},
     [DRIVE_EVICT] = {"evict", "bytes"},
+    [DRIVE_EVICT_ATTENTION] = {"evict attention", "tokens"},
 };
 
 void real_print_times(FILE *out, const char *what, const struct drive_times *t)

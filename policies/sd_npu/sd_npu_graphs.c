@@ -159,10 +159,12 @@ static int64_t block_ns(struct sched *s, const struct sd *d, uint8_t version)
     return t * s->llm->n_layers / d->n_blocks;
 }
 
+/* What a switch takes of the loader. */
 static int64_t load_ns(const struct sched *s, const struct sd *d)
 {
-    double load_s = block_bytes(s, d) / s->machine->loader_bytes_per_s;
-    return s->machine->loader_fixed_ns + units_ns_from_s(load_s);
+    const struct machine *m = s->machine;
+    double load_s = block_bytes(s, d) / m->loader_bytes_per_s;
+    return m->loader_evict_ns + m->loader_fixed_ns + units_ns_from_s(load_s);
 }
 
 /* Whether `left` blocks of prefill under the prefill graph outlast the loads still to come: then

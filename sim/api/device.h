@@ -68,6 +68,9 @@ struct machine {
     double idle_watts;     /* platform, always drawn */
     double poll_watts;     /* a busy-polling coordinator, while work is on a device */
     int64_t swap_fixed_ns; /* of one move of KV, whatever its size */
+    /* Giving memory back: the channel is busy, what was evicted is gone at once. */
+    int64_t loader_evict_ns;  /* of a graph block, on the loader */
+    int64_t compile_evict_ns; /* of compiled attention, on the compiler's thread */
 };
 
 /* Ops of a pass. QKV, MHA and FFN are those of a layer of a decoder (the output projection belongs

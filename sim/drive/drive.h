@@ -55,7 +55,8 @@ enum drive_work {
     DRIVE_SWAP_OUT,
     DRIVE_SWAP_IN,
     DRIVE_LOAD,
-    DRIVE_EVICT,
+    DRIVE_EVICT,           /* of a graph block, on the loader */
+    DRIVE_EVICT_ATTENTION, /* on the compiler */
     DRIVE_WORKS
 };
 

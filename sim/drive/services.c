@@ -150,10 +150,10 @@ static void drop(struct drive *d, struct resident_key key)
         return;
     }
     struct service_job *j = job_new(d);
-    j->work = DRIVE_EVICT;
+    j->work = graph ? DRIVE_EVICT : DRIVE_EVICT_ATTENTION;
     j->step = ENGINE_STEP_DROP;
     j->key = key;
-    j->size = graph ? d->llm->weight_bytes / d->graph_blocks : 0.0;
+    j->size = graph ? d->llm->weight_bytes / d->graph_blocks : key.a;
     begin(d, graph ? &d->loader : &d->compiler, j,
           graph ? &d->loader_free_ns : &d->compiler_free_ns);
 }
@@ -252,7 +252,7 @@ void service_done(struct drive *d, struct service_job *j)
             state_release(d, j->slot);
         }
         core_kv_moved(c, j->request, j->work == DRIVE_SWAP_IN);
-    } else if (j->work != DRIVE_EVICT) {
+    } else if (j->work == DRIVE_SWAP_OUT) { /* of a session between turns */
         const struct cold_kv *k = &c->cold[j->cold];
         if (k->generation == j->generation && k->state == COLD_MOVING) {
             state_release(d, j->slot);

@@ -60,6 +60,16 @@ static void loader_append(struct engine *e, struct channel_item *it)
     }
 }
 
+static void compiler_append(struct engine *e, struct channel_item *it)
+{
+    bool idle = e->compiler.head == NULL;
+    append(&e->compiler, it);
+    if (idle) {
+        compiler_begin(e);
+        power_compiler(e, true);
+    }
+}
+
 void channel_load(struct engine *e, struct resident *r, double bytes)
 {
     const struct machine *m = e->core.setup->machine;
@@ -94,15 +104,27 @@ void channel_cold_move(struct engine *e, uint32_t cold, uint32_t generation, dou
 
 void channel_compile(struct engine *e, struct resident *r, int64_t duration_ns)
 {
-    struct channel *ch = &e->compiler;
-    struct channel_item *it = item_new(e, ch);
+    struct channel_item *it = item_new(e, &e->compiler);
     it->resident = r;
     it->solo_ns = (double)duration_ns;
-    bool idle = ch->head == NULL;
-    append(ch, it);
-    if (idle) {
-        compiler_begin(e);
-        power_compiler(e, true);
+    compiler_append(e, it);
+}
+
+void channel_evicted(struct engine *e, struct resident_key key)
+{
+    const struct machine *m = e->core.setup->machine;
+    bool graph = key.kind == RESIDENT_GRAPH_BLOCK;
+    int64_t ns = graph ? m->loader_evict_ns : m->compile_evict_ns;
+    if (ns == 0) {
+        return;
+    }
+    struct channel_item *it = item_new(e, graph ? &e->loader : &e->compiler);
+    it->cold = KV_NO_COLD;
+    it->solo_ns = (double)ns;
+    if (graph) {
+        loader_append(e, it);
+    } else {
+        compiler_append(e, it);
     }
 }
 
@@ -140,7 +162,7 @@ void channel_loader_event(struct engine *e)
         core_resident_done(&e->core, it.resident);
     } else if (it.request != NULL) {
         core_kv_moved(&e->core, it.request, it.in);
-    } else {
+    } else if (it.cold != KV_NO_COLD) {
         core_cold_moved(&e->core, it.cold, it.generation);
     }
 }
@@ -151,7 +173,9 @@ void channel_compiler_event(struct engine *e)
     struct resident *r = e->compiler.head->resident;
     recycle(&e->compiler, take_head(&e->compiler));
     compiler_next(e);
-    core_resident_done(&e->core, r);
+    if (r != NULL) {
+        core_resident_done(&e->core, r);
+    }
 }
 
 /* Takes a pending resident out of its channel; returns whether it was there. */

@@ -326,6 +326,11 @@ static void exec_cold_move(void *exec, uint32_t cold, uint32_t generation, doubl
     channel_cold_move(exec, cold, generation, bytes);
 }
 
+static void exec_resident_evicted(void *exec, struct resident_key key)
+{
+    channel_evicted(exec, key);
+}
+
 static void exec_timer(void *exec, int64_t at_ns)
 {
     struct engine *e = exec;
@@ -379,6 +384,7 @@ const struct executor_ops engine_ops = {
     .compile = exec_compile,
     .load = exec_load,
     .resident_cancel = exec_resident_cancel,
+    .resident_evicted = exec_resident_evicted,
     .kv_move = exec_kv_move,
     .cold_move = exec_cold_move,
     .timer = exec_timer,

@@ -83,7 +83,8 @@ struct channel_item {
     struct channel_item *next;
     struct resident *resident;    /* or */
     struct full_request *request; /* KV move, or NULL: */
-    uint32_t cold, generation;    /* KV of a session between turns, to flash */
+    uint32_t cold, generation;    /* KV of a session between turns, to flash; KV_NO_COLD: memory
+                                     is given back */
     bool in;
     double solo_ns;
     double bytes;
@@ -284,6 +285,8 @@ void channel_compile(struct engine *e, struct resident *r, int64_t duration_ns);
 void channel_kv_move(struct engine *e, struct full_request *r, double bytes, bool in);
 void channel_cold_move(struct engine *e, uint32_t cold, uint32_t generation, double bytes);
 void channel_cancel(struct engine *e, struct resident *r);
+/* Giving back what it took keeps its channel busy, where the machine says how long. */
+void channel_evicted(struct engine *e, struct resident_key key);
 void channel_loader_event(struct engine *e);
 void channel_compiler_event(struct engine *e);
 

@@ -276,6 +276,51 @@ START_TEST(one_thread_compiles_in_order_and_its_energy_counts)
 }
 END_TEST
 
+/* ---- giving memory back ---- */
+
+static void evict_and_bring(struct sched *s, struct script *y)
+{
+    script_serve(s, y);
+    if (y->stage == 0) {
+        y->stage = 1;
+        (void)sched_load(s, block(1), 10e6);
+        (void)sched_compile(s, attention(100));
+    } else if (y->stage == 1 && y->n_ready == 2) {
+        y->stage = 2;
+        y->rc[0] = sched_resident_evict(s, block(1));
+        y->rc[1] = sched_resident_evict(s, attention(100));
+        y->rc[2] = (int)sched_resident_state(s, block(1));
+        (void)sched_load(s, block(2), 10e6);
+        (void)sched_compile(s, attention(200));
+    }
+}
+
+/* Block 1 is loaded 0-11 and attention compiled 0-6 (5 ms and 0.01 ms a token). At 11 both go. What
+ * follows them takes 11 ms on the loader and 7 on the compiler: ready at 22 and 18; where giving a
+ * block back takes 4 ms and attention 2, at 26 and 20. What is evicted is gone at once. The
+ * compiler draws its 12 W for 6 + 7 ms, or 6 + 9: with 5 W for 30 ms and 20 W for 30
+ * 0.75 + 0.156 = 0.906 J, or 0.93. */
+START_TEST(evictions_keep_their_channel_busy_where_the_machine_says_how_long)
+{
+    bool takes = _i == 1;
+    scenario_cost(&sc, IGPU, OP_QKV, 30, 0, 0);
+    sc.machine.compile_fixed_ns = MS(5);
+    sc.machine.compile_ns_per_token = 10000;
+    sc.machine.loader_evict_ns = takes ? MS(4) : 0;
+    sc.machine.compile_evict_ns = takes ? MS(2) : 0;
+    byhand_run(evict_and_bring, keep, 1);
+    ck_assert_int_eq(x.rc[0], 0);
+    ck_assert_int_eq(x.rc[1], 0);
+    ck_assert_int_eq(x.rc[2], RESIDENT_ABSENT);
+    ck_assert_uint_eq(x.n_ready, 4);
+    ready(0, 100, 6);
+    ready(1, 1, 11);
+    ready(2, 200, takes ? 20 : 18);
+    ready(3, 2, takes ? 26 : 22);
+    ck_assert_double_eq_tol(sc.result.audit.energy_integral_j, takes ? 0.93 : 0.906, 1e-6);
+}
+END_TEST
+
 /* ---- three flows ---- */
 
 /* Request 0 on the NPU (10 ms alone, 20 GB/s), 1 on the iGPU (20 ms, 60), 2 on the CPU (10 ms, 80);
@@ -366,6 +411,7 @@ static const struct suite_row suite[] = {
     TEST(a_load_shares_the_ddr_with_kernels),
     TEST(a_launch_needs_its_graph_block_and_holds_it),
     TEST(one_thread_compiles_in_order_and_its_energy_counts),
+    LOOP(evictions_keep_their_channel_busy_where_the_machine_says_how_long, 2),
     TEST(energy_is_the_sum_of_what_each_state_draws),
     CASE("forms"),
     LOOP(three_flows_share_the_ddr_as_their_form_says, (sizeof forms / sizeof forms[0])),

@@ -189,13 +189,15 @@ static void make_kernels(void)
 static struct fit fit;
 
 /* Moves of 1, 2 and 3 MB take 5 ms and 2 ms a MB; compiles of 100 and 200 tokens 10 and 20 ms,
- * which leaves nothing fixed; one eviction is all fixed. */
+ * which leaves nothing fixed; one eviction is all fixed; attention of 100 and 200 tokens is given
+ * back in 1 and 2 ms: 1.5 in the mean. */
 static void make_residents(void)
 {
     static struct drive_resident_time t[] = {
-        {DRIVE_SWAP_OUT, 1e6, 7000000},  {DRIVE_SWAP_OUT, 2e6, 9000000},
-        {DRIVE_SWAP_OUT, 3e6, 11000000}, {DRIVE_COMPILE, 100, 10000000},
-        {DRIVE_COMPILE, 200, 20000000},  {DRIVE_EVICT, 1e6, 3000000},
+        {DRIVE_SWAP_OUT, 1e6, 7000000},        {DRIVE_SWAP_OUT, 2e6, 9000000},
+        {DRIVE_SWAP_OUT, 3e6, 11000000},       {DRIVE_COMPILE, 100, 10000000},
+        {DRIVE_COMPILE, 200, 20000000},        {DRIVE_EVICT, 1e6, 3000000},
+        {DRIVE_EVICT_ATTENTION, 100, 1000000}, {DRIVE_EVICT_ATTENTION, 200, 2000000},
     };
     report.n_residents = sizeof t / sizeof t[0];
     report.residents = xcalloc(report.n_residents, sizeof t[0]);
@@ -247,6 +249,35 @@ START_TEST(a_fit_finds_the_times_that_made_the_kernels)
     ck_assert_double_eq_tol(l[DRIVE_COMPILE].slope_s, 1e-4, 1e-12);
     ck_assert_double_eq_tol(l[DRIVE_EVICT].fixed_s, 3e-3, 1e-9);
     ck_assert_double_eq_tol(fit.parts[0].median_frac, 0.1, 0.02); /* 1/0.9, 1/1.1 */
+}
+END_TEST
+
+static double quantity_at(const cJSON *root, const char *object, const char *key)
+{
+    const cJSON *q = cJSON_GetObjectItem(cJSON_GetObjectItem(root, object), key);
+    ck_assert_msg(q != NULL, "no %s.%s", object, key);
+    return cJSON_GetObjectItem(q, "value")->valuedouble;
+}
+
+/* The numbers of make_residents as a file has them: 2 ms a MB is 0.5 GB/s. */
+START_TEST(a_fit_writes_what_work_beside_the_devices_takes)
+{
+    make_kernels();
+    make_residents();
+    fit_run();
+    struct llm llm = {.name = "m"};
+    cJSON *soc = cJSON_Parse("{\"ddr\": {\"peak\": {\"value\": 50}}, \"host\": {}, "
+                             "\"loader\": {}, \"compiler\": {}, \"devices\": []}");
+    fit.n_devices = 0;
+    cJSON *root = fit_to_soc(&fit, soc, &llm, "m-real", "here");
+    ck_assert_double_eq_tol(quantity_at(root, "loader", "swap_fixed"), 5e-3, 1e-9);
+    ck_assert_double_eq_tol(quantity_at(root, "loader", "swap_bandwidth"), 0.5, 1e-6);
+    ck_assert_double_eq_tol(quantity_at(root, "loader", "evict_fixed"), 3e-3, 1e-9);
+    ck_assert_double_eq_tol(quantity_at(root, "compiler", "evict_fixed"), 1.5e-3, 1e-9);
+    ck_assert_double_eq_tol(quantity_at(root, "compiler", "fixed"), 0.0, 1e-9);
+    ck_assert_double_eq_tol(quantity_at(root, "compiler", "per_token"), 0.1, 1e-9);
+    cJSON_Delete(root);
+    cJSON_Delete(soc);
 }
 END_TEST
 
@@ -393,6 +424,7 @@ static const struct suite_row suite[] = {
     TEST(keys_of_decodes_are_found_in_a_mixed_pass),
     TEST(beside_slows_by_boundness_and_only_beside_another_engine),
     TEST(a_fit_finds_the_times_that_made_the_kernels),
+    TEST(a_fit_writes_what_work_beside_the_devices_takes),
     TEST(a_fit_finds_how_much_longer_kernels_take_beside_another_engine),
     TEST(tau_counts_pairs_in_order),
     TEST(errors_against_the_mean_of_repeats_leave_out_what_repeats_differ_in),
