@@ -16,7 +16,7 @@ struct drive_values {
     struct option_numbers graphs;
     const char *kernels, *tokens, *requests, *out, *datasheet;
     uint32_t repeat;
-    bool compare, no_realtime;
+    bool compare;
 };
 
 static const char *const engines[] = {"ggml", "openvino", "mixed", NULL};
@@ -250,7 +250,6 @@ static int run(void *values, struct err *e)
     struct trace t = {0};
     struct drive_options d;
     int status = EXIT_BAD_INPUT;
-    o->real.realtime = !o->no_realtime;
     for (uint32_t i = 0; i < o->graphs.n && i < DRIVE_MAX_GRAPHS; i++) {
         o->real.graph_rows[i] = (uint32_t)o->graphs.v[i];
     }
@@ -312,8 +311,10 @@ static const struct option_row rows[] = {
                 "--calibrate that trace runs before each turn, so that both see the same computer"),
     OPTION_TEXT(OPTIONS, datasheet, "beside-soc", "S", NULL,
                 "with --compare: a second machine to simulate, as it was before calibration"),
-    OPTION_FLAG(OPTIONS, no_realtime, "no-realtime",
-                "do not ask for real-time priority (SCHED_FIFO) on the wall clock"),
+    OPTION_FLAG(OPTIONS, real.realtime, "realtime",
+                "on the wall clock at real-time priority (SCHED_FIFO), where that is permitted: "
+                "nothing else runs on the devices' processors while kernels do, so what you work "
+                "with stands still unless --cores leaves it one"),
     OPTION_NUMBER(OPTIONS, real.limit_s, "limit", "S", "300", 1, 1e6,
                   "real time after which a run is given up"),
     OPTION_NUMBER(OPTIONS, real.hang_s, "hang", "S", "60", 0.01, 1e6,

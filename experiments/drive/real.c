@@ -181,6 +181,10 @@ int real_execute(const struct drive_options *o, const struct config *c,
     out->steal_frac = shares.steal_frac;
     out->sim = r->sim;
     out->end_s = seconds(r->sim.end_ns);
+    if (o->realtime && o->clock == DRIVE_CLOCK_WALL && !out->report.realtime) {
+        (void)fprintf(stderr, "xpusim: note: real-time priority was not permitted; this run was at "
+                              "the usual one\n");
+    }
     (void)snprintf(out->message, sizeof out->message, "%s", r->sim.message);
     opt->series = NULL;
     if (result == NULL) {
