@@ -144,6 +144,11 @@ static int do_rest(struct sched *s, const char *verb, const char *args)
     int discard = 0;
     int drain = 0;
     int64_t at = 0;
+    struct graph_shape shape;
+    if (strcmp(verb, "graph") == 0 && sscanf(args, "version=%u rows=%" SCNu32 " blocks=%" SCNu32,
+                                             &a, &shape.rows, &shape.n_blocks) == 3) {
+        return sched_graph(s, (uint8_t)a, shape);
+    }
     if (strcmp(verb, "preempt") == 0 &&
         sscanf(args, "launch=%u now=%d discard=%d drain=%d", &a, &now, &discard, &drain) == 4) {
         struct preempt_spec how = {.now = now != 0, .discard = discard != 0, .drain = drain != 0};

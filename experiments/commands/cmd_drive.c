@@ -13,7 +13,6 @@ struct drive_values {
     struct real_options real;
     struct option_output output;
     struct option_texts policies, calibrate;
-    struct option_numbers graphs;
     const char *kernels, *tokens, *requests, *out, *datasheet;
     uint32_t repeat;
     bool compare;
@@ -250,9 +249,6 @@ static int run(void *values, struct err *e)
     struct trace t = {0};
     struct drive_options d;
     int status = EXIT_BAD_INPUT;
-    for (uint32_t i = 0; i < o->graphs.n && i < DRIVE_MAX_GRAPHS; i++) {
-        o->real.graph_rows[i] = (uint32_t)o->graphs.v[i];
-    }
     own_machine(&o->config);
     if (check(o, e) == 0 && config_load(c, &o->config, e) == 0 &&
         real_devices(&o->real, &c->soc.machine, &d, e) == 0) {
@@ -290,9 +286,6 @@ static const struct option_row rows[] = {
                 "processor of each device of the machine (default: one after another)"),
     OPTION_TEXT(OPTIONS, real.devices, "devices", "D,D,..", NULL,
                 "the engine's device for each (default CPU; of openvino also NPU, GPU)"),
-    OPTION_NUMBERS(OPTIONS, graphs, "graphs", "G1,G2", 1, 4096,
-                   "static rows of the graphs that sd-npu switches between, its g1 and g2 (default "
-                   "256,32); openvino has them"),
     OPTION_COUNT(OPTIONS, repeat, "repeat", "N", "1", 1, AGAINST_MAX_REPEATS,
                  "times everything is run; with --compare in turns"),
     OPTION_TEXT(OPTIONS, tokens, "tokens", "FILE", NULL, "write the tokens of each request"),

@@ -92,7 +92,6 @@ int real_devices(const struct real_options *o, const struct machine *m, struct d
         .limit_s = o->limit_s,
         .hang_s = o->hang_s,
     };
-    memcpy(out->graph_rows, o->graph_rows, sizeof out->graph_rows);
     bool mixed = strcmp(o->engine, "mixed") == 0;
     for (uint32_t i = 0; i < m->n_devices && e->n == before; i++) {
         bool npu = m->devices[i].kind == DEVICE_KIND_NPU;

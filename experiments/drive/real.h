@@ -17,7 +17,6 @@ struct real_options {
     const char *cores, *devices; /* lists by device of the machine, "0,1" and "CPU,CPU"; NULL */
     bool realtime;
     double limit_s, hang_s;
-    uint32_t graph_rows[DRIVE_MAX_GRAPHS];
 };
 
 struct request_time {

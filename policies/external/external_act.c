@@ -268,6 +268,18 @@ static int act_map(struct sched *s, struct external_run *x, struct args *a)
     return a->wrong != NULL ? GONE : sched_map(s, k, bytes);
 }
 
+/* version, rows, blocks */
+static int act_graph(struct sched *s, struct external_run *x, struct args *a)
+{
+    (void)x;
+    uint32_t version = whole(a, "which version");
+    struct graph_shape shape = {.rows = whole(a, "how many rows")};
+    shape.n_blocks = whole(a, "how many blocks");
+    return a->wrong != NULL      ? GONE
+           : version > UINT8_MAX ? -EINVAL
+                                 : sched_graph(s, (uint8_t)version, shape);
+}
+
 static int act_resident_evict(struct sched *s, struct external_run *x, struct args *a)
 {
     (void)x;
@@ -323,10 +335,11 @@ static int act_note(struct sched *s, struct external_run *x, struct args *a)
 
 static const char *const names[] = {"form",  "cancel", "launch", "preempt", "compile",
                                     "load",  "map",    "drop",   "kv",      "kv_session",
-                                    "timer", "shed",   "note",   NULL};
-static act *const acts[] = {
-    act_form,           act_cancel,     act_launch,     act_preempt, act_compile, act_load, act_map,
-    act_resident_evict, act_kv_request, act_kv_session, act_timer,   act_shed,    act_note};
+                                    "timer", "shed",   "note",   "graph",   NULL};
+static act *const acts[] = {act_form,       act_cancel,     act_launch, act_preempt,
+                            act_compile,    act_load,       act_map,    act_resident_evict,
+                            act_kv_request, act_kv_session, act_timer,  act_shed,
+                            act_note,       act_graph};
 
 static void refuse(struct sched *s, struct external_run *x, uint32_t index, int rc)
 {

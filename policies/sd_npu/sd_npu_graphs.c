@@ -31,6 +31,11 @@ static struct resident_key key_of(uint32_t block, uint8_t version)
 int sd_graphs_map(struct sched *s, struct sd *d)
 {
     int rc = 0;
+    for (uint8_t v = 1; rc == 0 && v <= 2; v++) {
+        bool used = strategy(s) != (v == 1 ? SD_UNIFIED_G2 : SD_UNIFIED_G1);
+        struct graph_shape shape = {sd_graph_rows(s, v), d->n_blocks};
+        rc = used ? sched_graph(s, v, shape) : 0;
+    }
     for (uint32_t i = 0; rc == 0 && i < d->n_blocks; i++) {
         uint8_t first = strategy(s) == SD_UNIFIED_G2 ? 2 : 1;
         rc = sched_map(s, key_of(i, first), block_bytes(s, d));

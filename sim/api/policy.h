@@ -1,13 +1,13 @@
 /* The scheduling policy contract.
  *
  * A policy is one `const struct policy_ops`. The core notifies it of what happened; notifications
- * only record. All actions (but sched_map, which `init` calls) happen in `schedule`, which the core
- * calls once after all events of an instant that changed something a policy can see (kernels inside
- * a launch and frames do not: a policy that waits for time to pass sets a timer), and again while
- * the last call acted, up to SCHEDULE_MAX_ROUNDS. Event order at one instant: kernel done, load
- * done, compile done, pass done (iteration boundary), tool return, arrival, timer; inside a kind by
- * device, then request id (clauses.md 0.2). So a reactive arrival at a kernel boundary is seen by
- * the schedule call of that boundary.
+ * only record. All actions (but sched_map and sched_graph, which `init` calls) happen in
+ * `schedule`, which the core calls once after all events of an instant that changed something a
+ * policy can see (kernels inside a launch and frames do not: a policy that waits for time to pass
+ * sets a timer), and again while the last call acted, up to SCHEDULE_MAX_ROUNDS. Event order at one
+ * instant: kernel done, load done, compile done, pass done (iteration boundary), tool return,
+ * arrival, timer; inside a kind by device, then request id (clauses.md 0.2). So a reactive arrival
+ * at a kernel boundary is seen by the schedule call of that boundary.
  *
  * Life of a request, for a policy that runs one request at a time on device d:
  *
@@ -58,6 +58,14 @@ struct resident_key {
     enum resident_kind kind;
     uint32_t a, b;
 };
+
+/* Of a version of graphs: its kernels are static and have `rows` rows; of n_blocks blocks of n
+ * layers block i holds those from i n / n_blocks up to (i + 1) n / n_blocks, the last one the head
+ * too. */
+struct graph_shape {
+    uint32_t rows, n_blocks;
+};
+#define GRAPH_VERSIONS 8 /* that can have one: 1 to GRAPH_VERSIONS */
 
 /* ---- what a policy can ask ---- */
 
@@ -154,6 +162,7 @@ struct sched_api {
     int (*note)(struct sched *s, const char *counter, uint64_t add);
     void (*give_up)(struct sched *s, const char *why);
     int (*occupy)(struct sched *s, uint8_t device, int64_t until_ns);
+    int (*graph)(struct sched *s, uint8_t version, struct graph_shape shape);
 };
 
 /* What a policy holds. One per run. */
@@ -292,6 +301,15 @@ static inline int sched_load(struct sched *s, struct resident_key key, double by
 static inline int sched_map(struct sched *s, struct resident_key key, double bytes)
 {
     return s->api->map(s, key, bytes);
+}
+
+/* Says what a version of graphs is, for executors that build it before the run begins: real ones
+ * refuse graphs of which nothing was said. Only in `init` (-EPERM later). -EINVAL: no such version,
+ * no rows, no block or more than layers, or said twice. A launch on it must then have its rows as
+ * chunk_rows (-EINVAL). */
+static inline int sched_graph(struct sched *s, uint8_t version, struct graph_shape shape)
+{
+    return s->api->graph(s, version, shape);
 }
 
 /* Drops a READY resident, or cancels a PENDING one (running compile or load included). */
@@ -446,7 +464,7 @@ static inline bool param_bool(const struct sched *s, uint32_t i)
 #define POLICY_API_VERSION 3
 /* A hash of every struct and enum of device.h, pass.h, request.h and this file; `make lint` says
  * what it must be, so none of them changes unnoticed. Members are appended, never put between. */
-#define POLICY_LAYOUT 4137032950u
+#define POLICY_LAYOUT 3465253747u
 
 /* What a policy and its core both read or write. */
 #define POLICY_CONTRACT_STRUCTS(X)                                                                 \

@@ -218,6 +218,14 @@ static int act_map(struct sched *s, struct resident_key key, double bytes)
     return acted(c, rc);
 }
 
+static int act_graph(struct sched *s, uint8_t version, struct graph_shape shape)
+{
+    struct core *c = core_of(s);
+    int rc = core_graph(c, version, shape);
+    LOG(c, "graph version=%u rows=%u blocks=%u = %d\n", version, shape.rows, shape.n_blocks, rc);
+    return acted(c, rc);
+}
+
 static int act_resident_evict(struct sched *s, struct resident_key key)
 {
     struct core *c = core_of(s);
@@ -354,4 +362,5 @@ const struct sched_api core_sched_api = {
     .note = act_note,
     .give_up = act_give_up,
     .occupy = act_occupy,
+    .graph = act_graph,
 };

@@ -167,6 +167,7 @@ struct core {
     uint32_t actions;       /* accepted in the current schedule call */
     bool in_schedule;       /* actions are allowed */
     bool in_init;           /* what was there before the run is declared */
+    struct graph_shape graphs[GRAPH_VERSIONS + 1]; /* by version; rows 0: nothing was said of it */
     /* Changes that a policy can see: so far, and those that it has seen. */
     uint64_t news, news_seen;
 };
@@ -274,6 +275,7 @@ struct resident *resident_find(struct core *c, struct resident_key key);
 int core_compile(struct core *c, struct resident_key key);
 int core_load(struct core *c, struct resident_key key, double bytes);
 int core_map(struct core *c, struct resident_key key, double bytes);
+int core_graph(struct core *c, uint8_t version, struct graph_shape shape);
 int core_resident_evict(struct core *c, struct resident_key key);
 void core_memory_note(struct core *c);
 

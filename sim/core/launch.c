@@ -47,6 +47,10 @@ static int launch_supported(struct core *c, const struct launch_spec *spec, uint
                                    0};
         *pin = resident_find(c, key);
     } else if (spec->graph > 0) {
+        bool said = spec->graph <= GRAPH_VERSIONS && c->graphs[spec->graph].rows > 0;
+        if (said && spec->chunk_rows != c->graphs[spec->graph].rows) {
+            return refuse(c, COUNTER_LAUNCH_BAD_SPAN, -EINVAL);
+        }
         *pin = resident_find(
             c, (struct resident_key){RESIDENT_GRAPH_BLOCK, spec->graph_block, spec->graph});
     } else {

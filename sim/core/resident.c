@@ -150,6 +150,19 @@ int core_map(struct core *c, struct resident_key key, double bytes)
     return rc;
 }
 
+int core_graph(struct core *c, uint8_t version, struct graph_shape shape)
+{
+    if (!c->in_init) {
+        return refuse(c, -EPERM);
+    }
+    if (version == 0 || version > GRAPH_VERSIONS || shape.rows == 0 || shape.n_blocks == 0 ||
+        shape.n_blocks > c->setup->llm->n_layers || c->graphs[version].rows > 0) {
+        return refuse(c, -EINVAL);
+    }
+    c->graphs[version] = shape;
+    return 0;
+}
+
 int core_resident_evict(struct core *c, struct resident_key key)
 {
     struct resident *r = resident_find(c, key);

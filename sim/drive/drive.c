@@ -129,9 +129,24 @@ static int device_start(struct drive *d, uint32_t i)
                                rc == -ETIMEDOUT ? "opening it does not come back" : v->job.why);
 }
 
+/* The largest static kernel there can be: of a device, or of a graph. */
+static uint32_t largest_kernel(const struct drive *d)
+{
+    uint32_t rows = 0;
+    for (uint32_t i = 0; i < d->machine->n_devices; i++) {
+        uint32_t chunk = d->machine->devices[i].chunk_rows;
+        rows = chunk > rows ? chunk : rows;
+    }
+    for (uint32_t v = 1; v <= GRAPH_VERSIONS; v++) {
+        rows = d->core.graphs[v].rows > rows ? d->core.graphs[v].rows : rows;
+    }
+    return rows;
+}
+
 static int start(struct drive *d)
 {
     int rc = check_setup(d);
+    d->padding_rows = largest_kernel(d);
     rc = rc != 0 ? rc : state_init(d);
     for (uint32_t i = 0; rc == 0 && i < d->machine->n_devices; i++) {
         rc = device_start(d, i);
@@ -351,17 +366,6 @@ static struct drive *drive_new(const struct drive_options *o, const struct sim_s
     d->llm = setup->llm;
     d->wall = o->clock == DRIVE_CLOCK_WALL;
     d->hang_ns = units_ns_from_s(o->hang_s > 0.0 ? o->hang_s : DEFAULT_HANG_S);
-    for (uint32_t i = 0; i < setup->machine->n_devices; i++) {
-        uint32_t chunk = setup->machine->devices[i].chunk_rows;
-        d->padding_rows = chunk > d->padding_rows ? chunk : d->padding_rows;
-    }
-    static const uint32_t usual_graphs[DRIVE_MAX_GRAPHS] = {256, 32}; /* sd.npu 3.2 */
-    for (uint32_t g = 0; g < DRIVE_MAX_GRAPHS; g++) {
-        d->graph_rows[g] = o->graph_rows[g] > 0 ? o->graph_rows[g] : usual_graphs[g];
-        if (loads_graphs(o, setup->machine) && d->graph_rows[g] > d->padding_rows) {
-            d->padding_rows = d->graph_rows[g];
-        }
-    }
     d->kv.file = -1;
     eventq_init(&d->queue);
     pthread_mutex_init(&d->mutex, NULL);

@@ -85,8 +85,6 @@ struct drive_report {
     size_t n_residents, cap_residents;
 };
 
-#define DRIVE_MAX_GRAPHS 2 /* versions of a graph block */
-
 struct drive_options {
     enum drive_clock clock;
     struct drive_device devices[MACHINE_MAX_DEVICES]; /* one per device of the machine */
@@ -94,8 +92,7 @@ struct drive_options {
     double limit_s;      /* wall: the run is given up after that long; 0: 600 */
     double hang_s;       /* a kernel, compile or move that takes longer has hung; 0: 60 */
     const char *scratch; /* folder of the swap file and of graphs; NULL: /tmp */
-    uint32_t graph_rows[DRIVE_MAX_GRAPHS]; /* static rows of each version; 0: 256 and 32 */
-    FILE *tokens;                          /* a line per request: its id and its tokens; or NULL */
+    FILE *tokens;        /* a line per request: its id and its tokens; or NULL */
 };
 
 /* Runs a setup to the end, as sim_run does; returns result->status. The setup's truth serves the

@@ -184,8 +184,6 @@ struct drive {
     pthread_cond_t host;
     struct job_list done;
     int64_t hang_ns;
-    uint32_t graph_rows[DRIVE_MAX_GRAPHS];
-    uint32_t graph_blocks; /* that a model is cut into; 0: no policy has graphs */
     uint32_t padding_rows; /* the largest static kernel: how far one may reach beyond a pass */
 
     struct eventq queue;

@@ -1,7 +1,6 @@
 /* Work beside the devices: KV to and from a file, compiled attention, graph blocks. The loader and
  * the compiler each do one thing after another, as the contract says. */
 #include <errno.h>
-#include <math.h>
 #include <string.h>
 
 #include "sim/drive/drive_impl.h"
@@ -42,30 +41,28 @@ static struct real_device *compiled_device(struct drive *d)
     return &d->devices[service_device(d->machine)];
 }
 
-/* Blocks of a graph are equal parts of the model: as many as its bytes say. */
-static uint32_t blocks_of(const struct drive *d, double bytes)
+/* What a graph block is, as the policy said it; NULL: it said nothing of it. What else takes the
+ * memory of graphs (a drafter's weights) is none. */
+static const struct graph_shape *graph_of(const struct drive *d, struct resident_key key)
 {
-    return bytes > 0.0 ? (uint32_t)llround(d->llm->weight_bytes / bytes) : 0;
+    bool graph = key.kind == RESIDENT_GRAPH_BLOCK && key.b <= GRAPH_VERSIONS;
+    const struct graph_shape *g = &d->core.graphs[graph ? key.b : 0];
+    return key.a < g->n_blocks ? g : NULL;
 }
 
 static struct engine_resident engine_resident(const struct drive *d, struct resident_key key)
 {
     struct engine_resident r = {.key = key};
-    if (key.kind == RESIDENT_GRAPH_BLOCK) {
+    const struct graph_shape *g = graph_of(d, key);
+    if (g != NULL) {
         uint64_t layers = d->llm->n_layers;
-        uint32_t end = (uint32_t)(layers * (key.a + 1) / d->graph_blocks);
-        r.layer0 = (uint32_t)(layers * key.a / d->graph_blocks);
+        uint32_t end = (uint32_t)(layers * (key.a + 1) / g->n_blocks);
+        r.layer0 = (uint32_t)(layers * key.a / g->n_blocks);
         r.n_layers = end - r.layer0;
         r.head = end == d->llm->n_layers;
-        r.rows = d->graph_rows[key.b - 1];
+        r.rows = g->rows;
     }
     return r;
-}
-
-/* Whether a resident is a graph of the engine's; others of that kind only take memory. */
-static bool is_graph(struct resident_key key)
-{
-    return key.kind == RESIDENT_GRAPH_BLOCK && key.b <= DRIVE_MAX_GRAPHS;
 }
 
 void service_run(struct job *job)
@@ -124,10 +121,10 @@ void service_compile(struct drive *d, struct resident *r)
 
 void service_load(struct drive *d, struct resident *r, double bytes)
 {
-    if (!is_graph(r->key) || r->key.a >= d->graph_blocks) {
+    if (graph_of(d, r->key) == NULL) {
         core_fail(&d->core, -EINVAL,
-                  "graph version %u of block %u, %.0f bytes: no graph that was prepared (--graphs "
-                  "says how many rows each version has)",
+                  "graph version %u of block %u, %.0f bytes: the policy has not said what it is "
+                  "(sched_graph)",
                   r->key.b, r->key.a, bytes);
         return;
     }
@@ -146,14 +143,15 @@ void service_load(struct drive *d, struct resident *r, double bytes)
 static void drop(struct drive *d, struct resident_key key)
 {
     bool graph = key.kind == RESIDENT_GRAPH_BLOCK;
-    if (graph ? !is_graph(key) : (compiled_device(d)->engine->has & ENGINE_COMPILES) == 0) {
+    const struct graph_shape *g = graph_of(d, key);
+    if (graph ? g == NULL : (compiled_device(d)->engine->has & ENGINE_COMPILES) == 0) {
         return;
     }
     struct service_job *j = job_new(d);
     j->work = graph ? DRIVE_EVICT : DRIVE_EVICT_ATTENTION;
     j->step = ENGINE_STEP_DROP;
     j->key = key;
-    j->size = graph ? d->llm->weight_bytes / d->graph_blocks : key.a;
+    j->size = graph ? d->llm->weight_bytes / g->n_blocks : key.a;
     begin(d, graph ? &d->loader : &d->compiler, j,
           graph ? &d->loader_free_ns : &d->compiler_free_ns);
 }
@@ -178,24 +176,15 @@ static int graph_step(struct drive *d, struct resident_key key, enum engine_step
 int service_graphs(struct drive *d)
 {
     struct core *c = &d->core;
-    for (uint32_t i = 0; i < c->n_residents && d->graph_blocks == 0; i++) {
-        const struct resident *r = &c->residents[i];
-        uint32_t n = is_graph(r->key) ? blocks_of(d, r->bytes) : 0;
-        if (is_graph(r->key) && (n == 0 || n > d->llm->n_layers)) {
-            return core_fail(c, -EINVAL, "graph block %u of %.0f bytes: no equal part of %u layers",
-                             r->key.a, r->bytes, d->llm->n_layers);
-        }
-        d->graph_blocks = n;
-    }
     int rc = 0;
     struct resident_key each = {RESIDENT_GRAPH_BLOCK, 0, 1};
-    for (; each.a < d->graph_blocks; each.a++) {
-        for (each.b = 1; each.b <= DRIVE_MAX_GRAPHS && rc == 0; each.b++) {
+    for (; each.b <= GRAPH_VERSIONS; each.b++) {
+        for (each.a = 0; each.a < c->graphs[each.b].n_blocks && rc == 0; each.a++) {
             rc = graph_step(d, each, ENGINE_STEP_PREPARE);
         }
     }
     for (uint32_t i = 0; i < c->n_residents && rc == 0; i++) {
-        if (is_graph(c->residents[i].key)) {
+        if (graph_of(d, c->residents[i].key) != NULL) {
             rc = graph_step(d, c->residents[i].key, ENGINE_STEP_MAKE);
         }
     }

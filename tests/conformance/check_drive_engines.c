@@ -162,8 +162,6 @@ START_TEST(openvino_loads_and_drops_graph_blocks)
     realrun_machine_make(openvino, _i == 0 ? DRIVE_CLOCK_CPU : DRIVE_CLOCK_WALL);
     realrun_ggml_model();
     ck_assert_int_eq(realrun_run(policy_find("fcfs"), "", &kept), 0);
-    real_options.graph_rows[0] = 32;
-    real_options.graph_rows[1] = 8;
     int rc = realrun_run(policy_find("sd-npu"), "blocks=2,g1=32,g2=8", &t);
     ck_assert_msg(rc == 0, "%s", real.result.message);
     realrun_whole("sd-npu");

@@ -239,6 +239,52 @@ START_TEST(a_launch_needs_its_graph_block_and_holds_it)
 }
 END_TEST
 
+static int say_graphs(struct sched *s, struct script *y)
+{
+    y->rc[0] = sched_graph(s, 2, (struct graph_shape){32, 1});
+    y->rc[1] = sched_graph(s, 2, (struct graph_shape){32, 1});
+    y->rc[2] = sched_graph(s, 0, (struct graph_shape){32, 1});
+    y->rc[3] = sched_graph(s, GRAPH_VERSIONS + 1, (struct graph_shape){32, 1});
+    y->rc[4] = sched_graph(s, 1, (struct graph_shape){0, 1});
+    y->rc[5] = sched_graph(s, 1, (struct graph_shape){32, 0});
+    y->rc[6] = sched_graph(s, 1, (struct graph_shape){32, s->llm->n_layers + 1});
+    return sched_map(s, block(1), 1e6);
+}
+
+static void launch_said(struct sched *s, struct script *y)
+{
+    const struct request *r = y->request[0];
+    if (r == NULL || y->stage != 0) {
+        return;
+    }
+    y->stage = 1;
+    y->rc[7] = sched_graph(s, 1, (struct graph_shape){32, 1});
+    y->pass[0] = script_form(s, r);
+    struct launch_spec l = sched_launch_rest(s, y->pass[0], NPU, YIELD_KERNEL);
+    l.graph = 2;
+    l.graph_block = 1;
+    l.chunk_rows = 16;
+    y->rc[8] = sched_launch(s, &l, NULL);
+    l.chunk_rows = 32;
+    y->rc[9] = sched_launch(s, &l, NULL);
+}
+
+START_TEST(a_graph_is_said_once_before_the_run_and_launched_as_it_is)
+{
+    x.init = say_graphs;
+    scenario_cost(&sc, NPU, OP_QKV, 10, 0, 0);
+    byhand_run(launch_said, keep, 1);
+    ck_assert_int_eq(x.rc[0], 0);
+    for (int i = 1; i < 7; i++) {
+        ck_assert_msg(x.rc[i] == -EINVAL, "answer %d: %d", i, x.rc[i]);
+    }
+    ck_assert_int_eq(x.rc[7], -EPERM);
+    ck_assert_int_eq(x.rc[8], -EINVAL);
+    ck_assert_int_eq(x.rc[9], 0);
+    ck_assert_uint_eq(sc.result.counters[COUNTER_LAUNCH_BAD_SPAN], 1);
+}
+END_TEST
+
 /* ---- the compiler ---- */
 
 static void compile(struct sched *s, struct script *y)
@@ -410,6 +456,7 @@ static const struct suite_row suite[] = {
     TEST(a_cancelled_load_makes_way_for_the_next),
     TEST(a_load_shares_the_ddr_with_kernels),
     TEST(a_launch_needs_its_graph_block_and_holds_it),
+    TEST(a_graph_is_said_once_before_the_run_and_launched_as_it_is),
     TEST(one_thread_compiles_in_order_and_its_energy_counts),
     LOOP(evictions_keep_their_channel_busy_where_the_machine_says_how_long, 2),
     TEST(energy_is_the_sum_of_what_each_state_draws),

@@ -396,6 +396,10 @@ class Policy:
     def map(self, kind: str, a: int, b: int, bytes_: float) -> None:
         self._out.append(("map", kind, a, b, bytes_))
 
+    def graph(self, version: int, rows: int, n_blocks: int) -> None:
+        """Says what a version of graphs is; answering init only."""
+        self._out.append(("graph", version, rows, n_blocks))
+
     def drop(self, kind: str, a: int, b: int = 0) -> None:
         """Evicts a resident."""
         self._out.append(("drop", kind, a, b))
