@@ -18,11 +18,19 @@ FILE *input_try(const char *path)
     return f;
 }
 
+int input_failed(const char *path, struct err *e)
+{
+    if (errno == ENOMEM) {
+        out_of_memory(0);
+    }
+    return err_add(e, "%s: %s", path, strerror(errno));
+}
+
 FILE *input_open(const char *path, struct err *e)
 {
     FILE *f = input_try(path);
     if (f == NULL) {
-        (void)err_add(e, "%s: %s", path, strerror(errno));
+        (void)input_failed(path, e);
     }
     return f;
 }
@@ -55,7 +63,7 @@ int input_next(FILE *f, const char *path, struct input_line *l, struct err *e)
         l->text[l->n++] = (char)c;
     }
     if (ferror(f) != 0) {
-        return err_add(e, "%s: %s", path, strerror(errno));
+        return input_failed(path, e);
     }
     l->bytes += l->n;
     if (l->bytes > INPUT_FILE_BYTES) {
@@ -89,12 +97,14 @@ char *input_text_of(FILE *f, const char *path, size_t max_bytes, struct err *e)
         text[n++] = (char)c;
         zero = c == '\0';
     }
+    if (ferror(f) != 0) {
+        (void)input_failed(path, e);
+        free(text);
+        return NULL;
+    }
     make_room(&text, &cap, n);
     text[n] = '\0';
-    const char *wrong = zero             ? "not text: a NUL byte in it"
-                        : ferror(f) != 0 ? strerror(errno)
-                        : n > max_bytes  ? "too long"
-                                         : NULL;
+    const char *wrong = zero ? "not text: a NUL byte in it" : n > max_bytes ? "too long" : NULL;
     if (wrong != NULL) {
         (void)err_add(e, "%s: %s; must be a text file of at most %zu bytes", path, wrong,
                       max_bytes);

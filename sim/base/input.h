@@ -15,6 +15,8 @@
  * with an error that names the file. */
 FILE *input_try(const char *path);
 FILE *input_open(const char *path, struct err *e);
+/* Reading failed with errno: adds an error, or ends the process when memory ran out. -EINVAL. */
+int input_failed(const char *path, struct err *e);
 
 /* What a person has, as text: "-" is standard input, what gzip made is unpacked, a byte order mark
  * is left out. The first bytes come back too (NUL-terminated, at most INPUT_HEAD_BYTES - 1 of

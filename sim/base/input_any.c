@@ -25,7 +25,7 @@ static ssize_t gz_some(gzFile from, char *out, size_t n)
     int state = Z_OK;
     (void)gzerror(from, &state);
     if (got < 0 || state != Z_OK) { /* Z_BUF_ERROR: the file ends inside */
-        errno = errno != 0 ? errno : EIO;
+        errno = state == Z_MEM_ERROR ? ENOMEM : errno != 0 ? errno : EIO;
         return -1;
     }
     return got;
@@ -74,7 +74,8 @@ FILE *input_open_any(const char *path, char *head, struct err *e)
     errno = 0;
     gzFile from = standard ? gzdopen(fd, "rb") : gzopen(path, "rb");
     if (from == NULL) {
-        (void)err_add(e, "%s: %s", path, strerror(errno != 0 ? errno : ENOMEM));
+        errno = errno != 0 ? errno : ENOMEM;
+        (void)input_failed(path, e);
         return NULL;
     }
     struct any *a = xcalloc(1, sizeof *a);
@@ -82,7 +83,7 @@ FILE *input_open_any(const char *path, char *head, struct err *e)
     static const cookie_io_functions_t io = {.read = any_read, .close = any_close};
     FILE *f = fill_head(a) == 0 ? fopencookie(a, "r", io) : NULL;
     if (f == NULL) {
-        (void)err_add(e, "%s: %s", path, strerror(errno));
+        (void)input_failed(path, e);
         (void)any_close(a);
         return NULL;
     }

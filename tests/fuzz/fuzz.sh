@@ -15,11 +15,11 @@ export ASAN_OPTIONS=allocator_may_return_null=1:detect_odr_violation=0
 if [ "${1:-}" = --keep ]; then
     shift
     for r in "$@"; do
-        rm -rf "$b/small" && mkdir -p "$b/small"
+        rm -rf "$b/small" && mkdir -p "$b/small" "tests/fuzz/corpus/$r"
         XPUSIM_READER=$r $fuzz -merge=1 "$b/small" "$b/corpus/$r" >/dev/null 2>&1
         # shellcheck disable=SC2012 # names are hashes
         ls -Sr "$b/small" | while read -r f; do
-            size=$(($(cat tests/fuzz/corpus/"$r"/* "$b/small/$f" | wc -c)))
+            size=$(($(cat "tests/fuzz/corpus/$r"/* "$b/small/$f" 2>/dev/null | wc -c)))
             [ "$size" -le "${KEEP:-12000}" ] && cp "$b/small/$f" "tests/fuzz/corpus/$r/"
         done
     done
@@ -38,7 +38,10 @@ for r in "$@"; do
     shipped=$(echo "$row" | cut -d' ' -f3)
     mkdir -p "$b/corpus/$r"
     [ "$shipped" = - ] || cp "$shipped" "$b/corpus/$r/shipped"
-    XPUSIM_READER=$r $fuzz "$b/corpus/$r" tests/fuzz/corpus/"$r" -max_total_time="$each" \
+    seeds=tests/fuzz/corpus/$r
+    [ -d "$seeds" ] || seeds=
+    # shellcheck disable=SC2086 # none, or one folder
+    XPUSIM_READER=$r $fuzz "$b/corpus/$r" $seeds -max_total_time="$each" \
         -max_len="$(echo "$row" | cut -d' ' -f2)" -timeout=20 -rss_limit_mb=2048 -print_final_stats=1 -close_fd_mask=1 \
         -artifact_prefix="$b/findings/$r-" -reload=0 >"$b/log" 2>&1
     status=$?
@@ -52,5 +55,7 @@ for r in "$@"; do
         found=$((found + 1))
     fi
 done
-echo "$total inputs, $found readers with findings ($b/findings)"
+times >"$b/times" # the last line: processor time of what it started, MINUTESmSECONDSs each way
+hours=$(tail -n 1 "$b/times" | sed 's/[ms]/ /g' | awk '{ printf "%.3f", ($1 * 60 + $2 + $3 * 60 + $4) / 3600 }')
+echo "$total inputs, $hours CPU hours, $found readers with findings ($b/findings)"
 [ $found -eq 0 ]

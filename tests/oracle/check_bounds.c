@@ -210,6 +210,84 @@ START_TEST(more_work_than_time_is_bounded_by_compute)
 }
 END_TEST
 
+/* The bound of requests that all arrive at 0, or half of them at 1 s. */
+static struct bound_workload workload_of(const struct bound *b, uint32_t n, uint32_t input,
+                                         uint32_t output, uint32_t later)
+{
+    static struct trace_row rows[MAX_REQUESTS];
+    for (uint32_t i = 0; i < n; i++) {
+        rows[i] = row_of(input, output, 0);
+        rows[i].request_id = i;
+        rows[i].arrival_ns = i < n - later ? 0 : NS_PER_S;
+    }
+    struct trace t = {.rows = rows, .n = n, .n_first = n};
+    struct bound_workload w;
+    bound_trace(b, &t, &w);
+    return w;
+}
+
+/* A head of 4 ms and 0.5 ms a row: ten requests of 1000 rows and 3 tokens, which pass the head
+ * three times each. 2 layers * (0.03 ms * 1002 rows + 0.1 us * (500500 + 1001 + 1002 pairs)) =
+ * 160.6206 ms, and 3 * 0.5: 162.1206 ms each. */
+START_TEST(every_token_passes_the_head)
+{
+    one_device();
+    scenario_cost(&sc, 0, OP_HEAD, 4, 0.5, 1);
+    struct bound b;
+    ck_assert_int_eq(bound_init(&b, &sc.setup), 0);
+    struct bound_workload w = workload_of(&b, 10, 1000, 3, 0);
+    ck_assert_str_eq(bound_by_names[w.by], "compute");
+    near(w.makespan_s, 1.621206);
+}
+END_TEST
+
+/* Kernels that move bytes only, at 40 GB/s, one-row kernels at 30 GB/s. */
+static void moving_floor(const struct hwmodel *m, uint8_t device, enum op_kind op, bool one_row,
+                         struct kernel_floor *out)
+{
+    static const double bytes[OP_KIND_COUNT] = {
+        [OP_QKV] = 1e9, [OP_MHA] = 0.5e9, [OP_FFN] = 2e9, [OP_HEAD] = 0.25e9, [OP_LAYER] = 3e9};
+    static const double row[OP_KIND_COUNT] = {
+        [OP_QKV] = 1e5, [OP_MHA] = 2e5, [OP_FFN] = 3e5, [OP_LAYER] = 7e5};
+    static const double key[OP_KIND_COUNT] = {[OP_MHA] = 1e4, [OP_LAYER] = 2e4};
+    (void)m;
+    (void)device;
+    *out = (struct kernel_floor){.rows_min = 1.0,
+                                 .bytes = bytes[op],
+                                 .row_bytes = row[op],
+                                 .key_bytes = key[op],
+                                 .bytes_per_s = one_row ? 30e9 : 40e9};
+}
+
+/* Ten requests of 1000 rows and 3 tokens: 2 * (1e5 + 2e5 + 3e5) bytes for each of 1002 rows, 2 *
+ * 1e4 for each of 1000 + 1001 + 1002 keys: 12.6246 GB. Three passes for all of them read 2 * 3 GB
+ * (fused, 3.5 GB apart) and 0.25 GB each: 18.75 GB. Together 31.3746 GB. A device alone draws its
+ * 40 GB/s, though the DDR is said to have 35; two draw 80 where the DDR has 50. With half of them
+ * at 1 s: 1 s and 18.75 + 6.3123 GB. */
+START_TEST(more_traffic_than_bandwidth_is_bounded_by_memory)
+{
+    static const struct {
+        uint32_t devices, later;
+        double peak, want_s;
+    } cases[] = {
+        {1, 0, 35e9, 31.3746 / 40}, {2, 0, 50e9, 31.3746 / 50}, {1, 5, 35e9, 1 + 25.0623 / 40}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        one_device();
+        struct hwmodel_ops ops = *sc.model.ops;
+        ops.floor = moving_floor;
+        sc.model.ops = &ops;
+        sc.machine.n_devices = cases[i].devices;
+        sc.machine.ddr_peak_bytes_per_s = cases[i].peak;
+        sc.setup.contention = contention_find("max-min");
+        struct bound b;
+        ck_assert_int_eq(bound_init(&b, &sc.setup), 0);
+        struct bound_workload w = workload_of(&b, 10, 1000, 3, cases[i].later);
+        ck_assert_str_eq(bound_by_names[w.by], "memory");
+        near(w.makespan_s, cases[i].want_s);
+    }
+}
+END_TEST
+
 START_TEST(random_kernel_times_have_no_bound)
 {
     one_device();
@@ -348,6 +426,8 @@ static const struct suite_row suite[] = {
     TEST(a_drafter_shortens_the_bound_to_its_longest_draft),
     TEST(a_session_takes_its_turns_and_gaps),
     TEST(more_work_than_time_is_bounded_by_compute),
+    TEST(every_token_passes_the_head),
+    TEST(more_traffic_than_bandwidth_is_bounded_by_memory),
     TEST(random_kernel_times_have_no_bound),
     CASE("all policies", .timeout_s = 120),
     LOOP_OVER(no_policy_beats_it_on_random_toy_machines, suite_policies),

@@ -399,6 +399,29 @@ START_TEST(bad_claims_are_refused_by_file_and_place)
 }
 END_TEST
 
+START_TEST(one_file_too_many_is_refused)
+{
+    claims.n_books = CLAIMS_MAX_BOOKS;
+    int rc = claims_read(&claims, "/nonexistent.json", &err);
+    claims.n_books = 0;
+    ck_assert_int_ne(rc, 0);
+    ck_assert_ptr_nonnull(strstr(err.lines[0], "more than 8 claims files"));
+}
+END_TEST
+
+/* A text that becomes shorter has an end of its own: "a:x=1234567" and then "a:x=1". */
+START_TEST(set_ups_follow_each_other)
+{
+    cJSON *form = cJSON_Parse("{\"run\":{\"policy\":\"a:x=0,y=2\"}}");
+    struct setup s = {.policy = {{"a:x=1234567", "a:x=1", "b:x=7"}, 3}};
+    cJSON *got = setup_apply(&s, form);
+    ck_assert_str_eq(cJSON_GetObjectItem(cJSON_GetObjectItem(got, "run"), "policy")->valuestring,
+                     "a:y=2,x=1");
+    cJSON_Delete(got);
+    cJSON_Delete(form);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("claims", .setup = setup, .teardown = teardown, .timeout_s = 60),
     TEST(a_number_within_the_range_of_single_traces_is_reproduced),
@@ -416,5 +439,7 @@ static const struct suite_row suite[] = {
     TEST(a_batch_of_kernels_is_the_sum_of_its_sequences),
     TEST(speculation_and_switching_are_quantities),
     TEST(bad_claims_are_refused_by_file_and_place),
+    TEST(one_file_too_many_is_refused),
+    TEST(set_ups_follow_each_other),
 };
 SUITE_MAIN("claims", suite)

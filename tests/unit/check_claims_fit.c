@@ -29,15 +29,16 @@ static void setup(void)
     (void)snprintf(parameters_path, sizeof parameters_path, "fit-open-%ld.tmp.json",
                    (long)getpid());
     (void)snprintf(state_path, sizeof state_path, "fit-state-%ld.tmp.json", (long)getpid());
-    write_file(claims_path, "{\"paper\":\"p\",\"source\":\"s\",\"quantities\":{"
-                            "\"c\":{\"machine\":{\"field\":\"compile_watts\"}},"
-                            "\"i\":{\"machine\":{\"field\":\"idle_watts\"}}},\"claims\":["
-                            "{\"id\":\"C10\",\"where\":\"1\",\"statement\":\"t\",\"checks\":["
-                            "{\"name\":\"a\",\"value\":\"c\",\"published\":10}]},"
-                            "{\"id\":\"C14\",\"where\":\"1\",\"statement\":\"t\",\"checks\":["
-                            "{\"name\":\"a\",\"value\":\"c\",\"published\":14}]},"
-                            "{\"id\":\"I6\",\"where\":\"1\",\"statement\":\"t\",\"checks\":["
-                            "{\"name\":\"a\",\"value\":\"i\",\"published\":6}]}]}");
+    write_file(claims_path,
+               "{\"paper\":\"p\",\"source\":\"s\",\"quantities\":{"
+               "\"c\":{\"machine\":{\"field\":\"compile_watts\"}},"
+               "\"i\":{\"machine\":{\"field\":\"idle_watts\"}}},\"claims\":["
+               "{\"id\":\"C10\",\"where\":\"1\",\"statement\":\"t\",\"checks\":["
+               "{\"name\":\"a\",\"value\":\"c\",\"published\":10}]},"
+               "{\"id\":\"C14\",\"where\":\"1\",\"statement\":\"t\",\"checks\":["
+               "{\"name\":\"a\",\"value\":\"c\",\"published\":14}]},"
+               "{\"id\":\"I6\",\"where\":\"1\",\"statement\":\"t\",\"set_by\":\"s\",\"checks\":["
+               "{\"name\":\"a\",\"value\":\"i\",\"published\":6}]}]}");
     write_file(parameters_path,
                "{\"about\":\"a\",\"parameters\":{"
                "\"compile\":{\"set\":[\"soc.compiler.power={x}\"],\"low\":8,\"high\":16,"
@@ -110,7 +111,7 @@ START_TEST(what_holds_together_is_found_and_what_cannot_is_told)
     struct fit f;
     struct fit_findings g;
     fit_all(&f, &o, &g);
-    ck_assert((g.best.holds & 4u) != 0);                                 /* I6 */
+    ck_assert((g.best.holds & 4u) != 0); /* I6, a calibrated claim: it holds too */
     ck_assert(((g.best.holds & 1u) != 0) != ((g.best.holds & 2u) != 0)); /* and one of the others */
     ck_assert_uint_eq(g.n_conflicts, 1);
     ck_assert_uint_eq(g.conflicts[0], 3); /* C10 with C14 */

@@ -90,6 +90,20 @@ START_TEST(intervals_widen_with_the_distance_from_what_was_measured)
 }
 END_TEST
 
+/* A family that nothing was measured of takes its kind's scores, as they are: how far it is from
+ * what was measured is not known, and not made up. */
+START_TEST(a_family_of_its_own_takes_the_scores_of_its_kind)
+{
+    write_table(39);
+    struct conformal_query q = query();
+    q.family = "other";
+    struct conformal_interval x = conformal_of(&table, &q, 0.95);
+    ck_assert_str_eq(x.pool, "igpu");
+    ck_assert_double_eq(x.distance, 0.0);
+    ck_assert_double_eq_tol(log(x.high_factor), 0.38, 1e-9);
+}
+END_TEST
+
 /* Draws are the errors themselves, turned round: measured over predicted; the median of 39 errors
  * that alternate in sign is the middle one. */
 START_TEST(draws_come_from_the_left_out_errors)
@@ -173,6 +187,7 @@ END_TEST
 static const struct suite_row suite[] = {
     CASE("intervals", .setup = setup, .teardown = teardown, .timeout_s = 60),
     TEST(the_interval_is_an_order_statistic),
+    TEST(a_family_of_its_own_takes_the_scores_of_its_kind),
     TEST(too_few_scores_say_what_they_support),
     TEST(intervals_widen_with_the_distance_from_what_was_measured),
     TEST(draws_come_from_the_left_out_errors),

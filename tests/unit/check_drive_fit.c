@@ -315,6 +315,95 @@ START_TEST(a_fit_finds_how_much_longer_kernels_take_beside_another_engine)
 }
 END_TEST
 
+static double at(const cJSON *o, const char *path)
+{
+    char part[64];
+    while (*path != '\0') {
+        size_t n = strcspn(path, "/");
+        (void)snprintf(part, sizeof part, "%.*s", (int)n, path);
+        o = part[0] >= '0' && part[0] <= '9' ? cJSON_GetArrayItem(o, part[0] - '0')
+                                             : cJSON_GetObjectItemCaseSensitive(o, part);
+        path += n + (path[n] == '/');
+    }
+    ck_assert_msg(cJSON_IsNumber(o), "%s is no number", part);
+    return o->valuedouble;
+}
+
+/* Units: ns of a report and s of a fit become the file's us, ns and ms. Four calls of 10, 10, 14
+ * and 14 us: mean 12, s.d. 2, of the mean 1: 12 -+ 1.96. Loads of 5 ms and 2 ns a byte: 0.5 GB/s;
+ * moves go one way only; compiles take 0.1 ms a token. */
+START_TEST(a_written_machine_has_the_numbers_of_its_fit)
+{
+    cJSON *soc = cJSON_Parse(
+        "{\"name\":\"x\",\"ddr\":{\"peak\":{\"value\":50}},\"host\":{},\"loader\":{},"
+        "\"compiler\":{},\"devices\":[{\"runtimes\":[{\"weight_bits\":4},{\"weight_bits\":8}]}]}");
+    static struct fit f;
+    f = (struct fit){.n_devices = 1,
+                     .schedule = {4, 48e3, 592e6, 14e3},
+                     .submit = {4, 48e3, 592e6, 14e3},
+                     .completion = {1, 3e3, 9e6, 3e3},
+                     .tail = {2, 30e3, 450e6, 15e3},
+                     .tail_tokens = 6};
+    struct fit_device *d = &f.devices[0];
+    d->token[OP_QKV] = (struct fit_table){2, {1, 64}, {{1e-3, 9e-4, 2e-3}, {4e-3, 3e-3, 5e-3}}};
+    const double prefill[] = {5e-4, 1e-7, 4e-6};
+    const double decode[] = {2e-5, 1.5e-6, 2.5e-5};
+    for (int i = 0; i < 3; i++) {
+        d->prefill[i].value = prefill[i];
+        d->decode[i].value = decode[i];
+    }
+    d->layer[0].value = 3e-3;
+    d->layer[1].value = 2e-6;
+    d->one_row_bytes_per_s = 20e9;
+    f.residents[DRIVE_LOAD] = (struct fit_line){.n = 3, .fixed_s = 5e-3, .slope_s = 2e-9};
+    f.residents[DRIVE_COMPILE] = (struct fit_line){.n = 2, .fixed_s = 0.5, .slope_s = 1e-4};
+    struct llm llm = {.weight_bits = 8};
+    cJSON *got = fit_to_soc(&f, soc, &llm, "mine", "measured");
+    static const struct {
+        const char *path;
+        double want;
+    } numbers[] = {
+        {"host/schedule/value", 12},
+        {"host/schedule/low", 12 - 1.96},
+        {"host/schedule/high", 12 + 1.96},
+        {"host/sample/value", 5}, /* 30 us of 6 tokens */
+        {"devices/0/submit/value", 12},
+        {"devices/0/completion/value", 3},
+        {"devices/0/completion/high", 3}, /* one value has no spread */
+        {"loader/fixed/value", 5e-3},
+        {"loader/bandwidth/value", 0.5},
+        {"compiler/fixed/value", 0.5},
+        {"compiler/per_token/value", 0.1},
+        {"devices/0/runtimes/1/bandwidth/value", 20},
+        {"devices/0/runtimes/1/ops/qkv/0/us", 1000},
+        {"devices/0/runtimes/1/ops/qkv/0/low", 900},
+        {"devices/0/runtimes/1/ops/qkv/1/rows", 64},
+        {"devices/0/runtimes/1/ops/qkv/1/high", 5000},
+        {"devices/0/runtimes/1/ops/prefill/fixed_us", 500},
+        {"devices/0/runtimes/1/ops/prefill/pair_ns", 100},
+        {"devices/0/runtimes/1/ops/prefill/row_us", 4},
+        {"devices/0/runtimes/1/ops/decode/fixed_us", 20},
+        {"devices/0/runtimes/1/ops/decode/key_ns", 1500},
+        {"devices/0/runtimes/1/ops/decode/row_us", 25},
+        {"devices/0/runtimes/1/ops/layer/fixed_us", 3000},
+        {"devices/0/runtimes/1/ops/layer/key_ns", 2000},
+    };
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        double x = at(got, numbers[i].path);
+        ck_assert_msg(fabs(x - numbers[i].want) <= 1e-9 * numbers[i].want, "%s: %.12g, not %.12g",
+                      numbers[i].path, x, numbers[i].want);
+    }
+    ck_assert_str_eq(cJSON_GetObjectItem(got, "name")->valuestring, "mine");
+    const cJSON *other = cJSON_GetArrayItem(
+        cJSON_GetObjectItem(cJSON_GetArrayItem(cJSON_GetObjectItem(got, "devices"), 0), "runtimes"),
+        0);
+    ck_assert_ptr_null(cJSON_GetObjectItem(other, "ops")); /* another width keeps its own */
+    ck_assert_ptr_null(cJSON_GetObjectItem(cJSON_GetObjectItem(got, "loader"), "swap_fixed"));
+    cJSON_Delete(got);
+    cJSON_Delete(soc);
+}
+END_TEST
+
 /* ---- real against simulated ---- */
 
 static struct against a;
@@ -399,6 +488,23 @@ START_TEST(pairs_within_the_noise_of_repeats_are_tied)
 }
 END_TEST
 
+/* Repeats of 1, 5 and 4 of the first policy reach from 1 to 5 and meet the second's 2. */
+START_TEST(the_range_of_repeats_is_from_the_least_to_the_most)
+{
+    against_set((const double[3][2]){{1.0, 5.0}, {2.0, 2.0}, {9.0, 9.0}},
+                (const double[3]){1.0, 2.0, 3.0});
+    a.repeats = 3;
+    for (uint32_t i = 0; i < 3; i++) {
+        a.policies[i].n_real = 3;
+        times_set(&a.policies[i].real[2].times, i == 0 ? 4.0 : i == 1 ? 2.0 : 9.0);
+    }
+    struct against_tau t = against_tau(&a, 0, AGAINST_TTFT, REQUEST_CLASS_REACTIVE);
+    ck_assert_uint_eq(t.tied, 1);
+    ck_assert_uint_eq(t.pairs, 3);
+    against_fini(&a);
+}
+END_TEST
+
 START_TEST(mape_is_the_mean_relative_error_of_requests_in_both)
 {
     struct request_times x;
@@ -426,10 +532,12 @@ static const struct suite_row suite[] = {
     TEST(a_fit_finds_the_times_that_made_the_kernels),
     TEST(a_fit_writes_what_work_beside_the_devices_takes),
     TEST(a_fit_finds_how_much_longer_kernels_take_beside_another_engine),
+    TEST(a_written_machine_has_the_numbers_of_its_fit),
     TEST(tau_counts_pairs_in_order),
     TEST(errors_against_the_mean_of_repeats_leave_out_what_repeats_differ_in),
     TEST(the_interval_of_tau_is_that_of_repeats_drawn_anew),
     TEST(pairs_within_the_noise_of_repeats_are_tied),
+    TEST(the_range_of_repeats_is_from_the_least_to_the_most),
     TEST(mape_is_the_mean_relative_error_of_requests_in_both),
 };
 SUITE_MAIN("drive fit", suite)

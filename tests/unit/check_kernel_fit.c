@@ -352,6 +352,17 @@ START_TEST(a_peak_below_what_the_rows_show_is_refused)
     ck_assert_int_ne(kernel_fit_write_soc(&fit, &rows, &o, "/nonexistent/x.json", &e), 0);
     ck_assert_ptr_nonnull(strstr(e.lines[0], "/nonexistent/x.json"));
     err_fini(&e);
+    /* the rows show as much as the fastest of them, whichever that is */
+    for (uint32_t i = 0; i < fit.n_params; i++) {
+        if (fit.params[i].param == KERNEL_PARAM_BANDWIDTH) {
+            fit.params[i].value = 300e9;
+            break;
+        }
+    }
+    o.ddr_peak_bytes_per_s = 299e9;
+    ck_assert_int_ne(kernel_fit_write_soc(&fit, &rows, &o, "/nonexistent/x.json", &e), 0);
+    ck_assert_ptr_nonnull(strstr(e.lines[0], "the rows show 300 GB/s"));
+    err_fini(&e);
     kernel_fit_fini(&fit);
     kernel_rows_fini(&rows);
 }
@@ -379,6 +390,31 @@ START_TEST(between_anchors_the_fitted_form_beats_the_two_anchor_roofline)
     ck_assert_double_ge(anchors->worst_frac, 0.2);
     ck_assert_double_lt(pnorm->median_frac, table->median_frac);
     ck_assert_double_lt(table->median_frac, anchors->median_frac);
+    kernel_fit_fini(&fit);
+    kernel_rows_fini(&rows);
+}
+END_TEST
+
+/* Kernels that are rooflines: no launch, one bandwidth, a p-norm of 60, which is max() within 1.2 %
+ * at worst. Then two anchors say all there is to say, between them too. */
+START_TEST(of_rooflines_two_anchors_say_everything)
+{
+    struct simdev_truth t;
+    struct kernel_rows rows;
+    struct kernel_fit fit;
+    struct err e = ERR_INIT;
+    truth_init(&t, 5);
+    for (int d = 0; d < 2; d++) {
+        struct soc_runtime *r = &t.soc.devices[d].runtimes[0];
+        r->knee = 60.0;
+        r->many.launch_s = 1e-9;
+        r->one = r->many;
+    }
+    measure_rows(&t, &rows);
+    ck_assert_int_eq(kernel_fit_run(&fit, &rows, &e), 0);
+    const struct kernel_form_error *anchors = &fit.errors[KERNEL_FORM_TWO_ANCHOR][KERNEL_GEMM];
+    ck_assert_uint_eq(anchors->n, 2 * 6);
+    ck_assert_double_le(anchors->worst_frac, 0.05);
     kernel_fit_fini(&fit);
     kernel_rows_fini(&rows);
 }
@@ -414,6 +450,7 @@ static const struct suite_row suite[] = {
     TEST(a_written_soc_file_parses_and_simulates_what_was_measured),
     TEST(a_peak_below_what_the_rows_show_is_refused),
     TEST(between_anchors_the_fitted_form_beats_the_two_anchor_roofline),
+    TEST(of_rooflines_two_anchors_say_everything),
     TEST(the_same_seed_gives_the_same_rows),
 };
 SUITE_MAIN("kernel_fit", suite)

@@ -173,6 +173,55 @@ START_TEST(one_look_follows_students_t)
 }
 END_TEST
 
+/* Runs: a limit that is the mean itself stays undecided, and every look takes further replications
+ * of the plan, 2, then 4, 8 and 16; its mean is the one of the first 16. */
+START_TEST(a_look_adds_replications_of_the_plan)
+{
+    struct config_options options = config_options_default();
+    options.workload =
+        "mixed:reactive_per_min=20,proactive_per_min=1,duration_s=20,output_scale=0.2";
+    options.seed = 3;
+    static struct config config;
+    struct config_policy policy;
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(config_load(&config, &options, &e), 0);
+    ck_assert_int_eq(config_policy_parse(&policy, "fcfs", &e), 0);
+    struct compare_plan plan = {.config = &config,
+                                .options = &options,
+                                .policies = &policy,
+                                .n_policies = 1,
+                                .replications = 16,
+                                .parallel = 1,
+                                .cpu_limit_s = 60.0,
+                                .arrivals = {1.0, 1.0, false}};
+    struct compare_result r;
+    compare_run(&plan, &r);
+    const double *x = compare_values(&r, 0, "reactive.arrived");
+    double mean = 0.0;
+    for (int i = 0; i < 16; i++) {
+        mean += x[i] / 16.0;
+    }
+    ck_assert_double_ne(x[0], x[1]);
+    struct search_options o = {.n_slos = 1,
+                               .slos = {{"reactive.arrived", true, mean}},
+                               .min_replications = 2,
+                               .precision_frac = 0.5,
+                               .confidence_frac = 0.95};
+    search_run(&o, &plan, 0, &result);
+    bool found = false;
+    for (uint32_t i = 0; i < result.n_tests; i++) {
+        const struct search_test *t = &result.tests[i];
+        if (t->scale == 1.0 && t->replications == 16) {
+            ck_assert_double_eq_tol(t->values[0].mean.mean, mean, 1e-12);
+            found = true;
+        }
+    }
+    ck_assert(found);
+    compare_result_fini(&r);
+    config_fini(&config);
+}
+END_TEST
+
 START_TEST(slos_are_read_strictly)
 {
     struct search_slo s;
@@ -198,5 +247,6 @@ static const struct suite_row suite[] = {
     TEST(what_cannot_be_found_says_so),
     TEST(one_look_follows_students_t),
     TEST(slos_are_read_strictly),
+    TEST(a_look_adds_replications_of_the_plan),
 };
 SUITE_MAIN("search", suite)

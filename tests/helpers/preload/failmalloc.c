@@ -1,7 +1,10 @@
 /* A shim for LD_PRELOAD: the FM_K-th allocation of the process (malloc, calloc, realloc; counted on
  * through fork) fails, and with FM_ALL set every later one. What is executed in turn is left alone,
  * and so is what happens before main: a library that sets itself up there (GnuTLS, below libcurl)
- * says of a failure what it likes. */
+ * says of a failure what it likes.
+ *
+ * With FM_TABLE=FIRST:LAST:STEP main is run for every such k in turn, each in a process forked
+ * where main begins (failtable.h): what a start costs is paid once. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -10,11 +13,16 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+
+#include "failtable.h"
 
 static void *(*real_malloc)(size_t);
 static void *(*real_calloc)(size_t, size_t);
 static void *(*real_realloc)(void *, size_t);
 static unsigned long count, fails_at;
+static unsigned long
+    *most;                /* allocations of the largest process so far, shared; NULL: not counted */
 static bool all, running; /* running: main has begun */
 static int (*real_main)(int, char **, char **);
 
@@ -48,15 +56,36 @@ static bool resolve(void)
     return real_malloc != NULL;
 }
 
+static char **main_argv, **main_env;
+
+static int main_failing(unsigned long k)
+{
+    int argc = 0;
+    while (main_argv[argc] != NULL) {
+        argc++;
+    }
+    fails_at = k;
+    running = true;
+    return real_main(argc, main_argv, main_env);
+}
+
 static int begin(int argc, char **argv, char **env)
 {
-    const char *k = getenv("FM_K");
-    fails_at = k != NULL ? strtoul(k, NULL, 10) : 0;
+    (void)argc;
+    main_argv = argv;
+    main_env = env;
     const char *every = getenv("FM_ALL");
     all = every != NULL && every[0] != '\0';
     (void)unsetenv("LD_PRELOAD");
-    running = true;
-    return real_main(argc, argv, env);
+    const char *table = getenv("FM_TABLE");
+    const char *k = getenv("FM_K");
+    if (table == NULL || table[0] == '\0') {
+        return main_failing(k != NULL ? strtoul(k, NULL, 10) : 0);
+    }
+    void *page =
+        mmap(NULL, sizeof *most, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    most = page != MAP_FAILED ? page : NULL;
+    return most != NULL ? failtable(table, main_failing, most) : 2;
 }
 
 int __libc_start_main(int (*program)(int, char **, char **), int argc, char **argv,
@@ -80,6 +109,9 @@ static bool fails(void)
         return false;
     }
     unsigned long n = __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED);
+    if (most != NULL && fails_at == 0 && n > *most) {
+        *most = n;
+    }
     if (fails_at == 0 || (all ? n < fails_at : n != fails_at)) {
         return false;
     }
