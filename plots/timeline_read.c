@@ -39,7 +39,7 @@ const char *timeline_arg_text(const cJSON *o, const char *name)
 int timeline_read(const char *path, const char *phases, void (*event)(void *ctx, const cJSON *o),
                   void *ctx, struct err *e)
 {
-    FILE *in = input_open(path, e);
+    FILE *in = input_open_any(path, NULL, e);
     if (in == NULL) {
         return -EINVAL;
     }

@@ -5,6 +5,7 @@
 
 #include "experiments/commands/commands.h"
 #include "experiments/compare/steady.h"
+#include "experiments/run/about.h"
 #include "experiments/run/config.h"
 #include "experiments/run/job_options.h"
 #include "experiments/run/jobs.h"
@@ -14,11 +15,13 @@
 #include "policies/replay.h"
 #include "sim/base/arena.h"
 #include "sim/base/output.h"
+#include "sim/base/units.h"
 #include "sim/metrics/timeline.h"
 
 struct run_options {
     struct config_options config;
-    const char *policy, *requests, *decisions, *replay, *timeline;
+    const char *policy, *requests, *decisions, *replay, *timeline, *detail;
+    double from_s, to_s; /* of the timeline */
     struct job_options work;
     struct option_output output;
     bool sketch, steady;
@@ -43,6 +46,27 @@ static int print_result(const struct run_options *o, const struct config *c,
     return status;
 }
 
+static char *about(const char *kind, const struct run_options *o, const struct config *c,
+                   const struct config_policy *p, const struct trace *t)
+{
+    return about_text(&(struct about){kind, c, p, t, o->config.seed});
+}
+
+static struct timeline *open_timeline(const struct run_options *o, const struct config *c,
+                                      const struct config_policy *p, const struct trace *t,
+                                      struct err *e)
+{
+    char *text = about("timeline", o, c, p, t);
+    bool launches = o->detail != NULL ? strcmp(o->detail, "launches") == 0 : !(o->to_s > 0.0);
+    struct timeline_options to = {.from_ns = units_ns_from_s(o->from_s),
+                                  .to_ns = units_ns_from_s(o->to_s),
+                                  .only_launches = launches,
+                                  .about = text};
+    struct timeline *timeline = timeline_open(o->timeline, &c->soc.machine, &to, e);
+    free(text);
+    return timeline;
+}
+
 /* Everything is loaded: simulates and prints. */
 static int simulate(const struct run_options *o, const struct config *c,
                     const struct config_policy *p, const struct replay *replay,
@@ -60,7 +84,7 @@ static int simulate(const struct run_options *o, const struct config *c,
     }
     struct timeline *timeline = NULL;
     if (o->timeline != NULL) {
-        timeline = timeline_open(o->timeline, &c->soc.machine, e);
+        timeline = open_timeline(o, c, p, t, e);
         if (timeline == NULL) {
             (void)output_close(decisions, false, e);
             return EXIT_BAD_INPUT;
@@ -75,7 +99,10 @@ static int simulate(const struct run_options *o, const struct config *c,
                    p->ops->name, o->work.time_limit_s);
     worker_limit_self(o->work.time_limit_s, message);
     struct runner_result r;
+    char *requests_about = o->requests != NULL ? about("requests", o, c, p, t) : NULL;
+    opt.requests_about = requests_about;
     int rc = runner_run(c, p, t, o->config.seed, &opt, &r, e);
+    free(requests_about);
     int status = EXIT_OK;
     rc = timeline_close(timeline, r.sim.status == 0, e) != 0 ? -EINVAL : rc;
     if (r.sim.status != 0) {
@@ -176,8 +203,13 @@ static int run(void *values, struct err *e)
     if (o->policy == NULL && o->replay == NULL) {
         return err_add(e, "--policy is missing (`xpusim list policy` shows the names)");
     }
+    if (o->to_s > 0.0 && o->to_s <= o->from_s) {
+        return err_add(e, "--to %g: not after --from %g", o->to_s, o->from_s);
+    }
     return load_and_simulate(o, e);
 }
+
+static const char *const details[] = {"launches", "kernels", NULL};
 
 #define OPTIONS struct run_options
 
@@ -185,11 +217,16 @@ static const struct option_row rows[] = {
     OPTION_TEXT(OPTIONS, policy, "policy", "P[:K=V,..]", NULL,
                 "policy and parameters (`xpusim list policy`), a plug-in PATH.so, exec:COMMAND or "
                 "python:FILE:CLASS (docs/policy-protocol.md)"),
-    OPTION_TEXT(OPTIONS, requests, "requests", "FILE.csv", NULL, "write one line per request"),
-    OPTION_TEXT(OPTIONS, decisions, "decisions", "FILE", NULL,
-                "write one line per scheduling decision"),
-    OPTION_TEXT(OPTIONS, timeline, "timeline", "FILE.json", NULL,
+    OPTION_FILE(OPTIONS, requests, "requests", "FILE.csv", "write one line per request"),
+    OPTION_FILE(OPTIONS, decisions, "decisions", "FILE", "write one line per scheduling decision"),
+    OPTION_FILE(OPTIONS, timeline, "timeline", "FILE.json[.gz]",
                 "write the schedule for ui.perfetto.dev (Chrome trace events)"),
+    OPTION_NUMBER(OPTIONS, from_s, "from", "S", NULL, 0.0, 1e9,
+                  "only what the timeline shows from this instant on, in seconds"),
+    OPTION_NUMBER(OPTIONS, to_s, "to", "S", NULL, 1e-9, 1e9, "and up to this one"),
+    OPTION_CHOICE(OPTIONS, detail, "timeline-detail", "D", NULL, details,
+                  "what the timeline shows of a device (default: kernels where --to ends it, else "
+                  "launches)"),
     OPTION_TEXT(OPTIONS, replay, "replay", "FILE", NULL,
                 "instead of a policy, the decisions of such a file"),
     OPTION_FLAG(OPTIONS, steady, "steady",

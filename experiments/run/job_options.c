@@ -11,12 +11,21 @@ static void init(void *target)
 }
 
 #define TIME_LIMIT                                                                                 \
-    OPTION_NUMBER(JOBS, time_limit_s, "time-limit", "S", "600", 1.0, 1e7,                          \
-                  "CPU seconds after which a run is given up")
+    {                                                                                              \
+        .name = "time-limit", .value = "S", .preset = "600", .min = 1.0, .max = 1e7,               \
+        .kind = OPTION_KIND_NUMBER, .aside = true, .offset = OPTION_AT(JOBS, time_limit_s, double),\
+        .help = "CPU seconds after which a run is given up"                                        \
+    }
 
 static const struct option_row rows[] = {
-    OPTION_COUNT(JOBS, jobs, "jobs", "J", NULL, 1, 4096,
-                 "runs at once (default: processors); results do not depend on it"),
+    {.name = "jobs",
+     .value = "J",
+     .min = 1,
+     .max = 4096,
+     .kind = OPTION_KIND_COUNT,
+     .aside = true,
+     .offset = OPTION_AT(JOBS, jobs, uint32_t),
+     .help = "runs at once (default: processors); results do not depend on it"},
     TIME_LIMIT,
 };
 

@@ -60,7 +60,7 @@ int runner_run(const struct config *c, const struct config_policy *p, const stru
         out->verdict = metrics_verdict(m);
         add_run_metrics(&out->sim, &out->metrics);
         if (opt->requests_csv != NULL) {
-            rc = metrics_requests_write(m, opt->requests_csv, e);
+            rc = metrics_requests_write(m, opt->requests_csv, opt->requests_about, e);
         }
     }
     tell_refusals(&out->sim);

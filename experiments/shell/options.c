@@ -14,18 +14,19 @@
 static const struct option_row help_row = {
     .name = "help", .help = "this text", .kind = OPTION_KIND_FLAG, .letter = 'h'};
 
-#define JSON OPTION_FLAG(struct option_output, json, "json", "results as JSON")
-#define QUIET                                                                                      \
+#define SHOWN(member, letter_, help_)                                                              \
     {                                                                                              \
-        .name = "quiet", .letter = 'q', .kind = OPTION_KIND_FLAG,                                  \
-        .offset = offsetof(struct option_output, quiet), .help = "no progress, no notes"           \
+        .name = #member, .letter = (letter_), .kind = OPTION_KIND_FLAG, .aside = true,             \
+        .offset = offsetof(struct option_output, member), .help = (help_)                          \
     }
+#define JSON SHOWN(json, 0, "results as JSON")
+#define QUIET SHOWN(quiet, 'q', "no progress, no notes")
 
 static const struct option_row json_rows[] = {JSON, QUIET};
 static const struct option_row output_rows[] = {
     JSON,
-    OPTION_FLAG(struct option_output, csv, "csv", "results as CSV"),
-    OPTION_FLAG(struct option_output, markdown, "markdown", "results as Markdown"),
+    SHOWN(csv, 0, "results as CSV"),
+    SHOWN(markdown, 0, "results as Markdown"),
     QUIET,
 };
 const struct option_table option_json_table = OPTION_TABLE("Output", json_rows);
@@ -283,6 +284,39 @@ static void set_up(const struct command *c, void *values)
     }
 }
 
+/* ---- the command line again ---- */
+
+static char command_line[1 << 14];
+
+static void command_add(const char *text)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "-_./:,=+%@";
+    size_t n = strlen(command_line);
+    bool quoted = text[strspn(text, plain)] != '\0' || text[0] == '\0';
+    if (n + 4 * strlen(text) + 4 > sizeof command_line) {
+        return; /* a line of so many kilobytes is nobody's to repeat by hand */
+    }
+    char *to = command_line + n;
+    *to++ = ' ';
+    to = quoted ? (*to = '\'', to + 1) : to;
+    for (const char *c = text; *c != '\0'; c++) {
+        if (*c == '\'') {
+            (void)memcpy(to, "'\\''", 4);
+            to += 4;
+        } else {
+            *to++ = *c;
+        }
+    }
+    to = quoted ? (*to = '\'', to + 1) : to;
+    *to = '\0';
+}
+
+const char *options_command(void)
+{
+    return command_line;
+}
+
 /* Takes one argument that begins with a dash, and the one after it if that is its value. Returns
  * how many arguments were used, 0 for --help, -EINVAL after an error in the name. */
 static int take_argument(const struct command *c, int left, char **argv, void *values,
@@ -312,6 +346,14 @@ static int take_argument(const struct command *c, int left, char **argv, void *v
         arg = argv[1];
         used = 2;
     }
+    if (!f.row->aside) {
+        char option[NAME_BYTES + 2];
+        (void)snprintf(option, sizeof option, "--%s", name);
+        command_add(option);
+        if (arg != NULL) {
+            command_add(arg);
+        }
+    }
     (void)take(f.row, name, arg, (char *)values + f.child->offset, e);
     return used;
 }
@@ -327,6 +369,7 @@ static void take_operand(const struct command *c, const char *arg, void *values,
         (void)err_add(e, "%s: more than %u %s", arg, c->operands.max, c->operands.name);
         return;
     }
+    command_add(arg);
     options_text_add(list, arg);
 }
 
@@ -336,6 +379,7 @@ int options_parse(const struct command *c, int argc, char **argv, void *values, 
     bool only_operands = false;
     bool lost = false; /* after an unknown option nobody knows what is a value */
     set_up(c, values);
+    (void)snprintf(command_line, sizeof command_line, "xpusim %s", c->name);
     for (int i = 1; i < argc;) {
         if (only_operands || argv[i][0] != '-' || argv[i][1] == '\0') {
             if (!lost) {

@@ -64,6 +64,7 @@ struct option_row {
     enum option_kind kind;
     char letter; /* -x; 0: none */
     bool hidden; /* left out of help (a former spelling) */
+    bool aside;  /* how to work or show, not what: left out of options_command */
 };
 
 struct option_table {
@@ -111,6 +112,11 @@ struct command {
 int options_parse(const struct command *c, int argc, char **argv, void *values, struct err *e);
 void options_fini(const struct command *c, void *values);
 
+/* "xpusim NAME ..." as a shell reads it: what options_parse took last, without rows that stand
+ * aside. Results say by it how to get them again, so it does not depend on --jobs or --json. Valid
+ * until the next options_parse; "" before the first. */
+const char *options_command(void);
+
 /* The whole life of a command: finds the subcommand, reads, runs, prints errors to stderr, frees.
  * Returns the exit status (shell/cli.h). */
 int command_main(const struct command *c, int argc, char **argv);
@@ -146,6 +152,12 @@ const char *options_nearest(const char *word, const char *const *names);
     {                                                                                              \
         .name = (name_), .value = (value_), .help = (help_), .preset = (preset_),                  \
         .kind = OPTION_KIND_TEXT, .offset = OPTION_AT(T, member, const char *)                     \
+    }
+/* A file to write beside the result. */
+#define OPTION_FILE(T, member, name_, value_, help_)                                               \
+    {                                                                                              \
+        .name = (name_), .value = (value_), .help = (help_), .kind = OPTION_KIND_TEXT,             \
+        .aside = true, .offset = OPTION_AT(T, member, const char *)                                \
     }
 #define OPTION_TEXTS(T, member, name_, value_, max_, help_)                                        \
     {                                                                                              \

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "sim/base/arena.h"
+#include "sim/base/output_impl.h"
 
 #ifndef PATH_MAX
 #define PATH_MAX 4096
@@ -148,7 +149,9 @@ struct output *output_open(const char *path, struct err *e)
         forget(o);
         return NULL;
     }
-    o->f = fdopen(fd, "w");
+    size_t length = strlen(path);
+    bool packed = length > 3 && strcmp(path + length - 3, ".gz") == 0;
+    o->f = packed ? output_gzip(fd) : fdopen(fd, "w");
     if (o->f == NULL) {
         out_of_memory(0);
     }

@@ -4,6 +4,7 @@
  * has, and takes the place when it is complete; permissions are those of the file replaced. A
  * symbolic link stays, its target is what is replaced. A device, a pipe or a descriptor
  * (/dev/stdout) is written through. What a process that ends early has not completed is removed.
+ * A file whose name ends in .gz is packed.
  */
 #ifndef SIM_OUTPUT_H
 #define SIM_OUTPUT_H

@@ -93,7 +93,7 @@ static int compare_ids(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-int metrics_requests_write(struct metrics *m, const char *path, struct err *e)
+int metrics_requests_write(struct metrics *m, const char *path, const char *about, struct err *e)
 {
     SIM_REQUIRE(m->opt.records, "metrics without records cannot write %s", path);
     struct output *out = output_open(path, e);
@@ -103,6 +103,9 @@ int metrics_requests_write(struct metrics *m, const char *path, struct err *e)
     FILE *f = output_stream(out);
     if (m->n_records > 0) {
         qsort(m->records, m->n_records, sizeof *m->records, compare_ids);
+    }
+    if (about != NULL) {
+        (void)fprintf(f, "# about %s\n", about);
     }
     (void)fputs(header, f);
     for (size_t i = 0; i < m->n_records; i++) {

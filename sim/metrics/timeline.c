@@ -53,34 +53,71 @@ void timeline_instant(struct timeline *t, uint32_t pid, uint32_t tid, int64_t no
 
 /* ---- counters ---- */
 
-static void counter_write(struct timeline *t, struct timeline_counter *c)
+static void counter_write(struct timeline *t, struct timeline_counter *c, int64_t at_ns,
+                          const double *value)
 {
-    bool same = c->any && c->value[0] == c->written[0] && c->value[1] == c->written[1];
-    if (!c->pending || same) {
+    bool same = c->any && value[0] == c->written[0] && value[1] == c->written[1];
+    if (same || c->name == NULL) {
         return;
     }
-    c->pending = false;
-    c->any = true;
-    memcpy(c->written, c->value, sizeof c->written);
-    trace_event_begin(&t->out, 'C', TIMELINE_PID_MACHINE, 0, c->at_ns);
+    c->any = !t->out.muted;
+    memcpy(c->written, value, sizeof c->written);
+    trace_event_begin(&t->out, 'C', TIMELINE_PID_MACHINE, 0, at_ns);
     trace_event_name(&t->out, c->name);
     trace_args_begin(&t->out);
     for (int i = 0; i < 2 && c->keys[i] != NULL; i++) {
-        trace_decimal(&t->out, c->keys[i], c->value[i]);
+        trace_decimal(&t->out, c->keys[i], value[i]);
     }
     trace_event_end(&t->out);
+}
+
+/* The value holds up to now_ns: writes the means of the cells that are over. */
+static void counter_fill(struct timeline *t, struct timeline_counter *c, int64_t now_ns)
+{
+    while (c->at_ns < now_ns) {
+        int64_t begin_ns = c->at_ns - c->at_ns % c->cell_ns;
+        int64_t to_ns = begin_ns + c->cell_ns < now_ns ? begin_ns + c->cell_ns : now_ns;
+        bool all = c->at_ns == begin_ns; /* then one value may hold for many cells */
+        for (int i = 0; i < 2; i++) {
+            c->sum[i] += c->value[i] * (double)(to_ns - c->at_ns);
+        }
+        c->at_ns = to_ns;
+        if (to_ns == begin_ns + c->cell_ns) {
+            double mean[2] = {c->sum[0] / (double)c->cell_ns, c->sum[1] / (double)c->cell_ns};
+            counter_write(t, c, begin_ns, all ? c->value : mean);
+            c->sum[0] = c->sum[1] = 0.0;
+            c->at_ns = all ? now_ns - now_ns % c->cell_ns : to_ns;
+        }
+    }
 }
 
 void timeline_counter_set(struct timeline *t, struct timeline_counter *c, int64_t now_ns, double a,
                           double b)
 {
-    if (now_ns > c->at_ns) {
-        counter_write(t, c);
+    if (c->cell_ns > 0) {
+        counter_fill(t, c, now_ns);
+    } else if (now_ns > c->at_ns) {
+        counter_write(t, c, c->at_ns, c->value);
     }
     c->at_ns = now_ns;
     c->value[0] = a;
     c->value[1] = b;
-    c->pending = true;
+}
+
+/* What holds since the last change, at the end of what is written. */
+static void counter_end(struct timeline *t, struct timeline_counter *c, int64_t now_ns)
+{
+    if (c->cell_ns > 0) {
+        counter_fill(t, c, now_ns);
+        double part_ns = (double)(now_ns % c->cell_ns); /* of a cell that is not over */
+        double mean[2] = {c->sum[0] / part_ns, c->sum[1] / part_ns};
+        if (part_ns > 0.0) {
+            counter_write(t, c, now_ns - now_ns % c->cell_ns, mean);
+        }
+        counter_write(t, c, now_ns, c->value);
+    } else if (c->at_ns <= now_ns) {
+        counter_write(t, c, c->at_ns, c->value);
+    }
 }
 
 static void count_live(struct timeline *t, int64_t now_ns, enum request_class cls, int delta)
@@ -93,9 +130,10 @@ static void count_live(struct timeline *t, int64_t now_ns, enum request_class cl
 static void on_ddr(void *self, int64_t now_ns, uint64_t count, int64_t duration_ns,
                    double demand_bytes_per_s, double share_bytes_per_s)
 {
-    struct timeline *t = self;
+    struct timeline *t = timeline_at(self, now_ns);
     (void)count; /* 1 */
     int64_t begin_ns = now_ns - duration_ns;
+    begin_ns = begin_ns > t->ddr.at_ns ? begin_ns : t->ddr.at_ns;
     if (begin_ns > t->ddr_end_ns) {
         timeline_counter_set(t, &t->ddr, t->ddr_end_ns, 0.0, 0.0);
     }
@@ -106,17 +144,23 @@ static void on_ddr(void *self, int64_t now_ns, uint64_t count, int64_t duration_
 static void on_power(void *self, int64_t now_ns, uint8_t domain, enum power_phase phase,
                      double watts)
 {
-    struct timeline *t = self;
+    struct timeline *t = timeline_at(self, now_ns);
     (void)phase;
     timeline_counter_set(t, &t->watts[domain], now_ns, watts, 0.0);
 }
 
+static struct timeline_counter *counter_of(struct timeline *t, uint32_t i)
+{
+    return i == 0 ? &t->ddr : i == 1 ? &t->live : &t->watts[i - 2];
+}
+enum { N_COUNTERS = 2 + OBSERVER_DOMAINS };
+
 static void counters_begin(struct timeline *t)
 {
-    t->ddr = (struct timeline_counter){.name = "DDR GB/s", .keys = {"demand", "carried"}};
+    int64_t cell_ns = t->o.only_launches ? TIMELINE_CELL_NS : 0;
+    t->ddr = (struct timeline_counter){
+        .name = "DDR GB/s", .keys = {"demand", "carried"}, .cell_ns = cell_ns};
     t->live = (struct timeline_counter){.name = "live requests", .keys = {"reactive", "proactive"}};
-    timeline_counter_set(t, &t->ddr, 0, 0.0, 0.0);
-    timeline_counter_set(t, &t->live, 0, 0.0, 0.0);
     for (uint32_t d = 0; d < OBSERVER_DOMAINS; d++) {
         bool device = d < t->machine->n_devices;
         const char *name = device                          ? t->machine->devices[d].name
@@ -124,21 +168,33 @@ static void counters_begin(struct timeline *t)
                            : d == OBSERVER_DOMAIN_HOST     ? "host"
                                                            : "";
         (void)snprintf(t->watts_names[d], sizeof t->watts_names[d], "watts %s", name);
-        t->watts[d] = (struct timeline_counter){.name = t->watts_names[d], .keys = {"watts", NULL}};
-        if (name[0] != '\0') {
-            double idle = device ? t->machine->devices[d].idle_watts : 0.0;
-            timeline_counter_set(t, &t->watts[d], 0, idle, 0.0);
-        }
+        t->watts[d] = (struct timeline_counter){.name = name[0] != '\0' ? t->watts_names[d] : NULL,
+                                                .keys = {"watts", NULL},
+                                                .cell_ns = cell_ns};
+        t->watts[d].value[0] = device ? t->machine->devices[d].idle_watts : 0.0;
     }
 }
 
-static void counters_end(struct timeline *t)
+/* At the begin of the window what holds then is new. */
+static void counters_show(struct timeline *t, int64_t now_ns)
 {
-    timeline_counter_set(t, &t->ddr, t->ddr_end_ns, 0.0, 0.0);
-    counter_write(t, &t->ddr);
-    counter_write(t, &t->live);
-    for (uint32_t d = 0; d < OBSERVER_DOMAINS; d++) {
-        counter_write(t, &t->watts[d]);
+    for (uint32_t i = 0; i < N_COUNTERS; i++) {
+        struct timeline_counter *c = counter_of(t, i);
+        timeline_counter_set(t, c, c->at_ns > now_ns ? c->at_ns : now_ns, c->value[0], c->value[1]);
+        c->any = false;
+    }
+    t->ddr_end_ns = t->ddr_end_ns > now_ns ? t->ddr_end_ns : now_ns;
+}
+
+static void counters_end(struct timeline *t, int64_t now_ns)
+{
+    if (t->ddr_end_ns <= now_ns) {
+        timeline_counter_set(t, &t->ddr, t->ddr_end_ns, 0.0, 0.0);
+    }
+    for (uint32_t i = 0; i < N_COUNTERS; i++) {
+        if (counter_of(t, i)->name != NULL) {
+            counter_end(t, counter_of(t, i), now_ns);
+        }
     }
 }
 
@@ -167,25 +223,39 @@ static void phase_change(struct timeline *t, int64_t now_ns, const struct reques
     }
 }
 
+/* Its track, and its slice from now on. */
+static void request_show(struct timeline *t, int64_t now_ns, uint32_t id,
+                         const struct timeline_request *v)
+{
+    struct trace_events *w = &t->out;
+    const char *cls = v->reactive ? "reactive" : "proactive";
+    char name[80];
+    (void)snprintf(name, sizeof name, "request %u, %s, %u tokens", id, cls, v->input_tokens);
+    timeline_track_name(t, TIMELINE_PID_REQUESTS, id, name, id);
+    trace_event_begin(w, 'B', TIMELINE_PID_REQUESTS, id, now_ns);
+    trace_event_name(w, cls);
+    trace_args_begin(w);
+    trace_number(w, "request", id);
+    trace_number(w, "session", v->session);
+    trace_number(w, "turn", v->turn);
+    trace_number(w, "input_tokens", v->input_tokens);
+    trace_number(w, "reused_tokens", v->reused_tokens);
+    trace_event_end(w);
+    phase_begin(t, now_ns, id, v->phase);
+}
+
 static void on_arrived(void *self, int64_t now_ns, const struct request *r)
 {
-    struct timeline *t = self;
+    struct timeline *t = timeline_at(self, now_ns);
     struct trace_events *w = &t->out;
     struct timeline_request *v = idmap_add(&t->requests, r->id);
     v->phase = PHASE_QUEUED;
     v->reactive = r->cls == REQUEST_CLASS_REACTIVE;
-    char name[48];
-    (void)snprintf(name, sizeof name, "request %u", r->id);
-    timeline_track_name(t, TIMELINE_PID_REQUESTS, r->id, name, r->id);
-    trace_event_begin(w, 'B', TIMELINE_PID_REQUESTS, r->id, now_ns);
-    trace_event_name(w, v->reactive ? "reactive" : "proactive");
-    trace_args_begin(w);
-    trace_number(w, "session", r->session_id);
-    trace_number(w, "turn", r->turn);
-    trace_number(w, "input_tokens", r->input_tokens);
-    trace_number(w, "reused_tokens", r->reused_tokens);
-    trace_event_end(w);
-    phase_begin(t, now_ns, r->id, PHASE_QUEUED);
+    v->session = r->session_id;
+    v->turn = r->turn;
+    v->input_tokens = r->input_tokens;
+    v->reused_tokens = r->reused_tokens;
+    request_show(t, now_ns, r->id, v);
     trace_event_begin(w, 's', TIMELINE_PID_REQUESTS, r->id, now_ns);
     trace_event_name(w, "first kernel");
     trace_text(w, "cat", "request");
@@ -198,7 +268,7 @@ static void on_first_service(void *self, int64_t now_ns, const struct request *r
                              const struct launch *l)
 {
     (void)l;
-    phase_change(self, now_ns, r, PHASE_PREFILL);
+    phase_change(timeline_at(self, now_ns), now_ns, r, PHASE_PREFILL);
 }
 
 static void on_tokens(void *self, int64_t now_ns, const struct request *r, uint32_t n,
@@ -206,12 +276,12 @@ static void on_tokens(void *self, int64_t now_ns, const struct request *r, uint3
 {
     (void)n;
     (void)gap_ns;
-    phase_change(self, now_ns, r, PHASE_DECODE);
+    phase_change(timeline_at(self, now_ns), now_ns, r, PHASE_DECODE);
 }
 
 static void on_kv_lost(void *self, int64_t now_ns, const struct request *r, uint64_t tokens)
 {
-    struct timeline *t = self;
+    struct timeline *t = timeline_at(self, now_ns);
     struct timeline_request *v = idmap_find(&t->requests, r->id);
     if (v == NULL) {
         return;
@@ -231,7 +301,7 @@ static void on_kv_lost(void *self, int64_t now_ns, const struct request *r, uint
 /* No hook tells of a swap when it happens; the count of preemptions does once it is over. */
 static void on_pass_formed(void *self, int64_t now_ns, const struct pass *p)
 {
-    struct timeline *t = self;
+    struct timeline *t = timeline_at(self, now_ns);
     for (uint32_t i = 0; i < p->n_segments; i++) {
         const struct request *r = p->segments[i].request;
         struct timeline_request *v = r->preemptions == 0 ? NULL : idmap_find(&t->requests, r->id);
@@ -244,7 +314,7 @@ static void on_pass_formed(void *self, int64_t now_ns, const struct pass *p)
 
 static void on_left(void *self, int64_t now_ns, const struct request *r)
 {
-    struct timeline *t = self;
+    struct timeline *t = timeline_at(self, now_ns);
     if (idmap_find(&t->requests, r->id) == NULL) {
         return;
     }
@@ -257,27 +327,68 @@ static void on_left(void *self, int64_t now_ns, const struct request *r)
     idmap_remove(&t->requests, r->id);
 }
 
-static void on_run_ended(void *self, int64_t now_ns)
+/* ---- the window ---- */
+
+static void window_begin(struct timeline *t)
 {
-    struct timeline *t = self;
-    timeline_machine_end(t, now_ns);
+    counters_show(t, t->o.from_ns);
+    t->begun = true;
+    t->out.muted = false;
+    timeline_machine_show(t, t->o.from_ns);
+    uint32_t at = 0;
+    uint32_t id = 0;
+    for (struct timeline_request *v; (v = idmap_next(&t->requests, &at, &id)) != NULL;) {
+        v->drawn = true; /* no arrow from an arrival that is not in it */
+        request_show(t, t->o.from_ns, id, v);
+    }
+}
+
+static void window_end(struct timeline *t, int64_t now_ns, const char *name)
+{
+    timeline_machine_end(t, now_ns, name);
     uint32_t at = 0;
     uint32_t id = 0;
     while (idmap_next(&t->requests, &at, &id) != NULL) {
         slice_end(t, now_ns, id);
         slice_end(t, now_ns, id);
     }
-    counters_end(t);
+    counters_end(t, now_ns);
+    t->ended = true;
+    t->out.muted = true;
+}
+
+struct timeline *timeline_at(void *self, int64_t now_ns)
+{
+    struct timeline *t = self;
+    if (!t->begun && now_ns >= t->o.from_ns) {
+        window_begin(t);
+    }
+    if (!t->ended && now_ns > t->o.to_ns) {
+        window_end(t, t->o.to_ns, "goes on");
+    }
+    return t;
+}
+
+static void on_run_ended(void *self, int64_t now_ns)
+{
+    struct timeline *t = timeline_at(self, now_ns);
+    if (t->begun && !t->ended) {
+        window_end(t, now_ns, "unfinished");
+    }
 }
 
 /* ---- life ---- */
 
-struct timeline *timeline_open(const char *path, const struct machine *machine, struct err *e)
+struct timeline *timeline_open(const char *path, const struct machine *machine,
+                               const struct timeline_options *o, struct err *e)
 {
     struct timeline *t = xcalloc(1, sizeof *t);
     t->machine = machine;
+    t->o = *o;
+    t->o.to_ns = o->to_ns > 0 ? o->to_ns : TIME_NEVER_NS;
+    t->begun = o->from_ns <= 0;
     idmap_init(&t->requests, sizeof(struct timeline_request));
-    if (trace_events_open(&t->out, path, e) != 0) {
+    if (trace_events_open(&t->out, path, o->about, e) != 0) {
         (void)timeline_close(t, false, e);
         return NULL;
     }
@@ -288,8 +399,9 @@ struct timeline *timeline_open(const char *path, const struct machine *machine, 
     trace_args_begin(&t->out);
     trace_decimal(&t->out, "ddr_peak_gb_per_s", machine->ddr_peak_bytes_per_s / 1e9);
     trace_event_end(&t->out);
-    timeline_machine_begin(t);
+    timeline_machine_show(t, 0);
     counters_begin(t);
+    t->out.muted = !t->begun;
     t->observer = (struct observer){
         .self = t,
         .wants_kernels = true,

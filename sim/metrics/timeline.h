@@ -2,11 +2,14 @@
  * (ui.perfetto.dev) opens.
  *
  * Tracks. Process "machine": one track per device (a time-shared device has one more per launch
- * that runs beside another), the loader, the compiler. Process "requests": one per request.
- *   device   a slice per launch, in it "lead" (host work before the first kernel), one per kernel
- *            (args: pass, launch, request = the first segment's, sequences, op, layer, index,
- *            solo_us, slowdown_us = actual - solo), and "killed" for what a reset lost. Launches
- *            in the queue of a device are not drawn. Instants: "preempt asked", "yield", "reset"
+ * that runs beside another), the loader, the compiler. Process "requests": one per request, which
+ * names its class and the length of its prompt. Names of slices are the same for the same work, so
+ * that they have one colour and one row in a viewer's tables; who it was stands in args.
+ *   device   a slice per launch, "prefill", "decode" or "mixed" (args: launch, pass, request = the
+ *            first segment's, sequences, rows, class, lead_us = host work before the first kernel),
+ *            in it "lead" and one per kernel (args: layer, index where it is not 0, solo_us where
+ *            others on the machine made it longer), and "killed" for what a reset lost. Launches in
+ *            the queue of a device are not drawn. Instants: "preempt asked", "yield", "reset"
  *   loader, compiler   a slice per graph block or attention kernel, from its turn in the channel
  *            to when it was ready or cancelled. KV that is swapped uses the loader too, but is not
  *            reported to observers: a load that waits for it looks longer
@@ -15,6 +18,11 @@
  *            when its next pass forms), "shed"
  * Arrows lead from a request's arrival to its first kernel. Counters: DDR GB/s demanded and
  * carried, watts of each power domain, live requests of each class.
+ *
+ * Without kernels (launches only) the leads are left out too, and the counters of DDR and power
+ * are means over cells of TIMELINE_CELL_NS, written where they change: an hour is some megabytes
+ * and not gigabytes.
+ * A window cuts what reaches over its ends; what is not in it is not written.
  *
  * Of each track, events are written in time order and slices are nested or disjoint; an instant's
  * counter is its last value there. Results of the run stay the same; it only runs kernel by kernel
@@ -36,13 +44,23 @@
 #define TIMELINE_TID_COMPILER (TIMELINE_TID_LOADER + 1u)
 #define TIMELINE_TID_FRAMES (TIMELINE_TID_COMPILER + 1u)
 
+#define TIMELINE_CELL_NS 10000000 /* 10 ms: a thousandth of what a screen shows of a run */
+
 struct timeline; /* opaque */
 
-/* Starts PATH.tmp. machine is borrowed until close. NULL with an error when it cannot be written.
- * One object observes one run. */
-struct timeline *timeline_open(const char *path, const struct machine *machine, struct err *e);
+/* {0}: all of the run, every kernel, nothing said of it. */
+struct timeline_options {
+    int64_t from_ns, to_ns; /* the window; to_ns 0: to the end */
+    bool only_launches;
+    const char *about; /* a JSON object on one line: what run this is. NULL: nothing */
+};
+
+/* The file is whole or not there (output.h); a name in .gz packs it. machine is borrowed until
+ * close. NULL with an error when it cannot be written. One object observes one run. */
+struct timeline *timeline_open(const char *path, const struct machine *machine,
+                               const struct timeline_options *o, struct err *e);
 struct observer *timeline_observer(struct timeline *t);
-/* keep: PATH.tmp becomes PATH; otherwise it is removed. Frees t, which may be NULL. 0 or -EINVAL
+/* keep: it takes its place; otherwise it is removed. Frees t, which may be NULL. 0 or -EINVAL
  * with an error. */
 int timeline_close(struct timeline *t, bool keep, struct err *e);
 

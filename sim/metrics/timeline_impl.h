@@ -11,28 +11,33 @@ enum timeline_phase { PHASE_QUEUED, PHASE_PREFILL, PHASE_DECODE, PHASE_RECOMPUTE
 struct timeline_request {
     uint8_t phase;
     bool reactive;
-    bool drawn; /* its first kernel is */
+    bool drawn; /* its first kernel is, or need not be */
     uint32_t preemptions;
+    uint32_t session, turn, input_tokens, reused_tokens;
 };
 
 /* What runs on one lane of a device. */
 struct timeline_lane {
     bool used; /* its track has a name */
-    uint32_t launch_id;
     bool running;
+    uint32_t launch_id, pass_id, request, sequences, rows;
+    bool reactive;
+    const char *name;
+    int64_t lead_ns;
     bool has_newcomers;  /* some request of it has no kernel yet */
     int64_t lead_end_ns; /* or TIME_NEVER_NS when the lead is drawn */
     int64_t last_ns;     /* end of what was drawn last */
     int64_t asked_ns;    /* a preemption not drawn yet, or TIME_NEVER_NS */
 };
 
-/* Values of one instant are written when time has moved on, and only if they differ. */
+/* Values of one instant are written when time has moved on, and only if they differ. With cells
+ * the means of the cells are. */
 struct timeline_counter {
     const char *name;
     const char *keys[2]; /* the second may be NULL */
-    double value[2], written[2];
-    int64_t at_ns;
-    bool pending, any;
+    double value[2], written[2], sum[2]; /* sum: value x ns in the cell of at_ns */
+    int64_t at_ns, cell_ns;              /* cell_ns 0: no cells */
+    bool any;
 };
 
 struct timeline_channel { /* FIFO, head first */
@@ -48,6 +53,8 @@ struct timeline {
     struct trace_events out;
     struct observer observer;
     const struct machine *machine;
+    struct timeline_options o;
+    bool begun, ended; /* the window */
     struct idmap requests;
     struct timeline_lane lanes[MACHINE_MAX_DEVICES][TIMELINE_LANES];
     struct timeline_channel loader, compiler;
@@ -58,6 +65,8 @@ struct timeline {
     uint32_t n_live[REQUEST_CLASS_COUNT];
 };
 
+/* First thing in every hook: opens and closes the window as time passes its ends. */
+struct timeline *timeline_at(void *self, int64_t now_ns);
 void timeline_track_name(struct timeline *t, uint32_t pid, uint32_t tid, const char *name,
                          uint32_t order);
 void timeline_instant(struct timeline *t, uint32_t pid, uint32_t tid, int64_t now_ns,
@@ -66,7 +75,6 @@ void timeline_counter_set(struct timeline *t, struct timeline_counter *c, int64_
                           double b);
 
 /* timeline_machine.c */
-void timeline_machine_begin(struct timeline *t);
 void timeline_launch_started(void *self, int64_t now_ns, const struct launch *l, int64_t lead_ns);
 void timeline_launch_ended(void *self, int64_t now_ns, const struct launch *l, int64_t solo_ns,
                            int64_t lost_ns);
@@ -75,7 +83,10 @@ void timeline_frame(void *self, int64_t now_ns, uint8_t device, enum frame_state
                     int64_t due_ns);
 void timeline_kernel(void *self, const struct kernel_record *k);
 void timeline_resident(void *self, int64_t now_ns, struct resident_key key, enum resident_state to);
-/* The run is over: closes what is open. */
-void timeline_machine_end(struct timeline *t, int64_t now_ns);
+/* The window begins: names of tracks, launches that run. */
+void timeline_machine_show(struct timeline *t, int64_t now_ns);
+/* The run or the window is over: closes what is open; `name` is what has run since the last kernel
+ * that ended. */
+void timeline_machine_end(struct timeline *t, int64_t now_ns, const char *name);
 
 #endif

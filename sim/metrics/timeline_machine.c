@@ -9,19 +9,6 @@
 static const char *const op_names[OP_KIND_COUNT] = {
     [OP_QKV] = "qkv", [OP_MHA] = "mha", [OP_FFN] = "ffn", [OP_HEAD] = "head", [OP_LAYER] = "layer"};
 
-void timeline_machine_begin(struct timeline *t)
-{
-    for (uint8_t d = 0; d < t->machine->n_devices; d++) {
-        t->lanes[d][0].used = true;
-        timeline_track_name(t, TIMELINE_PID_MACHINE, TIMELINE_TID_DEVICE(d),
-                            t->machine->devices[d].name, TIMELINE_TID_DEVICE(d));
-    }
-    timeline_track_name(t, TIMELINE_PID_MACHINE, TIMELINE_TID_LOADER, "loader",
-                        TIMELINE_TID_LOADER);
-    timeline_track_name(t, TIMELINE_PID_MACHINE, TIMELINE_TID_COMPILER, "compiler",
-                        TIMELINE_TID_COMPILER);
-}
-
 /* ---- devices ---- */
 
 static uint32_t lane_tid(uint8_t device, uint32_t lane)
@@ -40,6 +27,14 @@ static uint32_t lane_of(const struct timeline *t, const struct launch *l)
     return i;
 }
 
+static void lane_name(struct timeline *t, uint8_t device, uint32_t i)
+{
+    char name[48];
+    (void)snprintf(name, sizeof name, i == 0 ? "%s" : "%s, beside %u",
+                   t->machine->devices[device].name, i);
+    timeline_track_name(t, TIMELINE_PID_MACHINE, lane_tid(device, i), name, lane_tid(device, i));
+}
+
 static uint32_t lane_take(struct timeline *t, uint8_t device)
 {
     uint32_t i = 0;
@@ -47,26 +42,62 @@ static uint32_t lane_take(struct timeline *t, uint8_t device)
         i++;
     }
     if (!t->lanes[device][i].used) {
-        char name[48];
-        (void)snprintf(name, sizeof name, "%s, beside %u", t->machine->devices[device].name, i);
-        timeline_track_name(t, TIMELINE_PID_MACHINE, lane_tid(device, i), name,
-                            lane_tid(device, i));
+        lane_name(t, device, i);
     }
-    t->lanes[device][i].used = true;
     return i;
 }
 
 static const char *launch_name(const struct launch *l)
 {
     if (l->pass->shape.prefill_rows == 0) {
-        return "decode of pass";
+        return "decode";
     }
-    return l->pass->shape.prefill_rows == l->pass->shape.rows ? "prefill of pass" : "mixed pass";
+    return l->pass->shape.prefill_rows == l->pass->shape.rows ? "prefill" : "mixed";
+}
+
+static void lane_open(struct timeline *t, uint32_t tid, int64_t now_ns,
+                      const struct timeline_lane *lane)
+{
+    struct trace_events *w = &t->out;
+    trace_event_begin(w, 'B', TIMELINE_PID_MACHINE, tid, now_ns);
+    trace_event_name(w, lane->name);
+    trace_args_begin(w);
+    trace_number(w, "launch", lane->launch_id);
+    trace_number(w, "pass", lane->pass_id);
+    trace_number(w, "request", lane->request);
+    trace_number(w, "sequences", lane->sequences);
+    trace_number(w, "rows", lane->rows);
+    trace_text(w, "class", lane->reactive ? "reactive" : "proactive");
+    trace_decimal(w, "lead_us", (double)lane->lead_ns / 1e3);
+    trace_event_end(w);
+}
+
+void timeline_machine_show(struct timeline *t, int64_t now_ns)
+{
+    t->has_frames = false; /* its name is written again */
+    for (uint8_t d = 0; d < t->machine->n_devices; d++) {
+        t->lanes[d][0].used = true;
+        for (uint32_t i = 0; i < TIMELINE_LANES; i++) {
+            struct timeline_lane *lane = &t->lanes[d][i];
+            if (lane->used) {
+                lane_name(t, d, i);
+            }
+            if (lane->running) {
+                lane_open(t, lane_tid(d, i), now_ns, lane);
+                lane->last_ns = lane->last_ns > now_ns ? lane->last_ns : now_ns;
+                lane->asked_ns = lane->asked_ns > now_ns ? lane->asked_ns : now_ns;
+            }
+        }
+    }
+    timeline_track_name(t, TIMELINE_PID_MACHINE, TIMELINE_TID_LOADER, "loader",
+                        TIMELINE_TID_LOADER);
+    timeline_track_name(t, TIMELINE_PID_MACHINE, TIMELINE_TID_COMPILER, "compiler",
+                        TIMELINE_TID_COMPILER);
 }
 
 void timeline_launch_started(void *self, int64_t now_ns, const struct launch *l, int64_t lead_ns)
 {
-    struct timeline *t = self;
+    struct timeline *t = timeline_at(self, now_ns);
     const struct pass *p = l->pass;
     uint32_t i = lane_take(t, l->device);
     bool newcomers = false;
@@ -74,31 +105,30 @@ void timeline_launch_started(void *self, int64_t now_ns, const struct launch *l,
         const struct timeline_request *v = idmap_find(&t->requests, p->segments[s].request->id);
         newcomers = newcomers || (v != NULL && !v->drawn);
     }
-    t->lanes[l->device][i] = (struct timeline_lane){
+    struct timeline_lane *lane = &t->lanes[l->device][i];
+    *lane = (struct timeline_lane){
         .used = true,
-        .launch_id = l->id,
         .running = true,
+        .launch_id = l->id,
+        .pass_id = p->id,
+        .request = p->segments[0].request->id,
+        .sequences = p->n_segments,
+        .rows = l->rows,
+        .reactive = p->has_reactive,
+        .name = launch_name(l),
+        .lead_ns = lead_ns,
         .has_newcomers = newcomers,
         .lead_end_ns = now_ns + lead_ns,
         .last_ns = now_ns,
         .asked_ns = TIME_NEVER_NS,
     };
-    struct trace_events *w = &t->out;
-    trace_event_begin(w, 'B', TIMELINE_PID_MACHINE, lane_tid(l->device, i), now_ns);
-    trace_event_name_number(w, launch_name(l), p->id);
-    trace_args_begin(w);
-    trace_number(w, "launch", l->id);
-    trace_number(w, "pass", p->id);
-    trace_number(w, "request", p->segments[0].request->id);
-    trace_number(w, "sequences", p->n_segments);
-    trace_number(w, "rows", l->rows);
-    trace_text(w, "class", p->has_reactive ? "reactive" : "proactive");
-    trace_event_end(w);
+    lane_open(t, lane_tid(l->device, i), now_ns, lane);
 }
 
 static void draw_span(struct timeline *t, uint32_t tid, int64_t begin_ns, int64_t end_ns,
                       const char *name)
 {
+    begin_ns = begin_ns > t->o.from_ns ? begin_ns : t->o.from_ns;
     if (end_ns > begin_ns) {
         trace_event_begin(&t->out, 'X', TIMELINE_PID_MACHINE, tid, begin_ns);
         trace_event_duration(&t->out, end_ns - begin_ns);
@@ -111,7 +141,9 @@ static void draw_lead(struct timeline *t, struct timeline_lane *lane, uint32_t t
 {
     if (lane->lead_end_ns != TIME_NEVER_NS) {
         int64_t to = lane->lead_end_ns < end_ns ? lane->lead_end_ns : end_ns;
-        draw_span(t, tid, lane->last_ns, to, "lead");
+        if (!t->o.only_launches) {
+            draw_span(t, tid, lane->last_ns, to, "lead");
+        }
         lane->lead_end_ns = TIME_NEVER_NS;
         lane->last_ns = to;
     }
@@ -145,9 +177,28 @@ static void draw_arrows(struct timeline *t, const struct kernel_record *k, uint3
     }
 }
 
+static void draw_kernel(struct timeline *t, const struct kernel_record *k, uint32_t tid)
+{
+    int64_t begin_ns = k->begin_ns > t->o.from_ns ? k->begin_ns : t->o.from_ns;
+    struct trace_events *w = &t->out;
+    trace_event_begin(w, 'X', TIMELINE_PID_MACHINE, tid, begin_ns);
+    trace_event_duration(w, k->end_ns - begin_ns);
+    trace_event_name(w, op_names[k->op]);
+    trace_text(w, "cat", "kernel");
+    trace_args_begin(w);
+    trace_number(w, "layer", k->layer);
+    if (k->index > 0) {
+        trace_number(w, "index", k->index);
+    }
+    if (k->solo_ns != k->end_ns - k->begin_ns) {
+        trace_decimal(w, "solo_us", (double)k->solo_ns / 1e3);
+    }
+    trace_event_end(w);
+}
+
 void timeline_kernel(void *self, const struct kernel_record *k)
 {
-    struct timeline *t = self;
+    struct timeline *t = timeline_at(self, k->end_ns);
     const struct launch *l = k->launch;
     uint32_t i = lane_of(t, l);
     if (i == TIMELINE_LANES) {
@@ -156,23 +207,9 @@ void timeline_kernel(void *self, const struct kernel_record *k)
     struct timeline_lane *lane = &t->lanes[l->device][i];
     uint32_t tid = lane_tid(l->device, i);
     draw_lead(t, lane, tid, k->begin_ns);
-    int64_t duration_ns = k->end_ns - k->begin_ns;
-    struct trace_events *w = &t->out;
-    trace_event_begin(w, 'X', TIMELINE_PID_MACHINE, tid, k->begin_ns);
-    trace_event_duration(w, duration_ns);
-    trace_event_name(w, op_names[k->op]);
-    trace_text(w, "cat", "kernel");
-    trace_args_begin(w);
-    trace_number(w, "pass", l->pass->id);
-    trace_number(w, "launch", l->id);
-    trace_number(w, "request", l->pass->segments[0].request->id);
-    trace_number(w, "sequences", l->pass->n_segments);
-    trace_text(w, "op", op_names[k->op]);
-    trace_number(w, "layer", k->layer);
-    trace_number(w, "index", k->index);
-    trace_decimal(w, "solo_us", (double)k->solo_ns / 1e3);
-    trace_decimal(w, "slowdown_us", (double)(duration_ns - k->solo_ns) / 1e3);
-    trace_event_end(w);
+    if (!t->o.only_launches) {
+        draw_kernel(t, k, tid);
+    }
     lane->last_ns = k->end_ns;
     if (lane->has_newcomers) {
         draw_arrows(t, k, tid);
@@ -184,7 +221,7 @@ void timeline_kernel(void *self, const struct kernel_record *k)
 /* The graphics user's frames on a track of their own, drawn when they are done. */
 void timeline_frame(void *self, int64_t now_ns, uint8_t device, enum frame_state to, int64_t due_ns)
 {
-    struct timeline *t = self;
+    struct timeline *t = timeline_at(self, now_ns);
     if (!t->has_frames) {
         char name[48];
         (void)snprintf(name, sizeof name, "frames on %s", t->machine->devices[device].name);
@@ -209,7 +246,7 @@ void timeline_frame(void *self, int64_t now_ns, uint8_t device, enum frame_state
 /* The kernel in progress is drawn when it ends, so the question waits for it. */
 void timeline_preempt_asked(void *self, int64_t now_ns, const struct launch *l)
 {
-    struct timeline *t = self;
+    struct timeline *t = timeline_at(self, now_ns);
     uint32_t i = lane_of(t, l);
     if (i < TIMELINE_LANES && t->lanes[l->device][i].asked_ns == TIME_NEVER_NS) {
         t->lanes[l->device][i].asked_ns = now_ns;
@@ -226,7 +263,7 @@ static void lane_close(struct timeline *t, uint8_t device, uint32_t i, int64_t n
 void timeline_launch_ended(void *self, int64_t now_ns, const struct launch *l, int64_t solo_ns,
                            int64_t lost_ns)
 {
-    struct timeline *t = self;
+    struct timeline *t = timeline_at(self, now_ns);
     (void)solo_ns;
     (void)lost_ns;
     uint32_t i = lane_of(t, l);
@@ -263,7 +300,7 @@ static void channel_push(struct timeline_channel *c, struct resident_key key, in
 
 void timeline_resident(void *self, int64_t now_ns, struct resident_key key, enum resident_state to)
 {
-    struct timeline *t = self;
+    struct timeline *t = timeline_at(self, now_ns);
     bool compiles = key.kind == RESIDENT_COMPILED_ATTENTION;
     struct timeline_channel *c = compiles ? &t->compiler : &t->loader;
     if (to == RESIDENT_PENDING) {
@@ -284,12 +321,14 @@ void timeline_resident(void *self, int64_t now_ns, struct resident_key key, enum
         return;
     }
     c->free_ns = now_ns;
+    begin_ns = begin_ns > t->o.from_ns ? begin_ns : t->o.from_ns;
     struct trace_events *w = &t->out;
     trace_event_begin(w, 'X', TIMELINE_PID_MACHINE,
                       compiles ? TIMELINE_TID_COMPILER : TIMELINE_TID_LOADER, begin_ns);
     trace_event_duration(w, now_ns - begin_ns);
-    trace_event_name_number(w, compiles ? "attention of length" : "block", key.a);
+    trace_event_name(w, compiles ? "attention" : "block");
     trace_args_begin(w);
+    trace_number(w, compiles ? "length" : "block", key.a);
     if (!compiles) {
         trace_number(w, "graph", key.b);
     }
@@ -297,14 +336,16 @@ void timeline_resident(void *self, int64_t now_ns, struct resident_key key, enum
     trace_event_end(w);
 }
 
-void timeline_machine_end(struct timeline *t, int64_t now_ns)
+void timeline_machine_end(struct timeline *t, int64_t now_ns, const char *name)
 {
     for (uint8_t d = 0; d < MACHINE_MAX_DEVICES; d++) {
         for (uint32_t i = 0; i < TIMELINE_LANES; i++) {
             struct timeline_lane *lane = &t->lanes[d][i];
             if (lane->running) {
                 draw_lead(t, lane, lane_tid(d, i), now_ns);
-                draw_span(t, lane_tid(d, i), lane->last_ns, now_ns, "unfinished");
+                if (!t->o.only_launches) {
+                    draw_span(t, lane_tid(d, i), lane->last_ns, now_ns, name);
+                }
                 draw_asked(t, lane, lane_tid(d, i));
                 lane_close(t, d, i, now_ns);
             }

@@ -15,6 +15,9 @@ static void flush(struct trace_events *w)
 
 static void put(struct trace_events *w, const char *text, size_t n)
 {
+    if (w->muted) {
+        return;
+    }
     if (w->n + n > sizeof w->buffer) {
         flush(w);
     }
@@ -47,8 +50,10 @@ static void put_thousandths(struct trace_events *w, int64_t v)
     }
     uint64_t u = v < 0 ? (uint64_t)-v : (uint64_t)v;
     put_digits(w, u / 1000, 1);
-    put_text(w, ".");
-    put_digits(w, u % 1000, 3);
+    if (u % 1000 != 0) {
+        put_text(w, ".");
+        put_digits(w, u % 1000, 3);
+    }
 }
 
 /* Names come from files: what JSON does not take as it is becomes a question mark. */
@@ -73,20 +78,23 @@ static void put_key(struct trace_events *w, const char *key)
     put_text(w, "\":");
 }
 
-int trace_events_open(struct trace_events *w, const char *path, struct err *e)
+int trace_events_open(struct trace_events *w, const char *path, const char *other, struct err *e)
 {
     memset(w, 0, sizeof *w);
     w->out = output_open(path, e);
     if (w->out == NULL) {
         return -EINVAL;
     }
-    put_text(w, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
+    put_text(w, "{\"displayTimeUnit\":\"ns\",\"otherData\":");
+    put_text(w, other != NULL ? other : "{}");
+    put_text(w, ",\"traceEvents\":[");
     return 0;
 }
 
 int trace_events_close(struct trace_events *w, bool keep, struct err *e)
 {
     if (w->out != NULL) {
+        w->muted = false;
         put_text(w, "\n]}\n");
         flush(w);
     }
@@ -99,7 +107,7 @@ void trace_event_begin(struct trace_events *w, char phase, uint32_t pid, uint32_
                        int64_t ts_ns)
 {
     put_text(w, w->any ? ",\n{\"ph\":\"" : "\n{\"ph\":\"");
-    w->any = true;
+    w->any = w->any || !w->muted;
     put(w, &phase, 1);
     put_text(w, "\",\"pid\":");
     put_digits(w, pid, 1);
@@ -119,15 +127,6 @@ void trace_event_name(struct trace_events *w, const char *name)
 {
     put_text(w, ",\"name\":");
     put_string(w, name);
-}
-
-void trace_event_name_number(struct trace_events *w, const char *name, uint64_t number)
-{
-    put_text(w, ",\"name\":\"");
-    put_text(w, name);
-    put_text(w, " ");
-    put_digits(w, number, 1);
-    put_text(w, "\"");
 }
 
 void trace_text(struct trace_events *w, const char *key, const char *value)

@@ -1,6 +1,6 @@
 /* A streaming writer of Chrome trace-event JSON, the form Perfetto and chrome://tracing open:
- * {"traceEvents":[{...},...]}, one event a line, instants in microseconds with three decimals, so
- * exact to the nanosecond.
+ * {"otherData":{...},"traceEvents":[{...},...]}, one event a line, instants in microseconds with up
+ * to three decimals, so exact to the nanosecond.
  *
  * An event is built by calls: trace_event_begin, any of the fields, arguments between
  * trace_args_begin and the end, trace_event_end. The file is whole or not there (output.h).
@@ -20,12 +20,14 @@
 struct trace_events {
     struct output *out; /* owned */
     bool any, in_args, first_arg;
+    bool muted; /* set by the user: events go nowhere */
     size_t n;
     char buffer[TRACE_EVENTS_BUFFER_BYTES];
 };
 
-/* 0, or -EINVAL with an error that names the path. */
-int trace_events_open(struct trace_events *w, const char *path, struct err *e);
+/* other: a JSON object on one line that viewers show as facts of the file, or NULL. 0, or -EINVAL
+ * with an error that names the path. */
+int trace_events_open(struct trace_events *w, const char *path, const char *other, struct err *e);
 /* Ends the document. keep: it takes its place; otherwise it is removed, as after an error. Frees
  * what open took; harmless on an object that failed to open. 0 or -EINVAL with an error. */
 int trace_events_close(struct trace_events *w, bool keep, struct err *e);
@@ -36,11 +38,10 @@ void trace_event_begin(struct trace_events *w, char phase, uint32_t pid, uint32_
                        int64_t ts_ns);
 void trace_event_duration(struct trace_events *w, int64_t duration_ns);
 void trace_event_name(struct trace_events *w, const char *name);
-void trace_event_name_number(struct trace_events *w, const char *name, uint64_t number);
 /* A field of the event itself, or of its arguments after trace_args_begin. */
 void trace_text(struct trace_events *w, const char *key, const char *value);
 void trace_number(struct trace_events *w, const char *key, int64_t value);
-void trace_decimal(struct trace_events *w, const char *key, double value); /* three decimals */
+void trace_decimal(struct trace_events *w, const char *key, double value); /* up to three decimals */
 void trace_args_begin(struct trace_events *w);
 void trace_event_end(struct trace_events *w);
 

@@ -10,7 +10,7 @@ bad=0
 fail() { echo "FAILED: $*"; bad=1; }
 
 w="mixed:reactive_per_min=6,proactive_per_min=12,duration_s=120"
-e2e() { awk -F, -v id="$2" 'NR == 1 {for (i = 1; i <= NF; i++) if ($i == "e2e_s") c = i} $1 == id {print $c}' "$1"; }
+e2e() { awk -F, -v id="$2" '/^#/ {next} !head++ {for (i = 1; i <= NF; i++) if ($i == "e2e_s") c = i} $1 == id {print $c}' "$1"; }
 key() { sed -n "s/.*\"$1\":[[:space:]]*\([0-9.e+-]*\).*/\1/p" "$dir/e.json"; }
 equal() { awk -v a="$1" -v b="$2" 'BEGIN {exit !(a != "" && b != "" && a - b < 1.1e-9 && b - a < 1.1e-9)}'; }
 

@@ -84,7 +84,7 @@ def run(binary, policy, w, block, folder):
             steps.append(({i: (role, n) for i, role, n in parts}, lost, int(words[1]) * 1e-9))
             lost = []
     with open(folder / "requests.csv") as f:
-        records = {int(r["request_id"]): r for r in csv.DictReader(f)}
+        records = {int(r["request_id"]): r for r in csv.DictReader(line for line in f if not line.startswith("#"))}
     return steps, records
 
 

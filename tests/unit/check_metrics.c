@@ -499,7 +499,7 @@ START_TEST(request_records_are_written_in_order_of_id)
     ck_assert_int_ge(fd, 0);
     (void)close(fd);
     struct err e = ERR_INIT;
-    ck_assert_int_eq(metrics_requests_write(metrics, path, &e), 0);
+    ck_assert_int_eq(metrics_requests_write(metrics, path, NULL, &e), 0);
     FILE *f = fopen(path, "r");
     ck_assert_ptr_nonnull(f);
     char line[512];
@@ -510,7 +510,7 @@ START_TEST(request_records_are_written_in_order_of_id)
     ck_assert_ptr_null(fgets(line, sizeof line, f));
     (void)fclose(f);
     (void)remove(path);
-    ck_assert_int_ne(metrics_requests_write(metrics, "/nonexistent/x.csv", &e), 0);
+    ck_assert_int_ne(metrics_requests_write(metrics, "/nonexistent/x.csv", NULL, &e), 0);
     ck_assert_uint_eq(e.n, 1);
     err_fini(&e);
 }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "policies/registry.h"
+#include "sim/base/input.h"
 #include "sim/metrics/metrics.h"
 #include "sim/metrics/timeline.h"
 #include "tests/helpers/scenario.h"
@@ -18,6 +19,7 @@ static struct err err = ERR_INIT;
 static char path[] = "timeline-check-XXXXXX";
 static cJSON *events;
 static struct metric_list metrics;
+static struct timeline_options options;
 
 static const struct scenario_request load[N_REQUESTS] = {
     {REQUEST_CLASS_PROACTIVE, 0.0, 900, 20, 0, 0},  {REQUEST_CLASS_REACTIVE, 0.05, 60, 9, 0, 0},
@@ -78,7 +80,7 @@ static void simulate(const char *policy, const char *params, const char *name)
     sc.setup.observers[sc.setup.n_observers++] = metrics_observer(m);
     struct timeline *t = NULL;
     if (name != NULL) {
-        t = timeline_open(name, &sc.machine, &err);
+        t = timeline_open(name, &sc.machine, &options, &err);
         ck_assert_ptr_nonnull(t);
         sc.setup.observers[sc.setup.n_observers++] = timeline_observer(t);
     }
@@ -98,6 +100,7 @@ static void setup(void)
     ck_assert_int_ge(fd, 0);
     (void)close(fd);
     events = NULL;
+    options = (struct timeline_options){0};
 }
 
 static void teardown(void)
@@ -237,7 +240,9 @@ static int count(char phase, const char *name)
     const cJSON *e;
     cJSON_ArrayForEach(e, events)
     {
-        n += phase_of(e) == phase && strcmp(text_of(e, "name"), name) == 0;
+        /* launches of the machine are called like phases of requests */
+        bool other = phase == 'B' && number(e, "pid") == TIMELINE_PID_MACHINE;
+        n += phase_of(e) == phase && strcmp(text_of(e, "name"), name) == 0 && !other;
     }
     return n;
 }
@@ -429,14 +434,120 @@ START_TEST(channels_have_tracks)
 }
 END_TEST
 
+/* What a window shows is what the whole shows there: kernels that lie in it are the same, those
+ * that reach over an end are cut; slices that were open at its begin are there, named. */
+START_TEST(a_window_is_a_part_of_the_whole)
+{
+    int64_t from_ns = units_ns_from_ms(60);
+    int64_t to_ns = units_ns_from_ms(200);
+    simulate("agent-xpu-v2", "", path);
+    read_back();
+    int inside = 0;
+    int64_t covered = 0;
+    const cJSON *e;
+    cJSON_ArrayForEach(e, events)
+    {
+        int64_t begin = is_kernel(e) ? ns(e, "ts") : 0;
+        int64_t end = is_kernel(e) ? begin + ns(e, "dur") : 0;
+        inside += is_kernel(e) && begin >= from_ns && end <= to_ns;
+        begin = begin > from_ns ? begin : from_ns;
+        end = end < to_ns ? end : to_ns;
+        covered += end > begin ? end - begin : 0;
+    }
+    cJSON_Delete(events);
+    scenario_fini(&sc);
+    options = (struct timeline_options){.from_ns = from_ns, .to_ns = to_ns};
+    simulate("agent-xpu-v2", "", path);
+    read_back();
+    walk_tracks();
+    int same = 0;
+    int names = 0;
+    cJSON_ArrayForEach(e, events)
+    {
+        bool drawn = is_kernel(e) || strcmp(text_of(e, "name"), "goes on") == 0;
+        if (phase_of(e) != 'M') {
+            ck_assert_int_ge(ns(e, "ts"), from_ns);
+            ck_assert_int_le(ns(e, "ts"), to_ns);
+        }
+        same += is_kernel(e) && ns(e, "ts") + ns(e, "dur") <= to_ns;
+        covered -= drawn ? ns(e, "dur") : 0;
+        names += strstr(text_of(cJSON_GetObjectItem(e, "args"), "name"), "tive, ") != NULL;
+    }
+    ck_assert_int_gt(inside, 10);
+    ck_assert_int_ge(same, inside);
+    ck_assert_int_le(same, inside + 3); /* one cut at the begin per device */
+    ck_assert_int_eq(covered, 0);
+    ck_assert_int_gt(names, 0);
+}
+END_TEST
+
+/* Without kernels every launch is there still, and the area under the counters is the same: means
+ * over cells, so that what is carried in the last, begun one is all that may be missing. */
+START_TEST(launches_alone_keep_the_launches_and_the_traffic)
+{
+    double bytes[2];
+    int launches[2];
+    for (int k = 0; k < 2; k++) {
+        options.only_launches = k == 1;
+        simulate("agent-xpu-v2", "", path);
+        read_back();
+        walk_tracks();
+        double carried = 0.0;
+        int64_t since = 0;
+        bytes[k] = 0.0;
+        const cJSON *e;
+        launches[k] = 0;
+        cJSON_ArrayForEach(e, events)
+        {
+            launches[k] += phase_of(e) == 'B' && number(e, "pid") == TIMELINE_PID_MACHINE;
+            if (phase_of(e) == 'C' && strcmp(text_of(e, "name"), "DDR GB/s") == 0) {
+                bytes[k] += carried * (double)(ns(e, "ts") - since);
+                since = ns(e, "ts");
+                carried = number(cJSON_GetObjectItem(e, "args"), "carried");
+            }
+        }
+        ck_assert_int_eq(n_kernels() == 0, k == 1);
+        ck_assert(carried == 0.0);
+        cJSON_Delete(events);
+        events = NULL;
+        scenario_fini(&sc);
+    }
+    ck_assert_int_eq(launches[0], launches[1]);
+    ck_assert_double_eq_tol(bytes[0], bytes[1], 0.002 * (double)sc.result.end_ns);
+}
+END_TEST
+
+/* What the caller says of the run is in the file, and a name in .gz packs it. */
+START_TEST(it_says_what_it_is_and_may_be_packed)
+{
+    char packed[64];
+    (void)snprintf(packed, sizeof packed, "%s.gz", path);
+    options.about = "{\"policy\":\"fcfs\"}";
+    simulate("fcfs", "", packed);
+    FILE *f = input_open_any(packed, NULL, &err);
+    ck_assert_ptr_nonnull(f);
+    char *text = input_text_of(f, packed, (size_t)1 << 24, &err);
+    (void)fclose(f);
+    FILE *raw = fopen(packed, "rb");
+    ck_assert_int_eq(fgetc(raw), 0x1f); /* gzip's first byte */
+    (void)fclose(raw);
+    (void)remove(packed);
+    cJSON *root = cJSON_Parse(text);
+    free(text);
+    ck_assert_ptr_nonnull(root);
+    ck_assert_str_eq(text_of(cJSON_GetObjectItem(root, "otherData"), "policy"), "fcfs");
+    cJSON_Delete(root);
+}
+END_TEST
+
 START_TEST(a_file_that_cannot_be_written_is_refused_and_nothing_is_left)
 {
     scenario_init(&sc);
-    ck_assert_ptr_null(timeline_open("no/such/folder/t.json", &sc.machine, &err));
+    ck_assert_ptr_null(timeline_open("no/such/folder/t.json", &sc.machine, &options, &err));
     ck_assert_uint_eq(err.n, 1);
     ck_assert_ptr_nonnull(strstr(err.lines[0], "no/such/folder/t.json"));
     (void)remove(path);
-    struct timeline *t = timeline_open(path, &sc.machine, &err);
+    struct timeline *t = timeline_open(path, &sc.machine, &options, &err);
     ck_assert_ptr_nonnull(t);
     ck_assert_int_eq(timeline_close(t, false, &err), 0); /* a run that failed */
     ck_assert_int_ne(access(path, F_OK), 0);
@@ -454,6 +565,9 @@ static const struct suite_row suite[] = {
     TEST(what_was_stopped_is_marked),
     TEST(counters_tell_what_the_metrics_tell),
     TEST(channels_have_tracks),
+    TEST(a_window_is_a_part_of_the_whole),
+    TEST(launches_alone_keep_the_launches_and_the_traffic),
+    TEST(it_says_what_it_is_and_may_be_packed),
     TEST(a_file_that_cannot_be_written_is_refused_and_nothing_is_left),
 };
 SUITE_MAIN("timeline", suite)

@@ -1,0 +1,51 @@
+#include "experiments/run/about.h"
+
+#include <cjson/cJSON.h>
+
+#include "sim/base/json.h"
+
+static void put(cJSON *o, const char *key, const char *text)
+{
+    if (text != NULL && text[0] != '\0') {
+        cJSON_AddStringToObject(o, key, text);
+    }
+}
+
+cJSON *about_tree(const struct about *a)
+{
+    cJSON *o = cJSON_CreateObject();
+    put(o, "kind", a->kind);
+    put(o, "policy", a->policy != NULL ? a->policy->label : NULL);
+    if (a->config != NULL) {
+        put(o, "soc", a->config->soc.machine.name);
+        put(o, "llm", a->config->llm.name);
+        put(o, "workload", a->trace != NULL || a->policy == NULL ? a->config->workload : NULL);
+    }
+    if (a->trace != NULL) {
+        cJSON_AddNumberToObject(o, "seed", (double)a->seed);
+    }
+    put(o, "command", options_command());
+    put(o, "version", config_version());
+    if (a->trace != NULL && a->policy != NULL && a->policy->ops != NULL) {
+        char fingerprint[CONFIG_FINGERPRINT_BYTES];
+        put(o, "fingerprint",
+            config_fingerprint(a->config, a->policy, a->trace, a->seed, fingerprint,
+                               sizeof fingerprint));
+    }
+    return o;
+}
+
+void about_document(const struct about *a, struct document *d)
+{
+    cJSON *tree = about_tree(a);
+    document_tree(d, "about", tree);
+    cJSON_Delete(tree);
+}
+
+char *about_text(const struct about *a)
+{
+    cJSON *tree = about_tree(a);
+    char *text = json_text(tree, false);
+    cJSON_Delete(tree);
+    return text;
+}

@@ -1,0 +1,26 @@
+/* What a result says of itself before anything else: what it is, of which run, by which command.
+ * Figures and the report page read it (plots/source.h) and name policy, model, machine and workload
+ * by it. */
+#ifndef EXPERIMENTS_RUN_ABOUT_H
+#define EXPERIMENTS_RUN_ABOUT_H
+
+#include "experiments/run/config.h"
+#include "experiments/shell/frame.h"
+
+struct about {
+    const char *kind;                   /* "requests": the word plots/figure.c knows it by */
+    const struct config *config;        /* or NULL: no machine */
+    const struct config_policy *policy; /* or NULL: none, or several that the result names */
+    const struct trace *trace;          /* of the one run; NULL: no run, or many */
+    uint64_t seed;
+};
+
+/* {kind, policy, soc, llm, workload, seed, command, version, fingerprint}, what there is of them.
+ * The caller frees. */
+struct cJSON *about_tree(const struct about *a);
+/* As the member "about" of a document. */
+void about_document(const struct about *a, struct document *d);
+/* As one line of JSON; the caller frees it. */
+char *about_text(const struct about *a);
+
+#endif
