@@ -46,17 +46,11 @@ static int print_result(const struct run_options *o, const struct config *c,
     return status;
 }
 
-static char *about(const char *kind, const struct run_options *o, const struct config *c,
-                   const struct config_policy *p, const struct trace *t)
-{
-    return about_text(&(struct about){kind, c, p, t, o->config.seed});
-}
-
 static struct timeline *open_timeline(const struct run_options *o, const struct config *c,
                                       const struct config_policy *p, const struct trace *t,
                                       struct err *e)
 {
-    char *text = about("timeline", o, c, p, t);
+    char *text = about_text(&(struct about){"timeline", c, p, t, o->config.seed});
     bool launches = o->detail != NULL ? strcmp(o->detail, "launches") == 0 : !(o->to_s > 0.0);
     struct timeline_options to = {.from_ns = units_ns_from_s(o->from_s),
                                   .to_ns = units_ns_from_s(o->to_s),
@@ -99,7 +93,7 @@ static int simulate(const struct run_options *o, const struct config *c,
                    p->ops->name, o->work.time_limit_s);
     worker_limit_self(o->work.time_limit_s, message);
     struct runner_result r;
-    char *requests_about = o->requests != NULL ? about("requests", o, c, p, t) : NULL;
+    char *requests_about = about_comment(&(struct about){"requests", c, p, t, o->config.seed});
     opt.requests_about = requests_about;
     int rc = runner_run(c, p, t, o->config.seed, &opt, &r, e);
     free(requests_about);

@@ -1,8 +1,11 @@
 #include "experiments/run/about.h"
 
 #include <cjson/cJSON.h>
+#include <inttypes.h>
+#include <stdlib.h>
 
 #include "sim/base/json.h"
+#include "sim/base/memory.h"
 
 static void put(cJSON *o, const char *key, const char *text)
 {
@@ -46,6 +49,30 @@ char *about_text(const struct about *a)
 {
     cJSON *tree = about_tree(a);
     char *text = json_text(tree, false);
+    cJSON_Delete(tree);
+    return text;
+}
+
+char *about_comment(const struct about *a)
+{
+    cJSON *tree = about_tree(a);
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = memory_stream(&text, &size);
+    const cJSON *fact;
+    cJSON_ArrayForEach(fact, tree)
+    {
+        (void)fprintf(f, "# %s: ", fact->string);
+        if (cJSON_IsNumber(fact)) {
+            (void)fprintf(f, "%" PRIu64, a->seed);
+        } else {
+            for (const char *c = fact->valuestring; *c != '\0'; c++) {
+                (void)fputc(*c == '"' ? '\'' : (unsigned char)*c < ' ' ? ' ' : *c, f);
+            }
+        }
+        (void)fputc('\n', f);
+    }
+    memory_stream_close(f);
     cJSON_Delete(tree);
     return text;
 }

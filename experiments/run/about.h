@@ -22,5 +22,8 @@ struct cJSON *about_tree(const struct about *a);
 void about_document(const struct about *a, struct document *d);
 /* As one line of JSON; the caller frees it. */
 char *about_text(const struct about *a);
+/* As the lines "# key: value" that a CSV begins with, without double quotes, which readers of CSV
+ * would look into; the caller frees it. */
+char *about_comment(const struct about *a);
 
 #endif

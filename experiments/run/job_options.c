@@ -13,7 +13,8 @@ static void init(void *target)
 #define TIME_LIMIT                                                                                 \
     {                                                                                              \
         .name = "time-limit", .value = "S", .preset = "600", .min = 1.0, .max = 1e7,               \
-        .kind = OPTION_KIND_NUMBER, .aside = true, .offset = OPTION_AT(JOBS, time_limit_s, double),\
+        .kind = OPTION_KIND_NUMBER, .aside = true,                                                 \
+        .offset = OPTION_AT(JOBS, time_limit_s, double),                                           \
         .help = "CPU seconds after which a run is given up"                                        \
     }
 

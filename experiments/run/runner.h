@@ -13,7 +13,7 @@ struct runner_options {
     bool sketch;                /* quantiles within 0.5 %, constant memory */
     double warmup_s;            /* requests that arrive before are not in distributions */
     const char *requests_csv;   /* per-request records, or NULL */
-    const char *requests_about; /* about_text of it, or NULL */
+    const char *requests_about; /* about_comment of it, or NULL */
     FILE *decision_log;         /* or NULL */
     const void *policy_context; /* sched.context, or NULL */
     struct observer *observer;  /* one more, or NULL: timeline, explanation */

@@ -132,8 +132,8 @@ enum metrics_verdict metrics_verdict(const struct metrics *m);
 
 /* Per-request CSV (request_id to state, then prefill_pending_s, prefill_suspended_s,
  * decode_pending_s, client_id, reused_tokens, recomputed_tokens), sorted by request_id, written to
- * a temporary name first. Needs opt.records. about: a JSON object on one line, which becomes the
- * comment "# about {...}" of the first line; NULL: none. 0, or -EINVAL with the reason added. */
+ * a temporary name first. Needs opt.records. about: comment lines to begin
+ * with, which say what run it is; NULL: none. 0, or -EINVAL with the reason added. */
 int metrics_requests_write(struct metrics *m, const char *path, const char *about, struct err *e);
 
 void metric_list_put(struct metric_list *l, double value, const char *fmt, ...)

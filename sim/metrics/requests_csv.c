@@ -105,7 +105,7 @@ int metrics_requests_write(struct metrics *m, const char *path, const char *abou
         qsort(m->records, m->n_records, sizeof *m->records, compare_ids);
     }
     if (about != NULL) {
-        (void)fprintf(f, "# about %s\n", about);
+        (void)fputs(about, f);
     }
     (void)fputs(header, f);
     for (size_t i = 0; i < m->n_records; i++) {

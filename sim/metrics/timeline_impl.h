@@ -34,7 +34,7 @@ struct timeline_lane {
  * the means of the cells are. */
 struct timeline_counter {
     const char *name;
-    const char *keys[2]; /* the second may be NULL */
+    const char *keys[2];                 /* the second may be NULL */
     double value[2], written[2], sum[2]; /* sum: value x ns in the cell of at_ns */
     int64_t at_ns, cell_ns;              /* cell_ns 0: no cells */
     bool any;

@@ -41,7 +41,8 @@ void trace_event_name(struct trace_events *w, const char *name);
 /* A field of the event itself, or of its arguments after trace_args_begin. */
 void trace_text(struct trace_events *w, const char *key, const char *value);
 void trace_number(struct trace_events *w, const char *key, int64_t value);
-void trace_decimal(struct trace_events *w, const char *key, double value); /* up to three decimals */
+void trace_decimal(struct trace_events *w, const char *key,
+                   double value); /* up to three decimals */
 void trace_args_begin(struct trace_events *w);
 void trace_event_end(struct trace_events *w);
 
