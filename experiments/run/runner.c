@@ -18,14 +18,21 @@ static void add_run_metrics(const struct sim_result *s, struct metric_list *out)
     metric_list_put(out, (double)s->decisions, "decisions");
 }
 
-/* A run that failed says what was refused before: often the reason. */
+/* A run that failed says what was refused before: often the reason. The whole is in the scene. */
 static void tell_refusals(struct sim_result *s)
 {
-    char refused[256];
-    if (s->status != 0 &&
-        counters_refused(s->counters, s->counter_first_ns, refused, sizeof refused)[0] != '\0') {
+    char text[RUNNER_REFUSAL_BYTES];
+    const struct sim_refusal *most = NULL;
+    for (uint32_t i = 0; s->status != 0 && i < s->n_refusals; i++) {
+        const struct sim_refusal *x = &s->refusals[i];
+        if (counter_is_refusal(x->counter) && (most == NULL || x->n > most->n)) {
+            most = x;
+        }
+    }
+    if (most != NULL) {
         size_t n = strlen(s->message);
-        (void)snprintf(s->message + n, sizeof s->message - n, "; refused before: %s", refused);
+        (void)snprintf(s->message + n, sizeof s->message - n, "; refused before: %s",
+                       runner_refusal_text(most, text));
     }
 }
 

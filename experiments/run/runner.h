@@ -41,7 +41,15 @@ void runner_result_fini(struct runner_result *r);
 /* The names of all metrics a run on this machine gives, without a run (values are meaningless). */
 void runner_metric_names(const struct config *c, struct metric_list *out);
 
-/* Adds {fingerprint, config, metrics, verdict, audit, warnings, counters}; for people one screen.
+/* "launch 12 times, first at 1.5 s: the pass is over (EINVAL)", and the hook where it is not
+ * schedule. Returns text. */
+#define RUNNER_REFUSAL_BYTES 256
+const char *runner_refusal_text(const struct sim_refusal *x, char text[RUNNER_REFUSAL_BYTES]);
+/* Adds "refused": a row for every kind of action that was refused as wrong. */
+void runner_refusals(const struct sim_result *s, struct document *d);
+
+/* Adds {fingerprint, config, metrics, verdict, audit, warnings, refused, counters}; for people one
+ * screen.
  */
 void runner_document(const struct config *c, const struct config_policy *p, const struct trace *t,
                      uint64_t seed, const struct runner_result *r, struct document *d);

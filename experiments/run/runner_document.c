@@ -97,9 +97,12 @@ static void put_warnings(const struct config *c, const struct runner_result *r, 
              "calibrated for",
              outside, s->kernels);
     }
-    char refused[512];
-    if (counters_refused(s->counters, s->counter_first_ns, refused, sizeof refused)[0] != '\0') {
-        warn(list, "actions of the policy were refused: %s", refused);
+    for (uint32_t i = 0; i < s->n_refusals; i++) {
+        char refused[RUNNER_REFUSAL_BYTES];
+        if (counter_is_refusal(s->refusals[i].counter)) {
+            warn(list, "actions of the policy were refused: %s",
+                 runner_refusal_text(&s->refusals[i], refused));
+        }
     }
     if (r->sketch) {
         warn(list, "quantiles are from a sketch: within 0.5 %%");
@@ -223,6 +226,7 @@ void runner_document(const struct config *c, const struct config_policy *p, cons
     DOCUMENT_VALUES(d, "verdict", verdict);
     put_audit(&r->sim.audit, document_within(d, "audit"));
     put_warnings(c, r, d);
+    runner_refusals(&r->sim, d);
     put_counters(&r->sim, document_within(d, "counters"));
     document_note(d, "\n%s", fingerprint);
 }

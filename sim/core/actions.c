@@ -9,32 +9,52 @@
 #include "sim/core/core.h"
 
 /* One line per action: epoch, instant, action, arguments, result. Policies decide the same way if
- * and only if these lines are the same, so tests compare them. */
+ * and only if these lines are the same, so tests compare them. An action from a hook, which is
+ * refused, says which: "in=pass_done". */
 #define LOG(c, ...)                                                                                \
     do {                                                                                           \
         if ((c)->setup->decision_log != NULL) {                                                    \
-            fprintf((c)->setup->decision_log, "%" PRIu64 " %" PRId64 " ", (c)->sched.epoch,        \
-                    (c)->sched.now_ns);                                                            \
+            log_begin(c);                                                                          \
             fprintf((c)->setup->decision_log, __VA_ARGS__);                                        \
         }                                                                                          \
     } while (0)
 
-/* Notifications only record: an action from one is refused and counted. */
-static bool outside(struct core *c)
+static void log_begin(const struct core *c)
 {
-    if (!c->in_schedule) {
-        core_count(c, COUNTER_OUTSIDE_SCHEDULE);
-    }
-    return !c->in_schedule;
+    fprintf(c->setup->decision_log, "%" PRIu64 " %" PRId64 " ", c->sched.epoch, c->sched.now_ns);
 }
 
-static int acted(struct core *c, int rc)
+/* Notifications only record: an action from one is refused. */
+static bool may_act(struct core *c)
+{
+    if (c->hook != HOOK_SCHEDULE) {
+        (void)core_refuse(c, COUNTER_OUTSIDE_SCHEDULE, -EPERM,
+                          "hooks only record: actions belong in schedule");
+    }
+    return c->hook == HOOK_SCHEDULE;
+}
+
+/* Ends the line that LOG began. */
+static int tell(struct core *c, const char *action, int rc)
+{
+    FILE *log = c->setup->decision_log;
+    if (log != NULL && rc != 0 && c->hook != HOOK_SCHEDULE) {
+        fprintf(log, " in=%s", core_hook_names[c->hook]);
+    }
+    if (log != NULL) {
+        fprintf(log, " = %d\n", rc);
+    }
+    return core_acted(c, action, rc);
+}
+
+/* Of an action that schedule is called again after. */
+static int acted(struct core *c, const char *action, int rc)
 {
     if (rc == 0) {
         c->actions++;
         c->result->decisions++;
     }
-    return rc;
+    return tell(c, action, rc);
 }
 
 /* Annotation noise: the same question gets the same answer, for every policy. It belongs to the
@@ -113,8 +133,9 @@ static int64_t act_oracle(struct sched *s, const struct request *r)
 {
     struct core *c = core_of(s);
     if ((c->setup->policy->flags & POLICY_F_ORACLE) == 0) {
-        core_count(c, COUNTER_ORACLE_REFUSED);
-        return -EPERM;
+        return core_acted(c, "oracle_output_tokens",
+                          core_refuse(c, COUNTER_ORACLE_REFUSED, -EPERM,
+                                      "hidden lengths are for POLICY_F_ORACLE only"));
     }
     return core_request(r)->output_tokens;
 }
@@ -131,10 +152,7 @@ static uint32_t act_draft(struct sched *s, const struct request *r)
 static int act_pass_form(struct sched *s, const struct pass_spec *spec, struct pass **out)
 {
     struct core *c = core_of(s);
-    if (outside(c)) {
-        return -EPERM;
-    }
-    int rc = core_pass_form(c, spec, out);
+    int rc = may_act(c) ? core_pass_form(c, spec, out) : -EPERM;
     if (c->setup->decision_log != NULL) {
         LOG(c, "form fused=%d", spec->fused_layers);
         for (uint32_t i = 0; i < spec->n_segments; i++) {
@@ -142,178 +160,147 @@ static int act_pass_form(struct sched *s, const struct pass_spec *spec, struct p
             fprintf(c->setup->decision_log, " %u:%d:%u",
                     g->request == NULL ? UINT32_MAX : g->request->id, (int)g->role, g->n_tokens);
         }
-        fprintf(c->setup->decision_log, " = %d\n", rc);
     }
-    return acted(c, rc);
+    return acted(c, "form", rc);
 }
 
 static int act_pass_cancel(struct sched *s, struct pass *p)
 {
     struct core *c = core_of(s);
-    if (outside(c)) {
-        return -EPERM;
-    }
     uint32_t id = p == NULL ? 0 : p->id;
-    int rc = core_pass_cancel(c, p);
-    LOG(c, "cancel pass=%u = %d\n", id, rc);
-    return acted(c, rc);
+    int rc = may_act(c) ? core_pass_cancel(c, p) : -EPERM;
+    LOG(c, "cancel pass=%u", id);
+    return acted(c, "cancel", rc);
 }
 
 static int act_launch(struct sched *s, const struct launch_spec *l, const struct launch **out)
 {
     struct core *c = core_of(s);
-    if (outside(c)) {
-        return -EPERM;
-    }
     uint32_t id = l->pass == NULL ? 0 : l->pass->id;
-    int rc = core_launch(c, l, out);
+    int rc = may_act(c) ? core_launch(c, l, out) : -EPERM;
     LOG(c,
-        "launch pass=%u device=%u ops=%u rows=%u yield=%d chunk=%u graph=%u block=%u inflight=%u "
-        "= %d\n",
+        "launch pass=%u device=%u ops=%u rows=%u yield=%d chunk=%u graph=%u block=%u inflight=%u",
         id, l->device, l->n_ops, l->rows, (int)l->yield, l->chunk_rows, l->graph, l->graph_block,
-        l->inflight, rc);
-    return acted(c, rc);
+        l->inflight);
+    return acted(c, "launch", rc);
 }
 
 static int act_preempt(struct sched *s, const struct launch *l, struct preempt_spec how)
 {
     struct core *c = core_of(s);
-    if (outside(c)) {
-        return -EPERM;
-    }
     uint32_t id = l == NULL ? 0 : l->id;
-    int rc = core_preempt(c, l, how);
-    LOG(c, "preempt launch=%u now=%d discard=%d drain=%d = %d\n", id, how.now, how.discard,
-        how.drain, rc);
-    return acted(c, rc);
+    int rc = may_act(c) ? core_preempt(c, l, how) : -EPERM;
+    LOG(c, "preempt launch=%u now=%d discard=%d drain=%d", id, how.now, how.discard, how.drain);
+    return acted(c, "preempt", rc);
 }
 
 static int act_compile(struct sched *s, struct resident_key key)
 {
     struct core *c = core_of(s);
-    if (outside(c)) {
-        return -EPERM;
-    }
-    int rc = core_compile(c, key);
-    LOG(c, "compile %d:%u:%u = %d\n", (int)key.kind, key.a, key.b, rc);
-    return acted(c, rc);
+    int rc = may_act(c) ? core_compile(c, key) : -EPERM;
+    LOG(c, "compile %d:%u:%u", (int)key.kind, key.a, key.b);
+    return acted(c, "compile", rc);
 }
 
 static int act_load(struct sched *s, struct resident_key key, double bytes)
 {
     struct core *c = core_of(s);
-    if (outside(c)) {
-        return -EPERM;
-    }
-    int rc = core_load(c, key, bytes);
-    LOG(c, "load %d:%u:%u bytes=%.0f = %d\n", (int)key.kind, key.a, key.b, bytes, rc);
-    return acted(c, rc);
+    int rc = may_act(c) ? core_load(c, key, bytes) : -EPERM;
+    LOG(c, "load %d:%u:%u bytes=%.0f", (int)key.kind, key.a, key.b, bytes);
+    return acted(c, "load", rc);
 }
 
 static int act_map(struct sched *s, struct resident_key key, double bytes)
 {
     struct core *c = core_of(s);
     int rc = core_map(c, key, bytes);
-    LOG(c, "map %d:%u:%u bytes=%.0f = %d\n", (int)key.kind, key.a, key.b, bytes, rc);
-    return acted(c, rc);
+    LOG(c, "map %d:%u:%u bytes=%.0f", (int)key.kind, key.a, key.b, bytes);
+    return acted(c, "map", rc);
 }
 
 static int act_graph(struct sched *s, uint8_t version, struct graph_shape shape)
 {
     struct core *c = core_of(s);
     int rc = core_graph(c, version, shape);
-    LOG(c, "graph version=%u rows=%u blocks=%u = %d\n", version, shape.rows, shape.n_blocks, rc);
-    return acted(c, rc);
+    LOG(c, "graph version=%u rows=%u blocks=%u", version, shape.rows, shape.n_blocks);
+    return acted(c, "graph", rc);
 }
 
 static int act_resident_evict(struct sched *s, struct resident_key key)
 {
     struct core *c = core_of(s);
-    if (outside(c)) {
-        return -EPERM;
-    }
-    int rc = core_resident_evict(c, key);
-    LOG(c, "drop %d:%u:%u = %d\n", (int)key.kind, key.a, key.b, rc);
-    return acted(c, rc);
+    int rc = may_act(c) ? core_resident_evict(c, key) : -EPERM;
+    LOG(c, "drop %d:%u:%u", (int)key.kind, key.a, key.b);
+    return acted(c, "drop", rc);
 }
 
 static int act_kv_move(struct sched *s, struct kv_part part, enum kv_place to)
 {
     struct core *c = core_of(s);
-    if (outside(c)) {
-        return -EPERM;
-    }
-    int rc = core_kv_move(c, part, to);
-    if (rc != 0) {
-        core_count(c, COUNTER_EVICT_REFUSED);
-    }
+    int rc = may_act(c) ? core_kv_move(c, part, to) : -EPERM;
     if (part.of_session) {
-        LOG(c, "kv session=%u to=%d = %d\n", part.session_id, (int)to, rc);
+        LOG(c, "kv session=%u to=%d", part.session_id, (int)to);
     } else {
-        LOG(c, "kv request=%u from=%u to=%d = %d\n",
-            part.request == NULL ? UINT32_MAX : part.request->id, part.from_token, (int)to, rc);
+        LOG(c, "kv request=%u from=%u to=%d", part.request == NULL ? UINT32_MAX : part.request->id,
+            part.from_token, (int)to);
     }
-    return acted(c, rc);
+    return acted(c, "kv", rc);
 }
 
 /* Not an "action" for the fixed point: a policy may re-arm a timer in every call. */
 static int act_set_timer(struct sched *s, int64_t at_ns)
 {
     struct core *c = core_of(s);
-    if (outside(c)) {
-        return -EPERM;
+    int rc = may_act(c) ? 0 : -EPERM;
+    if (rc == 0 && at_ns < s->now_ns) {
+        rc = core_refuse(c, COUNTER_TIMER_REFUSED, -EINVAL, "the instant has passed");
     }
-    int rc = at_ns < s->now_ns ? -EINVAL : 0;
-    if (rc != 0) {
-        core_count(c, COUNTER_TIMER_REFUSED);
-    } else {
+    if (rc == 0) {
         c->exec_ops->timer(c->exec, at_ns);
     }
-    LOG(c, "timer at=%" PRId64 " = %d\n", at_ns, rc);
-    return rc;
+    LOG(c, "timer at=%" PRId64, at_ns);
+    return tell(c, "timer", rc);
 }
 
 static int occupy(struct core *c, uint8_t device, int64_t until_ns)
 {
     if (device >= c->setup->machine->n_devices || until_ns <= c->sched.now_ns) {
-        return -EINVAL;
+        return core_refuse(c, COUNTER_LAUNCH_BAD_SPAN, -EINVAL,
+                           "the machine has no such device, or the instant has passed");
     }
     if (c->exec_ops->occupy == NULL) {
-        return -EPERM;
+        return core_refuse(c, COUNTER_LAUNCH_UNSUPPORTED, -EPERM,
+                           "devices of this executor run passes only");
     }
     int rc = c->exec_ops->occupy(c->exec, device, until_ns);
-    if (rc != 0) {
-        core_count(c, COUNTER_LAUNCH_DEVICE_BUSY);
-    }
-    return rc;
+    return rc == 0 ? 0 : core_refuse(c, COUNTER_LAUNCH_DEVICE_BUSY, rc, "the device is not idle");
 }
 
 static int act_occupy(struct sched *s, uint8_t device, int64_t until_ns)
 {
     struct core *c = core_of(s);
-    if (outside(c)) {
-        return -EPERM;
-    }
-    int rc = occupy(c, device, until_ns);
-    LOG(c, "occupy device=%u until=%" PRId64 " = %d\n", device, until_ns, rc);
-    return acted(c, rc);
+    int rc = may_act(c) ? occupy(c, device, until_ns) : -EPERM;
+    LOG(c, "occupy device=%u until=%" PRId64, device, until_ns);
+    return acted(c, "occupy", rc);
 }
 
-static int act_shed(struct sched *s, const struct request *pub)
+static int shed(struct core *c, struct full_request *r)
+{
+    if (r == NULL || !r->alive || r->pub.pass != NULL || r->kv_moving) {
+        return core_refuse(c, COUNTER_SHED_REFUSED, -EINVAL,
+                           "the request has left, is in a pass, or its KV is on its way");
+    }
+    core_request_leave(c, r, REQUEST_STATE_SHED);
+    return 0;
+}
+
+static int act_shed(struct sched *s, const struct request *r)
 {
     struct core *c = core_of(s);
-    if (outside(c)) {
-        return -EPERM;
-    }
-    struct full_request *r = core_request(pub);
-    bool ok = r != NULL && r->alive && r->pub.pass == NULL && !r->kv_moving;
-    if (ok) {
-        core_request_leave(c, r, REQUEST_STATE_SHED);
-    } else {
-        core_count(c, COUNTER_SHED_REFUSED);
-    }
-    LOG(c, "shed request=%u = %d\n", pub == NULL ? UINT32_MAX : pub->id, ok ? 0 : -EINVAL);
-    return acted(c, ok ? 0 : -EINVAL);
+    uint32_t id = r == NULL ? UINT32_MAX : r->id;
+    int rc = may_act(c) ? shed(c, core_request(r)) : -EPERM;
+    LOG(c, "shed request=%u", id);
+    return acted(c, "shed", rc);
 }
 
 static int act_note(struct sched *s, const char *name, uint64_t add)

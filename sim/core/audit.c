@@ -48,28 +48,3 @@ void core_audit(struct core *c, int64_t end_ns)
                   a->energy_integral_j, a->energy_sum_j, a->double_bookings);
     }
 }
-
-void core_dump(struct core *c)
-{
-    if (c->setup->policy->dump != NULL && c->setup->decision_log != NULL) {
-        fputs("dump:\n", c->setup->decision_log);
-        c->setup->policy->dump(&c->sched, c->setup->decision_log);
-    }
-}
-
-void core_stall(struct core *c)
-{
-    char says[256] = "";
-    FILE *f = c->setup->policy->dump == NULL ? NULL : fmemopen(says, sizeof says, "w");
-    if (f != NULL) {
-        c->setup->policy->dump(&c->sched, f);
-        (void)fclose(f);
-        says[strcspn(says, "\n")] = '\0';
-    }
-    core_fail(c, -ETIMEDOUT,
-              "stalled: %" PRIu64
-              " requests live (first: request %u), nothing on any device and no "
-              "event to come%s%s",
-              c->n_live, c->live_head->pub.id, says[0] == '\0' ? "" : "; the policy says: ", says);
-    core_dump(c);
-}

@@ -163,17 +163,18 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
     if (p->state_size_bytes > 0) {
         c->sched.state = arena_alloc(&c->arena, p->state_size_bytes);
     }
-    c->in_init = true;
+    c->hook = HOOK_INIT;
     rc = p->init == NULL ? 0 : p->init(&c->sched);
-    c->in_init = false;
+    c->hook = HOOK_NONE;
     return rc == 0 ? 0 : core_fail(c, rc, "init failed: %s", init_failure(rc));
 }
 
 void core_fini(struct core *c)
 {
-    if (c->setup->policy->exit != NULL && c->sched.api != NULL) {
-        c->setup->policy->exit(&c->sched);
+    if (c->sched.api != NULL) {
+        CORE_HOOK(c, HOOK_EXIT, exit, &c->sched);
     }
+    free(c->residents.buckets);
     free(c->cold);
     arena_fini(&c->arena);
 }
@@ -265,7 +266,6 @@ void core_request_arrives(struct core *c, uint32_t row, uint32_t cold)
     }
     c->n_live++;
     c->result->audit.arrived++;
-    const struct policy_ops *p = c->setup->policy;
     CORE_OBSERVE(c, request_arrived, c->sched.now_ns, &r->pub);
     uint64_t capacity = kv_most_tokens(c);
     if ((uint64_t)t->input_tokens + t->output_tokens > capacity) {
@@ -275,7 +275,7 @@ void core_request_arrives(struct core *c, uint32_t row, uint32_t cold)
                   r->pub.id, t->input_tokens + t->output_tokens, capacity,
                   c->kv_blocks_mapped > 0 ? " beside the graphs mapped at the start" : "");
     }
-    p->request_arrived(&c->sched, &r->pub);
+    CORE_HOOK(c, HOOK_REQUEST_ARRIVED, request_arrived, &c->sched, &r->pub);
 }
 
 /* The session's next turn and when it is due; TRACE_NO_ROW when it would come after its session's
@@ -348,9 +348,7 @@ void core_request_cancel(struct core *c, struct full_request *r)
         return;
     }
     core_request_leave(c, r, REQUEST_STATE_SHED);
-    if (c->setup->policy->request_cancelled != NULL) {
-        c->setup->policy->request_cancelled(&c->sched, &r->pub);
-    }
+    CORE_HOOK(c, HOOK_REQUEST_CANCELLED, request_cancelled, &c->sched, &r->pub);
 }
 
 void core_timer(struct core *c)
@@ -369,14 +367,10 @@ void core_kv_moved(struct core *c, struct full_request *r, bool in)
     } else {
         r->pub.kv_swapped = false;
     }
-    if (c->setup->policy->kv_moved != NULL) {
-        c->setup->policy->kv_moved(&c->sched, &r->pub);
-    }
+    CORE_HOOK(c, HOOK_KV_MOVED, kv_moved, &c->sched, &r->pub);
     if (r->cancel_pending) {
         core_request_leave(c, r, REQUEST_STATE_SHED);
-        if (c->setup->policy->request_cancelled != NULL) {
-            c->setup->policy->request_cancelled(&c->sched, &r->pub);
-        }
+        CORE_HOOK(c, HOOK_REQUEST_CANCELLED, request_cancelled, &c->sched, &r->pub);
     }
 }
 
@@ -412,9 +406,7 @@ int core_schedule(struct core *c)
     for (uint32_t round = 0; round < SCHEDULE_MAX_ROUNDS; round++) {
         c->actions = 0;
         core_count(c, COUNTER_SCHEDULE_ROUNDS);
-        c->in_schedule = true;
-        c->setup->policy->schedule(&c->sched);
-        c->in_schedule = false;
+        CORE_HOOK(c, HOOK_SCHEDULE, schedule, &c->sched);
         if (c->result->status != 0) {
             return c->result->status;
         }

@@ -71,16 +71,22 @@ struct full_launch {
     struct resident *pin; /* kept in memory while the launch lives, or NULL */
 };
 
+/* Stays where it is while it is used: executors and launches point to it. */
 struct resident {
     struct resident_key key;
+    struct resident *next; /* in its bucket, or of the absent ones */
     enum resident_state state;
     double bytes;
     uint32_t pins;
-    bool cancelled; /* evicted while pending: dropped when it completes */
-    void *exec;     /* the executor's, while pending */
+    void *exec; /* the executor's, while pending */
 };
 
-#define CORE_MAX_RESIDENTS 256
+/* Those there are, by key. */
+struct residents {
+    struct resident **buckets; /* owned; n_buckets of them, a power of two */
+    uint32_t n_buckets, n;
+    struct resident *absent; /* to be used again */
+};
 
 /* KV of a finished turn, kept for the session's next one. */
 enum cold_state { COLD_CACHED, COLD_PINNED, COLD_MOVING, COLD_SWAPPED, COLD_GONE };
@@ -130,6 +136,23 @@ struct executor_ops {
     void (*pass_cancelled)(void *exec, struct full_pass *p);
 };
 
+/* What of a policy is running. */
+enum core_hook {
+    HOOK_NONE,
+    HOOK_INIT, /* what was there before the run is declared */
+    HOOK_EXIT,
+    HOOK_REQUEST_ARRIVED,
+    HOOK_LAUNCH_DONE,
+    HOOK_PASS_DONE,
+    HOOK_RESIDENT_READY,
+    HOOK_KV_MOVED,
+    HOOK_REQUEST_CANCELLED,
+    HOOK_SCHEDULE, /* actions are allowed */
+    HOOK_DUMP,
+    HOOK_COUNT
+};
+extern const char *const core_hook_names[HOOK_COUNT];
+
 struct core {
     const struct sim_setup *setup;
     struct sim_result *result;
@@ -153,8 +176,7 @@ struct core {
     uint32_t cold_cap, cold_free;
     struct cold_list cold_cached, cold_held; /* held: pinned, moving, swapped */
 
-    struct resident residents[CORE_MAX_RESIDENTS];
-    uint32_t n_residents;
+    struct residents residents;
     double resident_bytes;
     bool weights_mapped; /* residents that were mapped are the weights: not both count */
     double memory_bytes; /* for weights, residents and KV together */
@@ -165,9 +187,16 @@ struct core {
     double area_request_ns; /* integral of requests in system */
     double sojourn_ns;      /* sum over departed of time in system */
     uint32_t actions;       /* accepted in the current schedule call */
-    bool in_schedule;       /* actions are allowed */
-    bool in_init;           /* what was there before the run is declared */
     struct graph_shape graphs[GRAPH_VERSIONS + 1]; /* by version; rows 0: nothing was said of it */
+    enum core_hook hook;                           /* of the policy, that is running */
+    /* The last action that was accepted, and the last that was refused and why. */
+    struct core_decision {
+        const char *action; /* NULL: none */
+        int64_t at_ns;
+    } last[2];
+    const struct sim_refusal *last_refusal;
+    enum counter refused_as; /* by the action that is being tried */
+    const char *refused_why;
     /* Changes that a policy can see: so far, and those that it has seen. */
     uint64_t news, news_seen;
 };
@@ -229,7 +258,8 @@ struct full_request *core_request_find(struct core *c, uint32_t id);
 /* Closes the books at end_ns: counts who is left, takes Little's law, and fails a run that does not
  * add up. The executor fills its own fields of the audit (energy, DDR, bookings) before. */
 void core_audit(struct core *c, int64_t end_ns);
-/* Says in the decision log what a policy that got stuck was thinking. */
+/* Of a run that failed in its middle: fills the result's scene, and says in the decision log what
+ * the policy was thinking. */
 void core_dump(struct core *c);
 /* Fails the run: requests wait and nothing will ever happen. With the first line of the dump. */
 void core_stall(struct core *c);
@@ -270,8 +300,17 @@ int core_preempt(struct core *c, const struct launch *l, struct preempt_spec how
 void core_pass_complete(struct core *c, struct full_pass *p);
 void core_request_leave(struct core *c, struct full_request *r, enum request_state state);
 
+/* What is refused (refuse.c). An action that fails says so by this: it counts, and remembers the
+ * reason (a static clause) for core_acted. Returns status. */
+int core_refuse(struct core *c, enum counter which, int status, const char *why);
+/* Every action ends here: counts it, remembers it, tells refusals by their kind. Returns rc. */
+int core_acted(struct core *c, const char *action, int rc);
+
 /* Residents (resident.c). */
 struct resident *resident_find(struct core *c, struct resident_key key);
+/* The next one after r in no order that means anything; NULL begins, and ends. O(buckets) in all.
+ */
+struct resident *resident_next(const struct core *c, const struct resident *r);
 int core_compile(struct core *c, struct resident_key key);
 int core_load(struct core *c, struct resident_key key, double bytes);
 int core_map(struct core *c, struct resident_key key, double bytes);
@@ -295,10 +334,19 @@ static inline void core_progress(struct core *c)
 
 static inline void core_count(struct core *c, enum counter which)
 {
-    if (c->result->counters[which]++ == 0) {
-        c->result->counter_first_ns[which] = c->sched.now_ns;
-    }
+    c->result->counters[which]++;
 }
+
+/* Calls a hook of the policy, if it has it. */
+#define CORE_HOOK(c, which, h, ...)                                                                \
+    do {                                                                                           \
+        if ((c)->setup->policy->h != NULL) {                                                       \
+            enum core_hook outer = (c)->hook;                                                      \
+            (c)->hook = (which);                                                                   \
+            (c)->setup->policy->h(__VA_ARGS__);                                                    \
+            (c)->hook = outer;                                                                     \
+        }                                                                                          \
+    } while (0)
 
 /* Calls hook h of every observer that has it. */
 #define CORE_OBSERVE(c, h, ...)                                                                    \

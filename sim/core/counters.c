@@ -1,10 +1,5 @@
 #include "sim/core/counters.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
-#include "sim/base/units.h"
-
 const char *const counter_names[COUNTER_COUNT] = {
     [COUNTER_LAUNCH_DEVICE_BUSY] = "launch_device_busy",
     [COUNTER_LAUNCH_BAD_SPAN] = "launch_bad_span",
@@ -39,19 +34,4 @@ bool counter_is_refusal(enum counter which)
 {
     return which <= COUNTER_OUTSIDE_SCHEDULE && which != COUNTER_PASS_NO_MEMORY &&
            which != COUNTER_PASS_CANCELLED;
-}
-
-const char *counters_refused(const uint64_t *counts, const int64_t *first_ns, char *buf,
-                             size_t size)
-{
-    size_t used = 0;
-    buf[0] = '\0';
-    for (int i = 0; i < COUNTER_COUNT && used < size; i++) {
-        if (counter_is_refusal((enum counter)i) && counts[i] > 0) {
-            used += (size_t)snprintf(
-                buf + used, size - used, "%s%s %" PRIu64 " times, first at %.6g s",
-                used > 0 ? "; " : "", counter_names[i], counts[i], units_s_from_ns(first_ns[i]));
-        }
-    }
-    return buf;
 }

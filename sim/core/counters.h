@@ -4,8 +4,6 @@
 #define SIM_CORE_COUNTERS_H
 
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 enum counter {
     COUNTER_LAUNCH_DEVICE_BUSY,      /* launch on a device without a free slot */
@@ -43,9 +41,5 @@ extern const char *const counter_names[COUNTER_COUNT]; /* "launch_device_busy", 
 /* Is it a count of actions that were refused as wrong? KV that ran out is none: to ask is how a
  * policy finds out. */
 bool counter_is_refusal(enum counter which);
-/* "launch_bad_span 12 times, first at 1.5 s; ..." of the refusals counted; "" without any. Returns
- * buf. */
-const char *counters_refused(const uint64_t *counts, const int64_t *first_ns, char *buf,
-                             size_t size);
 
 #endif

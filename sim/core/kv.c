@@ -278,13 +278,18 @@ static int request_transfer(struct core *c, struct full_request *r, enum counter
     return 0;
 }
 
+static int refuse(struct core *c, int status, const char *why)
+{
+    return core_refuse(c, COUNTER_EVICT_REFUSED, status, why);
+}
+
 static int request_read_back(struct core *c, struct full_request *r)
 {
     if (!r->pub.kv_swapped || r->kv_moving) {
-        return -EINVAL;
+        return refuse(c, -EINVAL, "the request's KV is not on flash, or is on its way");
     }
     if (kv_reserve(c, r, 0) != 0) {
-        return -ENOMEM;
+        return refuse(c, -ENOMEM, "not enough free KV to read it back");
     }
     return request_transfer(c, r, COUNTER_KV_SWAP_INS, true);
 }
@@ -292,9 +297,15 @@ static int request_read_back(struct core *c, struct full_request *r)
 /* What a live request loses against its will counts as a preemption of it. */
 static int request_evict(struct core *c, struct full_request *r, uint32_t keep, enum kv_place to)
 {
-    if (r->pub.pass != NULL || r->kv_moving || r->pub.kv_swapped || keep >= r->pub.kv_tokens ||
-        (to == KV_FLASH && keep > 0)) {
-        return -EINVAL;
+    if (r->pub.pass != NULL) {
+        return refuse(c, -EINVAL, "the request is in a pass");
+    }
+    if (r->kv_moving || r->pub.kv_swapped) {
+        return refuse(c, -EINVAL, "the request's KV is on flash already, or on its way");
+    }
+    if (keep >= r->pub.kv_tokens || (to == KV_FLASH && keep > 0)) {
+        return refuse(c, -EINVAL,
+                      "nothing would be moved, or a part to flash: KV goes there whole");
     }
     kv_prefix_used(c, r);
     r->pub.preemptions++;
@@ -315,14 +326,14 @@ static int session_move(struct core *c, uint32_t session_id, enum kv_place to)
     uint32_t i = cold_find(c, &c->cold_cached, session_id);
     i = i != KV_NO_COLD ? i : cold_find(c, &c->cold_held, session_id);
     if (i == KV_NO_COLD) {
-        return -ENOENT;
+        return refuse(c, -ENOENT, "the session has no KV between two turns");
     }
     struct cold_kv *k = &c->cold[i];
     bool same =
         (to == KV_CACHE && k->state == COLD_CACHED) || (to == KV_MEMORY && k->state == COLD_PINNED);
     /* What is on flash stays there until its turn comes and asks for it. */
     if (same || k->state == COLD_MOVING || (k->state == COLD_SWAPPED && to != KV_NOWHERE)) {
-        return -EALREADY;
+        return refuse(c, -EALREADY, "the session's KV is there already, or on its way to flash");
     }
     if (to == KV_NOWHERE) {
         cold_drop(c, i);
@@ -343,17 +354,19 @@ static int session_move(struct core *c, uint32_t session_id, enum kv_place to)
 int core_kv_move(struct core *c, struct kv_part part, enum kv_place to)
 {
     if ((c->exec_ops->caps & c->setup->caps & CAP_KV_MOVE) == 0) {
-        return -EPERM;
+        return refuse(c, -EPERM, "this executor does not move KV");
     }
     if (to > KV_NOWHERE) {
-        return -EINVAL;
+        return refuse(c, -EINVAL, "there is no such place");
     }
     if (part.of_session) {
         return session_move(c, part.session_id, to);
     }
     struct full_request *r = core_request(part.request);
     if (r == NULL || !r->alive || to == KV_CACHE) {
-        return -EINVAL;
+        return refuse(c, -EINVAL,
+                      to == KV_CACHE ? "cache is for what a session's last turn left"
+                                     : "the request has left, or there is none");
     }
     return to == KV_MEMORY ? request_read_back(c, r) : request_evict(c, r, part.from_token, to);
 }

@@ -15,12 +15,6 @@ static struct full_launch *launch_new(struct core *c)
     return l;
 }
 
-static int refuse(struct core *c, enum counter which, int status)
-{
-    core_count(c, which);
-    return status;
-}
-
 /* Can this device run ops [op, end) of the pass at all? Finds the resident it must pin. */
 static int launch_supported(struct core *c, const struct launch_spec *spec, uint32_t end,
                             struct resident **pin)
@@ -29,9 +23,13 @@ static int launch_supported(struct core *c, const struct launch_spec *spec, uint
     const struct device *d = &c->setup->machine->devices[spec->device];
     uint32_t caps = c->exec_ops->caps & c->setup->caps;
     bool whole = p->op == 0 && end == p->n_ops;
-    if ((!whole && (caps & CAP_SPANS) == 0) ||
-        (spec->yield == YIELD_KERNEL && (caps & CAP_YIELD_KERNEL) == 0)) {
-        return refuse(c, COUNTER_LAUNCH_UNSUPPORTED, -EPERM);
+    if (!whole && (caps & CAP_SPANS) == 0) {
+        return core_refuse(c, COUNTER_LAUNCH_UNSUPPORTED, -EPERM,
+                           "this executor launches whole passes only");
+    }
+    if (spec->yield == YIELD_KERNEL && (caps & CAP_YIELD_KERNEL) == 0) {
+        return core_refuse(c, COUNTER_LAUNCH_UNSUPPORTED, -EPERM,
+                           "this executor does not yield between kernels");
     }
     bool has_attention = p->fused_layers;
     for (uint32_t op = p->op; op < end && op < p->op + p->layer.n && !has_attention; op++) {
@@ -41,7 +39,9 @@ static int launch_supported(struct core *c, const struct launch_spec *spec, uint
         /* A static attention kernel is compiled for one prompt length; decode has none. */
         const struct segment *s = &p->segments[0];
         if (p->n_segments != 1 || s->role != SEGMENT_PREFILL) {
-            return refuse(c, COUNTER_LAUNCH_UNSUPPORTED, -EPERM);
+            return core_refuse(c, COUNTER_LAUNCH_UNSUPPORTED, -EPERM,
+                               "attention of this device is compiled for one prompt: no decode, "
+                               "no batch");
         }
         struct resident_key key = {RESIDENT_COMPILED_ATTENTION, request_prefill_target(s->request),
                                    0};
@@ -49,7 +49,8 @@ static int launch_supported(struct core *c, const struct launch_spec *spec, uint
     } else if (spec->graph > 0) {
         bool said = spec->graph <= GRAPH_VERSIONS && c->graphs[spec->graph].rows > 0;
         if (said && spec->chunk_rows != c->graphs[spec->graph].rows) {
-            return refuse(c, COUNTER_LAUNCH_BAD_SPAN, -EINVAL);
+            return core_refuse(c, COUNTER_LAUNCH_BAD_SPAN, -EINVAL,
+                               "chunk_rows are not the rows that init said of its graph");
         }
         *pin = resident_find(
             c, (struct resident_key){RESIDENT_GRAPH_BLOCK, spec->graph_block, spec->graph});
@@ -57,45 +58,77 @@ static int launch_supported(struct core *c, const struct launch_spec *spec, uint
         return 0;
     }
     if (*pin == NULL || (*pin)->state != RESIDENT_READY) {
-        return refuse(c, COUNTER_LAUNCH_MISSING_RESIDENT, -ENOENT);
+        return core_refuse(c, COUNTER_LAUNCH_MISSING_RESIDENT, -ENOENT,
+                           spec->graph > 0 ? "its graph block is not ready"
+                                           : "no attention was compiled for this prompt's length");
     }
     return 0;
+}
+
+static int bad_span(struct core *c, int status, const char *why)
+{
+    return core_refuse(c, COUNTER_LAUNCH_BAD_SPAN, status, why);
+}
+
+/* Is it a launch at all, whatever the devices can do? */
+static int span_check(struct core *c, const struct launch_spec *spec)
+{
+    const struct pass *p = spec->pass;
+    if (p == NULL || (p->state != PASS_STATE_READY && p->state != PASS_STATE_RUNNING)) {
+        return bad_span(c, -EINVAL, "the pass is over, or there is none");
+    }
+    if (spec->device >= c->setup->machine->n_devices) {
+        return bad_span(c, -EINVAL, "the machine has no such device");
+    }
+    if (p->op >= p->n_ops) {
+        return bad_span(c, -EINVAL,
+                        "all its ops are done: pass_done comes when the host has sampled");
+    }
+    if (spec->yield > YIELD_PASS) {
+        return bad_span(c, -EINVAL, "there is no such yield point");
+    }
+    if (p->rows_todo == 0) {
+        return bad_span(c, -EBUSY, "all rows of the pass's op are on devices already");
+    }
+    if (spec->rows == 0 || spec->rows > p->rows_todo) {
+        return bad_span(c, -EINVAL, "rows must be from 1 to those the op has left");
+    }
+    if (spec->n_ops == 0 || spec->n_ops > p->n_ops - p->op) {
+        return bad_span(c, -EINVAL, "n_ops must be from 1 to those the pass has left");
+    }
+    if (spec->n_ops > 1 && (spec->rows < p->rows_todo || p->rows_active > 0)) {
+        return bad_span(c, -EINVAL, "a launch of some rows is of one op only");
+    }
+    return spec->inflight > 0 ? 0 : bad_span(c, -EINVAL, "inflight must be at least 1");
 }
 
 int core_launch(struct core *c, const struct launch_spec *spec, const struct launch **out)
 {
     struct pass *p = spec->pass;
-    if (p == NULL || (p->state != PASS_STATE_READY && p->state != PASS_STATE_RUNNING) ||
-        spec->device >= c->setup->machine->n_devices || p->op >= p->n_ops ||
-        spec->yield > YIELD_PASS) {
-        return refuse(c, COUNTER_LAUNCH_BAD_SPAN, -EINVAL);
+    int rc = span_check(c, spec);
+    if (rc != 0) {
+        return rc;
     }
     uint32_t rows = spec->rows;
-    if (rows == 0 || rows > p->rows_todo) {
-        return refuse(c, COUNTER_LAUNCH_BAD_SPAN, p->rows_todo == 0 ? -EBUSY : -EINVAL);
-    }
-    uint32_t left = p->n_ops - p->op;
     uint32_t n_ops = spec->n_ops;
-    bool whole_op = rows == p->rows_todo && p->rows_active == 0;
-    if (n_ops == 0 || n_ops > left || (n_ops > 1 && !whole_op) || spec->inflight == 0) {
-        return refuse(c, COUNTER_LAUNCH_BAD_SPAN, -EINVAL);
-    }
     if (rows < pass_op_rows(p, p->op) &&
         (c->exec_ops->caps & c->setup->caps & CAP_ROW_SPLIT) == 0) {
-        return refuse(c, COUNTER_LAUNCH_UNSUPPORTED, -EPERM);
+        return core_refuse(c, COUNTER_LAUNCH_UNSUPPORTED, -EPERM,
+                           "this executor does not split the rows of an op");
     }
     if (spec->inflight > 1 && (c->exec_ops->caps & c->setup->caps & CAP_INFLIGHT) == 0) {
         core_fail(c, -EINVAL,
                   "launches with %u kernels in flight, and devices of this executor take one at a "
                   "time (inflight=1)",
                   spec->inflight);
-        return refuse(c, COUNTER_LAUNCH_UNSUPPORTED, -EPERM);
+        return core_refuse(c, COUNTER_LAUNCH_UNSUPPORTED, -EPERM,
+                           "devices of this executor take one kernel at a time");
     }
     if (c->exec_ops->free_slots(c->exec, spec->device) == 0) {
-        return refuse(c, COUNTER_LAUNCH_DEVICE_BUSY, -EBUSY);
+        return core_refuse(c, COUNTER_LAUNCH_DEVICE_BUSY, -EBUSY, "the device has no free slot");
     }
     struct resident *pin = NULL;
-    int rc = launch_supported(c, spec, p->op + n_ops, &pin);
+    rc = launch_supported(c, spec, p->op + n_ops, &pin);
     if (rc != 0) {
         return rc;
     }
@@ -231,9 +264,7 @@ void core_launch_ended(struct core *c, struct full_launch *l, enum launch_outcom
         p->pub.state = PASS_STATE_READY;
     }
     CORE_OBSERVE(c, launch_ended, c->sched.now_ns, &l->pub, solo_ns, lost_ns);
-    if (c->setup->policy->launch_done != NULL) {
-        c->setup->policy->launch_done(&c->sched, &l->pub);
-    }
+    CORE_HOOK(c, HOOK_LAUNCH_DONE, launch_done, &c->sched, &l->pub);
     l->next_free = c->dead_launches;
     c->dead_launches = l;
     if (p->pub.op == p->pub.n_ops && p->pub.n_launches == 0) {
@@ -247,21 +278,26 @@ int core_preempt(struct core *c, const struct launch *pub, struct preempt_spec h
     struct full_launch *l = (struct full_launch *)(uintptr_t)pub;
     bool contradict = how.now ? how.drain : how.discard;
     if (l == NULL || pub->state == LAUNCH_STATE_ENDED || contradict) {
-        return refuse(c, COUNTER_PREEMPT_REFUSED, -EINVAL);
+        return core_refuse(c, COUNTER_PREEMPT_REFUSED, -EINVAL,
+                           contradict ? "these facts of a stop do not go together"
+                                      : "the launch is over, or there is none");
     }
     if (pub->stop_requested && !how.now) {
-        return refuse(c, COUNTER_PREEMPT_REFUSED, -EALREADY);
+        return core_refuse(c, COUNTER_PREEMPT_REFUSED, -EALREADY, "it was asked to stop already");
     }
     const struct device *d = &c->setup->machine->devices[pub->device];
     bool suspends = d->can_suspend && (c->exec_ops->caps & c->setup->caps & CAP_SUSPEND) != 0;
     if (how.now && (how.discard ? !d->can_reset : !suspends)) {
-        return refuse(c, COUNTER_PREEMPT_REFUSED, -EPERM);
+        return core_refuse(c, COUNTER_PREEMPT_REFUSED, -EPERM,
+                           how.discard ? "the device cannot reset" : "the device cannot suspend");
     }
     if (pub->state == LAUNCH_STATE_QUEUED && (!d->can_withdraw || how.drain)) {
-        return refuse(c, COUNTER_PREEMPT_REFUSED, -EPERM);
+        return core_refuse(c, COUNTER_PREEMPT_REFUSED, -EPERM,
+                           "it has not begun, and the device does not take back what it was given");
     }
     l->pub.stop_requested = true;
     core_count(c, COUNTER_PREEMPT_ASKED);
     CORE_OBSERVE(c, preempt_asked, c->sched.now_ns, &l->pub);
-    return c->exec_ops->stop(c->exec, l, how);
+    int rc = c->exec_ops->stop(c->exec, l, how);
+    return rc == 0 ? 0 : core_refuse(c, COUNTER_PREEMPT_REFUSED, rc, "the executor cannot stop it");
 }

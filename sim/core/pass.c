@@ -29,22 +29,40 @@ static struct full_pass *pass_new(struct core *c, uint32_t n_segments)
     return p;
 }
 
-static bool segment_ok(const struct segment *s)
+/* Why a pass cannot have such a segment; NULL: it can. */
+static const char *segment_fault(const struct segment *s)
 {
     const struct full_request *r = core_request(s->request);
-    if (r == NULL || !r->alive || r->pub.pass != NULL || r->pub.kv_swapped || r->kv_moving ||
-        s->n_tokens == 0) {
-        return false;
+    if (r == NULL || !r->alive) {
+        return "the request has left, or there is none";
+    }
+    if (r->pub.pass != NULL) {
+        return "the request is in a pass already";
+    }
+    if (r->pub.kv_swapped || r->kv_moving) {
+        return "the request's KV is on flash, or on its way";
+    }
+    if (s->n_tokens == 0) {
+        return "a segment without tokens";
     }
     switch (s->role) {
     case SEGMENT_PREFILL:
-        return r->pub.state == REQUEST_STATE_QUEUED && s->n_tokens <= request_prefill_left(&r->pub);
+        return r->pub.state != REQUEST_STATE_QUEUED ? "prefill of a request that decodes already"
+               : s->n_tokens > request_prefill_left(&r->pub)
+                   ? "more tokens than are left to prefill (request_prefill_left)"
+                   : NULL;
     case SEGMENT_DECODE:
-        return r->pub.state == REQUEST_STATE_DECODE && s->n_tokens == 1;
     case SEGMENT_VERIFY:
-        return r->pub.state == REQUEST_STATE_DECODE;
+        return r->pub.state != REQUEST_STATE_DECODE ? "decode of a request whose prompt is not done"
+               : s->role == SEGMENT_DECODE && s->n_tokens != 1 ? "a decode segment has one token"
+                                                               : NULL;
     }
-    return false;
+    return "there is no such role";
+}
+
+static bool segment_ok(const struct segment *s)
+{
+    return segment_fault(s) == NULL;
 }
 
 /* Adds one segment to the shape of its pass. */
@@ -108,25 +126,25 @@ int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **o
     bool bad_fuse =
         spec->fused_layers && (spec->n_segments != 1 || spec->segments[0].role != SEGMENT_DECODE);
     if (spec->n_segments == 0 || spec->segments == NULL || bad_fuse) {
-        core_count(c, COUNTER_PASS_BAD_SEGMENT);
-        return -EINVAL;
+        return core_refuse(c, COUNTER_PASS_BAD_SEGMENT, -EINVAL,
+                           bad_fuse ? "fused layers are for one decode segment alone"
+                                    : "a pass without segments");
     }
     struct full_pass *p = pass_new(c, spec->n_segments);
     prefixes_used(c, spec);
     for (uint32_t i = 0; i < spec->n_segments; i++) {
         const struct segment *want = &spec->segments[i];
-        if (!segment_ok(want)) {
+        const char *fault = segment_fault(want);
+        if (fault != NULL) {
             pass_undo(c, p, i);
             prefixes_rest(c, spec, i + 1);
-            core_count(c, COUNTER_PASS_BAD_SEGMENT);
-            return -EINVAL;
+            return core_refuse(c, COUNTER_PASS_BAD_SEGMENT, -EINVAL, fault);
         }
         struct full_request *r = core_request(want->request);
         if (kv_reserve(c, r, want->n_tokens) != 0) {
             pass_undo(c, p, i);
             prefixes_rest(c, spec, i);
-            core_count(c, COUNTER_PASS_NO_MEMORY);
-            return -ENOMEM;
+            return core_refuse(c, COUNTER_PASS_NO_MEMORY, -ENOMEM, "not enough free KV");
         }
         struct segment *s = &p->segments[i];
         *s = *want;
@@ -158,8 +176,8 @@ int core_pass_cancel(struct core *c, struct pass *pub)
 {
     struct full_pass *p = (struct full_pass *)pub;
     if (pub == NULL || pub->state != PASS_STATE_READY || pub->n_launches > 0) {
-        core_count(c, COUNTER_LAUNCH_BAD_SPAN);
-        return -EINVAL;
+        return core_refuse(c, COUNTER_LAUNCH_BAD_SPAN, -EINVAL,
+                           "only a pass that is on no device can be given up");
     }
     for (uint32_t i = 0; i < pub->n_segments; i++) {
         struct full_request *r = core_request(p->segments[i].request);
@@ -264,9 +282,7 @@ void core_pass_credit(struct core *c, struct full_pass *p)
 void core_pass_notify(struct core *c, struct full_pass *p)
 {
     c->news++;
-    if (c->setup->policy->pass_done != NULL) {
-        c->setup->policy->pass_done(&c->sched, &p->pub);
-    }
+    CORE_HOOK(c, HOOK_PASS_DONE, pass_done, &c->sched, &p->pub);
     p->next_free = c->dead_passes;
     c->dead_passes = p;
 }

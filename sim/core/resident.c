@@ -1,19 +1,56 @@
 /* Things that must be in memory before work can use them: compiled kernels and graph blocks. */
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 
+#include "sim/base/hash.h"
 #include "sim/core/core.h"
+
+/* Buckets at the start: as many as a run of shipped policies fills. They double when full. */
+#define FIRST_BUCKETS 64u
+
+static struct resident **bucket_of(const struct residents *t, struct resident_key key)
+{
+    uint64_t h = hash_u64(hash_u64(HASH_INIT, (uint64_t)key.kind), ((uint64_t)key.a << 32) | key.b);
+    return &t->buckets[h & (t->n_buckets - 1)];
+}
+
+static void grow(struct residents *t)
+{
+    struct residents old = *t;
+    t->n_buckets = old.n_buckets == 0 ? FIRST_BUCKETS : 2 * old.n_buckets;
+    t->buckets = xcalloc(t->n_buckets, sizeof(struct resident *));
+    for (uint32_t i = 0; i < old.n_buckets; i++) {
+        for (struct resident *r = old.buckets[i], *next; r != NULL; r = next) {
+            next = r->next;
+            struct resident **bucket = bucket_of(t, r->key);
+            r->next = *bucket;
+            *bucket = r;
+        }
+    }
+    free(old.buckets);
+}
 
 struct resident *resident_find(struct core *c, struct resident_key key)
 {
-    for (uint32_t i = 0; i < c->n_residents; i++) {
-        struct resident *r = &c->residents[i];
-        if (r->state != RESIDENT_ABSENT && r->key.kind == key.kind && r->key.a == key.a &&
-            r->key.b == key.b && !r->cancelled) {
-            return r;
-        }
+    struct resident *r = c->residents.n == 0 ? NULL : *bucket_of(&c->residents, key);
+    while (r != NULL && (r->key.kind != key.kind || r->key.a != key.a || r->key.b != key.b)) {
+        r = r->next;
     }
-    return NULL;
+    return r;
+}
+
+struct resident *resident_next(const struct core *c, const struct resident *r)
+{
+    const struct residents *t = &c->residents;
+    if (t->n == 0 || (r != NULL && r->next != NULL)) {
+        return r == NULL ? NULL : r->next;
+    }
+    struct resident **from = r == NULL ? t->buckets : bucket_of(t, r->key) + 1;
+    while (from < t->buckets + t->n_buckets && *from == NULL) {
+        from++;
+    }
+    return from < t->buckets + t->n_buckets ? *from : NULL;
 }
 
 static double weight_bytes(const struct core *c)
@@ -44,22 +81,23 @@ static int residents_fit(struct core *c, double residents)
 
 static struct resident *resident_new(struct core *c, struct resident_key key, double bytes)
 {
-    struct resident *r = NULL;
-    for (uint32_t i = 0; i < c->n_residents && r == NULL; i++) {
-        if (c->residents[i].state == RESIDENT_ABSENT) {
-            r = &c->residents[i];
-        }
-    }
+    struct residents *t = &c->residents;
     if (residents_fit(c, c->resident_bytes + bytes) != 0) {
         return NULL;
     }
-    if (r == NULL) {
-        if (c->n_residents == CORE_MAX_RESIDENTS) {
-            return NULL;
-        }
-        r = &c->residents[c->n_residents++];
+    if (t->n == t->n_buckets) {
+        grow(t);
     }
-    *r = (struct resident){.key = key, .state = RESIDENT_PENDING, .bytes = bytes};
+    struct resident *r = t->absent;
+    if (r == NULL) {
+        r = arena_alloc(&c->arena, sizeof *r);
+    } else {
+        t->absent = r->next;
+    }
+    struct resident **bucket = bucket_of(t, key);
+    *r = (struct resident){.key = key, .next = *bucket, .state = RESIDENT_PENDING, .bytes = bytes};
+    *bucket = r;
+    t->n++;
     c->resident_bytes += bytes;
     core_memory_note(c);
     CORE_OBSERVE(c, resident, c->sched.now_ns, key, RESIDENT_PENDING);
@@ -69,35 +107,39 @@ static struct resident *resident_new(struct core *c, struct resident_key key, do
 static void resident_drop(struct core *c, struct resident *r)
 {
     SIM_REQUIRE(r->pins == 0 && r->state != RESIDENT_ABSENT, "a resident in use is dropped");
+    struct residents *t = &c->residents;
+    struct resident **at = bucket_of(t, r->key);
+    while (*at != r) {
+        at = &(*at)->next;
+    }
+    *at = r->next;
+    r->next = t->absent;
+    t->absent = r;
+    t->n--;
     c->resident_bytes -= r->bytes;
     (void)residents_fit(c, c->resident_bytes);
     r->state = RESIDENT_ABSENT;
-    if (!r->cancelled) {
-        CORE_OBSERVE(c, resident, c->sched.now_ns, r->key, RESIDENT_ABSENT);
-    }
+    CORE_OBSERVE(c, resident, c->sched.now_ns, r->key, RESIDENT_ABSENT);
 }
 
-static int refuse(struct core *c, int status)
+static int refuse(struct core *c, int status, const char *why)
 {
-    core_count(c, COUNTER_RESIDENT_REFUSED);
-    return status;
+    return core_refuse(c, COUNTER_RESIDENT_REFUSED, status, why);
 }
 
 int core_compile(struct core *c, struct resident_key key)
 {
     if ((c->exec_ops->caps & c->setup->caps & CAP_COMPILE) == 0) {
-        return refuse(c, -EPERM);
+        return refuse(c, -EPERM, "this executor does not compile");
     }
     if (key.kind != RESIDENT_COMPILED_ATTENTION || key.a == 0) {
-        return refuse(c, -EINVAL);
+        return refuse(c, -EINVAL, "only attention of some length is compiled");
     }
     if (resident_find(c, key) != NULL) {
-        return refuse(c, -EALREADY);
+        return refuse(c, -EALREADY, "it is there already, or being made");
     }
     struct resident *r = resident_new(c, key, 0.0);
-    if (r == NULL) {
-        return refuse(c, -ENOMEM);
-    }
+    SIM_REQUIRE(r != NULL, "what takes no bytes fits");
     const struct machine *m = c->setup->machine;
     core_count(c, COUNTER_COMPILES);
     c->exec_ops->compile(c->exec, r,
@@ -111,16 +153,16 @@ static int graph_block_new(struct core *c, struct resident_key key, double bytes
                            struct resident **out)
 {
     if ((c->exec_ops->caps & c->setup->caps & CAP_LOAD) == 0) {
-        return refuse(c, -EPERM);
+        return refuse(c, -EPERM, "this executor does not load graphs");
     }
     if (key.kind != RESIDENT_GRAPH_BLOCK || !(bytes > 0.0) || !isfinite(bytes) || key.b == 0) {
-        return refuse(c, -EINVAL);
+        return refuse(c, -EINVAL, "only a graph block of version 1 on, of some bytes, is loaded");
     }
     if (resident_find(c, key) != NULL) {
-        return refuse(c, -EALREADY);
+        return refuse(c, -EALREADY, "it is there already, or being loaded");
     }
     *out = resident_new(c, key, bytes);
-    return *out == NULL ? refuse(c, -ENOMEM) : 0;
+    return *out == NULL ? refuse(c, -ENOMEM, "not enough KV is free to give way to it") : 0;
 }
 
 int core_load(struct core *c, struct resident_key key, double bytes)
@@ -136,8 +178,8 @@ int core_load(struct core *c, struct resident_key key, double bytes)
 
 int core_map(struct core *c, struct resident_key key, double bytes)
 {
-    if (!c->in_init) {
-        return refuse(c, -EPERM);
+    if (c->hook != HOOK_INIT) {
+        return refuse(c, -EPERM, "what was there before the run is declared in init");
     }
     struct resident *r;
     c->weights_mapped = true;
@@ -152,12 +194,13 @@ int core_map(struct core *c, struct resident_key key, double bytes)
 
 int core_graph(struct core *c, uint8_t version, struct graph_shape shape)
 {
-    if (!c->in_init) {
-        return refuse(c, -EPERM);
+    if (c->hook != HOOK_INIT) {
+        return refuse(c, -EPERM, "what graphs are is said in init");
     }
     if (version == 0 || version > GRAPH_VERSIONS || shape.rows == 0 || shape.n_blocks == 0 ||
         shape.n_blocks > c->setup->llm->n_layers || c->graphs[version].rows > 0) {
-        return refuse(c, -EINVAL);
+        return refuse(c, -EINVAL,
+                      "a graph has a version not said yet, rows, and no more blocks than layers");
     }
     c->graphs[version] = shape;
     return 0;
@@ -167,14 +210,12 @@ int core_resident_evict(struct core *c, struct resident_key key)
 {
     struct resident *r = resident_find(c, key);
     if (r == NULL) {
-        return refuse(c, -ENOENT);
+        return refuse(c, -ENOENT, "it is not there");
     }
     if (r->pins > 0) {
-        return refuse(c, -EBUSY);
+        return refuse(c, -EBUSY, "a launch uses it");
     }
     if (r->state == RESIDENT_PENDING) {
-        CORE_OBSERVE(c, resident, c->sched.now_ns, key, RESIDENT_ABSENT);
-        r->cancelled = true;
         core_count(c, COUNTER_COMPILES_CANCELLED);
         c->exec_ops->resident_cancel(c->exec, r);
         resident_drop(c, r);
@@ -194,9 +235,7 @@ void core_resident_done(struct core *c, struct resident *r)
     r->state = RESIDENT_READY;
     core_progress(c);
     CORE_OBSERVE(c, resident, c->sched.now_ns, r->key, RESIDENT_READY);
-    if (c->setup->policy->resident_ready != NULL) {
-        c->setup->policy->resident_ready(&c->sched, r->key);
-    }
+    CORE_HOOK(c, HOOK_RESIDENT_READY, resident_ready, &c->sched, r->key);
 }
 
 /* Weights or the graphs that hold them, and KV held (cold included): the run's memory peak. */

@@ -15,6 +15,8 @@
 
 #define SIM_MAX_OBSERVERS 6
 #define SIM_MAX_POLICY_COUNTERS 16
+#define SIM_MAX_REFUSALS 32
+#define SIM_SCENE_BYTES 3072
 
 /* How what a policy is told differs from what happens. estimate = truth * (1 + bias[op]) *
  * exp(sigma * z - sigma^2 / 2), z a standard normal that depends only on (seed, shape, op, device,
@@ -96,16 +98,32 @@ struct sim_audit {
     bool clean;
 };
 
+/* Actions that a policy asked for and did not get, those of one kind. Texts are static. */
+struct sim_refusal {
+    const char *action; /* "launch": as in the decision log */
+    const char *hook; /* of policy_ops, that it was asked from: "schedule", where actions belong */
+    const char *why;  /* one clause */
+    enum counter counter;
+    int status; /* -errno */
+    uint64_t n;
+    int64_t first_ns;
+};
+
 struct sim_result {
     int status;        /* 0, or -errno of the violation that ended the run */
     char message[512]; /* names time, seed, event number, policy and request; "" when fine */
-    bool refused;      /* the setup, before the first event: no run, but bad input */
+    /* What there was when a run failed in its middle, in lines: who waits, what is resident, free
+     * KV, devices, the last decisions, what was refused. "" when fine. */
+    char scene[SIM_SCENE_BYTES];
+    bool refused; /* the setup, before the first event: no run, but bad input */
     int64_t end_ns;
     uint64_t events;    /* events handled */
     uint64_t kernels;   /* kernels run, collapsed ones counted one by one */
     uint64_t decisions; /* accepted actions */
     uint64_t counters[COUNTER_COUNT];
-    int64_t counter_first_ns[COUNTER_COUNT]; /* instant of the first, where it was counted */
+    struct sim_refusal refusals[SIM_MAX_REFUSALS]; /* in order of their first; more are counted only
+                                                    */
+    uint32_t n_refusals;
     char policy_counter_names[SIM_MAX_POLICY_COUNTERS][32];
     uint64_t policy_counters[SIM_MAX_POLICY_COUNTERS];
     uint32_t n_policy_counters;

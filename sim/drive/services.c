@@ -183,9 +183,9 @@ int service_graphs(struct drive *d)
             rc = graph_step(d, each, ENGINE_STEP_PREPARE);
         }
     }
-    for (uint32_t i = 0; i < c->n_residents && rc == 0; i++) {
-        if (graph_of(d, c->residents[i].key) != NULL) {
-            rc = graph_step(d, c->residents[i].key, ENGINE_STEP_MAKE);
+    for (const struct resident *r = NULL; rc == 0 && (r = resident_next(c, r)) != NULL;) {
+        if (graph_of(d, r->key) != NULL) {
+            rc = graph_step(d, r->key, ENGINE_STEP_MAKE);
         }
     }
     return rc;

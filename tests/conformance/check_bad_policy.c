@@ -1,5 +1,7 @@
 /* Policies that do everything wrong: the core refuses, counts, and stays whole. A run they spoil
  * ends with a message that names the policy; no run ends the process. */
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "policies/common/reqq.h"
@@ -192,6 +194,8 @@ static struct policy_ops ops(const char *name, void (*schedule)(struct sched *))
 static const struct scenario_request q[] = {
     {BE, 0, 300, 3, 0, 0}, {RT, 0.001, 20, 2, 0, 0}, {BE, 0.001, 40, 4, 0, 0}};
 
+static FILE *log_to; /* NULL: nowhere */
+
 static int run(struct policy_ops *p)
 {
     scenario_init(&sc);
@@ -199,6 +203,7 @@ static int run(struct policy_ops *p)
     scenario_cost(&sc, -1, OP_FFN, 1, 0.02, 10);
     sc.setup.policy = p;
     sc.setup.params = &sc.params;
+    sc.setup.decision_log = log_to;
     int rc = scenario_run(&sc, q, 3, false);
     scenario_fini(&sc);
     return rc;
@@ -232,6 +237,132 @@ START_TEST(actions_from_notifications_are_refused)
     ck_assert_int_eq(run(&p), 0);
     ck_assert_uint_eq(counter(COUNTER_OUTSIDE_SCHEDULE), 3);
     ck_assert_uint_eq(sc.result.audit.finished, 3);
+}
+END_TEST
+
+/* The refusals of one action for one counter; how often in all. */
+static const struct sim_refusal *refusal(const char *action, enum counter which)
+{
+    for (uint32_t i = 0; i < sc.result.n_refusals; i++) {
+        const struct sim_refusal *x = &sc.result.refusals[i];
+        if (strcmp(x->action, action) == 0 && x->counter == which) {
+            return x;
+        }
+    }
+    ck_abort_msg("%s: no refusal as %s", action, counter_names[which]);
+    return NULL;
+}
+
+/* Arrivals at 0 and 1 ms, two of them at the second: each asks for a pass in its hook. */
+START_TEST(a_refusal_says_action_hook_reason_count_and_first_instant)
+{
+    struct policy_ops p = ops("eager", serve);
+    p.request_arrived = from_notification;
+    ck_assert_int_eq(run(&p), 0);
+    const struct sim_refusal *x = refusal("form", COUNTER_OUTSIDE_SCHEDULE);
+    ck_assert_str_eq(x->hook, "request_arrived");
+    ck_assert_ptr_nonnull(strstr(x->why, "hooks only record"));
+    ck_assert_uint_eq(x->n, 3);
+    ck_assert_int_eq(x->first_ns, 0);
+    ck_assert_int_eq(x->status, -EPERM);
+    p = ops("meddler", meddle);
+    ck_assert_int_eq(run(&p), 0);
+    x = refusal("launch", COUNTER_LAUNCH_BAD_SPAN);
+    ck_assert_str_eq(x->hook, "schedule");
+    ck_assert_str_eq(x->why, "the pass is over, or there is none");
+    ck_assert_uint_eq(refusal("timer", COUNTER_TIMER_REFUSED)->n, counter(COUNTER_SCHEDULE_ROUNDS));
+    /* what is told by kind is what was counted, since 32 kinds hold all of it */
+    uint64_t told = 0;
+    uint64_t counted = 0;
+    for (uint32_t i = 0; i < sc.result.n_refusals; i++) {
+        told += sc.result.refusals[i].n;
+    }
+    for (int i = 0; i < COUNTER_COUNT; i++) {
+        counted += counter_is_refusal((enum counter)i) ? counter((enum counter)i) : 0;
+    }
+    ck_assert_uint_eq(told, counted);
+}
+END_TEST
+
+START_TEST(an_action_in_a_hook_is_in_the_decision_log)
+{
+    struct policy_ops p = ops("eager", serve);
+    p.request_arrived = from_notification;
+    char *log = NULL;
+    size_t size = 0;
+    log_to = open_memstream(&log, &size);
+    ck_assert_int_eq(run(&p), 0);
+    fclose(log_to);
+    log_to = NULL;
+    /* the first request arrives before the first call of schedule, so epoch 0 */
+    ck_assert_ptr_nonnull(strstr(log, "\n0 0 form fused=0 0:0:300 in=request_arrived = -1\n"));
+    free(log);
+}
+END_TEST
+
+/* At the first instant a kernel for every length from 1 to 1000, and every third is given up. The
+ * rest is there and the third are not, however the table of residents grew meanwhile. */
+enum { MANY = 1000 };
+static void compile_many(struct sched *s)
+{
+    struct bad *b = s->state;
+    for (uint32_t i = 1; i <= MANY && b->calls == 0; i++) {
+        struct resident_key key = {RESIDENT_COMPILED_ATTENTION, i, 0};
+        ck_assert_int_eq(sched_compile(s, key), 0);
+        ck_assert_int_eq(sched_compile(s, key), -EALREADY);
+    }
+    for (uint32_t i = 3; i <= MANY && b->calls == 0; i += 3) {
+        struct resident_key key = {RESIDENT_COMPILED_ATTENTION, i, 0};
+        ck_assert_int_eq(sched_resident_evict(s, key), 0);
+        ck_assert_int_eq(sched_resident_evict(s, key), -ENOENT);
+    }
+    b->calls++;
+    for (uint32_t i = 1; i <= MANY; i++) {
+        struct resident_key key = {RESIDENT_COMPILED_ATTENTION, i, 0};
+        ck_assert((sched_resident_state(s, key) == RESIDENT_ABSENT) == (i % 3 == 0));
+    }
+    serve(s);
+}
+
+static void form_only(struct sched *s)
+{
+    struct bad *b = s->state;
+    struct pass *p;
+    const struct request *r = reqq_pop(&b->queue);
+    if (r != NULL) {
+        (void)form(s, r, &p);
+    }
+}
+
+START_TEST(a_thousand_residents_are_no_limit)
+{
+    struct policy_ops p = ops("compiler", compile_many);
+    ck_assert_int_eq(run(&p), 0);
+    ck_assert_uint_eq(counter(COUNTER_COMPILES), MANY);
+    ck_assert_uint_eq(counter(COUNTER_COMPILES_CANCELLED), MANY / 3);
+    ck_assert_uint_eq(sc.result.audit.finished, 3);
+}
+END_TEST
+
+START_TEST(a_stall_tells_what_there_was)
+{
+    struct policy_ops p = ops("forgetter", forget);
+    ck_assert_int_ne(run(&p), 0);
+    static const char *const lines[] = {
+        "3 live: 3 wait for prefill, 0 for decode",
+        "waits longest: request 0, proactive, since 0 s: 300 prompt tokens, 0 of its tokens in KV",
+        "residents: 0 ready, 0 on their way",
+        "npu 1 of 1 slots free, igpu 1 of 1 slots free",
+        "no action was accepted",
+        "no action was refused"};
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        ck_assert_msg(strstr(sc.result.scene, lines[i]) != NULL, "not told: %s\nin\n%s", lines[i],
+                      sc.result.scene);
+    }
+    p = ops("former", form_only);
+    ck_assert_int_ne(run(&p), 0);
+    ck_assert_ptr_nonnull(strstr(sc.result.scene, "formed and on no device: 3 passes"));
+    ck_assert_ptr_nonnull(strstr(sc.result.scene, "last action accepted: form at 0.001 s"));
 }
 END_TEST
 
@@ -308,6 +439,10 @@ END_TEST
 static const struct suite_row suite[] = {
     TEST(meddling_is_refused_counted_and_harmless),
     TEST(actions_from_notifications_are_refused),
+    TEST(a_refusal_says_action_hook_reason_count_and_first_instant),
+    TEST(an_action_in_a_hook_is_in_the_decision_log),
+    TEST(a_thousand_residents_are_no_limit),
+    TEST(a_stall_tells_what_there_was),
     TEST(busy_devices_are_refused),
     TEST(spinning_in_one_instant_ends_the_run),
     TEST(forgetting_requests_ends_the_run),

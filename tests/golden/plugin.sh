@@ -109,7 +109,7 @@ breaks() { # name, what the message must say, what schedule does after 5 s, why
 breaks crashes "killed by signal" "abort();"
 breaks exits "ended with status 0" "exit(0);"
 breaks loops "2 s of CPU time" "for (;;) {}"
-breaks refused "timer_refused 1 times, first at" \
+breaks refused "timer 1 time, first at" \
     "static int once; if (once++ == 0) { (void)sched_set_timer(s, 0); } return;"
 # a plug-in that is overwritten while it runs does not notice
 cp "$my" "$dir/overwritten.so"

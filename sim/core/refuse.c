@@ -1,0 +1,60 @@
+/* What a policy asked for and did not get: told by action, hook and reason, each with how often and
+ * when first. A policy that ignores what actions return learns of it here. */
+#include <string.h>
+
+#include "sim/core/core.h"
+
+const char *const core_hook_names[HOOK_COUNT] = {
+    [HOOK_NONE] = "outside",
+    [HOOK_INIT] = "init",
+    [HOOK_EXIT] = "exit",
+    [HOOK_REQUEST_ARRIVED] = "request_arrived",
+    [HOOK_LAUNCH_DONE] = "launch_done",
+    [HOOK_PASS_DONE] = "pass_done",
+    [HOOK_RESIDENT_READY] = "resident_ready",
+    [HOOK_KV_MOVED] = "kv_moved",
+    [HOOK_REQUEST_CANCELLED] = "request_cancelled",
+    [HOOK_SCHEDULE] = "schedule",
+    [HOOK_DUMP] = "dump",
+};
+
+int core_refuse(struct core *c, enum counter which, int status, const char *why)
+{
+    core_count(c, which);
+    c->refused_as = which;
+    c->refused_why = why;
+    return status;
+}
+
+/* Reasons are static texts: two refusals are of one kind when theirs is the same one. */
+static struct sim_refusal *refusal_of(struct sim_result *r, const char *action, const char *hook,
+                                      const char *why)
+{
+    for (uint32_t i = 0; i < r->n_refusals; i++) {
+        struct sim_refusal *x = &r->refusals[i];
+        if (x->why == why && x->hook == hook && strcmp(x->action, action) == 0) {
+            return x;
+        }
+    }
+    return r->n_refusals < SIM_MAX_REFUSALS ? &r->refusals[r->n_refusals++] : NULL;
+}
+
+int core_acted(struct core *c, const char *action, int rc)
+{
+    c->last[rc != 0] = (struct core_decision){action, c->sched.now_ns};
+    if (rc == 0) {
+        return 0;
+    }
+    const char *hook = core_hook_names[c->hook];
+    struct sim_refusal *x = refusal_of(c->result, action, hook, c->refused_why);
+    c->last_refusal = x;
+    if (x != NULL && x->n++ == 0) {
+        x->action = action;
+        x->hook = hook;
+        x->why = c->refused_why;
+        x->counter = c->refused_as;
+        x->status = rc;
+        x->first_ns = c->sched.now_ns;
+    }
+    return rc;
+}

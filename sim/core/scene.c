@@ -1,0 +1,186 @@
+/* What there was when a run failed in its middle, for who wrote the policy: who waits, what is
+ * formed and lies on no device, KV, residents, devices, the last decisions, what was refused. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/memory.h"
+#include "sim/core/core.h"
+
+#define MAX_SAYS_BYTES 256 /* of what the policy itself has to say */
+
+/* Requests that wait, by what they could be given. */
+struct waiting {
+    uint64_t prefill, decode, moving, swapped, in_pass;
+};
+
+/* The live one that came first. */
+static const struct request *oldest(const struct core *c)
+{
+    const struct full_request *first = c->live_head;
+    for (const struct full_request *r = first; r != NULL; r = r->next_live) {
+        first = r->pub.arrival_ns < first->pub.arrival_ns ? r : first;
+    }
+    return first == NULL ? NULL : &first->pub;
+}
+
+static void put_requests(const struct core *c, FILE *out)
+{
+    struct waiting w = {0};
+    for (const struct full_request *r = c->live_head; r != NULL; r = r->next_live) {
+        bool decodes = r->pub.state == REQUEST_STATE_DECODE;
+        if (r->pub.pass != NULL) {
+            w.in_pass++;
+            continue;
+        }
+        *(r->kv_moving        ? &w.moving
+          : r->pub.kv_swapped ? &w.swapped
+          : decodes           ? &w.decode
+                              : &w.prefill) += 1;
+    }
+    fprintf(out,
+            "  requests: %" PRIu64 " live: %" PRIu64 " wait for prefill, %" PRIu64
+            " for decode, %" PRIu64 " with KV on flash, %" PRIu64 " with KV on its way, %" PRIu64
+            " in a pass\n",
+            c->n_live, w.prefill, w.decode, w.swapped, w.moving, w.in_pass);
+    const struct request *r = oldest(c);
+    if (r != NULL) {
+        fprintf(out,
+                "  waits longest: request %u, %s, since %.6g s: %u prompt tokens, %u of its tokens "
+                "in KV, %u out\n",
+                r->id, r->cls == REQUEST_CLASS_REACTIVE ? "reactive" : "proactive",
+                units_s_from_ns(r->arrival_ns), r->input_tokens, r->kv_tokens, r->generated_tokens);
+    }
+}
+
+/* Passes that were formed and that nothing runs; each once, at its first request. */
+static void put_passes(const struct core *c, FILE *out)
+{
+    uint64_t idle = 0;
+    const struct pass *first = NULL;
+    for (const struct full_request *r = c->live_head; r != NULL; r = r->next_live) {
+        const struct pass *p = r->pub.pass;
+        if (p != NULL && p->n_launches == 0 && p->segments[0].request == &r->pub) {
+            idle++;
+            first = p;
+        }
+    }
+    if (first != NULL) {
+        fprintf(out, "  formed and on no device: %" PRIu64 " passes, as pass %u at op %u of %u\n",
+                idle, first->id, first->op, first->n_ops);
+    }
+}
+
+static void put_memory(const struct core *c, FILE *out)
+{
+    uint64_t ready = 0;
+    uint64_t pending = 0;
+    for (const struct resident *r = NULL; (r = resident_next(c, r)) != NULL;) {
+        *(r->state == RESIDENT_READY ? &ready : &pending) += 1;
+    }
+    uint64_t block = c->setup->kv_block_tokens;
+    fprintf(out,
+            "  KV: %" PRIu64 " of %" PRIu64 " tokens free, %" PRIu64
+            " of them what finished turns left\n",
+            kv_free_tokens(c), c->kv_blocks_total * block,
+            (c->kv_blocks_cold + c->kv_blocks_idle) * block);
+    fprintf(out,
+            "  residents: %" PRIu64 " ready, %" PRIu64 " on their way, %.4g GB beside weights\n",
+            ready, pending, c->resident_bytes * 1e-9);
+}
+
+static void put_devices(struct core *c, FILE *out)
+{
+    fputs("  devices:", out);
+    const struct machine *m = c->setup->machine;
+    for (uint32_t d = 0; d < m->n_devices; d++) {
+        fprintf(out, "%s %s %u of %u slots free", d == 0 ? "" : ",", m->devices[d].name,
+                c->exec_ops->free_slots(c->exec, (uint8_t)d), m->devices[d].inflight_depth);
+    }
+    fputc('\n', out);
+}
+
+static void put_decisions(const struct core *c, FILE *out)
+{
+    static const char *const kinds[] = {"accepted", "refused"};
+    for (int k = 0; k < 2; k++) {
+        const struct core_decision *d = &c->last[k];
+        if (d->action == NULL) {
+            fprintf(out, "  no action was %s\n", kinds[k]);
+            continue;
+        }
+        fprintf(out, "  last action %s: %s at %.6g s", kinds[k], d->action,
+                units_s_from_ns(d->at_ns));
+        const struct sim_refusal *x = k == 1 ? c->last_refusal : NULL;
+        fprintf(out, x != NULL ? ", in %s: %s\n" : "\n", x != NULL ? x->hook : "",
+                x != NULL ? x->why : "");
+    }
+}
+
+static void put_counts(const struct sim_result *r, FILE *out)
+{
+    for (uint32_t i = 0; i < r->n_refusals; i++) {
+        const struct sim_refusal *x = &r->refusals[i];
+        fprintf(out, "  refused: %s %" PRIu64 " times in %s, first at %.6g s: %s\n", x->action,
+                x->n, x->hook, units_s_from_ns(x->first_ns), x->why);
+    }
+    bool any = false;
+    for (int i = 0; i < COUNTER_COUNT; i++) {
+        if (r->counters[i] > 0) {
+            fprintf(out, "%s %s %" PRIu64, any ? "," : "  counters:", counter_names[i],
+                    r->counters[i]);
+            any = true;
+        }
+    }
+    fputs(any ? "\n" : "", out);
+}
+
+/* In the words of the policy, the first line; "" when it has none. */
+static void ask(struct core *c, char says[MAX_SAYS_BYTES])
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = memory_stream(&text, &size);
+    CORE_HOOK(c, HOOK_DUMP, dump, &c->sched, f);
+    memory_stream_close(f);
+    (void)snprintf(says, MAX_SAYS_BYTES, "%.*s", (int)strcspn(text, "\n"), text);
+    free(text);
+}
+
+void core_dump(struct core *c)
+{
+    char says[MAX_SAYS_BYTES];
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = memory_stream(&text, &size);
+    put_requests(c, out);
+    put_passes(c, out);
+    put_memory(c, out);
+    put_devices(c, out);
+    put_decisions(c, out);
+    ask(c, says);
+    if (says[0] != '\0') {
+        fprintf(out, "  the policy says: %s\n", says);
+    }
+    put_counts(c->result, out);
+    memory_stream_close(out);
+    (void)snprintf(c->result->scene, sizeof c->result->scene, "%s", text);
+    free(text);
+    if (c->setup->policy->dump != NULL && c->setup->decision_log != NULL) {
+        fputs("dump:\n", c->setup->decision_log);
+        CORE_HOOK(c, HOOK_DUMP, dump, &c->sched, c->setup->decision_log);
+    }
+}
+
+void core_stall(struct core *c)
+{
+    char says[MAX_SAYS_BYTES];
+    ask(c, says);
+    core_fail(c, -ETIMEDOUT,
+              "stalled: %" PRIu64
+              " requests live (first: request %u), nothing on any device and no "
+              "event to come%s%s",
+              c->n_live, oldest(c)->id, says[0] == '\0' ? "" : "; the policy says: ", says);
+    core_dump(c);
+}
