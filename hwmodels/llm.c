@@ -33,6 +33,21 @@ static void count_bytes(struct llm *m)
     m->kv_bytes_per_token = 2.0 * m->n_layers * m->kv_heads * m->head_dim * m->kv_bytes_per_element;
 }
 
+/* Weights with their scales take at least their width, and less than twice of it: what does not is
+ * a file in which one of the two was changed and the other forgotten. */
+static void check_width(const struct llm *m, const char *file, struct err *e)
+{
+    double bits = 8.0 * m->body_bytes_per_weight;
+    if (bits < m->weight_bits || bits >= 2.0 * m->weight_bits) {
+        double usual = soc_format_of_width(m->weight_bits).body_bytes;
+        (void)err_add(e,
+                      "%s: body_bytes_per_weight: %g bytes do not go with weight_bits %u, which "
+                      "takes %g to %g (usually %g)",
+                      file, m->body_bytes_per_weight, m->weight_bits, m->weight_bits / 8.0,
+                      m->weight_bits / 4.0, usual);
+    }
+}
+
 int llm_parse(const cJSON *root, const char *file, struct llm *out, struct err *e)
 {
     memset(out, 0, sizeof *out);
@@ -81,6 +96,10 @@ int llm_parse(const cJSON *root, const char *file, struct llm *out, struct err *
                        "%s: heads must be a multiple of kv_heads, experts_per_token at most "
                        "experts",
                        file);
+    }
+    check_width(out, file, e);
+    if (e->n != before) {
+        return -EINVAL;
     }
     out->body_weights = body_weights(out);
     out->head_weights = (double)out->hidden * out->vocab;

@@ -106,12 +106,16 @@ static void load(const struct soc *soc, uint32_t device, uint32_t entry)
     struct err e = ERR_INIT;
     struct config_options o = config_options_default();
     char bits[32];
+    char bytes[64]; /* a width and its bytes go together */
     write_soc(soc->machine.name, device, entry);
     (void)snprintf(bits, sizeof bits, "llm.weight_bits=%u",
                    soc->devices[device].runtimes[entry].weight_bits);
+    (void)snprintf(bytes, sizeof bytes, "llm.body_bytes_per_weight=%.17g",
+                   soc->devices[device].runtimes[entry].format.body_bytes);
     o.soc = path;
     o.llm = "llama-3.2-3b";
     o.sets[o.n_sets++] = bits;
+    o.sets[o.n_sets++] = bytes;
     ck_assert_msg(config_load(&config, &o, &e) == 0, "%s", e.n > 0 ? e.lines[0] : "");
     ck_assert_ptr_eq(config.truth.runtime[device], &config.soc.devices[device].runtimes[entry]);
     config.sim.annotation = (struct annotation_options){0};
@@ -202,9 +206,11 @@ START_TEST(a_runtimes_static_shape_holds_in_a_run)
     struct err e = ERR_INIT;
     struct config_options o = config_options_default();
     char bits[] = "llm.weight_bits=4";
+    char bytes[] = "llm.body_bytes_per_weight=0.56";
     o.soc = "core-ultra-7-258v";
     o.llm = "qwen3-8b";
     o.sets[o.n_sets++] = bits;
+    o.sets[o.n_sets++] = bytes;
     ck_assert_int_eq(config_load(&config, &o, &e), 0);
     ck_assert_uint_eq(config.soc.machine.devices[0].chunk_rows, 1024);
     struct work_shape few = price_prefill_shape(300, 1);
