@@ -24,6 +24,8 @@ extern const struct command cmd_list;
 extern const struct command cmd_measure;
 extern const struct command cmd_merge;
 extern const struct command cmd_new_policy;
+extern const struct command cmd_new_soc;
+extern const struct command cmd_new_llm;
 extern const struct command cmd_observe;
 extern const struct command cmd_plot;
 extern const struct command cmd_report;

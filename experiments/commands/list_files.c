@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "experiments/run/interval.h"
+#include "hwmodels/llm_hf.h"
 #include "hwmodels/soc.h"
 #include "sim/base/arena.h"
 #include "sim/base/datadir.h"
@@ -134,7 +135,7 @@ static int put_transfers(const cJSON *root, const char *path, struct document *d
 
 static int list_numbers(const char *what, const char *path, struct document *d, struct err *e)
 {
-    cJSON *root = json_read_file(path, e);
+    cJSON *root = strcmp(what, "llm") == 0 ? llm_read_file(path, e) : json_read_file(path, e);
     if (root == NULL) {
         return -EINVAL;
     }

@@ -11,6 +11,7 @@
 #include "experiments/run/chunks.h"
 #include "experiments/run/config_sim.h"
 #include "experiments/run/plugin.h"
+#include "hwmodels/llm_hf.h"
 #include "policies/params.h"
 #include "policies/registry.h"
 #include "sim/base/arena.h"
@@ -30,9 +31,9 @@ static bool ends_with(const char *s, const char *tail)
     return n >= k && strcmp(s + n - k, tail) == 0;
 }
 
-/* Puts the tree of a file under `key`. */
+/* Puts the tree of a file, as `read` reads it, under `key`. */
 static void add_file(cJSON *tree, const char *key, const char *what, const char *file,
-                     struct err *e)
+                     cJSON *(*read)(const char *path, struct err *e), struct err *e)
 {
     if (!ends_with(what, ".json") && access(file, R_OK) != 0) {
         (void)err_add(
@@ -42,7 +43,7 @@ static void add_file(cJSON *tree, const char *key, const char *what, const char 
             key, what, key);
         return;
     }
-    cJSON *part = json_read_file(file, e);
+    cJSON *part = read(file, e);
     if (part != NULL) {
         cJSON_AddItemToObject(tree, key, part);
     }
@@ -157,8 +158,9 @@ int config_load(struct config *c, const struct config_options *o, struct err *e)
     char soc_file[PATH_BYTES];
     char llm_file[PATH_BYTES];
     c->tree = cJSON_CreateObject();
-    add_file(c->tree, "soc", o->soc, soc_path(o->soc, soc_file, sizeof soc_file), e);
-    add_file(c->tree, "llm", o->llm, llm_path(o->llm, llm_file, sizeof llm_file), e);
+    add_file(c->tree, "soc", o->soc, soc_path(o->soc, soc_file, sizeof soc_file), json_read_file,
+             e);
+    add_file(c->tree, "llm", o->llm, llm_path(o->llm, llm_file, sizeof llm_file), llm_read_file, e);
     struct config_sim defaults = config_sim_default();
     cJSON_AddItemToObject(c->tree, "sim", config_sim_to_json(&defaults));
     if (e->n > before) {

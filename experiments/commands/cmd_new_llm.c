@@ -1,0 +1,92 @@
+/* `xpusim new-llm NAME --hf config.json`: a model file from what its makers publish. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/commands/commands.h"
+#include "experiments/commands/new_file.h"
+#include "hwmodels/llm_hf.h"
+#include "hwmodels/soc.h"
+#include "sim/base/json.h"
+
+struct options {
+    struct option_texts names;
+    const char *hf, *output, *bits;
+};
+
+static cJSON *tree_of(const struct options *o, struct err *e)
+{
+    cJSON *root = json_read_file(o->hf, e);
+    if (root != NULL && !llm_hf_is(root)) {
+        (void)err_add(e, "%s: no config.json of Hugging Face: it has no model_type", o->hf);
+    }
+    uint32_t bits = o->bits == NULL ? 0 : (uint32_t)strtoul(o->bits, NULL, 10);
+    cJSON *tree = e->n == 0 ? llm_hf_tree(root, o->hf, o->names.v[0], bits, e) : NULL;
+    cJSON_Delete(root);
+    return tree;
+}
+
+static void tell(const char *path, const struct llm *m)
+{
+    double used = m->body_weights + m->head_weights;
+    (void)printf("%s\n"
+                 "%.4g weights a token, %.3g GB with embedding, %.4g kB of KV a token; %u-bit "
+                 "weights of %g bytes\n"
+                 "next: xpusim run --llm %s\n",
+                 path, used, m->weight_bytes / 1e9, m->kv_bytes_per_token / 1e3, m->weight_bits,
+                 m->body_bytes_per_weight, path);
+}
+
+static int run(void *values, struct err *e)
+{
+    const struct options *o = values;
+    char path[4096];
+    struct llm m;
+    if (o->hf == NULL) {
+        (void)err_add(e, "new-llm: --hf FILE is needed: the config.json of the model");
+    }
+    cJSON *tree =
+        e->n > 0 || new_file_name_check("new-llm", o->names.v[0], e) != 0 ? NULL : tree_of(o, e);
+    if (tree != NULL && llm_parse(tree, o->hf, &m, e) == 0 &&
+        new_file_write(o->output, o->names.v[0], tree, path, sizeof path, e) == 0) {
+        tell(path, &m);
+    }
+    cJSON_Delete(tree);
+    return e->n == 0 ? EXIT_OK : -EINVAL;
+}
+
+static const char *const widths[] = {"4", "8", "16", NULL};
+
+#define OPTIONS struct options
+
+static const struct option_row rows[] = {
+    OPTION_TEXT(OPTIONS, hf, "hf", "FILE", NULL, "the config.json of the model on Hugging Face"),
+    OPTION_CHOICE(OPTIONS, bits, "bits", "N", NULL, widths,
+                  "weights of that width, in the format of the shipped models (default: as the "
+                  "model is stored: quantization_config, dtype)"),
+    {.name = "output",
+     .letter = 'o',
+     .value = "FILE",
+     .kind = OPTION_KIND_TEXT,
+     .offset = OPTION_AT(OPTIONS, output, const char *),
+     .help = "where to (default: NAME.json); never over a file that is there"},
+};
+static const struct option_table own = OPTION_TABLE(NULL, rows);
+static const struct option_child children[] = {
+    {.table = &own},
+    {0},
+};
+const struct command cmd_new_llm = {
+    .name = "new-llm",
+    .summary = "a model file from a Hugging Face config.json",
+    .usage = "NAME --hf config.json [--bits N] [-o FILE]",
+    .about = "Writes an LLM file that runs: its shape as the config.json of the model says, the "
+             "bytes of its weights as they are stored or as --bits says. What an LLM file cannot "
+             "say is refused with the key that says it. `--llm config.json` reads the same "
+             "directly.",
+    .operands = {"NAME", 1, 1, offsetof(OPTIONS, names)},
+    .children = children,
+    .bytes = sizeof(OPTIONS),
+    .run = run,
+};

@@ -1,0 +1,142 @@
+/* `xpusim new-soc NAME --like SOC`: a machine file to start from, all of it assumed. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "experiments/commands/commands.h"
+#include "experiments/commands/new_file.h"
+#include "experiments/run/interval.h"
+#include "hwmodels/soc.h"
+#include "hwmodels/soc_sibling.h"
+#include "sim/base/arena.h"
+#include "sim/base/json.h"
+
+#define MAX_PEAKS MACHINE_MAX_DEVICES
+
+struct options {
+    struct option_texts names, peaks;
+    const char *like, *output;
+    double ddr_peak_gbs, memory_gb;
+};
+
+/* "igpu=9.2" into a copy of the name (owned by the caller) and a number. */
+static void take_peaks(const struct options *o, struct soc_sibling_peak *out, char **texts,
+                       struct err *e)
+{
+    for (uint32_t i = 0; i < o->peaks.n; i++) {
+        texts[i] = xstrdup(o->peaks.v[i]);
+        char *equals = strchr(texts[i], '=');
+        if (equals == NULL) {
+            (void)err_add(e, "--peak %s: must be DEVICE=TFLOP/s", o->peaks.v[i]);
+            continue;
+        }
+        *equals = '\0';
+        out[i].device = texts[i];
+        (void)cli_number("peak", equals + 1, 1e-3, 1e5, &out[i].tflop_per_s, e);
+    }
+}
+
+/* How far off such files are, by device, as `list soc` and runs say it too. */
+static void tell(const char *path, const struct soc *soc, const struct conformal *table)
+{
+    (void)printf("%s\n", path);
+    for (uint32_t d = 0; d < soc->machine.n_devices; d++) {
+        char text[512];
+        (void)printf("  %s\n", interval_transfer_text(table, soc, (uint8_t)d, text, sizeof text));
+    }
+    (void)printf("every number is assumed; ranges of rates, bandwidths and launches hold 95 %% of "
+                 "such transfers\n"
+                 "next: xpusim list soc %s; xpusim run --soc %s; `xpusim measure` for numbers of "
+                 "its own\n",
+                 path, path);
+}
+
+static int write_soc(const struct options *o, const struct soc_sibling *s, struct err *e)
+{
+    char path[4096];
+    struct conformal table = {0};
+    struct soc *soc = xcalloc(1, sizeof *soc);
+    (void)soc_path(o->like, path, sizeof path);
+    if (access(path, R_OK) != 0) {
+        (void)err_add(e, "--like %s: not a shipped name (`xpusim list soc` shows them), nor a file",
+                      o->like);
+    }
+    cJSON *sibling = e->n > 0 ? NULL : json_read_file(path, e);
+    cJSON *tree = NULL;
+    if (sibling != NULL && soc_parse(sibling, path, soc, e) == 0 &&
+        interval_table_read(&table, e) == 0) {
+        tree = soc_sibling_tree(sibling, s, &table, e);
+    }
+    if (tree != NULL && soc_parse(tree, s->name, soc, e) == 0 &&
+        new_file_write(o->output, s->name, tree, path, sizeof path, e) == 0) {
+        tell(path, soc, &table);
+    }
+    conformal_fini(&table);
+    cJSON_Delete(sibling);
+    cJSON_Delete(tree);
+    free(soc);
+    return e->n == 0 ? EXIT_OK : -EINVAL;
+}
+
+static int run(void *values, struct err *e)
+{
+    const struct options *o = values;
+    struct soc_sibling_peak peaks[MAX_PEAKS] = {{NULL, 0.0}};
+    char *texts[MAX_PEAKS] = {NULL};
+    struct soc_sibling s = {.name = o->names.v[0],
+                            .like = o->like,
+                            .ddr_peak_gbs = o->ddr_peak_gbs,
+                            .memory_gb = o->memory_gb,
+                            .peaks = peaks,
+                            .n_peaks = o->peaks.n};
+    (void)new_file_name_check("new-soc", s.name, e);
+    take_peaks(o, peaks, texts, e);
+    int rc = e->n > 0 ? -EINVAL : write_soc(o, &s, e);
+    for (uint32_t i = 0; i < o->peaks.n; i++) {
+        free(texts[i]);
+    }
+    return rc;
+}
+
+#define OPTIONS struct options
+
+static const struct option_row rows[] = {
+    OPTION_TEXT(OPTIONS, like, "like", "SOC", "core-ultra-7-155h",
+                "the sibling: a shipped name or a file"),
+    OPTION_NUMBER(OPTIONS, ddr_peak_gbs, "ddr-peak", "GB/s", NULL, 0.1, 1e5,
+                  "data sheet bandwidth of the memory; bandwidths follow it (default: the "
+                  "sibling's)"),
+    OPTION_NUMBER(OPTIONS, memory_gb, "memory", "GB", NULL, 0.01, 1e6,
+                  "memory (default: the sibling's)"),
+    OPTION_TEXTS(OPTIONS, peaks, "peak", "DEVICE=TFLOP/s", MAX_PEAKS,
+                 "data sheet rate of a device; its rates follow it; repeated (default: the "
+                 "sibling's)"),
+    {.name = "output",
+     .letter = 'o',
+     .value = "FILE",
+     .kind = OPTION_KIND_TEXT,
+     .offset = OPTION_AT(OPTIONS, output, const char *),
+     .help = "where to (default: NAME.json); never over a file that is there"},
+};
+static const struct option_table own = OPTION_TABLE(NULL, rows);
+static const struct option_child children[] = {
+    {.table = &own},
+    {0},
+};
+const struct command cmd_new_soc = {
+    .name = "new-soc",
+    .summary = "a machine file to start from, made from a sibling's",
+    .usage = "NAME [--like SOC] [--ddr-peak GB/s] [--memory GB] [--peak DEVICE=TFLOP/s ...] [-o "
+             "FILE]",
+    .about = "Writes a SoC file that runs: every number of the sibling, marked assumed, with its "
+             "source. Rates, bandwidths and launches have the range that predictions from one SoC "
+             "to another were off by where both are published, so `compare --uncertainty` says "
+             "what hangs on them. The sibling's fits are left out.",
+    .operands = {"NAME", 1, 1, offsetof(OPTIONS, names)},
+    .children = children,
+    .bytes = sizeof(OPTIONS),
+    .run = run,
+};

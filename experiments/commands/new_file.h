@@ -1,0 +1,17 @@
+/* Files that commands write for somebody to go on from: never over one that is there. */
+#ifndef EXPERIMENTS_COMMANDS_NEW_FILE_H
+#define EXPERIMENTS_COMMANDS_NEW_FILE_H
+
+#include <cjson/cJSON.h>
+#include <stddef.h>
+
+#include "sim/base/err.h"
+
+/* Names of machines and models: letters, digits and . _ - +, at most 63. 0 or -EINVAL. */
+int new_file_name_check(const char *command, const char *name, struct err *e);
+/* Writes the tree to `output`, or to NAME.json when that is NULL; buf holds the path afterwards.
+ * 0 or -EINVAL with an error: it is there, or cannot be written. */
+int new_file_write(const char *output, const char *name, const cJSON *tree, char *buf, size_t size,
+                   struct err *e);
+
+#endif

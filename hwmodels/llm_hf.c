@@ -1,0 +1,416 @@
+#include "hwmodels/llm_hf.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "hwmodels/soc.h"
+#include "sim/base/json.h"
+
+/* What an architecture leaves out of its config.json, by `model_type` (class defaults of the
+ * transformers library). head_dim 0: hidden / heads. kv_heads 0: as heads; NONE: must be stated. */
+#define NONE (-1)
+struct architecture {
+    const char *type;
+    bool gated, tied;
+    int head_dim, kv_heads, heads, vocab; /* heads, vocab 0: must be stated */
+    const char *ffn, *experts;            /* keys; experts NULL: dense */
+};
+#define FFN "intermediate_size"
+static const struct architecture architectures[] = {
+    {"cohere", true, true, 0, 0, 0, 0, FFN, NULL},
+    {"gemma", true, true, 256, NONE, 0, 0, FFN, NULL},
+    {"gemma2", true, true, 256, NONE, 0, 0, FFN, NULL},
+    {"gemma3", true, true, 256, 4, 8, 262208, FFN, NULL},
+    {"gemma3_text", true, true, 256, 4, 8, 262208, FFN, NULL},
+    {"glm", true, false, 128, NONE, 0, 0, FFN, NULL},
+    {"glm4", true, false, 128, NONE, 0, 0, FFN, NULL},
+    {"gpt_neox", false, false, 0, 0, 0, 0, FFN, NULL},
+    {"gpt_oss", true, false, 64, NONE, 0, 0, FFN, "num_local_experts"},
+    {"granite", true, false, 0, 0, 0, 0, FFN, NULL},
+    {"granitemoe", true, false, 0, 0, 0, 0, FFN, "num_local_experts"},
+    {"llama", true, false, 0, 0, 0, 0, FFN, NULL},
+    {"mistral", true, false, 0, 8, 0, 0, FFN, NULL},
+    {"mixtral", true, false, 0, 8, 0, 0, FFN, "num_local_experts"},
+    {"olmo2", true, false, 0, 0, 0, 0, FFN, NULL},
+    {"olmoe", true, false, 0, 0, 0, 0, FFN, "num_experts"},
+    {"phi", false, false, 0, 0, 0, 0, FFN, NULL},
+    {"phi3", true, false, 0, 0, 0, 0, FFN, NULL},
+    {"phimoe", true, false, 0, 8, 0, 0, FFN, "num_local_experts"},
+    {"qwen2", true, false, 0, NONE, 0, 0, FFN, NULL},
+    {"qwen3", true, false, 128, NONE, 0, 0, FFN, NULL},
+    {"qwen3_moe", true, false, 0, NONE, 0, 0, "moe_intermediate_size", "num_experts"},
+    {"smollm3", true, true, 0, NONE, 0, 0, FFN, NULL},
+    {"stablelm", true, false, 0, 0, 0, 0, FFN, NULL},
+    {"starcoder2", false, true, 0, NONE, 0, 0, FFN, NULL},
+};
+#define N_ARCHITECTURES (sizeof architectures / sizeof architectures[0])
+
+/* Keys of what an LLM file cannot say, unless they are absent, null, 0, false or empty. */
+static const struct {
+    const char *key, *what;
+} beyond[] = {
+    {"kv_lora_rank", "latent attention"},
+    {"shared_expert_intermediate_size", "a shared expert"},
+    {"n_shared_experts", "shared experts"},
+    {"num_shared_experts", "shared experts"},
+    {"first_k_dense_replace", "dense layers before the experts"},
+    {"mlp_only_layers", "layers without experts between others"},
+    {"num_kv_shared_layers", "layers that share their KV"},
+    {"linear_num_value_heads", "linear attention"},
+    {"is_encoder_decoder", "an encoder"},
+};
+
+/* ---- reading ---- */
+
+struct reader {
+    const cJSON *model; /* the text part */
+    const char *file, *path;
+    struct err *e;
+};
+
+static const cJSON *member(const cJSON *o, const char *key)
+{
+    const cJSON *c = cJSON_GetObjectItemCaseSensitive(o, key);
+    return cJSON_IsNull(c) ? NULL : c;
+}
+
+static const char *text_of(const cJSON *o, const char *key)
+{
+    const char *s = cJSON_GetStringValue(member(o, key));
+    return s == NULL ? "" : s;
+}
+
+/* A whole number from 1 on; `otherwise` when the key is not there (0: then it must be). */
+static uint32_t count(const struct reader *r, const char *key, uint32_t otherwise)
+{
+    const cJSON *c = member(r->model, key);
+    if (c == NULL && otherwise > 0) {
+        return otherwise;
+    }
+    double v = cJSON_IsNumber(c) ? c->valuedouble : 0.0;
+    if (!(v >= 1.0 && v <= 1e9) || v != floor(v)) {
+        (void)err_add(r->e, "%s: %s%s: %s", r->file, r->path, key,
+                      c == NULL ? "is missing" : "must be a whole number from 1 on");
+        return 1;
+    }
+    return (uint32_t)v;
+}
+
+/* "5, 9": what a key holds, for people; nothing of what counts as absent. */
+static bool says_something(const cJSON *c)
+{
+    return c != NULL && !cJSON_IsFalse(c) && !(cJSON_IsNumber(c) && c->valuedouble == 0.0) &&
+           !(cJSON_IsArray(c) && cJSON_GetArraySize(c) == 0);
+}
+
+static const struct architecture *architecture_of(const struct reader *r)
+{
+    const char *type = text_of(r->model, "model_type");
+    for (size_t i = 0; i < N_ARCHITECTURES; i++) {
+        if (strcmp(architectures[i].type, type) == 0) {
+            return &architectures[i];
+        }
+    }
+    char known[512] = "";
+    for (size_t i = 0, n = 0; i < N_ARCHITECTURES && n < sizeof known; i++) {
+        n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", i > 0 ? ", " : "",
+                              architectures[i].type);
+    }
+    (void)err_add(r->e,
+                  "%s: %smodel_type: \"%.60s\" is not known (there are %s); write an LLM file by "
+                  "hand: hwmodels/llm has examples",
+                  r->file, r->path, type, known);
+    return NULL;
+}
+
+static void refuse_what_is_beyond(const struct reader *r, const struct architecture *a)
+{
+    for (size_t i = 0; i < sizeof beyond / sizeof beyond[0]; i++) {
+        if (says_something(member(r->model, beyond[i].key))) {
+            (void)err_add(r->e, "%s: %s%s: %s, which an LLM file cannot say", r->file, r->path,
+                          beyond[i].key, beyond[i].what);
+        }
+    }
+    const cJSON *step = member(r->model, "decoder_sparse_step");
+    if (cJSON_IsNumber(step) && step->valuedouble != 1.0) {
+        (void)err_add(r->e,
+                      "%s: %sdecoder_sparse_step: layers without experts between others, which an "
+                      "LLM file cannot say",
+                      r->file, r->path);
+    }
+    static const char *const experts[] = {"num_local_experts", "num_experts", "n_routed_experts"};
+    for (size_t i = 0; a->experts == NULL && i < sizeof experts / sizeof experts[0]; i++) {
+        if (says_something(member(r->model, experts[i]))) {
+            (void)err_add(r->e, "%s: %s%s: a %s has no experts here", r->file, r->path, experts[i],
+                          a->type);
+        }
+    }
+    const cJSON *kind;
+    cJSON_ArrayForEach(kind, member(r->model, "layer_types"))
+    {
+        const char *s = cJSON_GetStringValue(kind);
+        if (s == NULL || strstr(s, "attention") == NULL || strstr(s, "linear") != NULL) {
+            (void)err_add(r->e, "%s: %slayer_types: \"%.40s\", which an LLM file cannot say",
+                          r->file, r->path, s == NULL ? "" : s);
+            break;
+        }
+    }
+}
+
+/* ---- bytes ---- */
+
+struct storage {
+    uint32_t bits, act_bits;
+    double body, head, kv; /* bytes per weight, element */
+    double head_low;
+    char source[160];
+};
+
+/* The scheme of compressed-tensors is that of its first group. */
+static const cJSON *first_scheme(const cJSON *q)
+{
+    const cJSON *groups = member(q, "config_groups");
+    return groups == NULL ? NULL : groups->child;
+}
+
+static double number_of(const cJSON *o, const char *key, const char *other, double otherwise)
+{
+    const cJSON *c = member(o, key);
+    c = c == NULL && other != NULL ? member(o, other) : c;
+    return cJSON_IsNumber(c) ? c->valuedouble : otherwise;
+}
+
+static bool is_true(const cJSON *o, const char *key)
+{
+    return cJSON_IsTrue(member(o, key));
+}
+
+/* bits of a weight, bytes of what a group of weights stores beside them. */
+static void grouped(struct storage *s, double bits, double group, double group_bytes)
+{
+    s->bits = (uint32_t)bits;
+    s->body = bits / 8.0 + (group > 0.0 ? group_bytes / group : 0.0);
+}
+
+/* Quantised weights as the tools store them: a scale of 16 bit (and a zero point as wide as a
+ * weight) per group, of bitsandbytes one of 32 bit per 64 weights, of MXFP4 one of 8 bit per 32. */
+static bool quantised(const struct reader *r, const cJSON *q, struct storage *s)
+{
+    const char *method = text_of(q, "quant_method");
+    if (strcmp(method, "gptq") == 0 || strcmp(method, "awq") == 0) {
+        double bits = number_of(q, "bits", "w_bit", 4.0);
+        grouped(s, bits, number_of(q, "group_size", "q_group_size", 128.0), 2.0 + bits / 8.0);
+    } else if (strcmp(method, "bitsandbytes") == 0 && is_true(q, "load_in_8bit")) {
+        grouped(s, 8.0, 0.0, 0.0);
+    } else if (strcmp(method, "bitsandbytes") == 0 && is_true(q, "load_in_4bit")) {
+        bool twice = is_true(q, "bnb_4bit_use_double_quant");
+        grouped(s, 4.0, 64.0, twice ? 1.0 + 4.0 / 256.0 : 4.0);
+    } else if (strcmp(method, "compressed-tensors") == 0 && first_scheme(q) != NULL) {
+        const cJSON *w = member(first_scheme(q), "weights");
+        const cJSON *x = member(first_scheme(q), "input_activations");
+        grouped(s, number_of(w, "num_bits", NULL, 8.0), number_of(w, "group_size", NULL, 0.0), 2.0);
+        s->act_bits = x == NULL ? 16 : (uint32_t)number_of(x, "num_bits", NULL, 16.0);
+    } else if (strcmp(method, "fp8") == 0 || strcmp(method, "fbgemm_fp8") == 0) {
+        grouped(s, 8.0, 0.0, 0.0);
+    } else if (strcmp(method, "mxfp4") == 0) {
+        grouped(s, 4.0, 32.0, 1.0);
+    } else {
+        (void)err_add(r->e,
+                      "%s: quantization_config.quant_method: \"%.40s\" is not known (there are "
+                      "gptq, awq, bitsandbytes, compressed-tensors, fp8, mxfp4); `xpusim new-llm "
+                      "--bits` says the width instead",
+                      r->file, method);
+        return false;
+    }
+    if (s->bits < 1 || s->bits > 16) {
+        (void)err_add(r->e, "%s: quantization_config: %u bits", r->file, s->bits);
+        return false;
+    }
+    s->kv = soc_format_of_width(s->bits).kv_bytes;
+    (void)snprintf(s->source, sizeof s->source, "quantization_config: %.40s, %u bits", method,
+                   s->bits);
+    return true;
+}
+
+static bool stored(const struct reader *r, const cJSON *root, struct storage *s)
+{
+    const cJSON *q = member(root, "quantization_config");
+    q = q == NULL ? member(r->model, "quantization_config") : q;
+    const char *type = text_of(r->model, "dtype");
+    type = type[0] == '\0' ? text_of(r->model, "torch_dtype") : type;
+    type = type[0] == '\0' ? text_of(root, "dtype") : type;
+    type = type[0] == '\0' ? text_of(root, "torch_dtype") : type;
+    bool wide = strcmp(type, "float32") == 0;
+    double plain = wide ? 4.0 : 2.0;
+    *s = (struct storage){.bits = wide ? 32 : 16,
+                          .act_bits = 16,
+                          .body = plain,
+                          .head = plain,
+                          .head_low = plain,
+                          .kv = 2.0};
+    if (q != NULL) {
+        s->head_low = 1.0;
+        return quantised(r, q, s);
+    }
+    (void)snprintf(s->source, sizeof s->source, "dtype: %.40s",
+                   type[0] == '\0' ? "not stated, 16 bit" : type);
+    return true;
+}
+
+static void bytes(cJSON *to, const char *key, double value, double low, double high,
+                  const char *source)
+{
+    json_put_quantity(to, key, (struct quantity){value, low, high, QUANTITY_ASSUMED, true}, "B",
+                      source);
+}
+
+static void put_storage(cJSON *to, const struct storage *s)
+{
+    (void)cJSON_AddNumberToObject(to, "weight_bits", s->bits);
+    (void)cJSON_AddNumberToObject(to, "act_bits", s->act_bits);
+    bytes(to, "body_bytes_per_weight", s->body, s->body, s->body * (s->bits < 16 ? 1.05 : 1.0),
+          s->source);
+    bytes(to, "head_bytes_per_weight", s->head, s->head_low, s->head,
+          s->head_low < s->head ? "the head stays as it was trained" : s->source);
+    bytes(to, "kv_bytes_per_element", s->kv, 1.0, 2.0,
+          s->kv < 2.0 ? "8-bit KV cache, as OpenVINO 2025 keeps it for quantised models"
+                      : "16-bit KV cache beside 16-bit weights");
+}
+
+/* As the shipped models are: in the format of a width. */
+static void put_width(cJSON *to, uint32_t bits)
+{
+    struct soc_format f = soc_format_of_width(bits);
+    struct storage s = {bits, 16, f.body_bytes, f.head_bytes, f.kv_bytes, f.head_bytes, ""};
+    (void)snprintf(s.source, sizeof s.source, "%u-bit weights with their scales (--bits)", bits);
+    put_storage(to, &s);
+}
+
+/* ---- the file ---- */
+
+bool llm_hf_is(const cJSON *root)
+{
+    return cJSON_IsObject(root) && !cJSON_HasObjectItem(root, "format") &&
+           (cJSON_HasObjectItem(root, "model_type") || cJSON_HasObjectItem(root, "architectures") ||
+            cJSON_HasObjectItem(root, "hidden_size"));
+}
+
+/* "org/Model-3B" or "dir/Model-3B/config.json" as "model-3b". */
+static void name_of(const cJSON *root, const char *file, char *out, size_t size)
+{
+    char text[256];
+    const char *from = text_of(root, "_name_or_path");
+    (void)snprintf(text, sizeof text, "%.255s", from[0] != '\0' ? from : file);
+    char *base = strrchr(text, '/');
+    if (base != NULL && strcmp(base, "/config.json") == 0) {
+        *base = '\0';
+        base = strrchr(text, '/');
+    }
+    base = base == NULL ? text : base + 1;
+    size_t n = strlen(base);
+    if (n > 5 && strcmp(base + n - 5, ".json") == 0) {
+        base[n - 5] = '\0';
+    }
+    size_t k = 0;
+    for (; *base != '\0' && k + 1 < size; base++) {
+        char c = *base >= 'A' && *base <= 'Z' ? (char)(*base - 'A' + 'a') : *base;
+        out[k++] = strchr(" ,:\"\\", c) != NULL ? '-' : c;
+    }
+    out[k] = '\0';
+}
+
+static void put_source(cJSON *to, const struct reader *r, const cJSON *root)
+{
+    char text[512];
+    const char *from = text_of(root, "_name_or_path");
+    int n = snprintf(text, sizeof text, "config.json%s%.120s (model_type %s)",
+                     from[0] != '\0' ? " of " : "", from, text_of(r->model, "model_type"));
+    const cJSON *window = member(r->model, "sliding_window");
+    const cJSON *use = member(r->model, "use_sliding_window");
+    if (says_something(window) && !cJSON_IsFalse(use) && cJSON_IsNumber(window)) {
+        n += snprintf(text + n, sizeof text - (size_t)n,
+                      "; layers with a window of %.0f tokens read their whole context here",
+                      window->valuedouble);
+    }
+    if (r->model != root) {
+        (void)snprintf(text + n, sizeof text - (size_t)n, "; the text part alone");
+    }
+    (void)cJSON_AddStringToObject(to, "source", text);
+}
+
+static void put_shape(cJSON *to, const struct reader *r, const cJSON *root,
+                      const struct architecture *a)
+{
+    uint32_t hidden = count(r, "hidden_size", 0);
+    uint32_t heads = count(r, "num_attention_heads", (uint32_t)a->heads);
+    uint32_t kv = count(r, "num_key_value_heads",
+                        a->kv_heads == NONE ? 0
+                        : a->kv_heads > 0   ? (uint32_t)a->kv_heads
+                                            : heads);
+    if (hidden % heads != 0 && a->head_dim == 0 && member(r->model, "head_dim") == NULL) {
+        (void)err_add(r->e,
+                      "%s: %shead_dim: is missing, and hidden_size is no multiple of "
+                      "num_attention_heads",
+                      r->file, r->path);
+    }
+    uint32_t usual = a->head_dim > 0 ? (uint32_t)a->head_dim : hidden / heads;
+    const cJSON *tied = member(r->model, "tie_word_embeddings");
+    tied = tied == NULL ? member(root, "tie_word_embeddings") : tied;
+    (void)cJSON_AddNumberToObject(to, "layers", count(r, "num_hidden_layers", 0));
+    (void)cJSON_AddNumberToObject(to, "hidden", hidden);
+    (void)cJSON_AddNumberToObject(to, "heads", heads);
+    (void)cJSON_AddNumberToObject(to, "kv_heads", kv);
+    (void)cJSON_AddNumberToObject(to, "head_dim", count(r, "head_dim", usual > 0 ? usual : 1));
+    (void)cJSON_AddNumberToObject(to, "ffn_hidden", count(r, a->ffn, 0));
+    (void)cJSON_AddNumberToObject(to, "vocab", count(r, "vocab_size", (uint32_t)a->vocab));
+    (void)cJSON_AddBoolToObject(to, "gated_ffn", a->gated);
+    (void)cJSON_AddBoolToObject(to, "tied_head", tied == NULL ? a->tied : cJSON_IsTrue(tied));
+    if (a->experts != NULL) {
+        (void)cJSON_AddNumberToObject(to, "experts", count(r, a->experts, 0));
+        (void)cJSON_AddNumberToObject(to, "experts_per_token", count(r, "num_experts_per_tok", 0));
+    }
+}
+
+cJSON *llm_hf_tree(const cJSON *root, const char *file, const char *name, uint32_t weight_bits,
+                   struct err *e)
+{
+    size_t before = e->n;
+    const cJSON *text = member(root, "text_config");
+    struct reader r = {cJSON_IsObject(text) ? text : root, file,
+                       cJSON_IsObject(text) ? "text_config." : "", e};
+    const struct architecture *a = architecture_of(&r);
+    if (a == NULL) {
+        return NULL;
+    }
+    refuse_what_is_beyond(&r, a);
+    char own[64];
+    name_of(root, file, own, sizeof own);
+    cJSON *to = cJSON_CreateObject();
+    (void)cJSON_AddNumberToObject(to, "format", 1);
+    (void)cJSON_AddStringToObject(to, "name", name != NULL ? name : own);
+    put_source(to, &r, root);
+    put_shape(to, &r, root, a);
+    struct storage s;
+    if (weight_bits > 0) {
+        put_width(to, weight_bits);
+    } else if (stored(&r, root, &s)) {
+        put_storage(to, &s);
+    }
+    if (e->n > before) {
+        cJSON_Delete(to);
+        return NULL;
+    }
+    return to;
+}
+
+cJSON *llm_read_file(const char *path, struct err *e)
+{
+    cJSON *root = json_read_file(path, e);
+    if (!llm_hf_is(root)) {
+        return root;
+    }
+    cJSON *tree = llm_hf_tree(root, path, NULL, 0, e);
+    cJSON_Delete(root);
+    return tree;
+}

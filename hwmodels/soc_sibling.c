@@ -1,0 +1,290 @@
+#include "hwmodels/soc_sibling.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "sim/base/json.h"
+
+/* A prediction in the middle of what tables hold: 3e9 weights, 1024 tokens of prompt or context, or
+ * a short prompt's 32. */
+#define USUAL_WEIGHTS 3e9
+#define USUAL_TOKENS 1024.0
+#define SHORT_TOKENS 32.0
+
+struct soc_transfer soc_transfer_of(const struct conformal *t, const char *family,
+                                    enum device_kind kind, enum conformal_phase phase)
+{
+    struct conformal_query q = {.soc = "",
+                                .family = family,
+                                .kind = kind,
+                                .phase = phase,
+                                .weights = USUAL_WEIGHTS,
+                                .tokens =
+                                    phase == CONFORMAL_SHORT_PREFILL ? SHORT_TOKENS : USUAL_TOKENS,
+                                .soc_out = true};
+    return (struct soc_transfer){conformal_of(t, &q, CONFORMAL_LEVEL), conformal_of(t, &q, 0.5)};
+}
+
+/* Of a runtime entry: which error a number takes over, and with what it scales. */
+enum scale { SCALE_NONE, SCALE_PEAK, SCALE_DDR };
+static const struct {
+    const char *key;
+    enum conformal_phase phase;
+    enum scale scale;
+} carried[] = {
+    {"rate", CONFORMAL_PREFILL, SCALE_PEAK},
+    {"bandwidth", CONFORMAL_DECODE, SCALE_DDR},
+    {"launch", CONFORMAL_SHORT_PREFILL, SCALE_NONE},
+    {"row_fill", CONFORMAL_SHORT_PREFILL, SCALE_NONE},
+    {"width_fill", CONFORMAL_PREFILL, SCALE_NONE},
+    {"attention", CONFORMAL_PREFILL, SCALE_NONE},
+    {"decode_attention", CONFORMAL_DECODE, SCALE_NONE},
+};
+#define N_CARRIED (sizeof carried / sizeof carried[0])
+
+struct copy {
+    const struct soc_sibling *o;
+    const struct conformal *table;
+    const char *family, *name; /* of the sibling */
+    double ddr_ratio, peak_ratio, ddr_peak_gbs;
+    enum device_kind kind;
+};
+
+static double value_of(const cJSON *q, const char *key)
+{
+    const cJSON *c = cJSON_GetObjectItemCaseSensitive(q, key);
+    return cJSON_IsNumber(c) ? c->valuedouble : 0.0;
+}
+
+static bool is_quantity(const cJSON *o)
+{
+    return cJSON_IsNumber(cJSON_GetObjectItemCaseSensitive(o, "value")) &&
+           cJSON_HasObjectItem(o, "unit");
+}
+
+static void set_number(cJSON *q, const char *key, double v)
+{
+    cJSON *c = cJSON_GetObjectItemCaseSensitive(q, key);
+    if (c != NULL) {
+        (void)cJSON_SetNumberHelper(c, v);
+    }
+}
+
+static void set_text(cJSON *o, const char *key, const char *text)
+{
+    if (cJSON_GetObjectItemCaseSensitive(o, key) == NULL) {
+        (void)cJSON_AddStringToObject(o, key, text);
+    } else { /* in its place */
+        (void)cJSON_ReplaceItemInObjectCaseSensitive(o, key, cJSON_CreateString(text));
+    }
+}
+
+/* Four digits: more would promise what a transfer does not have. */
+static double rounded(double v)
+{
+    char text[32];
+    double out = v;
+    (void)snprintf(text, sizeof text, "%.4g", v);
+    (void)sscanf(text, "%lf", &out);
+    return out;
+}
+
+/* Says where the number comes from; `how` is what was done to it. */
+static void mark(cJSON *q, const struct copy *c, const char *how)
+{
+    char text[640];
+    const char *source = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(q, "source"));
+    (void)snprintf(text, sizeof text, "taken from %.64s%.160s; there: %.380s", c->name, how,
+                   source == NULL ? "" : source);
+    set_text(q, "source", text);
+    set_text(q, "kind", "assumed");
+}
+
+static void carry(cJSON *q, const struct copy *c, size_t i)
+{
+    struct soc_transfer t = soc_transfer_of(c->table, c->family, c->kind, carried[i].phase);
+    double ratio = carried[i].scale == SCALE_PEAK  ? c->peak_ratio
+                   : carried[i].scale == SCALE_DDR ? c->ddr_ratio
+                                                   : 1.0;
+    double factor = t.at95.n > 0 ? t.at95.high_factor : 2.0;
+    double value = rounded(value_of(q, "value") * ratio);
+    double low = fmin(value_of(q, "low") * ratio, value / factor);
+    double high = fmax(value_of(q, "high") * ratio, value * factor);
+    if (carried[i].scale == SCALE_DDR) { /* the file's own rule */
+        value = fmin(value, c->ddr_peak_gbs);
+        high = fmin(high, c->ddr_peak_gbs);
+    }
+    set_number(q, "value", value);
+    set_number(q, "low", fmin(rounded(low), value));
+    set_number(q, "high", fmax(rounded(high), value));
+    char scaled[48] = "";
+    if (ratio != 1.0) {
+        (void)snprintf(scaled, sizeof scaled, ", x %.4g as its %s", ratio,
+                       carried[i].scale == SCALE_DDR ? "memory" : "peak");
+    }
+    char how[160];
+    (void)snprintf(how, sizeof how,
+                   "%s; range: x / %.3g, 95 %% of %zu published %s rows of left-out SoCs (%s)",
+                   scaled, factor, t.at95.n, conformal_phase_names[carried[i].phase], t.at95.pool);
+    mark(q, c, how);
+}
+
+/* Every quantity below a node; those of kernel times get the range of transfers. */
+static void copy_numbers(cJSON *node, const struct copy *c, bool runtime)
+{
+    cJSON *child;
+    cJSON_ArrayForEach(child, node)
+    {
+        if (!is_quantity(child)) {
+            copy_numbers(child, c,
+                         runtime ||
+                             (child->string != NULL && strcmp(child->string, "runtimes") == 0));
+            continue;
+        }
+        size_t i = 0;
+        while (runtime && i < N_CARRIED && strcmp(carried[i].key, child->string) != 0) {
+            i++;
+        }
+        if (runtime && i < N_CARRIED) {
+            carry(child, c, i);
+        } else {
+            mark(child, c, "");
+        }
+    }
+}
+
+/* What holds of the sibling's own measurements only. */
+static void drop_fits(cJSON *device)
+{
+    cJSON *r;
+    cJSON_ArrayForEach(r, cJSON_GetObjectItemCaseSensitive(device, "runtimes"))
+    {
+        (void)cJSON_DeleteItemFromObjectCaseSensitive(r, "fit");
+        (void)cJSON_DeleteItemFromObjectCaseSensitive(r, "ops");
+    }
+}
+
+static void given(cJSON *to, const char *key, double value, const char *unit)
+{
+    struct quantity q = {value, value, value, QUANTITY_ASSUMED, true};
+    json_put_quantity(to, key, q, unit, "given to xpusim new-soc");
+}
+
+static int kind_of(const cJSON *device)
+{
+    const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(device, "kind"));
+    for (int i = 0; text != NULL && device_kind_names()[i] != NULL; i++) {
+        if (strcmp(text, device_kind_names()[i]) == 0) {
+            return i;
+        }
+    }
+    return DEVICE_KIND_GPU;
+}
+
+static void copy_device(cJSON *device, struct copy *c, bool *used)
+{
+    const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(device, "name"));
+    double peak = value_of(cJSON_GetObjectItemCaseSensitive(device, "peak"), "value");
+    double own = 0.0;
+    for (uint32_t i = 0; name != NULL && i < c->o->n_peaks; i++) {
+        if (strcmp(c->o->peaks[i].device, name) == 0) {
+            own = c->o->peaks[i].tflop_per_s;
+            used[i] = true;
+        }
+    }
+    c->kind = (enum device_kind)kind_of(device);
+    c->peak_ratio = own > 0.0 && peak > 0.0 ? own / peak : 1.0;
+    drop_fits(device);
+    copy_numbers(device, c, false);
+    if (own > 0.0) {
+        given(device, "peak", own, "TFLOP/s");
+    }
+}
+
+static void copy_machine(cJSON *root, struct copy *c)
+{
+    cJSON *child;
+    cJSON_ArrayForEach(child, root)
+    {
+        if (child->string != NULL && strcmp(child->string, "devices") != 0) {
+            if (is_quantity(child)) {
+                mark(child, c, "");
+            } else {
+                copy_numbers(child, c, false);
+            }
+        }
+    }
+    if (c->o->ddr_peak_gbs > 0.0) {
+        given(cJSON_GetObjectItemCaseSensitive(root, "ddr"), "peak", c->o->ddr_peak_gbs, "GB/s");
+    }
+    if (c->o->memory_gb > 0.0) {
+        given(cJSON_GetObjectItemCaseSensitive(root, "memory"), "capacity", c->o->memory_gb, "GB");
+    }
+}
+
+/* The name of a device that a peak was given for must be one. */
+static int check_used(const cJSON *root, const struct soc_sibling *o, const bool *used,
+                      struct err *e)
+{
+    size_t before = e->n;
+    for (uint32_t i = 0; i < o->n_peaks; i++) {
+        char names[256] = "";
+        size_t n = 0;
+        const cJSON *d;
+        cJSON_ArrayForEach(d, cJSON_GetObjectItemCaseSensitive(root, "devices"))
+        {
+            const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(d, "name"));
+            n += (size_t)snprintf(names + n, n < sizeof names ? sizeof names - n : 0, "%s%s",
+                                  n > 0 ? ", " : "", name == NULL ? "" : name);
+        }
+        if (!used[i]) {
+            (void)err_add(e, "--peak %s: %s has no such device; it has %s", o->peaks[i].device,
+                          o->like, names);
+        }
+    }
+    return e->n > before ? -EINVAL : 0;
+}
+
+#define MAX_PEAKS 16
+
+cJSON *soc_sibling_tree(const cJSON *sibling, const struct soc_sibling *o,
+                        const struct conformal *t, struct err *e)
+{
+    bool used[MAX_PEAKS] = {false};
+    cJSON *root = cJSON_Duplicate(sibling, true);
+    const char *family = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(sibling, "family"));
+    const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(sibling, "name"));
+    double peak_gbs = value_of(
+        cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(sibling, "ddr"), "peak"),
+        "value");
+    SIM_REQUIRE(o->n_peaks <= MAX_PEAKS, "as many peaks as a machine has devices");
+    struct copy c = {.o = o,
+                     .table = t,
+                     .family = family == NULL ? "" : family,
+                     .name = name == NULL ? o->like : name,
+                     .ddr_ratio = o->ddr_peak_gbs > 0.0 ? o->ddr_peak_gbs / peak_gbs : 1.0,
+                     .ddr_peak_gbs = o->ddr_peak_gbs > 0.0 ? o->ddr_peak_gbs : peak_gbs};
+    char note[256];
+    (void)snprintf(note, sizeof note,
+                   "Nothing measured here: every number is taken from %.64s (xpusim new-soc). "
+                   "`xpusim measure` measures it.",
+                   c.name);
+    copy_machine(root, &c);
+    cJSON *device;
+    cJSON_ArrayForEach(device, cJSON_GetObjectItemCaseSensitive(root, "devices"))
+    {
+        copy_device(device, &c, used);
+    }
+    /* what is known of transfers is known of the machine that was measured */
+    const char *like = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(sibling, "like"));
+    set_text(root, "name", o->name);
+    set_text(root, "like", like == NULL ? c.name : like);
+    set_text(root, "note", note);
+    if (check_used(root, o, used, e) != 0) {
+        cJSON_Delete(root);
+        return NULL;
+    }
+    return root;
+}

@@ -1,0 +1,42 @@
+/* A machine that nobody has measured, as a file made from a sibling's.
+ *
+ * Every number is taken over, marked assumed, and says from where. What a kernel's time is made of
+ * gets the range that predictions from one SoC to another had where both are published
+ * (hwmodels/residuals.csv, rows whose SoC was left out): rates and attention that of prompts,
+ * bandwidths that of decoding, launch and fill that of short prompts. Data sheet numbers that the
+ * caller knows replace the sibling's, and rates follow the device's peak, bandwidths the memory's,
+ * as calibrations scale between SoCs of a family. */
+#ifndef HWMODELS_SOC_SIBLING_H
+#define HWMODELS_SOC_SIBLING_H
+
+#include <cjson/cJSON.h>
+
+#include "hwmodels/conformal.h"
+#include "sim/base/err.h"
+
+struct soc_sibling_peak {
+    const char *device; /* name in the file, borrowed */
+    double tflop_per_s;
+};
+
+struct soc_sibling {
+    const char *name, *like; /* of the new machine; of the sibling, as the user said it */
+    double ddr_peak_gbs;     /* 0: the sibling's */
+    double memory_gb;        /* 0: the sibling's */
+    const struct soc_sibling_peak *peaks;
+    uint32_t n_peaks;
+};
+
+/* How far predictions from one SoC to another were off, for one kind of device. */
+struct soc_transfer {
+    struct conformal_interval at95, at50; /* of that phase, in the middle of the table's models */
+};
+struct soc_transfer soc_transfer_of(const struct conformal *t, const char *family,
+                                    enum device_kind kind, enum conformal_phase phase);
+
+/* The new file as a tree (cJSON_Delete), or NULL with errors. `sibling` is a tree that soc_parse
+ * takes, and stays as it is. */
+cJSON *soc_sibling_tree(const cJSON *sibling, const struct soc_sibling *o,
+                        const struct conformal *t, struct err *e);
+
+#endif

@@ -1,0 +1,78 @@
+#!/bin/sh
+# `xpusim new-soc` and `new-llm`: what they write runs as it is, and neither writes over a file or half of one.
+set -u
+cd "$(dirname "$0")/../.." || exit 2
+case ${BUILD:-build} in /*) x=${BUILD:-build}/xpusim ;; *) x=$PWD/${BUILD:-build}/xpusim ;; esac
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir" || exit 2
+bad=0
+fail() { echo "FAILED: $*"; bad=1; }
+# $1: what the error says; then a command that is refused with 2 and leaves no file
+refuse() {
+    text=$1
+    shift
+    ls >"$dir/before"
+    "$@" >"$dir/out" 2>"$dir/why"
+    [ $? = 2 ] || fail "$* was not refused"
+    grep -q -- "$text" "$dir/why" || fail "$*: $(cat "$dir/why")"
+    ls >"$dir/after"
+    cmp -s "$dir/before" "$dir/after" || fail "$* left a file"
+}
+touch out why before after set
+small="--workload mixed:duration_s=60 --policy openvino-cb -q"
+
+# a machine: every number assumed, with its source; it runs, and so does a machine made of it
+for like in core-ultra-7-155h rk3588 snapdragon-8elite apple-m1-max-24core; do
+    "$x" new-soc of-$like --like $like >said || fail "new-soc --like $like"
+    grep -q "^of-$like.json$" said || fail "the file is not named: $(cat said)"
+    grep -q "made from $like by data sheet; \(on measured machines such transfers were off by\|no measured machines\)" said ||
+        fail "how far transfers are off is not said: $(cat said)"
+    "$x" list soc of-$like.json --json | tr -d '\n\t' | sed 's/}, *{/}\n{/g' >numbers
+    [ "$(grep -c '"kind":"assumed"' numbers)" -gt 30 ] || fail "$like: too few numbers"
+    grep -q '"kind":"\(measured\|fitted\)"' numbers && fail "$like: a number that nobody measured there"
+    "$x" new-soc again-$like --like of-$like.json >said || fail "a machine of a machine"
+    grep -q "\"like\":[^\"]*\"$like\"" again-$like.json || fail "what a machine of a machine is like was measured on the first"
+    "$x" list kernels --soc $like >here && "$x" list kernels --soc of-$like.json >there || fail "kernels of $like"
+done
+# shellcheck disable=SC2086
+"$x" run --soc of-core-ultra-7-155h.json $small >set || fail "a new machine does not run"
+grep -q "openvino-cb on of-core-ultra-7-155h" set || fail "the run does not name the machine"
+"$x" new-soc fast --ddr-peak 179.2 --memory 64 --peak igpu=18.44 --peak npu=11.5 -o f.json >said || fail "data sheet numbers"
+"$x" list soc f.json | grep -q "ddr.peak  *179.2 " || fail "the memory's peak"
+"$x" list soc f.json | grep -q "igpu.runtimes.openvino-2025/8.rate  *9.998 " || fail "4.999 at twice the peak is 9.998"
+"$x" list soc f.json | grep -q "igpu.runtimes.openvino-2025/8.bandwidth  *158.9 " || fail "79.47 at twice the memory is 158.9"
+refuse "is there already" "$x" new-soc fast -o f.json
+refuse "has no such device; it has npu, igpu, cpu" "$x" new-soc other --peak tpu=3
+refuse "DEVICE=TFLOP/s" "$x" new-soc other --peak igpu
+refuse "not a shipped name" "$x" new-soc other --like nope
+refuse "letters, digits" "$x" new-soc "a b"
+refuse "ending in .json" "$x" new-soc other -o other
+refuse "NAME is missing" "$x" new-soc
+
+# a model: its config.json as it is, and as a file
+mkdir My-Model
+cat >My-Model/config.json <<'EOF'
+{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 3072, "intermediate_size": 8192,
+ "num_attention_heads": 24, "num_key_value_heads": 8, "head_dim": 128, "num_hidden_layers": 28, "vocab_size": 128256,
+ "tie_word_embeddings": true, "torch_dtype": "bfloat16", "rope_scaling": {"factor": 32.0}, "bos_token_id": 128000}
+EOF
+"$x" new-llm mine --hf My-Model/config.json --bits 8 >said || fail "new-llm"
+grep -q "^3.213e+09 weights a token" said || fail "Llama 3.2 3B has 2818572288 + 394002432 weights: $(cat said)"
+# of the same shape and width as the shipped file: the same run, to the byte, but for the name
+# shellcheck disable=SC2086
+"$x" run --llm mine.json $small | sed 's/ mine$//; s/config=[0-9a-f]*//' >here
+# shellcheck disable=SC2086
+"$x" run --llm llama-3.2-3b $small | sed 's/ llama-3.2-3b$//; s/config=[0-9a-f]*//' >there
+cmp -s here there || fail "Llama 3.2 3B by its config.json runs otherwise: $(diff here there)"
+"$x" list llm My-Model/config.json | grep -q "llm.body_bytes_per_weight  *2 " || fail "list llm reads no config.json"
+# shellcheck disable=SC2086
+"$x" run --llm My-Model/config.json $small | grep -q "on core-ultra-5-125h, my-model" || fail "--llm reads no config.json"
+refuse "is there already" "$x" new-llm mine --hf My-Model/config.json
+refuse "hf FILE is needed" "$x" new-llm other
+refuse "no config.json of Hugging Face" "$x" new-llm other --hf mine.json
+sed 's/"llama"/"nonesuch"/' My-Model/config.json >My-Model/other.json
+refuse 'other.json: model_type: "nonesuch" is not known' "$x" new-llm other --hf My-Model/other.json
+refuse 'other.json: model_type: "nonesuch" is not known' "$x" run --policy fcfs --llm My-Model/other.json
+refuse "do not go with weight_bits 4" "$x" run --policy fcfs --set llm.weight_bits=4
+exit $bad

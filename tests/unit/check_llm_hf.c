@@ -1,0 +1,365 @@
+/* Models from a Hugging Face config.json, and a machine from a sibling's file.
+ *
+ * Published parameter counts are facts about weights that anyone can add up: ours leave out norms,
+ * biases and routers, so each row says how many those are, by hand. */
+#include "hwmodels/llm_hf.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "hwmodels/soc.h"
+#include "hwmodels/soc_sibling.h"
+#include "sim/base/json.h"
+#include "tests/helpers/suite.h"
+
+static bool says(const struct err *e, const char *text)
+{
+    for (size_t i = 0; i < e->n && i < ERR_MAX_LINES; i++) {
+        if (strstr(e->lines[i], text) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct llm read_of(const char *config, uint32_t bits, struct err *e)
+{
+    struct llm m = {.n_layers = 0};
+    cJSON *root = cJSON_Parse(config);
+    ck_assert_msg(root != NULL && llm_hf_is(root), "%s", config);
+    cJSON *tree = llm_hf_tree(root, "dir/Some-Model/config.json", NULL, bits, e);
+    if (tree != NULL) {
+        (void)llm_parse(tree, "tree", &m, e);
+    }
+    cJSON_Delete(tree);
+    cJSON_Delete(root);
+    return m;
+}
+
+static struct llm model_of(const char *config, uint32_t bits)
+{
+    struct err e = ERR_INIT;
+    struct llm m = read_of(config, bits, &e);
+    ck_assert_msg(e.n == 0, "%s", e.n > 0 ? e.lines[0] : "");
+    return m;
+}
+
+/* ---- parameter counts ---- */
+
+static const struct {
+    const char *name, *config;
+    double published; /* parameters, as model pages and safetensors indices state */
+    double left_out;  /* norms, biases, routers: the sum in the comment */
+    double used;      /* of the published ones, without left_out: what a token crosses */
+} known[] = {
+    /* norms (2 32 + 1) 4096 = 266240 */
+    {"Llama 3.1 8B",
+     "{\"model_type\":\"llama\",\"hidden_size\":4096,\"intermediate_size\":14336,"
+     "\"num_attention_heads\":32,\"num_key_value_heads\":8,\"num_hidden_layers\":32,"
+     "\"vocab_size\":128256,\"tie_word_embeddings\":false,\"torch_dtype\":\"bfloat16\"}",
+     8030261248.0, 266240.0, 8030261248.0 - 266240.0 - 128256.0 * 4096.0},
+    /* biases of QKV 28 (1536 + 2 256) = 57344, norms 57 1536 = 87552 */
+    {"Qwen2.5 1.5B",
+     "{\"model_type\":\"qwen2\",\"hidden_size\":1536,\"intermediate_size\":8960,"
+     "\"num_attention_heads\":12,\"num_key_value_heads\":2,\"num_hidden_layers\":28,"
+     "\"vocab_size\":151936,\"tie_word_embeddings\":true,\"torch_dtype\":\"bfloat16\"}",
+     1543714304.0, 57344.0 + 87552.0, 1543714304.0 - 57344.0 - 87552.0},
+    /* norms 65 4096; the key of KV heads is there, head_dim is null */
+    {"Mistral 7B v0.1",
+     "{\"model_type\":\"mistral\",\"hidden_size\":4096,\"intermediate_size\":14336,"
+     "\"num_attention_heads\":32,\"num_key_value_heads\":8,\"num_hidden_layers\":32,"
+     "\"vocab_size\":32000,\"head_dim\":null,\"sliding_window\":4096,\"torch_dtype\":\"bfloat16\"}",
+     7241732096.0, 266240.0, 7241732096.0 - 266240.0 - 32000.0 * 4096.0},
+    /* norms 37 2048; tied although no key says so, heads of 256 */
+    {"Gemma 2B",
+     "{\"model_type\":\"gemma\",\"hidden_size\":2048,\"intermediate_size\":16384,"
+     "\"num_attention_heads\":8,\"num_key_value_heads\":1,\"head_dim\":256,"
+     "\"num_hidden_layers\":18,\"vocab_size\":256000,\"torch_dtype\":\"bfloat16\"}",
+     2506172416.0, 75776.0, 2506172416.0 - 75776.0},
+    /* norms 65 3072 */
+    {"Phi 3 mini",
+     "{\"model_type\":\"phi3\",\"hidden_size\":3072,\"intermediate_size\":8192,"
+     "\"num_attention_heads\":32,\"num_key_value_heads\":32,\"num_hidden_layers\":32,"
+     "\"vocab_size\":32064,\"tie_word_embeddings\":false,\"torch_dtype\":\"bfloat16\"}",
+     3821079552.0, 199680.0, 3821079552.0 - 199680.0 - 32064.0 * 3072.0},
+    /* not gated: two matrices; biases 32 (3 2560 + 2560 + 10240 + 2560) = 737280, norms with bias
+     * 33 5120 = 168960, the head's 51200 */
+    {"Phi 2",
+     "{\"model_type\":\"phi\",\"hidden_size\":2560,\"intermediate_size\":10240,"
+     "\"num_attention_heads\":32,\"num_key_value_heads\":null,\"num_hidden_layers\":32,"
+     "\"vocab_size\":51200,\"tie_word_embeddings\":false,\"torch_dtype\":\"float16\"}",
+     2779683840.0, 957440.0, 2779683840.0 - 957440.0 - 51200.0 * 2560.0},
+    /* 16 heads of 128 at a width of 1024; norms 57 1024, of queries and keys 28 2 128 */
+    {"Qwen3 0.6B",
+     "{\"model_type\":\"qwen3\",\"hidden_size\":1024,\"intermediate_size\":3072,"
+     "\"num_attention_heads\":16,\"num_key_value_heads\":8,\"head_dim\":128,"
+     "\"num_hidden_layers\":28,\"vocab_size\":151936,\"tie_word_embeddings\":true,"
+     "\"torch_dtype\":\"bfloat16\"}",
+     596049920.0, 58368.0 + 7168.0, 596049920.0 - 58368.0 - 7168.0},
+    /* 8 experts, 2 of them used; routers 32 4096 8 = 1048576, norms 266240. Of a token: without 6
+     * experts of 3 4096 14336 in 32 layers, without the embedding */
+    {"Mixtral 8x7B",
+     "{\"model_type\":\"mixtral\",\"hidden_size\":4096,\"intermediate_size\":14336,"
+     "\"num_attention_heads\":32,\"num_key_value_heads\":8,\"num_hidden_layers\":32,"
+     "\"vocab_size\":32000,\"num_local_experts\":8,\"num_experts_per_tok\":2,"
+     "\"torch_dtype\":\"bfloat16\"}",
+     46702792704.0, 1048576.0 + 266240.0,
+     46702792704.0 - 1048576.0 - 266240.0 - 32000.0 * 4096.0 - 32.0 * 6.0 * 3.0 * 4096.0 * 14336.0},
+    /* 128 experts of 768, 8 used; routers 48 2048 128 = 12582912, norms 97 2048, 48 2 128 */
+    {"Qwen3 30B A3B",
+     "{\"model_type\":\"qwen3_moe\",\"hidden_size\":2048,\"intermediate_size\":6144,"
+     "\"moe_intermediate_size\":768,\"num_attention_heads\":32,\"num_key_value_heads\":4,"
+     "\"head_dim\":128,\"num_hidden_layers\":48,\"vocab_size\":151936,\"num_experts\":128,"
+     "\"num_experts_per_tok\":8,\"decoder_sparse_step\":1,\"mlp_only_layers\":[],"
+     "\"tie_word_embeddings\":false,\"torch_dtype\":\"bfloat16\"}",
+     30532122624.0, 12582912.0 + 198656.0 + 12288.0,
+     30532122624.0 - 12582912.0 - 198656.0 - 12288.0 - 151936.0 * 2048.0 -
+         48.0 * 120.0 * 3.0 * 2048.0 * 768.0},
+};
+#define N_KNOWN (sizeof known / sizeof known[0])
+
+START_TEST(a_config_has_the_parameters_its_model_page_states)
+{
+    struct llm m = model_of(known[_i].config, 0);
+    ck_assert_uint_eq(m.weight_bits, 16);
+    /* two bytes a weight: all that is stored */
+    ck_assert_msg(m.weight_bytes / 2.0 == known[_i].published - known[_i].left_out,
+                  "%s: %.0f stored, %.0f published without norms, biases, routers", known[_i].name,
+                  m.weight_bytes / 2.0, known[_i].published - known[_i].left_out);
+    ck_assert_msg(m.body_weights + m.head_weights == known[_i].used, "%s: %.0f used of %.0f",
+                  known[_i].name, m.body_weights + m.head_weights, known[_i].used);
+}
+END_TEST
+
+/* Ministral, Gemma 3 with pictures: the text part is read, and defaults of its class hold. */
+START_TEST(the_text_part_of_a_model_with_pictures_is_read)
+{
+    struct llm m = model_of("{\"model_type\":\"gemma3\",\"text_config\":{\"model_type\":"
+                            "\"gemma3_text\",\"hidden_size\":2560,\"intermediate_size\":10240,"
+                            "\"num_hidden_layers\":34},\"torch_dtype\":\"bfloat16\"}",
+                            0);
+    /* Gemma 3 4B, text: QKV 2560 (2048 + 2 1024), O 2048 2560, FFN 3 2560 10240: 94371840 a layer;
+     * tied embedding of 262208 rows */
+    ck_assert_double_eq(m.body_weights, 34.0 * 94371840.0);
+    ck_assert_double_eq(m.head_weights, 2560.0 * 262208.0);
+    ck_assert(m.tied_head);
+}
+END_TEST
+
+/* ---- bytes ---- */
+
+#define LLAMA                                                                                      \
+    "{\"model_type\":\"llama\",\"hidden_size\":2048,\"intermediate_size\":8192,"                   \
+    "\"num_attention_heads\":32,\"num_key_value_heads\":8,\"num_hidden_layers\":16,"               \
+    "\"vocab_size\":128256,\"tie_word_embeddings\":true"
+
+static const struct {
+    const char *quantization;
+    uint32_t bits, act_bits;
+    double body, head, kv; /* bytes */
+} stored[] = {
+    {",\"torch_dtype\":\"float32\"}", 32, 16, 4.0, 4.0, 2.0},
+    {",\"dtype\":\"bfloat16\"}", 16, 16, 2.0, 2.0, 2.0},
+    /* 4 bit, and per 128 weights a scale of 2 bytes and a zero point of half a byte */
+    {",\"quantization_config\":{\"quant_method\":\"gptq\",\"bits\":4,\"group_size\":128}}", 4, 16,
+     0.5 + 2.5 / 128.0, 2.0, 1.0},
+    {",\"quantization_config\":{\"quant_method\":\"awq\",\"w_bit\":4,\"q_group_size\":64}}", 4, 16,
+     0.5 + 2.5 / 64.0, 2.0, 1.0},
+    /* a scale of 4 bytes per 64 weights; twice quantised one byte, and 4 per 256 of those */
+    {",\"quantization_config\":{\"quant_method\":\"bitsandbytes\",\"load_in_4bit\":true}}", 4, 16,
+     0.5 + 4.0 / 64.0, 2.0, 1.0},
+    {",\"quantization_config\":{\"quant_method\":\"bitsandbytes\",\"load_in_4bit\":true,"
+     "\"bnb_4bit_use_double_quant\":true}}",
+     4, 16, 0.5 + (1.0 + 4.0 / 256.0) / 64.0, 2.0, 1.0},
+    {",\"quantization_config\":{\"quant_method\":\"fp8\"}}", 8, 16, 1.0, 2.0, 1.0},
+    /* one byte of scale per 32 */
+    {",\"quantization_config\":{\"quant_method\":\"mxfp4\"}}", 4, 16, 0.5 + 1.0 / 32.0, 2.0, 1.0},
+    {",\"quantization_config\":{\"quant_method\":\"compressed-tensors\",\"config_groups\":{"
+     "\"group_0\":{\"weights\":{\"num_bits\":8},\"input_activations\":{\"num_bits\":8}}}}}",
+     8, 8, 1.0, 2.0, 1.0},
+};
+
+START_TEST(bytes_are_those_of_the_way_the_weights_are_stored)
+{
+    char config[1024];
+    (void)snprintf(config, sizeof config, LLAMA "%s", stored[_i].quantization);
+    struct llm m = model_of(config, 0);
+    ck_assert_str_eq(m.name, "some-model");
+    ck_assert_uint_eq(m.weight_bits, stored[_i].bits);
+    ck_assert_uint_eq(m.act_bits, stored[_i].act_bits);
+    ck_assert_double_eq_tol(m.body_bytes_per_weight, stored[_i].body, 1e-12);
+    ck_assert_double_eq_tol(m.head_bytes_per_weight, stored[_i].head, 1e-12);
+    ck_assert_double_eq_tol(m.kv_bytes_per_element, stored[_i].kv, 1e-12);
+    /* --bits overrides all of it with the format of that width */
+    m = model_of(config, 4);
+    ck_assert_uint_eq(m.weight_bits, 4);
+    ck_assert_double_eq_tol(m.body_bytes_per_weight, 0.56, 1e-12);
+}
+END_TEST
+
+/* ---- what is refused ---- */
+
+static const struct {
+    const char *rest, *says;
+} refused[] = {
+    {",\"quantization_config\":{\"quant_method\":\"aqlm\"}}",
+     "config.json: quantization_config.quant_method: \"aqlm\" is not known"},
+    {",\"num_local_experts\":8}", "config.json: num_local_experts: a llama has no experts here"},
+    {",\"kv_lora_rank\":512}", "config.json: kv_lora_rank: latent attention"},
+    {",\"layer_types\":[\"full_attention\",\"linear_attention\"]}",
+     "config.json: layer_types: \"linear_attention\""},
+    {",\"head_dim\":-1}", "config.json: head_dim: must be a whole number from 1 on"},
+    {",\"head_dim\":64.5}", "config.json: head_dim: must be a whole number from 1 on"},
+};
+
+START_TEST(what_a_file_cannot_say_is_refused_by_key)
+{
+    struct err e = ERR_INIT;
+    char config[1024];
+    (void)snprintf(config, sizeof config, LLAMA "%s", refused[_i].rest);
+    (void)read_of(config, 0, &e);
+    ck_assert_msg(says(&e, refused[_i].says), "%s", e.n > 0 ? e.lines[0] : "accepted");
+    err_fini(&e);
+}
+END_TEST
+
+START_TEST(an_unknown_architecture_and_missing_keys_are_refused_by_name)
+{
+    struct err e = ERR_INIT;
+    (void)read_of("{\"model_type\":\"mamba\",\"hidden_size\":64}", 0, &e);
+    ck_assert(says(&e, "Some-Model/config.json: model_type: \"mamba\" is not known (there are "));
+    err_fini(&e);
+    (void)read_of("{\"model_type\":\"qwen2\",\"hidden_size\":64}", 0, &e);
+    ck_assert(says(&e, "config.json: num_attention_heads: is missing"));
+    ck_assert(says(&e, "config.json: num_key_value_heads: is missing"));
+    ck_assert(says(&e, "config.json: vocab_size: is missing"));
+    err_fini(&e);
+    (void)read_of("{\"model_type\":\"qwen3_moe\",\"decoder_sparse_step\":2,\"mlp_only_layers\":[0]"
+                  ",\"hidden_size\":64}",
+                  0, &e);
+    ck_assert(says(&e, "config.json: decoder_sparse_step: layers without experts"));
+    ck_assert(says(&e, "config.json: mlp_only_layers: layers without experts"));
+    err_fini(&e);
+}
+END_TEST
+
+/* 4 bits in 1.01 bytes: one was changed, the other forgotten. 0.5 is the least, 1 is the next. */
+START_TEST(a_width_and_its_bytes_go_together)
+{
+    static const struct {
+        const char *bytes;
+        bool good;
+    } four[] = {{"0.499", false}, {"0.5", true}, {"0.56", true}, {"0.99", true}, {"1.01", false}};
+    char path[1024];
+    for (size_t i = 0; i < sizeof four / sizeof four[0]; i++) {
+        struct err e = ERR_INIT;
+        struct llm m;
+        cJSON *root = json_read_file(llm_path("llama-3.2-3b", path, sizeof path), &e);
+        ck_assert_int_eq(json_set_path(root, "weight_bits", "4", &e), 0);
+        ck_assert_int_eq(json_set_path(root, "body_bytes_per_weight", four[i].bytes, &e), 0);
+        ck_assert_int_eq(llm_parse(root, "f", &m, &e), four[i].good ? 0 : -EINVAL);
+        ck_assert_int_eq(says(&e, "f: body_bytes_per_weight: "), !four[i].good);
+        err_fini(&e);
+        cJSON_Delete(root);
+    }
+}
+END_TEST
+
+/* ---- a machine from a sibling ---- */
+
+/* A table with three transfers per phase of each kind: errors of 0.1, 0.2 and 0.4 (ln). */
+static void three_transfers(struct conformal *t, struct conformal_row rows[9])
+{
+    static const double errors[] = {0.1, -0.2, 0.4};
+    for (size_t i = 0; i < 9; i++) {
+        rows[i] = (struct conformal_row){.soc = "s",
+                                         .family = "meteor-lake-h",
+                                         .model = "m",
+                                         .kind = DEVICE_KIND_IGPU,
+                                         .phase = (enum conformal_phase)(i / 3),
+                                         .weights = 3e9,
+                                         .tokens = 1024.0,
+                                         .soc_out = true,
+                                         .ln_error = errors[i % 3]};
+    }
+    *t = (struct conformal){rows, 9};
+}
+
+static double at(const cJSON *root, const char *path, const char *member)
+{
+    const char *bad;
+    cJSON *q = json_find_path((cJSON *)(uintptr_t)root, path, &bad);
+    ck_assert_msg(q != NULL, "%s", path);
+    return cJSON_GetObjectItem(q, member)->valuedouble;
+}
+
+static void all_assumed_from(const cJSON *node, const char *name, uint32_t *n)
+{
+    if (cJSON_HasObjectItem(node, "unit") && cJSON_HasObjectItem(node, "value")) {
+        const char *source = cJSON_GetObjectItem(node, "source")->valuestring;
+        ck_assert_str_eq(cJSON_GetObjectItem(node, "kind")->valuestring, "assumed");
+        ck_assert_msg(strstr(source, name) != NULL || strstr(source, "given to") != NULL, "%s",
+                      source);
+        (*n)++;
+    }
+    for (const cJSON *c = node->child; c != NULL; c = c->next) {
+        all_assumed_from(c, name, n);
+    }
+}
+
+START_TEST(a_sibling_lends_its_numbers_with_the_error_of_transfers)
+{
+    struct err e = ERR_INIT;
+    struct conformal table;
+    struct conformal_row errors[9];
+    char path[1024];
+    static struct soc soc;
+    three_transfers(&table, errors);
+    cJSON *from = json_read_file(soc_path("core-ultra-7-155h", path, sizeof path), &e);
+    struct soc_sibling_peak peak = {"igpu", 18.44}; /* twice 9.22 */
+    struct soc_sibling o = {"new", "core-ultra-7-155h", 112.0, 16.0, &peak, 1};
+    cJSON *to = soc_sibling_tree(from, &o, &table, &e);
+    ck_assert_msg(to != NULL && soc_parse(to, "new", &soc, &e) == 0, "%s",
+                  e.n > 0 ? e.lines[0] : "");
+    uint32_t n = 0;
+    all_assumed_from(to, "core-ultra-7-155h", &n);
+    ck_assert_uint_gt(n, 80);
+    /* rate 4.999 doubles with the peak; its range is x and / e^0.4, the largest of three errors */
+    const char *rate = "devices.igpu.runtimes.openvino-2025/8.rate";
+    ck_assert_double_eq_tol(at(to, rate, "value"), 9.998, 1e-9);
+    ck_assert_double_eq_tol(at(to, rate, "low"), 9.998 / exp(0.4), 0.001);
+    ck_assert_double_eq_tol(at(to, rate, "high"), 9.998 * exp(0.4), 0.01);
+    /* bandwidth 79.47 x 112 / 89.6 = 99.34, up to what the memory gives */
+    const char *bandwidth = "devices.igpu.runtimes.openvino-2025/8.bandwidth";
+    ck_assert_double_eq_tol(at(to, bandwidth, "value"), 99.34, 0.005);
+    ck_assert_double_eq_tol(at(to, bandwidth, "high"), 112.0, 1e-9);
+    /* watts and delays stay as they are; the sibling's fit is not this machine's */
+    ck_assert_double_eq(at(to, "devices.igpu.decode_power", "value"), 25.0);
+    ck_assert_double_eq(soc.machine.memory_bytes, 16e9);
+    for (uint32_t d = 0; d < soc.machine.n_devices; d++) {
+        for (uint32_t r = 0; r < soc.devices[d].n_runtimes; r++) {
+            ck_assert(!soc.devices[d].runtimes[r].start.given);
+        }
+    }
+    /* the sibling is as it was */
+    ck_assert_double_eq(at(from, rate, "value"), 4.999);
+    cJSON_Delete(to);
+    peak.device = "tpu";
+    ck_assert_ptr_null(soc_sibling_tree(from, &o, &table, &e));
+    ck_assert(says(&e, "--peak tpu: core-ultra-7-155h has no such device; it has npu, igpu, cpu"));
+    err_fini(&e);
+    cJSON_Delete(from);
+}
+END_TEST
+
+static const struct suite_row suite[] = {
+    LOOP(a_config_has_the_parameters_its_model_page_states, N_KNOWN),
+    TEST(the_text_part_of_a_model_with_pictures_is_read),
+    LOOP(bytes_are_those_of_the_way_the_weights_are_stored, sizeof stored / sizeof stored[0]),
+    LOOP(what_a_file_cannot_say_is_refused_by_key, sizeof refused / sizeof refused[0]),
+    TEST(an_unknown_architecture_and_missing_keys_are_refused_by_name),
+    TEST(a_width_and_its_bytes_go_together),
+    TEST(a_sibling_lends_its_numbers_with_the_error_of_transfers),
+};
+SUITE_MAIN("llm_hf", suite)
