@@ -30,14 +30,15 @@ allowed() {
     traces/*) echo '(sim/(base|api)|traces)/' ;;
     plots/*) echo '(sim/(base|stats)/|sim/metrics/metric_table|plots)' ;;
     experiments/shell/*) echo '(sim/base/|sim/stats/|sim/metrics/metric_table|experiments/shell/)' ;;
-    experiments/run/*) echo "($below|experiments/(shell|run))/" ;;
-    experiments/compare/*) echo "($below|experiments/(shell|run|compare))/" ;;
+    experiments/store/*) echo '(sim/(base|metrics)|experiments/store)/' ;;
+    experiments/run/*) echo "($below|experiments/(shell|store|run))/" ;;
+    experiments/compare/*) echo "($below|experiments/(shell|store|run|compare))/" ;;
     experiments/observe/*) echo "($below|experiments/observe)/" ;;
     experiments/drive/*) echo "($below|plots|experiments/(shell|run|compare|drive))/" ;;
-    experiments/diff/*) echo "($below|experiments/(shell|run|gate|diff))/" ;;
+    experiments/diff/*) echo "($below|experiments/(shell|run|diff))/" ;;
     experiments/report/*) echo "($below|plots|experiments/(shell|report))/" ;;
     experiments/commands/*) echo '.*' ;;
-    experiments/*) echo "($below|experiments/(shell|run|compare|$(echo "$1" | cut -d/ -f2)))/" ;;
+    experiments/*) echo "($below|experiments/(shell|store|run|compare|$(echo "$1" | cut -d/ -f2)))/" ;;
     *) echo '.*' ;;
     esac
 }

@@ -42,6 +42,7 @@ struct quantities_options {
     uint64_t seed;
     double cpu_limit_s; /* of one run */
     bool progress;
+    struct store *store; /* what it holds is not run again; or NULL */
 };
 
 struct quantity_cell; /* one run: a configuration, a policy, a workload */

@@ -26,7 +26,7 @@ struct round {
     uint64_t seed;
 };
 
-static int cell(void *ctx, uint32_t index, struct study_cell *out, struct err *e)
+static int cell(void *ctx, uint64_t index, struct study_cell *out, struct err *e)
 {
     const struct round *r = ctx;
     const struct task *t = r->tasks[index];
@@ -48,10 +48,10 @@ static int cell(void *ctx, uint32_t index, struct study_cell *out, struct err *e
 }
 
 /* Rates rise up to the first whose metric is above the limit; the sustained one lies between. */
-static void take_rate(struct task *t, const double *metrics, double *found)
+static void take_rate(struct task *t, const struct study_outcome *o, double *found)
 {
     const struct quantity_cell *c = t->cell;
-    double x = metrics[metric_list_find(&c->names, c->metric) - c->names.v];
+    double x = study_value(o, c->metric);
     if (x > c->at_most && t->rate > 0) {
         double frac = (c->at_most - t->before) / (x - t->before);
         *found = c->rates[t->rate - 1] + frac * (c->rates[t->rate] - c->rates[t->rate - 1]);
@@ -67,10 +67,11 @@ static void take(struct task *t, const struct study_outcome *o, uint32_t replica
     t->done = true;
     memcpy(t->message, o->message, sizeof t->message);
     if (o->status == 0 && c->n_rates > 0) {
-        take_rate(t, o->values, &c->values[t->replication]);
+        take_rate(t, o, &c->values[t->replication]);
     } else if (o->status == 0) {
         for (size_t k = 0; k < c->names.n; k++) {
-            c->values[k * replications + t->replication] = o->values[k];
+            c->values[k * replications + t->replication] =
+                study_value_near(o, k, c->names.v[k].name);
         }
     }
 }
@@ -92,13 +93,15 @@ static void run_rounds(struct task *tasks, uint32_t n, const struct quantities_o
                           .parallel = o->parallel,
                           .cpu_limit_s = o->cpu_limit_s,
                           .progress = o->progress,
+                          .store = o->store,
                           .ctx = &r,
                           .cell = cell};
-        struct study_outcome *outcomes = study_run(&s);
+        struct study_outcomes outcomes;
+        study_run(&s, &outcomes);
         for (uint32_t i = 0; i < left; i++) {
-            take(r.tasks[i], &outcomes[i], o->replications);
+            take(r.tasks[i], &outcomes.v[i], o->replications);
         }
-        study_outcomes_free(outcomes, left);
+        study_outcomes_fini(&outcomes);
     }
     free(r.tasks);
 }

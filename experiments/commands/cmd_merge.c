@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "experiments/commands/commands.h"
-#include "experiments/sweep/store.h"
+#include "experiments/store/store.h"
 #include "sim/base/err.h"
 
 static void print_all(struct store *s, const char *format)

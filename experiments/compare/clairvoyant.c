@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/run/runner.h"
 #include "sim/metrics/metric_table.h"
+#include "sim/metrics/metrics.h"
 
 const char *const clairvoyant_metrics[CLAIRVOYANT_METRICS] = {
     "reactive.ttft_s.mean",
@@ -43,35 +43,13 @@ struct clairvoyant_best clairvoyant_nothing(void)
     return b;
 }
 
-void clairvoyant_merge(struct clairvoyant_best *into, const struct clairvoyant_best *from)
+void clairvoyant_take(struct clairvoyant_best *best, const double *values)
 {
     for (uint32_t i = 0; i < CLAIRVOYANT_METRICS; i++) { /* a NaN loses */
-        into->value[i] = metric_is_gain(clairvoyant_metrics[i])
-                             ? fmax(into->value[i], from->value[i])
-                             : fmin(into->value[i], from->value[i]);
+        best->value[i] = metric_is_gain(clairvoyant_metrics[i]) ? fmax(best->value[i], values[i])
+                                                                : fmin(best->value[i], values[i]);
     }
-    into->schedules += from->schedules;
-    into->exhaustive = into->exhaustive && from->exhaustive;
-}
-
-/* Runs one member. One that fails, or leaves a request unfinished, is none. */
-static void try_plan(const struct config *c, const struct trace *t, uint64_t seed,
-                     const struct clairvoyant_plan *plan, struct clairvoyant_best *best)
-{
-    struct config_policy p = {.ops = &policy_clairvoyant_ops, .label = "clairvoyant"};
-    struct runner_options opt = {.policy_context = plan};
-    struct runner_result r;
-    struct err e = ERR_INIT;
-    struct clairvoyant_best one = clairvoyant_nothing();
-    if (runner_run(c, &p, t, seed, &opt, &r, &e) == 0 && r.sim.audit.finished == t->n) {
-        one.schedules = 1;
-        for (uint32_t i = 0; i < CLAIRVOYANT_METRICS; i++) {
-            one.value[i] = metric_list_find(&r.metrics, clairvoyant_metrics[i])->value;
-        }
-        clairvoyant_merge(best, &one);
-    }
-    runner_result_fini(&r);
-    err_fini(&e);
+    best->schedules++;
 }
 
 static int by_id(const void *x, const void *y)
@@ -81,63 +59,34 @@ static int by_id(const void *x, const void *y)
     return (a > b) - (a < b);
 }
 
-static void swap(uint32_t *a, uint32_t *b)
+uint32_t clairvoyant_members(const struct trace *t, bool *exhaustive)
 {
-    uint32_t x = *a;
-    *a = *b;
-    *b = x;
+    *exhaustive = t->n > 0 && t->n <= CLAIRVOYANT_MAX_JOBS;
+    uint32_t orders = 1;
+    for (uint32_t i = 2; *exhaustive && i <= t->n; i++) {
+        orders *= i;
+    }
+    return *exhaustive ? orders : 2;
 }
 
-/* The next order in lexicographic order; false after the last. */
-static bool next_order(uint32_t *id, uint32_t n)
+void clairvoyant_member(const struct trace *t, uint32_t number, uint32_t *order,
+                        struct clairvoyant_plan *plan)
 {
-    uint32_t i = n - 1; /* the longest falling tail starts here */
-    while (i > 0 && id[i - 1] >= id[i]) {
-        i--;
-    }
-    if (i == 0) {
-        return false;
-    }
-    uint32_t j = n - 1;
-    while (id[j] <= id[i - 1]) {
-        j--;
-    }
-    swap(&id[i - 1], &id[j]);
-    for (uint32_t a = i, b = n - 1; a < b; a++, b--) {
-        swap(&id[a], &id[b]);
-    }
-    return true;
-}
-
-static void all_orders(const struct config *c, const struct trace *t, uint64_t seed,
-                       struct clairvoyant_plan plan, struct clairvoyant_best *out)
-{
-    uint32_t order[CLAIRVOYANT_MAX_JOBS];
-    uint32_t n = (uint32_t)t->n;
+    bool exhaustive = false;
+    uint32_t below = clairvoyant_members(t, &exhaustive);
+    uint32_t n = exhaustive ? (uint32_t)t->n : 0;
+    plan->order = exhaustive ? order : NULL;
+    plan->n_order = n;
+    plan->reactive_first = !exhaustive && number != 0;
     for (uint32_t i = 0; i < n; i++) {
         order[i] = t->rows[i].request_id;
     }
     qsort(order, n, sizeof *order, by_id);
-    plan.order = order;
-    plan.n_order = n;
-    do {
-        try_plan(c, t, seed, &plan, out);
-    } while (next_order(order, n));
-}
-
-void clairvoyant_search(const struct config *c, const struct trace *t, uint64_t seed,
-                        const struct clairvoyant_plan *plan, struct clairvoyant_best *out)
-{
-    *out = clairvoyant_nothing();
-    struct clairvoyant_plan p = *plan;
-    if (t->n > 0 && t->n <= CLAIRVOYANT_MAX_JOBS) {
-        all_orders(c, t, seed, p, out);
-        return;
-    }
-    out->exhaustive = false;
-    p.order = NULL;
-    for (int first = 0; first < 2; first++) {
-        p.reactive_first = first != 0;
-        try_plan(c, t, seed, &p, out);
+    for (uint32_t i = 0; i < n; i++) { /* the number's digits in the factorial system */
+        below /= n - i;
+        uint32_t at = i + number / below % (n - i);
+        uint32_t first = order[at];
+        memmove(&order[i + 1], &order[i], (at - i) * sizeof *order);
+        order[i] = first;
     }
 }

@@ -33,12 +33,17 @@ struct clairvoyant_best {
 /* Placements and batch caps that this machine can run, orders open; returns how many. */
 uint32_t clairvoyant_plans(const struct machine *m, struct clairvoyant_plan *out);
 
-/* The best over all orders of one plan, or over the heuristic's. O(n!) or O(1) simulations. */
-void clairvoyant_search(const struct config *c, const struct trace *t, uint64_t seed,
-                        const struct clairvoyant_plan *plan, struct clairvoyant_best *out);
+/* How many schedules of one plan are tried on a trace, numbered from 0: all orders of its requests,
+ * or the heuristic's two. */
+uint32_t clairvoyant_members(const struct trace *t, bool *exhaustive);
+/* Makes a plan the member of that number. order: room for CLAIRVOYANT_MAX_JOBS, which the plan then
+ * borrows. */
+void clairvoyant_member(const struct trace *t, uint32_t number, uint32_t *order,
+                        struct clairvoyant_plan *plan);
 
-/* Takes over what is better in `from`. Start from clairvoyant_nothing. */
-void clairvoyant_merge(struct clairvoyant_best *into, const struct clairvoyant_best *from);
+/* Takes over what is better in a schedule that finished every request: values by
+ * clairvoyant_metrics. Start from clairvoyant_nothing. */
+void clairvoyant_take(struct clairvoyant_best *best, const double *values);
 struct clairvoyant_best clairvoyant_nothing(void);
 
 #endif

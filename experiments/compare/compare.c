@@ -16,15 +16,16 @@ uint64_t compare_seed(uint64_t seed, uint32_t replication)
 }
 
 /* Cell number replication * n_policies + policy. */
-static int cell(void *ctx, uint32_t index, struct study_cell *out, struct err *e)
+static int cell(void *ctx, uint64_t index, struct study_cell *out, struct err *e)
 {
     const struct compare_plan *plan = ctx;
+    uint32_t replication = plan->first + (uint32_t)(index / plan->n_policies);
     (void)e;
     *out = (struct study_cell){
         .config = plan->config,
         .options = plan->options,
         .policy = &plan->policies[index % plan->n_policies],
-        .seed = compare_seed(plan->options->seed, plan->first + index / plan->n_policies),
+        .seed = compare_seed(plan->options->seed, replication),
         .arrivals = plan->arrivals,
     };
     return 0;
@@ -35,42 +36,66 @@ static double *values_at(const struct compare_result *r, uint32_t policy, size_t
     return &r->values[((size_t)policy * r->n_metrics + metric) * r->replications];
 }
 
+/* The metrics of a machine, and the counters that some run has. */
+static void gather_names(const struct compare_plan *plan, const struct study_outcomes *o,
+                         struct compare_result *out)
+{
+    struct metric_list names = {0};
+    runner_metric_names(plan->config, &names);
+    out->n_plain = names.n;
+    for (const struct study_names *i = o->names; i != NULL; i = i->next) {
+        for (size_t k = 0; k < i->n; k++) {
+            if (strncmp(i->v[k], "counters.", 9) == 0 &&
+                metric_list_find(&names, i->v[k]) == NULL) {
+                metric_list_put(&names, METRIC_UNDEFINED, "%s", i->v[k]);
+            }
+        }
+    }
+    out->names = names.v;
+    for (uint32_t i = 0; i < o->n && out->n_metrics == 0; i++) { /* none where every run failed */
+        out->n_metrics = o->v[i].status == 0 ? names.n : 0;
+    }
+    out->n_plain = out->n_metrics > 0 ? out->n_plain : 0;
+}
+
+void compare_take(const struct compare_plan *plan, const struct study_outcomes *o,
+                  struct compare_result *out)
+{
+    *out = (struct compare_result){.n_policies = plan->n_policies,
+                                   .replications = o->n / plan->n_policies,
+                                   .failures = xcalloc(o->n + 1, sizeof *out->failures)};
+    gather_names(plan, o, out);
+    out->values = xmalloc((out->n_metrics * o->n + 1) * sizeof *out->values);
+    for (uint32_t i = 0; i < o->n; i++) {
+        const struct study_outcome *one = &o->v[i];
+        uint32_t policy = i % plan->n_policies;
+        uint32_t replication = i / plan->n_policies;
+        for (size_t k = 0; k < out->n_metrics; k++) {
+            values_at(out, policy, k)[replication] = study_value_near(one, k, out->names[k].name);
+        }
+        if (one->status != 0) {
+            struct compare_failure *f = &out->failures[out->n_failures++];
+            *f = (struct compare_failure){.policy = policy, .replication = replication};
+            memcpy(f->message, one->message, sizeof f->message);
+        }
+    }
+}
+
 void compare_run(const struct compare_plan *plan, struct compare_result *out)
 {
-    uint32_t n = plan->n_policies * plan->replications;
     struct compare_plan copy = *plan;
-    struct study s = {.n = n,
+    struct study s = {.n = plan->n_policies * plan->replications,
                       .parallel = plan->parallel,
                       .cpu_limit_s = plan->cpu_limit_s,
                       .progress = plan->progress,
                       .sketch = plan->sketch,
+                      .store = plan->store,
                       .ctx = &copy,
                       .cell = cell};
-    struct study_outcome *o = study_run(&s);
-    struct metric_list names = {0};
-    runner_metric_names(plan->config, &names);
-    *out = (struct compare_result){.n_policies = plan->n_policies,
-                                   .replications = plan->replications,
-                                   .names = names.v,
-                                   .failures = xcalloc(n + 1, sizeof *out->failures)};
-    for (uint32_t i = 0; i < n && out->n_metrics == 0; i++) { /* none where every run failed */
-        out->n_metrics = o[i].status == 0 ? names.n : 0;
-    }
-    out->values = xmalloc((out->n_metrics * n + 1) * sizeof *out->values);
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t policy = i % plan->n_policies;
-        uint32_t replication = i / plan->n_policies;
-        for (size_t k = 0; k < out->n_metrics; k++) {
-            values_at(out, policy, k)[replication] =
-                o[i].status == 0 ? o[i].values[k] : METRIC_UNDEFINED;
-        }
-        if (o[i].status != 0) {
-            struct compare_failure *f = &out->failures[out->n_failures++];
-            *f = (struct compare_failure){.policy = policy, .replication = replication};
-            memcpy(f->message, o[i].message, sizeof f->message);
-        }
-    }
-    study_outcomes_free(o, n);
+    struct study_outcomes o;
+    study_run(&s, &o);
+    compare_take(plan, &o, out);
+    study_outcomes_fini(&o);
 }
 
 void compare_result_fini(struct compare_result *r)

@@ -6,7 +6,7 @@
 #define EXPERIMENTS_COMPARE_H
 
 #include "experiments/run/config.h"
-#include "experiments/run/jobs.h"
+#include "experiments/run/study.h"
 #include "experiments/shell/frame.h"
 #include "sim/metrics/metrics.h"
 #include "sim/stats/stats.h"
@@ -23,6 +23,7 @@ struct compare_plan {
         relevance_frac; /* differences within are equality (stats.h); 0: there is no such thing */
     struct config_arrivals arrivals;
     bool sketch, progress;
+    struct store *store; /* what it holds is not run again; or NULL */
 };
 
 struct compare_failure {
@@ -32,9 +33,9 @@ struct compare_failure {
 
 struct compare_result {
     uint32_t n_policies, replications;
-    size_t n_metrics;
-    struct metric *names; /* owned; values unused */
-    double *values;       /* owned; [policy][metric][replication], NaN where the run failed */
+    size_t n_metrics, n_plain; /* the first n_plain every run of the machine has; then counters */
+    struct metric *names;      /* owned; values unused */
+    double *values;            /* owned; [policy][metric][replication], NaN where the run failed */
     struct compare_failure *failures; /* owned */
     uint32_t n_failures;
 };
@@ -43,6 +44,9 @@ struct compare_result {
  * 53 bits: of a million replications all differ. */
 uint64_t compare_seed(uint64_t seed, uint32_t replication);
 
+/* Outcomes of a plan's cells, number replication * n_policies + policy, sorted by policy. */
+void compare_take(const struct compare_plan *plan, const struct study_outcomes *o,
+                  struct compare_result *out);
 /* Runs all of the plan; failed runs are listed and do not stop the others. */
 void compare_run(const struct compare_plan *plan, struct compare_result *out);
 void compare_result_fini(struct compare_result *r);

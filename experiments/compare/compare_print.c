@@ -159,6 +159,16 @@ static void put_verdicts(const struct compare_plan *plan, const struct compare_r
     }
 }
 
+static bool is_plain(const struct compare_result *r, size_t n_plain, const char *name)
+{
+    for (size_t i = 0; i < n_plain; i++) {
+        if (strcmp(r->names[i].name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void compare_document(const struct compare_plan *plan, const struct compare_result *r,
                       const char *const *metrics, uint32_t n_metrics, bool every,
                       struct document *d)
@@ -177,8 +187,12 @@ void compare_document(const struct compare_plan *plan, const struct compare_resu
     frame_columns(f, &said, 1);
     frame_indent(f, 2);
     double *family = holm_of_family(plan, r, metrics, n_metrics);
-    for (size_t m = 0; m < (every ? r->n_metrics : n_metrics); m++) {
-        const char *name = every ? r->names[m].name : metrics[m];
+    size_t n_plain = every ? r->n_plain : 0; /* then those that are asked for and none of these */
+    for (size_t m = 0; m < n_plain + n_metrics; m++) {
+        const char *name = m < n_plain ? r->names[m].name : metrics[m - n_plain];
+        if (m >= n_plain && is_plain(r, n_plain, name)) {
+            continue;
+        }
         const double *of_it = NULL;
         for (uint32_t k = 0; k < n_metrics; k++) {
             of_it = strcmp(metrics[k], name) == 0 ? family + (size_t)k * r->n_policies : of_it;

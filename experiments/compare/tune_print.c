@@ -33,7 +33,7 @@ static void put_metrics(const struct compare_plan *plan, const struct tune *t, u
         d, "metrics", 1,
         "metric mean low high n given_mean diff diff_low diff_high verdict baseline_diff "
         "baseline_diff_low baseline_diff_high baseline_verdict");
-    for (size_t k = 0; k < t->tuned.n_metrics; k++) {
+    for (size_t k = 0; k < t->tuned.n_plain; k++) {
         const char *name = t->tuned.names[k].name;
         const double *given = compare_values(&t->given, policy, name);
         const double *tuned = compare_values(&t->tuned, policy, name);

@@ -51,52 +51,93 @@ static uint64_t training_seed(const struct compare_plan *plan, uint32_t replicat
 
 /* ---- which configurations can start ---- */
 
+/* The space of a policy, and the draws that are kept of it. */
 struct probe {
-    const struct compare_plan *plan;
-    uint64_t seed;
-    uint32_t budget;
+    struct policy_params *draws; /* owned; the first n_kept are those kept */
+    uint32_t n, n_tried, n_kept;
 };
 
-static bool starts(const struct compare_plan *plan, const struct config_policy *p,
-                   const struct trace *t, uint64_t seed)
+struct probes {
+    const struct compare_plan *plan;
+    uint64_t seed;
+    struct probe *of; /* owned; by policy */
+    uint32_t *policy; /* owned; by cell of the round */
+    uint32_t *draw;   /* owned, likewise */
+    uint32_t n_cells;
+};
+
+/* A configuration that serves the first request of the training workload alone can start. */
+static int first_request(void *ctx, uint64_t index, struct study_cell *out, struct err *e)
 {
-    struct runner_options opt = {0};
-    struct runner_result r;
-    struct err e = ERR_INIT;
-    int rc = runner_run(plan->config, p, t, seed, &opt, &r, &e);
-    runner_result_fini(&r);
-    err_fini(&e);
-    return rc == 0;
+    const struct probes *q = ctx;
+    const struct compare_plan *plan = q->plan;
+    uint32_t policy = q->policy[index];
+    struct config_policy *p = xmalloc(sizeof *p); /* the process ends: nothing is freed */
+    (void)e;
+    *p = plan->policies[policy];
+    p->params = q->of[policy].draws[q->draw[index]];
+    (void)policy_params_format(p->ops, &p->params, p->params_text, sizeof p->params_text);
+    *out = (struct study_cell){.config = plan->config,
+                               .options = plan->options,
+                               .policy = p,
+                               .seed = q->seed,
+                               .arrivals = plan->arrivals,
+                               .only_first = true};
+    return 0;
 }
 
-/* Gives back the first `budget` draws of policy `index` that can start: those that serve the first
- * request of the training workload alone. The policy as given is the first, whether it can or not.
- */
-static void probe_one(void *ctx, uint32_t index, struct job_result *out)
+/* As many draws of every policy as it still lacks. False when none is left or lacking. */
+static bool next_draws(struct probes *q, uint32_t budget)
 {
-    const struct probe *b = ctx;
-    const struct compare_plan *plan = b->plan;
-    struct config_policy p = plan->policies[index];
-    uint32_t n = b->budget * TUNE_DRAWS;
-    struct policy_params *draws = xmalloc((n + 1) * sizeof *draws);
-    uint32_t n_draws = tune_draw(&plan->policies[index], plan->options->seed, n, draws, NULL);
-    struct err e = ERR_INIT;
-    struct trace t = {0};
-    if (config_trace(plan->options, b->seed, plan->arrivals, &t, &e) != 0 || t.n == 0) {
-        out->status = -1;
-        return; /* the process ends: nothing to free */
-    }
-    t.n = t.n_first = 1;
-    t.rows[0].next = TRACE_NO_ROW;
-    uint32_t kept = 1;
-    for (uint32_t i = 1; i < n_draws && kept < b->budget; i++) {
-        p.params = draws[i];
-        if (starts(plan, &p, &t, b->seed)) {
-            draws[kept++] = draws[i];
+    q->n_cells = 0;
+    for (uint32_t i = 0; i < q->plan->n_policies; i++) {
+        struct probe *b = &q->of[i];
+        for (uint32_t k = b->n_kept; k < budget && b->n_tried < b->n; k++) {
+            q->policy[q->n_cells] = i;
+            q->draw[q->n_cells++] = b->n_tried++;
         }
     }
-    out->data = draws;
-    out->size = kept * sizeof *draws;
+    return q->n_cells > 0;
+}
+
+/* Finds the first `budget` draws of each policy that can start. The policy as given is the first,
+ * whether it can or not. */
+static struct probe *find_starting(const struct compare_plan *plan, uint64_t seed, uint32_t budget)
+{
+    uint32_t most = plan->n_policies * budget;
+    struct probes q = {.plan = plan,
+                       .seed = seed,
+                       .of = xcalloc(plan->n_policies, sizeof *q.of),
+                       .policy = xcalloc(most + 1, sizeof *q.policy),
+                       .draw = xcalloc(most + 1, sizeof *q.draw)};
+    for (uint32_t i = 0; i < plan->n_policies; i++) {
+        struct probe *b = &q.of[i];
+        uint32_t n = budget * TUNE_DRAWS;
+        b->draws = xmalloc((n + 1) * sizeof *b->draws);
+        b->n = tune_draw(&plan->policies[i], plan->options->seed, n, b->draws, NULL);
+        b->n_tried = b->n_kept = 1;
+    }
+    while (next_draws(&q, budget)) {
+        struct study s = {.n = q.n_cells,
+                          .parallel = plan->parallel,
+                          .cpu_limit_s = plan->cpu_limit_s,
+                          .progress = plan->progress,
+                          .store = plan->store,
+                          .ctx = &q,
+                          .cell = first_request};
+        struct study_outcomes o;
+        study_run(&s, &o);
+        for (uint32_t i = 0; i < q.n_cells; i++) { /* in the order of draws */
+            struct probe *b = &q.of[q.policy[i]];
+            if (o.v[i].status == 0) {
+                b->draws[b->n_kept++] = b->draws[q.draw[i]];
+            }
+        }
+        study_outcomes_fini(&o);
+    }
+    free(q.policy);
+    free(q.draw);
+    return q.of;
 }
 
 /* ---- training ---- */
@@ -165,16 +206,16 @@ static void choose(const struct config_policy *tried, uint32_t n, const struct c
 }
 
 static void train(const struct compare_plan *plan, struct tune *t, uint32_t policy,
-                  const struct job_result *probed)
+                  const struct probe *probe)
 {
     struct tune_policy *of = &t->of[policy];
-    const struct policy_params *draws = probed->data;
-    uint32_t n = (uint32_t)(probed->size / sizeof *draws);
-    n = n == 0 ? 1 : n; /* the probe died: as given, which then shows why */
+    uint32_t n = probe->n_kept;
     struct config_policy *tried = xcalloc(n, sizeof *tried);
     for (uint32_t i = 0; i < n; i++) {
         tried[i] = plan->policies[policy];
-        tried[i].params = i == 0 ? tried[i].params : draws[i];
+        tried[i].params = i == 0 ? tried[i].params : probe->draws[i];
+        (void)policy_params_format(tried[i].ops, &tried[i].params, tried[i].params_text,
+                                   sizeof tried[i].params_text);
     }
     struct policy_params one;
     (void)tune_draw(&plan->policies[policy], plan->options->seed, 1, &one, &of->n_free);
@@ -215,20 +256,12 @@ void tune_run(const struct compare_plan *plan, const struct tune_options *o,
                          .of = xcalloc(plan->n_policies, sizeof *out->of),
                          .given = *given};
     *given = (struct compare_result){0};
-    struct probe probe = {plan, out->seed, o->budget};
-    struct job_result *probed = xcalloc(plan->n_policies, sizeof *probed);
-    struct jobs j = {.n = plan->n_policies,
-                     .parallel = plan->parallel,
-                     .cpu_limit_s = plan->cpu_limit_s,
-                     .progress = plan->progress,
-                     .ctx = &probe,
-                     .run = probe_one};
-    jobs_run(&j, probed);
+    struct probe *probes = find_starting(plan, out->seed, o->budget);
     for (uint32_t i = 0; i < plan->n_policies; i++) {
-        train(plan, out, i, &probed[i]);
-        free(probed[i].data);
+        train(plan, out, i, &probes[i]);
+        free(probes[i].draws);
     }
-    free(probed);
+    free(probes);
     test(plan, out);
 }
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "experiments/compare/uncertainty_impl.h"
-#include "experiments/run/runner.h"
 #include "experiments/run/study.h"
 #include "sim/base/arena.h"
 
@@ -27,7 +26,7 @@ struct probes {
 };
 
 /* Cell number probe * n_policies + policy. */
-static int cell(void *ctx, uint32_t index, struct study_cell *out, struct err *e)
+static int cell(void *ctx, uint64_t index, struct study_cell *out, struct err *e)
 {
     const struct probes *q = ctx;
     const struct compare_plan *plan = q->plan;
@@ -65,27 +64,25 @@ static uint32_t run_probes(const struct uncertainty *u, const struct compare_pla
                       .cpu_limit_s = plan->cpu_limit_s,
                       .progress = plan->progress,
                       .sketch = plan->sketch,
+                      .store = plan->store,
                       .ctx = &q,
                       .cell = cell};
-    struct study_outcome *o = study_run(&s);
-    struct metric_list names = {0};
-    runner_metric_names(plan->config, &names);
+    struct study_outcomes o;
+    study_run(&s, &o);
     uint32_t failed = 0;
     for (uint32_t i = 0; i < n; i++) {
-        const struct study_outcome *bad = failed_of(&o[i * policies], policies);
+        const struct study_outcome *bad = failed_of(&o.v[i * policies], policies);
         for (uint32_t k = 0; k < policies * u->n_metrics; k++) {
-            const struct metric *m = metric_list_find(&names, u->metrics[k % u->n_metrics]);
+            const struct study_outcome *one = &o.v[i * policies + k / u->n_metrics];
             values[(size_t)i * policies * u->n_metrics + k] =
-                bad == NULL && m != NULL ? o[i * policies + k / u->n_metrics].values[m - names.v]
-                                         : METRIC_UNDEFINED;
+                bad == NULL ? study_value(one, u->metrics[k % u->n_metrics]) : METRIC_UNDEFINED;
         }
         if (bad != NULL && failed++ == 0) {
             (void)fprintf(stderr, "xpusim: note: a drawn machine could not run: %s\n",
                           bad->message);
         }
     }
-    metric_list_fini(&names);
-    study_outcomes_free(o, s.n);
+    study_outcomes_fini(&o);
     return failed;
 }
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "experiments/gate/gate_exec.h"
+#include "experiments/run/other_binary.h"
 #include "experiments/run/runner.h"
 #include "sim/base/arena.h"
 #include "sim/base/hash.h"
@@ -104,15 +104,14 @@ static void run_there(const struct two_runs_side *s, const struct trace *t,
     }
     (void)snprintf(trace, sizeof trace, "%s/trace.csv", dir);
     (void)snprintf(log, sizeof log, "%s/decisions", dir);
-    struct gate_group g = {.soc = s->options.soc, .llm = s->options.llm, .trace = trace};
-    for (; g.n_sets < s->options.n_sets && g.n_sets < GATE_MAX_SETS; g.n_sets++) {
-        g.sets[g.n_sets] = s->options.sets[g.n_sets];
-    }
+    struct config_options options = s->options; /* its settings stay the side's */
+    options.trace = trace;
+    options.workload = NULL;
     if (trace_write(trace, t, &e) != 0) {
         (void)snprintf(out->message, sizeof out->message, "%s", e.lines[0]);
     } else {
-        cJSON *result = gate_exec(s->binary, &g, s->policy, s->options.seed, log, out->message,
-                                  sizeof out->message);
+        cJSON *result = other_binary_run(s->binary, &options, s->policy, s->options.seed, log,
+                                         out->message, sizeof out->message);
         out->status = result != NULL ? 0 : -EIO;
         cJSON_Delete(result);
         out->log = input_try(log); /* of a run that failed: what it got to */

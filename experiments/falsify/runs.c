@@ -7,15 +7,9 @@
 
 #include "experiments/compare/compare.h"
 #include "experiments/run/runner.h"
+#include "experiments/run/study.h"
 #include "sim/base/arena.h"
 #include "sim/metrics/metric_table.h"
-
-/* One replication of one world. */
-struct outcome {
-    double value[FALSIFY_SIDES];
-    bool failed[FALSIFY_SIDES];
-    char message[FALSIFY_SIDES][JOBS_MESSAGE_BYTES];
-};
 
 struct batch {
     const struct falsify_runs *runs;
@@ -23,58 +17,38 @@ struct batch {
     uint32_t first, n;
 };
 
-static int load(const struct falsify_runs *r, const struct space_point *p, uint64_t seed,
-                struct space_options *o, struct config *c, struct trace *t, struct err *e)
-{
-    space_options(r->space, p, o);
-    return config_load(c, &o->options, e) == 0 &&
-                   config_trace(&o->options, seed, (struct config_arrivals){0}, t, e) == 0
-               ? 0
-               : -EINVAL;
-}
-
-/* In the worker: the process ends afterwards, so nothing is freed. */
-static void run_world(void *ctx, uint32_t index, struct job_result *out)
+/* Cell number (point * n + replication) * FALSIFY_SIDES + side. In the worker, which ends
+ * afterwards, so nothing is freed. */
+static int cell(void *ctx, uint64_t index, struct study_cell *out, struct err *e)
 {
     const struct batch *b = ctx;
     const struct falsify_runs *runs = b->runs;
-    uint32_t replication = b->first + index % b->n;
-    uint64_t seed = compare_seed(runs->space->options->seed, replication);
-    struct err e = ERR_INIT;
+    uint32_t world = (uint32_t)(index / FALSIFY_SIDES);
     struct space_options *o = xcalloc(1, sizeof *o);
     struct config *c = xcalloc(1, sizeof *c);
-    struct trace t = {0};
-    struct outcome *x = xcalloc(1, sizeof *x);
-    if (load(runs, &b->points[index / b->n], seed, o, c, &t, &e) != 0) {
-        out->status = -EINVAL;
-        (void)snprintf(out->message, sizeof out->message, "%s", e.n > 0 ? e.lines[0] : "");
-        return;
-    }
-    for (int i = 0; i < FALSIFY_SIDES; i++) {
-        struct runner_options opt = {0};
-        struct runner_result r;
-        int rc = runner_run(c, runs->policy[i], &t, seed, &opt, &r, &e);
-        const struct metric *m = metric_list_find(&r.metrics, runs->metric);
-        x->failed[i] = rc != 0;
-        x->value[i] = rc == 0 && m != NULL ? m->value : METRIC_UNDEFINED;
-        (void)snprintf(x->message[i], sizeof x->message[i], "%.*s", JOBS_MESSAGE_BYTES - 1,
-                       r.sim.message);
-    }
-    out->data = x;
-    out->size = sizeof *x;
+    space_options(runs->space, &b->points[world / b->n], o);
+    *out = (struct study_cell){
+        .config = c,
+        .options = &o->options,
+        .policy = runs->policy[index % FALSIFY_SIDES],
+        .seed = compare_seed(runs->space->options->seed, b->first + world % b->n),
+    };
+    return config_load(c, &o->options, e);
 }
 
-static double loss_of(const struct falsify_runs *r, const struct outcome *x)
+/* NaN where one of the two has no value. */
+static double loss_of(const struct falsify_runs *r, const struct study_outcome *sides)
 {
-    double ratio = log(x->value[FALSIFY_POLICY] / x->value[FALSIFY_BASELINE]);
+    double ratio = log(study_value(&sides[FALSIFY_POLICY], r->metric) /
+                       study_value(&sides[FALSIFY_BASELINE], r->metric));
     return !isfinite(ratio) ? (double)NAN : metric_is_gain(r->metric) ? -ratio : ratio;
 }
 
-static void note_failures(struct falsify_runs *r, const struct outcome *x)
+static void note_failures(struct falsify_runs *r, const struct study_outcome *sides)
 {
     for (int i = 0; i < FALSIFY_SIDES; i++) {
-        if (x->failed[i] && !x->failed[1 - i] && r->n_failed[i]++ == 0) {
-            memcpy(r->message[i], x->message[i], sizeof r->message[i]);
+        if (sides[i].status != 0 && sides[1 - i].status == 0 && r->n_failed[i]++ == 0) {
+            memcpy(r->message[i], sides[i].message, sizeof r->message[i]);
         }
     }
 }
@@ -84,25 +58,21 @@ void falsify_runs_measure(void *ctx, const struct space_point *points, uint32_t 
 {
     struct falsify_runs *r = ctx;
     struct batch b = {r, points, first, n};
-    uint32_t n_jobs = n_points * n;
-    struct job_result *results = xcalloc(n_jobs, sizeof *results);
-    struct jobs j = {.n = n_jobs,
-                     .parallel = r->parallel,
-                     .cpu_limit_s = r->cpu_limit_s,
-                     .progress = r->progress,
-                     .ctx = &b,
-                     .run = run_world};
-    jobs_run(&j, results);
-    for (uint32_t i = 0; i < n_jobs; i++) {
-        const struct outcome *x = results[i].data;
-        loss[i] = x != NULL ? loss_of(r, x) : (double)NAN;
-        if (x != NULL) {
-            note_failures(r, x);
-        }
-        free(results[i].data);
+    struct study s = {.n = FALSIFY_SIDES * n_points * n,
+                      .parallel = r->parallel,
+                      .cpu_limit_s = r->cpu_limit_s,
+                      .progress = r->progress,
+                      .store = r->store,
+                      .ctx = &b,
+                      .cell = cell};
+    struct study_outcomes o;
+    study_run(&s, &o);
+    for (uint32_t i = 0; i < n_points * n; i++) {
+        loss[i] = loss_of(r, &o.v[i * FALSIFY_SIDES]);
+        note_failures(r, &o.v[i * FALSIFY_SIDES]);
     }
-    r->n_runs += FALSIFY_SIDES * n_jobs;
-    free(results);
+    r->n_runs += s.n;
+    study_outcomes_fini(&o);
 }
 
 /* ---- the request that says why ---- */
@@ -140,7 +110,11 @@ int falsify_reason_find(const struct falsify_runs *r, const struct space_point *
     struct space_options *o = xcalloc(1, sizeof *o);
     struct config *c = xcalloc(1, sizeof *c);
     struct trace t = {0};
-    int rc = load(r, p, out->seed, o, c, &t, e);
+    space_options(r->space, p, o);
+    int rc = config_load(c, &o->options, e);
+    if (rc == 0) {
+        rc = config_trace(&o->options, out->seed, (struct config_arrivals){0}, &t, e);
+    }
     for (int i = 0; i < FALSIFY_SIDES && rc == 0; i++) {
         out->run[i] = explain_new(&c->soc.machine, EXPLAIN_ALL);
         struct runner_options opt = {.observer = explain_observer(out->run[i])};

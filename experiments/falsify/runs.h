@@ -4,7 +4,7 @@
 #define EXPERIMENTS_FALSIFY_RUNS_H
 
 #include "experiments/falsify/falsify.h"
-#include "experiments/run/jobs.h"
+#include "experiments/run/worker.h"
 #include "sim/metrics/explain.h"
 
 enum { FALSIFY_POLICY, FALSIFY_BASELINE, FALSIFY_SIDES };
@@ -16,6 +16,7 @@ struct falsify_runs {
     uint32_t parallel;
     double cpu_limit_s;
     bool progress;
+    struct store *store; /* what it holds is not run again; or NULL */
     uint32_t n_runs;
     uint32_t n_failed[FALSIFY_SIDES]; /* runs of one side that failed where the other's did not */
     char message[FALSIFY_SIDES][JOBS_MESSAGE_BYTES]; /* why the first of them did */

@@ -29,7 +29,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "experiments/run/jobs.h"
+#include "experiments/run/study.h"
 #include "experiments/shell/frame.h"
 #include "sim/base/err.h"
 #include "sim/metrics/metric_table.h"
@@ -119,6 +119,7 @@ struct gate_run {
     uint32_t parallel;
     double cpu_limit_s;
     bool progress;
+    struct store *store; /* what it holds is not run again; or NULL */
 };
 
 /* Runs every policy of every group. Runs that fail are counted in their cell. -EINVAL with errors

@@ -6,7 +6,6 @@
 
 #include "experiments/compare/compare.h"
 #include "experiments/gate/gate.h"
-#include "experiments/gate/gate_exec.h"
 #include "experiments/run/config.h"
 #include "experiments/run/runner.h"
 #include "sim/base/arena.h"
@@ -24,10 +23,17 @@ struct prepared {
     struct config config;
     uint64_t seed;        /* of this measurement */
     uint64_t trace_hash0; /* of the trace of the group's own seed */
+    uint32_t missing;     /* bit per metric that no run on its machine has */
 };
 
 struct task {
     uint32_t group, policy, replication, cell;
+};
+
+/* What the traces of a replication are, whatever the policy. */
+struct of_trace {
+    uint64_t hash;
+    double covariates[GATE_COVARIATES];
 };
 
 struct matrix {
@@ -37,16 +43,7 @@ struct matrix {
     uint32_t n_tasks;
 };
 
-/* What a worker sends back. */
-struct outcome {
-    uint64_t trace_hash;
-    uint32_t verdict;
-    uint32_t missing; /* bit per metric that the run does not know */
-    double covariates[GATE_COVARIATES];
-    double values[GATE_MAX_METRICS];
-};
-
-/* ---- in the worker ---- */
+/* ---- traces ---- */
 
 static double or_zero(double x)
 {
@@ -98,105 +95,52 @@ static double canonical(double x)
     return isfinite(x) ? strtod(text, NULL) : METRIC_UNDEFINED;
 }
 
-static void fail(struct job_result *r, const char *message)
-{
-    r->status = -1;
-    (void)snprintf(r->message, sizeof r->message, "%s", message);
-}
-
-static void run_here(const struct prepared *g, const char *policy, const struct trace *t,
-                     uint64_t seed, struct outcome *o, struct job_result *out)
+/* A trace that cannot be made is empty here, and fails where it is run. */
+static struct of_trace of_trace(const struct prepared *g, uint32_t replication)
 {
     struct err e = ERR_INIT;
-    struct config_policy p;
-    if (config_policy_parse(&p, policy, &e) != 0) {
-        fail(out, e.lines[0]);
-        return; /* the process ends: nothing to free */
-    }
-    struct runner_options opt = {.sketch = false};
-    struct runner_result r;
-    if (runner_run(&g->config, &p, t, seed, &opt, &r, &e) != 0) {
-        fail(out, r.sim.message);
-        return;
-    }
-    if (!r.sim.audit.clean) {
-        fail(out, "the audit found a violation");
-        return;
-    }
-    o->verdict = (uint32_t)r.verdict;
-    for (uint32_t i = 0; i < g->group->n_metrics; i++) {
-        const struct metric *m = metric_list_find(&r.metrics, g->group->metrics[i].name);
-        o->missing |= m == NULL ? 1U << i : 0;
-        o->values[i] = canonical(m != NULL ? m->value : METRIC_UNDEFINED);
-    }
-}
-
-/* The verdict by its name; -1 when there is none. */
-static int verdict_of(const cJSON *root)
-{
-    const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(root, "verdict"));
-    for (int v = METRICS_STABLE; name != NULL && v <= METRICS_OVERLOADED; v++) {
-        if (strcmp(name, metrics_verdict_names[v]) == 0) {
-            return v;
+    struct trace t = {0};
+    struct of_trace out = {0};
+    uint64_t seed = compare_seed(g->seed, replication);
+    if (config_trace(&g->options, seed, as_they_are, &t, &e) == 0) {
+        out.hash = t.hash;
+        if (g->group->fresh) {
+            covariates_of(&t, out.covariates);
         }
     }
-    return -1;
+    trace_fini(&t);
+    err_fini(&e);
+    return out;
 }
 
-static void run_there(const char *binary, const struct prepared *g, const char *policy,
-                      uint64_t seed, struct outcome *o, struct job_result *out)
-{
-    char message[JOBS_MESSAGE_BYTES];
-    cJSON *root = gate_exec(binary, g->group, policy, seed, NULL, message, sizeof message);
-    const cJSON *metrics = cJSON_GetObjectItemCaseSensitive(root, "metrics");
-    int verdict = verdict_of(root);
-    if (root == NULL || !cJSON_IsObject(metrics) || verdict < 0) {
-        fail(out, root == NULL ? message : "its result holds no metrics or no verdict");
-        return;
-    }
-    o->verdict = (uint32_t)verdict;
-    for (uint32_t i = 0; i < g->group->n_metrics; i++) {
-        const cJSON *m = cJSON_GetObjectItemCaseSensitive(metrics, g->group->metrics[i].name);
-        o->missing |= m == NULL ? 1U << i : 0;
-        o->values[i] = canonical(cJSON_IsNumber(m) ? m->valuedouble : METRIC_UNDEFINED);
-    }
-}
+/* ---- runs ---- */
 
-static void run_one(void *ctx, uint32_t index, struct job_result *out)
+/* In the worker, which ends afterwards. Another binary knows its own policies. */
+static int cell(void *ctx, uint64_t index, struct study_cell *out, struct err *e)
 {
     const struct matrix *m = ctx;
     const struct task *k = &m->tasks[index];
     const struct prepared *g = &m->groups[k->group];
-    const char *policy = g->group->policies[k->policy];
-    uint64_t seed = compare_seed(g->seed, k->replication);
-    struct err e = ERR_INIT;
-    struct trace t = {0};
-    if (config_trace(&g->options, seed, as_they_are, &t, &e) != 0) {
-        fail(out, e.lines[0]);
-        return;
-    }
-    struct outcome *o = xcalloc(1, sizeof *o);
-    o->trace_hash = t.hash;
-    covariates_of(&t, o->covariates);
-    if (m->run->binary != NULL) {
-        run_there(m->run->binary, g, policy, seed, o, out);
-    } else {
-        run_here(g, policy, &t, seed, o, out);
-    }
-    /* A failed run still says which trace it met. */
-    out->data = o;
-    out->size = sizeof *o;
+    struct config_policy *p = xcalloc(1, sizeof *p);
+    p->label = g->group->policies[k->policy];
+    *out = (struct study_cell){.config = &g->config,
+                               .options = &g->options,
+                               .policy = p,
+                               .seed = compare_seed(g->seed, k->replication),
+                               .arrivals = as_they_are,
+                               .binary = m->run->binary};
+    return out->binary != NULL ? 0 : config_policy_parse(p, p->label, e);
 }
 
-/* ---- in the parent ---- */
-
-static void check_metrics(const struct prepared *g, struct err *e)
+static void check_metrics(struct prepared *g, struct err *e)
 {
     struct metric_list names = {0};
     runner_metric_names(&g->config, &names);
     uint32_t known = 0;
     for (uint32_t i = 0; i < g->group->n_metrics; i++) {
-        known += metric_list_find(&names, g->group->metrics[i].name) != NULL;
+        bool there = metric_list_find(&names, g->group->metrics[i].name) != NULL;
+        g->missing |= there ? 0 : 1U << i;
+        known += there;
     }
     if (known == 0) { /* single ones are rows that say so; none at all is a mistake in the file */
         (void)err_add(e, "group '%s': a run has none of its metrics", g->group->name);
@@ -257,29 +201,41 @@ static void cell_init(struct gate_cell *c, const struct gate_group *g, const cha
     }
 }
 
-/* Takes one run in; *missing collects the metrics that some run does not know. */
-static void take(struct gate_cell *c, const struct task *k, const struct job_result *r,
-                 uint32_t *missing)
+/* Takes one run in. A failed run still says which trace it met. */
+static void take(struct gate_cell *c, const struct task *k, const struct study_outcome *o,
+                 const struct of_trace *t)
 {
-    const struct outcome *o = r->data;
-    bool whole = r->size == sizeof *o;
-    c->trace_hash = hash_u64(c->trace_hash, whole ? o->trace_hash : 0);
-    if (whole && c->covariates != NULL) {
-        memcpy(&c->covariates[(size_t)k->replication * GATE_COVARIATES], o->covariates,
-               sizeof o->covariates);
+    c->trace_hash = hash_u64(c->trace_hash, t->hash);
+    if (c->covariates != NULL) {
+        memcpy(&c->covariates[(size_t)k->replication * GATE_COVARIATES], t->covariates,
+               sizeof t->covariates);
     }
-    if (r->status != 0 || !whole) {
+    if (o->status != 0) {
         if (c->failed++ == 0) {
-            (void)snprintf(c->message, sizeof c->message, "%s", r->message);
-            c->unknown_policy = strstr(r->message, "no policy is called") != NULL;
+            (void)snprintf(c->message, sizeof c->message, "%s", o->message);
+            c->unknown_policy = strstr(o->message, "no policy is called") != NULL;
         }
         return;
     }
-    c->verdicts[o->verdict]++;
-    *missing |= o->missing;
+    double verdict = study_value(o, "backlog.verdict");
+    c->verdicts[verdict >= 0.0 && verdict <= METRICS_OVERLOADED ? (int)verdict : 0]++;
     for (uint32_t i = 0; i < c->n_metrics; i++) {
-        c->values[(size_t)i * c->replications + k->replication] = o->values[i];
+        c->values[(size_t)i * c->replications + k->replication] =
+            canonical(study_value(o, c->names[i]));
     }
+}
+
+/* Bit per metric of the group that a run does not know. Of this binary the machine says it, since a
+ * store does not tell what is undefined in a run from what is not there. */
+static uint32_t missing_of(const struct matrix *m, const struct task *k,
+                           const struct study_outcome *o)
+{
+    const struct prepared *g = &m->groups[k->group];
+    uint32_t missing = m->run->binary == NULL ? g->missing : 0;
+    for (uint32_t i = 0; m->run->binary != NULL && o->status == 0 && i < g->group->n_metrics; i++) {
+        missing |= study_has(o, g->group->metrics[i].name) ? 0 : 1U << i;
+    }
+    return missing;
 }
 
 /* Leaves out the metrics that do not exist, so that they are missing rows and not undefined ones.
@@ -298,23 +254,30 @@ static void drop_missing(struct gate_cell *c, uint32_t missing)
     c->n_metrics = kept;
 }
 
-static void collect(const struct matrix *m, struct job_result *results, struct gate_cells *out)
+/* Tasks of a group's policy follow one another, and meet the same traces as its other policies'. */
+static void collect(const struct matrix *m, const struct study_outcomes *o, struct gate_cells *out)
 {
     uint32_t *missing = xcalloc(out->n + 1, sizeof *missing);
+    struct of_trace *traces = NULL;
     for (uint32_t i = 0; i < m->n_tasks; i++) {
         const struct task *k = &m->tasks[i];
-        take(&out->v[k->cell], k, &results[i], &missing[k->cell]);
-        free(results[i].data);
-    }
-    for (uint32_t i = 0; i < m->n_tasks; i++) {
-        const struct task *k = &m->tasks[i];
-        if (m->groups[k->group].group->fresh) { /* its seeds differ: one trace stands for all */
-            out->v[k->cell].trace_hash = m->groups[k->group].trace_hash0;
+        const struct prepared *g = &m->groups[k->group];
+        if (k->policy == 0 && k->replication == 0) {
+            traces = xrealloc(traces, (g->group->replications + 1) * sizeof *traces);
+            for (uint32_t r = 0; r < g->group->replications; r++) {
+                traces[r] = of_trace(g, r);
+            }
+        }
+        take(&out->v[k->cell], k, &o->v[i], &traces[k->replication]);
+        missing[k->cell] |= missing_of(m, k, &o->v[i]);
+        if (g->group->fresh) { /* its seeds differ: one trace stands for all */
+            out->v[k->cell].trace_hash = g->trace_hash0;
         }
     }
     for (uint32_t i = 0; i < out->n; i++) {
         drop_missing(&out->v[i], missing[i]);
     }
+    free(traces);
     free(missing);
 }
 
@@ -351,16 +314,17 @@ int gate_measure(const struct gate_run *r, struct gate_cells *out, struct err *e
     }
     if (e->n == before) {
         lay_out(&m, b, out);
-        struct job_result *results = xcalloc(m.n_tasks + 1, sizeof *results);
-        struct jobs j = {.n = m.n_tasks,
-                         .parallel = r->parallel,
-                         .cpu_limit_s = r->cpu_limit_s,
-                         .progress = r->progress,
-                         .ctx = &m,
-                         .run = run_one};
-        jobs_run(&j, results);
-        collect(&m, results, out);
-        free(results);
+        struct study s = {.n = m.n_tasks,
+                          .parallel = r->parallel,
+                          .cpu_limit_s = r->cpu_limit_s,
+                          .progress = r->progress,
+                          .store = r->store,
+                          .ctx = &m,
+                          .cell = cell};
+        struct study_outcomes o;
+        study_run(&s, &o);
+        collect(&m, &o, out);
+        study_outcomes_fini(&o);
     }
     for (uint32_t i = 0; i < b->n_groups; i++) {
         config_fini(&m.groups[i].config);

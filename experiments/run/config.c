@@ -263,6 +263,9 @@ int config_trace(const struct config_options *o, uint64_t seed, struct config_ar
         trace_set_slos(out, o->ttft_slo_s > 0.0 ? units_ns_from_s(o->ttft_slo_s) : TIME_NEVER_NS,
                        o->tpot_slo_s > 0.0 ? units_ns_from_s(o->tpot_slo_s) : TIME_NEVER_NS);
     }
+    if (rc == 0 && arrivals.swap_classes) {
+        out->hash = hash_string(out->hash, "classes swapped");
+    }
     for (size_t i = 0; rc == 0 && arrivals.swap_classes && i < out->n; i++) {
         out->rows[i].cls = out->rows[i].cls == REQUEST_CLASS_REACTIVE ? REQUEST_CLASS_PROACTIVE
                                                                       : REQUEST_CLASS_REACTIVE;

@@ -1,70 +1,301 @@
 #include "experiments/run/study.h"
 
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/run/jobs.h"
-#include "experiments/run/runner.h"
+#include "experiments/run/pool.h"
+#include "experiments/run/study_impl.h"
+#include "experiments/shell/progress.h"
 #include "sim/base/arena.h"
+#include "sim/base/memory.h"
 
-static void fail(struct job_result *out, const char *message)
+struct running {
+    const struct study *study;
+    struct study_names *names; /* owned until study_run hands them on */
+};
+
+/* ---- in the parent ---- */
+
+static bool next_cell(void *ctx, uint64_t *job)
 {
-    out->status = -1;
-    (void)snprintf(out->message, sizeof out->message, "%.*s", JOBS_MESSAGE_BYTES - 1, message);
+    const struct running *r = ctx;
+    return r->study->next(r->study->ctx, job);
 }
 
-/* In the worker: the process ends afterwards, so nothing is freed. */
-static void run_cell(void *ctx, uint32_t index, struct job_result *out)
+static const char *kept_of(const struct study *s)
 {
-    const struct study *s = ctx;
-    struct study_cell c;
-    struct err e = ERR_INIT;
-    struct trace t = {0};
-    if (s->cell(s->ctx, index, &c, &e) != 0 ||
-        config_trace(c.options, c.seed, c.arrivals, &t, &e) != 0) {
-        fail(out, e.n > 0 ? e.lines[0] : "unknown error");
+    return s->kept != NULL ? s->kept : "*";
+}
+
+/* The names of an outcome, as they stand one after the other. */
+static const struct study_names *intern(struct running *r, const char *text, size_t size, size_t n)
+{
+    for (const struct study_names *i = r->names; i != NULL; i = i->next) {
+        if (i->size == size && memcmp(i->text, text, size) == 0) {
+            return i;
+        }
+    }
+    struct study_names *new = xcalloc(1, sizeof *new);
+    *new = (struct study_names){.next = r->names, .n = n, .size = size};
+    new->text = xmalloc(size + 1);
+    memcpy(new->text, text, size);
+    new->v = xcalloc(n + 1, sizeof *new->v);
+    const char *at = new->text;
+    for (size_t i = 0; i < n; i++, at += strlen(at) + 1) {
+        new->v[i] = at;
+    }
+    r->names = new;
+    return new;
+}
+
+/* A run read back. */
+struct reading {
+    char *text; /* names, one after the other */
+    size_t size, cap;
+    double *values;
+    size_t n, values_cap;
+};
+
+static void take_value(void *ctx, const char *name, double value)
+{
+    struct reading *r = ctx;
+    size_t bytes = strlen(name) + 1;
+    if (r->size + bytes > r->cap) {
+        r->cap = 2 * (r->size + bytes);
+        r->text = xrealloc(r->text, r->cap);
+    }
+    memcpy(r->text + r->size, name, bytes);
+    r->size += bytes;
+    if (r->n == r->values_cap) {
+        r->values_cap = 2 * r->n + 64;
+        r->values = xrealloc(r->values, r->values_cap * sizeof *r->values);
+    }
+    r->values[r->n++] = value;
+}
+
+/* Asked by workers: is a run to be made, is a configuration to be sent? */
+static bool is_wanted(void *ctx, uint64_t job, const char *key)
+{
+    struct running *running = ctx;
+    const struct study *s = running->study;
+    if (strncmp(key, STUDY_ASKS_CONFIGURATION, strlen(STUDY_ASKS_CONFIGURATION)) == 0) {
+        return !store_has_configuration(s->store, key + strlen(STUDY_ASKS_CONFIGURATION));
+    }
+    struct study_outcome o = {.found = true};
+    o.run = store_find(s->store, key, kept_of(s));
+    struct reading r = {0};
+    if (o.run != 0 && s->reads) {
+        store_read(s->store, o.run, take_value, &r);
+        o.names = intern(running, r.text, r.size, r.n);
+        o.values = r.values;
+    }
+    if (o.run != 0) {
+        s->done(s->ctx, job, &o);
+    }
+    free(r.text);
+    free(r.values);
+    return o.run == 0;
+}
+
+static void free_names(struct study_names *names)
+{
+    while (names != NULL) {
+        struct study_names *next = names->next;
+        free(names->text);
+        free(names->v);
+        free(names);
+        names = next;
+    }
+}
+
+/* Keeps a run; the same run may have come in from elsewhere meanwhile. */
+static int64_t keep(const struct study *s, const struct study_record *record,
+                    const struct study_names *names, const double *values)
+{
+    struct metric *metrics = xcalloc(names->n + 1, sizeof *metrics);
+    for (size_t i = 0; i < names->n; i++) {
+        (void)snprintf(metrics[i].name, sizeof metrics[i].name, "%s", names->v[i]);
+        metrics[i].value = values[i];
+    }
+    if (record->tree[0] != '\0') {
+        char hash[24];
+        (void)snprintf(hash, sizeof hash, "%016" PRIx64, record->run.config_hash);
+        store_configuration(s->store, hash, record->tree);
+    }
+    int64_t id = store_put(s->store, &record->run, kept_of(s), metrics, names->n);
+    free(metrics);
+    return id;
+}
+
+static void take(void *ctx, uint64_t job, const struct job_result *r)
+{
+    struct running *running = ctx;
+    const struct study *s = running->study;
+    if (r->status == 0 && r->data == NULL) { /* found: told when it was asked for */
         return;
     }
-    struct runner_options opt = {.sketch = s->sketch};
-    struct runner_result r;
-    if (runner_run(c.config, c.policy, &t, c.seed, &opt, &r, &e) != 0) {
-        fail(out, r.sim.message);
+    struct study_outcome o = {.status = r->status};
+    memcpy(o.message, r->message, sizeof o.message);
+    if (r->status == 0) {
+        struct study_record record;
+        study_record_read(r->data, r->size, &record);
+        o.names = intern(running, record.names, record.names_bytes, record.n);
+        o.values = record.values;
+        if (s->store != NULL && record.run.fingerprint[0] != '\0') {
+            o.run = keep(s, &record, o.names, o.values);
+        }
+    }
+    s->done(s->ctx, job, &o);
+}
+
+static bool goes_on(void *ctx)
+{
+    const struct study *s = ((const struct running *)ctx)->study;
+    if (s->store != NULL) {
+        store_commit(s->store, false);
+    }
+    return s->go_on == NULL || s->go_on(s->ctx);
+}
+
+static void work(void *ctx, uint64_t job, struct pool_worker *w, struct job_result *out)
+{
+    study_work(((const struct running *)ctx)->study, job, w, out);
+}
+
+static int stream(struct running *r)
+{
+    const struct study *s = r->study;
+    struct pool pool = {.parallel = s->parallel,
+                        .jobs_per_worker = s->cells_per_worker > 0 ? s->cells_per_worker : 1,
+                        .cpu_limit_s = s->cpu_limit_s,
+                        .memory_limit_bytes = s->memory_limit_bytes,
+                        .ctx = r,
+                        .next = next_cell,
+                        .wanted = is_wanted,
+                        .work = work,
+                        .done = take,
+                        .go_on = goes_on};
+    int rc = pool_run(&pool);
+    if (s->store != NULL) {
+        store_commit(s->store, true);
+    }
+    return rc;
+}
+
+int study_stream(const struct study *s)
+{
+    struct running r = {.study = s};
+    int rc = stream(&r);
+    free_names(r.names);
+    return rc;
+}
+
+/* ---- all in memory ---- */
+
+struct batch {
+    const struct study *study;
+    struct study_outcomes *out;
+    struct running running;
+    bool *ended; /* owned; by cell */
+    uint32_t next, done;
+    struct progress progress;
+};
+
+static bool next_of_batch(void *ctx, uint64_t *index)
+{
+    struct batch *b = ctx;
+    *index = b->next;
+    return b->next++ < b->study->n;
+}
+
+static int cell_of_batch(void *ctx, uint64_t index, struct study_cell *out, struct err *e)
+{
+    const struct batch *b = ctx;
+    return b->study->cell(b->study->ctx, index, out, e);
+}
+
+static void done_of_batch(void *ctx, uint64_t index, const struct study_outcome *o)
+{
+    struct batch *b = ctx;
+    struct study_outcome *out = &b->out->v[index];
+    *out = *o;
+    if (o->values != NULL) {
+        out->values = xmalloc((o->names->n + 1) * sizeof *out->values);
+        memcpy(out->values, o->values, o->names->n * sizeof *out->values);
+    }
+    b->ended[index] = true;
+    progress_show(&b->progress, ++b->done);
+}
+
+void study_run(const struct study *s, struct study_outcomes *out)
+{
+    *out = (struct study_outcomes){.v = xcalloc(s->n + 1, sizeof *out->v), .n = s->n};
+    if (s->n == 0) {
         return;
     }
-    double *values = xmalloc((r.metrics.n + 1) * sizeof *values);
-    for (size_t i = 0; i < r.metrics.n; i++) {
-        values[i] = r.metrics.v[i].value;
+    struct batch b = {.study = s, .out = out, .ended = xcalloc(s->n, sizeof *b.ended)};
+    struct study streamed = *s;
+    streamed.parallel = s->parallel < s->n ? s->parallel : s->n;
+    streamed.reads = true;
+    streamed.ctx = &b;
+    streamed.cell = cell_of_batch;
+    streamed.next = next_of_batch;
+    streamed.done = done_of_batch;
+    b.running.study = &streamed;
+    progress_start(&b.progress, s->progress, s->n);
+    int rc = stream(&b.running);
+    progress_end(&b.progress);
+    if (rc == -ENOMEM) { /* the machine's fault, not the cell's: no result without it */
+        out_of_memory(0);
     }
-    out->data = values;
-    out->size = r.metrics.n * sizeof *values;
+    for (uint32_t i = 0; i < s->n && rc != 0; i++) { /* not even one process */
+        if (!b.ended[i]) {
+            out->v[i].status = -EIO;
+            (void)snprintf(out->v[i].message, JOBS_MESSAGE_BYTES, "cannot start a process: %s",
+                           strerror(-rc));
+        }
+    }
+    out->names = b.running.names;
+    free(b.ended);
 }
 
-struct study_outcome *study_run(const struct study *s)
+void study_outcomes_fini(struct study_outcomes *o)
 {
-    struct study_outcome *o = xcalloc(s->n + 1, sizeof *o);
-    struct job_result *results = xcalloc(s->n + 1, sizeof *results);
-    struct study own = *s;
-    struct jobs j = {.n = s->n,
-                     .parallel = s->parallel,
-                     .cpu_limit_s = s->cpu_limit_s,
-                     .progress = s->progress,
-                     .ctx = &own,
-                     .run = run_cell};
-    jobs_run(&j, results);
-    for (uint32_t i = 0; i < s->n; i++) {
-        o[i].status = results[i].status;
-        memcpy(o[i].message, results[i].message, sizeof o[i].message);
-        o[i].values = results[i].data;
-        o[i].n_values = results[i].size / sizeof *o[i].values;
+    for (uint32_t i = 0; i < o->n; i++) {
+        free(o->v[i].values);
     }
-    free(results);
-    return o;
+    free(o->v);
+    free_names(o->names);
+    *o = (struct study_outcomes){0};
 }
 
-void study_outcomes_free(struct study_outcome *o, uint32_t n)
+/* Its index; SIZE_MAX: none. */
+static size_t place_of(const struct study_outcome *o, const char *name)
 {
-    for (uint32_t i = 0; i < n; i++) {
-        free(o[i].values);
+    for (size_t i = 0; o->values != NULL && i < o->names->n; i++) {
+        if (strcmp(o->names->v[i], name) == 0) {
+            return i;
+        }
     }
-    free(o);
+    return SIZE_MAX;
+}
+
+bool study_has(const struct study_outcome *o, const char *name)
+{
+    return place_of(o, name) != SIZE_MAX;
+}
+
+double study_value(const struct study_outcome *o, const char *name)
+{
+    size_t i = place_of(o, name);
+    return i != SIZE_MAX ? o->values[i] : METRIC_UNDEFINED;
+}
+
+double study_value_near(const struct study_outcome *o, size_t index, const char *name)
+{
+    bool there = o->values != NULL && index < o->names->n && strcmp(o->names->v[index], name) == 0;
+    return there ? o->values[index] : study_value(o, name);
 }

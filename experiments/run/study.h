@@ -1,39 +1,84 @@
 /* A study: cells {configuration, policy, workload, seed}, each simulated in a worker process, and
- * what came of each. Whoever judges makes cells and reads outcomes; runs are started here. */
+ * what came of each. Whoever judges makes cells and reads outcomes; runs are started here, and here
+ * only looked up: with a store, cells that it holds are not run again, and new ones are kept. */
 #ifndef EXPERIMENTS_RUN_STUDY_H
 #define EXPERIMENTS_RUN_STUDY_H
 
 #include "experiments/run/config.h"
 #include "experiments/run/worker.h"
+#include "experiments/store/store.h"
 
 struct study_cell {
     const struct config *config;          /* borrowed, as all of these */
     const struct config_options *options; /* of the workload */
-    const struct config_policy *policy;
+    const struct config_policy *policy;   /* of another binary only its label */
     uint64_t seed; /* of workload and noise: equal seeds meet equal requests */
     struct config_arrivals arrivals;
+    bool only_first;     /* the first request alone: can a policy start at all? */
+    double warmup_s;     /* requests that arrive before are in no distribution */
+    const char *binary;  /* another xpusim that runs it, never looked up; NULL: this one */
+    const void *context; /* what a clairvoyant policy is told (sched.context), or NULL; then */
+    const char *told;    /* ... the same as a text, by which the store knows it */
 };
 
-struct study {
-    uint32_t n; /* cells, numbered from 0 */
-    uint32_t parallel;
-    double cpu_limit_s; /* of a run; 0: none */
-    bool progress, sketch;
-    void *ctx; /* borrowed */
-    /* In the worker, which ends after the run: what it makes need not be freed. 0, or -errno with
-     * an error added. */
-    int (*cell)(void *ctx, uint32_t index, struct study_cell *out, struct err *e);
+/* Names of values, shared by the outcomes that have the same. */
+struct study_names {
+    struct study_names *next;
+    size_t n;
+    char *text;     /* owned: one after the other, each with its zero */
+    size_t size;    /* of text */
+    const char **v; /* owned list of pointers into it */
 };
 
 struct study_outcome {
     int status;                       /* 0, or the run failed and message says why */
     char message[JOBS_MESSAGE_BYTES]; /* "" when fine */
-    double *values; /* owned; metrics in the order of runner_metric_names; NULL when it failed */
-    size_t n_values;
+    int64_t run;                      /* in the store; 0 without one */
+    bool found;                       /* it was there already */
+    const struct study_names *names;  /* the run's metrics, then its counters (counters.NAME) */
+    double *values;                   /* by names; NULL when it failed */
 };
 
-/* Runs all of them; failures do not stop the others. The caller frees with study_outcomes_free. */
-struct study_outcome *study_run(const struct study *s);
-void study_outcomes_free(struct study_outcome *o, uint32_t n);
+struct study {
+    uint32_t n; /* cells, numbered from 0 */
+    uint32_t parallel;
+    uint32_t cells_per_worker; /* of one process, then a fresh one; 0: 1. More costs less, where no
+                                  policy from outside can leave anything behind */
+    double cpu_limit_s;        /* of a run; 0: none */
+    uint64_t memory_limit_bytes; /* of a worker; 0: none */
+    bool progress, sketch;
+    struct store *store; /* or NULL */
+    bool reads;          /* found runs come with their values (study_run: always) */
+    const char *kept;    /* what `keeps` keeps, as the store calls it; NULL: "*", everything */
+    void *ctx;           /* borrowed */
+    /* In the worker. What it makes need not be freed unless cells_per_worker is large. 0, or -errno
+     * with an error added. */
+    int (*cell)(void *ctx, uint64_t index, struct study_cell *out, struct err *e);
+    bool (*keeps)(void *ctx, const char *name); /* in the worker; NULL: all */
+    /* For study_stream, in the parent. Number of the next cell; false when there is none now. */
+    bool (*next)(void *ctx, uint64_t *index);
+    /* A cell is done, in any order. Borrowed. */
+    void (*done)(void *ctx, uint64_t index, const struct study_outcome *o);
+    bool (*go_on)(void *ctx); /* every 50 ms; false stops everything */
+};
+
+struct study_outcomes {
+    struct study_outcome *v; /* owned */
+    uint32_t n;
+    struct study_names *names; /* owned */
+};
+
+/* Runs cells 0 .. n-1; failures do not stop the others. study_outcomes_fini frees. */
+void study_run(const struct study *s, struct study_outcomes *out);
+void study_outcomes_fini(struct study_outcomes *o);
+
+/* Runs what next gives, for studies too large to be in memory. 0 or -errno as pool_run. */
+int study_stream(const struct study *s);
+
+/* A value by its name: NaN when the run failed, or has none. Cost: names. */
+double study_value(const struct study_outcome *o, const char *name);
+bool study_has(const struct study_outcome *o, const char *name);
+/* The same where the name is expected at an index: of all names in their order, O(1) each. */
+double study_value_near(const struct study_outcome *o, size_t index, const char *name);
 
 #endif

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "experiments/store/store.h"
 #include "experiments/sweep/spec.h"
-#include "experiments/sweep/store.h"
 
 struct sweep_options {
     uint32_t jobs;

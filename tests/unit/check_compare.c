@@ -204,8 +204,12 @@ START_TEST(json_holds_mean_interval_and_paired_difference)
     /* By hand: base 1 2 3, other 2 4 6: difference 1 2 3, mean 2, half-width 4.30265 / sqrt 3. */
     struct metric names[] = {{"m", 0.0}};
     double values[] = {1, 2, 3, 2, 4, 6};
-    struct compare_result r = {
-        .n_policies = 2, .replications = 3, .n_metrics = 1, .names = names, .values = values};
+    struct compare_result r = {.n_policies = 2,
+                               .replications = 3,
+                               .n_metrics = 1,
+                               .n_plain = 1,
+                               .names = names,
+                               .values = values};
     struct compare_plan plan = plan_of(policies, 2, 1);
     struct document *d = document_new();
     compare_document(&plan, &r, NULL, 0, true, d);

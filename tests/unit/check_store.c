@@ -10,7 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "experiments/sweep/store.h"
+#include <cjson/cJSON.h>
+
+#include "experiments/store/store.h"
 #include "sim/base/hash.h"
 #include "tests/helpers/suite.h"
 
@@ -57,7 +59,10 @@ static void close_good(struct store *s)
 /* Run number k: policy p, seed k, metrics a = value and b = 2 * value. */
 static int64_t put(struct store *s, int k, double value)
 {
-    struct store_run run = {.soc = "s",
+    char fingerprint[32];
+    (void)snprintf(fingerprint, sizeof fingerprint, "run %d", k);
+    struct store_run run = {.fingerprint = fingerprint,
+                            .soc = "s",
                             .llm = "m",
                             .workload = "w:x=1,y=2",
                             .policy = "p",
@@ -66,7 +71,6 @@ static int64_t put(struct store *s, int k, double value)
                             .seed = (uint64_t)k,
                             .config_hash = 10,
                             .trace_hash = 11};
-    (void)snprintf(run.fingerprint, sizeof run.fingerprint, "run %d", k);
     const struct metric metrics[] = {{"b.s", 2.0 * value}, {"a", value}};
     return store_put(s, &run, "*", metrics, 2);
 }

@@ -1,4 +1,4 @@
-#include "experiments/gate/gate_exec.h"
+#include "experiments/run/other_binary.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -33,9 +33,9 @@ static char *read_all(FILE *f, size_t *n)
 }
 
 /* A run of another binary, and where its two streams go. */
-struct launch {
+struct other_run {
     const char *binary;
-    const struct gate_group *group;
+    const struct config_options *options;
     const char *policy, *seed, *decisions;
     FILE *out, *err;
 };
@@ -43,29 +43,29 @@ struct launch {
 /* In a worker process: it becomes the binary, so this does not return. */
 static void become(void *ctx, uint32_t index, struct job_result *r)
 {
-    const struct launch *l = ctx;
-    const struct gate_group *g = l->group;
+    const struct other_run *l = ctx;
+    const struct config_options *o = l->options;
     (void)index;
     (void)r;
-    const char *args[FIXED_ARGUMENTS + 2 * GATE_MAX_SETS] = {
+    const char *args[FIXED_ARGUMENTS + 2 * CONFIG_MAX_SETS] = {
         l->binary,
         "run",
         "--json",
         "--quiet",
         "--soc",
-        g->soc,
+        o->soc,
         "--llm",
-        g->llm,
+        o->llm,
         "--policy",
         l->policy,
         "--seed",
         l->seed,
-        g->trace != NULL ? "--trace" : "--workload",
-        g->trace != NULL ? g->trace : g->workload};
+        o->trace != NULL ? "--trace" : "--workload",
+        o->trace != NULL ? o->trace : o->workload};
     size_t n = 14;
-    for (uint32_t i = 0; i < g->n_sets; i++) {
+    for (uint32_t i = 0; i < o->n_sets; i++) {
         args[n++] = "--set";
-        args[n++] = g->sets[i];
+        args[n++] = o->sets[i];
     }
     if (l->decisions != NULL) {
         args[n++] = "--decisions";
@@ -100,7 +100,7 @@ static bool take_complaint(FILE *err, char *message, size_t size)
 }
 
 /* Runs it. NULL with a message when it failed. */
-static cJSON *result_of(struct launch *l, char *message, size_t size)
+static cJSON *result_of(struct other_run *l, char *message, size_t size)
 {
     struct job_result r;
     struct jobs j = {.n = 1, .parallel = 1, .ctx = l, .run = become};
@@ -119,12 +119,12 @@ static cJSON *result_of(struct launch *l, char *message, size_t size)
     return tree;
 }
 
-cJSON *gate_exec(const char *binary, const struct gate_group *g, const char *policy, uint64_t seed,
-                 const char *decisions, char *message, size_t size)
+cJSON *other_binary_run(const char *binary, const struct config_options *o, const char *policy,
+                        uint64_t seed, const char *decisions, char *message, size_t size)
 {
     char seed_text[32];
     (void)snprintf(seed_text, sizeof seed_text, "%" PRIu64, seed);
-    struct launch l = {binary, g, policy, seed_text, decisions, tmpfile(), tmpfile()};
+    struct other_run l = {binary, o, policy, seed_text, decisions, tmpfile(), tmpfile()};
     cJSON *tree = NULL;
     message[0] = '\0';
     if (l.out != NULL && l.err != NULL) {

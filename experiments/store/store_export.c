@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/sweep/store_impl.h"
+#include "experiments/store/store_impl.h"
 #include "sim/base/arena.h"
 #include "sim/base/json.h"
 

@@ -1,13 +1,14 @@
 /* Shared by the store's own files. */
-#ifndef EXPERIMENTS_SWEEP_STORE_IMPL_H
-#define EXPERIMENTS_SWEEP_STORE_IMPL_H
+#ifndef EXPERIMENTS_STORE_IMPL_H
+#define EXPERIMENTS_STORE_IMPL_H
 
 #include <sqlite3.h>
 
-#include "experiments/sweep/store.h"
+#include "experiments/store/store.h"
 
 #define STORE_APPLICATION_ID 0x78707573 /* "xpus" */
 #define STORE_FORMAT 3
+#define STORE_MAX_REPLICATIONS (1 << 20) /* more is no experiment of ours */
 
 struct store {
     sqlite3 *db;
@@ -17,6 +18,7 @@ struct store {
     bool in_transaction;
     double since_s; /* of the transaction, monotonic clock */
     sqlite3_stmt *find, *put, *member, *unfail, *unmember, *failure, *point, *has_point;
+    sqlite3_stmt *values;  /* reads the metrics of a run; NULL before the first */
     sqlite3_stmt *metrics; /* inserts the metrics of `last`; NULL before the first */
     struct metric *last;   /* owned; values unused */
     size_t n_last;
@@ -30,6 +32,9 @@ bool store_step(struct store *s, sqlite3_stmt *q);
 const char *store_text(sqlite3_stmt *q, int column);
 /* SQLite's name for the file; reads: so that nothing is changed. For sqlite3_free. */
 char *store_uri(const char *path, bool reads);
+/* Runs a prepared statement that gives nothing, once. */
+void store_once(struct store *s, sqlite3_stmt *q);
+void store_bind_text(sqlite3_stmt *q, int at, const char *text);
 /* Statements without results, several in one text. */
 void store_exec(struct store *s, const char *sql);
 void store_fail(struct store *s);

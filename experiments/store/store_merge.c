@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "experiments/sweep/store_impl.h"
+#include "experiments/store/store_impl.h"
 
 /* Replications that are unlike runs. */
 static const char unlike_members_sql[] =
@@ -86,12 +86,19 @@ static int refuse_unlike(struct store *s, const char *sql, const char *path, str
     return rc;
 }
 
+static bool other_has(struct store *s, const char *table)
+{
+    sqlite3_stmt *q = store_prepare(s, "SELECT 1 FROM other.sqlite_master WHERE name=?1");
+    store_bind_text(q, 1, table);
+    bool there = q != NULL && store_step(s, q);
+    (void)sqlite3_finalize(q);
+    return there;
+}
+
 /* Everything within the transaction. 0 or -errno. */
 static int take_over(struct store *s, const char *path, struct err *e)
 {
-    sqlite3_stmt *q = store_prepare(s, "SELECT 1 FROM other.sqlite_master WHERE name='metrics'");
-    bool has_metrics = q != NULL && store_step(s, q);
-    (void)sqlite3_finalize(q);
+    bool has_metrics = other_has(s, "metrics");
     int rc = refuse_unlike(s, unlike_members_sql, path, e);
     struct columns c = {NULL, NULL};
     if (rc == 0 && has_metrics) {
@@ -102,6 +109,10 @@ static int take_over(struct store *s, const char *path, struct err *e)
     }
     if (rc == 0) {
         store_exec(s, copy_sql);
+    }
+    if (rc == 0 && other_has(s, "configurations")) { /* earlier versions kept none */
+        store_exec(s, "INSERT OR IGNORE INTO main.configurations SELECT hash, tree"
+                      " FROM other.configurations");
     }
     if (rc == 0 && has_metrics) {
         char *sql = sqlite3_mprintf(copy_metrics_sql, c.bare, c.qualified);

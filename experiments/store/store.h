@@ -13,27 +13,28 @@
  *   metrics      run_id and one column per metric, NULL where it is not defined in that run:
  *                SELECT policy, avg("reactive.e2e_s.mean") FROM runs JOIN metrics ON id=run_id
  *                GROUP BY policy
+ *   configurations  hash, tree: {soc, llm, sim} of every config_hash, as JSON, so that results can
+ *                be judged where the files that they were made from are not
  *
  * Written in WAL mode; writes are gathered into transactions of at most 100 ms, so that a killed
  * process leaves a valid file and loses no more. Several sweeps may share a store. Reading changes
  * nothing, and needs no permission to. Errors stick: after the first, nothing more is written,
  * and store_close reports it. */
-#ifndef EXPERIMENTS_SWEEP_STORE_H
-#define EXPERIMENTS_SWEEP_STORE_H
+#ifndef EXPERIMENTS_STORE_H
+#define EXPERIMENTS_STORE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
-#include "experiments/run/config.h"
 #include "sim/base/err.h"
 #include "sim/metrics/metrics.h"
 
 struct store; /* opaque */
 
+/* What a run was; borrowed texts. */
 struct store_run {
-    char fingerprint[CONFIG_FINGERPRINT_BYTES];
-    char soc[64], llm[64], workload[256], policy[64], params[CONFIG_PARAMS_BYTES], verdict[16];
+    const char *fingerprint, *soc, *llm, *workload, *policy, *params, *verdict;
     double rate_scale;
     uint64_t seed, config_hash, trace_hash;
 };
@@ -61,6 +62,9 @@ int64_t store_find(struct store *s, const char *fingerprint, const char *kept);
 /* Adds a run with its metrics, or finds the one that is there. */
 int64_t store_put(struct store *s, const struct store_run *run, const char *kept,
                   const struct metric *metrics, size_t n);
+/* The configuration of a hash, as it stands in runs: "%016" PRIx64. */
+bool store_has_configuration(struct store *s, const char *hash);
+void store_configuration(struct store *s, const char *hash, const char *tree);
 /* Says which run a replication is; removes its failure. */
 void store_member(struct store *s, int64_t experiment, uint64_t point, uint32_t replication,
                   int64_t run);
@@ -69,6 +73,24 @@ void store_failure(struct store *s, int64_t experiment, uint64_t point, uint32_t
 /* Values of a metric over replications 0 .. n-1 of a point, NaN where there is none. */
 void store_values(struct store *s, int64_t experiment, uint64_t point, const char *metric,
                   double *out, uint32_t n);
+
+/* Calls back for every metric that any run in the store has: NaN where this one has none. */
+void store_read(struct store *s, int64_t run, void (*take)(void *ctx, const char *name, double v),
+                void *ctx);
+/* The text of a configuration, for free(); NULL when it is not there. */
+char *store_configuration_text(struct store *s, const char *hash);
+/* A replication of an experiment; texts are valid during the call. */
+struct store_replication {
+    int64_t experiment, run; /* run 0: it failed, and message says why */
+    const char *name, *revision, *settings, *message;
+    uint64_t point;
+    uint32_t replication;
+    struct store_run of;     /* empty texts when it failed */
+    const char *config_hash; /* as text */
+};
+/* All of them, by experiment, point and replication. */
+void store_replications(struct store *s, void (*take)(void *ctx, const struct store_replication *r),
+                        void *ctx);
 
 /* Replications of an experiment that have results. */
 uint64_t store_count(struct store *s, int64_t experiment);

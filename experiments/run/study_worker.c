@@ -1,0 +1,264 @@
+/* A cell in its worker: simulated, unless the store has it, and sent to the parent. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/run/other_binary.h"
+#include "experiments/run/plugin.h"
+#include "experiments/run/runner.h"
+#include "experiments/run/study_impl.h"
+#include "sim/base/arena.h"
+#include "sim/base/hash.h"
+#include "sim/base/json.h"
+
+#define KEY_BYTES (CONFIG_FINGERPRINT_BYTES + 8192)
+
+static void fail(struct job_result *out, const char *message)
+{
+    out->status = -1;
+    (void)snprintf(out->message, sizeof out->message, "%.*s", JOBS_MESSAGE_BYTES - 1, message);
+}
+
+/* ---- what is sent ---- */
+
+/* Of fixed size, followed by the values, the names, and the texts of struct store_run. */
+struct head {
+    uint64_t n, names_bytes, seed, config_hash, trace_hash;
+    double rate_scale;
+};
+
+struct values {
+    double *v;   /* owned */
+    char *names; /* owned: one after the other */
+    size_t n, names_bytes;
+    FILE *texts; /* fills names */
+};
+
+static void values_open(struct values *x, size_t most)
+{
+    *x = (struct values){.v = xmalloc((most + 1) * sizeof *x->v)};
+    x->texts = open_memstream(&x->names, &x->names_bytes);
+    SIM_REQUIRE(x->texts != NULL, "memory");
+}
+
+static void values_add(struct values *x, const struct study *s, const char *name, double value)
+{
+    if (s->keeps == NULL || s->keeps(s->ctx, name)) {
+        x->v[x->n++] = value + 0.0; /* -0 is 0: a store has one zero */
+        (void)fputs(name, x->texts);
+        (void)fputc('\0', x->texts);
+    }
+}
+
+static void send(struct values *x, const struct store_run *run, const char *tree,
+                 struct job_result *out)
+{
+    (void)fclose(x->texts);
+    struct head h = {.n = x->n,
+                     .names_bytes = x->names_bytes,
+                     .seed = run->seed,
+                     .config_hash = run->config_hash,
+                     .trace_hash = run->trace_hash,
+                     .rate_scale = run->rate_scale};
+    char *data = NULL;
+    FILE *f = open_memstream(&data, &out->size);
+    SIM_REQUIRE(f != NULL, "memory");
+    (void)fwrite(&h, sizeof h, 1, f);
+    (void)fwrite(x->v, sizeof *x->v, x->n, f);
+    (void)fwrite(x->names, 1, x->names_bytes, f);
+    const char *const texts[] = {run->fingerprint, run->soc,    run->llm,     run->workload,
+                                 run->policy,      run->params, run->verdict, tree};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        (void)fputs(texts[i] != NULL ? texts[i] : "", f);
+        (void)fputc('\0', f);
+    }
+    (void)fclose(f);
+    out->data = data;
+    free(x->v);
+    free(x->names);
+}
+
+void study_record_read(void *data, size_t size, struct study_record *out)
+{
+    struct head h;
+    char *at = data;
+    memcpy(&h, at, sizeof h);
+    *out = (struct study_record){.n = h.n, .names_bytes = h.names_bytes};
+    at += sizeof h;
+    out->values = (double *)(void *)at;
+    at += h.n * sizeof *out->values;
+    out->names = at;
+    at += h.names_bytes;
+    const char *texts[8];
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        texts[i] = at;
+        at += strlen(at) + 1;
+    }
+    SIM_REQUIRE(at == (char *)data + size, "a run's record is cut");
+    out->run = (struct store_run){.fingerprint = texts[0],
+                                  .soc = texts[1],
+                                  .llm = texts[2],
+                                  .workload = texts[3],
+                                  .policy = texts[4],
+                                  .params = texts[5],
+                                  .verdict = texts[6],
+                                  .rate_scale = h.rate_scale,
+                                  .seed = h.seed,
+                                  .config_hash = h.config_hash,
+                                  .trace_hash = h.trace_hash};
+    out->tree = texts[7];
+}
+
+/* ---- runs ---- */
+
+/* What makes a run what it is: the fingerprint, and what that leaves out. */
+static void put_key(const struct study *s, const struct study_cell *c, const struct trace *t,
+                    char *buf, size_t size)
+{
+    (void)config_fingerprint(c->config, c->policy, t, c->seed, buf, size);
+    size_t n = strlen(buf);
+    uint64_t code = plugin_code_hash(c->policy->label);
+    if (code != 0 && n < size) {
+        n += (size_t)snprintf(buf + n, size - n, " code=%016" PRIx64, code);
+    }
+    if (c->warmup_s > 0.0 && n < size) {
+        n += (size_t)snprintf(buf + n, size - n, " warmup_s=%.17g", c->warmup_s);
+    }
+    if (s->sketch && n < size) {
+        n += (size_t)snprintf(buf + n, size - n, " sketch");
+    }
+    if (c->context != NULL && n < size) {
+        (void)snprintf(buf + n, size - n, " told=%s", c->told);
+    }
+}
+
+static void put_counters(struct values *x, const struct study *s, const struct sim_result *r)
+{
+    char name[sizeof((struct metric *)0)->name];
+    for (int i = 0; i < COUNTER_COUNT; i++) {
+        (void)snprintf(name, sizeof name, "counters.%s", counter_names[i]);
+        values_add(x, s, name, (double)r->counters[i]);
+    }
+    for (uint32_t i = 0; i < r->n_policy_counters; i++) {
+        (void)snprintf(name, sizeof name, "counters.policy.%s", r->policy_counter_names[i]);
+        values_add(x, s, name, (double)r->policy_counters[i]);
+    }
+}
+
+static void pack(const struct study *s, const struct study_cell *c, const struct trace *t,
+                 const struct runner_result *r, const char *key, struct pool_worker *w,
+                 struct job_result *out)
+{
+    struct values x;
+    values_open(&x, r->metrics.n + COUNTER_COUNT + r->sim.n_policy_counters);
+    for (size_t i = 0; i < r->metrics.n; i++) {
+        values_add(&x, s, r->metrics.v[i].name, r->metrics.v[i].value);
+    }
+    put_counters(&x, s, &r->sim);
+    struct store_run run = {.fingerprint = ""};
+    char *tree = NULL;
+    if (s->store != NULL) {
+        char ask[64];
+        run = (struct store_run){.fingerprint = key,
+                                 .soc = c->config->soc.machine.name,
+                                 .llm = c->config->llm.name,
+                                 .workload = c->config->workload,
+                                 .policy = c->policy->ops->name,
+                                 .params = c->policy->params_text,
+                                 .verdict = metrics_verdict_names[r->verdict],
+                                 .rate_scale =
+                                     c->arrivals.rate_scale > 0.0 ? c->arrivals.rate_scale : 1.0,
+                                 .seed = c->seed,
+                                 .config_hash = c->config->hash,
+                                 .trace_hash = t->hash};
+        (void)snprintf(ask, sizeof ask, STUDY_ASKS_CONFIGURATION "%016" PRIx64, c->config->hash);
+        tree = pool_wanted(w, ask) ? json_text(c->config->tree, false) : NULL;
+    }
+    send(&x, &run, tree, out);
+    cJSON_free(tree);
+}
+
+static void simulate(const struct study *s, const struct study_cell *c, const struct trace *t,
+                     const char *key, struct pool_worker *w, struct job_result *out)
+{
+    struct err e = ERR_INIT;
+    struct runner_options opt = {
+        .sketch = s->sketch, .warmup_s = c->warmup_s, .policy_context = c->context};
+    struct runner_result r;
+    if (runner_run(c->config, c->policy, t, c->seed, &opt, &r, &e) != 0) {
+        fail(out, r.sim.message);
+    } else {
+        pack(s, c, t, &r, key, w, out);
+    }
+    runner_result_fini(&r);
+    err_fini(&e);
+}
+
+/* By another binary: its metrics. An older one may give no number of its verdict. */
+static void simulate_there(const struct study *s, const struct study_cell *c,
+                           struct job_result *out)
+{
+    char message[JOBS_MESSAGE_BYTES];
+    cJSON *root = other_binary_run(c->binary, c->options, c->policy->label, c->seed, NULL, message,
+                                   sizeof message);
+    const cJSON *metrics = cJSON_GetObjectItemCaseSensitive(root, "metrics");
+    const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(root, "verdict"));
+    int verdict = METRICS_STABLE;
+    while (name != NULL && verdict <= METRICS_OVERLOADED &&
+           strcmp(name, metrics_verdict_names[verdict]) != 0) {
+        verdict++;
+    }
+    if (root == NULL || !cJSON_IsObject(metrics) || name == NULL || verdict > METRICS_OVERLOADED) {
+        fail(out, root == NULL ? message : "its result holds no metrics or no verdict");
+    } else {
+        struct values x;
+        values_open(&x, (size_t)cJSON_GetArraySize(metrics) + 1);
+        for (const cJSON *m = metrics->child; m != NULL; m = m->next) {
+            values_add(&x, s, m->string, cJSON_IsNumber(m) ? m->valuedouble : METRIC_UNDEFINED);
+        }
+        if (cJSON_GetObjectItemCaseSensitive(metrics, "backlog.verdict") == NULL) {
+            values_add(&x, s, "backlog.verdict", verdict);
+        }
+        struct store_run run = {.fingerprint = ""};
+        send(&x, &run, NULL, out);
+    }
+    cJSON_Delete(root);
+}
+
+static void leave_first(struct trace *t)
+{
+    t->n = t->n_first = t->n > 0 ? 1 : 0;
+    if (t->n > 0) {
+        t->rows[0].next = TRACE_NO_ROW;
+    }
+    t->hash = hash_string(t->hash, "the first");
+}
+
+void study_work(const struct study *s, uint64_t index, struct pool_worker *w,
+                struct job_result *out)
+{
+    struct study_cell c = {0};
+    struct err e = ERR_INIT;
+    struct trace t = {0};
+    if (s->cell(s->ctx, index, &c, &e) != 0 ||
+        config_trace(c.options, c.seed, c.arrivals, &t, &e) != 0) {
+        fail(out, e.n > 0 ? e.lines[0] : "unknown error");
+    } else if (c.binary != NULL) {
+        simulate_there(s, &c, out);
+    } else {
+        if (c.only_first) {
+            leave_first(&t);
+        }
+        char *key = xcalloc(KEY_BYTES, 1);
+        if (s->store != NULL) {
+            put_key(s, &c, &t, key, KEY_BYTES);
+        }
+        if (s->store == NULL || pool_wanted(w, key)) {
+            simulate(s, &c, &t, key, w, out);
+        }
+        free(key);
+    }
+    trace_fini(&t);
+    err_fini(&e);
+}

@@ -1,0 +1,290 @@
+#include "experiments/store/store.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "experiments/store/store_impl.h"
+#include "sim/base/arena.h"
+#include "sim/base/input.h"
+
+#define COMMIT_S 0.05 /* with the 50 ms between two looks (pool.h): at most 100 ms are lost */
+#define PATH_BYTES 4096
+#define BUSY_MS 60000 /* another sweep on the same file holds it for as long at a time */
+
+static const char schema[] =
+    "CREATE TABLE experiments(id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, name TEXT NOT NULL,"
+    " revision TEXT NOT NULL, spec TEXT NOT NULL);"
+    "CREATE TABLE points(experiment_id INTEGER, point INTEGER, settings TEXT NOT NULL,"
+    " PRIMARY KEY(experiment_id, point)) WITHOUT ROWID;"
+    "CREATE TABLE members(experiment_id INTEGER, point INTEGER, replication INTEGER,"
+    " run_id INTEGER NOT NULL, PRIMARY KEY(experiment_id, point, replication)) WITHOUT ROWID;"
+    "CREATE TABLE failures(experiment_id INTEGER, point INTEGER, replication INTEGER,"
+    " message TEXT NOT NULL, PRIMARY KEY(experiment_id, point, replication)) WITHOUT ROWID;"
+    "CREATE TABLE finished(experiment_id INTEGER, shards INTEGER, shard INTEGER,"
+    " PRIMARY KEY(experiment_id, shards, shard)) WITHOUT ROWID;"
+    "CREATE TABLE runs(id INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL, kept TEXT NOT NULL,"
+    " soc TEXT, llm TEXT, workload TEXT, rate_scale REAL, policy TEXT, params TEXT, seed INTEGER,"
+    " verdict TEXT, config_hash TEXT, trace_hash TEXT, UNIQUE(fingerprint, kept));";
+
+/* Stores of earlier versions get it when they are next written. */
+static const char configurations[] =
+    "CREATE TABLE IF NOT EXISTS configurations(hash TEXT PRIMARY KEY, tree TEXT NOT NULL)"
+    " WITHOUT ROWID";
+
+static double clock_s(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- statements ---- */
+
+void store_fail(struct store *s)
+{
+    if (s->error[0] == '\0') {
+        (void)snprintf(s->error, sizeof s->error, "%s: %s", s->path, sqlite3_errmsg(s->db));
+    }
+}
+
+bool store_ok(const struct store *s)
+{
+    return s->error[0] == '\0';
+}
+
+sqlite3_stmt *store_prepare(struct store *s, const char *sql)
+{
+    sqlite3_stmt *q = NULL;
+    if (store_ok(s) && sqlite3_prepare_v2(s->db, sql, -1, &q, NULL) != SQLITE_OK) {
+        store_fail(s);
+    }
+    return q;
+}
+
+bool store_step(struct store *s, sqlite3_stmt *q)
+{
+    if (!store_ok(s)) {
+        return false;
+    }
+    int rc = sqlite3_step(q);
+    if (rc != SQLITE_ROW && rc != SQLITE_DONE) {
+        store_fail(s);
+    }
+    return rc == SQLITE_ROW;
+}
+
+const char *store_text(sqlite3_stmt *q, int column)
+{
+    const char *text = (const char *)sqlite3_column_text(q, column);
+    return text != NULL ? text : "";
+}
+
+void store_exec(struct store *s, const char *sql)
+{
+    if (store_ok(s) && sqlite3_exec(s->db, sql, NULL, NULL, NULL) != SQLITE_OK) {
+        store_fail(s);
+    }
+}
+
+void store_once(struct store *s, sqlite3_stmt *q)
+{
+    (void)store_step(s, q);
+    (void)sqlite3_reset(q);
+}
+
+void store_bind_text(sqlite3_stmt *q, int at, const char *text)
+{
+    (void)sqlite3_bind_text(q, at, text, -1, SQLITE_TRANSIENT);
+}
+
+void store_write(struct store *s)
+{
+    if (!s->in_transaction && store_ok(s)) {
+        store_exec(s, "BEGIN IMMEDIATE");
+        s->in_transaction = store_ok(s);
+        s->since_s = clock_s();
+    }
+}
+
+void store_commit(struct store *s, bool now)
+{
+    if (s->in_transaction && (now || clock_s() - s->since_s >= COMMIT_S)) {
+        store_exec(s, "COMMIT");
+        s->in_transaction = false;
+    }
+}
+
+/* ---- life ---- */
+
+/* A pragma's number; -1 on error. */
+static int64_t pragma(struct store *s, const char *sql)
+{
+    sqlite3_stmt *q = store_prepare(s, sql);
+    int64_t v = q != NULL && store_step(s, q) ? sqlite3_column_int64(q, 0) : -1;
+    (void)sqlite3_finalize(q);
+    return v;
+}
+
+/* An empty file gets the tables; another must be a store of this format. */
+static void check_format(struct store *s)
+{
+    int64_t tables = pragma(s, "SELECT count(*) FROM sqlite_master");
+    if (store_ok(s) && tables == 0 && !s->reads) {
+        char text[128];
+        (void)snprintf(text, sizeof text, "PRAGMA application_id=%d; PRAGMA user_version=%d;",
+                       STORE_APPLICATION_ID, STORE_FORMAT);
+        store_exec(s, "BEGIN IMMEDIATE");
+        if (pragma(s, "SELECT count(*) FROM sqlite_master") == 0) { /* no other was quicker */
+            store_exec(s, schema);
+            store_exec(s, text);
+        }
+        store_exec(s, "COMMIT");
+    } else if (store_ok(s) && (pragma(s, "PRAGMA application_id") != STORE_APPLICATION_ID ||
+                               pragma(s, "PRAGMA user_version") != STORE_FORMAT)) {
+        (void)snprintf(s->error, sizeof s->error,
+                       "%s: a database, but not a store of results of format %d", s->path,
+                       STORE_FORMAT);
+    }
+}
+
+static void prepare_all(struct store *s)
+{
+    s->find = store_prepare(s, "SELECT id FROM runs WHERE fingerprint=?1 AND kept=?2");
+    s->put = store_prepare(
+        s, "INSERT INTO runs(fingerprint, kept, soc, llm, workload, rate_scale, policy, params,"
+           " seed, verdict, config_hash, trace_hash)"
+           " VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12)");
+    s->member = store_prepare(s, "INSERT INTO members VALUES(?1,?2,?3,?4) ON CONFLICT DO UPDATE SET"
+                                 " run_id=excluded.run_id WHERE run_id<>excluded.run_id");
+    s->unfail = store_prepare(
+        s, "DELETE FROM failures WHERE experiment_id=?1 AND point=?2 AND replication=?3");
+    s->unmember = store_prepare(
+        s, "DELETE FROM members WHERE experiment_id=?1 AND point=?2 AND replication=?3");
+    s->failure = store_prepare(s, "INSERT OR REPLACE INTO failures VALUES(?1,?2,?3,?4)");
+    s->point = store_prepare(s, "INSERT OR IGNORE INTO points VALUES(?1,?2,?3)");
+    s->has_point = store_prepare(s, "SELECT 1 FROM points WHERE experiment_id=?1 AND point=?2");
+}
+
+/* Whose format says that writes are logged beside it, where nothing is logged: nobody has it open,
+ * and it may be read as it is. Opened in the usual way the log would be made, or fail to be. */
+static bool left_alone(const char *path)
+{
+    char log[PATH_BYTES];
+    char head[20] = "";
+    FILE *f = input_try(path);
+    size_t n = f != NULL ? fread(head, 1, sizeof head, f) : 0;
+    if (f != NULL) {
+        (void)fclose(f);
+    }
+    (void)snprintf(log, sizeof log, "%s-wal", path);
+    return n == sizeof head && head[18] == 2 && access(log, F_OK) != 0;
+}
+
+char *store_uri(const char *path, bool reads)
+{
+    sqlite3_str *uri = sqlite3_str_new(NULL);
+    sqlite3_str_appendall(uri, "file:");
+    for (const char *p = path; *p != '\0'; p++) {
+        bool plain = strchr("?#%", *p) == NULL;
+        sqlite3_str_appendf(uri, plain ? "%c" : "%%%02X", (unsigned char)*p);
+    }
+    sqlite3_str_appendall(uri, reads ? left_alone(path) ? "?immutable=1" : "?mode=ro" : "");
+    return sqlite3_str_finish(uri);
+}
+
+/* What SQLite cannot allocate ends the process like everything else (memory.h). */
+static sqlite3_mem_methods plain_memory;
+
+static void *give(int bytes)
+{
+    void *p = plain_memory.xMalloc(bytes);
+    if (p == NULL) {
+        out_of_memory((size_t)bytes);
+    }
+    return p;
+}
+
+static void *give_again(void *old, int bytes)
+{
+    void *p = plain_memory.xRealloc(old, bytes);
+    if (p == NULL) {
+        out_of_memory((size_t)bytes);
+    }
+    return p;
+}
+
+/* Refused by SQLite, and not needed, when it has started already. */
+static void guard_memory(void)
+{
+    sqlite3_mem_methods guarded;
+    if (plain_memory.xMalloc == NULL &&
+        sqlite3_config(SQLITE_CONFIG_GETMALLOC, &plain_memory) == SQLITE_OK) {
+        guarded = plain_memory;
+        guarded.xMalloc = give;
+        guarded.xRealloc = give_again;
+        (void)sqlite3_config(SQLITE_CONFIG_MALLOC, &guarded);
+    }
+}
+
+struct store *store_open(const char *path, enum store_use use, struct err *e)
+{
+    guard_memory();
+    if (use != STORE_USE_CREATE && access(path, R_OK) != 0) {
+        (void)err_add(e, "%s: %s", path, strerror(errno));
+        return NULL;
+    }
+    struct store *s = xcalloc(1, sizeof *s);
+    s->path = xstrdup(path);
+    s->reads = use == STORE_USE_READ;
+    int flags = SQLITE_OPEN_URI | (s->reads ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE) |
+                (use == STORE_USE_CREATE ? SQLITE_OPEN_CREATE : 0);
+    char *uri = store_uri(path, s->reads);
+    if (sqlite3_open_v2(uri, &s->db, flags, NULL) != SQLITE_OK) {
+        store_fail(s);
+    }
+    sqlite3_free(uri);
+    (void)sqlite3_busy_timeout(s->db, BUSY_MS);
+    /* a file of others may hold views and triggers: they get no more than SQL's own functions */
+    (void)sqlite3_db_config(s->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    (void)sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    check_format(s);
+    if (!s->reads) {
+        store_exec(s, "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;");
+        store_exec(s, configurations);
+    }
+    prepare_all(s);
+    if (!store_ok(s)) {
+        (void)store_close(s, e);
+        return NULL;
+    }
+    return s;
+}
+
+int store_close(struct store *s, struct err *e)
+{
+    if (s == NULL) {
+        return 0;
+    }
+    store_commit(s, true);
+    sqlite3_stmt *all[] = {s->find,     s->put,     s->metrics, s->member,    s->unfail,
+                           s->unmember, s->failure, s->point,   s->has_point, s->values};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        (void)sqlite3_finalize(all[i]);
+    }
+    int rc = store_ok(s) ? 0 : -EIO;
+    if (rc != 0) {
+        (void)err_add(e, "%s", s->error);
+    }
+    if (!s->reads) { /* the last to leave leaves one file, which may be read anywhere */
+        (void)sqlite3_busy_timeout(s->db, 0);
+        (void)sqlite3_exec(s->db, "PRAGMA journal_mode=DELETE", NULL, NULL, NULL);
+    }
+    (void)sqlite3_close(s->db);
+    free(s->last);
+    free(s->path);
+    free(s);
+    return rc;
+}
