@@ -126,6 +126,18 @@ static void batch_fixed(const struct roofline *r, const struct kernel_query *q, 
     }
 }
 
+/* What several cards exchange for one layer's rows: after the output projection and after the FFN.
+ */
+static double exchange_s(const struct roofline *r, const struct kernel_query *q)
+{
+    const struct soc_exchange *x = &r->exchange[q->device];
+    if (x->cards < 2 || (q->op != OP_FFN && q->op != OP_LAYER)) {
+        return 0.0;
+    }
+    double sent = 2.0 * (x->cards - 1.0) / x->cards * ACT_BYTES * r->model.llm->hidden;
+    return 2.0 * (x->latency_s + sent * q->padded_rows / x->bytes_per_s);
+}
+
 /* `plain` drops what Appendix B does not have. */
 static inline void fixed_fill(const struct hwmodel *m, const struct kernel_query *q, bool plain,
                               struct fixed *f)
@@ -159,7 +171,7 @@ static inline void fixed_fill(const struct hwmodel *m, const struct kernel_query
         f->attn_bytes = r->attn_io_bytes_per_row * q->rows;
     }
     if (!plain) {
-        f->launch_s = launches(p, q->op, op->prims) * c->launch_s + op->sync_s;
+        f->launch_s = launches(p, q->op, op->prims) * c->launch_s + op->sync_s + exchange_s(r, q);
         batch_fixed(r, q, f);
     }
 }
@@ -475,6 +487,7 @@ void roofline_init(struct roofline *r, const struct hwmodel_ops *form, const str
         bool exact;
         uint32_t k = soc_runtime_find(&soc->devices[i], runtime, llm->weight_bits, &exact);
         roofline_set_runtime(r, (uint8_t)i, &soc->devices[i].runtimes[k]);
+        r->exchange[i] = soc->devices[i].exchange;
         r->fallback[i] = !exact;
     }
     r->model = (struct hwmodel){form, &r->machine, llm, r};

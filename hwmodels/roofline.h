@@ -12,6 +12,10 @@
  * W flop, Q DDR bytes, n primitive ops of the kernel: QKV 1, attention 1, output projection 1, two
  * or three FFN matrices, head 1; a fused kernel pays for all it fuses. Static kernels pay padded
  * rows.
+ *
+ * A device of several cards pays two all-reduces a layer (soc_exchange), in all forms but roofline:
+ * a ring sends 2 (n - 1)/n of the rows' 16-bit hidden states over each card's link. Summing what
+ * the embedding and gathering what the head leave on the cards, once a pass, is left out.
  */
 #ifndef HWMODELS_ROOFLINE_H
 #define HWMODELS_ROOFLINE_H
@@ -37,6 +41,7 @@ struct roofline {
     double attn_io_bytes_per_row;
     struct machine machine; /* the SoC's, with the static shapes of these runtimes */
     const struct soc_runtime *runtime[MACHINE_MAX_DEVICES]; /* borrowed from the soc */
+    struct soc_exchange exchange[MACHINE_MAX_DEVICES];
     bool fallback[MACHINE_MAX_DEVICES]; /* no entry for this weight width: the default was used */
 };
 

@@ -143,6 +143,16 @@ static void runtime_parse(struct soc *soc, struct soc_device *d, struct json_obj
     d->n_runtimes++;
 }
 
+/* Several cards as one device: rates, bandwidth and memory of the file are of all together. */
+static void exchange_parse(struct soc *soc, struct json_obj *o, struct soc_exchange *x)
+{
+    struct json_obj e = json_get_object(o, "exchange");
+    x->cards = json_get_u32(&e, "cards", 2, 64);
+    x->latency_s = number(soc, &e, "latency", "us", 0.0, 1e6, 1e-6);
+    x->bytes_per_s = number(soc, &e, "link", "GB/s", 1e-3, 1e5, 1e9);
+    json_done(&e);
+}
+
 static void device_parse(struct soc *soc, struct json_obj *o)
 {
     static const char *const sharing[] = {"serial", "time_shared", NULL};
@@ -171,6 +181,9 @@ static void device_parse(struct soc *soc, struct json_obj *o)
     struct soc_device *sd = &soc->devices[index];
     sd->peak_flop_per_s = number(soc, o, "peak", "TFLOP/s", 1e-3, 1e5, 1e12);
     sd->beside_frac = optional(soc, o, "beside", "1", 0.0, 10.0, 0.0);
+    if (json_has(o, "exchange")) {
+        exchange_parse(soc, o, &sd->exchange);
+    }
     int n = json_get_array_size(o, "runtimes", 1, SOC_MAX_RUNTIMES);
     for (int i = 0; i < n; i++) {
         struct json_obj r = json_array_object(o, "runtimes", i);

@@ -78,11 +78,20 @@ struct soc_runtime {
     uint32_t valid_rows_max, valid_context_max;
 };
 
+/* A device of several cards that share every layer (tensor parallel): after the output projection
+ * and after the FFN each card's part of the rows is summed over all (two all-reduces a layer). */
+struct soc_exchange {
+    uint32_t cards;     /* 0: one card, nothing to exchange */
+    double latency_s;   /* of one all-reduce */
+    double bytes_per_s; /* of one card's link, one way */
+};
+
 struct soc_device {
     double peak_flop_per_s; /* datasheet, for reports */
     /* Measured: how much longer a memory-bound kernel takes while another engine works, minus 1; of
      * the contention form `beside`. 0: not measured. */
     double beside_frac;
+    struct soc_exchange exchange;
     struct soc_runtime runtimes[SOC_MAX_RUNTIMES];
     uint32_t n_runtimes;
     uint32_t fallback; /* the default entry */

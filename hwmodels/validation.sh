@@ -51,6 +51,38 @@ echo '```'
 echo '```'
 cat <<'TEXT'
 
+## Serving runs without a fit: intervals, and whether they hold the truth
+
+TEXT
+echo '```'
+pro="--policy vllm-v1:max_num_seqs=128,max_num_batched_tokens=2048,async_scheduling=true"
+# shellcheck disable=SC2086
+{
+    "$x" validate --run vllm-rtx-pro-6000-llama-3.1-8b --soc rtx-pro-6000 --llm llama-3.1-8b-bf16 $pro
+    echo
+    "$x" validate --run vllm-2x-rtx-pro-6000-qwen3-32b --soc rtx-pro-6000-x2 --llm qwen3-32b-bf16 $pro
+    echo
+    "$x" validate --run vllm-rtx-4090-llama-3.1-8b --soc rtx-4090 --llm llama-3.1-8b-bf16 --kv-capacity 41408 \
+        --policy vllm-v1:max_num_seqs=256,max_num_batched_tokens=2048,async_scheduling=true
+} | grep -v '^xpusim'
+echo '```'
+cat <<'TEXT'
+
+## Two cards, tensor parallel: the exchange as one of three fitted numbers, and a fit without it
+
+TEXT
+echo '```'
+two="--run vllm-2x-rtx-pro-6000-qwen3-32b --soc rtx-pro-6000-x2 --llm qwen3-32b-bf16 $pro"
+# shellcheck disable=SC2086
+{
+    "$x" validate $two --fit rate,bandwidth,soc.devices.gpu.exchange.link
+    echo
+    "$x" validate $two --fit rate,bandwidth,submit --set soc.devices.gpu.exchange.latency=0 \
+        --set soc.devices.gpu.exchange.link=100000
+} | grep -v '^xpusim'
+echo '```'
+cat <<'TEXT'
+
 ## What a further sequence costs in a decode batch (`hwmodels/points/batched-decode.csv`)
 
 Seconds at the batch over seconds at batch 1, minus 1, per further sequence: 0 when it is free, 1 when it costs as much as the

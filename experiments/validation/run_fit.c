@@ -348,6 +348,11 @@ static void half_samples(struct problem *q, const gsl_vector *best)
     gsl_vector_free(x);
 }
 
+bool run_fit_lacks(const struct run_score *fitted_on)
+{
+    return fitted_on->metric[RUN_METRIC_E2E].median > RUN_FIT_LACK_FRAC;
+}
+
 int run_fit(const struct config_options *o, const struct config_policy *p,
             const struct measured_run *run, size_t n, struct run_fit *fit, struct err *e)
 {

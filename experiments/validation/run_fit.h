@@ -49,6 +49,10 @@ int run_fit_keys(const struct config *c, const char *text, struct run_fit *fit, 
 int run_fit(const struct config_options *o, const struct config_policy *p,
             const struct measured_run *run, size_t n, struct run_fit *fit, struct err *e);
 
+/* Whether the form cannot be the run: E2E of the requests that it was fitted to is off by more than
+ * RUN_FIT_LACK_FRAC in the median at the best numbers. */
+bool run_fit_lacks(const struct run_score *fitted_on);
+
 /* Loads the configuration with the fitted values in place. config_fini is needed in every case. */
 int run_fit_load(const struct config_options *o, const struct run_fit *fit, struct config *c,
                  struct err *e);

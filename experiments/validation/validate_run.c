@@ -127,6 +127,10 @@ static int validate(const struct validate_run_options *o, const struct config *u
         status = EXIT_CHECK_FAILED;
         goto out;
     }
+    if (r.fit == NULL && o->uncertainty > 0 &&
+        run_interval(&o->config, &c, p, run, r.simulated, o->uncertainty, &r.interval, e) != 0) {
+        goto out;
+    }
     status = report(o, &r, out, e);
 out:
     free(r.simulated);
@@ -188,6 +192,9 @@ static const struct option_row rows[] = {
         "one device, bandwidth, rate, submit, ..."),
     OPTION_TEXT(OPTIONS, fit_on, "fit-on", "first:F", NULL,
                 "what to fit on (default " DEFAULT_FIT_ON ")"),
+    OPTION_COUNT(OPTIONS, uncertainty, "uncertainty", "N", "64", 0, 10000,
+                 "without --fit: run on N machines that the true one may be, and print between "
+                 "which latencies 95 % of them lie; 0: not"),
     OPTION_TEXT(OPTIONS, requests, "requests", "FILE.csv", NULL,
                 "write measured and simulated latencies, one line per request"),
     OPTION_NUMBER(

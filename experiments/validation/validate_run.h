@@ -9,6 +9,7 @@
 struct validate_run_options {
     struct config_options config; /* SoC and model must be given; the run is the workload */
     const char *run, *policy, *fit, *fit_on, *requests;
+    uint32_t uncertainty;                  /* machines drawn where nothing is fitted; 0: none */
     double max_mape_pct[RUN_METRIC_COUNT]; /* INFINITY: no limit */
 };
 extern const struct option_table validate_run_option_table; /* all but config */

@@ -50,7 +50,7 @@ static void put_fit(const struct run_fit *fit, size_t n, struct document *d)
 static void put_verdict(const struct validate_run_part *p, struct document *d)
 {
     double median = p->score.metric[RUN_METRIC_E2E].median;
-    bool lacks = median > RUN_FIT_LACK_FRAC;
+    bool lacks = run_fit_lacks(&p->score);
     DOCUMENT_VALUES(d, "lack_of_fit", lacks);
     if (lacks) {
         document_note(d,
@@ -91,6 +91,38 @@ static void put_score(const struct run_score *s, struct document *d)
         }
     }
     DOCUMENT_VALUES(d, "e2e_pearson", s->e2e_pearson);
+}
+
+/* Nothing was fitted: between what the latencies lie whatever the true machine is. */
+static void put_interval(const struct run_interval *x, struct document *d)
+{
+    static const struct frame_column columns[] = {
+        {.name = "metric", .title = "mean, s", .kind = FRAME_TEXT},
+        {.name = "requests"},
+        {.name = "measured_s", .title = "measured", .unit = "s", .format = "%.4g"},
+        {.name = "simulated_s", .title = "the file's", .unit = "s", .format = "%.4g"},
+        {.name = "low_s", .title = "from", .unit = "s", .format = "%.4g"},
+        {.name = "high_s", .title = "to", .unit = "s", .format = "%.4g"},
+        {.name = "contains", .title = "holds the truth", .kind = FRAME_TEXT},
+        {.name = "inside_frac", .title = "requests inside", .scale = 100.0, .format = "%.1f %%"},
+    };
+    document_note(
+        d,
+        "\n  nothing fitted: %.1f %% of %u machines that the true one may be (%u uncertain "
+        "numbers of the file, left-out errors of the form) lie between%s",
+        100.0 * x->level, x->n_machines, x->n_factors,
+        x->n_failed > 0 ? document_format(d, "; %u more could not run it", x->n_failed) : "");
+    DOCUMENT_VALUES(document_within(d, "interval"), "machines", x->n_machines, "failed",
+                    x->n_failed, "factors", x->n_factors, "level", x->level);
+    struct frame *f = DOCUMENT_FRAME(d, "intervals", 0, columns);
+    frame_indent(f, 2);
+    static const char *const titles[] = {"E2E", "TTFT", "TPOT"};
+    for (int k = 0; k < RUN_METRIC_COUNT; k++) {
+        const struct run_interval_metric *m = &x->metric[k];
+        bool holds = m->low <= m->measured && m->measured <= m->high;
+        FRAME_ROW(f, titles[k], (double)m->n, m->measured, m->simulated, m->low, m->high,
+                  holds ? "yes" : "NO", m->inside_frac);
+    }
 }
 
 static const char *part_label(const struct validate_run_part *p)
@@ -143,6 +175,9 @@ void validate_run_document(const struct validate_run_result *r, struct document 
     struct document *roofline = document_within(d, "roofline");
     DOCUMENT_VALUES(roofline, "label", "upper bound of speed: the file's numbers, nothing fitted");
     put_score(&r->roofline, roofline);
+    if (r->interval.n_machines > 0) {
+        put_interval(&r->interval, d);
+    }
     document_note(d,
                   "  E2E Pearson %.4f over all; the roofline, nothing fitted, is an upper bound of "
                   "speed\n\n%s",

@@ -4,6 +4,7 @@
 
 #include "experiments/shell/frame.h"
 #include "experiments/validation/run_fit.h"
+#include "experiments/validation/run_interval.h"
 #include "experiments/validation/run_score.h"
 
 #define VALIDATE_RUN_MAX_PARTS 3
@@ -24,6 +25,7 @@ struct validate_run_result {
     struct measured_latency *simulated;
     struct validate_run_part parts[VALIDATE_RUN_MAX_PARTS];
     uint32_t n_parts;
+    struct run_interval interval; /* n_machines 0: none */
     struct run_score roofline; /* of the file's own numbers, all requests: upper bound of speed */
 };
 

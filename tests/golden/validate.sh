@@ -28,7 +28,22 @@ expect() { # exit status, text that must appear on either stream, arguments...
 # shellcheck disable=SC2086
 {
     expect 0 "unseen" $run $machine $policy --fit rate,bandwidth,submit --max-e2e-mape 1.9 --max-ttft-mape 10.8
+    # nothing fitted: an interval that holds the truth, on three runs; one card and two, memory free and full
+    for unfitted in "$run $machine $policy" \
+        "--run vllm-rtx-4090-llama-3.1-8b --soc rtx-4090 --llm llama-3.1-8b-bf16 --kv-capacity 41408
+            --policy vllm-v1:max_num_seqs=256,max_num_batched_tokens=2048,async_scheduling=true" \
+        "--run vllm-2x-rtx-pro-6000-qwen3-32b --soc rtx-pro-6000-x2 --llm qwen3-32b-bf16 $policy"; do
+        expect 0 "holds the truth" $unfitted
+        test "$(grep -cE '^ *(E2E|TTFT|TPOT) .* yes ' "$tmp/out")" = 3 || {
+            echo "FAILED: an interval does not hold the truth: $unfitted"
+            cat "$tmp/out"
+            status=1
+        }
+    done
     expect 1 "upper bound" $run $machine $policy --max-e2e-mape 10
+    awk -F, 'BEGIN { OFS = "," } /^#/ || /^request/ { print; next } { $6 *= n++ % 2 ? 2 : 0.5; if ($6 < $5) $5 = $6 / 2; print }' \
+        hwmodels/runs/vllm-rtx-pro-6000-llama-3.1-8b.csv >"$tmp/alternating.csv"
+    expect 0 "LACK OF FIT" --run "$tmp/alternating.csv" $machine $policy --fit bandwidth
     expect 2 "nonesuch" $run $machine $policy --fit nonesuch
     expect 2 "--fit-on" $run $machine $policy --fit rate --fit-on first:1.5
     expect 2 "nonesuch.csv" --run nonesuch.csv $machine $policy

@@ -2,9 +2,11 @@
  * nothing but its own part of the run. Scores by hand. */
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "experiments/validation/run_fit.h"
+#include "experiments/validation/run_interval.h"
 #include "experiments/validation/run_score.h"
 #include "sim/base/arena.h"
 #include "tests/helpers/suite.h"
@@ -125,6 +127,74 @@ START_TEST(a_run_of_the_file_itself_moves_nothing)
 }
 END_TEST
 
+/* No machine serves every second request in half of its time and the others in twice it: whatever
+ * the numbers, the median error is far above the limit, and the verdict says so. The same run
+ * untouched fits. */
+START_TEST(a_form_that_cannot_be_the_run_says_so)
+{
+    const double truth[] = {1300, 290};
+    measure("bandwidth,rate", truth);
+    struct measured_latency *simulated = xmalloc(N * sizeof *simulated);
+    for (int wrong = 0; wrong < 2; wrong++) {
+        for (uint32_t i = 0; wrong == 1 && i < N; i++) {
+            run.measured[i].e2e_s *= i % 2 == 0 ? 0.5 : 2.0;
+        }
+        fit_to("bandwidth,rate");
+        struct config fitted;
+        struct run_score score;
+        ck_assert_int_eq(run_fit_load(&options, &fit, &fitted, &err), 0);
+        ck_assert_int_eq(run_replay(&fitted, &policy, &run, 1, simulated, &err), 0);
+        run_score(&run, simulated, 0, N_FIT, &score);
+        ck_assert_msg(run_fit_lacks(&score) == (wrong == 1), "median error %g",
+                      score.metric[RUN_METRIC_E2E].median);
+        config_fini(&fitted);
+    }
+    free(simulated);
+}
+END_TEST
+
+/* Of 64 draws the smallest and the largest are taken: a further one lies between them with
+ * probability 63/65 = 96.9 %, between the second ones only with 61/65 = 93.8 %. Of 79 the second
+ * ones: 76/80 = 95 %. */
+START_TEST(intervals_are_order_statistics_of_the_drawn_machines)
+{
+    ck_assert_uint_eq(run_interval_rank(64, 0.95), 1);
+    ck_assert_uint_eq(run_interval_rank(79, 0.95), 2);
+    ck_assert_uint_eq(run_interval_rank(5, 0.95), 1);
+}
+END_TEST
+
+/* The file says 1100 to 1792 GB/s, 252 to 504 TFLOP/s, up to 4 ms a launch: a machine in the middle
+ * of that lies inside, one ten times as slow outside, and that is seen. */
+START_TEST(a_run_that_nothing_was_fitted_to_has_an_interval)
+{
+    const double truth[] = {1300, 290, 900};
+    measure("bandwidth,rate,submit", truth);
+    struct measured_latency *simulated = xmalloc(N * sizeof *simulated);
+    struct run_interval x;
+    ck_assert_int_eq(run_replay(&config, &policy, &run, 1, simulated, &err), 0);
+    for (int slow = 0; slow < 2; slow++) {
+        for (uint32_t i = 0; slow == 1 && i < N; i++) {
+            run.measured[i].e2e_s *= 10.0;
+            run.measured[i].ttft_s *= 10.0;
+        }
+        ck_assert_int_eq(run_interval(&options, &config, &policy, &run, simulated, 32, &x, &err),
+                         0);
+        ck_assert_uint_eq(x.n_machines, 32);
+        ck_assert_uint_eq(x.n_failed, 0);
+        for (int k = 0; k < RUN_METRIC_COUNT; k++) {
+            const struct run_interval_metric *m = &x.metric[k];
+            ck_assert_double_lt(m->low, m->high);
+            ck_assert_double_lt(m->simulated, m->high); /* the file is the fastest of them all */
+            ck_assert_int_eq(m->low <= m->measured && m->measured <= m->high, slow == 0);
+        }
+        ck_assert(slow == 0 ? x.metric[RUN_METRIC_E2E].inside_frac > 0.95
+                            : x.metric[RUN_METRIC_E2E].inside_frac < 0.05);
+    }
+    free(simulated);
+}
+END_TEST
+
 static void key_refused(const char *keys, const char *why)
 {
     ck_assert_int_eq(run_fit_keys(&config, keys, &fit, &err), -EINVAL);
@@ -202,6 +272,9 @@ static const struct suite_row suite[] = {
     TEST(a_run_of_the_file_itself_moves_nothing),
     TEST(keys_that_cannot_be_fitted_are_refused),
     TEST(a_singular_fit_and_too_few_requests_are_refused),
+    TEST(a_form_that_cannot_be_the_run_says_so),
+    TEST(intervals_are_order_statistics_of_the_drawn_machines),
+    TEST(a_run_that_nothing_was_fitted_to_has_an_interval),
     TEST(scores_are_those_of_hand_computation),
 };
 SUITE_MAIN("fits to measured runs", suite)

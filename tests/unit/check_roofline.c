@@ -44,6 +44,45 @@ START_TEST(ffn_of_a_chunk_is_its_work_at_the_filled_rate)
 }
 END_TEST
 
+/* Two cards, 25 us and 50 GB/s, 8B (hidden 4096, 16-bit activations), a chunk of 256 rows: an
+ * all-reduce sends 2 (2 - 1)/2 x 256 x 8192 B = 2.097152 MB, 41.943 us; a layer pays two: 2 x (25 +
+ * 41.943) = 133.886 us, in the FFN, none in QKV or attention. Four cards send 1.5 times as much.
+ * One decoding row: 2 x (25 + 0.164) = 50.328 us. Without the key, and in Appendix B's form,
+ * nothing.
+ */
+START_TEST(cards_that_share_a_layer_pay_two_exchanges)
+{
+    struct model one;
+    struct model two;
+    model_init(&one, "llama-3.1-8b", "extended");
+    model_init(&two, "llama-3.1-8b", "extended");
+    struct work_shape w = model_prefill(256);
+    two.r.exchange[MODEL_IGPU] = (struct soc_exchange){2, 25e-6, 50e9};
+    double more =
+        ms(&two, MODEL_IGPU, OP_FFN, &w, 256, 256) - ms(&one, MODEL_IGPU, OP_FFN, &w, 256, 256);
+    model_near(more, 0.133886, 1e-4);
+    model_near(ms(&two, MODEL_IGPU, OP_LAYER, &w, 256, 256) -
+                   ms(&one, MODEL_IGPU, OP_LAYER, &w, 256, 256),
+               0.133886, 1e-4);
+    model_near(ms(&two, MODEL_IGPU, OP_QKV, &w, 256, 256),
+               ms(&one, MODEL_IGPU, OP_QKV, &w, 256, 256), 1e-12);
+    model_near(ms(&two, MODEL_IGPU, OP_MHA, &w, 256, 256),
+               ms(&one, MODEL_IGPU, OP_MHA, &w, 256, 256), 1e-12);
+    struct work_shape decode = model_decode(1, 96);
+    model_near(ms(&two, MODEL_IGPU, OP_FFN, &decode, 1, 1) -
+                   ms(&one, MODEL_IGPU, OP_FFN, &decode, 1, 1),
+               0.050328, 1e-4);
+    two.r.exchange[MODEL_IGPU].cards = 4; /* 62.915 us on the link */
+    more = ms(&two, MODEL_IGPU, OP_FFN, &w, 256, 256) - ms(&one, MODEL_IGPU, OP_FFN, &w, 256, 256);
+    model_near(more, 2 * (0.025 + 0.0629146), 1e-4);
+    model_init(&one, "llama-3.1-8b", "roofline");
+    model_init(&two, "llama-3.1-8b", "roofline");
+    two.r.exchange[MODEL_IGPU] = (struct soc_exchange){2, 25e-6, 50e9};
+    model_near(ms(&two, MODEL_IGPU, OP_FFN, &w, 256, 256),
+               ms(&one, MODEL_IGPU, OP_FFN, &w, 256, 256), 1e-12);
+}
+END_TEST
+
 START_TEST(qkv_and_head_are_their_work)
 {
     struct model b;
@@ -435,6 +474,7 @@ END_TEST
 
 static const struct suite_row suite[] = {
     TEST(ffn_of_a_chunk_is_its_work_at_the_filled_rate),
+    TEST(cards_that_share_a_layer_pay_two_exchanges),
     TEST(qkv_and_head_are_their_work),
     TEST(the_head_has_a_width_of_its_own),
     TEST(attention_runs_at_its_share_of_the_rate_without_fill),
