@@ -29,15 +29,16 @@ struct kernel_record {
 /* The graphics user's frames: due but the one before is not done (missed), begun, done. */
 enum frame_state { FRAME_MISSED, FRAME_STARTED, FRAME_DONE };
 
-/* A pass of decode segments that was repeated n times, unchanged but for the growing context. */
+/* A pass of decode segments that ran n times, alone on the machine and unchanged but for the
+ * growing context. Its requests are still as before the first. */
 struct repeat_record {
-    const struct pass *pass; /* the last one */
-    uint8_t device;
+    const struct launch *launch; /* of the first; its pass has the shape of the last */
     uint32_t n;
+    int64_t begin_ns;                /* of the first */
     int64_t lead_ns;                 /* of the host, before each */
     int64_t sample_ns;               /* of the host, after each */
     const int64_t *solo_ns;          /* what the launch of each took */
-    const int64_t *gap_ns;           /* from the tokens before to its tokens */
+    const int64_t *gap_ns;           /* from the begin of each to its tokens */
     double device_watts, host_watts; /* of each, while the device is busy */
     double tail_watts;               /* of the host, while it samples */
 };
@@ -71,9 +72,9 @@ struct observer {
      * them; lost_ns: killed work (reset). */
     void (*launch_ended)(void *self, int64_t now_ns, const struct launch *l, int64_t solo_ns,
                          int64_t lost_ns);
-    /* Passes in place of which none of the five hooks above, nor `tokens`, is called, and `power`
-     * only for the first. An observer
-     * that has any of those, ddr or power, but not this one makes every pass be reported. */
+    /* Passes in place of which none of the five hooks above, nor `tokens`, is called, but
+     * pass_formed, launch_submitted, launch_started and `power` for the first. An observer that has
+     * any of those, ddr or power, but not this one makes every pass be reported. */
     void (*repeated)(void *self, int64_t now_ns, const struct repeat_record *r);
     void (*preempt_asked)(void *self, int64_t now_ns, const struct launch *l);
     void (*kernel)(void *self, const struct kernel_record *k);

@@ -53,8 +53,6 @@ struct full_pass {
     uint32_t op_devices; /* devices that ran shares of the current op */
     bool served;         /* a kernel has started */
     bool repeats;        /* the pass_spec's */
-    bool ran_whole;      /* by one launch, at once, undisturbed: this one */
-    struct launch whole;
     int64_t formed_ns;
     uint64_t formed_news;
     struct begun {
@@ -236,11 +234,10 @@ void core_kernel_started(struct core *c, const struct full_launch *l);
 /* ops_done: ops of the span completed; rows_done: rows of the next one. */
 void core_launch_ended(struct core *c, struct full_launch *l, enum launch_outcome outcome,
                        uint32_t ops_done, uint32_t rows_done, int64_t solo_ns, int64_t lost_ns);
-/* The end of a pass in two halves, for an executor that has something to do between them: its
- * tokens are out; its policy hears of it. */
-void core_pass_credit(struct core *c, struct full_pass *p);
-void core_pass_notify(struct core *c, struct full_pass *p);
-void core_pass_tail_done(struct core *c, struct full_pass *p); /* both */
+void core_pass_tail_done(struct core *c, struct full_pass *p);
+/* Instead of core_launch_ended and core_pass_tail_done: the pass of a launch that has started, and
+ * n - 1 like it that followed (pass_spec.repeats), ran whole; their tokens are out. */
+void core_pass_repeated(struct core *c, struct full_launch *l, const struct repeat_record *r);
 void core_resident_done(struct core *c, struct resident *r);
 void core_kv_moved(struct core *c, struct full_request *r, bool in);
 void core_cold_moved(struct core *c, uint32_t cold, uint32_t generation);
@@ -298,6 +295,7 @@ int core_pass_cancel(struct core *c, struct pass *p);
 int core_launch(struct core *c, const struct launch_spec *spec, const struct launch **out);
 int core_preempt(struct core *c, const struct launch *l, struct preempt_spec how);
 void core_pass_complete(struct core *c, struct full_pass *p);
+void core_launch_over(struct core *c, struct full_launch *l); /* its policy hears of it */
 void core_request_leave(struct core *c, struct full_request *r, enum request_state state);
 
 /* What is refused (refuse.c). An action that fails says so by this: it counts, and remembers the

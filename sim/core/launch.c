@@ -229,12 +229,19 @@ static void pass_credit(struct full_pass *p, const struct launch *l, uint32_t op
     pub->rows_todo = pub->op < pub->n_ops ? pass_op_rows(pub, pub->op) - rows_done : 0;
 }
 
+void core_launch_over(struct core *c, struct full_launch *l)
+{
+    c->news++;
+    CORE_HOOK(c, HOOK_LAUNCH_DONE, launch_done, &c->sched, &l->pub);
+    l->next_free = c->dead_launches;
+    c->dead_launches = l;
+}
+
 void core_launch_ended(struct core *c, struct full_launch *l, enum launch_outcome outcome,
                        uint32_t ops_done, uint32_t rows_done, int64_t solo_ns, int64_t lost_ns)
 {
     struct full_pass *p = (struct full_pass *)l->pub.pass;
     SIM_REQUIRE(l->pub.state != LAUNCH_STATE_ENDED, "launch %u ends twice", l->pub.id);
-    c->news++;
     l->pub.state = LAUNCH_STATE_ENDED;
     l->pub.outcome = outcome;
     l->pub.end_ns = c->sched.now_ns;
@@ -254,19 +261,12 @@ void core_launch_ended(struct core *c, struct full_launch *l, enum launch_outcom
     } else if (outcome == LAUNCH_OUTCOME_RESET) {
         core_count(c, COUNTER_LAUNCH_RESET);
     }
-    if (p->repeats && outcome == LAUNCH_OUTCOME_DONE && ops_done == p->pub.n_ops &&
-        l->pub.submit_ns == p->formed_ns && !l->pub.stop_requested && l->pin == NULL) {
-        p->ran_whole = true;
-        p->whole = l->pub;
-    }
     pass_credit(p, &l->pub, ops_done, rows_done);
     if (p->pub.n_launches == 0) {
         p->pub.state = PASS_STATE_READY;
     }
     CORE_OBSERVE(c, launch_ended, c->sched.now_ns, &l->pub, solo_ns, lost_ns);
-    CORE_HOOK(c, HOOK_LAUNCH_DONE, launch_done, &c->sched, &l->pub);
-    l->next_free = c->dead_launches;
-    c->dead_launches = l;
+    core_launch_over(c, l);
     if (p->pub.op == p->pub.n_ops && p->pub.n_launches == 0) {
         p->pub.state = PASS_STATE_RUNNING; /* the host still samples: nobody may cancel it now */
         core_pass_complete(c, p);

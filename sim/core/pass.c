@@ -267,19 +267,7 @@ void core_pass_complete(struct core *c, struct full_pass *p)
     c->exec_ops->pass_tail(c->exec, p, tail);
 }
 
-void core_pass_credit(struct core *c, struct full_pass *p)
-{
-    SIM_REQUIRE(p->pub.op == p->pub.n_ops && p->pub.n_launches == 0, "pass %u is not through",
-                p->pub.id);
-    p->pub.state = PASS_STATE_DONE;
-    core_progress(c);
-    for (uint32_t i = 0; i < p->pub.n_segments; i++) {
-        segment_complete(c, &p->segments[i]);
-    }
-    CORE_OBSERVE(c, pass_done, c->sched.now_ns, &p->pub);
-}
-
-void core_pass_notify(struct core *c, struct full_pass *p)
+static void pass_notify(struct core *c, struct full_pass *p)
 {
     c->news++;
     CORE_HOOK(c, HOOK_PASS_DONE, pass_done, &c->sched, &p->pub);
@@ -289,6 +277,71 @@ void core_pass_notify(struct core *c, struct full_pass *p)
 
 void core_pass_tail_done(struct core *c, struct full_pass *p)
 {
-    core_pass_credit(c, p);
-    core_pass_notify(c, p);
+    SIM_REQUIRE(p->pub.op == p->pub.n_ops && p->pub.n_launches == 0, "pass %u is not through",
+                p->pub.id);
+    p->pub.state = PASS_STATE_DONE;
+    core_progress(c);
+    for (uint32_t i = 0; i < p->pub.n_segments; i++) {
+        segment_complete(c, &p->segments[i]);
+    }
+    CORE_OBSERVE(c, pass_done, c->sched.now_ns, &p->pub);
+    pass_notify(c, p);
+}
+
+/* ---- repetition ---- */
+
+/* Decisions that were not asked for: two calls of schedule in an iteration, one when its launch
+ * ends, which does nothing while the host samples, and one when its tokens are out, which forms and
+ * launches the next and rests. Without sampling both are one. Of the last iteration that one is
+ * still to come. */
+static void count_decisions(struct core *c, uint32_t n, bool samples)
+{
+    uint64_t idle = samples ? n : 0;
+    c->next_pass_id += n - 1;
+    c->next_launch_id += n - 1;
+    c->result->decisions += 2 * ((uint64_t)n - 1);
+    c->sched.epoch += idle + n - 1;
+    c->result->counters[COUNTER_SCHEDULE_ROUNDS] += idle + 2 * ((uint64_t)n - 1);
+}
+
+void core_pass_repeated(struct core *c, struct full_launch *l, const struct repeat_record *r)
+{
+    struct full_pass *p = (struct full_pass *)l->pub.pass;
+    int64_t now = c->sched.now_ns;
+    uint32_t n = r->n;
+    SIM_REQUIRE(p->repeats && p->pub.n_launches == 1 && n > 0, "pass %u does not repeat",
+                p->pub.id);
+    CORE_OBSERVE(c, repeated, now, r);
+    for (uint32_t i = 0; i < p->pub.n_segments; i++) {
+        struct segment *s = &p->segments[i];
+        struct full_request *q = core_request(s->request);
+        s->first_token = q->pub.kv_tokens + n - 1;
+        s->emitted_tokens = 1;
+        q->pub.kv_tokens += n;
+        q->pub.generated_tokens += n;
+        q->pub.last_token_ns = now;
+        q->pub.pass = NULL;
+        (void)kv_reserve(c, q, 0);
+        SIM_REQUIRE(kv_blocks_lacking(c, q, 0) == 0 && q->pub.generated_tokens <= q->output_tokens,
+                    "request %u is repeated beyond its end", q->pub.id);
+    }
+    for (uint32_t i = 0; i < p->pub.n_segments; i++) {
+        struct full_request *q = core_request(p->segments[i].request);
+        if (q->pub.generated_tokens == q->output_tokens) {
+            core_request_leave(c, q, REQUEST_STATE_FINISHED);
+        }
+    }
+    core_progress(c);
+    count_decisions(c, n, r->sample_ns > 0);
+    p->pub.id = n > 1 ? c->next_pass_id : p->pub.id;
+    p->pub.op = p->pub.n_ops;
+    p->pub.rows_todo = 0;
+    p->pub.rows_active = 0;
+    p->pub.n_launches = 0;
+    p->pub.state = PASS_STATE_DONE;
+    l->pub.state = LAUNCH_STATE_ENDED;
+    l->pub.outcome = LAUNCH_OUTCOME_DONE;
+    l->pub.end_ns = now - r->sample_ns;
+    core_launch_over(c, l);
+    pass_notify(c, p);
 }

@@ -46,6 +46,15 @@ static void push_now(struct engine *e, struct vexec *v, int64_t at_ns)
                                (uint64_t)(uintptr_t)v);
 }
 
+void device_begin(struct engine *e, struct vexec *v)
+{
+    if (v->begin_ns > e->now_ns) {
+        push_now(e, v, v->begin_ns);
+    } else {
+        run_begin(e, v);
+    }
+}
+
 /* The device takes the launch: host work first, unless it overlapped with what ran before. */
 static void vexec_start(struct engine *e, struct vdevice *d, struct vexec *v)
 {
@@ -62,11 +71,10 @@ static void vexec_start(struct engine *e, struct vdevice *d, struct vexec *v)
     if (d->n_running > 1) {
         vdevice_shares(e, d);
     }
-    if (begin > e->now_ns) {
-        v->phase = VEXEC_LEAD;
-        push_now(e, v, begin);
-    } else {
-        run_begin(e, v);
+    v->phase = VEXEC_LEAD;
+    v->begin_ns = begin;
+    if (!solo_waits(e, v)) {
+        device_begin(e, v);
     }
 }
 
@@ -102,6 +110,7 @@ static struct vexec *vexec_new(struct engine *e, struct full_launch *l)
 static void exec_launch(void *exec, struct full_launch *l)
 {
     struct engine *e = exec;
+    solo_give_up(e);
     struct vdevice *d = &e->devices[l->pub.device];
     struct vexec *v = vexec_new(e, l);
     if (d->desc->sharing == DEVICE_SERIAL && d->n_running > 0) {
@@ -126,8 +135,16 @@ static void remove_from(struct vexec **list, uint32_t *n, const struct vexec *v)
     (*n)--;
 }
 
-/* The launch leaves the device and the core hears of it; the next one in flight starts at once. */
-static void vexec_end(struct engine *e, struct vexec *v)
+void device_leave(struct engine *e, struct vexec *v)
+{
+    struct vdevice *d = &e->devices[v->job.device];
+    remove_from(d->running, &d->n_running, v);
+    v->next_free = e->free_execs;
+    e->free_execs = v;
+}
+
+/* The core hears of it; the next one in flight starts at once. */
+void device_end(struct engine *e, struct vexec *v)
 {
     struct vdevice *d = &e->devices[v->job.device];
     bool was_queued = v->outcome == LAUNCH_OUTCOME_WITHDRAWN;
@@ -203,7 +220,7 @@ void device_event(struct engine *e, struct vexec *v)
 {
     v->job.event = EVENTQ_NONE;
     if (v->phase == VEXEC_ENDING) {
-        vexec_end(e, v);
+        device_end(e, v);
         return;
     }
     if (v->phase == VEXEC_LEAD) {
@@ -220,13 +237,13 @@ void device_event(struct engine *e, struct vexec *v)
     vexec_next(v);
     if (v->op == v->l->pub.op_end) {
         v->outcome = LAUNCH_OUTCOME_DONE;
-        vexec_end(e, v);
+        device_end(e, v);
     } else if (v->l->pub.stop_requested && v->in_flight_left > 0) {
         v->in_flight_left--;
         next_kernel(e, v);
     } else if (v->l->pub.stop_requested && at_yield_point(v)) {
         v->outcome = LAUNCH_OUTCOME_YIELDED;
-        vexec_end(e, v);
+        device_end(e, v);
     } else {
         next_kernel(e, v);
     }
@@ -250,6 +267,7 @@ static void end_at(struct engine *e, struct vexec *v, enum launch_outcome outcom
 static int exec_stop(void *exec, struct full_launch *l, struct preempt_spec how)
 {
     struct engine *e = exec;
+    solo_give_up(e);
     struct vexec *v = l->pub.exec;
     if (v->phase == VEXEC_ENDING) {
         return 0;
@@ -303,11 +321,13 @@ static uint32_t exec_free_slots(void *exec, uint8_t device)
 
 static void exec_compile(void *exec, struct resident *r, int64_t duration_ns)
 {
+    solo_give_up(exec);
     channel_compile(exec, r, duration_ns);
 }
 
 static void exec_load(void *exec, struct resident *r, double bytes)
 {
+    solo_give_up(exec);
     channel_load(exec, r, bytes);
 }
 
@@ -318,11 +338,13 @@ static void exec_resident_cancel(void *exec, struct resident *r)
 
 static void exec_kv_move(void *exec, struct full_request *r, double bytes, bool in)
 {
+    solo_give_up(exec);
     channel_kv_move(exec, r, bytes, in);
 }
 
 static void exec_cold_move(void *exec, uint32_t cold, uint32_t generation, double bytes)
 {
+    solo_give_up(exec);
     channel_cold_move(exec, cold, generation, bytes);
 }
 
@@ -341,6 +363,7 @@ static void exec_timer(void *exec, int64_t at_ns)
 static int exec_occupy(void *exec, uint8_t device, int64_t until_ns)
 {
     struct engine *e = exec;
+    solo_give_up(e);
     struct vdevice *d = &e->devices[device];
     if (d->n_running + d->n_queued > 0 || e->now_ns < d->occupied_until_ns) {
         return -EBUSY;

@@ -57,6 +57,7 @@ struct vexec {
     int64_t layer_ns;                     /* all ops of one layer */
     double truth_factor;
     uint32_t op, k;
+    int64_t begin_ns;        /* while it leads: when its first kernel begins */
     uint32_t in_flight_left; /* stop requested: kernels after this one that cannot be taken back */
     int64_t kernel_begin_ns;
     int64_t solo_ns;  /* of completed kernels */
@@ -157,12 +158,13 @@ struct engine {
     int64_t now_ns;
     struct vdevice devices[MACHINE_MAX_DEVICES];
     struct vexec *free_execs;
+    struct vexec *waiting; /* a launch that found the machine at rest (solo.c), or NULL */
     struct job *jobs[ENGINE_MAX_JOBS]; /* active ones, in order of joining */
     uint32_t n_jobs;
     double ddr_demand, ddr_share; /* sums over jobs, since ddr_since_ns */
     int64_t ddr_since_ns;
     bool ddr_dirty; /* rates must be settled before time moves */
-    bool may_collapse, may_corun;
+    bool may_collapse, may_solo, may_corun;
     bool ddr_unlimited; /* of the contention form */
     struct channel loader, compiler;
     struct frames frames;
@@ -191,6 +193,12 @@ static inline uint64_t engine_order(struct engine *e, enum event_kind kind, uint
 /* devices.c */
 extern const struct executor_ops engine_ops;
 void device_event(struct engine *e, struct vexec *v);
+/* The launch's lead begins now, or its first kernel. */
+void device_begin(struct engine *e, struct vexec *v);
+/* The launch leaves the device, as far as it has come. */
+void device_end(struct engine *e, struct vexec *v);
+/* The same of one that came to its end, without telling the core. */
+void device_leave(struct engine *e, struct vexec *v);
 
 /* frames.c */
 void frames_init(struct engine *e);
@@ -247,6 +255,16 @@ void vexec_report(struct engine *e, struct vexec *v, const struct kernel_run *ru
 struct prices *prices_find(struct engine *e, const struct work_shape *w, const struct launch *l,
                            uint32_t rows);
 
+/* solo.c */
+void solo_init(struct engine *e);
+/* Does a launch that starts now wait until the policy has come to rest? */
+bool solo_waits(struct engine *e, struct vexec *v);
+/* A launch that waits begins the ordinary way: something else happens at this instant. */
+void solo_give_up(struct engine *e);
+/* At the end of an instant: runs the launch that waits to its end, and what repeats it. Time moves
+ * to there. False: none waits, or another event comes before. */
+bool solo_run(struct engine *e);
+
 /* corun.c */
 void corun_init(struct engine *e);
 /* Goes from kernel boundary to kernel boundary while nothing else happens; false: it could not. */
@@ -254,9 +272,9 @@ bool corun(struct engine *e);
 
 /* repeat.c */
 void repeat_init(struct engine *e);
-/* After the tokens of a pass are out and before its policy hears of it: runs what iterations it
- * can. Time moves to the end of the last one. */
-void repeat_pass(struct engine *e, struct full_pass *p);
+/* Runs a launch that waits, and the iterations that repeat its pass, as far as they end before that
+ * instant. Time moves to the end of the last one. False: the pass does not repeat. */
+bool repeat_run(struct engine *e, struct vexec *v, int64_t before_ns);
 
 /* ddr.c */
 void ddr_join(struct engine *e, struct job *j);
@@ -298,9 +316,9 @@ void power_device_phase(struct engine *e, uint8_t device, enum power_phase phase
 void power_compiler(struct engine *e, bool on);
 void power_tail(struct engine *e, int delta);
 void power_finish(struct engine *e);
-/* What the iterations of r draw, the first of which begins then (repeat.c); of the first one every
- * change is observed. Fills the watts of r. Time moves to the last one's end. */
-void power_repeat(struct engine *e, int64_t begin_ns, struct repeat_record *r);
+/* What the iterations of r draw (repeat.c); of the first one every change is observed. Fills the
+ * watts of r. Time moves to the last one's end. */
+void power_repeat(struct engine *e, struct repeat_record *r);
 /* What a device draws by what runs on it, at full speed; and setting it at the present speed. */
 double power_full_watts(const struct engine *e, uint8_t device);
 void power_refresh(struct engine *e, uint8_t device);

@@ -125,11 +125,11 @@ void power_tail(struct engine *e, int delta)
 
 /* Changes of state with nothing between them add nothing: a repetition has three states, of which
  * the first (the host's lead) draws what a machine at rest draws. */
-void power_repeat(struct engine *e, int64_t begin_ns, struct repeat_record *r)
+void power_repeat(struct engine *e, struct repeat_record *r)
 {
     struct power *p = &e->power;
-    uint8_t d = r->device;
-    e->now_ns = begin_ns + r->lead_ns;
+    uint8_t d = r->launch->device;
+    e->now_ns = r->begin_ns + r->lead_ns;
     power_device_phase(e, d, POWER_PHASE_DECODE);
     r->device_watts = p->watts[d];
     r->host_watts = p->watts[OBSERVER_DOMAIN_HOST];
@@ -139,7 +139,7 @@ void power_repeat(struct engine *e, int64_t begin_ns, struct repeat_record *r)
     power_tail(e, 1);
     r->tail_watts = p->watts[OBSERVER_DOMAIN_HOST];
     double tail_watts = p->total_watts;
-    e->now_ns = begin_ns + r->gap_ns[0];
+    e->now_ns = r->begin_ns + r->gap_ns[0];
     power_tail(e, -1);
     double *device_j = &p->joules[d];
     double *host_j = &p->joules[OBSERVER_DOMAIN_HOST];

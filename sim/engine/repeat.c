@@ -6,11 +6,6 @@
  * kernels only attention differs from one iteration to the next, by its longer sequences. */
 #include "sim/engine/engine.h"
 
-/* Two calls of schedule in an iteration: one when its launch ends, which does nothing while the
- * host samples, and one when its tokens are out, which forms and launches the next and rests.
- * Without sampling both are one. */
-enum { ROUNDS_IDLE = 1, ROUNDS_ACT = 2, ACTIONS = 2 };
-
 static bool watched_closely(const struct sim_setup *s)
 {
     for (uint32_t i = 0; i < s->n_observers; i++) {
@@ -107,46 +102,15 @@ static void book_others(struct engine *e, struct vexec *v, enum op_kind attentio
     vexec_report(e, v, &v->run[OP_HEAD], n);
 }
 
-/* Everything that n iterations leave behind, at their end. */
-static void settle(struct engine *e, struct full_pass *p, const struct repeat_record *r,
-                   bool samples)
+/* The pass was formed and launched whole at this instant, and nothing has happened since. */
+static bool may_repeat(const struct engine *e, const struct launch *l)
 {
-    struct core *c = &e->core;
-    uint32_t n = r->n;
-    core_advance(c, e->now_ns);
-    for (uint32_t i = 0; i < p->pub.n_segments; i++) {
-        struct full_request *q = request_of(p, i);
-        p->segments[i].first_token = q->pub.kv_tokens + n - 1;
-        q->pub.kv_tokens += n;
-        q->pub.generated_tokens += n;
-        q->pub.last_token_ns = e->now_ns;
-        (void)kv_reserve(c, q, 0);
-    }
-    c->next_pass_id += n;
-    p->pub.id = c->next_pass_id;
-    c->next_launch_id += n;
-    c->result->decisions += (uint64_t)n * ACTIONS;
-    c->sched.epoch += (uint64_t)n * (samples ? 2 : 1);
-    c->result->counters[COUNTER_SCHEDULE_ROUNDS] +=
-        (uint64_t)n * (samples ? ROUNDS_IDLE + ROUNDS_ACT : ROUNDS_ACT);
-    core_progress(c);
-    e->ddr_since_ns = e->now_ns;
-    CORE_OBSERVE(c, repeated, e->now_ns, r);
-    for (uint32_t i = 0; i < p->pub.n_segments; i++) {
-        struct full_request *q = request_of(p, i);
-        if (q->pub.generated_tokens == q->output_tokens) {
-            core_request_leave(c, q, REQUEST_STATE_FINISHED);
-        }
-    }
-}
-
-static bool can_repeat(const struct engine *e, const struct full_pass *p)
-{
-    const struct vdevice *d = &e->devices[p->whole.device];
-    bool nothing_new = e->core.news == p->formed_news + 1; /* that its launch has ended */
-    return e->repeat.allowed && p->ran_whole && nothing_new && e->n_jobs == 0 &&
-           d->n_running == 0 && d->n_queued == 0 && e->power.tails == 0 &&
-           e->frames.phase == FRAMES_IDLE;
+    const struct full_pass *p = (const struct full_pass *)l->pass;
+    return e->repeat.allowed && p->repeats && p->pub.shape.prefill_rows == 0 &&
+           l->submit_ns == e->now_ns && p->formed_ns == e->now_ns &&
+           e->core.news == p->formed_news && l->op_begin == 0 && l->op_end == p->pub.n_ops &&
+           l->rows == p->pub.shape.rows && e->power.tails == 0 &&
+           ((const struct full_launch *)l)->pin == NULL;
 }
 
 /* Instants of the iterations that end before the given one; returns how many. The pass's shape is
@@ -160,15 +124,18 @@ static uint32_t run_iterations(struct engine *e, struct vexec *v, uint32_t most,
     enum op_kind attention = l->pass->fused_layers ? OP_LAYER : OP_MHA;
     uint32_t layers = e->core.setup->llm->n_layers;
     int64_t now_ns = e->now_ns;
-    grow(w, 1);
-    vexec_fill(e, v);
     struct kernel_run run = *run_of(v, attention);
     int64_t others_ns = vexec_total_ns(v) - layers * run.tail_ns;
     uint32_t n = 0;
-    for (uint32_t ahead = 2; n < most; ahead = ahead < REPEAT_AHEAD ? 2 * ahead : ahead) {
-        uint32_t block = most - n < ahead ? most - n : ahead;
-        attention_ahead(e, l, attention, block);
-        uint32_t end = n + block;
+    rep->attention[0] =
+        (struct kernel_cost){.t_ns = run.tail_ns, .bytes = run.tail_bytes, .outside = run.outside};
+    uint32_t ahead = 1;
+    while (n < most) {
+        uint32_t end = most - n < ahead ? most : n + ahead;
+        if (n > 0) {
+            attention_ahead(e, l, attention, end - n);
+        }
+        ahead = ahead < REPEAT_AHEAD ? 2 * ahead : ahead;
         for (uint32_t i = 0; n < end; i++, n++) {
             const struct kernel_cost *a = &rep->attention[i];
             int64_t solo_ns = others_ns + layers * a->t_ns;
@@ -187,43 +154,38 @@ static uint32_t run_iterations(struct engine *e, struct vexec *v, uint32_t most,
             grow(w, 1);
         }
     }
-    w->attn_pairs -= w->rows;
-    w->kv_read_tokens -= w->rows;
-    w->max_context_tokens--;
-    book_others(e, v, attention, n);
-    e->now_ns = now_ns;
+    if (n > 0) {
+        w->attn_pairs -= w->rows;
+        w->kv_read_tokens -= w->rows;
+        w->max_context_tokens--;
+        book_others(e, v, attention, n);
+    }
     return n;
 }
 
-void repeat_pass(struct engine *e, struct full_pass *p)
+bool repeat_run(struct engine *e, struct vexec *v, int64_t before_ns)
 {
-    if (!can_repeat(e, p)) {
-        return;
+    struct full_launch *l = v->l;
+    if (!may_repeat(e, &l->pub)) {
+        return false;
     }
     struct core *c = &e->core;
-    int64_t before_ns = eventq_empty(&e->queue) ? TIME_LAST_NS : eventq_peek(&e->queue)->time_ns;
-    int64_t horizon_ns = c->setup->horizon_ns;
-    before_ns = horizon_ns < before_ns ? horizon_ns + 1 : before_ns;
-    uint32_t most = before_ns > e->now_ns ? most_iterations(e, p) : 0;
-    p->pub.last_op_devices = 0; /* as of a pass that is new */
-    if (most == 0) {
-        return;
+    struct repeat_record r = {.launch = &l->pub,
+                              .begin_ns = e->now_ns,
+                              .lead_ns = v->begin_ns - e->now_ns,
+                              .sample_ns = c->setup->machine->sample_ns_per_token *
+                                           (int64_t)l->pub.pass->shape.logit_rows,
+                              .solo_ns = e->repeat.solo_ns,
+                              .gap_ns = e->repeat.gap_ns};
+    uint32_t most = most_iterations(e, (const struct full_pass *)l->pub.pass);
+    r.n = run_iterations(e, v, most, before_ns, r.lead_ns + r.sample_ns);
+    if (r.n == 0) {
+        return false;
     }
-    struct full_launch l = {.pub = p->whole};
-    struct vexec v = {.l = &l};
-    int64_t begin_ns = e->now_ns;
-    int64_t lead_ns = core_launch_lead_ns(c, &l.pub);
-    int64_t sample_ns = c->setup->machine->sample_ns_per_token * (int64_t)p->pub.shape.logit_rows;
-    uint32_t n = run_iterations(e, &v, most, before_ns, lead_ns + sample_ns);
-    if (n > 0) {
-        struct repeat_record r = {.pass = &p->pub,
-                                  .device = p->whole.device,
-                                  .n = n,
-                                  .lead_ns = lead_ns,
-                                  .sample_ns = sample_ns,
-                                  .solo_ns = e->repeat.solo_ns,
-                                  .gap_ns = e->repeat.gap_ns};
-        power_repeat(e, begin_ns, &r);
-        settle(e, p, &r, sample_ns > 0);
-    }
+    power_repeat(e, &r);
+    core_advance(c, e->now_ns);
+    e->ddr_since_ns = e->now_ns;
+    device_leave(e, v);
+    core_pass_repeated(c, l, &r);
+    return true;
 }

@@ -100,9 +100,7 @@ static void handle(struct engine *e, const struct eventq_event *ev)
     case EVENT_PASS_TAIL: {
         struct full_pass *p = (struct full_pass *)(uintptr_t)ev->payload;
         power_tail(e, -1);
-        core_pass_credit(c, p);
-        repeat_pass(e, p);
-        core_pass_notify(c, p);
+        core_pass_tail_done(c, p);
         break;
     }
     case EVENT_TURN:
@@ -142,29 +140,38 @@ static void handle(struct engine *e, const struct eventq_event *ev)
     }
 }
 
+/* Something happens now and nothing has gone wrong. */
+static bool more_now(const struct engine *e)
+{
+    return e->core.result->status == 0 && !eventq_empty(&e->queue) &&
+           eventq_peek(&e->queue)->time_ns == e->now_ns;
+}
+
+/* The next instant, and those after it that nothing but a launch alone on the machine brings. */
 static int run_instant(struct engine *e)
 {
     struct core *c = &e->core;
     uint64_t first = c->result->events;
-    e->now_ns = eventq_peek(&e->queue)->time_ns; /* moves on when a pass is repeated */
+    e->now_ns = eventq_peek(&e->queue)->time_ns;
     core_advance(c, e->now_ns);
+    bool moved;
     do {
-        do {
+        while (more_now(e)) {
             struct eventq_event ev = eventq_pop(&e->queue);
             handle(e, &ev);
-        } while (c->result->status == 0 && !eventq_empty(&e->queue) &&
-                 eventq_peek(&e->queue)->time_ns == e->now_ns);
+        }
         if (c->result->status == 0) {
             (void)core_schedule(c);
         }
+        moved = c->result->status == 0 && solo_run(e);
         if (e->ddr_dirty) {
             ddr_settle(e);
         }
+        first = moved ? c->result->events : first;
         if (c->result->events - first > MAX_EVENTS_PER_INSTANT) {
             core_fail(c, -ELOOP, "%llu events at one instant", MAX_EVENTS_PER_INSTANT);
         }
-    } while (c->result->status == 0 && !eventq_empty(&e->queue) &&
-             eventq_peek(&e->queue)->time_ns == e->now_ns);
+    } while (moved || more_now(e));
     return c->result->status;
 }
 
@@ -192,6 +199,7 @@ static void engine_init(struct engine *e, const struct sim_setup *setup)
     power_init(e);
     throttle_init(e);
     frames_init(e);
+    solo_init(e);
     repeat_init(e);
     corun_init(e);
 }

@@ -171,16 +171,22 @@ void service_pass_done(void *self, int64_t now_ns, const struct pass *p)
 void service_repeated(void *self, int64_t now_ns, const struct repeat_record *r)
 {
     struct metrics *m = self;
-    const struct pass *p = r->pass;
+    const struct pass *p = r->launch->pass;
     uint32_t measured[REQUEST_CLASS_COUNT] = {0};
+    int64_t first_ns = r->begin_ns + r->gap_ns[0];
+    struct live *const *lives = lives_of(m, p);
     for (uint32_t i = 0; i < p->n_segments; i++) {
         const struct request *q = p->segments[i].request;
-        struct live *v = idmap_find(&m->live, q->id);
-        v->since_ns = now_ns;
-        measured[q->cls] += metrics_measured(m, q->arrival_ns) ? 1 : 0;
+        lives[i]->since_ns = now_ns;
+        lives[i]->running--;
         m->totals[q->cls].output_tokens += r->n;
+        if (metrics_measured(m, q->arrival_ns)) { /* its first gap may be its own */
+            metrics_gap(m, q->cls, first_ns - q->last_token_ns, 1);
+            measured[q->cls]++;
+        }
     }
-    for (uint32_t k = 0; k < r->n; k++) {
+    m->decode_ns += (double)r->solo_ns[0];
+    for (uint32_t k = 1; k < r->n; k++) {
         for (int c = 0; c < REQUEST_CLASS_COUNT; c++) {
             if (measured[c] > 0) {
                 metrics_gap(m, (enum request_class)c, r->gap_ns[k], measured[c]);

@@ -136,7 +136,8 @@ void usage_launch_started(struct usage *u, const struct launch *l, int64_t lead_
     }
 }
 
-bool usage_launch_ended(struct usage *u, const struct launch *l, int64_t solo_ns, int64_t lost_ns)
+/* The launch does not run any more; false: it never did. */
+static bool leave(struct usage *u, const struct launch *l, int64_t end_ns, int64_t *lead_ns)
 {
     uint32_t i = 0;
     while (i < u->n_running && u->running[i].id != l->id) {
@@ -145,14 +146,24 @@ bool usage_launch_ended(struct usage *u, const struct launch *l, int64_t solo_ns
     if (i == u->n_running) {
         return false;
     }
-    int64_t actual_ns = l->end_ns - l->start_ns - u->running[i].lead_ns - lost_ns;
+    *lead_ns = u->running[i].lead_ns;
+    reactive_add(u, l->device, end_ns, -(int)u->running[i].has_reactive);
+    u->running[i] = u->running[--u->n_running];
+    return true;
+}
+
+bool usage_launch_ended(struct usage *u, const struct launch *l, int64_t solo_ns, int64_t lost_ns)
+{
+    int64_t lead_ns = 0;
+    if (!leave(u, l, l->end_ns, &lead_ns)) {
+        return false;
+    }
+    int64_t actual_ns = l->end_ns - l->start_ns - lead_ns - lost_ns;
     if (actual_ns > 0) { /* killed during its lead: no kernel ran */
         u->actual_ns += actual_ns;
         u->solo_ns += solo_ns;
     }
     u->killed_ns += lost_ns;
-    reactive_add(u, l->device, l->end_ns, -(int)u->running[i].has_reactive);
-    u->running[i] = u->running[--u->n_running];
     return true;
 }
 
@@ -170,7 +181,7 @@ static void repeated_host(struct usage *u, const struct repeat_record *r, int64_
 
 void usage_repeated(struct usage *u, const struct repeat_record *r)
 {
-    uint8_t d = r->device;
+    uint8_t d = r->launch->device;
     double *idle = &u->watt_ns[d][POWER_PHASE_IDLE];
     double *busy = &u->watt_ns[d][POWER_PHASE_DECODE];
     double *host = &u->watt_ns[OBSERVER_DOMAIN_HOST][POWER_PHASE_DECODE];
@@ -192,10 +203,12 @@ void usage_repeated(struct usage *u, const struct repeat_record *r)
         u->now_ns = u->since_ns[d] + (tail > 0.0 ? r->sample_ns : 0);
         repeated_host(u, r, busy_ns, u->since_ns[d] + r->sample_ns);
     }
+    int64_t lead_ns = 0;
+    (void)leave(u, r->launch, r->begin_ns + r->lead_ns + r->solo_ns[0], &lead_ns);
+    u->reactive[d].sum_ns += r->launch->pass->has_reactive ? (r->n - 1) * r->lead_ns + busy_ns : 0;
     busy_ns += r->solo_ns[0];
     u->actual_ns += busy_ns;
     u->solo_ns += busy_ns;
-    u->reactive[d].sum_ns += r->pass->has_reactive ? r->n * r->lead_ns + busy_ns : 0;
 }
 
 void usage_finish(struct usage *u, int64_t now_ns)
