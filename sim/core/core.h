@@ -270,7 +270,17 @@ int64_t core_launch_lead_ns(const struct core *c, const struct launch *l);
 
 /* KV ledger (sim/core/kv.c). */
 void kv_init(struct core *c);
-int kv_reserve(struct core *c, struct full_request *r, uint32_t new_tokens);
+int kv_grow(struct core *c, struct full_request *r, uint32_t new_tokens); /* by kv_reserve */
+static inline bool kv_has_room(const struct core *c, const struct full_request *r, uint32_t more)
+{
+    return (uint64_t)r->pub.kv_tokens + more <= (uint64_t)r->kv_blocks * c->setup->kv_block_tokens;
+}
+
+static inline int kv_reserve(struct core *c, struct full_request *r, uint32_t new_tokens)
+{
+    return kv_has_room(c, r, new_tokens) ? 0 : kv_grow(c, r, new_tokens);
+}
+
 /* Blocks it lacks for so many more tokens. */
 uint64_t kv_blocks_lacking(const struct core *c, const struct full_request *r, uint32_t new_tokens);
 void kv_release(struct core *c, struct full_request *r); /* all blocks */

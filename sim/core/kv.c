@@ -179,12 +179,8 @@ uint64_t kv_blocks_lacking(const struct core *c, const struct full_request *r, u
     return need > r->kv_blocks ? need - r->kv_blocks : 0;
 }
 
-int kv_reserve(struct core *c, struct full_request *r, uint32_t new_tokens)
+int kv_grow(struct core *c, struct full_request *r, uint32_t new_tokens)
 {
-    uint64_t room = (uint64_t)r->kv_blocks * c->setup->kv_block_tokens;
-    if ((uint64_t)r->pub.kv_tokens + new_tokens <= room) {
-        return 0;
-    }
     uint32_t need = blocks_for(c, (uint64_t)r->pub.kv_tokens + new_tokens);
     uint64_t extra = need - r->kv_blocks;
     if (make_free(c, extra, r) != 0) {

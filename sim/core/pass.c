@@ -30,7 +30,7 @@ static struct full_pass *pass_new(struct core *c, uint32_t n_segments)
 }
 
 /* Why a pass cannot have such a segment; NULL: it can. */
-static const char *segment_fault(const struct segment *s)
+static inline const char *segment_fault(const struct segment *s)
 {
     const struct full_request *r = core_request(s->request);
     if (r == NULL || !r->alive) {
@@ -66,7 +66,7 @@ static bool segment_ok(const struct segment *s)
 }
 
 /* Adds one segment to the shape of its pass. */
-static void shape_add(struct work_shape *w, const struct segment *s, bool completes)
+static inline void shape_add(struct work_shape *w, const struct segment *s, bool completes)
 {
     uint64_t first = s->first_token;
     uint64_t n = s->n_tokens;
@@ -132,6 +132,8 @@ int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **o
     }
     struct full_pass *p = pass_new(c, spec->n_segments);
     prefixes_used(c, spec);
+    struct work_shape shape = {0};
+    bool reactive = false;
     for (uint32_t i = 0; i < spec->n_segments; i++) {
         const struct segment *want = &spec->segments[i];
         const char *fault = segment_fault(want);
@@ -151,10 +153,12 @@ int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **o
         s->first_token = r->pub.kv_tokens;
         s->emitted_tokens = 0;
         r->pub.pass = &p->pub;
-        p->pub.has_reactive = p->pub.has_reactive || r->pub.cls == REQUEST_CLASS_REACTIVE;
-        shape_add(&p->pub.shape, s, want->n_tokens == request_prefill_left(&r->pub));
+        reactive = reactive || r->pub.cls == REQUEST_CLASS_REACTIVE;
+        shape_add(&shape, s, want->n_tokens == request_prefill_left(&r->pub));
     }
     struct pass *pub = &p->pub;
+    pub->shape = shape;
+    pub->has_reactive = reactive;
     pub->id = ++c->next_pass_id;
     pub->state = PASS_STATE_READY;
     pub->n_segments = spec->n_segments;
@@ -211,7 +215,7 @@ static uint32_t verify_accepted(const struct core *c, struct full_request *r, ui
 }
 
 /* Credits one segment of a finished pass: KV, tokens, state. */
-static void segment_complete(struct core *c, struct segment *s)
+static inline void segment_complete(struct core *c, struct segment *s)
 {
     struct full_request *r = core_request(s->request);
     SIM_REQUIRE(r->alive && s->first_token == r->pub.kv_tokens,
@@ -251,7 +255,7 @@ static void segment_complete(struct core *c, struct segment *s)
         CORE_OBSERVE(c, tokens, now, &r->pub, emit, now - since);
     }
     /* Its blocks were reserved when the pass was formed. */
-    SIM_REQUIRE(kv_blocks_lacking(c, r, 0) == 0, "request %u: %u KV tokens in %u blocks", r->pub.id,
+    SIM_REQUIRE(kv_has_room(c, r, 0), "request %u: %u KV tokens in %u blocks", r->pub.id,
                 r->pub.kv_tokens, r->kv_blocks);
     if (r->pub.generated_tokens == r->output_tokens) {
         core_request_leave(c, r, REQUEST_STATE_FINISHED);
@@ -322,7 +326,7 @@ void core_pass_repeated(struct core *c, struct full_launch *l, const struct repe
         q->pub.last_token_ns = now;
         q->pub.pass = NULL;
         (void)kv_reserve(c, q, 0);
-        SIM_REQUIRE(kv_blocks_lacking(c, q, 0) == 0 && q->pub.generated_tokens <= q->output_tokens,
+        SIM_REQUIRE(kv_has_room(c, q, 0) && q->pub.generated_tokens <= q->output_tokens,
                     "request %u is repeated beyond its end", q->pub.id);
     }
     for (uint32_t i = 0; i < p->pub.n_segments; i++) {

@@ -6,13 +6,6 @@
  * alone is at most the peak (audited when a launch starts: vexec.c). */
 #include "sim/engine/engine.h"
 
-void ddr_report(struct engine *e, uint64_t count, int64_t duration_ns, double demand, double share)
-{
-    if (count > 0 && duration_ns > 0 && demand > 0.0) {
-        CORE_OBSERVE(&e->core, ddr, e->now_ns, count, duration_ns, demand, share);
-    }
-}
-
 void ddr_touch(struct engine *e)
 {
     ddr_report(e, 1, e->now_ns - e->ddr_since_ns, e->ddr_demand, e->ddr_share);

@@ -279,7 +279,14 @@ bool repeat_run(struct engine *e, struct vexec *v, int64_t before_ns);
 /* ddr.c */
 void ddr_join(struct engine *e, struct job *j);
 void ddr_leave(struct engine *e, struct job *j);
-void ddr_report(struct engine *e, uint64_t count, int64_t duration_ns, double demand, double share);
+static inline void ddr_report(struct engine *e, uint64_t count, int64_t duration_ns, double demand,
+                              double share)
+{
+    if (count > 0 && duration_ns > 0 && demand > 0.0) {
+        CORE_OBSERVE(&e->core, ddr, e->now_ns, count, duration_ns, demand, share);
+    }
+}
+
 /* Closes the current interval and marks rates for settling. */
 void ddr_touch(struct engine *e);
 /* Recomputes all rates and completion events; called before time moves. */
@@ -328,7 +335,14 @@ void throttle_init(struct engine *e);
 /* Watts at the present speed of something that draws full_watts at full speed. */
 double throttle_watts(const struct engine *e, double idle_watts, double full_watts);
 /* Called after every change of power. */
-void throttle_update(struct engine *e);
+void throttle_follow(struct engine *e);
+static inline void throttle_update(struct engine *e)
+{
+    if (e->core.setup->throttle.limit_watts > 0.0) {
+        throttle_follow(e);
+    }
+}
+
 void throttle_event(struct engine *e);
 
 #endif

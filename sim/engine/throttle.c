@@ -70,11 +70,8 @@ static void watch(struct engine *e)
     }
 }
 
-void throttle_update(struct engine *e)
+void throttle_follow(struct engine *e)
 {
-    if (!is_on(e)) {
-        return;
-    }
     struct throttle *t = &e->throttle;
     const struct sim_throttle *s = &e->core.setup->throttle;
     const struct machine *m = e->core.setup->machine;

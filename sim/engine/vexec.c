@@ -115,8 +115,8 @@ void vexec_book(struct engine *e, struct vexec *v, const struct kernel_run *r, u
 }
 
 /* Books c undisturbed kernels and what they moved. */
-static void book_solo(struct engine *e, struct vexec *v, const struct kernel_run *r, uint32_t k,
-                      uint64_t c)
+static inline void book_solo(struct engine *e, struct vexec *v, const struct kernel_run *r,
+                             uint32_t k, uint64_t c)
 {
     if (c > 0) {
         int64_t t = vexec_kernel_ns(r, k);
@@ -211,7 +211,9 @@ int64_t vexec_total_ns(const struct vexec *v)
 void vexec_report(struct engine *e, struct vexec *v, const struct kernel_run *run, uint64_t n)
 {
     audit_kernel(e, run->tail_ns, run->tail_bytes);
-    book_solo(e, v, run, 0, n * (run->n - 1));
+    if (run->n > 1) {
+        book_solo(e, v, run, 0, n * (run->n - 1));
+    }
     book_solo(e, v, run, run->n - 1, n);
 }
 

@@ -5,25 +5,11 @@
 
 #include "sim/base/arena.h"
 
-#define HEAD_BYTES 8 /* keeps records 8-byte aligned */
+#define HEAD_BYTES sizeof(struct idmap_slot) /* 8: keeps records 8-byte aligned */
 #define FIRST_SLOTS 64u
 #define FIRST_SHIFT 26u
 
-struct slot_head {
-    uint32_t used, id;
-};
-
-static struct slot_head *slot_at(const struct idmap *m, uint32_t i)
-{
-    return (struct slot_head *)(void *)(m->slots + (size_t)i * m->stride);
-}
-
-static void *slot_record(struct slot_head *s)
-{
-    return (unsigned char *)s + HEAD_BYTES;
-}
-
-/* Multiplication by 2^32 / golden ratio; the high bits are the slot. */
+/* The first slot of an id (idmap_probe). */
 static uint32_t home_of(const struct idmap *m, uint32_t id)
 {
     return (id * 0x9e3779b1u) >> m->shift;
@@ -46,22 +32,6 @@ void idmap_fini(struct idmap *m)
     m->slots = NULL;
 }
 
-/* The slot of an id, or the free slot where it belongs. */
-static uint32_t probe(const struct idmap *m, uint32_t id)
-{
-    uint32_t i = home_of(m, id);
-    while (slot_at(m, i)->used != 0 && slot_at(m, i)->id != id) {
-        i = (i + 1) & m->mask;
-    }
-    return i;
-}
-
-void *idmap_find(const struct idmap *m, uint32_t id)
-{
-    struct slot_head *s = slot_at(m, probe(m, id));
-    return s->used != 0 ? slot_record(s) : NULL;
-}
-
 static void grow(struct idmap *m)
 {
     unsigned char *old = m->slots;
@@ -70,9 +40,9 @@ static void grow(struct idmap *m)
     m->shift--;
     m->slots = xcalloc(2 * (size_t)n_old, m->stride);
     for (uint32_t i = 0; i < n_old; i++) {
-        const struct slot_head *s = (const void *)(old + (size_t)i * m->stride);
+        const struct idmap_slot *s = (const void *)(old + (size_t)i * m->stride);
         if (s->used != 0) {
-            memcpy(slot_at(m, probe(m, s->id)), s, m->stride);
+            memcpy(idmap_slot(m, idmap_probe(m, s->id)), s, m->stride);
         }
     }
     free(old);
@@ -80,37 +50,37 @@ static void grow(struct idmap *m)
 
 void *idmap_add(struct idmap *m, uint32_t id)
 {
-    struct slot_head *s = slot_at(m, probe(m, id));
+    struct idmap_slot *s = idmap_slot(m, idmap_probe(m, id));
     if (s->used != 0) {
-        return slot_record(s);
+        return s + 1;
     }
     if (2 * (m->n + 1) > m->mask + 1) { /* at most half full */
         grow(m);
-        s = slot_at(m, probe(m, id));
+        s = idmap_slot(m, idmap_probe(m, id));
     }
     m->n++;
     m->version++;
     s->used = 1;
     s->id = id;
-    memset(slot_record(s), 0, m->record_bytes);
-    return slot_record(s);
+    memset(s + 1, 0, m->record_bytes);
+    return s + 1;
 }
 
 /* Closes the hole by moving back every later record of the run that may stand there. */
 void idmap_remove(struct idmap *m, uint32_t id)
 {
-    uint32_t hole = probe(m, id);
-    if (slot_at(m, hole)->used == 0) {
+    uint32_t hole = idmap_probe(m, id);
+    if (idmap_slot(m, hole)->used == 0) {
         return;
     }
-    for (uint32_t i = (hole + 1) & m->mask; slot_at(m, i)->used != 0; i = (i + 1) & m->mask) {
-        uint32_t home = home_of(m, slot_at(m, i)->id);
+    for (uint32_t i = (hole + 1) & m->mask; idmap_slot(m, i)->used != 0; i = (i + 1) & m->mask) {
+        uint32_t home = home_of(m, idmap_slot(m, i)->id);
         if (((i - home) & m->mask) >= ((i - hole) & m->mask)) {
-            memcpy(slot_at(m, hole), slot_at(m, i), m->stride);
+            memcpy(idmap_slot(m, hole), idmap_slot(m, i), m->stride);
             hole = i;
         }
     }
-    slot_at(m, hole)->used = 0;
+    idmap_slot(m, hole)->used = 0;
     m->version++;
     m->n--;
 }
@@ -118,10 +88,10 @@ void idmap_remove(struct idmap *m, uint32_t id)
 void *idmap_next(const struct idmap *m, uint32_t *at, uint32_t *id)
 {
     while (*at <= m->mask) {
-        struct slot_head *s = slot_at(m, (*at)++);
+        struct idmap_slot *s = idmap_slot(m, (*at)++);
         if (s->used != 0) {
             *id = s->id;
-            return slot_record(s);
+            return s + 1;
         }
     }
     return NULL;
