@@ -7,6 +7,7 @@
 #include "experiments/commands/list_files.h"
 #include "experiments/commands/list_kernels.h"
 #include "experiments/run/config.h"
+#include "experiments/run/config_sim.h"
 #include "experiments/run/plugin.h"
 #include "experiments/shell/frame.h"
 #include "policies/params.h"
@@ -192,45 +193,110 @@ static int list_metrics(const struct list_options *o, struct document *d, struct
     return 0;
 }
 
+/* "a|b|c" of choices, "true|false", or a range. */
+static const char *setting_range(const struct setting *s, struct document *d)
+{
+    switch (s->kind) {
+    case SETTING_FLAG:
+        return "true|false";
+    case SETTING_TEXT:
+        return "";
+    case SETTING_CHOICE: {
+        const char *all = s->choices[0];
+        for (size_t k = 1; s->choices[k] != NULL; k++) {
+            all = document_format(d, "%s|%s", all, s->choices[k]);
+        }
+        return all;
+    }
+    case SETTING_NUMBER:
+    case SETTING_COUNT:
+        break;
+    }
+    return document_format(d, "%g..%g", s->min, s->max);
+}
+
+static const char *setting_default(const struct setting *s, struct document *d)
+{
+    switch (s->kind) {
+    case SETTING_FLAG:
+        return s->preset != 0.0 ? "true" : "false";
+    case SETTING_TEXT:
+        return s->text;
+    case SETTING_CHOICE:
+        return s->choices[(size_t)s->preset];
+    case SETTING_NUMBER:
+    case SETTING_COUNT:
+        break;
+    }
+    return document_format(d, "%.10g", s->preset);
+}
+
+/* What --set takes below `sim`. */
+static int list_settings(const struct list_options *o, struct document *d, struct err *e)
+{
+    static const struct frame_column columns[] = {
+        {.name = "path", .kind = FRAME_TEXT},  {.name = "default", .kind = FRAME_TEXT},
+        {.name = "range", .kind = FRAME_TEXT}, {.name = "unit", .kind = FRAME_TEXT},
+        {.name = "help", .kind = FRAME_TEXT},
+    };
+    size_t n = 0;
+    const struct setting *v = config_sim_table(&n);
+    (void)o;
+    (void)e;
+    struct frame *f = DOCUMENT_FRAME(d, "", 0, columns);
+    for (size_t i = 0; i < n; i++) {
+        FRAME_ROW(f, document_format(d, "sim.%s", v[i].path), setting_default(&v[i], d),
+                  setting_range(&v[i], d), v[i].unit, v[i].help);
+    }
+    return 0;
+}
+
 static int list_kernel_times(const struct list_options *o, struct document *d, struct err *e)
 {
     return list_kernels(&o->config, d, e);
 }
 
-#define N_NAMED 4
-static const char *const kinds[] = {"policy",  "soc",    "llm",     "dataset", "contention",
-                                    "hwmodel", "metric", "kernels", NULL};
-static int (*const listers[])(const struct list_options *, struct document *, struct err *) = {
-    list_policies,   socs,          llms,         datasets,
-    list_contention, list_hwmodels, list_metrics, list_kernel_times};
+static const struct {
+    const char *name;
+    int (*list)(const struct list_options *, struct document *, struct err *);
+    bool named; /* shows one by name */
+} kinds[] = {
+    {"policy", list_policies, true},
+    {"soc", socs, true},
+    {"llm", llms, true},
+    {"dataset", datasets, true},
+    {"contention", list_contention, false},
+    {"hwmodel", list_hwmodels, false},
+    {"metric", list_metrics, false},
+    {"setting", list_settings, false},
+    {"kernels", list_kernel_times, false},
+};
+enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
 
 static int run(void *values, struct err *e)
 {
     struct list_options *o = values;
     o->kind = o->words.v[0];
     o->name = o->words.n > 1 ? o->words.v[1] : NULL;
-    bool named = false; /* kinds that show one by name */
-    for (size_t i = 0; i < N_NAMED; i++) {
-        named = named || strcmp(o->kind, kinds[i]) == 0;
-    }
-    if (o->name != NULL && !named) {
-        return err_add(e, "%s: not an option", o->name);
-    }
-    for (size_t i = 0; kinds[i] != NULL; i++) {
-        if (strcmp(o->kind, kinds[i]) == 0) {
-            struct document *d = document_new();
-            int rc = listers[i](o, d, e);
-            if (rc == 0) {
-                document_print(d, &o->output, stdout);
-            }
-            document_free(d);
-            return rc == 0 ? EXIT_OK : EXIT_BAD_INPUT;
+    for (size_t i = 0; i < N_KINDS; i++) {
+        if (strcmp(o->kind, kinds[i].name) != 0) {
+            continue;
         }
+        if (o->name != NULL && !kinds[i].named) {
+            return err_add(e, "%s: not an option", o->name);
+        }
+        struct document *d = document_new();
+        int rc = kinds[i].list(o, d, e);
+        if (rc == 0) {
+            document_print(d, &o->output, stdout);
+        }
+        document_free(d);
+        return rc == 0 ? EXIT_OK : EXIT_BAD_INPUT;
     }
-    return err_add(
-        e,
-        "list %s: must be one of policy, soc, llm, dataset, contention, hwmodel, metric, kernels",
-        o->kind);
+    return err_add(e,
+                   "list %s: must be one of policy, soc, llm, dataset, contention, hwmodel, "
+                   "metric, setting, kernels",
+                   o->kind);
 }
 
 #define OPTIONS struct list_options
@@ -242,8 +308,8 @@ static const struct option_child children[] = {
 };
 const struct command cmd_list = {
     .name = "list",
-    .summary = "policies, SoCs, models, datasets, kernels",
-    .usage = "policy|soc|llm|dataset|contention|hwmodel|metric|kernels [--json]\n"
+    .summary = "policies, SoCs, models, datasets, settings, kernels",
+    .usage = "policy|soc|llm|dataset|contention|hwmodel|metric|setting|kernels [--json]\n"
              "policy|soc|llm|dataset NAME [--json]",
     .about =
         "  policy      scheduling policies; `xpusim list policy NAME` shows one's parameters\n"
@@ -253,6 +319,7 @@ const struct command cmd_list = {
         "  contention  forms of sharing the DDR bandwidth\n"
         "  hwmodel     forms of kernel times\n"
         "  metric      the glossary: unit, direction and definition of every metric\n"
+        "  setting     what --set takes below sim: default, range, unit and meaning\n"
         "  kernels     times of one layer's kernels on each device; takes --soc, --llm, "
         "--hwmodel, --set",
     .children = children,

@@ -80,11 +80,11 @@ static int display_device(const struct machine *m)
 static void check_power(const struct config *c, struct err *e)
 {
     const struct config_power *p = &c->sim.power;
-    if (strcmp(p->limit, "package") == 0 && c->soc.package_pl1_watts <= 0.0) {
+    if (p->limit == CONFIG_LIMIT_PACKAGE && c->soc.package_pl1_watts <= 0.0) {
         (void)err_add(e, "sim.power.limit: package: %s states no package power",
                       c->soc.machine.name);
     }
-    if (strcmp(p->limit, "thermal") == 0 && p->limit_c <= p->ambient_c) {
+    if (p->limit == CONFIG_LIMIT_THERMAL && p->limit_c <= p->ambient_c) {
         (void)err_add(e, "sim.power.limit_c: must be above ambient_c");
     }
 }
@@ -124,8 +124,8 @@ static void bind_forms(struct config *c, struct err *e)
         return;
     }
     roofline_init(&c->truth, form, &c->soc, &c->llm, NULL);
-    if (strcmp(c->sim.nonlinear, "fused") != 0) {
-        bool offload = strcmp(c->sim.nonlinear, "offload") == 0;
+    if (c->sim.nonlinear != CONFIG_NONLINEAR_FUSED) {
+        bool offload = c->sim.nonlinear == CONFIG_NONLINEAR_OFFLOAD;
         roofline_unfuse(&c->truth, offload ? (double)c->soc.machine.sync_ns / 1e9 : 0.0);
     }
     for (uint32_t d = 0; c->sim.chunk_auto && d < c->soc.machine.n_devices; d++) {
@@ -161,8 +161,7 @@ int config_load(struct config *c, const struct config_options *o, struct err *e)
     add_file(c->tree, "soc", o->soc, soc_path(o->soc, soc_file, sizeof soc_file), json_read_file,
              e);
     add_file(c->tree, "llm", o->llm, llm_path(o->llm, llm_file, sizeof llm_file), llm_read_file, e);
-    struct config_sim defaults = config_sim_default();
-    cJSON_AddItemToObject(c->tree, "sim", config_sim_to_json(&defaults));
+    cJSON_AddItemToObject(c->tree, "sim", config_sim_to_json());
     if (e->n > before) {
         return -EINVAL;
     }
@@ -173,7 +172,10 @@ int config_load(struct config *c, const struct config_options *o, struct err *e)
     (void)soc_parse(cJSON_GetObjectItemCaseSensitive(c->tree, "soc"), soc_file, &c->soc, e);
     (void)llm_parse(cJSON_GetObjectItemCaseSensitive(c->tree, "llm"), llm_file, &c->llm, e);
     const cJSON *sim = cJSON_GetObjectItemCaseSensitive(c->tree, "sim");
-    config_sim_parse(json_root(sim, "sim", e), &c->sim, &c->speculation);
+    config_sim_parse(json_root(sim, "sim", e), &c->sim);
+    if (e->n == before) {
+        (void)config_speculation_fit(&c->sim.drafts, &c->speculation, e);
+    }
     if (e->n == before) {
         bind_graphics(c, e);
         check_power(c, e);
@@ -278,11 +280,11 @@ static void throttle_setup(const struct config *c, struct sim_throttle *out)
 {
     const struct config_power *p = &c->sim.power;
     *out = (struct sim_throttle){.exponent = p->exponent, .min_speed = p->min_speed};
-    if (strcmp(p->limit, "package") == 0) {
+    if (p->limit == CONFIG_LIMIT_PACKAGE) {
         out->limit_watts = c->soc.package_pl1_watts;
         out->burst_watts = c->soc.package_pl2_watts;
         out->tau_s = c->soc.package_tau_s;
-    } else if (strcmp(p->limit, "thermal") == 0) {
+    } else if (p->limit == CONFIG_LIMIT_THERMAL) {
         out->limit_watts = (p->limit_c - p->ambient_c) / p->resistance_k_per_w;
         out->tau_s = p->resistance_k_per_w * p->capacity_j_per_k;
     }

@@ -2,8 +2,8 @@
  * with its parameters, the workload, and the fingerprint that names all of it.
  *
  * One JSON tree {soc, llm, sim} holds the effective configuration. `sim` starts from
- * config_sim_default; --set PATH=VALUE and the short options change the tree before it is read, so
- * that what is printed in results is what was run. */
+ * the table of config_sim.h; --set PATH=VALUE and the short options change the tree before it is
+ * read, so that what is printed in results is what was run. */
 #ifndef EXPERIMENTS_RUN_CONFIG_H
 #define EXPERIMENTS_RUN_CONFIG_H
 
@@ -37,9 +37,11 @@ struct config_options {
     uint32_t n_sets;
 };
 
+enum config_limit { CONFIG_LIMIT_NONE, CONFIG_LIMIT_PACKAGE, CONFIG_LIMIT_THERMAL };
+
 /* Power limits, off by default. */
 struct config_power {
-    const char *limit; /* borrowed: "none", "package" (the SoC's PL1, PL2, tau), "thermal" */
+    int limit; /* enum config_limit */
     double exponent, min_speed;
     double ambient_c, limit_c, resistance_k_per_w, capacity_j_per_k; /* thermal */
 };
@@ -54,32 +56,22 @@ struct config_graphics {
     double frame_s, frame_bytes;                 /* of one frame: device time alone, DDR traffic */
 };
 
-/* The `sim` object. Defaults: config_sim_default. */
+enum config_nonlinear { CONFIG_NONLINEAR_FUSED, CONFIG_NONLINEAR_SPLIT, CONFIG_NONLINEAR_OFFLOAD };
+
+/* The `sim` object. What each member is, its range and its default: config_sim.h's table. */
 struct config_sim {
     const char *contention;                     /* borrowed; a form of sim/api/contention.h */
     const char *hwmodel;                        /* borrowed; a form of hwmodels */
     struct contention_params contention_params; /* ceilings come from the SoC */
-    uint64_t kv_capacity_tokens;                /* 0: what memory leaves after the weights */
-    uint32_t kv_block_tokens, weight_copies;
-    bool prefix_reuse, collapse;
-    const char *nonlinear; /* borrowed: "fused", "split", "offload" (roofline_unfuse) */
-    bool chunk_auto;       /* static chunks at the knee of throughput, instead of the SoC file's */
-    double horizon_s;      /* 0: drain */
-    double stall_s;
-    double truth_sigma;
+    uint32_t kv_capacity_tokens, kv_block_tokens, weight_copies;
+    bool prefix_reuse, collapse, chunk_auto;
+    int nonlinear; /* enum config_nonlinear (roofline_unfuse) */
+    double horizon_s, stall_s, truth_sigma;
     struct annotation_options annotation;
     struct config_graphics graphics;
     struct config_power power;
+    struct config_drafts drafts;
 };
-
-/* Drain, sharing by `latency` (sim/api/contention.h), the extended kernel-time form. Annotations
- * err log-normally by what a calibrated model leaves unexplained: median |error| 8.8 % of prefill
- * and 4.8 % of decode times over published held-out points (per-weight-width fit of the extended
- * form); a normal's median |z| is 0.6745, so sigma = 0.130 and 0.071. No bias. The truth has no
- * noise of its own. No graphics user; one that is switched on takes 4 ms of a 60 Hz frame and moves
- * three times a 1920 x 1080 picture of 4 bytes a pixel (render, compose, scan out), both assumed.
- */
-struct config_sim config_sim_default(void);
 
 /* Holds pointers into itself: never copy one. */
 struct config {

@@ -1,125 +1,230 @@
 #include "experiments/run/config_sim.h"
 
-#include "sim/base/units.h"
+#include <string.h>
 
-/* Order of enum op_kind. */
-static const char *const op_names[OP_KIND_COUNT] = {"qkv", "mha", "ffn", "head", "layer"};
+#include "hwmodels/speculation_data.h"
 
 #define MAX_SIGMA 2.0 /* a factor of 7 either way: beyond it an annotation means nothing */
 
-struct config_sim config_sim_default(void)
+#define AT(member, type)                                                                           \
+    (offsetof(struct config_sim, member) +                                                         \
+     0 * sizeof(&((struct config_sim *)0)->member == (type *)0))
+#define NUMBER(path_, member, preset_, min_, max_, unit_, help_)                                   \
+    {                                                                                              \
+        .path = (path_), .kind = SETTING_NUMBER, .offset = AT(member, double),                     \
+        .preset = (preset_), .min = (min_), .max = (max_), .unit = (unit_), .help = (help_)        \
+    }
+#define COUNT(path_, member, preset_, min_, max_, unit_, help_)                                    \
+    {                                                                                              \
+        .path = (path_), .kind = SETTING_COUNT, .offset = AT(member, uint32_t),                    \
+        .preset = (preset_), .min = (min_), .max = (max_), .unit = (unit_), .help = (help_)        \
+    }
+#define FLAG(path_, member, preset_, help_)                                                        \
+    {                                                                                              \
+        .path = (path_), .kind = SETTING_FLAG, .offset = AT(member, bool), .preset = (preset_),    \
+        .unit = "", .help = (help_)                                                                \
+    }
+#define TEXT(path_, member, preset_, help_)                                                        \
+    {                                                                                              \
+        .path = (path_), .kind = SETTING_TEXT, .offset = AT(member, const char *),                 \
+        .text = (preset_), .unit = "", .help = (help_)                                             \
+    }
+#define CHOICE(path_, member, preset_, choices_, help_)                                            \
+    {                                                                                              \
+        .path = (path_), .kind = SETTING_CHOICE, .offset = AT(member, int), .preset = (preset_),   \
+        .choices = (choices_), .unit = "", .help = (help_)                                         \
+    }
+
+static const char *const nonlinear[] = {"fused", "split", "offload", NULL};
+static const char *const limits[] = {"none", "package", "thermal", NULL};
+static const char *const methods[] = {"none", "pld", "sam", "eagle", NULL};
+static const char *const histories[] = {"full", "turn", "trace", NULL};
+static const char *const lengths[] = {"fixed", "prop", "empirical", NULL};
+
+/* Drain, sharing by `latency`, the extended kernel-time form. Annotations err log-normally by what
+ * a calibrated model leaves unexplained: median |error| 8.8 % of prefill and 4.8 % of decode times
+ * over published held-out points (per-weight-width fit of the extended form); a normal's median |z|
+ * is 0.6745, so sigma = 0.130 and 0.071. No bias. A frame takes 4 ms of a 60 Hz frame's time and
+ * moves three times a 1920 x 1080 picture of 4 bytes a pixel (render, compose, scan out), both
+ * assumed. */
+static const struct setting table[] = {
+    TEXT("contention", contention, "latency", "how DDR is shared; `xpusim list contention`"),
+    NUMBER("contention_latency", contention_params.latency, 0.15, 0.0, 10.0, "1",
+           "form latency: slowdown of a memory-bound flow beside a full DDR, minus 1"),
+    NUMBER("contention_minor", contention_params.minor, 0.05, 0.0, 10.0, "1",
+           "form pccs: the same where demands do not exceed the capacity"),
+    NUMBER("contention_balance_frac", contention_params.balance_frac, 1.0, 0.01, 10.0, "1",
+           "form pccs: what others ask for, of capacity, from which slowing saturates"),
+    TEXT("hwmodel", hwmodel, "extended", "how kernel times are computed; `xpusim list hwmodel`"),
+    COUNT("kv_capacity_tokens", kv_capacity_tokens, 0, 0, UINT32_MAX, "tokens",
+          "room for KV; 0: what memory leaves after the weights"),
+    COUNT("kv_block_tokens", kv_block_tokens, 16, 1, 1u << 20, "tokens", "KV is given in blocks"),
+    COUNT("weight_copies", weight_copies, 1, 1, 16, "1",
+          "times the weights stand in memory, one per device that cannot share them"),
+    FLAG("prefix_reuse", prefix_reuse, true, "keep the KV of finished turns for the next"),
+    FLAG("collapse", collapse, true, "several kernels in one event; the results are the same"),
+    CHOICE("nonlinear", nonlinear, CONFIG_NONLINEAR_FUSED, nonlinear,
+           "where norms and activations run: in the products before them, as launches of their "
+           "own, or on another device"),
+    FLAG("chunk_auto", chunk_auto, false,
+         "static chunks at the knee of throughput instead of the SoC file's"),
+    NUMBER("horizon_s", horizon_s, 0.0, 0.0, 1e9, "s", "when a run stops; 0: when all is done"),
+    NUMBER("stall_s", stall_s, 3600.0, 1e-3, 1e9, "s",
+           "time without progress after which a run has stalled"),
+    NUMBER("truth_sigma", truth_sigma, 0.0, 0.0, MAX_SIGMA, "1",
+           "log-normal noise of what kernels really take"),
+    NUMBER("annotation.sigma_prefill", annotation.sigma_prefill, 0.130, 0.0, MAX_SIGMA, "1",
+           "log-normal error of the prefill times that policies are told"),
+    NUMBER("annotation.sigma_decode", annotation.sigma_decode, 0.071, 0.0, MAX_SIGMA, "1",
+           "likewise of decode times"),
+    /* In the order of enum op_kind. */
+    NUMBER("annotation.bias_frac.qkv", annotation.bias_frac[OP_QKV], 0.0, -0.99, 100.0, "1",
+           "what policies are told of this kernel is off by this share"),
+    NUMBER("annotation.bias_frac.mha", annotation.bias_frac[OP_MHA], 0.0, -0.99, 100.0, "1",
+           "likewise"),
+    NUMBER("annotation.bias_frac.ffn", annotation.bias_frac[OP_FFN], 0.0, -0.99, 100.0, "1",
+           "likewise"),
+    NUMBER("annotation.bias_frac.head", annotation.bias_frac[OP_HEAD], 0.0, -0.99, 100.0, "1",
+           "likewise"),
+    NUMBER("annotation.bias_frac.layer", annotation.bias_frac[OP_LAYER], 0.0, -0.99, 100.0, "1",
+           "likewise, of whole layers"),
+    NUMBER("graphics.reserve_time_frac", graphics.reserve_time_frac, 0.0, 0.0, 0.99, "1",
+           "share of the GPU's time that somebody else has; estimates know"),
+    NUMBER("graphics.reserve_rate_frac", graphics.reserve_rate_frac, 0.0, 0.0, 0.99, "1",
+           "likewise of its rate, not of its bandwidth"),
+    NUMBER("graphics.frames_per_s", graphics.frames_per_s, 0.0, 0.0, 1e4, "1/s",
+           "frames that nobody is told of; 0: none"),
+    NUMBER("graphics.frame_s", graphics.frame_s, 0.004, 1e-9, 1e3, "s",
+           "the GPU's time for a frame alone"),
+    NUMBER("graphics.frame_bytes", graphics.frame_bytes, 3.0 * 1920 * 1080 * 4, 0.0, 1e12, "B",
+           "DDR traffic of a frame"),
+    CHOICE("power.limit", power.limit, CONFIG_LIMIT_NONE, limits,
+           "what throttles: nothing, the package's PL1, PL2 and tau, or the temperature"),
+    NUMBER("power.exponent", power.exponent, 3.0, 0.1, 10.0, "1",
+           "power grows with this power of the speed"),
+    NUMBER("power.min_speed", power.min_speed, 0.1, 0.01, 1.0, "1", "no slower than this share"),
+    NUMBER("power.ambient_c", power.ambient_c, 25.0, -50.0, 100.0, "C", "thermal: ambient"),
+    NUMBER("power.limit_c", power.limit_c, 95.0, 0.0, 200.0, "C", "thermal: the hottest"),
+    NUMBER("power.resistance_k_per_w", power.resistance_k_per_w, 2.0, 1e-3, 1e3, "K/W",
+           "thermal: die to ambient"),
+    NUMBER("power.capacity_j_per_k", power.capacity_j_per_k, 20.0, 1e-3, 1e6, "J/K",
+           "thermal: what heats up"),
+    CHOICE("speculation.method", drafts.method, 0, methods,
+           "who drafts, for policies that bring no drafter"),
+    TEXT("speculation.dataset", drafts.dataset, "summary", "a row of the acceptance table"),
+    TEXT("speculation.model", drafts.model, "qwen2.5-1.5b", "its column"),
+    FLAG("speculation.ours", drafts.ours, false, "with sd.npu's calibration of the context"),
+    CHOICE("speculation.length", drafts.length, SPECULATION_FIXED, lengths, "of drafts"),
+    COUNT("speculation.max_draft_tokens", drafts.max_draft_tokens, 0, 0, SPECULATION_MAX_DRAFT,
+          "tokens", "longest draft; 0: the method's"),
+    NUMBER("speculation.reuse_frac", drafts.reuse_frac, 0.0, 0.0, 0.99, "1",
+           "of a rejected draft that is tried again"),
+    CHOICE("speculation.history", drafts.history, SPECULATION_HISTORY_FULL, histories,
+           "what the drafter has seen when a request comes"),
+    FLAG("speculation.proactive", drafts.proactive, true,
+         "both classes draft, or reactive requests only"),
+};
+enum { N_TABLE = sizeof table / sizeof table[0] };
+
+const struct setting *config_sim_table(size_t *n)
 {
-    return (struct config_sim){
-        .contention = "latency",
-        .contention_params = {.latency = 0.15, .minor = 0.05, .balance_frac = 1.0},
-        .hwmodel = "extended",
-        .nonlinear = "fused",
-        .kv_block_tokens = 16,
-        .weight_copies = 1,
-        .prefix_reuse = true,
-        .collapse = true,
-        .stall_s = 3600.0,
-        .annotation = {.sigma_prefill = 0.130, .sigma_decode = 0.071},
-        .power = {.limit = "none",
-                  .exponent = 3.0,
-                  .min_speed = 0.1,
-                  .ambient_c = 25.0,
-                  .limit_c = 95.0,
-                  .resistance_k_per_w = 2.0,
-                  .capacity_j_per_k = 20.0},
-        .graphics = {.frame_s = 0.004, .frame_bytes = 3.0 * 1920 * 1080 * 4},
-    };
+    *n = N_TABLE;
+    return table;
 }
 
-cJSON *config_sim_to_json(const struct config_sim *s)
+static void add(cJSON *o, const struct setting *s, const char *key)
+{
+    switch (s->kind) {
+    case SETTING_NUMBER:
+    case SETTING_COUNT:
+        (void)cJSON_AddNumberToObject(o, key, s->preset);
+        return;
+    case SETTING_FLAG:
+        (void)cJSON_AddBoolToObject(o, key, s->preset != 0.0);
+        return;
+    case SETTING_TEXT:
+        (void)cJSON_AddStringToObject(o, key, s->text);
+        return;
+    case SETTING_CHOICE:
+        (void)cJSON_AddStringToObject(o, key, s->choices[(size_t)s->preset]);
+        return;
+    }
+}
+
+static void read_one(struct json_obj *o, const struct setting *s, const char *key,
+                     struct config_sim *out)
+{
+    void *at = (char *)out + s->offset;
+    switch (s->kind) {
+    case SETTING_NUMBER:
+        *(double *)at = json_get_number(o, key, s->min, s->max);
+        return;
+    case SETTING_COUNT:
+        *(uint32_t *)at = json_get_u32(o, key, (uint32_t)s->min, (uint32_t)s->max);
+        return;
+    case SETTING_FLAG:
+        *(bool *)at = json_get_bool(o, key);
+        return;
+    case SETTING_TEXT:
+        *(const char **)at = json_get_string(o, key);
+        return;
+    case SETTING_CHOICE:
+        *(int *)at = json_get_choice(o, key, s->choices);
+        return;
+    }
+}
+
+/* The next object's name in a path whose first `skip` bytes are behind us; 0 length: a leaf. */
+static size_t object_length(const char *path, size_t skip)
+{
+    const char *dot = strchr(path + skip, '.');
+    return dot != NULL ? (size_t)(dot - path) - skip : 0;
+}
+
+static bool same_object(const struct setting *a, const struct setting *b, size_t length)
+{
+    return strncmp(a->path, b->path, length) == 0;
+}
+
+/* Walks the rows from `at` on that share their first `skip` bytes, which name object `o`: into a
+ * tree of defaults when out is NULL, else out of the tree into out. Returns the row after them. */
+static size_t walk(size_t at, size_t skip, cJSON *tree, struct json_obj *o, struct config_sim *out)
+{
+    size_t first = at;
+    while (at < N_TABLE && same_object(&table[first], &table[at], skip)) {
+        const struct setting *s = &table[at];
+        size_t length = object_length(s->path, skip);
+        if (length == 0 && out == NULL) {
+            add(tree, s, s->path + skip);
+            at++;
+        } else if (length == 0) {
+            read_one(o, s, s->path + skip, out);
+            at++;
+        } else {
+            char name[64];
+            (void)snprintf(name, sizeof name, "%.*s", (int)length, s->path + skip);
+            if (out == NULL) {
+                at = walk(at, skip + length + 1, cJSON_AddObjectToObject(tree, name), NULL, NULL);
+            } else {
+                struct json_obj below = json_get_object(o, name);
+                at = walk(at, skip + length + 1, NULL, &below, out);
+            }
+        }
+    }
+    if (out != NULL) {
+        json_done(o);
+    }
+    return at;
+}
+
+cJSON *config_sim_to_json(void)
 {
     cJSON *o = cJSON_CreateObject();
-    cJSON_AddStringToObject(o, "contention", s->contention);
-    cJSON_AddNumberToObject(o, "contention_latency", s->contention_params.latency);
-    cJSON_AddNumberToObject(o, "contention_minor", s->contention_params.minor);
-    cJSON_AddNumberToObject(o, "contention_balance_frac", s->contention_params.balance_frac);
-    cJSON_AddStringToObject(o, "hwmodel", s->hwmodel);
-    cJSON_AddNumberToObject(o, "kv_capacity_tokens", (double)s->kv_capacity_tokens);
-    cJSON_AddNumberToObject(o, "kv_block_tokens", s->kv_block_tokens);
-    cJSON_AddNumberToObject(o, "weight_copies", s->weight_copies);
-    cJSON_AddBoolToObject(o, "prefix_reuse", s->prefix_reuse);
-    cJSON_AddBoolToObject(o, "collapse", s->collapse);
-    cJSON_AddStringToObject(o, "nonlinear", s->nonlinear);
-    cJSON_AddBoolToObject(o, "chunk_auto", s->chunk_auto);
-    cJSON_AddNumberToObject(o, "horizon_s", s->horizon_s);
-    cJSON_AddNumberToObject(o, "stall_s", s->stall_s);
-    cJSON_AddNumberToObject(o, "truth_sigma", s->truth_sigma);
-    cJSON *a = cJSON_AddObjectToObject(o, "annotation");
-    cJSON_AddNumberToObject(a, "sigma_prefill", s->annotation.sigma_prefill);
-    cJSON_AddNumberToObject(a, "sigma_decode", s->annotation.sigma_decode);
-    cJSON *b = cJSON_AddObjectToObject(a, "bias_frac");
-    for (int i = 0; i < OP_KIND_COUNT; i++) {
-        cJSON_AddNumberToObject(b, op_names[i], s->annotation.bias_frac[i]);
-    }
-    cJSON *g = cJSON_AddObjectToObject(o, "graphics");
-    cJSON_AddNumberToObject(g, "reserve_time_frac", s->graphics.reserve_time_frac);
-    cJSON_AddNumberToObject(g, "reserve_rate_frac", s->graphics.reserve_rate_frac);
-    cJSON_AddNumberToObject(g, "frames_per_s", s->graphics.frames_per_s);
-    cJSON_AddNumberToObject(g, "frame_s", s->graphics.frame_s);
-    cJSON_AddNumberToObject(g, "frame_bytes", s->graphics.frame_bytes);
-    cJSON *p = cJSON_AddObjectToObject(o, "power");
-    cJSON_AddStringToObject(p, "limit", s->power.limit);
-    cJSON_AddNumberToObject(p, "exponent", s->power.exponent);
-    cJSON_AddNumberToObject(p, "min_speed", s->power.min_speed);
-    cJSON_AddNumberToObject(p, "ambient_c", s->power.ambient_c);
-    cJSON_AddNumberToObject(p, "limit_c", s->power.limit_c);
-    cJSON_AddNumberToObject(p, "resistance_k_per_w", s->power.resistance_k_per_w);
-    cJSON_AddNumberToObject(p, "capacity_j_per_k", s->power.capacity_j_per_k);
-    cJSON_AddItemToObject(o, "speculation", config_speculation_to_json());
+    (void)walk(0, 0, o, NULL, NULL);
     return o;
 }
 
-void config_sim_parse(struct json_obj o, struct config_sim *out,
-                      struct config_speculation *speculation)
+void config_sim_parse(struct json_obj o, struct config_sim *out)
 {
-    (void)config_speculation_parse(json_get_object(&o, "speculation"), speculation);
-    out->contention = json_get_string(&o, "contention");
-    out->contention_params.latency = json_get_number(&o, "contention_latency", 0.0, 10.0);
-    out->contention_params.minor = json_get_number(&o, "contention_minor", 0.0, 10.0);
-    out->contention_params.balance_frac =
-        json_get_number(&o, "contention_balance_frac", 0.01, 10.0);
-    out->hwmodel = json_get_string(&o, "hwmodel");
-    out->kv_capacity_tokens = json_get_u32(&o, "kv_capacity_tokens", 0, UINT32_MAX);
-    out->kv_block_tokens = json_get_u32(&o, "kv_block_tokens", 1, 1u << 20);
-    out->weight_copies = json_get_u32(&o, "weight_copies", 1, 16);
-    out->prefix_reuse = json_get_bool(&o, "prefix_reuse");
-    out->collapse = json_get_bool(&o, "collapse");
-    static const char *const nonlinear[] = {"fused", "split", "offload", NULL};
-    out->nonlinear = nonlinear[json_get_choice(&o, "nonlinear", nonlinear)];
-    out->chunk_auto = json_get_bool(&o, "chunk_auto");
-    out->horizon_s = json_get_number(&o, "horizon_s", 0.0, 1e9);
-    out->stall_s = json_get_number(&o, "stall_s", 1e-3, 1e9);
-    out->truth_sigma = json_get_number(&o, "truth_sigma", 0.0, MAX_SIGMA);
-    struct json_obj a = json_get_object(&o, "annotation");
-    out->annotation.sigma_prefill = json_get_number(&a, "sigma_prefill", 0.0, MAX_SIGMA);
-    out->annotation.sigma_decode = json_get_number(&a, "sigma_decode", 0.0, MAX_SIGMA);
-    struct json_obj b = json_get_object(&a, "bias_frac");
-    for (int i = 0; i < OP_KIND_COUNT; i++) {
-        out->annotation.bias_frac[i] = json_get_number(&b, op_names[i], -0.99, 100.0);
-    }
-    json_done(&b);
-    json_done(&a);
-    static const char *const limits[] = {"none", "package", "thermal", NULL};
-    struct json_obj p = json_get_object(&o, "power");
-    out->power.limit = limits[json_get_choice(&p, "limit", limits)];
-    out->power.exponent = json_get_number(&p, "exponent", 0.1, 10.0);
-    out->power.min_speed = json_get_number(&p, "min_speed", 0.01, 1.0);
-    out->power.ambient_c = json_get_number(&p, "ambient_c", -50.0, 100.0);
-    out->power.limit_c = json_get_number(&p, "limit_c", 0.0, 200.0);
-    out->power.resistance_k_per_w = json_get_number(&p, "resistance_k_per_w", 1e-3, 1e3);
-    out->power.capacity_j_per_k = json_get_number(&p, "capacity_j_per_k", 1e-3, 1e6);
-    json_done(&p);
-    struct json_obj g = json_get_object(&o, "graphics");
-    out->graphics.reserve_time_frac = json_get_number(&g, "reserve_time_frac", 0.0, 0.99);
-    out->graphics.reserve_rate_frac = json_get_number(&g, "reserve_rate_frac", 0.0, 0.99);
-    out->graphics.frames_per_s = json_get_number(&g, "frames_per_s", 0.0, 1e4);
-    out->graphics.frame_s = json_get_number(&g, "frame_s", 1e-9, 1e3);
-    out->graphics.frame_bytes = json_get_number(&g, "frame_bytes", 0.0, 1e12);
-    json_done(&g);
-    json_done(&o);
+    (void)walk(0, 0, NULL, &o, out);
 }

@@ -7,25 +7,6 @@
 
 #define PATH_BYTES 4096
 
-static const char *const methods[] = {"none", "pld", "sam", "eagle", NULL};
-static const char *const histories[] = {"full", "turn", "trace", NULL};
-static const char *const lengths[] = {"fixed", "prop", "empirical", NULL};
-
-cJSON *config_speculation_to_json(void)
-{
-    cJSON *o = cJSON_CreateObject();
-    cJSON_AddStringToObject(o, "method", "none");
-    cJSON_AddStringToObject(o, "dataset", "summary");
-    cJSON_AddStringToObject(o, "model", "qwen2.5-1.5b");
-    cJSON_AddBoolToObject(o, "ours", false);
-    cJSON_AddStringToObject(o, "length", "fixed");
-    cJSON_AddNumberToObject(o, "max_draft_tokens", 0); /* 0: the method's */
-    cJSON_AddNumberToObject(o, "reuse_frac", 0);
-    cJSON_AddStringToObject(o, "history", "full");
-    cJSON_AddBoolToObject(o, "proactive", true); /* both classes draft, or reactive ones only */
-    return o;
-}
-
 /* Draft lengths other than the method's own; constants of the paper's text. */
 static void lengths_apply(const struct speculation_data *data, struct speculation_model *m,
                           enum speculation_length length)
@@ -40,21 +21,12 @@ static void lengths_apply(const struct speculation_data *data, struct speculatio
     m->unfriendly_frac = c->unfriendly_frac.value;
 }
 
-/* What every drafter of the run shares. */
-struct common {
-    enum speculation_length length;
-    uint32_t max_draft_tokens;
-    double reuse_frac;
-    enum speculation_history history;
-    bool proactive;
-};
-
-static void finish(const struct speculation_data *data, const struct common *c,
+static void finish(const struct speculation_data *data, const struct config_drafts *c,
                    struct config_speculation *out, enum config_drafter which)
 {
     struct speculation_model *m = &out->model[which];
     if (c->length != SPECULATION_FIXED) {
-        lengths_apply(data, m, c->length);
+        lengths_apply(data, m, (enum speculation_length)c->length);
     }
     m->max_draft_tokens = c->max_draft_tokens > 0 ? c->max_draft_tokens : m->max_draft_tokens;
     m->reuse_frac = c->reuse_frac;
@@ -62,8 +34,8 @@ static void finish(const struct speculation_data *data, const struct common *c,
         m->history_cold_frac = data->constants.history_cold_frac.value;
         m->history_half_requests = data->constants.history_half_requests.value;
     }
-    out->run[which] =
-        (struct speculation_run){.by_class = {m, c->proactive ? m : NULL}, .history = c->history};
+    out->run[which] = (struct speculation_run){.by_class = {m, c->proactive ? m : NULL},
+                                               .history = (enum speculation_history)c->history};
 }
 
 /* The drafters of policies that are whole systems. */
@@ -77,51 +49,31 @@ static const struct {
     [CONFIG_DRAFTER_EAGLE] = {SPECULATION_EAGLE, false},
 };
 
-static int fit_all(struct config_speculation *out, const struct common *c, const char *dataset,
-                   const char *model, int method, bool ours, struct err *e)
+int config_speculation_fit(const struct config_drafts *c, struct config_speculation *out,
+                           struct err *e)
 {
     char dir[PATH_BYTES];
+    memset(out, 0, sizeof *out);
     static struct speculation_data data; /* large; constant once read, so sharing it is harmless */
     if (speculation_data_read(datadir_path(dir, sizeof dir, SPECULATION_DIR), &data, e) != 0) {
         return -EINVAL;
     }
     for (int i = CONFIG_DRAFTER_PLD; i < CONFIG_DRAFTERS; i++) {
-        if (speculation_model_fit(&data, dataset, model, systems[i].method, systems[i].ours,
+        if (speculation_model_fit(&data, c->dataset, c->model, systems[i].method, systems[i].ours,
                                   SPECULATION_EXCLUSIVE, &out->model[i], e) != 0) {
             return -EINVAL;
         }
         finish(&data, c, out, (enum config_drafter)i);
     }
-    if (method > 0) {
-        if (speculation_model_fit(&data, dataset, model, (enum speculation_method)(method - 1),
-                                  ours, SPECULATION_EXCLUSIVE, &out->model[CONFIG_DRAFTER_RUN],
-                                  e) != 0) {
+    if (c->method > 0) {
+        if (speculation_model_fit(&data, c->dataset, c->model,
+                                  (enum speculation_method)(c->method - 1), c->ours,
+                                  SPECULATION_EXCLUSIVE, &out->model[CONFIG_DRAFTER_RUN], e) != 0) {
             return -EINVAL;
         }
         finish(&data, c, out, CONFIG_DRAFTER_RUN);
     }
     return 0;
-}
-
-int config_speculation_parse(struct json_obj o, struct config_speculation *out)
-{
-    memset(out, 0, sizeof *out);
-    size_t before = o.err->n;
-    int method = json_get_choice(&o, "method", methods);
-    const char *dataset = json_get_string(&o, "dataset");
-    const char *model = json_get_string(&o, "model");
-    bool ours = json_get_bool(&o, "ours");
-    struct common c;
-    c.length = (enum speculation_length)json_get_choice(&o, "length", lengths);
-    c.max_draft_tokens = json_get_u32(&o, "max_draft_tokens", 0, SPECULATION_MAX_DRAFT);
-    c.reuse_frac = json_get_number(&o, "reuse_frac", 0.0, 0.99);
-    c.history = (enum speculation_history)json_get_choice(&o, "history", histories);
-    c.proactive = json_get_bool(&o, "proactive");
-    json_done(&o);
-    if (o.err->n > before) {
-        return -EINVAL;
-    }
-    return fit_all(out, &c, dataset, model, method, ours, o.err);
 }
 
 /* The drafter a policy asks for; without a parameter of that name, the run's. */

@@ -7,10 +7,11 @@
 #ifndef EXPERIMENTS_RUN_CONFIG_SPECULATION_H
 #define EXPERIMENTS_RUN_CONFIG_SPECULATION_H
 
-#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "hwmodels/speculation_data.h"
-#include "sim/base/json.h"
+#include "sim/base/err.h"
 #include "sim/core/run.h"
 
 enum config_drafter {
@@ -23,16 +24,28 @@ enum config_drafter {
     CONFIG_DRAFTERS
 };
 
+/* The object as it was read (config_sim.h's table). A method but "none" names a cell of the
+ * acceptance table. */
+struct config_drafts {
+    int method; /* 0: none, else 1 + enum speculation_method */
+    const char *dataset, *model;
+    bool ours;
+    int length; /* enum speculation_length */
+    uint32_t max_draft_tokens;
+    double reuse_frac;
+    int history; /* enum speculation_history */
+    bool proactive;
+};
+
 /* Holds pointers into itself: never copy one. */
 struct config_speculation {
     struct speculation_model model[CONFIG_DRAFTERS];
     struct speculation_run run[CONFIG_DRAFTERS]; /* a run without models drafts nothing */
 };
 
-/* Defaults: method "none". Other members name a cell of the acceptance table. */
-cJSON *config_speculation_to_json(void);
-/* Reads the object, fits the model. 0 or -EINVAL with errors added. */
-int config_speculation_parse(struct json_obj o, struct config_speculation *out);
+/* Fits the models of all drafters. 0 or -EINVAL with errors added. */
+int config_speculation_fit(const struct config_drafts *d, struct config_speculation *out,
+                           struct err *e);
 /* Adds the drafter of the setup's policy to it. `s` must outlive the setup. */
 void config_speculation_setup(const struct config_speculation *s, struct sim_setup *setup);
 

@@ -24,10 +24,16 @@ for machine in core-ultra-7-155h snapdragon-8gen3 rk3588; do
     done
     rm -f "$dir"/part.*
 done
+# settings likewise: what `list setting` shows is taken, and is what a run has anyway
+short() { "$x" run --policy fcfs --workload mixed:duration_s=60 --json "$@"; }
+set --
+for p in $("$x" list setting | awk 'NR > 1 {print $1 "=" $2}'); do set -- "$@" --set "$p"; done
+[ $# -gt 60 ] || fail "only $# settings"
+short >"$dir/plain" && short "$@" 2>"$dir/why" | cmp -s - "$dir/plain" || fail "settings as shown: $(cat "$dir/why")"
 # a runtime by its name and width, dots included, is the one of that index
 by() { "$x" list kernels --soc core-ultra-7-155h --llm llama-3.2-1b --set "soc.devices.cpu.runtimes.$1.rate=0.5"; }
 by llama.cpp/8 >"$dir/name" && by 0 >"$dir/index" && cmp -s "$dir/name" "$dir/index" || fail "a runtime by name"
-cmp -s "$dir/name" "$dir/plain" && fail "a runtime's rate changes nothing"
+"$x" list kernels --soc core-ultra-7-155h --llm llama-3.2-1b | cmp -s - "$dir/name" && fail "a runtime's rate changes nothing"
 by llama.cpp/7 >/dev/null 2>"$dir/why"
 [ $? = 2 ] && grep -q 'there is no "llama' "$dir/why" || fail "$(cat "$dir/why")"
 # data sets: rows counted by hand
