@@ -152,7 +152,5 @@ struct trace_stats {
 };
 
 void trace_stats(const struct trace *t, struct trace_stats *out);
-void trace_stats_print(FILE *out, const struct trace_stats *s);
-cJSON *trace_stats_json(const struct trace_stats *s); /* caller owns */
 
 #endif

@@ -9,6 +9,7 @@
 #include "experiments/diff/shrink.h"
 #include "experiments/diff/two_runs.h"
 #include "experiments/shell/cli.h"
+#include "experiments/shell/frame.h"
 #include "sim/base/arena.h"
 #include "traces/traces.h"
 
@@ -150,7 +151,20 @@ static void halve_lengths(struct work *w)
 
 /* ---- all of it ---- */
 
-static int bisect(const struct options *o, struct two_runs *runs, struct err *e)
+/* The requests that are left, for people. */
+static void put_trace(const struct trace *t, struct document *d)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+    SIM_REQUIRE(f != NULL, "memory");
+    trace_print(f, t);
+    (void)fclose(f);
+    document_note(d, "%.*s", (int)(size > 0 ? size - 1 : 0), text); /* a note ends its line */
+    free(text);
+}
+
+static int bisect(const struct options *o, struct two_runs *runs, struct document *d, struct err *e)
 {
     static const struct config_arrivals as_they_are = {1.0, 1.0, false};
     struct work w = {.options = o, .runs = runs};
@@ -160,17 +174,20 @@ static int bisect(const struct options *o, struct two_runs *runs, struct err *e)
             0) {
         size_t before = w.now.n;
         if (!parts(&w, &w.now)) {
-            (void)printf("no difference on %zu requests\n", before);
+            document_note(d, "no difference on %zu requests", before);
+            DOCUMENT_VALUES(d, "requests", before, "left", 0, "pairs_of_runs", w.tests);
             status = EXIT_CHECK_FAILED;
         } else {
             drop_sessions(&w);
             drop_turns(&w);
             halve_lengths(&w);
             if (trace_write(o->output, &w.now, e) == 0) {
-                (void)printf("%zu of %zu requests show the difference (%" PRIu32
-                             " pairs of runs)\n",
-                             w.now.n, before, w.tests);
-                trace_print(stdout, &w.now);
+                document_note(d,
+                              "%zu of %zu requests show the difference (%" PRIu32 " pairs of runs)",
+                              w.now.n, before, w.tests);
+                DOCUMENT_VALUES(d, "requests", before, "left", w.now.n, "pairs_of_runs", w.tests,
+                                "trace", o->output);
+                put_trace(&w.now, d);
                 status = EXIT_OK;
             }
         }
@@ -187,7 +204,12 @@ static int run(void *values, struct err *e)
         return err_add(e, "-o is missing: where the trace goes");
     }
     struct two_runs *runs = xcalloc(1, sizeof *runs);
-    int status = bisect(o, runs, e);
+    struct document *d = document_new();
+    int status = bisect(o, runs, d, e);
+    if (status != EXIT_BAD_INPUT) {
+        document_print(d, &o->shown, stdout);
+    }
+    document_free(d);
     two_runs_fini(runs);
     free(runs);
     return status;
@@ -207,7 +229,7 @@ static const struct option_row rows[] = {
 static const struct option_table own = OPTION_TABLE(NULL, rows);
 static const struct option_child children[] = {
     {.table = &own},
-    {&option_json_table, offsetof(OPTIONS, shown), NULL, false},
+    {&option_output_table, offsetof(OPTIONS, shown), NULL, false},
     TWO_RUNS_CHILDREN(offsetof(OPTIONS, given)),
     {0},
 };

@@ -273,7 +273,7 @@ static const struct option_child children[] = {
     {.table = &own},
     {.table = &fitting},
     {&job_option_table, offsetof(OPTIONS, work), NULL, false},
-    {&option_json_table, offsetof(OPTIONS, output), NULL, false},
+    {&option_output_table, offsetof(OPTIONS, output), NULL, false},
     {0},
 };
 const struct command cmd_claims = {

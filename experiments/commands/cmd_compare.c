@@ -186,7 +186,7 @@ static int run_plan(const struct compare_options *o, const struct compare_plan *
     compare_run(plan, &r);
     report_failures(plan, &r);
     uint32_t failed = r.n_failures;
-    compare_document(plan, &r, metrics, n_metrics, o->output.json, d);
+    compare_document(plan, &r, metrics, n_metrics, output_is(&o->output, "json"), d);
     DOCUMENT_VALUES(d, "failed_runs", r.n_failures);
     document_print_so_far(d, &o->output, stdout);
     if (o->regret) {
@@ -381,7 +381,7 @@ static const struct option_table own = OPTION_TABLE(NULL, rows);
 static const struct option_child children[] = {
     {.table = &own},
     {&job_option_table, offsetof(OPTIONS, work), NULL, false},
-    {&option_json_table, offsetof(OPTIONS, output), NULL, false},
+    {&option_output_table, offsetof(OPTIONS, output), NULL, false},
     {&config_option_table, offsetof(OPTIONS, config), NULL, false},
     {0},
 };

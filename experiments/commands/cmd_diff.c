@@ -213,7 +213,7 @@ static int run(void *values, struct err *e)
 #define OPTIONS struct options
 
 static const struct option_child children[] = {
-    {&option_json_table, offsetof(OPTIONS, output), NULL, false},
+    {&option_output_table, offsetof(OPTIONS, output), NULL, false},
     TWO_RUNS_CHILDREN(offsetof(OPTIONS, given)),
     {0},
 };

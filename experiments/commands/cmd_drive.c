@@ -57,7 +57,7 @@ static int drive_one(const struct drive_values *o, struct drive_options *d, cons
             document_print(said, &o->output, stdout);
             document_free(said);
             cJSON_Delete(executor);
-            if (!o->output.json) {
+            if (!output_is(&o->output, "json")) {
                 (void)printf("\n");
                 real_print(&r, &c->soc.machine, stdout);
             }

@@ -19,8 +19,7 @@ struct gate_options {
     uint64_t seed;
 };
 
-static int write_report(const char *path, const struct document *d, enum document_form form,
-                        struct err *e)
+static int write_report(const char *path, const struct document *d, const char *form, struct err *e)
 {
     struct output *out = output_open(path, e);
     if (out == NULL) {
@@ -38,10 +37,10 @@ static int show(const struct gate_options *o, const struct gate_report *r, struc
     gate_summary(r, summary);
     document_print(d, &o->output, stdout);
     if (o->junit != NULL) {
-        (void)write_report(o->junit, d, DOCUMENT_JUNIT, e);
+        (void)write_report(o->junit, d, "junit", e);
     }
     if (o->markdown != NULL) {
-        (void)write_report(o->markdown, summary, DOCUMENT_MARKDOWN, e);
+        (void)write_report(o->markdown, summary, "markdown", e);
     }
     document_free(d);
     document_free(summary);

@@ -302,7 +302,7 @@ static int run(void *values, struct err *e)
 #define OPTIONS struct list_options
 
 static const struct option_child children[] = {
-    {&option_json_table, offsetof(OPTIONS, output), NULL, false},
+    {&option_output_table, offsetof(OPTIONS, output), NULL, false},
     {&config_option_table, offsetof(OPTIONS, config), NULL, false},
     {0},
 };

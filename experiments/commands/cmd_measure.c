@@ -212,7 +212,7 @@ static int run(void *values, struct err *e)
     if (o->fits.n == 0 && !o->list && o->output == NULL) {
         (void)err_add(e, "measure: -o FILE.csv is needed (or --fit, or --list)");
     }
-    if (o->shown.json && o->fits.n == 0) {
+    if (output_is(&o->shown, "json") && o->fits.n == 0) {
         (void)err_add(e, "measure: --json goes with --fit");
     }
     check_name("name", o->name, sizeof((struct kernel_row *)0)->soc, e);

@@ -81,7 +81,7 @@ static const struct option_row rows[] = {
 static const struct option_table own = OPTION_TABLE(NULL, rows);
 static const struct option_child children[] = {
     {.table = &own},
-    {&option_json_table, offsetof(OPTIONS, output), NULL, false},
+    {&option_quiet_table, offsetof(OPTIONS, output), NULL, false},
     {0},
 };
 const struct command cmd_merge = {

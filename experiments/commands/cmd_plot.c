@@ -22,7 +22,7 @@ static void print_list(void)
     for (size_t i = 0; i < n; i++) {
         FRAME_ROW(f, v[i].name, v[i].title, v[i].reads);
     }
-    document_put(d, DOCUMENT_TEXT, stdout);
+    document_put(d, "text", stdout);
     document_free(d);
 }
 

@@ -241,7 +241,7 @@ static const struct option_table own = {
     .rows = rows, .n = sizeof rows / sizeof rows[0], .init = init};
 static const struct option_child children[] = {
     {.table = &own},
-    {&option_json_table, offsetof(OPTIONS, output), NULL, false},
+    {&option_quiet_table, offsetof(OPTIONS, output), NULL, false},
     {0},
 };
 const struct command cmd_sweep = {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "experiments/commands/commands.h"
+#include "experiments/shell/frame.h"
 #include "sim/base/json.h"
 #include "traces/traces.h"
 
@@ -83,6 +84,45 @@ static int import(void *values, struct err *e)
     return rc;
 }
 
+/* "mean/p50/p90/p99/max" of a length, as people see it. */
+static const char *five(struct document *d, double mean, double p50, double p90, double p99,
+                        double max)
+{
+    return document_format(d, "%.0f/%.0f/%.0f/%.0f/%.0f", mean, p50, p90, p99, max);
+}
+
+static void stats_document(const struct trace_stats *s, struct document *d)
+{
+    static const char *const names[] = {"reactive", "proactive"};
+    document_note(d, "%zu requests in %zu sessions, first turns over %.1f s\n", s->n, s->n_sessions,
+                  s->span_s);
+    DOCUMENT_VALUES(d, "requests", s->n, "sessions", s->n_sessions, "span_s", s->span_s);
+    struct frame *f =
+        document_table(d, 0, "lrrrrrr", "class", "requests", "per min", "gap CV",
+                       "input mean/p50/p90/p99/max", "output mean/p50/p90/p99/max", "reuse");
+    for (int i = 0; i < 2; i++) {
+        const struct trace_class_stats *c = &s->cls[i];
+        struct document *data = document_within(d, names[i]);
+        DOCUMENT_VALUES(data, "requests", c->n, "rate_per_min", c->rate_per_min, "gap_cv",
+                        c->gap_cv, "input_tokens_mean", c->input_mean, "input_tokens_p50",
+                        c->input_p50, "input_tokens_p90", c->input_p90, "input_tokens_p99",
+                        c->input_p99, "input_tokens_max", c->input_max);
+        DOCUMENT_VALUES(data, "output_tokens_mean", c->output_mean, "output_tokens_p50",
+                        c->output_p50, "output_tokens_p90", c->output_p90, "output_tokens_p99",
+                        c->output_p99, "output_tokens_max", c->output_max, "prefix_frac",
+                        c->prefix_frac);
+        if (c->n == 0) {
+            continue;
+        }
+        FRAME_ROW(
+            f, names[i], document_format(d, "%zu", c->n),
+            document_format(d, "%.3f", c->rate_per_min), document_format(d, "%.2f", c->gap_cv),
+            five(d, c->input_mean, c->input_p50, c->input_p90, c->input_p99, c->input_max),
+            five(d, c->output_mean, c->output_p50, c->output_p90, c->output_p99, c->output_max),
+            document_format(d, "%.1f%%", 100.0 * c->prefix_frac));
+    }
+}
+
 static int stats(void *values, struct err *e)
 {
     const struct options *o = values;
@@ -90,13 +130,11 @@ static int stats(void *values, struct err *e)
     int rc = trace_read(o->files.v[0], &t, e);
     if (rc == 0) {
         struct trace_stats s;
+        struct document *d = document_new();
         trace_stats(&t, &s);
-        if (o->shown.json) {
-            cJSON *j = trace_stats_json(&s);
-            json_print(j, stdout);
-        } else {
-            trace_stats_print(stdout, &s);
-        }
+        stats_document(&s, d);
+        document_print(d, &o->shown, stdout);
+        document_free(d);
     }
     trace_fini(&t);
     return rc;
@@ -154,7 +192,7 @@ static const struct option_child gen_children[] = {{.table = &gen_own}, {0}};
 static const struct option_child import_children[] = {
     {&import_own, offsetof(OPTIONS, import), NULL, false}, {.table = &import_output}, {0}};
 static const struct option_child stats_children[] = {
-    {&option_json_table, offsetof(OPTIONS, shown), NULL, false}, {0}};
+    {&option_output_table, offsetof(OPTIONS, shown), NULL, false}, {0}};
 
 static const struct command trace_gen = {
     .name = "trace gen",

@@ -30,7 +30,7 @@ static int run(void *values, struct err *e)
 static const struct option_child children[] = {
     {&validate_points_option_table, offsetof(OPTIONS, points), NULL, false},
     {&validate_run_option_table, offsetof(OPTIONS, run), NULL, false},
-    {&option_json_table, offsetof(OPTIONS, output), NULL, false},
+    {&option_output_table, offsetof(OPTIONS, output), NULL, false},
     {&config_option_table, offsetof(OPTIONS, run.config), NULL, true},
     {0},
 };

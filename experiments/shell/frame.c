@@ -1,4 +1,4 @@
-/* Frames and documents: how they are made and read. Their forms are in frame_forms.c. */
+/* Frames and documents: how they are made and read. Their forms: forms.c. */
 #include "experiments/shell/frame.h"
 
 #include <cjson/cJSON.h>

@@ -139,18 +139,14 @@ const char *frame_get_text(const struct frame *f, uint32_t row, const char *colu
 
 /* ---- showing ---- */
 
-enum document_form {
-    DOCUMENT_TEXT,
-    DOCUMENT_JSON,
-    DOCUMENT_CSV,
-    DOCUMENT_MARKDOWN,
-    DOCUMENT_JUNIT,
-};
-
 /* As a tree: the caller owns it. */
 struct cJSON *document_json(const struct document *d);
-/* CSV and JUnit are of the first frame found, CSV with a header line. */
-void document_put(const struct document *d, enum document_form form, FILE *out);
+/* In a form of forms.c: "text", "json", "csv", "markdown", "junit". CSV and JUnit are of the first
+ * frame found, CSV with a header line; CSV without one is name,value of all data, JUnit needs one.
+ */
+void document_put(const struct document *d, const char *form, FILE *out);
+/* Whether the options ask for this form. */
+bool output_is(const struct option_output *o, const char *form);
 /* As the options ask. */
 void document_print(struct document *d, const struct option_output *o, FILE *out);
 /* Of a long work, what people can be told so far; nothing where data is asked for. It is not said

@@ -1,4 +1,4 @@
-/* What frames and documents hold; for frame.c and frame_forms.c alone. */
+/* What frames and documents hold; for the files of frames alone. */
 #ifndef EXPERIMENTS_SHELL_FRAME_IMPL_H
 #define EXPERIMENTS_SHELL_FRAME_IMPL_H
 
@@ -50,5 +50,20 @@ struct document {
     char **kept; /* owned: texts of document_format */
     size_t n_kept;
 };
+
+static inline const struct frame_cell *frame_cell_at(const struct frame *f, uint32_t row,
+                                                     size_t column)
+{
+    return &f->cells[row * f->n_columns + column];
+}
+
+/* The first one that is data, or NULL. */
+const struct frame *document_first_frame(const struct document *d);
+
+void document_put_people(const struct document *d, bool markdown, FILE *out);
+void document_put_csv(const struct document *d, FILE *out);
+void document_put_junit(const struct document *d, FILE *out);
+/* What people see of it has been shown. */
+void document_mark_told(struct document *d);
 
 #endif

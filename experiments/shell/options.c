@@ -14,24 +14,6 @@
 static const struct option_row help_row = {
     .name = "help", .help = "this text", .kind = OPTION_KIND_FLAG, .letter = 'h'};
 
-#define SHOWN(member, letter_, help_)                                                              \
-    {                                                                                              \
-        .name = #member, .letter = (letter_), .kind = OPTION_KIND_FLAG, .aside = true,             \
-        .offset = offsetof(struct option_output, member), .help = (help_)                          \
-    }
-#define JSON SHOWN(json, 0, "results as JSON")
-#define QUIET SHOWN(quiet, 'q', "no progress, no notes")
-
-static const struct option_row json_rows[] = {JSON, QUIET};
-static const struct option_row output_rows[] = {
-    JSON,
-    SHOWN(csv, 0, "results as CSV"),
-    SHOWN(markdown, 0, "results as Markdown"),
-    QUIET,
-};
-const struct option_table option_json_table = OPTION_TABLE("Output", json_rows);
-const struct option_table option_output_table = OPTION_TABLE("Output", output_rows);
-
 /* An option as it was written: which row, of which child. */
 struct found {
     const struct option_child *child;

@@ -203,11 +203,14 @@ const char *options_nearest(const char *word, const char *const *names);
 
 /* ---- rows that many commands share ---- */
 
-/* How results are shown: --json, --csv, --markdown, --quiet; of several forms the last row wins. */
+/* How results are shown: a form of frame.h by its name, the last one given; NULL is text. The
+ * tables stand where the forms do (forms.c). */
 struct option_output {
-    bool json, csv, markdown, quiet;
+    const char *form;
+    bool quiet;
 };
-extern const struct option_table option_output_table; /* of commands whose result is a document */
-extern const struct option_table option_json_table;   /* --json and --quiet: of the others */
+extern const struct option_table option_output_table; /* every form, --quiet */
+extern const struct option_table option_json_table;   /* --json, --quiet: where others mean files */
+extern const struct option_table option_quiet_table;  /* of commands whose result is a file */
 
 #endif

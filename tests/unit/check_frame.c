@@ -31,7 +31,7 @@ static void teardown(void)
     document_free(d);
 }
 
-static const char *shown(enum document_form form)
+static const char *shown(const char *form)
 {
     static char text[2048];
     FILE *f = tmpfile();
@@ -44,17 +44,17 @@ static const char *shown(enum document_form form)
 
 START_TEST(text_aligns_what_is_for_people_and_marks_what_is_missing)
 {
-    ck_assert_str_eq(shown(DOCUMENT_TEXT), "a note of 5 words\n"
-                                           "policy  metric  mean (s)\n"
-                                           "a,\"b\"   ttft_s     0.100\n"
-                                           "a,\"b\"   e2e|s          -\n");
+    ck_assert_str_eq(shown("text"), "a note of 5 words\n"
+                                    "policy  metric  mean (s)\n"
+                                    "a,\"b\"   ttft_s     0.100\n"
+                                    "a,\"b\"   e2e|s          -\n");
 }
 END_TEST
 
 START_TEST(json_nests_by_keys_and_has_null_for_what_is_missing)
 {
     ck_assert_str_eq(
-        shown(DOCUMENT_JSON),
+        shown("json"),
         "{\n\t\"version\":\t\"1\",\n\t\"load\":\t0.5,\n\t\"policies\":\t{\n"
         "\t\t\"a,\\\"b\\\"\":\t{\n"
         "\t\t\t\"ttft_s\":\t{\n\t\t\t\t\"mean_s\":\t0.1,\n\t\t\t\t\"sure\":\ttrue\n\t\t\t},\n"
@@ -67,18 +67,18 @@ START_TEST(csv_quotes_where_needed_and_numbers_read_back_the_same)
 {
     struct frame *f = document_frame(d, "more", 0);
     (void)f;
-    ck_assert_str_eq(shown(DOCUMENT_CSV), "policy,metric,mean_s,sure\n"
-                                          "\"a,\"\"b\"\"\",ttft_s,0.1,true\n"
-                                          "\"a,\"\"b\"\"\",e2e|s,,false\n");
+    ck_assert_str_eq(shown("csv"), "policy,metric,mean_s,sure\n"
+                                   "\"a,\"\"b\"\"\",ttft_s,0.1,true\n"
+                                   "\"a,\"\"b\"\"\",e2e|s,,false\n");
 }
 END_TEST
 
 START_TEST(markdown_escapes_bars)
 {
-    ck_assert_str_eq(shown(DOCUMENT_MARKDOWN), "a note of 5 words\n"
-                                               "| policy | metric | mean (s) |\n|---|---|---:|\n"
-                                               "| a,\"b\" | ttft_s | 0.100 |\n"
-                                               "| a,\"b\" | e2e\\|s | - |\n");
+    ck_assert_str_eq(shown("markdown"), "a note of 5 words\n"
+                                        "| policy | metric | mean (s) |\n|---|---|---:|\n"
+                                        "| a,\"b\" | ttft_s | 0.100 |\n"
+                                        "| a,\"b\" | e2e\\|s | - |\n");
 }
 END_TEST
 
@@ -94,9 +94,9 @@ START_TEST(a_nameless_frame_is_the_document_and_cells_can_be_read)
     ck_assert(isnan(frame_get(f, 0, "y")));
     document_free(d);
     d = alone;
-    ck_assert_str_eq(shown(DOCUMENT_JSON),
+    ck_assert_str_eq(shown("json"),
                      "[{\n\t\t\"x\":\t0.33333333333333331\n\t}, {\n\t\t\"x\":\tnull\n\t}]\n");
-    ck_assert_str_eq(shown(DOCUMENT_CSV), "x\n0.33333333333333331\n\n");
+    ck_assert_str_eq(shown("csv"), "x\n0.33333333333333331\n\n");
 }
 END_TEST
 
@@ -121,17 +121,17 @@ START_TEST(rows_stand_under_headings_numbers_may_be_shown_as_texts_dots_make_obj
     DOCUMENT_VALUES(document_within(list, NULL), "three", UINT64_C(3), "none", FRAME_ABSENT);
     document_free(d);
     d = grouped;
-    ck_assert_str_eq(shown(DOCUMENT_TEXT), "\nttft_s\n"
-                                           "            mean  note\n"
-                                           "fcfs  2.5 [2, 3]  wide\n"
-                                           "edf          1.5\n"
-                                           "\ne2e_s\n"
-                                           "      mean  note\n"
-                                           "fcfs     -\n"
-                                           "     right\n"
-                                           "  x    0.5\n");
+    ck_assert_str_eq(shown("text"), "\nttft_s\n"
+                                    "            mean  note\n"
+                                    "fcfs  2.5 [2, 3]  wide\n"
+                                    "edf          1.5\n"
+                                    "\ne2e_s\n"
+                                    "      mean  note\n"
+                                    "fcfs     -\n"
+                                    "     right\n"
+                                    "  x    0.5\n");
     ck_assert_str_eq(
-        shown(DOCUMENT_JSON),
+        shown("json"),
         "{\n\t\"of\":\t{\n\t\t\"fcfs\":\t{\n"
         "\t\t\t\"ttft_s\":\t{\n\t\t\t\t\"mean\":\t{\n"
         "\t\t\t\t\t\"value\":\t2.5,\n\t\t\t\t\t\"n\":\t4\n\t\t\t\t}\n\t\t\t},\n"
@@ -161,6 +161,18 @@ START_TEST(what_people_were_told_is_not_said_again)
 }
 END_TEST
 
+START_TEST(csv_of_no_table_names_every_value)
+{
+    struct document *own = d;
+    d = document_new();
+    DOCUMENT_VALUES(d, "n", 2, "text", "a,b");
+    DOCUMENT_VALUES(document_within(d, "in"), "flag", (bool)true, "none", (double)NAN);
+    ck_assert_str_eq(shown("csv"), "name,value\nn,2\ntext,\"a,b\"\nin.flag,true\nin.none,\n");
+    document_free(d);
+    d = own;
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("all", .setup = setup, .teardown = teardown),
     TEST(text_aligns_what_is_for_people_and_marks_what_is_missing),
@@ -170,5 +182,6 @@ static const struct suite_row suite[] = {
     TEST(a_nameless_frame_is_the_document_and_cells_can_be_read),
     TEST(rows_stand_under_headings_numbers_may_be_shown_as_texts_dots_make_objects),
     TEST(what_people_were_told_is_not_said_again),
+    TEST(csv_of_no_table_names_every_value),
 };
 SUITE_MAIN("frame", suite)

@@ -380,7 +380,7 @@ START_TEST(xml_of_odd_names_stays_xml)
     FILE *f = fmemopen(text, sizeof text, "w");
     struct document *d = document_new();
     gate_document(&r, false, d);
-    document_put(d, DOCUMENT_JUNIT, f);
+    document_put(d, "junit", f);
     document_free(d);
     (void)fclose(f);
     ck_assert_ptr_nonnull(strstr(text, "name=\"a&lt;b&gt;&amp;&quot;c&quot; status\""));

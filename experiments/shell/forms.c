@@ -1,0 +1,122 @@
+/* The forms in which results are shown: a form is a function and a row, and an option where people
+ * ask for it. */
+#include <errno.h>
+#include <string.h>
+
+#include "experiments/shell/frame_impl.h"
+#include "sim/base/err.h"
+#include "sim/base/json.h"
+
+static void put_text(const struct document *d, FILE *out)
+{
+    document_put_people(d, false, out);
+}
+
+static void put_markdown(const struct document *d, FILE *out)
+{
+    document_put_people(d, true, out);
+}
+
+static void put_json(const struct document *d, FILE *out)
+{
+    json_print(document_json(d), out);
+}
+
+static const struct form {
+    const char *name;
+    void (*put)(const struct document *d, FILE *out);
+    bool people; /* may be shown bit by bit */
+} forms[] = {
+    {"text", put_text, true},
+    {"json", put_json, false},
+    {"csv", document_put_csv, false},
+    {"markdown", put_markdown, true},
+    {"junit", document_put_junit, false},
+};
+
+static int take_form(void *target, const struct option_row *row, const char *arg, struct err *e)
+{
+    struct option_output *o = target;
+    (void)arg;
+    (void)e;
+    o->form = row->name;
+    return 0;
+}
+
+#define FORM(name_, help_)                                                                         \
+    {                                                                                              \
+        .name = (name_), .help = (help_), .kind = OPTION_KIND_OWN, .take = take_form,              \
+        .aside = true                                                                              \
+    }
+#define JSON FORM("json", "results as JSON")
+#define QUIET                                                                                      \
+    {                                                                                              \
+        .name = "quiet", .letter = 'q', .kind = OPTION_KIND_FLAG, .aside = true,                   \
+        .offset = offsetof(struct option_output, quiet), .help = "no progress, no notes"           \
+    }
+
+static const struct option_row output_rows[] = {
+    JSON,
+    FORM("csv", "results as CSV: the first table, or name,value"),
+    FORM("markdown", "results as Markdown"),
+    QUIET,
+};
+static const struct option_row json_rows[] = {JSON, QUIET};
+static const struct option_row quiet_rows[] = {QUIET};
+const struct option_table option_output_table = OPTION_TABLE("Output", output_rows);
+const struct option_table option_json_table = OPTION_TABLE("Output", json_rows);
+const struct option_table option_quiet_table = OPTION_TABLE("Output", quiet_rows);
+
+static const struct form *form_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+        if (strcmp(forms[i].name, name) == 0) {
+            return &forms[i];
+        }
+    }
+    SIM_REQUIRE(false, "no form is called %s", name);
+    return NULL;
+}
+
+static const struct form *form_of(const struct option_output *o)
+{
+    return form_find(o->form != NULL ? o->form : "text");
+}
+
+bool output_is(const struct option_output *o, const char *form)
+{
+    return form_of(o) == form_find(form);
+}
+
+/* The first one that is data. */
+const struct frame *document_first_frame(const struct document *d)
+{
+    for (size_t i = 0; i < d->n; i++) {
+        const struct frame *f = d->v[i].name != NULL ? d->v[i].frame : NULL;
+        f = f == NULL && d->v[i].within != NULL ? document_first_frame(d->v[i].within) : f;
+        if (f != NULL) {
+            return f;
+        }
+    }
+    return NULL;
+}
+
+void document_put(const struct document *d, const char *form, FILE *out)
+{
+    form_find(form)->put(d, out);
+}
+
+void document_print_so_far(struct document *d, const struct option_output *o, FILE *out)
+{
+    if (form_of(o)->people) {
+        form_of(o)->put(d, out);
+        document_mark_told(d);
+        (void)fflush(out);
+    }
+}
+
+void document_print(struct document *d, const struct option_output *o, FILE *out)
+{
+    form_of(o)->put(d, out);
+    document_mark_told(d);
+}

@@ -1,0 +1,110 @@
+/* A document as CSV: its first table, or every value with its name. */
+#include <cjson/cJSON.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/shell/frame_impl.h"
+#include "sim/base/arena.h"
+
+static void put_csv_text(const char *text, FILE *out)
+{
+    if (strpbrk(text, ",\"\n\r") == NULL) {
+        (void)fputs(text, out);
+        return;
+    }
+    (void)fputc('"', out);
+    for (; *text != '\0'; text++) {
+        (void)fputs(*text == '"' ? "\"\"" : (char[]){*text, '\0'}, out);
+    }
+    (void)fputc('"', out);
+}
+
+/* In as few digits as read back the same, 15 or 17, as in JSON. */
+static void put_csv_number(double x, FILE *out)
+{
+    char text[40];
+    (void)snprintf(text, sizeof text, "%.15g", x);
+    if (strtod(text, NULL) != x) {
+        (void)snprintf(text, sizeof text, "%.17g", x);
+    }
+    (void)fputs(text, out);
+}
+
+static void put_cell_csv(const struct frame_cell *v, FILE *out)
+{
+    if (v->kind == FRAME_VALUE_TEXT) {
+        put_csv_text(v->text, out);
+    } else if (v->kind == FRAME_VALUE_FLAG) {
+        (void)fputs(v->number != 0.0 ? "true" : "false", out);
+    } else if (v->kind == FRAME_VALUE_NUMBER) {
+        put_csv_number(v->number, out);
+    }
+}
+
+static void put_frame_csv(const struct frame *f, FILE *out)
+{
+    const char *comma = "";
+    for (size_t i = 0; i < f->n_columns; i++) {
+        if (!f->columns[i].only_text) {
+            (void)fputs(comma, out);
+            put_csv_text(f->columns[i].name, out);
+            comma = ",";
+        }
+    }
+    (void)fputc('\n', out);
+    for (uint32_t r = 0; r < frame_rows(f); r++) {
+        comma = "";
+        for (size_t i = 0; i < f->n_columns; i++) {
+            if (!f->columns[i].only_text) {
+                (void)fputs(comma, out);
+                put_cell_csv(frame_cell_at(f, r, i), out);
+                comma = ",";
+            }
+        }
+        (void)fputc('\n', out);
+    }
+}
+
+/* The leaves of a tree with their dotted paths. */
+static void put_leaves(const cJSON *at, const char *path, FILE *out)
+{
+    const cJSON *child;
+    int i = 0;
+    cJSON_ArrayForEach(child, at)
+    {
+        char number[16];
+        (void)snprintf(number, sizeof number, "%d", i++);
+        const char *name = child->string != NULL ? child->string : number;
+        size_t size = strlen(path) + strlen(name) + 2;
+        char *below = xmalloc(size);
+        (void)snprintf(below, size, "%s%s%s", path, path[0] != '\0' ? "." : "", name);
+        put_leaves(child, below, out);
+        free(below);
+    }
+    if (cJSON_IsObject(at) || cJSON_IsArray(at)) {
+        return;
+    }
+    put_csv_text(path, out);
+    (void)fputc(',', out);
+    if (cJSON_IsNumber(at)) {
+        put_csv_number(at->valuedouble, out);
+    } else if (cJSON_IsString(at)) {
+        put_csv_text(at->valuestring, out);
+    } else if (cJSON_IsBool(at)) {
+        (void)fputs(cJSON_IsTrue(at) ? "true" : "false", out);
+    }
+    (void)fputc('\n', out);
+}
+
+void document_put_csv(const struct document *d, FILE *out)
+{
+    const struct frame *f = document_first_frame(d);
+    if (f != NULL) {
+        put_frame_csv(f, out);
+        return;
+    }
+    cJSON *tree = document_json(d);
+    (void)fputs("name,value\n", out);
+    put_leaves(tree, "", out);
+    cJSON_Delete(tree);
+}
