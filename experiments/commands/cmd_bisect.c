@@ -2,11 +2,10 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "experiments/commands/commands.h"
-#include "experiments/diff/shrink.h"
+#include "experiments/diff/shrink_trace.h"
 #include "experiments/diff/two_runs.h"
 #include "experiments/shell/cli.h"
 #include "experiments/shell/frame.h"
@@ -20,136 +19,21 @@ struct options {
     uint32_t max_tests;
 };
 
-/* ---- parts of a trace ---- */
-
-/* The trace as it is being shrunk: rows in their order, `next` still by the whole trace's rows. */
 struct work {
     const struct options *options;
     struct two_runs *runs;
-    struct trace now;     /* owned */
-    uint32_t *session_of; /* owned; row -> number of its session from 0 */
     uint32_t tests;
 };
 
-static bool parts(struct work *w, const struct trace *t)
+static bool parts(void *ctx, const struct trace *t)
 {
+    struct work *w = ctx;
     w->tests++;
     if (!w->options->shown.quiet && isatty(STDERR_FILENO) != 0) {
         (void)fprintf(stderr, "\r%" PRIu32 " tests, %zu requests ", w->tests, t->n);
     }
     return two_runs_part(w->runs, t);
 }
-
-/* Numbers sessions by their first row. */
-static size_t number_sessions(struct work *w)
-{
-    const struct trace *t = &w->now;
-    free(w->session_of);
-    w->session_of = xmalloc((t->n + 1) * sizeof *w->session_of);
-    for (size_t i = 0; i < t->n_first; i++) {
-        for (uint32_t r = (uint32_t)i; r != TRACE_NO_ROW; r = t->rows[r].next) {
-            w->session_of[r] = (uint32_t)i;
-        }
-    }
-    return t->n_first;
-}
-
-/* Takes the subset over when it still shows the difference. */
-static bool take(struct work *w, const bool *keep_row)
-{
-    struct trace t = {0};
-    if (trace_subset(&w->now, keep_row, &t) != 0 || !parts(w, &t)) {
-        trace_fini(&t);
-        return false;
-    }
-    trace_fini(&w->now);
-    w->now = t;
-    return true;
-}
-
-static bool sessions_show(void *ctx, const bool *keep, size_t n)
-{
-    (void)n;
-    struct work *w = ctx;
-    bool *rows = xmalloc((w->now.n + 1) * sizeof *rows);
-    for (size_t i = 0; i < w->now.n; i++) {
-        rows[i] = keep[w->session_of[i]];
-    }
-    struct trace t = {0};
-    bool shows = trace_subset(&w->now, rows, &t) == 0 && parts(w, &t);
-    trace_fini(&t);
-    free(rows);
-    return shows;
-}
-
-static void drop_sessions(struct work *w)
-{
-    size_t n = number_sessions(w);
-    bool *keep = xmalloc((n + 1) * sizeof *keep);
-    memset(keep, true, n);
-    struct shrink s = {w, sessions_show, w->options->max_tests};
-    (void)shrink_run(&s, keep, n);
-    bool *rows = xmalloc((w->now.n + 1) * sizeof *rows);
-    for (size_t i = 0; i < w->now.n; i++) {
-        rows[i] = keep[w->session_of[i]];
-    }
-    struct trace t = {0};
-    if (trace_subset(&w->now, rows, &t) == 0) { /* shrink_run has tested it */
-        trace_fini(&w->now);
-        w->now = t;
-    }
-    free(rows);
-    free(keep);
-}
-
-/* Leaves out one last turn after another. */
-static void drop_turns(struct work *w)
-{
-    bool dropped = true;
-    while (dropped && w->tests < w->options->max_tests) {
-        dropped = false;
-        for (size_t i = w->now.n_first; i < w->now.n && !dropped; i++) {
-            if (w->now.rows[i].next == TRACE_NO_ROW) {
-                bool *rows = xmalloc((w->now.n + 1) * sizeof *rows);
-                memset(rows, true, w->now.n);
-                rows[i] = false;
-                dropped = take(w, rows);
-                free(rows);
-            }
-        }
-    }
-}
-
-/* Halves a length of one row; false when the difference goes with it. */
-static bool halve(struct work *w, size_t row, bool output)
-{
-    struct trace_row *r = &w->now.rows[row];
-    struct trace_row old = *r;
-    uint32_t *length = output ? &r->output_tokens : &r->input_tokens;
-    if (*length < 2 || w->tests >= w->options->max_tests) {
-        return false;
-    }
-    *length /= 2;
-    r->prefix_tokens = r->prefix_tokens < r->input_tokens ? r->prefix_tokens : r->input_tokens;
-    if (!parts(w, &w->now)) {
-        *r = old;
-        return false;
-    }
-    return true;
-}
-
-static void halve_lengths(struct work *w)
-{
-    for (size_t i = 0; i < w->now.n; i++) {
-        while (halve(w, i, true)) {
-        }
-        while (halve(w, i, false)) {
-        }
-    }
-    w->now.hash = trace_hash(&w->now);
-}
-
-/* ---- all of it ---- */
 
 /* The requests that are left, for people. */
 static void put_trace(const struct trace *t, struct document *d)
@@ -168,32 +52,30 @@ static int bisect(const struct options *o, struct two_runs *runs, struct documen
 {
     static const struct config_arrivals as_they_are = {1.0, 1.0, false};
     struct work w = {.options = o, .runs = runs};
+    struct trace t = {0};
     int status = EXIT_BAD_INPUT;
     if (two_runs_load(runs, &o->given, e) == 0 &&
-        config_trace(&runs->side[0].options, runs->side[0].options.seed, as_they_are, &w.now, e) ==
-            0) {
-        size_t before = w.now.n;
-        if (!parts(&w, &w.now)) {
+        config_trace(&runs->side[0].options, runs->side[0].options.seed, as_they_are, &t, e) == 0) {
+        size_t before = t.n;
+        if (!parts(&w, &t)) {
             document_note(d, "no difference on %zu requests", before);
             DOCUMENT_VALUES(d, "requests", before, "left", 0, "pairs_of_runs", w.tests);
             status = EXIT_CHECK_FAILED;
         } else {
-            drop_sessions(&w);
-            drop_turns(&w);
-            halve_lengths(&w);
-            if (trace_write(o->output, &w.now, e) == 0) {
+            struct shrink_trace s = {&w, parts, o->max_tests};
+            (void)shrink_trace_run(&s, &t);
+            if (trace_write(o->output, &t, e) == 0) {
                 document_note(d,
                               "%zu of %zu requests show the difference (%" PRIu32 " pairs of runs)",
-                              w.now.n, before, w.tests);
-                DOCUMENT_VALUES(d, "requests", before, "left", w.now.n, "pairs_of_runs", w.tests,
+                              t.n, before, w.tests);
+                DOCUMENT_VALUES(d, "requests", before, "left", t.n, "pairs_of_runs", w.tests,
                                 "trace", o->output);
-                put_trace(&w.now, d);
+                put_trace(&t, d);
                 status = EXIT_OK;
             }
         }
     }
-    trace_fini(&w.now);
-    free(w.session_of);
+    trace_fini(&t);
     return status;
 }
 

@@ -2,9 +2,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "experiments/commands/commands.h"
 #include "experiments/compare/steady.h"
+#include "experiments/diff/trouble.h"
 #include "experiments/run/about.h"
 #include "experiments/run/config.h"
 #include "experiments/run/job_options.h"
@@ -20,7 +22,7 @@
 
 struct run_options {
     struct config_options config;
-    const char *policy, *requests, *decisions, *replay, *timeline, *detail;
+    const char *policy, *requests, *decisions, *replay, *timeline, *detail, *trouble;
     double from_s, to_s; /* of the timeline */
     struct job_options work;
     struct option_output output;
@@ -30,7 +32,7 @@ struct run_options {
 /* steady: NULL when not asked for. */
 static int print_result(const struct run_options *o, const struct config *c,
                         const struct config_policy *p, const struct trace *t,
-                        const struct runner_result *r, const struct steady *steady)
+                        const struct runner_result *r, const struct steady *steady, FILE *out)
 {
     struct err e = ERR_INIT;
     int status = r->sim.audit.clean ? EXIT_OK : EXIT_CHECK_FAILED;
@@ -39,7 +41,7 @@ static int print_result(const struct run_options *o, const struct config *c,
     if (steady != NULL && steady_document(steady, r->verdict == METRICS_OVERLOADED, d, &e) != 0) {
         status = EXIT_CHECK_FAILED;
     }
-    document_print(d, &o->output, stdout);
+    document_print(d, &o->output, out);
     document_free(d);
     err_print(&e, stderr);
     err_fini(&e);
@@ -61,10 +63,20 @@ static struct timeline *open_timeline(const struct run_options *o, const struct 
     return timeline;
 }
 
+/* Tells a run that failed in its middle: why, and what there was. */
+static int tell_failure(const struct sim_result *r)
+{
+    (void)fprintf(stderr, "xpusim: error: %s\n", r->message);
+    if (r->scene[0] != '\0') {
+        (void)fprintf(stderr, "What there was then:\n%s", r->scene);
+    }
+    return r->refused ? EXIT_BAD_INPUT : EXIT_CHECK_FAILED;
+}
+
 /* Everything is loaded: simulates and prints. */
 static int simulate(const struct run_options *o, const struct config *c,
                     const struct config_policy *p, const struct replay *replay,
-                    const struct trace *t, struct err *e)
+                    const struct trace *t, FILE *out, struct trouble_end *end, struct err *e)
 {
     struct runner_options opt = {
         .sketch = o->sketch, .requests_csv = o->requests, .policy_context = replay};
@@ -87,24 +99,16 @@ static int simulate(const struct run_options *o, const struct config *c,
     }
     struct steady *steady = o->steady ? steady_new() : NULL;
     opt.series = steady != NULL ? steady_observer(steady) : NULL;
-    char message[200];
-    (void)snprintf(message, sizeof message,
-                   "policy %s: the run was given up after %g s of CPU time (--time-limit)",
-                   p->ops->name, o->work.time_limit_s);
-    worker_limit_self(o->work.time_limit_s, message);
     struct runner_result r;
     char *requests_about = about_comment(&(struct about){"requests", c, p, t, o->config.seed});
     opt.requests_about = requests_about;
     int rc = runner_run(c, p, t, o->config.seed, &opt, &r, e);
     free(requests_about);
     int status = EXIT_OK;
-    rc = timeline_close(timeline, r.sim.status == 0, e) != 0 ? -EINVAL : rc;
-    if (r.sim.status != 0) {
-        (void)fprintf(stderr, "xpusim: error: %s\n", r.sim.message);
-        status = r.sim.refused ? EXIT_BAD_INPUT : EXIT_CHECK_FAILED;
-    } else {
-        status = print_result(o, c, p, t, &r, steady);
-    }
+    *end = (struct trouble_end){.status = r.sim.refused ? 0 : r.sim.status, .events = r.sim.events};
+    /* timeline and decisions of a run that failed are what its failure is found by */
+    rc = timeline_close(timeline, !r.sim.refused, e) != 0 ? -EINVAL : rc;
+    status = r.sim.status != 0 ? tell_failure(&r.sim) : print_result(o, c, p, t, &r, steady, out);
     if (replay != NULL && r.sim.status == 0 && r.sim.policy_counters[0] > 0) {
         (void)fprintf(stderr, "xpusim: error: %llu decisions of %s did not happen again\n",
                       (unsigned long long)r.sim.policy_counters[0], o->replay);
@@ -113,7 +117,6 @@ static int simulate(const struct run_options *o, const struct config *c,
     if (rc != 0 && e->n > 0) {
         status = EXIT_BAD_INPUT;
     }
-    /* the decisions of a run that failed are what its failure is found by */
     if (output_close(decisions, !r.sim.refused, e) != 0) {
         status = EXIT_BAD_INPUT;
     }
@@ -127,41 +130,82 @@ struct sandbox {
     const struct config *config;
     const struct config_policy *policy;
     const struct trace *trace;
+    int results_fd; /* where results go: standard output, which a policy is kept from */
 };
+
+/* What comes back of it. */
+struct simulated {
+    int status;
+    struct trouble_end end;
+};
+
+/* A file that is called /dev/stdout is standard output: there it has to be. */
+static bool writes_through(const char *path)
+{
+    return path != NULL && (strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0);
+}
 
 /* In a process of its own: all of the run, with what it prints. */
 static void simulate_in_worker(void *ctx, uint32_t index, struct job_result *r)
 {
     const struct sandbox *s = ctx;
     struct err e = ERR_INIT;
-    int *status = xmalloc(sizeof *status);
+    struct simulated *did = xcalloc(1, sizeof *did);
     (void)index;
-    *status = simulate(s->o, s->config, s->policy, NULL, s->trace, &e);
+    FILE *out = fdopen(s->results_fd, "w");
+    if (out == NULL) {
+        out_of_memory(0);
+    }
+    if (writes_through(s->o->requests) || writes_through(s->o->decisions) ||
+        writes_through(s->o->timeline)) {
+        (void)dup2(s->results_fd, STDOUT_FILENO);
+    }
+    did->status = simulate(s->o, s->config, s->policy, NULL, s->trace, out, &did->end, &e);
     err_print(&e, stderr);
     err_fini(&e);
-    *status = fflush(stdout) != 0 && *status == EXIT_OK ? EXIT_CHECK_FAILED : *status;
-    r->data = status;
-    r->size = sizeof *status;
+    if (fflush(out) != 0 && did->status == EXIT_OK) {
+        perror("xpusim: error: cannot write results");
+        did->status = EXIT_CHECK_FAILED;
+    }
+    r->data = did;
+    r->size = sizeof *did;
 }
 
-/* A plug-in may crash, exit or never return: that is told, and ends nothing else. */
-static int simulate_plugin(const struct sandbox *s)
+/* A plug-in may crash, exit, print, wait or never return: that is told, and ends nothing else. */
+static int simulate_plugin(struct sandbox *s, struct trouble_end *end)
 {
     struct job_result r;
     struct jobs j = {.n = 1,
                      .parallel = 1,
                      .cpu_limit_s = s->o->work.time_limit_s,
-                     .ctx = (void *)(uintptr_t)s,
+                     .ctx = s,
                      .run = simulate_in_worker};
+    (void)fflush(stdout);
+    s->results_fd = dup(STDOUT_FILENO);
     jobs_run(&j, &r);
+    (void)close(s->results_fd);
     if (r.status != 0 || r.data == NULL) {
-        (void)fprintf(stderr, "xpusim: error: policy %s: %s before the run ended\n", s->o->policy,
+        (void)fprintf(stderr, "xpusim: error: policy %s: the run did not end: %s\n", s->o->policy,
                       r.status != 0 ? r.message : "its process ended");
+        end->exit_status = r.exit_status == 0 ? -1 : r.exit_status;
         return EXIT_CHECK_FAILED;
     }
-    int status = *(int *)r.data;
+    struct simulated did;
+    memcpy(&did, r.data, sizeof did);
     free(r.data);
-    return status;
+    *end = did.end;
+    return did.status;
+}
+
+static int simulate_here(const struct sandbox *s, const struct replay *replay,
+                         struct trouble_end *end, struct err *e)
+{
+    char message[200];
+    (void)snprintf(message, sizeof message,
+                   "policy %s: the run was given up after %g s of CPU time (--time-limit)",
+                   s->policy->ops->name, s->o->work.time_limit_s);
+    worker_limit_self(s->o->work.time_limit_s, message);
+    return simulate(s->o, s->config, s->policy, replay, s->trace, stdout, end, e);
 }
 
 static int load_and_simulate(const struct run_options *o, struct err *e)
@@ -180,10 +224,15 @@ static int load_and_simulate(const struct run_options *o, struct err *e)
     (void)config_trace(&o->config, o->config.seed, (struct config_arrivals){1.0, 1.0, false}, &t,
                        e);
     if (e->n == 0) {
-        struct sandbox s = {o, &c, &p, &t};
-        status = o->policy != NULL && plugin_path_length(o->policy) > 0
-                     ? simulate_plugin(&s)
-                     : simulate(o, &c, &p, replay, &t, e);
+        struct sandbox s = {o, &c, &p, &t, -1};
+        struct trouble_end end = {0};
+        bool outside = o->policy != NULL && plugin_path_length(o->policy) > 0;
+        status = outside ? simulate_plugin(&s, &end) : simulate_here(&s, replay, &end, e);
+        if (replay == NULL && o->trouble[0] != '\0' && trouble_is(&end)) {
+            trouble_leave(
+                &(struct trouble){&c, &p, &o->config, &t, o->work.time_limit_s, o->trouble}, &end,
+                stderr);
+        }
     }
     trace_fini(&t);
     replay_free(replay);
@@ -223,6 +272,9 @@ static const struct option_row rows[] = {
                   "launches)"),
     OPTION_TEXT(OPTIONS, replay, "replay", "FILE", NULL,
                 "instead of a policy, the decisions of such a file"),
+    OPTION_TEXT(OPTIONS, trouble, "trouble", "DIR", "xpusim-trouble",
+                "where a run that its policy spoils leaves the smallest trace that shows it, with "
+                "decisions and timeline; '' for nowhere"),
     OPTION_FLAG(OPTIONS, steady, "steady",
                 "means of the steady state from this one run, with intervals (batch means); "
                 "refused when it has none"),

@@ -15,7 +15,8 @@ static void init(void *target)
         .name = "time-limit", .value = "S", .preset = "600", .min = 1.0, .max = 1e7,               \
         .kind = OPTION_KIND_NUMBER, .aside = true,                                                 \
         .offset = OPTION_AT(JOBS, time_limit_s, double),                                           \
-        .help = "CPU seconds after which a run is given up"                                        \
+        .help = "CPU seconds after which a run is given up; one that waits (a sleep, a lock) "     \
+                "may so for as long, but at most 60"                                               \
     }
 
 static const struct option_row rows[] = {

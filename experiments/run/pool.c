@@ -1,6 +1,7 @@
 #include "experiments/run/pool.h"
 
 #include <errno.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,6 +17,7 @@
 #include "sim/base/err.h"
 
 #define TICK_MS 50
+#define GRACE_S 0.5
 #define MAX_MESSAGE_BYTES (64u << 20) /* more is not a message */
 
 enum message_kind { MESSAGE_ASK = 1, MESSAGE_DONE };
@@ -40,7 +42,10 @@ struct place {
     bool busy;
     uint32_t n_jobs; /* it was given */
     uint64_t job;
-    double since_s; /* monotonic clock, when the job was given */
+    double since_s;  /* monotonic clock, when the job was given */
+    double looked_s; /* when its process was last looked at */
+    double waited_s; /* of the job, as far as was seen */
+    double told_s;   /* when it was told to end */
     bool timed_out;
 };
 
@@ -94,7 +99,7 @@ bool pool_wanted(struct pool_worker *w, const char *key)
 static _Noreturn void work(const struct pool *p, int fd)
 {
     (void)signal(SIGINT, SIG_IGN); /* Ctrl-C is the parent's */
-    (void)signal(SIGTERM, SIG_DFL);
+    worker_isolate();
     if (p->memory_limit_bytes > 0) {
         struct rlimit memory = {(rlim_t)p->memory_limit_bytes, (rlim_t)p->memory_limit_bytes};
         (void)setrlimit(RLIMIT_AS, &memory);
@@ -165,6 +170,11 @@ static void retire(struct place *w)
     (void)reap(w);
 }
 
+static double wait_limit_s(const struct pool *p)
+{
+    return p->cpu_limit_s < POOL_WAIT_LIMIT_S ? p->cpu_limit_s : POOL_WAIT_LIMIT_S;
+}
+
 /* The worker hung up: between jobs it was its time, within one it died. -ENOMEM when it ran out of
  * memory that nobody limited: no property of the job, which is not reported. */
 static int lost(const struct pool *p, struct place *w)
@@ -177,9 +187,12 @@ static int lost(const struct pool *p, struct place *w)
     struct job_result r;
     memset(&r, 0, sizeof r);
     worker_describe_death(wait_status, p->cpu_limit_s, &r);
-    if (w->timed_out) {
+    if (w->timed_out && w->waited_s > wait_limit_s(p)) {
         (void)snprintf(r.message, sizeof r.message,
-                       "did not return within %g s, most of which it waited",
+                       "waited for %g s (a sleep, or a lock) instead of computing",
+                       wait_limit_s(p));
+    } else if (w->timed_out) {
+        (void)snprintf(r.message, sizeof r.message, "did not return within %g s",
                        POOL_CLOCK_FACTOR * p->cpu_limit_s);
     } else if (r.status == -ENOMEM && p->memory_limit_bytes > 0) {
         (void)snprintf(r.message, sizeof r.message, "exceeded the limit of %llu MB of memory",
@@ -200,7 +213,8 @@ static bool feed(const struct pool *p, struct place *w)
     w->busy = true;
     w->n_jobs++;
     w->timed_out = false;
-    w->since_s = progress_clock_s();
+    w->since_s = w->looked_s = progress_clock_s();
+    w->waited_s = 0.0;
     (void)send_all(w->fd, &w->job, sizeof w->job); /* a dead one shows when it is read */
     return true;
 }
@@ -254,14 +268,35 @@ static int hand_out(const struct pool *p, struct place *places)
     return busy;
 }
 
+/* Waiting is what a look in every tick finds: a stretch in which this process did not look, because
+ * it had no processor or work of its own, is not held against the worker. */
+static void look(struct place *w, double now_s)
+{
+    double since_s = now_s - w->looked_s;
+    w->looked_s = now_s;
+    if (worker_waits(w->pid)) {
+        w->waited_s += fmin(since_s, 2e-3 * TICK_MS);
+    }
+}
+
 static void end_late(const struct pool *p, struct place *places)
 {
-    double limit_s = POOL_CLOCK_FACTOR * p->cpu_limit_s;
-    double now_s = limit_s > 0.0 ? progress_clock_s() : 0.0;
-    for (uint32_t i = 0; i < p->parallel && limit_s > 0.0; i++) {
-        if (places[i].busy && !places[i].timed_out && now_s - places[i].since_s > limit_s) {
-            places[i].timed_out = true;
-            (void)kill(places[i].pid, SIGKILL);
+    double now_s = p->cpu_limit_s > 0.0 ? progress_clock_s() : 0.0;
+    for (uint32_t i = 0; i < p->parallel && p->cpu_limit_s > 0.0; i++) {
+        struct place *w = &places[i];
+        if (!w->busy || now_s - w->since_s < GRACE_S) {
+            continue; /* most jobs are done before anybody looks */
+        }
+        if (w->timed_out) {
+            (void)(now_s - w->told_s > GRACE_S && kill(w->pid, SIGKILL));
+            continue;
+        }
+        look(w, now_s);
+        if (w->waited_s > wait_limit_s(p) ||
+            now_s - w->since_s > POOL_CLOCK_FACTOR * p->cpu_limit_s) {
+            w->timed_out = true;
+            w->told_s = now_s;
+            (void)kill(w->pid, SIGTERM);
         }
     }
 }

@@ -18,8 +18,9 @@ struct pool_worker; /* opaque: the worker's end of the line */
 struct pool {
     uint32_t parallel;        /* workers, >= 1 */
     uint32_t jobs_per_worker; /* then a fresh one; 1: a process of its own for every job */
-    double cpu_limit_s;       /* of each job, rounded up to whole seconds; 0: none. A job that waits
-                                 instead is ended after POOL_CLOCK_FACTOR times that by the clock */
+    /* Of each job, rounded up to whole seconds; 0: none. Of waiting (a sleep, a lock) a job has as
+     * much, but POOL_WAIT_LIMIT_S at most, and POOL_CLOCK_FACTOR times as much by the clock. */
+    double cpu_limit_s;
     uint64_t memory_limit_bytes; /* address space of a worker; 0: none */
     void *ctx;                   /* borrowed, for the four below */
     /* In the parent: number of the next job; false when there is none now. */
@@ -35,6 +36,7 @@ struct pool {
     bool (*go_on)(void *ctx);
 };
 
+#define POOL_WAIT_LIMIT_S 60.0
 #define POOL_CLOCK_FACTOR 10.0
 
 /* Until there is no next job and all are done: 0; -EINTR when go_on stopped it (workers are killed,

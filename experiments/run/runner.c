@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "experiments/run/worker.h"
 #include "sim/base/units.h"
 #include "sim/engine/sim.h"
 
@@ -60,6 +61,7 @@ int runner_run(const struct config *c, const struct config_policy *p, const stru
         setup.observers[setup.n_observers++] = opt->series;
     }
     setup.decision_log = opt->decision_log;
+    uint64_t printed_bytes = worker_stdout_bytes();
     int rc = opt->execute == NULL ? sim_run(&setup, &out->sim)
                                   : opt->execute(opt->execute_self, &setup, &out->sim);
     if (rc == 0) {
@@ -70,6 +72,7 @@ int runner_run(const struct config *c, const struct config_policy *p, const stru
             rc = metrics_requests_write(m, opt->requests_csv, opt->requests_about, e);
         }
     }
+    out->printed_bytes = worker_stdout_bytes() - printed_bytes;
     tell_refusals(&out->sim);
     metrics_free(m);
     return rc;

@@ -28,6 +28,7 @@ struct runner_result {
     struct metric_list metrics; /* owned; filled when sim.status is 0 */
     enum metrics_verdict verdict;
     bool sketch;
+    uint64_t printed_bytes; /* to standard output, by a policy in a worker process */
 };
 
 /* Runs and collects. 0; the run's own failure (result->sim.status and message say why); or -EINVAL

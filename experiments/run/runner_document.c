@@ -104,6 +104,12 @@ static void put_warnings(const struct config *c, const struct runner_result *r, 
                  runner_refusal_text(&s->refusals[i], refused));
         }
     }
+    if (r->printed_bytes > 0) {
+        warn(list,
+             "the policy printed %" PRIu64 " bytes to standard output, which is for results: they "
+             "went to standard error",
+             r->printed_bytes);
+    }
     if (r->sketch) {
         warn(list, "quantiles are from a sketch: within 0.5 %%");
     }

@@ -1,6 +1,8 @@
+#define _GNU_SOURCE /* fopencookie */
 #include "experiments/run/worker.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -36,6 +38,87 @@ void worker_become(pid_t parent)
     if (getppid() != parent) { /* it died before that */
         _exit(EXIT_FAILURE);
     }
+}
+
+/* ---- what is not its own: standard output ---- */
+
+static uint64_t stdout_bytes;
+
+static ssize_t pass_on(void *cookie, const char *text, size_t n)
+{
+    (void)cookie;
+    stdout_bytes += n;
+    return write(STDERR_FILENO, text, n);
+}
+
+#ifndef __SANITIZE_ADDRESS__ /* which tells crashes itself */
+static void crashed(int sig)
+{
+    output_abandon_all();
+    (void)raise(sig); /* SA_RESETHAND: the default action now, once this one has returned */
+}
+#endif
+
+static void clean_up_when_it_dies(void)
+{
+    (void)atexit(output_abandon_all); /* it ends by _exit itself: an exit is a policy's */
+#ifndef __SANITIZE_ADDRESS__
+    static const int deadly[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTERM, SIGXCPU};
+    static char stack[16384]; /* a stack that overflowed is of no use */
+    stack_t other = {.ss_sp = stack, .ss_size = sizeof stack};
+    (void)sigaltstack(&other, NULL);
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = crashed;
+    action.sa_flags = (int)SA_RESETHAND | SA_ONSTACK;
+    for (size_t i = 0; i < sizeof deadly / sizeof deadly[0]; i++) {
+        (void)sigaction(deadly[i], &action, NULL);
+    }
+#endif
+}
+
+void worker_isolate(void)
+{
+    clean_up_when_it_dies();
+    cookie_io_functions_t only_write = {.write = pass_on};
+    FILE *f = fopencookie(NULL, "w", only_write);
+    (void)dup2(STDERR_FILENO, STDOUT_FILENO);
+    if (f == NULL) {
+        out_of_memory(0);
+    }
+    (void)setvbuf(f, NULL, _IOLBF, BUFSIZ); /* what it says before it crashes is said */
+    stdout = f;
+}
+
+uint64_t worker_stdout_bytes(void)
+{
+    (void)fflush(stdout);
+    return stdout_bytes;
+}
+
+/* The first characters of a file of /proc; "" when there is none. */
+static const char *glance(const char *path, char *text, size_t size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, size - 1);
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    text[n > 0 ? n : 0] = '\0';
+    return text;
+}
+
+bool worker_waits(pid_t pid)
+{
+    char path[64];
+    char text[512];
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    const char *state = strrchr(glance(path, text, sizeof text), ')'); /* "PID (name) S ..." */
+    if (state == NULL || strncmp(state, ") S", 3) != 0) {
+        return false;
+    }
+    (void)snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pid, (int)pid);
+    return access(path, R_OK) == 0 && glance(path, text, sizeof text)[0] == '\0';
 }
 
 void worker_describe_death(int wait_status, double cpu_limit_s, struct job_result *r)

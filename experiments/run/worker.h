@@ -2,6 +2,7 @@
 #ifndef EXPERIMENTS_RUN_WORKER_H
 #define EXPERIMENTS_RUN_WORKER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -25,6 +26,14 @@ void worker_limit_self(double cpu_limit_s, const char *message);
 void worker_limit_cpu(double limit_s);
 /* First in a forked worker: it leaves no core, and is killed when its parent ends. */
 void worker_become(pid_t parent);
+/* Then, where what a policy does to its process must do no harm. What is written to standard
+ * output, a plug-in's printf, goes to standard error and is counted: results are the parent's
+ * business. A file that is being written when the process crashes or exits is removed. */
+void worker_isolate(void);
+uint64_t worker_stdout_bytes(void);
+/* Does a process wait, for a lock, say, or asleep, rather than compute? One that has children of
+ * its own may wait for them. False when nobody can say. */
+bool worker_waits(pid_t pid);
 /* Why a worker died, from its wait status, into r->status (-EIO; -ENOMEM when its memory ran out)
  * and r->message. */
 void worker_describe_death(int wait_status, double cpu_limit_s, struct job_result *r);

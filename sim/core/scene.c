@@ -122,8 +122,8 @@ static void put_counts(const struct sim_result *r, FILE *out)
 {
     for (uint32_t i = 0; i < r->n_refusals; i++) {
         const struct sim_refusal *x = &r->refusals[i];
-        fprintf(out, "  refused: %s %" PRIu64 " times in %s, first at %.6g s: %s\n", x->action,
-                x->n, x->hook, units_s_from_ns(x->first_ns), x->why);
+        fprintf(out, "  refused: %s %" PRIu64 " time%s in %s, first at %.6g s: %s\n", x->action,
+                x->n, x->n == 1 ? "" : "s", x->hook, units_s_from_ns(x->first_ns), x->why);
     }
     bool any = false;
     for (int i = 0; i < COUNTER_COUNT; i++) {

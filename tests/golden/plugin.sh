@@ -96,21 +96,44 @@ plugin nosymbol 's/xpusim_policy/another_name/'
 refuse "no function xpusim_policy" $run "$dir/nosymbol.so"
 plugin nothing 's/return &ops;/return NULL;/'
 refuse "returned no policy" $run "$dir/nothing.so"
-# what a plug-in does to itself is told, by name, and costs its own run only
-breaks() { # name, what the message must say, what schedule does after 5 s, why
-    sed "s/    if (p->current == NULL) {/    if (s->now_ns > 5000000000) { $3 }\n&/; s/\"my-policy\"/\"$1\"/; 1i #include <stdlib.h>" \
+# What a plug-in does to itself is told, by name, and costs its own run only; what a failed run leaves
+# behind is the smallest trace, and the command that it prints shows the same again.
+breaks() { # name, what the message must say, what schedule does after 5 s, then what is left
+    sed "s/    if (p->current == NULL) {/    if (s->now_ns > 5000000000) { $3 }\n&/; s/\"my-policy\"/\"$1\"/; 1i #include <stdlib.h>\n#include <stdio.h>\n#include <unistd.h>" \
         "$dir/my/my-policy.c" >"$dir/$1.c"
     must "${CC:-gcc}" -std=c17 -D_POSIX_C_SOURCE=200809L -fPIC -shared -I"$include" -w -o "$dir/$1.so" "$dir/$1.c"
-    $run "$dir/$1.so" --time-limit 2 >"$dir/out" 2>"$dir/err"
+    $run "$dir/$1.so" --time-limit 2 --trouble "$dir/trouble-$1" --requests "$dir/$1.csv" --timeline "$dir/$1.json" \
+        >"$dir/out" 2>"$dir/err"
     [ $? -eq 1 ] || fail "$1: exit status"
     [ -s "$dir/out" ] && fail "$1: it printed results"
     grep -q "$1.*$2" "$dir/err" || { fail "$1: not told:"; cat "$dir/err"; }
+    [ -z "$(find "$dir" -name "$1.csv.*" -o -name "$1.json.*")" ] || fail "$1: half a file is left"
+    left=$(cd "$dir/trouble-$1" 2>/dev/null && echo *)
+    [ "$left" = "$4" ] || fail "$1: left behind: $left"
+    [ -z "$4" ] && return
+    [ "$(grep -c '^[0-9]' "$dir/trouble-$1/trace.csv")" = 1 ] || fail "$1: one request is enough"
+    again=$(sed -n 's/^  xpusim //p' "$dir/err")
+    sh -c "$x $again --trouble ''" >"$dir/out" 2>"$dir/err" && fail "$1: not shown again by: $again"
+    grep -q "$1.*$2" "$dir/err" || { fail "$1: shown again, but not told:"; cat "$dir/err"; }
 }
-breaks crashes "killed by signal" "abort();"
-breaks exits "ended with status 0" "exit(0);"
-breaks loops "2 s of CPU time" "for (;;) {}"
+breaks crashes "killed by signal" "abort();" "decisions trace.csv"
+breaks writes-to-nowhere "killed by signal" "*(volatile int *)0 = 1;" "decisions trace.csv"
+breaks exits "ended with status 0" "exit(0);" "decisions trace.csv"
+breaks loops "2 s of CPU time" "for (;;) {}" ""
+breaks waits "waited for 2 s" "for (;;) { sleep(1); }" ""
 breaks refused "timer 1 time, first at" \
-    "static int once; if (once++ == 0) { (void)sched_set_timer(s, 0); } return;"
+    "static int once; if (once++ == 0) { (void)sched_set_timer(s, 0); } return;" "decisions timeline.json trace.csv"
+test -s "$dir/refused.json" || fail "a run that stalled has no timeline"
+# what it prints is no result: the JSON stays whole, and says so
+sed 's/    if (p->current == NULL) {/    if (s->epoch < 3) { puts("called"); }\n&/; s/"my-policy"/"prints"/; 1i #include <stdio.h>' \
+    "$dir/my/my-policy.c" >"$dir/prints.c"
+must "${CC:-gcc}" -std=c17 -D_POSIX_C_SOURCE=200809L -fPIC -shared -I"$include" -w -o "$dir/prints.so" "$dir/prints.c"
+$run "$dir/prints.so" --json >"$dir/out" 2>"$dir/err" || fail "prints: exit status"
+[ "$(head -c 1 "$dir/out")" = "{" ] && grep -q "the policy printed" "$dir/out" || fail "prints: not told, or in the results"
+n=$(grep -c '^called$' "$dir/err")
+grep -q "printed $((n * 7)) bytes" "$dir/out" && [ "$n" -ge 2 ] || fail "prints: $n lines of 7 bytes are on standard error"
+$x compare --policy "$dir/prints.so" --policy fcfs --replications 1 --workload "$load" --json 2>/dev/null >"$dir/out"
+[ "$(head -c 1 "$dir/out")" = "{" ] || fail "prints: in the results of compare"
 # a plug-in that is overwritten while it runs does not notice
 cp "$my" "$dir/overwritten.so"
 ($run "$dir/overwritten.so" --set sim.collapse=false >"$dir/whole" 2>&1; echo $? >"$dir/status") &

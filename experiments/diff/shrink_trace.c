@@ -1,0 +1,142 @@
+#include "experiments/diff/shrink_trace.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/diff/shrink.h"
+#include "sim/base/arena.h"
+#include "traces/traces.h"
+
+/* The trace as it is being shrunk: rows in their order, `next` still by the whole trace's rows. */
+struct work {
+    const struct shrink_trace *s;
+    struct trace now;     /* owned */
+    uint32_t *session_of; /* owned; row -> number of its session from 0 */
+    uint32_t tests;
+};
+
+static bool shows(struct work *w, const struct trace *t)
+{
+    w->tests++;
+    return w->s->shows(w->s->ctx, t);
+}
+
+/* Numbers sessions by their first row. */
+static size_t number_sessions(struct work *w)
+{
+    const struct trace *t = &w->now;
+    free(w->session_of);
+    w->session_of = xmalloc((t->n + 1) * sizeof *w->session_of);
+    for (size_t i = 0; i < t->n_first; i++) {
+        for (uint32_t r = (uint32_t)i; r != TRACE_NO_ROW; r = t->rows[r].next) {
+            w->session_of[r] = (uint32_t)i;
+        }
+    }
+    return t->n_first;
+}
+
+/* Takes the subset over when it still shows it. */
+static bool take(struct work *w, const bool *keep_row)
+{
+    struct trace t = {0};
+    if (trace_subset(&w->now, keep_row, &t) != 0 || !shows(w, &t)) {
+        trace_fini(&t);
+        return false;
+    }
+    trace_fini(&w->now);
+    w->now = t;
+    return true;
+}
+
+static bool sessions_show(void *ctx, const bool *keep, size_t n)
+{
+    (void)n;
+    struct work *w = ctx;
+    bool *rows = xmalloc((w->now.n + 1) * sizeof *rows);
+    for (size_t i = 0; i < w->now.n; i++) {
+        rows[i] = keep[w->session_of[i]];
+    }
+    struct trace t = {0};
+    bool it_does = trace_subset(&w->now, rows, &t) == 0 && shows(w, &t);
+    trace_fini(&t);
+    free(rows);
+    return it_does;
+}
+
+static void drop_sessions(struct work *w)
+{
+    size_t n = number_sessions(w);
+    bool *keep = xmalloc((n + 1) * sizeof *keep);
+    memset(keep, true, n);
+    struct shrink s = {w, sessions_show, w->s->max_tests};
+    (void)shrink_run(&s, keep, n);
+    bool *rows = xmalloc((w->now.n + 1) * sizeof *rows);
+    for (size_t i = 0; i < w->now.n; i++) {
+        rows[i] = keep[w->session_of[i]];
+    }
+    struct trace t = {0};
+    if (trace_subset(&w->now, rows, &t) == 0) { /* shrink_run has tested it */
+        trace_fini(&w->now);
+        w->now = t;
+    }
+    free(rows);
+    free(keep);
+}
+
+/* Leaves out one last turn after another. */
+static void drop_turns(struct work *w)
+{
+    bool dropped = true;
+    while (dropped && w->tests < w->s->max_tests) {
+        dropped = false;
+        for (size_t i = w->now.n_first; i < w->now.n && !dropped; i++) {
+            if (w->now.rows[i].next == TRACE_NO_ROW) {
+                bool *rows = xmalloc((w->now.n + 1) * sizeof *rows);
+                memset(rows, true, w->now.n);
+                rows[i] = false;
+                dropped = take(w, rows);
+                free(rows);
+            }
+        }
+    }
+}
+
+/* Halves a length of one row; false when that hides it. */
+static bool halve(struct work *w, size_t row, bool output)
+{
+    struct trace_row *r = &w->now.rows[row];
+    struct trace_row old = *r;
+    uint32_t *length = output ? &r->output_tokens : &r->input_tokens;
+    if (*length < 2 || w->tests >= w->s->max_tests) {
+        return false;
+    }
+    *length /= 2;
+    r->prefix_tokens = r->prefix_tokens < r->input_tokens ? r->prefix_tokens : r->input_tokens;
+    if (!shows(w, &w->now)) {
+        *r = old;
+        return false;
+    }
+    return true;
+}
+
+static void halve_lengths(struct work *w)
+{
+    for (size_t i = 0; i < w->now.n; i++) {
+        while (halve(w, i, true)) {
+        }
+        while (halve(w, i, false)) {
+        }
+    }
+    w->now.hash = trace_hash(&w->now);
+}
+
+uint32_t shrink_trace_run(const struct shrink_trace *s, struct trace *t)
+{
+    struct work w = {.s = s, .now = *t};
+    drop_sessions(&w);
+    drop_turns(&w);
+    halve_lengths(&w);
+    *t = w.now;
+    free(w.session_of);
+    return w.tests;
+}

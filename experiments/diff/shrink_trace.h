@@ -1,0 +1,21 @@
+/* The smallest trace that still shows something: sessions are left out (shrink.h), then last turns,
+ * then lengths are halved, as long as it stays. */
+#ifndef EXPERIMENTS_DIFF_SHRINK_TRACE_H
+#define EXPERIMENTS_DIFF_SHRINK_TRACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/api/trace.h"
+
+struct shrink_trace {
+    void *ctx;
+    /* Does the trace show it? Must hold for the one given. */
+    bool (*shows)(void *ctx, const struct trace *t);
+    uint32_t max_tests; /* gives up minimality then, not correctness */
+};
+
+/* Replaces *t, which the caller owns, by a smaller one. Returns the tests made. */
+uint32_t shrink_trace_run(const struct shrink_trace *s, struct trace *t);
+
+#endif

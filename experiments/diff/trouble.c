@@ -1,0 +1,205 @@
+#include "experiments/diff/trouble.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "experiments/diff/shrink_trace.h"
+#include "experiments/run/about.h"
+#include "experiments/run/jobs.h"
+#include "experiments/run/plugin.h"
+#include "experiments/run/runner.h"
+#include "sim/base/arena.h"
+#include "sim/base/output.h"
+#include "sim/metrics/timeline.h"
+#include "traces/traces.h"
+
+#define MAX_TESTS 300
+#define MAX_TESTS_BLIND 60    /* of runs that do not say how long they are, or start a process */
+#define MAX_EVENTS 20000000.0 /* of all tests together: some seconds */
+#define PATH_BYTES 4096
+
+bool trouble_is(const struct trouble_end *end)
+{
+    int sig = end->exit_status - 128;
+    bool given_up = sig == SIGXCPU || sig == SIGTERM || sig == SIGKILL; /* by a limit */
+    return (end->exit_status != 0 && !given_up) || end->status == -ETIMEDOUT ||
+           end->status == -ELOOP || end->status == -EPROTO || end->status == -EIO;
+}
+
+/* ---- one run in a process of its own ---- */
+
+struct attempt {
+    const struct trouble *trouble;
+    const struct trace *trace;
+    FILE *decisions;      /* or NULL */
+    const char *timeline; /* path, or NULL */
+};
+
+static void run_attempt(void *ctx, uint32_t index, struct job_result *r)
+{
+    const struct attempt *a = ctx;
+    const struct trouble *t = a->trouble;
+    struct err e = ERR_INIT;
+    (void)index;
+    struct runner_options opt = {.decision_log = a->decisions};
+    struct timeline *timeline = NULL;
+    char *about =
+        about_text(&(struct about){"timeline", t->config, t->policy, a->trace, t->options->seed});
+    if (a->timeline != NULL) {
+        struct timeline_options to = {.about = about};
+        timeline = timeline_open(a->timeline, &t->config->soc.machine, &to, &e);
+        opt.observer = timeline == NULL ? NULL : timeline_observer(timeline);
+    }
+    if (a->decisions != NULL) { /* what it decided before it crashes is there */
+        (void)setvbuf(a->decisions, NULL, _IOLBF, BUFSIZ);
+    }
+    struct runner_result result;
+    (void)runner_run(t->config, t->policy, a->trace, t->options->seed, &opt, &result, &e);
+    (void)timeline_close(timeline, true, &e);
+    struct trouble_end *end = xcalloc(1, sizeof *end);
+    *end = (struct trouble_end){.status = result.sim.status, .events = result.sim.events};
+    r->data = end;
+    r->size = sizeof *end;
+    free(about);
+    err_fini(&e);
+}
+
+static struct trouble_end attempt(const struct attempt *a)
+{
+    struct job_result r;
+    struct jobs j = {.n = 1,
+                     .parallel = 1,
+                     .cpu_limit_s = a->trouble->cpu_limit_s,
+                     .ctx = (void *)(uintptr_t)a,
+                     .run = run_attempt};
+    jobs_run(&j, &r);
+    struct trouble_end end = {.exit_status = r.exit_status == 0 ? -1 : r.exit_status};
+    if (r.data != NULL) {
+        memcpy(&end, r.data, sizeof end);
+    }
+    free(r.data);
+    return end;
+}
+
+struct shrinking {
+    const struct trouble *trouble;
+    const struct trouble_end *end;
+};
+
+static bool alike(const struct trouble_end *a, const struct trouble_end *b)
+{
+    return a->status == b->status && a->exit_status == b->exit_status;
+}
+
+static bool fails_alike(void *ctx, const struct trace *t)
+{
+    const struct shrinking *s = ctx;
+    struct attempt a = {.trouble = s->trouble, .trace = t};
+    struct trouble_end end = attempt(&a);
+    return t->n > 0 && alike(&end, s->end);
+}
+
+/* Runs that may be made: a number, not a time, so that the trace is the same on every machine. */
+static uint32_t allowance(const struct trouble *t, const struct trouble_end *end)
+{
+    if (end->events == 0 || strncmp(t->policy->label, "exec:", 5) == 0 ||
+        strncmp(t->policy->label, "python:", 7) == 0) {
+        return MAX_TESTS_BLIND;
+    }
+    double n = MAX_EVENTS / (double)end->events;
+    return n < MAX_TESTS ? (uint32_t)n : MAX_TESTS;
+}
+
+/* ---- what is left ---- */
+
+static void put_word(const char *word, FILE *out)
+{
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=,+-%@";
+    if (word[0] != '\0' && word[strspn(word, plain)] == '\0') {
+        (void)fputs(word, out);
+        return;
+    }
+    (void)fputc('\'', out);
+    for (; *word != '\0'; word++) {
+        (void)fprintf(out, *word == '\'' ? "'\\''" : "%c", *word);
+    }
+    (void)fputc('\'', out);
+}
+
+void trouble_put_command(const struct config_options *o, const char *policy, const char *trace,
+                         FILE *out)
+{
+    const char *const words[][2] = {
+        {"--policy", policy}, {"--soc", o->soc}, {"--llm", o->llm}, {"--trace", trace}};
+    (void)fputs("xpusim run", out);
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        (void)fprintf(out, " %s ", words[i][0]);
+        put_word(words[i][1], out);
+    }
+    (void)fprintf(out, " --seed %" PRIu64, o->seed);
+    for (uint32_t i = 0; i < o->n_sets; i++) {
+        (void)fputs(" --set ", out);
+        put_word(o->sets[i], out);
+    }
+    (void)fputc('\n', out);
+}
+
+static const char *within(const struct trouble *t, const char *name, char path[PATH_BYTES])
+{
+    (void)snprintf(path, PATH_BYTES, "%s/%s", t->dir, name);
+    return path;
+}
+
+/* The trace as it was written, once more: with decisions and timeline. Does it fail alike? */
+static bool show_again(const struct trouble *t, const struct trouble_end *end, struct err *e)
+{
+    char path[PATH_BYTES];
+    char timeline[PATH_BYTES];
+    struct trace again = {0};
+    if (trace_read(within(t, "trace.csv", path), &again, e) != 0) {
+        return false;
+    }
+    struct output *decisions = output_open(within(t, "decisions", path), e);
+    struct attempt a = {.trouble = t,
+                        .trace = &again,
+                        .decisions = decisions == NULL ? NULL : output_stream(decisions),
+                        .timeline = within(t, "timeline.json", timeline)};
+    struct trouble_end last = attempt(&a);
+    (void)output_close(decisions, true, e);
+    trace_fini(&again);
+    return alike(&last, end);
+}
+
+void trouble_leave(const struct trouble *t, const struct trouble_end *end, FILE *out)
+{
+    struct err e = ERR_INIT;
+    char path[PATH_BYTES];
+    bool *all = xmalloc(t->trace->n + 1);
+    memset(all, true, t->trace->n + 1);
+    struct trace small = {0};
+    struct shrinking ctx = {t, end};
+    struct shrink_trace s = {&ctx, fails_alike, allowance(t, end)};
+    bool whole = trace_subset(t->trace, all, &small) == 0;
+    free(all);
+    if (whole && fails_alike(&ctx, &small)) {
+        (void)shrink_trace_run(&s, &small);
+    }
+    if (mkdir(t->dir, 0777) != 0 && errno != EEXIST) {
+        (void)err_add(&e, "%s: cannot make this folder for the trace of what went wrong: %s",
+                      t->dir, strerror(errno));
+    } else if (whole && trace_write(within(t, "trace.csv", path), &small, &e) == 0) {
+        bool shows = show_again(t, end, &e);
+        (void)fprintf(out, "%s: %zu of %zu requests, in %s/: trace.csv, decisions%s\n  ",
+                      shows ? "Enough to show it" : "Not shown again by its trace", small.n,
+                      t->trace->n, t->dir, end->exit_status == 0 ? ", timeline.json" : "");
+        trouble_put_command(t->options, t->policy->label, path, out);
+    }
+    err_print(&e, out);
+    err_fini(&e);
+    trace_fini(&small);
+}
