@@ -147,6 +147,9 @@ int trace_import(const struct trace_import_options *o, const char *path, struct 
         }
     }
     free(head);
+    if (e->n == before && im.n == 0 && im.lost.failed > 0) {
+        (void)err_add(e, "%s: no requests: all %zu failed at their source", path, im.lost.failed);
+    }
     int rc = e->n == before ? import_sessions(&im, path, out, e) : -EINVAL;
     free(im.rows);
     free(im.blocks);

@@ -10,6 +10,7 @@
 #include "sim/base/rng.h"
 #include "sim/base/units.h"
 #include "traces/import.h"
+#include "traces/import_text.h"
 
 #define DOCUMENT_BYTES ((size_t)1 << 30)
 #define IMPORT_MAX_NS 4e18 /* of clocks that count from 1970 */
@@ -399,25 +400,39 @@ static bool vllm_is(const struct import_format *f, const cJSON *first, const cha
     return text[0] == '{' && strstr(text, "\"input_lens\"") != NULL;
 }
 
-/* The last number after "key": in the texts of the responses, or NAN. */
-static double usage(const cJSON *responses, const char *key)
+/* A request of genai-perf: its lengths are in the server's usage; where the server was not asked
+ * for it (stream_options), pieces of the answer are counted and the prompt's characters shared. */
+static void genai_perf_row(struct import *im, const cJSON *request, const struct place *p)
 {
-    double found = (double)NAN;
-    const cJSON *r;
-    cJSON_ArrayForEach(r, responses)
-    {
-        const char *text = cJSON_IsString(r) ? r->valuestring : text_of(r, "response");
-        const char *at = strstr(text, key);
-        if (at != NULL) {
-            at += strlen(key);
-            at += strspn(at, "\": ");
-            found = at[0] >= '0' && at[0] <= '9' ? strtod(at, NULL) : found;
-        }
+    const cJSON *responses = get(request, "response_outputs");
+    const cJSON *times = get(request, "response_timestamps");
+    int n_times = cJSON_GetArraySize(times);
+    double input = import_text_usage(responses, "prompt_tokens");
+    double output = import_text_usage(responses, "completion_tokens");
+    if (!isfinite(input)) {
+        input = ceil((double)import_text_sent(text_of(get(request, "request_inputs"), "payload")) /
+                     im->options->chars_per_token);
+        output = (double)import_text_pieces(responses);
+        im->lost.estimated = true;
     }
-    return found;
+    if (input < 1.0 || p->e->n >= ERR_MAX_LINES) {
+        refuse(p, "response_outputs",
+               "no usage.prompt_tokens in the server's responses (stream_options include_usage) "
+               "and no text in request_inputs, so nothing says how long the prompt was");
+        return;
+    }
+    struct import_row r = {.end_ns = TIME_NEVER_NS, .line = (uint32_t)p->number};
+    r.start_ns = ns_of(get(request, "timestamp"), "timestamp", p);
+    if (n_times > 0 && isfinite(item(times, n_times - 1))) {
+        r.end_ns = (int64_t)fmin(item(times, n_times - 1), IMPORT_MAX_NS);
+    }
+    r.input = (uint64_t)fmin(input, IMPORT_MAX_TOKENS);
+    r.output = isfinite(output) ? (uint64_t)fmin(output, IMPORT_MAX_TOKENS)
+                                : (uint64_t)n_times; /* a token a response */
+    import_add(im, &r);
 }
 
-/* genai-perf's profile export: texts and instants; lengths are in the server's usage. */
+/* genai-perf's profile export: texts and instants. */
 static void genai_perf_read(struct import *im, const struct import_format *f, FILE *in,
                             const char *path, struct err *e)
 {
@@ -432,26 +447,10 @@ static void genai_perf_read(struct import *im, const struct import_format *f, FI
         cJSON_ArrayForEach(request, get(experiment, "requests"))
         {
             struct place p = {path, "request ", n++, e};
-            const cJSON *responses = get(request, "response_outputs");
-            const cJSON *times = get(request, "response_timestamps");
-            int n_times = cJSON_GetArraySize(times);
-            double input = usage(responses, "prompt_tokens");
-            double output = usage(responses, "completion_tokens");
-            if (!isfinite(input) || input < 1.0 || e->n >= ERR_MAX_LINES) {
-                refuse(&p, "response_outputs",
-                       "no usage.prompt_tokens in the server's responses (stream_options "
-                       "include_usage), so nothing says how long the prompt was");
+            genai_perf_row(im, request, &p);
+            if (e->n > 0) {
                 break;
             }
-            struct import_row r = {.end_ns = TIME_NEVER_NS, .line = (uint32_t)n};
-            r.start_ns = ns_of(get(request, "timestamp"), "timestamp", &p);
-            if (n_times > 0 && isfinite(item(times, n_times - 1))) {
-                r.end_ns = (int64_t)fmin(item(times, n_times - 1), IMPORT_MAX_NS);
-            }
-            r.input = (uint64_t)fmin(input, IMPORT_MAX_TOKENS);
-            r.output = isfinite(output) ? (uint64_t)fmin(output, IMPORT_MAX_TOKENS)
-                                        : (uint64_t)n_times; /* a token a response */
-            import_add(im, &r);
         }
     }
     cJSON_Delete(o);
@@ -466,15 +465,6 @@ static bool genai_perf_is(const struct import_format *f, const cJSON *first, con
 
 /* ---- conversations as text ---- */
 
-static uint64_t characters(const char *s)
-{
-    uint64_t n = 0;
-    for (; *s != '\0'; s++) {
-        n += ((unsigned char)*s & 0xc0) != 0x80; /* UTF-8: not a byte that goes on */
-    }
-    return n;
-}
-
 /* One conversation: every answer is a turn, whose prompt is all that was said before. */
 static void conversation(struct import *im, const cJSON *messages, int64_t start_ns, uint64_t key,
                          unsigned long long number)
@@ -488,7 +478,7 @@ static void conversation(struct import *im, const cJSON *messages, int64_t start
     {
         const char *who = text_of(m, "from")[0] != '\0' ? text_of(m, "from") : text_of(m, "role");
         const char *what = get(m, "value") != NULL ? text_of(m, "value") : text_of(m, "content");
-        uint64_t tokens = (uint64_t)ceil((double)characters(what) / o->chars_per_token);
+        uint64_t tokens = (uint64_t)ceil((double)import_text_characters(what) / o->chars_per_token);
         tokens = tokens < IMPORT_MAX_TOKENS ? tokens : IMPORT_MAX_TOKENS;
         bool answer = strcmp(who, "gpt") == 0 || strcmp(who, "assistant") == 0;
         if (answer && asked && before > 0 && before < IMPORT_MAX_TOKENS) {
@@ -536,7 +526,7 @@ static void sharegpt_read(struct import *im, const struct import_format *f, FILE
         }
         conversation(im, messages, units_ns_from_s(t_s), import_key(name), n);
     }
-    im->history = im->lost.estimated = true;
+    im->history = im->lost.estimated = im->lost.no_times = true;
     cJSON_Delete(o);
 }
 

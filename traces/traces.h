@@ -106,7 +106,8 @@ struct trace_import_losses {
     const char *format; /* as which it was read */
     size_t failed, gaps_from_arrivals, turns;
     uint64_t prefix_tokens, input_tokens;
-    bool estimated; /* tokens are counted from characters, arrivals are drawn */
+    bool estimated; /* tokens are counted from texts */
+    bool no_times;  /* arrivals are drawn */
 };
 int trace_import(const struct trace_import_options *o, const char *path, struct trace *out,
                  struct trace_import_losses *lost, struct err *e);

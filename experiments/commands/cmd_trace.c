@@ -49,9 +49,9 @@ static void note_losses(const struct trace_import_losses *l)
     if (l->estimated) {
         (void)fprintf(stderr,
                       "xpusim: note: trace: %s holds texts: tokens are characters over "
-                      "--chars-per-token, arrivals and gaps are --rate-per-min and "
-                      "--think-s\n",
-                      l->format);
+                      "--chars-per-token%s\n",
+                      l->format,
+                      l->no_times ? ", arrivals and gaps are --rate-per-min and --think-s" : "");
     }
     if (l->gaps_from_arrivals > 0) {
         (void)fprintf(stderr,

@@ -25,6 +25,22 @@ for f in aiperf bailian genai-perf otel sharegpt vllm import; do
     [ $? = 2 ] && [ ! -e "$dir/never.csv" ] && grep -q "not $other: it begins as $name does" "$dir/note" ||
         fail "$f as $other: $(cat "$dir/note")"
 done
+# What real tools wrote (tests/samples): session, turn, input, output tokens of every request. aiperf was told 40 and 12
+# tokens and two turns: the second prompt is the first, its answer and 40 more, 92. vLLM: 40 and 12. genai-perf: 10 out;
+# its prompts are 57 to 60 characters: 15 tokens at 4, and 9 to 13 words where the server says so. The spans say their own.
+sample() {
+    "$x" trace import "tests/samples/$1" 2>"$dir/note" | tail -n +3 | cut -d, -f2,3,7,8 | tr '\n' ' ' >"$dir/rows"
+    echo "$2 " | tr -d '\n' | cmp -s - "$dir/rows" || fail "$1: $(cat "$dir/rows" "$dir/note")"
+}
+sample aiperf-0.13.0.jsonl "0,0,40,12 2,0,40,12 3,0,40,12 4,0,40,12 0,1,92,12 2,1,92,12 3,1,92,12 4,1,92,12"
+sample vllm-0.32.0.json "0,0,40,12 1,0,40,12 2,0,40,12 3,0,40,12 4,0,40,12 5,0,40,12"
+sample genai-perf-0.0.16.json "0,0,15,10 1,0,15,10 2,0,15,10 3,0,15,10 4,0,15,10 5,0,15,10"
+grep -q "tokens are characters over --chars-per-token$" "$dir/note" || fail "an estimate is not told: $(cat "$dir/note")"
+sample genai-perf-0.0.16-usage.json "0,0,12,10 1,0,13,10 2,0,9,10 3,0,13,10 4,0,11,10 5,0,10,10"
+sample otel-1.45.2.json "0,0,28,23 3,0,48,20 0,1,75,13 0,2,115,20 3,1,112,30 3,2,175,8"
+sed 's/"error":null,//; s/"was_cancelled":false/"was_cancelled":true/' tests/samples/aiperf-0.13.0.jsonl >"$dir/failed"
+"$x" trace import "$dir/failed" 2>"$dir/note" >"$dir/rows"
+[ $? = 2 ] && grep -q "no requests: all 8 failed at their source" "$dir/note" || fail "a benchmark that failed: $(cat "$dir/note")"
 gzip -c "$dir/a.csv" >"$dir/a.csv.gz"
 "$x" run --policy fcfs --trace "$dir/a.csv" --json >"$dir/1.json" && "$x" run --policy fcfs --trace "$dir/a.csv.gz" --json |
     grep -v '"workload"' >"$dir/2.json" && grep -v '"workload"' "$dir/1.json" | cmp -s - "$dir/2.json" || fail "a packed trace runs otherwise"

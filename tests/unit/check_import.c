@@ -170,6 +170,25 @@ START_TEST(prefixes_that_are_lost_are_counted)
 }
 END_TEST
 
+/* genai-perf does not ask for the server's usage unless told to: then pieces of the answer are
+ * counted (two, one empty), and 20 characters of prompt at 4 a token are 5. */
+START_TEST(genai_perf_without_usage_is_counted_by_its_texts)
+{
+    (void)import(
+        "genai-perf",
+        "{\"experiments\":[{\"requests\":[{\"timestamp\":1000000000,\"request_inputs\":{"
+        "\"payload\":\"{\\\"messages\\\":[{\\\"content\\\":\\\"abcd efgh ijkl mnop \\\"}]}\"},"
+        "\"response_timestamps\":[1,2,3,2000000000],\"response_outputs\":["
+        "{\"response\":\"data: {\\\"delta\\\": {\\\"content\\\": \\\"\\\"}}\"},"
+        "{\"response\":\"data: {\\\"delta\\\": {\\\"content\\\": \\\" a\\\"}}\"},"
+        "{\"response\":\"data: {\\\"delta\\\": {\\\"content\\\":\\\" b\\\"}}\"},"
+        "{\"response\":\"data: [DONE]\"}]}]}]}");
+    ck_assert_uint_eq(t.n, 1);
+    expect_row(0, 0, 5, 2, 0);
+    ck_assert(lost.estimated && !lost.no_times);
+}
+END_TEST
+
 struct bad {
     const char *format, *text;
     const char *has[2]; /* in the only error */
@@ -200,7 +219,7 @@ static const struct bad BAD[] = {
     {"vllm", "{\"input_lens\":[1],\"output_lens\":[1]}", {"start_times"}},
     {"genai-perf",
      "{\"experiments\":[{\"requests\":[{\"timestamp\":1}]}]}",
-     {"request 0", "usage"}},
+     {"request 0", "no text in request_inputs"}},
     {"otel", "{\"resourceSpans\":", {":1: malformed JSON"}},
     {"azure", AZURE "1700000000,5,5\n", {":2: column TIMESTAMP", "YYYY-MM-DD"}},
     {"azure", AZURE "2023-02-29 00:00:00,5,5\n", {":2: column TIMESTAMP"}},
@@ -443,6 +462,7 @@ static const struct suite_row suite[] = {
     TEST(burstgpt_failures_are_left_out_and_counted),
     TEST(splitwise_and_vidur_columns_are_known),
     TEST(mooncake_lines_are_read),
+    TEST(genai_perf_without_usage_is_counted_by_its_texts),
     TEST(bailian_chats_are_turns_and_blocks_of_16_tokens_their_prefixes),
     TEST(mooncake_prompts_that_continue_one_another_are_linked_when_asked),
     TEST(burstgpt_sessions_have_gaps_from_the_end_of_the_answer),
