@@ -195,9 +195,8 @@ static int run_fit(const struct claims_options *o, const struct setup *changed, 
     return fit_run(o, &fo, named_path(o->parameters, path), over, n_over, e);
 }
 
-static int run(void *values, struct err *e)
+static int judge(struct claims_options *o, struct err *e)
 {
-    struct claims_options *o = values;
     struct claims c = {.n = 0};
     char paths[sizeof shipped / sizeof shipped[0]][PATH_BYTES];
     int status = EXIT_BAD_INPUT;
@@ -205,6 +204,7 @@ static int run(void *values, struct err *e)
     o->run.parallel = o->work.jobs;
     o->run.cpu_limit_s = o->work.time_limit_s;
     o->run.progress = !o->output.quiet && isatty(STDERR_FILENO) != 0;
+    o->run.store = o->work.store;
     struct setup changed;
     int rc = changes(o, &tree, &changed, e);
     if (rc == 0 && o->fit != NULL) {
@@ -229,6 +229,17 @@ static int run(void *values, struct err *e)
     }
     claims_fini(&c);
     cJSON_Delete(tree);
+    return status;
+}
+
+static int run(void *values, struct err *e)
+{
+    struct claims_options *o = values;
+    if (job_options_open(&o->work, e) != 0) {
+        return EXIT_BAD_INPUT;
+    }
+    int status = judge(o, e);
+    (void)job_options_close(&o->work, o->output.quiet, e);
     return status;
 }
 

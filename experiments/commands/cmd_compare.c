@@ -1,14 +1,15 @@
 /* `xpusim compare`: policies on common random numbers. */
 #include <errno.h>
-#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "experiments/commands/commands.h"
+#include "experiments/compare/choose.h"
 #include "experiments/compare/compare.h"
 #include "experiments/compare/regret.h"
+#include "experiments/compare/stored.h"
 #include "experiments/compare/tune.h"
 #include "experiments/compare/uncertainty.h"
 #include "experiments/run/job_options.h"
@@ -19,7 +20,6 @@
 
 #define MAX_POLICIES 32
 #define MAX_LOADS 16
-#define MAX_METRICS 64
 #define MAX_TUNE_REPLICATIONS 1000
 #define MAX_TUNE 1000 /* configurations of a policy */
 #define CAPACITY_REPLICATIONS 3
@@ -34,6 +34,7 @@ struct compare_options {
     struct option_numbers loads;
     uint32_t replications;
     double relevance_percent;
+    const char *by; /* of stored ones */
     bool sketch, regret, tune_given;
     struct tune_options tune; /* budget 0: none */
     uint32_t uncertainty;     /* machines; 0: none */
@@ -42,43 +43,8 @@ struct compare_options {
 struct compared {
     struct config config;
     struct config_policy *policies; /* owned */
-    struct metric_list names;       /* of all metrics; --metric borrows from them */
     struct compare_plan plan;
 };
-
-/* Names stay, patterns become the metrics that they match, in the order of `run --json`. */
-static void choose_metrics(struct compared *c, struct compare_options *o, struct err *e)
-{
-    runner_metric_names(&c->config, &c->names);
-    struct option_texts asked = o->metrics;
-    o->metrics = (struct option_texts){0};
-    for (uint32_t i = 0; i < asked.n; i++) {
-        uint32_t before = o->metrics.n;
-        bool found = false;
-        for (size_t k = 0; k < c->names.n; k++) {
-            const char *name = c->names.v[k].name;
-            bool twice = false;
-            for (uint32_t m = 0; m < before; m++) {
-                twice = twice || strcmp(o->metrics.v[m], name) == 0;
-            }
-            if (fnmatch(asked.v[i], name, 0) == 0) {
-                found = true;
-                if (!twice) {
-                    options_text_add(&o->metrics, name);
-                }
-            }
-        }
-        if (!found) {
-            (void)err_add(e, "--metric %s: no metric is called so; `xpusim run --json` shows all",
-                          asked.v[i]);
-        }
-    }
-    if (o->metrics.n > MAX_METRICS) {
-        (void)err_add(e, "--metric: %u metrics match; at most %d are taken", o->metrics.n,
-                      MAX_METRICS);
-    }
-    free(asked.v);
-}
 
 /* Loads everything once, so that bad input is one message and not one per run. */
 static int prepare(struct compared *c, struct compare_options *o, struct err *e)
@@ -94,7 +60,7 @@ static int prepare(struct compared *c, struct compare_options *o, struct err *e)
     }
     c->policies = xcalloc(o->policies.n, sizeof *c->policies);
     if (config_load(&c->config, &o->config, e) == 0) {
-        choose_metrics(c, o, e);
+        (void)choose_check(&c->config, &o->metrics, e);
     }
     for (uint32_t i = 0; i < o->policies.n; i++) {
         (void)config_policy_parse(&c->policies[i], o->policies.v[i], e);
@@ -116,6 +82,7 @@ static int prepare(struct compared *c, struct compare_options *o, struct err *e)
         .arrivals = {1.0, 1.0, false},
         .sketch = o->sketch,
         .progress = !o->output.quiet && isatty(STDERR_FILENO) != 0,
+        .store = o->work.store,
     };
     if (e->n == 0 && o->regret) {
         (void)regret_check(&c->plan, e);
@@ -177,29 +144,35 @@ static int add_uncertainty(const struct compare_options *o, const struct compare
 static int run_plan(const struct compare_options *o, const struct compare_plan *plan,
                     struct document *d, struct err *e)
 {
-    const char *const *metrics = o->metrics.n > 0 ? o->metrics.v : metric_usual;
-    uint32_t n_metrics = o->metrics.n;
-    while (o->metrics.n == 0 && metrics[n_metrics] != NULL) {
-        n_metrics++;
-    }
     struct compare_result r;
     compare_run(plan, &r);
     report_failures(plan, &r);
     uint32_t failed = r.n_failures;
+    struct choice chosen;
+    struct compare_plan rest = *plan; /* of runs that are no replications of what was asked for */
+    rest.experiment = 0;
+    if (choose_metrics(&r, &o->metrics, &chosen, e) != 0) {
+        choose_fini(&chosen);
+        compare_result_fini(&r);
+        return EXIT_BAD_INPUT;
+    }
+    const char *const *metrics = (const char *const *)chosen.v;
+    uint32_t n_metrics = chosen.n;
     compare_document(plan, &r, metrics, n_metrics, output_is(&o->output, "json"), d);
     DOCUMENT_VALUES(d, "failed_runs", r.n_failures);
     document_print_so_far(d, &o->output, stdout);
     if (o->regret) {
-        add_regret(plan, &r, d);
+        add_regret(&rest, &r, d);
     }
     if (o->tune.budget > 0) {
-        failed += add_tuning(o, plan, &r, metrics, n_metrics, d);
+        failed += add_tuning(o, &rest, &r, metrics, n_metrics, d);
     }
     if (o->uncertainty > 0 && r.n_failures == 0 &&
-        add_uncertainty(o, plan, &r, metrics, n_metrics, d, e) != 0) {
+        add_uncertainty(o, &rest, &r, metrics, n_metrics, d, e) != 0) {
         failed++;
     }
     document_print_so_far(d, &o->output, stdout);
+    choose_fini(&chosen);
     compare_result_fini(&r);
     return failed > 0 ? EXIT_CHECK_FAILED : EXIT_OK;
 }
@@ -257,10 +230,17 @@ static int run_loads(const struct compare_options *o, const struct compare_plan 
     document_note(d, "capacity of %s: %.4g requests per minute; the workload offers %.4g", baseline,
                   cap.req_per_min, cap.offered_req_per_min);
     struct document *loads = document_array(d, "loads");
+    double *rates = xcalloc(o->loads.n + 1, sizeof *rates);
+    for (uint32_t i = 0; i < o->loads.n; i++) {
+        rates[i] = o->loads.v[i] * cap.req_per_min / cap.offered_req_per_min;
+    }
+    struct compare_plan all = *plan;
+    stored_note(&all, rates, o->loads.n);
     int status = EXIT_OK;
     for (uint32_t i = 0; i < o->loads.n; i++) {
-        struct compare_plan p = *plan;
-        p.arrivals.rate_scale = o->loads.v[i] * cap.req_per_min / cap.offered_req_per_min;
+        struct compare_plan p = all;
+        p.first_point = i * plan->n_policies;
+        p.arrivals.rate_scale = rates[i];
         struct document *of = document_within(loads, NULL);
         DOCUMENT_VALUES(of, "load", o->loads.v[i], "rate_scale", p.arrivals.rate_scale);
         document_note(of, "\n==== load %g of %s: arrival rates times %.4g", o->loads.v[i], baseline,
@@ -269,6 +249,7 @@ static int run_loads(const struct compare_options *o, const struct compare_plan 
         int s = run_plan(o, &p, of, e);
         status = s > status ? s : status;
     }
+    free(rates);
     return status;
 }
 
@@ -277,20 +258,16 @@ static int run_loads(const struct compare_options *o, const struct compare_plan 
 static void describe(const struct compare_options *o, const struct compared *c, struct document *d)
 {
     const struct config *config = &c->config;
-    DOCUMENT_VALUES(d, "version", config_version(), "config_hash",
-                    document_format(d, "%016" PRIx64, config->hash), "workload", config->workload,
-                    "seed", o->config.seed);
-    document_tree(d, "config", config->tree);
-    DOCUMENT_VALUES(d, "baseline", c->policies[c->plan.baseline].label, "replications",
-                    o->replications, "level_frac", STATS_LEVEL_FRAC);
-    struct document *seeds = document_array(d, "seeds");
-    for (uint32_t i = 0; i < o->replications; i++) {
-        DOCUMENT_VALUES(seeds, NULL, compare_seed(o->config.seed, i));
-    }
-    document_note(
-        d, "%s, %s, %s; %" PRIu32 " replications from seed %" PRIu64 "; mean [95 %% interval]",
-        config->soc.machine.name, config->llm.name, config->workload, o->replications,
-        o->config.seed);
+    struct compare_head head = {.version = config_version(),
+                                .config_hash = config->hash,
+                                .config = config->tree,
+                                .soc = config->soc.machine.name,
+                                .llm = config->llm.name,
+                                .workload = config->workload,
+                                .baseline = c->policies[c->plan.baseline].label,
+                                .seed = o->config.seed,
+                                .replications = o->replications};
+    compare_head_document(&head, d);
 }
 
 static int compare(struct compare_options *o, struct err *e)
@@ -305,27 +282,72 @@ static int compare(struct compare_options *o, struct err *e)
         struct document *d = document_new();
         describe(o, c, d);
         document_print_so_far(d, &o->output, stdout);
+        if (o->loads.n == 0) {
+            stored_note(&c->plan, NULL, 0);
+        }
         status = o->loads.n > 0 ? run_loads(o, &c->plan, d, e) : run_plan(o, &c->plan, d, e);
         document_print(d, &o->output, stdout);
         document_free(d);
     }
     config_fini(&c->config);
-    metric_list_fini(&c->names);
     free(c->policies);
     free(c);
     return status;
 }
 
+/* ---- from a store alone ---- */
+
+static int compare_stored(const struct compare_options *o, struct err *e)
+{
+    if (o->loads.n > 0 || o->regret || o->tune.budget > 0 || o->uncertainty > 0 ||
+        o->config.workload != NULL || o->config.trace != NULL || o->config.n_sets > 0) {
+        return err_add(e, "without --policy, compare shows what is in the store; options of runs "
+                          "(--workload, --set, --load, ...) belong to --policy");
+    }
+    struct store *s = store_open(o->work.path, STORE_USE_READ, e);
+    if (s == NULL) {
+        return EXIT_BAD_INPUT;
+    }
+    struct stored_options how = {.metrics = &o->metrics,
+                                 .baseline = o->baseline,
+                                 .by = o->by,
+                                 .relevance_frac = o->relevance_percent / 100.0,
+                                 .every = output_is(&o->output, "json")};
+    struct document *d = document_new();
+    int n = stored_compare(s, &how, document_array(d, ""), e);
+    if (n == 0) {
+        (void)err_add(e,
+                      "%s: holds no experiment (`compare --policy ... --store` and `sweep` keep "
+                      "theirs)",
+                      o->work.path);
+    } else if (n > 0) {
+        document_print(d, &o->output, stdout);
+    }
+    document_free(d);
+    return store_close(s, e) == 0 && n > 0 ? EXIT_OK : EXIT_BAD_INPUT;
+}
+
 static int run(void *values, struct err *e)
 {
     struct compare_options *o = values;
+    if (o->policies.n == 0 && o->work.path != NULL) {
+        return e->n > 0 ? EXIT_BAD_INPUT : compare_stored(o, e);
+    }
     if (o->tune.budget == 0 && o->tune_given) {
         (void)err_add(e, "--tune-metric and --tune-replications belong to --tune N");
     }
     if (o->policies.n == 0) {
         (void)err_add(e, "--policy is missing (`xpusim list policy` shows the names)");
     }
-    return e->n > 0 ? EXIT_BAD_INPUT : compare(o, e);
+    if (o->by != NULL) {
+        (void)err_add(e, "--by belongs to --store without --policy");
+    }
+    if (e->n > 0 || job_options_open(&o->work, e) != 0) {
+        return EXIT_BAD_INPUT;
+    }
+    int status = compare(o, e);
+    (void)job_options_close(&o->work, o->output.quiet, e);
+    return status;
 }
 
 #define OPTIONS struct compare_options
@@ -338,13 +360,16 @@ static const struct option_row rows[] = {
     OPTION_COUNT(OPTIONS, replications, "replications", "N", "10", 1, 100000,
                  "runs per policy; the first has --seed itself"),
     OPTION_TEXTS(
-        OPTIONS, metrics, "metric", "NAME", MAX_METRICS,
+        OPTIONS, metrics, "metric", "NAME", CHOOSE_MAX,
         "metric to print, or a pattern of them (reactive.*.p90); repeated (default: the usual "
         "eight); --json has all. The first is "
         "the question: the others are judged together (Holm)"),
     OPTION_NUMBER(OPTIONS, relevance_percent, "relevance", "PERCENT", "1", 0.0, 100.0,
                   "a difference whose interval lies within so much of the baseline's mean is "
                   "equality"),
+    OPTION_TEXT(OPTIONS, by, "by", "SETTING", NULL,
+                "of what --store holds: points of an experiment that differ in this setting alone "
+                "are compared, pair by pair (default: policy, with its params.*)"),
     OPTION_NUMBERS(OPTIONS, loads, "load", "R1,R2,..", 0.01, 100.0,
                    "scale the arrival rates so that the baseline's load is R: its capacity is "
                    "measured first, on the same requests arriving all at once"),
@@ -391,7 +416,10 @@ const struct command cmd_compare = {
     .usage = "--policy P1 --policy P2 ... [options]",
     .about =
         "Runs every policy on the same requests, N times with different ones, and prints means "
-        "with 95 % intervals and the paired differences against the baseline.",
+        "with 95 % intervals and the paired differences against the baseline.\n"
+        "\n"
+        "With --store and without --policy it runs nothing: it compares every experiment in the "
+        "store, of `compare` and of `sweep`, as it would have when they ran.",
     .children = children,
     .bytes = sizeof(OPTIONS),
     .run = run,

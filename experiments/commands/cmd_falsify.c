@@ -70,7 +70,8 @@ static int one_way(const struct prepared *p, const struct options *o, int side, 
                                 .metric = f.metric,
                                 .parallel = o->work.jobs,
                                 .cpu_limit_s = o->work.time_limit_s,
-                                .progress = !o->output.quiet && isatty(STDERR_FILENO) != 0};
+                                .progress = !o->output.quiet && isatty(STDERR_FILENO) != 0,
+                                .store = o->work.store};
     struct falsify_source source = {&runs, falsify_runs_measure};
     struct falsify_result *r = xcalloc(1, sizeof *r);
     struct falsify_reason why = {0};
@@ -87,10 +88,13 @@ static int one_way(const struct prepared *p, const struct options *o, int side, 
 
 static int run(void *values, struct err *e)
 {
-    const struct options *o = values;
+    struct options *o = values;
     if (o->policy == NULL || o->baseline == NULL) {
         return err_add(e, "--policy and --baseline are needed (`xpusim list policy` shows the "
                           "names)");
+    }
+    if (job_options_open(&o->work, e) != 0) {
+        return EXIT_BAD_INPUT;
     }
     struct prepared *p = xcalloc(1, sizeof *p);
     int status = EXIT_BAD_INPUT;
@@ -114,6 +118,7 @@ static int run(void *values, struct err *e)
     }
     config_fini(&p->config);
     free(p);
+    (void)job_options_close(&o->work, o->output.quiet, e);
     return status;
 }
 

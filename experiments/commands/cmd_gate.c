@@ -109,7 +109,8 @@ static int gate(const struct gate_options *o, struct err *e)
                                .seed = o->seed,
                                .parallel = o->work.jobs,
                                .cpu_limit_s = o->work.time_limit_s,
-                               .progress = !o->output.quiet && isatty(STDERR_FILENO) != 0};
+                               .progress = !o->output.quiet && isatty(STDERR_FILENO) != 0,
+                               .store = o->work.store};
         if (o->against == NULL && !o->update && b.recorded.n == 0) {
             (void)err_add(e, "%s: holds no results; record them with --update", o->baseline);
         } else if (gate_measure(&run, &now, e) == 0) {
@@ -129,7 +130,7 @@ static int gate(const struct gate_options *o, struct err *e)
 
 static int run(void *values, struct err *e)
 {
-    const struct gate_options *o = values;
+    struct gate_options *o = values;
     if (o->baseline == NULL) {
         return err_add(e, "--baseline is missing");
     }
@@ -139,7 +140,12 @@ static int run(void *values, struct err *e)
     if (o->against != NULL && access(o->against, X_OK) != 0) {
         return err_add(e, "--against %s: not a program: %s", o->against, strerror(errno));
     }
-    return gate(o, e);
+    if (job_options_open(&o->work, e) != 0) {
+        return EXIT_BAD_INPUT;
+    }
+    int status = gate(o, e);
+    (void)job_options_close(&o->work, o->output.quiet, e);
+    return status;
 }
 
 #define OPTIONS struct gate_options

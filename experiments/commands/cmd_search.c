@@ -72,6 +72,7 @@ static int prepare(struct prepared *c, const struct options *o, struct err *e)
                                     .parallel = o->work.jobs,
                                     .cpu_limit_s = o->work.time_limit_s,
                                     .arrivals = {1.0, 1.0, false},
+                                    .store = o->work.store,
                                     .progress = !o->output.quiet && isatty(STDERR_FILENO) != 0};
     return e->n > 0 ? -EINVAL : 0;
 }
@@ -108,14 +109,19 @@ static int search(const struct options *o, struct err *e)
 
 static int run(void *values, struct err *e)
 {
-    const struct options *o = values;
+    struct options *o = values;
     if (o->policies.n == 0) {
         return err_add(e, "--policy is missing (`xpusim list policy` shows the names)");
     }
     if (o->search.n_slos == 0) {
         return err_add(e, "--slo is missing, as in --slo 'reactive.e2e_s.p90<=20'");
     }
-    return search(o, e);
+    if (job_options_open(&o->work, e) != 0) {
+        return EXIT_BAD_INPUT;
+    }
+    int status = search(o, e);
+    (void)job_options_close(&o->work, o->output.quiet, e);
+    return status;
 }
 
 #define OPTIONS struct options

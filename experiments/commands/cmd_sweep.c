@@ -208,6 +208,7 @@ static const struct option_row rows[] = {
      .kind = OPTION_KIND_TEXT,
      .offset = OPTION_AT(OPTIONS, store, const char *),
      .help = "the store; made when it is not there"},
+    OPTION_TEXT(OPTIONS, store, "store", "STORE.db", NULL, "the same: what other commands call it"),
     OPTION_CHOICE(OPTIONS, format, "export", "F", NULL, formats,
                   "afterwards, print this experiment's results, as one of"),
     {.name = "jobs",

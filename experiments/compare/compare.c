@@ -36,21 +36,32 @@ static double *values_at(const struct compare_result *r, uint32_t policy, size_t
     return &r->values[((size_t)policy * r->n_metrics + metric) * r->replications];
 }
 
-/* The metrics of a machine, and the counters that some run has. */
+/* Adds the names that some run has: its counters, or the others. */
+static void add_names(const struct study_outcomes *o, bool counters, struct metric_list *names)
+{
+    for (const struct study_names *i = o->names; i != NULL; i = i->next) {
+        for (size_t k = 0; k < i->n; k++) {
+            bool counter = strncmp(i->v[k], "counters.", 9) == 0;
+            if (counter == counters && metric_list_find(names, i->v[k]) == NULL) {
+                metric_list_put(names, METRIC_UNDEFINED, "%s", i->v[k]);
+            }
+        }
+    }
+}
+
+/* The metrics of the machine (of runs that were stored, the runs'), and the counters of all runs.
+ */
 static void gather_names(const struct compare_plan *plan, const struct study_outcomes *o,
                          struct compare_result *out)
 {
     struct metric_list names = {0};
-    runner_metric_names(plan->config, &names);
-    out->n_plain = names.n;
-    for (const struct study_names *i = o->names; i != NULL; i = i->next) {
-        for (size_t k = 0; k < i->n; k++) {
-            if (strncmp(i->v[k], "counters.", 9) == 0 &&
-                metric_list_find(&names, i->v[k]) == NULL) {
-                metric_list_put(&names, METRIC_UNDEFINED, "%s", i->v[k]);
-            }
-        }
+    if (plan->config != NULL) {
+        runner_metric_names(plan->config, &names);
+    } else {
+        add_names(o, false, &names);
     }
+    out->n_plain = names.n;
+    add_names(o, true, &names);
     out->names = names.v;
     for (uint32_t i = 0; i < o->n && out->n_metrics == 0; i++) { /* none where every run failed */
         out->n_metrics = o->v[i].status == 0 ? names.n : 0;
@@ -81,6 +92,19 @@ void compare_take(const struct compare_plan *plan, const struct study_outcomes *
     }
 }
 
+/* Which replication of its experiment a run is. */
+static void note_member(const struct compare_plan *plan, uint32_t cell,
+                        const struct study_outcome *o)
+{
+    uint64_t point = plan->first_point + cell % plan->n_policies;
+    uint32_t replication = plan->first + cell / plan->n_policies;
+    if (o->status == 0) {
+        store_member(plan->store, plan->experiment, point, replication, o->run);
+    } else {
+        store_failure(plan->store, plan->experiment, point, replication, o->message);
+    }
+}
+
 void compare_run(const struct compare_plan *plan, struct compare_result *out)
 {
     struct compare_plan copy = *plan;
@@ -95,6 +119,9 @@ void compare_run(const struct compare_plan *plan, struct compare_result *out)
     struct study_outcomes o;
     study_run(&s, &o);
     compare_take(plan, &o, out);
+    for (uint32_t i = 0; i < o.n && plan->experiment != 0; i++) {
+        note_member(plan, i, &o.v[i]);
+    }
     study_outcomes_fini(&o);
 }
 

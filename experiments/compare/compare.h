@@ -24,6 +24,10 @@ struct compare_plan {
     struct config_arrivals arrivals;
     bool sketch, progress;
     struct store *store; /* what it holds is not run again; or NULL */
+    /* As which experiment the store keeps it (stored.h), and the point of its first policy; 0: as
+     * runs that belong to none. */
+    int64_t experiment;
+    uint32_t first_point;
 };
 
 struct compare_failure {
@@ -53,6 +57,15 @@ void compare_result_fini(struct compare_result *r);
 
 /* Values of one metric over the replications, or NULL when there is none of that name. */
 const double *compare_values(const struct compare_result *r, uint32_t policy, const char *metric);
+
+/* What was compared. */
+struct compare_head {
+    const char *version, *soc, *llm, *workload, *baseline;
+    uint64_t config_hash, seed;
+    const struct cJSON *config; /* {soc, llm, sim}; NULL: not known */
+    uint32_t replications;
+};
+void compare_head_document(const struct compare_head *h, struct document *d);
 
 /* Adds what a comparison says: how the replications went, and of the metrics named (every: of all
  * there are) "policies": {policy: {metric: {mean, low, high, n, diff, diff_low, diff_high,

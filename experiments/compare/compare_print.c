@@ -1,4 +1,5 @@
 /* A comparison as a document. */
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -202,4 +203,23 @@ void compare_document(const struct compare_plan *plan, const struct compare_resu
         }
     }
     free(family);
+}
+
+void compare_head_document(const struct compare_head *h, struct document *d)
+{
+    DOCUMENT_VALUES(d, "version", h->version, "config_hash",
+                    document_format(d, "%016" PRIx64, h->config_hash), "workload", h->workload,
+                    "seed", h->seed);
+    if (h->config != NULL) {
+        document_tree(d, "config", h->config);
+    }
+    DOCUMENT_VALUES(d, "baseline", h->baseline, "replications", h->replications, "level_frac",
+                    STATS_LEVEL_FRAC);
+    struct document *seeds = document_array(d, "seeds");
+    for (uint32_t i = 0; i < h->replications; i++) {
+        DOCUMENT_VALUES(seeds, NULL, compare_seed(h->seed, i));
+    }
+    document_note(
+        d, "%s, %s, %s; %" PRIu32 " replications from seed %" PRIu64 "; mean [95 %% interval]",
+        h->soc, h->llm, h->workload, h->replications, h->seed);
 }

@@ -1,6 +1,10 @@
 #include "experiments/run/job_options.h"
 
-#include "experiments/run/jobs.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "experiments/run/worker.h"
 
 #define JOBS struct job_options
 
@@ -29,6 +33,9 @@ static const struct option_row rows[] = {
      .offset = OPTION_AT(JOBS, jobs, uint32_t),
      .help = "runs at once (default: processors); results do not depend on it"},
     TIME_LIMIT,
+    OPTION_TEXT(JOBS, path, "store", "FILE.db", NULL,
+                "keeps the runs in an SQLite file, and takes from it those that it holds: of the "
+                "same program, configuration, requests, policy and seed"),
 };
 
 static const struct option_row time_limit_rows[] = {TIME_LIMIT};
@@ -36,3 +43,20 @@ static const struct option_row time_limit_rows[] = {TIME_LIMIT};
 const struct option_table job_option_table = {
     .title = "Work", .rows = rows, .n = sizeof rows / sizeof rows[0], .init = init};
 const struct option_table time_limit_option_table = OPTION_TABLE(NULL, time_limit_rows);
+
+int job_options_open(struct job_options *o, struct err *e)
+{
+    o->store = o->path != NULL ? store_open(o->path, STORE_USE_CREATE, e) : NULL;
+    return o->path != NULL && o->store == NULL ? -EINVAL : 0;
+}
+
+int job_options_close(struct job_options *o, bool quiet, struct err *e)
+{
+    if (o->store != NULL && !quiet) {
+        (void)fprintf(stderr, "xpusim: %s: %" PRIu64 " runs added, %" PRIu64 " were there\n",
+                      o->path, store_added(o->store), store_found(o->store));
+    }
+    int rc = store_close(o->store, e);
+    o->store = NULL;
+    return rc;
+}

@@ -31,15 +31,16 @@ static const char *kept_of(const struct study *s)
 }
 
 /* The names of an outcome, as they stand one after the other. */
-static const struct study_names *intern(struct running *r, const char *text, size_t size, size_t n)
+static const struct study_names *intern(struct study_names **names, const char *text, size_t size,
+                                        size_t n)
 {
-    for (const struct study_names *i = r->names; i != NULL; i = i->next) {
+    for (const struct study_names *i = *names; i != NULL; i = i->next) {
         if (i->size == size && memcmp(i->text, text, size) == 0) {
             return i;
         }
     }
     struct study_names *new = xcalloc(1, sizeof *new);
-    *new = (struct study_names){.next = r->names, .n = n, .size = size};
+    *new = (struct study_names){.next = *names, .n = n, .size = size};
     new->text = xmalloc(size + 1);
     memcpy(new->text, text, size);
     new->v = xcalloc(n + 1, sizeof *new->v);
@@ -47,7 +48,7 @@ static const struct study_names *intern(struct running *r, const char *text, siz
     for (size_t i = 0; i < n; i++, at += strlen(at) + 1) {
         new->v[i] = at;
     }
-    r->names = new;
+    *names = new;
     return new;
 }
 
@@ -76,6 +77,16 @@ static void take_value(void *ctx, const char *name, double value)
     r->values[r->n++] = value;
 }
 
+/* Fills names and values of a run of the store. */
+static void read_values(struct store *s, struct study_outcome *o, struct study_names **names)
+{
+    struct reading r = {0};
+    store_read(s, o->run, take_value, &r);
+    o->names = intern(names, r.text, r.size, r.n);
+    o->values = xrealloc(r.values, (r.n + 1) * sizeof *r.values);
+    free(r.text);
+}
+
 /* Asked by workers: is a run to be made, is a configuration to be sent? */
 static bool is_wanted(void *ctx, uint64_t job, const char *key)
 {
@@ -86,17 +97,13 @@ static bool is_wanted(void *ctx, uint64_t job, const char *key)
     }
     struct study_outcome o = {.found = true};
     o.run = store_find(s->store, key, kept_of(s));
-    struct reading r = {0};
     if (o.run != 0 && s->reads) {
-        store_read(s->store, o.run, take_value, &r);
-        o.names = intern(running, r.text, r.size, r.n);
-        o.values = r.values;
+        read_values(s->store, &o, &running->names);
     }
     if (o.run != 0) {
         s->done(s->ctx, job, &o);
     }
-    free(r.text);
-    free(r.values);
+    free(o.values);
     return o.run == 0;
 }
 
@@ -142,7 +149,7 @@ static void take(void *ctx, uint64_t job, const struct job_result *r)
     if (r->status == 0) {
         struct study_record record;
         study_record_read(r->data, r->size, &record);
-        o.names = intern(running, record.names, record.names_bytes, record.n);
+        o.names = intern(&running->names, record.names, record.names_bytes, record.n);
         o.values = record.values;
         if (s->store != NULL && record.run.fingerprint[0] != '\0') {
             o.run = keep(s, &record, o.names, o.values);
@@ -232,7 +239,7 @@ static void done_of_batch(void *ctx, uint64_t index, const struct study_outcome 
 
 void study_run(const struct study *s, struct study_outcomes *out)
 {
-    *out = (struct study_outcomes){.v = xcalloc(s->n + 1, sizeof *out->v), .n = s->n};
+    study_outcomes_open(out, s->n);
     if (s->n == 0) {
         return;
     }
@@ -260,6 +267,17 @@ void study_run(const struct study *s, struct study_outcomes *out)
     }
     out->names = b.running.names;
     free(b.ended);
+}
+
+void study_outcomes_open(struct study_outcomes *o, uint32_t n)
+{
+    *o = (struct study_outcomes){.v = xcalloc((size_t)n + 1, sizeof *o->v), .n = n};
+}
+
+void study_outcomes_read(struct study_outcomes *o, uint32_t index, struct store *s, int64_t run)
+{
+    o->v[index] = (struct study_outcome){.run = run, .found = true};
+    read_values(s, &o->v[index], &o->names);
 }
 
 void study_outcomes_fini(struct study_outcomes *o)

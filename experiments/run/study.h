@@ -71,6 +71,9 @@ struct study_outcomes {
 /* Runs cells 0 .. n-1; failures do not stop the others. study_outcomes_fini frees. */
 void study_run(const struct study *s, struct study_outcomes *out);
 void study_outcomes_fini(struct study_outcomes *o);
+/* n outcomes that nobody ran, to be read from a store. */
+void study_outcomes_open(struct study_outcomes *o, uint32_t n);
+void study_outcomes_read(struct study_outcomes *o, uint32_t index, struct store *s, int64_t run);
 
 /* Runs what next gives, for studies too large to be in memory. 0 or -errno as pool_run. */
 int study_stream(const struct study *s);

@@ -59,6 +59,9 @@ bool store_has_point(struct store *s, int64_t experiment, uint64_t point);
 
 /* Number of a run, or 0. */
 int64_t store_find(struct store *s, const char *fingerprint, const char *kept);
+/* Runs found and added since it was opened. */
+uint64_t store_found(const struct store *s);
+uint64_t store_added(const struct store *s);
 /* Adds a run with its metrics, or finds the one that is there. */
 int64_t store_put(struct store *s, const struct store_run *run, const char *kept,
                   const struct metric *metrics, size_t n);

@@ -14,7 +14,8 @@ struct store {
     sqlite3 *db;
     char *path; /* owned */
     char error[512];
-    bool reads; /* only */
+    bool reads;            /* only */
+    uint64_t found, added; /* runs */
     bool in_transaction;
     double since_s; /* of the transaction, monotonic clock */
     sqlite3_stmt *find, *put, *member, *unfail, *unmember, *failure, *point, *has_point;

@@ -6,13 +6,30 @@
 #include "experiments/store/store_impl.h"
 #include "sim/base/arena.h"
 
-int64_t store_find(struct store *s, const char *fingerprint, const char *kept)
+static int64_t look(struct store *s, const char *fingerprint, const char *kept)
 {
     store_bind_text(s->find, 1, fingerprint);
     store_bind_text(s->find, 2, kept);
     int64_t id = store_step(s, s->find) ? sqlite3_column_int64(s->find, 0) : 0;
     (void)sqlite3_reset(s->find);
     return id;
+}
+
+int64_t store_find(struct store *s, const char *fingerprint, const char *kept)
+{
+    int64_t id = look(s, fingerprint, kept);
+    s->found += id != 0 ? 1 : 0;
+    return id;
+}
+
+uint64_t store_found(const struct store *s)
+{
+    return s->found;
+}
+
+uint64_t store_added(const struct store *s)
+{
+    return s->added;
 }
 
 /* ---- metrics: a column each ---- */
@@ -93,7 +110,7 @@ int64_t store_put(struct store *s, const struct store_run *run, const char *kept
                   const struct metric *metrics, size_t n)
 {
     store_write(s); /* before the look, or another sweep could add the same in between */
-    int64_t id = store_find(s, run->fingerprint, kept);
+    int64_t id = look(s, run->fingerprint, kept);
     if (id != 0 || !store_ok(s)) {
         return id;
     }
@@ -115,6 +132,7 @@ int64_t store_put(struct store *s, const struct store_run *run, const char *kept
     store_bind_text(s->put, 12, trace_hash);
     store_once(s, s->put);
     id = sqlite3_last_insert_rowid(s->db);
+    s->added++;
     prepare_metrics(s, metrics, n);
     (void)sqlite3_bind_int64(s->metrics, 1, id);
     for (size_t i = 0; i < n; i++) {

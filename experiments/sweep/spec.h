@@ -15,6 +15,7 @@
  *   policy soc llm workload trace   text, as the options of `xpusim run`
  *   rate        scales the workload's rates; a trace file's requests arrive that much faster
  *   seed        of the first replication
+ *   ttft_slo_s tpot_slo_s           targets of requests that carry none, as of `xpusim run`
  *   params.K    parameter K of the policy      workload.K  key K of a generator
  *   soc.X llm.X sim.X                          any value of the configuration
  * A list may be {"from": a, "to": b, "step": s}, both ends included.

@@ -27,6 +27,11 @@ static bool is_text_key(const char *key)
     return false;
 }
 
+static bool is_slo(const char *key)
+{
+    return strcmp(key, "ttft_slo_s") == 0 || strcmp(key, "tpot_slo_s") == 0;
+}
+
 /* The part after one of the prefixes, or NULL. */
 static const char *after_prefix(const char *key, const char *prefix)
 {
@@ -57,6 +62,10 @@ int spec_setting_check(const char *key, const cJSON *value, const char *file, co
         if (v < 1e-6 || v > 1e6) {
             return err_add(e, "%s: %s: must be a number from 1e-06 to 1e+06", file, path);
         }
+    } else if (is_slo(key)) {
+        if (v < 1e-6 || v > 1e6) {
+            return err_add(e, "%s: %s: must be a number from 1e-06 to 1e+06", file, path);
+        }
     } else if (strcmp(key, "seed") == 0) {
         if (v < 0.0 || v > MAX_SEED || v != floor(v)) {
             return err_add(e, "%s: %s: must be a whole number from 0 to %.0f", file, path,
@@ -68,10 +77,11 @@ int spec_setting_check(const char *key, const cJSON *value, const char *file, co
             return err_add(e, "%s: %s: must be a number, true, false or text", file, path);
         }
     } else {
-        return err_add(e,
-                       "%s: %s: no setting is called %s; there are policy, soc, llm, workload, "
-                       "trace, rate, seed, params.K, workload.K, soc.X, llm.X, sim.X",
-                       file, path, key);
+        return err_add(
+            e,
+            "%s: %s: no setting is called %s; there are policy, soc, llm, workload, "
+            "trace, rate, seed, ttft_slo_s, tpot_slo_s, params.K, workload.K, soc.X, llm.X, sim.X",
+            file, path, key);
     }
     return 0;
 }
@@ -167,6 +177,8 @@ static int apply_plain(const cJSON *v, const char *key, struct spec_point *p, st
     }
     if (strcmp(key, "rate") == 0) {
         p->arrivals.rate_scale = v->valuedouble;
+    } else if (is_slo(key)) {
+        *(key[1] == 't' ? &p->options.ttft_slo_s : &p->options.tpot_slo_s) = v->valuedouble;
     } else if (strcmp(key, "seed") == 0) {
         p->options.seed = (uint64_t)v->valuedouble;
     }

@@ -302,7 +302,8 @@ static int study_schemes(const struct config *c, const struct characterize_optio
                                     .n_policies = N,
                                     .replications = o->replications,
                                     .parallel = o->parallel,
-                                    .cpu_limit_s = 600};
+                                    .cpu_limit_s = 600,
+                                    .store = o->store};
         struct compare_result r;
         compare_run(&plan, &r);
         for (uint32_t i = 0; i < N && r.n_failures == 0; i++) {

@@ -38,6 +38,7 @@ struct characterize_rows {
 struct characterize_options {
     const struct config_options *config;
     uint32_t replications, parallel; /* of schemes */
+    struct store *store;             /* likewise; or NULL */
 };
 
 /* NULL-terminated names of the studies, in the order above. */

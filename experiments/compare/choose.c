@@ -1,0 +1,88 @@
+#include "experiments/compare/choose.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/run/runner.h"
+#include "sim/base/arena.h"
+#include "sim/metrics/metric_table.h"
+
+#define OF_POLICY "counters.policy."
+
+static bool matches_any(const char *pattern, const struct metric_list *names)
+{
+    bool found = strncmp(pattern, OF_POLICY, strlen(OF_POLICY)) == 0;
+    for (size_t i = 0; i < names->n && !found; i++) {
+        found = fnmatch(pattern, names->v[i].name, 0) == 0;
+    }
+    for (int i = 0; i < COUNTER_COUNT && !found; i++) {
+        char name[sizeof names->v[0].name];
+        (void)snprintf(name, sizeof name, "counters.%s", counter_names[i]);
+        found = fnmatch(pattern, name, 0) == 0;
+    }
+    return found;
+}
+
+int choose_check(const struct config *c, const struct option_texts *asked, struct err *e)
+{
+    size_t before = e->n;
+    struct metric_list names = {0};
+    runner_metric_names(c, &names);
+    for (uint32_t i = 0; i < asked->n; i++) {
+        if (!matches_any(asked->v[i], &names)) {
+            (void)err_add(e, "--metric %s: no metric is called so; `xpusim run --json` shows all",
+                          asked->v[i]);
+        }
+    }
+    metric_list_fini(&names);
+    return e->n > before ? -EINVAL : 0;
+}
+
+/* Unless it is there. */
+static void add(struct choice *c, const char *name)
+{
+    for (uint32_t i = 0; i < c->n; i++) {
+        if (strcmp(c->v[i], name) == 0) {
+            return;
+        }
+    }
+    c->v = xrealloc(c->v, (c->n + 1) * sizeof *c->v);
+    c->v[c->n++] = xstrdup(name);
+}
+
+void choose_fini(struct choice *c)
+{
+    for (uint32_t i = 0; i < c->n; i++) {
+        free(c->v[i]);
+    }
+    free(c->v);
+    *c = (struct choice){0};
+}
+
+int choose_metrics(const struct compare_result *r, const struct option_texts *asked,
+                   struct choice *out, struct err *e)
+{
+    size_t before = e->n;
+    *out = (struct choice){0};
+    for (size_t i = 0; asked->n == 0 && metric_usual[i] != NULL; i++) {
+        add(out, metric_usual[i]);
+    }
+    for (uint32_t i = 0; i < asked->n; i++) {
+        bool found = false;
+        for (size_t k = 0; k < r->n_metrics; k++) {
+            if (fnmatch(asked->v[i], r->names[k].name, 0) == 0) {
+                found = true;
+                add(out, r->names[k].name);
+            }
+        }
+        if (!found && r->n_metrics > 0) {
+            (void)err_add(e, "--metric %s: no run has it", asked->v[i]);
+        }
+    }
+    if (out->n > CHOOSE_MAX) {
+        (void)err_add(e, "--metric: %u metrics match; at most %d are taken", out->n, CHOOSE_MAX);
+    }
+    return e->n > before ? -EINVAL : 0;
+}

@@ -1,0 +1,24 @@
+/* Which metrics a comparison shows: names and patterns, of counters too. */
+#ifndef EXPERIMENTS_COMPARE_CHOOSE_H
+#define EXPERIMENTS_COMPARE_CHOOSE_H
+
+#include "experiments/compare/compare.h"
+#include "experiments/shell/options.h"
+
+/* Before any run: an error for every pattern that no metric of the machine and no counter matches.
+ * counters.policy.NAME are a policy's own, and known only when it ran. */
+int choose_check(const struct config *c, const struct option_texts *asked, struct err *e);
+
+/* Of a result: the names that match, in the order asked, each once; of a pattern in the result's
+ * order. Nothing asked: the usual ones. 0, or -EINVAL with an error when one matches
+ * nothing or more than CHOOSE_MAX match. choose_fini is needed in both cases. */
+#define CHOOSE_MAX 64
+struct choice {
+    char **v; /* owned */
+    uint32_t n;
+};
+int choose_metrics(const struct compare_result *r, const struct option_texts *asked,
+                   struct choice *out, struct err *e);
+void choose_fini(struct choice *c);
+
+#endif

@@ -1,0 +1,346 @@
+#include "experiments/compare/stored.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/compare/choose.h"
+#include "sim/base/arena.h"
+#include "sim/base/json.h"
+
+/* ---- keeping ---- */
+
+static cJSON *texts_of(const struct compare_plan *plan)
+{
+    cJSON *list = cJSON_CreateArray();
+    for (uint32_t i = 0; i < plan->n_policies; i++) {
+        cJSON_AddItemToArray(list, cJSON_CreateString(plan->policies[i].label));
+    }
+    return list;
+}
+
+static cJSON *base_of(const struct compare_plan *plan)
+{
+    const struct config_options *o = plan->options;
+    cJSON *base = cJSON_CreateObject();
+    cJSON_AddStringToObject(base, "soc", o->soc);
+    cJSON_AddStringToObject(base, "llm", o->llm);
+    cJSON_AddStringToObject(base, o->trace != NULL ? "trace" : "workload", plan->config->workload);
+    cJSON_AddNumberToObject(base, "seed", (double)o->seed);
+    if (o->ttft_slo_s > 0.0) {
+        cJSON_AddNumberToObject(base, "ttft_slo_s", o->ttft_slo_s);
+    }
+    if (o->tpot_slo_s > 0.0) {
+        cJSON_AddNumberToObject(base, "tpot_slo_s", o->tpot_slo_s);
+    }
+    for (uint32_t i = 0; i < o->n_sets; i++) {
+        const char *value = strchr(o->sets[i], '=') + 1;
+        char path[256];
+        (void)snprintf(path, sizeof path, "%.*s", (int)(value - 1 - o->sets[i]), o->sets[i]);
+        cJSON_DeleteItemFromObjectCaseSensitive(base, path); /* the last one holds */
+        cJSON_AddStringToObject(base, path, value);
+    }
+    return base;
+}
+
+void stored_note(struct compare_plan *plan, const double *rates, uint32_t n_rates)
+{
+    if (plan->store == NULL) {
+        return;
+    }
+    cJSON *spec = cJSON_CreateObject();
+    cJSON_AddStringToObject(spec, "name", "compare");
+    cJSON_AddItemToObject(spec, "base", base_of(plan));
+    cJSON *axes = cJSON_AddObjectToObject(spec, "axes");
+    if (n_rates > 0) {
+        cJSON_AddItemToObject(axes, "rate", cJSON_CreateDoubleArray(rates, (int)n_rates));
+    }
+    cJSON_AddItemToObject(axes, "policy", texts_of(plan));
+    cJSON_AddNumberToObject(spec, "replications", plan->replications);
+    char *text = json_text(spec, false);
+    const char *version = config_version() + strlen("xpusim ");
+    plan->experiment = store_experiment(plan->store, "compare", version, text);
+    cJSON_free(text);
+    cJSON_Delete(spec);
+    for (uint32_t i = 0; i < (n_rates > 0 ? n_rates : 1) * plan->n_policies; i++) {
+        cJSON *settings = cJSON_CreateObject();
+        if (n_rates > 0) {
+            cJSON_AddNumberToObject(settings, "rate", rates[i / plan->n_policies]);
+        }
+        cJSON_AddStringToObject(settings, "policy", plan->policies[i % plan->n_policies].label);
+        text = json_text(settings, false);
+        store_point(plan->store, plan->experiment, i, text);
+        cJSON_free(text);
+        cJSON_Delete(settings);
+    }
+}
+
+/* ---- reading ---- */
+
+/* A replication; texts owned. */
+struct row {
+    int64_t experiment, run;
+    char *name, *revision;
+    char *shared; /* settings but what is compared, as JSON: one comparison */
+    char *label;  /* what is compared */
+    char *soc, *llm, *workload, *config_hash, *message;
+    uint32_t replication;
+    uint64_t seed;
+    bool grouped;
+};
+
+struct rows {
+    const char *by; /* NULL: the policy */
+    struct row *v;  /* owned */
+    size_t n, cap;
+};
+
+static bool is_compared(const struct rows *l, const char *key)
+{
+    return l->by != NULL ? strcmp(key, l->by) == 0
+                         : strcmp(key, "policy") == 0 || strncmp(key, "params.", 7) == 0;
+}
+
+/* "fcfs:device=cpu", or the value of the setting. */
+static char *label_of(const struct rows *l, const cJSON *settings, const char *policy)
+{
+    char text[CONFIG_PARAMS_BYTES] = "";
+    const cJSON *own = cJSON_GetObjectItemCaseSensitive(settings, l->by != NULL ? l->by : "policy");
+    char *shown = own != NULL && !cJSON_IsString(own) ? json_text(own, false) : NULL;
+    const char *head = shown != NULL         ? shown
+                       : cJSON_IsString(own) ? own->valuestring
+                       : l->by == NULL       ? policy
+                                             : "-";
+    size_t n = (size_t)snprintf(text, sizeof text, "%s", head);
+    bool open = strchr(text, ':') == NULL;
+    for (const cJSON *c = l->by == NULL && settings != NULL ? settings->child : NULL;
+         c != NULL && n < sizeof text; c = c->next) {
+        if (strncmp(c->string, "params.", 7) == 0) {
+            char *value = cJSON_IsString(c) ? xstrdup(c->valuestring) : json_text(c, false);
+            n += (size_t)snprintf(text + n, sizeof text - n, "%s%s=%s", open ? ":" : ",",
+                                  c->string + 7, value);
+            open = false;
+            cJSON_free(value);
+        }
+    }
+    cJSON_free(shown);
+    return xstrdup(text);
+}
+
+static void take(void *ctx, const struct store_replication *r)
+{
+    struct rows *l = ctx;
+    cJSON *settings = cJSON_Parse(r->settings);
+    settings = settings != NULL ? settings : cJSON_CreateObject();
+    char *label = label_of(l, settings, r->of.policy);
+    for (cJSON *c = settings->child, *next; c != NULL; c = next) {
+        next = c->next;
+        if (c->string == NULL || is_compared(l, c->string)) {
+            cJSON_Delete(cJSON_DetachItemViaPointer(settings, c));
+        }
+    }
+    char *shared = json_text(settings, false);
+    if (l->n == l->cap) {
+        l->cap = 2 * l->cap + 64;
+        l->v = xrealloc(l->v, l->cap * sizeof *l->v);
+    }
+    l->v[l->n++] = (struct row){.experiment = r->experiment,
+                                .run = r->run,
+                                .name = xstrdup(r->name),
+                                .revision = xstrdup(r->revision),
+                                .shared = xstrdup(shared),
+                                .label = label,
+                                .soc = xstrdup(r->of.soc),
+                                .llm = xstrdup(r->of.llm),
+                                .workload = xstrdup(r->of.workload),
+                                .config_hash = xstrdup(r->config_hash),
+                                .message = xstrdup(r->message),
+                                .replication = r->replication,
+                                .seed = r->of.seed};
+    cJSON_free(shared);
+    cJSON_Delete(settings);
+}
+
+static void rows_fini(struct rows *l)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        struct row *r = &l->v[i];
+        char *const texts[] = {r->name, r->revision, r->shared,      r->label,  r->soc,
+                               r->llm,  r->workload, r->config_hash, r->message};
+        for (size_t k = 0; k < sizeof texts / sizeof texts[0]; k++) {
+            free(texts[k]);
+        }
+    }
+    free(l->v);
+}
+
+/* ---- one comparison ---- */
+
+struct group {
+    const struct rows *rows;
+    const struct row *first;      /* all of its experiment and shared settings are in it */
+    struct config_policy *labels; /* owned; only their labels */
+    uint32_t n_labels, replications;
+    struct study_outcomes outcomes; /* number replication * n_labels + label */
+};
+
+static bool is_of(const struct group *g, const struct row *r)
+{
+    return r->experiment == g->first->experiment && strcmp(r->shared, g->first->shared) == 0;
+}
+
+static uint32_t label_index(const struct group *g, const char *label)
+{
+    uint32_t i = 0;
+    while (i < g->n_labels && strcmp(g->labels[i].label, label) != 0) {
+        i++;
+    }
+    return i;
+}
+
+static void group_open(struct group *g, struct rows *rows, const struct row *first)
+{
+    *g = (struct group){.rows = rows, .first = first};
+    for (size_t i = 0; i < rows->n; i++) {
+        struct row *r = &rows->v[i];
+        if (r->grouped || !is_of(g, r)) {
+            continue;
+        }
+        r->grouped = true;
+        if (label_index(g, r->label) == g->n_labels) {
+            g->labels = xrealloc(g->labels, (g->n_labels + 1) * sizeof *g->labels);
+            g->labels[g->n_labels++] = (struct config_policy){.label = r->label};
+        }
+        g->replications = r->replication >= g->replications ? r->replication + 1 : g->replications;
+    }
+}
+
+static void group_read(struct group *g, struct store *s)
+{
+    uint32_t n = g->n_labels * g->replications;
+    study_outcomes_open(&g->outcomes, n);
+    for (uint32_t i = 0; i < n; i++) { /* what is not there did not run */
+        g->outcomes.v[i].status = -ENOENT;
+        (void)snprintf(g->outcomes.v[i].message, sizeof g->outcomes.v[i].message,
+                       "the store does not have it");
+    }
+    for (size_t i = 0; i < g->rows->n; i++) {
+        const struct row *r = &g->rows->v[i];
+        if (is_of(g, r)) {
+            uint32_t at = r->replication * g->n_labels + label_index(g, r->label);
+            if (r->run != 0) {
+                study_outcomes_read(&g->outcomes, at, s, r->run);
+            } else {
+                (void)snprintf(g->outcomes.v[at].message, sizeof g->outcomes.v[at].message, "%s",
+                               r->message);
+            }
+        }
+    }
+}
+
+static void group_fini(struct group *g)
+{
+    free(g->labels);
+    study_outcomes_fini(&g->outcomes);
+}
+
+/* The first row with a run, of the baseline if it has one. */
+static const struct row *spokesman(const struct group *g, uint32_t baseline)
+{
+    const struct row *found = NULL;
+    for (size_t i = 0; i < g->rows->n; i++) {
+        const struct row *r = &g->rows->v[i];
+        bool best = r->replication == 0 && strcmp(r->label, g->labels[baseline].label) == 0;
+        if (r->run != 0 && (found == NULL || best) && is_of(g, r)) {
+            found = r;
+            if (best) {
+                break;
+            }
+        }
+    }
+    return found;
+}
+
+static void put_head(const struct group *g, const struct row *of, const char *baseline,
+                     struct store *s, struct document *d)
+{
+    char *tree = store_configuration_text(s, of->config_hash);
+    cJSON *config = tree != NULL ? cJSON_Parse(tree) : NULL;
+    cJSON *shared = cJSON_Parse(g->first->shared);
+    struct compare_head head = {.version = document_format(d, "xpusim %s", of->revision),
+                                .config_hash = strtoull(of->config_hash, NULL, 16),
+                                .config = config,
+                                .soc = document_format(d, "%s", of->soc),
+                                .llm = document_format(d, "%s", of->llm),
+                                .workload = document_format(d, "%s", of->workload),
+                                .baseline = document_format(d, "%s", baseline),
+                                .seed = of->seed,
+                                .replications = g->replications};
+    DOCUMENT_VALUES(d, "experiment", document_format(d, "%s", of->name));
+    document_tree(d, "settings", shared);
+    if (strcmp(g->first->shared, "{}") != 0) {
+        document_heading(d, "==== %s: %s", of->name, g->first->shared);
+    }
+    compare_head_document(&head, d);
+    cJSON_Delete(shared);
+    cJSON_Delete(config);
+    free(tree);
+}
+
+static int put_group(struct group *g, struct store *s, const struct stored_options *o,
+                     struct document *into, struct err *e)
+{
+    uint32_t baseline = o->baseline != NULL ? label_index(g, o->baseline) : 0;
+    if (baseline == g->n_labels) {
+        return err_add(e, "--baseline %s: not in experiment \"%s\" %s", o->baseline, g->first->name,
+                       g->first->shared);
+    }
+    const struct row *of = spokesman(g, baseline);
+    if (of == NULL) {
+        return err_add(e, "experiment \"%s\" %s: no run of it has a result", g->first->name,
+                       g->first->shared);
+    }
+    group_read(g, s);
+    struct config_options options = {.seed = of->seed};
+    struct compare_plan plan = {.options = &options,
+                                .policies = g->labels,
+                                .n_policies = g->n_labels,
+                                .baseline = baseline,
+                                .replications = g->replications,
+                                .relevance_frac = o->relevance_frac};
+    struct compare_result r;
+    struct choice chosen;
+    compare_take(&plan, &g->outcomes, &r);
+    int rc = choose_metrics(&r, o->metrics, &chosen, e);
+    if (rc == 0) {
+        struct document *d = document_within(into, NULL);
+        put_head(g, of, g->labels[baseline].label, s, d);
+        compare_document(&plan, &r, (const char *const *)chosen.v, chosen.n, o->every, d);
+        DOCUMENT_VALUES(d, "failed_runs", r.n_failures);
+    }
+    choose_fini(&chosen);
+    compare_result_fini(&r);
+    return rc;
+}
+
+int stored_compare(struct store *s, const struct stored_options *o, struct document *into,
+                   struct err *e)
+{
+    struct rows rows = {.by = o->by};
+    store_replications(s, take, &rows);
+    int n = 0;
+    int rc = 0;
+    for (size_t i = 0; i < rows.n && rc == 0; i++) {
+        if (!rows.v[i].grouped) { /* the first of its kind opens a comparison */
+            struct group g;
+            group_open(&g, &rows, &rows.v[i]);
+            rc = put_group(&g, s, o, into, e);
+            n += rc == 0 ? 1 : 0;
+            group_fini(&g);
+        }
+    }
+    rows_fini(&rows);
+    return rc == 0 ? n : rc;
+}

@@ -1,0 +1,169 @@
+#!/bin/sh
+# --store: the same bytes with a store and without, nothing run twice, killed and resumed; comparisons
+# read back from a store alone say what was said when they ran.
+set -u
+cd "$(dirname "$0")/../.." || exit 2
+x=$(cd "${BUILD:-build}" && pwd)/xpusim
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+bad=0
+
+fail() {
+    echo "FAILED: $*"
+    bad=1
+}
+# Runs a command without a store, with a new one, and again: alike, and all was there the second time.
+alike() { # name, command...
+    name=$1
+    shift
+    "$x" "$@" >"$dir/plain" 2>"$dir/plain.err"
+    want=$?
+    "$x" "$@" --store "$dir/$name.db" >"$dir/first" 2>"$dir/first.err"
+    test $? -eq $want || fail "$name: another exit status with a store"
+    "$x" "$@" --store "$dir/$name.db" >"$dir/again" 2>"$dir/again.err"
+    test $? -eq $want || fail "$name: another exit status the second time"
+    cmp "$dir/plain" "$dir/first" || fail "$name: a store changes what is printed"
+    cmp "$dir/plain" "$dir/again" || fail "$name: runs that are read back change what is printed"
+    grep -qE ': [1-9][0-9]* runs added' "$dir/first.err" || fail "$name: nothing was kept"
+    grep -qF ": 0 runs added" "$dir/again.err" || fail "$name: $(cat "$dir/again.err")"
+}
+says() { # text, command...
+    want=$1
+    shift
+    "$x" "$@" >"$dir/out" 2>"$dir/err" || fail "$*: $(cat "$dir/err")"
+    grep -qF -- "$want" "$dir/err" || fail "$*: wanted \"$want\", got $(cat "$dir/err")"
+}
+refuse() { # text, command...
+    want=$1
+    shift
+    "$x" "$@" >"$dir/out" 2>"$dir/err"
+    test $? -eq 2 || fail "$*: not refused"
+    grep -qF -- "$want" "$dir/err" || fail "$*: wanted \"$want\", got $(cat "$dir/err")"
+}
+
+small="mixed:reactive_per_min=6,proactive_per_min=9,duration_s=40,output_scale=0.5"
+two="--policy fcfs --policy agent-xpu-v2 --workload $small --replications 5"
+# shellcheck disable=SC2086
+{
+    alike compare compare $two --json
+    alike sketch compare $two --json --sketch
+    alike tune compare $two --tune 4 --tune-replications 2
+    alike uncertainty compare $two --uncertainty 16
+    alike load compare $two --load 0.5,1.2
+    alike regret compare $two --regret
+    alike search search --policy fcfs --workload "$small" --slo 'reactive.e2e_s.p90<=20' --replications 3 --precision 0.5
+    alike falsify falsify --policy fcfs --baseline edf --workload "$small" --budget 8 --replications 1 --confirm 3
+    alike claims claims B15 --replications 2 --reading taken
+}
+cat >"$dir/gate.json" <<'JSON'
+{"format": 1, "groups": [{"name": "g", "soc": "core-ultra-5-125h", "llm": "llama-3.2-3b", "test": "exact", "seed": 1, "replications": 2,
+  "workload": "mixed:duration_s=30", "policies": ["fcfs", "edf"], "metrics": [{"name": "reactive.e2e_s.mean", "better": "lower"}]}]}
+JSON
+if "$x" gate --baseline "$dir/gate.json" --update --quiet >/dev/null 2>"$dir/err"; then
+    alike gate gate --baseline "$dir/gate.json" --all
+else
+    fail "gate: $(cat "$dir/err")"
+fi
+
+# One policy more runs alone; other seeds, settings and workloads are other runs.
+# shellcheck disable=SC2086
+{
+    says "5 runs added, 10 were there" compare $two --policy edf --store "$dir/compare.db"
+    says "10 runs added, 0 were there" compare $two --seed 2 --store "$dir/compare.db"
+    says "10 runs added, 0 were there" compare $two --set sim.contention=none --store "$dir/compare.db"
+    says "10 runs added, 0 were there" compare $two --ttft-slo 2 --store "$dir/compare.db"
+    says "10 runs added, 0 were there" compare $two --sketch --store "$dir/compare.db"
+}
+# A sweep of the same cells finds them, and its own are found.
+cat >"$dir/s.json" <<JSON
+{"name": "s", "base": {"workload": "$small"}, "axes": {"policy": ["fcfs", "agent-xpu-v2", "vtc"]}, "replications": 5}
+JSON
+says "5 runs done, 10 were in the store" sweep "$dir/s.json" --store "$dir/compare.db"
+says "0 runs added, 5 were there" compare --policy vtc --workload "$small" --replications 5 --store "$dir/compare.db"
+
+# Killed again and again, then resumed: the bytes of one that was left alone.
+# shellcheck disable=SC2086
+{
+    "$x" compare $two --replications 20 --json >"$dir/whole"
+    for pause in 0.05 0.1 0.02 0.2; do
+        "$x" compare $two --replications 20 --json --quiet --store "$dir/killed.db" >/dev/null 2>&1 &
+        pid=$!
+        sleep $pause
+        kill -9 $pid 2>/dev/null
+        wait $pid 2>/dev/null
+    done
+    "$x" compare $two --replications 20 --json --quiet --store "$dir/killed.db" >"$dir/resumed"
+    cmp "$dir/whole" "$dir/resumed" || fail "killed and resumed differs"
+}
+
+# From the store alone: what was said when it ran, where the files that it was made from are not.
+# shellcheck disable=SC2086
+"$x" compare $two --store "$dir/one.db" --quiet >"$dir/said"
+mkdir -p "$dir/empty/hwmodels/soc"
+(cd "$dir" && XPUSIM_DATA_DIR=$dir/empty "$x" compare --store one.db) >"$dir/read" 2>"$dir/err" || fail "$(cat "$dir/err")"
+cmp "$dir/said" "$dir/read" || fail "a comparison from the store says something else"
+# shellcheck disable=SC2086
+"$x" compare $two --json >"$dir/said"
+"$x" compare --store "$dir/one.db" --json >"$dir/read"
+python3 - "$dir/said" "$dir/read" <<'PY' || fail "a comparison from the store differs as data"
+import json, sys
+said, read = json.load(open(sys.argv[1])), json.load(open(sys.argv[2]))
+assert len(read) == 1
+for key in said:
+    assert said[key] == read[0][key], key
+PY
+"$x" compare --store "$dir/load.db" --json >"$dir/read"
+python3 - "$dir/read" <<'PY' || fail "loads are not one comparison each"
+import json, sys
+read = json.load(open(sys.argv[1]))
+assert len(read) == 2 and all(set(c["settings"]) == {"rate"} and len(c["policies"]) == 2 for c in read)
+assert read[0]["settings"]["rate"] < read[1]["settings"]["rate"]
+PY
+# A setting that is a word is an axis like any other: paired by replication.
+cat >"$dir/axis.json" <<JSON
+{"name": "axis", "base": {"workload": "$small"}, "axes": {"llm": ["llama-3.2-3b", "llama-3.1-8b"], "policy": ["agent-xpu-v2", "pd-static"]},
+ "replications": 4, "metrics": ["reactive.*", "backlog.verdict"]}
+JSON
+"$x" sweep "$dir/axis.json" -o "$dir/axis.db" --quiet
+"$x" compare --store "$dir/axis.db" --by llm --baseline llama-3.2-3b --metric 'reactive.tbt_s.mean' >"$dir/out" || fail "--by"
+grep -q 'llama-3.1-8b  *[0-9.]* \[.*\].*significant' "$dir/out" || fail "no paired difference over an axis of words: $(cat "$dir/out")"
+refuse "not in experiment" compare --store "$dir/axis.db" --baseline nonesuch
+refuse "no run has it" compare --store "$dir/axis.db" --metric energy_j
+refuse "options of runs" compare --store "$dir/axis.db" --load 0.5
+refuse "belongs to --store without --policy" compare --policy fcfs --by policy
+refuse "nonesuch.db" compare --store "$dir/nonesuch.db"
+printf 'no database' >"$dir/text.db"
+refuse "text.db" compare --policy fcfs --store "$dir/text.db"
+
+# A policy's own counters are metrics; one that was compiled anew is another policy; what fails is not kept.
+"$x" new-policy mine -o "$dir/mine" >/dev/null 2>"$dir/err" || fail "new-policy: $(cat "$dir/err")"
+so() { # sed script: the policy changed so
+    sed "$1" "$dir/mine/mine.c" >"$dir/mine.c"
+    ${CC:-cc} -std=c17 -D_POSIX_C_SOURCE=200809L -I. -fPIC -shared -o "$dir/mine.so" "$dir/mine.c" || fail "no plug-in"
+}
+plug="compare --policy $dir/mine.so --policy fcfs --workload $small --replications 3 --store $dir/plug.db"
+so 's/reqq_push(.*/& (void)sched_note(s, "arrivals_seen", 2);/'
+# shellcheck disable=SC2086
+{
+    says "6 runs added, 0 were there" $plug --metric 'counters.policy.*' --metric all.arrived --metric counters.schedule_rounds
+    grep -qF counters.policy.arrivals_seen "$dir/out" || fail "no counter of the policy's own: $(cat "$dir/out")"
+    says "0 runs added, 6 were there" $plug --metric counters.policy.arrivals_seen --json
+}
+python3 - "$dir/out" <<'PY' || fail "the counter does not count"
+import json, sys
+policies = json.load(open(sys.argv[1]))["policies"]
+mine = next(p for name, p in policies.items() if name.endswith("mine.so"))
+assert mine["counters.policy.arrivals_seen"]["mean"] == 2 * mine["all.arrived"]["mean"] > 0
+PY
+refuse "no run has it" compare --policy fcfs --workload "$small" --metric counters.policy.nonesuch
+refuse "no metric is called so" compare --policy fcfs --workload "$small" --metric counters.nonesuch
+so 's/reqq_push(.*/& (void)sched_note(s, "arrivals_seen", 3);/'
+# shellcheck disable=SC2086
+says "3 runs added, 3 were there" $plug
+so 's/reqq_push(.*/& abort();/; 1s/^/#include <stdlib.h>\n/'
+# shellcheck disable=SC2086
+{
+    "$x" $plug >"$dir/out" 2>"$dir/err" && fail "a crash and exit 0"
+    grep -qF ": 0 runs added, 3 were there" "$dir/err" || fail "a crash is kept: $(cat "$dir/err")"
+}
+exit $bad
