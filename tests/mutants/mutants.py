@@ -34,7 +34,7 @@ import time
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PLACE = "build/mutants"        # the program as it is, as a shared library
-COVER = "build/mutants-cover"  # the same, counting lines
+COVER = "build/mutants-cover"  # its library again, counting the lines of files with faults
 RESULTS = PLACE + "/results.json"
 MAP = PLACE + "/map.json"
 PASSED = PLACE + "/passed.json"
@@ -173,21 +173,23 @@ def failed(test, status, out):
 # --- which test runs which line
 
 def measure_coverage(only):
-    """Lines of sources that each test runs, and the seconds it takes. Kept from one call to the next."""
-    make(COVER, "XCFLAGS=--coverage -g0", "CPPFLAGS=-D_exit=exit")
+    """Lines of files with faults that each test runs, and the seconds it takes. Kept from one call to the
+    next. Only those files count their lines: a tenth of them."""
+    build()
+    workshop = Workshop(compile_commands())
+    counted = workshop.counting(COVER)
     known = json.load(open(MAP)) if os.path.exists(MAP) else {}
     for test in tests():
         if only and not any(o in test for o in only):
             continue
         for old in glob.glob(TOP + "/" + COVER + "/**/*.gcda", recursive=True):
             os.unlink(old)
-        env = dict(os.environ, BUILD=COVER, CK_DEFAULT_TIMEOUT="300")
+        env = dict(os.environ, BUILD=PLACE, LD_LIBRARY_PATH=os.path.join(TOP, COVER), CK_DEFAULT_TIMEOUT="300")
         began = resource.getrusage(resource.RUSAGE_CHILDREN)
-        status, out = run(command_of(test, COVER), env=env, timeout=240)
+        status, out = run(command_of(test, PLACE), env=env, timeout=240)
         ended = resource.getrusage(resource.RUSAGE_CHILDREN)
         seconds = ended.ru_utime + ended.ru_stime - began.ru_utime - began.ru_stime
-        data = [os.path.relpath(d, TOP) for d in glob.glob(TOP + "/" + COVER + "/**/*.gcda", recursive=True)
-                if "/tests/" not in d]
+        data = [os.path.relpath(d, TOP) for d in glob.glob(TOP + "/" + COVER + "/**/*.gcda", recursive=True)]
         lines = collections.defaultdict(set)
         if data:
             text = subprocess.run(["gcov", "--json-format", "--stdout"] + data, cwd=TOP, capture_output=True,
@@ -198,7 +200,7 @@ def measure_coverage(only):
                         lines[f["file"]].update(l["line_number"] for l in f["lines"] if l["count"])
         known[test] = {"s": round(seconds, 2), "ok": not failed(test, status, out), "source": source_of(test),
                        "lines": {f: spans(l) for f, l in lines.items() if l}}
-        known["files"] = {f: digest(f) for f in sources()}
+        known["files"] = {f: digest(f) for f in counted}
         print("%-48s %7.1f s %s" % (test, seconds, "" if known[test]["ok"] else "FAILS, is left out"), flush=True)
         with open(MAP + ".tmp", "w") as f:
             json.dump(known, f)
@@ -264,6 +266,33 @@ class Workshop:
         self.commands = commands
         self.objects = {s: w[w.index("-o") + 1] for s, w in commands.items()}
 
+    def counting(self, place):
+        """Links a library in which files with faults, and files that end their process, count lines."""
+        objects = dict(self.objects)
+        counted = sorted({r["file"] for r in records().values()})
+        ends = [s for s in self.objects if re.search(r"\b_exit\(", open(os.path.join(TOP, s)).read())]
+        compiled = [s for f in counted for s in ([f] if f.endswith(".c") else self.users_of(f))]
+        for source in sorted(set(compiled + ends)):
+            if source not in self.objects: # gone since
+                continue
+            objects[source] = os.path.join(place, source[:-2] + ".o")
+            os.makedirs(os.path.join(TOP, os.path.dirname(objects[source])), exist_ok=True)
+            words = [w for w in self.commands[source] if w not in ("-MMD", "-MP")]
+            words[words.index("-o") + 1] = objects[source]
+            words[1:1] = ["--coverage", "-D_exit=exit"]
+            status, out = run(words)
+            if status != 0:
+                sys.exit(out)
+        self.link(objects, place, "--coverage")
+        return counted
+
+    def link(self, objects, place, *flags):
+        libs = subprocess.run("pkg-config --libs gsl libcjson sqlite3 libcurl zlib", shell=True,
+                              capture_output=True, text=True).stdout.split()
+        status, out = run(["gcc", "-shared", "-o", os.path.join(place, "libxpusim.so")] + list(flags) +
+                          sorted(objects.values()) + libs + ["-lcsv", "-lpthread", "-ldl", "-lm"])
+        return None if status == 0 else out
+
     def library(self, r, text, place):
         """Compiles and links; returns None or what the compiler says."""
         overlay = os.path.join(place, "overlay")
@@ -288,11 +317,7 @@ class Workshop:
             status, out = run(words)
             if status != 0:
                 return out
-        libs = subprocess.run("pkg-config --libs gsl libcjson sqlite3 libcurl", shell=True, capture_output=True,
-                              text=True).stdout.split()
-        status, out = run(["gcc", "-shared", "-o", os.path.join(place, "libxpusim.so")] +
-                          sorted(objects.values()) + libs + ["-lcsv", "-lpthread", "-ldl", "-lm"])
-        return None if status == 0 else out
+        return self.link(objects, place)
 
     def users_of(self, header):
         users = []
@@ -316,7 +341,7 @@ def attempt(r, workshop, covered, place, options):
         result.update(verdict="stale", by="does not compile")
         return result
     spent = 0.0
-    for test in order(covered, r, lines):
+    for test in options.tests or order(covered, r, lines):
         usual = seconds_of(covered, test)
         if is_golden(test) and options.no_golden:
             break
@@ -356,10 +381,11 @@ def leave_out_failing(covered):
 
 def try_faults(names, options):
     build()
-    if not os.path.exists(MAP):
+    if not os.path.exists(MAP) and not options.tests:
         measure_coverage([])
-    covered = json.load(open(MAP))
-    leave_out_failing(covered)
+    covered = json.load(open(MAP)) if os.path.exists(MAP) else {}
+    if not options.tests:
+        leave_out_failing(covered)
     workshop = Workshop(compile_commands())
     results = json.load(open(RESULTS)) if os.path.exists(RESULTS) else {}
     lock = threading.Lock()
@@ -442,6 +468,7 @@ def main():
     p.add_argument("--not-killed", action="store_true", help="only those that no test killed yet")
     p.add_argument("--table", action="store_true")
     p.add_argument("--coverage", action="store_true")
+    p.add_argument("--tests", type=lambda t: t.split(","), help="these tests only, by path, without a map")
     p.add_argument("--jobs", type=int, default=1)
     p.add_argument("--budget", type=float, default=BUDGET_S, help="seconds of tests on a fault")
     options = p.parse_args()
