@@ -11,8 +11,8 @@
 #include "sim/stats/stats_intervals.h"
 #include "sim/stats/stats_shift.h"
 
-/* Of fewer skewed values the bootstrap's nominal 95 % are 88 to 92 (COVERAGE.md). */
-#define BOOTSTRAP_FEW 15
+/* Behind an interval, by enum stats_told (COVERAGE.md). */
+static const char *const told_words[] = {"", " (bootstrap-t)", " (skewed: 85 %)"};
 
 static uint64_t bootstrap_key(const struct compare_plan *plan, const char *name)
 {
@@ -29,9 +29,9 @@ static struct stats_paired difference(const struct compare_plan *plan, const dou
     for (uint32_t i = 0; i < n; i++) {
         differences[i] = x[i] - base[i];
     }
-    if (stats_is_skewed(differences, n)) {
-        d.diff = stats_bootstrap_paired(x, base, n, STATS_LEVEL_FRAC, bootstrap_key(plan, name));
-    }
+    enum stats_told how;
+    struct stats_interval told = stats_told_mean(differences, n, bootstrap_key(plan, name), &how);
+    d.diff = how == STATS_TOLD_BOOTSTRAP ? told : d.diff;
     free(differences);
     return d;
 }
@@ -106,15 +106,12 @@ static void put_row(const struct compare_plan *plan, const struct compare_result
     const double *x = compare_values(r, policy, metric);
     const double *base = compare_values(r, plan->baseline, metric);
     struct stats_interval s = stats_mean(x, n, STATS_LEVEL_FRAC);
-    bool skewed = stats_is_skewed(x, n);
-    struct stats_interval told = skewed ? stats_bootstrap(x, n, STATS_LEVEL_FRAC, key) : s;
+    enum stats_told how;
+    struct stats_interval told = stats_told_mean(x, n, key, &how);
     FRAME_CELL(f, plan->policies[policy].label);
     FRAME_CELL(f, metric);
     FRAME_CELL(f, frame_shown(s.mean, document_format(d, "%s%s", document_interval(d, &told),
-                                                      !skewed ? ""
-                                                      : n < BOOTSTRAP_FEW
-                                                          ? " (bootstrap-t, of so few about 90 %)"
-                                                          : " (bootstrap-t)")));
+                                                      told_words[how])));
     FRAME_CELL(f, s.low);
     FRAME_CELL(f, s.high);
     FRAME_CELL(f, s.n);

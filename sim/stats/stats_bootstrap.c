@@ -85,7 +85,8 @@ struct stats_interval stats_bootstrap_paired(const double *x, const double *base
     return s;
 }
 
-bool stats_is_skewed(const double *x, size_t n)
+/* |skewness| of the finite values; 0 where they are all equal. */
+static double skewness(const double *x, size_t n)
 {
     double mean = 0.0;
     double k = 0.0;
@@ -102,5 +103,13 @@ bool stats_is_skewed(const double *x, size_t n)
         squares += d * d;
         cubes += d * d * d;
     }
-    return k >= 8.0 && k < 20.0 && squares > 0.0 && fabs(cubes / k) > pow(squares / k, 1.5);
+    return squares > 0.0 ? fabs(cubes / k) / pow(squares / k, 1.5) : 0.0;
+}
+
+struct stats_interval stats_told_mean(const double *x, size_t n, uint64_t key, enum stats_told *how)
+{
+    struct stats_interval s = stats_mean(x, n, STATS_LEVEL_FRAC);
+    bool skewed = s.n >= 3 && s.n < 20 && skewness(x, n) > (s.n < 8 ? 1.0 : 0.5);
+    *how = !skewed ? STATS_TOLD_STUDENT : s.n < 8 ? STATS_TOLD_TOO_FEW : STATS_TOLD_BOOTSTRAP;
+    return *how == STATS_TOLD_BOOTSTRAP ? stats_bootstrap(x, n, STATS_SKEWED_LEVEL_FRAC, key) : s;
 }

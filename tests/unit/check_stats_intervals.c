@@ -169,6 +169,18 @@ START_TEST(values_that_stay_on_one_side_are_worth_less)
 }
 END_TEST
 
+/* How it is told; and it is the interval that it is said to be. */
+static enum stats_told told(const double *x, size_t n)
+{
+    enum stats_told how;
+    struct stats_interval got = stats_told_mean(x, n, 7, &how);
+    struct stats_interval want =
+        how == STATS_TOLD_BOOTSTRAP ? stats_bootstrap(x, n, 0.98, 7) : stats_mean(x, n, 0.95);
+    ck_assert_int_eq(memcmp(&got.low, &want.low, sizeof got.low), 0);
+    ck_assert_int_eq(memcmp(&got.high, &want.high, sizeof got.high), 0);
+    return how;
+}
+
 START_TEST(skew_is_seen_from_eight_values_to_nineteen)
 {
     /* k zeros and a one: skewness (k - 1) / sqrt(k), 2.27 at k = 7; evenly spread: 0. */
@@ -177,14 +189,26 @@ START_TEST(skew_is_seen_from_eight_values_to_nineteen)
     for (int i = 0; i < 20; i++) {
         even[i] = i;
     }
-    ck_assert(!stats_is_skewed(x, 7));
-    ck_assert(stats_is_skewed(x, 8));
-    ck_assert(stats_is_skewed(x, 19));
-    ck_assert(!stats_is_skewed(x, 20));
-    ck_assert(!stats_is_skewed(even, 10));
-    ck_assert(!stats_is_skewed(even + 1, 0));
+    static const struct {
+        bool even;
+        size_t n;
+        enum stats_told how;
+    } cases[] = {{false, 2, STATS_TOLD_STUDENT},   {false, 3, STATS_TOLD_STUDENT},
+                 {false, 4, STATS_TOLD_TOO_FEW},   {false, 7, STATS_TOLD_TOO_FEW},
+                 {false, 8, STATS_TOLD_BOOTSTRAP}, {false, 19, STATS_TOLD_BOOTSTRAP},
+                 {false, 20, STATS_TOLD_STUDENT},  {true, 10, STATS_TOLD_STUDENT},
+                 {true, 0, STATS_TOLD_STUDENT}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        ck_assert_int_eq(told(cases[i].even ? even : x, cases[i].n), cases[i].how);
+    }
     x[3] = (double)NAN; /* not a value: 7 are left */
-    ck_assert(!stats_is_skewed(x, 8));
+    ck_assert_int_eq(told(x, 8), STATS_TOLD_TOO_FEW);
+    /* a one among n: 0.71 of three, 1.15 of four */
+    /* 0 four times and 1 five times: skewness (5 - 4) / sqrt(20) = 0.22; of 1 and 3 in ten 0.87 */
+    const double little[] = {0, 0, 0, 0, 1, 1, 1, 1, 1};
+    const double more[] = {0, 0, 0, 0, 0, 0, 0, 1, 1, 1};
+    ck_assert_int_eq(told(little, 9), STATS_TOLD_STUDENT);
+    ck_assert_int_eq(told(more, 10), STATS_TOLD_BOOTSTRAP);
 }
 END_TEST
 
