@@ -159,11 +159,15 @@ struct cause {
 static struct cause causes[CAUSES];
 static size_t n_causes;
 
-/* A message without its numbers: runs that fail for one reason are one row. */
-static void count_cause(const char *message, uint64_t number)
+/* A message without its numbers: runs that fail for one reason are one row; of those that get
+ * nowhere, a row per policy. */
+static void count_cause(const char *message, const char *policy, uint64_t number)
 {
-    char text[96];
+    char text[96] = "";
     size_t n = 0;
+    if (strstr(message, "stalled") != NULL || strstr(message, "livelock") != NULL) {
+        n = (size_t)snprintf(text, 40, "%.*s: ", (int)strcspn(policy, ":"), policy);
+    }
     const char *colon = strstr(message, "event ");
     const char *at = colon != NULL && strchr(colon, ':') != NULL ? strchr(colon, ':') + 2 : message;
     for (; *at != '\0' && n + 1 < sizeof text; at++) {
@@ -249,7 +253,7 @@ int main(int argc, char **argv)
                 write_case(&runs[i], number, argv[2], trials[i].message);
                 (void)fflush(stdout);
             } else if (trials[i].message[0] != '\0') {
-                count_cause(trials[i].message, number);
+                count_cause(trials[i].message, runs[i].policy, number);
             }
         }
     }

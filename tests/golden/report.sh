@@ -64,6 +64,10 @@ echo '{"a":' >"$dir/broken.json"
 refuse "policies" "$dir/empty.json" -o "$dir/none.html"
 refuse "broken.json" "$dir/broken.json" -o "$dir/none.html"
 refuse "compare --json" "$dir/run.json" -o "$dir/none.html"
+for half in soc llm; do # half a configuration is none
+    sed "s/\"$half\":/\"other\":/" "$dir/a.json" >"$dir/half.json"
+    refuse "config: missing" "$dir/half.json" -o "$dir/none.html"
+done
 refuse "nonesuch.json" nonesuch.json -o "$dir/none.html"
 refuse "no/such/folder" "$dir/a.json" -o "$dir/no/such/folder/x.html"
 refuse "-o FILE.html" "$dir/a.json"

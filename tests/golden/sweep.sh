@@ -38,6 +38,15 @@ cat >"$dir/s.json" <<'END'
  "replications": 5, "metrics": ["reactive.*", "energy_j", "all.finished"]}
 END
 spec=$dir/s.json
+
+# Scripts for Slurm, and again into the folder that is there; each task has its shard, the merge all.
+for again in 0 1; do
+    says "array.sh and merge.sh written" "$x" sweep "$spec" -o "$dir/far.db" --slurm 3 --slurm-scripts
+    rm -f "$dir/far.db.slurm/merge.sh"
+done
+says "array.sh and merge.sh written" "$x" sweep "$spec" -o "$dir/far.db" --slurm 3 --slurm-scripts
+grep -q -- '--array=0-2' "$dir/far.db.slurm/array.sh" || fail "tasks: $(cat "$dir/far.db.slurm/array.sh")"
+[ "$(grep -c 'shard-[012].db' "$dir/far.db.slurm/merge.sh")" -eq 3 ] || fail "shards: $(cat "$dir/far.db.slurm/merge.sh")"
 says "60 runs done, 0 were in the store, 0 failed" "$x" sweep "$spec" -o "$dir/one.db" --jobs 1 --export csv
 mv "$dir/out" "$dir/one.csv"
 test "$(wc -l <"$dir/one.csv")" -eq 61 || fail "not a line per run"

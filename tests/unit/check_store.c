@@ -467,6 +467,32 @@ START_TEST(a_merge_keeps_the_failures_that_nobody_made_good)
 }
 END_TEST
 
+/* A store that refuses rows (a trigger stands for a full disk): the merge says so. */
+START_TEST(a_merge_that_cannot_write_fails)
+{
+    struct store *s = open_new(0);
+    (void)store_experiment(s, "e", "r", "{}");
+    close_good(s);
+    sqlite3 *db;
+    ck_assert_int_eq(sqlite3_open(paths[0], &db), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_exec(db,
+                                  "CREATE TRIGGER full BEFORE INSERT ON runs BEGIN SELECT "
+                                  "RAISE(ABORT, 'database or disk is full'); END",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    (void)sqlite3_close(db);
+    s = open_new(1);
+    int64_t x = store_experiment(s, "e", "r", "{}");
+    store_point(s, x, 0, "{}");
+    store_member(s, x, 0, 0, put(s, 1, 1.0));
+    close_good(s);
+    s = open_new(0);
+    ck_assert_int_ne(store_merge(s, paths[1], &err), 0);
+    ck_assert_int_ne(store_close(s, &err), 0);
+    ck_assert_ptr_nonnull(strstr(err.lines[err.n - 1], "disk is full"));
+}
+END_TEST
+
 /* Of four shards one has finished, then the sweep was begun anew in two, of which both have: the
  * division of which most is there counts. Before the second, 1 of 2 is more than 1 of 4. */
 START_TEST(a_division_given_up_does_not_make_another_incomplete)
@@ -496,6 +522,7 @@ static const struct suite_row suite[] = {
     TEST(merged_parts_export_like_the_whole),
     TEST(unlike_runs_are_not_merged),
     LOOP(a_merge_keeps_the_failures_that_nobody_made_good, 2),
+    TEST(a_merge_that_cannot_write_fails),
     TEST(a_division_given_up_does_not_make_another_incomplete),
     TEST(metrics_of_other_machines_get_columns),
     TEST(replications_that_cannot_be_are_not_read),

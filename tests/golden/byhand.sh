@@ -1,0 +1,23 @@
+#!/bin/sh
+# What commands show where it can be worked out by hand.
+set -u
+cd "$(dirname "$0")/../.." || exit 2
+x=${BUILD:-build}/xpusim
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+bad=0
+fail() {
+    echo "FAILED: $*"
+    bad=1
+}
+
+# Two units of time a character: 0, 2, 4 are within block 1 (0 to 5), 6 to 100 within block 2 (5 to
+# 101): 3 and 48 characters.
+"$x" graphs --p 5,96 --d 5,96 --s 1,1 --chunks 1 --strategy unified-g1 --gantt >"$dir/out" || fail graphs
+grep -qE '^  G1 compute\|1{3}2{48}$' "$dir/out" || fail "bars of a schedule: $(cat "$dir/out")"
+
+# Where every request shows the difference, the least trace is one request of one token in and out.
+"$x" bisect --policy fcfs --b-policy npu-serial --workload w1:n=3 -o "$dir/least.csv" >/dev/null || fail bisect
+[ "$(grep -c '^[0-9]' "$dir/least.csv")" -eq 1 ] || fail "more than one request is left: $(cat "$dir/least.csv")"
+[ "$(sed -n '$p' "$dir/least.csv" | cut -d, -f7,8)" = 1,1 ] || fail "not of one token: $(cat "$dir/least.csv")"
+exit $bad
