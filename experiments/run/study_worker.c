@@ -11,6 +11,7 @@
 #include "sim/base/arena.h"
 #include "sim/base/hash.h"
 #include "sim/base/json.h"
+#include "sim/base/memory.h"
 
 #define KEY_BYTES (CONFIG_FINGERPRINT_BYTES + 8192)
 
@@ -38,8 +39,7 @@ struct values {
 static void values_open(struct values *x, size_t most)
 {
     *x = (struct values){.v = xmalloc((most + 1) * sizeof *x->v)};
-    x->texts = open_memstream(&x->names, &x->names_bytes);
-    SIM_REQUIRE(x->texts != NULL, "memory");
+    x->texts = memory_stream(&x->names, &x->names_bytes);
 }
 
 static void values_add(struct values *x, const struct study *s, const char *name, double value)
@@ -54,7 +54,7 @@ static void values_add(struct values *x, const struct study *s, const char *name
 static void send(struct values *x, const struct store_run *run, const char *tree,
                  struct job_result *out)
 {
-    (void)fclose(x->texts);
+    memory_stream_close(x->texts);
     struct head h = {.n = x->n,
                      .names_bytes = x->names_bytes,
                      .seed = run->seed,
@@ -62,8 +62,7 @@ static void send(struct values *x, const struct store_run *run, const char *tree
                      .trace_hash = run->trace_hash,
                      .rate_scale = run->rate_scale};
     char *data = NULL;
-    FILE *f = open_memstream(&data, &out->size);
-    SIM_REQUIRE(f != NULL, "memory");
+    FILE *f = memory_stream(&data, &out->size);
     (void)fwrite(&h, sizeof h, 1, f);
     (void)fwrite(x->v, sizeof *x->v, x->n, f);
     (void)fwrite(x->names, 1, x->names_bytes, f);
@@ -73,7 +72,7 @@ static void send(struct values *x, const struct store_run *run, const char *tree
         (void)fputs(texts[i] != NULL ? texts[i] : "", f);
         (void)fputc('\0', f);
     }
-    (void)fclose(f);
+    memory_stream_close(f);
     out->data = data;
     free(x->v);
     free(x->names);

@@ -67,10 +67,10 @@ START_TEST(a_chunk_that_is_not_the_last_is_not_sampled_in_estimates)
 }
 END_TEST
 
-/* One at a time, always by prefix, 21 blocks. BE0 (160 tokens) and BE1 (96) leave 10 and 6 blocks to
- * their sessions; RT2 (64 tokens, then 39 decodes of 3 ms) runs 12-132.92. BE3, the second turn of
- * BE1's session, and BE4, that of BE0's, come meanwhile and find 96 and 160 tokens. RT2's sixth block
- * takes the prefix of the newer: BE4 has none now, and BE3 the longest. */
+/* One at a time, always by prefix, 21 blocks. BE0 (160 tokens) and BE1 (96) leave 10 and 6 blocks
+ * to their sessions; RT2 (64 tokens, then 39 decodes of 3 ms) runs 12-132.92. BE3, the second turn
+ * of BE1's session, and BE4, that of BE0's, come meanwhile and find 96 and 160 tokens. RT2's sixth
+ * block takes the prefix of the newer: BE4 has none now, and BE3 the longest. */
 START_TEST(hygen_forgets_a_prefix_that_the_cache_has_dropped)
 {
     static const struct scenario_request q[] = {{BE, 0, 160, 1, 5, 0},
