@@ -1,11 +1,13 @@
 /* Every registered policy against every invariant, on random small workloads; or, with plug-ins as
  * arguments (check_policies my.so my.so:key=value), those. Variants beside the defaults: rules that
- * know more than the default ones do. */
+ * know more than the default ones do. A load that fails leaves a trace and the command that runs it
+ * again (tests/helpers/conformance.h). */
 #include <stdlib.h>
 #include <string.h>
 
 #include "experiments/run/plugin.h"
 #include "policies/registry.h"
+#include "tests/helpers/conformance.h"
 #include "tests/helpers/randomload.h"
 #include "tests/helpers/suite.h"
 
@@ -23,7 +25,10 @@ static const struct policy_ops *policies[MAX_POLICIES];
 static const char *given[MAX_POLICIES];
 static int n_policies;
 
-static int current; /* the one under test */
+static const char *label[MAX_POLICIES]; /* as it is named on the command line */
+
+static const char *program; /* argv[0] */
+static int current;         /* the one under test */
 
 static const struct policy_ops *policy_of(int i)
 {
@@ -41,6 +46,29 @@ static uint32_t prepare(const struct policy_ops *ops, uint64_t seed)
     }
     scenario_policy(&sc, ops, given[current]);
     return n;
+}
+
+/* Every device can do all that a policy may ask. */
+static void make_capable(void)
+{
+    for (uint32_t d = 0; d < sc.machine.n_devices; d++) {
+        struct device *dev = &sc.machine.devices[d];
+        dev->can_reset = dev->can_withdraw = dev->can_suspend = true;
+    }
+}
+
+/* Runs what was prepared; of one that fails the trace and the command are left. */
+static int run_prepared(uint32_t n, struct conformance_case c)
+{
+    int rc = scenario_run(&sc, q, n, false);
+    if (conformance_failed(&sc)) {
+        struct sim_result result = sc.result;
+        c.program = program;
+        c.policy = label[current];
+        conformance_leave(&sc, &c);
+        sc.result = result;
+    }
+    return rc;
 }
 
 static void requests_are_whole(const struct policy_ops *ops, uint64_t seed, uint32_t n)
@@ -65,7 +93,7 @@ START_TEST(every_request_finishes_whole_and_the_audit_is_clean)
     const struct policy_ops *ops = policy_of(_i);
     for (uint64_t seed = 1; seed <= n_loads; seed++) {
         uint32_t n = prepare(ops, seed);
-        int rc = scenario_run(&sc, q, n, false);
+        int rc = run_prepared(n, (struct conformance_case){.params = "", .load = seed});
         ck_assert_msg(rc == 0, "%s, load %llu: %s", ops->name, (unsigned long long)seed,
                       sc.result.message);
         ck_assert(sc.result.audit.clean);
@@ -87,7 +115,7 @@ START_TEST(tight_memory_stalls_nobody)
     const struct policy_ops *ops = policy_of(_i);
     for (size_t i = 0; i < sizeof hard / sizeof hard[0]; i++) {
         uint32_t n = prepare(ops, hard[i]);
-        int rc = scenario_run(&sc, q, n, false);
+        int rc = run_prepared(n, (struct conformance_case){.params = "", .load = hard[i]});
         ck_assert_msg(rc == 0, "%s, load %llu: %s", ops->name, (unsigned long long)hard[i],
                       sc.result.message);
         requests_are_whole(ops, hard[i], n);
@@ -114,12 +142,11 @@ START_TEST(preemption_axes_keep_every_request_whole)
                        preempt[seed % 4], kv[seed / 4 % 3], level[seed / 12 % 4],
                        1 + (unsigned)(seed / 7 % 2) * 3, gap[seed / 2 % 6]);
         uint32_t n = prepare(ops, seed % n_loads + 1);
-        for (uint32_t d = 0; d < sc.machine.n_devices; d++) {
-            struct device *dev = &sc.machine.devices[d];
-            dev->can_reset = dev->can_withdraw = dev->can_suspend = true;
-        }
+        make_capable();
         scenario_policy(&sc, ops, params);
-        int rc = scenario_run(&sc, q, n, false);
+        int rc =
+            run_prepared(n, (struct conformance_case){
+                                .params = params, .load = seed % n_loads + 1, .capable = true});
         ck_assert_msg(rc == 0, "%s:%s, load %llu: %s", ops->name, params,
                       (unsigned long long)(seed % n_loads + 1), sc.result.message);
         requests_are_whole(ops, seed, n);
@@ -266,34 +293,36 @@ START_TEST(decisions_do_not_depend_on_what_is_hidden)
 }
 END_TEST
 
-static void choose(int argc, char **argv)
+/* A policy and its parameters as on the command line. */
+static void choose_one(const char *spec)
+{
+    struct err e = ERR_INIT;
+    char name[64];
+    size_t path = plugin_path_length(spec);
+    (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(spec, ":"), spec);
+    const struct policy_ops *ops = path > 0 ? plugin_load(spec, &e) : policy_find(name);
+    if (ops == NULL) {
+        fprintf(stderr, "%s: %s\n", spec, e.n > 0 ? e.lines[0] : "no such policy");
+        exit(2);
+    }
+    const char *params = spec + (path > 0 ? path : strlen(name));
+    policies[n_policies] = ops;
+    label[n_policies] = spec;
+    given[n_policies++] = params[0] == ':' ? params + 1 : params;
+    err_fini(&e);
+}
+
+static void choose_all(void)
 {
     size_t n = 0;
     const struct policy_ops *const *all = policy_list(&n);
-    for (size_t i = 0; argc == 1 && i < n && n_policies < MAX_POLICIES; i++) {
-        given[n_policies] = "";
-        policies[n_policies++] = all[i];
+    for (size_t i = 0; i < n && n_policies < MAX_POLICIES; i++) {
+        choose_one(all[i]->name);
     }
-    static const char *const variants[][2] = {
-        {"program-fcfs", "preempt=kernel,class=rt_alone,gap_kv=infercept"},
-        {"program-fcfs", "kv=swap,preempt=layer,gap_kv=swap"},
-        {"edf", "gap_kv=ttl"},
-        {"hpf", "inflight=4,level=1"}};
-    for (size_t i = 0; argc == 1 && i < sizeof variants / sizeof variants[0]; i++) {
-        given[n_policies] = variants[i][1];
-        policies[n_policies++] = policy_find(variants[i][0]);
-    }
-    struct err e = ERR_INIT;
-    for (int i = 1; i < argc && n_policies < MAX_POLICIES; i++) {
-        size_t path = plugin_path_length(argv[i]);
-        policies[n_policies] = path > 0 ? plugin_load(argv[i], &e) : policy_find(argv[i]);
-        if (policies[n_policies] == NULL) {
-            fprintf(stderr, "%s: %s\n", argv[i], e.n > 0 ? e.lines[0] : "no such policy");
-            exit(2);
-        }
-        given[n_policies++] = path > 0 && argv[i][path] == ':' ? argv[i] + path + 1 : "";
-    }
-    err_fini(&e);
+    choose_one("program-fcfs:preempt=kernel,class=rt_alone,gap_kv=infercept");
+    choose_one("program-fcfs:kv=swap,preempt=layer,gap_kv=swap");
+    choose_one("edf:gap_kv=ttl");
+    choose_one("hpf:inflight=4,level=1");
 }
 
 static int chosen(void)
@@ -311,10 +340,56 @@ static const struct suite_row suite[] = {
     LOOP_OVER(decisions_do_not_depend_on_what_is_hidden, chosen),
 };
 
+/* `POLICY --load N ...`: one load again (tests/helpers/conformance.h). */
+static int show_load(int argc, char **argv)
+{
+    const char *load = NULL;
+    const char *trace = NULL;
+    const char *decisions = NULL;
+    const char *params = NULL;
+    bool capable = false;
+    for (int i = 2; i < argc; i++) {
+        const char **takes = strcmp(argv[i], "--load") == 0        ? &load
+                             : strcmp(argv[i], "--trace") == 0     ? &trace
+                             : strcmp(argv[i], "--decisions") == 0 ? &decisions
+                             : strcmp(argv[i], "--params") == 0    ? &params
+                                                                   : NULL;
+        if (strcmp(argv[i], "--capable") == 0) {
+            capable = true;
+        } else if (takes == NULL || i + 1 == argc) {
+            fprintf(stderr, "check_policies: %s: unknown, or it needs a value\n", argv[i]);
+            return 2;
+        } else {
+            *takes = argv[++i];
+        }
+    }
+    choose_one(argv[1]);
+    uint32_t n = prepare(policy_of(0), strtoull(load == NULL ? "1" : load, NULL, 10));
+    if (capable) {
+        make_capable();
+    }
+    if (params != NULL) {
+        scenario_policy(&sc, policies[0], params);
+    }
+    if (trace == NULL) { /* the whole load */
+        (void)scenario_run(&sc, q, n, false);
+    }
+    return conformance_show(&sc, trace, decisions);
+}
+
 int main(int argc, char **argv)
 {
     const char *more = getenv("XPUSIM_LOADS");
+    program = argv[0];
     n_loads = more != NULL ? strtoull(more, NULL, 10) : n_loads;
-    choose(argc, argv);
+    if (argc > 2 && strncmp(argv[2], "--", 2) == 0) {
+        return show_load(argc, argv);
+    }
+    for (int i = 1; i < argc && n_policies < MAX_POLICIES; i++) {
+        choose_one(argv[i]);
+    }
+    if (argc == 1) {
+        choose_all();
+    }
     return suite_run("policies", suite, sizeof suite / sizeof suite[0]);
 }

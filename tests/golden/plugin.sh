@@ -61,8 +61,14 @@ must "$conform" "$my"
 cp -r "$dir/my" "$dir/lazy"
 sed -i 's/(void)place_whole(s, pass, p->device, YIELD_PASS)/(void)pass/' "$dir/lazy/my-policy.c"
 must make -s -C "$dir/lazy" clean my-policy.so XPUSIM_INCLUDE="$include"
-CK_FORK=no "$conform" "$dir/lazy/my-policy.so" >"$dir/out" 2>&1 && fail "a policy that never launches conforms"
+conform=$(cd "$(dirname "$conform")" && pwd)/check_policies
+(cd "$dir" && CK_FORK=no "$conform" "$dir/lazy/my-policy.so") >"$dir/out" 2>&1 && fail "a policy that never launches conforms"
 grep -q "stalled" "$dir/out" || fail "not found out: a policy that never launches"
+again=$(sed -n 's/^  \(.* --trace .*\)/\1/p' "$dir/out" | head -n 1)
+(cd "$dir" && sh -c "$again") >"$dir/again" && fail "conforms on the trace that was left: $again"
+grep -q "^0 of 1 requests finished" "$dir/again" && grep -q "formed and on no device: 1 passes" "$dir/again" ||
+    fail "the trace that conformance left does not show it: $(cat "$dir/again")"
+[ "$(tail -n 1 "$dir/xpusim-trouble/decisions" | cut -d' ' -f3)" = form ] || fail "no decisions of the load that failed"
 # fcfs and its copy finish the same requests at the same times in every replication
 must "$x" compare --policy fcfs --policy "$my" --policy "$my:device=cpu" --replications 2 \
     --workload "$load" --metric all.e2e_s.mean --quiet

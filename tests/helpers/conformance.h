@@ -1,0 +1,28 @@
+/* What the conformance suite leaves of a load on which a policy failed: the smallest trace that
+ * still shows it and the command that runs it again. The machine of a load is a toy that no SoC
+ * file describes, so the suite itself is what runs it:
+ *
+ *   check_policies POLICY --load N [--capable] [--params K=V,..] --trace FILE [--decisions FILE] */
+#ifndef TESTS_CONFORMANCE_H
+#define TESTS_CONFORMANCE_H
+
+#include "tests/helpers/scenario.h"
+
+struct conformance_case {
+    const char *program; /* the suite, as it was called */
+    const char *policy;  /* as it was given */
+    const char *params;  /* that replace the given ones; "" for none */
+    uint64_t load;
+    bool capable; /* every device can reset, withdraw and suspend */
+};
+
+/* Did the last run of the scenario fail, or leave a request unfinished? */
+bool conformance_failed(const struct scenario *sc);
+/* Makes the trace of a scenario that failed small, writes it below xpusim-trouble/, and prints
+ * where and the command to standard error. The scenario is as it was set up. */
+void conformance_leave(struct scenario *sc, const struct conformance_case *c);
+/* Runs the scenario on a trace file (NULL: as it is) and prints what happened. 0 when all finished,
+ * 1 when not, 2 when the files are wrong. */
+int conformance_show(struct scenario *sc, const char *trace, const char *decisions);
+
+#endif
