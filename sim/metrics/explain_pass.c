@@ -245,6 +245,13 @@ void explain_launch_ended(void *self, int64_t now_ns, const struct launch *l, in
     piece_add(g, now_ns, 0, EXPLAIN_KILLED, EXPLAIN_KILLED);
     g->end_ns = now_ns;
     g->running = false;
+    /* A kernel that began at this instant, before the end was told, runs beside what is left. */
+    for (size_t i = 0; i < x->n_launches; i++) {
+        if (x->launches[i].device == l->device && x->launches[i].last_ns == now_ns) {
+            x->launches[i].shared = false;
+        }
+    }
+    note_sharing(x, l->device);
     for (size_t i = 0; i < x->n_launches; i++) {
         if (x->launches[i].pass_id == l->pass->id && x->launches[i].running) {
             return;

@@ -149,6 +149,21 @@ START_TEST(sharing_is_named_before_throttling_and_ends_with_the_kernel)
 }
 END_TEST
 
+/* The same with two QKV of 1 ms, each at a quarter: both end at 4, and nothing of request 0's next
+ * kernel runs beside the launch that ended when it began. So 3 ms of both are sharing, and of its
+ * 2 + 3 + 4 ms at a half all 9 more are throttling; it is done at 22, request 1 18 ms later. */
+START_TEST(a_launch_that_ends_when_a_kernel_begins_does_not_share_with_it)
+{
+    static const struct scenario_request q[] = {{BE, 0, 8, 1, 0, 0}, {BE, 0, 4, 1, 0, 0}};
+    sc.machine.devices[IGPU].sharing = DEVICE_TIME_SHARED;
+    sc.setup.throttle = (struct sim_throttle){15, 15, 1000, 1, 0.1};
+    run(beside, q, 2);
+    took(0, PARTS({EXPLAIN_DEVICE_SHARING, 3}, {EXPLAIN_THROTTLING, 9}, {EXPLAIN_COMPUTE, 10}));
+    took(1, PARTS({EXPLAIN_DEVICE_SHARING, 3}, {EXPLAIN_QUEUE_SAME, 18}, {EXPLAIN_THROTTLING, 9},
+                  {EXPLAIN_COMPUTE, 10}));
+}
+END_TEST
+
 /* ---- residents on their way ---- */
 
 static struct resident_key attention(uint32_t tokens)
@@ -333,6 +348,7 @@ static const struct suite_row suite[] = {
     CASE("causes", .setup = setup, .teardown = teardown),
     TEST(a_batch_of_both_classes_is_a_queue_of_each),
     TEST(sharing_is_named_before_throttling_and_ends_with_the_kernel),
+    TEST(a_launch_that_ends_when_a_kernel_begins_does_not_share_with_it),
     TEST(an_eviction_is_named_before_compiling),
     TEST(compiling_is_named_before_queues_for_prompts_of_that_length),
     TEST(loading_is_named_for_formed_passes_and_idle_devices),
