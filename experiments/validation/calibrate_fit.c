@@ -237,13 +237,26 @@ static void ranges(const struct calibrate_problem *p, struct calibrate_fit *out)
     }
 }
 
-static int refuse_singular(const struct calibrate_set *s, const struct calibrate_fit *fit,
-                           struct err *e)
+/* Near its bound a parameter's own slope vanishes and its variance means nothing. */
+static bool at_bound(const struct calibrate_problem *p, const struct calibrate_solver *v, int k)
 {
+    for (int i = 0; i < p->space.n; i++) {
+        double t = calibrate_t_at(&p->space, v->u, i);
+        if (p->space.index[i] == k) {
+            return t < AT_BOUND || t > 1.0 - AT_BOUND;
+        }
+    }
+    return true; /* held there */
+}
+
+static int refuse_singular(const struct calibrate_problem *p, const struct calibrate_solver *v,
+                           const struct calibrate_fit *fit, struct err *e)
+{
+    const struct calibrate_set *s = p->set;
     const struct soc_runtime *r = &s->soc->devices[s->device].runtimes[s->runtime];
     size_t before = e->n;
     for (int k = CALIBRATE_RATE; k <= CALIBRATE_BANDWIDTH; k++) {
-        if (!(sqrt(fit->covariance[k][k]) < DETERMINED_SD)) {
+        if (!(sqrt(fit->covariance[k][k]) < DETERMINED_SD) && !at_bound(p, v, k)) {
             err_add(e,
                     "%s %s %s, %u bits: singular: these points do not determine the %s; they need "
                     "%s",
@@ -287,7 +300,7 @@ int calibrate_fit(struct calibrate_set *s, struct calibrate_fit *out, struct err
         if (rc == 0) {
             covariance(&p, &v, out);
             entry_fill(&p, v.u, out);
-            rc = refuse_singular(s, out, e);
+            rc = refuse_singular(&p, &v, out, e);
             calibrate_solver_keep(&v, &p);
             spare = hold_spare(&p, &v, round == 0, out);
         } else {

@@ -35,7 +35,9 @@ void calibrate_space_fill(const struct calibrate_set *set, const struct soc_runt
     memset(s, 0, sizeof *s);
     double peak = set->soc->devices[set->device].peak_flop_per_s;
     double ddr = set->soc->machine.ddr_peak_bytes_per_s;
-    bound(s, CALIBRATE_RATE, r->many.flop_per_s, 1e-3 * peak, peak, 0.0);
+    /* `peak` is of FP16: with activations quantised too, engines reach twice that in INT8. */
+    double top = r->weight_bits < 16 ? 2.0 * peak : peak;
+    bound(s, CALIBRATE_RATE, r->many.flop_per_s, 1e-3 * peak, top, 0.0);
     bound(s, CALIBRATE_BANDWIDTH, r->many.bytes_per_s, 1e-3 * ddr, ddr, 0.0);
     bound(s, CALIBRATE_LAUNCH, r->many.launch_s, 0.0, 10e-3, 1e-6);
     bound(s, CALIBRATE_FILL, r->fill_rows, 0.0, 2000.0, 1.0);

@@ -22,7 +22,8 @@ struct calibrate_space {
     int n_groups;                                             /* with offsets; 0: none */
 };
 
-/* Physical bounds: at most the datasheet's rate and the DDR's peak, at least a thousandth. */
+/* Physical bounds: at most the DDR's peak and the datasheet's rate in FP16 (twice that in INT8, of
+ * quantised weights), at least a thousandth. */
 void calibrate_space_fill(const struct calibrate_set *set, const struct soc_runtime *r,
                           struct calibrate_space *s);
 /* Takes a parameter out of the search; what it is held at is the caller's. */
