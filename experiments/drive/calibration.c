@@ -100,7 +100,9 @@ void calibration_print(const struct fit *f, const struct machine *m, FILE *out)
                       "fit p = %.2g%s",
                       m->devices[p->device].name, p->name, p->n, 100.0 * p->median_frac,
                       100.0 * p->p90_frac, p->lack_of_fit_p,
-                      p->borrowed ? ", from another device" : "");
+                      p->borrowed        ? ", from another device"
+                      : p->borrowed_form ? ", form of all devices"
+                                         : "");
         if (p->lost > 0) {
             (void)fprintf(out, ", %u lost their core", p->lost);
         }

@@ -7,6 +7,7 @@
 #include "sim/base/arena.h"
 
 #define MIN_KERNELS 8
+#define KINDS_PER_TERM 2  /* of work, for a line of its own */
 #define MIN_BESIDE 30     /* kernels of each kind for a slowdown */
 #define OVERLAP_MOST 0.9  /* beside another engine */
 #define OVERLAP_LEAST 0.1 /* alone */
@@ -31,6 +32,11 @@ static void times_merge(struct drive_times *to, const struct drive_times *from)
     to->sum_ns += from->sum_ns;
     to->sum_sq += from->sum_sq;
     to->max_ns = fmax(to->max_ns, from->max_ns);
+    for (int i = 0; i < DRIVE_OCTAVES; i++) {
+        to->octave[i].n += from->octave[i].n;
+        to->octave[i].sum_ns += from->octave[i].sum_ns;
+        to->octave[i].sum_sq += from->octave[i].sum_sq;
+    }
 }
 
 static void add_residents(struct fit *f, const struct drive_report *r)
@@ -92,7 +98,7 @@ void fit_input_add(struct fit_input *in, const struct drive_report *r, double ta
 /* Share of kernel k during which another device of the same run was busy. Kernels of a run are in
  * order of their launches' ends; a scan of the neighbourhood is enough, because launches overlap
  * few others. */
-static double overlap_of(const struct fit_input *in, size_t at)
+double fit_overlap(const struct fit_input *in, size_t at)
 {
     const struct drive_kernel *k = &in->kernels[at];
     int64_t covered = 0;
@@ -112,7 +118,7 @@ static double overlap_of(const struct fit_input *in, size_t at)
     return (double)covered / (double)k->ns;
 }
 
-static bool is_one_row(const struct drive_kernel *k)
+bool fit_is_one_row(const struct drive_kernel *k)
 {
     return k->padded_rows == 1 && !k->stopped && k->op != OP_MHA && k->op != OP_HEAD;
 }
@@ -128,7 +134,7 @@ static void beside_make(const struct fit_input *in, const double *overlap, uint3
         for (size_t i = 0; i < in->n; i++) {
             const struct drive_kernel *k = &in->kernels[i];
             bool both = overlap[i] >= OVERLAP_MOST;
-            if (k->device != device || k->op != op || !is_one_row(k) ||
+            if (k->device != device || k->op != op || !fit_is_one_row(k) ||
                 (!both && overlap[i] > OVERLAP_LEAST)) {
                 continue;
             }
@@ -234,21 +240,38 @@ static void collect(const struct fit_input *in, const double *overlap, const str
         if ((device >= 0 && k->device != device) || !regressors(k, part, x)) {
             continue;
         }
-        double slow = is_one_row(k) ? 1.0 + d[k->device].beside.value * fmin(1.0, overlap[i]) : 1.0;
+        double slow =
+            fit_is_one_row(k) ? 1.0 + d[k->device].beside.value * fmin(1.0, overlap[i]) : 1.0;
         struct sample *to = samples_add(s);
         *to = (struct sample){.t_s = (double)k->ns / 1e9 / slow, .x = {x[0], x[1], x[2], x[3]}};
     }
     samples_screen(s);
 }
 
+static uint32_t part_params(enum part part, const struct fit_device *d)
+{
+    return part == PART_PREFILL || part == PART_DECODE ? 3
+           : part == PART_LAYER                        ? 2
+           : part == PART_MIXED                        ? 0
+                                                       : d->token[part_ops[part]].n;
+}
+
+/* Coefficients of a part that is a line; NULL: it is none. */
+static struct fit_number *part_line(enum part part, struct fit_device *d)
+{
+    return part == PART_PREFILL  ? d->prefill
+           : part == PART_DECODE ? d->decode
+           : part == PART_LAYER  ? d->layer
+                                 : NULL;
+}
+
 static void part_fit(struct samples *s, enum part part, struct fit_device *d)
 {
     switch (part) {
     case PART_PREFILL:
-        samples_regress(s, 3, d->prefill);
-        break;
     case PART_DECODE:
-        samples_regress(s, 3, d->decode);
+    case PART_LAYER:
+        samples_regress(s, part_params(part, d), part_line(part, d));
         break;
     case PART_MIXED:
         for (size_t i = 0; i < s->n; i++) {
@@ -258,21 +281,51 @@ static void part_fit(struct samples *s, enum part part, struct fit_device *d)
                                d->decode[2].value * x[3];
         }
         break;
-    case PART_LAYER:
-        samples_regress(s, 2, d->layer);
-        break;
     default:
         samples_table(s, &d->token[part_ops[part]]);
         samples_table_fitted(s, &d->token[part_ops[part]]);
     }
 }
 
-static uint32_t part_params(enum part part, const struct fit_device *d)
+/* A part of one device. Of kernels that are of few kinds of work (two lengths of prompts say) the
+ * device's own tell how fast it is, and those of all devices what the time depends on. */
+static void make_part(const struct fit_input *in, const double *overlap, struct fit *out,
+                      uint32_t device, enum part part, struct err *e)
 {
-    return part == PART_PREFILL || part == PART_DECODE ? 3
-           : part == PART_LAYER                        ? 2
-           : part == PART_MIXED                        ? 0
-                                                       : d->token[part_ops[part]].n;
+    struct samples s = {0};
+    struct fit_device *d = &out->devices[device];
+    struct fit_part *to = &out->parts[out->n_parts];
+    collect(in, overlap, out->devices, (int)device, part, &s);
+    *to = (struct fit_part){.name = part_names[part], .device = (uint8_t)device};
+    struct fit_number *line = part_line(part, d);
+    uint32_t params = part_params(part, d);
+    bool few = line != NULL && samples_kinds(&s) < KINDS_PER_TERM * params;
+    if (s.n >= MIN_KERNELS && few) {
+        struct samples all = {0};
+        collect(in, overlap, out->devices, -1, part, &all);
+        part_fit(&all, part, d);
+        samples_scale(&s, params, line);
+        samples_judge(&s, params, to);
+        to->borrowed_form = true;
+        out->n_parts++;
+        free(all.v);
+        free(s.v);
+        return;
+    }
+    if (s.n < MIN_KERNELS && part != PART_MIXED) {
+        to->borrowed = true;
+        s.n = 0;
+        collect(in, overlap, out->devices, -1, part, &s);
+    }
+    if (s.n >= MIN_KERNELS) {
+        part_fit(&s, part, d);
+        samples_judge(&s, part_params(part, d), to);
+        out->n_parts++;
+    } else if (part != PART_LAYER && part != PART_MIXED) {
+        (void)err_add(e, "only %zu kernels of %s ran: a longer trace is needed", s.n,
+                      part_names[part]);
+    }
+    free(s.v);
 }
 
 int fit_make(const struct fit_input *in, const struct machine *m, const struct llm *llm,
@@ -285,31 +338,14 @@ int fit_make(const struct fit_input *in, const struct machine *m, const struct l
     }
     double *overlap = xcalloc(in->n + 1, sizeof *overlap);
     for (size_t i = 0; i < in->n; i++) {
-        overlap[i] = is_one_row(&in->kernels[i]) ? overlap_of(in, i) : 0.0;
+        overlap[i] = fit_is_one_row(&in->kernels[i]) ? fit_overlap(in, i) : 0.0;
     }
     for (uint32_t d = 0; d < m->n_devices; d++) {
         beside_make(in, overlap, d, &out->devices[d]);
     }
     for (uint32_t d = 0; d < m->n_devices && e->n == 0; d++) {
         for (int p = 0; p < N_PARTS; p++) {
-            struct samples s = {0};
-            struct fit_part *part = &out->parts[out->n_parts];
-            collect(in, overlap, out->devices, (int)d, (enum part)p, &s);
-            *part = (struct fit_part){.name = part_names[p], .device = (uint8_t)d};
-            if (s.n < MIN_KERNELS && p != PART_MIXED) {
-                part->borrowed = true;
-                s.n = 0;
-                collect(in, overlap, out->devices, -1, (enum part)p, &s);
-            }
-            if (s.n >= MIN_KERNELS) {
-                part_fit(&s, (enum part)p, &out->devices[d]);
-                samples_judge(&s, part_params((enum part)p, &out->devices[d]), part);
-                out->n_parts++;
-            } else if (p != PART_LAYER && p != PART_MIXED) {
-                (void)err_add(e, "only %zu kernels of %s ran: a longer trace is needed", s.n,
-                              part_names[p]);
-            }
-            free(s.v);
+            make_part(in, overlap, out, d, (enum part)p, e);
         }
         const struct fit_table *ffn = &out->devices[d].token[OP_FFN];
         double weights = (double)llm->hidden * llm->ffn_hidden * (llm->gated_ffn ? 3.0 : 2.0) +

@@ -25,6 +25,7 @@ struct fit_part {
     double median_frac, p90_frac; /* |error| of single kernels */
     double lack_of_fit_p; /* chance of so uneven a misfit if the form were right; NaN: no repeats */
     bool borrowed;        /* nothing ran there: another device's numbers */
+    bool borrowed_form;   /* of too few kinds: the form is that of all devices, scaled */
 };
 
 struct fit_table {

@@ -7,6 +7,10 @@
 #define Z95 1.96
 #define SAMPLE_TERMS 4
 
+/* Share of kernel `at` during which another device of the same run was busy. */
+double fit_overlap(const struct fit_input *in, size_t at);
+bool fit_is_one_row(const struct drive_kernel *k);
+
 /* A kernel with its regressors, as a part of the fit sees it. */
 struct sample {
     double t_s, x[SAMPLE_TERMS];
@@ -20,6 +24,8 @@ struct samples {
 };
 
 struct sample *samples_add(struct samples *s);
+/* Kinds of work among screened samples. */
+uint32_t samples_kinds(const struct samples *s);
 /* Sorts by work; drops those that lost their core, where three or more like them tell. */
 void samples_screen(struct samples *s);
 /* Errors of single kernels, and whether the form misses more than repeats of like work scatter: F
@@ -28,6 +34,8 @@ void samples_judge(const struct samples *s, uint32_t n_params, struct fit_part *
 /* t = c . x with relative errors; negative coefficients are set to 0 one by one. Then all are
  * scaled so that the sum of times is kept. Sets fitted_s. */
 void samples_regress(struct samples *s, uint32_t p, struct fit_number *c);
+/* The same scaling alone, of coefficients from elsewhere. */
+void samples_scale(struct samples *s, uint32_t p, struct fit_number *c);
 /* Row counts (x[0]) in lots by powers of two: mean rows, mean time with its interval. Times may not
  * fall with rows: neighbours that do are pooled. Screened samples. */
 void samples_table(struct samples *s, struct fit_table *t);

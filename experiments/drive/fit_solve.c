@@ -60,6 +60,15 @@ void samples_screen(struct samples *s)
     s->n = kept;
 }
 
+uint32_t samples_kinds(const struct samples *s)
+{
+    uint32_t kinds = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        kinds += i == 0 || !same_work(&s->v[i - 1], &s->v[i]);
+    }
+    return kinds;
+}
+
 static int by_value(const void *a, const void *b)
 {
     double x = *(const double *)a;
@@ -161,6 +170,11 @@ void samples_regress(struct samples *s, uint32_t p, struct fit_number *c)
         gsl_vector_free(y);
         gsl_matrix_free(x);
     }
+    samples_scale(s, p, c);
+}
+
+void samples_scale(struct samples *s, uint32_t p, struct fit_number *c)
+{
     double sum = 0.0, fitted = 0.0;
     for (size_t k = 0; k < s->n; k++) {
         s->v[k].fitted_s = 0.0;

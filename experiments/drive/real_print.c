@@ -16,8 +16,14 @@ const struct real_work real_works[DRIVE_WORKS] = {
 void real_print_times(FILE *out, const char *what, const struct drive_times *t)
 {
     if (t->n > 0) {
-        (void)fprintf(out, "  %-34s %9.1f us mean, %9.1f us worst of %llu\n", what,
+        struct drive_times most = drive_times_screened(t);
+        (void)fprintf(out, "  %-34s %9.1f us mean, %9.1f us worst of %llu", what,
                       drive_mean_ns(t) / 1e3, t->max_ns / 1e3, (unsigned long long)t->n);
+        if (most.n < t->n) {
+            (void)fprintf(out, "; %9.1f us without %llu that waited", drive_mean_ns(&most) / 1e3,
+                          (unsigned long long)(t->n - most.n));
+        }
+        (void)fputc('\n', out);
     }
 }
 

@@ -44,9 +44,14 @@ struct drive_kernel {
 };
 
 /* Durations in ns of something that happened n times. */
+#define DRIVE_OCTAVES 40
 struct drive_times {
     uint64_t n;
     double sum_ns, sum_sq, max_ns;
+    struct {
+        uint64_t n;
+        double sum_ns, sum_sq;
+    } octave[DRIVE_OCTAVES]; /* the same of durations in [2^i, 2^(i+1)) */
 };
 
 /* Work beside the devices: on the compiler's thread, or one after another on the loader's. */
@@ -102,6 +107,8 @@ int drive_run(const struct drive_options *o, const struct sim_setup *setup,
               struct sim_result *result, struct drive_report *report);
 void drive_report_fini(struct drive_report *r);
 
+/* Without those of more than three octaves above the median's: eight times as long and more. */
+struct drive_times drive_times_screened(const struct drive_times *t);
 static inline double drive_mean_ns(const struct drive_times *t)
 {
     return t->n == 0 ? 0.0 : t->sum_ns / (double)t->n;

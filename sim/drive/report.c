@@ -1,4 +1,5 @@
 /* What a real run says about itself. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "sim/drive/drive_impl.h"
@@ -10,6 +11,26 @@ void drive_times_add(struct drive_times *t, int64_t ns)
     t->sum_ns += x;
     t->sum_sq += x * x;
     t->max_ns = x > t->max_ns ? x : t->max_ns;
+    int i = ns > 0 ? ilogb(x) : 0;
+    i = i < DRIVE_OCTAVES ? i : DRIVE_OCTAVES - 1;
+    t->octave[i].n++;
+    t->octave[i].sum_ns += x;
+    t->octave[i].sum_sq += x * x;
+}
+
+struct drive_times drive_times_screened(const struct drive_times *t)
+{
+    struct drive_times out = {0};
+    uint64_t below = 0;
+    int last = DRIVE_OCTAVES;
+    for (int i = 0; i < DRIVE_OCTAVES && i <= last; i++) {
+        out.n += t->octave[i].n;
+        out.sum_ns += t->octave[i].sum_ns;
+        out.sum_sq += t->octave[i].sum_sq;
+        below += t->octave[i].n;
+        last = last == DRIVE_OCTAVES && 2 * below > t->n ? i + 3 : last;
+    }
+    return out;
 }
 
 void report_launch(struct drive *d, const struct real_launch *r)
