@@ -200,5 +200,8 @@ void against_fini(struct against *a)
         for (uint32_t m = 0; m < a->n_models; m++) {
             request_times_fini(&p->simulated[m]);
         }
+        for (uint32_t k = 0; k < p->n_real; k++) {
+            request_times_fini(&p->at_speed[k]);
+        }
     }
 }

@@ -4,6 +4,7 @@
 #define EXPERIMENTS_DRIVE_AGAINST_H
 
 #include "experiments/drive/real.h"
+#include "experiments/drive/speed.h"
 #include "experiments/shell/frame.h"
 
 #define AGAINST_MAX_POLICIES 32
@@ -18,6 +19,10 @@ struct against_policy {
     struct real_run real[AGAINST_MAX_REPEATS];
     uint32_t n_real;
     struct request_times simulated[AGAINST_MAX_MODELS];
+    /* By repeat: how fast its kernels were beside those of the first machine file, and what that
+     * file simulates with kernels of that speed. v NULL: it has no measured times. */
+    struct speed speed[AGAINST_MAX_REPEATS];
+    struct request_times at_speed[AGAINST_MAX_REPEATS];
 };
 
 struct against {

@@ -1,0 +1,80 @@
+#include "experiments/drive/speed.h"
+
+#include <math.h>
+
+#include "experiments/drive/fit_impl.h"
+
+static double predicted_s(const struct config *c, const struct drive_kernel *k, double overlap)
+{
+    struct work_shape w = {.rows = k->shape_rows,
+                           .sequences = k->sequences,
+                           .prefill_rows = k->prefill_rows,
+                           .attn_pairs = k->pairs,
+                           .kv_read_tokens = k->keys};
+    struct kernel_query q = {
+        .op = (enum op_kind)k->op, .rows = k->rows, .padded_rows = k->padded_rows, .shape = &w};
+    double slow = fit_is_one_row(k) ? 1.0 + c->soc.devices[k->device].beside_frac * overlap : 1.0;
+    return slow * soc_ops_seconds(&c->truth.runtime[k->device]->ops, &q);
+}
+
+struct speed speed_of_run(const struct drive_report *r, const struct config *c)
+{
+    struct speed out = {.all = (double)NAN};
+    uint32_t n_devices = c->soc.machine.n_devices;
+    double real[MACHINE_MAX_DEVICES] = {0}, predicted[MACHINE_MAX_DEVICES] = {0};
+    double real_sum = 0.0, predicted_sum = 0.0;
+    for (uint32_t d = 0; d < n_devices; d++) {
+        if (!c->truth.runtime[d]->ops.given) {
+            return out;
+        }
+    }
+    struct fit_input in;
+    fit_input_init(&in);
+    fit_input_add(&in, r, 0.0, false);
+    for (size_t i = 0; i < in.n; i++) {
+        const struct drive_kernel *k = &in.kernels[i];
+        if (!k->stopped) {
+            double overlap = fit_is_one_row(k) ? fmin(1.0, fit_overlap(&in, i)) : 0.0;
+            real[k->device] += (double)k->ns / 1e9;
+            predicted[k->device] += predicted_s(c, k, overlap);
+        }
+    }
+    fit_input_fini(&in);
+    for (uint32_t d = 0; d < n_devices; d++) {
+        out.device[d] = real[d] > 0.0 ? predicted[d] / real[d] : 1.0;
+        real_sum += real[d];
+        predicted_sum += predicted[d];
+    }
+    out.all = predicted_sum / real_sum;
+    return out;
+}
+
+static void scale_table(struct soc_ops_table *t, double by)
+{
+    for (uint32_t i = 0; i < t->n; i++) {
+        t->s[i] *= by;
+    }
+}
+
+void speed_apply(struct config *c, const struct speed *s)
+{
+    for (uint32_t d = 0; d < c->soc.machine.n_devices; d++) {
+        struct soc_device *v = &c->soc.devices[d];
+        double by = 1.0 / s->device[d];
+        for (uint32_t i = 0; i < v->n_runtimes; i++) {
+            struct soc_ops *o = &v->runtimes[i].ops;
+            if (&v->runtimes[i] != c->truth.runtime[d]) {
+                continue;
+            }
+            scale_table(&o->qkv, by);
+            scale_table(&o->ffn, by);
+            scale_table(&o->head, by);
+            double *const rates[] = {&o->prefill_s, &o->prefill_pair_s, &o->prefill_row_s,
+                                     &o->decode_s,  &o->decode_key_s,   &o->decode_row_s,
+                                     &o->layer_s,   &o->layer_key_s};
+            for (size_t k = 0; k < sizeof rates / sizeof rates[0]; k++) {
+                *rates[k] *= by;
+            }
+        }
+    }
+}
