@@ -410,7 +410,9 @@ START_TEST(a_written_machine_has_the_numbers_of_its_fit)
         "{\"name\":\"x\",\"ddr\":{\"peak\":{\"value\":50}},\"host\":{},\"loader\":{},"
         "\"compiler\":{},\"devices\":[{\"runtimes\":[{\"weight_bits\":4},{\"weight_bits\":8}]}]}");
     static struct fit f;
-    f = (struct fit){.n_devices = 1, .tail = {2, 30e3, 450e6, 15e3}, .tail_tokens = 6};
+    f = (struct fit){.n_devices = 1,
+                     .tail = {.n = 2, .sum_ns = 30e3, .sum_sq = 450e6, .max_ns = 15e3},
+                     .tail_tokens = 6};
     struct fit_device *d = &f.devices[0];
     d->token[OP_QKV] = (struct fit_table){2, {1, 64}, {{1e-3, 9e-4, 2e-3}, {4e-3, 3e-3, 5e-3}}};
     const double prefill[] = {5e-4, 1e-7, 4e-6};
