@@ -322,71 +322,6 @@ START_TEST(kernels_of_two_kinds_say_how_fast_a_device_is_and_no_more)
 }
 END_TEST
 
-/* 60 launches wait 100 us, 30 wait 1 ms and 10 lose the core for 50 ms: 5,360 us in the mean. The
- * median's octave is 65.5 to 131 us; kept are those below 8 x 131 = 1,049 us: (6,000 + 30,000) / 90
- * = 400 us. */
-START_TEST(host_costs_are_those_without_a_lost_core)
-{
-    struct drive_times t = {0};
-    for (int i = 0; i < 100; i++) {
-        drive_times_add(&t, i < 60 ? 100000 : i < 90 ? 1000000 : 50000000);
-    }
-    ck_assert_double_eq_tol(drive_mean_ns(&t), 5360e3, 1e-3);
-    struct drive_times kept = drive_times_screened(&t);
-    ck_assert_uint_eq(kept.n, 90);
-    ck_assert_double_eq_tol(drive_mean_ns(&kept), 400e3, 1e-3);
-}
-END_TEST
-
-/* Device 0 runs QKV of 64 rows in 10 instead of 8 ms and a one-row layer of 1,000 keys in 3 ms, a
- * third of it beside device 1, where such take 1.3 times as long: by the file 2 x 1.1 = 2.2 ms. So
- * its speed is 10.2 / 13; device 1 runs a QKV of 64 rows in 4 ms: 2. Both 18.2 / 17. What was
- * stopped does not count. */
-START_TEST(the_speed_of_a_run_is_predicted_over_real_time)
-{
-    struct config *c = xcalloc(1, sizeof *c);
-    c->soc.machine.n_devices = 2;
-    for (int d = 0; d < 2; d++) {
-        c->soc.devices[d].n_runtimes = 1;
-        c->soc.devices[d].runtimes[0].ops = ops;
-        c->truth.runtime[d] = &c->soc.devices[d].runtimes[0];
-    }
-    c->soc.devices[0].beside_frac = 0.3;
-    const struct drive_kernel k[] = {
-        {.op = OP_QKV, .rows = 64, .padded_rows = 64, .shape_rows = 64, .ns = 10000000},
-        {.op = OP_LAYER,
-         .rows = 1,
-         .padded_rows = 1,
-         .shape_rows = 1,
-         .keys = 1000,
-         .begin_ns = 20000000,
-         .ns = 3000000},
-        {.op = OP_QKV, .rows = 64, .padded_rows = 64, .ns = 1000000, .stopped = true},
-        {.device = 1,
-         .op = OP_QKV,
-         .rows = 64,
-         .padded_rows = 64,
-         .shape_rows = 64,
-         .begin_ns = 22000000,
-         .ns = 4000000},
-    };
-    for (size_t i = 0; i < sizeof k / sizeof k[0]; i++) {
-        kernel_add(k[i]);
-    }
-    struct speed s = speed_of_run(&report, c);
-    ck_assert_double_eq_tol(s.device[0], 10.2 / 13, 1e-12);
-    ck_assert_double_eq_tol(s.device[1], 2.0, 1e-12);
-    ck_assert_double_eq_tol(s.all, 18.2 / 17, 1e-12);
-    speed_apply(c, &s);
-    ck_assert_double_eq_tol(c->soc.devices[1].runtimes[0].ops.qkv.s[2], 4e-3, 1e-12);
-    ck_assert_double_eq_tol(c->soc.devices[0].runtimes[0].ops.layer_s, 1e-3 * 13 / 10.2, 1e-12);
-    c->soc.devices[1].runtimes[0].ops.given = false;
-    ck_assert(isnan(speed_of_run(&report, c).all));
-    drive_report_fini(&report);
-    free(c);
-}
-END_TEST
-
 static double at(const cJSON *o, const char *path)
 {
     char part[64];
@@ -609,8 +544,6 @@ static const struct suite_row suite[] = {
     TEST(beside_slows_by_boundness_and_only_beside_another_engine),
     TEST(a_fit_finds_the_times_that_made_the_kernels),
     TEST(kernels_of_two_kinds_say_how_fast_a_device_is_and_no_more),
-    TEST(host_costs_are_those_without_a_lost_core),
-    TEST(the_speed_of_a_run_is_predicted_over_real_time),
     TEST(a_fit_finds_how_much_longer_kernels_take_beside_another_engine),
     TEST(a_written_machine_has_the_numbers_of_its_fit),
     TEST(tau_counts_pairs_in_order),
