@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "experiments/commands/commands.h"
+#include "experiments/commands/report_stored.h"
 #include "experiments/report/report.h"
 #include "experiments/shell/cli.h"
 #include "plots/results_impl.h"
@@ -16,8 +17,9 @@
 struct page {
     struct option_texts files;
     struct option_output output;
-    const char *path;
-    struct figure_request all; /* every file, in the order of the command line */
+    const char *path, *store;
+    struct stored_files stored; /* comparisons of the store, the last of all inputs */
+    struct figure_request all;  /* every file, in the order of the command line */
     struct report_input in[FIGURE_MAX_INPUTS];
     size_t n;
     struct report_figures figures;
@@ -64,6 +66,11 @@ static int make(struct page *p, struct err *e)
     if (e->n == 0 && !p->no_figures) {
         (void)report_figures_draw(&p->all, &p->figures, e);
     }
+    for (uint32_t i = 0; i < p->stored.n && e->n == 0; i++) { /* the page knows them by name */
+        size_t at = p->all.n_inputs - p->stored.n + i;
+        p->all.inputs[at].path = p->stored.name[i];
+        p->in[p->n - p->stored.n + i].path = p->stored.name[i];
+    }
     int rc = e->n > 0 ? -EINVAL : write_page(p, e);
     report_figures_fini(&p->figures);
     for (size_t i = 0; i < p->n; i++) {
@@ -78,14 +85,22 @@ static int run(void *values, struct err *e)
     for (uint32_t i = 0; i < p->files.n; i++) {
         (void)figure_input_add(&p->all, p->files.v[i], e);
     }
+    if (p->store != NULL && stored_files_write(p->store, &p->stored, e) == 0) {
+        for (uint32_t i = 0; i < p->stored.n; i++) {
+            (void)figure_input_add(&p->all, p->stored.path[i], e);
+        }
+    }
     p->all.to_s = p->all.to_s > 0.0 ? p->all.to_s : p->all.from_s + DEFAULT_WINDOW_S;
-    if (p->path == NULL || p->files.n == 0) {
-        return err_add(e, "report needs 1 to %d files and -o FILE.html", FIGURE_MAX_INPUTS);
+    if (p->path == NULL || (p->files.n == 0 && p->store == NULL)) {
+        (void)err_add(e, "report needs 1 to %d files or --store FILE, and -o FILE.html",
+                      FIGURE_MAX_INPUTS);
     }
     if (p->all.to_s <= p->all.from_s) {
-        return err_add(e, "--to %g: not after --from %g", p->all.to_s, p->all.from_s);
+        (void)err_add(e, "--to %g: not after --from %g", p->all.to_s, p->all.from_s);
     }
-    return e->n > 0 ? EXIT_BAD_INPUT : make(p, e);
+    int rc = e->n > 0 ? EXIT_BAD_INPUT : make(p, e);
+    stored_files_fini(&p->stored);
+    return rc;
 }
 
 #define OPTIONS struct page
@@ -97,6 +112,9 @@ static const struct option_row rows[] = {
      .kind = OPTION_KIND_TEXT,
      .offset = OPTION_AT(OPTIONS, path, const char *),
      .help = "the page, written whole or not at all"},
+    OPTION_TEXT(OPTIONS, store, "store", "FILE.db", NULL,
+                "a section for every comparison that a store holds, as `compare --store FILE.db` "
+                "shows them"),
     OPTION_NUMBER(OPTIONS, all.from_s, "from", "S", NULL, 0.0, 1e9,
                   "start of the window of timelines, in seconds"),
     OPTION_NUMBER(OPTIONS, all.to_s, "to", "S", NULL, 1e-9, 1e9, "its end (default: 60 later)"),

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "experiments/report/report_impl.h"
+#include "sim/base/json.h"
 
 /* ---- the headline ---- */
 
@@ -304,6 +305,14 @@ static void write_comparison(const struct report_input *in, const struct figure_
     (void)fputs("</h2>\n", out);
     write_headline(tree, out);
     write_trust(tree, out);
+    const cJSON *settings = cJSON_GetObjectItemCaseSensitive(tree, "settings");
+    if (settings != NULL && settings->child != NULL) { /* of an experiment in a store */
+        char *text = json_text(settings, false);
+        (void)fputs("<p>Where <code>", out);
+        markup_put(out, text);
+        (void)fputs("</code></p>\n", out);
+        cJSON_free(text);
+    }
     (void)fputs("<p>Workload <code>", out);
     markup_put(out, report_text_of(tree, "workload"));
     (void)fprintf(out,

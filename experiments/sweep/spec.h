@@ -18,6 +18,7 @@
  *   ttft_slo_s tpot_slo_s           targets of requests that carry none, as of `xpusim run`
  *   params.K    parameter K of the policy      workload.K  key K of a generator
  *   soc.X llm.X sim.X                          any value of the configuration
+ * Paths of policies, machines, models, traces and length files are relative to the experiment file.
  * A list may be {"from": a, "to": b, "step": s}, both ends included.
  *
  * Every axis, every zip group (its lists go together) and the rows as a whole are one dimension;
@@ -111,6 +112,10 @@ cJSON *spec_point_settings(const struct spec *s, uint64_t point);
 bool spec_keeps(const struct spec *s, const char *metric);
 /* Runs when every point gets that many replications. */
 uint64_t spec_runs(const struct spec *s, uint32_t replications);
+
+/* For spec_point: its paths, which the file `file` gives relative to itself, as they are seen from
+ * here. 0, or -EINVAL with an error when one grows too long. */
+int spec_paths(const char *file, struct spec_point *p, struct err *e);
 
 /* For spec.c: whether a key is a setting's name, and a value of its type. Adds an error. */
 int spec_setting_check(const char *key, const cJSON *value, const char *file, const char *path,

@@ -267,6 +267,7 @@ int spec_point(const struct spec *s, uint64_t point, struct spec_point *out, str
         (void)snprintf(text, sizeof text, "%.17g", s->horizon_s);
         rc |= add_set(&out->options, "sim.horizon_s", text, e);
     }
+    rc |= spec_paths(s->file, out, e);
     out->options.soc = out->soc;
     out->options.llm = out->llm;
     out->options.trace = out->trace[0] != '\0' ? out->trace : NULL;

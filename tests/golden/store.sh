@@ -112,6 +112,13 @@ assert len(read) == 1
 for key in said:
     assert said[key] == read[0][key], key
 PY
+"$x" report "$dir/said" --no-figures -o "$dir/said.html" 2>"$dir/err" || fail "report: $(cat "$dir/err")"
+"$x" report --store "$dir/one.db" --no-figures -o "$dir/read.html" 2>"$dir/err" || fail "report --store: $(cat "$dir/err")"
+cmp "$dir/said.html" "$dir/read.html" || fail "the page of a store differs from that of the comparison"
+"$x" report --store "$dir/load.db" --no-figures -o "$dir/load.html" || fail "report of loads"
+test "$(grep -c '<h2>' "$dir/load.html")" -eq 2 || fail "loads are not a section each"
+refuse "holds no experiment" report --store "$dir/search.db" -o "$dir/none.html"
+test ! -e "$dir/none.html" || fail "a page of nothing"
 "$x" compare --store "$dir/load.db" --json >"$dir/read"
 python3 - "$dir/read" <<'PY' || fail "loads are not one comparison each"
 import json, sys

@@ -135,6 +135,25 @@ grep -q "exceeded the limit of 1 s of CPU time" "$dir/out" || fail "the time lim
 "$x" sweep "$dir/f.json" -o "$dir/g.db" --fail-fast --jobs 1 --time-limit 1 2>"$dir/err" && fail "fail-fast and exit 0"
 grep -q "1 runs done, 0 were in the store, 1 failed; stopped early" "$dir/err" || fail "--fail-fast did not stop"
 
+# paths are relative to the experiment file, wherever the sweep is started
+mkdir -p "$dir/study/in"
+cp "$dir/crash.so" "$dir/study/in/crash.so"
+printf 'input_tokens,output_tokens\n100,20\n' >"$dir/study/in/lengths.csv"
+"$x" trace gen --workload mixed:duration_s=30 -o "$dir/study/in/t.csv" 2>"$dir/err" || fail "no trace: $(cat "$dir/err")"
+cp hwmodels/soc/core-ultra-7-155h.json "$dir/study/in/my.json"
+cat >"$dir/study/p.json" <<'END'
+{"base": {"policy": "fcfs", "soc": "in/my.json"}, "metrics": ["all.arrived", "energy_j"],
+ "rows": [{"trace": "in/t.csv"}, {"workload": "mixed:duration_s=60,reactive=in/lengths.csv,proactive=in/lengths.csv"}]}
+END
+printf '{"base": {"policy": "in/crash.so", "workload": "mixed:duration_s=20"}, "metrics": ["energy_j"]}' >"$dir/study/q.json"
+says "2 runs done, 0 were in the store, 0 failed" "$x" sweep "$dir/study/p.json" -o "$dir/p.db" --export csv
+(cd "$dir/study" && "$x" sweep p.json -o p.db --export csv --quiet) >"$dir/p.csv"
+sed 's/.*,//' "$dir/out" >"$dir/a"
+sed 's/.*,//' "$dir/p.csv" >"$dir/b"
+cmp "$dir/a" "$dir/b" || fail "the place a sweep is started from makes a difference"
+"$x" sweep "$dir/study/q.json" -o "$dir/q.db" --export csv >"$dir/out" 2>"$dir/err"
+grep -q "killed by signal 6" "$dir/out" || fail "a plug-in beside the experiment file is not found: $(cat "$dir/err")"
+
 # bad experiment files
 refuse "no setting is called polcy" '{"axes": {"polcy": ["fcfs"]}}'
 refuse "bad.json: axes.policy[1]" '{"axes": {"policy": ["fcfs", "nonesuch"]}}'
