@@ -154,6 +154,8 @@ static void print_coverage(const char *path, struct err *e)
                      100.0 * (double)inside / (double)n, n);
     }
     (void)fputc('\n', stdout);
+    left_out_table_print(&table, stdout);
+    (void)fputc('\n', stdout);
     transfer_table_print(&table, stdout);
     conformal_fini(&table);
 }

@@ -1,9 +1,78 @@
 #include "experiments/validation/transfer_table.h"
 
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "hwmodels/transfers.h"
 #include "sim/api/device.h"
+#include "sim/base/arena.h"
 
 #define MAX_PAIRS 256
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Of one kind of device, of a family (NULL: of all): rows, median and P90 by phase. */
+static void put_left_out(const struct conformal *c, enum device_kind kind, const char *family,
+                         double *scratch, FILE *out)
+{
+    (void)fprintf(out, "  %-4s  %-20s", device_kind_names()[kind], family != NULL ? family : "all");
+    for (int phase = CONFORMAL_PREFILL; phase <= CONFORMAL_DECODE; phase++) {
+        size_t n = 0;
+        for (size_t i = 0; i < c->n; i++) {
+            const struct conformal_row *r = &c->v[i];
+            bool counts = phase != CONFORMAL_DECODE || r->tokens >= CONFORMAL_SHORT_TOKENS;
+            if (!r->soc_out && counts && r->kind == kind && (int)r->phase == phase &&
+                (family == NULL || strcmp(family, r->family) == 0)) {
+                scratch[n++] = 100.0 * fabs(expm1(r->ln_error));
+            }
+        }
+        qsort(scratch, n, sizeof *scratch, by_value);
+        if (n > 0) { /* nearest ranks */
+            (void)fprintf(out, "  %4zu %7.1f %6.1f", n, scratch[(n + 1) / 2 - 1],
+                          scratch[(9 * n + 9) / 10 - 1]);
+        } else {
+            (void)fprintf(out, "  %4s %7s %6s", "-", "", "");
+        }
+    }
+    (void)fputc('\n', out);
+}
+
+static bool first_of(const struct conformal *c, size_t i, bool of_kind)
+{
+    const struct conformal_row *r = &c->v[i];
+    for (size_t j = 0; j < i; j++) {
+        const struct conformal_row *s = &c->v[j];
+        if (!s->soc_out && s->kind == r->kind && (of_kind || strcmp(s->family, r->family) == 0)) {
+            return false;
+        }
+    }
+    return !r->soc_out;
+}
+
+void left_out_table_print(const struct conformal *c, FILE *out)
+{
+    double *scratch = xmalloc((c->n + 1) * sizeof *scratch);
+    (void)fprintf(out,
+                  "models left out: |error| in %%, median and P90\n  %-4s  %-20s  %4s %7s %6s  %4s "
+                  "%7s %6s  %4s %7s %6s\n",
+                  "", "family", "rows", "prefill", "P90", "rows", "short", "P90", "rows", "decode",
+                  "P90");
+    for (size_t i = 0; i < c->n; i++) {
+        if (first_of(c, i, true)) {
+            put_left_out(c, c->v[i].kind, NULL, scratch, out);
+        }
+        if (first_of(c, i, false)) {
+            put_left_out(c, c->v[i].kind, c->v[i].family, scratch, out);
+        }
+    }
+    free(scratch);
+}
 
 static void put_cell(const struct transfer_error *x, FILE *out)
 {

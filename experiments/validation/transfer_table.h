@@ -1,4 +1,5 @@
-/* How far off machines made from a sibling are, pair by pair, for people. */
+/* Errors on what calibrations have not seen, for people: models by family and phase, and machines
+ * made from a sibling pair by pair. */
 #ifndef EXPERIMENTS_VALIDATION_TRANSFER_TABLE_H
 #define EXPERIMENTS_VALIDATION_TRANSFER_TABLE_H
 
@@ -6,6 +7,8 @@
 
 #include "hwmodels/conformal.h"
 
+/* Decode rows count from a context of 100 tokens on, as prefill rows do from that length. */
+void left_out_table_print(const struct conformal *c, FILE *out);
 void transfer_table_print(const struct conformal *c, FILE *out);
 
 #endif

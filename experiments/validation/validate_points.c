@@ -9,6 +9,7 @@
 #include "experiments/run/interval.h"
 #include "experiments/shell/cli.h"
 #include "experiments/shell/frame.h"
+#include "experiments/validation/noise_floor.h"
 #include "experiments/validation/points_score.h"
 #include "sim/base/arena.h"
 #include "sim/base/datadir.h"
@@ -205,6 +206,43 @@ static void put_rows(const struct points *points, const struct prediction *q, st
     }
 }
 
+/* What no form can know, beside what the form gets wrong. */
+static void put_floor(const struct catalog *c, const struct points *points, struct document *d)
+{
+    static const struct frame_column columns[] = {
+        {.name = "device", .title = "no form can know", .kind = FRAME_TEXT},
+        {.name = "phase", .title = "", .kind = FRAME_TEXT},
+        {.name = "twins", .title = "twins"},
+        {.name = "twin_median_frac", .title = "median", .scale = 100.0, .format = "%.1f %%"},
+        {.name = "twin_p90_frac", .title = "P90", .scale = 100.0, .format = "%.1f %%"},
+        {.name = "version_pairs", .title = "other versions"},
+        {.name = "version_median", .title = "median", .format = "x %.2f"},
+        {.name = "version_p90", .title = "P90", .format = "x %.2f"},
+    };
+    document_note(d, "%s", "");
+    struct frame *f = DOCUMENT_FRAME(d, "noise_floor", 0, columns);
+    frame_indent(f, 2);
+    for (int kind = 0; device_kind_names()[kind] != NULL; kind++) {
+        for (int phase = CONFORMAL_PREFILL; phase <= CONFORMAL_DECODE; phase++) {
+            struct noise_floor x =
+                noise_floor_of(c, points, (enum device_kind)kind, (enum conformal_phase)phase);
+            bool twins = x.twins > 0;
+            bool versions = x.versions > 0;
+            if (twins || versions) {
+                FRAME_ROW(f, device_kind_names()[kind], conformal_phase_names[phase],
+                          (double)x.twins, FRAME_IF(twins, x.twin_median_frac),
+                          FRAME_IF(twins, x.twin_p90_frac), (double)x.versions,
+                          FRAME_IF(versions, x.version_median), FRAME_IF(versions, x.version_p90));
+            }
+        }
+    }
+    document_note(
+        d, "%s",
+        "  twins: rows of one SoC, version, width and length whose models have the same "
+        "shape, against their centre;\n  other versions: the same row under another version "
+        "of the toolchain");
+}
+
 /* A machine made from a sibling says how far such were off. */
 static void put_transfers(const struct catalog *c, const char *name, struct document *d)
 {
@@ -284,6 +322,7 @@ int validate_points(const struct validate_points_options *o, const char *only_so
         points_score(&points, q, &scores);
         struct document *d = document_new();
         put_all(o, &points, q, &scores, d);
+        put_floor(&catalog, &points, d);
         put_transfers(&catalog, soc, d);
         document_print(d, out, stdout);
         document_free(d);

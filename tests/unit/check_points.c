@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "experiments/validation/noise_floor.h"
 #include "experiments/validation/points_score.h"
 #include "tests/helpers/suite.h"
 
@@ -66,6 +67,36 @@ START_TEST(rates_are_turned_into_the_time_of_a_pass_and_back)
     p.batch = 4;
     p.value = 40;
     ck_assert_double_eq_tol(point_pass_seconds(&p), 0.1, 1e-12);
+}
+END_TEST
+
+/* Twins: stable-zephyr is a stablelm; 100 and 121 ms lie 100/110 - 1 = -9.09 % and 10 % from their
+ * centre, sqrt(100 x 121) = 110; the rows of another width and of another version do not join them.
+ * Versions: llama-2-7b in 80 and in 100 ms under two of OpenVINO: a factor of 1.25. */
+START_TEST(what_no_form_can_know_is_in_the_rows_that_say_the_same)
+{
+    ck_assert_int_eq(
+        read_text(
+            HEAD
+            "core-ultra-7-155h,igpu,openvino-2025.0,stablelm-3b-4e1t,8,16,1024,1,tpot_ms,100,x\n"
+            "core-ultra-7-155h,igpu,openvino-2025.0,stable-zephyr-3b,8,16,1024,1,tpot_ms,121,x\n"
+            "core-ultra-7-155h,igpu,openvino-2025.0,stablelm-3b-4e1t,4,16,1024,1,tpot_ms,70,x\n"
+            "core-ultra-7-155h,igpu,openvino-2025.0,llama-2-7b,8,16,1024,1,tpot_ms,80,x\n"
+            "core-ultra-7-155h,igpu,openvino-2025.3,llama-2-7b,8,16,1024,1,tpot_ms,100,x\n"
+            "core-ultra-7-155h,igpu,openvino-2025.3,llama-2-7b,8,16,1024,1,ttft_ms,3000,x\n"),
+        0);
+    struct catalog catalog;
+    ck_assert_int_eq(catalog_open(&catalog, &err), 0);
+    struct noise_floor x = noise_floor_of(&catalog, &points, DEVICE_KIND_IGPU, CONFORMAL_DECODE);
+    ck_assert_uint_eq(x.twins, 2);
+    ck_assert_uint_eq(x.twin_groups, 1);
+    ck_assert_double_eq_tol(x.twin_median_frac, 1.0 / 11.0, 1e-9);
+    ck_assert_double_eq_tol(x.twin_p90_frac, 0.1, 1e-9);
+    ck_assert_uint_eq(x.versions, 1);
+    ck_assert_double_eq_tol(x.version_median, 1.25, 1e-9);
+    ck_assert_uint_eq(noise_floor_of(&catalog, &points, DEVICE_KIND_IGPU, CONFORMAL_PREFILL).twins,
+                      0);
+    catalog_fini(&catalog);
 }
 END_TEST
 
@@ -151,6 +182,7 @@ static const struct suite_row suite[] = {
     CASE("points", .setup = setup, .teardown = teardown),
     TEST(a_row_is_read_with_its_line_and_empty_widths),
     TEST(rates_are_turned_into_the_time_of_a_pass_and_back),
+    TEST(what_no_form_can_know_is_in_the_rows_that_say_the_same),
     TEST(malformed_and_impossible_rows_are_refused_with_line_and_column),
     TEST(errors_are_those_of_hand_computation),
     TEST(bias_is_one_of_time_whatever_the_metric),
