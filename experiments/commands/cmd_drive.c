@@ -1,4 +1,5 @@
 /* `xpusim drive`: policies on real engines; calibration from what ran; simulation against it. */
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,17 +7,21 @@
 #include "experiments/commands/commands.h"
 #include "experiments/drive/against.h"
 #include "experiments/drive/calibration.h"
+#include "experiments/report/interference.h"
+#include "experiments/run/about.h"
 #include "sim/base/arena.h"
 #include "sim/base/output.h"
+#include "sim/metrics/explain.h"
+#include "sim/metrics/timeline.h"
 
 struct drive_values {
     struct config_options config;
     struct real_options real;
     struct option_output output;
     struct option_texts policies, calibrate;
-    const char *kernels, *tokens, *requests, *out, *datasheet;
+    const char *kernels, *tokens, *requests, *decisions, *timeline, *out, *datasheet;
     uint32_t repeat;
-    bool compare;
+    bool compare, explain;
 };
 
 static const char *const engines[] = {"ggml", "openvino", "mixed", NULL};
@@ -30,6 +35,84 @@ static int failed(const struct real_run *r)
 }
 
 /* ---- one policy ---- */
+
+/* What a run writes while it runs. */
+struct drive_files {
+    struct output *decisions;
+    struct timeline *timeline;
+    struct explain *explain;
+};
+
+static int files_open(struct drive_files *f, const struct drive_values *o, const struct config *c,
+                      const struct config_policy *p, const struct trace *t, struct err *e)
+{
+    *f = (struct drive_files){0};
+    if (o->decisions != NULL && (f->decisions = output_open(o->decisions, e)) == NULL) {
+        return -EINVAL;
+    }
+    if (o->timeline != NULL) {
+        char *text = about_text(&(struct about){"timeline", c, p, t, o->config.seed});
+        struct timeline_options to = {.only_launches = true, .about = text};
+        f->timeline = timeline_open(o->timeline, &c->soc.machine, &to, e);
+        free(text);
+    }
+    f->explain = o->explain ? explain_new(&c->soc.machine, EXPLAIN_ALL) : NULL;
+    return e->n == 0 ? 0 : -EINVAL;
+}
+
+static void files_close(struct drive_files *f, struct err *e)
+{
+    (void)timeline_close(f->timeline, true, e);
+    (void)output_close(f->decisions, true, e);
+    explain_free(f->explain);
+}
+
+static int run_once(const struct drive_values *o, const struct drive_options *d,
+                    const struct config *c, const struct config_policy *p, const struct trace *t,
+                    struct err *e)
+{
+    struct drive_files files;
+    struct real_run r;
+    struct runner_result result;
+    if (files_open(&files, o, c, p, t, e) != 0) {
+        files_close(&files, e);
+        return EXIT_BAD_INPUT;
+    }
+    struct runner_options opt = {
+        .requests_csv = o->requests,
+        .decision_log = files.decisions == NULL ? NULL : output_stream(files.decisions),
+        .observer = files.explain != NULL    ? explain_observer(files.explain)
+                    : files.timeline != NULL ? timeline_observer(files.timeline)
+                                             : NULL};
+    int status = EXIT_OK;
+    if (real_execute(d, c, p, t, o->config.seed, &opt, &result, &r, e) != 0) {
+        status = failed(&r);
+    } else {
+        struct document *said = document_new();
+        cJSON *executor = real_to_json(d, &c->soc.machine, &r);
+        runner_document(c, p, t, o->config.seed, &result, said);
+        document_tree(said, "executor", executor);
+        if (files.explain != NULL) {
+            struct interference m;
+            interference_collect(files.explain, t, &m);
+            interference_document(&m, said);
+        }
+        document_print(said, &o->output, stdout);
+        document_free(said);
+        cJSON_Delete(executor);
+        if (!output_is(&o->output, "json")) {
+            (void)printf("\n");
+            real_print(&r, &c->soc.machine, stdout);
+        }
+    }
+    files_close(&files, e);
+    if (o->kernels != NULL) {
+        (void)real_write_kernels(o->kernels, &r.report, &c->soc.machine, e);
+    }
+    runner_result_fini(&result);
+    real_run_fini(&r);
+    return status;
+}
 
 static int drive_one(const struct drive_values *o, struct drive_options *d, const struct config *c,
                      const struct trace *t, struct err *e)
@@ -45,29 +128,7 @@ static int drive_one(const struct drive_values *o, struct drive_options *d, cons
     d->tokens = tokens == NULL ? NULL : output_stream(tokens);
     int status = EXIT_OK;
     for (uint32_t k = 0; k < o->repeat && status == EXIT_OK; k++) {
-        struct real_run r;
-        struct runner_result result;
-        struct runner_options opt = {.requests_csv = o->requests};
-        if (real_execute(d, c, &p, t, o->config.seed, &opt, &result, &r, e) != 0) {
-            status = failed(&r);
-        } else {
-            struct document *said = document_new();
-            cJSON *executor = real_to_json(d, &c->soc.machine, &r);
-            runner_document(c, &p, t, o->config.seed, &result, said);
-            document_tree(said, "executor", executor);
-            document_print(said, &o->output, stdout);
-            document_free(said);
-            cJSON_Delete(executor);
-            if (!output_is(&o->output, "json")) {
-                (void)printf("\n");
-                real_print(&r, &c->soc.machine, stdout);
-            }
-        }
-        if (o->kernels != NULL) {
-            (void)real_write_kernels(o->kernels, &r.report, &c->soc.machine, e);
-        }
-        runner_result_fini(&result);
-        real_run_fini(&r);
+        status = run_once(o, d, c, &p, t, e);
     }
     return output_close(tokens, true, e) == 0 ? status : EXIT_BAD_INPUT;
 }
@@ -251,6 +312,9 @@ static int check(const struct drive_values *o, struct err *e)
     if (o->calibrate.n > 0 && o->out == NULL) {
         return err_add(e, "--calibrate needs -o FILE.json");
     }
+    if (o->explain && o->timeline != NULL) {
+        return err_add(e, "--explain and --timeline: one of them a run");
+    }
     if (o->compare && o->policies.n < 2) {
         return err_add(e, "--compare needs at least two --policy");
     }
@@ -316,6 +380,11 @@ static const struct option_row rows[] = {
     OPTION_TEXT(OPTIONS, tokens, "tokens", "FILE", NULL, "write the tokens of each request"),
     OPTION_TEXT(OPTIONS, kernels, "kernels", "FILE.csv", NULL, "write one line per kernel"),
     OPTION_TEXT(OPTIONS, requests, "requests", "FILE.csv", NULL, "write one line per request"),
+    OPTION_FILE(OPTIONS, decisions, "decisions", "FILE", "write one line per scheduling decision"),
+    OPTION_FLAG(OPTIONS, explain, "explain",
+                "where latencies went: mean causes by class, and who delays whom"),
+    OPTION_FILE(OPTIONS, timeline, "timeline", "FILE.json[.gz]",
+                "write the schedule for ui.perfetto.dev (Chrome trace events)"),
     OPTION_TEXTS(OPTIONS, calibrate, "calibrate", "TRACE.csv", 16,
                  "run this trace (may be repeated) under a few policies and write a SoC file (-o)"),
     {.name = "output",

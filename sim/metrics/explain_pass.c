@@ -242,7 +242,9 @@ void explain_launch_ended(void *self, int64_t now_ns, const struct launch *l, in
     if (x->frame_since_ns[l->device] != TIME_NEVER_NS) {
         frame_pieces(x, g, now_ns); /* stopped while it was paused */
     }
-    piece_add(g, now_ns, 0, EXPLAIN_KILLED, EXPLAIN_KILLED);
+    /* Real executors hear of the end of a launch a little after that of its last kernel. */
+    enum explain_cause rest = l->outcome == LAUNCH_OUTCOME_DONE ? EXPLAIN_HOST : EXPLAIN_KILLED;
+    piece_add(g, now_ns, 0, rest, rest);
     g->end_ns = now_ns;
     g->running = false;
     /* A kernel that began at this instant, before the end was told, runs beside what is left. */

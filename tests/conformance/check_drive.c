@@ -6,6 +6,7 @@
 #include "policies/registry.h"
 #include "sim/base/arena.h"
 #include "sim/drive/drive.h"
+#include "sim/metrics/explain.h"
 #include "tests/helpers/plain_engine.h"
 #include "tests/helpers/realrun.h"
 #include "tests/helpers/suite.h"
@@ -31,6 +32,38 @@ START_TEST(every_policy_gives_every_request_the_same_tokens)
         realrun_whole(all[i]->name);
         ck_assert_msg(realrun_alike(&first, &t) == N_REQUESTS, "%s: %u of %d requests",
                       all[i]->name, realrun_alike(&first, &t), N_REQUESTS);
+    }
+}
+END_TEST
+
+/* Whatever the times are: a request's causes are from its arrival to its end, none twice. */
+START_TEST(latencies_of_real_runs_are_explained_whole)
+{
+    static const char *const policies[] = {"fcfs", "openvino-cb", "agent-xpu-v2"};
+    for (int i = 0; i < 3; i++) {
+        struct tokens t;
+        realrun_requests_make(60);
+        realrun_machine_make(&plain_engine, _i == 0 ? DRIVE_CLOCK_CPU : DRIVE_CLOCK_WALL);
+        realrun_small_model();
+        struct explain *x = explain_new(&real.machine, EXPLAIN_ALL);
+        uint32_t had = real.setup.n_observers;
+        real.setup.observers[real.setup.n_observers++] = explain_observer(x);
+        int rc = realrun_run(policy_find(policies[i]), "", &t);
+        ck_assert_msg(rc == 0, "%s: %s", policies[i], real.result.message);
+        for (uint32_t id = 0; id < N_REQUESTS; id++) {
+            const struct explanation *e = explain_find(x, id);
+            ck_assert_msg(e != NULL, "%s: request %u", policies[i], id);
+            int64_t sum = 0;
+            ck_assert_int_gt(e->ns[EXPLAIN_COMPUTE], 0);
+            ck_assert_int_eq(e->ns[EXPLAIN_DDR_SLOWDOWN], 0); /* nobody knows it */
+            for (int c = 0; c < EXPLAIN_CAUSE_COUNT; c++) {
+                ck_assert_int_ge(e->ns[c], 0);
+                sum += e->ns[c];
+            }
+            ck_assert_int_eq(sum, e->end_ns - e->arrival_ns);
+        }
+        explain_free(x);
+        real.setup.n_observers = had;
     }
 }
 END_TEST
@@ -376,6 +409,7 @@ END_TEST
 static const struct suite_row suite[] = {
     CASE("all", .timeout_s = 240),
     TEST(every_policy_gives_every_request_the_same_tokens),
+    LOOP(latencies_of_real_runs_are_explained_whole, 2),
     TEST(what_is_not_real_is_refused_by_name),
     LOOP(a_failing_kernel_ends_the_run_and_is_named, 2),
     LOOP(a_late_kernel_delays_and_no_more, 2),

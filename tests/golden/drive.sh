@@ -49,6 +49,15 @@ done
 cmp -s "$tmp/fcfs.tokens" "$tmp/agent-xpu-v2.tokens" || fail "other tokens under another policy"
 [ "$(wc -w <"$tmp/fcfs.tokens")" -eq $((12 + 12 * 4 + 66)) ] || fail "tokens: $(wc -w <"$tmp/fcfs.tokens")"
 
+# What looks at a simulation looks at a real run: decisions, timeline, where latencies went.
+# shellcheck disable=SC2086
+$x drive --policy fcfs $usual --decisions "$tmp/decisions" --timeline "$tmp/timeline.json" >/dev/null
+[ "$(grep -c ' launch .* = 0$' "$tmp/decisions")" -ge $((12 + 66)) ] || fail "decisions: $(head -3 "$tmp/decisions")"
+[ "$(grep -o '"name":"[^"]*prefill' "$tmp/timeline.json" | wc -l)" -ge 12 ] || fail "timeline"
+# shellcheck disable=SC2086
+$x drive --policy fcfs $usual --explain >"$tmp/why"
+grep -q 'compute .*kernels, as alone' "$tmp/why" || fail "explain: $(cat "$tmp/why")"
+
 # 3. What is not real is refused by name, exit 1.
 status=0
 # shellcheck disable=SC2086
