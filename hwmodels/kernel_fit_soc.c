@@ -358,6 +358,7 @@ int kernel_fit_write_soc(const struct kernel_fit *fit, const struct kernel_rows 
     (void)cJSON_AddNumberToObject(root, "format", 1);
     (void)cJSON_AddStringToObject(root, "name", o->name);
     (void)cJSON_AddStringToObject(root, "note", note);
+    (void)cJSON_AddStringToObject(root, "hwmodel", "p-norm"); /* what was fitted */
     add_machine(&w, root, o);
     cJSON *devices = cJSON_AddArrayToObject(root, "devices");
     for (uint32_t i = 0; i < n; i++) {

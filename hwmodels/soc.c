@@ -306,6 +306,8 @@ int soc_parse(const cJSON *root, const char *file, struct soc *out, struct err *
               json_has(&o, "family") ? json_get_string(&o, "family") : "", &o, "family");
     copy_name(out->like, sizeof out->like, json_has(&o, "like") ? json_get_string(&o, "like") : "",
               &o, "like");
+    copy_name(out->hwmodel, sizeof out->hwmodel,
+              json_has(&o, "hwmodel") ? json_get_string(&o, "hwmodel") : "", &o, "hwmodel");
     out->extrapolated_npu =
         json_has(&o, "npu_extrapolated") && json_get_bool(&o, "npu_extrapolated");
     host_parse(out, &o);

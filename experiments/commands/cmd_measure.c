@@ -9,6 +9,8 @@
 
 #include "experiments/commands/commands.h"
 #include "experiments/commands/measure_print.h"
+#include "experiments/commands/measure_resume.h"
+#include "experiments/commands/measure_summary.h"
 #include "experiments/shell/cli.h"
 #include "hwmodels/backends/host.h"
 #include "hwmodels/backends/measure.h"
@@ -141,6 +143,35 @@ static void write_source(const struct options *o, char *buf, size_t size)
                    o->m.backend->name, day);
 }
 
+/* Simulated devices: all of it at once. */
+static int measure_whole(struct options *o, struct err *e)
+{
+    struct output *out = output_open(o->output, e);
+    int rc = out == NULL ? -EINVAL : measure_run(&o->m, output_stream(out), e);
+    return output_close(out, rc != -EINVAL, e) != 0 ? -EINVAL : rc;
+}
+
+/* Real ones: on from where a measurement of the same was interrupted. */
+static int measure_on(struct options *o, struct err *e)
+{
+    char what[400];
+    (void)snprintf(what, sizeof what,
+                   "%s %s devices=%.100s name=%.64s size=%s repetitions=%" PRIu32
+                   " window=%g samples=%" PRIu32 " pool=%" PRIu64 " seed=%" PRIu32 "%s",
+                   XPUSIM_VERSION, o->m.backend->name, o->m.devices == NULL ? "" : o->m.devices,
+                   o->name, o->size, o->m.repetitions, o->m.window_s, o->m.min_samples,
+                   o->m.backend_options.pool_bytes >> 20, o->seed, o->m.alone_only ? " alone" : "");
+    struct measure_resume *r = measure_resume_open(o->output, what, e);
+    if (r == NULL) {
+        return -EINVAL;
+    }
+    o->m.steps_done = measure_resume_steps(r);
+    o->m.step = measure_resume_step;
+    o->m.step_ctx = r;
+    int rc = measure_run(&o->m, measure_resume_stream(r), e);
+    return measure_resume_close(r, rc != -EINVAL, e) != 0 ? -EINVAL : rc;
+}
+
 static int measure(struct options *o, struct err *e)
 {
     struct simdev_truth truth;
@@ -151,15 +182,12 @@ static int measure(struct options *o, struct err *e)
     write_source(o, source, sizeof source);
     o->m.source = source;
     o->m.progress = !o->shown.quiet && isatty(STDERR_FILENO) != 0;
-    struct output *out = output_open(o->output, e);
-    if (out == NULL) {
+    int rc = o->m.backend->virtual_time ? measure_whole(o, e) : measure_on(o, e);
+    if (rc == -EINVAL) {
         return EXIT_BAD_INPUT;
     }
-    int rc = measure_run(&o->m, output_stream(out), e);
-    if (output_close(out, rc != -EINVAL, e) != 0 || rc == -EINVAL) {
-        return EXIT_BAD_INPUT;
-    }
-    return rc == 0 ? EXIT_OK : EXIT_CHECK_FAILED;
+    int status = measure_summary(o->output, stdout, e);
+    return rc == 0 ? status : EXIT_CHECK_FAILED;
 }
 
 /* ---- fitting ---- */
@@ -203,12 +231,25 @@ static void init(void *target)
 {
     struct options *o = target;
     measure_options_init(&o->m);
+    o->m.repetitions = 0; /* the size decides, unless told */
+    o->m.window_s = 0.0;
+}
+
+/* A tiny measurement is over within a minute: short windows, few of them. */
+static void set_by_size(struct measure_options *m)
+{
+    struct measure_options usual;
+    measure_options_init(&usual);
+    bool tiny = m->size == PLAN_TINY;
+    m->repetitions = m->repetitions > 0 ? m->repetitions : tiny ? 3 : usual.repetitions;
+    m->window_s = m->window_s > 0.0 ? m->window_s : tiny ? 0.05 : usual.window_s;
 }
 
 static int run(void *values, struct err *e)
 {
     struct options *o = values;
     o->m.size = (enum plan_size)plan_size_find(o->size);
+    set_by_size(&o->m);
     if (o->fits.n == 0 && !o->list && o->output == NULL) {
         (void)err_add(e, "measure: -o FILE.csv is needed (or --fit, or --list)");
     }
@@ -244,12 +285,13 @@ static const struct option_row rows[] = {
     OPTION_TEXTS(OPTIONS, fits, "fit", "FILE.csv", MAX_FITS, "fit these rows; repeated"),
     OPTION_FLAG(OPTIONS, list, "list", "backends and devices that are here"),
     OPTION_CHOICE(OPTIONS, size, "size", "S", "small", sizes,
-                  "seconds, minutes, or matrices of a 7B model"),
-    OPTION_COUNT(OPTIONS, m.repetitions, "repetitions", "N", NULL, 1, 100000, "default 5"),
+                  "within a minute, minutes, or matrices of a 7B model"),
+    OPTION_COUNT(OPTIONS, m.repetitions, "repetitions", "N", NULL, 1, 100000,
+                 "default 5, of tiny 3"),
     OPTION_NUMBER(OPTIONS, m.spread_s, "spread-s", "T", NULL, 0.0, 1e6,
                   "pause between repetitions (default 0)"),
     OPTION_NUMBER(OPTIONS, m.window_s, "window-s", "T", NULL, 1e-3, 3600.0,
-                  "of one measurement (default 0.3)"),
+                  "of one measurement (default 0.3, of tiny 0.05)"),
     OPTION_COUNT(OPTIONS, m.min_samples, "samples", "N", NULL, 3, 1000,
                  "at least, in a window (default 5)"),
     OPTION_COUNT(OPTIONS, m.retries, "retries", "N", NULL, 0, 100,
@@ -296,10 +338,15 @@ const struct command cmd_measure = {
              "--list",
     .about =
         "Measures kernels alone and together on the devices of a backend, and writes rows in the "
-        "columns of the reference points. A row that was disturbed is kept with a flag.",
-    .notes = "Exit status: 0 measured; 1 a device stopped answering, or the form does not fit; 2 "
-             "bad usage\n"
-             "or input, or the backend cannot run here.",
+        "columns of the reference points. A row that was disturbed is kept with a flag; in the end "
+        "it is said how many rows can be trusted, and why not the others. A measurement that was "
+        "interrupted goes on when the same command is given again. With --fit the rows become a "
+        "SoC file, which runs with the form it was fitted with.",
+    .notes =
+        "Exit status: 0 measured; 1 a device stopped answering, fewer than half of the rows can "
+        "be\n"
+        "trusted, or the form does not fit; 2 bad usage or input, or the backend cannot run "
+        "here.",
     .print_notes = print_backends,
     .children = children,
     .bytes = sizeof(OPTIONS),

@@ -49,6 +49,20 @@ static void add_file(cJSON *tree, const char *key, const char *what, const char 
     }
 }
 
+/* A SoC file whose numbers were fitted with a form of their own runs with it, unless told
+ * otherwise.
+ */
+static void take_form(cJSON *tree)
+{
+    const cJSON *form =
+        cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(tree, "soc"), "hwmodel");
+    if (cJSON_IsString(form)) {
+        cJSON *sim = cJSON_GetObjectItemCaseSensitive(tree, "sim");
+        (void)cJSON_ReplaceItemInObjectCaseSensitive(sim, "hwmodel",
+                                                     cJSON_CreateString(form->valuestring));
+    }
+}
+
 static void apply_sets(cJSON *tree, const struct config_options *o, struct err *e)
 {
     for (uint32_t i = 0; i < o->n_sets; i++) {
@@ -162,6 +176,7 @@ int config_load(struct config *c, const struct config_options *o, struct err *e)
              e);
     add_file(c->tree, "llm", o->llm, llm_path(o->llm, llm_file, sizeof llm_file), llm_read_file, e);
     cJSON_AddItemToObject(c->tree, "sim", config_sim_to_json());
+    take_form(c->tree);
     if (e->n > before) {
         return -EINVAL;
     }

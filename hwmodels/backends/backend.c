@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-static const struct backend_ops *const backends[] = {&backend_blas, &backend_native,
-                                                     &backend_opencl, &backend_sim, NULL};
+static const struct backend_ops *const backends[] = {
+    &backend_blas, &backend_native, &backend_opencl, &backend_openvino, &backend_sim, NULL};
 
 const struct backend_ops *const *backend_list(void)
 {

@@ -45,6 +45,7 @@ struct backend_info {
 
 struct backend_prep {
     double compile_s; /* 0 where nothing is compiled */
+    bool cached;      /* launches find their weights in a cache: times say nothing of memory */
     char note[64];    /* which variant was chosen, and the like */
 };
 
@@ -122,6 +123,7 @@ struct backend {
 const struct backend_ops *const *backend_list(void);
 const struct backend_ops *backend_find(const char *name); /* NULL: none of that name */
 
-extern const struct backend_ops backend_blas, backend_native, backend_opencl, backend_sim;
+extern const struct backend_ops backend_blas, backend_native, backend_opencl, backend_openvino,
+    backend_sim;
 
 #endif

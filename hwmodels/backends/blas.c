@@ -78,7 +78,7 @@ static struct backend *start(const struct backend_options *o, struct err *e)
     s->cpu.kernels.product_i8 = NULL;
     s->cpu.kernels.attention = NULL;
     s->cpu.library = s;
-    (void)snprintf(s->cpu.description, sizeof s->cpu.description, "one core, %.80s", get_config());
+    (void)snprintf(s->cpu.description, sizeof s->cpu.description, "%.80s", get_config());
     struct backend *b = xcalloc(1, sizeof *b);
     *b = (struct backend){&backend_blas, *o, s};
     return b;

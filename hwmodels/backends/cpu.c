@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "hwmodels/backends/team.h"
 #include "hwmodels/backends/worker.h"
 #include "sim/base/arena.h"
 
@@ -15,16 +16,28 @@
 struct backend_device {
     struct cpu_backend *backend; /* borrowed */
     struct worker *worker;
+    struct team *team; /* of all cores; NULL: one core */
+    uint32_t n_threads;
     uint8_t *pool;
     uint64_t pool_bytes;
     uint64_t cursor; /* moved by the worker alone */
+};
+
+/* What one thread does of a kernel: some outputs of a product, some heads of attention, a part of a
+ * stream. Its inputs and results are its own. */
+struct slice {
+    struct kernel_spec spec; /* of the part; n 0: nothing */
+    uint32_t first;          /* output, or key head */
+    uint64_t first_byte;     /* of a stream */
+    float *x, *y, *scratch;
 };
 
 struct backend_kernel {
     struct backend_device *device;
     struct kernel_spec spec;
     uint64_t weight_bytes;
-    float *x, *y, *scratch;
+    struct slice *slices; /* owned, one per thread */
+    uint8_t *w;           /* of the running launch */
 };
 
 uint32_t cpu_enumerate(struct backend *b, struct backend_info *out, uint32_t cap)
@@ -32,11 +45,19 @@ uint32_t cpu_enumerate(struct backend *b, struct backend_info *out, uint32_t cap
     const struct cpu_backend *s = b->state;
     uint32_t cores[MAX_CORES];
     uint32_t n = worker_cores(cores, MAX_CORES);
-    for (uint32_t i = 0; i < n && i < cap; i++) {
+    uint32_t all = n > 1 ? n + 1 : n; /* the last one: all cores together */
+    for (uint32_t i = 0; i < all && i < cap; i++) {
         struct backend_info *d = &out[i];
         memset(d, 0, sizeof *d);
-        (void)snprintf(d->name, sizeof d->name, "cpu%u", cores[i]);
-        (void)snprintf(d->description, sizeof d->description, "%s", s->description);
+        if (i < n) {
+            (void)snprintf(d->name, sizeof d->name, "cpu%u", cores[i]);
+            (void)snprintf(d->description, sizeof d->description, "one core, %.70s",
+                           s->description);
+        } else {
+            (void)snprintf(d->name, sizeof d->name, "cpu");
+            (void)snprintf(d->description, sizeof d->description, "%u threads, %.70s", n,
+                           s->description);
+        }
         d->kind = DEVICE_KIND_CPU;
         d->act_bits = 32;
         d->kv_bits = s->kernels.attention != NULL ? 16 : 0;
@@ -48,7 +69,7 @@ uint32_t cpu_enumerate(struct backend *b, struct backend_info *out, uint32_t cap
             d->weight_bits[d->n_widths++] = 8;
         }
     }
-    return n;
+    return all;
 }
 
 /* Every 16-bit half is +-2^-4 .. 2^-3 as half precision; two of them are a normal float near 1e-12;
@@ -69,10 +90,12 @@ struct backend_device *cpu_open(struct backend *b, uint32_t index, struct err *e
 {
     uint32_t cores[MAX_CORES];
     uint32_t n = worker_cores(cores, MAX_CORES);
-    if (index >= n) {
+    bool together = n > 1 && index == n;
+    if (index >= n && !together) {
         err_add(e, "device %u: there are %u cores", index, n);
         return NULL;
     }
+    index = together ? 0 : index;
     uint64_t bytes = (b->options.pool_bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
     void *pool = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (pool == MAP_FAILED) {
@@ -88,6 +111,14 @@ struct backend_device *cpu_open(struct backend *b, uint32_t index, struct err *e
     }
     fill(pool, bytes);
     struct backend_device *d = xcalloc(1, sizeof *d);
+    d->team = together ? team_start(cores, n < MAX_CORES ? n : MAX_CORES, e) : NULL;
+    d->n_threads = together ? n : 1;
+    if (together && d->team == NULL) {
+        worker_stop(w);
+        (void)munmap(pool, bytes);
+        free(d);
+        return NULL;
+    }
     d->backend = b->state;
     d->worker = w;
     d->pool = pool;
@@ -98,6 +129,7 @@ struct backend_device *cpu_open(struct backend *b, uint32_t index, struct err *e
 void cpu_close(struct backend_device *d)
 {
     worker_stop(d->worker);
+    team_stop(d->team);
     (void)munmap(d->pool, d->pool_bytes);
     free(d);
 }
@@ -131,6 +163,50 @@ static float *floats(uint64_t n)
     return v;
 }
 
+/* Units first .. last - 1 of `units` for thread i of n. */
+static void share(uint32_t units, uint32_t i, uint32_t n, uint32_t *first, uint32_t *count)
+{
+    *first = (uint32_t)((uint64_t)units * i / n);
+    *count = (uint32_t)((uint64_t)units * (i + 1) / n) - *first;
+}
+
+static bool slice_empty(const struct slice *p)
+{
+    const struct kernel_spec *s = &p->spec;
+    return kernel_op_is_product(s->op)     ? s->n == 0
+           : kernel_op_is_attention(s->op) ? s->kv_heads == 0
+                                           : s->stream_bytes == 0;
+}
+
+/* Outputs go by four, streams by cache lines, attention by key heads with their queries. */
+static void slice_init(struct slice *p, const struct kernel_spec *s, uint32_t i, uint32_t n)
+{
+    uint32_t first;
+    uint32_t count;
+    p->spec = *s;
+    if (kernel_op_is_product(s->op)) {
+        share(s->n / 4, i, n, &first, &count);
+        p->first = 4 * first;
+        p->spec.n = 4 * count;
+        p->x = floats((uint64_t)s->rows * s->k);
+        p->y = floats((uint64_t)s->rows * p->spec.n);
+    } else if (kernel_op_is_attention(s->op)) {
+        share(s->kv_heads, i, n, &first, &count);
+        p->first = first;
+        p->spec.kv_heads = count;
+        p->spec.heads = s->heads / s->kv_heads * count;
+        uint64_t numbers = (uint64_t)s->rows * p->spec.heads * s->head_dim;
+        p->x = floats(numbers);
+        p->y = floats(numbers);
+        p->scratch = floats((uint64_t)(s->heads / s->kv_heads) * s->context_tokens);
+    } else {
+        share((uint32_t)(s->stream_bytes / 64), i, n, &first, &count);
+        p->first_byte = 64 * (uint64_t)first;
+        p->spec.stream_bytes = 64 * (uint64_t)count;
+        p->y = floats(1);
+    }
+}
+
 struct backend_kernel *cpu_prepare(struct backend_device *d, const struct kernel_spec *s,
                                    struct backend_prep *out, struct err *e)
 {
@@ -150,16 +226,9 @@ struct backend_kernel *cpu_prepare(struct backend_device *d, const struct kernel
     k->device = d;
     k->spec = *s;
     k->weight_bytes = kernel_spec_weight_bytes(s);
-    if (kernel_op_is_product(s->op)) {
-        k->x = floats((uint64_t)s->rows * s->k);
-        k->y = floats((uint64_t)s->rows * s->n);
-    } else if (kernel_op_is_attention(s->op)) {
-        uint64_t n = (uint64_t)s->rows * s->heads * s->head_dim;
-        k->x = floats(n);
-        k->y = floats(n);
-        k->scratch = floats((uint64_t)(s->heads / s->kv_heads) * s->context_tokens);
-    } else {
-        k->y = floats(1);
+    k->slices = xcalloc(d->n_threads, sizeof *k->slices);
+    for (uint32_t i = 0; i < d->n_threads; i++) {
+        slice_init(&k->slices[i], s, i, d->n_threads);
     }
     (void)snprintf(out->note, sizeof out->note, "%s", d->backend->kernels.name);
     return k;
@@ -167,60 +236,86 @@ struct backend_kernel *cpu_prepare(struct backend_device *d, const struct kernel
 
 void cpu_release(struct backend_kernel *k)
 {
-    free(k->x);
-    free(k->y);
-    free(k->scratch);
+    for (uint32_t i = 0; i < k->device->n_threads; i++) {
+        free(k->slices[i].x);
+        free(k->slices[i].y);
+        free(k->slices[i].scratch);
+    }
+    free(k->slices);
     free(k);
 }
 
 /* A decode step is one attention of one row per sequence. */
-static void attend(const struct backend_kernel *k, const float *x, const uint16_t *kv, float *y)
+static void attend(const struct backend_kernel *k, const struct slice *p, const uint16_t *kv)
 {
-    const struct kernel_spec *s = &k->spec;
+    const struct kernel_spec *s = &p->spec;
     bool decode = s->op == KERNEL_DECODE;
     struct native_attention a = {.rows = decode ? 1 : s->rows,
                                  .context_tokens = s->context_tokens,
                                  .heads = s->heads,
                                  .kv_heads = s->kv_heads,
                                  .head_dim = s->head_dim};
-    uint64_t half = (uint64_t)s->context_tokens * s->kv_heads * s->head_dim;
+    uint64_t head = (uint64_t)s->context_tokens * s->head_dim;
+    uint64_t half = head * k->spec.kv_heads;
     uint64_t row = (uint64_t)s->heads * s->head_dim;
     uint32_t sequences = decode ? s->rows : 1;
     for (uint32_t i = 0; i < sequences; i++) {
-        const uint16_t *keys = kv + i * half;
-        k->device->backend->kernels.attention(&a, x + i * row, keys, keys + sequences * half,
-                                              y + i * row, k->scratch);
+        const uint16_t *keys = kv + i * half + p->first * head;
+        k->device->backend->kernels.attention(&a, p->x + i * row, keys, keys + sequences * half,
+                                              p->y + i * row, p->scratch);
     }
 }
 
-static void run(const struct backend_kernel *k, const float *x, const void *w, float *y)
+static void run(const struct backend_kernel *k, const struct slice *p, const uint8_t *w)
 {
     const struct native_kernels *set = &k->device->backend->kernels;
-    const struct kernel_spec *s = &k->spec;
-    struct native_product p = {s->rows, s->n, s->k, k->device->backend->library};
+    const struct kernel_spec *s = &p->spec;
+    struct native_product product = {s->rows, s->n, s->k, k->device->backend->library};
+    uint64_t first = (uint64_t)p->first * s->k * s->weight_bits / 8;
     switch (s->op) {
     case KERNEL_READ:
-        y[0] = set->read(w, s->stream_bytes / sizeof(float));
+        p->y[0] = set->read((const void *)(w + p->first_byte), s->stream_bytes / sizeof(float));
         break;
     case KERNEL_KNOB: /* 4 bytes per element */
-        y[0] = set->knob(w, s->stream_bytes / sizeof(float), 4 * s->intensity_flop_per_byte);
-        break;
-    case KERNEL_COPY:
-        memcpy(y, w, s->stream_bytes);
+        p->y[0] = set->knob((const void *)(w + p->first_byte), s->stream_bytes / sizeof(float),
+                            4 * s->intensity_flop_per_byte);
         break;
     case KERNEL_GEMV:
     case KERNEL_GEMM:
         if (s->weight_bits == 32) {
-            set->product_f32(&p, x, w, y);
+            set->product_f32(&product, p->x, w + first, p->y);
         } else if (s->weight_bits == 16) {
-            set->product_f16(&p, x, w, y);
+            set->product_f16(&product, p->x, w + first, p->y);
         } else {
-            set->product_i8(&p, x, w, y);
+            set->product_i8(&product, p->x, w + first, p->y);
         }
         break;
     default:
-        attend(k, x, w, y);
+        attend(k, p, (const void *)w);
         break;
+    }
+}
+
+static void part(void *arg, uint32_t i)
+{
+    struct backend_kernel *k = arg;
+    const struct slice *p = &k->slices[i];
+    if (slice_empty(p)) {
+        return;
+    }
+    if (p->spec.op == KERNEL_COPY) {
+        memcpy(k->w + k->weight_bytes + p->first_byte, k->w + p->first_byte, p->spec.stream_bytes);
+    } else {
+        run(k, p, k->w);
+    }
+}
+
+static void all_parts(struct backend_kernel *k)
+{
+    if (k->device->team != NULL) {
+        team_run(k->device->team, part, k);
+    } else {
+        part(k, 0);
     }
 }
 
@@ -233,13 +328,9 @@ static void launch(void *arg)
     if (d->cursor + need > d->pool_bytes) {
         d->cursor = 0;
     }
-    uint8_t *w = d->pool + d->cursor;
+    k->w = d->pool + d->cursor;
     d->cursor += (need + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
-    if (k->spec.op == KERNEL_COPY) {
-        memcpy(w + k->weight_bytes, w, k->weight_bytes);
-    } else {
-        run(k, k->x, w, k->y);
-    }
+    all_parts(k);
 }
 
 int64_t cpu_submit(struct backend_kernel *k)
@@ -280,8 +371,56 @@ void cpu_idle(struct backend *b, int64_t span_ns)
     worker_sleep(span_ns);
 }
 
+/* Rows of a slice to or from rows of the whole, columns first .. first + n - 1. */
+static void columns(float *slice, float *whole, uint32_t rows, uint32_t n, uint32_t first,
+                    uint32_t stride, bool in)
+{
+    for (uint32_t r = 0; r < rows; r++) {
+        float *a = slice + (uint64_t)r * n;
+        float *b = whole + (uint64_t)r * stride + first;
+        memcpy(in ? a : b, in ? b : a, n * sizeof *a);
+    }
+}
+
+static void exchange(struct backend_kernel *k, float *whole, bool in)
+{
+    const struct kernel_spec *s = &k->spec;
+    for (uint32_t i = 0; i < k->device->n_threads; i++) {
+        struct slice *p = &k->slices[i];
+        if (slice_empty(p)) {
+            continue;
+        }
+        if (kernel_op_is_attention(s->op)) {
+            uint32_t group = s->heads / s->kv_heads;
+            columns(in ? p->x : p->y, whole, s->rows, p->spec.heads * s->head_dim,
+                    p->first * group * s->head_dim, s->heads * s->head_dim, in);
+        } else if (in) {
+            memcpy(p->x, whole, (uint64_t)s->rows * s->k * sizeof *whole);
+        } else {
+            columns(p->y, whole, s->rows, p->spec.n, p->first, s->n, false);
+        }
+    }
+}
+
 int cpu_compute(struct backend_kernel *k, const float *x, const void *w, float *y)
 {
-    run(k, x, w, y);
+    bool stream = !kernel_op_is_product(k->spec.op) && !kernel_op_is_attention(k->spec.op);
+    if (k->spec.op == KERNEL_COPY) {
+        memcpy(y, w, k->spec.stream_bytes);
+        return 0;
+    }
+    if (!stream) {
+        exchange(k, (float *)(uintptr_t)x, true); /* read only */
+    }
+    k->w = (uint8_t *)(uintptr_t)w;
+    all_parts(k);
+    if (!stream) {
+        exchange(k, y, false);
+        return 0;
+    }
+    y[0] = 0.0f;
+    for (uint32_t i = 0; i < k->device->n_threads; i++) {
+        y[0] += slice_empty(&k->slices[i]) ? 0.0f : k->slices[i].y[0];
+    }
     return 0;
 }

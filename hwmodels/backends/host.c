@@ -69,8 +69,9 @@ struct backend_host host_times_shares(const struct host_times *from, const struc
         return h;
     }
     double own = (to->own_s - from->own_s) * (double)sysconf(_SC_CLK_TCK);
-    double foreign = (to->busy_ticks - from->busy_ticks - own) / all;
-    h.foreign_frac = foreign < 0.0 ? 0.0 : foreign > 1.0 ? 1.0 : foreign; /* ticks are coarse */
+    /* times are shown in whole ticks: one of them proves nothing */
+    double foreign = (to->busy_ticks - from->busy_ticks - own - 1.0) / all;
+    h.foreign_frac = foreign < 0.0 ? 0.0 : foreign > 1.0 ? 1.0 : foreign;
     h.steal_frac = (to->steal_ticks - from->steal_ticks) / all;
     h.steal_frac = h.steal_frac < 0.0 ? 0.0 : h.steal_frac;
     return h;

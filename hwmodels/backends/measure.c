@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "hwmodels/backends/measure_impl.h"
 #include "sim/base/arena.h"
@@ -94,7 +95,7 @@ static void measure_all(struct measure *m)
     rng_init(&rng, rng_key(m->o->seed, RNG_BACKEND, MEASURE_MAX_DEVICES, 1));
     count_steps(m);
     for (m->repetition = 0; m->repetition < m->o->repetitions; m->repetition++) {
-        if (m->repetition > 0) {
+        if (m->repetition > 0 && m->steps_done >= m->o->steps_done) {
             pause_between(m);
         }
         repetition_alone(m, &rng);
@@ -120,12 +121,12 @@ static int open_target(struct measure *m, const struct backend_info *infos, uint
 {
     char known[256];
     for (uint32_t i = 0; i < m->n_targets; i++) {
-        if (strcmp(m->targets[i].info.name, name) == 0) {
+        if (strcasecmp(m->targets[i].info.name, name) == 0) {
             return err_add(m->err, "--devices: %s stands twice", name);
         }
     }
     for (uint32_t i = 0; i < n; i++) {
-        if (strcmp(infos[i].name, name) != 0) {
+        if (strcasecmp(infos[i].name, name) != 0) {
             continue;
         }
         if (m->n_targets == MEASURE_MAX_DEVICES) {
@@ -208,7 +209,9 @@ int measure_run(const struct measure_options *o, FILE *out, struct err *e)
     m->window = (struct window_options){m->backend, o->proc_dir, o->window_s, o->min_samples,
                                         o->deadline_s};
     if (m->backend != NULL && open_targets(m) == 0) {
-        write_head(m);
+        if (o->steps_done == 0) {
+            write_head(m);
+        }
         measure_all(m);
     }
     bool hung = false;

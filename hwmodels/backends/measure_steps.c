@@ -13,6 +13,9 @@
 static void show_progress(struct measure *m)
 {
     m->steps_done++;
+    if (m->o->step != NULL && m->steps_done > m->o->steps_done) {
+        m->o->step(m->o->step_ctx, m->steps_done);
+    }
     if (!m->o->progress) {
         return;
     }
@@ -109,7 +112,7 @@ static const char *flag_of(const struct measure *m, const struct window_side *s,
     if (s->spike_frac > SPIKES_FRAC) {
         return "spikes";
     }
-    return host->foreign_frac < 0.0 ? "unscreened" : "";
+    return host->foreign_frac < 0.0 ? "unscreened" : s->cached ? "in_cache" : "";
 }
 
 /* A disturbance that may be over at the next try. */
@@ -176,6 +179,7 @@ static const char *run_window(struct measure *m, struct measure_target *const *t
 static bool prepare(struct measure *m, struct measure_target *t, const struct kernel_spec *s,
                     struct window_side *side, bool record)
 {
+    side->cached = false;
     const struct backend_ops *ops = m->o->backend;
     struct backend_prep prep;
     struct backend_stamps st;
@@ -189,6 +193,7 @@ static bool prepare(struct measure *m, struct measure_target *t, const struct ke
     struct err why = ERR_INIT;
     side->device = t->device;
     side->kernel = ops->prepare(t->device, s, &prep, &why);
+    side->cached = prep.cached;
     if (side->kernel == NULL) {
         err_print(&why, stderr);
         err_fini(&why);
@@ -221,7 +226,7 @@ void measure_alone(struct measure *m, struct measure_target *t, const struct ker
 {
     struct backend_host host;
     int rc;
-    if (prepare(m, t, s, &m->sides[0], m->repetition == 0)) {
+    if (m->steps_done >= m->o->steps_done && prepare(m, t, s, &m->sides[0], m->repetition == 0)) {
         double npu_us = host_npu_busy_us(m->o->accel_dir);
         int64_t from_ns = m->o->backend->now_ns(m->backend);
         (void)host_energy_joules(&m->energy);
@@ -292,7 +297,7 @@ void measure_pair(struct measure *m, struct measure_target *a, struct measure_ta
     struct measure_target *t[2] = {a, b};
     struct backend_host host;
     int rc;
-    if (prepare(m, a, &p->side[0], &m->sides[0], false)) {
+    if (m->steps_done >= m->o->steps_done && prepare(m, a, &p->side[0], &m->sides[0], false)) {
         if (prepare(m, b, &p->side[1], &m->sides[1], false)) {
             double alone_s[2][2] = {{0.0, 0.0}, {0.0, 0.0}};
             const char *flag = "";

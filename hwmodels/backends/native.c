@@ -10,8 +10,7 @@ static struct backend *start(const struct backend_options *o, struct err *e)
     struct backend *b = xcalloc(1, sizeof *b);
     struct cpu_backend *s = xcalloc(1, sizeof *s);
     s->kernels = *native_kernels_best();
-    (void)snprintf(s->description, sizeof s->description, "one core, own kernels (%s)",
-                   s->kernels.name);
+    (void)snprintf(s->description, sizeof s->description, "own kernels (%s)", s->kernels.name);
     *b = (struct backend){&backend_native, *o, s};
     return b;
 }

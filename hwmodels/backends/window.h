@@ -14,6 +14,7 @@ struct window_side {
     struct backend_device *device;
     struct backend_kernel *kernel;
     double alone_s; /* expected time of one launch; > 0 */
+    bool cached;    /* its weights stay in a cache (backend_prep) */
     bool hung;      /* out: did not answer by the deadline; the device is lost */
     double samples[BACKEND_MAX_INFLIGHT]; /* out, seconds, sorted */
     uint32_t n;                           /* out */

@@ -56,7 +56,8 @@ static void *open_beside_program(const char *name, char *why, size_t size)
     return object;
 }
 
-static const struct engine_ops *find(const char *name, char *why, size_t size)
+/* The shared object of an engine, or NULL; why says what is wrong with one that is there. */
+static void *object_of(const char *name, char *why, size_t size)
 {
     const char *folder = getenv("XPUSIM_ENGINES");
     void *object =
@@ -64,6 +65,12 @@ static const struct engine_ops *find(const char *name, char *why, size_t size)
     if (object == NULL && folder == NULL) {
         object = open_in(XPUSIM_LIBDIR "/engines", name, why, size);
     }
+    return object;
+}
+
+static const struct engine_ops *find(const char *name, char *why, size_t size)
+{
+    void *object = object_of(name, why, size);
     if (object == NULL) {
         return NULL;
     }
@@ -72,6 +79,25 @@ static const struct engine_ops *find(const char *name, char *why, size_t size)
     const struct engine_ops *ops = get == NULL ? NULL : get();
     if (ops == NULL || ops->abi != ENGINE_ABI) {
         (void)snprintf(why, size, "built for another version of sim/api/engine.h");
+        return NULL;
+    }
+    return ops;
+}
+
+const struct engine_bench_ops *engine_bench_find(const char *name, struct err *e)
+{
+    char why[512] = "";
+    void *object = object_of(name, why, sizeof why);
+    const struct engine_bench_ops *(*get)(void) = NULL;
+    if (object != NULL) {
+        *(void **)&get = dlsym(object, "xpusim_engine_bench");
+    }
+    const struct engine_bench_ops *ops = get == NULL ? NULL : get();
+    if (ops == NULL || ops->abi != ENGINE_BENCH_ABI) {
+        (void)err_add(e, "engine %s is not there%s%s: `make engines` fetches and builds it", name,
+                      why[0] == '\0' && object == NULL ? "" : ", ",
+                      object != NULL ? "built for another version of hwmodels/engines/bench.h"
+                                     : why);
         return NULL;
     }
     return ops;

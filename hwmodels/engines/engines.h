@@ -2,6 +2,7 @@
 #ifndef HWMODELS_ENGINES_ENGINES_H
 #define HWMODELS_ENGINES_ENGINES_H
 
+#include "hwmodels/engines/bench.h"
 #include "sim/api/engine.h"
 #include "sim/base/err.h"
 
@@ -9,6 +10,8 @@
  * for in $XPUSIM_ENGINES, in engines/ beside the program (or beside a folder above it), and where
  * `make install` puts it. */
 const struct engine_ops *engine_find(const char *name, struct err *e);
+/* Its single kernels, for `xpusim measure`; NULL with an error added. */
+const struct engine_bench_ops *engine_bench_find(const char *name, struct err *e);
 /* The same without a word. */
 bool engine_is_there(const char *name);
 /* The NULL-terminated list of names there can be. */

@@ -237,6 +237,68 @@ struct ir_port ir_linear(struct ir *ir, struct ir_port x, enum engine_tensor t, 
     return two(ir, "MatMul", "opset1", "transpose_a=\"false\" transpose_b=\"true\"", x, w);
 }
 
+/* Numbers that no kernel minds: halves of 2^-4 to 2^-3, floats near 1e-12, any integers. */
+static void fill(uint8_t *to, size_t bytes)
+{
+    uint64_t x = 0x9E3779B97F4A7C15ULL;
+    for (size_t i = 0; i < bytes; i += sizeof x) {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17; /* xorshift64 */
+        uint64_t v = (x & 0x83ff83ff83ff83ffULL) | 0x2c002c002c002c00ULL;
+        memcpy(to + i, &v, bytes - i < sizeof v ? bytes - i : sizeof v);
+    }
+}
+
+/* A matrix as it is stored, and as the product takes it. */
+static struct ir_port stored(struct ir *ir, uint32_t bits, const void *weights, uint32_t in,
+                             uint32_t out)
+{
+    size_t offset;
+    size_t bytes = (size_t)in * out * bits / 8;
+    uint8_t *to = blob_room(ir, bytes, &offset);
+    char shape[32];
+    (void)snprintf(shape, sizeof shape, "%u,%u", out, in);
+    if (to != NULL && weights != NULL) {
+        memcpy(to, weights, bytes);
+    } else if (to != NULL) {
+        fill(to, bytes);
+    }
+    return bits == 32   ? constant(ir, "f32", "FP32", shape, offset, bytes)
+           : bits == 16 ? constant(ir, "f16", "FP16", shape, offset, bytes)
+           : bits == 8  ? constant(ir, "i8", "I8", shape, offset, bytes)
+                        : constant(ir, "i4", "I4", shape, offset, bytes);
+}
+
+struct ir_port ir_product(struct ir *ir, struct ir_port x, uint32_t bits, const void *weights,
+                          uint32_t in, uint32_t out)
+{
+    struct ir_port w = stored(ir, bits, weights, in, out);
+    if (bits < 16) {
+        char shape[32];
+        size_t at;
+        uint16_t scale = half_of(1.0f / 64.0f);
+        (void)snprintf(shape, sizeof shape, "%u,1", out);
+        uint8_t *to = blob_room(ir, out * sizeof scale, &at);
+        for (uint32_t i = 0; to != NULL && i < out; i++) {
+            memcpy(to + i * sizeof scale, &scale, sizeof scale);
+        }
+        struct ir_port s = constant(ir, "f16", "FP16", shape, at, out * sizeof scale);
+        w = add_node(
+            ir, (struct node){"Convert", "opset1", "FP16", "destination_type=\"f16\"", NULL, 1, 1},
+            &w);
+        const struct ir_port scaled[] = {w, s};
+        w = add_node(ir, (struct node){"Multiply", "opset1", "FP16", NUMPY, NULL, 1, 2}, scaled);
+    }
+    if (bits < 32) {
+        w = add_node(ir,
+                     (struct node){"Convert", "opset1", "FP32", "destination_type=\"f32\"",
+                                   "<attribute name=\"decompression\" version=\"0\"/>", 1, 1},
+                     &w);
+    }
+    return two(ir, "MatMul", "opset1", "transpose_a=\"false\" transpose_b=\"true\"", x, w);
+}
+
 /* ---- what models are made of ---- */
 
 struct ir_port ir_input(struct ir *ir, const char *type, const char *shape)

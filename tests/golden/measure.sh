@@ -30,9 +30,18 @@ holds() { # text, file
 # measured, fitted, written, run
 expect 0 "" --backend sim --sim noise=0.02 -o "$dir/sim.csv"
 expect 0 "the form holds" --fit "$dir/sim.csv" -o "$dir/soc.json"
-"$x" run --soc "$dir/soc.json" --policy openvino-cb --workload mixed:duration_s=30 >/dev/null 2>"$dir/out" || {
+"$x" run --soc "$dir/soc.json" --policy openvino-cb --workload mixed:duration_s=30 >"$dir/own" 2>"$dir/out" || {
     echo "the fitted SoC file does not run:"
     cat "$dir/out"
+    status=1
+}
+# with the form it was fitted with, which another flag still changes
+"$x" run --soc "$dir/soc.json" --policy openvino-cb --workload mixed:duration_s=30 --hwmodel p-norm | cmp -s "$dir/own" - || {
+    echo "the fitted file does not run with its own form"
+    status=1
+}
+"$x" run --soc "$dir/soc.json" --policy openvino-cb --workload mixed:duration_s=30 --hwmodel extended | cmp -s "$dir/own" - && {
+    echo "--hwmodel changes nothing"
     status=1
 }
 expect 0 "parameters" --fit "$dir/sim.csv" --json
@@ -43,19 +52,99 @@ expect 1 "WRONG FORM" --fit "$dir/steps.csv"
 expect 1 "" --backend sim --sim hang=0.02 -o "$dir/hang.csv" --deadline-s 1
 holds deadline "$dir/hang.csv"
 # others at work, in the devices' own account
-expect 0 "" --backend sim --sim foreign=0.5 -o "$dir/busy.csv" --repetitions 1 --alone
+expect 1 "foreign_cpu  others used the processor" --backend sim --sim foreign=0.5 -o "$dir/busy.csv" --repetitions 1 --alone
 holds foreign "$dir/busy.csv"
 # real processors: seconds only, no speed is expected
-expect 0 "" --backend native --size tiny --repetitions 1 --window-s 0.01 --samples 3 --retries 0 \
-    --pool-mb 16 --proc-dir "$dir/none" --rapl-dir "$dir/none" --accel-dir "$dir/none" -o "$dir/native.csv"
+expect 1 "unscreened   nothing says who else used the processor" --backend native --size tiny --repetitions 1 --window-s 0.01 \
+    --samples 3 --retries 0 --pool-mb 16 --proc-dir "$dir/none" --rapl-dir "$dir/none" --accel-dir "$dir/none" -o "$dir/native.csv"
 holds native "$dir/native.csv"
 # a package zone that counts 5 J whenever it is read: a tree of files, as the kernel shows it
 mkdir -p "$dir/rapl/intel-rapl:0"
 echo package-0 >"$dir/rapl/intel-rapl:0/name"
 echo 5000000 >"$dir/rapl/intel-rapl:0/energy_uj"
 echo 262143328850 >"$dir/rapl/intel-rapl:0/max_energy_range_uj"
-expect 0 "" --backend native --size tiny --repetitions 1 --window-s 0.01 --samples 3 --retries 0 --alone \
-    --pool-mb 16 --rapl-dir "$dir/rapl" -o "$dir/rapl.csv"
+short="--backend native --size tiny --repetitions 1 --window-s 0.005 --samples 3 --retries 0 --alone --pool-mb 16 --foreign-limit 1"
+# what others do here is not this test's matter: how many rows can be trusted is not asked
+short() {
+    # shellcheck disable=SC2086
+    timeout 120 "$x" measure --quiet $short "$@" >"$dir/out" 2>&1
+    [ $? -le 1 ] && grep -q " times can be trusted" "$dir/out" || {
+        echo "FAILED: measure $short $*: $(cat "$dir/out")"
+        status=1
+    }
+}
+short --rapl-dir "$dir/rapl" -o "$dir/rapl.csv"
+grep -q ",power_w," "$dir/rapl.csv" || {
+    echo "no energy although a counter can be read"
+    status=1
+}
+# no counter: no row of energy, and none of 0
+short --rapl-dir "$dir/none" -o "$dir/norapl.csv"
+grep -q ",power_w," "$dir/norapl.csv" && {
+    echo "energy without a counter"
+    status=1
+}
+# the processor as one device of all its threads
+short --devices cpu -o "$dir/cpu.csv"
+holds "device cpu: " "$dir/cpu.csv"
+[ "$(grep -c ",cpu,native,gemm-.*,kernel_ms," "$dir/cpu.csv")" -gt 10 ] || {
+    echo "no products of all threads"
+    status=1
+}
+# killed, and the same command again: every step once, as if nothing had been
+key() { grep -v "^#" "$1" | cut -d, -f2,4,9,17,18 | sort; }
+short -o "$dir/whole.csv"
+# shellcheck disable=SC2086
+"$x" measure --quiet $short -o "$dir/again.csv" >/dev/null 2>&1 &
+pid=$!
+n=0
+rows=0
+while [ "${rows:-0}" -lt 20 ] && [ $n -lt 500 ]; do
+    n=$((n + 1))
+    sleep 0.02
+    rows=$(grep -c kernel_ms "$dir/again.csv.partial" 2>/dev/null)
+done
+kill -9 $pid 2>/dev/null
+wait $pid 2>/dev/null
+if [ -e "$dir/again.csv" ]; then
+    echo "note: the measurement was over before it was killed"
+else
+    cp "$dir/again.csv.partial.state" "$dir/state"
+    # of another measurement: refused, and left as it is
+    expect 2 "is of another measurement" --backend native --size tiny --repetitions 2 --alone -o "$dir/again.csv"
+    cmp -s "$dir/state" "$dir/again.csv.partial.state" || {
+        echo "a refused measurement changed the one it was refused for"
+        status=1
+    }
+    short -o "$dir/again.csv"
+    holds "going on after" "$dir/out"
+fi
+key "$dir/whole.csv" >"$dir/keys1"
+key "$dir/again.csv" >"$dir/keys2"
+cmp -s "$dir/keys1" "$dir/keys2" && [ ! -e "$dir/again.csv.partial" ] && [ ! -e "$dir/again.csv.partial.state" ] || {
+    echo "an interrupted measurement has other rows: $(diff "$dir/keys1" "$dir/keys2" | head -4)"
+    status=1
+}
+# OpenVINO: its processor device when the engine is there, one sentence and exit 2 when it is not
+if [ -e "${BUILD:-build}/engines/openvino.so" ]; then
+    timeout 300 "$x" measure --quiet --backend openvino --devices CPU --size tiny --repetitions 1 --window-s 0.005 --retries 0 \
+        --foreign-limit 1 -o "$dir/ov.csv" >"$dir/out" 2>&1
+    [ $? -le 1 ] && [ "$(grep -c ",cpu,openvino,.*,kernel_ms," "$dir/ov.csv")" -gt 40 ] || {
+        echo "openvino: $(cat "$dir/out")"
+        status=1
+    }
+    expect 2 "backend openvino has no device NPU7" --backend openvino --devices NPU7 -o "$dir/x.csv"
+fi
+mkdir -p "$dir/engines"
+XPUSIM_ENGINES="$dir/engines" "$x" measure --backend openvino -o "$dir/x.csv" 2>"$dir/out"
+[ $? = 2 ] && [ "$(wc -l <"$dir/out")" = 1 ] && grep -q "engine openvino is not there: .make engines. fetches" "$dir/out" || {
+    echo "an absent engine: $(cat "$dir/out")"
+    status=1
+}
+ls "$dir"/x.csv* 2>/dev/null && {
+    echo "a refused measurement left a file"
+    status=1
+}
 # refusals
 expect 2 "nonesuch" --backend nonesuch -o "$dir/x.csv"
 expect 2 "nonesuch" --backend sim --devices nonesuch -o "$dir/x.csv"

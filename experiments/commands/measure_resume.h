@@ -1,0 +1,28 @@
+/* A measurement that goes on where it was interrupted: rows are written beside their place, with
+ * the number of steps that are complete, until all are there.
+ *
+ * FILE.partial holds the rows, FILE.partial.state one line: steps, bytes, and what is measured. A
+ * step that was interrupted is measured again. Devices and pipes are written through. */
+#ifndef EXPERIMENTS_COMMANDS_MEASURE_RESUME_H
+#define EXPERIMENTS_COMMANDS_MEASURE_RESUME_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "sim/base/err.h"
+
+struct measure_resume; /* opaque */
+
+/* NULL with errors: it cannot be written, or what is there is of another measurement. `what` says
+ * everything that decides which steps there are. */
+struct measure_resume *measure_resume_open(const char *path, const char *what, struct err *e);
+FILE *measure_resume_stream(struct measure_resume *r); /* borrowed */
+uint32_t measure_resume_steps(const struct measure_resume *r);
+/* After each step; ctx is the struct. */
+void measure_resume_step(void *ctx, uint32_t steps);
+/* complete: the file takes its place. Else it stays for the next try, unless it holds no step. 0 or
+ * -EINVAL with an error. Frees. */
+int measure_resume_close(struct measure_resume *r, bool complete, struct err *e);
+
+#endif
