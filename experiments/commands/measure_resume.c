@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "sim/base/arena.h"
+#include "sim/base/input.h"
 #include "sim/base/output.h"
 
 #define PATH_BYTES 4096
@@ -31,7 +32,7 @@ static bool read_state(struct measure_resume *r, long *bytes, char *what, size_t
 {
     char line[STATE_BYTES + 8] = "";
     int at = 0;
-    FILE *f = fopen(r->state, "r");
+    FILE *f = input_try(r->state);
     bool ok = f != NULL && fgets(line, sizeof line, f) != NULL &&
               sscanf(line, "%" SCNu32 " %ld %n", &r->steps, bytes, &at) == 2 && at > 0;
     if (f != NULL) {

@@ -186,16 +186,5 @@ uint64_t plugin_code_hash(const char *spec)
     } else {
         (void)snprintf(path, sizeof path, "%.*s", (int)plugin_path_length(spec), spec);
     }
-    FILE *f = path[0] != '\0' ? input_try(path) : NULL;
-    if (f == NULL) {
-        return 0;
-    }
-    uint64_t h = HASH_INIT;
-    char bytes[4096];
-    for (size_t n = 1; n > 0;) {
-        n = fread(bytes, 1, sizeof bytes, f);
-        h = hash_bytes(h, bytes, n);
-    }
-    (void)fclose(f);
-    return h;
+    return path[0] != '\0' ? hash_file(path) : 0;
 }

@@ -123,6 +123,12 @@ static int external_init(struct sched *s)
         fail(s, x, "%s", x->process.failure);
         return -EIO;
     }
+    if (external_content(e) != e->content) { /* read by now: this is what runs */
+        fail(s, x,
+             "its file was changed after this command began: the runs would be of two policies; "
+             "give the command again");
+        return -EIO;
+    }
     external_tell_init(s, x);
     talk(s, x);
     return x->failed ? -EIO : 0;

@@ -27,6 +27,7 @@ struct external {
     char *spec;
     char *argv[6]; /* how it is started; NULL-terminated */
     double limit_s;
+    uint64_t content;  /* hash of its file when it was asked; 0: none that can be watched */
     bool usable;       /* else it was asked in vain */
     bool sleeps;       /* it need not be asked when launches ended and nothing else happened */
     uint32_t n_params; /* its own; limit_s follows */
@@ -56,6 +57,9 @@ struct told_launch {
     bool stop_requested;
     int64_t start_ns;
 };
+
+/* The hash of its file now. */
+uint64_t external_content(const struct external *x);
 
 /* A run. */
 struct external_run {

@@ -6,6 +6,7 @@
 
 #include "policies/external/external_impl.h"
 #include "sim/base/datadir.h"
+#include "sim/base/hash.h"
 #include "sim/base/json.h"
 
 #define EXEC "exec:"
@@ -206,6 +207,13 @@ static void description_of(struct external *x, const cJSON *tree, struct err *e)
     json_done(&o);
 }
 
+uint64_t external_content(const struct external *x)
+{
+    char path[PATH_BYTES];
+    (void)external_file(x->spec, path, sizeof path);
+    return path[0] != '\0' ? hash_file(path) : 0;
+}
+
 /* Starts it, hears what it is, lets it go. */
 static int describe(struct external *x, struct err *e)
 {
@@ -256,6 +264,7 @@ const struct policy_ops *external_load(const char *spec, struct err *e)
     x->spec = xcalloc(n + 1, 1);
     memcpy(x->spec, spec, n);
     x->limit_s = EXTERNAL_LIMIT_S;
+    x->content = external_content(x);
     x->ops.contract = (struct policy_contract)POLICY_CONTRACT;
     external_hooks(&x->ops);
     x->next = loaded;

@@ -1,6 +1,9 @@
 #include "sim/base/hash.h"
 
+#include <stdio.h>
 #include <string.h>
+
+#include "sim/base/input.h"
 
 uint64_t hash_bytes(uint64_t h, const void *data, size_t n)
 {
@@ -21,5 +24,21 @@ uint64_t hash_u64(uint64_t h, uint64_t x)
     for (int i = 0; i < 8; i++) {
         h = (h ^ ((x >> (8 * i)) & 0xff)) * 0x100000001b3ULL;
     }
+    return h;
+}
+
+uint64_t hash_file(const char *path)
+{
+    FILE *f = input_try(path);
+    if (f == NULL) {
+        return 0;
+    }
+    uint64_t h = HASH_INIT;
+    char bytes[4096];
+    for (size_t n = 1; n > 0;) {
+        n = fread(bytes, 1, sizeof bytes, f);
+        h = hash_bytes(h, bytes, n);
+    }
+    (void)fclose(f);
     return h;
 }

@@ -237,4 +237,20 @@ grep -q 'form' "$dir/out" || fail "diff does not show where a policy decides oth
 must "$x" bisect --policy fcfs --b-policy "python:$examples/edf.py:Edf" --workload "$load" --max-tests 20 -o "$dir/least.csv"
 differ "$x" diff --policy fcfs --b-policy "python:$examples/edf.py:Edf" --trace "$dir/least.csv"
 must env XPUSIM_LOADS=1 "$build/tests/conformance/check_policies" "python:$examples/npu_serial.py:NpuSerial"
+# A file that is edited while a command runs (here by the policy itself, in its first run): the runs after it are refused,
+# and none stands under the name of the other text.
+cat >"$dir/edited.py" <<'END'
+from fcfs import Fcfs
+
+class Edited(Fcfs):
+    name = "edited"
+
+    def init(self):
+        super().init()
+        with open(__file__, "a") as f:
+            f.write("# another text\n")
+END
+PYTHONPATH=$examples "$x" compare --policy "python:$dir/edited.py:Edited" --replications 3 --jobs 1 --workload "$load" -q >"$dir/out" 2>"$dir/err"
+[ $? = 1 ] && [ "$(grep -c "its file was changed after this command began" "$dir/err")" = 2 ] && [ "$(grep -c "^# another" "$dir/edited.py")" = 1 ] ||
+    fail "an edited file: $(cat "$dir/out" "$dir/err" "$dir/edited.py")"
 exit $bad
