@@ -9,9 +9,22 @@
 
 #if __has_include(<openvino/c/openvino.h>) /* without its headers this file is empty */
 
+/* Its messages begin with a line for every source file that they passed; what is wrong comes last.
+ */
 int openvino_failure(char *why, const char *what)
 {
-    (void)snprintf(why, ENGINE_MESSAGE_BYTES, "%s: %.180s", what, ov_get_last_err_msg());
+    static const char passed[] = "Exception from ";
+    size_t used = (size_t)snprintf(why, ENGINE_MESSAGE_BYTES, "%.60s:", what);
+    const char *line = ov_get_last_err_msg();
+    while (*line != '\0' && used + 2 < ENGINE_MESSAGE_BYTES) {
+        size_t n = strcspn(line, "\n");
+        if (n > 0 && strncmp(line, passed, sizeof passed - 1) != 0) {
+            size_t room = ENGINE_MESSAGE_BYTES - used - 2;
+            used += (size_t)snprintf(why + used, ENGINE_MESSAGE_BYTES - used, " %.*s",
+                                     (int)(n < room ? n : room), line);
+        }
+        line += n + (line[n] == '\n');
+    }
     return -EIO;
 }
 

@@ -25,7 +25,7 @@ port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0));
 "$server" -m "$dir/m.gguf" --host 127.0.0.1 --port "$port" -c 8192 -np 4 -t 1 --no-warmup >"$dir/log" 2>&1 &
 pid=$!
 for i in $(seq 600); do
-    grep -q 'listening on http' "$dir/log" && break
+    grep -q 'listening on http' "$dir/log" 2>/dev/null && break
     kill -0 $pid 2>/dev/null || fail "it did not start"
     sleep 0.1
 done
