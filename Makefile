@@ -216,6 +216,7 @@ install: all
 	    test ! -f $$f || install -D -m 644 $$f $(DESTDIR)$(PREFIX)/share/xpusim/$$f; done
 	for f in $(wildcard policies/python/*.* policies/python/xpusim/*.* policies/python/examples/*.py); do \
 	    install -D -m 644 $$f $(DESTDIR)$(PREFIX)/share/xpusim/$$f; done
+	for f in docs/schemas/*.json; do install -D -m 644 $$f $(DESTDIR)$(PREFIX)/share/xpusim/schemas/$$(basename $$f); done
 	@mkdir -p $(BUILD)/man
 	@$(BUILD)/xpusim help --man >$(BUILD)/man/xpusim.1
 	@for c in $$($(BUILD)/xpusim help | sed -n 's/^  \([a-z-]*\) .*/\1/p'); do \

@@ -32,6 +32,7 @@ static const struct form {
     {"csv", document_put_csv, false},
     {"markdown", put_markdown, true},
     {"junit", document_put_junit, false},
+    {"schema", document_put_schema, false},
 };
 
 static int take_form(void *target, const struct option_row *row, const char *arg, struct err *e)
@@ -49,6 +50,12 @@ static int take_form(void *target, const struct option_row *row, const char *arg
         .aside = true                                                                              \
     }
 #define JSON FORM("json", "results as JSON")
+/* For docs/schemas/make.py; people read the schemas there. */
+#define SCHEMA                                                                                     \
+    {                                                                                              \
+        .name = "schema", .kind = OPTION_KIND_OWN, .take = take_form, .aside = true,               \
+        .hidden = true, .help = "the JSON Schema of --json"                                        \
+    }
 #define QUIET                                                                                      \
     {                                                                                              \
         .name = "quiet", .letter = 'q', .kind = OPTION_KIND_FLAG, .aside = true,                   \
@@ -59,9 +66,10 @@ static const struct option_row output_rows[] = {
     JSON,
     FORM("csv", "results as CSV: the first table, or name,value"),
     FORM("markdown", "results as Markdown"),
+    SCHEMA,
     QUIET,
 };
-static const struct option_row json_rows[] = {JSON, QUIET};
+static const struct option_row json_rows[] = {JSON, SCHEMA, QUIET};
 static const struct option_row quiet_rows[] = {QUIET};
 const struct option_table option_output_table = OPTION_TABLE("Output", output_rows);
 const struct option_table option_json_table = OPTION_TABLE("Output", json_rows);

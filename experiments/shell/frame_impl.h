@@ -62,6 +62,7 @@ const struct frame *document_first_frame(const struct document *d);
 
 void document_put_people(const struct document *d, bool markdown, FILE *out);
 void document_put_csv(const struct document *d, FILE *out);
+void document_put_schema(const struct document *d, FILE *out);
 void document_put_junit(const struct document *d, FILE *out);
 /* What people see of it has been shown. */
 void document_mark_told(struct document *d);

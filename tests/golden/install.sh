@@ -13,7 +13,8 @@ make -s -o all install BUILD="$build" PREFIX=/usr/local DESTDIR="$dir" >"$dir/lo
 top=$dir/usr/local
 for f in bin/xpusim share/man/man1/xpusim.1 share/man/man1/xpusim-compare.1 share/pkgconfig/xpusim.pc \
     share/bash-completion/completions/xpusim share/fish/vendor_completions.d/xpusim.fish \
-    share/zsh/site-functions/_xpusim include/xpusim/sim/api/policy.h share/xpusim/hwmodels/soc/core-ultra-5-125h.json; do
+    share/zsh/site-functions/_xpusim include/xpusim/sim/api/policy.h share/xpusim/hwmodels/soc/core-ultra-5-125h.json \
+    share/xpusim/schemas/soc.json share/xpusim/schemas/result-compare.json; do
     [ -s "$top/$f" ] || fail "$f is not there"
 done
 # every command has its page, and every page every option of --help

@@ -1,0 +1,151 @@
+"""Writes the schemas of results (docs/schemas/result-*.json) from what the commands say of their own output (--schema);
+several invocations of a command are joined: keys of all, required those of every one. Input formats are written by hand.
+
+    python3 docs/schemas/make.py [--check] [NAME ...]    # with build/xpusim; --check: exit 1 where the shipped differs
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+XPUSIM = Path(os.environ.get("BUILD", HERE.parent.parent / "build")).resolve() / "xpusim"
+SMALL = ["--workload", "mixed:reactive_per_min=6,proactive_per_min=9,duration_s=30,output_scale=0.5"]
+TWO = ["compare", "--policy", "fcfs", "--policy", "agent-xpu-v2", "--replications", "3", *SMALL]
+
+# name: title, invocations
+RESULTS = {
+    "run": ("xpusim run --json", [["run", "--policy", "fcfs", *SMALL], ["run", "--policy", "agent-xpu-v2", "--llm", "llama-3.1-8b"]]),
+    "compare": ("xpusim compare --json", [
+        TWO, [*TWO, "--regret", "--tune", "3", "--tune-replications", "1", "--metric", "counters.preempt_asked"], [*TWO, "--uncertainty", "16"]]),
+    "compare-load": ("xpusim compare --load --json", [[*TWO, "--load", "0.5,0.9"]]),
+    "compare-store": ("xpusim compare --store FILE --json", [["compare", "--store", "STORE"], ["compare", "--store", "STORE", "--by", "rate"]]),
+    "search": ("xpusim search --json", [
+        ["search", "--policy", "fcfs", "--policy", "edf", "--slo", "reactive.e2e_s.p90<=20", "--replications", "2", "--precision", "0.5", *SMALL]]),
+    "falsify": ("xpusim falsify --json", [
+        ["falsify", "--policy", p, "--baseline", b, "--budget", "16", "--replications", "1", "--confirm", "5", *SMALL]
+        for p, b in (("fcfs", "edf"), ("edf", "edf"))]),
+    "gate": ("xpusim gate --json", [["gate", "--baseline", "GATE", "--all"], ["gate", "--baseline", "GATE"]]),
+    "claims": ("xpusim claims --json", [["claims", "A2", "B15", "D1", "--replications", "2"], ["claims", "B15", "--replications", "2", "--brief"]]),
+    "explain": ("xpusim explain --json", [["explain", "--request", "1", "--policy", "fcfs", *SMALL]]),
+    "interference": ("xpusim explain --interference --json", [["explain", "--interference", "--policy", "fcfs", *SMALL]]),
+    "diff": ("xpusim diff --json", [["diff", "--policy", "fcfs", "--b-policy", "edf", *SMALL], ["diff", "--policy", "fcfs", *SMALL]]),
+    "characterize": ("xpusim characterize --json", [["characterize"]]),
+    "list-policy": ("xpusim list policy NAME --json", [["list", "policy", "agent-xpu-v2"], ["list", "policy", "fcfs"]]),
+    "list-soc": ("xpusim list soc NAME --json", [["list", "soc", "core-ultra-5-125h"]]),
+    "list-kernels": ("xpusim list kernels --json", [["list", "kernels"]]),
+    "list-metric": ("xpusim list metric --json", [["list", "metric"]]),
+    "list-dataset": ("xpusim list dataset --json", [["list", "dataset"]]),
+    "graphs": ("xpusim graphs --json", [["graphs", "--p", "10,10,10", "--d", "11,11,11", "--s", "20,20,20", "--chunks", "2"]]),
+    "selftest": ("xpusim selftest --controls --json", [["selftest", "--controls"]]),
+    "validate": ("xpusim validate --json", [["validate", "--points", "reference"]]),
+}
+
+
+def types(schema):
+    t = schema.get("type", [])
+    return [t] if isinstance(t, str) else t
+
+
+def joined(a, b):
+    """What allows all that one of the two allows."""
+    if a is False or b is False:
+        return b if a is False else a
+    if a == b or not b:
+        return a
+    if not a:
+        return b
+    out = {**b, **a}
+    names = sorted(set(types(a)) | set(types(b)))
+    out["type"] = names[0] if len(names) == 1 else names
+    objects = [s for s in (a, b) if "object" in types(s)]
+    if len(objects) == 2:
+        props = {}
+        for name in [*a.get("properties", {}), *b.get("properties", {})]:
+            if name not in props:
+                mine, other = a.get("properties", {}).get(name), b.get("properties", {}).get(name)
+                props[name] = joined(mine or {}, other or {})
+        if props or "properties" in out:
+            out["properties"] = props
+        out["additionalProperties"] = joined(a.get("additionalProperties", {}), b.get("additionalProperties", {}))
+        out["required"] = [n for n in a.get("required", []) if n in b.get("required", [])]
+        if not out["required"]:
+            del out["required"]
+    if "items" in a or "items" in b:
+        out["items"] = joined(a.get("items", {}), b.get("items", {}))
+    return out
+
+
+def settled(schema, words=()):
+    """The same with one schema for all items of an array, and for all members that the command line names."""
+    if not isinstance(schema, dict):
+        return schema
+    out = dict(schema)
+    if isinstance(out.get("items"), list):
+        all_items = {}
+        for item in out["items"]:
+            all_items = joined(all_items, settled(item, words))
+        out["items"] = all_items
+    elif "items" in out:
+        out["items"] = settled(out["items"], words)
+    if "properties" in out:
+        out["properties"] = {k: settled(v, words) for k, v in out["properties"].items()}
+        if out["properties"] and all(name in words for name in out["properties"]):
+            values = {}
+            for value in out.pop("properties").values():
+                values = joined(values, value)
+            out["additionalProperties"] = values
+            out.pop("required", None)
+    if "additionalProperties" in out:
+        out["additionalProperties"] = settled(out["additionalProperties"], words)
+    if out.get("required") == []:
+        del out["required"]
+    return out
+
+
+def prepared(folder):
+    """Files that commands read: a store with a sweep in it, a baseline with results."""
+    store, gate = folder / "s.db", folder / "gate.json"
+    gate.write_text(json.dumps({"format": 1, "groups": [{
+        "name": "g", "soc": "core-ultra-5-125h", "llm": "llama-3.2-3b", "test": "exact", "seed": 1, "replications": 2,
+        "workload": SMALL[1], "policies": ["fcfs", "edf"], "metrics": [{"name": "reactive.e2e_s.mean", "better": "lower"}]}]}))
+    subprocess.run([XPUSIM, *TWO, "--load", "0.5,0.9", "--store", store, "--quiet"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([XPUSIM, "gate", "--baseline", gate, "--update", "--quiet"], check=True, capture_output=True)
+    return {"STORE": str(store), "GATE": str(gate)}
+
+
+def make(name, files):
+    title, invocations = RESULTS[name]
+    schema = {}
+    for args in invocations:
+        args = [files.get(a, a) for a in args]
+        run = subprocess.run([XPUSIM, *args, "--schema"], capture_output=True, text=True, check=False)
+        if run.returncode not in (0, 1) or not run.stdout:
+            sys.exit(f"{' '.join(args)}: {run.stderr}")
+        schema = joined(schema, settled(json.loads(run.stdout), args))
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title,
+            "$comment": "written by docs/schemas/make.py; null is a number that is not defined"}
+    return json.dumps({**head, **schema}, indent=1, ensure_ascii=False) + "\n"
+
+
+def main(args):
+    check = "--check" in args
+    names = [a for a in args if a != "--check"] or list(RESULTS)
+    bad = 0
+    with tempfile.TemporaryDirectory() as folder:
+        files = prepared(Path(folder))
+        for name in names:
+            path = HERE / f"result-{name}.json"
+            text = make(name, files)
+            if check and (not path.exists() or path.read_text(encoding="utf-8") != text):
+                print(f"{path.name}: another schema now: python3 docs/schemas/make.py {name}, and say so in CHANGELOG.md")
+                bad = 1
+            elif not check:
+                path.write_text(text, encoding="utf-8")
+    return bad
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,92 @@
+#!/bin/sh
+# docs/schemas: what commands print and what ships is as its schema says, the checker finds breaches, and what a schema
+# forbids in a machine or model file the readers refuse too.
+set -u
+cd "$(dirname "$0")/../.." || exit 2
+x=$(cd "${BUILD:-build}" && pwd)/xpusim
+s=docs/schemas
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+bad=0
+
+fail() {
+    echo "FAILED: $*"
+    bad=1
+}
+as() { # schema, command...: its JSON; exit 0 or 1
+    schema=$1
+    shift
+    "$x" "$@" --json >"$dir/out" 2>"$dir/err"
+    test $? -le 1 && test -s "$dir/out" || { fail "$*: $(cat "$dir/err")" && return; }
+    python3 tests/helpers/schema.py "$s/result-$schema.json" "$dir/out" || fail "$*"
+}
+
+# every shipped file, by its schema
+python3 tests/helpers/schema.py $s/soc.json hwmodels/soc/*.json || fail "machines"
+python3 tests/helpers/schema.py $s/llm.json hwmodels/llm/*.json || fail "models"
+python3 tests/helpers/schema.py $s/experiment.json experiments/specs/*.json || fail "experiments"
+python3 tests/helpers/schema.py $s/gate.json experiments/gate/policies.json || fail "the gate's baseline"
+python3 tests/helpers/schema.py $s/profile.json experiments/claims/paper-125h.json || fail "a profile"
+python3 tests/helpers/schema.py $s/parameters.json experiments/claims/open-125h.json || fail "open parameters"
+for f in experiments/claims/*.json; do
+    case $f in *125h.json) ;; *) python3 tests/helpers/schema.py $s/claims.json "$f" || fail "claims" ;; esac
+done
+
+# results, by other invocations than the schemas were made of (docs/schemas/make.py)
+w="mixed:reactive_per_min=4,proactive_per_min=4,duration_s=120"
+as run run --policy vllm-v1 --workload "$w" --soc snapdragon-8elite --llm qwen2.5-1.5b
+as run run --policy prema --workload "$w" --seed 9
+as run run --policy edf --workload mixed:reactive_per_min=0,duration_s=60
+as compare compare --policy edf --policy pd-static --policy vtc --baseline vtc --replications 2 --workload "$w"
+as compare compare --policy edf --policy fcfs --replications 4 --workload "$w" --tune 3 --llm llama-3.1-8b
+as compare compare --policy edf --policy fcfs --replications 2 --workload mixed:duration_s=20 --regret
+as compare compare --policy edf --replications 1 --workload mixed:reactive_per_min=0,duration_s=60
+as compare-load compare --policy edf --policy vtc --replications 2 --load 0.4 --workload "$w" --store "$dir/s.db"
+as compare-store compare --store "$dir/s.db" --baseline vtc
+cat >"$dir/e.json" <<'JSON'
+{"name": "e", "base": {"workload": "mixed:duration_s=20", "policy": "fcfs"}, "replications": 2,
+ "axes": {"llm": ["llama-3.2-3b", "qwen2.5-1.5b"], "params.device": ["cpu", "igpu"]}}
+JSON
+python3 tests/helpers/schema.py $s/experiment.json "$dir/e.json" || fail "an experiment"
+"$x" sweep "$dir/e.json" -o "$dir/e.db" --quiet --export json >"$dir/out" || fail "sweep"
+python3 tests/helpers/schema.py $s/result-sweep.json "$dir/out" || fail "sweep --export json"
+as compare-store compare --store "$dir/e.db"
+as compare-store compare --store "$dir/e.db" --by llm
+as search search --policy edf --slo 'reactive.ttft_s.mean<=1' --slo 'all.throughput_req_per_min>=1' --replications 2 --precision 1 --workload "$w"
+as falsify falsify --policy edf --baseline vtc --budget 8 --replications 1 --confirm 3 --both --workload "$w"
+as claims claims A1 B11 --replications 2
+as explain explain --request 1 --policy agent-xpu-v2 --workload "$w"
+as interference explain --interference --policy agent-xpu-v2 --workload "$w"
+as diff diff --policy agent-xpu-v2 --b-policy agent-xpu-v2:beta=1 --workload "$w"
+as characterize characterize verify mixed
+as list-policy list policy vllm-v1
+as list-soc list soc snapdragon-8elite
+as list-kernels list kernels --soc core-ultra-9-288v
+as list-metric list metric
+as list-dataset list dataset
+as graphs graphs --p 10,10,10,10 --d 11,11,11,11 --s 20,20,20,20 --chunks 3
+as validate validate --points reference --soc core-ultra-7-258v
+
+# the checker and the schemas find breaches
+"$x" run --policy fcfs --workload mixed:duration_s=20 --json >"$dir/run.json"
+broken() { # what, python over the tree r
+    python3 - "$dir/run.json" "$dir/broken.json" "$2" <<'PY'
+import json, sys
+r = json.load(open(sys.argv[1]))
+exec(sys.argv[3])
+json.dump(r, open(sys.argv[2], "w"))
+PY
+    python3 tests/helpers/schema.py $s/result-run.json "$dir/broken.json" >"$dir/out" && fail "$1 is not found"
+    grep -qF "$3" "$dir/out" || fail "$1: does not say where: $(cat "$dir/out")"
+}
+broken "a missing key" 'del r["fingerprint"]' 'fingerprint is missing'
+broken "a key too many" 'r["audit"]["more"] = 1' '$.audit.more: no such key'
+broken "a text for a number" 'r["metrics"]["energy_j"] = "5"' '$.metrics.energy_j: "5" is no'
+broken "a number for a flag" 'r["audit"]["clean"] = 1' '$.audit.clean: 1 is no boolean'
+
+# what the schema of machines and models forbids, the readers refuse, and what it requires they miss
+python3 tests/helpers/schema_readers.py "$x" || fail "schemas and readers differ"
+
+# the schemas are what the commands say now (the quick ones)
+BUILD=$(dirname "$x") python3 $s/make.py --check run compare-load compare-store diff explain list-soc list-kernels || fail "docs/schemas is not up to date"
+exit $bad
