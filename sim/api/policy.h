@@ -13,10 +13,43 @@
  *
  *   request_arrived(r)                    -> remember r
  *   schedule: sched_pass_form(prefill of r) ; sched_launch(pass, d, to the end)
- *   launch_done(l)                        outcome DONE: the device is free
+ *   launch_done(l)                        outcome DONE: the device is free; p->op is p->n_ops
+ *   ... the host samples (machine.sample_ns_per_token): r->pass is still p, p is on no device, but
+ *       nothing of it is left to launch or to cancel (-EINVAL). Other work may begin
  *   pass_done(p)                          r->state is now DECODE, r->generated_tokens 1
  *   schedule: sched_pass_form(decode of r) ; sched_launch(...)        ... until
  *   pass_done(p)                          r->state FINISHED: forget r
+ *
+ * A launch that was stopped ends with outcome YIELDED before its end: its pass is READY again and
+ * stands at p->op with p->rows_todo rows, for as long as the policy likes. To go on is to launch
+ * the rest, on any device. r->pass is const: keep the struct pass * of sched_pass_form.
+ * docs/recipes/preempt-and-resume.c is such a policy.
+ *
+ * Memory. KV is reserved when a pass is formed, and -ENOMEM is how a policy learns that there is
+ * none: no hook announces it, nor that there is some again (pass_done and kv_moved bring it). A
+ * policy that lets several requests hold KV must be able to take some back, by sched_kv_move of a
+ * request in no live pass (a stopped pass is cancelled first), or all of them wait for each other.
+ * To take from younger ones only keeps the oldest going, and so everybody. One request alone always
+ * fits: one that cannot ends the run when it comes. docs/recipes/evict.c is such a policy. Compiled
+ * kernels take no memory; graph blocks take theirs from KV. How many residents there are is not
+ * limited.
+ *
+ * Which device runs what (struct device):
+ *
+ *                         QKV, FFN, HEAD               attention (MHA, and LAYER, which holds it)
+ *   chunk_rows 0          any rows, one kernel         any pass
+ *   chunk_rows > 0        kernels of so many rows,     any pass, one kernel a launch
+ *                         the last one padded
+ *   static_attention      the same                     a prefill segment alone in its pass, while
+ *                                                      (COMPILED_ATTENTION, request_prefill_target)
+ *                                                      is READY (sched_compile): no batch, and
+ *                                                      no decode
+ *
+ * So a pass that such a device cannot do whole is launched op by op, its attention elsewhere
+ * (policies/npu-serial.c, policies/common/hetero.h); a change of device costs machine.sync_ns.
+ *
+ * What is refused is told at the end of `xpusim run`, with the reason; an action in a hook is
+ * refused too, and the decision log says in which.
  *
  * A policy acts only through `struct sched`, never through linked symbols, so the same object runs
  * on the virtual-clock and the real-time executors, built in or as a .so. Actions return 0 or a

@@ -78,36 +78,31 @@ void conformance_leave(struct scenario *sc, const struct conformance_case *c)
     trace_fini(&small);
 }
 
-int conformance_show(struct scenario *sc, const char *trace, const char *decisions)
+int conformance_tell(const struct scenario *sc, size_t n)
+{
+    const struct sim_result *r = &sc->result;
+    bool failed = r->status != 0 || r->audit.finished != n;
+    (void)printf("%llu of %zu requests finished\n", (unsigned long long)r->audit.finished, n);
+    (void)printf("%s%s%s", r->message, failed ? "\n" : "", r->scene);
+    return failed ? 1 : 0;
+}
+
+int conformance_show(struct scenario *sc, const char *trace)
 {
     struct err e = ERR_INIT;
     struct trace t = {0};
-    FILE *log = decisions == NULL ? NULL : fopen(decisions, "w");
-    if (decisions != NULL && log == NULL) {
-        (void)err_add(&e, "%s: cannot write: %s", decisions, strerror(errno));
-    }
-    if (trace != NULL && trace_read(trace, &t, &e) == 0 && t.n > SCENARIO_MAX_REQUESTS) {
-        (void)err_add(&e, "%s: more than %d requests", trace, SCENARIO_MAX_REQUESTS);
-    }
-    for (size_t i = 0; i < t.n; i++) {
-        if (t.rows[i].request_id >= SCENARIO_MAX_REQUESTS) {
-            (void)err_add(&e, "%s: request_id %u: these are from 0 to %d", trace,
-                          t.rows[i].request_id, SCENARIO_MAX_REQUESTS - 1);
+    int status = 2;
+    if (trace_read(trace, &t, &e) == 0) {
+        for (size_t i = 0; i < t.n; i++) {
+            if (t.rows[i].request_id >= SCENARIO_MAX_REQUESTS) {
+                (void)err_add(&e, "%s: request_id %u: these are from 0 to %d", trace,
+                              t.rows[i].request_id, SCENARIO_MAX_REQUESTS - 1);
+            }
         }
     }
-    int status = 2;
     if (e.n == 0) {
-        sc->setup.decision_log = log;
-        (void)run_on(sc, trace == NULL ? &sc->trace : &t);
-        size_t n = trace == NULL ? sc->trace.n : t.n;
-        bool failed = sc->result.status != 0 || sc->result.audit.finished != n;
-        (void)printf("%llu of %zu requests finished\n",
-                     (unsigned long long)sc->result.audit.finished, n);
-        (void)printf("%s%s%s", sc->result.message, failed ? "\n" : "", sc->result.scene);
-        status = failed ? 1 : 0;
-    }
-    if (log != NULL) {
-        (void)fclose(log);
+        (void)run_on(sc, &t);
+        status = conformance_tell(sc, t.n);
     }
     err_print(&e, stderr);
     err_fini(&e);

@@ -21,8 +21,9 @@ bool conformance_failed(const struct scenario *sc);
 /* Makes the trace of a scenario that failed small, writes it below xpusim-trouble/, and prints
  * where and the command to standard error. The scenario is as it was set up. */
 void conformance_leave(struct scenario *sc, const struct conformance_case *c);
-/* Runs the scenario on a trace file (NULL: as it is) and prints what happened. 0 when all finished,
- * 1 when not, 2 when the files are wrong. */
-int conformance_show(struct scenario *sc, const char *trace, const char *decisions);
+/* Runs the scenario on a trace file and tells; 2 when the file is wrong. */
+int conformance_show(struct scenario *sc, const char *trace);
+/* Prints how the last run of n requests ended. 0 when all finished, 1 when not. */
+int conformance_tell(const struct scenario *sc, size_t n);
 
 #endif

@@ -1,0 +1,42 @@
+#!/bin/sh
+# The recipes of docs/recipes: they compile without a warning, conform (little memory included), and do
+# what they are for, seen in the counters of runs.
+set -u
+cd "$(dirname "$0")/../.." || exit 2
+build=${BUILD:-build}
+x=$build/xpusim
+conform=$build/tests/conformance/check_policies
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+bad=0
+fail() {
+    echo "FAILED: $*"
+    bad=1
+}
+value() { # name in the JSON of a run
+    sed -n "s/^[[:space:]]*\"$1\":[[:space:]]*\([-0-9.e+]*\).*/\1/p" "$dir/out" | head -n 1
+}
+run() { # policy, options...
+    "$x" run --policy "$@" --trouble '' --json --annotation-noise 0 \
+        --workload mixed:reactive_per_min=6,proactive_per_min=12,duration_s=120 >"$dir/out" || fail "run $*"
+}
+for recipe in docs/recipes/*.c; do
+    name=$(basename "$recipe" .c)
+    "${CC:-gcc}" -std=c17 -D_POSIX_C_SOURCE=200809L -ffp-contract=off -fPIC -shared -I. -O2 -Wall -Wextra -Wpedantic \
+        -Wconversion -Wshadow -Werror -o "$dir/$name.so" "$recipe" || fail "$name does not compile"
+    XPUSIM_LOADS=20 "$conform" "$dir/$name.so" >"$dir/log" 2>&1 || { fail "$name does not conform"; cat "$dir/log"; }
+done
+# Who stops for reactive work goes on where it stood: nothing is prefilled twice, and a reactive request
+# waits for less than half of the time that it does where nobody is stopped.
+run fcfs
+never=$(value reactive.ttft_s.mean)
+run "$dir/preempt-and-resume.so"
+stopped=$(value reactive.ttft_s.mean)
+[ "$(value launch_yielded)" -gt 0 ] && [ "$(value kv_recompute_evictions)" = 0 ] && [ "$(value pass_cancelled)" = 0 ] ||
+    fail "preempt-and-resume: no launch yields, or work is lost"
+awk "BEGIN { exit !($stopped < 0.5 * $never) }" || fail "reactive TTFT: $stopped s, $never s without preemption"
+# 6,000 tokens of KV do not hold everybody: some start over, and all finish (a run that does not fails).
+run "$dir/evict.so" --kv-capacity 6000
+[ "$(value kv_recompute_evictions)" -gt 0 ] || fail "evict: nobody gave way"
+run "$dir/preempt-and-resume.so" --kv-capacity 4500
+exit $bad
