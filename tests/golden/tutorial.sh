@@ -1,51 +1,69 @@
 #!/bin/sh
-# Every command of docs/tutorial.md runs, in a folder of its own, and prints what stands below it.
-#   tutorial.sh            compares
-#   tutorial.sh --update   writes what is printed into the page
+# Every command of docs/tutorial.md and of the pages of concepts runs, page by page in a folder of its own, and prints what
+# stands below it.
+#   tutorial.sh                     compares
+#   tutorial.sh --update [PAGE...]  writes what is printed into the pages (of all, or of these)
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 XPUSIM=$PWD
 export XPUSIM
 unset MAKEFLAGS MFLAGS MAKELEVEL # a make within make would speak of folders
-doc=$XPUSIM/docs/tutorial.md
 case ${BUILD:-build} in /*) tools=${BUILD:-build} ;; *) tools=$PWD/${BUILD:-build} ;; esac
 PATH=$tools:$PATH
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 2
-mkdir work && cd work || exit 2
 bad=0
-out=$dir/page
-: >"$out"
-skipping=0
-while IFS= read -r line || [ -n "$line" ]; do
-    case $line in
-    '    $ '*)
-        printf '%s\n' "$line" >>"$out"
-        if ! sh -c "${line#????\$ }" >"$dir/said" 2>"$dir/errors" </dev/null; then
-            echo "FAILED: ${line#????\$ }: $(cat "$dir/errors")"
-            bad=1
-        fi
-        sed 's/^\(.\)/    \1/' "$dir/said" >>"$out"
-        skipping=1
-        ;;
-    '    '*) [ $skipping = 1 ] || printf '%s\n' "$line" >>"$out" ;;
-    *)
-        # an empty line within what was printed belongs to it: what follows decides
-        if [ -z "$line" ] && [ $skipping = 1 ]; then
-            held=1
-            continue
-        fi
-        [ "${held:-0}" = 1 ] && echo >>"$out"
-        held=0
-        skipping=0
-        printf '%s\n' "$line" >>"$out"
-        ;;
-    esac
-done <"$doc"
-if [ "${1:-}" = --update ]; then
-    cp "$out" "$doc"
-    exit $bad
-fi
-diff "$doc" "$out" >"$dir/diff" || { cat "$dir/diff"; echo "FAILED: docs/tutorial.md: tests/golden/tutorial.sh --update, then look at the change"; bad=1; }
+update=no
+[ "${1:-}" = --update ] && update=yes && shift
+[ $# -gt 0 ] || set -- docs/tutorial.md docs/concepts/*.md
+
+# A page as it should be, into $out.
+print_page() {
+    : >"$out"
+    skipping=0
+    held=0
+    while IFS= read -r line || [ -n "$line" ]; do
+        case $line in
+        '    $ '*)
+            printf '%s\n' "$line" >>"$out"
+            if ! sh -c "${line#????\$ }" >"$dir/said" 2>"$dir/errors" </dev/null; then
+                echo "FAILED: ${line#????\$ }: $(cat "$dir/errors")"
+                bad=1
+            fi
+            sed 's/^\(.\)/    \1/' "$dir/said" >>"$out"
+            skipping=1
+            ;;
+        '    '*) [ $skipping = 1 ] || printf '%s\n' "$line" >>"$out" ;;
+        *)
+            # an empty line within what was printed belongs to it: what follows decides
+            if [ -z "$line" ] && [ $skipping = 1 ]; then
+                held=1
+                continue
+            fi
+            [ "$held" = 1 ] && echo >>"$out"
+            held=0
+            skipping=0
+            printf '%s\n' "$line" >>"$out"
+            ;;
+        esac
+    done <"$1"
+}
+
+for page in "$@"; do
+    out=$dir/page
+    mkdir "$dir/work" && cd "$dir/work" || exit 2
+    print_page "$XPUSIM/$page"
+    cd "$XPUSIM" && rm -rf "$dir/work"
+    if [ $update = yes ]; then
+        cp "$out" "$page"
+    else
+        diff "$page" "$out" >"$dir/diff" ||
+            { cat "$dir/diff"; echo "FAILED: $page: tests/golden/tutorial.sh --update, then look at the change"; bad=1; }
+    fi
+done
+# every page is linked from the list of pages, and that from README
+for page in docs/*.md docs/concepts/*.md; do
+    [ "$page" = docs/README.md ] || grep -q "](${page#docs/})" docs/README.md || { echo "FAILED: $page is not in docs/README.md"; bad=1; }
+done
+grep -q "docs/README.md" README.md || { echo "FAILED: README.md does not name docs/README.md"; bad=1; }
 exit $bad
