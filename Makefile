@@ -204,9 +204,10 @@ gallery: demo
 	    (cd $(BUILD)/demo && ../xpusim plot --format svg -o $(CURDIR)/plots/gallery $$f) || exit 1; done
 	@rm -f plots/gallery/*.tsv
 
-install: all
+install: all $(BUILD)/tests/conformance/check_policies
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/xpusim
 	install -m 755 $(BUILD)/xpusim $(DESTDIR)$(PREFIX)/bin/xpusim
+	install -D -m 755 $(BUILD)/tests/conformance/check_policies $(DESTDIR)$(PREFIX)/lib/xpusim/check-policies
 	for e in $(ENGINES); do \
 	    install -D -m 755 $$e $(DESTDIR)$(PREFIX)/lib/xpusim/engines/$$(basename $$e); done
 	for f in $(wildcard sim/base/*.h sim/api/*.h sim/core/*.h policies/*.h policies/common/*.h); do \
