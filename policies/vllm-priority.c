@@ -1,8 +1,9 @@
 /* vllm-priority: vLLM's priority scheduling (clauses.md E.3 [code]: vllm-project/vllm). Key
  * (class, priority, arrival), lower first: it orders admission and, short of KV, the largest key
  * running is recomputed. v0 also preempts the worst running request while a better one waits and
- * cannot be admitted. Neither interrupts an iteration. Parameters: the table below. Deviations: the
- * class comes before the trace's priority (RT 0, BE 1); else policies/common/vllm.h. */
+ * cannot be admitted. Neither interrupts an iteration; `interrupt` adds the kernel-level preemption
+ * of XSched and Agent.xpu to vLLM's queue. Parameters: the table below. Deviations: the class comes
+ * before the trace's priority (RT 0, BE 1); else policies/common/vllm.h. */
 #include "policies/common/vllm.h"
 
 enum {
@@ -11,7 +12,8 @@ enum {
     PARAM_PRIORITY,
     PARAM_CHUNKED,
     PARAM_WATERMARK,
-    PARAM_FULL_ISL
+    PARAM_FULL_ISL,
+    PARAM_INTERRUPT
 };
 enum { MODE_V0, MODE_V1 };
 
@@ -32,6 +34,10 @@ static const struct policy_param params[] = {
         POLICY_BOOL("reserve_full_isl", true,
                     "v1: admit a request only if all of its prompt fits in free KV now "
                     "(scheduler_reserve_full_isl: vLLM from 0.19 on); off: its first chunk"),
+    [PARAM_INTERRUPT] =
+        POLICY_BOOL("interrupt", false,
+                    "a waiting request of a better class stops an iteration that has none of it at "
+                    "the next kernel, and goes first; the iteration starts over (ours)"),
     {.name = NULL},
 };
 
@@ -41,12 +47,14 @@ static int priority_init(struct sched *s)
     struct vllm_rules v1 = {.order = VLLM_RUNNING_FIRST,
                             .chunked = param_bool(s, PARAM_CHUNKED),
                             .prompt_fits = param_bool(s, PARAM_FULL_ISL),
-                            .by_priority = by_priority};
+                            .by_priority = by_priority,
+                            .interrupt = by_priority && param_bool(s, PARAM_INTERRUPT)};
     struct vllm_rules v0 = {.order = VLLM_PROMPTS_ONLY,
                             .whole_kv = true,
                             .watermark_frac = param_number(s, PARAM_WATERMARK),
                             .by_priority = by_priority,
-                            .force_preempt = by_priority && param_bool(s, PARAM_FORCE)};
+                            .force_preempt = by_priority && param_bool(s, PARAM_FORCE),
+                            .interrupt = by_priority && param_bool(s, PARAM_INTERRUPT)};
     return vllm_init(s, param_int(s, PARAM_MODE) == MODE_V0 ? v0 : v1);
 }
 

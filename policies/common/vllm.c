@@ -135,6 +135,12 @@ static void add_decodes(struct vllm *v, uint32_t budget)
     }
 }
 
+/* Not in this iteration: it is for those whom the last one was stopped for. */
+static bool stands_back(const struct vllm *v, const struct request *r)
+{
+    return v->urgent && r->cls != REQUEST_CLASS_REACTIVE;
+}
+
 static uint64_t free_left(struct sched *s, const struct vllm *v)
 {
     return blocks_free(s) - v->planned_blocks;
@@ -172,7 +178,7 @@ static void add_in_order(struct sched *s, struct vllm *v)
     v->preempted = false;
     for (const struct request *r = v->running.head; r != NULL && v->it.batch.tokens < v->budget;
          r = reqq_next(r)) {
-        uint32_t n = r->state == REQUEST_STATE_DECODE ? 1 : chunk_of(v, r);
+        uint32_t n = stands_back(v, r) ? 0 : r->state == REQUEST_STATE_DECODE ? 1 : chunk_of(v, r);
         while (n > 0 && blocks_needed(s, r, n) > free_left(s, v)) {
             const struct request *out = victim(v);
             unplan(s, v, out);
@@ -224,7 +230,7 @@ void vllm_admit(struct sched *s, struct vllm *v, uint32_t most)
     const struct request *r;
     while ((r = first_waiting(v)) != NULL && v->admitted < most && v->running.n < v->max_seqs) {
         uint32_t n = chunk_of(v, r);
-        if (n == 0 || !kv_fits(s, v, r, n)) {
+        if (n == 0 || stands_back(v, r) || !kv_fits(s, v, r, n)) {
             return;
         }
         wait_no_more(v, r);
@@ -281,9 +287,10 @@ static void fill_once(struct sched *s, struct vllm *v)
 
 static void fill(struct sched *s, struct vllm *v)
 {
-    do {
+    do { /* an empty iteration takes no time */
         fill_once(s, v);
-    } while (v->it.batch.n == 0 && v->preempted); /* an empty iteration takes no time */
+        v->urgent = v->urgent && v->it.batch.n > 0;
+    } while (v->it.batch.n == 0 && v->preempted);
     v->it.batch.repeats = first_waiting(v) == NULL && batch_decodes_all(&v->it.batch, v->running.n);
 }
 
@@ -331,14 +338,58 @@ static void vllm_compose(struct sched *s)
     if (v->rules.force_preempt) {
         force_preempt(s, v);
     }
+    const struct request *head = first_waiting(v);
+    v->urgent = v->urgent && head != NULL && head->cls == REQUEST_CLASS_REACTIVE; /* still there */
+    if (v->urgent && v->rules.order == VLLM_RUNNING_FIRST) { /* elsewhere admissions come first */
+        wait_no_more(v, head);
+        reqq_push_front(&v->running, head);
+    }
     v->most = take_seats(v);
     fill(s, v);
+}
+
+static void vllm_launch(struct sched *s, struct launch_spec *spec)
+{
+    const struct vllm *v = s->state;
+    spec->yield = v->rules.interrupt ? YIELD_KERNEL : spec->yield;
+}
+
+/* Everybody in the running pass is of a worse class than the first waiting, who has a seat and KV:
+ * each stop admits somebody, so it happens no more often than requests come. */
+static bool vllm_outranked(struct sched *s)
+{
+    struct vllm *v = s->state;
+    const struct request *head = first_waiting(v);
+    if (!v->rules.interrupt || head == NULL || v->running.n >= v->max_seqs) {
+        return false;
+    }
+    const struct pass *p = v->it.running.pass;
+    for (uint32_t i = 0; i < p->n_segments; i++) {
+        if (p->segments[i].request->cls <= head->cls) {
+            return false;
+        }
+    }
+    batch_clear(&v->it.batch); /* it is on the device; nothing is planned beyond */
+    v->planned_blocks = 0;
+    v->urgent = kv_fits(s, v, head, chunk_of(v, head));
+    return v->urgent;
+}
+
+/* Where whole prompts are admissions, one that was stopped is none any more. */
+static void vllm_lost(struct sched *s, const struct request *r)
+{
+    struct vllm *v = s->state;
+    if (v->rules.order == VLLM_PROMPTS_ONLY && r->state == REQUEST_STATE_QUEUED) {
+        reqq_remove(r);
+        wait_in_turn(v, r, true);
+    }
 }
 
 static void vllm_formed(struct sched *s)
 {
     struct vllm *v = s->state;
     v->admitted = 0;
+    v->urgent = false;
     decide_ahead(v);
 }
 
@@ -362,12 +413,16 @@ static const struct iteration_rules iteration = {.joins = vllm_joins,
                                                  .leaves = vllm_leaves,
                                                  .compose = vllm_compose,
                                                  .formed = vllm_formed,
-                                                 .make_room = vllm_make_room};
+                                                 .make_room = vllm_make_room,
+                                                 .launch = vllm_launch,
+                                                 .outranked = vllm_outranked,
+                                                 .lost = vllm_lost};
 
 void vllm_rule(struct sched *s, struct vllm_rules rules, uint32_t max_seqs, uint32_t budget)
 {
     struct vllm *v = s->state;
     v->it.rules = &iteration;
+    v->it.loses = true;
     v->rules = rules;
     v->max_seqs = max_seqs;
     v->budget = budget;

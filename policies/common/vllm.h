@@ -45,6 +45,9 @@ struct vllm_rules {
                                  again) as much as is free now: a gate, nothing is reserved */
     bool by_priority;         /* key (class, priority, arrival) instead of arrival */
     bool force_preempt;       /* a waiting head takes the place of a worse running one */
+    bool interrupt;           /* a waiting head of a better class stops an iteration that has none
+                                 of it at the next kernel, the iteration's work is lost, and the
+                                 next one has that class alone */
     bool admit_after_preempt; /* ablation: V1 admits nothing then */
     bool async;               /* an iteration is composed when the one before it starts */
     double watermark_frac;    /* of the KV capacity, left free by admissions */
@@ -62,6 +65,7 @@ struct vllm {
     uint32_t admitted; /* by it: the tail of running */
     uint32_t seats;    /* admissions decided for the next iteration (async); UINT32_MAX: any */
     bool requeue_back;
+    bool urgent; /* an iteration was stopped for the first waiting: the next has its class alone */
     bool preempted;              /* somebody, for the batch under construction */
     bool company, company_ahead; /* more than one request runs or waits: now, and when the next
                                     iteration was composed (async) */

@@ -254,6 +254,45 @@ static bool priority_v0_takes_memory_by_force(const char *extra)
     return rules_starts(1, 6.5) && sc.records[0].preemptions == 1;
 }
 
+/* RT1 comes at 0.5 while BE0's 300 rows run (QKV to 3, attention to 4, FFN to 10, head to 11). The
+ * iteration stops at 3 and is lost; RT1 runs alone (100 rows: 5), then BE0 from its beginning. */
+static bool interrupts_at_a_kernel(const char *mode, const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[] = {{BE, 0, 300, 1, 0, 0}, {RT, 0.0005, 100, 1, 0, 0}};
+    rules_run("vllm-priority", mode, extra, q, 2);
+    return rules_starts(1, 3) && rules_finishes(1, 8) && rules_finishes(0, 19);
+}
+
+static bool priority_v0_interrupts_at_a_kernel(const char *extra)
+{
+    return interrupts_at_a_kernel("mode=v0,interrupt=true", extra);
+}
+
+static bool priority_v1_interrupts_at_a_kernel(const char *extra)
+{
+    return interrupts_at_a_kernel("mode=v1,interrupt=true", extra);
+}
+
+/* RT0 is in the iteration, so RT2 waits for it; nor is one stopped for a request without a place.
+ */
+static bool priority_interrupts_no_class_of_its_own(const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[] = {
+        {RT, 0, 100, 1, 0, 0}, {BE, 0, 200, 1, 0, 0}, {RT, 0.0005, 100, 1, 0, 0}};
+    rules_run("vllm-priority", "interrupt=true", extra, q, 3);
+    return rules_starts(2, 11) && sc.n_kernels == 8;
+}
+
+static bool priority_interrupts_for_nobody_without_a_place(const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[] = {{BE, 0, 300, 1, 0, 0}, {RT, 0.0005, 100, 1, 0, 0}};
+    rules_run("vllm-priority", "interrupt=true,max_num_seqs=1", extra, q, 2);
+    return rules_starts(1, 11) && rules_finishes(0, 11);
+}
+
 /* ---- sarathi ---- */
 
 /* As v1_cuts_prompts_at_the_budget: BE0 gets a token in every iteration. */
@@ -340,6 +379,12 @@ static const struct rule_row all[] = {
     RULE(priority_v1_recomputes_the_least_urgent, "by_priority=false", "by_priority=false"),
     RULE(priority_v0_takes_a_place_by_force, "mode=v1 force_preempt=false by_priority=false",
          "mode=v1 force_preempt=false by_priority=false"),
+    RULE(priority_v0_interrupts_at_a_kernel, "interrupt=false by_priority=false",
+         "interrupt=false by_priority=false"),
+    RULE(priority_v1_interrupts_at_a_kernel, "interrupt=false by_priority=false",
+         "interrupt=false by_priority=false"),
+    RULE(priority_interrupts_no_class_of_its_own, "interrupt=false", ""),
+    RULE(priority_interrupts_for_nobody_without_a_place, "max_num_seqs=2", "max_num_seqs=2"),
     RULE(priority_v1_takes_no_place_by_force, "mode=v0", "mode=v0"),
     RULE(priority_v0_takes_memory_by_force, "mode=v1 force_preempt=false",
          "mode=v1 force_preempt=false"),
