@@ -13,7 +13,7 @@
  */
 #include <errno.h>
 
-#include "policies/common/batch.h"
+#include "policies/common/iteration.h"
 #include "policies/common/place.h"
 #include "policies/common/reqq.h"
 #include "policies/common/share.h"
@@ -74,15 +74,13 @@ struct llama_past {
 };
 
 struct llama {
+    struct iteration it; /* form server; an iteration is a micro-batch */
     struct share ps;     /* form ps */
     struct reqq waiting; /* form server: for a slot */
     struct reqq slots;   /* taken ones, by number */
     struct llama_past past[MACHINE_MAX_SHARED];
     uint64_t n_entered, n_left;
     bool full; /* somebody had to start over, and nobody has ended since: nobody enters a slot */
-    struct batch batch;
-    struct pass *pass; /* a micro-batch, or NULL */
-    uint8_t device;
 };
 
 static struct llama_slot *slot_of(const struct request *r)
@@ -155,65 +153,17 @@ static bool is_ps(const struct sched *s)
     return param_int(s, PARAM_FORM) == FORM_PS;
 }
 
-static int llama_init(struct sched *s)
+static void server_joins(struct sched *s, const struct request *r)
 {
     struct llama *l = s->state;
-    int d = place_device(s->machine, param_int(s, PARAM_DEVICE));
-    if (d < 0) {
-        return d;
-    }
-    l->device = (uint8_t)d;
-    share_init(s, &l->ps, l->device, (uint32_t)param_int(s, PARAM_SLOTS),
-               units_ns_from_ms(param_number(s, PARAM_QUANTUM)), 1.0);
-    return 0;
+    reqq_push(&l->waiting, r);
 }
 
-static void llama_exit(struct sched *s)
+static void server_leaves(struct sched *s, const struct request *r)
 {
     struct llama *l = s->state;
-    if (l != NULL) {
-        batch_fini(&l->batch);
-    }
-}
-
-static void llama_request_arrived(struct sched *s, const struct request *r)
-{
-    struct llama *l = s->state;
-    reqq_push(is_ps(s) ? &l->ps.waiting : &l->waiting, r);
-}
-
-static void llama_launch_done(struct sched *s, const struct launch *launch)
-{
-    struct llama *l = s->state;
-    share_launch_done(&l->ps, launch);
-}
-
-static void llama_pass_done(struct sched *s, const struct pass *p)
-{
-    struct llama *l = s->state;
-    if (is_ps(s)) {
-        share_pass_done(&l->ps, p);
-        return;
-    }
-    for (uint32_t i = 0; i < p->n_segments; i++) {
-        const struct request *r = p->segments[i].request;
-        if (r->state == REQUEST_STATE_FINISHED || r->state == REQUEST_STATE_SHED) {
-            leave_slot(l, r);
-            l->full = false;
-        }
-    }
-    l->pass = NULL;
-}
-
-static void llama_request_cancelled(struct sched *s, const struct request *r)
-{
-    struct llama *l = s->state;
-    if (is_ps(s)) {
-        share_request_cancelled(&l->ps, r);
-    } else {
-        leave_slot(l, r);
-        l->full = false;
-    }
+    leave_slot(l, r);
+    l->full = false;
 }
 
 /* Rows that the present step has not run yet; of these, prompt tokens. */
@@ -287,32 +237,43 @@ static void step_begin(struct sched *s, struct llama *l)
 }
 
 /* The next micro-batch: prompt tokens slot by slot; in the last one the generating slots too. */
-static void fill(struct sched *s, struct llama *l)
+static void server_fill(struct sched *s, struct llama *l)
 {
     uint32_t most = (uint32_t)param_int(s, PARAM_N_UBATCH);
     uint32_t prompt_tokens;
     bool last = step_left(l, &prompt_tokens) <= most || prompt_tokens == 0;
-    batch_clear(&l->batch);
+    batch_clear(&l->it.batch);
     for (const struct request *r = l->slots.head; r != NULL; r = reqq_next(r)) {
         struct llama_slot *slot = slot_of(r);
-        uint32_t room = most - l->batch.tokens;
+        uint32_t room = most - l->it.batch.tokens;
         uint32_t n = slot->prompt_tokens < room ? slot->prompt_tokens : room;
         if (n > 0) {
-            batch_add(&l->batch, r, SEGMENT_PREFILL, n);
+            batch_add(&l->it.batch, r, SEGMENT_PREFILL, n);
         } else if (slot->generates && last) {
-            batch_add(&l->batch, r, SEGMENT_DECODE, 1);
+            batch_add(&l->it.batch, r, SEGMENT_DECODE, 1);
         }
-        if (l->batch.tokens == most) {
+        if (l->it.batch.tokens == most) {
             return;
         }
     }
 }
 
-/* The batch is on the device: its part of the step is taken care of. */
-static void step_advance(struct llama *l)
+static void server_compose(struct sched *s)
 {
-    for (uint32_t i = 0; i < l->batch.n; i++) {
-        const struct segment *seg = &l->batch.segments[i];
+    struct llama *l = s->state;
+    uint32_t prompt_tokens;
+    if (step_left(l, &prompt_tokens) == 0) {
+        step_begin(s, l);
+    }
+    server_fill(s, l);
+}
+
+/* The batch is on the device: its part of the step is taken care of. */
+static void server_formed(struct sched *s)
+{
+    struct llama *l = s->state;
+    for (uint32_t i = 0; i < l->it.batch.n; i++) {
+        const struct segment *seg = &l->it.batch.segments[i];
         struct llama_slot *slot = slot_of(seg->request);
         if (seg->role == SEGMENT_DECODE) {
             slot->generates = false;
@@ -323,8 +284,9 @@ static void step_advance(struct llama *l)
 }
 
 /* Who entered a slot last starts over when somebody has ended; false when only one is left. */
-static bool give_way(struct sched *s, struct llama *l)
+static bool server_make_room(struct sched *s)
 {
+    struct llama *l = s->state;
     if (l->slots.n < 2) {
         return false;
     }
@@ -338,30 +300,66 @@ static bool give_way(struct sched *s, struct llama *l)
     leave_slot(l, last);
     reqq_push_front(&l->waiting, last);
     l->full = true;
+    server_compose(s);
     return true;
 }
 
-static void server_schedule(struct sched *s, struct llama *l)
+static const struct iteration_rules server = {.joins = server_joins,
+                                              .leaves = server_leaves,
+                                              .compose = server_compose,
+                                              .formed = server_formed,
+                                              .make_room = server_make_room};
+
+/* ---- both forms ---- */
+
+static int llama_init(struct sched *s)
 {
-    while (l->pass == NULL) {
-        uint32_t prompt_tokens;
-        if (step_left(l, &prompt_tokens) == 0) {
-            step_begin(s, l);
-        }
-        fill(s, l);
-        if (l->batch.n == 0) {
-            return;
-        }
-        int rc = batch_form(s, &l->batch, &l->pass);
-        if (rc == 0) {
-            step_advance(l);
-            (void)place_whole(s, l->pass, l->device, YIELD_PASS);
-            return;
-        }
-        l->pass = NULL;
-        if (rc != -ENOMEM || !give_way(s, l)) {
-            return;
-        }
+    struct llama *l = s->state;
+    int rc = iteration_init(s, &server, param_int(s, PARAM_DEVICE));
+    if (rc == 0) {
+        share_init(s, &l->ps, l->it.device, (uint32_t)param_int(s, PARAM_SLOTS),
+                   units_ns_from_ms(param_number(s, PARAM_QUANTUM)), 1.0);
+    }
+    return rc;
+}
+
+static void llama_request_arrived(struct sched *s, const struct request *r)
+{
+    struct llama *l = s->state;
+    if (is_ps(s)) {
+        reqq_push(&l->ps.waiting, r);
+    } else {
+        iteration_request_arrived(s, r);
+    }
+}
+
+static void llama_request_cancelled(struct sched *s, const struct request *r)
+{
+    struct llama *l = s->state;
+    if (is_ps(s)) {
+        share_request_cancelled(&l->ps, r);
+    } else {
+        iteration_request_cancelled(s, r);
+    }
+}
+
+static void llama_launch_done(struct sched *s, const struct launch *launch)
+{
+    struct llama *l = s->state;
+    if (is_ps(s)) {
+        share_launch_done(&l->ps, launch);
+    } else {
+        iteration_launch_done(s, launch);
+    }
+}
+
+static void llama_pass_done(struct sched *s, const struct pass *p)
+{
+    struct llama *l = s->state;
+    if (is_ps(s)) {
+        share_pass_done(&l->ps, p);
+    } else {
+        iteration_pass_done(s, p);
     }
 }
 
@@ -371,7 +369,7 @@ static void llama_schedule(struct sched *s)
     if (is_ps(s)) {
         share_schedule(s, &l->ps);
     } else {
-        server_schedule(s, l);
+        iteration_schedule(s);
     }
 }
 
@@ -385,7 +383,7 @@ const struct policy_ops policy_llama_cpp_ops = {
     .request_state_size_bytes = sizeof(struct llama_slot),
     .params = params,
     .init = llama_init,
-    .exit = llama_exit,
+    .exit = iteration_exit,
     .request_arrived = llama_request_arrived,
     .launch_done = llama_launch_done,
     .pass_done = llama_pass_done,
