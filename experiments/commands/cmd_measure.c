@@ -242,7 +242,7 @@ static void set_by_size(struct measure_options *m)
     measure_options_init(&usual);
     bool tiny = m->size == PLAN_TINY;
     m->repetitions = m->repetitions > 0 ? m->repetitions : tiny ? 3 : usual.repetitions;
-    m->window_s = m->window_s > 0.0 ? m->window_s : tiny ? 0.05 : usual.window_s;
+    m->window_s = m->window_s > 0.0 ? m->window_s : tiny ? 0.04 : usual.window_s;
 }
 
 static int run(void *values, struct err *e)
@@ -291,7 +291,7 @@ static const struct option_row rows[] = {
     OPTION_NUMBER(OPTIONS, m.spread_s, "spread-s", "T", NULL, 0.0, 1e6,
                   "pause between repetitions (default 0)"),
     OPTION_NUMBER(OPTIONS, m.window_s, "window-s", "T", NULL, 1e-3, 3600.0,
-                  "of one measurement (default 0.3, of tiny 0.05)"),
+                  "of one measurement (default 0.3, of tiny 0.04)"),
     OPTION_COUNT(OPTIONS, m.min_samples, "samples", "N", NULL, 3, 1000,
                  "at least, in a window (default 5)"),
     OPTION_COUNT(OPTIONS, m.retries, "retries", "N", NULL, 0, 100,
