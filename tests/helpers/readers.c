@@ -476,6 +476,7 @@ const struct reader readers[] = {
     {"fit", "experiments/claims/open-125h.json", 4000, read_fit, NULL},
     {"gate", NULL, 3000, read_gate, NULL},
     {"genai-perf", NULL, 2000, read_genai_perf, NULL},
+    {"hugging-face", NULL, 2000, read_llm, NULL},
     {"import", NULL, 2000, read_import, NULL},
     {"kernel-rows", NULL, 3000, read_kernel_rows, NULL},
     {"llm", "hwmodels/llm/llama-3.2-3b.json", 1500, read_llm, NULL},
