@@ -261,6 +261,10 @@ void core_dump(struct core *c);
 /* Fails the run: requests wait and nothing will ever happen. With the first line of the dump. */
 void core_stall(struct core *c);
 
+/* "; the policy says: ..." of what its dump says first, "" when it says nothing. Returns buf. */
+#define CORE_SAYS_BYTES 256
+const char *core_says(struct core *c, char buf[CORE_SAYS_BYTES]);
+
 /* Ends the run with an error that names time, seed, policy and place. Keeps the first. */
 int core_fail(struct core *c, int status, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));

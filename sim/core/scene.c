@@ -8,8 +8,6 @@
 #include "sim/base/memory.h"
 #include "sim/core/core.h"
 
-#define MAX_SAYS_BYTES 256 /* of what the policy itself has to say */
-
 /* Requests that wait, by what they could be given. */
 struct waiting {
     uint64_t prefill, decode, moving, swapped, in_pass;
@@ -136,21 +134,22 @@ static void put_counts(const struct sim_result *r, FILE *out)
     fputs(any ? "\n" : "", out);
 }
 
-/* In the words of the policy, the first line; "" when it has none. */
-static void ask(struct core *c, char says[MAX_SAYS_BYTES])
+const char *core_says(struct core *c, char buf[CORE_SAYS_BYTES])
 {
     char *text = NULL;
     size_t size = 0;
     FILE *f = memory_stream(&text, &size);
     CORE_HOOK(c, HOOK_DUMP, dump, &c->sched, f);
     memory_stream_close(f);
-    (void)snprintf(says, MAX_SAYS_BYTES, "%.*s", (int)strcspn(text, "\n"), text);
+    int n = (int)strcspn(text, "\n");
+    (void)snprintf(buf, CORE_SAYS_BYTES, "%s%.*s", n > 0 ? "; the policy says: " : "", n, text);
     free(text);
+    return buf;
 }
 
 void core_dump(struct core *c)
 {
-    char says[MAX_SAYS_BYTES];
+    char says[CORE_SAYS_BYTES];
     char *text = NULL;
     size_t size = 0;
     FILE *out = memory_stream(&text, &size);
@@ -159,9 +158,8 @@ void core_dump(struct core *c)
     put_memory(c, out);
     put_devices(c, out);
     put_decisions(c, out);
-    ask(c, says);
-    if (says[0] != '\0') {
-        fprintf(out, "  the policy says: %s\n", says);
+    if (core_says(c, says)[0] != '\0') {
+        fprintf(out, "  %s\n", says + strlen("; "));
     }
     put_counts(c->result, out);
     memory_stream_close(out);
@@ -175,12 +173,10 @@ void core_dump(struct core *c)
 
 void core_stall(struct core *c)
 {
-    char says[MAX_SAYS_BYTES];
-    ask(c, says);
+    char says[CORE_SAYS_BYTES];
     core_fail(c, -ETIMEDOUT,
               "stalled: %" PRIu64
-              " requests live (first: request %u), nothing on any device and no "
-              "event to come%s%s",
-              c->n_live, oldest(c)->id, says[0] == '\0' ? "" : "; the policy says: ", says);
+              " requests live (first: request %u), nothing on any device and no event to come%s",
+              c->n_live, oldest(c)->id, core_says(c, says));
     core_dump(c);
 }
