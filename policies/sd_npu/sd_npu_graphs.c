@@ -1,6 +1,8 @@
 /* Graph switching of sd-npu. Weights cannot be shared between the two graphs of a block, so a
  * switch drops one and loads the other through the loader; from start to end the block is unusable
  * (D.1). */
+#include <errno.h>
+
 #include "policies/sd_npu/sd_npu.h"
 
 static enum sd_strategy strategy(const struct sched *s)
@@ -58,23 +60,32 @@ static bool pair_exists(const struct sd *d)
     return false;
 }
 
-/* Starts loading the other version; what the block holds goes before, or with keep_old after. */
+static bool drop(struct sched *s, struct sd *d, uint32_t i)
+{
+    struct sd_block *b = &d->block[i];
+    if (b->graph != 0 && sched_resident_evict(s, key_of(i, b->graph)) != 0) {
+        return false;
+    }
+    b->graph = 0;
+    return true;
+}
+
+/* Starts loading the other version; what the block holds goes before, or with keep_old after. Where
+ * memory does not hold both the old one goes before all the same: to wait for room would be to wait
+ * for the request that waits for the graph. */
 static void switch_block(struct sched *s, struct sd *d, uint32_t i, uint8_t version)
 {
     struct sd_block *b = &d->block[i];
     bool keep = param_bool(s, SD_KEEP_OLD);
-    if (b->loading != 0 || b->graph == version || (keep && pair_exists(d))) {
+    if (b->loading != 0 || b->graph == version || (keep && pair_exists(d)) ||
+        (!keep && !drop(s, d, i))) {
         return;
     }
-    if (!keep) {
-        if (b->graph != 0 && sched_resident_evict(s, key_of(i, b->graph)) != 0) {
-            return;
-        }
-        b->graph = 0;
+    int rc = sched_load(s, key_of(i, version), block_bytes(s, d));
+    if (rc == -ENOMEM && keep && drop(s, d, i)) {
+        rc = sched_load(s, key_of(i, version), block_bytes(s, d));
     }
-    if (sched_load(s, key_of(i, version), block_bytes(s, d)) == 0) {
-        b->loading = version;
-    }
+    b->loading = rc == 0 ? version : 0;
 }
 
 void sd_graphs_ready(struct sd *d, struct resident_key key)
