@@ -32,7 +32,12 @@ static inline uint64_t blocks_held(const struct sched *s, const struct request *
 /* Free blocks that n more tokens of it take. */
 static inline uint64_t blocks_needed(const struct sched *s, const struct request *r, uint64_t n)
 {
-    return blocks_of(s, r->kv_tokens + n) - blocks_held(s, r);
+    if (blocks_only_cached(r)) {
+        return blocks_of(s, r->kv_tokens + n);
+    }
+    uint32_t in_last = r->kv_tokens % s->kv_block_tokens;
+    uint32_t room = in_last == 0 ? 0 : s->kv_block_tokens - in_last;
+    return n <= room ? 0 : blocks_of(s, n - room);
 }
 
 #endif

@@ -32,7 +32,7 @@ enum frame_state { FRAME_MISSED, FRAME_STARTED, FRAME_DONE };
 /* A pass of decode segments that ran n times, alone on the machine and unchanged but for the
  * growing context. Its requests are still as before the first. */
 struct repeat_record {
-    const struct launch *launch; /* of the first; its pass has the shape of the last */
+    const struct launch *launch; /* of the first; not to be asked for its pass's shape */
     uint32_t n;
     int64_t begin_ns;                /* of the first */
     int64_t lead_ns;                 /* of the host, before each */

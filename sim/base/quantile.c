@@ -15,6 +15,79 @@
 #define SKETCH_BINS 4170
 #define SKETCH_LOG_RATIO 0.00995033085316808 /* ln 1.01 */
 
+/* The bucket of a value, by its logarithm. */
+static size_t bin_by_log(double x)
+{
+    if (!(x > SKETCH_LOW)) {
+        return 0;
+    }
+    double b = log(x / SKETCH_LOW) / SKETCH_LOG_RATIO;
+    return b >= SKETCH_BINS - 2 ? SKETCH_BINS - 1 : (size_t)b + 1;
+}
+
+/* The same without a logarithm. Doubles with the same exponent and the same first bits of their
+ * mantissa are a cell; its values differ by less than 1 %, so a cell has one bound of buckets
+ * inside at most: below it is one bucket, from it on the next. */
+#define CELL_SHIFT 45       /* 7 bits of the mantissa: 1 / 128 */
+#define CELL_FIRST 0x3e0ULL /* the exponent of 2^-31, below SKETCH_LOW */
+#define CELLS (63u << 7)    /* up to 2^32 */
+
+static struct sketch_cell {
+    double bound; /* from it on the bucket is the next one */
+    uint32_t bin;
+} cells[CELLS];
+
+static double of_bits(uint64_t bits)
+{
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static uint64_t bits_of(double x)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+/* The first value of the bucket after `bin`, which lies between the two bit patterns: near where
+ * exp has it. */
+static double bound_between(uint64_t low, uint64_t high, size_t bin)
+{
+    uint64_t near = bits_of(SKETCH_LOW * exp((double)bin * SKETCH_LOG_RATIO));
+    uint64_t below = near - 64;
+    uint64_t above = near + 64;
+    low = below > low && below < high && bin_by_log(of_bits(below)) == bin ? below : low;
+    high = above > low && above < high && bin_by_log(of_bits(above)) != bin ? above : high;
+    while (high - low > 1) {
+        uint64_t mid = low + (high - low) / 2;
+        *(bin_by_log(of_bits(mid)) == bin ? &low : &high) = mid;
+    }
+    return of_bits(high);
+}
+
+static void cells_fill(void)
+{
+    for (uint64_t i = 0; i < CELLS; i++) {
+        uint64_t low = ((CELL_FIRST << 7) + i) << CELL_SHIFT;
+        uint64_t high = low + (1ULL << CELL_SHIFT); /* one past */
+        struct sketch_cell *c = &cells[i];
+        c->bin = (uint32_t)bin_by_log(of_bits(low));
+        bool whole = bin_by_log(of_bits(high - 1)) == c->bin;
+        c->bound = whole ? (double)INFINITY : bound_between(low, high, c->bin);
+    }
+}
+
+static inline size_t bin_of(double x)
+{
+    uint64_t i = (bits_of(x) >> CELL_SHIFT) - (CELL_FIRST << 7);
+    if (i >= CELLS) { /* negative numbers too */
+        return bin_by_log(x);
+    }
+    return cells[i].bin + (x >= cells[i].bound ? 1 : 0);
+}
+
 void sample_init(struct sample *s, bool sketch)
 {
     memset(s, 0, sizeof *s);
@@ -22,6 +95,9 @@ void sample_init(struct sample *s, bool sketch)
     s->min = (double)INFINITY;
     s->max = -(double)INFINITY;
     if (sketch) {
+        if (cells[0].bound == 0.0) {
+            cells_fill();
+        }
         s->bins = xcalloc(SKETCH_BINS, sizeof *s->bins);
     }
 }
@@ -31,15 +107,6 @@ void sample_fini(struct sample *s)
     free(s->v);
     free(s->bins);
     memset(s, 0, sizeof *s);
-}
-
-static size_t bin_of(double x)
-{
-    if (!(x > SKETCH_LOW)) {
-        return 0;
-    }
-    double b = log(x / SKETCH_LOW) / SKETCH_LOG_RATIO;
-    return b >= SKETCH_BINS - 2 ? SKETCH_BINS - 1 : (size_t)b + 1;
 }
 
 static void reserve(struct sample *s, size_t n)

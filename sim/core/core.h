@@ -238,6 +238,9 @@ void core_pass_tail_done(struct core *c, struct full_pass *p);
 /* Instead of core_launch_ended and core_pass_tail_done: the pass of a launch that has started, and
  * n - 1 like it that followed (pass_spec.repeats), ran whole; their tokens are out. */
 void core_pass_repeated(struct core *c, struct full_launch *l, const struct repeat_record *r);
+/* The same, and it was formed and submitted once more at this instant: KV of one more token each is
+ * free. The pass's shape is that of this one; the launch is to start now. */
+void core_pass_goes_on(struct core *c, struct full_launch *l, const struct repeat_record *r);
 void core_resident_done(struct core *c, struct resident *r);
 void core_kv_moved(struct core *c, struct full_request *r, bool in);
 void core_cold_moved(struct core *c, uint32_t cold, uint32_t generation);

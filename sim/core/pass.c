@@ -73,7 +73,7 @@ static inline void shape_add(struct work_shape *w, const struct segment *s, bool
     uint64_t end = first + n;
     w->rows += s->n_tokens;
     w->sequences++;
-    w->attn_pairs += n * first + n * (n + 1) / 2;
+    w->attn_pairs += n == 1 ? end : n * first + n * (n + 1) / 2;
     w->kv_read_tokens += end;
     if (s->role == SEGMENT_PREFILL) {
         w->prefill_rows += s->n_tokens;
@@ -154,7 +154,7 @@ int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **o
         s->emitted_tokens = 0;
         r->pub.pass = &p->pub;
         reactive = reactive || r->pub.cls == REQUEST_CLASS_REACTIVE;
-        shape_add(&shape, s, want->n_tokens == request_prefill_left(&r->pub));
+        shape_add(&shape, s, s->n_tokens == request_prefill_left(&r->pub));
     }
     struct pass *pub = &p->pub;
     pub->shape = shape;
@@ -296,26 +296,20 @@ void core_pass_tail_done(struct core *c, struct full_pass *p)
 
 /* Decisions that were not asked for: two calls of schedule in an iteration, one when its launch
  * ends, which does nothing while the host samples, and one when its tokens are out, which forms and
- * launches the next and rests. Without sampling both are one. Of the last iteration that one is
- * still to come. */
-static void count_decisions(struct core *c, uint32_t n, bool samples)
+ * launches the next and rests. Without sampling both are one. `formed`: the passes that were. */
+static void count_decisions(struct core *c, const struct repeat_record *r, uint32_t formed)
 {
-    uint64_t idle = samples ? n : 0;
-    c->next_pass_id += n - 1;
-    c->next_launch_id += n - 1;
-    c->result->decisions += 2 * ((uint64_t)n - 1);
-    c->sched.epoch += idle + n - 1;
-    c->result->counters[COUNTER_SCHEDULE_ROUNDS] += idle + 2 * ((uint64_t)n - 1);
+    uint64_t idle = r->sample_ns > 0 ? r->n : 0;
+    c->next_pass_id += formed;
+    c->next_launch_id += formed;
+    c->result->decisions += 2 * (uint64_t)formed;
+    c->sched.epoch += idle + formed;
+    c->result->counters[COUNTER_SCHEDULE_ROUNDS] += idle + 2 * (uint64_t)formed;
 }
 
-void core_pass_repeated(struct core *c, struct full_launch *l, const struct repeat_record *r)
+/* n tokens of everybody are out. */
+static void credit_many(struct core *c, struct full_pass *p, uint32_t n)
 {
-    struct full_pass *p = (struct full_pass *)l->pub.pass;
-    int64_t now = c->sched.now_ns;
-    uint32_t n = r->n;
-    SIM_REQUIRE(p->repeats && p->pub.n_launches == 1 && n > 0, "pass %u does not repeat",
-                p->pub.id);
-    CORE_OBSERVE(c, repeated, now, r);
     for (uint32_t i = 0; i < p->pub.n_segments; i++) {
         struct segment *s = &p->segments[i];
         struct full_request *q = core_request(s->request);
@@ -323,21 +317,30 @@ void core_pass_repeated(struct core *c, struct full_launch *l, const struct repe
         s->emitted_tokens = 1;
         q->pub.kv_tokens += n;
         q->pub.generated_tokens += n;
-        q->pub.last_token_ns = now;
-        q->pub.pass = NULL;
+        q->pub.last_token_ns = c->sched.now_ns;
         (void)kv_reserve(c, q, 0);
         SIM_REQUIRE(kv_has_room(c, q, 0) && q->pub.generated_tokens <= q->output_tokens,
                     "request %u is repeated beyond its end", q->pub.id);
     }
+    core_progress(c);
+}
+
+void core_pass_repeated(struct core *c, struct full_launch *l, const struct repeat_record *r)
+{
+    struct full_pass *p = (struct full_pass *)l->pub.pass;
+    SIM_REQUIRE(p->repeats && p->pub.n_launches == 1 && r->n > 0, "pass %u does not repeat",
+                p->pub.id);
+    CORE_OBSERVE(c, repeated, c->sched.now_ns, r);
+    credit_many(c, p, r->n);
     for (uint32_t i = 0; i < p->pub.n_segments; i++) {
         struct full_request *q = core_request(p->segments[i].request);
+        q->pub.pass = NULL;
         if (q->pub.generated_tokens == q->output_tokens) {
             core_request_leave(c, q, REQUEST_STATE_FINISHED);
         }
     }
-    core_progress(c);
-    count_decisions(c, n, r->sample_ns > 0);
-    p->pub.id = n > 1 ? c->next_pass_id : p->pub.id;
+    count_decisions(c, r, r->n - 1);
+    p->pub.id = r->n > 1 ? c->next_pass_id : p->pub.id;
     p->pub.op = p->pub.n_ops;
     p->pub.rows_todo = 0;
     p->pub.rows_active = 0;
@@ -345,7 +348,32 @@ void core_pass_repeated(struct core *c, struct full_launch *l, const struct repe
     p->pub.state = PASS_STATE_DONE;
     l->pub.state = LAUNCH_STATE_ENDED;
     l->pub.outcome = LAUNCH_OUTCOME_DONE;
-    l->pub.end_ns = now - r->sample_ns;
+    l->pub.end_ns = c->sched.now_ns - r->sample_ns;
     core_launch_over(c, l);
     pass_notify(c, p);
+}
+
+void core_pass_goes_on(struct core *c, struct full_launch *l, const struct repeat_record *r)
+{
+    struct full_pass *p = (struct full_pass *)l->pub.pass;
+    SIM_REQUIRE(p->repeats && p->pub.n_launches == 1 && p->pub.op == 0 && r->n > 0,
+                "pass %u does not go on", p->pub.id);
+    CORE_OBSERVE(c, repeated, c->sched.now_ns, r);
+    credit_many(c, p, r->n);
+    for (uint32_t i = 0; i < p->pub.n_segments; i++) {
+        struct full_request *q = core_request(p->segments[i].request);
+        p->segments[i].first_token = q->pub.kv_tokens;
+        p->segments[i].emitted_tokens = 0;
+        int rc = kv_reserve(c, q, 1);
+        SIM_REQUIRE(rc == 0 && q->pub.generated_tokens < q->output_tokens,
+                    "request %u cannot go on", q->pub.id);
+    }
+    count_decisions(c, r, r->n);
+    p->pub.id = c->next_pass_id;
+    p->formed_ns = c->sched.now_ns;
+    l->pub.id = c->next_launch_id;
+    l->pub.submit_ns = c->sched.now_ns;
+    l->pub.state = LAUNCH_STATE_QUEUED;
+    CORE_OBSERVE(c, pass_formed, c->sched.now_ns, &p->pub);
+    CORE_OBSERVE(c, launch_submitted, c->sched.now_ns, &l->pub);
 }

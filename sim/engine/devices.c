@@ -55,6 +55,15 @@ void device_begin(struct engine *e, struct vexec *v)
     }
 }
 
+void device_restart(struct engine *e, struct vexec *v, int64_t lead_ns)
+{
+    v->solo_ns = 0;
+    v->phase = VEXEC_LEAD;
+    v->begin_ns = e->now_ns + lead_ns;
+    core_launch_started(&e->core, v->l, lead_ns);
+    device_begin(e, v);
+}
+
 /* The device takes the launch: host work first, unless it overlapped with what ran before. */
 static void vexec_start(struct engine *e, struct vdevice *d, struct vexec *v)
 {

@@ -195,6 +195,8 @@ extern const struct executor_ops engine_ops;
 void device_event(struct engine *e, struct vexec *v);
 /* The launch's lead begins now, or its first kernel. */
 void device_begin(struct engine *e, struct vexec *v);
+/* A launch that has just ended starts over. */
+void device_restart(struct engine *e, struct vexec *v, int64_t lead_ns);
 /* The launch leaves the device, as far as it has come. */
 void device_end(struct engine *e, struct vexec *v);
 /* The same of one that came to its end, without telling the core. */
@@ -244,8 +246,18 @@ void vexec_next(struct vexec *v);             /* one kernel forward */
 void device_collapse(struct engine *e, struct vexec *v);
 void device_expand(struct engine *e, struct vexec *v);
 
-/* All kernels of the launch, alone. */
+/* All kernels of the launch, alone. O(ops of a layer). */
 int64_t vexec_total_ns(const struct vexec *v);
+/* Ops of a launch that are the i-th kind of a layer after its first op, that op and the head left
+ * out; `after`: ops after the first, without head. */
+static inline uint32_t vexec_count(const struct vexec *v, uint32_t after, uint32_t i)
+{
+    uint32_t per_layer = v->l->pub.pass->layer.n;
+    return i < after ? (after - i + per_layer - 1) / per_layer : 0;
+}
+
+/* The kernels of an op of a whole pass, each in one piece, cost this now. */
+void vexec_reprice(struct vexec *v, enum op_kind op, const struct kernel_run *run);
 /* Books the kernels of n ops like `run` that ran alone, and what they moved. */
 void vexec_report(struct engine *e, struct vexec *v, const struct kernel_run *run, uint64_t n);
 

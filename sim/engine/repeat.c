@@ -1,8 +1,8 @@
 /* Runs of iterations in one step. A policy says of a decode pass that it repeats (pass_spec); while
  * nothing can happen before the next iteration is over, the engine runs iteration after iteration
  * itself: the same instants, integrals and counts as if each had been formed, launched and
- * reported, without events and without asking the policy. The last iteration before something
- * happens is left to the ordinary way; one in which a request ends is the last of its run. Of the
+ * reported, without events and without asking the policy. The iteration in which something happens
+ * begins and ends the ordinary way; one in which a request ends is the last of its run. Of the
  * kernels only attention differs from one iteration to the next, by its longer sequences. */
 #include "sim/engine/engine.h"
 
@@ -56,11 +56,18 @@ static uint32_t most_iterations(const struct engine *e, const struct full_pass *
     return most;
 }
 
-static void grow(struct work_shape *w, uint32_t n)
+static void grow(struct work_shape *w)
 {
-    w->attn_pairs += (uint64_t)n * w->rows;
-    w->kv_read_tokens += (uint64_t)n * w->rows;
-    w->max_context_tokens += n;
+    w->attn_pairs += w->rows;
+    w->kv_read_tokens += w->rows;
+    w->max_context_tokens++;
+}
+
+static void shrink(struct work_shape *w)
+{
+    w->attn_pairs -= w->rows;
+    w->kv_read_tokens -= w->rows;
+    w->max_context_tokens--;
 }
 
 /* What attention costs in the next n iterations, of which the pass's shape is the first. */
@@ -80,7 +87,7 @@ static void attention_ahead(struct engine *e, const struct launch *l, enum op_ki
     }
     for (uint32_t i = 0; i < n; i++) {
         hwmodel_kernel(m, &q, &e->repeat.attention[i]);
-        grow(&w, 1);
+        grow(&w);
     }
 }
 
@@ -113,10 +120,10 @@ static bool may_repeat(const struct engine *e, const struct launch *l)
            ((const struct full_launch *)l)->pin == NULL;
 }
 
-/* Instants of the iterations that end before the given one; returns how many. The pass's shape is
- * that of the last one then. */
+/* Instants of the iterations that end before the given one; returns how many. The pass's shape and
+ * the price of its attention are those of the one after them then, unless *last. */
 static uint32_t run_iterations(struct engine *e, struct vexec *v, uint32_t most, int64_t before_ns,
-                               int64_t around_ns)
+                               int64_t around_ns, bool *last)
 {
     struct repeat *rep = &e->repeat;
     const struct launch *l = &v->l->pub;
@@ -130,7 +137,8 @@ static uint32_t run_iterations(struct engine *e, struct vexec *v, uint32_t most,
     rep->attention[0] =
         (struct kernel_cost){.t_ns = run.tail_ns, .bytes = run.tail_bytes, .outside = run.outside};
     uint32_t ahead = 1;
-    while (n < most) {
+    *last = false;
+    while (n < most && !*last) {
         uint32_t end = most - n < ahead ? most : n + ahead;
         if (n > 0) {
             attention_ahead(e, l, attention, end - n);
@@ -140,26 +148,23 @@ static uint32_t run_iterations(struct engine *e, struct vexec *v, uint32_t most,
             const struct kernel_cost *a = &rep->attention[i];
             int64_t solo_ns = others_ns + layers * a->t_ns;
             int64_t gap_ns = around_ns + solo_ns;
-            if (now_ns + gap_ns >= before_ns || a->outside != run.outside) {
-                most = end = n; /* the envelope's end makes all kernels new */
+            *last = a->outside != run.outside; /* the envelope's end makes all kernels new */
+            run.tail_ns = a->t_ns;
+            run.tail_bytes = a->bytes;
+            run.tail_demand = a->bytes / units_s_from_ns(a->t_ns);
+            if (now_ns + gap_ns >= before_ns || *last) {
+                most = end = n;
                 break;
             }
             now_ns += gap_ns;
             rep->solo_ns[n] = solo_ns;
             rep->gap_ns[n] = gap_ns;
-            run.tail_ns = a->t_ns;
-            run.tail_bytes = a->bytes;
-            run.tail_demand = a->bytes / units_s_from_ns(a->t_ns);
             vexec_report(e, v, &run, layers);
-            grow(w, 1);
+            grow(w);
         }
     }
-    if (n > 0) {
-        w->attn_pairs -= w->rows;
-        w->kv_read_tokens -= w->rows;
-        w->max_context_tokens--;
-        book_others(e, v, attention, n);
-    }
+    book_others(e, v, attention, n);
+    vexec_reprice(v, attention, &run);
     return n;
 }
 
@@ -178,14 +183,21 @@ bool repeat_run(struct engine *e, struct vexec *v, int64_t before_ns)
                               .solo_ns = e->repeat.solo_ns,
                               .gap_ns = e->repeat.gap_ns};
     uint32_t most = most_iterations(e, (const struct full_pass *)l->pub.pass);
-    r.n = run_iterations(e, v, most, before_ns, r.lead_ns + r.sample_ns);
+    bool last = false;
+    r.n = run_iterations(e, v, most, before_ns, r.lead_ns + r.sample_ns, &last);
     if (r.n == 0) {
         return false;
     }
     power_repeat(e, &r);
     core_advance(c, e->now_ns);
     e->ddr_since_ns = e->now_ns;
-    device_leave(e, v);
-    core_pass_repeated(c, l, &r);
+    if (r.n == most || last) {
+        shrink(&l->pub.pass->shape); /* of the last */
+        device_leave(e, v);
+        core_pass_repeated(c, l, &r);
+    } else {
+        core_pass_goes_on(c, l, &r);
+        device_restart(e, v, r.lead_ns);
+    }
     return true;
 }

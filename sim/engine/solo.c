@@ -49,7 +49,7 @@ static void book_all(struct engine *e, struct vexec *v)
     }
     for (uint32_t i = 0; i < p->layer.n && i < n; i++) {
         enum op_kind kind = pass_op_kind(p, l->op_begin + 1 + i);
-        vexec_report(e, v, &v->run[kind], (n - i + p->layer.n - 1) / p->layer.n);
+        vexec_report(e, v, &v->run[kind], vexec_count(v, n, i));
     }
 }
 

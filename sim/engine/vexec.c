@@ -51,8 +51,8 @@ static double truth_factor(const struct engine *e, const struct launch *l)
 }
 
 /* Kernels of one op; p: where their prices may be known, or NULL. */
-static void price(struct engine *e, const struct vexec *v, enum op_kind op, uint32_t rows,
-                  struct prices *p, struct kernel_run *out)
+static inline void price(struct engine *e, const struct vexec *v, enum op_kind op, uint32_t rows,
+                         struct prices *p, struct kernel_run *out)
 {
     const struct launch *l = &v->l->pub;
     bool attention = op == OP_MHA || op == OP_LAYER;
@@ -205,7 +205,27 @@ static int64_t ops_ns(const struct vexec *v, uint32_t from, uint32_t to)
 int64_t vexec_total_ns(const struct vexec *v)
 {
     const struct launch *l = &v->l->pub;
-    return kernel_run_total_ns(&v->first) + ops_ns(v, l->op_begin + 1, l->op_end);
+    const struct pass *p = l->pass;
+    uint32_t after = l->op_end - l->op_begin - 1;
+    int64_t t = kernel_run_total_ns(&v->first);
+    if (after > 0 && pass_op_kind(p, l->op_end - 1) == OP_HEAD) {
+        t += kernel_run_total_ns(&v->run[OP_HEAD]);
+        after--;
+    }
+    for (uint32_t i = 0; i < p->layer.n && i < after; i++) {
+        enum op_kind kind = p->layer.kind[(l->op_begin + 1 + i) % p->layer.n];
+        t += vexec_count(v, after, i) * kernel_run_total_ns(&v->run[kind]);
+    }
+    return t;
+}
+
+void vexec_reprice(struct vexec *v, enum op_kind op, const struct kernel_run *run)
+{
+    if (op == v->l->pub.pass->layer.kind[0]) {
+        v->first = *run;
+    }
+    v->layer_ns += run->tail_ns - v->run[op].tail_ns;
+    v->run[op] = *run;
 }
 
 void vexec_report(struct engine *e, struct vexec *v, const struct kernel_run *run, uint64_t n)
