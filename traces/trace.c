@@ -12,7 +12,22 @@ void trace_fini(struct trace *t)
 {
     free(t->rows);
     free(t->extras);
+    free(t->arrivals_ns);
     *t = (struct trace){0};
+}
+
+void trace_unpack(struct trace *t)
+{
+    if (t->arrivals_ns == NULL) {
+        return;
+    }
+    struct trace_row *rows = xmalloc(t->n * sizeof *rows);
+    for (size_t i = 0; i < t->n; i++) {
+        rows[i] = trace_row_at(t, (uint32_t)i);
+    }
+    free(t->arrivals_ns);
+    t->arrivals_ns = NULL;
+    t->rows = rows;
 }
 
 void trace_builder_init(struct trace_builder *b)
@@ -246,12 +261,12 @@ uint64_t trace_hash(const struct trace *t)
 {
     uint64_t h = HASH_INIT;
     for (size_t i = 0; i < t->n; i++) {
-        const struct trace_row *r = &t->rows[i];
-        h = hash_u64(h, (uint64_t)r->arrival_ns);
-        h = hash_u64(h, ((uint64_t)r->request_id << 32) | r->session_id);
-        h = hash_u64(h, ((uint64_t)r->input_tokens << 32) | r->output_tokens);
-        h = hash_u64(h, ((uint64_t)r->prefix_tokens << 32) | r->max_output_tokens);
-        h = hash_u64(h, ((uint64_t)r->turn << 16) | ((uint64_t)r->cls << 8) | r->after_tool);
+        const struct trace_row r = trace_row_at(t, (uint32_t)i);
+        h = hash_u64(h, (uint64_t)r.arrival_ns);
+        h = hash_u64(h, ((uint64_t)r.request_id << 32) | r.session_id);
+        h = hash_u64(h, ((uint64_t)r.input_tokens << 32) | r.output_tokens);
+        h = hash_u64(h, ((uint64_t)r.prefix_tokens << 32) | r.max_output_tokens);
+        h = hash_u64(h, ((uint64_t)r.turn << 16) | ((uint64_t)r.cls << 8) | r.after_tool);
         if (t->extras != NULL) {
             const struct trace_extra *x = &t->extras[i];
             h = hash_u64(h, (uint64_t)x->ttft_slo_ns);
@@ -310,7 +325,8 @@ void trace_set_slos(struct trace *t, int64_t ttft_slo_ns, int64_t tbt_slo_ns)
     if (t->extras == NULL) {
         t->extras = xmalloc((t->n + 1) * sizeof *t->extras);
         for (size_t i = 0; i < t->n; i++) {
-            t->extras[i] = extra_of(&t->rows[i], NULL);
+            const struct trace_row row = trace_row_at(t, (uint32_t)i);
+            t->extras[i] = extra_of(&row, NULL);
         }
     }
     for (size_t i = 0; i < t->n; i++) {
@@ -328,7 +344,8 @@ int trace_subset(const struct trace *t, const bool *keep, struct trace *out)
     trace_builder_init(&b);
     for (size_t i = 0; i < t->n; i++) {
         if (keep[i]) {
-            trace_builder_add(&b, &t->rows[i], t->extras != NULL ? &t->extras[i] : NULL);
+            const struct trace_row row = trace_row_at(t, (uint32_t)i);
+            trace_builder_add(&b, &row, t->extras != NULL ? &t->extras[i] : NULL);
         }
     }
     int rc = trace_build(&b, false, "subset", out, &e);

@@ -45,6 +45,8 @@ int trace_build(struct trace_builder *b, bool renumber, const char *name, struct
 int trace_subset(const struct trace *t, const bool *keep, struct trace *out);
 /* Of every field of every row: equal traces have equal hashes, however they came about. */
 uint64_t trace_hash(const struct trace *t);
+/* Gives a packed trace its rows; nothing when it has them. */
+void trace_unpack(struct trace *t);
 /* Gives every request that has none the TTFT and TBT targets; TIME_NEVER_NS leaves them. The trace
  * is another one then, with another hash. */
 void trace_set_slos(struct trace *t, int64_t ttft_slo_ns, int64_t tbt_slo_ns);
@@ -71,6 +73,9 @@ void trace_print(FILE *out, const struct trace *t);
  * repeated and out-of-range keys, zero rates and absurd sizes are errors naming spec and key. */
 int trace_generate(const char *spec, uint64_t seed, double rate_scale, struct trace *out,
                    struct err *e);
+/* The same, packed where its requests are alike. */
+int trace_generate_packed(const char *spec, uint64_t seed, double rate_scale, struct trace *out,
+                          struct err *e);
 /* The default of a number of `mixed`; false when it has no such key. */
 bool trace_workload_default(const char *key, double *value);
 /* Writes the keys of every generator with their defaults. */

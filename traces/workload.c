@@ -208,29 +208,36 @@ static int w1_generate(const char *spec, const char *list, double rate_scale, st
         return err_add(e, "workload \"%s\": must be w1:n=N with N from 1 to %u", spec,
                        TRACE_MAX_ROWS);
     }
-    struct trace_row *rows = xcalloc(n, sizeof *rows);
+    int64_t *arrivals_ns = xmalloc(n * sizeof *arrivals_ns);
     uint64_t state = 42;
     double t_s = 0.0;
     for (unsigned long i = 0; i < n; i++) {
         double u = (double)(rng_mix64(state) >> 11) * 0x1.0p-53;
         state += 0x9E3779B97F4A7C15ULL;
         t_s += -log1p(-u) / (W1_PER_S * rate_scale);
-        rows[i] = (struct trace_row){.arrival_ns = units_ns_from_s(t_s),
-                                     .request_id = (uint32_t)i,
-                                     .session_id = (uint32_t)i,
-                                     .input_tokens = W1_INPUT_TOKENS,
-                                     .output_tokens = W1_OUTPUT_TOKENS,
-                                     .max_output_tokens = trace_default_limit(W1_OUTPUT_TOKENS),
-                                     .next = TRACE_NO_ROW};
+        arrivals_ns[i] = units_ns_from_s(t_s);
     }
-    /* Already in order: no second copy of a large trace for sorting. */
-    *out = (struct trace){.rows = rows, .n = n, .n_first = n};
+    *out = (struct trace){.n = n,
+                          .n_first = n,
+                          .like = {.input_tokens = W1_INPUT_TOKENS,
+                                   .output_tokens = W1_OUTPUT_TOKENS,
+                                   .max_output_tokens = trace_default_limit(W1_OUTPUT_TOKENS),
+                                   .next = TRACE_NO_ROW},
+                          .arrivals_ns = arrivals_ns};
     out->hash = trace_hash(out);
     return 0;
 }
 
 int trace_generate(const char *spec, uint64_t seed, double rate_scale, struct trace *out,
                    struct err *e)
+{
+    int rc = trace_generate_packed(spec, seed, rate_scale, out, e);
+    trace_unpack(out);
+    return rc;
+}
+
+int trace_generate_packed(const char *spec, uint64_t seed, double rate_scale, struct trace *out,
+                          struct err *e)
 {
     *out = (struct trace){0};
     size_t before = e->n;

@@ -221,8 +221,8 @@ static int load_and_simulate(const struct run_options *o, struct err *e)
     } else if ((replay = replay_read(o->replay, e)) != NULL) {
         p = (struct config_policy){.ops = replay_policy(replay), .label = "replay"};
     }
-    (void)config_trace(&o->config, o->config.seed, (struct config_arrivals){1.0, 1.0, false}, &t,
-                       e);
+    (void)config_trace_packed(&o->config, o->config.seed, (struct config_arrivals){1.0, 1.0, false},
+                              &t, e);
     if (e->n == 0) {
         struct sandbox s = {o, &c, &p, &t, -1};
         struct trouble_end end = {0};

@@ -251,6 +251,7 @@ int config_policy_parse(struct config_policy *p, const char *spec, struct err *e
 
 static void compress(struct trace *t, double factor)
 {
+    trace_unpack(t);
     for (size_t i = 0; i < t->n_first; i++) {
         t->rows[i].arrival_ns = units_ns_from_s(units_s_from_ns(t->rows[i].arrival_ns) / factor);
     }
@@ -259,6 +260,14 @@ static void compress(struct trace *t, double factor)
 
 int config_trace(const struct config_options *o, uint64_t seed, struct config_arrivals arrivals,
                  struct trace *out, struct err *e)
+{
+    int rc = config_trace_packed(o, seed, arrivals, out, e);
+    trace_unpack(out);
+    return rc;
+}
+
+int config_trace_packed(const struct config_options *o, uint64_t seed,
+                        struct config_arrivals arrivals, struct trace *out, struct err *e)
 {
     if (o->trace != NULL && o->workload != NULL) {
         return err_add(e, "--trace and --workload exclude each other");
@@ -271,7 +280,7 @@ int config_trace(const struct config_options *o, uint64_t seed, struct config_ar
         factor *= rate_scale;
     } else {
         const char *spec = o->workload != NULL ? o->workload : CONFIG_DEFAULT_WORKLOAD;
-        rc = trace_generate(spec, seed, rate_scale, out, e);
+        rc = trace_generate_packed(spec, seed, rate_scale, out, e);
     }
     if (rc == 0 && factor != 1.0) {
         compress(out, factor);
@@ -282,6 +291,7 @@ int config_trace(const struct config_options *o, uint64_t seed, struct config_ar
     }
     if (rc == 0 && arrivals.swap_classes) {
         out->hash = hash_string(out->hash, "classes swapped");
+        trace_unpack(out);
     }
     for (size_t i = 0; rc == 0 && arrivals.swap_classes && i < out->n; i++) {
         out->rows[i].cls = out->rows[i].cls == REQUEST_CLASS_REACTIVE ? REQUEST_CLASS_PROACTIVE

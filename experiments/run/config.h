@@ -129,6 +129,9 @@ struct config_arrivals {
  * by the caller (trace_fini). */
 int config_trace(const struct config_options *o, uint64_t seed, struct config_arrivals arrivals,
                  struct trace *out, struct err *e);
+/* The same for who only simulates it: packed where it can be (sim/api/trace.h). */
+int config_trace_packed(const struct config_options *o, uint64_t seed,
+                        struct config_arrivals arrivals, struct trace *out, struct err *e);
 
 /* A setup that borrows from all four; observers and the decision log are the caller's to add. */
 void config_setup(const struct config *c, const struct config_policy *p, const struct trace *t,

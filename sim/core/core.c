@@ -218,9 +218,9 @@ static int64_t after(int64_t now_ns, int64_t delay_ns)
     return delay_ns >= TIME_NEVER_NS - now_ns ? TIME_NEVER_NS : now_ns + delay_ns;
 }
 
-static void request_fill(struct core *c, struct full_request *r, uint32_t row)
+static void request_fill(struct core *c, struct full_request *r, uint32_t row,
+                         const struct trace_row *t)
 {
-    const struct trace_row *t = &c->setup->trace->rows[row];
     r->row = row;
     r->output_tokens = t->output_tokens;
     r->pub.id = t->request_id;
@@ -255,11 +255,11 @@ void core_request_arrives(struct core *c, uint32_t row, uint32_t cold)
     c->news++;
     area_update(c);
     struct full_request *r = request_new(c);
-    request_fill(c, r, row);
-    const struct trace_row *t = &c->setup->trace->rows[row];
+    const struct trace_row t = trace_row_at(c->setup->trace, row);
+    request_fill(c, r, row, &t);
     if (cold != KV_NO_COLD) {
         /* At least one prompt token is computed afresh: its logits start the answer. */
-        uint32_t want = t->prefix_tokens < t->input_tokens ? t->prefix_tokens : t->input_tokens - 1;
+        uint32_t want = t.prefix_tokens < t.input_tokens ? t.prefix_tokens : t.input_tokens - 1;
         r->pub.reused_tokens = kv_take_cold(c, cold, r, want);
         r->pub.kv_tokens = r->pub.reused_tokens;
         kv_prefix_rest(c, r);
@@ -268,11 +268,11 @@ void core_request_arrives(struct core *c, uint32_t row, uint32_t cold)
     c->result->audit.arrived++;
     CORE_OBSERVE(c, request_arrived, c->sched.now_ns, &r->pub);
     uint64_t capacity = kv_most_tokens(c);
-    if ((uint64_t)t->input_tokens + t->output_tokens > capacity) {
+    if ((uint64_t)t.input_tokens + t.output_tokens > capacity) {
         core_fail(c, -ENOMEM,
                   "request %u needs %u KV tokens, the machine holds %" PRIu64
                   "%s (model, memory or kv_capacity_tokens too small for this trace)",
-                  r->pub.id, t->input_tokens + t->output_tokens, capacity,
+                  r->pub.id, t.input_tokens + t.output_tokens, capacity,
                   c->kv_blocks_mapped > 0 ? " beside the graphs mapped at the start" : "");
     }
     CORE_HOOK(c, HOOK_REQUEST_ARRIVED, request_arrived, &c->sched, &r->pub);
@@ -286,7 +286,7 @@ static uint32_t next_turn(const struct core *c, const struct trace_row *t, int64
     if (t->next == TRACE_NO_ROW) {
         return TRACE_NO_ROW;
     }
-    *due_ns = c->sched.now_ns + trace->rows[t->next].arrival_ns;
+    *due_ns = c->sched.now_ns + trace_row_at(trace, t->next).arrival_ns;
     bool late = trace->extras != NULL && *due_ns >= trace->extras[t->next].until_ns;
     return late ? TRACE_NO_ROW : t->next;
 }
@@ -295,13 +295,13 @@ void core_request_leave(struct core *c, struct full_request *r, enum request_sta
 {
     c->news++;
     area_update(c);
-    const struct trace_row *t = &c->setup->trace->rows[r->row];
+    const struct trace_row t = trace_row_at(c->setup->trace, r->row);
     int64_t now = c->sched.now_ns;
     int64_t due_ns = now;
-    uint32_t next = next_turn(c, t, &due_ns);
+    uint32_t next = next_turn(c, &t, &due_ns);
     r->pub.state = state;
     r->pub.calls_tool = state == REQUEST_STATE_FINISHED && next != TRACE_NO_ROW &&
-                        c->setup->trace->rows[next].after_tool;
+                        trace_row_at(c->setup->trace, next).after_tool;
     SIM_REQUIRE(r->alive && r->pub.pass == NULL && c->n_live > 0, "request %u leaves from a pass",
                 r->pub.id);
     r->alive = false;

@@ -395,7 +395,7 @@ static void exec_pass_tail(void *exec, struct full_pass *p, int64_t duration_ns)
 static void exec_arrive_later(void *exec, int64_t at_ns, uint32_t row, uint32_t cold)
 {
     struct engine *e = exec;
-    uint32_t id = e->core.setup->trace->rows[row].request_id;
+    uint32_t id = trace_row_at(e->core.setup->trace, row).request_id;
     e->arrivals_pending++;
     (void)eventq_push(&e->queue, at_ns, engine_order(e, EVENT_TURN, id),
                       ((uint64_t)cold << 32) | row);

@@ -34,8 +34,9 @@ static void push_next_arrival(struct engine *e)
     if (e->next_first < t->n_first) {
         uint32_t row = (uint32_t)e->next_first++;
         e->arrivals_pending++;
-        (void)eventq_push(&e->queue, t->rows[row].arrival_ns,
-                          engine_order(e, EVENT_ARRIVAL, t->rows[row].request_id), row);
+        struct trace_row r = trace_row_at(t, row);
+        (void)eventq_push(&e->queue, r.arrival_ns, engine_order(e, EVENT_ARRIVAL, r.request_id),
+                          row);
     }
 }
 

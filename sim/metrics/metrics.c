@@ -344,7 +344,7 @@ static void on_run_ended(void *self, int64_t now_ns)
 static void note_inner_turns(struct metrics *m)
 {
     const struct trace *t = m->opt.trace;
-    for (size_t i = 0; t != NULL && i < t->n; i++) {
+    for (size_t i = 0; t != NULL && t->rows != NULL && i < t->n; i++) {
         if (t->rows[i].next != TRACE_NO_ROW) {
             (void)idmap_add(&m->inner_turns, t->rows[i].request_id);
         }

@@ -42,7 +42,7 @@ static void load(struct bench *b, const char *soc, const char *policy, const cha
     cJSON *l = tree(llm_path("llama-3.2-3b", path, sizeof path));
     (void)llm_parse(l, "llm", &b->llm, &e);
     roofline_init(&b->model, hwmodel_find("extended"), &b->soc, &b->llm, NULL);
-    (void)trace_generate(workload, 1, 1.0, &b->trace, &e);
+    (void)trace_generate_packed(workload, 1, 1.0, &b->trace, &e);
     sim_setup_defaults(&b->setup);
     b->setup.machine = &b->soc.machine;
     b->setup.llm = &b->llm;

@@ -255,7 +255,7 @@ static int trace_of(const struct randomrun *run, const struct config_options *o,
         randomtrace_make(t, run->seed);
         return 0;
     }
-    return config_trace(o, run->seed, (struct config_arrivals){0}, t, e);
+    return config_trace_packed(o, run->seed, (struct config_arrivals){0}, t, e);
 }
 
 bool randomrun_load(const struct randomrun *run, struct config *c, struct config_policy *p,

@@ -145,6 +145,26 @@ static int by_value(const void *x, const void *y)
     return (a > b) - (a < b);
 }
 
+/* A sketch's buckets end at 1.01^k * 1e-9. Of values beside each end one falls below and one above:
+ * quantiles tell their buckets' geometric middles, 1.01^(k - 0.5) * 1e-9 and 1.01^(k + 0.5) * 1e-9.
+ */
+START_TEST(the_buckets_of_a_sketch_end_where_they_should)
+{
+    for (int k = 1; k < 4000; k += 7) {
+        double end = 1e-9 * pow(1.01, k);
+        struct sample x;
+        sample_init(&x, true);
+        sample_add(&x, 1e-12); /* so that the least is not what a quantile is cut to */
+        sample_add(&x, end * (1.0 - 1e-9));
+        sample_add(&x, end * (1.0 + 1e-9));
+        sample_add(&x, 1e12);
+        ck_assert_double_eq_tol(sample_quantile(&x, 0.5) / (end / sqrt(1.01)), 1.0, 1e-9);
+        ck_assert_double_eq_tol(sample_quantile(&x, 0.75) / (end * sqrt(1.01)), 1.0, 1e-9);
+        sample_fini(&x);
+    }
+}
+END_TEST
+
 /* Random values, most of them several times; quantiles asked in any order, of two merged samples:
  * value number ceil(p n) of all of them, sorted. */
 START_TEST(selection_finds_what_sorting_finds)
@@ -188,6 +208,7 @@ static const struct suite_row suite[] = {
     TEST(a_value_added_n_times_counts_n_times),
     TEST(small_values_survive_beside_large_ones),
     TEST(the_sketch_stays_within_half_a_percent),
+    TEST(the_buckets_of_a_sketch_end_where_they_should),
     TEST(the_sketch_reports_a_single_value_exactly_and_zeros_as_zero),
 };
 SUITE_MAIN("quantile", suite)

@@ -217,6 +217,30 @@ START_TEST(all_arrivals_fall_into_the_duration)
 }
 END_TEST
 
+/* A packed trace is the same one: the same hash, the same rows, before and after it gets them; with
+ * targets of latency its clients are its sessions. */
+START_TEST(a_packed_trace_is_the_same_trace)
+{
+    struct trace packed = {0};
+    make("w1:n=300", 1, &t);
+    ck_assert_int_eq(trace_generate_packed("w1:n=300", 1, 1.0, &packed, &err), 0);
+    ck_assert_ptr_null(packed.rows);
+    ck_assert_uint_eq(packed.hash, t.hash);
+    ck_assert_uint_eq(trace_hash(&packed), trace_hash(&t));
+    trace_set_slos(&packed, NS_PER_S, NS_PER_S);
+    for (uint32_t i = 0; i < 300; i++) {
+        ck_assert_int_eq(trace_row_at(&packed, i).arrival_ns, t.rows[i].arrival_ns);
+        ck_assert_uint_eq(trace_row_at(&packed, i).request_id, t.rows[i].request_id);
+        ck_assert_uint_eq(packed.extras[i].client_id, t.rows[i].session_id);
+    }
+    trace_unpack(&packed);
+    ck_assert_ptr_nonnull(packed.rows);
+    trace_set_slos(&t, NS_PER_S, NS_PER_S);
+    ck_assert_uint_eq(trace_hash(&packed), trace_hash(&t));
+    trace_fini(&packed);
+}
+END_TEST
+
 START_TEST(w1_is_the_published_load)
 {
     /* splitmix64 from 42: 13679457532755275413, 2949826092126892291, 5139283748462763858; over
@@ -514,6 +538,7 @@ static const struct suite_row suite[] = {
     TEST(two_classes_on_one_table_draw_their_own_rows),
     TEST(all_arrivals_fall_into_the_duration),
     TEST(w1_is_the_published_load),
+    TEST(a_packed_trace_is_the_same_trace),
     TEST(reactive_lengths_are_rows_of_the_table),
     TEST(proactive_lengths_are_rows_of_the_table),
     TEST(output_scale_multiplies_and_rounds_outputs_only),
