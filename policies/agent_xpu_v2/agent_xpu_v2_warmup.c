@@ -39,9 +39,15 @@ static void cache_drop(struct sched *s, struct axpu_kernel *k)
 /* Reclaims what is unused and expired [S: TTL]. */
 static void expire(struct sched *s, struct axpu *a)
 {
+    if (s->now_ns < a->expiry_ns) {
+        return; /* uses since then have only put it off */
+    }
     int64_t ttl = units_ns_from_s(param_number(s, AXPU_CACHE_TTL_S));
+    a->expiry_ns = s->now_ns + ttl;
     for (uint32_t i = 0; i < AXPU_MAX_CACHE; i++) {
         struct axpu_kernel *k = &a->cache[i];
+        int64_t at_ns = k->used_ns + ttl + 1;
+        a->expiry_ns = k->prompt_tokens != 0 && at_ns < a->expiry_ns ? at_ns : a->expiry_ns;
         if (k->prompt_tokens != 0 && s->now_ns - k->used_ns > ttl && !in_use(a, k->prompt_tokens) &&
             !wanted(a, k->prompt_tokens)) {
             cache_drop(s, k);

@@ -27,21 +27,24 @@ struct lane {
     struct job *j;
     const struct kernel_run *run;
     int64_t end_ns;
+    bool runs;    /* a launch that nobody asked to stop */
+    bool goes_on; /* the end of its present kernel is only that */
 };
 
-/* The end of its present kernel is only that. */
-static bool goes_on(const struct lane *l)
+static bool not_the_last(const struct lane *l)
 {
     const struct vexec *v = l->j->exec;
-    return v != NULL && v->phase == VEXEC_RUNNING && !v->l->pub.stop_requested &&
-           (v->k + 1 < l->run->n || v->op + 1 < v->l->pub.op_end);
+    return v->k + 1 < l->run->n || v->op + 1 < v->l->pub.op_end;
 }
 
 static void lane_fill(const struct engine *e, struct job *j, struct lane *l)
 {
     const struct eventq *q = &e->queue;
     l->j = j;
-    l->run = j->exec != NULL ? vexec_run(j->exec, j->exec->op) : NULL;
+    const struct vexec *v = j->exec;
+    l->run = v != NULL ? vexec_run(v, v->op) : NULL;
+    l->runs = v != NULL && v->phase == VEXEC_RUNNING && !v->l->pub.stop_requested;
+    l->goes_on = l->runs && not_the_last(l);
     l->end_ns = q->heap[q->position[j->event]].time_ns;
 }
 
@@ -61,6 +64,7 @@ static void next_kernel(struct engine *e, struct lane *l)
     j->updated_ns = e->now_ns;
     j->demand_bytes_per_s = vexec_kernel_demand(l->run, v->k);
     l->end_ns = TIME_NEVER_NS; /* until rates are known */
+    l->goes_on = not_the_last(l);
     e->core.result->events++;
 }
 
@@ -109,7 +113,9 @@ static void settle(struct engine *e, struct lane *lanes, uint32_t n)
         struct job *j = l->j;
         double rate = rates[i];
         if (l->end_ns == TIME_NEVER_NS || rate != j->rate) {
-            job_advance(e, j);
+            if (j->updated_ns != e->now_ns) {
+                job_advance(e, j);
+            }
             j->rate = rate;
             l->end_ns = engine_after(e, j->left_ns / rate);
         }
@@ -132,7 +138,7 @@ bool corun(struct engine *e)
             next = i;
         }
     }
-    if (eventq_peek(&e->queue)->time_ns != next_ns || !goes_on(&lanes[next])) {
+    if (eventq_peek(&e->queue)->time_ns != next_ns || !lanes[next].goes_on) {
         return false;
     }
     for (uint32_t i = 0; i < n; i++) {
@@ -148,9 +154,9 @@ bool corun(struct engine *e)
         for (uint32_t i = 0; i < n; i++) {
             if (lanes[i].end_ns < next_ns) {
                 next_ns = lanes[i].end_ns;
-                all = goes_on(&lanes[i]);
+                all = lanes[i].goes_on;
             } else if (lanes[i].end_ns == next_ns) {
-                all = all && goes_on(&lanes[i]);
+                all = all && lanes[i].goes_on;
             }
         }
         if (next_ns >= before_ns || !all) {
