@@ -88,7 +88,8 @@ static void run_with_timeline(void *arg)
     struct bench *b = arg;
     static const char path[] = "bench-timeline.json";
     struct err e = ERR_INIT;
-    struct timeline *t = timeline_open(path, &b->soc.machine, &e);
+    static const struct timeline_options all;
+    struct timeline *t = timeline_open(path, &b->soc.machine, &all, &e);
     if (t == NULL) {
         err_print(&e, stderr);
         exit(2);
