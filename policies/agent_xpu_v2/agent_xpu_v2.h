@@ -118,7 +118,7 @@ struct axpu {
     int64_t age_timer_ns;      /* last timer set for ageing */
 
     struct axpu_kernel cache[AXPU_MAX_CACHE];
-    int64_t expiry_ns; /* none of it is out of date before */
+    int64_t expiry_ns;         /* none of it is out of date before */
     uint32_t compiling_tokens; /* 0: the compiler is idle */
 };
 
