@@ -19,8 +19,9 @@ that the first version did not have, "gone" one that it alone had. "fit to ..." 
 the fit is: what points do not determine is held and the rest refitted, versions of a toolchain keep a
 pace of their own, ranges are two standard errors in the logarithm or a profile. Of quantised weights
 the rate may reach twice the FP16 peak, because matrix engines multiply INT8 at twice the rate and
-OpenVINO quantises activations there; and OpenVINO 2024.5 (288V) and 2024.6 (258V) are versions of one
-pool now, so their own entries are gone. Both were chosen by models left out (VALIDATION.md).
+OpenVINO quantises activations there; the 4-bit files of its tables weigh what their recipes say
+(points/int4-recipes.csv); and OpenVINO 2024.5 (288V) and 2024.6 (258V) are versions of one
+pool now, so their own entries are gone. All were chosen by models left out (VALIDATION.md).
 """
 
 

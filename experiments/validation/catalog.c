@@ -8,10 +8,12 @@
 
 #include "experiments/run/interval.h"
 #include "sim/base/arena.h"
+#include "sim/base/csvfile.h"
 #include "sim/base/datadir.h"
 #include "sim/base/json.h"
 
 #define PATH_BYTES 4096
+#define RECIPES "hwmodels/points/int4-recipes.csv"
 
 /* Words at the end of a model's name that leave its architecture alone. */
 static const char *const suffixes[] = {
@@ -107,12 +109,51 @@ static void read_folder(struct catalog *c, const char *folder,
     free(files);
 }
 
+/* s weights at 4 bits with a 16-bit scale (and a 4-bit zero point) a group, the others at 8. */
+static void read_recipes(struct catalog *c, struct err *e)
+{
+    char file[PATH_BYTES];
+    struct csvfile *f = csvfile_open(datadir_path(file, sizeof file, RECIPES), e);
+    if (f == NULL) {
+        return;
+    }
+    size_t before = e->n;
+    int model = csvfile_require(f, "model", e);
+    int share = csvfile_require(f, "share_4bit", e);
+    int group = csvfile_require(f, "group", e);
+    int zeros = csvfile_require(f, "zero_points", e);
+    double eight = soc_format_of_width(8).body_bytes;
+    while (e->n == before && csvfile_next(f, e) > 0) {
+        c->recipes = xrealloc(c->recipes, (c->n_recipes + 1) * sizeof *c->recipes);
+        struct catalog_recipe *r = &c->recipes[c->n_recipes++];
+        (void)catalog_key(csvfile_text(f, model), r->key);
+        double s = csvfile_number(f, share, 0.0, 1.0, e);
+        double size = csvfile_number(f, group, 1.0, 1e6, e);
+        double zero_bytes = 0.5 * csvfile_number(f, zeros, 0.0, 1.0, e);
+        r->body_bytes = s * (0.5 + (2.0 + zero_bytes) / size) + (1.0 - s) * eight;
+    }
+    csvfile_close(f);
+}
+
+double catalog_recipe_bytes(const struct catalog *c, const char *name)
+{
+    char key[CATALOG_KEY_BYTES];
+    catalog_key(name, key);
+    for (size_t i = 0; i < c->n_recipes; i++) {
+        if (strcmp(c->recipes[i].key, key) == 0) {
+            return c->recipes[i].body_bytes;
+        }
+    }
+    return 0.0;
+}
+
 int catalog_open(struct catalog *c, struct err *e)
 {
     memset(c, 0, sizeof *c);
     size_t before = e->n;
     read_folder(c, "hwmodels/soc", add_soc, e);
     read_folder(c, "hwmodels/llm", add_llm, e);
+    read_recipes(c, e);
     (void)interval_table_read(&c->residuals, e);
     return e->n == before ? 0 : -EINVAL;
 }
@@ -129,6 +170,7 @@ void catalog_fini(struct catalog *c)
     free(c->socs);
     free(c->llms);
     free(c->names);
+    free(c->recipes);
     memset(c, 0, sizeof *c);
 }
 

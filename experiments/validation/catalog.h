@@ -12,6 +12,12 @@ struct catalog_llm {
     const struct llm *llm;
 };
 
+/* How a table's 4-bit file of a model was made (hwmodels/points/int4-recipes.csv). */
+struct catalog_recipe {
+    char key[CATALOG_KEY_BYTES]; /* of the name in the table */
+    double body_bytes;           /* per weight, scales and layers left at 8 bits included */
+};
+
 struct catalog {
     struct soc **socs; /* owned */
     size_t n_socs;
@@ -19,6 +25,8 @@ struct catalog {
     size_t n_llms;
     struct catalog_llm *names; /* owned */
     size_t n_names;
+    struct catalog_recipe *recipes; /* owned */
+    size_t n_recipes;
     struct conformal residuals; /* owned: what intervals rest on */
 };
 
@@ -34,6 +42,10 @@ void catalog_add_soc(struct catalog *c, struct soc *soc);
 const struct soc *catalog_soc(const struct catalog *c, const char *name);
 /* Also without what does not change the architecture: "-chat", "-instruct", "-gptq", "-4k", ... */
 const struct llm *catalog_llm(const struct catalog *c, const char *name);
+
+/* Bytes per body weight of OpenVINO's 4-bit file of a model, by the name in its tables; 0: no
+ * recipe. */
+double catalog_recipe_bytes(const struct catalog *c, const char *name);
 
 /* Lower case, letters and digits only, cut to the buffer. Returns out. */
 char *catalog_key(const char *name, char out[CATALOG_KEY_BYTES]);

@@ -3,6 +3,9 @@
 #include <math.h>
 #include <string.h>
 
+#define TABLES "openvino-2" /* runtimes of OpenVINO's own tables, whose 4-bit files have recipes   \
+                             */
+
 /* By name, then by kind; the graphics processor of a phone is its integrated one. */
 int predict_device(const struct soc *soc, const char *name)
 {
@@ -51,6 +54,9 @@ static void bind_model(const struct catalog *c, const struct point *p, struct pr
     uint32_t bits = p->weight_bits > 0 ? p->weight_bits : m->weight_bits;
     uint32_t act = p->act_bits > 0 ? p->act_bits : m->act_bits;
     struct soc_format format = r->weight_bits == bits ? r->format : soc_format_of_width(bits);
+    bool table = bits == 4 && strncmp(p->runtime, TABLES, strlen(TABLES)) == 0;
+    double recipe = table ? catalog_recipe_bytes(c, p->model) : 0.0;
+    format.body_bytes = recipe > 0.0 ? recipe : format.body_bytes;
     llm_requantise(&out->llm, bits, act, &format);
 }
 

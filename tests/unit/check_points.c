@@ -70,6 +70,40 @@ START_TEST(rates_are_turned_into_the_time_of_a_pass_and_back)
 }
 END_TEST
 
+/* Qwen-7B: 0.6 at 4 bits with a 16-bit scale for 128 weights, 0.6 (0.5 + 2/128), the rest at 8
+ * bits, 0.4 x 1.01: 0.713375 bytes. One without a recipe of its own has the general default, all at
+ * 4 bits with a zero point too: 0.5 + 2.5/128. */
+START_TEST(a_tables_4_bit_file_weighs_what_its_recipe_says)
+{
+    struct catalog catalog;
+    ck_assert_int_eq(catalog_open(&catalog, &err), 0);
+    ck_assert_double_eq_tol(catalog_recipe_bytes(&catalog, "qwen-7b-chat"), 0.713375, 1e-12);
+    ck_assert_double_eq_tol(catalog_recipe_bytes(&catalog, "ChatGLM3-6B"), 0.51953125, 1e-12);
+    ck_assert_double_eq(catalog_recipe_bytes(&catalog, "nonesuch"), 0.0);
+    struct point p = {.soc = "core-ultra-7-155h",
+                      .device = "igpu",
+                      .runtime = "openvino-2025.0",
+                      .model = "qwen-7b-chat",
+                      .weight_bits = 4,
+                      .act_bits = 16,
+                      .input_tokens = 1024,
+                      .batch = 1,
+                      .metric = POINT_TPOT_MS,
+                      .value = 80};
+    struct predict_case k;
+    predict_bind(&catalog, &p, &k);
+    ck_assert_double_eq_tol(k.llm.body_bytes_per_weight, 0.713375, 1e-12);
+    p.weight_bits = 8; /* another width, or anybody else's conversion, has the runtime's format */
+    predict_bind(&catalog, &p, &k);
+    ck_assert_double_eq_tol(k.llm.body_bytes_per_weight, 1.01, 1e-12);
+    p.weight_bits = 4;
+    (void)snprintf(p.runtime, sizeof p.runtime, "openvino-genai-2025.4");
+    predict_bind(&catalog, &p, &k);
+    ck_assert_double_eq_tol(k.llm.body_bytes_per_weight, 0.56, 1e-12);
+    catalog_fini(&catalog);
+}
+END_TEST
+
 /* Twins: stable-zephyr is a stablelm; 100 and 121 ms lie 100/110 - 1 = -9.09 % and 10 % from their
  * centre, sqrt(100 x 121) = 110; the rows of another width and of another version do not join them.
  * Versions: llama-2-7b in 80 and in 100 ms under two of OpenVINO: a factor of 1.25. */
@@ -182,6 +216,7 @@ static const struct suite_row suite[] = {
     CASE("points", .setup = setup, .teardown = teardown),
     TEST(a_row_is_read_with_its_line_and_empty_widths),
     TEST(rates_are_turned_into_the_time_of_a_pass_and_back),
+    TEST(a_tables_4_bit_file_weighs_what_its_recipe_says),
     TEST(what_no_form_can_know_is_in_the_rows_that_say_the_same),
     TEST(malformed_and_impossible_rows_are_refused_with_line_and_column),
     TEST(errors_are_those_of_hand_computation),
