@@ -68,18 +68,13 @@ pro="--policy vllm-v1:max_num_seqs=128,max_num_batched_tokens=2048,async_schedul
 echo '```'
 cat <<'TEXT'
 
-## Two cards, tensor parallel: the exchange as one of three fitted numbers, and a fit without it
+## Two cards, tensor parallel: the link between them as one of three fitted numbers
 
 TEXT
 echo '```'
-two="--run vllm-2x-rtx-pro-6000-qwen3-32b --soc rtx-pro-6000-x2 --llm qwen3-32b-bf16 $pro"
 # shellcheck disable=SC2086
-{
-    "$x" validate $two --fit rate,bandwidth,soc.devices.gpu.exchange.link
-    echo
-    "$x" validate $two --fit rate,bandwidth,submit --set soc.devices.gpu.exchange.latency=0 \
-        --set soc.devices.gpu.exchange.link=100000
-} | grep -v '^xpusim'
+"$x" validate --run vllm-2x-rtx-pro-6000-qwen3-32b --soc rtx-pro-6000-x2 --llm qwen3-32b-bf16 $pro \
+    --fit rate,bandwidth,soc.devices.gpu.exchange.link | grep -v '^xpusim'
 echo '```'
 cat <<'TEXT'
 

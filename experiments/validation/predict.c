@@ -3,8 +3,9 @@
 #include <math.h>
 #include <string.h>
 
-#define TABLES "openvino-2" /* runtimes of OpenVINO's own tables, whose 4-bit files have recipes   \
-                             */
+#define TABLES                                                                                     \
+    "openvino-2" /* runtimes of OpenVINO's own tables, whose 4-bit files have recipes              \
+                  */
 
 /* By name, then by kind; the graphics processor of a phone is its integrated one. */
 int predict_device(const struct soc *soc, const char *name)
