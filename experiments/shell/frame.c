@@ -279,9 +279,3 @@ double frame_get(const struct frame *f, uint32_t row, const char *column)
     const struct frame_cell *c = cell_of(f, row, column);
     return c != NULL && c->kind < FRAME_VALUE_NULL ? c->number : (double)NAN;
 }
-
-const char *frame_get_text(const struct frame *f, uint32_t row, const char *column)
-{
-    const struct frame_cell *c = cell_of(f, row, column);
-    return c != NULL ? c->text : NULL;
-}

@@ -135,7 +135,6 @@ void frame_hide_row(struct frame *f);         /* people do not see the last row 
 uint32_t frame_rows(const struct frame *f);
 /* NaN when it has no value, is no number, or there is no such column. */
 double frame_get(const struct frame *f, uint32_t row, const char *column);
-const char *frame_get_text(const struct frame *f, uint32_t row, const char *column);
 
 /* ---- showing ---- */
 

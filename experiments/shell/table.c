@@ -50,13 +50,6 @@ void table_cell(struct table *t, const char *fmt, ...)
     t->cells[t->n++] = text;
 }
 
-void table_end_row(struct table *t)
-{
-    while (t->n % t->columns != 0) {
-        table_cell(t, "%s", "");
-    }
-}
-
 /* Whether texts of the first column that are cut to so many characters still differ. */
 static bool tells_apart(const struct table *t, int width)
 {

@@ -20,8 +20,6 @@ struct table {
 void table_init(struct table *t, const char *align);
 void table_fini(struct table *t);
 void table_cell(struct table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Fills the rest of the current row with empty cells. */
-void table_end_row(struct table *t);
 /* indent: spaces before each row. Trailing spaces are not written. On a terminal too narrow for it
  * the first column, where that still tells its rows apart, and then the last, when they are text,
  * are cut with "...". */

@@ -16,11 +16,6 @@
 
 static const char *const names[] = {"ggml", "openvino", NULL};
 
-const char *const *engine_names(void)
-{
-    return names;
-}
-
 static void *open_in(const char *folder, const char *name, char *why, size_t size)
 {
     char path[PATH_MAX + 64];
@@ -119,10 +114,4 @@ const struct engine_ops *engine_find(const char *name, struct err *e)
     }
     (void)err_add(e, "there is no engine %s; there are ggml and openvino", name);
     return NULL;
-}
-
-bool engine_is_there(const char *name)
-{
-    char why[512];
-    return find(name, why, sizeof why) != NULL;
 }

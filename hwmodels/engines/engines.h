@@ -12,9 +12,5 @@
 const struct engine_ops *engine_find(const char *name, struct err *e);
 /* Its single kernels, for `xpusim measure`; NULL with an error added. */
 const struct engine_bench_ops *engine_bench_find(const char *name, struct err *e);
-/* The same without a word. */
-bool engine_is_there(const char *name);
-/* The NULL-terminated list of names there can be. */
-const char *const *engine_names(void);
 
 #endif
