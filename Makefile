@@ -199,8 +199,8 @@ claims-report: $(BUILD)/xpusim
 
 # The pictures of README.md, from what the demo writes.
 gallery: demo
-	@for f in "latency-rate load.json" "gantt --from 244 --to 264 timeline.json" \
-	    "causes openvino-cb=openvino-cb-causes.json agent-xpu-v1=agent-xpu-v1-causes.json agent-xpu-v2=agent-xpu-v2-causes.json"; do \
+	@for f in "latency-rate load.json" "gantt --from 244 --to 264 timeline.json.gz" \
+	    "causes openvino-cb-causes.json agent-xpu-v1-causes.json agent-xpu-v2-causes.json"; do \
 	    (cd $(BUILD)/demo && ../xpusim plot --format svg -o $(CURDIR)/plots/gallery $$f) || exit 1; done
 	@rm -f plots/gallery/*.tsv
 
@@ -213,7 +213,7 @@ install: all $(BUILD)/tests/conformance/check_policies
 	for f in $(wildcard sim/base/*.h sim/api/*.h sim/core/*.h policies/*.h policies/common/*.h); do \
 	    install -D -m 644 $$f $(DESTDIR)$(PREFIX)/include/xpusim/$$f; done
 	for f in hwmodels/soc/*.json hwmodels/llm/*.json hwmodels/residuals.csv hwmodels/measured/* hwmodels/runs/* hwmodels/points/* hwmodels/speculation/* traces/datasets/* \
-	        experiments/claims/*.json experiments/specs/*.json experiments/gate/*.json experiments/gate/*.csv plots/*.gp policies/skeleton/*; do \
+	        experiments/claims/*.json experiments/specs/*.json experiments/gate/*.json experiments/gate/*.csv plots/*.gp plots/page.* policies/skeleton/*; do \
 	    test ! -f $$f || install -D -m 644 $$f $(DESTDIR)$(PREFIX)/share/xpusim/$$f; done
 	for f in $(wildcard policies/python/*.* policies/python/xpusim/*.* policies/python/examples/*.py); do \
 	    install -D -m 644 $$f $(DESTDIR)$(PREFIX)/share/xpusim/$$f; done

@@ -25,7 +25,7 @@ fi
 "$x" compare --policy openvino-cb --policy agent-xpu-v1 --policy agent-xpu-v2 --baseline openvino-cb --workload $w \
     --load 0.3,0.6,0.9,1.2 --replications 6 --json --quiet >"$dir/load.json"
 for p in openvino-cb agent-xpu-v2; do
-    "$x" run --policy $p --workload $w --requests "$dir/$p.csv" --timeline "$dir/timeline.json" --quiet >/dev/null
+    "$x" run --policy $p --workload $w --requests "$dir/$p.csv" --timeline "$dir/timeline.json.gz" --quiet >/dev/null
 done
 for p in openvino-cb fcfs agent-xpu-v1 agent-xpu-v2; do
     "$x" explain --interference --policy $p --workload $w --json >"$dir/$p-causes.json"
@@ -33,10 +33,10 @@ done
 "$x" list kernels --json >"$dir/kernels.json"
 "$x" characterize --csv >"$dir/studies.csv"
 "$x" graphs --p 10,10,10,10 --d 11,11,11,11 --s 20,20,20,20 --chunks 2 --gantt --json >"$dir/graphs.json"
-"$x" report "$dir/llama-3.2-3b.json" "$dir/llama-3.1-8b.json" "$dir/load.json" "agent-xpu-v2=$dir/agent-xpu-v2.csv" \
-    "openvino-cb=$dir/openvino-cb.csv" "$dir/timeline.json" "openvino-cb=$dir/openvino-cb-causes.json" "fcfs=$dir/fcfs-causes.json" \
-    "agent-xpu-v1=$dir/agent-xpu-v1-causes.json" "agent-xpu-v2=$dir/agent-xpu-v2-causes.json" "$dir/kernels.json" \
+"$x" report "$dir/llama-3.2-3b.json" "$dir/llama-3.1-8b.json" "$dir/load.json" "$dir/agent-xpu-v2.csv" \
+    "$dir/openvino-cb.csv" "$dir/timeline.json.gz" "$dir/openvino-cb-causes.json" "$dir/fcfs-causes.json" \
+    "$dir/agent-xpu-v1-causes.json" "$dir/agent-xpu-v2-causes.json" "$dir/kernels.json" \
     "$dir/studies.csv" "$dir/graphs.json" --from 60 --to 120 -o "$dir/report.html"
 echo
 echo "The same with figures: $dir/report.html"
-echo "A timeline for Perfetto (ui.perfetto.dev): $dir/timeline.json"
+echo "A timeline for Perfetto (ui.perfetto.dev): $dir/timeline.json.gz"

@@ -1,29 +1,40 @@
-# Panels of horizontal bars: block p - 1 holds name, mean, low, high of each policy.
+# Panels of horizontal bars, block p - 1: name, mean, low, high of each policy, and where the axis ends.
+# A bar that would flatten the others is cut there, and its value stands in it.
+cols = panels > 3 ? 2 : panels
+rows_of_panels = int((panels + cols - 1) / cols)
+row_pixels = marked ? 34 : 26
 width = 1000
-height = 70 + 26 * bars
+height = rows_of_panels * (72 + row_pixels * n_rows)
 load style
+cut(v) = v > limit ? limit : v
+limit = 0
 first = 240.0 / width
-each = (1.0 - first - 20.0/width) / panels
+each = (1.0 - first - 20.0/width) / cols
 gap = 34.0 / width
+tall = 72.0 + row_pixels * n_rows
 set multiplot
-set yrange [bars-0.4:-0.6]
-load ytics
-set xrange [0:*]
+set yrange [n_rows-0.4:-0.6]
 set grid noytics
 set border 2
-# About four tics, at round numbers.
-power(m) = 10.0 ** floor(log10(m))
-round_step(m) = m / power(m) < 1.5 ? power(m) : m / power(m) < 3.5 ? 2 * power(m) : m / power(m) < 7.5 ? 5 * power(m) : 10 * power(m)
 do for [p=1:panels] {
-    stats [*:*][*:*] data index p-1 every ::1 using (valid(4) ? $4 : $2) nooutput name 'all'
-    set xtics 0, all_max > 0 ? round_step(all_max / 4) : 1
-    set lmargin at screen first + (p-1)*each + (p > 1 ? gap : 0)
-    set rmargin at screen first + p*each - gap/2
-    set tmargin at screen 1 - 34.0/height
-    set bmargin at screen 34.0/height
+    column_of = (p - 1) % cols
+    row_of = (p - 1) / cols
+    stats [*:*][*:*] data index p-1 every ::1 using 5 nooutput name 'end'
+    axis_name = 'x'
+    axis_lo = 0
+    axis_hi = end_max > 0 ? end_max : 1
+    axis_log = 0
+    axis_values = ''
+    load axes
+    if (column_of == 0) { load ytics } else { load no_rows }
+    limit = axis_hi
+    set lmargin at screen first + column_of*each + (column_of > 0 ? gap : 0)
+    set rmargin at screen first + (column_of+1)*each - gap/2
+    set tmargin at screen top(34 + row_of * tall)
+    set bmargin at screen top((row_of + 1) * tall - 34)
     set title title_of(p) offset 0,-0.5
-    if (p > 1) { unset ytics }
-    plot data index p-1 every ::1 using ($2/2):0:($2/2):(0.32):(rgb($0)) with boxxyerror linecolor rgb variable, \
-         '' index p-1 every ::1 using 2:0:3:4 with xerrorbars linecolor rgb '#222222' linewidth 1 pointtype 0
+    plot data index p-1 every ::1 using (cut($2)/2):0:(cut($2)/2):(0.32):(rgb(slot[int($0)+1])) with boxxyerror linecolor rgb variable, \
+         '' index p-1 every ::1 using ($2 > limit ? NaN : $2):0:3:(cut($4)) with xerrorbars linecolor rgb '#222222' linewidth 1 pointtype 0, \
+         '' index p-1 every ::1 using (limit):0:($2 > limit ? sprintf('%.4g »', $2) : '') with labels right offset -0.5,0 textcolor rgb '#ffffff'
 }
 unset multiplot

@@ -1,24 +1,5 @@
-# Distributions of time to first token, time per output token and latency; blocks by panel, input, class.
+# Distributions of time to first token, time per output token and latency.
 width = 1100
-key_rows = int((2 * inputs + 5) / 6)
-height = 370 + 20 * key_rows
-load style
-foot = (12.0 + 20 * key_rows) / height
-unset key
-set multiplot layout 1,3 margins screen 70.0/width, 1 - 20.0/width, foot + 56.0/height, 1 - 34.0/height spacing screen 60.0/width
-array name[3] = ['time to first token (s)', 'time per output token (s)', 'latency (s)']
-# Proactive thin and lighter: dashes get lost on steps.
-shade(k) = sprintf('#%s%s', k % 2 ? '60' : '00', colour[1 + int(k/2) % 8][2:*])
-set yrange [0:1]
-set logscale x
-set format x '%g'
-set ylabel 'share of requests' offset 1
-do for [p=1:3] {
-    set xlabel name[p]
-    plot for [k=0:2*inputs-1] data index (p-1)*2*inputs+k using 1:2 with fsteps linecolor rgb shade(k) \
-        linewidth (k % 2 ? 0.9 : 2.2)
-    unset ylabel
-}
-load legend
-plot for [k=0:2*inputs-1] data index k using (2):(2) with lines linecolor rgb shade(k) linewidth (k % 2 ? 0.9 : 2.2) title columnheader(1)
-unset multiplot
+n_panels = 3
+array panel[3] = ['time to first token (s)', 'time per output token (s)', 'latency (s)']
+load distributions

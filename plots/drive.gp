@@ -2,10 +2,10 @@
 width = 1150
 height = 430
 load style
-stats data index 5 using (column(2) > column(3) ? column(2) : column(3)) nooutput
+stats [*:*][*:*] data index 5 using (column(2) > column(3) ? column(2) : column(3)) nooutput
 tens = STATS_max > 0 ? 10.0 ** floor(log10(STATS_max)) : 1.0
 step = STATS_max / tens > 5 ? 2 * tens : STATS_max / tens > 2 ? tens : tens / 2
-set multiplot layout 1,3 margins screen 0.075, 0.98, 0.14, 0.95 spacing screen 0.10
+set multiplot layout 1,3 margins screen 0.075, 0.98, 0.14, top(18) spacing screen 0.10
 array name[2] = ['time to first token (s)', 'latency (s)']
 set key top left
 set logscale xy
@@ -15,6 +15,7 @@ do for [p=1:2] {
     set ylabel 'simulated ' . name[p] offset 1
     plot for [k=0:1] data index 2*(p-1)+k using 1:2 with points linetype (k+1) pointsize 0.5 title (k == 0 ? 'reactive' : 'proactive'), \
         x with lines linecolor rgb '#444444' dashtype 2
+    unset label 99
 }
 unset logscale
 set xlabel 'mean latency (s)'

@@ -1,72 +1,79 @@
 #include "plots/figure.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "plots/about.h"
+#include "plots/palette.h"
 #include "sim/base/arena.h"
 #include "sim/base/memory.h"
 
 static const struct figure figures[] = {
     {"affinity", "rate, and rate per watt, of each operator against its intensity",
-     "characterize --csv", FIGURE_KIND_STUDY(0), figure_affinity},
+     "characterize --csv", "affinity table", false, figure_affinity},
     {"batch", "latency of a step against its batch",
-     "characterize --csv, or CSV device,batch,latency_s[,low,high]", FIGURE_KIND_STUDY(1),
+     "characterize --csv, or CSV device,batch,latency_s[,low,high]", "batch table", false,
      figure_batch},
-    {"breakdown", "where latency goes: pending, prefill, decode", "compare --json",
-     FIGURE_KIND_COMPARE, figure_breakdown},
+    {"breakdown", "where latency goes: pending, prefill, decode", "compare --json", "compare",
+     false, figure_breakdown},
     {"causes", "why requests take as long as they do: mean time by cause",
-     "explain --interference --json", FIGURE_KIND_INTERFERENCE, figure_causes},
+     "explain --interference --json", "interference", false, figure_causes},
     {"cdf", "distributions of TTFT, time per token and latency by class", "run --requests CSV",
-     FIGURE_KIND_REQUESTS, figure_cdf},
+     "requests table", false, figure_cdf},
     {"chunk", "chunk trade-off: throughput against how long a reactive request waits",
-     "characterize --csv, sweep --export csv, CSV", FIGURE_KIND_STUDY(2), figure_chunk},
+     "characterize --csv, sweep --export csv, CSV", "chunk sweep table", false, figure_chunk},
     {"corun", "slowdown of kernel pairs that share the DDR",
-     "characterize --csv, or CSV victim,aggressor,slowdown[,low,high]", FIGURE_KIND_STUDY(3),
+     "characterize --csv, or CSV victim,aggressor,slowdown[,low,high]", "corun table", false,
      figure_corun},
-    {"ddr", "DDR bandwidth over time with its tiers", "run --timeline JSON", FIGURE_KIND_TIMELINE,
+    {"ddr", "DDR bandwidth over time with its tiers", "run --timeline JSON", "timeline", false,
      figure_ddr},
     {"draft", "verification time against draft length",
-     "characterize verify --csv, or CSV draft_tokens,verify_s[,low,high][,device]",
-     FIGURE_KIND_STUDY(7), figure_draft},
+     "characterize verify --csv, or CSV draft_tokens,verify_s[,low,high][,device]", "verify table",
+     false, figure_draft},
     {"drive", "real runs against simulated ones, request by request", "drive --compare --json",
-     FIGURE_KIND_DRIVE, figure_drive},
+     "drive", false, figure_drive},
     {"gantt", "the schedule of a window: launches on devices, loader, compiler",
-     "run --timeline JSON", FIGURE_KIND_TIMELINE, figure_gantt},
-    {"graphs", "switching NPU graphs, strategy by strategy", "graphs --gantt --json",
-     FIGURE_KIND_GRAPHS, figure_graphs},
-    {"headline", "latency by class and policy", "compare --json", 0, figure_headline},
-    {"heatmap", "a metric over two parameters", "sweep --export csv, CSV", 0, figure_heatmap},
+     "run --timeline JSON", "timeline", false, figure_gantt},
+    {"graphs", "switching NPU graphs, strategy by strategy", "graphs --gantt --json", "graphs",
+     false, figure_graphs},
+    {"headline", "latency by class and policy", "compare --json", "compare", false,
+     figure_headline},
+    {"heatmap", "a metric over two parameters", "sweep --export csv, CSV", "sweep table", true,
+     figure_heatmap},
     {"interference", "who delays whom: victims and aggressors by class",
-     "explain --interference --json", FIGURE_KIND_INTERFERENCE, figure_interference},
+     "explain --interference --json", "interference", false, figure_interference},
     {"kernels", "time and energy of each operator on each device",
-     "list kernels --json, or CSV device,op,time_s[,low,high][,energy_j]", FIGURE_KIND_KERNELS,
+     "list kernels --json, or CSV device,op,time_s[,low,high][,energy_j]", "kernels table", false,
      figure_kernels},
     {"latency-rate", "latency against arrival rate, mean and P90",
-     "compare --load --json, sweep --export csv, CSV", FIGURE_KIND_LOAD, figure_latency_rate},
+     "compare --load --json, sweep --export csv, CSV", "load sweep table", false,
+     figure_latency_rate},
     {"lengths", "distributions of input and output tokens", "run --requests CSV, trace CSV",
-     FIGURE_KIND_REQUESTS, figure_lengths},
-    {"mixed", "decode batches with a prefill chunk in them", "characterize --csv",
-     FIGURE_KIND_STUDY(4), figure_mixed},
+     "requests table", false, figure_lengths},
+    {"mixed", "decode batches with a prefill chunk in them", "characterize --csv", "mixed table",
+     false, figure_mixed},
     {"pareto", "reactive latency against proactive throughput",
-     "compare --json, sweep --export csv, CSV", FIGURE_KIND_COMPARE | FIGURE_KIND_LOAD,
-     figure_pareto},
+     "compare --json, sweep --export csv, CSV", "compare load sweep table", false, figure_pareto},
     {"prompt", "prefill time and rate against the length of the prompt", "characterize --csv",
-     FIGURE_KIND_STUDY(5), figure_prompt},
-    {"queue", "live requests and decode batch over time", "run --timeline JSON",
-     FIGURE_KIND_TIMELINE, figure_queue},
-    {"roofline", "kernels under the roofs of their devices", "list kernels --json",
-     FIGURE_KIND_KERNELS, figure_roofline},
+     "prompt table", false, figure_prompt},
+    {"queue", "live requests and decode batch over time", "run --timeline JSON", "timeline", false,
+     figure_queue},
+    {"roofline", "kernels under the roofs of their devices", "list kernels --json", "kernels",
+     false, figure_roofline},
     {"schemes", "the four co-scheduling schemes over load", "characterize schemes --csv",
-     FIGURE_KIND_STUDY(6), figure_schemes},
+     "schemes table", false, figure_schemes},
     {"sd", "latency, energy and memory of speculative decoding systems", "compare --json",
-     FIGURE_KIND_SD, figure_sd},
+     "compare sd", true, figure_sd},
     {"throughput-rate", "throughput and normalized latency against arrival rate",
-     "compare --load --json, sweep --export csv, CSV", FIGURE_KIND_LOAD, figure_throughput_rate},
+     "compare --load --json, sweep --export csv, CSV", "load sweep table", false,
+     figure_throughput_rate},
     {"tornado", "what an order hangs on, and how often each policy is best",
-     "compare --uncertainty --json", FIGURE_KIND_UNCERTAINTY, figure_tornado},
-    {"utilisation", "iGPU utilisation and energy", "compare --json", 0, figure_utilisation},
+     "compare --uncertainty --json", "uncertainty", false, figure_tornado},
+    {"utilisation", "iGPU utilisation and energy", "compare --json", "compare", true,
+     figure_utilisation},
 };
 
 const struct figure *figure_list(size_t *n)
@@ -95,14 +102,85 @@ int figure_input_add(struct figure_request *r, const char *text, struct err *e)
     const char *slash = strchr(text, '/');
     if (eq != NULL && eq > text && (slash == NULL || eq < slash)) {
         in->path = eq + 1;
+        in->about = about_read(in->path);
         (void)snprintf(in->label, sizeof in->label, "%.*s", (int)(eq - text), text);
         return 0;
     }
     in->path = text;
+    in->about = about_read(in->path);
+    const char *policy = about_fact(in->about, "policy");
     const char *base = strrchr(text, '/') == NULL ? text : strrchr(text, '/') + 1;
     const char *dot = strrchr(base, '.');
     int len = dot == NULL || dot == base ? (int)strlen(base) : (int)(dot - base);
-    (void)snprintf(in->label, sizeof in->label, "%.*s", len, base);
+    if (policy[0] != '\0') {
+        (void)snprintf(in->label, sizeof in->label, "%s", policy);
+    } else {
+        (void)snprintf(in->label, sizeof in->label, "%.*s", len, base);
+    }
+    return 0;
+}
+
+void figure_request_fini(struct figure_request *r)
+{
+    for (size_t i = 0; i < r->n_inputs; i++) {
+        cJSON_Delete(r->inputs[i].about);
+    }
+    r->n_inputs = 0;
+}
+
+/* Different values of a fact over the inputs, as far as there is room. */
+static void put_fact(const struct figure_request *r, const char *key, FILE *out, bool *any)
+{
+    enum { MOST = 4 };
+    const char *seen[MOST];
+    size_t n = 0;
+    for (size_t i = 0; i < r->n_inputs; i++) {
+        const char *v = about_fact(r->inputs[i].about, key);
+        size_t k = 0;
+        while (k < n && strcmp(seen[k], v) != 0) {
+            k++;
+        }
+        if (v[0] == '\0' || k < n) {
+            continue;
+        }
+        (void)fprintf(out, "%s%s", n > 0 ? ", " : *any ? "  \u00b7  " : "", n < MOST ? v : "...");
+        *any = true;
+        if (n == MOST) {
+            return;
+        }
+        seen[n++] = v;
+    }
+}
+
+static void put_subject(const struct figure_request *r, struct figure_data *d)
+{
+    static const char *const facts[] = {"policy", "llm", "soc", "workload"};
+    char *text = NULL;
+    size_t size = 0;
+    bool any = false;
+    FILE *out = memory_stream(&text, &size);
+    for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++) {
+        put_fact(r, facts[i], out, &any);
+    }
+    memory_stream_close(out);
+    figure_var_text(d, "subject", text);
+    free(text);
+}
+
+int figure_prepare(const struct figure *f, const struct figure_request *r, struct figure_data *d,
+                   struct err *e)
+{
+    for (size_t i = 0; i < r->n_inputs; i++) {
+        const struct figure_input *in = &r->inputs[i];
+        if (about_fact(in->about, "kind")[0] != '\0' && !about_is(in->about, f->kinds)) {
+            (void)err_add(e, "%s: of the kind \"%s\"; %s reads: %s", in->path,
+                          about_fact(in->about, "kind"), f->name, f->reads);
+        }
+    }
+    if (e->n > 0 || f->prepare(r, d, e) != 0) {
+        return -EINVAL;
+    }
+    put_subject(r, d);
     return 0;
 }
 
@@ -191,25 +269,88 @@ void figure_var_text(struct figure_data *d, const char *name, const char *text)
     (void)fputs("'\n", d->vars);
 }
 
-void figure_row_name(struct figure_rows *l, const char *name)
+void figure_text_add(struct figure_texts *l, const char *text)
 {
-    l->names = xrealloc(l->names, l->at + 2 * strlen(name) + 2);
-    if (l->n++ > 0) {
-        l->names[l->at++] = '|';
-    }
-    for (const char *p = name; *p != '\0'; p++) {
-        if (*p == '%') { /* a label of a tic is a format */
-            l->names[l->at++] = '%';
-        }
-        l->names[l->at++] = *p == '|' ? '/' : *p;
-    }
-    l->names[l->at] = '\0';
+    l->v = xrealloc(l->v, (l->n + 1) * sizeof *l->v);
+    l->v[l->n++] = xstrdup(text);
 }
 
-void figure_rows_put(struct figure_rows *l, struct figure_data *d)
+void figure_texts_put(struct figure_texts *l, const char *name, struct figure_data *d)
 {
-    figure_var_text(d, "tracks", l->n > 0 ? l->names : "");
-    figure_var(d, "rows", (double)l->n);
-    free(l->names);
-    *l = (struct figure_rows){.n = 0};
+    (void)fprintf(d->vars, "array %s[%zu]\n", name, l->n + 1);
+    for (size_t i = 0; i < l->n; i++) {
+        char at[64];
+        (void)snprintf(at, sizeof at, "%s[%zu]", name, i + 1);
+        figure_var_text(d, at, l->v[i]);
+        free(l->v[i]);
+    }
+    (void)fprintf(d->vars, "n_%s = %zu\n", name, l->n);
+    free(l->v);
+    *l = (struct figure_texts){.n = 0};
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+#define BARS_OUTLIER 4.0 /* times the rest */
+
+double figure_bars_end(const double *mean, const double *high, size_t n)
+{
+    double *v = xcalloc(n + 1, sizeof *v);
+    size_t m = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (isfinite(mean[i])) {
+            v[m++] = mean[i];
+        }
+    }
+    qsort(v, m, sizeof *v, by_value);
+    double most = m > 0 ? v[m - 1] : 0.0; /* of those that are drawn whole */
+    for (size_t kept = (m + 1) / 2; kept < m; kept++) {
+        if (v[kept - 1] > 0.0 && v[kept] > BARS_OUTLIER * v[kept - 1]) {
+            most = v[kept - 1];
+            break;
+        }
+    }
+    double end = most;
+    for (size_t i = 0; i < n; i++) {
+        bool whole = isfinite(mean[i]) && mean[i] <= most;
+        end = whole && isfinite(high[i]) ? fmax(end, fmin(high[i], 2.0 * most)) : end;
+    }
+    free(v);
+    return most < (m > 0 ? end : 0.0) ? end : 1.05 * most;
+}
+
+void figure_tics_put(double *v, size_t n, struct figure_data *d)
+{
+    enum { MOST = 9 };
+    char text[MOST * 32] = "";
+    size_t at = 0;
+    size_t different = 0;
+    qsort(v, n, sizeof *v, by_value);
+    for (size_t i = 0; i < n; i++) {
+        if (i > 0 && v[i] == v[i - 1]) {
+            continue;
+        }
+        if (different++ == MOST) {
+            figure_var_text(d, "xvalues", "");
+            return;
+        }
+        at += (size_t)snprintf(text + at, sizeof text - at, "%s%.10g", at > 0 ? " " : "", v[i]);
+    }
+    figure_var_text(d, "xvalues", text);
+}
+
+void figure_slots_put(const char *const *names, size_t n, struct figure_data *d)
+{
+    size_t longest = 0;
+    (void)fprintf(d->vars, "array slot[%zu]\n", n + 1);
+    for (size_t i = 0; i < n; i++) {
+        longest = strlen(names[i]) > longest ? strlen(names[i]) : longest;
+        (void)fprintf(d->vars, "slot[%zu] = %u\n", i + 1, palette_slot(names[i]));
+    }
+    figure_var(d, "longest", (double)longest); /* of a legend */
 }

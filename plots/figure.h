@@ -7,6 +7,7 @@
 #ifndef PLOTS_FIGURE_H
 #define PLOTS_FIGURE_H
 
+#include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,7 +20,8 @@
 
 struct figure_input {
     const char *path; /* borrowed */
-    char label[96];   /* what LABEL=FILE says, else the file's name without folder and ending */
+    char label[96];   /* what LABEL=FILE says, else its policy, else the file's name alone */
+    cJSON *about;     /* owned: what the file says of itself */
 };
 
 /* What the user asked for. Strings are borrowed; NULL: the figure's default. */
@@ -34,6 +36,7 @@ struct figure_request {
 
 /* "LABEL=FILE" or "FILE". -EINVAL with an error when there are too many. */
 int figure_input_add(struct figure_request *r, const char *text, struct err *e);
+void figure_request_fini(struct figure_request *r);
 
 struct figure_data {
     FILE *tsv, *vars; /* memory streams */
@@ -54,44 +57,41 @@ void figure_row_end(struct figure_data *d);
 void figure_var(struct figure_data *d, const char *name, double v);
 void figure_var_text(struct figure_data *d, const char *name, const char *text);
 
-/* Names of rows 0, 1, .. as the variables that ytics.gp reads. */
-struct figure_rows {
-    char *names; /* owned until they are put */
-    size_t n, at;
+/* Texts as an array of gnuplot: NAME[1] on. */
+struct figure_texts {
+    char **v; /* owned until they are put */
+    size_t n;
 };
-void figure_row_name(struct figure_rows *l, const char *name);
-/* Writes them and frees the list. */
-void figure_rows_put(struct figure_rows *l, struct figure_data *d);
+void figure_text_add(struct figure_texts *l, const char *text);
+/* Writes them as array NAME and their count as n_NAME, and frees the list. */
+void figure_texts_put(struct figure_texts *l, const char *name, struct figure_data *d);
 
-/* What a file of results is: bits, so that a figure can take several kinds. */
-#define FIGURE_KIND_COMPARE 0x001u        /* compare --json */
-#define FIGURE_KIND_LOAD 0x002u           /* compare --load --json */
-#define FIGURE_KIND_SWEEP 0x004u          /* sweep --export csv */
-#define FIGURE_KIND_REQUESTS 0x008u       /* run --requests */
-#define FIGURE_KIND_TIMELINE 0x010u       /* run --timeline */
-#define FIGURE_KIND_KERNELS 0x020u        /* list kernels --json */
-#define FIGURE_KIND_GRAPHS 0x040u         /* graphs --gantt --json */
-#define FIGURE_KIND_INTERFERENCE 0x080u   /* explain --interference --json */
-#define FIGURE_KIND_SD 0x040000u          /* compare --json with systems of sd-npu among them */
-#define FIGURE_KIND_UNCERTAINTY 0x080000u /* compare --uncertainty --json */
-#define FIGURE_KIND_DRIVE 0x100000u       /* drive --compare --json */
-#define FIGURE_KIND_STUDY(i)                                                                       \
-    (0x100u << (i)) /* characterize --csv: its i-th study, figure_studies */
+/* Where the axis of n bars ends: what is over four times all the rest, at most half of the bars, is
+ * cut, so that it does not flatten them. mean and high (NaN where not defined) as they are drawn.
+ */
+double figure_bars_end(const double *mean, const double *high, size_t n);
 
-extern const char *const figure_studies[]; /* NULL-ended */
+/* Different numbers of v, sorted, as the text xvalues for tics; "" when there are too many. v is
+ * sorted. */
+void figure_tics_put(double *v, size_t n, struct figure_data *d);
 
-/* The kinds of a file, by how it begins and the keys or columns it has (a file of several studies
- * is of several); 0: none of these, or unreadable. */
-unsigned figure_kinds_of(const char *path);
+/* The line types of series, of policies or devices by name (palette.h), as array `slot`. */
+void figure_slots_put(const char *const *names, size_t n, struct figure_data *d);
 
 struct figure {
     const char *name;
     const char *title; /* what it shows */
-    const char *reads; /* files it takes */
-    unsigned kinds;    /* of which it is drawn in a report */
+    const char *reads; /* files it takes, for people */
+    const char *kinds; /* words of what it takes (about.h); "table": a CSV of anybody */
+    bool chosen;       /* a report draws it only of files whose kind has its name */
     /* 0, or -EINVAL with errors: nothing of the data is used then. */
     int (*prepare)(const struct figure_request *r, struct figure_data *d, struct err *e);
 };
+
+/* The data of a figure: checks that it takes such files, prepares, and names policy, model, machine
+ * and workload. 0, or -EINVAL with errors. */
+int figure_prepare(const struct figure *f, const struct figure_request *r, struct figure_data *d,
+                   struct err *e);
 
 /* All of them, sorted by name. */
 const struct figure *figure_list(size_t *n);

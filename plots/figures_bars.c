@@ -1,38 +1,58 @@
 /* Bars: one per policy, with intervals. */
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 
 #include "plots/results.h"
 #include "plots/series.h"
+#include "sim/base/arena.h"
 #include "sim/metrics/metric_table.h"
 
+/* Names of the policies, their colours, and what is to be said of a mean of theirs. */
 static void put_rows(const struct results *r, struct figure_data *d)
 {
-    struct figure_rows rows = {.n = 0};
+    struct figure_texts rows = {.n = 0};
+    struct figure_texts marks = {.n = 0};
+    bool marked = false;
     for (size_t i = 0; i < results_n(r); i++) {
         char label[RESULTS_LABEL_BYTES];
-        figure_row_name(&rows, results_label(r, i, NULL, NULL, label, sizeof label));
+        char mark[64];
+        figure_text_add(&rows, results_label(r, i, NULL, NULL, label, sizeof label));
+        figure_text_add(&marks, results_mark(r, i, mark, sizeof mark));
+        marked = marked || mark[0] != '\0';
     }
-    figure_var(d, "bars", (double)rows.n);
-    figure_rows_put(&rows, d);
+    figure_slots_put((const char *const *)rows.v, rows.n, d);
+    figure_texts_put(&rows, "rows", d);
+    figure_texts_put(&marks, "marks", d);
+    figure_var(d, "marked", marked ? 1.0 : 0.0);
 }
 
-/* One panel and block per metric: a row per point with name, mean, low, high. */
+/* One panel and block per metric: a row per point with name, mean, low, high, end of the axis. */
 static void put_panel(const struct results *r, const char *metric, struct figure_data *d)
 {
     char title[160];
     double scale = metric_scale(metric);
+    size_t n = results_n(r);
+    struct results_value *v = xcalloc(n + 1, sizeof *v);
+    double *mean = xcalloc(2 * n + 1, sizeof *mean);
+    for (size_t i = 0; i < n; i++) {
+        (void)results_metric(r, i, metric, &v[i]);
+        mean[i] = scale * v[i].mean;
+        mean[n + i] = scale * v[i].high;
+    }
+    double end = figure_bars_end(mean, mean + n, n);
     figure_block(d, "%s", metric_title(metric, title, sizeof title));
-    for (size_t i = 0; i < results_n(r); i++) {
+    for (size_t i = 0; i < n; i++) {
         char label[RESULTS_LABEL_BYTES];
-        struct results_value v;
-        (void)results_metric(r, i, metric, &v);
         figure_cell_text(d, results_label(r, i, NULL, NULL, label, sizeof label));
-        figure_cell(d, scale * v.mean);
-        figure_cell(d, scale * v.low);
-        figure_cell(d, scale * v.high);
+        figure_cell(d, mean[i]);
+        figure_cell(d, scale * v[i].low);
+        figure_cell(d, mean[n + i]);
+        figure_cell(d, end);
         figure_row_end(d);
     }
+    free(mean);
+    free(v);
 }
 
 static int bars(const struct figure_request *q, const char *const *metrics, size_t n,
@@ -40,13 +60,21 @@ static int bars(const struct figure_request *q, const char *const *metrics, size
 {
     struct results r;
     int rc = results_load(&r, q, e);
-    if (q->n_metrics > 0) {
-        metrics = q->metrics;
-        n = q->n_metrics;
+    const char *shown[FIGURE_MAX_METRICS];
+    n = q->n_metrics > 0 ? q->n_metrics : n;
+    metrics = q->n_metrics > 0 ? q->metrics : metrics;
+    size_t n_shown = 0;
+    for (size_t i = 0; rc == 0 && i < n && n_shown < FIGURE_MAX_METRICS; i++) {
+        bool asked = q->n_metrics > 0 || (i + 1 == n && n_shown == 0);
+        if (asked) { /* of those that nobody asked for a workload need not have all */
+            rc = results_require(&r, metrics[i], e);
+        }
+        if (rc == 0 && (asked || results_has(&r, metrics[i]))) {
+            shown[n_shown++] = metrics[i];
+        }
     }
-    for (size_t i = 0; rc == 0 && i < n; i++) {
-        rc = results_require(&r, metrics[i], e);
-    }
+    metrics = shown;
+    n = n_shown;
     if (rc == 0) {
         for (size_t i = 0; i < n; i++) {
             put_panel(&r, metrics[i], d);
@@ -61,9 +89,11 @@ static int bars(const struct figure_request *q, const char *const *metrics, size
 
 int figure_headline(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
-    static const char *const metrics[] = {"reactive.ttft_s.mean", "reactive.e2e_s.mean",
-                                          "proactive.e2e_s.mean"};
-    return bars(q, metrics, 3, d, e);
+    size_t n = 0;
+    while (metric_usual[n] != NULL) {
+        n++;
+    }
+    return bars(q, metric_usual, n, d, e);
 }
 
 int figure_utilisation(const struct figure_request *q, struct figure_data *d, struct err *e)
@@ -80,43 +110,72 @@ int figure_sd(const struct figure_request *q, struct figure_data *d, struct err 
     return bars(q, metrics, 3, d, e);
 }
 
-/* Parts of a mean latency that add up to it. */
+/* ---- where latency goes ---- */
+
+#define N_PARTS 5
+
+/* Edges of the parts of one policy and class, from 0 to the whole. NaN: it has no such request. */
+static void edges_of(const struct results *r, size_t i, const char *cls, double *edge,
+                     struct results_value *whole)
+{
+    static const char *const names[] = {"prefill_pending_s", "prefill_suspended_s", "ttft_s",
+                                        "decode_pending_s", "e2e_s"};
+    struct results_value v[5];
+    for (int k = 0; k < 5; k++) {
+        char name[96];
+        (void)snprintf(name, sizeof name, "%s.%s.mean", cls, names[k]);
+        (void)results_metric(r, i, name, &v[k]);
+        v[k].mean = isfinite(v[k].mean) ? v[k].mean : 0.0;
+    }
+    edge[0] = 0.0;
+    edge[1] = v[0].mean;                      /* waits for prefill */
+    edge[2] = edge[1] + v[1].mean;            /* suspended in it */
+    edge[3] = fmax(v[2].mean, edge[2]);       /* the rest to the first token: prefill */
+    edge[4] = edge[3] + v[3].mean;            /* waits in decode */
+    edge[N_PARTS] = fmax(v[4].mean, edge[4]); /* the rest: decode */
+    *whole = v[4];
+}
+
+/* Name, edges, low and high of the whole, end of the axis. */
+static void put_parts(const struct results *r, const char *cls, struct figure_data *d)
+{
+    size_t n = results_n(r);
+    double(*edge)[N_PARTS + 1] = xcalloc(n + 1, sizeof *edge);
+    struct results_value *whole = xcalloc(n + 1, sizeof *whole);
+    double *length = xcalloc(2 * n + 1, sizeof *length);
+    for (size_t i = 0; i < n; i++) {
+        edges_of(r, i, cls, edge[i], &whole[i]);
+        length[i] = edge[i][N_PARTS];
+        length[n + i] = whole[i].high;
+    }
+    double end = figure_bars_end(length, length + n, n);
+    figure_block(d, "%s", cls);
+    for (size_t i = 0; i < n; i++) {
+        char label[RESULTS_LABEL_BYTES];
+        figure_cell_text(d, results_label(r, i, NULL, NULL, label, sizeof label));
+        for (int k = 0; k <= N_PARTS; k++) {
+            figure_cell(d, edge[i][k]);
+        }
+        figure_cell(d, whole[i].low);
+        figure_cell(d, whole[i].high);
+        figure_cell(d, end);
+        figure_row_end(d);
+    }
+    free(length);
+    free(whole);
+    free(edge);
+}
+
 int figure_breakdown(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
-    static const char *const classes[] = {"reactive", "proactive"};
-    static const char *const need[] = {"reactive.e2e_s.mean", "reactive.ttft_s.mean",
-                                       "reactive.prefill_pending_s.mean"};
     struct results r;
     int rc = results_load(&r, q, e);
-    for (size_t i = 0; rc == 0 && i < 3; i++) {
-        rc = results_require(&r, need[i], e);
-    }
-    for (size_t c = 0; rc == 0 && c < 2; c++) {
-        figure_block(d, "%s", classes[c]);
-        for (size_t i = 0; i < results_n(&r); i++) {
-            static const char *const names[] = {"prefill_pending_s", "prefill_suspended_s",
-                                                "decode_pending_s", "ttft_s", "e2e_s"};
-            struct results_value v[5];
-            char name[96];
-            char label[RESULTS_LABEL_BYTES];
-            for (int k = 0; k < 5; k++) {
-                (void)snprintf(name, sizeof name, "%s.%s.mean", classes[c], names[k]);
-                (void)results_metric(&r, i, name, &v[k]);
-                v[k].mean = isfinite(v[k].mean) ? v[k].mean : 0.0;
-            }
-            double decode = v[4].mean - v[3].mean - v[2].mean;
-            figure_cell_text(d, results_label(&r, i, NULL, NULL, label, sizeof label));
-            figure_cell(d, v[0].mean);
-            figure_cell(d, v[1].mean);
-            figure_cell(d, fmax(v[3].mean - v[0].mean - v[1].mean, 0.0));
-            figure_cell(d, v[2].mean);
-            figure_cell(d, fmax(decode, 0.0));
-            figure_cell(d, v[4].low);
-            figure_cell(d, v[4].high);
-            figure_row_end(d);
-        }
+    if (rc == 0 && !results_has(&r, "proactive.e2e_s.mean")) {
+        rc = results_require(&r, "reactive.e2e_s.mean", e);
     }
     if (rc == 0) {
+        put_parts(&r, "reactive", d);
+        put_parts(&r, "proactive", d);
         put_rows(&r, d);
     }
     results_fini(&r);

@@ -4,15 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plots/about.h"
 #include "plots/figure.h"
 #include "plots/grid.h"
-#include "plots/results_impl.h"
 #include "plots/study.h"
 #include "sim/base/arena.h"
 #include "sim/base/json.h"
 
 #define UNDEFINED ((double)NAN)
 #define MAX_NAMES 64
+#define ROOF_FROM 0.3 /* flop per byte */
+#define ROOF_TO 3000.0
 
 static double field(const cJSON *o, const char *name)
 {
@@ -78,13 +80,10 @@ int figure_roofline(const struct figure_request *q, struct figure_data *d, struc
         double flop = field(o, "flop_per_s");
         double bytes = field(o, "bytes_per_s");
         figure_block(d, "%s", text_field(o, "device"));
-        for (int i = -10; i <= 130; i++) { /* 0.1 to 10^13/10 flop/byte, ten to a decade */
-            double intensity = pow(10.0, (double)i / 10.0);
-            if (intensity > 1e4) {
-                break;
-            }
-            figure_cell(d, intensity);
-            figure_cell(d, fmin(flop, bytes * intensity) / 1e12);
+        const double at[] = {ROOF_FROM, flop / bytes, ROOF_TO}; /* one corner: the knee */
+        for (size_t i = 0; i < 3; i++) {
+            figure_cell(d, at[i]);
+            figure_cell(d, fmin(flop, bytes * at[i]) / 1e12);
             figure_row_end(d);
         }
     }
@@ -106,7 +105,13 @@ int figure_roofline(const struct figure_request *q, struct figure_data *d, struc
             }
         }
     }
-    figure_var(d, "devices", (double)cJSON_GetArraySize(roofs));
+    struct names devices = {.n = 0};
+    cJSON_ArrayForEach(o, roofs)
+    {
+        (void)name_index(&devices, text_field(o, "device"));
+    }
+    figure_slots_put(devices.v, devices.n, d);
+    figure_var(d, "devices", (double)devices.n);
     cJSON_Delete(root);
     return 0;
 }
@@ -140,13 +145,13 @@ static void put_kernels(const struct kernels_row *v, size_t n, struct figure_dat
             }
         }
     }
-    struct figure_rows rows = {.n = 0};
+    struct figure_texts rows = {.n = 0};
     for (size_t i = 0; i < ops.n; i++) {
-        figure_row_name(&rows, ops.v[i]);
+        figure_text_add(&rows, ops.v[i]);
     }
-    figure_rows_put(&rows, d);
+    figure_texts_put(&rows, "rows", d);
+    figure_slots_put(devices.v, devices.n, d);
     figure_var(d, "devices", (double)devices.n);
-    figure_var(d, "ops", (double)ops.n);
 }
 
 static int kernels_json(const char *path, struct figure_data *d, struct err *e)
@@ -221,7 +226,7 @@ int figure_kernels(const struct figure_request *q, struct figure_data *d, struct
         return -EINVAL;
     }
     const char *path = q->inputs[0].path;
-    return results_looks_like_json(path) ? kernels_json(path, d, e) : kernels_csv(path, d, e);
+    return about_looks_like_json(path) ? kernels_json(path, d, e) : kernels_csv(path, d, e);
 }
 
 /* x, y, low, high in a block per device (one, where there is no such column). */
@@ -256,9 +261,12 @@ static int curves(const struct figure_request *q, const char *x_name, const char
             figure_cell(d, v * y_scale);
             figure_cell(d, (isfinite(low) ? low : v) * y_scale);
             figure_cell(d, (isfinite(high) ? high : v) * y_scale);
+            figure_cell(d, 0.0);
+            figure_cell(d, 0.0);
             figure_row_end(d);
         }
     }
+    figure_slots_put(devices.v, devices.n, d);
     figure_var(d, "series", (double)devices.n);
     figure_var(d, "panels", 1.0);
     grid_fini(&g);

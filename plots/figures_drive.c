@@ -73,15 +73,15 @@ int figure_drive(const struct figure_request *q, struct figure_data *d, struct e
         const cJSON *means = cJSON_GetObjectItemCaseSensitive(root, "means");
         order(means, "reactive", d);
         order(means, "proactive", d);
-        struct figure_rows rows = {.n = 0};
+        struct figure_texts rows = {.n = 0};
         const cJSON *p;
         cJSON_ArrayForEach(p, policies)
         {
             const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(p, "policy"));
-            figure_row_name(&rows, name == NULL ? "?" : name);
+            figure_text_add(&rows, name == NULL ? "?" : name);
         }
         figure_var(d, "policies", cJSON_GetArraySize(policies));
-        figure_rows_put(&rows, d);
+        figure_texts_put(&rows, "rows", d);
     }
     cJSON_Delete(root);
     return e->n == 0 ? 0 : -EINVAL;

@@ -125,17 +125,46 @@ static void see(void *ctx, const cJSON *o)
 /* Tracks that have bars get rows, the first one on top. */
 static void rows_of(const struct window *w, int *row, struct figure_data *d)
 {
-    struct figure_rows rows = {.n = 0};
+    struct figure_texts rows = {.n = 0};
     for (int t = 0; t < MAX_TRACKS; t++) {
         row[t] = -1;
         for (size_t i = 0; i < w->n && row[t] < 0; i++) {
             row[t] = w->bars[i].track == t ? (int)rows.n : -1;
         }
         if (row[t] >= 0) {
-            figure_row_name(&rows, w->names[t]);
+            figure_text_add(&rows, w->names[t]);
         }
     }
-    figure_rows_put(&rows, d);
+    figure_texts_put(&rows, "rows", d);
+}
+
+#define PIXELS 1000.0 /* that a window is wide */
+
+/* Bars of a kind on a track, those that stand less than a pixel apart as one: a page of some
+ * thousand bars of less is as large as it is useless. */
+static void put_bars(const struct window *w, int kind, const int *row, struct figure_data *d)
+{
+    double near_s = (w->to_s - w->from_s) / PIXELS;
+    for (int t = 0; t < MAX_TRACKS; t++) {
+        struct bar open = {.end_s = -1.0};
+        for (size_t i = 0; i <= w->n && row[t] >= 0; i++) {
+            const struct bar *b = i < w->n ? &w->bars[i] : NULL;
+            if (b != NULL && ((int)b->kind != kind || b->track != t)) {
+                continue;
+            }
+            if (b != NULL && open.end_s >= 0.0 && b->begin_s - open.end_s < near_s) {
+                open.end_s = fmax(open.end_s, b->end_s);
+                continue;
+            }
+            if (open.end_s >= 0.0) {
+                figure_cell(d, row[t]);
+                figure_cell(d, open.begin_s);
+                figure_cell(d, open.end_s);
+                figure_row_end(d);
+            }
+            open = b != NULL ? *b : open;
+        }
+    }
 }
 
 static void put_window(const struct window *w, struct figure_data *d)
@@ -144,22 +173,17 @@ static void put_window(const struct window *w, struct figure_data *d)
     rows_of(w, row, d);
     for (int k = 0; k < BAR_KINDS; k++) {
         figure_block(d, "%s", kind_names[k]);
-        for (size_t i = 0; i < w->n; i++) {
-            const struct bar *b = &w->bars[i];
-            if ((int)b->kind == k) {
-                figure_cell(d, row[b->track]);
-                figure_cell(d, b->begin_s);
-                figure_cell(d, b->end_s);
-                figure_row_end(d);
-            }
-        }
+        put_bars(w, k, row, d);
     }
     figure_block(d, "preemption asked");
+    double last_s = -1.0;
     for (size_t i = 0; i < w->n_asked; i += 2) {
-        if (row[(int)w->asked[i]] >= 0) {
+        bool apart = w->asked[i + 1] - last_s > 3.0 * (w->to_s - w->from_s) / PIXELS;
+        if (row[(int)w->asked[i]] >= 0 && apart) {
             figure_cell(d, row[(int)w->asked[i]]);
             figure_cell(d, w->asked[i + 1]);
             figure_row_end(d);
+            last_s = w->asked[i + 1];
         }
     }
     figure_var(d, "begin", w->from_s);
@@ -249,15 +273,15 @@ int figure_graphs(const struct figure_request *q, struct figure_data *d, struct 
         return -EINVAL;
     }
     put_strategies(all, d);
-    struct figure_rows rows = {.n = 0};
+    struct figure_texts rows = {.n = 0};
     const cJSON *s = NULL;
     cJSON_ArrayForEach(s, all)
     {
         char name[96];
         (void)snprintf(name, sizeof name, "%s (%g)", s->string, timeline_number(s, "total"));
-        figure_row_name(&rows, name);
+        figure_text_add(&rows, name);
     }
-    figure_rows_put(&rows, d);
+    figure_texts_put(&rows, "rows", d);
     cJSON_Delete(root);
     return 0;
 }

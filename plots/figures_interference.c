@@ -1,29 +1,39 @@
 /* The interference matrix of `explain --interference`, and its causes as bars. */
 #include <errno.h>
+#include <math.h>
 
 #include "plots/figure.h"
 #include "plots/timeline_read.h"
 #include "sim/base/json.h"
 
-int figure_interference(const struct figure_request *q, struct figure_data *d, struct err *e)
+static const char *const classes[] = {"reactive", "proactive"};
+
+/* All inputs of explain --interference: -EINVAL with errors when one is something else. */
+static int read_all(const struct figure_request *q, cJSON **roots, struct err *e)
 {
-    if (q->n_inputs != 1) {
-        return err_add(e, "interference takes one input, not %zu", q->n_inputs);
+    for (size_t i = 0; i < q->n_inputs; i++) {
+        roots[i] = json_read_file(q->inputs[i].path, e);
+        if (roots[i] != NULL && !cJSON_HasObjectItem(roots[i], "interference")) {
+            (void)err_add(e,
+                          "%s: no interference: expected what `xpusim explain --interference "
+                          "--json` prints",
+                          q->inputs[i].path);
+        }
     }
-    cJSON *root = json_read_file(q->inputs[0].path, e);
-    const cJSON *rows = cJSON_GetObjectItemCaseSensitive(root, "interference");
-    if (root != NULL && cJSON_GetArraySize(rows) == 0) {
-        (void)err_add(e,
-                      "%s: no interference: expected what `xpusim explain --interference --json` "
-                      "prints",
-                      q->inputs[0].path);
+    return e->n > 0 ? -EINVAL : 0;
+}
+
+static void free_all(const struct figure_request *q, cJSON **roots)
+{
+    for (size_t i = 0; i < q->n_inputs; i++) {
+        cJSON_Delete(roots[i]);
     }
-    if (e->n > 0) {
-        cJSON_Delete(root);
-        return -EINVAL;
-    }
-    static const char *const classes[] = {"reactive", "proactive"};
-    figure_block(d, "interference");
+}
+
+/* Block per input, victims as rows and aggressors as columns: column, row, seconds per victim. */
+static void put_matrix(const char *label, const cJSON *rows, struct figure_data *d)
+{
+    figure_block(d, "%s", label);
     for (int v = 0; v < 2; v++) {
         for (int a = 0; a < 2; a++) {
             const cJSON *row = cJSON_GetObjectItemCaseSensitive(rows, classes[v]);
@@ -38,10 +48,22 @@ int figure_interference(const struct figure_request *q, struct figure_data *d, s
             figure_row_end(d);
         }
     }
-    figure_var(d, "rows", 2.0);
-    figure_var(d, "columns", 2.0);
-    cJSON_Delete(root);
-    return 0;
+}
+
+int figure_interference(const struct figure_request *q, struct figure_data *d, struct err *e)
+{
+    cJSON *roots[FIGURE_MAX_INPUTS] = {NULL};
+    struct figure_texts names = {.n = 0};
+    if (read_all(q, roots, e) == 0) {
+        for (size_t i = 0; i < q->n_inputs; i++) {
+            put_matrix(q->inputs[i].label,
+                       cJSON_GetObjectItemCaseSensitive(roots[i], "interference"), d);
+            figure_text_add(&names, q->inputs[i].label);
+        }
+        figure_texts_put(&names, "names", d);
+    }
+    free_all(q, roots);
+    return e->n > 0 ? -EINVAL : 0;
 }
 
 /* Causes that are drawn as one part, from the bottom of a bar; NULL ends a part. Every cause of
@@ -60,48 +82,58 @@ static const char *const parts[][MAX_TOGETHER + 1] = {
 };
 #define N_PARTS (sizeof parts / sizeof parts[0])
 
-static void put_bar(const char *label, const cJSON *row, struct figure_data *d)
+/* The edges of the parts, from 0 to the whole. */
+static void edges_of(const cJSON *row, double *edge)
 {
     const cJSON *causes = cJSON_GetObjectItemCaseSensitive(row, "causes_s");
     double requests = timeline_number(row, "requests");
-    double edge = 0.0;
-    figure_cell_text(d, label);
-    figure_cell(d, edge);
+    edge[0] = 0.0;
     for (size_t k = 0; k < N_PARTS; k++) {
+        edge[k + 1] = edge[k];
         for (size_t i = 0; parts[k][i] != NULL; i++) {
-            edge += requests > 0.0 ? timeline_number(causes, parts[k][i]) / requests : 0.0;
+            edge[k + 1] += requests > 0.0 ? timeline_number(causes, parts[k][i]) / requests : 0.0;
         }
-        figure_cell(d, edge);
     }
-    figure_row_end(d);
+}
+
+/* Of a class, per input: name, edges, no interval, end of the axis. */
+static void put_bars(const struct figure_request *q, cJSON *const *roots, const char *cls,
+                     struct figure_data *d)
+{
+    double edge[FIGURE_MAX_INPUTS][N_PARTS + 1];
+    double length[FIGURE_MAX_INPUTS];
+    for (size_t i = 0; i < q->n_inputs; i++) {
+        const cJSON *all = cJSON_GetObjectItemCaseSensitive(roots[i], "interference");
+        edges_of(cJSON_GetObjectItemCaseSensitive(all, cls), edge[i]);
+        length[i] = edge[i][N_PARTS];
+    }
+    figure_block(d, "%s", cls);
+    for (size_t i = 0; i < q->n_inputs; i++) {
+        figure_cell_text(d, q->inputs[i].label);
+        for (size_t k = 0; k <= N_PARTS; k++) {
+            figure_cell(d, edge[i][k]);
+        }
+        figure_cell(d, (double)NAN);
+        figure_cell(d, (double)NAN);
+        figure_cell(d, figure_bars_end(length, length, q->n_inputs));
+        figure_row_end(d);
+    }
 }
 
 int figure_causes(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
-    static const char *const classes[] = {"reactive", "proactive"};
     cJSON *roots[FIGURE_MAX_INPUTS] = {NULL};
-    struct figure_rows rows = {.n = 0};
-    for (size_t i = 0; i < q->n_inputs; i++) {
-        roots[i] = json_read_file(q->inputs[i].path, e);
-        if (roots[i] != NULL && !cJSON_HasObjectItem(roots[i], "interference")) {
-            (void)err_add(e,
-                          "%s: no interference: expected what `xpusim explain --interference "
-                          "--json` prints",
-                          q->inputs[i].path);
+    struct figure_texts rows = {.n = 0};
+    if (read_all(q, roots, e) == 0) {
+        for (int c = 0; c < 2; c++) {
+            put_bars(q, roots, classes[c], d);
         }
-        figure_row_name(&rows, q->inputs[i].label);
-    }
-    for (int c = 0; c < 2 && e->n == 0; c++) {
-        figure_block(d, "%s", classes[c]);
         for (size_t i = 0; i < q->n_inputs; i++) {
-            const cJSON *all = cJSON_GetObjectItemCaseSensitive(roots[i], "interference");
-            put_bar(q->inputs[i].label, cJSON_GetObjectItemCaseSensitive(all, classes[c]), d);
+            figure_text_add(&rows, q->inputs[i].label);
         }
+        figure_var(d, "marked", 0.0);
+        figure_texts_put(&rows, "rows", d);
     }
-    figure_var(d, "bars", (double)rows.n);
-    figure_rows_put(&rows, d);
-    for (size_t i = 0; i < q->n_inputs; i++) {
-        cJSON_Delete(roots[i]);
-    }
+    free_all(q, roots);
     return e->n > 0 ? -EINVAL : 0;
 }

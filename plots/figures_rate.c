@@ -8,6 +8,7 @@
 #include "plots/series.h"
 #include "plots/study.h"
 #include "sim/base/arena.h"
+#include "sim/metrics/metric_table.h"
 
 static const char *const rate_axes[] = {"offered_req_per_min", "rate", "load", "rate_scale", NULL};
 static const char *const no_axes[] = {NULL};
@@ -52,9 +53,12 @@ static int lines(const struct figure_request *q, const char *const *metrics, siz
     }
     struct series s;
     series_init(&s, &r, x, NULL);
+    size_t overloads = 0;
     for (size_t i = 0; i < n; i++) {
-        series_lines(&s, metrics[i], d);
+        overloads += series_lines(&s, metrics[i], d);
     }
+    figure_var(d, "overloads", (double)overloads);
+    figure_slots_put((const char *const *)s.names, s.n, d);
     figure_var(d, "panels", (double)n);
     figure_var(d, "series", (double)s.n);
     figure_var_text(d, "xlabel_text", axis_title(x));
@@ -92,7 +96,7 @@ int figure_chunk(const struct figure_request *q, struct figure_data *d, struct e
 
 struct pair {
     struct results_value a, b; /* throughput, latency */
-    double x;
+    unsigned overloaded;       /* runs */
 };
 
 static void put_pair(struct figure_data *d, const struct pair *p)
@@ -103,32 +107,59 @@ static void put_pair(struct figure_data *d, const struct pair *p)
     figure_cell(d, isfinite(p->a.high) ? p->a.high : p->a.mean);
     figure_cell(d, isfinite(p->b.low) ? p->b.low : p->b.mean);
     figure_cell(d, isfinite(p->b.high) ? p->b.high : p->b.mean);
+    figure_cell(d, p->overloaded);
     figure_row_end(d);
 }
 
-/* By falling throughput; of equal ones the quicker first. */
-static int by_throughput(const void *left, const void *right)
+/* The points of one load that no other point of that load beats in both: more throughput at less
+ * latency. By rising throughput; returns how many. Points of several loads have no front in common:
+ * nobody chooses his load. */
+static size_t put_front(const struct pair *v, size_t n, struct figure_data *d)
 {
-    const struct pair *p = left;
-    const struct pair *q = right;
-    if (p->a.mean != q->a.mean) {
-        return p->a.mean < q->a.mean ? 1 : -1;
+    figure_block(d, "Pareto front of the means");
+    double from = -(double)INFINITY;
+    for (size_t drawn = 0;; drawn++) {
+        const struct pair *next = NULL;
+        for (size_t i = 0; i < n; i++) {
+            bool beaten = false;
+            for (size_t k = 0; k < n && !beaten; k++) {
+                beaten = v[k].a.mean >= v[i].a.mean && v[k].b.mean <= v[i].b.mean &&
+                         (v[k].a.mean > v[i].a.mean || v[k].b.mean < v[i].b.mean);
+            }
+            if (!beaten && v[i].a.mean > from && (next == NULL || v[i].a.mean < next->a.mean)) {
+                next = &v[i];
+            }
+        }
+        if (next == NULL) {
+            return drawn;
+        }
+        put_pair(d, next);
+        from = next->a.mean;
     }
-    return (p->b.mean > q->b.mean) - (p->b.mean < q->b.mean);
 }
 
-/* The points no other point beats in both: more throughput at less latency. */
-static void put_front(struct pair *v, size_t n, struct figure_data *d)
+/* The series' points, and of all of them. */
+static size_t put_points(const struct series *s, const char *const *metrics, struct pair *all,
+                         struct figure_data *d)
 {
-    double best = (double)INFINITY;
-    qsort(v, n, sizeof *v, by_throughput);
-    figure_block(d, "Pareto front of the means");
-    for (size_t i = 0; i < n; i++) {
-        if (v[i].b.mean < best) {
-            best = v[i].b.mean;
-            put_pair(d, &v[i]);
+    size_t n = 0;
+    size_t overloads = 0;
+    for (size_t k = 0; k < s->n; k++) {
+        figure_block(d, "%s", s->names[k]);
+        for (size_t i = 0; i < s->n_points; i++) {
+            struct pair p;
+            size_t at = s->order[i];
+            if (s->of[at] == k && results_metric(s->results, at, metrics[0], &p.a) &&
+                results_metric(s->results, at, metrics[1], &p.b)) {
+                p.overloaded = results_overload(s->results, at).overloaded;
+                overloads += p.overloaded > 0;
+                put_pair(d, &p);
+                all[n++] = p;
+            }
         }
     }
+    figure_var(d, "overloads", (double)overloads);
+    return n;
 }
 
 int figure_pareto(const struct figure_request *q, struct figure_data *d, struct err *e)
@@ -149,20 +180,11 @@ int figure_pareto(const struct figure_request *q, struct figure_data *d, struct 
     struct series s;
     series_init(&s, &r, x, NULL);
     struct pair *all = xcalloc(results_n(&r) + 1, sizeof *all);
-    size_t n_all = 0;
-    for (size_t k = 0; k < s.n; k++) {
-        figure_block(d, "%s", s.names[k]);
-        for (size_t i = 0; i < s.n_points; i++) {
-            struct pair p;
-            if (s.of[s.order[i]] == k && results_metric(&r, s.order[i], metrics[0], &p.a) &&
-                results_metric(&r, s.order[i], metrics[1], &p.b)) {
-                put_pair(d, &p);
-                all[n_all++] = p;
-            }
-        }
-    }
-    put_front(all, n_all, d);
+    size_t n = put_points(&s, metrics, all, d);
+    size_t front = put_front(all, x == NULL ? n : 0, d);
+    figure_var(d, "front", front > 1 ? 1.0 : 0.0); /* one policy alone is no line */
     figure_var(d, "series", (double)s.n);
+    figure_slots_put((const char *const *)s.names, s.n, d);
     series_titles(metrics, 2, d);
     free(all);
     series_fini(&s);
@@ -172,63 +194,70 @@ int figure_pareto(const struct figure_request *q, struct figure_data *d, struct 
 
 /* ---- heat map ---- */
 
-static int by_number(const void *a, const void *b)
+/* Different values of an axis as texts: numbers by size, names in the order they come. */
+static struct figure_texts values_of(const struct results *r, const char *axis)
 {
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Sorted different values of an axis. Caller frees. */
-static double *values_of(const struct results *r, const char *axis, size_t *n)
-{
-    double *v = xcalloc(results_n(r) + 1, sizeof *v);
-    size_t m = 0;
+    struct figure_texts l = {.n = 0};
     for (size_t i = 0; i < results_n(r); i++) {
-        m += results_axis_number(r, i, axis, &v[m]) ? 1 : 0;
-    }
-    qsort(v, m, sizeof *v, by_number);
-    *n = 0;
-    for (size_t i = 0; i < m; i++) {
-        if (*n == 0 || v[i] != v[*n - 1]) {
-            v[(*n)++] = v[i];
+        char number[64];
+        const char *text = results_axis(r, i, axis, number, sizeof number);
+        size_t k = 0;
+        while (text != NULL && k < l.n && strcmp(l.v[k], text) != 0) {
+            k++;
+        }
+        if (text == NULL || k < l.n) {
+            continue;
+        }
+        figure_text_add(&l, text);
+        double x;
+        for (k = l.n - 1;
+             k > 0 && results_axis_number(r, i, axis, &x) && strtod(l.v[k - 1], NULL) > x;
+             k--) { /* few: insertion */
+            char *swap = l.v[k];
+            l.v[k] = l.v[k - 1];
+            l.v[k - 1] = swap;
         }
     }
-    return v;
+    return l;
 }
 
-static void put_tics(const double *v, size_t n, const char *name, struct figure_data *d)
+static bool is_at(const struct results *r, size_t i, const char *axis, const char *value)
 {
-    char text[2048] = "";
-    size_t at = 0;
-    for (size_t i = 0; i < n && at + 32 < sizeof text; i++) {
-        at += (size_t)snprintf(text + at, sizeof text - at, "%s%g", i > 0 ? " " : "", v[i]);
-    }
-    figure_var_text(d, name, text);
+    char number[64];
+    const char *text = results_axis(r, i, axis, number, sizeof number);
+    return text != NULL && strcmp(text, value) == 0;
 }
 
 static void put_map(const struct series *s, size_t k, const char *const *axes, const char *metric,
-                    double *const *v, const size_t *n, struct figure_data *d)
+                    const struct figure_texts *v, struct figure_data *d)
 {
     figure_block(d, "%s", s->names[k]);
-    for (size_t iy = 0; iy < n[1]; iy++) {
-        for (size_t ix = 0; ix < n[0]; ix++) {
+    for (size_t iy = 0; iy < v[1].n; iy++) {
+        for (size_t ix = 0; ix < v[0].n; ix++) {
             struct results_value m = {(double)NAN, (double)NAN, (double)NAN};
             for (size_t i = 0; i < s->n_points; i++) {
-                double x;
-                double y;
-                if (s->of[i] == k && results_axis_number(s->results, i, axes[0], &x) &&
-                    results_axis_number(s->results, i, axes[1], &y) && x == v[0][ix] &&
-                    y == v[1][iy]) {
+                if (s->of[i] == k && is_at(s->results, i, axes[0], v[0].v[ix]) &&
+                    is_at(s->results, i, axes[1], v[1].v[iy])) {
                     (void)results_metric(s->results, i, metric, &m);
                 }
             }
             figure_cell(d, (double)ix);
             figure_cell(d, (double)iy);
-            figure_cell(d, m.mean);
+            figure_cell(d, metric_scale(metric) * m.mean);
             figure_row_end(d);
         }
     }
+}
+
+/* An axis that was asked for may have names for values. */
+static const char *map_axis(const struct results *r, const char *asked, const char *not_this,
+                            const char *what, struct err *e)
+{
+    char number[64];
+    if (asked != NULL && results_axis(r, 0, asked, number, sizeof number) != NULL) {
+        return asked;
+    }
+    return results_pick_axis(r, asked, no_axes, not_this, what, e);
 }
 
 int figure_heatmap(const struct figure_request *q, struct figure_data *d, struct err *e)
@@ -237,10 +266,10 @@ int figure_heatmap(const struct figure_request *q, struct figure_data *d, struct
     struct results r;
     const char *axes[2] = {NULL, NULL};
     if (results_load(&r, q, e) == 0) {
-        axes[0] = results_pick_axis(&r, q->x, no_axes, q->y, "no number", e);
+        axes[0] = map_axis(&r, q->x, q->y, "no number", e);
     }
     if (axes[0] != NULL) {
-        axes[1] = results_pick_axis(&r, q->y, no_axes, axes[0], "no second number", e);
+        axes[1] = map_axis(&r, q->y, axes[0], "no second number", e);
     }
     if (axes[1] == NULL || results_require(&r, metric, e) != 0) {
         results_fini(&r);
@@ -248,22 +277,21 @@ int figure_heatmap(const struct figure_request *q, struct figure_data *d, struct
     }
     struct series s;
     series_init(&s, &r, axes[0], axes[1]);
-    size_t n[2];
-    double *v[2] = {values_of(&r, axes[0], &n[0]), values_of(&r, axes[1], &n[1])};
+    struct figure_texts v[2] = {values_of(&r, axes[0]), values_of(&r, axes[1])};
     for (size_t k = 0; k < s.n; k++) {
         char name[32];
         (void)snprintf(name, sizeof name, "name%zu", k + 1);
         figure_var_text(d, name, s.names[k]);
-        put_map(&s, k, axes, metric, v, n, d);
+        put_map(&s, k, axes, metric, v, d);
     }
+    double ignored;
+    figure_var(d, "y_is_text", results_axis_number(&r, 0, axes[1], &ignored) ? 0.0 : 1.0);
     figure_var(d, "series", (double)s.n);
     figure_var_text(d, "xlabel_text", axis_title(axes[0]));
     figure_var_text(d, "ylabel_text", axis_title(axes[1]));
-    put_tics(v[0], n[0], "xvalues", d);
-    put_tics(v[1], n[1], "yvalues", d);
+    figure_texts_put(&v[0], "xnames", d);
+    figure_texts_put(&v[1], "ynames", d);
     series_titles(&metric, 1, d);
-    free(v[0]);
-    free(v[1]);
     series_fini(&s);
     results_fini(&r);
     return 0;

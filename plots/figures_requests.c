@@ -7,7 +7,7 @@
 #include "plots/grid.h"
 #include "sim/base/arena.h"
 
-#define MAX_STEPS 1000 /* of one curve: enough for a line, few enough for a page */
+#define MAX_STEPS 120 /* of one curve: as many as a panel shows apart */
 
 static const char *const classes[] = {"reactive", "proactive"};
 
@@ -47,30 +47,71 @@ static void put_steps(const double *v, size_t n, struct figure_data *d)
     }
 }
 
-/* A block per column, input and class, in that order; empty ones too. */
-static int distributions(const struct figure_request *q, const char *const *columns, size_t n,
-                         struct figure_data *d, struct err *e)
+/* Do two files have the same values, whoever served them? */
+static bool same_values(const struct grid *a, const struct grid *b, const char *const *columns,
+                        size_t n)
 {
-    struct grid *g = xcalloc(q->n_inputs, sizeof *g);
-    int cls[FIGURE_MAX_INPUTS];
-    size_t rows = 0;
+    bool same = a->n_rows == b->n_rows;
+    for (size_t c = 0; c < n && same; c++) {
+        size_t x = (size_t)grid_column(a, columns[c]);
+        size_t y = (size_t)grid_column(b, columns[c]);
+        for (size_t row = 1; row < a->n_rows && same; row++) {
+            same = strcmp(grid_text(a, row, x), grid_text(b, row, y)) == 0;
+        }
+    }
+    return same;
+}
+
+struct shown {
+    struct grid g;
+    const char *label; /* NULL: the same requests as another's, or unreadable */
+    int cls;
+};
+
+/* Reads all inputs; 0 or -EINVAL with errors. */
+static int read_all(const struct figure_request *q, const char *const *columns, size_t n,
+                    struct shown *s, struct err *e)
+{
     for (size_t i = 0; i < q->n_inputs; i++) {
-        if (grid_read(&g[i], q->inputs[i].path, e) == 0) {
-            cls[i] = grid_require(&g[i], "class", e);
+        if (grid_read(&s[i].g, q->inputs[i].path, e) == 0) {
+            s[i].label = q->inputs[i].label;
+            s[i].cls = grid_require(&s[i].g, "class", e);
             for (size_t c = 0; c < n; c++) {
-                (void)grid_require(&g[i], columns[c], e);
+                (void)grid_require(&s[i].g, columns[c], e);
             }
         }
     }
-    for (size_t c = 0; c < n && e->n == 0; c++) {
+    return e->n > 0 ? -EINVAL : 0;
+}
+
+/* A block per column, input and class, in that order; empty ones too. Inputs that are the same in
+ * all columns are one. */
+static int distributions(const struct figure_request *q, const char *const *columns, size_t n,
+                         struct figure_data *d, struct err *e)
+{
+    struct shown *s = xcalloc(q->n_inputs, sizeof *s);
+    const char *labels[FIGURE_MAX_INPUTS];
+    size_t rows = 0;
+    size_t shown = 0;
+    int rc = read_all(q, columns, n, s, e);
+    for (size_t i = 0; rc == 0 && i < q->n_inputs; i++) {
+        for (size_t k = 0; k < i; k++) {
+            bool twin = s[k].label != NULL && same_values(&s[k].g, &s[i].g, columns, n);
+            s[i].label = twin ? NULL : s[i].label;
+        }
+        if (s[i].label != NULL) {
+            labels[shown++] = s[i].label;
+        }
+    }
+    for (size_t c = 0; c < n && rc == 0; c++) {
         for (size_t i = 0; i < q->n_inputs; i++) {
-            for (size_t k = 0; k < 2; k++) {
+            for (size_t k = 0; k < 2 && s[i].label != NULL; k++) {
                 size_t m;
                 double *v =
-                    values_of(&g[i], classes[k], cls[i], grid_column(&g[i], columns[c]), &m);
+                    values_of(&s[i].g, classes[k], s[i].cls, grid_column(&s[i].g, columns[c]), &m);
                 rows += m;
-                if (q->n_inputs > 1) {
-                    figure_block(d, "%s, %s", q->inputs[i].label, classes[k]);
+                if (shown > 1) {
+                    figure_block(d, "%s, %s", s[i].label, classes[k]);
                 } else {
                     figure_block(d, "%s", classes[k]);
                 }
@@ -79,15 +120,16 @@ static int distributions(const struct figure_request *q, const char *const *colu
             }
         }
     }
-    if (e->n == 0 && rows == 0) {
-        (void)err_add(e, "%s: no request has a number in column %s", q->inputs[0].path, columns[0]);
+    if (rc == 0 && rows == 0) {
+        rc = err_add(e, "%s: no request has a number in column %s", q->inputs[0].path, columns[0]);
     }
-    figure_var(d, "inputs", (double)q->n_inputs);
+    figure_var(d, "inputs", (double)shown);
+    figure_slots_put(labels, shown, d);
     for (size_t i = 0; i < q->n_inputs; i++) {
-        grid_fini(&g[i]);
+        grid_fini(&s[i].g);
     }
-    free(g);
-    return e->n > 0 ? -EINVAL : 0;
+    free(s);
+    return rc;
 }
 
 int figure_cdf(const struct figure_request *q, struct figure_data *d, struct err *e)

@@ -2,10 +2,13 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "plots/grid.h"
 #include "plots/study.h"
+#include "sim/base/arena.h"
+#include "sim/metrics/metric_table.h"
 
 #define MAX_PANELS 12
 #define MAX_SERIES 8
@@ -189,14 +192,54 @@ static void put_line(const struct table *t, const struct study_form *f, const st
         figure_cell(d, v);
         figure_cell(d, v - half);
         figure_cell(d, v + half);
+        figure_cell(d, 0.0);
+        figure_cell(d, 0.0);
         figure_row_end(d);
     }
-    for (int i = 0; i < 4 && !any; i++) {
+    for (int i = 0; i < 6 && !any; i++) {
         figure_cell(d, (double)NAN);
     }
     if (!any) {
         figure_row_end(d);
     }
+}
+
+/* "LAYER, decode: time (s)"; a metric of runs is called as everywhere else. */
+static void put_title(const struct study_form *f, const struct panel *p, size_t at,
+                      struct figure_data *d)
+{
+    char name[32];
+    char title[2 * NAME_BYTES];
+    char metric[160];
+    const char *unit = strcmp(p->unit, "1") == 0 ? "" : p->unit;
+    (void)snprintf(name, sizeof name, "title%zu", at + 1);
+    if (metric_describe(p->metric) != NULL) {
+        (void)metric_title(p->metric, metric, sizeof metric);
+        unit = "";
+    } else {
+        (void)snprintf(metric, sizeof metric, "%s", p->metric);
+        for (char *c = metric; *c != '\0'; c++) {
+            *c = *c == '_' ? ' ' : *c;
+        }
+    }
+    (void)snprintf(title, sizeof title, "%.60s%s%s%s%s%s", f->by_what ? "" : p->what,
+                   f->by_what ? "" : ": ", metric, *unit != '\0' ? " (" : "", unit,
+                   *unit != '\0' ? ")" : "");
+    figure_var_text(d, name, title);
+}
+
+/* The x of the study, where they are few enough to stand at an axis. */
+static void put_tics(const struct table *t, const struct study_form *f, struct figure_data *d)
+{
+    double *x = xcalloc(t->g.n_rows, sizeof *x);
+    size_t n = 0;
+    for (size_t row = 1; row < t->g.n_rows && f->x_metric == NULL; row++) {
+        if (is(t, row, STUDY, f->study)) {
+            x[n++] = number(t, row, X);
+        }
+    }
+    figure_tics_put(x, n, d);
+    free(x);
 }
 
 static int study_lines(const struct study_form *f, const struct figure_request *q,
@@ -215,21 +258,13 @@ static int study_lines(const struct study_form *f, const struct figure_request *
                       t.g.path, f->study);
     }
     for (size_t p = 0; p < n_panels; p++) {
-        char name[32];
-        char title[2 * NAME_BYTES];
-        const char *unit = strcmp(panels[p].unit, "1") == 0 ? "" : panels[p].unit;
-        (void)snprintf(name, sizeof name, "title%zu", p + 1);
-        (void)snprintf(title, sizeof title, "%s%s%s%s%s%s", f->by_what ? "" : panels[p].what,
-                       f->by_what ? "" : ": ", panels[p].metric, *unit != '\0' ? " (" : "", unit,
-                       *unit != '\0' ? ")" : "");
-        for (char *c = title; *c != '\0'; c++) {
-            *c = *c == '_' ? ' ' : *c;
-        }
-        figure_var_text(d, name, title);
+        put_title(f, &panels[p], p, d);
         for (size_t k = 0; k < n_series; k++) {
             put_line(&t, f, &panels[p], series[k], d);
         }
     }
+    put_tics(&t, f, d);
+    figure_slots_put(series, n_series, d);
     figure_var(d, "panels", (double)n_panels);
     figure_var(d, "series", (double)n_series);
     figure_var(d, "logx", f->logx ? 1.0 : 0.0);
@@ -273,7 +308,7 @@ int figure_schemes(const struct figure_request *q, struct figure_data *d, struct
 int figure_batch_study(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
     static const char *const metrics[] = {"time", NULL};
-    const struct study_form f = {"batch", metrics, false, NULL, "batch (sequences)", false};
+    const struct study_form f = {"batch", metrics, false, NULL, "batch (sequences)", true};
     return study_lines(&f, q, d, e);
 }
 

@@ -9,7 +9,7 @@
 #include "sim/base/arena.h"
 
 #define US_PER_S 1e6
-#define BINS 600 /* per figure: more than a page has pixels for lines */
+#define BINS 200 /* per figure: as many as lines of a page show apart */
 #define MAX_CURVES 4
 #define MAX_TRACKS 256
 
@@ -87,7 +87,9 @@ static void see_queue(void *ctx, const cJSON *o)
     bool decode = phase == 'B' && strncmp(timeline_text(o, "name"), "decode", 6) == 0;
     double batch = decode ? timeline_arg(o, "sequences") : 0.0;
     if (batch != s->n_decode[track]) {
-        set(s, 2, now, s->value[2] - s->n_decode[track] + batch);
+        double all = s->value[2] - s->n_decode[track] + batch;
+        set(s, 2, now, all);
+        set(s, 3, now, all > 0.0 ? 1.0 : 0.0);
         s->n_decode[track] = batch;
     }
 }
@@ -133,6 +135,19 @@ static void put_steps(const struct steps *s, int curve, const char *name, struct
     }
 }
 
+/* The mean batch while something decodes; of a bin without it NaN. */
+static void put_batch(const struct steps *s, struct figure_data *d)
+{
+    double width = (s->end_s - s->begin_s) / BINS;
+    figure_block(d, "sequences that decode");
+    for (int b = 0; b < BINS; b++) {
+        double busy = s->sum[3][b];
+        figure_cell(d, s->begin_s + (b + 0.5) * width);
+        figure_cell(d, busy > 1e-6 * width ? s->sum[2][b] / busy : (double)NAN);
+        figure_row_end(d);
+    }
+}
+
 int figure_ddr(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
     struct steps *s = read_steps(q, "C", see_ddr, e);
@@ -156,7 +171,7 @@ int figure_queue(const struct figure_request *q, struct figure_data *d, struct e
     }
     put_steps(s, 0, "reactive", d);
     put_steps(s, 1, "proactive", d);
-    put_steps(s, 2, "sequences that decode", d);
+    put_batch(s, d);
     figure_var(d, "begin", s->begin_s);
     figure_var(d, "end", s->end_s);
     free(s);

@@ -4,11 +4,12 @@
 #include <stdio.h>
 
 #include "plots/figure.h"
+#include "plots/series.h"
 #include "plots/timeline_read.h"
 #include "sim/base/json.h"
 
 /* Rows: place, difference at the file's value, at the low and at the high end. */
-static size_t put_factors(const cJSON *of_metric, struct figure_data *d, struct figure_rows *rows)
+static size_t put_factors(const cJSON *of_metric, struct figure_data *d, struct figure_texts *rows)
 {
     size_t n = 0;
     figure_block(d, "factors");
@@ -22,7 +23,7 @@ static size_t put_factors(const cJSON *of_metric, struct figure_data *d, struct 
             (void)snprintf(name, sizeof name, "%.60s%s%.40s", f->string,
                            cJSON_GetArraySize(of_metric) > 1 ? ", " : "",
                            cJSON_GetArraySize(of_metric) > 1 ? policy->string : "");
-            figure_row_name(rows, name);
+            figure_text_add(rows, name);
             figure_cell(d, (double)n++);
             figure_cell(d, timeline_number(f, "difference_file"));
             figure_cell(d, timeline_number(f, "difference_low"));
@@ -51,11 +52,12 @@ int figure_tornado(const struct figure_request *q, struct figure_data *d, struct
         cJSON_Delete(root);
         return -EINVAL;
     }
-    struct figure_rows rows = {.n = 0};
+    struct figure_texts rows = {.n = 0};
     const cJSON *of_metric = factors->child;
     figure_var(d, "factor_rows", (double)put_factors(of_metric, d, &rows));
     const cJSON *best = cJSON_GetObjectItemCaseSensitive(u, "best");
     figure_block(d, "best");
+    struct figure_texts best_names = {.n = 0};
     double at = 0.0;
     const cJSON *p;
     cJSON_ArrayForEach(p, cJSON_GetObjectItemCaseSensitive(best, of_metric->string))
@@ -65,11 +67,14 @@ int figure_tornado(const struct figure_request *q, struct figure_data *d, struct
         figure_cell(d, timeline_number(p, "best_frac"));
         figure_cell_text(d, p->string);
         figure_row_end(d);
+        figure_text_add(&best_names, p->string);
     }
+    figure_slots_put((const char *const *)best_names.v, best_names.n, d);
+    figure_texts_put(&best_names, "best_names", d);
     figure_var(d, "policies", at);
     figure_var(d, "machines", timeline_number(u, "machines"));
-    figure_var_text(d, "metric", of_metric->string);
-    figure_rows_put(&rows, d);
+    series_titles((const char *const[]){of_metric->string}, 1, d);
+    figure_texts_put(&rows, "rows", d);
     cJSON_Delete(root);
     return 0;
 }

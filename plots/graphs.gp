@@ -1,14 +1,20 @@
 # Strategies of switching NPU graphs: compute above, loading below in each row; numbers are blocks.
 width = 1100
-height = 110 + 52 * rows
+key_rows = rows_of_key(3, 15, width)
+height = 90 + 20 * key_rows + 52 * n_rows
 load style
+foot = bottom(12.0 + 20 * key_rows)
 array shade[3] = ['#0072B2', '#009E73', '#E69F00']
-set yrange [rows-0.5:-0.5]
+set yrange [n_rows-0.5:-0.5]
 load ytics
-set xrange [0:*]
+set xrange [0:*] noextend
 set grid noytics
-set xlabel 'time (the units of the input)'
-set key outside bottom center horizontal
+set xlabel 'time (in the units of --p, --d and --s)'
+set lmargin at screen 180.0/width
+set rmargin at screen 1 - 20.0/width
+set tmargin at screen top(12)
+set bmargin at screen foot + bottom(64)
+set key at screen 0.5, foot/2 center center horizontal maxrows key_rows
 mid(lane) = lane == 0 ? -0.19 : 0.19
 plot for [k=0:2] data index k using 3:1:3:4:($1+mid($2)-0.17):($1+mid($2)+0.17) with boxxyerror linecolor rgb shade[k+1] title columnheader(1), \
-     for [k=0:2] data index k every ::1 using (($3+$4)/2):($1+mid($2)):5 with labels font ',9' textcolor rgb '#ffffff'
+     for [k=0:2] data index k every ::1 using (($3+$4)/2):($1+mid($2)):5 with labels font ',9' textcolor rgb (k == 2 ? '#222222' : '#ffffff')

@@ -120,7 +120,7 @@ static int parse(struct reading *r, FILE *in)
 int grid_read(struct grid *g, const char *path, struct err *e)
 {
     *g = (struct grid){.path = path};
-    FILE *in = input_open(path, e);
+    FILE *in = input_open_any(path, NULL, e);
     if (in == NULL) {
         return -EINVAL;
     }

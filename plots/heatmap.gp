@@ -4,18 +4,18 @@ rows = int((series + cols - 1) / cols)
 width = 520 * cols
 height = 380 * rows
 load style
-stats data using 3 nooutput name 'all'
+stats [*:*][*:*] data using 3 nooutput name 'all'
 set palette defined (0 '#f7fbff', 0.35 '#9ecae1', 0.7 '#3182bd', 1 '#08306b')
-set multiplot layout rows, cols margins screen 80.0/width, 1 - 110.0/width, 60.0/height, 1 - 40.0/height \
+set multiplot layout rows, cols margins screen (y_is_text ? 190.0 : 80.0)/width, 1 - 110.0/width, 60.0/height, top(40) \
     spacing screen 170.0/width, screen 100.0/height
 unset grid
 set border 15
-nx = words(xvalues)
-ny = words(yvalues)
+nx = n_xnames
+ny = n_ynames
 set xtics () scale 0
 set ytics () scale 0
-do for [i=1:nx] { set xtics add (word(xvalues, i) i-1) }
-do for [i=1:ny] { set ytics add (word(yvalues, i) i-1) }
+do for [i=1:nx] { set xtics add (xnames[i] i-1) }
+do for [i=1:ny] { set ytics add (ynames[i] i-1) }
 set xrange [-0.5:nx-0.5]
 set yrange [-0.5:ny-0.5]
 set xlabel xlabel_text
@@ -28,5 +28,6 @@ do for [k=0:series-1] {
     set title value(sprintf('name%d', k + 1)) offset 0,-0.5
     plot data index k every ::1 using 1:2:($1-0.5):($1+0.5):($2-0.5):($2+0.5):3 with boxxyerror linecolor palette, \
          '' index k every ::1 using 1:2:(sprintf('%.3g', $3)):(ink($3)) with labels textcolor rgb variable
+    unset label 99
 }
 unset multiplot

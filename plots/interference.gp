@@ -1,18 +1,32 @@
-# Who delays whom: seconds that requests of a class (row) waited for requests of another (column).
-width = 560
-height = 330
+# Who delays whom: seconds that requests of a class (row) waited for requests of another (column); an input beside the
+# other, all on one scale.
+width = 190 + 210 * n_names + 110
+height = 290
 load style
-stats data using 3 nooutput name 'all'
+stats [*:*][*:*] data using 3 nooutput name 'all'
 unset grid
 set border 15
 set palette defined (0 '#f7fbff', 0.35 '#9ecae1', 0.7 '#3182bd', 1 '#08306b')
-set xrange [-0.5:columns-0.5]
-set yrange [rows-0.5:-0.5]
+set xrange [-0.5:1.5]
+set yrange [1.5:-0.5]
 set tics scale 0
+set xtics ('reactive' 0, 'proactive' 1)
 set xlabel 'aggressor'
-set ylabel 'victim'
 set cblabel 'waiting per victim (s)'
 set cbrange [0:all_max > 0 ? all_max : 1]
+unset colorbox
 ink(v) = v > all_max / 2 ? 0xffffff : 0x111111
-plot data index 0 every ::1 using 1:2:($1-0.5):($1+0.5):($2-0.5):($2+0.5):3:xtic(4):ytic(5) with boxxyerror linecolor palette, \
-     '' index 0 every ::1 using 1:2:(sprintf('%.3g', $3)):(ink($3)) with labels textcolor rgb variable
+set tmargin at screen top(34)
+set bmargin at screen bottom(64)
+set multiplot
+do for [k=1:n_names] {
+    set lmargin at screen (110.0 + 210 * (k - 1)) / width
+    set rmargin at screen (300.0 + 210 * (k - 1)) / width
+    set title names[k] offset 0,-0.5
+    if (k > 1) { unset ylabel; set ytics ('' 0, '' 1) } else { set ylabel 'victim'; set ytics ('reactive' 0, 'proactive' 1) rotate by 90 center offset 0,0 }
+    if (k == n_names) { set colorbox user origin screen (320.0 + 210 * (n_names - 1)) / width, screen bottom(64) size screen 16.0/width, screen (height - head - 98.0) / height }
+    plot data index k-1 every ::1 using 1:2:($1-0.5):($1+0.5):($2-0.5):($2+0.5):3 with boxxyerror linecolor palette, \
+         '' index k-1 every ::1 using 1:2:(sprintf('%.3g', $3)):(ink($3)) with labels textcolor rgb variable
+    unset label 99
+}
+unset multiplot

@@ -1,21 +1,33 @@
 # Time and energy of each operator on each device: name, index, ms, low, high, joules.
 width = 1000
-height = 90 + 20 * ops * devices
+height = 132 + 14 * n_rows * devices
 load style
-set multiplot layout 1,2 margins screen 200.0/width, 1 - 20.0/width, 74.0/height, 1 - 20.0/height spacing screen 30.0/width
-set yrange [ops-0.4:-0.6]
-load ytics
+set multiplot
+set yrange [n_rows-0.4:-0.6]
 set grid noytics
-set logscale x
-set format x '%g'
-step = 0.8 / devices
-at(i, k) = i - 0.4 + step * (k + 0.5)
-set xlabel 'time (ms)'
-set key at screen 0.5, 6.0/height bottom center horizontal
-plot for [k=0:devices-1] data index k using 3:(at($2,k)):4:5 with xerrorbars linecolor rgb colour[k+1] pointtype mark[k+1] title columnheader(1), \
-     for [k=0:devices-1] data index k using 3:(at($2,k)) with points linecolor rgb colour[k+1] pointtype mark[k+1]
+set tmargin at screen top(14)
+set bmargin at screen bottom(98)
+step_y = 0.8 / devices
+at(i, k) = i - 0.4 + step_y * (k + 0.5)
 unset key
-unset ytics
-set xlabel 'energy (J)'
-plot for [k=0:devices-1] data index k every ::1 using 6:(at($2,k)) with points linecolor rgb colour[k+1] pointtype mark[k+1]
+do for [p=1:2] {
+    first_column = p == 1 ? 3 : 6
+    stats [*:*][*:*] data using (column(first_column)) nooutput name 'all'
+    axis_name = 'x'
+    axis_lo = all_min > 0 ? all_min : 1
+    axis_hi = all_max > 0 ? all_max : 1
+    axis_log = 1
+    axis_values = ''
+    load axes
+    set lmargin at screen (p == 1 ? 210.0 : 630.0) / width
+    set rmargin at screen (p == 1 ? 600.0 : 980.0) / width
+    if (p == 1) { load ytics } else { load no_rows }
+    set xlabel (p == 1 ? 'time (ms), log scale' : 'energy (J), log scale')
+    plot for [k=0:devices-1] data index k every ::1 using (column(first_column)):(at($2,k)):(p == 1 ? $4 : NaN):(p == 1 ? $5 : NaN) with xerrorbars linetype slot[k+1]+1 pointsize 0.9, \
+         for [k=0:devices-1] data index k every ::1 using (column(first_column)):(at($2,k)) with points linetype slot[k+1]+1 pointsize 0.9
+}
+foot = bottom(30)
+key_rows = 1
+load legend
+plot for [k=0:devices-1] data index k using (2):(2) with points linetype slot[k+1]+1 pointsize 0.9 title columnheader(1)
 unset multiplot

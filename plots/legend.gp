@@ -1,5 +1,8 @@
 # The rest of the canvas below foot (a share of the height) holds the legend: the caller plots entries
 # into it. A plot of its own, for a key inside a panel only gets that panel's width.
+# Of a layout the next cell would bound it too.
+set origin 0, 0
+set size 1, 1
 set lmargin at screen 0.0
 set rmargin at screen 1.0
 set bmargin at screen 0.0

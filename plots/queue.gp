@@ -1,19 +1,36 @@
-# Live requests of each class, and sequences in decode launches, over time.
+# Live requests of each class, and sequences in decode launches while there are any, over time.
 width = 1000
-height = 400
+height = 432
 load style
-set multiplot layout 2,1 margins screen 70.0/width, 1 - 20.0/width, 60.0/height, 1 - 34.0/height spacing screen 40.0/height
+set multiplot
+set lmargin at screen 80.0/width
+set rmargin at screen 1 - 20.0/width
 set xrange [begin:end]
-set yrange [0:*]
-set key at screen 0.99, 0.985 top right horizontal
-set ylabel 'live requests'
-set format x ''
-plot data index 0 using 1:2 with lines linetype 1 title columnheader(1), \
-     data index 1 using 1:2 with lines linetype 2 title columnheader(1), \
-     NaN with lines linetype 3 title 'decode batch'
-unset key
-set format x '%g'
-set xlabel 'time (s)'
-set ylabel 'decode batch'
-plot data index 2 using 1:2 with lines linetype 3
+array ylabels[2] = ['live requests', 'decode batch']
+do for [p=1:2] {
+    set tmargin at screen p == 1 ? top(30) : bottom(66 + 145)
+    set bmargin at screen p == 1 ? bottom(66 + 185) : bottom(66)
+    stats [*:*][*:*] data index (p == 1 ? 0 : 2):(p == 1 ? 1 : 2) using 2 nooutput name 'all'
+    axis_name = 'y'
+    axis_lo = 0
+    axis_hi = all_max > 5 ? all_max : 5 # counts: no tic between them
+    axis_log = 0
+    axis_values = ''
+    load axes
+    set ylabel ylabels[p]
+    if (p == 1) {
+        set format x ''
+        set key at screen 1 - 20.0/width, top(24) bottom right horizontal
+        plot data index 0 using 1:2 with steps linecolor rgb '#D55E00' title 'reactive', \
+             data index 1 using 1:2 with steps linecolor rgb '#0072B2' title 'proactive'
+        unset key
+    } else {
+        set format x '%g'
+        set xlabel 'time (s)'
+        set bars 0
+        bin = (end - begin) / 200
+        plot data index 2 using 1:2:($1-bin/2):($1+bin/2) with xerrorbars pointtype 0 linewidth 2.5 linecolor rgb '#009E73'
+    }
+    unset label 99
+}
 unset multiplot

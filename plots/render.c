@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "plots/svg_compact.h"
 #include "sim/base/datadir.h"
 #include "sim/base/input.h"
 #include "sim/base/memory.h"
@@ -86,10 +87,15 @@ static int write_driver(const struct place *at, const char *format, struct err *
     }
     FILE *f = output_stream(o);
     int rc = 0;
-    static const char *const shared[][2] = {{"style", "plots/style.gp"},
+    static const char *const shared[][2] = {{"functions", "plots/functions.gp"},
+                                            {"style", "plots/style.gp"},
                                             {"lines", "plots/lines.gp"},
                                             {"bars_gp", "plots/bars.gp"},
                                             {"ytics", "plots/ytics.gp"},
+                                            {"no_rows", "plots/no_rows.gp"},
+                                            {"axes", "plots/axes.gp"},
+                                            {"stacked", "plots/stacked.gp"},
+                                            {"distributions", "plots/distributions.gp"},
                                             {"legend", "plots/legend.gp"}};
     for (size_t i = 0; i < sizeof shared / sizeof shared[0]; i++) {
         rc |= put_quoted(f, shared[i][0], datadir_path(path, sizeof path, shared[i][1]), e);
@@ -104,7 +110,7 @@ static int write_driver(const struct place *at, const char *format, struct err *
     char script[NAME_BYTES];
     (void)snprintf(script, sizeof script, "plots/%s.gp", at->figure->name);
     rc |= put_quoted(f, "script", datadir_path(path, sizeof path, script), e);
-    (void)fputs("load script\n", f);
+    (void)fputs("load functions\nload script\n", f);
     return output_close(o, rc == 0, e) != 0 || rc != 0 ? -EINVAL : 0;
 }
 
@@ -193,6 +199,21 @@ static int copy(const char *from, const char *to, struct err *e)
     return output_close(o, whole, e) != 0 || o == NULL || !whole ? -EINVAL : 0;
 }
 
+#define MAX_SVG_BYTES ((size_t)256 << 20)
+
+/* The picture as it is kept: smaller than gnuplot leaves it. */
+static int shrink(const struct place *at, struct err *e)
+{
+    char path[PATH_MAX];
+    file_in(at->dir, at->figure->name, "svg", path, sizeof path);
+    char *svg = input_text(path, MAX_SVG_BYTES, e);
+    char *small = svg != NULL ? svg_compact(svg) : NULL;
+    int rc = small != NULL ? output_bytes(path, small, strlen(small), e) : -EINVAL;
+    free(small);
+    free(svg);
+    return rc;
+}
+
 static int move_all(const struct place *at, const char *dir, unsigned formats, struct err *e)
 {
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
@@ -226,6 +247,7 @@ int render_figure(const struct figure *f, const struct figure_data *d, const cha
     for (size_t i = 0; i < 2 && rc == 0; i++) { /* svg, png */
         if ((formats >> i & 1u) != 0) {
             rc = draw(&at, endings[i], e);
+            rc = rc == 0 && i == 0 ? shrink(&at, e) : rc;
         }
     }
     if (rc == 0) {

@@ -4,15 +4,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plots/about.h"
 #include "plots/grid.h"
 #include "plots/results_impl.h"
-#include "sim/base/input.h"
 #include "sim/base/json.h"
 #include "sim/stats/stats.h"
 
 #define UNDEFINED ((double)NAN)
 
 /* ---- compare --json ---- */
+
+static double field(const cJSON *o, const char *name)
+{
+    const cJSON *v = cJSON_GetObjectItemCaseSensitive(o, name);
+    return cJSON_IsNumber(v) ? v->valuedouble : UNDEFINED;
+}
 
 static void put_axis(cJSON *axes, const char *name, const cJSON *value)
 {
@@ -44,6 +50,12 @@ static void add_policies(struct results *r, cJSON *root, cJSON *holder, const cJ
                                     load->valuedouble * capacity->valuedouble);
         }
         cJSON_AddItemToObject(point, "metrics", cJSON_Duplicate(p, true));
+        const cJSON *v = cJSON_GetObjectItemCaseSensitive(
+            cJSON_GetObjectItemCaseSensitive(holder, "verdicts"), p->string);
+        double overloaded = field(v, "overloaded");
+        cJSON_AddNumberToObject(point, "overloaded", overloaded);
+        cJSON_AddNumberToObject(point, "runs",
+                                overloaded + field(v, "stable") + field(v, "backlogged"));
         cJSON_AddItemToArray(r->points, point);
     }
 }
@@ -69,27 +81,13 @@ static int add_compare(struct results *r, const char *path, struct err *e)
     return 0;
 }
 
-bool results_looks_like_json(const char *path)
-{
-    FILE *f = input_try(path);
-    if (f == NULL) {
-        return false;
-    }
-    int c = fgetc(f);
-    while (c == ' ' || c == '\n' || c == '\t' || c == '\r') {
-        c = fgetc(f);
-    }
-    (void)fclose(f);
-    return c == '{';
-}
-
 int results_load(struct results *r, const struct figure_request *request, struct err *e)
 {
     *r = (struct results){.points = cJSON_CreateArray(), .request = request};
     for (size_t i = 0; i < request->n_inputs; i++) {
         const char *path = request->inputs[i].path;
         int rc =
-            results_looks_like_json(path) ? add_compare(r, path, e) : results_add_csv(r, path, e);
+            about_looks_like_json(path) ? add_compare(r, path, e) : results_add_csv(r, path, e);
         if (rc != 0) {
             return rc;
         }
@@ -234,12 +232,6 @@ const char *results_label(const struct results *r, size_t i, const char *x, cons
 
 /* ---- metrics ---- */
 
-static double field(const cJSON *o, const char *name)
-{
-    const cJSON *v = cJSON_GetObjectItemCaseSensitive(o, name);
-    return cJSON_IsNumber(v) ? v->valuedouble : UNDEFINED;
-}
-
 bool results_metric(const struct results *r, size_t i, const char *metric,
                     struct results_value *out)
 {
@@ -248,6 +240,25 @@ bool results_metric(const struct results *r, size_t i, const char *metric,
     const cJSON *v = cJSON_GetObjectItemCaseSensitive(m, metric);
     *out = (struct results_value){field(v, "mean"), field(v, "low"), field(v, "high")};
     return v != NULL && isfinite(out->mean);
+}
+
+struct results_load results_overload(const struct results *r, size_t i)
+{
+    const cJSON *p = cJSON_GetArrayItem(r->points, (int)i);
+    double runs = field(p, "runs");
+    double overloaded = field(p, "overloaded");
+    if (!isfinite(runs) || !isfinite(overloaded)) {
+        return (struct results_load){0, 0};
+    }
+    return (struct results_load){(unsigned)runs, (unsigned)overloaded};
+}
+
+const char *results_mark(const struct results *r, size_t i, char *buf, size_t size)
+{
+    struct results_load l = results_overload(r, i);
+    (void)snprintf(buf, size, l.overloaded > 0 ? "overloaded in %u of %u runs" : "", l.overloaded,
+                   l.runs);
+    return buf;
 }
 
 /* Names of the first point that share the metric's first or last part. */
@@ -272,13 +283,20 @@ static void similar(const struct results *r, const char *metric, char *buf, size
     }
 }
 
-int results_require(const struct results *r, const char *metric, struct err *e)
+bool results_has(const struct results *r, const char *metric)
 {
     struct results_value v;
-    for (size_t i = 0; i < results_n(r); i++) {
-        if (results_metric(r, i, metric, &v)) {
-            return 0;
-        }
+    bool has = false;
+    for (size_t i = 0; i < results_n(r) && !has; i++) {
+        has = results_metric(r, i, metric, &v);
+    }
+    return has;
+}
+
+int results_require(const struct results *r, const char *metric, struct err *e)
+{
+    if (results_has(r, metric)) {
+        return 0;
     }
     char have[400];
     similar(r, metric, have, sizeof have);

@@ -12,8 +12,8 @@
 #include "plots/figure.h"
 
 struct results {
-    cJSON
-        *points; /* owned [{axes: {name: text or number}, metrics: {name: {mean, low, high, n}}}] */
+    cJSON *points; /* owned [{axes: {name: text or number}, metrics: {name: {mean, low, high, n}},
+                      runs, overloaded}] */
     const struct figure_request *request; /* borrowed */
 };
 
@@ -45,6 +45,16 @@ const char *results_label(const struct results *r, size_t i, const char *x, cons
 /* False, and NaN, when the point does not have it. */
 bool results_metric(const struct results *r, size_t i, const char *metric,
                     struct results_value *out);
+/* Runs behind a point, and how many of them were OVERLOADED: their means grow with their length. 0
+ * of 0 where it is not said. */
+struct results_load {
+    unsigned runs, overloaded;
+};
+struct results_load results_overload(const struct results *r, size_t i);
+/* "overloaded in 5 of 20 runs", "" of none. Returns buf. */
+const char *results_mark(const struct results *r, size_t i, char *buf, size_t size);
+/* Has some point the metric? */
+bool results_has(const struct results *r, const char *metric);
 /* An error that names similar ones when no point has the metric. */
 int results_require(const struct results *r, const char *metric, struct err *e);
 

@@ -124,7 +124,34 @@ static void add_point(struct results *r, const struct grid *g, const enum column
             cJSON_AddStringToObject(axes, axis_name(name), grid_text(g, rows[0], c));
         }
     }
+    int verdict = grid_column(g, "verdict");
+    unsigned overloaded = 0;
+    for (size_t i = 0; i < n && verdict >= 0; i++) {
+        overloaded += strcmp(grid_text(g, rows[i], (size_t)verdict), "OVERLOADED") == 0;
+    }
+    cJSON_AddNumberToObject(point, "runs", (double)n);
+    cJSON_AddNumberToObject(point, "overloaded", overloaded);
     cJSON_AddItemToArray(r->points, point);
+}
+
+/* A sweep says of what machine it is in columns: what is the same in every row names the figure. */
+static void add_facts(const struct results *r, const struct grid *g)
+{
+    static const char *const facts[] = {"policy", "soc", "llm", "workload"};
+    for (size_t k = 0; k < sizeof facts / sizeof facts[0]; k++) {
+        int c = grid_column(g, facts[k]);
+        bool same = c >= 0;
+        for (size_t row = 2; same && row < g->n_rows; row++) {
+            same = strcmp(grid_text(g, row, (size_t)c), grid_text(g, 1, (size_t)c)) == 0;
+        }
+        for (size_t i = 0; same && i < r->request->n_inputs; i++) {
+            const struct figure_input *in = &r->request->inputs[i];
+            if (in->path == g->path && in->about != NULL &&
+                !cJSON_HasObjectItem(in->about, facts[k])) {
+                cJSON_AddStringToObject(in->about, facts[k], grid_text(g, 1, (size_t)c));
+            }
+        }
+    }
 }
 
 int results_add_csv(struct results *r, const char *path, struct err *e)
@@ -133,6 +160,7 @@ int results_add_csv(struct results *r, const char *path, struct err *e)
     if (grid_read(&g, path, e) != 0) {
         return -EINVAL;
     }
+    add_facts(r, &g);
     enum column *kind = classify(&g, r->request);
     int status = grid_column(&g, "status");
     bool *taken = xcalloc(g.n_rows, sizeof *taken);

@@ -2,14 +2,26 @@
 width = 820
 height = 520
 load style
-set logscale xy
-set format x '%g'
-set format y '%g'
-set xrange [0.3:3000]
-set yrange [0.005:*]
-set xlabel 'operational intensity (flop/byte of DDR)'
-set ylabel 'TFLOP/s'
-set key bottom right
-plot for [k=0:devices-1] data index k using 1:2 with lines linecolor rgb colour[k+1] linewidth 2 title columnheader(1), \
-     for [k=0:devices-1] data index devices+k every ::1 using 1:($4 == 0 ? $2 : NaN) with points linecolor rgb colour[k+1] pointtype 7, \
-     for [k=0:devices-1] data index devices+k every ::1 using 1:($4 == 1 ? $2 : NaN) with points linecolor rgb colour[k+1] pointtype 6
+set lmargin at screen 70.0/width
+set rmargin at screen 1 - 20.0/width
+set tmargin at screen top(14)
+set bmargin at screen bottom(90)
+stats [*:*][*:*] data using 1 nooutput name 'x'
+stats [*:*][*:*] data using 2 nooutput name 'y'
+axis_values = ''
+axis_log = 1
+axis_name = 'x'
+axis_lo = x_min
+axis_hi = x_max
+load axes
+axis_name = 'y'
+axis_lo = y_min
+axis_hi = y_max
+load axes
+set xlabel 'operational intensity (flop per byte of DDR), log scale'
+set ylabel 'TFLOP/s, log scale' offset 1
+set key at screen 0.5, bottom(6) bottom center horizontal
+plot for [k=0:devices-1] data index k using 1:2 with lines linecolor rgb text_of(rgb(slot[k+1])) linewidth 2 title columnheader(1), \
+     for [k=0:devices-1] data index devices+k every ::1 using 1:($4 == 0 ? $2 : NaN) with points linecolor rgb text_of(rgb(slot[k+1])) pointtype 7, \
+     for [k=0:devices-1] data index devices+k every ::1 using 1:($4 == 1 ? $2 : NaN) with points linecolor rgb text_of(rgb(slot[k+1])) pointtype 6, \
+     NaN with points linecolor rgb '#444444' pointtype 7 title 'prefill', NaN with points linecolor rgb '#444444' pointtype 6 title 'decode'

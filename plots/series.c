@@ -64,23 +64,30 @@ void series_fini(struct series *s)
     *s = (struct series){0};
 }
 
-void series_lines(const struct series *s, const char *metric, struct figure_data *d)
+size_t series_lines(const struct series *s, const char *metric, struct figure_data *d)
 {
     double scale = metric_scale(metric);
+    size_t overloaded = 0;
     for (size_t k = 0; k < s->n; k++) {
         figure_block(d, "%s", s->names[k]);
         for (size_t i = 0; i < s->n_points; i++) {
             struct results_value v;
-            if (s->of[s->order[i]] != k || !results_metric(s->results, s->order[i], metric, &v)) {
+            size_t at = s->order[i];
+            if (s->of[at] != k || !results_metric(s->results, at, metric, &v)) {
                 continue;
             }
-            figure_cell(d, x_of(s, s->order[i]));
+            struct results_load l = results_overload(s->results, at);
+            figure_cell(d, x_of(s, at));
             figure_cell(d, scale * v.mean);
             figure_cell(d, scale * (isfinite(v.low) ? v.low : v.mean));
             figure_cell(d, scale * (isfinite(v.high) ? v.high : v.mean));
+            figure_cell(d, l.runs);
+            figure_cell(d, l.overloaded);
             figure_row_end(d);
+            overloaded += l.overloaded > 0;
         }
     }
+    return overloaded;
 }
 
 /* ---- names of metrics ---- */

@@ -16,8 +16,9 @@ struct series {
 /* x and y, which may be NULL, do not name a series. */
 void series_init(struct series *s, const struct results *r, const char *x, const char *y);
 void series_fini(struct series *s);
-/* A block per series: x, mean, low, high; points by x. */
-void series_lines(const struct series *s, const char *metric, struct figure_data *d);
+/* A block per series: x, mean, low, high, runs, overloaded runs; points by x. Returns how many
+ * points have overloaded runs. */
+size_t series_lines(const struct series *s, const char *metric, struct figure_data *d);
 /* Variables title1.. with what each metric is, and its unit: "reactive latency, mean (s)". */
 void series_titles(const char *const *metrics, size_t n, struct figure_data *d);
 

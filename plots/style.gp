@@ -1,5 +1,19 @@
 # What every figure shares. A script sets width and height (pixels), then loads this file.
-# Given by the caller: data (TSV), out, format (svg or png), blocks, style, and the figure's variables.
+# Given by the caller: data (TSV), out, format (svg or png), blocks, style, and the figure's variables, among them
+# subject: policy, model, machine and workload, which stand above; height grows by the room they take.
+if (!exists('subject')) { subject = '' }
+subject_at = strlen(subject)
+if (6.4 * strlen(subject) > width - 16) {
+    do for [i=1:strlen(subject)-4] {
+        if (subject[i:i+4] eq '  ·  ' && 6.4 * i <= width - 16) { subject_at = i }
+    }
+    if (subject_at == strlen(subject)) { subject_at = int((width - 16) / 6.4) }
+    subject = subject[1:subject_at] . "\n" . subject[subject_at+1:*]
+}
+head = subject eq '' ? 0.0 : strstrt(subject, "\n") > 0 ? 38.0 : 22.0
+height = height + head
+top(pixels) = 1 - (pixels + head) / height
+bottom(pixels) = 1.0 * pixels / height
 if (format eq 'png') {
     set terminal pngcairo noenhanced size 2*width, 2*height fontscale 1.9 linewidth 2 pointscale 1.8 background 'white'
 } else {
@@ -7,23 +21,34 @@ if (format eq 'png') {
 }
 set output out
 set encoding utf8
+set label 99 subject at screen 8.0/width, 1 - 13.0/height left font ',11' textcolor rgb '#666666'
 
 # Okabe and Ito's palette, made for every kind of colour vision; yellow, too light for lines, is left out.
-# Series also differ in point type, so that grey prints can be read.
-array colour[8] = ['#0072B2', '#D55E00', '#009E73', '#CC79A7', '#E69F00', '#56B4E9', '#000000', '#7F6A00']
+# Series also differ in point type, so that grey prints can be read. Line type slot + 1 (plots/palette.h).
+array base[8] = [0x0072B2, 0xD55E00, 0x009E73, 0xCC79A7, 0xE69F00, 0x56B4E9, 0x000000, 0x7F6A00]
 array mark[8] = [7, 5, 9, 11, 13, 4, 6, 8]
-do for [i=1:8] {
-    set linetype i linecolor rgb colour[i] linewidth 1.6 pointtype mark[i] pointsize 0.7
+array lighter[4] = [0.0, 0.35, 0.6, 0.2]
+part(c, shift, v) = int(((c >> shift) & 255) * (1 - v) + 255 * v)
+mix(c, v) = part(c, 16, v) * 65536 + part(c, 8, v) * 256 + part(c, 0, v)
+rgb(s) = mix(base[1 + s % 8], lighter[1 + (s / 8) % 4])
+text_of(c) = sprintf('#%06x', c)
+do for [i=0:63] {
+    set linetype i+1 linecolor rgb text_of(rgb(i)) linewidth 1.6 pointtype mark[1 + (i + 3 * (i / 8)) % 8] pointsize 0.7 dashtype 1 + (i / 8) % 5
 }
-set linetype cycle 8
-rgb(i) = int(colour[1 + int(i) % 8][2:*] eq '' ? 0 : sprintf('0x%s', colour[1 + int(i) % 8][2:*]))
+set linetype cycle 64
 
 set datafile separator "\t"
 set datafile missing 'NaN'
 set border 3 linecolor rgb '#444444' linewidth 0.8
-set tics nomirror scale 0.6 textcolor rgb '#222222'
-set grid linecolor rgb '#dddddd' linewidth 0.6 linetype 1
+set tics nomirror scale 0 textcolor rgb '#222222'
+set grid linecolor rgb '#dddddd' linewidth 0.8 linetype 1 # of the border's width: one group in the SVG
 set key textcolor rgb '#222222' noautotitle samplen 2.5
 set style fill solid 0.85 noborder
 
 title_of(i) = value(sprintf('title%d', i))
+
+# About four steps, at round numbers.
+power(m) = 10.0 ** floor(log10(m))
+round_step(m) = m / power(m) < 1.5 ? power(m) : m / power(m) < 3.5 ? 2 * power(m) : m / power(m) < 7.5 ? 5 * power(m) : 10 * power(m)
+tic_text(v) = v == 0 ? '0' : abs(v) >= 1e12 ? sprintf('%gT', v/1e12) : abs(v) >= 1e9 ? sprintf('%gG', v/1e9) : abs(v) >= 1e6 ? sprintf('%gM', v/1e6) : \
+    abs(v) >= 1e4 ? sprintf('%gk', v/1e3) : abs(v) >= 1e-3 ? sprintf('%g', v) : abs(v) >= 1e-6 ? sprintf('%gµ', v*1e6) : sprintf('%gn', v*1e9)

@@ -1,9 +1,11 @@
 /* `xpusim characterize`: the papers' analyses of kernels and devices, as data. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "experiments/commands/commands.h"
+#include "experiments/run/about.h"
 #include "experiments/run/job_options.h"
 #include "experiments/shell/cli.h"
 #include "experiments/shell/frame.h"
@@ -40,6 +42,21 @@ static struct document *to_document(const struct characterize_rows *r)
     return d;
 }
 
+/* Comment lines: the studies there are, and of which machine. */
+static void put_about(const struct config *c, const struct characterize_rows *r)
+{
+    char kind[256] = "studies";
+    for (size_t i = 0; i < r->n; i++) {
+        size_t n = strlen(kind);
+        if (i == 0 || strcmp(r->v[i].study, r->v[i - 1].study) != 0) {
+            (void)snprintf(kind + n, sizeof kind - n, " %s", r->v[i].study);
+        }
+    }
+    char *text = about_comment(&(struct about){.kind = kind, .config = c});
+    (void)fputs(text, stdout);
+    free(text);
+}
+
 static int run(void *values, struct err *e)
 {
     struct options *o = values;
@@ -62,6 +79,9 @@ static int run(void *values, struct err *e)
     }
     if (rc == 0) {
         struct document *d = to_document(&rows);
+        if (output_is(&o->output, "csv")) {
+            put_about(&c, &rows);
+        }
         document_print(d, &o->output, stdout);
         document_free(d);
     }

@@ -255,10 +255,22 @@ static int run_loads(const struct compare_options *o, const struct compare_plan 
 
 /* ---- all of it ---- */
 
+/* What figures can be drawn of it. */
+static const char *kind_of(const struct compare_options *o, struct document *d)
+{
+    bool sd = false;
+    for (uint32_t i = 0; i < o->policies.n; i++) {
+        sd = sd || strncmp(o->policies.v[i], "sd-npu", 6) == 0;
+    }
+    return document_format(d, "%s%s%s", o->loads.n > 0 ? "load" : "compare", sd ? " sd" : "",
+                           o->uncertainty > 0 ? " uncertainty" : "");
+}
+
 static void describe(const struct compare_options *o, const struct compared *c, struct document *d)
 {
     const struct config *config = &c->config;
-    struct compare_head head = {.version = config_version(),
+    struct compare_head head = {.kind = kind_of(o, d),
+                                .version = config_version(),
                                 .config_hash = config->hash,
                                 .config = config->tree,
                                 .soc = config->soc.machine.name,
@@ -266,7 +278,8 @@ static void describe(const struct compare_options *o, const struct compared *c, 
                                 .workload = config->workload,
                                 .baseline = c->policies[c->plan.baseline].label,
                                 .seed = o->config.seed,
-                                .replications = o->replications};
+                                .replications = o->replications,
+                                .relevance_frac = c->plan.relevance_frac};
     compare_head_document(&head, d);
 }
 

@@ -51,7 +51,7 @@ static int files_open(struct drive_files *f, const struct drive_values *o, const
         return -EINVAL;
     }
     if (o->timeline != NULL) {
-        char *text = about_text(&(struct about){"timeline", c, p, t, o->config.seed});
+        char *text = about_text(&(struct about){"timeline", c, p, t, o->config.seed, false});
         struct timeline_options to = {.only_launches = true, .about = text};
         f->timeline = timeline_open(o->timeline, &c->soc.machine, &to, e);
         free(text);
@@ -276,6 +276,8 @@ static int drive_compare(const struct drive_values *o, const struct drive_option
         }
         if (status == EXIT_OK) {
             struct document *said = document_new();
+            about_document(&(struct about){.kind = "drive", .config = &models[0], .workload = true},
+                           said);
             against_document(a, said);
             document_print(said, &o->output, stdout);
             document_free(said);

@@ -7,6 +7,7 @@
 #include "experiments/commands/commands.h"
 #include "experiments/compare/bound.h"
 #include "experiments/report/interference.h"
+#include "experiments/run/about.h"
 #include "experiments/run/config.h"
 #include "experiments/run/runner.h"
 #include "experiments/shell/cli.h"
@@ -207,6 +208,9 @@ static int explain_all(const struct explain_case *k, struct err *e)
     interference_collect(x, k->trace, &m);
     char fingerprint[CONFIG_FINGERPRINT_BYTES];
     struct document *d = document_new();
+    about_document(
+        &(struct about){"interference", k->config, k->policy, k->trace, k->o->config.seed, false},
+        d);
     DOCUMENT_VALUES(d, "fingerprint",
                     config_fingerprint(k->config, k->policy, k->trace, k->o->config.seed,
                                        fingerprint, sizeof fingerprint));

@@ -6,6 +6,7 @@
 
 #include "experiments/commands/commands.h"
 #include "experiments/commands/graphs_print.h"
+#include "experiments/run/about.h"
 #include "hwmodels/graphs.h"
 #include "sim/base/err.h"
 
@@ -219,6 +220,7 @@ static int run(void *values, struct err *e)
     }
     struct document *d = document_new();
     int status = EXIT_OK;
+    about_document(&(struct about){.kind = "graphs"}, d);
     if (o->random > 0) {
         graphs_study(o->random, o->seed_given ? o->seed : 1, o->keep_old, d);
     } else {

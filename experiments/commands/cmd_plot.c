@@ -37,7 +37,7 @@ static int plot(const struct plot_options *o, struct err *e)
     }
     struct figure_data d;
     figure_data_init(&d);
-    int rc = f->prepare(&o->request, &d, e);
+    int rc = figure_prepare(f, &o->request, &d, e);
     if (rc == 0) {
         rc = render_check_gnuplot(e);
     }
@@ -67,7 +67,9 @@ static int run(void *values, struct err *e)
     if (o->request.to_s > 0.0 && o->request.to_s <= o->request.from_s) {
         (void)err_add(e, "--to %g: not after --from %g", o->request.to_s, o->request.from_s);
     }
-    return e->n > 0 ? EXIT_BAD_INPUT : plot(o, e);
+    int status = e->n > 0 ? EXIT_BAD_INPUT : plot(o, e);
+    figure_request_fini(&o->request);
+    return status;
 }
 
 static const char *const formats[] = {"svg", "png", "both", NULL};

@@ -7,7 +7,7 @@
 #include "experiments/commands/report_stored.h"
 #include "experiments/report/report.h"
 #include "experiments/shell/cli.h"
-#include "plots/results_impl.h"
+#include "plots/about.h"
 #include "sim/base/json.h"
 #include "sim/base/output.h"
 
@@ -28,12 +28,15 @@ struct page {
 
 static int write_page(const struct page *p, struct err *e)
 {
-    struct output *out = output_open(p->path, e);
-    if (out == NULL) {
-        return -EINVAL;
+    struct report_page page;
+    struct output *out = report_page_load(&page, e) == 0 ? output_open(p->path, e) : NULL;
+    int rc = -EINVAL;
+    if (out != NULL) {
+        report_write(&page, p->in, p->n, &p->all, &p->figures, output_stream(out));
+        rc = output_close(out, true, e);
     }
-    report_write(p->in, p->n, &p->all, &p->figures, output_stream(out));
-    return output_close(out, true, e);
+    report_page_fini(&page);
+    return rc;
 }
 
 /* Comparisons are read whole; of a file of no kind the error says what is wrong with it. */
@@ -41,21 +44,15 @@ static void read_inputs(struct page *p, struct err *e)
 {
     for (size_t i = 0; i < p->all.n_inputs; i++) {
         const char *path = p->all.inputs[i].path;
-        unsigned kinds = figure_kinds_of(path);
-        if (kinds != 0 && (kinds & (FIGURE_KIND_COMPARE | FIGURE_KIND_DRIVE)) == 0) {
-            if ((kinds & FIGURE_KIND_SWEEP) != 0) {
-                (void)err_add(e, "%s: of a sweep `xpusim plot` draws what it is told to", path);
+        const cJSON *about = p->all.inputs[i].about;
+        if (about_is(about, "sweep table") && access(path, R_OK) == 0) {
+            (void)err_add(e, "%s: a table; of it `xpusim plot` draws what it is told to", path);
+        } else if (about_is(about, "compare drive json") || access(path, R_OK) != 0) {
+            cJSON *tree = json_read_file(path, e);
+            if (tree != NULL) {
+                p->in[p->n] = (struct report_input){path, tree, i};
+                (void)report_check(&p->in[p->n++], e);
             }
-            continue;
-        }
-        if (kinds == 0 && access(path, R_OK) == 0 && !results_looks_like_json(path)) {
-            (void)err_add(e, "%s: no result that a report draws (`xpusim report --help`)", path);
-            continue;
-        }
-        cJSON *tree = json_read_file(path, e);
-        if (tree != NULL) {
-            p->in[p->n] = (struct report_input){path, tree, i};
-            (void)report_check(&p->in[p->n++], e);
         }
     }
 }
@@ -99,6 +96,7 @@ static int run(void *values, struct err *e)
         (void)err_add(e, "--to %g: not after --from %g", p->all.to_s, p->all.from_s);
     }
     int rc = e->n > 0 ? EXIT_BAD_INPUT : make(p, e);
+    figure_request_fini(&p->all);
     stored_files_fini(&p->stored);
     return rc;
 }
@@ -139,7 +137,7 @@ const struct command cmd_report = {
         "kernels --json, characterize --csv, graphs --gantt --json, explain --interference "
         "--json) the figures are drawn that `xpusim plot list` names for them. Of sweeps it "
         "draws none: their axes are yours to choose (`xpusim plot`). The page needs no network, "
-        "and no JavaScript but for sorting.",
+        "and JavaScript for sorting and searching only.",
     .operands = {"RESULT", 0, FIGURE_MAX_INPUTS, offsetof(OPTIONS, files)},
     .children = children,
     .bytes = sizeof(OPTIONS),

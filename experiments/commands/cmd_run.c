@@ -52,7 +52,7 @@ static struct timeline *open_timeline(const struct run_options *o, const struct 
                                       const struct config_policy *p, const struct trace *t,
                                       struct err *e)
 {
-    char *text = about_text(&(struct about){"timeline", c, p, t, o->config.seed});
+    char *text = about_text(&(struct about){"timeline", c, p, t, o->config.seed, false});
     bool launches = o->detail != NULL ? strcmp(o->detail, "launches") == 0 : !(o->to_s > 0.0);
     struct timeline_options to = {.from_ns = units_ns_from_s(o->from_s),
                                   .to_ns = units_ns_from_s(o->to_s),
@@ -100,7 +100,8 @@ static int simulate(const struct run_options *o, const struct config *c,
     struct steady *steady = o->steady ? steady_new() : NULL;
     opt.series = steady != NULL ? steady_observer(steady) : NULL;
     struct runner_result r;
-    char *requests_about = about_comment(&(struct about){"requests", c, p, t, o->config.seed});
+    char *requests_about =
+        about_comment(&(struct about){"requests", c, p, t, o->config.seed, false});
     opt.requests_about = requests_about;
     int rc = runner_run(c, p, t, o->config.seed, &opt, &r, e);
     free(requests_about);

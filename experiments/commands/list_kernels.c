@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <math.h>
 
+#include "experiments/run/about.h"
 #include "experiments/run/interval.h"
 #include "experiments/run/price.h"
 
@@ -141,6 +142,7 @@ int list_kernels(const struct config_options *o, struct document *d, struct err 
     struct conformal residuals = {0};
     int rc = -EINVAL;
     if (config_load(&c, o, e) == 0 && interval_table_read(&residuals, e) == 0) {
+        about_document(&(struct about){.kind = "kernels", .config = &c}, d);
         document_note(d, "One layer of %s on %s, alone on the machine\n", c.llm.name,
                       c.soc.machine.name);
         put_kernels(&c, d);

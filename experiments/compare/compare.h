@@ -60,10 +60,12 @@ const double *compare_values(const struct compare_result *r, uint32_t policy, co
 
 /* What was compared. */
 struct compare_head {
+    const char *kind; /* what figures are drawn of it (plots/about.h) */
     const char *version, *soc, *llm, *workload, *baseline;
     uint64_t config_hash, seed;
     const struct cJSON *config; /* {soc, llm, sim}; NULL: not known */
     uint32_t replications;
+    double relevance_frac;
 };
 void compare_head_document(const struct compare_head *h, struct document *d);
 

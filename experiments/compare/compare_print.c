@@ -139,9 +139,15 @@ static void put_verdicts(const struct compare_plan *plan, const struct compare_r
                          struct document *d)
 {
     document_heading(d, "replications");
-    struct frame *t = document_table(d, 2, "lrrrr", "", metrics_verdict_names[METRICS_STABLE],
-                                     metrics_verdict_names[METRICS_BACKLOGGED],
-                                     metrics_verdict_names[METRICS_OVERLOADED], "failed");
+    const struct frame_column columns[] = {
+        {.name = "policy", .title = "", .kind = FRAME_TEXT},
+        {.name = "stable", .title = metrics_verdict_names[METRICS_STABLE]},
+        {.name = "backlogged", .title = metrics_verdict_names[METRICS_BACKLOGGED]},
+        {.name = "overloaded", .title = metrics_verdict_names[METRICS_OVERLOADED]},
+        {.name = "failed"},
+    };
+    struct frame *t = DOCUMENT_FRAME(d, "verdicts", 1, columns);
+    frame_indent(t, 2);
     for (uint32_t p = 0; p < r->n_policies; p++) {
         const double *x = compare_values(r, p, "backlog.verdict");
         uint32_t count[METRICS_OVERLOADED + 1] = {0};
@@ -204,6 +210,8 @@ void compare_document(const struct compare_plan *plan, const struct compare_resu
 
 void compare_head_document(const struct compare_head *h, struct document *d)
 {
+    DOCUMENT_VALUES(document_within(d, "about"), "kind", h->kind, "soc", h->soc, "llm", h->llm,
+                    "workload", h->workload, "command", options_command(), "version", h->version);
     DOCUMENT_VALUES(d, "version", h->version, "config_hash",
                     document_format(d, "%016" PRIx64, h->config_hash), "workload", h->workload,
                     "seed", h->seed);
@@ -211,7 +219,7 @@ void compare_head_document(const struct compare_head *h, struct document *d)
         document_tree(d, "config", h->config);
     }
     DOCUMENT_VALUES(d, "baseline", h->baseline, "replications", h->replications, "level_frac",
-                    STATS_LEVEL_FRAC);
+                    STATS_LEVEL_FRAC, "relevance_frac", h->relevance_frac);
     struct document *seeds = document_array(d, "seeds");
     for (uint32_t i = 0; i < h->replications; i++) {
         DOCUMENT_VALUES(seeds, NULL, compare_seed(h->seed, i));

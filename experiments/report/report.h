@@ -1,6 +1,6 @@
 /* One self-contained HTML page: comparisons (`xpusim compare --json`, `drive --compare --json`) as
- * sections with tables, and the figures of these and other results. It needs no network, and
- * JavaScript only to sort. */
+ * sections with tables, the figures of these and other results, and the hardware models once. It
+ * needs no network, and JavaScript only to sort and search. */
 #ifndef EXPERIMENTS_REPORT_H
 #define EXPERIMENTS_REPORT_H
 
@@ -19,10 +19,19 @@ struct report_input {
 /* Is this what one of them writes? Errors name file and key. */
 int report_check(const struct report_input *in, struct err *e);
 
+/* Skeleton, style and script of the page: plots/page.* of the data folder. 0 or -EINVAL with
+ * errors; report_page_fini in both cases. */
+struct report_page {
+    char *html, *css, *js; /* owned */
+};
+int report_page_load(struct report_page *p, struct err *e);
+void report_page_fini(struct report_page *p);
+
 /* Writes the page. `all` has every file of the page, in whose order figures name their inputs; a
  * comparison's figures stand in its section, others after. Precondition: every comparison passed
  * report_check. */
-void report_write(const struct report_input *in, size_t n, const struct figure_request *all,
-                  const struct report_figures *figures, FILE *out);
+void report_write(const struct report_page *page, const struct report_input *in, size_t n,
+                  const struct figure_request *all, const struct report_figures *figures,
+                  FILE *out);
 
 #endif

@@ -14,7 +14,7 @@ static void put_cell(FILE *out, double x, double scale, const char *unit)
     if (isnan(x)) {
         (void)fputs("<td>&ndash;", out);
     } else {
-        (void)fprintf(out, "<td data-v=\"%g\">%.3g%s", x, scale * x, unit);
+        (void)fprintf(out, "<td>%.3g%s", scale * x, unit);
     }
 }
 
@@ -44,7 +44,7 @@ static const struct {
 static void write_errors(const cJSON *tree, FILE *out)
 {
     (void)fputs("<h3>How far simulation is from reality, and reality from itself</h3>"
-                "<table class=sortable><thead><tr><th>policy<th>simulated machine",
+                "<div class=wide><table><thead><tr><th>policy<th>simulated machine",
                 out);
     for (size_t i = 0; i < N_ERRORS; i++) {
         (void)fprintf(out, "<th>%s", errors[i].title);
@@ -64,12 +64,12 @@ static void write_errors(const cJSON *tree, FILE *out)
                  report_number_of(row, "disturbed_runs") > 0.0 ? " % (disturbed)" : " %");
         (void)fputs("\n", out);
     }
-    (void)fputs("</tbody></table>\n", out);
+    (void)fputs("</tbody></table></div>\n", out);
 }
 
 static void write_means(const cJSON *tree, FILE *out)
 {
-    (void)fputs("<h3>Means in seconds, real and simulated</h3><table class=sortable><thead><tr>"
+    (void)fputs("<h3>Means in seconds, real and simulated</h3><div class=wide><table><thead><tr>"
                 "<th>class<th>policy<th>TTFT<th>simulated<th>TPOT<th>simulated<th>E2E"
                 "<th>simulated</thead><tbody>\n",
                 out);
@@ -85,13 +85,13 @@ static void write_means(const cJSON *tree, FILE *out)
         }
         (void)fputs("\n", out);
     }
-    (void)fputs("</tbody></table>\n", out);
+    (void)fputs("</tbody></table></div>\n", out);
 }
 
 static void write_order(const cJSON *tree, FILE *out)
 {
     (void)fputs("<h3>Order of policies</h3><p>Kendall's tau over pairs of policies that repeats "
-                "tell apart, with 95 % when repeats are drawn anew.</p><table class=sortable>"
+                "tell apart, with 95 % when repeats are drawn anew.</p><div class=wide><table>"
                 "<thead><tr><th>class<th>metric<th>real against<th>tau<th>from<th>to<th>pairs"
                 "<th>tied</thead><tbody>\n",
                 out);
@@ -108,7 +108,7 @@ static void write_order(const cJSON *tree, FILE *out)
         }
         (void)fputs("\n", out);
     }
-    (void)fputs("</tbody></table>\n", out);
+    (void)fputs("</tbody></table></div>\n", out);
 }
 
 bool report_is_drive(const cJSON *tree)
@@ -118,7 +118,7 @@ bool report_is_drive(const cJSON *tree)
 
 void report_write_drive(const cJSON *tree, FILE *out)
 {
-    (void)fputs("<h2>Real runs against simulated ones</h2>\n<p>", out);
+    (void)fputs("<p>", out);
     markup_put(out, report_text_of(tree, "trace"));
     (void)fprintf(out, ", %.0f repeats, clock ", report_number_of(tree, "repeats"));
     markup_put(out, report_text_of(tree, "clock"));

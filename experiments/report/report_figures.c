@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "plots/about.h"
 #include "plots/render.h"
 #include "sim/base/arena.h"
 #include "sim/base/input.h"
@@ -22,7 +23,7 @@ static char *draw(const struct figure *f, const struct figure_request *q, const 
     char path[PATH_BYTES];
     (void)snprintf(path, sizeof path, "%s/%.32s.svg", dir, f->name);
     figure_data_init(&d);
-    if (f->prepare(q, &d, e) == 0 && render_figure(f, &d, dir, RENDER_SVG, e) == 0) {
+    if (figure_prepare(f, q, &d, e) == 0 && render_figure(f, &d, dir, RENDER_SVG, e) == 0) {
         svg = input_text(path, MAX_SVG_BYTES, e);
         (void)remove(path);
     }
@@ -30,22 +31,22 @@ static char *draw(const struct figure *f, const struct figure_request *q, const 
     return svg;
 }
 
-/* Kinds whose figures put several inputs side by side. */
-static bool stands_together(const struct figure *f, unsigned kind)
+/* Figures that put several inputs side by side. */
+static bool stands_together(const struct figure *f)
 {
-    return kind == FIGURE_KIND_REQUESTS || f->prepare == figure_causes;
+    return strcmp(f->name, "cdf") == 0 || strcmp(f->name, "lengths") == 0 ||
+           strcmp(f->name, "causes") == 0 || strcmp(f->name, "interference") == 0;
 }
 
 /* The request of a figure that input i begins: itself, and the later ones that stand beside it.
  * False when an earlier input has it already. */
-static bool request_for(const struct figure_request *all, const unsigned *kinds, size_t i,
-                        const struct figure *f, struct figure_request *out)
+static bool request_for(const struct figure_request *all, size_t i, const struct figure *f,
+                        struct figure_request *out)
 {
-    unsigned kind = f->kinds & kinds[i];
     *out = *all;
     out->n_inputs = 0;
     for (size_t k = 0; k < all->n_inputs; k++) {
-        bool same = k == i || (stands_together(f, kind) && (kinds[k] & kind) != 0);
+        bool same = k == i || (stands_together(f) && about_is(all->inputs[k].about, f->kinds));
         if (same && k < i) {
             return false;
         }
@@ -59,17 +60,13 @@ static bool request_for(const struct figure_request *all, const unsigned *kinds,
 static void draw_all(const struct figure_request *all, const char *dir, struct report_figures *out,
                      struct err *e)
 {
-    unsigned kinds[FIGURE_MAX_INPUTS];
-    for (size_t i = 0; i < all->n_inputs; i++) {
-        kinds[i] = figure_kinds_of(all->inputs[i].path);
-    }
     size_t n;
     const struct figure *f = figure_list(&n);
     for (size_t i = 0; i < all->n_inputs; i++) {
         for (size_t k = 0; k < n && e->n == 0; k++) {
             struct figure_request q;
-            if ((f[k].kinds & kinds[i]) == 0 || out->n == REPORT_MAX_FIGURES ||
-                !request_for(all, kinds, i, &f[k], &q)) {
+            if (!about_is(all->inputs[i].about, f[k].chosen ? f[k].name : f[k].kinds) ||
+                out->n == REPORT_MAX_FIGURES || !request_for(all, i, &f[k], &q)) {
                 continue;
             }
             char *svg = draw(&f[k], &q, dir, e);

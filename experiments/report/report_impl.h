@@ -7,17 +7,30 @@
 
 #include "experiments/report/report.h"
 #include "experiments/shell/markup.h"
+#include "plots/about.h"
 #include "sim/metrics/metric_table.h"
+
+/* ---- report_page.c ---- */
+
+/* Calls put for every {text} of the skeleton but {css} and {js}. */
+void report_page_put(const struct report_page *p,
+                     void (*put)(void *ctx, const char *what, FILE *out), void *ctx, FILE *out);
 
 /* ---- report_text.c ---- */
 
 const char *report_text_of(const cJSON *o, const char *key); /* "" when there is none */
 double report_number_of(const cJSON *o, const char *key);    /* NaN when there is none */
+const cJSON *report_member(const cJSON *o, const char *key);
 const cJSON *report_metric_of(const cJSON *policy, const char *name);
-/* A mean with its half-width, in the digits the interval leaves. */
+/* A mean with its interval, as the terminal has it: "7.51 [6.88, 8.15]". */
 void report_put_mean(FILE *out, const cJSON *metric);
-/* The paired difference to the baseline, relative, with its interval. */
-void report_put_change(FILE *out, const cJSON *metric, const cJSON *base);
+/* A mean with its half-width: "7.51 &plusmn; 0.64". */
+void report_put_short(FILE *out, const cJSON *metric);
+/* What may be said of the paired difference to the baseline, once: its size with its interval where
+ * it is shown, else the verdict; and that it does not matter where it is below `relevance`. */
+void report_put_change(FILE *out, const cJSON *metric, const cJSON *base, double relevance_frac);
+/* "overloaded in 5 of 20" of a policy; 0 where it is not said. */
+unsigned report_overloaded(const cJSON *tree, const char *policy, unsigned *runs);
 
 /* ---- report_tables.c ---- */
 
@@ -25,7 +38,9 @@ void report_write_headline_table(const cJSON *tree, FILE *out);
 void report_write_all_metrics(const cJSON *tree, FILE *out);
 /* What `compare --uncertainty` found; nothing where it was not asked. */
 void report_write_uncertainty(const cJSON *tree, FILE *out);
-void report_write_hardware(const cJSON *tree, FILE *out);
+/* How far to trust a hardware model, and every number of it. */
+void report_write_hardware(const cJSON *part, FILE *out);
+/* Date and command of the run, its seeds. */
 void report_write_again(const struct report_input *in, FILE *out);
 
 /* ---- report_drive.c ---- */

@@ -1,16 +1,18 @@
 /* Tables of the report page: comparisons, the hardware model, how to repeat it. */
-#include "sim/base/json.h"
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 
 #include "experiments/report/report_impl.h"
+#include "sim/base/json.h"
 
 void report_write_headline_table(const cJSON *tree, FILE *out)
 {
-    const cJSON *policies = cJSON_GetObjectItemCaseSensitive(tree, "policies");
-    const cJSON *base =
-        cJSON_GetObjectItemCaseSensitive(policies, report_text_of(tree, "baseline"));
-    (void)fputs("<table class=sortable><thead><tr><th>policy", out);
+    const cJSON *policies = report_member(tree, "policies");
+    const cJSON *base = report_member(policies, report_text_of(tree, "baseline"));
+    double relevance = report_number_of(tree, "relevance_frac");
+    (void)fputs("<div class=wide><table><thead><tr><th>policy", out);
     char title[160];
     for (const char *const *name = metric_usual; *name != NULL; name++) {
         (void)fprintf(out, "<th>%s", metric_title(*name, title, sizeof title));
@@ -19,30 +21,60 @@ void report_write_headline_table(const cJSON *tree, FILE *out)
     const cJSON *p;
     cJSON_ArrayForEach(p, policies)
     {
+        unsigned runs;
+        unsigned overloaded = report_overloaded(tree, p->string, &runs);
         (void)fputs("<tr><td>", out);
         markup_put(out, p->string);
+        if (p == base) {
+            (void)fputs("<br><small>baseline</small>", out);
+        }
+        if (overloaded > 0) {
+            (void)fprintf(out, "<br><small class=overloaded>overloaded in %u of %u</small>",
+                          overloaded, runs);
+        }
         for (const char *const *name = metric_usual; *name != NULL; name++) {
             const cJSON *m = report_metric_of(p, *name);
-            (void)fprintf(out, "<td data-v=\"%g\">", report_number_of(m, "mean"));
+            (void)fputs("<td>", out);
             report_put_mean(out, m);
             if (p != base && cJSON_HasObjectItem(m, "verdict")) {
                 (void)fputs("<br><small>", out);
-                report_put_change(out, m, report_metric_of(base, *name));
-                (void)fputs("<br>", out);
-                markup_put(out, report_text_of(m, "verdict"));
+                report_put_change(out, m, report_metric_of(base, *name), relevance);
                 (void)fputs("</small>", out);
             }
         }
         (void)fputs("\n", out);
     }
-    (void)fputs("</tbody></table>\n", out);
+    (void)fputs("</tbody></table></div>\n", out);
+}
+
+/* Says the row nothing: no policy has a number, or it is one of truncated.* that is the same as the
+ * metric it cuts? */
+static bool says_nothing(const cJSON *policies, const char *metric)
+{
+    static const char cut[] = "truncated.";
+    bool truncated = strncmp(metric, cut, sizeof cut - 1) == 0;
+    bool nothing = true;
+    const cJSON *p;
+    cJSON_ArrayForEach(p, policies)
+    {
+        double v = report_number_of(report_metric_of(p, metric), "mean");
+        double whole = truncated
+                           ? report_number_of(report_metric_of(p, metric + sizeof cut - 1), "mean")
+                           : (double)NAN;
+        nothing = nothing && (isnan(v) || v == whole);
+    }
+    return nothing;
 }
 
 void report_write_all_metrics(const cJSON *tree, FILE *out)
 {
-    const cJSON *policies = cJSON_GetObjectItemCaseSensitive(tree, "policies");
-    (void)fputs(
-        "<details><summary>All metrics</summary><table class=sortable><thead><tr><th>metric", out);
+    const cJSON *policies = report_member(tree, "policies");
+    (void)fputs("<details><summary>All metrics</summary><p class=soft>What each is: <code>xpusim "
+                "list metric</code>. Left out: what no policy has a number of, and what "
+                "<code>truncated.*</code> repeats.</p>\n<div class=wide><input type=search "
+                "placeholder=\"search: reactive p90\" aria-label=\"search in all "
+                "metrics\"><table><thead><tr><th>metric",
+                out);
     const cJSON *p;
     cJSON_ArrayForEach(p, policies)
     {
@@ -53,17 +85,19 @@ void report_write_all_metrics(const cJSON *tree, FILE *out)
     const cJSON *m;
     cJSON_ArrayForEach(m, policies->child)
     {
+        if (says_nothing(policies, m->string)) {
+            continue;
+        }
         (void)fputs("<tr><td>", out);
         markup_put(out, m->string);
         cJSON_ArrayForEach(p, policies)
         {
-            const cJSON *v = report_metric_of(p, m->string);
-            (void)fprintf(out, "<td data-v=\"%g\">", report_number_of(v, "mean"));
-            report_put_mean(out, v);
+            (void)fputs("<td>", out);
+            report_put_short(out, report_metric_of(p, m->string));
         }
         (void)fputs("\n", out);
     }
-    (void)fputs("</tbody></table></details>\n", out);
+    (void)fputs("</tbody></table></div></details>\n", out);
 }
 
 static void write_pair(const cJSON *pair, const char *metric, FILE *out)
@@ -73,12 +107,11 @@ static void write_pair(const cJSON *pair, const char *metric, FILE *out)
     markup_put(out, metric_title(metric, title, sizeof title));
     (void)fputs("<td>", out);
     markup_put(out, pair->string);
-    (void)fprintf(out,
-                  "<td data-v=\"%g\">%.2f &plusmn; %.2f<td>%.4g<td>%.4g to %.4g<td>%.4g to %.4g\n",
-                  report_number_of(pair, "better_frac"), report_number_of(pair, "better_frac"),
-                  report_number_of(pair, "better_se"), report_number_of(pair, "difference"),
-                  report_number_of(pair, "sampling_low"), report_number_of(pair, "sampling_high"),
-                  report_number_of(pair, "model_low"), report_number_of(pair, "model_high"));
+    (void)fprintf(out, "<td>%.2f &plusmn; %.2f<td>%.4g<td>%.4g to %.4g<td>%.4g to %.4g\n",
+                  report_number_of(pair, "better_frac"), report_number_of(pair, "better_se"),
+                  report_number_of(pair, "difference"), report_number_of(pair, "sampling_low"),
+                  report_number_of(pair, "sampling_high"), report_number_of(pair, "model_low"),
+                  report_number_of(pair, "model_high"));
 }
 
 static void write_factor(const cJSON *f, const char *policy, FILE *out)
@@ -87,11 +120,10 @@ static void write_factor(const cJSON *f, const char *policy, FILE *out)
     markup_put(out, policy);
     (void)fputs("<td>", out);
     markup_put(out, f->string);
-    (void)fprintf(out, "<td data-v=\"%g\">%.2f (%.2f to %.2f)<td>%.4g (%.4g to %.4g)<td>",
-                  report_number_of(f, "share"), report_number_of(f, "share"),
-                  report_number_of(f, "share_low"), report_number_of(f, "share_high"),
-                  report_number_of(f, "value"), report_number_of(f, "low"),
-                  report_number_of(f, "high"));
+    (void)fprintf(out, "<td>%.2f (%.2f to %.2f)<td>%.4g (%.4g to %.4g)<td>",
+                  report_number_of(f, "share"), report_number_of(f, "share_low"),
+                  report_number_of(f, "share_high"), report_number_of(f, "value"),
+                  report_number_of(f, "low"), report_number_of(f, "high"));
     double turns = report_number_of(f, "turns_at");
     if (isnan(turns)) {
         (void)fputs("never in its range\n", out);
@@ -110,7 +142,7 @@ void report_write_uncertainty(const cJSON *tree, FILE *out)
         out,
         "<h3>Whatever the true machine is?</h3><p>%.0f machines that it may be, %.0f "
         "uncertain numbers drawn together; every policy on each, on the same requests.</p>"
-        "<table class=sortable><thead><tr><th>metric<th>policy<th>probability that it is "
+        "<div class=wide><table><thead><tr><th>metric<th>policy<th>probability that it is "
         "better<th>difference<th>by requests (95 %%)<th>by machine (95 %%)</thead><tbody>\n",
         report_number_of(u, "machines"), report_number_of(u, "uncertain_numbers"));
     const cJSON *m;
@@ -119,9 +151,10 @@ void report_write_uncertainty(const cJSON *tree, FILE *out)
         cJSON_ArrayForEach(p, m){write_pair(p, m->string, out);
 }
 }
-(void)fputs("</tbody></table><table class=sortable><thead><tr><th>policy<th>what decides<th>share "
-            "of variance<th>value (range)<th>order turns</thead><tbody>\n",
-            out);
+(void)fputs(
+    "</tbody></table></div><div class=wide><table><thead><tr><th>policy<th>what decides<th>share "
+    "of variance<th>value (range)<th>order turns</thead><tbody>\n",
+    out);
 cJSON_ArrayForEach(m, cJSON_GetObjectItemCaseSensitive(u, "factors")){
     cJSON_ArrayForEach(p, m){const cJSON * f;
 cJSON_ArrayForEach(f, p)
@@ -130,7 +163,7 @@ cJSON_ArrayForEach(f, p)
 }
 }
 }
-(void)fputs("</tbody></table><ul>\n", out);
+(void)fputs("</tbody></table></div><ul>\n", out);
 cJSON_ArrayForEach(p, cJSON_GetObjectItemCaseSensitive(u, "measure_next"))
 {
     (void)fputs("<li>Measure next, for ", out);
@@ -147,8 +180,7 @@ static void write_numbers(const cJSON *node, const char *path, FILE *out)
     if (cJSON_HasObjectItem(node, "unit") && cJSON_HasObjectItem(node, "kind")) {
         (void)fputs("<tr><td>", out);
         markup_put(out, path);
-        (void)fprintf(out, "<td data-v=\"%g\">%g ", report_number_of(node, "value"),
-                      report_number_of(node, "value"));
+        (void)fprintf(out, "<td>%g ", report_number_of(node, "value"));
         markup_put(out, report_text_of(node, "unit"));
         (void)fprintf(out, "<td>%g to %g<td class=%s>%s<td>", report_number_of(node, "low"),
                       report_number_of(node, "high"), report_text_of(node, "kind"),
@@ -173,49 +205,85 @@ static void write_numbers(const cJSON *node, const char *path, FILE *out)
     }
 }
 
-void report_write_hardware(const cJSON *tree, FILE *out)
+static const char *const kinds[] = {"measured", "datasheet", "fitted", "assumed"};
+enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
+
+static void count_kinds(const cJSON *node, int n[N_KINDS])
 {
-    const cJSON *config = cJSON_GetObjectItemCaseSensitive(tree, "config");
-    (void)fputs("<details><summary>Every number of the hardware model: measured, fitted or assumed"
-                "</summary><table class=sortable><thead><tr><th>number<th>value<th>range<th>kind"
+    const char *kind = report_text_of(node, "kind");
+    for (int i = 0; i < N_KINDS; i++) {
+        n[i] += strcmp(kind, kinds[i]) == 0;
+    }
+    for (const cJSON *c = node->child; c != NULL; c = c->next) {
+        count_kinds(c, n);
+    }
+}
+
+void report_write_hardware(const cJSON *part, FILE *out)
+{
+    int n[N_KINDS] = {0};
+    count_kinds(part, n);
+    (void)fputs("<p class=trust><b>", out);
+    markup_put(out, report_text_of(part, "name"));
+    (void)fputs("</b>: numbers ", out);
+    for (int i = 0; i < N_KINDS; i++) {
+        (void)fprintf(out, "%s<span class=%s>%s %d</span>", i > 0 ? ", " : "", kinds[i], kinds[i],
+                      n[i]);
+    }
+    (void)fputs(". ", out);
+    if (cJSON_IsTrue(report_member(part, "npu_extrapolated"))) {
+        (void)fputs("<b>Its NPU is extrapolated from other parts</b>: trust the order of policies "
+                    "more than sizes. ",
+                    out);
+    }
+    markup_put(out, report_text_of(part, "note"));
+    (void)fputs("</p>\n<details><summary>Every number of ", out);
+    markup_put(out, report_text_of(part, "name"));
+    (void)fputs("</summary><div class=wide><table><thead><tr><th>number<th>value<th>range<th>kind"
                 "<th>source</thead><tbody>\n",
                 out);
-    write_numbers(cJSON_GetObjectItemCaseSensitive(config, "soc"), "soc", out);
-    write_numbers(cJSON_GetObjectItemCaseSensitive(config, "llm"), "llm", out);
-    (void)fputs("</tbody></table></details>\n", out);
+    write_numbers(part, "", out);
+    (void)fputs("</tbody></table></div></details>\n", out);
+}
+
+/* When the file was written: results themselves have no date, so that the same run is the same
+ * bytes. */
+static void put_date(const char *path, FILE *out)
+{
+    struct stat s;
+    struct tm at;
+    char text[64];
+    if (stat(path, &s) == 0 && gmtime_r(&s.st_mtime, &at) != NULL &&
+        strftime(text, sizeof text, "%Y-%m-%d %H:%M UTC", &at) > 0) {
+        (void)fprintf(out, "Written %s by ", text);
+    } else {
+        (void)fputs("By ", out);
+    }
 }
 
 void report_write_again(const struct report_input *in, FILE *out)
 {
     const cJSON *tree = in->tree;
-    const cJSON *config = cJSON_GetObjectItemCaseSensitive(tree, "config");
-    (void)fputs("<h3>How to get these numbers again</h3>\n<pre>xpusim compare", out);
-    const cJSON *p;
-    cJSON_ArrayForEach(p, cJSON_GetObjectItemCaseSensitive(tree, "policies"))
-    {
-        (void)fputs(" --policy ", out);
-        markup_put(out, p->string);
+    const cJSON *about = report_member(tree, "about");
+    (void)fputs("<h3>How to get these numbers again</h3>\n<pre>", out);
+    markup_put(out, report_text_of(about, "command"));
+    (void)fputs("</pre>\n<p>", out);
+    put_date(in->path, out);
+    markup_put(out, report_text_of(about, "version"));
+    if (cJSON_HasObjectItem(tree, "config_hash")) {
+        (void)fputs(", configuration ", out);
+        markup_put(out, report_text_of(tree, "config_hash"));
+        (void)fputs(". One run of it: <code>xpusim run --policy P --seed S</code> with the same "
+                    "options, S any of the seeds.",
+                    out);
     }
-    (void)fputs(" \\\n    --baseline ", out);
-    markup_put(out, report_text_of(tree, "baseline"));
-    (void)fputs(" --soc ", out);
-    markup_put(out, report_text_of(cJSON_GetObjectItemCaseSensitive(config, "soc"), "name"));
-    (void)fputs(" --llm ", out);
-    markup_put(out, report_text_of(cJSON_GetObjectItemCaseSensitive(config, "llm"), "name"));
-    (void)fprintf(out, " --replications %.0f --seed %.0f \\\n    --workload ",
-                  report_number_of(tree, "replications"), report_number_of(tree, "seed"));
-    markup_put(out, report_text_of(tree, "workload"));
-    (void)fputs(" --json</pre>\n<p>One run of it: <code>xpusim run --policy P --seed S</code> with "
-                "the same options, S any of the seeds below. ",
-                out);
-    markup_put(out, report_text_of(tree, "version"));
-    (void)fputs(", configuration ", out);
-    markup_put(out, report_text_of(tree, "config_hash"));
-    (void)fputs(" (overrides by <code>--set</code> show in the configuration).</p>\n"
-                "<details><summary>Seeds and configuration</summary><pre>",
-                out);
-    char *seeds = json_text(cJSON_GetObjectItemCaseSensitive(tree, "seeds"), false);
-    char *sim = json_text(cJSON_GetObjectItemCaseSensitive(config, "sim"), true);
+    (void)fputs("</p>\n", out);
+    if (report_member(tree, "seeds") == NULL) {
+        return;
+    }
+    (void)fputs("<details><summary>Seeds and configuration</summary><pre>", out);
+    char *seeds = json_text(report_member(tree, "seeds"), false);
+    char *sim = json_text(report_member(report_member(tree, "config"), "sim"), true);
     markup_put(out, seeds);
     (void)fputs("\n", out);
     markup_put(out, sim);

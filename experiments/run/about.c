@@ -22,7 +22,7 @@ cJSON *about_tree(const struct about *a)
     if (a->config != NULL) {
         put(o, "soc", a->config->soc.machine.name);
         put(o, "llm", a->config->llm.name);
-        put(o, "workload", a->trace != NULL || a->policy == NULL ? a->config->workload : NULL);
+        put(o, "workload", a->trace != NULL || a->workload ? a->config->workload : NULL);
     }
     if (a->trace != NULL) {
         cJSON_AddNumberToObject(o, "seed", (double)a->seed);
@@ -60,6 +60,8 @@ char *about_comment(const struct about *a)
     size_t size = 0;
     FILE *f = memory_stream(&text, &size);
     const cJSON *fact;
+    cJSON_DeleteItemFromObject(tree,
+                               "version"); /* a table of numbers is the same in the next one */
     cJSON_ArrayForEach(fact, tree)
     {
         (void)fprintf(f, "# %s: ", fact->string);

@@ -13,6 +13,7 @@ struct about {
     const struct config_policy *policy; /* or NULL: none, or several that the result names */
     const struct trace *trace;          /* of the one run; NULL: no run, or many */
     uint64_t seed;
+    bool workload; /* many runs of the configuration's */
 };
 
 /* {kind, policy, soc, llm, workload, seed, command, version, fingerprint}, what there is of them.

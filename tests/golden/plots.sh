@@ -35,7 +35,7 @@ printf 'draft_tokens,verify_s\n1,0.05\n4,0.06\n' >"$dir/draft.csv"
 # shellcheck disable=SC2086
 "$x" compare --policy fcfs --policy agent-xpu-v2 $short --replications 2 --uncertainty 16 --quiet --json >"$dir/u.json"
 cat >"$dir/d.json" <<EOF
-{"means": [{"class": "reactive", "policy": "fcfs", "e2e_s": {"real": 1, "simulated": 1.1}},
+{"about": {"kind": "drive"}, "means": [{"class": "reactive", "policy": "fcfs", "e2e_s": {"real": 1, "simulated": 1.1}},
   {"class": "proactive", "policy": "fcfs", "e2e_s": {"real": 2, "simulated": 1.9}}],
  "drive": [{"policy": "fcfs", "requests": [{"class": "reactive", "repeat": 0,
   "real_ttft_s": 0.5, "sim_ttft_s": 0.6, "real_e2e_s": 1, "sim_e2e_s": 1.1}, {"class": "proactive", "repeat": 0,
@@ -73,7 +73,7 @@ for name in $names; do
 done
 for f in plots/*.gp; do
     name=$(basename "$f" .gp)
-    case $name in style | lines | bars | legend | ytics) continue ;; esac
+    case $name in style | functions | axes | lines | bars | stacked | distributions | legend | ytics | no_rows) continue ;; esac
     echo "$names" | grep -qx "$name" || fail "$f: not in the list"
 done
 [ -z "$(find "$dir/fig" -name '.*' -mindepth 1)" ] || fail "temporary files are left"
@@ -81,17 +81,17 @@ grep -q 'agent-xpu-v2' "$dir/fig/latency-rate.svg" || fail "latency-rate does no
 "$x" plot headline -o "$dir/again" "$dir/cmp.json" && cmp "$dir/fig/headline.svg" "$dir/again/headline.svg" || bad=1
 
 # Numbers by hand. Two replications, 1 and 3 s: mean 2, standard error 1, t(0.975, 1) = 12.706, so
-# the interval is [-10.706, 14.706]. A row with its own low and high keeps them.
+# the interval is [-10.706, 14.706]. A row with its own low and high keeps them. Then runs, and overloaded ones.
 printf 'policy,rate,m\na,1,1\na,1,3\na,2,5\nb,1,7\nb,2,8\n' >"$dir/h.csv"
 "$x" plot latency-rate -o "$dir/h" --metric m "$dir/h.csv" || fail "plain CSV"
-printf 'a\n1\t2\t-10.7062\t14.7062\n2\t5\t5\t5\n\n\nb\n1\t7\t7\t7\n2\t8\t8\t8\n' >"$dir/want"
-awk -F'\t' 'NF == 4 {printf "%g\t%g\t%.6g\t%.6g\n", $1, $2, $3, $4; next} {print}' "$dir/h/latency-rate.tsv" |
+printf 'a\n1\t2\t-10.7062\t14.7062\t2\t0\n2\t5\t5\t5\t1\t0\n\n\nb\n1\t7\t7\t7\t1\t0\n2\t8\t8\t8\t1\t0\n' >"$dir/want"
+awk -F'\t' 'NF == 6 {printf "%g\t%g\t%.6g\t%.6g\t%d\t%d\n", $1, $2, $3, $4, $5, $6; next} {print}' "$dir/h/latency-rate.tsv" |
     diff "$dir/want" - || fail "means and intervals"
 # Of (throughput, latency) = (1, 1), (2, 3), (3, 2): the second has less of both than the third.
 printf 'policy,t,l\na,1,1\nb,2,3\nc,3,2\n' >"$dir/p.csv"
 "$x" plot pareto -o "$dir/h" --metric t --metric l "$dir/p.csv" || fail "pareto"
 sed -n '/^Pareto/,$p' "$dir/h/pareto.tsv" | cut -f 1,2 | tail -n +2 >"$dir/got"
-printf '3\t2\n1\t1\n' | diff - "$dir/got" || fail "the Pareto front"
+printf '1\t1\n3\t2\n' | diff - "$dir/got" || fail "the Pareto front"
 
 # A label is text: a % in it no format, a quote no end of the string, a line break no command.
 sed 's/"fcfs/"f 50% of %s %d/g' "$dir/cmp.json" >"$dir/percent.json"
@@ -124,6 +124,45 @@ ln -s "$dir/target.svg" "$dir/links/headline.svg"
 "$x" plot headline --format svg -o "$dir/links" "$dir/cmp.json" || fail "a figure through a link"
 [ -L "$dir/links/headline.svg" ] && [ -s "$dir/target.svg" ] || fail "a figure replaced a link"
 
+# Every figure says of what machine it is, where its file says so; none writes a number as 1e+06, and
+# all is closed in what was made small.
+for name in $names; do
+    case $name in graphs | corun | batch | draft | schemes | drive) continue ;; esac # plain files, and pure times
+    grep -q 'core-ultra-5-125h' "$dir/fig/$name.svg" || fail "$name does not name its SoC"
+    grep -q 'llama-3.2-3b' "$dir/fig/$name.svg" || fail "$name does not name its model"
+done
+for name in ddr gantt queue cdf interference causes; do
+    policy=agent-xpu-v2
+    case $name in interference | causes) policy=fcfs ;; esac
+    grep -q "$policy" "$dir/fig/$name.svg" || fail "$name does not name its policy"
+done
+for name in $names; do
+    grep -qE '>[-0-9.]+e[-+][0-9]+<' "$dir/fig/$name.svg" && fail "$name has a tic like 1e+06"
+    [ "$(grep -o '<g[ >]' "$dir/fig/$name.svg" | wc -l)" -eq "$(grep -o '</g>' "$dir/fig/$name.svg" | wc -l)" ] ||
+        fail "$name: groups do not close"
+done
+grep -q '>npu<' "$dir/fig/kernels.svg" || fail "kernels has no legend"
+grep -q '>-5<' "$dir/fig/batch.svg" && fail "batch has a negative batch"
+# One policy, one colour, whatever stands before it: blue is openvino-cb's, vermilion agent-xpu-v2's.
+printf 'policy,rate,m\nzz,1,1\nzz,2,2\nagent-xpu-v2,1,1\nagent-xpu-v2,2,2\nopenvino-cb,1,3\nopenvino-cb,2,3\n' >"$dir/c.csv"
+"$x" plot latency-rate -o "$dir/c" --metric m "$dir/c.csv" || fail "three policies"
+colour_of() { # policy: of the line drawn beside its name in the legend
+    grep -o ">$1</text><path [^>]*stroke='[^']*'\|>$1</text></g><g[^>]*color='[^']*'" "$dir/c/latency-rate.svg" |
+        sed "s/.*='\(#[0-9a-fA-F]*\)'.*/\1/" | tail -n 1
+}
+[ "$(colour_of agent-xpu-v2)" = "#d55e00" ] || fail "agent-xpu-v2 is $(colour_of agent-xpu-v2)"
+[ "$(colour_of openvino-cb)" = "#0072b2" ] || fail "openvino-cb is $(colour_of openvino-cb)"
+# Overload shows where the mean is: a mark at the bar, a ring at the point; an outlier is cut and says its value.
+printf 'experiment,fingerprint,set.rate,policy,verdict,m\n' >"$dir/o.csv"
+printf 'e,1,1,a,STABLE,2\ne,2,1,a,OVERLOADED,4\ne,3,2,a,STABLE,2\ne,4,2,a,STABLE,2\n' >>"$dir/o.csv"
+"$x" plot latency-rate -o "$dir/o" --metric m "$dir/o.csv" || fail "verdicts"
+sed -n 's/^1\t.*\t\(.*\t.*\)$/\1/p' "$dir/o/latency-rate.tsv" | tee "$dir/got" >/dev/null
+printf '2\t1\n' | diff - "$dir/got" || fail "one of two runs is overloaded"
+grep -q 'overloaded in some runs' "$dir/o/latency-rate.svg" || fail "the ring is not in the legend"
+sed 's/"stable":[^,]*,/"stable":\t1,/; s/"overloaded":[^,]*,/"overloaded":\t1,/' "$dir/cmp.json" >"$dir/over.json"
+"$x" plot headline -o "$dir/o" "$dir/over.json" || fail "an overloaded comparison"
+grep -q 'overloaded in 1 of' "$dir/o/headline.svg" || fail "headline does not say that a policy was overloaded"
+
 refuse() { # text the message must hold, command...
     want=$1
     shift
@@ -146,21 +185,25 @@ none="-o $dir/none"
     refuse "No such file" "$x" plot headline $none "$dir/absent.json"
     refuse "no metric nonesuch" "$x" plot headline $none --metric nonesuch "$dir/cmp.json"
     refuse "no metric reactive.e2e_s.mean" "$x" plot latency-rate $none "$dir/h.csv"
-    refuse "no rate or load varies" "$x" plot latency-rate $none "$dir/cmp.json"
+    refuse 'cmp.json: of the kind "compare"; latency-rate reads: compare --load' "$x" plot latency-rate $none "$dir/cmp.json"
+    printf 'policy,m\na,1\n' >"$dir/norate.csv"
+    refuse "no rate or load varies" "$x" plot latency-rate $none --metric m "$dir/norate.csv"
+    "$x" graphs --p 10 --d 11 --s 20 --chunks 2 --json >"$dir/totals.json"
+    refuse "no intervals" "$x" plot graphs $none "$dir/totals.json"
     refuse "axis nonesuch" "$x" plot chunk $none --x nonesuch "$dir/sweep.csv"
     refuse "cannot make the folder" "$x" plot headline -o "$dir/cmp.json/below" "$dir/cmp.json"
     refuse "cannot write there" "$x" plot headline -o "$dir/cmp.json" "$dir/cmp.json"
-    refuse "no timeline" "$x" plot ddr $none "$dir/cmp.json"
+    refuse "of the kind" "$x" plot ddr $none "$dir/cmp.json"
     refuse "nothing ran between" "$x" plot gantt $none --from 5000 --to 5001 "$dir/t.json"
     refuse "nothing between" "$x" plot ddr $none --from 5000 --to 5001 "$dir/t.json"
     refuse "not after" "$x" plot gantt $none --from 5 --to 4 "$dir/t.json"
-    refuse "no real runs" "$x" plot drive $none "$dir/cmp.json"
-    refuse "no intervals" "$x" plot graphs $none "$dir/cmp.json"
-    refuse "no kernels" "$x" plot roofline $none "$dir/cmp.json"
-    refuse "no comparison" "$x" plot headline $none "$dir/run.json"
+    refuse "of the kind" "$x" plot drive $none "$dir/cmp.json"
+    refuse "of the kind" "$x" plot graphs $none "$dir/cmp.json"
+    refuse "of the kind" "$x" plot roofline $none "$dir/cmp.json"
+    refuse "of the kind" "$x" plot headline $none "$dir/run.json"
     "$x" plot draft -o "$dir/fig" "$dir/study.csv" || fail "draft of a study"
     refuse "no column class" "$x" plot cdf $none "$dir/batch.csv"
-    refuse "no interference" "$x" plot interference $none "$dir/run.json"
+    refuse "of the kind" "$x" plot interference $none "$dir/run.json"
     printf 'a,b\n1\n' >"$dir/ragged.csv"
     refuse "ragged.csv:2: 1 fields, the header has 2" "$x" plot heatmap $none "$dir/ragged.csv"
     printf 'device,batch,latency_s\nigpu,1,fast\n' >"$dir/text.csv"

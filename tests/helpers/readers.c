@@ -399,11 +399,11 @@ static int read_figure(const char *path, struct err *e)
         static struct figure_request q;
         q = (struct figure_request){.n_inputs = 0};
         struct figure_data d;
-        (void)figure_kinds_of(rest);
         (void)figure_input_add(&q, rest, e);
         figure_data_init(&d);
-        rc = figure->prepare(&q, &d, e);
+        rc = figure_prepare(figure, &q, &d, e);
         figure_data_fini(&d);
+        figure_request_fini(&q);
     }
     (void)unlink(rest);
     return rc;
@@ -423,7 +423,10 @@ static int read_report(const char *path, struct err *e)
         char *text = NULL;
         size_t size = 0;
         FILE *out = memory_stream(&text, &size);
-        report_write(&in, 1, &none, &no_figures, out);
+        struct report_page page;
+        (void)report_page_load(&page, e);
+        report_write(&page, &in, 1, &none, &no_figures, out);
+        report_page_fini(&page);
         memory_stream_close(out);
         free(text);
     }

@@ -1,10 +1,14 @@
 /* What figures hand to gnuplot, number by number, from files written by hand. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "plots/about.h"
 #include "plots/figure.h"
+#include "plots/palette.h"
+#include "plots/svg_compact.h"
 #include "tests/helpers/suite.h"
 
 static char path[] = "/tmp/xpusim-check-figures-XXXXXX";
@@ -39,7 +43,8 @@ static void put(const char *text)
 static const char *drawn(const char *figure, struct figure_request q)
 {
     ck_assert_int_eq(figure_input_add(&q, path, &err), 0);
-    int rc = figure_find(figure)->prepare(&q, &data, &err);
+    int rc = figure_prepare(figure_find(figure), &q, &data, &err);
+    figure_request_fini(&q);
     ck_assert_msg(rc == 0, "%s", err.n > 0 ? err.lines[0] : "no message");
     (void)fflush(data.tsv);
     return data.tsv_text;
@@ -95,26 +100,123 @@ START_TEST(each_bar_is_in_the_block_of_its_kind)
 END_TEST
 
 /* Three sequences decode from 2 to 6 of 8 s, on the machine; the requests' own tracks are not
- * counted again. The mean over all bins: 3 * 4 / 8. */
+ * counted again. While they do the batch is 3; before and after there is none. */
 START_TEST(decoding_sequences_are_counted_while_they_decode)
 {
     put(timeline);
     const char *text = strstr(drawn("queue", (struct figure_request){0}), "decod");
     ck_assert_ptr_nonnull(text);
-    double sum = 0.0;
-    double before = 0.0;
     double t;
     double v;
-    int n = 0;
+    int with = 0;
+    int without = 0;
     for (text = strchr(text, '\n'); text != NULL && sscanf(text, " %lf %lf", &t, &v) == 2;
          text = strchr(text + 1, '\n')) {
-        sum += v;
-        before += t < 1.9 || t > 6.1 ? v : 0.0;
-        n++;
+        if (t > 2.1 && t < 5.9) {
+            ck_assert_double_eq_tol(v, 3.0, 1e-9);
+            with++;
+        } else if (t < 1.9 || t > 6.1) {
+            ck_assert(isnan(v));
+            without++;
+        }
     }
-    ck_assert_int_gt(n, 10);
-    ck_assert_double_eq_tol(sum / n, 1.5, 1e-9);
-    ck_assert_double_eq(before, 0.0);
+    ck_assert_int_gt(with, 10);
+    ck_assert_int_gt(without, 10);
+}
+END_TEST
+
+/* Of 2, 3 and 100 the last is over four times the next: the axis ends at 3's interval, 3.5, and
+ * without intervals 5 % behind 3. Of 2, 3 and 11 nothing is cut; of 1 and 100, each half, the
+ * larger is. */
+START_TEST(an_outlier_does_not_flatten_the_rest)
+{
+    double nan = (double)NAN;
+    ck_assert_double_eq_tol(figure_bars_end((double[]){2, 100, 3}, (double[]){2.5, 130, 3.5}, 3),
+                            3.5, 1e-12);
+    ck_assert_double_eq_tol(figure_bars_end((double[]){2, 100, 3}, (double[]){nan, nan, nan}, 3),
+                            3.15, 1e-12);
+    ck_assert_double_eq_tol(figure_bars_end((double[]){2, 11, 3}, (double[]){nan, 12, nan}, 3),
+                            12.0, 1e-12);
+    ck_assert_double_eq_tol(figure_bars_end((double[]){1, 100}, (double[]){nan, nan}, 2), 1.05,
+                            1e-12);
+    ck_assert(figure_bars_end((double[]){nan, 0}, (double[]){nan, nan}, 2) == 0.0);
+}
+END_TEST
+
+/* A common policy has its colour whoever comes first; with parameters it has its name's, and is
+ * still told apart; what is unknown takes what nobody has, and keeps it. */
+START_TEST(a_policy_keeps_its_colour)
+{
+    unsigned stranger = palette_slot("my-policy");
+    unsigned other = palette_slot("another");
+    ck_assert_uint_ne(stranger % PALETTE_COLOURS, other % PALETTE_COLOURS);
+    static const char *const usual[] = {"openvino-cb", "agent-xpu-v2", "fcfs",
+                                        "edf",         "vllm-v1",      "agent-xpu-v1"};
+    for (size_t i = 0; i < 6; i++) {
+        ck_assert_uint_ne(palette_slot(usual[i]) % PALETTE_COLOURS, stranger % PALETTE_COLOURS);
+        for (size_t k = 0; k < i; k++) {
+            ck_assert_uint_ne(palette_slot(usual[i]), palette_slot(usual[k]));
+        }
+    }
+    unsigned whole = palette_slot("openvino-cb:variant=whole");
+    unsigned vllm = palette_slot("openvino-cb:variant=vllm");
+    ck_assert_uint_eq(whole % PALETTE_COLOURS, palette_slot("openvino-cb") % PALETTE_COLOURS);
+    ck_assert_uint_ne(whole, palette_slot("openvino-cb"));
+    ck_assert_uint_ne(whole, vllm);
+    ck_assert_uint_eq(palette_slot("my-policy"), stranger);
+    ck_assert_uint_eq(palette_slot("openvino-cb:variant=whole"), whole);
+    ck_assert_uint_eq(palette_slot("my-policy:k=1") % PALETTE_COLOURS, stranger % PALETTE_COLOURS);
+}
+END_TEST
+
+/* What is drawn stays: one line of three points, a box of two neighbours, the text at its place
+ * with its colour. What says nothing goes: the empty group, the tic of no length, the shape nobody
+ * uses.
+ */
+START_TEST(a_small_picture_shows_the_same)
+{
+    char *svg =
+        svg_compact("<?xml version=\"1.0\"?>\n<svg viewBox=\"0 0 9 9\">\n<title>Gnuplot</title>\n"
+                    "<g id=\"gnuplot_canvas\">\n<defs>\n<circle id='gpDot' r='0.5'/>\n</defs>\n"
+                    "<g fill=\"none\" stroke=\"currentColor\">\n</g>\n"
+                    "<g fill=\"none\" stroke=\"currentColor\"><path stroke='rgb( 68,  68, 68)' "
+                    "d='M1.04,2.00 L3.06,4.00 L5.00,6.00'/>\n<path stroke='rgb( 68,  68, 68)' "
+                    "class=\"x\" d='M7.00,8.00'/></g>\n<g stroke='none'>"
+                    "<polygon fill = 'rgb(1,2,3)' points = '0,0 1,0 1,1'/>"
+                    "<polygon fill = 'rgb(1,2,3)' points = '2,0 3,0 3,1'/></g>\n"
+                    "<g transform=\"translate(5.20,6.90)\" stroke=\"none\" fill=\"rgb(176,0,32)\" "
+                    "text-anchor=\"end\">\n<text>it's</text>\n</g>\n</g>\n</svg>\n");
+    const char *with[] = {"<path stroke='#444' d='M1,2 3.1,4 5,6'/>",
+                          "<path fill='#010203' d='M0,0 1,0 1,1zM2,0 3,0 3,1z'/>",
+                          "<text x='5' y='7' style='fill:#b00020' text-anchor='end'>it's</text>",
+                          "</g></svg>"};
+    for (size_t i = 0; i < sizeof with / sizeof with[0]; i++) {
+        ck_assert_msg(strstr(svg, with[i]) != NULL, "%s\nis not in\n%s", with[i], svg);
+    }
+    ck_assert_ptr_null(strstr(svg, "gpDot"));
+    ck_assert_ptr_null(strstr(svg, "M7,8"));
+    ck_assert_ptr_null(strchr(svg, '"'));
+    free(svg);
+}
+END_TEST
+
+/* What a CSV says of itself before its header, and what it is drawn of. */
+START_TEST(a_file_says_what_it_is)
+{
+    put("# kind: requests later\n# policy: fcfs:device=npu\nrequest_id,class\n1,reactive\n");
+    cJSON *about = about_read(path);
+    ck_assert_str_eq(about_fact(about, "policy"), "fcfs:device=npu");
+    ck_assert(about_is(about, "timeline requests") && about_is(about, "later"));
+    ck_assert(!about_is(about, "request requestslater"));
+    cJSON_Delete(about);
+    put("a,b\n1,2\n");
+    about = about_read(path);
+    ck_assert_str_eq(about_fact(about, "kind"), "table");
+    cJSON_Delete(about);
+    put(timeline);
+    about = about_read(path);
+    ck_assert_str_eq(about_fact(about, "kind"), "timeline");
+    cJSON_Delete(about);
 }
 END_TEST
 
@@ -151,5 +253,9 @@ static const struct suite_row suite[] = {
     TEST(decoding_sequences_are_counted_while_they_decode),
     TEST(slowdowns_beside_the_other_engine),
     TEST(a_map_has_its_columns_and_rows),
+    TEST(an_outlier_does_not_flatten_the_rest),
+    TEST(a_policy_keeps_its_colour),
+    TEST(a_small_picture_shows_the_same),
+    TEST(a_file_says_what_it_is),
 };
 SUITE_MAIN("figures", suite)

@@ -1,0 +1,78 @@
+#include "plots/palette.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "sim/base/arena.h"
+
+/* By slot; two colours are left to others. A device and a policy are never in one figure. */
+static const char *const usual[PALETTE_COLOURS][3] = {
+    {"openvino-cb", "igpu", NULL},
+    {"agent-xpu-v2", "npu", NULL},
+    {"agent-xpu-v1", "cpu", NULL},
+    {"edf", "dsp", NULL},
+    {NULL},
+    {"vllm-v1", NULL},
+    {"fcfs", NULL},
+    {NULL},
+};
+
+static char *names[PALETTE_SLOTS]; /* by slot; NULL: free */
+
+static bool is_usual(unsigned slot, const char *name, size_t n)
+{
+    for (const char *const *u = usual[slot % PALETTE_COLOURS]; *u != NULL; u++) {
+        if (strlen(*u) == n && memcmp(*u, name, n) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The colour of a family, a name without its parameters. */
+static unsigned colour_of(const char *name, size_t n)
+{
+    for (unsigned i = 0; i < PALETTE_COLOURS; i++) {
+        if (is_usual(i, name, n)) {
+            return i;
+        }
+    }
+    for (unsigned i = 0; i < PALETTE_SLOTS; i++) {
+        if (names[i] != NULL && strncmp(names[i], name, n) == 0 &&
+            strchr(":,", names[i][n]) != NULL) { /* its end too */
+            return i % PALETTE_COLOURS;
+        }
+    }
+    for (unsigned i = 0; i < PALETTE_SLOTS; i++) { /* the first that is nobody's */
+        bool taken = usual[i % PALETTE_COLOURS][0] != NULL && i < PALETTE_COLOURS;
+        if (!taken && names[i] == NULL) {
+            return i % PALETTE_COLOURS;
+        }
+    }
+    return 0;
+}
+
+unsigned palette_slot(const char *name)
+{
+    size_t n = strcspn(name, ":,");
+    for (unsigned i = 0; i < PALETTE_COLOURS && name[n] == '\0'; i++) {
+        if (is_usual(i, name, n)) {
+            return i;
+        }
+    }
+    for (unsigned i = 0; i < PALETTE_SLOTS; i++) {
+        if (names[i] != NULL && strcmp(names[i], name) == 0) {
+            return i;
+        }
+    }
+    unsigned colour = colour_of(name, n);
+    bool own = usual[colour][0] != NULL; /* then the plain slot is its family's name's */
+    for (unsigned i = own ? colour + PALETTE_COLOURS : colour; i < PALETTE_SLOTS;
+         i += PALETTE_COLOURS) {
+        if (names[i] == NULL) {
+            names[i] = xstrdup(name);
+            return i;
+        }
+    }
+    return PALETTE_SLOTS - PALETTE_COLOURS + colour; /* more than can be told apart anyway */
+}

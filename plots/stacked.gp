@@ -1,0 +1,45 @@
+# Two panels, reactive and proactive, of bars cut into parts; block p - 1: name, the edges of the parts from 0 on, low, high
+# of the whole (NaN: none), where the axis ends. A bar that would flatten the others is cut there, and its length stands in it.
+# Given: n_parts, part[] and shade[].
+row_pixels = marked ? 34 : 26
+width = 1000
+foot_pixels = 12.0 + 20 * key_rows
+height = 104 + row_pixels * n_rows + foot_pixels
+load style
+foot = bottom(foot_pixels)
+first = 240.0 / width
+each = (1.0 - first - 20.0/width) / 2
+gap = 40.0 / width
+limit = 0
+cut(v) = v > limit ? limit : v
+last = n_parts + 2
+set multiplot
+unset key
+set yrange [n_rows-0.4:-0.6]
+set grid noytics
+set border 2
+set tmargin at screen top(34)
+set bmargin at screen foot + 62.0/height
+set xlabel 'mean latency (s)'
+do for [p=1:2] {
+    stats [*:*][*:*] data index p-1 every ::1 using (column(last+3)) nooutput name 'end'
+    axis_name = 'x'
+    axis_lo = 0
+    axis_hi = end_max > 0 ? end_max : 1
+    axis_log = 0
+    axis_values = ''
+    load axes
+    limit = axis_hi
+    if (p == 1) { load ytics } else { load no_rows }
+    set lmargin at screen first + (p-1)*each + (p > 1 ? gap : 0)
+    set rmargin at screen first + p*each - gap/2
+    set title (p == 1 ? 'reactive' : 'proactive') offset 0,-0.5
+    plot for [k=1:n_parts] data index p-1 every ::1 using (cut(column(k+1))):0:(cut(column(k+1))):(cut(column(k+2))):($0-0.32):($0+0.32) \
+             with boxxyerror linecolor rgb shade[k], \
+         '' index p-1 every ::1 using (column(last) > limit ? NaN : column(last)):0:(column(last+1)):(cut(column(last+2))) \
+             with xerrorbars linecolor rgb '#222222' linewidth 1 pointtype 0, \
+         '' index p-1 every ::1 using (limit):0:(column(last) > limit ? sprintf('%.4g s »', column(last)) : '') with labels right offset -0.5,0 textcolor rgb '#ffffff'
+}
+load legend
+plot for [k=1:n_parts] NaN with boxes linecolor rgb shade[k] title part[k]
+unset multiplot

@@ -1,0 +1,444 @@
+#include "plots/svg_compact.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/arena.h"
+#include "sim/base/memory.h"
+
+#define MAX_DEPTH 32
+
+/* A group that is open: where its tag begins and its content begins in the output; plain: what it
+ * inherits is the canvas's, for nothing between says otherwise. */
+struct group {
+    size_t tag, content;
+    bool plain;
+};
+
+/* A path that ends the output: its attributes but for d, and where d ends. */
+struct shape {
+    size_t attributes, d, end;
+};
+
+struct compact {
+    char *out; /* owned */
+    size_t n, cap;
+    struct group open[MAX_DEPTH];
+    int depth;
+    struct group closed; /* the last one at this depth, if its end is the end of the output */
+    size_t closed_end;
+    struct shape shape;
+};
+
+static void put(struct compact *c, const char *text, size_t n)
+{
+    if (c->n + n + 1 > c->cap) {
+        c->cap = 2 * (c->n + n + 1);
+        c->out = xrealloc(c->out, c->cap);
+    }
+    memcpy(c->out + c->n, text, n);
+    c->n += n;
+    c->out[c->n] = '\0';
+}
+
+static void put_text(struct compact *c, const char *text)
+{
+    put(c, text, strlen(text));
+}
+
+/* ---- attributes ---- */
+
+struct attribute {
+    const char *name, *value;
+    size_t name_n, value_n;
+};
+
+static bool is(const char *text, size_t n, const char *want)
+{
+    return strlen(want) == n && memcmp(text, want, n) == 0;
+}
+
+/* The next attribute of a tag: moves *at behind it. False at the end. */
+static bool next_attribute(const char **at, const char *end, struct attribute *a)
+{
+    const char *p = *at;
+    while (p < end && strchr(" \t\n/", *p) != NULL) {
+        p++;
+    }
+    const char *equals = p < end ? memchr(p, '=', (size_t)(end - p)) : NULL;
+    const char *first = equals;
+    while (first != NULL && first < end && *first != '"' && *first != '\'') {
+        first++;
+    }
+    if (first == NULL || first + 1 >= end) {
+        return false;
+    }
+    a->name = p;
+    a->name_n = strcspn(p, " =");
+    a->value = first + 1;
+    const char *quote = memchr(a->value, *first, (size_t)(end - a->value));
+    if (quote == NULL) {
+        return false;
+    }
+    a->value_n = (size_t)(quote - a->value);
+    *at = quote + 1;
+    return true;
+}
+
+/* What holds without being said, in what gnuplot writes. */
+static bool says_nothing(const struct attribute *a)
+{
+    static const char *const defaults[][2] = {
+        {"stroke-linecap", "butt"}, {"stroke-linejoin", "miter"}, {"class", NULL},
+        {"font-family", NULL},      {"font-size", "13.00"},       {"color", "black"},
+        {"shape-rendering", NULL}};
+    if (is(a->name, a->name_n, "id") && strncmp(a->value, "gnuplot_plot", 12) == 0) {
+        return true;
+    }
+    for (size_t i = 0; i < sizeof defaults / sizeof defaults[0]; i++) {
+        if (is(a->name, a->name_n, defaults[i][0]) &&
+            (defaults[i][1] == NULL || is(a->value, a->value_n, defaults[i][1]))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Numbers to a tenth, blanks once. */
+static void put_numbers(struct compact *c, const char *v, size_t n)
+{
+    bool blank = true;
+    for (size_t i = 0; i < n;) {
+        bool number = (v[i] >= '0' && v[i] <= '9') || v[i] == '-' || v[i] == '.';
+        if (number) {
+            char *end = NULL;
+            double x = round(10.0 * strtod(v + i, &end)) / 10.0;
+            char text[32];
+            (void)snprintf(text, sizeof text, "%.10g", x == 0.0 ? 0.0 : x);
+            put_text(c, text);
+            i = end > v + i ? (size_t)(end - v) : i + 1;
+            blank = false;
+        } else if (v[i] == 'L') { /* what follows a point of a path is a line anyway */
+            i++;
+        } else if (v[i] == ' ' || v[i] == '\n' || v[i] == '\t') {
+            if (!blank) {
+                put_text(c, " ");
+            }
+            blank = true;
+            i++;
+        } else {
+            put(c, v + i, 1);
+            blank = v[i] >= 'A';
+            i++;
+        }
+    }
+    if (c->n > 0 && c->out[c->n - 1] == ' ') {
+        c->n--;
+    }
+}
+
+static void put_attribute(struct compact *c, const struct attribute *a)
+{
+    unsigned r;
+    unsigned g;
+    unsigned b;
+    put_text(c, " ");
+    put(c, a->name, a->name_n);
+    put_text(c, "='");
+    if (strncmp(a->value, "rgb(", 4) == 0 &&
+        sscanf(a->value, "rgb(%u , %u , %u", &r, &g, &b) == 3) {
+        char text[16];
+        bool shorter = r % 17 == 0 && g % 17 == 0 && b % 17 == 0;
+        (void)snprintf(text, sizeof text, shorter ? "#%x%x%x" : "#%02x%02x%02x",
+                       shorter ? r / 17 : r, shorter ? g / 17 : g, shorter ? b / 17 : b);
+        put_text(c, text);
+    } else if (is(a->name, a->name_n, "d") || is(a->name, a->name_n, "points") ||
+               is(a->name, a->name_n, "x") || is(a->name, a->name_n, "y") ||
+               is(a->name, a->name_n, "transform")) {
+        put_numbers(c, a->value, a->value_n);
+    } else {
+        for (size_t i = 0; i < a->value_n; i++) {
+            put_text(c, a->value[i] == '\'' ? "&apos;" : (char[2]){a->value[i], '\0'});
+        }
+    }
+    put_text(c, "'");
+}
+
+/* ---- tags ---- */
+
+/* On the canvas, so that the groups in it need not say it. */
+static const char inherited[] = " fill='none' color='#000' stroke='currentColor' "
+                                "stroke-width='1.12'";
+
+static bool is_inherited(const struct attribute *a)
+{
+    return (is(a->name, a->name_n, "fill") && is(a->value, a->value_n, "none")) ||
+           (is(a->name, a->name_n, "stroke") && is(a->value, a->value_n, "currentColor")) ||
+           (is(a->name, a->name_n, "stroke-width") && is(a->value, a->value_n, "1.12"));
+}
+
+static void put_tag(struct compact *c, const char *tag, const char *end)
+{
+    size_t name = 1 + strcspn(tag + 1, " \t\n/>");
+    bool group = is(tag + 1, name - 1, "g");
+    bool plain = group && c->depth > 0 && c->depth <= MAX_DEPTH && c->open[c->depth - 1].plain;
+    put(c, tag, name);
+    const char *at = tag + name;
+    struct attribute a;
+    while (next_attribute(&at, end, &a)) {
+        if (!says_nothing(&a) && !(plain && is_inherited(&a))) {
+            put_attribute(c, &a);
+        }
+    }
+    if (group && c->depth == 0) {
+        put_text(c, inherited);
+        put_text(c, "><style>text{fill:#222;stroke:none}</style"); /* the '>' follows */
+    } else if (is(tag + 1, name - 1, "rect") && strstr(tag, "id=") > end) {
+        put_text(c, " stroke='none'"); /* the background */
+    }
+    if (is(tag + 1, name - 1, "svg")) {
+        put_text(c, " font-family='sans-serif' font-size='13'");
+    }
+    put_text(c, end[-1] == '/' ? "/>" : ">");
+}
+
+/* Is it an outline alone, which may be one with its neighbour? */
+static bool is_shape(const char *tag, const char *end)
+{
+    bool shape = strncmp(tag, "<path", 5) == 0 || strncmp(tag, "<polygon", 8) == 0;
+    for (const char *p = tag; p + 4 < end && shape; p++) {
+        shape = strncmp(p, " id=", 4) != 0;
+    }
+    return shape;
+}
+
+/* As a path; a polygon too. Of the same attributes as the path before: a part of that. */
+static void put_shape(struct compact *c, const char *tag, const char *end)
+{
+    size_t begin = c->n;
+    struct attribute line = {.name = NULL};
+    struct attribute a;
+    const char *at = tag + strcspn(tag, " ");
+    put_text(c, "<path");
+    while (next_attribute(&at, end, &a)) {
+        if (is(a.name, a.name_n, "d") || is(a.name, a.name_n, "points")) {
+            line = a;
+        } else if (!says_nothing(&a)) {
+            put_attribute(c, &a);
+        }
+    }
+    bool polygon = line.name != NULL && line.name[0] == 'p';
+    bool point = true; /* and no line: tics of no length */
+    for (size_t i = 0; line.name != NULL && i < line.value_n && point; i++) {
+        point = strchr("LhvzZC", line.value[i]) == NULL;
+    }
+    if (point && !polygon) {
+        c->n = begin;
+        return;
+    }
+    size_t n = c->n - begin;
+    const struct shape *s = &c->shape;
+    if (s->end == begin && s->end > 0 && s->d - s->attributes == n + 4 &&
+        memcmp(c->out + s->attributes, c->out + begin, n) == 0) {
+        c->n = begin - strlen("'/>");
+    } else {
+        put_text(c, " d='");
+        c->shape = (struct shape){.attributes = begin, .d = c->n};
+    }
+    put_text(c, polygon ? "M" : "");
+    put_numbers(c, line.value, line.name != NULL ? line.value_n : 0);
+    put_text(c, polygon ? "z'/>" : "'/>");
+    c->shape.end = c->n;
+}
+
+static void open_group(struct compact *c, const char *tag, const char *end)
+{
+    size_t begin = c->n;
+    bool after = c->closed_end == begin && begin > 0;
+    put_tag(c, tag, end);
+    bool plain = c->depth == 0 || (c->depth <= MAX_DEPTH && c->open[c->depth - 1].plain &&
+                                   c->n - begin == strlen("<g>"));
+    struct group g = {begin, c->n, plain};
+    size_t length = g.content - g.tag;
+    const struct group *before = &c->closed;
+    if (after && before->content - before->tag == length &&
+        memcmp(c->out + before->tag, c->out + begin, length) == 0) {
+        c->n = begin - strlen("</g>"); /* goes on with the one before */
+        g = *before;
+    }
+    if (c->depth < MAX_DEPTH) {
+        c->open[c->depth] = g;
+    }
+    c->depth++;
+    c->closed_end = 0;
+}
+
+static void close_group(struct compact *c)
+{
+    c->depth -= c->depth > 0;
+    struct group g = c->open[c->depth < MAX_DEPTH ? c->depth : MAX_DEPTH - 1];
+    if (c->depth >= MAX_DEPTH || c->n > g.content) {
+        put_text(c, "</g>");
+        c->closed = g;
+        c->closed_end = c->n;
+    } else {
+        c->n = g.tag; /* nothing in it */
+        c->closed_end = 0;
+    }
+    c->out[c->n] = '\0';
+}
+
+/* The tag that begins at p ends at the returned '>'. */
+static const char *end_of(const char *p)
+{
+    char quote = '\0';
+    for (; *p != '\0' && (quote != '\0' || *p != '>'); p++) {
+        if (quote != '\0') {
+            quote = *p == quote ? '\0' : quote;
+        } else if (*p == '"' || *p == '\'') {
+            quote = *p;
+        }
+    }
+    return p;
+}
+
+static bool begins(const char *p, const char *with)
+{
+    return strncmp(p, with, strlen(with)) == 0;
+}
+
+/* Behind what is left out whole, or p. */
+static const char *skip(const char *p)
+{
+    static const char *const whole[][2] = {{"<?xml", "?>"},          {"<!--", "-->"},
+                                           {"<title>", "</title>"},  {"<desc>", "</desc>"},
+                                           {"<filter", "</filter>"}, {"<!DOCTYPE", ">"}};
+    for (size_t i = 0; i < sizeof whole / sizeof whole[0]; i++) {
+        const char *end = begins(p, whole[i][0]) ? strstr(p, whole[i][1]) : NULL;
+        if (end != NULL) {
+            return end + strlen(whole[i][1]);
+        }
+    }
+    return p;
+}
+
+/* Shapes of points, one a line as gnuplot defines them, that nothing refers to. Higher numbers
+ * refer to lower ones. */
+enum { N_POINTS = 15 };
+static void drop_unused(char *svg)
+{
+    for (int i = N_POINTS; i >= 0; i--) { /* the dot first */
+        char id[32];
+        char use[32];
+        (void)snprintf(id, sizeof id, i < N_POINTS ? " id='gpPt%d'" : " id='gpDot'", i);
+        (void)snprintf(use, sizeof use, i < N_POINTS ? "'#gpPt%d'" : "'#gpDot'", i);
+        char *at = strstr(svg, id);
+        if (at != NULL && strstr(svg, use) == NULL) {
+            char *begin = at;
+            while (begin > svg && *begin != '<') {
+                begin--;
+            }
+            char *end = strstr(at, "/>");
+            if (end != NULL) {
+                memmove(begin, end + 2, strlen(end + 2) + 1);
+            }
+        }
+    }
+}
+
+/* A group of one text, which is how gnuplot writes all of them, as that text; its colour as style,
+ * where it is not the usual one. Behind it, or NULL when p is something else. */
+static const char *put_label(struct compact *c, const char *p)
+{
+    const char *tag_end = end_of(p);
+    const char *text = tag_end + 1 + strspn(tag_end + (*tag_end != '\0'), " \t\n\r");
+    if (!begins(p, "<g transform=") || *tag_end == '\0' || !begins(text, "<text>")) {
+        return NULL;
+    }
+    const char *close = strstr(text, "</text>");
+    const char *after = close != NULL ? close + 7 + strspn(close + 7, " \t\n\r") : "";
+    if (!begins(after, "</g>")) {
+        return NULL;
+    }
+    struct attribute a;
+    const char *at = p + 2;
+    put_text(c, "<text");
+    while (next_attribute(&at, tag_end, &a)) {
+        bool place = is(a.name, a.name_n, "transform");
+        const char *comma = memchr(a.value, ',', a.value_n);
+        if (place && comma != NULL && memchr(a.value, ' ', a.value_n) == NULL &&
+            strncmp(a.value, "translate(", 10) == 0) {
+            char at_pixel[64];
+            (void)snprintf(at_pixel, sizeof at_pixel, " x='%.0f' y='%.0f'",
+                           strtod(a.value + 10, NULL), strtod(comma + 1, NULL));
+            put_text(c, at_pixel);
+        } else if (is(a.name, a.name_n, "fill")) {
+            size_t begin = c->n;
+            a.name = "style";
+            a.name_n = 5;
+            put_attribute(c, &a);
+            if (strcmp(c->out + begin, " style='#222'") == 0) {
+                c->n = begin;
+            } else {
+                char colour[32];
+                (void)snprintf(colour, sizeof colour, "%s", c->out + begin + 8);
+                c->n = begin + 8;
+                put_text(c, "fill:");
+                put_text(c, colour);
+            }
+        } else if (!says_nothing(&a) && !is(a.name, a.name_n, "stroke")) {
+            put_attribute(c, &a);
+        }
+    }
+    put_text(c, ">");
+    put(c, text + 6, (size_t)(close - text) - 6);
+    put_text(c, "</text>");
+    return after + 4;
+}
+
+char *svg_compact(const char *svg)
+{
+    struct compact c = {.n = 0};
+    put_text(&c, "");
+    for (const char *p = svg; *p != '\0';) {
+        const char *after = *p == '<' ? skip(p) : p;
+        if (after > p) {
+            p = after;
+            continue;
+        }
+        if (*p != '<') { /* text: blanks between tags go, an apostrophe ends nothing */
+            size_t n = strcspn(p, "<");
+            if (strspn(p, " \t\n\r") < n) {
+                put(&c, p, n);
+            }
+            p += n;
+            continue;
+        }
+        const char *end = end_of(p);
+        if (*end == '\0') {
+            break;
+        }
+        const char *label = put_label(&c, p);
+        if (label != NULL) {
+            p = label;
+            continue;
+        }
+        if (begins(p, "<g ") || begins(p, "<g>")) {
+            open_group(&c, p, end);
+        } else if (begins(p, "</g>")) {
+            close_group(&c);
+        } else if (p[1] == '/') {
+            put(&c, p, (size_t)(end - p) + 1);
+        } else if (is_shape(p, end)) {
+            put_shape(&c, p, end);
+        } else {
+            put_tag(&c, p, end);
+        }
+        p = end + 1;
+    }
+    drop_unused(c.out);
+    return c.out;
+}
