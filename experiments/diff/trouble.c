@@ -47,8 +47,8 @@ static void run_attempt(void *ctx, uint32_t index, struct job_result *r)
     (void)index;
     struct runner_options opt = {.decision_log = a->decisions};
     struct timeline *timeline = NULL;
-    char *about =
-        about_text(&(struct about){"timeline", t->config, t->policy, a->trace, t->options->seed});
+    char *about = about_text(
+        &(struct about){"timeline", t->config, t->policy, a->trace, t->options->seed, false});
     if (a->timeline != NULL) {
         struct timeline_options to = {.about = about};
         timeline = timeline_open(a->timeline, &t->config->soc.machine, &to, &e);
