@@ -147,12 +147,14 @@ static void put_bars(const struct window *w, int kind, const int *row, struct fi
     double near_s = (w->to_s - w->from_s) / PIXELS;
     for (int t = 0; t < MAX_TRACKS; t++) {
         struct bar open = {.end_s = -1.0};
+        bool between = false; /* something of another kind that shows */
         for (size_t i = 0; i <= w->n && row[t] >= 0; i++) {
             const struct bar *b = i < w->n ? &w->bars[i] : NULL;
             if (b != NULL && ((int)b->kind != kind || b->track != t)) {
+                between = between || (b->track == t && b->end_s - b->begin_s > near_s / 2.0);
                 continue;
             }
-            if (b != NULL && open.end_s >= 0.0 && b->begin_s - open.end_s < near_s) {
+            if (b != NULL && !between && open.end_s >= 0.0 && b->begin_s - open.end_s < near_s) {
                 open.end_s = fmax(open.end_s, b->end_s);
                 continue;
             }
@@ -163,6 +165,7 @@ static void put_bars(const struct window *w, int kind, const int *row, struct fi
                 figure_row_end(d);
             }
             open = b != NULL ? *b : open;
+            between = false;
         }
     }
 }
