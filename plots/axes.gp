@@ -28,7 +28,7 @@ if (axis_values ne '') {
             }
         }
     } else {
-        step = round_step((axis_to - axis_from) / 5.0)
+        step = round_step((axis_to - axis_from) / (exists('axis_steps') ? axis_steps : 5.0))
         do for [k=int(ceil(axis_from / step - 1e-9)):int(floor(axis_to / step + 1e-9))] {
             eval sprintf("set %stics add ('%s' %.10g)", axis_name, tic_text(k * step), k * step)
         }

@@ -12,6 +12,7 @@ first = 240.0 / width
 each = (1.0 - first - 20.0/width) / cols
 gap = 34.0 / width
 tall = 72.0 + row_pixels * n_rows
+axis_steps = cols > 2 ? 3.0 : 5.0
 set multiplot
 set yrange [n_rows-0.4:-0.6]
 set grid noytics

@@ -8,12 +8,21 @@ step = STATS_max / tens > 5 ? 2 * tens : STATS_max / tens > 2 ? tens : tens / 2
 set multiplot layout 1,3 margins screen 0.075, 0.98, 0.14, top(18) spacing screen 0.10
 array name[2] = ['time to first token (s)', 'latency (s)']
 set key top left
-set logscale xy
-set format xy '%g'
 do for [p=1:2] {
+    # one range for both axes, so that the diagonal is equality
+    stats [*:*][*:*] data index 2*(p-1):2*(p-1)+1 using 1 nooutput name 'real'
+    stats [*:*][*:*] data index 2*(p-1):2*(p-1)+1 using 2 nooutput name 'simulated'
+    axis_log = real_min > 0 && simulated_min > 0
+    axis_values = ''
+    axis_lo = min(real_min, simulated_min)
+    axis_hi = max(real_max, simulated_max)
+    axis_name = 'x'
+    load axes
+    axis_name = 'y'
+    load axes
     set xlabel 'real ' . name[p]
     set ylabel 'simulated ' . name[p] offset 1
-    plot for [k=0:1] data index 2*(p-1)+k using 1:2 with points linetype (k+1) pointsize 0.5 title (k == 0 ? 'reactive' : 'proactive'), \
+    plot for [k=0:1] data index 2*(p-1)+k using 1:2 with points linetype (k+1) pointsize 0.9 title (k == 0 ? 'reactive' : 'proactive'), \
         x with lines linecolor rgb '#444444' dashtype 2
     unset label 99
 }

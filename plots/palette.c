@@ -55,6 +55,7 @@ static unsigned colour_of(const char *name, size_t n)
 unsigned palette_slot(const char *name)
 {
     size_t n = strcspn(name, ":,");
+    n = strncmp(name + n, ": ", 2) == 0 ? strlen(name) : n; /* "a: preemption" has no parameters */
     for (unsigned i = 0; i < PALETTE_COLOURS && name[n] == '\0'; i++) {
         if (is_usual(i, name, n)) {
             return i;

@@ -256,8 +256,10 @@ struct results_load results_overload(const struct results *r, size_t i)
 const char *results_mark(const struct results *r, size_t i, char *buf, size_t size)
 {
     struct results_load l = results_overload(r, i);
-    (void)snprintf(buf, size, l.overloaded > 0 ? "overloaded in %u of %u runs" : "", l.overloaded,
-                   l.runs);
+    buf[0] = '\0';
+    if (l.overloaded > 0) {
+        (void)snprintf(buf, size, "overloaded in %u of %u runs", l.overloaded, l.runs);
+    }
     return buf;
 }
 

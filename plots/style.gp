@@ -3,11 +3,11 @@
 # subject: policy, model, machine and workload, which stand above; height grows by the room they take.
 if (!exists('subject')) { subject = '' }
 subject_at = strlen(subject)
-if (6.4 * strlen(subject) > width - 16) {
+if (7.0 * strlen(subject) > width - 16) {
     do for [i=1:strlen(subject)-4] {
-        if (subject[i:i+4] eq '  ·  ' && 6.4 * i <= width - 16) { subject_at = i }
+        if (subject[i:i+4] eq '  ·  ' && 7.0 * i <= width - 16) { subject_at = i }
     }
-    if (subject_at == strlen(subject)) { subject_at = int((width - 16) / 6.4) }
+    if (subject_at == strlen(subject)) { subject_at = int((width - 16) / 7.0) }
     subject = subject[1:subject_at] . "\n" . subject[subject_at+1:*]
 }
 head = subject eq '' ? 0.0 : strstrt(subject, "\n") > 0 ? 38.0 : 22.0
