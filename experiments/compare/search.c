@@ -89,47 +89,10 @@ void search_judge(const struct search_options *o, const double *const *values, u
     t->outcome = any_missed ? SEARCH_MISSED : all_met ? SEARCH_MET : SEARCH_UNDECIDED;
 }
 
-/* Looks until the rate is decided or the replications are used up. */
-static void test_rate(const struct search_options *o, const struct search_source *source,
-                      double scale, struct search_result *out)
-{
-    struct search_test *t = &out->tests[out->n_tests++];
-    *t = (struct search_test){.scale = scale, .outcome = SEARCH_UNDECIDED};
-    uint32_t most = o->min_replications << (SEARCH_LOOKS - 1);
-    double *values[SEARCH_MAX_SLOS + 1];
-    double *rates = xmalloc(most * sizeof *rates);
-    for (uint32_t i = 0; i <= o->n_slos; i++) {
-        values[i] = xmalloc(most * sizeof *values[i]);
-    }
-    double alpha = (1.0 - o->confidence_frac) / (SEARCH_MAX_TESTS * SEARCH_LOOKS);
-    uint32_t n = o->min_replications;
-    for (uint32_t look = 0; look < SEARCH_LOOKS; look++, n *= 2) {
-        if (source->measure(source->ctx, scale, t->replications, n, values, rates, out->message) !=
-            0) {
-            t->outcome = SEARCH_FAILED;
-            break;
-        }
-        t->replications = n;
-        search_judge(o, (const double *const *)values, n, alpha, t);
-        if (t->outcome != SEARCH_UNDECIDED) {
-            break;
-        }
-    }
-    t->req_per_min = stats_mean(rates, t->replications, STATS_LEVEL_FRAC).mean;
-    for (uint32_t i = 0; i <= o->n_slos; i++) {
-        free(values[i]);
-    }
-    free(rates);
-}
-
 /* ---- bisection ---- */
 
-/* Known so far, as scales; 0 where nothing is. Undecided rates lie in [from, to]. */
-struct bracket {
-    double met, missed, from, to;
-};
-
-static void take(struct search_result *r, struct bracket *b)
+/* The rate last tried, into what is known. */
+static void narrow(struct search_result *r, struct search_bracket *b)
 {
     int i = (int)r->n_tests - 1;
     const struct search_test *t = &r->tests[i];
@@ -155,7 +118,7 @@ static void take(struct search_result *r, struct bracket *b)
 }
 
 /* The next rate to try; 0 when the bracket is as narrow as asked. The wider gap goes first. */
-static double next_rate(const struct bracket *b, double precision_frac)
+static double next_rate(const struct search_bracket *b, double precision_frac)
 {
     double enough = 1.0 + precision_frac;
     if (b->met == 0.0) { /* downwards until something is met */
@@ -176,84 +139,109 @@ static double next_rate(const struct bracket *b, double precision_frac)
     return below >= above ? sqrt(b->met * b->from) : sqrt(b->to * b->missed);
 }
 
-void search_find(const struct search_options *o, const struct search_source *source,
-                 struct search_result *out)
+/* A rate to try; 0: enough is known. */
+static void begin_rate(struct search *s, double scale)
 {
+    struct search_result *out = s->result;
+    const struct search_bracket *b = &s->known;
+    s->looks = 0;
+    s->over = true;
+    if (scale == 0.0) {
+        if (b->missed / b->met > 1.0 + s->options->precision_frac) {
+            (void)snprintf(out->message, sizeof out->message,
+                           "precision of %g %% not reached: the ends differ by %.1f %%, and the "
+                           "rates between them stay undecided in the replications allowed",
+                           100.0 * s->options->precision_frac, 100.0 * (b->missed / b->met - 1.0));
+        }
+    } else if (out->n_tests == SEARCH_MAX_TESTS) {
+        (void)snprintf(out->message, sizeof out->message, "stopped after %d rates",
+                       SEARCH_MAX_TESTS);
+    } else if (scale > SEARCH_MAX_SCALE || scale < 1.0 / SEARCH_MAX_SCALE) {
+        (void)snprintf(out->message, sizeof out->message, "%s at %g times the workload's rate",
+                       scale > 1.0 ? "nothing is missed even" : "nothing is met even",
+                       scale > 1.0 ? scale / 2.0 : scale * 2.0);
+    } else {
+        out->tests[out->n_tests++] =
+            (struct search_test){.scale = scale, .outcome = SEARCH_UNDECIDED};
+        s->over = false;
+    }
+}
+
+static struct search_test *current(const struct search *s)
+{
+    return &s->result->tests[s->result->n_tests - 1];
+}
+
+void search_open(struct search *s, const struct search_options *o, struct search_result *out)
+{
+    *s = (struct search){.options = o, .result = out};
     memset(out, 0, sizeof *out);
     out->low = out->high = -1;
-    struct bracket b = {0.0, 0.0, 0.0, 0.0};
-    for (double scale = 1.0; scale > 0.0; scale = next_rate(&b, o->precision_frac)) {
-        if (out->n_tests == SEARCH_MAX_TESTS) {
-            (void)snprintf(out->message, sizeof out->message, "stopped after %d rates",
-                           SEARCH_MAX_TESTS);
-            return;
-        }
-        if (scale > SEARCH_MAX_SCALE || scale < 1.0 / SEARCH_MAX_SCALE) {
-            (void)snprintf(out->message, sizeof out->message, "%s at %g times the workload's rate",
-                           scale > 1.0 ? "nothing is missed even" : "nothing is met even",
-                           scale > 1.0 ? scale / 2.0 : scale * 2.0);
-            return;
-        }
-        test_rate(o, source, scale, out);
-        if (out->tests[out->n_tests - 1].outcome == SEARCH_FAILED) {
-            return;
-        }
-        take(out, &b);
+    uint32_t most = o->min_replications << (SEARCH_LOOKS - 1);
+    s->rates = xmalloc(most * sizeof *s->rates);
+    for (uint32_t i = 0; i <= o->n_slos; i++) {
+        s->values[i] = xmalloc(most * sizeof *s->values[i]);
     }
-    if (b.missed / b.met > 1.0 + o->precision_frac) {
-        (void)snprintf(out->message, sizeof out->message,
-                       "precision of %g %% not reached: the ends differ by %.1f %%, and the rates "
-                       "between them stay undecided in the replications allowed",
-                       100.0 * o->precision_frac, 100.0 * (b.missed / b.met - 1.0));
-    }
+    begin_rate(s, 1.0);
 }
 
-/* ---- by simulation ---- */
-
-struct simulated {
-    const struct search_options *options;
-    struct compare_plan plan;
-};
-
-static int simulate(void *ctx, double scale, uint32_t from, uint32_t to, double *const *values,
-                    double *rates, char *message)
+bool search_next(const struct search *s, struct search_ask *ask)
 {
-    const struct simulated *s = ctx;
-    uint32_t n_slos = s->options->n_slos;
-    struct compare_plan p = s->plan;
-    p.first = from;
-    p.replications = to - from;
-    p.arrivals.rate_scale = scale;
-    struct compare_result r;
-    compare_run(&p, &r);
-    int rc = 0;
-    if (r.n_failures > 0) {
-        (void)snprintf(message, JOBS_MESSAGE_BYTES, "%s", r.failures[0].message);
-        rc = -EIO;
+    if (!s->over) { /* min, 2 min, 4 min, ... */
+        *ask = (struct search_ask){.scale = current(s)->scale,
+                                   .from = current(s)->replications,
+                                   .to = s->options->min_replications << s->looks};
+    }
+    return !s->over;
+}
+
+void search_take(struct search *s, const char *failure)
+{
+    const struct search_options *o = s->options;
+    struct search_test *t = current(s);
+    if (failure != NULL) {
+        (void)snprintf(s->result->message, sizeof s->result->message, "%s", failure);
+        t->outcome = SEARCH_FAILED;
+        s->over = true;
     } else {
-        for (uint32_t i = 0; i < n_slos; i++) {
-            memcpy(values[i] + from, compare_values(&r, 0, s->options->slos[i].metric),
-                   (to - from) * sizeof(double));
-        }
-        const double *verdict = compare_values(&r, 0, "backlog.verdict");
-        const double *arrived = compare_values(&r, 0, "all.arrived");
-        const double *window = compare_values(&r, 0, "arrival_window_s");
-        for (uint32_t k = from; k < to; k++) {
-            rates[k] = (arrived[k - from] - 1.0) / window[k - from] * 60.0;
-            values[n_slos][k] = verdict[k - from] >= (double)METRICS_OVERLOADED ? 1.0 : 0.0;
-        }
+        t->replications = o->min_replications << s->looks++;
+        search_judge(o, (const double *const *)s->values, t->replications,
+                     (1.0 - o->confidence_frac) / (SEARCH_MAX_TESTS * SEARCH_LOOKS), t);
     }
-    compare_result_fini(&r);
-    return rc;
+    t->req_per_min = stats_mean(s->rates, t->replications, STATS_LEVEL_FRAC).mean;
+    if (!s->over && (t->outcome != SEARCH_UNDECIDED || s->looks == SEARCH_LOOKS)) {
+        narrow(s->result, &s->known);
+        begin_rate(s, next_rate(&s->known, o->precision_frac));
+    }
 }
 
-void search_run(const struct search_options *o, const struct compare_plan *plan, uint32_t policy,
-                struct search_result *out)
+void search_take_runs(struct search *s, const struct compare_result *r)
 {
-    struct simulated s = {.options = o, .plan = *plan};
-    s.plan.policies = &plan->policies[policy];
-    s.plan.n_policies = 1;
-    s.plan.baseline = 0;
-    struct search_source source = {&s, simulate};
-    search_find(o, &source, out);
+    struct search_ask ask;
+    if (!search_next(s, &ask) || r->n_failures > 0) {
+        search_take(s, r->n_failures > 0 ? r->failures[0].message : NULL);
+        return;
+    }
+    uint32_t n_slos = s->options->n_slos;
+    for (uint32_t i = 0; i < n_slos; i++) {
+        memcpy(s->values[i] + ask.from, compare_values(r, 0, s->options->slos[i].metric),
+               (ask.to - ask.from) * sizeof(double));
+    }
+    const double *verdict = compare_values(r, 0, "backlog.verdict");
+    const double *arrived = compare_values(r, 0, "all.arrived");
+    const double *window = compare_values(r, 0, "arrival_window_s");
+    for (uint32_t k = ask.from; k < ask.to; k++) {
+        s->rates[k] = (arrived[k - ask.from] - 1.0) / window[k - ask.from] * 60.0;
+        s->values[n_slos][k] = verdict[k - ask.from] >= (double)METRICS_OVERLOADED ? 1.0 : 0.0;
+    }
+    search_take(s, NULL);
+}
+
+void search_close(struct search *s)
+{
+    for (uint32_t i = 0; i <= s->options->n_slos; i++) {
+        free(s->values[i]);
+    }
+    free(s->rates);
+    *s = (struct search){0};
 }

@@ -63,16 +63,34 @@ int search_slo_parse(const char *text, struct search_slo *out, struct err *e);
 void search_judge(const struct search_options *o, const double *const *values, uint32_t n,
                   double alpha_frac, struct search_test *t);
 
-/* Where values come from: puts replications [from, to) at the rate into values[slo][from ..] (the
- * overload share last: 0 or 1) and the realised requests per minute into rates[from ..]. 0, or
- * -errno with a message of at most JOBS_MESSAGE_BYTES. */
-struct search_source {
-    void *ctx;
-    int (*measure)(void *ctx, double scale, uint32_t from, uint32_t to, double *const *values,
-                   double *rates, char *message);
+/* A search between two looks. It runs nothing: it asks for replications [from, to) at a scale, and
+ * is given what came of them. */
+struct search {
+    const struct search_options *options;
+    struct search_result *result;
+    struct search_bracket { /* as scales; 0 where nothing is known. Undecided: [from, to] */
+        double met, missed, from, to;
+    } known;
+    /* Of the rate that is tried: values[slo][replication] (the overload share last: 0 or 1), and
+     * realised requests per minute. Owned; room for to. */
+    double *values[SEARCH_MAX_SLOS + 1], *rates;
+    uint32_t looks;
+    bool over;
 };
-void search_find(const struct search_options *o, const struct search_source *source,
-                 struct search_result *out);
+struct search_ask {
+    double scale;
+    uint32_t from, to;
+};
+
+/* options and result are borrowed until search_close. */
+void search_open(struct search *s, const struct search_options *o, struct search_result *out);
+/* What is to be known next; false when the search is over. */
+bool search_next(const struct search *s, struct search_ask *ask);
+/* The look that was asked for is in values and rates; or it failed, for this reason. */
+void search_take(struct search *s, const char *failure);
+/* The same from the runs of one policy: the asked replications at the asked scale. */
+void search_take_runs(struct search *s, const struct compare_result *r);
+void search_close(struct search *s);
 
 /* Searches for one policy of the plan (its replications, first and rate are set here). */
 void search_run(const struct search_options *o, const struct compare_plan *plan, uint32_t policy,

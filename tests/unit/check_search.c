@@ -16,10 +16,9 @@ struct machine_model {
     bool broken;
 };
 
-static int measure(void *ctx, double scale, uint32_t from, uint32_t to, double *const *values,
-                   double *rates, char *message)
+static int measure(struct machine_model *m, double scale, uint32_t from, uint32_t to,
+                   double *const *values, double *rates, char *message)
 {
-    struct machine_model *m = ctx;
     m->calls++;
     if (m->broken) {
         (void)snprintf(message, JOBS_MESSAGE_BYTES, "it broke");
@@ -51,8 +50,15 @@ static struct search_result result;
 
 static void find(const struct search_options *o, struct machine_model *m)
 {
-    struct search_source source = {m, measure};
-    search_find(o, &source, &result);
+    struct search s;
+    struct search_ask ask;
+    char message[JOBS_MESSAGE_BYTES];
+    search_open(&s, o, &result);
+    while (search_next(&s, &ask)) {
+        int rc = measure(m, ask.scale, ask.from, ask.to, s.values, s.rates, message);
+        search_take(&s, rc != 0 ? message : NULL);
+    }
+    search_close(&s);
 }
 
 START_TEST(without_noise_the_bracket_closes_on_the_known_rate)
