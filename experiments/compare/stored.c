@@ -117,7 +117,7 @@ static char *label_of(const struct rows *l, const cJSON *settings, const char *p
     bool open = strchr(text, ':') == NULL;
     for (const cJSON *c = l->by == NULL && settings != NULL ? settings->child : NULL;
          c != NULL && n < sizeof text; c = c->next) {
-        if (strncmp(c->string, "params.", 7) == 0) {
+        if (c->string != NULL && strncmp(c->string, "params.", 7) == 0) {
             char *value = cJSON_IsString(c) ? xstrdup(c->valuestring) : json_text(c, false);
             n += (size_t)snprintf(text + n, sizeof text - n, "%s%s=%s", open ? ":" : ",",
                                   c->string + 7, value);
@@ -178,11 +178,14 @@ static void rows_fini(struct rows *l)
 
 /* ---- one comparison ---- */
 
+#define SPARSE_MOST 1000u /* numbers of replications per result, of a shard alone, say */
+
 struct group {
     const struct rows *rows;
     const struct row *first;      /* all of its experiment and shared settings are in it */
     struct config_policy *labels; /* owned; only their labels */
     uint32_t n_labels, replications;
+    size_t n_rows;
     struct study_outcomes outcomes; /* number replication * n_labels + label */
 };
 
@@ -209,6 +212,7 @@ static void group_open(struct group *g, struct rows *rows, const struct row *fir
             continue;
         }
         r->grouped = true;
+        g->n_rows++;
         if (label_index(g, r->label) == g->n_labels) {
             g->labels = xrealloc(g->labels, (g->n_labels + 1) * sizeof *g->labels);
             g->labels[g->n_labels++] = (struct config_policy){.label = r->label};
@@ -303,6 +307,11 @@ static int put_group(struct group *g, struct store *s, const struct stored_optio
     if (of == NULL) {
         return err_add(e, "experiment \"%s\" %s: no run of it has a result", g->first->name,
                        g->first->shared);
+    }
+    if (g->replications >
+        SPARSE_MOST * g->n_rows) { /* a file that is damaged, or no store of ours */
+        return err_add(e, "experiment \"%s\" %s: %zu results, numbered up to %" PRIu32,
+                       g->first->name, g->first->shared, g->n_rows, g->replications);
     }
     group_read(g, s);
     struct config_options options = {.seed = of->seed};

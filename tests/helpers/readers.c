@@ -9,6 +9,7 @@
 #include "experiments/claims/claims.h"
 #include "experiments/claims/fit.h"
 #include "experiments/commands/commands.h"
+#include "experiments/compare/stored.h"
 #include "experiments/diff/diverge.h"
 #include "experiments/gate/gate.h"
 #include "experiments/report/report.h"
@@ -351,6 +352,11 @@ static int read_store(const char *path, struct err *e)
     FILE *out = memory_stream(&text, &size);
     store_export_csv(s, 0, out);
     store_export_json(s, 0, out);
+    struct option_texts usual = {0};
+    struct stored_options how = {.metrics = &usual, .every = true};
+    struct document *d = document_new();
+    (void)stored_compare(s, &how, document_array(d, ""), e);
+    document_free(d);
     memory_stream_close(out);
     free(text);
     (void)store_close(s, e);

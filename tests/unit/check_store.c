@@ -12,6 +12,7 @@
 
 #include <cjson/cJSON.h>
 
+#include "experiments/compare/stored.h"
 #include "experiments/store/store.h"
 #include "sim/base/hash.h"
 #include "tests/helpers/suite.h"
@@ -290,6 +291,17 @@ START_TEST(replications_that_cannot_be_are_not_read)
 }
 END_TEST
 
+/* Compared as it is: fine, or refused in words. */
+static void compared(struct store *s)
+{
+    struct option_texts usual = {0};
+    struct stored_options o = {.metrics = &usual, .every = true};
+    struct document *d = document_new();
+    (void)stored_compare(s, &o, document_array(d, ""), &err);
+    cJSON_Delete(document_json(d));
+    document_free(d);
+}
+
 static void export_survives(const char *sql)
 {
     struct store *s = spoiled(0, sql);
@@ -298,6 +310,7 @@ static void export_survives(const char *sql)
         store_export_csv(s, 0, out);
         store_export_json(s, 0, out);
         (void)store_check_complete(s, &err);
+        compared(s);
         (void)store_close(s, &err);
         s = open_new(1);
         (void)store_merge(s, paths[0], &err);
@@ -325,7 +338,12 @@ START_TEST(contents_that_cannot_be_do_no_harm)
         "ALTER TABLE metrics ADD COLUMN \"q\"\"uote,\" REAL",
         "INSERT INTO finished VALUES(1, 0, 0), (1, -3, 7), (7, 1, 0)",
         "CREATE TRIGGER t AFTER INSERT ON experiments BEGIN DELETE FROM runs; END",
-        "INSERT INTO failures VALUES(1, 0, -5, 'x'), (9, 9, 9, 'y')"};
+        "INSERT INTO failures VALUES(1, 0, -5, 'x'), (9, 9, 9, 'y')",
+        "UPDATE members SET replication=900000 WHERE replication=1",
+        "UPDATE members SET replication=replication-7, point=-9",
+        "INSERT INTO configurations VALUES('000000000000000a', 'no JSON')",
+        "DROP TABLE configurations",
+        "UPDATE points SET settings='{\"policy\": [1, {\"params.x\": null}], \"params.y\": null}'"};
     for (size_t i = 0; i < sizeof harm / sizeof harm[0]; i++) {
         export_survives(harm[i]);
     }
@@ -512,7 +530,7 @@ START_TEST(a_division_given_up_does_not_make_another_incomplete)
 END_TEST
 
 static const struct suite_row suite[] = {
-    CASE("all", .setup = setup, .teardown = teardown),
+    CASE("all", .setup = setup, .teardown = teardown, .timeout_s = 60),
     TEST(csv_is_as_written_by_hand),
     TEST(json_holds_the_same),
     TEST(a_run_is_found_by_fingerprint_and_kept_metrics),
