@@ -14,7 +14,7 @@
 #ifndef EXPERIMENTS_COMPARE_CLAIRVOYANT_H
 #define EXPERIMENTS_COMPARE_CLAIRVOYANT_H
 
-#include "experiments/run/config.h"
+#include "experiments/compare/compare.h"
 #include "policies/clairvoyant.h"
 
 #define CLAIRVOYANT_MAX_JOBS 6 /* 720 orders */
@@ -45,5 +45,8 @@ void clairvoyant_member(const struct trace *t, uint32_t number, uint32_t *order,
  * clairvoyant_metrics. Start from clairvoyant_nothing. */
 void clairvoyant_take(struct clairvoyant_best *best, const double *values);
 struct clairvoyant_best clairvoyant_nothing(void);
+
+/* Runs every schedule on every replication of a plan: the best of each into best[replication]. */
+void clairvoyant_run(const struct compare_plan *plan, struct clairvoyant_best *best);
 
 #endif

@@ -1,0 +1,146 @@
+/* The clairvoyant reference of a comparison: every schedule of the class, on every replication's
+ * own requests, as cells of a study. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "experiments/compare/clairvoyant.h"
+#include "sim/base/arena.h"
+
+#define CELLS_PER_WORKER 500 /* short runs of a policy of our own */
+
+/* The schedules of every replication: cells, number ((plan of a replication) * members + member)
+ * from its first on. */
+struct search {
+    const struct compare_plan *plan;
+    struct clairvoyant_plan plans[CLAIRVOYANT_MAX_PLANS];
+    uint32_t n_plans;
+    struct rounds {
+        uint64_t first;
+        uint32_t members;
+        size_t requests;
+        struct clairvoyant_best best;
+    } * of; /* owned; by replication */
+    uint64_t n, next;
+    /* in workers only: what the last cell borrows */
+    struct clairvoyant_plan told;
+    uint32_t order[CLAIRVOYANT_MAX_JOBS];
+    char text[128];
+};
+
+static const struct config_policy clairvoyant = {.ops = &policy_clairvoyant_ops,
+                                                 .label = "clairvoyant"};
+
+static uint32_t replication_of(const struct search *s, uint64_t cell)
+{
+    uint32_t rep = s->plan->replications - 1;
+    while (s->of[rep].first > cell) {
+        rep--;
+    }
+    return rep;
+}
+
+/* "prefill=0,decode=1,batch=1,reactive_first=0,order=2.1.3" */
+static void put_text(const struct clairvoyant_plan *p, char *buf, size_t size)
+{
+    size_t n = (size_t)snprintf(
+        buf, size, "prefill=%u,decode=%u,batch=%u,reactive_first=%u,order=", p->prefill_device,
+        p->decode_device, p->max_batch, p->reactive_first);
+    for (uint32_t i = 0; i < p->n_order && n < size; i++) {
+        n += (size_t)snprintf(buf + n, size - n, "%s%u", i > 0 ? "." : "", p->order[i]);
+    }
+}
+
+static int cell(void *ctx, uint64_t index, struct study_cell *out, struct err *e)
+{
+    struct search *s = ctx;
+    const struct compare_plan *p = s->plan;
+    uint32_t rep = replication_of(s, index);
+    const struct rounds *of = &s->of[rep];
+    uint32_t number = (uint32_t)(index - of->first);
+    *out = (struct study_cell){.config = p->config,
+                               .options = p->options,
+                               .policy = &clairvoyant,
+                               .seed = compare_seed(p->options->seed, p->first + rep),
+                               .arrivals = p->arrivals,
+                               .context = &s->told,
+                               .told = s->text};
+    struct trace t = {0};
+    int rc = config_trace(p->options, out->seed, p->arrivals, &t, e);
+    if (rc == 0) {
+        s->told = s->plans[number / of->members];
+        clairvoyant_member(&t, number % of->members, s->order, &s->told);
+        put_text(&s->told, s->text, sizeof s->text);
+    }
+    trace_fini(&t);
+    return rc;
+}
+
+static bool next(void *ctx, uint64_t *index)
+{
+    struct search *s = ctx;
+    *index = s->next;
+    return s->next++ < s->n;
+}
+
+/* A schedule that fails, or leaves a request unfinished, is none. */
+static void done(void *ctx, uint64_t index, const struct study_outcome *o)
+{
+    struct search *s = ctx;
+    struct rounds *of = &s->of[replication_of(s, index)];
+    if (o->status == -EIO) { /* a worker died or ran out of time */
+        of->best.exhaustive = false;
+    }
+    if (study_value(o, "all.finished") == (double)of->requests) {
+        double values[CLAIRVOYANT_METRICS];
+        for (uint32_t m = 0; m < CLAIRVOYANT_METRICS; m++) {
+            values[m] = study_value(o, clairvoyant_metrics[m]);
+        }
+        clairvoyant_take(&of->best, values);
+    }
+}
+
+/* How many schedules each replication has. Returns whether some try all orders. */
+static bool lay_out(struct search *s)
+{
+    const struct compare_plan *p = s->plan;
+    bool some = false;
+    s->n_plans = clairvoyant_plans(&p->config->soc.machine, s->plans);
+    s->of = xcalloc(p->replications + 1, sizeof *s->of);
+    for (uint32_t rep = 0; rep < p->replications; rep++) {
+        struct err e = ERR_INIT;
+        struct trace t = {0};
+        struct rounds *of = &s->of[rep];
+        uint64_t seed = compare_seed(p->options->seed, p->first + rep);
+        (void)config_trace(p->options, seed, p->arrivals, &t, &e); /* its cells say what is wrong */
+        of->first = s->n;
+        of->requests = t.n;
+        of->best = clairvoyant_nothing();
+        of->members = clairvoyant_members(&t, &of->best.exhaustive);
+        some = some || of->best.exhaustive;
+        s->n += (uint64_t)of->members * s->n_plans;
+        trace_fini(&t);
+        err_fini(&e);
+    }
+    return some;
+}
+
+void clairvoyant_run(const struct compare_plan *plan, struct clairvoyant_best *best)
+{
+    struct search s = {.plan = plan};
+    bool short_runs = lay_out(&s); /* quicker than a look into the store */
+    struct study study = {.parallel = plan->parallel,
+                          .cells_per_worker = CELLS_PER_WORKER,
+                          .cpu_limit_s = plan->cpu_limit_s,
+                          .store = short_runs ? NULL : plan->store,
+                          .reads = true,
+                          .ctx = &s,
+                          .cell = cell,
+                          .next = next,
+                          .done = done};
+    (void)study_stream(&study);
+    for (uint32_t rep = 0; rep < plan->replications; rep++) {
+        best[rep] = s.of[rep].best;
+    }
+    free(s.of);
+}
