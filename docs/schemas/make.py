@@ -40,7 +40,8 @@ RESULTS = {
     "list-dataset": ("xpusim list dataset --json", [["list", "dataset"]]),
     "graphs": ("xpusim graphs --json", [["graphs", "--p", "10,10,10", "--d", "11,11,11", "--s", "20,20,20", "--chunks", "2"]]),
     "selftest": ("xpusim selftest --controls --json", [["selftest", "--controls"]]),
-    "validate": ("xpusim validate --json", [["validate", "--points", "reference"]]),
+    "validate": ("xpusim validate --json", [
+        ["validate", "--points", "reference", *more] for more in ([], ["--soc", "core-ultra-7-258v"], ["--soc", "apple-m2-10core"])]),
 }
 
 

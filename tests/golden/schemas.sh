@@ -65,7 +65,7 @@ as list-kernels list kernels --soc core-ultra-9-288v
 as list-metric list metric
 as list-dataset list dataset
 as graphs graphs --p 10,10,10,10 --d 11,11,11,11 --s 20,20,20,20 --chunks 3
-as validate validate --points reference --soc core-ultra-7-258v
+as validate validate --points reference --soc core-ultra-9-185h
 
 # the checker and the schemas find breaches
 "$x" run --policy fcfs --workload mixed:duration_s=20 --json >"$dir/run.json"
