@@ -112,7 +112,7 @@ static void add_regret(const struct compare_plan *plan, const struct compare_res
     regret_fini(&g);
 }
 
-/* Tunes, and takes the results over. Returns how many runs of tuned policies failed. */
+/* Tunes beside the results. Returns how many runs of tuned policies failed. */
 static uint32_t add_tuning(const struct compare_options *o, const struct compare_plan *plan,
                            struct compare_result *r, const char *const *metrics, uint32_t n_metrics,
                            struct document *d)
@@ -122,6 +122,8 @@ static uint32_t add_tuning(const struct compare_options *o, const struct compare
     report_failures(plan, &t.tuned);
     tune_document(plan, &t, metrics, n_metrics, document_within(d, "tuning"));
     uint32_t failed = t.tuned.n_failures;
+    *r = t.given; /* lent to it */
+    t.given = (struct compare_result){0};
     tune_fini(&t);
     return failed;
 }
