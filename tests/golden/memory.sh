@@ -38,7 +38,7 @@ compare >compare.json || exit 1
 printf '%-8s %-9s %11s %8s %8s %8s %8s\n' command fails allocations tried same exit-3 wrong
 for command in ${MEMORY_COMMANDS:-run compare sweep report}; do
     range=
-    rm -f scratch/*
+    rm -rf out scratch && mkdir out scratch # whole files of the command before may be there
     $command >want.stdout 2>stderr || { echo "memory: $command fails by itself"; cat stderr; exit 1; }
     rm -rf want && mv out want && mkdir out
     range=1:$max:$step
