@@ -109,7 +109,8 @@ static double skewness(const double *x, size_t n)
 struct stats_interval stats_told_mean(const double *x, size_t n, uint64_t key, enum stats_told *how)
 {
     struct stats_interval s = stats_mean(x, n, STATS_LEVEL_FRAC);
-    bool skewed = s.n >= 3 && s.n < 20 && skewness(x, n) > (s.n < 8 ? 1.0 : 0.5);
+    double least = s.n < 8 ? 1.0 : s.n < 12 ? 0.3 : 0.5; /* the fewer, the less they show of it */
+    bool skewed = s.n >= 3 && s.n < 20 && skewness(x, n) > least;
     *how = !skewed ? STATS_TOLD_STUDENT : s.n < 8 ? STATS_TOLD_TOO_FEW : STATS_TOLD_BOOTSTRAP;
     return *how == STATS_TOLD_BOOTSTRAP ? stats_bootstrap(x, n, STATS_SKEWED_LEVEL_FRAC, key) : s;
 }

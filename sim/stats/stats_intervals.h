@@ -27,10 +27,10 @@ struct stats_interval stats_bootstrap_paired(const double *x, const double *base
                                              double level_frac, uint64_t key);
 
 /* The interval of a mean that is told. Student's misses the tail of few skewed values: where fewer
- * than 20 have a sample skewness over 0.5 in size, the bootstrap's of a higher level takes its
- * place, which covers at least 93 % of them (experiments/compare/COVERAGE.md). Of 3 to 7 values
- * it would be over ten times as wide: Student's stays, told to cover 85 % where the skewness is
- * over 1. */
+ * than 20 have a sample skewness over 0.5 in size (fewer than 12: 0.3), the bootstrap's of a higher
+ * level takes its place, which covers at least 93 % of them (experiments/compare/COVERAGE.md). Of 3
+ * to 7 values it would be over ten times as wide: Student's stays, told to cover 85 % where the
+ * skewness is over 1. */
 #define STATS_SKEWED_LEVEL_FRAC 0.98
 enum stats_told { STATS_TOLD_STUDENT, STATS_TOLD_BOOTSTRAP, STATS_TOLD_TOO_FEW };
 struct stats_interval stats_told_mean(const double *x, size_t n, uint64_t key,

@@ -87,9 +87,53 @@ START_TEST(hygen_forgets_a_prefix_that_the_cache_has_dropped)
 }
 END_TEST
 
+/* Whole prompts, 128 tokens an iteration. RT0 (100) leaves room for 28: RT1 (200) is larger than
+ * any iteration and runs alone, 5-13, not with RT0. */
+START_TEST(a_prompt_larger_than_the_budget_runs_alone)
+{
+    static const struct scenario_request q[] = {{RT, 0, 100, 1, 0, 0}, {RT, 0, 200, 1, 0, 0}};
+    rules_machine(1);
+    rules_run("vllm-v0", "max_num_batched_tokens=128", "", q, 2);
+    finishes(0, 5);
+    finishes(1, 13);
+}
+END_TEST
+
+/* ---- iterations that repeat ---- */
+
+/* Nobody looks on, so a batch that repeats does so in one step. */
+static int run_unseen(const struct sim_setup *setup, struct sim_result *result)
+{
+    struct sim_setup s = *setup;
+    s.n_observers = 0;
+    s.decision_log = NULL;
+    return sim_run(&s, result);
+}
+
+/* Three sequences of 30, 50 and 70 tokens: a prompt pass of 0.03 * 150 + 2 ms and 0.01 ms for each
+ * of 465 + 1275 + 2485 pairs; then 39 steps of 0.03 * 3 + 2 ms and, in the kth, 0.01 ms for each of
+ * 150 + 3 k pairs. Each step is many events where it is watched, and none of its own here. */
+START_TEST(steps_that_repeat_unseen_grow_by_a_pair_for_each_sequence)
+{
+    static const struct scenario_request q[] = {
+        {BE, 0, 30, 40, 0, 0}, {BE, 0, 50, 40, 0, 0}, {BE, 0, 70, 40, 0, 0}};
+    rules_machine(1);
+    sc.attention_ms_per_pair[IGPU] = 0.01;
+    sc.run = run_unseen;
+    rules_run("vllm-v1", "", "", q, 3);
+    double prompts = 0.03 * 150 + 2 + 0.01 * (465 + 1275 + 2485);
+    double ends_ms = prompts + 39 * 2.09 + 0.01 * (39 * 150 + 3 * 780);
+    ck_assert_msg(llabs(sc.result.end_ns - MS(ends_ms)) < 1000, "ends at %.6f, not %.3f",
+                  units_ms_from_ns(sc.result.end_ns), ends_ms);
+    ck_assert_uint_lt(sc.result.events, 39);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("rarities", .teardown = teardown),
     TEST(prema_forgets_who_left_a_band),
+    TEST(a_prompt_larger_than_the_budget_runs_alone),
+    TEST(steps_that_repeat_unseen_grow_by_a_pair_for_each_sequence),
     TEST(hygen_forgets_a_prefix_that_the_cache_has_dropped),
     LOOP(a_chunk_that_is_not_the_last_is_not_sampled_in_estimates, 2),
 };

@@ -30,6 +30,10 @@ for policy in agent-xpu-v2 openvino-cb; do
         equal "$(awk -v n="$sum" 'BEGIN {printf "%.9f", n / 1e9}')" "$(e2e "$dir/all.csv" $id)" || fail "$policy $id: latency"
     done
 done
+# Alone nothing keeps fcfs from the bound but the host and what roofline leaves out of launches: the
+# bound is of the last token, of which most of the time is, not of the first.
+"$x" explain --request 0 --policy fcfs --workload w1:n=1 --json >"$dir/e.json" || fail "a lone request"
+awk -v b="$(key bound_s)" -v a="$(key alone_s)" 'BEGIN {exit !(b > 0.8 * a && b <= a)}' || fail "lone bound $(key bound_s) of $(key alone_s)"
 "$x" explain --policy fcfs >"$dir/out" 2>&1
 [ $? -eq 2 ] && grep -q -- --interference "$dir/out" || fail "neither --request nor --interference"
 "$x" explain --policy fcfs --request 1 --interference >/dev/null 2>&1

@@ -100,6 +100,34 @@ START_TEST(rows_are_split_over_all_devices_in_proportion_to_their_rates)
 }
 END_TEST
 
+/* A kernel of many rows takes 100 ms, one of a single row 1 ms: ten rows, one after the other, 10
+ * ms. */
+static void single_rows_floor(const struct hwmodel *m, uint8_t device, enum op_kind op,
+                              bool one_row, struct kernel_floor *out)
+{
+    (void)m;
+    (void)device;
+    *out = (struct kernel_floor){.rows_min = 1.0, .bytes_per_s = HUGE_VAL};
+    if (op == OP_FFN) {
+        out->fixed_s = one_row ? 1e-3 : 0.1;
+        out->row_s = 1e-9;
+    }
+}
+
+START_TEST(single_rows_come_one_after_the_other)
+{
+    one_device();
+    struct hwmodel_ops ops = *sc.model.ops;
+    ops.floor = single_rows_floor;
+    sc.model.ops = &ops;
+    sc.llm.n_layers = 1;
+    struct bound b;
+    ck_assert_int_eq(bound_init(&b, &sc.setup), 0);
+    struct trace_row row = row_of(10, 1, 0);
+    ck_assert_double_eq_tol(bound_request(&b, &row).ttft_s, 10e-3, 1e-6);
+}
+END_TEST
+
 /* A model whose FFN moves 1 GB of weights, on two devices with 40 GB/s each and no compute: one
  * kernel takes 25 ms, shared or not. With 50 kB a row, 20000 rows move another 1 GB: 50 ms on one
  * device; 25 + 12.5 = 37.5 ms on two that share nothing; over a DDR of 44 GB/s, 2 / 44 = 45.5 ms.
@@ -421,6 +449,7 @@ static const struct suite_row suite[] = {
     TEST(one_request_on_one_device_is_bounded_by_its_kernels),
     TEST(a_lone_request_under_fcfs_attains_the_bound),
     TEST(rows_are_split_over_all_devices_in_proportion_to_their_rates),
+    TEST(single_rows_come_one_after_the_other),
     TEST(shared_bandwidth_bounds_what_two_devices_read_together),
     TEST(a_cached_prefix_is_not_counted_but_the_last_token_always_is),
     TEST(a_drafter_shortens_the_bound_to_its_longest_draft),

@@ -493,6 +493,45 @@ START_TEST(the_rest_of_a_suspended_kernel_takes_its_rest)
 }
 END_TEST
 
+/* Every request waits for a timer 1 ms after it came: a clock that ticks before anything runs. */
+static void serve_a_ms_late(struct sched *s, struct script *o)
+{
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct request *r = o->request[i];
+        if (r != NULL && s->now_ns < r->arrival_ns + MS(1)) {
+            (void)sched_set_timer(s, r->arrival_ns + MS(1));
+            return;
+        }
+    }
+    script_serve(s, o);
+}
+
+/* ---- what waits in a device's queue ---- */
+
+/* At 5 ms, with one launch running and one behind it. */
+static void stop_who_waits(struct sched *s, struct script *y)
+{
+    script_serve(s, y);
+    if (script_at(s, y, 0, 5)) {
+        y->rc[0] = sched_preempt(s, y->launch[1], (struct preempt_spec){.drain = y->yield == 1});
+    }
+}
+
+/* A device that takes work back gives it back when asked; not when what was handed over is to run
+ * first. */
+START_TEST(what_is_to_drain_is_not_withdrawn)
+{
+    static const struct scenario_request q[] = {{BE, 0, 16, 1, 0, 0}, {BE, 0, 16, 1, 0, 0}};
+    scenario_cost(&sc, IGPU, OP_QKV, 10, 0, 0);
+    sc.machine.devices[IGPU].can_withdraw = true;
+    sc.machine.devices[IGPU].inflight_depth = 2;
+    x.yield = (uint32_t)_i;
+    run(stop_who_waits, q, 2);
+    ck_assert_int_eq(x.rc[0], _i == 1 ? -EPERM : 0);
+    ck_assert_uint_eq(sc.result.counters[COUNTER_LAUNCH_WITHDRAWN], _i == 1 ? 0 : 1);
+}
+END_TEST
+
 /* ---- long pauses ---- */
 
 /* Three hours between two turns, and the watchdog looks for an hour without progress: but nobody
@@ -501,8 +540,8 @@ START_TEST(a_pause_of_a_session_is_no_stall)
 {
     static const struct scenario_request q[] = {{BE, 0, 16, 2, 7, 0}, {BE, 10800, 16, 2, 7, 0}};
     scenario_cost(&sc, IGPU, OP_QKV, 10, 0, 0);
-    run(script_serve, q, 2);
-    at_ms(sc.records[1].arrival_ns, 10800e3 + 10);
+    run(_i == 0 ? script_serve : serve_a_ms_late, q, 2);
+    at_ms(sc.records[1].arrival_ns, 10800e3 + 10 + _i);
     ck_assert_uint_eq(sc.records[1].generated, 2);
 }
 END_TEST
@@ -518,7 +557,8 @@ static const struct suite_row suite[] = {
     TEST(a_cancelled_pass_makes_no_cache_of_what_was_computed),
     TEST(a_prompt_of_one_token_is_a_prompt),
     TEST(the_rest_of_a_suspended_kernel_takes_its_rest),
-    TEST(a_pause_of_a_session_is_no_stall),
+    LOOP(what_is_to_drain_is_not_withdrawn, 2),
+    LOOP(a_pause_of_a_session_is_no_stall, 2),
     TEST(the_host_samples_row_by_row),
     TEST(a_prefix_used_in_part_gives_back_its_other_blocks),
     TEST(wrong_drafts_give_back_their_blocks),

@@ -210,6 +210,26 @@ START_TEST(planted_policy_is_found_out_and_explained)
 }
 END_TEST
 
+/* A world in which one of the two has no value is no draw: nothing is known of it. */
+START_TEST(a_loss_without_a_value_is_none)
+{
+    open_space("mixed:duration_s=60,reactive_per_min=0.001,proactive_per_min=6", "machine");
+    struct config_policy a = policy("fcfs");
+    struct falsify_runs runs;
+    struct falsify_options o = wide;
+    runs = (struct falsify_runs){.space = &space,
+                                 .policy = {&a, &a},
+                                 .metric = o.metric,
+                                 .parallel = 1,
+                                 .cpu_limit_s = 60.0};
+    struct space_point p = space_nominal(&space);
+    double loss = 0.0;
+    falsify_runs_measure(&runs, &p, 1, 0, 1, &loss);
+    ck_assert(isnan(loss));
+    close_space();
+}
+END_TEST
+
 START_TEST(policy_does_not_lose_to_itself)
 {
     open_space("mixed:duration_s=60", "workload,machine");
@@ -265,6 +285,7 @@ static const struct suite_row suite[] = {
     TEST(luck_is_not_taken_for_a_weakness),
     TEST(worlds_without_a_value_are_out),
     TEST(planted_policy_is_found_out_and_explained),
+    TEST(a_loss_without_a_value_is_none),
     TEST(policy_does_not_lose_to_itself),
     TEST(what_is_not_changed_is_run_as_it_was_given),
     TEST(words_and_workloads_that_cannot_be_varied_are_refused),

@@ -390,6 +390,29 @@ START_TEST(xml_of_odd_names_stays_xml)
 }
 END_TEST
 
+/* What is said once for all rows of a policy is shown once, unless all are asked for. */
+START_TEST(rows_like_their_status_row_are_left_out_of_tables)
+{
+    now.trace_hash = 1;
+    for (int all = 0; all < 2; all++) {
+        struct gate_cells a = {&before, 1};
+        struct gate_cells b = {&now, 1};
+        struct gate_report r;
+        gate_judge(&baseline, &a, &b, true, &r);
+        char text[8192] = "";
+        FILE *f = fmemopen(text, sizeof text, "w");
+        struct document *d = document_new();
+        gate_document(&r, all == 1, d);
+        document_put(d, "text", f);
+        document_free(d);
+        (void)fclose(f);
+        ck_assert_ptr_nonnull(strstr(text, "status"));
+        ck_assert((strstr(text, "latency") != NULL) == (all == 1));
+        gate_report_fini(&r);
+    }
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("gate", .setup = setup),
     TEST(what_repeats_exactly_is_ok),
@@ -407,5 +430,6 @@ static const struct suite_row suite[] = {
     TEST(what_is_written_is_read_back),
     TEST(bad_files_are_refused_with_the_key),
     TEST(xml_of_odd_names_stays_xml),
+    TEST(rows_like_their_status_row_are_left_out_of_tables),
 };
 SUITE_MAIN("gate", suite)

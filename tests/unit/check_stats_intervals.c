@@ -204,10 +204,15 @@ START_TEST(skew_is_seen_from_eight_values_to_nineteen)
     x[3] = (double)NAN; /* not a value: 7 are left */
     ck_assert_int_eq(told(x, 8), STATS_TOLD_TOO_FEW);
     /* a one among n: 0.71 of three, 1.15 of four */
-    /* 0 four times and 1 five times: skewness (5 - 4) / sqrt(20) = 0.22; of 1 and 3 in ten 0.87 */
+    /* zeros and ones, 4 and 5: skewness (5 - 4) / sqrt(20) = 0.22; 5 and 8 of 13: 0.47; 7 and 3:
+     * 0.87
+     */
     const double little[] = {0, 0, 0, 0, 1, 1, 1, 1, 1};
     const double more[] = {0, 0, 0, 0, 0, 0, 0, 1, 1, 1};
+    const double some[] = {0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1};
     ck_assert_int_eq(told(little, 9), STATS_TOLD_STUDENT);
+    ck_assert_int_eq(told(some, 13), STATS_TOLD_STUDENT);
+    ck_assert_int_eq(told(some + 1, 10), STATS_TOLD_BOOTSTRAP); /* 4 and 6: 0.41 */
     ck_assert_int_eq(told(more, 10), STATS_TOLD_BOOTSTRAP);
 }
 END_TEST
