@@ -6,6 +6,7 @@ b=${BUILD:-build}
 page=experiments/compare/COVERAGE.md
 new=$(mktemp)
 trap 'rm -f "$new" "$new.out"' EXIT
+export CK_TIMEOUT_MULTIPLIER=20 # time limits are for make check
 COVERAGE_TRIALS=2000 "$b/tests/oracle/check_coverage" >"$new.out"
 AA_TRIALS=4000 "$b/tests/unit/check_compare" >>"$new.out"
 sed '/<!-- coverage.sh -->/q' "$page" >"$new"

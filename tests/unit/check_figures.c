@@ -220,6 +220,18 @@ START_TEST(a_file_says_what_it_is)
 }
 END_TEST
 
+/* Name, mean, and the interval from below: of one metric asked for. */
+START_TEST(bars_have_their_interval)
+{
+    put("{\"policies\":{\"fcfs\":{\"decisions\":{\"mean\":5,\"low\":4,\"high\":7}},"
+        "\"edf\":{\"decisions\":{\"mean\":9,\"low\":8,\"high\":12}}}}");
+    struct figure_request q = {.metrics = {"decisions"}, .n_metrics = 1};
+    const char *text = drawn("headline", q);
+    ck_assert_msg(strstr(text, "fcfs\t5\t4\t7\n") != NULL, "%s", text);
+    ck_assert_msg(strstr(text, "edf\t9\t8\t12\n") != NULL, "%s", text);
+}
+END_TEST
+
 /* Victims are rows, aggressors on the other engine columns; other metrics of the study are not
  * slowdowns. */
 START_TEST(slowdowns_beside_the_other_engine)
@@ -251,6 +263,7 @@ static const struct suite_row suite[] = {
     TEST(distributions_are_shares_of_each_class),
     TEST(each_bar_is_in_the_block_of_its_kind),
     TEST(decoding_sequences_are_counted_while_they_decode),
+    TEST(bars_have_their_interval),
     TEST(slowdowns_beside_the_other_engine),
     TEST(a_map_has_its_columns_and_rows),
     TEST(an_outlier_does_not_flatten_the_rest),

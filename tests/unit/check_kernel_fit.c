@@ -273,6 +273,36 @@ START_TEST(flagged_rows_do_not_take_part)
 }
 END_TEST
 
+/* A second file goes on with other numbers of its series: rows of both are different repetitions.
+ */
+START_TEST(files_read_one_after_the_other_are_further_repetitions)
+{
+    struct kernel_rows rows;
+    struct err e = ERR_INIT;
+    char path[] = "/tmp/check_kernel_fit.XXXXXX";
+    int fd = mkstemp(path);
+    ck_assert_int_ge(fd, 0);
+    FILE *f = fdopen(fd, "w");
+    (void)fputs(
+        "# xpusim-kernels v1 memory_bytes=1\n"
+        "soc,device,runtime,model,weight_bits,act_bits,input_tokens,batch,metric,value,source,"
+        "kind,op,rows,flop,bytes,partner,repetition,samples,p10,p90,foreign_frac,steal_frac,"
+        "set,flag\n"
+        "s,cpu0,native,gemm-w32-m128-n1024-k1024,32,32,128,1,compile_ms,1,\"x\",cpu,gemm,128,"
+        "268435456,5242880,,0,1,0,0,,,fit,\n",
+        f);
+    ck_assert_int_eq(fclose(f), 0);
+    kernel_rows_init(&rows);
+    for (uint32_t i = 0; i < 3; i++) {
+        ck_assert_msg(kernel_rows_read(&rows, path, &e) == 0, "%s", e.n > 0 ? e.lines[0] : "");
+        ck_assert_uint_eq(rows.n, i + 1);
+        ck_assert_uint_eq(rows.v[i].repetition, i);
+    }
+    kernel_rows_fini(&rows);
+    ck_assert_int_eq(unlink(path), 0);
+}
+END_TEST
+
 START_TEST(too_few_rows_are_an_error_that_says_so)
 {
     struct simdev_truth t;
@@ -452,5 +482,7 @@ static const struct suite_row suite[] = {
     TEST(between_anchors_the_fitted_form_beats_the_two_anchor_roofline),
     TEST(of_rooflines_two_anchors_say_everything),
     TEST(the_same_seed_gives_the_same_rows),
+    CASE("rows"),
+    TEST(files_read_one_after_the_other_are_further_repetitions),
 };
 SUITE_MAIN("kernel_fit", suite)
