@@ -203,41 +203,6 @@ START_TEST(a_known_order_is_found_with_its_cause)
 }
 END_TEST
 
-/* One machine alone, the last, differs. A bootstrap leaves it out of a third of the draws, and has
- * it in the others: what its most extreme factor explains reaches above 0. */
-START_TEST(a_bootstrap_draws_every_machine)
-{
-    enum { FEW = 16 };
-    draw("core-ultra-5-125h", FEW);
-    struct config_policy policies[2] = {{.label = "base"}, {.label = "other"}};
-    struct compare_plan plan = {.config = &config,
-                                .options = &options,
-                                .policies = policies,
-                                .n_policies = 2,
-                                .replications = 2};
-    const char *metrics[] = {"reactive.e2e_s.mean"};
-    struct metric name = {.name = "reactive.e2e_s.mean"};
-    double nominal[4] = {0.0, 0.0, -1.0, -1.0};
-    struct compare_result r = {
-        .n_policies = 2, .replications = 2, .n_metrics = 1, .names = &name, .values = nominal};
-    struct uncertainty u = {.machines = machines,
-                            .metrics = metrics,
-                            .n_metrics = 1,
-                            .n_policies = 2,
-                            .value =
-                                xcalloc((size_t)FEW * UNCERTAINTY_REPEATS * 2, sizeof(double))};
-    for (uint32_t i = 0; i < FEW * UNCERTAINTY_REPEATS; i++) {
-        u.value[i * 2 + 1] = i / UNCERTAINTY_REPEATS == FEW - 1 ? 9.0 : -1.0;
-    }
-    uncertainty_analyse(&plan, &r, &u);
-    ck_assert_uint_eq(u.n_pairs, 1);
-    ck_assert_double_gt(u.pairs[0].top[0].share, 0.2);
-    ck_assert_double_gt(u.pairs[0].top[0].high, 0.2);
-    u.machines = (struct machines){0};
-    uncertainty_fini(&u);
-}
-END_TEST
-
 static const struct suite_row suite[] = {
     CASE("machines", .teardown = teardown, .timeout_s = 60),
     TEST(ranges_are_drawn_evenly_about_their_value),
@@ -246,6 +211,5 @@ static const struct suite_row suite[] = {
     TEST(residuals_are_factors_of_time),
     TEST(first_order_indices_of_a_known_sum),
     TEST(a_known_order_is_found_with_its_cause),
-    TEST(a_bootstrap_draws_every_machine),
 };
 SUITE_MAIN("uncertainty", suite)
