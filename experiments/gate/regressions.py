@@ -53,6 +53,8 @@ def sources(file):
     deps = subprocess.run(["grep", "-rlF", file, BUILD, "--include=*.d"], capture_output=True,
                           text=True).stdout.split()
     found = {os.path.relpath(d, BUILD)[:-2] + ".c" for d in deps}
+    if not found:
+        sys.exit(f"{file}: no file in {BUILD} includes it: build there first")
     return sorted(f for f in found if f.split("/")[0] in ("sim", "policies", "hwmodels", "experiments"))
 
 
