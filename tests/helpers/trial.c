@@ -221,7 +221,8 @@ void trials_run(const struct randomrun *runs, uint32_t n, uint32_t parallel, str
     jobs_run(&j, r);
     for (uint32_t i = 0; i < n; i++) {
         bool died = r[i].data == NULL;
-        bool late = died && strstr(r[i].message, "CPU") != NULL;
+        bool late = died && (strstr(r[i].message, "CPU") != NULL || /* or none was there for it */
+                             strstr(r[i].message, "did not return") != NULL);
         out[i].outcome = late   ? TRIAL_TOO_LONG
                          : died ? TRIAL_FINDING
                                 : *(enum trial_outcome *)r[i].data;
