@@ -410,39 +410,6 @@ START_TEST(counters_tell_what_the_metrics_tell)
 END_TEST
 
 /* The graph switches of sd-npu go through the loader, static attention through the compiler. */
-/* As many launches at once as a device can share: each has its lane, and each lane's slices end. */
-START_TEST(every_launch_beside_others_has_a_lane)
-{
-    struct scenario_request q[MACHINE_MAX_SHARED];
-    prepare("time-share");
-    sc.machine.devices[IGPU].sharing = DEVICE_TIME_SHARED;
-    sc.machine.devices[IGPU].max_shared = MACHINE_MAX_SHARED;
-    sc.machine.devices[IGPU].shared_efficiency_frac = 1.0;
-    sc.setup.kv_capacity_tokens = 100000;
-    for (int i = 0; i < MACHINE_MAX_SHARED; i++) {
-        uint32_t tokens = i + 1 < MACHINE_MAX_SHARED ? 100 : 10; /* the last lane's ends first */
-        q[i] = (struct scenario_request){REQUEST_CLASS_PROACTIVE, 0, tokens, 1, 0, 0};
-    }
-    scenario_policy(&sc, policy_find("time-share"), "max_requests=16");
-    struct timeline *t = timeline_open(path, &sc.machine, &options, &err);
-    ck_assert_ptr_nonnull(t);
-    sc.setup.observers[sc.setup.n_observers++] = timeline_observer(t);
-    ck_assert_int_eq(scenario_run(&sc, q, MACHINE_MAX_SHARED, false), 0);
-    ck_assert_int_eq(timeline_close(t, true, &err), 0);
-    read_back();
-    walk_tracks();
-    int64_t last_ns[MACHINE_MAX_SHARED] = {0};
-    for (int i = 0; i < n_tracks; i++) {
-        int lane = tracks[i].tid - (int)TIMELINE_TID_DEVICE(IGPU);
-        if (tracks[i].pid == TIMELINE_PID_MACHINE && lane >= 0 && lane < MACHINE_MAX_SHARED) {
-            last_ns[lane] = tracks[i].last_ns;
-        }
-    }
-    ck_assert_int_gt(last_ns[MACHINE_MAX_SHARED - 1], 0);
-    ck_assert_int_lt(last_ns[MACHINE_MAX_SHARED - 1], last_ns[0]);
-}
-END_TEST
-
 START_TEST(channels_have_tracks)
 {
     static const struct {
@@ -597,7 +564,6 @@ static const struct suite_row suite[] = {
     TEST(requests_are_drawn_where_they_were),
     TEST(what_was_stopped_is_marked),
     TEST(counters_tell_what_the_metrics_tell),
-    TEST(every_launch_beside_others_has_a_lane),
     TEST(channels_have_tracks),
     TEST(a_window_is_a_part_of_the_whole),
     TEST(launches_alone_keep_the_launches_and_the_traffic),
