@@ -271,7 +271,8 @@ static const char *kind_of(const struct compare_options *o, struct document *d)
 static void describe(const struct compare_options *o, const struct compared *c, struct document *d)
 {
     const struct config *config = &c->config;
-    struct compare_head head = {.kind = kind_of(o, d),
+    struct compare_head head = {.command = options_command(),
+                                .kind = kind_of(o, d),
                                 .version = config_version(),
                                 .config_hash = config->hash,
                                 .config = config->tree,

@@ -60,7 +60,8 @@ const double *compare_values(const struct compare_result *r, uint32_t policy, co
 
 /* What was compared. */
 struct compare_head {
-    const char *kind; /* what figures are drawn of it (plots/about.h) */
+    const char *command; /* that made it; NULL: not known */
+    const char *kind;    /* what figures are drawn of it (plots/about.h) */
     const char *version, *soc, *llm, *workload, *baseline;
     uint64_t config_hash, seed;
     const struct cJSON *config; /* {soc, llm, sim}; NULL: not known */

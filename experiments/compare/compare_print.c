@@ -211,7 +211,7 @@ void compare_document(const struct compare_plan *plan, const struct compare_resu
 void compare_head_document(const struct compare_head *h, struct document *d)
 {
     DOCUMENT_VALUES(document_within(d, "about"), "kind", h->kind, "soc", h->soc, "llm", h->llm,
-                    "workload", h->workload, "command", options_command(), "version", h->version);
+                    "workload", h->workload, "command", h->command, "version", h->version);
     DOCUMENT_VALUES(d, "version", h->version, "config_hash",
                     document_format(d, "%016" PRIx64, h->config_hash), "workload", h->workload,
                     "seed", h->seed);

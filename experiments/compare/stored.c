@@ -273,7 +273,8 @@ static void put_head(const struct group *g, const struct row *of, const char *ba
     char *tree = store_configuration_text(s, of->config_hash);
     cJSON *config = tree != NULL ? cJSON_Parse(tree) : NULL;
     cJSON *shared = cJSON_Parse(g->first->shared);
-    struct compare_head head = {.kind = "compare",
+    struct compare_head head = {.command = "xpusim compare --store FILE.db",
+                                .kind = "compare",
                                 .relevance_frac = STATS_RELEVANCE_FRAC,
                                 .version = document_format(d, "xpusim %s", of->revision),
                                 .config_hash = strtoull(of->config_hash, NULL, 16),

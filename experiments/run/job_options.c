@@ -33,7 +33,7 @@ static const struct option_row rows[] = {
      .offset = OPTION_AT(JOBS, jobs, uint32_t),
      .help = "runs at once (default: processors); results do not depend on it"},
     TIME_LIMIT,
-    OPTION_TEXT(JOBS, path, "store", "FILE.db", NULL,
+    OPTION_FILE(JOBS, path, "store", "FILE.db",
                 "keeps the runs in an SQLite file, and takes from it those that it holds: of the "
                 "same program, configuration, requests, policy and seed"),
 };
