@@ -209,7 +209,7 @@ static void put_title(const struct study_form *f, const struct panel *p, size_t 
                       struct figure_data *d)
 {
     char name[32];
-    char title[2 * NAME_BYTES];
+    char title[3 * NAME_BYTES]; /* 60 of what, the metric, the unit */
     char metric[160];
     const char *unit = strcmp(p->unit, "1") == 0 ? "" : p->unit;
     (void)snprintf(name, sizeof name, "title%zu", at + 1);

@@ -84,7 +84,7 @@ ends 2 "needs an NPU" "$x" run --policy agent-xpu-v2 --soc w1-reference --worklo
 ends 2 "NUL byte" timeout 20 "$x" run --policy fcfs --trace /dev/zero
 ends 2 "NUL byte" timeout 20 "$x" run --policy fcfs --workload w1:n=2 --soc /dev/zero
 ends 2 "NUL byte" timeout 20 "$x" run --replay /dev/zero --workload w1:n=2
-ends 2 "NUL byte" timeout 20 "$x" plot gantt /dev/zero
+ends 2 "of the kind" timeout 20 "$x" plot gantt /dev/zero
 tr '\0' x </dev/zero | ends 2 "a line of over" timeout 20 "$x" run --policy fcfs --trace /dev/stdin
 tr '\0' ' ' </dev/zero | ends 2 "too long" timeout 20 "$x" sweep /dev/stdin -o never.db
 yes '{"timestamp": 1}' | ends 2 "input_length" timeout 20 "$x" trace import --format mooncake /dev/stdin -o never.csv
