@@ -111,8 +111,26 @@ static void expect_close(const float *got, const double *want, size_t n, double 
 
 /* ---- through the interface ---- */
 
+/* OpenVINO's threading library loads a part of itself in a way that the address sanitizer ends the
+ * process for (RTLD_DEEPBIND, google/sanitizers issue 611). */
+static bool loadable(const char *name)
+{
+#ifdef __SANITIZE_ADDRESS__
+    if (strcmp(name, "openvino") == 0) {
+        printf("skipped: backend openvino cannot be loaded under the address sanitizer\n");
+        return false;
+    }
+#else
+    (void)name;
+#endif
+    return true;
+}
+
 static struct backend *start(const char *name)
 {
+    if (!loadable(name)) {
+        return NULL;
+    }
     const struct backend_ops *ops = backend_find(name);
     ck_assert_ptr_nonnull(ops);
     struct backend_options o = {.pool_bytes = 64u << 20};
