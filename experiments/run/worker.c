@@ -51,22 +51,26 @@ static ssize_t pass_on(void *cookie, const char *text, size_t n)
     return write(STDERR_FILENO, text, n);
 }
 
-#ifndef __SANITIZE_ADDRESS__ /* which tells crashes itself */
 static void crashed(int sig)
 {
     output_abandon_all();
     (void)raise(sig); /* SA_RESETHAND: the default action now, once this one has returned */
 }
-#endif
 
 static void clean_up_when_it_dies(void)
 {
     (void)atexit(output_abandon_all); /* it ends by _exit itself: an exit is a policy's */
+    static const int deadly[] = {
+        SIGTERM, SIGXCPU,    /* whatever the parent does on them */
+#ifndef __SANITIZE_ADDRESS__ /* which tells crashes itself */
+        SIGSEGV, SIGBUS,  SIGFPE, SIGILL, SIGABRT,
+#endif
+    };
 #ifndef __SANITIZE_ADDRESS__
-    static const int deadly[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTERM, SIGXCPU};
     static char stack[16384]; /* a stack that overflowed is of no use */
     stack_t other = {.ss_sp = stack, .ss_size = sizeof stack};
     (void)sigaltstack(&other, NULL);
+#endif
     struct sigaction action;
     memset(&action, 0, sizeof action);
     action.sa_handler = crashed;
@@ -74,7 +78,6 @@ static void clean_up_when_it_dies(void)
     for (size_t i = 0; i < sizeof deadly / sizeof deadly[0]; i++) {
         (void)sigaction(deadly[i], &action, NULL);
     }
-#endif
 }
 
 void worker_isolate(void)
