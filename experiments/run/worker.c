@@ -61,9 +61,9 @@ static void clean_up_when_it_dies(void)
 {
     (void)atexit(output_abandon_all); /* it ends by _exit itself: an exit is a policy's */
     static const int deadly[] = {
-        SIGTERM, SIGXCPU,    /* whatever the parent does on them */
-#ifndef __SANITIZE_ADDRESS__ /* which tells crashes itself */
-        SIGSEGV, SIGBUS,  SIGFPE, SIGILL, SIGABRT,
+        SIGTERM, SIGXCPU, SIGABRT, /* whatever the parent does on them */
+#ifndef __SANITIZE_ADDRESS__       /* which tells the others itself */
+        SIGSEGV, SIGBUS,  SIGFPE,  SIGILL,
 #endif
     };
 #ifndef __SANITIZE_ADDRESS__

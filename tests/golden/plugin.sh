@@ -123,7 +123,11 @@ breaks() { # name, what the message must say, what schedule does after 5 s, then
     grep -q "$1.*$2" "$dir/err" || { fail "$1: shown again, but not told:"; cat "$dir/err"; }
 }
 breaks crashes "killed by signal" "abort();" "decisions trace.csv"
-breaks writes-to-nowhere "killed by signal" "*(volatile int *)0 = 1;" "decisions trace.csv"
+if nm "$x" | grep -q __asan_init; then
+    echo "skipped: a plug-in that writes to nowhere, of which the address sanitizer tells itself"
+else
+    breaks writes-to-nowhere "killed by signal" "*(volatile int *)0 = 1;" "decisions trace.csv"
+fi
 breaks exits "ended with status 0" "exit(0);" "decisions trace.csv"
 breaks loops "2 s of CPU time" "for (;;) {}" ""
 breaks waits "waited for 2 s" "for (;;) { sleep(1); }" ""
