@@ -215,25 +215,32 @@ void bound_trace(const struct bound *b, const struct trace *t, struct bound_work
     free(r);
 }
 
+/* What the bound says something about: of reactive requests, of proactive ones, of all. */
+#define OF_EACH(statistic, member)                                                                 \
+    {"reactive." statistic, offsetof(struct bound_workload, member(REQUEST_CLASS_REACTIVE))},      \
+        {"proactive." statistic,                                                                   \
+         offsetof(struct bound_workload, member(REQUEST_CLASS_PROACTIVE))},                        \
+    {                                                                                              \
+        "all." statistic, offsetof(struct bound_workload, member(REQUEST_CLASS_COUNT))             \
+    }
+#define TTFT(c) mean[c].ttft_s
+#define E2E(c) mean[c].e2e_s
+#define NORM(c) norm_e2e_per_token_s[c]
+
 double bound_metric(const struct bound_workload *w, const char *metric)
 {
-    static const char *const groups[] = {"reactive.", "proactive.", "all."};
-    if (strcmp(metric, "all.throughput_req_per_min") == 0) {
-        return w->throughput_req_per_min;
-    }
-    for (int g = 0; g <= REQUEST_CLASS_COUNT; g++) {
-        size_t n = strlen(groups[g]);
-        if (strncmp(metric, groups[g], n) != 0) {
-            continue;
-        }
-        if (strcmp(metric + n, "ttft_s.mean") == 0) {
-            return w->mean[g].ttft_s;
-        }
-        if (strcmp(metric + n, "e2e_s.mean") == 0) {
-            return w->mean[g].e2e_s;
-        }
-        if (strcmp(metric + n, "norm_e2e_per_token_s.mean") == 0) {
-            return w->norm_e2e_per_token_s[g];
+    static const struct {
+        const char *metric;
+        size_t at;
+    } bounded[] = {
+        OF_EACH("ttft_s.mean", TTFT),
+        OF_EACH("e2e_s.mean", E2E),
+        OF_EACH("norm_e2e_per_token_s.mean", NORM),
+        {"all.throughput_req_per_min", offsetof(struct bound_workload, throughput_req_per_min)},
+    };
+    for (size_t i = 0; i < sizeof bounded / sizeof bounded[0]; i++) {
+        if (strcmp(bounded[i].metric, metric) == 0) {
+            return *(const double *)((const char *)w + bounded[i].at);
         }
     }
     return (double)NAN;
