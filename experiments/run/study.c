@@ -35,14 +35,16 @@ static const struct study_names *intern(struct study_names **names, const char *
                                         size_t n)
 {
     for (const struct study_names *i = *names; i != NULL; i = i->next) {
-        if (i->size == size && memcmp(i->text, text, size) == 0) {
+        if (i->size == size && (size == 0 || memcmp(i->text, text, size) == 0)) {
             return i;
         }
     }
     struct study_names *new = xcalloc(1, sizeof *new);
     *new = (struct study_names){.next = *names, .n = n, .size = size};
     new->text = xmalloc(size + 1);
-    memcpy(new->text, text, size);
+    if (size > 0) { /* none has no text */
+        memcpy(new->text, text, size);
+    }
     new->v = xcalloc(n + 1, sizeof *new->v);
     const char *at = new->text;
     for (size_t i = 0; i < n; i++, at += strlen(at) + 1) {
