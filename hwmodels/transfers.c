@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "sim/base/arena.h"
+#include "sim/base/quantile.h"
 
 /* The family that some row says the SoC is of; "" when the table has none of its rows. */
 static const char *family_of(const struct conformal *c, const char *soc)
@@ -56,24 +57,6 @@ static bool matches(const struct conformal *c, const struct conformal_row *r,
            (q->kin == TRANSFER_ANY || within_family(c, r) == (q->kin == TRANSFER_WITHIN_FAMILY));
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Nearest rank; sorts v. */
-static double quantile(double *v, size_t n, double share)
-{
-    if (n == 0) {
-        return (double)NAN;
-    }
-    qsort(v, n, sizeof *v, by_value);
-    size_t rank = (size_t)ceil(share * (double)n - 1e-9);
-    return v[rank > 0 ? rank - 1 : 0];
-}
-
 static void fill(const struct conformal *c, const struct transfer_query *q, double *scratch,
                  struct transfer_error *out)
 {
@@ -83,12 +66,12 @@ static void fill(const struct conformal *c, const struct transfer_query *q, doub
             scratch[out->n++] = expm1(c->v[i].ln_error);
         }
     }
-    out->bias_frac = quantile(scratch, out->n, 0.5);
+    out->bias_frac = sample_quantile_of(scratch, out->n, 0.5);
     for (size_t i = 0; i < out->n; i++) {
         scratch[i] = fabs(scratch[i]);
     }
-    out->median_frac = quantile(scratch, out->n, 0.5);
-    out->p90_frac = quantile(scratch, out->n, 0.9);
+    out->median_frac = sample_quantile_of(scratch, out->n, 0.5);
+    out->p90_frac = sample_quantile_of(scratch, out->n, 0.9);
 }
 
 struct transfer_error transfer_error_of(const struct conformal *c, const struct transfer_query *q)

@@ -65,12 +65,7 @@ static const struct option_row rows[] = {
     OPTION_CHOICE(OPTIONS, bits, "bits", "N", NULL, widths,
                   "weights of that width, in the format of the shipped models (default: as the "
                   "model is stored: quantization_config, dtype)"),
-    {.name = "output",
-     .letter = 'o',
-     .value = "FILE",
-     .kind = OPTION_KIND_TEXT,
-     .offset = OPTION_AT(OPTIONS, output, const char *),
-     .help = "where to (default: NAME.json); never over a file that is there"},
+    NEW_FILE_OUTPUT(OPTIONS),
 };
 static const struct option_table own = OPTION_TABLE(NULL, rows);
 static const struct option_child children[] = {

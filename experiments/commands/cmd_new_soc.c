@@ -114,12 +114,7 @@ static const struct option_row rows[] = {
     OPTION_TEXTS(OPTIONS, peaks, "peak", "DEVICE=TFLOP/s", MAX_PEAKS,
                  "data sheet rate of a device; its rates follow it; repeated (default: the "
                  "sibling's)"),
-    {.name = "output",
-     .letter = 'o',
-     .value = "FILE",
-     .kind = OPTION_KIND_TEXT,
-     .offset = OPTION_AT(OPTIONS, output, const char *),
-     .help = "where to (default: NAME.json); never over a file that is there"},
+    NEW_FILE_OUTPUT(OPTIONS),
 };
 static const struct option_table own = OPTION_TABLE(NULL, rows);
 static const struct option_child children[] = {

@@ -2,6 +2,7 @@
 #ifndef EXPERIMENTS_COMMANDS_NEW_FILE_H
 #define EXPERIMENTS_COMMANDS_NEW_FILE_H
 
+#include "experiments/shell/options.h"
 #include <cjson/cJSON.h>
 #include <stddef.h>
 
@@ -13,5 +14,13 @@ int new_file_name_check(const char *command, const char *name, struct err *e);
  * 0 or -EINVAL with an error: it is there, or cannot be written. */
 int new_file_write(const char *output, const char *name, const cJSON *tree, char *buf, size_t size,
                    struct err *e);
+
+/* The option that says where, of a struct with a member `output`. */
+#define NEW_FILE_OUTPUT(T)                                                                         \
+    {                                                                                              \
+        .name = "output", .letter = 'o', .value = "FILE", .kind = OPTION_KIND_TEXT,                \
+        .offset = OPTION_AT(T, output, const char *),                                              \
+        .help = "where to (default: NAME.json); never over a file that is there"                   \
+    }
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "sim/base/arena.h"
+#include "sim/base/quantile.h"
 
 #define SAME_TOKENS 1.02
 #define SAME_VOCAB 1.1
@@ -63,24 +64,6 @@ static size_t collect(const struct catalog *c, const struct points *points, enum
     return n;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Nearest rank; sorts v. */
-static double quantile(double *v, size_t n, double share)
-{
-    if (n == 0) {
-        return (double)NAN;
-    }
-    qsort(v, n, sizeof *v, by_value);
-    size_t rank = (size_t)ceil(share * (double)n - 1e-9);
-    return v[rank > 0 ? rank - 1 : 0];
-}
-
 /* Errors of all twins; how many. */
 static size_t twins(struct row *rows, size_t n, double *error, size_t *groups)
 {
@@ -132,11 +115,11 @@ struct noise_floor noise_floor_of(const struct catalog *c, const struct points *
     double *scratch = xmalloc(room * sizeof *scratch);
     size_t n = collect(c, points, kind, phase, rows);
     out.twins = twins(rows, n, scratch, &out.twin_groups);
-    out.twin_median_frac = quantile(scratch, out.twins, 0.5);
-    out.twin_p90_frac = quantile(scratch, out.twins, 0.9);
+    out.twin_median_frac = sample_quantile_of(scratch, out.twins, 0.5);
+    out.twin_p90_frac = sample_quantile_of(scratch, out.twins, 0.9);
     out.versions = versions(rows, n, room, scratch);
-    out.version_median = quantile(scratch, out.versions, 0.5);
-    out.version_p90 = quantile(scratch, out.versions, 0.9);
+    out.version_median = sample_quantile_of(scratch, out.versions, 0.5);
+    out.version_p90 = sample_quantile_of(scratch, out.versions, 0.9);
     free(rows);
     free(scratch);
     return out;

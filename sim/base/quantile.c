@@ -242,3 +242,9 @@ double sample_quantile(struct sample *s, double p)
     }
     return value_at(s, rank - 1);
 }
+
+double sample_quantile_of(double *v, size_t n, double p)
+{
+    struct sample s = {.v = v, .n = n, .cap = n};
+    return sample_quantile(&s, p);
+}

@@ -41,5 +41,7 @@ void sample_merge(struct sample *s, const struct sample *o);
 double sample_mean(const struct sample *s); /* NaN when empty */
 /* By selection, O(n): the values change places. NaN when empty. */
 double sample_quantile(struct sample *s, double p);
+/* Of n values that are the caller's, likewise. */
+double sample_quantile_of(double *v, size_t n, double p);
 
 #endif
