@@ -10,8 +10,7 @@
  *
  * Scores are pooled by family and phase; a family with too few of them for the level borrows all of
  * its kind of device, else all there are. */
-#ifndef HWMODELS_CONFORMAL_H
-#define HWMODELS_CONFORMAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -85,5 +84,3 @@ struct conformal_coverage conformal_cover(const struct conformal *c, bool soc_ou
                                           enum conformal_phase phase, double level_frac);
 
 enum conformal_phase conformal_phase_of(bool prefill, uint32_t tokens);
-
-#endif

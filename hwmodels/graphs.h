@@ -18,8 +18,7 @@
  *
  * Times are integers of any one unit. All functions are pure and deterministic.
  */
-#ifndef HWMODELS_GRAPHS_H
-#define HWMODELS_GRAPHS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -103,5 +102,3 @@ int graphs_instance_check(const struct graphs_instance *g, const char *where, st
 
 /* Frees the schedule. */
 void graphs_result_fini(struct graphs_result *r);
-
-#endif

@@ -1,8 +1,7 @@
 /* The machine on which every switch strategy runs: one compute server, one loader. A strategy steps
  * it from event to event and starts loads; the machine keeps the rules (graphs.h) and the record.
  */
-#ifndef HWMODELS_GRAPHS_MACHINE_H
-#define HWMODELS_GRAPHS_MACHINE_H
+#pragma once
 
 #include "hwmodels/graphs.h"
 
@@ -55,5 +54,3 @@ void graphs_machine_run_to(struct graphs_machine *m, uint32_t position);
 /* Runs to the end of the prefill and of the current load, loads what is still on G1 one after the
  * other (highest block first: the order does not matter), and completes *out. */
 void graphs_machine_finish(struct graphs_machine *m);
-
-#endif

@@ -1,6 +1,5 @@
 /* Strategies that live in files of their own; graphs.c puts them into the table. */
-#ifndef HWMODELS_GRAPHS_STRATEGIES_H
-#define HWMODELS_GRAPHS_STRATEGIES_H
+#pragma once
 
 #include "hwmodels/graphs.h"
 
@@ -14,5 +13,3 @@ void graphs_progressive_from(const struct graphs_instance *g, uint32_t start,
                              struct graphs_result *out, bool keep_intervals);
 void graphs_farthest_from(const struct graphs_instance *g, uint32_t start,
                           struct graphs_result *out, bool keep_intervals);
-
-#endif

@@ -15,8 +15,7 @@
  * square) beyond chance at the 1 % level is flagged. Rows of set "held" are never fitted; they
  * judge the form beside two others (kernel_form).
  */
-#ifndef HWMODELS_KERNEL_FIT_H
-#define HWMODELS_KERNEL_FIT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -123,5 +122,3 @@ struct kernel_soc_options {
  * marked so. Replaces path only when complete. 0 or -EINVAL with errors. */
 int kernel_fit_write_soc(const struct kernel_fit *fit, const struct kernel_rows *rows,
                          const struct kernel_soc_options *o, const char *path, struct err *e);
-
-#endif

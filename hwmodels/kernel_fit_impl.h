@@ -1,6 +1,5 @@
 /* What the files of the fit share. */
-#ifndef HWMODELS_KERNEL_FIT_IMPL_H
-#define HWMODELS_KERNEL_FIT_IMPL_H
+#pragma once
 
 #include "hwmodels/kernel_fit.h"
 
@@ -63,5 +62,3 @@ void fit_intervals(struct fit_problem *f);    /* after the fit */
 void fit_lack_of_fit(struct fit_problem *f);
 /* kernel_fit_forms.c: errors on held-out cells. */
 void fit_judge(struct fit_problem *f);
-
-#endif

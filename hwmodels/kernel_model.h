@@ -11,8 +11,7 @@
  * s leaves compute-bound kernels alone and, for large q, lets memory-bound ones share the cap in
  * proportion to what they draw. lambda is a kernel's sensitivity to loaded memory latency, felt
  * below the cap too (fraction of T added when others use the whole memory). */
-#ifndef HWMODELS_KERNEL_MODEL_H
-#define HWMODELS_KERNEL_MODEL_H
+#pragma once
 
 struct kernel_curve {
     double flop_per_s;  /* P; infinite where a kernel computes nothing */
@@ -36,5 +35,3 @@ double kernel_model_seconds(const struct kernel_curve *c, double flop, double by
 double kernel_model_slowdown(const struct kernel_curve *c, double flop, double bytes,
                              double others_bytes_per_s, const struct kernel_contention *m,
                              double lambda);
-
-#endif

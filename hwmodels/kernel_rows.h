@@ -5,8 +5,7 @@
  * weight_bits, act_bits, input_tokens, batch, metric, value, source), so whatever reads those reads
  * these; the others say what a fit needs and how far to trust a row.
  */
-#ifndef HWMODELS_KERNEL_ROWS_H
-#define HWMODELS_KERNEL_ROWS_H
+#pragma once
 
 #include <stdio.h>
 
@@ -68,5 +67,3 @@ void kernel_row_write(FILE *out, const struct kernel_row *row);
 /* Appends the rows of a file; repetitions are renumbered to follow those already there, so files of
  * several runs can be read one after another. 0, or -EINVAL with all problems. */
 int kernel_rows_read(struct kernel_rows *r, const char *path, struct err *e);
-
-#endif

@@ -3,8 +3,7 @@
  * Work W and traffic Q follow Agent.xpu v2, Appendix B: a rows x k times k x n product is
  * W = 2 rows k n flop and reads its weights once; activations cross DDR once each way. Attention is
  * 4 heads head_dim flop per (query, key) pair and reads each key's K and V once. */
-#ifndef HWMODELS_KERNEL_SPEC_H
-#define HWMODELS_KERNEL_SPEC_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -52,5 +51,3 @@ uint64_t kernel_spec_weight_bytes(const struct kernel_spec *s);
 
 /* "gemm-w16-m64-n4096-k4096"; unique among specs with different work. Returns buf. */
 const char *kernel_spec_name(const struct kernel_spec *s, char *buf, size_t size);
-
-#endif

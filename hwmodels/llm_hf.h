@@ -3,8 +3,7 @@
  * Architectures are told by `model_type`; of a model with a picture or sound part the text part is
  * read (`text_config`). What the form of an LLM file cannot say (latent attention, shared experts,
  * layers that differ) is refused with the key that says it, never left out silently. */
-#ifndef HWMODELS_LLM_HF_H
-#define HWMODELS_LLM_HF_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -24,5 +23,3 @@ cJSON *llm_hf_tree(const cJSON *root, const char *file, const char *name, uint32
 
 /* An LLM file of either kind, as a tree (cJSON_Delete); NULL with errors. */
 cJSON *llm_read_file(const char *path, struct err *e);
-
-#endif

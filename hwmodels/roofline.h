@@ -17,8 +17,7 @@
  * a ring sends 2 (n - 1)/n of the rows' 16-bit hidden states over each card's link. Summing what
  * the embedding and gathering what the head leave on the cards, once a pass, is left out.
  */
-#ifndef HWMODELS_ROOFLINE_H
-#define HWMODELS_ROOFLINE_H
+#pragma once
 
 #include "hwmodels/soc.h"
 #include "sim/api/hwmodel.h"
@@ -65,5 +64,3 @@ void roofline_with_chunk(const struct roofline *r, uint8_t device, uint32_t rows
  * move activations through DDR, instead of fused into the matrix products (v1 5.1). sync_s: each
  * hop to an engine that runs them and back costs so much; 0: the same engine runs them. */
 void roofline_unfuse(struct roofline *r, double sync_s);
-
-#endif

@@ -4,8 +4,7 @@
  * another toolchain is another machine (1.3 to 1.7 times between OpenVINO versions). One
  * entry of each device is its default; a model whose width has no entry uses it, and the choice is
  * marked. */
-#ifndef HWMODELS_SOC_H
-#define HWMODELS_SOC_H
+#pragma once
 
 #include <cjson/cJSON.h>
 
@@ -132,5 +131,3 @@ void llm_requantise(struct llm *m, uint32_t weight_bits, uint32_t act_bits,
  * width is exact, the default's runtime first. */
 uint32_t soc_runtime_find(const struct soc_device *d, const char *runtime, uint32_t weight_bits,
                           bool *exact);
-
-#endif

@@ -5,8 +5,7 @@
  * Token-level ops: a table over the rows that the kernel pays, straight between its points.
  * Attention has two rates, because kernels take two paths: prompts by pairs of query and key,
  * batches of single rows by keys (on the ggml engine the second is ten times slower per pair). */
-#ifndef HWMODELS_SOC_OPS_H
-#define HWMODELS_SOC_OPS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -38,5 +37,3 @@ void soc_ops_parse(struct json_obj *o, const char *key, struct soc_ops *out);
 double soc_ops_decode_keys(const struct work_shape *w);
 /* Seconds alone; > 0. Rows of a prompt in a mixed pass count as prefill, the others as decode. */
 double soc_ops_seconds(const struct soc_ops *ops, const struct kernel_query *q);
-
-#endif

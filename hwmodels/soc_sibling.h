@@ -6,8 +6,7 @@
  * bandwidths that of decoding, launch and fill that of short prompts. Data sheet numbers that the
  * caller knows replace the sibling's, and rates follow the device's peak, bandwidths the memory's,
  * as calibrations scale between SoCs of a family. */
-#ifndef HWMODELS_SOC_SIBLING_H
-#define HWMODELS_SOC_SIBLING_H
+#pragma once
 
 #include <cjson/cJSON.h>
 
@@ -38,5 +37,3 @@ struct soc_transfer soc_transfer_of(const struct conformal *t, const char *famil
  * takes, and stays as it is. */
 cJSON *soc_sibling_tree(const cJSON *sibling, const struct soc_sibling *o,
                         const struct conformal *t, struct err *e);
-
-#endif

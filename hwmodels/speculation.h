@@ -20,8 +20,7 @@
  *    h (c + (1 - c) n / (n + n_half)). The shape and n_half are this project's; Table 4 is n ->
  * inf.
  */
-#ifndef HWMODELS_SPECULATION_H
-#define HWMODELS_SPECULATION_H
+#pragma once
 
 #include <stdint.h>
 
@@ -94,5 +93,3 @@ uint32_t speculation_run_draft(const void *params, uint64_t seed, const struct r
                                uint64_t step);
 uint32_t speculation_run_accept(const void *params, uint64_t seed, const struct request *r,
                                 uint64_t step, uint32_t drafted);
-
-#endif

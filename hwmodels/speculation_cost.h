@@ -1,7 +1,6 @@
 /* What speculative decoding costs: a verification step, calibration, and the amortized account of
  * the paper's Table 3. sd.npu sections 2.3, 3.3, 4.4, 4.5; times in milliseconds. */
-#ifndef HWMODELS_SPECULATION_COST_H
-#define HWMODELS_SPECULATION_COST_H
+#pragma once
 
 #include "hwmodels/speculation_data.h"
 
@@ -50,5 +49,3 @@ uint32_t speculation_best_draft(const struct speculation_model *m, double histor
 double speculation_amortized_ms(const struct speculation_data *data,
                                 const struct speculation_amortized *a,
                                 enum speculation_system system);
-
-#endif

@@ -3,8 +3,7 @@
  * The figures are data (hwmodels/speculation/, see its README.md), never constants of the code:
  * acceptance.csv (Table 4), ablation.csv (Table 3), rejection_causes.csv (Table 2) and
  * constants.json (sourced quantities, the amortized calibration included). */
-#ifndef HWMODELS_SPECULATION_DATA_H
-#define HWMODELS_SPECULATION_DATA_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -96,5 +95,3 @@ int speculation_model_fit(const struct speculation_data *data, const char *datas
                           const char *model, enum speculation_method method, bool ours,
                           enum speculation_reading reading, struct speculation_model *out,
                           struct err *e);
-
-#endif

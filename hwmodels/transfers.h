@@ -2,8 +2,7 @@
  * entry predicted, scaled by datasheet rate and DDR peak (left_out "soc" of
  * hwmodels/residuals.csv). The fit of the sibling has not seen a row of the machine, of its
  * family's pool neither. */
-#ifndef HWMODELS_TRANSFERS_H
-#define HWMODELS_TRANSFERS_H
+#pragma once
 
 #include "hwmodels/conformal.h"
 
@@ -33,5 +32,3 @@ struct transfer_pair {
     bool within_family;
 };
 size_t transfer_pairs(const struct conformal *c, struct transfer_pair *out, size_t max);
-
-#endif

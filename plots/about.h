@@ -1,8 +1,7 @@
 /* What a file of results says of itself (experiments/run/about.h writes it): of what kind it is,
  * and which policy, model, machine and workload it is of. JSON has it as the member "about", a
  * timeline as otherData, a CSV as comment lines "# key: value" before its header. */
-#ifndef PLOTS_ABOUT_H
-#define PLOTS_ABOUT_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -18,5 +17,3 @@ bool about_is(const cJSON *about, const char *kinds);
 
 /* The first character that is not blank is a brace. */
 bool about_looks_like_json(const char *path);
-
-#endif

@@ -4,8 +4,7 @@
  * between blocks, the first row of a block its name. Numbers that are not defined are NaN. Beside
  * it go gnuplot variables (labels, how many blocks). plots/NAME.gp draws; plots/style.gp has what
  * all share. Nothing here simulates. */
-#ifndef PLOTS_FIGURE_H
-#define PLOTS_FIGURE_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -126,5 +125,3 @@ int figure_gantt(const struct figure_request *r, struct figure_data *d, struct e
 int figure_causes(const struct figure_request *r, struct figure_data *d, struct err *e);
 int figure_interference(const struct figure_request *r, struct figure_data *d, struct err *e);
 int figure_tornado(const struct figure_request *r, struct figure_data *d, struct err *e);
-
-#endif

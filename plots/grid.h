@@ -3,8 +3,7 @@
  *
  * Lines that start with '#' are comments. The first other line names the columns; every further one
  * has as many fields. */
-#ifndef PLOTS_GRID_H
-#define PLOTS_GRID_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,5 +33,3 @@ bool grid_number(const struct grid *g, size_t row, size_t column, double *out);
 /* The cell as a finite number, or an error that names file, line and column. */
 int grid_require_number(const struct grid *g, size_t row, size_t column, double *out,
                         struct err *e);
-
-#endif

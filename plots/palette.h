@@ -5,13 +5,10 @@
  * that are common have a slot of their own, so that figures drawn one by one agree as well; a
  * policy with other parameters ("openvino-cb:variant=vllm") has the colour of its name; others get
  * what is free, in the order in which they are asked for. */
-#ifndef PLOTS_PALETTE_H
-#define PLOTS_PALETTE_H
+#pragma once
 
 #define PALETTE_COLOURS 8u
 #define PALETTE_SLOTS 64u
 
 /* The same for the same name as long as the process lives. */
 unsigned palette_slot(const char *name);
-
-#endif

@@ -1,6 +1,5 @@
 /* Runs gnuplot on a figure's data. */
-#ifndef PLOTS_RENDER_H
-#define PLOTS_RENDER_H
+#pragma once
 
 #include "plots/figure.h"
 
@@ -16,5 +15,3 @@ int render_check_gnuplot(struct err *e);
  * with an error, and nothing is left. */
 int render_figure(const struct figure *f, const struct figure_data *d, const char *dir,
                   unsigned formats, struct err *e);
-
-#endif

@@ -4,8 +4,7 @@
  * rows of equal axes are replications: mean and 95 % interval are taken over them; columns M.low
  * and M.high beside M are taken as they are. The axes of a sweep export are its set.* columns;
  * those of a plain CSV are its text columns and the ones named as x and y. */
-#ifndef PLOTS_RESULTS_H
-#define PLOTS_RESULTS_H
+#pragma once
 
 #include <cjson/cJSON.h>
 
@@ -57,5 +56,3 @@ const char *results_mark(const struct results *r, size_t i, char *buf, size_t si
 bool results_has(const struct results *r, const char *metric);
 /* An error that names similar ones when no point has the metric. */
 int results_require(const struct results *r, const char *metric, struct err *e);
-
-#endif

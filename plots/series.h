@@ -1,6 +1,5 @@
 /* Points of results put into named series, for the figures that draw them. */
-#ifndef PLOTS_SERIES_H
-#define PLOTS_SERIES_H
+#pragma once
 
 #include "plots/results.h"
 
@@ -21,5 +20,3 @@ void series_fini(struct series *s);
 size_t series_lines(const struct series *s, const char *metric, struct figure_data *d);
 /* Variables title1.. with what each metric is, and its unit: "reactive latency, mean (s)". */
 void series_titles(const char *const *metrics, size_t n, struct figure_data *d);
-
-#endif

@@ -1,7 +1,6 @@
 /* What `xpusim characterize --csv` prints: one value per row, columns study, device, what, x_name,
  * x, metric, value, unit. Some figures read it beside plain CSV. */
-#ifndef PLOTS_STUDY_H
-#define PLOTS_STUDY_H
+#pragma once
 
 #include "plots/figure.h"
 
@@ -13,5 +12,3 @@ int figure_batch_study(const struct figure_request *q, struct figure_data *d, st
 int figure_chunk_study(const struct figure_request *q, struct figure_data *d, struct err *e);
 int figure_draft_study(const struct figure_request *q, struct figure_data *d, struct err *e);
 int figure_corun_study(const struct figure_request *q, struct figure_data *d, struct err *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* Reads a timeline that `run --timeline` wrote, event by event: one event stands on each line, so
  * memory stays constant however long the run was. */
-#ifndef PLOTS_TIMELINE_READ_H
-#define PLOTS_TIMELINE_READ_H
+#pragma once
 
 #include <cjson/cJSON.h>
 
@@ -17,5 +16,3 @@ double timeline_number(const cJSON *o, const char *name);
 double timeline_arg(const cJSON *o, const char *name);
 const char *timeline_text(const cJSON *o, const char *name);
 const char *timeline_arg_text(const cJSON *o, const char *name);
-
-#endif

@@ -11,8 +11,7 @@
  *
  * An NPU with static attention prefills as the eager default mapping does: token-level ops there,
  * padded, attention and head on the iGPU (clauses.md E.10). */
-#ifndef POLICIES_CLAIRVOYANT_H
-#define POLICIES_CLAIRVOYANT_H
+#pragma once
 
 #include "sim/api/policy.h"
 
@@ -30,5 +29,3 @@ bool clairvoyant_can_prefill(const struct machine *m, uint8_t device);
 bool clairvoyant_can_decode(const struct machine *m, uint8_t device);
 
 extern const struct policy_ops policy_clairvoyant_ops;
-
-#endif

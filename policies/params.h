@@ -1,6 +1,5 @@
 /* Policy parameters as text: "key=value,key=value". */
-#ifndef POLICIES_PARAMS_H
-#define POLICIES_PARAMS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -24,5 +23,3 @@ void policy_param_format(const struct policy_param *p, double value, char *buf, 
  * Returns buf; a text that does not fit is cut at a whole entry. */
 const char *policy_params_format(const struct policy_ops *ops, const struct policy_params *params,
                                  char *buf, size_t size);
-
-#endif

@@ -1,6 +1,5 @@
 /* The policies built in, by name. */
-#ifndef POLICIES_REGISTRY_H
-#define POLICIES_REGISTRY_H
+#pragma once
 
 #include <stddef.h>
 
@@ -10,5 +9,3 @@
 const struct policy_ops *policy_find(const char *name);
 /* All of them, sorted by name; *n receives how many. Static storage. */
 const struct policy_ops *const *policy_list(size_t *n);
-
-#endif

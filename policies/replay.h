@@ -4,8 +4,7 @@
  * A run under replay reproduces the recorded run exactly, or says where it parts: a result code
  * that differs, or an action whose instant never comes, counts as policy.replay_mismatch. For
  * bisecting a change of the core, and for decisions taken elsewhere. */
-#ifndef POLICIES_REPLAY_H
-#define POLICIES_REPLAY_H
+#pragma once
 
 #include "sim/api/policy.h"
 #include "sim/base/err.h"
@@ -17,5 +16,3 @@ struct replay *replay_read(const char *path, struct err *e);
 void replay_free(struct replay *r);
 /* The policy that replays it: put it into the setup with r as policy_context. */
 const struct policy_ops *replay_policy(const struct replay *r);
-
-#endif

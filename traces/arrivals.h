@@ -2,8 +2,7 @@
  *
  * A process runs in operational time at its mean rate; the activity maps operational to real time,
  * so that every process can be modulated and both classes share one activity. */
-#ifndef TRACES_ARRIVALS_H
-#define TRACES_ARRIVALS_H
+#pragma once
 
 #include <gsl/gsl_rng.h>
 #include <stdbool.h>
@@ -62,5 +61,3 @@ struct activity {
 void activity_init(struct activity *a, double burst, double share, double period_s, uint64_t key);
 /* Real time of an operational time; calls must not go back in time. */
 double activity_real(struct activity *a, double op_s);
-
-#endif

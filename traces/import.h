@@ -1,6 +1,5 @@
 /* What the importers share: rows as a source tells them, before they are sessions. */
-#ifndef TRACES_IMPORT_H
-#define TRACES_IMPORT_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdint.h>
@@ -58,5 +57,3 @@ void import_blocks(struct import *im, const cJSON *ids, struct import_row *row);
 
 /* Rows into turns of sessions, cut, thinned, scaled (import_sessions.c). */
 int import_sessions(struct import *im, const char *path, struct trace *out, struct err *e);
-
-#endif

@@ -1,6 +1,5 @@
 /* Lengths from texts, where a source keeps what was said and not how many tokens it was. */
-#ifndef TRACES_IMPORT_TEXT_H
-#define TRACES_IMPORT_TEXT_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdint.h>
@@ -14,5 +13,3 @@ uint64_t import_text_sent(const char *payload);
 uint64_t import_text_pieces(const cJSON *responses);
 /* The last number after "key": in the texts of the responses, or NAN. */
 double import_text_usage(const cJSON *responses, const char *key);
-
-#endif

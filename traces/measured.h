@@ -4,8 +4,7 @@
  * the arrival, ttft_s (first token) and e2e_s (last token). A first line "# xpusim-run v1" may name
  * the version; of a column status only rows with `ok` count (`xpusim observe`
  * writes the others too); further columns are ignored. */
-#ifndef TRACES_MEASURED_H
-#define TRACES_MEASURED_H
+#pragma once
 
 #include "sim/api/trace.h"
 #include "sim/base/err.h"
@@ -25,5 +24,3 @@ struct measured_run {
  * before the first, an id twice, no rows. measured_run_fini is needed in both cases. */
 int measured_run_read(const char *name, struct measured_run *out, struct err *e);
 void measured_run_fini(struct measured_run *r);
-
-#endif

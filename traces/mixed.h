@@ -3,8 +3,7 @@
  * Streams are keyed by purpose and class: changing one class's rate moves nothing of the other, and
  * every policy of a comparison meets the same trace. All randomness is drawn here, none in the
  * engine. */
-#ifndef TRACES_MIXED_H
-#define TRACES_MIXED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -52,5 +51,3 @@ struct mixed {
 
 /* `m` is checked (ranges, arrival kind). `spec` stands in errors. */
 int mixed_generate(const struct mixed *m, const char *spec, struct trace *out, struct err *e);
-
-#endif

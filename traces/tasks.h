@@ -1,8 +1,7 @@
 /* Workloads "summary", "rag", "ui" and "tweet", with ":n=40,concurrent=1,gap_s=0": so many reactive
  * requests of one task, from users who send the next one gap_s after each answer. What sd.npu
  * measures is this with one user. Rows of a dataset are drawn whole, without reusable prefixes. */
-#ifndef TRACES_TASKS_H
-#define TRACES_TASKS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,5 +16,3 @@ bool task_known(const char *spec);
 int task_generate(const char *spec, uint64_t seed, struct trace *out, struct err *e);
 /* The tasks, where their lengths come from, and the keys. */
 void task_help(FILE *out);
-
-#endif

@@ -4,8 +4,7 @@
  * turns linked from the one before. All functions return 0, or -EINVAL with errors added that name
  * file, line and column, or the spec and its key.
  */
-#ifndef TRACES_TRACES_H
-#define TRACES_TRACES_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -158,5 +157,3 @@ struct trace_stats {
 };
 
 void trace_stats(const struct trace *t, struct trace_stats *out);
-
-#endif

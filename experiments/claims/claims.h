@@ -31,8 +31,7 @@
  * (`take`; "stated", the quantities as they are, unless it says otherwise). Every reading of a
  * claim is judged as a claim of its own.
  */
-#ifndef EXPERIMENTS_CLAIMS_H
-#define EXPERIMENTS_CLAIMS_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -124,5 +123,3 @@ void claim_judge(struct claim *c, uint32_t n);
 
 /* Adds a line per claim, then a line per check with `details`; as data an array `name`. */
 void claims_document(const struct claims *c, bool details, const char *name, struct document *d);
-
-#endif

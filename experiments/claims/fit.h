@@ -14,8 +14,7 @@
  * inference with their error.
  *
  * All of it is deterministic. The search knows the claims: its witness is fitted, not predicted. */
-#ifndef EXPERIMENTS_CLAIMS_FIT_H
-#define EXPERIMENTS_CLAIMS_FIT_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -159,5 +158,3 @@ void fit_findings_fini(struct fit_findings *g);
 void fit_document(const struct fit *f, const struct fit_findings *g, struct document *d);
 /* The witness as a profile: what `xpusim claims --profile FILE` reads. Caller owns. */
 cJSON *fit_profile(const struct fit *f, const struct fit_findings *g);
-
-#endif

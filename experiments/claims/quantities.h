@@ -26,8 +26,7 @@
  *   {"graphs": {p, d, s, chunks, strategy}}
  *       total of one switching strategy (hwmodels/graphs.h)
  */
-#ifndef EXPERIMENTS_CLAIMS_QUANTITIES_H
-#define EXPERIMENTS_CLAIMS_QUANTITIES_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -105,5 +104,3 @@ struct quantity_reader {
     uint32_t setup, replication;
 };
 int quantities_value(void *ctx, const char *name, double *out, char *message);
-
-#endif

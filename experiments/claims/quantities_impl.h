@@ -1,6 +1,5 @@
 /* What the files of quantities.c share. */
-#ifndef EXPERIMENTS_CLAIMS_QUANTITIES_IMPL_H
-#define EXPERIMENTS_CLAIMS_QUANTITIES_IMPL_H
+#pragma once
 
 #include "experiments/claims/quantities.h"
 #include "experiments/run/config.h"
@@ -54,5 +53,3 @@ struct quantity_place quantity_place_read(struct json_obj *o);
 /* Options of a place; 0 or -EINVAL with the error at `o`'s path. config_options_fini in every case.
  */
 int quantity_options(const struct quantity_place *p, struct config_options *out, struct err *e);
-
-#endif

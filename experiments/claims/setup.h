@@ -10,8 +10,7 @@
  *
  * NAME may be NAME?key=value&...: only where it says so already, or runs there (llm=, soc=):
  * sd-npu?system=npu-sam&llm=qwen2.5-0.5b. */
-#ifndef EXPERIMENTS_CLAIMS_SETUP_H
-#define EXPERIMENTS_CLAIMS_SETUP_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -47,5 +46,3 @@ cJSON *setup_apply(const struct setup *s, const cJSON *definition);
 
 /* The metric that is to be taken for this one. */
 const char *setup_metric(const struct setup *s, const char *metric);
-
-#endif

@@ -1,7 +1,6 @@
 /* The commands of `xpusim`: what each takes, and its function (experiments/shell/options.h).
  * Results go to stdout; progress and messages to stderr. */
-#ifndef EXPERIMENTS_COMMANDS_H
-#define EXPERIMENTS_COMMANDS_H
+#pragma once
 
 #include <stdio.h>
 
@@ -41,5 +40,3 @@ const struct command *const *commands(void);
 /* By name; NULL after an error that names the nearest. */
 const struct command *command_find(const char *name, struct err *e);
 void commands_usage(FILE *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* What `xpusim graphs` says: the Gantt chart, and the study on random instances. */
-#ifndef EXPERIMENTS_COMMANDS_GRAPHS_PRINT_H
-#define EXPERIMENTS_COMMANDS_GRAPHS_PRINT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,5 +18,3 @@ void graphs_gantt(const struct graphs_instance *g, const struct graphs_result *r
  * Adds the ratio of each switching strategy to the optimum, in all and by number of chunks. What
  * the search does not finish is left out and counted. Deterministic in (n, seed). */
 void graphs_study(uint32_t n, uint64_t seed, bool keep_old, struct document *d);
-
-#endif

@@ -1,6 +1,5 @@
 /* Man pages and completions from the tables of the commands. */
-#ifndef EXPERIMENTS_COMMANDS_HELP_FORMS_H
-#define EXPERIMENTS_COMMANDS_HELP_FORMS_H
+#pragma once
 
 #include <stdio.h>
 
@@ -10,5 +9,3 @@
 void help_man(const struct command *c, FILE *out);
 /* shell: "bash", "zsh" or "fish". */
 void help_completion(const char *shell, FILE *out);
-
-#endif

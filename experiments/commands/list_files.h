@@ -1,5 +1,4 @@
-#ifndef EXPERIMENTS_COMMANDS_LIST_FILES_H
-#define EXPERIMENTS_COMMANDS_LIST_FILES_H
+#pragma once
 
 #include "experiments/shell/frame.h"
 
@@ -9,5 +8,3 @@
 int list_socs(const char *name, struct document *d, struct err *e);
 int list_llms(const char *name, struct document *d, struct err *e);
 int list_datasets(const char *name, struct document *d, struct err *e);
-
-#endif

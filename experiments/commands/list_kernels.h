@@ -1,5 +1,4 @@
-#ifndef EXPERIMENTS_COMMANDS_LIST_KERNELS_H
-#define EXPERIMENTS_COMMANDS_LIST_KERNELS_H
+#pragma once
 
 #include "experiments/run/config.h"
 #include "experiments/shell/frame.h"
@@ -7,5 +6,3 @@
 /* Adds time, DDR demand and intensity of each op on each device, for a prefill of 256 tokens and a
  * decode step at a context of 1024. 0 or -EINVAL. */
 int list_kernels(const struct config_options *o, struct document *d, struct err *e);
-
-#endif

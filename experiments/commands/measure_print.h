@@ -1,11 +1,8 @@
 /* A kernel fit as a document. */
-#ifndef EXPERIMENTS_COMMANDS_MEASURE_PRINT_H
-#define EXPERIMENTS_COMMANDS_MEASURE_PRINT_H
+#pragma once
 
 #include "experiments/shell/frame.h"
 #include "hwmodels/kernel_fit.h"
 
 /* Parameters with intervals, lack of fit, forms side by side on held-out shapes, pairs. */
 void measure_document(const struct kernel_fit *fit, struct document *d);
-
-#endif

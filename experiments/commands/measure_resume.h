@@ -3,8 +3,7 @@
  *
  * FILE.partial holds the rows, FILE.partial.state one line: steps, bytes, and what is measured. A
  * step that was interrupted is measured again. Devices and pipes are written through. */
-#ifndef EXPERIMENTS_COMMANDS_MEASURE_RESUME_H
-#define EXPERIMENTS_COMMANDS_MEASURE_RESUME_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ void measure_resume_step(void *ctx, uint32_t steps);
 /* complete: the file takes its place. Else it stays for the next try, unless it holds no step. 0 or
  * -EINVAL with an error. Frees. */
 int measure_resume_close(struct measure_resume *r, bool complete, struct err *e);
-
-#endif

@@ -1,6 +1,5 @@
 /* What a measurement is worth: how many of its times can be trusted, and why not the others. */
-#ifndef EXPERIMENTS_COMMANDS_MEASURE_SUMMARY_H
-#define EXPERIMENTS_COMMANDS_MEASURE_SUMMARY_H
+#pragma once
 
 #include <stdio.h>
 
@@ -9,5 +8,3 @@
 /* Reads the rows again and prints it. The exit status: 0, or 1 when fewer than half of the times
  * are trusted. Nothing of a file that cannot be read again (a pipe). */
 int measure_summary(const char *path, FILE *out, struct err *e);
-
-#endif

@@ -1,6 +1,5 @@
 /* Files that commands write for somebody to go on from: never over one that is there. */
-#ifndef EXPERIMENTS_COMMANDS_NEW_FILE_H
-#define EXPERIMENTS_COMMANDS_NEW_FILE_H
+#pragma once
 
 #include "experiments/shell/options.h"
 #include <cjson/cJSON.h>
@@ -22,5 +21,3 @@ int new_file_write(const char *output, const char *name, const cJSON *tree, char
         .offset = OPTION_AT(T, output, const char *),                                              \
         .help = "where to (default: NAME.json); never over a file that is there"                   \
     }
-
-#endif

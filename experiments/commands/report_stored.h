@@ -1,6 +1,5 @@
 /* Comparisons of a store as files, for a page whose figures read files. */
-#ifndef EXPERIMENTS_COMMANDS_REPORT_STORED_H
-#define EXPERIMENTS_COMMANDS_REPORT_STORED_H
+#pragma once
 
 #include "experiments/shell/options.h"
 #include "sim/base/err.h"
@@ -15,5 +14,3 @@ struct stored_files {
  * stored_files_fini, which removes them, is needed in both cases. */
 int stored_files_write(const char *store, struct stored_files *out, struct err *e);
 void stored_files_fini(struct stored_files *f);
-
-#endif

@@ -23,8 +23,7 @@
  * Not when what kernels take is random (sim.truth_sigma > 0): bound_init refuses. Costs that vary
  * in the bound's disfavour (sync between devices, static padding, compiles, loads) are left out, so
  * the bound is not attained in general; tests/oracle/check_bounds.c holds cases where it is. */
-#ifndef EXPERIMENTS_COMPARE_BOUND_H
-#define EXPERIMENTS_COMPARE_BOUND_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -82,5 +81,3 @@ void bound_trace(const struct bound *b, const struct trace *t, struct bound_work
  * {reactive,proactive,all}.{ttft_s.mean, e2e_s.mean, norm_e2e_per_token_s.mean}; and, as an upper
  * bound, all.throughput_req_per_min. */
 double bound_metric(const struct bound_workload *w, const char *metric);
-
-#endif

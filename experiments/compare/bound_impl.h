@@ -1,6 +1,5 @@
 /* What the two files of the bound share. */
-#ifndef EXPERIMENTS_COMPARE_BOUND_IMPL_H
-#define EXPERIMENTS_COMPARE_BOUND_IMPL_H
+#pragma once
 
 #include "experiments/compare/bound.h"
 
@@ -17,5 +16,3 @@ struct bound_work {
 };
 
 struct bound_work bound_work(const struct bound *b, const struct trace_row *row);
-
-#endif

@@ -1,6 +1,5 @@
 /* Which metrics a comparison shows: names and patterns, of counters too. */
-#ifndef EXPERIMENTS_COMPARE_CHOOSE_H
-#define EXPERIMENTS_COMPARE_CHOOSE_H
+#pragma once
 
 #include "experiments/compare/compare.h"
 #include "experiments/shell/options.h"
@@ -20,5 +19,3 @@ struct choice {
 int choose_metrics(const struct compare_result *r, const struct option_texts *asked,
                    struct choice *out, struct err *e);
 void choose_fini(struct choice *c);
-
-#endif

@@ -11,8 +11,7 @@
  * mixes prompts into a batch is outside it and may do better. more: a heuristic, and labelled so:
  * shortest remaining solo time first with known output lengths, blind to classes and with reactive
  * requests first, on every placement. Nothing is promised of it. */
-#ifndef EXPERIMENTS_COMPARE_CLAIRVOYANT_H
-#define EXPERIMENTS_COMPARE_CLAIRVOYANT_H
+#pragma once
 
 #include "experiments/compare/compare.h"
 #include "policies/clairvoyant.h"
@@ -48,5 +47,3 @@ struct clairvoyant_best clairvoyant_nothing(void);
 
 /* Runs every schedule on every replication of a plan: the best of each into best[replication]. */
 void clairvoyant_run(const struct compare_plan *plan, struct clairvoyant_best *best);
-
-#endif

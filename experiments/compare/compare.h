@@ -2,8 +2,7 @@
  *
  * Replication k of every policy meets the same trace and the same noise (common random numbers):
  * its seed is compare_seed(seed, k). So differences between policies are taken pair by pair. */
-#ifndef EXPERIMENTS_COMPARE_H
-#define EXPERIMENTS_COMPARE_H
+#pragma once
 
 #include "experiments/run/config.h"
 #include "experiments/run/study.h"
@@ -78,5 +77,3 @@ void compare_head_document(const struct compare_head *h, struct document *d);
 void compare_document(const struct compare_plan *plan, const struct compare_result *r,
                       const char *const *metrics, uint32_t n_metrics, bool every,
                       struct document *d);
-
-#endif

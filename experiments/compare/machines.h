@@ -13,8 +13,7 @@
  *
  * Draws are a Latin hypercube: each factor's n values come one from each n-th of its distribution,
  * paired at random, so that means settle faster than with independent draws. */
-#ifndef EXPERIMENTS_COMPARE_MACHINES_H
-#define EXPERIMENTS_COMPARE_MACHINES_H
+#pragma once
 
 #include "experiments/run/config.h"
 
@@ -55,5 +54,3 @@ void machines_fini(struct machines *m);
  * x. config_fini is needed in every case. */
 int machines_load(const struct machines *m, const struct config_options *o, uint32_t draw,
                   uint32_t k, double x, struct config *c, struct err *e);
-
-#endif

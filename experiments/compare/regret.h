@@ -3,8 +3,7 @@
  * every replication's own workload, so regret is paired: its interval is of value minus reference
  * per replication. Against the bound it is never negative; a policy outside the reference's class
  * may beat the reference. */
-#ifndef EXPERIMENTS_COMPARE_REGRET_H
-#define EXPERIMENTS_COMPARE_REGRET_H
+#pragma once
 
 #include "experiments/compare/clairvoyant.h"
 #include "experiments/compare/compare.h"
@@ -30,5 +29,3 @@ void regret_fini(struct regret *r);
  * ratio_low, ratio_high, n}, clairvoyant: {same}}}}}; diff is regret: positive is worse. */
 void regret_document(const struct compare_plan *plan, const struct compare_result *r,
                      const struct regret *g, struct document *d);
-
-#endif

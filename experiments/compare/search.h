@@ -7,8 +7,7 @@
  * shown to be missed. What it ends with holds with the asked confidence over all its tests together
  * (Bonferroni over rates, looks and, for a miss, SLOs), for metrics that only get worse with the
  * rate. Besides the SLOs given, at most half of the runs may be OVERLOADED. */
-#ifndef EXPERIMENTS_COMPARE_SEARCH_H
-#define EXPERIMENTS_COMPARE_SEARCH_H
+#pragma once
 
 #include "experiments/compare/compare.h"
 
@@ -103,5 +102,3 @@ const char *search_slo_name(const struct search_options *o, uint32_t index, char
  * as data "policies" with every test. */
 void search_document(const struct search_options *o, const struct compare_plan *plan,
                      const struct search_result *r, struct document *d);
-
-#endif

@@ -1,8 +1,7 @@
 /* Steady-state means of one long run: latencies of its requests in order of arrival, the transient
  * dropped, the rest in batches (stats_steady). For when one long trace says more than many short
  * ones. */
-#ifndef EXPERIMENTS_COMPARE_STEADY_H
-#define EXPERIMENTS_COMPARE_STEADY_H
+#pragma once
 
 #include "experiments/shell/frame.h"
 #include "sim/api/observer.h"
@@ -19,5 +18,3 @@ struct observer *steady_observer(struct steady *s);
  * 0, or -EINVAL with a reason per series that has no steady state; overloaded: the run's verdict.
  */
 int steady_document(const struct steady *s, bool overloaded, struct document *d, struct err *e);
-
-#endif

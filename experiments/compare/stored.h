@@ -1,7 +1,6 @@
 /* Comparisons and the store: a comparison is kept as an experiment (experiments/sweep/spec.h), and
  * experiments are compared from what is stored alone, without a run, a file or a machine. */
-#ifndef EXPERIMENTS_COMPARE_STORED_H
-#define EXPERIMENTS_COMPARE_STORED_H
+#pragma once
 
 #include "experiments/compare/compare.h"
 #include "experiments/shell/options.h"
@@ -25,5 +24,3 @@ struct stored_options {
  * error. */
 int stored_compare(struct store *s, const struct stored_options *o, struct document *into,
                    struct err *e);
-
-#endif

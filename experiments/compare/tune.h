@@ -17,8 +17,7 @@
  *
  * A configuration that cannot start on the machine (a device it lacks) is not one of the N; one
  * that drops a request, leaves one unfinished or fails in training is one, and is out. */
-#ifndef EXPERIMENTS_COMPARE_TUNE_H
-#define EXPERIMENTS_COMPARE_TUNE_H
+#pragma once
 
 #include "experiments/compare/compare.h"
 
@@ -70,5 +69,3 @@ void tune_fini(struct tune *t);
  * baseline_diff_low, baseline_diff_high, baseline_verdict}}}}}. */
 void tune_document(const struct compare_plan *plan, const struct tune *t,
                    const char *const *metrics, uint32_t n_metrics, struct document *d);
-
-#endif

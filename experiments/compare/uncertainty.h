@@ -21,8 +21,7 @@
  *
  * next: the factor whose measurement would lower the probability of a wrong order most: that
  * probability now, min(P, 1 - P), less its expectation when x is known. */
-#ifndef EXPERIMENTS_COMPARE_UNCERTAINTY_H
-#define EXPERIMENTS_COMPARE_UNCERTAINTY_H
+#pragma once
 
 #include "experiments/compare/compare.h"
 #include "experiments/compare/machines.h"
@@ -77,5 +76,3 @@ void uncertainty_fini(struct uncertainty *u);
 /* What it says, as a document of the caller's. */
 void uncertainty_document(const struct compare_plan *plan, const struct uncertainty *u,
                           struct document *d);
-
-#endif

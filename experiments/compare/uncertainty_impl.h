@@ -1,6 +1,5 @@
 /* The statistics of uncertainty.h, on runs that are done. */
-#ifndef EXPERIMENTS_COMPARE_UNCERTAINTY_IMPL_H
-#define EXPERIMENTS_COMPARE_UNCERTAINTY_IMPL_H
+#pragma once
 
 #include "experiments/compare/uncertainty.h"
 
@@ -16,5 +15,3 @@ uint32_t uncertainty_replication(const struct compare_plan *plan, uint32_t machi
  * or NULL) receives E[y | x]. */
 double uncertainty_first_order(const double *x, const double *y, const size_t *pick, size_t n,
                                double *fit);
-
-#endif

@@ -1,6 +1,5 @@
 /* Where two decision logs (run --decisions) part. */
-#ifndef EXPERIMENTS_DIFF_DIVERGE_H
-#define EXPERIMENTS_DIFF_DIVERGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,5 +21,3 @@ struct divergence {
 /* Reads both from their start. The heading line (policy and flags) is not a decision and may
  * differ. O(length up to the difference). */
 void diverge_find(FILE *a, FILE *b, struct divergence *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* Delta debugging (Zeller and Hildebrandt 2002): from a set that shows something, a subset that
  * still shows it and no longer does when any single element is left out. */
-#ifndef EXPERIMENTS_DIFF_SHRINK_H
-#define EXPERIMENTS_DIFF_SHRINK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,5 +15,3 @@ struct shrink {
 /* keep[0 .. n): all true at first, the subset at the end. Returns the tests made. About n log n of
  * them at best, n^2 at worst. */
 size_t shrink_run(const struct shrink *s, bool *keep, size_t n);
-
-#endif

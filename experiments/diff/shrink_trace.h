@@ -1,7 +1,6 @@
 /* The smallest trace that still shows something: sessions are left out (shrink.h), then last turns,
  * then lengths are halved, as long as it stays. */
-#ifndef EXPERIMENTS_DIFF_SHRINK_TRACE_H
-#define EXPERIMENTS_DIFF_SHRINK_TRACE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,5 +16,3 @@ struct shrink_trace {
 
 /* Replaces *t, which the caller owns, by a smaller one. Returns the tests made. */
 uint32_t shrink_trace_run(const struct shrink_trace *s, struct trace *t);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * The decision is named by its place in the decision log. The run is made again with the snapshot
  * as an observer; it looks at how much of the log is written, so it needs nothing of the core. */
-#ifndef EXPERIMENTS_DIFF_SNAPSHOT_H
-#define EXPERIMENTS_DIFF_SNAPSHOT_H
+#pragma once
 
 #include <stdint.h>
 #include <stdio.h>
@@ -23,5 +22,3 @@ struct observer *snapshot_observer(struct snapshot *s);
 /* After the run: lines of text, one per live request and launch, sorted; "" when the decision was
  * never reached. Borrowed. */
 const char *snapshot_text(const struct snapshot *s);
-
-#endif

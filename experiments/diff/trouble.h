@@ -1,7 +1,6 @@
 /* What a run that its policy spoiled leaves behind: the smallest trace on which it fails the same
  * way, the decisions and the timeline up to there, and the command that shows it again. */
-#ifndef EXPERIMENTS_DIFF_TROUBLE_H
-#define EXPERIMENTS_DIFF_TROUBLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,5 +35,3 @@ void trouble_leave(const struct trouble *t, const struct trouble_end *end, FILE 
 /* "xpusim run --policy ... --trace TRACE", to be typed as it is. */
 void trouble_put_command(const struct config_options *o, const char *policy, const char *trace,
                          FILE *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* Two runs that should decide alike: the same command line but for what side B is given of its own
  * (policy, settings, seed, workload), or another binary. For diff and bisect. */
-#ifndef EXPERIMENTS_DIFF_TWO_RUNS_H
-#define EXPERIMENTS_DIFF_TWO_RUNS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -63,5 +62,3 @@ void two_runs_log_fini(struct two_runs_log *l);
 /* Do the two sides part on this trace? Both in processes of their own: one that crashes or does not
  * return has parted from one that does not. */
 bool two_runs_part(const struct two_runs *r, const struct trace *t);
-
-#endif

@@ -1,7 +1,6 @@
 /* Simulated runs against real ones: errors per request, the order of policies, and how far reality
  * is from itself. */
-#ifndef EXPERIMENTS_DRIVE_AGAINST_H
-#define EXPERIMENTS_DRIVE_AGAINST_H
+#pragma once
 
 #include "experiments/drive/real.h"
 #include "experiments/drive/speed.h"
@@ -64,5 +63,3 @@ struct against_tau against_tau_real(const struct against *a, enum against_metric
 /* All there is to say: a frame of errors, one of means, one of the order, the runs and requests. */
 void against_document(const struct against *a, struct document *d);
 void against_fini(struct against *a);
-
-#endif

@@ -1,6 +1,5 @@
 /* Calibration: a few policies run for real, and what their kernels say becomes a machine file. */
-#ifndef EXPERIMENTS_DRIVE_CALIBRATION_H
-#define EXPERIMENTS_DRIVE_CALIBRATION_H
+#pragma once
 
 #include "experiments/drive/fit.h"
 #include "experiments/drive/real.h"
@@ -19,5 +18,3 @@ int calibration_round(struct calibration *c, struct err *e);
 /* Fits what ran so far and writes the SoC file. */
 int calibration_write(const struct calibration *c, struct fit *fit, struct err *e);
 void calibration_print(const struct fit *f, const struct machine *m, FILE *out);
-
-#endif

@@ -1,8 +1,7 @@
 /* What the simulator needs, from kernels that really ran: times per op, attention's two rates, host
  * costs, the slowdown beside another engine. Queues feel means, not medians: every part of the fit
  * gives the same sum of times as the kernels it was made from. */
-#ifndef EXPERIMENTS_DRIVE_FIT_H
-#define EXPERIMENTS_DRIVE_FIT_H
+#pragma once
 
 #include <cjson/cJSON.h>
 
@@ -84,5 +83,3 @@ int fit_make(const struct fit_input *in, const struct machine *m, const struct l
  * from. New tree, owned by the caller. */
 cJSON *fit_to_soc(const struct fit *f, const cJSON *soc, const struct llm *llm, const char *name,
                   const char *source);
-
-#endif

@@ -1,6 +1,5 @@
 /* Inside the fit: kernels of one part as samples, and the arithmetic on them (fit_solve.c). */
-#ifndef EXPERIMENTS_DRIVE_FIT_IMPL_H
-#define EXPERIMENTS_DRIVE_FIT_IMPL_H
+#pragma once
 
 #include "experiments/drive/fit.h"
 
@@ -44,5 +43,3 @@ void samples_table_fitted(struct samples *s, const struct fit_table *t);
 /* Least squares; a line that would fall, or begin below 0, goes through the mean without that
  * part. */
 void fit_line_solve(struct fit_line *l);
-
-#endif

@@ -1,7 +1,6 @@
 /* One run on real engines: which engine a device gets, who else used the processor meanwhile, and
  * the times of every request, for real and simulated runs alike. */
-#ifndef EXPERIMENTS_DRIVE_REAL_H
-#define EXPERIMENTS_DRIVE_REAL_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdio.h>
@@ -79,5 +78,3 @@ int real_write_kernels(const char *path, const struct drive_report *r, const str
 /* "ggml 0.25.3 on CPU core 0, ..." of every device. Returns buf. */
 const char *real_describe(const struct drive_options *o, const struct machine *m, char *buf,
                           size_t size);
-
-#endif

@@ -1,8 +1,7 @@
 /* How fast kernels were in a real run, beside what a machine file says: so that an error of its
  * prices can be told from one of the simulation, and of a computer that was faster or slower in
  * that run from both. */
-#ifndef EXPERIMENTS_DRIVE_SPEED_H
-#define EXPERIMENTS_DRIVE_SPEED_H
+#pragma once
 
 #include "experiments/run/config.h"
 #include "sim/drive/drive.h"
@@ -17,5 +16,3 @@ struct speed {
 struct speed speed_of_run(const struct drive_report *r, const struct config *c);
 /* Makes c's kernels as fast as they were in the run. */
 void speed_apply(struct config *c, const struct speed *s);
-
-#endif

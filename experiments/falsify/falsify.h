@@ -14,8 +14,7 @@
  *    logarithms). Judged on a third set of seeds; what remains is told with a fourth.
  *
  * The result depends on the seed only, not on how many runs are made at once. */
-#ifndef EXPERIMENTS_FALSIFY_FALSIFY_H
-#define EXPERIMENTS_FALSIFY_FALSIFY_H
+#pragma once
 
 #include "experiments/falsify/space.h"
 #include "experiments/shell/frame.h"
@@ -56,5 +55,3 @@ struct falsify_result {
 
 void falsify_find(const struct falsify_options *o, const struct space *s,
                   const struct falsify_source *source, struct falsify_result *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* What falsify measures: two policies simulated on the same requests, and the request that explains
  * a loss best. */
-#ifndef EXPERIMENTS_FALSIFY_RUNS_H
-#define EXPERIMENTS_FALSIFY_RUNS_H
+#pragma once
 
 #include "experiments/falsify/falsify.h"
 #include "experiments/run/worker.h"
@@ -43,5 +42,3 @@ void falsify_reason_fini(struct falsify_reason *x);
 void falsify_document(const struct falsify_options *o, const struct falsify_runs *runs,
                       const struct falsify_result *r, const struct falsify_reason *why,
                       struct document *d);
-
-#endif

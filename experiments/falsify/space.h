@@ -7,8 +7,7 @@
  *
  * A point has a coordinate from 0 to 1 for every axis, of the logarithm of the value where the axis
  * says so. Values are rounded to two digits: what is found shall be easy to say. */
-#ifndef EXPERIMENTS_FALSIFY_SPACE_H
-#define EXPERIMENTS_FALSIFY_SPACE_H
+#pragma once
 
 #include "experiments/run/config.h"
 
@@ -68,5 +67,3 @@ void space_options(const struct space *s, const struct space_point *p, struct sp
 /* "--workload ... --set ..." as a shell takes it, in full. Returns buf. */
 const char *space_command(const struct space *s, const struct space_point *p, char *buf,
                           size_t size);
-
-#endif

@@ -21,8 +21,7 @@
  *
  * Alarms are REGRESSION, REMOVED, a STATUS for the worse, and, against a file, also ADDED and
  * recorded runs that failed: what cannot be compared does not pass. */
-#ifndef EXPERIMENTS_GATE_H
-#define EXPERIMENTS_GATE_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -172,5 +171,3 @@ void gate_report_fini(struct gate_report *r);
 void gate_document(const struct gate_report *r, bool all, struct document *d);
 /* The line of counts first, alarms bold: for a page of Markdown. */
 void gate_summary(const struct gate_report *r, struct document *d);
-
-#endif

@@ -1,7 +1,6 @@
 /* A trace replayed against a server that speaks OpenAI's completions with streaming: when the first
  * and the last token of each request came, and how many. */
-#ifndef EXPERIMENTS_OBSERVE_OBSERVE_H
-#define EXPERIMENTS_OBSERVE_OBSERVE_H
+#pragma once
 
 #include <stdio.h>
 
@@ -46,5 +45,3 @@ int observe_run(const struct observe_options *o, const struct trace *t, struct o
  * trace's ids and classes. */
 void observe_write(const struct observe_options *o, const struct trace *t,
                    const struct observe_row *rows, FILE *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* Who delays whom in a run, and where each class's time goes: the explanations of all requests
  * added up by class. */
-#ifndef EXPERIMENTS_REPORT_INTERFERENCE_H
-#define EXPERIMENTS_REPORT_INTERFERENCE_H
+#pragma once
 
 #include "experiments/shell/frame.h"
 #include "sim/api/trace.h"
@@ -23,5 +22,3 @@ void interference_collect(const struct explain *x, const struct trace *t, struct
 /* Adds {"interference": {class: {requests, latency_s, causes_s: {..}, by: {class: {wait_s,
  * tail_s}}}}}; for people means of a request. */
 void interference_document(const struct interference *m, struct document *d);
-
-#endif

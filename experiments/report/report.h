@@ -1,8 +1,7 @@
 /* One self-contained HTML page: comparisons (`xpusim compare --json`, `drive --compare --json`) as
  * sections with tables, the figures of these and other results, and the hardware models once. It
  * needs no network, and JavaScript only to sort and search. */
-#ifndef EXPERIMENTS_REPORT_H
-#define EXPERIMENTS_REPORT_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdio.h>
@@ -33,5 +32,3 @@ void report_page_fini(struct report_page *p);
 void report_write(const struct report_page *page, const struct report_input *in, size_t n,
                   const struct figure_request *all, const struct report_figures *figures,
                   FILE *out);
-
-#endif

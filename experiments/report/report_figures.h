@@ -1,6 +1,5 @@
 /* The figures of a report: every figure that reads a kind of file it is given, drawn by gnuplot. */
-#ifndef EXPERIMENTS_REPORT_REPORT_FIGURES_H
-#define EXPERIMENTS_REPORT_REPORT_FIGURES_H
+#pragma once
 
 #include "plots/figure.h"
 
@@ -23,5 +22,3 @@ struct report_figures {
 int report_figures_draw(const struct figure_request *all, struct report_figures *out,
                         struct err *e);
 void report_figures_fini(struct report_figures *f);
-
-#endif

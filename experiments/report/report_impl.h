@@ -1,6 +1,5 @@
 /* What the parts of the report page share. */
-#ifndef EXPERIMENTS_REPORT_REPORT_IMPL_H
-#define EXPERIMENTS_REPORT_REPORT_IMPL_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdio.h>
@@ -48,5 +47,3 @@ void report_write_again(const struct report_input *in, FILE *out);
 /* Is this what `drive --compare` writes? */
 bool report_is_drive(const cJSON *tree);
 void report_write_drive(const cJSON *tree, FILE *out);
-
-#endif

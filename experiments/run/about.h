@@ -1,8 +1,7 @@
 /* What a result says of itself before anything else: what it is, of which run, by which command.
  * Figures and the report page read it (plots/source.h) and name policy, model, machine and workload
  * by it. */
-#ifndef EXPERIMENTS_RUN_ABOUT_H
-#define EXPERIMENTS_RUN_ABOUT_H
+#pragma once
 
 #include "experiments/run/config.h"
 #include "experiments/shell/frame.h"
@@ -26,5 +25,3 @@ char *about_text(const struct about *a);
 /* As the lines "# key: value" that a CSV begins with, without double quotes, which readers of CSV
  * would look into; the caller frees it. */
 char *about_comment(const struct about *a);
-
-#endif

@@ -1,7 +1,6 @@
 /* Static chunk rows: what a chunk size costs, and the size to choose (agent-xpu-v1 5.1, 5.2; v2
  * 4.2). */
-#ifndef EXPERIMENTS_RUN_CHUNKS_H
-#define EXPERIMENTS_RUN_CHUNKS_H
+#pragma once
 
 #include "hwmodels/roofline.h"
 
@@ -24,5 +23,3 @@ int chunks_device(const struct roofline *r);
 /* The smallest power of two from 32 rows on within CHUNKS_KNEE_FRAC of the best throughput on that
  * device; 0 when the machine has none. */
 uint32_t chunks_knee(const struct roofline *r);
-
-#endif

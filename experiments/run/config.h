@@ -4,8 +4,7 @@
  * One JSON tree {soc, llm, sim} holds the effective configuration. `sim` starts from
  * the table of config_sim.h; --set PATH=VALUE and the short options change the tree before it is
  * read, so that what is printed in results is what was run. */
-#ifndef EXPERIMENTS_RUN_CONFIG_H
-#define EXPERIMENTS_RUN_CONFIG_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -143,5 +142,3 @@ const char *config_version(void);
 /* "xpusim VERSION REVISION config=HASH trace=HASH policy=NAME:params seed=N". Returns buf. */
 const char *config_fingerprint(const struct config *c, const struct config_policy *p,
                                const struct trace *t, uint64_t seed, char *buf, size_t size);
-
-#endif

@@ -1,8 +1,7 @@
 /* The `sim` object of the configuration, one row per setting: from it come the default in the tree,
  * the reader with its range, and `xpusim list setting`. A further setting is a member of struct
  * config_sim and a row of the table. */
-#ifndef EXPERIMENTS_RUN_CONFIG_SIM_H
-#define EXPERIMENTS_RUN_CONFIG_SIM_H
+#pragma once
 
 #include "experiments/run/config.h"
 #include "sim/base/json.h"
@@ -34,5 +33,3 @@ const struct setting *config_sim_table(size_t *n);
 cJSON *config_sim_to_json(void);
 /* Reads and checks every key. Texts borrow from the tree. */
 void config_sim_parse(struct json_obj o, struct config_sim *out);
-
-#endif

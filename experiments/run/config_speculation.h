@@ -4,8 +4,7 @@
  * the names below. `run` leaves it to sim.speculation.method; the others take the dataset, model,
  * draft lengths and history of sim.speculation, and their own method. So systems with different
  * drafters meet in one comparison. */
-#ifndef EXPERIMENTS_RUN_CONFIG_SPECULATION_H
-#define EXPERIMENTS_RUN_CONFIG_SPECULATION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -48,5 +47,3 @@ int config_speculation_fit(const struct config_drafts *d, struct config_speculat
                            struct err *e);
 /* Adds the drafter of the setup's policy to it. `s` must outlive the setup. */
 void config_speculation_setup(const struct config_speculation *s, struct sim_setup *setup);
-
-#endif

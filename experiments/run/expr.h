@@ -1,8 +1,7 @@
 /* Arithmetic over named values: numbers, names, + - * /, unary -, parentheses, and the functions
  * min(a, b), max(a, b), abs(a). A name is letters, digits and underscores, and may carry a part
  * after a colon that also holds dots: agent:reactive.e2e_s.mean. */
-#ifndef EXPERIMENTS_RUN_EXPR_H
-#define EXPERIMENTS_RUN_EXPR_H
+#pragma once
 
 #include <stddef.h>
 
@@ -18,5 +17,3 @@ struct expr_names {
 /* 0 and the value, which may be NaN or infinite (x/0 as IEEE has it); or -1 with a message that
  * names the place in the text. Cost: one pass over the text. */
 int expr_eval(const char *text, const struct expr_names *names, double *out, char *message);
-
-#endif

@@ -1,7 +1,6 @@
 /* How sure the predicted times of a configuration are: intervals of hwmodels/conformal.h for its
  * machine and its model. */
-#ifndef EXPERIMENTS_RUN_INTERVAL_H
-#define EXPERIMENTS_RUN_INTERVAL_H
+#pragma once
 
 #include "experiments/run/config.h"
 #include "hwmodels/conformal.h"
@@ -26,5 +25,3 @@ bool interval_is_transfer(const struct soc *soc, uint8_t device);
 /* "x 0.81 to 1.24 (143 rows of meteor-lake-h; the nearest measured model is x 1.1 away)". Returns
  * buf. */
 const char *interval_text(const struct conformal_interval *x, char *buf, size_t size);
-
-#endif

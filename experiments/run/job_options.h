@@ -1,6 +1,5 @@
 /* How runs are spread over processors: options of every command that makes many of them. */
-#ifndef EXPERIMENTS_RUN_JOB_OPTIONS_H
-#define EXPERIMENTS_RUN_JOB_OPTIONS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -23,5 +22,3 @@ int job_options_open(struct job_options *o, struct err *e);
 /* Closes it, and unless quiet tells on stderr how many runs it had already. 0, or -EIO with an
  * error when it could not be written. */
 int job_options_close(struct job_options *o, bool quiet, struct err *e);
-
-#endif

@@ -1,8 +1,7 @@
 /* Independent pieces of work in worker processes, so that one which crashes or never returns costs
  * itself only. Every job runs in a process of its own, forked when a place is free; what it returns
  * is collected by index, so results do not depend on how many run at once or which ends first. */
-#ifndef EXPERIMENTS_RUN_JOBS_H
-#define EXPERIMENTS_RUN_JOBS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,5 +21,3 @@ struct jobs {
 /* Fills results[0 .. n). The caller frees each data. A worker that runs out of memory ends this
  * process too (out_of_memory): results without it would be others. */
 void jobs_run(const struct jobs *j, struct job_result *results);
-
-#endif

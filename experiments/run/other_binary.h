@@ -1,6 +1,5 @@
 /* One run by another xpusim binary, through what every version has: `BINARY run --json`. */
-#ifndef EXPERIMENTS_RUN_OTHER_BINARY_H
-#define EXPERIMENTS_RUN_OTHER_BINARY_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stddef.h>
@@ -13,5 +12,3 @@
  * message. */
 cJSON *other_binary_run(const char *binary, const struct config_options *o, const char *policy,
                         uint64_t seed, const char *decisions, char *message, size_t size);
-
-#endif

@@ -1,7 +1,6 @@
 /* Policies from outside the tree: a shared object that exports xpusim_policy (sim/api/policy.h), or
  * a process that speaks docs/policy-protocol.md (policies/external). */
-#ifndef EXPERIMENTS_RUN_PLUGIN_H
-#define EXPERIMENTS_RUN_PLUGIN_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -21,5 +20,3 @@ const struct policy_ops *plugin_load(const char *spec, struct err *e);
 
 /* A hash of the file that such a specification names; 0 when there is none. */
 uint64_t plugin_code_hash(const char *spec);
-
-#endif

@@ -5,8 +5,7 @@
  * A job that crashes, never returns, or takes more memory than it may costs itself only: its worker
  * dies, the job gets a result that says why, another worker takes the next job. A worker is
  * replaced after jobs_per_worker jobs too, so that what a plug-in leaks does not add up. */
-#ifndef EXPERIMENTS_RUN_POOL_H
-#define EXPERIMENTS_RUN_POOL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -46,5 +45,3 @@ int pool_run(const struct pool *p);
 
 /* In work: asks the parent's `wanted`. A job that is not wanted returns with r untouched. */
 bool pool_wanted(struct pool_worker *w, const char *key);
-
-#endif

@@ -1,8 +1,7 @@
 /* The time of one whole pass alone on a device: the kernels of every layer and the LM head, cut as
  * the simulator cuts them, with the host costs of one launch and of sampling. What validation and
  * calibration compare with measurements is therefore what runs use. */
-#ifndef EXPERIMENTS_RUN_PRICE_H
-#define EXPERIMENTS_RUN_PRICE_H
+#pragma once
 
 #include "hwmodels/roofline.h"
 
@@ -32,5 +31,3 @@ struct price_op price_op(const struct roofline *r, uint8_t device, enum op_kind 
                          const struct work_shape *w);
 
 struct price price_pass(const struct roofline *r, uint8_t device, const struct work_shape *w);
-
-#endif

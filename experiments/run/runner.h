@@ -1,6 +1,5 @@
 /* One simulation with metrics attached, and its result as a document. */
-#ifndef EXPERIMENTS_RUN_RUNNER_H
-#define EXPERIMENTS_RUN_RUNNER_H
+#pragma once
 
 #include <stdio.h>
 
@@ -54,5 +53,3 @@ void runner_refusals(const struct sim_result *s, struct document *d);
  */
 void runner_document(const struct config *c, const struct config_policy *p, const struct trace *t,
                      uint64_t seed, const struct runner_result *r, struct document *d);
-
-#endif

@@ -1,8 +1,7 @@
 /* A study: cells {configuration, policy, workload, seed}, each simulated in a worker process, and
  * what came of each. Whoever judges makes cells and reads outcomes; runs are started here, and here
  * only looked up: with a store, cells that it holds are not run again, and new ones are kept. */
-#ifndef EXPERIMENTS_RUN_STUDY_H
-#define EXPERIMENTS_RUN_STUDY_H
+#pragma once
 
 #include "experiments/run/config.h"
 #include "experiments/run/worker.h"
@@ -83,5 +82,3 @@ double study_value(const struct study_outcome *o, const char *name);
 bool study_has(const struct study_outcome *o, const char *name);
 /* The same where the name is expected at an index: of all names in their order, O(1) each. */
 double study_value_near(const struct study_outcome *o, size_t index, const char *name);
-
-#endif

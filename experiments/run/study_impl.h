@@ -1,6 +1,5 @@
 /* Between a study's two sides: what a worker asks, and what it sends of a run. */
-#ifndef EXPERIMENTS_RUN_STUDY_IMPL_H
-#define EXPERIMENTS_RUN_STUDY_IMPL_H
+#pragma once
 
 #include "experiments/run/pool.h"
 #include "experiments/run/study.h"
@@ -24,5 +23,3 @@ void study_work(const struct study *s, uint64_t index, struct pool_worker *w,
 
 /* In the parent: the record in what a worker sent, which it points into. */
 void study_record_read(void *data, size_t size, struct study_record *out);
-
-#endif

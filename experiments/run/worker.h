@@ -1,6 +1,5 @@
 /* Processes that do work for others: their limits, and what became of them. */
-#ifndef EXPERIMENTS_RUN_WORKER_H
-#define EXPERIMENTS_RUN_WORKER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,5 +39,3 @@ void worker_describe_death(int wait_status, double cpu_limit_s, struct job_resul
 
 /* Processors that are on line: the default of --jobs. */
 uint32_t worker_processors(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* Negative controls: change one thing of the demo comparison and see whether the result moves the
  * way its mechanism says. A control that does not move shows a mechanism that is not there. */
-#ifndef EXPERIMENTS_SELFTEST_CONTROLS_H
-#define EXPERIMENTS_SELFTEST_CONTROLS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -11,5 +10,3 @@
 size_t controls_run(struct document *d);
 /* How many there are. */
 size_t controls_count(void);
-
-#endif

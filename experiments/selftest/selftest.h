@@ -1,6 +1,5 @@
 /* Checks that an installed `xpusim` can make of itself: closed forms, and laws of a run. */
-#ifndef EXPERIMENTS_SELFTEST_H
-#define EXPERIMENTS_SELFTEST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,5 +16,3 @@ extern const size_t selftest_n_closed_forms;
 
 /* Prints one line per check; returns how many failed. */
 size_t selftest_run(const struct selftest *tests, size_t n, bool quiet);
-
-#endif

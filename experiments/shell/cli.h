@@ -1,6 +1,5 @@
 /* Strict numbers on the command line, and exit statuses. */
-#ifndef EXPERIMENTS_SHELL_CLI_H
-#define EXPERIMENTS_SHELL_CLI_H
+#pragma once
 
 #include <stdint.h>
 
@@ -24,5 +23,3 @@ int cli_seed(const char *option, const char *text, uint64_t *out, struct err *e)
 /* "0.5,0.9,1.3": at most max_n numbers into out; *n receives how many. */
 int cli_number_list(const char *option, const char *text, double min, double max, double *out,
                     uint32_t max_n, uint32_t *n, struct err *e);
-
-#endif

@@ -18,8 +18,7 @@
  * Everything is owned by the outermost document and freed with it; texts are copied. Out of memory
  * ends the process (sim/base/arena.h).
  */
-#ifndef EXPERIMENTS_SHELL_FRAME_H
-#define EXPERIMENTS_SHELL_FRAME_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -151,5 +150,3 @@ void document_print(struct document *d, const struct option_output *o, FILE *out
 /* Of a long work, what people can be told so far; nothing where data is asked for. It is not said
  * again. */
 void document_print_so_far(struct document *d, const struct option_output *o, FILE *out);
-
-#endif

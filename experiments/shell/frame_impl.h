@@ -1,6 +1,5 @@
 /* What frames and documents hold; for the files of frames alone. */
-#ifndef EXPERIMENTS_SHELL_FRAME_IMPL_H
-#define EXPERIMENTS_SHELL_FRAME_IMPL_H
+#pragma once
 
 #include "experiments/shell/frame.h"
 
@@ -66,5 +65,3 @@ void document_put_schema(const struct document *d, FILE *out);
 void document_put_junit(const struct document *d, FILE *out);
 /* What people see of it has been shown. */
 void document_mark_told(struct document *d);
-
-#endif

@@ -1,6 +1,5 @@
 /* What statistics say of themselves, as texts of a document. */
-#ifndef EXPERIMENTS_SHELL_FRAME_STATS_H
-#define EXPERIMENTS_SHELL_FRAME_STATS_H
+#pragma once
 
 #include "experiments/shell/frame.h"
 #include "sim/stats/stats.h"
@@ -9,5 +8,3 @@
 const char *document_interval(struct document *d, const struct stats_interval *s);
 /* "lower by 12 % (significant)" */
 const char *document_verdict(struct document *d, const struct stats_paired *p);
-
-#endif

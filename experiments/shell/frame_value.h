@@ -1,6 +1,5 @@
 /* One value of a frame or document, made from any C type, and the macros that make rows of them. */
-#ifndef EXPERIMENTS_SHELL_FRAME_VALUE_H
-#define EXPERIMENTS_SHELL_FRAME_VALUE_H
+#pragma once
 
 #include <math.h>
 #include <stdbool.h>
@@ -117,5 +116,3 @@ static inline struct frame_value frame_shown(double x, const char *text)
 #define FRAME_P16(name, x, ...) {name, FRAME_VALUE(x)}, FRAME_P14(__VA_ARGS__)
 #define FRAME_P18(name, x, ...) {name, FRAME_VALUE(x)}, FRAME_P16(__VA_ARGS__)
 #define FRAME_P20(name, x, ...) {name, FRAME_VALUE(x)}, FRAME_P18(__VA_ARGS__)
-
-#endif

@@ -1,11 +1,8 @@
 /* Text inside HTML and XML. */
-#ifndef EXPERIMENTS_SHELL_MARKUP_H
-#define EXPERIMENTS_SHELL_MARKUP_H
+#pragma once
 
 #include <stdio.h>
 
 /* With the characters of markup escaped, and control characters, which XML does not know, as
  * blanks. */
 void markup_put(FILE *out, const char *text);
-
-#endif

@@ -16,8 +16,7 @@
  * Spelling is GNU's: --name VALUE, --name=VALUE, unique beginnings of names, -x for letters, `--`
  * ends the options; operands may stand anywhere. All errors are collected, none ends the process.
  */
-#ifndef EXPERIMENTS_SHELL_OPTIONS_H
-#define EXPERIMENTS_SHELL_OPTIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -212,5 +211,3 @@ struct option_output {
 extern const struct option_table option_output_table; /* every form, --quiet */
 extern const struct option_table option_json_table;   /* --json, --quiet: where others mean files */
 extern const struct option_table option_quiet_table;  /* of commands whose result is a file */
-
-#endif

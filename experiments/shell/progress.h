@@ -1,6 +1,5 @@
 /* A progress bar on stderr, for what takes longer than a moment. */
-#ifndef EXPERIMENTS_SHELL_PROGRESS_H
-#define EXPERIMENTS_SHELL_PROGRESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,5 +19,3 @@ void progress_end(struct progress *p);
 
 /* The monotonic clock in seconds. */
 double progress_clock_s(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* Aligned text tables: cells are collected, then printed with every column as wide as its widest
  * cell. The first column is left-aligned, the others as asked. */
-#ifndef EXPERIMENTS_SHELL_TABLE_H
-#define EXPERIMENTS_SHELL_TABLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,5 +23,3 @@ void table_cell(struct table *t, const char *fmt, ...) __attribute__((format(pri
  * the first column, where that still tells its rows apart, and then the last, when they are text,
  * are cut with "...". */
 void table_print(const struct table *t, FILE *out, int indent);
-
-#endif

@@ -1,7 +1,6 @@
 /* What output looks like on a terminal: its width, and headings in bold. Everything is plain in a
  * file or pipe, and with NO_COLOR set (no-color.org) or TERM=dumb. */
-#ifndef EXPERIMENTS_SHELL_TERM_H
-#define EXPERIMENTS_SHELL_TERM_H
+#pragma once
 
 #include <stdio.h>
 
@@ -10,5 +9,3 @@ int term_width(FILE *out);
 
 /* "TEXT\n", bold where that is fit. */
 void term_heading(FILE *out, const char *text);
-
-#endif

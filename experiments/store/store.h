@@ -20,8 +20,7 @@
  * process leaves a valid file and loses no more. Several sweeps may share a store. Reading changes
  * nothing, and needs no permission to. Errors stick: after the first, nothing more is written,
  * and store_close reports it. */
-#ifndef EXPERIMENTS_STORE_H
-#define EXPERIMENTS_STORE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -113,5 +112,3 @@ void store_export_json(struct store *s, int64_t experiment, FILE *out);
 /* Adds all that another store holds. A replication or run that both have must be the same: if not,
  * nothing is added, and the error names it. */
 int store_merge(struct store *s, const char *path, struct err *e);
-
-#endif

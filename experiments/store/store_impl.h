@@ -1,6 +1,5 @@
 /* Shared by the store's own files. */
-#ifndef EXPERIMENTS_STORE_IMPL_H
-#define EXPERIMENTS_STORE_IMPL_H
+#pragma once
 
 #include <sqlite3.h>
 
@@ -45,5 +44,3 @@ void store_write(struct store *s);
 /* Columns of the table of metrics; false, too, while there is no such table. */
 bool store_has_column(struct store *s, const char *name);
 void store_add_column(struct store *s, const char *name);
-
-#endif

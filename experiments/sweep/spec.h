@@ -28,8 +28,7 @@
  * point gets `replications` runs, then as many again until the 95 % intervals of the named metrics
  * have at most the half-widths asked for (absolute half_width, or half_width_frac of the mean), or
  * max_replications is reached. */
-#ifndef EXPERIMENTS_SWEEP_SPEC_H
-#define EXPERIMENTS_SWEEP_SPEC_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -120,5 +119,3 @@ int spec_paths(const char *file, struct spec_point *p, struct err *e);
 /* For spec.c: whether a key is a setting's name, and a value of its type. Adds an error. */
 int spec_setting_check(const char *key, const cJSON *value, const char *file, const char *path,
                        struct err *e);
-
-#endif

@@ -1,6 +1,5 @@
 /* Runs an experiment into a store: what is missing of it, in worker processes. */
-#ifndef EXPERIMENTS_SWEEP_H
-#define EXPERIMENTS_SWEEP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,5 +34,3 @@ int64_t sweep_experiment(const struct spec *spec, struct store *store);
  * does not grow with the number of runs; with `until` 8 bytes per point. */
 int sweep_run(const struct spec *spec, struct store *store, const struct sweep_options *opt,
               struct sweep_result *out, struct err *e);
-
-#endif

@@ -1,6 +1,5 @@
 /* A sweep as a Slurm job array: one task per shard, and a job that merges when all have ended. */
-#ifndef EXPERIMENTS_SWEEP_SWEEP_SLURM_H
-#define EXPERIMENTS_SWEEP_SWEEP_SLURM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ struct slurm_options {
  * sbatch that is not there or refuses. */
 int sweep_slurm(const char *spec, const char *store, const struct slurm_options *opt,
                 struct err *e);
-
-#endif

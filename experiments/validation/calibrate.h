@@ -20,8 +20,7 @@
  * held at its starting value, one that runs into its bound at the bound, one at a time, and the
  * others are fitted again. Standard errors come from the covariance of those fitted at the end; the
  * range of one at its bound reaches to where, all others refitted, the sum has risen by 4. */
-#ifndef EXPERIMENTS_VALIDATION_CALIBRATE_H
-#define EXPERIMENTS_VALIDATION_CALIBRATE_H
+#pragma once
 
 #include "experiments/validation/predict.h"
 
@@ -109,5 +108,3 @@ double calibrate_start_error(const struct calibrate_set *s, const struct calibra
  * its model; where too little remains for one, of the starting values. Returns how many those are.
  */
 size_t calibrate_leave_one_out(struct calibrate_set *s);
-
-#endif

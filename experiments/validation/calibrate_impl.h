@@ -1,6 +1,5 @@
 /* The minimisation of a calibration, and what its result is judged by. */
-#ifndef EXPERIMENTS_VALIDATION_CALIBRATE_IMPL_H
-#define EXPERIMENTS_VALIDATION_CALIBRATE_IMPL_H
+#pragma once
 
 #include <gsl/gsl_multifit_nlinear.h>
 
@@ -36,5 +35,3 @@ int calibrate_minimise(struct calibrate_problem *p, struct calibrate_solver *v);
 int calibrate_settle(struct calibrate_problem *p, struct calibrate_solver *v);
 /* The sum at the solver's minimum. */
 double calibrate_objective(const struct calibrate_solver *v);
-
-#endif

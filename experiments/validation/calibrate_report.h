@@ -1,6 +1,5 @@
 /* A calibration as people and SoC files see it. */
-#ifndef EXPERIMENTS_VALIDATION_CALIBRATE_REPORT_H
-#define EXPERIMENTS_VALIDATION_CALIBRATE_REPORT_H
+#pragma once
 
 #include <cjson/cJSON.h>
 
@@ -53,5 +52,3 @@ const struct soc_runtime *calibrate_entry_runtime(const struct calibrate_entry *
  * standard error as range, provenance, validity envelope, residuals. */
 void calibrate_entry_write(const struct calibrate_entry *e, const char *points_name,
                            cJSON *runtime);
-
-#endif

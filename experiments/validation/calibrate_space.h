@@ -1,6 +1,5 @@
 /* The parameters of a calibration and the coordinates in which it searches them. */
-#ifndef EXPERIMENTS_VALIDATION_CALIBRATE_SPACE_H
-#define EXPERIMENTS_VALIDATION_CALIBRATE_SPACE_H
+#pragma once
 
 #include <gsl/gsl_vector.h>
 
@@ -47,5 +46,3 @@ double calibrate_param_get(const struct soc_runtime *r, int k);
 /* `base` with the free parameters of u. */
 struct soc_runtime calibrate_params_at(const struct calibrate_space *s,
                                        const struct soc_runtime *base, const gsl_vector *u);
-
-#endif

@@ -1,6 +1,5 @@
 /* Shipped machines and models, found by the names that published tables give them. */
-#ifndef EXPERIMENTS_VALIDATION_CATALOG_H
-#define EXPERIMENTS_VALIDATION_CATALOG_H
+#pragma once
 
 #include "hwmodels/conformal.h"
 #include "hwmodels/soc.h"
@@ -49,5 +48,3 @@ double catalog_recipe_bytes(const struct catalog *c, const char *name);
 
 /* Lower case, letters and digits only, cut to the buffer. Returns out. */
 char *catalog_key(const char *name, char out[CATALOG_KEY_BYTES]);
-
-#endif

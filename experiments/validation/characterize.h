@@ -14,8 +14,7 @@
  *   verify    time of verifying drafts against their number (sd.npu 3.3, 4.4)
  *   schemes   the four co-scheduling schemes a to d of v1 3.2, simulated
  */
-#ifndef EXPERIMENTS_VALIDATION_CHARACTERIZE_H
-#define EXPERIMENTS_VALIDATION_CHARACTERIZE_H
+#pragma once
 
 #include <stdio.h>
 
@@ -49,5 +48,3 @@ int characterize_run(const char *study, const struct config *c,
                      const struct characterize_options *o, struct characterize_rows *out,
                      struct err *e);
 void characterize_rows_fini(struct characterize_rows *r);
-
-#endif

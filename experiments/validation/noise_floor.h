@@ -7,8 +7,7 @@
  * versions  rows of one SoC, device, model, width, phase and length under different versions of one
  *           toolchain ("openvino-2024.6" and "openvino-2025.4"): the factor between them is what
  *           is lost where a table does not say its version, or a version was not measured. */
-#ifndef EXPERIMENTS_VALIDATION_NOISE_FLOOR_H
-#define EXPERIMENTS_VALIDATION_NOISE_FLOOR_H
+#pragma once
 
 #include "experiments/validation/predict.h"
 
@@ -22,5 +21,3 @@ struct noise_floor {
 /* Of the latency rows on one kind of device in one phase. Cost: rows^2. */
 struct noise_floor noise_floor_of(const struct catalog *c, const struct points *points,
                                   enum device_kind kind, enum conformal_phase phase);
-
-#endif

@@ -3,8 +3,7 @@
  * Columns: soc, device, runtime, model, weight_bits, act_bits, input_tokens, batch, metric, value
  * (source may follow). input_tokens is the prompt's length, for decode metrics the context at the
  * start; 0: not stated. weight_bits and act_bits are empty where a row is not about a model. */
-#ifndef EXPERIMENTS_VALIDATION_POINTS_H
-#define EXPERIMENTS_VALIDATION_POINTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -54,5 +53,3 @@ bool point_is_prefill(const struct point *p);
 double point_pass_seconds(const struct point *p);
 /* The inverse: what the row would say if its pass took so long. */
 double point_value_of_seconds(const struct point *p, double seconds);
-
-#endif

@@ -5,8 +5,7 @@
  * tokens per second counting as the time it means; Pearson's correlation of predicted and measured,
  * where all rows of the group are of one metric. The second pair of columns counts a row that is
  * not predicted as an error of 100 %. */
-#ifndef EXPERIMENTS_VALIDATION_POINTS_SCORE_H
-#define EXPERIMENTS_VALIDATION_POINTS_SCORE_H
+#pragma once
 
 #include "experiments/validation/predict.h"
 
@@ -32,5 +31,3 @@ double points_error(const struct point *p, const struct prediction *q);
 void points_score(const struct points *points, const struct prediction *q,
                   struct points_scores *out);
 void points_scores_fini(struct points_scores *s);
-
-#endif

@@ -1,6 +1,5 @@
 /* What the shipped machines say a published measurement should have been. */
-#ifndef EXPERIMENTS_VALIDATION_PREDICT_H
-#define EXPERIMENTS_VALIDATION_PREDICT_H
+#pragma once
 
 #include "experiments/run/price.h"
 #include "experiments/validation/catalog.h"
@@ -41,5 +40,3 @@ struct prediction predict_row(const struct catalog *c, const struct point *p);
 
 /* Rows that are not the latency of a model: kernels, bandwidth, power, energy (predict_other.c). */
 struct prediction predict_other(const struct catalog *c, const struct point *p);
-
-#endif

@@ -5,8 +5,7 @@
  * the row is predicted by the entry of another SoC (`by`) of the same kind of device, runtime
  * family and weight width, scaled by datasheet rate and DDR peak, fitted again without the row's
  * SoC where a family pools them: what a machine made from a sibling is off by. */
-#ifndef EXPERIMENTS_VALIDATION_RESIDUALS_H
-#define EXPERIMENTS_VALIDATION_RESIDUALS_H
+#pragma once
 
 #include <stdio.h>
 
@@ -16,5 +15,3 @@
  * rows it has. Cost: one fit per model and entry. */
 size_t residuals_write(const struct catalog *c, const struct points *points, const char *name,
                        FILE *out);
-
-#endif

@@ -11,8 +11,7 @@
  * A number that is positive in the file moves by a factor; one that is 0 moves up from 0. The first
  * step is a quarter of the way to the farther end of the file's [low, high]. Values may leave that
  * range (reported), but not what the file format allows. */
-#ifndef EXPERIMENTS_VALIDATION_RUN_FIT_H
-#define EXPERIMENTS_VALIDATION_RUN_FIT_H
+#pragma once
 
 #include "experiments/validation/run_score.h"
 
@@ -56,5 +55,3 @@ bool run_fit_lacks(const struct run_score *fitted_on);
 /* Loads the configuration with the fitted values in place. config_fini is needed in every case. */
 int run_fit_load(const struct config_options *o, const struct run_fit *fit, struct config *c,
                  struct err *e);
-
-#endif

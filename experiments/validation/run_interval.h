@@ -5,8 +5,7 @@
  *
  * Two kinds of interval: of the mean latency over all requests (what the configuration is asked
  * about), and of each request, of which it is counted how many of the measured lie inside. */
-#ifndef EXPERIMENTS_VALIDATION_RUN_INTERVAL_H
-#define EXPERIMENTS_VALIDATION_RUN_INTERVAL_H
+#pragma once
 
 #include "experiments/validation/run_score.h"
 
@@ -38,5 +37,3 @@ int run_interval(const struct config_options *o, const struct config *c,
 /* The order statistics [k, n - k + 1] of n draws that hold a further one with at least `level`, as
  * far as n supports it: k = max(1, floor((n + 1) (1 - level) / 2)). */
 uint32_t run_interval_rank(uint32_t n, double level);
-
-#endif

@@ -4,8 +4,7 @@
  * its absolute value, median and P90 of the same (nearest rank), bias its mean with sign; all as
  * shares (0.02 is 2 %). TPOT = (E2E - TTFT) / (output tokens - 1); requests with one output token
  * or a TPOT of 0 have none. */
-#ifndef EXPERIMENTS_VALIDATION_RUN_SCORE_H
-#define EXPERIMENTS_VALIDATION_RUN_SCORE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -39,5 +38,3 @@ void run_score(const struct measured_run *run, const struct measured_latency *si
 /* One request's simulated and measured value; false where it has none. */
 bool run_metric_pair(const struct measured_run *run, const struct measured_latency *simulated,
                      size_t i, enum run_metric metric, double *sim, double *real);
-
-#endif

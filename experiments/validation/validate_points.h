@@ -1,6 +1,5 @@
 /* `xpusim validate --points`: published measurements against what the shipped files predict. */
-#ifndef EXPERIMENTS_VALIDATION_VALIDATE_POINTS_H
-#define EXPERIMENTS_VALIDATION_VALIDATE_POINTS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -17,5 +16,3 @@ extern const struct option_table validate_points_option_table;
  * Prints. Returns the exit status: 1 when an error is above a stated limit, 2 for bad input. */
 int validate_points(const struct validate_points_options *o, const char *only_soc,
                     const struct option_output *out, struct err *e);
-
-#endif

@@ -1,6 +1,5 @@
 /* `xpusim validate --run`: a measured serving run against its replay. */
-#ifndef EXPERIMENTS_VALIDATION_VALIDATE_RUN_H
-#define EXPERIMENTS_VALIDATION_VALIDATE_RUN_H
+#pragma once
 
 #include "experiments/run/config.h"
 #include "experiments/shell/options.h"
@@ -18,5 +17,3 @@ extern const struct option_table validate_run_option_table; /* all but config */
  * for bad input. */
 int validate_run(const struct validate_run_options *o, const struct option_output *out,
                  struct err *e);
-
-#endif

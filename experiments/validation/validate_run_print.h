@@ -1,6 +1,5 @@
 /* What `xpusim validate --run` found, as a document and one line per request. */
-#ifndef EXPERIMENTS_VALIDATION_VALIDATE_RUN_PRINT_H
-#define EXPERIMENTS_VALIDATION_VALIDATE_RUN_PRINT_H
+#pragma once
 
 #include "experiments/shell/frame.h"
 #include "experiments/validation/run_fit.h"
@@ -34,5 +33,3 @@ void validate_run_document(const struct validate_run_result *r, struct document 
 /* request_id, arrival_s, tokens, part, measured and simulated latencies. 0 or -EINVAL with an error
  * added; a failed write leaves nothing. */
 int validate_run_write(const struct validate_run_result *r, const char *path, struct err *e);
-
-#endif

@@ -10,8 +10,7 @@
  * virtual one for `sim`. Libraries that only some machines have are loaded when a backend starts;
  * their absence is an error that names the Debian package, never a crash.
  */
-#ifndef HWMODELS_BACKENDS_BACKEND_H
-#define HWMODELS_BACKENDS_BACKEND_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -125,5 +124,3 @@ const struct backend_ops *backend_find(const char *name); /* NULL: none of that 
 
 extern const struct backend_ops backend_blas, backend_native, backend_opencl, backend_openvino,
     backend_sim;
-
-#endif

@@ -2,8 +2,7 @@
  *
  * A device owns a pool of memory through which weights rotate, so that no launch finds its weights
  * in a cache; the pool must be larger than the last-level cache. */
-#ifndef HWMODELS_BACKENDS_CPU_H
-#define HWMODELS_BACKENDS_CPU_H
+#pragma once
 
 #include "hwmodels/backends/backend.h"
 #include "hwmodels/backends/native_kernels.h"
@@ -30,5 +29,3 @@ void cpu_counters(struct backend_device *d, struct backend_counters *out);
 int64_t cpu_now_ns(struct backend *b);
 void cpu_idle(struct backend *b, int64_t span_ns);
 int cpu_compute(struct backend_kernel *k, const float *x, const void *w, float *y);
-
-#endif

@@ -1,8 +1,7 @@
 /* The machine around the devices: who else uses the processor, energy and busy counters, and what
  * the machine is. Everything is read from folders that an option can replace; what cannot be read
  * is "unknown", never a guess. */
-#ifndef HWMODELS_BACKENDS_HOST_H
-#define HWMODELS_BACKENDS_HOST_H
+#pragma once
 
 #include "hwmodels/backends/backend.h"
 
@@ -47,5 +46,3 @@ size_t host_describe(const char *proc_dir, char lines[HOST_MAX_LINES][HOST_LINE_
 double host_memory_bytes(const char *proc_dir); /* 0 unknown */
 /* Last-level cache of the first processor; 0 unknown. */
 double host_cache_bytes(void);
-
-#endif

@@ -7,8 +7,7 @@
  * time. A window during which others used the processor, the hypervisor took it away, or the worker
  * lost its core is repeated, then kept with a flag. Nothing waits longer than its deadline.
  */
-#ifndef HWMODELS_BACKENDS_MEASURE_H
-#define HWMODELS_BACKENDS_MEASURE_H
+#pragma once
 
 #include "hwmodels/backends/backend.h"
 #include "hwmodels/backends/plan.h"
@@ -44,5 +43,3 @@ void measure_options_init(struct measure_options *o);
 /* Writes the file (head and rows, flushed row by row). 0; -EINVAL: cannot start (errors added);
  * -ETIMEDOUT: a device stopped answering: its rows are flagged "deadline", the others complete. */
 int measure_run(const struct measure_options *o, FILE *out, struct err *e);
-
-#endif

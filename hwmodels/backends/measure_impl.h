@@ -1,6 +1,5 @@
 /* What the files of the measuring protocol share. */
-#ifndef HWMODELS_BACKENDS_MEASURE_IMPL_H
-#define HWMODELS_BACKENDS_MEASURE_IMPL_H
+#pragma once
 
 #include "hwmodels/backends/host.h"
 #include "hwmodels/backends/measure.h"
@@ -37,5 +36,3 @@ void measure_pair(struct measure *m, struct measure_target *a, struct measure_ta
                   const struct plan_pair *p);
 /* Whether a device may be given back: a lost one keeps what it has, for it may still use it. */
 bool measure_target_safe(const struct measure *m, const struct measure_target *t);
-
-#endif

@@ -5,8 +5,7 @@
  * results [row][head][dim], keys and values [kv_head][key][dim] in half precision, one after the
  * other. Lengths k, head_dim and stream lengths are multiples of 16 (elements), n of 4.
  */
-#ifndef HWMODELS_BACKENDS_NATIVE_KERNELS_H
-#define HWMODELS_BACKENDS_NATIVE_KERNELS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -49,5 +48,3 @@ const struct native_kernels *const *native_kernels_usable(void);
 /* IEEE half precision in software: reference for the vector conversions. */
 float native_half_to_float(uint16_t h);
 uint16_t native_float_to_half(float f); /* round to nearest even */
-
-#endif

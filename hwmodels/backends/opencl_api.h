@@ -1,6 +1,5 @@
 /* The part of OpenCL 1.2 that the backend uses, found at run time: no headers, nothing to link. */
-#ifndef HWMODELS_BACKENDS_OPENCL_API_H
-#define HWMODELS_BACKENDS_OPENCL_API_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -91,5 +90,3 @@ void opencl_api_unload(struct opencl_api *a);
 /* OpenCL C of all kernels (opencl_source.c). */
 #define OPENCL_SOURCES 2
 extern const char *const opencl_source[OPENCL_SOURCES];
-
-#endif

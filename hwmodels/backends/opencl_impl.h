@@ -1,6 +1,5 @@
 /* What the files of the opencl backend share. */
-#ifndef HWMODELS_BACKENDS_OPENCL_IMPL_H
-#define HWMODELS_BACKENDS_OPENCL_IMPL_H
+#pragma once
 
 #include "hwmodels/backends/backend.h"
 #include "hwmodels/backends/opencl_api.h"
@@ -57,5 +56,3 @@ struct backend_kernel *opencl_prepare(struct backend_device *d, const struct ker
 void opencl_release(struct backend_kernel *k);
 /* Queues the kernel on weights from a place in the pool. OpenCL's status; *event may be NULL. */
 int32_t opencl_enqueue(const struct backend_kernel *k, uint64_t at_bytes, void **event);
-
-#endif

@@ -4,8 +4,7 @@
  * anchor) with the knee between, tiny ones for the launch cost, attention, plain streams and the
  * intensity knob. Others are held out and judge the fit: row counts between the fitted ones, other
  * matrices, other contexts. Pairs span the memory's load from slight to far above what it gives. */
-#ifndef HWMODELS_BACKENDS_PLAN_H
-#define HWMODELS_BACKENDS_PLAN_H
+#pragma once
 
 #include "hwmodels/backends/backend.h"
 
@@ -42,5 +41,3 @@ void plan_kernels(const struct backend_info *d, enum plan_size size, struct plan
 /* Pairs of two devices: side[0] runs on a, side[1] on b. */
 void plan_pairs(const struct backend_info *a, const struct backend_info *b, enum plan_size size,
                 struct plan_pairs *out);
-
-#endif

@@ -6,8 +6,7 @@
  * and now and then an outlier. Devices run their queues side by side; a kernel's pace changes when
  * a neighbour starts or stops. Deterministic in the seed.
  */
-#ifndef HWMODELS_BACKENDS_SIMDEV_H
-#define HWMODELS_BACKENDS_SIMDEV_H
+#pragma once
 
 #include "hwmodels/backends/backend.h"
 #include "hwmodels/kernel_model.h"
@@ -44,5 +43,3 @@ void simdev_curve(const struct simdev_truth *t, uint32_t device, const struct ke
                   struct kernel_curve *out);
 /* Seconds that a kernel takes alone, without chance. */
 double simdev_alone_s(const struct simdev_truth *t, uint32_t device, const struct kernel_spec *s);
-
-#endif

@@ -1,6 +1,5 @@
 /* Several cores that run one job together: a device of n threads. */
-#ifndef HWMODELS_BACKENDS_TEAM_H
-#define HWMODELS_BACKENDS_TEAM_H
+#pragma once
 
 #include <stdint.h>
 
@@ -14,5 +13,3 @@ void team_stop(struct team *t); /* NULL: nothing */
 /* part(arg, i) for i = 0 .. n - 1, each on its own core, number 0 on the calling thread. Returns
  * when all are done. One caller at a time. */
 void team_run(struct team *t, void (*part)(void *arg, uint32_t i), void *arg);
-
-#endif

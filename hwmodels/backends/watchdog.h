@@ -1,7 +1,6 @@
 /* The last resort against a driver call that never returns: a thread that ends the process, with a
  * message, when nobody has called watchdog_kick for a while. It measures host time. */
-#ifndef HWMODELS_BACKENDS_WATCHDOG_H
-#define HWMODELS_BACKENDS_WATCHDOG_H
+#pragma once
 
 #include <stdint.h>
 
@@ -12,5 +11,3 @@ struct watchdog;
 struct watchdog *watchdog_start(int64_t limit_ns);
 void watchdog_kick(struct watchdog *w, const char *what); /* w may be NULL */
 void watchdog_stop(struct watchdog *w);                   /* w may be NULL */
-
-#endif

@@ -4,8 +4,7 @@
  * thread, which sleeps meanwhile. A sample is the time from one completion to the next: launch
  * costs are in it. The first completion of a window only starts the clock (warm-up). With two
  * devices, samples count only while both run. */
-#ifndef HWMODELS_BACKENDS_WINDOW_H
-#define HWMODELS_BACKENDS_WINDOW_H
+#pragma once
 
 #include "hwmodels/backends/backend.h"
 #include "hwmodels/backends/host.h"
@@ -39,5 +38,3 @@ int window_run(const struct window_options *o, struct window_side *sides, uint32
 
 /* Sorted samples: nearest-rank quantile. Precondition: n > 0. */
 double window_quantile(const struct window_side *s, double p);
-
-#endif

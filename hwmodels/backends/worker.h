@@ -2,8 +2,7 @@
  *
  * Workers run at ordinary priority: real-time workers on all cores would starve the controlling
  * thread. A job cannot be stopped while it runs; waiting for it always ends by its timeout. */
-#ifndef HWMODELS_BACKENDS_WORKER_H
-#define HWMODELS_BACKENDS_WORKER_H
+#pragma once
 
 #include "hwmodels/backends/backend.h"
 
@@ -27,5 +26,3 @@ void worker_sleep(int64_t span_ns);
 
 /* Fills out with the numbers of the cores this process may use; returns how many there are. */
 uint32_t worker_cores(uint32_t *out, uint32_t cap);
-
-#endif

@@ -1,7 +1,6 @@
 /* Single kernels of an engine's library, for `xpusim measure`: what a shared object of an engine
  * may export beside its model kernels (sim/api/engine.h). */
-#ifndef HWMODELS_ENGINES_BENCH_H
-#define HWMODELS_ENGINES_BENCH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -38,5 +37,3 @@ struct engine_bench_ops {
 
 /* What the shared object exports. */
 const struct engine_bench_ops *xpusim_engine_bench(void);
-
-#endif

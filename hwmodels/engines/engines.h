@@ -1,6 +1,5 @@
 /* Engines as shared objects: found by name, opened once, kept to the end of the process. */
-#ifndef HWMODELS_ENGINES_ENGINES_H
-#define HWMODELS_ENGINES_ENGINES_H
+#pragma once
 
 #include "hwmodels/engines/bench.h"
 #include "sim/api/engine.h"
@@ -12,5 +11,3 @@
 const struct engine_ops *engine_find(const char *name, struct err *e);
 /* Its single kernels, for `xpusim measure`; NULL with an error added. */
 const struct engine_bench_ops *engine_bench_find(const char *name, struct err *e);
-
-#endif

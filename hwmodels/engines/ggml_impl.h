@@ -1,6 +1,5 @@
 /* Inside the ggml engine: the model, and what a device's graphs are made in. */
-#ifndef HWMODELS_ENGINES_GGML_IMPL_H
-#define HWMODELS_ENGINES_GGML_IMPL_H
+#pragma once
 
 #if __has_include(<ggml.h>) /* without its headers, as a linter may see it, this file is empty */
 #include <ggml-cpu.h>
@@ -39,7 +38,5 @@ struct gdevice {
 
 /* engine_ops.kernel (ggml_kernels.c). */
 int ggml_engine_kernel(void *device, const struct engine_kernel *k, char *why);
-
-#endif
 
 #endif

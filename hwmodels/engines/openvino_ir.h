@@ -3,8 +3,7 @@
  * A node is (type, opset, attributes, inputs); port types are left to be inferred. The text and the
  * blob must stay as they are while a model compiled from them lives: models of dynamic shape read
  * their constants at the first inference. */
-#ifndef HWMODELS_ENGINES_OPENVINO_IR_H
-#define HWMODELS_ENGINES_OPENVINO_IR_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -55,5 +54,3 @@ struct ir_port ir_gated(struct ir *ir, struct ir_port gate, struct ir_port up);
 /* q [1, rows, heads, dim] f32, k and v [1, keys, kv_heads, dim] f16, mask [1, 1, rows, keys]. */
 struct ir_port ir_attention(struct ir *ir, struct ir_port q, struct ir_port k, struct ir_port v,
                             struct ir_port mask, const struct llm *llm);
-
-#endif

@@ -1,6 +1,5 @@
 /* Compiled models of the OpenVINO engine: one per (layer, op, shape), each with its own weights. */
-#ifndef HWMODELS_ENGINES_OPENVINO_MODELS_H
-#define HWMODELS_ENGINES_OPENVINO_MODELS_H
+#pragma once
 
 #include <pthread.h>
 
@@ -80,7 +79,5 @@ int openvino_resident(void *device, const struct engine_resident *r, enum engine
 const struct compiled *attention_find(struct odevice *v, uint32_t tokens);
 const struct compiled *graph_find(struct odevice *v, const struct engine_kernel *k);
 void residents_close(struct odevice *v);
-
-#endif
 
 #endif

@@ -12,8 +12,7 @@
  * A ReqContext is a live pass with its cursor: state stays in shared memory, so keeping and
  * resuming it costs nothing (ctx_switch_us adds a cost for sensitivity).
  */
-#ifndef POLICIES_AGENT_XPU_V1_H
-#define POLICIES_AGENT_XPU_V1_H
+#pragma once
 
 #include "policies/common/batch.h"
 #include "policies/common/heap.h"
@@ -195,5 +194,3 @@ void v1_watch(struct sched *s, struct v1 *v);
 void v1_shed(struct sched *s, struct v1 *v);
 /* One timer at a time: earlier ones win. */
 void v1_wake_at(struct sched *s, struct v1 *v, int64_t at_ns);
-
-#endif

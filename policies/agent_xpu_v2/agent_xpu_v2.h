@@ -6,8 +6,7 @@
  *   agent_xpu_v2_warmup.c   on-the-fly compilation of NPU attention kernels
  *   agent_xpu_v2_speculate.c  decoding that verifies drafts, on the iGPU or on an idle NPU
  */
-#ifndef POLICIES_AGENT_XPU_V2_H
-#define POLICIES_AGENT_XPU_V2_H
+#pragma once
 
 #include "policies/common/batch.h"
 #include "policies/common/heap.h"
@@ -197,5 +196,3 @@ void axpu_warmup_schedule(struct sched *s, struct axpu *a);
 void axpu_warmup_ready(struct sched *s, struct axpu *a, struct resident_key key);
 /* True (and marks it used) when the attention kernel of this prompt is there. */
 bool axpu_warmup_take(struct sched *s, struct axpu *a, const struct request *r);
-
-#endif

@@ -1,8 +1,7 @@
 /* Service accounts of clients: a counter each that only grows, the requests that wait, and the
  * smallest counter among those who have requests queued. The memory of fair orders (VTC).
  * Finding an account is expected O(1), the smallest counter O(log clients) amortized. */
-#ifndef POLICIES_COMMON_ACCOUNTS_H
-#define POLICIES_COMMON_ACCOUNTS_H
+#pragma once
 
 #include "policies/common/reqq.h"
 #include "policies/common/table.h"
@@ -99,5 +98,3 @@ static inline void accounts_fini(struct accounts *all)
     table_fini(&all->index);
     *all = (struct accounts){0};
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* A batch under construction: the segments of one iteration. Grows as needed; lives in the policy's
  * state and is freed by batch_fini in its exit hook. */
-#ifndef POLICIES_COMMON_BATCH_H
-#define POLICIES_COMMON_BATCH_H
+#pragma once
 
 #include <stdlib.h>
 
@@ -70,5 +69,3 @@ static inline int batch_form(struct sched *s, const struct batch *b, struct pass
                              .repeats = b->repeats};
     return sched_pass_form(s, &spec, out);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* KV in whole blocks, as paged systems count it. A policy that plans an iteration before it forms
  * the pass adds up blocks_needed and compares with blocks_free; the core then finds the same. */
-#ifndef POLICIES_COMMON_BLOCKS_H
-#define POLICIES_COMMON_BLOCKS_H
+#pragma once
 
 #include "sim/api/policy.h"
 
@@ -39,5 +38,3 @@ static inline uint64_t blocks_needed(const struct sched *s, const struct request
     uint32_t room = in_last == 0 ? 0 : s->kv_block_tokens - in_last;
     return n <= room ? 0 : blocks_of(s, n - room);
 }
-
-#endif

@@ -12,8 +12,7 @@
  * request admitted last, and so on; online requests are touched only when nothing else is left.
  *
  * Cost of a decision: O(running * log token_budget + log waiting). */
-#ifndef POLICIES_COMMON_COSERVE_H
-#define POLICIES_COMMON_COSERVE_H
+#pragma once
 
 #include "policies/common/cost.h"
 #include "policies/common/heap.h"
@@ -77,4 +76,3 @@ struct coserve {
 
 /* Reads the shared parameters. -ENODEV without the device. */
 int coserve_init(struct sched *s, struct coserve_rules rules);
-#endif

@@ -1,7 +1,6 @@
 /* Annotated time of an iteration before its pass is formed: what schedulers ask that fill a batch
  * up to a latency (clauses.md A.5, B.7, E.12). */
-#ifndef POLICIES_COMMON_COST_H
-#define POLICIES_COMMON_COST_H
+#pragma once
 
 #include "sim/api/policy.h"
 
@@ -42,5 +41,3 @@ static inline int64_t cost_iteration_ns(struct sched *s, const struct work_shape
     }
     return layer * s->llm->n_layers + head;
 }
-
-#endif

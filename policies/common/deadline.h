@@ -1,6 +1,5 @@
 /* Deadlines of requests that carry none: what edf and llf share (clauses.md E.9). */
-#ifndef POLICIES_COMMON_DEADLINE_H
-#define POLICIES_COMMON_DEADLINE_H
+#pragma once
 
 #include "policies/common/iter.h"
 #include "sim/base/units.h"
@@ -36,5 +35,3 @@ static inline int64_t deadline_ns(const struct sched *s, const struct request *r
                                                  : units_ns_from_s(param_number(s, DEADLINE_TBT));
     return r->last_token_ns + slo;
 }
-
-#endif

@@ -7,8 +7,7 @@
  * With a finite limit the iGPU becomes a mixed instance while it has prompts of its own: a prompt
  * that finds more than `limit` tokens waiting for the NPU goes to the iGPU, whose iterations then
  * take chunks of it beside the decodes. */
-#ifndef POLICIES_COMMON_DISAGG_H
-#define POLICIES_COMMON_DISAGG_H
+#pragma once
 
 #include "policies/common/batch.h"
 #include "policies/common/hetero.h"
@@ -64,5 +63,3 @@ void disagg_schedule(struct sched *s);
     .exit = disagg_exit, .request_arrived = disagg_request_arrived,                                \
     .request_cancelled = disagg_request_cancelled, .launch_done = disagg_launch_done,              \
     .pass_done = disagg_pass_done, .schedule = disagg_schedule
-
-#endif

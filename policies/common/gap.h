@@ -17,8 +17,7 @@
  *
  * Kept KV is given back to the cache when nobody could run otherwise. Cost of a decision:
  * O(sessions with a tool running). */
-#ifndef POLICIES_COMMON_GAP_H
-#define POLICIES_COMMON_GAP_H
+#pragma once
 
 #include "sim/api/policy.h"
 
@@ -60,5 +59,3 @@ void gap_arrived(struct sched *s, struct gap *g, const struct request *r);
 void gap_schedule(struct sched *s, struct gap *g, gap_prefill_ns *prefill);
 /* The session kept longest gives way; false when none is kept. */
 bool gap_yield(struct sched *s, struct gap *g);
-
-#endif

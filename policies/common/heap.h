@@ -1,8 +1,7 @@
 /* A binary heap of requests by (key, arrival, id), smallest first. The order of every decision that
  * is not FIFO. O(log n) per operation; the owner keeps `index` (in its per-request bytes) so that
  * any member can be removed. */
-#ifndef POLICIES_COMMON_HEAP_H
-#define POLICIES_COMMON_HEAP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -146,5 +145,3 @@ static inline void heap_fini(struct heap *h)
     free(h->a);
     *h = (struct heap){0};
 }
-
-#endif

@@ -8,8 +8,7 @@
  *   launch_done    -> hetero_ended
  *   pass_done      -> hetero_clear
  */
-#ifndef POLICIES_COMMON_HETERO_H
-#define POLICIES_COMMON_HETERO_H
+#pragma once
 
 #include "sim/api/policy.h"
 
@@ -114,5 +113,3 @@ static inline bool hetero_ended(struct hetero *h, const struct launch *l)
     }
     return true;
 }
-
-#endif

@@ -24,8 +24,7 @@
  *
  * Cost of a decision: O(batch * log waiting).
  */
-#ifndef POLICIES_COMMON_ITER_H
-#define POLICIES_COMMON_ITER_H
+#pragma once
 
 #include "policies/common/gap.h"
 #include "policies/common/heap.h"
@@ -162,5 +161,3 @@ int64_t iter_context_ns(struct sched *s, uint32_t tokens);
 
 #define ITER_HOOKS_BUT_EXIT ITERATION_HOOKS, .kv_moved = iter_kv_moved
 #define ITER_HOOKS ITER_HOOKS_BUT_EXIT, .exit = iter_exit
-
-#endif

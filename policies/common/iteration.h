@@ -9,8 +9,7 @@
  *
  * The state of such a policy begins with a struct iteration.
  */
-#ifndef POLICIES_COMMON_ITERATION_H
-#define POLICIES_COMMON_ITERATION_H
+#pragma once
 
 #include "policies/common/batch.h"
 #include "policies/common/place.h"
@@ -85,5 +84,3 @@ void iteration_part(struct sched *s, const struct pass *p);
     .request_arrived = iteration_request_arrived,                                                  \
     .request_cancelled = iteration_request_cancelled, .launch_done = iteration_launch_done,        \
     .pass_done = iteration_pass_done, .schedule = iteration_schedule
-
-#endif

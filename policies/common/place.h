@@ -1,6 +1,5 @@
 /* Placement helpers: which device a policy that wants "one device" means. */
-#ifndef POLICIES_COMMON_PLACE_H
-#define POLICIES_COMMON_PLACE_H
+#pragma once
 
 #include <errno.h>
 
@@ -31,5 +30,3 @@ static inline int place_whole(struct sched *s, struct pass *p, uint8_t device,
     struct launch_spec spec = sched_launch_rest(s, p, device, yield);
     return sched_launch(s, &spec, NULL);
 }
-
-#endif

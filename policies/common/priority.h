@@ -10,8 +10,7 @@
  * stopped. Memory follows the same fixed order: the last to be served gives up its KV first.
  *
  * Cost of a decision: O(batch * log waiting); O(waiting) when memory is short. */
-#ifndef POLICIES_COMMON_PRIORITY_H
-#define POLICIES_COMMON_PRIORITY_H
+#pragma once
 
 #include "policies/common/batch.h"
 #include "policies/common/heap.h"
@@ -68,5 +67,3 @@ void priority_schedule(struct sched *s);
     .exit = priority_exit, .request_arrived = priority_request_arrived,                            \
     .request_cancelled = priority_request_cancelled, .launch_done = priority_launch_done,          \
     .pass_done = priority_pass_done, .schedule = priority_schedule
-
-#endif

@@ -1,8 +1,7 @@
 /* How far a pass has come, in annotated time: what orders by remaining work or laxity ask of a pass
  * that may be stopped inside (clauses.md E.6, E.9). Only for passes whose launches run one after
  * the other on one device. */
-#ifndef POLICIES_COMMON_PROGRESS_H
-#define POLICIES_COMMON_PROGRESS_H
+#pragma once
 
 #include "policies/common/cost.h"
 
@@ -46,5 +45,3 @@ static inline int64_t progress_segment_ns(struct sched *s, const struct segment 
     cost_shape_add(&w, r, seg->n_tokens);
     return cost_iteration_ns(s, &w, device);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* An intrusive queue of requests: a request is in at most one, so nothing is allocated.
  * All operations are O(1) except the ordered insert, which is O(n) from the tail. */
-#ifndef POLICIES_COMMON_REQQ_H
-#define POLICIES_COMMON_REQQ_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -104,5 +103,3 @@ static inline void reqq_insert_by_arrival(struct reqq *q, const struct request *
     }
     reqq_insert_after(q, at, r);
 }
-
-#endif

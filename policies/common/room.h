@@ -1,7 +1,6 @@
 /* Making room in the KV cache when a pass cannot be formed: the youngest request of a queue gives
  * up what it holds and is prefilled again (recompute), as vLLM and OpenVINO do. */
-#ifndef POLICIES_COMMON_ROOM_H
-#define POLICIES_COMMON_ROOM_H
+#pragma once
 
 #include "policies/common/reqq.h"
 #include "sim/api/policy.h"
@@ -20,5 +19,3 @@ static inline const struct request *room_evict_last(struct sched *s, const struc
     }
     return NULL;
 }
-
-#endif

@@ -8,8 +8,7 @@
  * Attained times of requests that are in service together then differ by at most one turn.
  *
  * Cost of a decision: O(members + ops of a turn). */
-#ifndef POLICIES_COMMON_SHARE_H
-#define POLICIES_COMMON_SHARE_H
+#pragma once
 
 #include "policies/common/reqq.h"
 #include "sim/api/policy.h"
@@ -40,5 +39,3 @@ void share_launch_done(struct share *sh, const struct launch *l);
 void share_pass_done(struct share *sh, const struct pass *p);
 void share_request_cancelled(struct share *sh, const struct request *r);
 void share_schedule(struct sched *s, struct share *sh);
-
-#endif

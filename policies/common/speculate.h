@@ -6,8 +6,7 @@
  * alpha) the observed counts give both by maximum likelihood: h = hits / steps, alpha = right
  * tokens after the first of a hit / tokens tried there. Both start from a prior worth a few steps,
  * so that the first draft is tried. */
-#ifndef POLICIES_COMMON_SPECULATE_H
-#define POLICIES_COMMON_SPECULATE_H
+#pragma once
 
 #include "sim/api/policy.h"
 
@@ -48,5 +47,3 @@ uint32_t speculate_length(struct speculate *e, uint32_t offered, uint32_t stride
  * device in kernels of chunk_rows rows (0: its own), attention and head on another, or the same. */
 double speculate_pass_ns(struct sched *s, const struct work_shape *w, uint8_t token_level,
                          uint8_t rest, uint32_t chunk_rows);
-
-#endif

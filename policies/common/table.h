@@ -1,7 +1,6 @@
 /* A map from a 32-bit id (client, session) to a fixed-size record: open addressing, no deletion.
  * The memory of policies that remember agents or flows. Expected O(1). */
-#ifndef POLICIES_COMMON_TABLE_H
-#define POLICIES_COMMON_TABLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -58,5 +57,3 @@ static inline void table_fini(struct table *t)
     free(t->e);
     *t = (struct table){0};
 }
-
-#endif

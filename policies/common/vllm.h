@@ -19,8 +19,7 @@
  * chunked (vLLM refuses it); the watermark is waived when nothing runs. Cost of a decision:
  * O(running * (preemptions + admissions given back)), log waiting for each admission by priority.
  */
-#ifndef POLICIES_COMMON_VLLM_H
-#define POLICIES_COMMON_VLLM_H
+#pragma once
 
 #include "policies/common/heap.h"
 #include "policies/common/iteration.h"
@@ -102,5 +101,3 @@ void vllm_unadmit(struct vllm *v);
 void vllm_add_prompts(struct vllm *v);
 
 #define VLLM_HOOKS .exit = vllm_exit, ITERATION_HOOKS
-
-#endif

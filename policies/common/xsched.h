@@ -1,8 +1,7 @@
 /* XSched's preemption levels as a parameter (clauses.md E.4): with kernels handed to the device
  * ahead, level 1 lets all of them run, level 2 takes back those not begun, level 3 interrupts the
  * running one, which goes on later. `device` is 1 or 2, by what the device can. */
-#ifndef POLICIES_COMMON_XSCHED_H
-#define POLICIES_COMMON_XSCHED_H
+#pragma once
 
 #include "sim/api/policy.h"
 
@@ -23,5 +22,3 @@ static inline struct preempt_spec xsched_stop(int64_t level)
 {
     return (struct preempt_spec){.now = level == XSCHED_LEVEL_3, .drain = level == XSCHED_LEVEL_1};
 }
-
-#endif

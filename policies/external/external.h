@@ -1,8 +1,7 @@
 /* Policies in any language: a process that speaks docs/policy-protocol.md over its standard input
  * and output. `exec:COMMAND` names one by a shell command, `python:FILE:CLASS` by a class of a
  * Python file (policies/python). Everything after that, from a colon on, is parameters. */
-#ifndef POLICIES_EXTERNAL_EXTERNAL_H
-#define POLICIES_EXTERNAL_EXTERNAL_H
+#pragma once
 
 #include <stddef.h>
 
@@ -24,5 +23,3 @@ const struct policy_ops *external_load(const char *spec, struct err *e);
 /* The file that such a specification names: the Python file, or the first word of the command where
  * that is a path; "" else. Returns buf. */
 const char *external_file(const char *spec, char *buf, size_t size);
-
-#endif

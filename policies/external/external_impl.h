@@ -1,6 +1,5 @@
 /* Inside of policies/external. */
-#ifndef POLICIES_EXTERNAL_EXTERNAL_IMPL_H
-#define POLICIES_EXTERNAL_EXTERNAL_IMPL_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -109,5 +108,3 @@ extern const char *const external_ops[], *const external_roles[],
 const char *external_error(int rc);
 /* Place of a word in a list, or -1. */
 int external_word(const char *const *list, const char *word);
-
-#endif

@@ -1,6 +1,5 @@
 /* A child process that answers lines with lines, within a time limit. It ends with its parent. */
-#ifndef POLICIES_EXTERNAL_PROCESS_H
-#define POLICIES_EXTERNAL_PROCESS_H
+#pragma once
 
 #include <stddef.h>
 #include <sys/types.h>
@@ -30,5 +29,3 @@ size_t process_unasked(const struct process *p);
 /* Closes its input, lets it end by itself for a second, then kills its group. Any number of times.
  */
 void process_end(struct process *p);
-
-#endif

@@ -1,7 +1,6 @@
 /* A line under construction: what is told to a process a hundred thousand times is not printed by
  * printf. */
-#ifndef POLICIES_EXTERNAL_TEXT_H
-#define POLICIES_EXTERNAL_TEXT_H
+#pragma once
 
 #include <stdint.h>
 #include <stdio.h>
@@ -81,5 +80,3 @@ static inline void text_fini(struct text *t)
     free(t->p);
     *t = (struct text){0};
 }
-
-#endif

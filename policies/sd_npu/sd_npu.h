@@ -5,8 +5,7 @@
  *   sd_npu_draft.c    how many drafted tokens are verified, what drafting costs, memory beside
  * graphs
  */
-#ifndef POLICIES_SD_NPU_H
-#define POLICIES_SD_NPU_H
+#pragma once
 
 #include "policies/common/reqq.h"
 #include "policies/common/speculate.h"
@@ -116,5 +115,3 @@ static inline uint32_t sd_block_op(const struct sched *s, const struct sd *d, co
     }
     return (uint32_t)((uint64_t)s->llm->n_layers * block / d->n_blocks) * s->llm->layer.n;
 }
-
-#endif

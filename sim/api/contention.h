@@ -1,6 +1,5 @@
 /* How concurrent kernels share DDR bandwidth. A form is a pure function over a handful of flows. */
-#ifndef SIM_API_CONTENTION_H
-#define SIM_API_CONTENTION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -45,5 +44,3 @@ struct contention_ops {
 const struct contention_ops *contention_find(const char *name);
 /* The sorted, NULL-terminated list of names. */
 const char *const *contention_names(void);
-
-#endif

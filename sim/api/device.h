@@ -1,7 +1,6 @@
 /* The machine as a policy sees it: names, shapes and capabilities. Rates and times are not here;
  * a policy asks for annotations (sim/api/policy.h, sched_estimate). */
-#ifndef SIM_API_DEVICE_H
-#define SIM_API_DEVICE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -131,5 +130,3 @@ static inline int machine_find(const struct machine *m, enum device_kind kind)
 {
     return machine_find_after(m, kind, -1);
 }
-
-#endif

@@ -12,8 +12,7 @@
  * with SiLU.
  *
  * Engines are shared objects (hwmodels/engines); an absent one is one plain sentence. */
-#ifndef SIM_API_ENGINE_H
-#define SIM_API_ENGINE_H
+#pragma once
 
 #include <math.h>
 #include <stdatomic.h>
@@ -163,5 +162,3 @@ static inline void engine_weights(enum engine_tensor t, uint32_t layer, uint32_t
         out[i] = (float)(int16_t)(uint16_t)(bits >> (16 * (i % 4))) * scale;
     }
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* The cost of one kernel. Implemented in hwmodels/, used by the executor (truth) and by the core
  * (annotation, which adds the stated bias and noise). Pure functions of their arguments. */
-#ifndef SIM_API_HWMODEL_H
-#define SIM_API_HWMODEL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -71,5 +70,3 @@ static inline void hwmodel_kernel(const struct hwmodel *m, const struct kernel_q
 {
     m->ops->kernel(m, q, out);
 }
-
-#endif

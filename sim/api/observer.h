@@ -4,8 +4,7 @@
  * Instants never decrease between calls. An observer that sets `wants_kernels` makes the executor
  * report every kernel instead of collapsing undisturbed ones; results of the run stay the same.
  */
-#ifndef SIM_API_OBSERVER_H
-#define SIM_API_OBSERVER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -102,5 +101,3 @@ struct observer {
     void (*power)(void *self, int64_t now_ns, uint8_t domain, enum power_phase phase, double watts);
     void (*run_ended)(void *self, int64_t now_ns);
 };
-
-#endif

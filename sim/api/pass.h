@@ -16,8 +16,7 @@
  * Kernels: a device with chunk_rows > 0 runs a token-level share as static kernels of chunk_rows
  * rows, the last one padded; otherwise one dynamic kernel. MHA is one kernel per launch and op.
  */
-#ifndef SIM_API_PASS_H
-#define SIM_API_PASS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -132,5 +131,3 @@ struct launch {
     uint32_t inflight;    /* kernels in flight, >= 1 */
     void *exec;           /* the executor's */
 };
-
-#endif

@@ -60,8 +60,7 @@
  * space; -ENOENT resident missing; -EALREADY nothing to do; -EPERM needs a capability the machine
  * lacks.
  */
-#ifndef SIM_API_POLICY_H
-#define SIM_API_POLICY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -578,5 +577,3 @@ struct policy_ops {
  * inline functions of sim/api are all a policy needs; those helpers of policies/common that
  * allocate take xmalloc, xcalloc and xrealloc from the program. */
 const struct policy_ops *xpusim_policy(void);
-
-#endif

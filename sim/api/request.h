@@ -4,8 +4,7 @@
  * gaps, future arrivals) lives in sim/core and has no pointer from here. Everything is const to a
  * policy except `own`, which belongs to it.
  */
-#ifndef SIM_API_REQUEST_H
-#define SIM_API_REQUEST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -75,5 +74,3 @@ static inline uint32_t request_length(const struct request *r)
 {
     return r->input_tokens + r->generated_tokens;
 }
-
-#endif

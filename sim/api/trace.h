@@ -3,8 +3,7 @@
  * Rows are sorted: first turns by (arrival, row), and every session's turns are linked by `next`.
  * Only the core reads this; a policy sees struct request.
  */
-#ifndef SIM_API_TRACE_H
-#define SIM_API_TRACE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -64,5 +63,3 @@ static inline struct trace_row trace_row_at(const struct trace *t, uint32_t row)
 }
 
 void trace_fini(struct trace *t);
-
-#endif

@@ -1,6 +1,5 @@
 /* Memory that lives as long as a run: bump allocation in growing blocks, freed at once. */
-#ifndef SIM_ARENA_H
-#define SIM_ARENA_H
+#pragma once
 
 #include <stddef.h>
 
@@ -27,5 +26,3 @@ void *xmalloc(size_t bytes);
 void *xcalloc(size_t n, size_t bytes);
 void *xrealloc(void *p, size_t bytes);
 char *xstrdup(const char *s);
-
-#endif

@@ -5,8 +5,7 @@
  * field, text where a number belongs, non-finite or out-of-range numbers are errors "FILE:LINE:
  * column NAME: ...". Fields hold at most 255 bytes.
  */
-#ifndef SIM_CSVFILE_H
-#define SIM_CSVFILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,5 +37,3 @@ bool csvfile_empty(const struct csvfile *f, int col);       /* also when col < 0
 /* Checked conversions of the current row: on error one line is added and min is returned. */
 double csvfile_number(struct csvfile *f, int col, double min, double max, struct err *e);
 uint64_t csvfile_u64(struct csvfile *f, int col, uint64_t min, uint64_t max, struct err *e);
-
-#endif

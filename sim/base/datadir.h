@@ -1,7 +1,6 @@
 /* Where the data files live: $XPUSIM_DATA_DIR, else the source tree the executable was built in,
  * else share/xpusim of the prefix it lies in, else the installed place this build was given. */
-#ifndef SIM_DATADIR_H
-#define SIM_DATADIR_H
+#pragma once
 
 #include <stddef.h>
 
@@ -12,5 +11,3 @@ const char *datadir_path(char *buf, size_t size, const char *relative);
 
 /* 0, or -EINVAL with an error that says where the data was looked for. */
 int datadir_check(struct err *e);
-
-#endif

@@ -4,8 +4,7 @@
  * (line, or key path) and the accepted form. Functions return 0 or -errno; the caller prints the
  * lines and exits with status 2. An err object never frees anything of its user.
  */
-#ifndef SIM_ERR_H
-#define SIM_ERR_H
+#pragma once
 
 #include <stddef.h>
 #include <stdio.h>
@@ -47,6 +46,4 @@ _Noreturn void sim_require_failed(const char *file, int line, const char *func, 
 #define SIM_ASSERT(cond) SIM_REQUIRE(cond, "invariant")
 #else
 #define SIM_ASSERT(cond) ((void)sizeof(cond))
-#endif
-
 #endif

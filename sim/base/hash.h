@@ -1,7 +1,6 @@
 /* FNV-1a over bytes, finished by a 64-bit mixer: fingerprints of configuration and traces.
  * Not cryptographic; equal bytes give equal hashes on every machine. */
-#ifndef SIM_HASH_H
-#define SIM_HASH_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -11,5 +10,3 @@ uint64_t hash_bytes(uint64_t h, const void *data, size_t n);
 uint64_t hash_string(uint64_t h, const char *s); /* includes the terminating NUL */
 uint64_t hash_u64(uint64_t h, uint64_t x);       /* byte order independent */
 uint64_t hash_file(const char *path);            /* of what it holds; 0: cannot be read */
-
-#endif

@@ -1,7 +1,6 @@
 /* Reading text files that may be anything: lines and files have a longest length, so that
  * /dev/zero, or a pipe without an end, ends with an error. */
-#ifndef SIM_INPUT_H
-#define SIM_INPUT_H
+#pragma once
 
 #include <stdint.h>
 #include <stdio.h>
@@ -40,5 +39,3 @@ int input_next(FILE *f, const char *path, struct input_line *l, struct err *e);
 char *input_text(const char *path, size_t max_bytes, struct err *e);
 /* The same of an open stream, which stays open; `name` stands in errors. */
 char *input_text_of(FILE *f, const char *name, size_t max_bytes, struct err *e);
-
-#endif

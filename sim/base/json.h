@@ -7,8 +7,7 @@
  * with kind one of measured, fitted, assumed; `low` and `high` enclose `value`; `unit` must be the
  * one the reader asks for.
  */
-#ifndef SIM_JSON_H
-#define SIM_JSON_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -83,5 +82,3 @@ int json_write_file(const char *path, const cJSON *tree, struct err *e);
 char *json_text(const cJSON *tree, bool spaced);
 /* Writes the tree as text with an end of line, and frees it. */
 void json_print(cJSON *owned, FILE *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* Memory that runs out ends the process with exit status 3 (arena.h), in libraries too: half a JSON
  * tree, or a line that stops where the buffer could not grow, must not pass for a result. */
-#ifndef SIM_MEMORY_H
-#define SIM_MEMORY_H
+#pragma once
 
 #include <stdio.h>
 
@@ -15,5 +14,3 @@ FILE *memory_stream(char **text, size_t *size);
 void memory_stream_flush(FILE *f);
 /* The same and fclose. */
 void memory_stream_close(FILE *f);
-
-#endif

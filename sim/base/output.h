@@ -6,8 +6,7 @@
  * (/dev/stdout) is written through. What a process that ends early has not completed is removed.
  * A file whose name ends in .gz is packed.
  */
-#ifndef SIM_OUTPUT_H
-#define SIM_OUTPUT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -30,5 +29,3 @@ int output_bytes(const char *path, const void *bytes, size_t n, struct err *e);
 /* Removes what this process has open but not closed. Of the ends that are not returns: a signal
  * handler may call it. */
 void output_abandon_all(void);
-
-#endif

@@ -5,8 +5,7 @@
  * minimum, maximum and count stay exact. Quantiles use the nearest-rank rule: the p-quantile of n
  * sorted values is value number ceil(p*n) (clauses.md F: "nearest-rank; print n").
  */
-#ifndef SIM_QUANTILE_H
-#define SIM_QUANTILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,5 +42,3 @@ double sample_mean(const struct sample *s); /* NaN when empty */
 double sample_quantile(struct sample *s, double p);
 /* Of n values that are the caller's, likewise. */
 double sample_quantile_of(double *v, size_t n, double p);
-
-#endif

@@ -5,8 +5,7 @@
  * give independent streams for all practical purposes. Exposed as a gsl_rng_type so GSL's
  * distributions draw from it.
  */
-#ifndef SIM_RNG_H
-#define SIM_RNG_H
+#pragma once
 
 #include <gsl/gsl_rng.h>
 #include <stdint.h>
@@ -60,5 +59,3 @@ double rng_normal_of_key(uint64_t key);
 extern const gsl_rng_type *rng_gsl_type;
 /* A GSL generator with a stream's key; caller frees with gsl_rng_free. */
 gsl_rng *rng_gsl_new(uint64_t key);
-
-#endif

@@ -4,8 +4,7 @@
  * in floating point becomes an integer once, here, by rounding to the nearest nanosecond, so that
  * every later sum is exact and results do not depend on the order of additions.
  */
-#ifndef SIM_UNITS_H
-#define SIM_UNITS_H
+#pragma once
 
 #include <math.h>
 #include <stdint.h>
@@ -64,5 +63,3 @@ static inline int64_t units_ns_from_us(double t_us)
 {
     return (int64_t)llround(t_us * 1e3);
 }
-
-#endif

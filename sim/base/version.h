@@ -1,12 +1,9 @@
 /* The version every result carries. The revision comes from the build (git describe), so that
  * results of different sources never mix; "unknown" when built outside a repository. */
-#ifndef SIM_VERSION_H
-#define SIM_VERSION_H
+#pragma once
 
 #define XPUSIM_VERSION "0.1.0"
 
 #ifndef XPUSIM_REVISION
 #define XPUSIM_REVISION "unknown"
-#endif
-
 #endif

@@ -1,6 +1,5 @@
 /* Whether a policy was compiled with the headers of this program. */
-#ifndef SIM_CORE_CONTRACT_H
-#define SIM_CORE_CONTRACT_H
+#pragma once
 
 #include <stddef.h>
 
@@ -10,5 +9,3 @@
  * `size` unless that is of a policy_ops that begins with a contract, so anything may be asked about
  * that a policy of any version returned. */
 const char *contract_mismatch(const struct policy_contract *other, char *why, size_t why_size);
-
-#endif

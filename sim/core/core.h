@@ -8,8 +8,7 @@
  * Objects handed to a policy (requests, passes, launches) stay readable until core_schedule of the
  * instant in which they ended has returned; then they are reused.
  */
-#ifndef SIM_CORE_CORE_H
-#define SIM_CORE_CORE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -373,5 +372,3 @@ static inline void core_count(struct core *c, enum counter which)
             }                                                                                      \
         }                                                                                          \
     } while (0)
-
-#endif

@@ -1,7 +1,6 @@
 /* Named counters of refused actions and rare events: a rising count says what a policy does wrong,
  * or what the machine had to do. Shown in results as counters.NAME. */
-#ifndef SIM_CORE_COUNTERS_H
-#define SIM_CORE_COUNTERS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -41,5 +40,3 @@ extern const char *const counter_names[COUNTER_COUNT]; /* "launch_device_busy", 
 /* Is it a count of actions that were refused as wrong? KV that ran out is none: to ask is how a
  * policy finds out. */
 bool counter_is_refusal(enum counter which);
-
-#endif

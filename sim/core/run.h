@@ -1,6 +1,5 @@
 /* What a run needs and what it gives back, whichever executor runs it. */
-#ifndef SIM_CORE_RUN_H
-#define SIM_CORE_RUN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -131,5 +130,3 @@ struct sim_result {
     double memory_peak_bytes;                    /* weights + KV + residents */
     struct sim_audit audit;
 };
-
-#endif

@@ -16,8 +16,7 @@
  * A kernel that fails, hangs or cannot be compiled ends the run with an error that names it. After
  * a hang the device's thread cannot be ended: what it holds is given up, and the process should not
  * live long after. */
-#ifndef SIM_DRIVE_DRIVE_H
-#define SIM_DRIVE_DRIVE_H
+#pragma once
 
 #include <stdio.h>
 
@@ -113,5 +112,3 @@ static inline double drive_mean_ns(const struct drive_times *t)
 {
     return t->n == 0 ? 0.0 : t->sum_ns / (double)t->n;
 }
-
-#endif

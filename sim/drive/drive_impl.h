@@ -1,7 +1,6 @@
 /* Inside the real executor. The host thread (the caller of drive_run) owns everything here but the
  * position of a launch while its device's lane runs it. */
-#ifndef SIM_DRIVE_DRIVE_IMPL_H
-#define SIM_DRIVE_DRIVE_IMPL_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -260,5 +259,3 @@ void service_run(struct job *j);
 void drive_times_add(struct drive_times *t, int64_t ns);
 void report_launch(struct drive *d, const struct real_launch *r);
 void report_resident(struct drive *d, const struct service_job *j);
-
-#endif

@@ -4,8 +4,7 @@
  * job's completion is an event at ceil(now + left / rate) that names it; its handler sets the rest
  * to exactly 0. Rates change only when the set of jobs or a demand changes.
  */
-#ifndef SIM_ENGINE_ENGINE_H
-#define SIM_ENGINE_ENGINE_H
+#pragma once
 
 #include "sim/core/core.h"
 #include "sim/engine/eventq.h"
@@ -356,5 +355,3 @@ static inline void throttle_update(struct engine *e)
 }
 
 void throttle_event(struct engine *e);
-
-#endif

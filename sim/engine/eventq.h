@@ -5,8 +5,7 @@
  * bug of the caller. Every operation is O(log n); memory doubles and never shrinks. The heap array
  * holds keys beside slot numbers, so a sift touches one array (anchors: 16 to 77 ns at our sizes).
  */
-#ifndef SIM_EVENTQ_H
-#define SIM_EVENTQ_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -149,5 +148,3 @@ static inline void eventq_reschedule(struct eventq *q, uint32_t handle, int64_t 
         eventq_down(q, i, node);
     }
 }
-
-#endif

@@ -3,8 +3,7 @@
  *
  * Cost: O(log n) per event in the number of pending events, a handful; memory grows with live
  * requests, not with the trace. */
-#ifndef SIM_ENGINE_SIM_H
-#define SIM_ENGINE_SIM_H
+#pragma once
 
 #include "sim/core/run.h"
 
@@ -12,5 +11,3 @@
  * lacks, no memory for the weights) are -EINVAL with a message. Never ends the process for anything
  * a policy does through its contract. */
 int sim_run(const struct sim_setup *setup, struct sim_result *result);
-
-#endif

@@ -1,7 +1,6 @@
 /* The number of requests in system over time, in a bounded number of equal bins, and what it says
  * about stability (metrics.h: verdict). */
-#ifndef SIM_METRICS_BACKLOG_H
-#define SIM_METRICS_BACKLOG_H
+#pragma once
 
 #include <stdint.h>
 
@@ -38,5 +37,3 @@ void backlog_leave(struct backlog *b, int64_t now_ns);
 void backlog_finish(struct backlog *b, int64_t now_ns); /* closes the integral */
 struct backlog_summary backlog_summarise(const struct backlog *b,
                                          const struct metrics_verdict_rule *rule);
-
-#endif

@@ -45,8 +45,7 @@
  * Conditions are read at events: launches, passes, arrivals, residents. Results of the run stay the
  * same; it only runs kernel by kernel. Cost O(tracked live requests) per launch. */
 /* clang-format on */
-#ifndef SIM_METRICS_EXPLAIN_H
-#define SIM_METRICS_EXPLAIN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -107,5 +106,3 @@ void explain_free(struct explain *x);
 struct observer *explain_observer(struct explain *x);
 /* Of a request that has left, or NULL. Lives as long as x. O(requests). */
 const struct explanation *explain_find(const struct explain *x, uint32_t request_id);
-
-#endif

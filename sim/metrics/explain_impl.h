@@ -1,7 +1,6 @@
 /* Inside the explanation: what is known of waiting requests, and of passes on devices
  * (explain_pass.c). */
-#ifndef SIM_METRICS_EXPLAIN_IMPL_H
-#define SIM_METRICS_EXPLAIN_IMPL_H
+#pragma once
 
 #include "sim/metrics/explain.h"
 #include "sim/metrics/idmap.h"
@@ -88,5 +87,3 @@ void explain_frame(void *self, int64_t now_ns, uint8_t device, enum frame_state 
 void explain_speed(void *self, int64_t now_ns, double speed);
 void explain_kernel(void *self, const struct kernel_record *k);
 void explain_preempt_asked(void *self, int64_t now_ns, const struct launch *l);
-
-#endif

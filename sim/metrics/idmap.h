@@ -1,7 +1,6 @@
 /* A map from 32-bit ids to fixed-size records: open addressing, linear probing, Fibonacci hashing
  * (it spreads runs of successive ids evenly, so a look-up usually touches one slot). */
-#ifndef SIM_METRICS_IDMAP_H
-#define SIM_METRICS_IDMAP_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -48,5 +47,3 @@ void *idmap_add(struct idmap *m, uint32_t id);
 void idmap_remove(struct idmap *m, uint32_t id); /* nothing when there is none */
 /* Iteration in slot order: *at starts at 0; NULL at the end. */
 void *idmap_next(const struct idmap *m, uint32_t *at, uint32_t *id);
-
-#endif

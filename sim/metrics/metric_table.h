@@ -4,8 +4,7 @@
  * proactive, all), a device or a part of the machine; PART what is measured; STATISTIC one of mean,
  * p50, p90, p99, max, n. The table has a row per PART; a row that holds for one WHO only is named
  * with it ("backlog.verdict"). */
-#ifndef SIM_METRICS_METRIC_TABLE_H
-#define SIM_METRICS_METRIC_TABLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,5 +36,3 @@ const char *metric_title(const char *name, char *buf, size_t size);
 #define METRIC_PRIMARY "reactive.e2e_s.mean"
 /* The names that comparisons print when none is asked for; ends with NULL. */
 extern const char *const metric_usual[];
-
-#endif

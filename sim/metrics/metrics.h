@@ -53,8 +53,7 @@
  *
  * Memory: O(live requests + samples); with `sketch` O(live requests) and 32 kB per distribution.
  * A batch of one class costs one sample_add_n. */
-#ifndef SIM_METRICS_METRICS_H
-#define SIM_METRICS_METRICS_H
+#pragma once
 
 #include <math.h>
 #include <stdbool.h>
@@ -141,5 +140,3 @@ void metric_list_put(struct metric_list *l, double value, const char *fmt, ...)
 /* NULL when there is no metric of that name. O(n). */
 const struct metric *metric_list_find(const struct metric_list *l, const char *name);
 void metric_list_fini(struct metric_list *l);
-
-#endif

@@ -1,6 +1,5 @@
 /* Inside of struct metrics, shared by the files of sim/metrics only. */
-#ifndef SIM_METRICS_METRICS_IMPL_H
-#define SIM_METRICS_METRICS_IMPL_H
+#pragma once
 
 #include "sim/base/quantile.h"
 #include "sim/base/units.h"
@@ -184,5 +183,3 @@ static inline bool metrics_measured(const struct metrics *m, int64_t arrival_ns)
 {
     return arrival_ns >= m->opt.warmup_ns;
 }
-
-#endif

@@ -27,8 +27,7 @@
  * Of each track, events are written in time order and slices are nested or disjoint; an instant's
  * counter is its last value there. Results of the run stay the same; it only runs kernel by kernel
  * (wants_kernels). Memory: O(live requests). */
-#ifndef SIM_METRICS_TIMELINE_H
-#define SIM_METRICS_TIMELINE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -63,5 +62,3 @@ struct observer *timeline_observer(struct timeline *t);
 /* keep: it takes its place; otherwise it is removed. Frees t, which may be NULL. 0 or -EINVAL
  * with an error. */
 int timeline_close(struct timeline *t, bool keep, struct err *e);
-
-#endif

@@ -1,6 +1,5 @@
 /* Inside the timeline: its state, and the machine's half (timeline_machine.c). */
-#ifndef SIM_METRICS_TIMELINE_IMPL_H
-#define SIM_METRICS_TIMELINE_IMPL_H
+#pragma once
 
 #include "sim/metrics/idmap.h"
 #include "sim/metrics/timeline.h"
@@ -88,5 +87,3 @@ void timeline_machine_show(struct timeline *t, int64_t now_ns);
 /* The run or the window is over: closes what is open; `name` is what has run since the last kernel
  * that ended. */
 void timeline_machine_end(struct timeline *t, int64_t now_ns, const char *name);
-
-#endif

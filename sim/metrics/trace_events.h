@@ -5,8 +5,7 @@
  * An event is built by calls: trace_event_begin, any of the fields, arguments between
  * trace_args_begin and the end, trace_event_end. The file is whole or not there (output.h).
  * Constant memory; about 0.3 us per event. */
-#ifndef SIM_METRICS_TRACE_EVENTS_H
-#define SIM_METRICS_TRACE_EVENTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,5 +44,3 @@ void trace_decimal(struct trace_events *w, const char *key,
                    double value); /* up to three decimals */
 void trace_args_begin(struct trace_events *w);
 void trace_event_end(struct trace_events *w);
-
-#endif

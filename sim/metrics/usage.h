@@ -1,7 +1,6 @@
 /* What the machine did: time in each power phase, energy, DDR traffic, launches. Feeds on the
  * observer's power, ddr and launch calls. */
-#ifndef SIM_METRICS_USAGE_H
-#define SIM_METRICS_USAGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -76,5 +75,3 @@ void usage_finish(struct usage *u, int64_t now_ns);
 /* Tokens for the energy ratios: prompt and output tokens that came out. */
 void usage_collect(const struct usage *u, const struct metrics_options *opt, double tokens,
                    double output_tokens, struct metric_list *out);
-
-#endif

@@ -3,8 +3,7 @@
  * Replications of two policies that met the same trace (common random numbers) are pairs; the
  * difference of each pair is one observation, and its mean has Student's t interval with n - 1
  * degrees of freedom. A NaN (metric not defined in that replication) drops its pair. */
-#ifndef SIM_STATS_H
-#define SIM_STATS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -57,5 +56,3 @@ const char *stats_verdict(const struct stats_paired *p, char *buf, size_t size);
 /* "12.35 [11.95, 12.75]": as many decimals as show two digits of the interval's half-width (of the
  * value, where there is no interval), the same for all three. NaN prints as "-". Returns buf. */
 const char *stats_format(const struct stats_interval *s, char *buf, size_t size);
-
-#endif

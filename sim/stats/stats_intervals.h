@@ -3,8 +3,7 @@
  * tests/oracle/check_coverage.c.
  *
  * All drop values that are not finite, and give NaN bounds where the data cannot carry them. */
-#ifndef SIM_STATS_INTERVALS_H
-#define SIM_STATS_INTERVALS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -75,5 +74,3 @@ struct stats_steady {
  * sides. Measured coverage: experiments/compare/COVERAGE.md. */
 int stats_steady(const char *what, const double *x, size_t n, bool overloaded, double level_frac,
                  struct stats_steady *out, struct err *e);
-
-#endif

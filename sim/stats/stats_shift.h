@@ -8,8 +8,7 @@
  * (analysis of covariance), fitted by least squares with both samples together; `shift` has
  * Student's t interval with n - rank degrees of freedom. Without covariates it is the pooled t
  * test. */
-#ifndef SIM_STATS_SHIFT_H
-#define SIM_STATS_SHIFT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -40,5 +39,3 @@ double stats_shift_p_below(const struct stats_shift *s, double by);
  * chance alpha, over all n together. adjusted may be p. NaN stays NaN and does not count.
  * O(n log n). */
 void stats_holm(const double *p, size_t n, double *adjusted);
-
-#endif

@@ -1,7 +1,6 @@
 /* Measuring: CPU time of a region, median of five runs after a warm-up. Nothing here decides a
  * test; every figure is printed beside a reference measured in the same process. */
-#ifndef TESTS_BENCH_H
-#define TESTS_BENCH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -11,5 +10,3 @@ double bench_seconds(void (*fn)(void *arg), void *arg);
 double bench_cpu_s(void);
 /* Peak resident memory of this process, MB. */
 double bench_peak_mb(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* The toy machine and the questions that the scenarios of agent-xpu-v1 share. */
-#ifndef TESTS_AGENT_XPU_V1_MACHINE_H
-#define TESTS_AGENT_XPU_V1_MACHINE_H
+#pragma once
 
 #include <check.h>
 #include <errno.h>
@@ -86,5 +85,3 @@ static uint32_t largest_batch(int request)
     }
     return most;
 }
-
-#endif

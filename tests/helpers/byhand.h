@@ -1,6 +1,5 @@
 /* What the suites that compute instants by hand share: one scenario, one script, their fixtures. */
-#ifndef TESTS_BYHAND_H
-#define TESTS_BYHAND_H
+#pragma once
 
 #include "tests/helpers/script.h"
 #include "tests/helpers/suite.h"
@@ -19,5 +18,3 @@ void byhand_toy(double gb_per_s);
 /* Runs sc with that step, and checks that it ended well and adds up. */
 void byhand_run(void (*step)(struct sched *s, struct script *y), const struct scenario_request *q,
                 uint32_t n);
-
-#endif

@@ -3,8 +3,7 @@
  * file describes, so the suite itself is what runs it:
  *
  *   check_policies POLICY --load N [--capable] [--params K=V,..] --trace FILE [--decisions FILE] */
-#ifndef TESTS_CONFORMANCE_H
-#define TESTS_CONFORMANCE_H
+#pragma once
 
 #include "tests/helpers/scenario.h"
 
@@ -25,5 +24,3 @@ void conformance_leave(struct scenario *sc, const struct conformance_case *c);
 int conformance_show(struct scenario *sc, const char *trace);
 /* Prints how the last run of n requests ended. 0 when all finished, 1 when not. */
 int conformance_tell(const struct scenario *sc, size_t n);
-
-#endif

@@ -1,6 +1,5 @@
 /* Damaging texts. */
-#ifndef TESTS_FUZZ_H
-#define TESTS_FUZZ_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -13,5 +12,3 @@ uint32_t fuzz_rounds(void);
 /* One to four edits: replace a span by a piece that parsers trip over, delete, duplicate, or flip a
  * byte. Owned by the caller. */
 char *fuzz_mutate(struct rng *r, const char *text, size_t n, size_t *out_n);
-
-#endif

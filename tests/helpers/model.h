@@ -1,6 +1,5 @@
 /* The kernel-time model of the 125H and a shipped LLM, and the shapes of plain passes. */
-#ifndef TESTS_MODEL_H
-#define TESTS_MODEL_H
+#pragma once
 
 #include <check.h>
 #include <math.h>
@@ -32,5 +31,3 @@ static inline void model_near(double got, double want, double frac)
     ck_assert_msg(fabs(got - want) <= frac * want, "%.6g, expected %.6g within %.2g", got, want,
                   frac);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* An engine of plain loops in single precision: the meaning of sim/api/engine.h, and faults on
  * request. Rows are computed one by one, so every cut of them gives the same bits. */
-#ifndef TESTS_PLAIN_ENGINE_H
-#define TESTS_PLAIN_ENGINE_H
+#pragma once
 
 #include "sim/api/engine.h"
 
@@ -28,5 +27,3 @@ struct plain_faults {
 extern struct plain_faults plain_faults;
 extern const struct engine_ops plain_engine;          /* interrupts; nothing to compile */
 extern const struct engine_ops plain_engine_compiles; /* attention is compiled, graphs are loaded */
-
-#endif

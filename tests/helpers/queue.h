@@ -2,8 +2,7 @@
  * recorded workload: Poisson source of rate 0.9, one exponential server of rate 1, FCFS, C
  * customers, drained. On an arrival the service variate is drawn first when the server is idle,
  * then the next gap. */
-#ifndef TESTS_QUEUE_H
-#define TESTS_QUEUE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -31,5 +30,3 @@ static inline double ziggurat_exponential(const struct ziggurat *z, struct rng *
 double queue_mm1(uint64_t customers, uint64_t seed);
 /* The same by a hand-written loop in double, the limit of what is possible. */
 double queue_mm1_limit(uint64_t customers, uint64_t seed);
-
-#endif

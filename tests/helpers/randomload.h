@@ -1,6 +1,5 @@
 /* Random small workloads and machines for conformance tests: everything follows from one seed. */
-#ifndef TESTS_RANDOMLOAD_H
-#define TESTS_RANDOMLOAD_H
+#pragma once
 
 #include "sim/base/rng.h"
 #include "tests/helpers/scenario.h"
@@ -12,5 +11,3 @@ uint32_t randomload_make(struct scenario *sc, struct scenario_request *q, uint32
                          uint64_t seed);
 /* Does the machine have what the policy needs and does its init accept it? Prints "skipped: ..." */
 bool randomload_suits(struct scenario *sc, const struct policy_ops *ops);
-
-#endif

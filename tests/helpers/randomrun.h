@@ -1,8 +1,7 @@
 /* Random runs over everything a command line can say: machine and its numbers, model, policy and
  * its parameters, memory, contention, noise, frames, power limits, drafters, workload. Everything
  * follows from one number, and the text of a run can be typed. */
-#ifndef TESTS_RANDOMRUN_H
-#define TESTS_RANDOMRUN_H
+#pragma once
 
 #include <stddef.h>
 
@@ -31,5 +30,3 @@ const char *randomrun_text(const struct randomrun *r, char buf[RANDOMRUN_TEXT_BY
  * otherwise. */
 bool randomrun_load(const struct randomrun *r, struct config *c, struct config_policy *p,
                     struct trace *t);
-
-#endif

@@ -1,12 +1,9 @@
 /* Random traces with everything a trace file can say: bursts, sessions with tools and people,
  * prefixes, cancellation, targets, priorities, sessions that end. Everything follows from one
  * number. */
-#ifndef TESTS_RANDOMTRACE_H
-#define TESTS_RANDOMTRACE_H
+#pragma once
 
 #include "sim/api/trace.h"
 
 /* The caller frees it with trace_fini. */
 void randomtrace_make(struct trace *out, uint64_t number);
-
-#endif

@@ -2,8 +2,7 @@
  * command line, the command line itself. A reader takes any bytes and accepts them, or refuses them
  * with a message; what it accepts it uses as far as the program would (a machine prices and runs
  * two requests). tests/conformance/check_fuzz.c and tests/fuzz/fuzz.c give them damaged ones. */
-#ifndef TESTS_READERS_H
-#define TESTS_READERS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -29,5 +28,3 @@ const struct reader *reader_find(const char *name);
 int reader_try(const struct reader *r, const void *bytes, size_t n);
 /* Removes the file. */
 void readers_fini(void);
-
-#endif

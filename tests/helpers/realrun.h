@@ -1,7 +1,6 @@
 /* Real runs of a scenario: 28 requests that meet, on a machine of three devices, and their tokens.
  */
-#ifndef TESTS_REALRUN_H
-#define TESTS_REALRUN_H
+#pragma once
 
 #include "sim/drive/drive.h"
 #include "tests/helpers/scenario.h"
@@ -35,5 +34,3 @@ uint32_t realrun_alike(const struct tokens *a, const struct tokens *b);
 uint32_t realrun_alike_at_first(const struct tokens *a, const struct tokens *b);
 /* Asserts that all of real_q finished with clean books. */
 void realrun_whole(const char *policy);
-
-#endif

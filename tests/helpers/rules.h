@@ -6,8 +6,7 @@
  * pass, head 1 ms, a fused decode layer 2 ms. So with one layer a pass of n rows takes 0.03 n + 1
  * ms, 1 ms more when it yields tokens; a decode of one sequence takes 3 ms, of n sequences
  * 0.03 n + 2. No host costs, no contention, exact annotations, KV in blocks of 16 tokens. */
-#ifndef TESTS_RULES_H
-#define TESTS_RULES_H
+#pragma once
 
 #include "tests/helpers/scenario.h"
 
@@ -42,5 +41,3 @@ bool rules_finishes(uint32_t request, double ms);
 uint32_t rules_most_rows(int device);
 /* Runs every row, alone and with each of its switches. For main. */
 int rules_main(const char *suite, const struct rule_row *rows, int n);
-
-#endif

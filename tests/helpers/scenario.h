@@ -2,8 +2,7 @@
  * of everything that happened. Expectations can then be computed by hand.
  *
  * Toy kernel time: fixed + per_row * padded_rows; DDR bytes: bytes_per_s * that time. */
-#ifndef TESTS_SCENARIO_H
-#define TESTS_SCENARIO_H
+#pragma once
 
 #include "sim/base/units.h"
 #include "sim/engine/sim.h"
@@ -83,5 +82,3 @@ const struct scenario_kernel *scenario_kernel_find(const struct scenario *sc, ui
 void scenario_print(const struct scenario *sc, FILE *out);
 
 enum { NPU = 0, IGPU = 1, CPU = 2 };
-
-#endif

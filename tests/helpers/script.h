@@ -1,7 +1,6 @@
 /* A policy that does what a test function says, and remembers what it was told: for tests of the
  * core and the executor where the test itself must choose every action. */
-#ifndef TESTS_SCRIPT_H
-#define TESTS_SCRIPT_H
+#pragma once
 
 #include "tests/helpers/scenario.h"
 
@@ -52,5 +51,3 @@ int script_launch(struct sched *s, struct pass *p, uint8_t device, enum yield_po
 /* Forms the next pass of every request that is in none and launches it on x->device, whole: the
  * launch is x->launch[id]. */
 void script_serve(struct sched *s, struct script *x);
-
-#endif

@@ -1,8 +1,7 @@
 /* Scenarios counted in steps: every pass takes 1 ms (and some ns), so that the step in which
  * something happened is its time in ms. For schedulers that are compared step by step with their
  * originals (tests/originals). "Rows" are the tokens that a step computes. */
-#ifndef TESTS_STEPS_H
-#define TESTS_STEPS_H
+#pragma once
 
 #include <check.h>
 #include <stdlib.h>
@@ -56,5 +55,3 @@ static inline void steps_rows(const struct scenario *sc, const uint32_t *rows)
     }
     ck_assert_uint_eq(rows[n], 0);
 }
-
-#endif

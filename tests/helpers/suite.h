@@ -8,8 +8,7 @@
  *   };
  *   SUITE_MAIN("things", rows)
  */
-#ifndef TESTS_HELPERS_SUITE_H
-#define TESTS_HELPERS_SUITE_H
+#pragma once
 
 #include <check.h>
 #include <stddef.h>
@@ -59,5 +58,3 @@ int suite_run(const char *name, const struct suite_row *rows, size_t n_rows);
     {                                                                                              \
         return suite_run(name_, rows_, sizeof rows_ / sizeof rows_[0]);                            \
     }
-
-#endif

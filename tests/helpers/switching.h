@@ -1,6 +1,5 @@
 /* Instances of the graph switch problem, for the tests. */
-#ifndef TESTS_HELPERS_SWITCHING_H
-#define TESTS_HELPERS_SWITCHING_H
+#pragma once
 
 #include "hwmodels/graphs.h"
 #include "sim/base/rng.h"
@@ -43,5 +42,3 @@ static inline int64_t switch_total(const char *strategy, const struct graphs_ins
     graphs_result_fini(&r);
     return total;
 }
-
-#endif

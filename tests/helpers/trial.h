@@ -1,8 +1,7 @@
 /* A random run (randomrun.h) tried every way that must not matter: collapsed, kernel by kernel,
  * with passes that repeat in one step, and the first way again. Decisions, metrics, counters and
  * status must be the same, the audit clean, and what a result's numbers cannot be they are not. */
-#ifndef TESTS_TRIAL_H
-#define TESTS_TRIAL_H
+#pragma once
 
 #include "experiments/run/jobs.h"
 #include "tests/helpers/randomrun.h"
@@ -23,5 +22,3 @@ struct trial {
 
 /* Each in a process of its own of at most 4 CPU seconds a way, as many at once as said. */
 void trials_run(const struct randomrun *runs, uint32_t n, uint32_t parallel, struct trial *out);
-
-#endif

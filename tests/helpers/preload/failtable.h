@@ -1,5 +1,4 @@
-#ifndef TESTS_FAILTABLE_H
-#define TESTS_FAILTABLE_H
+#pragma once
 
 /* Runs the program for every k of RANGE ("FIRST:LAST:STEP"), each in a forked process in this
  * folder, with out/ and scratch/ emptied before, its output in the file stdout and its messages in
@@ -10,5 +9,3 @@
  * "allocations tried same exit-3 wrong" at the end; returns 1 when one was wrong. FM_NAME names the
  * command in what is printed. */
 int failtable(const char *range, int (*program)(unsigned long k), const unsigned long *most);
-
-#endif
