@@ -124,19 +124,12 @@ static void free_names(struct study_names *names)
 static int64_t keep(const struct study *s, const struct study_record *record,
                     const struct study_names *names, const double *values)
 {
-    struct metric *metrics = xcalloc(names->n + 1, sizeof *metrics);
-    for (size_t i = 0; i < names->n; i++) {
-        (void)snprintf(metrics[i].name, sizeof metrics[i].name, "%s", names->v[i]);
-        metrics[i].value = values[i];
-    }
     if (record->tree[0] != '\0') {
         char hash[24];
         (void)snprintf(hash, sizeof hash, "%016" PRIx64, record->run.config_hash);
         store_configuration(s->store, hash, record->tree);
     }
-    int64_t id = store_put(s->store, &record->run, kept_of(s), metrics, names->n);
-    free(metrics);
-    return id;
+    return store_put(s->store, &record->run, kept_of(s), names->v, values, names->n);
 }
 
 static void take(void *ctx, uint64_t job, const struct job_result *r)

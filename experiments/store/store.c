@@ -283,7 +283,8 @@ int store_close(struct store *s, struct err *e)
         (void)sqlite3_exec(s->db, "PRAGMA journal_mode=DELETE", NULL, NULL, NULL);
     }
     (void)sqlite3_close(s->db);
-    free(s->last);
+    store_forget_columns(s);
+    free(s->columns);
     free(s->path);
     free(s);
     return rc;

@@ -61,9 +61,9 @@ int64_t store_find(struct store *s, const char *fingerprint, const char *kept);
 /* Runs found and added since it was opened. */
 uint64_t store_found(const struct store *s);
 uint64_t store_added(const struct store *s);
-/* Adds a run with its metrics, or finds the one that is there. */
+/* Adds a run with its n metrics, or finds the one that is there. */
 int64_t store_put(struct store *s, const struct store_run *run, const char *kept,
-                  const struct metric *metrics, size_t n);
+                  const char *const *names, const double *values, size_t n);
 /* The configuration of a hash, as it stands in runs: "%016" PRIx64. */
 bool store_has_configuration(struct store *s, const char *hash);
 void store_configuration(struct store *s, const char *hash, const char *tree);

@@ -19,9 +19,9 @@ struct store {
     double since_s; /* of the transaction, monotonic clock */
     sqlite3_stmt *find, *put, *member, *unfail, *unmember, *failure, *point, *has_point;
     sqlite3_stmt *values;  /* reads the metrics of a run; NULL before the first */
-    sqlite3_stmt *metrics; /* inserts the metrics of `last`; NULL before the first */
-    struct metric *last;   /* owned; values unused */
-    size_t n_last;
+    sqlite3_stmt *metrics; /* inserts a run's values of `columns`; NULL before the first */
+    char **columns;        /* owned: of the table of metrics, but its key; others may add some */
+    size_t n_columns;
 };
 
 /* Prepares a statement; NULL and the error kept when that fails. */
@@ -44,3 +44,4 @@ void store_write(struct store *s);
 /* Columns of the table of metrics; false, too, while there is no such table. */
 bool store_has_column(struct store *s, const char *name);
 void store_add_column(struct store *s, const char *name);
+void store_forget_columns(struct store *s);

@@ -46,12 +46,12 @@ bool store_has_column(struct store *s, const char *name)
 }
 
 /* Makes the table with all columns at once, which is quicker than adding each. */
-static void create_columns(struct store *s, const struct metric *metrics, size_t n)
+static void create_columns(struct store *s, const char *const *names, size_t n)
 {
     sqlite3_str *sql = sqlite3_str_new(s->db);
     sqlite3_str_appendall(sql, "CREATE TABLE metrics(run_id INTEGER PRIMARY KEY");
     for (size_t i = 0; i < n; i++) {
-        sqlite3_str_appendf(sql, ",\"%w\" REAL", metrics[i].name);
+        sqlite3_str_appendf(sql, ",\"%w\" REAL", names[i]);
     }
     sqlite3_str_appendall(sql, ")");
     char *text = sqlite3_str_finish(sql);
@@ -68,46 +68,102 @@ void store_add_column(struct store *s, const char *name)
     }
 }
 
-static bool same_names(const struct store *s, const struct metric *metrics, size_t n)
+void store_forget_columns(struct store *s)
 {
-    bool same = s->metrics != NULL && n == s->n_last;
-    for (size_t i = 0; i < n && same; i++) {
-        same = strcmp(s->last[i].name, metrics[i].name) == 0;
+    for (size_t i = 0; i < s->n_columns; i++) {
+        free(s->columns[i]);
     }
-    return same;
+    s->n_columns = 0;
 }
 
-/* The statement for these names; runs on one machine have the same. */
-static void prepare_metrics(struct store *s, const struct metric *metrics, size_t n)
+/* Learns which columns there are, and prepares the statement that fills them. */
+static void prepare_metrics(struct store *s)
 {
-    if (same_names(s, metrics, n)) {
-        return;
-    }
-    if (!store_has_column(s, "run_id")) {
-        create_columns(s, metrics, n);
-    }
+    store_forget_columns(s);
     sqlite3_str *sql = sqlite3_str_new(s->db);
+    sqlite3_str *places = sqlite3_str_new(s->db);
     sqlite3_str_appendall(sql, "INSERT INTO metrics(run_id");
-    for (size_t i = 0; i < n; i++) {
-        store_add_column(s, metrics[i].name);
-        sqlite3_str_appendf(sql, ",\"%w\"", metrics[i].name);
+    sqlite3_stmt *q = store_prepare(s, "SELECT name FROM pragma_table_info('metrics')"
+                                       " WHERE name<>'run_id'");
+    while (q != NULL && store_step(s, q)) {
+        s->columns = xrealloc(s->columns, (s->n_columns + 1) * sizeof *s->columns);
+        s->columns[s->n_columns] = xstrdup(store_text(q, 0));
+        sqlite3_str_appendf(sql, ",\"%w\"", s->columns[s->n_columns++]);
+        sqlite3_str_appendall(places, ",?");
     }
-    sqlite3_str_appendall(sql, ") VALUES(?");
-    for (size_t i = 0; i < n; i++) {
-        sqlite3_str_appendall(sql, ",?");
-    }
-    sqlite3_str_appendall(sql, ")");
+    (void)sqlite3_finalize(q);
+    char *end = sqlite3_str_finish(places);
+    sqlite3_str_appendf(sql, ") VALUES(?%s)", end != NULL ? end : "");
+    sqlite3_free(end);
     char *text = sqlite3_str_finish(sql);
     (void)sqlite3_finalize(s->metrics);
     s->metrics = store_prepare(s, text);
     sqlite3_free(text);
-    s->last = xrealloc(s->last, (n + 1) * sizeof *s->last);
-    memcpy(s->last, metrics, n * sizeof *s->last);
-    s->n_last = n;
+}
+
+/* The column of this name, looked for from there on and then from the first; SIZE_MAX: none. Runs
+ * have their metrics in one order, with some more or less. */
+static size_t column_of(const struct store *s, const char *name, size_t from)
+{
+    for (size_t i = 0; i < s->n_columns; i++, from++) {
+        from = from < s->n_columns ? from : 0;
+        if (strcmp(s->columns[from], name) == 0) {
+            return from;
+        }
+    }
+    return SIZE_MAX;
+}
+
+/* What a run has no value for is NULL, and so is NaN. False: a column is missing, or not known. */
+static bool bind_metrics(struct store *s, const char *const *names, const double *values, size_t n)
+{
+    (void)sqlite3_clear_bindings(s->metrics);
+    size_t at = 0;
+    for (size_t i = 0; i < n; i++, at++) {
+        at = column_of(s, names[i], at);
+        if (at == SIZE_MAX) {
+            return false;
+        }
+        (void)sqlite3_bind_double(s->metrics, (int)at + 2, values[i]);
+    }
+    return true;
+}
+
+/* Afterwards there is a column for each, and the statement knows it. */
+static void need_columns(struct store *s, const char *const *names, size_t n)
+{
+    if (!store_has_column(s, "run_id")) {
+        create_columns(s, names, n);
+    }
+    prepare_metrics(s);
+    bool all = true;
+    for (size_t i = 0; i < n; i++) {
+        if (column_of(s, names[i], i) == SIZE_MAX) {
+            store_add_column(s, names[i]);
+            all = false;
+        }
+    }
+    if (!all) {
+        prepare_metrics(s);
+    }
+}
+
+static void put_metrics(struct store *s, int64_t id, const char *const *names, const double *values,
+                        size_t n)
+{
+    bool bound = s->metrics != NULL && bind_metrics(s, names, values, n);
+    if (!bound) {
+        need_columns(s, names, n);
+        bound = s->metrics != NULL && bind_metrics(s, names, values, n);
+    }
+    if (bound) {
+        (void)sqlite3_bind_int64(s->metrics, 1, id);
+        store_once(s, s->metrics);
+    }
 }
 
 int64_t store_put(struct store *s, const struct store_run *run, const char *kept,
-                  const struct metric *metrics, size_t n)
+                  const char *const *names, const double *values, size_t n)
 {
     store_write(s); /* before the look, or another sweep could add the same in between */
     int64_t id = look(s, run->fingerprint, kept);
@@ -133,14 +189,7 @@ int64_t store_put(struct store *s, const struct store_run *run, const char *kept
     store_once(s, s->put);
     id = sqlite3_last_insert_rowid(s->db);
     s->added++;
-    prepare_metrics(s, metrics, n);
-    (void)sqlite3_bind_int64(s->metrics, 1, id);
-    for (size_t i = 0; i < n; i++) {
-        (void)sqlite3_bind_double(s->metrics, (int)i + 2, metrics[i].value); /* NaN is NULL */
-    }
-    if (s->metrics != NULL) {
-        store_once(s, s->metrics);
-    }
+    put_metrics(s, id, names, values, n);
     return id;
 }
 

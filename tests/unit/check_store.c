@@ -72,8 +72,9 @@ static int64_t put(struct store *s, int k, double value)
                             .seed = (uint64_t)k,
                             .config_hash = 10,
                             .trace_hash = 11};
-    const struct metric metrics[] = {{"b.s", 2.0 * value}, {"a", value}};
-    return store_put(s, &run, "*", metrics, 2);
+    static const char *const names[] = {"b.s", "a"};
+    const double values[] = {2.0 * value, value};
+    return store_put(s, &run, "*", names, values, 2);
 }
 
 static char *exported(struct store *s, int64_t experiment, bool json)
@@ -245,8 +246,8 @@ START_TEST(metrics_of_other_machines_get_columns)
     int64_t x = store_experiment(s, "e", "r", "{}");
     store_point(s, x, 0, "{}");
     struct store_run run = {.fingerprint = "other"};
-    const struct metric metrics[] = {{"npu2.busy_frac", 0.5}};
-    store_member(s, x, 0, 0, store_put(s, &run, "*", metrics, 1));
+    const char *const names[] = {"npu2.busy_frac"};
+    store_member(s, x, 0, 0, store_put(s, &run, "*", names, (double[]){0.5}, 1));
     store_member(s, x, 0, 1, put(s, 2, 4.0)); /* and back */
     double v[2];
     store_values(s, x, 0, "npu2.busy_frac", v, 2);
@@ -254,6 +255,33 @@ START_TEST(metrics_of_other_machines_get_columns)
     store_values(s, x, 0, "a", v, 2);
     ck_assert(isnan(v[0]) && v[1] == 4.0);
     close_good(s);
+}
+END_TEST
+
+START_TEST(a_column_that_another_sweep_added_is_found)
+{
+    struct store *one = open_new(0);
+    (void)put(one, 1, 1.0);
+    store_commit(one, true);
+    struct store *two = open_new(0);
+    struct store_run run = {.fingerprint = "two"};
+    const char *const names[] = {"a", "new", "b.s"};
+    (void)store_put(two, &run, "*", names, (double[]){1.0, 2.0, 3.0}, 3);
+    store_commit(two, true);
+    run.fingerprint = "three";
+    int64_t x = store_experiment(one, "e", "r", "{}");
+    store_point(one, x, 0, "{}");
+    store_member(one, x, 0, 0,
+                 store_put(one, &run, "*", &names[1], (double[]){4.0, 5.0}, 2)); /* not a */
+    double v[1];
+    store_values(one, x, 0, "new", v, 1);
+    ck_assert(v[0] == 4.0);
+    store_values(one, x, 0, "b.s", v, 1);
+    ck_assert(v[0] == 5.0);
+    store_values(one, x, 0, "a", v, 1);
+    ck_assert(isnan(v[0]));
+    close_good(one);
+    close_good(two);
 }
 END_TEST
 
@@ -543,6 +571,7 @@ static const struct suite_row suite[] = {
     TEST(a_merge_that_cannot_write_fails),
     TEST(a_division_given_up_does_not_make_another_incomplete),
     TEST(metrics_of_other_machines_get_columns),
+    TEST(a_column_that_another_sweep_added_is_found),
     TEST(replications_that_cannot_be_are_not_read),
     TEST(contents_that_cannot_be_do_no_harm),
     TEST(two_that_add_the_same_run_add_it_once),
