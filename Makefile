@@ -44,8 +44,12 @@ SRC      := $(filter-out $(ENGINE_SRC),\
             $(foreach d,sim policies hwmodels traces plots experiments,$(wildcard $(d)/*.c $(d)/*/*.c)))
 LIB_OBJ  := $(patsubst %.c,$(BUILD)/%.o,$(filter-out experiments/commands/main.c,$(SRC)))
 HELP_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/helpers/*.c))
-TESTS    := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/check_*.c tests/oracle/check_*.c \
-                                                 tests/conformance/check_*.c))
+# Tests are one program, so that one link serves all; check_policies, which takes arguments and is
+# installed, is its own, and any other file's tests are on request: make build/tests/unit/check_rng.
+CHECKED  := $(filter-out tests/conformance/check_policies.c,\
+            $(wildcard tests/unit/check_*.c tests/oracle/check_*.c tests/conformance/check_*.c))
+CHECK_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(CHECKED))
+TESTS    := $(BUILD)/tests/check $(BUILD)/tests/conformance/check_policies
 BENCHES  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bench/bench_*.c))
 BENCH_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(filter-out $(wildcard tests/bench/bench_*.c),$(wildcard tests/bench/*.c)))
 
@@ -113,14 +117,16 @@ $(BUILD)/%.o: %.c $(BUILD)/flags | $(BUILD)/setup.stamp
 	@echo "cc $<"
 	@$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(TESTS): $(BUILD)/%: $(BUILD)/%.o $(HELP_OBJ) $(LIB)
-	@$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) $(LDLIBS)
+$(BUILD)/tests/check: $(CHECK_OBJ)
+$(CHECK_OBJ:.o=): $(BUILD)/tests/check.o
+$(CHECK_OBJ:.o=) $(TESTS): $(BUILD)/%: $(BUILD)/%.o $(HELP_OBJ) $(LIB)
+	@$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIB) $(CHECK_LIBS) $(LDLIBS)
 
 $(BENCHES): $(BUILD)/%: $(BUILD)/%.o $(BENCH_OBJ) $(HELP_OBJ) $(BUILD)/libxpusim.a
 	@$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) $(LDLIBS)
 
 check: $(BUILD)/xpusim $(ENGINES) $(TESTS)
-	@BUILD=$(BUILD) sh tests/run.sh $(TESTS)
+	@BUILD=$(BUILD) sh tests/run.sh $(CHECKED) $(BUILD)/tests/conformance/check_policies
 
 demo: $(BUILD)/xpusim
 	@BUILD=$(BUILD) sh experiments/demo.sh
@@ -251,5 +257,5 @@ FORCE:
 .SECONDARY:
 .PHONY: all tests mutants engines claims-report check demo asan ubsan bench fuzz campaign lint format golden-update gallery install uninstall deb clean FORCE
 
--include $(LIB_OBJ:.o=.d) $(HELP_OBJ:.o=.d) $(TESTS:=.d) $(BENCHES:=.d) $(BENCH_OBJ:.o=.d) \
+-include $(LIB_OBJ:.o=.d) $(HELP_OBJ:.o=.d) $(CHECK_OBJ:.o=.d) $(TESTS:=.d) $(BENCHES:=.d) $(BENCH_OBJ:.o=.d) \
          $(BUILD)/experiments/commands/main.d

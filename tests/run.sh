@@ -1,9 +1,10 @@
 #!/bin/sh
-# Runs the Check programs given and every script test, JOBS (default: processors) at once; ends with
-# "N passed, N failed". A program that crashes or says nothing counts as one failure.
+# Runs the tests given and every script test, JOBS (default: processors) at once; ends with "N passed,
+# N failed". A test is a file of $BUILD/tests/check (tests/check.c) or a Check program of its own; one
+# that crashes or says nothing counts as one failure.
 #
-#   run.sh PROGRAM...     all of it
-#   run.sh --one TEST     one program or script: its line, and its output where that says something
+#   run.sh TEST...        all of it
+#   run.sh --one TEST     one of them or a script: its line, and its output where that says something
 set -u
 cd "$(dirname "$0")/.." || exit 2
 BUILD=${BUILD:-build}
@@ -23,8 +24,10 @@ one_script() {
     fi
 }
 
-one_program() {
-    CK_DEFAULT_TIMEOUT=${CK_DEFAULT_TIMEOUT:-300} "$1" >"$out" 2>&1
+one_program() { # name, command
+    name=$1
+    shift
+    CK_DEFAULT_TIMEOUT=${CK_DEFAULT_TIMEOUT:-300} "$@" >"$out" 2>&1
     status=$?
     # Check prints "NN%: Checks: C, Failures: F, Errors: E"
     line=$(grep -E '^[0-9]+%: Checks: ' "$out" | tail -n 1)
@@ -36,7 +39,7 @@ one_program() {
     elif [ "$status" -ne 0 ] && [ "$bad" -eq 0 ]; then
         bad=1
     fi
-    result "${1#"$BUILD"/}" $((checks - bad)) "$bad"
+    result "$name" $((checks - bad)) "$bad"
     if [ "$bad" -gt 0 ]; then
         cat "$out"
     else
@@ -49,7 +52,8 @@ if [ "${1:-}" = --one ]; then
     trap 'rm -f "$out"' EXIT
     case $2 in
     *.sh) one_script "$2" ;;
-    *) one_program "$2" ;;
+    *.c) one_program "${2%.c}" "$BUILD/tests/check" "$2" ;;
+    *) one_program "${2#"$BUILD"/}" "$2" ;;
     esac
     exit 0
 fi

@@ -157,7 +157,4 @@ static const struct rule_row all[] = {
     RULE(axpu_cap_is_marginal, "cap=fixed cap=slo epsilon=0", "cap=fixed cap=slo epsilon=0"),
 };
 
-int main(void)
-{
-    return rules_main("co-serving", all, sizeof all / sizeof all[0]);
-}
+RULES_MAIN("co-serving", all)

@@ -403,7 +403,4 @@ static const struct rule_row all[] = {
     RULE(hetero_admits_when_the_whole_prompt_fits, "policy=openvino-cb", "policy=openvino-cb"),
 };
 
-int main(void)
-{
-    return rules_main("iteration level", all, sizeof all / sizeof all[0]);
-}
+RULES_MAIN("iteration level", all)

@@ -271,7 +271,4 @@ static const struct rule_row all[] = {
     RULE(swap_brings_the_kv_back, "kv=checkpoint kv=recompute", "kv=checkpoint kv=recompute"),
 };
 
-int main(void)
-{
-    return rules_main("mechanisms", all, sizeof all / sizeof all[0]);
-}
+RULES_MAIN("mechanisms", all)

@@ -578,7 +578,4 @@ static const struct rule_row all[] = {
     RULE(autellix_promotes_who_waited_long, "beta=1000 beta=3", "beta=1000 beta=3"),
 };
 
-int main(void)
-{
-    return rules_main("orders", all, sizeof all / sizeof all[0]);
-}
+RULES_MAIN("orders", all)

@@ -229,7 +229,4 @@ static const struct rule_row all[] = {
          "gap_s=0.01 gap_kv=preserve gap_kv=discard"),
 };
 
-int main(void)
-{
-    return rules_main("tool gaps", all, sizeof all / sizeof all[0]);
-}
+RULES_MAIN("tool gaps", all)

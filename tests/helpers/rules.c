@@ -137,7 +137,7 @@ START_TEST(disabling_a_rule_fails_exactly_its_scenarios)
 }
 END_TEST
 
-int rules_main(const char *suite, const struct rule_row *all, int n)
+int rules_suite(const char *suite, const struct rule_row *all, int n)
 {
     rows = all;
     const struct suite_row tests[] = {

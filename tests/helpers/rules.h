@@ -9,6 +9,7 @@
 #pragma once
 
 #include "tests/helpers/scenario.h"
+#include "tests/helpers/suite.h"
 
 extern struct scenario sc; /* large: one per process, tests run forked */
 
@@ -39,5 +40,7 @@ bool rules_starts(uint32_t request, double ms);
 bool rules_finishes(uint32_t request, double ms);
 /* Most rows of a QKV kernel on a device; 0 when there is none. */
 uint32_t rules_most_rows(int device);
-/* Runs every row, alone and with each of its switches. For main. */
-int rules_main(const char *suite, const struct rule_row *rows, int n);
+/* Runs every row, alone and with each of its switches. */
+int rules_suite(const char *suite, const struct rule_row *rows, int n);
+#define RULES_MAIN(name_, rows_)                                                                   \
+    SUITE_CALL(rules_suite(name_, rows_, sizeof rows_ / sizeof rows_[0]))

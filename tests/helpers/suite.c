@@ -1,8 +1,36 @@
 #include "tests/helpers/suite.h"
 
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "policies/registry.h"
+
+static struct suite_file *files;
+
+void suite_add(struct suite_file *file)
+{
+    file->next = files;
+    files = file;
+}
+
+int suite_main(const char *file)
+{
+    int status = EXIT_SUCCESS;
+    bool found = false;
+    for (struct suite_file *f = files; f != NULL; f = f->next) {
+        if (file == NULL || strcmp(f->file, file) == 0) {
+            found = true;
+            status = f->run() != EXIT_SUCCESS ? EXIT_FAILURE : status;
+        }
+    }
+    if (!found) {
+        fprintf(stderr, "no tests of a file '%s' here\n", file == NULL ? "" : file);
+        return 2;
+    }
+    return status;
+}
 
 int suite_policies(void)
 {

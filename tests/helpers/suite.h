@@ -1,5 +1,6 @@
 /* A test program is one table: a row per test, and a row where a case with other fixtures or
- * another time limit begins. The program's main is SUITE_MAIN.
+ * another time limit begins. SUITE_MAIN lists it for main (tests/check.c), which runs the tables of
+ * all files in one program, or of one file in a program of its own.
  *
  *   static const struct suite_row rows[] = {
  *       TEST(a_first_thing_holds),
@@ -53,8 +54,24 @@ int suite_policies(void);
 /* Runs the rows and prints Check's summary; the exit status of main. */
 int suite_run(const char *name, const struct suite_row *rows, size_t n_rows);
 
-#define SUITE_MAIN(name_, rows_)                                                                   \
-    int main(void)                                                                                 \
+/* A file's suite, by the file's name. */
+struct suite_file {
+    const char *file; /* "tests/unit/check_rng.c" */
+    int (*run)(void);
+    struct suite_file *next;
+};
+void suite_add(struct suite_file *file);
+/* Runs the suite of a file, or of all files in any order with NULL; the exit status of main. */
+int suite_main(const char *file);
+
+#define SUITE_CALL(call_)                                                                          \
+    static int suite_call(void)                                                                    \
     {                                                                                              \
-        return suite_run(name_, rows_, sizeof rows_ / sizeof rows_[0]);                            \
+        return call_;                                                                              \
+    }                                                                                              \
+    __attribute__((constructor)) static void suite_here(void)                                      \
+    {                                                                                              \
+        static struct suite_file here = {.file = __FILE__, .run = suite_call};                     \
+        suite_add(&here);                                                                          \
     }
+#define SUITE_MAIN(name_, rows_) SUITE_CALL(suite_run(name_, rows_, sizeof rows_ / sizeof rows_[0]))
