@@ -5,15 +5,14 @@
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
-#include <stdio.h>
 
-/* An object of texts, empty when the file says nothing, or cannot be read: who draws of it says so.
- * Of a JSON file without "about" the kind is "json", of a CSV "table". The caller frees it. */
-cJSON *about_read(const char *path);
+#include "sim/base/err.h"
+
+/* An object of texts, empty but for its kind when the file says nothing: of a JSON file without
+ * "about" the kind is "json", of a CSV "table". *tree is all of a JSON file but a timeline, else
+ * NULL. The caller frees both. Errors when it cannot be opened (NULL) or is malformed. */
+cJSON *about_read(const char *path, cJSON **tree, struct err *e);
 /* "" when it is not said. */
 const char *about_fact(const cJSON *about, const char *key);
 /* Is one of the words of `kinds` among those of its kind? */
 bool about_is(const cJSON *about, const char *kinds);
-
-/* The first character that is not blank is a brace. */
-bool about_looks_like_json(const char *path);

@@ -13,66 +13,68 @@
 
 static const struct figure figures[] = {
     {"affinity", "rate, and rate per watt, of each operator against its intensity",
-     "characterize --csv", "affinity table", false, figure_affinity},
+     "characterize --csv", "affinity table", true, false, figure_affinity},
     {"batch", "latency of a step against its batch",
-     "characterize --csv, or CSV device,batch,latency_s[,low,high]", "batch table", false,
+     "characterize --csv, or CSV device,batch,latency_s[,low,high]", "batch table", true, false,
      figure_batch},
     {"breakdown", "where latency goes: pending, prefill, decode", "compare --json", "compare",
-     false, figure_breakdown},
+     false, false, figure_breakdown},
     {"causes", "why requests take as long as they do: mean time by cause",
-     "explain --interference --json", "interference", false, figure_causes},
+     "explain --interference --json", "interference", false, false, figure_causes},
     {"cdf", "distributions of TTFT, time per token and latency by class", "run --requests CSV",
-     "requests table", false, figure_cdf},
+     "requests table", false, false, figure_cdf},
     {"chunk", "chunk trade-off: throughput against how long a reactive request waits",
-     "characterize --csv, sweep --export csv, CSV", "chunk sweep table", false, figure_chunk},
+     "characterize --csv, sweep --export csv, CSV", "chunk sweep table", false, false,
+     figure_chunk},
     {"corun", "slowdown of kernel pairs that share the DDR",
-     "characterize --csv, or CSV victim,aggressor,slowdown[,low,high]", "corun table", false,
+     "characterize --csv, or CSV victim,aggressor,slowdown[,low,high]", "corun table", true, false,
      figure_corun},
-    {"ddr", "DDR bandwidth over time with its tiers", "run --timeline JSON", "timeline", false,
-     figure_ddr},
+    {"ddr", "DDR bandwidth over time with its tiers", "run --timeline JSON", "timeline", true,
+     false, figure_ddr},
     {"draft", "verification time against draft length",
      "characterize verify --csv, or CSV draft_tokens,verify_s[,low,high][,device]", "verify table",
-     false, figure_draft},
+     true, false, figure_draft},
     {"drive", "real runs against simulated ones, request by request", "drive --compare --json",
-     "drive", false, figure_drive},
+     "drive", true, false, figure_drive},
     {"gantt", "the schedule of a window: launches on devices, loader, compiler",
-     "run --timeline JSON", "timeline", false, figure_gantt},
+     "run --timeline JSON", "timeline", true, false, figure_gantt},
     {"graphs", "switching NPU graphs, strategy by strategy", "graphs --gantt --json", "graphs",
-     false, figure_graphs},
-    {"headline", "latency by class and policy", "compare --json", "compare", false,
+     true, false, figure_graphs},
+    {"headline", "latency by class and policy", "compare --json", "compare", false, false,
      figure_headline},
-    {"heatmap", "a metric over two parameters", "sweep --export csv, CSV", "sweep table", true,
-     figure_heatmap},
+    {"heatmap", "a metric over two parameters", "sweep --export csv, CSV", "sweep table", false,
+     true, figure_heatmap},
     {"interference", "who delays whom: victims and aggressors by class",
-     "explain --interference --json", "interference", false, figure_interference},
+     "explain --interference --json", "interference", false, false, figure_interference},
     {"kernels", "time and energy of each operator on each device",
-     "list kernels --json, or CSV device,op,time_s[,low,high][,energy_j]", "kernels table", false,
-     figure_kernels},
+     "list kernels --json, or CSV device,op,time_s[,low,high][,energy_j]", "kernels table", true,
+     false, figure_kernels},
     {"latency-rate", "latency against arrival rate, mean and P90",
-     "compare --load --json, sweep --export csv, CSV", "load sweep table", false,
+     "compare --load --json, sweep --export csv, CSV", "load sweep table", false, false,
      figure_latency_rate},
     {"lengths", "distributions of input and output tokens", "run --requests CSV, trace CSV",
-     "requests table", false, figure_lengths},
+     "requests table", false, false, figure_lengths},
     {"mixed", "decode batches with a prefill chunk in them", "characterize --csv", "mixed table",
-     false, figure_mixed},
+     true, false, figure_mixed},
     {"pareto", "reactive latency against proactive throughput",
-     "compare --json, sweep --export csv, CSV", "compare load sweep table", false, figure_pareto},
+     "compare --json, sweep --export csv, CSV", "compare load sweep table", false, false,
+     figure_pareto},
     {"prompt", "prefill time and rate against the length of the prompt", "characterize --csv",
-     "prompt table", false, figure_prompt},
-    {"queue", "live requests and decode batch over time", "run --timeline JSON", "timeline", false,
-     figure_queue},
-    {"roofline", "kernels under the roofs of their devices", "list kernels --json", "kernels",
+     "prompt table", true, false, figure_prompt},
+    {"queue", "live requests and decode batch over time", "run --timeline JSON", "timeline", true,
+     false, figure_queue},
+    {"roofline", "kernels under the roofs of their devices", "list kernels --json", "kernels", true,
      false, figure_roofline},
     {"schemes", "the four co-scheduling schemes over load", "characterize schemes --csv",
-     "schemes table", false, figure_schemes},
+     "schemes table", true, false, figure_schemes},
     {"sd", "latency, energy and memory of speculative decoding systems", "compare --json",
-     "compare sd", true, figure_sd},
+     "compare sd", false, true, figure_sd},
     {"throughput-rate", "throughput and normalized latency against arrival rate",
-     "compare --load --json, sweep --export csv, CSV", "load sweep table", false,
+     "compare --load --json, sweep --export csv, CSV", "load sweep table", false, false,
      figure_throughput_rate},
     {"tornado", "what an order hangs on, and how often each policy is best",
-     "compare --uncertainty --json", "uncertainty", false, figure_tornado},
-    {"utilisation", "iGPU utilisation and energy", "compare --json", "compare", true,
+     "compare --uncertainty --json", "uncertainty", true, false, figure_tornado},
+    {"utilisation", "iGPU utilisation and energy", "compare --json", "compare", false, true,
      figure_utilisation},
 };
 
@@ -98,16 +100,17 @@ int figure_input_add(struct figure_request *r, const char *text, struct err *e)
         return err_add(e, "%s: more than %d inputs", text, FIGURE_MAX_INPUTS);
     }
     struct figure_input *in = &r->inputs[r->n_inputs++];
+    size_t before = e->n;
     const char *eq = strchr(text, '=');
     const char *slash = strchr(text, '/');
     if (eq != NULL && eq > text && (slash == NULL || eq < slash)) {
         in->path = eq + 1;
-        in->about = about_read(in->path);
+        in->about = about_read(in->path, &in->tree, e);
         (void)snprintf(in->label, sizeof in->label, "%.*s", (int)(eq - text), text);
-        return 0;
+        return e->n > before ? -EINVAL : 0;
     }
     in->path = text;
-    in->about = about_read(in->path);
+    in->about = about_read(in->path, &in->tree, e);
     const char *policy = about_fact(in->about, "policy");
     const char *base = strrchr(text, '/') == NULL ? text : strrchr(text, '/') + 1;
     const char *dot = strrchr(base, '.');
@@ -117,15 +120,30 @@ int figure_input_add(struct figure_request *r, const char *text, struct err *e)
     } else {
         (void)snprintf(in->label, sizeof in->label, "%.*s", len, base);
     }
-    return 0;
+    return e->n > before ? -EINVAL : 0;
 }
 
 void figure_request_fini(struct figure_request *r)
 {
     for (size_t i = 0; i < r->n_inputs; i++) {
         cJSON_Delete(r->inputs[i].about);
+        cJSON_Delete(r->inputs[i].tree);
     }
     r->n_inputs = 0;
+}
+
+struct frame *figure_rows(const struct figure_input *in, const char *at, struct err *e)
+{
+    if (in->tree == NULL) {
+        return frame_read_csv(in->path, e);
+    }
+    struct frame *f = frame_of_json(in->tree, at, in->path);
+    if (frame_rows(f) == 0) {
+        (void)err_add(e, "%s: no %s; `xpusim plot list` says what figures read", in->path, at);
+        frame_free(f);
+        return NULL;
+    }
+    return f;
 }
 
 /* Different values of a fact over the inputs, as far as there is room. */
@@ -176,6 +194,9 @@ int figure_prepare(const struct figure *f, const struct figure_request *r, struc
             (void)err_add(e, "%s: of the kind \"%s\"; %s reads: %s", in->path,
                           about_fact(in->about, "kind"), f->name, f->reads);
         }
+    }
+    if (f->alone && r->n_inputs != 1) {
+        (void)err_add(e, "%s takes one input, not %zu", f->name, r->n_inputs);
     }
     if (e->n > 0 || f->prepare(r, d, e) != 0) {
         return -EINVAL;
@@ -275,6 +296,27 @@ void figure_text_add(struct figure_texts *l, const char *text)
     l->v[l->n++] = xstrdup(text);
 }
 
+void figure_texts_fini(struct figure_texts *l)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        free(l->v[i]);
+    }
+    free(l->v);
+    *l = (struct figure_texts){.n = 0};
+}
+
+size_t figure_text_index(struct figure_texts *l, const char *text)
+{
+    size_t i = 0;
+    while (i < l->n && strcmp(l->v[i], text) != 0) {
+        i++;
+    }
+    if (i == l->n) {
+        figure_text_add(l, text);
+    }
+    return i;
+}
+
 void figure_texts_put(struct figure_texts *l, const char *name, struct figure_data *d)
 {
     (void)fprintf(d->vars, "array %s[%zu]\n", name, l->n + 1);
@@ -282,11 +324,9 @@ void figure_texts_put(struct figure_texts *l, const char *name, struct figure_da
         char at[64];
         (void)snprintf(at, sizeof at, "%s[%zu]", name, i + 1);
         figure_var_text(d, at, l->v[i]);
-        free(l->v[i]);
     }
     (void)fprintf(d->vars, "n_%s = %zu\n", name, l->n);
-    free(l->v);
-    *l = (struct figure_texts){.n = 0};
+    figure_texts_fini(l);
 }
 
 static int by_value(const void *a, const void *b)

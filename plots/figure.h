@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "sim/base/err.h"
+#include "sim/base/frame.h"
 
 #define FIGURE_MAX_INPUTS 64
 #define FIGURE_MAX_METRICS 8
@@ -21,6 +21,7 @@ struct figure_input {
     const char *path; /* borrowed */
     char label[96];   /* what LABEL=FILE says, else its policy, else the file's name alone */
     cJSON *about;     /* owned: what the file says of itself */
+    cJSON *tree;      /* owned: a JSON file, but a timeline; else NULL */
 };
 
 /* What the user asked for. Strings are borrowed; NULL: the figure's default. */
@@ -33,9 +34,12 @@ struct figure_request {
     double from_s, to_s; /* window of a timeline; to_s 0: to its end */
 };
 
-/* "LABEL=FILE" or "FILE". -EINVAL with an error when there are too many. */
+/* "LABEL=FILE" or "FILE". -EINVAL with an error when there are too many, or it cannot be read. */
 int figure_input_add(struct figure_request *r, const char *text, struct err *e);
 void figure_request_fini(struct figure_request *r);
+/* The rows of an input that figures ask columns of: of JSON those at the end of the way `at`
+ * (frame_of_json), of CSV all. NULL with an error when there are none. The caller frees it. */
+struct frame *figure_rows(const struct figure_input *in, const char *at, struct err *e);
 
 struct figure_data {
     FILE *tsv, *vars; /* memory streams */
@@ -62,6 +66,9 @@ struct figure_texts {
     size_t n;
 };
 void figure_text_add(struct figure_texts *l, const char *text);
+void figure_texts_fini(struct figure_texts *l);
+/* Its index in the list, to which it is added when it is not there yet. */
+size_t figure_text_index(struct figure_texts *l, const char *text);
 /* Writes them as array NAME and their count as n_NAME, and frees the list. */
 void figure_texts_put(struct figure_texts *l, const char *name, struct figure_data *d);
 
@@ -82,6 +89,7 @@ struct figure {
     const char *title; /* what it shows */
     const char *reads; /* files it takes, for people */
     const char *kinds; /* words of what it takes (about.h); "table": a CSV of anybody */
+    bool alone;        /* of one file */
     bool chosen;       /* a report draws it only of files whose kind has its name */
     /* 0, or -EINVAL with errors: nothing of the data is used then. */
     int (*prepare)(const struct figure_request *r, struct figure_data *d, struct err *e);
@@ -95,6 +103,16 @@ int figure_prepare(const struct figure *f, const struct figure_request *r, struc
 /* All of them, sorted by name. */
 const struct figure *figure_list(size_t *n);
 const struct figure *figure_find(const char *name);
+
+/* Is the only input what `xpusim characterize --csv` prints: one value per row, columns study,
+ * device, what, x_name, x, metric, value, unit? False as well when it cannot be read: the caller
+ * says so. */
+bool figure_is_study(const struct figure_request *q);
+/* A study of it as panels of lines. */
+int figure_study(const char *study, const struct figure_request *q, struct figure_data *d,
+                 struct err *e);
+/* Its pairs of kernels. */
+int figure_corun_study(const struct figure_request *q, struct figure_data *d, struct err *e);
 
 /* figures_*.c */
 int figure_latency_rate(const struct figure_request *r, struct figure_data *d, struct err *e);

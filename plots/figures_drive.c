@@ -1,56 +1,38 @@
 /* Real against simulated: a dot per request, and the order of policies. Reads drive --compare
  * --json. */
 #include <errno.h>
-#include <math.h>
-#include <string.h>
+#include <stdio.h>
 
 #include "plots/figure.h"
-#include "sim/base/json.h"
-
-static double number_of(const cJSON *o, const char *key)
-{
-    const cJSON *v = cJSON_GetObjectItemCaseSensitive(o, key);
-    return cJSON_IsNumber(v) ? v->valuedouble : (double)NAN;
-}
 
 /* Dots of one class and metric over all policies: real, simulated. */
-static void dots(const cJSON *policies, const char *cls, const char *metric, struct figure_data *d)
+static void dots(const struct frame *requests, const char *cls, const char *metric,
+                 struct figure_data *d)
 {
     char real[32];
     char simulated[32];
     (void)snprintf(real, sizeof real, "real_%s", metric);
     (void)snprintf(simulated, sizeof simulated, "sim_%s", metric);
     figure_block(d, "%s", cls);
-    const cJSON *p;
-    cJSON_ArrayForEach(p, policies)
-    {
-        const cJSON *r;
-        cJSON_ArrayForEach(r, cJSON_GetObjectItemCaseSensitive(p, "requests"))
-        {
-            const char *of = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(r, "class"));
-            if (of != NULL && strcmp(of, cls) == 0) {
-                figure_cell(d, number_of(r, real));
-                figure_cell(d, number_of(r, simulated));
-                figure_row_end(d);
-            }
+    for (uint32_t i = 0; i < frame_rows(requests); i++) {
+        if (frame_is(requests, i, "class", cls)) {
+            figure_cell(d, frame_get(requests, i, real));
+            figure_cell(d, frame_get(requests, i, simulated));
+            figure_row_end(d);
         }
     }
 }
 
 /* A row per policy of a class: number, real mean, simulated mean. */
-static void order(const cJSON *means, const char *cls, struct figure_data *d)
+static void order(const struct frame *means, const char *cls, struct figure_data *d)
 {
-    figure_block(d, "%s", cls);
     double at = 0.0;
-    const cJSON *m;
-    cJSON_ArrayForEach(m, means)
-    {
-        const char *of = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(m, "class"));
-        const cJSON *e2e = cJSON_GetObjectItemCaseSensitive(m, "e2e_s");
-        if (of != NULL && strcmp(of, cls) == 0) {
+    figure_block(d, "%s", cls);
+    for (uint32_t i = 0; i < frame_rows(means); i++) {
+        if (frame_is(means, i, "class", cls)) {
             figure_cell(d, at++);
-            figure_cell(d, number_of(e2e, "real"));
-            figure_cell(d, number_of(e2e, "simulated"));
+            figure_cell(d, frame_get(means, i, "e2e_s.real"));
+            figure_cell(d, frame_get(means, i, "e2e_s.simulated"));
             figure_row_end(d);
         }
     }
@@ -58,31 +40,29 @@ static void order(const cJSON *means, const char *cls, struct figure_data *d)
 
 int figure_drive(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
-    if (q->n_inputs != 1) {
-        return err_add(e, "drive: one file of `drive --compare --json`");
+    struct frame *policies = figure_rows(&q->inputs[0], "drive", e);
+    struct frame *requests = figure_rows(&q->inputs[0], "drive/requests", e);
+    struct frame *means = figure_rows(&q->inputs[0], "means", e);
+    if (e->n == 0) {
+        (void)frame_require(requests, "class real_ttft_s sim_ttft_s real_e2e_s sim_e2e_s", e);
+        (void)frame_require(means, "class e2e_s.real e2e_s.simulated", e);
     }
-    cJSON *root = json_read_file(q->inputs[0].path, e);
-    const cJSON *policies = cJSON_GetObjectItemCaseSensitive(root, "drive");
-    if (root != NULL && !cJSON_IsArray(policies)) {
-        (void)err_add(e, "%s: no real runs in it (drive --compare --json)", q->inputs[0].path);
-    } else if (root != NULL) {
-        dots(policies, "reactive", "ttft_s", d);
-        dots(policies, "proactive", "ttft_s", d);
-        dots(policies, "reactive", "e2e_s", d);
-        dots(policies, "proactive", "e2e_s", d);
-        const cJSON *means = cJSON_GetObjectItemCaseSensitive(root, "means");
+    if (e->n == 0) {
+        struct figure_texts rows = {.n = 0};
+        dots(requests, "reactive", "ttft_s", d);
+        dots(requests, "proactive", "ttft_s", d);
+        dots(requests, "reactive", "e2e_s", d);
+        dots(requests, "proactive", "e2e_s", d);
         order(means, "reactive", d);
         order(means, "proactive", d);
-        struct figure_texts rows = {.n = 0};
-        const cJSON *p;
-        cJSON_ArrayForEach(p, policies)
-        {
-            const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(p, "policy"));
-            figure_text_add(&rows, name == NULL ? "?" : name);
+        for (uint32_t i = 0; i < frame_rows(policies); i++) {
+            figure_text_add(&rows, frame_text(policies, i, "policy"));
         }
-        figure_var(d, "policies", cJSON_GetArraySize(policies));
+        figure_var(d, "policies", frame_rows(policies));
         figure_texts_put(&rows, "rows", d);
     }
-    cJSON_Delete(root);
+    frame_free(means);
+    frame_free(requests);
+    frame_free(policies);
     return e->n == 0 ? 0 : -EINVAL;
 }

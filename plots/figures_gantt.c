@@ -7,7 +7,6 @@
 #include "plots/figure.h"
 #include "plots/timeline_read.h"
 #include "sim/base/arena.h"
-#include "sim/base/json.h"
 
 #define US_PER_S 1e6
 #define MAX_TRACKS 256
@@ -195,9 +194,6 @@ static void put_window(const struct window *w, struct figure_data *d)
 
 int figure_gantt(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
-    if (q->n_inputs != 1) {
-        return err_add(e, "gantt takes one timeline, not %zu inputs", q->n_inputs);
-    }
     struct window *w = xcalloc(1, sizeof *w);
     w->from_s = q->from_s;
     w->to_s = q->to_s > 0.0 ? q->to_s : q->from_s + DEFAULT_WINDOW_S;
@@ -231,60 +227,40 @@ int figure_gantt(const struct figure_request *q, struct figure_data *d, struct e
 static const char *const graph_kinds[] = {"compute_g1", "compute_g2", "load_g2"};
 static const char *const graph_names[] = {"compute with G1", "compute with G2", "load G2"};
 
-/* Rows: strategy, lane (0 compute, 1 load), begin, end, block. */
-static void put_strategies(const cJSON *all, struct figure_data *d)
-{
-    for (int k = 0; k < 3; k++) {
-        figure_block(d, "%s", graph_names[k]);
-        int row = 0;
-        const cJSON *s = NULL;
-        cJSON_ArrayForEach(s, all)
-        {
-            const cJSON *i = NULL;
-            cJSON_ArrayForEach(i, cJSON_GetObjectItemCaseSensitive(s, "intervals"))
-            {
-                if (strcmp(timeline_text(i, "kind"), graph_kinds[k]) == 0) {
-                    figure_cell(d, row);
-                    figure_cell(d, k == 2 ? 1.0 : 0.0);
-                    figure_cell(d, timeline_number(i, "start"));
-                    figure_cell(d, timeline_number(i, "end"));
-                    figure_cell(d, timeline_number(i, "block"));
-                    figure_row_end(d);
-                }
-            }
-            row++;
-        }
-    }
-}
-
 int figure_graphs(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
-    if (q->n_inputs != 1) {
-        return err_add(e, "graphs takes one input, not %zu", q->n_inputs);
-    }
-    const char *path = q->inputs[0].path;
-    cJSON *root = json_read_file(path, e);
-    if (root == NULL) {
-        return -EINVAL;
-    }
-    const cJSON *all = cJSON_GetObjectItemCaseSensitive(root, "strategies");
-    const cJSON *first = all != NULL ? all->child : NULL;
-    if (cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(first, "intervals")) == 0) {
-        (void)err_add(e, "%s: no intervals: expected what `xpusim graphs --gantt --json` prints",
-                      path);
-        cJSON_Delete(root);
-        return -EINVAL;
-    }
-    put_strategies(all, d);
+    const struct figure_input *in = &q->inputs[0];
+    struct frame *f = figure_rows(in, "strategies/{strategy}/intervals", e);
+    struct figure_texts strategies = {.n = 0};
     struct figure_texts rows = {.n = 0};
-    const cJSON *s = NULL;
-    cJSON_ArrayForEach(s, all)
-    {
-        char name[96];
-        (void)snprintf(name, sizeof name, "%s (%g)", s->string, timeline_number(s, "total"));
-        figure_text_add(&rows, name);
+    if (f == NULL || frame_require(f, "kind start end block total", e) != 0) {
+        frame_free(f);
+        return -EINVAL;
     }
+    for (uint32_t i = 0; i < frame_rows(f); i++) {
+        char name[96];
+        const char *strategy = frame_text(f, i, "strategy");
+        if (figure_text_index(&strategies, strategy) == rows.n) {
+            (void)snprintf(name, sizeof name, "%s (%g)", strategy, frame_get(f, i, "total"));
+            figure_text_add(&rows, name);
+        }
+    }
+    for (int k = 0; k < 3; k++) { /* rows: strategy, lane (0 compute, 1 load), begin, end, block */
+        figure_block(d, "%s", graph_names[k]);
+        for (uint32_t i = 0; i < frame_rows(f); i++) {
+            if (frame_is(f, i, "kind", graph_kinds[k])) {
+                const char *strategy = frame_text(f, i, "strategy");
+                figure_cell(d, (double)figure_text_index(&strategies, strategy));
+                figure_cell(d, k == 2 ? 1.0 : 0.0);
+                figure_cell(d, frame_get(f, i, "start"));
+                figure_cell(d, frame_get(f, i, "end"));
+                figure_cell(d, frame_get(f, i, "block"));
+                figure_row_end(d);
+            }
+        }
+    }
+    figure_texts_fini(&strategies);
     figure_texts_put(&rows, "rows", d);
-    cJSON_Delete(root);
+    frame_free(f);
     return 0;
 }

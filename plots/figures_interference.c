@@ -1,48 +1,51 @@
 /* The interference matrix of `explain --interference`, and its causes as bars. */
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 
 #include "plots/figure.h"
-#include "plots/timeline_read.h"
-#include "sim/base/json.h"
 
 static const char *const classes[] = {"reactive", "proactive"};
 
-/* All inputs of explain --interference: -EINVAL with errors when one is something else. */
-static int read_all(const struct figure_request *q, cJSON **roots, struct err *e)
+/* All inputs of explain --interference; -EINVAL with errors when one is something else. */
+static int read_all(const struct figure_request *q, struct frame **v, struct err *e)
 {
     for (size_t i = 0; i < q->n_inputs; i++) {
-        roots[i] = json_read_file(q->inputs[i].path, e);
-        if (roots[i] != NULL && !cJSON_HasObjectItem(roots[i], "interference")) {
-            (void)err_add(e,
-                          "%s: no interference: expected what `xpusim explain --interference "
-                          "--json` prints",
-                          q->inputs[i].path);
-        }
+        v[i] = figure_rows(&q->inputs[i], "interference/{class}", e);
     }
     return e->n > 0 ? -EINVAL : 0;
 }
 
-static void free_all(const struct figure_request *q, cJSON **roots)
+static void free_all(const struct figure_request *q, struct frame **v)
 {
     for (size_t i = 0; i < q->n_inputs; i++) {
-        cJSON_Delete(roots[i]);
+        frame_free(v[i]);
     }
 }
 
+/* Seconds per request of a class in a column; 0 where there are none. */
+static double per_request(const struct frame *f, const char *cls, const char *column)
+{
+    for (uint32_t row = 0; row < frame_rows(f); row++) {
+        double v = frame_get(f, row, column) / frame_get(f, row, "requests");
+        if (frame_is(f, row, "class", cls) && isfinite(v)) {
+            return v;
+        }
+    }
+    return 0.0;
+}
+
 /* Block per input, victims as rows and aggressors as columns: column, row, seconds per victim. */
-static void put_matrix(const char *label, const cJSON *rows, struct figure_data *d)
+static void put_matrix(const char *label, const struct frame *f, struct figure_data *d)
 {
     figure_block(d, "%s", label);
     for (int v = 0; v < 2; v++) {
         for (int a = 0; a < 2; a++) {
-            const cJSON *row = cJSON_GetObjectItemCaseSensitive(rows, classes[v]);
-            const cJSON *by = cJSON_GetObjectItemCaseSensitive(row, "by");
-            const cJSON *cell = cJSON_GetObjectItemCaseSensitive(by, classes[a]);
-            double requests = timeline_number(row, "requests");
+            char wait[64];
+            (void)snprintf(wait, sizeof wait, "by.%s.wait_s", classes[a]);
             figure_cell(d, a);
             figure_cell(d, v);
-            figure_cell(d, requests > 0.0 ? timeline_number(cell, "wait_s") / requests : 0.0);
+            figure_cell(d, per_request(f, classes[v], wait));
             figure_cell_text(d, classes[a]);
             figure_cell_text(d, classes[v]);
             figure_row_end(d);
@@ -52,17 +55,16 @@ static void put_matrix(const char *label, const cJSON *rows, struct figure_data 
 
 int figure_interference(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
-    cJSON *roots[FIGURE_MAX_INPUTS] = {NULL};
+    struct frame *v[FIGURE_MAX_INPUTS] = {NULL};
     struct figure_texts names = {.n = 0};
-    if (read_all(q, roots, e) == 0) {
+    if (read_all(q, v, e) == 0) {
         for (size_t i = 0; i < q->n_inputs; i++) {
-            put_matrix(q->inputs[i].label,
-                       cJSON_GetObjectItemCaseSensitive(roots[i], "interference"), d);
+            put_matrix(q->inputs[i].label, v[i], d);
             figure_text_add(&names, q->inputs[i].label);
         }
         figure_texts_put(&names, "names", d);
     }
-    free_all(q, roots);
+    free_all(q, v);
     return e->n > 0 ? -EINVAL : 0;
 }
 
@@ -83,28 +85,27 @@ static const char *const parts[][MAX_TOGETHER + 1] = {
 #define N_PARTS (sizeof parts / sizeof parts[0])
 
 /* The edges of the parts, from 0 to the whole. */
-static void edges_of(const cJSON *row, double *edge)
+static void edges_of(const struct frame *f, const char *cls, double *edge)
 {
-    const cJSON *causes = cJSON_GetObjectItemCaseSensitive(row, "causes_s");
-    double requests = timeline_number(row, "requests");
     edge[0] = 0.0;
     for (size_t k = 0; k < N_PARTS; k++) {
         edge[k + 1] = edge[k];
         for (size_t i = 0; parts[k][i] != NULL; i++) {
-            edge[k + 1] += requests > 0.0 ? timeline_number(causes, parts[k][i]) / requests : 0.0;
+            char cause[64];
+            (void)snprintf(cause, sizeof cause, "causes_s.%s", parts[k][i]);
+            edge[k + 1] += per_request(f, cls, cause);
         }
     }
 }
 
 /* Of a class, per input: name, edges, no interval, end of the axis. */
-static void put_bars(const struct figure_request *q, cJSON *const *roots, const char *cls,
+static void put_bars(const struct figure_request *q, struct frame *const *v, const char *cls,
                      struct figure_data *d)
 {
     double edge[FIGURE_MAX_INPUTS][N_PARTS + 1];
     double length[FIGURE_MAX_INPUTS];
     for (size_t i = 0; i < q->n_inputs; i++) {
-        const cJSON *all = cJSON_GetObjectItemCaseSensitive(roots[i], "interference");
-        edges_of(cJSON_GetObjectItemCaseSensitive(all, cls), edge[i]);
+        edges_of(v[i], cls, edge[i]);
         length[i] = edge[i][N_PARTS];
     }
     figure_block(d, "%s", cls);
@@ -122,11 +123,11 @@ static void put_bars(const struct figure_request *q, cJSON *const *roots, const 
 
 int figure_causes(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
-    cJSON *roots[FIGURE_MAX_INPUTS] = {NULL};
+    struct frame *v[FIGURE_MAX_INPUTS] = {NULL};
     struct figure_texts rows = {.n = 0};
-    if (read_all(q, roots, e) == 0) {
+    if (read_all(q, v, e) == 0) {
         for (int c = 0; c < 2; c++) {
-            put_bars(q, roots, classes[c], d);
+            put_bars(q, v, classes[c], d);
         }
         for (size_t i = 0; i < q->n_inputs; i++) {
             figure_text_add(&rows, q->inputs[i].label);
@@ -134,6 +135,6 @@ int figure_causes(const struct figure_request *q, struct figure_data *d, struct 
         figure_var(d, "marked", 0.0);
         figure_texts_put(&rows, "rows", d);
     }
-    free_all(q, roots);
+    free_all(q, v);
     return e->n > 0 ? -EINVAL : 0;
 }

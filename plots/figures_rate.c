@@ -6,7 +6,6 @@
 
 #include "plots/results.h"
 #include "plots/series.h"
-#include "plots/study.h"
 #include "sim/base/arena.h"
 #include "sim/metrics/metric_table.h"
 
@@ -84,8 +83,8 @@ int figure_throughput_rate(const struct figure_request *q, struct figure_data *d
 
 int figure_chunk(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
-    if (study_is(q)) {
-        return figure_chunk_study(q, d, e);
+    if (figure_is_study(q)) {
+        return figure_study("chunk", q, d, e);
     }
     static const char *const metrics[] = {"reactive.ttft_s.mean", "all.throughput_req_per_min"};
     static const char *const axes[] = {"chunk_rows", "chunk", "max_num_batched_tokens", NULL};

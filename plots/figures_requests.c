@@ -1,10 +1,10 @@
 /* Distributions over requests: latencies by class, and lengths. */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "plots/figure.h"
-#include "plots/grid.h"
 #include "sim/base/arena.h"
 
 #define MAX_STEPS 120 /* of one curve: as many as a panel shows apart */
@@ -18,16 +18,14 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Values of a column, of one class. Caller frees. -1 in *n after an error. */
-static double *values_of(const struct grid *g, const char *cls, int class_column, int column,
-                         size_t *n)
+/* Values of a column, of one class. Caller frees. */
+static double *values_of(const struct frame *f, const char *cls, const char *column, size_t *n)
 {
-    double *v = xcalloc(g->n_rows + 1, sizeof *v);
+    double *v = xcalloc(frame_rows(f), sizeof *v);
     *n = 0;
-    for (size_t row = 1; row < g->n_rows; row++) {
-        double x;
-        if (strcmp(grid_text(g, row, (size_t)class_column), cls) == 0 &&
-            grid_number(g, row, (size_t)column, &x)) { /* empty: it never came so far */
+    for (uint32_t row = 0; row < frame_rows(f); row++) {
+        double x = frame_get(f, row, column);
+        if (frame_is(f, row, "class", cls) && !isnan(x)) { /* empty: it never came so far */
             v[(*n)++] = x;
         }
     }
@@ -48,37 +46,29 @@ static void put_steps(const double *v, size_t n, struct figure_data *d)
 }
 
 /* Do two files have the same values, whoever served them? */
-static bool same_values(const struct grid *a, const struct grid *b, const char *const *columns,
+static bool same_values(const struct frame *a, const struct frame *b, const char *const *columns,
                         size_t n)
 {
-    bool same = a->n_rows == b->n_rows;
+    bool same = frame_rows(a) == frame_rows(b);
     for (size_t c = 0; c < n && same; c++) {
-        size_t x = (size_t)grid_column(a, columns[c]);
-        size_t y = (size_t)grid_column(b, columns[c]);
-        for (size_t row = 1; row < a->n_rows && same; row++) {
-            same = strcmp(grid_text(a, row, x), grid_text(b, row, y)) == 0;
+        for (uint32_t row = 0; row < frame_rows(a) && same; row++) {
+            same = frame_is(a, row, columns[c], frame_text(b, row, columns[c]));
         }
     }
     return same;
 }
 
-struct shown {
-    struct grid g;
-    const char *label; /* NULL: the same requests as another's, or unreadable */
-    int cls;
-};
-
 /* Reads all inputs; 0 or -EINVAL with errors. */
 static int read_all(const struct figure_request *q, const char *const *columns, size_t n,
-                    struct shown *s, struct err *e)
+                    struct frame **f, struct err *e)
 {
     for (size_t i = 0; i < q->n_inputs; i++) {
-        if (grid_read(&s[i].g, q->inputs[i].path, e) == 0) {
-            s[i].label = q->inputs[i].label;
-            s[i].cls = grid_require(&s[i].g, "class", e);
-            for (size_t c = 0; c < n; c++) {
-                (void)grid_require(&s[i].g, columns[c], e);
-            }
+        f[i] = figure_rows(&q->inputs[i], "", e);
+        if (f[i] != NULL) {
+            (void)frame_require(f[i], "class", e);
+        }
+        for (size_t c = 0; c < n && f[i] != NULL; c++) {
+            (void)frame_require(f[i], columns[c], e);
         }
     }
     return e->n > 0 ? -EINVAL : 0;
@@ -89,36 +79,34 @@ static int read_all(const struct figure_request *q, const char *const *columns, 
 static int distributions(const struct figure_request *q, const char *const *columns, size_t n,
                          struct figure_data *d, struct err *e)
 {
-    struct shown *s = xcalloc(q->n_inputs, sizeof *s);
+    struct frame *f[FIGURE_MAX_INPUTS] = {NULL}; /* of twins all but the first are dropped */
     const char *labels[FIGURE_MAX_INPUTS];
     size_t rows = 0;
     size_t shown = 0;
-    int rc = read_all(q, columns, n, s, e);
+    int rc = read_all(q, columns, n, f, e);
     for (size_t i = 0; rc == 0 && i < q->n_inputs; i++) {
-        for (size_t k = 0; k < i; k++) {
-            bool twin = s[k].label != NULL && same_values(&s[k].g, &s[i].g, columns, n);
-            s[i].label = twin ? NULL : s[i].label;
+        bool twin = false;
+        for (size_t k = 0; k < shown && !twin; k++) {
+            twin = same_values(f[k], f[i], columns, n);
         }
-        if (s[i].label != NULL) {
-            labels[shown++] = s[i].label;
+        struct frame *kept = f[i];
+        f[i] = NULL;
+        if (twin) {
+            frame_free(kept);
+        } else {
+            labels[shown] = q->inputs[i].label;
+            f[shown++] = kept;
         }
     }
-    for (size_t c = 0; c < n && rc == 0; c++) {
-        for (size_t i = 0; i < q->n_inputs; i++) {
-            for (size_t k = 0; k < 2 && s[i].label != NULL; k++) {
-                size_t m;
-                double *v =
-                    values_of(&s[i].g, classes[k], s[i].cls, grid_column(&s[i].g, columns[c]), &m);
-                rows += m;
-                if (shown > 1) {
-                    figure_block(d, "%s, %s", s[i].label, classes[k]);
-                } else {
-                    figure_block(d, "%s", classes[k]);
-                }
-                put_steps(v, m, d);
-                free(v);
-            }
-        }
+    for (size_t c = 0; c < n * shown * 2; c++) { /* columns, inputs, classes */
+        size_t i = c / 2 % shown;
+        const char *cls = classes[c % 2];
+        size_t m;
+        double *v = values_of(f[i], cls, columns[c / 2 / shown], &m);
+        rows += m;
+        figure_block(d, "%s%s%s", shown > 1 ? labels[i] : "", shown > 1 ? ", " : "", cls);
+        put_steps(v, m, d);
+        free(v);
     }
     if (rc == 0 && rows == 0) {
         rc = err_add(e, "%s: no request has a number in column %s", q->inputs[0].path, columns[0]);
@@ -126,9 +114,8 @@ static int distributions(const struct figure_request *q, const char *const *colu
     figure_var(d, "inputs", (double)shown);
     figure_slots_put(labels, shown, d);
     for (size_t i = 0; i < q->n_inputs; i++) {
-        grid_fini(&s[i].g);
+        frame_free(f[i]);
     }
-    free(s);
     return rc;
 }
 

@@ -5,19 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plots/grid.h"
-#include "plots/study.h"
+#include "plots/figure.h"
 #include "sim/base/arena.h"
 #include "sim/metrics/metric_table.h"
 
 #define MAX_PANELS 12
 #define MAX_SERIES 8
 #define NAME_BYTES 96
-
-enum column { STUDY, DEVICE, WHAT, X_NAME, X, METRIC, VALUE, UNIT, N_COLUMNS };
-
-static const char *const column_names[N_COLUMNS] = {"study", "device", "what",  "x_name",
-                                                    "x",     "metric", "value", "unit"};
 
 /* How a study becomes a figure. */
 struct study_form {
@@ -29,82 +23,55 @@ struct study_form {
     bool logx;
 };
 
-struct table {
-    struct grid g;
-    int at[N_COLUMNS];
-    const char *study;
-};
-
-static const char *cell(const struct table *t, size_t row, enum column c)
-{
-    return grid_text(&t->g, row, (size_t)t->at[c]);
-}
-
-static bool is(const struct table *t, size_t row, enum column c, const char *text)
-{
-    return strcmp(cell(t, row, c), text) == 0;
-}
-
-bool study_is(const struct figure_request *q)
+bool figure_is_study(const struct figure_request *q)
 {
     struct err ignored = ERR_INIT;
-    struct grid g;
-    bool yes = q->n_inputs == 1 && grid_read(&g, q->inputs[0].path, &ignored) == 0;
-    if (yes) {
-        yes = grid_column(&g, "study") >= 0;
-        grid_fini(&g);
-    }
+    struct frame *t = q->n_inputs == 1 ? figure_rows(&q->inputs[0], "", &ignored) : NULL;
+    bool yes = t != NULL && frame_find(t, "study") >= 0;
+    frame_free(t);
     err_fini(&ignored);
     return yes;
 }
 
-static int table_read(struct table *t, const struct figure_request *q, const char *study,
-                      struct err *e)
+/* The rows of a study, and of others that stand in the file; NULL with errors when there are none
+ * of it, or x and value are not numbers everywhere. */
+static struct frame *read_study(const struct figure_request *q, const char *study, struct err *e)
 {
-    *t = (struct table){.study = study};
-    if (q->n_inputs != 1) {
-        return err_add(e, "this figure takes one input, not %zu", q->n_inputs);
-    }
-    if (grid_read(&t->g, q->inputs[0].path, e) != 0) {
-        return -EINVAL;
-    }
+    struct frame *t = figure_rows(&q->inputs[0], "", e);
     bool found = false;
-    for (int c = 0; c < N_COLUMNS; c++) {
-        t->at[c] = grid_require(&t->g, column_names[c], e);
+    if (t != NULL) {
+        (void)frame_require(t, "study device what x_name x metric value unit", e);
     }
-    for (size_t row = 1; row < t->g.n_rows && e->n == 0; row++) {
-        double ignored;
-        found = found || is(t, row, STUDY, study);
-        (void)grid_require_number(&t->g, row, (size_t)t->at[X], &ignored, e);
-        (void)grid_require_number(&t->g, row, (size_t)t->at[VALUE], &ignored, e);
+    for (uint32_t row = 0; e->n == 0 && row < frame_rows(t); row++) {
+        found = found || frame_is(t, row, "study", study);
+        (void)frame_require_number(t, row, "x", e);
+        (void)frame_require_number(t, row, "value", e);
     }
     if (e->n == 0 && !found) {
         (void)err_add(e,
                       "%s: no rows of the study %s: expected what `xpusim characterize %s --csv`"
                       " prints",
-                      t->g.path, study, study);
+                      q->inputs[0].path, study, study);
     }
     if (e->n > 0) {
-        grid_fini(&t->g);
+        frame_free(t);
+        return NULL;
     }
-    return e->n > 0 ? -EINVAL : 0;
+    return t;
 }
 
-static double number(const struct table *t, size_t row, enum column c)
+/* The value of `metric` beside this row: same study, device, subject and x. NaN when there is none.
+ */
+static double beside(const struct frame *t, uint32_t row, const char *metric)
 {
-    double v = (double)NAN;
-    (void)grid_number(&t->g, row, (size_t)t->at[c], &v);
-    return v;
-}
-
-/* The value of `metric` beside this row: same device, subject and x. NaN when there is none. */
-static double beside(const struct table *t, size_t row, const char *metric)
-{
-    for (size_t i = 1; i < t->g.n_rows; i++) {
-        if (is(t, i, STUDY, t->study) && is(t, i, METRIC, metric) &&
-            is(t, i, DEVICE, cell(t, row, DEVICE)) && is(t, i, WHAT, cell(t, row, WHAT)) &&
-            is(t, i, X_NAME, cell(t, row, X_NAME)) && is(t, i, X, cell(t, row, X))) {
-            return number(t, i, VALUE);
+    static const char *const same[] = {"study", "device", "what", "x_name", "x"};
+    for (uint32_t i = 0; i < frame_rows(t); i++) {
+        bool is = frame_is(t, i, "metric", metric);
+        for (size_t k = 0; k < 5 && is; k++) {
+            is = frame_is(t, i, same[k], frame_text(t, row, same[k]));
+        }
+        if (is) {
+            return frame_get(t, i, "value");
         }
     }
     return (double)NAN;
@@ -113,36 +80,37 @@ static double beside(const struct table *t, size_t row, const char *metric)
 /* ---- panels of lines ---- */
 
 struct panel {
-    const char *metric, *what, *unit; /* what: NULL, all subjects */
+    const char *study, *metric, *what, *unit; /* what: NULL, all subjects */
 };
 
-static bool in_panel(const struct table *t, size_t row, const struct panel *p)
+static bool in_panel(const struct frame *t, uint32_t row, const struct panel *p)
 {
-    return is(t, row, STUDY, t->study) && is(t, row, METRIC, p->metric) &&
-           (p->what == NULL || is(t, row, WHAT, p->what));
+    return frame_is(t, row, "study", p->study) && frame_is(t, row, "metric", p->metric) &&
+           (p->what == NULL || frame_is(t, row, "what", p->what));
 }
 
 /* A subject at a single x is no line: it stays out. */
-static bool has_line(const struct table *t, const struct panel *p)
+static bool has_line(const struct frame *t, const struct panel *p)
 {
     const char *x = NULL;
-    for (size_t row = 1; row < t->g.n_rows; row++) {
+    for (uint32_t row = 0; row < frame_rows(t); row++) {
         if (in_panel(t, row, p)) {
-            if (x != NULL && strcmp(x, cell(t, row, X)) != 0) {
+            if (x != NULL && strcmp(x, frame_text(t, row, "x")) != 0) {
                 return true;
             }
-            x = cell(t, row, X);
+            x = frame_text(t, row, "x");
         }
     }
     return false;
 }
 
-static size_t find_panels(const struct table *t, const struct study_form *f, struct panel *panels)
+static size_t find_panels(const struct frame *t, const struct study_form *f, struct panel *panels)
 {
     size_t n = 0;
     for (const char *const *m = f->metrics; *m != NULL; m++) {
-        for (size_t row = 1; row < t->g.n_rows && n < MAX_PANELS; row++) {
-            struct panel p = {*m, f->by_what ? NULL : cell(t, row, WHAT), cell(t, row, UNIT)};
+        for (uint32_t row = 0; row < frame_rows(t) && n < MAX_PANELS; row++) {
+            struct panel p = {f->study, *m, f->by_what ? NULL : frame_text(t, row, "what"),
+                              frame_text(t, row, "unit")};
             bool known = !in_panel(t, row, &p);
             for (size_t i = 0; i < n && !known; i++) {
                 known = strcmp(panels[i].metric, p.metric) == 0 &&
@@ -156,39 +124,39 @@ static size_t find_panels(const struct table *t, const struct study_form *f, str
     return n;
 }
 
-static size_t find_series(const struct table *t, const struct study_form *f, const char **series)
+static size_t find_series(const struct frame *t, const struct study_form *f, const char **series)
 {
     size_t n = 0;
-    enum column by = f->by_what ? WHAT : DEVICE;
-    for (size_t row = 1; row < t->g.n_rows && n < MAX_SERIES; row++) {
-        bool known = !is(t, row, STUDY, f->study);
+    const char *by = f->by_what ? "what" : "device";
+    for (uint32_t row = 0; row < frame_rows(t) && n < MAX_SERIES; row++) {
+        bool known = !frame_is(t, row, "study", f->study);
         for (size_t i = 0; i < n && !known; i++) {
-            known = is(t, row, by, series[i]);
+            known = frame_is(t, row, by, series[i]);
         }
         if (!known) {
-            series[n++] = cell(t, row, by);
+            series[n++] = frame_text(t, row, by);
         }
     }
     return n;
 }
 
 /* x, mean, low, high. A line without points gets one that is not drawn. */
-static void put_line(const struct table *t, const struct study_form *f, const struct panel *p,
+static void put_line(const struct frame *t, const struct study_form *f, const struct panel *p,
                      const char *series, struct figure_data *d)
 {
     bool any = false;
     char half_name[NAME_BYTES];
     (void)snprintf(half_name, sizeof half_name, "%s.half_width", p->metric);
     figure_block(d, "%s", series);
-    for (size_t row = 1; row < t->g.n_rows; row++) {
-        if (!in_panel(t, row, p) || !is(t, row, f->by_what ? WHAT : DEVICE, series)) {
+    for (uint32_t row = 0; row < frame_rows(t); row++) {
+        if (!in_panel(t, row, p) || !frame_is(t, row, f->by_what ? "what" : "device", series)) {
             continue;
         }
-        double v = number(t, row, VALUE);
+        double v = frame_get(t, row, "value");
         double half = beside(t, row, half_name);
         half = isnan(half) ? 0.0 : half;
         any = true;
-        figure_cell(d, f->x_metric != NULL ? beside(t, row, f->x_metric) : number(t, row, X));
+        figure_cell(d, f->x_metric != NULL ? beside(t, row, f->x_metric) : frame_get(t, row, "x"));
         figure_cell(d, v);
         figure_cell(d, v - half);
         figure_cell(d, v + half);
@@ -229,13 +197,13 @@ static void put_title(const struct study_form *f, const struct panel *p, size_t 
 }
 
 /* The x of the study, where they are few enough to stand at an axis. */
-static void put_tics(const struct table *t, const struct study_form *f, struct figure_data *d)
+static void put_tics(const struct frame *t, const struct study_form *f, struct figure_data *d)
 {
-    double *x = xcalloc(t->g.n_rows, sizeof *x);
+    double *x = xcalloc(frame_rows(t), sizeof *x);
     size_t n = 0;
-    for (size_t row = 1; row < t->g.n_rows && f->x_metric == NULL; row++) {
-        if (is(t, row, STUDY, f->study)) {
-            x[n++] = number(t, row, X);
+    for (uint32_t row = 0; row < frame_rows(t) && f->x_metric == NULL; row++) {
+        if (frame_is(t, row, "study", f->study)) {
+            x[n++] = frame_get(t, row, "x");
         }
     }
     figure_tics_put(x, n, d);
@@ -245,147 +213,130 @@ static void put_tics(const struct table *t, const struct study_form *f, struct f
 static int study_lines(const struct study_form *f, const struct figure_request *q,
                        struct figure_data *d, struct err *e)
 {
-    struct table t;
-    if (table_read(&t, q, f->study, e) != 0) {
+    struct frame *t = read_study(q, f->study, e);
+    if (t == NULL) {
         return -EINVAL;
     }
     struct panel panels[MAX_PANELS];
     const char *series[MAX_SERIES];
-    size_t n_panels = find_panels(&t, f, panels);
-    size_t n_series = find_series(&t, f, series);
+    size_t n_panels = find_panels(t, f, panels);
+    size_t n_series = find_series(t, f, series);
     if (n_panels == 0) {
         (void)err_add(e, "%s: no line to draw: every subject of the study %s has one x only",
-                      t.g.path, f->study);
+                      q->inputs[0].path, f->study);
     }
     for (size_t p = 0; p < n_panels; p++) {
         put_title(f, &panels[p], p, d);
         for (size_t k = 0; k < n_series; k++) {
-            put_line(&t, f, &panels[p], series[k], d);
+            put_line(t, f, &panels[p], series[k], d);
         }
     }
-    put_tics(&t, f, d);
+    put_tics(t, f, d);
     figure_slots_put(series, n_series, d);
     figure_var(d, "panels", (double)n_panels);
     figure_var(d, "series", (double)n_series);
     figure_var(d, "logx", f->logx ? 1.0 : 0.0);
     figure_var(d, "points", f->x_metric != NULL ? 1.0 : 0.0); /* x may turn back: no lines */
     figure_var_text(d, "xlabel_text", f->xlabel);
-    grid_fini(&t.g);
+    frame_free(t);
     return e->n > 0 ? -EINVAL : 0;
+}
+
+#define METRICS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+static const struct study_form forms[] = {
+    {"affinity", METRICS("rate", "efficiency"), false, "intensity",
+     "intensity (flop per byte of DDR)", true},
+    {"batch", METRICS("time"), false, NULL, "batch (sequences)", true},
+    {"chunk", METRICS("throughput", "bound_kernel", "bound_layer", "activations"), false, NULL,
+     "chunk (rows)", true},
+    {"mixed", METRICS("time", "decode_slowdown"), false, NULL, "prefill in the batch (tokens)",
+     true},
+    {"prompt", METRICS("time", "throughput"), false, NULL, "prompt (tokens)", true},
+    {"schemes",
+     METRICS("reactive.e2e_s.mean", "proactive.e2e_s.mean", "truncated.all.throughput_req_per_min"),
+     true, NULL, "requests per minute", false},
+    {"verify", METRICS("time", "time_per_token"), false, NULL, "draft length (tokens)", false},
+};
+
+int figure_study(const char *study, const struct figure_request *q, struct figure_data *d,
+                 struct err *e)
+{
+    const struct study_form *f = forms;
+    while (strcmp(f->study, study) != 0) {
+        f++;
+    }
+    return study_lines(f, q, d, e);
 }
 
 int figure_affinity(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
-    static const char *const metrics[] = {"rate", "efficiency", NULL};
-    const struct study_form f = {
-        "affinity", metrics, false, "intensity", "intensity (flop per byte of DDR)", true};
-    return study_lines(&f, q, d, e);
+    return figure_study("affinity", q, d, e);
 }
 
 int figure_prompt(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
-    static const char *const metrics[] = {"time", "throughput", NULL};
-    const struct study_form f = {"prompt", metrics, false, NULL, "prompt (tokens)", true};
-    return study_lines(&f, q, d, e);
+    return figure_study("prompt", q, d, e);
 }
 
 int figure_mixed(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
-    static const char *const metrics[] = {"time", "decode_slowdown", NULL};
-    const struct study_form f = {"mixed", metrics, false, NULL, "prefill in the batch (tokens)",
-                                 true};
-    return study_lines(&f, q, d, e);
+    return figure_study("mixed", q, d, e);
 }
 
 int figure_schemes(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
-    static const char *const metrics[] = {"reactive.e2e_s.mean", "proactive.e2e_s.mean",
-                                          "truncated.all.throughput_req_per_min", NULL};
-    const struct study_form f = {"schemes", metrics, true, NULL, "requests per minute", false};
-    return study_lines(&f, q, d, e);
-}
-
-int figure_batch_study(const struct figure_request *q, struct figure_data *d, struct err *e)
-{
-    static const char *const metrics[] = {"time", NULL};
-    const struct study_form f = {"batch", metrics, false, NULL, "batch (sequences)", true};
-    return study_lines(&f, q, d, e);
-}
-
-int figure_draft_study(const struct figure_request *q, struct figure_data *d, struct err *e)
-{
-    static const char *const metrics[] = {"time", "time_per_token", NULL};
-    const struct study_form f = {"verify", metrics, false, NULL, "draft length (tokens)", false};
-    return study_lines(&f, q, d, e);
-}
-
-int figure_chunk_study(const struct figure_request *q, struct figure_data *d, struct err *e)
-{
-    static const char *const metrics[] = {"throughput", "bound_kernel", "bound_layer",
-                                          "activations", NULL};
-    const struct study_form f = {"chunk", metrics, false, NULL, "chunk (rows)", true};
-    return study_lines(&f, q, d, e);
+    return figure_study("schemes", q, d, e);
 }
 
 /* ---- kernel pairs ---- */
 
-static size_t index_of(char names[][NAME_BYTES], size_t *n, const char *name)
-{
-    size_t i = 0;
-    while (i < *n && strcmp(names[i], name) != 0) {
-        i++;
-    }
-    if (i == *n && *n < MAX_SERIES) {
-        (void)snprintf(names[(*n)++], NAME_BYTES, "%s", name);
-    }
-    return i;
-}
-
 /* "GEMM beside GEMV" on one of two engines: the aggressor runs on the other. */
 int figure_corun_study(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
-    struct table t;
-    if (table_read(&t, q, "corun", e) != 0) {
+    struct frame *t = read_study(q, "corun", e);
+    if (t == NULL) {
         return -EINVAL;
     }
-    char engines[MAX_SERIES][NAME_BYTES];
-    char victims[MAX_SERIES][NAME_BYTES];
-    char aggressors[MAX_SERIES][NAME_BYTES];
-    size_t n_engines = 0;
-    size_t n_victims = 0;
-    size_t n_aggressors = 0;
-    for (size_t row = 1; row < t.g.n_rows; row++) {
-        if (is(&t, row, STUDY, "corun") && is(&t, row, METRIC, "slowdown")) {
-            (void)index_of(engines, &n_engines, cell(&t, row, DEVICE));
+    struct figure_texts engines = {.n = 0};
+    struct figure_texts victims = {.n = 0};
+    struct figure_texts aggressors = {.n = 0};
+    for (uint32_t row = 0; row < frame_rows(t); row++) {
+        if (frame_is(t, row, "study", "corun") && frame_is(t, row, "metric", "slowdown")) {
+            (void)figure_text_index(&engines, frame_text(t, row, "device"));
         }
     }
     figure_block(d, "slowdown");
-    for (size_t row = 1; row < t.g.n_rows && n_engines == 2; row++) {
-        const char *what = cell(&t, row, WHAT);
+    for (uint32_t row = 0; row < frame_rows(t) && engines.n == 2; row++) {
+        const char *what = frame_text(t, row, "what");
         const char *sep = strstr(what, " beside ");
-        if (!is(&t, row, STUDY, "corun") || !is(&t, row, METRIC, "slowdown") || sep == NULL) {
+        if (!frame_is(t, row, "study", "corun") || !frame_is(t, row, "metric", "slowdown") ||
+            sep == NULL) {
             continue;
         }
-        const char *device = cell(&t, row, DEVICE);
-        const char *other = engines[strcmp(engines[0], device) == 0];
+        const char *device = frame_text(t, row, "device");
+        const char *other = engines.v[strcmp(engines.v[0], device) == 0];
         char victim[NAME_BYTES];
         char aggressor[NAME_BYTES];
         (void)snprintf(victim, sizeof victim, "%.*s, %.40s", (int)(sep - what), what, device);
         (void)snprintf(aggressor, sizeof aggressor, "%.40s, %.40s", sep + 8, other);
-        figure_cell(d, (double)index_of(aggressors, &n_aggressors, aggressor));
-        figure_cell(d, (double)index_of(victims, &n_victims, victim));
-        figure_cell(d, number(&t, row, VALUE));
+        figure_cell(d, (double)figure_text_index(&aggressors, aggressor));
+        figure_cell(d, (double)figure_text_index(&victims, victim));
+        figure_cell(d, frame_get(t, row, "value"));
         figure_cell(d, (double)NAN);
         figure_cell(d, (double)NAN);
         figure_cell_text(d, aggressor);
         figure_cell_text(d, victim);
         figure_row_end(d);
     }
-    if (n_victims == 0) {
-        (void)err_add(e, "%s: no slowdowns of a pair of engines", t.g.path);
+    if (victims.n == 0) {
+        (void)err_add(e, "%s: no slowdowns of a pair of engines", q->inputs[0].path);
     }
-    figure_var(d, "rows", (double)n_victims);
-    figure_var(d, "columns", (double)n_aggressors);
-    grid_fini(&t.g);
+    figure_var(d, "rows", (double)victims.n);
+    figure_var(d, "columns", (double)aggressors.n);
+    figure_texts_fini(&engines);
+    figure_texts_fini(&victims);
+    figure_texts_fini(&aggressors);
+    frame_free(t);
     return e->n > 0 ? -EINVAL : 0;
 }

@@ -98,10 +98,6 @@ static void see_queue(void *ctx, const cJSON *o)
 static struct steps *read_steps(const struct figure_request *q, const char *phases,
                                 void (*event)(void *ctx, const cJSON *o), struct err *e)
 {
-    if (q->n_inputs != 1) {
-        (void)err_add(e, "this figure takes one timeline, not %zu inputs", q->n_inputs);
-        return NULL;
-    }
     struct steps *s = xcalloc(1, sizeof *s);
     const char *path = q->inputs[0].path;
     int rc = timeline_read(path, "CM", see_end, s, e);

@@ -1,140 +1,143 @@
 #include "plots/results.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "plots/about.h"
-#include "plots/grid.h"
 #include "plots/results_impl.h"
-#include "sim/base/json.h"
-#include "sim/stats/stats.h"
+#include "sim/base/arena.h"
 
-#define UNDEFINED ((double)NAN)
+static bool is_axis(const struct results *r, const char *name)
+{
+    bool is = false;
+    for (size_t i = 0; i < r->axes.n && !is; i++) {
+        is = strcmp(r->axes.v[i], name) == 0;
+    }
+    return is;
+}
+
+void results_put_axis(struct results *r, const char *name, struct frame_value v)
+{
+    if (v.kind == FRAME_VALUE_ABSENT || (v.text != NULL && v.text[0] == '\0')) {
+        return;
+    }
+    if (!is_axis(r, name)) {
+        figure_text_add(&r->axes, name);
+    }
+    frame_set(r->points, name, v);
+}
+
+void results_begin_point(struct results *r)
+{
+    uint32_t n = frame_rows(r->points);
+    frame_begin_row(r->points);
+    r->load = xrealloc(r->load, (n + 1) * sizeof *r->load);
+    r->load[n] = (struct results_load){0, 0};
+}
 
 /* ---- compare --json ---- */
 
-static double field(const cJSON *o, const char *name)
+/* How many replications of a row's policy, at its load, came to which verdict. */
+static struct results_load load_of(const struct frame *f, uint32_t row,
+                                   const struct frame *verdicts)
 {
-    const cJSON *v = cJSON_GetObjectItemCaseSensitive(o, name);
-    return cJSON_IsNumber(v) ? v->valuedouble : UNDEFINED;
-}
-
-static void put_axis(cJSON *axes, const char *name, const cJSON *value)
-{
-    if (value != NULL) {
-        cJSON_AddItemToObject(axes, name, cJSON_Duplicate(value, true));
-    }
-}
-
-static void add_policies(struct results *r, cJSON *root, cJSON *holder, const cJSON *load)
-{
-    cJSON *policies = cJSON_GetObjectItemCaseSensitive(holder, "policies");
-    const cJSON *config = cJSON_GetObjectItemCaseSensitive(root, "config");
-    const cJSON *capacity = cJSON_GetObjectItemCaseSensitive(root, "capacity_req_per_min");
-    cJSON *p = NULL;
-    cJSON_ArrayForEach(p, policies)
-    {
-        cJSON *point = cJSON_CreateObject();
-        cJSON *axes = cJSON_AddObjectToObject(point, "axes");
-        cJSON_AddStringToObject(axes, "policy", p->string);
-        for (int k = 0; k < 2; k++) {
-            const char *part = k == 0 ? "soc" : "llm";
-            const cJSON *o = cJSON_GetObjectItemCaseSensitive(config, part);
-            put_axis(axes, part, cJSON_GetObjectItemCaseSensitive(o, "name"));
+    double load = frame_get(f, row, "load");
+    for (uint32_t i = 0; i < frame_rows(verdicts); i++) {
+        double at = frame_get(verdicts, i, "load");
+        double bad = frame_get(verdicts, i, "overloaded");
+        double runs = bad + frame_get(verdicts, i, "stable") + frame_get(verdicts, i, "backlogged");
+        if (frame_is(verdicts, i, "policy", frame_text(f, row, "policy")) &&
+            (at == load || isnan(load)) && isfinite(runs)) {
+            return (struct results_load){(unsigned)runs, (unsigned)bad};
         }
-        put_axis(axes, "workload", cJSON_GetObjectItemCaseSensitive(root, "workload"));
-        put_axis(axes, "load", load);
-        if (cJSON_IsNumber(load) && cJSON_IsNumber(capacity)) {
-            cJSON_AddNumberToObject(axes, "offered_req_per_min",
-                                    load->valuedouble * capacity->valuedouble);
-        }
-        cJSON_AddItemToObject(point, "metrics", cJSON_Duplicate(p, true));
-        const cJSON *v = cJSON_GetObjectItemCaseSensitive(
-            cJSON_GetObjectItemCaseSensitive(holder, "verdicts"), p->string);
-        double overloaded = field(v, "overloaded");
-        cJSON_AddNumberToObject(point, "overloaded", overloaded);
-        cJSON_AddNumberToObject(point, "runs",
-                                overloaded + field(v, "stable") + field(v, "backlogged"));
-        cJSON_AddItemToArray(r->points, point);
     }
+    return (struct results_load){0, 0};
 }
 
-static int add_compare(struct results *r, const char *path, struct err *e)
+/* A row of f, a policy at a load, as a point. */
+static void add_policy(struct results *r, const struct figure_input *in, const struct frame *f,
+                       uint32_t row, const struct frame *verdicts)
 {
-    cJSON *root = json_read_file(path, e);
-    if (root == NULL) {
-        return -EINVAL;
+    results_begin_point(r);
+    double load = frame_get(f, row, "load");
+    double offered = load * frame_get(f, row, "capacity_req_per_min");
+    results_put_axis(r, "policy", frame_value_text(frame_text(f, row, "policy")));
+    results_put_axis(r, "soc", frame_value_text(about_fact(in->about, "soc")));
+    results_put_axis(r, "llm", frame_value_text(about_fact(in->about, "llm")));
+    results_put_axis(r, "workload", frame_value_text(frame_text(f, row, "workload")));
+    results_put_axis(r, "load", FRAME_IF(isfinite(load), load));
+    results_put_axis(r, "offered_req_per_min", FRAME_IF(isfinite(offered), offered));
+    for (size_t c = (size_t)frame_find(f, "policy") + 1; c < frame_width(f); c++) {
+        frame_set(r->points, frame_name(f, c), frame_at(f, row, c));
     }
-    cJSON *loads = cJSON_GetObjectItemCaseSensitive(root, "loads");
-    int before = cJSON_GetArraySize(r->points);
-    add_policies(r, root, root, NULL);
-    cJSON *at = NULL;
-    cJSON_ArrayForEach(at, loads)
-    {
-        add_policies(r, root, at, cJSON_GetObjectItemCaseSensitive(at, "load"));
+    r->load[frame_rows(r->points) - 1] = load_of(f, row, verdicts);
+}
+
+static int add_compare(struct results *r, const struct figure_input *in, struct err *e)
+{
+    static const char *const at[][2] = {{"policies/{policy}", "verdicts/{policy}"},
+                                        {"loads/policies/{policy}", "loads/verdicts/{policy}"}};
+    uint32_t before = frame_rows(r->points);
+    for (int k = 0; k < 2; k++) {
+        struct frame *f = frame_of_json(in->tree, at[k][0], in->path);
+        struct frame *verdicts = frame_of_json(in->tree, at[k][1], in->path);
+        for (uint32_t row = 0; row < frame_rows(f); row++) {
+            add_policy(r, in, f, row, verdicts);
+        }
+        frame_free(verdicts);
+        frame_free(f);
     }
-    cJSON_Delete(root);
-    if (cJSON_GetArraySize(r->points) == before) {
-        return err_add(e, "%s: no comparison: expected what `xpusim compare --json` prints", path);
-    }
-    return 0;
+    return frame_rows(r->points) > before
+               ? 0
+               : err_add(e, "%s: no comparison: expected what `xpusim compare --json` prints",
+                         in->path);
 }
 
 int results_load(struct results *r, const struct figure_request *request, struct err *e)
 {
-    *r = (struct results){.points = cJSON_CreateArray(), .request = request};
-    for (size_t i = 0; i < request->n_inputs; i++) {
-        const char *path = request->inputs[i].path;
-        int rc =
-            about_looks_like_json(path) ? add_compare(r, path, e) : results_add_csv(r, path, e);
-        if (rc != 0) {
-            return rc;
-        }
+    *r = (struct results){.points = frame_new(), .request = request};
+    int rc = 0;
+    for (size_t i = 0; i < request->n_inputs && rc == 0; i++) {
+        const struct figure_input *in = &request->inputs[i];
+        rc = (in->tree != NULL ? add_compare : results_add_csv)(r, in, e);
     }
-    return 0;
+    return rc;
 }
 
 void results_fini(struct results *r)
 {
-    cJSON_Delete(r->points);
-    r->points = NULL;
+    frame_free(r->points);
+    figure_texts_fini(&r->axes);
+    free(r->load);
+    *r = (struct results){.points = NULL};
 }
 
 size_t results_n(const struct results *r)
 {
-    return (size_t)cJSON_GetArraySize(r->points);
+    return frame_rows(r->points);
 }
 
 /* ---- axes ---- */
 
-static const cJSON *axes_of(const struct results *r, size_t i)
-{
-    return cJSON_GetObjectItemCaseSensitive(cJSON_GetArrayItem(r->points, (int)i), "axes");
-}
-
 const char *results_axis(const struct results *r, size_t i, const char *axis, char *buf,
                          size_t size)
 {
-    const cJSON *v = cJSON_GetObjectItemCaseSensitive(axes_of(r, i), axis);
-    if (cJSON_IsString(v)) {
-        return v->valuestring;
-    }
-    if (cJSON_IsNumber(v)) {
-        (void)snprintf(buf, size, "%g", v->valuedouble);
+    double x = 0.0;
+    if (results_axis_number(r, i, axis, &x)) {
+        (void)snprintf(buf, size, "%g", x);
         return buf;
     }
-    return NULL;
+    const char *text = is_axis(r, axis) ? frame_text(r->points, (uint32_t)i, axis) : "";
+    return text[0] != '\0' ? text : NULL;
 }
 
 bool results_axis_number(const struct results *r, size_t i, const char *axis, double *out)
 {
-    const cJSON *v = cJSON_GetObjectItemCaseSensitive(axes_of(r, i), axis);
-    if (cJSON_IsNumber(v)) {
-        *out = v->valuedouble;
-        return true;
-    }
-    return false;
+    double x = is_axis(r, axis) ? frame_get(r->points, (uint32_t)i, axis) : (double)NAN;
+    *out = isnan(x) ? *out : x;
+    return !isnan(x);
 }
 
 bool results_axis_varies(const struct results *r, const char *axis)
@@ -153,7 +156,7 @@ bool results_axis_varies(const struct results *r, const char *axis)
 
 static bool numeric(const struct results *r, const char *axis)
 {
-    double x;
+    double x = 0.0;
     for (size_t i = 0; i < results_n(r); i++) {
         if (!results_axis_number(r, i, axis, &x)) {
             return false;
@@ -178,12 +181,11 @@ const char *results_pick_axis(const struct results *r, const char *asked,
             return candidates[i];
         }
     }
-    const cJSON *a = NULL;
-    cJSON_ArrayForEach(a, axes_of(r, 0))
-    {
-        if (numeric(r, a->string) && results_axis_varies(r, a->string) &&
-            (not_this == NULL || strcmp(a->string, not_this) != 0)) {
-            return a->string;
+    for (size_t i = 0; i < r->axes.n; i++) {
+        const char *a = r->axes.v[i];
+        if (numeric(r, a) && results_axis_varies(r, a) &&
+            (not_this == NULL || strcmp(a, not_this) != 0)) {
+            return a;
         }
     }
     (void)err_add(e, "%s: %s varies in the input (%s)", r->request->inputs[0].path, what,
@@ -211,18 +213,17 @@ const char *results_label(const struct results *r, size_t i, const char *x, cons
     char number[64];
     size_t n = 0;
     buf[0] = '\0';
-    const cJSON *a = NULL;
-    cJSON_ArrayForEach(a, axes_of(r, i))
-    {
-        bool policy = strcmp(a->string, "policy") == 0;
-        if (says_the_same(a->string, x) || says_the_same(a->string, y) ||
-            !(policy || results_axis_varies(r, a->string)) || n >= size) {
+    for (size_t k = 0; k < r->axes.n; k++) {
+        const char *a = r->axes.v[k];
+        const char *text = results_axis(r, i, a, number, sizeof number);
+        bool policy = strcmp(a, "policy") == 0;
+        if (text == NULL || says_the_same(a, x) || says_the_same(a, y) ||
+            !(policy || results_axis_varies(r, a)) || n >= size) {
             continue;
         }
-        const char *text = results_axis(r, i, a->string, number, sizeof number);
-        bool plain = policy || cJSON_IsString(a);
-        n += (size_t)snprintf(buf + n, size - n, "%s%s%s%s", n > 0 ? ", " : "",
-                              plain ? "" : a->string, plain ? "" : " ", text);
+        bool plain = policy || text != number;
+        n += (size_t)snprintf(buf + n, size - n, "%s%s%s%s", n > 0 ? ", " : "", plain ? "" : a,
+                              plain ? "" : " ", text);
     }
     if (buf[0] == '\0') {
         (void)snprintf(buf, size, "%s", r->request->inputs[0].label);
@@ -235,22 +236,20 @@ const char *results_label(const struct results *r, size_t i, const char *x, cons
 bool results_metric(const struct results *r, size_t i, const char *metric,
                     struct results_value *out)
 {
-    const cJSON *m =
-        cJSON_GetObjectItemCaseSensitive(cJSON_GetArrayItem(r->points, (int)i), "metrics");
-    const cJSON *v = cJSON_GetObjectItemCaseSensitive(m, metric);
-    *out = (struct results_value){field(v, "mean"), field(v, "low"), field(v, "high")};
-    return v != NULL && isfinite(out->mean);
+    static const char *const parts[] = {"mean", "low", "high"};
+    double v[3];
+    for (int k = 0; k < 3; k++) {
+        char name[RESULTS_NAME_BYTES];
+        (void)snprintf(name, sizeof name, "%s.%s", metric, parts[k]);
+        v[k] = frame_get(r->points, (uint32_t)i, name);
+    }
+    *out = (struct results_value){v[0], v[1], v[2]};
+    return isfinite(out->mean);
 }
 
 struct results_load results_overload(const struct results *r, size_t i)
 {
-    const cJSON *p = cJSON_GetArrayItem(r->points, (int)i);
-    double runs = field(p, "runs");
-    double overloaded = field(p, "overloaded");
-    if (!isfinite(runs) || !isfinite(overloaded)) {
-        return (struct results_load){0, 0};
-    }
-    return (struct results_load){(unsigned)runs, (unsigned)overloaded};
+    return r->load[i];
 }
 
 const char *results_mark(const struct results *r, size_t i, char *buf, size_t size)
@@ -263,22 +262,23 @@ const char *results_mark(const struct results *r, size_t i, char *buf, size_t si
     return buf;
 }
 
-/* Names of the first point that share the metric's first or last part. */
+/* Names of the first point's metrics that share this one's first or last part. */
 static void similar(const struct results *r, const char *metric, char *buf, size_t size)
 {
-    const cJSON *m = cJSON_GetObjectItemCaseSensitive(cJSON_GetArrayItem(r->points, 0), "metrics");
     const char *dot = strchr(metric, '.');
     size_t prefix = dot == NULL ? 3 : (size_t)(dot - metric) + 4;
     size_t n = 0;
     int shown = 0;
     buf[0] = '\0';
     for (int pass = 0; pass < 2 && shown == 0; pass++) {
-        const cJSON *v = NULL;
-        cJSON_ArrayForEach(v, m)
-        {
-            bool like = pass == 1 || strncmp(v->string, metric, prefix) == 0;
-            if (like && shown < 8 && n < size) {
-                n += (size_t)snprintf(buf + n, size - n, "%s%s", shown > 0 ? ", " : "", v->string);
+        for (size_t c = 0; c < frame_width(r->points) && shown < 8 && n < size; c++) {
+            const char *name = frame_name(r->points, c);
+            size_t len = strlen(name) > 5 ? strlen(name) - 5 : 0;
+            bool like = pass == 1 || strncmp(name, metric, prefix) == 0;
+            if (like && strcmp(name + len, ".mean") == 0 &&
+                frame_at(r->points, 0, c).kind != FRAME_VALUE_ABSENT) {
+                n += (size_t)snprintf(buf + n, size - n, "%s%.*s", shown > 0 ? ", " : "", (int)len,
+                                      name);
                 shown++;
             }
         }

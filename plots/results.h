@@ -6,13 +6,18 @@
  * those of a plain CSV are its text columns and the ones named as x and y. */
 #pragma once
 
-#include <cjson/cJSON.h>
-
 #include "plots/figure.h"
 
+/* Runs behind a point, and how many of them were OVERLOADED: their means grow with their length. 0
+ * of 0 where it is not said. */
+struct results_load {
+    unsigned runs, overloaded;
+};
+
 struct results {
-    cJSON *points; /* owned [{axes: {name: text or number}, metrics: {name: {mean, low, high, n}},
-                      runs, overloaded}] */
+    struct frame *points;      /* owned: a row each; axes, and NAME.mean .low .high of metrics */
+    struct figure_texts axes;  /* columns of points that are axes */
+    struct results_load *load; /* owned, of each point */
     const struct figure_request *request; /* borrowed */
 };
 
@@ -28,6 +33,7 @@ size_t results_n(const struct results *r);
 /* NULL when the point has no such axis. buf holds numbers. */
 const char *results_axis(const struct results *r, size_t i, const char *axis, char *buf,
                          size_t size);
+/* False, and *out as it was, when it has none. */
 bool results_axis_number(const struct results *r, size_t i, const char *axis, double *out);
 /* True when at least two points differ in it. */
 bool results_axis_varies(const struct results *r, const char *axis);
@@ -44,11 +50,6 @@ const char *results_label(const struct results *r, size_t i, const char *x, cons
 /* False, and NaN, when the point does not have it. */
 bool results_metric(const struct results *r, size_t i, const char *metric,
                     struct results_value *out);
-/* Runs behind a point, and how many of them were OVERLOADED: their means grow with their length. 0
- * of 0 where it is not said. */
-struct results_load {
-    unsigned runs, overloaded;
-};
 struct results_load results_overload(const struct results *r, size_t i);
 /* "overloaded in 5 of 20 runs", "" of none. Returns buf. */
 const char *results_mark(const struct results *r, size_t i, char *buf, size_t size);

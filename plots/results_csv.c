@@ -1,9 +1,10 @@
-/* Rows of a CSV file, replications put together. */
+/* Rows of a CSV file as points, replications put together. */
+#include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "plots/grid.h"
 #include "plots/results_impl.h"
 #include "sim/base/arena.h"
 #include "sim/stats/stats.h"
@@ -18,12 +19,11 @@ static const char *const sweep_facts[] = {
 
 static bool is_fact(const char *name)
 {
-    for (size_t i = 0; i < sizeof sweep_facts / sizeof sweep_facts[0]; i++) {
-        if (strcmp(name, sweep_facts[i]) == 0) {
-            return true;
-        }
+    bool is = false;
+    for (size_t i = 0; i < sizeof sweep_facts / sizeof sweep_facts[0] && !is; i++) {
+        is = strcmp(sweep_facts[i], name) == 0;
     }
-    return false;
+    return is;
 }
 
 static const char *axis_name(const char *column)
@@ -31,15 +31,13 @@ static const char *axis_name(const char *column)
     return strncmp(column, "set.", 4) == 0 ? column + 4 : column;
 }
 
-static bool is_text(const struct grid *g, size_t column)
+static bool has_text(const struct frame *f, size_t column)
 {
-    double x;
-    for (size_t row = 1; row < g->n_rows; row++) {
-        if (grid_text(g, row, column)[0] != '\0' && !grid_number(g, row, column, &x)) {
-            return true;
-        }
+    bool text = false;
+    for (uint32_t row = 0; row < frame_rows(f) && !text; row++) {
+        text = frame_at(f, row, column).kind == FRAME_VALUE_TEXT;
     }
-    return false;
+    return text;
 }
 
 static bool named(const char *name, const char *asked)
@@ -47,142 +45,125 @@ static bool named(const char *name, const char *asked)
     return asked != NULL && strcmp(name, asked) == 0;
 }
 
-/* What each column is. Caller frees. */
-static enum column *classify(const struct grid *g, const struct figure_request *q)
+static enum column kind_of(const struct frame *f, size_t c, const struct figure_request *q)
 {
-    enum column *kind = xcalloc(g->n_columns, sizeof *kind);
-    bool sweep = grid_column(g, "experiment") >= 0 && grid_column(g, "fingerprint") >= 0;
-    for (size_t c = 0; c < g->n_columns; c++) {
-        const char *name = grid_text(g, 0, c);
-        bool asked = named(axis_name(name), q->x) || named(axis_name(name), q->y);
-        if (sweep) {
-            bool axis = strncmp(name, "set.", 4) == 0 ||
-                        (strcmp(name, "policy") == 0 && grid_column(g, "set.policy") < 0);
-            kind[c] = axis || asked ? COLUMN_AXIS : is_fact(name) ? COLUMN_NOTHING : COLUMN_METRIC;
-        } else if (strcmp(name, "replication") == 0 || strcmp(name, "seed") == 0) {
-            kind[c] = COLUMN_NOTHING;
-        } else {
-            bool rate = strcmp(name, "load") == 0 || strcmp(name, "rate") == 0 ||
-                        strcmp(name, "offered_req_per_min") == 0;
-            kind[c] = asked || rate || is_text(g, c) ? COLUMN_AXIS : COLUMN_METRIC;
-        }
+    const char *name = frame_name(f, c);
+    bool asked = named(axis_name(name), q->x) || named(axis_name(name), q->y);
+    if (frame_find(f, "experiment") >= 0 && frame_find(f, "fingerprint") >= 0) {
+        bool axis = strncmp(name, "set.", 4) == 0 ||
+                    (strcmp(name, "policy") == 0 && frame_find(f, "set.policy") < 0);
+        return axis || asked ? COLUMN_AXIS : is_fact(name) ? COLUMN_NOTHING : COLUMN_METRIC;
     }
-    return kind;
+    if (strcmp(name, "replication") == 0 || strcmp(name, "seed") == 0) {
+        return COLUMN_NOTHING;
+    }
+    bool rate = strcmp(name, "load") == 0 || strcmp(name, "rate") == 0 ||
+                strcmp(name, "offered_req_per_min") == 0;
+    return asked || rate || has_text(f, c) ? COLUMN_AXIS : COLUMN_METRIC;
 }
 
-static bool same_axes(const struct grid *g, const enum column *kind, size_t a, size_t b)
+static bool same_axes(const struct frame *f, const enum column *kind, uint32_t a, uint32_t b)
 {
-    for (size_t c = 0; c < g->n_columns; c++) {
-        if (kind[c] == COLUMN_AXIS && strcmp(grid_text(g, a, c), grid_text(g, b, c)) != 0) {
+    for (size_t c = 0; c < frame_width(f); c++) {
+        const char *x = frame_at(f, a, c).text;
+        const char *y = frame_at(f, b, c).text;
+        if (kind[c] == COLUMN_AXIS && strcmp(x != NULL ? x : "", y != NULL ? y : "") != 0) {
             return false;
         }
     }
     return true;
 }
 
-static cJSON *value_of(const struct grid *g, size_t column, const size_t *rows, size_t n)
+/* Mean and interval over the rows; of a single one its own, where it has columns for them. */
+static void put_metric(struct results *r, const struct frame *f, size_t column,
+                       const uint32_t *rows, size_t n)
 {
+    char name[3][RESULTS_NAME_BYTES];
+    static const char *const parts[] = {"mean", "low", "high"};
     double *x = xcalloc(n, sizeof *x);
     for (size_t i = 0; i < n; i++) {
-        x[i] = (double)NAN;
-        (void)grid_number(g, rows[i], column, &x[i]);
+        struct frame_value v = frame_at(f, rows[i], column);
+        x[i] = v.kind == FRAME_VALUE_NUMBER ? v.number : (double)NAN;
     }
     struct stats_interval s = stats_mean(x, n, STATS_LEVEL_FRAC);
     free(x);
-    char name[256];
-    double given;
-    (void)snprintf(name, sizeof name, "%s.low", grid_text(g, 0, column));
-    int low = grid_column(g, name);
-    (void)snprintf(name, sizeof name, "%s.high", grid_text(g, 0, column));
-    int high = grid_column(g, name);
-    if (n == 1 && low >= 0 && high >= 0) {
-        s.low = grid_number(g, rows[0], (size_t)low, &given) ? given : s.low;
-        s.high = grid_number(g, rows[0], (size_t)high, &given) ? given : s.high;
+    for (int k = 0; k < 3; k++) {
+        (void)snprintf(name[k], RESULTS_NAME_BYTES, "%s.%s", frame_name(f, column), parts[k]);
     }
-    cJSON *o = cJSON_CreateObject();
-    cJSON_AddNumberToObject(o, "mean", s.mean); /* NaN is written as null, kept in memory */
-    cJSON_AddNumberToObject(o, "low", s.low);
-    cJSON_AddNumberToObject(o, "high", s.high);
-    cJSON_AddNumberToObject(o, "n", s.n);
-    return o;
+    double low = frame_get(f, rows[0], name[1]);
+    double high = frame_get(f, rows[0], name[2]);
+    bool given = n == 1 && frame_find(f, name[1]) >= 0 && frame_find(f, name[2]) >= 0;
+    FRAME_SET(r->points, name[0], s.mean);
+    FRAME_SET(r->points, name[1], given && isfinite(low) ? low : s.low);
+    FRAME_SET(r->points, name[2], given && isfinite(high) ? high : s.high);
 }
 
-static void add_point(struct results *r, const struct grid *g, const enum column *kind,
-                      const size_t *rows, size_t n)
+static void add_rows(struct results *r, const struct frame *f, const enum column *kind,
+                     const uint32_t *rows, uint32_t n)
 {
-    cJSON *point = cJSON_CreateObject();
-    cJSON *axes = cJSON_AddObjectToObject(point, "axes");
-    cJSON *metrics = cJSON_AddObjectToObject(point, "metrics");
-    for (size_t c = 0; c < g->n_columns; c++) {
-        const char *name = grid_text(g, 0, c);
-        double x;
+    results_begin_point(r);
+    struct results_load *load = &r->load[frame_rows(r->points) - 1];
+    for (size_t c = 0; c < frame_width(f); c++) {
         if (kind[c] == COLUMN_METRIC) {
-            cJSON_AddItemToObject(metrics, name, value_of(g, c, rows, n));
-        } else if (kind[c] == COLUMN_AXIS && grid_number(g, rows[0], c, &x)) {
-            cJSON_AddNumberToObject(axes, axis_name(name), x);
+            put_metric(r, f, c, rows, n);
         } else if (kind[c] == COLUMN_AXIS) {
-            cJSON_AddStringToObject(axes, axis_name(name), grid_text(g, rows[0], c));
+            struct frame_value v = frame_at(f, rows[0], c);
+            v.text = v.kind == FRAME_VALUE_NUMBER ? NULL : v.text; /* 0.50 is 0.5 */
+            results_put_axis(r, axis_name(frame_name(f, c)), v);
         }
     }
-    int verdict = grid_column(g, "verdict");
-    unsigned overloaded = 0;
-    for (size_t i = 0; i < n && verdict >= 0; i++) {
-        overloaded += strcmp(grid_text(g, rows[i], (size_t)verdict), "OVERLOADED") == 0;
+    load->runs = n;
+    for (uint32_t i = 0; i < n; i++) {
+        load->overloaded += frame_is(f, rows[i], "verdict", "OVERLOADED");
     }
-    cJSON_AddNumberToObject(point, "runs", (double)n);
-    cJSON_AddNumberToObject(point, "overloaded", overloaded);
-    cJSON_AddItemToArray(r->points, point);
 }
 
 /* A sweep says of what machine it is in columns: what is the same in every row names the figure. */
-static void add_facts(const struct results *r, const struct grid *g)
+static void add_facts(const struct figure_input *in, const struct frame *f)
 {
     static const char *const facts[] = {"policy", "soc", "llm", "workload"};
     for (size_t k = 0; k < sizeof facts / sizeof facts[0]; k++) {
-        int c = grid_column(g, facts[k]);
-        bool same = c >= 0;
-        for (size_t row = 2; same && row < g->n_rows; row++) {
-            same = strcmp(grid_text(g, row, (size_t)c), grid_text(g, 1, (size_t)c)) == 0;
+        const char *first = frame_text(f, 0, facts[k]);
+        bool same = first[0] != '\0' && !cJSON_HasObjectItem(in->about, facts[k]);
+        for (uint32_t row = 1; row < frame_rows(f) && same; row++) {
+            same = frame_is(f, row, facts[k], first);
         }
-        for (size_t i = 0; same && i < r->request->n_inputs; i++) {
-            const struct figure_input *in = &r->request->inputs[i];
-            if (in->path == g->path && in->about != NULL &&
-                !cJSON_HasObjectItem(in->about, facts[k])) {
-                cJSON_AddStringToObject(in->about, facts[k], grid_text(g, 1, (size_t)c));
-            }
+        if (same) {
+            cJSON_AddStringToObject(in->about, facts[k], first);
         }
     }
 }
 
-int results_add_csv(struct results *r, const char *path, struct err *e)
+int results_add_csv(struct results *r, const struct figure_input *in, struct err *e)
 {
-    struct grid g;
-    if (grid_read(&g, path, e) != 0) {
+    struct frame *f = frame_read_csv(in->path, e);
+    if (f == NULL) {
         return -EINVAL;
     }
-    add_facts(r, &g);
-    enum column *kind = classify(&g, r->request);
-    int status = grid_column(&g, "status");
-    bool *taken = xcalloc(g.n_rows, sizeof *taken);
-    size_t *rows = xcalloc(g.n_rows, sizeof *rows);
-    size_t points = 0;
-    for (size_t i = 1; i < g.n_rows; i++) {
-        size_t n = 0;
-        for (size_t k = i; k < g.n_rows; k++) {
-            bool failed = status >= 0 && strcmp(grid_text(&g, k, (size_t)status), "failed") == 0;
-            if (!taken[k] && !failed && same_axes(&g, kind, i, k)) {
+    add_facts(in, f);
+    uint32_t n_rows = frame_rows(f);
+    enum column *kind = xcalloc(frame_width(f), sizeof *kind);
+    for (size_t c = 0; c < frame_width(f); c++) {
+        kind[c] = kind_of(f, c, r->request);
+    }
+    bool *taken = xcalloc(n_rows, sizeof *taken);
+    uint32_t *rows = xcalloc(n_rows, sizeof *rows);
+    uint32_t before = frame_rows(r->points);
+    for (uint32_t i = 0; i < n_rows; i++) {
+        uint32_t n = 0;
+        for (uint32_t k = i; k < n_rows; k++) {
+            if (!taken[k] && !frame_is(f, k, "status", "failed") && same_axes(f, kind, i, k)) {
                 taken[k] = true;
                 rows[n++] = k;
             }
         }
         if (n > 0) {
-            add_point(r, &g, kind, rows, n);
-            points++;
+            add_rows(r, f, kind, rows, n);
         }
     }
     free(rows);
     free(taken);
     free(kind);
-    grid_fini(&g);
-    return points > 0 ? 0 : err_add(e, "%s: no run of it succeeded", path);
+    frame_free(f);
+    return frame_rows(r->points) > before ? 0 : err_add(e, "%s: no run of it succeeded", in->path);
 }

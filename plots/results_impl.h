@@ -1,8 +1,13 @@
-/* Inside results: the CSV half (results_csv.c). */
+/* Inside results: how inputs become points, and the CSV half (results_csv.c). */
 #pragma once
-
-#include <errno.h>
 
 #include "plots/results.h"
 
-int results_add_csv(struct results *r, const char *path, struct err *e);
+#define RESULTS_NAME_BYTES 512 /* of a metric, with .mean behind it */
+
+/* A point without anything; what follows is of it. */
+void results_begin_point(struct results *r);
+/* An axis of the last point, unless the value is absent or an empty text. */
+void results_put_axis(struct results *r, const char *name, struct frame_value v);
+
+int results_add_csv(struct results *r, const struct figure_input *in, struct err *e);

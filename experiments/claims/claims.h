@@ -39,7 +39,7 @@
 
 #include "experiments/claims/quantities.h"
 #include "experiments/run/jobs.h"
-#include "experiments/shell/frame.h"
+#include "experiments/shell/document.h"
 #include "sim/base/err.h"
 #include "sim/stats/stats.h"
 

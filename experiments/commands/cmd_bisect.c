@@ -8,7 +8,7 @@
 #include "experiments/diff/shrink_trace.h"
 #include "experiments/diff/two_runs.h"
 #include "experiments/shell/cli.h"
-#include "experiments/shell/frame.h"
+#include "experiments/shell/document.h"
 #include "sim/base/arena.h"
 #include "traces/traces.h"
 

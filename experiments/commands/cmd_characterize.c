@@ -8,7 +8,7 @@
 #include "experiments/run/about.h"
 #include "experiments/run/job_options.h"
 #include "experiments/shell/cli.h"
-#include "experiments/shell/frame.h"
+#include "experiments/shell/document.h"
 #include "experiments/validation/characterize.h"
 #include "sim/base/json.h"
 

@@ -9,7 +9,7 @@
 #include "experiments/diff/snapshot.h"
 #include "experiments/diff/two_runs.h"
 #include "experiments/shell/cli.h"
-#include "experiments/shell/frame.h"
+#include "experiments/shell/document.h"
 #include "sim/base/arena.h"
 #include "sim/base/input.h"
 #include "sim/base/units.h"

@@ -9,7 +9,7 @@
 #include "experiments/run/config.h"
 #include "experiments/run/config_sim.h"
 #include "experiments/run/plugin.h"
-#include "experiments/shell/frame.h"
+#include "experiments/shell/document.h"
 #include "policies/params.h"
 #include "policies/registry.h"
 #include "sim/base/datadir.h"

@@ -4,7 +4,7 @@
 
 #include "experiments/commands/commands.h"
 #include "experiments/shell/cli.h"
-#include "experiments/shell/frame.h"
+#include "experiments/shell/document.h"
 #include "plots/render.h"
 
 struct plot_options {

@@ -1,14 +1,12 @@
 /* `xpusim report`: comparisons as one page to look at. */
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "experiments/commands/commands.h"
 #include "experiments/commands/report_stored.h"
 #include "experiments/report/report.h"
 #include "experiments/shell/cli.h"
 #include "plots/about.h"
-#include "sim/base/json.h"
 #include "sim/base/output.h"
 
 #define DEFAULT_WINDOW_S 60.0
@@ -39,20 +37,16 @@ static int write_page(const struct page *p, struct err *e)
     return rc;
 }
 
-/* Comparisons are read whole; of a file of no kind the error says what is wrong with it. */
+/* Comparisons become sections; of a file of no kind the error says what is wrong with it. */
 static void read_inputs(struct page *p, struct err *e)
 {
     for (size_t i = 0; i < p->all.n_inputs; i++) {
-        const char *path = p->all.inputs[i].path;
-        const cJSON *about = p->all.inputs[i].about;
-        if (about_is(about, "sweep table") && access(path, R_OK) == 0) {
-            (void)err_add(e, "%s: a table; of it `xpusim plot` draws what it is told to", path);
-        } else if (about_is(about, "compare drive json") || access(path, R_OK) != 0) {
-            cJSON *tree = json_read_file(path, e);
-            if (tree != NULL) {
-                p->in[p->n] = (struct report_input){path, tree, i};
-                (void)report_check(&p->in[p->n++], e);
-            }
+        const struct figure_input *in = &p->all.inputs[i];
+        if (about_is(in->about, "sweep table")) {
+            (void)err_add(e, "%s: a table; of it `xpusim plot` draws what it is told to", in->path);
+        } else if (about_is(in->about, "compare drive json")) {
+            p->in[p->n] = (struct report_input){in->path, in->tree, i};
+            (void)report_check(&p->in[p->n++], e);
         }
     }
 }
@@ -70,9 +64,6 @@ static int make(struct page *p, struct err *e)
     }
     int rc = e->n > 0 ? -EINVAL : write_page(p, e);
     report_figures_fini(&p->figures);
-    for (size_t i = 0; i < p->n; i++) {
-        cJSON_Delete((cJSON *)(uintptr_t)p->in[i].tree);
-    }
     return rc;
 }
 

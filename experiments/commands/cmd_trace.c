@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "experiments/commands/commands.h"
-#include "experiments/shell/frame.h"
+#include "experiments/shell/document.h"
 #include "sim/base/json.h"
 #include "traces/traces.h"
 

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "experiments/shell/frame.h"
+#include "experiments/shell/document.h"
 #include "hwmodels/graphs.h"
 
 /* Three lines on one time axis of at most 96 characters: G1 computes, G2 computes, loads. A

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "experiments/shell/frame.h"
+#include "experiments/shell/document.h"
 
 /* What ships as files. name NULL: all of them, a row each, the measure of each in columns; else
  * every number of one (a shipped name, or a path that ends in .json), with its path in `--set`, its

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "experiments/run/config.h"
-#include "experiments/shell/frame.h"
+#include "experiments/shell/document.h"
 
 /* Adds time, DDR demand and intensity of each op on each device, for a prefill of 256 tokens and a
  * decode step at a context of 1024. 0 or -EINVAL. */

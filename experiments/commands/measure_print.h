@@ -1,7 +1,7 @@
 /* A kernel fit as a document. */
 #pragma once
 
-#include "experiments/shell/frame.h"
+#include "experiments/shell/document.h"
 #include "hwmodels/kernel_fit.h"
 
 /* Parameters with intervals, lack of fit, forms side by side on held-out shapes, pairs. */

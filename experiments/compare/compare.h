@@ -6,7 +6,7 @@
 
 #include "experiments/run/config.h"
 #include "experiments/run/study.h"
-#include "experiments/shell/frame.h"
+#include "experiments/shell/document.h"
 #include "sim/metrics/metrics.h"
 #include "sim/stats/stats.h"
 

@@ -3,7 +3,7 @@
  * ones. */
 #pragma once
 
-#include "experiments/shell/frame.h"
+#include "experiments/shell/document.h"
 #include "sim/api/observer.h"
 #include "sim/base/err.h"
 

@@ -25,7 +25,7 @@
 
 #include "experiments/compare/compare.h"
 #include "experiments/compare/machines.h"
-#include "experiments/shell/frame.h"
+#include "experiments/shell/document.h"
 
 #define UNCERTAINTY_REPEATS 2 /* runs of a policy on a machine */
 #define UNCERTAINTY_TOP 3     /* factors shown */

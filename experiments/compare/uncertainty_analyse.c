@@ -10,6 +10,7 @@
 #include "experiments/compare/uncertainty_impl.h"
 #include "sim/base/arena.h"
 #include "sim/base/rng.h"
+#include "sim/metrics/metric_table.h"
 
 #define BOOTSTRAPS 200
 

@@ -1,4 +1,4 @@
-/* Uncertainty as a document: text, JSON and Markdown are made of it (shell/frame.h). */
+/* Uncertainty as a document: text, JSON and Markdown are made of it (shell/document.h). */
 #include <math.h>
 #include <string.h>
 

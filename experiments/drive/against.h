@@ -4,7 +4,7 @@
 
 #include "experiments/drive/real.h"
 #include "experiments/drive/speed.h"
-#include "experiments/shell/frame.h"
+#include "experiments/shell/document.h"
 
 #define AGAINST_MAX_POLICIES 32
 #define AGAINST_MAX_REPEATS 32

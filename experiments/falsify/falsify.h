@@ -17,7 +17,7 @@
 #pragma once
 
 #include "experiments/falsify/space.h"
-#include "experiments/shell/frame.h"
+#include "experiments/shell/document.h"
 #include "sim/stats/stats.h"
 
 #define FALSIFY_MAX_REPLICATIONS 1000

@@ -29,7 +29,7 @@
 #include <stdio.h>
 
 #include "experiments/run/study.h"
-#include "experiments/shell/frame.h"
+#include "experiments/shell/document.h"
 #include "sim/base/err.h"
 #include "sim/metrics/metric_table.h"
 

@@ -10,6 +10,7 @@
 #include "sim/base/arena.h"
 #include "sim/base/datadir.h"
 #include "sim/base/json.h"
+#include "sim/metrics/metric_table.h"
 
 #define MAX_REPLICATIONS 100000
 #define FRESH_DIGITS 6 /* of a value that is only ever tested, never compared */

@@ -2,7 +2,7 @@
  * added up by class. */
 #pragma once
 
-#include "experiments/shell/frame.h"
+#include "experiments/shell/document.h"
 #include "sim/api/trace.h"
 #include "sim/metrics/explain.h"
 

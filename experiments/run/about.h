@@ -4,7 +4,7 @@
 #pragma once
 
 #include "experiments/run/config.h"
-#include "experiments/shell/frame.h"
+#include "experiments/shell/document.h"
 
 struct about {
     const char *kind;                   /* "requests": the word plots/figure.c knows it by */

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "experiments/run/config.h"
-#include "experiments/shell/frame.h"
+#include "experiments/shell/document.h"
 #include "sim/core/run.h"
 #include "sim/metrics/metrics.h"
 

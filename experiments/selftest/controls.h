@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "experiments/shell/frame.h"
+#include "experiments/shell/document.h"
 
 /* Runs all controls and adds them, a row each; returns how many did not move as predicted. */
 size_t controls_run(struct document *d);

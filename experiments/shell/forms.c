@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "experiments/shell/frame_impl.h"
+#include "experiments/shell/document_impl.h"
 #include "sim/base/err.h"
 #include "sim/base/json.h"
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/shell/frame_impl.h"
+#include "experiments/shell/document_impl.h"
 #include "sim/base/arena.h"
 
 static cJSON *cell_json(const struct frame_cell *v)

@@ -1,5 +1,5 @@
 /* A table as JUnit XML: a row is a test case. */
-#include "experiments/shell/frame_impl.h"
+#include "experiments/shell/document_impl.h"
 #include "experiments/shell/markup.h"
 #include "sim/base/err.h"
 

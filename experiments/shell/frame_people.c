@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/shell/frame_impl.h"
+#include "experiments/shell/document_impl.h"
 #include "experiments/shell/markup.h"
 #include "experiments/shell/table.h"
 #include "experiments/shell/term.h"

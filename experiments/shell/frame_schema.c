@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/shell/frame_impl.h"
+#include "experiments/shell/document_impl.h"
 #include "sim/base/arena.h"
 #include "sim/base/json.h"
 

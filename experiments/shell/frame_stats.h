@@ -1,7 +1,7 @@
 /* What statistics say of themselves, as texts of a document. */
 #pragma once
 
-#include "experiments/shell/frame.h"
+#include "experiments/shell/document.h"
 #include "sim/stats/stats.h"
 
 /* "5.27 [4.2, 6.3]" */

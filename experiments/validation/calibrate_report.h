@@ -3,7 +3,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "experiments/shell/frame.h"
+#include "experiments/shell/document.h"
 #include "experiments/validation/calibrate.h"
 
 /* Errors of one kind of rows: |predicted / measured - 1|. */

@@ -8,7 +8,7 @@
 
 #include "experiments/run/interval.h"
 #include "experiments/shell/cli.h"
-#include "experiments/shell/frame.h"
+#include "experiments/shell/document.h"
 #include "experiments/validation/noise_floor.h"
 #include "experiments/validation/points_score.h"
 #include "sim/base/arena.h"

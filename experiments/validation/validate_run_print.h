@@ -1,7 +1,7 @@
 /* What `xpusim validate --run` found, as a document and one line per request. */
 #pragma once
 
-#include "experiments/shell/frame.h"
+#include "experiments/shell/document.h"
 #include "experiments/validation/run_fit.h"
 #include "experiments/validation/run_interval.h"
 #include "experiments/validation/run_score.h"

@@ -9,8 +9,17 @@
 #include "sim/base/arena.h"
 #include "sim/base/input.h"
 
-#define MAX_COLUMNS 64
-#define MAX_FIELD 256 /* NUL included */
+/* Limits for broken files, above any result. */
+#define MAX_COLUMNS 4096
+#define MAX_FIELD 65536 /* NUL included */
+
+/* One row: its fields behind each other, each with its NUL. */
+struct fields {
+    char *text; /* owned */
+    size_t n_bytes, cap;
+    size_t *at; /* owned: where each begins */
+    int n, cap_n;
+};
 
 struct csvfile {
     FILE *in;
@@ -19,27 +28,42 @@ struct csvfile {
     struct csv_parser parser;
     struct input_line line;
     uint64_t row_line; /* first line of the current row */
-    char names[MAX_COLUMNS][MAX_FIELD];
-    int n_columns;
-    char fields[MAX_COLUMNS][MAX_FIELD];
-    int n_fields;
+    struct fields names, row;
     bool row_done, too_long, too_many;
 };
 
 static void on_field(void *text, size_t len, void *data)
 {
     struct csvfile *f = data;
-    if (f->n_fields >= MAX_COLUMNS) {
-        f->too_many = true;
+    struct fields *r = &f->row;
+    if (r->n >= MAX_COLUMNS || len >= MAX_FIELD) {
+        f->too_many = f->too_many || r->n >= MAX_COLUMNS;
+        f->too_long = f->too_long || len >= MAX_FIELD;
         return;
     }
-    if (len >= MAX_FIELD) {
-        f->too_long = true;
-        len = MAX_FIELD - 1;
+    if (r->n == r->cap_n) {
+        r->cap_n = r->cap_n > 0 ? 2 * r->cap_n : 32;
+        r->at = xrealloc(r->at, (size_t)r->cap_n * sizeof *r->at);
     }
-    char *out = f->fields[f->n_fields++];
-    memcpy(out, text, len);
-    out[len] = '\0';
+    while (r->n_bytes + len + 1 > r->cap) {
+        r->cap = r->cap > 0 ? 2 * r->cap : 1024;
+        r->text = xrealloc(r->text, r->cap);
+    }
+    r->at[r->n++] = r->n_bytes;
+    memcpy(r->text + r->n_bytes, text, len);
+    r->text[r->n_bytes + len] = '\0';
+    r->n_bytes += len + 1;
+}
+
+static const char *field(const struct fields *r, int i)
+{
+    return r->text + r->at[i];
+}
+
+static void fields_fini(struct fields *r)
+{
+    free(r->text);
+    free(r->at);
 }
 
 static void on_row(int end, void *data)
@@ -48,10 +72,20 @@ static void on_row(int end, void *data)
     ((struct csvfile *)data)->row_done = true;
 }
 
+static bool too_large(const struct csvfile *f, struct err *e)
+{
+    if (f->too_many || f->too_long) {
+        (void)err_add(e, "%s:%llu: more than %d columns, or a field over %d bytes", f->path,
+                      (unsigned long long)f->row_line, MAX_COLUMNS, MAX_FIELD - 1);
+    }
+    return f->too_many || f->too_long;
+}
+
 /* Parses up to the end of one row: 1 got one, 0 end of file, -EINVAL with an error. */
 static int read_row(struct csvfile *f, struct err *e)
 {
-    f->n_fields = 0;
+    f->row.n = 0;
+    f->row.n_bytes = 0;
     f->row_done = false;
     f->too_long = false;
     f->too_many = false;
@@ -66,6 +100,9 @@ static int read_row(struct csvfile *f, struct err *e)
             if (started && (csv_fini(&f->parser, on_field, on_row, f) != 0 || !f->row_done)) {
                 return err_add(e, "%s:%llu: quoted field without an end", f->path,
                                (unsigned long long)f->row_line);
+            }
+            if (started && too_large(f, e)) {
+                return -EINVAL;
             }
             return started ? 1 : 0;
         }
@@ -89,9 +126,8 @@ static int read_row(struct csvfile *f, struct err *e)
             return err_add(e, "%s:%llu: %s", f->path, (unsigned long long)f->line.number,
                            csv_strerror(csv_error(&f->parser)));
         }
-        if (f->too_many || f->too_long) {
-            return err_add(e, "%s:%llu: more than %d columns, or a field over %d bytes", f->path,
-                           (unsigned long long)f->row_line, MAX_COLUMNS, MAX_FIELD - 1);
+        if (too_large(f, e)) {
+            return -EINVAL;
         }
         if (f->row_done) {
             return 1;
@@ -124,13 +160,13 @@ struct csvfile *csvfile_of(FILE *in, const char *path, struct err *e)
         csvfile_close(f);
         return NULL;
     }
-    f->n_columns = f->n_fields;
-    for (int i = 0; i < f->n_columns; i++) {
-        memcpy(f->names[i], f->fields[i], sizeof f->names[i]);
+    f->names = f->row;
+    f->row = (struct fields){0};
+    for (int i = 0; i < f->names.n; i++) {
         for (int j = 0; j < i; j++) {
-            if (strcmp(f->names[i], f->names[j]) == 0) {
+            if (strcmp(field(&f->names, i), field(&f->names, j)) == 0) {
                 err_add(e, "%s:%llu: column \"%s\" stands twice", path,
-                        (unsigned long long)f->row_line, f->names[i]);
+                        (unsigned long long)f->row_line, field(&f->names, i));
                 csvfile_close(f);
                 return NULL;
             }
@@ -146,6 +182,8 @@ void csvfile_close(struct csvfile *f)
     }
     csv_free(&f->parser);
     fclose(f->in);
+    fields_fini(&f->names);
+    fields_fini(&f->row);
     free(f->line.text);
     free(f->path);
     free(f);
@@ -158,18 +196,18 @@ const char *csvfile_comment(const struct csvfile *f)
 
 int csvfile_n_columns(const struct csvfile *f)
 {
-    return f->n_columns;
+    return f->names.n;
 }
 
 const char *csvfile_column_name(const struct csvfile *f, int i)
 {
-    return f->names[i];
+    return field(&f->names, i);
 }
 
 int csvfile_column(const struct csvfile *f, const char *name)
 {
-    for (int i = 0; i < f->n_columns; i++) {
-        if (strcmp(f->names[i], name) == 0) {
+    for (int i = 0; i < f->names.n; i++) {
+        if (strcmp(field(&f->names, i), name) == 0) {
             return i;
         }
     }
@@ -181,9 +219,10 @@ int csvfile_require(struct csvfile *f, const char *name, struct err *e)
     int col = csvfile_column(f, name);
     if (col < 0) {
         char have[512] = "";
-        for (int i = 0; i < f->n_columns && strlen(have) < 400; i++) {
+        for (int i = 0; i < f->names.n && strlen(have) < 400; i++) {
             size_t n = strlen(have);
-            (void)snprintf(have + n, sizeof have - n, "%s%.64s", i == 0 ? "" : ",", f->names[i]);
+            (void)snprintf(have + n, sizeof have - n, "%s%.64s", i == 0 ? "" : ",",
+                           field(&f->names, i));
         }
         err_add(e, "%s: no column \"%s\" (there are: %s)", f->path, name, have);
     }
@@ -193,9 +232,9 @@ int csvfile_require(struct csvfile *f, const char *name, struct err *e)
 int csvfile_next(struct csvfile *f, struct err *e)
 {
     int rc = read_row(f, e);
-    if (rc == 1 && f->n_fields != f->n_columns) {
+    if (rc == 1 && f->row.n != f->names.n) {
         return err_add(e, "%s:%llu: %d fields, the header has %d", f->path,
-                       (unsigned long long)f->row_line, f->n_fields, f->n_columns);
+                       (unsigned long long)f->row_line, f->row.n, f->names.n);
     }
     return rc;
 }
@@ -207,7 +246,7 @@ uint64_t csvfile_line(const struct csvfile *f)
 
 const char *csvfile_text(const struct csvfile *f, int col)
 {
-    return col < 0 ? "" : f->fields[col];
+    return col < 0 ? "" : field(&f->row, col);
 }
 
 bool csvfile_empty(const struct csvfile *f, int col)
@@ -223,7 +262,8 @@ double csvfile_number(struct csvfile *f, int col, double min, double max, struct
     bool decimal = text[strspn(text, "+-.0123456789eE")] == '\0'; /* not hex, inf, nan */
     if (col < 0 || end == text || *end != '\0' || !decimal || !isfinite(v) || v < min || v > max) {
         err_add(e, "%s:%llu: column %s: \"%s\" must be a number from %g to %g", f->path,
-                (unsigned long long)f->row_line, col < 0 ? "?" : f->names[col], text, min, max);
+                (unsigned long long)f->row_line, col < 0 ? "?" : field(&f->names, col), text, min,
+                max);
         return min;
     }
     return v;
@@ -241,7 +281,7 @@ uint64_t csvfile_u64(struct csvfile *f, int col, uint64_t min, uint64_t max, str
     if (col < 0 || text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || v < min ||
         v > max) {
         err_add(e, "%s:%llu: column %s: \"%s\" must be a whole number from %llu to %llu", f->path,
-                (unsigned long long)f->row_line, col < 0 ? "?" : f->names[col], text,
+                (unsigned long long)f->row_line, col < 0 ? "?" : field(&f->names, col), text,
                 (unsigned long long)min, (unsigned long long)max);
         return min;
     }

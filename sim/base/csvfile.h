@@ -3,7 +3,7 @@
  * The first non-comment line names the columns. Lines starting with '#' are comments; the text of
  * the first one is kept (format version). Every value is checked: wrong field count, empty required
  * field, text where a number belongs, non-finite or out-of-range numbers are errors "FILE:LINE:
- * column NAME: ...". Fields hold at most 255 bytes.
+ * column NAME: ...". At most 4096 columns, and 65535 bytes a field.
  */
 #pragma once
 

@@ -9,8 +9,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum metric_better { METRIC_BETTER_LOWER, METRIC_BETTER_HIGHER, METRIC_BETTER_NEITHER };
-extern const char *const metric_better_names[]; /* by the enum: "lower", ...; then NULL */
+#include "sim/base/frame.h"
+
+/* By enum metric_better: "lower", ...; then NULL. */
+extern const char *const metric_better_names[];
 
 struct metric_descriptor {
     const char *part;  /* "ttft_s" */

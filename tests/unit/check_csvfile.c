@@ -153,27 +153,30 @@ START_TEST(a_quote_in_the_wrong_place_or_never_closed_is_refused)
 }
 END_TEST
 
-/* 255 bytes fit, 256 do not; 64 columns fit, 65 do not. */
+/* 65535 bytes fit, 65536 do not; 4096 columns fit, 4097 do not. */
 START_TEST(fields_and_rows_have_a_limit)
 {
-    char text[600];
+    enum { BYTES = 65535, COLUMNS = 4096 };
+    static char text[BYTES + 16];
     memset(text, 'x', sizeof text);
     memcpy(text, "a\n", 2);
-    struct csvfile *f = open_bytes(text, 2 + 255);
+    struct csvfile *f = open_bytes(text, 2 + BYTES);
     ck_assert_int_eq(csvfile_next(f, &err), 1);
-    ck_assert_uint_eq(strlen(csvfile_text(f, 0)), 255);
+    ck_assert_uint_eq(strlen(csvfile_text(f, 0)), BYTES);
     csvfile_close(f);
-    text[2 + 256] = '\n';
-    f = open_bytes(text, 2 + 257);
+    f = open_bytes(text, 2 + BYTES + 1);
     ck_assert_int_eq(csvfile_next(f, &err), -EINVAL);
-    expect_error(":2: ", "over 255 bytes");
+    expect_error(":2: ", "over 65535 bytes");
     csvfile_close(f);
-    memcpy(text, "a\n", 2);
-    memset(text + 2, ',', 64); /* 65 empty fields */
-    text[66] = '\n';
-    f = open_bytes(text, 67);
+    memset(text + 2, ',', COLUMNS - 1); /* empty fields */
+    f = open_bytes(text, 2 + COLUMNS - 1);
     ck_assert_int_eq(csvfile_next(f, &err), -EINVAL);
-    expect_error(":2: ", "more than 64 columns");
+    expect_error(":2: ", "4096 fields, the header has 1");
+    csvfile_close(f);
+    text[2 + COLUMNS - 1] = ',';
+    f = open_bytes(text, 2 + COLUMNS);
+    ck_assert_int_eq(csvfile_next(f, &err), -EINVAL);
+    expect_error(":2: ", "more than 4096 columns");
     csvfile_close(f);
 }
 END_TEST

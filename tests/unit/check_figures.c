@@ -204,18 +204,20 @@ END_TEST
 START_TEST(a_file_says_what_it_is)
 {
     put("# kind: requests later\n# policy: fcfs:device=npu\nrequest_id,class\n1,reactive\n");
-    cJSON *about = about_read(path);
+    cJSON *tree;
+    cJSON *about = about_read(path, &tree, &err);
     ck_assert_str_eq(about_fact(about, "policy"), "fcfs:device=npu");
     ck_assert(about_is(about, "timeline requests") && about_is(about, "later"));
     ck_assert(!about_is(about, "request requestslater"));
     cJSON_Delete(about);
     put("a,b\n1,2\n");
-    about = about_read(path);
+    about = about_read(path, &tree, &err);
     ck_assert_str_eq(about_fact(about, "kind"), "table");
     cJSON_Delete(about);
     put(timeline);
-    about = about_read(path);
+    about = about_read(path, &tree, &err);
     ck_assert_str_eq(about_fact(about, "kind"), "timeline");
+    ck_assert_ptr_null(tree);
     cJSON_Delete(about);
 }
 END_TEST

@@ -1,9 +1,11 @@
 /* One document, its four forms. */
+#include <cjson/cJSON.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "experiments/shell/frame.h"
+#include "experiments/shell/document.h"
 #include "tests/helpers/suite.h"
 
 static struct document *d;
@@ -173,6 +175,79 @@ START_TEST(csv_of_no_table_names_every_value)
 }
 END_TEST
 
+static char path[] = "/tmp/xpusim-check-frame-XXXXXX";
+
+static struct frame *read_csv(const char *text, struct err *e)
+{
+    memcpy(path + sizeof path - 7, "XXXXXX", 6);
+    int fd = mkstemp(path);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    ck_assert_int_eq(close(fd), 0);
+    struct frame *f = frame_read_csv(path, e);
+    (void)remove(path);
+    return f;
+}
+
+/* Numbers where all of the cell is one, with their text; what is missing says column and line. */
+START_TEST(csv_is_read_by_names)
+{
+    struct err e = ERR_INIT;
+    struct frame *f = read_csv("# kind: x\nop,time_s,n\n\nmm,0.50,\n\"a,b\",1e3,7 up\n", &e);
+    ck_assert_ptr_nonnull(f);
+    ck_assert_uint_eq(frame_rows(f), 2);
+    ck_assert_uint_eq(frame_width(f), 3);
+    ck_assert_str_eq(frame_text(f, 1, "op"), "a,b");
+    ck_assert_double_eq(frame_get(f, 1, "time_s"), 1000.0);
+    ck_assert_str_eq(frame_text(f, 0, "time_s"), "0.50");
+    ck_assert(frame_at(f, 0, 2).kind == FRAME_VALUE_ABSENT);
+    ck_assert(isnan(frame_get(f, 1, "n")) && frame_is(f, 1, "n", "7 up"));
+    ck_assert_double_eq(frame_require_number(f, 0, "time_s", &e), 0.5);
+    ck_assert_int_eq(frame_require(f, "op n", &e), 0);
+    ck_assert_uint_eq(e.n, 0);
+    ck_assert(isnan(frame_require_number(f, 1, "n", &e)));
+    ck_assert_int_ne(frame_require(f, "op watts", &e), 0);
+    ck_assert_uint_eq(e.n, 2);
+    ck_assert_ptr_nonnull(strstr(e.lines[0], ":5: column n: \"7 up\" is not"));
+    ck_assert_ptr_nonnull(strstr(e.lines[1], "no column watts; there are: op, time_s, n"));
+    frame_free(f);
+    ck_assert_ptr_null(read_csv("a,b\n", &e));
+    ck_assert_ptr_nonnull(strstr(e.lines[2], ": no rows"));
+    err_fini(&e);
+}
+END_TEST
+
+/* What put_row_json makes of keys is read back as columns; arrays are gone through, rows have what
+ * they lie in, a later row may bring a column. */
+START_TEST(json_rows_are_read_by_the_way_to_them)
+{
+    cJSON *root = cJSON_Parse(
+        "{\"seed\":3,\"loads\":[{\"load\":0.5,\"of\":{\"fcfs\":{\"ttft\":{\"mean\":1}}}},"
+        "{\"load\":0.9,\"of\":{\"fcfs\":{\"ttft\":{\"mean\":2}},"
+        "\"edf\":{\"ttft\":{\"mean\":null},\"note\":\"late\",\"list\":[1,2]}}}]}");
+    struct frame *f = frame_of_json(root, "loads/of/{policy}", "x.json");
+    ck_assert_uint_eq(frame_rows(f), 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        ck_assert_double_eq(frame_get(f, i, "seed"), 3.0);
+        ck_assert_double_eq(frame_get(f, i, "load"), i == 0 ? 0.5 : 0.9);
+        ck_assert_str_eq(frame_text(f, i, "policy"), i == 2 ? "edf" : "fcfs");
+        ck_assert_str_eq(frame_text(f, i, "note"), i == 2 ? "late" : "");
+    }
+    ck_assert_double_eq(frame_get(f, 1, "ttft.mean"), 2.0);
+    ck_assert(frame_at(f, 2, (size_t)frame_find(f, "ttft.mean")).kind == FRAME_VALUE_NULL);
+    ck_assert_int_eq(frame_find(f, "list"), -1);
+    frame_free(f);
+    f = frame_of_json(root, "loads/of/edf/list", "x.json");
+    ck_assert_uint_eq(frame_rows(f), 2);
+    ck_assert_double_eq(frame_get(f, 1, "value"), 2.0);
+    frame_free(f);
+    f = frame_of_json(root, "nothing/{here}", "x.json");
+    ck_assert_uint_eq(frame_rows(f), 0);
+    frame_free(f);
+    cJSON_Delete(root);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("all", .setup = setup, .teardown = teardown),
     TEST(text_aligns_what_is_for_people_and_marks_what_is_missing),
@@ -183,5 +258,7 @@ static const struct suite_row suite[] = {
     TEST(rows_stand_under_headings_numbers_may_be_shown_as_texts_dots_make_objects),
     TEST(what_people_were_told_is_not_said_again),
     TEST(csv_of_no_table_names_every_value),
+    TEST(csv_is_read_by_names),
+    TEST(json_rows_are_read_by_the_way_to_them),
 };
 SUITE_MAIN("frame", suite)

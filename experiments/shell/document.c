@@ -1,5 +1,5 @@
-/* Frames and documents: how they are made and read. Their forms: forms.c. */
-#include "experiments/shell/frame.h"
+/* Documents: how they are made. Their forms: forms.c. */
+#include "experiments/shell/document.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -7,29 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/shell/frame_impl.h"
+#include "experiments/shell/document_impl.h"
 #include "sim/base/arena.h"
 #include "sim/base/err.h"
 
 struct document *document_new(void)
 {
     return xcalloc(1, sizeof(struct document));
-}
-
-static void frame_free(struct frame *f)
-{
-    for (size_t i = 0; i < f->n_cells; i++) {
-        free(f->cells[i].text);
-    }
-    free(f->cells);
-    free(f->columns);
-    free(f->right);
-    free(f->hidden);
-    for (size_t i = 0; i < f->n_names; i++) {
-        free(f->names[i]);
-    }
-    free(f->names);
-    free(f);
 }
 
 void document_free(struct document *d)
@@ -43,9 +27,7 @@ void document_free(struct document *d)
         free(e->text);
         free(e->value.text);
         cJSON_Delete(e->tree);
-        if (e->frame != NULL) {
-            frame_free(e->frame);
-        }
+        frame_free(e->frame);
         document_free(e->within);
     }
     for (size_t i = 0; i < d->n_kept; i++) {
@@ -64,15 +46,10 @@ static struct document_entry *add(struct document *d, enum document_kind kind, c
     return e;
 }
 
-static struct frame_cell cell_of_value(struct frame_value v)
-{
-    return (struct frame_cell){v.kind, v.text != NULL ? xstrdup(v.text) : NULL, v.number};
-}
-
 void document_values(struct document *d, const struct document_value *v, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        add(d, DOCUMENT_IS_VALUE, v[i].name)->value = cell_of_value(v[i].value);
+        add(d, DOCUMENT_IS_VALUE, v[i].name)->value = frame_cell_of(v[i].value);
     }
 }
 
@@ -147,21 +124,10 @@ struct document *document_array(struct document *d, const char *name)
 
 struct frame *document_frame(struct document *d, const char *name, uint32_t keys)
 {
-    struct frame *f = xcalloc(1, sizeof *f);
+    struct frame *f = frame_new();
     f->keys = keys;
     add(d, DOCUMENT_IS_FRAME, name)->frame = f;
     return f;
-}
-
-void frame_columns(struct frame *f, const struct frame_column *c, size_t n)
-{
-    SIM_REQUIRE(f->n_cells == 0, "columns before cells");
-    f->columns = xrealloc(f->columns, (f->n_columns + n) * sizeof *f->columns);
-    f->right = xrealloc(f->right, (f->n_columns + n) * sizeof *f->right);
-    for (size_t i = 0; i < n; i++) {
-        f->right[f->n_columns] = c[i].kind == FRAME_NUMBER && !c[i].left;
-        f->columns[f->n_columns++] = c[i];
-    }
 }
 
 struct frame *document_frame_of(struct document *d, const char *name, uint32_t keys,
@@ -170,17 +136,6 @@ struct frame *document_frame_of(struct document *d, const char *name, uint32_t k
     struct frame *f = document_frame(d, name, keys);
     frame_columns(f, c, n);
     return f;
-}
-
-void frame_data_columns(struct frame *f, const char *names)
-{
-    f->names = xrealloc(f->names, (f->n_names + 1) * sizeof *f->names);
-    char *rest = f->names[f->n_names++] = xstrdup(names);
-    char *one;
-    while ((one = strtok_r(rest, " ", &rest)) != NULL) {
-        frame_columns(f, &(struct frame_column){.name = one, .kind = FRAME_ANY, .only_data = true},
-                      1);
-    }
 }
 
 struct frame *document_data(struct document *d, const char *name, uint32_t keys, const char *names)
@@ -214,42 +169,6 @@ void frame_indent(struct frame *f, int spaces)
     f->indent = spaces;
 }
 
-void frame_cell(struct frame *f, struct frame_value v)
-{
-    static const enum frame_value_kind kinds[] = {
-        [FRAME_NUMBER] = FRAME_VALUE_NUMBER,
-        [FRAME_TEXT] = FRAME_VALUE_TEXT,
-        [FRAME_FLAG] = FRAME_VALUE_FLAG,
-    };
-    SIM_REQUIRE(f->n_columns > 0, "columns before cells");
-    const struct frame_column *c = &f->columns[f->n_cells % f->n_columns];
-    if (c->kind == FRAME_FLAG && v.kind == FRAME_VALUE_NUMBER) {
-        v = frame_value_flag(v.number != 0.0); /* comparisons are ints in C */
-    }
-    SIM_REQUIRE(c->kind == FRAME_ANY || v.kind >= FRAME_VALUE_NULL || v.kind == kinds[c->kind],
-                "a cell of column %s", c->name);
-    if (f->n_cells == f->cap_cells) {
-        f->cap_cells = f->cap_cells > 0 ? 2 * f->cap_cells : 64;
-        f->cells = xrealloc(f->cells, f->cap_cells * sizeof *f->cells);
-    }
-    f->cells[f->n_cells++] = cell_of_value(v);
-}
-
-void frame_row(struct frame *f, const struct frame_value *v, size_t n)
-{
-    SIM_REQUIRE(n <= f->n_columns && f->n_cells % f->n_columns == 0, "a row of %zu values", n);
-    for (size_t i = 0; i < f->n_columns; i++) {
-        frame_cell(f, i < n ? v[i] : FRAME_ABSENT);
-    }
-}
-
-void frame_skip(struct frame *f, uint32_t n)
-{
-    while (n-- > 0) {
-        frame_cell(f, FRAME_ABSENT);
-    }
-}
-
 void frame_hide_row(struct frame *f)
 {
     uint32_t n = frame_rows(f);
@@ -257,25 +176,4 @@ void frame_hide_row(struct frame *f)
     for (; f->n_hidden < n; f->n_hidden++) {
         f->hidden[f->n_hidden] = f->n_hidden + 1 == n;
     }
-}
-
-uint32_t frame_rows(const struct frame *f)
-{
-    return f->n_columns > 0 ? (uint32_t)(f->n_cells / f->n_columns) : 0;
-}
-
-static const struct frame_cell *cell_of(const struct frame *f, uint32_t row, const char *column)
-{
-    for (size_t i = 0; i < f->n_columns && row < frame_rows(f); i++) {
-        if (strcmp(f->columns[i].name, column) == 0) {
-            return &f->cells[row * f->n_columns + i];
-        }
-    }
-    return NULL;
-}
-
-double frame_get(const struct frame *f, uint32_t row, const char *column)
-{
-    const struct frame_cell *c = cell_of(f, row, column);
-    return c != NULL && c->kind < FRAME_VALUE_NULL ? c->number : (double)NAN;
 }

@@ -1,27 +1,8 @@
-/* What frames and documents hold; for the files of frames alone. */
+/* What documents hold; for the files of their forms alone. */
 #pragma once
 
-#include "experiments/shell/frame.h"
-
-struct frame_cell {
-    enum frame_value_kind kind;
-    char *text; /* owned; the text, or what people see of a number; or NULL */
-    double number;
-};
-
-struct frame {
-    struct frame_column *columns; /* owned; their texts borrowed */
-    bool *right;                  /* owned: aligned to the right in text, per column */
-    size_t n_columns;
-    struct frame_cell *cells; /* owned, row by row */
-    size_t n_cells, cap_cells;
-    bool *hidden; /* owned: people do not see it; of the first n_hidden rows */
-    uint32_t n_hidden;
-    uint32_t keys;
-    int indent;
-    char **names; /* owned: texts of columns that the frame keeps */
-    size_t n_names;
-};
+#include "experiments/shell/document.h"
+#include "sim/base/frame_impl.h"
 
 enum document_kind {
     DOCUMENT_IS_VALUE,
@@ -49,12 +30,6 @@ struct document {
     char **kept; /* owned: texts of document_format */
     size_t n_kept;
 };
-
-static inline const struct frame_cell *frame_cell_at(const struct frame *f, uint32_t row,
-                                                     size_t column)
-{
-    return &f->cells[row * f->n_columns + column];
-}
 
 /* The first one that is data, or NULL. */
 const struct frame *document_first_frame(const struct document *d);

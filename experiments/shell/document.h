@@ -1,9 +1,8 @@
-/* Results as named columns: one value, many forms.
+/* Results as documents: one value, many forms.
  *
- * A document is an ordered list of what a command has to say: named values, frames and documents
- * within it (data), notes and headings (for people). A frame is a table whose columns have a name,
- * a unit, a direction and a title. Text, JSON, CSV, Markdown and JUnit are made of the same
- * document here and nowhere else.
+ * A document is an ordered list of what a command has to say: named values, frames
+ * (sim/base/frame.h) and documents within it (data), notes and headings (for people). Text, JSON,
+ * CSV, Markdown and JUnit are made of the same document here and nowhere else.
  *
  *     static const struct frame_column columns[] = {
  *         {.name = "device", .kind = FRAME_TEXT}, {.name = "time_s", .unit = "s"}};
@@ -25,43 +24,10 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "experiments/shell/frame_value.h"
 #include "experiments/shell/options.h"
-#include "sim/metrics/metric_table.h"
+#include "sim/base/frame.h"
 
 struct cJSON;
-
-enum frame_kind { FRAME_NUMBER, FRAME_TEXT, FRAME_FLAG, FRAME_ANY };
-
-/* A row as a test case. FAILED is a flag, MESSAGE a text that is absent where all is well; names
- * of several columns are joined by blanks. */
-enum frame_junit {
-    FRAME_JUNIT_NONE,
-    FRAME_JUNIT_CLASS,
-    FRAME_JUNIT_NAME,
-    FRAME_JUNIT_FAILED,
-    FRAME_JUNIT_MESSAGE
-};
-
-struct frame_column {
-    /* In JSON and CSV: "ttft_s". "a.b" is b of an object a; "" is the row itself. */
-    const char *name;
-    const char *title; /* in text and Markdown; NULL: the name */
-    const char *unit;  /* "s", "1" of shares; NULL: none */
-    enum metric_better better;
-    enum frame_kind kind;
-    const char *format; /* of numbers in text, one double: "%.4g" when NULL */
-    double scale;       /* of numbers in text: 100 of percent; 0 is 1 */
-    /* of a cell that has no value: "-" when NULL. JSON has null, CSV nothing. */
-    const char *missing;
-    bool only_data;         /* left out of text and Markdown */
-    bool only_text;         /* left out of JSON and CSV */
-    bool heading;           /* stands above the rows that share it in text and Markdown */
-    bool left;              /* numbers that are shown as texts are aligned like texts */
-    enum frame_junit junit; /* what it is of a test case; the other forms do not ask */
-};
-
-struct frame;
 struct document;
 
 /* ---- documents ---- */
@@ -103,13 +69,10 @@ const char *document_format(struct document *d, const char *fmt, ...)
  * people only; "": the document is this frame alone. The columns are copied, their texts are
  * borrowed. */
 struct frame *document_frame(struct document *d, const char *name, uint32_t keys);
-void frame_columns(struct frame *f, const struct frame_column *c, size_t n);
 #define DOCUMENT_FRAME(d, name, keys, columns)                                                     \
     document_frame_of((d), (name), (keys), (columns), sizeof(columns) / sizeof(columns)[0])
 struct frame *document_frame_of(struct document *d, const char *name, uint32_t keys,
                                 const struct frame_column *c, size_t n);
-/* More columns, of any kind, for data only. names: "device op time_s". */
-void frame_data_columns(struct frame *f, const char *names);
 /* A frame of nothing else. */
 struct frame *document_data(struct document *d, const char *name, uint32_t keys, const char *names);
 /* For people only: a column per character of align, 'l' or 'r', and as many titles, which are
@@ -117,23 +80,7 @@ struct frame *document_data(struct document *d, const char *name, uint32_t keys,
 struct frame *document_table(struct document *d, int indent, const char *align, ...);
 void frame_indent(struct frame *f, int spaces); /* of text; 0 unless told */
 
-/* FRAME_ROW(f, value, value, ...): a row; columns beyond the last value stay empty. The kinds must
- * be the columns'. */
-#define FRAME_ROW(f, ...)                                                                          \
-    frame_row((f), (const struct frame_value[]){FRAME_VALUES(__VA_ARGS__)},                        \
-              FRAME_COUNT(__VA_ARGS__))
-void frame_row(struct frame *f, const struct frame_value *v, size_t n);
-/* FRAME_CELL(f, value): the next cell alone, where columns are not known when written. */
-#define FRAME_CELL(f, x) frame_cell((f), FRAME_VALUE(x))
-void frame_cell(struct frame *f, struct frame_value v);
-void frame_skip(struct frame *f, uint32_t n); /* n cells that are absent */
-void frame_hide_row(struct frame *f);         /* people do not see the last row */
-
-/* ---- reading ---- */
-
-uint32_t frame_rows(const struct frame *f);
-/* NaN when it has no value, is no number, or there is no such column. */
-double frame_get(const struct frame *f, uint32_t row, const char *column);
+void frame_hide_row(struct frame *f); /* people do not see the last row */
 
 /* ---- showing ---- */
 
