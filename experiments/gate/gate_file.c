@@ -59,11 +59,12 @@ static uint32_t read_strings(struct json_obj *o, const char *key, int min, int m
 
 static void read_metrics(struct json_obj *o, struct gate_group *g)
 {
+    double tolerance_frac = g->fresh ? GATE_FRESH_TOLERANCE_FRAC : GATE_EXACT_TOLERANCE_FRAC;
     if (!json_has(o, "metrics")) {
         g->n_metrics = sizeof usual_metrics / sizeof usual_metrics[0];
         for (uint32_t i = 0; i < g->n_metrics; i++) {
             const char *name = usual_metrics[i];
-            g->metrics[i] = (struct gate_metric){name, better_of(name), GATE_TOLERANCE_FRAC};
+            g->metrics[i] = (struct gate_metric){name, better_of(name), tolerance_frac};
         }
         return;
     }
@@ -77,7 +78,7 @@ static void read_metrics(struct json_obj *o, struct gate_group *g)
                           : better_of(out->name != NULL ? out->name : "");
         out->tolerance_frac = json_has(&m, "tolerance_frac")
                                   ? json_get_number(&m, "tolerance_frac", 0.0, 1.0)
-                                  : GATE_TOLERANCE_FRAC;
+                                  : tolerance_frac;
         for (uint32_t k = 0; k + 1 < g->n_metrics; k++) {
             if (strcmp(g->metrics[k].name, out->name) == 0) {
                 (void)err_add(o->err, "%s: %s: metric '%s' stands twice", o->file, m.path,
