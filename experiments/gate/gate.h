@@ -37,6 +37,9 @@
 /* Exact: what rounding can move, a nanosecond on each kernel of 0.1 ms. Nothing else moves the same
  * seeds but another decision or duration, however few requests it touches. */
 #define GATE_EXACT_TOLERANCE_FRAC 1e-5
+/* Exact: a change is relative to what a value was, but at least to this, a tenth of a millisecond or
+ * a share of 0.01 %: smaller ones can be nothing but what rounding left. */
+#define GATE_LEAST 1e-4
 #define GATE_FRESH_TOLERANCE_FRAC 0.005
 #define GATE_EXACT_REPLICATIONS 2
 #define GATE_FRESH_REPLICATIONS 400

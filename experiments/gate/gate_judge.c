@@ -72,7 +72,7 @@ static void set_change(struct gate_row *row, double before, double after)
  * opposite changes must not cancel in a mean. Of a metric without a direction by size alone. */
 struct largest {
     uint32_t replication;
-    double change_frac; /* infinite from 0 */
+    double change_frac; /* of what it was, or of GATE_LEAST */
     bool worse;
 };
 
@@ -84,7 +84,7 @@ static struct largest find_largest(enum metric_better better, const double *befo
         if (isnan(before[i]) || isnan(now[i]) || before[i] == now[i]) {
             continue;
         }
-        double change = (now[i] - before[i]) / fabs(before[i]);
+        double change = (now[i] - before[i]) / fmax(fabs(before[i]), GATE_LEAST);
         bool worse =
             better != METRIC_BETTER_NEITHER && (change > 0.0) == (better == METRIC_BETTER_LOWER);
         if (worse > x.worse || (worse == x.worse && fabs(change) > fabs(x.change_frac))) {

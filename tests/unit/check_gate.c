@@ -130,6 +130,11 @@ START_TEST(by_default_only_rounding_is_tolerated)
     expect("latency", GATE_REGRESSION, true);
     values_now[0] = 10.0 * 0.9997;
     expect("latency", GATE_GAIN, false);
+    values_before[0] = 1.13702e-7; /* a value that is rounding moves by 7e-12, or 60 millionths */
+    values_now[0] = 1.13709e-7;
+    expect("latency", GATE_DRIFT, false);
+    values_now[0] = 1.2e-7; /* by 6.3 nanoseconds of at least 0.1 ms, or 63 millionths */
+    expect("latency", GATE_REGRESSION, true);
 }
 END_TEST
 
