@@ -7,7 +7,8 @@ pass. Puts each change of changes/*.txt into the program, one at a time, and run
                                    tried with this library before (also beside it) is not again
 
 A change is a record as of tests/mutants: `file:`, `why:`, lines `- ` (found exactly once in the
-file) and `+ ` (what stands there instead). Nothing is written into the tree: a changed copy is
+file) and `+ ` (what stands there instead); `blind: ROUND, refused` (or passed) says what the gate
+said when the change, written after the groups of that round, was tried once. Nothing is written into the tree: a changed copy is
 compiled, and linked before the library, whose own object is then not taken. A changed header
 compiles every file that includes it. Exit 1 unless all but one regression is refused and every
 harmless change passes."""
@@ -127,7 +128,6 @@ def main():
         lines[kind] = ["| change | file | groups that refuse it |" if kind == "regressions" else
                        "| change | file | the gate |", "|---|---|---|"]
         right[kind] = tried[kind] = 0
-        blind[kind] = [0, 0] # right, tried
         for r in records(os.path.join(HERE, f"changes/{kind}.txt")):
             if wanted and not any(r["name"].startswith(w) for w in wanted):
                 continue
@@ -135,14 +135,15 @@ def main():
             good = refused == (kind == "regressions")
             tried[kind] += 1
             right[kind] += good
-            blind[kind][0] += good and "blind" in r
-            blind[kind][1] += "blind" in r
+            if "blind" in r:
+                refused_first = blind.setdefault(r["blind"].split(",")[0], {}).setdefault(kind, [])
+                refused_first.append(r["blind"].endswith("refused"))
             said = said if good else f"**{said}**"
             lines[kind].append(f"| {r['why']}{' (blind)' if 'blind' in r else ''} | `{r['file']}` | {said} |")
             print(f"{r['name']:16} {'ok ' if good else 'NOT'} {r['why']}: {said}", flush=True)
-    unseen = (f"Of those written after the groups and tried once (blind), {blind['regressions'][0]} of "
-              f"{blind['regressions'][1]} regressions are refused, and {blind['harmless'][1] - blind['harmless'][0]} "
-              f"of {blind['harmless'][1]} harmless changes.")
+    unseen = "Of those written after the groups and then tried once (blind) were refused: " + "; ".join(
+        f"round {n}, " + " and ".join(f"{sum(v)} of {len(v)} {'harmless changes' if k == 'harmless' else k}"
+                                      for k, v in of.items()) for n, of in blind.items()) + "."
     print(unseen)
     print(f"{right['regressions']} of {tried['regressions']} regressions refused, "
           f"{tried['harmless'] - right['harmless']} of {tried['harmless']} harmless changes refused")
