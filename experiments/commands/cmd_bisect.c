@@ -23,6 +23,7 @@ struct work {
     const struct options *options;
     struct two_runs *runs;
     uint32_t tests;
+    two_runs_end end[2]; /* of the last pair */
 };
 
 static bool parts(void *ctx, const struct trace *t)
@@ -32,7 +33,7 @@ static bool parts(void *ctx, const struct trace *t)
     if (!w->options->shown.quiet && isatty(STDERR_FILENO) != 0) {
         (void)fprintf(stderr, "\r%" PRIu32 " tests, %zu requests ", w->tests, t->n);
     }
-    return two_runs_part(w->runs, t);
+    return two_runs_part(w->runs, t, w->end);
 }
 
 /* The requests that are left, for people. */
@@ -48,6 +49,17 @@ static void put_trace(const struct trace *t, struct document *d)
     free(text);
 }
 
+/* How the runs ended that did not end well. */
+static void put_ends(const struct work *w, struct document *d)
+{
+    for (int i = 0; i < 2; i++) {
+        if (w->end[i][0] != '\0') {
+            document_note(d, "run %c failed: %s", 'A' + i, w->end[i]);
+        }
+    }
+    DOCUMENT_VALUES(d, "message_a", w->end[0], "message_b", w->end[1]);
+}
+
 static int bisect(const struct options *o, struct two_runs *runs, struct document *d, struct err *e)
 {
     static const struct config_arrivals as_they_are = {1.0, 1.0, false};
@@ -57,7 +69,9 @@ static int bisect(const struct options *o, struct two_runs *runs, struct documen
     if (two_runs_load(runs, &o->given, e) == 0 &&
         config_trace(&runs->side[0].options, runs->side[0].options.seed, as_they_are, &t, e) == 0) {
         size_t before = t.n;
-        if (!parts(&w, &t)) {
+        bool part = parts(&w, &t);
+        put_ends(&w, d);
+        if (!part) {
             document_note(d, "no difference on %zu requests", before);
             DOCUMENT_VALUES(d, "requests", before, "left", 0, "pairs_of_runs", w.tests);
             status = EXIT_CHECK_FAILED;

@@ -6,7 +6,6 @@
 
 #include "experiments/commands/commands.h"
 #include "experiments/diff/diverge.h"
-#include "experiments/diff/snapshot.h"
 #include "experiments/diff/two_runs.h"
 #include "experiments/shell/cli.h"
 #include "experiments/shell/document.h"
@@ -55,25 +54,6 @@ static int diff_logs(const struct options *o, struct report *r, struct err *e)
 
 /* ---- two runs ---- */
 
-/* The run once more, for its state at the difference. */
-static char *state_of(const struct two_runs *runs, int side, const struct trace *t,
-                      const struct divergence *d)
-{
-    if (runs->side[side].binary != NULL) {
-        return NULL;
-    }
-    FILE *log = tmpfile();
-    SIM_REQUIRE(log != NULL, "temporary files");
-    struct snapshot *s =
-        snapshot_new(&runs->side[side].config.soc.machine, log, d->offset, d->since_ns);
-    struct two_runs_log l;
-    two_runs_run(runs, side, t, snapshot_observer(s), log, &l);
-    char *text = xstrdup(snapshot_text(s));
-    two_runs_log_fini(&l);
-    snapshot_free(s);
-    return text;
-}
-
 static int diff_runs(const struct options *o, struct two_runs *runs, struct report *r,
                      struct err *e)
 {
@@ -87,7 +67,7 @@ static int diff_runs(const struct options *o, struct two_runs *runs, struct repo
     if (rc == 0) {
         struct two_runs_log l[2];
         for (int i = 0; i < 2; i++) {
-            two_runs_run(runs, i, &t[i], NULL, NULL, &l[i]);
+            two_runs_run(runs, i, &t[i], NULL, &l[i]);
             r->failed = r->failed || l[i].status != 0;
             (void)snprintf(r->message[i], sizeof r->message[i], "%s", l[i].message);
         }
@@ -96,8 +76,11 @@ static int diff_runs(const struct options *o, struct two_runs *runs, struct repo
         }
         two_runs_log_fini(&l[0]);
         two_runs_log_fini(&l[1]);
-        for (int i = 0; i < 2 && r->d.differs; i++) {
-            r->state[i] = state_of(runs, i, &t[i], &r->d);
+        for (int i = 0; i < 2 && r->d.differs; i++) { /* once more, for the state */
+            two_runs_run(runs, i, &t[i], &r->d, &l[i]);
+            r->state[i] = l[i].state;
+            l[i].state = NULL;
+            two_runs_log_fini(&l[i]);
         }
     }
     trace_fini(&t[0]);
@@ -138,12 +121,15 @@ static void put_states(const char *a, const char *b, struct document *d)
     if (a == NULL && b == NULL) {
         return;
     }
-    bool alone = b == NULL;
-    a = a != NULL ? a : "";
-    document_note(d, "\nstate just before%s",
-                  alone ? " (of A; another binary's is not known)"
-                        : ": in both, only in A, only in B");
-    put_lines(a, alone ? a : b, true, " ", d);
+    bool alone = a == NULL || b == NULL;
+    const char *known = a != NULL ? a : b;
+    if (alone) {
+        document_note(d, "\nstate just before (of %s; the other's is not known)",
+                      a != NULL ? "A" : "B");
+    } else {
+        document_note(d, "\nstate just before: in both, only in A, only in B");
+    }
+    put_lines(known, alone ? known : b, true, " ", d);
     if (!alone) {
         put_lines(a, b, false, "A", d);
         put_lines(b, a, false, "B", d);

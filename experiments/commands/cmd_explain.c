@@ -9,7 +9,9 @@
 #include "experiments/report/interference.h"
 #include "experiments/run/about.h"
 #include "experiments/run/config.h"
+#include "experiments/run/job_options.h"
 #include "experiments/run/runner.h"
+#include "experiments/run/sandbox.h"
 #include "experiments/shell/cli.h"
 #include "sim/api/contention.h"
 #include "sim/base/arena.h"
@@ -20,6 +22,7 @@
 struct explain_options {
     struct config_options config;
     const char *policy;
+    struct job_options work;
     struct option_output output;
     uint32_t request;
     bool have_request, interference;
@@ -99,10 +102,11 @@ struct explain_case {
     struct config *config;
     const struct config_policy *policy;
     const struct trace *trace;
+    uint64_t printed_bytes; /* by the policy, to standard output */
 };
 
 /* Runs t and explains it: the caller frees. NULL when the run failed, said on stderr. */
-static struct explain *observe(const struct explain_case *k, const struct trace *t, uint32_t id,
+static struct explain *observe(struct explain_case *k, const struct trace *t, uint32_t id,
                                struct err *e)
 {
     struct explain *x = explain_new(&k->config->soc.machine, id);
@@ -114,13 +118,13 @@ static struct explain *observe(const struct explain_case *k, const struct trace 
         explain_free(x);
         x = NULL;
     }
+    k->printed_bytes += r.printed_bytes;
     runner_result_fini(&r);
     return x;
 }
 
 /* Latency of the request in a run of t; NaN where it did not finish. */
-static double latency_s(const struct explain_case *k, const struct trace *t, uint32_t id,
-                        struct err *e)
+static double latency_s(struct explain_case *k, const struct trace *t, uint32_t id, struct err *e)
 {
     struct explain *x = observe(k, t, id, e);
     const struct explanation *v = x != NULL ? explain_find(x, id) : NULL;
@@ -149,7 +153,7 @@ static double bound_s(const struct explain_case *k, uint32_t id)
 }
 
 /* Nobody else: the turns of its session up to it. */
-static double alone_s(const struct explain_case *k, uint32_t id, struct err *e)
+static double alone_s(struct explain_case *k, uint32_t id, struct err *e)
 {
     const struct trace *t = k->trace;
     bool *keep = xcalloc(t->n + 1, sizeof *keep);
@@ -166,7 +170,7 @@ static double alone_s(const struct explain_case *k, uint32_t id, struct err *e)
 }
 
 /* The same requests, but kernels that share the DDR do not slow each other. */
-static double uncontended_s(const struct explain_case *k, uint32_t id, struct err *e)
+static double uncontended_s(struct explain_case *k, uint32_t id, struct err *e)
 {
     const struct contention_ops *form = k->config->contention;
     k->config->contention = contention_find("none");
@@ -175,7 +179,7 @@ static double uncontended_s(const struct explain_case *k, uint32_t id, struct er
     return s;
 }
 
-static int explain_one(const struct explain_case *k, struct err *e)
+static int explain_one(struct explain_case *k, FILE *out, struct err *e)
 {
     uint32_t id = k->o->request;
     struct explain *x = observe(k, k->trace, id, e);
@@ -191,14 +195,14 @@ static int explain_one(const struct explain_case *k, struct err *e)
                                  sizeof fingerprint);
         struct document *d = document_new();
         put_explanation(found, &w, fingerprint, d);
-        document_print(d, &k->o->output, stdout);
+        document_print(d, &k->o->output, out);
         document_free(d);
     }
     explain_free(x);
     return status;
 }
 
-static int explain_all(const struct explain_case *k, struct err *e)
+static int explain_all(struct explain_case *k, FILE *out, struct err *e)
 {
     struct explain *x = observe(k, k->trace, EXPLAIN_ALL, e);
     if (x == NULL) {
@@ -215,10 +219,18 @@ static int explain_all(const struct explain_case *k, struct err *e)
                     config_fingerprint(k->config, k->policy, k->trace, k->o->config.seed,
                                        fingerprint, sizeof fingerprint));
     interference_document(&m, d);
-    document_print(d, &k->o->output, stdout);
+    document_print(d, &k->o->output, out);
     document_free(d);
     explain_free(x);
     return EXIT_OK;
+}
+
+static int work(void *ctx, FILE *out, struct err *e)
+{
+    struct explain_case *k = ctx;
+    int status = k->o->interference ? explain_all(k, out, e) : explain_one(k, out, e);
+    runner_tell_printed(k->policy, k->printed_bytes);
+    return status;
 }
 
 static int load_and_explain(const struct explain_options *o, struct err *e)
@@ -231,8 +243,10 @@ static int load_and_explain(const struct explain_options *o, struct err *e)
     (void)config_policy_parse(&p, o->policy, e);
     (void)config_trace(&o->config, o->config.seed, (struct config_arrivals){0}, &t, e);
     if (e->n == 0) {
-        struct explain_case k = {o, &c, &p, &t};
-        status = o->interference ? explain_all(&k, e) : explain_one(&k, e);
+        struct explain_case k = {o, &c, &p, &t, 0};
+        struct sandbox box = {
+            .policy = o->policy, .time_limit_s = o->work.time_limit_s, .ctx = &k, .work = work};
+        status = sandbox_run(&box, NULL, e);
     }
     trace_fini(&t);
     config_fini(&c);
@@ -265,6 +279,7 @@ static const struct option_row rows[] = {
 static const struct option_table own = OPTION_TABLE(NULL, rows);
 static const struct option_child children[] = {
     {.table = &own},
+    {&time_limit_option_table, offsetof(OPTIONS, work), NULL, false},
     {&option_output_table, offsetof(OPTIONS, output), NULL, false},
     {&config_option_table, offsetof(OPTIONS, config), NULL, false},
     {0},

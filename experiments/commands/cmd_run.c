@@ -10,9 +10,8 @@
 #include "experiments/run/about.h"
 #include "experiments/run/config.h"
 #include "experiments/run/job_options.h"
-#include "experiments/run/jobs.h"
-#include "experiments/run/plugin.h"
 #include "experiments/run/runner.h"
+#include "experiments/run/sandbox.h"
 #include "experiments/shell/cli.h"
 #include "policies/replay.h"
 #include "sim/base/arena.h"
@@ -126,19 +125,20 @@ static int simulate(const struct run_options *o, const struct config *c,
     return status;
 }
 
-struct sandbox {
+struct simulation {
     const struct run_options *o;
     const struct config *config;
     const struct config_policy *policy;
     const struct trace *trace;
-    int results_fd; /* where results go: standard output, which a policy is kept from */
-};
-
-/* What comes back of it. */
-struct simulated {
-    int status;
+    const struct replay *replay; /* or NULL */
     struct trouble_end end;
 };
+
+static int work(void *ctx, FILE *out, struct err *e)
+{
+    struct simulation *s = ctx;
+    return simulate(s->o, s->config, s->policy, s->replay, s->trace, out, &s->end, e);
+}
 
 /* A file that is called /dev/stdout is standard output: there it has to be. */
 static bool writes_through(const char *path)
@@ -146,67 +146,27 @@ static bool writes_through(const char *path)
     return path != NULL && (strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0);
 }
 
-/* In a process of its own: all of the run, with what it prints. */
-static void simulate_in_worker(void *ctx, uint32_t index, struct job_result *r)
+static int simulate_safely(struct simulation *s, struct err *e)
 {
-    const struct sandbox *s = ctx;
-    struct err e = ERR_INIT;
-    struct simulated *did = xcalloc(1, sizeof *did);
-    (void)index;
-    FILE *out = fdopen(s->results_fd, "w");
-    if (out == NULL) {
-        out_of_memory(0);
+    const struct run_options *o = s->o;
+    struct sandbox box = {.policy = s->policy->label,
+                          .time_limit_s = o->work.time_limit_s,
+                          .writes_stdout = writes_through(o->requests) ||
+                                           writes_through(o->decisions) ||
+                                           writes_through(o->timeline),
+                          .ctx = s,
+                          .work = work,
+                          .answer = &s->end,
+                          .answer_bytes = sizeof s->end};
+    int died = 0;
+    int status = sandbox_run(&box, &died, e);
+    s->end.exit_status = died;
+    if (s->replay == NULL && o->trouble[0] != '\0' && trouble_is(&s->end)) {
+        trouble_leave(&(struct trouble){s->config, s->policy, &o->config, s->trace,
+                                        o->work.time_limit_s, o->trouble},
+                      &s->end, stderr);
     }
-    if (writes_through(s->o->requests) || writes_through(s->o->decisions) ||
-        writes_through(s->o->timeline)) {
-        (void)dup2(s->results_fd, STDOUT_FILENO);
-    }
-    did->status = simulate(s->o, s->config, s->policy, NULL, s->trace, out, &did->end, &e);
-    err_print(&e, stderr);
-    err_fini(&e);
-    if (fflush(out) != 0 && did->status == EXIT_OK) {
-        perror("xpusim: error: cannot write results");
-        did->status = EXIT_CHECK_FAILED;
-    }
-    r->data = did;
-    r->size = sizeof *did;
-}
-
-/* A plug-in may crash, exit, print, wait or never return: that is told, and ends nothing else. */
-static int simulate_plugin(struct sandbox *s, struct trouble_end *end)
-{
-    struct job_result r;
-    struct jobs j = {.n = 1,
-                     .parallel = 1,
-                     .cpu_limit_s = s->o->work.time_limit_s,
-                     .ctx = s,
-                     .run = simulate_in_worker};
-    (void)fflush(stdout);
-    s->results_fd = dup(STDOUT_FILENO);
-    jobs_run(&j, &r);
-    (void)close(s->results_fd);
-    if (r.status != 0 || r.data == NULL) {
-        (void)fprintf(stderr, "xpusim: error: policy %s: the run did not end: %s\n", s->o->policy,
-                      r.status != 0 ? r.message : "its process ended");
-        end->exit_status = r.exit_status == 0 ? -1 : r.exit_status;
-        return EXIT_CHECK_FAILED;
-    }
-    struct simulated did;
-    memcpy(&did, r.data, sizeof did);
-    free(r.data);
-    *end = did.end;
-    return did.status;
-}
-
-static int simulate_here(const struct sandbox *s, const struct replay *replay,
-                         struct trouble_end *end, struct err *e)
-{
-    char message[200];
-    (void)snprintf(message, sizeof message,
-                   "policy %s: the run was given up after %g s of CPU time (--time-limit)",
-                   s->policy->ops->name, s->o->work.time_limit_s);
-    worker_limit_self(s->o->work.time_limit_s, message);
-    return simulate(s->o, s->config, s->policy, replay, s->trace, stdout, end, e);
+    return status;
 }
 
 static int load_and_simulate(const struct run_options *o, struct err *e)
@@ -225,15 +185,8 @@ static int load_and_simulate(const struct run_options *o, struct err *e)
     (void)config_trace_packed(&o->config, o->config.seed, (struct config_arrivals){1.0, 1.0, false},
                               &t, e);
     if (e->n == 0) {
-        struct sandbox s = {o, &c, &p, &t, -1};
-        struct trouble_end end = {0};
-        bool outside = o->policy != NULL && plugin_path_length(o->policy) > 0;
-        status = outside ? simulate_plugin(&s, &end) : simulate_here(&s, replay, &end, e);
-        if (replay == NULL && o->trouble[0] != '\0' && trouble_is(&end)) {
-            trouble_leave(
-                &(struct trouble){&c, &p, &o->config, &t, o->work.time_limit_s, o->trouble}, &end,
-                stderr);
-        }
+        struct simulation s = {o, &c, &p, &t, replay, {0}};
+        status = simulate_safely(&s, e);
     }
     trace_fini(&t);
     replay_free(replay);

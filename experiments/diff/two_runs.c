@@ -5,7 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "experiments/diff/snapshot.h"
 #include "experiments/run/other_binary.h"
+#include "experiments/run/plugin.h"
 #include "experiments/run/runner.h"
 #include "sim/base/arena.h"
 #include "sim/base/hash.h"
@@ -75,17 +77,88 @@ void two_runs_fini(struct two_runs *r)
 
 /* ---- running ---- */
 
+/* In this process. The state before a decision, where one is asked for, is the caller's. */
 static void run_here(const struct two_runs_side *s, const struct trace *t,
-                     struct observer *observer, struct two_runs_log *out)
+                     const struct divergence *before, struct two_runs_log *out)
 {
     struct err e = ERR_INIT;
-    struct runner_options opt = {.decision_log = out->log, .observer = observer};
+    struct runner_options opt = {.decision_log = out->log};
     struct runner_result result;
+    struct snapshot *shot = NULL;
+    if (before != NULL) {
+        shot = snapshot_new(&s->config.soc.machine, out->log, before->offset, before->since_ns);
+        opt.observer = snapshot_observer(shot);
+    }
     out->status = runner_run(&s->config, &s->parsed, t, s->options.seed, &opt, &result, &e);
     (void)snprintf(out->message, sizeof out->message, "%.*s", JOBS_MESSAGE_BYTES - 1,
                    out->status != 0 ? result.sim.message : "");
+    out->state = shot != NULL ? xstrdup(snapshot_text(shot)) : NULL;
+    runner_tell_printed(&s->parsed, result.printed_bytes);
+    snapshot_free(shot);
     runner_result_fini(&result);
     err_fini(&e);
+}
+
+/* What a worker says of its run: how it ended, and behind it the state, with its final NUL. */
+struct said {
+    int status;
+    char message[JOBS_MESSAGE_BYTES];
+    char state[];
+};
+
+struct one_run {
+    const struct two_runs_side *side;
+    const struct trace *trace;
+    const struct divergence *before;
+    FILE *log;
+};
+
+static void run_in_worker(void *ctx, uint32_t index, struct job_result *r)
+{
+    const struct one_run *x = ctx;
+    struct two_runs_log l = {.log = x->log};
+    (void)index;
+    run_here(x->side, x->trace, x->before, &l);
+    (void)fflush(l.log);
+    size_t text = l.state != NULL ? strlen(l.state) + 1 : 0;
+    struct said *said = xcalloc(1, sizeof *said + text);
+    said->status = l.status;
+    (void)snprintf(said->message, sizeof said->message, "%s", l.message);
+    if (text > 0) {
+        memcpy(said->state, l.state, text);
+    }
+    free(l.state);
+    r->data = said;
+    r->size = sizeof *said + text;
+}
+
+static void did_not_end(const struct two_runs_side *s, const struct job_result *r,
+                        char message[JOBS_MESSAGE_BYTES])
+{
+    (void)snprintf(message, JOBS_MESSAGE_BYTES, "policy %s: the run did not end: %.256s", s->policy,
+                   r->status != 0 ? r->message : "its process ended");
+}
+
+static void run_safely(const struct two_runs *runs, int side, const struct trace *t,
+                       const struct divergence *before, struct two_runs_log *out)
+{
+    struct one_run x = {&runs->side[side], t, before, out->log};
+    struct job_result r;
+    struct jobs j = {
+        .n = 1, .parallel = 1, .cpu_limit_s = runs->time_limit_s, .ctx = &x, .run = run_in_worker};
+    if (plugin_path_length(x.side->policy) > 0) { /* what it decided before it crashes is there */
+        (void)setvbuf(out->log, NULL, _IOLBF, BUFSIZ);
+    }
+    jobs_run(&j, &r);
+    const struct said *said = r.data;
+    out->status = said != NULL ? said->status : -EIO;
+    if (said == NULL) {
+        did_not_end(x.side, &r, out->message);
+    } else {
+        (void)snprintf(out->message, sizeof out->message, "%s", said->message);
+        out->state = r.size > sizeof *said ? xstrdup(said->state) : NULL;
+    }
+    free(r.data);
 }
 
 /* The other binary reads the trace from a file and writes its log to one. */
@@ -123,15 +196,15 @@ static void run_there(const struct two_runs_side *s, const struct trace *t,
 }
 
 void two_runs_run(const struct two_runs *r, int side, const struct trace *t,
-                  struct observer *observer, FILE *log, struct two_runs_log *out)
+                  const struct divergence *before, struct two_runs_log *out)
 {
     memset(out, 0, sizeof *out);
     if (r->side[side].binary != NULL) {
         run_there(&r->side[side], t, out);
     } else {
-        out->log = log != NULL ? log : tmpfile();
+        out->log = tmpfile();
         SIM_REQUIRE(out->log != NULL, "temporary files");
-        run_here(&r->side[side], t, observer, out);
+        run_safely(r, side, t, before, out);
     }
     if (out->log != NULL) {
         rewind(out->log);
@@ -143,7 +216,8 @@ void two_runs_log_fini(struct two_runs_log *l)
     if (l->log != NULL) {
         (void)fclose(l->log);
     }
-    l->log = NULL;
+    free(l->state);
+    *l = (struct two_runs_log){0};
 }
 
 struct parting {
@@ -151,27 +225,41 @@ struct parting {
     const struct trace *trace;
 };
 
-/* In a worker: a hash of the log without its heading, and of how the run ended. */
+/* What a worker of a pair says of its run. */
+struct hashed {
+    uint64_t log; /* without its heading, and with how the run ended */
+    two_runs_end end;
+};
+
 static void hash_one(void *ctx, uint32_t index, struct job_result *out)
 {
     const struct parting *p = ctx;
-    struct two_runs_log l;
-    two_runs_run(p->runs, (int)index, p->trace, NULL, NULL, &l);
-    uint64_t h = hash_u64(HASH_INIT, l.status != 0);
+    const struct two_runs_side *s = &p->runs->side[index];
+    struct two_runs_log l = {0};
+    if (s->binary != NULL) {
+        run_there(s, p->trace, &l);
+    } else {
+        l.log = tmpfile();
+        SIM_REQUIRE(l.log != NULL, "temporary files");
+        run_here(s, p->trace, NULL, &l);
+        rewind(l.log);
+    }
+    struct hashed *h = xcalloc(1, sizeof *h);
+    h->log = hash_u64(HASH_INIT, l.status != 0);
     char line[4096];
     bool first = true;
     while (l.log != NULL && fgets(line, sizeof line, l.log) != NULL) {
         bool heading = first && strncmp(line, "policy ", 7) == 0;
-        h = heading ? h : hash_string(h, line);
+        h->log = heading ? h->log : hash_string(h->log, line);
         first = false;
     }
-    uint64_t *data = xmalloc(sizeof *data);
-    *data = h;
-    out->data = data;
-    out->size = sizeof *data;
+    (void)snprintf(h->end, sizeof h->end, "%s", l.message);
+    two_runs_log_fini(&l);
+    out->data = h;
+    out->size = sizeof *h;
 }
 
-bool two_runs_part(const struct two_runs *r, const struct trace *t)
+bool two_runs_part(const struct two_runs *r, const struct trace *t, two_runs_end end[2])
 {
     struct parting p = {r, t};
     struct job_result results[2];
@@ -181,10 +269,16 @@ bool two_runs_part(const struct two_runs *r, const struct trace *t)
                      .ctx = &p,
                      .run = hash_one};
     jobs_run(&j, results);
-    bool whole = results[0].size == sizeof(uint64_t) && results[1].size == sizeof(uint64_t);
-    bool part = whole
-                    ? memcmp(results[0].data, results[1].data, sizeof(uint64_t)) != 0
-                    : results[0].status != results[1].status || results[0].size != results[1].size;
+    const struct hashed *h[2] = {results[0].data, results[1].data};
+    for (int i = 0; i < 2; i++) {
+        if (h[i] != NULL) {
+            (void)snprintf(end[i], sizeof end[i], "%s", h[i]->end);
+        } else {
+            did_not_end(&r->side[i], &results[i], end[i]);
+        }
+    }
+    bool part =
+        h[0] != NULL && h[1] != NULL ? h[0]->log != h[1]->log : (h[0] == NULL) != (h[1] == NULL);
     free(results[0].data);
     free(results[1].data);
     return part;

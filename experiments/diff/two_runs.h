@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "experiments/diff/diverge.h"
 #include "experiments/run/config.h"
 #include "experiments/run/job_options.h"
 #include "experiments/run/jobs.h"
@@ -45,6 +46,7 @@ struct two_runs_log {
     FILE *log;  /* owned; rewound; NULL when there is none */
     int status; /* 0, or the run's failure */
     char message[JOBS_MESSAGE_BYTES];
+    char *state; /* owned; just before the decision asked for; NULL when nobody knows it */
 };
 
 /* Loads both sides. 0 or -EINVAL. two_runs_fini is needed in every case. */
@@ -53,12 +55,16 @@ void two_runs_fini(struct two_runs *r);
 
 /* ---- running ---- */
 
-/* Runs one side on a trace, in this process (side B's binary in its own). observer: or NULL; log:
- * of a run in this process, an empty stream to write to, or NULL to make one. */
+/* Runs one side on a trace, in a process of its own: a policy that crashes, exits or never returns
+ * is named by the message, and ends nothing else. before: the decision whose state is wanted
+ * (snapshot.h; of side B's binary nobody knows it), or NULL. */
 void two_runs_run(const struct two_runs *r, int side, const struct trace *t,
-                  struct observer *observer, FILE *log, struct two_runs_log *out);
+                  const struct divergence *before, struct two_runs_log *out);
 void two_runs_log_fini(struct two_runs_log *l);
+
+/* How a run of two_runs_part ended: "" where it did well. */
+typedef char two_runs_end[JOBS_MESSAGE_BYTES];
 
 /* Do the two sides part on this trace? Both in processes of their own: one that crashes or does not
  * return has parted from one that does not. */
-bool two_runs_part(const struct two_runs *r, const struct trace *t);
+bool two_runs_part(const struct two_runs *r, const struct trace *t, two_runs_end end[2]);

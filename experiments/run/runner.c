@@ -83,6 +83,16 @@ void runner_result_fini(struct runner_result *r)
     metric_list_fini(&r->metrics);
 }
 
+void runner_tell_printed(const struct config_policy *p, uint64_t bytes)
+{
+    if (bytes > 0) {
+        (void)fprintf(stderr,
+                      "xpusim: warning: policy %s printed %" PRIu64 " bytes to standard output, "
+                      "which is for results: they went to standard error\n",
+                      p->label, bytes);
+    }
+}
+
 void runner_metric_names(const struct config *c, struct metric_list *out)
 {
     struct metrics_options mo = metrics_options_default();

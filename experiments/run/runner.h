@@ -38,6 +38,10 @@ int runner_run(const struct config *c, const struct config_policy *p, const stru
                struct err *e);
 void runner_result_fini(struct runner_result *r);
 
+/* Says on stderr that a policy printed to standard output, unless bytes is 0. For commands whose
+ * results have no warnings. */
+void runner_tell_printed(const struct config_policy *p, uint64_t bytes);
+
 /* The names of all metrics a run on this machine gives, without a run (values are meaningless). */
 void runner_metric_names(const struct config *c, struct metric_list *out);
 

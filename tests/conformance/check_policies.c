@@ -157,140 +157,62 @@ START_TEST(preemption_axes_keep_every_request_whole)
 }
 END_TEST
 
-/* DDR bytes, exactly: intervals are summed as integers. */
-static uint64_t ddr_bytes;
-
-static void on_ddr(void *self, int64_t now_ns, uint64_t count, int64_t duration_ns, double demand,
-                   double share)
+/* Two runs of load number `seed` that must be alike; of a load on which they are not the trace and
+ * the command are left, unless the policy may. */
+static const char *differ(const struct policy_ops *ops, uint64_t seed, enum conformance_pair pair)
 {
-    (void)self;
-    (void)now_ns;
-    (void)demand;
-    ddr_bytes += count * (uint64_t)llround(share * units_s_from_ns(duration_ns));
+    static char text[512];
+    uint32_t n = prepare(ops, seed);
+    scenario_trace(&sc, q, n);
+    const char *what = conformance_differ(&sc, &sc.trace, pair);
+    bool may = pair == CONFORMANCE_HIDDEN && (ops->flags & POLICY_F_ORACLE) != 0;
+    if (what != NULL) {
+        (void)snprintf(text, sizeof text, "%s, load %llu: %s", ops->name, (unsigned long long)seed,
+                       what);
+    }
+    if (what != NULL && !may) {
+        struct conformance_case c = {
+            .program = program, .policy = label[current], .params = "", .load = seed, .pair = pair};
+        conformance_leave(&sc, &c);
+    }
+    scenario_fini(&sc);
+    return what != NULL ? text : NULL;
 }
 
 START_TEST(collapsing_undisturbed_kernels_changes_nothing)
 {
     const struct policy_ops *ops = policy_of(_i);
     for (uint64_t seed = 1; seed <= n_loads; seed++) {
-        static struct scenario_record first[SCENARIO_MAX_REQUESTS];
-        uint64_t kernels[2];
-        uint64_t bytes[2];
-        double energy[2];
-        for (int collapse = 0; collapse < 2; collapse++) {
-            uint32_t n = prepare(ops, seed);
-            sc.observer.ddr = on_ddr;
-            sc.setup.collapse = collapse;
-            ddr_bytes = 0;
-            ck_assert_int_eq(scenario_run(&sc, q, n, false), 0);
-            kernels[collapse] = sc.result.kernels;
-            energy[collapse] = sc.result.audit.energy_integral_j;
-            bytes[collapse] = ddr_bytes;
-            if (collapse == 0) {
-                memcpy(first, sc.records, sizeof first);
-            }
-            scenario_fini(&sc);
-        }
-        ck_assert_msg(memcmp(first, sc.records, sizeof first) == 0, "%s, load %llu", ops->name,
-                      (unsigned long long)seed);
-        ck_assert_uint_eq(kernels[0], kernels[1]);
-        ck_assert_uint_eq(bytes[0], bytes[1]);
-        ck_assert(energy[0] == energy[1]);
+        const char *what = differ(ops, seed, CONFORMANCE_COLLAPSED);
+        ck_assert_msg(what == NULL, "%s", what);
     }
 }
 END_TEST
-
-static char *decisions(const struct policy_ops *ops, uint64_t seed, uint32_t n)
-{
-    char *text = NULL;
-    size_t size = 0;
-    sc.setup.decision_log = open_memstream(&text, &size);
-    int rc = scenario_run(&sc, q, n, false);
-    fclose(sc.setup.decision_log);
-    ck_assert_msg(rc == 0, "%s, load %llu: %s", ops->name, (unsigned long long)seed,
-                  sc.result.message);
-    return text;
-}
 
 START_TEST(the_same_run_takes_the_same_decisions)
 {
     const struct policy_ops *ops = policy_of(_i);
     for (uint64_t seed = 1; seed <= 5; seed++) {
-        char *log[2];
-        for (int k = 0; k < 2; k++) {
-            uint32_t n = prepare(ops, seed);
-            log[k] = decisions(ops, seed, n);
-            scenario_fini(&sc);
-        }
-        ck_assert_str_eq(log[0], log[1]);
-        free(log[0]);
-        free(log[1]);
+        const char *what = differ(ops, seed, CONFORMANCE_REPEATED);
+        ck_assert_msg(what == NULL, "%s", what);
     }
 }
 END_TEST
 
-/* Decisions up to an instant do not depend on what is hidden after it: longer outputs of requests
- * that are not finished then, other gaps, other later arrivals and turns. Returns whether they do
- * not. */
-static bool blind_to_the_future(const struct policy_ops *ops, uint64_t seed)
-{
-    uint32_t n = prepare(ops, seed);
-    char *before = decisions(ops, seed, n);
-    int64_t t = sc.result.end_ns / 3;
-    static struct scenario_record record[SCENARIO_MAX_REQUESTS];
-    memcpy(record, sc.records, sizeof record);
-    scenario_fini(&sc);
-    n = prepare(ops, seed);
-    /* A later turn's fields count as hidden while its predecessor runs. Capacity must stay. */
-    for (uint32_t i = 0; i < n; i++) {
-        if (record[i].finish_ns > t && record[i].arrival_ns <= t) {
-            q[i].output_tokens += 5;
-        }
-        if (record[i].arrival_ns > t) {
-            q[i].arrival_s = q[i].arrival_s * 1.5 + 0.01;
-            q[i].output_tokens = 1 + q[i].output_tokens / 2;
-        }
-    }
-    sc.setup.kv_capacity_tokens = 0; /* the tight ones could not hold the longer outputs */
-    char *after = decisions(ops, seed, n);
-    scenario_fini(&sc);
-    bool same = true;
-    char *a = before;
-    char *b = after;
-    while (same && *a != '\0' && *b != '\0') {
-        size_t la = strcspn(a, "\n");
-        size_t lb = strcspn(b, "\n");
-        long long at = 0;
-        (void)sscanf(a, "%*u %lld", &at);
-        if (at > t) {
-            break;
-        }
-        same = la == lb && memcmp(a, b, la) == 0;
-        a += la + 1;
-        b += lb + 1;
-    }
-    free(before);
-    free(after);
-    return same;
-}
-
 START_TEST(decisions_do_not_depend_on_what_is_hidden)
 {
     const struct policy_ops *ops = policy_of(_i);
-    uint32_t differ = 0;
+    uint32_t n_differ = 0;
     for (uint64_t seed = 1; seed <= n_loads; seed++) {
-        uint32_t n = randomload_make(&sc, q, MAX_REQUESTS, seed);
-        (void)n;
-        bool roomy = sc.setup.kv_capacity_tokens == 0;
+        (void)randomload_make(&sc, q, MAX_REQUESTS, seed);
+        bool roomy = sc.setup.kv_capacity_tokens == 0; /* others could not hold longer outputs */
         scenario_fini(&sc);
-        if (roomy) { /* with the same memory in both runs */
-            differ += !blind_to_the_future(ops, seed);
-        }
+        n_differ += roomy && differ(ops, seed, CONFORMANCE_HIDDEN) != NULL;
     }
     if ((ops->flags & POLICY_F_ORACLE) != 0) {
-        ck_assert_uint_gt(differ, 0); /* the control: an oracle does look */
+        ck_assert_uint_gt(n_differ, 0); /* the control: an oracle does look */
     } else {
-        ck_assert_msg(differ == 0, "%s decided otherwise on %u loads", ops->name, differ);
+        ck_assert_msg(n_differ == 0, "%s decided otherwise on %u loads", ops->name, n_differ);
     }
 }
 END_TEST
@@ -349,12 +271,14 @@ static int show_load(int argc, char **argv)
     const char *trace = NULL;
     const char *decisions = NULL;
     const char *params = NULL;
+    const char *pair = NULL;
     bool capable = false;
     for (int i = 2; i < argc; i++) {
         const char **takes = strcmp(argv[i], "--load") == 0        ? &load
                              : strcmp(argv[i], "--trace") == 0     ? &trace
                              : strcmp(argv[i], "--decisions") == 0 ? &decisions
                              : strcmp(argv[i], "--params") == 0    ? &params
+                             : strcmp(argv[i], "--pair") == 0      ? &pair
                                                                    : NULL;
         if (strcmp(argv[i], "--capable") == 0) {
             capable = true;
@@ -378,7 +302,15 @@ static int show_load(int argc, char **argv)
         fprintf(stderr, "%s: %s\n", decisions, strerror(errno));
         return 2;
     }
-    int status = trace != NULL ? conformance_show(&sc, trace) : 0;
+    int which = CONFORMANCE_ALONE;
+    for (int i = 1; pair != NULL && conformance_pairs[i] != NULL; i++) {
+        which = strcmp(conformance_pairs[i], pair) == 0 ? i : which;
+    }
+    if (pair != NULL && (which == CONFORMANCE_ALONE || trace == NULL)) {
+        fprintf(stderr, "check_policies: --pair collapsed, repeated or hidden, with a --trace\n");
+        return 2;
+    }
+    int status = trace != NULL ? conformance_show(&sc, trace, (enum conformance_pair)which) : 0;
     if (trace == NULL) { /* the whole load */
         (void)scenario_run(&sc, q, n, false);
         status = conformance_tell(&sc, n);

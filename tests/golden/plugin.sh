@@ -69,6 +69,19 @@ again=$(sed -n 's/^  \(.* --trace .*\)/\1/p' "$dir/out" | head -n 1)
 grep -q "^0 of 1 requests finished" "$dir/again" && grep -q "formed and on no device: 1 passes" "$dir/again" ||
     fail "the trace that conformance left does not show it: $(cat "$dir/again")"
 [ "$(tail -n 1 "$dir/xpusim-trouble/decisions" | cut -d' ' -f3)" = form ] || fail "no decisions of the load that failed"
+# so is one that remembers what it did in another run, by each of the three comparisons of two runs
+cp -r "$dir/my" "$dir/remembers"
+sed -i 's/    p->device = (uint8_t)d;/&\n    static unsigned runs; timers = runs++ % 2;/; 0,/^static/s//static unsigned timers;\n&/
+    s/    if (p->current == NULL) {/    if (timers > 0) { timers = 0; (void)sched_set_timer(s, s->now_ns + 1); }\n&/' "$dir/remembers/my-policy.c"
+cmp -s "$dir/my/my-policy.c" "$dir/remembers/my-policy.c" && fail "remembers: the skeleton did not change"
+must make -s -C "$dir/remembers" clean my-policy.so XPUSIM_INCLUDE="$include"
+(cd "$dir" && CK_FORK=no "$conform" "$dir/remembers/my-policy.so") >"$dir/out" 2>&1 && fail "a policy that remembers conforms"
+for pair in collapsed repeated hidden; do
+    again=$(sed -n "s/^  \(.* --pair $pair --trace .*\)/\1/p" "$dir/out" | head -n 1)
+    [ -n "$again" ] || { fail "remembers: no command for $pair"; continue; }
+    (cd "$dir" && sh -c "$again") >"$dir/again" && fail "remembers: alike on the trace that was left: $again"
+    grep -q "differ" "$dir/again" || fail "remembers: not told in what: $(cat "$dir/again")"
+done
 # fcfs and its copy finish the same requests at the same times in every replication
 must "$x" compare --policy fcfs --policy "$my" --policy "$my:device=cpu" --replications 2 \
     --workload "$load" --metric all.e2e_s.mean --quiet
@@ -104,6 +117,14 @@ plugin nothing 's/return &ops;/return NULL;/'
 refuse "returned no policy" $run "$dir/nothing.so"
 # What a plug-in does to itself is told, by name, and costs its own run only; what a failed run leaves
 # behind is the smallest trace, and the command that it prints shows the same again.
+elsewhere() { # plug-in, what must be told: the commands that run policies one by one tell it as run does
+    for how in "explain --request 0" "explain --interference" "diff --b-policy fcfs" "bisect --b-policy fcfs --max-tests 1 -o $dir/$1.small"; do
+        # shellcheck disable=SC2086
+        "$x" $how --policy "$dir/$1.so" --workload "$load" --time-limit 2 --json >"$dir/out" 2>"$dir/err"
+        [ $? -eq 1 ] || [ "${how%% *}" = bisect ] || fail "$1 under $how: exit status"
+        grep -q "policy [^ ]*$1.so: the run did not end: .*$2" "$dir/out" "$dir/err" || { fail "$1 under $how: not told:"; cat "$dir/out" "$dir/err"; }
+    done
+}
 breaks() { # name, what the message must say, what schedule does after 5 s, then what is left
     sed "s/    if (p->current == NULL) {/    if (s->now_ns > 5000000000) { $3 }\n&/; s/\"my-policy\"/\"$1\"/; 1i #include <stdlib.h>\n#include <stdio.h>\n#include <unistd.h>" \
         "$dir/my/my-policy.c" >"$dir/$1.c"
@@ -128,9 +149,12 @@ if nm "$x" | grep -q __asan_init; then
 else
     breaks writes-to-nowhere "killed by signal" "*(volatile int *)0 = 1;" "decisions trace.csv"
 fi
+elsewhere crashes "killed by signal"
 breaks exits "ended with status 0" "exit(0);" "decisions trace.csv"
+elsewhere exits "ended with status 0"
 breaks loops "2 s of CPU time" "for (;;) {}" ""
 breaks waits "waited for 2 s" "for (;;) { sleep(1); }" ""
+elsewhere waits "waited for 2 s"
 breaks refused "timer 1 time, first at" \
     "static int once; if (once++ == 0) { (void)sched_set_timer(s, 0); } return;" "decisions timeline.json trace.csv"
 test -s "$dir/refused.json" || fail "a run that stalled has no timeline"
@@ -144,6 +168,12 @@ n=$(grep -c '^called$' "$dir/err")
 grep -q "printed $((n * 7)) bytes" "$dir/out" && [ "$n" -ge 2 ] || fail "prints: $n lines of 7 bytes are on standard error"
 $x compare --policy "$dir/prints.so" --policy fcfs --replications 1 --workload "$load" --json 2>/dev/null >"$dir/out"
 [ "$(head -c 1 "$dir/out")" = "{" ] || fail "prints: in the results of compare"
+for how in "explain --request 0" "explain --interference" "diff"; do # nor there
+    # shellcheck disable=SC2086
+    "$x" $how --policy "$dir/prints.so" --workload "$load" --json >"$dir/out" 2>"$dir/err" || fail "prints under $how: exit status"
+    [ "$(head -c 1 "$dir/out")" = "{" ] && ! grep -q '^called$' "$dir/out" && grep -q "prints.so printed [0-9]* bytes" "$dir/err" ||
+        fail "prints under $how: not told, or in the results"
+done
 # a plug-in that is overwritten while it runs does not notice
 cp "$my" "$dir/overwritten.so"
 ($run "$dir/overwritten.so" --set sim.collapse=false >"$dir/whole" 2>&1; echo $? >"$dir/status") &

@@ -17,8 +17,7 @@ bool conformance_failed(const struct scenario *sc)
     return sc->result.status != 0 || sc->result.audit.finished != sc->trace.n;
 }
 
-/* What the suite asks of a run, on another trace. */
-static int run_on(struct scenario *sc, const struct trace *t)
+int conformance_run(struct scenario *sc, const struct trace *t)
 {
     struct trace own = sc->trace;
     sc->trace = *t;
@@ -30,12 +29,16 @@ static int run_on(struct scenario *sc, const struct trace *t)
 struct showing {
     struct scenario *sc;
     int status;
+    enum conformance_pair pair;
 };
 
 static bool shows(void *ctx, const struct trace *t)
 {
     struct showing *s = ctx;
-    int rc = run_on(s->sc, t);
+    if (s->pair != CONFORMANCE_ALONE) {
+        return conformance_differ(s->sc, t, s->pair) != NULL;
+    }
+    int rc = conformance_run(s->sc, t);
     return rc == s->status && (rc != 0 || s->sc->result.audit.finished != t->n);
 }
 
@@ -43,8 +46,9 @@ static bool shows(void *ctx, const struct trace *t)
 static void file_name(const struct conformance_case *c, char *path, size_t size)
 {
     const char *from = strrchr(c->policy, '/');
-    (void)snprintf(path, size, FOLDER "/conformance-%s-%llu.csv",
-                   from == NULL ? c->policy : from + 1, (unsigned long long)c->load);
+    (void)snprintf(path, size, FOLDER "/conformance-%s-%llu%s%s.csv",
+                   from == NULL ? c->policy : from + 1, (unsigned long long)c->load,
+                   c->pair != CONFORMANCE_ALONE ? "-" : "", conformance_pairs[c->pair]);
     for (char *p = path + strlen(FOLDER) + 1; (p = strpbrk(p, ":=,' ")) != NULL;) {
         *p = '-';
     }
@@ -53,7 +57,7 @@ static void file_name(const struct conformance_case *c, char *path, size_t size)
 void conformance_leave(struct scenario *sc, const struct conformance_case *c)
 {
     struct err e = ERR_INIT;
-    struct showing ctx = {sc, sc->result.status};
+    struct showing ctx = {sc, sc->result.status, c->pair};
     struct shrink_trace s = {&ctx, shows, MAX_TESTS};
     struct trace small = {0};
     char path[512];
@@ -68,10 +72,12 @@ void conformance_leave(struct scenario *sc, const struct conformance_case *c)
     if ((mkdir(FOLDER, 0777) == 0 || errno == EEXIST) && trace_write(path, &small, &e) == 0) {
         (void)fprintf(stderr, "%s, load %llu: enough to show it: %zu of %zu requests, %s\n",
                       c->policy, (unsigned long long)c->load, small.n, sc->trace.n, path);
-        (void)fprintf(stderr, "  %s '%s' --load %llu%s%s%s --trace %s --decisions %s\n", c->program,
+        (void)fprintf(stderr, "  %s '%s' --load %llu%s%s%s%s%s --trace %s%s\n", c->program,
                       c->policy, (unsigned long long)c->load, c->capable ? " --capable" : "",
-                      c->params[0] != '\0' ? " --params " : "", c->params, path,
-                      FOLDER "/decisions");
+                      c->params[0] != '\0' ? " --params " : "", c->params,
+                      c->pair != CONFORMANCE_ALONE ? " --pair " : "", conformance_pairs[c->pair],
+                      path,
+                      c->pair == CONFORMANCE_ALONE ? " --decisions " FOLDER "/decisions" : "");
     }
     err_print(&e, stderr);
     err_fini(&e);
@@ -87,7 +93,7 @@ int conformance_tell(const struct scenario *sc, size_t n)
     return failed ? 1 : 0;
 }
 
-int conformance_show(struct scenario *sc, const char *trace)
+int conformance_show(struct scenario *sc, const char *trace, enum conformance_pair pair)
 {
     struct err e = ERR_INIT;
     struct trace t = {0};
@@ -100,8 +106,12 @@ int conformance_show(struct scenario *sc, const char *trace)
             }
         }
     }
-    if (e.n == 0) {
-        (void)run_on(sc, &t);
+    if (e.n == 0 && pair != CONFORMANCE_ALONE) {
+        const char *differ = conformance_differ(sc, &t, pair);
+        (void)printf("%s\n", differ != NULL ? differ : "both runs are alike");
+        status = differ != NULL ? 1 : 0;
+    } else if (e.n == 0) {
+        (void)conformance_run(sc, &t);
         status = conformance_tell(sc, t.n);
     }
     err_print(&e, stderr);

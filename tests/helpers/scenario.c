@@ -200,10 +200,9 @@ void scenario_policy(struct scenario *sc, const struct policy_ops *ops, const ch
     err_fini(&e);
 }
 
-/* First turns in arrival order, then later turns; sessions linked. Request ids are positions in the
- * given list. */
-static void trace_build(struct scenario *sc, const struct scenario_request *q, uint32_t n)
+void scenario_trace(struct scenario *sc, const struct scenario_request *q, uint32_t n)
 {
+    SIM_REQUIRE(n <= SCENARIO_MAX_REQUESTS, "too many requests");
     bool first[SCENARIO_MAX_REQUESTS];
     uint32_t turn[SCENARIO_MAX_REQUESTS] = {0};
     struct trace *t = &sc->trace;
@@ -256,11 +255,10 @@ static void trace_build(struct scenario *sc, const struct scenario_request *q, u
 int scenario_run(struct scenario *sc, const struct scenario_request *requests, uint32_t n,
                  bool kernels)
 {
-    SIM_REQUIRE(n <= SCENARIO_MAX_REQUESTS, "too many requests");
     memset(sc->records, 0, sizeof sc->records);
     sc->n_kernels = 0;
     sc->observer.wants_kernels = kernels;
-    trace_build(sc, requests, n);
+    scenario_trace(sc, requests, n);
     return (sc->run == NULL ? sim_run : sc->run)(&sc->setup, &sc->result);
 }
 

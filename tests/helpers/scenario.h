@@ -72,6 +72,9 @@ void scenario_cost(struct scenario *sc, int device, enum op_kind op, double fixe
                    double per_row_ms, double gb_per_s);
 /* Sets the parameters of the policy to its defaults, then the given "key=value,..." list. */
 void scenario_policy(struct scenario *sc, const struct policy_ops *ops, const char *params);
+/* Makes its trace, without a run: first turns in arrival order, then later turns; sessions linked.
+ * Request ids are positions in the given list. */
+void scenario_trace(struct scenario *sc, const struct scenario_request *requests, uint32_t n);
 /* Runs it. kernels: record every one (no collapsing). Returns result.status. */
 int scenario_run(struct scenario *sc, const struct scenario_request *requests, uint32_t n,
                  bool kernels);

@@ -1,0 +1,138 @@
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/arena.h"
+#include "sim/base/err.h"
+#include "sim/base/units.h"
+#include "tests/helpers/conformance.h"
+
+const char *const conformance_pairs[] = {"", "collapsed", "repeated", "hidden", NULL};
+
+/* DDR bytes, exactly: intervals are summed as integers. */
+static uint64_t ddr_bytes;
+
+static void on_ddr(void *self, int64_t now_ns, uint64_t count, int64_t duration_ns, double demand,
+                   double share)
+{
+    (void)self;
+    (void)now_ns;
+    (void)demand;
+    ddr_bytes += count * (uint64_t)llround(share * units_s_from_ns(duration_ns));
+}
+
+/* What two runs are compared by. */
+struct seen {
+    char *decisions; /* owned */
+    struct scenario_record records[SCENARIO_MAX_REQUESTS];
+    uint64_t kernels, ddr_bytes;
+    double energy_j;
+    int status;
+    int64_t end_ns;
+};
+
+static void see(struct scenario *sc, const struct trace *t, struct seen *out)
+{
+    size_t size = 0;
+    FILE *log = open_memstream(&out->decisions, &size);
+    SIM_REQUIRE(log != NULL, "memory");
+    memset(sc->records, 0, sizeof sc->records);
+    ddr_bytes = 0;
+    sc->observer.ddr = on_ddr;
+    sc->setup.decision_log = log;
+    out->status = conformance_run(sc, t);
+    sc->setup.decision_log = NULL;
+    sc->observer.ddr = NULL;
+    (void)fclose(log);
+    memcpy(out->records, sc->records, sizeof out->records);
+    out->kernels = sc->result.kernels;
+    out->ddr_bytes = ddr_bytes;
+    out->energy_j = sc->result.audit.energy_integral_j;
+    out->end_ns = sc->result.end_ns;
+}
+
+/* Longer outputs of requests that are not finished at t_ns, other gaps, other later arrivals and
+ * turns. A later turn's fields count as hidden while its predecessor runs. */
+static void change_what_is_hidden(const struct trace *from, const struct scenario_record *record,
+                                  int64_t t_ns, struct trace *to)
+{
+    *to = *from;
+    to->rows = xmalloc((from->n + 1) * sizeof *to->rows);
+    memcpy(to->rows, from->rows, from->n * sizeof *to->rows);
+    for (size_t i = 0; i < to->n; i++) {
+        struct trace_row *row = &to->rows[i];
+        const struct scenario_record *r = &record[row->request_id];
+        if (r->finish_ns > t_ns && r->arrival_ns <= t_ns) {
+            row->output_tokens += 5;
+        }
+        if (r->arrival_ns > t_ns) {
+            row->arrival_ns += row->arrival_ns / 2 + 10 * NS_PER_MS;
+            row->output_tokens = 1 + row->output_tokens / 2;
+        }
+    }
+}
+
+/* The first decisions up to an instant that are not the same; NULL when all are. */
+static const char *part(const char *a, const char *b, int64_t until_ns)
+{
+    static char text[512];
+    while (*a != '\0' && *b != '\0') {
+        size_t la = strcspn(a, "\n");
+        size_t lb = strcspn(b, "\n");
+        long long at = 0;
+        (void)sscanf(a, "%*u %lld", &at);
+        if (at > until_ns) {
+            return NULL;
+        }
+        if (la != lb || memcmp(a, b, la) != 0) {
+            (void)snprintf(text, sizeof text, "decisions differ: %.*s / %.*s",
+                           la < 200 ? (int)la : 200, a, lb < 200 ? (int)lb : 200, b);
+            return text;
+        }
+        a += la + (a[la] == '\n');
+        b += lb + (b[lb] == '\n');
+    }
+    return *a == *b || until_ns < INT64_MAX ? NULL : "one run decides more than the other";
+}
+
+static const char *compare(const struct seen *a, const struct seen *b, enum conformance_pair pair)
+{
+    const char *decisions = pair == CONFORMANCE_HIDDEN
+                                ? part(a->decisions, b->decisions, a->end_ns / 3)
+                                : part(a->decisions, b->decisions, INT64_MAX);
+    if (a->status != 0 || b->status != 0) {
+        return "a run fails";
+    }
+    if (decisions != NULL || pair == CONFORMANCE_HIDDEN) {
+        return decisions;
+    }
+    return memcmp(a->records, b->records, sizeof a->records) != 0 ? "times of requests differ"
+           : a->kernels != b->kernels                             ? "numbers of kernels differ"
+           : a->ddr_bytes != b->ddr_bytes                         ? "DDR bytes differ"
+           : a->energy_j != b->energy_j                           ? "energies differ"
+                                                                  : NULL;
+}
+
+const char *conformance_differ(struct scenario *sc, const struct trace *t,
+                               enum conformance_pair pair)
+{
+    static struct seen a;
+    static struct seen b;
+    bool collapse = sc->setup.collapse;
+    struct trace changed = *t;
+    sc->setup.collapse = pair == CONFORMANCE_COLLAPSED ? false : collapse;
+    see(sc, t, &a);
+    sc->setup.collapse = pair == CONFORMANCE_COLLAPSED ? true : collapse;
+    if (pair == CONFORMANCE_HIDDEN) {
+        change_what_is_hidden(t, a.records, a.end_ns / 3, &changed);
+    }
+    see(sc, &changed, &b);
+    const char *differ = compare(&a, &b, pair);
+    sc->setup.collapse = collapse;
+    if (pair == CONFORMANCE_HIDDEN) {
+        free(changed.rows);
+    }
+    free(a.decisions);
+    free(b.decisions);
+    return differ;
+}
