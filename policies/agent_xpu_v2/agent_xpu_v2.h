@@ -64,6 +64,9 @@ struct axpu_prefill {
     bool layer_busy;              /* decode was busy at this layer's boundary */
     /* Best number of NPU chunks when decode is idle, per token-level op; -1: not computed. */
     int32_t best_chunks[2];
+    /* Is an op on the NPU memory-bound? Known for so many rows; 0: for none. */
+    uint32_t bound_rows[OP_KIND_COUNT];
+    bool bound[OP_KIND_COUNT];
     const struct launch *on_npu, *on_igpu;
 };
 

@@ -218,20 +218,23 @@ static void split(struct sched *s, struct axpu *a, struct axpu_prefill *f, enum 
 }
 
 /* B.6: is this NPU share one that must not overlap with iGPU decode of another class? */
-static bool memory_bound(struct sched *s, const struct axpu *a, const struct axpu_prefill *f,
+static bool memory_bound(struct sched *s, const struct axpu *a, struct axpu_prefill *f,
                          uint32_t rows)
 {
-    struct estimate e;
     enum op_kind op = pass_op_kind(f->pass, f->pass->op);
-    return param_int(s, AXPU_MEMORY_RULE) != AXPU_MEMORY_OFF &&
-           sched_estimate(s, &f->pass->shape, op, (uint8_t)a->npu, rows, &e) == 0 && e.memory_bound;
+    if (param_int(s, AXPU_MEMORY_RULE) != AXPU_MEMORY_OFF && f->bound_rows[op] != rows) {
+        struct estimate e;
+        f->bound[op] = sched_estimate(s, &f->pass->shape, op, (uint8_t)a->npu, rows, &e) == 0 &&
+                       e.memory_bound;
+        f->bound_rows[op] = rows;
+    }
+    return f->bound[op];
 }
 
 /* Then a proactive one is "deferred until the higher-priority side completes". That is when nothing
  * reactive decodes any more: between two iterations it is not complete, although nothing of it is
  * on the iGPU. Of age, it waits no longer. */
-static bool deferred(struct sched *s, const struct axpu *a, const struct axpu_prefill *f,
-                     uint32_t rows)
+static bool deferred(struct sched *s, const struct axpu *a, struct axpu_prefill *f, uint32_t rows)
 {
     bool reactive_decodes =
         !reqq_empty(&a->decode_rt) || (a->decode != NULL && a->decode->has_reactive);
@@ -241,7 +244,7 @@ static bool deferred(struct sched *s, const struct axpu *a, const struct axpu_pr
 
 /* A deferred kernel may run on the iGPU instead, one after the other with decode: the head, which
  * is faster there and would hold up every prompt, or (ours) attention too. */
-static bool goes_to_igpu(struct sched *s, const struct axpu *a, const struct axpu_prefill *f,
+static bool goes_to_igpu(struct sched *s, const struct axpu *a, struct axpu_prefill *f,
                          enum op_kind op)
 {
     return (op == OP_HEAD || param_int(s, AXPU_MEMORY_RULE) == AXPU_MEMORY_IGPU) &&

@@ -66,21 +66,6 @@ void job_start(struct engine *e, struct job *j, double solo_ns, double bytes)
     ddr_touch(e);
 }
 
-void job_advance(struct engine *e, struct job *j)
-{
-    double passed = (double)(e->now_ns - j->updated_ns);
-    SIM_REQUIRE(passed >= 0.0, "a job was brought to a later instant");
-    if (passed > 0.0) {
-        double done = passed * j->rate;
-        done = done < j->left_ns ? done : j->left_ns; /* its event was due now, rounded up */
-        j->left_ns -= done;
-        if (j->speed != 1.0) {
-            j->slowed_ns += done * (1.0 / j->speed - 1.0);
-        }
-    }
-    j->updated_ns = e->now_ns;
-}
-
 /* Brings a job to its new rate. An unchanged rate keeps its event, so nothing is rounded twice. */
 static void job_set_rate(struct engine *e, struct job *j, double rate, double speed)
 {

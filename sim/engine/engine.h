@@ -127,18 +127,21 @@ struct throttle {
 struct prices {
     uint64_t key[3];
     bool known[OP_KIND_COUNT];
-    uint32_t head_rows; /* those of the head that is known */
+    uint32_t head_rows;          /* those of the head that is known */
+    struct work_shape attention; /* of the attention that is known */
     struct kernel_run run[OP_KIND_COUNT];
 };
 
 /* What two flows beside each other get (corun.c). */
-#define CORUN_BITS 7
+#define CORUN_BITS 8
 struct corun_pair {
     bool known;
     uint8_t device[2];
     uint64_t bits[2]; /* of their demands */
     double rate[2];
     double demand, share; /* of both */
+    int64_t ns;           /* to be reported: so many intervals of this length */
+    uint64_t count;
 };
 
 #define REPEAT_MAX 512
@@ -232,9 +235,20 @@ static inline double vexec_kernel_demand(const struct kernel_run *r, uint32_t k)
     return k + 1 == r->n ? r->tail_demand : r->demand;
 }
 
-/* Counts c kernels like (run, k) as done. */
-void vexec_book(struct engine *e, struct vexec *v, const struct kernel_run *r, uint32_t k,
-                uint64_t c);
+/* Books c kernels like (run, k) as done; they are counted one by one in every statistic. */
+static inline void vexec_book(struct engine *e, struct vexec *v, const struct kernel_run *r,
+                              uint32_t k, uint64_t c)
+{
+    struct sim_result *res = e->core.result;
+    v->solo_ns += (int64_t)c * vexec_kernel_ns(r, k);
+    v->slowed_ns += v->job.slowed_ns;
+    v->job.slowed_ns = 0.0;
+    res->kernels += c;
+    if (r->outside) {
+        res->counters[COUNTER_KERNELS_OUTSIDE_ENVELOPE] += c;
+    }
+}
+
 void vexec_kernel_begin(struct engine *e, struct vexec *v);
 /* Notes in the pass how far the kernel in progress is; a launch that starts there goes on with it.
  * Solo time is booked by the launch that spent it. */
@@ -280,6 +294,8 @@ bool solo_run(struct engine *e);
 void corun_init(struct engine *e);
 /* Goes from kernel boundary to kernel boundary while nothing else happens; false: it could not. */
 bool corun(struct engine *e);
+/* Reports what is not reported yet of pairs: at the end of a run. */
+void corun_report(struct engine *e);
 
 /* repeat.c */
 void repeat_init(struct engine *e);
@@ -313,7 +329,20 @@ static inline double ddr_rate(const struct flow *f)
 /* Sets the progress of a job's current piece of work. */
 void job_start(struct engine *e, struct job *j, double solo_ns, double bytes);
 /* Brings what is left of a job up to now, at the rate it has had. */
-void job_advance(struct engine *e, struct job *j);
+static inline void job_advance(struct engine *e, struct job *j)
+{
+    double passed = (double)(e->now_ns - j->updated_ns);
+    SIM_REQUIRE(passed >= 0.0, "a job was brought to a later instant");
+    if (passed > 0.0) {
+        double done = passed * j->rate;
+        done = done < j->left_ns ? done : j->left_ns; /* its event was due now, rounded up */
+        j->left_ns -= done;
+        if (j->speed != 1.0) {
+            j->slowed_ns += done * (1.0 / j->speed - 1.0);
+        }
+    }
+    j->updated_ns = e->now_ns;
+}
 
 /* channels.c */
 void channel_load(struct engine *e, struct resident *r, double bytes);

@@ -1,6 +1,6 @@
 /* Prices of kernels that were asked for before. Ops without attention cost the same in every pass
- * of as many rows and sequences, so most prices of a run are a few hundred; attention is priced
- * anew. */
+ * of as many rows and sequences, so most prices of a run are a few hundred; attention of another
+ * context is priced anew. */
 #include "sim/engine/engine.h"
 
 struct prices *prices_find(struct engine *e, const struct work_shape *w, const struct launch *l,

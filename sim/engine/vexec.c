@@ -50,24 +50,34 @@ static double truth_factor(const struct engine *e, const struct launch *l)
     return exp(sigma * rng_normal_of_key(key) - 0.5 * sigma * sigma);
 }
 
-/* Kernels of one op; p: where their prices may be known, or NULL. */
+static bool same_context(const struct work_shape *x, const struct work_shape *y)
+{
+    return x->attn_pairs == y->attn_pairs && x->kv_read_tokens == y->kv_read_tokens &&
+           x->max_context_tokens == y->max_context_tokens;
+}
+
+/* Kernels of one op; p: where their prices may be known, or NULL. Those of attention are while the
+ * same pass goes on. */
 static inline void price(struct engine *e, const struct vexec *v, enum op_kind op, uint32_t rows,
                          struct prices *p, struct kernel_run *out)
 {
     const struct launch *l = &v->l->pub;
+    const struct work_shape *w = &l->pass->shape;
     bool attention = op == OP_MHA || op == OP_LAYER;
-    bool kept = p != NULL && !attention;
-    if (kept && p->known[op] && (op != OP_HEAD || p->head_rows == rows)) {
+    if (p != NULL && p->known[op] && (op != OP_HEAD || p->head_rows == rows) &&
+        (!attention || same_context(&p->attention, w))) {
         *out = p->run[op];
         return;
     }
-    kernel_run_fill(e->core.setup->truth, &l->pass->shape, op, l->device, l->graph, rows,
-                    l->chunk_rows, out);
+    kernel_run_fill(e->core.setup->truth, w, op, l->device, l->graph, rows, l->chunk_rows, out);
     run_finish(e, out, v->truth_factor);
-    if (kept) {
+    if (p != NULL) {
         p->run[op] = *out;
         p->known[op] = true;
         p->head_rows = op == OP_HEAD ? rows : p->head_rows;
+        if (attention) {
+            p->attention = *w;
+        }
     }
 }
 
@@ -97,20 +107,6 @@ void vexec_fill(struct engine *e, struct vexec *v)
     }
     if (l->op_end == p->n_ops && p->shape.logit_rows > 0) {
         price(e, v, OP_HEAD, p->shape.logit_rows, known, &v->run[OP_HEAD]);
-    }
-}
-
-/* Books c kernels like (run, k) as done; they are counted one by one in every statistic. */
-void vexec_book(struct engine *e, struct vexec *v, const struct kernel_run *r, uint32_t k,
-                uint64_t c)
-{
-    struct sim_result *res = e->core.result;
-    v->solo_ns += (int64_t)c * vexec_kernel_ns(r, k);
-    v->slowed_ns += v->job.slowed_ns;
-    v->job.slowed_ns = 0.0;
-    res->kernels += c;
-    if (r->outside) {
-        res->counters[COUNTER_KERNELS_OUTSIDE_ENVELOPE] += c;
     }
 }
 
