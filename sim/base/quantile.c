@@ -148,24 +148,11 @@ void sample_add_n(struct sample *s, double x, uint32_t count)
 {
     if (s->sketch) {
         s->bins[bin_of(x)] += count;
-        sample_count_n(s, x, count);
-        return;
+        s->n += count;
+    } else {
+        store(s, x, count);
     }
-    store(s, x, count);
     note(s, x, count);
-}
-
-void sample_count_n(struct sample *s, double x, uint32_t count)
-{
-    s->n += count;
-    note(s, x, count);
-}
-
-void sample_take_buckets(struct sample *s, const struct sample *a, const struct sample *b)
-{
-    for (size_t i = 0; i < SKETCH_BINS; i++) {
-        s->bins[i] = a->bins[i] + b->bins[i];
-    }
 }
 
 void sample_add(struct sample *s, double x)
@@ -178,9 +165,14 @@ void sample_merge(struct sample *s, const struct sample *o)
     if (o->n == 0) {
         return;
     }
-    reserve(s, s->n + o->n);
-    memcpy(s->v + s->n, o->v, o->n * sizeof *o->v);
-    s->n_ranks = 0;
+    for (size_t i = 0; s->sketch && i < SKETCH_BINS; i++) {
+        s->bins[i] += o->bins[i];
+    }
+    if (!s->sketch) {
+        reserve(s, s->n + o->n);
+        memcpy(s->v + s->n, o->v, o->n * sizeof *o->v);
+        s->n_ranks = 0;
+    }
     s->n += o->n;
     add_sum(s, o->sum);
     add_sum(s, o->comp);

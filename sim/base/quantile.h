@@ -31,11 +31,7 @@ void sample_fini(struct sample *s);
 void sample_add(struct sample *s, double x);
 /* Adds x, count times (one token gap shared by a whole batch). */
 void sample_add_n(struct sample *s, double x, uint32_t count);
-/* For a sketch that holds what two others hold: all but the bucket of a value; and before its
- * quantiles are asked for, the buckets of both. */
-void sample_count_n(struct sample *s, double x, uint32_t count);
-void sample_take_buckets(struct sample *s, const struct sample *a, const struct sample *b);
-/* Adds every value of another one. Both exact. */
+/* Adds every value of another one. Both exact, or both sketches. */
 void sample_merge(struct sample *s, const struct sample *o);
 double sample_mean(const struct sample *s); /* NaN when empty */
 /* By selection, O(n): the values change places. NaN when empty. */

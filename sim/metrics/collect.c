@@ -107,14 +107,11 @@ static void put_distribution(struct metric_list *out, struct sample *s, uint64_t
     metric_list_put(out, n, "%s.%s.n", prefix, name);
 }
 
-/* The union of the two classes, made here: its values, or the buckets of its sketch. */
+/* The union of the two classes. */
 static void merge_all(struct series *s)
 {
     struct sample *all = &s->of[GROUP_ALL];
-    if (all->sketch) {
-        sample_take_buckets(all, &s->of[GROUP_REACTIVE], &s->of[GROUP_PROACTIVE]);
-    }
-    if (!all->sketch && all->n == 0) {
+    if (all->n == 0) {
         sample_merge(all, &s->of[GROUP_REACTIVE]);
         sample_merge(all, &s->of[GROUP_PROACTIVE]);
     }
@@ -281,7 +278,7 @@ static void close_sessions(struct metrics *m)
     for (struct session *s; (s = idmap_next(&m->sessions, &at, &id)) != NULL;) {
         if (m->opt.trace == NULL && s->last_finish_ns > 0 &&
             metrics_measured(m, s->first_arrival_ns)) {
-            series_add(m, &m->series[SERIES_SESSION], (enum request_class)s->cls,
+            series_add(&m->series[SERIES_SESSION], (enum request_class)s->cls,
                        units_s_from_ns(s->last_finish_ns - s->first_arrival_ns));
             s->last_finish_ns = 0;
         }

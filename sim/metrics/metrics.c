@@ -44,7 +44,7 @@ static void settle_early(struct metrics *m)
     for (size_t i = 0; i < m->n_early; i++) {
         const struct early *f = &m->early[i];
         for (int k = 0; k < TRUNCATED_COUNT && f->measured; k++) {
-            series_add(m, &m->truncated[k], f->cls, f->value[k]);
+            series_add(&m->truncated[k], f->cls, f->value[k]);
         }
         m->totals[f->cls].truncated++;
     }
@@ -78,7 +78,7 @@ void metrics_gaps_flush(struct metrics *m, enum request_class cls)
 {
     struct gap_run *g = &m->gaps[cls];
     if (g->count > 0) {
-        series_add_n(m, &m->series[SERIES_TBT_STEP], cls, units_s_from_ns(g->gap_ns), g->count);
+        series_add_n(&m->series[SERIES_TBT_STEP], cls, units_s_from_ns(g->gap_ns), g->count);
         g->count = 0;
     }
 }
@@ -155,8 +155,7 @@ static void session_leave(struct metrics *m, const struct request *r, int64_t no
     struct session *s = idmap_find(&m->sessions, r->session_id);
     if (s == NULL) { /* its only turn */
         if (metrics_measured(m, r->arrival_ns)) {
-            series_add(m, &m->series[SERIES_SESSION], r->cls,
-                       units_s_from_ns(now_ns - r->arrival_ns));
+            series_add(&m->series[SERIES_SESSION], r->cls, units_s_from_ns(now_ns - r->arrival_ns));
         }
         return;
     }
@@ -164,7 +163,7 @@ static void session_leave(struct metrics *m, const struct request *r, int64_t no
     s->cls = r->cls;
     if (ends_session(m, r)) {
         if (metrics_measured(m, s->first_arrival_ns)) {
-            series_add(m, &m->series[SERIES_SESSION], r->cls,
+            series_add(&m->series[SERIES_SESSION], r->cls,
                        units_s_from_ns(now_ns - s->first_arrival_ns));
         }
         idmap_remove(&m->sessions, r->session_id);
@@ -201,13 +200,13 @@ static void add_latencies(struct metrics *m, const struct request *r, int64_t no
     double e2e = units_s_from_ns(now_ns - r->arrival_ns);
     double ttft = units_s_from_ns(r->first_token_ns - r->arrival_ns);
     if (metrics_measured(m, r->arrival_ns)) {
-        series_add(m, &m->series[SERIES_E2E], cls, e2e);
-        series_add(m, &m->series[SERIES_TTFT], cls, ttft);
-        series_add(m, &m->series[SERIES_NORM_TTFT], cls, ttft / (double)r->input_tokens);
-        series_add(m, &m->series[SERIES_NORM_TOKEN], cls, e2e / tokens);
-        series_add(m, &m->series[SERIES_NORM_OUTPUT], cls, e2e / out);
+        series_add(&m->series[SERIES_E2E], cls, e2e);
+        series_add(&m->series[SERIES_TTFT], cls, ttft);
+        series_add(&m->series[SERIES_NORM_TTFT], cls, ttft / (double)r->input_tokens);
+        series_add(&m->series[SERIES_NORM_TOKEN], cls, e2e / tokens);
+        series_add(&m->series[SERIES_NORM_OUTPUT], cls, e2e / out);
         if (r->generated_tokens > 1) {
-            series_add(m, &m->series[SERIES_TPOT], cls,
+            series_add(&m->series[SERIES_TPOT], cls,
                        units_s_from_ns(r->last_token_ns - r->first_token_ns) / (out - 1.0));
         }
     }
@@ -222,11 +221,11 @@ static void add_waits(struct metrics *m, const struct request *r, const struct l
     int64_t prefill_ns = r->first_service_ns - r->arrival_ns;
     double wait = units_s_from_ns(prefill_ns + v->suspended_ns + v->decode_pending_ns);
     if (metrics_measured(m, r->arrival_ns)) {
-        series_add(m, &m->series[SERIES_PREFILL_PENDING], r->cls, units_s_from_ns(prefill_ns));
-        series_add(m, &m->series[SERIES_SUSPENDED], r->cls, units_s_from_ns(v->suspended_ns));
-        series_add(m, &m->series[SERIES_DECODE_PENDING], r->cls,
+        series_add(&m->series[SERIES_PREFILL_PENDING], r->cls, units_s_from_ns(prefill_ns));
+        series_add(&m->series[SERIES_SUSPENDED], r->cls, units_s_from_ns(v->suspended_ns));
+        series_add(&m->series[SERIES_DECODE_PENDING], r->cls,
                    units_s_from_ns(v->decode_pending_ns));
-        series_add(m, &m->series[SERIES_WAIT], r->cls, wait);
+        series_add(&m->series[SERIES_WAIT], r->cls, wait);
     }
     t->starved += wait > m->opt.starvation_s ? 1 : 0;
 }

@@ -32,7 +32,7 @@ enum series_id {
 enum truncated_id { TRUNCATED_TTFT, TRUNCATED_E2E, TRUNCATED_NORM_TOKEN, TRUNCATED_COUNT };
 
 struct series {
-    struct sample of[GROUP_COUNT]; /* exact mode: ALL is filled when collecting */
+    struct sample of[GROUP_COUNT]; /* ALL is filled when collecting */
 };
 
 struct class_totals {
@@ -143,18 +143,14 @@ struct metrics {
     bool ended;
 };
 
-static inline void series_add_n(struct metrics *m, struct series *s, enum request_class cls,
-                                double x, uint32_t n)
+static inline void series_add_n(struct series *s, enum request_class cls, double x, uint32_t n)
 {
     sample_add_n(&s->of[cls], x, n);
-    if (m->opt.sketch) {
-        sample_count_n(&s->of[GROUP_ALL], x, n);
-    }
 }
 
-static inline void series_add(struct metrics *m, struct series *s, enum request_class cls, double x)
+static inline void series_add(struct series *s, enum request_class cls, double x)
 {
-    series_add_n(m, s, cls, x, 1);
+    series_add_n(s, cls, x, 1);
 }
 
 /* That many tokens of the class came out so long after the ones before. */

@@ -72,9 +72,9 @@ void service_first_service(void *self, int64_t now_ns, const struct request *r,
     double latency = units_s_from_ns(before_ns + now_ns - l->start_ns);
     double residual =
         end_ns == RESIDUAL_ACTIVE ? 0.0 : units_s_from_ns(end_ns - v->clear_ns[device]);
-    series_add(m, &m->series[SERIES_PREEMPT], cls, latency);
-    series_add(m, &m->series[SERIES_PREEMPT_RESIDUAL], cls, residual);
-    series_add(m, &m->series[SERIES_PREEMPT_REST], cls, latency - residual);
+    series_add(&m->series[SERIES_PREEMPT], cls, latency);
+    series_add(&m->series[SERIES_PREEMPT_RESIDUAL], cls, residual);
+    series_add(&m->series[SERIES_PREEMPT_REST], cls, latency - residual);
 }
 
 /* By segment: a pass is asked about when a launch of it begins, when that ends, when it is done. */
