@@ -62,7 +62,7 @@ static void ops_fill(struct roofline *r, const struct llm *m)
 
 /* e_a, or what it is on average where the row of a decoding sequence has a rate of its own: the
  * pairs of that row and its keys at e_d, all others at e_a. */
-static double attention_frac(const struct soc_runtime *p, const struct work_shape *w)
+static inline double attention_frac(const struct soc_runtime *p, const struct work_shape *w)
 {
     double pairs = (double)w->attn_pairs;
     if (p->decode_attention_frac == 0.0 || pairs == 0.0) {
@@ -223,8 +223,8 @@ static double extended_s(const struct terms *t)
     return t->launch_s + (t->compute_s > t->memory_s ? t->compute_s : t->memory_s);
 }
 
-static void finish(const struct hwmodel *m, const struct kernel_query *q, const struct terms *t,
-                   double seconds, struct kernel_cost *out)
+static inline void finish(const struct hwmodel *m, const struct kernel_query *q,
+                          const struct terms *t, double seconds, struct kernel_cost *out)
 {
     const struct roofline *r = m->params;
     const struct soc_runtime *p = r->runtime[q->device];

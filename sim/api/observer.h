@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "sim/api/device.h"
+#include "sim/api/hwmodel.h"
 #include "sim/api/pass.h"
 #include "sim/api/policy.h"
 #include "sim/api/request.h"
@@ -38,6 +39,8 @@ struct repeat_record {
     int64_t sample_ns;               /* of the host, after each */
     const int64_t *solo_ns;          /* what the launch of each took */
     const int64_t *gap_ns;           /* from the begin of each to its tokens */
+    const struct kernel_cost *attention; /* of a layer, in each; of them `ddr` tells nothing */
+    uint32_t layers;
     double device_watts, host_watts; /* of each, while the device is busy */
     double tail_watts;               /* of the host, while it samples */
 };
@@ -71,8 +74,8 @@ struct observer {
      * them; lost_ns: killed work (reset). */
     void (*launch_ended)(void *self, int64_t now_ns, const struct launch *l, int64_t solo_ns,
                          int64_t lost_ns);
-    /* Passes in place of which none of the five hooks above, nor `tokens`, is called, but
-     * pass_formed, launch_submitted, launch_started and `power` for the first. An observer that has
+    /* Passes in place of which none of the five hooks above, nor `tokens`, nor `ddr` for their
+     * attention, is called, but pass_formed, launch_submitted, launch_started and `power` for the first. An observer that has
      * any of those, ddr or power, but not this one makes every pass be reported. */
     void (*repeated)(void *self, int64_t now_ns, const struct repeat_record *r);
     void (*preempt_asked)(void *self, int64_t now_ns, const struct launch *l);

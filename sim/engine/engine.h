@@ -145,13 +145,12 @@ struct corun_pair {
 };
 
 #define REPEAT_MAX 512
-#define REPEAT_AHEAD 16
 
 struct repeat {
     bool allowed;                /* nobody watches every iteration */
     int64_t solo_ns[REPEAT_MAX]; /* of each iteration of a run, and tokens to tokens */
     int64_t gap_ns[REPEAT_MAX];
-    struct kernel_cost attention[REPEAT_AHEAD]; /* of the iterations to come */
+    struct kernel_cost attention[REPEAT_MAX]; /* of a layer, in each; and in the one after */
 };
 
 struct engine {
@@ -273,6 +272,10 @@ static inline uint32_t vexec_count(const struct vexec *v, uint32_t after, uint32
 void vexec_reprice(struct vexec *v, enum op_kind op, const struct kernel_run *run);
 /* Books the kernels of n ops like `run` that ran alone, and what they moved. */
 void vexec_report(struct engine *e, struct vexec *v, const struct kernel_run *run, uint64_t n);
+/* Counts the kernels of attention of n iterations, `layers` in each; who observes repetitions sees
+ * what they moved. run: the first. */
+void vexec_book_growing(struct engine *e, const struct kernel_run *run,
+                        const struct kernel_cost *attention, uint32_t n, uint32_t layers);
 
 /* prices.c */
 /* Where prices of the launch's kernels of so many rows are, or belong; NULL: they are not to be

@@ -141,26 +141,33 @@ void power_repeat(struct engine *e, struct repeat_record *r)
     double tail_watts = p->total_watts;
     e->now_ns = r->begin_ns + r->gap_ns[0];
     power_tail(e, -1);
-    double *device_j = &p->joules[d];
-    double *host_j = &p->joules[OBSERVER_DOMAIN_HOST];
     bool tail = r->tail_watts > 0.0 && r->sample_ns > 0;
     double sample_s = units_s_from_ns(r->sample_ns);
+    int64_t idle_ns = r->lead_ns + r->sample_ns;
+    double idle_j = p->watts[d] * units_s_from_ns(idle_ns);
+    double all_idle_j = p->total_watts * units_s_from_ns(tail ? r->lead_ns : idle_ns);
+    double device_j = p->joules[d];
+    double host_j = p->joules[OBSERVER_DOMAIN_HOST];
+    double all_j = p->total_joules;
     for (uint32_t k = 1; k < r->n; k++) {
-        int64_t start_ns = e->now_ns + r->lead_ns;
         double solo_s = units_s_from_ns(r->solo_ns[k]);
-        *device_j += p->watts[d] * units_s_from_ns(start_ns - p->since_ns[d]);
-        p->total_joules += p->total_watts * units_s_from_ns(start_ns - p->total_since_ns);
-        *device_j += r->device_watts * solo_s;
-        *host_j += r->host_watts * solo_s;
-        p->total_joules += busy_watts * solo_s;
-        p->since_ns[d] = start_ns + r->solo_ns[k];
-        p->total_since_ns = p->since_ns[d];
-        e->now_ns += r->gap_ns[k];
+        device_j += idle_j;
+        all_j += all_idle_j;
+        device_j += r->device_watts * solo_s;
+        host_j += r->host_watts * solo_s;
+        all_j += busy_watts * solo_s;
         if (tail) {
-            *host_j += r->tail_watts * sample_s;
-            p->total_joules += tail_watts * sample_s;
-            p->total_since_ns = e->now_ns;
+            host_j += r->tail_watts * sample_s;
+            all_j += tail_watts * sample_s;
         }
+        e->now_ns += r->gap_ns[k];
+    }
+    p->joules[d] = device_j;
+    p->joules[OBSERVER_DOMAIN_HOST] = host_j;
+    p->total_joules = all_j;
+    if (r->n > 1) {
+        p->since_ns[d] = e->now_ns - r->sample_ns;
+        p->total_since_ns = tail ? e->now_ns : p->since_ns[d];
     }
     p->since_ns[OBSERVER_DOMAIN_HOST] = e->now_ns; /* it draws nothing now */
 }

@@ -56,25 +56,21 @@ static uint32_t most_iterations(const struct engine *e, const struct full_pass *
     return most;
 }
 
-static void grow(struct work_shape *w)
+/* The shape of the pass n iterations later. */
+static void grow(struct work_shape *w, uint32_t n)
 {
-    w->attn_pairs += w->rows;
-    w->kv_read_tokens += w->rows;
-    w->max_context_tokens++;
+    w->attn_pairs += (uint64_t)n * w->rows;
+    w->kv_read_tokens += (uint64_t)n * w->rows;
+    w->max_context_tokens += n;
 }
 
-static void shrink(struct work_shape *w)
-{
-    w->attn_pairs -= w->rows;
-    w->kv_read_tokens -= w->rows;
-    w->max_context_tokens--;
-}
-
-/* What attention costs in the next n iterations, of which the pass's shape is the first. */
-static void attention_ahead(struct engine *e, const struct launch *l, enum op_kind op, uint32_t n)
+/* What attention costs in the iterations [from, to). */
+static void attention_ahead(struct engine *e, const struct launch *l, enum op_kind op,
+                            uint32_t from, uint32_t to)
 {
     const struct hwmodel *m = e->core.setup->truth;
     struct work_shape w = l->pass->shape;
+    grow(&w, from);
     struct kernel_query q = {.device = l->device,
                              .graph = l->graph,
                              .op = op,
@@ -82,12 +78,12 @@ static void attention_ahead(struct engine *e, const struct launch *l, enum op_ki
                              .padded_rows = w.rows,
                              .shape = &w};
     if (m->ops->growing != NULL) {
-        m->ops->growing(m, &q, n, e->repeat.attention);
+        m->ops->growing(m, &q, to - from, &e->repeat.attention[from]);
         return;
     }
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = from; i < to; i++) {
         hwmodel_kernel(m, &q, &e->repeat.attention[i]);
-        grow(&w);
+        grow(&w, 1);
     }
 }
 
@@ -120,50 +116,50 @@ static bool may_repeat(const struct engine *e, const struct launch *l)
            ((const struct full_launch *)l)->pin == NULL;
 }
 
-/* Instants of the iterations that end before the given one; returns how many. The pass's shape and
- * the price of its attention are those of the one after them then, unless *last. */
+/* Iterations that will be over in so long, if each takes that long; later ones take longer. */
+static uint32_t about(int64_t time_ns, int64_t gap_ns, uint32_t most)
+{
+    int64_t n = gap_ns > 0 ? time_ns / gap_ns + 1 : most;
+    return n < most ? (uint32_t)n : most;
+}
+
+/* Instants of the iterations that end before the given one; returns how many. The price of the
+ * pass's attention is that of the one after them then, unless *last. */
 static uint32_t run_iterations(struct engine *e, struct vexec *v, uint32_t most, int64_t before_ns,
                                int64_t around_ns, bool *last)
 {
     struct repeat *rep = &e->repeat;
-    const struct launch *l = &v->l->pub;
-    struct work_shape *w = &l->pass->shape;
-    enum op_kind attention = l->pass->fused_layers ? OP_LAYER : OP_MHA;
-    uint32_t layers = e->core.setup->llm->n_layers;
-    int64_t now_ns = e->now_ns;
+    struct kernel_cost *a = rep->attention;
+    enum op_kind attention = v->l->pub.pass->fused_layers ? OP_LAYER : OP_MHA;
     struct kernel_run run = *run_of(v, attention);
-    int64_t others_ns = vexec_total_ns(v) - layers * run.tail_ns;
+    uint32_t layers = e->core.setup->llm->n_layers;
+    int64_t others_ns = vexec_total_ns(v) - layers * run.tail_ns + around_ns;
+    int64_t now_ns = e->now_ns;
     uint32_t n = 0;
-    rep->attention[0] =
+    uint32_t known = 1;
+    a[0] =
         (struct kernel_cost){.t_ns = run.tail_ns, .bytes = run.tail_bytes, .outside = run.outside};
-    uint32_t ahead = 1;
     *last = false;
-    while (n < most && !*last) {
-        uint32_t end = most - n < ahead ? most : n + ahead;
-        if (n > 0) {
-            attention_ahead(e, l, attention, end - n);
+    for (; n < most; n++) {
+        if (n == known) {
+            known += about(before_ns - now_ns, rep->gap_ns[n - 1], most - n);
+            attention_ahead(e, &v->l->pub, attention, n, known);
         }
-        ahead = ahead < REPEAT_AHEAD ? 2 * ahead : ahead;
-        for (uint32_t i = 0; n < end; i++, n++) {
-            const struct kernel_cost *a = &rep->attention[i];
-            int64_t solo_ns = others_ns + layers * a->t_ns;
-            int64_t gap_ns = around_ns + solo_ns;
-            *last = a->outside != run.outside; /* the envelope's end makes all kernels new */
-            run.tail_ns = a->t_ns;
-            run.tail_bytes = a->bytes;
-            run.tail_demand = a->bytes / units_s_from_ns(a->t_ns);
-            if (now_ns + gap_ns >= before_ns || *last) {
-                most = end = n;
-                break;
-            }
-            now_ns += gap_ns;
-            rep->solo_ns[n] = solo_ns;
-            rep->gap_ns[n] = gap_ns;
-            vexec_report(e, v, &run, layers);
-            grow(w);
+        int64_t gap_ns = others_ns + layers * a[n].t_ns;
+        *last = a[n].outside != run.outside; /* the envelope's end makes all kernels new */
+        if (now_ns + gap_ns >= before_ns || *last) {
+            break;
         }
+        now_ns += gap_ns;
+        rep->gap_ns[n] = gap_ns;
+        rep->solo_ns[n] = gap_ns - around_ns;
     }
+    const struct kernel_cost *next = &a[n < most && !*last ? n : n - 1];
+    vexec_book_growing(e, &run, a, n, layers);
     book_others(e, v, attention, n);
+    run.tail_ns = next->t_ns;
+    run.tail_bytes = next->bytes;
+    run.tail_demand = next->bytes / units_s_from_ns(next->t_ns);
     vexec_reprice(v, attention, &run);
     return n;
 }
@@ -181,18 +177,23 @@ bool repeat_run(struct engine *e, struct vexec *v, int64_t before_ns)
                               .sample_ns = c->setup->machine->sample_ns_per_token *
                                            (int64_t)l->pub.pass->shape.logit_rows,
                               .solo_ns = e->repeat.solo_ns,
-                              .gap_ns = e->repeat.gap_ns};
+                              .gap_ns = e->repeat.gap_ns,
+                              .layers = c->setup->llm->n_layers,
+                              .attention = e->repeat.attention};
     uint32_t most = most_iterations(e, (const struct full_pass *)l->pub.pass);
     bool last = false;
-    r.n = run_iterations(e, v, most, before_ns, r.lead_ns + r.sample_ns, &last);
+    if (most > 0) {
+        r.n = run_iterations(e, v, most, before_ns, r.lead_ns + r.sample_ns, &last);
+    }
     if (r.n == 0) {
         return false;
     }
     power_repeat(e, &r);
     core_advance(c, e->now_ns);
     e->ddr_since_ns = e->now_ns;
-    if (r.n == most || last) {
-        shrink(&l->pub.pass->shape); /* of the last */
+    bool over = r.n == most || last;
+    grow(&l->pub.pass->shape, over ? r.n - 1 : r.n);
+    if (over) {
         device_leave(e, v);
         core_pass_repeated(c, l, &r);
     } else {

@@ -14,7 +14,7 @@ static int64_t noisy_ns(const struct engine *e, int64_t t_ns, double bytes, doub
 
 /* A kernel alone must not draw more than the DDR has, whatever its model says. Its time was rounded
  * to the nearest ns. */
-static void audit_kernel(struct engine *e, int64_t t_ns, double bytes)
+static inline void audit_kernel(struct engine *e, int64_t t_ns, double bytes)
 {
     double most = e->core.setup->machine->ddr_peak_bytes_per_s * 1e-9 * ((double)t_ns + 0.5);
     if (bytes > e->core.result->audit.ddr_max_over_capacity * most) {
@@ -231,6 +231,19 @@ void vexec_report(struct engine *e, struct vexec *v, const struct kernel_run *ru
         book_solo(e, v, run, 0, n * (run->n - 1));
     }
     book_solo(e, v, run, run->n - 1, n);
+}
+
+void vexec_book_growing(struct engine *e, const struct kernel_run *run,
+                        const struct kernel_cost *attention, uint32_t n, uint32_t layers)
+{
+    struct sim_result *res = e->core.result;
+    for (uint32_t i = 0; i < n; i++) {
+        audit_kernel(e, attention[i].t_ns, attention[i].bytes);
+    }
+    res->kernels += (uint64_t)n * layers;
+    if (run->outside) {
+        res->counters[COUNTER_KERNELS_OUTSIDE_ENVELOPE] += (uint64_t)n * layers;
+    }
 }
 
 static int64_t rest_after_kernel_ns(const struct vexec *v)

@@ -83,16 +83,6 @@ void metrics_gaps_flush(struct metrics *m, enum request_class cls)
     }
 }
 
-void metrics_gap(struct metrics *m, enum request_class cls, int64_t gap_ns, uint32_t count)
-{
-    struct gap_run *g = &m->gaps[cls];
-    if (g->gap_ns != gap_ns) {
-        metrics_gaps_flush(m, cls);
-        g->gap_ns = gap_ns;
-    }
-    g->count += count;
-}
-
 static void on_tokens(void *self, int64_t now_ns, const struct request *r, uint32_t n,
                       int64_t gap_ns)
 {

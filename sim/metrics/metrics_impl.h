@@ -153,10 +153,19 @@ static inline void series_add(struct series *s, enum request_class cls, double x
     series_add_n(s, cls, x, 1);
 }
 
-/* That many tokens of the class came out so long after the ones before. */
-void metrics_gap(struct metrics *m, enum request_class cls, int64_t gap_ns, uint32_t count);
 /* Puts the gaps of tokens that stand together into their series. */
 void metrics_gaps_flush(struct metrics *m, enum request_class cls);
+/* That many tokens of the class came out so long after the ones before. */
+static inline void metrics_gap(struct metrics *m, enum request_class cls, int64_t gap_ns,
+                               uint32_t count)
+{
+    struct gap_run *g = &m->gaps[cls];
+    if (g->gap_ns != gap_ns) {
+        metrics_gaps_flush(m, cls);
+        g->gap_ns = gap_ns;
+    }
+    g->count += count;
+}
 
 /* Observer hooks of service.c, and its part of an arrival. */
 void service_arrived(struct metrics *m, struct live *v, const struct request *r);

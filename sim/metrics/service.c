@@ -185,13 +185,12 @@ void service_repeated(void *self, int64_t now_ns, const struct repeat_record *r)
             measured[q->cls]++;
         }
     }
-    m->decode_ns += (double)r->solo_ns[0];
-    for (uint32_t k = 1; k < r->n; k++) {
-        for (int c = 0; c < REQUEST_CLASS_COUNT; c++) {
-            if (measured[c] > 0) {
-                metrics_gap(m, (enum request_class)c, r->gap_ns[k], measured[c]);
-            }
+    for (int c = 0; c < REQUEST_CLASS_COUNT; c++) {
+        for (uint32_t k = 1; k < r->n && measured[c] > 0; k++) {
+            metrics_gap(m, (enum request_class)c, r->gap_ns[k], measured[c]);
         }
+    }
+    for (uint32_t k = 0; k < r->n; k++) {
         m->decode_ns += (double)r->solo_ns[k];
     }
     usage_repeated(&m->usage, r);

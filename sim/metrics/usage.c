@@ -62,8 +62,8 @@ void usage_power(struct usage *u, int64_t now_ns, uint8_t domain, enum power_pha
     }
 }
 
-void usage_ddr(struct usage *u, uint64_t count, int64_t duration_ns, double demand_bytes_per_s,
-               double share_bytes_per_s)
+static inline void add_ddr(struct usage *u, uint64_t count, int64_t duration_ns,
+                           double demand_bytes_per_s, double share_bytes_per_s)
 {
     double duration_s = units_s_from_ns(duration_ns);
     units_sum ns = (units_sum)count * duration_ns;
@@ -80,6 +80,12 @@ void usage_ddr(struct usage *u, uint64_t count, int64_t duration_ns, double dema
     }
     u->tier_ns[u->tier] += ns;
     u->ddr_ns += ns;
+}
+
+void usage_ddr(struct usage *u, uint64_t count, int64_t duration_ns, double demand_bytes_per_s,
+               double share_bytes_per_s)
+{
+    add_ddr(u, count, duration_ns, demand_bytes_per_s, share_bytes_per_s);
 }
 
 void usage_frame(struct usage *u, int64_t now_ns, enum frame_state to, int64_t due_ns)
@@ -182,19 +188,29 @@ static void repeated_host(struct usage *u, const struct repeat_record *r, int64_
 void usage_repeated(struct usage *u, const struct repeat_record *r)
 {
     uint8_t d = r->launch->device;
-    double *idle = &u->watt_ns[d][POWER_PHASE_IDLE];
-    double *busy = &u->watt_ns[d][POWER_PHASE_DECODE];
-    double *host = &u->watt_ns[OBSERVER_DOMAIN_HOST][POWER_PHASE_DECODE];
+    double idle = u->watt_ns[d][POWER_PHASE_IDLE];
+    double busy = u->watt_ns[d][POWER_PHASE_DECODE];
+    double host = u->watt_ns[OBSERVER_DOMAIN_HOST][POWER_PHASE_DECODE];
     int64_t rest_ns = r->lead_ns + r->sample_ns;
     double tail = r->tail_watts * (double)r->sample_ns;
     double rest = u->watts[d] * (double)rest_ns;
     int64_t busy_ns = 0;
     for (uint32_t k = 1; k < r->n; k++) {
-        *idle += rest;
-        *busy += r->device_watts * (double)r->solo_ns[k];
-        *host += r->host_watts * (double)r->solo_ns[k];
-        *host += tail;
+        idle += rest;
+        busy += r->device_watts * (double)r->solo_ns[k];
+        host += r->host_watts * (double)r->solo_ns[k];
+        host += tail;
         busy_ns += r->solo_ns[k];
+    }
+    u->watt_ns[d][POWER_PHASE_IDLE] = idle;
+    u->watt_ns[d][POWER_PHASE_DECODE] = busy;
+    u->watt_ns[OBSERVER_DOMAIN_HOST][POWER_PHASE_DECODE] = host;
+    for (uint32_t k = 0; k < r->n; k++) {
+        const struct kernel_cost *a = &r->attention[k];
+        double demand = a->bytes / units_s_from_ns(a->t_ns);
+        if (demand > 0.0) {
+            add_ddr(u, r->layers, a->t_ns, demand, demand);
+        }
     }
     if (r->n > 1) {
         u->phase_ns[d][POWER_PHASE_IDLE] += (r->n - 1) * rest_ns;
