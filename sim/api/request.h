@@ -54,6 +54,9 @@ struct request {
     /* The policy's part: policy_ops.request_state_size_bytes bytes, zeroed at arrival, which the
      * core never reads; NULL when that is 0. */
     void *own;
+
+    /* A small number that no other live request has: where tables of live requests keep theirs. */
+    uint32_t slot;
 };
 
 /* Tokens that prefill must still process: prompt, or after KV loss prompt + generated. */

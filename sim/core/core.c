@@ -197,12 +197,14 @@ static struct full_request *request_new(struct core *c)
 {
     size_t extra = c->setup->policy->request_state_size_bytes;
     struct full_request *r = c->free_requests;
+    uint32_t slot = r != NULL ? r->pub.slot : c->next_slot++;
     if (r != NULL) {
         c->free_requests = r->next_free;
         memset(r, 0, sizeof *r + extra);
     } else {
         r = arena_alloc(&c->arena, sizeof *r + extra);
     }
+    r->pub.slot = slot;
     r->alive = true;
     r->pub.own = extra > 0 ? (void *)(r + 1) : NULL;
     r->next_live = c->live_head;

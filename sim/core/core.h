@@ -161,7 +161,7 @@ struct core {
     struct full_request *free_requests, *dead_requests, *live_head;
     struct full_pass *free_passes, *dead_passes;
     struct full_launch *free_launches, *dead_launches;
-    uint32_t next_pass_id, next_launch_id;
+    uint32_t next_pass_id, next_launch_id, next_slot;
     uint64_t n_live;
 
     uint64_t kv_blocks_total, kv_blocks_free; /* cold blocks are not free */

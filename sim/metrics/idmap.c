@@ -22,7 +22,6 @@ void idmap_init(struct idmap *m, size_t record_bytes)
     m->mask = FIRST_SLOTS - 1;
     m->shift = FIRST_SHIFT;
     m->n = 0;
-    m->version = 0;
     m->slots = xcalloc(FIRST_SLOTS, m->stride);
 }
 
@@ -59,7 +58,6 @@ void *idmap_add(struct idmap *m, uint32_t id)
         s = idmap_slot(m, idmap_probe(m, id));
     }
     m->n++;
-    m->version++;
     s->used = 1;
     s->id = id;
     memset(s + 1, 0, m->record_bytes);
@@ -81,7 +79,6 @@ void idmap_remove(struct idmap *m, uint32_t id)
         }
     }
     idmap_slot(m, hole)->used = 0;
-    m->version++;
     m->n--;
 }
 

@@ -10,7 +10,6 @@ struct idmap {
     size_t record_bytes, stride;
     uint32_t mask, n; /* slots - 1, records */
     uint32_t shift;   /* 32 - log2(slots) */
-    uint32_t version; /* of where records are: adding and removing change it */
 };
 
 struct idmap_slot {

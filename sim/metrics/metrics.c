@@ -51,14 +51,33 @@ static void settle_early(struct metrics *m)
     m->n_early = 0;
 }
 
+static struct live *live_add(struct metrics *m, const struct request *r)
+{
+    while (r->slot >= m->live_cap) {
+        uint32_t cap = m->live_cap == 0 ? 64 : 2 * m->live_cap;
+        m->live = xrealloc(m->live, cap * sizeof *m->live);
+        memset(&m->live[m->live_cap], 0, (cap - m->live_cap) * sizeof *m->live);
+        m->live_cap = cap;
+    }
+    m->live[r->slot] = (struct live){.request = r};
+    return &m->live[r->slot];
+}
+
+static void live_remove(struct metrics *m, const struct request *r)
+{
+    struct live *v = metrics_live(m, r);
+    if (v != NULL) {
+        v->request = NULL;
+    }
+}
+
 static void on_arrived(void *self, int64_t now_ns, const struct request *r)
 {
     struct metrics *m = self;
     settle_early(m);
     note_gap(&m->totals[r->cls], now_ns);
     backlog_arrive(&m->backlog, now_ns);
-    struct live *v = idmap_add(&m->live, r->id);
-    v->request = r;
+    struct live *v = live_add(m, r);
     v->since_ns = now_ns;
     service_arrived(m, v, r);
     (void)idmap_add(&m->clients, r->client_id);
@@ -106,7 +125,7 @@ static void on_kv_lost(void *self, int64_t now_ns, const struct request *r, uint
     (void)now_ns;
     m->totals[r->cls].evictions++;
     m->totals[r->cls].recomputed_tokens += tokens;
-    struct live *v = idmap_find(&m->live, r->id);
+    struct live *v = metrics_live(m, r);
     if (v != NULL) {
         v->recomputed_tokens += (uint32_t)tokens;
     }
@@ -238,7 +257,7 @@ static void on_finished(void *self, int64_t now_ns, const struct request *r)
     m->longest_output_tokens = umax(m->longest_output_tokens, r->generated_tokens);
     m->last_finish_ns = now_ns;
     add_latencies(m, r, now_ns);
-    const struct live *v = idmap_find(&m->live, r->id);
+    const struct live *v = metrics_live(m, r);
     if (v != NULL) {
         add_waits(m, r, v);
     }
@@ -249,7 +268,7 @@ static void on_finished(void *self, int64_t now_ns, const struct request *r)
     if (m->opt.records) {
         records_add(m, r, v, true, now_ns);
     }
-    idmap_remove(&m->live, r->id);
+    live_remove(m, r);
 }
 
 static void on_shed(void *self, int64_t now_ns, const struct request *r)
@@ -265,9 +284,9 @@ static void on_shed(void *self, int64_t now_ns, const struct request *r)
     client_leave(m, r, 0);
     backlog_leave(&m->backlog, now_ns);
     if (m->opt.records) {
-        records_add(m, r, idmap_find(&m->live, r->id), false, now_ns);
+        records_add(m, r, metrics_live(m, r), false, now_ns);
     }
-    idmap_remove(&m->live, r->id);
+    live_remove(m, r);
 }
 
 /* ---- the machine ---- */
@@ -306,10 +325,12 @@ static void on_run_ended(void *self, int64_t now_ns)
     usage_finish(&m->usage, now_ns);
     backlog_finish(&m->backlog, now_ns);
     service_judge_work(m);
-    uint32_t at = 0;
-    uint32_t id = 0;
-    for (struct live *v; (v = idmap_next(&m->live, &at, &id)) != NULL;) {
+    for (uint32_t i = 0; i < m->live_cap; i++) {
+        const struct live *v = &m->live[i];
         const struct request *r = v->request;
+        if (r == NULL) {
+            continue;
+        }
         struct class_totals *t = &m->totals[r->cls];
         int64_t first_ns = v->served ? r->first_service_ns : now_ns;
         int64_t wait_ns = first_ns - r->arrival_ns + v->suspended_ns + v->decode_pending_ns;
@@ -355,7 +376,6 @@ struct metrics *metrics_new(const struct metrics_options *opt, const struct mach
             sample_init(&m->truncated[s].of[g], opt->sketch);
         }
     }
-    idmap_init(&m->live, sizeof(struct live));
     idmap_init(&m->sessions, sizeof(struct session));
     idmap_init(&m->clients, sizeof(struct client));
     idmap_init(&m->inner_turns, 0);
@@ -401,8 +421,7 @@ void metrics_free(struct metrics *m)
     for (int d = 0; d < MACHINE_MAX_DEVICES; d++) {
         free(m->waiting[d].v);
     }
-    idmap_fini(&m->live);
-    free(m->lives.v);
+    free(m->live);
     idmap_fini(&m->sessions);
     idmap_fini(&m->clients);
     idmap_fini(&m->inner_turns);

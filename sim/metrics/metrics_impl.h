@@ -55,8 +55,8 @@ struct class_totals {
 
 /* What metrics remember of a request while it lives. */
 struct live {
-    const struct request *request;
-    int64_t since_ns; /* nothing of it has run since */
+    const struct request *request; /* NULL: of none */
+    int64_t since_ns;              /* nothing of it has run since */
     int64_t suspended_ns, decode_pending_ns;
     /* usage_clear_ns at its arrival, and when the launch that ran there then had ended */
     int64_t clear_ns[MACHINE_MAX_DEVICES], residual_end_ns[MACHINE_MAX_DEVICES];
@@ -96,15 +96,12 @@ struct request_record {
     int64_t suspended_ns, decode_pending_ns;
 };
 
-/* The records of the requests of one pass, as long as no request comes or goes. */
-struct pass_lives {
-    uint32_t pass_id, version;
-    struct live **v; /* owned */
-    uint32_t cap;
+struct waiter {
+    uint32_t slot, id;
 };
 
-struct id_list {
-    uint32_t *v; /* owned */
+struct waiters {
+    struct waiter *v; /* owned */
     size_t n, cap;
 };
 
@@ -122,12 +119,13 @@ struct metrics {
     struct series truncated[TRUNCATED_COUNT];
     struct gap_run gaps[REQUEST_CLASS_COUNT];
     struct class_totals totals[REQUEST_CLASS_COUNT];
-    struct idmap live, sessions, clients;
-    struct pass_lives lives;
+    struct live *live; /* owned, by slot */
+    uint32_t live_cap;
+    struct idmap sessions, clients;
     struct idmap inner_turns; /* request ids that have a next turn */
     bool client_is_session; /* the trace names no clients: each session is one, and ends with it */
     struct closed_clients closed_clients;
-    struct id_list waiting[MACHINE_MAX_DEVICES]; /* reactive ones behind a running launch */
+    struct waiters waiting[MACHINE_MAX_DEVICES]; /* reactive ones behind a running launch */
     struct early *early;                         /* owned */
     size_t n_early, cap_early;
     struct request_record *records; /* owned */
@@ -142,6 +140,13 @@ struct metrics {
     int64_t last_finish_ns, end_ns;
     bool ended;
 };
+
+/* The record of a request; NULL: it has none. */
+static inline struct live *metrics_live(const struct metrics *m, const struct request *r)
+{
+    bool has = r->slot < m->live_cap && m->live[r->slot].request != NULL;
+    return has ? &m->live[r->slot] : NULL;
+}
 
 static inline void series_add_n(struct series *s, enum request_class cls, double x, uint32_t n)
 {

@@ -4,13 +4,13 @@
 #include "sim/base/units.h"
 #include "sim/metrics/metrics_impl.h"
 
-static void id_list_push(struct id_list *l, uint32_t id)
+static void waiters_push(struct waiters *l, struct waiter w)
 {
     if (l->n == l->cap) {
         l->cap = l->cap == 0 ? 16 : 2 * l->cap;
         l->v = xrealloc(l->v, l->cap * sizeof *l->v);
     }
-    l->v[l->n++] = id;
+    l->v[l->n++] = w;
 }
 
 /* Which devices the newcomer finds busy with proactive work only. */
@@ -28,7 +28,7 @@ void service_arrived(struct metrics *m, struct live *v, const struct request *r)
         v->residual_end_ns[d] = preempts ? RESIDUAL_ACTIVE : RESIDUAL_NONE;
         v->clear_ns[d] = usage_clear_ns(&m->usage, (uint8_t)d, r->arrival_ns);
         if (preempts) {
-            id_list_push(&m->waiting[d], r->id);
+            waiters_push(&m->waiting[d], (struct waiter){r->slot, r->id});
         }
     }
 }
@@ -56,7 +56,7 @@ void service_first_service(void *self, int64_t now_ns, const struct request *r,
                            const struct launch *l)
 {
     struct metrics *m = self;
-    struct live *v = idmap_find(&m->live, r->id);
+    struct live *v = metrics_live(m, r);
     if (v == NULL) {
         return;
     }
@@ -77,33 +77,13 @@ void service_first_service(void *self, int64_t now_ns, const struct request *r,
     series_add(&m->series[SERIES_PREEMPT_REST], cls, latency - residual);
 }
 
-/* By segment: a pass is asked about when a launch of it begins, when that ends, when it is done. */
-static struct live *const *lives_of(struct metrics *m, const struct pass *p)
-{
-    struct pass_lives *x = &m->lives;
-    if (x->pass_id == p->id && x->version == m->live.version) {
-        return x->v;
-    }
-    if (x->cap < p->n_segments) {
-        x->cap = 2 * p->n_segments;
-        x->v = xrealloc(x->v, x->cap * sizeof *x->v);
-    }
-    for (uint32_t i = 0; i < p->n_segments; i++) {
-        x->v[i] = idmap_find(&m->live, p->segments[i].request->id);
-    }
-    x->pass_id = p->id;
-    x->version = m->live.version;
-    return x->v;
-}
-
 void service_launch_started(void *self, int64_t now_ns, const struct launch *l, int64_t lead_ns)
 {
     struct metrics *m = self;
     usage_launch_started(&m->usage, l, lead_ns);
     const struct pass *p = l->pass;
-    struct live *const *lives = lives_of(m, p);
     for (uint32_t i = 0; i < p->n_segments; i++) {
-        struct live *v = lives[i];
+        struct live *v = metrics_live(m, p->segments[i].request);
         if (v != NULL && v->running++ == 0 && v->served) {
             close_wait(v, now_ns);
         }
@@ -118,19 +98,18 @@ void service_launch_ended(void *self, int64_t now_ns, const struct launch *l, in
         return;
     }
     *(l->pass->shape.prefill_rows > 0 ? &m->prefill_ns : &m->decode_ns) += (double)solo_ns;
-    struct id_list *w = &m->waiting[l->device];
+    struct waiters *w = &m->waiting[l->device];
     for (size_t i = 0; i < w->n; i++) {
-        struct live *v = idmap_find(&m->live, w->v[i]);
-        if (v != NULL) {
+        struct live *v = &m->live[w->v[i].slot];
+        if (v->request != NULL && v->request->id == w->v[i].id) {
             v->residual_end_ns[l->device] = usage_clear_ns(&m->usage, l->device, now_ns);
         }
     }
     w->n = 0;
     const struct pass *p = l->pass;
     bool in_tail = p->op == p->n_ops && p->n_launches == 0; /* the host samples: still served */
-    struct live *const *lives = lives_of(m, p);
     for (uint32_t i = 0; i < p->n_segments; i++) {
-        struct live *v = lives[i];
+        struct live *v = metrics_live(m, p->segments[i].request);
         if (v != NULL && v->running > 0 && --v->running == 0 && !in_tail) {
             v->since_ns = now_ns;
         }
@@ -153,10 +132,9 @@ void service_pass_done(void *self, int64_t now_ns, const struct pass *p)
         m->decode_sequences += p->n_segments;
     }
     m->prefill_rows += p->shape.prefill_rows;
-    struct live *const *lives = lives_of(m, p);
     for (uint32_t i = 0; i < p->n_segments; i++) {
         const struct segment *s = &p->segments[i];
-        struct live *v = lives[i];
+        struct live *v = metrics_live(m, p->segments[i].request);
         if (v != NULL) {
             v->since_ns = now_ns;
         }
@@ -174,11 +152,11 @@ void service_repeated(void *self, int64_t now_ns, const struct repeat_record *r)
     const struct pass *p = r->launch->pass;
     uint32_t measured[REQUEST_CLASS_COUNT] = {0};
     int64_t first_ns = r->begin_ns + r->gap_ns[0];
-    struct live *const *lives = lives_of(m, p);
     for (uint32_t i = 0; i < p->n_segments; i++) {
         const struct request *q = p->segments[i].request;
-        lives[i]->since_ns = now_ns;
-        lives[i]->running--;
+        struct live *v = metrics_live(m, q);
+        v->since_ns = now_ns;
+        v->running--;
         m->totals[q->cls].output_tokens += r->n;
         if (metrics_measured(m, q->arrival_ns)) { /* its first gap may be its own */
             metrics_gap(m, q->cls, first_ns - q->last_token_ns, 1);
@@ -206,15 +184,15 @@ void service_judge_work(struct metrics *m)
         per_row_ns * m->longest_prompt_tokens + per_pass_ns * m->longest_output_tokens;
     uint64_t rows = 0;
     uint64_t finished = 0;
-    uint32_t at = 0;
-    uint32_t id = 0;
-    for (struct live *v; (v = idmap_next(&m->live, &at, &id)) != NULL;) {
-        rows += request_prefill_left(v->request);
+    uint32_t live = 0;
+    for (uint32_t i = 0; i < m->live_cap; i++) {
+        const struct request *r = m->live[i].request;
+        rows += r != NULL ? request_prefill_left(r) : 0;
+        live += r != NULL;
     }
     for (int c = 0; c < REQUEST_CLASS_COUNT; c++) {
         finished += m->totals[c].finished;
     }
-    m->backlog.unserved_ns =
-        per_row_ns * (double)rows +
-        (finished > 0 ? m->decode_ns * (double)m->live.n / (double)finished : 0.0);
+    m->backlog.unserved_ns = per_row_ns * (double)rows +
+                             (finished > 0 ? m->decode_ns * (double)live / (double)finished : 0.0);
 }

@@ -31,6 +31,7 @@ static struct request new_request(uint32_t id, uint32_t session, uint32_t turn,
 {
     return (struct request){
         .id = id,
+        .slot = id,
         .session_id = session,
         .turn = turn,
         .client_id = cls == REQUEST_CLASS_REACTIVE ? 2 : 1,

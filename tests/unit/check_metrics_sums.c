@@ -25,6 +25,7 @@ START_TEST(sums_over_many_requests_have_no_end)
     struct request r[N];
     for (uint32_t i = 0; i < N; i++) {
         r[i] = (struct request){.id = i,
+                                .slot = i,
                                 .session_id = i,
                                 .cls = REQUEST_CLASS_PROACTIVE,
                                 .input_tokens = 10,

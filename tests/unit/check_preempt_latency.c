@@ -20,6 +20,7 @@ static struct observer *o;
 static void arrive(struct work *w, uint32_t id, enum request_class cls, double at_s)
 {
     *w = (struct work){.request = {.id = id,
+                                   .slot = id,
                                    .session_id = id,
                                    .cls = cls,
                                    .arrival_ns = S(at_s),
