@@ -236,6 +236,12 @@ void device_event(struct engine *e, struct vexec *v)
         run_begin(e, v);
         return;
     }
+    if (v->collapsed && e->may_solo && vexec_untouched(v)) {
+        v->collapsed = false;
+        solo_book(e, v);
+        device_end(e, v);
+        return;
+    }
     if (v->collapsed) {
         device_expand(e, v); /* to its last kernel, which ends now */
     }
@@ -383,10 +389,27 @@ static int exec_occupy(void *exec, uint8_t device, int64_t until_ns)
     return 0;
 }
 
+/* Nothing runs, begins or happens at this instant before an event that would be pushed for it. */
+static bool nothing_else_now(const struct engine *e)
+{
+    bool later = eventq_empty(&e->queue) || eventq_peek(&e->queue)->time_ns > e->now_ns;
+    bool alone = later && e->n_jobs == 0;
+    for (uint32_t i = 0; i < e->core.setup->machine->n_devices; i++) {
+        alone = alone && e->devices[i].n_queued == 0;
+    }
+    return alone;
+}
+
 static void exec_pass_tail(void *exec, struct full_pass *p, int64_t duration_ns)
 {
     struct engine *e = exec;
     power_tail(e, 1);
+    if (duration_ns == 0 && nothing_else_now(e)) {
+        e->core.result->events++;
+        power_tail(e, -1);
+        core_pass_tail_done(&e->core, p);
+        return;
+    }
     (void)eventq_push(&e->queue, e->now_ns + duration_ns,
                       engine_order(e, EVENT_PASS_TAIL, p->pub.segments[0].request->id),
                       (uint64_t)(uintptr_t)p);

@@ -255,6 +255,13 @@ void vexec_suspend(struct engine *e, struct vexec *v);
 void vexec_continue(struct vexec *v);
 int64_t vexec_skip_ns(const struct vexec *v); /* of the present kernel, done before this launch */
 void vexec_next(struct vexec *v);             /* one kernel forward */
+/* Of a collapsed launch: it has run alone at full speed since its first kernel began. */
+static inline bool vexec_untouched(const struct vexec *v)
+{
+    return v->op == v->l->pub.op_begin && v->k == 0 && v->skip_ns == 0 &&
+           v->collapsed_ns == v->kernel_begin_ns;
+}
+
 void device_collapse(struct engine *e, struct vexec *v);
 void device_expand(struct engine *e, struct vexec *v);
 
@@ -289,6 +296,8 @@ void solo_init(struct engine *e);
 bool solo_waits(struct engine *e, struct vexec *v);
 /* A launch that waits begins the ordinary way: something else happens at this instant. */
 void solo_give_up(struct engine *e);
+/* Books every kernel of a launch that ran alone from its first one on, and puts it at its end. */
+void solo_book(struct engine *e, struct vexec *v);
 /* At the end of an instant: runs the launch that waits to its end, and what repeats it. Time moves
  * to there. False: none waits, or another event comes before. */
 bool solo_run(struct engine *e);

@@ -36,8 +36,7 @@ void solo_give_up(struct engine *e)
     }
 }
 
-/* Books every kernel of the launch. */
-static void book_all(struct engine *e, struct vexec *v)
+void solo_book(struct engine *e, struct vexec *v)
 {
     const struct launch *l = &v->l->pub;
     const struct pass *p = l->pass;
@@ -51,6 +50,7 @@ static void book_all(struct engine *e, struct vexec *v)
         enum op_kind kind = pass_op_kind(p, l->op_begin + 1 + i);
         vexec_report(e, v, &v->run[kind], vexec_count(v, n, i));
     }
+    v->op = l->op_end;
 }
 
 static void run_alone(struct engine *e, struct vexec *v, int64_t end_ns)
@@ -62,8 +62,7 @@ static void run_alone(struct engine *e, struct vexec *v, int64_t end_ns)
     v->phase = VEXEC_RUNNING;
     core_kernel_started(c, v->l);
     power_device(e, l->device);
-    book_all(e, v);
-    v->op = l->op_end;
+    solo_book(e, v);
     e->now_ns = end_ns;
     e->ddr_since_ns = end_ns;
     core_advance(c, end_ns);
