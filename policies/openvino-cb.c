@@ -97,7 +97,7 @@ static uint64_t free_left(const struct openvino *o)
 }
 
 /* blocks: those it needs for the n tokens. */
-static void add(struct openvino *o, const struct request *r, uint32_t n, uint64_t blocks)
+static inline void add(struct openvino *o, const struct request *r, uint32_t n, uint64_t blocks)
 {
     o->planned_blocks += blocks;
     batch_add(&o->it.batch, r, r->state == REQUEST_STATE_DECODE ? SEGMENT_DECODE : SEGMENT_PREFILL,
@@ -132,6 +132,18 @@ static const struct request *last_holder_after(const struct sched *s, const stru
     return NULL;
 }
 
+/* Takes KV from groups after r until so many blocks are free; false: they cannot be. */
+static bool take_for(struct sched *s, struct openvino *o, const struct request *r, uint64_t wanted)
+{
+    while (wanted > free_left(o)) {
+        const struct request *victim = last_holder_after(s, o, r);
+        if (victim == NULL || !preempt(s, o, victim, wanted)) {
+            break;
+        }
+    }
+    return wanted <= free_left(o);
+}
+
 static void add_generating(struct sched *s, struct openvino *o)
 {
     for (const struct request *r = o->running.head; r != NULL && budget_left(o) > 0;
@@ -142,14 +154,7 @@ static void add_generating(struct sched *s, struct openvino *o)
         uint32_t n = available_tokens(r);
         n = n < budget_left(o) ? n : budget_left(o);
         uint64_t wanted = blocks_needed(s, r, n);
-        const struct request *victim = r;
-        while (victim != NULL && wanted > free_left(o)) {
-            victim = last_holder_after(s, o, r);
-            if (victim != NULL && !preempt(s, o, victim, wanted)) {
-                victim = NULL;
-            }
-        }
-        if (wanted <= free_left(o)) {
+        if (wanted <= free_left(o) || take_for(s, o, r, wanted)) {
             add(o, r, n, wanted);
         }
     }

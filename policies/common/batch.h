@@ -37,12 +37,17 @@ static inline void batch_fini(struct batch *b)
     *b = (struct batch){0};
 }
 
+static inline void batch_grow(struct batch *b)
+{
+    b->cap = b->cap == 0 ? 32 : b->cap * 2;
+    b->segments = xrealloc(b->segments, b->cap * sizeof *b->segments);
+}
+
 static inline void batch_add(struct batch *b, const struct request *r, enum segment_role role,
                              uint32_t n_tokens)
 {
     if (b->n == b->cap) {
-        b->cap = b->cap == 0 ? 32 : b->cap * 2;
-        b->segments = xrealloc(b->segments, b->cap * sizeof *b->segments);
+        batch_grow(b);
     }
     b->segments[b->n++] = (struct segment){.request = r, .role = role, .n_tokens = n_tokens};
     b->tokens += n_tokens;

@@ -33,19 +33,21 @@ void iteration_request_cancelled(struct sched *s, const struct request *r)
     it->rules->leaves(s, r);
 }
 
-static void part(struct sched *s, const struct iteration *it, const struct request *r)
+static inline void part(struct sched *s, const struct iteration_rules *rules,
+                        const struct request *r)
 {
     if (r->state == REQUEST_STATE_FINISHED || r->state == REQUEST_STATE_SHED) {
-        it->rules->leaves(s, r);
-    } else if (it->rules->returns != NULL) {
-        it->rules->returns(s, r);
+        rules->leaves(s, r);
+    } else if (rules->returns != NULL) {
+        rules->returns(s, r);
     }
 }
 
 void iteration_part(struct sched *s, const struct pass *p)
 {
+    const struct iteration *it = s->state;
     for (uint32_t i = 0; i < p->n_segments; i++) {
-        part(s, s->state, p->segments[i].request);
+        part(s, it->rules, p->segments[i].request);
     }
 }
 
@@ -53,12 +55,13 @@ void iteration_pass_done(struct sched *s, const struct pass *p)
 {
     struct iteration *it = s->state;
     int64_t elapsed = s->now_ns - it->running.began_ns;
+    const struct iteration_rules *rules = it->rules;
     it->running = (struct iteration_pass){0};
     for (uint32_t i = 0; i < p->n_segments; i++) {
-        if (it->rules->ran != NULL) {
-            it->rules->ran(s, &p->segments[i], elapsed);
+        if (rules->ran != NULL) {
+            rules->ran(s, &p->segments[i], elapsed);
         }
-        part(s, it, p->segments[i].request);
+        part(s, rules, p->segments[i].request);
     }
 }
 

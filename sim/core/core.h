@@ -365,8 +365,9 @@ static inline void core_count(struct core *c, enum counter which)
 /* Calls hook h of every observer that has it. */
 #define CORE_OBSERVE(c, h, ...)                                                                    \
     do {                                                                                           \
-        for (uint32_t obs_i = 0; obs_i < (c)->setup->n_observers; obs_i++) {                       \
-            struct observer *obs = (c)->setup->observers[obs_i];                                   \
+        const struct sim_setup *obs_s = (c)->setup;                                                \
+        for (uint32_t obs_i = 0; obs_i < obs_s->n_observers; obs_i++) {                            \
+            struct observer *obs = obs_s->observers[obs_i];                                        \
             if (obs->h != NULL) {                                                                  \
                 obs->h(obs->self, __VA_ARGS__);                                                    \
             }                                                                                      \

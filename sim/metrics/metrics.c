@@ -334,7 +334,7 @@ static void on_run_ended(void *self, int64_t now_ns)
         struct class_totals *t = &m->totals[r->cls];
         int64_t first_ns = v->served ? r->first_service_ns : now_ns;
         int64_t wait_ns = first_ns - r->arrival_ns + v->suspended_ns + v->decode_pending_ns;
-        if (v->served && v->running == 0) {
+        if (v->served && !service_runs(m, r)) {
             wait_ns += now_ns - v->since_ns;
         }
         t->starved += units_s_from_ns(wait_ns) > m->opt.starvation_s ? 1 : 0;

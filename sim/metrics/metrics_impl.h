@@ -60,7 +60,6 @@ struct live {
     int64_t suspended_ns, decode_pending_ns;
     /* usage_clear_ns at its arrival, and when the launch that ran there then had ended */
     int64_t clear_ns[MACHINE_MAX_DEVICES], residual_end_ns[MACHINE_MAX_DEVICES];
-    uint32_t running; /* launches of its pass on devices */
     uint32_t recomputed_tokens;
     bool served;
 };
@@ -179,6 +178,7 @@ void service_first_service(void *self, int64_t now_ns, const struct request *r,
 void service_launch_started(void *self, int64_t now_ns, const struct launch *l, int64_t lead_ns);
 void service_launch_ended(void *self, int64_t now_ns, const struct launch *l, int64_t solo_ns,
                           int64_t lost_ns);
+bool service_runs(const struct metrics *m, const struct request *r);
 void service_preempt_asked(void *self, int64_t now_ns, const struct launch *l);
 void service_repeated(void *self, int64_t now_ns, const struct repeat_record *r);
 void service_pass_done(void *self, int64_t now_ns, const struct pass *p);

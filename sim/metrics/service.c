@@ -77,14 +77,40 @@ void service_first_service(void *self, int64_t now_ns, const struct request *r,
     series_add(&m->series[SERIES_PREEMPT_REST], cls, latency - residual);
 }
 
+/* Nothing of the pass runs any more. */
+static void set_since(struct metrics *m, const struct pass *p, int64_t now_ns)
+{
+    for (uint32_t i = 0; i < p->n_segments; i++) {
+        struct live *v = metrics_live(m, p->segments[i].request);
+        if (v != NULL) {
+            v->since_ns = now_ns;
+        }
+    }
+}
+
+/* Does anything of the request run? */
+bool service_runs(const struct metrics *m, const struct request *r)
+{
+    for (uint32_t i = 0; i < m->usage.n_running; i++) {
+        const struct pass *p = m->usage.running[i].pass;
+        for (uint32_t k = 0; k < p->n_segments; k++) {
+            if (p->segments[k].request == r) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 void service_launch_started(void *self, int64_t now_ns, const struct launch *l, int64_t lead_ns)
 {
     struct metrics *m = self;
-    usage_launch_started(&m->usage, l, lead_ns);
     const struct pass *p = l->pass;
-    for (uint32_t i = 0; i < p->n_segments; i++) {
+    bool first = !usage_runs(&m->usage, p);
+    usage_launch_started(&m->usage, l, lead_ns);
+    for (uint32_t i = 0; i < p->n_segments && first; i++) {
         struct live *v = metrics_live(m, p->segments[i].request);
-        if (v != NULL && v->running++ == 0 && v->served) {
+        if (v != NULL && v->served && v->since_ns != now_ns) {
             close_wait(v, now_ns);
         }
     }
@@ -108,11 +134,8 @@ void service_launch_ended(void *self, int64_t now_ns, const struct launch *l, in
     w->n = 0;
     const struct pass *p = l->pass;
     bool in_tail = p->op == p->n_ops && p->n_launches == 0; /* the host samples: still served */
-    for (uint32_t i = 0; i < p->n_segments; i++) {
-        struct live *v = metrics_live(m, p->segments[i].request);
-        if (v != NULL && v->running > 0 && --v->running == 0 && !in_tail) {
-            v->since_ns = now_ns;
-        }
+    if (!in_tail && !usage_runs(&m->usage, p)) {
+        set_since(m, p, now_ns);
     }
 }
 
@@ -132,12 +155,9 @@ void service_pass_done(void *self, int64_t now_ns, const struct pass *p)
         m->decode_sequences += p->n_segments;
     }
     m->prefill_rows += p->shape.prefill_rows;
+    set_since(m, p, now_ns);
     for (uint32_t i = 0; i < p->n_segments; i++) {
         const struct segment *s = &p->segments[i];
-        struct live *v = metrics_live(m, p->segments[i].request);
-        if (v != NULL) {
-            v->since_ns = now_ns;
-        }
         if (s->role == SEGMENT_VERIFY && s->emitted_tokens > 0) {
             m->verifies++;
             m->drafted_tokens += s->n_tokens - 1;
@@ -150,13 +170,11 @@ void service_repeated(void *self, int64_t now_ns, const struct repeat_record *r)
 {
     struct metrics *m = self;
     const struct pass *p = r->launch->pass;
+    set_since(m, p, now_ns);
     uint32_t measured[REQUEST_CLASS_COUNT] = {0};
     int64_t first_ns = r->begin_ns + r->gap_ns[0];
     for (uint32_t i = 0; i < p->n_segments; i++) {
         const struct request *q = p->segments[i].request;
-        struct live *v = metrics_live(m, q);
-        v->since_ns = now_ns;
-        v->running--;
         m->totals[q->cls].output_tokens += r->n;
         if (metrics_measured(m, q->arrival_ns)) { /* its first gap may be its own */
             metrics_gap(m, q->cls, first_ns - q->last_token_ns, 1);

@@ -131,13 +131,22 @@ static void reactive_add(struct usage *u, uint8_t device, int64_t now_ns, int mo
     x->running += (uint32_t)more;
 }
 
+bool usage_runs(const struct usage *u, const struct pass *p)
+{
+    uint32_t i = 0;
+    while (i < u->n_running && u->running[i].pass != p) {
+        i++;
+    }
+    return i < u->n_running;
+}
+
 void usage_launch_started(struct usage *u, const struct launch *l, int64_t lead_ns)
 {
     if (u->n_running < USAGE_MAX_LAUNCHES) {
         bool reactive = l->pass->has_reactive;
         int64_t clear_ns = usage_clear_ns(u, l->device, l->start_ns);
         u->running[u->n_running++] =
-            (struct usage_launch){l->id, l->device, reactive, lead_ns, clear_ns};
+            (struct usage_launch){l->id, l->pass, l->device, reactive, lead_ns, clear_ns};
         reactive_add(u, l->device, l->start_ns, reactive);
     }
 }

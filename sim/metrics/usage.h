@@ -16,6 +16,7 @@
 
 struct usage_launch {
     uint32_t id;
+    const struct pass *pass;
     uint8_t device;
     bool has_reactive;
     int64_t lead_ns;
@@ -67,6 +68,8 @@ void usage_launch_started(struct usage *u, const struct launch *l, int64_t lead_
 bool usage_launch_ended(struct usage *u, const struct launch *l, int64_t solo_ns, int64_t lost_ns);
 /* Launches that ran alone from begin to end; what the first one drew is known. */
 void usage_repeated(struct usage *u, const struct repeat_record *r);
+/* Does a launch of the pass run? */
+bool usage_runs(const struct usage *u, const struct pass *p);
 /* A clock that stands still while the device runs a reactive launch. */
 int64_t usage_clear_ns(const struct usage *u, uint8_t device, int64_t now_ns);
 /* Closes every integral at the end of the run. Call once. */
