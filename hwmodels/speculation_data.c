@@ -213,12 +213,3 @@ int speculation_data_read(const char *dir, struct speculation_data *out, struct 
     }
     return e->n == before ? 0 : -EINVAL;
 }
-
-double speculation_reuse_limit_frac(const struct speculation_data *data)
-{
-    double sum = 0;
-    for (uint32_t i = 0; i < data->n_causes; i++) {
-        sum += data->causes[i].reusable ? data->causes[i].share_frac : 0;
-    }
-    return sum;
-}

@@ -84,9 +84,6 @@ struct speculation_data {
  * problem of every file. */
 int speculation_data_read(const char *dir, struct speculation_data *out, struct err *e);
 
-/* Largest reuse probability that Table 2 allows: the share of rejections with reusable tokens. */
-double speculation_reuse_limit_frac(const struct speculation_data *data);
-
 /* (alpha, h) of a (dataset, model, with or without the paper's techniques) from its PLD and SAM
  * rows, by root finding; then the method's draft length, fixed. EAGLE needs no rows: it accepts a
  * stated mean. Reuse off, history off. -EINVAL where the rows are missing or no parameters produce

@@ -88,8 +88,7 @@ double quantity_verification(struct json_obj *o)
     struct speculation_data *data = o->err->n > 0 ? NULL : read_data(o);
     double ms = (double)NAN;
     if (data != NULL) {
-        struct speculation_cost c = speculation_cost_linear(&data->constants);
-        ms = speculation_step_ms(&c, length) / length;
+        ms = speculation_linear_ms(&data->constants, length) / length;
     }
     free(data);
     return ms;

@@ -18,8 +18,6 @@
 #define RESIDUAL_TOKENS 1024 /* what residuals are asked about: an ordinary prompt or context */
 #define MAX_SD 1.5           /* of a fitted logarithm: a prior's, at most */
 
-const char *const machine_factor_kind_names[] = {"range", "fit", "residual", NULL};
-
 /* ---- drawing ---- */
 
 /* Standard normal scores, a Latin hypercube in each factor. */

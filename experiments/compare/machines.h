@@ -20,7 +20,6 @@
 #define MACHINES_MAX_FACTORS 120
 
 enum machine_factor_kind { MACHINE_RANGE, MACHINE_FIT, MACHINE_RESIDUAL };
-extern const char *const machine_factor_kind_names[];
 
 struct machine_factor {
     char path[128]; /* "soc.devices.npu.runtimes.0.rate"; residuals: "residual.npu.prefill" */

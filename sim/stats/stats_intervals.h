@@ -42,13 +42,6 @@ struct stats_interval stats_told_mean(const double *x, size_t n, uint64_t key,
  * sd is NaN. */
 struct stats_interval stats_ratio(const double *x, const double *base, size_t n, double level_frac);
 
-/* ---- quantiles (stats_quantile.c) ---- */
-
-/* The p-quantile, nearest rank, between two order statistics whose ranks leave at most
- * (1 - level) / 2 of the binomial outside on each side: distribution-free, at least the level.
- * A side for which there are too few values is NaN. p in (0, 1). O(n log n). */
-struct stats_interval stats_quantile(const double *x, size_t n, double p, double level_frac);
-
 /* ---- steady state of one run (stats_batch.c) ---- */
 
 struct stats_steady {

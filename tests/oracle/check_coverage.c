@@ -178,28 +178,6 @@ START_TEST(ratio_of_correlated_means)
 }
 END_TEST
 
-static void quantile(double p, uint32_t n, uint32_t trials, const char *name)
-{
-    /* Exponential: the p-quantile is -log(1 - p). */
-    struct coverage c = {.name = name, .truth = -log1p(-p)};
-    while (c.trials < trials) {
-        for (uint32_t i = 0; i < n; i++) {
-            x[i] = gsl_ran_exponential(g, 1.0);
-        }
-        struct stats_interval s = stats_quantile(x, n, p, LEVEL);
-        count(&c, &s);
-    }
-    judge(&c);
-}
-
-START_TEST(quantiles_between_order_statistics)
-{
-    quantile(0.5, 150, 3000, "median, exponential, n=150");
-    quantile(0.9, 500, 3000, "P90, exponential, n=500");
-    quantile(0.99, 2000, 1000, "P99, exponential, n=2000");
-}
-END_TEST
-
 START_TEST(steady_state_of_an_autoregression_started_far_away)
 {
     /* x' = 0.8 x + N(0, 1), mean 0 and s.d. 1 / 0.6; started at 30 s.d. */
@@ -338,7 +316,6 @@ static const struct suite_row suite[] = {
     TEST(a_told_mean_covers_skewed_values_too),
     TEST(bootstrap_mean_of_normals),
     TEST(ratio_of_correlated_means),
-    TEST(quantiles_between_order_statistics),
     TEST(steady_state_of_an_autoregression_started_far_away),
     TEST(steady_state_of_queues_or_no_interval),
     TEST(adjusted_shift_between_fresh_samples),

@@ -47,47 +47,6 @@ START_TEST(proportional_pairs_have_a_certain_ratio)
 }
 END_TEST
 
-START_TEST(median_ranks_agree_with_the_sign_test_tables)
-{
-    /* n = 10: P(B < 2) = 11/1024 = 1.1 %, P(B < 3) = 56/1024 = 5.5 %: ranks 2 and 9. n = 6: P(B <
-     * 1) = 1/64 = 1.6 %: ranks 1 and 6. n = 5: 1/32 = 3.1 % is above 2.5 %: no bounds. */
-    double x[100];
-    for (int i = 0; i < 100; i++) {
-        x[i] = 100 - i; /* 100 .. 1: order must not matter */
-    }
-    struct stats_interval s = stats_quantile(&x[90], 10, 0.5, 0.95); /* 10 .. 1 */
-    ck_assert_double_eq(s.mean, 5.0);
-    ck_assert_double_eq(s.low, 2.0);
-    ck_assert_double_eq(s.high, 9.0);
-    s = stats_quantile(&x[94], 6, 0.5, 0.95);
-    ck_assert_double_eq(s.low, 1.0);
-    ck_assert_double_eq(s.high, 6.0);
-    s = stats_quantile(&x[95], 5, 0.5, 0.95);
-    ck_assert(isnan(s.low) && isnan(s.high));
-    /* n = 100: the classical table has 40 and 61. */
-    s = stats_quantile(x, 100, 0.5, 0.95);
-    ck_assert_double_eq(s.low, 40.0);
-    ck_assert_double_eq(s.high, 61.0);
-}
-END_TEST
-
-START_TEST(a_high_quantile_of_few_values_has_no_upper_bound)
-{
-    /* P90 of 30: the largest value lies below it with chance 0.9^30 = 4.2 % > 2.5 %; of 36: 2.25 %.
-     */
-    double x[36];
-    for (int i = 0; i < 36; i++) {
-        x[i] = i + 1;
-    }
-    struct stats_interval s = stats_quantile(x, 30, 0.9, 0.95);
-    ck_assert_double_eq(s.mean, 27.0);
-    ck_assert(!isnan(s.low));
-    ck_assert(isnan(s.high));
-    s = stats_quantile(x, 36, 0.9, 0.95);
-    ck_assert_double_eq(s.high, 36.0);
-}
-END_TEST
-
 START_TEST(bootstrap_bounds_depend_on_data_and_key_only)
 {
     const double x[] = {1, 5, 2, 9, 4, 30, 3, 3, 8, MISSING, 6};
@@ -286,8 +245,6 @@ END_TEST
 static const struct suite_row suite[] = {
     TEST(a_bound_of_the_ratio_puts_zero_on_the_edge_of_the_difference),
     TEST(proportional_pairs_have_a_certain_ratio),
-    TEST(median_ranks_agree_with_the_sign_test_tables),
-    TEST(a_high_quantile_of_few_values_has_no_upper_bound),
     TEST(bootstrap_bounds_depend_on_data_and_key_only),
     TEST(bootstrap_moves_with_scale_and_place),
     TEST(equal_values_and_pairs_of_one_kind_have_no_bootstrap),
