@@ -325,26 +325,14 @@ int soc_parse(const cJSON *root, const char *file, struct soc *out, struct err *
     return e->n == before ? 0 : -EINVAL;
 }
 
-static const char *data_path(const char *folder, const char *name, char *buf, size_t size)
-{
-    size_t n = strlen(name);
-    if ((n > 5 && strcmp(name + n - 5, ".json") == 0) || strchr(name, '/') != NULL) {
-        (void)snprintf(buf, size, "%s", name);
-        return buf;
-    }
-    char relative[256];
-    (void)snprintf(relative, sizeof relative, "hwmodels/%s/%.200s.json", folder, name);
-    return datadir_path(buf, size, relative);
-}
-
 const char *soc_path(const char *name, char *buf, size_t size)
 {
-    return data_path("soc", name, buf, size);
+    return datadir_named(buf, size, name, "hwmodels/soc", ".json");
 }
 
 const char *llm_path(const char *name, char *buf, size_t size)
 {
-    return data_path("llm", name, buf, size);
+    return datadir_named(buf, size, name, "hwmodels/llm", ".json");
 }
 
 struct soc_format soc_format_of_width(uint32_t weight_bits)

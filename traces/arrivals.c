@@ -12,12 +12,9 @@
 
 /* ---- recorded events ---- */
 
-static void events_add(struct events *ev, size_t *cap, double gap_s)
+static void events_add(struct events *ev, double gap_s)
 {
-    if (ev->n == *cap) {
-        *cap = *cap == 0 ? 256 : *cap * 2;
-        ev->gap_s = xrealloc(ev->gap_s, *cap * sizeof *ev->gap_s);
-    }
+    ev->gap_s = xgrow(ev->gap_s, ev->n, sizeof *ev->gap_s);
     ev->gap_s[ev->n++] = gap_s;
 }
 
@@ -25,7 +22,6 @@ static double gaps_read(struct csvfile *f, const char *path, struct events *out,
 {
     int at = csvfile_require(f, "arrival_s", e);
     int session = csvfile_column(f, "session_id");
-    size_t cap = 0;
     double sum_s = 0.0;
     double last_s = 0.0;
     uint64_t last_session = UINT64_MAX;
@@ -36,7 +32,7 @@ static double gaps_read(struct csvfile *f, const char *path, struct events *out,
             err_add(e, "%s:%llu: column arrival_s: before the row above", path,
                     (unsigned long long)csvfile_line(f));
         } else if (id == last_session) {
-            events_add(out, &cap, t_s - last_s);
+            events_add(out, t_s - last_s);
             sum_s += t_s - last_s;
         }
         last_s = t_s;
@@ -50,12 +46,7 @@ int events_load(const char *name, struct events *out, struct err *e)
     *out = (struct events){0};
     size_t before = e->n;
     char buf[4096];
-    char relative[300];
-    const char *path = name;
-    if (strchr(name, '/') == NULL && strchr(name, '.') == NULL) {
-        (void)snprintf(relative, sizeof relative, "traces/datasets/%.200s.csv", name);
-        path = datadir_path(buf, sizeof buf, relative);
-    }
+    const char *path = datadir_named(buf, sizeof buf, name, "traces/datasets", ".csv");
     struct csvfile *f = csvfile_open(path, e);
     if (f == NULL) {
         return -EINVAL;

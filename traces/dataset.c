@@ -29,17 +29,6 @@ void dataset_fini(struct dataset *d)
     *d = (struct dataset){0};
 }
 
-static const char *dataset_path(const char *name, char *buf, size_t size)
-{
-    if (strchr(name, '/') != NULL || strchr(name, '.') != NULL) {
-        (void)snprintf(buf, size, "%s", name);
-        return buf;
-    }
-    char relative[256];
-    (void)snprintf(relative, sizeof relative, "traces/datasets/%.200s.csv", name);
-    return datadir_path(buf, size, relative);
-}
-
 /* First of several names for the column that groups rows into conversations. */
 static int session_column(const struct csvfile *f)
 {
@@ -60,13 +49,9 @@ static void rows_read(struct csvfile *f, const char *path, struct dataset *out, 
     int session = session_column(f);
     int model = csvfile_column(f, "model_id");
     int tool = csvfile_column(f, "after_tool");
-    size_t cap = 0;
     uint64_t last = UINT64_MAX;
     while (e->n < ERR_MAX_LINES && csvfile_next(f, e) == 1) {
-        if (out->n == cap) {
-            cap = cap == 0 ? 256 : cap * 2;
-            out->rows = xrealloc(out->rows, cap * sizeof *out->rows);
-        }
+        out->rows = xgrow(out->rows, out->n, sizeof *out->rows);
         struct dataset_row *r = &out->rows[out->n++];
         *r = (struct dataset_row){0};
         r->input_tokens = (uint32_t)csvfile_u64(f, in, 1, 10000000, e);
@@ -153,7 +138,7 @@ int dataset_load(const char *name, struct dataset *out, struct err *e)
     }
     char path[4096];
     size_t before = e->n;
-    (void)dataset_path(name, path, sizeof path);
+    (void)datadir_named(path, sizeof path, name, "traces/datasets", ".csv");
     struct csvfile *f = csvfile_open(path, e);
     if (f == NULL) {
         char list[512] = "";

@@ -29,18 +29,6 @@ struct reader {
     size_t cap;
 };
 
-static const char *path_of(const char *name, char *buf, size_t size)
-{
-    size_t n = strlen(name);
-    if ((n > 4 && strcmp(name + n - 4, ".csv") == 0) || strchr(name, '/') != NULL) {
-        (void)snprintf(buf, size, "%s", name);
-        return buf;
-    }
-    char relative[256];
-    (void)snprintf(relative, sizeof relative, "hwmodels/runs/%.200s.csv", name);
-    return datadir_path(buf, size, relative);
-}
-
 static void row_read(struct csvfile *f, const char *path, const int *cols, struct reader *r,
                      struct err *e)
 {
@@ -111,7 +99,7 @@ int measured_run_read(const char *name, struct measured_run *out, struct err *e)
 {
     *out = (struct measured_run){0};
     char path[PATH_BYTES];
-    (void)path_of(name, path, sizeof path);
+    (void)datadir_named(path, sizeof path, name, "hwmodels/runs", ".csv");
     size_t before = e->n;
     struct csvfile *f = csvfile_open(path, e);
     if (f == NULL) {

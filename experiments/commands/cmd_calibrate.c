@@ -42,20 +42,11 @@ struct work {
     size_t n;
 };
 
-static const char *points_path(const char *name, char *buf, size_t size)
-{
-    if (strchr(name, '/') != NULL || strchr(name, '.') != NULL) {
-        return name;
-    }
-    char relative[256];
-    (void)snprintf(relative, sizeof relative, "hwmodels/points/%s.csv", name);
-    return datadir_path(buf, size, relative);
-}
-
 static int load(const struct options *o, struct work *w, struct err *e)
 {
     char file[PATH_BYTES];
-    int rc = points_read(points_path(o->points, file, sizeof file), &w->points, e);
+    int rc = points_read(datadir_named(file, sizeof file, o->points, "hwmodels/points", ".csv"),
+                         &w->points, e);
     rc = rc == 0 ? catalog_open(&w->catalog, e) : rc;
     if (rc != 0) {
         return rc;
@@ -165,7 +156,8 @@ static int residuals(const struct options *o, struct err *e)
     char file[PATH_BYTES];
     struct points points;
     struct catalog catalog = {0};
-    int rc = points_read(points_path(o->points, file, sizeof file), &points, e);
+    int rc = points_read(datadir_named(file, sizeof file, o->points, "hwmodels/points", ".csv"),
+                         &points, e);
     rc = rc == 0 ? catalog_open(&catalog, e) : rc;
     struct output *out = rc == 0 ? output_open(o->residuals, e) : NULL;
     if (out != NULL) {

@@ -6,13 +6,7 @@
 #include "experiments/run/plugin.h"
 #include "experiments/sweep/spec.h"
 #include "policies/external/external.h"
-
-/* Of a machine or model; else a shipped name. */
-static bool is_file(const char *text)
-{
-    size_t n = strlen(text);
-    return strchr(text, '/') != NULL || (n > 5 && strcmp(text + n - 5, ".json") == 0);
-}
+#include "sim/base/datadir.h"
 
 /* The same text with the folder of the experiment file before the path that begins at `at`. */
 static int insert_folder(const char *file, char *text, size_t size, size_t at, struct err *e)
@@ -69,7 +63,7 @@ int spec_paths(const char *file, struct spec_point *p, struct err *e)
     int rc = policy_path(file, p->policy, sizeof p->policy, e) |
              workload_paths(file, p->workload, sizeof p->workload, e) |
              insert_folder(file, p->trace, sizeof p->trace, 0, e);
-    rc |= is_file(p->soc) ? insert_folder(file, p->soc, sizeof p->soc, 0, e) : 0;
-    rc |= is_file(p->llm) ? insert_folder(file, p->llm, sizeof p->llm, 0, e) : 0;
+    rc |= datadir_is_path(p->soc) ? insert_folder(file, p->soc, sizeof p->soc, 0, e) : 0;
+    rc |= datadir_is_path(p->llm) ? insert_folder(file, p->llm, sizeof p->llm, 0, e) : 0;
     return rc == 0 ? 0 : -EINVAL;
 }

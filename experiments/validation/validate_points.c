@@ -18,17 +18,6 @@
 #define PATH_BYTES 4096
 #define WORST_ROWS 10
 
-/* A name without a directory and an ending is a shipped table. */
-static const char *points_path(const char *name, char *buf, size_t size)
-{
-    if (strchr(name, '/') != NULL || strchr(name, '.') != NULL) {
-        return name;
-    }
-    char relative[256];
-    (void)snprintf(relative, sizeof relative, "hwmodels/points/%s.csv", name);
-    return datadir_path(buf, size, relative);
-}
-
 /* ---- choosing ---- */
 
 /* --soc as a path takes the file in; as a name it must be shipped. *name: as the rows may call it.
@@ -301,7 +290,7 @@ int validate_points(const struct validate_points_options *o, const char *only_so
                     const struct option_output *out, struct err *e)
 {
     char buf[PATH_BYTES];
-    const char *path = points_path(o->points, buf, sizeof buf);
+    const char *path = datadir_named(buf, sizeof buf, o->points, "hwmodels/points", ".csv");
     struct points points = {0};
     struct catalog catalog = {0};
     const char *soc = NULL;

@@ -1,6 +1,7 @@
 #include "sim/base/arena.h"
 
 #include <stddef.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,6 +56,12 @@ void *xrealloc(void *old, size_t bytes)
         out_of_memory(bytes);
     }
     return p;
+}
+
+void *xgrow(void *v, size_t n, size_t element_bytes)
+{
+    bool full = (n & (n - 1)) == 0; /* 0, 1, 2, 4, 8, ... */
+    return full ? xrealloc(v, (n > 0 ? 2 * n : 1) * element_bytes) : v;
 }
 
 char *xstrdup(const char *s)

@@ -25,4 +25,7 @@ _Noreturn void out_of_memory(size_t bytes);
 void *xmalloc(size_t bytes);
 void *xcalloc(size_t n, size_t bytes);
 void *xrealloc(void *p, size_t bytes);
+/* Room for one more element in a list of n that was only ever lengthened by this. It doubles at
+ * powers of two; so a list that is emptied and filled again and again wants another. */
+void *xgrow(void *v, size_t n, size_t element_bytes);
 char *xstrdup(const char *s);

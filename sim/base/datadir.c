@@ -1,5 +1,6 @@
 #include "sim/base/datadir.h"
 
+#include <ctype.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -55,6 +56,28 @@ const char *datadir_path(char *buf, size_t size, const char *relative)
 #endif
     (void)snprintf(buf, size, "%s/%s", base == NULL ? "." : base, relative);
     return buf;
+}
+
+bool datadir_is_path(const char *name)
+{
+    const char *end = strrchr(name, '.'); /* "llama-3.2-3b" has a dot, and is none */
+    size_t n = 0;
+    while (end != NULL && isalpha((unsigned char)end[1 + n])) {
+        n++;
+    }
+    return strchr(name, '/') != NULL || (n > 0 && end[1 + n] == '\0');
+}
+
+const char *datadir_named(char *buf, size_t size, const char *name, const char *folder,
+                          const char *ending)
+{
+    char relative[300];
+    if (datadir_is_path(name)) {
+        (void)snprintf(buf, size, "%s", name);
+        return buf;
+    }
+    (void)snprintf(relative, sizeof relative, "%s/%.200s%s", folder, name, ending);
+    return datadir_path(buf, size, relative);
 }
 
 int datadir_check(struct err *e)
