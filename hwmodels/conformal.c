@@ -1,6 +1,7 @@
 #include "hwmodels/conformal.h"
 
 #include <errno.h>
+#include <gsl/gsl_sort.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,12 +77,8 @@ int conformal_read(const char *path, struct conformal *out, struct err *e)
     for (int i = 0; i < 10; i++) {
         col[i] = csvfile_require(f, names[i], e);
     }
-    size_t cap = 0;
     while (e->n == before && csvfile_next(f, e) > 0) {
-        if (out->n == cap) {
-            cap = cap == 0 ? 512 : 2 * cap;
-            out->v = xrealloc(out->v, cap * sizeof *out->v);
-        }
+        out->v = xgrow(out->v, out->n, sizeof *out->v);
         struct conformal_row *r = &out->v[out->n++];
         memset(r, 0, sizeof *r);
         copy(r->soc, sizeof r->soc, csvfile_text(f, col[0]));
@@ -139,13 +136,6 @@ static bool belongs(const struct conformal_row *r, const struct conformal_query 
            (pool != POOL_FAMILY || strcmp(r->family, family_of(q)) == 0);
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Scores of the first pool with at least `want`, sorted; signed or absolute. Caller frees. */
 static double *scores(const struct conformal *c, const struct conformal_query *q, size_t want,
                       bool signs, size_t *n, enum pool *which)
@@ -166,7 +156,7 @@ static double *scores(const struct conformal *c, const struct conformal_query *q
         }
     }
     if (*n > 1) {
-        qsort(x, *n, sizeof *x, by_value);
+        gsl_sort(x, 1, *n);
     }
     return x;
 }
@@ -238,7 +228,7 @@ struct conformal_coverage conformal_cover(const struct conformal *c, bool soc_ou
         out.inside += fabs(r->ln_error) <= log(x.high_factor);
     }
     if (out.n > 0) {
-        qsort(half, out.n, sizeof *half, by_value);
+        gsl_sort(half, 1, out.n);
         out.median_half = half[out.n / 2];
     }
     free(half);

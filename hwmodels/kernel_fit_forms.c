@@ -1,4 +1,5 @@
 /* The fitted form, the two-anchor roofline and a table, judged on shapes that none has seen. */
+#include <gsl/gsl_sort.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -129,18 +130,11 @@ static double table_s(const struct kernel_fit *fit, const struct kernel_cell *c)
     return exp(per_unit) * unit;
 }
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static struct kernel_form_error summary(double *errors, uint32_t n)
 {
     struct kernel_form_error s = {n, 0.0, 0.0};
     if (n > 0) {
-        qsort(errors, n, sizeof *errors, compare);
+        gsl_sort(errors, 1, n);
         s.median_frac = n % 2 == 1 ? errors[n / 2] : (errors[n / 2 - 1] + errors[n / 2]) / 2.0;
         s.worst_frac = errors[n - 1];
     }

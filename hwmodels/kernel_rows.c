@@ -30,10 +30,7 @@ void kernel_rows_fini(struct kernel_rows *r)
 
 struct kernel_row *kernel_rows_add(struct kernel_rows *r)
 {
-    if (r->n == r->cap) {
-        r->cap = r->cap == 0 ? 256 : 2 * r->cap;
-        r->v = xrealloc(r->v, r->cap * sizeof *r->v);
-    }
+    r->v = xgrow(r->v, r->n, sizeof *r->v);
     struct kernel_row *row = &r->v[r->n++];
     memset(row, 0, sizeof *row);
     return row;

@@ -48,7 +48,7 @@ struct kernel_row {
 
 struct kernel_rows {
     struct kernel_row *v; /* owned */
-    size_t n, cap;
+    size_t n;
     double memory_bytes; /* of the machine; 0 unknown */
 };
 

@@ -1,6 +1,7 @@
 #include "plots/figure.h"
 
 #include <errno.h>
+#include <gsl/gsl_sort.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -329,13 +330,6 @@ void figure_texts_put(struct figure_texts *l, const char *name, struct figure_da
     figure_texts_fini(l);
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 #define BARS_OUTLIER 4.0 /* times the rest */
 
 double figure_bars_end(const double *mean, const double *high, size_t n)
@@ -347,7 +341,7 @@ double figure_bars_end(const double *mean, const double *high, size_t n)
             v[m++] = mean[i];
         }
     }
-    qsort(v, m, sizeof *v, by_value);
+    gsl_sort(v, 1, m);
     double most = m > 0 ? v[m - 1] : 0.0; /* of those that are drawn whole */
     for (size_t kept = (m + 1) / 2; kept < m; kept++) {
         if (v[kept - 1] > 0.0 && v[kept] > BARS_OUTLIER * v[kept - 1]) {
@@ -370,7 +364,7 @@ void figure_tics_put(double *v, size_t n, struct figure_data *d)
     char text[MOST * 32] = "";
     size_t at = 0;
     size_t different = 0;
-    qsort(v, n, sizeof *v, by_value);
+    gsl_sort(v, 1, n);
     for (size_t i = 0; i < n; i++) {
         if (i > 0 && v[i] == v[i - 1]) {
             continue;

@@ -1,5 +1,6 @@
 /* Distributions over requests: latencies by class, and lengths. */
 #include <errno.h>
+#include <gsl/gsl_sort.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,13 +11,6 @@
 #define MAX_STEPS 120 /* of one curve: as many as a panel shows apart */
 
 static const char *const classes[] = {"reactive", "proactive"};
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 /* Values of a column, of one class. Caller frees. */
 static double *values_of(const struct frame *f, const char *cls, const char *column, size_t *n)
@@ -29,7 +23,7 @@ static double *values_of(const struct frame *f, const char *cls, const char *col
             v[(*n)++] = x;
         }
     }
-    qsort(v, *n, sizeof *v, by_value);
+    gsl_sort(v, 1, *n);
     return v;
 }
 

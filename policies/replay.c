@@ -18,7 +18,7 @@ struct replay {
     struct policy_ops ops;
     char name[64];
     struct line *lines;
-    size_t n, cap;
+    size_t n;
 };
 
 /* Objects by number: logs name them so, and numbers are handed out in the same order again. */
@@ -252,10 +252,7 @@ static int read_line(struct replay *r, const char *path, unsigned long number, c
     if (strstr(text, " in=") != NULL) {
         return 0; /* asked for in a hook, and refused: nothing came of it */
     }
-    if (r->n == r->cap) {
-        r->cap = r->cap == 0 ? 1024 : r->cap * 2;
-        r->lines = xrealloc(r->lines, r->cap * sizeof *r->lines);
-    }
+    r->lines = xgrow(r->lines, r->n, sizeof *r->lines);
     struct line *line = &r->lines[r->n++];
     line->epoch = epoch;
     line->result = atoi(equals + 1);

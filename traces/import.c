@@ -105,10 +105,7 @@ void import_add(struct import *im, const struct import_row *row)
         im->lost.failed++;
         return;
     }
-    if (im->n == im->cap) {
-        im->cap = im->cap == 0 ? 1024 : 2 * im->cap;
-        im->rows = xrealloc(im->rows, im->cap * sizeof *im->rows);
-    }
+    im->rows = xgrow(im->rows, im->n, sizeof *im->rows);
     im->rows[im->n++] = *row;
     im->lost.input_tokens += row->input;
 }
@@ -119,10 +116,7 @@ void import_blocks(struct import *im, const cJSON *ids, struct import_row *row)
     const cJSON *id;
     cJSON_ArrayForEach(id, ids)
     {
-        if (im->n_blocks == im->cap_blocks) {
-            im->cap_blocks = im->cap_blocks == 0 ? 4096 : 2 * im->cap_blocks;
-            im->blocks = xrealloc(im->blocks, im->cap_blocks * sizeof *im->blocks);
-        }
+        im->blocks = xgrow(im->blocks, im->n_blocks, sizeof *im->blocks);
         /* what is no number equals nothing */
         im->blocks[im->n_blocks++] = cJSON_IsNumber(id) ? id->valuedouble : (double)NAN;
     }

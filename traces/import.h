@@ -27,9 +27,9 @@ struct import_row {
 struct import {
     const struct trace_import_options *options;
     struct import_row *rows; /* owned */
-    size_t n, cap;
+    size_t n;
     double *blocks; /* owned: what hash_ids name, one after the other */
-    size_t n_blocks, cap_blocks;
+    size_t n_blocks;
     uint32_t block_tokens; /* 0: the source has no blocks */
     bool history;          /* a turn's prompt begins with the prompt and the answer before it */
     bool rebase;           /* times count from the first request */

@@ -21,7 +21,7 @@ struct point {
 
 struct series {
     struct point *v; /* owned */
-    size_t n, cap;
+    size_t n;
 };
 
 struct steady {
@@ -32,10 +32,7 @@ struct steady {
 static void request_finished(void *self, int64_t now_ns, const struct request *r)
 {
     struct series *s = &((struct steady *)self)->cls[r->cls];
-    if (s->n == s->cap) {
-        s->cap = 2 * s->cap + 256;
-        s->v = xrealloc(s->v, s->cap * sizeof *s->v);
-    }
+    s->v = xgrow(s->v, s->n, sizeof *s->v);
     s->v[s->n++] = (struct point){.arrival_ns = r->arrival_ns,
                                   .id = r->id,
                                   .latency = {units_s_from_ns(r->first_token_ns - r->arrival_ns),

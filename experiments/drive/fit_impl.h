@@ -18,7 +18,7 @@ struct sample {
 
 struct samples {
     struct sample *v; /* owned */
-    size_t n, cap;
+    size_t n;
     uint32_t lost;
 };
 

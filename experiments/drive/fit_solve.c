@@ -1,6 +1,7 @@
 /* The arithmetic of a fit: samples of one part, regression, tables, and how well they fit. */
 #include <gsl/gsl_cdf.h>
 #include <gsl/gsl_multifit.h>
+#include <gsl/gsl_sort.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,10 +13,7 @@
 
 struct sample *samples_add(struct samples *s)
 {
-    if (s->n == s->cap) {
-        s->cap = s->cap == 0 ? 1024 : 2 * s->cap;
-        s->v = xrealloc(s->v, s->cap * sizeof *s->v);
-    }
+    s->v = xgrow(s->v, s->n, sizeof *s->v);
     return &s->v[s->n++];
 }
 
@@ -69,13 +67,6 @@ uint32_t samples_kinds(const struct samples *s)
     return kinds;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 void samples_judge(const struct samples *s, uint32_t n_params, struct fit_part *part)
 {
     double *error = xcalloc(s->n, sizeof *error);
@@ -98,7 +89,7 @@ void samples_judge(const struct samples *s, uint32_t n_params, struct fit_part *
         groups++;
         i = end;
     }
-    qsort(error, s->n, sizeof *error, by_value);
+    gsl_sort(error, 1, s->n);
     part->n = (uint32_t)s->n;
     part->lost = s->lost;
     part->median_frac = error[s->n / 2];

@@ -9,10 +9,7 @@
 
 static void add_row(struct calibrate_set *s, const struct point *p, const struct predict_case *k)
 {
-    if (s->n == s->cap) {
-        s->cap = s->cap == 0 ? 64 : 2 * s->cap;
-        s->rows = xrealloc(s->rows, s->cap * sizeof *s->rows);
-    }
+    s->rows = xgrow(s->rows, s->n, sizeof *s->rows);
     const struct soc_device *mine = &s->soc->devices[s->device];
     const struct soc_device *its = &k->soc->devices[k->device];
     struct calibrate_row *r = &s->rows[s->n++];

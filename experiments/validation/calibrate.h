@@ -60,7 +60,7 @@ struct calibrate_set {
     uint8_t device;
     uint32_t runtime;           /* entry of the device */
     struct calibrate_row *rows; /* owned */
-    size_t n, cap;
+    size_t n;
     struct calibrate_group groups[CALIBRATE_MAX_GROUPS];
     uint32_t n_groups;
 };

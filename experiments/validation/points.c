@@ -104,10 +104,7 @@ int points_read(const char *path, struct points *out, struct err *e)
     }
     bool columns_there = e->n == before; /* else every row would only repeat what is missing */
     while (columns_there && csvfile_next(f, e) > 0) {
-        if (out->n == out->cap) {
-            out->cap = out->cap == 0 ? 256 : 2 * out->cap;
-            out->v = xrealloc(out->v, out->cap * sizeof *out->v);
-        }
+        out->v = xgrow(out->v, out->n, sizeof *out->v);
         row_read(f, path, cols, &out->v[out->n++], e);
     }
     csvfile_close(f);

@@ -38,7 +38,7 @@ struct point {
 
 struct points {
     struct point *v; /* owned */
-    size_t n, cap;
+    size_t n;
 };
 
 /* Reads a file. 0, or -EINVAL with every malformed row named; *out is then empty. */

@@ -148,10 +148,7 @@ static void add_groups(const struct table_of *t, bool latency, const char *by, k
         if (k < out->n) {
             continue;
         }
-        if (out->n == out->cap) {
-            out->cap = out->cap == 0 ? 64 : 2 * out->cap;
-            out->v = xrealloc(out->v, out->cap * sizeof *out->v);
-        }
+        out->v = xgrow(out->v, out->n, sizeof *out->v);
         out->v[out->n++] = (struct points_group){.by = by, .key = name};
     }
     if (out->n > first) {

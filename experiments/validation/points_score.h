@@ -20,7 +20,7 @@ struct points_group {
 
 struct points_scores {
     struct points_group *v; /* owned */
-    size_t n, cap;
+    size_t n;
 };
 
 /* (predicted - measured) / measured; NaN for a row without a prediction. */

@@ -14,7 +14,7 @@ struct fitted {
 
 struct list {
     struct fitted *v; /* owned */
-    size_t n, cap;
+    size_t n;
 };
 
 static bool is_own(const struct fitted *f, const struct calibrate_row *r)
@@ -38,10 +38,7 @@ static void take(const struct catalog *c, const struct points *points, const str
         return;
     }
     err_fini(&e);
-    if (list->n == list->cap) {
-        list->cap = list->cap == 0 ? 32 : 2 * list->cap;
-        list->v = xrealloc(list->v, list->cap * sizeof *list->v);
-    }
+    list->v = xgrow(list->v, list->n, sizeof *list->v);
     list->v[list->n++] = f;
 }
 

@@ -1,5 +1,6 @@
 #include "experiments/validation/run_interval.h"
 
+#include <gsl/gsl_sort.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,18 +14,11 @@ uint32_t run_interval_rank(uint32_t n, double level)
     return k > 0 ? k : 1;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* The interval of n values; sorts them. */
 static void between(double *v, uint32_t n, double *low, double *high)
 {
     uint32_t k = run_interval_rank(n, RUN_INTERVAL_LEVEL);
-    qsort(v, n, sizeof *v, by_value);
+    gsl_sort(v, 1, n);
     *low = v[k - 1];
     *high = v[n - k];
 }

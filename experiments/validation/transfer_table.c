@@ -1,5 +1,6 @@
 #include "experiments/validation/transfer_table.h"
 
+#include <gsl/gsl_sort.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,13 +10,6 @@
 #include "sim/base/arena.h"
 
 #define MAX_PAIRS 256
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 /* Of one kind of device, of a family (NULL: of all): rows, median and P90 by phase. */
 static void put_left_out(const struct conformal *c, enum device_kind kind, const char *family,
@@ -32,7 +26,7 @@ static void put_left_out(const struct conformal *c, enum device_kind kind, const
                 scratch[n++] = 100.0 * fabs(expm1(r->ln_error));
             }
         }
-        qsort(scratch, n, sizeof *scratch, by_value);
+        gsl_sort(scratch, 1, n);
         if (n > 0) { /* nearest ranks */
             (void)fprintf(out, "  %4zu %7.1f %6.1f", n, scratch[(n + 1) / 2 - 1],
                           scratch[(9 * n + 9) / 10 - 1]);

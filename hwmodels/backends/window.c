@@ -1,6 +1,7 @@
 #include "hwmodels/backends/window.h"
 
 #include <errno.h>
+#include <gsl/gsl_sort.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -78,18 +79,11 @@ static bool overlap(const struct backend_ops *ops, struct window_side *sides, ui
     return true;
 }
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Sorts; takes out what took more than twice the median: an interrupt or a page fault, not the
  * kernel. Left in, a few of them would move the median a little, always up. */
 static void drop_spikes(struct window_side *s)
 {
-    qsort(s->samples, s->n, sizeof s->samples[0], compare);
+    gsl_sort(s->samples, 1, s->n);
     uint32_t all = s->n;
     double limit_s = all > 0 ? SPIKE * window_quantile(s, 0.5) : 0.0;
     while (s->n > 0 && s->samples[s->n - 1] > limit_s) {

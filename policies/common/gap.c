@@ -16,10 +16,7 @@ void gap_finished(struct sched *s, struct gap *g, const struct request *r)
     if (g->rule == GAP_CACHE || !r->calls_tool) {
         return;
     }
-    if (g->n == g->cap) {
-        g->cap = g->cap == 0 ? 16 : g->cap * 2;
-        g->at = xrealloc(g->at, g->cap * sizeof *g->at);
-    }
+    g->at = xgrow(g->at, g->n, sizeof *g->at);
     g->at[g->n++] = (struct gap_session){.session_id = r->session_id,
                                          .tokens = r->kv_tokens,
                                          .since_ns = s->now_ns,

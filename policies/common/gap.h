@@ -41,7 +41,7 @@ struct gap {
     enum gap_kv rule;
     int64_t expected_ns;    /* of a tool call; 0: unknown */
     struct gap_session *at; /* owned: sessions whose tool runs */
-    uint32_t n, cap;
+    uint32_t n;
     int64_t timer_ns;                /* the last one set */
     int64_t swap_until_ns;           /* the transfer in progress, by its solo time */
     int64_t history_ns[GAP_HISTORY]; /* of the last tool calls */

@@ -47,10 +47,7 @@ static const struct {
 
 void metric_list_put(struct metric_list *l, double value, const char *fmt, ...)
 {
-    if (l->n == l->cap) {
-        l->cap = l->cap == 0 ? 256 : 2 * l->cap;
-        l->v = xrealloc(l->v, l->cap * sizeof *l->v);
-    }
+    l->v = xgrow(l->v, l->n, sizeof *l->v);
     struct metric *m = &l->v[l->n++];
     memset(m, 0, sizeof *m);
     va_list ap;

@@ -51,7 +51,7 @@ struct explain_launch {
     bool shared;    /* something ran beside the kernel in progress */
     int64_t start_ns, lead_end_ns, end_ns, last_ns;
     struct explain_piece *v; /* owned */
-    size_t n, cap;
+    size_t n;
 };
 
 struct explain {
@@ -61,7 +61,7 @@ struct explain {
     struct idmap live;
     /* Launches of passes on a device, ended ones until nothing of their pass runs, oldest first. */
     struct explain_launch *launches;
-    size_t n_launches, cap_launches;
+    size_t n_launches;
     struct resident_key *pending; /* being compiled or loaded, or queued for it */
     size_t n_pending, cap_pending;
     uint32_t loading;                            /* of these, graph blocks */

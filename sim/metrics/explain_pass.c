@@ -23,10 +23,7 @@ static void piece_add(struct explain_launch *g, int64_t end_ns, int64_t slow_ns,
     if (end_ns <= g->last_ns) {
         return;
     }
-    if (g->n == g->cap) {
-        g->cap = g->cap == 0 ? 64 : 2 * g->cap;
-        g->v = xrealloc(g->v, g->cap * sizeof *g->v);
-    }
+    g->v = xgrow(g->v, g->n, sizeof *g->v);
     g->v[g->n++] = (struct explain_piece){g->last_ns, end_ns, slow_ns, cause, slow_cause};
     g->last_ns = end_ns;
 }
@@ -72,10 +69,7 @@ void explain_launch_started(void *self, int64_t now_ns, const struct launch *l, 
             v->evicted = false;
         }
     }
-    if (x->n_launches == x->cap_launches) {
-        x->cap_launches = x->cap_launches == 0 ? 32 : 2 * x->cap_launches;
-        x->launches = xrealloc(x->launches, x->cap_launches * sizeof *x->launches);
-    }
+    x->launches = xgrow(x->launches, x->n_launches, sizeof *x->launches);
     x->launches[x->n_launches++] = g;
     note_sharing(x, l->device);
 }

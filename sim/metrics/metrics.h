@@ -114,7 +114,7 @@ struct metric {
 
 struct metric_list {
     struct metric *v; /* owned */
-    size_t n, cap;
+    size_t n;
 };
 
 struct metrics; /* opaque */

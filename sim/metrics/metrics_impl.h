@@ -101,7 +101,7 @@ struct waiter {
 
 struct waiters {
     struct waiter *v; /* owned */
-    size_t n, cap;
+    size_t n;
 };
 
 /* Tokens of one class that came out after the same gap, one after the other: those of a batch. */

@@ -6,10 +6,7 @@
 
 static void waiters_push(struct waiters *l, struct waiter w)
 {
-    if (l->n == l->cap) {
-        l->cap = l->cap == 0 ? 16 : 2 * l->cap;
-        l->v = xrealloc(l->v, l->cap * sizeof *l->v);
-    }
+    l->v = xgrow(l->v, l->n, sizeof *l->v);
     l->v[l->n++] = w;
 }
 

@@ -44,7 +44,7 @@ struct timeline_channel { /* FIFO, head first */
         struct resident_key key;
         int64_t since_ns;
     } * v;
-    size_t n, cap;
+    size_t n;
     int64_t free_ns; /* when the item before the head was through */
 };
 

@@ -291,10 +291,7 @@ void timeline_launch_ended(void *self, int64_t now_ns, const struct launch *l, i
 
 static void channel_push(struct timeline_channel *c, struct resident_key key, int64_t now_ns)
 {
-    if (c->n == c->cap) {
-        c->cap = c->cap == 0 ? 16 : 2 * c->cap;
-        c->v = xrealloc(c->v, c->cap * sizeof *c->v);
-    }
+    c->v = xgrow(c->v, c->n, sizeof *c->v);
     c->v[c->n++] = (struct timeline_item){key, now_ns};
 }
 
