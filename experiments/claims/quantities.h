@@ -33,15 +33,14 @@
 #include <stdint.h>
 
 #include "experiments/claims/setup.h"
+#include "experiments/run/study.h"
 #include "sim/base/err.h"
 #include "sim/base/json.h"
 
 struct quantities_options {
-    uint32_t replications, parallel;
+    uint32_t replications;
     uint64_t seed;
-    double cpu_limit_s; /* of one run */
-    bool progress;
-    struct store *store; /* what it holds is not run again; or NULL */
+    struct study_how how;
 };
 
 struct quantity_cell; /* one run: a configuration, a policy, a workload */

@@ -89,13 +89,7 @@ static void run_rounds(struct task *tasks, uint32_t n, const struct quantities_o
         if (left == 0) {
             break;
         }
-        struct study s = {.n = left,
-                          .parallel = o->parallel,
-                          .cpu_limit_s = o->cpu_limit_s,
-                          .progress = o->progress,
-                          .store = o->store,
-                          .ctx = &r,
-                          .cell = cell};
+        struct study s = {.n = left, .how = o->how, .ctx = &r, .cell = cell};
         struct study_outcomes outcomes;
         study_run(&s, &outcomes);
         for (uint32_t i = 0; i < left; i++) {

@@ -60,7 +60,7 @@ static void put_about(const struct config *c, const struct characterize_rows *r)
 static int run(void *values, struct err *e)
 {
     struct options *o = values;
-    if (job_options_open(&o->work, e) != 0) {
+    if (job_options_open(&o->work, o->output.quiet, e) != 0) {
         return EXIT_BAD_INPUT;
     }
     const char *const *studies = o->studies.v;
@@ -68,7 +68,7 @@ static int run(void *values, struct err *e)
     struct config c;
     struct characterize_rows rows = {0};
     int rc = config_load(&c, &o->config, e);
-    struct characterize_options run = {&o->config, o->replications, o->work.jobs, o->work.store};
+    struct characterize_options run = {&o->config, o->replications, o->work.how};
     if (n == 0) {
         for (int i = 0; rc == 0 && strcmp(characterize_studies[i], "schemes") != 0; i++) {
             rc = characterize_run(characterize_studies[i], &c, &run, &rows, e);
@@ -87,7 +87,7 @@ static int run(void *values, struct err *e)
     }
     characterize_rows_fini(&rows);
     config_fini(&c);
-    (void)job_options_close(&o->work, o->output.quiet, e);
+    job_options_close(&o->work, e);
     return rc == 0 ? EXIT_OK : EXIT_BAD_INPUT;
 }
 

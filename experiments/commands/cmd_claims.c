@@ -27,18 +27,6 @@ struct claims_options {
     bool brief, list;
 };
 
-/* A shipped file by its name, or a path. */
-static const char *named_path(const char *name, char buf[PATH_BYTES])
-{
-    char relative[256];
-    if (strchr(name, '/') != NULL || strstr(name, ".json") != NULL) {
-        (void)snprintf(buf, PATH_BYTES, "%s", name);
-        return buf;
-    }
-    (void)snprintf(relative, sizeof relative, "experiments/claims/%.200s.json", name);
-    return datadir_path(buf, PATH_BYTES, relative);
-}
-
 /* The files given, or the shipped ones. */
 static uint32_t claims_files(const struct claims_options *o, const char **files,
                              char paths[][PATH_BYTES])
@@ -48,7 +36,7 @@ static uint32_t claims_files(const struct claims_options *o, const char **files,
         files[n] = o->files.v[n];
     }
     for (size_t i = 0; o->files.n == 0 && i < sizeof shipped / sizeof shipped[0]; i++) {
-        files[n++] = named_path(shipped[i], paths[i]);
+        files[n++] = datadir_named(paths[i], PATH_BYTES, shipped[i], "experiments/claims", ".json");
     }
     return n;
 }
@@ -108,7 +96,8 @@ static int changes(const struct claims_options *o, cJSON **tree, struct setup *s
     char path[PATH_BYTES];
     *s = (struct setup){.set = {.n = 0}};
     if (o->profile != NULL) {
-        *tree = json_read_file(named_path(o->profile, path), e);
+        *tree = json_read_file(
+            datadir_named(path, PATH_BYTES, o->profile, "experiments/claims", ".json"), e);
         struct json_obj root = json_root(*tree, o->profile, e);
         if (*tree == NULL) {
             return -EINVAL;
@@ -189,10 +178,12 @@ static int run_fit(const struct claims_options *o, const struct setup *changed, 
     fo.n_files = claims_files(o, files, shipped_paths);
     fo.n_ids = names_of(ids_text, ids, FIT_MAX_CLAIMS);
     fo.run.replications = o->points_traces;
-    fo.run.progress = false;
+    fo.run.how.progress = false;
     uint32_t n_over =
         strcmp(o->over, "all") == 0 ? 0 : names_of(over_text, over, FIT_MAX_PARAMETERS);
-    return fit_run(o, &fo, named_path(o->parameters, path), over, n_over, e);
+    return fit_run(o, &fo,
+                   datadir_named(path, PATH_BYTES, o->parameters, "experiments/claims", ".json"),
+                   over, n_over, e);
 }
 
 static int judge(struct claims_options *o, struct err *e)
@@ -201,10 +192,7 @@ static int judge(struct claims_options *o, struct err *e)
     char paths[sizeof shipped / sizeof shipped[0]][PATH_BYTES];
     int status = EXIT_BAD_INPUT;
     cJSON *tree = NULL;
-    o->run.parallel = o->work.jobs;
-    o->run.cpu_limit_s = o->work.time_limit_s;
-    o->run.progress = !o->output.quiet && isatty(STDERR_FILENO) != 0;
-    o->run.store = o->work.store;
+    o->run.how = o->work.how;
     struct setup changed;
     int rc = changes(o, &tree, &changed, e);
     if (rc == 0 && o->fit != NULL) {
@@ -235,11 +223,11 @@ static int judge(struct claims_options *o, struct err *e)
 static int run(void *values, struct err *e)
 {
     struct claims_options *o = values;
-    if (job_options_open(&o->work, e) != 0) {
+    if (job_options_open(&o->work, o->output.quiet, e) != 0) {
         return EXIT_BAD_INPUT;
     }
     int status = judge(o, e);
-    (void)job_options_close(&o->work, o->output.quiet, e);
+    job_options_close(&o->work, e);
     return status;
 }
 

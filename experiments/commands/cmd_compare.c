@@ -77,12 +77,9 @@ static int prepare(struct compared *c, struct compare_options *o, struct err *e)
         .baseline = baseline,
         .replications = o->replications,
         .relevance_frac = o->relevance_percent / 100.0,
-        .parallel = o->work.jobs,
-        .cpu_limit_s = o->work.time_limit_s,
+        .how = o->work.how,
         .arrivals = {1.0, 1.0, false},
         .sketch = o->sketch,
-        .progress = !o->output.quiet && isatty(STDERR_FILENO) != 0,
-        .store = o->work.store,
     };
     if (e->n == 0 && o->regret) {
         (void)regret_check(&c->plan, e);
@@ -358,11 +355,11 @@ static int run(void *values, struct err *e)
     if (o->by != NULL) {
         (void)err_add(e, "--by belongs to --store without --policy");
     }
-    if (e->n > 0 || job_options_open(&o->work, e) != 0) {
+    if (e->n > 0 || job_options_open(&o->work, o->output.quiet, e) != 0) {
         return EXIT_BAD_INPUT;
     }
     int status = compare(o, e);
-    (void)job_options_close(&o->work, o->output.quiet, e);
+    job_options_close(&o->work, e);
     return status;
 }
 

@@ -68,10 +68,7 @@ static int one_way(const struct prepared *p, const struct options *o, int side, 
     struct falsify_runs runs = {.space = &p->space,
                                 .policy = {&p->policy[side], &p->policy[1 - side]},
                                 .metric = f.metric,
-                                .parallel = o->work.jobs,
-                                .cpu_limit_s = o->work.time_limit_s,
-                                .progress = !o->output.quiet && isatty(STDERR_FILENO) != 0,
-                                .store = o->work.store};
+                                .how = o->work.how};
     struct falsify_source source = {&runs, falsify_runs_measure};
     struct falsify_result *r = xcalloc(1, sizeof *r);
     struct falsify_reason why = {0};
@@ -93,7 +90,7 @@ static int run(void *values, struct err *e)
         return err_add(e, "--policy and --baseline are needed (`xpusim list policy` shows the "
                           "names)");
     }
-    if (job_options_open(&o->work, e) != 0) {
+    if (job_options_open(&o->work, o->output.quiet, e) != 0) {
         return EXIT_BAD_INPUT;
     }
     struct prepared *p = xcalloc(1, sizeof *p);
@@ -118,7 +115,7 @@ static int run(void *values, struct err *e)
     }
     config_fini(&p->config);
     free(p);
-    (void)job_options_close(&o->work, o->output.quiet, e);
+    job_options_close(&o->work, e);
     return status;
 }
 

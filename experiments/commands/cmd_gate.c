@@ -107,10 +107,7 @@ static int gate(const struct gate_options *o, struct err *e)
                                .fresh_seeds = !o->update, /* recorded are the file's own seeds */
                                .own_seed = o->own_seed,
                                .seed = o->seed,
-                               .parallel = o->work.jobs,
-                               .cpu_limit_s = o->work.time_limit_s,
-                               .progress = !o->output.quiet && isatty(STDERR_FILENO) != 0,
-                               .store = o->work.store};
+                               .how = o->work.how};
         if (o->against == NULL && !o->update && b.recorded.n == 0) {
             (void)err_add(e, "%s: holds no results; record them with --update", o->baseline);
         } else if (gate_measure(&run, &now, e) == 0) {
@@ -140,11 +137,11 @@ static int run(void *values, struct err *e)
     if (o->against != NULL && access(o->against, X_OK) != 0) {
         return err_add(e, "--against %s: not a program: %s", o->against, strerror(errno));
     }
-    if (job_options_open(&o->work, e) != 0) {
+    if (job_options_open(&o->work, o->output.quiet, e) != 0) {
         return EXIT_BAD_INPUT;
     }
     int status = gate(o, e);
-    (void)job_options_close(&o->work, o->output.quiet, e);
+    job_options_close(&o->work, e);
     return status;
 }
 

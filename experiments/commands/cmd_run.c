@@ -150,7 +150,7 @@ static int simulate_safely(struct simulation *s, struct err *e)
 {
     const struct run_options *o = s->o;
     struct sandbox box = {.policy = s->policy->label,
-                          .time_limit_s = o->work.time_limit_s,
+                          .time_limit_s = o->work.how.cpu_limit_s,
                           .writes_stdout = writes_through(o->requests) ||
                                            writes_through(o->decisions) ||
                                            writes_through(o->timeline),
@@ -163,7 +163,7 @@ static int simulate_safely(struct simulation *s, struct err *e)
     s->end.exit_status = died;
     if (s->replay == NULL && o->trouble[0] != '\0' && trouble_is(&s->end)) {
         trouble_leave(&(struct trouble){s->config, s->policy, &o->config, s->trace,
-                                        o->work.time_limit_s, o->trouble},
+                                        o->work.how.cpu_limit_s, o->trouble},
                       &s->end, stderr);
     }
     return status;

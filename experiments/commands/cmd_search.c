@@ -69,11 +69,8 @@ static int prepare(struct prepared *c, const struct options *o, struct err *e)
                                     .options = &o->config,
                                     .policies = c->policies,
                                     .n_policies = o->policies.n,
-                                    .parallel = o->work.jobs,
-                                    .cpu_limit_s = o->work.time_limit_s,
-                                    .arrivals = {1.0, 1.0, false},
-                                    .store = o->work.store,
-                                    .progress = !o->output.quiet && isatty(STDERR_FILENO) != 0};
+                                    .how = o->work.how,
+                                    .arrivals = {1.0, 1.0, false}};
     return e->n > 0 ? -EINVAL : 0;
 }
 
@@ -116,11 +113,11 @@ static int run(void *values, struct err *e)
     if (o->search.n_slos == 0) {
         return err_add(e, "--slo is missing, as in --slo 'reactive.e2e_s.p90<=20'");
     }
-    if (job_options_open(&o->work, e) != 0) {
+    if (job_options_open(&o->work, o->output.quiet, e) != 0) {
         return EXIT_BAD_INPUT;
     }
     int status = search(o, e);
-    (void)job_options_close(&o->work, o->output.quiet, e);
+    job_options_close(&o->work, e);
     return status;
 }
 

@@ -58,7 +58,7 @@ static void init(void *target)
 {
     struct options *o = target;
     o->sweep.shards = 1;
-    o->work.jobs = worker_processors();
+    o->work.how.parallel = worker_processors();
 }
 
 static void print_results(struct store *s, int64_t experiment, const char *format)
@@ -97,7 +97,6 @@ static int sweep(struct options *o, const struct spec *spec, struct err *e)
     if (store == NULL) {
         return EXIT_BAD_INPUT;
     }
-    o->sweep.progress = !o->output.quiet && isatty(STDERR_FILENO) != 0;
     struct sweep_result r;
     int rc = sweep_run(spec, store, &o->sweep, &r, e);
     int status = rc == 0 ? EXIT_OK : rc == -ENOMEM ? EXIT_NO_MEMORY : EXIT_CHECK_FAILED;
@@ -113,9 +112,7 @@ static int sweep(struct options *o, const struct spec *spec, struct err *e)
 
 static int to_slurm(struct options *o, struct err *e)
 {
-    o->slurm.time_limit_s = o->sweep.time_limit_s;
-    o->slurm.memory_limit_bytes = o->sweep.memory_limit_bytes;
-    o->slurm.fail_fast = o->sweep.fail_fast;
+    o->slurm.sweep = &o->sweep;
     o->slurm.yes = o->yes;
     return sweep_slurm(o->spec, o->store, &o->slurm, e) == 0 ? EXIT_OK : EXIT_BAD_INPUT;
 }
@@ -172,11 +169,11 @@ static int only_export(const struct options *o, struct err *e)
 static int settle(struct options *o, struct err *e)
 {
     o->spec = o->files.n > 0 ? o->files.v[0] : NULL;
-    o->sweep.jobs = o->work.jobs;
-    o->sweep.time_limit_s = o->work.time_limit_s;
+    o->sweep.how = o->work.how;
+    o->sweep.how.progress = !o->output.quiet && isatty(STDERR_FILENO) != 0;
     o->sweep.fail_fast = o->fail_fast;
     o->sweep.memory_limit_bytes = (uint64_t)o->memory_limit_mb << 20;
-    o->slurm.jobs = o->jobs_given ? o->work.jobs : 1;
+    o->slurm.jobs = o->jobs_given ? o->work.how.parallel : 1;
     o->slurm.submit = !o->slurm_scripts;
     if (o->spec == NULL && o->format == NULL) {
         return err_add(e, "the experiment file is missing; `xpusim sweep --help`");
@@ -216,10 +213,10 @@ static const struct option_row rows[] = {
      .min = 1,
      .max = 4096,
      .kind = OPTION_KIND_COUNT,
-     .offset = OPTION_AT(OPTIONS, work.jobs, uint32_t),
+     .offset = OPTION_AT(OPTIONS, work.how.parallel, uint32_t),
      .given = 1 + OPTION_AT(OPTIONS, jobs_given, bool),
      .help = "runs at once (default: processors; of a Slurm task, 1)"},
-    OPTION_NUMBER(OPTIONS, work.time_limit_s, "time-limit", "S", "600", 1.0, 1e7,
+    OPTION_NUMBER(OPTIONS, work.how.cpu_limit_s, "time-limit", "S", "600", 1.0, 1e7,
                   "CPU seconds after which a run is given up"),
     OPTION_COUNT(OPTIONS, memory_limit_mb, "memory-limit", "MB", NULL, 16, 100000000,
                  "address space a run may use (default: no limit)"),

@@ -129,15 +129,14 @@ void clairvoyant_run(const struct compare_plan *plan, struct clairvoyant_best *b
 {
     struct search s = {.plan = plan};
     bool short_runs = lay_out(&s); /* quicker than a look into the store */
-    struct study study = {.parallel = plan->parallel,
+    struct study study = {.how = plan->how,
                           .cells_per_worker = CELLS_PER_WORKER,
-                          .cpu_limit_s = plan->cpu_limit_s,
-                          .store = short_runs ? NULL : plan->store,
                           .reads = true,
                           .ctx = &s,
                           .cell = cell,
                           .next = next,
                           .done = done};
+    study.how.store = short_runs ? NULL : plan->how.store;
     (void)study_stream(&study);
     for (uint32_t rep = 0; rep < plan->replications; rep++) {
         best[rep] = s.of[rep].best;

@@ -99,9 +99,9 @@ static void note_member(const struct compare_plan *plan, uint32_t cell,
     uint64_t point = plan->first_point + cell % plan->n_policies;
     uint32_t replication = plan->first + cell / plan->n_policies;
     if (o->status == 0) {
-        store_member(plan->store, plan->experiment, point, replication, o->run);
+        store_member(plan->how.store, plan->experiment, point, replication, o->run);
     } else {
-        store_failure(plan->store, plan->experiment, point, replication, o->message);
+        store_failure(plan->how.store, plan->experiment, point, replication, o->message);
     }
 }
 
@@ -109,11 +109,8 @@ void compare_run(const struct compare_plan *plan, struct compare_result *out)
 {
     struct compare_plan copy = *plan;
     struct study s = {.n = plan->n_policies * plan->replications,
-                      .parallel = plan->parallel,
-                      .cpu_limit_s = plan->cpu_limit_s,
-                      .progress = plan->progress,
+                      .how = plan->how,
                       .sketch = plan->sketch,
-                      .store = plan->store,
                       .ctx = &copy,
                       .cell = cell};
     struct study_outcomes o;

@@ -16,13 +16,11 @@ struct compare_plan {
     const struct config_policy *policies;
     uint32_t n_policies, baseline, replications;
     uint32_t first; /* the replications are first, first + 1, ... (0: all from the start) */
-    uint32_t parallel;
-    double cpu_limit_s;
+    struct study_how how;
     double
         relevance_frac; /* differences within are equality (stats.h); 0: there is no such thing */
     struct config_arrivals arrivals;
-    bool sketch, progress;
-    struct store *store; /* what it holds is not run again; or NULL */
+    bool sketch;
     /* As which experiment the store keeps it (stored.h), and the point of its first policy; 0: as
      * runs that belong to none. */
     int64_t experiment;

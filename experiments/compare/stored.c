@@ -47,7 +47,7 @@ static cJSON *base_of(const struct compare_plan *plan)
 
 void stored_note(struct compare_plan *plan, const double *rates, uint32_t n_rates)
 {
-    if (plan->store == NULL) {
+    if (plan->how.store == NULL) {
         return;
     }
     cJSON *spec = cJSON_CreateObject();
@@ -61,7 +61,7 @@ void stored_note(struct compare_plan *plan, const double *rates, uint32_t n_rate
     cJSON_AddNumberToObject(spec, "replications", plan->replications);
     char *text = json_text(spec, false);
     const char *version = config_version() + strlen("xpusim ");
-    plan->experiment = store_experiment(plan->store, "compare", version, text);
+    plan->experiment = store_experiment(plan->how.store, "compare", version, text);
     cJSON_free(text);
     cJSON_Delete(spec);
     for (uint32_t i = 0; i < (n_rates > 0 ? n_rates : 1) * plan->n_policies; i++) {
@@ -71,7 +71,7 @@ void stored_note(struct compare_plan *plan, const double *rates, uint32_t n_rate
         }
         cJSON_AddStringToObject(settings, "policy", plan->policies[i % plan->n_policies].label);
         text = json_text(settings, false);
-        store_point(plan->store, plan->experiment, i, text);
+        store_point(plan->how.store, plan->experiment, i, text);
         cJSON_free(text);
         cJSON_Delete(settings);
     }
@@ -94,7 +94,7 @@ struct row {
 struct rows {
     const char *by; /* NULL: the policy */
     struct row *v;  /* owned */
-    size_t n, cap;
+    size_t n;
 };
 
 static bool is_compared(const struct rows *l, const char *key)
@@ -142,10 +142,7 @@ static void take(void *ctx, const struct store_replication *r)
         }
     }
     char *shared = json_text(settings, false);
-    if (l->n == l->cap) {
-        l->cap = 2 * l->cap + 64;
-        l->v = xrealloc(l->v, l->cap * sizeof *l->v);
-    }
+    l->v = xgrow(l->v, l->n, sizeof *l->v);
     l->v[l->n++] = (struct row){.experiment = r->experiment,
                                 .run = r->run,
                                 .name = xstrdup(r->name),

@@ -118,13 +118,7 @@ static struct probe *find_starting(const struct compare_plan *plan, uint64_t see
         b->n_tried = b->n_kept = 1;
     }
     while (next_draws(&q, budget)) {
-        struct study s = {.n = q.n_cells,
-                          .parallel = plan->parallel,
-                          .cpu_limit_s = plan->cpu_limit_s,
-                          .progress = plan->progress,
-                          .store = plan->store,
-                          .ctx = &q,
-                          .cell = first_request};
+        struct study s = {.n = q.n_cells, .how = plan->how, .ctx = &q, .cell = first_request};
         struct study_outcomes o;
         study_run(&s, &o);
         for (uint32_t i = 0; i < q.n_cells; i++) { /* in the order of draws */

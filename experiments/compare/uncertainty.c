@@ -59,14 +59,8 @@ static uint32_t run_probes(const struct uncertainty *u, const struct compare_pla
 {
     uint32_t policies = plan->n_policies;
     struct probes q = {plan, &u->machines, v};
-    struct study s = {.n = n * policies,
-                      .parallel = plan->parallel,
-                      .cpu_limit_s = plan->cpu_limit_s,
-                      .progress = plan->progress,
-                      .sketch = plan->sketch,
-                      .store = plan->store,
-                      .ctx = &q,
-                      .cell = cell};
+    struct study s = {
+        .n = n * policies, .how = plan->how, .sketch = plan->sketch, .ctx = &q, .cell = cell};
     struct study_outcomes o;
     study_run(&s, &o);
     uint32_t failed = 0;

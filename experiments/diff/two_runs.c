@@ -30,7 +30,7 @@ const struct option_table two_runs_option_table = OPTION_TABLE(NULL, rows);
 static void settle(struct two_runs *r, const struct two_runs_options *o)
 {
     r->jobs = worker_processors();
-    r->time_limit_s = o->work.time_limit_s;
+    r->time_limit_s = o->work.how.cpu_limit_s;
     r->side[0].policy = o->policy;
     r->side[1].policy = o->b_policy != NULL ? o->b_policy : o->policy;
     r->side[1].binary = o->against;

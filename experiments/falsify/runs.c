@@ -58,13 +58,7 @@ void falsify_runs_measure(void *ctx, const struct space_point *points, uint32_t 
 {
     struct falsify_runs *r = ctx;
     struct batch b = {r, points, first, n};
-    struct study s = {.n = FALSIFY_SIDES * n_points * n,
-                      .parallel = r->parallel,
-                      .cpu_limit_s = r->cpu_limit_s,
-                      .progress = r->progress,
-                      .store = r->store,
-                      .ctx = &b,
-                      .cell = cell};
+    struct study s = {.n = FALSIFY_SIDES * n_points * n, .how = r->how, .ctx = &b, .cell = cell};
     struct study_outcomes o;
     study_run(&s, &o);
     for (uint32_t i = 0; i < n_points * n; i++) {

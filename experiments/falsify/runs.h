@@ -3,7 +3,7 @@
 #pragma once
 
 #include "experiments/falsify/falsify.h"
-#include "experiments/run/worker.h"
+#include "experiments/run/study.h"
 #include "sim/metrics/explain.h"
 
 enum { FALSIFY_POLICY, FALSIFY_BASELINE, FALSIFY_SIDES };
@@ -12,10 +12,7 @@ struct falsify_runs {
     const struct space *space;
     const struct config_policy *policy[FALSIFY_SIDES];
     const char *metric;
-    uint32_t parallel;
-    double cpu_limit_s;
-    bool progress;
-    struct store *store; /* what it holds is not run again; or NULL */
+    struct study_how how;
     uint32_t n_runs;
     uint32_t n_failed[FALSIFY_SIDES]; /* runs of one side that failed where the other's did not */
     char message[FALSIFY_SIDES][JOBS_MESSAGE_BYTES]; /* why the first of them did */

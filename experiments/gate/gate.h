@@ -121,10 +121,7 @@ struct gate_run {
     bool fresh_seeds;   /* fresh groups take other seeds than the baseline's */
     bool own_seed;      /* ... from `seed`; else from the group's seed, mixed */
     uint64_t seed;
-    uint32_t parallel;
-    double cpu_limit_s;
-    bool progress;
-    struct store *store; /* what it holds is not run again; or NULL */
+    struct study_how how;
 };
 
 /* Runs every policy of every group. Runs that fail are counted in their cell. -EINVAL with errors

@@ -314,13 +314,7 @@ int gate_measure(const struct gate_run *r, struct gate_cells *out, struct err *e
     }
     if (e->n == before) {
         lay_out(&m, b, out);
-        struct study s = {.n = m.n_tasks,
-                          .parallel = r->parallel,
-                          .cpu_limit_s = r->cpu_limit_s,
-                          .progress = r->progress,
-                          .store = r->store,
-                          .ctx = &m,
-                          .cell = cell};
+        struct study s = {.n = m.n_tasks, .how = r->how, .ctx = &m, .cell = cell};
         struct study_outcomes o;
         study_run(&s, &o);
         collect(&m, &o, out);

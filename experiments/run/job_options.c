@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "experiments/run/worker.h"
 
@@ -11,14 +12,14 @@
 static void init(void *target)
 {
     JOBS *o = target;
-    o->jobs = worker_processors();
+    o->how.parallel = worker_processors();
 }
 
 #define TIME_LIMIT                                                                                 \
     {                                                                                              \
         .name = "time-limit", .value = "S", .preset = "600", .min = 1.0, .max = 1e7,               \
         .kind = OPTION_KIND_NUMBER, .aside = true,                                                 \
-        .offset = OPTION_AT(JOBS, time_limit_s, double),                                           \
+        .offset = OPTION_AT(JOBS, how.cpu_limit_s, double),                                        \
         .help = "CPU seconds after which a run is given up; one that waits (a sleep, a lock) "     \
                 "may so for as long, but at most 60"                                               \
     }
@@ -30,7 +31,7 @@ static const struct option_row rows[] = {
      .max = 4096,
      .kind = OPTION_KIND_COUNT,
      .aside = true,
-     .offset = OPTION_AT(JOBS, jobs, uint32_t),
+     .offset = OPTION_AT(JOBS, how.parallel, uint32_t),
      .help = "runs at once (default: processors); results do not depend on it"},
     TIME_LIMIT,
     OPTION_FILE(JOBS, path, "store", "FILE.db",
@@ -44,19 +45,21 @@ const struct option_table job_option_table = {
     .title = "Work", .rows = rows, .n = sizeof rows / sizeof rows[0], .init = init};
 const struct option_table time_limit_option_table = OPTION_TABLE(NULL, time_limit_rows);
 
-int job_options_open(struct job_options *o, struct err *e)
+int job_options_open(struct job_options *o, bool quiet, struct err *e)
 {
-    o->store = o->path != NULL ? store_open(o->path, STORE_USE_CREATE, e) : NULL;
-    return o->path != NULL && o->store == NULL ? -EINVAL : 0;
+    o->quiet = quiet;
+    o->how.progress = !quiet && isatty(STDERR_FILENO) != 0;
+    o->how.store = o->path != NULL ? store_open(o->path, STORE_USE_CREATE, e) : NULL;
+    return o->path != NULL && o->how.store == NULL ? -EINVAL : 0;
 }
 
-int job_options_close(struct job_options *o, bool quiet, struct err *e)
+void job_options_close(struct job_options *o, struct err *e)
 {
-    if (o->store != NULL && !quiet) {
+    struct store *s = o->how.store;
+    if (s != NULL && !o->quiet) {
         (void)fprintf(stderr, "xpusim: %s: %" PRIu64 " runs added, %" PRIu64 " were there\n",
-                      o->path, store_added(o->store), store_found(o->store));
+                      o->path, store_added(s), store_found(s));
     }
-    int rc = store_close(o->store, e);
-    o->store = NULL;
-    return rc;
+    (void)store_close(s, e);
+    o->how.store = NULL;
 }

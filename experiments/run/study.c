@@ -95,12 +95,12 @@ static bool is_wanted(void *ctx, uint64_t job, const char *key)
     struct running *running = ctx;
     const struct study *s = running->study;
     if (strncmp(key, STUDY_ASKS_CONFIGURATION, strlen(STUDY_ASKS_CONFIGURATION)) == 0) {
-        return !store_has_configuration(s->store, key + strlen(STUDY_ASKS_CONFIGURATION));
+        return !store_has_configuration(s->how.store, key + strlen(STUDY_ASKS_CONFIGURATION));
     }
     struct study_outcome o = {.found = true};
-    o.run = store_find(s->store, key, kept_of(s));
+    o.run = store_find(s->how.store, key, kept_of(s));
     if (o.run != 0 && s->reads) {
-        read_values(s->store, &o, &running->names);
+        read_values(s->how.store, &o, &running->names);
     }
     if (o.run != 0) {
         s->done(s->ctx, job, &o);
@@ -127,9 +127,9 @@ static int64_t keep(const struct study *s, const struct study_record *record,
     if (record->tree[0] != '\0') {
         char hash[24];
         (void)snprintf(hash, sizeof hash, "%016" PRIx64, record->run.config_hash);
-        store_configuration(s->store, hash, record->tree);
+        store_configuration(s->how.store, hash, record->tree);
     }
-    return store_put(s->store, &record->run, kept_of(s), names->v, values, names->n);
+    return store_put(s->how.store, &record->run, kept_of(s), names->v, values, names->n);
 }
 
 static void take(void *ctx, uint64_t job, const struct job_result *r)
@@ -146,7 +146,7 @@ static void take(void *ctx, uint64_t job, const struct job_result *r)
         study_record_read(r->data, r->size, &record);
         o.names = intern(&running->names, record.names, record.names_bytes, record.n);
         o.values = record.values;
-        if (s->store != NULL && record.run.fingerprint[0] != '\0') {
+        if (s->how.store != NULL && record.run.fingerprint[0] != '\0') {
             o.run = keep(s, &record, o.names, o.values);
         }
     }
@@ -156,8 +156,8 @@ static void take(void *ctx, uint64_t job, const struct job_result *r)
 static bool goes_on(void *ctx)
 {
     const struct study *s = ((const struct running *)ctx)->study;
-    if (s->store != NULL) {
-        store_commit(s->store, false);
+    if (s->how.store != NULL) {
+        store_commit(s->how.store, false);
     }
     return s->go_on == NULL || s->go_on(s->ctx);
 }
@@ -170,9 +170,9 @@ static void work(void *ctx, uint64_t job, struct pool_worker *w, struct job_resu
 static int stream(struct running *r)
 {
     const struct study *s = r->study;
-    struct pool pool = {.parallel = s->parallel,
+    struct pool pool = {.parallel = s->how.parallel,
                         .jobs_per_worker = s->cells_per_worker > 0 ? s->cells_per_worker : 1,
-                        .cpu_limit_s = s->cpu_limit_s,
+                        .cpu_limit_s = s->how.cpu_limit_s,
                         .memory_limit_bytes = s->memory_limit_bytes,
                         .ctx = r,
                         .next = next_cell,
@@ -181,8 +181,8 @@ static int stream(struct running *r)
                         .done = take,
                         .go_on = goes_on};
     int rc = pool_run(&pool);
-    if (s->store != NULL) {
-        store_commit(s->store, true);
+    if (s->how.store != NULL) {
+        store_commit(s->how.store, true);
     }
     return rc;
 }
@@ -240,14 +240,14 @@ void study_run(const struct study *s, struct study_outcomes *out)
     }
     struct batch b = {.study = s, .out = out, .ended = xcalloc(s->n, sizeof *b.ended)};
     struct study streamed = *s;
-    streamed.parallel = s->parallel < s->n ? s->parallel : s->n;
+    streamed.how.parallel = s->how.parallel < s->n ? s->how.parallel : s->n;
     streamed.reads = true;
     streamed.ctx = &b;
     streamed.cell = cell_of_batch;
     streamed.next = next_of_batch;
     streamed.done = done_of_batch;
     b.running.study = &streamed;
-    progress_start(&b.progress, s->progress, s->n);
+    progress_start(&b.progress, s->how.progress, s->n);
     int rc = stream(&b.running);
     progress_end(&b.progress);
     if (rc == -ENOMEM) { /* the machine's fault, not the cell's: no result without it */

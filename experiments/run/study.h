@@ -38,18 +38,24 @@ struct study_outcome {
     double *values;                   /* by names; NULL when it failed */
 };
 
+/* How runs are made; no result depends on it. */
+struct study_how {
+    uint32_t parallel;   /* at once */
+    double cpu_limit_s;  /* of a run; 0: none */
+    bool progress;       /* a bar on stderr */
+    struct store *store; /* what it holds is not run again; or NULL */
+};
+
 struct study {
     uint32_t n; /* cells, numbered from 0 */
-    uint32_t parallel;
+    struct study_how how;
     uint32_t cells_per_worker; /* of one process, then a fresh one; 0: 1. More costs less, where no
                                   policy from outside can leave anything behind */
-    double cpu_limit_s;        /* of a run; 0: none */
     uint64_t memory_limit_bytes; /* of a worker; 0: none */
-    bool progress, sketch;
-    struct store *store; /* or NULL */
-    bool reads;          /* found runs come with their values (study_run: always) */
-    const char *kept;    /* what `keeps` keeps, as the store calls it; NULL: "*", everything */
-    void *ctx;           /* borrowed */
+    bool sketch;
+    bool reads;       /* found runs come with their values (study_run: always) */
+    const char *kept; /* what `keeps` keeps, as the store calls it; NULL: "*", everything */
+    void *ctx;        /* borrowed */
     /* In the worker. What it makes need not be freed unless cells_per_worker is large. 0, or -errno
      * with an error added. */
     int (*cell)(void *ctx, uint64_t index, struct study_cell *out, struct err *e);

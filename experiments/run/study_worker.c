@@ -157,7 +157,7 @@ static void pack(const struct study *s, const struct study_cell *c, const struct
     put_counters(&x, s, &r->sim);
     struct store_run run = {.fingerprint = ""};
     char *tree = NULL;
-    if (s->store != NULL) {
+    if (s->how.store != NULL) {
         char ask[64];
         run = (struct store_run){.fingerprint = key,
                                  .soc = c->config->soc.machine.name,
@@ -250,10 +250,10 @@ void study_work(const struct study *s, uint64_t index, struct pool_worker *w,
             leave_first(&t);
         }
         char *key = xcalloc(KEY_BYTES, 1);
-        if (s->store != NULL) {
+        if (s->how.store != NULL) {
             put_key(s, &c, &t, key, KEY_BYTES);
         }
-        if (s->store == NULL || pool_wanted(w, key)) {
+        if (s->how.store == NULL || pool_wanted(w, key)) {
             simulate(s, &c, &t, key, w, out);
         }
         free(key);

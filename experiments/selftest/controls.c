@@ -112,8 +112,7 @@ static bool measure(const char *policy, const char *const *sets, bool swap, cons
                                     .policies = &p,
                                     .n_policies = 1,
                                     .replications = REPLICATIONS,
-                                    .parallel = 2,
-                                    .cpu_limit_s = 60,
+                                    .how = {.parallel = 2, .cpu_limit_s = 60.0},
                                     .arrivals = {1.0, 1.0, swap}};
         struct compare_result r;
         compare_run(&plan, &r);

@@ -197,11 +197,9 @@ static uint64_t close_points(struct sweep *s)
 static int run_rounds(struct sweep *s)
 {
     const struct spec *spec = s->spec;
-    struct study study = {.parallel = s->opt->jobs,
+    struct study study = {.how = {s->opt->how.parallel, s->opt->how.cpu_limit_s, false, s->store},
                           .cells_per_worker = JOBS_PER_WORKER,
-                          .cpu_limit_s = s->opt->time_limit_s,
                           .memory_limit_bytes = s->opt->memory_limit_bytes,
-                          .store = s->store,
                           .kept = spec->kept,
                           .ctx = s,
                           .cell = cell,
@@ -245,7 +243,7 @@ int sweep_run(const struct spec *spec, struct store *store, const struct sweep_o
     struct sweep *s = xcalloc(1, sizeof *s);
     *s = (struct sweep){
         .spec = spec, .store = store, .opt = opt, .result = out, .noted = UINT64_MAX};
-    progress_start(&s->progress, opt->progress, 0);
+    progress_start(&s->progress, opt->how.progress, 0);
     s->closed = spec->n_until > 0 ? xcalloc(spec->n_points, 1) : NULL;
     struct sigaction action;
     struct sigaction old_int;

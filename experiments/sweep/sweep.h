@@ -4,17 +4,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "experiments/store/store.h"
+#include "experiments/run/study.h"
 #include "experiments/sweep/spec.h"
 
 struct sweep_options {
-    uint32_t jobs;
+    struct study_how how;   /* the store is sweep_run's */
     uint32_t shard, shards; /* this one of so many: run number i belongs to i % shards, or, with
                                `until`, all runs of point i */
-    double time_limit_s;    /* of CPU time per run; 0: none */
     uint64_t memory_limit_bytes; /* of a worker; 0: none */
     bool fail_fast;              /* stop at the first failure */
-    bool progress;               /* a bar on stderr */
 };
 
 struct sweep_result {

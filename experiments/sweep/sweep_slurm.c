@@ -106,11 +106,11 @@ static int write_array(const struct places *p, const struct slurm_options *o, st
     (void)fprintf(f, "%s/shard-\"$SLURM_ARRAY_TASK_ID\".db \\\n", quote(p->folder, q));
     (void)fprintf(
         f, "    --shard \"$SLURM_ARRAY_TASK_ID\"/%" PRIu32 " --jobs %" PRIu32 " --time-limit %.17g",
-        o->tasks, o->jobs, o->time_limit_s);
-    if (o->memory_limit_bytes > 0) {
-        (void)fprintf(f, " --memory-limit %" PRIu64, o->memory_limit_bytes >> 20);
+        o->tasks, o->jobs, o->sweep->how.cpu_limit_s);
+    if (o->sweep->memory_limit_bytes > 0) {
+        (void)fprintf(f, " --memory-limit %" PRIu64, o->sweep->memory_limit_bytes >> 20);
     }
-    (void)fprintf(f, "%s%s\n", o->fail_fast ? " --fail-fast" : "", o->yes ? " --yes" : "");
+    (void)fprintf(f, "%s%s\n", o->sweep->fail_fast ? " --fail-fast" : "", o->yes ? " --yes" : "");
     return output_close(out, true, e);
 }
 

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "sim/base/err.h"
+#include "experiments/sweep/sweep.h"
 
 #define SLURM_MAX_OPTIONS 32
 
@@ -13,11 +13,9 @@ struct slurm_options {
     uint32_t jobs;                          /* worker processes, and processors, per task */
     const char *options[SLURM_MAX_OPTIONS]; /* of sbatch: "--partition=long" */
     uint32_t n_options;
-    bool submit; /* else the scripts are written only */
-    /* as of the sweep; handed on */
-    double time_limit_s;
-    uint64_t memory_limit_bytes;
-    bool fail_fast, yes;
+    bool submit;                       /* else the scripts are written only */
+    const struct sweep_options *sweep; /* borrowed; handed on, as `yes` is */
+    bool yes;
 };
 
 /* Writes STORE.slurm/array.sh and merge.sh, submits both, and tells the job numbers and what to do

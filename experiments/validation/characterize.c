@@ -24,10 +24,7 @@ static const uint32_t row_steps[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024
 
 static void put(struct characterize_rows *r, struct characterize_row row)
 {
-    if (r->n == r->cap) {
-        r->cap = r->cap == 0 ? 128 : 2 * r->cap;
-        r->v = xrealloc(r->v, r->cap * sizeof *r->v);
-    }
+    r->v = xgrow(r->v, r->n, sizeof *r->v);
     r->v[r->n++] = row;
 }
 
@@ -301,9 +298,7 @@ static int study_schemes(const struct config *c, const struct characterize_optio
                                     .policies = p,
                                     .n_policies = N,
                                     .replications = o->replications,
-                                    .parallel = o->parallel,
-                                    .cpu_limit_s = 600,
-                                    .store = o->store};
+                                    .how = o->how};
         struct compare_result r;
         compare_run(&plan, &r);
         for (uint32_t i = 0; i < N && r.n_failures == 0; i++) {

@@ -18,7 +18,7 @@
 
 #include <stdio.h>
 
-#include "experiments/run/config.h"
+#include "experiments/run/study.h"
 
 struct characterize_row {
     const char *study;
@@ -31,13 +31,13 @@ struct characterize_row {
 
 struct characterize_rows {
     struct characterize_row *v; /* owned */
-    size_t n, cap;
+    size_t n;
 };
 
 struct characterize_options {
     const struct config_options *config;
-    uint32_t replications, parallel; /* of schemes */
-    struct store *store;             /* likewise; or NULL */
+    uint32_t replications; /* of schemes */
+    struct study_how how;  /* likewise */
 };
 
 /* NULL-terminated names of the studies, in the order above. */

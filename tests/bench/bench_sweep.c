@@ -62,7 +62,7 @@ static void sweep_once(uint32_t jobs, int fd)
         err_print(&e, stderr);
         exit(2);
     }
-    struct sweep_options opt = {.jobs = jobs, .shards = 1, .time_limit_s = 600.0};
+    struct sweep_options opt = {.how = {.parallel = jobs, .cpu_limit_s = 600.0}, .shards = 1};
     struct sweep_result r;
     struct timespec a;
     struct timespec b;

@@ -33,7 +33,7 @@ static void teardown(void)
 
 static void study(const char *name)
 {
-    struct characterize_options o = {&options, 2, 1, NULL};
+    struct characterize_options o = {&options, 2, {.parallel = 1, .cpu_limit_s = 600.0}};
     ck_assert_msg(characterize_run(name, &config, &o, &rows, &err) == 0, "%s",
                   err.n > 0 ? err.lines[0] : "");
     ck_assert_uint_gt(rows.n, 0);
@@ -144,7 +144,7 @@ END_TEST
 
 START_TEST(a_study_that_is_not_there_is_refused)
 {
-    struct characterize_options o = {&options, 2, 1, NULL};
+    struct characterize_options o = {&options, 2, {.parallel = 1, .cpu_limit_s = 600.0}};
     ck_assert_int_eq(characterize_run("weather", &config, &o, &rows, &err), -EINVAL);
     ck_assert_ptr_nonnull(strstr(err.lines[0], "affinity"));
 }

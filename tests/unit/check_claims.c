@@ -169,7 +169,8 @@ static int read_text(const char *quantities, const char *checks)
 
 static double evaluated(uint32_t check)
 {
-    struct quantities_options o = {.replications = 1, .parallel = 1, .seed = 1, .cpu_limit_s = 60};
+    struct quantities_options o = {
+        .replications = 1, .how.parallel = 1, .seed = 1, .how.cpu_limit_s = 60};
     ck_assert_msg(claims_evaluate(&claims, &o, &err) == 0, "%s", err.n > 0 ? err.lines[0] : "");
     return claims.v[0].checks[check].x[0];
 }
@@ -327,7 +328,8 @@ START_TEST(every_reading_is_judged_by_itself)
         "\"r:reactive.arrived\",\"published\":9,\"tolerance_frac\":0.01}]}]}",
         f);
     ck_assert_int_eq(fclose(f), 0);
-    struct quantities_options o = {.replications = 1, .parallel = 1, .seed = 1, .cpu_limit_s = 60};
+    struct quantities_options o = {
+        .replications = 1, .how.parallel = 1, .seed = 1, .how.cpu_limit_s = 60};
     ck_assert_int_eq(claims_read(&claims, path, &err), 0);
     ck_assert_msg(claims_evaluate(&claims, &o, &err) == 0, "%s", err.n > 0 ? err.lines[0] : "");
     ck_assert_uint_eq(claims.n, 2);
@@ -354,7 +356,7 @@ static void refused(const char *quantities, const char *checks, const char *why)
 {
     int rc = read_text(quantities, checks);
     if (rc == 0) {
-        struct quantities_options o = {.replications = 1, .parallel = 1, .cpu_limit_s = 60};
+        struct quantities_options o = {.replications = 1, .how.parallel = 1, .how.cpu_limit_s = 60};
         rc = claims_evaluate(&claims, &o, &err);
     }
     ck_assert_int_ne(rc, 0);

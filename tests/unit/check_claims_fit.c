@@ -98,16 +98,17 @@ START_TEST(what_holds_together_is_found_and_what_cannot_is_told)
 {
     const char *const files[] = {claims_path};
     static const char *const ids[] = {"C10", "C14", "I6"};
-    struct fit_options o = {.files = files,
-                            .n_files = 1,
-                            .ids = ids,
-                            .n_ids = 3,
-                            .run = {.replications = 2, .parallel = 1, .seed = 1, .cpu_limit_s = 60},
-                            .budget = 40,
-                            .confirm = 2,
-                            .state = state_path,
-                            .fixed = &nothing,
-                            .quiet = true};
+    struct fit_options o = {
+        .files = files,
+        .n_files = 1,
+        .ids = ids,
+        .n_ids = 3,
+        .run = {.replications = 2, .how.parallel = 1, .seed = 1, .how.cpu_limit_s = 60},
+        .budget = 40,
+        .confirm = 2,
+        .state = state_path,
+        .fixed = &nothing,
+        .quiet = true};
     struct fit f;
     struct fit_findings g;
     fit_all(&f, &o, &g);

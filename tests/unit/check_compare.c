@@ -62,8 +62,8 @@ static struct compare_plan plan_of(const struct config_policy *p, uint32_t n, ui
                                  .policies = p,
                                  .n_policies = n,
                                  .replications = REPLICATIONS,
-                                 .parallel = parallel,
-                                 .cpu_limit_s = 60.0,
+                                 .how.parallel = parallel,
+                                 .how.cpu_limit_s = 60.0,
                                  .arrivals = {1.0, 1.0, false}};
 }
 

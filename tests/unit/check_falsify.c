@@ -173,8 +173,8 @@ static void search_by_runs(const struct config_policy *a, const struct config_po
     *runs = (struct falsify_runs){.space = &space,
                                   .policy = {a, b},
                                   .metric = o.metric,
-                                  .parallel = worker_processors(),
-                                  .cpu_limit_s = 60.0};
+                                  .how.parallel = worker_processors(),
+                                  .how.cpu_limit_s = 60.0};
     struct falsify_source source = {runs, falsify_runs_measure};
     falsify_find(&o, &space, &source, &result);
 }
@@ -220,8 +220,8 @@ START_TEST(a_loss_without_a_value_is_none)
     runs = (struct falsify_runs){.space = &space,
                                  .policy = {&a, &a},
                                  .metric = o.metric,
-                                 .parallel = 1,
-                                 .cpu_limit_s = 60.0};
+                                 .how.parallel = 1,
+                                 .how.cpu_limit_s = 60.0};
     struct space_point p = space_nominal(&space);
     double loss = 0.0;
     falsify_runs_measure(&runs, &p, 1, 0, 1, &loss);

@@ -197,8 +197,8 @@ START_TEST(a_look_adds_replications_of_the_plan)
                                 .policies = &policy,
                                 .n_policies = 1,
                                 .replications = 16,
-                                .parallel = 1,
-                                .cpu_limit_s = 60.0,
+                                .how.parallel = 1,
+                                .how.cpu_limit_s = 60.0,
                                 .arrivals = {1.0, 1.0, false}};
     struct compare_result r;
     compare_run(&plan, &r);

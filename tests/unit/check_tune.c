@@ -150,7 +150,7 @@ static struct compare_plan plan_of(const struct config_policy *p, uint32_t n, ui
                                  .policies = p,
                                  .n_policies = n,
                                  .replications = 3,
-                                 .parallel = parallel,
+                                 .how.parallel = parallel,
                                  .arrivals = {1.0, 1.0, false}};
 }
 
