@@ -10,8 +10,8 @@
 /* Full path of a data file ("hwmodels/soc/x.json") in buf; returns buf. The file need not exist. */
 const char *datadir_path(char *buf, size_t size, const char *relative);
 
-/* A shipped file by its name ("hwmodels/soc", ".json"), or a person's by its path: a path has a slash
- * or an ending of letters. Returns buf. */
+/* A shipped file by its name ("hwmodels/soc", ".json"), or a person's by its path: a path has a
+ * slash or an ending of letters. Returns buf. */
 bool datadir_is_path(const char *name);
 const char *datadir_named(char *buf, size_t size, const char *name, const char *folder,
                           const char *ending);
