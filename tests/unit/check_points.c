@@ -180,7 +180,7 @@ START_TEST(errors_are_those_of_hand_computation)
                               .batch = 1,
                               .value = 100};
     }
-    struct points p = {v, 4, 4};
+    struct points p = {v, 4};
     struct points_scores s;
     points_score(&p, q, &s);
     ck_assert_str_eq(s.v[0].by, "all");
@@ -203,7 +203,7 @@ START_TEST(bias_is_one_of_time_whatever_the_metric)
         {.metric_name = "tpot_ms", .metric = POINT_TPOT_MS, .batch = 1, .value = 100},
         {.metric_name = "decode_tok_s", .metric = POINT_DECODE_TOK_S, .batch = 1, .value = 10}};
     struct prediction q[2] = {{.value = 125}, {.value = 8}};
-    struct points p = {v, 2, 2};
+    struct points p = {v, 2};
     struct points_scores s;
     points_score(&p, q, &s);
     ck_assert_double_eq_tol(s.v[0].bias, 0.25, 1e-12);
