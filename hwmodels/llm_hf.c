@@ -75,12 +75,6 @@ static const cJSON *member(const cJSON *o, const char *key)
     return cJSON_IsNull(c) ? NULL : c;
 }
 
-static const char *text_of(const cJSON *o, const char *key)
-{
-    const char *s = cJSON_GetStringValue(member(o, key));
-    return s == NULL ? "" : s;
-}
-
 /* A whole number from 1 on; `otherwise` when the key is not there (0: then it must be). */
 static uint32_t count(const struct reader *r, const char *key, uint32_t otherwise)
 {
@@ -106,7 +100,7 @@ static bool says_something(const cJSON *c)
 
 static const struct architecture *architecture_of(const struct reader *r)
 {
-    const char *type = text_of(r->model, "model_type");
+    const char *type = json_string(r->model, "model_type");
     for (size_t i = 0; i < N_ARCHITECTURES; i++) {
         if (strcmp(architectures[i].type, type) == 0) {
             return &architectures[i];
@@ -197,7 +191,7 @@ static void grouped(struct storage *s, double bits, double group, double group_b
  * weight) per group, of bitsandbytes one of 32 bit per 64 weights, of MXFP4 one of 8 bit per 32. */
 static bool quantised(const struct reader *r, const cJSON *q, struct storage *s)
 {
-    const char *method = text_of(q, "quant_method");
+    const char *method = json_string(q, "quant_method");
     if (strcmp(method, "gptq") == 0 || strcmp(method, "awq") == 0) {
         double bits = number_of(q, "bits", "w_bit", 4.0);
         grouped(s, bits, number_of(q, "group_size", "q_group_size", 128.0), 2.0 + bits / 8.0);
@@ -237,10 +231,10 @@ static bool stored(const struct reader *r, const cJSON *root, struct storage *s)
 {
     const cJSON *q = member(root, "quantization_config");
     q = q == NULL ? member(r->model, "quantization_config") : q;
-    const char *type = text_of(r->model, "dtype");
-    type = type[0] == '\0' ? text_of(r->model, "torch_dtype") : type;
-    type = type[0] == '\0' ? text_of(root, "dtype") : type;
-    type = type[0] == '\0' ? text_of(root, "torch_dtype") : type;
+    const char *type = json_string(r->model, "dtype");
+    type = type[0] == '\0' ? json_string(r->model, "torch_dtype") : type;
+    type = type[0] == '\0' ? json_string(root, "dtype") : type;
+    type = type[0] == '\0' ? json_string(root, "torch_dtype") : type;
     bool wide = strcmp(type, "float32") == 0;
     double plain = wide ? 4.0 : 2.0;
     *s = (struct storage){.bits = wide ? 32 : 16,
@@ -300,7 +294,7 @@ bool llm_hf_is(const cJSON *root)
 static void name_of(const cJSON *root, const char *file, char *out, size_t size)
 {
     char text[256];
-    const char *from = text_of(root, "_name_or_path");
+    const char *from = json_string(root, "_name_or_path");
     (void)snprintf(text, sizeof text, "%.255s", from[0] != '\0' ? from : file);
     char *base = strrchr(text, '/');
     if (base != NULL && strcmp(base, "/config.json") == 0) {
@@ -323,9 +317,9 @@ static void name_of(const cJSON *root, const char *file, char *out, size_t size)
 static void put_source(cJSON *to, const struct reader *r, const cJSON *root)
 {
     char text[512];
-    const char *from = text_of(root, "_name_or_path");
+    const char *from = json_string(root, "_name_or_path");
     int n = snprintf(text, sizeof text, "config.json%s%.120s (model_type %s)",
-                     from[0] != '\0' ? " of " : "", from, text_of(r->model, "model_type"));
+                     from[0] != '\0' ? " of " : "", from, json_string(r->model, "model_type"));
     const cJSON *window = member(r->model, "sliding_window");
     const cJSON *use = member(r->model, "use_sliding_window");
     if (says_something(window) && !cJSON_IsFalse(use) && cJSON_IsNumber(window)) {

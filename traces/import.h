@@ -43,7 +43,7 @@ struct import_format {
     bool (*is)(const struct import_format *f, const cJSON *first, const char *line);
     void (*read)(struct import *im, const struct import_format *f, FILE *in, const char *path,
                  struct err *e);
-    const void *columns; /* of a CSV format (import_csv.c) */
+    const void *source; /* what these two know of it */
 };
 extern const struct import_format import_csv_formats[], import_json_formats[]; /* end: no name */
 

@@ -111,7 +111,7 @@ static int optional(struct csvfile *f, const char *name)
 static void csv_read(struct import *im, const struct import_format *format, FILE *in,
                      const char *path, struct err *e)
 {
-    const struct columns *c = format->columns;
+    const struct columns *c = format->source;
     struct csvfile *f = csvfile_of(in, path, e);
     if (f == NULL) {
         return;
@@ -161,7 +161,7 @@ static bool has(const char *header, const char *name)
 
 static bool csv_is(const struct import_format *format, const cJSON *first, const char *text)
 {
-    const struct columns *c = format->columns;
+    const struct columns *c = format->source;
     return first == NULL && has(text, c->arrival) && has(text, c->input) && has(text, c->output) &&
            !(has(text, "session_id") && has(text, "turn")); /* that would be a trace of ours */
 }

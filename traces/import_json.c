@@ -7,6 +7,7 @@
 
 #include "sim/base/arena.h"
 #include "sim/base/input.h"
+#include "sim/base/json.h"
 #include "sim/base/rng.h"
 #include "sim/base/units.h"
 #include "traces/import.h"
@@ -26,12 +27,6 @@ struct place {
 static const cJSON *get(const cJSON *o, const char *key)
 {
     return cJSON_GetObjectItemCaseSensitive(o, key);
-}
-
-static const char *text_of(const cJSON *o, const char *key)
-{
-    const char *s = cJSON_GetStringValue(get(o, key));
-    return s == NULL ? "" : s;
 }
 
 static void refuse(const struct place *p, const char *key, const char *what)
@@ -119,22 +114,6 @@ static void mooncake_line(struct import *im, const cJSON *o, const struct place 
     import_add(im, &r);
 }
 
-static void mooncake_read(struct import *im, const struct import_format *f, FILE *in,
-                          const char *path, struct err *e)
-{
-    (void)f;
-    im->block_tokens = 512; /* the trace's description */
-    lines_read(im, in, path, mooncake_line, e);
-}
-
-static bool mooncake_is(const struct import_format *f, const cJSON *first, const char *text)
-{
-    (void)f;
-    (void)text;
-    return get(first, "timestamp") != NULL && get(first, "input_length") != NULL &&
-           get(first, "chat_id") == NULL;
-}
-
 static uint64_t chat_key(const cJSON *c, const char *key, const struct place *p)
 {
     char name[32];
@@ -156,29 +135,14 @@ static void bailian_line(struct import *im, const cJSON *o, const struct place *
     import_add(im, &r);
 }
 
-static void bailian_read(struct import *im, const struct import_format *f, FILE *in,
-                         const char *path, struct err *e)
-{
-    (void)f;
-    im->block_tokens = 16; /* the trace's description */
-    lines_read(im, in, path, bailian_line, e);
-}
-
-static bool bailian_is(const struct import_format *f, const cJSON *first, const char *text)
-{
-    (void)f;
-    (void)text;
-    return get(first, "chat_id") != NULL && get(first, "input_length") != NULL;
-}
-
 /* A record of aiperf's profile_export.jsonl. */
 static void aiperf_line(struct import *im, const cJSON *o, const struct place *p)
 {
     const cJSON *meta = get(o, "metadata");
     const cJSON *metrics = get(o, "metrics");
     const cJSON *error = get(o, "error");
-    const char *phase = text_of(meta, "benchmark_phase");
-    phase = phase[0] == '\0' ? text_of(meta, "credit_phase") : phase;
+    const char *phase = json_string(meta, "benchmark_phase");
+    phase = phase[0] == '\0' ? json_string(meta, "credit_phase") : phase;
     if (strcmp(phase, "warmup") == 0) {
         return;
     }
@@ -197,27 +161,12 @@ static void aiperf_line(struct import *im, const cJSON *o, const struct place *p
                         "metrics.input_sequence_length", 1.0, p);
     r.output = tokens_of(get(get(metrics, "output_sequence_length"), "value"),
                          "metrics.output_sequence_length", 0.0, p);
-    const char *name = text_of(meta, "x_correlation_id");
-    name = name[0] == '\0' ? text_of(meta, "conversation_id") : name;
+    const char *name = json_string(meta, "x_correlation_id");
+    name = name[0] == '\0' ? json_string(meta, "conversation_id") : name;
     const cJSON *turn = get(meta, "turn_index");
     r.key = name[0] == '\0' ? 0 : import_key(name);
     r.after = cJSON_IsNumber(turn) && turn->valuedouble > 0.0 ? r.key : 0;
     import_add(im, &r);
-}
-
-static void aiperf_read(struct import *im, const struct import_format *f, FILE *in,
-                        const char *path, struct err *e)
-{
-    (void)f;
-    im->rebase = true;
-    lines_read(im, in, path, aiperf_line, e);
-}
-
-static bool aiperf_is(const struct import_format *f, const cJSON *first, const char *text)
-{
-    (void)f;
-    (void)text;
-    return cJSON_IsObject(get(first, "metadata")) && cJSON_IsObject(get(first, "metrics"));
 }
 
 /* ---- spans ---- */
@@ -227,7 +176,7 @@ static const cJSON *attribute(const cJSON *span, const char *key)
     const cJSON *a;
     cJSON_ArrayForEach(a, get(span, "attributes"))
     {
-        if (strcmp(text_of(a, "key"), key) == 0) {
+        if (strcmp(json_string(a, "key"), key) == 0) {
             const cJSON *value = get(a, "value");
             return value == NULL ? NULL : value->child; /* {"intValue": "7"} */
         }
@@ -299,11 +248,8 @@ static cJSON *document(FILE *in, const char *path, struct err *e)
 }
 
 /* One document, or one a line as the file exporter writes them. */
-static void otel_read(struct import *im, const struct import_format *f, FILE *in, const char *path,
-                      struct err *e)
+static void otel_read(struct import *im, FILE *in, const char *path, struct err *e)
 {
-    (void)f;
-    im->rebase = true;
     char *text = input_text_of(in, path, DOCUMENT_BYTES, e);
     (void)fclose(in);
     struct place p = {path, "", 1, e};
@@ -325,13 +271,6 @@ static void otel_read(struct import *im, const struct import_format *f, FILE *in
     free(text);
 }
 
-static bool otel_is(const struct import_format *f, const cJSON *first, const char *text)
-{
-    (void)f;
-    (void)first;
-    return text[0] == '{' && strstr(text, "\"resourceSpans\"") != NULL;
-}
-
 static double item(const cJSON *array, int i)
 {
     const cJSON *c = cJSON_GetArrayItem(array, i);
@@ -350,10 +289,8 @@ static double sum_of(const cJSON *array)
 }
 
 /* What vllm's benchmark writes with --save-detailed: arrays beside each other. */
-static void vllm_read(struct import *im, const struct import_format *f, FILE *in, const char *path,
-                      struct err *e)
+static void vllm_read(struct import *im, FILE *in, const char *path, struct err *e)
 {
-    (void)f;
     cJSON *o = document(in, path, e);
     const cJSON *starts = get(o, "start_times");
     const cJSON *input = get(o, "input_lens");
@@ -367,7 +304,6 @@ static void vllm_read(struct import *im, const struct import_format *f, FILE *in
                       "came",
                       path);
     }
-    im->rebase = true;
     /* walked beside each other: an item by its index costs its index */
     const cJSON *s = starts == NULL ? NULL : starts->child;
     const cJSON *a = input == NULL ? NULL : input->child;
@@ -393,13 +329,6 @@ static void vllm_read(struct import *im, const struct import_format *f, FILE *in
     cJSON_Delete(o);
 }
 
-static bool vllm_is(const struct import_format *f, const cJSON *first, const char *text)
-{
-    (void)f;
-    (void)first;
-    return text[0] == '{' && strstr(text, "\"input_lens\"") != NULL;
-}
-
 /* A request of genai-perf: its lengths are in the server's usage; where the server was not asked
  * for it (stream_options), pieces of the answer are counted and the prompt's characters shared. */
 static void genai_perf_row(struct import *im, const cJSON *request, const struct place *p)
@@ -410,8 +339,9 @@ static void genai_perf_row(struct import *im, const cJSON *request, const struct
     double input = import_text_usage(responses, "prompt_tokens");
     double output = import_text_usage(responses, "completion_tokens");
     if (!isfinite(input)) {
-        input = ceil((double)import_text_sent(text_of(get(request, "request_inputs"), "payload")) /
-                     im->options->chars_per_token);
+        input =
+            ceil((double)import_text_sent(json_string(get(request, "request_inputs"), "payload")) /
+                 im->options->chars_per_token);
         output = (double)import_text_pieces(responses);
         im->lost.estimated = true;
     }
@@ -433,12 +363,9 @@ static void genai_perf_row(struct import *im, const cJSON *request, const struct
 }
 
 /* genai-perf's profile export: texts and instants. */
-static void genai_perf_read(struct import *im, const struct import_format *f, FILE *in,
-                            const char *path, struct err *e)
+static void genai_perf_read(struct import *im, FILE *in, const char *path, struct err *e)
 {
-    (void)f;
     cJSON *o = document(in, path, e);
-    im->rebase = true;
     unsigned long long n = 0;
     const cJSON *experiment;
     const cJSON *request;
@@ -456,13 +383,6 @@ static void genai_perf_read(struct import *im, const struct import_format *f, FI
     cJSON_Delete(o);
 }
 
-static bool genai_perf_is(const struct import_format *f, const cJSON *first, const char *text)
-{
-    (void)f;
-    (void)first;
-    return text[0] == '{' && strstr(text, "\"experiments\"") != NULL;
-}
-
 /* ---- conversations as text ---- */
 
 /* One conversation: every answer is a turn, whose prompt is all that was said before. */
@@ -476,8 +396,10 @@ static void conversation(struct import *im, const cJSON *messages, int64_t start
     const cJSON *m;
     cJSON_ArrayForEach(m, messages)
     {
-        const char *who = text_of(m, "from")[0] != '\0' ? text_of(m, "from") : text_of(m, "role");
-        const char *what = get(m, "value") != NULL ? text_of(m, "value") : text_of(m, "content");
+        const char *who =
+            json_string(m, "from")[0] != '\0' ? json_string(m, "from") : json_string(m, "role");
+        const char *what =
+            get(m, "value") != NULL ? json_string(m, "value") : json_string(m, "content");
         uint64_t tokens = (uint64_t)ceil((double)import_text_characters(what) / o->chars_per_token);
         tokens = tokens < IMPORT_MAX_TOKENS ? tokens : IMPORT_MAX_TOKENS;
         bool answer = strcmp(who, "gpt") == 0 || strcmp(who, "assistant") == 0;
@@ -495,10 +417,8 @@ static void conversation(struct import *im, const cJSON *messages, int64_t start
     }
 }
 
-static void sharegpt_read(struct import *im, const struct import_format *f, FILE *in,
-                          const char *path, struct err *e)
+static void sharegpt_read(struct import *im, FILE *in, const char *path, struct err *e)
 {
-    (void)f;
     if (!(im->options->rate_per_min > 0.0)) {
         (void)err_add(e,
                       "%s: sharegpt has no times: --rate-per-min says how many conversations "
@@ -530,21 +450,67 @@ static void sharegpt_read(struct import *im, const struct import_format *f, FILE
     cJSON_Delete(o);
 }
 
-static bool sharegpt_is(const struct import_format *f, const cJSON *first, const char *text)
+/* ---- the formats ---- */
+
+struct source {
+    const char
+        *keys[3]; /* the object of a line has all; a document one of them, near its beginning */
+    line_fn *line;
+    uint32_t block_tokens; /* of hash_ids, by the traces' descriptions */
+    bool rebase;           /* times count from the first request */
+    char opens;            /* a document begins so */
+    void (*document)(struct import *im, FILE *in, const char *path, struct err *e);
+};
+
+static bool json_is(const struct import_format *f, const cJSON *first, const char *text)
 {
-    (void)f;
-    (void)first;
-    return text[0] == '[' &&
-           (strstr(text, "\"conversations\"") != NULL || strstr(text, "\"messages\"") != NULL);
+    const struct source *s = f->source;
+    if (s->line != NULL) {
+        return get(first, s->keys[0]) != NULL && get(first, s->keys[1]) != NULL;
+    }
+    bool has = false;
+    for (size_t i = 0; s->keys[i] != NULL; i++) {
+        has = has || strstr(text, s->keys[i]) != NULL;
+    }
+    return text[0] == s->opens && has;
 }
 
+static void json_read(struct import *im, const struct import_format *f, FILE *in, const char *path,
+                      struct err *e)
+{
+    const struct source *s = f->source;
+    im->block_tokens = s->block_tokens;
+    im->rebase = s->rebase;
+    if (s->line != NULL) {
+        lines_read(im, in, path, s->line, e);
+    } else {
+        s->document(im, in, path, e);
+    }
+}
+
+static const struct source aiperf = {
+    .keys = {"metadata", "metrics"}, .line = aiperf_line, .rebase = true};
+static const struct source bailian = {
+    .keys = {"chat_id", "input_length"}, .line = bailian_line, .block_tokens = 16};
+static const struct source mooncake = {
+    .keys = {"timestamp", "input_length"}, .line = mooncake_line, .block_tokens = 512};
+static const struct source genai_perf = {
+    .keys = {"\"experiments\""}, .opens = '{', .document = genai_perf_read, .rebase = true};
+static const struct source otel = {
+    .keys = {"\"resourceSpans\""}, .opens = '{', .document = otel_read, .rebase = true};
+static const struct source sharegpt = {
+    .keys = {"\"conversations\"", "\"messages\""}, .opens = '[', .document = sharegpt_read};
+static const struct source vllm = {
+    .keys = {"\"input_lens\""}, .opens = '{', .document = vllm_read, .rebase = true};
+
+/* The first that recognises a file reads it: bailian's lines have what mooncake's have. */
 const struct import_format import_json_formats[] = {
-    {"aiperf", aiperf_is, aiperf_read, NULL},
-    {"bailian", bailian_is, bailian_read, NULL},
-    {"genai-perf", genai_perf_is, genai_perf_read, NULL},
-    {"mooncake", mooncake_is, mooncake_read, NULL},
-    {"otel", otel_is, otel_read, NULL},
-    {"sharegpt", sharegpt_is, sharegpt_read, NULL},
-    {"vllm", vllm_is, vllm_read, NULL},
+    {"aiperf", json_is, json_read, &aiperf},
+    {"bailian", json_is, json_read, &bailian},
+    {"genai-perf", json_is, json_read, &genai_perf},
+    {"mooncake", json_is, json_read, &mooncake},
+    {"otel", json_is, json_read, &otel},
+    {"sharegpt", json_is, json_read, &sharegpt},
+    {"vllm", json_is, json_read, &vllm},
     {NULL, NULL, NULL, NULL},
 };

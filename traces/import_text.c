@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/base/json.h"
+
 uint64_t import_text_characters(const char *s)
 {
     uint64_t n = 0;
@@ -13,29 +15,23 @@ uint64_t import_text_characters(const char *s)
     return n;
 }
 
-static const char *text_of(const cJSON *o, const char *key)
-{
-    const char *s = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, key));
-    return s == NULL ? "" : s;
-}
-
 static const char *response_of(const cJSON *r)
 {
-    return cJSON_IsString(r) ? r->valuestring : text_of(r, "response");
+    return cJSON_IsString(r) ? r->valuestring : json_string(r, "response");
 }
 
 uint64_t import_text_sent(const char *payload)
 {
     cJSON *o = cJSON_Parse(payload);
-    uint64_t n = import_text_characters(text_of(o, "prompt"));
+    uint64_t n = import_text_characters(json_string(o, "prompt"));
     const cJSON *m;
     const cJSON *part;
     cJSON_ArrayForEach(m, cJSON_GetObjectItemCaseSensitive(o, "messages"))
     {
-        n += import_text_characters(text_of(m, "content"));
+        n += import_text_characters(json_string(m, "content"));
         cJSON_ArrayForEach(part, cJSON_GetObjectItemCaseSensitive(m, "content"))
         {
-            n += import_text_characters(text_of(part, "text"));
+            n += import_text_characters(json_string(part, "text"));
         }
     }
     cJSON_Delete(o);

@@ -61,12 +61,6 @@ static const struct frame_column number_columns[] = {
     {.name = "source", .kind = FRAME_TEXT, .only_data = true},
 };
 
-static const char *text_of(const cJSON *o, const char *key)
-{
-    const char *s = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, key));
-    return s == NULL ? "" : s;
-}
-
 static struct frame_value number_of(const cJSON *o, const char *key)
 {
     const cJSON *c = cJSON_GetObjectItemCaseSensitive(o, key);
@@ -75,13 +69,13 @@ static struct frame_value number_of(const cJSON *o, const char *key)
 
 static void put_quantity(struct document *d, struct frame *f, const char *path, const cJSON *q)
 {
-    const char *source = text_of(q, "source");
+    const char *source = json_string(q, "source");
     const char *brief = strlen(source) <= SOURCE_WIDTH
                             ? source
                             : document_format(d, "%.*s...", SOURCE_WIDTH - 3, source);
     FRAME_ROW(f, document_format(d, "%s", path), number_of(q, "value"),
-              document_format(d, "%s", text_of(q, "unit")), number_of(q, "low"),
-              number_of(q, "high"), document_format(d, "%s", text_of(q, "kind")), brief,
+              document_format(d, "%s", json_string(q, "unit")), number_of(q, "low"),
+              number_of(q, "high"), document_format(d, "%s", json_string(q, "kind")), brief,
               document_format(d, "%s", source));
 }
 
@@ -139,10 +133,10 @@ static int list_numbers(const char *what, const char *path, struct document *d, 
     if (root == NULL) {
         return -EINVAL;
     }
-    const char *about = text_of(root, "note");
-    about = about[0] != '\0' ? about : text_of(root, "source");
-    document_note(d, "%s: %s\n", text_of(root, "name"), about);
-    if (text_of(root, "like")[0] != '\0' && put_transfers(root, path, d, e) != 0) {
+    const char *about = json_string(root, "note");
+    about = about[0] != '\0' ? about : json_string(root, "source");
+    document_note(d, "%s: %s\n", json_string(root, "name"), about);
+    if (json_string(root, "like")[0] != '\0' && put_transfers(root, path, d, e) != 0) {
         cJSON_Delete(root);
         return -EINVAL;
     }
@@ -204,7 +198,7 @@ static void put_llm(struct frame *f, const char *path, const char *name, struct 
     if (root != NULL && llm_parse(root, path, &m, e) == 0) {
         FRAME_ROW(f, name, (m.body_weights + m.head_weights) / 1e9, (double)m.n_layers,
                   (double)m.hidden, (double)m.weight_bits, m.weight_bytes / 1e9,
-                  m.kv_bytes_per_token / 1e3, text_of(root, "source"));
+                  m.kv_bytes_per_token / 1e3, json_string(root, "source"));
     }
     cJSON_Delete(root);
 }

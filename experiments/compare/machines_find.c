@@ -25,21 +25,15 @@ static struct machine_factor *add(struct finder *f, const char *path)
     return x;
 }
 
-static double number_of(const cJSON *o, const char *key)
-{
-    const cJSON *v = cJSON_GetObjectItemCaseSensitive(o, key);
-    return cJSON_IsNumber(v) ? v->valuedouble : (double)NAN;
-}
-
 /* A quantity whose range has a width. */
 static void add_range(struct finder *f, const cJSON *q, const char *path)
 {
-    double low = number_of(q, "low");
-    double high = number_of(q, "high");
+    double low = json_number(q, "low");
+    double high = json_number(q, "high");
     struct machine_factor *x = low < high ? add(f, path) : NULL;
     if (x != NULL) {
         x->kind = MACHINE_RANGE;
-        x->nominal = number_of(q, "value");
+        x->nominal = json_number(q, "value");
         x->low = fmin(low, x->nominal);
         x->high = fmax(high, x->nominal);
         const cJSON *unit = cJSON_GetObjectItemCaseSensitive(q, "unit");
@@ -117,7 +111,7 @@ static void add_fit(struct finder *f, const cJSON *entry, const char *path)
         double c = machines_offset(name);
         x->kind = MACHINE_FIT;
         x->group = first;
-        x->nominal = number_of(q, "value");
+        x->nominal = json_number(q, "value");
         x->low = fmax((x->nominal + c) * exp(-2.0 * sd) - c, c > 0.0 ? 0.0 : 1e-6 * x->nominal);
         x->high = (x->nominal + c) * exp(2.0 * sd) - c;
         (void)snprintf(x->unit, sizeof x->unit, "%.15s",

@@ -111,6 +111,18 @@ static void complain(struct json_obj *o, const char *key, const char *form)
     err_add(o->err, "%s: %s: must be %s", o->file, path, form);
 }
 
+/* The same, of a type; NULL with an error also when it is of another. */
+static const cJSON *get_as(struct json_obj *o, const char *key, const char *form,
+                           cJSON_bool (*is)(const cJSON *))
+{
+    const cJSON *c = get(o, key, form);
+    if (c != NULL && !is(c)) {
+        complain(o, key, form);
+        return NULL;
+    }
+    return c;
+}
+
 static void number_form(char *out, size_t size, const char *what, double min, double max)
 {
     if (max >= DBL_MAX) {
@@ -120,57 +132,41 @@ static void number_form(char *out, size_t size, const char *what, double min, do
     }
 }
 
-double json_get_number(struct json_obj *o, const char *key, double min, double max)
+static double get_number(struct json_obj *o, const char *key, double min, double max, bool whole)
 {
     char form[96];
-    number_form(form, sizeof form, "a number", min, max);
-    const cJSON *c = get(o, key, form);
+    number_form(form, sizeof form, whole ? "a whole number" : "a number", min, max);
+    const cJSON *c = get_as(o, key, form, cJSON_IsNumber);
     if (c == NULL) {
         return min;
     }
-    if (!cJSON_IsNumber(c) || c->valuedouble < min || c->valuedouble > max) {
+    if (c->valuedouble < min || c->valuedouble > max ||
+        (whole && c->valuedouble != floor(c->valuedouble))) {
         complain(o, key, form);
         return min;
     }
     return c->valuedouble;
 }
 
+double json_get_number(struct json_obj *o, const char *key, double min, double max)
+{
+    return get_number(o, key, min, max, false);
+}
+
 uint32_t json_get_u32(struct json_obj *o, const char *key, uint32_t min, uint32_t max)
 {
-    char form[96];
-    number_form(form, sizeof form, "a whole number", min, max);
-    const cJSON *c = get(o, key, form);
-    if (c == NULL) {
-        return min;
-    }
-    if (!cJSON_IsNumber(c) || c->valuedouble < min || c->valuedouble > max ||
-        c->valuedouble != floor(c->valuedouble)) {
-        complain(o, key, form);
-        return min;
-    }
-    return (uint32_t)c->valuedouble;
+    return (uint32_t)get_number(o, key, min, max, true);
 }
 
 bool json_get_bool(struct json_obj *o, const char *key)
 {
-    const cJSON *c = get(o, key, "true or false");
-    if (c != NULL && !cJSON_IsBool(c)) {
-        complain(o, key, "true or false");
-    }
-    return c != NULL && cJSON_IsTrue(c);
+    return cJSON_IsTrue(get_as(o, key, "true or false", cJSON_IsBool));
 }
 
 const char *json_get_string(struct json_obj *o, const char *key)
 {
-    const cJSON *c = get(o, key, "text");
-    if (c == NULL) {
-        return "";
-    }
-    if (!cJSON_IsString(c)) {
-        complain(o, key, "text");
-        return "";
-    }
-    return c->valuestring;
+    const cJSON *c = get_as(o, key, "text", cJSON_IsString);
+    return c != NULL ? c->valuestring : "";
 }
 
 int json_get_choice(struct json_obj *o, const char *key, const char *const *choices)
@@ -180,11 +176,11 @@ int json_get_choice(struct json_obj *o, const char *key, const char *const *choi
         size_t n = strlen(form);
         (void)snprintf(form + n, sizeof form - n, "%s %s", i == 0 ? "" : ",", choices[i]);
     }
-    const cJSON *c = get(o, key, form);
+    const cJSON *c = get_as(o, key, form, cJSON_IsString);
     if (c == NULL) {
         return 0;
     }
-    for (int i = 0; cJSON_IsString(c) && choices[i] != NULL; i++) {
+    for (int i = 0; choices[i] != NULL; i++) {
         if (strcmp(choices[i], c->valuestring) == 0) {
             return i;
         }
@@ -248,12 +244,7 @@ struct json_obj json_get_object(struct json_obj *o, const char *key)
 {
     struct json_obj sub = {.file = o->file, .err = o->err};
     path_join(sub.path, sizeof sub.path, o->path, key);
-    const cJSON *c = get(o, key, "an object {...}");
-    if (c != NULL && !cJSON_IsObject(c)) {
-        complain(o, key, "an object {...}");
-        c = NULL;
-    }
-    sub.node = c;
+    sub.node = get_as(o, key, "an object {...}", cJSON_IsObject);
     return sub;
 }
 
@@ -314,132 +305,21 @@ void json_done(struct json_obj *o)
     }
 }
 
-/* ---- overrides ---- */
+/* ---- trees that nobody checks ---- */
 
-void json_label(const cJSON *c, char *out, size_t size)
+double json_number(const cJSON *o, const char *key)
 {
-    const cJSON *name = cJSON_GetObjectItemCaseSensitive(c, "name");
-    const cJSON *runtime = cJSON_GetObjectItemCaseSensitive(c, "runtime");
-    const cJSON *bits = cJSON_GetObjectItemCaseSensitive(c, "weight_bits");
-    out[0] = '\0';
-    if (cJSON_IsString(name)) {
-        (void)snprintf(out, size, "%s", name->valuestring);
-    } else if (cJSON_IsString(runtime) && cJSON_IsNumber(bits)) {
-        (void)snprintf(out, size, "%s/%g", runtime->valuestring, bits->valuedouble);
-    }
+    const cJSON *c = cJSON_GetObjectItemCaseSensitive(o, key);
+    return cJSON_IsNumber(c) ? c->valuedouble : (double)NAN;
 }
 
-/* The child that the path begins with; *len: how much of the path names it. Labels may hold dots,
- * so they are tried whole. */
-static cJSON *step(cJSON *node, const char *path, size_t *len)
+const char *json_string(const cJSON *o, const char *key)
 {
-    char key[128];
-    *len = strcspn(path, ".");
-    if (*len >= sizeof key) {
-        return NULL;
-    }
-    memcpy(key, path, *len);
-    key[*len] = '\0';
-    if (cJSON_IsObject(node)) {
-        return cJSON_GetObjectItemCaseSensitive(node, key);
-    }
-    if (!cJSON_IsArray(node)) {
-        return NULL;
-    }
-    char *end = NULL;
-    long i = strtol(key, &end, 10);
-    if (end != key && *end == '\0' && i >= 0 && i < cJSON_GetArraySize(node)) {
-        return cJSON_GetArrayItem(node, (int)i);
-    }
-    for (cJSON *c = node->child; c != NULL; c = c->next) {
-        char label[128];
-        json_label(c, label, sizeof label);
-        size_t n = strlen(label);
-        if (n > 0 && strncmp(path, label, n) == 0 && (path[n] == '.' || path[n] == '\0')) {
-            *len = n;
-            return c;
-        }
-    }
-    return NULL;
+    const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, key));
+    return text != NULL ? text : "";
 }
 
-/* A quantity takes the number as its value; its range grows to hold it; it is now an assumption. */
-static cJSON *quantity_value(cJSON *node, double v)
-{
-    cJSON *value = cJSON_GetObjectItemCaseSensitive(node, "value");
-    if (!cJSON_IsNumber(value) || !cJSON_HasObjectItem(node, "unit")) {
-        return NULL;
-    }
-    cJSON *low = cJSON_GetObjectItemCaseSensitive(node, "low");
-    cJSON *high = cJSON_GetObjectItemCaseSensitive(node, "high");
-    if (cJSON_IsNumber(low) && v < low->valuedouble) {
-        cJSON_SetNumberValue(low, v);
-    }
-    if (cJSON_IsNumber(high) && v > high->valuedouble) {
-        cJSON_SetNumberValue(high, v);
-    }
-    cJSON *kind = cJSON_GetObjectItemCaseSensitive(node, "kind");
-    if (cJSON_IsString(kind)) {
-        cJSON_SetValuestring(kind, "assumed");
-    }
-    return value;
-}
-
-cJSON *json_find_path(cJSON *root, const char *path, const char **bad)
-{
-    cJSON *node = root;
-    for (const char *p = path; *p != '\0';) {
-        size_t len = 0;
-        node = step(node, p, &len);
-        *bad = p;
-        if (node == NULL) {
-            return NULL;
-        }
-        p += len;
-        if (*p == '.' && *++p == '\0') {
-            *bad = p;
-            return NULL;
-        }
-    }
-    return node;
-}
-
-int json_set_path(cJSON *root, const char *path, const char *text, struct err *e)
-{
-    const char *bad = NULL;
-    cJSON *node = json_find_path(root, path, &bad);
-    if (node == NULL && *bad == '\0') {
-        return err_add(e, "--set %s: ends in a dot", path);
-    }
-    if (node == NULL) {
-        return err_add(e, "--set %s: there is no \"%.*s\" at that place", path,
-                       (int)strcspn(bad, "."), bad);
-    }
-    char *end = NULL;
-    double v = strtod(text, &end);
-    bool is_number = end != text && *end == '\0' && isfinite(v);
-    bool is_bool = strcmp(text, "true") == 0 || strcmp(text, "false") == 0;
-    if (cJSON_IsObject(node) && is_number) {
-        node = quantity_value(node, v);
-    }
-    if (cJSON_IsNumber(node) && is_number) {
-        cJSON_SetNumberValue(node, v);
-        return 0;
-    }
-    if (cJSON_IsBool(node) && is_bool) {
-        node->type = strcmp(text, "true") == 0 ? cJSON_True : cJSON_False;
-        return 0;
-    }
-    if (cJSON_IsString(node)) {
-        cJSON *copy = cJSON_CreateString(text);
-        free(node->valuestring);
-        node->valuestring = copy->valuestring;
-        copy->valuestring = NULL;
-        cJSON_Delete(copy);
-        return 0;
-    }
-    return err_add(e, "--set %s: cannot take \"%s\" (wrong type)", path, text);
-}
+/* ---- writing ---- */
 
 char *json_text(const cJSON *tree, bool spaced)
 {

@@ -58,6 +58,10 @@ int json_get_array_size(struct json_obj *o, const char *key, int min, int max);
 struct json_obj json_array_object(struct json_obj *o, const char *key, int index);
 bool json_has(const struct json_obj *o, const char *key);
 
+/* Of a tree that is as it is: the number of a member, NaN when it has none; its text, or "". */
+double json_number(const cJSON *o, const char *key);
+const char *json_string(const cJSON *o, const char *key);
+
 /* Adds an error for every key nobody asked for. Call once per object, after the gets. */
 void json_done(struct json_obj *o);
 

@@ -1,0 +1,131 @@
+/* Places in a tree by a dotted path, and overriding what stands there. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/json.h"
+
+void json_label(const cJSON *c, char *out, size_t size)
+{
+    const cJSON *name = cJSON_GetObjectItemCaseSensitive(c, "name");
+    const cJSON *runtime = cJSON_GetObjectItemCaseSensitive(c, "runtime");
+    const cJSON *bits = cJSON_GetObjectItemCaseSensitive(c, "weight_bits");
+    out[0] = '\0';
+    if (cJSON_IsString(name)) {
+        (void)snprintf(out, size, "%s", name->valuestring);
+    } else if (cJSON_IsString(runtime) && cJSON_IsNumber(bits)) {
+        (void)snprintf(out, size, "%s/%g", runtime->valuestring, bits->valuedouble);
+    }
+}
+
+/* The child that the path begins with; *len: how much of the path names it. Labels may hold dots,
+ * so they are tried whole. */
+static cJSON *step(cJSON *node, const char *path, size_t *len)
+{
+    char key[128];
+    *len = strcspn(path, ".");
+    if (*len >= sizeof key) {
+        return NULL;
+    }
+    memcpy(key, path, *len);
+    key[*len] = '\0';
+    if (cJSON_IsObject(node)) {
+        return cJSON_GetObjectItemCaseSensitive(node, key);
+    }
+    if (!cJSON_IsArray(node)) {
+        return NULL;
+    }
+    char *end = NULL;
+    long i = strtol(key, &end, 10);
+    if (end != key && *end == '\0' && i >= 0 && i < cJSON_GetArraySize(node)) {
+        return cJSON_GetArrayItem(node, (int)i);
+    }
+    for (cJSON *c = node->child; c != NULL; c = c->next) {
+        char label[128];
+        json_label(c, label, sizeof label);
+        size_t n = strlen(label);
+        if (n > 0 && strncmp(path, label, n) == 0 && (path[n] == '.' || path[n] == '\0')) {
+            *len = n;
+            return c;
+        }
+    }
+    return NULL;
+}
+
+/* A quantity takes the number as its value; its range grows to hold it; it is now an assumption. */
+static cJSON *quantity_value(cJSON *node, double v)
+{
+    cJSON *value = cJSON_GetObjectItemCaseSensitive(node, "value");
+    if (!cJSON_IsNumber(value) || !cJSON_HasObjectItem(node, "unit")) {
+        return NULL;
+    }
+    cJSON *low = cJSON_GetObjectItemCaseSensitive(node, "low");
+    cJSON *high = cJSON_GetObjectItemCaseSensitive(node, "high");
+    if (cJSON_IsNumber(low) && v < low->valuedouble) {
+        cJSON_SetNumberValue(low, v);
+    }
+    if (cJSON_IsNumber(high) && v > high->valuedouble) {
+        cJSON_SetNumberValue(high, v);
+    }
+    cJSON *kind = cJSON_GetObjectItemCaseSensitive(node, "kind");
+    if (cJSON_IsString(kind)) {
+        cJSON_SetValuestring(kind, "assumed");
+    }
+    return value;
+}
+
+cJSON *json_find_path(cJSON *root, const char *path, const char **bad)
+{
+    cJSON *node = root;
+    for (const char *p = path; *p != '\0';) {
+        size_t len = 0;
+        node = step(node, p, &len);
+        *bad = p;
+        if (node == NULL) {
+            return NULL;
+        }
+        p += len;
+        if (*p == '.' && *++p == '\0') {
+            *bad = p;
+            return NULL;
+        }
+    }
+    return node;
+}
+
+int json_set_path(cJSON *root, const char *path, const char *text, struct err *e)
+{
+    const char *bad = NULL;
+    cJSON *node = json_find_path(root, path, &bad);
+    if (node == NULL && *bad == '\0') {
+        return err_add(e, "--set %s: ends in a dot", path);
+    }
+    if (node == NULL) {
+        return err_add(e, "--set %s: there is no \"%.*s\" at that place", path,
+                       (int)strcspn(bad, "."), bad);
+    }
+    char *end = NULL;
+    double v = strtod(text, &end);
+    bool is_number = end != text && *end == '\0' && isfinite(v);
+    bool is_bool = strcmp(text, "true") == 0 || strcmp(text, "false") == 0;
+    if (cJSON_IsObject(node) && is_number) {
+        node = quantity_value(node, v);
+    }
+    if (cJSON_IsNumber(node) && is_number) {
+        cJSON_SetNumberValue(node, v);
+        return 0;
+    }
+    if (cJSON_IsBool(node) && is_bool) {
+        node->type = strcmp(text, "true") == 0 ? cJSON_True : cJSON_False;
+        return 0;
+    }
+    if (cJSON_IsString(node)) {
+        cJSON *copy = cJSON_CreateString(text);
+        free(node->valuestring);
+        node->valuestring = copy->valuestring;
+        copy->valuestring = NULL;
+        cJSON_Delete(copy);
+        return 0;
+    }
+    return err_add(e, "--set %s: cannot take \"%s\" (wrong type)", path, text);
+}
