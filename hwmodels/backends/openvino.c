@@ -12,6 +12,7 @@
 #include "hwmodels/backends/worker.h"
 #include "hwmodels/engines/engines.h"
 #include "sim/base/arena.h"
+#include "sim/base/clock.h"
 
 #define MAX_CORES 1024
 #define MAX_COPIES 16 /* of a kernel's weights: each is compiled */
@@ -41,7 +42,7 @@ struct backend_kernel {
 
 static struct backend *ov_start(const struct backend_options *o, struct err *e)
 {
-    char why[ENGINE_BENCH_MESSAGE_BYTES] = "";
+    char why[ENGINE_MESSAGE_BYTES] = "";
     const struct engine_bench_ops *ops = engine_bench_find("openvino", e);
     if (ops == NULL) {
         return NULL;
@@ -143,7 +144,7 @@ static uint32_t copies_of(const struct backend_device *d, const struct kernel_sp
 static struct backend_kernel *make(struct backend_device *d, const struct kernel_spec *s,
                                    uint32_t copies, const void *weights, struct err *e)
 {
-    char why[ENGINE_BENCH_MESSAGE_BYTES] = "";
+    char why[ENGINE_MESSAGE_BYTES] = "";
     char name[KERNEL_NAME_BYTES];
     const struct state *state = d->state;
     void *kernel =
@@ -164,10 +165,10 @@ static struct backend_kernel *ov_prepare(struct backend_device *d, const struct 
                                          struct backend_prep *out, struct err *e)
 {
     memset(out, 0, sizeof *out);
-    int64_t from_ns = worker_now_ns();
+    int64_t from_ns = clock_now_ns();
     uint32_t copies = copies_of(d, s, &out->cached);
     struct backend_kernel *k = make(d, s, copies, NULL, e);
-    out->compile_s = (double)(worker_now_ns() - from_ns) / 1e9 / copies;
+    out->compile_s = (double)(clock_now_ns() - from_ns) / 1e9 / copies;
     (void)snprintf(out->note, sizeof out->note, "%u copies", copies);
     return k;
 }
@@ -181,7 +182,7 @@ static void ov_release(struct backend_kernel *k)
 static void launch(void *arg)
 {
     struct backend_kernel *k = arg;
-    char why[ENGINE_BENCH_MESSAGE_BYTES];
+    char why[ENGINE_MESSAGE_BYTES];
     if (k->device->state->ops->run(k->kernel, k->turn++, NULL, NULL, why) != 0 &&
         !atomic_exchange(&k->device->failed, true)) {
         (void)fprintf(stderr, "xpusim: %s: %s\n", k->device->state->devices[k->device->index].name,
@@ -219,22 +220,10 @@ static void ov_counters(struct backend_device *d, struct backend_counters *out)
     out->busy_valid = false;
 }
 
-static int64_t ov_now_ns(struct backend *b)
-{
-    (void)b;
-    return worker_now_ns();
-}
-
-static void ov_idle(struct backend *b, int64_t span_ns)
-{
-    (void)b;
-    worker_sleep(span_ns);
-}
-
 /* Products with the given weights, in a kernel of their own. */
 static int ov_compute(struct backend_kernel *k, const float *x, const void *w, float *y)
 {
-    char why[ENGINE_BENCH_MESSAGE_BYTES];
+    char why[ENGINE_MESSAGE_BYTES];
     struct err e = ERR_INIT;
     if (!kernel_op_is_product(k->spec.op)) {
         return -ENOTSUP;
@@ -264,7 +253,5 @@ const struct backend_ops backend_openvino = {
     .stamps = ov_stamps,
     .cancel = ov_cancel,
     .counters = ov_counters,
-    .now_ns = ov_now_ns,
-    .idle = ov_idle,
     .compute = ov_compute,
 };

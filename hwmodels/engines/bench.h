@@ -6,9 +6,9 @@
 
 #include "hwmodels/kernel_spec.h"
 #include "sim/api/device.h"
+#include "sim/api/engine.h" /* ENGINE_MESSAGE_BYTES, of every reason */
 
 #define ENGINE_BENCH_ABI 1
-#define ENGINE_BENCH_MESSAGE_BYTES 256
 
 struct engine_bench_device {
     char name[16];        /* the library's word: "CPU", "GPU.0", "NPU" */

@@ -125,11 +125,9 @@ static int device_open(void *engine, const struct engine_device_options *o, void
 
 const struct engine_ops *xpusim_engine(void)
 {
-    static char version[64];
     static struct engine_ops ops = {.abi = ENGINE_ABI,
                                     .has = ENGINE_INTERRUPTS | ENGINE_COMPILES | ENGINE_LOADS,
                                     .name = "openvino",
-                                    .version = version,
                                     .open = engine_open,
                                     .close = engine_close,
                                     .device_open = device_open,
@@ -137,12 +135,7 @@ const struct engine_ops *xpusim_engine(void)
                                     .kernel = openvino_kernel,
                                     .interrupt = openvino_interrupt,
                                     .resident = openvino_resident};
-    ov_version_t v = {0};
-    if (ov_get_openvino_version(&v) == OK) {
-        (void)snprintf(version, sizeof version, "%.*s", (int)strcspn(v.buildNumber, "-"),
-                       v.buildNumber);
-        ov_version_free(&v);
-    }
+    ops.version = openvino_version();
     return &ops;
 }
 

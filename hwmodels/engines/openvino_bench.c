@@ -8,16 +8,9 @@
 #include <string.h>
 
 #include "hwmodels/engines/bench.h"
-#include "hwmodels/engines/openvino_ir.h"
+#include "hwmodels/engines/openvino_models.h"
 
 #if __has_include(<openvino/c/openvino.h>) /* without its headers this file is empty */
-#include <openvino/c/openvino.h>
-
-struct copy {
-    ov_compiled_model_t *model;
-    ov_infer_request_t *request;
-    uint8_t *blob; /* its constants: must stay */
-};
 
 struct bench {
     ov_core_t *core;
@@ -26,7 +19,7 @@ struct bench {
 
 struct kernel {
     struct kernel_spec spec;
-    struct copy *copies; /* owned; attention: one */
+    struct compiled *copies; /* owned; attention: one */
     uint32_t n_copies, n_inputs;
     float *x, *mask;           /* owned: inputs that stay */
     uint16_t **keys, **values; /* attention: owned, n_inputs of each */
@@ -38,12 +31,6 @@ static bool is_product(const struct kernel_spec *s)
     return s->op == KERNEL_GEMV || s->op == KERNEL_GEMM;
 }
 
-static void *failed(char *why, const char *what)
-{
-    (void)snprintf(why, ENGINE_BENCH_MESSAGE_BYTES, "%s: %.180s", what, ov_get_last_err_msg());
-    return NULL;
-}
-
 /* ---- devices ---- */
 
 static void *bench_open(uint32_t n_threads, char *why)
@@ -52,7 +39,8 @@ static void *bench_open(uint32_t n_threads, char *why)
     char threads[16];
     if (b == NULL || ov_core_create(&b->core) != OK) {
         free(b);
-        return failed(why, "core not made");
+        (void)openvino_failure(why, "core not made");
+        return NULL;
     }
     (void)snprintf(threads, sizeof threads, "%u", n_threads);
     /* one stream of all threads: one kernel at a time, as a device */
@@ -118,44 +106,8 @@ static uint32_t bench_devices(void *bench, struct engine_bench_device *out, uint
 
 /* ---- kernels ---- */
 
-static void *model_of(const struct bench *b, const char *device, struct ir *ir, struct copy *out,
-                      char *why)
-{
-    ov_shape_t shape = {0};
-    ov_tensor_t *weights = NULL;
-    ov_model_t *model = NULL;
-    static uint8_t none[64];
-    ir_end(ir);
-    if (ir->failed) {
-        (void)snprintf(why, ENGINE_BENCH_MESSAGE_BYTES, "no memory");
-        return NULL;
-    }
-    out->blob = ir->blob;
-    ir->blob = NULL;
-    int64_t n = out->blob == NULL ? (int64_t)sizeof none : (int64_t)ir->n_blob;
-    (void)ov_shape_create(1, &n, &shape);
-    const char *what =
-        ov_tensor_create_from_host_ptr(U8, shape, out->blob == NULL ? none : out->blob, &weights) !=
-                    OK ||
-                ov_core_read_model_from_memory_buffer(b->core, ir->layers.data, ir->layers.n,
-                                                      weights, &model) != OK
-            ? "model not read"
-        : ov_core_compile_model(b->core, model, device, 0, &out->model) != OK ||
-                ov_compiled_model_create_infer_request(out->model, &out->request) != OK
-            ? "model not compiled"
-            : NULL;
-    (void)ov_shape_free(&shape);
-    if (model != NULL) {
-        ov_model_free(model);
-    }
-    if (weights != NULL) {
-        ov_tensor_free(weights);
-    }
-    return what != NULL ? failed(why, what) : out;
-}
-
-static void *product_model(const struct bench *b, const char *device, const struct kernel_spec *s,
-                           const void *weights, struct copy *out, char *why)
+static bool product_model(const struct bench *b, const char *device, const struct kernel_spec *s,
+                          const void *weights, struct compiled *out, char *why)
 {
     struct ir ir;
     char shape[48];
@@ -163,14 +115,12 @@ static void *product_model(const struct bench *b, const char *device, const stru
     (void)snprintf(shape, sizeof shape, "%u,%u", s->rows, s->k);
     struct ir_port x = ir_input(&ir, "f32", shape);
     ir_result(&ir, ir_product(&ir, x, s->weight_bits, weights, s->k, s->n));
-    void *ok = model_of(b, device, &ir, out, why);
-    ir_fini(&ir);
-    return ok;
+    return openvino_compile(b->core, device, &ir, out, why) == 0;
 }
 
 /* Decoding: a row in each of `rows` sequences, whose keys are its own. */
-static void *attention_model(const struct bench *b, const char *device, const struct kernel_spec *s,
-                             struct copy *out, char *why)
+static bool attention_model(const struct bench *b, const char *device, const struct kernel_spec *s,
+                            struct compiled *out, char *why)
 {
     struct llm m = {.heads = s->heads, .kv_heads = s->kv_heads, .head_dim = s->head_dim};
     bool decode = s->op == KERNEL_DECODE;
@@ -188,24 +138,7 @@ static void *attention_model(const struct bench *b, const char *device, const st
     (void)snprintf(shape, sizeof shape, "1,1,%u,%u", rows, s->context_tokens);
     struct ir_port mask = ir_input(&ir, "f32", shape);
     ir_result(&ir, ir_attention(&ir, q, k, v, mask, &m));
-    void *ok = model_of(b, device, &ir, out, why);
-    ir_fini(&ir);
-    return ok;
-}
-
-static bool set_input(const struct copy *c, size_t index, ov_element_type_e type, const void *data,
-                      int64_t rank, const int64_t *dims)
-{
-    ov_shape_t shape = {0};
-    ov_tensor_t *t = NULL;
-    (void)ov_shape_create(rank, dims, &shape);
-    bool ok = ov_tensor_create_from_host_ptr(type, shape, (void *)(uintptr_t)data, &t) == OK &&
-              ov_infer_request_set_input_tensor_by_index(c->request, index, t) == OK;
-    if (t != NULL) {
-        ov_tensor_free(t);
-    }
-    (void)ov_shape_free(&shape);
-    return ok;
+    return openvino_compile(b->core, device, &ir, out, why) == 0;
 }
 
 static float *ones(size_t n, float value)
@@ -221,13 +154,7 @@ static void kernel_release(void *kernel)
 {
     struct kernel *k = kernel;
     for (uint32_t i = 0; k->copies != NULL && i < k->n_copies; i++) {
-        if (k->copies[i].request != NULL) {
-            ov_infer_request_free(k->copies[i].request);
-        }
-        if (k->copies[i].model != NULL) {
-            ov_compiled_model_free(k->copies[i].model);
-        }
-        free(k->copies[i].blob);
+        compiled_free(&k->copies[i]);
     }
     for (uint32_t i = 0; i < k->n_inputs; i++) {
         free(k->keys == NULL ? NULL : k->keys[i]);
@@ -272,16 +199,17 @@ static bool attention_inputs(struct kernel *k, uint32_t copies)
         ok = k->keys[k->n_inputs] != NULL && k->values[k->n_inputs] != NULL;
     }
     const int64_t dims[] = {1, 1, rows, s->context_tokens};
-    return ok && set_input(&k->copies[0], 3, F32, k->mask, 4, dims);
+    return ok && openvino_input(&k->copies[0], 3, F32, k->mask, 4, dims);
 }
 
-static bool set_x(const struct kernel *k, const struct copy *c, const float *x)
+static bool set_x(const struct kernel *k, const struct compiled *c, const float *x)
 {
     const struct kernel_spec *s = &k->spec;
     bool decode = s->op == KERNEL_DECODE;
     const int64_t product[] = {s->rows, s->k};
     const int64_t query[] = {decode ? s->rows : 1, decode ? 1 : s->rows, s->heads, s->head_dim};
-    return is_product(s) ? set_input(c, 0, F32, x, 2, product) : set_input(c, 0, F32, x, 4, query);
+    return is_product(s) ? openvino_input(c, 0, F32, x, 2, product)
+                         : openvino_input(c, 0, F32, x, 4, query);
 }
 
 static bool build(struct bench *b, const char *device, struct kernel *k, uint32_t copies,
@@ -294,8 +222,8 @@ static bool build(struct bench *b, const char *device, struct kernel *k, uint32_
     k->x = ones((size_t)s->rows * (product ? s->k : s->heads * s->head_dim), 0.25f);
     bool ok = k->copies != NULL && k->x != NULL;
     for (uint32_t i = 0; ok && i < k->n_copies; i++) {
-        ok = (product ? product_model(b, device, s, weights, &k->copies[i], why)
-                      : attention_model(b, device, s, &k->copies[i], why)) != NULL;
+        ok = product ? product_model(b, device, s, weights, &k->copies[i], why)
+                     : attention_model(b, device, s, &k->copies[i], why);
         ok = ok && set_x(k, &k->copies[i], k->x);
     }
     return ok && (product || attention_inputs(k, copies));
@@ -305,7 +233,7 @@ static void *bench_prepare(void *bench, const char *device, const struct kernel_
                            uint32_t copies, const void *weights, char *why)
 {
     struct kernel *k = calloc(1, sizeof *k);
-    (void)snprintf(why, ENGINE_BENCH_MESSAGE_BYTES, "no memory, or inputs refused");
+    (void)snprintf(why, ENGINE_MESSAGE_BYTES, "no memory, or inputs refused");
     if (k == NULL) {
         return NULL;
     }
@@ -323,27 +251,25 @@ static bool next_keys(const struct kernel *k, uint32_t turn)
     const int64_t dims[] = {s->op == KERNEL_DECODE ? s->rows : 1, s->context_tokens, s->kv_heads,
                             s->head_dim};
     uint32_t i = turn % k->n_inputs;
-    return set_input(&k->copies[0], 1, F16, k->keys[i], 4, dims) &&
-           set_input(&k->copies[0], 2, F16, k->values[i], 4, dims);
+    return openvino_input(&k->copies[0], 1, F16, k->keys[i], 4, dims) &&
+           openvino_input(&k->copies[0], 2, F16, k->values[i], 4, dims);
 }
 
 static int bench_run(void *kernel, uint32_t turn, const float *x, float *y, char *why)
 {
     struct kernel *k = kernel;
-    const struct copy *c = &k->copies[turn % k->n_copies];
+    const struct compiled *c = &k->copies[turn % k->n_copies];
     ov_tensor_t *t = NULL;
     void *data = NULL;
     size_t bytes = 0;
     if ((x != NULL && !set_x(k, c, x)) || (k->n_inputs > 0 && !next_keys(k, turn)) ||
         ov_infer_request_infer(c->request) != OK) {
-        (void)failed(why, "inference");
-        return -EIO;
+        return openvino_failure(why, "inference");
     }
     if (y != NULL) {
         if (ov_infer_request_get_output_tensor_by_index(c->request, 0, &t) != OK ||
             ov_tensor_data(t, &data) != OK || ov_tensor_get_byte_size(t, &bytes) != OK) {
-            (void)failed(why, "output");
-            return -EIO;
+            return openvino_failure(why, "output");
         }
         memcpy(y, data, bytes);
         ov_tensor_free(t);
@@ -353,21 +279,14 @@ static int bench_run(void *kernel, uint32_t turn, const float *x, float *y, char
 
 const struct engine_bench_ops *xpusim_engine_bench(void)
 {
-    static char version[64];
     static struct engine_bench_ops ops = {.abi = ENGINE_BENCH_ABI,
-                                          .version = version,
                                           .open = bench_open,
                                           .close = bench_close,
                                           .devices = bench_devices,
                                           .prepare = bench_prepare,
                                           .release = kernel_release,
                                           .run = bench_run};
-    ov_version_t v = {0};
-    if (ov_get_openvino_version(&v) == OK) {
-        (void)snprintf(version, sizeof version, "%.*s", (int)strcspn(v.buildNumber, "-"),
-                       v.buildNumber);
-        ov_version_free(&v);
-    }
+    ops.version = openvino_version();
     return &ops;
 }
 

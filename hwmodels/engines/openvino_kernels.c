@@ -15,26 +15,11 @@
 
 /* ---- inference ---- */
 
-static int input(const struct compiled *c, size_t index, ov_element_type_e type, const void *data,
-                 int64_t rank, const int64_t *dims)
-{
-    ov_shape_t shape = {0};
-    ov_tensor_t *t = NULL;
-    (void)ov_shape_create(rank, dims, &shape);
-    bool ok = ov_tensor_create_from_host_ptr(type, shape, (void *)(uintptr_t)data, &t) == OK &&
-              ov_infer_request_set_input_tensor_by_index(c->request, index, t) == OK;
-    if (t != NULL) {
-        ov_tensor_free(t);
-    }
-    (void)ov_shape_free(&shape);
-    return ok ? 0 : -EIO;
-}
-
-static int rows_input(const struct compiled *c, size_t index, const float *data, uint32_t rows,
-                      uint32_t columns)
+static bool rows_input(const struct compiled *c, size_t index, const float *data, uint32_t rows,
+                       uint32_t columns)
 {
     const int64_t dims[] = {rows, columns};
-    return input(c, index, F32, data, 2, dims);
+    return openvino_input(c, index, F32, data, 2, dims);
 }
 
 static const float *output(const struct compiled *c, size_t index)
@@ -176,9 +161,9 @@ static int qkv(struct odevice *v, const struct engine_kernel *k, char *why)
     float *sines = cosines + (size_t)n * dim;
     angles(k, dim, cosines, sines);
     const int64_t dims[] = {n, 1, dim};
-    int rc = rows_input(c, 0, k->pass->x[k->layer % 2] + (size_t)k->row0 * d, n, d) != 0 ||
-                     input(c, 1, F32, cosines, 3, dims) != 0 ||
-                     input(c, 2, F32, sines, 3, dims) != 0
+    int rc = !rows_input(c, 0, k->pass->x[k->layer % 2] + (size_t)k->row0 * d, n, d) ||
+                     !openvino_input(c, 1, F32, cosines, 3, dims) ||
+                     !openvino_input(c, 2, F32, sines, 3, dims)
                  ? openvino_failure(why, "inputs")
                  : infer(v, c, k, why);
     if (rc == 0) {
@@ -200,8 +185,8 @@ static int ffn(struct odevice *v, const struct engine_kernel *k, char *why)
     }
     const float *att = k->pass->att + (size_t)k->row0 * e->q_dim;
     const float *before = k->pass->x[k->layer % 2] + (size_t)k->row0 * d;
-    int rc = rows_input(c, 0, att, k->padded_rows, e->q_dim) != 0 ||
-                     rows_input(c, 1, before, k->padded_rows, d) != 0
+    int rc = !rows_input(c, 0, att, k->padded_rows, e->q_dim) ||
+                     !rows_input(c, 1, before, k->padded_rows, d)
                  ? openvino_failure(why, "inputs")
                  : infer(v, c, k, why);
     if (rc == 0) {
@@ -225,8 +210,8 @@ static int head(struct odevice *v, const struct engine_kernel *k, char *why)
         memcpy(x + (size_t)i * m->hidden,
                last + (size_t)k->pass->logit_rows[k->row0 + i] * m->hidden, m->hidden * sizeof *x);
     }
-    int rc = rows_input(c, 0, x, k->padded_rows, m->hidden) != 0 ? openvino_failure(why, "inputs")
-                                                                 : infer(v, c, k, why);
+    int rc = !rows_input(c, 0, x, k->padded_rows, m->hidden) ? openvino_failure(why, "inputs")
+                                                             : infer(v, c, k, why);
     if (rc == 0) {
         memcpy(k->pass->logits + (size_t)k->row0 * m->vocab, output(c, 0),
                (size_t)k->rows * m->vocab * sizeof(float));
@@ -263,12 +248,13 @@ static int attend(struct odevice *v, const struct compiled *c, const struct engi
     const int64_t q_dims[] = {1, rows, m->heads, m->head_dim};
     const int64_t kv_dims[] = {1, keys, m->kv_heads, m->head_dim};
     const int64_t mask_dims[] = {1, 1, rows, keys};
-    int rc = input(c, 0, F32, q, 4, q_dims) != 0 ||
-                     input(c, 1, F16, e->kv->k[k->layer] + s->cell0 * e->kv_dim, 4, kv_dims) != 0 ||
-                     input(c, 2, F16, e->kv->v[k->layer] + s->cell0 * e->kv_dim, 4, kv_dims) != 0 ||
-                     input(c, 3, F32, mask, 4, mask_dims) != 0
-                 ? openvino_failure(why, "inputs")
-                 : infer(v, c, k, why);
+    int rc =
+        !openvino_input(c, 0, F32, q, 4, q_dims) ||
+                !openvino_input(c, 1, F16, e->kv->k[k->layer] + s->cell0 * e->kv_dim, 4, kv_dims) ||
+                !openvino_input(c, 2, F16, e->kv->v[k->layer] + s->cell0 * e->kv_dim, 4, kv_dims) ||
+                !openvino_input(c, 3, F32, mask, 4, mask_dims)
+            ? openvino_failure(why, "inputs")
+            : infer(v, c, k, why);
     if (rc == 0) {
         memcpy(k->pass->att + (size_t)row * e->q_dim, output(c, 0),
                (size_t)n * e->q_dim * sizeof(float));

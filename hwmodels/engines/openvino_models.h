@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include "hwmodels/engines/openvino_ir.h"
 #include "sim/api/engine.h"
 #if __has_include(<openvino/c/openvino.h>) /* without its headers this file is empty */
 #include <openvino/c/openvino.h>
@@ -57,6 +58,14 @@ struct odevice {
 
 /* What OpenVINO says went wrong, after `what`. Returns -EIO. */
 int openvino_failure(char *why, const char *what);
+const char *openvino_version(void);
+/* Compiles a model, which is ended and freed; its constants go to *out. 0, or -errno with a reason
+ * and nothing to free. */
+int openvino_compile(ov_core_t *core, const char *device, struct ir *ir, struct compiled *out,
+                     char *why);
+/* Sets an input by pointer. False where it is refused. */
+bool openvino_input(const struct compiled *c, size_t index, ov_element_type_e type,
+                    const void *data, int64_t rank, const int64_t *dims);
 
 /* rows 0: any number. 0, or -errno with a reason. */
 int compile_qkv(const struct odevice *v, uint32_t layer, uint32_t rows, struct compiled *out,
