@@ -293,6 +293,11 @@ static void check(const struct soc *soc, const char *file, struct err *e)
     }
 }
 
+static void optional_name(char *to, size_t size, struct json_obj *o, const char *key)
+{
+    copy_name(to, size, json_has(o, key) ? json_get_string(o, key) : "", o, key);
+}
+
 int soc_parse(const cJSON *root, const char *file, struct soc *out, struct err *e)
 {
     memset(out, 0, sizeof *out);
@@ -300,14 +305,10 @@ int soc_parse(const cJSON *root, const char *file, struct soc *out, struct err *
     struct json_obj o = json_root(root, file, e);
     (void)json_get_u32(&o, "format", 1, 1);
     copy_name(out->machine.name, sizeof out->machine.name, json_get_string(&o, "name"), &o, "name");
-    copy_name(out->note, sizeof out->note, json_has(&o, "note") ? json_get_string(&o, "note") : "",
-              &o, "note");
-    copy_name(out->family, sizeof out->family,
-              json_has(&o, "family") ? json_get_string(&o, "family") : "", &o, "family");
-    copy_name(out->like, sizeof out->like, json_has(&o, "like") ? json_get_string(&o, "like") : "",
-              &o, "like");
-    copy_name(out->hwmodel, sizeof out->hwmodel,
-              json_has(&o, "hwmodel") ? json_get_string(&o, "hwmodel") : "", &o, "hwmodel");
+    optional_name(out->note, sizeof out->note, &o, "note");
+    optional_name(out->family, sizeof out->family, &o, "family");
+    optional_name(out->like, sizeof out->like, &o, "like");
+    optional_name(out->hwmodel, sizeof out->hwmodel, &o, "hwmodel");
     out->extrapolated_npu =
         json_has(&o, "npu_extrapolated") && json_get_bool(&o, "npu_extrapolated");
     host_parse(out, &o);

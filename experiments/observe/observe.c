@@ -10,6 +10,7 @@
 
 #include "sim/api/request.h"
 #include "sim/base/arena.h"
+#include "sim/base/clock.h"
 #include "sim/base/json.h"
 #include "sim/base/units.h"
 
@@ -48,13 +49,6 @@ struct replay {
     size_t n_due;
     uint32_t running;
 };
-
-static int64_t now_ns(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
-}
 
 static void due_add(struct replay *r, int64_t at_ns, uint32_t row)
 {
@@ -109,7 +103,7 @@ static char *body_text(const struct replay *r, const struct trace_row *row)
 
 static double seconds_since(const struct exchange *x)
 {
-    return units_s_from_ns(now_ns() - x->replay->epoch_ns);
+    return units_s_from_ns(clock_now_ns() - x->replay->epoch_ns);
 }
 
 static bool has_text(const cJSON *event)
@@ -170,7 +164,7 @@ static void begin(struct replay *r, uint32_t row)
     char url[1024];
     (void)snprintf(url, sizeof url, "%s/%s", r->o->url,
                    r->o->chat ? "chat/completions" : "completions");
-    *x = (struct exchange){.replay = r, .row = row, .start_ns = now_ns()};
+    *x = (struct exchange){.replay = r, .row = row, .start_ns = clock_now_ns()};
     x->line = xmalloc(LINE_BYTES);
     x->body = body_text(r, t);
     x->easy = curl_easy_init();
@@ -213,7 +207,8 @@ static void end(struct replay *r, struct exchange *x, CURLcode code)
     r->rows[x->row].status = judge(x, code, http);
     uint32_t next = r->t->rows[x->row].next;
     if (next != TRACE_NO_ROW) { /* a user or tool goes on, whatever came back */
-        due_add(r, now_ns() + (int64_t)((double)r->t->rows[next].arrival_ns * r->o->scale), next);
+        due_add(r, clock_now_ns() + (int64_t)((double)r->t->rows[next].arrival_ns * r->o->scale),
+                next);
     }
     (void)curl_multi_remove_handle(r->multi, x->easy);
     curl_easy_cleanup(x->easy);
@@ -226,7 +221,7 @@ static void end(struct replay *r, struct exchange *x, CURLcode code)
 static void loop(struct replay *r)
 {
     while (r->n_due > 0 || r->running > 0) {
-        int64_t now = now_ns();
+        int64_t now = clock_now_ns();
         while (r->n_due > 0 && r->due[r->n_due - 1].at_ns <= now) {
             begin(r, r->due[--r->n_due].row);
         }
@@ -240,7 +235,7 @@ static void loop(struct replay *r)
             end(r, x, code);
         }
         int64_t wait_ns =
-            r->n_due > 0 ? r->due[r->n_due - 1].at_ns - now_ns() : POLL_MOST_MS * NS_PER_MS;
+            r->n_due > 0 ? r->due[r->n_due - 1].at_ns - clock_now_ns() : POLL_MOST_MS * NS_PER_MS;
         int wait_ms = wait_ns <= 0 ? 0 : (int)(wait_ns / NS_PER_MS) + 1;
         if (r->n_due > 0 || r->running > 0) {
             (void)curl_multi_poll(r->multi, NULL, 0,
@@ -258,7 +253,7 @@ int observe_run(const struct observe_options *o, const struct trace *t, struct o
     struct replay r = {.o = o, .t = t, .rows = rows, .multi = curl_multi_init()};
     r.headers = curl_slist_append(NULL, "Content-Type: application/json");
     r.due = xcalloc(t->n + 1, sizeof *r.due);
-    r.epoch_ns = now_ns();
+    r.epoch_ns = clock_now_ns();
     for (size_t i = 0; i < t->n; i++) {
         rows[i] = (struct observe_row){
             .first_s = (double)NAN, .last_s = (double)NAN, .input_tokens = t->rows[i].input_tokens};

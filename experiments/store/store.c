@@ -8,6 +8,7 @@
 
 #include "experiments/store/store_impl.h"
 #include "sim/base/arena.h"
+#include "sim/base/clock.h"
 #include "sim/base/input.h"
 
 #define COMMIT_S 0.05 /* with the 50 ms between two looks (pool.h): at most 100 ms are lost */
@@ -33,13 +34,6 @@ static const char schema[] =
 static const char configurations[] =
     "CREATE TABLE IF NOT EXISTS configurations(hash TEXT PRIMARY KEY, tree TEXT NOT NULL)"
     " WITHOUT ROWID";
-
-static double clock_s(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- statements ---- */
 
@@ -105,13 +99,13 @@ void store_write(struct store *s)
     if (!s->in_transaction && store_ok(s)) {
         store_exec(s, "BEGIN IMMEDIATE");
         s->in_transaction = store_ok(s);
-        s->since_s = clock_s();
+        s->since_s = clock_now_s();
     }
 }
 
 void store_commit(struct store *s, bool now)
 {
-    if (s->in_transaction && (now || clock_s() - s->since_s >= COMMIT_S)) {
+    if (s->in_transaction && (now || clock_now_s() - s->since_s >= COMMIT_S)) {
         store_exec(s, "COMMIT");
         s->in_transaction = false;
     }

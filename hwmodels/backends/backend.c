@@ -2,6 +2,9 @@
 
 #include <string.h>
 
+#include "hwmodels/backends/worker.h"
+#include "sim/base/clock.h"
+
 static const struct backend_ops *const backends[] = {
     &backend_blas, &backend_native, &backend_opencl, &backend_openvino, &backend_sim, NULL};
 
@@ -18,4 +21,18 @@ const struct backend_ops *backend_find(const char *name)
         }
     }
     return NULL;
+}
+
+int64_t backend_now_ns(struct backend *b)
+{
+    return b->ops->now_ns != NULL ? b->ops->now_ns(b) : clock_now_ns();
+}
+
+void backend_idle(struct backend *b, int64_t span_ns)
+{
+    if (b->ops->idle != NULL) {
+        b->ops->idle(b, span_ns);
+    } else {
+        worker_sleep(span_ns);
+    }
 }

@@ -98,6 +98,7 @@ struct backend_ops {
      * stays, or -ENOTSUP. */
     int64_t (*cancel)(struct backend_device *d, int64_t ticket);
     void (*counters)(struct backend_device *d, struct backend_counters *out);
+    /* NULL: the host's monotonic clock */
     int64_t (*now_ns)(struct backend *b);
     void (*idle)(struct backend *b, int64_t span_ns); /* lets time pass */
     /* Optional: its own account of the host; NULL: the system's (host.h). */
@@ -121,6 +122,10 @@ struct backend {
 /* The sorted, NULL-terminated list of all backends. */
 const struct backend_ops *const *backend_list(void);
 const struct backend_ops *backend_find(const char *name); /* NULL: none of that name */
+
+/* The backend's clock, and letting time pass on it. */
+int64_t backend_now_ns(struct backend *b);
+void backend_idle(struct backend *b, int64_t span_ns);
 
 extern const struct backend_ops backend_blas, backend_native, backend_opencl, backend_openvino,
     backend_sim;

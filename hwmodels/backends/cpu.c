@@ -359,18 +359,6 @@ void cpu_counters(struct backend_device *d, struct backend_counters *out)
     out->busy_ns = worker_busy_ns(d->worker);
 }
 
-int64_t cpu_now_ns(struct backend *b)
-{
-    (void)b;
-    return worker_now_ns();
-}
-
-void cpu_idle(struct backend *b, int64_t span_ns)
-{
-    (void)b;
-    worker_sleep(span_ns);
-}
-
 /* Rows of a slice to or from rows of the whole, columns first .. first + n - 1. */
 static void columns(float *slice, float *whole, uint32_t rows, uint32_t n, uint32_t first,
                     uint32_t stride, bool in)

@@ -26,6 +26,10 @@ int cpu_wait(struct backend_device *d, int64_t ticket, int64_t timeout_ns);
 int cpu_stamps(struct backend_device *d, int64_t ticket, struct backend_stamps *out);
 int64_t cpu_cancel(struct backend_device *d, int64_t ticket);
 void cpu_counters(struct backend_device *d, struct backend_counters *out);
-int64_t cpu_now_ns(struct backend *b);
-void cpu_idle(struct backend *b, int64_t span_ns);
 int cpu_compute(struct backend_kernel *k, const float *x, const void *w, float *y);
+
+/* All of a backend of cores but its name, start and stop. */
+#define CPU_BACKEND_OPS                                                                            \
+    .enumerate = cpu_enumerate, .open = cpu_open, .close = cpu_close, .supports = cpu_supports,    \
+    .prepare = cpu_prepare, .release = cpu_release, .submit = cpu_submit, .wait = cpu_wait,        \
+    .stamps = cpu_stamps, .cancel = cpu_cancel, .counters = cpu_counters, .compute = cpu_compute

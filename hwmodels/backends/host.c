@@ -1,5 +1,6 @@
 #include "hwmodels/backends/host.h"
 
+#include "sim/base/clock.h"
 #include "sim/base/input.h"
 #include <dirent.h>
 #include <stdio.h>
@@ -51,13 +52,11 @@ struct host_times host_times_read(const char *proc_dir)
                &v[5], &v[6], &v[7]) < 4) {
         return t;
     }
-    struct timespec own;
-    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &own);
     t.valid = true;
     t.busy_ticks = v[0] + v[1] + v[2] + v[5] + v[6];
     t.steal_ticks = v[7];
     t.all_ticks = t.busy_ticks + v[3] + v[4] + v[7];
-    t.own_s = (double)own.tv_sec + (double)own.tv_nsec / 1e9;
+    t.own_s = 1e-9 * (double)clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     return t;
 }
 

@@ -85,7 +85,7 @@ static void pause_between(struct measure *m)
 {
     for (double left_s = m->o->spread_s; left_s > 0.0; left_s -= 1.0) {
         watchdog_kick(m->watchdog, "the pause between repetitions");
-        m->o->backend->idle(m->backend, units_ns_from_s(left_s < 1.0 ? left_s : 1.0));
+        backend_idle(m->backend, units_ns_from_s(left_s < 1.0 ? left_s : 1.0));
     }
 }
 

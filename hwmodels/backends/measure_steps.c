@@ -228,11 +228,11 @@ void measure_alone(struct measure *m, struct measure_target *t, const struct ker
     int rc;
     if (m->steps_done >= m->o->steps_done && prepare(m, t, s, &m->sides[0], m->repetition == 0)) {
         double npu_us = host_npu_busy_us(m->o->accel_dir);
-        int64_t from_ns = m->o->backend->now_ns(m->backend);
+        int64_t from_ns = backend_now_ns(m->backend);
         (void)host_energy_joules(&m->energy);
         const char *flag = run_window(m, &t, 1, &host, &rc);
         double joules = host_energy_joules(&m->energy);
-        double span_s = units_s_from_ns(m->o->backend->now_ns(m->backend) - from_ns);
+        double span_s = units_s_from_ns(backend_now_ns(m->backend) - from_ns);
         double npu_to_us = host_npu_busy_us(m->o->accel_dir);
         struct kernel_row r = new_row(m, t, s, KERNEL_METRIC_MS);
         fill_row(&r, &m->sides[0], &host, flag);

@@ -6,6 +6,7 @@
 #include "hwmodels/backends/opencl_impl.h"
 #include "hwmodels/backends/worker.h"
 #include "sim/base/arena.h"
+#include "sim/base/clock.h"
 #include "sim/base/units.h"
 
 #define POLL_NS (50 * NS_PER_US) /* OpenCL cannot wait with a timeout */
@@ -25,7 +26,7 @@ static int64_t cl_submit(struct backend_kernel *k)
         (void)d->api->clReleaseEvent(d->events[slot]);
         d->events[slot] = NULL;
     }
-    d->submit_ns[slot] = worker_now_ns();
+    d->submit_ns[slot] = clock_now_ns();
     if (opencl_enqueue(k, d->cursor, &d->events[slot]) != CL_SUCCESS) {
         return -EIO;
     }
@@ -65,7 +66,7 @@ static void note_end(struct backend_device *d, int64_t ticket, int64_t seen_ns)
 
 static int cl_wait(struct backend_device *d, int64_t ticket, int64_t timeout_ns)
 {
-    int64_t until_ns = worker_now_ns() + timeout_ns;
+    int64_t until_ns = clock_now_ns() + timeout_ns;
     if (ticket <= d->ended) {
         return 0;
     }
@@ -77,7 +78,7 @@ static int cl_wait(struct backend_device *d, int64_t ticket, int64_t timeout_ns)
             status < 0) {
             return -EIO;
         }
-        int64_t now_ns = worker_now_ns();
+        int64_t now_ns = clock_now_ns();
         if (status == CL_COMPLETE) {
             note_end(d, ticket, now_ns);
             return 0;
@@ -118,18 +119,6 @@ static void cl_counters(struct backend_device *d, struct backend_counters *out)
 {
     out->busy_valid = true;
     out->busy_ns = d->busy_ns;
-}
-
-static int64_t cl_now_ns(struct backend *b)
-{
-    (void)b;
-    return worker_now_ns();
-}
-
-static void cl_idle(struct backend *b, int64_t span_ns)
-{
-    (void)b;
-    worker_sleep(span_ns);
 }
 
 static int cl_compute(struct backend_kernel *k, const float *x, const void *w, float *y)
@@ -180,7 +169,5 @@ const struct backend_ops backend_opencl = {
     .stamps = cl_stamps,
     .cancel = cl_cancel,
     .counters = cl_counters,
-    .now_ns = cl_now_ns,
-    .idle = cl_idle,
     .compute = cl_compute,
 };

@@ -5,6 +5,7 @@
 #include "hwmodels/backends/opencl_impl.h"
 #include "hwmodels/backends/worker.h"
 #include "sim/base/arena.h"
+#include "sim/base/clock.h"
 #include "sim/base/units.h"
 
 #define MAX_PLATFORMS 8
@@ -251,7 +252,7 @@ void *opencl_program_of(struct backend_device *d, uint32_t head_dim, double *com
         err_add(e, "backend opencl: more than %d head dimensions", OPENCL_MAX_PROGRAMS);
         return NULL;
     }
-    int64_t start_ns = worker_now_ns();
+    int64_t start_ns = clock_now_ns();
     void *p = a->clCreateProgramWithSource(d->context, OPENCL_SOURCES, opencl_source, NULL, &rc);
     (void)snprintf(options, sizeof options, "-cl-std=CL1.2 -DDIM=%u -DSTRIDED=%d", head_dim,
                    d->is_cpu ? 0 : 1);
@@ -266,7 +267,7 @@ void *opencl_program_of(struct backend_device *d, uint32_t head_dim, double *com
                 log);
         return NULL;
     }
-    *compile_s = units_s_from_ns(worker_now_ns() - start_ns);
+    *compile_s = units_s_from_ns(clock_now_ns() - start_ns);
     d->programs[d->n_programs++] = (struct opencl_program){head_dim, p};
     return p;
 }

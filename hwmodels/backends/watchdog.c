@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "sim/base/arena.h"
+#include "sim/base/clock.h"
 #include "sim/base/units.h"
 
 struct watchdog {
@@ -18,13 +19,6 @@ struct watchdog {
     bool stop;
     char what[96];
 };
-
-static int64_t now_ns(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
-}
 
 /* Sleeps until the last kick is too old, and looks then: kicks wake nobody, so that thousands of
  * short steps cost nothing. */
@@ -37,7 +31,7 @@ static void *watch(void *arg)
         struct timespec until = {.tv_sec = (time_t)(due_ns / NS_PER_S),
                                  .tv_nsec = (long)(due_ns % NS_PER_S)};
         (void)pthread_cond_timedwait(&w->changed, &w->lock, &until);
-        if (!w->stop && now_ns() >= w->kicked_ns + w->limit_ns) {
+        if (!w->stop && clock_now_ns() >= w->kicked_ns + w->limit_ns) {
             (void)fprintf(stderr,
                           "\nxpusim: error: %s has not returned for %.0f s: the driver hangs. The "
                           "rows measured so far are in the .part file. Leave this device out of "
@@ -54,7 +48,7 @@ struct watchdog *watchdog_start(int64_t limit_ns)
 {
     struct watchdog *w = xcalloc(1, sizeof *w);
     w->limit_ns = limit_ns;
-    w->kicked_ns = now_ns();
+    w->kicked_ns = clock_now_ns();
     pthread_condattr_t attr;
     (void)pthread_condattr_init(&attr);
     (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -74,7 +68,7 @@ void watchdog_kick(struct watchdog *w, const char *what)
         return;
     }
     (void)pthread_mutex_lock(&w->lock);
-    w->kicked_ns = now_ns();
+    w->kicked_ns = clock_now_ns();
     (void)snprintf(w->what, sizeof w->what, "%s", what);
     (void)pthread_mutex_unlock(&w->lock);
 }

@@ -168,7 +168,7 @@ int window_run(const struct window_options *o, struct window_side *sides, uint32
     if (ops->host == NULL) { /* else the backend knows who else runs on its host */
         before = host_times_read(o->proc_dir);
     }
-    int64_t start_ns = ops->now_ns(o->backend);
+    int64_t start_ns = backend_now_ns(o->backend);
     read_busy(o, sides, n_sides, from);
     int rc = submit_all(ops, sides, n_sides, spans);
     if (rc != 0) { /* nothing is measured, but what was queued must end */
@@ -177,7 +177,7 @@ int window_run(const struct window_options *o, struct window_side *sides, uint32
     }
     rc = wait_all(ops, sides, n_sides, spans, units_ns_from_s(SLACK * span_s + o->deadline_s));
     read_busy(o, sides, n_sides, to);
-    set_busy(sides, n_sides, from, to, units_s_from_ns(ops->now_ns(o->backend) - start_ns));
+    set_busy(sides, n_sides, from, to, units_s_from_ns(backend_now_ns(o->backend) - start_ns));
     if (ops->host != NULL) {
         ops->host(o->backend, host);
     } else {

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "sim/base/arena.h"
+#include "sim/base/clock.h"
 #include "sim/base/units.h"
 
 enum job_state { JOB_QUEUED, JOB_DONE, JOB_CANCELLED };
@@ -32,18 +33,6 @@ struct worker {
     bool stop;
 };
 
-static int64_t clock_ns(clockid_t id)
-{
-    struct timespec t;
-    (void)clock_gettime(id, &t);
-    return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
-}
-
-int64_t worker_now_ns(void)
-{
-    return clock_ns(CLOCK_MONOTONIC);
-}
-
 static struct timespec timespec_of(int64_t t_ns)
 {
     return (struct timespec){.tv_sec = (time_t)(t_ns / NS_PER_S),
@@ -52,7 +41,7 @@ static struct timespec timespec_of(int64_t t_ns)
 
 void worker_sleep(int64_t span_ns)
 {
-    struct timespec until = timespec_of(worker_now_ns() + span_ns);
+    struct timespec until = timespec_of(clock_now_ns() + span_ns);
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR) {
     }
 }
@@ -67,9 +56,9 @@ static void run_job(struct worker *w, struct job *j)
 {
     (void)pthread_mutex_unlock(&w->lock);
     int64_t cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    int64_t start_ns = worker_now_ns();
+    int64_t start_ns = clock_now_ns();
     j->run(j->arg);
-    int64_t end_ns = worker_now_ns();
+    int64_t end_ns = clock_now_ns();
     cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
     (void)pthread_mutex_lock(&w->lock);
     j->stamps.start_ns = start_ns;
@@ -156,7 +145,7 @@ int64_t worker_submit(struct worker *w, void (*run)(void *arg), void *arg)
     if (w->last_ticket - w->ended < BACKEND_MAX_INFLIGHT) {
         ticket = ++w->last_ticket;
         *job_of(w, ticket) = (struct job){.run = run, .arg = arg, .state = JOB_QUEUED};
-        job_of(w, ticket)->stamps.submit_ns = worker_now_ns();
+        job_of(w, ticket)->stamps.submit_ns = clock_now_ns();
         (void)pthread_cond_signal(&w->posted);
     }
     (void)pthread_mutex_unlock(&w->lock);
@@ -165,7 +154,7 @@ int64_t worker_submit(struct worker *w, void (*run)(void *arg), void *arg)
 
 int worker_wait(struct worker *w, int64_t ticket, int64_t timeout_ns)
 {
-    struct timespec until = timespec_of(worker_now_ns() + timeout_ns);
+    struct timespec until = timespec_of(clock_now_ns() + timeout_ns);
     int rc = 0;
     (void)pthread_mutex_lock(&w->lock);
     while (w->ended < ticket && rc == 0) {

@@ -20,8 +20,7 @@ int worker_stamps(struct worker *w, int64_t ticket, struct backend_stamps *out);
 int64_t worker_cancel(struct worker *w, int64_t ticket);
 int64_t worker_busy_ns(struct worker *w); /* processor time of finished jobs */
 
-/* The host's monotonic clock, and sleeping on it. */
-int64_t worker_now_ns(void);
+/* Sleeps on the monotonic clock. */
 void worker_sleep(int64_t span_ns);
 
 /* Fills out with the numbers of the cores this process may use; returns how many there are. */

@@ -1,5 +1,6 @@
 #define _GNU_SOURCE /* pipe2 */
 #include "policies/external/process.h"
+#include "sim/base/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,9 +23,7 @@ extern char **environ;
 
 static int64_t clock_ms(void)
 {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+    return clock_now_ns() / 1000000;
 }
 
 static _Noreturn void become(char *const argv[], int in, int out, pid_t parent)

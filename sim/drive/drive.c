@@ -9,23 +9,12 @@
 #include <string.h>
 #include <time.h>
 
+#include "sim/base/clock.h"
 #include "sim/drive/drive_impl.h"
 
 #define HOST_PRIORITY 10 /* SCHED_FIFO; above the devices' */
 #define DEFAULT_LIMIT_S 600.0
 #define DEFAULT_HANG_S 60.0
-
-static int64_t clock_ns(clockid_t id)
-{
-    struct timespec t;
-    (void)clock_gettime(id, &t);
-    return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
-}
-
-int64_t drive_real_ns(void)
-{
-    return clock_ns(CLOCK_MONOTONIC);
-}
 
 int64_t drive_cpu_ns(void)
 {
@@ -34,7 +23,7 @@ int64_t drive_cpu_ns(void)
 
 int64_t drive_wall_ns(const struct drive *d)
 {
-    return drive_real_ns() - d->epoch_ns;
+    return clock_now_ns() - d->epoch_ns;
 }
 
 /* ---- what cannot be real ---- */
@@ -273,12 +262,12 @@ static void instant(struct drive *d)
         struct eventq_event ev = eventq_pop(&d->queue);
         handle(d, &ev);
     }
-    int64_t began = drive_real_ns();
+    int64_t began = clock_now_ns();
     if (c->result->status == 0) {
         (void)core_schedule(c);
     }
     if (d->wall) {
-        drive_times_add(&d->report->schedule, drive_real_ns() - began);
+        drive_times_add(&d->report->schedule, clock_now_ns() - began);
     }
 }
 
@@ -338,7 +327,7 @@ static void host_priority(struct drive *d, bool on)
 static void run(struct drive *d)
 {
     host_priority(d, true);
-    d->epoch_ns = drive_real_ns();
+    d->epoch_ns = clock_now_ns();
     loop(d);
     d->core.result->end_ns = d->now_ns;
     host_priority(d, false);

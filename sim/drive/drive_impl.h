@@ -220,7 +220,6 @@ enum drive_event {
 
 uint32_t drive_later(struct drive *d, int64_t at_ns, enum drive_event kind, uint32_t sub,
                      uint64_t payload);
-int64_t drive_real_ns(void);                  /* monotonic */
 int64_t drive_cpu_ns(void);                   /* of the calling thread */
 int64_t drive_wall_ns(const struct drive *d); /* since instant 0 */
 

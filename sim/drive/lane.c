@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "sim/base/clock.h"
 #include "sim/drive/drive_impl.h"
 
 #define DEVICE_PRIORITY 5 /* SCHED_FIFO; below the host thread's, which must get in between */
@@ -71,7 +72,7 @@ static void *lane_main(void *arg)
             continue;
         }
         w->running = j;
-        w->began_ns = drive_real_ns();
+        w->began_ns = clock_now_ns();
         pthread_mutex_unlock(&d->mutex);
         j->run(j);
         pthread_mutex_lock(&d->mutex);
@@ -133,7 +134,7 @@ bool lane_withdraw(struct lane *w, struct job *j)
 int lane_call(struct lane *w, struct job *j)
 {
     struct drive *d = w->drive;
-    int64_t until_ns = drive_real_ns() + d->hang_ns;
+    int64_t until_ns = clock_now_ns() + d->hang_ns;
     struct timespec until = {until_ns / NS_PER_S, until_ns % NS_PER_S};
     lane_post(w, j);
     pthread_mutex_lock(&d->mutex);
@@ -154,7 +155,7 @@ static bool hung(struct lane *w, int64_t now_ns, int64_t limit_ns)
 
 struct lane *lane_hung(struct drive *d)
 {
-    int64_t now_ns = drive_real_ns();
+    int64_t now_ns = clock_now_ns();
     for (uint32_t i = 0; i < d->machine->n_devices; i++) {
         if (hung(&d->devices[i].lane, now_ns, d->hang_ns)) {
             return &d->devices[i].lane;
