@@ -114,17 +114,11 @@ static int run(void *values, struct err *e)
 #define OPTIONS struct options
 
 static const struct option_row rows[] = {
-    {.name = "output",
-     .letter = 'o',
-     .value = "OUT.csv",
-     .kind = OPTION_KIND_TEXT,
-     .offset = OPTION_AT(OPTIONS, output, const char *),
-     .help = "the trace, written whole or not at all"},
+    OPTION_OUTPUT(OPTIONS, output, "OUT.csv", NULL, "the trace, written whole or not at all"),
     OPTION_COUNT(OPTIONS, max_tests, "max-tests", "N", "2000", 1, 1000000, "pairs of runs at most"),
 };
-static const struct option_table own = OPTION_TABLE(NULL, rows);
 static const struct option_child children[] = {
-    {.table = &own},
+    OPTION_ROWS(NULL, rows),
     {&option_output_table, offsetof(OPTIONS, shown), NULL, false},
     TWO_RUNS_CHILDREN(offsetof(OPTIONS, given)),
     {0},

@@ -208,20 +208,14 @@ static const struct option_row rows[] = {
                 "as for `validate --points`, or a shipped table (hwmodels/points)"),
     OPTION_TEXT(OPTIONS, soc, "soc", "S", NULL,
                 "a shipped name or a path: starting values, and what is not fitted"),
-    {.name = "output",
-     .letter = 'o',
-     .value = "OUT.json",
-     .kind = OPTION_KIND_TEXT,
-     .offset = OPTION_AT(OPTIONS, out, const char *),
-     .help = "write the calibrated SoC file"},
+    OPTION_OUTPUT(OPTIONS, out, "OUT.json", NULL, "write the calibrated SoC file"),
     OPTION_TEXT(
         OPTIONS, residuals, "residuals", "OUT.csv", NULL,
         "without --soc: fit every SoC, and write how far off each row is when its model, and "
         "when its SoC, is left out (what intervals rest on)"),
 };
-static const struct option_table own = OPTION_TABLE(NULL, rows);
 static const struct option_child children[] = {
-    {.table = &own},
+    OPTION_ROWS(NULL, rows),
     {&option_output_table, offsetof(OPTIONS, output), NULL, false},
     {0},
 };

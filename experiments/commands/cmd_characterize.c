@@ -96,9 +96,8 @@ static int run(void *values, struct err *e)
 static const struct option_row rows[] = {
     OPTION_COUNT(OPTIONS, replications, "replications", "N", "8", 2, 10000, "of schemes"),
 };
-static const struct option_table own = OPTION_TABLE(NULL, rows);
 static const struct option_child children[] = {
-    {.table = &own},
+    OPTION_ROWS(NULL, rows),
     {&job_option_table, offsetof(OPTIONS, work), NULL, false},
     {&option_output_table, offsetof(OPTIONS, output), NULL, false},
     {&config_option_table, offsetof(OPTIONS, config), NULL, false},

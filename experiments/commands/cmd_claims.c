@@ -266,11 +266,9 @@ static const struct option_row fit_rows[] = {
                 "keeps the points, and goes on from those that it holds"),
     OPTION_TEXT(OPTIONS, witness, "witness", "FILE", NULL, "writes the best point as a profile"),
 };
-static const struct option_table own = OPTION_TABLE(NULL, rows);
-static const struct option_table fitting = OPTION_TABLE("Fitting", fit_rows);
 static const struct option_child children[] = {
-    {.table = &own},
-    {.table = &fitting},
+    OPTION_ROWS(NULL, rows),
+    OPTION_ROWS("Fitting", fit_rows),
     {&job_option_table, offsetof(OPTIONS, work), NULL, false},
     {&option_output_table, offsetof(OPTIONS, output), NULL, false},
     {0},

@@ -415,9 +415,8 @@ static const struct option_row rows[] = {
                  "policy and some more"),
     OPTION_FLAG(OPTIONS, sketch, "sketch", "quantiles within 0.5 %, constant memory"),
 };
-static const struct option_table own = OPTION_TABLE(NULL, rows);
 static const struct option_child children[] = {
-    {.table = &own},
+    OPTION_ROWS(NULL, rows),
     {&job_option_table, offsetof(OPTIONS, work), NULL, false},
     {&option_output_table, offsetof(OPTIONS, output), NULL, false},
     {&config_option_table, offsetof(OPTIONS, config), NULL, false},

@@ -389,12 +389,7 @@ static const struct option_row rows[] = {
                 "write the schedule for ui.perfetto.dev (Chrome trace events)"),
     OPTION_TEXTS(OPTIONS, calibrate, "calibrate", "TRACE.csv", 16,
                  "run this trace (may be repeated) under a few policies and write a SoC file (-o)"),
-    {.name = "output",
-     .letter = 'o',
-     .value = "FILE.json",
-     .kind = OPTION_KIND_TEXT,
-     .offset = OPTION_AT(OPTIONS, out, const char *),
-     .help = "where --calibrate writes"},
+    OPTION_OUTPUT(OPTIONS, out, "FILE.json", NULL, "where --calibrate writes"),
     OPTION_FLAG(OPTIONS, compare, "compare",
                 "real against simulated: errors, order of policies, and real against real; with "
                 "--calibrate that trace runs before each turn, so that both see the same computer"),
@@ -409,9 +404,8 @@ static const struct option_row rows[] = {
     OPTION_NUMBER(OPTIONS, real.hang_s, "hang", "S", "60", 0.01, 1e6,
                   "a kernel that takes longer hangs"),
 };
-static const struct option_table own = OPTION_TABLE(NULL, rows);
 static const struct option_child children[] = {
-    {.table = &own},
+    OPTION_ROWS(NULL, rows),
     {&option_output_table, offsetof(OPTIONS, output), NULL, false},
     {&config_option_table, offsetof(OPTIONS, config), NULL, false},
     {0},

@@ -148,9 +148,8 @@ static const struct option_row rows[] = {
     OPTION_FLAG(OPTIONS, both, "both-ways",
                 "then the other way round, with the same budget: where B loses to A"),
 };
-static const struct option_table own = OPTION_TABLE(NULL, rows);
 static const struct option_child children[] = {
-    {.table = &own},
+    OPTION_ROWS(NULL, rows),
     {&job_option_table, offsetof(OPTIONS, work), NULL, false},
     {&option_output_table, offsetof(OPTIONS, output), NULL, false},
     {&config_option_table, offsetof(OPTIONS, config), NULL, false},

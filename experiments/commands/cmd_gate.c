@@ -164,9 +164,8 @@ static const struct option_row rows[] = {
     OPTION_TEXT(OPTIONS, junit, "junit", "FILE", NULL, "also as JUnit XML"),
     OPTION_TEXT(OPTIONS, markdown, "markdown", "FILE", NULL, "also as a Markdown table"),
 };
-static const struct option_table own = OPTION_TABLE(NULL, rows);
 static const struct option_child children[] = {
-    {.table = &own},
+    OPTION_ROWS(NULL, rows),
     {&job_option_table, offsetof(OPTIONS, work), NULL, false},
     {&option_json_table, offsetof(OPTIONS, output), NULL, false},
     {0},

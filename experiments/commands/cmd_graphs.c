@@ -255,9 +255,8 @@ static const struct option_row rows[] = {
      .given = 1 + OPTION_AT(OPTIONS, seed_given, bool),
      .help = "of the random instances (default 1)"},
 };
-static const struct option_table own = OPTION_TABLE(NULL, rows);
 static const struct option_child children[] = {
-    {.table = &own},
+    OPTION_ROWS(NULL, rows),
     {&option_output_table, offsetof(OPTIONS, output), NULL, false},
     {0},
 };

@@ -42,8 +42,7 @@ static const struct option_row rows[] = {
     OPTION_CHOICE(OPTIONS, completion, "completion", "SHELL", NULL, shells,
                   "print what completes commands and options in a shell, one of"),
 };
-static const struct option_table own = OPTION_TABLE(NULL, rows);
-static const struct option_child children[] = {{.table = &own}, {0}};
+static const struct option_child children[] = {OPTION_ROWS(NULL, rows), {0}};
 const struct command cmd_help = {
     .name = "help",
     .summary = "the options of a command, its man page, completions of a shell",

@@ -66,21 +66,15 @@ static const char *const formats[] = {"csv", "json", NULL};
 #define OPTIONS struct options
 
 static const struct option_row rows[] = {
-    {.name = "output",
-     .letter = 'o',
-     .value = "OUT.db",
-     .kind = OPTION_KIND_TEXT,
-     .offset = OPTION_AT(OPTIONS, out, const char *),
-     .help = "the store to add to"},
+    OPTION_OUTPUT(OPTIONS, out, "OUT.db", NULL, "the store to add to"),
     OPTION_FLAG(OPTIONS, complete, "complete",
                 "exit with 1 when a shard of an experiment is missing or did not come to its end; "
                 "nothing is printed then"),
     OPTION_CHOICE(OPTIONS, format, "export", "F", NULL, formats,
                   "print all of it afterwards, as one of"),
 };
-static const struct option_table own = OPTION_TABLE(NULL, rows);
 static const struct option_child children[] = {
-    {.table = &own},
+    OPTION_ROWS(NULL, rows),
     {&option_quiet_table, offsetof(OPTIONS, output), NULL, false},
     {0},
 };

@@ -67,9 +67,8 @@ static const struct option_row rows[] = {
                   "model is stored: quantization_config, dtype)"),
     NEW_FILE_OUTPUT(OPTIONS),
 };
-static const struct option_table own = OPTION_TABLE(NULL, rows);
 static const struct option_child children[] = {
-    {.table = &own},
+    OPTION_ROWS(NULL, rows),
     {0},
 };
 const struct command cmd_new_llm = {

@@ -144,16 +144,11 @@ static int run(void *values, struct err *e)
 #define OPTIONS struct options
 
 static const struct option_row rows[] = {
-    {.name = "output",
-     .letter = 'o',
-     .value = "DIR",
-     .kind = OPTION_KIND_TEXT,
-     .offset = OPTION_AT(OPTIONS, dir, const char *),
-     .help = "folder to write to, made when missing (default: NAME)"},
+    OPTION_OUTPUT(OPTIONS, dir, "DIR", NULL,
+                  "folder to write to, made when missing (default: NAME)"),
 };
-static const struct option_table own = OPTION_TABLE(NULL, rows);
 static const struct option_child children[] = {
-    {.table = &own},
+    OPTION_ROWS(NULL, rows),
     {0},
 };
 const struct command cmd_new_policy = {

@@ -72,15 +72,9 @@ static const struct option_row rows[] = {
                   "after which a request is given up"),
     OPTION_NUMBER(OPTIONS, observe.scale, "scale", "X", "1", 1e-6, 1e6,
                   "arrivals and gaps times this"),
-    {.name = "output",
-     .letter = 'o',
-     .value = "FILE.csv",
-     .kind = OPTION_KIND_TEXT,
-     .offset = OPTION_AT(OPTIONS, out, const char *),
-     .help = "where to write (default: standard output)"},
+    OPTION_OUTPUT(OPTIONS, out, "FILE.csv", NULL, "where to write (default: standard output)"),
 };
-static const struct option_table own = OPTION_TABLE(NULL, rows);
-static const struct option_child children[] = {{.table = &own}, {0}};
+static const struct option_child children[] = {OPTION_ROWS(NULL, rows), {0}};
 const struct command cmd_observe = {
     .name = "observe",
     .summary = "a trace against a real server with OpenAI's interface, as validate --run reads it",

@@ -77,13 +77,7 @@ static const char *const formats[] = {"svg", "png", "both", NULL};
 #define OPTIONS struct plot_options
 
 static const struct option_row rows[] = {
-    {.name = "output",
-     .letter = 'o',
-     .value = "DIR",
-     .preset = ".",
-     .kind = OPTION_KIND_TEXT,
-     .offset = OPTION_AT(OPTIONS, dir, const char *),
-     .help = "where to write; made when it is not there"},
+    OPTION_OUTPUT(OPTIONS, dir, "DIR", ".", "where to write; made when it is not there"),
     OPTION_CHOICE(OPTIONS, format, "format", "F", "both", formats, "one of"),
     OPTION_TEXTS(OPTIONS, metrics, "metric", "NAME", FIGURE_MAX_METRICS,
                  "what to draw instead of the figure's own; repeated"),
@@ -93,9 +87,8 @@ static const struct option_row rows[] = {
                   "start of the window of a timeline, in seconds"),
     OPTION_NUMBER(OPTIONS, request.to_s, "to", "S", NULL, 1e-9, 1e9, "its end"),
 };
-static const struct option_table own = OPTION_TABLE(NULL, rows);
 static const struct option_child children[] = {
-    {.table = &own},
+    OPTION_ROWS(NULL, rows),
     {0},
 };
 const struct command cmd_plot = {

@@ -95,12 +95,7 @@ static int run(void *values, struct err *e)
 #define OPTIONS struct page
 
 static const struct option_row rows[] = {
-    {.name = "output",
-     .letter = 'o',
-     .value = "FILE.html",
-     .kind = OPTION_KIND_TEXT,
-     .offset = OPTION_AT(OPTIONS, path, const char *),
-     .help = "the page, written whole or not at all"},
+    OPTION_OUTPUT(OPTIONS, path, "FILE.html", NULL, "the page, written whole or not at all"),
     OPTION_TEXT(OPTIONS, store, "store", "FILE.db", NULL,
                 "a section for every comparison that a store holds, as `compare --store FILE.db` "
                 "shows them"),
@@ -109,9 +104,8 @@ static const struct option_row rows[] = {
     OPTION_NUMBER(OPTIONS, all.to_s, "to", "S", NULL, 1e-9, 1e9, "its end (default: 60 later)"),
     OPTION_FLAG(OPTIONS, no_figures, "no-figures", "no figures by gnuplot"),
 };
-static const struct option_table own = OPTION_TABLE(NULL, rows);
 static const struct option_child children[] = {
-    {.table = &own},
+    OPTION_ROWS(NULL, rows),
     {&option_quiet_table, offsetof(OPTIONS, output), NULL, false},
     {0},
 };

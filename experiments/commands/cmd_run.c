@@ -235,9 +235,8 @@ static const struct option_row rows[] = {
     OPTION_FLAG(OPTIONS, sketch, "sketch",
                 "quantiles within 0.5 %, constant memory (for millions of requests)"),
 };
-static const struct option_table own = OPTION_TABLE(NULL, rows);
 static const struct option_child children[] = {
-    {.table = &own},
+    OPTION_ROWS(NULL, rows),
     {&time_limit_option_table, offsetof(OPTIONS, work), NULL, false},
     {&option_output_table, offsetof(OPTIONS, output), NULL, false},
     {&config_option_table, offsetof(OPTIONS, config), NULL, false},

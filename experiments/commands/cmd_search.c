@@ -137,9 +137,8 @@ static const struct option_row rows[] = {
     OPTION_COUNT(OPTIONS, search.min_replications, "replications", "N", "10", 2, 10000,
                  "of the first look at a rate; up to 8 N when in doubt"),
 };
-static const struct option_table own = OPTION_TABLE(NULL, rows);
 static const struct option_child children[] = {
-    {.table = &own},
+    OPTION_ROWS(NULL, rows),
     {&job_option_table, offsetof(OPTIONS, work), NULL, false},
     {&option_output_table, offsetof(OPTIONS, output), NULL, false},
     {&config_option_table, offsetof(OPTIONS, config), NULL, false},

@@ -34,9 +34,8 @@ static const struct option_row rows[] = {
                 "negative controls instead: change one mechanism at a time and see whether the "
                 "results move the way it says"),
 };
-static const struct option_table own = OPTION_TABLE(NULL, rows);
 static const struct option_child children[] = {
-    {.table = &own},
+    OPTION_ROWS(NULL, rows),
     {&option_output_table, offsetof(OPTIONS, output), NULL, false},
     {0},
 };

@@ -199,12 +199,7 @@ static const char *const formats[] = {"csv", "json", NULL};
 #define OPTIONS struct options
 
 static const struct option_row rows[] = {
-    {.name = "output",
-     .letter = 'o',
-     .value = "STORE.db",
-     .kind = OPTION_KIND_TEXT,
-     .offset = OPTION_AT(OPTIONS, store, const char *),
-     .help = "the store; made when it is not there"},
+    OPTION_OUTPUT(OPTIONS, store, "STORE.db", NULL, "the store; made when it is not there"),
     OPTION_TEXT(OPTIONS, store, "store", "STORE.db", NULL, "the same: what other commands call it"),
     OPTION_CHOICE(OPTIONS, format, "export", "F", NULL, formats,
                   "afterwards, print this experiment's results, as one of"),

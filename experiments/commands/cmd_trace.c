@@ -142,11 +142,8 @@ static int stats(void *values, struct err *e)
 
 #define OPTIONS struct options
 #define OUTPUT                                                                                     \
-    {                                                                                              \
-        .name = "output", .letter = 'o', .value = "FILE", .kind = OPTION_KIND_TEXT,                \
-        .offset = OPTION_AT(OPTIONS, output, const char *),                                        \
-        .help = "where the trace goes, whole or not at all (default: standard output)"             \
-    }
+    OPTION_OUTPUT(OPTIONS, output, "FILE", NULL,                                                   \
+                  "where the trace goes, whole or not at all (default: standard output)")
 
 static const struct option_row gen_rows[] = {
     OPTION_TEXT(OPTIONS, workload, "workload", "SPEC", NULL, "what to generate, see below"),

@@ -16,8 +16,5 @@ int new_file_write(const char *output, const char *name, const cJSON *tree, char
 
 /* The option that says where, of a struct with a member `output`. */
 #define NEW_FILE_OUTPUT(T)                                                                         \
-    {                                                                                              \
-        .name = "output", .letter = 'o', .value = "FILE", .kind = OPTION_KIND_TEXT,                \
-        .offset = OPTION_AT(T, output, const char *),                                              \
-        .help = "where to (default: NAME.json); never over a file that is there"                   \
-    }
+    OPTION_OUTPUT(T, output, "FILE", NULL,                                                         \
+                  "where to (default: NAME.json); never over a file that is there")

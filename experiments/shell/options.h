@@ -9,9 +9,9 @@
  *         OPTION_COUNT(struct my_options, replications, "replications", "N", "10", 1, 100000,
  *                      "runs per policy"),
  *     };
- *     static const struct option_table own = OPTION_TABLE(NULL, rows);
  *     static const struct option_child children[] = {
- *         {&own, 0, NULL}, {&config_option_table, offsetof(struct my_options, config), NULL}, {0}};
+ *         OPTION_ROWS(NULL, rows),
+ *         {&config_option_table, offsetof(struct my_options, config), NULL, false}, {0}};
  *
  * Spelling is GNU's: --name VALUE, --name=VALUE, unique beginnings of names, -x for letters, `--`
  * ends the options; operands may stand anywhere. All errors are collected, none ends the process.
@@ -152,6 +152,12 @@ const char *options_nearest(const char *word, const char *const *names);
         .name = (name_), .value = (value_), .help = (help_), .preset = (preset_),                  \
         .kind = OPTION_KIND_TEXT, .offset = OPTION_AT(T, member, const char *)                     \
     }
+/* -o: where the result goes. */
+#define OPTION_OUTPUT(T, member, value_, preset_, help_)                                           \
+    {                                                                                              \
+        .name = "output", .letter = 'o', .value = (value_), .help = (help_), .preset = (preset_),  \
+        .kind = OPTION_KIND_TEXT, .offset = OPTION_AT(T, member, const char *)                     \
+    }
 /* A file to write beside the result. */
 #define OPTION_FILE(T, member, name_, value_, help_)                                               \
     {                                                                                              \
@@ -195,6 +201,11 @@ const char *options_nearest(const char *word, const char *const *names);
         .take = (take_)                                                                            \
     }
 
+/* As a child: rows of the command's own, at the start of its struct. */
+#define OPTION_ROWS(title_, rows_)                                                                 \
+    {                                                                                              \
+        .table = &(const struct option_table)OPTION_TABLE(title_, rows_)                           \
+    }
 #define OPTION_TABLE(title_, rows_)                                                                \
     {                                                                                              \
         .title = (title_), .rows = (rows_), .n = sizeof(rows_) / sizeof(rows_)[0]                  \

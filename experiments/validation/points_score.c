@@ -13,56 +13,38 @@ struct table_of {
     const struct prediction *q;
 };
 
-typedef const char *key_of(const struct point *p, const struct prediction *q);
+enum key { KEY_ALL, KEY_SOC, KEY_DEVICE, KEY_METRIC, KEY_PROMPT, KEY_PARAMETERS, KEY_MODEL };
 
-static const char *key_all(const struct point *p, const struct prediction *q)
+static const char *prompt_of(uint32_t tokens)
 {
-    (void)p;
-    (void)q;
+    return tokens == 0      ? "not stated"
+           : tokens <= 64   ? "1 to 64 tokens"
+           : tokens <= 1500 ? "65 to 1500 tokens"
+                            : "over 1500 tokens";
+}
+
+/* What a row counts under. */
+static const char *key_of(enum key key, const struct point *p, const struct prediction *q)
+{
+    switch (key) {
+    case KEY_SOC:
+        return p->soc;
+    case KEY_DEVICE:
+        return p->device;
+    case KEY_METRIC:
+        return p->metric_name;
+    case KEY_PROMPT:
+        return prompt_of(p->input_tokens);
+    case KEY_PARAMETERS:
+        return q->reason != NULL    ? "not predicted"
+               : q->runtime_default ? "another runtime's"
+                                    : "the runtime's own";
+    case KEY_MODEL:
+        return p->model;
+    case KEY_ALL:
+        break;
+    }
     return "latency rows";
-}
-
-static const char *key_soc(const struct point *p, const struct prediction *q)
-{
-    (void)q;
-    return p->soc;
-}
-
-static const char *key_device(const struct point *p, const struct prediction *q)
-{
-    (void)q;
-    return p->device;
-}
-
-static const char *key_metric(const struct point *p, const struct prediction *q)
-{
-    (void)q;
-    return p->metric_name;
-}
-
-static const char *key_model(const struct point *p, const struct prediction *q)
-{
-    (void)q;
-    return p->model;
-}
-
-static const char *key_prompt(const struct point *p, const struct prediction *q)
-{
-    (void)q;
-    uint32_t n = p->input_tokens;
-    if (n == 0) {
-        return "not stated";
-    }
-    return n <= 64 ? "1 to 64 tokens" : n <= 1500 ? "65 to 1500 tokens" : "over 1500 tokens";
-}
-
-static const char *key_parameters(const struct point *p, const struct prediction *q)
-{
-    (void)p;
-    if (q->reason != NULL) {
-        return "not predicted";
-    }
-    return q->runtime_default ? "another runtime's" : "the runtime's own";
 }
 
 double points_error(const struct point *p, const struct prediction *q)
@@ -78,7 +60,7 @@ static double slower(const struct point *p, const struct prediction *q)
     return rate ? log(p->value / q->value) : log(q->value / p->value);
 }
 
-static void fill(const struct table_of *t, bool latency, key_of *key, struct points_group *g)
+static void fill(const struct table_of *t, bool latency, enum key key, struct points_group *g)
 {
     struct sample some;
     struct sample all;
@@ -93,7 +75,7 @@ static void fill(const struct table_of *t, bool latency, key_of *key, struct poi
     const char *metric = NULL;
     for (size_t i = 0; i < t->points->n; i++) {
         const struct point *p = &t->points->v[i];
-        if (point_is_latency(p) != latency || strcmp(key(p, &t->q[i]), g->key) != 0) {
+        if (point_is_latency(p) != latency || strcmp(key_of(key, p, &t->q[i]), g->key) != 0) {
             continue;
         }
         double error = points_error(p, &t->q[i]);
@@ -131,7 +113,7 @@ static int by_name(const void *a, const void *b)
 }
 
 /* Every value of a key, in the order of its text. */
-static void add_groups(const struct table_of *t, bool latency, const char *by, key_of *key,
+static void add_groups(const struct table_of *t, bool latency, const char *by, enum key key,
                        struct points_scores *out)
 {
     size_t first = out->n;
@@ -140,7 +122,7 @@ static void add_groups(const struct table_of *t, bool latency, const char *by, k
         if (point_is_latency(p) != latency) {
             continue;
         }
-        const char *name = key(p, &t->q[i]);
+        const char *name = key_of(key, p, &t->q[i]);
         size_t k = first;
         while (k < out->n && strcmp(out->v[k].key, name) != 0) {
             k++;
@@ -164,14 +146,14 @@ void points_score(const struct points *points, const struct prediction *q,
 {
     const struct table_of t = {points, q};
     *out = (struct points_scores){0};
-    add_groups(&t, true, "all", key_all, out);
-    add_groups(&t, true, "soc", key_soc, out);
-    add_groups(&t, true, "device", key_device, out);
-    add_groups(&t, true, "metric", key_metric, out);
-    add_groups(&t, true, "prompt", key_prompt, out);
-    add_groups(&t, true, "parameters", key_parameters, out);
-    add_groups(&t, true, "model", key_model, out);
-    add_groups(&t, false, "other", key_metric, out);
+    add_groups(&t, true, "all", KEY_ALL, out);
+    add_groups(&t, true, "soc", KEY_SOC, out);
+    add_groups(&t, true, "device", KEY_DEVICE, out);
+    add_groups(&t, true, "metric", KEY_METRIC, out);
+    add_groups(&t, true, "prompt", KEY_PROMPT, out);
+    add_groups(&t, true, "parameters", KEY_PARAMETERS, out);
+    add_groups(&t, true, "model", KEY_MODEL, out);
+    add_groups(&t, false, "other", KEY_METRIC, out);
 }
 
 void points_scores_fini(struct points_scores *s)
