@@ -245,7 +245,7 @@ static int load_and_explain(const struct explain_options *o, struct err *e)
     if (e->n == 0) {
         struct explain_case k = {o, &c, &p, &t, 0};
         struct sandbox box = {
-            .policy = o->policy, .time_limit_s = o->work.time_limit_s, .ctx = &k, .work = work};
+            .policy = o->policy, .time_limit_s = o->work.how.cpu_limit_s, .ctx = &k, .work = work};
         status = sandbox_run(&box, NULL, e);
     }
     trace_fini(&t);
