@@ -41,6 +41,7 @@ int suite_policies(void)
 
 int suite_run(const char *name, const struct suite_row *rows, size_t n_rows)
 {
+    const char *only = getenv("SUITE_ONLY"); /* the name of one test: that one alone */
     Suite *s = suite_create(name);
     TCase *c = NULL;
     for (size_t i = 0; i < n_rows; i++) {
@@ -48,6 +49,9 @@ int suite_run(const char *name, const struct suite_row *rows, size_t n_rows)
         if (c == NULL || r->test == NULL) {
             c = tcase_create(r->test == NULL ? r->name : name);
             suite_add_tcase(s, c);
+        }
+        if (r->test != NULL && only != NULL && strcmp(r->test->name, only) != 0) {
+            continue;
         }
         if (r->test != NULL) {
             tcase_add_loop_test(c, r->test, 0, r->count != NULL ? r->count() : r->n);

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Which test sees a fault? Puts the faults of tests/mutants/*.txt into the program, one at a time.
 
-    mutants.py [--all-tests] [--no-golden] [--jobs N] [NAME ...]   tries those whose name begins so
+    mutants.py [--budget S] [--no-golden] [--jobs N] [NAME ...]   tries those whose name begins so
+    mutants.py --round R    all, but for those that were tried under this name already
     mutants.py --table      the table of tests/mutants/README.md from the results so far
     mutants.py --coverage   measures anew which test runs which line
 
@@ -10,10 +11,10 @@ stands there instead), and perhaps `rule:` (the rule that it takes out), `equiva
 can see it) or `open:` (why no test does). Its name is FILE:NUMBER. Nothing is written into the tree:
 a changed copy is compiled and linked into a shared library of its own, which the programs load.
 
-Only tests that run a changed line are tried (gcov says which), quick ones first, until one fails.
-Tests that compare with recorded outputs come last and count as `golden only`. A test that takes ten
-times its processor time has seen the fault. Without
---all-tests no more than --budget seconds of tests are tried on a fault.
+The test that killed it last time (killers.txt) is tried first; then those that run a changed line (gcov
+says which), quick ones first, until one fails. Tests that compare with recorded outputs come last and
+count as `golden only`. A test that takes ten times its processor time has seen the fault. With --budget
+no more than so many seconds of tests are tried on a fault.
 """
 import argparse
 import collections
@@ -38,7 +39,7 @@ COVER = "build/mutants-cover"  # its library again, counting the lines of files 
 RESULTS = PLACE + "/results.json"
 MAP = PLACE + "/map.json"
 PASSED = PLACE + "/passed.json"
-BUDGET_S = 4.0
+KILLERS = "tests/mutants/killers.txt"  # which test killed which fault: NAME PROGRAM TEST, or NAME SCRIPT
 # Recorded outputs: `make golden-update` would make them agree with the fault.
 GOLDEN = ["golden.sh", "diff.sh", "gate.sh"]
 # Build, install or count allocations of another tree than the changed library.
@@ -259,6 +260,24 @@ def order(covered, r, lines):
     return sorted(chosen, key=lambda t: (is_golden(t), 0 if stem in t else 1, seconds_of(covered, t)))
 
 
+def killers():
+    """Fault -> (program or script, one of the program's tests or None); only those that are there."""
+    there = set(tests())
+    with open(os.path.join(TOP, KILLERS)) as f:
+        lines = [line.split() + [None] for line in f if line.strip()]
+    return {line[0]: (line[1], line[2]) for line in lines if line[1] in there}
+
+
+def write_killers(results):
+    """Killers of this checkout's faults: those of earlier runs, and what the results say."""
+    known = killers()
+    for name, r in results.items():
+        if r["verdict"] == "killed" and r.get("test"):
+            known[name] = (r["test"], r.get("case"))
+    with open(KILLERS, "w") as f:
+        f.writelines(" ".join([name] + [w for w in known[name] if w]) + "\n" for name in records() if name in known)
+
+
 def seconds_of(covered, test):
     return covered[test]["s"] if test in covered else 0.1
 
@@ -337,7 +356,7 @@ class Workshop:
 def attempt(r, workshop, covered, place, options):
     """The verdict on one fault."""
     began = time.time()
-    result = {"key": r["key"], "verdict": "survived", "by": "", "tests": 0}
+    result = {"key": r["key"], "verdict": "survived", "by": "", "tests": 0, "round": options.round}
     text, lines = changed(r)
     if text is None:
         result.update(verdict="stale", by=lines)
@@ -347,20 +366,27 @@ def attempt(r, workshop, covered, place, options):
         result.update(verdict="stale", by="does not compile")
         return result
     spent = 0.0
-    for test in options.tests or order(covered, r, lines):
+    chosen = [(t, None) for t in options.tests or order(covered, r, lines)]
+    killer = killers().get(r["name"]) if not options.tests else None
+    for test, only in [killer] * (killer is not None) + chosen:
         usual = seconds_of(covered, test)
         if is_golden(test) and options.no_golden:
             break
-        if not is_golden(test) and not options.all_tests and spent + usual > options.budget:
+        if not is_golden(test) and (test, only) != killer and spent + usual > options.budget:
             continue
         env = dict(os.environ, BUILD=PLACE, LD_LIBRARY_PATH=os.path.join(TOP, place), CK_DEFAULT_TIMEOUT=str(int(30 + 20 * usual)))
+        if only is not None:
+            env["SUITE_ONLY"] = only
         status, out = run(command_of(test, PLACE), env=env, timeout=60 + 20 * usual, cpu_s=5 + 10 * usual)
+        if only is not None and re.search(r"Checks: 0,", out): # it has another name now
+            continue
         spent += usual
         result["tests"] += 1
         if failed(test, status, out):
             case = re.search(r":[EF]:[^:]*:([a-z_A-Z0-9]+):", out)
+            case = case.group(1) if case and not test.endswith(".sh") else None
             result.update(verdict="golden only" if is_golden(test) else "killed",
-                          by=os.path.basename(test) + (": " + case.group(1) if case else ""))
+                          by=os.path.basename(test) + (": " + case if case else ""), test=test, case=case)
             break
     result["s"] = round(time.time() - began, 1)
     return result
@@ -413,10 +439,14 @@ def try_faults(names, options):
             if "equivalent" not in r and (not names or any(n == w or n.startswith(w + ":") or r["file"].startswith(w) for w in names))]
     if options.not_killed:
         todo = [r for r in todo if results.get(r["name"], {}).get("verdict") != "killed"]
+    if options.round:
+        todo = [r for r in todo if results.get(r["name"], {}).get("round") != options.round or
+                results[r["name"]]["key"] != r["key"]]
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         list(pool.map(one, todo))
     for place in made:
         shutil.rmtree(os.path.join(TOP, place), ignore_errors=True)
+    write_killers(json.load(open(RESULTS)) if os.path.exists(RESULTS) else {})
 
 
 def remember(name, result):
@@ -469,14 +499,14 @@ def table():
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("names", nargs="*")
-    p.add_argument("--all-tests", action="store_true")
     p.add_argument("--no-golden", action="store_true")
     p.add_argument("--not-killed", action="store_true", help="only those that no test killed yet")
     p.add_argument("--table", action="store_true")
     p.add_argument("--coverage", action="store_true")
     p.add_argument("--tests", type=lambda t: t.split(","), help="these tests only, by path, without a map")
     p.add_argument("--jobs", type=int, default=1)
-    p.add_argument("--budget", type=float, default=BUDGET_S, help="seconds of tests on a fault")
+    p.add_argument("--budget", type=float, default=float("inf"), help="seconds of tests on a fault; all")
+    p.add_argument("--round", default="", help="what was tried under this name is not tried again")
     options = p.parse_args()
     os.makedirs(os.path.join(TOP, PLACE), exist_ok=True)
     os.chdir(TOP)

@@ -1,0 +1,433 @@
+/* The orders by brute force: on random loads every iteration must take exactly those whom the
+ * order's definition (docs/clauses.md E.5 to E.16) puts first. Keys are computed here anew, from
+ * nothing but what an observer sees, over all who wait, at every iteration: no heap, no account
+ * that is kept up to date, nothing of the policies' own.
+ *
+ * Toy times of one layer: a prompt of n rows 0.03 n + 1 ms, one sequence's decode 2 ms; the head
+ * 1 ms. Memory is roomy. Instants are whole us, so that no key is rounded away behind the class
+ * step. */
+#include <math.h>
+#include <string.h>
+
+#include "policies/registry.h"
+#include "sim/base/rng.h"
+#include "tests/helpers/rules.h"
+#include "tests/helpers/suite.h"
+#include "traces/traces.h"
+
+enum { N = 32, LAYERS = 2, CLIENTS = 4, IDS = 2048, LOADS = 40 };
+
+static const struct {
+    const char *name, *params;
+} orders[] = {
+    {"sjf-input", ""},
+    {"srpt", "limit=0.8"},
+    {"edf", "ttft_slo_s=0.5,tbt_slo_s=0.05,proactive_s=1"},
+    {"llf", "ttft_slo_s=0.5,tbt_slo_s=0.05,proactive_s=1"},
+    {"mlfq", "q0_ms=5,starve_s=0.2,promote_every=7"},
+    {"prema", "reactive_priority=3,expected_output=12"},
+    {"vtc", "w_in=1,w_out=2,reactive_weight=4"},
+    {"autellix-like", "mode=plas,t0_s=0.02,beta=4"},
+    {"autellix-like", "mode=atlas,t0_s=0.02,beta=4"},
+    {"program-fcfs", ""},
+};
+
+/* A request as the test follows it. */
+struct seen {
+    const struct request *r; /* NULL: not here */
+    int64_t since_ns;        /* it waits since then; -1: it is in a pass */
+    double idle_ns;          /* it waited before that */
+    double isolated_ns;      /* prema: what it needed alone when it came */
+    double served_s, at_level_s;
+    double inherited_service_s, inherited_wait_s; /* autellix */
+    double place; /* in the level: who returned to its front last has the smallest */
+    int level;
+    uint64_t admission; /* vtc: 0 while it is queued */
+};
+
+static struct world {
+    const char *order;
+    bool atlas;
+    uint32_t max_batch, budget;
+    enum iter_rule { RT_FIRST, BLIND, RT_ALONE } rule;
+    struct seen v[N];
+    double service[IDS], wait[IDS]; /* of a program's finished calls, s; vtc: counters */
+    int64_t first_ns[IDS];          /* of a session; 0: none yet */
+    double returns;
+    uint64_t admissions, iterations;
+    int64_t formed_ns;
+} w;
+
+static struct scenario_request q[N];
+static uint64_t passed_over; /* choices of somebody other than the first in order of arrival */
+
+static bool is(const char *order)
+{
+    return strcmp(w.order, order) == 0;
+}
+
+/* ---- work left, by the toy's times ---- */
+
+static uint32_t left_rows(const struct request *r)
+{
+    return r->state == REQUEST_STATE_QUEUED ? r->input_tokens - r->kv_tokens : 0;
+}
+
+static double prefill_ns(const struct request *r)
+{
+    uint32_t n = left_rows(r);
+    return n == 0 ? 0.0 : LAYERS * (0.03e6 * n + 1e6) + 1e6;
+}
+
+static double decode_ns(double tokens)
+{
+    return tokens * (LAYERS * 2e6 + 1e6);
+}
+
+/* ---- whom each order puts first ---- */
+
+static bool came_before(const struct request *x, const struct request *y)
+{
+    return x->arrival_ns != y->arrival_ns ? x->arrival_ns < y->arrival_ns : x->id < y->id;
+}
+
+static double deadline_us(const struct request *r)
+{
+    if (r->deadline_ns != TIME_NEVER_NS) {
+        return (double)r->deadline_ns / 1e3;
+    }
+    if (r->cls == REQUEST_CLASS_PROACTIVE) {
+        return (double)r->arrival_ns / 1e3 + 1e6;
+    }
+    bool first = r->generated_tokens == 0;
+    int64_t slo_ns = first ? r->ttft_slo_ns : r->tbt_slo_ns;
+    double slo_us = slo_ns != TIME_NEVER_NS ? (double)slo_ns / 1e3 : first ? 5e5 : 5e4;
+    return (double)(first ? r->arrival_ns : r->last_token_ns) / 1e3 + slo_us;
+}
+
+static double srpt_key(const struct request *r)
+{
+    double output = q[r->id].output_tokens;
+    if (r->generated_tokens > 0 && r->generated_tokens >= 0.8 * output) {
+        return 0.0; /* stays */
+    }
+    bool prompt = left_rows(r) > 0; /* whose end gives a token */
+    return prefill_ns(r) + decode_ns(output - r->generated_tokens - (prompt ? 1.0 : 0.0));
+}
+
+static double prema_remaining_ns(const struct request *r)
+{
+    return prefill_ns(r) + decode_ns(fmax(12.0 - r->generated_tokens, 1.0));
+}
+
+/* The largest of the thresholds 0, 1, 3, 9 that its tokens have reached: those of its priority at
+ * arrival, and as much again for each isolated time that it waited. */
+static double prema_reached(const struct seen *v, int64_t now_ns)
+{
+    double idle_ns = v->idle_ns + (v->since_ns < 0 ? 0.0 : (double)(now_ns - v->since_ns));
+    double priority = v->r->cls == REQUEST_CLASS_REACTIVE ? 3.0 : 1.0;
+    double token = priority * (1.0 + idle_ns / v->isolated_ns);
+    return token >= 9.0 ? 9.0 : token >= 3.0 ? 3.0 : 1.0;
+}
+
+static double prema_key(const struct seen *v, int64_t now_ns)
+{
+    double most = 0.0;
+    for (int i = 0; i < N; i++) {
+        most = w.v[i].r != NULL ? fmax(most, prema_reached(&w.v[i], now_ns)) : most;
+    }
+    return prema_remaining_ns(v->r) + (prema_reached(v, now_ns) < most ? 1e14 : 0.0);
+}
+
+/* Those of a client and a class go one by one, in order of arrival. */
+static double vtc_key(const struct seen *v)
+{
+    for (int i = 0; i < N; i++) {
+        const struct request *x = w.v[i].r;
+        if (x != NULL && w.v[i].admission == 0 && x->client_id == v->r->client_id &&
+            x->cls == v->r->cls && came_before(x, v->r)) {
+            return 1e14;
+        }
+    }
+    return w.service[v->r->client_id];
+}
+
+static double key_of(const struct seen *v, int64_t now_ns)
+{
+    const struct request *r = v->r;
+    if (is("sjf-input")) {
+        return r->input_tokens;
+    }
+    if (is("edf") || is("llf")) {
+        double work_ns = r->state == REQUEST_STATE_QUEUED ? prefill_ns(r) : decode_ns(1.0);
+        return deadline_us(r) - (is("llf") ? work_ns / 1e3 : 0.0);
+    }
+    return is("srpt")           ? srpt_key(r)
+           : is("prema")        ? prema_key(v, now_ns)
+           : is("vtc")          ? vtc_key(v)
+           : is("program-fcfs") ? (double)w.first_ns[r->session_id] / 1e3
+           : is("mlfq")         ? v->level * 1e12 + v->place
+                                : v->level;
+}
+
+static bool goes_before(const struct seen *x, const struct seen *y, int64_t now_ns)
+{
+    if (x->admission != 0 || y->admission != 0) { /* vtc: whoever runs stays */
+        return y->admission == 0 || (x->admission != 0 && x->admission < y->admission);
+    }
+    if (w.rule != BLIND && x->r->cls != y->r->cls) {
+        return x->r->cls == REQUEST_CLASS_REACTIVE;
+    }
+    double kx = key_of(x, now_ns);
+    double ky = key_of(y, now_ns);
+    return kx != ky ? kx < ky : came_before(x->r, y->r);
+}
+
+/* ---- what happens to those who wait ---- */
+
+static uint32_t program_of(const struct request *r)
+{
+    return w.atlas ? r->session_id : r->client_id;
+}
+
+static bool queued(uint32_t client)
+{
+    bool any = false;
+    for (int i = 0; i < N; i++) {
+        any = any || (w.v[i].r != NULL && w.v[i].admission == 0 && w.v[i].r->client_id == client);
+    }
+    return any;
+}
+
+/* A client that had nothing queued is lifted to the smallest counter among those that have. */
+static void lift(uint32_t client)
+{
+    double least = HUGE_VAL;
+    for (uint32_t c = 0; c < CLIENTS; c++) {
+        least = queued(c) ? fmin(least, w.service[c]) : least;
+    }
+    if (!queued(client) && isfinite(least)) {
+        w.service[client] = fmax(w.service[client], least);
+    }
+}
+
+static void on_arrived(void *self, int64_t now_ns, const struct request *r)
+{
+    (void)self;
+    struct seen *v = &w.v[r->id];
+    if (is("vtc")) {
+        lift(r->client_id);
+    }
+    *v = (struct seen){.r = r, .since_ns = now_ns, .isolated_ns = prema_remaining_ns(r)};
+    if (w.first_ns[r->session_id] == 0) {
+        w.first_ns[r->session_id] = now_ns;
+    }
+    if (is("mlfq")) { /* the level whose quantum covers its prefill */
+        while (ldexp(5e6, v->level) < prefill_ns(r)) {
+            v->level++;
+        }
+    } else if (is("autellix-like")) { /* levels from 0, 2, 4, 8, .. 128 t0 of service */
+        v->inherited_service_s = w.service[program_of(r)];
+        v->inherited_wait_s = w.wait[program_of(r)];
+        while (v->level < 7 && v->inherited_service_s >= ldexp(0.02, v->level + 1)) {
+            v->level++;
+        }
+    }
+}
+
+/* Every seven iterations those who waited 0.2 s return to the front of the top, the longest first.
+ */
+static void promote_starved(int64_t now_ns)
+{
+    while (w.iterations >= 7) {
+        struct seen *longest = NULL;
+        for (int i = 0; i < N; i++) {
+            struct seen *v = &w.v[i];
+            bool due = v->r != NULL && v->level > 0 && now_ns - v->since_ns >= 200 * NS_PER_MS;
+            if (due && (longest == NULL || v->since_ns < longest->since_ns ||
+                        (v->since_ns == longest->since_ns && came_before(v->r, longest->r)))) {
+                longest = v;
+            }
+        }
+        if (longest == NULL) {
+            w.iterations = 0;
+            return;
+        }
+        longest->level = 0;
+        longest->at_level_s = 0.0;
+        longest->place = -++w.returns;
+    }
+}
+
+/* Waited four times as long as it got, program and call: to the top. */
+static void promote_waited(int64_t now_ns)
+{
+    for (int i = 0; i < N; i++) {
+        struct seen *v = &w.v[i];
+        double own_s = v->r != NULL ? (double)(now_ns - v->r->arrival_ns) / 1e9 - v->served_s : 0.0;
+        if (v->r != NULL && v->level > 0 &&
+            v->inherited_wait_s + own_s >= 4.0 * (v->inherited_service_s + v->served_s) - 1e-12) {
+            v->level = 0;
+            v->at_level_s = 0.0;
+        }
+    }
+}
+
+static void on_formed(void *self, int64_t now_ns, const struct pass *p)
+{
+    (void)self;
+    if (is("mlfq")) {
+        promote_starved(now_ns);
+    } else if (is("autellix-like")) {
+        promote_waited(now_ns);
+    }
+    uint32_t rows = 0;
+    uint32_t n = 0;
+    bool chosen[N] = {false};
+    for (; n < w.max_batch && rows < w.budget; n++) {
+        struct seen *first = NULL;
+        for (int i = 0; i < N; i++) {
+            if (w.v[i].r != NULL && !chosen[i] &&
+                (first == NULL || goes_before(&w.v[i], first, now_ns))) {
+                passed_over += first != NULL;
+                first = &w.v[i];
+            }
+        }
+        if (first == NULL ||
+            (n > 0 && w.rule == RT_ALONE && p->segments[0].request->cls == REQUEST_CLASS_REACTIVE &&
+             first->r->cls == REQUEST_CLASS_PROACTIVE)) {
+            break;
+        }
+        uint32_t left = left_rows(first->r);
+        uint32_t takes = left == 0 ? 1 : left < w.budget - rows ? left : w.budget - rows;
+        ck_assert_msg(n < p->n_segments, "%s: pass %u leaves %u out", w.order, p->id, first->r->id);
+        ck_assert_msg(p->segments[n].request == first->r && p->segments[n].n_tokens == takes,
+                      "%s: pass %u has %u rows of request %u at %u, not %u of %u", w.order, p->id,
+                      p->segments[n].n_tokens, p->segments[n].request->id, n, takes, first->r->id);
+        chosen[first - w.v] = true;
+        if (is("vtc") && first->admission == 0) {
+            first->admission = ++w.admissions;
+            w.service[first->r->client_id] +=
+                left / (first->r->cls == REQUEST_CLASS_REACTIVE ? 4.0 : 1.0);
+        }
+        rows += takes;
+    }
+    ck_assert_msg(p->n_segments == n, "%s: pass %u has %u members", w.order, p->id, p->n_segments);
+    for (int i = 0; i < N; i++) {
+        if (chosen[i]) {
+            w.v[i].idle_ns += (double)(now_ns - w.v[i].since_ns);
+            w.v[i].since_ns = -1;
+        }
+    }
+    w.formed_ns = now_ns;
+}
+
+static void served(struct seen *v, const struct segment *g, int64_t now_ns)
+{
+    double t_s = (double)(now_ns - w.formed_ns) / 1e9;
+    v->since_ns = now_ns;
+    v->served_s += t_s;
+    v->at_level_s += t_s;
+    double quantum_s = is("mlfq") ? ldexp(0.005, v->level) : ldexp(0.02, v->level);
+    if (v->at_level_s > quantum_s + 1e-12 && (is("mlfq") || v->level < 7)) {
+        v->level++;
+        v->at_level_s = 0.0;
+    }
+    v->place = -++w.returns;
+    if (is("vtc")) {
+        double weight = v->r->cls == REQUEST_CLASS_REACTIVE ? 4.0 : 1.0;
+        w.service[v->r->client_id] += 2.0 * g->emitted_tokens / weight;
+    }
+}
+
+static void on_done(void *self, int64_t now_ns, const struct pass *p)
+{
+    (void)self;
+    w.iterations++;
+    for (uint32_t i = 0; i < p->n_segments; i++) {
+        struct seen *v = &w.v[p->segments[i].request->id];
+        served(v, &p->segments[i], now_ns);
+        if (v->r->state == REQUEST_STATE_FINISHED) {
+            if (is("autellix-like")) {
+                w.service[program_of(v->r)] += v->served_s;
+                w.wait[program_of(v->r)] += (double)(now_ns - v->r->arrival_ns) / 1e9 - v->served_s;
+            }
+            v->r = NULL;
+        }
+    }
+}
+
+/* ---- random loads ---- */
+
+static uint32_t make_load(struct rng *r)
+{
+    uint32_t n = 12 + rng_below(r, N - 12);
+    uint32_t n_first = n - n / 4;
+    double t_us = 1.0;
+    for (uint32_t i = 0; i < n_first; i++) {
+        t_us += rng_below(r, 3) == 0 ? 0.0 : 1.0 + rng_below(r, 60000);
+        q[i] = (struct scenario_request){rng_below(r, 3) == 0 ? RT : BE,
+                                         t_us * 1e-6,
+                                         1 + rng_below(r, rng_below(r, 3) == 0 ? 400 : 60),
+                                         1 + rng_below(r, 25),
+                                         100 + i,
+                                         0};
+    }
+    for (uint32_t i = n_first; i < n; i++) { /* later turns of the first sessions */
+        const struct scenario_request *before = &q[i - n_first];
+        q[i] = *before;
+        q[i].arrival_s = (1.0 + rng_below(r, 50000)) * 1e-6;
+        q[i].prefix_tokens = rng_below(r, 2) * before->input_tokens;
+        q[i].input_tokens += before->output_tokens + rng_below(r, 40);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        struct trace_extra *x = rules_extra(i);
+        x->client_id = (i < n_first ? i : i - n_first) % CLIENTS;
+        x->ttft_slo_ns = rng_below(r, 3) == 0 ? MS(rng_below(r, 900)) : TIME_NEVER_NS;
+        x->tbt_slo_ns = rng_below(r, 3) == 0 ? MS(rng_below(r, 90)) : TIME_NEVER_NS;
+        x->deadline_ns = rng_below(r, 5) == 0 ? MS(rng_below(r, 900)) : TIME_NEVER_NS;
+    }
+    return n;
+}
+
+START_TEST(every_iteration_takes_those_whom_the_order_puts_first)
+{
+    static const char *const rules[] = {"rt_first", "blind", "rt_alone"};
+    static const uint32_t batches[] = {1, 2, 3, 16};
+    static const uint32_t budgets[] = {512, 100};
+    for (uint64_t load = 0; load < LOADS; load++) {
+        struct rng r;
+        rng_init(&r, rng_key(load, RNG_TEST, 77, 0));
+        rules_machine(LAYERS);
+        uint32_t n = make_load(&r);
+        w = (struct world){.order = orders[_i].name,
+                           .atlas = strstr(orders[_i].params, "atlas") != NULL,
+                           .max_batch = batches[load % 4],
+                           .budget = budgets[load / 4 % 2],
+                           .rule = (enum iter_rule)(load % 3)};
+        char params[256];
+        (void)snprintf(params, sizeof params, "max_batch=%u,token_budget=%u,class=%s%s%s",
+                       w.max_batch, w.budget, rules[w.rule], orders[_i].params[0] ? "," : "",
+                       orders[_i].params);
+        scenario_policy(&sc, policy_find(w.order), params);
+        sc.setup.prefix_reuse = load % 2 == 0;
+        if (load % 5 == 0) {
+            sc.machine.sample_ns_per_token = MS(0.3);
+        }
+        struct observer o = {
+            .request_arrived = on_arrived, .pass_formed = on_formed, .pass_done = on_done};
+        sc.setup.observers[sc.setup.n_observers++] = &o;
+        ck_assert_msg(scenario_run(&sc, q, n, false) == 0, "%s", sc.result.message);
+        ck_assert_uint_eq(sc.result.audit.finished, n);
+
+        scenario_fini(&sc);
+    }
+    ck_assert_uint_gt(passed_over, 100); /* else the order would be that of arrival */
+}
+END_TEST
+
+static const struct suite_row suite[] = {
+    CASE("orders", .timeout_s = 60),
+    LOOP(every_iteration_takes_those_whom_the_order_puts_first, sizeof orders / sizeof orders[0]),
+};
+SUITE_MAIN("order_keys", suite)
