@@ -64,6 +64,9 @@ were killed: blind, 25 of them were (62 %), by programs at 6 s a fault and the s
 NOT_HERE = ["determinism.sh", "install.sh", "memory.sh", "plugin.sh", "terminal.sh", "drive.sh"]
 
 
+LEFT_OUT = []  # --without
+
+
 def run(command, env=None, timeout=None, cpu_s=None):
     """Exit status (None: out of time) and output of a command that leads its own process group."""
     def limits():
@@ -152,7 +155,8 @@ def tests():
     programs = sorted(glob.glob(TOP + "/tests/unit/check_*.c") + glob.glob(TOP + "/tests/oracle/check_*.c") +
                       glob.glob(TOP + "/tests/conformance/check_*.c"))
     scripts = [s for s in sorted(glob.glob(TOP + "/tests/golden/*.sh")) if os.path.basename(s) not in NOT_HERE]
-    return [os.path.relpath(p, TOP)[:-2] for p in programs] + [os.path.relpath(s, TOP) for s in scripts]
+    found = [os.path.relpath(p, TOP)[:-2] for p in programs] + [os.path.relpath(s, TOP) for s in scripts]
+    return [t for t in found if os.path.basename(t) not in LEFT_OUT]
 
 
 def sources():
@@ -504,10 +508,12 @@ def main():
     p.add_argument("--table", action="store_true")
     p.add_argument("--coverage", action="store_true")
     p.add_argument("--tests", type=lambda t: t.split(","), help="these tests only, by path, without a map")
+    p.add_argument("--without", type=lambda t: t.split(","), default=[], help="all tests but these, by name")
     p.add_argument("--jobs", type=int, default=1)
     p.add_argument("--budget", type=float, default=float("inf"), help="seconds of tests on a fault; all")
     p.add_argument("--round", default="", help="what was tried under this name is not tried again")
     options = p.parse_args()
+    LEFT_OUT.extend(options.without)
     os.makedirs(os.path.join(TOP, PLACE), exist_ok=True)
     os.chdir(TOP)
     if options.table:
