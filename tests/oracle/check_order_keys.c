@@ -3,9 +3,12 @@
  * nothing but what an observer sees, over all who wait, at every iteration: no heap, no account
  * that is kept up to date, nothing of the policies' own.
  *
+ * Every other load has little memory: then whoever comes last in the fixed order (class, arrival)
+ * gives way to the first of the iteration, else the iteration shrinks, and where nothing is left
+ * of it the first of that order goes alone.
+ *
  * Toy times of one layer: a prompt of n rows 0.03 n + 1 ms, one sequence's decode 2 ms; the head
- * 1 ms. Memory is roomy. Instants are whole us, so that no key is rounded away behind the class
- * step. */
+ * 1 ms. Instants are whole us, so that no key is rounded away behind the class step. */
 #include <math.h>
 #include <string.h>
 
@@ -15,7 +18,7 @@
 #include "tests/helpers/suite.h"
 #include "traces/traces.h"
 
-enum { N = 32, LAYERS = 2, CLIENTS = 4, IDS = 2048, LOADS = 40 };
+enum { N = 32, LAYERS = 2, CLIENTS = 4, IDS = 2048, LOADS = 40, BLOCK = 16 };
 
 static const struct {
     const char *name, *params;
@@ -43,6 +46,9 @@ struct seen {
     double place; /* in the level: who returned to its front last has the smallest */
     int level;
     uint64_t admission; /* vtc: 0 while it is queued */
+    bool charged;
+    uint32_t kv; /* tokens */
+    bool decodes;
 };
 
 static struct world {
@@ -56,9 +62,15 @@ static struct world {
     double returns;
     uint64_t admissions, iterations;
     int64_t formed_ns;
+    uint64_t blocks; /* of KV; 0: enough */
+    struct {
+        struct seen *who[N];
+        uint32_t rows[N], n, tokens;
+    } batch;
 } w;
 
 static struct scenario_request q[N];
+static uint64_t evictions, shrunk;
 static uint64_t passed_over; /* choices of somebody other than the first in order of arrival */
 
 static bool is(const char *order)
@@ -68,14 +80,14 @@ static bool is(const char *order)
 
 /* ---- work left, by the toy's times ---- */
 
-static uint32_t left_rows(const struct request *r)
+static uint32_t left_rows(const struct seen *v)
 {
-    return r->state == REQUEST_STATE_QUEUED ? r->input_tokens - r->kv_tokens : 0;
+    return v->decodes ? 0 : v->r->input_tokens + v->r->generated_tokens - v->kv;
 }
 
-static double prefill_ns(const struct request *r)
+static double prefill_ns(const struct seen *v)
 {
-    uint32_t n = left_rows(r);
+    uint32_t n = left_rows(v);
     return n == 0 ? 0.0 : LAYERS * (0.03e6 * n + 1e6) + 1e6;
 }
 
@@ -105,19 +117,20 @@ static double deadline_us(const struct request *r)
     return (double)(first ? r->arrival_ns : r->last_token_ns) / 1e3 + slo_us;
 }
 
-static double srpt_key(const struct request *r)
+static double srpt_key(const struct seen *v)
 {
+    const struct request *r = v->r;
     double output = q[r->id].output_tokens;
     if (r->generated_tokens > 0 && r->generated_tokens >= 0.8 * output) {
         return 0.0; /* stays */
     }
-    bool prompt = left_rows(r) > 0; /* whose end gives a token */
-    return prefill_ns(r) + decode_ns(output - r->generated_tokens - (prompt ? 1.0 : 0.0));
+    bool prompt = left_rows(v) > 0; /* whose end gives a token */
+    return prefill_ns(v) + decode_ns(output - r->generated_tokens - (prompt ? 1.0 : 0.0));
 }
 
-static double prema_remaining_ns(const struct request *r)
+static double prema_remaining_ns(const struct seen *v)
 {
-    return prefill_ns(r) + decode_ns(fmax(12.0 - r->generated_tokens, 1.0));
+    return prefill_ns(v) + decode_ns(fmax(12.0 - v->r->generated_tokens, 1.0));
 }
 
 /* The largest of the thresholds 0, 1, 3, 9 that its tokens have reached: those of its priority at
@@ -136,7 +149,7 @@ static double prema_key(const struct seen *v, int64_t now_ns)
     for (int i = 0; i < N; i++) {
         most = w.v[i].r != NULL ? fmax(most, prema_reached(&w.v[i], now_ns)) : most;
     }
-    return prema_remaining_ns(v->r) + (prema_reached(v, now_ns) < most ? 1e14 : 0.0);
+    return prema_remaining_ns(v) + (prema_reached(v, now_ns) < most ? 1e14 : 0.0);
 }
 
 /* Those of a client and a class go one by one, in order of arrival. */
@@ -159,10 +172,10 @@ static double key_of(const struct seen *v, int64_t now_ns)
         return r->input_tokens;
     }
     if (is("edf") || is("llf")) {
-        double work_ns = r->state == REQUEST_STATE_QUEUED ? prefill_ns(r) : decode_ns(1.0);
+        double work_ns = v->decodes ? decode_ns(1.0) : prefill_ns(v);
         return deadline_us(r) - (is("llf") ? work_ns / 1e3 : 0.0);
     }
-    return is("srpt")           ? srpt_key(r)
+    return is("srpt")           ? srpt_key(v)
            : is("prema")        ? prema_key(v, now_ns)
            : is("vtc")          ? vtc_key(v)
            : is("program-fcfs") ? (double)w.first_ns[r->session_id] / 1e3
@@ -218,12 +231,13 @@ static void on_arrived(void *self, int64_t now_ns, const struct request *r)
     if (is("vtc")) {
         lift(r->client_id);
     }
-    *v = (struct seen){.r = r, .since_ns = now_ns, .isolated_ns = prema_remaining_ns(r)};
+    *v = (struct seen){.r = r, .since_ns = now_ns, .kv = r->kv_tokens};
+    v->isolated_ns = prema_remaining_ns(v);
     if (w.first_ns[r->session_id] == 0) {
         w.first_ns[r->session_id] = now_ns;
     }
     if (is("mlfq")) { /* the level whose quantum covers its prefill */
-        while (ldexp(5e6, v->level) < prefill_ns(r)) {
+        while (ldexp(5e6, v->level) < prefill_ns(v)) {
             v->level++;
         }
     } else if (is("autellix-like")) { /* levels from 0, 2, 4, 8, .. 128 t0 of service */
@@ -273,6 +287,146 @@ static void promote_waited(int64_t now_ns)
     }
 }
 
+/* ---- an iteration ---- */
+
+static bool chosen(const struct seen *v)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < w.batch.n; i++) {
+        any = any || w.batch.who[i] == v;
+    }
+    return any;
+}
+
+static void choose(struct seen *v)
+{
+    uint32_t left = left_rows(v);
+    uint32_t room = w.budget - w.batch.tokens;
+    uint32_t rows = left == 0 ? 1 : left < room ? left : room;
+    w.batch.who[w.batch.n] = v;
+    w.batch.rows[w.batch.n++] = rows;
+    w.batch.tokens += rows;
+    if (is("vtc") && v->admission == 0) {
+        double weight = v->r->cls == REQUEST_CLASS_REACTIVE ? 4.0 : 1.0;
+        v->admission = ++w.admissions;
+        w.service[v->r->client_id] += v->charged ? 0.0 : left / weight;
+        v->charged = true;
+    }
+}
+
+static uint64_t blocks(uint32_t tokens)
+{
+    return (tokens + BLOCK - 1) / BLOCK;
+}
+
+static uint64_t free_blocks(void)
+{
+    uint64_t n = w.blocks == 0 ? 1000000 : w.blocks;
+    for (int i = 0; i < N; i++) {
+        n -= w.v[i].r != NULL ? blocks(w.v[i].kv) : 0;
+    }
+    return n;
+}
+
+/* In order, until batch or budget is full; nobody begins whose prompt would not fit beside those of
+ * the others. */
+static void take_in_order(int64_t now_ns)
+{
+    uint64_t committed = 0;
+    while (w.batch.n < w.max_batch && w.batch.tokens < w.budget) {
+        struct seen *first = NULL;
+        for (int i = 0; i < N; i++) {
+            if (w.v[i].r != NULL && !chosen(&w.v[i]) &&
+                (first == NULL || goes_before(&w.v[i], first, now_ns))) {
+                passed_over += first != NULL;
+                first = &w.v[i];
+            }
+        }
+        if (first == NULL || (w.batch.n > 0 && w.rule == RT_ALONE &&
+                              w.batch.who[0]->r->cls == REQUEST_CLASS_REACTIVE &&
+                              first->r->cls == REQUEST_CLASS_PROACTIVE)) {
+            return;
+        }
+        uint32_t left = left_rows(first);
+        if (left > 0 && first->kv == 0 && w.batch.n > 0 &&
+            committed + left > free_blocks() * BLOCK) {
+            return;
+        }
+        committed += left > 0 ? left : 1;
+        choose(first);
+    }
+}
+
+static bool keeps_before(const struct seen *x, const struct seen *y)
+{
+    bool by_class = w.rule != BLIND && x->r->cls != y->r->cls;
+    return by_class ? x->r->cls == REQUEST_CLASS_REACTIVE : came_before(x->r, y->r);
+}
+
+/* Who holds KV outside the iteration and comes last, if it comes after the first of it. */
+static struct seen *victim(void)
+{
+    const struct seen *first = w.batch.who[0];
+    struct seen *last = NULL;
+    for (uint32_t i = 1; i < w.batch.n; i++) {
+        first = keeps_before(w.batch.who[i], first) ? w.batch.who[i] : first;
+    }
+    for (int i = 0; i < N; i++) {
+        struct seen *v = &w.v[i];
+        if (v->r != NULL && v->kv > 0 && !chosen(v) && (last == NULL || keeps_before(last, v))) {
+            last = v;
+        }
+    }
+    return last != NULL && keeps_before(first, last) ? last : NULL;
+}
+
+static bool fits(void)
+{
+    uint64_t need = 0;
+    for (uint32_t i = 0; i < w.batch.n; i++) {
+        const struct seen *v = w.batch.who[i];
+        need += blocks(v->kv + w.batch.rows[i]) - blocks(v->kv);
+    }
+    return need <= free_blocks();
+}
+
+static void make_room(void)
+{
+    struct seen *v = victim();
+    if (v != NULL) {
+        v->kv = 0;
+        v->decodes = false;
+        v->admission = 0;
+        evictions++;
+        return;
+    }
+    v = w.batch.who[--w.batch.n];
+    v->admission = v->kv == 0 ? 0 : v->admission;
+    shrunk++;
+}
+
+static void compose(int64_t now_ns)
+{
+    w.batch.n = w.batch.tokens = 0;
+    take_in_order(now_ns);
+    while (w.batch.n > 0 && !fits()) {
+        make_room();
+    }
+    if (w.batch.n > 0) {
+        return;
+    }
+    struct seen *first = NULL;
+    for (int i = 0; i < N; i++) {
+        struct seen *v = &w.v[i];
+        first = v->r != NULL && (first == NULL || keeps_before(v, first)) ? v : first;
+    }
+    w.batch.tokens = 0;
+    choose(first);
+    while (!fits()) {
+        make_room();
+    }
+}
+
 static void on_formed(void *self, int64_t now_ns, const struct pass *p)
 {
     (void)self;
@@ -281,43 +435,22 @@ static void on_formed(void *self, int64_t now_ns, const struct pass *p)
     } else if (is("autellix-like")) {
         promote_waited(now_ns);
     }
-    uint32_t rows = 0;
-    uint32_t n = 0;
-    bool chosen[N] = {false};
-    for (; n < w.max_batch && rows < w.budget; n++) {
-        struct seen *first = NULL;
-        for (int i = 0; i < N; i++) {
-            if (w.v[i].r != NULL && !chosen[i] &&
-                (first == NULL || goes_before(&w.v[i], first, now_ns))) {
-                passed_over += first != NULL;
-                first = &w.v[i];
-            }
-        }
-        if (first == NULL ||
-            (n > 0 && w.rule == RT_ALONE && p->segments[0].request->cls == REQUEST_CLASS_REACTIVE &&
-             first->r->cls == REQUEST_CLASS_PROACTIVE)) {
-            break;
-        }
-        uint32_t left = left_rows(first->r);
-        uint32_t takes = left == 0 ? 1 : left < w.budget - rows ? left : w.budget - rows;
-        ck_assert_msg(n < p->n_segments, "%s: pass %u leaves %u out", w.order, p->id, first->r->id);
-        ck_assert_msg(p->segments[n].request == first->r && p->segments[n].n_tokens == takes,
+    compose(now_ns);
+    ck_assert_msg(p->n_segments == w.batch.n, "%s: pass %u has %u members, not %u", w.order, p->id,
+                  p->n_segments, w.batch.n);
+    for (uint32_t i = 0; i < w.batch.n; i++) {
+        const struct segment *g = &p->segments[i];
+        struct seen *v = w.batch.who[i];
+        ck_assert_msg(g->request == v->r && g->n_tokens == w.batch.rows[i],
                       "%s: pass %u has %u rows of request %u at %u, not %u of %u", w.order, p->id,
-                      p->segments[n].n_tokens, p->segments[n].request->id, n, takes, first->r->id);
-        chosen[first - w.v] = true;
-        if (is("vtc") && first->admission == 0) {
-            first->admission = ++w.admissions;
-            w.service[first->r->client_id] +=
-                left / (first->r->cls == REQUEST_CLASS_REACTIVE ? 4.0 : 1.0);
-        }
-        rows += takes;
+                      g->n_tokens, g->request->id, i, w.batch.rows[i], v->r->id);
+        v->idle_ns += (double)(now_ns - v->since_ns);
+        v->since_ns = -1;
     }
-    ck_assert_msg(p->n_segments == n, "%s: pass %u has %u members", w.order, p->id, p->n_segments);
     for (int i = 0; i < N; i++) {
-        if (chosen[i]) {
-            w.v[i].idle_ns += (double)(now_ns - w.v[i].since_ns);
-            w.v[i].since_ns = -1;
-        }
+        ck_assert_msg(w.v[i].r == NULL || w.v[i].r->kv_tokens == w.v[i].kv,
+                      "%s: pass %u: request %d holds %u tokens, not %u", w.order, p->id, i,
+                      w.v[i].r->kv_tokens, w.v[i].kv);
     }
     w.formed_ns = now_ns;
 }
@@ -334,6 +467,8 @@ static void served(struct seen *v, const struct segment *g, int64_t now_ns)
         v->at_level_s = 0.0;
     }
     v->place = -++w.returns;
+    v->decodes = v->decodes || g->emitted_tokens > 0;
+    v->kv += g->n_tokens;
     if (is("vtc")) {
         double weight = v->r->cls == REQUEST_CLASS_REACTIVE ? 4.0 : 1.0;
         w.service[v->r->client_id] += 2.0 * g->emitted_tokens / weight;
@@ -390,6 +525,16 @@ static uint32_t make_load(struct rng *r)
     return n;
 }
 
+static uint64_t most_blocks(uint32_t n)
+{
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t own = blocks(q[i].input_tokens + q[i].output_tokens);
+        most = own > most ? own : most;
+    }
+    return most;
+}
+
 START_TEST(every_iteration_takes_those_whom_the_order_puts_first)
 {
     static const char *const rules[] = {"rt_first", "blind", "rt_alone"};
@@ -411,6 +556,8 @@ START_TEST(every_iteration_takes_those_whom_the_order_puts_first)
                        orders[_i].params);
         scenario_policy(&sc, policy_find(w.order), params);
         sc.setup.prefix_reuse = load % 2 == 0;
+        w.blocks = load % 2 == 0 ? 0 : most_blocks(n) + rng_below(&r, 20);
+        sc.setup.kv_capacity_tokens = w.blocks * BLOCK;
         if (load % 5 == 0) {
             sc.machine.sample_ns_per_token = MS(0.3);
         }
@@ -423,6 +570,8 @@ START_TEST(every_iteration_takes_those_whom_the_order_puts_first)
         scenario_fini(&sc);
     }
     ck_assert_uint_gt(passed_over, 100); /* else the order would be that of arrival */
+    ck_assert_uint_gt(evictions, 5);
+    ck_assert_uint_gt(shrunk, 0);
 }
 END_TEST
 
