@@ -77,6 +77,63 @@ if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null;
     exit $bad
 fi
 
+# A program is told every number of the machine: here no two are the same.
+"$python" - hwmodels/soc/core-ultra-5-125h.json "$dir/odd.json" "$dir/told" <<'END'
+import json, sys
+soc = json.load(open(sys.argv[1]))
+n = 2.0
+def odd(where, key, unit):
+    """Another number than all before; what it is in the unit that programs are told."""
+    global n
+    n += 1
+    x = 0.3 + 0.01 * n if unit == "frac" else n
+    where[key].update(value=x, low=x, high=x)
+    return x if unit == "frac" else x * unit
+told = {"name": soc["name"]}
+devices = []
+for i, d in enumerate(soc["devices"]):
+    d.update(inflight_depth=2 + i, max_shared=6 + i, can_withdraw=i != 1, can_reset=i != 0, can_suspend=i == 2)
+    same = ("name", "kind", "sharing", "inflight_depth", "max_shared", "chunk_rows", "static_attention", "can_withdraw",
+            "can_reset", "can_suspend")
+    devices.append({k: d[k] for k in same})
+    for ours, key, unit in (("shared_efficiency_frac", "shared_efficiency", "frac"), ("submit_ns", "submit", 1e3),
+                            ("completion_ns", "completion", 1e3), ("reset_ns", "reset", 1e3),
+                            ("idle_watts", "idle_power", 1), ("decode_watts", "decode_power", 1),
+                            ("prefill_watts", "prefill_power", 1)):
+        devices[-1][ours] = odd(d, key, unit)
+for ours, group, key, unit in (("ddr_cap_frac", "ddr", "together", "frac"), ("sync_ns", "host", "sync", 1e3),
+                               ("schedule_ns", "host", "schedule", 1e3), ("sample_ns_per_token", "host", "sample", 1e3),
+                               ("poll_watts", "host", "poll", 1), ("compile_fixed_ns", "compiler", "fixed", 1e9),
+                               ("compile_ns_per_token", "compiler", "per_token", 1e6),
+                               ("compile_watts", "compiler", "power", 1), ("loader_bytes_per_s", "loader", "bandwidth", 1e9),
+                               ("loader_fixed_ns", "loader", "fixed", 1e9),
+                               ("swap_bytes_per_s", "loader", "swap_bandwidth", 1e9),
+                               ("memory_usable_frac", "memory", "usable", "frac")):
+    told[ours] = odd(soc[group], key, unit)
+told["idle_watts"] = odd(soc, "idle_power", 1)
+told["ddr_peak_bytes_per_s"] = soc["ddr"]["peak"]["value"] * 1e9
+told["memory_bytes"] = soc["memory"]["capacity"]["value"] * 1e9
+told["devices"] = devices
+json.dump(soc, open(sys.argv[2], "w"))
+json.dump(told, open(sys.argv[3], "w"))
+END
+"$x" run --policy "exec:sh $dir/idle.sh" --soc "$dir/odd.json" --workload "$load" >/dev/null 2>"$dir/err"
+"$python" - "$dir/err" "$dir/told" <<'END' || fail "a program is told another machine"
+import json, sys
+lines = [l for l in open(sys.argv[1]) if l.startswith('{"init"')]
+got, want = json.loads(lines[0])["init"]["machine"], json.load(open(sys.argv[2]))
+def differ(at, got, want):
+    if isinstance(want, dict):
+        return [x for k in set(want) | set(got) for x in differ(at + "." + k, got.get(k), want.get(k))]
+    if isinstance(want, list):
+        return [x for i, w in enumerate(want) for x in differ("%s[%d]" % (at, i), got[i], w)]
+    near = isinstance(want, float) and abs(got - want) <= 1e-9 * abs(want)
+    return [] if near or got == want else ["%s: %s, not %s" % (at, got, want)]
+wrong = differ("machine", got, want)
+print("\n".join(wrong))
+sys.exit(bool(wrong))
+END
+
 # The twins. Little memory too: there passes are refused and KV is taken from requests.
 twin() { # policy, example, options...
     c=$1

@@ -374,9 +374,73 @@ START_TEST(ops_without_attention_cost_the_same_whatever_the_context)
 }
 END_TEST
 
+/* Time of the straight parts alone. */
+static double floor_s(const struct kernel_floor *f, const struct kernel_query *q)
+{
+    const struct work_shape *w = q->shape;
+    double rows = q->padded_rows;
+    double compute_s = f->row_s * fmax(rows, f->rows_min) + f->pair_s * (double)w->attn_pairs;
+    double bytes = f->bytes + f->row_bytes * rows + f->key_bytes * (double)w->kv_read_tokens;
+    return f->fixed_s + fmax(compute_s, bytes / f->bytes_per_s);
+}
+
+/* With factors on both sides of 1, and the least of them between the ends. */
+static void bend(struct model *b)
+{
+    for (uint32_t d = 0; d < b->soc.machine.n_devices; d++) {
+        for (uint32_t k = 0; k < b->soc.devices[d].n_runtimes; k++) {
+            b->soc.devices[d].runtimes[k].table =
+                (struct soc_table){4, {1, 2, 64, 512}, {1.5, 1.2, 0.7, 0.9}};
+        }
+    }
+}
+
+START_TEST(no_kernel_is_below_its_floor_and_straight_ones_are_on_it)
+{
+    static const char *const names[] = {"roofline", "extended", "p-norm", "table"};
+    bool straight = _i >= 4; /* nothing is filled, padded, exchanged or read again */
+    const char *form = names[_i % 4];
+    struct model b;
+    model_init(&b, "llama-3.1-8b", form);
+    bend(&b);
+    for (uint32_t d = 0; d < 3 && straight; d++) {
+        for (uint32_t k = 0; k < b.soc.devices[d].n_runtimes; k++) {
+            struct soc_runtime *p = &b.soc.devices[d].runtimes[k];
+            p->fill_rows = p->width_fill = 0.0;
+            p->min_rows = 0;
+            p->attention_frac = p->decode_attention_frac = 1.0;
+            p->pad_attention = false;
+        }
+    }
+    struct rng r;
+    rng_init(&r, rng_key(1, RNG_TEST, 14, (uint64_t)_i));
+    int on_it = 0;
+    for (int i = 0; i < INSTANCES; i++) {
+        struct work_shape w;
+        struct kernel_query q = random_query(&r, &w);
+        if (straight) { /* one sequence, of 64 rows: where the table has its least factor */
+            w = model_prefill(64);
+            q.rows = q.padded_rows = 64;
+        }
+        struct kernel_floor f;
+        struct kernel_cost c;
+        b.r.model.ops->floor(&b.r.model, q.device, q.op, q.padded_rows == 1, &f);
+        hwmodel_kernel(&b.r.model, &q, &c);
+        double least_ns = floor_s(&f, &q) * 1e9;
+        ck_assert_msg(least_ns <= (double)c.t_ns + 0.501,
+                      "%s, device %d, op %d, %u rows: %lld ns, "
+                      "floor %.3f",
+                      form, q.device, q.op, q.rows, (long long)c.t_ns, least_ns);
+        on_it += least_ns >= (double)c.t_ns - 0.501;
+    }
+    ck_assert(!straight || strcmp(form, "p-norm") == 0 || on_it == INSTANCES);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     TEST(appendix_b_holds_in_the_roofline_form),
     TEST(growing_tells_what_kernel_tells_of_each_pass),
+    LOOP(no_kernel_is_below_its_floor_and_straight_ones_are_on_it, 8),
     TEST(ops_without_attention_cost_the_same_whatever_the_context),
     TEST(the_extended_form_without_its_terms_is_appendix_b),
     TEST(the_p_norm_lies_between_the_larger_term_and_the_sum),
