@@ -10,6 +10,7 @@
 #include "policies/registry.h"
 #include "tests/helpers/conformance.h"
 #include "tests/helpers/randomload.h"
+#include "tests/helpers/randomrun.h"
 #include "tests/helpers/suite.h"
 
 enum { MAX_REQUESTS = 24 };
@@ -167,6 +168,39 @@ START_TEST(preemption_axes_keep_every_request_whole)
 }
 END_TEST
 
+/* Three of ten parameters differ from their defaults. What a policy refuses to begin with says
+ * nothing; whatever begins serves everybody. */
+START_TEST(no_parameter_leaves_a_request_behind)
+{
+    const struct policy_ops *ops = policy_of(_i);
+    for (uint64_t load = 1; load <= n_loads; load++) {
+        char params[1024] = "";
+        size_t used = 0;
+        struct rng r;
+        rng_init(&r, rng_key(load, RNG_TEST, 79, 0));
+        for (const struct policy_param *p = ops->params; p != NULL && p->name != NULL; p++) {
+            bool differs = rng_below(&r, 10) < 3;
+            if (differs && used + 128 < sizeof params) {
+                used += used > 0 ? (size_t)snprintf(params + used, 2, ",") : 0;
+                used += randomrun_param(params + used, sizeof params - used, &r, p);
+            }
+        }
+        uint32_t n = prepare(ops, load);
+        make_capable();
+        scenario_policy(&sc, ops, params);
+        int rc = scenario_run(&sc, q, n, false);
+        bool begun = sc.result.events > 0;
+        bool says_why = strstr(sc.result.message, "says: idle_guard=false: a kernel") != NULL;
+        ck_assert_msg(rc == 0 || !begun || says_why, "%s:%s, load %llu: %s", ops->name, params,
+                      (unsigned long long)load, sc.result.message);
+        if (rc == 0) {
+            requests_are_whole(ops, load, n);
+        }
+        scenario_fini(&sc);
+    }
+}
+END_TEST
+
 /* Two runs of load number `seed` that must be alike; of a load on which they are not the trace and
  * the command are left, unless the policy may. */
 static const char *differ(const struct policy_ops *ops, uint64_t seed, enum conformance_pair pair)
@@ -272,6 +306,7 @@ static const struct suite_row suite[] = {
     LOOP_OVER(every_request_finishes_whole_and_the_audit_is_clean, chosen),
     LOOP_OVER(tight_memory_stalls_nobody, chosen),
     LOOP_OVER(preemption_axes_keep_every_request_whole, chosen),
+    LOOP_OVER(no_parameter_leaves_a_request_behind, chosen),
     LOOP_OVER(collapsing_undisturbed_kernels_changes_nothing, chosen),
     LOOP_OVER(the_same_run_takes_the_same_decisions, chosen),
     LOOP_OVER(decisions_do_not_depend_on_what_is_hidden, chosen),

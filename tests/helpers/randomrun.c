@@ -123,8 +123,7 @@ static void turn(struct randomrun *run, struct rng *r, const struct knob *k)
     }
 }
 
-/* A value of a parameter: any choice; a number near its default, or anywhere. */
-static size_t put_param(char *out, size_t size, struct rng *r, const struct policy_param *p)
+size_t randomrun_param(char *out, size_t size, struct rng *r, const struct policy_param *p)
 {
     if (p->type == PARAM_BOOL) {
         return (size_t)snprintf(out, size, "%s=%s", p->name, rng_below(r, 2) ? "true" : "false");
@@ -162,7 +161,7 @@ static void choose_policy(struct randomrun *run, struct rng *r)
         if (rng_uniform(r) < share && used + 80 < sizeof run->policy) {
             run->policy[used++] = before;
             before = ',';
-            used += put_param(run->policy + used, sizeof run->policy - used, r, p);
+            used += randomrun_param(run->policy + used, sizeof run->policy - used, r, p);
         }
     }
 }
