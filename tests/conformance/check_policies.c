@@ -193,9 +193,10 @@ START_TEST(no_parameter_leaves_a_request_behind)
         bool says_why = strstr(sc.result.message, "says: idle_guard=false: a kernel") != NULL;
         ck_assert_msg(rc == 0 || !begun || says_why, "%s:%s, load %llu: %s", ops->name, params,
                       (unsigned long long)load, sc.result.message);
-        if (rc == 0) {
+        if (rc == 0 && sc.result.audit.shed == 0) {
             requests_are_whole(ops, load, n);
         }
+        ck_assert(sc.result.audit.shed == 0 || strstr(params, "shed=true") != NULL);
         scenario_fini(&sc);
     }
 }
