@@ -166,6 +166,46 @@ done
 cmp "$dir/jobs1" "$dir/jobs3" || fail "compare depends on --jobs"
 grep -F "fcfs.py:Fcfs" "$dir/jobs1" | grep -q identical || fail "compare tells fcfs from its twin"
 
+# How each launch ended, and what a note adds: every request is stopped once, 1 ms after it began.
+cat >"$dir/stop.py" <<'END'
+import sys
+from xpusim import Policy
+from xpusim.helpers import form, next_piece
+
+class Stop(Policy):
+    """Stops every prompt once, 1 ms after its first launch."""
+    def init(self):
+        self.waiting, self.running, self.asked = [], None, set()
+    def request_arrived(self, r):
+        self.waiting.append(r)
+    def launch_done(self, launch):
+        sys.stderr.write("ended: %s\n" % launch.outcome)
+        if launch.outcome == "yielded":
+            self.note("stopped", 3)
+        self.running = None
+    def pass_done(self, p):
+        self.waiting = [r for r in self.waiting if not r.left]
+    def schedule(self):
+        if not self.waiting:
+            return
+        r = self.waiting[0]
+        if self.running is not None:
+            if r.id not in self.asked and self.now_ns >= self.due:
+                self.asked.add(r.id)
+                self.preempt(self.running)
+            return
+        p = r.pass_ or form(self, [next_piece(r)])
+        if p.state == "ready":
+            self.running = self.launch(p, 1, yield_="kernel")
+            self.due = self.now_ns + 1000000
+            if r.id not in self.asked:
+                self.set_timer(self.due)
+END
+must "$x" run --policy "python:$dir/stop.py:Stop" --workload "$load" --json
+n=$(sed -n 's/.*"all.finished": *\([0-9]*\).*/\1/p' "$dir/out")
+[ "$(grep -c '^ended: yielded' "$dir/err")" -eq "${n:-0}" ] || fail "$n requests were stopped otherwise than once each"
+grep -q "\"policy.stopped\": *$((3 * ${n:-0}))\b" "$dir/out" || fail "three for each of $n stops do not add up"
+
 # What a program may do wrong.
 cat >"$dir/wrong.py" <<'END'
 import os, random, signal, sys, time

@@ -50,7 +50,77 @@ START_TEST(every_policy_is_complete_and_its_defaults_are_legal)
 }
 END_TEST
 
+/* What papers and programs state, and what their clauses (docs/clauses.md) say where they do not.
+ */
+static const struct {
+    const char *policy, *param;
+    double value;
+} stated[] = {
+    {"llama-cpp", "slots", 4}, /* the server's own defaults */
+    {"llama-cpp", "n_batch", 2048},
+    {"llama-cpp", "n_ubatch", 512},
+    {"llama-cpp", "similarity", 0.1},
+    {"openvino-cb", "max_num_batched_tokens", 256},
+    {"openvino-cb", "max_num_seqs", 256},
+    {"vllm-v0", "watermark_frac", 0.01},
+    {"vllm-priority", "watermark_frac", 0.01},
+    {"vllm-v1", "long_prefill_token_threshold", 0},
+    {"vllm-v1", "chunked_prefill", true},
+    {"vllm-v1", "reserve_full_isl", true},
+    {"sarathi", "max_num_batched_tokens", 512},
+    {"sarathi-hetero", "max_num_batched_tokens", 512},
+    {"vtc", "w_in", 1}, /* VTC: an output token is worth two of input */
+    {"vtc", "w_out", 2},
+    {"vtc", "reactive_weight", 1},
+    {"prema", "reactive_priority", 9}, /* of {1, 3, 9} */
+    {"prema", "proactive_priority", 1},
+    {"mlfq", "promote_every", 1000},
+    {"mlfq", "starve_s", 3},
+    {"autellix-like", "beta", 8},
+    {"srpt", "sigma", 0},
+    {"srpt", "limit", 1},
+    {"edf", "proactive_s", 600}, /* ten minutes */
+    {"llf", "proactive_s", 600},
+    {"agent-xpu-v1", "epsilon", 0.1},
+    {"agent-xpu-v1", "tau_low", 0.4}, /* 6.4 */
+    {"agent-xpu-v1", "tau_high", 0.7},
+    {"agent-xpu-v1", "gap_ms", 100}, /* 6.2: every prefill kernel is below 100 ms */
+    {"agent-xpu-v1", "ctx_switch_us", 0},
+    {"agent-xpu-v1", "batch_cap", 8},
+    {"agent-xpu-v1", "max_batch", 32}, /* the largest size of the second text's 6.4 */
+    {"agent-xpu-v1", "t_starve_s", 30},
+    {"agent-xpu-v1", "t_age_s", 60},
+    {"agent-xpu-v2", "beta", 0.25},
+    {"agent-xpu-v2", "b_rf", 3},
+    {"agent-xpu-v2", "max_batch", 32},
+    {"agent-xpu-v2", "suspended", 1}, /* one buffer */
+    {"agent-xpu-v2", "t_age_s", 900}, /* the papers' traces last 900 s */
+    {"agent-xpu-v2", "verify_rows", 32},
+    {"agent-xpu-v2", "draft_ms", 3},
+    {"sd-npu", "blocks", 6},
+    {"sd-npu", "g1", 256},
+    {"sd-npu", "g2", 32},
+    {"sd-npu", "draft_ms", 3}, /* 4.4: below 3 */
+    {"sd-npu", "eagle_forwards", 1},
+};
+
+START_TEST(defaults_are_those_that_are_stated)
+{
+    for (size_t i = 0; i < sizeof stated / sizeof stated[0]; i++) {
+        const struct policy_ops *ops = policy_find(stated[i].policy);
+        ck_assert_ptr_nonnull(ops);
+        const struct policy_param *p = ops->params;
+        while (p->name != NULL && strcmp(p->name, stated[i].param) != 0) {
+            p++;
+        }
+        ck_assert_msg(p->name != NULL && p->def == stated[i].value, "%s:%s is %g, not %g",
+                      stated[i].policy, stated[i].param, p->def, stated[i].value);
+    }
+}
+END_TEST
+
 static const struct suite_row suite[] = {
+    TEST(defaults_are_those_that_are_stated),
     TEST(names_are_sorted_unique_and_well_formed),
     TEST(every_policy_is_complete_and_its_defaults_are_legal),
 };
