@@ -421,6 +421,26 @@ START_TEST(a_prompt_looks_back_only)
 END_TEST
 
 /* One seat. Without priorities nobody takes it by force: BE0 decodes until 17. */
+/* Eighteen prompts, each shorter than the one before and 10 ms later: each stops the one before at
+ * its next kernel, none of which takes 10 ms (300 rows: 9). Sixteen can be stopped at once, so the
+ * eighteenth waits for the end of the seventeenth's pass: 12 layers of 140 rows, 12 x 5.2 + 1 ms,
+ * after it began within 10 ms of its arrival at 160. */
+START_TEST(sixteen_passes_can_be_stopped_at_once)
+{
+    struct scenario_request q[18];
+    for (uint32_t i = 0; i < 18; i++) {
+        q[i] = (struct scenario_request){BE, i * 0.010, 300 - 10 * i, 1, 0, 0};
+    }
+    rules_machine(12);
+    rules_run("sjf-input", ONE ",preempt=kernel", "", q, 18);
+    for (uint32_t i = 0; i < 17; i++) {
+        int64_t waited = sc.records[i].start_ns - sc.records[i].arrival_ns;
+        ck_assert_msg(waited < MS(10), "request %u waits %.3f ms", i, units_ms_from_ns(waited));
+    }
+    starts(17, units_ms_from_ns(sc.records[16].start_ns) + 12 * 5.2 + 1);
+}
+END_TEST
+
 START_TEST(force_is_for_priorities_only)
 {
     static const struct scenario_request q[] = {{BE, 0, 100, 5, 0, 0}, {RT, 0.001, 100, 1, 0, 0}};
@@ -487,6 +507,7 @@ static const struct suite_row suite[] = {
     TEST(a_prompt_in_chunks_has_one_head),
     TEST(a_prompt_looks_back_only),
     TEST(force_is_for_priorities_only),
+    TEST(sixteen_passes_can_be_stopped_at_once),
     TEST(a_programs_past_waiting_counts),
     TEST(prompts_share_a_micro_batch),
     TEST(who_gave_way_enters_before_those_who_came_later),

@@ -11,7 +11,7 @@ stands there instead), and perhaps `rule:` (the rule that it takes out), `equiva
 can see it) or `open:` (why no test does). Its name is FILE:NUMBER. Nothing is written into the tree:
 a changed copy is compiled and linked into a shared library of its own, which the programs load.
 
-The test that killed it last time (killers.txt) is tried first; then those that run a changed line (gcov
+The test that killed it last time (killers.list) is tried first; then those that run a changed line (gcov
 says which), quick ones first, until one fails. Tests that compare with recorded outputs come last and
 count as `golden only`. A test that takes ten times its processor time has seen the fault. With --budget
 no more than so many seconds of tests are tried on a fault.
@@ -39,7 +39,7 @@ COVER = "build/mutants-cover"  # its library again, counting the lines of files 
 RESULTS = PLACE + "/results.json"
 MAP = PLACE + "/map.json"
 PASSED = PLACE + "/passed.json"
-KILLERS = "tests/mutants/killers.txt"  # which test killed which fault: NAME PROGRAM TEST, or NAME SCRIPT
+KILLERS = "tests/mutants/killers.list"  # which test killed which fault: NAME PROGRAM TEST, or NAME SCRIPT
 # Recorded outputs: `make golden-update` would make them agree with the fault.
 GOLDEN = ["golden.sh", "diff.sh", "gate.sh"]
 # Build, install or count allocations of another tree than the changed library.
