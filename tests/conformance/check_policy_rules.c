@@ -421,6 +421,22 @@ START_TEST(a_prompt_looks_back_only)
 END_TEST
 
 /* One seat. Without priorities nobody takes it by force: BE0 decodes until 17. */
+/* BE0's first chunk (512 rows: 5.12 + 1 + 10.24 ms) is to stop at 5.12 ms for RT1, who came at 1 ms
+ * and is gone by then: the chunk starts over, 5.12-21.48, then the rest of both prompts, 488 + 24
+ * rows, until 21.48 + 16.36 + 1 ms for the head. */
+START_TEST(who_was_stopped_for_somebody_who_left_goes_on)
+{
+    static const struct scenario_request q[] = {
+        {BE, 0, 1000, 1, 0, 0}, {RT, 0.001, 100, 1, 0, 0}, {BE, 0.004, 24, 1, 0, 0}};
+    rules_machine(1);
+    rules_extra(1)->cancel_ns = MS(2);
+    rules_run("vllm-priority", "interrupt=true", "", q, 3);
+    ck_assert_int_eq((int)sc.records[1].state, (int)REQUEST_STATE_SHED);
+    tokens(0, 1, (double[]){38.84});
+    tokens(2, 1, (double[]){38.84});
+}
+END_TEST
+
 /* Eighteen prompts, each shorter than the one before and 10 ms later: each stops the one before at
  * its next kernel, none of which takes 10 ms (300 rows: 9). Sixteen can be stopped at once, so the
  * eighteenth waits for the end of the seventeenth's pass: 12 layers of 140 rows, 12 x 5.2 + 1 ms,
@@ -508,6 +524,7 @@ static const struct suite_row suite[] = {
     TEST(a_prompt_looks_back_only),
     TEST(force_is_for_priorities_only),
     TEST(sixteen_passes_can_be_stopped_at_once),
+    TEST(who_was_stopped_for_somebody_who_left_goes_on),
     TEST(a_programs_past_waiting_counts),
     TEST(prompts_share_a_micro_batch),
     TEST(who_gave_way_enters_before_those_who_came_later),
