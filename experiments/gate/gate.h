@@ -4,11 +4,11 @@
  * what came out (`results`). A row is one metric of one policy in one group, and its runs' status.
  *
  * Two kinds of group. `exact`: the same seeds again; the simulator is deterministic, so any
- * difference (beyond the 15 digits that JSON keeps) is a change, and its size against the tolerance,
- * by default what rounding can move, says which. `fresh`: other seeds than the baseline's; a metric's shift is tested with what the
- * traces explain taken out (stats_shift.h), on logarithms where all values are positive, so that a
- * shift is a ratio. The tests of all fresh rows together raise a false alarm with chance
- * GATE_ALPHA_FRAC at most (Holm).
+ * difference (beyond the 15 digits that JSON keeps) is a change, and its size against the
+ * tolerance, by default what rounding can move, says which. `fresh`: other seeds than the
+ * baseline's; a metric's shift is tested with what the traces explain taken out (stats_shift.h), on
+ * logarithms where all values are positive, so that a shift is a ratio. The tests of all fresh rows
+ * together raise a false alarm with chance GATE_ALPHA_FRAC at most (Holm).
  *
  *   OK          no change (fresh: none shown)
  *   REGRESSION  worse by more than the tolerance (fresh: significantly)
@@ -37,8 +37,8 @@
 /* Exact: what rounding can move, a nanosecond on each kernel of 0.1 ms. Nothing else moves the same
  * seeds but another decision or duration, however few requests it touches. */
 #define GATE_EXACT_TOLERANCE_FRAC 1e-5
-/* Exact: a change is relative to what a value was, but at least to this, a tenth of a millisecond or
- * a share of 0.01 %: smaller ones can be nothing but what rounding left. */
+/* Exact: a change is relative to what a value was, but at least to this, a tenth of a millisecond
+ * or a share of 0.01 %: smaller ones can be nothing but what rounding left. */
 #define GATE_LEAST 1e-4
 #define GATE_FRESH_TOLERANCE_FRAC 0.005
 #define GATE_EXACT_REPLICATIONS 2

@@ -34,11 +34,11 @@ enum frame_state { FRAME_MISSED, FRAME_STARTED, FRAME_DONE };
 struct repeat_record {
     const struct launch *launch; /* of the first; not to be asked for its pass's shape */
     uint32_t n;
-    int64_t begin_ns;                /* of the first */
-    int64_t lead_ns;                 /* of the host, before each */
-    int64_t sample_ns;               /* of the host, after each */
-    const int64_t *solo_ns;          /* what the launch of each took */
-    const int64_t *gap_ns;           /* from the begin of each to its tokens */
+    int64_t begin_ns;                    /* of the first */
+    int64_t lead_ns;                     /* of the host, before each */
+    int64_t sample_ns;                   /* of the host, after each */
+    const int64_t *solo_ns;              /* what the launch of each took */
+    const int64_t *gap_ns;               /* from the begin of each to its tokens */
     const struct kernel_cost *attention; /* of a layer, in each; of them `ddr` tells nothing */
     uint32_t layers;
     double device_watts, host_watts; /* of each, while the device is busy */
@@ -75,8 +75,9 @@ struct observer {
     void (*launch_ended)(void *self, int64_t now_ns, const struct launch *l, int64_t solo_ns,
                          int64_t lost_ns);
     /* Passes in place of which none of the five hooks above, nor `tokens`, nor `ddr` for their
-     * attention, is called, but pass_formed, launch_submitted, launch_started and `power` for the first. An observer that has
-     * any of those, ddr or power, but not this one makes every pass be reported. */
+     * attention, is called, but pass_formed, launch_submitted, launch_started and `power` for the
+     * first. An observer that has any of those, ddr or power, but not this one makes every pass be
+     * reported. */
     void (*repeated)(void *self, int64_t now_ns, const struct repeat_record *r);
     void (*preempt_asked)(void *self, int64_t now_ns, const struct launch *l);
     void (*kernel)(void *self, const struct kernel_record *k);
