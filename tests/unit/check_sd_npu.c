@@ -179,10 +179,18 @@ START_TEST(eagle_drafts_with_as_many_forwards_as_it_is_told)
     double layer = config.llm.body_weights / 28;
     double share =
         (layer + config.llm.head_weights) / (config.llm.body_weights + config.llm.head_weights);
-    double forward_s = run("sd-npu:system=npu").tpot_s * share;
-    struct outcome one = run("sd-npu:system=npu-eagle");
-    struct outcome six = run("sd-npu:system=npu-eagle,eagle_forwards=6");
-    struct outcome eleven = run("sd-npu:system=npu-eagle,eagle_forwards=11");
+    bool cpu = _i == 1;
+    double forward_s = run(cpu ? "sd-npu:system=npu,decode=cpu" : "sd-npu:system=npu").tpot_s;
+    forward_s *= share;
+    static const char *const specs[2][3] = {
+        {"sd-npu:system=npu-eagle", "sd-npu:system=npu-eagle,eagle_forwards=6",
+         "sd-npu:system=npu-eagle,eagle_forwards=11"},
+        {"sd-npu:system=npu-eagle,decode=cpu",
+         "sd-npu:system=npu-eagle,decode=cpu,eagle_forwards=6",
+         "sd-npu:system=npu-eagle,decode=cpu,eagle_forwards=11"}};
+    struct outcome one = run(specs[_i][0]);
+    struct outcome six = run(specs[_i][1]);
+    struct outcome eleven = run(specs[_i][2]);
     ck_assert_double_eq(six.verifies, one.verifies);
     double steps = one.verifies / (double)trace.n;
     double added_s = (six.e2e_s - one.e2e_s) / (5.0 * steps);
@@ -191,10 +199,11 @@ START_TEST(eagle_drafts_with_as_many_forwards_as_it_is_told)
     ck_assert_double_eq_tol(added_s / forward_s, 1.0, 0.2);
     ck_assert_double_eq_tol((eleven.e2e_s - six.e2e_s) / (5.0 * steps), added_s, 1e-6);
     const struct machine *m = &config.soc.machine;
-    const struct device *npu = &m->devices[machine_find(m, DEVICE_KIND_NPU)];
+    const struct device *device =
+        &m->devices[machine_find(m, cpu ? DEVICE_KIND_CPU : DEVICE_KIND_NPU)];
     double drafting_s = 5.0 * one.verifies * added_s;
     ck_assert_double_eq_tol((six.active_j - one.active_j) /
-                                ((npu->decode_watts - npu->idle_watts) * drafting_s),
+                                ((device->decode_watts - device->idle_watts) * drafting_s),
                             1.0, 1e-3);
 }
 END_TEST
@@ -211,6 +220,18 @@ START_TEST(eagle_verifies_a_tree)
     ck_assert_double_eq_tol(tree.accepted, path.accepted, 0.05 * path.accepted);
     ck_assert_double_gt(tree.tpot_s, 1.6 * path.tpot_s);
     ck_assert_double_lt(tree.tpot_s, 2.0 * path.tpot_s);
+}
+END_TEST
+
+/* Of two tokens the prompt gives one: one is left, and so many drafts at most are looked at. */
+START_TEST(nothing_is_drafted_beyond_what_may_be_said)
+{
+    for (size_t i = 0; i < trace.n; i++) {
+        trace.rows[i].output_tokens = trace.rows[i].max_output_tokens = 2;
+    }
+    struct outcome x = run("sd-npu:system=npu-sam,length=offered");
+    ck_assert_double_gt(x.verifies, 0.0);
+    ck_assert_double_le(x.drafted, 1.0);
 }
 END_TEST
 
@@ -297,8 +318,9 @@ static const struct suite_row suite[] = {
     TEST(sd_npu_fits_its_drafts_into_one_pass),
     TEST(graph_switching_leaves_decoding_as_it_is),
     TEST(memory_counts_graphs_copies_and_drafters),
-    TEST(eagle_drafts_with_as_many_forwards_as_it_is_told),
+    LOOP(eagle_drafts_with_as_many_forwards_as_it_is_told, 2),
     TEST(eagle_verifies_a_tree),
+    TEST(nothing_is_drafted_beyond_what_may_be_said),
     TEST(keeping_the_old_graph_costs_a_block_and_never_time),
     TEST(an_old_graph_that_memory_cannot_keep_is_not_kept),
     TEST(switching_late_spares_the_prompt_the_slow_graph),
