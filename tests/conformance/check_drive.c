@@ -406,6 +406,55 @@ START_TEST(a_reset_kernel_is_run_again)
 }
 END_TEST
 
+/* On the CPU clock host costs and resets are those of the machine file, to the ns. */
+static int64_t asked_ns[100000];
+static uint32_t leads, resets;
+
+static void on_lead(void *self, int64_t now_ns, const struct launch *l, int64_t lead_ns)
+{
+    (void)self;
+    int64_t ready_ns = l->submit_ns + MS(0.3);
+    ck_assert_int_eq(lead_ns, ready_ns > now_ns ? ready_ns - now_ns : 0);
+    leads += lead_ns > 0;
+}
+
+static void on_asked(void *self, int64_t now_ns, const struct launch *l)
+{
+    (void)self;
+    asked_ns[l->id] = now_ns;
+}
+
+static void on_ended(void *self, int64_t now_ns, const struct launch *l, int64_t solo, int64_t lost)
+{
+    (void)self;
+    (void)solo;
+    (void)lost;
+    if (l->outcome == LAUNCH_OUTCOME_RESET) {
+        ck_assert_int_eq(now_ns - asked_ns[l->id], MS(5));
+        resets++;
+    }
+}
+
+START_TEST(host_costs_and_resets_take_the_time_of_the_machine)
+{
+    struct tokens t;
+    faulty(DRIVE_CLOCK_CPU);
+    for (uint32_t d = 0; d < real.machine.n_devices; d++) {
+        real.machine.devices[d].submit_ns = MS(0.3);
+        real.machine.devices[d].reset_ns = MS(5);
+    }
+    struct observer o = {
+        .launch_started = on_lead, .preempt_asked = on_asked, .launch_ended = on_ended};
+    real.setup.observers[real.setup.n_observers++] = &o;
+    plain_faults.slow_us = 400;
+    int rc = realrun_run(policy_find("program-fcfs"), "preempt=reset,class=rt_alone", &t);
+    ck_assert_msg(rc == 0, "%s", real.result.message);
+    ck_assert_uint_gt(leads, 0);
+    ck_assert_uint_gt(resets, 0);
+    memset(&plain_faults, 0, sizeof plain_faults);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("all", .timeout_s = 240),
     TEST(every_policy_gives_every_request_the_same_tokens),
@@ -423,6 +472,7 @@ static const struct suite_row suite[] = {
     TEST(a_reused_prefix_gives_the_tokens_of_a_computed_one),
     LOOP(real_time_gives_the_tokens_of_the_cpu_clock, 7),
     LOOP(a_reset_kernel_is_run_again, 2),
+    TEST(host_costs_and_resets_take_the_time_of_the_machine),
     CASE("hang"),
     /* apart: its threads end with its processes */
     LOOP(a_hanging_kernel_ends_the_run, 2),
