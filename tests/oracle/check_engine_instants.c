@@ -150,6 +150,18 @@ START_TEST(a_run_ends_before_its_clock_does)
 }
 END_TEST
 
+/* 37 ms on the iGPU: what happens at the horizon itself still does, a ns beyond it nothing. */
+START_TEST(a_horizon_is_the_last_instant)
+{
+    sc.setup.horizon_ns = MS(37) - _i;
+    x.step = script_serve;
+    x.device = IGPU;
+    ck_assert_int_eq(script_run(&sc, &x, one, 1), 0);
+    ck_assert_uint_eq(sc.result.audit.finished, _i == 0 ? 1 : 0);
+    ck_assert_int_eq(sc.result.end_ns, MS(37) - _i);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("with and without collapsing"),
     TEST(a_launch_ends_when_another_begins_at_its_end),
@@ -158,5 +170,6 @@ static const struct suite_row suite[] = {
     CASE("without end", .setup = setup, .teardown = byhand_teardown),
     TEST(launches_that_never_get_to_work_are_a_livelock),
     TEST(a_run_ends_before_its_clock_does),
+    LOOP(a_horizon_is_the_last_instant, 2),
 };
 SUITE_MAIN("instants", suite)

@@ -240,6 +240,12 @@ static void recompute(struct sched *s, struct script *y)
     const struct request *r = y->request[0];
     if (y->stage == 0 && r != NULL && r->generated_tokens == 3) {
         y->stage = 1;
+        for (uint32_t from = 102; from <= 103; from++) { /* of 102 tokens none is left to move */
+            int rc =
+                sched_kv_move(s, (struct kv_part){.request = r, .from_token = from}, KV_NOWHERE);
+            ck_assert_int_eq(rc, -EINVAL);
+        }
+        ck_assert_uint_eq(r->preemptions, 0);
         y->rc[0] = sched_kv_move(s, (struct kv_part){.request = r, .from_token = 40}, KV_NOWHERE);
         ck_assert_uint_eq(request_prefill_target(r), 103);
         ck_assert_uint_eq(request_prefill_left(r), 63);
