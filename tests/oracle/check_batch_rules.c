@@ -17,68 +17,31 @@ enum rule { RUNNING_FIRST, PROMPTS_ONLY, DECODES_FIRST, ORCA, SPLIT_FUSE, WHOLE 
 static const struct form {
     const char *policy, *params;
     enum rule rule;
-    uint32_t budget, seqs;   /* 0: 512 and 16 */
+    uint32_t budget, seqs;
     uint32_t threshold;      /* most rows of a prompt with company; 0: none */
     bool whole;              /* a prompt is not cut */
     bool first_chunk;        /* of a prompt only that must find memory */
     bool priority, by_force; /* classes count; a place is taken by force */
     double watermark;
 } forms[] = {
-    {.policy = "vllm-v1", .params = "", .rule = RUNNING_FIRST},
-    {.policy = "vllm-v1",
-     .params = "max_num_batched_tokens=64,max_num_seqs=4",
-     .rule = RUNNING_FIRST,
-     .budget = 64,
-     .seqs = 4},
-    {.policy = "vllm-v1",
-     .params = "max_num_batched_tokens=128,long_prefill_token_threshold=40",
-     .rule = RUNNING_FIRST,
-     .budget = 128,
-     .threshold = 40},
-    {.policy = "vllm-v1",
-     .params = "reserve_full_isl=false,max_num_batched_tokens=64",
-     .rule = RUNNING_FIRST,
-     .budget = 64,
-     .first_chunk = true},
-    {.policy = "vllm-v1",
-     .params = "chunked_prefill=false,max_num_batched_tokens=200",
-     .rule = RUNNING_FIRST,
-     .budget = 200,
-     .whole = true},
-    {.policy = "vllm-priority",
-     .params = "max_num_batched_tokens=64",
-     .rule = RUNNING_FIRST,
-     .budget = 64,
-     .priority = true},
-    {.policy = "vllm-priority",
-     .params = "mode=v0,max_num_seqs=5,watermark_frac=0.1",
-     .rule = PROMPTS_ONLY,
-     .seqs = 5,
-     .whole = true,
-     .priority = true,
-     .by_force = true,
-     .watermark = 0.1},
-    {.policy = "vllm-v0",
-     .params = "watermark_frac=0.1,max_num_batched_tokens=256",
-     .rule = PROMPTS_ONLY,
-     .budget = 256,
-     .whole = true,
-     .watermark = 0.1},
-    {.policy = "sarathi",
-     .params = "max_num_batched_tokens=64",
-     .rule = DECODES_FIRST,
-     .budget = 64},
-    {.policy = "orca", .params = "max_num_seqs=4", .rule = ORCA, .budget = UINT32_MAX, .seqs = 4},
-    {.policy = "openvino-cb",
-     .params = "max_num_batched_tokens=64",
-     .rule = SPLIT_FUSE,
-     .budget = 64},
-    {.policy = "openvino-cb", .params = "variant=whole", .rule = SPLIT_FUSE, .budget = 1000000000},
-    {.policy = "openvino-cb",
-     .params = "variant=vllm,max_num_seqs=6",
-     .rule = WHOLE,
-     .budget = 1000000000,
-     .seqs = 6},
+    {"vllm-v1", "", RUNNING_FIRST, 512, 16, 0, 0, 0, 0, 0, 0},
+    {"vllm-v1", "max_num_batched_tokens=64,max_num_seqs=4", RUNNING_FIRST, 64, 4, 0, 0, 0, 0, 0, 0},
+    {"vllm-v1", "max_num_batched_tokens=128,long_prefill_token_threshold=40", RUNNING_FIRST, 128,
+     16, 40, 0, 0, 0, 0, 0},
+    {"vllm-v1", "reserve_full_isl=false,max_num_batched_tokens=64", RUNNING_FIRST, 64, 16, 0, 0, 1,
+     0, 0, 0},
+    {"vllm-v1", "chunked_prefill=false,max_num_batched_tokens=200", RUNNING_FIRST, 200, 16, 0, 1, 0,
+     0, 0, 0},
+    {"vllm-priority", "max_num_batched_tokens=64", RUNNING_FIRST, 64, 16, 0, 0, 0, 1, 0, 0},
+    {"vllm-priority", "mode=v0,max_num_seqs=5,watermark_frac=0.1", PROMPTS_ONLY, 512, 5, 0, 1, 0, 1,
+     1, 0.1},
+    {"vllm-v0", "watermark_frac=0.1,max_num_batched_tokens=256", PROMPTS_ONLY, 256, 16, 0, 1, 0, 0,
+     0, 0.1},
+    {"sarathi", "max_num_batched_tokens=64", DECODES_FIRST, 64, 16, 0, 0, 0, 0, 0, 0},
+    {"orca", "max_num_seqs=4", ORCA, 1000000000, 4, 0, 0, 0, 0, 0, 0},
+    {"openvino-cb", "max_num_batched_tokens=64", SPLIT_FUSE, 64, 256, 0, 0, 0, 0, 0, 0},
+    {"openvino-cb", "variant=whole", SPLIT_FUSE, 1000000000, 256, 0, 0, 0, 0, 0, 0},
+    {"openvino-cb", "variant=vllm,max_num_seqs=6", WHOLE, 1000000000, 6, 0, 0, 0, 0, 0, 0},
 };
 
 struct item {
@@ -92,8 +55,7 @@ struct list {
     uint32_t n;
 };
 
-static struct form table_row;
-static const struct form *form = &table_row;
+static const struct form *form;
 static struct item items[N];
 static struct list waiting, running;
 static struct {
@@ -594,9 +556,7 @@ static uint32_t make_load(struct rng *r)
 
 START_TEST(every_iteration_is_the_one_that_the_rules_give)
 {
-    table_row = forms[_i];
-    table_row.budget = table_row.budget == 0 ? 512 : table_row.budget;
-    table_row.seqs = table_row.seqs == 0 ? 16 : table_row.seqs;
+    form = &forms[_i];
     for (uint64_t load = 0; load < LOADS; load++) {
         struct rng r;
         rng_init(&r, rng_key(load, RNG_TEST, 78, 0));
