@@ -1,0 +1,115 @@
+/* Forms of kernel times, judged on cells that are made by hand: two anchors, the fit, a table. */
+#include <math.h>
+#include <string.h>
+
+#include "hwmodels/kernel_fit_impl.h"
+#include "tests/helpers/suite.h"
+
+static struct kernel_row rows[8];
+static struct kernel_cell cells[8];
+static struct kernel_fit fit;
+static struct fit_problem problem;
+
+/* A product of that many rows that took so long; one row is 1e6 flop. */
+static struct kernel_cell *product(uint32_t n_rows, double bytes, double us)
+{
+    struct kernel_row *r = &rows[fit.n_cells];
+    struct kernel_cell *c = &cells[fit.n_cells++];
+    *r = (struct kernel_row){
+        .op = KERNEL_GEMM, .rows = n_rows, .flop = 1e6 * n_rows, .bytes = bytes};
+    *c = (struct kernel_cell){.row = r, .partner = -1, .n = 3, .log_mean = log(us * 1e-6)};
+    return c;
+}
+
+static void error_is(enum kernel_form form, double want)
+{
+    const struct kernel_form_error *e = &fit.errors[form][KERNEL_GEMM];
+    ck_assert_uint_eq(e->n, 1);
+    ck_assert_double_eq_tol(e->median_frac, want, 1e-12);
+    ck_assert_double_eq_tol(e->worst_frac, want, 1e-12);
+    ck_assert_uint_eq(fit.all[form].n, 1);
+    ck_assert_double_eq_tol(fit.all[form].worst_frac, want, 1e-12);
+    ck_assert_uint_eq(fit.errors[form][KERNEL_READ].n, 0);
+}
+
+/* Known: 4 rows over 1 MB in 10 us, the least intense; 16 rows over 1 MB in 40 us, the most. Asked
+ * for: 8 rows over 0.5 MB, measured 25 us.
+ *   anchors  memory 0.5 / 1 * 10 = 5 us, compute 8 / 16 * 40 = 20 us, the larger: 0.2 off
+ *   fit      says 35 us: 0.4 off
+ *   table    half the way from 4 to 16 rows in logarithms: sqrt(10 * 40) = 20 us, 0.2 off
+ * Pairs, cells without a trusted row and those that were fitted are not judged. */
+START_TEST(forms_are_judged_by_what_they_say_of_what_was_held_out)
+{
+    (void)product(4, 1e6, 10);
+    (void)product(16, 1e6, 40);
+    struct kernel_cell *asked = product(8, 0.5e6, 25);
+    asked->held_out = true;
+    asked->predicted = 35e-6;
+    struct kernel_cell *pair = product(8, 0.5e6, 100);
+    pair->held_out = true;
+    pair->partner = 0;
+    struct kernel_cell *untrusted = product(8, 0.5e6, 1000);
+    untrusted->held_out = true;
+    untrusted->n = 0;
+    fit_judge(&problem);
+    error_is(KERNEL_FORM_TWO_ANCHOR, 0.2);
+    error_is(KERNEL_FORM_PNORM, 0.4);
+    error_is(KERNEL_FORM_TABLE, 0.2);
+}
+END_TEST
+
+/* The same with 160 us at 16 rows: at 8, half the way in logarithms, sqrt(10 * 160) = 40 us: of
+ * measured 50 they are 0.2 off. Beyond the ends the table's end counts: 10 us for 2 rows, measured
+ * 8: 0.25 off; 160 us for 32, measured 200: 0.2. Compute says 8 / 16 * 160 = 80 us of 50: 0.6. */
+START_TEST(a_table_is_straight_in_logarithms_and_ends_where_it_ends)
+{
+    static const struct {
+        uint32_t n_rows;
+        double us, off;
+    } asked[] = {{8, 50, 0.2}, {2, 8, 0.25}, {32, 200, 0.2}};
+    for (int i = 0; i < 3; i++) {
+        fit.n_cells = 0;
+        (void)product(4, 1e6, 10);
+        (void)product(16, 1e6, 160);
+        product(asked[i].n_rows, 0.5e6, asked[i].us)->held_out = true;
+        fit_judge(&problem);
+        error_is(KERNEL_FORM_TABLE, asked[i].off);
+    }
+    fit.n_cells = 2;
+    product(8, 0.5e6, 50)->held_out = true;
+    fit_judge(&problem);
+    error_is(KERNEL_FORM_TWO_ANCHOR, 0.6);
+}
+END_TEST
+
+/* Another width, another device and another kind of kernel are other families. */
+START_TEST(anchors_are_of_the_family)
+{
+    (void)product(4, 1e6, 10);
+    (void)product(16, 1e6, 40);
+    product(64, 1e6, 1)->group = 1;
+    product(64, 1e6, 1)->device = 1;
+    struct kernel_cell *stream = product(1, 1e9, 1);
+    rows[fit.n_cells - 1].op = KERNEL_COPY;
+    ck_assert_ptr_nonnull(stream);
+    product(8, 0.5e6, 25)->held_out = true;
+    fit_judge(&problem);
+    error_is(KERNEL_FORM_TWO_ANCHOR, 0.2);
+    error_is(KERNEL_FORM_TABLE, 0.2);
+}
+END_TEST
+
+static void setup(void)
+{
+    memset(&fit, 0, sizeof fit);
+    fit.cells = cells;
+    problem.fit = &fit;
+}
+
+static const struct suite_row suite[] = {
+    CASE("forms", .setup = setup),
+    TEST(forms_are_judged_by_what_they_say_of_what_was_held_out),
+    TEST(a_table_is_straight_in_logarithms_and_ends_where_it_ends),
+    TEST(anchors_are_of_the_family),
+};
+SUITE_MAIN("kernel forms", suite)
