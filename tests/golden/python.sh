@@ -202,9 +202,9 @@ class Stop(Policy):
                 self.set_timer(self.due)
 END
 must "$x" run --policy "python:$dir/stop.py:Stop" --workload "$load" --json
-n=$(sed -n 's/.*"all.finished": *\([0-9]*\).*/\1/p' "$dir/out")
+n=$(sed -n 's/.*"all.finished":[[:space:]]*\([0-9]*\).*/\1/p' "$dir/out")
 [ "$(grep -c '^ended: yielded' "$dir/err")" -eq "${n:-0}" ] || fail "$n requests were stopped otherwise than once each"
-grep -q "\"policy.stopped\": *$((3 * ${n:-0}))\b" "$dir/out" || fail "three for each of $n stops do not add up"
+grep -q "\"policy.stopped\":[[:space:]]*$((3 * ${n:-1}))\b" "$dir/out" || fail "three for each of $n stops do not add up"
 
 # What a program may do wrong.
 cat >"$dir/wrong.py" <<'END'
