@@ -3,7 +3,7 @@
 #   make            build/xpusim
 #   make demo       set up, build, compare policies on the papers' mixed workload
 #   make check      set up, build, run every test
-#   make asan ubsan the same tests under a sanitizer
+#   make asan ubsan the same tests under a sanitizer; make sanitize: under both at once
 #   make fuzz       every reader on coverage-guided inputs, SECONDS=60 in all
 #   make campaign   random runs over everything, each four ways, HOURS=1 long
 #   make mutants    faults put in by hand, and which test sees each (tests/mutants/README.md)
@@ -131,16 +131,23 @@ check: $(BUILD)/xpusim $(ENGINES) $(TESTS)
 demo: $(BUILD)/xpusim
 	@BUILD=$(BUILD) sh experiments/demo.sh
 
-SAN_ENV = ASAN_OPTIONS=abort_on_error=0:detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1
 # Engines are C++ inside: the sanitizer must know its exceptions before the first one is loaded.
+sanitized = ASAN_OPTIONS=abort_on_error=0:detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 \
+    $(MAKE) check BUILD=build/$@ OPT=-O1 \
+    XCFLAGS='-fsanitize=$(1) -fno-sanitize-recover=all -fno-omit-frame-pointer' \
+    $(if $(ENGINES),LDFLAGS='-Wl$(comma)--no-as-needed -lstdc++ -Wl$(comma)--as-needed')
 asan:
-	$(SAN_ENV) $(MAKE) check BUILD=build/asan OPT=-O1 \
-	    XCFLAGS='-fsanitize=address -fno-omit-frame-pointer' \
-	    $(if $(ENGINES),LDFLAGS='-Wl$(comma)--no-as-needed -lstdc++ -Wl$(comma)--as-needed')
+	+$(call sanitized,address)
 
 ubsan:
-	$(SAN_ENV) $(MAKE) check BUILD=build/ubsan OPT=-O1 \
-	    XCFLAGS='-fsanitize=undefined -fno-sanitize-recover=all'
+	+$(call sanitized,undefined)
+
+sanitize:
+	+$(call sanitized,address$(comma)undefined)
+
+# Another compiler and no optimisation, whose results tests/golden/determinism.sh compares.
+clang:
+	@$(MAKE) all CC=clang OPT=-O0 XCFLAGS=-g0 BUILD=build/clang
 
 bench: $(BUILD)/xpusim $(BENCHES)
 	@for b in $(BENCHES); do echo "== $$(basename $$b)"; BUILD=$(BUILD) $$b || exit 1; done
@@ -255,7 +262,7 @@ clean:
 
 FORCE:
 .SECONDARY:
-.PHONY: all tests mutants engines claims-report check demo asan ubsan bench fuzz campaign lint format golden-update gallery install uninstall deb clean FORCE
+.PHONY: all tests mutants engines claims-report check demo asan ubsan sanitize clang bench fuzz campaign lint format golden-update gallery install uninstall deb clean FORCE
 
 -include $(LIB_OBJ:.o=.d) $(HELP_OBJ:.o=.d) $(CHECK_OBJ:.o=.d) $(TESTS:=.d) $(BENCHES:=.d) $(BENCH_OBJ:.o=.d) \
          $(BUILD)/experiments/commands/main.d
