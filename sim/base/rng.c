@@ -70,9 +70,10 @@ double rng_uniform(struct rng *r)
 
 uint32_t rng_below(struct rng *r, uint32_t n)
 {
-    uint64_t limit = UINT64_MAX - UINT64_MAX % n;
+    /* Above the last whole run of n values it draws again. That one starts within n of the end, so
+     * where it does is hardly ever computed: a division costs more than the draw. */
     uint64_t x = rng_u64(r);
-    while (x >= limit) {
+    while (x > UINT64_MAX - n && x >= UINT64_MAX - UINT64_MAX % n) {
         x = rng_u64(r);
     }
     return (uint32_t)(x % n);

@@ -1,4 +1,4 @@
-#include <gsl/gsl_sort.h>
+#include <gsl/gsl_statistics_double.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -25,7 +25,7 @@ static void resample(const double *x, uint32_t n, struct rng *r, double *mean, d
     *se = sqrt(fmax(variance, 0.0) / n);
 }
 
-/* Sorted t values of the resamples into t; returns how many have one. */
+/* t values of the resamples into t; returns how many have one. */
 static size_t t_values(const double *x, uint32_t n, double mean, double spread, uint64_t key,
                        double *t)
 {
@@ -40,7 +40,6 @@ static size_t t_values(const double *x, uint32_t n, double mean, double spread, 
             t[used++] = (m - mean) / se;
         }
     }
-    gsl_sort(t, 1, used);
     return used;
 }
 
@@ -65,8 +64,8 @@ struct stats_interval stats_bootstrap(const double *x, size_t n, double level_fr
     size_t k = (size_t)floor(tail + 1e-9);
     if (k >= 1 && k <= n_t) {
         double se = s.sd / sqrt(s.n);
-        s.low = s.mean - t[n_t - k] * se;
-        s.high = s.mean - t[k - 1] * se;
+        s.low = s.mean - gsl_stats_select(t, 1, n_t, n_t - k) * se;
+        s.high = s.mean - gsl_stats_select(t, 1, n_t, k - 1) * se;
     }
     free(t);
     free(finite);
