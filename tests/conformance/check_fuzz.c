@@ -1,7 +1,7 @@
 /* Every reader of outside input (tests/helpers/readers.c) against its corpus, which holds what was
  * once found, and against thousands of damaged versions of it: it may accept or refuse, with a
  * message, but never crash, hang or leak (the sanitizer builds run this too). Damage is drawn from
- * fixed seeds, so a failure repeats; FUZZ_ROUNDS raises its number (1,500 a reader by default).
+ * fixed seeds, so a failure repeats; FUZZ_ROUNDS raises its number (500 a reader by default).
  * `make fuzz` goes further, guided by coverage. */
 #include <dirent.h>
 #include <stdlib.h>

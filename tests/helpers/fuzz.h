@@ -6,7 +6,7 @@
 
 #include "sim/base/rng.h"
 
-/* FUZZ_ROUNDS, or 1,500. */
+/* FUZZ_ROUNDS, or 500. */
 uint32_t fuzz_rounds(void);
 
 /* One to four edits: replace a span by a piece that parsers trip over, delete, duplicate, or flip a

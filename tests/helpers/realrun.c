@@ -6,6 +6,7 @@
 
 struct scenario real;
 struct scenario_request real_q[N_REQUESTS];
+uint32_t real_n;
 struct drive_options real_options;
 struct drive_report real_report;
 
@@ -21,7 +22,8 @@ static int real_run(const struct sim_setup *setup, struct sim_result *result)
  * fourth continues an earlier one's session. */
 void realrun_requests_make(uint32_t longest)
 {
-    for (uint32_t i = 0; i < N_REQUESTS; i++) {
+    real_n = N_REQUESTS;
+    for (uint32_t i = 0; i < real_n; i++) {
         real_q[i] = (struct scenario_request){
             .cls = i % 3 == 1 ? REQUEST_CLASS_REACTIVE : REQUEST_CLASS_PROACTIVE,
             .arrival_s = 0.0003 * i,
@@ -110,7 +112,7 @@ static void tokens_read(FILE *in, struct tokens *out)
     while (fgets(line, sizeof line, in) != NULL) {
         char *at = line;
         unsigned long id = strtoul(at, &at, 10);
-        ck_assert_uint_lt(id, N_REQUESTS);
+        ck_assert_uint_lt(id, real_n);
         while (*at == ' ') {
             out->t[id][out->n[id]++] = (int32_t)strtol(at, &at, 10);
         }
@@ -123,7 +125,7 @@ int realrun_run(const struct policy_ops *policy, const char *params, struct toke
     FILE *f = tmpfile();
     ck_assert_ptr_nonnull(f);
     real_options.tokens = f;
-    int rc = scenario_run(&real, real_q, N_REQUESTS, false);
+    int rc = scenario_run(&real, real_q, real_n, false);
     if (rc == 0) {
         tokens_read(f, out);
     }
@@ -137,7 +139,7 @@ int realrun_run(const struct policy_ops *policy, const char *params, struct toke
 uint32_t realrun_alike(const struct tokens *a, const struct tokens *b)
 {
     uint32_t n = 0;
-    for (uint32_t i = 0; i < N_REQUESTS; i++) {
+    for (uint32_t i = 0; i < real_n; i++) {
         n += a->n[i] == b->n[i] && memcmp(a->t[i], b->t[i], a->n[i] * sizeof a->t[i][0]) == 0;
     }
     return n;
@@ -146,7 +148,7 @@ uint32_t realrun_alike(const struct tokens *a, const struct tokens *b)
 uint32_t realrun_alike_at_first(const struct tokens *a, const struct tokens *b)
 {
     uint32_t n = 0;
-    for (uint32_t i = 0; i < N_REQUESTS; i++) {
+    for (uint32_t i = 0; i < real_n; i++) {
         n += a->n[i] > 0 && b->n[i] > 0 && a->t[i][0] == b->t[i][0];
     }
     return n;
@@ -155,8 +157,8 @@ uint32_t realrun_alike_at_first(const struct tokens *a, const struct tokens *b)
 void realrun_whole(const char *policy)
 {
     ck_assert_msg(real.result.audit.clean, "%s: books", policy);
-    ck_assert_uint_eq(real.result.audit.finished, N_REQUESTS);
-    for (uint32_t i = 0; i < N_REQUESTS; i++) {
+    ck_assert_uint_eq(real.result.audit.finished, real_n);
+    for (uint32_t i = 0; i < real_n; i++) {
         ck_assert_uint_eq(real.records[i].generated, real_q[i].output_tokens);
     }
 }

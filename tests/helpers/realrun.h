@@ -14,10 +14,12 @@ struct tokens {
 
 extern struct scenario real;
 extern struct scenario_request real_q[N_REQUESTS];
+extern uint32_t real_n; /* of them are run */
 extern struct drive_options real_options;
 extern struct drive_report real_report;
 
-/* Prompts of up to `longest` tokens; arrivals so close that requests meet on any machine. */
+/* All of them: prompts of up to `longest` tokens; arrivals so close that requests meet on any
+ * machine. */
 void realrun_requests_make(uint32_t longest);
 /* prepares real and real_options: that engine on every device. */
 void realrun_machine_make(const struct engine_ops *engine, enum drive_clock clock);
@@ -32,5 +34,5 @@ int realrun_run(const struct policy_ops *policy, const char *params, struct toke
 /* Requests with the same tokens; with the same first one. */
 uint32_t realrun_alike(const struct tokens *a, const struct tokens *b);
 uint32_t realrun_alike_at_first(const struct tokens *a, const struct tokens *b);
-/* Asserts that all of real_q finished with clean books. */
+/* Asserts that all finished with clean books. */
 void realrun_whole(const char *policy);

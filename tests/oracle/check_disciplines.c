@@ -241,27 +241,31 @@ static struct means means_of(const double *mean)
     return out;
 }
 
-/* Mean over runs of the mean sojourn of a class (any: -1), in units of the mean size; waits when
- * the size is taken off. */
-static struct means measure(const char *policy, const char *params, uint32_t n_classes, double load,
-                            int cls, bool wait)
+#define MAX_CLASSES 4
+
+/* Of each class, the mean over runs of its mean sojourn, in units of the mean size; waits when the
+ * size is taken off. */
+static void measure(const char *policy, const char *params, uint32_t n_classes, bool wait,
+                    struct means *of_class)
 {
-    double mean[RUNS];
+    double mean[MAX_CLASSES][RUNS];
     for (uint32_t run = 0; run < RUNS; run++) {
-        draw(MAX_JOBS, n_classes, load, 100 + run);
+        double sum[MAX_CLASSES] = {0.0};
+        double n[MAX_CLASSES] = {0.0};
+        draw(MAX_JOBS, n_classes, 0.8, 100 + run);
         simulate(policy, params, MAX_JOBS);
-        double sum = 0.0;
-        double n = 0.0;
         for (uint32_t i = MAX_JOBS / 20; i < MAX_JOBS; i++) {
-            if (cls < 0 || jobs[i].cls == (uint32_t)cls) {
-                sum +=
-                    (double)(jobs[i].finish_ns - jobs[i].arrival_ns - (wait ? jobs[i].size_ns : 0));
-                n += 1.0;
-            }
+            const struct job *j = &jobs[i];
+            sum[j->cls] += (double)(j->finish_ns - j->arrival_ns - (wait ? j->size_ns : 0));
+            n[j->cls] += 1.0;
         }
-        mean[run] = sum / n / (MEAN_ROWS * ROW_NS);
+        for (uint32_t k = 0; k < n_classes; k++) {
+            mean[k][run] = sum[k] / n[k] / (MEAN_ROWS * ROW_NS);
+        }
     }
-    return means_of(mean);
+    for (uint32_t k = 0; k < n_classes; k++) {
+        of_class[k] = means_of(mean[k]);
+    }
 }
 
 static void expect(const char *what, struct means m, double theory, double most_half_frac)
@@ -309,14 +313,17 @@ static double phipps(double load)
 START_TEST(srpt_has_the_mean_of_schrage_and_miller)
 {
     /* Preemptive shortest job first by total size is 13 % above it. */
-    expect("M/M/1 SRPT, mean sojourn", measure("srpt", ALONE PREEMPT, 1, 0.8, -1, false),
-           schrage_miller(0.8), 0.06);
+    struct means m;
+    measure("srpt", ALONE PREEMPT, 1, false, &m);
+    expect("M/M/1 SRPT, mean sojourn", m, schrage_miller(0.8), 0.06);
 }
 END_TEST
 
 START_TEST(sjf_has_the_mean_of_phipps)
 {
-    expect("M/M/1 SJF, mean wait", measure("sjf-input", ALONE, 1, 0.8, -1, true), phipps(0.8), 0.1);
+    struct means m;
+    measure("sjf-input", ALONE, 1, true, &m);
+    expect("M/M/1 SJF, mean wait", m, phipps(0.8), 0.1);
 }
 END_TEST
 
@@ -324,13 +331,13 @@ START_TEST(two_classes_have_the_means_of_cobham)
 {
     /* W0 = 0.8 * 2 / 2 = 0.8; W1 = W0 / (1 - 0.4), W2 = W1 / (1 - 0.8). Preemptive resume: class 1
      * sees a queue of its own, T1 = 1 / (1 - 0.4); T2 = 1 / (1 - 0.4) + W0 / 0.6 / 0.2. */
-    expect("Cobham, 2 classes, wait 1", measure("edf", ALONE, 2, 0.8, 0, true), 0.8 / 0.6, 0.1);
-    expect("Cobham, 2 classes, wait 2", measure("edf", ALONE, 2, 0.8, 1, true), 0.8 / 0.6 / 0.2,
-           0.2);
-    expect("preemptive resume, sojourn 1", measure("edf", ALONE PREEMPT, 2, 0.8, 0, false), 1 / 0.6,
-           0.1);
-    expect("preemptive resume, sojourn 2", measure("edf", ALONE PREEMPT, 2, 0.8, 1, false),
-           1 / 0.6 + 0.8 / 0.6 / 0.2, 0.2);
+    struct means m[2];
+    measure("edf", ALONE, 2, true, m);
+    expect("Cobham, 2 classes, wait 1", m[0], 0.8 / 0.6, 0.1);
+    expect("Cobham, 2 classes, wait 2", m[1], 0.8 / 0.6 / 0.2, 0.2);
+    measure("edf", ALONE PREEMPT, 2, false, m);
+    expect("preemptive resume, sojourn 1", m[0], 1 / 0.6, 0.1);
+    expect("preemptive resume, sojourn 2", m[1], 1 / 0.6 + 0.8 / 0.6 / 0.2, 0.2);
 }
 END_TEST
 
@@ -338,32 +345,32 @@ START_TEST(four_classes_have_the_means_of_cobham_and_obey_the_conservation_law)
 {
     /* Wk = W0 / (1 - s(k-1)) / (1 - s(k)), s = 0, 0.2, 0.4, 0.6, 0.8. */
     double sum = 0.0;
-    struct means m;
+    struct means m[4];
+    measure("vllm-priority", "max_num_seqs=1,max_num_batched_tokens=1000000", 4, true, m);
     for (int k = 0; k < 4; k++) {
         char what[64];
         (void)snprintf(what, sizeof what, "Cobham, 4 classes, wait %d", k + 1);
-        m = measure("vllm-priority", "max_num_seqs=1,max_num_batched_tokens=1000000", 4, 0.8, k,
-                    true);
-        expect(what, m, 0.8 / (1.0 - 0.2 * k) / (0.8 - 0.2 * k), 0.25);
-        sum += 0.2 * m.value;
+        expect(what, m[k], 0.8 / (1.0 - 0.2 * k) / (0.8 - 0.2 * k), 0.25);
+        sum += 0.2 * m[k].value;
     }
     /* sum of load(k) W(k) = load W0 / (1 - load) = 3.2, whatever the order. Its error is that of
      * the work in the system, at most that of the last class. */
     printf("disciplines: conservation law, 4 classes %.4f (theory 3.2)\n", sum);
-    ck_assert_double_eq_tol(sum, 3.2, m.half);
+    ck_assert_double_eq_tol(sum, 3.2, m[3].half);
 }
 END_TEST
 
 START_TEST(four_classes_with_preemption_have_the_means_of_cobham)
 {
     /* Tk = 1 / (1 - s(k-1)) + s(k) / (1 - s(k-1)) / (1 - s(k)): 1.25, 2.0833, 4.1667, 12.5. */
+    struct means m[4];
+    measure("edf", ALONE PREEMPT, 4, false, m);
     for (int k = 0; k < 4; k++) {
         char what[64];
         (void)snprintf(what, sizeof what, "preemptive resume, 4 classes, sojourn %d", k + 1);
         double before = 0.2 * k;
         double upto = 0.2 * (k + 1);
-        expect(what, measure("edf", ALONE PREEMPT, 4, 0.8, k, false),
-               1.0 / (1.0 - before) + upto / (1.0 - before) / (1.0 - upto), 0.25);
+        expect(what, m[k], 1.0 / (1.0 - before) + upto / (1.0 - before) / (1.0 - upto), 0.25);
     }
 }
 END_TEST

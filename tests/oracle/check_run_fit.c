@@ -23,7 +23,7 @@ static struct measured_run run;
 static struct run_fit fit;
 static struct err err;
 
-/* 60 requests, 12 a second, then 3 a second: prompts of 100 to 2500 tokens, 5 to 154 output tokens,
+/* 60 requests, 12 a second, then 3 a second: prompts of 100 to 2500 tokens, 5 to 64 output tokens,
  * so that batches are small and large. */
 static void make_trace(void)
 {
@@ -34,7 +34,7 @@ static void make_trace(void)
                                 .request_id = i,
                                 .session_id = i,
                                 .input_tokens = 100 + (i * 379) % 2401,
-                                .output_tokens = 5 + (i * 37) % 150,
+                                .output_tokens = 5 + (i * 37) % 60,
                                 .max_output_tokens = 256,
                                 .next = TRACE_NO_ROW};
         trace_builder_add(&b, &row, NULL);
