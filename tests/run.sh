@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the tests given and every script test, JOBS (default: processors) at once; ends with "N passed,
+# Runs the tests given and every script test, JOBS (default: processors and one) at once; ends with "N passed,
 # N failed". A test is a file of $BUILD/tests/check (tests/check.c) or a Check program of its own; one
 # that crashes or says nothing counts as one failure.
 #
@@ -58,16 +58,21 @@ if [ "${1:-}" = --one ]; then
     exit 0
 fi
 
-# The long ones first, so that none is left alone at the end; each writes to a file of its own, so
-# that lines of two tests do not mix.
+# The long ones first, so that none is left alone at the end: those above ten seconds of processor time, then scripts,
+# which also wait. One more at once than there are processors, so that who waits leaves none idle. Each writes
+# to a file of its own, so that lines of two tests do not mix.
 lines=$(mktemp -d)
 trap 'rm -rf "$lines"' EXIT
 export lines
-first="tests/golden/determinism.sh tests/golden/report.sh tests/golden/plots.sh tests/golden/selftest.sh"
-for t in $first "$@" tests/golden/*.sh; do
-    [ -e "$t" ] && echo "$t"
-done | awk '!seen[$0]++' |
-    xargs -P "${JOBS:-$(nproc 2>/dev/null || echo 2)}" -I{} sh -c '
+first="tests/golden/determinism.sh tests/conformance/check_drive_engines.c tests/oracle/check_coverage.c tests/golden/stress.sh
+    tests/golden/report.sh tests/golden/plots.sh tests/golden/python.sh tests/golden/measure.sh tests/golden/memory.sh
+    tests/golden/selftest.sh tests/unit/check_compare.c"
+all=$(printf '%s\n' tests/golden/*.sh "$@")
+{
+    for t in $first; do echo "$all" | grep -xF "$t"; done
+    echo "$all"
+} | awk '!seen[$0]++' |
+    xargs -P "${JOBS:-$(($(nproc 2>/dev/null || echo 2) + 1))}" -I{} sh -c '
         file=$lines/$(echo "$1" | tr / _)
         sh tests/run.sh --one "$1" >"$file" 2>&1
         cat "$file"' run {}

@@ -22,8 +22,9 @@ done
 # every command has its page, and every page every option of --help
 for c in $("$top/bin/xpusim" help | sed -n 's/^  \([a-z-]*\) .*/\1/p'); do
     page=$top/share/man/man1/xpusim-$c.1
+    said=$(sed 's/\\-/-/g' "$page")
     for o in $("$top/bin/xpusim" help "$c" | sed -nE 's/^  (-[a-z], )?--([a-z-]+).*/\2/p' | grep -v '^b-'); do
-        grep -qF "$(echo "$o" | sed 's/-/\\-/g')" "$page" || fail "--$o is not in the page of $c"
+        case $said in *"$o"*) ;; *) fail "--$o is not in the page of $c" ;; esac
     done
     if command -v groff >/dev/null 2>&1; then
         groff -man -Tascii -ww "$page" 2>&1 >/dev/null | grep . && fail "$page: groff complains"
