@@ -78,24 +78,24 @@ for f in plots/*.gp; do
 done
 [ -z "$(find "$dir/fig" -name '.*' -mindepth 1)" ] || fail "temporary files are left"
 grep -q 'agent-xpu-v2' "$dir/fig/latency-rate.svg" || fail "latency-rate does not name a policy"
-"$x" plot headline -o "$dir/again" "$dir/cmp.json" && cmp "$dir/fig/headline.svg" "$dir/again/headline.svg" || bad=1
+"$x" plot headline --format svg -o "$dir/again" "$dir/cmp.json" && cmp "$dir/fig/headline.svg" "$dir/again/headline.svg" || bad=1
 
 # Numbers by hand. Two replications, 1 and 3 s: mean 2, standard error 1, t(0.975, 1) = 12.706, so
 # the interval is [-10.706, 14.706]. A row with its own low and high keeps them. Then runs, and overloaded ones.
 printf 'policy,rate,m\na,1,1\na,1,3\na,2,5\nb,1,7\nb,2,8\n' >"$dir/h.csv"
-"$x" plot latency-rate -o "$dir/h" --metric m "$dir/h.csv" || fail "plain CSV"
+"$x" plot latency-rate --format svg -o "$dir/h" --metric m "$dir/h.csv" || fail "plain CSV"
 printf 'a\n1\t2\t-10.7062\t14.7062\t2\t0\n2\t5\t5\t5\t1\t0\n\n\nb\n1\t7\t7\t7\t1\t0\n2\t8\t8\t8\t1\t0\n' >"$dir/want"
 awk -F'\t' 'NF == 6 {printf "%g\t%g\t%.6g\t%.6g\t%d\t%d\n", $1, $2, $3, $4, $5, $6; next} {print}' "$dir/h/latency-rate.tsv" |
     diff "$dir/want" - || fail "means and intervals"
 # Of (throughput, latency) = (1, 1), (2, 3), (3, 2): the second has less of both than the third.
 printf 'policy,t,l\na,1,1\nb,2,3\nc,3,2\n' >"$dir/p.csv"
-"$x" plot pareto -o "$dir/h" --metric t --metric l "$dir/p.csv" || fail "pareto"
+"$x" plot pareto --format svg -o "$dir/h" --metric t --metric l "$dir/p.csv" || fail "pareto"
 sed -n '/^Pareto/,$p' "$dir/h/pareto.tsv" | cut -f 1,2 | tail -n +2 >"$dir/got"
 printf '1\t1\n3\t2\n' | diff - "$dir/got" || fail "the Pareto front"
 
 # A label is text: a % in it no format, a quote no end of the string, a line break no command.
 sed 's/"fcfs/"f 50% of %s %d/g' "$dir/cmp.json" >"$dir/percent.json"
-"$x" plot headline -o "$dir/pc" "$dir/percent.json" || fail "a % in a label"
+"$x" plot headline --format svg -o "$dir/pc" "$dir/percent.json" || fail "a % in a label"
 [ "$(grep -cF 'f 50% of %s %d' "$dir/pc/headline.svg")" -ge 1 ] || fail "the label with % is not in the figure"
 [ "$(grep -cF 'agent-xpu-v2' "$dir/fig/headline.svg")" -ge 1 ] || fail "headline does not name a policy"
 # Names of files and folders are no commands to gnuplot or to a shell: the first two are refused, the
@@ -115,7 +115,7 @@ inject env TMPDIR="$dir/here${nl}system(\"touch pwned\")${nl}#" "$x" report -o "
 inject env XPUSIM_DATA_DIR="$dir/here${nl}system(\"touch pwned\")${nl}#" "$x" plot headline -o f "$dir/cmp.json"
 inject env XPUSIM_DATA_DIR="<touch pwned;" "$x" plot headline -o f "$dir/cmp.json"
 for odd in "|touch pwned;" "<touch pwned;" "-e" "\`touch pwned\`" "a'b" 'a"b' "~"; do
-    inject "$x" plot headline -o "$odd" "$dir/cmp.json"
+    inject "$x" plot headline --format svg -o "$odd" "$dir/cmp.json"
     [ -s "$dir/here/$odd/headline.svg" ] || fail "a folder of the name $odd: $(cat "$dir/err")"
 done
 # What is a device or a link stays one.
@@ -145,7 +145,7 @@ grep -q '>npu<' "$dir/fig/kernels.svg" || fail "kernels has no legend"
 grep -q '>-5<' "$dir/fig/batch.svg" && fail "batch has a negative batch"
 # One policy, one colour, whatever stands before it: blue is openvino-cb's, vermilion agent-xpu-v2's.
 printf 'policy,rate,m\nzz,1,1\nzz,2,2\nagent-xpu-v2,1,1\nagent-xpu-v2,2,2\nopenvino-cb,1,3\nopenvino-cb,2,3\n' >"$dir/c.csv"
-"$x" plot latency-rate -o "$dir/c" --metric m "$dir/c.csv" || fail "three policies"
+"$x" plot latency-rate --format svg -o "$dir/c" --metric m "$dir/c.csv" || fail "three policies"
 colour_of() { # policy: of the line drawn beside its name in the legend
     grep -o ">$1</text><path [^>]*stroke='[^']*'\|>$1</text></g><g[^>]*color='[^']*'" "$dir/c/latency-rate.svg" |
         sed "s/.*='\(#[0-9a-fA-F]*\)'.*/\1/" | tail -n 1
@@ -155,12 +155,12 @@ colour_of() { # policy: of the line drawn beside its name in the legend
 # Overload shows where the mean is: a mark at the bar, a ring at the point; an outlier is cut and says its value.
 printf 'experiment,fingerprint,set.rate,policy,verdict,m\n' >"$dir/o.csv"
 printf 'e,1,1,a,STABLE,2\ne,2,1,a,OVERLOADED,4\ne,3,2,a,STABLE,2\ne,4,2,a,STABLE,2\n' >>"$dir/o.csv"
-"$x" plot latency-rate -o "$dir/o" --metric m "$dir/o.csv" || fail "verdicts"
+"$x" plot latency-rate --format svg -o "$dir/o" --metric m "$dir/o.csv" || fail "verdicts"
 sed -n 's/^1\t.*\t\(.*\t.*\)$/\1/p' "$dir/o/latency-rate.tsv" | tee "$dir/got" >/dev/null
 printf '2\t1\n' | diff - "$dir/got" || fail "one of two runs is overloaded"
 grep -q 'overloaded in some runs' "$dir/o/latency-rate.svg" || fail "the ring is not in the legend"
 sed 's/"stable":[^,]*,/"stable":\t1,/; s/"overloaded":[^,]*,/"overloaded":\t1,/' "$dir/cmp.json" >"$dir/over.json"
-"$x" plot headline -o "$dir/o" "$dir/over.json" || fail "an overloaded comparison"
+"$x" plot headline --format svg -o "$dir/o" "$dir/over.json" || fail "an overloaded comparison"
 grep -q 'overloaded in 1 of' "$dir/o/headline.svg" || fail "headline does not say that a policy was overloaded"
 
 refuse() { # text the message must hold, command...
