@@ -98,12 +98,28 @@ START_TEST(known_numbers_are_found_again)
 }
 END_TEST
 
-/* The other requests' latencies are replaced by nonsense: not one bit of the fit changes. */
+/* The verdict on the run as the fitted machine has it. */
+static bool lacks(void)
+{
+    struct measured_latency *simulated = xmalloc(N * sizeof *simulated);
+    struct config fitted;
+    struct run_score score;
+    ck_assert_int_eq(run_fit_load(&options, &fit, &fitted, &err), 0);
+    ck_assert_int_eq(run_replay(&fitted, &policy, &run, 1, simulated, &err), 0);
+    run_score(&run, simulated, 0, N_FIT, &score);
+    config_fini(&fitted);
+    free(simulated);
+    return run_fit_lacks(&score);
+}
+
+/* The other requests' latencies are replaced by nonsense: not one bit of the fit changes. Before,
+ * the form is the run's. */
 START_TEST(later_latencies_do_not_leak_into_the_fit)
 {
     const double truth[] = {1300, 290};
     measure("bandwidth,rate", truth);
     fit_to("bandwidth,rate");
+    ck_assert(!lacks());
     double first = fit.key[0].fitted;
     double second = fit.key[1].fitted;
     for (uint32_t i = N_FIT; i < N; i++) {
@@ -128,28 +144,16 @@ START_TEST(a_run_of_the_file_itself_moves_nothing)
 END_TEST
 
 /* No machine serves every second request in half of its time and the others in twice it: whatever
- * the numbers, the median error is far above the limit, and the verdict says so. The same run
- * untouched fits. */
+ * the numbers, the median error is far above the limit, and the verdict says so. */
 START_TEST(a_form_that_cannot_be_the_run_says_so)
 {
     const double truth[] = {1300, 290};
     measure("bandwidth,rate", truth);
-    struct measured_latency *simulated = xmalloc(N * sizeof *simulated);
-    for (int wrong = 0; wrong < 2; wrong++) {
-        for (uint32_t i = 0; wrong == 1 && i < N; i++) {
-            run.measured[i].e2e_s *= i % 2 == 0 ? 0.5 : 2.0;
-        }
-        fit_to("bandwidth,rate");
-        struct config fitted;
-        struct run_score score;
-        ck_assert_int_eq(run_fit_load(&options, &fit, &fitted, &err), 0);
-        ck_assert_int_eq(run_replay(&fitted, &policy, &run, 1, simulated, &err), 0);
-        run_score(&run, simulated, 0, N_FIT, &score);
-        ck_assert_msg(run_fit_lacks(&score) == (wrong == 1), "median error %g",
-                      score.metric[RUN_METRIC_E2E].median);
-        config_fini(&fitted);
+    for (uint32_t i = 0; i < N; i++) {
+        run.measured[i].e2e_s *= i % 2 == 0 ? 0.5 : 2.0;
     }
-    free(simulated);
+    fit_to("bandwidth,rate");
+    ck_assert(lacks());
 }
 END_TEST
 
