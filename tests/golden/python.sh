@@ -54,7 +54,7 @@ END
 must "$x" list policy "exec:sh $dir/idle.sh"
 grep -q '^idle: does nothing' "$dir/out" || fail "list policy does not say what a program says of itself"
 grep -q 'limit_s' "$dir/out" || fail "list policy does not show the wall-clock limit"
-refuse 1 "stalled" "$x" run --policy "exec:sh $dir/idle.sh:n=3" --workload "$load"
+refuse 1 "stalled" "$x" run --policy "exec:sh $dir/idle.sh:n=3" --workload "$load" --trouble "$dir/trouble"
 grep -q '"params":{"n":3}' "$dir/err" || fail "a parameter did not reach the program"
 refuse 2 "n=10: must be a whole number from 0 to 9" "$x" run --policy "exec:sh $dir/idle.sh:n=10" --workload "$load"
 refuse 2 "there is no such program" "$x" run --policy "exec:$dir/nothing-here" --workload "$load"
@@ -252,10 +252,11 @@ class Wrong(Policy):
     def do_device(self): self._out.append(("launch", 901, 1, 9))
     def do_random(self): self.note("drawn", random.randrange(1000) + 1000 * (hash("policy") % 1000))
 END
+# No least trace is looked for (plugin.sh has that): each try would start Python again.
 wrong=python:$dir/wrong.py:Wrong
 must "$x" run --policy "$wrong" --workload "$load"
 while IFS='|' read -r how want; do
-    refuse 1 "policy wrong, seed 1" "$x" run --policy "$wrong:how=$how,limit_s=5" --workload "$load"
+    refuse 1 "policy wrong, seed 1" "$x" run --policy "$wrong:how=$how,limit_s=5" --workload "$load" --trouble ''
     grep -qF -- "$want" "$dir/err" || {
         fail "how=$how is not told as: $want"
         cat "$dir/err"
