@@ -220,7 +220,7 @@ START_TEST(a_wrong_form_of_times_is_flagged)
 {
     static const enum simdev_form forms[] = {SIMDEV_FILL, SIMDEV_STEPS};
     for (int f = 0; f < 2; f++) {
-        for (uint64_t seed = 1; seed <= 10; seed++) {
+        for (uint64_t seed = 1; seed <= 5; seed++) {
             struct kernel_fit fit;
             fit_form(forms[f], seed, &fit);
             ck_assert_msg(fit.alone.wrong, "form %d seed %d: misfit %g", f, (int)seed,
@@ -233,7 +233,7 @@ END_TEST
 
 START_TEST(a_wrong_form_of_contention_is_flagged_and_leaves_the_times_alone)
 {
-    for (uint64_t seed = 1; seed <= 10; seed++) {
+    for (uint64_t seed = 1; seed <= 5; seed++) {
         struct kernel_fit fit;
         fit_form(SIMDEV_PRIVATE, seed, &fit);
         ck_assert(fit.together.wrong);
