@@ -255,6 +255,13 @@ void vexec_suspend(struct engine *e, struct vexec *v);
 void vexec_continue(struct vexec *v);
 int64_t vexec_skip_ns(const struct vexec *v); /* of the present kernel, done before this launch */
 void vexec_next(struct vexec *v);             /* one kernel forward */
+static inline bool vexec_whole_pass(const struct vexec *v)
+{
+    const struct launch *l = &v->l->pub;
+    return l->op_begin == 0 && l->op_end == l->pass->n_ops && l->rows == l->pass->shape.rows &&
+           l->pass->shape.logit_rows > 0;
+}
+
 /* Of a collapsed launch: it has run alone at full speed since its first kernel began. */
 static inline bool vexec_untouched(const struct vexec *v)
 {
@@ -277,7 +284,8 @@ static inline uint32_t vexec_count(const struct vexec *v, uint32_t after, uint32
 
 /* The kernels of an op of a whole pass, each in one piece, cost this now. */
 void vexec_reprice(struct vexec *v, enum op_kind op, const struct kernel_run *run);
-/* Books the kernels of n ops like `run` that ran alone, and what they moved. */
+/* Books the kernels of n ops like `run`, priced by vexec_fill, that ran alone, and what they moved.
+ */
 void vexec_report(struct engine *e, struct vexec *v, const struct kernel_run *run, uint64_t n);
 /* Counts the kernels of attention of n iterations, `layers` in each; who observes repetitions sees
  * what they moved. run: the first. */
@@ -296,6 +304,9 @@ void solo_init(struct engine *e);
 bool solo_waits(struct engine *e, struct vexec *v);
 /* A launch that waits begins the ordinary way: something else happens at this instant. */
 void solo_give_up(struct engine *e);
+/* Books the kernels of n whole passes like the launch's but for those of one op (OP_KIND_COUNT: of
+ * none). */
+void solo_book_passes(struct engine *e, struct vexec *v, enum op_kind but, uint64_t n);
 /* Books every kernel of a launch that ran alone from its first one on, and puts it at its end. */
 void solo_book(struct engine *e, struct vexec *v);
 /* At the end of an instant: runs the launch that waits to its end, and what repeats it. Time moves

@@ -93,27 +93,15 @@ static const struct kernel_run *run_of(const struct vexec *v, enum op_kind op)
     return op == v->l->pub.pass->layer.kind[0] ? &v->first : &v->run[op];
 }
 
-/* Books the kernels of n iterations but for those with attention. */
-static void book_others(struct engine *e, struct vexec *v, enum op_kind attention, uint64_t n)
-{
-    const struct pass *p = v->l->pub.pass;
-    for (uint32_t i = 0; i < p->layer.n; i++) {
-        if (p->layer.kind[i] != attention) {
-            vexec_report(e, v, run_of(v, p->layer.kind[i]), n * e->core.setup->llm->n_layers);
-        }
-    }
-    vexec_report(e, v, &v->run[OP_HEAD], n);
-}
-
 /* The pass was formed and launched whole at this instant, and nothing has happened since. */
-static bool may_repeat(const struct engine *e, const struct launch *l)
+static bool may_repeat(const struct engine *e, const struct vexec *v)
 {
+    const struct launch *l = &v->l->pub;
     const struct full_pass *p = (const struct full_pass *)l->pass;
     return e->repeat.allowed && p->repeats && p->pub.shape.prefill_rows == 0 &&
            l->submit_ns == e->now_ns && p->formed_ns == e->now_ns &&
-           e->core.news == p->formed_news && l->op_begin == 0 && l->op_end == p->pub.n_ops &&
-           l->rows == p->pub.shape.rows && e->power.tails == 0 &&
-           ((const struct full_launch *)l)->pin == NULL;
+           e->core.news == p->formed_news && vexec_whole_pass(v) && e->power.tails == 0 &&
+           v->l->pin == NULL;
 }
 
 /* Iterations that will be over in so long, if each takes that long; later ones take longer. */
@@ -156,7 +144,7 @@ static uint32_t run_iterations(struct engine *e, struct vexec *v, uint32_t most,
     }
     const struct kernel_cost *next = &a[n < most && !*last ? n : n - 1];
     vexec_book_growing(e, &run, a, n, layers);
-    book_others(e, v, attention, n);
+    solo_book_passes(e, v, attention, n);
     run.tail_ns = next->t_ns;
     run.tail_bytes = next->bytes;
     run.tail_demand = next->bytes / units_s_from_ns(next->t_ns);
@@ -167,7 +155,7 @@ static uint32_t run_iterations(struct engine *e, struct vexec *v, uint32_t most,
 bool repeat_run(struct engine *e, struct vexec *v, int64_t before_ns)
 {
     struct full_launch *l = v->l;
-    if (!may_repeat(e, &l->pub)) {
+    if (!may_repeat(e, v)) {
         return false;
     }
     struct core *c = &e->core;

@@ -36,10 +36,27 @@ void solo_give_up(struct engine *e)
     }
 }
 
+void solo_book_passes(struct engine *e, struct vexec *v, enum op_kind but, uint64_t n)
+{
+    const struct pass *p = v->l->pub.pass;
+    for (uint32_t i = 0; i < p->layer.n; i++) {
+        if (p->layer.kind[i] != but) {
+            const struct kernel_run *run = i == 0 ? &v->first : &v->run[p->layer.kind[i]];
+            vexec_report(e, v, run, n * e->core.setup->llm->n_layers);
+        }
+    }
+    vexec_report(e, v, &v->run[OP_HEAD], n);
+}
+
 void solo_book(struct engine *e, struct vexec *v)
 {
     const struct launch *l = &v->l->pub;
     const struct pass *p = l->pass;
+    v->op = l->op_end;
+    if (vexec_whole_pass(v)) {
+        solo_book_passes(e, v, OP_KIND_COUNT, 1);
+        return;
+    }
     uint32_t n = l->op_end - l->op_begin - 1; /* ops after the first */
     vexec_report(e, v, &v->first, 1);
     if (n > 0 && pass_op_kind(p, l->op_end - 1) == OP_HEAD) {
@@ -50,7 +67,6 @@ void solo_book(struct engine *e, struct vexec *v)
         enum op_kind kind = pass_op_kind(p, l->op_begin + 1 + i);
         vexec_report(e, v, &v->run[kind], vexec_count(v, n, i));
     }
-    v->op = l->op_end;
 }
 
 static void run_alone(struct engine *e, struct vexec *v, int64_t end_ns)

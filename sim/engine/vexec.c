@@ -226,7 +226,6 @@ void vexec_reprice(struct vexec *v, enum op_kind op, const struct kernel_run *ru
 
 void vexec_report(struct engine *e, struct vexec *v, const struct kernel_run *run, uint64_t n)
 {
-    audit_kernel(e, run->tail_ns, run->tail_bytes);
     if (run->n > 1) {
         book_solo(e, v, run, 0, n * (run->n - 1));
     }
@@ -294,14 +293,6 @@ void device_collapse(struct engine *e, struct vexec *v)
 static bool at_last_kernel(const struct vexec *v)
 {
     return v->op + 1 == v->l->pub.op_end && v->k + 1 == vexec_run(v, v->op)->n;
-}
-
-/* A launch of a whole pass, at its first kernel. */
-static bool whole_pass(const struct vexec *v)
-{
-    const struct launch *l = &v->l->pub;
-    return v->op == 0 && v->k == 0 && l->op_begin == 0 && l->op_end == l->pass->n_ops &&
-           l->rows == l->pass->shape.rows && l->pass->shape.logit_rows > 0;
 }
 
 /* The same from the second kernel of a whole pass to its last one, op by op. */
@@ -398,7 +389,8 @@ void device_expand(struct engine *e, struct vexec *v)
     } else {
         ddr_report(e, 1, v->head_ns - since, demand, demand);
         vexec_book(e, v, vexec_run(v, v->op), v->k, 1);
-        if (whole_pass(v) && gone - v->head_ns == rest_after_kernel_ns(v)) {
+        if (v->op == 0 && v->k == 0 && vexec_whole_pass(v) &&
+            gone - v->head_ns == rest_after_kernel_ns(v)) {
             skip_whole_pass(e, v);
             gone = vexec_kernel_ns(&v->run[OP_HEAD], v->k);
         } else {

@@ -62,32 +62,6 @@ void usage_power(struct usage *u, int64_t now_ns, uint8_t domain, enum power_pha
     }
 }
 
-static inline void add_ddr(struct usage *u, uint64_t count, int64_t duration_ns,
-                           double demand_bytes_per_s, double share_bytes_per_s)
-{
-    double duration_s = units_s_from_ns(duration_ns);
-    units_sum ns = (units_sum)count * duration_ns;
-    int64_t demand_bytes = units_round(demand_bytes_per_s * duration_s);
-    int64_t bytes = share_bytes_per_s == demand_bytes_per_s
-                        ? demand_bytes
-                        : units_round(share_bytes_per_s * duration_s);
-    u->ddr_bytes += (units_sum)count * bytes;
-    u->ddr_demand_bytes += (units_sum)count * demand_bytes;
-    if (demand_bytes_per_s != u->tier_demand) {
-        double pressure = demand_bytes_per_s / u->machine->ddr_peak_bytes_per_s;
-        u->tier = pressure >= u->tier_high_frac ? 2 : pressure >= u->tier_medium_frac ? 1 : 0;
-        u->tier_demand = demand_bytes_per_s;
-    }
-    u->tier_ns[u->tier] += ns;
-    u->ddr_ns += ns;
-}
-
-void usage_ddr(struct usage *u, uint64_t count, int64_t duration_ns, double demand_bytes_per_s,
-               double share_bytes_per_s)
-{
-    add_ddr(u, count, duration_ns, demand_bytes_per_s, share_bytes_per_s);
-}
-
 void usage_frame(struct usage *u, int64_t now_ns, enum frame_state to, int64_t due_ns)
 {
     switch (to) {
@@ -218,7 +192,7 @@ void usage_repeated(struct usage *u, const struct repeat_record *r)
         const struct kernel_cost *a = &r->attention[k];
         double demand = a->bytes / units_s_from_ns(a->t_ns);
         if (demand > 0.0) {
-            add_ddr(u, r->layers, a->t_ns, demand, demand);
+            usage_ddr(u, r->layers, a->t_ns, demand, demand);
         }
     }
     if (r->n > 1) {
