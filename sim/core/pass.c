@@ -91,6 +91,18 @@ static inline void shape_add(struct work_shape *w, const struct segment *s, bool
     }
 }
 
+/* Adds n decode segments with so many keys in all, the longest with so many. */
+static inline void shape_add_decodes(struct work_shape *w, uint32_t n, uint64_t keys,
+                                     uint32_t longest)
+{
+    w->rows += n;
+    w->sequences += n;
+    w->logit_rows += n;
+    w->attn_pairs += keys;
+    w->kv_read_tokens += keys;
+    w->max_context_tokens = longest > w->max_context_tokens ? longest : w->max_context_tokens;
+}
+
 /* Prefixes of all requests of the pass are in use from here on: making room for one segment must
  * not take what another one counts on. */
 static void prefixes_used(struct core *c, const struct pass_spec *spec)
@@ -139,6 +151,8 @@ int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **o
     prefixes_used(c, spec);
     struct work_shape shape = {0};
     bool reactive = false;
+    uint32_t decodes = 0, longest = 0;
+    uint64_t keys = 0;
     for (uint32_t i = 0; i < spec->n_segments; i++) {
         const struct segment *want = &spec->segments[i];
         const char *fault = segment_fault(want);
@@ -158,9 +172,16 @@ int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **o
         s->first_token = r->pub.kv_tokens;
         s->emitted_tokens = 0;
         r->pub.pass = &p->pub;
-        reactive = reactive || r->pub.cls == REQUEST_CLASS_REACTIVE;
-        shape_add(&shape, s, s->n_tokens == request_prefill_left(&r->pub));
+        reactive |= r->pub.cls == REQUEST_CLASS_REACTIVE;
+        if (s->role == SEGMENT_DECODE) {
+            decodes++;
+            keys += s->first_token + 1;
+            longest = s->first_token + 1 > longest ? s->first_token + 1 : longest;
+        } else {
+            shape_add(&shape, s, s->n_tokens == request_prefill_left(&r->pub));
+        }
     }
+    shape_add_decodes(&shape, decodes, keys, longest);
     struct pass *pub = &p->pub;
     pub->shape = shape;
     pub->has_reactive = reactive;
