@@ -123,11 +123,10 @@ struct throttle {
 };
 
 /* Prices of the kernels of like passes. */
-#define PRICES_BITS 8
+#define PRICES_BITS 10
 struct prices {
-    uint64_t key[3];
+    uint64_t key[4];
     bool known[OP_KIND_COUNT];
-    uint32_t head_rows;          /* those of the head that is known */
     struct work_shape attention; /* of the attention that is known */
     struct kernel_run run[OP_KIND_COUNT];
 };

@@ -1,6 +1,6 @@
 /* Prices of kernels that were asked for before. Ops without attention cost the same in every pass
- * of as many rows and sequences, so most prices of a run are a few hundred; attention of another
- * context is priced anew. */
+ * of as many rows, logits and sequences, so most prices of a run are a few hundred; attention of
+ * another context is priced anew. */
 #include "sim/engine/engine.h"
 
 struct prices *prices_find(struct engine *e, const struct work_shape *w, const struct launch *l,
@@ -15,10 +15,11 @@ struct prices *prices_find(struct engine *e, const struct work_shape *w, const s
     uint64_t b = (uint64_t)w->prefill_rows << 32 | w->sequences;
     uint64_t c = (uint64_t)l->chunk_rows << 32 | (uint64_t)l->graph << 16 |
                  (uint64_t)l->device << 8 | (beyond ? 1 : 0);
-    uint64_t h = (a ^ b * 3 ^ c * 5) * 0x9e3779b97f4a7c15u;
+    uint64_t d = w->logit_rows; /* of the head */
+    uint64_t h = (a ^ b * 3 ^ c * 5 ^ d * 7) * 0x9e3779b97f4a7c15u;
     struct prices *p = &e->prices[h >> (64 - PRICES_BITS)];
-    if (p->key[0] != a || p->key[1] != b || p->key[2] != c) {
-        *p = (struct prices){.key = {a, b, c}}; /* rows > 0: no key is that of an empty entry */
+    if (p->key[0] != a || p->key[1] != b || p->key[2] != c || p->key[3] != d) {
+        *p = (struct prices){.key = {a, b, c, d}}; /* rows > 0: no key is that of an empty entry */
     }
     return p;
 }

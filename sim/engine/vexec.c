@@ -64,8 +64,7 @@ static inline void price(struct engine *e, const struct vexec *v, enum op_kind o
     const struct launch *l = &v->l->pub;
     const struct work_shape *w = &l->pass->shape;
     bool attention = op == OP_MHA || op == OP_LAYER;
-    if (p != NULL && p->known[op] && (op != OP_HEAD || p->head_rows == rows) &&
-        (!attention || same_context(&p->attention, w))) {
+    if (p != NULL && p->known[op] && (!attention || same_context(&p->attention, w))) {
         *out = p->run[op];
         return;
     }
@@ -74,7 +73,6 @@ static inline void price(struct engine *e, const struct vexec *v, enum op_kind o
     if (p != NULL) {
         p->run[op] = *out;
         p->known[op] = true;
-        p->head_rows = op == OP_HEAD ? rows : p->head_rows;
         if (attention) {
             p->attention = *w;
         }
