@@ -127,6 +127,20 @@ static void choose_batch(struct sched *s, struct axpu *a)
     }
 }
 
+/* Everybody who decodes is in the batch and nobody is to be prefilled: the next iteration is this
+ * one again, until a compiled kernel is out of date, which every call looks for. */
+static void say_repeats(struct sched *s, struct axpu *a)
+{
+    bool mixed = !reqq_empty(&a->decode_rt) && !reqq_empty(&a->decode_be);
+    bool prefills = a->current.request != NULL || a->aged.request != NULL || a->n_suspended > 0 ||
+                    !reqq_empty(&a->prefill_rt.q) || !reqq_empty(&a->prefill_be.q);
+    a->batch.repeats = !prefills && a->compiling_tokens == 0 &&
+                       param_int(s, AXPU_SPECULATE) == AXPU_SPECULATE_NONE &&
+                       (!mixed || param_int(s, AXPU_CAP) == AXPU_CAP_FIXED) &&
+                       batch_decodes_all(&a->batch, a->decode_rt.n + a->decode_be.n);
+    a->batch.repeats_until_ns = param_bool(s, AXPU_WARMUP) ? a->expiry_ns : 0;
+}
+
 static const struct request *newest(const struct reqq *q)
 {
     const struct request *best = NULL;
@@ -159,6 +173,7 @@ static void form(struct sched *s, struct axpu *a)
             return;
         }
         bool drafts = axpu_speculate_batch(s, a);
+        say_repeats(s, a);
         int rc = batch_form(s, &a->batch, &a->decode);
         if (rc == -ENOMEM && drafts) { /* there may be room for one token each */
             a->verify_on_npu = false;

@@ -11,7 +11,8 @@ struct batch {
     struct segment *segments;
     uint32_t n, cap;
     uint32_t tokens; /* rows so far */
-    bool repeats;    /* pass_spec.repeats, for the policy to say */
+    bool repeats;    /* pass_spec.repeats and repeats_until_ns, for the policy to say */
+    int64_t repeats_until_ns;
 };
 
 static inline void batch_clear(struct batch *b)
@@ -19,6 +20,7 @@ static inline void batch_clear(struct batch *b)
     b->n = 0;
     b->tokens = 0;
     b->repeats = false;
+    b->repeats_until_ns = 0;
 }
 
 /* Decode tokens of so many sequences, and nothing else. */
@@ -71,6 +73,7 @@ static inline int batch_form(struct sched *s, const struct batch *b, struct pass
     struct pass_spec spec = {.segments = b->segments,
                              .n_segments = b->n,
                              .fused_layers = single_decode,
-                             .repeats = b->repeats};
+                             .repeats = b->repeats,
+                             .repeats_until_ns = b->repeats_until_ns};
     return sched_pass_form(s, &spec, out);
 }

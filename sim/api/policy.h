@@ -123,6 +123,7 @@ struct pass_spec {
      * requests have as many tokens more. */
     bool repeats;
     void *policy_data;
+    int64_t repeats_until_ns; /* `repeats` of iterations that end before this instant; 0: of all */
 };
 
 /* A span of a pass for a device. sched_launch_rest fills it for all that is left of a pass, as the
@@ -496,7 +497,7 @@ static inline bool param_bool(const struct sched *s, uint32_t i)
 #define POLICY_API_VERSION 3
 /* A hash of every struct and enum of device.h, pass.h, request.h and this file; `make lint` says
  * what it must be, so none of them changes unnoticed. Members are appended, never put between. */
-#define POLICY_LAYOUT 1690103599u
+#define POLICY_LAYOUT 166383602u
 
 /* What a policy and its core both read or write. */
 #define POLICY_CONTRACT_STRUCTS(X)                                                                 \

@@ -49,9 +49,10 @@ struct full_pass {
     struct full_pass *next_free;
     struct segment *segments; /* owned, capacity kept across reuse */
     uint32_t capacity;
-    uint32_t op_devices; /* devices that ran shares of the current op */
-    bool served;         /* a kernel has started */
-    bool repeats;        /* the pass_spec's */
+    uint32_t op_devices;      /* devices that ran shares of the current op */
+    bool served;              /* a kernel has started */
+    bool repeats;             /* the pass_spec's, ... */
+    int64_t repeats_until_ns; /* ... and until when; TIME_NEVER_NS: not limited */
     int64_t formed_ns;
     uint64_t formed_news;
     struct begun {

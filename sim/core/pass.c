@@ -190,6 +190,7 @@ int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **o
     pub->n_segments = spec->n_segments;
     pub->fused_layers = spec->fused_layers;
     p->repeats = spec->repeats;
+    p->repeats_until_ns = spec->repeats_until_ns > 0 ? spec->repeats_until_ns : TIME_NEVER_NS;
     p->formed_ns = c->sched.now_ns;
     p->formed_news = c->news;
     pub->policy_data = spec->policy_data;

@@ -171,12 +171,16 @@ bool corun(struct engine *e)
     if (!e->may_corun || e->n_jobs != 2 || e->core.fruitless > 0) {
         return false;
     }
+    uint32_t first = eventq_peek(&e->queue)->slot;
+    bool y_is = e->jobs[1]->event == first;
+    if (!y_is && e->jobs[0]->event != first) {
+        return false;
+    }
     struct lane x;
     struct lane y;
     lane_fill(e, e->jobs[0], &x);
     lane_fill(e, e->jobs[1], &y);
-    const struct lane *next = y.end_ns < x.end_ns ? &y : &x;
-    if (eventq_peek(&e->queue)->time_ns != next->end_ns || !next->goes_on) {
+    if (!(y_is ? y.goes_on : x.goes_on)) {
         return false;
     }
     eventq_cancel(&e->queue, x.j->event);

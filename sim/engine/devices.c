@@ -173,7 +173,7 @@ void device_end(struct engine *e, struct vexec *v)
         (void)frames_take(e, v->job.device);
     }
     core_launch_ended(&e->core, fl, v->outcome, ops_done, rows_done,
-                      v->solo_ns + (int64_t)llround(v->slowed_ns), v->lost_ns);
+                      v->solo_ns + units_round(v->slowed_ns), v->lost_ns);
     for (uint32_t i = 0; d->n_running == 0 && i < d->n_queued; i++) {
         struct vexec *next = d->queue[i];
         if (next->phase == VEXEC_QUEUED) { /* not one being withdrawn at this instant */

@@ -159,6 +159,8 @@ bool repeat_run(struct engine *e, struct vexec *v, int64_t before_ns)
         return false;
     }
     struct core *c = &e->core;
+    const struct full_pass *p = (const struct full_pass *)l->pub.pass;
+    before_ns = p->repeats_until_ns < before_ns ? p->repeats_until_ns : before_ns;
     struct repeat_record r = {.launch = &l->pub,
                               .begin_ns = e->now_ns,
                               .lead_ns = v->begin_ns - e->now_ns,
@@ -168,7 +170,7 @@ bool repeat_run(struct engine *e, struct vexec *v, int64_t before_ns)
                               .gap_ns = e->repeat.gap_ns,
                               .layers = c->setup->llm->n_layers,
                               .attention = e->repeat.attention};
-    uint32_t most = most_iterations(e, (const struct full_pass *)l->pub.pass);
+    uint32_t most = most_iterations(e, p);
     bool last = false;
     if (most > 0) {
         r.n = run_iterations(e, v, most, before_ns, r.lead_ns + r.sample_ns, &last);

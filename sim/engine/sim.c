@@ -43,7 +43,10 @@ static void push_next_arrival(struct engine *e)
 /* Nothing more can happen to any request: what is left are timers and compilations for nobody. */
 static bool drained(const struct engine *e)
 {
-    bool idle = e->core.n_live == 0 && e->arrivals_pending == 0 && e->power.tails == 0;
+    if (e->core.n_live > 0 || e->arrivals_pending > 0 || e->power.tails > 0) {
+        return false;
+    }
+    bool idle = true;
     for (uint32_t i = 0; i < e->core.setup->machine->n_devices; i++) {
         idle = idle && e->devices[i].n_running == 0;
     }

@@ -155,7 +155,7 @@ void vexec_suspend(struct engine *e, struct vexec *v)
     double done = 1.0 - left / (double)solo_ns;
     struct begun *b = &((struct full_pass *)v->l->pub.pass)->begun[v->job.device];
     *b = (struct begun){done < 0.0 ? 0.0 : done, v->op, rows_left(v)};
-    v->solo_ns += (int64_t)llround(b->frac * (double)solo_ns); /* the skip was taken off */
+    v->solo_ns += units_round(b->frac * (double)solo_ns); /* the skip was taken off */
     v->slowed_ns += v->job.slowed_ns;
     v->skip_ns = 0;
 }
@@ -165,7 +165,7 @@ void vexec_continue(struct vexec *v)
     struct begun *b = &((struct full_pass *)v->l->pub.pass)->begun[v->job.device];
     bool same = b->op == v->op && b->rows == rows_left(v);
     int64_t solo_ns = vexec_kernel_ns(&v->first, 0);
-    v->skip_ns = same ? (int64_t)llround(b->frac * (double)solo_ns) : 0;
+    v->skip_ns = same ? units_round(b->frac * (double)solo_ns) : 0;
     v->skip_ns = v->skip_ns < solo_ns ? v->skip_ns : solo_ns - 1;
     v->solo_ns = -v->skip_ns; /* booked by the launch that did it */
     b->frac = 0.0;

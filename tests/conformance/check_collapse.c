@@ -1,9 +1,10 @@
 /* Collapsing is invisible: random runs over everything a command line can say give the same
  * decisions, metrics, counters and status with and without it, and without a decision log, when
  * passes that repeat themselves run in one step (tests/helpers/trial.h). XPUSIM_RUNS asks for more
- * of them, XPUSIM_FIRST for others; XPUSIM_SHOW prints why runs failed alike. `make campaign` goes
- * on for hours. */
+ * of them, XPUSIM_FIRST for others, XPUSIM_ONLY for those with a text in their command;
+ * XPUSIM_SHOW prints why runs failed alike. `make campaign` goes on for hours. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "sim/base/arena.h"
 #include "tests/helpers/suite.h"
@@ -15,15 +16,27 @@ static uint64_t env_number(const char *name, uint64_t def)
     return s == NULL ? def : strtoull(s, NULL, 10);
 }
 
+/* The next run that is asked for; returns its number. */
+static uint64_t make(struct randomrun *r, uint64_t *next)
+{
+    static char text[RANDOMRUN_TEXT_BYTES];
+    const char *only = getenv("XPUSIM_ONLY");
+    do {
+        randomrun_make(r, (*next)++);
+    } while (only != NULL && strstr(randomrun_text(r, text), only) == NULL);
+    return *next - 1;
+}
+
 START_TEST(collapsing_changes_no_random_run)
 {
-    uint64_t first = env_number("XPUSIM_FIRST", 0);
     uint32_t n = (uint32_t)env_number("XPUSIM_RUNS", 300);
     struct randomrun *runs = xcalloc(n, sizeof *runs);
     struct trial *trials = xcalloc(n, sizeof *trials);
+    uint64_t *numbers = xcalloc(n, sizeof *numbers);
     uint32_t count[TRIAL_OUTCOMES] = {0};
+    uint64_t next = env_number("XPUSIM_FIRST", 0);
     for (uint32_t i = 0; i < n; i++) {
-        randomrun_make(&runs[i], first + i);
+        numbers[i] = make(&runs[i], &next);
     }
     trials_run(runs, n, worker_processors(), trials);
     for (uint32_t i = 0; i < n; i++) {
@@ -31,10 +44,11 @@ START_TEST(collapsing_changes_no_random_run)
         count[trials[i].outcome]++;
         bool show = getenv("XPUSIM_SHOW") != NULL && trials[i].message[0] != '\0';
         if (trials[i].outcome == TRIAL_FINDING || show) {
-            printf("run %llu: %s\n  %s\n", (unsigned long long)(first + i), trials[i].message,
+            printf("run %llu: %s\n  %s\n", (unsigned long long)numbers[i], trials[i].message,
                    randomrun_text(&runs[i], text));
         }
     }
+    free(numbers);
     free(trials);
     free(runs);
     printf("%u random runs: %u alike, %u fail alike, %u too long, %u do not go together\n", n,
