@@ -2,15 +2,16 @@
 """What the gate says of changes: regressions that it should refuse, harmless ones that it should let
 pass. Puts each change of changes/*.txt into the program, one at a time, and runs the gate.
 
-    regressions.py [NAME ...]      changes whose name (FILE:NUMBER) begins so; all of them
-    regressions.py --table         and writes the tables of experiments/gate/README.md; what was
-                                   tried with this library before (also beside it) is not again
+    regressions.py [NAME ...]          changes whose name (FILE:NUMBER) begins so; all of them
+    regressions.py --table [NAME ...]  and writes the tables of experiments/gate/README.md: rows of
+                                       other changes stay; what was tried with this library before
+                                       (also beside it) is not again
 
 A change is a record as of tests/mutants: `file:`, `why:`, lines `- ` (found exactly once in the
 file) and `+ ` (what stands there instead); `blind: ROUND, refused` (or passed) says what the gate
 said when the change, written after the groups of that round, was tried once. Nothing is written into the tree: a changed copy is
 compiled, and linked before the library, whose own object is then not taken. A changed header
-compiles every file that includes it. Exit 1 unless all but one regression is refused and every
+compiles every file that includes it. Exit 1 unless 95 % of the regressions are refused and every
 harmless change passes."""
 import hashlib
 import json
@@ -124,39 +125,46 @@ def main():
     write = "--table" in sys.argv
     wanted = [a for a in sys.argv[1:] if a != "--table"]
     lines, right, tried, blind = {}, {}, {}, {}
+    path = os.path.join(HERE, "README.md")
+    text = open(path).read()
+    before = dict(re.findall(r"^(\| .* \| `.*` \|) (.*) \|$", text, re.M)) if write else {}
     for kind in ("regressions", "harmless"):
         lines[kind] = ["| change | file | groups that refuse it |" if kind == "regressions" else
                        "| change | file | the gate |", "|---|---|---|"]
         right[kind] = tried[kind] = 0
         for r in records(os.path.join(HERE, f"changes/{kind}.txt")):
-            if wanted and not any(r["name"].startswith(w) for w in wanted):
+            head = f"| {r['why']}{' (blind)' if 'blind' in r else ''} | `{r['file']}` |"
+            if not wanted or any(r["name"].startswith(w) for w in wanted):
+                refused, said = answer(r, not write)
+                good = refused == (kind == "regressions")
+                said = said if good else f"**{said}**"
+                print(f"{r['name']:16} {'ok ' if good else 'NOT'} {r['why']}: {said}", flush=True)
+            elif head in before:
+                said = before[head]
+                good = not said.startswith("**")
+            else:
                 continue
-            refused, said = answer(r, not write)
-            good = refused == (kind == "regressions")
             tried[kind] += 1
             right[kind] += good
             if "blind" in r:
                 refused_first = blind.setdefault(r["blind"].split(",")[0], {}).setdefault(kind, [])
                 refused_first.append(r["blind"].endswith("refused"))
-            said = said if good else f"**{said}**"
-            lines[kind].append(f"| {r['why']}{' (blind)' if 'blind' in r else ''} | `{r['file']}` | {said} |")
-            print(f"{r['name']:16} {'ok ' if good else 'NOT'} {r['why']}: {said}", flush=True)
+            lines[kind].append(f"{head} {said} |")
     unseen = "Of those written after the groups and then tried once (blind) were refused: " + "; ".join(
         f"round {n}, " + " and ".join(f"{sum(v)} of {len(v)} {'harmless changes' if k == 'harmless' else k}"
                                       for k, v in of.items()) for n, of in blind.items()) + "."
     print(unseen)
     print(f"{right['regressions']} of {tried['regressions']} regressions refused, "
           f"{tried['harmless'] - right['harmless']} of {tried['harmless']} harmless changes refused")
-    if write and not wanted:
-        path = os.path.join(HERE, "README.md")
-        text = open(path).read()
+    if write:
         head = text.split("<!-- regressions.py -->")[0]
         table = (f"<!-- regressions.py -->\n\n{right['regressions']} of {tried['regressions']} "
                  f"regressions are refused, and {tried['harmless'] - right['harmless']} of "
                  f"{tried['harmless']} harmless changes. {unseen}\n\n" + "\n".join(lines["regressions"]) +
                  "\n\n" + "\n".join(lines["harmless"]) + "\n")
         open(path, "w").write(head + table)
-    return 0 if all(right[k] >= tried[k] - (k == "regressions") for k in right) else 1
+    enough = {"regressions": 0.95, "harmless": 1.0}
+    return 0 if all(right[k] >= enough[k] * tried[k] for k in right) else 1
 
 
 if __name__ == "__main__":
