@@ -12,10 +12,15 @@ b=${BUILD:-build/fuzz}
 fuzz=$b/tests/fuzz/fuzz
 export ASAN_OPTIONS=allocator_may_return_null=1:detect_odr_violation=0
 
-if [ "${1:-}" = --keep ]; then
-    shift
+keep=0
+[ "${1:-}" != --keep ] || { keep=1 && shift; }
+table=$($fuzz) || exit 2
+# shellcheck disable=SC2046 # names
+[ $# -gt 0 ] || set -- $(echo "$table" | cut -d' ' -f1)
+if [ $keep -eq 1 ]; then
     for r in "$@"; do
         rm -rf "$b/small" && mkdir -p "$b/small" "tests/fuzz/corpus/$r"
+        cp "tests/fuzz/corpus/$r"/* "$b/small" 2>/dev/null # what these reach needs no other input
         XPUSIM_READER=$r $fuzz -merge=1 "$b/small" "$b/corpus/$r" >/dev/null 2>&1
         # shellcheck disable=SC2012 # names are hashes
         ls -Sr "$b/small" | while read -r f; do
@@ -26,8 +31,6 @@ if [ "${1:-}" = --keep ]; then
     exit 0
 fi
 
-table=$($fuzz) || exit 2
-[ $# -gt 0 ] || set -- $(echo "$table" | cut -d' ' -f1)
 each=$((${SECONDS_IN_ALL:-60} / $#))
 [ "$each" -ge 1 ] || each=1
 mkdir -p "$b/findings"
