@@ -13,11 +13,20 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 XPUSIM = Path(os.environ.get("BUILD", HERE.parent.parent / "build")).resolve() / "xpusim"
 SMALL = ["--workload", "mixed:reactive_per_min=6,proactive_per_min=9,duration_s=30,output_scale=0.5"]
+REAL = ["drive", "--clock", "cpu", "--llm", "random-256", "--trace", "TRACE"]
 TWO = ["compare", "--policy", "fcfs", "--policy", "agent-xpu-v2", "--replications", "3", *SMALL]
 
 # name: title, invocations
 RESULTS = {
     "run": ("xpusim run --json", [["run", "--policy", "fcfs", *SMALL], ["run", "--policy", "agent-xpu-v2", "--llm", "llama-3.1-8b"]]),
+    "run-steady": ("xpusim run --steady --json", [
+        ["run", "--policy", "fcfs", "--steady", "--workload", "mixed:reactive_per_min=2,proactive_per_min=2,duration_s=12000"]]),
+    "drive": ("xpusim drive --json", [[*REAL, "--policy", "fcfs"], [*REAL, "--policy", "agent-xpu-v2"]]),
+    "drive-compare": ("xpusim drive --compare --json", [[*REAL, "--compare", "--policy", "fcfs", "--policy", "pd-static", "--repeat", "2"]]),
+    "measure-fit": ("xpusim measure --fit --json", [["measure", "--fit", "ROWS"], ["measure", "--fit", "ROWS", "--ddr-peak", "90"]]),
+    "calibrate": ("xpusim calibrate --json", [["calibrate", "--points", "reference", "--soc", s] for s in ("core-ultra-7-155h", "core-ultra-7-258v")]),
+    "bisect": ("xpusim bisect --json", [["bisect", "--policy", "fcfs", "--b-policy", "edf", "-o", "OUT", *SMALL]]),
+    "plot-list": ("xpusim plot list --json", [["plot", "list"]]),
     "compare": ("xpusim compare --json", [
         TWO, [*TWO, "--regret", "--tune", "3", "--tune-replications", "1", "--metric", "counters.preempt_asked"], [*TWO, "--uncertainty", "16"]]),
     "compare-load": ("xpusim compare --load --json", [[*TWO, "--load", "0.5,0.9"]]),
@@ -107,14 +116,18 @@ def settled(schema, words=()):
 
 
 def prepared(folder):
-    """Files that commands read: a store with a sweep in it, a baseline with results."""
-    store, gate = folder / "s.db", folder / "gate.json"
+    """Files that commands read and write: a store with a sweep in it, a baseline with results, a trace that a computer
+    runs in no time, rows of a simulated measurement."""
+    store, gate, trace, rows = folder / "s.db", folder / "gate.json", folder / "t.csv", folder / "rows.csv"
+    trace.write_text("# xpusim-trace v1\nrequest_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,prefix_tokens\n" + "".join(
+        f"{i},{i},0,{'proactive' if i % 2 else 'reactive'},{i / 1000},,{20 * i + 20},{4 + i % 3},0\n" for i in range(4)))
+    subprocess.run([XPUSIM, "measure", "--backend", "sim", "--sim", "noise=0.02", "--size", "tiny", "--quiet", "-o", rows], check=True)
     gate.write_text(json.dumps({"format": 1, "groups": [{
         "name": "g", "soc": "core-ultra-5-125h", "llm": "llama-3.2-3b", "test": "exact", "seed": 1, "replications": 2,
         "workload": SMALL[1], "policies": ["fcfs", "edf"], "metrics": [{"name": "reactive.e2e_s.mean", "better": "lower"}]}]}))
     subprocess.run([XPUSIM, *TWO, "--load", "0.5,0.9", "--store", store, "--quiet"], check=True, stdout=subprocess.DEVNULL)
     subprocess.run([XPUSIM, "gate", "--baseline", gate, "--update", "--quiet"], check=True, capture_output=True)
-    return {"STORE": str(store), "GATE": str(gate)}
+    return {"STORE": str(store), "GATE": str(gate), "TRACE": str(trace), "ROWS": str(rows), "OUT": str(folder / "out.csv")}
 
 
 def make(name, files):

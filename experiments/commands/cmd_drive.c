@@ -100,7 +100,7 @@ static int run_once(const struct drive_values *o, const struct drive_options *d,
         document_print(said, &o->output, stdout);
         document_free(said);
         cJSON_Delete(executor);
-        if (!output_is(&o->output, "json")) {
+        if (output_is(&o->output, "text")) {
             (void)printf("\n");
             real_print(&r, &c->soc.machine, stdout);
         }

@@ -10,19 +10,27 @@
 struct plot_options {
     struct option_texts words, metrics;
     struct figure_request request;
+    struct option_output output; /* of the list */
     const char *name, *dir, *format;
 };
 
-static void print_list(void)
+static void print_list(const struct option_output *o)
 {
+    static const struct frame_column columns[] = {
+        {.name = "figure", .title = "", .kind = FRAME_TEXT},
+        {.name = "shows", .title = "", .kind = FRAME_TEXT},
+        {.name = "reads", .title = "", .kind = FRAME_TEXT},
+        {.name = "kinds", .kind = FRAME_TEXT, .only_data = true},
+        {.name = "of_one_file", .kind = FRAME_FLAG, .only_data = true},
+    };
     size_t n;
     const struct figure *v = figure_list(&n);
     struct document *d = document_new();
-    struct frame *f = document_table(d, 0, "lll", NULL);
+    struct frame *f = DOCUMENT_FRAME(d, "figures", 0, columns);
     for (size_t i = 0; i < n; i++) {
-        FRAME_ROW(f, v[i].name, v[i].title, v[i].reads);
+        FRAME_ROW(f, v[i].name, v[i].title, v[i].reads, v[i].kinds, v[i].alone);
     }
-    document_put(d, "text", stdout);
+    document_print(d, o, stdout);
     document_free(d);
 }
 
@@ -55,7 +63,7 @@ static int run(void *values, struct err *e)
     struct plot_options *o = values;
     o->name = o->words.v[0];
     if (strcmp(o->name, "list") == 0) {
-        print_list();
+        print_list(&o->output);
         return EXIT_OK;
     }
     for (uint32_t i = 1; i < o->words.n; i++) {
@@ -89,17 +97,18 @@ static const struct option_row rows[] = {
 };
 static const struct option_child children[] = {
     OPTION_ROWS(NULL, rows),
+    {&option_output_table, offsetof(OPTIONS, output), NULL, false},
     {0},
 };
 const struct command cmd_plot = {
     .name = "plot",
     .summary = "figures from results, as SVG and PNG",
     .usage = "NAME [-o DIR] [options] INPUT...\n"
-             "list",
-    .about =
-        "Draws a figure from exported results: DIR/NAME.svg, DIR/NAME.png and the data, "
-        "DIR/NAME.tsv. "
-        "`xpusim plot list` shows the figures and what each reads. INPUT is FILE or LABEL=FILE.",
+             "list [--json|--csv|--markdown]",
+    .about = "Draws a figure from exported results: DIR/NAME.svg, DIR/NAME.png and the data, "
+             "DIR/NAME.tsv. "
+             "`xpusim plot list` shows the figures and what each reads, in the forms below. INPUT "
+             "is FILE or LABEL=FILE.",
     .operands = {"NAME", 1, 1 + FIGURE_MAX_INPUTS, offsetof(OPTIONS, words)},
     .children = children,
     .bytes = sizeof(OPTIONS),

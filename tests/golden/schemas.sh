@@ -16,9 +16,9 @@ fail() {
 as() { # schema, command...: its JSON; exit 0 or 1
     schema=$1
     shift
-    "$x" "$@" --json >"$dir/out" 2>"$dir/err"
-    test $? -le 1 && test -s "$dir/out" || { fail "$*: $(cat "$dir/err")" && return; }
-    python3 tests/helpers/schema.py "$s/result-$schema.json" "$dir/out" || fail "$*"
+    "$x" "$@" --json >"$dir/$schema.json" 2>"$dir/err"
+    test $? -le 1 && test -s "$dir/$schema.json" || { fail "$*: $(cat "$dir/err")" && return; }
+    python3 tests/helpers/schema.py "$s/result-$schema.json" "$dir/$schema.json" || fail "$*"
 }
 
 # every shipped file, by its schema
@@ -37,6 +37,28 @@ w="mixed:reactive_per_min=4,proactive_per_min=4,duration_s=120"
 as run run --policy vllm-v1 --workload "$w" --soc snapdragon-8elite --llm qwen2.5-1.5b
 as run run --policy prema --workload "$w" --seed 9
 as run run --policy edf --workload mixed:reactive_per_min=0,duration_s=60
+as run-steady run --policy edf --steady --workload mixed:reactive_per_min=2,proactive_per_min=2,duration_s=15000 --seed 2
+as run-steady run --policy fcfs --steady --workload mixed:reactive_per_min=0,proactive_per_min=3,duration_s=15000
+as bisect bisect --policy vtc --b-policy edf -o "$dir/b.csv" --workload "$w"
+as calibrate calibrate --points reference --soc core-ultra-9-185h
+as plot-list plot list
+"$x" measure --backend sim --sim noise=0.01 --seed 5 --size tiny --quiet -o "$dir/rows.csv" || fail "measure"
+as measure-fit measure --fit "$dir/rows.csv"
+if [ -e "${BUILD:-build}/engines/ggml.so" ]; then
+    {
+        echo '# xpusim-trace v1'
+        echo 'request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,prefix_tokens'
+        for i in 0 1 2 3 4; do echo "$i,$i,0,reactive,0.00$i,,$((30 + 9 * i)),$((3 + i)),0"; done
+    } >"$dir/t.csv"
+    real="drive --clock cpu --llm random-256 --trace $dir/t.csv --quiet"
+    # shellcheck disable=SC2086
+    {
+        as drive $real --policy vllm-v1
+        as drive-compare $real --compare --policy edf --policy fcfs --repeat 1
+    }
+else
+    echo "skipped: drive: engine ggml is not there (make engines)"
+fi
 as compare compare --policy edf --policy pd-static --policy vtc --baseline vtc --replications 2 --workload "$w"
 as compare compare --policy edf --policy fcfs --replications 4 --workload "$w" --tune 3 --llm llama-3.1-8b
 as compare compare --policy edf --policy fcfs --replications 2 --workload mixed:duration_s=20 --regret
@@ -69,24 +91,36 @@ as validate validate --points reference --soc core-ultra-9-185h
 
 # the checker and the schemas find breaches
 "$x" run --policy fcfs --workload mixed:duration_s=20 --json >"$dir/run.json"
-broken() { # what, python over the tree r
-    python3 - "$dir/run.json" "$dir/broken.json" "$2" <<'PY'
+broken() { # what, python over the tree r, what is said; schema and result, run unless told
+    python3 - "${5:-$dir/run.json}" "$dir/broken.json" "$2" <<'PY'
 import json, sys
 r = json.load(open(sys.argv[1]))
 exec(sys.argv[3])
 json.dump(r, open(sys.argv[2], "w"))
 PY
-    python3 tests/helpers/schema.py $s/result-run.json "$dir/broken.json" >"$dir/out" && fail "$1 is not found"
+    python3 tests/helpers/schema.py "$s/result-${4:-run}.json" "$dir/broken.json" >"$dir/out" && fail "$1 is not found"
     grep -qF "$3" "$dir/out" || fail "$1: does not say where: $(cat "$dir/out")"
 }
 broken "a missing key" 'del r["fingerprint"]' 'fingerprint is missing'
 broken "a key too many" 'r["audit"]["more"] = 1' '$.audit.more: no such key'
 broken "a text for a number" 'r["metrics"]["energy_j"] = "5"' '$.metrics.energy_j: "5" is no'
 broken "a number for a flag" 'r["audit"]["clean"] = 1' '$.audit.clean: 1 is no boolean'
+of() { # schema, whose last result is damaged so, what is said
+    broken "$1 damaged" "$2" "$3" "$1" "$dir/$1.json"
+}
+of plot-list 'r["figures"][3]["reads"] = 7' '$.figures[3].reads: 7 is no'
+of bisect 'del r["left"]' 'left is missing'
+of run-steady 'next(iter(r["steady"].values()))["batchs"] = 3' 'batchs: no such key'
+of measure-fit 'r["parameters"][0]["value"] = "fast"' '$.parameters[0].value: "fast" is no'
+of calibrate 'del r["soc"]' 'soc is missing'
+if [ -e "${BUILD:-build}/engines/ggml.so" ]; then
+    of drive 'r["metrics"]["energy"] = "none"' '$.metrics.energy: "none" is no'
+    of drive-compare 'r["repeats"] = True' '$.repeats: true is no'
+fi
 
 # what the schema of machines and models forbids, the readers refuse, and what it requires they miss
 python3 tests/helpers/schema_readers.py "$x" || fail "schemas and readers differ"
 
 # the schemas are what the commands say now (the quick ones)
-BUILD=$(dirname "$x") python3 $s/make.py --check run compare-load compare-store diff explain list-soc list-kernels || fail "docs/schemas is not up to date"
+BUILD=$(dirname "$x") python3 $s/make.py --check run run-steady bisect plot-list measure-fit compare-load compare-store diff explain list-soc list-kernels || fail "docs/schemas is not up to date"
 exit $bad
