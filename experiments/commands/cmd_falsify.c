@@ -69,10 +69,9 @@ static int one_way(const struct prepared *p, const struct options *o, int side, 
                                 .policy = {&p->policy[side], &p->policy[1 - side]},
                                 .metric = f.metric,
                                 .how = o->work.how};
-    struct falsify_source source = {&runs, falsify_runs_measure};
     struct falsify_result *r = xcalloc(1, sizeof *r);
     struct falsify_reason why = {0};
-    falsify_find(&f, &p->space, &source, r);
+    falsify_runs_search(&runs, &f, r);
     int rc = 0;
     if (r->found) {
         rc = falsify_reason_find(&runs, &r->least, worst_of(r, f.confirm), &why, e);

@@ -22,13 +22,24 @@ struct world {
     double loss; /* mean; NaN: out */
 };
 
-struct search {
+enum step { GIVEN, SEARCH, CONFIRM, GIVE_UP, GO_BACK, TELL, OVER };
+
+struct falsify {
     const struct falsify_options *o;
     const struct space *s;
-    const struct falsify_source *source;
     struct falsify_result *out;
+    enum step step;
+    struct space_point asked[2 * GENERATION]; /* what is measured now */
+    uint32_t n;
     double mean[SPACE_MAX_AXES], width[SPACE_MAX_AXES];
     struct rng rng;
+    struct world worst; /* so far */
+    /* Of the shrinking: */
+    struct space_point nominal, p; /* where it is */
+    uint32_t order[SPACE_MAX_AXES], n_order, at;
+    bool smaller;    /* this time through all axes one was given up */
+    int halvings;    /* of the way back on the axis `at` */
+    double way_back; /* on it, the next step */
 };
 
 static double mean_of(const double *x, uint32_t n)
@@ -51,25 +62,8 @@ static int worse(const void *x, const void *y)
     return (a < b) - (a > b);
 }
 
-static void measure(struct search *h, struct world *w, uint32_t n, uint32_t first,
-                    uint32_t replications)
-{
-    struct space_point *points = xmalloc(n * sizeof *points);
-    double *loss = xmalloc((size_t)n * replications * sizeof *loss);
-    for (uint32_t i = 0; i < n; i++) {
-        points[i] = w[i].p;
-    }
-    h->source->measure(h->source->ctx, points, n, first, replications, loss);
-    for (uint32_t i = 0; i < n; i++) {
-        w[i].loss = mean_of(&loss[(size_t)i * replications], replications);
-    }
-    h->out->n_worlds += n;
-    free(points);
-    free(loss);
-}
-
 /* One value in each n-th of every axis, paired at random; the nominal world is among them. */
-static void spread(struct search *h, struct world *w, uint32_t n)
+static void spread(struct falsify *h, uint32_t n)
 {
     uint32_t *order = xmalloc(n * sizeof *order);
     for (uint32_t a = 0; a < h->s->n; a++) {
@@ -79,25 +73,25 @@ static void spread(struct search *h, struct world *w, uint32_t n)
             order[j] = i;
         }
         for (uint32_t i = 0; i < n; i++) {
-            w[i].p.u[a] = (order[i] + rng_uniform(&h->rng)) / n;
+            h->asked[i].u[a] = (order[i] + rng_uniform(&h->rng)) / n;
         }
     }
     free(order);
-    w[0].p = space_nominal(h->s);
+    h->asked[0] = h->nominal;
 }
 
-static void around(struct search *h, struct world *w, uint32_t n)
+static void around(struct falsify *h, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         for (uint32_t a = 0; a < h->s->n; a++) {
             double u = h->mean[a] + h->width[a] * rng_normal(&h->rng);
-            w[i].p.u[a] = fmin(fmax(u, 0.0), 1.0);
+            h->asked[i].u[a] = fmin(fmax(u, 0.0), 1.0);
         }
     }
 }
 
 /* Mean and width of the best of a generation, sorted. */
-static void learn(struct search *h, const struct world *w, uint32_t n, bool first)
+static void learn(struct falsify *h, const struct world *w, uint32_t n, bool first)
 {
     uint32_t elite = n / ELITE_SHARE > 2 ? n / ELITE_SHARE : 2;
     while (elite > 0 && isnan(w[elite - 1].loss)) {
@@ -119,72 +113,53 @@ static void learn(struct search *h, const struct world *w, uint32_t n, bool firs
     }
 }
 
-static void search(struct search *h)
+static void ask_one(struct falsify *h, enum step step, const struct space_point *p)
+{
+    h->step = step;
+    h->asked[0] = *p;
+    h->n = 1;
+}
+
+static void ask_generation(struct falsify *h)
+{
+    uint32_t left = h->o->budget - h->out->n_tried;
+    bool first = h->out->n_tried == 0;
+    uint32_t n = first ? 2 * GENERATION : GENERATION;
+    h->step = SEARCH;
+    h->n = n < left ? n : left;
+    memset(h->asked, 0, sizeof h->asked);
+    (first ? spread : around)(h, h->n);
+}
+
+static void take_generation(struct falsify *h, const double *loss)
 {
     struct falsify_result *out = h->out;
     struct world w[2 * GENERATION];
-    struct world worst = {.loss = (double)NAN};
-    for (uint32_t a = 0; a < h->s->n; a++) {
-        h->mean[a] = 0.5;
-        h->width[a] = 0.5;
+    bool first = out->n_tried == 0;
+    for (uint32_t i = 0; i < h->n; i++) {
+        uint32_t n = h->o->replications;
+        w[i] = (struct world){h->asked[i], mean_of(&loss[(size_t)i * n], n)};
+        out->n_out += isnan(w[i].loss) ? 1 : 0;
     }
-    for (bool first = true; out->n_tried < h->o->budget; first = false) {
-        uint32_t left = h->o->budget - out->n_tried;
-        uint32_t n = first ? 2 * GENERATION : GENERATION;
-        n = n < left ? n : left;
-        memset(w, 0, sizeof w);
-        (first ? spread : around)(h, w, n);
-        measure(h, w, n, FIRST_SEARCH, h->o->replications);
-        for (uint32_t i = 0; i < n; i++) {
-            out->n_out += isnan(w[i].loss) ? 1 : 0;
-        }
-        qsort(w, n, sizeof *w, worse);
-        worst = worse(&w[0], &worst) < 0 ? w[0] : worst;
-        learn(h, w, n, first);
-        out->n_tried += n;
-    }
-    out->worst = worst.p;
-    out->worst_searched = worst.loss;
+    qsort(w, h->n, sizeof *w, worse);
+    h->worst = worse(&w[0], &h->worst) < 0 ? w[0] : h->worst;
+    learn(h, w, h->n, first);
+    out->n_tried += h->n;
+    out->worst = h->worst.p;
+    out->worst_searched = h->worst.loss;
 }
 
-/* Loss of a world on seeds of a step; the losses of its replications too, where asked for. */
-static struct stats_interval judge(struct search *h, const struct space_point *p, uint32_t first,
-                                   double *losses)
-{
-    uint32_t n = h->o->confirm;
-    double *loss = xmalloc(n * sizeof *loss);
-    h->source->measure(h->source->ctx, p, 1, first, n, loss);
-    h->out->n_worlds++;
-    struct stats_interval s = stats_mean(loss, n, STATS_LEVEL_FRAC);
-    if (losses != NULL) {
-        memcpy(losses, loss, n * sizeof *loss);
-    }
-    free(loss);
-    return s;
-}
-
-static bool loses(const struct search *h, const struct stats_interval *s)
+static bool loses(const struct falsify *h, const struct stats_interval *s)
 {
     return s->n == h->o->confirm && s->low > log1p(h->o->relevance_frac);
 }
 
-/* Takes the change if the policy still loses enough. */
-static bool still(struct search *h, struct space_point *p, uint32_t axis, double u)
-{
-    struct space_point less = *p;
-    less.u[axis] = u;
-    struct stats_interval s = judge(h, &less, FIRST_SHRINK, NULL);
-    bool yes = loses(h, &s) && s.mean >= KEPT_SHARE * h->out->worst_confirmed.mean;
-    if (yes) {
-        *p = less;
-    }
-    return yes;
-}
-
 /* Axes in the order in which they are given up: nearest to nominal first. */
-static uint32_t by_distance(const struct search *h, const struct space_point *p,
-                            const struct space_point *nominal, uint32_t *order)
+static void order_axes(struct falsify *h)
 {
+    const struct space_point *p = &h->p;
+    const struct space_point *nominal = &h->nominal;
+    uint32_t *order = h->order;
     uint32_t n = 0;
     for (uint32_t a = 0; a < h->s->n; a++) {
         if (space_is_nominal(h->s, p, a)) {
@@ -197,51 +172,121 @@ static uint32_t by_distance(const struct search *h, const struct space_point *p,
         }
         order[i] = a;
     }
-    return n;
+    h->n_order = n;
+    h->at = 0;
 }
 
-static void shrink(struct search *h)
+/* The next smaller change: axes are given up until none can be, then each goes part of its way. */
+static void ask_change(struct falsify *h)
 {
-    struct falsify_result *out = h->out;
-    struct space_point nominal = space_nominal(h->s);
-    struct space_point p = out->worst;
-    uint32_t order[SPACE_MAX_AXES];
-    for (bool smaller = true; smaller;) { /* until no axis can be given up */
-        smaller = false;
-        uint32_t n = by_distance(h, &p, &nominal, order);
-        for (uint32_t i = 0; i < n; i++) {
-            smaller = still(h, &p, order[i], nominal.u[order[i]]) || smaller;
+    while (h->at == h->n_order) {
+        if (h->step == GO_BACK) {
+            h->out->least = h->p;
+            ask_one(h, TELL, &h->p);
+            return;
         }
+        h->step = h->smaller ? GIVE_UP : GO_BACK;
+        h->smaller = false;
+        order_axes(h);
     }
-    uint32_t n = by_distance(h, &p, &nominal, order);
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t a = order[i];
-        double step = (nominal.u[a] - p.u[a]) / 2.0;
-        for (int k = 0; k < STEPS_BACK; k++, step /= 2.0) {
-            (void)still(h, &p, a, p.u[a] + step);
-        }
+    struct space_point less = h->p;
+    uint32_t a = h->order[h->at];
+    if (h->step == GO_BACK && h->halvings == 0) {
+        h->way_back = (h->nominal.u[a] - h->p.u[a]) / 2.0;
     }
-    out->least = p;
-    out->least_first = FIRST_TELL;
-    out->least_confirmed = judge(h, &p, FIRST_TELL, out->least_loss);
+    less.u[a] = h->step == GIVE_UP ? h->nominal.u[a] : h->p.u[a] + h->way_back;
+    ask_one(h, h->step, &less);
 }
 
-void falsify_find(const struct falsify_options *o, const struct space *s,
-                  const struct falsify_source *source, struct falsify_result *out)
+/* Takes the change if the policy still loses enough. */
+static void take_change(struct falsify *h, const struct stats_interval *s)
+{
+    if (loses(h, s) && s->mean >= KEPT_SHARE * h->out->worst_confirmed.mean) {
+        h->p = h->asked[0];
+        h->smaller = true;
+    }
+    h->way_back /= 2.0;
+    h->halvings = h->step == GO_BACK ? (h->halvings + 1) % STEPS_BACK : 0;
+    h->at += h->halvings == 0 ? 1 : 0;
+}
+
+struct falsify *falsify_open(const struct falsify_options *o, const struct space *s,
+                             struct falsify_result *out)
 {
     memset(out, 0, sizeof *out);
-    struct search h = {.o = o, .s = s, .source = source, .out = out};
-    rng_init(&h.rng, rng_key(o->seed, RNG_FALSIFY, 0, 0));
-    struct space_point nominal = space_nominal(s);
-    out->given = judge(&h, &nominal, FIRST_CONFIRM, NULL);
-    search(&h);
-    if (isnan(out->worst_searched)) {
-        out->worst_confirmed = stats_mean(NULL, 0, STATS_LEVEL_FRAC);
-        return;
+    out->least_first = FIRST_TELL;
+    out->worst_confirmed = stats_mean(NULL, 0, STATS_LEVEL_FRAC);
+    struct falsify *h = xcalloc(1, sizeof *h);
+    *h = (struct falsify){.o = o,
+                          .s = s,
+                          .out = out,
+                          .worst.loss = (double)NAN,
+                          .nominal = space_nominal(s),
+                          .smaller = true};
+    rng_init(&h->rng, rng_key(o->seed, RNG_FALSIFY, 0, 0));
+    for (uint32_t a = 0; a < s->n; a++) {
+        h->mean[a] = 0.5;
+        h->width[a] = 0.5;
     }
-    out->worst_confirmed = judge(&h, &out->worst, FIRST_CONFIRM, NULL);
-    out->found = loses(&h, &out->worst_confirmed);
-    if (out->found) {
-        shrink(&h);
+    ask_one(h, GIVEN, &h->nominal);
+    return h;
+}
+
+bool falsify_next(const struct falsify *h, struct falsify_ask *ask)
+{
+    static const uint32_t first[] = {
+        FIRST_CONFIRM, FIRST_SEARCH, FIRST_CONFIRM, FIRST_SHRINK, FIRST_SHRINK, FIRST_TELL, 0};
+    uint32_t n = h->step == SEARCH ? h->o->replications : h->o->confirm;
+    *ask = (struct falsify_ask){h->asked, h->n, first[h->step], n};
+    return h->step != OVER;
+}
+
+void falsify_take(struct falsify *h, const double *loss)
+{
+    struct falsify_result *out = h->out;
+    struct stats_interval s = {0};
+    out->n_worlds += h->n;
+    if (h->step == SEARCH) {
+        take_generation(h, loss);
+    } else {
+        s = stats_mean(loss, h->o->confirm, STATS_LEVEL_FRAC);
     }
+    switch (h->step) {
+    case GIVEN:
+        out->given = s;
+        ask_generation(h);
+        break;
+    case SEARCH:
+        if (out->n_tried < h->o->budget) {
+            ask_generation(h);
+        } else if (isnan(out->worst_searched)) {
+            h->step = OVER;
+        } else {
+            ask_one(h, CONFIRM, &out->worst);
+        }
+        break;
+    case CONFIRM:
+        out->worst_confirmed = s;
+        out->found = loses(h, &s);
+        h->p = out->worst;
+        h->step = OVER;
+        if (out->found) {
+            ask_change(h);
+        }
+        break;
+    case GIVE_UP:
+    case GO_BACK:
+        take_change(h, &s);
+        ask_change(h);
+        break;
+    default:
+        out->least_confirmed = s;
+        memcpy(out->least_loss, loss, h->o->confirm * sizeof *loss);
+        h->step = OVER;
+    }
+}
+
+void falsify_close(struct falsify *h)
+{
+    free(h);
 }

@@ -31,14 +31,6 @@ struct falsify_options {
     uint64_t seed;
 };
 
-/* Where losses come from: fills loss[point][replication] for replications first .. first + n - 1;
- * NaN where it is not defined. */
-struct falsify_source {
-    void *ctx;
-    void (*measure)(void *ctx, const struct space_point *points, uint32_t n_points, uint32_t first,
-                    uint32_t n, double *loss);
-};
-
 struct falsify_result {
     struct stats_interval given; /* where nothing is changed, on fresh seeds */
     uint32_t n_tried, n_out;     /* worlds of the search; those of them that were out */
@@ -53,5 +45,19 @@ struct falsify_result {
     uint32_t n_worlds; /* measured in all */
 };
 
-void falsify_find(const struct falsify_options *o, const struct space *s,
-                  const struct falsify_source *source, struct falsify_result *out);
+/* A search between two measurements. It runs nothing: it asks for the losses of points over
+ * replications first .. first + n - 1, and is given them. */
+struct falsify;
+struct falsify_ask {
+    const struct space_point *points; /* until the next falsify_take */
+    uint32_t n_points, first, n;
+};
+
+/* All of them are borrowed until falsify_close; the result grows, and is whole in the end. */
+struct falsify *falsify_open(const struct falsify_options *o, const struct space *s,
+                             struct falsify_result *out);
+/* What is to be known next; false when the search is over. */
+bool falsify_next(const struct falsify *f, struct falsify_ask *ask);
+/* loss[point][replication] of what was asked for; NaN where it is not defined. */
+void falsify_take(struct falsify *f, const double *loss);
+void falsify_close(struct falsify *f);

@@ -13,8 +13,7 @@
 
 struct batch {
     const struct falsify_runs *runs;
-    const struct space_point *points;
-    uint32_t first, n;
+    const struct falsify_ask *ask;
 };
 
 /* Cell number (point * n + replication) * FALSIFY_SIDES + side. In the worker, which ends
@@ -26,12 +25,12 @@ static int cell(void *ctx, uint64_t index, struct study_cell *out, struct err *e
     uint32_t world = (uint32_t)(index / FALSIFY_SIDES);
     struct space_options *o = xcalloc(1, sizeof *o);
     struct config *c = xcalloc(1, sizeof *c);
-    space_options(runs->space, &b->points[world / b->n], o);
+    space_options(runs->space, &b->ask->points[world / b->ask->n], o);
     *out = (struct study_cell){
         .config = c,
         .options = &o->options,
         .policy = runs->policy[index % FALSIFY_SIDES],
-        .seed = compare_seed(runs->space->options->seed, b->first + world % b->n),
+        .seed = compare_seed(runs->space->options->seed, b->ask->first + world % b->ask->n),
     };
     return config_load(c, &o->options, e);
 }
@@ -53,20 +52,33 @@ static void note_failures(struct falsify_runs *r, const struct study_outcome *si
     }
 }
 
-void falsify_runs_measure(void *ctx, const struct space_point *points, uint32_t n_points,
-                          uint32_t first, uint32_t n, double *loss)
+void falsify_runs_measure(struct falsify_runs *r, const struct falsify_ask *ask, double *loss)
 {
-    struct falsify_runs *r = ctx;
-    struct batch b = {r, points, first, n};
-    struct study s = {.n = FALSIFY_SIDES * n_points * n, .how = r->how, .ctx = &b, .cell = cell};
+    struct batch b = {r, ask};
+    uint32_t n = ask->n_points * ask->n;
+    struct study s = {.n = FALSIFY_SIDES * n, .how = r->how, .ctx = &b, .cell = cell};
     struct study_outcomes o;
     study_run(&s, &o);
-    for (uint32_t i = 0; i < n_points * n; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         loss[i] = loss_of(r, &o.v[i * FALSIFY_SIDES]);
         note_failures(r, &o.v[i * FALSIFY_SIDES]);
     }
     r->n_runs += s.n;
     study_outcomes_fini(&o);
+}
+
+void falsify_runs_search(struct falsify_runs *r, const struct falsify_options *o,
+                         struct falsify_result *out)
+{
+    struct falsify *f = falsify_open(o, r->space, out);
+    struct falsify_ask ask;
+    while (falsify_next(f, &ask)) {
+        double *loss = xmalloc((size_t)ask.n_points * ask.n * sizeof *loss);
+        falsify_runs_measure(r, &ask, loss);
+        falsify_take(f, loss);
+        free(loss);
+    }
+    falsify_close(f);
 }
 
 /* ---- the request that says why ---- */

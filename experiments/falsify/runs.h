@@ -18,10 +18,12 @@ struct falsify_runs {
     char message[FALSIFY_SIDES][JOBS_MESSAGE_BYTES]; /* why the first of them did */
 };
 
-/* A falsify_source's measure; ctx is a struct falsify_runs. Runs that fail, also those of a world
- * that cannot be (a request larger than the KV), give NaN. */
-void falsify_runs_measure(void *ctx, const struct space_point *points, uint32_t n_points,
-                          uint32_t first, uint32_t n, double *loss);
+/* Losses of what was asked for, [point][replication]. Runs that fail, also those of a world that
+ * cannot be (a request larger than the KV), give NaN. */
+void falsify_runs_measure(struct falsify_runs *r, const struct falsify_ask *ask, double *loss);
+/* A search on simulations: what it asks for is run, until it knows. */
+void falsify_runs_search(struct falsify_runs *r, const struct falsify_options *o,
+                         struct falsify_result *out);
 
 /* The request whose latency differs most between the two sides in one replication of a world, of
  * the metric's class. */

@@ -4,6 +4,7 @@
 
 #include "policies/external/external_impl.h"
 #include "policies/params.h"
+#include "sim/base/json.h"
 
 /* ---- the facts of a run ---- */
 
@@ -122,7 +123,7 @@ void external_tell_init(struct sched *s, struct external_run *x)
     cJSON_AddNumberToObject(o, "kv_capacity_tokens", (double)sched_kv_capacity_tokens(s));
     add_machine(o, s->machine);
     add_llm(o, s->llm);
-    char *text = cJSON_PrintUnformatted(root);
+    char *text = json_text(root, false);
     x->line.n = 0;
     text_string(&x->line, text);
     text_char(&x->line, '\n');

@@ -59,15 +59,13 @@ static uint32_t changed(const struct space_point *p)
 /* min(ln(reactive rate / 8), ln(0.5 / NPU rate)): above 0 only with more than 8 a minute on an NPU
  * of less than half the speed, and at most ln(12 / 8) = 0.405 within the bounds. Its noise has a
  * standard deviation of 0.02. */
-static void formula(void *ctx, const struct space_point *p, uint32_t n_points, uint32_t first,
-                    uint32_t n, double *loss)
+static void formula(double sign, const struct falsify_ask *ask, double *loss)
 {
-    double sign = *(const double *)ctx;
-    for (uint32_t i = 0; i < n_points * n; i++) {
-        const struct space_point *at = &p[i / n];
+    for (uint32_t i = 0; i < ask->n_points * ask->n; i++) {
+        const struct space_point *at = &ask->points[i / ask->n];
         double rate = log(value(at, "reactive_per_min") / 8.0);
         double npu = log(0.5 / value(at, "npu_rate"));
-        uint64_t key = rng_key(1, RNG_TEST, first + i % n, i / n);
+        uint64_t key = rng_key(1, RNG_TEST, ask->first + i % ask->n, i / ask->n);
         loss[i] = sign * fmin(rate, npu) + 0.02 * rng_normal_of_key(key);
     }
 }
@@ -79,15 +77,27 @@ static const struct falsify_options wide = {.metric = "reactive.e2e_s.mean",
                                             .relevance_frac = 0.01,
                                             .seed = 1};
 
+static void search_by(void (*measure)(double sign, const struct falsify_ask *ask, double *loss),
+                      double sign)
+{
+    static double loss[4096];
+    struct falsify *f = falsify_open(&wide, &space, &result);
+    struct falsify_ask ask;
+    while (falsify_next(f, &ask)) {
+        ck_assert_uint_le(ask.n_points * ask.n, sizeof loss / sizeof loss[0]);
+        measure(sign, &ask, loss);
+        falsify_take(f, loss);
+    }
+    falsify_close(f);
+}
+
 /* Half of what was confirmed must stay: with 0.405 found, both logarithms stay above 0.2, so the
  * rate above 8 e^0.2 = 9.77 and the NPU below 0.5 e^-0.2 = 0.409; a tenth of slack for what the
  * search leaves of 0.405 and for noise. No other axis has anything to do with it. */
 START_TEST(planted_region_is_found_and_only_its_axes_are_kept)
 {
     open_space("mixed:duration_s=60", "workload,machine");
-    double sign = 1.0;
-    struct falsify_source source = {&sign, formula};
-    falsify_find(&wide, &space, &source, &result);
+    search_by(formula, 1.0);
     ck_assert(result.found);
     ck_assert_double_gt(result.worst_confirmed.mean, 0.3);
     ck_assert_double_lt(result.worst_confirmed.mean, 0.405 + 0.02);
@@ -105,31 +115,24 @@ END_TEST
 START_TEST(luck_is_not_taken_for_a_weakness)
 {
     open_space("mixed:duration_s=60", "workload,machine");
-    double sign = 0.0;
-    struct falsify_source source = {&sign, formula};
-    falsify_find(&wide, &space, &source, &result);
+    search_by(formula, 0.0);
     ck_assert_double_gt(result.worst_searched, log1p(0.01));
     ck_assert(!result.found);
     close_space();
 }
 END_TEST
 
-static void undefined(void *ctx, const struct space_point *p, uint32_t n_points, uint32_t first,
-                      uint32_t n, double *loss)
+static void undefined(double sign, const struct falsify_ask *ask, double *loss)
 {
-    (void)ctx;
-    (void)p;
-    (void)first;
-    for (uint32_t i = 0; i < n_points * n; i++) {
-        loss[i] = (double)NAN;
+    for (uint32_t i = 0; i < ask->n_points * ask->n; i++) {
+        loss[i] = (double)NAN * sign;
     }
 }
 
 START_TEST(worlds_without_a_value_are_out)
 {
     open_space("mixed:duration_s=60", "machine");
-    struct falsify_source source = {NULL, undefined};
-    falsify_find(&wide, &space, &source, &result);
+    search_by(undefined, 1.0);
     ck_assert_uint_eq(result.n_out, result.n_tried);
     ck_assert_uint_eq(result.n_tried, 160);
     ck_assert(!result.found);
@@ -175,8 +178,7 @@ static void search_by_runs(const struct config_policy *a, const struct config_po
                                   .metric = o.metric,
                                   .how.parallel = worker_processors(),
                                   .how.cpu_limit_s = 60.0};
-    struct falsify_source source = {runs, falsify_runs_measure};
-    falsify_find(&o, &space, &source, &result);
+    falsify_runs_search(runs, &o, &result);
 }
 
 START_TEST(planted_policy_is_found_out_and_explained)
@@ -224,7 +226,7 @@ START_TEST(a_loss_without_a_value_is_none)
                                  .how.cpu_limit_s = 60.0};
     struct space_point p = space_nominal(&space);
     double loss = 0.0;
-    falsify_runs_measure(&runs, &p, 1, 0, 1, &loss);
+    falsify_runs_measure(&runs, &(struct falsify_ask){&p, 1, 0, 1}, &loss);
     ck_assert(isnan(loss));
     close_space();
 }
