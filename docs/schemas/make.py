@@ -25,7 +25,7 @@ RESULTS = {
     "drive-compare": ("xpusim drive --compare --json", [[*REAL, "--compare", "--policy", "fcfs", "--policy", "pd-static", "--repeat", "2"]]),
     "measure-fit": ("xpusim measure --fit --json", [["measure", "--fit", "ROWS"], ["measure", "--fit", "ROWS", "--ddr-peak", "90"]]),
     "calibrate": ("xpusim calibrate --json", [["calibrate", "--points", "reference", "--soc", s] for s in ("core-ultra-7-155h", "core-ultra-7-258v")]),
-    "bisect": ("xpusim bisect --json", [["bisect", "--policy", "fcfs", "--b-policy", "edf", "-o", "OUT", *SMALL]]),
+    "bisect": ("xpusim bisect --json", [["bisect", "--policy", "fcfs", "--b-policy", b, "-o", "OUT", *SMALL] for b in ("edf", "fcfs")]),
     "plot-list": ("xpusim plot list --json", [["plot", "list"]]),
     "compare": ("xpusim compare --json", [
         TWO, [*TWO, "--regret", "--tune", "3", "--tune-replications", "1", "--metric", "counters.preempt_asked"], [*TWO, "--uncertainty", "16"]]),
