@@ -25,7 +25,8 @@ set cbrange [all_min:all_max > all_min ? all_max : all_min + 1]
 middle = (all_min + all_max) / 2
 ink(v) = v > middle ? 0xffffff : 0x111111
 do for [k=0:series-1] {
-    set title value(sprintf('name%d', k + 1)) offset 0,-0.5
+    name = value(sprintf('name%d', k + 1))
+    set title title1 . (name eq '' ? '' : ', ' . name) offset 0,-0.5
     plot data index k every ::1 using 1:2:($1-0.5):($1+0.5):($2-0.5):($2+0.5):3 with boxxyerror linecolor palette, \
          '' index k every ::1 using 1:2:(sprintf('%.3g', $3)):(ink($3)) with labels textcolor rgb variable
     unset label 99

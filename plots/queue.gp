@@ -27,9 +27,8 @@ do for [p=1:2] {
     } else {
         set format x '%g'
         set xlabel 'time (s)'
-        set bars 0
-        bin = (end - begin) / 200
-        plot data index 2 using 1:2:($1-bin/2):($1+bin/2) with xerrorbars pointtype 0 linewidth 2.5 linecolor rgb '#009E73'
+        bin = (end - begin) / 200.0 # begin and end may be whole numbers
+        plot data index 2 using ($1-bin/2):2:(bin):(0) with vectors nohead linewidth 2.5 linecolor rgb '#009E73'
     }
     unset label 99
 }

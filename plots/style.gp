@@ -1,6 +1,7 @@
 # What every figure shares. A script sets width and height (pixels), then loads this file.
 # Given by the caller: data (TSV), out, format (svg or png), blocks, style, and the figure's variables, among them
 # subject: policy, model, machine and workload, which stand above; height grows by the room they take.
+set encoding utf8 # before texts are cut: a letter is a letter
 if (!exists('subject')) { subject = '' }
 subject_at = strlen(subject)
 if (7.0 * strlen(subject) > width - 16) {
@@ -8,7 +9,8 @@ if (7.0 * strlen(subject) > width - 16) {
         if (subject[i:i+4] eq '  ·  ' && 7.0 * i <= width - 16) { subject_at = i }
     }
     if (subject_at == strlen(subject)) { subject_at = int((width - 16) / 7.0) }
-    subject = subject[1:subject_at] . "\n" . subject[subject_at+1:*]
+    subject_on = subject[subject_at:subject_at+4] eq '  ·  ' ? subject_at + 5 : subject_at + 1
+    subject = subject[1:subject_at] . "\n" . subject[subject_on:*]
 }
 head = subject eq '' ? 0.0 : strstrt(subject, "\n") > 0 ? 38.0 : 22.0
 height = height + head
@@ -20,7 +22,6 @@ if (format eq 'png') {
     set terminal svg noenhanced size width, height dynamic font 'sans-serif,13' linewidth 1.4 background 'white'
 }
 set output out
-set encoding utf8
 set label 99 subject at screen 8.0/width, 1 - 13.0/height left font ',11' textcolor rgb '#666666'
 
 # Okabe and Ito's palette, made for every kind of colour vision; yellow, too light for lines, is left out.
@@ -51,4 +52,4 @@ title_of(i) = value(sprintf('title%d', i))
 power(m) = 10.0 ** floor(log10(m))
 round_step(m) = m / power(m) < 1.5 ? power(m) : m / power(m) < 3.5 ? 2 * power(m) : m / power(m) < 7.5 ? 5 * power(m) : 10 * power(m)
 tic_text(v) = v == 0 ? '0' : abs(v) >= 1e12 ? sprintf('%gT', v/1e12) : abs(v) >= 1e9 ? sprintf('%gG', v/1e9) : abs(v) >= 1e6 ? sprintf('%gM', v/1e6) : \
-    abs(v) >= 1e4 ? sprintf('%gk', v/1e3) : abs(v) >= 1e-3 ? sprintf('%g', v) : abs(v) >= 1e-6 ? sprintf('%gµ', v*1e6) : sprintf('%gn', v*1e9)
+    abs(v) >= 1e4 ? sprintf('%gk', v/1e3) : abs(v) >= 1e-4 ? sprintf('%g', v) : abs(v) >= 1e-6 ? sprintf('%gµ', v*1e6) : sprintf('%gn', v*1e9)

@@ -1,21 +1,40 @@
 # What an order hangs on: difference with one number alone at its ends; and who is best on how many machines.
-width = 900
-height = 150 + 34 * (factor_rows > policies ? factor_rows : policies)
+longest = 0
+do for [i=1:factor_rows] { longest = strlen(rows[i]) > longest ? strlen(rows[i]) : longest }
+left = 8.2 * longest + 20
+width = left + 640
+height = 186 + 34 * (factor_rows > policies ? factor_rows : policies)
 load style
-set multiplot layout 1,2 margins screen 0.42, 0.97, 80.0/height, top(48) spacing screen 0.17
+stats [*:*][*:*] data index 0 every ::1 using (min($2, min($3, $4))):(max($2, max($3, $4))) nooutput name 'end'
+set multiplot
+set lmargin at screen left/width
+set rmargin at screen (left + 300.0)/width
+set tmargin at screen top(84)
+set bmargin at screen bottom(80)
 load ytics
 set yrange [factor_rows-0.5:-0.5]
-set xlabel sprintf('difference in %s', title1)
-set key at screen 0.5, top(8) center top horizontal
+axis_name = 'x'
+axis_log = 0
+axis_values = ''
+axis_steps = 4.0
+axis_lo = end_min_x - 0.04 * (end_max_y - end_min_x)
+axis_hi = end_max_y
+load axes
+set xlabel "difference of policy and baseline,\n" . title1
+set key at screen (left + 150.0)/width, top(8) center top vertical
 plot data index 0 every ::1 using 2:1:2:3:($1-0.3):($1+0.3) with boxxyerror linecolor rgb '#56B4E9' title 'low end', \
-     '' index 0 every ::1 using 2:1:2:4:($1-0.3):($1+0.3) with boxxyerror linecolor rgb '#E69F00' title 'high end'
+     '' index 0 every ::1 using 2:1:2:4:($1-0.3):($1+0.3) with boxxyerror linecolor rgb '#E69F00' title 'high end', \
+     '' index 0 every ::1 using 2:($1-0.36):(0):(0.72) with vectors nohead linecolor rgb '#222222' linewidth 1.6 title 'as in the file'
 load no_rows
 unset key
+set lmargin at screen (left + 470.0)/width
+set rmargin at screen (left + 600.0)/width
 set yrange [policies-0.5:-0.5]
 unset ytics
 set ytics scale 0
 set xrange [0:1]
-set xtics 0.5
+unset xtics
+set xtics nomirror scale 0 ('0' 0, '0.5' 0.5, '1' 1)
 set xlabel sprintf("best on this share of\n%g machines", machines)
 plot data index 1 every ::1 using (0):1:(0):2:($1-0.3):($1+0.3):(rgb(slot[int($1)+1])):ytic(3) with boxxyerror linecolor rgb variable
 unset multiplot

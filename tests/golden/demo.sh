@@ -1,0 +1,27 @@
+#!/bin/sh
+# `make demo`: it ends, names both models, and its page - every figure, two comparisons of five policies - is at most
+# 500 kB.
+set -u
+cd "$(dirname "$0")/../.." || exit 2
+build=$(cd "${BUILD:-build}" && pwd)
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+bad=0
+fail() { echo "FAILED: $*"; bad=1; }
+
+ln -s "$build/xpusim" "$dir/xpusim"
+XPUSIM_DATA_DIR=$PWD BUILD=$dir sh experiments/demo.sh >"$dir/out" 2>"$dir/err" || { fail "make demo"; cat "$dir/err"; }
+for model in llama-3.2-3b llama-3.1-8b; do
+    grep -q "^### $model" "$dir/out" || fail "no comparison of $model"
+done
+if ! command -v gnuplot >/dev/null 2>&1; then
+    echo "skipped: the page, as gnuplot is missing"
+    exit $bad
+fi
+page=$dir/demo/report.html
+size=$(wc -c <"$page")
+[ "$size" -le 500000 ] || fail "the page has $size bytes"
+[ "$size" -ge 200000 ] || fail "the page has $size bytes only: figures are missing"
+grep -q overloaded "$page" || fail "the page hides that runs were overloaded"
+[ "$(grep -c '<svg' "$page")" -ge 20 ] || fail "the page has $(grep -c '<svg' "$page") figures"
+exit $bad
