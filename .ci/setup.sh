@@ -17,6 +17,7 @@ need() { # package, test command
 }
 
 need gcc command -v gcc
+need make command -v make
 need libc6-dev test -e /usr/include/stdio.h
 need pkg-config command -v pkg-config
 need libgsl-dev pkg-config --exists gsl
