@@ -1,6 +1,8 @@
 /* A child process that answers lines with lines, within a time limit. It ends with its parent. */
 #pragma once
 
+#include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -13,11 +15,13 @@ struct process {
     struct text in;    /* what has been read; the line handed out stays until the next one */
     size_t used;       /* bytes of `in` handed out */
     char failure[256]; /* why it cannot go on; "" while it can */
+    sigset_t before;   /* signals that its thread blocked when it was started */
+    bool quiet, broke; /* SIGPIPE waits; one does, of this pipe */
 };
 
 /* Starts argv (NULL-terminated, argv[0] searched in PATH) with its standard input and output on
  * pipes, standard error left as it is, in a process group of its own. 0 or -errno with `failure`.
- */
+ * Until process_end, in the same thread, SIGPIPE waits: one process at a time. */
 int process_start(struct process *p, char *const argv[], double limit_s);
 /* Writes n bytes. 0 or -EIO with `failure`: it ended, or did not read in time. */
 int process_send(struct process *p, const char *bytes, size_t n);

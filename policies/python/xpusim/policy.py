@@ -253,7 +253,7 @@ def shape_of(segments: Iterable[Segment]) -> Shape:
             logits += tokens == r.length - r.kv_tokens
         else:
             logits += tokens
-    return Shape(rows, logits, n, prefill, pairs, read, longest)
+    return tuple.__new__(Shape, (rows, logits, n, prefill, pairs, read, longest))  # a fifth of the time of Shape(...)
 
 
 class Policy:

@@ -7,14 +7,26 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import Any, List, Optional, Type
+from typing import Any, Callable, List, Optional, Type
 
 from .policy import Device, Launch, Llm, Machine, Param, Pass, Policy, Refused, Request, Shape
 
 PROTOCOL = 1
 
-_encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
-_decode = json.JSONDecoder().raw_decode
+_decode = json.JSONDecoder().scan_once
+
+
+def _encoder() -> Callable[[Any], str]:
+    """json's own encoder in C; `JSONEncoder.encode` would make it anew for every line."""
+    e = json.JSONEncoder(separators=(",", ":"), check_circular=False)
+    make = json.encoder.c_make_encoder
+    if make is None:
+        return e.encode
+    once = make(None, e.default, json.encoder.encode_basestring_ascii, None, ":", ",", False, False, True)
+    return lambda what: "".join(once(what, 0))
+
+
+_encode = _encoder()
 
 
 class _NoOutput:
@@ -38,7 +50,6 @@ class _Wire:
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
-        self.rest = b""
         policy._wire = self
         policy._out = []
         policy._passes = {}
@@ -50,13 +61,13 @@ class _Wire:
     # ---- lines ----
 
     def read(self) -> Any:
-        line = self.rest
+        line = os.read(0, 8192)
         while not line.endswith(b"\n"):
             got = os.read(0, 65536)
             if not got:
                 return None
             line += got
-        return _decode(line.decode())[0]
+        return _decode(line.decode(), 0)[0]
 
     @staticmethod
     def write(what: Any) -> None:
@@ -100,7 +111,8 @@ class _Wire:
             q = p._passes[x[0]]
             if len(x) > 7:
                 _, q.state, q.op, q.rows_todo, q.rows_active, q.last_op_devices, q.n_launches, q.n_ops, shape = x
-                q.shape = Shape(*shape)
+                if q.shape != tuple(shape):
+                    q.shape = Shape(*shape)
             else:
                 _, q.state, q.op, q.rows_todo, q.rows_active, q.last_op_devices, q.n_launches = x
         for x in launches:
