@@ -324,8 +324,7 @@ static int cell_mark(struct quantities *q, uint32_t index, char *message)
         (void)quantity_put_rate(c->workload, c->rates[0], first, sizeof first);
         c->options.workload = first;
     }
-    rc = rc == 0 ? config_trace(&c->options, 1, (struct config_arrivals){1.0, 1.0, false}, &t, &e)
-                 : rc;
+    rc = rc == 0 ? config_trace(&c->options, 1, CONFIG_AS_WRITTEN, &t, &e) : rc;
     c->options.workload = c->workload;
     trace_fini(&t);
     if (rc != 0) {

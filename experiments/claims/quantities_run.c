@@ -43,7 +43,7 @@ static int cell(void *ctx, uint64_t index, struct study_cell *out, struct err *e
                                .options = o,
                                .policy = &c->chosen,
                                .seed = compare_seed(r->seed, t->replication),
-                               .arrivals = {1.0, 1.0, false}};
+                               .arrivals = CONFIG_AS_WRITTEN};
     return 0;
 }
 

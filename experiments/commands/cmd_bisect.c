@@ -62,12 +62,12 @@ static void put_ends(const struct work *w, struct document *d)
 
 static int bisect(const struct options *o, struct two_runs *runs, struct document *d, struct err *e)
 {
-    static const struct config_arrivals as_they_are = {1.0, 1.0, false};
     struct work w = {.options = o, .runs = runs};
     struct trace t = {0};
     int status = EXIT_BAD_INPUT;
     if (two_runs_load(runs, &o->given, e) == 0 &&
-        config_trace(&runs->side[0].options, runs->side[0].options.seed, as_they_are, &t, e) == 0) {
+        config_trace(&runs->side[0].options, runs->side[0].options.seed, CONFIG_AS_WRITTEN, &t,
+                     e) == 0) {
         size_t before = t.n;
         bool part = parts(&w, &t);
         put_ends(&w, d);

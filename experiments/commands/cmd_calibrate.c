@@ -115,8 +115,7 @@ static void report(const struct options *o, const struct work *w)
     for (size_t i = 0; i < w->n; i++) {
         calibrate_entry_document(&w->entries[i], document_within(list, NULL));
     }
-    document_print(d, &o->output, stdout);
-    document_free(d);
+    document_show(d, &o->output);
 }
 
 /* What the nominal level is worth on what was left out. */

@@ -82,8 +82,7 @@ static int run(void *values, struct err *e)
         if (output_is(&o->output, "csv")) {
             put_about(&c, &rows);
         }
-        document_print(d, &o->output, stdout);
-        document_free(d);
+        document_show(d, &o->output);
     }
     characterize_rows_fini(&rows);
     config_fini(&c);

@@ -74,8 +74,7 @@ static void show(const struct claims *c, const struct claims_options *o)
                       o->run.replications, (unsigned long long)o->run.seed);
     }
     claims_document(c, !o->brief, "", d);
-    document_print(d, &o->output, stdout);
-    document_free(d);
+    document_show(d, &o->output);
 }
 
 static int changes_add(struct setup_texts *to, const struct option_texts *from, const char *option,
@@ -145,8 +144,7 @@ static int fit_run(const struct claims_options *o, const struct fit_options *fo,
     if (rc == 0) {
         struct document *d = document_new();
         fit_document(&f, &found, d);
-        document_print(d, &o->output, stdout);
-        document_free(d);
+        document_show(d, &o->output);
     }
     if (rc == 0 && o->witness != NULL) {
         rc = write_json(o->witness, fit_profile(&f, &found), e);

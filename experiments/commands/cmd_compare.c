@@ -66,8 +66,7 @@ static int prepare(struct compared *c, struct compare_options *o, struct err *e)
         (void)config_policy_parse(&c->policies[i], o->policies.v[i], e);
     }
     struct trace t = {0};
-    (void)config_trace(&o->config, o->config.seed, (struct config_arrivals){1.0, 1.0, false}, &t,
-                       e);
+    (void)config_trace(&o->config, o->config.seed, CONFIG_AS_WRITTEN, &t, e);
     trace_fini(&t);
     c->plan = (struct compare_plan){
         .config = &c->config,
@@ -78,7 +77,7 @@ static int prepare(struct compared *c, struct compare_options *o, struct err *e)
         .replications = o->replications,
         .relevance_frac = o->relevance_percent / 100.0,
         .how = o->work.how,
-        .arrivals = {1.0, 1.0, false},
+        .arrivals = CONFIG_AS_WRITTEN,
         .sketch = o->sketch,
     };
     if (e->n == 0 && o->regret) {
@@ -299,8 +298,7 @@ static int compare(struct compare_options *o, struct err *e)
             stored_note(&c->plan, NULL, 0);
         }
         status = o->loads.n > 0 ? run_loads(o, &c->plan, d, e) : run_plan(o, &c->plan, d, e);
-        document_print(d, &o->output, stdout);
-        document_free(d);
+        document_show(d, &o->output);
     }
     config_fini(&c->config);
     free(c->policies);

@@ -57,12 +57,11 @@ static int diff_logs(const struct options *o, struct report *r, struct err *e)
 static int diff_runs(const struct options *o, struct two_runs *runs, struct report *r,
                      struct err *e)
 {
-    static const struct config_arrivals as_they_are = {1.0, 1.0, false};
     struct trace t[2] = {{0}, {0}};
     int rc = two_runs_load(runs, &o->given, e);
     for (int i = 0; i < 2 && rc == 0; i++) {
         const struct config_options *options = &runs->side[i].options;
-        rc = config_trace(options, options->seed, as_they_are, &t[i], e);
+        rc = config_trace(options, options->seed, CONFIG_AS_WRITTEN, &t[i], e);
     }
     if (rc == 0) {
         struct two_runs_log l[2];
@@ -184,8 +183,7 @@ static int run(void *values, struct err *e)
     if (rc == 0) {
         struct document *d = document_new();
         put_report(r, d);
-        document_print(d, &o->output, stdout);
-        document_free(d);
+        document_show(d, &o->output);
         status = r->d.differs || r->failed ? EXIT_CHECK_FAILED : EXIT_OK;
     }
     two_runs_fini(runs);

@@ -26,7 +26,6 @@ struct drive_values {
 
 static const char *const engines[] = {"ggml", "openvino", "mixed", NULL};
 static const char *const clocks[] = {"wall", "cpu", NULL};
-static const struct config_arrivals as_written = {1.0, 1.0, false};
 
 static int failed(const struct real_run *r)
 {
@@ -97,8 +96,7 @@ static int run_once(const struct drive_values *o, const struct drive_options *d,
             interference_collect(files.explain, t, &m);
             interference_document(&m, said);
         }
-        document_print(said, &o->output, stdout);
-        document_free(said);
+        document_show(said, &o->output);
         cJSON_Delete(executor);
         if (output_is(&o->output, "text")) {
             (void)printf("\n");
@@ -279,8 +277,7 @@ static int drive_compare(const struct drive_values *o, const struct drive_option
             about_document(&(struct about){.kind = "drive", .config = &models[0], .workload = true},
                            said);
             against_document(a, said);
-            document_print(said, &o->output, stdout);
-            document_free(said);
+            document_show(said, &o->output);
         }
     }
     against_fini(a);
@@ -352,7 +349,7 @@ static int run(void *values, struct err *e)
         fit_input_init(&cal.in);
         if (o->calibrate.n > 0 && !o->compare) {
             status = drive_calibrate(o, &cal, e);
-        } else if (config_trace(&o->config, o->config.seed, as_written, &t, e) == 0) {
+        } else if (config_trace(&o->config, o->config.seed, CONFIG_AS_WRITTEN, &t, e) == 0) {
             status = o->compare ? drive_compare(o, &d, &cal, &t, e) : drive_one(o, &d, c, &t, e);
         }
         fit_input_fini(&cal.in);

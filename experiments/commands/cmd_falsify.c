@@ -109,8 +109,7 @@ static int run(void *values, struct err *e)
             status = one_way(p, o, side, document_within(ways, NULL), e) == 0 ? status
                                                                               : EXIT_CHECK_FAILED;
         }
-        document_print(d, &o->output, stdout);
-        document_free(d);
+        document_show(d, &o->output);
     }
     config_fini(&p->config);
     free(p);

@@ -226,8 +226,7 @@ static int run(void *values, struct err *e)
     } else {
         status = run_instance(&g, o, d);
     }
-    document_print(d, &o->output, stdout);
-    document_free(d);
+    document_show(d, &o->output);
     return status;
 }
 

@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include "experiments/commands/commands.h"
-#include "experiments/commands/list_files.h"
-#include "experiments/commands/list_kernels.h"
+#include "experiments/commands/list.h"
 #include "experiments/run/config.h"
 #include "experiments/run/config_sim.h"
 #include "experiments/run/plugin.h"
@@ -20,8 +19,7 @@
 struct list_options {
     struct config_options config;
     struct option_output output;
-    struct option_texts words;
-    const char *kind, *name; /* name: one of them, or NULL */
+    struct option_texts words; /* the kind, and one of them */
 };
 
 /* ---- policies ---- */
@@ -95,10 +93,10 @@ static int list_policy(const char *name, struct document *d, struct err *e)
     return 0;
 }
 
-static int list_policies(const struct list_options *o, struct document *d, struct err *e)
+static int list_policies(const char *name, struct document *d, struct err *e)
 {
-    if (o->name != NULL) {
-        return list_policy(o->name, d, e);
+    if (name != NULL) {
+        return list_policy(name, d, e);
     }
     size_t n = 0;
     const struct policy_ops *const *all = policy_list(&n);
@@ -124,48 +122,19 @@ static struct frame *described(struct document *d)
     return DOCUMENT_FRAME(d, "", 0, columns);
 }
 
-static int list_names(const char *const *names, struct document *d)
+/* ---- what there is ---- */
+
+/* Names that say all there is to say. */
+static void put_names(const char *const *names, struct document *d)
 {
     struct frame *f = described(d);
     for (; *names != NULL; names++) {
         FRAME_ROW(f, *names, "");
     }
-    return 0;
-}
-
-/* ---- what there is ---- */
-
-static int socs(const struct list_options *o, struct document *d, struct err *e)
-{
-    return list_socs(o->name, d, e);
-}
-
-static int llms(const struct list_options *o, struct document *d, struct err *e)
-{
-    return list_llms(o->name, d, e);
-}
-
-static int datasets(const struct list_options *o, struct document *d, struct err *e)
-{
-    return list_datasets(o->name, d, e);
-}
-
-static int list_contention(const struct list_options *o, struct document *d, struct err *e)
-{
-    (void)o;
-    (void)e;
-    return list_names(contention_names(), d);
-}
-
-static int list_hwmodels(const struct list_options *o, struct document *d, struct err *e)
-{
-    (void)o;
-    (void)e;
-    return list_names(hwmodel_names(), d);
 }
 
 /* The glossary: every part of a name, with unit, direction and definition. */
-static int list_metrics(const struct list_options *o, struct document *d, struct err *e)
+static void list_metrics(struct document *d)
 {
     static const struct frame_column columns[] = {
         {.name = "name", .title = "", .kind = FRAME_TEXT},
@@ -177,8 +146,6 @@ static int list_metrics(const struct list_options *o, struct document *d, struct
     };
     size_t n = 0;
     const struct metric_descriptor *v = metric_table(&n);
-    (void)o;
-    (void)e;
     document_note(d,
                   "A metric is [truncated.][WHO.]NAME[.STATISTIC]: WHO reactive, proactive, all, "
                   "a device\n"
@@ -190,7 +157,6 @@ static int list_metrics(const struct list_options *o, struct document *d, struct
         FRAME_ROW(f, v[i].part, v[i].title, v[i].unit, better,
                   v[i].better == METRIC_BETTER_NEITHER ? "" : better, v[i].definition);
     }
-    return 0;
 }
 
 /* "a|b|c" of choices, "true|false", or a range. */
@@ -232,7 +198,7 @@ static const char *setting_default(const struct setting *s, struct document *d)
 }
 
 /* What --set takes below `sim`. */
-static int list_settings(const struct list_options *o, struct document *d, struct err *e)
+static void list_settings(struct document *d)
 {
     static const struct frame_column columns[] = {
         {.name = "path", .kind = FRAME_TEXT},  {.name = "default", .kind = FRAME_TEXT},
@@ -241,52 +207,57 @@ static int list_settings(const struct list_options *o, struct document *d, struc
     };
     size_t n = 0;
     const struct setting *v = config_sim_table(&n);
-    (void)o;
-    (void)e;
     struct frame *f = DOCUMENT_FRAME(d, "", 0, columns);
     for (size_t i = 0; i < n; i++) {
         FRAME_ROW(f, document_format(d, "sim.%s", v[i].path), setting_default(&v[i], d),
                   setting_range(&v[i], d), v[i].unit, v[i].help);
     }
-    return 0;
-}
-
-static int list_kernel_times(const struct list_options *o, struct document *d, struct err *e)
-{
-    return list_kernels(&o->config, d, e);
 }
 
 static const struct {
     const char *name;
-    int (*list)(const struct list_options *, struct document *, struct err *);
-    bool named; /* shows one by name */
+    /* One of these: what also shows one by its name, names alone, all there is, or what a
+     * configuration makes of it. */
+    int (*of_name)(const char *name, struct document *d, struct err *e);
+    const char *const *(*names)(void);
+    void (*all)(struct document *d);
+    int (*with)(const struct config_options *c, struct document *d, struct err *e);
 } kinds[] = {
-    {"policy", list_policies, true},
-    {"soc", socs, true},
-    {"llm", llms, true},
-    {"dataset", datasets, true},
-    {"contention", list_contention, false},
-    {"hwmodel", list_hwmodels, false},
-    {"metric", list_metrics, false},
-    {"setting", list_settings, false},
-    {"kernels", list_kernel_times, false},
+    {"policy", .of_name = list_policies},
+    {"soc", .of_name = list_socs},
+    {"llm", .of_name = list_llms},
+    {"dataset", .of_name = list_datasets},
+    {"contention", .names = contention_names},
+    {"hwmodel", .names = hwmodel_names},
+    {"metric", .all = list_metrics},
+    {"setting", .all = list_settings},
+    {"kernels", .with = list_kernels},
 };
 enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
 
 static int run(void *values, struct err *e)
 {
-    struct list_options *o = values;
-    o->kind = o->words.v[0];
-    o->name = o->words.n > 1 ? o->words.v[1] : NULL;
+    const struct list_options *o = values;
+    const char *kind = o->words.v[0];
+    const char *name = o->words.n > 1 ? o->words.v[1] : NULL;
     for (size_t i = 0; i < N_KINDS; i++) {
-        if (strcmp(o->kind, kinds[i].name) != 0) {
+        if (strcmp(kind, kinds[i].name) != 0) {
             continue;
         }
-        if (o->name != NULL && !kinds[i].named) {
-            return err_add(e, "%s: not an option", o->name);
+        if (name != NULL && kinds[i].of_name == NULL) {
+            return err_add(e, "%s: not an option", name);
         }
         struct document *d = document_new();
-        int rc = kinds[i].list(o, d, e);
+        int rc = 0;
+        if (kinds[i].of_name != NULL) {
+            rc = kinds[i].of_name(name, d, e);
+        } else if (kinds[i].with != NULL) {
+            rc = kinds[i].with(&o->config, d, e);
+        } else if (kinds[i].names != NULL) {
+            put_names(kinds[i].names(), d);
+        } else {
+            kinds[i].all(d);
+        }
         if (rc == 0) {
             document_print(d, &o->output, stdout);
         }
@@ -296,7 +267,7 @@ static int run(void *values, struct err *e)
     return err_add(e,
                    "list %s: must be one of policy, soc, llm, dataset, contention, hwmodel, "
                    "metric, setting, kernels",
-                   o->kind);
+                   kind);
 }
 
 #define OPTIONS struct list_options

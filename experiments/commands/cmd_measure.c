@@ -204,8 +204,7 @@ static int fit(const struct options *o, struct err *e)
     if (e->n == 0 && kernel_fit_run(&result, &rows, e) == 0) {
         struct document *d = document_new();
         measure_document(&result, d);
-        document_print(d, &o->shown, stdout);
-        document_free(d);
+        document_show(d, &o->shown);
         struct kernel_soc_options soc = {.name = rows.v[0].soc,
                                          .ddr_peak_bytes_per_s = o->ddr_peak_gbs * 1e9};
         if (o->output != NULL) {

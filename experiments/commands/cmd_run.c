@@ -182,8 +182,7 @@ static int load_and_simulate(const struct run_options *o, struct err *e)
     } else if ((replay = replay_read(o->replay, e)) != NULL) {
         p = (struct config_policy){.ops = replay_policy(replay), .label = "replay"};
     }
-    (void)config_trace_packed(&o->config, o->config.seed, (struct config_arrivals){1.0, 1.0, false},
-                              &t, e);
+    (void)config_trace_packed(&o->config, o->config.seed, CONFIG_AS_WRITTEN, &t, e);
     if (e->n == 0) {
         struct simulation s = {o, &c, &p, &t, replay, {0}};
         status = simulate_safely(&s, e);

@@ -62,15 +62,14 @@ static int prepare(struct prepared *c, const struct options *o, struct err *e)
         (void)config_policy_parse(&c->policies[i], o->policies.v[i], e);
     }
     struct trace t = {0};
-    (void)config_trace(&o->config, o->config.seed, (struct config_arrivals){1.0, 1.0, false}, &t,
-                       e);
+    (void)config_trace(&o->config, o->config.seed, CONFIG_AS_WRITTEN, &t, e);
     trace_fini(&t);
     c->plan = (struct compare_plan){.config = &c->config,
                                     .options = &o->config,
                                     .policies = c->policies,
                                     .n_policies = o->policies.n,
                                     .how = o->work.how,
-                                    .arrivals = {1.0, 1.0, false}};
+                                    .arrivals = CONFIG_AS_WRITTEN};
     return e->n > 0 ? -EINVAL : 0;
 }
 
@@ -82,8 +81,7 @@ static void print(const struct options *o, const struct prepared *c)
     DOCUMENT_VALUES(d, "config_hash", document_format(d, "%016" PRIx64, c->config.hash), "workload",
                     c->config.workload, "confidence_frac", o->search.confidence_frac);
     search_document(&o->search, &c->plan, c->results, d);
-    document_print(d, &o->output, stdout);
-    document_free(d);
+    document_show(d, &o->output);
 }
 
 static int search(const struct options *o, struct err *e)

@@ -18,8 +18,7 @@ static int run(void *values, struct err *e)
         struct document *d = document_new();
         size_t wrong = controls_run(d);
         document_note(d, "%zu passed, %zu failed", controls_count() - wrong, wrong);
-        document_print(d, &o->output, stdout);
-        document_free(d);
+        document_show(d, &o->output);
         return wrong == 0 ? EXIT_OK : EXIT_CHECK_FAILED;
     }
     size_t failed = selftest_run(selftest_closed_forms, selftest_n_closed_forms, o->output.quiet);

@@ -133,8 +133,7 @@ static int stats(void *values, struct err *e)
         struct document *d = document_new();
         trace_stats(&t, &s);
         stats_document(&s, d);
-        document_print(d, &o->shown, stdout);
-        document_free(d);
+        document_show(d, &o->shown);
     }
     trace_fini(&t);
     return rc;

@@ -1,4 +1,4 @@
-#include "experiments/commands/list_files.h"
+#include "experiments/commands/list.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* `xpusim list kernels`: what the cost model says, cut into kernels exactly as a run cuts them. */
-#include "experiments/commands/list_kernels.h"
+#include "experiments/commands/list.h"
 
 #include <errno.h>
 #include <math.h>

@@ -48,12 +48,12 @@ int calibration_round(struct calibration *c, struct err *e)
     const struct option_texts *policies = c->policies.n > 0 ? &c->policies : &some;
     int status = EXIT_OK;
     for (uint32_t i = 0; i < c->traces.n && status == EXIT_OK; i++) {
-        static const struct config_arrivals as_written = {1.0, 1.0, false};
         struct config_options with = *c->options;
         struct trace t = {0};
         with.trace = c->traces.v[i];
         with.workload = NULL;
-        status = config_trace(&with, with.seed, as_written, &t, e) == 0 ? EXIT_OK : EXIT_BAD_INPUT;
+        status = config_trace(&with, with.seed, CONFIG_AS_WRITTEN, &t, e) == 0 ? EXIT_OK
+                                                                               : EXIT_BAD_INPUT;
         for (uint32_t k = 0; k < policies->n && status == EXIT_OK; k++) {
             status = run_one(c, policies->v[k], c->traces.v[i], &t, e);
         }

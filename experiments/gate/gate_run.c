@@ -14,8 +14,6 @@
 #include "sim/base/rng.h"
 #include "traces/traces.h"
 
-static const struct config_arrivals as_they_are = {1.0, 1.0, false};
-
 /* A group made ready. */
 struct prepared {
     const struct gate_group *group;
@@ -102,7 +100,7 @@ static struct of_trace of_trace(const struct prepared *g, uint32_t replication)
     struct trace t = {0};
     struct of_trace out = {0};
     uint64_t seed = compare_seed(g->seed, replication);
-    if (config_trace(&g->options, seed, as_they_are, &t, &e) == 0) {
+    if (config_trace(&g->options, seed, CONFIG_AS_WRITTEN, &t, &e) == 0) {
         out.hash = t.hash;
         if (g->group->fresh) {
             covariates_of(&t, out.covariates);
@@ -127,7 +125,7 @@ static int cell(void *ctx, uint64_t index, struct study_cell *out, struct err *e
                                .options = &g->options,
                                .policy = p,
                                .seed = compare_seed(g->seed, k->replication),
-                               .arrivals = as_they_are,
+                               .arrivals = CONFIG_AS_WRITTEN,
                                .binary = m->run->binary};
     return out->binary != NULL ? 0 : config_policy_parse(p, p->label, e);
 }
@@ -173,7 +171,7 @@ static void prepare(struct prepared *p, const struct gate_group *g, const struct
         check_metrics(p, e);
     }
     struct trace t = {0};
-    if (e->n == before && config_trace(&p->options, g->seed, as_they_are, &t, e) == 0) {
+    if (e->n == before && config_trace(&p->options, g->seed, CONFIG_AS_WRITTEN, &t, e) == 0) {
         p->trace_hash0 = t.hash;
     }
     trace_fini(&t);

@@ -123,6 +123,7 @@ struct config_arrivals {
     double compress;   /* > 1: the same requests, first arrivals divided by this */
     bool swap_classes; /* every request gets the other class's label (a negative control) */
 };
+#define CONFIG_AS_WRITTEN ((struct config_arrivals){1.0, 1.0, false})
 
 /* The trace of the options for one seed: a file is read (seed unused), a workload generated. Owned
  * by the caller (trace_fini). */

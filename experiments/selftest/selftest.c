@@ -89,8 +89,7 @@ static bool rig_run(struct rig *g, struct trace_row *rows, bool collapse, char *
     g->config.sim.collapse = collapse;
     if (rows != NULL) {
         g->trace = (struct trace){.rows = rows, .n = 1, .n_first = 1, .hash = 1};
-    } else if (config_trace(&o, 1, (struct config_arrivals){1.0, 1.0, false}, &g->trace, &g->err) !=
-               0) {
+    } else if (config_trace(&o, 1, CONFIG_AS_WRITTEN, &g->trace, &g->err) != 0) {
         return rig_fail(g, why, size);
     }
     struct runner_options ro = {.sketch = false};

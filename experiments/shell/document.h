@@ -94,6 +94,8 @@ void document_put(const struct document *d, const char *form, FILE *out);
 bool output_is(const struct option_output *o, const char *form);
 /* As the options ask. */
 void document_print(struct document *d, const struct option_output *o, FILE *out);
+/* The same to stdout, and frees it. */
+void document_show(struct document *d, const struct option_output *o);
 /* Of a long work, what people can be told so far; nothing where data is asked for. It is not said
  * again. */
 void document_print_so_far(struct document *d, const struct option_output *o, FILE *out);

@@ -128,3 +128,9 @@ void document_print(struct document *d, const struct option_output *o, FILE *out
     form_of(o)->put(d, out);
     document_mark_told(d);
 }
+
+void document_show(struct document *d, const struct option_output *o)
+{
+    document_print(d, o, stdout);
+    document_free(d);
+}

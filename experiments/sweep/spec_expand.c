@@ -252,7 +252,7 @@ int spec_point(const struct spec *s, uint64_t point, struct spec_point *out, str
 {
     memset(out, 0, sizeof *out);
     out->options = config_options_default();
-    out->arrivals = (struct config_arrivals){1.0, 1.0, false};
+    out->arrivals = CONFIG_AS_WRITTEN;
     (void)snprintf(out->soc, sizeof out->soc, "%s", CONFIG_DEFAULT_SOC);
     (void)snprintf(out->llm, sizeof out->llm, "%s", CONFIG_DEFAULT_LLM);
     (void)snprintf(out->workload, sizeof out->workload, "%s", CONFIG_DEFAULT_WORKLOAD);

@@ -313,8 +313,7 @@ int validate_points(const struct validate_points_options *o, const char *only_so
         put_all(o, &points, q, &scores, d);
         put_floor(&catalog, &points, d);
         put_transfers(&catalog, soc, d);
-        document_print(d, out, stdout);
-        document_free(d);
+        document_show(d, out);
         status = within(o, &scores) ? EXIT_OK : EXIT_CHECK_FAILED;
         points_scores_fini(&scores);
         free(q);

@@ -93,8 +93,7 @@ static int report(const struct validate_run_options *o, struct validate_run_resu
     }
     struct document *d = document_new();
     validate_run_document(r, d);
-    document_print(d, out, stdout);
-    document_free(d);
+    document_show(d, out);
     return check_limits(o, r);
 }
 

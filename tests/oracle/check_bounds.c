@@ -406,7 +406,7 @@ static void run_machine(size_t k, const struct policy_ops *ops, uint32_t *runs)
     struct bound b;
     ck_assert_msg(config_load(&c, &o, &e) == 0, "%s", e.n > 0 ? e.lines[0] : "");
     ck_assert_int_eq(config_policy_parse(&p, ops->name, &e), 0);
-    ck_assert_int_eq(config_trace(&o, 5, (struct config_arrivals){1.0, 1.0, false}, &t, &e), 0);
+    ck_assert_int_eq(config_trace(&o, 5, CONFIG_AS_WRITTEN, &t, &e), 0);
     ck_assert_int_eq(bound_of_config(&b, &c, &p), 0);
     struct bound_workload w;
     bound_trace(&b, &t, &w);

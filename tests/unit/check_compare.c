@@ -64,7 +64,7 @@ static struct compare_plan plan_of(const struct config_policy *p, uint32_t n, ui
                                  .replications = REPLICATIONS,
                                  .how.parallel = parallel,
                                  .how.cpu_limit_s = 60.0,
-                                 .arrivals = {1.0, 1.0, false}};
+                                 .arrivals = CONFIG_AS_WRITTEN};
 }
 
 static void expect_same(const struct compare_result *a, uint32_t p, const struct compare_result *b,
@@ -154,9 +154,7 @@ START_TEST(the_first_replication_is_a_plain_run_with_the_seed)
     struct trace t;
     struct runner_options ro = {.sketch = false};
     struct runner_result single;
-    ck_assert_int_eq(
-        config_trace(&options, options.seed, (struct config_arrivals){1.0, 1.0, false}, &t, &err),
-        0);
+    ck_assert_int_eq(config_trace(&options, options.seed, CONFIG_AS_WRITTEN, &t, &err), 0);
     ck_assert_int_eq(runner_run(&config, &policies[0], &t, options.seed, &ro, &single, &err), 0);
     for (size_t k = 0; k < single.metrics.n; k++) {
         const double *x = compare_values(&r, 0, single.metrics.v[k].name);

@@ -214,8 +214,7 @@ START_TEST(compressed_arrivals_are_the_same_requests_sooner)
 {
     struct trace t;
     struct trace u;
-    ck_assert_int_eq(config_trace(&options, 5, (struct config_arrivals){1.0, 1.0, false}, &t, &err),
-                     0);
+    ck_assert_int_eq(config_trace(&options, 5, CONFIG_AS_WRITTEN, &t, &err), 0);
     ck_assert_int_eq(
         config_trace(&options, 5, (struct config_arrivals){1.0, 50.0, false}, &u, &err), 0);
     ck_assert_uint_gt(t.n, 5);
@@ -236,8 +235,7 @@ START_TEST(compressed_arrivals_are_the_same_requests_sooner)
     trace_fini(&t);
     trace_fini(&u);
     options.trace = "x.csv";
-    ck_assert_int_eq(config_trace(&options, 5, (struct config_arrivals){1.0, 1.0, false}, &t, &err),
-                     -EINVAL);
+    ck_assert_int_eq(config_trace(&options, 5, CONFIG_AS_WRITTEN, &t, &err), -EINVAL);
     expect_error(0, "--trace", "--workload");
 }
 END_TEST

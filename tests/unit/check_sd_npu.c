@@ -26,8 +26,7 @@ static void open_with(const char *workload, const char *const *sets, uint32_t n)
         options.sets[options.n_sets++] = xstrdup(sets[i]);
     }
     ck_assert_int_eq(config_load(&config, &options, &err), 0);
-    ck_assert_int_eq(
-        config_trace(&options, 3, (struct config_arrivals){1.0, 1.0, false}, &trace, &err), 0);
+    ck_assert_int_eq(config_trace(&options, 3, CONFIG_AS_WRITTEN, &trace, &err), 0);
 }
 
 static void setup(void)

@@ -199,7 +199,7 @@ START_TEST(a_look_adds_replications_of_the_plan)
                                 .replications = 16,
                                 .how.parallel = 1,
                                 .how.cpu_limit_s = 60.0,
-                                .arrivals = {1.0, 1.0, false}};
+                                .arrivals = CONFIG_AS_WRITTEN};
     struct compare_result r;
     compare_run(&plan, &r);
     const double *x = compare_values(&r, 0, "reactive.arrived");

@@ -151,7 +151,7 @@ static struct compare_plan plan_of(const struct config_policy *p, uint32_t n, ui
                                  .n_policies = n,
                                  .replications = 3,
                                  .how.parallel = parallel,
-                                 .arrivals = {1.0, 1.0, false}};
+                                 .arrivals = CONFIG_AS_WRITTEN};
 }
 
 static void run_tune(const struct compare_plan *plan, uint32_t budget, struct tune *out)
@@ -171,8 +171,7 @@ static double value_of(const struct config_policy *p, uint64_t seed)
         struct trace t = {0};
         struct runner_options opt = {0};
         struct runner_result r;
-        ck_assert_int_eq(config_trace(&options, compare_seed(seed, k),
-                                      (struct config_arrivals){1.0, 1.0, false}, &t, &err),
+        ck_assert_int_eq(config_trace(&options, compare_seed(seed, k), CONFIG_AS_WRITTEN, &t, &err),
                          0);
         int rc = runner_run(&config, p, &t, compare_seed(seed, k), &opt, &r, &err);
         sum += rc == 0 ? metric_list_find(&r.metrics, "all.e2e_s.mean")->value : HUGE_VAL;

@@ -1,5 +1,7 @@
+/* Kinds of `xpusim list` with files of their own. */
 #pragma once
 
+#include "experiments/run/config.h"
 #include "experiments/shell/document.h"
 
 /* What ships as files. name NULL: all of them, a row each, the measure of each in columns; else
@@ -8,3 +10,7 @@
 int list_socs(const char *name, struct document *d, struct err *e);
 int list_llms(const char *name, struct document *d, struct err *e);
 int list_datasets(const char *name, struct document *d, struct err *e);
+
+/* Adds time, DDR demand and intensity of each op on each device, for a prefill of 256 tokens and a
+ * decode step at a context of 1024. 0 or -EINVAL. */
+int list_kernels(const struct config_options *o, struct document *d, struct err *e);
