@@ -149,7 +149,6 @@ const struct policy_ops policy_autellix_like_ops = {
     .name = "autellix-like",
     .summary = "program-level least attained service, PLAS and ATLAS",
     .contract = POLICY_CONTRACT,
-    .needs = CAP_SPANS | CAP_KV_MOVE,
     .state_size_bytes = sizeof(struct autellix),
     .request_state_size_bytes = sizeof(struct autellix_request),
     .params = params,

@@ -11,10 +11,6 @@ const struct policy_ops policy_hhpf_ops = {
     .name = "hhpf",
     .summary = "XSched's highest priority first over all devices together",
     .contract = POLICY_CONTRACT,
-    .needs = PRIORITY_NEEDS,
-    .state_size_bytes = sizeof(struct priority),
-    .request_state_size_bytes = sizeof(struct priority_request),
-    .params = priority_params,
     .init = hhpf_init,
     PRIORITY_HOOKS,
 };

@@ -11,10 +11,6 @@ const struct policy_ops policy_hpf_ops = {
     .name = "hpf",
     .summary = "XSched's highest priority first, each device by itself",
     .contract = POLICY_CONTRACT,
-    .needs = PRIORITY_NEEDS,
-    .state_size_bytes = sizeof(struct priority),
-    .request_state_size_bytes = sizeof(struct priority_request),
-    .params = priority_params,
     .init = hpf_init,
     PRIORITY_HOOKS,
 };

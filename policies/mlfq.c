@@ -148,7 +148,6 @@ const struct policy_ops policy_mlfq_ops = {
     .name = "mlfq",
     .summary = "FastServe's skip-join multi-level feedback queue",
     .contract = POLICY_CONTRACT,
-    .needs = CAP_SPANS | CAP_KV_MOVE,
     .state_size_bytes = sizeof(struct mlfq),
     .request_state_size_bytes = sizeof(struct mlfq_request),
     .params = params,

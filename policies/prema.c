@@ -169,7 +169,6 @@ const struct policy_ops policy_prema_ops = {
     .name = "prema",
     .summary = "token-based predictive order of PREMA",
     .contract = POLICY_CONTRACT,
-    .needs = CAP_SPANS | CAP_KV_MOVE,
     .state_size_bytes = sizeof(struct prema),
     .request_state_size_bytes = sizeof(struct prema_request),
     .params = params,

@@ -45,7 +45,6 @@ const struct policy_ops policy_program_fcfs_ops = {
     .name = "program-fcfs",
     .summary = "sessions in order of their first arrival",
     .contract = POLICY_CONTRACT,
-    .needs = CAP_SPANS | CAP_KV_MOVE,
     .state_size_bytes = sizeof(struct program_fcfs),
     .request_state_size_bytes = sizeof(struct iter_request),
     .params = params,

@@ -53,8 +53,6 @@ const struct policy_ops policy_sarathi_ops = {
     .summary =
         "stall-free chunked prefill: decodes, then prompts in a token budget (Sarathi-Serve)",
     .contract = POLICY_CONTRACT,
-    .needs = CAP_KV_MOVE,
-    .state_size_bytes = sizeof(struct vllm),
     .request_state_size_bytes = sizeof(struct reqq_node),
     .params = params,
     .init = sarathi_init,

@@ -158,7 +158,6 @@ const struct policy_ops policy_vtc_ops = {
     .name = "vtc",
     .summary = "virtual token counter, plain or weighted (VTC, OSDI'24)",
     .contract = POLICY_CONTRACT,
-    .needs = CAP_SPANS | CAP_KV_MOVE,
     .state_size_bytes = sizeof(struct vtc),
     .request_state_size_bytes = sizeof(struct vtc_request),
     .params = params,

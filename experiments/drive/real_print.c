@@ -1,5 +1,6 @@
 /* What a real run says of itself: as text, as JSON, and its kernels as CSV. */
 #include <errno.h>
+#include <stddef.h>
 
 #include "experiments/drive/real.h"
 #include "sim/base/output.h"
@@ -27,11 +28,32 @@ void real_print_times(FILE *out, const char *what, const struct drive_times *t)
     }
 }
 
+/* What a run has times of: in words, in data, and where. */
+#define AT(member) offsetof(struct drive_report, member)
+static const struct {
+    const char *said, *name;
+    size_t at;
+} times[] = {
+    {"schedule, per instant", "schedule", AT(schedule)},
+    {"launch to first kernel", "submit", AT(submit)},
+    {"last kernel to host", "completion", AT(completion)},
+    {"sampling, per pass", "sampling", AT(tail)},
+    {"stop at the next kernel", "stop_kernel", AT(stop[0])},
+    {"stop at the next op", "stop_op", AT(stop[1])},
+    {"stop at the next layer", "stop_layer", AT(stop[2])},
+    {"stop at the end", "stop_pass", AT(stop[3])},
+    {"reset", "reset", AT(reset)},
+};
+#define N_TIMES (sizeof times / sizeof times[0])
+_Static_assert(DRIVE_YIELDS == 4, "a row for every way to stop");
+
+static const struct drive_times *times_of(const struct drive_report *r, size_t i)
+{
+    return (const struct drive_times *)(const void *)((const char *)r + times[i].at);
+}
+
 void real_print(const struct real_run *r, const struct machine *m, FILE *out)
 {
-    static const char *const stops[DRIVE_YIELDS] = {"stop at the next kernel",
-                                                    "stop at the next op", "stop at the next layer",
-                                                    "stop at the end"};
     (void)fprintf(out, "ran %.2f s, others had %.1f %% of the processors%s, load %.1f, %s\n",
                   r->end_s, 100.0 * (r->foreign_frac + r->steal_frac),
                   real_disturbed(r) ? " (disturbed)" : "", r->load_before,
@@ -40,14 +62,9 @@ void real_print(const struct real_run *r, const struct machine *m, FILE *out)
         (void)fprintf(out, "  %s busy %.1f %%\n", m->devices[i].name,
                       r->end_s > 0.0 ? (double)r->report.busy_ns[i] / 1e7 / r->end_s : 0.0);
     }
-    real_print_times(out, "schedule, per instant", &r->report.schedule);
-    real_print_times(out, "launch to first kernel", &r->report.submit);
-    real_print_times(out, "last kernel to host", &r->report.completion);
-    real_print_times(out, "sampling, per pass", &r->report.tail);
-    for (int y = 0; y < DRIVE_YIELDS; y++) {
-        real_print_times(out, stops[y], &r->report.stop[y]);
+    for (size_t i = 0; i < N_TIMES; i++) {
+        real_print_times(out, times[i].said, times_of(&r->report, i));
     }
-    real_print_times(out, "reset", &r->report.reset);
     for (size_t i = 0; i < r->report.n_residents && i < 8; i++) {
         const struct drive_resident_time *t = &r->report.residents[i];
         (void)fprintf(out, "  %s of %.0f %s: %.2f ms\n", real_works[t->work].name, t->size,
@@ -77,16 +94,9 @@ cJSON *real_to_json(const struct drive_options *d, const struct machine *m,
     cJSON_AddNumberToObject(x, "steal_frac", r->steal_frac);
     cJSON_AddNumberToObject(x, "load_before", r->load_before);
     cJSON_AddBoolToObject(x, "disturbed", real_disturbed(r));
-    cJSON_AddItemToObject(x, "schedule", times_to_json(&r->report.schedule));
-    cJSON_AddItemToObject(x, "submit", times_to_json(&r->report.submit));
-    cJSON_AddItemToObject(x, "completion", times_to_json(&r->report.completion));
-    cJSON_AddItemToObject(x, "sampling", times_to_json(&r->report.tail));
-    static const char *const stops[DRIVE_YIELDS] = {"stop_kernel", "stop_op", "stop_layer",
-                                                    "stop_pass"};
-    for (int y = 0; y < DRIVE_YIELDS; y++) {
-        cJSON_AddItemToObject(x, stops[y], times_to_json(&r->report.stop[y]));
+    for (size_t i = 0; i < N_TIMES; i++) {
+        cJSON_AddItemToObject(x, times[i].name, times_to_json(times_of(&r->report, i)));
     }
-    cJSON_AddItemToObject(x, "reset", times_to_json(&r->report.reset));
     (void)snprintf(text, sizeof text, "%016llx", (unsigned long long)r->report.token_hash);
     cJSON_AddStringToObject(x, "tokens", text);
     return x;

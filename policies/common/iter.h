@@ -159,5 +159,10 @@ int64_t iter_decode_ns(struct sched *s, const struct request *r, uint8_t device,
 /* To prefill that many tokens from nothing, a budget at a time. */
 int64_t iter_context_ns(struct sched *s, uint32_t tokens);
 
-#define ITER_HOOKS_BUT_EXIT ITERATION_HOOKS, .kv_moved = iter_kv_moved
-#define ITER_HOOKS ITER_HOOKS_BUT_EXIT, .exit = iter_exit
+/* Of policy_ops: what every order needs, and of one that keeps nothing of its own the rest. */
+#define ITER_HOOKS_BUT_EXIT                                                                        \
+    .needs = CAP_SPANS | CAP_KV_MOVE, ITERATION_HOOKS, .kv_moved = iter_kv_moved
+#define ITER_HOOKS                                                                                 \
+    ITER_HOOKS_BUT_EXIT, .state_size_bytes = sizeof(struct iter),                                  \
+                         .request_state_size_bytes = sizeof(struct iter_request),                  \
+                         .exit = iter_exit

@@ -60,10 +60,11 @@ void priority_launch_done(struct sched *s, const struct launch *l);
 void priority_pass_done(struct sched *s, const struct pass *p);
 void priority_schedule(struct sched *s);
 
-#define PRIORITY_NEEDS                                                                             \
-    (CAP_NPU | CAP_IGPU | CAP_SPANS | CAP_ROW_SPLIT | CAP_YIELD_KERNEL | CAP_KV_MOVE)
-
+/* Of policy_ops, all but name, summary and init. */
 #define PRIORITY_HOOKS                                                                             \
+    .needs = CAP_NPU | CAP_IGPU | CAP_SPANS | CAP_ROW_SPLIT | CAP_YIELD_KERNEL | CAP_KV_MOVE,      \
+    .state_size_bytes = sizeof(struct priority),                                                   \
+    .request_state_size_bytes = sizeof(struct priority_request), .params = priority_params,        \
     .exit = priority_exit, .request_arrived = priority_request_arrived,                            \
     .request_cancelled = priority_request_cancelled, .launch_done = priority_launch_done,          \
     .pass_done = priority_pass_done, .schedule = priority_schedule

@@ -100,4 +100,7 @@ void vllm_unadmit(struct vllm *v);
 /* Running prompts into the batch, as far as the budget goes. */
 void vllm_add_prompts(struct vllm *v);
 
-#define VLLM_HOOKS .exit = vllm_exit, ITERATION_HOOKS
+/* Of policy_ops, all that does not depend on the rules. */
+#define VLLM_HOOKS                                                                                 \
+    .needs = CAP_KV_MOVE, .state_size_bytes = sizeof(struct vllm), .exit = vllm_exit,              \
+    ITERATION_HOOKS
