@@ -26,7 +26,7 @@ b tag docker.io/library/debian:12 docker.io/library/debian:12-slim
 
 git archive HEAD | tar -x -C "$dir/context"
 b build --isolation chroot --pull-never -t xpusim -f Containerfile "$dir/context" >"$dir/log" 2>&1 || { tail -30 "$dir/log"; exit 1; }
-grep '^STEP' "$dir/log"
+grep -o 'STEP .*' "$dir/log"
 b inspect --type image --format '{{.OCIv1.Config.Entrypoint}}' xpusim | grep -Fx '[xpusim]'
 box=$(b from --pull-never xpusim)
 b run --isolation chroot "$box" -- xpusim --version
