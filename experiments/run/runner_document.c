@@ -53,6 +53,30 @@ static void warn_transfer(const struct config *c, struct document *list)
 }
 
 /* Things a reader of the result must know. */
+/* Numbers of the machine that were not measured for what ran. */
+static void warn_hardware(const struct config *c, const struct sim_result *s, struct document *list)
+{
+    for (uint32_t i = 0; i < c->soc.machine.n_devices; i++) {
+        if (c->truth.fallback[i]) {
+            warn(list,
+                 "%s has no parameters for %u-bit weights: those of its default runtime are used",
+                 c->soc.machine.devices[i].name, c->llm.weight_bits);
+        }
+    }
+    if (c->soc.extrapolated_npu) {
+        warn(list, "the NPU numbers of %s are extrapolated from other parts (hwmodels/README.md)",
+             c->soc.machine.name);
+    }
+    warn_transfer(c, list);
+    uint64_t outside = s->counters[COUNTER_KERNELS_OUTSIDE_ENVELOPE];
+    if (outside > 0) {
+        warn(list,
+             "%" PRIu64 " of %" PRIu64 " kernels lie outside the range their times were "
+             "calibrated for",
+             outside, s->kernels);
+    }
+}
+
 static void put_warnings(const struct config *c, const struct runner_result *r, struct document *d)
 {
     struct document *list = document_array(d, "warnings");
@@ -78,25 +102,7 @@ static void put_warnings(const struct config *c, const struct runner_result *r, 
         warn(list, "BACKLOGGED: %.0f requests were in system at the last arrival, %.1f on average",
              value_of(r, "backlog.at_last_arrival"), value_of(r, "in_system.mean"));
     }
-    for (uint32_t i = 0; i < c->soc.machine.n_devices; i++) {
-        if (c->truth.fallback[i]) {
-            warn(list,
-                 "%s has no parameters for %u-bit weights: those of its default runtime are used",
-                 c->soc.machine.devices[i].name, c->llm.weight_bits);
-        }
-    }
-    if (c->soc.extrapolated_npu) {
-        warn(list, "the NPU numbers of %s are extrapolated from other parts (hwmodels/README.md)",
-             c->soc.machine.name);
-    }
-    warn_transfer(c, list);
-    uint64_t outside = s->counters[COUNTER_KERNELS_OUTSIDE_ENVELOPE];
-    if (outside > 0) {
-        warn(list,
-             "%" PRIu64 " of %" PRIu64 " kernels lie outside the range their times were "
-             "calibrated for",
-             outside, s->kernels);
-    }
+    warn_hardware(c, s, list);
     for (uint32_t i = 0; i < s->n_refusals; i++) {
         char refused[RUNNER_REFUSAL_BYTES];
         if (counter_is_refusal(s->refusals[i].counter)) {
@@ -152,6 +158,25 @@ static void show_latencies(const struct runner_result *r, const char *group, str
     }
 }
 
+static void show_energy(const struct runner_result *r, struct document *d)
+{
+    if (!isnan(value_of(r, "energy_j"))) { /* a real run has none */
+        document_note(
+            d,
+            "  energy %.4g J (%.4g idle), %.4g J per token, peak %.3g W; DDR %.1f %% used, "
+            "%.1f %% of time at high pressure",
+            value_of(r, "energy_j"), value_of(r, "energy_idle_j"),
+            value_of(r, "energy_j_per_token"), value_of(r, "peak_power_watts"),
+            100.0 * value_of(r, "ddr.util_frac"), 100.0 * value_of(r, "ddr.tier_high_frac"));
+    } else if (!isnan(value_of(r, "ddr.util_frac"))) {
+        document_note(d,
+                      "  energy unknown: the machine's file states no power; DDR %.1f %% used, "
+                      "%.1f %% of time at high pressure",
+                      100.0 * value_of(r, "ddr.util_frac"),
+                      100.0 * value_of(r, "ddr.tier_high_frac"));
+    }
+}
+
 static void show_machine(const struct config *c, const struct runner_result *r, struct document *d)
 {
     static const char *const shares[] = {"busy_frac", "prefill_frac", "decode_frac"};
@@ -166,15 +191,7 @@ static void show_machine(const struct config *c, const struct runner_result *r, 
         }
         FRAME_CELL(f, shown(r, device, "energy_j", d));
     }
-    if (!isnan(value_of(r, "energy_j"))) { /* a real run has none */
-        document_note(
-            d,
-            "  energy %.4g J (%.4g idle), %.4g J per token, peak %.3g W; DDR %.1f %% used, "
-            "%.1f %% of time at high pressure",
-            value_of(r, "energy_j"), value_of(r, "energy_idle_j"),
-            value_of(r, "energy_j_per_token"), value_of(r, "peak_power_watts"),
-            100.0 * value_of(r, "ddr.util_frac"), 100.0 * value_of(r, "ddr.tier_high_frac"));
-    }
+    show_energy(r, d);
     if (c->sim.graphics.frames_per_s > 0.0) {
         document_note(
             d,

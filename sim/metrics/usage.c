@@ -219,9 +219,21 @@ void usage_finish(struct usage *u, int64_t now_ns)
     }
 }
 
+/* Whether the machine's file says of anything what it draws. Where it says nothing, energy is
+ * unknown and not 0. */
+static bool powers_are_known(const struct machine *m)
+{
+    bool known = m->idle_watts > 0.0 || m->poll_watts > 0.0 || m->compile_watts > 0.0;
+    for (uint32_t i = 0; i < m->n_devices && !known; i++) {
+        const struct device *d = &m->devices[i];
+        known = d->idle_watts > 0.0 || d->decode_watts > 0.0 || d->prefill_watts > 0.0;
+    }
+    return known;
+}
+
 static double domain_joules(const struct usage *u, uint32_t domain)
 {
-    double watt_ns = 0.0;
+    double watt_ns = powers_are_known(u->machine) ? 0.0 : METRIC_UNDEFINED;
     for (uint32_t p = 0; p < USAGE_PHASES; p++) {
         watt_ns += u->watt_ns[domain][p];
     }
@@ -254,7 +266,8 @@ static void collect_devices(const struct usage *u, const struct metrics_options 
 static void collect_energy(const struct usage *u, double tokens, double output_tokens,
                            struct metric_list *out)
 {
-    double idle = u->machine->idle_watts * units_s_from_ns(u->now_ns);
+    bool known = powers_are_known(u->machine);
+    double idle = known ? u->machine->idle_watts * units_s_from_ns(u->now_ns) : METRIC_UNDEFINED;
     double active = 0.0;
     for (uint32_t i = 0; i < OBSERVER_DOMAINS; i++) {
         double idle_phase = u->watt_ns[i][POWER_PHASE_IDLE] / 1e9;
@@ -269,7 +282,7 @@ static void collect_energy(const struct usage *u, double tokens, double output_t
     metric_list_put(out, active / tokens, "energy_active_j_per_token");
     metric_list_put(out, all / output_tokens, "energy_j_per_output_token");
     metric_list_put(out, active / output_tokens, "energy_active_j_per_output_token");
-    metric_list_put(out, u->peak_watts, "peak_power_watts");
+    metric_list_put(out, known ? u->peak_watts : METRIC_UNDEFINED, "peak_power_watts");
 }
 
 /* Only of runs with a graphics user. */
