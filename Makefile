@@ -218,6 +218,10 @@ gallery: demo
 	@rm -f plots/gallery/*.tsv
 
 install: all $(BUILD)/tests/conformance/check_policies
+	@$(MAKE) --no-print-directory install-built
+
+# What is built, as it is: another PREFIX alone would build again.
+install-built:
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/xpusim
 	install -m 755 $(BUILD)/xpusim $(DESTDIR)$(PREFIX)/bin/xpusim
 	install -D -m 755 $(BUILD)/tests/conformance/check_policies $(DESTDIR)$(PREFIX)/lib/xpusim/check-policies
@@ -262,7 +266,7 @@ clean:
 
 FORCE:
 .SECONDARY:
-.PHONY: all tests mutants engines claims-report check demo asan ubsan sanitize clang bench fuzz campaign lint format golden-update gallery install uninstall deb clean FORCE
+.PHONY: all tests mutants engines claims-report check demo asan ubsan sanitize clang bench fuzz campaign lint format golden-update gallery install install-built uninstall deb clean FORCE
 
 -include $(LIB_OBJ:.o=.d) $(HELP_OBJ:.o=.d) $(CHECK_OBJ:.o=.d) $(TESTS:=.d) $(BENCHES:=.d) $(BENCH_OBJ:.o=.d) \
          $(BUILD)/experiments/commands/main.d

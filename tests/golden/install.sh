@@ -11,7 +11,7 @@ fail() { echo "FAILED: $*"; bad=1; }
 
 # the conformance suite is installed too: it is there when this runs in `make check`
 make -s "$build/tests/conformance/check_policies" BUILD="$build" >"$dir/log" 2>&1 || { cat "$dir/log"; exit 1; }
-make -s -o all -o "$build/tests/conformance/check_policies" install BUILD="$build" PREFIX=/usr/local DESTDIR="$dir" >"$dir/log" 2>&1 || { cat "$dir/log"; exit 1; }
+make -s install-built BUILD="$build" PREFIX=/usr/local DESTDIR="$dir" >"$dir/log" 2>&1 || { cat "$dir/log"; exit 1; }
 top=$dir/usr/local
 for f in bin/xpusim lib/xpusim/check-policies share/man/man1/xpusim.1 share/man/man1/xpusim-compare.1 share/pkgconfig/xpusim.pc \
     share/bash-completion/completions/xpusim share/fish/vendor_completions.d/xpusim.fish \

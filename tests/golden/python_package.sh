@@ -26,7 +26,7 @@ if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null;
     exit 0
 fi
 
-must make -s -o all install BUILD="$build" PREFIX="$dir/prefix"
+must make -s install-built BUILD="$build" PREFIX="$dir/prefix"
 installed=$dir/prefix/share/xpusim
 find "$installed/policies/python" -name '__pycache__' -exec rm -rf {} +
 chmod -R a-w "$installed/policies/python"
