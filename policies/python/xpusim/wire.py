@@ -281,7 +281,9 @@ def load(path: str, name: str) -> Type[Policy]:
     spec.loader.exec_module(module)
     cls = getattr(module, name, None)
     if not (isinstance(cls, type) and issubclass(cls, Policy)):
-        raise TypeError("%s has no class %s derived from xpusim.Policy" % (os.path.basename(path), name))
+        there = sorted(n for n, c in vars(module).items() if isinstance(c, type) and issubclass(c, Policy) and c is not Policy)
+        raise TypeError("%s has no class %s derived from xpusim.Policy%s" % (
+            os.path.basename(path), name, "; it has " + ", ".join(there) if there else ""))
     return cls
 
 
