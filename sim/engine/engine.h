@@ -127,7 +127,7 @@ struct throttle {
 struct prices {
     uint64_t key[4];
     bool known[OP_KIND_COUNT];
-    struct work_shape attention; /* of the attention that is known */
+    struct work_shape attention; /* of the attention that is known: a key has one op with any */
     struct kernel_run run[OP_KIND_COUNT];
 };
 

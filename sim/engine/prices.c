@@ -14,7 +14,7 @@ struct prices *prices_find(struct engine *e, const struct work_shape *w, const s
     uint64_t a = (uint64_t)rows << 32 | w->rows;
     uint64_t b = (uint64_t)w->prefill_rows << 32 | w->sequences;
     uint64_t c = (uint64_t)l->chunk_rows << 32 | (uint64_t)l->graph << 16 |
-                 (uint64_t)l->device << 8 | (beyond ? 1 : 0);
+                 (uint64_t)l->device << 8 | (l->pass->fused_layers ? 2 : 0) | (beyond ? 1 : 0);
     uint64_t d = w->logit_rows; /* of the head */
     uint64_t h = (a ^ b * 3 ^ c * 5 ^ d * 7) * 0x9e3779b97f4a7c15u;
     struct prices *p = &e->prices[h >> (64 - PRICES_BITS)];

@@ -224,8 +224,96 @@ START_TEST(a_runtimes_static_shape_holds_in_a_run)
 }
 END_TEST
 
+/* ---- passes whose layers are one op between passes whose layers are several ---- */
+
+/* Two prompts, two tokens of the first and one of the second, which so has as many keys to read as
+ * the first one's second. */
+static const uint32_t whose[] = {0, 1, 0, 0, 1};
+static const struct request *both[2];
+static bool fuse; /* the fourth pass */
+static int64_t took_ns[5];
+
+static void both_arrived(struct sched *s, const struct request *r)
+{
+    (void)s;
+    both[r->id] = r;
+}
+
+static void schedule_both(struct sched *s)
+{
+    const struct request *r = seen.passes < 5 ? both[whose[seen.passes]] : NULL;
+    if (r == NULL || both[1] == NULL || both[0]->pass != NULL || both[1]->pass != NULL) {
+        return;
+    }
+    bool decode = r->state == REQUEST_STATE_DECODE;
+    struct segment seg = {.request = r,
+                          .role = decode ? SEGMENT_DECODE : SEGMENT_PREFILL,
+                          .n_tokens = decode ? 1 : request_prefill_left(r)};
+    struct pass_spec spec = {
+        .segments = &seg, .n_segments = 1, .fused_layers = fuse && seen.passes == 3};
+    struct pass *p;
+    ck_assert_int_eq(sched_pass_form(s, &spec, &p), 0);
+    took_ns[seen.passes] = -s->now_ns;
+    struct launch_spec l = sched_launch_rest(s, p, seen.device, YIELD_PASS);
+    ck_assert_int_eq(sched_launch(s, &l, NULL), 0);
+}
+
+static void one_done(struct sched *s, const struct pass *p)
+{
+    (void)p;
+    took_ns[seen.passes++] += s->now_ns;
+}
+
+static const struct policy_ops taking_turns = {.name = "taking-turns",
+                                               .contract = POLICY_CONTRACT,
+                                               .state_size_bytes = 8,
+                                               .request_arrived = both_arrived,
+                                               .pass_done = one_done,
+                                               .schedule = schedule_both};
+
+static int64_t last_took_ns(bool fused)
+{
+    struct trace_row rows[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        rows[i] = (struct trace_row){.request_id = i,
+                                     .session_id = i,
+                                     .input_tokens = PROMPT + i,
+                                     .output_tokens = 3 - i,
+                                     .max_output_tokens = 3,
+                                     .next = TRACE_NO_ROW};
+    }
+    struct trace trace = {.rows = rows, .n = 2, .n_first = 2};
+    struct config_policy policy = {.ops = &taking_turns};
+    struct sim_setup setup;
+    struct sim_result result;
+    memset(&seen, 0, sizeof seen);
+    memset(both, 0, sizeof both);
+    seen.device = 1;
+    fuse = fused;
+    config_setup(&config, &policy, &trace, 1, &setup);
+    ck_assert_msg(sim_run(&setup, &result) == 0, "%s", result.message);
+    ck_assert_uint_eq(seen.passes, 5);
+    return took_ns[4];
+}
+
+/* Attention of the last pass reads as many keys as that of the fourth, of which nothing is to be
+ * remembered: it was part of a whole layer. */
+START_TEST(a_pass_costs_the_same_after_one_of_fused_layers)
+{
+    struct err e = ERR_INIT;
+    struct config_options o = config_options_default();
+    ck_assert_int_eq(config_load(&config, &o, &e), 0);
+    ck_assert_int_eq(last_took_ns(true), last_took_ns(false));
+    ck_assert_int_lt(took_ns[2], took_ns[4]); /* a key less */
+    config_fini(&config);
+    config_options_fini(&o);
+    err_fini(&e);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("prices", .timeout_s = 60),
+    TEST(a_pass_costs_the_same_after_one_of_fused_layers),
     TEST(every_shipped_entry_has_one_price),
     TEST(a_runtimes_static_shape_holds_in_a_run),
 };
