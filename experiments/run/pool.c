@@ -14,6 +14,7 @@
 
 #include "experiments/shell/progress.h"
 #include "sim/base/arena.h"
+#include "sim/base/clock.h"
 #include "sim/base/err.h"
 
 #define TICK_MS 50
@@ -213,7 +214,7 @@ static bool feed(const struct pool *p, struct place *w)
     w->busy = true;
     w->n_jobs++;
     w->timed_out = false;
-    w->since_s = w->looked_s = progress_clock_s();
+    w->since_s = w->looked_s = clock_now_s();
     w->waited_s = 0.0;
     (void)send_all(w->fd, &w->job, sizeof w->job); /* a dead one shows when it is read */
     return true;
@@ -281,7 +282,7 @@ static void look(struct place *w, double now_s)
 
 static void end_late(const struct pool *p, struct place *places)
 {
-    double now_s = p->cpu_limit_s > 0.0 ? progress_clock_s() : 0.0;
+    double now_s = p->cpu_limit_s > 0.0 ? clock_now_s() : 0.0;
     for (uint32_t i = 0; i < p->parallel && p->cpu_limit_s > 0.0; i++) {
         struct place *w = &places[i];
         if (!w->busy || now_s - w->since_s < GRACE_S) {

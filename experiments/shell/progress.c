@@ -2,27 +2,21 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <time.h>
+
+#include "sim/base/clock.h"
 
 #define CELLS 30
 #define PAUSE_S 0.2
 #define LINE_COLUMNS 100
 
-double progress_clock_s(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 void progress_start(struct progress *p, bool on, uint64_t total)
 {
-    *p = (struct progress){.on = on, .total = total, .start_s = progress_clock_s()};
+    *p = (struct progress){.on = on, .total = total, .start_s = clock_now_s()};
 }
 
 void progress_show(struct progress *p, uint64_t done)
 {
-    double now_s = p->on ? progress_clock_s() : 0.0;
+    double now_s = p->on ? clock_now_s() : 0.0;
     if (!p->on || now_s - p->shown_s < PAUSE_S) {
         return;
     }

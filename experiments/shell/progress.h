@@ -16,6 +16,3 @@ void progress_start(struct progress *p, bool on, uint64_t total);
 void progress_show(struct progress *p, uint64_t done);
 /* Clears the line. */
 void progress_end(struct progress *p);
-
-/* The monotonic clock in seconds. */
-double progress_clock_s(void);
