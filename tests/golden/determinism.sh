@@ -13,9 +13,9 @@ load="--workload mixed:reactive_per_min=6,proactive_per_min=12,duration_s=120 --
 outputs() { # binary, folder
     for p in $(policies); do
         # shellcheck disable=SC2046,SC2086
-        "$1" run --policy "$p" $(machine_of "$p") $load --json --requests "$2/$p.csv" --decisions "$2/$p.log" |
-            sed -E 's/xpusim 0\.1\.0 [^ "]+/xpusim/' >"$2/$p.json"
+        "$1" run --policy "$p" $(machine_of "$p") $load --json --requests "$2/$p.csv" --decisions "$2/$p.log" >"$2/$p.json"
     done
+    sed -i -E 's/xpusim 0\.1\.0 [^ "]+/xpusim/' "$2"/*.json "$2"/*.csv # the revision that was built
 }
 
 mkdir "$dir/ref"
