@@ -244,8 +244,8 @@ install-built:
 	install -D -m 644 $(BUILD)/man/completion.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/xpusim
 	install -D -m 644 $(BUILD)/man/completion.zsh $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_xpusim
 	install -D -m 644 $(BUILD)/man/completion.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/xpusim.fish
-	@printf 'prefix=%s\nincludedir=$${prefix}/include/xpusim\n\nName: xpusim\nDescription: contract of xpusim policy plug-ins\nVersion: %s\nCflags: -I$${includedir}\n' \
-	    '$(PREFIX)' "$$($(BUILD)/xpusim --version | cut -d' ' -f2)" >$(BUILD)/man/xpusim.pc
+	@printf 'prefix=$${pcfiledir}/../..\nincludedir=$${prefix}/include/xpusim\n\nName: xpusim\nDescription: contract of xpusim policy plug-ins\nVersion: %s\nCflags: -I$${includedir}\n' \
+	    "$$($(BUILD)/xpusim --version | cut -d' ' -f2)" >$(BUILD)/man/xpusim.pc
 	install -D -m 644 $(BUILD)/man/xpusim.pc $(DESTDIR)$(PREFIX)/share/pkgconfig/xpusim.pc
 
 # Takes back what install put there, and nothing else.

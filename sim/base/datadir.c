@@ -83,13 +83,15 @@ const char *datadir_named(char *buf, size_t size, const char *name, const char *
 int datadir_check(struct err *e)
 {
     char dir[PATH_MAX];
-    (void)datadir_path(dir, sizeof dir, ".");
+    (void)datadir_path(dir, sizeof dir, "");
     if (holds_data(dir)) {
         return 0;
     }
-    return err_add(e, "no data in %s: machines, models and data sets are missing; %s", dir,
+    return err_add(e, "no data in %s%s", dir,
                    getenv("XPUSIM_DATA_DIR") != NULL
-                       ? "XPUSIM_DATA_DIR names a folder that holds hwmodels and traces"
-                       : "install them beside the program (`make install`), or name their folder "
-                         "with XPUSIM_DATA_DIR");
+                       ? ": machines, models and data sets are missing; XPUSIM_DATA_DIR names a "
+                         "folder that holds hwmodels and traces"
+                       : " nor beside the program: machines, models and data sets are missing; "
+                         "install them with it (`make install`), or name their folder with "
+                         "XPUSIM_DATA_DIR");
 }

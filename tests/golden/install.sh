@@ -49,7 +49,7 @@ cp -r "$top" "$dir/moved/prefix"
     grep -q '95 %' || fail "a moved prefix has no intervals"
 # and the suite takes a policy there, built against the installed headers by what pkg-config says
 if command -v pkg-config >/dev/null 2>&1; then
-    flags=$(PKG_CONFIG_PATH="$dir/moved/prefix/share/pkgconfig" pkg-config --define-variable=prefix="$dir/moved/prefix" --cflags xpusim) ||
+    flags=$(PKG_CONFIG_PATH="$dir/moved/prefix/share/pkgconfig" pkg-config --cflags xpusim) ||
         fail "pkg-config does not know xpusim"
     # shellcheck disable=SC2086
     ${CC:-gcc} -std=c17 -D_POSIX_C_SOURCE=200809L -ffp-contract=off -fPIC -shared $flags -o "$dir/skeleton.so" \
@@ -57,6 +57,9 @@ if command -v pkg-config >/dev/null 2>&1; then
     (cd / && env -u XPUSIM_DATA_DIR XPUSIM_LOADS=1 timeout 250 "$dir/moved/prefix/lib/xpusim/check-policies" "$dir/skeleton.so" >"$dir/out" 2>&1) &&
         grep -q "^100%" "$dir/out" || fail "the installed conformance suite: $(tail -3 "$dir/out")"
 fi
+# a plug-in's Makefile takes the headers of the prefix whose xpusim is used, unless told
+(PATH=$dir/moved/prefix/bin:$PATH && cd "$dir" && unset XPUSIM_INCLUDE XPUSIM && xpusim new-policy mine -o mine >/dev/null &&
+    make -s -C mine >"$dir/out" 2>&1 && [ -s mine/mine.so ]) || fail "a new policy under a moved prefix: $(cat "$dir/out")"
 cp "$dir/moved/prefix/bin/xpusim" "$dir/moved/alone"
 without_data() { # words of env...
     (cd / && env -u XPUSIM_DATA_DIR "$@" "$dir/moved/alone" list soc >"$dir/out" 2>&1)
