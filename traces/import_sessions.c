@@ -222,12 +222,14 @@ int import_sessions(struct import *im, const char *path, struct trace *out, stru
     struct trace_builder b;
     trace_builder_init(&b);
     size_t before = e->n;
+    bool any = im->n == 0;
     for (size_t i = 0; i < im->n; i++) {
         const struct import_row *r = &im->rows[i];
         const struct link *l = &links[i];
         if (!wanted(o, im->rows[l->first].start_ns - zero_ns, l->first)) {
             continue;
         }
+        any = true;
         if (l->turn > MAX_TURNS) {
             err_add(e, "%s:%u: turn %u of a session; at most %d are taken", path, r->line, l->turn,
                     MAX_TURNS);
@@ -258,6 +260,10 @@ int import_sessions(struct import *im, const char *path, struct trace *out, stru
     }
     free(order);
     free(links);
+    if (!any) {
+        err_add(e, "%s: none of its sessions begins at %g s or later and before %g s%s", path,
+                o->from_s, o->to_s, o->sample_frac < 1.0 ? " and is drawn by --sample" : "");
+    }
     int rc = e->n == before ? trace_build(&b, true, path, out, e) : -EINVAL;
     trace_builder_fini(&b);
     return rc;

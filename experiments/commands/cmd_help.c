@@ -14,6 +14,23 @@ struct options {
 
 static const char *const shells[] = {"bash", "zsh", "fish", NULL};
 
+/* The command that one or two words name, as `compare` and `trace import`. */
+static const struct command *named(const struct option_texts *words, struct err *e)
+{
+    const struct command *c = command_find(words->v[0], e);
+    if (c == NULL || words->n == 1) {
+        return c;
+    }
+    for (const struct command *const *s = c->subcommands; s != NULL && *s != NULL; s++) {
+        if (strcmp(strrchr((*s)->name, ' ') + 1, words->v[1]) == 0) {
+            return *s;
+        }
+    }
+    (void)err_add(e, "no command is called %s %s; `xpusim help %s` shows what there is", c->name,
+                  words->v[1], c->name);
+    return NULL;
+}
+
 static int run(void *values, struct err *e)
 {
     const struct options *o = values;
@@ -21,7 +38,7 @@ static int run(void *values, struct err *e)
         help_completion(o->completion, stdout);
         return EXIT_OK;
     }
-    const struct command *c = o->words.n > 0 ? command_find(o->words.v[0], e) : NULL;
+    const struct command *c = o->words.n > 0 ? named(&o->words, e) : NULL;
     if (o->words.n > 0 && c == NULL) {
         return EXIT_BAD_INPUT;
     }
@@ -50,7 +67,7 @@ const struct command cmd_help = {
     .about = "Prints the options of a command, or all commands. `make install` puts man pages and "
              "completions made by it in their places.",
     .children = children,
-    .operands = {"COMMAND", 0, 1, offsetof(OPTIONS, words)},
+    .operands = {"COMMAND", 0, 2, offsetof(OPTIONS, words)},
     .bytes = sizeof(OPTIONS),
     .run = run,
 };

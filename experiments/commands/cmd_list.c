@@ -150,7 +150,9 @@ static void list_metrics(struct document *d)
                   "A metric is [truncated.][WHO.]NAME[.STATISTIC]: WHO reactive, proactive, all, "
                   "a device\n"
                   "or a part of the machine; STATISTIC mean, p50, p90, p99, max, n. Better: "
-                  "lower or higher.\n");
+                  "lower or higher.\n"
+                  "What is only counted is counters.NAME (`run --json` shows all), a policy's own "
+                  "counters.policy.NAME.\n");
     struct frame *f = DOCUMENT_FRAME(d, "", 0, columns);
     for (size_t i = 0; i < n; i++) {
         const char *better = metric_better_names[v[i].better];

@@ -28,7 +28,7 @@ static void put_roff(const char *text, FILE *out)
 
 static void put_head(const char *name, const char *summary, FILE *out)
 {
-    (void)fprintf(out, ".TH XPUSIM%s%s 1 \"\" \"xpusim %s\" \"User Commands\"\n.SH NAME\n",
+    (void)fprintf(out, ".TH \"XPUSIM%s%s\" 1 \"\" \"xpusim %s\" \"User Commands\"\n.SH NAME\n",
                   name[0] != '\0' ? "-" : "", name, XPUSIM_VERSION);
     (void)fprintf(out, "xpusim%s%s \\- %s\n", name[0] != '\0' ? "\\-" : "", name, summary);
 }

@@ -400,8 +400,8 @@ static inline int sched_shed(struct sched *s, const struct request *r)
     return s->api->shed(s, r);
 }
 
-/* Adds to a named counter of the policy's own; at most 16 names; shown in results as policy.NAME.
- */
+/* Adds to a named counter of the policy's own; at most 16 names; shown in results as
+ * counters.policy.NAME. */
 static inline int sched_note(struct sched *s, const char *counter, uint64_t add)
 {
     return s->api->note(s, counter, add);

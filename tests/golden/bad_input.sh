@@ -23,6 +23,8 @@ head="request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_token
 row() { printf '# xpusim-trace v1\n%s\n%s\n' "$head" "$1" >"$dir/t.csv"; }
 run="$x run --policy fcfs --trace $dir/t.csv"
 
+refuse "no command is called trace impot" $x help trace impot
+refuse "no command is called compare fcfs" $x help compare fcfs
 refuse "Z9" $x claims Z9
 refuse "nonesuch.json" $x claims --file nonesuch.json
 refuse "replications" $x claims A6 --replications 0

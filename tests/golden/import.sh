@@ -44,6 +44,9 @@ sed 's/"error":null,//; s/"was_cancelled":false/"was_cancelled":true/' tests/sam
 gzip -c "$dir/a.csv" >"$dir/a.csv.gz"
 "$x" run --policy fcfs --trace "$dir/a.csv" --json >"$dir/1.json" && "$x" run --policy fcfs --trace "$dir/a.csv.gz" --json |
     grep -v '"workload"' >"$dir/2.json" && grep -v '"workload"' "$dir/1.json" | cmp -s - "$dir/2.json" || fail "a packed trace runs otherwise"
+"$x" trace import tests/samples/vllm-0.32.0.json --from 9 --to 5 -o "$dir/never.csv" 2>"$dir/note"
+[ $? = 2 ] && [ ! -e "$dir/never.csv" ] && grep -q "none of its sessions begins at 9 s or later and before 5 s$" "$dir/note" ||
+    fail "an empty window: $(cat "$dir/note")"
 head -c 60 "$dir/c.gz" >"$dir/cut.gz"
 "$x" trace import "$dir/cut.gz" -o "$dir/never.csv" 2>"$dir/note"
 [ $? = 2 ] && [ ! -e "$dir/never.csv" ] || fail "a file cut short: $(cat "$dir/note")"
