@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/base/nearest.h"
+
 #define MAX_PARAMS (sizeof((struct policy_params *)NULL)->v / sizeof(double))
 #define MAX_ENTRY_BYTES 256
 #define MAX_LIST_BYTES 1024
@@ -108,7 +110,13 @@ static int unknown_key(const struct policy_ops *ops, const char *key, struct err
     }
     char names[MAX_LIST_BYTES];
     list_names(ops, NULL, names, sizeof names);
-    return err_add(e, "policy %s: no parameter is called %s; there are %s", ops->name, key, names);
+    struct nearest near;
+    nearest_init(&near, key);
+    for (const struct policy_param *p = ops->params; p->name != NULL; p++) {
+        nearest_look(&near, p->name);
+    }
+    return err_add(e, "policy %s: no parameter is called %s; there are %s%s", ops->name, key, names,
+                   nearest_hint(&near));
 }
 
 /* One "key=value". given: bit set of the keys seen. */

@@ -14,6 +14,7 @@
 #include "sim/base/datadir.h"
 #include "sim/base/input.h"
 #include "sim/base/json.h"
+#include "sim/base/nearest.h"
 #include "sim/metrics/metric_table.h"
 
 struct list_options {
@@ -242,8 +243,11 @@ static int run(void *values, struct err *e)
     const struct list_options *o = values;
     const char *kind = o->words.v[0];
     const char *name = o->words.n > 1 ? o->words.v[1] : NULL;
+    struct nearest near;
+    nearest_init(&near, kind);
     for (size_t i = 0; i < N_KINDS; i++) {
         if (strcmp(kind, kinds[i].name) != 0) {
+            nearest_look(&near, kinds[i].name);
             continue;
         }
         if (name != NULL && kinds[i].of_name == NULL) {
@@ -268,8 +272,8 @@ static int run(void *values, struct err *e)
     }
     return err_add(e,
                    "list %s: must be one of policy, soc, llm, dataset, contention, hwmodel, "
-                   "metric, setting, kernels",
-                   kind);
+                   "metric, setting, kernels%s",
+                   kind, nearest_hint(&near));
 }
 
 #define OPTIONS struct list_options

@@ -6,6 +6,7 @@
 #include "experiments/shell/cli.h"
 #include "experiments/shell/document.h"
 #include "plots/render.h"
+#include "sim/base/nearest.h"
 
 struct plot_options {
     struct option_texts words, metrics;
@@ -38,7 +39,15 @@ static int plot(const struct plot_options *o, struct err *e)
 {
     const struct figure *f = figure_find(o->name);
     if (f == NULL) {
-        return err_add(e, "no figure is called %s; `xpusim plot list` shows them", o->name);
+        struct nearest near;
+        nearest_init(&near, o->name);
+        size_t n = 0;
+        const struct figure *v = figure_list(&n);
+        for (size_t i = 0; i < n; i++) {
+            nearest_look(&near, v[i].name);
+        }
+        return err_add(e, "no figure is called %s (`xpusim plot list` shows them)%s", o->name,
+                       nearest_hint(&near));
     }
     if (o->request.n_inputs == 0) {
         return err_add(e, "%s: no input; it reads: %s", f->name, f->reads);

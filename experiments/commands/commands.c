@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sim/base/nearest.h"
+
 static const struct command *const list[] = {
     &cmd_run,      &cmd_compare,  &cmd_drive,      &cmd_observe,
     &cmd_sweep,    &cmd_merge,    &cmd_list,       &cmd_trace,
@@ -20,19 +22,16 @@ const struct command *const *commands(void)
 
 const struct command *command_find(const char *name, struct err *e)
 {
-    const char *names[sizeof list / sizeof list[0]];
+    struct nearest near;
+    nearest_init(&near, name);
     for (size_t i = 0; list[i] != NULL; i++) {
         if (strcmp(list[i]->name, name) == 0) {
             return list[i];
         }
-        names[i] = list[i]->name;
+        nearest_look(&near, list[i]->name);
     }
-    names[sizeof list / sizeof list[0] - 1] = NULL;
-    const char *near = options_nearest(name, names);
-    (void)(near != NULL
-               ? err_add(e, "no command is called %s; did you mean %s? `xpusim --help` lists them",
-                         name, near)
-               : err_add(e, "no command is called %s; `xpusim --help` lists them", name));
+    (void)err_add(e, "no command is called %s%s `xpusim --help` lists them", name,
+                  near.best[0] != '\0' ? nearest_hint(&near) : ";");
     return NULL;
 }
 

@@ -7,6 +7,7 @@
 
 #include "experiments/run/runner.h"
 #include "sim/base/arena.h"
+#include "sim/base/nearest.h"
 #include "sim/metrics/metric_table.h"
 
 #define OF_POLICY "counters.policy."
@@ -32,8 +33,14 @@ int choose_check(const struct config *c, const struct option_texts *asked, struc
     runner_metric_names(c, &names);
     for (uint32_t i = 0; i < asked->n; i++) {
         if (!matches_any(asked->v[i], &names)) {
-            (void)err_add(e, "--metric %s: no metric is called so; `xpusim run --json` shows all",
-                          asked->v[i]);
+            struct nearest near;
+            nearest_init(&near, asked->v[i]);
+            for (size_t k = 0; k < names.n; k++) {
+                nearest_look(&near, names.v[k].name);
+            }
+            (void)err_add(e,
+                          "--metric %s: no metric is called so (`xpusim run --json` shows all)%s",
+                          asked->v[i], nearest_hint(&near));
         }
     }
     metric_list_fini(&names);

@@ -106,7 +106,7 @@ static void write_winner(const cJSON *tree, const cJSON *best, FILE *out)
     markup_put(out, base->string);
     (void)fputs("</b> (", out);
     report_put_change(out, m, report_metric_of(base, METRIC_PRIMARY), relevance);
-    (void)fputs("). Energy per token: ", out);
+    (void)fputs("). Energy per token, idle power included: ", out);
     report_put_change(out, energy, report_metric_of(base, "energy_j_per_token"), relevance);
     (void)fputs(".", out);
 }

@@ -1,5 +1,6 @@
 #include "experiments/run/config.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -17,6 +18,7 @@
 #include "sim/base/arena.h"
 #include "sim/base/hash.h"
 #include "sim/base/json.h"
+#include "sim/base/nearest.h"
 #include "sim/base/units.h"
 #include "sim/base/version.h"
 #include "traces/traces.h"
@@ -31,16 +33,41 @@ static bool ends_with(const char *s, const char *tail)
     return n >= k && strcmp(s + n - k, tail) == 0;
 }
 
+/* Looks at the names of the shipped files beside `file`. */
+static void look_beside(struct nearest *near, const char *file)
+{
+    char folder[4096];
+    (void)snprintf(folder, sizeof folder, "%s", file);
+    char *slash = strrchr(folder, '/');
+    if (slash == NULL) {
+        return;
+    }
+    *slash = '\0';
+    struct dirent **files = NULL;
+    int n = scandir(folder, &files, NULL, alphasort);
+    for (int i = 0; i < n; i++) {
+        if (ends_with(files[i]->d_name, ".json")) {
+            files[i]->d_name[strlen(files[i]->d_name) - strlen(".json")] = '\0';
+            nearest_look(near, files[i]->d_name);
+        }
+        free(files[i]);
+    }
+    free(files);
+}
+
 /* Puts the tree of a file, as `read` reads it, under `key`. */
 static void add_file(cJSON *tree, const char *key, const char *what, const char *file,
                      cJSON *(*read)(const char *path, struct err *e), struct err *e)
 {
     if (!ends_with(what, ".json") && access(file, R_OK) != 0) {
+        struct nearest near;
+        nearest_init(&near, what);
+        look_beside(&near, file);
         (void)err_add(
             e,
             "--%s %s: not a shipped name (`xpusim list %s` shows them), nor a file ending "
-            "in .json",
-            key, what, key);
+            "in .json%s",
+            key, what, key, nearest_hint(&near));
         return;
     }
     cJSON *part = read(file, e);
@@ -214,14 +241,17 @@ static int unknown_policy(const char *spec, const char *name, struct err *e)
     size_t used = 0;
     size_t n = 0;
     const struct policy_ops *const *all = policy_list(&n);
+    struct nearest near;
+    nearest_init(&near, name);
     for (size_t i = 0; i < n && used < sizeof names; i++) {
         used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? ", " : "",
                                  all[i]->name);
+        nearest_look(&near, all[i]->name);
     }
     return err_add(e,
                    "--policy %s: no policy is called '%s'; there are %s, plug-ins by a path ending "
-                   "in .so, programs by exec:COMMAND and Python classes by python:FILE:CLASS",
-                   spec, name, names);
+                   "in .so, programs by exec:COMMAND and Python classes by python:FILE:CLASS%s",
+                   spec, name, names, nearest_hint(&near));
 }
 
 int config_policy_parse(struct config_policy *p, const char *spec, struct err *e)

@@ -7,9 +7,9 @@
 
 #include "experiments/shell/cli.h"
 #include "sim/base/arena.h"
+#include "sim/base/nearest.h"
 
 #define NAME_BYTES 64
-#define MAX_NAMES 256
 
 static const struct option_row help_row = {
     .name = "help", .help = "this text", .kind = OPTION_KIND_FLAG, .letter = 'h'};
@@ -49,8 +49,8 @@ struct search {
     char letter;
     struct found exact, begins;
     unsigned n_begins;
-    char names[MAX_NAMES][NAME_BYTES]; /* all there are, for the nearest */
-    size_t n_names;
+    char plain[NAME_BYTES]; /* the word, ended */
+    struct nearest near;    /* of all that there are */
 };
 
 static void look(void *ctx, const struct option_child *child, const struct option_row *row,
@@ -69,64 +69,18 @@ static void look(void *ctx, const struct option_child *child, const struct optio
         s->begins = (struct found){child, row};
         s->n_begins++;
     }
-    if (s->n_names < MAX_NAMES) {
-        (void)snprintf(s->names[s->n_names++], NAME_BYTES, "%s", name);
-    }
-}
-
-/* Edit distance of two words, at most `limit`; rows of a small matrix. */
-static size_t distance(const char *a, const char *b)
-{
-    size_t row[NAME_BYTES];
-    size_t nb = strnlen(b, NAME_BYTES - 1);
-    for (size_t j = 0; j <= nb; j++) {
-        row[j] = j;
-    }
-    for (size_t i = 1; a[i - 1] != '\0'; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= nb; j++) {
-            size_t change = diagonal + (a[i - 1] != b[j - 1]);
-            diagonal = row[j];
-            size_t insert = row[j - 1] + 1;
-            size_t remove = row[j] + 1;
-            row[j] = change < insert ? change : insert;
-            row[j] = row[j] < remove ? row[j] : remove;
-        }
-    }
-    return row[nb];
-}
-
-const char *options_nearest(const char *word, const char *const *names)
-{
-    const char *best = NULL;
-    size_t least = strlen(word) / 3 + 2; /* as many slips as a third of the letters, and one */
-    for (size_t i = 0; names[i] != NULL; i++) {
-        size_t d = distance(word, names[i]);
-        if (d < least) {
-            least = d;
-            best = names[i];
-        }
-    }
-    return best;
+    nearest_look(&s->near, name);
 }
 
 static int unknown(const struct command *c, const struct search *s, const char *arg, struct err *e)
 {
-    const char *names[MAX_NAMES + 1];
-    for (size_t i = 0; i < s->n_names; i++) {
-        names[i] = s->names[i];
-    }
-    names[s->n_names] = NULL;
-    char word[NAME_BYTES];
-    (void)snprintf(word, sizeof word, "%.*s", (int)s->length, s->word != NULL ? s->word : "");
-    const char *near = s->letter == 0 ? options_nearest(word, names) : NULL;
-    return near != NULL ? err_add(e,
-                                  "%s: no such option; did you mean --%s? `xpusim %s --help` "
-                                  "shows the options",
-                                  arg, near, c->name)
-                        : err_add(e, "%s: no such option; `xpusim %s --help` shows the options",
-                                  arg, c->name);
+    const char *near = s->near.best;
+    return near[0] != '\0' ? err_add(e,
+                                     "%s: no such option; did you mean --%s? `xpusim %s --help` "
+                                     "shows the options",
+                                     arg, near, c->name)
+                           : err_add(e, "%s: no such option; `xpusim %s --help` shows the options",
+                                     arg, c->name);
 }
 
 /* The option that `arg` ("--name=value", "-x", "-xVALUE") names; its value if it is attached. */
@@ -143,6 +97,9 @@ static int find(const struct command *c, const char *arg, struct found *out, con
         s->letter = arg[1];
         *value = arg[2] != '\0' ? arg + 2 : NULL;
     }
+    (void)snprintf(s->plain, sizeof s->plain, "%.*s", (int)s->length,
+                   s->word != NULL ? s->word : "");
+    nearest_init(&s->near, s->plain);
     options_visit(c, look, s);
     int rc = 0;
     if (s->exact.row != NULL) {
@@ -198,6 +155,8 @@ static int take_choice(const struct option_row *row, const char *name, const cha
 {
     char all[512] = "";
     size_t at = 0;
+    struct nearest near;
+    nearest_init(&near, arg);
     for (size_t i = 0; row->choices[i] != NULL; i++) {
         if (strcmp(row->choices[i], arg) == 0) {
             *out = row->choices[i];
@@ -205,11 +164,9 @@ static int take_choice(const struct option_row *row, const char *name, const cha
         }
         int n = snprintf(all + at, sizeof all - at, "%s%s", i > 0 ? ", " : "", row->choices[i]);
         at = n > 0 && at + (size_t)n < sizeof all ? at + (size_t)n : at;
+        nearest_look(&near, row->choices[i]);
     }
-    const char *near = options_nearest(arg, row->choices);
-    return err_add(e, "--%s %s: must be one of %s%s%s%s", name, arg, all,
-                   near != NULL ? "; did you mean " : "", near != NULL ? near : "",
-                   near != NULL ? "?" : "");
+    return err_add(e, "--%s %s: must be one of %s%s", name, arg, all, nearest_hint(&near));
 }
 
 static int take(const struct option_row *row, const char *name, const char *arg, char *base,

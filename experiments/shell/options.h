@@ -132,10 +132,6 @@ void options_help(const struct command *c, FILE *out);
 /* Appends a text that is not in the list. */
 void options_text_add(struct option_texts *list, const char *text);
 
-/* Of names the one nearest to `word`, when so near that it is likely to be meant: NULL otherwise.
- * names ends with NULL. */
-const char *options_nearest(const char *word, const char *const *names);
-
 /* ---- rows ---- */
 
 /* The offset of a member, which must be of the given type. */

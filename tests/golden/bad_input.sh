@@ -25,6 +25,22 @@ run="$x run --policy fcfs --trace $dir/t.csv"
 
 refuse "no command is called trace impot" $x help trace impot
 refuse "no command is called compare fcfs" $x help compare fcfs
+refuse "no figure is called zzzz (\`xpusim plot list\` shows them)" $x plot zzzz
+# what is likely to be meant is asked for, of every kind of name
+meant() { # name, command...
+    name=$1
+    shift
+    refuse "; did you mean $name?" "$@"
+}
+meant compare $x comapre
+meant --policy $x run --polcy fcfs
+meant fcfs $x run --policy fcsf
+meant b_rf $x run --policy agent-xpu-v2:b_ff=1
+meant reactive.ttft_s.mean $x compare --policy fcfs --policy edf --metric reactive.tft_s.mean
+meant latency-rate $x plot latncy-rate
+meant metric $x list metrics
+meant core-ultra-7-155h $x run --policy fcfs --soc core-ultra-7-155
+meant llama-3.1-8b $x run --policy fcfs --llm lama-3.1-8b
 refuse "Z9" $x claims Z9
 refuse "nonesuch.json" $x claims --file nonesuch.json
 refuse "replications" $x claims A6 --replications 0
