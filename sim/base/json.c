@@ -189,7 +189,7 @@ int json_get_choice(struct json_obj *o, const char *key, const char *const *choi
     return 0;
 }
 
-static const char *const quantity_kinds[] = {"measured", "fitted", "assumed", NULL};
+static const char *const quantity_kinds[] = {"measured", "fitted", "assumed", "datasheet", NULL};
 
 struct quantity json_get_quantity(struct json_obj *o, const char *key, const char *unit, double min,
                                   double max)

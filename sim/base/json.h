@@ -4,7 +4,7 @@
  * path and the accepted form; reading goes on so that all errors of a file come at once. Duplicate
  * keys, non-finite numbers and trailing text are errors. A hardware number is a *quantity*:
  *   {"value": 1.0, "unit": "GB/s", "low": 0.8, "high": 1.2, "source": "...", "kind": "measured"}
- * with kind one of measured, fitted, assumed; `low` and `high` enclose `value`; `unit` must be the
+ * with kind one of measured, fitted, assumed, datasheet; `low` and `high` enclose `value`; `unit` must be the
  * one the reader asks for.
  */
 #pragma once
@@ -16,7 +16,14 @@
 
 #include "sim/base/err.h"
 
-enum quantity_kind { QUANTITY_MEASURED, QUANTITY_FITTED, QUANTITY_ASSUMED };
+/* Datasheet: what a maker or a standard states of the part. */
+enum quantity_kind {
+    QUANTITY_MEASURED,
+    QUANTITY_FITTED,
+    QUANTITY_ASSUMED,
+    QUANTITY_DATASHEET,
+    QUANTITY_KINDS
+};
 
 struct quantity {
     double value, low, high;

@@ -308,7 +308,7 @@ START_TEST(every_fault_of_a_quantity_is_one_line)
         {QUANTITY("2", "\"W\"", "1", "4", "\"\"", "\"fitted\""), "q.source: must be text that"},
         {QUANTITY("2", "\"W\"", "1", "4", "0", "\"fitted\""), "q.source: must be text"},
         {QUANTITY("2", "\"W\"", "1", "4", "\"s\"", "\"guessed\""),
-         "q.kind: must be one of measured, fitted, assumed"},
+         "q.kind: must be one of measured, fitted, assumed, datasheet"},
         {"{\"q\": {\"value\": 2, \"source\": \"s\", \"kind\": \"fitted\"}}", "q.unit: missing"},
         {"{\"q\": {\"value\": 2, \"unit\": \"W\", \"kind\": \"fitted\"}}", "q.source: missing"},
         {"{\"q\": {\"value\": 2, \"unit\": \"W\", \"source\": \"s\"}}", "q.kind: missing"},

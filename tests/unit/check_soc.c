@@ -174,11 +174,11 @@ START_TEST(a_width_without_an_entry_takes_the_default_and_says_so)
 }
 END_TEST
 
-static void count_kinds(const cJSON *node, uint32_t n[3])
+static void count_kinds(const cJSON *node, uint32_t n[QUANTITY_KINDS])
 {
-    static const char *const kinds[] = {"measured", "fitted", "assumed"};
+    static const char *const kinds[] = {"measured", "fitted", "assumed", "datasheet"};
     const cJSON *kind = cJSON_GetObjectItem(node, "kind");
-    for (int i = 0; i < 3 && cJSON_HasObjectItem(node, "unit"); i++) {
+    for (int i = 0; i < QUANTITY_KINDS && cJSON_HasObjectItem(node, "unit"); i++) {
         n[i] += strcmp(kind->valuestring, kinds[i]) == 0;
     }
     for (const cJSON *c = node->child; c != NULL; c = c->next) {
@@ -189,10 +189,10 @@ static void count_kinds(const cJSON *node, uint32_t n[3])
 START_TEST(every_number_is_counted_under_its_kind)
 {
     struct soc soc = soc_of("core-ultra-5-125h");
-    uint32_t n[3] = {0, 0, 0};
+    uint32_t n[QUANTITY_KINDS] = {0};
     cJSON *root = soc_tree("core-ultra-5-125h");
     count_kinds(root, n);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < QUANTITY_KINDS; i++) {
         ck_assert_uint_gt(n[i], 0);
         ck_assert_uint_eq(soc.n_numbers[i], n[i]);
     }
