@@ -78,7 +78,7 @@ double conformal_draw(const struct conformal *c, const struct conformal_query *q
  * interval made of scores without their model, or SoC: what the level is worth. Cost: rows^2. */
 struct conformal_coverage {
     size_t n, inside;
-    double median_half; /* of ln, of the intervals */
+    double median_half; /* of ln, of the intervals; the upper one of an even number */
 };
 struct conformal_coverage conformal_cover(const struct conformal *c, bool soc_out,
                                           enum conformal_phase phase, double level_frac);

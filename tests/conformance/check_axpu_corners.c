@@ -311,6 +311,31 @@ START_TEST(an_aged_prompt_needs_a_buffer)
 }
 END_TEST
 
+/* 90 blocks of 16 tokens; attention takes 1 ms here, so that 256 rows prefill in 14. BE0 and BE1
+ * have their tokens at 14 and 28 and decode together, two sequences in 2.1 ms; BE2 (512) begins
+ * at 28. RT3 (800, 50 blocks) comes at 29 and finds 90 - 18 - 17 - 32 or less. At 30.1 both decodes
+ * give up their memory, which leaves 58; BE2 is stopped at 32. Both are aged when RT3 ends, at 58,
+ * and older than BE2: BE0 begins anew and is stopped at 62 by RT4, to 76; BE1 begins anew and is
+ * stopped at 80 by RT5, to
+ * 94. Of the three that are suspended then, BE2 was the first, BE0 the next, BE1 the last: so they
+ * go on, and each ends. */
+START_TEST(three_suspended_prompts_go_on_in_turn)
+{
+    static const struct scenario_request q[] = {
+        {BE, 0, 256, 60, 0, 0},    {BE, 0, 256, 60, 0, 0},    {BE, 0.001, 512, 1, 0, 0},
+        {RT, 0.029, 800, 1, 0, 0}, {RT, 0.059, 256, 1, 0, 0}, {RT, 0.077, 256, 1, 0, 0}};
+    scenario_cost(&sc, IGPU, OP_MHA, 1, 0, 5);
+    sc.setup.kv_capacity_tokens = 90 * 16;
+    run("suspended=3,aged_max=2,t_age_s=0.05", q, 6);
+    ck_assert_uint_eq(sc.result.counters[COUNTER_KV_RECOMPUTE_EVICTIONS], 2);
+    first_token(4, 76);
+    first_token(5, 94);
+    first_token(2, 116); /* its second chunk 4, attention 1, FFN of both 16, head 1 */
+    ck_assert_int_lt(sc.records[2].finish_ns, sc.records[0].finish_ns);
+    ck_assert_int_lt(sc.records[0].finish_ns, sc.records[1].finish_ns);
+}
+END_TEST
+
 /* ---- B.6: compiled kernels ---- */
 
 /* A reactive prompt comes each second, and 0.1 ms later a proactive one, which waits and has a
@@ -394,6 +419,7 @@ static const struct suite_row suite[] = {
     TEST(a_share_between_two_chunks_goes_to_the_npu),
     TEST(an_aged_prompt_does_not_pass_an_older_suspended_one),
     TEST(an_aged_prompt_needs_a_buffer),
+    TEST(three_suspended_prompts_go_on_in_turn),
     TEST(the_kernel_unused_for_longest_gives_way),
     TEST(a_kernel_that_is_used_does_not_expire),
     TEST(a_kernel_is_kept_for_a_prompt_that_waits),

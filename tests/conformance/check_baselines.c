@@ -324,6 +324,19 @@ static bool pd_attention_waits_for_a_kernel_of_decode(const char *extra)
     return at(kernel(1, NPU, OP_QKV), 46, 50) && at(kernel(1, IGPU, OP_MHA), 65, 75);
 }
 
+/* Every launch on the iGPU has 9 ms of host work before it. BE0: QKV 0-4, attention 13-23, FFN
+ * 23-31, head 40-41; its decode runs its layer from 50 to 51. RT1's QKV ends at 50.5, so its
+ * attention is next: 60-70, FFN 70-78. BE0's head, one op, is asked for at 70 and runs 79-80,
+ * though RT1's head waits from 78 on: that follows, 89-90. */
+static bool pd_a_single_op_is_not_stopped(const char *extra)
+{
+    machine(1, 1);
+    sc.machine.devices[IGPU].submit_ns = MS(9);
+    struct scenario_request q[] = {{BE, 0, 256, 2, 0, 0}, {RT, 0.0465, 256, 1, 0, 0}};
+    run("pd-static", "", extra, q, 2);
+    return at(kernel(1, IGPU, OP_MHA), 60, 70) && finishes(0, 80) && finishes(1, 90);
+}
+
 /* No classes, no preemption: RT1 waits until BE0's prefill ends, 16 + 10 + 32 + 1 = 59. */
 static bool pd_prefill_is_in_arrival_order(const char *extra)
 {
@@ -486,6 +499,7 @@ static const struct row rows[] = {
     ROW(llama_ps_does_not_batch, "form=server", "form=server"),
     ROW(pd_decode_goes_on_beside_prefill, PD, ""),
     ROW(pd_attention_waits_for_a_kernel_of_decode, PD, "yield=iteration"),
+    ROW(pd_a_single_op_is_not_stopped, "yield=iteration margin=npu", "yield=iteration"),
     ROW(pd_prefill_is_in_arrival_order, PD, ""),
     ROW(pd_margin_runs_on_the_igpu, PD, "margin=npu"),
     ROW(pd_decode_batch_is_unlimited, PD, "max_batch=1"),

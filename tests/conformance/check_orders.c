@@ -431,6 +431,24 @@ static bool vtc_weighs_reactive_service(const char *extra)
     return rules_starts(1, 5) && rules_starts(5, 25) && rules_starts(6, 30);
 }
 
+/* One client, 64 tokens of KV. BE0 and BE1, 16 rows each, have tokens at 2.96 and fill the KV with
+ * 16 decodes of both, 35.92: BE1, which came later, gives way, and queues before BE2 and BE3, 48
+ * rows each, which had no room. BE0 needs 23 more tokens, 104.92; BE1 reads 33 rows again, 2.99,
+ * and has 22 to go, 173.91; BE2 and BE3 do not fit beside each other: 3.44 each. */
+static bool vtc_queues_who_lost_its_memory_by_arrival(const char *extra)
+{
+    rules_machine(1);
+    sc.setup.kv_capacity_tokens = 64;
+    clients(4, (uint32_t[]){1, 1, 1, 1});
+    struct scenario_request q[4];
+    for (uint32_t i = 0; i < 4; i++) {
+        q[i] = (struct scenario_request){BE, 0, i < 2 ? 16 : 48, i < 2 ? 40 : 1, 0, 0};
+    }
+    rules_run("vtc", "max_batch=4", extra, q, 4);
+    return rules_finishes(0, 104.92) && rules_finishes(1, 173.91) && rules_starts(2, 173.91) &&
+           rules_starts(3, 177.35);
+}
+
 /* ---- autellix-like: queue k holds services below 5 2^(k+1) ms, its quantum is 5 2^k ms ---- */
 
 #define T0 ONE ",t0_s=0.005,beta=1000"
@@ -572,6 +590,7 @@ static const struct rule_row all[] = {
     RULE(vtc_lifts_who_comes_back, "lift=false reactive_weight=4", "lift=false"),
     RULE(vtc_weighs_reactive_service, "reactive_weight=1 class=rt_first",
          "reactive_weight=1 class=rt_first"),
+    RULE(vtc_queues_who_lost_its_memory_by_arrival, "policy=srpt lift=false", "policy=srpt"),
     RULE(autellix_inherits_the_programs_service, "mode=atlas t0_s=1 beta=1e9", "mode=atlas t0_s=1"),
     RULE(autellix_inherits_the_threads_service, "mode=plas t0_s=1", "mode=plas t0_s=1"),
     RULE(autellix_demotes_after_the_quantum, "t0_s=1", "t0_s=1"),

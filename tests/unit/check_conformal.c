@@ -139,6 +139,28 @@ START_TEST(the_shipped_table_covers_what_it_promises)
 }
 END_TEST
 
+/* Four models of errors 0.01 to 0.04, each left out in turn: the three that are left support no
+ * more than their largest, 0.04 three times and 0.03 for the model of 0.04 itself, which alone lies
+ * outside. Of three errors, 0.03, 0.03 and 0.02: their middle is 0.03. Of two, 0.02 and 0.01, the
+ * upper. */
+START_TEST(coverage_leaves_each_model_out)
+{
+    static const struct {
+        uint32_t n, inside;
+        double median;
+    } want[] = {{4, 3, 0.04}, {3, 2, 0.03}, {2, 1, 0.02}};
+    for (int i = 0; i < 3; i++) {
+        write_table(want[i].n);
+        struct conformal_coverage x = conformal_cover(&table, false, CONFORMAL_DECODE, 0.95);
+        ck_assert_uint_eq(x.n, want[i].n);
+        ck_assert_uint_eq(x.inside, want[i].inside);
+        ck_assert_double_eq_tol(x.median_half, want[i].median, 1e-9);
+        conformal_fini(&table);
+    }
+    ck_assert_uint_eq(conformal_cover(&table, true, CONFORMAL_DECODE, 0.95).n, 0);
+}
+END_TEST
+
 /* Two pairs of iGPUs. a to b, one family, decode: predicted over measured 1.1, 0.8, 1.3, errors 10,
  * 20, 30 %: median (rank 2 of 3) 20, P90 (rank 3) 30, bias (median of -0.2, 0.1, 0.3) +10. a to c,
  * another family: 2.0, error 100 %. All four: median (rank 2 of 10, 20, 30, 100) 20, P90 100, pairs
@@ -191,6 +213,7 @@ static const struct suite_row suite[] = {
     TEST(too_few_scores_say_what_they_support),
     TEST(intervals_widen_with_the_distance_from_what_was_measured),
     TEST(draws_come_from_the_left_out_errors),
+    TEST(coverage_leaves_each_model_out),
     TEST(transfers_are_told_by_pair_and_by_family),
     TEST(the_shipped_table_covers_what_it_promises),
 };

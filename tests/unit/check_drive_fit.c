@@ -417,6 +417,27 @@ START_TEST(a_written_machine_has_the_numbers_of_its_fit)
 }
 END_TEST
 
+/* One move out, 1 MB in 7 ms, and one in, 3 MB in 11 ms: the line through both has 2 ns a byte,
+ * 0.5 GB/s, and 5 ms. Sums of one point each: n, x, y, x x, x y. */
+START_TEST(moves_out_and_in_make_one_line)
+{
+    cJSON *soc = cJSON_Parse("{\"name\":\"x\",\"ddr\":{\"peak\":{\"value\":50}},\"host\":{},"
+                             "\"loader\":{},\"compiler\":{},\"devices\":[]}");
+    static struct fit f;
+    f = (struct fit){0};
+    f.residents[DRIVE_SWAP_OUT] =
+        (struct fit_line){.n = 1, .x = 1e6, .y = 7e-3, .xx = 1e12, .xy = 7e3};
+    f.residents[DRIVE_SWAP_IN] =
+        (struct fit_line){.n = 1, .x = 3e6, .y = 11e-3, .xx = 9e12, .xy = 33e3};
+    struct llm llm = {.weight_bits = 8};
+    cJSON *got = fit_to_soc(&f, soc, &llm, "mine", "measured");
+    ck_assert_double_eq_tol(at(got, "loader/swap_fixed/value"), 5e-3, 1e-9);
+    ck_assert_double_eq_tol(at(got, "loader/swap_bandwidth/value"), 0.5, 1e-6);
+    cJSON_Delete(got);
+    cJSON_Delete(soc);
+}
+END_TEST
+
 /* ---- real against simulated ---- */
 
 static struct against a;
@@ -546,6 +567,7 @@ static const struct suite_row suite[] = {
     TEST(kernels_of_two_kinds_say_how_fast_a_device_is_and_no_more),
     TEST(a_fit_finds_how_much_longer_kernels_take_beside_another_engine),
     TEST(a_written_machine_has_the_numbers_of_its_fit),
+    TEST(moves_out_and_in_make_one_line),
     TEST(tau_counts_pairs_in_order),
     TEST(errors_against_the_mean_of_repeats_leave_out_what_repeats_differ_in),
     TEST(the_interval_of_tau_is_that_of_repeats_drawn_anew),

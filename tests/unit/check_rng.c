@@ -122,6 +122,23 @@ START_TEST(whole_numbers_below_a_bound_are_equally_likely)
 }
 END_TEST
 
+/* States {0, s1, s2, s3} give rotl(s3, 23) first. 2^64 = 2 modulo 7: the last whole run of seven
+ * ends at 2^64 - 3, which is 6 modulo 7; the two values above it would give 0 and 1 once too often
+ * and are drawn again. */
+START_TEST(values_above_the_last_whole_run_are_drawn_again)
+{
+    for (uint64_t last = 0; last < 3; last++) { /* UINT64_MAX - last is drawn first */
+        uint64_t x = UINT64_MAX - last;
+        struct rng r = {{0, 3, 5, x >> 23 | x << 41}};
+        struct rng next = r;
+        ck_assert_uint_eq(rng_u64(&next), x);
+        uint64_t second = rng_u64(&next);
+        ck_assert_uint_ne(second % 7, x % 7);
+        ck_assert_uint_eq(rng_below(&r, 7), last < 2 ? second % 7 : 6);
+    }
+}
+END_TEST
+
 /* Mean m, standard deviation m: the mean has standard error m/sqrt(n). P(X > m) = 1/e, with
  * standard error sqrt(p(1-p)/n). */
 START_TEST(exponentials_have_their_mean_and_tail)
@@ -204,6 +221,7 @@ static const struct suite_row suite[] = {
     TEST(streams_of_neighbouring_seeds_are_uncorrelated),
     TEST(uniforms_lie_in_the_half_open_unit_interval_with_their_moments),
     TEST(whole_numbers_below_a_bound_are_equally_likely),
+    TEST(values_above_the_last_whole_run_are_drawn_again),
     TEST(exponentials_have_their_mean_and_tail),
     TEST(normals_have_their_moments_and_tail),
     TEST(a_keyed_normal_is_a_pure_function_of_its_key),
