@@ -403,7 +403,7 @@ def attempt(r, workshop, covered, place, options):
         if only is not None:
             env["SUITE_ONLY"] = only
         status, out = run(command_of(test, PLACE), env=env, timeout=300 + 100 * usual,
-                          cpu_s=5 + 10 * (usual if test in covered else 60))
+                          cpu_s=max(60, 10 * usual if test in covered else 600))
         if only is not None and re.search(r"Checks: 0,", out): # it has another name now
             continue
         spent += usual

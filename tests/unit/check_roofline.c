@@ -44,6 +44,17 @@ START_TEST(ffn_of_a_chunk_is_its_work_at_the_filled_rate)
 }
 END_TEST
 
+/* The same kernel, of whose 256 rows 100 were asked for: it computes all of them, at the rate that
+ * 256 rows fill. */
+START_TEST(rows_of_padding_cost_what_others_do)
+{
+    struct model b;
+    model_init(&b, "llama-3.1-8b", "extended");
+    struct work_shape w = model_prefill(256);
+    model_near(ms(&b, MODEL_IGPU, OP_FFN, &w, 100, 256), 26.3138 + 0.276, 1e-5);
+}
+END_TEST
+
 /* Two cards, 25 us and 50 GB/s, 8B (hidden 4096, 16-bit activations), a chunk of 256 rows: an
  * all-reduce sends 2 (2 - 1)/2 x 256 x 8192 B = 2.097152 MB, 41.943 us; a layer pays two: 2 x (25 +
  * 41.943) = 133.886 us, in the FFN, none in QKV or attention. Four cards send 1.5 times as much.
@@ -474,6 +485,7 @@ END_TEST
 
 static const struct suite_row suite[] = {
     TEST(ffn_of_a_chunk_is_its_work_at_the_filled_rate),
+    TEST(rows_of_padding_cost_what_others_do),
     TEST(cards_that_share_a_layer_pay_two_exchanges),
     TEST(qkv_and_head_are_their_work),
     TEST(the_head_has_a_width_of_its_own),
