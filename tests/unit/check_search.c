@@ -228,6 +228,30 @@ START_TEST(a_look_adds_replications_of_the_plan)
 }
 END_TEST
 
+/* Half of the replications 1, half 3, the SLO at their mean: no look decides. Each asks for as many
+ * as there were, of the same rate: 0 to 10, 10 to 20, 20 to 40. */
+START_TEST(a_further_look_asks_for_further_replications)
+{
+    struct search_options o = options_of(2.0);
+    struct search s;
+    struct search_ask ask;
+    search_open(&s, &o, &result);
+    for (uint32_t n = 0; n <= 20; n = ask.to) {
+        ck_assert(search_next(&s, &ask));
+        ck_assert_double_eq(ask.scale, 1.0);
+        ck_assert_uint_eq(ask.from, n);
+        ck_assert_uint_eq(ask.to, n == 0 ? 10 : 2 * n);
+        for (uint32_t k = n; k < ask.to; k++) {
+            s.values[0][k] = k % 2 == 0 ? 1.0 : 3.0;
+            s.values[1][k] = 0.0;
+            s.rates[k] = 60.0;
+        }
+        search_take(&s, NULL);
+    }
+    search_close(&s);
+}
+END_TEST
+
 START_TEST(slos_are_read_strictly)
 {
     struct search_slo s;
@@ -252,6 +276,7 @@ static const struct suite_row suite[] = {
     TEST(the_bracket_holds_the_truth_at_least_as_often_as_stated),
     TEST(what_cannot_be_found_says_so),
     TEST(one_look_follows_students_t),
+    TEST(a_further_look_asks_for_further_replications),
     TEST(slos_are_read_strictly),
     TEST(a_look_adds_replications_of_the_plan),
 };
