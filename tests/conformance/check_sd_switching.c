@@ -73,6 +73,26 @@ START_TEST(sync_loads_after_the_prompt)
 }
 END_TEST
 
+static uint64_t noted(const char *counter)
+{
+    for (uint32_t i = 0; i < sc.result.n_policy_counters; i++) {
+        if (strcmp(sc.result.policy_counter_names[i], counter) == 0) {
+            return sc.result.policy_counters[i];
+        }
+    }
+    return 0;
+}
+
+/* The same: three blocks compute two chunks that fill their graph of 256 rows, and one row on that
+ * of 32. */
+START_TEST(only_rows_that_nobody_asked_for_are_padding)
+{
+    run("sync", 3, 2, 2);
+    ck_assert_uint_eq(noted("block_rows"), 3 * (2 * 256 + 1));
+    ck_assert_uint_eq(noted("block_padding_rows"), 3 * 31);
+}
+END_TEST
+
 /* Of the last chunk a block that is through loads at once: 4-6, 6-8, 8-10 ms. The step: block 0 at
  * 6, block 1 at 8, block 2 at 10. The first chunk keeps all its graphs. */
 START_TEST(naive_async_loads_behind_the_last_chunk)
@@ -128,6 +148,7 @@ END_TEST
 static const struct suite_row suite[] = {
     CASE("by hand", .teardown = teardown),
     TEST(sync_loads_after_the_prompt),
+    TEST(only_rows_that_nobody_asked_for_are_padding),
     TEST(naive_async_loads_behind_the_last_chunk),
     TEST(progressive_switches_the_last_block_that_others_hide),
     TEST(progressive_loads_at_the_tail_what_computes_no_more),
