@@ -99,6 +99,30 @@ START_TEST(each_bar_is_in_the_block_of_its_kind)
 }
 END_TEST
 
+/* 2 TFLOP/s over 100 GB/s: below 20 flop a byte the roof rises by 0.1 TFLOP/s for each, above it is
+ * flat.
+ */
+START_TEST(a_roof_has_its_corner_at_the_knee)
+{
+    put("{\"about\":{\"kind\":\"kernels\"},\"kernels\":[{\"device\":\"npu\",\"op\":\"ffn\","
+        "\"work\":\"prefill\","
+        "\"flop_per_byte\":10,\"flop_per_s\":5e11}],"
+        "\"roofs\":[{\"device\":\"npu\",\"flop_per_s\":2e12,\"bytes_per_s\":1e11}]}");
+    const char *text = drawn("roofline", (struct figure_request){0});
+    double at[3];
+    double tflops[3];
+    ck_assert_int_eq(sscanf(text, "npu %lf %lf %lf %lf %lf %lf", &at[0], &tflops[0], &at[1],
+                            &tflops[1], &at[2], &tflops[2]),
+                     6);
+    ck_assert_double_lt(at[0], 20.0);
+    ck_assert_double_eq_tol(tflops[0], 0.1 * at[0], 1e-9);
+    ck_assert_double_eq_tol(at[1], 20.0, 1e-9);
+    ck_assert_double_eq_tol(tflops[1], 2.0, 1e-9);
+    ck_assert_double_gt(at[2], 20.0);
+    ck_assert_double_eq_tol(tflops[2], 2.0, 1e-9);
+}
+END_TEST
+
 /* Three sequences decode from 2 to 6 of 8 s, on the machine; the requests' own tracks are not
  * counted again. While they do the batch is 3; before and after there is none. */
 START_TEST(decoding_sequences_are_counted_while_they_decode)
@@ -266,6 +290,7 @@ static const struct suite_row suite[] = {
     CASE("by hand", .setup = setup, .teardown = teardown),
     TEST(distributions_are_shares_of_each_class),
     TEST(each_bar_is_in_the_block_of_its_kind),
+    TEST(a_roof_has_its_corner_at_the_knee),
     TEST(decoding_sequences_are_counted_while_they_decode),
     TEST(bars_have_their_interval),
     TEST(slowdowns_beside_the_other_engine),
