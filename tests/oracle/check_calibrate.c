@@ -193,6 +193,21 @@ START_TEST(a_model_left_out_is_predicted_from_the_others)
 }
 END_TEST
 
+/* Six models of prompts of 32, 256, 1024 and 2048 tokens. Decodes behind a short prompt are in no
+ * kind. */
+START_TEST(errors_are_counted_in_their_kind)
+{
+    struct calibrate_entry e;
+    add_all(0.0, true);
+    calibrate_entry_make(&catalog, &points, soc, igpu, entry, &e);
+    ck_assert_msg(e.fitted, "%s", e.refusal);
+    ck_assert_uint_eq(e.seen[CALIBRATE_PREFILL].n, 18);
+    ck_assert_uint_eq(e.seen[CALIBRATE_SHORT_PREFILL].n, 6);
+    ck_assert_uint_eq(e.seen[CALIBRATE_DECODE].n, 18);
+    calibrate_entry_fini(&e);
+}
+END_TEST
+
 static cJSON *runtime_of(cJSON *tree)
 {
     cJSON *device = cJSON_GetArrayItem(cJSON_GetObjectItem(tree, "devices"), igpu);
@@ -369,6 +384,7 @@ static const struct suite_row suite[] = {
     TEST(the_file_is_the_fit_whatever_is_not_determined),
     TEST(a_parameter_at_its_bound_has_a_range),
     TEST(versions_of_a_runtime_keep_a_pace_of_their_own),
+    TEST(errors_are_counted_in_their_kind),
     TEST(a_calibrated_file_loads_and_calibrates_to_itself),
     TEST(shipped_files_are_the_fits_they_claim_to_be),
 };
