@@ -583,7 +583,6 @@ START_TEST(a_file_that_cannot_be_written_is_refused_and_nothing_is_left)
     ck_assert_int_ne(access(temporary, F_OK), 0);
 }
 END_TEST
-
 static const struct suite_row suite[] = {
     CASE("timeline", .setup = setup, .teardown = teardown),
     LOOP_OVER(tracks_are_in_order_and_whole_under_every_policy, suite_policies),
