@@ -4,8 +4,8 @@
  * path and the accepted form; reading goes on so that all errors of a file come at once. Duplicate
  * keys, non-finite numbers and trailing text are errors. A hardware number is a *quantity*:
  *   {"value": 1.0, "unit": "GB/s", "low": 0.8, "high": 1.2, "source": "...", "kind": "measured"}
- * with kind one of measured, fitted, assumed, datasheet; `low` and `high` enclose `value`; `unit` must be the
- * one the reader asks for.
+ * with kind one of measured, fitted, assumed, datasheet; `low` and `high` enclose `value`; `unit`
+ * must be the one the reader asks for.
  */
 #pragma once
 
