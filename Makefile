@@ -4,6 +4,7 @@
 #   make demo       set up, build, compare policies on the papers' mixed workload
 #   make check      set up, build, run every test
 #   make asan ubsan the same tests under a sanitizer; make sanitize: under both at once
+#   make clang      build/clang without optimisation, whose results determinism.sh compares
 #   make fuzz       every reader on coverage-guided inputs, SECONDS=60 in all
 #   make campaign   random runs over everything, each four ways, HOURS=1 long
 #   make mutants    faults put in by hand, and which test sees each (tests/mutants/README.md)
