@@ -279,22 +279,27 @@ static void fill_check(const struct quantities *q, uint32_t setup, struct claim_
     }
 }
 
-int claims_evaluate(struct claims *c, const struct quantities_options *o, struct err *e)
+bool claims_judge(void *ctx, const struct study_outcomes *came, struct study *next)
 {
-    if (mark(c, e) != 0) {
-        return -EINVAL;
+    struct claims_run *r = ctx;
+    struct claims *c = r->claims;
+    if (came == NULL) {
+        r->rc = mark(c, r->e);
+        if (r->rc != 0) {
+            return false;
+        }
+        r->rounds = quantities_open(c->books, c->n_books, r->options);
     }
-    int rc = 0;
-    for (uint32_t i = 0; i < c->n_books; i++) {
-        int one = quantities_compute(&c->books[i], o, e);
-        rc = one != 0 ? one : rc;
+    if (quantities_judge(r->rounds, came, next)) {
+        return true;
     }
+    r->rc = quantities_close(r->rounds, r->e);
     for (uint32_t i = 0; i < c->n; i++) {
         struct claim *one = &c->v[i];
         for (uint32_t k = 0; k < one->n_checks; k++) {
             fill_check(&c->books[one->book], one->scope, &one->checks[k]);
         }
-        claim_judge(one, o->replications);
+        claim_judge(one, r->options->replications);
     }
-    return rc;
+    return false;
 }

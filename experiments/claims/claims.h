@@ -114,9 +114,17 @@ int claims_choose(struct claims *c, const char *reading, struct err *e);
 /* What the command line changes, on top of every reading. */
 int claims_change(struct claims *c, const struct setup *s, struct err *e);
 
-/* Computes every quantity that the claims kept refer to. 0; -EINVAL for a bad expression or run
- * (nothing was run); -EIO when runs failed (each an error). */
-int claims_evaluate(struct claims *c, const struct quantities_options *o, struct err *e);
+/* Asks for every quantity that the claims kept refer to, and judges them; ctx: struct claims_run.
+ */
+struct claims_run {
+    struct claims *claims; /* borrowed, as options and e */
+    const struct quantities_options *options;
+    struct err *e;
+    int rc; /* 0; -EINVAL for a bad expression or run (nothing was run); -EIO when runs failed (each
+               an error) */
+    struct quantities_rounds *rounds; /* owned, while it is judging */
+};
+study_judge claims_judge;
 
 /* Fills means, verdicts and reasons from the checks' n values each: the rules above. Pure. */
 void claim_judge(struct claim *c, uint32_t n);

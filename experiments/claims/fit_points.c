@@ -146,7 +146,9 @@ static int batch(struct fit *f, const double (*u)[FIT_MAX_PARAMETERS], uint32_t 
     if (rc == 0) {
         struct err failed = ERR_INIT;
         double before_s = children_cpu_s();
-        rc = claims_evaluate(&c, &f->o->run, &failed);
+        struct claims_run r = {.claims = &c, .options = &f->o->run, .e = &failed};
+        study_run(claims_judge, &r);
+        rc = r.rc;
         f->cpu_s += children_cpu_s() - before_s;
         if (rc == -EINVAL) {
             (void)err_add(e, "%s", failed.n > 0 ? failed.lines[0] : "bad point");
@@ -174,7 +176,11 @@ int fit_judge_point(const struct fit *f, const double *u, uint32_t set, struct c
     fit_setup(&f->parameters, u, &setup);
     int rc = read_claims(f->o, out, e);
     rc = rc == 0 ? claims_change(out, &setup, e) : rc;
-    rc = rc == 0 ? claims_evaluate(out, &run, e) : rc;
+    struct claims_run r = {.claims = out, .options = &run, .e = e, .rc = rc};
+    if (rc == 0) {
+        study_run(claims_judge, &r);
+    }
+    rc = r.rc;
     for (uint32_t i = 0; i < out->n; i++) {
         out->v[i].setup = (struct setup){.set = {.n = 0}}; /* its texts go with the set-up */
     }

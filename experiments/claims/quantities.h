@@ -94,10 +94,15 @@ struct quantity_scope {
 };
 int quantities_mark(void *ctx, const char *name, double *out, char *message);
 
-/* Loads and runs what is marked, of every book in turn: fills values. Failed runs are errors. */
-int quantities_compute(struct quantities *q, const struct quantities_options *o, struct err *e);
+/* Asks for what is marked, of every book in turn, and fills the values; the rounds are the ctx of
+ * quantities_judge. Closing adds an error for each run that failed: 0 or -EIO. */
+struct quantities_rounds;
+struct quantities_rounds *quantities_open(struct quantities *books, uint32_t n_books,
+                                          const struct quantities_options *o);
+study_judge quantities_judge;
+int quantities_close(struct quantities_rounds *r, struct err *e);
 
-/* Value of a name at a replication, after quantities_compute. ctx: struct quantity_reader. */
+/* Value of a name at a replication, when all is known. ctx: struct quantity_reader. */
 struct quantity_reader {
     const struct quantities *q;
     uint32_t setup, replication;

@@ -21,15 +21,17 @@ struct task {
     char message[JOBS_MESSAGE_BYTES]; /* why it failed; "" */
 };
 
-struct round {
-    struct task **tasks; /* those not done */
-    uint64_t seed;
+struct quantities_rounds {
+    struct task *tasks; /* owned */
+    struct task **left; /* owned: those not done */
+    uint32_t n, n_left;
+    struct quantities_options options;
 };
 
 static int cell(void *ctx, uint64_t index, struct study_cell *out, struct err *e)
 {
-    const struct round *r = ctx;
-    const struct task *t = r->tasks[index];
+    const struct quantities_rounds *r = ctx;
+    const struct task *t = r->left[index];
     const struct quantity_cell *c = t->cell;
     struct config_options *o = xmalloc(sizeof *o); /* the process ends: nothing is freed */
     (void)e;
@@ -42,7 +44,7 @@ static int cell(void *ctx, uint64_t index, struct study_cell *out, struct err *e
     *out = (struct study_cell){.config = &c->config,
                                .options = o,
                                .policy = &c->chosen,
-                               .seed = compare_seed(r->seed, t->replication),
+                               .seed = compare_seed(r->options.seed, t->replication),
                                .arrivals = CONFIG_AS_WRITTEN};
     return 0;
 }
@@ -76,28 +78,20 @@ static void take(struct task *t, const struct study_outcome *o, uint32_t replica
     }
 }
 
-static void run_rounds(struct task *tasks, uint32_t n, const struct quantities_options *o)
+bool quantities_judge(void *ctx, const struct study_outcomes *came, struct study *next)
 {
-    struct round r = {.tasks = xcalloc(n + 1, sizeof *r.tasks), .seed = o->seed};
-    for (;;) {
-        uint32_t left = 0;
-        for (uint32_t i = 0; i < n; i++) {
-            if (!tasks[i].done) {
-                r.tasks[left++] = &tasks[i];
-            }
-        }
-        if (left == 0) {
-            break;
-        }
-        struct study s = {.n = left, .how = o->how, .ctx = &r, .cell = cell};
-        struct study_outcomes outcomes;
-        study_run(&s, &outcomes);
-        for (uint32_t i = 0; i < left; i++) {
-            take(r.tasks[i], &outcomes.v[i], o->replications);
-        }
-        study_outcomes_fini(&outcomes);
+    struct quantities_rounds *r = ctx;
+    for (uint32_t i = 0; came != NULL && i < r->n_left; i++) {
+        take(r->left[i], &came->v[i], r->options.replications);
     }
-    free(r.tasks);
+    r->n_left = 0;
+    for (uint32_t i = 0; i < r->n; i++) {
+        if (!r->tasks[i].done) {
+            r->left[r->n_left++] = &r->tasks[i];
+        }
+    }
+    *next = (struct study){.n = r->n_left, .how = r->options.how, .ctx = r, .cell = cell};
+    return r->n_left > 0;
 }
 
 /* Room for the values of a used cell, all undefined. */
@@ -110,34 +104,56 @@ static void make_room(struct quantity_cell *c, uint32_t replications)
     }
 }
 
-int quantities_compute(struct quantities *q, const struct quantities_options *o, struct err *e)
+/* The tasks of a book: every used cell, replication by replication. */
+static void add_book(struct quantities_rounds *r, struct quantities *q)
 {
-    struct task *tasks = xcalloc((size_t)q->n_cells * o->replications + 1, sizeof *tasks);
-    uint32_t n = 0;
-    q->replications = o->replications;
-    q->seed = o->seed;
-    for (uint32_t i = 0; i < q->n_cells; i++) {
-        if (q->cells[i]->used) {
-            make_room(q->cells[i], o->replications);
-        }
-    }
-    for (uint32_t k = 0; k < o->replications; k++) {
+    q->replications = r->options.replications;
+    q->seed = r->options.seed;
+    for (uint32_t k = 0; k < q->replications; k++) {
         for (uint32_t i = 0; i < q->n_cells; i++) {
             if (q->cells[i]->used) {
-                tasks[n++] = (struct task){.cell = q->cells[i], .replication = k};
+                r->tasks[r->n++] = (struct task){.cell = q->cells[i], .replication = k};
             }
         }
     }
-    run_rounds(tasks, n, o);
+    for (uint32_t i = 0; i < q->n_cells; i++) {
+        if (q->cells[i]->used) {
+            make_room(q->cells[i], q->replications);
+        }
+    }
+}
+
+struct quantities_rounds *quantities_open(struct quantities *books, uint32_t n_books,
+                                          const struct quantities_options *o)
+{
+    struct quantities_rounds *r = xcalloc(1, sizeof *r);
+    size_t most = 1;
+    for (uint32_t i = 0; i < n_books; i++) {
+        most += (size_t)books[i].n_cells * o->replications;
+    }
+    *r = (struct quantities_rounds){.tasks = xcalloc(most, sizeof *r->tasks),
+                                    .left = xcalloc(most, sizeof *r->left),
+                                    .options = *o};
+    for (uint32_t i = 0; i < n_books; i++) {
+        add_book(r, &books[i]);
+    }
+    return r;
+}
+
+int quantities_close(struct quantities_rounds *r, struct err *e)
+{
     int rc = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        const struct quantity_cell *c = tasks[i].cell;
-        if (tasks[i].message[0] != '\0') {
+    for (uint32_t i = 0; i < r->n; i++) {
+        const struct task *t = &r->tasks[i];
+        const struct quantity_cell *c = t->cell;
+        if (t->message[0] != '\0') {
             (void)err_add(e, "%s: %s, %s, replication %" PRIu32 ": %s", c->path, c->policy,
-                          c->workload, tasks[i].replication, tasks[i].message);
+                          c->workload, t->replication, t->message);
             rc = -EIO;
         }
     }
-    free(tasks);
+    free(r->left);
+    free(r->tasks);
+    free(r);
     return rc;
 }

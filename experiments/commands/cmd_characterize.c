@@ -63,19 +63,25 @@ static int run(void *values, struct err *e)
     if (job_options_open(&o->work, o->output.quiet, e) != 0) {
         return EXIT_BAD_INPUT;
     }
-    const char *const *studies = o->studies.v;
-    uint32_t n = o->studies.n;
     struct config c;
     struct characterize_rows rows = {0};
     int rc = config_load(&c, &o->config, e);
-    struct characterize_options run = {&o->config, o->replications, o->work.how};
-    if (n == 0) {
-        for (int i = 0; rc == 0 && strcmp(characterize_studies[i], "schemes") != 0; i++) {
-            rc = characterize_run(characterize_studies[i], &c, &run, &rows, e);
+    for (uint32_t i = 0; rc == 0; i++) {
+        const char *study = o->studies.n == 0  ? characterize_study(i)
+                            : i < o->studies.n ? o->studies.v[i]
+                                               : NULL;
+        if (study == NULL || (o->studies.n == 0 && strcmp(study, CHARACTERIZE_SCHEMES) == 0)) {
+            break;
         }
-    }
-    for (uint32_t i = 0; rc == 0 && i < n; i++) {
-        rc = characterize_run(studies[i], &c, &run, &rows, e);
+        struct characterize k = {.study = study,
+                                 .config = &c,
+                                 .options = &o->config,
+                                 .replications = o->replications,
+                                 .how = o->work.how,
+                                 .rows = &rows,
+                                 .e = e};
+        study_run(characterize_judge, &k);
+        rc = e->n > 0 ? -EINVAL : 0;
     }
     if (rc == 0) {
         struct document *d = to_document(&rows);

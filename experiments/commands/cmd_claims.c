@@ -207,7 +207,9 @@ static int judge(struct claims_options *o, struct err *e)
         list(&c);
         status = EXIT_OK;
     } else if (rc == 0) {
-        rc = claims_evaluate(&c, &o->run, e);
+        struct claims_run r = {.claims = &c, .options = &o->run, .e = e};
+        study_run(claims_judge, &r);
+        rc = r.rc;
         status = rc == 0 ? EXIT_OK : rc == -EINVAL ? EXIT_BAD_INPUT : EXIT_CHECK_FAILED;
         if (rc != -EINVAL) {
             show(&c, o);

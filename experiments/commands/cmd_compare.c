@@ -102,8 +102,8 @@ static void report_failures(const struct compare_plan *plan, const struct compar
 static void add_regret(const struct compare_plan *plan, const struct compare_result *r,
                        struct document *d)
 {
-    struct regret g;
-    regret_run(plan, &g);
+    struct regret g = {.plan = plan};
+    study_run(regret_judge, &g);
     regret_document(plan, r, &g, document_within(d, "regret"));
     regret_fini(&g);
 }
@@ -114,7 +114,8 @@ static uint32_t add_tuning(const struct compare_options *o, const struct compare
                            struct document *d)
 {
     struct tune t;
-    tune_run(plan, &o->tune, r, &t);
+    tune_open(&t, plan, &o->tune, r);
+    study_run(tune_judge, &t);
     report_failures(plan, &t.tuned);
     tune_document(plan, &t, metrics, n_metrics, document_within(d, "tuning"));
     uint32_t failed = t.tuned.n_failures;
@@ -129,9 +130,10 @@ static int add_uncertainty(const struct compare_options *o, const struct compare
                            const struct compare_result *r, const char *const *metrics,
                            uint32_t n_metrics, struct document *d, struct err *e)
 {
-    struct uncertainty u;
-    int rc = uncertainty_run(plan, r, metrics, n_metrics, o->uncertainty, &u, e);
+    struct uncertainty u = {.plan = plan, .nominal = r, .metrics = metrics, .n_metrics = n_metrics};
+    int rc = machines_draw(plan->config, plan->options->seed, o->uncertainty, &u.machines, e);
     if (rc == 0) {
+        study_run(uncertainty_judge, &u);
         uncertainty_document(plan, &u, document_within(d, "uncertainty"));
     }
     uncertainty_fini(&u);
@@ -143,7 +145,7 @@ static int run_plan(const struct compare_options *o, const struct compare_plan *
                     struct document *d, struct err *e)
 {
     struct compare_result r;
-    compare_run(plan, &r);
+    study_run(compare_judge, &(struct compare){*plan, &r});
     report_failures(plan, &r);
     uint32_t failed = r.n_failures;
     struct choice chosen;
@@ -186,14 +188,11 @@ struct capacity {
  * which the workload asks, both averaged over a few replications. */
 static int measure_capacity(const struct compare_plan *plan, struct capacity *out, struct err *e)
 {
-    struct compare_plan p = *plan;
-    p.policies = &plan->policies[plan->baseline];
-    p.n_policies = 1;
-    p.baseline = 0;
+    struct compare_plan p = compare_alone(plan, plan->baseline);
     p.replications = CAPACITY_REPLICATIONS;
     p.arrivals.compress = CAPACITY_COMPRESS;
     struct compare_result r;
-    compare_run(&p, &r);
+    study_run(compare_judge, &(struct compare){p, &r});
     report_failures(&p, &r);
     *out = (struct capacity){0.0, 0.0};
     if (r.n_failures == 0) {

@@ -65,13 +65,15 @@ static int one_way(const struct prepared *p, const struct options *o, int side, 
     struct falsify_options f = o->falsify;
     f.relevance_frac = o->relevance_percent / 100.0;
     f.seed = o->config.seed;
-    struct falsify_runs runs = {.space = &p->space,
+    struct falsify_result *r = xcalloc(1, sizeof *r);
+    struct falsify_runs runs = {.options = &f,
+                                .space = &p->space,
                                 .policy = {&p->policy[side], &p->policy[1 - side]},
                                 .metric = f.metric,
-                                .how = o->work.how};
-    struct falsify_result *r = xcalloc(1, sizeof *r);
+                                .how = o->work.how,
+                                .result = r};
     struct falsify_reason why = {0};
-    falsify_runs_search(&runs, &f, r);
+    study_run(falsify_judge, &runs);
     int rc = 0;
     if (r->found) {
         rc = falsify_reason_find(&runs, &r->least, worst_of(r, f.confirm), &why, e);

@@ -107,16 +107,22 @@ static int gate(const struct gate_options *o, struct err *e)
                                .fresh_seeds = !o->update, /* recorded are the file's own seeds */
                                .own_seed = o->own_seed,
                                .seed = o->seed,
-                               .how = o->work.how};
+                               .how = o->work.how,
+                               .cells = &now,
+                               .e = e};
         if (o->against == NULL && !o->update && b.recorded.n == 0) {
             (void)err_add(e, "%s: holds no results; record them with --update", o->baseline);
-        } else if (gate_measure(&run, &now, e) == 0) {
+        } else {
+            study_run(gate_measure, &run);
+        }
+        if (e->n == 0 && o->against != NULL) {
             run.binary = o->against;
             run.fresh_seeds = false;
-            int rc = o->against != NULL ? gate_measure(&run, &other, e) : 0;
-            rc = rc == 0 && o->against != NULL ? check_other(o, &other, e) : rc;
-            status = rc != 0 ? EXIT_BAD_INPUT
-                             : judge(o, &b, o->against != NULL ? &other : &b.recorded, &now, e);
+            run.cells = &other;
+            study_run(gate_measure, &run);
+        }
+        if (e->n == 0 && (o->against == NULL || check_other(o, &other, e) == 0)) {
+            status = judge(o, &b, o->against != NULL ? &other : &b.recorded, &now, e);
         }
     }
     gate_cells_fini(&now);

@@ -91,7 +91,8 @@ static int search(const struct options *o, struct err *e)
     if (prepare(c, o, e) == 0) {
         status = EXIT_OK;
         for (uint32_t i = 0; i < o->policies.n; i++) {
-            search_run(&o->search, &c->plan, i, &c->results[i]);
+            struct search_runs runs = {&o->search, compare_alone(&c->plan, i), &c->results[i], {0}};
+            study_run(search_judge, &runs);
             bool found = c->results[i].low >= 0 && c->results[i].high >= 0;
             status = found ? status : EXIT_CHECK_FAILED;
         }

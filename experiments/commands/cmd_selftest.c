@@ -15,11 +15,11 @@ static int run(void *values, struct err *e)
     const struct options *o = values;
     (void)e;
     if (o->controls) {
-        struct document *d = document_new();
-        size_t wrong = controls_run(d);
-        document_note(d, "%zu passed, %zu failed", controls_count() - wrong, wrong);
-        document_show(d, &o->output);
-        return wrong == 0 ? EXIT_OK : EXIT_CHECK_FAILED;
+        struct controls c = {document_new(), 0};
+        study_run(controls_judge, &c);
+        document_note(c.d, "%zu passed, %zu failed", controls_count() - c.wrong, c.wrong);
+        document_show(c.d, &o->output);
+        return c.wrong == 0 ? EXIT_OK : EXIT_CHECK_FAILED;
     }
     size_t failed = selftest_run(selftest_closed_forms, selftest_n_closed_forms, o->output.quiet);
     (void)printf("%zu passed, %zu failed\n", selftest_n_closed_forms - failed, failed);

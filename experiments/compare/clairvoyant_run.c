@@ -11,17 +11,17 @@
 
 /* The schedules of every replication: cells, number ((plan of a replication) * members + member)
  * from its first on. */
-struct search {
+struct clairvoyant_search {
     const struct compare_plan *plan;
+    struct clairvoyant_best *best; /* by replication */
     struct clairvoyant_plan plans[CLAIRVOYANT_MAX_PLANS];
     uint32_t n_plans;
     struct rounds {
         uint64_t first;
         uint32_t members;
         size_t requests;
-        struct clairvoyant_best best;
     } * of; /* owned; by replication */
-    uint64_t n, next;
+    uint64_t n;
     /* in workers only: what the last cell borrows */
     struct clairvoyant_plan told;
     uint32_t order[CLAIRVOYANT_MAX_JOBS];
@@ -31,7 +31,7 @@ struct search {
 static const struct config_policy clairvoyant = {.ops = &policy_clairvoyant_ops,
                                                  .label = "clairvoyant"};
 
-static uint32_t replication_of(const struct search *s, uint64_t cell)
+static uint32_t replication_of(const struct clairvoyant_search *s, uint64_t cell)
 {
     uint32_t rep = s->plan->replications - 1;
     while (s->of[rep].first > cell) {
@@ -53,7 +53,7 @@ static void put_text(const struct clairvoyant_plan *p, char *buf, size_t size)
 
 static int cell(void *ctx, uint64_t index, struct study_cell *out, struct err *e)
 {
-    struct search *s = ctx;
+    struct clairvoyant_search *s = ctx;
     const struct compare_plan *p = s->plan;
     uint32_t rep = replication_of(s, index);
     const struct rounds *of = &s->of[rep];
@@ -76,32 +76,25 @@ static int cell(void *ctx, uint64_t index, struct study_cell *out, struct err *e
     return rc;
 }
 
-static bool next(void *ctx, uint64_t *index)
-{
-    struct search *s = ctx;
-    *index = s->next;
-    return s->next++ < s->n;
-}
-
 /* A schedule that fails, or leaves a request unfinished, is none. */
 static void done(void *ctx, uint64_t index, const struct study_outcome *o)
 {
-    struct search *s = ctx;
-    struct rounds *of = &s->of[replication_of(s, index)];
+    struct clairvoyant_search *s = ctx;
+    uint32_t rep = replication_of(s, index);
     if (o->status == -EIO) { /* a worker died or ran out of time */
-        of->best.exhaustive = false;
+        s->best[rep].exhaustive = false;
     }
-    if (study_value(o, "all.finished") == (double)of->requests) {
+    if (study_value(o, "all.finished") == (double)s->of[rep].requests) {
         double values[CLAIRVOYANT_METRICS];
         for (uint32_t m = 0; m < CLAIRVOYANT_METRICS; m++) {
             values[m] = study_value(o, clairvoyant_metrics[m]);
         }
-        clairvoyant_take(&of->best, values);
+        clairvoyant_take(&s->best[rep], values);
     }
 }
 
 /* How many schedules each replication has. Returns whether some try all orders. */
-static bool lay_out(struct search *s)
+static bool lay_out(struct clairvoyant_search *s)
 {
     const struct compare_plan *p = s->plan;
     bool some = false;
@@ -115,9 +108,9 @@ static bool lay_out(struct search *s)
         (void)config_trace(p->options, seed, p->arrivals, &t, &e); /* its cells say what is wrong */
         of->first = s->n;
         of->requests = t.n;
-        of->best = clairvoyant_nothing();
-        of->members = clairvoyant_members(&t, &of->best.exhaustive);
-        some = some || of->best.exhaustive;
+        s->best[rep] = clairvoyant_nothing();
+        of->members = clairvoyant_members(&t, &s->best[rep].exhaustive);
+        some = some || s->best[rep].exhaustive;
         s->n += (uint64_t)of->members * s->n_plans;
         trace_fini(&t);
         err_fini(&e);
@@ -125,21 +118,24 @@ static bool lay_out(struct search *s)
     return some;
 }
 
-void clairvoyant_run(const struct compare_plan *plan, struct clairvoyant_best *best)
+bool clairvoyant_judge(void *ctx, const struct study_outcomes *came, struct study *next)
 {
-    struct search s = {.plan = plan};
-    bool short_runs = lay_out(&s); /* quicker than a look into the store */
-    struct study study = {.how = plan->how,
-                          .cells_per_worker = CELLS_PER_WORKER,
-                          .reads = true,
-                          .ctx = &s,
-                          .cell = cell,
-                          .next = next,
-                          .done = done};
-    study.how.store = short_runs ? NULL : plan->how.store;
-    (void)study_stream(&study);
-    for (uint32_t rep = 0; rep < plan->replications; rep++) {
-        best[rep] = s.of[rep].best;
+    struct clairvoyant *c = ctx;
+    if (came != NULL) {
+        free(c->search->of);
+        free(c->search);
+        return false;
     }
-    free(s.of);
+    c->search = xcalloc(1, sizeof *c->search);
+    *c->search = (struct clairvoyant_search){.plan = c->plan, .best = c->best};
+    bool short_runs = lay_out(c->search); /* quicker than a look into the store */
+    *next = (struct study){.n = c->search->n,
+                           .how = c->plan->how,
+                           .cells_per_worker = CELLS_PER_WORKER,
+                           .reads = true,
+                           .ctx = c->search,
+                           .cell = cell,
+                           .done = done};
+    next->how.store = short_runs ? NULL : c->plan->how.store;
+    return true;
 }

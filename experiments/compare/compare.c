@@ -69,6 +69,19 @@ static void gather_names(const struct compare_plan *plan, const struct study_out
     out->n_plain = out->n_metrics > 0 ? out->n_plain : 0;
 }
 
+/* Which replication of its experiment a run is. */
+static void note_member(const struct compare_plan *plan, uint32_t cell,
+                        const struct study_outcome *o)
+{
+    uint64_t point = plan->first_point + cell % plan->n_policies;
+    uint32_t replication = plan->first + cell / plan->n_policies;
+    if (o->status == 0) {
+        store_member(plan->how.store, plan->experiment, point, replication, o->run);
+    } else {
+        store_failure(plan->how.store, plan->experiment, point, replication, o->message);
+    }
+}
+
 void compare_take(const struct compare_plan *plan, const struct study_outcomes *o,
                   struct compare_result *out)
 {
@@ -89,37 +102,39 @@ void compare_take(const struct compare_plan *plan, const struct study_outcomes *
             *f = (struct compare_failure){.policy = policy, .replication = replication};
             memcpy(f->message, one->message, sizeof f->message);
         }
+        if (plan->experiment != 0) {
+            note_member(plan, i, one);
+        }
     }
 }
 
-/* Which replication of its experiment a run is. */
-static void note_member(const struct compare_plan *plan, uint32_t cell,
-                        const struct study_outcome *o)
+void compare_ask(struct compare_plan *plan, struct study *next)
 {
-    uint64_t point = plan->first_point + cell % plan->n_policies;
-    uint32_t replication = plan->first + cell / plan->n_policies;
-    if (o->status == 0) {
-        store_member(plan->how.store, plan->experiment, point, replication, o->run);
-    } else {
-        store_failure(plan->how.store, plan->experiment, point, replication, o->message);
-    }
+    *next = (struct study){.n = plan->n_policies * plan->replications,
+                           .how = plan->how,
+                           .sketch = plan->sketch,
+                           .ctx = plan,
+                           .cell = cell};
 }
 
-void compare_run(const struct compare_plan *plan, struct compare_result *out)
+bool compare_judge(void *ctx, const struct study_outcomes *came, struct study *next)
 {
-    struct compare_plan copy = *plan;
-    struct study s = {.n = plan->n_policies * plan->replications,
-                      .how = plan->how,
-                      .sketch = plan->sketch,
-                      .ctx = &copy,
-                      .cell = cell};
-    struct study_outcomes o;
-    study_run(&s, &o);
-    compare_take(plan, &o, out);
-    for (uint32_t i = 0; i < o.n && plan->experiment != 0; i++) {
-        note_member(plan, i, &o.v[i]);
+    struct compare *c = ctx;
+    if (came != NULL) {
+        compare_take(&c->plan, came, c->result);
+        return false;
     }
-    study_outcomes_fini(&o);
+    compare_ask(&c->plan, next);
+    return true;
+}
+
+struct compare_plan compare_alone(const struct compare_plan *plan, uint32_t policy)
+{
+    struct compare_plan one = *plan;
+    one.policies = &plan->policies[policy];
+    one.n_policies = 1;
+    one.baseline = 0;
+    return one;
 }
 
 void compare_result_fini(struct compare_result *r)

@@ -45,12 +45,23 @@ struct compare_result {
  * 53 bits: of a million replications all differ. */
 uint64_t compare_seed(uint64_t seed, uint32_t replication);
 
-/* Outcomes of a plan's cells, number replication * n_policies + policy, sorted by policy. */
-void compare_take(const struct compare_plan *plan, const struct study_outcomes *o,
+/* The cells of a plan, which is borrowed until they have come: number replication * n_policies +
+ * policy. */
+void compare_ask(struct compare_plan *plan, struct study *next);
+/* What came of them, sorted by policy; failed runs are listed. */
+void compare_take(const struct compare_plan *plan, const struct study_outcomes *came,
                   struct compare_result *out);
-/* Runs all of the plan; failed runs are listed and do not stop the others. */
-void compare_run(const struct compare_plan *plan, struct compare_result *out);
 void compare_result_fini(struct compare_result *r);
+
+/* All of a plan: the ctx of compare_judge. */
+struct compare {
+    struct compare_plan plan;
+    struct compare_result *result;
+};
+study_judge compare_judge;
+
+/* The plan of one of its policies alone. */
+struct compare_plan compare_alone(const struct compare_plan *plan, uint32_t policy);
 
 /* Values of one metric over the replications, or NULL when there is none of that name. */
 const double *compare_values(const struct compare_result *r, uint32_t policy, const char *metric);

@@ -79,23 +79,36 @@ static void bound_all(const struct compare_plan *plan, struct regret *g)
     }
 }
 
-void regret_run(const struct compare_plan *plan, struct regret *out)
+static void take_reference(struct regret *g)
 {
-    size_t n = (size_t)CLAIRVOYANT_METRICS * plan->replications;
-    *out = (struct regret){.replications = plan->replications,
-                           .bound = xcalloc(n, sizeof *out->bound),
-                           .best = xcalloc(n, sizeof *out->best)};
-    bound_all(plan, out);
-    struct clairvoyant_best *best = xcalloc(plan->replications + 1, sizeof *best);
-    clairvoyant_run(plan, best);
-    for (uint32_t rep = 0; rep < plan->replications; rep++) {
-        out->n_exhaustive += best[rep].exhaustive ? 1 : 0;
-        out->n_schedules += best[rep].schedules;
+    const struct clairvoyant_best *best = g->reference.best;
+    for (uint32_t rep = 0; rep < g->replications; rep++) {
+        g->n_exhaustive += best[rep].exhaustive ? 1 : 0;
+        g->n_schedules += best[rep].schedules;
         for (uint32_t m = 0; m < CLAIRVOYANT_METRICS; m++) {
-            out->best[m * plan->replications + rep] = best[rep].value[m];
+            g->best[m * g->replications + rep] = best[rep].value[m];
         }
     }
-    free(best);
+    free(g->reference.best);
+}
+
+bool regret_judge(void *ctx, const struct study_outcomes *came, struct study *next)
+{
+    struct regret *g = ctx;
+    if (came == NULL) {
+        uint32_t n = g->plan->replications;
+        g->replications = n;
+        g->bound = xcalloc((size_t)CLAIRVOYANT_METRICS * n, sizeof *g->bound);
+        g->best = xcalloc((size_t)CLAIRVOYANT_METRICS * n, sizeof *g->best);
+        g->reference = (struct clairvoyant){.plan = g->plan,
+                                            .best = xcalloc(n + 1, sizeof *g->reference.best)};
+        bound_all(g->plan, g);
+    }
+    bool more = clairvoyant_judge(&g->reference, came, next);
+    if (!more) {
+        take_reference(g);
+    }
+    return more;
 }
 
 void regret_fini(struct regret *r)

@@ -64,8 +64,8 @@ static double miss_chance(const struct search_slo *s, const struct stats_interva
     return gsl_cdf_tdist_Q(over / (m->sd / sqrt(m->n)), m->n - 1);
 }
 
-void search_judge(const struct search_options *o, const double *const *values, uint32_t n,
-                  double alpha_frac, struct search_test *t)
+void search_look(const struct search_options *o, const double *const *values, uint32_t n,
+                 double alpha_frac, struct search_test *t)
 {
     uint32_t n_slos = o->n_slos + 1;
     bool all_met = true;
@@ -205,8 +205,8 @@ void search_take(struct search *s, const char *failure)
         s->over = true;
     } else {
         t->replications = o->min_replications << s->looks++;
-        search_judge(o, (const double *const *)s->values, t->replications,
-                     (1.0 - o->confidence_frac) / (SEARCH_MAX_TESTS * SEARCH_LOOKS), t);
+        search_look(o, (const double *const *)s->values, t->replications,
+                    (1.0 - o->confidence_frac) / (SEARCH_MAX_TESTS * SEARCH_LOOKS), t);
     }
     t->req_per_min = stats_mean(s->rates, t->replications, STATS_LEVEL_FRAC).mean;
     if (!s->over && (t->outcome != SEARCH_UNDECIDED || s->looks == SEARCH_LOOKS)) {

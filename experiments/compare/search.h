@@ -59,8 +59,8 @@ int search_slo_parse(const char *text, struct search_slo *out, struct err *e);
 
 /* Judges one rate from values[slo][replication] (the overload share last). Pure; for tests too.
  * alpha_frac: chance of error of this one look. */
-void search_judge(const struct search_options *o, const double *const *values, uint32_t n,
-                  double alpha_frac, struct search_test *t);
+void search_look(const struct search_options *o, const double *const *values, uint32_t n,
+                 double alpha_frac, struct search_test *t);
 
 /* A search between two looks. It runs nothing: it asks for replications [from, to) at a scale, and
  * is given what came of them. */
@@ -91,9 +91,14 @@ void search_take(struct search *s, const char *failure);
 void search_take_runs(struct search *s, const struct compare_result *r);
 void search_close(struct search *s);
 
-/* Searches for one policy of the plan (its replications, first and rate are set here). */
-void search_run(const struct search_options *o, const struct compare_plan *plan, uint32_t policy,
-                struct search_result *out);
+/* A search for one policy on simulations: the ctx of search_judge. */
+struct search_runs {
+    const struct search_options *options;
+    struct compare_plan plan; /* of that policy alone; replications, first and rate are set here */
+    struct search_result *result;
+    struct search search;
+};
+study_judge search_judge;
 
 /* The name of an SLO as the user writes it; index n_slos: the overload rule. Returns buf. */
 const char *search_slo_name(const struct search_options *o, uint32_t index, char *buf, size_t size);

@@ -1,24 +1,25 @@
-/* A search on simulations: what it asks for is run, until it knows. */
+/* A search on simulations: what it asks for, as cells of a study. */
 #include "experiments/compare/search.h"
 
-void search_run(const struct search_options *o, const struct compare_plan *plan, uint32_t policy,
-                struct search_result *out)
+bool search_judge(void *ctx, const struct study_outcomes *came, struct study *next)
 {
-    struct search s;
+    struct search_runs *r = ctx;
     struct search_ask ask;
-    search_open(&s, o, out);
-    while (search_next(&s, &ask)) {
-        struct compare_plan p = *plan;
-        p.policies = &plan->policies[policy];
-        p.n_policies = 1;
-        p.baseline = 0;
-        p.first = ask.from;
-        p.replications = ask.to - ask.from;
-        p.arrivals.rate_scale = ask.scale;
-        struct compare_result r;
-        compare_run(&p, &r);
-        search_take_runs(&s, &r);
-        compare_result_fini(&r);
+    if (came == NULL) {
+        search_open(&r->search, r->options, r->result);
+    } else {
+        struct compare_result result;
+        compare_take(&r->plan, came, &result);
+        search_take_runs(&r->search, &result);
+        compare_result_fini(&result);
     }
-    search_close(&s);
+    if (!search_next(&r->search, &ask)) {
+        search_close(&r->search);
+        return false;
+    }
+    r->plan.first = ask.from;
+    r->plan.replications = ask.to - ask.from;
+    r->plan.arrivals.rate_scale = ask.scale;
+    compare_ask(&r->plan, next);
+    return true;
 }

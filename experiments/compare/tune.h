@@ -40,25 +40,29 @@ struct tune_policy {
 };
 
 struct tune {
+    const struct compare_plan *plan; /* borrowed */
     struct tune_options options;
     uint64_t seed; /* of the training replications: compare_seed(seed, k) */
     uint32_t n_policies;
     struct tune_policy *of;             /* owned; by policy of the plan */
     struct compare_result given, tuned; /* on the plan's test seeds */
+    struct tune_rounds *rounds;         /* owned, while it is judging */
 };
 
 /* The space of one policy: draws number 0 .. n - 1 as parameter values. Equal draws are given once;
- * returns how many there are. free (n entries of parameters) may be NULL. For tests and tune_run.
- */
+ * returns how many there are. free (n entries of parameters) may be NULL. For tests and
+ * tune_judge. */
 uint32_t tune_draw(const struct config_policy *given, uint64_t seed, uint32_t n,
                    struct policy_params *out, uint32_t *n_free);
 
 /* The workload must be generated (a trace file has no other seeds). 0 or -EINVAL. */
 int tune_check(const struct compare_plan *plan, const struct tune_options *o, struct err *e);
 
-/* Trains and tests. `given` are the results of the plan's policies as they are; moved into out. */
-void tune_run(const struct compare_plan *plan, const struct tune_options *o,
-              struct compare_result *given, struct tune *out);
+/* `given` are the results of the plan's policies as they are; moved into out. */
+void tune_open(struct tune *out, const struct compare_plan *plan, const struct tune_options *o,
+               struct compare_result *given);
+/* Trains and tests; ctx: struct tune. */
+study_judge tune_judge;
 void tune_fini(struct tune *t);
 
 /* Adds what was chosen, then a block per metric named: given, tuned, the paired difference of the

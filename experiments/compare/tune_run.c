@@ -49,89 +49,70 @@ static uint64_t training_seed(const struct compare_plan *plan, uint32_t replicat
     }
 }
 
-/* ---- which configurations can start ---- */
-
-/* The space of a policy, and the draws that are kept of it. */
+/* The draws that are kept of a policy's space. */
 struct probe {
     struct policy_params *draws; /* owned; the first n_kept are those kept */
     uint32_t n, n_tried, n_kept;
 };
 
-struct probes {
-    const struct compare_plan *plan;
-    uint64_t seed;
-    struct probe *of; /* owned; by policy */
-    uint32_t *policy; /* owned; by cell of the round */
-    uint32_t *draw;   /* owned, likewise */
+/* Three stages: which configurations can start (as many rounds as that takes), training, test. */
+struct tune_rounds {
+    enum { STARTING, TRAINING, TESTING } stage;
+    struct probe *probes; /* owned; by policy */
+    uint32_t *policy;     /* owned; by cell of a round of STARTING */
+    uint32_t *draw;       /* owned, likewise */
     uint32_t n_cells;
+    struct config_policy *tried; /* owned; by policy, the kept draws of each */
+    struct config_options options;
+    struct compare_plan plan; /* of training, of the test */
 };
+
+/* ---- which configurations can start ---- */
 
 /* A configuration that serves the first request of the training workload alone can start. */
 static int first_request(void *ctx, uint64_t index, struct study_cell *out, struct err *e)
 {
-    const struct probes *q = ctx;
-    const struct compare_plan *plan = q->plan;
-    uint32_t policy = q->policy[index];
+    const struct tune *t = ctx;
+    const struct tune_rounds *r = t->rounds;
+    uint32_t policy = r->policy[index];
     struct config_policy *p = xmalloc(sizeof *p); /* the process ends: nothing is freed */
     (void)e;
-    *p = plan->policies[policy];
-    p->params = q->of[policy].draws[q->draw[index]];
+    *p = t->plan->policies[policy];
+    p->params = r->probes[policy].draws[r->draw[index]];
     (void)policy_params_format(p->ops, &p->params, p->params_text, sizeof p->params_text);
-    *out = (struct study_cell){.config = plan->config,
-                               .options = plan->options,
+    *out = (struct study_cell){.config = t->plan->config,
+                               .options = t->plan->options,
                                .policy = p,
-                               .seed = q->seed,
-                               .arrivals = plan->arrivals,
+                               .seed = t->seed,
+                               .arrivals = t->plan->arrivals,
                                .only_first = true};
     return 0;
 }
 
 /* As many draws of every policy as it still lacks. False when none is left or lacking. */
-static bool next_draws(struct probes *q, uint32_t budget)
+static bool ask_starting(struct tune *t, struct study *next)
 {
-    q->n_cells = 0;
-    for (uint32_t i = 0; i < q->plan->n_policies; i++) {
-        struct probe *b = &q->of[i];
-        for (uint32_t k = b->n_kept; k < budget && b->n_tried < b->n; k++) {
-            q->policy[q->n_cells] = i;
-            q->draw[q->n_cells++] = b->n_tried++;
+    struct tune_rounds *r = t->rounds;
+    r->n_cells = 0;
+    for (uint32_t i = 0; i < t->n_policies; i++) {
+        struct probe *b = &r->probes[i];
+        for (uint32_t k = b->n_kept; k < t->options.budget && b->n_tried < b->n; k++) {
+            r->policy[r->n_cells] = i;
+            r->draw[r->n_cells++] = b->n_tried++;
         }
     }
-    return q->n_cells > 0;
+    *next = (struct study){.n = r->n_cells, .how = t->plan->how, .ctx = t, .cell = first_request};
+    return r->n_cells > 0;
 }
 
-/* Finds the first `budget` draws of each policy that can start. The policy as given is the first,
- * whether it can or not. */
-static struct probe *find_starting(const struct compare_plan *plan, uint64_t seed, uint32_t budget)
+static void take_starting(struct tune_rounds *r, const struct study_outcomes *came)
 {
-    uint32_t most = plan->n_policies * budget;
-    struct probes q = {.plan = plan,
-                       .seed = seed,
-                       .of = xcalloc(plan->n_policies, sizeof *q.of),
-                       .policy = xcalloc(most + 1, sizeof *q.policy),
-                       .draw = xcalloc(most + 1, sizeof *q.draw)};
-    for (uint32_t i = 0; i < plan->n_policies; i++) {
-        struct probe *b = &q.of[i];
-        uint32_t n = budget * TUNE_DRAWS;
-        b->draws = xmalloc((n + 1) * sizeof *b->draws);
-        b->n = tune_draw(&plan->policies[i], plan->options->seed, n, b->draws, NULL);
-        b->n_tried = b->n_kept = 1;
-    }
-    while (next_draws(&q, budget)) {
-        struct study s = {.n = q.n_cells, .how = plan->how, .ctx = &q, .cell = first_request};
-        struct study_outcomes o;
-        study_run(&s, &o);
-        for (uint32_t i = 0; i < q.n_cells; i++) { /* in the order of draws */
-            struct probe *b = &q.of[q.policy[i]];
-            if (o.v[i].status == 0) {
-                b->draws[b->n_kept++] = b->draws[q.draw[i]];
-            }
+    for (uint32_t i = 0; i < r->n_cells; i++) { /* in the order of draws */
+        struct probe *b = &r->probes[r->policy[i]];
+        if (came->v[i].status == 0) {
+            b->draws[b->n_kept++] = b->draws[r->draw[i]];
         }
-        study_outcomes_fini(&o);
     }
-    free(q.policy);
-    free(q.draw);
-    return q.of;
 }
 
 /* ---- training ---- */
@@ -174,16 +155,17 @@ static void changes(const struct policy_ops *ops, const struct policy_params *gi
     buf[used] = '\0';
 }
 
+/* Of n tried ones, which are the result's from `first` on. */
 static void choose(const struct config_policy *tried, uint32_t n, const struct compare_result *r,
-                   const char *metric, struct tune_policy *out)
+                   uint32_t first, const char *metric, struct tune_policy *out)
 {
     uint32_t best = 0;
     double sign = metric_is_gain(metric) ? -1.0 : 1.0;
     out->n_tried = n;
-    out->given_value = objective(r, 0, metric);
+    out->given_value = objective(r, first, metric);
     out->tuned_value = out->given_value;
     for (uint32_t i = 0; i < n; i++) {
-        double x = objective(r, i, metric);
+        double x = objective(r, first + i, metric);
         out->n_out += isnan(x) ? 1 : 0;
         if (sign * x < sign * out->tuned_value || (isnan(out->tuned_value) && !isnan(x))) {
             out->tuned_value = x; /* equal values: the earliest stays */
@@ -199,68 +181,118 @@ static void choose(const struct config_policy *tried, uint32_t n, const struct c
     }
 }
 
-static void train(const struct compare_plan *plan, struct tune *t, uint32_t policy,
-                  const struct probe *probe)
+/* Every policy's configurations, on the training seeds. The policy as given is the first of its
+ * own, whether it can start or not. */
+static void ask_training(struct tune *t, struct study *next)
 {
-    struct tune_policy *of = &t->of[policy];
-    uint32_t n = probe->n_kept;
-    struct config_policy *tried = xcalloc(n, sizeof *tried);
-    for (uint32_t i = 0; i < n; i++) {
-        tried[i] = plan->policies[policy];
-        tried[i].params = i == 0 ? tried[i].params : probe->draws[i];
-        (void)policy_params_format(tried[i].ops, &tried[i].params, tried[i].params_text,
-                                   sizeof tried[i].params_text);
+    struct tune_rounds *r = t->rounds;
+    uint32_t n = 0;
+    r->tried = xcalloc((size_t)t->n_policies * t->options.budget, sizeof *r->tried);
+    for (uint32_t i = 0; i < t->n_policies; i++) {
+        for (uint32_t k = 0; k < r->probes[i].n_kept; k++, n++) {
+            struct config_policy *p = &r->tried[n];
+            *p = t->plan->policies[i];
+            p->params = k == 0 ? p->params : r->probes[i].draws[k];
+            (void)policy_params_format(p->ops, &p->params, p->params_text, sizeof p->params_text);
+        }
     }
-    struct policy_params one;
-    (void)tune_draw(&plan->policies[policy], plan->options->seed, 1, &one, &of->n_free);
-    struct config_options options = *plan->options;
-    options.seed = t->seed;
-    struct compare_plan p = *plan;
-    p.options = &options;
-    p.policies = tried;
-    p.n_policies = n;
-    p.baseline = 0;
-    p.first = 0;
-    p.replications = t->options.replications;
-    struct compare_result r;
-    compare_run(&p, &r);
-    choose(tried, n, &r, t->options.metric, of);
-    compare_result_fini(&r);
-    free(tried);
+    r->options = *t->plan->options;
+    r->options.seed = t->seed;
+    r->plan = *t->plan;
+    r->plan.options = &r->options;
+    r->plan.policies = r->tried;
+    r->plan.n_policies = n;
+    r->plan.baseline = 0;
+    r->plan.first = 0;
+    r->plan.replications = t->options.replications;
+    compare_ask(&r->plan, next);
 }
 
-static void test(const struct compare_plan *plan, struct tune *t)
+static void take_training(struct tune *t, const struct study_outcomes *came)
 {
-    struct config_policy *tuned = xcalloc(plan->n_policies, sizeof *tuned);
-    for (uint32_t i = 0; i < plan->n_policies; i++) {
-        tuned[i] = t->of[i].tuned;
+    struct tune_rounds *r = t->rounds;
+    struct compare_result result;
+    compare_take(&r->plan, came, &result);
+    for (uint32_t i = 0, first = 0; i < t->n_policies; first += r->probes[i++].n_kept) {
+        choose(&r->tried[first], r->probes[i].n_kept, &result, first, t->options.metric, &t->of[i]);
     }
-    struct compare_plan p = *plan;
-    p.policies = tuned;
-    compare_run(&p, &t->tuned);
-    free(tuned);
+    compare_result_fini(&result);
 }
 
-void tune_run(const struct compare_plan *plan, const struct tune_options *o,
-              struct compare_result *given, struct tune *out)
+/* ---- test ---- */
+
+static void ask_test(struct tune *t, struct study *next)
 {
-    *out = (struct tune){.options = *o,
+    struct tune_rounds *r = t->rounds;
+    for (uint32_t i = 0; i < t->n_policies; i++) {
+        r->tried[i] = t->of[i].tuned;
+    }
+    r->plan = *t->plan;
+    r->plan.policies = r->tried;
+    compare_ask(&r->plan, next);
+}
+
+/* ---- all of it ---- */
+
+void tune_open(struct tune *out, const struct compare_plan *plan, const struct tune_options *o,
+               struct compare_result *given)
+{
+    uint32_t most = plan->n_policies * o->budget;
+    struct tune_rounds *r = xcalloc(1, sizeof *r);
+    *out = (struct tune){.plan = plan,
+                         .options = *o,
                          .seed = training_seed(plan, o->replications),
                          .n_policies = plan->n_policies,
                          .of = xcalloc(plan->n_policies, sizeof *out->of),
-                         .given = *given};
+                         .given = *given,
+                         .rounds = r};
     *given = (struct compare_result){0};
-    struct probe *probes = find_starting(plan, out->seed, o->budget);
+    *r = (struct tune_rounds){.probes = xcalloc(plan->n_policies, sizeof *r->probes),
+                              .policy = xcalloc(most + 1, sizeof *r->policy),
+                              .draw = xcalloc(most + 1, sizeof *r->draw)};
     for (uint32_t i = 0; i < plan->n_policies; i++) {
-        train(plan, out, i, &probes[i]);
-        free(probes[i].draws);
+        struct probe *b = &r->probes[i];
+        uint32_t n = o->budget * TUNE_DRAWS;
+        b->draws = xmalloc((n + 1) * sizeof *b->draws);
+        b->n = tune_draw(&plan->policies[i], plan->options->seed, n, b->draws, &out->of[i].n_free);
+        b->n_tried = b->n_kept = 1;
     }
-    free(probes);
-    test(plan, out);
+}
+
+bool tune_judge(void *ctx, const struct study_outcomes *came, struct study *next)
+{
+    struct tune *t = ctx;
+    struct tune_rounds *r = t->rounds;
+    if (r->stage == STARTING) {
+        if (came != NULL) {
+            take_starting(r, came);
+        }
+        if (!ask_starting(t, next)) {
+            r->stage = TRAINING;
+            ask_training(t, next);
+        }
+        return true;
+    }
+    if (r->stage == TRAINING) {
+        take_training(t, came);
+        r->stage = TESTING;
+        ask_test(t, next);
+        return true;
+    }
+    compare_take(&r->plan, came, &t->tuned);
+    return false;
 }
 
 void tune_fini(struct tune *t)
 {
+    for (uint32_t i = 0; i < t->n_policies; i++) {
+        free(t->rounds->probes[i].draws);
+    }
+    free(t->rounds->probes);
+    free(t->rounds->policy);
+    free(t->rounds->draw);
+    free(t->rounds->tried);
+    free(t->rounds);
     compare_result_fini(&t->given);
     compare_result_fini(&t->tuned);
     free(t->of);

@@ -9,101 +9,125 @@
 #include "experiments/run/study.h"
 #include "sim/base/arena.h"
 
-/* ---- runs ---- */
+#define UNCERTAINTY_ENDS 3 /* the file's value and two ends of a range */
 
-/* One machine, one replication, every policy. */
-struct probe {
-    uint32_t draw; /* UINT32_MAX: the file's, with `factor` at x */
+/* A difference of a pair to be known, with one factor at x. */
+struct uncertainty_ask {
+    const struct uncertainty_pair *pair;
     uint32_t factor;
     double x;
-    uint32_t replication;
+    double *difference; /* where it goes: mean of UNCERTAINTY_FLIP_RUNS */
 };
 
-struct probes {
-    const struct compare_plan *plan;
-    const struct machines *machines;
-    const struct probe *v;
-};
+/* ---- runs ---- */
 
-/* Cell number probe * n_policies + policy. */
-static int cell(void *ctx, uint64_t index, struct study_cell *out, struct err *e)
+static struct study_cell cell_of(const struct uncertainty *u, uint32_t policy, uint32_t replication,
+                                 const struct config *c)
 {
-    const struct probes *q = ctx;
-    const struct compare_plan *plan = q->plan;
-    const struct probe *p = &q->v[index / plan->n_policies];
-    struct config *c = xcalloc(1, sizeof *c);
-    *out = (struct study_cell){
+    return (struct study_cell){
         .config = c,
-        .options = plan->options,
-        .policy = &plan->policies[index % plan->n_policies],
-        .seed = compare_seed(plan->options->seed, p->replication),
-        .arrivals = plan->arrivals,
+        .options = u->plan->options,
+        .policy = &u->plan->policies[policy],
+        .seed = compare_seed(u->plan->options->seed, replication),
+        .arrivals = u->plan->arrivals,
     };
-    return machines_load(q->machines, plan->options, p->draw, p->factor, p->x, c, e);
 }
 
-/* The first run that failed of one probe's, or NULL. */
-static const struct study_outcome *failed_of(const struct study_outcome *o, uint32_t n)
+/* Cell number (machine * repeats + repeat) * n_policies + policy. In the worker, which ends
+ * afterwards, so nothing is freed. */
+static int machine_cell(void *ctx, uint64_t index, struct study_cell *out, struct err *e)
+{
+    const struct uncertainty *u = ctx;
+    uint32_t run = (uint32_t)(index / u->n_policies);
+    uint32_t machine = run / UNCERTAINTY_REPEATS;
+    uint32_t k = uncertainty_replication(u->plan, machine, run % UNCERTAINTY_REPEATS);
+    struct config *c = xcalloc(1, sizeof *c);
+    *out = cell_of(u, (uint32_t)(index % u->n_policies), u->plan->first + k, c);
+    return machines_load(&u->machines, u->plan->options, machine, 0, 0.0, c, e);
+}
+
+/* Cell number (ask * runs + run) * 2, and one more for the baseline's. Likewise. */
+static int flip_cell(void *ctx, uint64_t index, struct study_cell *out, struct err *e)
+{
+    const struct uncertainty *u = ctx;
+    const struct uncertainty_ask *a = &u->asks[index / 2 / UNCERTAINTY_FLIP_RUNS];
+    struct config *c = xcalloc(1, sizeof *c);
+    *out = cell_of(u, index % 2 == 0 ? a->pair->policy : u->plan->baseline,
+                   (uint32_t)(index / 2 % UNCERTAINTY_FLIP_RUNS), c);
+    return machines_load(&u->machines, u->plan->options, UINT32_MAX, a->factor, a->x, c, e);
+}
+
+/* Did all of these run, the policies of one machine and replication? */
+static bool all_ran(struct uncertainty *u, const struct study_outcome *o, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         if (o[i].status != 0) {
-            return &o[i];
+            if (u->n_failed++ == 0) {
+                (void)fprintf(stderr, "xpusim: note: a drawn machine could not run: %s\n",
+                              o[i].message);
+            }
+            return false;
         }
     }
-    return NULL;
+    return true;
 }
 
-/* Runs the probes; values[probe][policy][metric], NaN where a run failed. Returns how many did. */
-static uint32_t run_probes(const struct uncertainty *u, const struct compare_plan *plan,
-                           const struct probe *v, uint32_t n, double *values)
+uint32_t uncertainty_replication(const struct compare_plan *plan, uint32_t machine, uint32_t repeat)
 {
-    uint32_t policies = plan->n_policies;
-    struct probes q = {plan, &u->machines, v};
-    struct study s = {
-        .n = n * policies, .how = plan->how, .sketch = plan->sketch, .ctx = &q, .cell = cell};
-    struct study_outcomes o;
-    study_run(&s, &o);
-    uint32_t failed = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        const struct study_outcome *bad = failed_of(&o.v[i * policies], policies);
-        for (uint32_t k = 0; k < policies * u->n_metrics; k++) {
-            const struct study_outcome *one = &o.v[i * policies + k / u->n_metrics];
-            values[(size_t)i * policies * u->n_metrics + k] =
-                bad == NULL ? study_value(one, u->metrics[k % u->n_metrics]) : METRIC_UNDEFINED;
-        }
-        if (bad != NULL && failed++ == 0) {
-            (void)fprintf(stderr, "xpusim: note: a drawn machine could not run: %s\n",
-                          bad->message);
+    return (machine * UNCERTAINTY_REPEATS + repeat) % plan->replications;
+}
+
+static void take_machines(struct uncertainty *u, const struct study_outcomes *came)
+{
+    uint32_t policies = u->n_policies;
+    size_t n = (size_t)policies * u->n_metrics;
+    u->value = xmalloc((came->n / policies * n + 1) * sizeof *u->value);
+    for (uint32_t i = 0; i < came->n / policies; i++) {
+        const struct study_outcome *of = &came->v[i * policies];
+        bool ran = all_ran(u, of, policies);
+        for (size_t k = 0; k < n; k++) {
+            u->value[i * n + k] =
+                ran ? study_value(&of[k / u->n_metrics], u->metrics[k % u->n_metrics])
+                    : METRIC_UNDEFINED;
         }
     }
-    study_outcomes_fini(&o);
-    return failed;
 }
 
 /* ---- flip points ---- */
 
-/* Mean difference of a pair with one factor at x. */
-static double difference_at(struct uncertainty *u, const struct compare_plan *plan,
-                            const struct uncertainty_pair *p, uint32_t factor, double x)
+static void ask(struct uncertainty *u, const struct uncertainty_pair *p, uint32_t factor, double x,
+                double *difference)
 {
-    struct compare_plan two = *plan;
-    struct config_policy policies[2] = {plan->policies[p->policy], plan->policies[plan->baseline]};
-    two.policies = policies;
-    two.n_policies = 2;
-    struct probe v[UNCERTAINTY_FLIP_RUNS];
-    for (uint32_t i = 0; i < UNCERTAINTY_FLIP_RUNS; i++) {
-        v[i] = (struct probe){UINT32_MAX, factor, x, i};
+    u->asks[u->n_asks++] = (struct uncertainty_ask){p, factor, x, difference};
+}
+
+/* The first asks for the file's value of a factor and the ends of its range, where they differ. */
+static void ask_ends(struct uncertainty *u, const struct uncertainty_pair *p,
+                     struct uncertainty_share *s)
+{
+    const struct machine_factor *f = &u->machines.factor[s->factor];
+    ask(u, p, s->factor, f->nominal, &s->difference_file);
+    if (f->low != f->nominal) {
+        ask(u, p, s->factor, f->low, &s->difference_low);
     }
-    double *values = xmalloc(UNCERTAINTY_FLIP_RUNS * 2 * u->n_metrics * sizeof *values);
-    u->n_failed += run_probes(u, &two, v, UNCERTAINTY_FLIP_RUNS, values);
-    u->runs += 2 * UNCERTAINTY_FLIP_RUNS;
-    double sum = 0.0;
-    for (uint32_t i = 0; i < UNCERTAINTY_FLIP_RUNS; i++) {
-        const double *a = &values[(size_t)i * 2 * u->n_metrics];
-        sum += a[p->metric] - a[u->n_metrics + p->metric];
+    if (f->high != f->nominal) {
+        ask(u, p, s->factor, f->high, &s->difference_high);
     }
-    free(values);
-    return sum / UNCERTAINTY_FLIP_RUNS;
+}
+
+/* The end of the range at which the order turns, if it does. */
+static void take_ends(const struct uncertainty *u, struct uncertainty_share *s)
+{
+    const struct machine_factor *f = &u->machines.factor[s->factor];
+    double d0 = s->difference_file;
+    s->difference_low = f->low != f->nominal ? s->difference_low : d0;
+    s->difference_high = f->high != f->nominal ? s->difference_high : d0;
+    bool low = s->difference_low * d0 < 0.0;
+    s->holds_at = f->nominal;
+    s->difference_holds = d0;
+    s->turns_at = low ? f->low : f->high;
+    s->difference_turns = low ? s->difference_low : s->difference_high;
+    s->flips = s->difference_turns * d0 < 0.0;
 }
 
 static double middle_of(double a, double b)
@@ -111,75 +135,91 @@ static double middle_of(double a, double b)
     return a > 0.0 && b > 0.0 ? sqrt(a * b) : 0.5 * (a + b);
 }
 
-/* The end of the range at which the order turns, and between which two runs it does. */
-static void find_flip(struct uncertainty *u, const struct compare_plan *plan,
-                      const struct uncertainty_pair *p, struct uncertainty_share *s)
+/* Between which two runs the order turns. */
+static void take_middle(struct uncertainty_share *s)
 {
-    const struct machine_factor *f = &u->machines.factor[s->factor];
-    double d0 = difference_at(u, plan, p, s->factor, f->nominal);
-    const double ends[] = {f->low, f->high};
-    double d[2];
-    for (int i = 0; i < 2; i++) {
-        d[i] = ends[i] != f->nominal ? difference_at(u, plan, p, s->factor, ends[i]) : d0;
+    bool turned = s->difference_middle * s->difference_file < 0.0;
+    *(turned ? &s->turns_at : &s->holds_at) = s->middle;
+    *(turned ? &s->difference_turns : &s->difference_holds) = s->difference_middle;
+}
+
+static void take_asks(struct uncertainty *u, const struct study_outcomes *came)
+{
+    for (uint32_t i = 0; i < u->n_asks; i++) {
+        const struct uncertainty_ask *a = &u->asks[i];
+        const struct study_outcome *of = &came->v[i * UNCERTAINTY_FLIP_RUNS * 2];
+        const char *metric = u->metrics[a->pair->metric];
+        double sum = 0.0;
+        for (uint32_t k = 0; k < UNCERTAINTY_FLIP_RUNS; k++, of += 2) {
+            bool ran = all_ran(u, of, 2);
+            sum +=
+                ran ? study_value(&of[0], metric) - study_value(&of[1], metric) : METRIC_UNDEFINED;
+        }
+        *a->difference = sum / UNCERTAINTY_FLIP_RUNS;
     }
-    s->difference_file = d0;
-    s->difference_low = d[0];
-    s->difference_high = d[1];
-    int end = d[0] * d0 < 0.0 ? 0 : 1;
-    s->flips = d[end] * d0 < 0.0;
-    s->holds_at = f->nominal;
-    s->difference_holds = d0;
-    s->turns_at = ends[end];
-    s->difference_turns = d[end];
-    for (int i = 0; s->flips && i < UNCERTAINTY_FLIP_STEPS; i++) {
-        double m = middle_of(s->holds_at, s->turns_at);
-        double dm = difference_at(u, plan, p, s->factor, m);
-        bool turned = dm * d0 < 0.0;
-        *(turned ? &s->turns_at : &s->holds_at) = m;
-        *(turned ? &s->difference_turns : &s->difference_holds) = dm;
+    u->n_asks = 0;
+}
+
+/* Takes what came of a factor's asks, and makes its next ones. */
+static void go_on(struct uncertainty *u, const struct uncertainty_pair *p,
+                  struct uncertainty_share *s)
+{
+    if (u->n_rounds == 0) {
+        ask_ends(u, p, s);
+        return;
+    }
+    if (u->n_rounds == 1) {
+        take_ends(u, s);
+    } else if (s->flips) {
+        take_middle(s);
+    }
+    if (s->flips && u->n_rounds <= UNCERTAINTY_FLIP_STEPS) {
+        s->middle = middle_of(s->holds_at, s->turns_at);
+        ask(u, p, s->factor, s->middle, &s->difference_middle);
     }
 }
 
 /* ---- all of it ---- */
 
-uint32_t uncertainty_replication(const struct compare_plan *plan, uint32_t machine, uint32_t repeat)
+static void ask_machines(struct uncertainty *u, struct study *next)
 {
-    return (machine * UNCERTAINTY_REPEATS + repeat) % plan->replications;
+    u->n_policies = u->plan->n_policies;
+    next->n = (uint64_t)u->machines.n_draws * UNCERTAINTY_REPEATS * u->n_policies;
+    next->cell = machine_cell;
 }
 
-static void run_machines(const struct compare_plan *plan, struct uncertainty *u)
+/* All factors of all pairs go on together, a round at a time. */
+static void ask_flips(struct uncertainty *u, struct study *next)
 {
-    uint32_t n = u->machines.n_draws * UNCERTAINTY_REPEATS;
-    struct probe *v = xmalloc((n + 1) * sizeof *v);
-    for (uint32_t i = 0; i < n; i++) { /* replications take turns, two for each machine */
-        uint32_t machine = i / UNCERTAINTY_REPEATS;
-        uint32_t k = uncertainty_replication(plan, machine, i % UNCERTAINTY_REPEATS);
-        v[i] = (struct probe){machine, 0, 0.0, plan->first + k};
-    }
-    u->value = xmalloc((size_t)(n + 1) * plan->n_policies * u->n_metrics * sizeof *u->value);
-    u->n_failed = run_probes(u, plan, v, n, u->value);
-    u->runs = n * plan->n_policies;
-    free(v);
-}
-
-int uncertainty_run(const struct compare_plan *plan, const struct compare_result *nominal,
-                    const char *const *metrics, uint32_t n_metrics, uint32_t n_machines,
-                    struct uncertainty *out, struct err *e)
-{
-    *out = (struct uncertainty){
-        .metrics = metrics, .n_metrics = n_metrics, .n_policies = plan->n_policies};
-    if (machines_draw(plan->config, plan->options->seed, n_machines, &out->machines, e) != 0) {
-        return -EINVAL;
-    }
-    run_machines(plan, out);
-    uncertainty_analyse(plan, nominal, out);
-    for (uint32_t i = 0; i < out->n_pairs; i++) {
-        struct uncertainty_pair *p = &out->pairs[i];
+    for (uint32_t i = 0; i < u->n_pairs; i++) {
+        struct uncertainty_pair *p = &u->pairs[i];
         for (uint32_t k = 0; p->metric == 0 && k < p->n_top; k++) {
-            find_flip(out, plan, p, &p->top[k]);
+            go_on(u, p, &p->top[k]);
         }
     }
-    return 0;
+    u->n_rounds++;
+    next->n = (uint64_t)u->n_asks * UNCERTAINTY_FLIP_RUNS * 2;
+    next->cell = flip_cell;
+}
+
+bool uncertainty_judge(void *ctx, const struct study_outcomes *came, struct study *next)
+{
+    struct uncertainty *u = ctx;
+    *next = (struct study){.how = u->plan->how, .sketch = u->plan->sketch, .ctx = u};
+    if (came == NULL) {
+        ask_machines(u, next);
+    } else if (u->value == NULL) {
+        take_machines(u, came);
+        uncertainty_analyse(u->plan, u->nominal, u);
+        u->asks =
+            xcalloc((size_t)u->n_pairs * UNCERTAINTY_TOP * UNCERTAINTY_ENDS + 1, sizeof *u->asks);
+        ask_flips(u, next);
+    } else {
+        take_asks(u, came);
+        ask_flips(u, next);
+    }
+    u->runs += (uint32_t)next->n;
+    return next->n > 0;
 }
 
 void uncertainty_fini(struct uncertainty *u)
@@ -188,5 +228,6 @@ void uncertainty_fini(struct uncertainty *u)
     free(u->value);
     free(u->pairs);
     free(u->best_frac);
+    free(u->asks);
     *u = (struct uncertainty){0};
 }

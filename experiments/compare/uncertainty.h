@@ -41,6 +41,7 @@ struct uncertainty_share {
     double holds_at, turns_at; /* values of the factor: the order still holds, has turned; run */
     double difference_holds, difference_turns;
     double difference_file, difference_low, difference_high; /* with the factor alone there, run */
+    double middle, difference_middle;                        /* of the last two, likewise */
 };
 
 struct uncertainty_pair { /* a policy against the baseline in one metric */
@@ -57,20 +58,25 @@ struct uncertainty_pair { /* a policy against the baseline in one metric */
 };
 
 struct uncertainty {
-    struct machines machines;
+    /* What is asked; borrowed. */
+    const struct compare_plan *plan;
+    const struct compare_result *nominal; /* the plain comparison, which has run */
     const char *const *metrics;
-    uint32_t n_metrics, n_policies, n_failed, runs;
+    uint32_t n_metrics;
+    struct machines machines; /* owned: drawn for the plan's configuration */
+    /* What was found. */
+    uint32_t n_policies, n_failed, runs;
     double *value;                  /* owned; [machine][repeat][policy][metric] */
     struct uncertainty_pair *pairs; /* owned; policy by policy, metric by metric */
     uint32_t n_pairs;
     double *best_frac; /* owned; [metric][policy]: share of machines on which it is best */
+    struct uncertainty_ask *asks; /* owned; of flip points */
+    uint32_t n_asks, n_rounds;
 };
 
-/* Draws, runs, analyses. `nominal`: the plain comparison, already run. Flip points are sought for
- * the first metric. 0 or -EINVAL with errors. uncertainty_fini in every case. */
-int uncertainty_run(const struct compare_plan *plan, const struct compare_result *nominal,
-                    const char *const *metrics, uint32_t n_metrics, uint32_t n_machines,
-                    struct uncertainty *out, struct err *e);
+/* Runs the machines, then looks for the flip points of the first metric; ctx: struct uncertainty.
+ * uncertainty_fini in every case. */
+study_judge uncertainty_judge;
 void uncertainty_fini(struct uncertainty *u);
 
 /* What it says, as a document of the caller's. */

@@ -11,26 +11,21 @@
 #include "sim/base/arena.h"
 #include "sim/metrics/metric_table.h"
 
-struct batch {
-    const struct falsify_runs *runs;
-    const struct falsify_ask *ask;
-};
-
 /* Cell number (point * n + replication) * FALSIFY_SIDES + side. In the worker, which ends
  * afterwards, so nothing is freed. */
 static int cell(void *ctx, uint64_t index, struct study_cell *out, struct err *e)
 {
-    const struct batch *b = ctx;
-    const struct falsify_runs *runs = b->runs;
+    const struct falsify_runs *runs = ctx;
+    const struct falsify_ask *ask = &runs->ask;
     uint32_t world = (uint32_t)(index / FALSIFY_SIDES);
     struct space_options *o = xcalloc(1, sizeof *o);
     struct config *c = xcalloc(1, sizeof *c);
-    space_options(runs->space, &b->ask->points[world / b->ask->n], o);
+    space_options(runs->space, &ask->points[world / ask->n], o);
     *out = (struct study_cell){
         .config = c,
         .options = &o->options,
         .policy = runs->policy[index % FALSIFY_SIDES],
-        .seed = compare_seed(runs->space->options->seed, b->ask->first + world % b->ask->n),
+        .seed = compare_seed(runs->space->options->seed, ask->first + world % ask->n),
     };
     return config_load(c, &o->options, e);
 }
@@ -52,33 +47,38 @@ static void note_failures(struct falsify_runs *r, const struct study_outcome *si
     }
 }
 
-void falsify_runs_measure(struct falsify_runs *r, const struct falsify_ask *ask, double *loss)
+void falsify_runs_ask(struct falsify_runs *r, struct study *next)
 {
-    struct batch b = {r, ask};
-    uint32_t n = ask->n_points * ask->n;
-    struct study s = {.n = FALSIFY_SIDES * n, .how = r->how, .ctx = &b, .cell = cell};
-    struct study_outcomes o;
-    study_run(&s, &o);
-    for (uint32_t i = 0; i < n; i++) {
-        loss[i] = loss_of(r, &o.v[i * FALSIFY_SIDES]);
-        note_failures(r, &o.v[i * FALSIFY_SIDES]);
-    }
-    r->n_runs += s.n;
-    study_outcomes_fini(&o);
+    *next = (struct study){
+        .n = FALSIFY_SIDES * r->ask.n_points * r->ask.n, .how = r->how, .ctx = r, .cell = cell};
 }
 
-void falsify_runs_search(struct falsify_runs *r, const struct falsify_options *o,
-                         struct falsify_result *out)
+void falsify_runs_take(struct falsify_runs *r, const struct study_outcomes *came, double *loss)
 {
-    struct falsify *f = falsify_open(o, r->space, out);
-    struct falsify_ask ask;
-    while (falsify_next(f, &ask)) {
-        double *loss = xmalloc((size_t)ask.n_points * ask.n * sizeof *loss);
-        falsify_runs_measure(r, &ask, loss);
-        falsify_take(f, loss);
+    for (uint32_t i = 0; i < came->n / FALSIFY_SIDES; i++) {
+        loss[i] = loss_of(r, &came->v[i * FALSIFY_SIDES]);
+        note_failures(r, &came->v[i * FALSIFY_SIDES]);
+    }
+    r->n_runs += came->n;
+}
+
+bool falsify_judge(void *ctx, const struct study_outcomes *came, struct study *next)
+{
+    struct falsify_runs *r = ctx;
+    if (came == NULL) {
+        r->search = falsify_open(r->options, r->space, r->result);
+    } else {
+        double *loss = xmalloc((came->n / FALSIFY_SIDES + 1) * sizeof *loss);
+        falsify_runs_take(r, came, loss);
+        falsify_take(r->search, loss);
         free(loss);
     }
-    falsify_close(f);
+    if (!falsify_next(r->search, &r->ask)) {
+        falsify_close(r->search);
+        return false;
+    }
+    falsify_runs_ask(r, next);
+    return true;
 }
 
 /* ---- the request that says why ---- */

@@ -9,6 +9,7 @@
 enum { FALSIFY_POLICY, FALSIFY_BASELINE, FALSIFY_SIDES };
 
 struct falsify_runs {
+    const struct falsify_options *options; /* borrowed, as space, policies and result */
     const struct space *space;
     const struct config_policy *policy[FALSIFY_SIDES];
     const char *metric;
@@ -16,14 +17,17 @@ struct falsify_runs {
     uint32_t n_runs;
     uint32_t n_failed[FALSIFY_SIDES]; /* runs of one side that failed where the other's did not */
     char message[FALSIFY_SIDES][JOBS_MESSAGE_BYTES]; /* why the first of them did */
+    struct falsify_result *result;
+    struct falsify *search; /* owned, while it is judging */
+    struct falsify_ask ask; /* what is running */
 };
 
-/* Losses of what was asked for, [point][replication]. Runs that fail, also those of a world that
- * cannot be (a request larger than the KV), give NaN. */
-void falsify_runs_measure(struct falsify_runs *r, const struct falsify_ask *ask, double *loss);
-/* A search on simulations: what it asks for is run, until it knows. */
-void falsify_runs_search(struct falsify_runs *r, const struct falsify_options *o,
-                         struct falsify_result *out);
+/* The cells of r->ask, and their losses [point][replication]. Runs that fail, also those of a world
+ * that cannot be (a request larger than the KV), give NaN. */
+void falsify_runs_ask(struct falsify_runs *r, struct study *next);
+void falsify_runs_take(struct falsify_runs *r, const struct study_outcomes *came, double *loss);
+/* A search on simulations; ctx: struct falsify_runs. */
+study_judge falsify_judge;
 
 /* The request whose latency differs most between the two sides in one replication of a world, of
  * the metric's class. */

@@ -34,7 +34,7 @@ struct of_trace {
     double covariates[GATE_COVARIATES];
 };
 
-struct matrix {
+struct gate_matrix {
     const struct gate_run *run;
     struct prepared *groups; /* owned */
     struct task *tasks;      /* owned */
@@ -116,7 +116,7 @@ static struct of_trace of_trace(const struct prepared *g, uint32_t replication)
 /* In the worker, which ends afterwards. Another binary knows its own policies. */
 static int cell(void *ctx, uint64_t index, struct study_cell *out, struct err *e)
 {
-    const struct matrix *m = ctx;
+    const struct gate_matrix *m = ctx;
     const struct task *k = &m->tasks[index];
     const struct prepared *g = &m->groups[k->group];
     struct config_policy *p = xcalloc(1, sizeof *p);
@@ -225,7 +225,7 @@ static void take(struct gate_cell *c, const struct task *k, const struct study_o
 
 /* Bit per metric of the group that a run does not know. Of this binary the machine says it, since a
  * store does not tell what is undefined in a run from what is not there. */
-static uint32_t missing_of(const struct matrix *m, const struct task *k,
+static uint32_t missing_of(const struct gate_matrix *m, const struct task *k,
                            const struct study_outcome *o)
 {
     const struct prepared *g = &m->groups[k->group];
@@ -253,7 +253,8 @@ static void drop_missing(struct gate_cell *c, uint32_t missing)
 }
 
 /* Tasks of a group's policy follow one another, and meet the same traces as its other policies'. */
-static void collect(const struct matrix *m, const struct study_outcomes *o, struct gate_cells *out)
+static void collect(const struct gate_matrix *m, const struct study_outcomes *o,
+                    struct gate_cells *out)
 {
     uint32_t *missing = xcalloc(out->n + 1, sizeof *missing);
     struct of_trace *traces = NULL;
@@ -280,7 +281,7 @@ static void collect(const struct matrix *m, const struct study_outcomes *o, stru
 }
 
 /* Cells and tasks of all groups. Longest groups do not matter: jobs are short. */
-static void lay_out(struct matrix *m, const struct gate_baseline *b, struct gate_cells *out)
+static void lay_out(struct gate_matrix *m, const struct gate_baseline *b, struct gate_cells *out)
 {
     size_t n = 0;
     for (uint32_t i = 0; i < b->n_groups; i++) {
@@ -301,28 +302,39 @@ static void lay_out(struct matrix *m, const struct gate_baseline *b, struct gate
     }
 }
 
-int gate_measure(const struct gate_run *r, struct gate_cells *out, struct err *e)
+static void matrix_free(struct gate_matrix *m)
 {
+    for (uint32_t i = 0; i < m->run->baseline->n_groups; i++) {
+        config_fini(&m->groups[i].config);
+        config_options_fini(&m->groups[i].options);
+    }
+    free(m->groups);
+    free(m->tasks);
+    free(m);
+}
+
+bool gate_measure(void *ctx, const struct study_outcomes *came, struct study *next)
+{
+    struct gate_run *r = ctx;
+    if (came != NULL) {
+        collect(r->matrix, came, r->cells);
+        matrix_free(r->matrix);
+        return false;
+    }
     const struct gate_baseline *b = r->baseline;
-    size_t before = e->n;
-    *out = (struct gate_cells){NULL, 0};
-    struct matrix m = {.run = r, .groups = xcalloc(b->n_groups + 1, sizeof *m.groups)};
+    size_t before = r->e->n;
+    struct gate_matrix *m = xcalloc(1, sizeof *m);
+    *m = (struct gate_matrix){.run = r, .groups = xcalloc(b->n_groups + 1, sizeof *m->groups)};
+    *r->cells = (struct gate_cells){NULL, 0};
     for (uint32_t i = 0; i < b->n_groups; i++) {
-        prepare(&m.groups[i], &b->groups[i], r, e);
+        prepare(&m->groups[i], &b->groups[i], r, r->e);
     }
-    if (e->n == before) {
-        lay_out(&m, b, out);
-        struct study s = {.n = m.n_tasks, .how = r->how, .ctx = &m, .cell = cell};
-        struct study_outcomes o;
-        study_run(&s, &o);
-        collect(&m, &o, out);
-        study_outcomes_fini(&o);
+    if (r->e->n > before) {
+        matrix_free(m);
+        return false;
     }
-    for (uint32_t i = 0; i < b->n_groups; i++) {
-        config_fini(&m.groups[i].config);
-        config_options_fini(&m.groups[i].options);
-    }
-    free(m.groups);
-    free(m.tasks);
-    return e->n > before ? -EINVAL : 0;
+    lay_out(m, b, r->cells);
+    r->matrix = m;
+    *next = (struct study){.n = m->n_tasks, .how = r->how, .ctx = m, .cell = cell};
+    return true;
 }

@@ -14,15 +14,20 @@
 
 struct running {
     const struct study *study;
-    struct study_names *names; /* owned until study_run hands them on */
+    struct study_names *names; /* owned until keep_all hands them on */
+    uint64_t next;             /* cell, where the study does not say */
 };
 
 /* ---- in the parent ---- */
 
 static bool next_cell(void *ctx, uint64_t *job)
 {
-    const struct running *r = ctx;
-    return r->study->next(r->study->ctx, job);
+    struct running *r = ctx;
+    if (r->study->next != NULL) {
+        return r->study->next(r->study->ctx, job);
+    }
+    *job = r->next;
+    return r->next++ < r->study->n;
 }
 
 static const char *kept_of(const struct study *s)
@@ -187,14 +192,6 @@ static int stream(struct running *r)
     return rc;
 }
 
-int study_stream(const struct study *s)
-{
-    struct running r = {.study = s};
-    int rc = stream(&r);
-    free_names(r.names);
-    return rc;
-}
-
 /* ---- all in memory ---- */
 
 struct batch {
@@ -202,16 +199,9 @@ struct batch {
     struct study_outcomes *out;
     struct running running;
     bool *ended; /* owned; by cell */
-    uint32_t next, done;
+    uint32_t done;
     struct progress progress;
 };
-
-static bool next_of_batch(void *ctx, uint64_t *index)
-{
-    struct batch *b = ctx;
-    *index = b->next;
-    return b->next++ < b->study->n;
-}
 
 static int cell_of_batch(void *ctx, uint64_t index, struct study_cell *out, struct err *e)
 {
@@ -232,28 +222,28 @@ static void done_of_batch(void *ctx, uint64_t index, const struct study_outcome 
     progress_show(&b->progress, ++b->done);
 }
 
-void study_run(const struct study *s, struct study_outcomes *out)
+static void keep_all(const struct study *s, struct study_outcomes *out)
 {
-    study_outcomes_open(out, s->n);
-    if (s->n == 0) {
+    uint32_t n = (uint32_t)s->n;
+    study_outcomes_open(out, n);
+    if (n == 0) {
         return;
     }
-    struct batch b = {.study = s, .out = out, .ended = xcalloc(s->n, sizeof *b.ended)};
+    struct batch b = {.study = s, .out = out, .ended = xcalloc(n, sizeof *b.ended)};
     struct study streamed = *s;
-    streamed.how.parallel = s->how.parallel < s->n ? s->how.parallel : s->n;
+    streamed.how.parallel = s->how.parallel < n ? s->how.parallel : n;
     streamed.reads = true;
     streamed.ctx = &b;
     streamed.cell = cell_of_batch;
-    streamed.next = next_of_batch;
     streamed.done = done_of_batch;
     b.running.study = &streamed;
-    progress_start(&b.progress, s->how.progress, s->n);
+    progress_start(&b.progress, s->how.progress, n);
     int rc = stream(&b.running);
     progress_end(&b.progress);
     if (rc == -ENOMEM) { /* the machine's fault, not the cell's: no result without it */
         out_of_memory(0);
     }
-    for (uint32_t i = 0; i < s->n && rc != 0; i++) { /* not even one process */
+    for (uint32_t i = 0; i < n && rc != 0; i++) { /* not even one process */
         if (!b.ended[i]) {
             out->v[i].status = -EIO;
             (void)snprintf(out->v[i].message, JOBS_MESSAGE_BYTES, "cannot start a process: %s",
@@ -262,6 +252,25 @@ void study_run(const struct study *s, struct study_outcomes *out)
     }
     out->names = b.running.names;
     free(b.ended);
+}
+
+static void tell_each(const struct study *s, struct study_outcomes *out)
+{
+    struct running r = {.study = s};
+    *out = (struct study_outcomes){.rc = stream(&r)};
+    free_names(r.names);
+}
+
+void study_run(study_judge *judge, void *ctx)
+{
+    struct study_outcomes o = {0};
+    struct study s = {0};
+    for (bool more = judge(ctx, NULL, &s); more;) {
+        (s.done != NULL ? tell_each : keep_all)(&s, &o);
+        s = (struct study){0};
+        more = judge(ctx, &o, &s);
+        study_outcomes_fini(&o);
+    }
 }
 
 void study_outcomes_open(struct study_outcomes *o, uint32_t n)

@@ -1,6 +1,7 @@
 /* A study: cells {configuration, policy, workload, seed}, each simulated in a worker process, and
- * what came of each. Whoever judges makes cells and reads outcomes; runs are started here, and here
- * only looked up: with a store, cells that it holds are not run again, and new ones are kept. */
+ * what came of each. A judge says which cells it needs and reads outcomes; runs are started here,
+ * and here only looked up: with a store, cells that it holds are not run again, and new ones are
+ * kept. */
 #pragma once
 
 #include "experiments/run/config.h"
@@ -47,22 +48,23 @@ struct study_how {
 };
 
 struct study {
-    uint32_t n; /* cells, numbered from 0 */
+    uint64_t n; /* cells, numbered from 0 */
     struct study_how how;
     uint32_t cells_per_worker; /* of one process, then a fresh one; 0: 1. More costs less, where no
                                   policy from outside can leave anything behind */
     uint64_t memory_limit_bytes; /* of a worker; 0: none */
     bool sketch;
-    bool reads;       /* found runs come with their values (study_run: always) */
+    bool reads;       /* found runs come with their values (always, where done is NULL) */
     const char *kept; /* what `keeps` keeps, as the store calls it; NULL: "*", everything */
     void *ctx;        /* borrowed */
     /* In the worker. What it makes need not be freed unless cells_per_worker is large. 0, or -errno
      * with an error added. */
     int (*cell)(void *ctx, uint64_t index, struct study_cell *out, struct err *e);
     bool (*keeps)(void *ctx, const char *name); /* in the worker; NULL: all */
-    /* For study_stream, in the parent. Number of the next cell; false when there is none now. */
+    /* In the parent. Number of the next cell, false when there is none now; NULL: 0 .. n - 1. */
     bool (*next)(void *ctx, uint64_t *index);
-    /* A cell is done, in any order. Borrowed. */
+    /* In the parent: a cell is done, in any order. Borrowed. With it no outcome is kept: for
+     * studies too large to be in memory. NULL: the judge is given all outcomes together. */
     void (*done)(void *ctx, uint64_t index, const struct study_outcome *o);
     bool (*go_on)(void *ctx); /* every 50 ms; false stops everything */
 };
@@ -71,17 +73,20 @@ struct study_outcomes {
     struct study_outcome *v; /* owned */
     uint32_t n;
     struct study_names *names; /* owned */
+    int rc;                    /* of a study with `done`: 0 or -errno as pool_run */
 };
 
-/* Runs cells 0 .. n-1; failures do not stop the others. study_outcomes_fini frees. */
-void study_run(const struct study *s, struct study_outcomes *out);
-void study_outcomes_fini(struct study_outcomes *o);
+/* A judge runs nothing. It is given what came of the cells that it asked for last (NULL: it has
+ * asked for none yet) and says which it needs next (zeroed before; what it borrows must stay until
+ * they have come); false: it knows what it wants to. */
+typedef bool study_judge(void *ctx, const struct study_outcomes *came, struct study *next);
+/* Runs what a judge asks for, until it knows. Cells that fail do not stop the others. */
+void study_run(study_judge *judge, void *ctx);
+
 /* n outcomes that nobody ran, to be read from a store. */
 void study_outcomes_open(struct study_outcomes *o, uint32_t n);
 void study_outcomes_read(struct study_outcomes *o, uint32_t index, struct store *s, int64_t run);
-
-/* Runs what next gives, for studies too large to be in memory. 0 or -errno as pool_run. */
-int study_stream(const struct study *s);
+void study_outcomes_fini(struct study_outcomes *o);
 
 /* A value by its name: NaN when the run failed, or has none. Cost: names. */
 double study_value(const struct study_outcome *o, const char *name);

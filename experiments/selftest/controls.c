@@ -1,5 +1,6 @@
 #include "experiments/selftest/controls.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,45 +94,44 @@ size_t controls_count(void)
     return sizeof controls / sizeof controls[0];
 }
 
-/* Values of one metric over the replications; false with a message when a run failed. */
-static bool measure(const char *policy, const char *const *sets, bool swap, const char *metric,
-                    double *values)
+/* Cell number (control * 2 + is it changed) * REPLICATIONS + replication. In the worker, which ends
+ * afterwards, so nothing is freed. */
+static int cell(void *ctx, uint64_t index, struct study_cell *out, struct err *e)
 {
-    struct err e = ERR_INIT;
-    struct config_options o = config_options_default();
-    o.llm = "llama-3.1-8b";
-    for (int i = 0; i < SETS_MAX && sets != NULL && sets[i] != NULL; i++) {
-        o.sets[o.n_sets++] = xstrdup(sets[i]);
-    }
+    const struct control *of = &controls[index / REPLICATIONS / 2];
+    bool changed = index / REPLICATIONS % 2 != 0;
+    struct config_options *o = xmalloc(sizeof *o);
     struct config *c = xcalloc(1, sizeof *c);
-    struct config_policy p;
-    bool ok = config_load(c, &o, &e) == 0 && config_policy_parse(&p, policy, &e) == 0;
-    if (ok) {
-        struct compare_plan plan = {.config = c,
-                                    .options = &o,
-                                    .policies = &p,
-                                    .n_policies = 1,
-                                    .replications = REPLICATIONS,
-                                    .how = {.parallel = 2, .cpu_limit_s = 60.0},
-                                    .arrivals = {1.0, 1.0, swap}};
-        struct compare_result r;
-        compare_run(&plan, &r);
-        const double *v = compare_values(&r, 0, metric);
-        ok = v != NULL && r.n_failures == 0;
-        if (ok) {
-            memcpy(values, v, REPLICATIONS * sizeof *values);
-        } else {
-            err_add(&e, "control: %s: no metric %s, or a failed run: %s", policy, metric,
-                    r.n_failures > 0 ? r.failures[0].message : "");
-        }
-        compare_result_fini(&r);
+    struct config_policy *p = xcalloc(1, sizeof *p);
+    (void)ctx;
+    *o = config_options_default();
+    o->llm = "llama-3.1-8b";
+    for (int i = 0; i < SETS_MAX && changed && of->sets[i] != NULL; i++) {
+        o->sets[o->n_sets++] = xstrdup(of->sets[i]);
     }
-    err_print(&e, stderr);
-    err_fini(&e);
-    config_fini(c);
-    free(c);
-    config_options_fini(&o);
-    return ok;
+    *out = (struct study_cell){.config = c,
+                               .options = o,
+                               .policy = p,
+                               .seed = compare_seed(o->seed, (uint32_t)(index % REPLICATIONS)),
+                               .arrivals = {1.0, 1.0, changed && of->swap_classes}};
+    return config_load(c, o, e) == 0 &&
+                   config_policy_parse(p, changed ? of->policy : POLICY, e) == 0
+               ? 0
+               : -EINVAL;
+}
+
+/* Values of one metric over the replications; false with a message when a run failed. */
+static bool values_of(const struct study_outcome *o, const char *metric, double *values)
+{
+    for (uint32_t i = 0; i < REPLICATIONS; i++) {
+        if (o[i].status != 0 || !study_has(&o[i], metric)) {
+            (void)fprintf(stderr, "xpusim: error: control: no metric %s, or a failed run: %s\n",
+                          metric, o[i].message);
+            return false;
+        }
+        values[i] = study_value(&o[i], metric);
+    }
+    return true;
 }
 
 static bool moved(const struct stats_paired *p, enum direction d)
@@ -140,7 +140,7 @@ static bool moved(const struct stats_paired *p, enum direction d)
     return d == UP ? f == STATS_HIGHER : d == DOWN ? f == STATS_LOWER : f != STATS_LOWER;
 }
 
-size_t controls_run(struct document *d)
+static size_t judge(const struct study_outcomes *came, struct document *d)
 {
     static const struct frame_column columns[] = {
         {.name = "control", .kind = FRAME_TEXT, .junit = FRAME_JUNIT_NAME},
@@ -157,8 +157,8 @@ size_t controls_run(struct document *d)
         double base[REPLICATIONS];
         double changed[REPLICATIONS];
         const char *name = c->changed_metric == NULL ? c->metric : c->changed_metric;
-        bool ok = measure(POLICY, NULL, false, c->metric, base) &&
-                  measure(c->policy, c->sets, c->swap_classes, name, changed);
+        const struct study_outcome *of = &came->v[i * 2 * REPLICATIONS];
+        bool ok = values_of(of, c->metric, base) && values_of(of + REPLICATIONS, name, changed);
         struct stats_paired p = stats_paired(changed, base, REPLICATIONS, STATS_LEVEL_FRAC);
         p.relevance_frac = 0.0; /* small moves count too: is there the mechanism at all? */
         const char *found = ok ? document_verdict(d, &p) : "failed";
@@ -171,4 +171,17 @@ size_t controls_run(struct document *d)
                   found, ok ? "ok" : "NOT AS PREDICTED", c->why);
     }
     return wrong;
+}
+
+bool controls_judge(void *ctx, const struct study_outcomes *came, struct study *next)
+{
+    struct controls *c = ctx;
+    if (came != NULL) {
+        c->wrong = judge(came, c->d);
+        return false;
+    }
+    *next = (struct study){.n = controls_count() * 2 * REPLICATIONS,
+                           .how = {.parallel = 2, .cpu_limit_s = 60.0},
+                           .cell = cell};
+    return true;
 }

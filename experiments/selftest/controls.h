@@ -4,9 +4,14 @@
 
 #include <stddef.h>
 
+#include "experiments/run/study.h"
 #include "experiments/shell/document.h"
 
-/* Runs all controls and adds them, a row each; returns how many did not move as predicted. */
-size_t controls_run(struct document *d);
+/* Asks for the runs of all controls, and adds a row each; ctx: struct controls. */
+struct controls {
+    struct document *d;
+    size_t wrong; /* how many did not move as predicted */
+};
+study_judge controls_judge;
 /* How many there are. */
 size_t controls_count(void);

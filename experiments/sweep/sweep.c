@@ -38,6 +38,7 @@ struct sweep {
     uint32_t first, until;
     uint64_t next_point;
     uint32_t next_replication;
+    int rc;          /* of the last round */
     uint8_t *closed; /* owned, by point, with `until`; else NULL */
     uint64_t noted;  /* point that is known to be in the store; UINT64_MAX: none */
     struct progress progress;
@@ -103,7 +104,7 @@ static bool keeps(void *ctx, const char *name)
 
 /* ---- in the parent ---- */
 
-static bool next(void *ctx, uint64_t *job)
+static bool next_cell(void *ctx, uint64_t *job)
 {
     struct sweep *s = ctx;
     const struct sweep_options *o = s->opt;
@@ -165,6 +166,12 @@ static bool go_on(void *ctx)
 
 /* ---- rounds ---- */
 
+/* How many of n numbers are this shard's. */
+static uint64_t of_shard(const struct sweep_options *o, uint64_t n)
+{
+    return (n + o->shards - 1 - o->shard) / o->shards;
+}
+
 static bool wide(const struct sweep *s, uint64_t point, double *values)
 {
     for (uint32_t i = 0; i < s->spec->n_until; i++) {
@@ -194,41 +201,48 @@ static uint64_t close_points(struct sweep *s)
     return open;
 }
 
-static int run_rounds(struct sweep *s)
+/* The next replications of the points that are open. */
+static void ask_round(struct sweep *s, uint64_t open, struct study *next)
 {
     const struct spec *spec = s->spec;
-    struct study study = {.how = {s->opt->how.parallel, s->opt->how.cpu_limit_s, false, s->store},
-                          .cells_per_worker = JOBS_PER_WORKER,
-                          .memory_limit_bytes = s->opt->memory_limit_bytes,
-                          .kept = spec->kept,
-                          .ctx = s,
-                          .cell = cell,
-                          .keeps = keeps,
-                          .next = next,
-                          .done = done,
-                          .go_on = go_on};
-    uint64_t open = (spec->n_points + s->opt->shards - 1 - s->opt->shard) / s->opt->shards;
-    for (s->until = spec->replications;; s->until += spec->replications) {
-        if (s->until > spec->max_replications) {
-            s->until = spec->max_replications;
-        }
-        s->next_point = 0;
-        s->next_replication = s->first;
-        s->progress.total +=
-            s->closed != NULL
-                ? open * (s->until - s->first)
-                : (spec_runs(spec, s->until) + s->opt->shards - 1 - s->opt->shard) / s->opt->shards;
-        int rc = study_stream(&study);
-        if (rc != 0 || s->closed == NULL) {
-            return rc;
+    uint32_t until = s->until + spec->replications;
+    s->first = s->until;
+    s->until = until < spec->max_replications ? until : spec->max_replications;
+    s->next_point = 0;
+    s->next_replication = s->first;
+    s->progress.total += s->closed != NULL ? open * (s->until - s->first)
+                                           : of_shard(s->opt, spec_runs(spec, s->until));
+    *next = (struct study){.how = s->opt->how,
+                           .cells_per_worker = JOBS_PER_WORKER,
+                           .memory_limit_bytes = s->opt->memory_limit_bytes,
+                           .kept = spec->kept,
+                           .ctx = s,
+                           .cell = cell,
+                           .keeps = keeps,
+                           .next = next_cell,
+                           .done = done,
+                           .go_on = go_on};
+    next->how.store = s->store;
+}
+
+/* Rounds of replications, until every interval is narrow enough. */
+static bool judge(void *ctx, const struct study_outcomes *came, struct study *next)
+{
+    struct sweep *s = ctx;
+    uint64_t open = of_shard(s->opt, s->spec->n_points);
+    if (came != NULL) {
+        s->rc = came->rc;
+        if (s->rc != 0 || s->closed == NULL) {
+            return false;
         }
         open = close_points(s);
-        if (open == 0 || s->until == spec->max_replications) {
+        if (open == 0 || s->until == s->spec->max_replications) {
             s->result->points_open = open;
-            return 0;
+            return false;
         }
-        s->first = s->until;
     }
+    ask_round(s, open, next);
+    return true;
 }
 
 int64_t sweep_experiment(const struct spec *spec, struct store *store)
@@ -253,7 +267,8 @@ int sweep_run(const struct spec *spec, struct store *store, const struct sweep_o
     stop_asked = 0;
     (void)sigaction(SIGINT, &action, &old_int);
     (void)sigaction(SIGTERM, &action, &old_term);
-    int rc = run_rounds(s);
+    study_run(judge, s);
+    int rc = s->rc;
     (void)sigaction(SIGINT, &old_int, NULL);
     (void)sigaction(SIGTERM, &old_term, NULL);
     progress_end(&s->progress);

@@ -14,9 +14,6 @@
 #include "sim/base/arena.h"
 #include "sim/core/core.h"
 
-const char *const characterize_studies[] = {"affinity", "corun",  "batch",   "prompt",   "mixed",
-                                            "chunk",    "verify", "schemes", "interval", NULL};
-
 static const char *const op_names[] = {"QKV", "MHA", "FFN", "HEAD"};
 static const uint32_t row_steps[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096};
 #define N_ROW_STEPS (sizeof row_steps / sizeof row_steps[0])
@@ -81,8 +78,9 @@ static void affinity_of(const struct config *c, uint8_t device, uint32_t rows,
     }
 }
 
-static void study_affinity(const struct config *c, struct characterize_rows *out)
+static void study_affinity(const struct config *c, struct characterize_rows *out, struct err *e)
 {
+    (void)e;
     for (uint8_t d = 0; d < c->soc.machine.n_devices; d++) {
         for (size_t i = 0; i < N_ROW_STEPS; i++) {
             affinity_of(c, d, row_steps[i], out);
@@ -98,13 +96,14 @@ static int engine(const struct machine *m, int which)
     return d >= 0 ? d : machine_find(m, which == 0 ? DEVICE_KIND_CPU : DEVICE_KIND_GPU);
 }
 
-static int study_corun(const struct config *c, struct characterize_rows *out, struct err *e)
+static void study_corun(const struct config *c, struct characterize_rows *out, struct err *e)
 {
     static const char *const names[] = {"GEMM", "GEMV"};
     const struct machine *m = &c->soc.machine;
     int d[2] = {engine(m, 0), engine(m, 1)};
     if (d[0] < 0 || d[1] < 0 || d[0] == d[1]) {
-        return err_add(e, "characterize corun: %s has no two engines", m->name);
+        (void)err_add(e, "characterize corun: %s has no two engines", m->name);
+        return;
     }
     struct work_shape shapes[2] = {price_prefill_shape(4096, 1), price_decode_shape(0, 1)};
     for (int a = 0; a < 2; a++) {
@@ -134,13 +133,13 @@ static int study_corun(const struct config *c, struct characterize_rows *out, st
             add(out, row_of("corun", "both", what, "pairs", 1), "work_over_alone", "x", together);
         }
     }
-    return 0;
 }
 
 /* ---- passes ---- */
 
-static void study_batch(const struct config *c, struct characterize_rows *out)
+static void study_batch(const struct config *c, struct characterize_rows *out, struct err *e)
 {
+    (void)e;
     for (uint8_t d = 0; d < c->soc.machine.n_devices; d++) {
         const char *name = c->soc.machine.devices[d].name;
         for (uint32_t n = 1; n <= 32; n *= 2) {
@@ -156,8 +155,9 @@ static void study_batch(const struct config *c, struct characterize_rows *out)
     }
 }
 
-static void study_prompt(const struct config *c, struct characterize_rows *out)
+static void study_prompt(const struct config *c, struct characterize_rows *out, struct err *e)
 {
+    (void)e;
     for (uint8_t d = 0; d < c->soc.machine.n_devices; d++) {
         for (uint32_t n = 32; n <= 8192; n *= 2) {
             struct work_shape w = price_prefill_shape(n, 1);
@@ -170,8 +170,9 @@ static void study_prompt(const struct config *c, struct characterize_rows *out)
     }
 }
 
-static void study_mixed(const struct config *c, struct characterize_rows *out)
+static void study_mixed(const struct config *c, struct characterize_rows *out, struct err *e)
 {
+    (void)e;
     for (uint8_t d = 0; d < c->soc.machine.n_devices; d++) {
         for (uint32_t b = 1; b <= 16; b *= 4) {
             struct work_shape alone = price_decode_shape(MIXED_CONTEXT, b);
@@ -201,8 +202,9 @@ static void study_mixed(const struct config *c, struct characterize_rows *out)
 
 /* Drafts of a sequence at 1024 tokens verified at once: the time, and what a token costs if all of
  * them are accepted (sd.npu 3.3: rows of a static graph are free until it is full). */
-static void study_verify(const struct config *c, struct characterize_rows *out)
+static void study_verify(const struct config *c, struct characterize_rows *out, struct err *e)
 {
+    (void)e;
     for (uint8_t d = 0; d < c->soc.machine.n_devices; d++) {
         for (uint32_t drafted = 0; drafted <= 32; drafted = drafted == 0 ? 1 : 2 * drafted) {
             struct work_shape w = price_verify_shape(1024, drafted + 1);
@@ -236,12 +238,13 @@ static void fusion(const struct config *c, uint8_t device, struct characterize_r
     }
 }
 
-static int study_chunk(const struct config *c, struct characterize_rows *out, struct err *e)
+static void study_chunk(const struct config *c, struct characterize_rows *out, struct err *e)
 {
     int d = chunks_device(&c->truth);
     if (d < 0) {
-        return err_add(e, "characterize chunk: no device of %s has static shapes",
-                       c->soc.machine.name);
+        (void)err_add(e, "characterize chunk: no device of %s has static shapes",
+                      c->soc.machine.name);
+        return;
     }
     for (uint32_t rows = 32; rows <= CHUNKS_PROMPT; rows *= 2) {
         struct chunk k = chunks_price(&c->truth, (uint8_t)d, rows);
@@ -258,76 +261,92 @@ static int study_chunk(const struct config *c, struct characterize_rows *out, st
     add(out,
         row_of("chunk", c->soc.machine.devices[d].name, "knee", "share_of_best", CHUNKS_KNEE_FRAC),
         "chunk_rows", "rows", chunks_knee(&c->truth));
-    return 0;
 }
 
 /* ---- schemes ---- */
 
-static int study_schemes(const struct config *c, const struct characterize_options *o,
-                         struct characterize_rows *out, struct err *e)
+static const struct {
+    const char *name, *policy;
+} schemes[] = {{"a: preemption, recompute", "recompute-preempt"},
+               {"b: time sharing", "time-share"},
+               {"c: continuous batching", "orca"},
+               {"d: Agent.xpu v1", "agent-xpu-v1"},
+               {"d: Agent.xpu v2", "agent-xpu-v2"}};
+enum { N_SCHEMES = sizeof schemes / sizeof schemes[0], MOST_RATE = 4 };
+
+/* Of one rate. */
+static void put_schemes(const struct compare_result *r, uint32_t rate,
+                        struct characterize_rows *out)
 {
-    static const struct {
-        const char *name, *policy;
-    } schemes[] = {{"a: preemption, recompute", "recompute-preempt"},
-                   {"b: time sharing", "time-share"},
-                   {"c: continuous batching", "orca"},
-                   {"d: Agent.xpu v1", "agent-xpu-v1"},
-                   {"d: Agent.xpu v2", "agent-xpu-v2"}};
     static const char *const metrics[] = {"reactive.e2e_s.mean", "proactive.e2e_s.mean",
                                           "truncated.all.throughput_req_per_min"};
     static const char *const halves[] = {"reactive.e2e_s.mean.half_width",
                                          "proactive.e2e_s.mean.half_width",
                                          "truncated.all.throughput_req_per_min.half_width"};
     static const char *const units[] = {"s", "s", "1/min"};
-    enum { N = sizeof schemes / sizeof schemes[0] };
-    struct config_policy p[N] = {{0}};
-    for (int i = 0; i < N; i++) {
-        if (config_policy_parse(&p[i], schemes[i].policy, e) != 0) {
-            return -EINVAL;
+    for (uint32_t i = 0; i < N_SCHEMES; i++) {
+        for (int k = 0; k < 3; k++) {
+            struct stats_interval s =
+                stats_mean(compare_values(r, i, metrics[k]), r->replications, STATS_LEVEL_FRAC);
+            struct characterize_row row =
+                row_of("schemes", schemes[i].policy, schemes[i].name, "requests_per_min", rate * 6);
+            add(out, row, metrics[k], units[k], s.mean);
+            add(out, row, halves[k], units[k], (s.high - s.low) / 2.0);
         }
     }
-    for (uint32_t rate = 1; rate <= 4; rate++) {
-        struct config_options at = *o->config;
-        char workload[96];
-        (void)snprintf(workload, sizeof workload,
-                       "mixed:reactive_per_min=%u,proactive_per_min=%u,duration_s=900", rate * 2,
-                       rate * 4);
-        at.workload = workload;
-        struct compare_plan plan = {.config = c,
-                                    .options = &at,
-                                    .policies = p,
-                                    .n_policies = N,
-                                    .replications = o->replications,
-                                    .how = o->how};
-        struct compare_result r;
-        compare_run(&plan, &r);
-        for (uint32_t i = 0; i < N && r.n_failures == 0; i++) {
-            for (int k = 0; k < 3; k++) {
-                struct stats_interval s =
-                    stats_mean(compare_values(&r, i, metrics[k]), r.replications, STATS_LEVEL_FRAC);
-                struct characterize_row row = row_of("schemes", schemes[i].policy, schemes[i].name,
-                                                     "requests_per_min", rate * 6);
-                add(out, row, metrics[k], units[k], s.mean);
-                add(out, row, halves[k], units[k], (s.high - s.low) / 2.0);
-            }
-        }
-        if (r.n_failures > 0) {
-            (void)err_add(e, "characterize schemes: %s", r.failures[0].message);
-        }
-        compare_result_fini(&r);
+}
+
+static void take_schemes(struct characterize *s, const struct study_outcomes *came)
+{
+    struct compare_result r;
+    compare_take(&s->plan, came, &r);
+    if (r.n_failures > 0) {
+        (void)err_add(s->e, "characterize schemes: %s", r.failures[0].message);
+    } else {
+        put_schemes(&r, s->rate, s->rows);
     }
-    return e->n > 0 ? -EINVAL : 0;
+    compare_result_fini(&r);
+}
+
+static bool schemes_judge(struct characterize *s, const struct study_outcomes *came,
+                          struct study *next)
+{
+    if (came != NULL) {
+        take_schemes(s, came);
+    } else {
+        s->policies = xcalloc(N_SCHEMES, sizeof *s->policies);
+        for (int i = 0; i < N_SCHEMES; i++) {
+            (void)config_policy_parse(&s->policies[i], schemes[i].policy, s->e);
+        }
+    }
+    if (s->rate++ == MOST_RATE) {
+        free(s->policies);
+        return false;
+    }
+    s->at = *s->options;
+    (void)snprintf(s->workload, sizeof s->workload,
+                   "mixed:reactive_per_min=%u,proactive_per_min=%u,duration_s=900", s->rate * 2,
+                   s->rate * 4);
+    s->at.workload = s->workload;
+    s->plan = (struct compare_plan){.config = s->config,
+                                    .options = &s->at,
+                                    .policies = s->policies,
+                                    .n_policies = N_SCHEMES,
+                                    .replications = s->replications,
+                                    .how = s->how};
+    compare_ask(&s->plan, next);
+    return true;
 }
 
 /* ---- how sure ---- */
 
 /* 95 % intervals of predicted times, as factors, by prompt or context length. */
-static int study_interval(const struct config *c, struct characterize_rows *out, struct err *e)
+static void study_interval(const struct config *c, struct characterize_rows *out, struct err *e)
 {
     static const char *const phases[] = {"prefill", "decode"};
     struct conformal t;
     if (interval_table_read(&t, e) != 0) {
-        return -EINVAL;
+        return;
     }
     for (uint8_t d = 0; d < c->soc.machine.n_devices; d++) {
         for (uint32_t tokens = 32; tokens <= 8192; tokens *= 4) {
@@ -343,45 +362,36 @@ static int study_interval(const struct config *c, struct characterize_rows *out,
         }
     }
     conformal_fini(&t);
-    return 0;
 }
 
-int characterize_run(const char *study, const struct config *c,
-                     const struct characterize_options *o, struct characterize_rows *out,
-                     struct err *e)
+static const struct {
+    const char *name;
+    void (*fill)(const struct config *c, struct characterize_rows *out, struct err *e);
+} studies[] = {
+    {"affinity", study_affinity}, {"corun", study_corun},       {"batch", study_batch},
+    {"prompt", study_prompt},     {"mixed", study_mixed},       {"chunk", study_chunk},
+    {"verify", study_verify},     {CHARACTERIZE_SCHEMES, NULL}, {"interval", study_interval}};
+
+const char *characterize_study(size_t i)
 {
-    int i = 0;
-    while (characterize_studies[i] != NULL && strcmp(characterize_studies[i], study) != 0) {
-        i++;
+    return i < sizeof studies / sizeof studies[0] ? studies[i].name : NULL;
+}
+
+bool characterize_judge(void *ctx, const struct study_outcomes *came, struct study *next)
+{
+    struct characterize *k = ctx;
+    char names[256] = "";
+    for (size_t i = 0, used = 0; i < sizeof studies / sizeof studies[0]; i++) {
+        if (strcmp(studies[i].name, k->study) != 0) {
+            used += (size_t)snprintf(names + used, sizeof names - used, "%s%s",
+                                     used > 0 ? ", " : "", studies[i].name);
+        } else if (studies[i].fill == NULL) {
+            return schemes_judge(k, came, next);
+        } else {
+            studies[i].fill(k->config, k->rows, k->e);
+            return false;
+        }
     }
-    switch (i) {
-    case 0:
-        study_affinity(c, out);
-        return 0;
-    case 1:
-        return study_corun(c, out, e);
-    case 2:
-        study_batch(c, out);
-        return 0;
-    case 3:
-        study_prompt(c, out);
-        return 0;
-    case 4:
-        study_mixed(c, out);
-        return 0;
-    case 5:
-        return study_chunk(c, out, e);
-    case 6:
-        study_verify(c, out);
-        return 0;
-    case 7:
-        return study_schemes(c, o, out, e);
-    case 8:
-        return study_interval(c, out, e);
-    default:
-        return err_add(e,
-                       "characterize %s: must be one of affinity, corun, batch, prompt, mixed, "
-                       "chunk, verify, schemes, interval",
-                       study);
-    }
+    (void)err_add(k->e, "characterize %s: must be one of %s", k->study, names);
+    return false;
 }

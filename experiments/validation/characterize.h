@@ -18,7 +18,7 @@
 
 #include <stdio.h>
 
-#include "experiments/run/study.h"
+#include "experiments/compare/compare.h"
 
 struct characterize_row {
     const char *study;
@@ -34,17 +34,26 @@ struct characterize_rows {
     size_t n;
 };
 
-struct characterize_options {
-    const struct config_options *config;
+/* One study; ctx of characterize_judge, which adds its rows. Errors in e: no such study, a run that
+ * failed. */
+struct characterize {
+    const char *study; /* borrowed, as all of these */
+    const struct config *config;
+    const struct config_options *options;
     uint32_t replications; /* of schemes */
     struct study_how how;  /* likewise */
+    struct characterize_rows *rows;
+    struct err *e;
+    /* of schemes, while it is judging */
+    struct config_policy *policies;
+    struct config_options at;
+    struct compare_plan plan;
+    char workload[96];
+    uint32_t rate;
 };
+study_judge characterize_judge;
 
-/* NULL-terminated names of the studies, in the order above. */
-extern const char *const characterize_studies[];
-
-/* Adds the rows of one study. 0 or -EINVAL with errors (no such study, a run that failed). */
-int characterize_run(const char *study, const struct config *c,
-                     const struct characterize_options *o, struct characterize_rows *out,
-                     struct err *e);
+#define CHARACTERIZE_SCHEMES "schemes" /* the one that simulates */
+/* The i-th study, in the order above, or NULL. */
+const char *characterize_study(size_t i);
 void characterize_rows_fini(struct characterize_rows *r);

@@ -31,11 +31,22 @@ static void teardown(void)
     err_fini(&err);
 }
 
+static void run_study(const char *name)
+{
+    struct characterize k = {.study = name,
+                             .config = &config,
+                             .options = &options,
+                             .replications = 2,
+                             .how = {.parallel = 1, .cpu_limit_s = 600.0},
+                             .rows = &rows,
+                             .e = &err};
+    study_run(characterize_judge, &k);
+}
+
 static void study(const char *name)
 {
-    struct characterize_options o = {&options, 2, {.parallel = 1, .cpu_limit_s = 600.0}};
-    ck_assert_msg(characterize_run(name, &config, &o, &rows, &err) == 0, "%s",
-                  err.n > 0 ? err.lines[0] : "");
+    run_study(name);
+    ck_assert_msg(err.n == 0, "%s", err.n > 0 ? err.lines[0] : "");
     ck_assert_uint_gt(rows.n, 0);
 }
 
@@ -144,8 +155,8 @@ END_TEST
 
 START_TEST(a_study_that_is_not_there_is_refused)
 {
-    struct characterize_options o = {&options, 2, {.parallel = 1, .cpu_limit_s = 600.0}};
-    ck_assert_int_eq(characterize_run("weather", &config, &o, &rows, &err), -EINVAL);
+    run_study("weather");
+    ck_assert_uint_eq(err.n, 1);
     ck_assert_ptr_nonnull(strstr(err.lines[0], "affinity"));
 }
 END_TEST

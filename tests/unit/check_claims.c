@@ -167,11 +167,18 @@ static int read_text(const char *quantities, const char *checks)
     return claims_read(&claims, path, &err);
 }
 
+static int evaluate(const struct quantities_options *o)
+{
+    struct claims_run r = {.claims = &claims, .options = o, .e = &err};
+    study_run(claims_judge, &r);
+    return r.rc;
+}
+
 static double evaluated(uint32_t check)
 {
     struct quantities_options o = {
         .replications = 1, .how.parallel = 1, .seed = 1, .how.cpu_limit_s = 60};
-    ck_assert_msg(claims_evaluate(&claims, &o, &err) == 0, "%s", err.n > 0 ? err.lines[0] : "");
+    ck_assert_msg(evaluate(&o) == 0, "%s", err.n > 0 ? err.lines[0] : "");
     return claims.v[0].checks[check].x[0];
 }
 
@@ -331,7 +338,7 @@ START_TEST(every_reading_is_judged_by_itself)
     struct quantities_options o = {
         .replications = 1, .how.parallel = 1, .seed = 1, .how.cpu_limit_s = 60};
     ck_assert_int_eq(claims_read(&claims, path, &err), 0);
-    ck_assert_msg(claims_evaluate(&claims, &o, &err) == 0, "%s", err.n > 0 ? err.lines[0] : "");
+    ck_assert_msg(evaluate(&o) == 0, "%s", err.n > 0 ? err.lines[0] : "");
     ck_assert_uint_eq(claims.n, 2);
     ck_assert_double_eq(claims.v[0].checks[0].x[0], 7);
     ck_assert_double_eq(claims.v[1].checks[0].x[0], 9);
@@ -346,7 +353,7 @@ START_TEST(every_reading_is_judged_by_itself)
     ck_assert_int_eq(claims_choose(&claims, "taken", &err), 0);
     struct setup s = {.workload = {{"w1:n=4"}, 1}};
     ck_assert_int_eq(claims_change(&claims, &s, &err), 0);
-    ck_assert_int_eq(claims_evaluate(&claims, &o, &err), 0);
+    ck_assert_int_eq(evaluate(&o), 0);
     ck_assert_uint_eq(claims.n, 1);
     ck_assert_double_eq(claims.v[0].checks[0].x[0], 4);
 }
@@ -357,7 +364,7 @@ static void refused(const char *quantities, const char *checks, const char *why)
     int rc = read_text(quantities, checks);
     if (rc == 0) {
         struct quantities_options o = {.replications = 1, .how.parallel = 1, .how.cpu_limit_s = 60};
-        rc = claims_evaluate(&claims, &o, &err);
+        rc = evaluate(&o);
     }
     ck_assert_int_ne(rc, 0);
     bool found = false;

@@ -192,12 +192,14 @@ static void search_by_runs(const struct config_policy *a, const struct config_po
     o.budget = budget;
     o.replications = 1;
     o.confirm = 4;
-    *runs = (struct falsify_runs){.space = &space,
+    *runs = (struct falsify_runs){.options = &o,
+                                  .space = &space,
                                   .policy = {a, b},
                                   .metric = o.metric,
                                   .how.parallel = worker_processors(),
-                                  .how.cpu_limit_s = 60.0};
-    falsify_runs_search(runs, &o, &result);
+                                  .how.cpu_limit_s = 60.0,
+                                  .result = &result};
+    study_run(falsify_judge, runs);
 }
 
 START_TEST(planted_policy_is_found_out_and_explained)
@@ -231,21 +233,32 @@ START_TEST(planted_policy_is_found_out_and_explained)
 }
 END_TEST
 
+static double loss;
+
+static bool measures_once(void *ctx, const struct study_outcomes *came, struct study *next)
+{
+    if (came != NULL) {
+        falsify_runs_take(ctx, came, &loss);
+        return false;
+    }
+    falsify_runs_ask(ctx, next);
+    return true;
+}
+
 /* A world in which one of the two has no value is no draw: nothing is known of it. */
 START_TEST(a_loss_without_a_value_is_none)
 {
     open_space("mixed:duration_s=60,reactive_per_min=0.001,proactive_per_min=6", "machine");
     struct config_policy a = policy("fcfs");
-    struct falsify_runs runs;
-    struct falsify_options o = wide;
-    runs = (struct falsify_runs){.space = &space,
-                                 .policy = {&a, &a},
-                                 .metric = o.metric,
-                                 .how.parallel = 1,
-                                 .how.cpu_limit_s = 60.0};
     struct space_point p = space_nominal(&space);
-    double loss = 0.0;
-    falsify_runs_measure(&runs, &(struct falsify_ask){&p, 1, 0, 1}, &loss);
+    struct falsify_runs runs = {.space = &space,
+                                .policy = {&a, &a},
+                                .metric = wide.metric,
+                                .how.parallel = 1,
+                                .how.cpu_limit_s = 60.0,
+                                .ask = {&p, 1, 0, 1}};
+    loss = 0.0;
+    study_run(measures_once, &runs);
     ck_assert(isnan(loss));
     close_space();
 }

@@ -162,19 +162,19 @@ START_TEST(one_look_follows_students_t)
     const double none[] = {0, 0};
     const double *values[] = {v, none};
     struct search_test t = {0};
-    search_judge(&o, values, 2, 0.30, &t); /* missed needs p <= 0.30 / 2 */
+    search_look(&o, values, 2, 0.30, &t); /* missed needs p <= 0.30 / 2 */
     ck_assert_double_eq_tol(t.values[0].miss_p, 0.5 - atan(2.0) / 3.14159265358979, 1e-12);
     ck_assert_int_eq(t.outcome, SEARCH_MISSED);
-    search_judge(&o, values, 2, 0.29, &t);
+    search_look(&o, values, 2, 0.29, &t);
     ck_assert_int_eq(t.outcome, SEARCH_UNDECIDED);
     o = options_of(6.0); /* as far on the good side: met needs p >= 1 - alpha */
-    search_judge(&o, values, 2, 0.15, &t);
+    search_look(&o, values, 2, 0.15, &t);
     ck_assert_int_eq(t.outcome, SEARCH_MET);
-    search_judge(&o, values, 2, 0.14, &t);
+    search_look(&o, values, 2, 0.14, &t);
     ck_assert_int_eq(t.outcome, SEARCH_UNDECIDED);
     const double undefined[] = {(double)NAN, (double)NAN};
     values[0] = undefined;
-    search_judge(&o, values, 2, 0.15, &t);
+    search_look(&o, values, 2, 0.15, &t);
     ck_assert_int_eq(t.outcome, SEARCH_UNDECIDED);
 }
 END_TEST
@@ -201,7 +201,7 @@ START_TEST(a_look_adds_replications_of_the_plan)
                                 .how.cpu_limit_s = 60.0,
                                 .arrivals = CONFIG_AS_WRITTEN};
     struct compare_result r;
-    compare_run(&plan, &r);
+    study_run(compare_judge, &(struct compare){plan, &r});
     const double *x = compare_values(&r, 0, "reactive.arrived");
     double mean = 0.0;
     for (int i = 0; i < 16; i++) {
@@ -213,7 +213,7 @@ START_TEST(a_look_adds_replications_of_the_plan)
                                .min_replications = 2,
                                .precision_frac = 0.5,
                                .confidence_frac = 0.95};
-    search_run(&o, &plan, 0, &result);
+    study_run(search_judge, &(struct search_runs){&o, plan, &result, {0}});
     bool found = false;
     for (uint32_t i = 0; i < result.n_tests; i++) {
         const struct search_test *t = &result.tests[i];

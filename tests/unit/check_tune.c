@@ -159,8 +159,9 @@ static void run_tune(const struct compare_plan *plan, uint32_t budget, struct tu
     struct tune_options o = {budget, REPLICATIONS, "all.e2e_s.mean"};
     struct compare_result given;
     ck_assert_int_eq(tune_check(plan, &o, &err), 0);
-    compare_run(plan, &given);
-    tune_run(plan, &o, &given, out);
+    study_run(compare_judge, &(struct compare){*plan, &given});
+    tune_open(out, plan, &o, &given);
+    study_run(tune_judge, out);
 }
 
 /* The mean of the objective over the training replications, run one by one. */
