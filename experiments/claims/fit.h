@@ -26,6 +26,7 @@
 #define FIT_MAX_PARAMETERS 24
 #define FIT_MAX_LEVELS 8
 #define FIT_MAX_CLAIMS 31 /* a bit each in a set */
+#define FIT_CONFIRMED 16  /* points judged on fresh traces; the best again, on others */
 #define FIT_HOLDS 2.0
 #define FIT_RULED_OUT 3.0
 #define FIT_MODEL_ERROR_FRAC 0.05 /* of the effect published: what a simulator may be off; ours */
@@ -83,6 +84,13 @@ struct fit_options {
     bool quiet;
 };
 
+/* A point judged on fresh traces. */
+struct fit_witness {
+    double u[FIT_MAX_PARAMETERS];
+    struct claims judged; /* owned */
+    uint32_t holds;       /* set of claims, a bit each */
+};
+
 struct fit {
     const struct fit_options *o;
     struct fit_parameters parameters;
@@ -93,19 +101,30 @@ struct fit {
     uint32_t n_points, n_waves;
     double cpu_s; /* of all points, by the processes that ran them */
     struct fit_emulator *emulator;
+    struct err *e; /* of fit_init */
+    int rc;        /* 0, or what went wrong */
+    /* How far the search is: the stages begun, promise of its best point, waves that gained none.
+     */
+    uint32_t stage, idle;
+    double best;
+    struct fit_confirming {
+        uint32_t point[FIT_CONFIRMED]; /* what looks best */
+        uint32_t n, at, best, most;    /* best: the point where most claims held */
+    } confirming;
+    struct fit_witness witness; /* its claims owned, until fit_conclude */
+    struct fit_rounds *rounds;  /* owned, while it is judging */
 };
 
 int fit_init(struct fit *f, const struct fit_options *o, struct err *e);
 void fit_fini(struct fit *f);
 
-/* Simulates n points of the unit cube and adds them; keeps them in the state file. */
-int fit_points_add(struct fit *f, const double (*u)[FIT_MAX_PARAMETERS], uint32_t n, struct err *e);
+/* The claims to fit, as the files state them. */
+int fit_claims_read(const struct fit_options *o, struct claims *c, struct err *e);
+struct fit_point *fit_point_add(struct fit *f, const double *u);
+/* Into the state file, if there is one. */
+int fit_points_keep(const struct fit *f, struct err *e);
 /* Takes over the points of a state file of the same search; none when there is no file. */
 int fit_points_resume(struct fit *f, struct err *e);
-/* The claims as the ordinary judge finds them at u, on the `set`-th set of fresh traces (from 1).
- * claims_fini by the caller. */
-int fit_judge_point(const struct fit *f, const double *u, uint32_t set, struct claims *out,
-                    struct err *e);
 
 /* ---- emulators ---- */
 
@@ -128,13 +147,16 @@ void fit_point_implausibility(const struct fit *f, const struct fit_point *p, do
 
 /* ---- search and findings ---- */
 
-int fit_search(struct fit *f, struct err *e);
+/* Searches and confirms; ctx: struct fit, after fit_init. f->rc and errors say how it went. */
+study_judge claims_fit_judge;
 
-struct fit_witness {
-    double u[FIT_MAX_PARAMETERS];
-    struct claims judged; /* owned */
-    uint32_t holds;       /* set of claims, a bit each */
-};
+/* The points to simulate next (allocated; the caller frees u); false when the search is over, or
+ * f->rc says that it cannot begin. */
+bool fit_search_next(struct fit *f, double (**u)[FIT_MAX_PARAMETERS], uint32_t *n);
+/* The point to confirm next, on the set-th set of fresh traces (from 1); false when all are. */
+bool fit_confirm_next(struct fit *f, const double **u, uint32_t *set);
+/* What came of it; of the last one the claims are kept. */
+void fit_confirm_take(struct fit *f, struct claims *judged);
 
 #define FIT_MAX_CONFLICTS 64
 struct fit_findings {
@@ -151,8 +173,8 @@ struct fit_findings {
     double settles_frac[FIT_MAX_CLAIMS][FIT_MAX_PARAMETERS];
 };
 
-/* Confirms and draws the conclusions. findings_fini in every case. */
-int fit_conclude(struct fit *f, struct fit_findings *out, struct err *e);
+/* Draws the conclusions, once all is simulated. fit_findings_fini frees. */
+void fit_conclude(struct fit *f, struct fit_findings *out);
 void fit_findings_fini(struct fit_findings *g);
 
 void fit_document(const struct fit *f, const struct fit_findings *g, struct document *d);

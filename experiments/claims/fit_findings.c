@@ -9,9 +9,6 @@
 
 #define SAMPLES 8000 /* of the cube, looked at by the emulators */
 #define BINS 5
-/* Points that are judged on fresh traces; the best of them is judged again, on others. */
-#define CONFIRMED 16
-
 struct sample {
     double u[FIT_MAX_PARAMETERS];
     uint32_t possible; /* claims not ruled out, a bit each */
@@ -210,51 +207,47 @@ static void rank(const struct fit *f, struct ranked *r)
     qsort(r, f->n_points, sizeof *r, by_sum);
 }
 
-/* What holds at a point, on the given set of fresh traces. */
-static int judge(const struct fit *f, const double *u, uint32_t set, struct fit_witness *w,
-                 struct err *e)
-{
-    *w = (struct fit_witness){.holds = 0};
-    memcpy(w->u, u, sizeof w->u);
-    int rc = fit_judge_point(f, u, set, &w->judged, e);
-    for (uint32_t c = 0; c < w->judged.n; c++) {
-        w->holds |= holds(&w->judged.v[c]) ? 1u << c : 0;
-    }
-    return rc;
-}
-
 /* The best of many noisy points is a lucky one: those that look best on their few traces are judged
  * on many, and what is reported of the best of these comes from traces that chose nothing. */
-static int confirm(struct fit *f, struct fit_findings *g, struct err *e)
+bool fit_confirm_next(struct fit *f, const double **u, uint32_t *set)
 {
-    struct ranked *r = xcalloc(f->n_points + 1, sizeof *r);
-    uint32_t best = 0;
-    uint32_t most = 0;
-    int rc = 0;
-    rank(f, r);
-    for (uint32_t i = 0; i < CONFIRMED && i < f->n_points && rc == 0; i++) {
-        struct fit_witness w;
-        rc = judge(f, f->points[r[i].point].u, 1, &w, e);
-        if (size_of(w.holds) > most) {
-            most = size_of(w.holds);
-            best = i;
+    struct fit_confirming *c = &f->confirming;
+    if (c->n == 0) {
+        struct ranked *r = xcalloc(f->n_points + 1, sizeof *r);
+        rank(f, r);
+        for (c->n = 0; c->n < FIT_CONFIRMED && c->n < f->n_points; c->n++) {
+            c->point[c->n] = r[c->n].point;
         }
-        claims_fini(&w.judged);
+        c->best = r[0].point;
+        free(r);
     }
-    if (rc == 0) {
-        rc = judge(f, f->points[r[best].point].u, 2, &g->best, e);
-    }
-    free(r);
-    return rc;
+    *u = f->points[c->at < c->n ? c->point[c->at] : c->best].u;
+    *set = c->at < c->n ? 1 : 2;
+    return c->at <= c->n;
 }
 
-int fit_conclude(struct fit *f, struct fit_findings *out, struct err *e)
+void fit_confirm_take(struct fit *f, struct claims *judged)
 {
-    *out = (struct fit_findings){.n_conflicts = 0};
-    int rc = confirm(f, out, e);
-    if (rc != 0) {
-        return rc;
+    struct fit_confirming *c = &f->confirming;
+    uint32_t found = 0;
+    for (uint32_t k = 0; k < judged->n; k++) {
+        found |= holds(&judged->v[k]) ? 1u << k : 0;
     }
+    if (c->at == c->n) {
+        f->witness = (struct fit_witness){.judged = *judged, .holds = found};
+        memcpy(f->witness.u, f->points[c->best].u, sizeof f->witness.u);
+        *judged = (struct claims){.n = 0};
+    } else if (size_of(found) > c->most) {
+        c->most = size_of(found);
+        c->best = c->point[c->at];
+    }
+    c->at++;
+}
+
+void fit_conclude(struct fit *f, struct fit_findings *out)
+{
+    *out = (struct fit_findings){.best = f->witness};
+    f->witness = (struct fit_witness){.holds = 0};
     uint32_t n;
     struct sample *s = samples_make(f, &n);
     conflicts_find(f, out, s, n);
@@ -269,7 +262,6 @@ int fit_conclude(struct fit *f, struct fit_findings *out, struct err *e)
         }
     }
     free(s);
-    return 0;
 }
 
 void fit_findings_fini(struct fit_findings *g)

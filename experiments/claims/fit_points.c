@@ -1,9 +1,8 @@
-/* Simulating points of the search, and keeping them. */
+/* The claims of a fit, its points, and the file that keeps them. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "experiments/claims/fit.h"
@@ -11,8 +10,6 @@
 #include "sim/base/arena.h"
 #include "sim/base/json.h"
 #include "sim/base/output.h"
-
-#define BATCH 8 /* points whose runs are given to the workers together */
 
 /* Rows for information do not count, and some run for long. */
 static void drop_informative(struct claim *c)
@@ -26,8 +23,7 @@ static void drop_informative(struct claim *c)
     c->n_checks = kept;
 }
 
-/* The claims to fit, as the files state them. */
-static int read_claims(const struct fit_options *o, struct claims *c, struct err *e)
+int fit_claims_read(const struct fit_options *o, struct claims *c, struct err *e)
 {
     *c = (struct claims){.n = 0};
     for (uint32_t i = 0; i < o->n_files; i++) {
@@ -44,7 +40,8 @@ static int read_claims(const struct fit_options *o, struct claims *c, struct err
 int fit_init(struct fit *f, const struct fit_options *o, struct err *e)
 {
     f->o = o;
-    if (read_claims(o, &f->claims, e) != 0) {
+    f->e = e;
+    if (fit_claims_read(o, &f->claims, e) != 0) {
         return -EINVAL;
     }
     if (f->claims.n == 0 || f->claims.n > FIT_MAX_CLAIMS) {
@@ -81,7 +78,7 @@ void fit_fini(struct fit *f)
     fit_parameters_fini(&f->parameters);
 }
 
-static struct fit_point *point_add(struct fit *f, const double *u)
+struct fit_point *fit_point_add(struct fit *f, const double *u)
 {
     f->points = xrealloc(f->points, (f->n_points + 1) * sizeof *f->points);
     struct fit_point *p = &f->points[f->n_points++];
@@ -92,101 +89,6 @@ static struct fit_point *point_add(struct fit *f, const double *u)
 }
 
 /* ---- simulating ---- */
-
-/* The rows of `stated` once more for every set-up: row s * n + i is claim i under set-up s. */
-static int spread(struct claims *c, const struct setup *setups, uint32_t n, struct err *e)
-{
-    uint32_t n_claims = c->n;
-    int rc = 0;
-    c->v = xrealloc(c->v, (size_t)n_claims * n * sizeof *c->v);
-    for (uint32_t s = n; s-- > 0 && rc == 0;) {
-        for (uint32_t i = 0; i < n_claims && rc == 0; i++) {
-            struct claim one = c->v[i];
-            rc = s > 0 || n == 1 ? setup_add(&one.setup, &setups[s], e) : 0;
-            c->v[s * n_claims + i] = one;
-        }
-    }
-    for (uint32_t i = 0; i < n_claims && rc == 0 && n > 1; i++) {
-        rc = setup_add(&c->v[i].setup, &setups[0], e);
-    }
-    c->n = n_claims * n;
-    return rc;
-}
-
-static double children_cpu_s(void)
-{
-    struct rusage u;
-    (void)getrusage(RUSAGE_CHILDREN, &u);
-    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
-           1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
-}
-
-static void take(struct fit *f, struct fit_point *p, const struct claim *judged)
-{
-    for (uint32_t k = 0; k < f->n_checks; k++) {
-        const struct claim *stated = &f->claims.v[f->checks[k].claim];
-        const struct claim *c = &judged[f->checks[k].claim];
-        const struct claim_check *x = &c->checks[f->checks[k].check - stated->checks];
-        p->mean[k] = x->mean.mean;
-        p->sd[k] = x->mean.n > 1 ? x->mean.sd : 0.0;
-    }
-}
-
-/* Runs that fail (a queue that outgrows the memory, the time limit) leave their values undefined:
- * what they would have shown is not known, and the search goes on. */
-static int batch(struct fit *f, const double (*u)[FIT_MAX_PARAMETERS], uint32_t n, struct err *e)
-{
-    struct setup setups[BATCH];
-    struct claims c;
-    for (uint32_t i = 0; i < n; i++) {
-        fit_setup(&f->parameters, u[i], &setups[i]);
-    }
-    int rc = read_claims(f->o, &c, e);
-    rc = rc == 0 ? spread(&c, setups, n, e) : rc;
-    if (rc == 0) {
-        struct err failed = ERR_INIT;
-        double before_s = children_cpu_s();
-        struct claims_run r = {.claims = &c, .options = &f->o->run, .e = &failed};
-        study_run(claims_judge, &r);
-        rc = r.rc;
-        f->cpu_s += children_cpu_s() - before_s;
-        if (rc == -EINVAL) {
-            (void)err_add(e, "%s", failed.n > 0 ? failed.lines[0] : "bad point");
-        }
-        rc = rc == -EIO ? 0 : rc;
-        err_fini(&failed);
-    }
-    for (uint32_t i = 0; i < n && rc == 0; i++) {
-        take(f, point_add(f, u[i]), &c.v[i * f->claims.n]);
-    }
-    claims_fini(&c);
-    for (uint32_t i = 0; i < n; i++) {
-        fit_setup_fini(&setups[i]);
-    }
-    return rc;
-}
-
-int fit_judge_point(const struct fit *f, const double *u, uint32_t set, struct claims *out,
-                    struct err *e)
-{
-    struct setup setup;
-    struct quantities_options run = f->o->run;
-    run.replications = f->o->confirm;
-    run.seed = f->o->run.seed + 1000000ull * set; /* fresh traces */
-    fit_setup(&f->parameters, u, &setup);
-    int rc = read_claims(f->o, out, e);
-    rc = rc == 0 ? claims_change(out, &setup, e) : rc;
-    struct claims_run r = {.claims = out, .options = &run, .e = e, .rc = rc};
-    if (rc == 0) {
-        study_run(claims_judge, &r);
-    }
-    rc = r.rc;
-    for (uint32_t i = 0; i < out->n; i++) {
-        out->v[i].setup = (struct setup){.set = {.n = 0}}; /* its texts go with the set-up */
-    }
-    fit_setup_fini(&setup);
-    return rc;
-}
 
 /* ---- the state file ---- */
 
@@ -216,7 +118,7 @@ static void add_values(cJSON *o, const char *key, const double *v, uint32_t n)
     }
 }
 
-static int keep(const struct fit *f, struct err *e)
+int fit_points_keep(const struct fit *f, struct err *e)
 {
     if (f->o->state == NULL) {
         return 0;
@@ -273,7 +175,7 @@ int fit_points_resume(struct fit *f, struct err *e)
     {
         double u[FIT_MAX_PARAMETERS] = {0.0};
         bool good = read_values(p, "u", u, f->parameters.n);
-        struct fit_point *x = good ? point_add(f, u) : NULL;
+        struct fit_point *x = good ? fit_point_add(f, u) : NULL;
         if (!good || !read_values(p, "mean", x->mean, f->n_checks) ||
             !read_values(p, "sd", x->sd, f->n_checks)) {
             rc = err_add(e, "%s: points: a point is damaged", f->o->state);
@@ -284,19 +186,5 @@ int fit_points_resume(struct fit *f, struct err *e)
     f->cpu_s = cJSON_IsNumber(cpu) ? cpu->valuedouble : 0.0;
     cJSON_Delete(mine);
     cJSON_Delete(root);
-    return rc;
-}
-
-int fit_points_add(struct fit *f, const double (*u)[FIT_MAX_PARAMETERS], uint32_t n, struct err *e)
-{
-    int rc = 0;
-    for (uint32_t at = 0; at < n && rc == 0; at += BATCH) {
-        rc = batch(f, u + at, n - at < BATCH ? n - at : BATCH, e);
-        rc = rc == 0 ? keep(f, e) : rc;
-        if (!f->o->quiet) {
-            (void)fprintf(stderr, "fit: %u points, %.0f s of processor time\n", f->n_points,
-                          f->cpu_s);
-        }
-    }
     return rc;
 }

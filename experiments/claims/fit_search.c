@@ -132,10 +132,10 @@ static void climb(const struct fit *f, struct candidate *c, struct rng *r, doubl
     }
 }
 
-static int wave(struct fit *f, struct rng *r, uint32_t n, struct err *e)
+/* At most n points, into u; how many there are. */
+static uint32_t wave(struct fit *f, struct rng *r, uint32_t n, double (*u)[FIT_MAX_PARAMETERS])
 {
     struct candidate *c = xcalloc(CANDIDATES, sizeof *c);
-    double(*next)[FIT_MAX_PARAMETERS] = xcalloc(n, sizeof *next);
     double *mean = xcalloc(f->n_checks, sizeof *mean);
     double *sd = xcalloc(f->n_checks, sizeof *sd);
     uint32_t n_next = 0;
@@ -151,16 +151,14 @@ static int wave(struct fit *f, struct rng *r, uint32_t n, struct err *e)
     }
     qsort(c, CANDIDATES, sizeof *c, by_promise);
     for (uint32_t i = 0; i < CANDIDATES && n_next < n; i++) {
-        if (far_from(f, c[i].u, (const double(*)[FIT_MAX_PARAMETERS])next, n_next)) {
-            memcpy(next[n_next++], c[i].u, sizeof next[0]);
+        if (far_from(f, c[i].u, (const double(*)[FIT_MAX_PARAMETERS])u, n_next)) {
+            memcpy(u[n_next++], c[i].u, sizeof u[0]);
         }
     }
-    int rc = fit_points_add(f, (const double(*)[FIT_MAX_PARAMETERS])next, n_next, e);
     free(sd);
     free(mean);
-    free(next);
     free(c);
-    return rc;
+    return n_next;
 }
 
 static double best_promise(const struct fit *f)
@@ -170,43 +168,57 @@ static double best_promise(const struct fit *f)
 }
 
 /* The first wave fills the space; what a state file holds of it is not run again. */
-static int first_wave(struct fit *f, struct err *e)
+static uint32_t first_wave(const struct fit *f, double (**u)[FIT_MAX_PARAMETERS])
 {
     gsl_qrng *sobol = gsl_qrng_alloc(gsl_qrng_sobol, f->parameters.n);
     uint32_t n = FIRST_PER_PARAMETER * f->parameters.n;
     n = n < f->o->budget ? n : f->o->budget;
-    double(*u)[FIT_MAX_PARAMETERS] = xcalloc(n + 1, sizeof *u);
-    for (uint32_t i = 0; i < n; i++) {
-        (void)gsl_qrng_get(sobol, u[i]);
-    }
+    *u = xcalloc(n + 1, sizeof **u);
     uint32_t done = f->n_points < n ? f->n_points : n;
-    int rc = fit_points_add(f, (const double(*)[FIT_MAX_PARAMETERS])u + done, n - done, e);
-    free(u);
+    for (uint32_t i = 0; i < n; i++) {
+        (void)gsl_qrng_get(sobol, (*u)[i < done ? 0 : i - done]);
+    }
     gsl_qrng_free(sobol);
-    return rc;
+    return n - done;
 }
 
-int fit_search(struct fit *f, struct err *e)
+/* What the wave before has gained. */
+static void note_gain(struct fit *f)
+{
+    double now = best_promise(f);
+    f->idle = now > f->best + 0.02 ? 0 : f->idle + 1;
+    f->best = fmax(f->best, now);
+    f->n_waves++;
+}
+
+bool fit_search_next(struct fit *f, double (**u)[FIT_MAX_PARAMETERS], uint32_t *n)
 {
     uint32_t least = 1 + 2 * f->parameters.n; /* the terms of an emulator's trend */
+    *n = 0;
     if (f->o->budget < least) {
-        return err_add(e, "--budget %u: %u open parameters need at least %u points", f->o->budget,
-                       f->parameters.n, least);
+        f->rc = err_add(f->e, "--budget %u: %u open parameters need at least %u points",
+                        f->o->budget, f->parameters.n, least);
+        return false;
     }
-    int rc = fit_points_resume(f, e);
-    rc = rc == 0 ? first_wave(f, e) : rc;
-    double best = best_promise(f);
-    for (uint32_t idle = 0; rc == 0 && idle < 8 && f->n_points < f->o->budget;) {
-        struct rng r;
-        rng_init(&r, rng_key(f->o->run.seed, RNG_FIT, f->n_points, 0)); /* the same when resumed */
-        uint32_t left = f->o->budget - f->n_points;
-        rc = wave(f, &r, left < WAVE ? left : WAVE, e);
-        double now = best_promise(f);
-        idle = now > best + 0.02 ? 0 : idle + 1;
-        best = fmax(best, now);
-        f->n_waves++;
+    f->stage++;
+    if (f->stage == 1) {
+        *n = first_wave(f, u);
+        return true;
     }
-    fit_emulator_free(f->emulator);
-    f->emulator = rc == 0 ? fit_emulator_new(f) : NULL;
-    return rc;
+    if (f->stage == 2) {
+        f->best = best_promise(f);
+    } else {
+        note_gain(f);
+    }
+    if (f->idle == 8 || f->n_points >= f->o->budget) {
+        fit_emulator_free(f->emulator);
+        f->emulator = fit_emulator_new(f);
+        return false;
+    }
+    struct rng r;
+    rng_init(&r, rng_key(f->o->run.seed, RNG_FIT, f->n_points, 0)); /* the same when resumed */
+    uint32_t left = f->o->budget - f->n_points;
+    *u = xcalloc(WAVE, sizeof **u);
+    *n = wave(f, &r, left < WAVE ? left : WAVE, *u);
+    return true;
 }

@@ -139,9 +139,12 @@ static int fit_run(const struct claims_options *o, const struct fit_options *fo,
     struct fit_findings found = {.n_conflicts = 0};
     int rc = fit_parameters_read(&f.parameters, path, over, n_over, e);
     rc = rc == 0 ? fit_init(&f, fo, e) : rc;
-    rc = rc == 0 ? fit_search(&f, e) : rc;
-    rc = rc == 0 ? fit_conclude(&f, &found, e) : rc;
     if (rc == 0) {
+        study_run(claims_fit_judge, &f);
+        rc = f.rc;
+    }
+    if (rc == 0) {
+        fit_conclude(&f, &found);
         struct document *d = document_new();
         fit_document(&f, &found, d);
         document_show(d, &o->output);
