@@ -550,4 +550,5 @@ def main():
         try_faults(options.names, options)
 
 
-main()
+if __name__ == "__main__":
+    main()
