@@ -15,21 +15,11 @@ static const struct {
     const char *name;
     bool reactive_only;
 } series_names[SERIES_COUNT] = {
-    [SERIES_TTFT] = {"ttft_s", false},
-    [SERIES_TBT_STEP] = {"tbt_step_s", false},
-    [SERIES_TPOT] = {"tpot_s", false},
-    [SERIES_E2E] = {"e2e_s", false},
-    [SERIES_NORM_TTFT] = {"norm_ttft_per_input_s", false},
-    [SERIES_NORM_TOKEN] = {"norm_e2e_per_token_s", false},
-    [SERIES_NORM_OUTPUT] = {"norm_e2e_per_output_s", false},
-    [SERIES_PREFILL_PENDING] = {"prefill_pending_s", false},
-    [SERIES_SUSPENDED] = {"prefill_suspended_s", false},
-    [SERIES_DECODE_PENDING] = {"decode_pending_s", false},
-    [SERIES_WAIT] = {"wait_s", false},
-    [SERIES_SESSION] = {"session_s", false},
-    [SERIES_PREEMPT] = {"preempt_latency_s", true},
-    [SERIES_PREEMPT_RESIDUAL] = {"preempt_residual_s", true},
-    [SERIES_PREEMPT_REST] = {"preempt_rest_s", true},
+#define SERIES(id, part, ...) [SERIES_##id] = {part, false},
+#define REACTIVE_SERIES(id, part, ...) [SERIES_##id] = {part, true},
+#define FINISHED(id, part, ...) [SERIES_##id] = {part, false},
+#define WAITED(id, part, ...) [SERIES_##id] = {part, false},
+#include "sim/metrics/metrics.def"
 };
 
 static const char *const truncated_names[TRUNCATED_COUNT] = {
@@ -150,37 +140,21 @@ static double per(double x, double y)
 static void put_arrivals(const struct class_totals *t, const char *prefix, struct metric_list *out)
 {
     double gaps = t->arrived > 1 ? (double)(t->arrived - 1) : 0.0;
-    double span_min = units_s_from_ns(t->last_arrival_ns - t->first_arrival_ns) / 60.0;
-    metric_list_put(out, per(gaps, span_min), "%s.arrival_rate_req_per_min", prefix);
-    metric_list_put(
-        out, gaps > 1.0 ? per(sqrt(t->gap_m2 / (gaps - 1.0)), t->gap_mean_ns) : METRIC_UNDEFINED,
-        "%s.arrival_cv", prefix);
+#define ARRIVALS(part, title, unit, better, definition, value)                                     \
+    metric_list_put(out, value, "%s." part, prefix);
+#include "sim/metrics/metrics.def"
 }
 
-static void put_scalars(const struct metrics *m, const struct class_totals *t, const char *prefix,
-                        struct metric_list *out)
+static void put_totals(const struct metrics *m, const struct class_totals *t, const char *prefix,
+                       struct metric_list *out)
 {
     const struct backlog *b = &m->backlog;
     double span_s = m->last_finish_ns > b->first_ns && b->arrivals > 0
                         ? units_s_from_ns(m->last_finish_ns - b->first_ns)
                         : METRIC_UNDEFINED;
-    double met = (double)t->slo_met;
-    metric_list_put(out, (double)t->arrived, "%s.arrived", prefix);
-    metric_list_put(out, (double)t->finished, "%s.finished", prefix);
-    metric_list_put(out, (double)t->shed, "%s.shed", prefix);
-    metric_list_put(out, (double)(t->arrived - t->finished - t->shed), "%s.unfinished", prefix);
-    metric_list_put(out, (double)t->finished / span_s * 60.0, "%s.throughput_req_per_min", prefix);
-    metric_list_put(out, (double)t->output_tokens / span_s, "%s.output_tokens_per_s", prefix);
-    metric_list_put(out, t->slo_carriers > 0 ? met / span_s * 60.0 : METRIC_UNDEFINED,
-                    "%s.goodput_req_per_min", prefix);
-    metric_list_put(out, per(met, (double)t->slo_carriers), "%s.slo_attainment_frac", prefix);
-    metric_list_put(out, per((double)t->e2e_ns / 1e9, (double)t->tokens),
-                    "%s.norm_e2e_ratio_of_sums_s", prefix);
-    metric_list_put(out, (double)t->preemptions, "%s.preemptions", prefix);
-    metric_list_put(out, (double)t->evictions, "%s.evictions", prefix);
-    metric_list_put(out, (double)t->recomputed_tokens, "%s.recomputed_tokens", prefix);
-    metric_list_put(out, (double)t->starved, "%s.starved", prefix);
-    metric_list_put(out, (double)t->stops_asked, "%s.stops_asked", prefix);
+#define TOTAL(part, title, unit, better, definition, value)                                        \
+    metric_list_put(out, value, "%s." part, prefix);
+#include "sim/metrics/metrics.def"
 }
 
 static void collect_group(struct metrics *m, int group, struct metric_list *out)
@@ -197,7 +171,7 @@ static void collect_group(struct metrics *m, int group, struct metric_list *out)
         }
         put_distribution(out, sample, 0, name, series_names[s].name);
     }
-    put_scalars(m, &t, name, out);
+    put_totals(m, &t, name, out);
     if (group != GROUP_ALL) {
         put_arrivals(&t, name, out);
     }
@@ -242,29 +216,10 @@ static void collect_system(struct metrics *m, struct metric_list *out)
 {
     const struct backlog *b = &m->backlog;
     struct backlog_summary s = backlog_summarise(b, &m->opt.verdict);
-    metric_list_put(out, units_s_from_ns(m->end_ns), "duration_s");
-    metric_list_put(out,
-                    b->arrivals > 0 ? units_s_from_ns(b->last_ns - b->first_ns) : METRIC_UNDEFINED,
-                    "arrival_window_s");
-    metric_list_put(
-        out, m->last_finish_ns > b->last_ns ? units_s_from_ns(m->last_finish_ns - b->last_ns) : 0.0,
-        "drain_s");
-    metric_list_put(out, b->area_ns / (double)(m->end_ns > 0 ? m->end_ns : 1), "in_system.mean");
-    metric_list_put(out, (double)b->max, "in_system.max");
-    metric_list_put(out, (double)b->at_last, "backlog.at_last_arrival");
-    metric_list_put(out, s.growth_frac, "backlog.growth_frac");
-    metric_list_put(out, s.unfinished_frac, "backlog.unfinished_frac");
-    metric_list_put(out, per(s.drain_ns, (double)(b->last_ns - b->first_ns)), "backlog.drain_frac");
-    metric_list_put(out, b->longest_ns / 1e9, "backlog.longest_request_s");
-    metric_list_put(out, (double)s.verdict, "backlog.verdict");
-    metric_list_put(out, jain(m), "fairness_jain");
-    metric_list_put(out, per((double)m->decode_sequences, (double)m->decode_passes),
-                    "decode_batch.mean");
-    metric_list_put(out, (double)m->verifies, "verify.n");
-    metric_list_put(out, per((double)m->drafted_tokens, (double)m->verifies),
-                    "verify.drafted_tokens.mean");
-    metric_list_put(out, per((double)m->accepted_tokens, (double)m->verifies),
-                    "verify.accepted_tokens.mean");
+#define RUN(part, suffix, title, unit, better, definition, value)                                  \
+    metric_list_put(out, value, part suffix);
+#define RUN_ALSO(name, value) metric_list_put(out, value, name);
+#include "sim/metrics/metrics.def"
 }
 
 /* Sessions whose last turn nothing announced end with the run. */

@@ -201,40 +201,41 @@ static void early_push(struct metrics *m, const struct early *f)
     m->early[m->n_early++] = *f;
 }
 
+/* Undefined values are none. */
+static void series_add_known(struct series *s, enum request_class cls, double x)
+{
+    if (!isnan(x)) {
+        series_add(s, cls, x);
+    }
+}
+
 static void add_latencies(struct metrics *m, const struct request *r, int64_t now_ns)
 {
     enum request_class cls = r->cls;
+    double in = (double)r->input_tokens;
     double out = (double)r->generated_tokens;
-    double tokens = (double)r->input_tokens + out;
     double e2e = units_s_from_ns(now_ns - r->arrival_ns);
     double ttft = units_s_from_ns(r->first_token_ns - r->arrival_ns);
+    double after_first = units_s_from_ns(r->last_token_ns - r->first_token_ns);
     if (metrics_measured(m, r->arrival_ns)) {
-        series_add(&m->series[SERIES_E2E], cls, e2e);
-        series_add(&m->series[SERIES_TTFT], cls, ttft);
-        series_add(&m->series[SERIES_NORM_TTFT], cls, ttft / (double)r->input_tokens);
-        series_add(&m->series[SERIES_NORM_TOKEN], cls, e2e / tokens);
-        series_add(&m->series[SERIES_NORM_OUTPUT], cls, e2e / out);
-        if (r->generated_tokens > 1) {
-            series_add(&m->series[SERIES_TPOT], cls,
-                       units_s_from_ns(r->last_token_ns - r->first_token_ns) / (out - 1.0));
-        }
+#define FINISHED(id, part, title, unit, better, definition, value)                                 \
+    series_add_known(&m->series[SERIES_##id], cls, value);
+#include "sim/metrics/metrics.def"
     }
     early_push(m, &(struct early){.cls = cls,
                                   .measured = metrics_measured(m, r->arrival_ns),
-                                  .value = {ttft, e2e, e2e / tokens}});
+                                  .value = {ttft, e2e, e2e / (in + out)}});
 }
 
 static void add_waits(struct metrics *m, const struct request *r, const struct live *v)
 {
     struct class_totals *t = &m->totals[r->cls];
-    int64_t prefill_ns = r->first_service_ns - r->arrival_ns;
-    double wait = units_s_from_ns(prefill_ns + v->suspended_ns + v->decode_pending_ns);
+    int64_t pending_ns = r->first_service_ns - r->arrival_ns;
+    double wait = units_s_from_ns(pending_ns + v->suspended_ns + v->decode_pending_ns);
     if (metrics_measured(m, r->arrival_ns)) {
-        series_add(&m->series[SERIES_PREFILL_PENDING], r->cls, units_s_from_ns(prefill_ns));
-        series_add(&m->series[SERIES_SUSPENDED], r->cls, units_s_from_ns(v->suspended_ns));
-        series_add(&m->series[SERIES_DECODE_PENDING], r->cls,
-                   units_s_from_ns(v->decode_pending_ns));
-        series_add(&m->series[SERIES_WAIT], r->cls, wait);
+#define WAITED(id, part, title, unit, better, definition, value)                                   \
+    series_add(&m->series[SERIES_##id], r->cls, value);
+#include "sim/metrics/metrics.def"
     }
     t->starved += wait > m->opt.starvation_s ? 1 : 0;
 }

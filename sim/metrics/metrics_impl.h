@@ -11,21 +11,11 @@
 enum group { GROUP_REACTIVE, GROUP_PROACTIVE, GROUP_ALL, GROUP_COUNT };
 
 enum series_id {
-    SERIES_TTFT,
-    SERIES_TBT_STEP, /* tbt_s is this and a count of zeros */
-    SERIES_TPOT,
-    SERIES_E2E,
-    SERIES_NORM_TTFT,
-    SERIES_NORM_TOKEN,
-    SERIES_NORM_OUTPUT,
-    SERIES_PREFILL_PENDING,
-    SERIES_SUSPENDED,
-    SERIES_DECODE_PENDING,
-    SERIES_WAIT,
-    SERIES_SESSION,
-    SERIES_PREEMPT,
-    SERIES_PREEMPT_RESIDUAL,
-    SERIES_PREEMPT_REST,
+#define SERIES(id, ...) SERIES_##id,
+#define REACTIVE_SERIES(id, ...) SERIES_##id,
+#define FINISHED(id, ...) SERIES_##id,
+#define WAITED(id, ...) SERIES_##id,
+#include "sim/metrics/metrics.def"
     SERIES_COUNT
 };
 

@@ -248,9 +248,9 @@ static void collect_devices(const struct usage *u, const struct metrics_options 
         const int64_t *ns = u->phase_ns[i];
         double prefill = (double)ns[POWER_PHASE_PREFILL] / t_ns;
         double decode = (double)ns[POWER_PHASE_DECODE] / t_ns;
-        metric_list_put(out, prefill + decode, "%s.busy_frac", name);
-        metric_list_put(out, prefill, "%s.prefill_frac", name);
-        metric_list_put(out, decode, "%s.decode_frac", name);
+#define DEVICE(part, title, unit, better, definition, value)                                       \
+    metric_list_put(out, value, "%s." part, name);
+#include "sim/metrics/metrics.def"
         if ((int)i == u->igpu) {
             metric_list_put(out, opt->util_prefill_frac * prefill + opt->util_decode_frac * decode,
                             "%s.weighted_util_frac", name);
@@ -275,14 +275,8 @@ static void collect_energy(const struct usage *u, double tokens, double output_t
         active += domain_joules(u, i) - idle_phase;
     }
     double all = idle + active;
-    metric_list_put(out, all, "energy_j");
-    metric_list_put(out, active, "energy_active_j");
-    metric_list_put(out, idle, "energy_idle_j");
-    metric_list_put(out, all / tokens, "energy_j_per_token");
-    metric_list_put(out, active / tokens, "energy_active_j_per_token");
-    metric_list_put(out, all / output_tokens, "energy_j_per_output_token");
-    metric_list_put(out, active / output_tokens, "energy_active_j_per_output_token");
-    metric_list_put(out, known ? u->peak_watts : METRIC_UNDEFINED, "peak_power_watts");
+#define ENERGY(part, title, unit, better, definition, value) metric_list_put(out, value, part);
+#include "sim/metrics/metrics.def"
 }
 
 /* Only of runs with a graphics user. */
@@ -307,23 +301,17 @@ void usage_collect(const struct usage *u, const struct metrics_options *opt, dou
     double t_ns = u->now_ns > 0 ? (double)u->now_ns : METRIC_UNDEFINED;
     double peak_bytes = u->machine->ddr_peak_bytes_per_s * t_ns / 1e9;
     collect_devices(u, opt, t_ns, out);
-    metric_list_put(out, (double)u->overlap_ns / t_ns, "npu_igpu_overlap_frac");
-    metric_list_put(out,
-                    u->solo_ns > 0 ? (double)(u->actual_ns - u->solo_ns) / (double)u->solo_ns
-                                   : METRIC_UNDEFINED,
-                    "contention_loss_frac");
-    metric_list_put(out, (double)u->killed_ns / 1e9, "killed_kernel_s");
-    metric_list_put(out, (double)u->ddr_bytes / peak_bytes, "ddr.util_frac");
-    metric_list_put(out, (double)u->ddr_demand_bytes / peak_bytes, "ddr.demand_frac");
+#define MACHINE(prefix, part, title, unit, better, definition, value)                              \
+    metric_list_put(out, value, prefix part);
+#include "sim/metrics/metrics.def"
     collect_frames(u, t_ns, out);
     if (u->speed_least < 1.0) {
         metric_list_put(out, u->speed_lost_ns / t_ns, "throttle.lost_frac");
         metric_list_put(out, u->speed_least, "throttle.speed_min");
     }
-    double idle_ns = t_ns - (double)u->ddr_ns;
-    metric_list_put(out, (idle_ns + (double)u->tier_ns[0]) / t_ns, "ddr.tier_low_frac");
-    metric_list_put(out, (double)u->tier_ns[1] / t_ns, "ddr.tier_medium_frac");
-    metric_list_put(out, (double)u->tier_ns[2] / t_ns, "ddr.tier_high_frac");
+#define PRESSURE(part, title, unit, better, definition, value)                                     \
+    metric_list_put(out, value, "ddr." part);
+#include "sim/metrics/metrics.def"
     collect_energy(u, tokens > 0.0 ? tokens : METRIC_UNDEFINED,
                    output_tokens > 0.0 ? output_tokens : METRIC_UNDEFINED, out);
 }

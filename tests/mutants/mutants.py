@@ -179,7 +179,7 @@ def tests():
 
 
 def sources():
-    return subprocess.run(["git", "ls-files", "*.c", "*.h"], cwd=TOP, check=True, capture_output=True,
+    return subprocess.run(["git", "ls-files", "*.c", "*.h", "*.def"], cwd=TOP, check=True, capture_output=True,
                           text=True).stdout.split()
 
 
