@@ -105,13 +105,22 @@ int run_fit_keys(const struct config *c, const char *text, struct run_fit *fit, 
 
 /* ---- evaluation ---- */
 
+/* Searches come back to where another one was: an optimum that is started from again, the same for
+ * every half of the requests. */
+struct point {
+    double at[RUN_FIT_MAX_KEYS];
+    double *apart; /* owned: of each request fitted on, |ln| of E2E and of TTFT; NULL: refused */
+};
+
 struct problem {
     const struct config_options *options;
     const struct config_policy *policy;
     const struct measured_run *run;
     struct run_fit *fit;
     struct measured_latency *simulated; /* scratch */
-    uint32_t out; /* bit b: block b of the requests fitted on does not count */
+    uint32_t out;         /* bit b: block b of the requests fitted on does not count */
+    struct point *points; /* owned: simulated so far, run_fit.evaluations of them */
+    size_t capacity;
 };
 
 int run_fit_load(const struct config_options *o, const struct run_fit *fit, struct config *c,
@@ -154,28 +163,61 @@ static void place(struct run_fit *fit, const gsl_vector *x)
     }
 }
 
-/* Simulates with fit->key[].fitted; adds an error when that is not possible. */
-static double evaluate(struct problem *q, struct err *e)
+/* Adds an error when these numbers cannot be simulated. */
+static void simulate(struct problem *q, struct point *p, struct err *e)
 {
     struct config c;
     size_t n = q->fit->n_requests;
-    double sum = REFUSED * (double)n;
+    p->apart = NULL;
+    for (uint32_t i = 0; i < q->fit->n_keys; i++) {
+        p->at[i] = q->fit->key[i].fitted;
+    }
     if (run_fit_load(q->options, q->fit, &c, e) == 0 &&
-        run_replay(&c, q->policy, q->run, q->options->seed, q->simulated, e) == 0) {
-        sum = 0.0;
-        n = 0;
-        for (size_t i = 0; i < q->fit->n_requests; i++) {
-            if ((q->out >> (i * RUN_FIT_BLOCKS / q->fit->n_requests) & 1) != 0) {
-                continue;
-            }
-            n++;
-            sum += fabs(log(q->simulated[i].e2e_s / q->run->measured[i].e2e_s));
-            sum += fabs(log(q->simulated[i].ttft_s / q->run->measured[i].ttft_s));
+        run_replay(&c, q->policy, q->run, n, q->options->seed, q->simulated, e) == 0) {
+        p->apart = xmalloc(2 * n * sizeof *p->apart);
+        for (size_t i = 0; i < n; i++) {
+            p->apart[2 * i] = fabs(log(q->simulated[i].e2e_s / q->run->measured[i].e2e_s));
+            p->apart[2 * i + 1] = fabs(log(q->simulated[i].ttft_s / q->run->measured[i].ttft_s));
         }
     }
     config_fini(&c);
-    q->fit->evaluations++;
-    return sum / (double)n;
+}
+
+static bool is_at(const struct run_fit *fit, const struct point *p)
+{
+    bool same = true;
+    for (uint32_t i = 0; i < fit->n_keys; i++) {
+        same = same && p->at[i] == fit->key[i].fitted;
+    }
+    return same;
+}
+
+/* The objective with fit->key[].fitted. */
+static double evaluate(struct problem *q, struct err *e)
+{
+    struct run_fit *fit = q->fit;
+    uint32_t k = 0;
+    while (k < fit->evaluations && !is_at(fit, &q->points[k])) {
+        k++;
+    }
+    if (k == fit->evaluations) {
+        if (k == q->capacity) {
+            q->capacity = 2 * q->capacity + 64;
+            q->points = xrealloc(q->points, q->capacity * sizeof *q->points);
+        }
+        simulate(q, &q->points[fit->evaluations++], e);
+    }
+    const double *apart = q->points[k].apart;
+    size_t counted = 0;
+    double sum = 0.0;
+    for (size_t i = 0; apart != NULL && i < fit->n_requests; i++) {
+        if ((q->out >> (i * RUN_FIT_BLOCKS / fit->n_requests) & 1) == 0) {
+            counted++;
+            sum += apart[2 * i];
+            sum += apart[2 * i + 1];
+        }
+    }
+    return apart == NULL ? REFUSED : sum / (double)counted;
 }
 
 static double objective(const gsl_vector *x, void *params)
@@ -360,7 +402,8 @@ int run_fit(const struct config_options *o, const struct config_policy *p,
         return err_add(e, "%zu requests to fit %u numbers on: at least %d are needed", n,
                        fit->n_keys, RUN_FIT_MIN_REQUESTS_PER_KEY * (int)fit->n_keys);
     }
-    struct problem q = {o, p, run, fit, xmalloc(run->trace.n * sizeof *q.simulated), 0};
+    struct problem q = {.options = o, .policy = p, .run = run, .fit = fit};
+    q.simulated = xmalloc(run->trace.n * sizeof *q.simulated);
     fit->n_requests = n;
     fit->evaluations = 0;
     fit->objective_before = evaluate(&q, e);
@@ -373,6 +416,10 @@ int run_fit(const struct config_options *o, const struct config_policy *p,
         place(fit, x);
         gsl_vector_free(x);
     }
+    for (uint32_t i = 0; i < fit->evaluations; i++) {
+        free(q.points[i].apart);
+    }
+    free(q.points);
     free(q.simulated);
     return rc;
 }

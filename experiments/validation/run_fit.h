@@ -1,8 +1,9 @@
 /* Fitting a few numbers of a configuration to the first part of a measured run.
  *
  * What is minimised: the mean over that part of |ln(simulated / measured)| of E2E, plus the same of
- * TTFT, so that twice and half count alike. Each evaluation simulates the whole run, whose arrivals
- * and token counts are inputs; measured latencies of later requests are never looked at. Method:
+ * TTFT, so that twice and half count alike. Each evaluation simulates the run, whose arrivals and
+ * token counts are inputs, until that part has finished; measured latencies of later requests are
+ * never looked at. Method:
  * GSL's Nelder-Mead simplex (nmsimplex2) from 2^keys starts, the best restarted from its end until
  * that gains nothing; then a compass search from there and from each submodel (one number as the
  * file has it), until no step gains. No random numbers, so the same input gives the same result.
@@ -34,7 +35,7 @@ struct run_fit {
     uint32_t n_keys;
     size_t n_requests; /* the first ones, fitted on */
     double objective_before, objective;
-    uint32_t evaluations;
+    uint32_t evaluations; /* simulations: no point twice */
     bool converged;
 };
 

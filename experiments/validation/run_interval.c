@@ -79,8 +79,8 @@ int run_interval(const struct config_options *o, const struct config *c,
         struct config one;
         struct err failed = ERR_INIT;
         bool ran = machines_load(&m, o, i, 0, 0.0, &one, &failed) == 0 &&
-                   run_replay(&one, p, run, o->seed, &drawn[(size_t)out->n_machines * run->trace.n],
-                              &failed) == 0;
+                   run_replay(&one, p, run, run->trace.n, o->seed,
+                              &drawn[(size_t)out->n_machines * run->trace.n], &failed) == 0;
         out->n_machines += ran;
         out->n_failed += !ran;
         config_fini(&one);

@@ -40,7 +40,7 @@ static int upper_bound(const struct config_policy *p, const struct measured_run 
     struct config c;
     struct measured_latency *simulated = xmalloc(run->trace.n * sizeof *simulated);
     int rc = config_load(&c, &with, e);
-    rc = rc == 0 ? run_replay(&c, p, run, o->config.seed, simulated, e) : rc;
+    rc = rc == 0 ? run_replay(&c, p, run, run->trace.n, o->config.seed, simulated, e) : rc;
     if (rc == 0) {
         run_score(run, simulated, 0, run->trace.n, out);
     }
@@ -121,7 +121,7 @@ static int validate(const struct validate_run_options *o, const struct config *u
     if (run_fit_load(&o->config, &fit, &c, e) != 0) {
         goto out;
     }
-    if (run_replay(&c, p, run, r.seed, r.simulated, e) != 0 ||
+    if (run_replay(&c, p, run, run->trace.n, r.seed, r.simulated, e) != 0 ||
         upper_bound(p, run, o, &r.roofline, e) != 0) {
         status = EXIT_CHECK_FAILED;
         goto out;

@@ -61,7 +61,8 @@ struct sim_setup {
     uint64_t kv_capacity_tokens; /* 0: what memory leaves after weights */
     uint32_t kv_block_tokens;    /* allocation unit, >= 1 */
     uint32_t weight_copies; /* resident copies of the weights (one per runtime that cannot share) */
-    int64_t horizon_ns;     /* stop then; TIME_NEVER_NS drains */
+    int64_t horizon_ns;     /* stop then; TIME_NEVER_NS drains. Set to the present by an observer
+                             * that has seen enough, it ends the run after this instant */
     int64_t stall_ns;       /* watchdog: no token and no event that could bring one for so long */
     bool collapse;          /* one event for undisturbed launches; results do not depend on it */
     struct sim_frames frames;

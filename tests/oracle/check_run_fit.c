@@ -72,7 +72,7 @@ static void measure(const char *keys, const double *truth)
         fit.key[i].fitted = truth[i];
     }
     ck_assert_int_eq(run_fit_load(&options, &fit, &made, &err), 0);
-    ck_assert_int_eq(run_replay(&made, &policy, &run, 1, run.measured, &err), 0);
+    ck_assert_int_eq(run_replay(&made, &policy, &run, N, 1, run.measured, &err), 0);
     config_fini(&made);
 }
 
@@ -105,7 +105,7 @@ static bool lacks(void)
     struct config fitted;
     struct run_score score;
     ck_assert_int_eq(run_fit_load(&options, &fit, &fitted, &err), 0);
-    ck_assert_int_eq(run_replay(&fitted, &policy, &run, 1, simulated, &err), 0);
+    ck_assert_int_eq(run_replay(&fitted, &policy, &run, N, 1, simulated, &err), 0);
     run_score(&run, simulated, 0, N_FIT, &score);
     config_fini(&fitted);
     free(simulated);
@@ -176,7 +176,7 @@ START_TEST(a_run_that_nothing_was_fitted_to_has_an_interval)
     measure("bandwidth,rate,submit", truth);
     struct measured_latency *simulated = xmalloc(N * sizeof *simulated);
     struct run_interval x;
-    ck_assert_int_eq(run_replay(&config, &policy, &run, 1, simulated, &err), 0);
+    ck_assert_int_eq(run_replay(&config, &policy, &run, N, 1, simulated, &err), 0);
     for (int slow = 0; slow < 2; slow++) {
         for (uint32_t i = 0; slow == 1 && i < N; i++) {
             run.measured[i].e2e_s *= 10.0;
