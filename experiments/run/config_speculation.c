@@ -55,8 +55,13 @@ int config_speculation_fit(const struct config_drafts *c, struct config_speculat
     char dir[PATH_BYTES];
     memset(out, 0, sizeof *out);
     static struct speculation_data data; /* large; constant once read, so sharing it is harmless */
-    if (speculation_data_read(datadir_path(dir, sizeof dir, SPECULATION_DIR), &data, e) != 0) {
-        return -EINVAL;
+    static char read_from[PATH_BYTES];   /* a fit loads thousands of configurations */
+    if (strcmp(datadir_path(dir, sizeof dir, SPECULATION_DIR), read_from) != 0) {
+        read_from[0] = '\0';
+        if (speculation_data_read(dir, &data, e) != 0) {
+            return -EINVAL;
+        }
+        memcpy(read_from, dir, sizeof dir);
     }
     for (int i = CONFIG_DRAFTER_PLD; i < CONFIG_DRAFTERS; i++) {
         if (speculation_model_fit(&data, c->dataset, c->model, systems[i].method, systems[i].ours,
