@@ -58,6 +58,9 @@ if [ "${1:-}" = --one ]; then
     exit 0
 fi
 
+# The interpreter itself, where python3 is a script that looks for it (pyenv): tests start it hundreds of times.
+python=$(python3 -c 'import sys; print(sys.executable)' 2>/dev/null) && [ -x "$python" ] && PATH=${python%/*}:$PATH
+
 # The long ones first, so that none is left alone at the end: those above ten seconds of processor time, then scripts,
 # which also wait. One more at once than there are processors, so that who waits leaves none idle. Each writes
 # to a file of its own, so that lines of two tests do not mix.

@@ -77,6 +77,12 @@ if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null;
     exit $bad
 fi
 
+# What starts the policies below, again and again: compiled files are kept, and no packages of others looked for.
+printf '#!/bin/sh\nunset PYTHONDONTWRITEBYTECODE\nPYTHONPYCACHEPREFIX="%s" exec "%s" -S "$@"\n' "$dir/compiled" "$(command -v "$python")" >"$dir/python"
+chmod +x "$dir/python"
+python=$dir/python
+export XPUSIM_PYTHON="$python"
+
 # A program is told every number of the machine: here no two are the same.
 "$python" - hwmodels/soc/core-ultra-5-125h.json "$dir/odd.json" "$dir/told" <<'END'
 import json, sys

@@ -8,13 +8,13 @@ set -u
 cd "$(dirname "$0")/../.." || exit 2
 x=${BUILD:-build}/xpusim
 status=0
-policies=$("$x" list policy --json | sed -n 's/^[[:space:]]*"name":[[:space:]]*"\([a-z0-9-]*\)".*/\1/p' | sort -u)
+. tests/helpers/policies.sh
+policies=$(policies)
 for load in "1.55 3.1 12900" "2.8 5.6 7150" "4.65 9.3 4300"; do
     # shellcheck disable=SC2086
     set -- $load
     w="mixed:reactive_per_min=$1,proactive_per_min=$2,duration_s=$3"
     for policy in $policies; do
-        "$x" list policy "$policy" >/dev/null 2>&1 || continue # a parameter's name, not a policy's
         [ "$policy" = sd-npu ] && continue
         if ! "$x" run --policy "$policy" --workload "$w" --seed 1 --quiet >/dev/null; then
             echo "stress: $policy fails with $w"
@@ -24,7 +24,6 @@ for load in "1.55 3.1 12900" "2.8 5.6 7150" "4.65 9.3 4300"; do
 done
 w=mixed:reactive_per_min=6,proactive_per_min=12,duration_s=180,sessions=1,reactive=mtrag,proactive=proactivebench
 for policy in $policies; do
-    "$x" list policy "$policy" >/dev/null 2>&1 || continue
     for where in "core-ultra-5-125h 4" "snapdragon-8gen3 17"; do
         # shellcheck disable=SC2086
         set -- $where
