@@ -1,6 +1,8 @@
 """Checks JSON files against a JSON Schema: type, properties, required, items, enum, additionalProperties,
-anyOf, $ref within the file or to a file beside it. schema.py SCHEMA FILE...; exit 1 and where for the first breach of each.
+anyOf, $ref within the file or to a file beside it. schema.py SCHEMA FILE... [-- SCHEMA FILE...]...; exit 1 and where for the
+first breach of each.
 """
+import itertools
 import json
 import sys
 from pathlib import Path
@@ -77,7 +79,7 @@ class Schema:
 
 def main(schema, files):
     checker = Schema(schema)
-    bad = 0
+    bad = not files
     for file in files:
         text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
         found = checker.breach(json.loads(text))
@@ -87,5 +89,11 @@ def main(schema, files):
     return bad
 
 
+def groups(words):
+    for word, group in itertools.groupby(words, lambda w: w == "--"):
+        if not word:
+            yield list(group)
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], sys.argv[2:]))
+    sys.exit(max(main(schema, files) for schema, *files in groups(sys.argv[1:])))
