@@ -9,14 +9,15 @@ x=$build/xpusim
 dir=$build/demo
 w=mixed:reactive_per_min=3,proactive_per_min=6,duration_s=900
 mkdir -p "$dir"
+rm -f "$dir/runs.db"
 for model in llama-3.2-3b llama-3.1-8b; do
     echo
     echo "### $model"
     set -- --soc core-ultra-5-125h --llm $model --workload $w \
         --policy openvino-cb --policy openvino-cb:variant=whole --policy openvino-cb:variant=vllm \
         --policy fcfs --policy agent-xpu-v2 --baseline openvino-cb --replications 20 --seed 1
-    "$x" compare "$@"
-    "$x" compare "$@" --json --quiet >"$dir/$model.json"
+    "$x" compare "$@" --store "$dir/runs.db"
+    "$x" compare "$@" --store "$dir/runs.db" --json --quiet >"$dir/$model.json" # read back, not run again
 done
 if ! command -v gnuplot >/dev/null 2>&1; then
     echo "no page: gnuplot is missing (Debian: gnuplot-nox)"

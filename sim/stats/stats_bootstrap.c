@@ -8,14 +8,36 @@
 
 #define UNDEFINED ((double)NAN)
 
-/* Mean and standard error of a resample. */
-static void resample(const double *x, uint32_t n, struct rng *r, double *mean, double *se)
+/* Which of n values each place of each resample has. It hangs on the key and n alone, and a
+ * comparison asks for all its metrics in turn with the same: the last ones are kept. */
+static const uint32_t *draws(uint64_t key, uint32_t n)
+{
+    static _Thread_local struct {
+        uint64_t key;
+        uint32_t n;
+        uint32_t *at; /* kept to the end */
+    } last;
+    if (last.at == NULL || last.n != n || last.key != key) {
+        struct rng r;
+        rng_init(&r, rng_key(key, RNG_BOOTSTRAP, 0, 0));
+        last.key = key;
+        last.n = n;
+        last.at = xrealloc(last.at, (size_t)STATS_RESAMPLES * n * sizeof *last.at);
+        for (size_t i = 0; i < (size_t)STATS_RESAMPLES * n; i++) {
+            last.at[i] = rng_below(&r, n);
+        }
+    }
+    return last.at;
+}
+
+/* Mean and standard error of the resample that `at` says. */
+static void resample(const double *x, uint32_t n, const uint32_t *at, double *mean, double *se)
 {
     /* Deviations from x[0] keep the digits that sums of squares would lose. */
     double sum = 0.0;
     double squares = 0.0;
     for (uint32_t i = 0; i < n; i++) {
-        double d = x[rng_below(r, n)] - x[0];
+        double d = x[at[i]] - x[0];
         sum += d;
         squares += d * d;
     }
@@ -29,13 +51,12 @@ static void resample(const double *x, uint32_t n, struct rng *r, double *mean, d
 static size_t t_values(const double *x, uint32_t n, double mean, double spread, uint64_t key,
                        double *t)
 {
-    struct rng r;
-    rng_init(&r, rng_key(key, RNG_BOOTSTRAP, 0, 0));
+    const uint32_t *at = draws(key, n);
     size_t used = 0;
-    for (int b = 0; b < STATS_RESAMPLES; b++) {
+    for (int b = 0; b < STATS_RESAMPLES; b++, at += n) {
         double m = 0.0;
         double se = 0.0;
-        resample(x, n, &r, &m, &se);
+        resample(x, n, at, &m, &se);
         if (se > 1e-9 * spread) { /* else one value was drawn n times */
             t[used++] = (m - mean) / se;
         }
