@@ -181,7 +181,7 @@ static void put_subject(const struct figure_request *r, struct figure_data *d)
     for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++) {
         put_fact(r, facts[i], out, &any);
     }
-    memory_stream_close(out);
+    memory_stream_close(out, &text);
     figure_var_text(d, "subject", text);
     free(text);
 }

@@ -10,6 +10,7 @@
 #include "experiments/shell/cli.h"
 #include "experiments/shell/document.h"
 #include "sim/base/arena.h"
+#include "sim/base/memory.h"
 #include "traces/traces.h"
 
 struct options {
@@ -41,10 +42,9 @@ static void put_trace(const struct trace *t, struct document *d)
 {
     char *text = NULL;
     size_t size = 0;
-    FILE *f = open_memstream(&text, &size);
-    SIM_REQUIRE(f != NULL, "memory");
+    FILE *f = memory_stream(&text, &size);
     trace_print(f, t);
-    (void)fclose(f);
+    memory_stream_close(f, &text);
     document_note(d, "%.*s", (int)(size > 0 ? size - 1 : 0), text); /* a note ends its line */
     free(text);
 }

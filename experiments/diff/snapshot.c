@@ -68,7 +68,7 @@ static void render(struct snapshot *s, int64_t now_ns)
     for (size_t i = 0; i < s->n_launches; i++) {
         put_launch(f, s->machine, s->launches[i]);
     }
-    memory_stream_close(f);
+    memory_stream_close(f, &s->text);
     s->at_ns = now_ns;
 }
 

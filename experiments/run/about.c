@@ -74,7 +74,7 @@ char *about_comment(const struct about *a)
         }
         (void)fputc('\n', f);
     }
-    memory_stream_close(f);
+    memory_stream_close(f, &text);
     cJSON_Delete(tree);
     return text;
 }

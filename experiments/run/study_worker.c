@@ -54,7 +54,7 @@ static void values_add(struct values *x, const struct study *s, const char *name
 static void send(struct values *x, const struct store_run *run, const char *tree,
                  struct job_result *out)
 {
-    memory_stream_close(x->texts);
+    memory_stream_close(x->texts, &x->names);
     struct head h = {.n = x->n,
                      .names_bytes = x->names_bytes,
                      .seed = run->seed,
@@ -72,7 +72,7 @@ static void send(struct values *x, const struct store_run *run, const char *tree
         (void)fputs(texts[i] != NULL ? texts[i] : "", f);
         (void)fputc('\0', f);
     }
-    memory_stream_close(f);
+    memory_stream_close(f, &data);
     out->data = data;
     free(x->v);
     free(x->names);

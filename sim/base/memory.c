@@ -38,10 +38,11 @@ void memory_stream_flush(FILE *f)
     }
 }
 
-void memory_stream_close(FILE *f)
+void memory_stream_close(FILE *f, char *const *text)
 {
     memory_stream_flush(f);
-    if (fclose(f) != 0) {
+    /* glibc cuts the text to its length here; when that fails there is none, and fclose says 0 */
+    if (fclose(f) != 0 || *text == NULL) {
         out_of_memory(0);
     }
 }

@@ -12,5 +12,5 @@ void memory_guard(void);
 FILE *memory_stream(char **text, size_t *size);
 /* Before the text is used, as fflush: it is whole, or the process ends. */
 void memory_stream_flush(FILE *f);
-/* The same and fclose. */
-void memory_stream_close(FILE *f);
+/* The same and fclose; text: the stream's. */
+void memory_stream_close(FILE *f, char *const *text);

@@ -140,7 +140,7 @@ const char *core_says(struct core *c, char buf[CORE_SAYS_BYTES])
     size_t size = 0;
     FILE *f = memory_stream(&text, &size);
     CORE_HOOK(c, HOOK_DUMP, dump, &c->sched, f);
-    memory_stream_close(f);
+    memory_stream_close(f, &text);
     int n = (int)strcspn(text, "\n");
     (void)snprintf(buf, CORE_SAYS_BYTES, "%s%.*s", n > 0 ? "; the policy says: " : "", n, text);
     free(text);
@@ -162,7 +162,7 @@ void core_dump(struct core *c)
         fprintf(out, "  %s\n", says + strlen("; "));
     }
     put_counts(c->result, out);
-    memory_stream_close(out);
+    memory_stream_close(out, &text);
     (void)snprintf(c->result->scene, sizeof c->result->scene, "%s", text);
     free(text);
     if (c->setup->policy->dump != NULL && c->setup->decision_log != NULL) {

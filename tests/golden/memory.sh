@@ -3,7 +3,9 @@
 # or in its worker processes. Either nobody needed it, and the bytes are the same with exit 0; or the
 # exit status is 3 with a message, and every file that is there is a whole one. Nothing else: no other
 # bytes with exit 0, no signal, no other status. Once with that allocation alone, once with all that
-# follow, as near a limit of address space. failtable.h says how each k is tried and judged.
+# follow, as near a limit of address space; and once with each of those, few, that make a block smaller:
+# open_memstream's does that when it is closed, and says nothing. failtable.h says how each k is tried
+# and judged.
 #
 #   MEMORY_STEP=1 sh tests/golden/memory.sh     every k from 1 to MEMORY_MAX (20000), or as many as there are
 set -u
@@ -25,8 +27,8 @@ cat >spec.json <<'JSON'
 JSON
 mkdir out scratch
 w="--workload w1:n=2"
-range=0 every=
-x() { LD_PRELOAD=$dir/failmalloc.so FM_TABLE=$range FM_ALL=$every FM_NAME="$command" "$x" "$@"; }
+range=0 all='' less=''
+x() { LD_PRELOAD=$dir/failmalloc.so FM_TABLE=$range FM_ALL=$all FM_LESS=$less FM_NAME="$command" "$x" "$@"; }
 run() { x run --policy agent-xpu-v2 $w --json --quiet --requests out/r.csv --decisions out/d --timeline out/t.json; }
 compare() { x compare --policy fcfs --policy edf --baseline fcfs $w --replications 2 --jobs 2 --json --quiet; }
 sweep() { x sweep spec.json -o scratch/s.db --jobs 2 --export csv --quiet; }
@@ -41,15 +43,18 @@ for command in ${MEMORY_COMMANDS:-run compare sweep report}; do
     rm -rf out scratch && mkdir out scratch # whole files of the command before may be there
     $command >want.stdout 2>stderr || { echo "memory: $command fails by itself"; cat stderr; exit 1; }
     rm -rf want && mv out want && mkdir out
-    range=1:$max:$step
-    for every in ${MEMORY_EVERY-one all}; do
-        [ "$every" = one ] && every=
+    for every in ${MEMORY_EVERY-one all less}; do
+        range=1:$max:$step all='' less=''
+        case $every in
+        all) all=yes ;;
+        less) range=1:$max:1 less=yes ;;
+        esac
         $command >table
         status=$?
         [ $status -le 1 ] || { cat table; echo "memory: $command: no table"; exit 1; }
         sed '$d' table
         # shellcheck disable=SC2046 # five numbers
-        printf '%-8s %-9s %11d %8d %8d %8d %8d\n' "$command" "k-th${every:+ on}" $(tail -n 1 table)
+        printf '%-8s %-9s %11d %8d %8d %8d %8d\n' "$command" "k-th${all:+ on}${less:+ less}" $(tail -n 1 table)
         bad=$((bad + status))
     done
 done

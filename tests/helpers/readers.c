@@ -357,7 +357,7 @@ static int read_store(const char *path, struct err *e)
     struct document *d = document_new();
     (void)stored_compare(s, &how, document_array(d, ""), e);
     document_free(d);
-    memory_stream_close(out);
+    memory_stream_close(out, &text);
     free(text);
     (void)store_close(s, e);
     return e->n > 0 ? -1 : 0;
@@ -433,7 +433,7 @@ static int read_report(const char *path, struct err *e)
         (void)report_page_load(&page, e);
         report_write(&page, &in, 1, &none, &no_figures, out);
         report_page_fini(&page);
-        memory_stream_close(out);
+        memory_stream_close(out, &text);
         free(text);
     }
     cJSON_Delete(tree);

@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <malloc.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,8 +23,8 @@ static void *(*real_calloc)(size_t, size_t);
 static void *(*real_realloc)(void *, size_t);
 static unsigned long count, fails_at;
 static unsigned long
-    *most;                /* allocations of the largest process so far, shared; NULL: not counted */
-static bool all, running; /* running: main has begun */
+    *most; /* allocations of the largest process so far, shared; NULL: not counted */
+static bool all, less, running; /* less: only smaller blocks; running: main has begun */
 static int (*real_main)(int, char **, char **);
 
 /* dlsym allocates before the real functions are known. */
@@ -69,13 +70,19 @@ static int main_failing(unsigned long k)
     return real_main(argc, main_argv, main_env);
 }
 
+static bool is_set(const char *name)
+{
+    const char *value = getenv(name);
+    return value != NULL && value[0] != '\0';
+}
+
 static int begin(int argc, char **argv, char **env)
 {
     (void)argc;
     main_argv = argv;
     main_env = env;
-    const char *every = getenv("FM_ALL");
-    all = every != NULL && every[0] != '\0';
+    all = is_set("FM_ALL");
+    less = is_set("FM_LESS");
     (void)unsetenv("LD_PRELOAD");
     const char *table = getenv("FM_TABLE");
     const char *k = getenv("FM_K");
@@ -103,9 +110,10 @@ int __libc_start_main(int (*program)(int, char **, char **), int argc, char **ar
     return next(begin, argc, argv, init, fini, rtld_fini, stack_end);
 }
 
-static bool fails(void)
+/* Asked for so many bytes in the place of P (NULL: in none). */
+static bool fails(void *p, size_t bytes)
 {
-    if (!running) {
+    if (!running || (less && (p == NULL || bytes >= malloc_usable_size(p)))) {
         return false;
     }
     unsigned long n = __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED);
@@ -124,7 +132,7 @@ void *malloc(size_t n)
     if (!resolve()) {
         return early_alloc(n);
     }
-    return fails() ? NULL : real_malloc(n);
+    return fails(NULL, n) ? NULL : real_malloc(n);
 }
 
 void *calloc(size_t n, size_t each)
@@ -132,7 +140,7 @@ void *calloc(size_t n, size_t each)
     if (!resolve()) {
         return early_alloc(n * each);
     }
-    return fails() ? NULL : real_calloc(n, each);
+    return fails(NULL, n * each) ? NULL : real_calloc(n, each);
 }
 
 void *realloc(void *p, size_t n)
@@ -144,7 +152,7 @@ void *realloc(void *p, size_t n)
         }
         return q;
     }
-    return fails() ? NULL : real_realloc(p, n);
+    return fails(p, n) ? NULL : real_realloc(p, n);
 }
 
 void free(void *p)

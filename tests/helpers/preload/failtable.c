@@ -149,7 +149,7 @@ int failtable(const char *range, int (*program)(unsigned long k), const unsigned
         return 2;
     }
     unsigned long allocations = *most;
-    unsigned long beyond = allocations + allocations / 10 + 100;
+    unsigned long beyond = allocations + allocations / 10 + 10;
     last = last < beyond ? last : beyond;
     unsigned long count[3] = {0}; /* wrong, same, exit 3 */
     unsigned long tried = 0;
