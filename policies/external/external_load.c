@@ -221,8 +221,8 @@ static int describe(struct external *x, struct err *e)
     static const char hello[] = EXTERNAL_HELLO;
     size_t before = e->n;
     char *line = NULL;
-    if (process_start(&p, x->argv, EXTERNAL_LIMIT_S) == 0 &&
-        process_send(&p, hello, sizeof hello - 1) == 0) {
+    if (process_start(&p, x->argv, EXTERNAL_LIMIT_S) == 0) {
+        (void)process_send(&p, hello, sizeof hello - 1); /* it may have said it and gone */
         line = process_receive(&p);
     }
     cJSON *tree = line != NULL ? cJSON_Parse(line) : NULL;

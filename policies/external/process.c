@@ -134,6 +134,9 @@ static int reap(struct process *p, int64_t until_ms)
 /* Why it says and takes nothing more. */
 static void describe_end(struct process *p)
 {
+    if (p->pid == 0) {
+        return; /* it is described */
+    }
     int64_t now = clock_ms();
     int status = reap(p, now + END_GRACE_MS);
     if (WIFSIGNALED(status) && clock_ms() >= now + END_GRACE_MS) {
