@@ -163,21 +163,14 @@ static void launch_started(void *self, int64_t now_ns, const struct launch *l, i
     event(self, now_ns);
 }
 
-static void tokens(void *self, int64_t now_ns, const struct request *r, uint32_t n, int64_t gap_ns)
-{
-    (void)r;
-    (void)n;
-    (void)gap_ns;
-    event(self, now_ns);
-}
-
 static void pass_formed(void *self, int64_t now_ns, const struct pass *p)
 {
     (void)p;
     action(self, now_ns);
 }
 
-static void pass_done(void *self, int64_t now_ns, const struct pass *p)
+/* Its tokens are out, or those who leave with them have left. */
+static void pass_over(void *self, int64_t now_ns, const struct pass *p)
 {
     (void)p;
     event(self, now_ns);
@@ -193,11 +186,11 @@ struct snapshot *snapshot_new(const struct machine *machine, FILE *log, long off
         .machine = machine, .log = log, .offset = offset, .heading = -1, .since_ns = since_ns};
     s->observer = (struct observer){.self = s,
                                     .request_arrived = request_arrived,
-                                    .tokens = tokens,
+                                    .tokens = pass_over,
                                     .request_finished = request_gone,
                                     .request_shed = request_gone,
                                     .pass_formed = pass_formed,
-                                    .pass_done = pass_done,
+                                    .pass_done = pass_over,
                                     .launch_submitted = launch_submitted,
                                     .launch_started = launch_started,
                                     .launch_ended = launch_ended};

@@ -10,8 +10,10 @@
 struct batch {
     struct segment *segments;
     uint32_t n, cap;
-    uint32_t tokens; /* rows so far */
-    bool repeats;    /* pass_spec.repeats and repeats_until_ns, for the policy to say */
+    uint32_t tokens;            /* rows so far */
+    const struct pass *follows; /* pass_spec.follows: n_followed go on, before the segments */
+    uint32_t n_followed;
+    bool repeats; /* pass_spec.repeats and repeats_until_ns, for the policy to say */
     int64_t repeats_until_ns;
 };
 
@@ -19,6 +21,8 @@ static inline void batch_clear(struct batch *b)
 {
     b->n = 0;
     b->tokens = 0;
+    b->n_followed = 0;
+    b->follows = NULL;
     b->repeats = false;
     b->repeats_until_ns = 0;
 }
@@ -26,7 +30,7 @@ static inline void batch_clear(struct batch *b)
 /* Decode tokens of so many sequences, and nothing else. */
 static inline bool batch_decodes_all(const struct batch *b, uint32_t sequences)
 {
-    bool all = b->n == sequences && b->tokens == sequences;
+    bool all = b->n_followed + b->n == sequences && b->tokens == sequences;
     for (uint32_t i = 0; all && i < b->n; i++) {
         all = b->segments[i].role == SEGMENT_DECODE;
     }
@@ -55,6 +59,15 @@ static inline void batch_add(struct batch *b, const struct request *r, enum segm
     b->tokens += n_tokens;
 }
 
+/* An empty batch begins with a decode token of every request that decodes after a pass that has
+ * just ended. */
+static inline void batch_follow(struct batch *b, const struct pass *p)
+{
+    b->follows = p;
+    b->n_followed = p->n_decoding;
+    b->tokens = p->n_decoding;
+}
+
 /* Adds the next piece of work of a request: one decode token, or up to max_tokens of its prompt. */
 static inline void batch_add_next(struct batch *b, const struct request *r, uint32_t max_tokens)
 {
@@ -69,11 +82,12 @@ static inline void batch_add_next(struct batch *b, const struct request *r, uint
 /* Forms the pass; -EINVAL for an empty batch. */
 static inline int batch_form(struct sched *s, const struct batch *b, struct pass **out)
 {
-    bool single_decode = b->n == 1 && b->segments[0].role == SEGMENT_DECODE;
+    bool decode = b->n == 0 || b->segments[0].role == SEGMENT_DECODE;
     struct pass_spec spec = {.segments = b->segments,
                              .n_segments = b->n,
-                             .fused_layers = single_decode,
+                             .fused_layers = decode && b->n_followed + b->n == 1,
                              .repeats = b->repeats,
-                             .repeats_until_ns = b->repeats_until_ns};
+                             .repeats_until_ns = b->repeats_until_ns,
+                             .follows = b->follows};
     return sched_pass_form(s, &spec, out);
 }

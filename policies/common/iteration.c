@@ -30,6 +30,7 @@ void iteration_request_arrived(struct sched *s, const struct request *r)
 void iteration_request_cancelled(struct sched *s, const struct request *r)
 {
     struct iteration *it = s->state;
+    it->last = NULL;
     it->rules->leaves(s, r);
 }
 
@@ -57,7 +58,9 @@ void iteration_pass_done(struct sched *s, const struct pass *p)
     int64_t elapsed = s->now_ns - it->running.began_ns;
     const struct iteration_rules *rules = it->rules;
     it->running = (struct iteration_pass){0};
-    for (uint32_t i = 0; i < p->n_segments; i++) {
+    it->last = p;
+    bool of_all = rules->ran != NULL || rules->returns != NULL;
+    for (uint32_t i = 0; i < p->n_segments && (of_all || p->n_left > 0); i++) {
         if (rules->ran != NULL) {
             rules->ran(s, &p->segments[i], elapsed);
         }
@@ -81,7 +84,7 @@ void iteration_launch_done(struct sched *s, const struct launch *l)
 
 static bool form_batch(struct sched *s, struct iteration *it)
 {
-    while (it->batch.n > 0) {
+    while (it->batch.n_followed + it->batch.n > 0) {
         struct pass *p;
         int rc = batch_form(s, &it->batch, &p);
         if (rc == 0) {
@@ -149,11 +152,13 @@ static void resume(struct iteration *it, uint32_t i)
 static void choose(struct sched *s, struct iteration *it)
 {
     uint32_t which = 0;
-    if (it->n_paused > 0 && it->rules->resumes(s, &which)) {
+    bool resumes = it->n_paused > 0 && it->rules->resumes(s, &which);
+    if (resumes) {
         resume(it, which);
-        return;
+    } else {
+        form(s, it);
     }
-    form(s, it);
+    it->last = NULL;
     if (it->running.pass == NULL && it->n_paused > 0) {
         resume(it, which); /* no memory for new work: finish the old */
         it->running.finish = true;

@@ -60,9 +60,9 @@ struct observer {
      * not at all in a launch that is stopped before. */
     void (*request_first_service)(void *self, int64_t now_ns, const struct request *r,
                                   const struct launch *l);
-    /* n output tokens of r came out now (n > 1 only after a verify segment). gap_ns: since its
-     * previous token, or since arrival for the first. */
-    void (*tokens)(void *self, int64_t now_ns, const struct request *r, uint32_t n, int64_t gap_ns);
+    /* The tokens of a pass came out now: its segments say how many of each request, and how long
+     * after the token before. Nobody has left with them yet. */
+    void (*tokens)(void *self, int64_t now_ns, const struct pass *p);
     void (*request_finished)(void *self, int64_t now_ns, const struct request *r);
     void (*request_shed)(void *self, int64_t now_ns, const struct request *r);
 

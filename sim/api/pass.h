@@ -36,6 +36,7 @@ struct segment {
     uint32_t first_token;    /* position in the sequence of its first row; set by the core */
     uint32_t n_tokens;       /* rows */
     uint32_t emitted_tokens; /* set by the core before pass_done: output tokens it produced */
+    int64_t gap_ns; /* likewise: from its token before, or its arrival, to them; 0 when none */
 };
 
 /* What the cost of a pass depends on; every layer of a pass costs the same. */
@@ -72,6 +73,10 @@ struct pass {
     uint32_t n_launches;      /* live launches */
     void *policy_data;        /* the pass_spec's value; the core never reads it */
     struct layer_ops layer;   /* the model's, or LAYER when fused */
+    uint32_t n_followed;      /* first segments: requests that go on from the pass it follows */
+    /* Set by the core before pass_done: requests that left with it, those that decode now, and free
+     * blocks that one more token of each of these takes. */
+    uint32_t n_left, n_decoding, kv_blocks_next;
 };
 
 /* Kind, layer and block of op number `op`. */

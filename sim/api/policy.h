@@ -124,6 +124,10 @@ struct pass_spec {
     bool repeats;
     void *policy_data;
     int64_t repeats_until_ns; /* `repeats` of iterations that end before this instant; 0: of all */
+    /* A pass whose tokens came out at this instant, or NULL: before `segments`, all its requests
+     * that decode now go on with one token each, in its order. The same pass as with a segment for
+     * each of them, for a policy that need not look at them one by one. */
+    const struct pass *follows;
 };
 
 /* A span of a pass for a device. sched_launch_rest fills it for all that is left of a pass, as the
@@ -268,7 +272,8 @@ static inline uint32_t sched_draft_tokens(struct sched *s, const struct request 
 /* Forms a pass and reserves KV for its rows. A request is in at most one live pass. Prefill
  * segments: 1..request_prefill_left tokens, state QUEUED; the segment that completes the prompt
  * yields a token. Decode: state DECODE, n_tokens 1. Verify: state DECODE, n_tokens >= 1.
- * -ENOMEM: not enough KV (cold session KV is dropped first, oldest first). Cost O(segments). */
+ * -ENOMEM: not enough KV (cold session KV is dropped first, oldest first). -EINVAL also when the
+ * pass that it follows is not done or was done earlier. Cost O(segments). */
 static inline int sched_pass_form(struct sched *s, const struct pass_spec *spec, struct pass **out)
 {
     return s->api->pass_form(s, spec, out);
@@ -497,7 +502,7 @@ static inline bool param_bool(const struct sched *s, uint32_t i)
 #define POLICY_API_VERSION 3
 /* A hash of every struct and enum of device.h, pass.h, request.h and this file; `make lint` says
  * what it must be, so none of them changes unnoticed. Members are appended, never put between. */
-#define POLICY_LAYOUT 166383602u
+#define POLICY_LAYOUT 3359240637u
 
 /* What a policy and its core both read or write. */
 #define POLICY_CONTRACT_STRUCTS(X)                                                                 \

@@ -155,8 +155,10 @@ static int act_pass_form(struct sched *s, const struct pass_spec *spec, struct p
     int rc = may_act(c) ? core_pass_form(c, spec, out) : -EPERM;
     if (c->setup->decision_log != NULL) {
         LOG(c, "form fused=%d", spec->fused_layers);
-        for (uint32_t i = 0; i < spec->n_segments; i++) {
-            const struct segment *g = &spec->segments[i];
+        bool formed = rc == 0; /* with those of the pass that it follows */
+        uint32_t n = formed ? (*out)->n_segments : spec->n_segments;
+        for (uint32_t i = 0; i < n; i++) {
+            const struct segment *g = formed ? &(*out)->segments[i] : &spec->segments[i];
             fprintf(c->setup->decision_log, " %u:%d:%u",
                     g->request == NULL ? UINT32_MAX : g->request->id, (int)g->role, g->n_tokens);
         }

@@ -53,8 +53,8 @@ struct full_pass {
     bool served;              /* a kernel has started */
     bool repeats;             /* the pass_spec's, ... */
     int64_t repeats_until_ns; /* ... and until when; TIME_NEVER_NS: not limited */
-    int64_t formed_ns;
-    uint64_t formed_news;
+    int64_t formed_ns, done_ns;
+    uint64_t formed_news, done_news, done_decisions;
     struct begun {
         double frac; /* of the next kernel of that op with so many rows left, done by a launch that
                         was suspended on that device */
@@ -306,7 +306,7 @@ int kv_lend(struct core *c, uint64_t blocks);
 void kv_prefix_used(struct core *c, struct full_request *r);
 void kv_prefix_rest(struct core *c, struct full_request *r);
 
-/* Passes and launches (pass.c, launch.c): the actions behind struct sched_api. */
+/* Passes and launches (form.c, pass.c, launch.c): the actions behind struct sched_api. */
 int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **out);
 int core_pass_cancel(struct core *c, struct pass *p);
 int core_launch(struct core *c, const struct launch_spec *spec, const struct launch **out);

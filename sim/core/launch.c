@@ -188,7 +188,7 @@ void core_kernel_started(struct core *c, const struct full_launch *l)
         return;
     }
     p->served = true;
-    for (uint32_t i = 0; i < p->pub.n_segments; i++) {
+    for (uint32_t i = p->pub.n_followed; i < p->pub.n_segments; i++) {
         struct full_request *r = core_request(p->segments[i].request);
         if (r->pub.first_service_ns == TIME_NEVER_NS) {
             r->pub.first_service_ns = c->sched.now_ns;

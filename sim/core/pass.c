@@ -1,207 +1,7 @@
-/* Forming, cancelling and completing passes. */
+/* Cancelling and completing passes. */
 #include <errno.h>
-#include <string.h>
 
 #include "sim/core/core.h"
-
-static struct full_pass *pass_new(struct core *c, uint32_t n_segments)
-{
-    struct full_pass *p = c->free_passes;
-    if (p == NULL) {
-        p = arena_alloc(&c->arena, sizeof *p);
-    } else {
-        c->free_passes = p->next_free;
-    }
-    if (p->capacity < n_segments) {
-        uint32_t cap = p->capacity == 0 ? 8 : p->capacity;
-        while (cap < n_segments) {
-            cap *= 2;
-        }
-        p->segments = arena_alloc(&c->arena, cap * sizeof *p->segments);
-        p->capacity = cap;
-    }
-    struct segment *segments = p->segments;
-    uint32_t capacity = p->capacity;
-    memset(p, 0, sizeof *p);
-    p->segments = segments;
-    p->capacity = capacity;
-    p->pub.segments = segments;
-    return p;
-}
-
-/* Why a pass cannot have such a segment; NULL: it can. */
-static inline const char *segment_fault(const struct segment *s)
-{
-    const struct full_request *r = core_request(s->request);
-    if (s->role == SEGMENT_DECODE && s->n_tokens == 1 && r != NULL && r->alive &&
-        r->pub.state == REQUEST_STATE_DECODE && r->pub.pass == NULL && !r->pub.kv_swapped &&
-        !r->kv_moving) {
-        return NULL; /* the usual one, told by few comparisons */
-    }
-    if (r == NULL || !r->alive) {
-        return "the request has left, or there is none";
-    }
-    if (r->pub.pass != NULL) {
-        return "the request is in a pass already";
-    }
-    if (r->pub.kv_swapped || r->kv_moving) {
-        return "the request's KV is on flash, or on its way";
-    }
-    if (s->n_tokens == 0) {
-        return "a segment without tokens";
-    }
-    switch (s->role) {
-    case SEGMENT_PREFILL:
-        return r->pub.state != REQUEST_STATE_QUEUED ? "prefill of a request that decodes already"
-               : s->n_tokens > request_prefill_left(&r->pub)
-                   ? "more tokens than are left to prefill (request_prefill_left)"
-                   : NULL;
-    case SEGMENT_DECODE:
-    case SEGMENT_VERIFY:
-        return r->pub.state != REQUEST_STATE_DECODE ? "decode of a request whose prompt is not done"
-               : s->role == SEGMENT_DECODE && s->n_tokens != 1 ? "a decode segment has one token"
-                                                               : NULL;
-    }
-    return "there is no such role";
-}
-
-static bool segment_ok(const struct segment *s)
-{
-    return segment_fault(s) == NULL;
-}
-
-/* Adds one segment to the shape of its pass. */
-static inline void shape_add(struct work_shape *w, const struct segment *s, bool completes)
-{
-    uint64_t first = s->first_token;
-    uint64_t n = s->n_tokens;
-    uint64_t end = first + n;
-    w->rows += s->n_tokens;
-    w->sequences++;
-    w->attn_pairs += n == 1 ? end : n * first + n * (n + 1) / 2;
-    w->kv_read_tokens += end;
-    if (s->role == SEGMENT_PREFILL) {
-        w->prefill_rows += s->n_tokens;
-        w->logit_rows += completes ? 1 : 0;
-    } else {
-        w->logit_rows += s->n_tokens;
-    }
-    if (end > w->max_context_tokens) {
-        w->max_context_tokens = (uint32_t)end;
-    }
-}
-
-/* Adds n decode segments with so many keys in all, the longest with so many. */
-static inline void shape_add_decodes(struct work_shape *w, uint32_t n, uint64_t keys,
-                                     uint32_t longest)
-{
-    w->rows += n;
-    w->sequences += n;
-    w->logit_rows += n;
-    w->attn_pairs += keys;
-    w->kv_read_tokens += keys;
-    w->max_context_tokens = longest > w->max_context_tokens ? longest : w->max_context_tokens;
-}
-
-/* Prefixes of all requests of the pass are in use from here on: making room for one segment must
- * not take what another one counts on. */
-static void prefixes_used(struct core *c, const struct pass_spec *spec)
-{
-    for (uint32_t i = 0; i < spec->n_segments && c->kv_blocks_idle > 0; i++) {
-        if (segment_ok(&spec->segments[i])) {
-            kv_prefix_used(c, core_request(spec->segments[i].request));
-        }
-    }
-}
-
-/* The pass is not to be: those that it has not reached. */
-static void prefixes_rest(struct core *c, const struct pass_spec *spec, uint32_t from)
-{
-    for (uint32_t i = from; i < spec->n_segments; i++) {
-        if (segment_ok(&spec->segments[i])) {
-            kv_prefix_rest(c, core_request(spec->segments[i].request));
-        }
-    }
-}
-
-/* Gives back what the first n segments took. */
-static void pass_undo(struct core *c, struct full_pass *p, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        struct full_request *r = core_request(p->segments[i].request);
-        r->pub.pass = NULL;
-        kv_shrink(c, r, r->pub.kv_tokens);
-        kv_prefix_rest(c, r);
-    }
-    p->pub.state = PASS_STATE_CANCELLED; /* for whoever still holds its last life */
-    p->next_free = c->free_passes;
-    c->free_passes = p;
-}
-
-int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **out)
-{
-    bool bad_fuse =
-        spec->fused_layers && (spec->n_segments != 1 || spec->segments[0].role != SEGMENT_DECODE);
-    if (spec->n_segments == 0 || spec->segments == NULL || bad_fuse) {
-        return core_refuse(c, COUNTER_PASS_BAD_SEGMENT, -EINVAL,
-                           bad_fuse ? "fused layers are for one decode segment alone"
-                                    : "a pass without segments");
-    }
-    struct full_pass *p = pass_new(c, spec->n_segments);
-    prefixes_used(c, spec);
-    struct work_shape shape = {0};
-    bool reactive = false;
-    uint32_t decodes = 0, longest = 0;
-    uint64_t keys = 0;
-    for (uint32_t i = 0; i < spec->n_segments; i++) {
-        const struct segment *want = &spec->segments[i];
-        const char *fault = segment_fault(want);
-        if (fault != NULL) {
-            pass_undo(c, p, i);
-            prefixes_rest(c, spec, i + 1);
-            return core_refuse(c, COUNTER_PASS_BAD_SEGMENT, -EINVAL, fault);
-        }
-        struct full_request *r = core_request(want->request);
-        if (kv_reserve(c, r, want->n_tokens) != 0) {
-            pass_undo(c, p, i);
-            prefixes_rest(c, spec, i);
-            return core_refuse(c, COUNTER_PASS_NO_MEMORY, -ENOMEM, "not enough free KV");
-        }
-        struct segment *s = &p->segments[i];
-        *s = *want;
-        s->first_token = r->pub.kv_tokens;
-        s->emitted_tokens = 0;
-        r->pub.pass = &p->pub;
-        reactive |= r->pub.cls == REQUEST_CLASS_REACTIVE;
-        if (s->role == SEGMENT_DECODE) {
-            decodes++;
-            keys += s->first_token + 1;
-            longest = s->first_token + 1 > longest ? s->first_token + 1 : longest;
-        } else {
-            shape_add(&shape, s, s->n_tokens == request_prefill_left(&r->pub));
-        }
-    }
-    shape_add_decodes(&shape, decodes, keys, longest);
-    struct pass *pub = &p->pub;
-    pub->shape = shape;
-    pub->has_reactive = reactive;
-    pub->id = ++c->next_pass_id;
-    pub->state = PASS_STATE_READY;
-    pub->n_segments = spec->n_segments;
-    pub->fused_layers = spec->fused_layers;
-    p->repeats = spec->repeats;
-    p->repeats_until_ns = spec->repeats_until_ns > 0 ? spec->repeats_until_ns : TIME_NEVER_NS;
-    p->formed_ns = c->sched.now_ns;
-    p->formed_news = c->news;
-    pub->policy_data = spec->policy_data;
-    static const struct layer_ops fused = {1, {OP_LAYER}};
-    pub->layer = spec->fused_layers ? fused : c->setup->llm->layer;
-    pub->n_ops = c->setup->llm->n_layers * pub->layer.n + (pub->shape.logit_rows > 0 ? 1 : 0);
-    pub->rows_todo = pass_op_rows(pub, 0);
-    CORE_OBSERVE(c, pass_formed, c->sched.now_ns, pub);
-    *out = pub;
-    return 0;
-}
 
 int core_pass_cancel(struct core *c, struct pass *pub)
 {
@@ -241,34 +41,35 @@ static uint32_t verify_accepted(const struct core *c, struct full_request *r, ui
     return a > drafted ? drafted : a;
 }
 
+/* KV and state after a segment that is not decode; returns the tokens that come out. */
+static uint32_t rows_complete(struct core *c, struct full_request *r, const struct segment *s)
+{
+    if (s->role == SEGMENT_PREFILL) {
+        bool completes = s->n_tokens == request_prefill_left(&r->pub);
+        r->pub.kv_tokens += s->n_tokens;
+        r->pub.state = completes ? REQUEST_STATE_DECODE : r->pub.state;
+        return completes ? 1 : 0;
+    }
+    uint32_t emit = 1 + verify_accepted(c, r, s->n_tokens - 1);
+    uint32_t left = r->output_tokens - r->pub.generated_tokens;
+    r->draw++;
+    r->pub.kv_tokens += emit; /* rejected rows' KV is dropped */
+    kv_shrink(c, r, r->pub.kv_tokens);
+    return emit < left ? emit : left;
+}
+
 /* Credits one segment of a finished pass: KV, tokens, state. */
-static inline void segment_complete(struct core *c, struct segment *s)
+static inline void segment_complete(struct core *c, struct segment *s, int64_t now)
 {
     struct full_request *r = core_request(s->request);
     SIM_REQUIRE(r->alive && s->first_token == r->pub.kv_tokens,
                 "request %u: rows from %u, KV of %u", r->pub.id, s->first_token, r->pub.kv_tokens);
-    int64_t now = c->sched.now_ns;
-    uint32_t emit = 0;
+    uint32_t emit = 1;
     r->pub.pass = NULL;
-    if (s->role == SEGMENT_PREFILL) {
-        bool completes = s->n_tokens == request_prefill_left(&r->pub);
-        r->pub.kv_tokens += s->n_tokens;
-        if (completes) {
-            r->pub.state = REQUEST_STATE_DECODE;
-            emit = 1;
-        }
-    } else if (s->role == SEGMENT_DECODE) {
-        r->pub.kv_tokens += 1;
-        emit = 1;
+    if (s->role == SEGMENT_DECODE) {
+        r->pub.kv_tokens++;
     } else {
-        emit = 1 + verify_accepted(c, r, s->n_tokens - 1);
-        r->draw++;
-        r->pub.kv_tokens += emit; /* rejected rows' KV is dropped */
-        kv_shrink(c, r, r->pub.kv_tokens);
-    }
-    uint32_t left = r->output_tokens - r->pub.generated_tokens;
-    if (emit > left) {
-        emit = left;
+        emit = rows_complete(c, r, s);
     }
     if (emit > 0) {
         int64_t since =
@@ -279,15 +80,41 @@ static inline void segment_complete(struct core *c, struct segment *s)
         }
         r->pub.last_token_ns = now;
         s->emitted_tokens = emit;
-        CORE_OBSERVE(c, tokens, now, &r->pub, emit, now - since);
+        s->gap_ns = now - since;
     }
     /* Its blocks were reserved when the pass was formed. */
     SIM_REQUIRE(kv_has_room(c, r, 0), "request %u: %u KV tokens in %u blocks", r->pub.id,
                 r->pub.kv_tokens, r->kv_blocks);
-    if (r->pub.generated_tokens == r->output_tokens) {
-        core_request_leave(c, r, REQUEST_STATE_FINISHED);
-    } else if (r->cancel_pending) {
-        core_request_leave(c, r, REQUEST_STATE_SHED);
+}
+
+/* Who is left of a pass whose tokens are out, counted request by request. */
+struct rest {
+    uint32_t left, decoding, blocks;
+};
+
+static inline void rest_add(const struct core *c, struct rest *n, const struct full_request *r)
+{
+    if (r->pub.generated_tokens == r->output_tokens || r->cancel_pending) {
+        n->left++;
+    } else if (r->pub.state == REQUEST_STATE_DECODE) {
+        n->decoding++;
+        n->blocks += !kv_has_room(c, r, 1);
+    }
+}
+
+/* Those who have all their tokens leave, and those who were cancelled in the pass. */
+static void leave_with(struct core *c, struct full_pass *p, const struct rest *n)
+{
+    p->pub.n_left = n->left;
+    p->pub.n_decoding = n->decoding;
+    p->pub.kv_blocks_next = n->blocks;
+    for (uint32_t i = 0; i < p->pub.n_segments && n->left > 0; i++) {
+        struct full_request *r = core_request(p->segments[i].request);
+        if (r->pub.generated_tokens == r->output_tokens) {
+            core_request_leave(c, r, REQUEST_STATE_FINISHED);
+        } else if (r->cancel_pending) {
+            core_request_leave(c, r, REQUEST_STATE_SHED);
+        }
     }
 }
 
@@ -301,6 +128,9 @@ void core_pass_complete(struct core *c, struct full_pass *p)
 static void pass_notify(struct core *c, struct full_pass *p)
 {
     c->news++;
+    p->done_ns = c->sched.now_ns;
+    p->done_news = c->news;
+    p->done_decisions = c->result->decisions;
     CORE_HOOK(c, HOOK_PASS_DONE, pass_done, &c->sched, &p->pub);
     p->next_free = c->dead_passes;
     c->dead_passes = p;
@@ -312,9 +142,13 @@ void core_pass_tail_done(struct core *c, struct full_pass *p)
                 p->pub.id);
     p->pub.state = PASS_STATE_DONE;
     core_progress(c);
+    struct rest rest = {0};
     for (uint32_t i = 0; i < p->pub.n_segments; i++) {
-        segment_complete(c, &p->segments[i]);
+        segment_complete(c, &p->segments[i], c->sched.now_ns);
+        rest_add(c, &rest, core_request(p->segments[i].request));
     }
+    CORE_OBSERVE(c, tokens, c->sched.now_ns, &p->pub);
+    leave_with(c, p, &rest);
     CORE_OBSERVE(c, pass_done, c->sched.now_ns, &p->pub);
     pass_notify(c, p);
 }
@@ -334,22 +168,20 @@ static void count_decisions(struct core *c, const struct repeat_record *r, uint3
     c->result->counters[COUNTER_SCHEDULE_ROUNDS] += idle + 2 * (uint64_t)formed;
 }
 
-/* n tokens of everybody are out. */
-static void credit_many(struct core *c, struct full_pass *p, uint32_t n)
+/* n tokens of a decode segment are out. */
+static inline void credit_many(struct core *c, struct segment *s, const struct repeat_record *r)
 {
-    for (uint32_t i = 0; i < p->pub.n_segments; i++) {
-        struct segment *s = &p->segments[i];
-        struct full_request *q = core_request(s->request);
-        s->first_token = q->pub.kv_tokens + n - 1;
-        s->emitted_tokens = 1;
-        q->pub.kv_tokens += n;
-        q->pub.generated_tokens += n;
-        q->pub.last_token_ns = c->sched.now_ns;
-        (void)kv_reserve(c, q, 0);
-        SIM_REQUIRE(kv_has_room(c, q, 0) && q->pub.generated_tokens <= q->output_tokens,
-                    "request %u is repeated beyond its end", q->pub.id);
-    }
-    core_progress(c);
+    struct full_request *q = core_request(s->request);
+    int64_t now = c->sched.now_ns;
+    s->first_token = q->pub.kv_tokens + r->n - 1;
+    s->emitted_tokens = 1;
+    s->gap_ns = r->n > 1 ? r->gap_ns[r->n - 1] : now - q->pub.last_token_ns;
+    q->pub.kv_tokens += r->n;
+    q->pub.generated_tokens += r->n;
+    q->pub.last_token_ns = now;
+    (void)kv_reserve(c, q, 0);
+    SIM_REQUIRE(kv_has_room(c, q, 0) && q->pub.generated_tokens <= q->output_tokens,
+                "request %u is repeated beyond its end", q->pub.id);
 }
 
 void core_pass_repeated(struct core *c, struct full_launch *l, const struct repeat_record *r)
@@ -358,14 +190,15 @@ void core_pass_repeated(struct core *c, struct full_launch *l, const struct repe
     SIM_REQUIRE(p->repeats && p->pub.n_launches == 1 && r->n > 0, "pass %u does not repeat",
                 p->pub.id);
     CORE_OBSERVE(c, repeated, c->sched.now_ns, r);
-    credit_many(c, p, r->n);
+    core_progress(c);
+    struct rest rest = {0};
     for (uint32_t i = 0; i < p->pub.n_segments; i++) {
         struct full_request *q = core_request(p->segments[i].request);
+        credit_many(c, &p->segments[i], r);
         q->pub.pass = NULL;
-        if (q->pub.generated_tokens == q->output_tokens) {
-            core_request_leave(c, q, REQUEST_STATE_FINISHED);
-        }
+        rest_add(c, &rest, q);
     }
+    leave_with(c, p, &rest);
     count_decisions(c, r, r->n - 1);
     p->pub.id = r->n > 1 ? c->next_pass_id : p->pub.id;
     p->pub.op = p->pub.n_ops;
@@ -386,15 +219,19 @@ void core_pass_goes_on(struct core *c, struct full_launch *l, const struct repea
     SIM_REQUIRE(p->repeats && p->pub.n_launches == 1 && p->pub.op == 0 && r->n > 0,
                 "pass %u does not go on", p->pub.id);
     CORE_OBSERVE(c, repeated, c->sched.now_ns, r);
-    credit_many(c, p, r->n);
+    core_progress(c);
     for (uint32_t i = 0; i < p->pub.n_segments; i++) {
-        struct full_request *q = core_request(p->segments[i].request);
-        p->segments[i].first_token = q->pub.kv_tokens;
-        p->segments[i].emitted_tokens = 0;
+        struct segment *s = &p->segments[i];
+        struct full_request *q = core_request(s->request);
+        credit_many(c, s, r);
+        s->first_token = q->pub.kv_tokens;
+        s->emitted_tokens = 0;
+        s->gap_ns = 0;
         int rc = kv_reserve(c, q, 1);
         SIM_REQUIRE(rc == 0 && q->pub.generated_tokens < q->output_tokens,
                     "request %u cannot go on", q->pub.id);
     }
+    p->pub.n_followed = p->pub.n_segments;
     count_decisions(c, r, r->n);
     p->pub.id = c->next_pass_id;
     p->formed_ns = c->sched.now_ns;

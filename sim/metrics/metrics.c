@@ -102,21 +102,44 @@ void metrics_gaps_flush(struct metrics *m, enum request_class cls)
     }
 }
 
-static void on_tokens(void *self, int64_t now_ns, const struct request *r, uint32_t n,
-                      int64_t gap_ns)
+static inline void tokens_of(struct metrics *m, const struct segment *s)
+{
+    const struct request *r = s->request;
+    struct class_totals *t = &m->totals[r->cls];
+    uint32_t n = s->emitted_tokens;
+    t->output_tokens += n;
+    if (r->generated_tokens == n) { /* the first token's gap is the TTFT */
+        t->input_tokens += r->input_tokens;
+    } else if (metrics_measured(m, r->arrival_ns)) {
+        metrics_gap(m, r->cls, s->gap_ns, 1);
+    }
+    t->zero_gaps += metrics_measured(m, r->arrival_ns) ? n - 1 : 0;
+}
+
+void metrics_tokens(struct metrics *m, const struct pass *p, uint32_t from, uint32_t to, uint32_t n,
+                    uint32_t measured[])
+{
+    for (uint32_t i = from; i < to; i++) {
+        const struct request *r = p->segments[i].request;
+        m->totals[r->cls].output_tokens += n;
+        measured[r->cls] += metrics_measured(m, r->arrival_ns);
+    }
+}
+
+static void on_tokens(void *self, int64_t now_ns, const struct pass *p)
 {
     struct metrics *m = self;
-    (void)now_ns;
-    struct class_totals *t = &m->totals[r->cls];
-    t->output_tokens += n;
-    t->zero_gaps += metrics_measured(m, r->arrival_ns) ? n - 1 : 0;
-    if (r->generated_tokens == n) {
-        t->input_tokens += r->input_tokens;
-        return; /* the first token's gap is the TTFT */
+    uint32_t measured[REQUEST_CLASS_COUNT] = {0};
+    metrics_tokens(m, p, 0, p->n_followed, 1, measured);
+    for (int c = 0; c < REQUEST_CLASS_COUNT; c++) {
+        metrics_gap(m, (enum request_class)c, p->segments[0].gap_ns, measured[c]);
     }
-    if (metrics_measured(m, r->arrival_ns)) {
-        metrics_gap(m, r->cls, gap_ns, 1);
+    for (uint32_t i = p->n_followed; i < p->n_segments; i++) {
+        if (p->segments[i].emitted_tokens > 0) {
+            tokens_of(m, &p->segments[i]);
+        }
     }
+    service_tokens(m, now_ns, p);
 }
 
 static void on_kv_lost(void *self, int64_t now_ns, const struct request *r, uint64_t tokens)
@@ -336,7 +359,7 @@ static void on_run_ended(void *self, int64_t now_ns)
         int64_t first_ns = v->served ? r->first_service_ns : now_ns;
         int64_t wait_ns = first_ns - r->arrival_ns + v->suspended_ns + v->decode_pending_ns;
         if (v->served && !service_runs(m, r)) {
-            wait_ns += now_ns - v->since_ns;
+            wait_ns += now_ns - metrics_since_ns(v);
         }
         t->starved += units_s_from_ns(wait_ns) > m->opt.starvation_s ? 1 : 0;
         t->preemptions += r->preemptions;
@@ -391,7 +414,6 @@ struct metrics *metrics_new(const struct metrics_options *opt, const struct mach
         .tokens = on_tokens,
         .request_finished = on_finished,
         .request_shed = on_shed,
-        .pass_done = service_pass_done,
         .repeated = service_repeated,
         .launch_started = service_launch_started,
         .launch_ended = service_launch_ended,

@@ -46,7 +46,7 @@ struct class_totals {
 /* What metrics remember of a request while it lives. */
 struct live {
     const struct request *request; /* NULL: of none */
-    int64_t since_ns;              /* nothing of it has run since */
+    int64_t since_ns;              /* its pass has ended or stopped without a token for it */
     int64_t suspended_ns, decode_pending_ns;
     /* usage_clear_ns at its arrival, and when the launch that ran there then had ended */
     int64_t clear_ns[MACHINE_MAX_DEVICES], residual_end_ns[MACHINE_MAX_DEVICES];
@@ -137,6 +137,13 @@ static inline struct live *metrics_live(const struct metrics *m, const struct re
     return has ? &m->live[r->slot] : NULL;
 }
 
+/* Nothing of it has run since. */
+static inline int64_t metrics_since_ns(const struct live *v)
+{
+    int64_t token_ns = v->request->last_token_ns;
+    return token_ns != TIME_NEVER_NS && token_ns > v->since_ns ? token_ns : v->since_ns;
+}
+
 static inline void series_add_n(struct series *s, enum request_class cls, double x, uint32_t n)
 {
     sample_add_n(&s->of[cls], x, n);
@@ -154,6 +161,9 @@ static inline void metrics_gap(struct metrics *m, enum request_class cls, int64_
                                uint32_t count)
 {
     struct gap_run *g = &m->gaps[cls];
+    if (count == 0) {
+        return;
+    }
     if (g->gap_ns != gap_ns) {
         metrics_gaps_flush(m, cls);
         g->gap_ns = gap_ns;
@@ -161,7 +171,11 @@ static inline void metrics_gap(struct metrics *m, enum request_class cls, int64_
     g->count += count;
 }
 
-/* Observer hooks of service.c, and its part of an arrival. */
+/* n tokens of each of some segments of a pass came out: counts by class whose gaps are measured. */
+void metrics_tokens(struct metrics *m, const struct pass *p, uint32_t from, uint32_t to, uint32_t n,
+                    uint32_t measured[]);
+
+/* Observer hooks of service.c, and its part of an arrival and of a pass that is over. */
 void service_arrived(struct metrics *m, struct live *v, const struct request *r);
 void service_first_service(void *self, int64_t now_ns, const struct request *r,
                            const struct launch *l);
@@ -171,7 +185,7 @@ void service_launch_ended(void *self, int64_t now_ns, const struct launch *l, in
 bool service_runs(const struct metrics *m, const struct request *r);
 void service_preempt_asked(void *self, int64_t now_ns, const struct launch *l);
 void service_repeated(void *self, int64_t now_ns, const struct repeat_record *r);
-void service_pass_done(void *self, int64_t now_ns, const struct pass *p);
+void service_tokens(struct metrics *m, int64_t now_ns, const struct pass *p);
 /* What the verdict needs beyond times of arrival and departure (metrics.h). */
 void service_judge_work(struct metrics *m);
 

@@ -34,7 +34,7 @@ void service_arrived(struct metrics *m, struct live *v, const struct request *r)
 static void close_wait(struct live *v, int64_t now_ns)
 {
     int64_t *sum = v->request->generated_tokens > 0 ? &v->decode_pending_ns : &v->suspended_ns;
-    *sum += now_ns - v->since_ns;
+    *sum += now_ns - metrics_since_ns(v);
 }
 
 static const struct usage_launch *launch_of(const struct metrics *m, const struct launch *l)
@@ -74,14 +74,12 @@ void service_first_service(void *self, int64_t now_ns, const struct request *r,
     series_add(&m->series[SERIES_PREEMPT_REST], cls, latency - residual);
 }
 
-/* Nothing of the pass runs any more. */
-static void set_since(struct metrics *m, const struct pass *p, int64_t now_ns)
+/* Nothing of the request's pass runs any more. */
+static void set_since(struct metrics *m, const struct request *r, int64_t now_ns)
 {
-    for (uint32_t i = 0; i < p->n_segments; i++) {
-        struct live *v = metrics_live(m, p->segments[i].request);
-        if (v != NULL) {
-            v->since_ns = now_ns;
-        }
+    struct live *v = metrics_live(m, r);
+    if (v != NULL) {
+        v->since_ns = now_ns;
     }
 }
 
@@ -105,9 +103,11 @@ void service_launch_started(void *self, int64_t now_ns, const struct launch *l, 
     const struct pass *p = l->pass;
     bool first = !usage_runs(&m->usage, p);
     usage_launch_started(&m->usage, l, lead_ns);
-    for (uint32_t i = 0; i < p->n_segments && first; i++) {
+    /* Those who go on from the pass before had their tokens at one instant. */
+    bool at_once = p->n_followed > 0 && p->segments[0].request->last_token_ns == now_ns;
+    for (uint32_t i = at_once ? p->n_followed : 0; i < p->n_segments && first; i++) {
         struct live *v = metrics_live(m, p->segments[i].request);
-        if (v != NULL && v->served && v->since_ns != now_ns) {
+        if (v != NULL && v->served && metrics_since_ns(v) != now_ns) {
             close_wait(v, now_ns);
         }
     }
@@ -131,8 +131,8 @@ void service_launch_ended(void *self, int64_t now_ns, const struct launch *l, in
     w->n = 0;
     const struct pass *p = l->pass;
     bool in_tail = p->op == p->n_ops && p->n_launches == 0; /* the host samples: still served */
-    if (!in_tail && !usage_runs(&m->usage, p)) {
-        set_since(m, p, now_ns);
+    for (uint32_t i = 0; i < p->n_segments && !in_tail && !usage_runs(&m->usage, p); i++) {
+        set_since(m, p->segments[i].request, now_ns);
     }
 }
 
@@ -144,17 +144,18 @@ void service_preempt_asked(void *self, int64_t now_ns, const struct launch *l)
         .stops_asked++;
 }
 
-void service_pass_done(void *self, int64_t now_ns, const struct pass *p)
+void service_tokens(struct metrics *m, int64_t now_ns, const struct pass *p)
 {
-    struct metrics *m = self;
     if (p->shape.prefill_rows == 0) {
         m->decode_passes++;
         m->decode_sequences += p->n_segments;
     }
     m->prefill_rows += p->shape.prefill_rows;
-    set_since(m, p, now_ns);
-    for (uint32_t i = 0; i < p->n_segments; i++) {
+    for (uint32_t i = p->n_followed; i < p->n_segments; i++) {
         const struct segment *s = &p->segments[i];
+        if (s->emitted_tokens == 0) {
+            set_since(m, s->request, now_ns);
+        }
         if (s->role == SEGMENT_VERIFY && s->emitted_tokens > 0) {
             m->verifies++;
             m->drafted_tokens += s->n_tokens - 1;
@@ -163,21 +164,28 @@ void service_pass_done(void *self, int64_t now_ns, const struct pass *p)
     }
 }
 
+/* When those who go on had the token before. */
+static int64_t followed_ns(const struct pass *p)
+{
+    return p->n_followed > 0 ? p->segments[0].request->last_token_ns : 0;
+}
+
 void service_repeated(void *self, int64_t now_ns, const struct repeat_record *r)
 {
     struct metrics *m = self;
     const struct pass *p = r->launch->pass;
-    set_since(m, p, now_ns);
+    (void)now_ns;
     uint32_t measured[REQUEST_CLASS_COUNT] = {0};
     int64_t first_ns = r->begin_ns + r->gap_ns[0];
-    for (uint32_t i = 0; i < p->n_segments; i++) {
-        const struct request *q = p->segments[i].request;
-        m->totals[q->cls].output_tokens += r->n;
-        if (metrics_measured(m, q->arrival_ns)) { /* its first gap may be its own */
-            metrics_gap(m, q->cls, first_ns - q->last_token_ns, 1);
-            measured[q->cls]++;
-        }
+    metrics_tokens(m, p, 0, p->n_followed, r->n, measured);
+    for (int c = 0; c < REQUEST_CLASS_COUNT; c++) {
+        metrics_gap(m, (enum request_class)c, first_ns - followed_ns(p), measured[c]);
     }
+    for (uint32_t i = p->n_followed; i < p->n_segments; i++) { /* a first gap of its own */
+        const struct request *q = p->segments[i].request;
+        metrics_gap(m, q->cls, first_ns - q->last_token_ns, metrics_measured(m, q->arrival_ns));
+    }
+    metrics_tokens(m, p, p->n_followed, p->n_segments, r->n, measured);
     for (int c = 0; c < REQUEST_CLASS_COUNT; c++) {
         for (uint32_t k = 1; k < r->n && measured[c] > 0; k++) {
             metrics_gap(m, (enum request_class)c, r->gap_ns[k], measured[c]);

@@ -271,12 +271,14 @@ static void on_first_service(void *self, int64_t now_ns, const struct request *r
     phase_change(timeline_at(self, now_ns), now_ns, r, PHASE_PREFILL);
 }
 
-static void on_tokens(void *self, int64_t now_ns, const struct request *r, uint32_t n,
-                      int64_t gap_ns)
+static void on_tokens(void *self, int64_t now_ns, const struct pass *p)
 {
-    (void)n;
-    (void)gap_ns;
-    phase_change(timeline_at(self, now_ns), now_ns, r, PHASE_DECODE);
+    struct timeline *t = timeline_at(self, now_ns);
+    for (uint32_t i = 0; i < p->n_segments; i++) {
+        if (p->segments[i].emitted_tokens > 0) {
+            phase_change(t, now_ns, p->segments[i].request, PHASE_DECODE);
+        }
+    }
 }
 
 static void on_kv_lost(void *self, int64_t now_ns, const struct request *r, uint64_t tokens)

@@ -58,17 +58,17 @@ static void on_first_service(void *self, int64_t now_ns, const struct request *r
     sc->records[r->id].start_ns = now_ns;
 }
 
-static void on_tokens(void *self, int64_t now_ns, const struct request *r, uint32_t n,
-                      int64_t gap_ns)
+static void on_tokens(void *self, int64_t now_ns, const struct pass *p)
 {
     struct scenario *sc = self;
-    struct scenario_record *rec = &sc->records[r->id];
-    (void)gap_ns;
-    for (uint32_t i = 0; i < n; i++) {
-        if (rec->tokens_n < 64) {
-            rec->token_ns[rec->tokens_n] = now_ns;
+    for (uint32_t i = 0; i < p->n_segments; i++) {
+        struct scenario_record *rec = &sc->records[p->segments[i].request->id];
+        for (uint32_t k = 0; k < p->segments[i].emitted_tokens; k++) {
+            if (rec->tokens_n < 64) {
+                rec->token_ns[rec->tokens_n] = now_ns;
+            }
+            rec->tokens_n++;
         }
-        rec->tokens_n++;
     }
 }
 

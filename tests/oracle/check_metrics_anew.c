@@ -71,12 +71,14 @@ static void on_service(void *self, int64_t now_ns, const struct request *r, cons
     all[r->id].start_ns = now_ns;
 }
 
-static void on_tokens(void *self, int64_t now_ns, const struct request *r, uint32_t n, int64_t gap)
+static void on_tokens(void *self, int64_t now_ns, const struct pass *p)
 {
     (void)self;
-    (void)gap;
-    for (uint32_t i = 0; i < n; i++) {
-        all[r->id].token_ns[all[r->id].generated++] = now_ns;
+    for (uint32_t i = 0; i < p->n_segments; i++) {
+        uint32_t id = p->segments[i].request->id;
+        for (uint32_t k = 0; k < p->segments[i].emitted_tokens; k++) {
+            all[id].token_ns[all[id].generated++] = now_ns;
+        }
     }
 }
 

@@ -89,14 +89,16 @@ static void formed(void *self, int64_t now_ns, const struct pass *p)
     seen.over_budget += p->shape.rows > seen.budget;
 }
 
-static void got_tokens(void *self, int64_t now_ns, const struct request *r, uint32_t n,
-                       int64_t gap_ns)
+static void got_tokens(void *self, int64_t now_ns, const struct pass *p)
 {
     (void)self;
     (void)now_ns;
-    (void)n;
-    bool first = r->generated_tokens <= 1;
-    seen.longest_gap_ns = !first && gap_ns > seen.longest_gap_ns ? gap_ns : seen.longest_gap_ns;
+    for (uint32_t i = 0; i < p->n_segments; i++) {
+        const struct segment *s = &p->segments[i];
+        bool first = s->request->generated_tokens <= 1;
+        seen.longest_gap_ns =
+            !first && s->gap_ns > seen.longest_gap_ns ? s->gap_ns : seen.longest_gap_ns;
+    }
 }
 
 static struct observer watch = {.request_arrived = arrived,

@@ -94,13 +94,19 @@ static void work_stop(struct observer *o, struct work *w, double t_s, bool compl
     o->launch_ended(o->self, S(t_s), &w->launch, S(solo_s), S(lost_s));
 }
 
-static void token(struct observer *o, struct request *r, double t_s, uint32_t n)
+/* n tokens of each request of a pass come out. */
+static void tokens(struct observer *o, struct work *w, double t_s, uint32_t n)
 {
-    int64_t since = r->last_token_ns == TIME_NEVER_NS ? r->arrival_ns : r->last_token_ns;
-    r->generated_tokens += n;
-    r->last_token_ns = S(t_s);
-    r->first_token_ns = r->first_token_ns == TIME_NEVER_NS ? S(t_s) : r->first_token_ns;
-    o->tokens(o->self, S(t_s), r, n, S(t_s) - since);
+    for (uint32_t i = 0; i < w->pass.n_segments; i++) {
+        struct request *r = (struct request *)(uintptr_t)w->segments[i].request;
+        int64_t since = r->last_token_ns == TIME_NEVER_NS ? r->arrival_ns : r->last_token_ns;
+        r->generated_tokens += n;
+        r->last_token_ns = S(t_s);
+        r->first_token_ns = r->first_token_ns == TIME_NEVER_NS ? S(t_s) : r->first_token_ns;
+        w->segments[i].emitted_tokens = n;
+        w->segments[i].gap_ns = S(t_s) - since;
+    }
+    o->tokens(o->self, S(t_s), &w->pass);
 }
 
 static void finish(struct observer *o, struct request *r, double t_s)
@@ -163,20 +169,16 @@ static void drive(struct metrics *m, struct request req[5], double end_s)
     work_stop(o, &rp, 6.0, true, 2.0, 0.0);
     power(o, 6.0, OBSERVER_DOMAIN_HOST, POWER_PHASE_DECODE, 3.0);
     work_start(o, &pp, 6.0, 3, IGPU, 0.0);
-    token(o, r, 6.5, 1);
-    o->pass_done(o->self, S(6.5), &rp.pass);
+    tokens(o, &rp, 6.5, 1);
     power(o, 6.5, OBSERVER_DOMAIN_HOST, POWER_PHASE_IDLE, 0.0);
     work_stop(o, &pp, 8.0, true, 2.0, 0.0);
-    token(o, p, 8.0, 1);
-    o->pass_done(o->self, S(8.0), &pp.pass);
+    tokens(o, &pp, 8.0, 1);
     power(o, 8.0, IGPU, POWER_PHASE_DECODE, 25.0);
     work_form(&dec, 3, SEGMENT_DECODE, r, p);
     work_start(o, &dec, 8.0, 4, IGPU, 0.0);
     work_stop(o, &dec, 9.0, true, 1.0, 0.0);
-    token(o, r, 9.0, 1);
+    tokens(o, &dec, 9.0, 1);
     finish(o, r, 9.0);
-    token(o, p, 9.0, 1);
-    o->pass_done(o->self, S(9.0), &dec.pass);
     power(o, 9.0, IGPU, POWER_PHASE_IDLE, 2.0);
     o->kv_lost(o->self, S(9.0), p, 101);
     p->preemptions = 2;
@@ -190,16 +192,14 @@ static void drive(struct metrics *m, struct request req[5], double end_s)
     power(o, 12.0, IGPU, POWER_PHASE_PREFILL, 31.0);
     work_stop(o, &qp, 13.0, true, 0.8, 0.0);
     power(o, 13.0, IGPU, POWER_PHASE_IDLE, 2.0);
-    token(o, q, 13.0, 1);
+    tokens(o, &qp, 13.0, 1);
     finish(o, q, 13.0);
-    o->pass_done(o->self, S(13.0), &qp.pass);
     o->request_arrived(o->self, S(13.0), d);
     o->request_arrived(o->self, S(13.5), u);
     work_stop(o, &pp, 14.0, true, 2.0, 0.0);
     power(o, 14.0, NPU, POWER_PHASE_IDLE, 1.0);
-    token(o, p, 14.0, 1);
+    tokens(o, &pp, 14.0, 1);
     finish(o, p, 14.0);
-    o->pass_done(o->self, S(14.0), &pp.pass);
     work_form(&up, 6, SEGMENT_PREFILL, u, NULL);
     work_start(o, &up, 14.5, 7, NPU, 0.0);
     power(o, 14.5, NPU, POWER_PHASE_PREFILL, 10.0);
@@ -530,16 +530,13 @@ START_TEST(tokens_of_one_verification_have_gaps_of_zero)
     work_form(&w, 1, SEGMENT_PREFILL, &r, NULL);
     work_start(o, &w, 0.0, 1, IGPU, 0.0);
     work_stop(o, &w, 1.0, true, 1.0, 0.0);
-    token(o, &r, 1.0, 1);
-    o->pass_done(o->self, S(1.0), &w.pass);
+    tokens(o, &w, 1.0, 1);
     work_form(&w, 2, SEGMENT_VERIFY, &r, NULL);
     w.segments[0].n_tokens = 5; /* one known token and 4 drafted ones */
     work_start(o, &w, 1.0, 2, IGPU, 0.0);
     work_stop(o, &w, 3.0, true, 2.0, 0.0);
-    token(o, &r, 3.0, 3); /* 2 accepted, 1 corrected */
-    w.segments[0].emitted_tokens = 3;
+    tokens(o, &w, 3.0, 3); /* 2 accepted, 1 corrected */
     finish(o, &r, 3.0);
-    o->pass_done(o->self, S(3.0), &w.pass);
     struct pass other = {.layer = LAYER_OPS_DECODER};
     o->preempt_asked(o->self, S(3.0), &(struct launch){.pass = &other});
     o->preempt_asked(o->self, S(3.0), &(struct launch){.pass = &other});

@@ -38,7 +38,10 @@ START_TEST(sums_over_many_requests_have_no_end)
     for (uint32_t i = 0; i < N; i++) {
         r[i].generated_tokens = 1;
         r[i].first_token_ns = r[i].last_token_ns = end_ns;
-        o->tokens(o->self, end_ns, &r[i], 1, end_ns);
+        struct segment s = {
+            .request = &r[i], .n_tokens = 10, .emitted_tokens = 1, .gap_ns = end_ns};
+        struct pass p = {.segments = &s, .n_segments = 1, .shape = {.prefill_rows = 10}};
+        o->tokens(o->self, end_ns, &p);
         r[i].state = REQUEST_STATE_FINISHED;
         o->request_finished(o->self, end_ns, &r[i]);
     }

@@ -1,0 +1,273 @@
+/* Forming passes: what a policy asks for is checked, KV is reserved, the shape is summed. */
+#include <errno.h>
+#include <string.h>
+
+#include "sim/core/core.h"
+
+static struct full_pass *pass_new(struct core *c, uint32_t n_segments)
+{
+    struct full_pass *p = c->free_passes;
+    if (p == NULL) {
+        p = arena_alloc(&c->arena, sizeof *p);
+    } else {
+        c->free_passes = p->next_free;
+    }
+    if (p->capacity < n_segments) {
+        uint32_t cap = p->capacity == 0 ? 8 : p->capacity;
+        while (cap < n_segments) {
+            cap *= 2;
+        }
+        p->segments = arena_alloc(&c->arena, cap * sizeof *p->segments);
+        p->capacity = cap;
+    }
+    struct segment *segments = p->segments;
+    uint32_t capacity = p->capacity;
+    memset(p, 0, sizeof *p);
+    p->segments = segments;
+    p->capacity = capacity;
+    p->pub.segments = segments;
+    return p;
+}
+
+/* Why a pass cannot have such a segment; NULL: it can. */
+static inline const char *segment_fault(const struct segment *s)
+{
+    const struct full_request *r = core_request(s->request);
+    if (s->role == SEGMENT_DECODE && s->n_tokens == 1 && r != NULL && r->alive &&
+        r->pub.state == REQUEST_STATE_DECODE && r->pub.pass == NULL && !r->pub.kv_swapped &&
+        !r->kv_moving) {
+        return NULL; /* the usual one, told by few comparisons */
+    }
+    if (r == NULL || !r->alive) {
+        return "the request has left, or there is none";
+    }
+    if (r->pub.pass != NULL) {
+        return "the request is in a pass already";
+    }
+    if (r->pub.kv_swapped || r->kv_moving) {
+        return "the request's KV is on flash, or on its way";
+    }
+    if (s->n_tokens == 0) {
+        return "a segment without tokens";
+    }
+    switch (s->role) {
+    case SEGMENT_PREFILL:
+        return r->pub.state != REQUEST_STATE_QUEUED ? "prefill of a request that decodes already"
+               : s->n_tokens > request_prefill_left(&r->pub)
+                   ? "more tokens than are left to prefill (request_prefill_left)"
+                   : NULL;
+    case SEGMENT_DECODE:
+    case SEGMENT_VERIFY:
+        return r->pub.state != REQUEST_STATE_DECODE ? "decode of a request whose prompt is not done"
+               : s->role == SEGMENT_DECODE && s->n_tokens != 1 ? "a decode segment has one token"
+                                                               : NULL;
+    }
+    return "there is no such role";
+}
+
+static bool segment_ok(const struct segment *s)
+{
+    return segment_fault(s) == NULL;
+}
+
+/* Adds one segment to the shape of its pass. */
+static inline void shape_add(struct work_shape *w, const struct segment *s, bool completes)
+{
+    uint64_t first = s->first_token;
+    uint64_t n = s->n_tokens;
+    uint64_t end = first + n;
+    w->rows += s->n_tokens;
+    w->sequences++;
+    w->attn_pairs += n == 1 ? end : n * first + n * (n + 1) / 2;
+    w->kv_read_tokens += end;
+    if (s->role == SEGMENT_PREFILL) {
+        w->prefill_rows += s->n_tokens;
+        w->logit_rows += completes ? 1 : 0;
+    } else {
+        w->logit_rows += s->n_tokens;
+    }
+    if (end > w->max_context_tokens) {
+        w->max_context_tokens = (uint32_t)end;
+    }
+}
+
+/* Prefixes of all requests of the pass are in use from here on: making room for one segment must
+ * not take what another one counts on. */
+static void prefixes_used(struct core *c, const struct pass_spec *spec)
+{
+    for (uint32_t i = 0; i < spec->n_segments && c->kv_blocks_idle > 0; i++) {
+        if (segment_ok(&spec->segments[i])) {
+            kv_prefix_used(c, core_request(spec->segments[i].request));
+        }
+    }
+}
+
+/* The pass is not to be: those that it has not reached. */
+static void prefixes_rest(struct core *c, const struct pass_spec *spec, uint32_t from)
+{
+    for (uint32_t i = from; i < spec->n_segments; i++) {
+        if (segment_ok(&spec->segments[i])) {
+            kv_prefix_rest(c, core_request(spec->segments[i].request));
+        }
+    }
+}
+
+/* Gives back what the segments so far took. */
+static void pass_undo(struct core *c, struct full_pass *p)
+{
+    for (uint32_t i = 0; i < p->pub.n_segments; i++) {
+        struct full_request *r = core_request(p->segments[i].request);
+        r->pub.pass = NULL;
+        kv_shrink(c, r, r->pub.kv_tokens);
+        kv_prefix_rest(c, r);
+    }
+    p->pub.state = PASS_STATE_CANCELLED; /* for whoever still holds its last life */
+    p->next_free = c->free_passes;
+    c->free_passes = p;
+}
+
+/* Decode segments of a pass that is being formed: what they add to its shape. */
+struct decodes {
+    uint32_t n, longest;
+    uint64_t keys;
+};
+
+static void shape_add_decodes(struct work_shape *w, const struct decodes *d)
+{
+    w->rows += d->n;
+    w->sequences += d->n;
+    w->logit_rows += d->n;
+    w->attn_pairs += d->keys;
+    w->kv_read_tokens += d->keys;
+    w->max_context_tokens = d->longest > w->max_context_tokens ? d->longest : w->max_context_tokens;
+}
+
+/* Appends a segment to a pass that has room for it; 0, -EINVAL with *fault, or -ENOMEM. */
+static inline int segment_take(struct core *c, struct full_pass *p, const struct segment *want,
+                               struct decodes *d, const char **fault)
+{
+    *fault = segment_fault(want);
+    if (*fault != NULL) {
+        return -EINVAL;
+    }
+    struct full_request *r = core_request(want->request);
+    if (kv_reserve(c, r, want->n_tokens) != 0) {
+        *fault = "not enough free KV";
+        return -ENOMEM;
+    }
+    struct segment *s = &p->segments[p->pub.n_segments++];
+    *s = *want;
+    s->first_token = r->pub.kv_tokens;
+    s->emitted_tokens = 0;
+    s->gap_ns = 0;
+    r->pub.pass = &p->pub;
+    p->pub.has_reactive |= r->pub.cls == REQUEST_CLASS_REACTIVE;
+    if (s->role == SEGMENT_DECODE) {
+        uint32_t end = s->first_token + 1;
+        d->n++;
+        d->keys += end;
+        d->longest = end > d->longest ? end : d->longest;
+    } else {
+        shape_add(&p->pub.shape, s, s->n_tokens == request_prefill_left(&r->pub));
+    }
+    return 0;
+}
+
+/* Takes the requests that decode after a pass. Where nothing was decided and nothing happened since
+ * it ended, they are as they were then, and only KV is to be had. */
+static int follow(struct core *c, struct full_pass *p, const struct full_pass *before,
+                  struct decodes *d, const char **fault)
+{
+    bool same = before->done_news == c->news && before->done_decisions == c->result->decisions;
+    struct decodes sum = {0};
+    bool reactive = false;
+    int rc = 0;
+    for (uint32_t i = 0; i < before->pub.n_segments && rc == 0; i++) {
+        struct full_request *r = core_request(before->segments[i].request);
+        if (r->pub.state != REQUEST_STATE_DECODE) {
+            continue;
+        }
+        struct segment on = {&r->pub, SEGMENT_DECODE, r->pub.kv_tokens, 1, 0, 0};
+        if (!same || !kv_has_room(c, r, 1)) {
+            rc = segment_take(c, p, &on, d, fault);
+            continue;
+        }
+        p->segments[p->pub.n_segments++] = on;
+        r->pub.pass = &p->pub;
+        reactive |= r->pub.cls == REQUEST_CLASS_REACTIVE;
+        sum.n++;
+        sum.keys += on.first_token + 1;
+        sum.longest = on.first_token + 1 > sum.longest ? on.first_token + 1 : sum.longest;
+    }
+    d->n += sum.n;
+    d->keys += sum.keys;
+    d->longest = sum.longest > d->longest ? sum.longest : d->longest;
+    p->pub.has_reactive |= reactive;
+    p->pub.n_followed = p->pub.n_segments;
+    return rc;
+}
+
+/* All segments of the pass: of those that go on from the one that it follows, then its own. */
+static int segments_take(struct core *c, struct full_pass *p, const struct pass_spec *spec)
+{
+    struct decodes d = {0};
+    const char *fault = NULL;
+    int rc = 0;
+    if (spec->follows != NULL) {
+        rc = follow(c, p, (const struct full_pass *)spec->follows, &d, &fault);
+    }
+    uint32_t i = 0;
+    for (; i < spec->n_segments && rc == 0; i++) {
+        rc = segment_take(c, p, &spec->segments[i], &d, &fault);
+    }
+    shape_add_decodes(&p->pub.shape, &d);
+    bool one_decode = p->pub.n_segments == 1 && d.n == 1;
+    if (rc == 0 && (p->pub.n_segments == 0 || (spec->fused_layers && !one_decode))) {
+        rc = -EINVAL;
+        fault = p->pub.n_segments == 0 ? "a pass without segments"
+                                       : "fused layers are for one decode segment alone";
+    }
+    if (rc != 0) {
+        pass_undo(c, p);
+        prefixes_rest(c, spec, rc == -ENOMEM && i > 0 ? i - 1 : i);
+        enum counter which = rc == -EINVAL ? COUNTER_PASS_BAD_SEGMENT : COUNTER_PASS_NO_MEMORY;
+        return core_refuse(c, which, rc, fault);
+    }
+    return 0;
+}
+
+int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **out)
+{
+    const struct full_pass *before = (const struct full_pass *)spec->follows;
+    if (before != NULL &&
+        (before->pub.state != PASS_STATE_DONE || before->done_ns != c->sched.now_ns)) {
+        return core_refuse(c, COUNTER_PASS_BAD_SEGMENT, -EINVAL,
+                           "the tokens of the pass that it follows did not come out just now");
+    }
+    if (spec->n_segments > 0 && spec->segments == NULL) {
+        return core_refuse(c, COUNTER_PASS_BAD_SEGMENT, -EINVAL, "a pass without segments");
+    }
+    uint32_t followed = spec->follows == NULL ? 0 : spec->follows->n_segments;
+    struct full_pass *p = pass_new(c, followed + spec->n_segments);
+    prefixes_used(c, spec);
+    int rc = segments_take(c, p, spec);
+    if (rc != 0) {
+        return rc;
+    }
+    struct pass *pub = &p->pub;
+    pub->id = ++c->next_pass_id;
+    pub->state = PASS_STATE_READY;
+    pub->fused_layers = spec->fused_layers;
+    p->repeats = spec->repeats;
+    p->repeats_until_ns = spec->repeats_until_ns > 0 ? spec->repeats_until_ns : TIME_NEVER_NS;
+    p->formed_ns = c->sched.now_ns;
+    p->formed_news = c->news;
+    pub->policy_data = spec->policy_data;
+    static const struct layer_ops fused = {1, {OP_LAYER}};
+    pub->layer = spec->fused_layers ? fused : c->setup->llm->layer;
+    pub->n_ops = c->setup->llm->n_layers * pub->layer.n + (pub->shape.logit_rows > 0 ? 1 : 0);
+    pub->rows_todo = pass_op_rows(pub, 0);
+    CORE_OBSERVE(c, pass_formed, c->sched.now_ns, pub);
+    *out = pub;
+    return 0;
+}
