@@ -71,7 +71,6 @@ static void vexec_start(struct engine *e, struct vdevice *d, struct vexec *v)
     int64_t lead = core_launch_lead_ns(&e->core, &v->l->pub);
     int64_t ready = v->l->pub.submit_ns + lead;
     int64_t begin = ready > e->now_ns ? ready : e->now_ns;
-    vexec_fill(e, v);
     if (d->desc->sharing == DEVICE_SERIAL && d->n_running > 1) {
         e->core.result->audit.double_bookings++;
     }
@@ -83,6 +82,7 @@ static void vexec_start(struct engine *e, struct vdevice *d, struct vexec *v)
     v->phase = VEXEC_LEAD;
     v->begin_ns = begin;
     if (!solo_waits(e, v)) {
+        vexec_fill(e, v);
         device_begin(e, v);
     }
 }
@@ -238,7 +238,7 @@ void device_event(struct engine *e, struct vexec *v)
     }
     if (v->collapsed && e->may_solo && vexec_untouched(v)) {
         v->collapsed = false;
-        solo_book(e, v);
+        solo_book(e, v, vexec_whole_pass(v) ? prices_of_pass(e, v) : NULL);
         device_end(e, v);
         return;
     }

@@ -129,6 +129,11 @@ struct prices {
     bool known[OP_KIND_COUNT];
     struct work_shape attention; /* of the attention that is known: a key has one op with any */
     struct kernel_run run[OP_KIND_COUNT];
+    /* Of a whole pass on one device, all kernels but those of attention. */
+    bool summed;
+    int64_t others_ns;
+    uint64_t others, others_outside; /* of the model's envelope */
+    uint64_t passes;                 /* that ran alone, of which `ddr` was not told yet */
 };
 
 /* What two flows beside each other get (corun.c). */
@@ -172,7 +177,7 @@ struct engine {
     struct throttle throttle;
     struct repeat repeat;
     struct corun_pair pairs[1u << CORUN_BITS];
-    struct prices prices[1u << PRICES_BITS];
+    struct prices prices[1u << PRICES_BITS], unkept;
     size_t next_first;         /* next first turn of the trace */
     uint64_t arrivals_pending; /* arrival and turn events in the queue */
     uint64_t next_order;
@@ -281,21 +286,33 @@ static inline uint32_t vexec_count(const struct vexec *v, uint32_t after, uint32
     return i < after ? (after - i + per_layer - 1) / per_layer : 0;
 }
 
-/* The kernels of an op of a whole pass, each in one piece, cost this now. */
-void vexec_reprice(struct vexec *v, enum op_kind op, const struct kernel_run *run);
+/* Kernels of attention in a layer of a whole pass whose prices these are. */
+const struct kernel_run *vexec_attention(struct engine *e, struct vexec *v, struct prices *p);
 /* Books the kernels of n ops like `run`, priced by vexec_fill, that ran alone, and what they moved.
  */
 void vexec_report(struct engine *e, struct vexec *v, const struct kernel_run *run, uint64_t n);
+/* Tells of the DDR what kernels of n ops like `run` moved, alone. */
+void vexec_tell(struct engine *e, const struct kernel_run *run, uint64_t n);
 /* Counts the kernels of attention of n iterations, `layers` in each; who observes repetitions sees
  * what they moved. run: the first. */
 void vexec_book_growing(struct engine *e, const struct kernel_run *run,
                         const struct kernel_cost *attention, uint32_t n, uint32_t layers);
 
 /* prices.c */
-/* Where prices of the launch's kernels of so many rows are, or belong; NULL: they are not to be
- * kept. Until the next call. */
+/* Where prices of the launch's kernels of so many rows are, or belong. Until the next call. */
 struct prices *prices_find(struct engine *e, const struct work_shape *w, const struct launch *l,
                            uint32_t rows);
+/* The same of a launch of a whole pass, with its sums; all ops are priced. */
+struct prices *prices_of_pass(struct engine *e, struct vexec *v);
+/* n whole passes ran alone: books their kernels but those of attention. */
+void prices_book(struct engine *e, struct vexec *v, struct prices *p, uint64_t n);
+/* Tells of the DDR what was not told yet: at the end of a run. */
+void prices_report(struct engine *e);
+/* The op of a pass that has its attention. */
+static inline enum op_kind prices_attention(const struct pass *p)
+{
+    return p->fused_layers ? OP_LAYER : OP_MHA;
+}
 
 /* solo.c */
 void solo_init(struct engine *e);
@@ -303,11 +320,9 @@ void solo_init(struct engine *e);
 bool solo_waits(struct engine *e, struct vexec *v);
 /* A launch that waits begins the ordinary way: something else happens at this instant. */
 void solo_give_up(struct engine *e);
-/* Books the kernels of n whole passes like the launch's but for those of one op (OP_KIND_COUNT: of
- * none). */
-void solo_book_passes(struct engine *e, struct vexec *v, enum op_kind but, uint64_t n);
-/* Books every kernel of a launch that ran alone from its first one on, and puts it at its end. */
-void solo_book(struct engine *e, struct vexec *v);
+/* Books every kernel of a launch that ran alone from its first one on, and puts it at its end. p:
+ * prices of a whole pass, NULL of another span. */
+void solo_book(struct engine *e, struct vexec *v, struct prices *p);
 /* At the end of an instant: runs the launch that waits to its end, and what repeats it. Time moves
  * to there. False: none waits, or another event comes before. */
 bool solo_run(struct engine *e);
@@ -321,9 +336,9 @@ void corun_report(struct engine *e);
 
 /* repeat.c */
 void repeat_init(struct engine *e);
-/* Runs a launch that waits, and the iterations that repeat its pass, as far as they end before that
- * instant. Time moves to the end of the last one. False: the pass does not repeat. */
-bool repeat_run(struct engine *e, struct vexec *v, int64_t before_ns);
+/* Runs a launch of a whole pass that waits, and the iterations that repeat it, as far as they end
+ * before that instant. Time moves to the end of the last one. False: the pass does not repeat. */
+bool repeat_run(struct engine *e, struct vexec *v, struct prices *p, int64_t before_ns);
 
 /* ddr.c */
 void ddr_join(struct engine *e, struct job *j);

@@ -1,14 +1,43 @@
 /* Prices of kernels that were asked for before. Ops without attention cost the same in every pass
  * of as many rows, logits and sequences, so most prices of a run are a few hundred; attention of
- * another context is priced anew. */
+ * another context is priced anew. What whole passes alone on a device move is told once for many.
+ */
+#include <string.h>
+
 #include "sim/engine/engine.h"
+
+static void report(struct engine *e, struct prices *p)
+{
+    const struct llm *m = e->core.setup->llm;
+    for (uint32_t op = 0; op < OP_KIND_COUNT && p->passes > 0; op++) {
+        if (p->known[op] && op != OP_MHA && op != OP_LAYER) {
+            vexec_tell(e, &p->run[op], p->passes * (op == OP_HEAD ? 1 : m->n_layers));
+        }
+    }
+    p->passes = 0;
+}
+
+void prices_report(struct engine *e)
+{
+    for (uint32_t i = 0; i < 1u << PRICES_BITS; i++) {
+        report(e, &e->prices[i]);
+    }
+    report(e, &e->unkept);
+}
+
+static struct prices *anew(struct engine *e, struct prices *p)
+{
+    report(e, p);
+    *p = (struct prices){0};
+    return p;
+}
 
 struct prices *prices_find(struct engine *e, const struct work_shape *w, const struct launch *l,
                            uint32_t rows)
 {
     const struct hwmodel *m = e->core.setup->truth;
     if (m->ops->context_limit == NULL || e->core.setup->truth_sigma > 0.0) {
-        return NULL;
+        return anew(e, &e->unkept);
     }
     bool beyond = w->max_context_tokens > m->ops->context_limit(m, l->device);
     uint64_t a = (uint64_t)rows << 32 | w->rows;
@@ -19,7 +48,44 @@ struct prices *prices_find(struct engine *e, const struct work_shape *w, const s
     uint64_t h = (a ^ b * 3 ^ c * 5 ^ d * 7) * 0x9e3779b97f4a7c15u;
     struct prices *p = &e->prices[h >> (64 - PRICES_BITS)];
     if (p->key[0] != a || p->key[1] != b || p->key[2] != c || p->key[3] != d) {
-        *p = (struct prices){.key = {a, b, c, d}}; /* rows > 0: no key is that of an empty entry */
+        uint64_t key[4] = {a, b, c, d}; /* rows > 0: no key is that of an empty entry */
+        memcpy(anew(e, p)->key, key, sizeof key);
     }
     return p;
+}
+
+static void add(struct prices *p, enum op_kind op, uint64_t n)
+{
+    const struct kernel_run *r = &p->run[op];
+    p->others_ns += (int64_t)n * kernel_run_total_ns(r);
+    p->others += n * r->n;
+    p->others_outside += r->outside ? n * r->n : 0;
+}
+
+struct prices *prices_of_pass(struct engine *e, struct vexec *v)
+{
+    const struct launch *l = &v->l->pub;
+    const struct pass *pass = l->pass;
+    struct prices *p = prices_find(e, &pass->shape, l, l->rows);
+    if (p->summed) {
+        return p;
+    }
+    vexec_fill(e, v); /* into the same place: the launch has all rows of its pass */
+    for (uint32_t i = 0; i < pass->layer.n; i++) {
+        if (pass->layer.kind[i] != prices_attention(pass)) {
+            add(p, pass->layer.kind[i], e->core.setup->llm->n_layers);
+        }
+    }
+    add(p, OP_HEAD, 1);
+    p->summed = true;
+    return p;
+}
+
+void prices_book(struct engine *e, struct vexec *v, struct prices *p, uint64_t n)
+{
+    struct sim_result *res = e->core.result;
+    v->solo_ns += (int64_t)n * p->others_ns;
+    res->kernels += n * p->others;
+    res->counters[COUNTER_KERNELS_OUTSIDE_ENVELOPE] += n * p->others_outside;
+    p->passes += n;
 }

@@ -87,12 +87,6 @@ static void attention_ahead(struct engine *e, const struct launch *l, enum op_ki
     }
 }
 
-/* The kernels of an op of a whole pass. */
-static const struct kernel_run *run_of(const struct vexec *v, enum op_kind op)
-{
-    return op == v->l->pub.pass->layer.kind[0] ? &v->first : &v->run[op];
-}
-
 /* The pass was formed and launched whole at this instant, and nothing has happened since. */
 static bool may_repeat(const struct engine *e, const struct vexec *v)
 {
@@ -100,8 +94,7 @@ static bool may_repeat(const struct engine *e, const struct vexec *v)
     const struct full_pass *p = (const struct full_pass *)l->pass;
     return e->repeat.allowed && p->repeats && p->pub.shape.prefill_rows == 0 &&
            l->submit_ns == e->now_ns && p->formed_ns == e->now_ns &&
-           e->core.news == p->formed_news && vexec_whole_pass(v) && e->power.tails == 0 &&
-           v->l->pin == NULL;
+           e->core.news == p->formed_news && e->power.tails == 0 && v->l->pin == NULL;
 }
 
 /* Iterations that will be over in so long, if each takes that long; later ones take longer. */
@@ -113,15 +106,15 @@ static uint32_t about(int64_t time_ns, int64_t gap_ns, uint32_t most)
 
 /* Instants of the iterations that end before the given one; returns how many. The price of the
  * pass's attention is that of the one after them then, unless *last. */
-static uint32_t run_iterations(struct engine *e, struct vexec *v, uint32_t most, int64_t before_ns,
-                               int64_t around_ns, bool *last)
+static uint32_t run_iterations(struct engine *e, struct vexec *v, struct prices *p, uint32_t most,
+                               int64_t before_ns, int64_t around_ns, bool *last)
 {
     struct repeat *rep = &e->repeat;
     struct kernel_cost *a = rep->attention;
-    enum op_kind attention = v->l->pub.pass->fused_layers ? OP_LAYER : OP_MHA;
-    struct kernel_run run = *run_of(v, attention);
+    enum op_kind attention = prices_attention(v->l->pub.pass);
+    struct kernel_run run = v->run[attention];
     uint32_t layers = e->core.setup->llm->n_layers;
-    int64_t others_ns = vexec_total_ns(v) - layers * run.tail_ns + around_ns;
+    int64_t others_ns = p->others_ns + around_ns;
     int64_t now_ns = e->now_ns;
     uint32_t n = 0;
     uint32_t known = 1;
@@ -144,15 +137,15 @@ static uint32_t run_iterations(struct engine *e, struct vexec *v, uint32_t most,
     }
     const struct kernel_cost *next = &a[n < most && !*last ? n : n - 1];
     vexec_book_growing(e, &run, a, n, layers);
-    solo_book_passes(e, v, attention, n);
+    prices_book(e, v, p, n);
     run.tail_ns = next->t_ns;
     run.tail_bytes = next->bytes;
     run.tail_demand = next->bytes / units_s_from_ns(next->t_ns);
-    vexec_reprice(v, attention, &run);
+    p->run[attention] = run;
     return n;
 }
 
-bool repeat_run(struct engine *e, struct vexec *v, int64_t before_ns)
+bool repeat_run(struct engine *e, struct vexec *v, struct prices *prices, int64_t before_ns)
 {
     struct full_launch *l = v->l;
     if (!may_repeat(e, v)) {
@@ -173,7 +166,7 @@ bool repeat_run(struct engine *e, struct vexec *v, int64_t before_ns)
     uint32_t most = most_iterations(e, p);
     bool last = false;
     if (most > 0) {
-        r.n = run_iterations(e, v, most, before_ns, r.lead_ns + r.sample_ns, &last);
+        r.n = run_iterations(e, v, prices, most, before_ns, r.lead_ns + r.sample_ns, &last);
     }
     if (r.n == 0) {
         return false;
@@ -183,11 +176,13 @@ bool repeat_run(struct engine *e, struct vexec *v, int64_t before_ns)
     e->ddr_since_ns = e->now_ns;
     bool over = r.n == most || last;
     grow(&l->pub.pass->shape, over ? r.n - 1 : r.n);
+    prices->attention = l->pub.pass->shape; /* whose price run_iterations left */
     if (over) {
         device_leave(e, v);
         core_pass_repeated(c, l, &r);
     } else {
         core_pass_goes_on(c, l, &r);
+        vexec_fill(e, v);
         device_restart(e, v, r.lead_ns);
     }
     return true;

@@ -261,6 +261,7 @@ int sim_run(const struct sim_setup *setup, struct sim_result *result)
         run_loop(e);
         result->end_ns = e->now_ns;
         corun_report(e);
+        prices_report(e);
         power_finish(e);
         core_audit(&e->core, e->now_ns);
         CORE_OBSERVE(&e->core, run_ended, e->now_ns);

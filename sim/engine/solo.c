@@ -32,29 +32,19 @@ void solo_give_up(struct engine *e)
     struct vexec *v = e->waiting;
     e->waiting = NULL;
     if (v != NULL) {
+        vexec_fill(e, v);
         device_begin(e, v);
     }
 }
 
-void solo_book_passes(struct engine *e, struct vexec *v, enum op_kind but, uint64_t n)
-{
-    const struct pass *p = v->l->pub.pass;
-    for (uint32_t i = 0; i < p->layer.n; i++) {
-        if (p->layer.kind[i] != but) {
-            const struct kernel_run *run = i == 0 ? &v->first : &v->run[p->layer.kind[i]];
-            vexec_report(e, v, run, n * e->core.setup->llm->n_layers);
-        }
-    }
-    vexec_report(e, v, &v->run[OP_HEAD], n);
-}
-
-void solo_book(struct engine *e, struct vexec *v)
+void solo_book(struct engine *e, struct vexec *v, struct prices *prices)
 {
     const struct launch *l = &v->l->pub;
     const struct pass *p = l->pass;
     v->op = l->op_end;
-    if (vexec_whole_pass(v)) {
-        solo_book_passes(e, v, OP_KIND_COUNT, 1);
+    if (prices != NULL) {
+        prices_book(e, v, prices, 1);
+        vexec_report(e, v, &v->run[prices_attention(p)], e->core.setup->llm->n_layers);
         return;
     }
     uint32_t n = l->op_end - l->op_begin - 1; /* ops after the first */
@@ -69,7 +59,7 @@ void solo_book(struct engine *e, struct vexec *v)
     }
 }
 
-static void run_alone(struct engine *e, struct vexec *v, int64_t end_ns)
+static void run_alone(struct engine *e, struct vexec *v, struct prices *p, int64_t end_ns)
 {
     struct core *c = &e->core;
     const struct launch *l = &v->l->pub;
@@ -78,7 +68,7 @@ static void run_alone(struct engine *e, struct vexec *v, int64_t end_ns)
     v->phase = VEXEC_RUNNING;
     core_kernel_started(c, v->l);
     power_device(e, l->device);
-    solo_book(e, v);
+    solo_book(e, v, p);
     e->now_ns = end_ns;
     e->ddr_since_ns = end_ns;
     core_advance(c, end_ns);
@@ -98,14 +88,23 @@ bool solo_run(struct engine *e)
     int64_t before_ns = eventq_empty(&e->queue) ? TIME_LAST_NS : eventq_peek(&e->queue)->time_ns;
     int64_t horizon_ns = e->core.setup->horizon_ns;
     before_ns = horizon_ns < before_ns ? horizon_ns + 1 : before_ns;
-    int64_t end_ns = v->begin_ns + vexec_total_ns(v);
+    struct prices *p = NULL;
+    int64_t end_ns = v->begin_ns;
+    if (vexec_whole_pass(v)) {
+        p = prices_of_pass(e, v);
+        const struct kernel_run *attention = vexec_attention(e, v, p);
+        end_ns += p->others_ns + e->core.setup->llm->n_layers * kernel_run_total_ns(attention);
+    } else {
+        vexec_fill(e, v);
+        end_ns += vexec_total_ns(v);
+    }
     if (end_ns >= before_ns) {
         solo_give_up(e);
         return false;
     }
     e->waiting = NULL;
-    if (!repeat_run(e, v, before_ns)) {
-        run_alone(e, v, end_ns);
+    if (p == NULL || !repeat_run(e, v, p, before_ns)) {
+        run_alone(e, v, p, end_ns);
     }
     return true;
 }

@@ -56,27 +56,34 @@ static bool same_context(const struct work_shape *x, const struct work_shape *y)
            x->max_context_tokens == y->max_context_tokens;
 }
 
-/* Kernels of one op; p: where their prices may be known, or NULL. Those of attention are while the
- * same pass goes on. */
+/* Kernels of one op; p: where their prices may be known. Those of attention are while the same pass
+ * goes on. */
 static inline void price(struct engine *e, const struct vexec *v, enum op_kind op, uint32_t rows,
                          struct prices *p, struct kernel_run *out)
 {
     const struct launch *l = &v->l->pub;
     const struct work_shape *w = &l->pass->shape;
     bool attention = op == OP_MHA || op == OP_LAYER;
-    if (p != NULL && p->known[op] && (!attention || same_context(&p->attention, w))) {
+    if (p->known[op] && (!attention || same_context(&p->attention, w))) {
         *out = p->run[op];
         return;
     }
     kernel_run_fill(e->core.setup->truth, w, op, l->device, l->graph, rows, l->chunk_rows, out);
     run_finish(e, out, v->truth_factor);
-    if (p != NULL) {
-        p->run[op] = *out;
-        p->known[op] = true;
-        if (attention) {
-            p->attention = *w;
-        }
+    p->run[op] = *out;
+    p->known[op] = true;
+    if (attention) {
+        p->attention = *w;
     }
+}
+
+const struct kernel_run *vexec_attention(struct engine *e, struct vexec *v, struct prices *p)
+{
+    const struct pass *pass = v->l->pub.pass;
+    enum op_kind op = prices_attention(pass);
+    v->truth_factor = truth_factor(e, &v->l->pub);
+    price(e, v, op, pass->shape.rows, p, &v->run[op]);
+    return &v->run[op];
 }
 
 void vexec_fill(struct engine *e, struct vexec *v)
@@ -213,13 +220,12 @@ int64_t vexec_total_ns(const struct vexec *v)
     return t;
 }
 
-void vexec_reprice(struct vexec *v, enum op_kind op, const struct kernel_run *run)
+void vexec_tell(struct engine *e, const struct kernel_run *run, uint64_t n)
 {
-    if (op == v->l->pub.pass->layer.kind[0]) {
-        v->first = *run;
+    if (run->n > 1) {
+        ddr_report(e, n * (run->n - 1), run->t_ns, run->demand, run->demand);
     }
-    v->layer_ns += run->tail_ns - v->run[op].tail_ns;
-    v->run[op] = *run;
+    ddr_report(e, n, run->tail_ns, run->tail_demand, run->tail_demand);
 }
 
 void vexec_report(struct engine *e, struct vexec *v, const struct kernel_run *run, uint64_t n)
