@@ -141,10 +141,11 @@ struct prices {
 struct corun_pair {
     bool known;
     uint8_t device[2];
-    uint64_t bits[2]; /* of their demands */
+    double of[2]; /* the demand of each */
     double rate[2];
-    double demand, share; /* of both */
-    int64_t ns;           /* to be reported: so many intervals of this length */
+    int64_t solo_ns[2], takes_ns[2]; /* whole kernels of each: the last one's times; 0: none yet */
+    double demand, share;            /* of both */
+    int64_t ns;                      /* to be reported: so many intervals of this length */
     uint64_t count;
 };
 

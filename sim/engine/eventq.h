@@ -123,6 +123,22 @@ static inline const struct eventq_node *eventq_peek(const struct eventq *q)
     return &q->heap[0];
 }
 
+/* When the earliest event but those two is; `none_ns` when there is none. It is among the first
+ * three levels of the heap. */
+static inline int64_t eventq_time_but(const struct eventq *q, uint32_t a, uint32_t b,
+                                      int64_t none_ns)
+{
+    uint32_t end = q->n < 1 + 4 + 16 ? q->n : 1 + 4 + 16;
+    int64_t at_ns = none_ns;
+    for (uint32_t i = 0; i < end; i++) {
+        const struct eventq_node *node = &q->heap[i];
+        if (node->slot != a && node->slot != b && node->time_ns < at_ns) {
+            at_ns = node->time_ns;
+        }
+    }
+    return at_ns;
+}
+
 /* Takes the earliest event; precondition: not empty. */
 static inline struct eventq_event eventq_pop(struct eventq *q)
 {
