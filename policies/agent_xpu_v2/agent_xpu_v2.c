@@ -204,14 +204,19 @@ static void axpu_request_cancelled(struct sched *s, const struct request *r)
 }
 
 /* Prefill plans before decode acts, so that the iGPU goes to prefill first (B.4); then decode fills
- * what is left; then the compiler thread gets what still waits. */
+ * what is left; then the compiler thread gets what still waits. None of them makes work for one
+ * before it, unless a request lost its KV and waits for prefill again. */
 static void axpu_schedule(struct sched *s)
 {
     struct axpu *a = s->state;
+    a->kv_taken = false;
     promote(s, a);
     axpu_prefill_schedule(s, a);
     axpu_decode_schedule(s, a);
     axpu_warmup_schedule(s, a);
+    if (!a->kv_taken && param_int(s, AXPU_SPECULATE) == AXPU_SPECULATE_NONE) {
+        sched_rest(s);
+    }
 }
 
 static void axpu_dump(struct sched *s, FILE *out)

@@ -118,6 +118,7 @@ struct axpu {
     int64_t draft_ready_ns;    /* drafting ends then; 0: nobody drafts */
     bool verify_on_npu;        /* the decode pass runs its token-level ops on the NPU */
     int64_t age_timer_ns;      /* last timer set for ageing */
+    bool kv_taken;             /* from a request, in this call of schedule */
 
     struct axpu_kernel cache[AXPU_MAX_CACHE];
     int64_t expiry_ns;         /* none of it is out of date before */

@@ -162,6 +162,7 @@ static bool free_kv(struct sched *s, struct axpu *a)
     }
     reqq_remove(victim);
     axpu_wait(a, victim, true);
+    a->kv_taken = true;
     return true;
 }
 

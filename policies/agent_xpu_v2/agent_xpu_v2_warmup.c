@@ -46,12 +46,12 @@ static void expire(struct sched *s, struct axpu *a)
     a->expiry_ns = s->now_ns + ttl;
     for (uint32_t i = 0; i < AXPU_MAX_CACHE; i++) {
         struct axpu_kernel *k = &a->cache[i];
-        int64_t at_ns = k->used_ns + ttl + 1;
-        a->expiry_ns = k->prompt_tokens != 0 && at_ns < a->expiry_ns ? at_ns : a->expiry_ns;
         if (k->prompt_tokens != 0 && s->now_ns - k->used_ns > ttl && !in_use(a, k->prompt_tokens) &&
             !wanted(a, k->prompt_tokens)) {
             cache_drop(s, k);
         }
+        int64_t at_ns = k->used_ns + ttl + 1;
+        a->expiry_ns = k->prompt_tokens != 0 && at_ns < a->expiry_ns ? at_ns : a->expiry_ns;
     }
 }
 

@@ -4,10 +4,11 @@
  * only record. All actions (but sched_map and sched_graph, which `init` calls) happen in
  * `schedule`, which the core calls once after all events of an instant that changed something a
  * policy can see (kernels inside a launch and frames do not: a policy that waits for time to pass
- * sets a timer), and again while the last call acted, up to SCHEDULE_MAX_ROUNDS. Event order at one
- * instant: kernel done, load done, compile done, pass done (iteration boundary), tool return,
- * arrival, timer; inside a kind by device, then request id (clauses.md 0.2). So a reactive arrival
- * at a kernel boundary is seen by the schedule call of that boundary.
+ * sets a timer), and again while the last call acted and did not say that it rests (sched_rest), up
+ * to SCHEDULE_MAX_ROUNDS. Event order at one instant: kernel done, load done, compile done, pass
+ * done (iteration boundary), tool return, arrival, timer; inside a kind by device, then request id
+ * (clauses.md 0.2). So a reactive arrival at a kernel boundary is seen by the schedule call of that
+ * boundary.
  *
  * Life of a request, for a policy that runs one request at a time on device d:
  *
@@ -200,6 +201,7 @@ struct sched_api {
     void (*give_up)(struct sched *s, const char *why);
     int (*occupy)(struct sched *s, uint8_t device, int64_t until_ns);
     int (*graph)(struct sched *s, uint8_t version, struct graph_shape shape);
+    void (*rest)(struct sched *s);
 };
 
 /* What a policy holds. One per run. */
@@ -391,6 +393,14 @@ static inline int sched_set_timer(struct sched *s, int64_t at_ns)
     return s->api->set_timer(s, at_ns);
 }
 
+/* In `schedule`: called again at this instant, it would neither act nor change what it decides by,
+ * if none of this call's actions was refused; so it need not be called again. Said wrongly, the run
+ * fails without collapsing or with a decision log, where it is called again all the same. */
+static inline void sched_rest(struct sched *s)
+{
+    s->api->rest(s);
+}
+
 /* An idle device works beside passes until until_ns > now, a draft model's forwards say: it draws
  * what it draws in decode and takes no launch; then `schedule` is called. Its DDR traffic is not
  * modelled. -EBUSY while anything is on it; -EPERM where the executor runs passes only. */
@@ -502,7 +512,7 @@ static inline bool param_bool(const struct sched *s, uint32_t i)
 #define POLICY_API_VERSION 3
 /* A hash of every struct and enum of device.h, pass.h, request.h and this file; `make lint` says
  * what it must be, so none of them changes unnoticed. Members are appended, never put between. */
-#define POLICY_LAYOUT 3359240637u
+#define POLICY_LAYOUT 2428209858u
 
 /* What a policy and its core both read or write. */
 #define POLICY_CONTRACT_STRUCTS(X)                                                                 \

@@ -323,6 +323,11 @@ static int act_note(struct sched *s, const char *name, uint64_t add)
     return 0;
 }
 
+static void act_rest(struct sched *s)
+{
+    core_of(s)->rests = true;
+}
+
 static void act_give_up(struct sched *s, const char *why)
 {
     (void)core_fail(core_of(s), -EIO, "%s", why);
@@ -352,4 +357,5 @@ const struct sched_api core_sched_api = {
     .give_up = act_give_up,
     .occupy = act_occupy,
     .graph = act_graph,
+    .rest = act_rest,
 };

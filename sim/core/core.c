@@ -399,23 +399,43 @@ static void bury_dead(struct core *c)
     }
 }
 
+/* Nothing is left to do at this instant: what the actions brought is no news, this call has seen
+ * it. */
+static int rest(struct core *c)
+{
+    c->news_seen = c->news;
+    bury_dead(c);
+    return 0;
+}
+
 int core_schedule(struct core *c)
 {
     if (c->news == c->news_seen) {
         return 0;
     }
+    bool believed = c->setup->collapse && c->setup->decision_log == NULL;
+    bool rested = false; /* so it said */
     c->sched.epoch++;
     for (uint32_t round = 0; round < SCHEDULE_MAX_ROUNDS; round++) {
         c->actions = 0;
+        c->refused = false;
+        c->rests = false;
         core_count(c, COUNTER_SCHEDULE_ROUNDS);
         CORE_HOOK(c, HOOK_SCHEDULE, schedule, &c->sched);
         if (c->result->status != 0) {
             return c->result->status;
         }
+        if (rested && (c->actions > 0 || c->refused)) {
+            return core_fail(
+                c, -EPROTO, "schedule said that it rests (sched_rest), and acts when called again");
+        }
         if (c->actions == 0) {
-            c->news_seen = c->news; /* also what the actions brought: this call has seen it */
-            bury_dead(c);
-            return 0;
+            return rest(c);
+        }
+        rested = c->rests && !c->refused;
+        if (rested && believed) {
+            core_count(c, COUNTER_SCHEDULE_ROUNDS); /* the one in which it would do nothing */
+            return rest(c);
         }
     }
     return core_fail(c, -ELOOP, "schedule acted %d times in one instant and did not come to rest",

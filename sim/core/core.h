@@ -185,6 +185,7 @@ struct core {
     double area_request_ns; /* integral of requests in system */
     double sojourn_ns;      /* sum over departed of time in system */
     uint32_t actions;       /* accepted in the current schedule call */
+    bool refused, rests;    /* one was refused in it; the policy said that it rests (sched_rest) */
     struct graph_shape graphs[GRAPH_VERSIONS + 1]; /* by version; rows 0: nothing was said of it */
     enum core_hook hook;                           /* of the policy, that is running */
     /* The last action that was accepted, and the last that was refused and why. */
