@@ -59,6 +59,7 @@ void iteration_pass_done(struct sched *s, const struct pass *p)
     const struct iteration_rules *rules = it->rules;
     it->running = (struct iteration_pass){0};
     it->last = p;
+    it->last_ns = s->now_ns;
     bool of_all = rules->ran != NULL || rules->returns != NULL;
     for (uint32_t i = 0; i < p->n_segments && (of_all || p->n_left > 0); i++) {
         if (rules->ran != NULL) {
@@ -152,6 +153,9 @@ static void resume(struct iteration *it, uint32_t i)
 static void choose(struct sched *s, struct iteration *it)
 {
     uint32_t which = 0;
+    if (it->last_ns != s->now_ns) {
+        it->last = NULL; /* who wraps these rules may have let time go by */
+    }
     bool resumes = it->n_paused > 0 && it->rules->resumes(s, &which);
     if (resumes) {
         resume(it, which);
