@@ -50,20 +50,29 @@ enum axpu_memory { AXPU_MEMORY_OFF, AXPU_MEMORY_DEFER, AXPU_MEMORY_IGPU };
 enum axpu_cap { AXPU_CAP_FIXED, AXPU_CAP_SLO, AXPU_CAP_MARGINAL };
 enum axpu_preempt { AXPU_PREEMPT_KERNEL, AXPU_PREEMPT_LAYER, AXPU_PREEMPT_NONE };
 
-/* How the ops of one prefill are placed. */
+/* Of the op the cursor stands on: nothing is known, or the one before it was planned, or it is. */
+enum axpu_plan { AXPU_PLAN_NONE, AXPU_PLAN_BEFORE, AXPU_PLAN_MADE };
+
+/* How the ops of one prefill are placed. Nothing here says which layer the cursor is in: layers
+ * repeat (pass_spec). */
 struct axpu_prefill {
     const struct request *request; /* NULL: no such prefill */
     struct pass *pass;
     bool npu_attention; /* compiled in time: everything on the NPU (B.6) */
     bool igpu_only;     /* an aged proactive prefill beside a reactive one (B.8) */
     /* Split of the op the cursor stands on, made when it got there. */
-    uint32_t planned_op;          /* + 1; 0: none */
+    enum axpu_plan plan;
     uint32_t npu_rows, igpu_rows; /* not yet launched */
     int64_t igpu_not_before_ns;   /* TIME_NEVER_NS: igpu_late_ns after the NPU share starts */
     int64_t igpu_late_ns;         /* >= 0 */
     bool layer_busy;              /* decode was busy at this layer's boundary */
     /* Best number of NPU chunks when decode is idle, per token-level op; -1: not computed. */
     int32_t best_chunks[2];
+    /* igpu_late_ns of a split with so many rows on the NPU, and so many in all; 0: of none. */
+    struct {
+        uint32_t npu_rows, rows;
+        int64_t ns;
+    } late[2];
     /* Is an op on the NPU memory-bound? Known for so many rows; 0: for none. */
     uint32_t bound_rows[OP_KIND_COUNT];
     bool bound[OP_KIND_COUNT];
@@ -197,6 +206,8 @@ bool axpu_speculate_batch(struct sched *s, struct axpu *a);
 bool axpu_speculate_launch(struct sched *s, struct axpu *a);
 /* warm-up */
 void axpu_warmup_schedule(struct sched *s, struct axpu *a);
+/* Before this instant none of the kernels that nobody uses gets out of date; 0: none ever does. */
+int64_t axpu_warmup_until_ns(const struct sched *s, const struct axpu *a);
 void axpu_warmup_ready(struct sched *s, struct axpu *a, struct resident_key key);
 /* True (and marks it used) when the attention kernel of this prompt is there. */
 bool axpu_warmup_take(struct sched *s, struct axpu *a, const struct request *r);

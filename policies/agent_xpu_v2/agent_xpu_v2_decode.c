@@ -138,7 +138,7 @@ static void say_repeats(struct sched *s, struct axpu *a)
                        param_int(s, AXPU_SPECULATE) == AXPU_SPECULATE_NONE &&
                        (!mixed || param_int(s, AXPU_CAP) == AXPU_CAP_FIXED) &&
                        batch_decodes_all(&a->batch, a->decode_rt.n + a->decode_be.n);
-    a->batch.repeats_until_ns = param_bool(s, AXPU_WARMUP) ? a->expiry_ns : 0;
+    a->batch.repeats_until_ns = axpu_warmup_until_ns(s, a);
 }
 
 static const struct request *newest(const struct reqq *q)

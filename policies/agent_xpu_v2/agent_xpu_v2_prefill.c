@@ -41,7 +41,10 @@ static bool start(struct sched *s, struct axpu *a, struct axpu_prefill *f, const
 {
     struct segment seg = {
         .request = r, .role = SEGMENT_PREFILL, .n_tokens = request_prefill_left(r)};
-    struct pass_spec spec = {.segments = &seg, .n_segments = 1};
+    struct pass_spec spec = {.segments = &seg,
+                             .n_segments = 1,
+                             .layers_repeat = true,
+                             .repeats_until_ns = axpu_warmup_until_ns(s, a)};
     struct pass *p;
     int rc = sched_pass_form(s, &spec, &p);
     while (rc == -ENOMEM && r->cls == REQUEST_CLASS_REACTIVE && make_room(s, a)) {
@@ -65,7 +68,7 @@ static void resume(struct sched *s, struct axpu *a, struct axpu_prefill *f, uint
         a->suspended[i] = a->suspended[i + 1];
     }
     a->n_suspended--;
-    f->planned_op = 0;
+    f->plan = AXPU_PLAN_NONE;
     f->npu_attention = axpu_warmup_take(s, a, f->request) || f->npu_attention;
 }
 
@@ -191,6 +194,22 @@ static uint32_t best_chunks(struct sched *s, const struct axpu *a, struct axpu_p
     return (uint32_t)*known;
 }
 
+/* How much longer the NPU share takes than the iGPU's, if it does. */
+static int64_t late_ns(struct sched *s, const struct axpu *a, struct axpu_prefill *f,
+                       enum op_kind op)
+{
+    uint32_t i = op == OP_QKV ? 0 : 1;
+    uint32_t rows = f->npu_rows + f->igpu_rows;
+    if (f->late[i].npu_rows != f->npu_rows || f->late[i].rows != rows) {
+        int64_t ns = estimate_ns(s, f->pass, op, a->npu, f->npu_rows) -
+                     estimate_ns(s, f->pass, op, a->igpu, f->igpu_rows);
+        f->late[i].npu_rows = f->npu_rows;
+        f->late[i].rows = rows;
+        f->late[i].ns = ns > 0 ? ns : 0;
+    }
+    return f->late[i].ns;
+}
+
 static void split(struct sched *s, struct axpu *a, struct axpu_prefill *f, enum op_kind op,
                   uint32_t rows)
 {
@@ -212,9 +231,7 @@ static void split(struct sched *s, struct axpu *a, struct axpu_prefill *f, enum 
     if (defer && f->npu_rows > 0 && f->igpu_rows > 0) {
         /* The iGPU share ends no earlier than its NPU counterpart, whenever that one starts: the
          * longer share too waits for that, since the NPU may still be another prompt's. */
-        int64_t late_ns = estimate_ns(s, f->pass, op, a->npu, f->npu_rows) -
-                          estimate_ns(s, f->pass, op, a->igpu, f->igpu_rows);
-        f->igpu_late_ns = late_ns > 0 ? late_ns : 0;
+        f->igpu_late_ns = late_ns(s, a, f, op);
         f->igpu_not_before_ns = TIME_NEVER_NS;
     }
 }
@@ -256,14 +273,14 @@ static bool goes_to_igpu(struct sched *s, const struct axpu *a, struct axpu_pref
 static void plan(struct sched *s, struct axpu *a, struct axpu_prefill *f)
 {
     const struct pass *p = f->pass;
-    if (p->op == p->n_ops || f->planned_op == p->op + 1 || p->n_launches > 0) {
+    if (p->op == p->n_ops || f->plan == AXPU_PLAN_MADE || p->n_launches > 0) {
         return;
     }
     enum op_kind op = pass_op_kind(p, p->op);
-    if (op == OP_QKV || f->planned_op == 0) {
+    if (op == OP_QKV || f->plan == AXPU_PLAN_NONE) {
         f->layer_busy = axpu_decode_busy(a);
     }
-    f->planned_op = p->op + 1;
+    f->plan = AXPU_PLAN_MADE;
     f->igpu_not_before_ns = s->now_ns;
     f->npu_rows = 0;
     f->igpu_rows = 0;
@@ -389,9 +406,11 @@ static bool ended(struct axpu *a, struct axpu_prefill *f, const struct launch *l
         return false;
     }
     if (l->outcome != LAUNCH_OUTCOME_DONE) {
-        f->planned_op = 0; /* what is left is split anew */
+        f->plan = AXPU_PLAN_NONE; /* what is left is split anew */
         f->npu_rows = 0;
         f->igpu_rows = 0;
+    } else if (f->pass->op > l->op_begin) {
+        f->plan = AXPU_PLAN_BEFORE;
     }
     return true;
 }

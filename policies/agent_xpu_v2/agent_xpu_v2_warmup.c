@@ -55,6 +55,23 @@ static void expire(struct sched *s, struct axpu *a)
     }
 }
 
+/* Those that are out of date already are dropped in this call, or kept until something happens. */
+int64_t axpu_warmup_until_ns(const struct sched *s, const struct axpu *a)
+{
+    if (!param_bool(s, AXPU_WARMUP)) {
+        return 0;
+    }
+    int64_t ttl = units_ns_from_s(param_number(s, AXPU_CACHE_TTL_S));
+    int64_t until_ns = s->now_ns + ttl + 1; /* of one that is compiled or used from now on */
+    for (uint32_t i = 0; i < AXPU_MAX_CACHE; i++) {
+        int64_t at_ns = a->cache[i].used_ns + ttl + 1;
+        if (a->cache[i].prompt_tokens != 0 && at_ns > s->now_ns && at_ns < until_ns) {
+            until_ns = at_ns;
+        }
+    }
+    return until_ns;
+}
+
 void axpu_warmup_ready(struct sched *s, struct axpu *a, struct resident_key key)
 {
     if (key.kind != RESIDENT_COMPILED_ATTENTION) {

@@ -124,11 +124,17 @@ struct pass_spec {
      * requests have as many tokens more. */
     bool repeats;
     void *policy_data;
-    int64_t repeats_until_ns; /* `repeats` of iterations that end before this instant; 0: of all */
+    int64_t repeats_until_ns; /* both kinds of what ends before this instant; 0: of all */
     /* A pass whose tokens came out at this instant, or NULL: before `segments`, all its requests
      * that decode now go on with one token each, in its order. The same pass as with a segment for
      * each of them, for a policy that need not look at them one by one. */
     const struct pass *follows;
+    /* Of a pass that is launched op by op, after a layer in which nothing happened but its own
+     * launches, their begins and ends: until something else happens the policy would launch every
+     * layer as that one, at the same distances, do nothing else, and change nothing that it later
+     * decides by but what follows from the pass's cursor. The executor may then do so itself: the
+     * pass stands at a later layer, and the launches handed out are those of its first op. */
+    bool layers_repeat;
 };
 
 /* A span of a pass for a device. sched_launch_rest fills it for all that is left of a pass, as the
@@ -512,7 +518,7 @@ static inline bool param_bool(const struct sched *s, uint32_t i)
 #define POLICY_API_VERSION 3
 /* A hash of every struct and enum of device.h, pass.h, request.h and this file; `make lint` says
  * what it must be, so none of them changes unnoticed. Members are appended, never put between. */
-#define POLICY_LAYOUT 2428209858u
+#define POLICY_LAYOUT 2504494356u
 
 /* What a policy and its core both read or write. */
 #define POLICY_CONTRACT_STRUCTS(X)                                                                 \

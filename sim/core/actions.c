@@ -308,6 +308,7 @@ static int act_shed(struct sched *s, const struct request *r)
 static int act_note(struct sched *s, const char *name, uint64_t add)
 {
     struct sim_result *res = core_of(s)->result;
+    core_of(s)->asked++;
     for (uint32_t i = 0; i < res->n_policy_counters; i++) {
         if (strcmp(res->policy_counter_names[i], name) == 0) {
             res->policy_counters[i] += add;

@@ -259,6 +259,7 @@ int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **o
     pub->state = PASS_STATE_READY;
     pub->fused_layers = spec->fused_layers;
     p->repeats = spec->repeats;
+    p->layers_repeat = spec->layers_repeat;
     p->repeats_until_ns = spec->repeats_until_ns > 0 ? spec->repeats_until_ns : TIME_NEVER_NS;
     p->formed_ns = c->sched.now_ns;
     p->formed_news = c->news;

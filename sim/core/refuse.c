@@ -41,6 +41,7 @@ static struct sim_refusal *refusal_of(struct sim_result *r, const char *action, 
 
 int core_acted(struct core *c, const char *action, int rc)
 {
+    c->asked++;
     c->last[rc != 0] = (struct core_decision){action, c->sched.now_ns};
     if (rc == 0) {
         return 0;

@@ -134,35 +134,40 @@ static inline void pair_lasted(struct engine *e, struct corun_pair *p, int64_t n
     p->count++;
 }
 
-/* What the two get beside each other from now on, which takes the place of another pair. */
-static void pair_make(struct engine *e, struct corun_pair *p, const struct lane *x,
-                      const struct lane *y)
+/* What two jobs of these demands get beside each other from now on; takes the place of another
+ * pair. */
+static void pair_make(struct engine *e, struct corun_pair *p, double x, double y)
 {
     struct flow flows[ENGINE_MAX_JOBS];
     report(e, p);
-    x->j->demand_bytes_per_s = x->demand;
-    y->j->demand_bytes_per_s = y->demand;
+    e->jobs[0]->demand_bytes_per_s = x;
+    e->jobs[1]->demand_bytes_per_s = y;
     ddr_share_out(e, flows);
     *p = (struct corun_pair){.known = true,
-                             .device = {x->j->device, y->j->device},
-                             .of = {x->demand, y->demand},
+                             .device = {e->jobs[0]->device, e->jobs[1]->device},
+                             .of = {x, y},
                              .rate = {ddr_rate(&flows[0]), ddr_rate(&flows[1])},
                              .demand = e->ddr_demand,
                              .share = e->ddr_share};
 }
 
-static struct corun_pair *pair_of(struct engine *e, const struct lane *x, const struct lane *y)
+static struct corun_pair *pair_of(struct engine *e, double x, double y)
 {
     uint64_t bits[2];
-    memcpy(&bits[0], &x->demand, sizeof bits[0]);
-    memcpy(&bits[1], &y->demand, sizeof bits[1]);
+    memcpy(&bits[0], &x, sizeof x);
+    memcpy(&bits[1], &y, sizeof y);
     uint64_t h = (bits[0] ^ bits[1] * 3) * 0x9e3779b97f4a7c15u;
     struct corun_pair *p = &e->pairs[h >> (64 - CORUN_BITS)];
-    if (p->of[0] != x->demand || p->of[1] != y->demand || p->device[0] != x->j->device ||
-        p->device[1] != y->j->device || !p->known) {
+    if (p->of[0] != x || p->of[1] != y || p->device[0] != e->jobs[0]->device ||
+        p->device[1] != e->jobs[1]->device || !p->known) {
         pair_make(e, p, x, y);
     }
     return p;
+}
+
+const struct corun_pair *corun_pair(struct engine *e)
+{
+    return pair_of(e, e->jobs[0]->demand_bytes_per_s, e->jobs[1]->demand_bytes_per_s);
 }
 
 /* The next kernel of a lane begins at the rate of the pair. */
@@ -235,7 +240,7 @@ static struct corun_pair *ops_go_by(struct engine *e, struct lane *l, struct lan
         if (p == NULL || p->of[side] != l->run->tail_demand ||
             p->solo_ns[side] != l->run->tail_ns) { /* another took its place */
             l->demand = l->run->tail_demand;
-            p = side == 0 ? pair_of(e, l, &o) : pair_of(e, &o, l);
+            p = side == 0 ? pair_of(e, l->demand, o.demand) : pair_of(e, o.demand, l->demand);
             with[l->place] = p;
             begin(e, l, p);
             next_ns = l->end_ns;
@@ -280,7 +285,7 @@ static bool go_on(struct engine *e, struct lane *x, struct lane *y, int64_t befo
         if (both) {
             next_kernel(other);
         }
-        p = pair_of(e, x, y);
+        p = pair_of(e, x->demand, y->demand);
         begin(e, first, p);
         if (both) {
             begin(e, other, p);

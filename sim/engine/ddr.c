@@ -122,12 +122,35 @@ void ddr_share_out(struct engine *e, struct flow *flows)
         over > audit->ddr_max_over_capacity ? over : audit->ddr_max_over_capacity;
 }
 
+/* Will the launch have company before its kernel ends? Then it is left as it is. */
+static bool soon_disturbed(const struct engine *e, const struct job *j)
+{
+    int64_t end_ns = engine_after(e, j->left_ns);
+    for (uint32_t i = 0; i < e->core.setup->machine->n_devices; i++) {
+        const struct vdevice *d = &e->devices[i];
+        if (d->n_running > 0 && d->running[0]->phase == VEXEC_LEAD && d->running[0] != e->waiting &&
+            d->running[0]->begin_ns < end_ns) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void ddr_settle(struct engine *e)
 {
     e->ddr_dirty = false;
     if (e->n_jobs == 1 && e->may_collapse && e->jobs[0]->exec != NULL &&
-        e->devices[e->jobs[0]->device].n_running == 1 && e->frames.phase != FRAMES_WAITING) {
+        e->devices[e->jobs[0]->device].n_running == 1 && e->frames.phase != FRAMES_WAITING &&
+        !soon_disturbed(e, e->jobs[0])) {
         device_collapse(e, e->jobs[0]->exec);
+        return;
+    }
+    if (e->n_jobs == 2 && e->may_corun) {
+        const struct corun_pair *p = corun_pair(e);
+        e->ddr_demand = p->demand;
+        e->ddr_share = p->share;
+        job_set_rate(e, e->jobs[0], p->rate[0], 1.0);
+        job_set_rate(e, e->jobs[1], p->rate[1], 1.0);
         return;
     }
     struct flow flows[ENGINE_MAX_JOBS];

@@ -12,7 +12,7 @@ void power_init(struct engine *e)
     }
 }
 
-static void power_set(struct engine *e, uint8_t domain, enum power_phase phase, double watts)
+void power_set(struct engine *e, uint8_t domain, enum power_phase phase, double watts)
 {
     struct power *p = &e->power;
     if (p->phase[domain] == phase && p->watts[domain] == watts) {
@@ -24,10 +24,13 @@ static void power_set(struct engine *e, uint8_t domain, enum power_phase phase, 
     p->total_since_ns = e->now_ns;
     p->phase[domain] = phase;
     p->watts[domain] = watts;
-    p->total_watts = e->core.setup->machine->idle_watts;
-    for (uint32_t i = 0; i < OBSERVER_DOMAINS; i++) {
+    const struct machine *m = e->core.setup->machine;
+    p->total_watts = m->idle_watts; /* in the order of all domains: others draw nothing */
+    for (uint32_t i = 0; i < m->n_devices; i++) {
         p->total_watts += p->watts[i];
     }
+    p->total_watts += p->watts[OBSERVER_DOMAIN_COMPILER];
+    p->total_watts += p->watts[OBSERVER_DOMAIN_HOST];
     CORE_OBSERVE(&e->core, power, e->now_ns, domain, phase, watts);
 }
 

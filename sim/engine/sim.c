@@ -169,7 +169,8 @@ static int run_instant(struct engine *e)
         if (c->result->status == 0) {
             (void)core_schedule(c);
         }
-        moved = c->result->status == 0 && solo_run(e);
+        moved = c->result->status == 0 && layers_run(e);
+        moved = (c->result->status == 0 && solo_run(e)) || moved;
         if (e->ddr_dirty) {
             ddr_settle(e);
         }
@@ -208,6 +209,7 @@ static void engine_init(struct engine *e, const struct sim_setup *setup)
     solo_init(e);
     repeat_init(e);
     corun_init(e);
+    layers_init(e);
 }
 
 /* A run that stops in the middle, at its horizon or in an error, has done what it has done: the
@@ -255,11 +257,13 @@ static void run_loop(struct engine *e)
 int sim_run(const struct sim_setup *setup, struct sim_result *result)
 {
     struct engine *e = xcalloc(1, sizeof *e);
-    int rc = core_init(&e->core, setup, &engine_ops, e, result);
+    e->setup = *setup;
+    int rc = core_init(&e->core, &e->setup, &engine_ops, e, result);
     if (rc == 0) {
-        engine_init(e, setup);
+        engine_init(e, &e->setup);
         run_loop(e);
         result->end_ns = e->now_ns;
+        layers_forget(e);
         corun_report(e);
         prices_report(e);
         power_finish(e);

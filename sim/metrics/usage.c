@@ -57,9 +57,11 @@ void usage_power(struct usage *u, int64_t now_ns, uint8_t domain, enum power_pha
     u->watts[domain] = watts;
     /* Summed afresh, in one order: no drift, whatever the history. */
     u->total_watts = u->machine->idle_watts;
-    for (uint32_t i = 0; i < OBSERVER_DOMAINS; i++) {
+    for (uint32_t i = 0; i < u->machine->n_devices; i++) {
         u->total_watts += u->watts[i];
     }
+    u->total_watts += u->watts[OBSERVER_DOMAIN_COMPILER];
+    u->total_watts += u->watts[OBSERVER_DOMAIN_HOST];
 }
 
 void usage_frame(struct usage *u, int64_t now_ns, enum frame_state to, int64_t due_ns)

@@ -419,6 +419,39 @@ START_TEST(a_kernel_does_not_expire_in_the_middle_of_its_prompt)
 }
 END_TEST
 
+/* Nobody looks on, so layers that repeat go by in one step. */
+static int run_unseen(const struct sim_setup *setup, struct sim_result *result)
+{
+    struct sim_setup s = *setup;
+    s.n_observers = 0;
+    s.decision_log = NULL;
+    return sim_run(&s, result);
+}
+
+/* 600 rows in 20 layers: 2 chunks on the NPU and 88 rows on the iGPU, so QKV takes 8 ms
+ * beside 1.375, attention 10 and FFN 16 beside 2.75, each after 0.5 ms of the host; then 0.5 and
+ * the head's 1. A layer is 5 launches of 3 + 1 + 3 kernels. Unseen, most of the 101 launches are no
+ * events of their own. With an arrival in layer 9 that waits for all of it (preempt=none) the same
+ * layers go by, in two parts, and the second prompt's after them. */
+START_TEST(layers_of_a_prompt_that_nothing_disturbs_go_by)
+{
+    static const struct scenario_request q[] = {{BE, 0, 600, 1, 0, 0}, {RT, 0.345, 600, 1, 0, 0}};
+    for (uint32_t n = 1; n <= 2; n++) {
+        sc.llm.n_layers = 20;
+        sc.machine.schedule_ns = MS(0.5);
+        sc.run = run_unseen;
+        scenario_policy(&sc, &policy_agent_xpu_v2_ops, "preempt=none,elastic=off");
+        ck_assert_int_eq(scenario_run(&sc, q, n, false), 0);
+        ck_assert(sc.result.audit.clean);
+        ck_assert_msg(llabs(sc.result.end_ns - MS(n * (20 * 35.5 + 1.5))) < 1000, "ends at %.6f",
+                      units_ms_from_ns(sc.result.end_ns));
+        ck_assert_uint_eq(sc.result.kernels, n * (20 * 7 + 1));
+        ck_assert_uint_eq(sc.result.decisions, n * (20 * 5 + 1 + 1));
+        ck_assert_uint_lt(sc.result.events, n * 50);
+    }
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("by hand", .setup = setup, .teardown = teardown),
     TEST(a_proactive_margin_runs_on_the_igpu),
@@ -437,5 +470,6 @@ static const struct suite_row suite[] = {
     TEST(a_kernel_that_is_used_does_not_expire),
     TEST(a_kernel_is_kept_for_a_prompt_that_waits),
     TEST(a_kernel_does_not_expire_in_the_middle_of_its_prompt),
+    TEST(layers_of_a_prompt_that_nothing_disturbs_go_by),
 };
 SUITE_MAIN("agent-xpu-v2 corners", suite)
