@@ -61,7 +61,7 @@ void device_restart(struct engine *e, struct vexec *v, int64_t lead_ns)
     v->phase = VEXEC_LEAD;
     v->begin_ns = e->now_ns + lead_ns;
     core_launch_started(&e->core, v->l, lead_ns);
-    device_begin(e, v);
+    e->waiting = v;
 }
 
 /* The device takes the launch: host work first, unless it overlapped with what ran before. */

@@ -56,7 +56,9 @@ struct vexec {
     int64_t layer_ns;                     /* all ops of one layer */
     double truth_factor;
     uint32_t op, k;
-    int64_t begin_ns;        /* while it leads: when its first kernel begins */
+    int64_t begin_ns;        /* while it leads or waits (solo.c): when its first kernel begins */
+    int64_t end_ns;          /* while it waits: its last kernel ends, if nothing happens */
+    struct prices *prices;   /* while it waits: of its whole pass, NULL of another span */
     uint32_t in_flight_left; /* stop requested: kernels after this one that cannot be taken back */
     int64_t kernel_begin_ns;
     int64_t solo_ns;  /* of completed kernels */
@@ -244,7 +246,7 @@ extern const struct executor_ops engine_ops;
 void device_event(struct engine *e, struct vexec *v);
 /* The launch's lead begins now, or its first kernel. */
 void device_begin(struct engine *e, struct vexec *v);
-/* A launch that has just ended starts over. */
+/* A launch that has just ended alone starts over, and waits (solo.c). */
 void device_restart(struct engine *e, struct vexec *v, int64_t lead_ns);
 /* The launch leaves the device, as far as it has come. */
 void device_end(struct engine *e, struct vexec *v);
@@ -367,8 +369,10 @@ void solo_give_up(struct engine *e);
 /* Books every kernel of a launch that ran alone from its first one on, and puts it at its end. p:
  * prices of a whole pass, NULL of another span. */
 void solo_book(struct engine *e, struct vexec *v, struct prices *p);
+/* The run stops: a launch that waits has come as far as it has. */
+void solo_stop(struct engine *e);
 /* At the end of an instant: runs the launch that waits to its end, and what repeats it. Time moves
- * to there. False: none waits, or another event comes before. */
+ * to there. False: none waits, or another event comes before; then time is at most at its begin. */
 bool solo_run(struct engine *e);
 
 /* corun.c */
@@ -392,7 +396,7 @@ void layers_forget(struct engine *e);
 void repeat_init(struct engine *e);
 /* Runs a launch of a whole pass that waits, and the iterations that repeat it, as far as they end
  * before that instant. Time moves to the end of the last one. False: the pass does not repeat. */
-bool repeat_run(struct engine *e, struct vexec *v, struct prices *p, int64_t before_ns);
+bool repeat_run(struct engine *e, struct vexec *v, int64_t before_ns);
 
 /* ddr.c */
 void ddr_join(struct engine *e, struct job *j);

@@ -145,9 +145,10 @@ static uint32_t run_iterations(struct engine *e, struct vexec *v, struct prices 
     return n;
 }
 
-bool repeat_run(struct engine *e, struct vexec *v, struct prices *prices, int64_t before_ns)
+bool repeat_run(struct engine *e, struct vexec *v, int64_t before_ns)
 {
     struct full_launch *l = v->l;
+    struct prices *prices = v->prices;
     if (!may_repeat(e, v)) {
         return false;
     }
@@ -182,7 +183,6 @@ bool repeat_run(struct engine *e, struct vexec *v, struct prices *prices, int64_
         core_pass_repeated(c, l, &r);
     } else {
         core_pass_goes_on(c, l, &r);
-        vexec_fill(e, v);
         device_restart(e, v, r.lead_ns);
     }
     return true;

@@ -216,6 +216,7 @@ static void engine_init(struct engine *e, const struct sim_setup *setup)
  * kernels of a collapsed launch are booked up to now. */
 static void stop_now(struct engine *e)
 {
+    solo_stop(e);
     for (uint32_t i = 0; i < e->n_jobs; i++) {
         if (e->jobs[i]->exec != NULL && e->jobs[i]->exec->collapsed) {
             device_expand(e, e->jobs[i]->exec);

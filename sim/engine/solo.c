@@ -1,7 +1,8 @@
 /* A launch that has the machine for itself. One that finds it at rest waits until its policy has
- * come to rest too; if nothing else happens before its end, time goes there at once: the same
- * instants and reports as by events, without queue, shares and rates. Else it begins the ordinary
- * way, at the instant at which it was launched. */
+ * come to rest too; if nothing happens before its end that could touch it, time goes there at once:
+ * the same instants and reports as by events, without queue, shares and rates. Arrivals, turns,
+ * cancellations and timers inside it only bring news: it waits on while the policy does not act.
+ * Else it takes part the ordinary way, since the instant at which it began. */
 #include "sim/engine/engine.h"
 
 void solo_init(struct engine *e)
@@ -27,13 +28,39 @@ bool solo_waits(struct engine *e, struct vexec *v)
     return true;
 }
 
+/* What it would be if it had begun the ordinary way: collapsed since its first kernel began. */
+static void take_part(struct engine *e, struct vexec *v)
+{
+    int64_t now_ns = e->now_ns;
+    bool stops = v->l->pub.stop_requested; /* now, not then */
+    v->l->pub.stop_requested = false;
+    e->now_ns = v->begin_ns;
+    ddr_join(e, &v->job);
+    vexec_kernel_begin(e, v);
+    ddr_settle(e);
+    e->now_ns = now_ns;
+    v->l->pub.stop_requested = stops;
+}
+
 void solo_give_up(struct engine *e)
 {
     struct vexec *v = e->waiting;
     e->waiting = NULL;
-    if (v != NULL) {
-        vexec_fill(e, v);
+    if (v == NULL) {
+        return;
+    }
+    vexec_fill(e, v);
+    if (v->phase == VEXEC_RUNNING) {
+        take_part(e, v);
+    } else {
         device_begin(e, v);
+    }
+}
+
+void solo_stop(struct engine *e)
+{
+    if (e->waiting != NULL && e->waiting->phase == VEXEC_RUNNING) {
+        solo_give_up(e);
     }
 }
 
@@ -59,21 +86,53 @@ void solo_book(struct engine *e, struct vexec *v, struct prices *prices)
     }
 }
 
-static void run_alone(struct engine *e, struct vexec *v, struct prices *p, int64_t end_ns)
+/* Its first kernel begins. */
+static void begin(struct engine *e, struct vexec *v)
+{
+    e->now_ns = v->begin_ns;
+    core_advance(&e->core, e->now_ns);
+    v->phase = VEXEC_RUNNING;
+    core_kernel_started(&e->core, v->l);
+    power_device(e, v->job.device);
+}
+
+static void run_alone(struct engine *e, struct vexec *v)
 {
     struct core *c = &e->core;
-    const struct launch *l = &v->l->pub;
-    e->now_ns = v->begin_ns;
-    core_advance(c, e->now_ns);
-    v->phase = VEXEC_RUNNING;
-    core_kernel_started(c, v->l);
-    power_device(e, l->device);
-    solo_book(e, v, p);
-    e->now_ns = end_ns;
-    e->ddr_since_ns = end_ns;
-    core_advance(c, end_ns);
+    if (v->phase != VEXEC_RUNNING) {
+        begin(e, v);
+    }
+    solo_book(e, v, v->prices);
+    e->now_ns = v->end_ns;
+    e->ddr_since_ns = v->end_ns;
+    core_advance(c, v->end_ns);
     c->result->events++;
     device_end(e, v);
+}
+
+/* Prices it and finds its end. */
+static void look_ahead(struct engine *e, struct vexec *v)
+{
+    if (vexec_whole_pass(v)) {
+        v->prices = prices_of_pass(e, v);
+        const struct kernel_run *attention = vexec_attention(e, v, v->prices);
+        v->end_ns = v->begin_ns + v->prices->others_ns +
+                    e->core.setup->llm->n_layers * kernel_run_total_ns(attention);
+    } else {
+        v->prices = NULL;
+        vexec_fill(e, v);
+        v->end_ns = v->begin_ns + vexec_total_ns(v);
+    }
+}
+
+/* Does the next event, inside the launch, only bring news to the policy? Then the launch goes on as
+ * it is, unless the policy acts. */
+static bool only_news(const struct engine *e, const struct vexec *v)
+{
+    const struct eventq_node *next = eventq_peek(&e->queue);
+    uint64_t kind = next->order >> 60;
+    return kind >= EVENT_TURN && kind <= EVENT_TIMER && next->time_ns > v->begin_ns &&
+           next->time_ns < v->end_ns && e->core.setup->frames.per_s <= 0.0;
 }
 
 bool solo_run(struct engine *e)
@@ -85,26 +144,25 @@ bool solo_run(struct engine *e)
     if (e->ddr_dirty) {
         ddr_settle(e); /* what ended at this instant */
     }
-    int64_t before_ns = eventq_empty(&e->queue) ? TIME_LAST_NS : eventq_peek(&e->queue)->time_ns;
-    int64_t horizon_ns = e->core.setup->horizon_ns;
-    before_ns = horizon_ns < before_ns ? horizon_ns + 1 : before_ns;
-    struct prices *p = NULL;
-    int64_t end_ns = v->begin_ns;
-    if (vexec_whole_pass(v)) {
-        p = prices_of_pass(e, v);
-        const struct kernel_run *attention = vexec_attention(e, v, p);
-        end_ns += p->others_ns + e->core.setup->llm->n_layers * kernel_run_total_ns(attention);
-    } else {
-        vexec_fill(e, v);
-        end_ns += vexec_total_ns(v);
+    bool leads = v->phase != VEXEC_RUNNING;
+    if (leads) {
+        look_ahead(e, v);
     }
-    if (end_ns >= before_ns) {
-        solo_give_up(e);
+    int64_t next_ns = eventq_empty(&e->queue) ? TIME_LAST_NS : eventq_peek(&e->queue)->time_ns;
+    int64_t horizon_ns = e->core.setup->horizon_ns;
+    int64_t before_ns = horizon_ns < next_ns ? horizon_ns + 1 : next_ns;
+    if (v->end_ns >= before_ns) {
+        if (before_ns != next_ns || !only_news(e, v)) {
+            solo_give_up(e);
+        } else if (leads) {
+            e->core.result->events += v->begin_ns > e->now_ns;
+            begin(e, v);
+        }
         return false;
     }
     e->waiting = NULL;
-    if (p == NULL || !repeat_run(e, v, p, before_ns)) {
-        run_alone(e, v, p, end_ns);
+    if (!leads || v->prices == NULL || !repeat_run(e, v, before_ns)) {
+        run_alone(e, v);
     }
     return true;
 }
