@@ -34,21 +34,25 @@ void iteration_request_cancelled(struct sched *s, const struct request *r)
     it->rules->leaves(s, r);
 }
 
-static inline void part(struct sched *s, const struct iteration_rules *rules,
+/* Whether it leaves. */
+static inline bool part(struct sched *s, const struct iteration_rules *rules,
                         const struct request *r)
 {
     if (r->state == REQUEST_STATE_FINISHED || r->state == REQUEST_STATE_SHED) {
         rules->leaves(s, r);
-    } else if (rules->returns != NULL) {
+        return true;
+    }
+    if (rules->returns != NULL) {
         rules->returns(s, r);
     }
+    return false;
 }
 
 void iteration_part(struct sched *s, const struct pass *p)
 {
     const struct iteration *it = s->state;
     for (uint32_t i = 0; i < p->n_segments; i++) {
-        part(s, it->rules, p->segments[i].request);
+        (void)part(s, it->rules, p->segments[i].request);
     }
 }
 
@@ -61,11 +65,11 @@ void iteration_pass_done(struct sched *s, const struct pass *p)
     it->last = p;
     it->last_ns = s->now_ns;
     bool of_all = rules->ran != NULL || rules->returns != NULL;
-    for (uint32_t i = 0; i < p->n_segments && (of_all || p->n_left > 0); i++) {
+    for (uint32_t i = 0, left = p->n_left; i < p->n_segments && (of_all || left > 0); i++) {
         if (rules->ran != NULL) {
             rules->ran(s, &p->segments[i], elapsed);
         }
-        part(s, rules, p->segments[i].request);
+        left -= part(s, rules, p->segments[i].request);
     }
 }
 

@@ -347,6 +347,9 @@ void core_request_cancel(struct core *c, struct full_request *r)
     }
     if (r->pub.pass != NULL || r->kv_moving) {
         r->cancel_pending = true;
+        if (r->pub.pass != NULL) {
+            ((struct full_pass *)(uintptr_t)r->pub.pass)->repeats = false;
+        }
         return;
     }
     core_request_leave(c, r, REQUEST_STATE_SHED);

@@ -44,6 +44,14 @@ static inline struct full_request *core_request(const struct request *r)
     return (struct full_request *)(uintptr_t)r;
 }
 
+/* What decode segments of one token add to the shape of their pass. */
+struct decodes {
+    uint32_t n, longest;
+    uint64_t keys;
+    uint32_t least_left; /* tokens until the first of them has all; UINT32_MAX: no segment */
+    bool reactive;
+};
+
 struct full_pass {
     struct pass pub;
     struct full_pass *next_free;
@@ -53,8 +61,10 @@ struct full_pass {
     bool served;                 /* a kernel has started */
     bool repeats, layers_repeat; /* the pass_spec's, ... */
     int64_t repeats_until_ns;    /* ... and until when; TIME_NEVER_NS: not limited */
+    uint32_t least_left;      /* tokens until the first of its decode segments has all */
     int64_t formed_ns, done_ns;
     uint64_t formed_news, done_news, done_decisions;
+    struct decodes next; /* when it is done: of the pass of those who decode then */
     struct begun {
         double frac; /* of the next kernel of that op with so many rows left, done by a launch that
                         was suspended on that device */
@@ -292,6 +302,18 @@ int kv_grow(struct core *c, struct full_request *r, uint32_t new_tokens); /* by 
 static inline bool kv_has_room(const struct core *c, const struct full_request *r, uint32_t more)
 {
     return (uint64_t)r->pub.kv_tokens + more <= (uint64_t)r->kv_blocks * c->setup->kv_block_tokens;
+}
+
+/* One more decode segment of one token, of r. */
+static inline void core_decodes_add(struct decodes *d, const struct full_request *r)
+{
+    uint32_t end = r->pub.kv_tokens + 1;
+    uint32_t left = r->output_tokens - r->pub.generated_tokens;
+    d->n++;
+    d->keys += end;
+    d->longest = end > d->longest ? end : d->longest;
+    d->least_left = left < d->least_left ? left : d->least_left;
+    d->reactive |= r->pub.cls == REQUEST_CLASS_REACTIVE;
 }
 
 static inline int kv_reserve(struct core *c, struct full_request *r, uint32_t new_tokens)

@@ -4,6 +4,8 @@
 
 #include "sim/core/core.h"
 
+#define NO_ROOM "not enough free KV"
+
 static struct full_pass *pass_new(struct core *c, uint32_t n_segments)
 {
     struct full_pass *p = c->free_passes;
@@ -126,20 +128,17 @@ static void pass_undo(struct core *c, struct full_pass *p)
     c->free_passes = p;
 }
 
-/* Decode segments of a pass that is being formed: what they add to its shape. */
-struct decodes {
-    uint32_t n, longest;
-    uint64_t keys;
-};
-
-static void shape_add_decodes(struct work_shape *w, const struct decodes *d)
+static void add_decodes(struct full_pass *p, const struct decodes *d)
 {
+    struct work_shape *w = &p->pub.shape;
     w->rows += d->n;
     w->sequences += d->n;
     w->logit_rows += d->n;
     w->attn_pairs += d->keys;
     w->kv_read_tokens += d->keys;
     w->max_context_tokens = d->longest > w->max_context_tokens ? d->longest : w->max_context_tokens;
+    p->pub.has_reactive |= d->reactive;
+    p->least_left = d->least_left;
 }
 
 /* Appends a segment to a pass that has room for it; 0, -EINVAL with *fault, or -ENOMEM. */
@@ -152,7 +151,7 @@ static inline int segment_take(struct core *c, struct full_pass *p, const struct
     }
     struct full_request *r = core_request(want->request);
     if (kv_reserve(c, r, want->n_tokens) != 0) {
-        *fault = "not enough free KV";
+        *fault = NO_ROOM;
         return -ENOMEM;
     }
     struct segment *s = &p->segments[p->pub.n_segments++];
@@ -161,13 +160,10 @@ static inline int segment_take(struct core *c, struct full_pass *p, const struct
     s->emitted_tokens = 0;
     s->gap_ns = 0;
     r->pub.pass = &p->pub;
-    p->pub.has_reactive |= r->pub.cls == REQUEST_CLASS_REACTIVE;
     if (s->role == SEGMENT_DECODE) {
-        uint32_t end = s->first_token + 1;
-        d->n++;
-        d->keys += end;
-        d->longest = end > d->longest ? end : d->longest;
+        core_decodes_add(d, r);
     } else {
+        p->pub.has_reactive |= r->pub.cls == REQUEST_CLASS_REACTIVE;
         shape_add(&p->pub.shape, s, s->n_tokens == request_prefill_left(&r->pub));
     }
     return 0;
@@ -179,30 +175,30 @@ static int follow(struct core *c, struct full_pass *p, const struct full_pass *b
                   struct decodes *d, const char **fault)
 {
     bool same = before->done_news == c->news && before->done_decisions == c->result->decisions;
-    struct decodes sum = {0};
-    bool reactive = false;
+    bool room = same && before->pub.kv_blocks_next == 0;
+    struct segment *s = p->segments;
+    const struct segment *end = before->segments + before->pub.n_segments;
     int rc = 0;
-    for (uint32_t i = 0; i < before->pub.n_segments && rc == 0; i++) {
-        struct full_request *r = core_request(before->segments[i].request);
+    for (const struct segment *g = before->segments; g < end && rc == 0; g++) {
+        struct full_request *r = core_request(g->request);
         if (r->pub.state != REQUEST_STATE_DECODE) {
             continue;
         }
         struct segment on = {&r->pub, SEGMENT_DECODE, r->pub.kv_tokens, 1, 0, 0};
-        if (!same || !kv_has_room(c, r, 1)) {
+        if (!same) {
             rc = segment_take(c, p, &on, d, fault);
-            continue;
+        } else if (!room && kv_reserve(c, r, 1) != 0) {
+            *fault = NO_ROOM;
+            rc = -ENOMEM;
+        } else {
+            *s++ = on;
+            r->pub.pass = &p->pub;
+            p->pub.n_segments++;
         }
-        p->segments[p->pub.n_segments++] = on;
-        r->pub.pass = &p->pub;
-        reactive |= r->pub.cls == REQUEST_CLASS_REACTIVE;
-        sum.n++;
-        sum.keys += on.first_token + 1;
-        sum.longest = on.first_token + 1 > sum.longest ? on.first_token + 1 : sum.longest;
     }
-    d->n += sum.n;
-    d->keys += sum.keys;
-    d->longest = sum.longest > d->longest ? sum.longest : d->longest;
-    p->pub.has_reactive |= reactive;
+    if (same) {
+        *d = before->next;
+    }
     p->pub.n_followed = p->pub.n_segments;
     return rc;
 }
@@ -210,7 +206,7 @@ static int follow(struct core *c, struct full_pass *p, const struct full_pass *b
 /* All segments of the pass: of those that go on from the one that it follows, then its own. */
 static int segments_take(struct core *c, struct full_pass *p, const struct pass_spec *spec)
 {
-    struct decodes d = {0};
+    struct decodes d = {.least_left = UINT32_MAX};
     const char *fault = NULL;
     int rc = 0;
     if (spec->follows != NULL) {
@@ -220,7 +216,8 @@ static int segments_take(struct core *c, struct full_pass *p, const struct pass_
     for (; i < spec->n_segments && rc == 0; i++) {
         rc = segment_take(c, p, &spec->segments[i], &d, &fault);
     }
-    shape_add_decodes(&p->pub.shape, &d);
+    add_decodes(p, &d);
+    p->repeats = spec->repeats && d.n == p->pub.n_segments;
     bool one_decode = p->pub.n_segments == 1 && d.n == 1;
     if (rc == 0 && (p->pub.n_segments == 0 || (spec->fused_layers && !one_decode))) {
         rc = -EINVAL;
@@ -258,7 +255,6 @@ int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **o
     pub->id = ++c->next_pass_id;
     pub->state = PASS_STATE_READY;
     pub->fused_layers = spec->fused_layers;
-    p->repeats = spec->repeats;
     p->layers_repeat = spec->layers_repeat;
     p->repeats_until_ns = spec->repeats_until_ns > 0 ? spec->repeats_until_ns : TIME_NEVER_NS;
     p->formed_ns = c->sched.now_ns;

@@ -82,38 +82,46 @@ static inline void segment_complete(struct core *c, struct segment *s, int64_t n
         s->emitted_tokens = emit;
         s->gap_ns = now - since;
     }
-    /* Its blocks were reserved when the pass was formed. */
-    SIM_REQUIRE(kv_has_room(c, r, 0), "request %u: %u KV tokens in %u blocks", r->pub.id,
-                r->pub.kv_tokens, r->kv_blocks);
 }
 
 /* Who is left of a pass whose tokens are out, counted request by request. */
 struct rest {
-    uint32_t left, decoding, blocks;
+    uint32_t left, blocks;
+    struct decodes on;
 };
 
-static inline void rest_add(const struct core *c, struct rest *n, const struct full_request *r)
+#define REST_NONE                                                                                  \
+    {                                                                                              \
+        .on = {.least_left = UINT32_MAX }                                                          \
+    }
+
+static inline void rest_add(struct rest *n, const struct full_request *r, uint32_t block_tokens)
 {
+    uint64_t room = (uint64_t)r->kv_blocks * block_tokens;
+    /* Its blocks were reserved when the pass was formed. */
+    SIM_REQUIRE(r->pub.kv_tokens <= room, "request %u: %u KV tokens in %u blocks", r->pub.id,
+                r->pub.kv_tokens, r->kv_blocks);
     if (r->pub.generated_tokens == r->output_tokens || r->cancel_pending) {
         n->left++;
     } else if (r->pub.state == REQUEST_STATE_DECODE) {
-        n->decoding++;
-        n->blocks += !kv_has_room(c, r, 1);
+        n->blocks += r->pub.kv_tokens == room;
+        core_decodes_add(&n->on, r);
     }
 }
 
 /* Those who have all their tokens leave, and those who were cancelled in the pass. */
-static void leave_with(struct core *c, struct full_pass *p, const struct rest *n)
+static inline void leave_with(struct core *c, struct full_pass *p, struct rest n)
 {
-    p->pub.n_left = n->left;
-    p->pub.n_decoding = n->decoding;
-    p->pub.kv_blocks_next = n->blocks;
-    for (uint32_t i = 0; i < p->pub.n_segments && n->left > 0; i++) {
+    p->pub.n_left = n.left;
+    p->pub.n_decoding = n.on.n;
+    p->pub.kv_blocks_next = n.blocks;
+    p->next = n.on;
+    for (uint32_t i = 0, left = n.left; left > 0; i++) {
         struct full_request *r = core_request(p->segments[i].request);
-        if (r->pub.generated_tokens == r->output_tokens) {
-            core_request_leave(c, r, REQUEST_STATE_FINISHED);
-        } else if (r->cancel_pending) {
-            core_request_leave(c, r, REQUEST_STATE_SHED);
+        bool finished = r->pub.generated_tokens == r->output_tokens;
+        if (finished || r->cancel_pending) {
+            core_request_leave(c, r, finished ? REQUEST_STATE_FINISHED : REQUEST_STATE_SHED);
+            left--;
         }
     }
 }
@@ -142,13 +150,13 @@ void core_pass_tail_done(struct core *c, struct full_pass *p)
                 p->pub.id);
     p->pub.state = PASS_STATE_DONE;
     core_progress(c);
-    struct rest rest = {0};
+    struct rest rest = REST_NONE;
     for (uint32_t i = 0; i < p->pub.n_segments; i++) {
         segment_complete(c, &p->segments[i], c->sched.now_ns);
-        rest_add(c, &rest, core_request(p->segments[i].request));
+        rest_add(&rest, core_request(p->segments[i].request), c->setup->kv_block_tokens);
     }
     CORE_OBSERVE(c, tokens, c->sched.now_ns, &p->pub);
-    leave_with(c, p, &rest);
+    leave_with(c, p, rest);
     CORE_OBSERVE(c, pass_done, c->sched.now_ns, &p->pub);
     pass_notify(c, p);
 }
@@ -191,14 +199,14 @@ void core_pass_repeated(struct core *c, struct full_launch *l, const struct repe
                 p->pub.id);
     CORE_OBSERVE(c, repeated, c->sched.now_ns, r);
     core_progress(c);
-    struct rest rest = {0};
+    struct rest rest = REST_NONE;
     for (uint32_t i = 0; i < p->pub.n_segments; i++) {
         struct full_request *q = core_request(p->segments[i].request);
         credit_many(c, &p->segments[i], r);
         q->pub.pass = NULL;
-        rest_add(c, &rest, q);
+        rest_add(&rest, q, c->setup->kv_block_tokens);
     }
-    leave_with(c, p, &rest);
+    leave_with(c, p, rest);
     count_decisions(c, r, r->n - 1);
     p->pub.id = r->n > 1 ? c->next_pass_id : p->pub.id;
     p->pub.op = p->pub.n_ops;
@@ -232,6 +240,7 @@ void core_pass_goes_on(struct core *c, struct full_launch *l, const struct repea
                     "request %u cannot go on", q->pub.id);
     }
     p->pub.n_followed = p->pub.n_segments;
+    p->least_left -= r->n;
     count_decisions(c, r, r->n);
     p->pub.id = c->next_pass_id;
     p->formed_ns = c->sched.now_ns;

@@ -26,28 +26,19 @@ void repeat_init(struct engine *e)
     e->repeat.allowed = e->may_collapse && !watched_closely(s) && s->truth_sigma <= 0.0;
 }
 
-static struct full_request *request_of(const struct full_pass *p, uint32_t i)
-{
-    return core_request(p->segments[i].request);
-}
-
 /* Iterations up to one in which a request ends, as far as free blocks reach. */
 static uint32_t most_iterations(const struct engine *e, const struct full_pass *p)
 {
     const struct core *c = &e->core;
-    uint32_t most = REPEAT_MAX;
-    for (uint32_t i = 0; i < p->pub.n_segments; i++) {
-        const struct full_request *r = request_of(p, i);
-        uint32_t left = r->output_tokens - r->pub.generated_tokens;
-        if (!r->alive || r->cancel_pending || p->segments[i].role != SEGMENT_DECODE) {
-            return 0;
-        }
-        most = left < most ? left : most;
-    }
+    uint32_t most = p->least_left < REPEAT_MAX ? p->least_left : REPEAT_MAX;
     for (; most > 0; most /= 2) {
-        uint64_t need = 0;
+        uint64_t need = (uint64_t)p->pub.n_segments * (most / c->setup->kv_block_tokens + 1);
+        if (need <= c->kv_blocks_free) { /* whatever they have of their last blocks */
+            break;
+        }
+        need = 0;
         for (uint32_t i = 0; i < p->pub.n_segments; i++) {
-            need += kv_blocks_lacking(c, request_of(p, i), most);
+            need += kv_blocks_lacking(c, core_request(p->segments[i].request), most);
         }
         if (need <= c->kv_blocks_free) {
             break;
