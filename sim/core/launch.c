@@ -10,9 +10,17 @@ static struct full_launch *launch_new(struct core *c)
         l = arena_alloc(&c->arena, sizeof *l);
     } else {
         c->free_launches = l->next_free;
-        *l = (struct full_launch){0};
     }
     return l;
+}
+
+static bool has_attention(const struct pass *p, uint32_t end)
+{
+    bool has = p->fused_layers;
+    for (uint32_t op = p->op; op < end && op < p->op + p->layer.n && !has; op++) {
+        has = pass_op_kind(p, op) == OP_MHA;
+    }
+    return has;
 }
 
 /* Can this device run ops [op, end) of the pass at all? Finds the resident it must pin. */
@@ -31,11 +39,7 @@ static int launch_supported(struct core *c, const struct launch_spec *spec, uint
         return core_refuse(c, COUNTER_LAUNCH_UNSUPPORTED, -EPERM,
                            "this executor does not yield between kernels");
     }
-    bool has_attention = p->fused_layers;
-    for (uint32_t op = p->op; op < end && op < p->op + p->layer.n && !has_attention; op++) {
-        has_attention = pass_op_kind(p, op) == OP_MHA;
-    }
-    if (has_attention && d->static_attention) {
+    if (d->static_attention && has_attention(p, end)) {
         /* A static attention kernel is compiled for one prompt length; decode has none. */
         const struct segment *s = &p->segments[0];
         if (p->n_segments != 1 || s->role != SEGMENT_PREFILL) {
@@ -133,10 +137,11 @@ int core_launch(struct core *c, const struct launch_spec *spec, const struct lau
         return rc;
     }
     struct full_launch *l = launch_new(c);
-    l->pin = pin;
     if (pin != NULL) {
         pin->pins++;
     }
+    l->next_free = NULL;
+    l->pin = pin;
     l->pub = (struct launch){
         .id = ++c->next_launch_id,
         .pass = p,

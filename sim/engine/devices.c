@@ -238,7 +238,7 @@ void device_event(struct engine *e, struct vexec *v)
     }
     if (v->collapsed && e->may_solo && vexec_untouched(v)) {
         v->collapsed = false;
-        solo_book(e, v, vexec_whole_pass(v) ? prices_of_pass(e, v) : NULL);
+        solo_book(e, v);
         device_end(e, v);
         return;
     }

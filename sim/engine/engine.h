@@ -224,8 +224,10 @@ struct engine {
     struct layers layers;
     struct corun_pair pairs[1u << CORUN_BITS];
     struct prices prices[1u << PRICES_BITS], unkept;
-    size_t next_first;         /* next first turn of the trace */
-    uint64_t arrivals_pending; /* arrival and turn events in the queue */
+    bool keeps_prices;                           /* the model's times are known again */
+    uint32_t context_limit[MACHINE_MAX_DEVICES]; /* beyond which they are others */
+    size_t next_first;                           /* next first turn of the trace */
+    uint64_t arrivals_pending;                   /* arrival and turn events in the queue */
     uint64_t next_order;
 };
 
@@ -332,7 +334,7 @@ static inline uint32_t vexec_count(const struct vexec *v, uint32_t after, uint32
     return i < after ? (after - i + per_layer - 1) / per_layer : 0;
 }
 
-/* Kernels of attention in a layer of a whole pass whose prices these are. */
+/* Kernels of attention in a layer of a whole pass whose prices these are, which keep them. */
 const struct kernel_run *vexec_attention(struct engine *e, struct vexec *v, struct prices *p);
 /* Books the kernels of n ops like `run`, priced by vexec_fill, that ran alone, and what they moved.
  */
@@ -345,6 +347,7 @@ void vexec_book_growing(struct engine *e, const struct kernel_run *run,
                         const struct kernel_cost *attention, uint32_t n, uint32_t layers);
 
 /* prices.c */
+void prices_init(struct engine *e);
 /* Where prices of the launch's kernels of so many rows are, or belong. Until the next call. */
 struct prices *prices_find(struct engine *e, const struct work_shape *w, const struct launch *l,
                            uint32_t rows);
@@ -366,9 +369,8 @@ void solo_init(struct engine *e);
 bool solo_waits(struct engine *e, struct vexec *v);
 /* A launch that waits begins the ordinary way: something else happens at this instant. */
 void solo_give_up(struct engine *e);
-/* Books every kernel of a launch that ran alone from its first one on, and puts it at its end. p:
- * prices of a whole pass, NULL of another span. */
-void solo_book(struct engine *e, struct vexec *v, struct prices *p);
+/* Books every kernel of a launch that ran alone from its first one on, and puts it at its end. */
+void solo_book(struct engine *e, struct vexec *v);
 /* The run stops: a launch that waits has come as far as it has. */
 void solo_stop(struct engine *e);
 /* At the end of an instant: runs the launch that waits to its end, and what repeats it. Time moves

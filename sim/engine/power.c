@@ -12,12 +12,9 @@ void power_init(struct engine *e)
     }
 }
 
-void power_set(struct engine *e, uint8_t domain, enum power_phase phase, double watts)
+static void change(struct engine *e, uint8_t domain, enum power_phase phase, double watts)
 {
     struct power *p = &e->power;
-    if (p->phase[domain] == phase && p->watts[domain] == watts) {
-        return;
-    }
     p->joules[domain] += p->watts[domain] * units_s_from_ns(e->now_ns - p->since_ns[domain]);
     p->since_ns[domain] = e->now_ns;
     p->total_joules += p->total_watts * units_s_from_ns(e->now_ns - p->total_since_ns);
@@ -34,12 +31,20 @@ void power_set(struct engine *e, uint8_t domain, enum power_phase phase, double 
     CORE_OBSERVE(&e->core, power, e->now_ns, domain, phase, watts);
 }
 
+void power_set(struct engine *e, uint8_t domain, enum power_phase phase, double watts)
+{
+    if (e->power.phase[domain] != phase || e->power.watts[domain] != watts) {
+        change(e, domain, phase, watts);
+    }
+}
+
 /* A busy-polling coordinator draws power while work is on a device; sampling occupies one CPU
  * thread, for which the machine states the watts of single-thread CPU work (compile_watts). */
-static void power_host(struct engine *e)
+static inline void power_host(struct engine *e)
 {
     const struct sim_setup *s = e->core.setup;
-    if (e->power.tails == 0 && s->machine->poll_watts <= 0.0 &&
+    bool samples = e->power.tails > 0 && s->machine->compile_watts > 0.0;
+    if (!samples && s->machine->poll_watts <= 0.0 &&
         e->power.phase[OBSERVER_DOMAIN_HOST] == POWER_PHASE_IDLE) {
         return;
     }
@@ -83,7 +88,7 @@ double power_full_watts(const struct engine *e, uint8_t device)
     return full_watts(e->devices[device].desc, phase_of(e, device));
 }
 
-static void set_phase(struct engine *e, uint8_t device, enum power_phase phase)
+static inline void set_phase(struct engine *e, uint8_t device, enum power_phase phase)
 {
     const struct device *d = e->devices[device].desc;
     power_set(e, device, phase, throttle_watts(e, d->idle_watts, full_watts(d, phase)));

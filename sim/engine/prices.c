@@ -25,6 +25,15 @@ void prices_report(struct engine *e)
     report(e, &e->unkept);
 }
 
+void prices_init(struct engine *e)
+{
+    const struct sim_setup *s = e->core.setup;
+    e->keeps_prices = s->truth->ops->context_limit != NULL && s->truth_sigma <= 0.0;
+    for (uint8_t d = 0; e->keeps_prices && d < s->machine->n_devices; d++) {
+        e->context_limit[d] = s->truth->ops->context_limit(s->truth, d);
+    }
+}
+
 static struct prices *anew(struct engine *e, struct prices *p)
 {
     report(e, p);
@@ -35,11 +44,10 @@ static struct prices *anew(struct engine *e, struct prices *p)
 struct prices *prices_find(struct engine *e, const struct work_shape *w, const struct launch *l,
                            uint32_t rows)
 {
-    const struct hwmodel *m = e->core.setup->truth;
-    if (m->ops->context_limit == NULL || e->core.setup->truth_sigma > 0.0) {
+    if (!e->keeps_prices) {
         return anew(e, &e->unkept);
     }
-    bool beyond = w->max_context_tokens > m->ops->context_limit(m, l->device);
+    bool beyond = w->max_context_tokens > e->context_limit[l->device];
     uint64_t a = (uint64_t)rows << 32 | w->rows;
     uint64_t b = (uint64_t)w->prefill_rows << 32 | w->sequences;
     uint64_t c = (uint64_t)l->chunk_rows << 32 | (uint64_t)l->graph << 16 |

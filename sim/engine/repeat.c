@@ -103,7 +103,7 @@ static uint32_t run_iterations(struct engine *e, struct vexec *v, struct prices 
     struct repeat *rep = &e->repeat;
     struct kernel_cost *a = rep->attention;
     enum op_kind attention = prices_attention(v->l->pub.pass);
-    struct kernel_run run = v->run[attention];
+    struct kernel_run run = p->run[attention];
     uint32_t layers = e->core.setup->llm->n_layers;
     int64_t others_ns = p->others_ns + around_ns;
     int64_t now_ns = e->now_ns;

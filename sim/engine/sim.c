@@ -206,6 +206,7 @@ static void engine_init(struct engine *e, const struct sim_setup *setup)
     power_init(e);
     throttle_init(e);
     frames_init(e);
+    prices_init(e);
     solo_init(e);
     repeat_init(e);
     corun_init(e);

@@ -64,16 +64,11 @@ void solo_stop(struct engine *e)
     }
 }
 
-void solo_book(struct engine *e, struct vexec *v, struct prices *prices)
+void solo_book(struct engine *e, struct vexec *v)
 {
     const struct launch *l = &v->l->pub;
     const struct pass *p = l->pass;
     v->op = l->op_end;
-    if (prices != NULL) {
-        prices_book(e, v, prices, 1);
-        vexec_report(e, v, &v->run[prices_attention(p)], e->core.setup->llm->n_layers);
-        return;
-    }
     uint32_t n = l->op_end - l->op_begin - 1; /* ops after the first */
     vexec_report(e, v, &v->first, 1);
     if (n > 0 && pass_op_kind(p, l->op_end - 1) == OP_HEAD) {
@@ -102,7 +97,14 @@ static void run_alone(struct engine *e, struct vexec *v)
     if (v->phase != VEXEC_RUNNING) {
         begin(e, v);
     }
-    solo_book(e, v, v->prices);
+    if (v->prices != NULL) {
+        prices_book(e, v, v->prices, 1);
+        vexec_report(e, v, &v->prices->run[prices_attention(v->l->pub.pass)],
+                     e->core.setup->llm->n_layers);
+        v->op = v->l->pub.op_end;
+    } else {
+        solo_book(e, v);
+    }
     e->now_ns = v->end_ns;
     e->ddr_since_ns = v->end_ns;
     core_advance(c, v->end_ns);

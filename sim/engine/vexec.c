@@ -29,9 +29,12 @@ static void run_finish(struct engine *e, struct kernel_run *r, double factor)
         r->tail_ns = noisy_ns(e, r->tail_ns, r->tail_bytes, factor);
     }
     r->tail_ns = r->tail_ns < 1 ? 1 : r->tail_ns;
-    audit_kernel(e, r->t_ns, r->bytes);
+    r->demand = 0.0;
+    if (r->n > 1) {
+        audit_kernel(e, r->t_ns, r->bytes);
+        r->demand = r->t_ns > 0 ? r->bytes / units_s_from_ns(r->t_ns) : 0.0;
+    }
     audit_kernel(e, r->tail_ns, r->tail_bytes);
-    r->demand = r->t_ns > 0 ? r->bytes / units_s_from_ns(r->t_ns) : 0.0;
     r->tail_demand = r->tail_bytes / units_s_from_ns(r->tail_ns);
 }
 
@@ -56,34 +59,31 @@ static bool same_context(const struct work_shape *x, const struct work_shape *y)
            x->max_context_tokens == y->max_context_tokens;
 }
 
-/* Kernels of one op; p: where their prices may be known. Those of attention are while the same pass
+/* Kernels of one op; p: where their prices are kept. Those of attention hold while the same pass
  * goes on. */
-static inline void price(struct engine *e, const struct vexec *v, enum op_kind op, uint32_t rows,
-                         struct prices *p, struct kernel_run *out)
+static inline const struct kernel_run *price(struct engine *e, const struct vexec *v,
+                                             enum op_kind op, uint32_t rows, struct prices *p)
 {
     const struct launch *l = &v->l->pub;
     const struct work_shape *w = &l->pass->shape;
     bool attention = op == OP_MHA || op == OP_LAYER;
-    if (p->known[op] && (!attention || same_context(&p->attention, w))) {
-        *out = p->run[op];
-        return;
+    struct kernel_run *run = &p->run[op];
+    if (!p->known[op] || (attention && !same_context(&p->attention, w))) {
+        kernel_run_fill(e->core.setup->truth, w, op, l->device, l->graph, rows, l->chunk_rows, run);
+        run_finish(e, run, v->truth_factor);
+        p->known[op] = true;
+        if (attention) {
+            p->attention = *w;
+        }
     }
-    kernel_run_fill(e->core.setup->truth, w, op, l->device, l->graph, rows, l->chunk_rows, out);
-    run_finish(e, out, v->truth_factor);
-    p->run[op] = *out;
-    p->known[op] = true;
-    if (attention) {
-        p->attention = *w;
-    }
+    return run;
 }
 
 const struct kernel_run *vexec_attention(struct engine *e, struct vexec *v, struct prices *p)
 {
     const struct pass *pass = v->l->pub.pass;
-    enum op_kind op = prices_attention(pass);
     v->truth_factor = truth_factor(e, &v->l->pub);
-    price(e, v, op, pass->shape.rows, p, &v->run[op]);
-    return &v->run[op];
+    return price(e, v, prices_attention(pass), pass->shape.rows, p);
 }
 
 void vexec_fill(struct engine *e, struct vexec *v)
@@ -93,7 +93,7 @@ void vexec_fill(struct engine *e, struct vexec *v)
     v->truth_factor = truth_factor(e, l);
     v->layer_ns = 0;
     struct prices *known = prices_find(e, &p->shape, l, l->rows);
-    price(e, v, pass_op_kind(p, l->op_begin), l->rows, known, &v->first);
+    v->first = *price(e, v, pass_op_kind(p, l->op_begin), l->rows, known);
     if (l->op_end - l->op_begin == 1) {
         return;
     }
@@ -106,12 +106,12 @@ void vexec_fill(struct engine *e, struct vexec *v)
     for (uint32_t op = l->op_begin + 1; op < end; op++) {
         enum op_kind kind = pass_op_kind(p, op);
         if (kind != OP_HEAD) {
-            price(e, v, kind, p->shape.rows, known, &v->run[kind]);
+            v->run[kind] = *price(e, v, kind, p->shape.rows, known);
             v->layer_ns += kernel_run_total_ns(&v->run[kind]);
         }
     }
     if (l->op_end == p->n_ops && p->shape.logit_rows > 0) {
-        price(e, v, OP_HEAD, p->shape.logit_rows, known, &v->run[OP_HEAD]);
+        v->run[OP_HEAD] = *price(e, v, OP_HEAD, p->shape.logit_rows, known);
     }
 }
 
