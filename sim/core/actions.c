@@ -55,6 +55,7 @@ static inline int acted(struct core *c, const char *action, int rc)
         c->result->decisions++;
     }
     if (rc == 0 && c->setup->decision_log == NULL) { /* the usual one, in few instructions */
+        c->asked++;
         c->last[0] = (struct core_decision){action, c->sched.now_ns};
         return 0;
     }
