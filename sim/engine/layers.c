@@ -26,12 +26,13 @@ static void note_launch(struct engine *e, enum layers_what what, int64_t now_ns,
                         const struct launch *l, int64_t ns, int64_t lost_ns)
 {
     struct layers_note *n = note(e, what, now_ns);
-    if (n != NULL) {
-        n->launch = *l;
-        n->pass = *l->pass;
-        n->ns = ns;
-        n->lost_ns = lost_ns;
+    if (n == NULL) {
+        return;
     }
+    n->launch = *l;
+    n->pass = *l->pass;
+    n->ns = ns;
+    n->lost_ns = lost_ns;
     if (l->pass != &e->layers.pass->pub) {
         layers_forget(e);
     }

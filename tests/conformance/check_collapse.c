@@ -62,8 +62,26 @@ START_TEST(collapsing_changes_no_random_run)
 }
 END_TEST
 
+/* Prices of passes that ran alone make room in the first layer of a prompt that is like those after
+ * it: what these passes moved is told then, once. */
+START_TEST(what_is_told_late_is_not_of_the_layer_that_repeats)
+{
+    static const struct randomrun run = {
+        .seed = 1005,
+        .soc = "core-ultra-5-125h",
+        .llm = "llama-3.2-3b",
+        .policy = "agent-xpu-v2",
+        .workload =
+            "mixed:reactive_per_min=10,proactive_per_min=20,duration_s=600,output_scale=0.1"};
+    struct trial trial;
+    trials_run(&run, 1, 1, &trial);
+    ck_assert_msg(trial.outcome == TRIAL_SAME, "%s", trial.message);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("collapse", .timeout_s = 0),
     TEST(collapsing_changes_no_random_run),
+    TEST(what_is_told_late_is_not_of_the_layer_that_repeats),
 };
 SUITE_MAIN("collapse", suite)
