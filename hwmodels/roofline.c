@@ -245,15 +245,22 @@ static void kernel_extended(const struct hwmodel *m, const struct kernel_query *
     finish(m, q, &t, extended_s(&t), out);
 }
 
-static void growing_extended(const struct hwmodel *m, const struct kernel_query *q, uint32_t n,
-                             struct kernel_cost *out)
+static void growing_extended(const struct hwmodel *m, const struct kernel_query *q,
+                             struct kernel_known *known, uint32_t n, struct kernel_cost *out)
 {
     struct fixed f;
+    _Static_assert(sizeof f <= sizeof known->of_form, "what is fixed of a kernel has its place");
     struct terms t;
     struct work_shape w = *q->shape;
     struct kernel_query grown = *q;
     grown.shape = &w;
-    fixed_fill(m, q, false, &f);
+    if (known->filled) {
+        memcpy(&f, known->of_form, sizeof f);
+    } else {
+        fixed_fill(m, q, false, &f);
+        memcpy(known->of_form, &f, sizeof f);
+        known->filled = true;
+    }
     for (uint32_t i = 0; i < n; i++) {
         terms_of(m->params, &f, &w, false, &t);
         finish(m, &grown, &t, extended_s(&t), &out[i]);

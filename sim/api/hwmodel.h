@@ -35,6 +35,13 @@ struct kernel_floor {
     double bytes_per_s; /* > 0; may be infinite */
 };
 
+/* What a form knows of a kernel whatever its contexts: of queries that differ in attn_pairs,
+ * kv_read_tokens and max_context_tokens only. Zeroed: nothing yet. */
+struct kernel_known {
+    bool filled;
+    double of_form[12];
+};
+
 struct hwmodel;
 
 struct hwmodel_ops {
@@ -45,10 +52,10 @@ struct hwmodel_ops {
      * memory-bound. */
     double (*ridge_flop_per_byte)(const struct hwmodel *m, uint8_t device);
     /* The same kernel of n passes after each other, each with q->shape->rows more pairs and keys
-     * than the one before and a context longer by one: what kernel() tells of each. NULL: ask that.
-     */
-    void (*growing)(const struct hwmodel *m, const struct kernel_query *q, uint32_t n,
-                    struct kernel_cost *out);
+     * than the one before and a context longer by one: what kernel() tells of each. `known`: used,
+     * and filled when it is empty. NULL: ask kernel(). */
+    void (*growing)(const struct hwmodel *m, const struct kernel_query *q,
+                    struct kernel_known *known, uint32_t n, struct kernel_cost *out);
     /* The longest context inside the envelope. A form that has it vouches that kernels of ops
      * without attention depend on the shape by its rows, prefill rows and sequences only, and on
      * whether its context is longer than this: who asks often may remember them. May be NULL. */

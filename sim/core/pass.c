@@ -95,13 +95,19 @@ struct rest {
         .on = {.least_left = UINT32_MAX }                                                          \
     }
 
+/* Whether a request leaves when its pass is done: it has all its tokens, or was cancelled. */
+static inline bool leaves(const struct full_request *r)
+{
+    return r->pub.generated_tokens == r->output_tokens || r->cancel_pending;
+}
+
 static inline void rest_add(struct rest *n, const struct full_request *r, uint32_t block_tokens)
 {
     uint64_t room = (uint64_t)r->kv_blocks * block_tokens;
     /* Its blocks were reserved when the pass was formed. */
     SIM_REQUIRE(r->pub.kv_tokens <= room, "request %u: %u KV tokens in %u blocks", r->pub.id,
                 r->pub.kv_tokens, r->kv_blocks);
-    if (r->pub.generated_tokens == r->output_tokens || r->cancel_pending) {
+    if (leaves(r)) {
         n->left++;
     } else if (r->pub.state == REQUEST_STATE_DECODE) {
         n->blocks += r->pub.kv_tokens == room;
@@ -119,7 +125,7 @@ static inline void leave_with(struct core *c, struct full_pass *p, struct rest n
     for (uint32_t i = 0, left = n.left; left > 0; i++) {
         struct full_request *r = core_request(p->segments[i].request);
         bool finished = r->pub.generated_tokens == r->output_tokens;
-        if (finished || r->cancel_pending) {
+        if (leaves(r)) {
             core_request_leave(c, r, finished ? REQUEST_STATE_FINISHED : REQUEST_STATE_SHED);
             left--;
         }

@@ -129,7 +129,8 @@ struct throttle {
 struct prices {
     uint64_t key[4];
     bool known[OP_KIND_COUNT];
-    struct work_shape attention; /* of the attention that is known: a key has one op with any */
+    struct work_shape attention;     /* of the attention that is known: a key has one op with any */
+    struct kernel_known any_context; /* of that op */
     struct kernel_run run[OP_KIND_COUNT];
     /* Of a whole pass on one device, all kernels but those of attention. */
     bool summed;
@@ -336,6 +337,9 @@ static inline uint32_t vexec_count(const struct vexec *v, uint32_t after, uint32
 
 /* Kernels of attention in a layer of a whole pass whose prices these are, which keep them. */
 const struct kernel_run *vexec_attention(struct engine *e, struct vexec *v, struct prices *p);
+/* What a kernel of it costs in each of n iterations, the first with contexts longer by `from`. */
+void vexec_attention_ahead(struct engine *e, const struct launch *l, struct prices *p,
+                           uint32_t from, uint32_t n, struct kernel_cost *out);
 /* Books the kernels of n ops like `run`, priced by vexec_fill, that ran alone, and what they moved.
  */
 void vexec_report(struct engine *e, struct vexec *v, const struct kernel_run *run, uint64_t n);

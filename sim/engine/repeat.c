@@ -55,29 +55,6 @@ static void grow(struct work_shape *w, uint32_t n)
     w->max_context_tokens += n;
 }
 
-/* What attention costs in the iterations [from, to). */
-static void attention_ahead(struct engine *e, const struct launch *l, enum op_kind op,
-                            uint32_t from, uint32_t to)
-{
-    const struct hwmodel *m = e->core.setup->truth;
-    struct work_shape w = l->pass->shape;
-    grow(&w, from);
-    struct kernel_query q = {.device = l->device,
-                             .graph = l->graph,
-                             .op = op,
-                             .rows = w.rows,
-                             .padded_rows = w.rows,
-                             .shape = &w};
-    if (m->ops->growing != NULL) {
-        m->ops->growing(m, &q, to - from, &e->repeat.attention[from]);
-        return;
-    }
-    for (uint32_t i = from; i < to; i++) {
-        hwmodel_kernel(m, &q, &e->repeat.attention[i]);
-        grow(&w, 1);
-    }
-}
-
 /* The pass was formed and launched whole at this instant, and nothing has happened since. */
 static bool may_repeat(const struct engine *e, const struct vexec *v)
 {
@@ -115,7 +92,7 @@ static uint32_t run_iterations(struct engine *e, struct vexec *v, struct prices 
     for (; n < most; n++) {
         if (n == known) {
             known += about(before_ns - now_ns, rep->gap_ns[n - 1], most - n);
-            attention_ahead(e, &v->l->pub, attention, n, known);
+            vexec_attention_ahead(e, &v->l->pub, p, n, known - n, &a[n]);
         }
         int64_t gap_ns = others_ns + layers * a[n].t_ns;
         *last = a[n].outside != run.outside; /* the envelope's end makes all kernels new */

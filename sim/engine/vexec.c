@@ -79,11 +79,52 @@ static inline const struct kernel_run *price(struct engine *e, const struct vexe
     return run;
 }
 
+void vexec_attention_ahead(struct engine *e, const struct launch *l, struct prices *p,
+                           uint32_t from, uint32_t n, struct kernel_cost *out)
+{
+    const struct hwmodel *m = e->core.setup->truth;
+    struct work_shape w = l->pass->shape;
+    w.attn_pairs += (uint64_t)from * w.rows;
+    w.kv_read_tokens += (uint64_t)from * w.rows;
+    w.max_context_tokens += from;
+    struct kernel_query q = {.device = l->device,
+                             .graph = l->graph,
+                             .op = prices_attention(l->pass),
+                             .rows = w.rows,
+                             .padded_rows = w.rows,
+                             .shape = &w};
+    if (m->ops->growing != NULL) {
+        m->ops->growing(m, &q, &p->any_context, n, out);
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        hwmodel_kernel(m, &q, &out[i]);
+        w.attn_pairs += w.rows;
+        w.kv_read_tokens += w.rows;
+        w.max_context_tokens++;
+    }
+}
+
 const struct kernel_run *vexec_attention(struct engine *e, struct vexec *v, struct prices *p)
 {
     const struct pass *pass = v->l->pub.pass;
-    v->truth_factor = truth_factor(e, &v->l->pub);
-    return price(e, v, prices_attention(pass), pass->shape.rows, p);
+    enum op_kind op = prices_attention(pass);
+    if (!p->known[op] || v->l->pub.graph > 0) { /* a graph's may be padded */
+        v->truth_factor = truth_factor(e, &v->l->pub);
+        return price(e, v, op, pass->shape.rows, p);
+    }
+    if (!same_context(&p->attention, &pass->shape)) {
+        struct kernel_cost cost;
+        vexec_attention_ahead(e, &v->l->pub, p, 0, 1, &cost);
+        struct kernel_run *run = &p->run[op];
+        run->tail_ns = cost.t_ns;
+        run->tail_bytes = cost.bytes;
+        run->flop = cost.flop;
+        run->outside = cost.outside;
+        run_finish(e, run, 1.0);
+        p->attention = pass->shape;
+    }
+    return &p->run[op];
 }
 
 void vexec_fill(struct engine *e, struct vexec *v)

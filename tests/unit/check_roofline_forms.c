@@ -330,7 +330,15 @@ START_TEST(growing_tells_what_kernel_tells_of_each_pass)
         struct work_shape w;
         struct kernel_query q = random_query(&r, &w);
         struct kernel_cost ahead[AHEAD];
-        b.r.model.ops->growing(&b.r.model, &q, AHEAD, ahead);
+        struct kernel_known known = {0};
+        b.r.model.ops->growing(&b.r.model, &q, &known, AHEAD / 2, ahead);
+        struct work_shape later = w;
+        later.attn_pairs += AHEAD / 2 * w.rows;
+        later.kv_read_tokens += AHEAD / 2 * w.rows;
+        later.max_context_tokens += AHEAD / 2;
+        q.shape = &later;
+        b.r.model.ops->growing(&b.r.model, &q, &known, AHEAD / 2, ahead + AHEAD / 2);
+        q.shape = &w;
         for (int k = 0; k < AHEAD; k++) {
             struct kernel_cost one;
             hwmodel_kernel(&b.r.model, &q, &one);
