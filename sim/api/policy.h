@@ -129,11 +129,10 @@ struct pass_spec {
      * that decode now go on with one token each, in its order. The same pass as with a segment for
      * each of them, for a policy that need not look at them one by one. */
     const struct pass *follows;
-    /* Of a pass that is launched op by op, after a layer in which nothing happened but its own
-     * launches, their begins and ends: until something else happens the policy would launch every
-     * layer as that one, at the same distances, do nothing else, and change nothing that it later
-     * decides by but what follows from the pass's cursor. The executor may then do so itself: the
-     * pass stands at a later layer, and the launches handed out are those of its first op. */
+    /* Of a pass launched op by op, after a layer in which nothing happened but its own launches:
+     * until something else happens the policy would launch each layer as that one, at the same
+     * distances, and change nothing that it decides by but what follows from the pass's cursor. The
+     * executor may do so itself: the pass stands at a later layer, its launches are of that. */
     bool layers_repeat;
 };
 
