@@ -36,7 +36,7 @@ static int find_partner(struct kernel_fit *fit, const struct kernel_rows *rows, 
 
 static int new_cell(struct kernel_fit *fit, const struct kernel_row *row, int partner)
 {
-    fit->cells = xrealloc(fit->cells, (fit->n_cells + 1) * sizeof *fit->cells);
+    fit->cells = xgrow(fit->cells, fit->n_cells, sizeof *fit->cells);
     struct kernel_cell *c = &fit->cells[fit->n_cells];
     memset(c, 0, sizeof *c);
     c->row = row;

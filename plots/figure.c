@@ -293,7 +293,7 @@ void figure_var_text(struct figure_data *d, const char *name, const char *text)
 
 void figure_text_add(struct figure_texts *l, const char *text)
 {
-    l->v = xrealloc(l->v, (l->n + 1) * sizeof *l->v);
+    l->v = xgrow(l->v, l->n, sizeof *l->v);
     l->v[l->n++] = xstrdup(text);
 }
 

@@ -33,7 +33,7 @@ void results_begin_point(struct results *r)
 {
     uint32_t n = frame_rows(r->points);
     frame_begin_row(r->points);
-    r->load = xrealloc(r->load, (n + 1) * sizeof *r->load);
+    r->load = xgrow(r->load, n, sizeof *r->load);
     r->load[n] = (struct results_load){0, 0};
 }
 

@@ -90,7 +90,7 @@ static void read_reading(struct claims *c, uint32_t stated, struct json_obj *all
         return;
     }
     struct json_obj r = json_get_object(all, name);
-    c->v = xrealloc(c->v, (c->n + 1) * sizeof *c->v);
+    c->v = xgrow(c->v, c->n, sizeof *c->v);
     struct claim *one = &c->v[c->n++];
     *one = c->v[stated];
     one->reading = name;
@@ -140,7 +140,7 @@ static int read_all(struct claims *c, const char *path, struct err *e)
     uint32_t n = (uint32_t)json_get_array_size(&root, "claims", 1, MAX_CLAIMS);
     for (uint32_t i = 0; i < n; i++) {
         struct json_obj o = json_array_object(&root, "claims", (int)i);
-        c->v = xrealloc(c->v, (c->n + 1) * sizeof *c->v);
+        c->v = xgrow(c->v, c->n, sizeof *c->v);
         uint32_t stated = c->n++;
         c->v[stated] = (struct claim){.paper = paper, .book = c->n_books};
         read_claim(&o, &c->v[stated]);

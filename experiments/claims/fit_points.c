@@ -53,7 +53,7 @@ int fit_init(struct fit *f, const struct fit_options *o, struct err *e)
             return err_add(e, "--fit: %s is not modellable", c->id);
         }
         for (uint32_t k = 0; k < c->n_checks; k++) {
-            f->checks = xrealloc(f->checks, (f->n_checks + 1) * sizeof *f->checks);
+            f->checks = xgrow(f->checks, f->n_checks, sizeof *f->checks);
             f->checks[f->n_checks++] = (struct fit_check){i, &c->checks[k]};
         }
     }
@@ -80,7 +80,7 @@ void fit_fini(struct fit *f)
 
 struct fit_point *fit_point_add(struct fit *f, const double *u)
 {
-    f->points = xrealloc(f->points, (f->n_points + 1) * sizeof *f->points);
+    f->points = xgrow(f->points, f->n_points, sizeof *f->points);
     struct fit_point *p = &f->points[f->n_points++];
     memcpy(p->u, u, sizeof p->u);
     p->mean = xcalloc(f->n_checks, sizeof *p->mean);

@@ -7,6 +7,7 @@
 
 #include "experiments/claims/fit.h"
 #include "sim/base/arena.h"
+#include "sim/base/clock.h"
 
 #define BATCH 8 /* points whose runs are given to the workers together */
 
@@ -46,14 +47,6 @@ static int spread(struct claims *c, const struct setup *setups, uint32_t n, stru
     return rc;
 }
 
-static double children_cpu_s(void)
-{
-    struct rusage u;
-    (void)getrusage(RUSAGE_CHILDREN, &u);
-    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
-           1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
-}
-
 static void take(struct fit *f, struct fit_point *p, const struct claim *judged)
 {
     for (uint32_t k = 0; k < f->n_checks; k++) {
@@ -73,7 +66,7 @@ static int begin_batch(struct fit *f, struct fit_rounds *r)
         fit_setup(&f->parameters, r->u[r->at + i], &r->setups[i]);
     }
     r->options = f->o->run;
-    r->before_s = children_cpu_s();
+    r->before_s = clock_processor_s(RUSAGE_CHILDREN);
     int rc = fit_claims_read(f->o, &r->claims, f->e);
     return rc == 0 ? spread(&r->claims, r->setups, r->n_setups, f->e) : rc;
 }
@@ -82,7 +75,7 @@ static int begin_batch(struct fit *f, struct fit_rounds *r)
  * what they would have shown is not known, and the search goes on. */
 static int finish_batch(struct fit *f, struct fit_rounds *r)
 {
-    f->cpu_s += children_cpu_s() - r->before_s;
+    f->cpu_s += clock_processor_s(RUSAGE_CHILDREN) - r->before_s;
     if (r->run.rc == -EINVAL) {
         return err_add(f->e, "%s", r->failed.n > 0 ? r->failed.lines[0] : "bad point");
     }

@@ -70,7 +70,7 @@ static struct quantity_cell *cell_add(struct quantities *q, const struct quantit
     c->policy = policy;
     (void)snprintf(c->workload, sizeof c->workload, "%s", workload);
     (void)snprintf(c->path, sizeof c->path, "%s", path);
-    q->cells = xrealloc(q->cells, (q->n_cells + 1) * sizeof(struct quantity_cell *));
+    q->cells = xgrow(q->cells, q->n_cells, sizeof(struct quantity_cell *));
     q->cells[q->n_cells++] = c;
     return c;
 }
@@ -191,7 +191,7 @@ static void read_one(struct quantities *q, struct quantity_def *d, struct json_o
 /* Room for one more definition. */
 static struct quantity_def *def_add(struct quantities *q, const char *name, uint32_t setup)
 {
-    q->v = xrealloc(q->v, (q->n + 1) * sizeof *q->v);
+    q->v = xgrow(q->v, q->n, sizeof *q->v);
     struct quantity_def *d = &q->v[q->n++];
     *d = (struct quantity_def){.name = name, .setup = setup};
     return d;
@@ -264,8 +264,8 @@ uint32_t quantities_setup(struct quantities *q, const struct setup *s)
             return i;
         }
     }
-    q->setups = xrealloc(q->setups, (q->n_setups + 1) * sizeof *q->setups);
-    q->copies = xrealloc(q->copies, (q->n_setups + 1) * sizeof(cJSON *));
+    q->setups = xgrow(q->setups, q->n_setups, sizeof *q->setups);
+    q->copies = xgrow(q->copies, q->n_setups, sizeof(cJSON *));
     q->setups[q->n_setups] = *s;
     q->copies[q->n_setups] = cJSON_CreateObject();
     return q->n_setups++;

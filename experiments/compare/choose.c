@@ -55,7 +55,7 @@ static void add(struct choice *c, const char *name)
             return;
         }
     }
-    c->v = xrealloc(c->v, (c->n + 1) * sizeof *c->v);
+    c->v = xgrow(c->v, c->n, sizeof *c->v);
     c->v[c->n++] = xstrdup(name);
 }
 

@@ -211,7 +211,7 @@ static void group_open(struct group *g, struct rows *rows, const struct row *fir
         r->grouped = true;
         g->n_rows++;
         if (label_index(g, r->label) == g->n_labels) {
-            g->labels = xrealloc(g->labels, (g->n_labels + 1) * sizeof *g->labels);
+            g->labels = xgrow(g->labels, g->n_labels, sizeof *g->labels);
             g->labels[g->n_labels++] = (struct config_policy){.label = r->label};
         }
         g->replications = r->replication >= g->replications ? r->replication + 1 : g->replications;

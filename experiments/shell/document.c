@@ -40,7 +40,7 @@ void document_free(struct document *d)
 
 static struct document_entry *add(struct document *d, enum document_kind kind, const char *name)
 {
-    d->v = xrealloc(d->v, (d->n + 1) * sizeof *d->v);
+    d->v = xgrow(d->v, d->n, sizeof *d->v);
     struct document_entry *e = &d->v[d->n++];
     *e = (struct document_entry){.kind = kind, .name = name != NULL ? xstrdup(name) : NULL};
     return e;
@@ -100,7 +100,7 @@ const char *document_format(struct document *d, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    d->kept = xrealloc(d->kept, (d->n_kept + 1) * sizeof *d->kept);
+    d->kept = xgrow(d->kept, d->n_kept, sizeof *d->kept);
     d->kept[d->n_kept] = format_text(fmt, args);
     va_end(args);
     return d->kept[d->n_kept++];

@@ -120,7 +120,7 @@ static int find(const struct command *c, const char *arg, struct found *out, con
 
 void options_text_add(struct option_texts *list, const char *text)
 {
-    list->v = xrealloc(list->v, (list->n + 1) * sizeof *list->v);
+    list->v = xgrow(list->v, list->n, sizeof *list->v);
     list->v[list->n++] = text;
 }
 

@@ -73,7 +73,7 @@ struct export
 
 static void push_name(struct names *l, const char *name)
 {
-    l->v = xrealloc(l->v, (l->n + 1) * sizeof *l->v);
+    l->v = xgrow(l->v, l->n, sizeof *l->v);
     l->v[l->n++] = xstrdup(name);
 }
 

@@ -86,7 +86,7 @@ static void prepare_metrics(struct store *s)
     sqlite3_stmt *q = store_prepare(s, "SELECT name FROM pragma_table_info('metrics')"
                                        " WHERE name<>'run_id'");
     while (q != NULL && store_step(s, q)) {
-        s->columns = xrealloc(s->columns, (s->n_columns + 1) * sizeof *s->columns);
+        s->columns = xgrow(s->columns, s->n_columns, sizeof *s->columns);
         s->columns[s->n_columns] = xstrdup(store_text(q, 0));
         sqlite3_str_appendf(sql, ",\"%w\"", s->columns[s->n_columns++]);
         sqlite3_str_appendall(places, ",?");

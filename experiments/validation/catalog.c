@@ -37,7 +37,7 @@ char *catalog_key(const char *name, char out[CATALOG_KEY_BYTES])
 
 static void add_name(struct catalog *c, const char *name, const struct llm *llm)
 {
-    c->names = xrealloc(c->names, (c->n_names + 1) * sizeof *c->names);
+    c->names = xgrow(c->names, c->n_names, sizeof *c->names);
     catalog_key(name, c->names[c->n_names].key);
     c->names[c->n_names++].llm = llm;
 }
@@ -49,7 +49,7 @@ static void add_llm(struct catalog *c, const cJSON *root, const char *path, stru
         free(m);
         return;
     }
-    c->llms = xrealloc(c->llms, (c->n_llms + 1) * sizeof *c->llms);
+    c->llms = xgrow(c->llms, c->n_llms, sizeof *c->llms);
     c->llms[c->n_llms++] = m;
     add_name(c, m->name, m);
     const cJSON *aliases = cJSON_GetObjectItemCaseSensitive(root, "aliases");
@@ -64,7 +64,7 @@ static void add_llm(struct catalog *c, const cJSON *root, const char *path, stru
 
 void catalog_add_soc(struct catalog *c, struct soc *soc)
 {
-    c->socs = xrealloc(c->socs, (c->n_socs + 1) * sizeof *c->socs);
+    c->socs = xgrow(c->socs, c->n_socs, sizeof *c->socs);
     c->socs[c->n_socs++] = soc;
 }
 
@@ -124,7 +124,7 @@ static void read_recipes(struct catalog *c, struct err *e)
     int zeros = csvfile_require(f, "zero_points", e);
     double eight = soc_format_of_width(8).body_bytes;
     while (e->n == before && csvfile_next(f, e) > 0) {
-        c->recipes = xrealloc(c->recipes, (c->n_recipes + 1) * sizeof *c->recipes);
+        c->recipes = xgrow(c->recipes, c->n_recipes, sizeof *c->recipes);
         struct catalog_recipe *r = &c->recipes[c->n_recipes++];
         (void)catalog_key(csvfile_text(f, model), r->key);
         double s = csvfile_number(f, share, 0.0, 1.0, e);

@@ -1,5 +1,7 @@
 #include "sim/base/clock.h"
 
+#include <sys/resource.h>
+
 #include "sim/base/units.h"
 
 int64_t clock_ns(clockid_t clock)
@@ -17,4 +19,12 @@ int64_t clock_now_ns(void)
 double clock_now_s(void)
 {
     return 1e-9 * (double)clock_now_ns();
+}
+
+double clock_processor_s(int who)
+{
+    struct rusage u;
+    (void)getrusage(who, &u);
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+           1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
 }

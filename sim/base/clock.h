@@ -9,3 +9,5 @@ int64_t clock_ns(clockid_t clock);
 /* Since some instant in the past; never set back. */
 int64_t clock_now_ns(void);
 double clock_now_s(void);
+/* Processor time so far of RUSAGE_SELF, or of the RUSAGE_CHILDREN that have ended. */
+double clock_processor_s(int who);

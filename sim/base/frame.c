@@ -42,9 +42,9 @@ struct frame_cell frame_cell_of(struct frame_value v)
 void frame_columns(struct frame *f, const struct frame_column *c, size_t n)
 {
     SIM_REQUIRE(f->n_cells == 0, "columns before cells");
-    f->columns = xrealloc(f->columns, (f->n_columns + n) * sizeof *f->columns);
-    f->right = xrealloc(f->right, (f->n_columns + n) * sizeof *f->right);
     for (size_t i = 0; i < n; i++) {
+        f->columns = xgrow(f->columns, f->n_columns, sizeof *f->columns);
+        f->right = xgrow(f->right, f->n_columns, sizeof *f->right);
         f->right[f->n_columns] = c[i].kind == FRAME_NUMBER && !c[i].left;
         f->columns[f->n_columns++] = c[i];
     }
@@ -52,7 +52,7 @@ void frame_columns(struct frame *f, const struct frame_column *c, size_t n)
 
 static char *keep(struct frame *f, const char *text)
 {
-    f->names = xrealloc(f->names, (f->n_names + 1) * sizeof *f->names);
+    f->names = xgrow(f->names, f->n_names, sizeof *f->names);
     return f->names[f->n_names++] = xstrdup(text);
 }
 

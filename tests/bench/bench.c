@@ -2,13 +2,12 @@
 
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <time.h>
+
+#include "sim/base/clock.h"
 
 double bench_cpu_s(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    return 1e-9 * (double)clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 static int compare(const void *x, const void *y)

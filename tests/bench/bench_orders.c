@@ -10,11 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "hwmodels/roofline.h"
 #include "policies/params.h"
 #include "policies/registry.h"
+#include "sim/base/clock.h"
 #include "sim/base/json.h"
 #include "sim/base/rng.h"
 #include "sim/engine/sim.h"
@@ -31,28 +31,22 @@ static struct meter {
     struct policy_ops ops;
     uint32_t depth, live;
     bool started;
-    uint64_t events, ns;
+    uint64_t events;
+    int64_t ns;
 } meter;
 
-static uint64_t clock_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-static void count(const struct sched *s, uint64_t begin, bool event)
+static void count(const struct sched *s, int64_t begin, bool event)
 {
     meter.started = meter.started || s->now_ns > 0;
     if (meter.started && 10 * meter.live >= 9 * meter.depth) {
-        meter.ns += clock_ns() - begin;
+        meter.ns += clock_now_ns() - begin;
         meter.events += event;
     }
 }
 
 static void on_arrived(struct sched *s, const struct request *r)
 {
-    uint64_t begin = clock_ns();
+    int64_t begin = clock_now_ns();
     meter.of->request_arrived(s, r);
     meter.live++;
     count(s, begin, true);
@@ -60,7 +54,7 @@ static void on_arrived(struct sched *s, const struct request *r)
 
 static void on_launch(struct sched *s, const struct launch *l)
 {
-    uint64_t begin = clock_ns();
+    int64_t begin = clock_now_ns();
     meter.of->launch_done(s, l);
     count(s, begin, true);
 }
@@ -71,7 +65,7 @@ static void on_pass(struct sched *s, const struct pass *p)
     for (uint32_t i = 0; i < p->n_segments; i++) {
         over += p->segments[i].request->state == REQUEST_STATE_FINISHED;
     }
-    uint64_t begin = clock_ns();
+    int64_t begin = clock_now_ns();
     meter.of->pass_done(s, p);
     count(s, begin, true);
     meter.live -= over;
@@ -79,7 +73,7 @@ static void on_pass(struct sched *s, const struct pass *p)
 
 static void on_schedule(struct sched *s)
 {
-    uint64_t begin = clock_ns();
+    int64_t begin = clock_now_ns();
     meter.of->schedule(s);
     count(s, begin, false);
 }

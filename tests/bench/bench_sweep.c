@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "experiments/sweep/sweep.h"
+#include "sim/base/clock.h"
 #include "tests/bench/bench.h"
 
 #define SPEC "build/bench-sweep.json"
@@ -43,14 +43,6 @@ static void remove_store(void)
     (void)remove(STORE "-shm");
 }
 
-static double cpu_s(int who)
-{
-    struct rusage u;
-    (void)getrusage(who, &u);
-    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
-           1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
-}
-
 /* In a process of its own, so that memory and children are this sweep's. */
 static void sweep_once(uint32_t jobs, int fd)
 {
@@ -64,17 +56,14 @@ static void sweep_once(uint32_t jobs, int fd)
     }
     struct sweep_options opt = {.how = {.parallel = jobs, .cpu_limit_s = 600.0}, .shards = 1};
     struct sweep_result r;
-    struct timespec a;
-    struct timespec b;
-    double before_s = cpu_s(RUSAGE_SELF);
-    (void)clock_gettime(CLOCK_MONOTONIC, &a);
+    double before_s = clock_processor_s(RUSAGE_SELF);
+    double begin_s = clock_now_s();
     (void)sweep_run(&spec, store, &opt, &r, &e);
     (void)store_close(store, &e);
-    (void)clock_gettime(CLOCK_MONOTONIC, &b);
     struct figures f = {
-        .wall_s = (double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec),
-        .parent_s = cpu_s(RUSAGE_SELF) - before_s,
-        .workers_s = cpu_s(RUSAGE_CHILDREN),
+        .wall_s = clock_now_s() - begin_s,
+        .parent_s = clock_processor_s(RUSAGE_SELF) - before_s,
+        .workers_s = clock_processor_s(RUSAGE_CHILDREN),
         .peak_mb = bench_peak_mb(),
     };
     err_print(&e, stderr);

@@ -14,6 +14,7 @@
 
 #include "experiments/diff/shrink.h"
 #include "sim/base/arena.h"
+#include "sim/base/clock.h"
 #include "tests/helpers/trial.h"
 #include "traces/traces.h"
 
@@ -200,14 +201,7 @@ static int by_count(const void *a, const void *b)
 
 static double cpu_hours(void)
 {
-    struct rusage u;
-    double s = 0.0;
-    for (int k = 0; k < 2; k++) {
-        (void)getrusage(k == 0 ? RUSAGE_SELF : RUSAGE_CHILDREN, &u);
-        s += (double)u.ru_utime.tv_sec + (double)u.ru_stime.tv_sec +
-             1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
-    }
-    return s / 3600.0;
+    return (clock_processor_s(RUSAGE_SELF) + clock_processor_s(RUSAGE_CHILDREN)) / 3600.0;
 }
 
 static void print_table(uint64_t first, uint64_t n, const uint64_t count[TRIAL_OUTCOMES])
