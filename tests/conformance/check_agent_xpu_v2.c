@@ -8,7 +8,6 @@
  * Each scenario is a function that runs it with extra parameters and tells whether its expectation
  * holds. The clause matrix runs every scenario with every ablation switch: it must fail exactly
  * where the table says. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/helpers/scenario.h"
@@ -39,11 +38,7 @@ static void run(const char *own, const char *extra, const struct scenario_reques
     (void)snprintf(params, sizeof params, "%s%s%s", own,
                    own[0] != '\0' && extra[0] != '\0' ? "," : "", extra);
     scenario_policy(&sc, &policy_agent_xpu_v2_ops, params);
-    int rc = scenario_run(&sc, q, n, true);
-    if (rc != 0 || getenv("SHOW") != NULL) {
-        scenario_print(&sc, stdout);
-    }
-    ck_assert_int_eq(rc, 0);
+    scenario_check(&sc, q, n);
 }
 
 static bool at(const struct scenario_kernel *k, double begin_ms, double end_ms)

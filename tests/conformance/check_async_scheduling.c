@@ -1,7 +1,6 @@
 /* vllm-v1 by hand: its async_scheduling, and whom it admits. With async_scheduling an iteration is
  * composed when the one before it starts. Toy times as in check_batching.c: a pass of n rows takes
  * 0.03 n + 1 ms, and 1 ms more when it yields tokens; a decode of one sequence takes 3 ms. */
-#include <stdlib.h>
 
 #include "tests/helpers/scenario.h"
 #include "tests/helpers/suite.h"
@@ -13,11 +12,7 @@ static struct scenario sc;
 static void run(const char *params, const struct scenario_request *q, uint32_t n)
 {
     scenario_policy(&sc, &policy_vllm_v1_ops, params);
-    int rc = scenario_run(&sc, q, n, true);
-    if (rc != 0 || getenv("SHOW") != NULL) {
-        scenario_print(&sc, stdout);
-    }
-    ck_assert_int_eq(rc, 0);
+    scenario_check(&sc, q, n);
 }
 
 static void setup(void)
@@ -35,16 +30,6 @@ static void teardown(void)
     scenario_fini(&sc);
 }
 
-static void tokens_at(uint32_t request, uint32_t n, const double *ms)
-{
-    ck_assert_uint_eq(sc.records[request].tokens_n, n);
-    for (uint32_t i = 0; i < n; i++) {
-        ck_assert_msg(sc.records[request].token_ns[i] == MS(ms[i]),
-                      "request %u token %u at %.3f ms, not %.3f", request, i,
-                      units_ms_from_ns(sc.records[request].token_ns[i]), ms[i]);
-    }
-}
-
 /* Pass 1: 100 rows, 0 to 5 ms. Request 1 comes at 1 ms, when pass 2 (a decode, 5 to 8) is already
  * composed; pass 3 takes its 50 rows and a decode: 51 rows, 1.53 + 2 = 3.53: 11.53. Without: pass 2
  * takes them, 5 + 3.53 = 8.53, then a decode of request 0 alone: 11.53. */
@@ -52,8 +37,8 @@ START_TEST(a_request_joins_the_second_iteration_that_starts_after_it_came)
 {
     struct scenario_request q[] = {{RT, 0, 100, 3, 0, 0}, {RT, 0.001, 50, 1, 0, 0}};
     run("async_scheduling=true", q, 2);
-    tokens_at(0, 3, (double[]){5, 8, 11.53});
-    tokens_at(1, 1, (double[]){11.53});
+    scenario_tokens_at(&sc, 0, 3, (double[]){5, 8, 11.53});
+    scenario_tokens_at(&sc, 1, 1, (double[]){11.53});
 }
 END_TEST
 
@@ -61,8 +46,8 @@ START_TEST(without_it_a_request_joins_the_next_iteration)
 {
     struct scenario_request q[] = {{RT, 0, 100, 3, 0, 0}, {RT, 0.001, 50, 1, 0, 0}};
     run("", q, 2);
-    tokens_at(0, 3, (double[]){5, 8.53, 11.53});
-    tokens_at(1, 1, (double[]){8.53});
+    scenario_tokens_at(&sc, 0, 3, (double[]){5, 8.53, 11.53});
+    scenario_tokens_at(&sc, 1, 1, (double[]){8.53});
 }
 END_TEST
 
@@ -72,8 +57,8 @@ START_TEST(an_idle_machine_serves_at_once)
 {
     struct scenario_request q[] = {{RT, 0, 100, 1, 0, 0}, {RT, 0.010, 50, 1, 0, 0}};
     run("async_scheduling=true", q, 2);
-    tokens_at(0, 1, (double[]){5});
-    tokens_at(1, 1, (double[]){13.5});
+    scenario_tokens_at(&sc, 0, 1, (double[]){5});
+    scenario_tokens_at(&sc, 1, 1, (double[]){13.5});
 }
 END_TEST
 
@@ -82,7 +67,7 @@ START_TEST(the_last_one_to_finish_hands_over_at_once)
 {
     struct scenario_request q[] = {{RT, 0, 100, 1, 0, 0}, {RT, 0.001, 50, 1, 0, 0}};
     run("async_scheduling=true,max_num_seqs=1", q, 2);
-    tokens_at(1, 1, (double[]){8.5});
+    scenario_tokens_at(&sc, 1, 1, (double[]){8.5});
 }
 END_TEST
 
@@ -94,9 +79,9 @@ START_TEST(a_place_is_taken_one_iteration_after_it_became_free)
     struct scenario_request q[] = {
         {RT, 0, 100, 2, 0, 0}, {RT, 0, 100, 4, 0, 0}, {RT, 0.0005, 50, 1, 0, 0}};
     run("async_scheduling=true,max_num_seqs=2", q, 3);
-    tokens_at(0, 2, (double[]){8, 10.06});
-    tokens_at(1, 4, (double[]){8, 10.06, 13.06, 16.59});
-    tokens_at(2, 1, (double[]){16.59});
+    scenario_tokens_at(&sc, 0, 2, (double[]){8, 10.06});
+    scenario_tokens_at(&sc, 1, 4, (double[]){8, 10.06, 13.06, 16.59});
+    scenario_tokens_at(&sc, 2, 1, (double[]){16.59});
 }
 END_TEST
 
@@ -109,7 +94,7 @@ START_TEST(a_prompt_is_admitted_when_all_of_it_fits)
     struct scenario_request q[] = {{RT, 0, 160, 3, 0, 0}, {RT, 0, 200, 1, 0, 0}};
     sc.setup.kv_capacity_tokens = 320;
     run("max_num_batched_tokens=64", q, 2);
-    tokens_at(0, 3, (double[]){8.8, 11.8, 14.8});
+    scenario_tokens_at(&sc, 0, 3, (double[]){8.8, 11.8, 14.8});
     ck_assert_int_eq(sc.records[1].start_ns, MS(14.8));
     ck_assert_uint_eq(sc.records[1].preemptions, 0);
     run("max_num_batched_tokens=64,reserve_full_isl=false", q, 2);

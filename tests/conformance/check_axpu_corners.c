@@ -4,7 +4,6 @@
  * the iGPU takes 4/256 and 8/256 ms per row; attention 10 ms on the iGPU and 6 ms on the NPU; the
  * head 1 ms on either; a fused decode layer 1 ms. A kernel of several sequences in the decode loop
  * costs its rows. Compiling takes so long that no kernel is ready, unless stated. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "sim/base/arena.h"
@@ -37,12 +36,7 @@ static void teardown(void)
 static void run(const char *params, const struct scenario_request *q, uint32_t n)
 {
     scenario_policy(&sc, &policy_agent_xpu_v2_ops, params);
-    int rc = scenario_run(&sc, q, n, true);
-    if (rc != 0 || getenv("SHOW") != NULL) {
-        scenario_print(&sc, stdout);
-    }
-    ck_assert_msg(rc == 0, "%s", sc.result.message);
-    ck_assert(sc.result.audit.clean);
+    scenario_check(&sc, q, n);
 }
 
 /* The first kernel of a request's op on a device in a layer; fails when there is none. */

@@ -8,7 +8,6 @@
  * + 1 = 16 ms, with compiled attention 4 + 6 + 8 + 1 = 19 ms on the NPU alone; a decode step takes
  * 5
  * + 1 = 6 ms for one sequence and 1 + 3 + 2 + 1 = 7 ms for several. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/helpers/scenario.h"
@@ -42,14 +41,10 @@ static void run(const char *params, const struct scenario_request *q, uint32_t n
     char all[256];
     (void)snprintf(all, sizeof all, "elastic=off%s%s", params[0] == '\0' ? "" : ",", params);
     scenario_policy(&sc, &policy_agent_xpu_v2_ops, all);
-    int rc = scenario_run(&sc, q, n, true);
-    if (rc != 0 || getenv("SHOW") != NULL) {
-        scenario_print(&sc, stdout);
-    }
-    ck_assert_msg(rc == 0, "%s", sc.result.message);
-    ck_assert(sc.result.audit.clean);
+    scenario_check(&sc, q, n);
 }
 
+/* Its first n tokens: these. */
 static void tokens_at(uint32_t request, uint32_t n, const double *ms)
 {
     for (uint32_t i = 0; i < n; i++) {

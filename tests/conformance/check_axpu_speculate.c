@@ -8,7 +8,6 @@
  * Drafting takes 2 ms.
  */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "tests/helpers/scenario.h"
 #include "tests/helpers/suite.h"
@@ -62,22 +61,7 @@ static void run(const char *params, const struct scenario_request *q, uint32_t n
     char all[256];
     (void)snprintf(all, sizeof all, "elastic=off,warmup=0,draft_ms=2,%s", params);
     scenario_policy(&sc, &policy_agent_xpu_v2_ops, all);
-    int rc = scenario_run(&sc, q, n, true);
-    if (rc != 0 || getenv("SHOW") != NULL) {
-        scenario_print(&sc, stdout);
-    }
-    ck_assert_msg(rc == 0, "%s", sc.result.message);
-    ck_assert(sc.result.audit.clean);
-}
-
-static void tokens_at(uint32_t request, uint32_t n, const double *ms)
-{
-    ck_assert_uint_eq(sc.records[request].tokens_n, n);
-    for (uint32_t i = 0; i < n; i++) {
-        ck_assert_msg(sc.records[request].token_ns[i] == MS(ms[i]),
-                      "request %u token %u at %.6f ms, not %.3f", request, i,
-                      units_ms_from_ns(sc.records[request].token_ns[i]), ms[i]);
-    }
+    scenario_check(&sc, q, n);
 }
 
 static const struct scenario_request one[] = {{RT, 0, 256, 7, 0, 0}};
@@ -86,7 +70,7 @@ START_TEST(without_the_parameter_drafts_are_left_alone)
 {
     /* Prompt to 16, then six steps of 6 ms. */
     run("speculate=none", one, 1);
-    tokens_at(0, 7, (const double[]){16, 22, 28, 34, 40, 46, 52});
+    scenario_tokens_at(&sc, 0, 7, (const double[]){16, 22, 28, 34, 40, 46, 52});
 }
 END_TEST
 
@@ -94,7 +78,7 @@ START_TEST(the_igpu_verifies_three_drafted_tokens_in_one_pass)
 {
     /* Prompt to 16, drafting to 18, verification to 25: three tokens. Drafting to 27, to 34. */
     run("speculate=igpu", one, 1);
-    tokens_at(0, 7, (const double[]){16, 25, 25, 25, 34, 34, 34});
+    scenario_tokens_at(&sc, 0, 7, (const double[]){16, 25, 25, 25, 34, 34, 34});
 }
 END_TEST
 
@@ -103,7 +87,7 @@ START_TEST(an_idle_npu_verifies_with_attention_and_head_on_the_igpu)
     /* Prompt to 16, drafting to 18: QKV on the NPU to 22, attention to 25, FFN on the NPU to 33,
      * head to 34. Drafting to 36, verification to 52. */
     run("speculate=npu", one, 1);
-    tokens_at(0, 7, (const double[]){16, 34, 34, 34, 52, 52, 52});
+    scenario_tokens_at(&sc, 0, 7, (const double[]){16, 34, 34, 34, 52, 52, 52});
 }
 END_TEST
 
@@ -115,9 +99,9 @@ START_TEST(a_prompt_takes_the_npu_and_the_verification_goes_on_on_the_igpu)
     static const struct scenario_request both[] = {{RT, 0, 256, 4, 0, 0},
                                                    {RT, 0.020, 256, 1, 0, 0}};
     run("speculate=npu", both, 2);
-    tokens_at(0, 4, (const double[]){16, 31, 31, 31});
+    scenario_tokens_at(&sc, 0, 4, (const double[]){16, 31, 31, 31});
     /* RT1: attention to 30, FFN on the NPU to 38, head to 39. */
-    tokens_at(1, 1, (const double[]){39});
+    scenario_tokens_at(&sc, 1, 1, (const double[]){39});
 }
 END_TEST
 
@@ -148,7 +132,7 @@ START_TEST(drafts_that_never_pay_are_not_verified)
     scenario_cost(&sc, IGPU, OP_QKV, 1, 20, 5);
     scenario_cost(&sc, IGPU, OP_FFN, 2, 20, 5);
     run("speculate=igpu", one, 1);
-    tokens_at(0, 7, (const double[]){16, 24, 30, 36, 42, 48, 54});
+    scenario_tokens_at(&sc, 0, 7, (const double[]){16, 24, 30, 36, 42, 48, 54});
 }
 END_TEST
 

@@ -37,11 +37,7 @@ static void run(const char *policy, const char *own, const char *extra,
     (void)snprintf(params, sizeof params, "%s%s%s", own,
                    own[0] != '\0' && extra[0] != '\0' ? "," : "", extra);
     scenario_policy(&sc, policy_find(policy), params);
-    int rc = scenario_run(&sc, q, n, true);
-    if (rc != 0 || getenv("SHOW") != NULL) {
-        scenario_print(&sc, stdout);
-    }
-    ck_assert_int_eq(rc, 0);
+    scenario_check(&sc, q, n);
 }
 
 static bool at(const struct scenario_kernel *k, double begin_ms, double end_ms)

@@ -1,7 +1,6 @@
 /* fcfs and openvino-cb by hand (clauses.md C.2). Toy times: QKV 0.01 ms and FFN 0.02 ms per row,
  * attention 1 ms a pass, head 1 ms, one layer; a fused decode layer 2 ms. So a pass of n rows takes
  * 0.03 n + 1 ms, and 1 ms more when it yields tokens; a decode of one sequence takes 3 ms. */
-#include <stdlib.h>
 
 #include "tests/helpers/scenario.h"
 #include "tests/helpers/suite.h"
@@ -14,11 +13,7 @@ static void run(const struct policy_ops *ops, const char *params, const struct s
                 uint32_t n)
 {
     scenario_policy(&sc, ops, params);
-    int rc = scenario_run(&sc, q, n, true);
-    if (rc != 0 || getenv("SHOW") != NULL) {
-        scenario_print(&sc, stdout);
-    }
-    ck_assert_int_eq(rc, 0);
+    scenario_check(&sc, q, n);
 }
 
 static void setup(void)
@@ -36,24 +31,14 @@ static void teardown(void)
     scenario_fini(&sc);
 }
 
-static void tokens_at(uint32_t request, uint32_t n, const double *ms)
-{
-    ck_assert_uint_eq(sc.records[request].tokens_n, n);
-    for (uint32_t i = 0; i < n; i++) {
-        ck_assert_msg(sc.records[request].token_ns[i] == MS(ms[i]),
-                      "request %u token %u at %.3f ms, not %.3f", request, i,
-                      units_ms_from_ns(sc.records[request].token_ns[i]), ms[i]);
-    }
-}
-
 /* Request 0: 100 rows 3 + 1 + 1 = 5 ms, then 3 ms a token: 5, 8. Request 1 starts at 8 although it
  * came at 1 and is reactive: 50 rows 1.5 + 2 = 3.5: 11.5, 14.5. */
 START_TEST(fcfs_serves_one_after_the_other)
 {
     struct scenario_request q[] = {{BE, 0, 100, 2, 0, 0}, {RT, 0.001, 50, 2, 0, 0}};
     run(&policy_fcfs_ops, "", q, 2);
-    tokens_at(0, 2, (double[]){5, 8});
-    tokens_at(1, 2, (double[]){11.5, 14.5});
+    scenario_tokens_at(&sc, 0, 2, (double[]){5, 8});
+    scenario_tokens_at(&sc, 1, 2, (double[]){11.5, 14.5});
     ck_assert_int_eq(sc.records[1].start_ns, MS(8));
 }
 END_TEST
@@ -66,8 +51,8 @@ START_TEST(split_fuse_decodes_first_and_fills_the_budget_with_prompts_in_order)
 {
     struct scenario_request q[] = {{BE, 0, 300, 2, 0, 0}, {RT, 0.001, 400, 1, 0, 0}};
     run(&policy_openvino_cb_ops, "", q, 2);
-    tokens_at(0, 2, (double[]){18.36, 26.03});
-    tokens_at(1, 1, (double[]){26.03});
+    scenario_tokens_at(&sc, 0, 2, (double[]){18.36, 26.03});
+    scenario_tokens_at(&sc, 1, 1, (double[]){26.03});
 }
 END_TEST
 
@@ -77,8 +62,8 @@ START_TEST(whole_variant_takes_whole_prompts)
 {
     struct scenario_request q[] = {{BE, 0, 300, 2, 0, 0}, {RT, 0.001, 400, 1, 0, 0}};
     run(&policy_openvino_cb_ops, "variant=whole", q, 2);
-    tokens_at(0, 2, (double[]){11, 25.03});
-    tokens_at(1, 1, (double[]){25.03});
+    scenario_tokens_at(&sc, 0, 2, (double[]){11, 25.03});
+    scenario_tokens_at(&sc, 1, 1, (double[]){25.03});
 }
 END_TEST
 
@@ -88,8 +73,8 @@ START_TEST(vllm_variant_never_mixes_prompts_and_decodes)
 {
     struct scenario_request q[] = {{BE, 0, 300, 2, 0, 0}, {RT, 0.001, 400, 1, 0, 0}};
     run(&policy_openvino_cb_ops, "variant=vllm", q, 2);
-    tokens_at(0, 2, (double[]){11, 28});
-    tokens_at(1, 1, (double[]){25});
+    scenario_tokens_at(&sc, 0, 2, (double[]){11, 28});
+    scenario_tokens_at(&sc, 1, 1, (double[]){25});
 }
 END_TEST
 

@@ -31,11 +31,7 @@ static void run(const char *strategy, uint32_t blocks, double load_ms, uint32_t 
     (void)snprintf(params, sizeof params, "strategy=%s,blocks=%u,speculate=false", strategy,
                    blocks);
     scenario_policy(&sc, policy_find("sd-npu"), params);
-    int rc = scenario_run(&sc, q, 1, true);
-    if (rc != 0 || getenv("SHOW") != NULL) {
-        scenario_print(&sc, stdout);
-    }
-    ck_assert_msg(rc == 0, "%s", sc.result.message);
+    scenario_check(&sc, q, 1);
 }
 
 /* Kernels of 1 ns are rounding here. */

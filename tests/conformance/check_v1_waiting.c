@@ -1,7 +1,6 @@
 /* agent-xpu-v1: since when a prefill is pending, and since when it ages (clauses.md A.4, A.8), over
  * a preemption. Toy times, one layer: an NPU chunk of 256 rows takes 4 ms for QKV and 8 ms for FFN;
  * the iGPU takes as long per 256 rows; attention 10 ms and the head 1 ms, on the iGPU. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "policies/registry.h"
@@ -30,11 +29,7 @@ static void teardown(void)
 static void run(const char *params, const struct scenario_request *q, uint32_t n)
 {
     scenario_policy(&sc, policy_find("agent-xpu-v1"), params);
-    int rc = scenario_run(&sc, q, n, true);
-    if (rc != 0 || getenv("SHOW") != NULL) {
-        scenario_print(&sc, stdout);
-    }
-    ck_assert_msg(rc == 0, "%s", sc.result.message);
+    scenario_check(&sc, q, n);
 }
 
 /* BE0 (512) is stopped by RT1 (256, come at 1) when its first chunk ends, at 4; RT1 ends at 27. BE2

@@ -84,4 +84,10 @@ const struct scenario_kernel *scenario_kernel_find(const struct scenario *sc, ui
 /* Prints records and kernels: for reading a failed scenario. */
 void scenario_print(const struct scenario *sc, FILE *out);
 
+/* Runs it with every kernel recorded, and asserts that the run is well and its audit clean. Prints
+ * it when it is not, and where the environment has SHOW. */
+void scenario_check(struct scenario *sc, const struct scenario_request *requests, uint32_t n);
+/* Asserts a request's tokens: these, to the nanosecond. */
+void scenario_tokens_at(const struct scenario *sc, uint32_t request, uint32_t n, const double *ms);
+
 enum { NPU = 0, IGPU = 1, CPU = 2 };

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <check.h>
-#include <stdlib.h>
 
 #include "tests/helpers/scenario.h"
 
@@ -25,11 +24,7 @@ static inline void steps_run(struct scenario *sc, const struct policy_ops *ops, 
 {
     sc->setup.kv_capacity_tokens = (uint64_t)blocks * sc->setup.kv_block_tokens;
     scenario_policy(sc, ops, params);
-    int rc = scenario_run(sc, q, n, true);
-    if (rc != 0 || getenv("SHOW") != NULL) {
-        scenario_print(sc, stdout);
-    }
-    ck_assert_int_eq(rc, 0);
+    scenario_check(sc, q, n);
 }
 
 /* The steps, from 1, at whose ends a request got its tokens. */

@@ -11,20 +11,18 @@
 #include "sim/base/csvfile.h"
 #include "sim/base/datadir.h"
 #include "tests/helpers/suite.h"
+#include "tests/helpers/tempfile.h"
 #include "traces/arrivals.h"
 #include "traces/traces.h"
 
 static struct err err;
 static struct dataset data;
-static char path[] = "/tmp/check-dataset-XXXXXX";
+static const char *path;
 
 static void setup(void)
 {
     err = (struct err)ERR_INIT;
-    memcpy(path + sizeof path - 7, "XXXXXX", 6);
-    int fd = mkstemp(path);
-    ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(close(fd), 0);
+    path = tempfile_make("");
     data = (struct dataset){0};
 }
 
@@ -32,15 +30,7 @@ static void teardown(void)
 {
     err_fini(&err);
     dataset_fini(&data);
-    (void)remove(path);
-}
-
-static void put(const char *text)
-{
-    FILE *f = fopen(path, "wb");
-    ck_assert_ptr_nonnull(f);
-    ck_assert_int_ge(fputs(text, f), 0);
-    ck_assert_int_eq(fclose(f), 0);
+    tempfile_remove();
 }
 
 static void load(const char *name)
@@ -180,7 +170,8 @@ END_TEST
 
 START_TEST(a_file_of_ones_own_is_loaded_by_its_path)
 {
-    put("# mine\nafter_tool,conversation_id,output_tokens,input_tokens,prefix_tokens,note\n"
+    tempfile_put(
+        "# mine\nafter_tool,conversation_id,output_tokens,input_tokens,prefix_tokens,note\n"
         "0,7,5,100,30,a\n1,7,6,140,104,b\n0,3,8,50,0,c\n");
     load(path);
     ck_assert_uint_eq(data.n, 3);
@@ -209,7 +200,7 @@ START_TEST(malformed_sets_are_refused)
         {"input_tokens,output_tokens,session_id\n5,1,-2\n", ":2: column session_id"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        put(bad[i].text);
+        tempfile_put(bad[i].text);
         ck_assert_int_eq(dataset_load(path, &data, &err), -EINVAL);
         ck_assert_msg(strstr(err.lines[0], bad[i].has) != NULL, "%s", err.lines[0]);
         ck_assert_ptr_null(data.rows);
@@ -222,7 +213,7 @@ END_TEST
 START_TEST(events_are_the_gaps_inside_each_recording)
 {
     struct events ev;
-    put("session_id,arrival_s\n1,10\n1,11\n1,14\n2,5\n2,5\n2,13\n");
+    tempfile_put("session_id,arrival_s\n1,10\n1,11\n1,14\n2,5\n2,5\n2,13\n");
     ck_assert_int_eq(events_load(path, &ev, &err), 0);
     ck_assert_uint_eq(ev.n, 4);
     ck_assert_double_eq(ev.gap_s[0], 1);
@@ -240,11 +231,11 @@ END_TEST
 START_TEST(events_that_go_back_or_stand_still_are_refused)
 {
     struct events ev;
-    put("arrival_s\n1\n3\n2\n");
+    tempfile_put("arrival_s\n1\n3\n2\n");
     ck_assert_int_eq(events_load(path, &ev, &err), -EINVAL);
     ck_assert_ptr_nonnull(strstr(err.lines[0], ":4: column arrival_s: before the row above"));
     err_fini(&err);
-    put("arrival_s\n1\n1\n");
+    tempfile_put("arrival_s\n1\n1\n");
     ck_assert_int_eq(events_load(path, &ev, &err), -EINVAL);
     ck_assert_ptr_nonnull(strstr(err.lines[0], "two events at different times"));
     ck_assert_ptr_null(ev.gap_s);

@@ -4,24 +4,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "sim/api/request.h"
 #include "sim/base/units.h"
 #include "tests/helpers/suite.h"
+#include "tests/helpers/tempfile.h"
 #include "traces/traces.h"
 
 static struct err err;
 static struct trace t;
-static char path[] = "/tmp/check-import-XXXXXX";
+static const char *path;
 
 static void setup(void)
 {
     err = (struct err)ERR_INIT;
-    memcpy(path + sizeof path - 7, "XXXXXX", 6);
-    int fd = mkstemp(path);
-    ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(close(fd), 0);
+    path = tempfile_make("");
     t = (struct trace){0};
 }
 
@@ -29,15 +26,7 @@ static void teardown(void)
 {
     err_fini(&err);
     trace_fini(&t);
-    (void)remove(path);
-}
-
-static void put(const char *text)
-{
-    FILE *f = fopen(path, "wb");
-    ck_assert_ptr_nonnull(f);
-    ck_assert_int_ge(fputs(text, f), 0);
-    ck_assert_int_eq(fclose(f), 0);
+    tempfile_remove();
 }
 
 static struct trace_import_losses lost;
@@ -45,7 +34,7 @@ static struct trace_import_losses lost;
 /* Imports a text and returns how many requests were left out. */
 static size_t import(const char *format, const char *text)
 {
-    put(text);
+    tempfile_put(text);
     struct trace_import_options o = TRACE_IMPORT_DEFAULTS;
     o.format = format;
     int rc = trace_import(&o, path, &t, &lost, &err);
@@ -247,7 +236,7 @@ static struct trace_import_options how = TRACE_IMPORT_DEFAULTS;
 
 static void import_with(const char *text)
 {
-    put(text);
+    tempfile_put(text);
     int rc = trace_import(&how, path, &t, &lost, &err);
     ck_assert_msg(rc == 0, "%s", err.n > 0 ? err.lines[0] : "no message");
     how = (struct trace_import_options)TRACE_IMPORT_DEFAULTS;
@@ -427,7 +416,7 @@ END_TEST
 START_TEST(malformed_files_are_refused_with_their_place)
 {
     const struct bad *b = &BAD[_i];
-    put(b->text);
+    tempfile_put(b->text);
     struct trace_import_options o = TRACE_IMPORT_DEFAULTS;
     o.format = b->format;
     ck_assert_int_eq(trace_import(&o, path, &t, NULL, &err), -EINVAL);

@@ -5,45 +5,34 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "sim/base/rng.h"
 #include "sim/base/units.h"
 #include "tests/helpers/suite.h"
+#include "tests/helpers/tempfile.h"
 #include "traces/traces.h"
 
 #define HEADER                                                                                     \
     "request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,prefix_tokens"
 
 static struct err err;
-static char path[] = "/tmp/xpusim-check-traces-XXXXXX";
+static const char *path;
 
 static void setup(void)
 {
     err = (struct err)ERR_INIT;
-    memcpy(path + sizeof path - 7, "XXXXXX", 6);
-    int fd = mkstemp(path);
-    ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(close(fd), 0);
+    path = tempfile_make("");
 }
 
 static void teardown(void)
 {
     err_fini(&err);
-    (void)remove(path);
-}
-
-static void put(const char *text)
-{
-    FILE *f = fopen(path, "wb");
-    ck_assert_ptr_nonnull(f);
-    ck_assert_int_ge(fputs(text, f), 0);
-    ck_assert_int_eq(fclose(f), 0);
+    tempfile_remove();
 }
 
 static void read_well(const char *text, struct trace *t)
 {
-    put(text);
+    tempfile_put(text);
     int rc = trace_read(path, t, &err);
     ck_assert_msg(rc == 0, "%s", err.n > 0 ? err.lines[0] : "no message");
 }
@@ -202,7 +191,7 @@ START_TEST(a_written_file_reads_back_and_a_failed_one_leaves_nothing)
 {
     struct trace t, again;
     read_well(FULL, &t);
-    put("");
+    tempfile_put("");
     ck_assert_int_eq(trace_write(path, &t, &err), 0);
     ck_assert_int_eq(trace_read(path, &again, &err), 0);
     expect_same(&t, &again);
@@ -425,7 +414,7 @@ START_TEST(malformed_files_are_refused_with_line_and_column)
 {
     const struct bad *b = &BAD[_i];
     struct trace t;
-    put(b->text);
+    tempfile_put(b->text);
     ck_assert_int_eq(trace_read(path, &t, &err), -EINVAL);
     ck_assert_msg(err.n == b->n, "case %d: %zu errors, not %zu; the first: %s", _i, err.n, b->n,
                   err.n > 0 ? err.lines[0] : "");

@@ -4,30 +4,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "sim/api/request.h"
 #include "sim/base/datadir.h"
 #include "sim/base/rng.h"
 #include "sim/base/units.h"
 #include "tests/helpers/suite.h"
+#include "tests/helpers/tempfile.h"
 #include "traces/traces.h"
 
 static struct err err;
-static char path[] = "/tmp/xpusim-check-workload-XXXXXX.json";
+static const char *path;
 static struct trace t;
 
 static void setup(void)
 {
     err = (struct err)ERR_INIT;
-    memcpy(strchr(path, 'X'), "XXXXXX", 6);
-    char *dot = strrchr(path, '.');
-    *dot = '\0';
-    int fd = mkstemp(path);
-    ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(close(fd), 0);
-    (void)remove(path);
-    *dot = '.';
+    path = tempfile_make(".json");
     t = (struct trace){0};
 }
 
@@ -35,15 +28,7 @@ static void teardown(void)
 {
     err_fini(&err);
     trace_fini(&t);
-    (void)remove(path);
-}
-
-static void put(const char *text)
-{
-    FILE *f = fopen(path, "wb");
-    ck_assert_ptr_nonnull(f);
-    ck_assert_int_ge(fputs(text, f), 0);
-    ck_assert_int_eq(fclose(f), 0);
+    tempfile_remove();
 }
 
 static void make(const char *spec, uint64_t seed, struct trace *out)
@@ -447,7 +432,7 @@ START_TEST(replay_repeats_the_recorded_gaps_at_the_stated_rate)
 {
     /* Two recordings: gaps 1 and 3, then 2 and 6 (none between the recordings): mean 3. At 60 per
      * minute they become 1/3, 1, 2/3, 2 s in a circle, beginning anywhere. */
-    put("session_id,arrival_s\n1,10\n1,11\n1,14\n2,5\n2,7\n2,13\n");
+    tempfile_put("session_id,arrival_s\n1,10\n1,11\n1,14\n2,5\n2,7\n2,13\n");
     char spec[300];
     (void)snprintf(spec, sizeof spec,
                    "mixed:arrival=replay,events=%s,reactive_per_min=60,proactive_per_min=0,"

@@ -3,26 +3,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "tests/helpers/suite.h"
+#include "tests/helpers/tempfile.h"
 #include "traces/traces.h"
 
 static struct err err;
-static char path[] = "/tmp/xpusim-check-spec-XXXXXX.json";
+static const char *path;
 static struct trace t;
 
 static void setup(void)
 {
     err = (struct err)ERR_INIT;
-    memcpy(strchr(path, 'X'), "XXXXXX", 6);
-    char *dot = strrchr(path, '.');
-    *dot = '\0';
-    int fd = mkstemp(path);
-    ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(close(fd), 0);
-    (void)remove(path);
-    *dot = '.';
+    path = tempfile_make(".json");
     t = (struct trace){0};
 }
 
@@ -30,15 +23,7 @@ static void teardown(void)
 {
     err_fini(&err);
     trace_fini(&t);
-    (void)remove(path);
-}
-
-static void put(const char *text)
-{
-    FILE *f = fopen(path, "wb");
-    ck_assert_ptr_nonnull(f);
-    ck_assert_int_ge(fputs(text, f), 0);
-    ck_assert_int_eq(fclose(f), 0);
+    tempfile_remove();
 }
 
 static void make(const char *spec, uint64_t seed, struct trace *out)
@@ -50,7 +35,8 @@ static void make(const char *spec, uint64_t seed, struct trace *out)
 START_TEST(a_json_file_says_the_same_as_a_list)
 {
     struct trace other;
-    put("{\"generator\": \"mixed\", \"reactive_per_min\": 4.5, \"arrival\": \"gamma\", \"cv\": 3,"
+    tempfile_put(
+        "{\"generator\": \"mixed\", \"reactive_per_min\": 4.5, \"arrival\": \"gamma\", \"cv\": 3,"
         " \"proactive\": \"samsum\"}");
     make(path, 6, &t);
     make("mixed:proactive=samsum,cv=3,reactive_per_min=4.5,arrival=gamma", 6, &other);
@@ -122,15 +108,15 @@ END_TEST
 START_TEST(bad_spec_files_are_refused_with_file_and_key)
 {
     expect_refused("/nonexistent.json", 1, "/nonexistent.json", NULL);
-    put("{\"cv\": 2,\n \"users\": }");
+    tempfile_put("{\"cv\": 2,\n \"users\": }");
     expect_refused(path, 1, ":2:", path);
-    put("[1]");
+    tempfile_put("[1]");
     expect_refused(path, 1, "must be an object", path);
-    put("{\"generator\": \"w1\"}");
+    tempfile_put("{\"generator\": \"w1\"}");
     expect_refused(path, 1, "generator: must be mixed", path);
-    put("{\"cv\": true}");
+    tempfile_put("{\"cv\": true}");
     expect_refused(path, 1, "cv: must be a number or text", path);
-    put("{\"speed\": 1, \"cv\": 99}");
+    tempfile_put("{\"speed\": 1, \"cv\": 99}");
     expect_refused(path, 2, "cv: \"99\"", path);
 }
 END_TEST
