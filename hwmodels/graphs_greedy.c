@@ -41,7 +41,7 @@ static void progressive_round(struct graphs_machine *m)
     graphs_machine_run_to(m, m->position + 1);
 }
 
-void graphs_progressive_from(const struct graphs_instance *g, uint32_t start,
+static void progressive_from(const struct graphs_instance *g, uint32_t start,
                              struct graphs_result *out, bool keep_intervals)
 {
     struct graphs_machine m;
@@ -88,7 +88,7 @@ static void farthest_load(struct graphs_machine *m)
     }
 }
 
-void graphs_farthest_from(const struct graphs_instance *g, uint32_t start,
+static void farthest_from(const struct graphs_instance *g, uint32_t start,
                           struct graphs_result *out, bool keep_intervals)
 {
     struct graphs_machine m;
@@ -122,15 +122,15 @@ static void sweep(const struct graphs_instance *g, from_fn *from, struct graphs_
 
 void graphs_progressive_solve(const struct graphs_instance *g, struct graphs_result *out)
 {
-    graphs_progressive_from(g, 0, out, true);
+    progressive_from(g, 0, out, true);
 }
 
 void graphs_late_start_solve(const struct graphs_instance *g, struct graphs_result *out)
 {
-    sweep(g, graphs_progressive_from, out);
+    sweep(g, progressive_from, out);
 }
 
 void graphs_farthest_solve(const struct graphs_instance *g, struct graphs_result *out)
 {
-    sweep(g, graphs_farthest_from, out);
+    sweep(g, farthest_from, out);
 }

@@ -7,9 +7,3 @@ void graphs_progressive_solve(const struct graphs_instance *g, struct graphs_res
 void graphs_late_start_solve(const struct graphs_instance *g, struct graphs_result *out);
 void graphs_farthest_solve(const struct graphs_instance *g, struct graphs_result *out);
 void graphs_exact_solve(const struct graphs_instance *g, struct graphs_result *out);
-
-/* The total of one simulated start position, for the sweeps and for tests. */
-void graphs_progressive_from(const struct graphs_instance *g, uint32_t start,
-                             struct graphs_result *out, bool keep_intervals);
-void graphs_farthest_from(const struct graphs_instance *g, uint32_t start,
-                          struct graphs_result *out, bool keep_intervals);

@@ -62,8 +62,8 @@ static double get(const struct fit_problem *f, const double *x, int index, doubl
     return index < 0 ? otherwise : fit_from_x(f->fit->params[index].param, x[index]);
 }
 
-void fit_curve(const struct fit_problem *f, const double *x, const struct kernel_cell *c,
-               struct kernel_curve *out)
+static void fit_curve(const struct fit_problem *f, const double *x, const struct kernel_cell *c,
+                      struct kernel_curve *out)
 {
     const struct fit_device *d = &f->devices[c->device];
     bool stream = c->row->op == KERNEL_READ || c->row->op == KERNEL_COPY;
@@ -95,7 +95,8 @@ static double alone_s(const struct fit_problem *f, const double *x, const struct
     return kernel_model_seconds(&curve, c->row->flop, c->row->bytes);
 }
 
-double fit_predict(const struct fit_problem *f, const double *x, const struct kernel_cell *c)
+/* The form at parameters x (fitting coordinates). */
+static double fit_predict(const struct fit_problem *f, const double *x, const struct kernel_cell *c)
 {
     if (c->partner < 0) {
         return alone_s(f, x, c);

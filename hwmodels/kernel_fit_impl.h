@@ -46,10 +46,6 @@ struct fit_problem {
 double fit_to_x(enum kernel_param p, double value);
 double fit_from_x(enum kernel_param p, double x);
 
-/* The form at parameters x (fitting coordinates). */
-void fit_curve(const struct fit_problem *f, const double *x, const struct kernel_cell *c,
-               struct kernel_curve *out);
-double fit_predict(const struct fit_problem *f, const double *x, const struct kernel_cell *c);
 /* Index of the cell's latency sensitivity; -1: taken as 0. */
 int fit_lambda(const struct kernel_fit *fit, const struct kernel_cell *c);
 

@@ -2,7 +2,8 @@
 
 #include <math.h>
 
-double kernel_model_norm(double x, double y, double p)
+/* (x^p + y^p)^(1/p) without overflow; x, y >= 0. */
+static double norm(double x, double y, double p)
 {
     double big = fmax(x, y);
     double small = fmin(x, y);
@@ -11,7 +12,7 @@ double kernel_model_norm(double x, double y, double p)
 
 double kernel_model_seconds(const struct kernel_curve *c, double flop, double bytes)
 {
-    return c->launch_s + kernel_model_norm(flop / c->flop_per_s, bytes / c->bytes_per_s, c->knee);
+    return c->launch_s + norm(flop / c->flop_per_s, bytes / c->bytes_per_s, c->knee);
 }
 
 double kernel_model_slowdown(const struct kernel_curve *c, double flop, double bytes,
@@ -21,11 +22,11 @@ double kernel_model_slowdown(const struct kernel_curve *c, double flop, double b
     double alone_s = kernel_model_seconds(c, flop, bytes);
     double own = bytes / alone_s;
     double all = own + others_bytes_per_s;
-    double f_all = kernel_model_norm(1.0, all / m->cap_bytes_per_s, m->sharpness);
-    double f_own = kernel_model_norm(1.0, own / m->cap_bytes_per_s, m->sharpness);
+    double f_all = norm(1.0, all / m->cap_bytes_per_s, m->sharpness);
+    double f_own = norm(1.0, own / m->cap_bytes_per_s, m->sharpness);
     double used_frac = others_bytes_per_s / (m->cap_bytes_per_s * f_all);
     double memory_s = bytes / c->bytes_per_s * f_all / f_own;
-    double together_s = c->launch_s + kernel_model_norm(flop / c->flop_per_s, memory_s, c->knee) +
-                        lambda * used_frac * alone_s;
+    double together_s =
+        c->launch_s + norm(flop / c->flop_per_s, memory_s, c->knee) + lambda * used_frac * alone_s;
     return together_s / alone_s;
 }

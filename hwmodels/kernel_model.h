@@ -25,9 +25,6 @@ struct kernel_contention {
     double sharpness;       /* q > 0 */
 };
 
-/* (x^p + y^p)^(1/p) without overflow; x, y >= 0. */
-double kernel_model_norm(double x, double y, double p);
-
 /* Alone on the machine, in seconds. */
 double kernel_model_seconds(const struct kernel_curve *c, double flop, double bytes);
 

@@ -13,8 +13,13 @@
 #define USUAL_TOKENS 1024.0
 #define SHORT_TOKENS 32.0
 
-struct soc_transfer soc_transfer_of(const struct conformal *t, const char *family,
-                                    enum device_kind kind, enum conformal_phase phase)
+/* How far predictions from one SoC to another were off, for one kind of device. */
+struct transfer {
+    struct conformal_interval at95, at50; /* of that phase, in the middle of the table's models */
+};
+
+static struct transfer transfer_of(const struct conformal *t, const char *family,
+                                   enum device_kind kind, enum conformal_phase phase)
 {
     struct conformal_query q = {.soc = "",
                                 .family = family,
@@ -24,7 +29,7 @@ struct soc_transfer soc_transfer_of(const struct conformal *t, const char *famil
                                 .tokens =
                                     phase == CONFORMAL_SHORT_PREFILL ? SHORT_TOKENS : USUAL_TOKENS,
                                 .soc_out = true};
-    return (struct soc_transfer){conformal_of(t, &q, CONFORMAL_LEVEL), conformal_of(t, &q, 0.5)};
+    return (struct transfer){conformal_of(t, &q, CONFORMAL_LEVEL), conformal_of(t, &q, 0.5)};
 }
 
 /* Of a runtime entry: which error a number takes over, and with what it scales. */
@@ -104,7 +109,7 @@ static void mark(cJSON *q, const struct copy *c, const char *how)
 
 static void carry(cJSON *q, const struct copy *c, size_t i)
 {
-    struct soc_transfer t = soc_transfer_of(c->table, c->family, c->kind, carried[i].phase);
+    struct transfer t = transfer_of(c->table, c->family, c->kind, carried[i].phase);
     double ratio = carried[i].scale == SCALE_PEAK  ? c->peak_ratio
                    : carried[i].scale == SCALE_DDR ? c->ddr_ratio
                                                    : 1.0;

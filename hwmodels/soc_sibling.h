@@ -26,13 +26,6 @@ struct soc_sibling {
     uint32_t n_peaks;
 };
 
-/* How far predictions from one SoC to another were off, for one kind of device. */
-struct soc_transfer {
-    struct conformal_interval at95, at50; /* of that phase, in the middle of the table's models */
-};
-struct soc_transfer soc_transfer_of(const struct conformal *t, const char *family,
-                                    enum device_kind kind, enum conformal_phase phase);
-
 /* The new file as a tree (cJSON_Delete), or NULL with errors. `sibling` is a tree that soc_parse
  * takes, and stays as it is. */
 cJSON *soc_sibling_tree(const cJSON *sibling, const struct soc_sibling *o,

@@ -140,7 +140,8 @@ bool results_axis_number(const struct results *r, size_t i, const char *axis, do
     return !isnan(x);
 }
 
-bool results_axis_varies(const struct results *r, const char *axis)
+/* True when at least two points differ in it. */
+static bool axis_varies(const struct results *r, const char *axis)
 {
     char a[64];
     char b[64];
@@ -177,14 +178,13 @@ const char *results_pick_axis(const struct results *r, const char *asked,
         return asked;
     }
     for (size_t i = 0; candidates[i] != NULL; i++) {
-        if (numeric(r, candidates[i]) && results_axis_varies(r, candidates[i])) {
+        if (numeric(r, candidates[i]) && axis_varies(r, candidates[i])) {
             return candidates[i];
         }
     }
     for (size_t i = 0; i < r->axes.n; i++) {
         const char *a = r->axes.v[i];
-        if (numeric(r, a) && results_axis_varies(r, a) &&
-            (not_this == NULL || strcmp(a, not_this) != 0)) {
+        if (numeric(r, a) && axis_varies(r, a) && (not_this == NULL || strcmp(a, not_this) != 0)) {
             return a;
         }
     }
@@ -218,7 +218,7 @@ const char *results_label(const struct results *r, size_t i, const char *x, cons
         const char *text = results_axis(r, i, a, number, sizeof number);
         bool policy = strcmp(a, "policy") == 0;
         if (text == NULL || says_the_same(a, x) || says_the_same(a, y) ||
-            !(policy || results_axis_varies(r, a)) || n >= size) {
+            !(policy || axis_varies(r, a)) || n >= size) {
             continue;
         }
         bool plain = policy || text != number;

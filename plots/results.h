@@ -35,8 +35,6 @@ const char *results_axis(const struct results *r, size_t i, const char *axis, ch
                          size_t size);
 /* False, and *out as it was, when it has none. */
 bool results_axis_number(const struct results *r, size_t i, const char *axis, double *out);
-/* True when at least two points differ in it. */
-bool results_axis_varies(const struct results *r, const char *axis);
 /* The numeric axis to draw against: what was asked for, else the first of the NULL-ended list that
  * varies, else any numeric axis that does. NULL with an error when there is none. */
 const char *results_pick_axis(const struct results *r, const char *asked,

@@ -131,8 +131,9 @@ static void put_word(const char *word, FILE *out)
     (void)fputc('\'', out);
 }
 
-void trouble_put_command(const struct config_options *o, const char *policy, const char *trace,
-                         FILE *out)
+/* "xpusim run --policy ... --trace TRACE", to be typed as it is. */
+static void put_command(const struct config_options *o, const char *policy, const char *trace,
+                        FILE *out)
 {
     const char *const words[][2] = {
         {"--policy", policy}, {"--soc", o->soc}, {"--llm", o->llm}, {"--trace", trace}};
@@ -197,7 +198,7 @@ void trouble_leave(const struct trouble *t, const struct trouble_end *end, FILE 
         (void)fprintf(out, "%s: %zu of %zu requests, in %s/: trace.csv, decisions%s\n  ",
                       shows ? "Enough to show it" : "Not shown again by its trace", small.n,
                       t->trace->n, t->dir, end->exit_status == 0 ? ", timeline.json" : "");
-        trouble_put_command(t->options, t->policy->label, path, out);
+        put_command(t->options, t->policy->label, path, out);
     }
     err_print(&e, out);
     err_fini(&e);

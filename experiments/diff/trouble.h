@@ -31,7 +31,3 @@ bool trouble_is(const struct trouble_end *end);
  * so with the command. A folder that cannot be written is one sentence. Makes at most some hundred
  * runs, each in a process of its own, and of long ones fewer. */
 void trouble_leave(const struct trouble *t, const struct trouble_end *end, FILE *out);
-
-/* "xpusim run --policy ... --trace TRACE", to be typed as it is. */
-void trouble_put_command(const struct config_options *o, const char *policy, const char *trace,
-                         FILE *out);

@@ -5,7 +5,7 @@
 #include "sim/base/quantile.h"
 #include "sim/base/rng.h"
 
-double against_value(const struct request_time *t, enum against_metric m)
+static double value_of(const struct request_time *t, enum against_metric m)
 {
     return m == AGAINST_TTFT ? t->ttft_s : m == AGAINST_TPOT ? t->tpot_s : t->e2e_s;
 }
@@ -16,8 +16,8 @@ double against_mape(const struct request_times *x, const struct request_times *y
     double sum = 0.0;
     uint32_t n = 0;
     for (size_t i = 0; i < x->n && i < y->n; i++) {
-        double a = against_value(&x->v[i], m);
-        double b = against_value(&y->v[i], m);
+        double a = value_of(&x->v[i], m);
+        double b = value_of(&y->v[i], m);
         if (x->v[i].finished && y->v[i].finished && isfinite(a) && b > 0.0) {
             sum += fabs(a / b - 1.0);
             n++;
@@ -36,13 +36,13 @@ double against_mape_of_means(const struct request_times *x, const struct against
         uint32_t repeats = 0;
         for (uint32_t k = 0; k < p->n_real; k++) {
             const struct request_time *t = &p->real[k].times.v[i];
-            double v = against_value(t, m);
+            double v = value_of(t, m);
             if (t->finished && isfinite(v)) {
                 real += v;
                 repeats++;
             }
         }
-        double a = against_value(&x->v[i], m);
+        double a = value_of(&x->v[i], m);
         if (x->v[i].finished && isfinite(a) && real > 0.0) {
             sum += fabs(a * repeats / real - 1.0);
             n++;
@@ -56,7 +56,7 @@ double against_mean(const struct request_times *t, enum against_metric m, enum r
     double sum = 0.0;
     uint32_t n = 0;
     for (size_t i = 0; i < t->n; i++) {
-        double v = against_value(&t->v[i], m);
+        double v = value_of(&t->v[i], m);
         if (t->v[i].finished && isfinite(v) && (cls == REQUEST_CLASS_COUNT || t->v[i].cls == cls)) {
             sum += v;
             n++;

@@ -32,7 +32,6 @@ struct against {
     const char *clock;
 };
 
-double against_value(const struct request_time *t, enum against_metric m);
 /* Mean |x / y - 1| over requests that finished in both and have the metric. NaN: none. */
 double against_mape(const struct request_times *x, const struct request_times *y,
                     enum against_metric m);

@@ -14,7 +14,9 @@ static void put(cJSON *o, const char *key, const char *text)
     }
 }
 
-cJSON *about_tree(const struct about *a)
+/* {kind, policy, soc, llm, workload, seed, command, version, fingerprint}, what there is of them.
+ * The caller frees. */
+static cJSON *tree_of(const struct about *a)
 {
     cJSON *o = cJSON_CreateObject();
     put(o, "kind", a->kind);
@@ -40,14 +42,14 @@ cJSON *about_tree(const struct about *a)
 
 void about_document(const struct about *a, struct document *d)
 {
-    cJSON *tree = about_tree(a);
+    cJSON *tree = tree_of(a);
     document_tree(d, "about", tree);
     cJSON_Delete(tree);
 }
 
 char *about_text(const struct about *a)
 {
-    cJSON *tree = about_tree(a);
+    cJSON *tree = tree_of(a);
     char *text = json_text(tree, false);
     cJSON_Delete(tree);
     return text;
@@ -55,7 +57,7 @@ char *about_text(const struct about *a)
 
 char *about_comment(const struct about *a)
 {
-    cJSON *tree = about_tree(a);
+    cJSON *tree = tree_of(a);
     char *text = NULL;
     size_t size = 0;
     FILE *f = memory_stream(&text, &size);

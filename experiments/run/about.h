@@ -15,9 +15,6 @@ struct about {
     bool workload; /* many runs of the configuration's */
 };
 
-/* {kind, policy, soc, llm, workload, seed, command, version, fingerprint}, what there is of them.
- * The caller frees. */
-struct cJSON *about_tree(const struct about *a);
 /* As the member "about" of a document. */
 void about_document(const struct about *a, struct document *d);
 /* As one line of JSON; the caller frees it. */

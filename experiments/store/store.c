@@ -37,7 +37,7 @@ static const char configurations[] =
 
 /* ---- statements ---- */
 
-void store_fail(struct store *s)
+static void store_fail(struct store *s)
 {
     if (s->error[0] == '\0') {
         (void)snprintf(s->error, sizeof s->error, "%s: %s", s->path, sqlite3_errmsg(s->db));

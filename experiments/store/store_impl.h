@@ -37,7 +37,6 @@ void store_once(struct store *s, sqlite3_stmt *q);
 void store_bind_text(sqlite3_stmt *q, int at, const char *text);
 /* Statements without results, several in one text. */
 void store_exec(struct store *s, const char *sql);
-void store_fail(struct store *s);
 /* Opens a transaction unless one is open. */
 void store_write(struct store *s);
 

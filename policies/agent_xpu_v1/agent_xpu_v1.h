@@ -156,7 +156,6 @@ bool v1_prefill_start(struct sched *s, struct v1 *v, const struct request *r);
 void v1_prefill_done(struct v1 *v, const struct request *r);
 /* Annotated time of what is left of a prefill at its default mapping, summed over its kernels. */
 int64_t v1_etc_ns(struct sched *s, const struct v1 *v, const struct request *r);
-bool v1_is_aged(const struct sched *s, const struct request *r);
 /* KV is full and a reactive prefill or the decode batch waits; true when some was freed. Reactive
  * sequences lose theirs only for older ones that decode. */
 bool v1_make_room(struct sched *s, struct v1 *v, bool for_decode);

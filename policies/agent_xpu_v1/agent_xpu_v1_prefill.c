@@ -45,7 +45,7 @@ int64_t v1_etc_ns(struct sched *s, const struct v1 *v, const struct request *r)
     return sum;
 }
 
-bool v1_is_aged(const struct sched *s, const struct request *r)
+static bool v1_is_aged(const struct sched *s, const struct request *r)
 {
     return param_bool(s, V1_AGEING) &&
            s->now_ns - r->arrival_ns >= units_ns_from_s(param_number(s, V1_T_AGE_S));

@@ -5,7 +5,7 @@
 
 #include "sim/base/input.h"
 
-uint64_t hash_bytes(uint64_t h, const void *data, size_t n)
+static uint64_t hash_bytes(uint64_t h, const void *data, size_t n)
 {
     const unsigned char *p = data;
     for (size_t i = 0; i < n; i++) {

@@ -6,7 +6,6 @@
 #include <stdint.h>
 
 #define HASH_INIT 0xcbf29ce484222325ULL
-uint64_t hash_bytes(uint64_t h, const void *data, size_t n);
 uint64_t hash_string(uint64_t h, const char *s); /* includes the terminating NUL */
 uint64_t hash_u64(uint64_t h, uint64_t x);       /* byte order independent */
 uint64_t hash_file(const char *path);            /* of what it holds; 0: cannot be read */

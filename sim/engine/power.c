@@ -99,13 +99,7 @@ void power_refresh(struct engine *e, uint8_t device)
     set_phase(e, device, phase_of(e, device));
 }
 
-/* The state of a device follows from what runs on it: prefill draws more than decode. */
-void power_device(struct engine *e, uint8_t device)
-{
-    power_device_phase(e, device, phase_of(e, device));
-}
-
-void power_device_phase(struct engine *e, uint8_t device, enum power_phase phase)
+static void enter_phase(struct engine *e, uint8_t device, enum power_phase phase)
 {
     bool was_busy = e->power.phase[device] != POWER_PHASE_IDLE;
     set_phase(e, device, phase);
@@ -115,6 +109,12 @@ void power_device_phase(struct engine *e, uint8_t device, enum power_phase phase
         power_host(e);
     }
     throttle_update(e);
+}
+
+/* The state of a device follows from what runs on it: prefill draws more than decode. */
+void power_device(struct engine *e, uint8_t device)
+{
+    enter_phase(e, device, phase_of(e, device));
 }
 
 void power_compiler(struct engine *e, bool on)
@@ -138,12 +138,12 @@ void power_repeat(struct engine *e, struct repeat_record *r)
     struct power *p = &e->power;
     uint8_t d = r->launch->device;
     e->now_ns = r->begin_ns + r->lead_ns;
-    power_device_phase(e, d, POWER_PHASE_DECODE);
+    enter_phase(e, d, POWER_PHASE_DECODE);
     r->device_watts = p->watts[d];
     r->host_watts = p->watts[OBSERVER_DOMAIN_HOST];
     double busy_watts = p->total_watts;
     e->now_ns += r->solo_ns[0];
-    power_device_phase(e, d, POWER_PHASE_IDLE);
+    enter_phase(e, d, POWER_PHASE_IDLE);
     power_tail(e, 1);
     r->tail_watts = p->watts[OBSERVER_DOMAIN_HOST];
     double tail_watts = p->total_watts;

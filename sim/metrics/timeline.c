@@ -91,8 +91,8 @@ static void counter_fill(struct timeline *t, struct timeline_counter *c, int64_t
     }
 }
 
-void timeline_counter_set(struct timeline *t, struct timeline_counter *c, int64_t now_ns, double a,
-                          double b)
+static void counter_set(struct timeline *t, struct timeline_counter *c, int64_t now_ns, double a,
+                        double b)
 {
     if (c->cell_ns > 0) {
         counter_fill(t, c, now_ns);
@@ -123,8 +123,8 @@ static void counter_end(struct timeline *t, struct timeline_counter *c, int64_t 
 static void count_live(struct timeline *t, int64_t now_ns, enum request_class cls, int delta)
 {
     t->n_live[cls] += (uint32_t)delta;
-    timeline_counter_set(t, &t->live, now_ns, (double)t->n_live[REQUEST_CLASS_REACTIVE],
-                         (double)t->n_live[REQUEST_CLASS_PROACTIVE]);
+    counter_set(t, &t->live, now_ns, (double)t->n_live[REQUEST_CLASS_REACTIVE],
+                (double)t->n_live[REQUEST_CLASS_PROACTIVE]);
 }
 
 static void on_ddr(void *self, int64_t now_ns, uint64_t count, int64_t duration_ns,
@@ -135,9 +135,9 @@ static void on_ddr(void *self, int64_t now_ns, uint64_t count, int64_t duration_
     int64_t begin_ns = now_ns - duration_ns;
     begin_ns = begin_ns > t->ddr.at_ns ? begin_ns : t->ddr.at_ns;
     if (begin_ns > t->ddr_end_ns) {
-        timeline_counter_set(t, &t->ddr, t->ddr_end_ns, 0.0, 0.0);
+        counter_set(t, &t->ddr, t->ddr_end_ns, 0.0, 0.0);
     }
-    timeline_counter_set(t, &t->ddr, begin_ns, demand_bytes_per_s / 1e9, share_bytes_per_s / 1e9);
+    counter_set(t, &t->ddr, begin_ns, demand_bytes_per_s / 1e9, share_bytes_per_s / 1e9);
     t->ddr_end_ns = now_ns;
 }
 
@@ -146,7 +146,7 @@ static void on_power(void *self, int64_t now_ns, uint8_t domain, enum power_phas
 {
     struct timeline *t = timeline_at(self, now_ns);
     (void)phase;
-    timeline_counter_set(t, &t->watts[domain], now_ns, watts, 0.0);
+    counter_set(t, &t->watts[domain], now_ns, watts, 0.0);
 }
 
 static struct timeline_counter *counter_of(struct timeline *t, uint32_t i)
@@ -180,7 +180,7 @@ static void counters_show(struct timeline *t, int64_t now_ns)
 {
     for (uint32_t i = 0; i < N_COUNTERS; i++) {
         struct timeline_counter *c = counter_of(t, i);
-        timeline_counter_set(t, c, c->at_ns > now_ns ? c->at_ns : now_ns, c->value[0], c->value[1]);
+        counter_set(t, c, c->at_ns > now_ns ? c->at_ns : now_ns, c->value[0], c->value[1]);
         c->any = false;
     }
     t->ddr_end_ns = t->ddr_end_ns > now_ns ? t->ddr_end_ns : now_ns;
@@ -189,7 +189,7 @@ static void counters_show(struct timeline *t, int64_t now_ns)
 static void counters_end(struct timeline *t, int64_t now_ns)
 {
     if (t->ddr_end_ns <= now_ns) {
-        timeline_counter_set(t, &t->ddr, t->ddr_end_ns, 0.0, 0.0);
+        counter_set(t, &t->ddr, t->ddr_end_ns, 0.0, 0.0);
     }
     for (uint32_t i = 0; i < N_COUNTERS; i++) {
         if (counter_of(t, i)->name != NULL) {

@@ -70,8 +70,6 @@ void timeline_track_name(struct timeline *t, uint32_t pid, uint32_t tid, const c
                          uint32_t order);
 void timeline_instant(struct timeline *t, uint32_t pid, uint32_t tid, int64_t now_ns,
                       const char *name);
-void timeline_counter_set(struct timeline *t, struct timeline_counter *c, int64_t now_ns, double a,
-                          double b);
 
 /* timeline_machine.c */
 void timeline_launch_started(void *self, int64_t now_ns, const struct launch *l, int64_t lead_ns);
