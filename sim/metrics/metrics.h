@@ -1,50 +1,21 @@
-/* Every metric of a run, computed while it runs (units, directions and titles: metric_table.h).
+/* Every metric of a run, computed while it runs. What each is and how it comes out of what was
+ * counted is its row of metrics.def. Distributions are over finished requests and have .mean .p50
+ * .p90 .p99 .max (nearest rank) and .n, per group reactive, proactive, all. What a row has no room
+ * for:
  *
- * Per request: a arrival, s the start of its first kernel, t_1..t_O the instants its output tokens
- * came out, f = t_O finish, P input and O output tokens. Distributions are over finished requests
- * and have .mean .p50 .p90 .p99 .max (nearest rank) and .n, per group reactive, proactive, all:
+ *   decode_pending_s     a host that samples counts as running
+ *   preempt_latency_s    of reactive requests that found the device which first served them busy
+ * with proactive work only; less the time in which that device ran launches with a reactive member
+ * before the one that served it preempt_residual_s   0 where the two share the device session_s in
+ * the group of its last turn slo_attainment_frac  targets are TTFT, TBT (as TPOT) and deadline; NaN
+ * without any stops_asked          of the reactive group when the pass has a reactive member
+ *   arrival_rate, _cv    of all arrivals, realised
+ *   contention_loss      solo at the speed that power limits left, time sharing included
+ *   energy per token     over tokens that came out (prompts count with the first one);
+ * agent-xpu-v2's figure is the active form fairness_jain        clients that got nothing included
  *
- *   ttft_s                  t_1 - a, queueing included
- *   tbt_s                   every gap t_{i+1} - t_i of all requests; tokens that a verification
- *                           yields together have gaps of 0. tbt_step_s: one gap per step
- *   tpot_s                  (t_O - t_1) / (O - 1); requests with O = 1 have none
- *   e2e_s                   f - a
- *   norm_ttft_per_input_s   (t_1 - a) / P                      [agent-xpu-v1]
- *   norm_e2e_per_token_s    (f - a) / (P + O)                  [agent-xpu-v2, mean over requests]
- *   norm_e2e_per_output_s   (f - a) / O       .mean [vLLM]     .p50 [Orca]
- *   prefill_pending_s       s - a
- *   prefill_suspended_s     time in prefill after s with no launch of the request running
- *   decode_pending_s        time after t_1 with no launch of the request running (a host that
- *                           samples counts as running; waiting after a KV eviction counts)
- *   wait_s                  sum of the three above
- *   preempt_latency_s       of reactive requests that found the device which first served them busy
- *                           with proactive work only: s - a, less the time in which that device ran
- *                           launches with a reactive member before the one that served it
- *   preempt_residual_s      of that, the rest of the launch that ran there; 0 where the two share
- *                           the device
- *   preempt_rest_s          and what came after: proactive work, idling, host
- *   session_s               first arrival of a session to its last finish (group: its last turn's)
- *   lateness and SLOs       slo_attainment_frac: of the requests that carry a TTFT, TBT (as TPOT)
- * or deadline target, the share that finished and met all; NaN without any
- *
- * Scalars per group: arrived, finished, shed, unfinished, throughput_req_per_min (finished / span),
- * output_tokens_per_s, goodput_req_per_min, norm_e2e_ratio_of_sums_s (sum E2E / sum (P+O)),
- * preemptions (requests whose KV was taken), evictions, stops_asked (launches that the policy
- * asked to stop; of the reactive group when the pass has a reactive member), recomputed_tokens,
- * starved (wait above the threshold, unfinished ones included), arrival_rate_req_per_min and
- * arrival_cv (all arrivals, realised). The span is first arrival to last finish of the run, so for
- * work that is all there at the start it is the busy time.
- *
- * Of the machine, over the run's duration_s: NAME.busy_frac, .prefill_frac, .decode_frac, .energy_j
- * per device; igpu.weighted_util_frac (prefill and decode time weighted, agent-xpu-v2 6.4);
- * npu_igpu_overlap_frac (both busy); contention_loss_frac = sum(actual - solo) / sum solo over
- * launches, solo at the speed that power limits left, time sharing included; killed_kernel_s;
- * ddr.util_frac, ddr.demand_frac (integral of demand / (peak * T), may exceed 1),
- * ddr.tier_low_frac, _medium_, _high_ (time by demand / peak); energy_j = energy_active_j +
- * energy_idle_j (platform, and devices while idle), peak_power_watts, energy[_active]_j_per_token
- * over P + O and energy[_active]_j_per_output_token over O of tokens that came out (P counts with
- * the first one); agent-xpu-v2's figure is the active form. fairness_jain: Jain index of P + O
- * finished per client, clients that got nothing included. verify.*: speculative decoding.
+ * The span is first arrival to last finish of the run, so for work that is all there at the start
+ * it is the busy time.
  *
  * `truncated.`: the same for requests that finished by the cut, the last arrival, or the run's end
  * when a horizon stopped it: e2e_s, ttft_s, norm_e2e_per_token_s and throughput_req_per_min
