@@ -122,8 +122,8 @@ static bool passing(const char *flag)
            strcmp(flag, "lost_core") == 0 || strcmp(flag, "spikes") == 0;
 }
 
-static void fill_row(struct kernel_row *r, const struct window_side *s,
-                     const struct backend_host *host, const char *flag)
+static void fill_row(struct kernel_row *r, struct window_side *s, const struct backend_host *host,
+                     const char *flag)
 {
     (void)snprintf(r->flag, sizeof r->flag, "%s", flag);
     r->samples = s->n;

@@ -39,6 +39,7 @@ struct backend_kernel {
     struct kernel_spec spec;
     double alone_s, bytes, flop;
     struct kernel_curve curve;
+    double others_bytes_per_s, slowdown; /* beside those; windows ask it again for every launch */
 };
 
 struct state {
@@ -64,7 +65,7 @@ static struct job *job_of(struct backend_device *d, int64_t ticket)
 static double slowdown(const struct state *s, uint32_t device)
 {
     const struct backend_device *d = &s->devices[device];
-    const struct backend_kernel *k = d->ring[d->started % BACKEND_MAX_INFLIGHT].kernel;
+    struct backend_kernel *k = d->ring[d->started % BACKEND_MAX_INFLIGHT].kernel;
     double others = 0.0;
     uint32_t n_others = 0;
     for (uint32_t i = 0; i < s->truth.soc.machine.n_devices; i++) {
@@ -81,8 +82,12 @@ static double slowdown(const struct state *s, uint32_t device)
     if (s->truth.form == SIMDEV_PRIVATE) {
         return 1.0 + PRIVATE_FRAC * (device + 1);
     }
-    return kernel_model_slowdown(&k->curve, k->flop, k->bytes, others, &s->truth.contention,
-                                 s->truth.lambda[k->spec.op]);
+    if (others != k->others_bytes_per_s) {
+        k->others_bytes_per_s = others;
+        k->slowdown = kernel_model_slowdown(&k->curve, k->flop, k->bytes, others,
+                                            &s->truth.contention, s->truth.lambda[k->spec.op]);
+    }
+    return k->slowdown;
 }
 
 /* What this launch would take alone, with everything that chance adds. */
@@ -247,6 +252,7 @@ static struct backend_kernel *sim_prepare(struct backend_device *d, const struct
     k->alone_s = simdev_alone_s(&s->truth, d->index, spec);
     k->flop = kernel_spec_flop(spec);
     k->bytes = kernel_spec_bytes(spec);
+    k->others_bytes_per_s = -1.0; /* none asked for yet */
     simdev_curve(&s->truth, d->index, spec, &k->curve);
     memset(out, 0, sizeof *out);
     out->compile_s = s->truth.compile_s;

@@ -1,7 +1,7 @@
 #include "hwmodels/backends/window.h"
 
 #include <errno.h>
-#include <gsl/gsl_sort.h>
+#include <gsl/gsl_statistics_double.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -79,15 +79,17 @@ static bool overlap(const struct backend_ops *ops, struct window_side *sides, ui
     return true;
 }
 
-/* Sorts; takes out what took more than twice the median: an interrupt or a page fault, not the
- * kernel. Left in, a few of them would move the median a little, always up. */
+/* Takes out what took more than twice the median: an interrupt or a page fault, not the kernel.
+ * Left in, a few of them would move the median a little, always up. */
 static void drop_spikes(struct window_side *s)
 {
-    gsl_sort(s->samples, 1, s->n);
     uint32_t all = s->n;
     double limit_s = all > 0 ? SPIKE * window_quantile(s, 0.5) : 0.0;
-    while (s->n > 0 && s->samples[s->n - 1] > limit_s) {
-        s->n--;
+    s->n = 0;
+    for (uint32_t i = 0; i < all; i++) {
+        if (s->samples[i] <= limit_s) {
+            s->samples[s->n++] = s->samples[i];
+        }
     }
     s->spike_frac = all > 0 ? (double)(all - s->n) / all : 0.0;
 }
@@ -194,9 +196,9 @@ int window_run(const struct window_options *o, struct window_side *sides, uint32
     return rc == -ECANCELED ? 0 : rc;
 }
 
-double window_quantile(const struct window_side *s, double p)
+double window_quantile(struct window_side *s, double p)
 {
     double rank = ceil(p * s->n);
     uint32_t i = rank < 1.0 ? 0 : (uint32_t)rank - 1;
-    return s->samples[i < s->n ? i : s->n - 1];
+    return gsl_stats_select(s->samples, 1, s->n, i < s->n ? i : s->n - 1);
 }

@@ -15,7 +15,7 @@ struct window_side {
     double alone_s; /* expected time of one launch; > 0 */
     bool cached;    /* its weights stay in a cache (backend_prep) */
     bool hung;      /* out: did not answer by the deadline; the device is lost */
-    double samples[BACKEND_MAX_INFLIGHT]; /* out, seconds, sorted */
+    double samples[BACKEND_MAX_INFLIGHT]; /* out, seconds, in any order */
     uint32_t n;                           /* out */
     double spike_frac; /* out: share of samples left out because they took over twice the median */
     double
@@ -36,5 +36,5 @@ struct window_options {
 int window_run(const struct window_options *o, struct window_side *sides, uint32_t n_sides,
                struct backend_host *host);
 
-/* Sorted samples: nearest-rank quantile. Precondition: n > 0. */
-double window_quantile(const struct window_side *s, double p);
+/* Nearest-rank quantile of the samples, which it reorders. Precondition: n > 0. */
+double window_quantile(struct window_side *s, double p);
