@@ -5,6 +5,7 @@
 
 #include "sim/base/arena.h"
 #include "sim/base/frame_impl.h"
+#include "sim/base/hash.h"
 
 struct frame *frame_new(void)
 {
@@ -22,6 +23,7 @@ void frame_free(struct frame *f)
     free(f->cells);
     free(f->columns);
     free(f->right);
+    free(f->places);
     free(f->hidden);
     for (size_t i = 0; i < f->n_names; i++) {
         free(f->names[i]);
@@ -37,6 +39,44 @@ struct frame_cell frame_cell_of(struct frame_value v)
     return (struct frame_cell){v.kind, v.text != NULL ? xstrdup(v.text) : NULL, v.number};
 }
 
+/* ---- names ---- */
+
+/* Where a name stands, or would. A comparison read back has thousands of columns. */
+static uint32_t *place_of(const struct frame *f, const char *name)
+{
+    size_t i = hash_string(HASH_INIT, name) & (f->n_places - 1);
+    while (f->places[i] > 0 && strcmp(f->columns[f->places[i] - 1].name, name) != 0) {
+        i = (i + 1) & (f->n_places - 1);
+    }
+    return &f->places[i];
+}
+
+/* Finds places for the columns from the given one on; of two with one name, the first has it. */
+static void index_names(struct frame *f, size_t from)
+{
+    if (2 * f->n_columns >= f->n_places) {
+        free(f->places);
+        f->n_places = f->n_places > 0 ? f->n_places : 16;
+        while (2 * f->n_columns >= f->n_places) {
+            f->n_places *= 2;
+        }
+        f->places = xcalloc(f->n_places, sizeof *f->places);
+        from = 0;
+    }
+    for (size_t i = from; i < f->n_columns; i++) {
+        if (f->columns[i].name == NULL) {
+            continue; /* people alone see it */
+        }
+        uint32_t *place = place_of(f, f->columns[i].name);
+        *place = *place > 0 ? *place : (uint32_t)i + 1;
+    }
+}
+
+int frame_find(const struct frame *f, const char *column)
+{
+    return f->n_columns > 0 ? (int)*place_of(f, column) - 1 : -1;
+}
+
 /* ---- filling ---- */
 
 void frame_columns(struct frame *f, const struct frame_column *c, size_t n)
@@ -48,6 +88,7 @@ void frame_columns(struct frame *f, const struct frame_column *c, size_t n)
         f->right[f->n_columns] = c[i].kind == FRAME_NUMBER && !c[i].left;
         f->columns[f->n_columns++] = c[i];
     }
+    index_names(f, f->n_columns - n);
 }
 
 static char *keep(struct frame *f, const char *text)
@@ -168,16 +209,6 @@ size_t frame_width(const struct frame *f)
 const char *frame_name(const struct frame *f, size_t column)
 {
     return f->columns[column].name;
-}
-
-int frame_find(const struct frame *f, const char *column)
-{
-    for (size_t i = 0; i < f->n_columns; i++) {
-        if (strcmp(f->columns[i].name, column) == 0) {
-            return (int)i;
-        }
-    }
-    return -1;
 }
 
 struct frame_value frame_at(const struct frame *f, uint32_t row, size_t column)

@@ -13,6 +13,9 @@ struct frame {
     struct frame_column *columns; /* owned; their texts borrowed, but for those in names */
     bool *right;                  /* owned: aligned to the right in text, per column */
     size_t n_columns;
+    uint32_t
+        *places; /* owned: columns by the hash of their names, one more than the number; 0: free */
+    size_t n_places;          /* a power of two, over twice the columns; 0 without one */
     struct frame_cell *cells; /* owned, row by row */
     size_t n_cells, cap_cells;
     bool *hidden; /* owned: people do not see it; of the first n_hidden rows */
