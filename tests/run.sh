@@ -67,9 +67,10 @@ python=$(python3 -c 'import sys; print(sys.executable)' 2>/dev/null) && [ -x "$p
 lines=$(mktemp -d)
 trap 'rm -rf "$lines"' EXIT
 export lines
-first="tests/golden/determinism.sh tests/conformance/check_drive_engines.c tests/oracle/check_coverage.c tests/golden/stress.sh
-    tests/golden/report.sh tests/golden/plots.sh tests/golden/python.sh tests/golden/measure.sh tests/golden/memory.sh
-    tests/golden/selftest.sh tests/unit/check_compare.c"
+first="tests/golden/stress.sh tests/unit/check_kernel_fit.c tests/golden/validate.sh tests/golden/python.sh
+    tests/golden/schemas.sh tests/conformance/check_drive_engines.c tests/golden/demo.sh tests/golden/tutorial.sh
+    tests/golden/determinism.sh tests/golden/uncertainty.sh tests/golden/plots.sh tests/golden/measure.sh
+    tests/golden/store.sh tests/oracle/check_coverage.c tests/golden/memory.sh tests/golden/plugin.sh"
 all=$(printf '%s\n' tests/golden/*.sh "$@")
 {
     for t in $first; do echo "$all" | grep -xF "$t"; done
