@@ -450,6 +450,23 @@ static bool a_long_predicted_wait_sheds(const char *extra)
            sc.records[2].state == REQUEST_STATE_SHED;
 }
 
+/* BE0 has begun and has 59 ms to go (16 + 10 + 32 + 1), BE1 needs 23: with 70 ms accepted it goes,
+ * with 90 it stays. */
+START_TEST(prompts_that_have_begun_are_waited_for)
+{
+    for (int accepted = 70; accepted <= 90; accepted += 20) {
+        machine(1, 1);
+        char own[96];
+        (void)snprintf(own, sizeof own, "shed=true,shed_wait_s=0.0%d", accepted);
+        struct scenario_request q[] = {{BE, 0, 1024, 1, 0, 0}, {BE, 0.001, 256, 1, 0, 0}};
+        run(own, "", q, 2);
+        ck_assert_int_eq(sc.records[1].state,
+                         accepted == 70 ? REQUEST_STATE_SHED : REQUEST_STATE_FINISHED);
+        scenario_fini(&sc);
+    }
+}
+END_TEST
+
 /* ---- the bound of kernel-boundary preemption ---- */
 
 /* Time until the kernel that runs on the NPU at t ends; 0 when none does. */
@@ -567,6 +584,7 @@ static const struct suite_row suite[] = {
     LOOP(disabling_a_clause_fails_exactly_its_scenarios, N_ROWS),
     TEST(without_the_idle_guard_decode_never_starts),
     TEST(nothing_stops_for_a_kernel_that_can_never_start),
+    TEST(prompts_that_have_begun_are_waited_for),
     LOOP(a_reactive_request_waits_for_the_running_kernel_only, 2),
 };
 SUITE_MAIN("agent-xpu-v1", suite)

@@ -486,7 +486,7 @@ static void swap_between_turns(struct sched *s, struct script *y)
         session_free[0] = sched_kv_free_tokens(s);
         y->rc[1] = sched_kv_move(s, kv_of(y->request[1]), KV_MEMORY);
     }
-    if (y->request[1] == NULL || y->n_moved == 1) {
+    if (y->request[1] == NULL || !y->request[1]->kv_swapped) {
         script_serve(s, y);
     }
 }
@@ -500,6 +500,19 @@ START_TEST(a_turn_reads_back_what_went_to_flash_before_it)
     ck_assert_int_eq(x.rc[1], 0);
     ck_assert_uint_eq(session_free[0], 160);
     ck_assert_int_eq(sc.records[1].finish_ns, MS(264 + 32) + 6);
+}
+END_TEST
+
+/* The same, but turn 1 shares nothing with turn 0: there is nothing to read, and it begins when it
+ * comes. */
+START_TEST(a_turn_without_a_prefix_reads_nothing_back)
+{
+    static const struct scenario_request q[] = {{BE, 0, 32, 1, 7, 0}, {BE, 0.2, 64, 1, 7, 0}};
+    sc.setup.kv_capacity_tokens = 160;
+    byhand_run(swap_between_turns, q, 2);
+    ck_assert_int_eq(x.rc[0], 0);
+    ck_assert_uint_eq(x.n_moved, 0);
+    ck_assert_int_eq(sc.records[1].start_ns, sc.records[1].arrival_ns);
 }
 END_TEST
 
@@ -519,5 +532,6 @@ static const struct suite_row suite[] = {
     TEST(a_request_cancelled_during_a_swap_leaves_when_it_ends),
     TEST(kv_between_turns_is_cached_pinned_dropped_or_swapped),
     TEST(a_turn_reads_back_what_went_to_flash_before_it),
+    TEST(a_turn_without_a_prefix_reads_nothing_back),
 };
 SUITE_MAIN("engine memory", suite)

@@ -118,6 +118,26 @@ START_TEST(verdict_is_stable_when_everyone_leaves_and_backlogged_after_a_surge)
 }
 END_TEST
 
+/* Growth is that of the second half of the arrivals: 200 s in which nobody stays, then one more of
+ * two arrivals a second that stays, or the other way round. */
+START_TEST(growth_is_that_of_the_second_half)
+{
+    struct metrics_verdict_rule rule = metrics_options_default().verdict;
+    static struct backlog b;
+    for (int last = 0; last < 2; last++) {
+        backlog_init(&b);
+        for (int t = 0; t <= 400; t++) {
+            backlog_arrive(&b, t * NS_PER_S);
+            if ((t >= 200) != (last == 1) || t % 2 == 0) {
+                backlog_leave(&b, t * NS_PER_S + NS_PER_S / 2);
+            }
+        }
+        ck_assert_double_eq_tol(backlog_summarise(&b, &rule).growth_frac, last == 1 ? 0.5 : 0.0,
+                                0.01);
+    }
+}
+END_TEST
+
 START_TEST(idmap_agrees_with_a_plain_array)
 {
     enum { IDS = 500 };
@@ -154,6 +174,7 @@ static const struct suite_row suite[] = {
     TEST(verdict_is_overloaded_when_the_machine_needs_longer_than_the_window),
     TEST(verdict_judges_work_not_how_many_are_left),
     TEST(verdict_is_stable_when_everyone_leaves_and_backlogged_after_a_surge),
+    TEST(growth_is_that_of_the_second_half),
     TEST(idmap_agrees_with_a_plain_array),
 };
 SUITE_MAIN("backlog", suite)

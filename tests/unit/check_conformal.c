@@ -192,6 +192,12 @@ START_TEST(transfers_are_told_by_pair_and_by_family)
     ck_assert_double_eq_tol(x.p90_frac, 1.0, 1e-9);
     ck_assert_double_eq_tol(x.least_frac, 0.2, 1e-9);
     ck_assert_double_eq_tol(x.most_frac, 1.0, 1e-9);
+    q.to = "b"; /* one pair of 10, 20 and 30 %: the least and the most are its median */
+    x = transfer_error_of(&table, &q);
+    ck_assert_uint_eq(x.pairs, 1);
+    ck_assert_double_eq_tol(x.least_frac, 0.2, 1e-9);
+    ck_assert_double_eq_tol(x.most_frac, 0.2, 1e-9);
+    q.to = NULL;
     q.kin = TRANSFER_WITHIN_FAMILY;
     x = transfer_error_of(&table, &q);
     ck_assert_uint_eq(x.n, 3);

@@ -336,6 +336,19 @@ START_TEST(a_sibling_lends_its_numbers_with_the_error_of_transfers)
     const char *bandwidth = "devices.igpu.runtimes.openvino-2025/8.bandwidth";
     ck_assert_double_eq_tol(at(to, bandwidth, "value"), 1.25 * at(from, bandwidth, "value"), 0.05);
     ck_assert_double_eq_tol(at(to, bandwidth, "high"), 112.0, 1e-9);
+    /* no number of four digits is above a memory of more */
+    struct soc_sibling more = {"new", "core-ultra-7-155h", 0.0, 16.0, NULL, 0};
+    cJSON *full = cJSON_Duplicate(from, true);
+    const char *bad;
+    (void)cJSON_SetNumberHelper(cJSON_GetObjectItem(json_find_path(full, bandwidth, &bad), "value"),
+                                at(full, "ddr.peak", "value"));
+    for (int i = 0; i < 20; i++) {
+        more.ddr_peak_gbs = 100.0 + 0.537 * i;
+        cJSON *risen = soc_sibling_tree(full, &more, &table, &e);
+        ck_assert_double_le(at(risen, bandwidth, "value"), more.ddr_peak_gbs);
+        cJSON_Delete(risen);
+    }
+    cJSON_Delete(full);
     /* watts and delays stay as they are; the sibling's fit is not this machine's */
     ck_assert_double_eq(at(to, "devices.igpu.decode_power", "value"), 25.0);
     ck_assert_double_eq(soc.machine.memory_bytes, 16e9);

@@ -100,6 +100,21 @@ START_TEST(one_token_has_no_gap_to_miss)
 }
 END_TEST
 
+/* ---- what is left when a run is cut off ---- */
+
+/* Request 0 takes 5 ms for 16 tokens and four times 3 ms: 17 ms. Request 1 comes at 18, the run is
+ * cut at 20: 16 rows at 5 / 16 ms and as much decoding as each that finished had, 17 ms, are left
+ * to do beside the 2 ms since it came. The arrivals took 18 ms. */
+START_TEST(what_is_left_takes_as_long_as_what_was_served)
+{
+    static const struct scenario_request q[] = {{RT, 0, 16, 5, 0, 0}, {RT, 0.018, 16, 9, 0, 0}};
+    sc.setup.horizon_ns = MS(20);
+    run(script_serve, q, 2);
+    ck_assert_double_eq(get("all.finished"), 1.0);
+    ck_assert_double_eq_tol(get("backlog.drain_frac"), (2.0 + 5.0 + 12.0) / 18.0, 1e-6);
+}
+END_TEST
+
 /* ---- warm-up ---- */
 
 static uint32_t accept_all(const void *params, uint64_t seed, const struct request *r,
@@ -240,6 +255,7 @@ static const struct suite_row suite[] = {
     LOOP(each_target_is_met_exactly_and_missed_by_a_microsecond,
          (sizeof targets / sizeof targets[0])),
     TEST(one_token_has_no_gap_to_miss),
+    TEST(what_is_left_takes_as_long_as_what_was_served),
     TEST(the_peak_of_an_idle_machine_is_what_idles),
     TEST(tokens_that_come_together_in_the_warm_up_have_no_gaps),
     LOOP(a_suspension_is_a_wait_also_where_the_run_ends_before,

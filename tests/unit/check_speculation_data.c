@@ -118,6 +118,28 @@ static void check_row(const struct speculation_acceptance *row, uint32_t index)
                   row->model, (int)row->method, row->ours, mean, error, row->accepted_tokens);
 }
 
+/* PROP's drafts have 1 + t m tokens, m geometric: below the short length is the share that is said,
+ * whatever t and the short length are. */
+START_TEST(short_drafts_are_as_many_as_stated)
+{
+    struct speculation_constants *c = &data.constants;
+    for (uint32_t t = 1; t <= 6; t++) {
+        for (uint32_t most = 2; most <= 20; most++) {
+            c->sam_tokens_per_match.value = t;
+            c->short_tokens.value = most;
+            struct speculation_model m = fit("summary", "qwen2.5-1.5b", SPECULATION_SAM, false);
+            double below = 0.0;
+            double p = 1.0 - m.match_frac;
+            for (uint32_t length = 1; length < most; length += t, p *= m.match_frac) {
+                below += p;
+            }
+            ck_assert_double_eq_tol(below, c->short_frac.value, 1e-12);
+        }
+    }
+    read_data();
+}
+END_TEST
+
 START_TEST(table_4_is_reproduced_by_simulation)
 {
     for (uint32_t i = (uint32_t)_i; i < data.n_acceptance; i += 4) {
@@ -247,6 +269,7 @@ static const struct suite_row suite[] = {
     TEST(tables_are_whole),
     LOOP(fitted_parameters_match_the_specification, N_FITTED),
     TEST(inclusive_reading_fits_one_token_less),
+    TEST(short_drafts_are_as_many_as_stated),
     LOOP(table_4_is_reproduced_by_simulation, 4),
     TEST(reuse_of_a_quarter_of_rejections_explains_the_whole_gain),
     TEST(table_3_is_within_three_percent_in_the_amortized_account),
