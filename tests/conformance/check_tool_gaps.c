@@ -134,6 +134,24 @@ static bool infercept_gives_the_swap_budget_to_the_most_wasteful(const char *ext
     return rules_finishes(2, 37.44) && rules_finishes(3, 55.56);
 }
 
+/* RT0 (1920, in four parts) ends at 62.6; holding it is dearer than two transfers of 10 ms
+ * from 82.6 on: it goes out until 92.6. RT1 (96) ends at 77.22 + 4.88 = 82.1, RT2 (192) behind it
+ * at 89.86; both wait for the budget. At 92.6 RT1 has wasted 10.5 * 96 = 1008 by staying, but
+ * recomputing costs 4.88 * 48 = 234; RT2 2.74 * 192 = 526 of 7.76 * 96 = 745. What cannot be helped
+ * is 234 and 526: RT2 has the budget, RT1 is discarded. Turn 1 of RT1 comes at 122.1: 6.8. That of
+ * RT2 at 169.86: 1 ms to read, then 3.92. */
+static bool infercept_counts_what_cannot_be_helped(const char *extra)
+{
+    rules_machine(1);
+    sc.gaps_are_tools = true;
+    sc.machine.swap_bytes_per_s = 192e9;
+    struct scenario_request q[] = {{RT, 0, 1920, 1, 5, 0},     {RT, 0.07722, 96, 1, 6, 0},
+                                   {RT, 0.079, 192, 1, 7, 0},  {RT, 1.0, 1984, 1, 5, 1920},
+                                   {RT, 0.040, 160, 1, 6, 96}, {RT, 0.080, 256, 1, 7, 192}};
+    rules_run("sjf-input", "gap_kv=infercept", extra, q, 6);
+    return rules_finishes(4, 128.9) && rules_finishes(5, 174.78);
+}
+
 /* 10 ms to live. */
 static bool ttl_keeps_for_its_time(const char *extra)
 {
@@ -217,6 +235,8 @@ static const struct rule_row all[] = {
     RULE(infercept_gives_the_swap_budget_to_the_most_wasteful,
          "gap_kv=swap gap_kv=discard gap_kv=cache gap_s=0",
          "gap_kv=swap gap_kv=discard gap_kv=cache gap_s=0"),
+    RULE(infercept_counts_what_cannot_be_helped, "gap_kv=swap gap_kv=discard gap_kv=cache",
+         "gap_kv=swap gap_kv=discard gap_kv=cache"),
     RULE(ttl_keeps_for_its_time, "gap_kv=discard gap_s=0.009 gap_s=0",
          "gap_kv=discard gap_s=0.009 gap_s=0"),
     RULE(ttl_drops_after_its_time, "gap_kv=cache gap_kv=preserve gap_s=0.012",
