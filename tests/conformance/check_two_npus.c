@@ -140,8 +140,113 @@ START_TEST(machines_find_every_device_of_a_kind)
 }
 END_TEST
 
+/* ---- prices ---- */
+
+enum { FORMS = 6, PER_FORM = 3 };
+
+/* Ways to launch the one row of a prompt of one token: on the iGPU, and on the NPU as a kernel of
+ * its own, in chunks of 16 and of 32 rows, and on the graphs of as many. */
+static const struct form {
+    enum device_kind kind;
+    uint32_t chunk_rows;
+    uint8_t graph;
+} forms[FORMS] = {{DEVICE_KIND_IGPU, 0, 0}, {DEVICE_KIND_NPU, 0, 0},  {DEVICE_KIND_NPU, 16, 0},
+                  {DEVICE_KIND_NPU, 16, 1}, {DEVICE_KIND_NPU, 32, 0}, {DEVICE_KIND_NPU, 32, 2}};
+
+static int64_t stated_ns[FORMS * PER_FORM];
+static const struct request *next;
+static struct pass *under_way;
+
+static int say_graphs(struct sched *s)
+{
+    int rc = 0;
+    for (uint8_t g = 1; g <= 2; g++) {
+        rc += sched_graph(s, g, (struct graph_shape){16u * g, 1});
+        rc += sched_map(s, (struct resident_key){RESIDENT_GRAPH_BLOCK, 0, g}, 1e9);
+    }
+    return rc;
+}
+
+static void one_arrived(struct sched *s, const struct request *r)
+{
+    (void)s;
+    next = r;
+}
+
+static void one_done(struct sched *s, const struct pass *p)
+{
+    (void)s;
+    (void)p;
+    under_way = NULL;
+}
+
+/* QKV as one of the forms, in turn; what is left of the pass on the iGPU. */
+static void price_schedule(struct sched *s)
+{
+    int igpu = machine_find(s->machine, DEVICE_KIND_IGPU);
+    if (under_way != NULL && under_way->state == PASS_STATE_READY) {
+        ck_assert_int_eq(place_whole(s, under_way, (uint8_t)igpu, YIELD_PASS), 0);
+    }
+    if (under_way != NULL || next == NULL) {
+        return;
+    }
+    const struct form *f = &forms[next->id % FORMS];
+    uint8_t device = (uint8_t)machine_find(s->machine, f->kind);
+    struct segment g = {.request = next, .role = SEGMENT_PREFILL, .n_tokens = 1};
+    struct pass_spec spec = {.segments = &g, .n_segments = 1};
+    ck_assert_int_eq(sched_pass_form(s, &spec, &under_way), 0);
+    struct launch_spec l = sched_launch_rest(s, under_way, device, YIELD_PASS);
+    l.n_ops = 1;
+    l.chunk_rows = f->chunk_rows;
+    l.graph = f->graph;
+    struct estimate e;
+    ck_assert_int_eq(
+        sched_estimate_graph(s, &under_way->shape, OP_QKV, device, 1, f->chunk_rows, f->graph, &e),
+        0);
+    stated_ns[next->id] = e.t_ns;
+    ck_assert_int_eq(sched_launch(s, &l, NULL), 0);
+    next = NULL;
+}
+
+static const struct policy_ops every_form = {.contract = POLICY_CONTRACT,
+                                             .name = "every-form",
+                                             .summary = "one row in every form",
+                                             .needs = CAP_NPU | CAP_IGPU,
+                                             .init = say_graphs,
+                                             .request_arrived = one_arrived,
+                                             .pass_done = one_done,
+                                             .schedule = price_schedule};
+
+/* Equal rows of equal requests, launched in one form after the other, three times: each kernel
+ * takes what its own form is said to take, whatever was launched before it. */
+START_TEST(a_kernel_takes_what_its_own_form_takes)
+{
+    struct scenario_request q[FORMS * PER_FORM];
+    for (uint32_t i = 0; i < FORMS * PER_FORM; i++) {
+        q[i] = (struct scenario_request){
+            .cls = BE, .arrival_s = i, .input_tokens = 1, .output_tokens = 1};
+    }
+    machine(false);
+    scenario_init(&sc);
+    sc.setup.machine = &truth.machine;
+    sc.setup.llm = &llm;
+    sc.setup.truth = &truth.model;
+    sc.setup.policy = &every_form;
+    ck_assert_msg(scenario_run(&sc, q, FORMS * PER_FORM, true) == 0, "%s", sc.result.message);
+    for (uint32_t i = 0; i < FORMS * PER_FORM; i++) {
+        const struct scenario_kernel *k = scenario_kernel_find(
+            &sc, 0, i, machine_find(&truth.machine, forms[i % FORMS].kind), OP_QKV);
+        ck_assert_ptr_nonnull(k);
+        ck_assert_int_eq(k->end_ns - k->begin_ns, stated_ns[i]);
+    }
+    ck_assert_int_ne(stated_ns[2], stated_ns[3]);
+    scenario_fini(&sc);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     TEST(a_policy_schedules_over_two_npus),
+    TEST(a_kernel_takes_what_its_own_form_takes),
     TEST(machines_find_every_device_of_a_kind),
 };
 SUITE_MAIN("two NPUs", suite)
