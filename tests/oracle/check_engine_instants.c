@@ -4,6 +4,7 @@
  * Toy devices: QKV 4 ms, attention 6 ms, FFN 8 ms, head 1 ms a kernel, chunks of 256 rows on the
  * NPU. Two layers and 512 rows are 61 ms there, 37 ms on the iGPU, which runs whole ops. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/helpers/byhand.h"
@@ -162,8 +163,48 @@ START_TEST(a_horizon_is_the_last_instant)
 }
 END_TEST
 
+/* Each on a device of its own: 0 and 1 at once, 2 and 3 when both have ended. */
+static void in_pairs(struct sched *s, struct script *y)
+{
+    static const uint8_t device[] = {NPU, IGPU, NPU, CPU};
+    bool first_over = y->n_ends == 2;
+    for (uint32_t i = first_over ? 2 : 0; i < (first_over ? 4u : 2u); i++) {
+        if (y->request[i] != NULL && y->pass[i] == NULL) {
+            y->pass[i] = script_form(s, y->request[i]);
+            (void)script_launch(s, y->pass[i], device[i], YIELD_PASS, NULL);
+        }
+    }
+}
+
+/* 37 ms each, and the whole DDR for it. NPU and iGPU have equal weights: both end at 74. The CPU
+ * has three times the NPU's: it ends 37 / 0.75 later, when the NPU has done 37 / 3 and has the rest
+ * alone: 74 + 37 + 37. The kernels beside each other draw the same in both pairs, only the device
+ * is another. */
+START_TEST(equal_kernels_share_by_the_weights_of_their_devices)
+{
+    static const struct scenario_request four[] = {
+        {RT, 0, 256, 1, 0, 0}, {RT, 0, 256, 1, 0, 0}, {RT, 0, 256, 1, 0, 0}, {RT, 0, 256, 1, 0, 0}};
+    for (int collapse = 0; collapse < 2; collapse++) {
+        setup();
+        byhand_toy(100);
+        memcpy(sc.cost[CPU], sc.cost[IGPU], sizeof sc.cost[CPU]);
+        sc.setup.collapse = collapse == 1;
+        sc.observer.kernel = NULL; /* nobody looks: boundaries go by without events */
+        sc.setup.contention = contention_find("weighted");
+        sc.machine.devices[CPU].ddr_weight = 3.0;
+        byhand_run(in_pairs, four, 4);
+        ck_assert_int_eq(sc.records[0].finish_ns, MS(74));
+        ck_assert_int_eq(sc.records[1].finish_ns, MS(74));
+        ck_assert_int_le(llabs(sc.records[3].finish_ns - MS(74 + 37 / 0.75)), 20);
+        ck_assert_int_le(llabs(sc.records[2].finish_ns - MS(148)), 20);
+        byhand_teardown();
+    }
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("with and without collapsing"),
+    TEST(equal_kernels_share_by_the_weights_of_their_devices),
     TEST(a_launch_ends_when_another_begins_at_its_end),
     TEST(a_policy_is_asked_only_when_it_can_see_something_new),
     TEST(an_error_leaves_what_ran_before_it_counted),
