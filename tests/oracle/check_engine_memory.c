@@ -233,6 +233,23 @@ START_TEST(the_oldest_cold_prefix_goes_first)
 }
 END_TEST
 
+/* Three sessions leave 2 blocks of 8 each of 8 in all; a request of 64 tokens needs them all: one
+ * after the other goes, each once, and every turn that comes later computes all of its 32 rows. */
+START_TEST(cold_prefixes_go_one_after_the_other)
+{
+    static const struct scenario_request q[] = {{BE, 0, 16, 1, 7, 0},   {BE, 0.1, 16, 1, 8, 0},
+                                                {BE, 0.2, 16, 1, 9, 0}, {BE, 2, 32, 1, 7, 16},
+                                                {BE, 2, 32, 1, 8, 16},  {BE, 2, 32, 1, 9, 16},
+                                                {BE, 0.5, 63, 1, 0, 0}};
+    sc.setup.kv_capacity_tokens = 64;
+    byhand_run(script_serve, q, 7);
+    ck_assert_uint_ge(sc.result.counters[COUNTER_KV_COLD_DROPS], 3);
+    for (uint32_t i = 3; i < 6; i++) {
+        ck_assert_int_ge(sc.records[i].finish_ns - sc.records[i].arrival_ns, MS(32));
+    }
+}
+END_TEST
+
 /* ---- recomputation ---- */
 
 static void recompute(struct sched *s, struct script *y)
@@ -524,6 +541,7 @@ static const struct suite_row suite[] = {
     TEST(a_pass_makes_no_room_for_itself_with_its_own_prefix),
     TEST(a_prefix_is_cache_again_when_its_prefill_is_cancelled),
     TEST(the_oldest_cold_prefix_goes_first),
+    TEST(cold_prefixes_go_one_after_the_other),
     TEST(evicted_kv_is_prefilled_again_with_what_was_generated),
     LOOP(swapped_kv_leaves_and_returns_through_the_loader, 2),
     TEST(a_cancelled_request_leaves_at_once_or_at_the_end_of_its_pass),
