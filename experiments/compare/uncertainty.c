@@ -210,7 +210,7 @@ bool uncertainty_judge(void *ctx, const struct study_outcomes *came, struct stud
         ask_machines(u, next);
     } else if (u->value == NULL) {
         take_machines(u, came);
-        uncertainty_analyse(u->plan, u->nominal, u);
+        uncertainty_analyse(u);
         u->asks =
             xcalloc((size_t)u->n_pairs * UNCERTAINTY_TOP * UNCERTAINTY_ENDS + 1, sizeof *u->asks);
         ask_flips(u, next);

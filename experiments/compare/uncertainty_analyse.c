@@ -81,9 +81,9 @@ static double run_of(const struct work *w, const struct uncertainty_pair *p, uin
 
 /* What the requests of a run do to the difference on the file's machine, less the mean: a control
  * variate. Its coefficient comes from the pairs of runs on one machine. */
-static double control(const struct work *w, const struct uncertainty_pair *p,
-                      const struct compare_plan *plan)
+static double control(const struct work *w, const struct uncertainty_pair *p)
 {
+    const struct compare_plan *plan = w->u->plan;
     double xy = 0.0;
     double xx = 0.0;
     for (uint32_t i = 0; i < w->u->machines.n_draws; i++) {
@@ -99,11 +99,11 @@ static double control(const struct work *w, const struct uncertainty_pair *p,
 }
 
 /* Differences, and what is left of them without the noise within machines. */
-static double differences(struct work *w, const struct uncertainty_pair *p,
-                          const struct compare_plan *plan)
+static double differences(struct work *w, const struct uncertainty_pair *p)
 {
+    const struct compare_plan *plan = w->u->plan;
     double within = 0.0;
-    double beta = control(w, p, plan);
+    double beta = control(w, p);
     w->n = 0;
     for (uint32_t i = 0; i < w->u->machines.n_draws; i++) {
         double d[UNCERTAINTY_REPEATS];
@@ -211,12 +211,14 @@ static int larger_share(const void *a, const void *b)
                                 : (x->factor > y->factor) - (x->factor < y->factor);
 }
 
-/* No time depends on a power. */
-static bool bears_on(const struct machine_factor *f, const char *metric)
+/* A power bears on powers and energies, and where power is limited on every time too. */
+static bool bears_on(const struct uncertainty *u, const struct machine_factor *f,
+                     const char *metric)
 {
-    bool watts = strcmp(f->unit, "W") == 0;
-    return !watts || strstr(metric, "energy") != NULL || strstr(metric, "watt") != NULL ||
-           strstr(metric, "power") != NULL;
+    const struct metric_descriptor *d = metric_describe(metric);
+    bool of_power = d != NULL && (d->unit[0] == 'J' || d->unit[0] == 'W');
+    return strcmp(f->unit, "W") != 0 || of_power ||
+           u->plan->config->sim.power.limit != CONFIG_LIMIT_NONE;
 }
 
 static void shares(struct work *w, uint64_t seed, struct uncertainty_pair *p)
@@ -226,7 +228,7 @@ static void shares(struct work *w, uint64_t seed, struct uncertainty_pair *p)
     rank(w, &zero);
     struct uncertainty_share *all = xcalloc(n + 1, sizeof *all);
     for (uint32_t k = 0; k < n; k++) {
-        if (!bears_on(&w->u->machines.factor[k], w->u->metrics[p->metric])) {
+        if (!bears_on(w->u, &w->u->machines.factor[k], w->u->metrics[p->metric])) {
             continue;
         }
         scores(w, k);
@@ -252,9 +254,10 @@ static void shares(struct work *w, uint64_t seed, struct uncertainty_pair *p)
     free(all);
 }
 
-static void analyse_pair(struct work *w, const struct compare_plan *plan,
-                         const struct compare_result *nominal, struct uncertainty_pair *p)
+static void analyse_pair(struct work *w, struct uncertainty_pair *p)
 {
+    const struct compare_plan *plan = w->u->plan;
+    const struct compare_result *nominal = w->u->nominal;
     const char *name = w->u->metrics[p->metric];
     const double *a = compare_values(nominal, p->policy, name);
     const double *b = compare_values(nominal, plan->baseline, name);
@@ -266,7 +269,7 @@ static void analyse_pair(struct work *w, const struct compare_plan *plan,
     for (uint32_t i = 0; i < nominal->replications; i++) {
         w->trace[i] = a[i] - b[i] - p->nominal;
     }
-    p->model_var_frac = differences(w, p, plan);
+    p->model_var_frac = differences(w, p);
     uint32_t better = 0;
     for (uint32_t i = 0; i < w->n; i++) {
         better += p->gain ? w->m[i] > 0.0 : w->m[i] < 0.0;
@@ -315,8 +318,7 @@ static void count_best(struct uncertainty *u)
     }
 }
 
-void uncertainty_analyse(const struct compare_plan *plan, const struct compare_result *nominal,
-                         struct uncertainty *u)
+void uncertainty_analyse(struct uncertainty *u)
 {
     uint32_t n = u->machines.n_draws;
     struct work w = {.u = u,
@@ -325,14 +327,14 @@ void uncertainty_analyse(const struct compare_plan *plan, const struct compare_r
                      .m = xmalloc((n + 1) * sizeof *w.m),
                      .y = xmalloc((n + 1) * sizeof *w.y),
                      .score = xmalloc((n + 1) * sizeof *w.score),
-                     .trace = xmalloc((nominal->replications + 1) * sizeof *w.trace)};
+                     .trace = xmalloc((u->nominal->replications + 1) * sizeof *w.trace)};
     u->pairs = xcalloc((size_t)u->n_policies * u->n_metrics + 1, sizeof *u->pairs);
     for (uint32_t p = 0; p < u->n_policies; p++) {
-        for (uint32_t m = 0; p != plan->baseline && m < u->n_metrics; m++) {
+        for (uint32_t m = 0; p != u->plan->baseline && m < u->n_metrics; m++) {
             struct uncertainty_pair *pair = &u->pairs[u->n_pairs];
             *pair = (struct uncertainty_pair){.policy = p, .metric = m, .next = -1};
-            if (compare_values(nominal, p, u->metrics[m]) != NULL) {
-                analyse_pair(&w, plan, nominal, pair);
+            if (compare_values(u->nominal, p, u->metrics[m]) != NULL) {
+                analyse_pair(&w, pair);
                 u->n_pairs++;
             }
         }

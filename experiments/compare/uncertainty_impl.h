@@ -4,8 +4,7 @@
 #include "experiments/compare/uncertainty.h"
 
 /* Fills pairs and best_frac from value and the machines' scores. */
-void uncertainty_analyse(const struct compare_plan *plan, const struct compare_result *nominal,
-                         struct uncertainty *u);
+void uncertainty_analyse(struct uncertainty *u);
 
 /* Which replication run `repeat` on a machine is: all take turns. */
 uint32_t uncertainty_replication(const struct compare_plan *plan, uint32_t machine,

@@ -1,6 +1,7 @@
 /* Machines that the true one may be, and what runs on them allow to say. */
 #include <gsl/gsl_statistics_double.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "experiments/compare/uncertainty_impl.h"
@@ -154,32 +155,35 @@ END_TEST
 
 /* ---- an order that one number decides ---- */
 
-/* Two policies in one metric: the difference is 2 z + 0.2 of the first factor's score plus a trace
- * effect that the nominal comparison knows: better (below 0) where z < -0.1. */
-START_TEST(a_known_order_is_found_with_its_cause)
+/* Two policies in one metric on drawn machines: the difference is 2 z + 0.2 of the score z of
+ * factor k plus a trace effect that the nominal comparison knows. */
+static struct uncertainty decided_by(uint32_t k, const char *metric)
 {
-    draw("core-ultra-5-125h", N);
-    struct config_policy policies[2] = {{.label = "base"}, {.label = "other"}};
-    struct compare_plan plan = {.config = &config,
-                                .options = &options,
-                                .policies = policies,
-                                .n_policies = 2,
-                                .replications = 10};
-    const char *metrics[] = {"reactive.e2e_s.mean"};
-    struct metric name = {.name = "reactive.e2e_s.mean"};
-    double nominal[20];
-    struct compare_result r = {
+    static struct config_policy policies[2] = {{.label = "base"}, {.label = "other"}};
+    static struct compare_plan plan;
+    static double nominal[20];
+    static const char *metrics[1];
+    static struct metric name;
+    static struct compare_result r = {
         .n_policies = 2, .replications = 10, .n_metrics = 1, .names = &name, .values = nominal};
+    plan = (struct compare_plan){.config = &config,
+                                 .options = &options,
+                                 .policies = policies,
+                                 .n_policies = 2,
+                                 .replications = 10};
+    metrics[0] = metric;
+    (void)snprintf(name.name, sizeof name.name, "%s", metric);
     for (int i = 0; i < 10; i++) {
         nominal[i] = 0.0;                        /* the baseline */
         nominal[10 + i] = 0.2 + 3.0 * (i - 4.5); /* mean 0.2 */
     }
-    struct uncertainty u = {.machines = machines,
+    struct uncertainty u = {.plan = &plan,
+                            .nominal = &r,
+                            .machines = machines,
                             .metrics = metrics,
                             .n_metrics = 1,
                             .n_policies = 2,
                             .value = xcalloc((size_t)N * UNCERTAINTY_REPEATS * 2, sizeof(double))};
-    uint32_t k = factor("soc.devices.igpu.runtimes.0.rate");
     for (uint32_t i = 0; i < N; i++) {
         for (uint32_t j = 0; j < UNCERTAINTY_REPEATS; j++) {
             double z = machines.z[(size_t)i * machines.n_factors + k];
@@ -187,8 +191,23 @@ START_TEST(a_known_order_is_found_with_its_cause)
             u.value[(i * UNCERTAINTY_REPEATS + j) * 2 + 1] = 2.0 * z + nominal[10 + rep];
         }
     }
-    uncertainty_analyse(&plan, &r, &u);
+    uncertainty_analyse(&u);
     ck_assert_uint_eq(u.n_pairs, 1);
+    return u;
+}
+
+static void close_uncertainty(struct uncertainty *u)
+{
+    u->machines = (struct machines){0};
+    uncertainty_fini(u);
+}
+
+/* Better (below 0) where z < -0.1. */
+START_TEST(a_known_order_is_found_with_its_cause)
+{
+    draw("core-ultra-5-125h", N);
+    uint32_t k = factor("soc.devices.igpu.runtimes.0.rate");
+    struct uncertainty u = decided_by(k, "reactive.e2e_s.mean");
     const struct uncertainty_pair *p = &u.pairs[0];
     ck_assert_double_eq_tol(p->better_frac, 0.46, 0.01); /* P(z < -0.1) = 0.4602 */
     ck_assert_double_eq_tol(p->nominal, 0.2, 1e-9);
@@ -198,8 +217,35 @@ START_TEST(a_known_order_is_found_with_its_cause)
     ck_assert_double_gt(p->top[0].share, 0.98);
     ck_assert_int_eq(p->next, 0);
     ck_assert_double_lt(p->top[0].wrong_after, 0.03);
-    u.machines = (struct machines){0};
-    uncertainty_fini(&u);
+    close_uncertainty(&u);
+}
+END_TEST
+
+/* A power decides energies; times only where power is limited. */
+START_TEST(a_power_is_a_cause_where_it_bears_on_the_metric)
+{
+    static const struct {
+        const char *metric;
+        enum config_limit limit;
+        bool bears;
+    } row[] = {
+        {"reactive.e2e_s.mean", CONFIG_LIMIT_NONE, false},
+        {"reactive.e2e_s.mean", CONFIG_LIMIT_PACKAGE, true},
+        {"reactive.e2e_s.mean", CONFIG_LIMIT_THERMAL, true},
+        {"system.energy_j", CONFIG_LIMIT_NONE, true},
+        {"system.peak_power_watts", CONFIG_LIMIT_NONE, true},
+        {"system.energy_j_per_token", CONFIG_LIMIT_NONE, true},
+    };
+    draw("core-ultra-5-125h", N);
+    uint32_t k = factor("soc.idle_power");
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        config.sim.power.limit = row[i].limit;
+        struct uncertainty u = decided_by(k, row[i].metric);
+        const struct uncertainty_share *first = &u.pairs[0].top[0];
+        ck_assert_msg((first->factor == k && first->share > 0.98) == row[i].bears, "%s, limit %d",
+                      row[i].metric, (int)row[i].limit);
+        close_uncertainty(&u);
+    }
 }
 END_TEST
 
@@ -211,5 +257,6 @@ static const struct suite_row suite[] = {
     TEST(residuals_are_factors_of_time),
     TEST(first_order_indices_of_a_known_sum),
     TEST(a_known_order_is_found_with_its_cause),
+    TEST(a_power_is_a_cause_where_it_bears_on_the_metric),
 };
 SUITE_MAIN("uncertainty", suite)
