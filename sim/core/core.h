@@ -61,7 +61,7 @@ struct full_pass {
     bool served;                 /* a kernel has started */
     bool repeats, layers_repeat; /* the pass_spec's, ... */
     int64_t repeats_until_ns;    /* ... and until when; TIME_NEVER_NS: not limited */
-    uint32_t least_left;      /* tokens until the first of its decode segments has all */
+    uint32_t least_left;         /* tokens until the first of its decode segments has all */
     int64_t formed_ns, done_ns;
     uint64_t formed_news, done_news, done_decisions;
     struct decodes next; /* when it is done: of the pass of those who decode then */

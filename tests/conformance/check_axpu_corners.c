@@ -4,6 +4,7 @@
  * the iGPU takes 4/256 and 8/256 ms per row; attention 10 ms on the iGPU and 6 ms on the NPU; the
  * head 1 ms on either; a fused decode layer 1 ms. A kernel of several sequences in the decode loop
  * costs its rows. Compiling takes so long that no kernel is ready, unless stated. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "sim/base/arena.h"
