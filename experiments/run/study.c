@@ -10,6 +10,7 @@
 #include "experiments/run/study_impl.h"
 #include "experiments/shell/progress.h"
 #include "sim/base/arena.h"
+#include "sim/base/err.h"
 #include "sim/base/memory.h"
 
 struct running {
@@ -224,6 +225,8 @@ static void done_of_batch(void *ctx, uint64_t index, const struct study_outcome 
 
 static void keep_all(const struct study *s, struct study_outcomes *out)
 {
+    /* These would be called with the ctx of another study, as they know it. */
+    SIM_ASSERT(s->next == NULL && s->keeps == NULL && s->go_on == NULL);
     uint32_t n = (uint32_t)s->n;
     study_outcomes_open(out, n);
     if (n == 0) {

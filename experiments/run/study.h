@@ -64,7 +64,8 @@ struct study {
     /* In the parent. Number of the next cell, false when there is none now; NULL: 0 .. n - 1. */
     bool (*next)(void *ctx, uint64_t *index);
     /* In the parent: a cell is done, in any order. Borrowed. With it no outcome is kept: for
-     * studies too large to be in memory. NULL: the judge is given all outcomes together. */
+     * studies too large to be in memory. NULL: the judge is given all outcomes together, and keeps,
+     * next and go_on are NULL too. */
     void (*done)(void *ctx, uint64_t index, const struct study_outcome *o);
     bool (*go_on)(void *ctx); /* every 50 ms; false stops everything */
 };

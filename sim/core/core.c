@@ -391,6 +391,7 @@ static void bury_dead(struct core *c)
     while (c->dead_passes != NULL) {
         struct full_pass *p = c->dead_passes;
         c->dead_passes = p->next_free;
+        p->done_ns = TIME_NEVER_NS; /* nothing follows it any more, not even at this instant */
         p->next_free = c->free_passes;
         c->free_passes = p;
     }

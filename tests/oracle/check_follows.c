@@ -125,8 +125,51 @@ START_TEST(those_who_decode_go_on)
 }
 END_TEST
 
+/* At the same instant, but after the call that was told of it: a timer brings the next one. */
+static void too_late(struct sched *s, struct script *y)
+{
+    static uint32_t calls;
+    if (formed == 0) {
+        calls = 0;
+        if (y->request[2] != NULL) {
+            begin(s, y);
+        }
+    } else if (running != NULL && running->state == PASS_STATE_DONE) {
+        struct pass *p;
+        struct pass_spec spec = {.follows = running};
+        calls++;
+        if (calls == 1) { /* one goes on alone, so that the machine is at work */
+            struct segment alone = {
+                .request = y->request[1], .role = SEGMENT_DECODE, .n_tokens = 1};
+            spec = (struct pass_spec){.segments = &alone, .n_segments = 1};
+            ck_assert_int_eq(sched_pass_form(s, &spec, &p), 0);
+            ck_assert_int_eq(script_launch(s, p, IGPU, YIELD_PASS, NULL), 0);
+            (void)sched_set_timer(s, s->now_ns);
+        } else if (calls == 3) {
+            refused[2] = sched_pass_form(s, &spec, &p);
+            running = NULL;
+        }
+    }
+}
+
+START_TEST(nobody_follows_a_pass_whose_call_is_over)
+{
+    static const struct scenario_request q[] = {
+        {BE, 0, 16, 1, 0, 0}, {BE, 0, 16, 2, 0, 0}, {BE, 0, 16, 3, 0, 0}};
+    formed = 0;
+    running = NULL;
+    refused[2] = 0;
+    x.step = too_late;
+    (void)script_run(&sc, &x, q, 3); /* two requests are left behind */
+    ck_assert_int_eq(refused[2], -EINVAL);
+    const struct sim_refusal *last = &sc.result.refusals[sc.result.n_refusals - 1];
+    ck_assert_str_eq(last->why, "the tokens of the pass that it follows did not come out just now");
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("by hand", .setup = setup, .teardown = teardown),
     TEST(those_who_decode_go_on),
+    TEST(nobody_follows_a_pass_whose_call_is_over),
 };
 SUITE_MAIN("follows", suite)
