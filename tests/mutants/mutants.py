@@ -48,7 +48,7 @@ HEAD = """# Faults put in by hand
 test sees it; `make mutants MUTANTS="policies sim-core:3"` only those. `mutants.py` says how records and
 verdicts work. Faults were chosen at random lines, a few per hundred, and made as a tired hand makes them:
 off by one, a sign, a comparison, a forgotten reset, a unit, a condition, a swapped argument. `rules.txt`
-holds one or more for every rule of issue 15, D.1: its `rule:` names the rule. `killers.list` remembers
+holds one or more for every rule of the house that a review found unguarded: its `rule:` names it. `killers.list` remembers
 which test killed which fault: a further run tries that one first, so that it takes a build and one test a
 fault; `--round NAME` goes on where a run was cut off.
 
