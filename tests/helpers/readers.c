@@ -176,8 +176,9 @@ static int read_settings(char *text, struct err *e)
 static int read_policy(char *text, struct err *e)
 {
     static struct config_policy p;
-    if (strstr(text, ".so") != NULL) {
-        return 0; /* a plug-in is code */
+    if (strstr(text, ".so") != NULL || strncmp(text, "exec:", 5) == 0 ||
+        strncmp(text, "python:", 7) == 0) {
+        return 0; /* code, and programs: one that says nothing may do so for 30 s (limit_s) */
     }
     return config_policy_parse(&p, text, e);
 }
