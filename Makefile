@@ -29,7 +29,7 @@ endif
 # -ffp-contract=off and no -march: results must not depend on the compiler or the processor.
 ALL_CPPFLAGS = -I. -D_POSIX_C_SOURCE=200809L $(CPPFLAGS)
 ALL_CFLAGS   = -std=c17 $(OPT) -g -ffp-contract=off $(WARN) $(WERROR) $(CFLAGS) $(XCFLAGS)
-LDLIBS       = $$(pkg-config --libs gsl libcjson sqlite3 libcurl zlib) -lcsv -lpthread -ldl -lm
+LDLIBS       = $$(pkg-config --libs gsl libcjson sqlite3 zlib) -lcsv -lpthread -ldl -lm
 CHECK_LIBS   = $$(pkg-config --libs check)
 
 # Engines of real execution are shared objects of their own (sim/api/engine.h), built when what they

@@ -1,13 +1,13 @@
 #include "experiments/observe/observe.h"
 
 #include <cjson/cJSON.h>
-#include <curl/curl.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "experiments/observe/curl_api.h"
 #include "sim/api/request.h"
 #include "sim/base/arena.h"
 #include "sim/base/clock.h"
@@ -42,6 +42,7 @@ struct replay {
     const struct observe_options *o;
     const struct trace *t;
     struct observe_row *rows;
+    struct curl_api curl;
     CURLM *multi;
     struct curl_slist *headers;
     int64_t epoch_ns;
@@ -167,18 +168,18 @@ static void begin(struct replay *r, uint32_t row)
     *x = (struct exchange){.replay = r, .row = row, .start_ns = clock_now_ns()};
     x->line = xmalloc(LINE_BYTES);
     x->body = body_text(r, t);
-    x->easy = curl_easy_init();
+    x->easy = r->curl.easy_init();
     r->rows[row].arrival_s = units_s_from_ns(x->start_ns - r->epoch_ns);
-    (void)curl_easy_setopt(x->easy, CURLOPT_URL, url);
-    (void)curl_easy_setopt(x->easy, CURLOPT_POSTFIELDS, x->body);
-    (void)curl_easy_setopt(x->easy, CURLOPT_HTTPHEADER, r->headers);
-    (void)curl_easy_setopt(x->easy, CURLOPT_WRITEFUNCTION, on_data);
-    (void)curl_easy_setopt(x->easy, CURLOPT_WRITEDATA, x);
-    (void)curl_easy_setopt(x->easy, CURLOPT_PRIVATE, x);
-    (void)curl_easy_setopt(x->easy, CURLOPT_NOSIGNAL, 1L);
-    (void)curl_easy_setopt(x->easy, CURLOPT_TCP_NODELAY, 1L);
-    (void)curl_easy_setopt(x->easy, CURLOPT_TIMEOUT_MS, (long)(r->o->timeout_s * 1e3));
-    (void)curl_multi_add_handle(r->multi, x->easy);
+    (void)r->curl.easy_setopt(x->easy, CURLOPT_URL, url);
+    (void)r->curl.easy_setopt(x->easy, CURLOPT_POSTFIELDS, x->body);
+    (void)r->curl.easy_setopt(x->easy, CURLOPT_HTTPHEADER, r->headers);
+    (void)r->curl.easy_setopt(x->easy, CURLOPT_WRITEFUNCTION, on_data);
+    (void)r->curl.easy_setopt(x->easy, CURLOPT_WRITEDATA, x);
+    (void)r->curl.easy_setopt(x->easy, CURLOPT_PRIVATE, x);
+    (void)r->curl.easy_setopt(x->easy, CURLOPT_NOSIGNAL, 1L);
+    (void)r->curl.easy_setopt(x->easy, CURLOPT_TCP_NODELAY, 1L);
+    (void)r->curl.easy_setopt(x->easy, CURLOPT_TIMEOUT_MS, (long)(r->o->timeout_s * 1e3));
+    (void)r->curl.multi_add_handle(r->multi, x->easy);
     r->running++;
 }
 
@@ -202,7 +203,7 @@ static enum observe_status judge(const struct exchange *x, CURLcode code, long h
 static void end(struct replay *r, struct exchange *x, CURLcode code)
 {
     long http = 0;
-    (void)curl_easy_getinfo(x->easy, CURLINFO_RESPONSE_CODE, &http);
+    (void)r->curl.easy_getinfo(x->easy, CURLINFO_RESPONSE_CODE, &http);
     r->rows[x->row].http = (int)http;
     r->rows[x->row].status = judge(x, code, http);
     uint32_t next = r->t->rows[x->row].next;
@@ -210,8 +211,8 @@ static void end(struct replay *r, struct exchange *x, CURLcode code)
         due_add(r, clock_now_ns() + (int64_t)((double)r->t->rows[next].arrival_ns * r->o->scale),
                 next);
     }
-    (void)curl_multi_remove_handle(r->multi, x->easy);
-    curl_easy_cleanup(x->easy);
+    (void)r->curl.multi_remove_handle(r->multi, x->easy);
+    r->curl.easy_cleanup(x->easy);
     cJSON_free(x->body);
     free(x->line);
     free(x);
@@ -227,19 +228,19 @@ static void loop(struct replay *r)
         }
         int still;
         int left;
-        (void)curl_multi_perform(r->multi, &still);
-        for (CURLMsg *m; (m = curl_multi_info_read(r->multi, &left)) != NULL;) {
+        (void)r->curl.multi_perform(r->multi, &still);
+        for (CURLMsg *m; (m = r->curl.multi_info_read(r->multi, &left)) != NULL;) {
             void *x = NULL;
             CURLcode code = m->data.result;
-            (void)curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &x);
+            (void)r->curl.easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &x);
             end(r, x, code);
         }
         int64_t wait_ns =
             r->n_due > 0 ? r->due[r->n_due - 1].at_ns - clock_now_ns() : POLL_MOST_MS * NS_PER_MS;
         int wait_ms = wait_ns <= 0 ? 0 : (int)(wait_ns / NS_PER_MS) + 1;
         if (r->n_due > 0 || r->running > 0) {
-            (void)curl_multi_poll(r->multi, NULL, 0,
-                                  wait_ms < POLL_MOST_MS ? wait_ms : POLL_MOST_MS, NULL);
+            (void)r->curl.multi_poll(r->multi, NULL, 0,
+                                     wait_ms < POLL_MOST_MS ? wait_ms : POLL_MOST_MS, NULL);
         }
     }
 }
@@ -247,11 +248,15 @@ static void loop(struct replay *r)
 int observe_run(const struct observe_options *o, const struct trace *t, struct observe_row *rows,
                 struct err *e)
 {
-    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
+    struct replay r = {.o = o, .t = t, .rows = rows};
+    if (curl_api_load(&r.curl, e) != 0) {
+        return -1;
+    }
+    if (r.curl.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
         return err_add(e, "libcurl does not start");
     }
-    struct replay r = {.o = o, .t = t, .rows = rows, .multi = curl_multi_init()};
-    r.headers = curl_slist_append(NULL, "Content-Type: application/json");
+    r.multi = r.curl.multi_init();
+    r.headers = r.curl.slist_append(NULL, "Content-Type: application/json");
     r.due = xcalloc(t->n + 1, sizeof *r.due);
     r.epoch_ns = clock_now_ns();
     for (size_t i = 0; i < t->n; i++) {
@@ -263,9 +268,9 @@ int observe_run(const struct observe_options *o, const struct trace *t, struct o
     }
     loop(&r);
     free(r.due);
-    curl_slist_free_all(r.headers);
-    (void)curl_multi_cleanup(r.multi);
-    curl_global_cleanup();
+    r.curl.slist_free_all(r.headers);
+    (void)r.curl.multi_cleanup(r.multi);
+    r.curl.global_cleanup();
     return 0;
 }
 

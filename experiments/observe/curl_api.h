@@ -1,0 +1,36 @@
+/* The functions of libcurl that observing uses, found when something is observed. Linked with the
+ * program, libcurl and the thirty libraries it needs would make every command start 5 ms later. */
+#pragma once
+
+#include <curl/curl.h>
+
+#include "sim/base/err.h"
+
+/* Without the prefix curl_; types are those of <curl/curl.h>. */
+#define CURL_FUNCTIONS(F)                                                                          \
+    F(easy_cleanup)                                                                                \
+    F(easy_getinfo)                                                                                \
+    F(easy_init)                                                                                   \
+    F(easy_setopt)                                                                                 \
+    F(global_cleanup)                                                                              \
+    F(global_init)                                                                                 \
+    F(multi_add_handle)                                                                            \
+    F(multi_cleanup)                                                                               \
+    F(multi_info_read)                                                                             \
+    F(multi_init)                                                                                  \
+    F(multi_perform)                                                                               \
+    F(multi_poll)                                                                                  \
+    F(multi_remove_handle)                                                                         \
+    F(slist_append)                                                                                \
+    F(slist_free_all)
+
+#define CURL_MEMBER(name) __typeof__(curl_##name) *name;
+struct curl_api {
+    CURL_FUNCTIONS(CURL_MEMBER)
+};
+#undef CURL_MEMBER
+
+/* Loads libcurl, built with whichever TLS library, for as long as the program lasts: TLS libraries
+ * do not expect to be unloaded. -1 and an error when there is none, or when it lacks a function
+ * (curl_multi_poll came with 7.66). */
+int curl_api_load(struct curl_api *a, struct err *e);
