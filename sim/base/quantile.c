@@ -33,7 +33,7 @@ static size_t bin_by_log(double x)
 #define CELLS (63u << 7)    /* up to 2^32 */
 
 static struct sketch_cell {
-    double bound; /* from it on the bucket is the next one */
+    double bound; /* from it on the bucket is the next one; 0 while nobody asked */
     uint32_t bin;
 } cells[CELLS];
 
@@ -67,16 +67,15 @@ static double bound_between(uint64_t low, uint64_t high, size_t bin)
     return of_bits(high);
 }
 
-static void cells_fill(void)
+/* Most samples are alike, so a cell is filled when a value first falls into it. */
+static void cell_fill(uint64_t i)
 {
-    for (uint64_t i = 0; i < CELLS; i++) {
-        uint64_t low = ((CELL_FIRST << 7) + i) << CELL_SHIFT;
-        uint64_t high = low + (1ULL << CELL_SHIFT); /* one past */
-        struct sketch_cell *c = &cells[i];
-        c->bin = (uint32_t)bin_by_log(of_bits(low));
-        bool whole = bin_by_log(of_bits(high - 1)) == c->bin;
-        c->bound = whole ? (double)INFINITY : bound_between(low, high, c->bin);
-    }
+    uint64_t low = ((CELL_FIRST << 7) + i) << CELL_SHIFT;
+    uint64_t high = low + (1ULL << CELL_SHIFT); /* one past */
+    struct sketch_cell *c = &cells[i];
+    c->bin = (uint32_t)bin_by_log(of_bits(low));
+    bool whole = bin_by_log(of_bits(high - 1)) == c->bin;
+    c->bound = whole ? (double)INFINITY : bound_between(low, high, c->bin);
 }
 
 static inline size_t bin_of(double x)
@@ -84,6 +83,9 @@ static inline size_t bin_of(double x)
     uint64_t i = (bits_of(x) >> CELL_SHIFT) - (CELL_FIRST << 7);
     if (i >= CELLS) { /* negative numbers too */
         return bin_by_log(x);
+    }
+    if (cells[i].bound == 0.0) {
+        cell_fill(i);
     }
     return cells[i].bin + (x >= cells[i].bound ? 1 : 0);
 }
@@ -95,9 +97,6 @@ void sample_init(struct sample *s, bool sketch)
     s->min = (double)INFINITY;
     s->max = -(double)INFINITY;
     if (sketch) {
-        if (cells[0].bound == 0.0) {
-            cells_fill();
-        }
         s->bins = xcalloc(SKETCH_BINS, sizeof *s->bins);
     }
 }
