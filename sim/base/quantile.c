@@ -96,9 +96,6 @@ void sample_init(struct sample *s, bool sketch)
     s->sketch = sketch;
     s->min = (double)INFINITY;
     s->max = -(double)INFINITY;
-    if (sketch) {
-        s->bins = xcalloc(SKETCH_BINS, sizeof *s->bins);
-    }
 }
 
 void sample_fini(struct sample *s)
@@ -143,9 +140,18 @@ static void note(struct sample *s, double x, uint32_t count)
     s->max = x > s->max ? x : s->max;
 }
 
+/* Of many samples that a run has, most stay empty. */
+static void bins_make(struct sample *s)
+{
+    if (s->bins == NULL) {
+        s->bins = xcalloc(SKETCH_BINS, sizeof *s->bins);
+    }
+}
+
 void sample_add_n(struct sample *s, double x, uint32_t count)
 {
     if (s->sketch) {
+        bins_make(s);
         s->bins[bin_of(x)] += count;
         s->n += count;
     } else {
@@ -164,10 +170,12 @@ void sample_merge(struct sample *s, const struct sample *o)
     if (o->n == 0) {
         return;
     }
-    for (size_t i = 0; s->sketch && i < SKETCH_BINS; i++) {
-        s->bins[i] += o->bins[i];
-    }
-    if (!s->sketch) {
+    if (s->sketch) {
+        bins_make(s);
+        for (size_t i = 0; i < SKETCH_BINS; i++) {
+            s->bins[i] += o->bins[i];
+        }
+    } else {
         reserve(s, s->n + o->n);
         memcpy(s->v + s->n, o->v, o->n * sizeof *o->v);
         s->n_ranks = 0;

@@ -21,7 +21,7 @@ struct sample {
      * in its place, what is less before and what is greater behind it. */
     size_t ranks[SAMPLE_RANKS];
     uint32_t n_ranks;
-    uint64_t *bins;   /* sketch mode: owned counts */
+    uint64_t *bins;   /* sketch mode: owned counts, NULL while there is none */
     double sum, comp; /* Neumaier-compensated sum */
     double min, max;
 };

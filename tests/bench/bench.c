@@ -19,15 +19,15 @@ static int compare(const void *x, const void *y)
 
 double bench_seconds(void (*fn)(void *arg), void *arg)
 {
-    double t[5];
+    double t[7];
     fn(arg);
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 7; i++) {
         double begin = bench_cpu_s();
         fn(arg);
         t[i] = bench_cpu_s() - begin;
     }
-    qsort(t, 5, sizeof t[0], compare);
-    return t[2];
+    qsort(t, 7, sizeof t[0], compare);
+    return t[3];
 }
 
 double bench_peak_mb(void)
