@@ -1,5 +1,7 @@
 /* `xpusim claims`: the papers' published results against the simulator's. */
 #include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -9,6 +11,7 @@
 #include "experiments/run/config.h"
 #include "experiments/run/job_options.h"
 #include "experiments/shell/cli.h"
+#include "sim/base/arena.h"
 #include "sim/base/datadir.h"
 #include "sim/base/json.h"
 
@@ -121,12 +124,16 @@ static int write_json(const char *path, cJSON *tree, struct err *e)
 }
 
 /* Names between commas; the text is cut up. */
-static uint32_t names_of(char *text, const char **names, uint32_t max)
+static uint32_t names_of(char *text, const char *option, const char **names, uint32_t max,
+                         struct err *e)
 {
     uint32_t n = 0;
     char *save = NULL;
-    for (char *one = strtok_r(text, ",", &save); one != NULL && n < max;
-         one = strtok_r(NULL, ",", &save)) {
+    for (char *one = strtok_r(text, ",", &save); one != NULL; one = strtok_r(NULL, ",", &save)) {
+        if (n == max) {
+            (void)err_add(e, "%s: more than %" PRIu32 " names", option, max);
+            return 0;
+        }
         names[n++] = one;
     }
     return n;
@@ -159,15 +166,13 @@ static int fit_run(const struct claims_options *o, const struct fit_options *fo,
 
 static int run_fit(const struct claims_options *o, const struct setup *changed, struct err *e)
 {
-    char ids_text[1024];
-    char over_text[1024];
+    char *ids_text = xstrdup(o->fit);
+    char *over_text = xstrdup(o->over);
     char path[PATH_BYTES];
     char shipped_paths[sizeof shipped / sizeof shipped[0]][PATH_BYTES];
     const char *files[CLAIMS_MAX_BOOKS];
     const char *ids[FIT_MAX_CLAIMS];
     const char *over[FIT_MAX_PARAMETERS];
-    (void)snprintf(ids_text, sizeof ids_text, "%s", o->fit);
-    (void)snprintf(over_text, sizeof over_text, "%s", o->over);
     struct fit_options fo = {.files = files,
                              .ids = ids,
                              .run = o->run,
@@ -177,14 +182,20 @@ static int run_fit(const struct claims_options *o, const struct setup *changed, 
                              .fixed = changed,
                              .quiet = o->output.quiet};
     fo.n_files = claims_files(o, files, shipped_paths);
-    fo.n_ids = names_of(ids_text, ids, FIT_MAX_CLAIMS);
+    fo.n_ids = names_of(ids_text, "--fit", ids, FIT_MAX_CLAIMS, e);
     fo.run.replications = o->points_traces;
     fo.run.how.progress = false;
-    uint32_t n_over =
-        strcmp(o->over, "all") == 0 ? 0 : names_of(over_text, over, FIT_MAX_PARAMETERS);
-    return fit_run(o, &fo,
-                   datadir_named(path, PATH_BYTES, o->parameters, "experiments/claims", ".json"),
-                   over, n_over, e);
+    uint32_t n_over = strcmp(o->over, "all") == 0
+                          ? 0
+                          : names_of(over_text, "--over", over, FIT_MAX_PARAMETERS, e);
+    int rc = -EINVAL;
+    if (e->n == 0) {
+        (void)datadir_named(path, PATH_BYTES, o->parameters, "experiments/claims", ".json");
+        rc = fit_run(o, &fo, path, over, n_over, e);
+    }
+    free(ids_text);
+    free(over_text);
+    return rc;
 }
 
 static int judge(struct claims_options *o, struct err *e)

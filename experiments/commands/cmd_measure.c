@@ -154,14 +154,14 @@ static int measure_whole(struct options *o, struct err *e)
 /* Real ones: on from where a measurement of the same was interrupted. */
 static int measure_on(struct options *o, struct err *e)
 {
-    char what[400];
-    (void)snprintf(what, sizeof what,
-                   "%s %s devices=%.100s name=%.64s size=%s repetitions=%" PRIu32
-                   " window=%g samples=%" PRIu32 " pool=%" PRIu64 " seed=%" PRIu32 "%s",
-                   XPUSIM_VERSION, o->m.backend->name, o->m.devices == NULL ? "" : o->m.devices,
-                   o->name, o->size, o->m.repetitions, o->m.window_s, o->m.min_samples,
-                   o->m.backend_options.pool_bytes >> 20, o->seed, o->m.alone_only ? " alone" : "");
+    char *what =
+        xformat("%s %s devices=%s name=%s size=%s repetitions=%" PRIu32
+                " window=%g samples=%" PRIu32 " pool=%" PRIu64 " seed=%" PRIu32 "%s",
+                XPUSIM_VERSION, o->m.backend->name, o->m.devices == NULL ? "" : o->m.devices,
+                o->name, o->size, o->m.repetitions, o->m.window_s, o->m.min_samples,
+                o->m.backend_options.pool_bytes >> 20, o->seed, o->m.alone_only ? " alone" : "");
     struct measure_resume *r = measure_resume_open(o->output, what, e);
+    free(what);
     if (r == NULL) {
         return -EINVAL;
     }

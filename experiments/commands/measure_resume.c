@@ -79,6 +79,14 @@ struct measure_resume *measure_resume_open(const char *path, const char *what, s
         free(r);
         return NULL;
     }
+    if (strlen(what) >= sizeof r->what) {
+        (void)err_add(e,
+                      "--devices and --name: together longer than %zu bytes: two measurements "
+                      "that begin alike would pass for the same",
+                      sizeof r->what - 128);
+        free(r);
+        return NULL;
+    }
     (void)snprintf(r->path, sizeof r->path, "%s", path);
     (void)snprintf(r->rows, sizeof r->rows, "%s.partial", path);
     (void)snprintf(r->state, sizeof r->state, "%s.partial.state", path);

@@ -162,15 +162,14 @@ static void begin(struct replay *r, uint32_t row)
 {
     const struct trace_row *t = &r->t->rows[row];
     struct exchange *x = xcalloc(1, sizeof *x);
-    char url[1024];
-    (void)snprintf(url, sizeof url, "%s/%s", r->o->url,
-                   r->o->chat ? "chat/completions" : "completions");
     *x = (struct exchange){.replay = r, .row = row, .start_ns = clock_now_ns()};
     x->line = xmalloc(LINE_BYTES);
     x->body = body_text(r, t);
     x->easy = r->curl.easy_init();
     r->rows[row].arrival_s = units_s_from_ns(x->start_ns - r->epoch_ns);
-    (void)r->curl.easy_setopt(x->easy, CURLOPT_URL, url);
+    char *url = xformat("%s/%s", r->o->url, r->o->chat ? "chat/completions" : "completions");
+    (void)r->curl.easy_setopt(x->easy, CURLOPT_URL, url); /* which it copies */
+    free(url);
     (void)r->curl.easy_setopt(x->easy, CURLOPT_POSTFIELDS, x->body);
     (void)r->curl.easy_setopt(x->easy, CURLOPT_HTTPHEADER, r->headers);
     (void)r->curl.easy_setopt(x->easy, CURLOPT_WRITEFUNCTION, on_data);

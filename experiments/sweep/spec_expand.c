@@ -74,7 +74,9 @@ int spec_setting_check(const char *key, const cJSON *value, const char *file, co
     } else if (is_path(key)) {
         if ((!cJSON_IsNumber(value) && !cJSON_IsBool(value) && !cJSON_IsString(value)) ||
             (cJSON_IsString(value) && strlen(value->valuestring) >= 200)) {
-            return err_add(e, "%s: %s: must be a number, true, false or text", file, path);
+            return err_add(e,
+                           "%s: %s: must be a number, true, false or text of up to 199 characters",
+                           file, path);
         }
     } else {
         return err_add(
@@ -88,21 +90,22 @@ int spec_setting_check(const char *key, const cJSON *value, const char *file, co
 
 /* ---- one point ---- */
 
-static const char *value_text(const cJSON *v, char *buf, size_t size)
+/* A value as --set takes it; `number` is room for one. Valid as long as both. */
+static const char *value_text(const cJSON *v, char number[static 32])
 {
     if (cJSON_IsString(v)) {
-        (void)snprintf(buf, size, "%s", v->valuestring);
-    } else if (cJSON_IsBool(v)) {
-        (void)snprintf(buf, size, "%s", cJSON_IsTrue(v) ? "true" : "false");
-    } else {
-        for (int digits = 15; digits <= 17; digits++) { /* the shortest that reads back the same */
-            (void)snprintf(buf, size, "%.*g", digits, v->valuedouble);
-            if (strtod(buf, NULL) == v->valuedouble) {
-                break;
-            }
+        return v->valuestring;
+    }
+    if (cJSON_IsBool(v)) {
+        return cJSON_IsTrue(v) ? "true" : "false";
+    }
+    for (int digits = 15; digits <= 17; digits++) { /* the shortest that reads back the same */
+        (void)snprintf(number, 32, "%.*g", digits, v->valuedouble);
+        if (strtod(number, NULL) == v->valuedouble) {
+            break;
         }
     }
-    return buf;
+    return number;
 }
 
 static int append(char *text, size_t size, const char *add, const char *what, struct err *e)
@@ -187,8 +190,8 @@ static int apply_plain(const cJSON *v, const char *key, struct spec_point *p, st
 
 static int apply_path(const cJSON *v, const char *key, struct spec_point *p, struct err *e)
 {
-    char text[256];
-    (void)value_text(v, text, sizeof text);
+    char number[32];
+    const char *text = value_text(v, number);
     const char *rest = after_prefix(key, "params.");
     if (rest != NULL) {
         return set_key(p->policy, sizeof p->policy, rest, text, e);

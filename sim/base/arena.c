@@ -1,5 +1,6 @@
 #include "sim/base/arena.h"
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -8,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "sim/base/err.h"
 #include "sim/base/output.h"
 
 /* Blocks double from 64 KiB up to 4 MiB: few mallocs for long runs, little waste for short ones. */
@@ -68,6 +70,20 @@ char *xstrdup(const char *s)
 {
     size_t n = strlen(s) + 1;
     return memcpy(xmalloc(n), s, n);
+}
+
+char *xformat(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    int n = vsnprintf(NULL, 0, fmt, args);
+    va_end(args);
+    SIM_REQUIRE(n >= 0, "a format that cannot be printed: %s", fmt);
+    char *text = xmalloc((size_t)n + 1);
+    va_start(args, fmt);
+    (void)vsnprintf(text, (size_t)n + 1, fmt, args);
+    va_end(args);
+    return text;
 }
 
 void arena_init(struct arena *a)

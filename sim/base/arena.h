@@ -29,3 +29,5 @@ void *xrealloc(void *p, size_t bytes);
  * powers of two; so a list that is emptied and filled again and again wants another. */
 void *xgrow(void *v, size_t n, size_t element_bytes);
 char *xstrdup(const char *s);
+/* As snprintf, with the room it takes: what a user wrote is not cut. The caller frees it. */
+char *xformat(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

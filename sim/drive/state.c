@@ -39,14 +39,16 @@ static uint32_t longest_sequence(const struct trace *t)
 /* O_DIRECT where the file system has it: otherwise a write costs a copy into the page cache. */
 static int swap_file(const char *folder)
 {
-    char path[512];
-    (void)snprintf(path, sizeof path, "%s/xpusim-swap-XXXXXX", folder == NULL ? "/tmp" : folder);
+    char *path = xformat("%s/xpusim-swap-XXXXXX", folder == NULL ? "/tmp" : folder);
     int fd = mkstemp(path);
-    if (fd < 0) {
-        return -errno;
+    int direct = fd < 0 ? -errno : open(path, O_RDWR | O_DIRECT | O_CLOEXEC);
+    if (fd >= 0) {
+        (void)unlink(path);
     }
-    int direct = open(path, O_RDWR | O_DIRECT | O_CLOEXEC);
-    (void)unlink(path);
+    free(path);
+    if (fd < 0) {
+        return direct;
+    }
     if (direct >= 0) {
         (void)close(fd);
         return direct;

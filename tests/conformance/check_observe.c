@@ -19,7 +19,7 @@
 enum { ASK_503 = 1001, ASK_SILENCE, ASK_BREAK, ASK_NOTHING, ASK_GARBAGE, ASK_CUT_LINES };
 
 static int listener;
-static char url[64];
+static char url[4096];
 
 static void say(int fd, const char *text)
 {
@@ -99,7 +99,8 @@ static void *serve_one(void *arg)
         }
     }
     const char *ask = strstr(buf, "\"max_tokens\":");
-    answer(fd, ask == NULL ? ASK_503 : atoi(ask + 13));
+    const char *whole = strstr(buf, "/completions HTTP/1.1\r\n");
+    answer(fd, ask == NULL || whole == NULL ? ASK_503 : atoi(ask + 13));
     (void)close(fd);
     free(buf);
     return NULL;
@@ -239,6 +240,18 @@ START_TEST(a_server_that_is_not_there_is_rows_too)
 }
 END_TEST
 
+START_TEST(an_address_of_any_length_is_asked_whole)
+{
+    server_start();
+    size_t n = strlen(url);
+    memset(url + n, 'x', 3000);
+    url[n + 3000] = '\0';
+    ask(5);
+    observe(5.0);
+    ck_assert_int_eq(seen[0].status, OBSERVE_OK);
+}
+END_TEST
+
 /* The second turn begins its gap of 100 ms after the first one's last token. */
 START_TEST(a_later_turn_waits_for_the_response_before)
 {
@@ -259,6 +272,7 @@ static const struct suite_row suite[] = {
     TEST(every_kind_of_answer_is_a_row),
     TEST(what_was_seen_can_be_validated_against),
     TEST(a_server_that_is_not_there_is_rows_too),
+    TEST(an_address_of_any_length_is_asked_whole),
     TEST(a_later_turn_waits_for_the_response_before),
 };
 SUITE_MAIN("observe", suite)

@@ -138,6 +138,10 @@ refuse "horizon_s" $x compare --policy fcfs --regret --set sim.horizon_s=10
 printf '# xpusim-trace v1\n%s,cancel_s\n0,0,0,reactive,0,,5,5,0,1\n' "$head" >"$dir/t.csv"
 refuse "tune" $x compare --policy fcfs --tune 0
 refuse "at least 25 points" $x claims --fit A7,B17 --budget 6
+# names that there is no room for are not left out in silence
+names() { seq -s, 1 "$2" | sed "s/[0-9]*/$1&/g"; }
+refuse "--fit: more than 31 names" $x claims --fit "$(names B 32)"
+refuse "--over: more than 24 names" $x claims --fit B6,B7 --over "$(names p 25)"
 refuse "nonesuch" $x compare --policy fcfs --tune 2 --tune-metric nonesuch
 refuse "tune-replications" $x compare --policy fcfs --tune 2 --tune-replications x
 refuse "belong to --tune" $x compare --policy fcfs --tune-metric reactive.e2e_s.mean
