@@ -246,28 +246,19 @@ void figure_block(struct figure_data *d, const char *fmt, ...)
     d->blocks++;
 }
 
-static void separate(struct figure_data *d)
+void figure_cells(struct figure_data *d, const struct frame_value *v, size_t n)
 {
-    if (d->in_row) {
-        (void)fputc('\t', d->tsv);
+    for (size_t i = 0; i < n; i++) {
+        (void)fputs(d->in_row ? "\t" : "", d->tsv);
+        d->in_row = true;
+        if (v[i].text != NULL) {
+            put_clean(d->tsv, v[i].text[0] == '\0' ? "-" : v[i].text);
+        } else if (isfinite(v[i].number)) {
+            (void)fprintf(d->tsv, "%.12g", v[i].number);
+        } else {
+            (void)fputs("NaN", d->tsv);
+        }
     }
-    d->in_row = true;
-}
-
-void figure_cell(struct figure_data *d, double v)
-{
-    separate(d);
-    if (isfinite(v)) {
-        (void)fprintf(d->tsv, "%.12g", v);
-    } else {
-        (void)fputs("NaN", d->tsv);
-    }
-}
-
-void figure_cell_text(struct figure_data *d, const char *text)
-{
-    separate(d);
-    put_clean(d->tsv, text[0] == '\0' ? "-" : text);
 }
 
 void figure_row_end(struct figure_data *d)

@@ -53,8 +53,12 @@ void figure_data_init(struct figure_data *d);
 void figure_data_fini(struct figure_data *d);
 void figure_block(struct figure_data *d, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-void figure_cell(struct figure_data *d, double v);
-void figure_cell_text(struct figure_data *d, const char *text);
+/* FIGURE_ROW(d, value, ...): a row, or its end behind FIGURE_CELLS: numbers and texts. */
+#define FIGURE_ROW(d, ...) (FIGURE_CELLS(d, __VA_ARGS__), figure_row_end(d))
+#define FIGURE_CELLS(d, ...)                                                                       \
+    figure_cells((d), (const struct frame_value[]){FRAME_VALUES(__VA_ARGS__)},                     \
+                 FRAME_COUNT(__VA_ARGS__))
+void figure_cells(struct figure_data *d, const struct frame_value *v, size_t n);
 void figure_row_end(struct figure_data *d);
 /* A gnuplot variable. */
 void figure_var(struct figure_data *d, const char *name, double v);

@@ -44,12 +44,8 @@ static void put_panel(const struct results *r, const char *metric, struct figure
     figure_block(d, "%s", metric_title(metric, title, sizeof title));
     for (size_t i = 0; i < n; i++) {
         char label[RESULTS_LABEL_BYTES];
-        figure_cell_text(d, results_label(r, i, NULL, NULL, label, sizeof label));
-        figure_cell(d, mean[i]);
-        figure_cell(d, scale * v[i].low);
-        figure_cell(d, mean[n + i]);
-        figure_cell(d, end);
-        figure_row_end(d);
+        FIGURE_ROW(d, results_label(r, i, NULL, NULL, label, sizeof label), mean[i],
+                   scale * v[i].low, mean[n + i], end);
     }
     free(mean);
     free(v);
@@ -152,14 +148,11 @@ static void put_parts(const struct results *r, const char *cls, struct figure_da
     figure_block(d, "%s", cls);
     for (size_t i = 0; i < n; i++) {
         char label[RESULTS_LABEL_BYTES];
-        figure_cell_text(d, results_label(r, i, NULL, NULL, label, sizeof label));
+        FIGURE_CELLS(d, results_label(r, i, NULL, NULL, label, sizeof label));
         for (int k = 0; k <= N_PARTS; k++) {
-            figure_cell(d, edge[i][k]);
+            FIGURE_CELLS(d, edge[i][k]);
         }
-        figure_cell(d, whole[i].low);
-        figure_cell(d, whole[i].high);
-        figure_cell(d, end);
-        figure_row_end(d);
+        FIGURE_ROW(d, whole[i].low, whole[i].high, end);
     }
     free(length);
     free(whole);

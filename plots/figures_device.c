@@ -19,11 +19,9 @@ static void put_dots(const struct frame *kernels, const char *device, struct fig
         if (frame_is(kernels, k, "device", device)) {
             char name[96];
             (void)snprintf(name, sizeof name, "%s %s", frame_text(kernels, k, "op"), work);
-            figure_cell(d, frame_get(kernels, k, "flop_per_byte"));
-            figure_cell(d, frame_get(kernels, k, "flop_per_s") / 1e12);
-            figure_cell_text(d, name);
-            figure_cell(d, strncmp(work, "decode", 6) == 0 ? 1.0 : 0.0);
-            figure_row_end(d);
+            FIGURE_ROW(d, frame_get(kernels, k, "flop_per_byte"),
+                       frame_get(kernels, k, "flop_per_s") / 1e12, name,
+                       strncmp(work, "decode", 6) == 0 ? 1.0 : 0.0);
         }
     }
 }
@@ -45,9 +43,7 @@ int figure_roofline(const struct figure_request *q, struct figure_data *d, struc
         figure_text_add(&devices, frame_text(roofs, i, "device"));
         figure_block(d, "%s", devices.v[i]);
         for (size_t k = 0; k < 3; k++) {
-            figure_cell(d, at[k]);
-            figure_cell(d, fmin(flop, bytes * at[k]) / 1e12);
-            figure_row_end(d);
+            FIGURE_ROW(d, at[k], fmin(flop, bytes * at[k]) / 1e12);
         }
     }
     for (size_t i = 0; i < devices.n; i++) {
@@ -78,13 +74,10 @@ static void put_kernel(const struct frame *f, uint32_t row, struct figure_texts 
     char op[96];
     double time_s = frame_get(f, row, "time_s");
     bool energy = frame_find(f, "energy_j") >= 0;
-    figure_cell_text(d, op_of(f, row, op, sizeof op));
-    figure_cell(d, (double)figure_text_index(ops, op));
-    figure_cell(d, time_s * 1e3);
-    figure_cell(d, frame_get(f, row, "low") * 1e3);
-    figure_cell(d, frame_get(f, row, "high") * 1e3);
-    figure_cell(d, energy ? frame_get(f, row, "energy_j") : time_s * frame_get(f, row, "watts"));
-    figure_row_end(d);
+    size_t at = figure_text_index(ops, op_of(f, row, op, sizeof op));
+    FIGURE_ROW(d, op, at, time_s * 1e3, frame_get(f, row, "low") * 1e3,
+               frame_get(f, row, "high") * 1e3,
+               energy ? frame_get(f, row, "energy_j") : time_s * frame_get(f, row, "watts"));
 }
 
 int figure_kernels(const struct figure_request *q, struct figure_data *d, struct err *e)
@@ -126,13 +119,8 @@ static void put_curve(const struct frame *f, uint32_t row, const char *x, const 
     double v = frame_require_number(f, row, y, e);
     double low = frame_get(f, row, "low");
     double high = frame_get(f, row, "high");
-    figure_cell(d, frame_require_number(f, row, x, e));
-    figure_cell(d, v * 1e3);
-    figure_cell(d, (isfinite(low) ? low : v) * 1e3);
-    figure_cell(d, (isfinite(high) ? high : v) * 1e3);
-    figure_cell(d, 0.0);
-    figure_cell(d, 0.0);
-    figure_row_end(d);
+    FIGURE_ROW(d, frame_require_number(f, row, x, e), v * 1e3, (isfinite(low) ? low : v) * 1e3,
+               (isfinite(high) ? high : v) * 1e3, 0.0, 0.0);
 }
 
 /* x, y, low, high in a block per device (one, where there is no such column); seconds as ms. */
@@ -202,14 +190,9 @@ int figure_corun(const struct figure_request *q, struct figure_data *d, struct e
     for (uint32_t row = 0; e->n == 0 && row < frame_rows(f); row++) {
         const char *victim = frame_text(f, row, "victim");
         const char *aggressor = frame_text(f, row, "aggressor");
-        figure_cell(d, (double)figure_text_index(&aggressors, aggressor));
-        figure_cell(d, (double)figure_text_index(&victims, victim));
-        figure_cell(d, frame_require_number(f, row, "slowdown", e));
-        figure_cell(d, frame_get(f, row, "low"));
-        figure_cell(d, frame_get(f, row, "high"));
-        figure_cell_text(d, aggressor);
-        figure_cell_text(d, victim);
-        figure_row_end(d);
+        FIGURE_ROW(d, figure_text_index(&aggressors, aggressor),
+                   figure_text_index(&victims, victim), frame_require_number(f, row, "slowdown", e),
+                   frame_get(f, row, "low"), frame_get(f, row, "high"), aggressor, victim);
     }
     figure_var(d, "rows", (double)victims.n);
     figure_var(d, "columns", (double)aggressors.n);

@@ -16,9 +16,7 @@ static void dots(const struct frame *requests, const char *cls, const char *metr
     figure_block(d, "%s", cls);
     for (uint32_t i = 0; i < frame_rows(requests); i++) {
         if (frame_is(requests, i, "class", cls)) {
-            figure_cell(d, frame_get(requests, i, real));
-            figure_cell(d, frame_get(requests, i, simulated));
-            figure_row_end(d);
+            FIGURE_ROW(d, frame_get(requests, i, real), frame_get(requests, i, simulated));
         }
     }
 }
@@ -30,10 +28,8 @@ static void order(const struct frame *means, const char *cls, struct figure_data
     figure_block(d, "%s", cls);
     for (uint32_t i = 0; i < frame_rows(means); i++) {
         if (frame_is(means, i, "class", cls)) {
-            figure_cell(d, at++);
-            figure_cell(d, frame_get(means, i, "e2e_s.real"));
-            figure_cell(d, frame_get(means, i, "e2e_s.simulated"));
-            figure_row_end(d);
+            FIGURE_ROW(d, at++, frame_get(means, i, "e2e_s.real"),
+                       frame_get(means, i, "e2e_s.simulated"));
         }
     }
 }

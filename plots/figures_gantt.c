@@ -158,10 +158,7 @@ static void put_bars(const struct window *w, int kind, const int *row, struct fi
                 continue;
             }
             if (open.end_s >= 0.0) {
-                figure_cell(d, row[t]);
-                figure_cell(d, open.begin_s);
-                figure_cell(d, open.end_s);
-                figure_row_end(d);
+                FIGURE_ROW(d, row[t], open.begin_s, open.end_s);
             }
             open = b != NULL ? *b : open;
             between = false;
@@ -182,9 +179,7 @@ static void put_window(const struct window *w, struct figure_data *d)
     for (size_t i = 0; i < w->n_asked; i += 2) {
         bool apart = w->asked[i + 1] - last_s > 3.0 * (w->to_s - w->from_s) / PIXELS;
         if (row[(int)w->asked[i]] >= 0 && apart) {
-            figure_cell(d, row[(int)w->asked[i]]);
-            figure_cell(d, w->asked[i + 1]);
-            figure_row_end(d);
+            FIGURE_ROW(d, row[(int)w->asked[i]], w->asked[i + 1]);
             last_s = w->asked[i + 1];
         }
     }
@@ -250,12 +245,9 @@ int figure_graphs(const struct figure_request *q, struct figure_data *d, struct 
         for (uint32_t i = 0; i < frame_rows(f); i++) {
             if (frame_is(f, i, "kind", graph_kinds[k])) {
                 const char *strategy = frame_text(f, i, "strategy");
-                figure_cell(d, (double)figure_text_index(&strategies, strategy));
-                figure_cell(d, k == 2 ? 1.0 : 0.0);
-                figure_cell(d, frame_get(f, i, "start"));
-                figure_cell(d, frame_get(f, i, "end"));
-                figure_cell(d, frame_get(f, i, "block"));
-                figure_row_end(d);
+                FIGURE_ROW(d, (double)figure_text_index(&strategies, strategy), k == 2 ? 1.0 : 0.0,
+                           frame_get(f, i, "start"), frame_get(f, i, "end"),
+                           frame_get(f, i, "block"));
             }
         }
     }

@@ -43,12 +43,7 @@ static void put_matrix(const char *label, const struct frame *f, struct figure_d
         for (int a = 0; a < 2; a++) {
             char wait[64];
             (void)snprintf(wait, sizeof wait, "by.%s.wait_s", classes[a]);
-            figure_cell(d, a);
-            figure_cell(d, v);
-            figure_cell(d, per_request(f, classes[v], wait));
-            figure_cell_text(d, classes[a]);
-            figure_cell_text(d, classes[v]);
-            figure_row_end(d);
+            FIGURE_ROW(d, a, v, per_request(f, classes[v], wait), classes[a], classes[v]);
         }
     }
 }
@@ -110,14 +105,11 @@ static void put_bars(const struct figure_request *q, struct frame *const *v, con
     }
     figure_block(d, "%s", cls);
     for (size_t i = 0; i < q->n_inputs; i++) {
-        figure_cell_text(d, q->inputs[i].label);
+        FIGURE_CELLS(d, q->inputs[i].label);
         for (size_t k = 0; k <= N_PARTS; k++) {
-            figure_cell(d, edge[i][k]);
+            FIGURE_CELLS(d, edge[i][k]);
         }
-        figure_cell(d, (double)NAN);
-        figure_cell(d, (double)NAN);
-        figure_cell(d, figure_bars_end(length, length, q->n_inputs));
-        figure_row_end(d);
+        FIGURE_ROW(d, (double)NAN, (double)NAN, figure_bars_end(length, length, q->n_inputs));
     }
 }
 

@@ -100,14 +100,10 @@ struct pair {
 
 static void put_pair(struct figure_data *d, const struct pair *p)
 {
-    figure_cell(d, p->a.mean);
-    figure_cell(d, p->b.mean);
-    figure_cell(d, isfinite(p->a.low) ? p->a.low : p->a.mean);
-    figure_cell(d, isfinite(p->a.high) ? p->a.high : p->a.mean);
-    figure_cell(d, isfinite(p->b.low) ? p->b.low : p->b.mean);
-    figure_cell(d, isfinite(p->b.high) ? p->b.high : p->b.mean);
-    figure_cell(d, p->overloaded);
-    figure_row_end(d);
+    FIGURE_ROW(d, p->a.mean, p->b.mean, isfinite(p->a.low) ? p->a.low : p->a.mean,
+               isfinite(p->a.high) ? p->a.high : p->a.mean,
+               isfinite(p->b.low) ? p->b.low : p->b.mean,
+               isfinite(p->b.high) ? p->b.high : p->b.mean, p->overloaded);
 }
 
 /* The points of one load that no other point of that load beats in both: more throughput at less
@@ -240,10 +236,7 @@ static void put_map(const struct series *s, size_t k, const char *const *axes, c
                     (void)results_metric(s->results, i, metric, &m);
                 }
             }
-            figure_cell(d, (double)ix);
-            figure_cell(d, (double)iy);
-            figure_cell(d, metric_scale(metric) * m.mean);
-            figure_row_end(d);
+            FIGURE_ROW(d, (double)ix, (double)iy, metric_scale(metric) * m.mean);
         }
     }
 }

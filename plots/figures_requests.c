@@ -33,9 +33,7 @@ static void put_steps(const double *v, size_t n, struct figure_data *d)
     size_t step = n / MAX_STEPS + 1;
     for (size_t i = 0; i < n; i += step) {
         size_t last = i + step < n ? i + step - 1 : n - 1;
-        figure_cell(d, v[last]);
-        figure_cell(d, (double)(last + 1) / (double)n);
-        figure_row_end(d);
+        FIGURE_ROW(d, v[last], (double)(last + 1) / (double)n);
     }
 }
 

@@ -156,19 +156,12 @@ static void put_line(const struct frame *t, const struct study_form *f, const st
         double half = beside(t, row, half_name);
         half = isnan(half) ? 0.0 : half;
         any = true;
-        figure_cell(d, f->x_metric != NULL ? beside(t, row, f->x_metric) : frame_get(t, row, "x"));
-        figure_cell(d, v);
-        figure_cell(d, v - half);
-        figure_cell(d, v + half);
-        figure_cell(d, 0.0);
-        figure_cell(d, 0.0);
-        figure_row_end(d);
-    }
-    for (int i = 0; i < 6 && !any; i++) {
-        figure_cell(d, (double)NAN);
+        FIGURE_ROW(d, f->x_metric != NULL ? beside(t, row, f->x_metric) : frame_get(t, row, "x"), v,
+                   v - half, v + half, 0.0, 0.0);
     }
     if (!any) {
-        figure_row_end(d);
+        const double none = (double)NAN;
+        FIGURE_ROW(d, none, none, none, none, none, none);
     }
 }
 
@@ -320,14 +313,9 @@ int figure_corun_study(const struct figure_request *q, struct figure_data *d, st
         char aggressor[NAME_BYTES];
         (void)snprintf(victim, sizeof victim, "%.*s, %.40s", (int)(sep - what), what, device);
         (void)snprintf(aggressor, sizeof aggressor, "%.40s, %.40s", sep + 8, other);
-        figure_cell(d, (double)figure_text_index(&aggressors, aggressor));
-        figure_cell(d, (double)figure_text_index(&victims, victim));
-        figure_cell(d, frame_get(t, row, "value"));
-        figure_cell(d, (double)NAN);
-        figure_cell(d, (double)NAN);
-        figure_cell_text(d, aggressor);
-        figure_cell_text(d, victim);
-        figure_row_end(d);
+        FIGURE_ROW(d, figure_text_index(&aggressors, aggressor),
+                   figure_text_index(&victims, victim), frame_get(t, row, "value"), (double)NAN,
+                   (double)NAN, aggressor, victim);
     }
     if (victims.n == 0) {
         (void)err_add(e, "%s: no slowdowns of a pair of engines", q->inputs[0].path);

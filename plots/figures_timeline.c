@@ -125,9 +125,7 @@ static void put_steps(const struct steps *s, int curve, const char *name, struct
     double width = (s->end_s - s->begin_s) / BINS;
     figure_block(d, "%s", name);
     for (int b = 0; b < BINS; b++) {
-        figure_cell(d, s->begin_s + (b + 0.5) * width);
-        figure_cell(d, s->sum[curve][b] / width);
-        figure_row_end(d);
+        FIGURE_ROW(d, s->begin_s + (b + 0.5) * width, s->sum[curve][b] / width);
     }
 }
 
@@ -138,9 +136,8 @@ static void put_batch(const struct steps *s, struct figure_data *d)
     figure_block(d, "sequences that decode");
     for (int b = 0; b < BINS; b++) {
         double busy = s->sum[3][b];
-        figure_cell(d, s->begin_s + (b + 0.5) * width);
-        figure_cell(d, busy > 1e-6 * width ? s->sum[2][b] / busy : (double)NAN);
-        figure_row_end(d);
+        FIGURE_ROW(d, s->begin_s + (b + 0.5) * width,
+                   busy > 1e-6 * width ? s->sum[2][b] / busy : (double)NAN);
     }
 }
 

@@ -26,12 +26,9 @@ static size_t put_factors(const struct frame *f, const char *metric, struct figu
         }
         (void)snprintf(name, sizeof name, "%.60s%s%.40s", frame_text(f, i, "factor"),
                        one ? "" : ", ", one ? "" : frame_text(f, i, "policy"));
-        figure_cell(d, (double)rows->n);
+        FIGURE_ROW(d, rows->n, frame_get(f, i, "difference_file"),
+                   frame_get(f, i, "difference_low"), frame_get(f, i, "difference_high"));
         figure_text_add(rows, name);
-        figure_cell(d, frame_get(f, i, "difference_file"));
-        figure_cell(d, frame_get(f, i, "difference_low"));
-        figure_cell(d, frame_get(f, i, "difference_high"));
-        figure_row_end(d);
     }
     figure_texts_fini(&policies);
     return rows->n;
@@ -54,11 +51,9 @@ int figure_tornado(const struct figure_request *q, struct figure_data *d, struct
         figure_block(d, "best");
         for (uint32_t i = 0; i < frame_rows(best); i++) {
             if (frame_is(best, i, "metric", metric)) {
-                figure_cell(d, (double)names.n);
-                figure_text_add(&names, frame_text(best, i, "policy"));
-                figure_cell(d, frame_get(best, i, "best_frac"));
-                figure_cell_text(d, frame_text(best, i, "policy"));
-                figure_row_end(d);
+                const char *policy = frame_text(best, i, "policy");
+                FIGURE_ROW(d, names.n, frame_get(best, i, "best_frac"), policy);
+                figure_text_add(&names, policy);
             }
         }
         figure_slots_put((const char *const *)names.v, names.n, d);

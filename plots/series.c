@@ -77,13 +77,8 @@ size_t series_lines(const struct series *s, const char *metric, struct figure_da
                 continue;
             }
             struct results_load l = results_overload(s->results, at);
-            figure_cell(d, x_of(s, at));
-            figure_cell(d, scale * v.mean);
-            figure_cell(d, scale * (isfinite(v.low) ? v.low : v.mean));
-            figure_cell(d, scale * (isfinite(v.high) ? v.high : v.mean));
-            figure_cell(d, l.runs);
-            figure_cell(d, l.overloaded);
-            figure_row_end(d);
+            FIGURE_ROW(d, x_of(s, at), scale * v.mean, scale * (isfinite(v.low) ? v.low : v.mean),
+                       scale * (isfinite(v.high) ? v.high : v.mean), l.runs, l.overloaded);
             overloaded += l.overloaded > 0;
         }
     }
