@@ -11,72 +11,80 @@
 #include "plots/palette.h"
 #include "sim/base/arena.h"
 #include "sim/base/memory.h"
+#include "sim/metrics/metric_table.h"
+
+#define METRICS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 static const struct figure figures[] = {
     {"affinity", "rate, and rate per watt, of each operator against its intensity",
-     "characterize --csv", "affinity table", true, false, figure_affinity},
+     "characterize --csv", "affinity table", true, false, NULL, figure_study},
     {"batch", "latency of a step against its batch",
      "characterize --csv, or CSV device,batch,latency_s[,low,high]", "batch table", true, false,
-     figure_batch},
+     NULL, figure_batch},
     {"breakdown", "where latency goes: pending, prefill, decode", "compare --json", "compare",
-     false, false, figure_breakdown},
+     false, false, NULL, figure_breakdown},
     {"causes", "why requests take as long as they do: mean time by cause",
-     "explain --interference --json", "interference", false, false, figure_causes},
+     "explain --interference --json", "interference", false, false, NULL, figure_causes},
     {"cdf", "distributions of TTFT, time per token and latency by class", "run --requests CSV",
-     "requests table", false, false, figure_cdf},
+     "requests table", false, false, METRICS("ttft_s", "tpot_s", "e2e_s"), figure_distributions},
     {"chunk", "chunk trade-off: throughput against how long a reactive request waits",
      "characterize --csv, sweep --export csv, CSV", "chunk sweep table", false, false,
-     figure_chunk},
+     METRICS("reactive.ttft_s.mean", "all.throughput_req_per_min"), figure_chunk},
     {"corun", "slowdown of kernel pairs that share the DDR",
      "characterize --csv, or CSV victim,aggressor,slowdown[,low,high]", "corun table", true, false,
-     figure_corun},
+     NULL, figure_corun},
     {"ddr", "DDR bandwidth over time with its tiers", "run --timeline JSON", "timeline", true,
-     false, figure_ddr},
+     false, NULL, figure_ddr},
     {"draft", "verification time against draft length",
      "characterize verify --csv, or CSV draft_tokens,verify_s[,low,high][,device]", "verify table",
-     true, false, figure_draft},
+     true, false, NULL, figure_draft},
     {"drive", "real runs against simulated ones, request by request", "drive --compare --json",
-     "drive", true, false, figure_drive},
+     "drive", true, false, NULL, figure_drive},
     {"gantt", "the schedule of a window: launches on devices, loader, compiler",
-     "run --timeline JSON", "timeline", true, false, figure_gantt},
+     "run --timeline JSON", "timeline", true, false, NULL, figure_gantt},
     {"graphs", "switching NPU graphs, strategy by strategy", "graphs --gantt --json", "graphs",
-     true, false, figure_graphs},
+     true, false, NULL, figure_graphs},
     {"headline", "latency by class and policy", "compare --json", "compare", false, false,
-     figure_headline},
+     metric_usual, figure_bars},
     {"heatmap", "a metric over two parameters", "sweep --export csv, CSV", "sweep table", false,
-     true, figure_heatmap},
+     true, METRICS("reactive.e2e_s.mean"), figure_heatmap},
     {"interference", "who delays whom: victims and aggressors by class",
-     "explain --interference --json", "interference", false, false, figure_interference},
+     "explain --interference --json", "interference", false, false, NULL, figure_interference},
     {"kernels", "time and energy of each operator on each device",
      "list kernels --json, or CSV device,op,time_s[,low,high][,energy_j]", "kernels table", true,
-     false, figure_kernels},
+     false, NULL, figure_kernels},
     {"latency-rate", "latency against arrival rate, mean and P90",
      "compare --load --json, sweep --export csv, CSV", "load sweep table", false, false,
-     figure_latency_rate},
+     METRICS("reactive.e2e_s.mean", "reactive.e2e_s.p90", "proactive.e2e_s.mean",
+             "proactive.e2e_s.p90"),
+     figure_lines},
     {"lengths", "distributions of input and output tokens", "run --requests CSV, trace CSV",
-     "requests table", false, false, figure_lengths},
+     "requests table", false, false, METRICS("input_tokens", "output_tokens"),
+     figure_distributions},
     {"mixed", "decode batches with a prefill chunk in them", "characterize --csv", "mixed table",
-     true, false, figure_mixed},
+     true, false, NULL, figure_study},
     {"pareto", "reactive latency against proactive throughput",
      "compare --json, sweep --export csv, CSV", "compare load sweep table", false, false,
-     figure_pareto},
+     METRICS("proactive.throughput_req_per_min", "reactive.e2e_s.mean"), figure_pareto},
     {"prompt", "prefill time and rate against the length of the prompt", "characterize --csv",
-     "prompt table", true, false, figure_prompt},
+     "prompt table", true, false, NULL, figure_study},
     {"queue", "live requests and decode batch over time", "run --timeline JSON", "timeline", true,
-     false, figure_queue},
+     false, NULL, figure_queue},
     {"roofline", "kernels under the roofs of their devices", "list kernels --json", "kernels", true,
-     false, figure_roofline},
+     false, NULL, figure_roofline},
     {"schemes", "the four co-scheduling schemes over load", "characterize schemes --csv",
-     "schemes table", true, false, figure_schemes},
+     "schemes table", true, false, NULL, figure_study},
     {"sd", "latency, energy and memory of speculative decoding systems", "compare --json",
-     "compare sd", false, true, figure_sd},
+     "compare sd", false, true,
+     METRICS("all.e2e_s.mean", "energy_j_per_token", "memory_peak_bytes"), figure_bars},
     {"throughput-rate", "throughput and normalized latency against arrival rate",
      "compare --load --json, sweep --export csv, CSV", "load sweep table", false, false,
-     figure_throughput_rate},
+     METRICS("all.throughput_req_per_min", "all.norm_e2e_per_token_s.mean"), figure_lines},
     {"tornado", "what an order hangs on, and how often each policy is best",
-     "compare --uncertainty --json", "uncertainty", true, false, figure_tornado},
+     "compare --uncertainty --json", "uncertainty", true, false, NULL, figure_tornado},
     {"utilisation", "iGPU utilisation and energy", "compare --json", "compare", false, true,
-     figure_utilisation},
+     METRICS("igpu.weighted_util_frac", "energy_j_per_token", "energy_active_j_per_token"),
+     figure_bars},
 };
 
 const struct figure *figure_list(size_t *n)
@@ -93,6 +101,17 @@ const struct figure *figure_find(const char *name)
         }
     }
     return NULL;
+}
+
+const char *const *figure_metrics(const struct figure_request *q, const struct figure_data *d,
+                                  size_t *n)
+{
+    const char *const *own = d->figure->metrics;
+    *n = q->n_metrics;
+    while (q->n_metrics == 0 && own[*n] != NULL) {
+        ++*n;
+    }
+    return q->n_metrics > 0 ? q->metrics : own;
 }
 
 int figure_input_add(struct figure_request *r, const char *text, struct err *e)
@@ -199,6 +218,7 @@ int figure_prepare(const struct figure *f, const struct figure_request *r, struc
     if (f->alone && r->n_inputs != 1) {
         (void)err_add(e, "%s takes one input, not %zu", f->name, r->n_inputs);
     }
+    d->figure = f;
     if (e->n > 0 || f->prepare(r, d, e) != 0) {
         return -EINVAL;
     }

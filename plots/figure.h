@@ -42,7 +42,8 @@ void figure_request_fini(struct figure_request *r);
 struct frame *figure_rows(const struct figure_input *in, const char *at, struct err *e);
 
 struct figure_data {
-    FILE *tsv, *vars; /* memory streams */
+    const struct figure *figure; /* whose they are, once it is prepared */
+    FILE *tsv, *vars;            /* memory streams */
     char *tsv_text, *vars_text;
     size_t tsv_size, vars_size;
     size_t blocks;
@@ -95,6 +96,8 @@ struct figure {
     const char *kinds; /* words of what it takes (about.h); "table": a CSV of anybody */
     bool alone;        /* of one file */
     bool chosen;       /* a report draws it only of files whose kind has its name */
+    /* What it draws where nobody says what; NULL-ended, of figures that draw metrics or columns. */
+    const char *const *metrics;
     /* 0, or -EINVAL with errors: nothing of the data is used then. */
     int (*prepare)(const struct figure_request *r, struct figure_data *d, struct err *e);
 };
@@ -107,43 +110,36 @@ int figure_prepare(const struct figure *f, const struct figure_request *r, struc
 /* All of them, sorted by name. */
 const struct figure *figure_list(size_t *n);
 const struct figure *figure_find(const char *name);
+/* Metrics that are asked for, else those of the figure; *n of them. */
+const char *const *figure_metrics(const struct figure_request *q, const struct figure_data *d,
+                                  size_t *n);
 
 /* Is the only input what `xpusim characterize --csv` prints: one value per row, columns study,
  * device, what, x_name, x, metric, value, unit? False as well when it cannot be read: the caller
  * says so. */
 bool figure_is_study(const struct figure_request *q);
-/* A study of it as panels of lines. */
-int figure_study(const char *study, const struct figure_request *q, struct figure_data *d,
-                 struct err *e);
 /* Its pairs of kernels. */
 int figure_corun_study(const struct figure_request *q, struct figure_data *d, struct err *e);
 
-/* figures_*.c */
-int figure_latency_rate(const struct figure_request *r, struct figure_data *d, struct err *e);
-int figure_throughput_rate(const struct figure_request *r, struct figure_data *d, struct err *e);
-int figure_chunk(const struct figure_request *r, struct figure_data *d, struct err *e);
-int figure_drive(const struct figure_request *r, struct figure_data *d, struct err *e);
-int figure_pareto(const struct figure_request *r, struct figure_data *d, struct err *e);
-int figure_heatmap(const struct figure_request *r, struct figure_data *d, struct err *e);
-int figure_breakdown(const struct figure_request *r, struct figure_data *d, struct err *e);
-int figure_headline(const struct figure_request *r, struct figure_data *d, struct err *e);
-int figure_utilisation(const struct figure_request *r, struct figure_data *d, struct err *e);
-int figure_sd(const struct figure_request *r, struct figure_data *d, struct err *e);
-int figure_cdf(const struct figure_request *r, struct figure_data *d, struct err *e);
-int figure_lengths(const struct figure_request *r, struct figure_data *d, struct err *e);
-int figure_roofline(const struct figure_request *r, struct figure_data *d, struct err *e);
-int figure_affinity(const struct figure_request *r, struct figure_data *d, struct err *e);
-int figure_corun(const struct figure_request *r, struct figure_data *d, struct err *e);
-int figure_kernels(const struct figure_request *r, struct figure_data *d, struct err *e);
-int figure_prompt(const struct figure_request *r, struct figure_data *d, struct err *e);
-int figure_mixed(const struct figure_request *r, struct figure_data *d, struct err *e);
-int figure_schemes(const struct figure_request *r, struct figure_data *d, struct err *e);
+/* figures_*.c. Several figures draw bars, lines, distributions, or a study of `characterize`. */
+int figure_bars(const struct figure_request *r, struct figure_data *d, struct err *e);
 int figure_batch(const struct figure_request *r, struct figure_data *d, struct err *e);
-int figure_draft(const struct figure_request *r, struct figure_data *d, struct err *e);
-int figure_graphs(const struct figure_request *r, struct figure_data *d, struct err *e);
-int figure_ddr(const struct figure_request *r, struct figure_data *d, struct err *e);
-int figure_queue(const struct figure_request *r, struct figure_data *d, struct err *e);
-int figure_gantt(const struct figure_request *r, struct figure_data *d, struct err *e);
+int figure_breakdown(const struct figure_request *r, struct figure_data *d, struct err *e);
 int figure_causes(const struct figure_request *r, struct figure_data *d, struct err *e);
+int figure_chunk(const struct figure_request *r, struct figure_data *d, struct err *e);
+int figure_corun(const struct figure_request *r, struct figure_data *d, struct err *e);
+int figure_ddr(const struct figure_request *r, struct figure_data *d, struct err *e);
+int figure_distributions(const struct figure_request *r, struct figure_data *d, struct err *e);
+int figure_draft(const struct figure_request *r, struct figure_data *d, struct err *e);
+int figure_drive(const struct figure_request *r, struct figure_data *d, struct err *e);
+int figure_gantt(const struct figure_request *r, struct figure_data *d, struct err *e);
+int figure_graphs(const struct figure_request *r, struct figure_data *d, struct err *e);
+int figure_heatmap(const struct figure_request *r, struct figure_data *d, struct err *e);
 int figure_interference(const struct figure_request *r, struct figure_data *d, struct err *e);
+int figure_kernels(const struct figure_request *r, struct figure_data *d, struct err *e);
+int figure_lines(const struct figure_request *r, struct figure_data *d, struct err *e);
+int figure_pareto(const struct figure_request *r, struct figure_data *d, struct err *e);
+int figure_queue(const struct figure_request *r, struct figure_data *d, struct err *e);
+int figure_roofline(const struct figure_request *r, struct figure_data *d, struct err *e);
+int figure_study(const struct figure_request *r, struct figure_data *d, struct err *e);
 int figure_tornado(const struct figure_request *r, struct figure_data *d, struct err *e);

@@ -51,14 +51,13 @@ static void put_panel(const struct results *r, const char *metric, struct figure
     free(v);
 }
 
-static int bars(const struct figure_request *q, const char *const *metrics, size_t n,
-                struct figure_data *d, struct err *e)
+int figure_bars(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
     struct results r;
     int rc = results_load(&r, q, e);
+    size_t n;
+    const char *const *metrics = figure_metrics(q, d, &n);
     const char *shown[FIGURE_MAX_METRICS];
-    n = q->n_metrics > 0 ? q->n_metrics : n;
-    metrics = q->n_metrics > 0 ? q->metrics : metrics;
     size_t n_shown = 0;
     for (size_t i = 0; rc == 0 && i < n && n_shown < FIGURE_MAX_METRICS; i++) {
         bool asked = q->n_metrics > 0 || (i + 1 == n && n_shown == 0);
@@ -69,41 +68,16 @@ static int bars(const struct figure_request *q, const char *const *metrics, size
             shown[n_shown++] = metrics[i];
         }
     }
-    metrics = shown;
-    n = n_shown;
     if (rc == 0) {
-        for (size_t i = 0; i < n; i++) {
-            put_panel(&r, metrics[i], d);
+        for (size_t i = 0; i < n_shown; i++) {
+            put_panel(&r, shown[i], d);
         }
-        figure_var(d, "panels", (double)n);
+        figure_var(d, "panels", (double)n_shown);
         put_rows(&r, d);
-        series_titles(metrics, n, d);
+        series_titles(shown, n_shown, d);
     }
     results_fini(&r);
     return rc;
-}
-
-int figure_headline(const struct figure_request *q, struct figure_data *d, struct err *e)
-{
-    size_t n = 0;
-    while (metric_usual[n] != NULL) {
-        n++;
-    }
-    return bars(q, metric_usual, n, d, e);
-}
-
-int figure_utilisation(const struct figure_request *q, struct figure_data *d, struct err *e)
-{
-    static const char *const metrics[] = {"igpu.weighted_util_frac", "energy_j_per_token",
-                                          "energy_active_j_per_token"};
-    return bars(q, metrics, 3, d, e);
-}
-
-int figure_sd(const struct figure_request *q, struct figure_data *d, struct err *e)
-{
-    static const char *const metrics[] = {"all.e2e_s.mean", "energy_j_per_token",
-                                          "memory_peak_bytes"};
-    return bars(q, metrics, 3, d, e);
 }
 
 /* ---- where latency goes ---- */

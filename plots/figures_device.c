@@ -157,7 +157,7 @@ static int curves(const struct figure_request *q, const char *x, const char *y,
 int figure_batch(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
     if (figure_is_study(q)) {
-        return figure_study("batch", q, d, e);
+        return figure_study(q, d, e);
     }
     figure_var_text(d, "xlabel_text", "batch (sequences)");
     figure_var_text(d, "title1", "latency of a step (ms)");
@@ -167,7 +167,7 @@ int figure_batch(const struct figure_request *q, struct figure_data *d, struct e
 int figure_draft(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
     if (figure_is_study(q)) {
-        return figure_study("verify", q, d, e);
+        return figure_study(q, d, e);
     }
     figure_var_text(d, "xlabel_text", "draft length (tokens)");
     figure_var_text(d, "title1", "verification time (ms)");

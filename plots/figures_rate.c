@@ -30,18 +30,15 @@ static const char *axis_title(const char *axis)
 }
 
 /* One panel per metric, in it a block per series: x, mean, low, high. */
-static int lines(const struct figure_request *q, const char *const *metrics, size_t n,
-                 const char *const *candidates, const char *what, struct figure_data *d,
-                 struct err *e)
+static int lines(const struct figure_request *q, const char *const *candidates, const char *what,
+                 struct figure_data *d, struct err *e)
 {
     struct results r;
     const char *x = NULL;
+    size_t n;
+    const char *const *metrics = figure_metrics(q, d, &n);
     if (results_load(&r, q, e) == 0) {
         x = results_pick_axis(&r, q->x, candidates, NULL, what, e);
-    }
-    if (q->n_metrics > 0) {
-        metrics = q->metrics;
-        n = q->n_metrics;
     }
     for (size_t i = 0; x != NULL && i < n; i++) {
         (void)results_require(&r, metrics[i], e);
@@ -67,28 +64,16 @@ static int lines(const struct figure_request *q, const char *const *metrics, siz
     return 0;
 }
 
-int figure_latency_rate(const struct figure_request *q, struct figure_data *d, struct err *e)
+int figure_lines(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
-    static const char *const metrics[] = {"reactive.e2e_s.mean", "reactive.e2e_s.p90",
-                                          "proactive.e2e_s.mean", "proactive.e2e_s.p90"};
-    return lines(q, metrics, 4, rate_axes, "no rate or load", d, e);
-}
-
-int figure_throughput_rate(const struct figure_request *q, struct figure_data *d, struct err *e)
-{
-    static const char *const metrics[] = {"all.throughput_req_per_min",
-                                          "all.norm_e2e_per_token_s.mean"};
-    return lines(q, metrics, 2, rate_axes, "no rate or load", d, e);
+    return lines(q, rate_axes, "no rate or load", d, e);
 }
 
 int figure_chunk(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
-    if (figure_is_study(q)) {
-        return figure_study("chunk", q, d, e);
-    }
-    static const char *const metrics[] = {"reactive.ttft_s.mean", "all.throughput_req_per_min"};
     static const char *const axes[] = {"chunk_rows", "chunk", "max_num_batched_tokens", NULL};
-    return lines(q, metrics, 2, axes, "no chunk size or other number", d, e);
+    return figure_is_study(q) ? figure_study(q, d, e)
+                              : lines(q, axes, "no chunk size or other number", d, e);
 }
 
 /* ---- Pareto ---- */
@@ -159,10 +144,7 @@ static size_t put_points(const struct series *s, const char *const *metrics, str
 
 int figure_pareto(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
-    const char *metrics[2] = {"proactive.throughput_req_per_min", "reactive.e2e_s.mean"};
-    for (size_t i = 0; i < 2 && q->n_metrics == 2; i++) {
-        metrics[i] = q->metrics[i];
-    }
+    const char *const *metrics = q->n_metrics == 2 ? q->metrics : d->figure->metrics;
     struct results r;
     if (results_load(&r, q, e) != 0 || results_require(&r, metrics[0], e) != 0 ||
         results_require(&r, metrics[1], e) != 0) {
@@ -254,7 +236,8 @@ static const char *map_axis(const struct results *r, const char *asked, const ch
 
 int figure_heatmap(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
-    const char *metric = q->n_metrics > 0 ? q->metrics[0] : "reactive.e2e_s.mean";
+    size_t n;
+    const char *metric = figure_metrics(q, d, &n)[0];
     struct results r;
     const char *axes[2] = {NULL, NULL};
     if (results_load(&r, q, e) == 0) {

@@ -68,9 +68,13 @@ static int read_all(const struct figure_request *q, const char *const *columns, 
 
 /* A block per column, input and class, in that order; empty ones too. Inputs that are the same in
  * all columns are one. */
-static int distributions(const struct figure_request *q, const char *const *columns, size_t n,
-                         struct figure_data *d, struct err *e)
+int figure_distributions(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
+    const char *const *columns = d->figure->metrics;
+    size_t n = 0;
+    while (columns[n] != NULL) {
+        n++;
+    }
     struct frame *f[FIGURE_MAX_INPUTS] = {NULL}; /* of twins all but the first are dropped */
     const char *labels[FIGURE_MAX_INPUTS];
     size_t rows = 0;
@@ -109,16 +113,4 @@ static int distributions(const struct figure_request *q, const char *const *colu
         frame_free(f[i]);
     }
     return rc;
-}
-
-int figure_cdf(const struct figure_request *q, struct figure_data *d, struct err *e)
-{
-    static const char *const columns[] = {"ttft_s", "tpot_s", "e2e_s"};
-    return distributions(q, columns, 3, d, e);
-}
-
-int figure_lengths(const struct figure_request *q, struct figure_data *d, struct err *e)
-{
-    static const char *const columns[] = {"input_tokens", "output_tokens"};
-    return distributions(q, columns, 2, d, e);
 }

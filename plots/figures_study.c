@@ -15,12 +15,30 @@
 
 /* How a study becomes a figure. */
 struct study_form {
-    const char *study;
+    const char *figure, *study;
     const char *const *metrics; /* NULL-ended: a panel per metric and (by device) per subject */
     bool by_what;               /* a line per `what`, not per device */
     const char *x_metric;       /* the metric that is x; NULL: the column x */
     const char *xlabel;
     bool logx;
+};
+
+#define METRICS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+static const struct study_form forms[] = {
+    {"affinity", "affinity", METRICS("rate", "efficiency"), false, "intensity",
+     "intensity (flop per byte of DDR)", true},
+    {"batch", "batch", METRICS("time"), false, NULL, "batch (sequences)", true},
+    {"chunk", "chunk", METRICS("throughput", "bound_kernel", "bound_layer", "activations"), false,
+     NULL, "chunk (rows)", true},
+    {"mixed", "mixed", METRICS("time", "decode_slowdown"), false, NULL,
+     "prefill in the batch (tokens)", true},
+    {"prompt", "prompt", METRICS("time", "throughput"), false, NULL, "prompt (tokens)", true},
+    {"schemes", "schemes",
+     METRICS("reactive.e2e_s.mean", "proactive.e2e_s.mean", "truncated.all.throughput_req_per_min"),
+     true, NULL, "requests per minute", false},
+    {"draft", "verify", METRICS("time", "time_per_token"), false, NULL, "draft length (tokens)",
+     false},
 };
 
 bool figure_is_study(const struct figure_request *q)
@@ -203,9 +221,12 @@ static void put_tics(const struct frame *t, const struct study_form *f, struct f
     free(x);
 }
 
-static int study_lines(const struct study_form *f, const struct figure_request *q,
-                       struct figure_data *d, struct err *e)
+int figure_study(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
+    const struct study_form *f = forms;
+    while (strcmp(f->figure, d->figure->name) != 0) {
+        f++;
+    }
     struct frame *t = read_study(q, f->study, e);
     if (t == NULL) {
         return -EINVAL;
@@ -233,53 +254,6 @@ static int study_lines(const struct study_form *f, const struct figure_request *
     figure_var_text(d, "xlabel_text", f->xlabel);
     frame_free(t);
     return e->n > 0 ? -EINVAL : 0;
-}
-
-#define METRICS(...) ((const char *const[]){__VA_ARGS__, NULL})
-
-static const struct study_form forms[] = {
-    {"affinity", METRICS("rate", "efficiency"), false, "intensity",
-     "intensity (flop per byte of DDR)", true},
-    {"batch", METRICS("time"), false, NULL, "batch (sequences)", true},
-    {"chunk", METRICS("throughput", "bound_kernel", "bound_layer", "activations"), false, NULL,
-     "chunk (rows)", true},
-    {"mixed", METRICS("time", "decode_slowdown"), false, NULL, "prefill in the batch (tokens)",
-     true},
-    {"prompt", METRICS("time", "throughput"), false, NULL, "prompt (tokens)", true},
-    {"schemes",
-     METRICS("reactive.e2e_s.mean", "proactive.e2e_s.mean", "truncated.all.throughput_req_per_min"),
-     true, NULL, "requests per minute", false},
-    {"verify", METRICS("time", "time_per_token"), false, NULL, "draft length (tokens)", false},
-};
-
-int figure_study(const char *study, const struct figure_request *q, struct figure_data *d,
-                 struct err *e)
-{
-    const struct study_form *f = forms;
-    while (strcmp(f->study, study) != 0) {
-        f++;
-    }
-    return study_lines(f, q, d, e);
-}
-
-int figure_affinity(const struct figure_request *q, struct figure_data *d, struct err *e)
-{
-    return figure_study("affinity", q, d, e);
-}
-
-int figure_prompt(const struct figure_request *q, struct figure_data *d, struct err *e)
-{
-    return figure_study("prompt", q, d, e);
-}
-
-int figure_mixed(const struct figure_request *q, struct figure_data *d, struct err *e)
-{
-    return figure_study("mixed", q, d, e);
-}
-
-int figure_schemes(const struct figure_request *q, struct figure_data *d, struct err *e)
-{
-    return figure_study("schemes", q, d, e);
 }
 
 /* ---- kernel pairs ---- */
