@@ -7,10 +7,25 @@
 #include <string.h>
 
 #include "sim/base/arena.h"
-#include "sim/base/csvfile.h"
+#include "sim/base/csv_record.h"
 
 const char *const conformal_phase_names[] = {"prefill", "short_prefill", "decode", NULL};
-static const char *const kind_names[] = {"npu", "igpu", "cpu", "gpu", NULL};
+static const char *const kind_names[] = {DEVICE_KINDS(DEVICE_KIND_NAME_) NULL};
+static const char *const left_out[] = {"model", "soc", NULL};
+
+#define OF(member) CSV_MEMBER(struct conformal_row, member)
+static const struct csv_field fields[] = {
+    {"soc", CSV_TEXT, OF(soc)},
+    {"family", CSV_TEXT, OF(family)},
+    {"device", CSV_CHOICE, OF(kind), .choices = kind_names},
+    {"model", CSV_TEXT, OF(model)},
+    {"weights", CSV_NUMBER, OF(weights), .min = 1, .max = 1e15},
+    {"phase", CSV_CHOICE, OF(phase), .choices = conformal_phase_names},
+    {"input_tokens", CSV_NUMBER, OF(tokens), .max = 1e9},
+    {"left_out", CSV_CHOICE, OF(soc_out), .choices = left_out},
+    {"ln_error", CSV_NUMBER, OF(ln_error), .min = -20, .max = 20},
+    {"by", CSV_TEXT, OF(by)},
+};
 
 enum conformal_phase conformal_phase_of(bool prefill, uint32_t tokens)
 {
@@ -20,24 +35,6 @@ enum conformal_phase conformal_phase_of(bool prefill, uint32_t tokens)
 }
 
 /* ---- reading ---- */
-
-static int choice_of(const char *text, const char *const *names)
-{
-    for (int i = 0; names[i] != NULL; i++) {
-        if (strcmp(text, names[i]) == 0) {
-            return i;
-        }
-    }
-    return -1;
-}
-
-static void copy(char *out, size_t size, const char *text)
-{
-    size_t n = strlen(text);
-    n = n < size ? n : size - 1;
-    memcpy(out, text, n);
-    out[n] = '\0';
-}
 
 /* Natural logarithms apart, of weights and of tokens; the larger of the two. */
 static double apart(double weights_a, double tokens_a, double weights_b, double tokens_b)
@@ -71,33 +68,11 @@ int conformal_read(const char *path, struct conformal *out, struct err *e)
     if (f == NULL) {
         return -EINVAL;
     }
-    static const char *const names[] = {"soc",   "family",       "device",   "model",    "weights",
-                                        "phase", "input_tokens", "left_out", "ln_error", "by"};
-    int col[10];
-    for (int i = 0; i < 10; i++) {
-        col[i] = csvfile_require(f, names[i], e);
-    }
+    struct csv_record record;
+    (void)csv_record_init(&record, f, fields, sizeof fields / sizeof fields[0], e);
     while (e->n == before && csvfile_next(f, e) > 0) {
         out->v = xgrow(out->v, out->n, sizeof *out->v);
-        struct conformal_row *r = &out->v[out->n++];
-        memset(r, 0, sizeof *r);
-        copy(r->soc, sizeof r->soc, csvfile_text(f, col[0]));
-        copy(r->family, sizeof r->family, csvfile_text(f, col[1]));
-        copy(r->model, sizeof r->model, csvfile_text(f, col[3]));
-        copy(r->by, sizeof r->by, csvfile_text(f, col[9]));
-        int kind = choice_of(csvfile_text(f, col[2]), kind_names);
-        int phase = choice_of(csvfile_text(f, col[5]), conformal_phase_names);
-        r->weights = csvfile_number(f, col[4], 1.0, 1e15, e);
-        r->tokens = csvfile_number(f, col[6], 0.0, 1e9, e);
-        r->ln_error = csvfile_number(f, col[8], -20.0, 20.0, e);
-        r->soc_out = strcmp(csvfile_text(f, col[7]), "soc") == 0;
-        if (kind < 0 || phase < 0) {
-            (void)err_add(e, "%s:%llu: columns device and phase: unknown", path,
-                          (unsigned long long)csvfile_line(f));
-            break;
-        }
-        r->kind = (enum device_kind)kind;
-        r->phase = (enum conformal_phase)phase;
+        csv_record_take(&record, &out->v[out->n++], e);
     }
     csvfile_close(f);
     if (e->n > before) {

@@ -50,16 +50,6 @@ static void fitted(const struct writer *w, cJSON *to, const char *key,
 
 /* ---- devices ---- */
 
-static int kind_rank(const char *kind)
-{
-    for (int i = 0; i < DEVICE_KIND_COUNT; i++) {
-        if (strcmp(kind, device_kind_names()[i]) == 0) {
-            return i;
-        }
-    }
-    return DEVICE_KIND_COUNT;
-}
-
 static const struct kernel_row *first_row(const struct writer *w, const char *device)
 {
     for (size_t i = 0; i < w->rows->n; i++) {
@@ -84,8 +74,8 @@ static uint32_t list_devices(const struct writer *w, const char **names)
             continue;
         }
         uint32_t at = n++;
-        int rank = kind_rank(first_row(w, q->device)->kind);
-        for (; at > 0 && kind_rank(first_row(w, names[at - 1])->kind) > rank; at--) {
+        enum device_kind kind = first_row(w, q->device)->kind;
+        for (; at > 0 && first_row(w, names[at - 1])->kind > kind; at--) {
             names[at] = names[at - 1];
         }
         names[at] = q->device;
@@ -225,7 +215,7 @@ static void add_device(const struct writer *w, cJSON *to, const char *name)
     cJSON *d = cJSON_CreateObject();
     (void)cJSON_AddItemToArray(to, d);
     (void)cJSON_AddStringToObject(d, "name", name);
-    (void)cJSON_AddStringToObject(d, "kind", first_row(w, name)->kind);
+    (void)cJSON_AddStringToObject(d, "kind", device_kind_names()[first_row(w, name)->kind]);
     (void)cJSON_AddStringToObject(d, "sharing", "serial");
     (void)cJSON_AddNumberToObject(d, "inflight_depth", 1);
     (void)cJSON_AddNumberToObject(d, "max_shared", 1);

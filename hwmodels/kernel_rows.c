@@ -1,21 +1,52 @@
 #include "hwmodels/kernel_rows.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "sim/api/device.h"
 #include "sim/base/arena.h"
-#include "sim/base/csvfile.h"
+#include "sim/base/csv_record.h"
 
 #define VERSION_LINE "# xpusim-kernels v1"
 #define MAX_VALUE 1e18
 #define MAX_REPETITION 1000000u
 
-static const char *const metric_names[KERNEL_METRIC_COUNT] = {
-    "kernel_ms", "co_kernel_ms", "co_slowdown", "compile_ms", "first_ms", "power_w", "busy_frac"};
+static const char *const metric_names[] = {"kernel_ms", "co_kernel_ms", "co_slowdown", "compile_ms",
+                                           "first_ms",  "power_w",      "busy_frac",   NULL};
+static const char *const kind_names[] = {DEVICE_KINDS(DEVICE_KIND_NAME_) NULL};
+static const char *const sets[] = {"fit", "held", NULL};
+
+#define OF(member) CSV_MEMBER(struct kernel_row, member)
+static const struct csv_field fields[] = {
+    {"soc", CSV_TEXT, OF(soc)},
+    {"device", CSV_TEXT, OF(device)},
+    {"runtime", CSV_TEXT, OF(runtime)},
+    {"model", CSV_TEXT, OF(model)},
+    {"weight_bits", CSV_WHOLE, OF(weight_bits), .max = 64},
+    {"act_bits", CSV_WHOLE, OF(act_bits), .max = 64},
+    {"input_tokens", CSV_WHOLE, OF(tokens), .max = UINT32_MAX},
+    {"batch", CSV_WHOLE, OF(batch), .max = UINT32_MAX},
+    {"metric", CSV_CHOICE, OF(metric), .choices = metric_names},
+    {"value", CSV_NUMBER, OF(value), .max = MAX_VALUE},
+    {"source", CSV_TEXT, OF(source), .quoted = true},
+    {"kind", CSV_CHOICE, OF(kind), .choices = kind_names},
+    {"op", CSV_CHOICE, OF(op), .choices = kernel_op_names},
+    {"rows", CSV_WHOLE, OF(rows), .max = UINT32_MAX},
+    {"flop", CSV_NUMBER, OF(flop), .max = MAX_VALUE, .format = "%.15g"},
+    {"bytes", CSV_NUMBER, OF(bytes), .max = MAX_VALUE, .format = "%.15g"},
+    {"partner", CSV_TEXT, OF(partner)},
+    {"repetition", CSV_WHOLE, OF(repetition), .max = MAX_REPETITION},
+    {"samples", CSV_WHOLE, OF(samples), .max = UINT32_MAX},
+    {"p10", CSV_NUMBER, OF(p10), .max = MAX_VALUE},
+    {"p90", CSV_NUMBER, OF(p90), .max = MAX_VALUE},
+    {"foreign_frac", CSV_NUMBER, OF(foreign_frac), .max = 1, .or_empty = true, .format = "%.4f"},
+    {"steal_frac", CSV_NUMBER, OF(steal_frac), .max = 1, .or_empty = true, .format = "%.4f"},
+    {"set", CSV_CHOICE, OF(held_out), .choices = sets},
+    {"flag", CSV_TEXT, OF(flag)},
+};
+#define N_FIELDS (sizeof fields / sizeof fields[0])
 
 void kernel_rows_init(struct kernel_rows *r)
 {
@@ -58,169 +89,28 @@ void kernel_rows_write_head(FILE *out, double memory_bytes, const char *const *a
     for (size_t i = 0; i < n; i++) {
         (void)fprintf(out, "# %s\n", about[i]);
     }
-    (void)fprintf(out, "soc,device,runtime,model,weight_bits,act_bits,input_tokens,batch,metric,"
-                       "value,source,kind,op,rows,flop,bytes,partner,repetition,samples,p10,p90,"
-                       "foreign_frac,steal_frac,set,flag\n");
-}
-
-/* Text that may hold commas and quotes. */
-static void write_quoted(FILE *out, const char *text)
-{
-    (void)fputc('"', out);
-    for (; *text != '\0'; text++) {
-        if (*text == '"') {
-            (void)fputc('"', out);
-        }
-        (void)fputc(*text, out);
-    }
-    (void)fputc('"', out);
-}
-
-/* Unknown shares are empty fields, like everything unknown in the reference points. */
-static void write_share(FILE *out, double share)
-{
-    if (share >= 0.0) {
-        (void)fprintf(out, "%.4f", share);
-    }
-    (void)fputc(',', out);
+    csv_record_write_head(out, fields, N_FIELDS);
+    (void)fputc('\n', out);
 }
 
 void kernel_row_write(FILE *out, const struct kernel_row *r)
 {
-    (void)fprintf(out, "%s,%s,%s,%s,%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%s,%.9g,",
-                  r->soc, r->device, r->runtime, r->model, r->weight_bits, r->act_bits, r->tokens,
-                  r->batch, metric_names[r->metric], r->value);
-    write_quoted(out, r->source);
-    (void)fprintf(out, ",%s,%s,%" PRIu32 ",%.15g,%.15g,%s,%" PRIu32 ",%" PRIu32 ",%.9g,%.9g,",
-                  r->kind, kernel_op_name(r->op), r->rows, r->flop, r->bytes, r->partner,
-                  r->repetition, r->samples, r->p10, r->p90);
-    write_share(out, r->foreign_frac);
-    write_share(out, r->steal_frac);
-    (void)fprintf(out, "%s,%s\n", r->held_out ? "held" : "fit", r->flag);
-}
-
-enum column {
-    COL_SOC,
-    COL_DEVICE,
-    COL_RUNTIME,
-    COL_MODEL,
-    COL_WBITS,
-    COL_ABITS,
-    COL_TOKENS,
-    COL_BATCH,
-    COL_METRIC,
-    COL_VALUE,
-    COL_SOURCE,
-    COL_KIND,
-    COL_OP,
-    COL_ROWS,
-    COL_FLOP,
-    COL_BYTES,
-    COL_PARTNER,
-    COL_REP,
-    COL_SAMPLES,
-    COL_P10,
-    COL_P90,
-    COL_FOREIGN,
-    COL_STEAL,
-    COL_SET,
-    COL_FLAG,
-    COLUMN_COUNT
-};
-static const char *const column_names[COLUMN_COUNT] = {
-    "soc",      "device",       "runtime",    "model",   "weight_bits",
-    "act_bits", "input_tokens", "batch",      "metric",  "value",
-    "source",   "kind",         "op",         "rows",    "flop",
-    "bytes",    "partner",      "repetition", "samples", "p10",
-    "p90",      "foreign_frac", "steal_frac", "set",     "flag"};
-
-static void take_text(struct csvfile *f, const int *col, enum column c, char *out, size_t size,
-                      const char *path, struct err *e)
-{
-    const char *text = csvfile_text(f, col[c]);
-    if (strlen(text) >= size) {
-        err_add(e, "%s:%" PRIu64 ": column %s: longer than %zu bytes", path, csvfile_line(f),
-                column_names[c], size - 1);
-        return;
-    }
-    memcpy(out, text, strlen(text) + 1);
-}
-
-static uint32_t take_u32(struct csvfile *f, const int *col, enum column c, uint32_t max,
-                         struct err *e)
-{
-    return (uint32_t)csvfile_u64(f, col[c], 0, max, e);
-}
-
-/* A name from a list of accepted ones; 0 and an error otherwise. */
-static int take_name(struct csvfile *f, const int *col, enum column c, const char *const *names,
-                     int n, const char *path, struct err *e)
-{
-    const char *text = csvfile_text(f, col[c]);
-    for (int i = 0; i < n; i++) {
-        if (strcmp(text, names[i]) == 0) {
-            return i;
-        }
-    }
-    err_add(e, "%s:%" PRIu64 ": column %s: \"%s\" is not known", path, csvfile_line(f),
-            column_names[c], text);
-    return 0;
-}
-
-static void take_row(struct csvfile *f, const int *col, struct kernel_row *r, const char *path,
-                     struct err *e)
-{
-    static const char *const sets[] = {"fit", "held"};
-    take_text(f, col, COL_SOC, r->soc, sizeof r->soc, path, e);
-    take_text(f, col, COL_DEVICE, r->device, sizeof r->device, path, e);
-    take_text(f, col, COL_RUNTIME, r->runtime, sizeof r->runtime, path, e);
-    take_text(f, col, COL_MODEL, r->model, sizeof r->model, path, e);
-    take_text(f, col, COL_PARTNER, r->partner, sizeof r->partner, path, e);
-    take_text(f, col, COL_SOURCE, r->source, sizeof r->source, path, e);
-    take_text(f, col, COL_FLAG, r->flag, sizeof r->flag, path, e);
-    int kind = take_name(f, col, COL_KIND, device_kind_names(), DEVICE_KIND_COUNT, path, e);
-    (void)snprintf(r->kind, sizeof r->kind, "%s", device_kind_names()[kind]);
-    r->metric = (enum kernel_metric)take_name(f, col, COL_METRIC, metric_names, KERNEL_METRIC_COUNT,
-                                              path, e);
-    int op = kernel_op_find(csvfile_text(f, col[COL_OP]));
-    if (op < 0) {
-        err_add(e, "%s:%" PRIu64 ": column op: \"%s\" is not known", path, csvfile_line(f),
-                csvfile_text(f, col[COL_OP]));
-    }
-    r->op = op < 0 ? KERNEL_READ : (enum kernel_op)op;
-    r->weight_bits = take_u32(f, col, COL_WBITS, 64, e);
-    r->act_bits = take_u32(f, col, COL_ABITS, 64, e);
-    r->tokens = take_u32(f, col, COL_TOKENS, UINT32_MAX, e);
-    r->batch = take_u32(f, col, COL_BATCH, UINT32_MAX, e);
-    r->rows = take_u32(f, col, COL_ROWS, UINT32_MAX, e);
-    r->repetition = take_u32(f, col, COL_REP, MAX_REPETITION, e);
-    r->samples = take_u32(f, col, COL_SAMPLES, UINT32_MAX, e);
-    r->held_out = take_name(f, col, COL_SET, sets, 2, path, e) == 1;
-    r->flop = csvfile_number(f, col[COL_FLOP], 0.0, MAX_VALUE, e);
-    r->bytes = csvfile_number(f, col[COL_BYTES], 0.0, MAX_VALUE, e);
-    r->value = csvfile_number(f, col[COL_VALUE], 0.0, MAX_VALUE, e);
-    r->p10 = csvfile_number(f, col[COL_P10], 0.0, MAX_VALUE, e);
-    r->p90 = csvfile_number(f, col[COL_P90], 0.0, MAX_VALUE, e);
-    r->foreign_frac = csvfile_empty(f, col[COL_FOREIGN])
-                          ? -1.0
-                          : csvfile_number(f, col[COL_FOREIGN], 0.0, 1.0, e);
-    r->steal_frac =
-        csvfile_empty(f, col[COL_STEAL]) ? -1.0 : csvfile_number(f, col[COL_STEAL], 0.0, 1.0, e);
+    csv_record_write(out, fields, N_FIELDS, r);
+    (void)fputc('\n', out);
 }
 
 /* What no single field can get wrong: a trusted time is positive, a shared one names its partner.
  */
-static void check_row(const struct kernel_row *r, const char *path, uint64_t line, struct err *e)
+static void check_row(const struct kernel_row *r, const struct csvfile *f, struct err *e)
 {
     bool timed = r->metric <= KERNEL_METRIC_SLOWDOWN;
     if (timed && r->flag[0] == '\0' && !(r->value > 0.0)) {
-        err_add(e, "%s:%" PRIu64 ": column value: must be above 0 in a row without a flag", path,
-                line);
+        csvfile_refuse(f, csvfile_column(f, "value"), e, "must be above 0 in a row without a flag");
     }
     bool shared = r->metric == KERNEL_METRIC_CO_MS || r->metric == KERNEL_METRIC_SLOWDOWN;
     if (shared && strchr(r->partner, ':') == NULL) {
-        err_add(e, "%s:%" PRIu64 ": column partner: must be DEVICE:MODEL in a row of %s", path,
-                line, metric_names[r->metric]);
+        csvfile_refuse(f, csvfile_column(f, "partner"), e, "must be DEVICE:MODEL in a row of %s",
+                       metric_names[r->metric]);
     }
 }
 
@@ -247,17 +137,16 @@ int kernel_rows_read(struct kernel_rows *r, const char *path, struct err *e)
     const char *memory = strstr(csvfile_comment(f), "memory_bytes=");
     double memory_bytes = memory != NULL ? strtod(memory + strlen("memory_bytes="), NULL) : 0.0;
     r->memory_bytes = memory_bytes >= 0.0 && memory_bytes < MAX_VALUE ? memory_bytes : 0.0;
-    int col[COLUMN_COUNT];
-    for (int i = 0; i < COLUMN_COUNT; i++) {
-        col[i] = csvfile_require(f, column_names[i], e);
-    }
+    struct csv_record record;
+    (void)csv_record_init(&record, f, fields, N_FIELDS, e);
     bool good_head = e->n == before;
     uint32_t first = next_repetition(r);
     size_t rows = r->n;
     while (good_head && csvfile_next(f, e) == 1) {
         struct kernel_row *row = kernel_rows_add(r);
-        take_row(f, col, row, path, e);
-        check_row(row, path, csvfile_line(f), e);
+        row->foreign_frac = row->steal_frac = -1.0; /* an empty cell: unknown */
+        csv_record_take(&record, row, e);
+        check_row(row, f, e);
         row->repetition += first;
     }
     if (e->n == before && r->n == rows) {

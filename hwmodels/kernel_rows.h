@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "hwmodels/kernel_spec.h"
+#include "sim/api/device.h"
 #include "sim/base/err.h"
 
 #define KERNEL_PARTNER_BYTES 128
@@ -27,7 +28,7 @@ enum kernel_metric {
 
 struct kernel_row {
     char soc[64], device[16], runtime[32];
-    char kind[8];                       /* sim/api/device.h, DEVICE_KINDS */
+    enum device_kind kind;
     char model[KERNEL_NAME_BYTES];      /* kernel_spec_name */
     char partner[KERNEL_PARTNER_BYTES]; /* "device:model" it ran beside; "" alone */
     char source[160];

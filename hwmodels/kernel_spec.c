@@ -2,24 +2,13 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
-static const char *const names[KERNEL_OP_COUNT] = {"read", "copy",    "knob",  "gemv",
-                                                   "gemm", "prefill", "decode"};
+const char *const kernel_op_names[KERNEL_OP_COUNT + 1] = {"read", "copy",    "knob",   "gemv",
+                                                          "gemm", "prefill", "decode", NULL};
 
 const char *kernel_op_name(enum kernel_op op)
 {
-    return names[op];
-}
-
-int kernel_op_find(const char *name)
-{
-    for (int i = 0; i < KERNEL_OP_COUNT; i++) {
-        if (strcmp(names[i], name) == 0) {
-            return i;
-        }
-    }
-    return -1;
+    return kernel_op_names[op];
 }
 
 bool kernel_op_is_attention(enum kernel_op op)

@@ -37,9 +37,9 @@ struct kernel_spec {
     bool held_out;                      /* for judging a fit, not for making it */
 };
 
-/* "gemm", "decode", ...; and back (-1: no such op). */
+/* "gemm", "decode", ... */
 const char *kernel_op_name(enum kernel_op op);
-int kernel_op_find(const char *name);
+extern const char *const kernel_op_names[KERNEL_OP_COUNT + 1]; /* NULL ends them */
 bool kernel_op_is_attention(enum kernel_op op);
 bool kernel_op_is_product(enum kernel_op op);
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sim/base/csvfile.h"
+#include "sim/base/csv_record.h"
 
 #define PATH_BYTES 512
 #define MAX_MS 10000.0
@@ -13,84 +13,41 @@
 static const char *const METHODS[] = {"pld", "sam", NULL};
 static const char *const SYSTEMS[] = {"npu", "npu+g", "npu+sd", "npu+g+sd", "ours", NULL};
 
-/* A file of a fixed set of columns, read row by row into an array. */
-struct table {
-    const char *name;
-    const char *columns[6]; /* NULL-terminated */
-    uint32_t max_rows;
-    void (*row)(struct csvfile *f, const int *column, struct speculation_data *out, uint32_t n,
-                const char *path, struct err *e);
+#define OF(type, member) CSV_MEMBER(struct speculation_##type, member)
+static const struct csv_field acceptance[] = {
+    {"dataset", CSV_TEXT, OF(acceptance, dataset), .min = 1},
+    {"model", CSV_TEXT, OF(acceptance, model), .min = 1},
+    {"method", CSV_CHOICE, OF(acceptance, method), .choices = METHODS},
+    {"ours", CSV_WHOLE, OF(acceptance, ours), .max = 1},
+    {"accepted_tokens", CSV_NUMBER, OF(acceptance, accepted_tokens), .max = MAX_TOKENS},
+};
+static const struct csv_field ablation[] = {
+    {"model", CSV_TEXT, OF(ablation, model), .min = 1},
+    {"system", CSV_CHOICE, OF(ablation, system), .choices = SYSTEMS},
+    {"latency_ms", CSV_NUMBER, OF(ablation, latency_ms), .max = MAX_MS},
+};
+static const struct csv_field causes[] = {
+    {"cause", CSV_TEXT, OF(cause, name), .min = 1},
+    {"share_frac", CSV_NUMBER, OF(cause, share_frac), .max = 1},
+    {"reusable", CSV_WHOLE, OF(cause, reusable), .max = 1},
 };
 
-static void get_name(struct csvfile *f, int column, char *name, const char *path, struct err *e)
-{
-    const char *text = csvfile_text(f, column);
-    if (text[0] == '\0' || strlen(text) >= SPECULATION_NAME_BYTES) {
-        err_add(e, "%s:%llu: column %s: \"%s\" is not a name of 1 to %d characters", path,
-                (unsigned long long)csvfile_line(f), csvfile_column_name(f, column), text,
-                SPECULATION_NAME_BYTES - 1);
-        return;
+/* A file, and where its rows go. */
+#define TABLE(file, rows, most)                                                                    \
+    {                                                                                              \
+        file, rows, sizeof rows / sizeof rows[0], sizeof *((struct speculation_data *)0)->rows,    \
+            offsetof(struct speculation_data, rows), offsetof(struct speculation_data, n_##rows),  \
+            most                                                                                   \
     }
-    strcpy(name, text); /* fits: checked above */
-}
-
-static int get_choice(struct csvfile *f, int column, const char *const *choices, const char *path,
-                      struct err *e)
-{
-    const char *text = csvfile_text(f, column);
-    for (int i = 0; choices[i] != NULL; i++) {
-        if (strcmp(text, choices[i]) == 0) {
-            return i;
-        }
-    }
-    err_add(e, "%s:%llu: column %s: unknown \"%s\"; the first known one is \"%s\"", path,
-            (unsigned long long)csvfile_line(f), csvfile_column_name(f, column), text, choices[0]);
-    return 0;
-}
-
-static void acceptance_row(struct csvfile *f, const int *column, struct speculation_data *out,
-                           uint32_t n, const char *path, struct err *e)
-{
-    struct speculation_acceptance *row = &out->acceptance[n];
-    get_name(f, column[0], row->dataset, path, e);
-    get_name(f, column[1], row->model, path, e);
-    row->method =
-        get_choice(f, column[2], METHODS, path, e) == 0 ? SPECULATION_PLD : SPECULATION_SAM;
-    row->ours = csvfile_u64(f, column[3], 0, 1, e) == 1;
-    row->accepted_tokens = csvfile_number(f, column[4], 0, MAX_TOKENS, e);
-    out->n_acceptance = n + 1;
-}
-
-static void ablation_row(struct csvfile *f, const int *column, struct speculation_data *out,
-                         uint32_t n, const char *path, struct err *e)
-{
-    struct speculation_ablation *row = &out->ablation[n];
-    get_name(f, column[0], row->model, path, e);
-    row->system = (enum speculation_system)get_choice(f, column[1], SYSTEMS, path, e);
-    row->latency_ms = csvfile_number(f, column[2], 0, MAX_MS, e);
-    out->n_ablation = n + 1;
-}
-
-static void cause_row(struct csvfile *f, const int *column, struct speculation_data *out,
-                      uint32_t n, const char *path, struct err *e)
-{
-    struct speculation_cause *row = &out->causes[n];
-    get_name(f, column[0], row->name, path, e);
-    row->share_frac = csvfile_number(f, column[1], 0, 1, e);
-    row->reusable = csvfile_u64(f, column[2], 0, 1, e) == 1;
-    out->n_causes = n + 1;
-}
-
-static const struct table TABLES[] = {
-    {"acceptance.csv",
-     {"dataset", "model", "method", "ours", "accepted_tokens", NULL},
-     SPECULATION_MAX_ROWS,
-     acceptance_row},
-    {"ablation.csv", {"model", "system", "latency_ms", NULL}, SPECULATION_MAX_ROWS, ablation_row},
-    {"rejection_causes.csv",
-     {"cause", "share_frac", "reusable", NULL},
-     SPECULATION_MAX_MODELS,
-     cause_row},
+static const struct table {
+    const char *name;
+    const struct csv_field *fields;
+    size_t n_fields, row_bytes, rows, n; /* the last two: offsets in struct speculation_data */
+    uint32_t max_rows;
+} TABLES[] = {
+    TABLE("acceptance.csv", acceptance, SPECULATION_MAX_ROWS),
+    TABLE("ablation.csv", ablation, SPECULATION_MAX_ROWS),
+    TABLE("rejection_causes.csv", causes, SPECULATION_MAX_MODELS),
 };
 
 static void join(char *path, const char *dir, const char *name)
@@ -102,26 +59,23 @@ static void read_table(const struct table *t, const char *dir, struct speculatio
                        struct err *e)
 {
     char path[PATH_BYTES];
-    int column[6] = {0};
     join(path, dir, t->name);
     struct csvfile *f = csvfile_open(path, e);
     if (f == NULL) {
         return;
     }
+    struct csv_record record;
     bool whole = csvfile_require(f, "source", e) >= 0;
-    for (int i = 0; t->columns[i] != NULL; i++) {
-        column[i] = csvfile_require(f, t->columns[i], e);
-        whole = whole && column[i] >= 0;
-    }
-    uint32_t n = 0;
+    whole = csv_record_init(&record, f, t->fields, t->n_fields, e) == 0 && whole;
+    uint32_t *n = (uint32_t *)(void *)((char *)out + t->n);
     while (whole && csvfile_next(f, e) == 1) {
-        if (n == t->max_rows) {
+        if (*n == t->max_rows) {
             err_add(e, "%s: more than %u rows", path, t->max_rows);
             break;
         }
-        t->row(f, column, out, n++, path, e);
+        csv_record_take(&record, (char *)out + t->rows + (*n)++ * t->row_bytes, e);
     }
-    if (whole && n == 0) {
+    if (whole && *n == 0) {
         err_add(e, "%s: no rows", path);
     }
     csvfile_close(f);

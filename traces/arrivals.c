@@ -18,7 +18,7 @@ static void events_add(struct events *ev, double gap_s)
     ev->gap_s[ev->n++] = gap_s;
 }
 
-static double gaps_read(struct csvfile *f, const char *path, struct events *out, struct err *e)
+static double gaps_read(struct csvfile *f, struct events *out, struct err *e)
 {
     int at = csvfile_require(f, "arrival_s", e);
     int session = csvfile_column(f, "session_id");
@@ -29,8 +29,7 @@ static double gaps_read(struct csvfile *f, const char *path, struct events *out,
         double t_s = csvfile_number(f, at, 0.0, 1e9, e);
         uint64_t id = session < 0 ? 0 : csvfile_u64(f, session, 0, UINT32_MAX, e);
         if (id == last_session && t_s < last_s) {
-            err_add(e, "%s:%llu: column arrival_s: before the row above", path,
-                    (unsigned long long)csvfile_line(f));
+            csvfile_refuse(f, at, e, "before the row above");
         } else if (id == last_session) {
             events_add(out, t_s - last_s);
             sum_s += t_s - last_s;
@@ -51,7 +50,7 @@ int events_load(const char *name, struct events *out, struct err *e)
     if (f == NULL) {
         return -EINVAL;
     }
-    double sum_s = gaps_read(f, path, out, e);
+    double sum_s = gaps_read(f, out, e);
     csvfile_close(f);
     if (e->n == before && sum_s <= 0.0) {
         err_add(e, "events \"%s\": needs two events at different times", name);

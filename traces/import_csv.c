@@ -75,32 +75,17 @@ static int64_t timestamp_ns(const char *text)
     return minutes < 0 ? -1 : minutes * 60 * NS_PER_S + units_ns_from_s(sec);
 }
 
-static int64_t arrival_of(struct csvfile *f, const struct columns *c, const char *path, int col,
-                          struct err *e)
+static int64_t arrival_of(struct csvfile *f, const struct columns *c, int col, struct err *e)
 {
     if (!c->is_timestamp) {
         return units_ns_from_s(csvfile_number(f, col, 0.0, IMPORT_MAX_S, e));
     }
     int64_t t_ns = timestamp_ns(csvfile_text(f, col));
     if (t_ns < 0) {
-        err_add(e, "%s:%llu: column %s: \"%s\" must be YYYY-MM-DD HH:MM:SS.fff", path,
-                (unsigned long long)csvfile_line(f), c->arrival, csvfile_text(f, col));
+        csvfile_refuse(f, col, e, "\"%s\" must be YYYY-MM-DD HH:MM:SS.fff", csvfile_text(f, col));
         t_ns = 0;
     }
     return t_ns;
-}
-
-static enum request_class class_of(struct csvfile *f, const char *path, int col, struct err *e)
-{
-    const char *c = csvfile_text(f, col);
-    if (strcmp(c, "proactive") == 0) {
-        return REQUEST_CLASS_PROACTIVE;
-    }
-    if (c[0] != '\0' && strcmp(c, "reactive") != 0) {
-        err_add(e, "%s:%llu: column class: \"%s\" must be reactive or proactive", path,
-                (unsigned long long)csvfile_line(f), c);
-    }
-    return REQUEST_CLASS_REACTIVE;
 }
 
 static int optional(struct csvfile *f, const char *name)
@@ -126,7 +111,7 @@ static void csv_read(struct import *im, const struct import_format *format, FILE
     bool columns = at >= 0 && input >= 0 && output >= 0;
     while (columns && e->n < ERR_MAX_LINES && csvfile_next(f, e) == 1) {
         struct import_row r = {.end_ns = TIME_NEVER_NS, .line = (uint32_t)csvfile_line(f)};
-        r.start_ns = arrival_of(f, c, path, at, e);
+        r.start_ns = arrival_of(f, c, at, e);
         r.input = csvfile_u64(f, input, 1, IMPORT_MAX_TOKENS, e);
         r.output = csvfile_u64(f, output, 0, IMPORT_MAX_TOKENS, e);
         r.prefix = prefix < 0 ? 0 : csvfile_u64(f, prefix, 0, IMPORT_MAX_TOKENS, e);
@@ -136,7 +121,7 @@ static void csv_read(struct import *im, const struct import_format *format, FILE
             r.end_ns =
                 r.start_ns + units_ns_from_s(csvfile_number(f, elapsed, 0.0, IMPORT_MAX_S, e));
         }
-        r.cls = (uint8_t)class_of(f, path, cls, e);
+        r.cls = csvfile_empty(f, cls) ? 0 : (uint8_t)csvfile_choice(f, cls, trace_class_names, e);
         import_add(im, &r);
     }
     im->rebase = c->is_timestamp || elapsed >= 0;

@@ -7,7 +7,7 @@
 
 #include "sim/api/request.h"
 #include "sim/base/arena.h"
-#include "sim/base/csvfile.h"
+#include "sim/base/csv_record.h"
 #include "sim/base/datadir.h"
 #include "sim/base/units.h"
 #include "traces/traces.h"
@@ -17,10 +17,21 @@
 #define MAX_TOKENS 100000000u /* the same */
 #define PATH_BYTES 4096
 
-enum column { COL_REQUEST, COL_ARRIVAL, COL_INPUT, COL_OUTPUT, COL_TTFT, COL_E2E, COL_COUNT };
+/* What a row says. */
+struct measured_row {
+    uint32_t request_id, input_tokens, output_tokens;
+    double arrival_s, ttft_s, e2e_s;
+};
 
-static const char *const names[COL_COUNT] = {"request_id",    "arrival_s", "input_tokens",
-                                             "output_tokens", "ttft_s",    "e2e_s"};
+#define OF(member) CSV_MEMBER(struct measured_row, member)
+static const struct csv_field fields[] = {
+    {"request_id", CSV_WHOLE, OF(request_id), .max = UINT32_MAX - 1},
+    {"arrival_s", CSV_NUMBER, OF(arrival_s), .max = MAX_S},
+    {"input_tokens", CSV_WHOLE, OF(input_tokens), .min = 1, .max = MAX_TOKENS},
+    {"output_tokens", CSV_WHOLE, OF(output_tokens), .min = 1, .max = MAX_TOKENS},
+    {"ttft_s", CSV_NUMBER, OF(ttft_s), .min = 1e-9, .max = MAX_S},
+    {"e2e_s", CSV_NUMBER, OF(e2e_s), .min = 1e-9, .max = MAX_S},
+};
 
 /* Rows as they stand in the file, with what was measured kept by position. */
 struct reader {
@@ -29,36 +40,36 @@ struct reader {
     size_t cap;
 };
 
-static void row_read(struct csvfile *f, const char *path, const int *cols, struct reader *r,
-                     struct err *e)
+static void row_read(const struct csv_record *record, struct reader *r, struct err *e)
 {
-    struct trace_row row = {.next = TRACE_NO_ROW, .cls = REQUEST_CLASS_REACTIVE};
-    struct measured_latency m;
-    row.request_id = (uint32_t)csvfile_u64(f, cols[COL_REQUEST], 0, UINT32_MAX - 1, e);
-    row.session_id = (uint32_t)r->b.n; /* its place in the file: in_trace_order */
-    row.arrival_ns = units_ns_from_s(csvfile_number(f, cols[COL_ARRIVAL], 0.0, MAX_S, e));
-    row.input_tokens = (uint32_t)csvfile_u64(f, cols[COL_INPUT], 1, MAX_TOKENS, e);
-    row.output_tokens = (uint32_t)csvfile_u64(f, cols[COL_OUTPUT], 1, MAX_TOKENS, e);
-    row.max_output_tokens = trace_default_limit(row.output_tokens);
+    struct csvfile *f = record->f;
+    struct measured_row m;
     size_t before = e->n;
-    m.ttft_s = csvfile_number(f, cols[COL_TTFT], 1e-9, MAX_S, e);
-    m.e2e_s = csvfile_number(f, cols[COL_E2E], 1e-9, MAX_S, e);
+    csv_record_take(record, &m, e);
     if (e->n == before && m.e2e_s < m.ttft_s) {
-        err_add(e, "%s:%llu: column e2e_s: %g is before the first token (ttft_s %g)", path,
-                (unsigned long long)csvfile_line(f), m.e2e_s, m.ttft_s);
+        csvfile_refuse(f, csvfile_column(f, "e2e_s"), e, "%g is before the first token (ttft_s %g)",
+                       m.e2e_s, m.ttft_s);
     }
+    struct trace_row row = {.next = TRACE_NO_ROW,
+                            .cls = REQUEST_CLASS_REACTIVE,
+                            .request_id = m.request_id,
+                            .session_id = (uint32_t)r->b.n, /* its place: in_trace_order */
+                            .arrival_ns = units_ns_from_s(m.arrival_s),
+                            .input_tokens = m.input_tokens,
+                            .output_tokens = m.output_tokens,
+                            .max_output_tokens = trace_default_limit(m.output_tokens)};
     r->b.line = csvfile_line(f);
     trace_builder_add(&r->b, &row, NULL);
     if (r->cap < r->b.cap) {
         r->cap = r->b.cap;
         r->measured = xrealloc(r->measured, r->cap * sizeof *r->measured);
     }
-    r->measured[r->b.n - 1] = m;
+    r->measured[r->b.n - 1] = (struct measured_latency){m.ttft_s, m.e2e_s};
 }
 
 static void rows_read(struct csvfile *f, const char *path, struct reader *r, struct err *e)
 {
-    int cols[COL_COUNT];
+    struct csv_record record;
     size_t before = e->n;
     const char *comment = csvfile_comment(f);
     if (strstr(comment, "xpusim-run") != NULL &&
@@ -66,14 +77,12 @@ static void rows_read(struct csvfile *f, const char *path, struct reader *r, str
         err_add(e, "%s: \"%s\" is not a version this program reads (%s)", path, comment,
                 VERSION_LINE);
     }
-    for (int i = 0; i < COL_COUNT; i++) {
-        cols[i] = csvfile_require(f, names[i], e);
-    }
+    (void)csv_record_init(&record, f, fields, sizeof fields / sizeof fields[0], e);
     int status = csvfile_column(f, "status");
     bool header_fine = e->n == before;
     while (header_fine && e->n < ERR_MAX_LINES && csvfile_next(f, e) == 1) {
         if (status < 0 || strcmp(csvfile_text(f, status), "ok") == 0) {
-            row_read(f, path, cols, r, e);
+            row_read(&record, r, e);
         }
     }
 }

@@ -43,7 +43,7 @@ static struct kernel_row new_row(const struct measure *m, const struct measure_t
     (void)snprintf(r.soc, sizeof r.soc, "%s", m->o->soc);
     (void)snprintf(r.device, sizeof r.device, "%s", t->info.name);
     (void)snprintf(r.runtime, sizeof r.runtime, "%s", m->o->backend->name);
-    (void)snprintf(r.kind, sizeof r.kind, "%s", device_kind_names()[t->info.kind]);
+    r.kind = t->info.kind;
     (void)snprintf(r.source, sizeof r.source, "%s", m->o->source);
     r.metric = metric;
     r.repetition = m->repetition;

@@ -3,6 +3,7 @@
 #include <csv.h>
 #include <errno.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -254,6 +255,17 @@ bool csvfile_empty(const struct csvfile *f, int col)
     return csvfile_text(f, col)[0] == '\0';
 }
 
+void csvfile_refuse(const struct csvfile *f, int col, struct err *e, const char *fmt, ...)
+{
+    char what[1024];
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(what, sizeof what, fmt, ap);
+    va_end(ap);
+    (void)err_add(e, "%s:%llu: column %s: %s", f->path, (unsigned long long)f->row_line,
+                  col < 0 ? "?" : field(&f->names, col), what);
+}
+
 double csvfile_number(struct csvfile *f, int col, double min, double max, struct err *e)
 {
     const char *text = csvfile_text(f, col);
@@ -261,9 +273,7 @@ double csvfile_number(struct csvfile *f, int col, double min, double max, struct
     double v = strtod(text, &end);
     bool decimal = text[strspn(text, "+-.0123456789eE")] == '\0'; /* not hex, inf, nan */
     if (col < 0 || end == text || *end != '\0' || !decimal || !isfinite(v) || v < min || v > max) {
-        err_add(e, "%s:%llu: column %s: \"%s\" must be a number from %g to %g", f->path,
-                (unsigned long long)f->row_line, col < 0 ? "?" : field(&f->names, col), text, min,
-                max);
+        csvfile_refuse(f, col, e, "\"%s\" must be a number from %g to %g", text, min, max);
         return min;
     }
     return v;
@@ -280,10 +290,28 @@ uint64_t csvfile_u64(struct csvfile *f, int col, uint64_t min, uint64_t max, str
     }
     if (col < 0 || text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || v < min ||
         v > max) {
-        err_add(e, "%s:%llu: column %s: \"%s\" must be a whole number from %llu to %llu", f->path,
-                (unsigned long long)f->row_line, col < 0 ? "?" : field(&f->names, col), text,
-                (unsigned long long)min, (unsigned long long)max);
+        csvfile_refuse(f, col, e, "\"%s\" must be a whole number from %llu to %llu", text,
+                       (unsigned long long)min, (unsigned long long)max);
         return min;
     }
     return v;
+}
+
+int csvfile_choice(struct csvfile *f, int col, const char *const *names, struct err *e)
+{
+    const char *text = csvfile_text(f, col);
+    char known[512] = "";
+    size_t n = 0;
+    for (int i = 0; names[i] != NULL && n < sizeof known; i++) {
+        if (strcmp(names[i], text) == 0) {
+            return i;
+        }
+        n += (size_t)snprintf(known + n, sizeof known - n, "%s%s",
+                              i == 0                 ? ""
+                              : names[i + 1] == NULL ? " or "
+                                                     : ", ",
+                              names[i]);
+    }
+    csvfile_refuse(f, col, e, "\"%s\" must be %s", text, known);
+    return 0;
 }

@@ -37,3 +37,8 @@ bool csvfile_empty(const struct csvfile *f, int col);       /* also when col < 0
 /* Checked conversions of the current row: on error one line is added and min is returned. */
 double csvfile_number(struct csvfile *f, int col, double min, double max, struct err *e);
 uint64_t csvfile_u64(struct csvfile *f, int col, uint64_t min, uint64_t max, struct err *e);
+/* Index of the cell's text among the names; NULL ends them. */
+int csvfile_choice(struct csvfile *f, int col, const char *const *names, struct err *e);
+/* Adds the error "FILE:LINE: column NAME: ..." of the current row. */
+void csvfile_refuse(const struct csvfile *f, int col, struct err *e, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));

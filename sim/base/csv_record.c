@@ -1,0 +1,196 @@
+#include "sim/base/csv_record.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/units.h"
+
+int csv_record_init(struct csv_record *r, struct csvfile *f, const struct csv_field *fields,
+                    size_t n, struct err *e)
+{
+    SIM_REQUIRE(n <= CSV_MAX_FIELDS, "room for every column");
+    *r = (struct csv_record){.f = f, .fields = fields, .n = n};
+    size_t before = e->n;
+    for (size_t i = 0; i < n; i++) {
+        r->columns[i] = fields[i].or_missing ? csvfile_column(f, fields[i].column)
+                                             : csvfile_require(f, fields[i].column, e);
+    }
+    return e->n == before ? 0 : -EINVAL;
+}
+
+/* ---- reading ---- */
+
+static void take_text(struct csvfile *f, int column, const struct csv_field *c, char *out,
+                      struct err *e)
+{
+    const char *text = csvfile_text(f, column);
+    size_t n = strlen(text);
+    if ((double)n < c->min || n >= c->size) {
+        csvfile_refuse(f, column, e, "\"%.64s\" must be a text of %g to %zu bytes", text, c->min,
+                       c->size - 1);
+        n = 0;
+    }
+    memcpy(out, text, n);
+    out[n] = '\0';
+}
+
+static int32_t signed_of(struct csvfile *f, int column, const struct csv_field *c, struct err *e)
+{
+    double v = csvfile_number(f, column, c->min, c->max, e);
+    if (v != (int32_t)v) {
+        csvfile_refuse(f, column, e, "\"%s\" must be a whole number", csvfile_text(f, column));
+    }
+    return (int32_t)v;
+}
+
+static int64_t unit_ns(const struct csv_field *c)
+{
+    return c->kind == CSV_SECONDS ? NS_PER_S : NS_PER_MS;
+}
+
+/* Plain decimals are read as whole numbers: through a double, instants beyond 104 days (2^53 ns)
+ * would not come back as written. */
+static int64_t time_ns(struct csvfile *f, int column, const struct csv_field *c, struct err *e)
+{
+    int64_t place = unit_ns(c);
+    double v = csvfile_number(f, column, c->min, c->max, e);
+    const char *text = csvfile_text(f, column);
+    size_t whole_n = strspn(text, "0123456789");
+    const char *frac = text + whole_n + (text[whole_n] == '.');
+    size_t frac_n = strspn(frac, "0123456789");
+    if (frac[frac_n] != '\0' || frac_n > (c->kind == CSV_SECONDS ? 9 : 6) || !(v > 0.0)) {
+        return llround(v * (double)place); /* exponents, more digits than ns; refused values */
+    }
+    int64_t t = (int64_t)strtoull(text, NULL, 10) * place;
+    for (size_t i = 0; i < frac_n; i++) {
+        place /= 10;
+        t += (frac[i] - '0') * place;
+    }
+    return t;
+}
+
+static void put_whole(void *member, size_t size, uint32_t v)
+{
+    unsigned char byte = (unsigned char)v;
+    uint16_t two = (uint16_t)v;
+    memcpy(member, size == 1 ? (void *)&byte : size == 2 ? (void *)&two : (void *)&v, size);
+}
+
+static uint32_t whole_of(const void *member, size_t size)
+{
+    unsigned char byte;
+    uint16_t two;
+    uint32_t four;
+    memcpy(size == 1 ? (void *)&byte : size == 2 ? (void *)&two : (void *)&four, member, size);
+    return size == 1 ? byte : size == 2 ? two : four;
+}
+
+void csv_record_take(const struct csv_record *r, void *out, struct err *e)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        const struct csv_field *c = &r->fields[i];
+        int col = r->columns[i];
+        char *member = (char *)out + c->at;
+        if ((c->or_empty || c->or_missing) && csvfile_empty(r->f, col)) {
+            continue;
+        }
+        switch (c->kind) {
+        case CSV_TEXT:
+            take_text(r->f, col, c, member, e);
+            break;
+        case CSV_NUMBER:
+            memcpy(member, &(double){csvfile_number(r->f, col, c->min, c->max, e)}, c->size);
+            break;
+        case CSV_WHOLE:
+            put_whole(member, c->size,
+                      (uint32_t)csvfile_u64(r->f, col, (uint64_t)c->min, (uint64_t)c->max, e));
+            break;
+        case CSV_SIGNED:
+            memcpy(member, &(int32_t){signed_of(r->f, col, c, e)}, c->size);
+            break;
+        case CSV_SECONDS:
+        case CSV_MS:
+            memcpy(member, &(int64_t){time_ns(r->f, col, c, e)}, c->size);
+            break;
+        case CSV_CHOICE:
+            put_whole(member, c->size, (uint32_t)csvfile_choice(r->f, col, c->choices, e));
+            break;
+        }
+    }
+}
+
+/* ---- writing ---- */
+
+void csv_record_write_head(FILE *out, const struct csv_field *fields, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        (void)fprintf(out, "%s%s", i > 0 ? "," : "", fields[i].column);
+    }
+}
+
+static void write_text(FILE *out, const char *text, bool quoted)
+{
+    (void)fputs(quoted ? "\"" : "", out);
+    for (; *text != '\0'; text++) {
+        (void)fputs(quoted && *text == '"' ? "\"" : "", out);
+        (void)fputc(*text, out);
+    }
+    (void)fputs(quoted ? "\"" : "", out);
+}
+
+/* Exact, without trailing zeros. */
+static void write_time(FILE *out, const struct csv_field *c, int64_t t_ns)
+{
+    int64_t unit = unit_ns(c);
+    char text[40];
+    int n = snprintf(text, sizeof text, "%lld.%0*lld", (long long)(t_ns / unit),
+                     c->kind == CSV_SECONDS ? 9 : 6, (long long)(t_ns % unit));
+    while (text[n - 1] == '0') {
+        n--;
+    }
+    n -= text[n - 1] == '.';
+    (void)fprintf(out, "%.*s", t_ns == TIME_NEVER_NS ? 0 : n, text);
+}
+
+static void write_cell(FILE *out, const struct csv_field *c, const void *member)
+{
+    double number = 0.0;
+    int64_t t_ns = 0;
+    int32_t whole = 0;
+    switch (c->kind) {
+    case CSV_TEXT:
+        write_text(out, member, c->quoted);
+        break;
+    case CSV_NUMBER:
+        memcpy(&number, member, sizeof number);
+        if (!c->or_empty || number >= 0.0) {
+            (void)fprintf(out, c->format != NULL ? c->format : "%.9g", number);
+        }
+        break;
+    case CSV_WHOLE:
+        (void)fprintf(out, "%u", whole_of(member, c->size));
+        break;
+    case CSV_SIGNED:
+        memcpy(&whole, member, sizeof whole);
+        (void)fprintf(out, "%d", whole);
+        break;
+    case CSV_SECONDS:
+    case CSV_MS:
+        memcpy(&t_ns, member, sizeof t_ns);
+        write_time(out, c, t_ns);
+        break;
+    case CSV_CHOICE:
+        (void)fputs(c->choices[whole_of(member, c->size)], out);
+        break;
+    }
+}
+
+void csv_record_write(FILE *out, const struct csv_field *fields, size_t n, const void *row)
+{
+    for (size_t i = 0; i < n; i++) {
+        (void)fputs(i > 0 ? "," : "", out);
+        write_cell(out, &fields[i], (const char *)row + fields[i].at);
+    }
+}

@@ -1,0 +1,57 @@
+/* Rows of a CSV file as structs, by one table of their columns: it reads, checks and writes them.
+ *
+ *     #define OF(member) CSV_MEMBER(struct cause, member)
+ *     static const struct csv_field fields[] = {
+ *         {"cause", CSV_TEXT, OF(name), .min = 1},
+ *         {"share_frac", CSV_NUMBER, OF(share), .max = 1},
+ *         {"reusable", CSV_WHOLE, OF(reusable), .max = 1}};
+ *
+ * Other columns of the file are ignored. */
+#pragma once
+
+#include <stddef.h>
+
+#include "sim/base/csvfile.h"
+
+#define CSV_MAX_FIELDS 32
+
+enum csv_kind {
+    CSV_TEXT,    /* char[]: of `min` bytes at least, and as many as it holds */
+    CSV_NUMBER,  /* double */
+    CSV_WHOLE,   /* bool or an unsigned integer of up to 32 bits */
+    CSV_SIGNED,  /* int32_t */
+    CSV_SECONDS, /* int64_t, ns: plain decimals exactly; TIME_NEVER_NS is an empty cell */
+    CSV_MS,      /* the same of milliseconds */
+    CSV_CHOICE   /* as CSV_WHOLE, or an enum: the index of the text among `choices` */
+};
+
+struct csv_field {
+    const char *column;
+    enum csv_kind kind;
+    size_t at, size;            /* of the member: CSV_MEMBER */
+    double min, max;            /* in the unit of the column */
+    const char *const *choices; /* NULL ends them */
+    bool or_empty;      /* an empty cell leaves the member as it is; a number below 0 is one */
+    bool or_missing;    /* the same, and the whole column may be missing */
+    const char *format; /* of a number that is written, one double: "%.9g" when NULL */
+    bool quoted;        /* a text that may hold commas and quotes */
+};
+#define CSV_MEMBER(type, member) .at = offsetof(type, member), .size = sizeof(((type *)0)->member)
+
+/* The fields of one open file. */
+struct csv_record {
+    struct csvfile *f;              /* borrowed */
+    const struct csv_field *fields; /* borrowed, at most CSV_MAX_FIELDS */
+    size_t n;
+    int columns[CSV_MAX_FIELDS]; /* -1: missing */
+};
+
+/* Finds the columns: 0, or -EINVAL with an error for each that is missing. */
+int csv_record_init(struct csv_record *r, struct csvfile *f, const struct csv_field *fields,
+                    size_t n, struct err *e);
+/* Sets the members of *out from the current row, with an error for each cell that is wrong. */
+void csv_record_take(const struct csv_record *r, void *out, struct err *e);
+
+/* Some columns' names, and their cells of a row; neither ends the line. */
+void csv_record_write_head(FILE *out, const struct csv_field *fields, size_t n);
+void csv_record_write(FILE *out, const struct csv_field *fields, size_t n, const void *row);
