@@ -67,15 +67,6 @@ uint32_t speculation_draft(const struct speculation_model *m, uint64_t key, uint
 uint32_t speculation_accept(const struct speculation_model *m, uint64_t key, uint64_t step,
                             double history, uint32_t draft_tokens);
 
-/* Closed forms, for the stationary process. */
-double speculation_length_frac(const struct speculation_model *m, uint32_t length); /* P(length) */
-double speculation_stationary_hit_frac(const struct speculation_model *m, double history);
-/* Mean accepted when `draft_tokens` are drafted and verified at each step (reuse follows the
- * model's own lengths), and when the model's own drafts are verified whole. */
-double speculation_mean_accepted_of(const struct speculation_model *m, double history,
-                                    uint32_t draft_tokens);
-double speculation_mean_accepted(const struct speculation_model *m, double history);
-
 /* What a simulation needs: `draft` and `accept` of struct sim_setup (sim/core/run.h) take these two
  * functions and a struct speculation_run as params. A class without a model drafts nothing. */
 enum speculation_history {

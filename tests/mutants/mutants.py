@@ -66,7 +66,8 @@ Blind, before tests were written for them:
 | `fourth`, when 97 % were | 30 | 16 (53 %) | the same; in policies, hwmodels, sim/core, sim/engine and sim/metrics; 18 with all programs |
 
 The second and the third set were not tried alike, so their rates say less together than each alone. Two of
-the third are gone with the lines that they changed (a sum of causes that can be reused, an iteration ahead).
+the third are gone with the lines that they changed (a sum of causes that can be reused, an iteration ahead),
+and one of the second, of a closed form that tests alone had use for.
 
 The table is of 2026-11-22. A run over all faults tried first what had killed each before, then 6 s of
 programs; on those that it left, all programs that run the line were tried, however long they take, and the

@@ -4,6 +4,7 @@
 
 #include "hwmodels/speculation.h"
 #include "policies/common/speculate.h"
+#include "tests/helpers/drafts.h"
 #include "tests/helpers/suite.h"
 
 START_TEST(without_observations_the_prior_speaks)
@@ -85,11 +86,11 @@ START_TEST(the_chosen_length_is_as_good_as_the_best_with_full_knowledge)
     for (uint32_t rows = 4; rows <= 64; rows *= 2) {
         double rate_best = 0;
         for (uint32_t l = 0; l <= 40; l++) {
-            double rate = (1 + speculation_mean_accepted_of(&m, 0, l)) / static_cost(&rows, l);
+            double rate = (1 + drafts_mean_accepted_of(&m, 0, l)) / static_cost(&rows, l);
             rate_best = fmax(rate_best, rate);
         }
         uint32_t got = speculate_length(&e, 40, rows, static_cost, &rows);
-        double rate_got = (1 + speculation_mean_accepted_of(&m, 0, got)) / static_cost(&rows, got);
+        double rate_got = (1 + drafts_mean_accepted_of(&m, 0, got)) / static_cost(&rows, got);
         ck_assert_double_ge(rate_got, 0.98 * rate_best);
         ck_assert(got == 40 || (got + 1) % rows == 0); /* whole passes */
     }

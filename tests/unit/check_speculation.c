@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "hwmodels/speculation.h"
+#include "tests/helpers/drafts.h"
 #include "tests/helpers/suite.h"
 
 #define STEPS 200000
@@ -59,9 +60,9 @@ START_TEST(mean_accepted_is_the_truncated_geometric)
 {
     /* 0.4 (1 - 0.5^8) / 0.5 = 0.8 * 0.99609375 = 0.796875; with 2 of the 8 verified 0.8 * 0.75. */
     struct speculation_model m = plain();
-    ck_assert_double_eq_tol(speculation_mean_accepted(&m, 0), 0.796875, 1e-12);
-    ck_assert_double_eq_tol(speculation_mean_accepted_of(&m, 0, 2), 0.6, 1e-12);
-    ck_assert_double_eq_tol(speculation_mean_accepted_of(&m, 0, 100), 0.796875, 1e-12);
+    ck_assert_double_eq_tol(drafts_mean_accepted(&m, 0), 0.796875, 1e-12);
+    ck_assert_double_eq_tol(drafts_mean_accepted_of(&m, 0, 2), 0.6, 1e-12);
+    ck_assert_double_eq_tol(drafts_mean_accepted_of(&m, 0, 100), 0.796875, 1e-12);
     assert_agrees(&m, 0, 8, 0.796875);
     assert_agrees(&m, 0, 2, 0.6);
 }
@@ -102,18 +103,18 @@ START_TEST(mean_accepted_grows_with_length_hits_and_alpha)
 {
     struct speculation_model m = plain();
     for (uint32_t l = 1; l < 8; l++) {
-        ck_assert_double_lt(speculation_mean_accepted_of(&m, 0, l),
-                            speculation_mean_accepted_of(&m, 0, l + 1));
+        ck_assert_double_lt(drafts_mean_accepted_of(&m, 0, l),
+                            drafts_mean_accepted_of(&m, 0, l + 1));
     }
-    double base = speculation_mean_accepted(&m, 0);
+    double base = drafts_mean_accepted(&m, 0);
     m.hit_frac = 0.5;
-    ck_assert_double_gt(speculation_mean_accepted(&m, 0), base);
+    ck_assert_double_gt(drafts_mean_accepted(&m, 0), base);
     m = plain();
     m.alpha = 0.6;
-    ck_assert_double_gt(speculation_mean_accepted(&m, 0), base);
+    ck_assert_double_gt(drafts_mean_accepted(&m, 0), base);
     m = plain();
     m.reuse_frac = 0.2;
-    ck_assert_double_gt(speculation_mean_accepted(&m, 0), base);
+    ck_assert_double_gt(drafts_mean_accepted(&m, 0), base);
 }
 END_TEST
 
@@ -123,7 +124,7 @@ START_TEST(reuse_raises_the_hit_rate_to_its_stationary_value)
      * 0.6) = 0.4 / 0.82140625 = 0.486969. */
     struct speculation_model m = plain();
     m.reuse_frac = 0.3;
-    ck_assert_double_eq_tol(speculation_stationary_hit_frac(&m, 0), 0.4 / 0.82140625, 1e-12);
+    ck_assert_double_eq_tol(drafts_stationary_hit_frac(&m, 0), 0.4 / 0.82140625, 1e-12);
     assert_agrees(&m, 0, 8, 0.4 / 0.82140625 * 2 * (1 - 1.0 / 256));
 }
 END_TEST
@@ -180,7 +181,7 @@ static void check_lengths(const struct speculation_model *m)
         count[speculation_draft(m, speculation_key(4, 2), i)]++;
     }
     for (uint32_t l = 0; l <= m->max_draft_tokens; l++) {
-        double p = speculation_length_frac(m, l);
+        double p = drafts_length_frac(m, l);
         double error = sqrt(p * (1 - p) / STEPS);
         sum += p;
         ck_assert_msg(fabs(count[l] / (double)STEPS - p) <= 4.5 * error, "length %u: %u times, %g",
@@ -193,7 +194,7 @@ static double share_below(const struct speculation_model *m, uint32_t length)
 {
     double sum = 0;
     for (uint32_t l = 0; l < length; l++) {
-        sum += speculation_length_frac(m, l);
+        sum += drafts_length_frac(m, l);
     }
     return sum;
 }
@@ -203,19 +204,19 @@ START_TEST(draft_lengths_follow_their_mode)
     struct speculation_model m = plain();
     m.max_draft_tokens = 40;
     check_lengths(&m);
-    ck_assert_double_eq(speculation_length_frac(&m, 40), 1);
+    ck_assert_double_eq(drafts_length_frac(&m, 40), 1);
     m.length = SPECULATION_PROP;
     check_lengths(&m);
     /* 1 + 4 m with P(m = k) = 0.5^(k+1): lengths 1, 5, 9; 40 takes P(m >= 10) = 0.5^10. */
-    ck_assert_double_eq_tol(speculation_length_frac(&m, 1), 0.5, 1e-12);
-    ck_assert_double_eq_tol(speculation_length_frac(&m, 9), 0.125, 1e-12);
-    ck_assert_double_eq_tol(speculation_length_frac(&m, 40), 1.0 / 1024, 1e-12);
+    ck_assert_double_eq_tol(drafts_length_frac(&m, 1), 0.5, 1e-12);
+    ck_assert_double_eq_tol(drafts_length_frac(&m, 9), 0.125, 1e-12);
+    ck_assert_double_eq_tol(drafts_length_frac(&m, 40), 1.0 / 1024, 1e-12);
     ck_assert_double_eq_tol(share_below(&m, 8), 0.75, 1e-12);
     m.length = SPECULATION_EMPIRICAL;
     check_lengths(&m);
     ck_assert_double_eq_tol(share_below(&m, 8), 0.75, 1e-12);
     ck_assert_double_eq_tol(share_below(&m, 32), 0.90, 1e-12);
-    ck_assert_double_eq_tol(speculation_length_frac(&m, 0), 0.75 / 8, 1e-12); /* 0 to 7 */
+    ck_assert_double_eq_tol(drafts_length_frac(&m, 0), 0.75 / 8, 1e-12); /* 0 to 7 */
     m.max_draft_tokens = 10;
     check_lengths(&m); /* longer ranges are cut to 10 */
     ck_assert_double_eq_tol(share_below(&m, 8), 0.75, 1e-12);
@@ -228,9 +229,9 @@ START_TEST(mixed_lengths_average_their_own_closed_forms)
     m.max_draft_tokens = 40;
     m.length = SPECULATION_PROP;
     m.reuse_frac = 0.2;
-    assert_agrees(&m, 0, 40, speculation_mean_accepted(&m, 0));
+    assert_agrees(&m, 0, 40, drafts_mean_accepted(&m, 0));
     m.length = SPECULATION_EMPIRICAL;
-    assert_agrees(&m, 0, 40, speculation_mean_accepted(&m, 0));
+    assert_agrees(&m, 0, 40, drafts_mean_accepted(&m, 0));
 }
 END_TEST
 
@@ -239,10 +240,10 @@ START_TEST(fixed_acceptance_mixes_its_two_neighbours)
     /* 5.5: five or six, half each. Cut to 3: always 3. */
     struct speculation_model m = plain();
     m.fixed_accept = 5.5;
-    ck_assert_double_eq_tol(speculation_mean_accepted(&m, 0), 5.5, 1e-12);
+    ck_assert_double_eq_tol(drafts_mean_accepted(&m, 0), 5.5, 1e-12);
     assert_agrees(&m, 0, 8, 5.5);
     ck_assert_double_eq(simulate(&m, speculation_key(1, 1), 0, 3).mean, 3);
-    ck_assert_double_eq(speculation_mean_accepted_of(&m, 0, 3), 3);
+    ck_assert_double_eq(drafts_mean_accepted_of(&m, 0, 3), 3);
 }
 END_TEST
 

@@ -7,6 +7,7 @@
 
 #include "hwmodels/speculation_cost.h"
 #include "sim/base/datadir.h"
+#include "tests/helpers/drafts.h"
 #include "tests/helpers/suite.h"
 
 #define STEPS 400000
@@ -93,7 +94,7 @@ START_TEST(inclusive_reading_fits_one_token_less)
                      0);
     ck_assert_double_eq_tol(m.alpha, 0.920, 0.00051);
     ck_assert_double_eq_tol(m.hit_frac, 0.217, 0.00051);
-    ck_assert_double_eq_tol(speculation_mean_accepted(&m, 0), 2.60, 1e-9);
+    ck_assert_double_eq_tol(drafts_mean_accepted(&m, 0), 2.60, 1e-9);
 }
 END_TEST
 
@@ -101,7 +102,7 @@ END_TEST
 static void check_row(const struct speculation_acceptance *row, uint32_t index)
 {
     struct speculation_model m = fit(row->dataset, row->model, row->method, row->ours);
-    ck_assert_double_eq_tol(speculation_mean_accepted(&m, 0), row->accepted_tokens, 1e-9);
+    ck_assert_double_eq_tol(drafts_mean_accepted(&m, 0), row->accepted_tokens, 1e-9);
     uint64_t key = speculation_key(11, index);
     double sum = 0;
     double squares = 0;
@@ -153,11 +154,11 @@ START_TEST(reuse_of_a_quarter_of_rejections_explains_the_whole_gain)
     /* SAM on summary, Qwen2.5-1.5B: r = 0.24 gives 4.21 / 3.60 = +17 %, the share "missing" alone
      * (0.154) +10 %; f = 1 - .887^39 = .991: 1 / (1 - .991 * .24 * .592) = 1.164 and 1.099. */
     struct speculation_model m = fit("summary", "qwen2.5-1.5b", SPECULATION_SAM, false);
-    double base = speculation_mean_accepted(&m, 0);
+    double base = drafts_mean_accepted(&m, 0);
     m.reuse_frac = 0.24;
-    ck_assert_double_eq_tol(speculation_mean_accepted(&m, 0) / base, 1.164, 0.001);
+    ck_assert_double_eq_tol(drafts_mean_accepted(&m, 0) / base, 1.164, 0.001);
     m.reuse_frac = data.causes[0].share_frac;
-    ck_assert_double_eq_tol(speculation_mean_accepted(&m, 0) / base, 1.099, 0.001);
+    ck_assert_double_eq_tol(drafts_mean_accepted(&m, 0) / base, 1.099, 0.001);
 }
 END_TEST
 
