@@ -18,11 +18,6 @@ static const char *const shipped[] = {"bfcl",           "bfcl_multiturn",
                                       "specbench_rag",  "specbench_summary",
                                       "tweet_reply",    NULL};
 
-const char *const *dataset_names(void)
-{
-    return shipped;
-}
-
 void dataset_fini(struct dataset *d)
 {
     free(d->rows);

@@ -138,8 +138,6 @@ struct dataset {
  * session_id, conversation_id or task_id, prefix_tokens, after_tool. Other columns are ignored. */
 int dataset_load(const char *name, struct dataset *out, struct err *e);
 void dataset_fini(struct dataset *d);
-/* Shipped names, sorted, NULL-terminated. */
-const char *const *dataset_names(void);
 
 /* ---- statistics (trace_stats.c) ---- */
 
