@@ -8,6 +8,7 @@
 
 #include "hwmodels/backends/team.h"
 #include "hwmodels/backends/worker.h"
+#include "hwmodels/kernel_numbers.h"
 #include "sim/base/arena.h"
 
 #define PAGE_BYTES 4096u
@@ -72,20 +73,6 @@ uint32_t cpu_enumerate(struct backend *b, struct backend_info *out, uint32_t cap
     return all;
 }
 
-/* Every 16-bit half is +-2^-4 .. 2^-3 as half precision; two of them are a normal float near 1e-12;
- * each byte is some integer. So one pool serves all widths, and no kernel meets a special value. */
-static void fill(uint8_t *pool, uint64_t bytes)
-{
-    uint64_t x = 0x9E3779B97F4A7C15ULL;
-    for (uint64_t i = 0; i + 8 <= bytes; i += 8) {
-        x ^= x << 13;
-        x ^= x >> 7;
-        x ^= x << 17; /* xorshift64 */
-        uint64_t v = (x & 0x83ff83ff83ff83ffULL) | 0x2c002c002c002c00ULL;
-        memcpy(pool + i, &v, sizeof v);
-    }
-}
-
 struct backend_device *cpu_open(struct backend *b, uint32_t index, struct err *e)
 {
     uint32_t cores[MAX_CORES];
@@ -109,7 +96,7 @@ struct backend_device *cpu_open(struct backend *b, uint32_t index, struct err *e
         (void)munmap(pool, bytes);
         return NULL;
     }
-    fill(pool, bytes);
+    kernel_fill(pool, bytes);
     struct backend_device *d = xcalloc(1, sizeof *d);
     d->team = together ? team_start(cores, n < MAX_CORES ? n : MAX_CORES, e) : NULL;
     d->n_threads = together ? n : 1;

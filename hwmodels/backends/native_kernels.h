@@ -44,7 +44,3 @@ extern const struct native_kernels native_avx2, native_avx512;
 const struct native_kernels *native_kernels_best(void);
 /* All sets this processor runs, best first; NULL-terminated. */
 const struct native_kernels *const *native_kernels_usable(void);
-
-/* IEEE half precision in software: reference for the vector conversions. */
-float native_half_to_float(uint16_t h);
-uint16_t native_float_to_half(float f); /* round to nearest even */

@@ -4,6 +4,7 @@
 
 #include "hwmodels/backends/opencl_impl.h"
 #include "hwmodels/backends/worker.h"
+#include "hwmodels/kernel_numbers.h"
 #include "sim/base/arena.h"
 #include "sim/base/clock.h"
 #include "sim/base/units.h"
@@ -156,19 +157,12 @@ uint32_t opencl_enumerate(struct backend *b, struct backend_info *out, uint32_t 
     return s->n;
 }
 
-/* Fills the pool with numbers that are normal in every width (cpu.c does the same). */
 static int32_t fill_pool(struct backend_device *d)
 {
     size_t piece = 1u << 20;
-    uint32_t *v = xmalloc(piece);
-    uint32_t x = 0x9E3779B9u;
+    uint8_t *v = xmalloc(piece);
     int32_t rc = CL_SUCCESS;
-    for (size_t i = 0; i < piece / sizeof *v; i++) {
-        x ^= x << 13;
-        x ^= x >> 17;
-        x ^= x << 5; /* xorshift32 */
-        v[i] = (x & 0x83ff83ffu) | 0x2c002c00u;
-    }
+    kernel_fill(v, piece);
     for (uint64_t at = 0; at < d->pool_bytes && rc == CL_SUCCESS; at += piece) {
         size_t n = d->pool_bytes - at < piece ? (size_t)(d->pool_bytes - at) : piece;
         rc = d->api->clEnqueueWriteBuffer(d->queue, d->pool, CL_TRUE_VALUE, (size_t)at, n, v, 0,

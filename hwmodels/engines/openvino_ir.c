@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hwmodels/kernel_numbers.h"
+
 #define ALIGN 64
 #define OUT 100 /* number of a node's first output port */
 #define NUMPY "auto_broadcast=\"numpy\""
@@ -177,18 +179,6 @@ static struct ir_port number(struct ir *ir, float v)
     return constant(ir, "f32", "FP32", "1", offset, sizeof v);
 }
 
-/* Half precision of a positive number between 6e-8 and 65504, rounded to nearest. */
-static uint16_t half_of(float f)
-{
-    int exponent;
-    float mantissa = frexpf(f, &exponent); /* f = mantissa 2^exponent, mantissa in [0.5, 1) */
-    if (exponent < -13) {                  /* subnormal: multiples of 2^-24 */
-        return (uint16_t)lrintf(ldexpf(f, 24));
-    }
-    uint32_t bits = (uint32_t)lrintf((mantissa * 2.0f - 1.0f) * 1024.0f);
-    return (uint16_t)(((uint32_t)(exponent + 14) << 10) + bits);
-}
-
 /* One row of weights as int8; returns the scale. */
 static uint16_t quantise(enum engine_tensor t, uint32_t layer, uint32_t row, uint32_t in,
                          float *scratch, int8_t *out)
@@ -202,7 +192,31 @@ static uint16_t quantise(enum engine_tensor t, uint32_t layer, uint32_t row, uin
     for (uint32_t i = 0; i < in; i++) {
         out[i] = (int8_t)lrintf(scratch[i] / scale);
     }
-    return half_of(scale);
+    return half_from_float(scale);
+}
+
+/* Integer weights times a scale per output, which lie in the blob. */
+static struct ir_port scaled(struct ir *ir, struct ir_port w, size_t scales_at, uint32_t out)
+{
+    char shape[32];
+    (void)snprintf(shape, sizeof shape, "%u,1", out);
+    w = add_node(
+        ir, (struct node){"Convert", "opset1", "FP16", "destination_type=\"f16\"", NULL, 1, 1}, &w);
+    const struct ir_port both[] = {
+        w, constant(ir, "f16", "FP16", shape, scales_at, out * sizeof(uint16_t))};
+    return add_node(ir, (struct node){"Multiply", "opset1", "FP16", NUMPY, NULL, 1, 2}, both);
+}
+
+/* y = x W^T; narrow: of weights that are decompressed to floats. */
+static struct ir_port product(struct ir *ir, struct ir_port x, struct ir_port w, bool narrow)
+{
+    if (narrow) {
+        w = add_node(ir,
+                     (struct node){"Convert", "opset1", "FP32", "destination_type=\"f32\"",
+                                   "<attribute name=\"decompression\" version=\"0\"/>", 1, 1},
+                     &w);
+    }
+    return two(ir, "MatMul", "opset1", "transpose_a=\"false\" transpose_b=\"true\"", x, w);
 }
 
 struct ir_port ir_linear(struct ir *ir, struct ir_port x, enum engine_tensor t, uint32_t layer,
@@ -224,30 +238,7 @@ struct ir_port ir_linear(struct ir *ir, struct ir_port x, enum engine_tensor t, 
     char shape[32];
     (void)snprintf(shape, sizeof shape, "%u,%u", out, in);
     struct ir_port w = constant(ir, "i8", "I8", shape, at_weights, n);
-    (void)snprintf(shape, sizeof shape, "%u,1", out);
-    struct ir_port s = constant(ir, "f16", "FP16", shape, at_scales, out * sizeof(uint16_t));
-    w = add_node(
-        ir, (struct node){"Convert", "opset1", "FP16", "destination_type=\"f16\"", NULL, 1, 1}, &w);
-    const struct ir_port scaled[] = {w, s};
-    w = add_node(ir, (struct node){"Multiply", "opset1", "FP16", NUMPY, NULL, 1, 2}, scaled);
-    w = add_node(ir,
-                 (struct node){"Convert", "opset1", "FP32", "destination_type=\"f32\"",
-                               "<attribute name=\"decompression\" version=\"0\"/>", 1, 1},
-                 &w);
-    return two(ir, "MatMul", "opset1", "transpose_a=\"false\" transpose_b=\"true\"", x, w);
-}
-
-/* Numbers that no kernel minds: halves of 2^-4 to 2^-3, floats near 1e-12, any integers. */
-static void fill(uint8_t *to, size_t bytes)
-{
-    uint64_t x = 0x9E3779B97F4A7C15ULL;
-    for (size_t i = 0; i < bytes; i += sizeof x) {
-        x ^= x << 13;
-        x ^= x >> 7;
-        x ^= x << 17; /* xorshift64 */
-        uint64_t v = (x & 0x83ff83ff83ff83ffULL) | 0x2c002c002c002c00ULL;
-        memcpy(to + i, &v, bytes - i < sizeof v ? bytes - i : sizeof v);
-    }
+    return product(ir, x, scaled(ir, w, at_scales, out), true);
 }
 
 /* A matrix as it is stored, and as the product takes it. */
@@ -262,7 +253,7 @@ static struct ir_port stored(struct ir *ir, uint32_t bits, const void *weights, 
     if (to != NULL && weights != NULL) {
         memcpy(to, weights, bytes);
     } else if (to != NULL) {
-        fill(to, bytes);
+        kernel_fill(to, bytes);
     }
     return bits == 32   ? constant(ir, "f32", "FP32", shape, offset, bytes)
            : bits == 16 ? constant(ir, "f16", "FP16", shape, offset, bytes)
@@ -275,28 +266,15 @@ struct ir_port ir_product(struct ir *ir, struct ir_port x, uint32_t bits, const 
 {
     struct ir_port w = stored(ir, bits, weights, in, out);
     if (bits < 16) {
-        char shape[32];
         size_t at;
-        uint16_t scale = half_of(1.0f / 64.0f);
-        (void)snprintf(shape, sizeof shape, "%u,1", out);
+        uint16_t scale = half_from_float(1.0f / 64.0f);
         uint8_t *to = blob_room(ir, out * sizeof scale, &at);
         for (uint32_t i = 0; to != NULL && i < out; i++) {
             memcpy(to + i * sizeof scale, &scale, sizeof scale);
         }
-        struct ir_port s = constant(ir, "f16", "FP16", shape, at, out * sizeof scale);
-        w = add_node(
-            ir, (struct node){"Convert", "opset1", "FP16", "destination_type=\"f16\"", NULL, 1, 1},
-            &w);
-        const struct ir_port scaled[] = {w, s};
-        w = add_node(ir, (struct node){"Multiply", "opset1", "FP16", NUMPY, NULL, 1, 2}, scaled);
+        w = scaled(ir, w, at, out);
     }
-    if (bits < 32) {
-        w = add_node(ir,
-                     (struct node){"Convert", "opset1", "FP32", "destination_type=\"f32\"",
-                                   "<attribute name=\"decompression\" version=\"0\"/>", 1, 1},
-                     &w);
-    }
-    return two(ir, "MatMul", "opset1", "transpose_a=\"false\" transpose_b=\"true\"", x, w);
+    return product(ir, x, w, bits < 32);
 }
 
 /* ---- what models are made of ---- */

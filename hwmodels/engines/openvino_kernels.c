@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "hwmodels/engines/openvino_models.h"
+#include "hwmodels/kernel_numbers.h"
 
 #if __has_include(<openvino/c/openvino.h>) /* without its headers this file is empty */
 
@@ -120,29 +121,13 @@ static void angles(const struct engine_kernel *k, uint32_t dim, float *cosines, 
     }
 }
 
-/* IEEE half, to nearest even; numbers here are far from its limits. */
-static uint16_t half_of(float f)
-{
-    uint32_t u;
-    memcpy(&u, &f, sizeof u);
-    uint32_t sign = (u >> 16) & 0x8000u;
-    int exponent = (int)((u >> 23) & 0xff) - 127 + 15;
-    if (exponent <= 0) {
-        return (uint16_t)sign;
-    }
-    uint32_t h = ((uint32_t)exponent << 10) | ((u & 0x7fffffu) >> 13);
-    uint32_t rest = u & 0x1fffu;
-    h += rest > 0x1000u || (rest == 0x1000u && (h & 1u) != 0);
-    return (uint16_t)(sign | h);
-}
-
 static void store(const struct engine *e, uint16_t *const *layers, const struct engine_kernel *k,
                   const float *rows)
 {
     for (uint32_t i = 0; i < k->rows; i++) {
         uint16_t *to = layers[k->layer] + (size_t)k->pass->cell[k->row0 + i] * e->kv_dim;
         for (uint32_t j = 0; j < e->kv_dim; j++) {
-            to[j] = half_of(rows[(size_t)i * e->kv_dim + j]);
+            to[j] = half_from_float(rows[(size_t)i * e->kv_dim + j]);
         }
     }
 }

@@ -7,6 +7,7 @@
 
 #include "hwmodels/backends/backend.h"
 #include "hwmodels/backends/native_kernels.h"
+#include "hwmodels/kernel_numbers.h"
 #include "sim/base/arena.h"
 #include "sim/base/rng.h"
 #include "tests/helpers/suite.h"
@@ -32,9 +33,9 @@ static void *random_weights(struct rng *r, uint32_t bits, size_t n, double *valu
             ((float *)(void *)w)[i] = f;
             value[i] = (double)f;
         } else if (bits == 16) {
-            uint16_t h = native_float_to_half(f);
+            uint16_t h = half_from_float(f);
             ((uint16_t *)(void *)w)[i] = h;
-            value[i] = (double)native_half_to_float(h);
+            value[i] = (double)half_to_float(h);
         } else if (bits == 4) { /* two to a byte, the first one low */
             int q = (int)lrintf(f * 7.0f);
             w[i / 2] = (char)(w[i / 2] | (q & 15) << (i % 2 * 4));
@@ -357,13 +358,13 @@ END_TEST
 /* Exact values of IEEE half precision, and all finite ones back and forth. */
 START_TEST(half_precision_is_exact)
 {
-    ck_assert(native_half_to_float(0x3c00) == 1.0f);
-    ck_assert(native_half_to_float(0xc000) == -2.0f);
-    ck_assert(native_half_to_float(0x0001) == ldexpf(1.0f, -24));
-    ck_assert_uint_eq(native_float_to_half(65504.0f), 0x7bff);
-    ck_assert_uint_eq(native_float_to_half(1.0f + ldexpf(1.0f, -11)), 0x3c00); /* tie to even */
+    ck_assert(half_to_float(0x3c00) == 1.0f);
+    ck_assert(half_to_float(0xc000) == -2.0f);
+    ck_assert(half_to_float(0x0001) == ldexpf(1.0f, -24));
+    ck_assert_uint_eq(half_from_float(65504.0f), 0x7bff);
+    ck_assert_uint_eq(half_from_float(1.0f + ldexpf(1.0f, -11)), 0x3c00); /* tie to even */
     for (uint32_t h = 0; h < 0x7c00; h++) {
-        ck_assert_uint_eq(native_float_to_half(native_half_to_float((uint16_t)h)), h);
+        ck_assert_uint_eq(half_from_float(half_to_float((uint16_t)h)), h);
     }
 }
 END_TEST
