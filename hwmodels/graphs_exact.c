@@ -46,7 +46,7 @@ struct search {
     const struct graphs_instance *g;
     uint32_t n_positions;
     struct node *nodes;
-    uint32_t n_nodes, max_nodes, node_capacity;
+    uint32_t n_nodes, max_nodes;
     uint32_t *table; /* open addressing over node numbers; a power of two */
     uint32_t table_size;
     struct entry *heap;
@@ -65,10 +65,7 @@ static bool before(const struct entry *a, const struct entry *b)
 
 static void heap_push(struct search *x, struct entry e)
 {
-    if (x->n_heap == x->heap_capacity) {
-        x->heap_capacity = x->heap_capacity == 0 ? 1024 : 2 * x->heap_capacity;
-        x->heap = xrealloc(x->heap, x->heap_capacity * sizeof(*x->heap));
-    }
+    x->heap = xroom(x->heap, x->n_heap + 1, &x->heap_capacity, sizeof *x->heap);
     size_t i = x->n_heap++;
     while (i > 0 && before(&e, &x->heap[(i - 1) / 2])) {
         x->heap[i] = x->heap[(i - 1) / 2];
@@ -207,10 +204,7 @@ static bool reach(struct search *x, const struct state *to, int64_t cost, uint32
         if (x->n_nodes == x->max_nodes) {
             return false;
         }
-        if (x->n_nodes == x->node_capacity) {
-            x->node_capacity = x->node_capacity == 0 ? 1024 : 2 * x->node_capacity;
-            x->nodes = xrealloc(x->nodes, (size_t)x->node_capacity * sizeof(*x->nodes));
-        }
+        x->nodes = xgrow(x->nodes, x->n_nodes, sizeof *x->nodes);
         n = x->n_nodes++;
         x->table[slot] = n;
     }

@@ -39,9 +39,12 @@ struct window {
     struct bar open[MAX_TRACKS][MAX_DEPTH];
     int depth[MAX_TRACKS];
     struct bar *bars; /* owned */
-    size_t n, cap;
-    double *asked; /* owned: pairs of track and instant */
-    size_t n_asked, cap_asked;
+    size_t n;
+    struct asked {
+        int track;
+        double at_s;
+    } * asked; /* owned: preemptions */
+    size_t n_asked;
 };
 
 static void keep(struct window *w, struct bar b)
@@ -51,10 +54,7 @@ static void keep(struct window *w, struct bar b)
     }
     b.begin_s = fmax(b.begin_s, w->from_s);
     b.end_s = fmin(b.end_s, w->to_s);
-    if (w->n == w->cap) {
-        w->cap = w->cap == 0 ? 256 : 2 * w->cap;
-        w->bars = xrealloc(w->bars, w->cap * sizeof *w->bars);
-    }
+    w->bars = xgrow(w->bars, w->n, sizeof *w->bars);
     w->bars[w->n++] = b;
 }
 
@@ -71,12 +71,8 @@ static void see_instant(struct window *w, int track, double now, const char *nam
     if (strcmp(name, "preempt asked") != 0 || now < w->from_s || now > w->to_s) {
         return;
     }
-    if (w->n_asked + 2 > w->cap_asked) {
-        w->cap_asked = w->cap_asked == 0 ? 64 : 2 * w->cap_asked;
-        w->asked = xrealloc(w->asked, w->cap_asked * sizeof *w->asked);
-    }
-    w->asked[w->n_asked++] = track;
-    w->asked[w->n_asked++] = now;
+    w->asked = xgrow(w->asked, w->n_asked, sizeof *w->asked);
+    w->asked[w->n_asked++] = (struct asked){track, now};
 }
 
 static void see(void *ctx, const cJSON *o)
@@ -176,11 +172,12 @@ static void put_window(const struct window *w, struct figure_data *d)
     }
     figure_block(d, "preemption asked");
     double last_s = -1.0;
-    for (size_t i = 0; i < w->n_asked; i += 2) {
-        bool apart = w->asked[i + 1] - last_s > 3.0 * (w->to_s - w->from_s) / PIXELS;
-        if (row[(int)w->asked[i]] >= 0 && apart) {
-            FIGURE_ROW(d, row[(int)w->asked[i]], w->asked[i + 1]);
-            last_s = w->asked[i + 1];
+    for (size_t i = 0; i < w->n_asked; i++) {
+        const struct asked *a = &w->asked[i];
+        bool apart = a->at_s - last_s > 3.0 * (w->to_s - w->from_s) / PIXELS;
+        if (row[a->track] >= 0 && apart) {
+            FIGURE_ROW(d, row[a->track], a->at_s);
+            last_s = a->at_s;
         }
     }
     figure_var(d, "begin", w->from_s);

@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/base/arena.h"
-#include "sim/base/memory.h"
+#include "sim/base/text.h"
 
 #define MAX_DEPTH 32
 
@@ -24,30 +23,13 @@ struct shape {
 };
 
 struct compact {
-    char *out; /* owned */
-    size_t n, cap;
+    struct text out;
     struct group open[MAX_DEPTH];
     int depth;
     struct group closed; /* the last one at this depth, if its end is the end of the output */
     size_t closed_end;
     struct shape shape;
 };
-
-static void put(struct compact *c, const char *text, size_t n)
-{
-    if (c->n + n + 1 > c->cap) {
-        c->cap = 2 * (c->n + n + 1);
-        c->out = xrealloc(c->out, c->cap);
-    }
-    memcpy(c->out + c->n, text, n);
-    c->n += n;
-    c->out[c->n] = '\0';
-}
-
-static void put_text(struct compact *c, const char *text)
-{
-    put(c, text, strlen(text));
-}
 
 /* ---- attributes ---- */
 
@@ -118,25 +100,25 @@ static void put_numbers(struct compact *c, const char *v, size_t n)
             double x = round(10.0 * strtod(v + i, &end)) / 10.0;
             char text[32];
             (void)snprintf(text, sizeof text, "%.10g", x == 0.0 ? 0.0 : x);
-            put_text(c, text);
+            text_string(&c->out, text);
             i = end > v + i ? (size_t)(end - v) : i + 1;
             blank = false;
         } else if (v[i] == 'L') { /* what follows a point of a path is a line anyway */
             i++;
         } else if (v[i] == ' ' || v[i] == '\n' || v[i] == '\t') {
             if (!blank) {
-                put_text(c, " ");
+                text_string(&c->out, " ");
             }
             blank = true;
             i++;
         } else {
-            put(c, v + i, 1);
+            text_add(&c->out, v + i, 1);
             blank = v[i] >= 'A';
             i++;
         }
     }
-    if (c->n > 0 && c->out[c->n - 1] == ' ') {
-        c->n--;
+    if (c->out.n > 0 && c->out.p[c->out.n - 1] == ' ') {
+        c->out.n--;
     }
 }
 
@@ -145,26 +127,26 @@ static void put_attribute(struct compact *c, const struct attribute *a)
     unsigned r;
     unsigned g;
     unsigned b;
-    put_text(c, " ");
-    put(c, a->name, a->name_n);
-    put_text(c, "='");
+    text_string(&c->out, " ");
+    text_add(&c->out, a->name, a->name_n);
+    text_string(&c->out, "='");
     if (strncmp(a->value, "rgb(", 4) == 0 &&
         sscanf(a->value, "rgb(%u , %u , %u", &r, &g, &b) == 3) {
         char text[16];
         bool shorter = r % 17 == 0 && g % 17 == 0 && b % 17 == 0;
         (void)snprintf(text, sizeof text, shorter ? "#%x%x%x" : "#%02x%02x%02x",
                        shorter ? r / 17 : r, shorter ? g / 17 : g, shorter ? b / 17 : b);
-        put_text(c, text);
+        text_string(&c->out, text);
     } else if (is(a->name, a->name_n, "d") || is(a->name, a->name_n, "points") ||
                is(a->name, a->name_n, "x") || is(a->name, a->name_n, "y") ||
                is(a->name, a->name_n, "transform")) {
         put_numbers(c, a->value, a->value_n);
     } else {
         for (size_t i = 0; i < a->value_n; i++) {
-            put_text(c, a->value[i] == '\'' ? "&apos;" : (char[2]){a->value[i], '\0'});
+            text_string(&c->out, a->value[i] == '\'' ? "&apos;" : (char[2]){a->value[i], '\0'});
         }
     }
-    put_text(c, "'");
+    text_string(&c->out, "'");
 }
 
 /* ---- tags ---- */
@@ -185,7 +167,7 @@ static void put_tag(struct compact *c, const char *tag, const char *end)
     size_t name = 1 + strcspn(tag + 1, " \t\n/>");
     bool group = is(tag + 1, name - 1, "g");
     bool plain = group && c->depth > 0 && c->depth <= MAX_DEPTH && c->open[c->depth - 1].plain;
-    put(c, tag, name);
+    text_add(&c->out, tag, name);
     const char *at = tag + name;
     struct attribute a;
     while (next_attribute(&at, end, &a)) {
@@ -194,15 +176,15 @@ static void put_tag(struct compact *c, const char *tag, const char *end)
         }
     }
     if (group && c->depth == 0) {
-        put_text(c, inherited);
-        put_text(c, "><style>text{fill:#222;stroke:none}</style"); /* the '>' follows */
+        text_string(&c->out, inherited);
+        text_string(&c->out, "><style>text{fill:#222;stroke:none}</style"); /* the '>' follows */
     } else if (is(tag + 1, name - 1, "rect") && strstr(tag, "id=") > end) {
-        put_text(c, " stroke='none'"); /* the background */
+        text_string(&c->out, " stroke='none'"); /* the background */
     }
     if (is(tag + 1, name - 1, "svg")) {
-        put_text(c, " font-family='sans-serif' font-size='13'");
+        text_string(&c->out, " font-family='sans-serif' font-size='13'");
     }
-    put_text(c, end[-1] == '/' ? "/>" : ">");
+    text_string(&c->out, end[-1] == '/' ? "/>" : ">");
 }
 
 /* Is it an outline alone, which may be one with its neighbour? */
@@ -218,11 +200,11 @@ static bool is_shape(const char *tag, const char *end)
 /* As a path; a polygon too. Of the same attributes as the path before: a part of that. */
 static void put_shape(struct compact *c, const char *tag, const char *end)
 {
-    size_t begin = c->n;
+    size_t begin = c->out.n;
     struct attribute line = {.name = NULL};
     struct attribute a;
     const char *at = tag + strcspn(tag, " ");
-    put_text(c, "<path");
+    text_string(&c->out, "<path");
     while (next_attribute(&at, end, &a)) {
         if (is(a.name, a.name_n, "d") || is(a.name, a.name_n, "points")) {
             line = a;
@@ -236,37 +218,37 @@ static void put_shape(struct compact *c, const char *tag, const char *end)
         point = strchr("LhvzZC", line.value[i]) == NULL;
     }
     if (point && !polygon) {
-        c->n = begin;
+        c->out.n = begin;
         return;
     }
-    size_t n = c->n - begin;
+    size_t n = c->out.n - begin;
     const struct shape *s = &c->shape;
     if (s->end == begin && s->end > 0 && s->d - s->attributes == n + 4 &&
-        memcmp(c->out + s->attributes, c->out + begin, n) == 0) {
-        c->n = begin - strlen("'/>");
+        memcmp(c->out.p + s->attributes, c->out.p + begin, n) == 0) {
+        c->out.n = begin - strlen("'/>");
     } else {
-        put_text(c, " d='");
-        c->shape = (struct shape){.attributes = begin, .d = c->n};
+        text_string(&c->out, " d='");
+        c->shape = (struct shape){.attributes = begin, .d = c->out.n};
     }
-    put_text(c, polygon ? "M" : "");
+    text_string(&c->out, polygon ? "M" : "");
     put_numbers(c, line.value, line.name != NULL ? line.value_n : 0);
-    put_text(c, polygon ? "z'/>" : "'/>");
-    c->shape.end = c->n;
+    text_string(&c->out, polygon ? "z'/>" : "'/>");
+    c->shape.end = c->out.n;
 }
 
 static void open_group(struct compact *c, const char *tag, const char *end)
 {
-    size_t begin = c->n;
+    size_t begin = c->out.n;
     bool after = c->closed_end == begin && begin > 0;
     put_tag(c, tag, end);
     bool plain = c->depth == 0 || (c->depth <= MAX_DEPTH && c->open[c->depth - 1].plain &&
-                                   c->n - begin == strlen("<g>"));
-    struct group g = {begin, c->n, plain};
+                                   c->out.n - begin == strlen("<g>"));
+    struct group g = {begin, c->out.n, plain};
     size_t length = g.content - g.tag;
     const struct group *before = &c->closed;
     if (after && before->content - before->tag == length &&
-        memcmp(c->out + before->tag, c->out + begin, length) == 0) {
-        c->n = begin - strlen("</g>"); /* goes on with the one before */
+        memcmp(c->out.p + before->tag, c->out.p + begin, length) == 0) {
+        c->out.n = begin - strlen("</g>"); /* goes on with the one before */
         g = *before;
     }
     if (c->depth < MAX_DEPTH) {
@@ -280,15 +262,14 @@ static void close_group(struct compact *c)
 {
     c->depth -= c->depth > 0;
     struct group g = c->open[c->depth < MAX_DEPTH ? c->depth : MAX_DEPTH - 1];
-    if (c->depth >= MAX_DEPTH || c->n > g.content) {
-        put_text(c, "</g>");
+    if (c->depth >= MAX_DEPTH || c->out.n > g.content) {
+        text_string(&c->out, "</g>");
         c->closed = g;
-        c->closed_end = c->n;
+        c->closed_end = c->out.n;
     } else {
-        c->n = g.tag; /* nothing in it */
+        c->out.n = g.tag; /* nothing in it */
         c->closed_end = 0;
     }
-    c->out[c->n] = '\0';
 }
 
 /* The tag that begins at p ends at the returned '>'. */
@@ -365,7 +346,7 @@ static const char *put_label(struct compact *c, const char *p)
     }
     struct attribute a;
     const char *at = p + 2;
-    put_text(c, "<text");
+    text_string(&c->out, "<text");
     while (next_attribute(&at, tag_end, &a)) {
         bool place = is(a.name, a.name_n, "transform");
         const char *comma = memchr(a.value, ',', a.value_n);
@@ -374,35 +355,35 @@ static const char *put_label(struct compact *c, const char *p)
             char at_pixel[64];
             (void)snprintf(at_pixel, sizeof at_pixel, " x='%.0f' y='%.0f'",
                            strtod(a.value + 10, NULL), strtod(comma + 1, NULL));
-            put_text(c, at_pixel);
+            text_string(&c->out, at_pixel);
         } else if (is(a.name, a.name_n, "fill")) {
-            size_t begin = c->n;
+            size_t begin = c->out.n;
             a.name = "style";
             a.name_n = 5;
             put_attribute(c, &a);
-            if (strcmp(c->out + begin, " style='#222'") == 0) {
-                c->n = begin;
+            if (is(c->out.p + begin, c->out.n - begin, " style='#222'")) {
+                c->out.n = begin;
             } else {
                 char colour[32];
-                (void)snprintf(colour, sizeof colour, "%s", c->out + begin + 8);
-                c->n = begin + 8;
-                put_text(c, "fill:");
-                put_text(c, colour);
+                (void)snprintf(colour, sizeof colour, "%.*s", (int)(c->out.n - begin - 8),
+                               c->out.p + begin + 8);
+                c->out.n = begin + 8;
+                text_string(&c->out, "fill:");
+                text_string(&c->out, colour);
             }
         } else if (!says_nothing(&a) && !is(a.name, a.name_n, "stroke")) {
             put_attribute(c, &a);
         }
     }
-    put_text(c, ">");
-    put(c, text + 6, (size_t)(close - text) - 6);
-    put_text(c, "</text>");
+    text_string(&c->out, ">");
+    text_add(&c->out, text + 6, (size_t)(close - text) - 6);
+    text_string(&c->out, "</text>");
     return after + 4;
 }
 
 char *svg_compact(const char *svg)
 {
-    struct compact c = {.n = 0};
-    put_text(&c, "");
+    struct compact c = {.depth = 0};
     for (const char *p = svg; *p != '\0';) {
         const char *after = *p == '<' ? skip(p) : p;
         if (after > p) {
@@ -412,7 +393,7 @@ char *svg_compact(const char *svg)
         if (*p != '<') { /* text: blanks between tags go, an apostrophe ends nothing */
             size_t n = strcspn(p, "<");
             if (strspn(p, " \t\n\r") < n) {
-                put(&c, p, n);
+                text_add(&c.out, p, n);
             }
             p += n;
             continue;
@@ -431,7 +412,7 @@ char *svg_compact(const char *svg)
         } else if (begins(p, "</g>")) {
             close_group(&c);
         } else if (p[1] == '/') {
-            put(&c, p, (size_t)(end - p) + 1);
+            text_add(&c.out, p, (size_t)(end - p) + 1);
         } else if (is_shape(p, end)) {
             put_shape(&c, p, end);
         } else {
@@ -439,6 +420,7 @@ char *svg_compact(const char *svg)
         }
         p = end + 1;
     }
-    drop_unused(c.out);
-    return c.out;
+    text_char(&c.out, '\0');
+    drop_unused(c.out.p);
+    return c.out.p;
 }

@@ -36,8 +36,7 @@ static const struct csv_field fields[] = {
 /* Rows as they stand in the file, with what was measured kept by position. */
 struct reader {
     struct trace_builder b;
-    struct measured_latency *measured; /* owned, b.cap of them */
-    size_t cap;
+    struct measured_latency *measured; /* owned, of each row of b */
 };
 
 static void row_read(const struct csv_record *record, struct reader *r, struct err *e)
@@ -60,10 +59,7 @@ static void row_read(const struct csv_record *record, struct reader *r, struct e
                             .max_output_tokens = trace_default_limit(m.output_tokens)};
     r->b.line = csvfile_line(f);
     trace_builder_add(&r->b, &row, NULL);
-    if (r->cap < r->b.cap) {
-        r->cap = r->b.cap;
-        r->measured = xrealloc(r->measured, r->cap * sizeof *r->measured);
-    }
+    r->measured = xgrow(r->measured, r->b.n - 1, sizeof *r->measured);
     r->measured[r->b.n - 1] = (struct measured_latency){m.ttft_s, m.e2e_s};
 }
 

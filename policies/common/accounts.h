@@ -18,7 +18,7 @@ struct accounts {
     struct table index;    /* value[0]: place in a */
     struct account **a;    /* owned, each on its own: addresses stay */
     struct account **heap; /* by key, smallest first; may hold some with nothing queued */
-    uint32_t n, n_heap, cap;
+    uint32_t n, n_heap;
 };
 
 /* The account of a client, new and zero when it has none. Valid until accounts_fini. */
@@ -27,11 +27,8 @@ static inline struct account *accounts_get(struct accounts *all, uint32_t client
     uint32_t known = all->index.n;
     struct table_entry *e = table_get(&all->index, client);
     if (all->index.n > known) {
-        if (all->n == all->cap) {
-            all->cap = all->cap == 0 ? 64 : all->cap * 2;
-            all->a = xrealloc(all->a, all->cap * sizeof *all->a);
-            all->heap = xrealloc(all->heap, all->cap * sizeof *all->heap);
-        }
+        all->a = xgrow(all->a, all->n, sizeof *all->a);
+        all->heap = xgrow(all->heap, all->n, sizeof *all->heap);
         e->value[0] = all->n;
         all->a[all->n++] = xcalloc(1, sizeof(struct account));
     }

@@ -9,7 +9,8 @@
 
 struct batch {
     struct segment *segments;
-    uint32_t n, cap;
+    uint32_t n;
+    size_t cap;
     uint32_t tokens;            /* rows so far */
     const struct pass *follows; /* pass_spec.follows: n_followed go on, before the segments */
     uint32_t n_followed;
@@ -43,18 +44,10 @@ static inline void batch_fini(struct batch *b)
     *b = (struct batch){0};
 }
 
-static inline void batch_grow(struct batch *b)
-{
-    b->cap = b->cap == 0 ? 32 : b->cap * 2;
-    b->segments = xrealloc(b->segments, b->cap * sizeof *b->segments);
-}
-
 static inline void batch_add(struct batch *b, const struct request *r, enum segment_role role,
                              uint32_t n_tokens)
 {
-    if (b->n == b->cap) {
-        batch_grow(b);
-    }
+    b->segments = xroom(b->segments, b->n + 1, &b->cap, sizeof *b->segments);
     b->segments[b->n++] = (struct segment){.request = r, .role = role, .n_tokens = n_tokens};
     b->tokens += n_tokens;
 }

@@ -22,7 +22,8 @@ struct heap_node {
 
 struct heap {
     const struct request **a; /* owned */
-    uint32_t n, cap;
+    uint32_t n;
+    size_t cap;
     size_t at; /* bytes of per-request state before the node */
 };
 
@@ -82,10 +83,7 @@ static inline void heap_down(struct heap *h, uint32_t i)
 
 static inline void heap_push(struct heap *h, const struct request *r, double key)
 {
-    if (h->n == h->cap) {
-        h->cap = h->cap == 0 ? 64 : h->cap * 2;
-        h->a = xrealloc(h->a, h->cap * sizeof *h->a);
-    }
+    h->a = xroom(h->a, h->n + 1, &h->cap, sizeof *h->a);
     heap_node_in(h, r)->key = key;
     h->a[h->n] = r;
     heap_up(h, h->n++);

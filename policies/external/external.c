@@ -179,10 +179,7 @@ static void external_request_arrived(struct sched *s, const struct request *r)
 {
     struct external_run *x = s->state;
     struct told_request *told = r->own;
-    if (x->n_requests == x->cap_requests) {
-        x->cap_requests = x->cap_requests == 0 ? 64 : x->cap_requests * 2;
-        x->requests = xrealloc(x->requests, x->cap_requests * sizeof(const struct request *));
-    }
+    x->requests = xroom(x->requests, x->n_requests + 1, &x->cap_requests, sizeof r);
     uint32_t at = x->n_requests++;
     for (; at > 0 && x->requests[at - 1]->id > r->id; at--) {
         x->requests[at] = x->requests[at - 1];

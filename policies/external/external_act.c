@@ -121,10 +121,7 @@ static int form_segments(struct sched *s, struct external_run *x, struct pass_sp
         free(told);
         return rc;
     }
-    if (x->n_passes == x->cap_passes) {
-        x->cap_passes = x->cap_passes == 0 ? 16 : x->cap_passes * 2;
-        x->passes = xrealloc(x->passes, x->cap_passes * sizeof(struct told_pass *));
-    }
+    x->passes = xroom(x->passes, x->n_passes + 1, &x->cap_passes, sizeof told);
     x->passes[x->n_passes++] = told;
     return 0;
 }
@@ -221,10 +218,7 @@ static int act_launch(struct sched *s, struct external_run *x, struct args *a)
     const struct launch *l = NULL;
     int rc = sched_launch(s, &spec, &l);
     if (rc == 0) {
-        if (x->n_launches == x->cap_launches) {
-            x->cap_launches = x->cap_launches == 0 ? 16 : x->cap_launches * 2;
-            x->launches = xrealloc(x->launches, x->cap_launches * sizeof *x->launches);
-        }
+        x->launches = xroom(x->launches, x->n_launches + 1, &x->cap_launches, sizeof *x->launches);
         x->launches[x->n_launches++] = (struct told_launch){.id = id, .l = l};
     }
     return rc;

@@ -7,8 +7,8 @@
 
 #include "policies/external/external.h"
 #include "policies/external/process.h"
-#include "policies/external/text.h"
 #include "sim/api/policy.h"
+#include "sim/base/text.h"
 #include "sim/base/version.h"
 
 #define EXTERNAL_STRING_(x) #x
@@ -64,11 +64,12 @@ uint64_t external_content(const struct external *x);
 struct external_run {
     struct process process;
     const struct request **requests; /* live ones by id */
-    uint32_t n_requests, cap_requests;
+    uint32_t n_requests;
     struct told_pass **passes; /* live ones, in the order of forming; each is its policy_data */
-    uint32_t n_passes, cap_passes;
+    uint32_t n_passes;
     struct told_launch *launches;
-    uint32_t n_launches, cap_launches;
+    uint32_t n_launches;
+    size_t cap_requests, cap_passes, cap_launches;
     /* What the next message will say. */
     struct text events, changed_requests, changed_passes, changed_launches, refusals;
     uint32_t n_refusals;

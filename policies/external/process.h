@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "policies/external/text.h"
+#include "sim/base/text.h"
 
 struct process {
     pid_t pid; /* 0: none */

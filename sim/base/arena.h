@@ -28,6 +28,15 @@ void *xrealloc(void *p, size_t bytes);
 /* Room for one more element in a list of n that was only ever lengthened by this. It doubles at
  * powers of two; so a list that is emptied and filled again and again wants another. */
 void *xgrow(void *v, size_t n, size_t element_bytes);
+/* Room for n elements in a list that has it for *cap, which at least doubles when it grows. */
+static inline void *xroom(void *v, size_t n, size_t *cap, size_t element_bytes)
+{
+    if (n > *cap) {
+        *cap = 2 * *cap > n ? 2 * *cap : n < 32 ? 32 : n;
+        v = xrealloc(v, *cap * element_bytes);
+    }
+    return v;
+}
 char *xstrdup(const char *s);
 /* As snprintf, with the room it takes: what a user wrote is not cut. The caller frees it. */
 char *xformat(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

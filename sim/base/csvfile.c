@@ -9,6 +9,7 @@
 
 #include "sim/base/arena.h"
 #include "sim/base/input.h"
+#include "sim/base/text.h"
 
 /* Limits for broken files, above any result. */
 #define MAX_COLUMNS 4096
@@ -16,10 +17,10 @@
 
 /* One row: its fields behind each other, each with its NUL. */
 struct fields {
-    char *text; /* owned */
-    size_t n_bytes, cap;
+    struct text text;
     size_t *at; /* owned: where each begins */
-    int n, cap_n;
+    size_t cap_n;
+    int n;
 };
 
 struct csvfile {
@@ -42,28 +43,20 @@ static void on_field(void *text, size_t len, void *data)
         f->too_long = f->too_long || len >= MAX_FIELD;
         return;
     }
-    if (r->n == r->cap_n) {
-        r->cap_n = r->cap_n > 0 ? 2 * r->cap_n : 32;
-        r->at = xrealloc(r->at, (size_t)r->cap_n * sizeof *r->at);
-    }
-    while (r->n_bytes + len + 1 > r->cap) {
-        r->cap = r->cap > 0 ? 2 * r->cap : 1024;
-        r->text = xrealloc(r->text, r->cap);
-    }
-    r->at[r->n++] = r->n_bytes;
-    memcpy(r->text + r->n_bytes, text, len);
-    r->text[r->n_bytes + len] = '\0';
-    r->n_bytes += len + 1;
+    r->at = xroom(r->at, (size_t)r->n + 1, &r->cap_n, sizeof *r->at);
+    r->at[r->n++] = r->text.n;
+    text_add(&r->text, text, len);
+    text_char(&r->text, '\0');
 }
 
 static const char *field(const struct fields *r, int i)
 {
-    return r->text + r->at[i];
+    return r->text.p + r->at[i];
 }
 
 static void fields_fini(struct fields *r)
 {
-    free(r->text);
+    text_fini(&r->text);
     free(r->at);
 }
 
@@ -86,7 +79,7 @@ static bool too_large(const struct csvfile *f, struct err *e)
 static int read_row(struct csvfile *f, struct err *e)
 {
     f->row.n = 0;
-    f->row.n_bytes = 0;
+    f->row.text.n = 0;
     f->row_done = false;
     f->too_long = false;
     f->too_many = false;

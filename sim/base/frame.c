@@ -112,13 +112,9 @@ void frame_data_columns(struct frame *f, const char *names)
     }
 }
 
-/* Room for n more cells. */
-static void reserve(struct frame *f, size_t n)
+static void reserve(struct frame *f, size_t more)
 {
-    while (f->n_cells + n > f->cap_cells) {
-        f->cap_cells = f->cap_cells > 0 ? 2 * f->cap_cells : 64;
-        f->cells = xrealloc(f->cells, f->cap_cells * sizeof *f->cells);
-    }
+    f->cells = xroom(f->cells, f->n_cells + more, &f->cap_cells, sizeof *f->cells);
 }
 
 void frame_cell(struct frame *f, struct frame_value v)

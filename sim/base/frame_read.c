@@ -27,9 +27,7 @@ static int read_rows(struct csvfile *in, struct frame *f, struct err *e)
     size_t n = 0;
     int got;
     while ((got = csvfile_next(in, e)) == 1) {
-        if ((n & (n - 1)) == 0) {
-            f->lines = xrealloc(f->lines, (n > 0 ? 2 * n : 1) * sizeof *f->lines);
-        }
+        f->lines = xgrow(f->lines, n, sizeof *f->lines);
         f->lines[n++] = csvfile_line(in);
         for (int i = 0; i < csvfile_n_columns(in); i++) {
             frame_cell(f, value_of_text(csvfile_text(in, i)));

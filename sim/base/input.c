@@ -7,8 +7,6 @@
 
 #include "sim/base/arena.h"
 
-#define FIRST_BYTES 256
-
 FILE *input_try(const char *path)
 {
     FILE *f = fopen(path, "r");
@@ -35,15 +33,6 @@ FILE *input_open(const char *path, struct err *e)
     return f;
 }
 
-/* Room for one byte more and the NUL. */
-static void make_room(char **text, size_t *cap, size_t n)
-{
-    if (n + 2 > *cap) {
-        *cap = *cap < FIRST_BYTES ? FIRST_BYTES : 2 * *cap;
-        *text = xrealloc(*text, *cap);
-    }
-}
-
 int input_next(FILE *f, const char *path, struct input_line *l, struct err *e)
 {
     unsigned long long number = ++l->number;
@@ -59,7 +48,7 @@ int input_next(FILE *f, const char *path, struct input_line *l, struct err *e)
         if (l->n == INPUT_LINE_BYTES) {
             return err_add(e, "%s:%llu: a line of over %zu bytes", path, number, INPUT_LINE_BYTES);
         }
-        make_room(&l->text, &l->cap, l->n);
+        l->text = xroom(l->text, l->n + 2, &l->cap, 1);
         l->text[l->n++] = (char)c;
     }
     if (ferror(f) != 0) {
@@ -70,7 +59,7 @@ int input_next(FILE *f, const char *path, struct input_line *l, struct err *e)
         return err_add(e, "%s:%llu: over %llu bytes up to here: more than is read of a file", path,
                        number, (unsigned long long)INPUT_FILE_BYTES);
     }
-    make_room(&l->text, &l->cap, l->n);
+    l->text = xroom(l->text, l->n + 2, &l->cap, 1);
     l->text[l->n] = '\0';
     return l->n > 0 ? 1 : 0;
 }
@@ -93,7 +82,7 @@ char *input_text_of(FILE *f, const char *path, size_t max_bytes, struct err *e)
     size_t cap = 0;
     bool zero = false;
     for (int c; n <= max_bytes && !zero && (c = getc_unlocked(f)) != EOF;) {
-        make_room(&text, &cap, n);
+        text = xroom(text, n + 2, &cap, 1);
         text[n++] = (char)c;
         zero = c == '\0';
     }
@@ -102,7 +91,7 @@ char *input_text_of(FILE *f, const char *path, size_t max_bytes, struct err *e)
         free(text);
         return NULL;
     }
-    make_room(&text, &cap, n);
+    text = xroom(text, n + 2, &cap, 1);
     text[n] = '\0';
     const char *wrong = zero ? "not text: a NUL byte in it" : n > max_bytes ? "too long" : NULL;
     if (wrong != NULL) {

@@ -105,20 +105,9 @@ void sample_fini(struct sample *s)
     memset(s, 0, sizeof *s);
 }
 
-static void reserve(struct sample *s, size_t n)
-{
-    if (n > s->cap) {
-        s->cap = s->cap == 0 ? 256 : s->cap * 2;
-        while (s->cap < n) {
-            s->cap *= 2;
-        }
-        s->v = xrealloc(s->v, s->cap * sizeof *s->v);
-    }
-}
-
 static void store(struct sample *s, double x, uint32_t count)
 {
-    reserve(s, s->n + count);
+    s->v = xroom(s->v, s->n + count, &s->cap, sizeof *s->v);
     s->n_ranks = 0;
     for (uint32_t i = 0; i < count; i++) {
         s->v[s->n++] = x;
@@ -176,7 +165,7 @@ void sample_merge(struct sample *s, const struct sample *o)
             s->bins[i] += o->bins[i];
         }
     } else {
-        reserve(s, s->n + o->n);
+        s->v = xroom(s->v, s->n + o->n, &s->cap, sizeof *s->v);
         memcpy(s->v + s->n, o->v, o->n * sizeof *o->v);
         s->n_ranks = 0;
     }

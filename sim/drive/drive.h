@@ -86,7 +86,7 @@ struct drive_report {
     struct drive_kernel *kernels;
     size_t n_kernels, cap_kernels;
     struct drive_resident_time *residents;
-    size_t n_residents, cap_residents;
+    size_t n_residents;
 };
 
 struct drive_options {

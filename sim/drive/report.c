@@ -61,10 +61,8 @@ void report_launch(struct drive *d, const struct real_launch *r)
         drive_times_add(r->outcome == LAUNCH_OUTCOME_RESET ? &out->reset : &out->stop[l->yield],
                         (d->wall ? r->end_ns : d->now_ns) - r->asked_ns);
     }
-    while (out->n_kernels + r->n_log > out->cap_kernels) {
-        out->cap_kernels = out->cap_kernels == 0 ? 4096 : 2 * out->cap_kernels;
-        out->kernels = xrealloc(out->kernels, out->cap_kernels * sizeof *out->kernels);
-    }
+    out->kernels =
+        xroom(out->kernels, out->n_kernels + r->n_log, &out->cap_kernels, sizeof *out->kernels);
     for (uint32_t i = 0; i < r->n_log; i++) {
         out->busy_ns[l->device] += r->log[i].ns;
         out->kernels[out->n_kernels++] = r->log[i];
@@ -75,10 +73,7 @@ void report_launch(struct drive *d, const struct real_launch *r)
 void report_resident(struct drive *d, const struct service_job *j)
 {
     struct drive_report *out = d->report;
-    if (out->n_residents == out->cap_residents) {
-        out->cap_residents = out->cap_residents == 0 ? 64 : 2 * out->cap_residents;
-        out->residents = xrealloc(out->residents, out->cap_residents * sizeof *out->residents);
-    }
+    out->residents = xgrow(out->residents, out->n_residents, sizeof *out->residents);
     out->residents[out->n_residents++] =
         (struct drive_resident_time){.work = j->work, .size = j->size, .ns = j->took_ns};
 }

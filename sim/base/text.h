@@ -1,5 +1,4 @@
-/* A line under construction: what is told to a process a hundred thousand times is not printed by
- * printf. */
+/* A text under construction. What is written a hundred thousand times is not printed by printf. */
 #pragma once
 
 #include <stdint.h>
@@ -17,10 +16,7 @@ struct text {
 
 static inline void text_room(struct text *t, size_t more)
 {
-    if (t->n + more > t->cap) {
-        t->cap = (t->n + more) * 2;
-        t->p = xrealloc(t->p, t->cap);
-    }
+    t->p = xroom(t->p, t->n + more, &t->cap, 1);
 }
 
 static inline void text_add(struct text *t, const char *s, size_t n)
