@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "sim/base/json.h"
+#include "sim/base/words.h"
 
 /* A prediction in the middle of what tables hold: 3e9 weights, 1024 tokens of prompt or context, or
  * a short prompt's 32. */
@@ -57,16 +58,14 @@ struct copy {
     enum device_kind kind;
 };
 
-static double value_of(const cJSON *q, const char *key)
+static const cJSON *member(const cJSON *o, const char *key)
 {
-    const cJSON *c = cJSON_GetObjectItemCaseSensitive(q, key);
-    return cJSON_IsNumber(c) ? c->valuedouble : 0.0;
+    return cJSON_GetObjectItemCaseSensitive(o, key);
 }
 
 static bool is_quantity(const cJSON *o)
 {
-    return cJSON_IsNumber(cJSON_GetObjectItemCaseSensitive(o, "value")) &&
-           cJSON_HasObjectItem(o, "unit");
+    return cJSON_IsNumber(member(o, "value")) && cJSON_HasObjectItem(o, "unit");
 }
 
 static void set_number(cJSON *q, const char *key, double v)
@@ -79,7 +78,7 @@ static void set_number(cJSON *q, const char *key, double v)
 
 static void set_text(cJSON *o, const char *key, const char *text)
 {
-    if (cJSON_GetObjectItemCaseSensitive(o, key) == NULL) {
+    if (member(o, key) == NULL) {
         (void)cJSON_AddStringToObject(o, key, text);
     } else { /* in its place */
         (void)cJSON_ReplaceItemInObjectCaseSensitive(o, key, cJSON_CreateString(text));
@@ -100,9 +99,8 @@ static double rounded(double v)
 static void mark(cJSON *q, const struct copy *c, const char *how)
 {
     char text[640];
-    const char *source = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(q, "source"));
     (void)snprintf(text, sizeof text, "taken from %.64s%.160s; there: %.380s", c->name, how,
-                   source == NULL ? "" : source);
+                   json_string(q, "source"));
     set_text(q, "source", text);
     set_text(q, "kind", "assumed");
 }
@@ -114,9 +112,9 @@ static void carry(cJSON *q, const struct copy *c, size_t i)
                    : carried[i].scale == SCALE_DDR ? c->ddr_ratio
                                                    : 1.0;
     double factor = t.at95.n > 0 ? t.at95.high_factor : 2.0;
-    double value = rounded(value_of(q, "value") * ratio);
-    double low = fmin(value_of(q, "low") * ratio, value / factor);
-    double high = fmax(value_of(q, "high") * ratio, value * factor);
+    double value = rounded(json_number(q, "value") * ratio);
+    double low = fmin(json_number(q, "low") * ratio, value / factor);
+    double high = fmax(json_number(q, "high") * ratio, value * factor);
     if (carried[i].scale == SCALE_DDR) { /* the file's own rule */
         value = fmin(value, c->ddr_peak_gbs);
         high = fmin(high, c->ddr_peak_gbs);
@@ -177,29 +175,17 @@ static void given(cJSON *to, const char *key, double value, const char *unit)
     json_put_quantity(to, key, q, unit, "given to xpusim new-soc");
 }
 
-static int kind_of(const cJSON *device)
-{
-    const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(device, "kind"));
-    for (int i = 0; text != NULL && device_kind_names()[i] != NULL; i++) {
-        if (strcmp(text, device_kind_names()[i]) == 0) {
-            return i;
-        }
-    }
-    return DEVICE_KIND_GPU;
-}
-
 static void copy_device(cJSON *device, struct copy *c, bool *used)
 {
-    const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(device, "name"));
-    double peak = value_of(cJSON_GetObjectItemCaseSensitive(device, "peak"), "value");
+    double peak = json_number(member(device, "peak"), "value");
     double own = 0.0;
-    for (uint32_t i = 0; name != NULL && i < c->o->n_peaks; i++) {
-        if (strcmp(c->o->peaks[i].device, name) == 0) {
+    for (uint32_t i = 0; i < c->o->n_peaks; i++) {
+        if (strcmp(c->o->peaks[i].device, json_string(device, "name")) == 0) {
             own = c->o->peaks[i].tflop_per_s;
             used[i] = true;
         }
     }
-    c->kind = (enum device_kind)kind_of(device);
+    c->kind = (enum device_kind)words_find(device_kind_names(), json_string(device, "kind"));
     c->peak_ratio = own > 0.0 && peak > 0.0 ? own / peak : 1.0;
     drop_fits(device);
     copy_numbers(device, c, false);
@@ -238,11 +224,10 @@ static int check_used(const cJSON *root, const struct soc_sibling *o, const bool
         char names[256] = "";
         size_t n = 0;
         const cJSON *d;
-        cJSON_ArrayForEach(d, cJSON_GetObjectItemCaseSensitive(root, "devices"))
+        cJSON_ArrayForEach(d, member(root, "devices"))
         {
-            const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(d, "name"));
             n += (size_t)snprintf(names + n, n < sizeof names ? sizeof names - n : 0, "%s%s",
-                                  n > 0 ? ", " : "", name == NULL ? "" : name);
+                                  n > 0 ? ", " : "", json_string(d, "name"));
         }
         if (!used[i]) {
             (void)err_add(e, "--peak %s: %s has no such device; it has %s", o->peaks[i].device,
@@ -259,16 +244,12 @@ cJSON *soc_sibling_tree(const cJSON *sibling, const struct soc_sibling *o,
 {
     bool used[MAX_PEAKS] = {false};
     cJSON *root = cJSON_Duplicate(sibling, true);
-    const char *family = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(sibling, "family"));
-    const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(sibling, "name"));
-    double peak_gbs = value_of(
-        cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(sibling, "ddr"), "peak"),
-        "value");
+    double peak_gbs = json_number(member(member(sibling, "ddr"), "peak"), "value");
     SIM_REQUIRE(o->n_peaks <= MAX_PEAKS, "as many peaks as a machine has devices");
     struct copy c = {.o = o,
                      .table = t,
-                     .family = family == NULL ? "" : family,
-                     .name = name == NULL ? o->like : name,
+                     .family = json_string(sibling, "family"),
+                     .name = json_string(sibling, "name"),
                      .ddr_ratio = o->ddr_peak_gbs > 0.0 ? o->ddr_peak_gbs / peak_gbs : 1.0,
                      .ddr_peak_gbs = o->ddr_peak_gbs > 0.0 ? o->ddr_peak_gbs : peak_gbs};
     char note[256];
@@ -283,9 +264,9 @@ cJSON *soc_sibling_tree(const cJSON *sibling, const struct soc_sibling *o,
         copy_device(device, &c, used);
     }
     /* what is known of transfers is known of the machine that was measured */
-    const char *like = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(sibling, "like"));
+    const char *like = json_string(sibling, "like");
     set_text(root, "name", o->name);
-    set_text(root, "like", like == NULL ? c.name : like);
+    set_text(root, "like", like[0] == '\0' ? c.name : like);
     set_text(root, "note", note);
     if (check_used(root, o, used, e) != 0) {
         cJSON_Delete(root);

@@ -7,24 +7,16 @@
 
 #include "plots/results_impl.h"
 #include "sim/base/arena.h"
+#include "sim/base/words.h"
 #include "sim/stats/stats.h"
 
 enum column { COLUMN_NOTHING, COLUMN_AXIS, COLUMN_METRIC };
 
 /* Of a sweep export: what is neither an axis nor a metric. */
 static const char *const sweep_facts[] = {
-    "experiment", "point",       "replication", "status",     "message", "soc",
-    "llm",        "workload",    "policy",      "params",     "seed",    "rate_scale",
-    "verdict",    "config_hash", "trace_hash",  "fingerprint"};
-
-static bool is_fact(const char *name)
-{
-    bool is = false;
-    for (size_t i = 0; i < sizeof sweep_facts / sizeof sweep_facts[0] && !is; i++) {
-        is = strcmp(sweep_facts[i], name) == 0;
-    }
-    return is;
-}
+    "experiment", "point",       "replication", "status",      "message", "soc",
+    "llm",        "workload",    "policy",      "params",      "seed",    "rate_scale",
+    "verdict",    "config_hash", "trace_hash",  "fingerprint", NULL};
 
 static const char *axis_name(const char *column)
 {
@@ -52,7 +44,9 @@ static enum column kind_of(const struct frame *f, size_t c, const struct figure_
     if (frame_find(f, "experiment") >= 0 && frame_find(f, "fingerprint") >= 0) {
         bool axis = strncmp(name, "set.", 4) == 0 ||
                     (strcmp(name, "policy") == 0 && frame_find(f, "set.policy") < 0);
-        return axis || asked ? COLUMN_AXIS : is_fact(name) ? COLUMN_NOTHING : COLUMN_METRIC;
+        return axis || asked                        ? COLUMN_AXIS
+               : words_find(sweep_facts, name) >= 0 ? COLUMN_NOTHING
+                                                    : COLUMN_METRIC;
     }
     if (strcmp(name, "replication") == 0 || strcmp(name, "seed") == 0) {
         return COLUMN_NOTHING;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "sim/base/nearest.h"
+#include "sim/base/words.h"
 
 #define MAX_PARAMS (sizeof((struct policy_params *)NULL)->v / sizeof(double))
 #define MAX_ENTRY_BYTES 256
@@ -23,32 +24,13 @@ uint32_t policy_params_count(const struct policy_ops *ops)
     return n;
 }
 
-/* "a, b, c" of the choices of a parameter or, with p == NULL, of a policy's keys. */
-static void list_names(const struct policy_ops *ops, const struct policy_param *p, char *buf,
-                       size_t size)
-{
-    size_t used = 0;
-    buf[0] = '\0';
-    for (uint32_t i = 0;; i++) {
-        const char *name = p != NULL ? p->choices[i] : ops->params[i].name;
-        if (name == NULL) {
-            return;
-        }
-        int len = snprintf(buf + used, size - used, "%s%s", i == 0 ? "" : ", ", name);
-        if (len < 0 || (size_t)len >= size - used) {
-            return;
-        }
-        used += (size_t)len;
-    }
-}
-
 static int bad_value(const struct policy_ops *ops, const struct policy_param *p, const char *text,
                      struct err *e)
 {
     char names[MAX_LIST_BYTES];
     switch (p->type) {
     case PARAM_CHOICE:
-        list_names(ops, p, names, sizeof names);
+        (void)words_list(p->choices, ", ", names, sizeof names);
         return err_add(e, "policy %s: %s=%s: must be one of %s", ops->name, p->name, text, names);
     case PARAM_BOOL:
         return err_add(e, "policy %s: %s=%s: must be true or false", ops->name, p->name, text);
@@ -60,17 +42,6 @@ static int bad_value(const struct policy_ops *ops, const struct policy_param *p,
     }
     return err_add(e, "policy %s: %s=%s: must be a number from %.15g to %.15g", ops->name, p->name,
                    text, p->min, p->max);
-}
-
-static bool parse_choice(const struct policy_param *p, const char *text, double *out)
-{
-    for (uint32_t i = 0; p->choices[i] != NULL; i++) {
-        if (strcmp(p->choices[i], text) == 0) {
-            *out = (double)i;
-            return true;
-        }
-    }
-    return false;
 }
 
 static bool parse_bool(const char *text, double *out)
@@ -97,9 +68,14 @@ static bool parse_number(const struct policy_param *p, const char *text, double 
 static int parse_value(const struct policy_ops *ops, const struct policy_param *p, const char *text,
                        double *out, struct err *e)
 {
-    bool ok = p->type == PARAM_CHOICE ? parse_choice(p, text, out)
-              : p->type == PARAM_BOOL ? parse_bool(text, out)
-                                      : parse_number(p, text, out);
+    bool ok;
+    if (p->type == PARAM_CHOICE) {
+        int i = words_find(p->choices, text);
+        *out = i >= 0 ? i : *out;
+        ok = i >= 0;
+    } else {
+        ok = p->type == PARAM_BOOL ? parse_bool(text, out) : parse_number(p, text, out);
+    }
     return ok ? 0 : bad_value(ops, p, text, e);
 }
 
@@ -108,15 +84,16 @@ static int unknown_key(const struct policy_ops *ops, const char *key, struct err
     if (policy_params_count(ops) == 0) {
         return err_add(e, "policy %s: it has no parameters, so none is called %s", ops->name, key);
     }
-    char names[MAX_LIST_BYTES];
-    list_names(ops, NULL, names, sizeof names);
+    char list[MAX_LIST_BYTES];
+    const char *names[MAX_PARAMS + 1] = {NULL};
     struct nearest near;
     nearest_init(&near, key);
-    for (const struct policy_param *p = ops->params; p->name != NULL; p++) {
-        nearest_look(&near, p->name);
+    for (size_t i = 0; ops->params[i].name != NULL; i++) {
+        names[i] = ops->params[i].name;
+        nearest_look(&near, names[i]);
     }
-    return err_add(e, "policy %s: no parameter is called %s; there are %s%s", ops->name, key, names,
-                   nearest_hint(&near));
+    return err_add(e, "policy %s: no parameter is called %s; there are %s%s", ops->name, key,
+                   words_list(names, ", ", list, sizeof list), nearest_hint(&near));
 }
 
 /* One "key=value". given: bit set of the keys seen. */

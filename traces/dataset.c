@@ -7,6 +7,7 @@
 #include "sim/base/arena.h"
 #include "sim/base/csvfile.h"
 #include "sim/base/datadir.h"
+#include "sim/base/words.h"
 #include "traces/traces.h"
 
 static const char *const shipped[] = {"bfcl",           "bfcl_multiturn",
@@ -86,15 +87,6 @@ static struct kept {
     struct dataset data;
 } kept[KEPT];
 
-static const char *shipped_name(const char *name)
-{
-    int i = 0;
-    while (shipped[i] != NULL && strcmp(shipped[i], name) != 0) {
-        i++;
-    }
-    return shipped[i];
-}
-
 static void copy_of(const struct dataset *d, struct dataset *out)
 {
     *out = *d;
@@ -127,7 +119,8 @@ static void keep(const char *name, const struct dataset *d)
 int dataset_load(const char *name, struct dataset *out, struct err *e)
 {
     *out = (struct dataset){0};
-    const char *known = shipped_name(name);
+    int place = words_find(shipped, name);
+    const char *known = place >= 0 ? shipped[place] : NULL;
     if (known != NULL && find_kept(known, out)) {
         return 0;
     }

@@ -10,6 +10,7 @@
 #include "sim/base/arena.h"
 #include "sim/base/hash.h"
 #include "sim/base/input.h"
+#include "sim/base/words.h"
 
 #define MAX_FORMATS 24
 
@@ -65,21 +66,12 @@ static const struct import_format *recognised(const char *head)
     return found;
 }
 
-static void all_names(char *text, size_t size)
-{
-    text[0] = '\0';
-    for (const char *const *n = trace_formats(); *n != NULL; n++) {
-        size_t used = strlen(text);
-        (void)snprintf(text + used, size - used, "%s%s", used > 0 ? ", " : "", *n);
-    }
-}
-
 /* The format to read by: the one asked for, unless the file is plainly another's. */
 static const struct import_format *choose(const char *asked, const char *head, const char *path,
                                           struct err *e)
 {
     char names[512];
-    all_names(names, sizeof names);
+    (void)words_list(trace_formats(), ", ", names, sizeof names);
     const struct import_format *seen = recognised(head);
     const struct import_format *f = asked == NULL ? seen : named(asked);
     if (asked != NULL && f == NULL) {

@@ -8,6 +8,7 @@
 #include "sim/base/json.h"
 #include "sim/base/rng.h"
 #include "sim/base/units.h"
+#include "sim/base/words.h"
 #include "traces/mixed.h"
 #include "traces/tasks.h"
 #include "traces/traces.h"
@@ -44,7 +45,7 @@ static const struct number_key numbers[MIXED_NUMBERS] = {
 static const char *const texts[MIXED_TEXTS] = {"reactive", "proactive", "arrival", "events"};
 static const char *const text_defaults[MIXED_TEXTS] = {"reactive_mixed", "proactive_mixed",
                                                        "poisson", "proactivebench_events"};
-static const char *const arrival_kinds[] = {"poisson", "gamma", "replay", "closed"};
+static const char *const arrival_kinds[] = {"poisson", "gamma", "replay", "closed", NULL};
 
 static struct mixed mixed_default(uint64_t seed)
 {
@@ -161,10 +162,7 @@ static void mixed_parse_json(struct mixed *m, const char *path, struct err *e)
 /* What no single key shows. Sets the arrival kind and scales the rates. */
 static void mixed_check(struct mixed *m, const char *spec, double rate_scale, struct err *e)
 {
-    int kind = -1;
-    for (int i = 0; i < 4; i++) {
-        kind = strcmp(m->t[MIXED_ARRIVAL], arrival_kinds[i]) == 0 ? i : kind;
-    }
+    int kind = words_find(arrival_kinds, m->t[MIXED_ARRIVAL]);
     if (kind < 0) {
         err_add(e, "workload \"%s\": arrival: must be poisson, gamma, replay or closed", spec);
         return;

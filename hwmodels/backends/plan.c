@@ -1,6 +1,6 @@
 #include "hwmodels/backends/plan.h"
 
-#include <string.h>
+#include "sim/base/words.h"
 
 struct scale {
     uint32_t dim;      /* inputs of a matrix */
@@ -9,7 +9,7 @@ struct scale {
     uint32_t heads, kv_heads, head_dim, context_tokens;
 };
 
-static const char *const size_names[] = {"tiny", "small", "full"};
+static const char *const size_names[] = {"tiny", "small", "full", NULL};
 static const struct scale scales[] = {
     {256, 64, 1u << 20, 8, 2, 64, 128},
     {1024, 256, 16u << 20, 16, 4, 64, 512},
@@ -18,12 +18,7 @@ static const struct scale scales[] = {
 
 int plan_size_find(const char *name)
 {
-    for (int i = 0; i < 3; i++) {
-        if (strcmp(name, size_names[i]) == 0) {
-            return i;
-        }
-    }
-    return -1;
+    return words_find(size_names, name);
 }
 
 static struct kernel_spec product(const struct backend_info *d, uint32_t bits, uint32_t rows,

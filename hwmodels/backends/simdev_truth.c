@@ -5,6 +5,7 @@
 #include "hwmodels/backends/simdev.h"
 #include "hwmodels/roofline.h"
 #include "sim/base/arena.h"
+#include "sim/base/words.h"
 
 #define STEP_ROWS 48u  /* SIMDEV_STEPS; between the row counts that a plan measures */
 #define FILL_ROWS 27.0 /* SIMDEV_FILL; m0 of the 125H iGPU, its SoC file */
@@ -21,14 +22,13 @@ void simdev_truth_init(struct simdev_truth *t)
 
 static int set_form(struct simdev_truth *t, const char *value, struct err *e)
 {
-    static const char *const forms[] = {"model", "fill", "steps", "private"};
-    for (int i = 0; i < 4; i++) {
-        if (strcmp(value, forms[i]) == 0) {
-            t->form = (enum simdev_form)i;
-            return 0;
-        }
-    }
-    return err_add(e, "--sim form=%s: must be model, fill, steps or private", value);
+    static const char *const forms[] = {"model", "fill", "steps", "private", NULL};
+    char known[64];
+    int i = words_find(forms, value);
+    t->form = i < 0 ? t->form : (enum simdev_form)i;
+    return i >= 0 ? 0
+                  : err_add(e, "--sim form=%s: must be %s", value,
+                            words_list(forms, " or ", known, sizeof known));
 }
 
 static int set_one(struct simdev_truth *t, const char *key, const char *value, struct err *e)

@@ -53,7 +53,7 @@ static bool yes(struct args *a, const char *wrong)
 static int word(struct args *a, const char *const *list, const char *wrong)
 {
     const cJSON *it = next(a);
-    int w = cJSON_IsString(it) ? external_word(list, it->valuestring) : -1;
+    int w = cJSON_IsString(it) ? words_find(list, it->valuestring) : -1;
     if (w < 0) {
         a->wrong = a->wrong == NULL ? wrong : a->wrong;
     }

@@ -10,6 +10,7 @@
 #include "sim/api/policy.h"
 #include "sim/base/text.h"
 #include "sim/base/version.h"
+#include "sim/base/words.h"
 
 #define EXTERNAL_STRING_(x) #x
 #define EXTERNAL_STRING(x) EXTERNAL_STRING_(x)
@@ -105,5 +106,3 @@ extern const char *const external_ops[],
                                                                        *const external_outcomes[];
 /* "no_memory", "busy", ... */
 const char *external_error(int rc);
-/* Place of a word in a list, or -1. */
-int external_word(const char *const *list, const char *word);

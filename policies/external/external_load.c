@@ -106,7 +106,7 @@ static uint32_t bits_of(struct external *x, const cJSON *list, const char *const
     const cJSON *it = NULL;
     cJSON_ArrayForEach(it, list)
     {
-        int i = external_word(names, cJSON_IsString(it) ? it->valuestring : NULL);
+        int i = words_find(names, cJSON_IsString(it) ? it->valuestring : NULL);
         if (i < 0) {
             (void)err_add(e, "--policy %s: it names a %s that there is not: %s", x->spec,
                           is_needs ? "need" : "flag",

@@ -1,6 +1,5 @@
 /* The words of the protocol, in the order of the enums of sim/api. */
 #include <errno.h>
-#include <string.h>
 
 #include "policies/external/external_impl.h"
 
@@ -29,14 +28,4 @@ const char *external_error(int rc)
     default:
         return "invalid";
     }
-}
-
-int external_word(const char *const *list, const char *word)
-{
-    for (int i = 0; word != NULL && list[i] != NULL; i++) {
-        if (strcmp(list[i], word) == 0) {
-            return i;
-        }
-    }
-    return -1;
 }

@@ -10,6 +10,7 @@
 #include "sim/base/arena.h"
 #include "sim/base/input.h"
 #include "sim/base/text.h"
+#include "sim/base/words.h"
 
 /* Limits for broken files, above any result. */
 #define MAX_COLUMNS 4096
@@ -292,19 +293,11 @@ uint64_t csvfile_u64(struct csvfile *f, int col, uint64_t min, uint64_t max, str
 
 int csvfile_choice(struct csvfile *f, int col, const char *const *names, struct err *e)
 {
-    const char *text = csvfile_text(f, col);
-    char known[512] = "";
-    size_t n = 0;
-    for (int i = 0; names[i] != NULL && n < sizeof known; i++) {
-        if (strcmp(names[i], text) == 0) {
-            return i;
-        }
-        n += (size_t)snprintf(known + n, sizeof known - n, "%s%s",
-                              i == 0                 ? ""
-                              : names[i + 1] == NULL ? " or "
-                                                     : ", ",
-                              names[i]);
+    char known[512];
+    int i = words_find(names, csvfile_text(f, col));
+    if (i < 0) {
+        csvfile_refuse(f, col, e, "\"%s\" must be %s", csvfile_text(f, col),
+                       words_list(names, " or ", known, sizeof known));
     }
-    csvfile_refuse(f, col, e, "\"%s\" must be %s", text, known);
-    return 0;
+    return i < 0 ? 0 : i;
 }

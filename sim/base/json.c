@@ -9,6 +9,7 @@
 #include "sim/base/arena.h"
 #include "sim/base/input.h"
 #include "sim/base/output.h"
+#include "sim/base/words.h"
 
 /* A configuration file is small; a larger one is a mistake (a trace, a log). */
 #define MAX_FILE_BYTES ((size_t)8 << 20)
@@ -171,22 +172,14 @@ const char *json_get_string(struct json_obj *o, const char *key)
 
 int json_get_choice(struct json_obj *o, const char *key, const char *const *choices)
 {
-    char form[256] = "one of";
-    for (int i = 0; choices[i] != NULL; i++) {
-        size_t n = strlen(form);
-        (void)snprintf(form + n, sizeof form - n, "%s %s", i == 0 ? "" : ",", choices[i]);
-    }
+    char form[256] = "one of ";
+    (void)words_list(choices, ", ", form + strlen(form), sizeof form - strlen(form));
     const cJSON *c = get_as(o, key, form, cJSON_IsString);
-    if (c == NULL) {
-        return 0;
+    int i = c != NULL ? words_find(choices, c->valuestring) : 0;
+    if (i < 0) {
+        complain(o, key, form);
     }
-    for (int i = 0; choices[i] != NULL; i++) {
-        if (strcmp(choices[i], c->valuestring) == 0) {
-            return i;
-        }
-    }
-    complain(o, key, form);
-    return 0;
+    return i < 0 ? 0 : i;
 }
 
 static const char *const quantity_kinds[] = {"measured", "fitted", "assumed", "datasheet", NULL};

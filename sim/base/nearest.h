@@ -1,6 +1,5 @@
 /* The name that a misspelt word is likely to mean, for messages. */
-#ifndef XPUSIM_SIM_BASE_NEAREST_H
-#define XPUSIM_SIM_BASE_NEAREST_H
+#pragma once
 
 #include <stddef.h>
 
@@ -22,5 +21,3 @@ void nearest_look(struct nearest *n, const char *name);
 /* "; did you mean NAME?", or "" when no name is so near that it is likely to be meant. Lives as
  * long as n. */
 const char *nearest_hint(struct nearest *n);
-
-#endif
