@@ -163,49 +163,32 @@ static void event(struct external_run *x, const char *name)
     text_char(&x->events, '"');
 }
 
-static void field(struct external_run *x, uint64_t v)
-{
-    text_char(&x->events, ',');
-    text_u64(&x->events, v);
-}
-
-static void field_ns(struct external_run *x, int64_t ns)
-{
-    text_char(&x->events, ',');
-    text_ns(&x->events, ns);
-}
-
 static void external_request_arrived(struct sched *s, const struct request *r)
 {
     struct external_run *x = s->state;
-    struct told_request *told = r->own;
+    struct facts *told = r->own;
     x->requests = xroom(x->requests, x->n_requests + 1, &x->cap_requests, sizeof r);
     uint32_t at = x->n_requests++;
     for (; at > 0 && x->requests[at - 1]->id > r->id; at--) {
         x->requests[at] = x->requests[at - 1];
     }
     x->requests[at] = r;
-    *told = (struct told_request){.state = r->state,
-                                  .kv_tokens = r->kv_tokens,
-                                  .kv_swapped = r->kv_swapped,
-                                  .first_service_ns = r->first_service_ns,
-                                  .first_token_ns = r->first_token_ns,
-                                  .last_token_ns = r->last_token_ns};
+    *told = external_request_facts(r);
     event(x, "arrived");
-    field(x, r->id);
-    field(x, r->session_id);
-    field(x, r->turn);
-    field(x, r->client_id);
+    text_next_u64(&x->events, r->id);
+    text_next_u64(&x->events, r->session_id);
+    text_next_u64(&x->events, r->turn);
+    text_next_u64(&x->events, r->client_id);
     text_string(&x->events, r->cls == REQUEST_CLASS_REACTIVE ? ",\"reactive\"" : ",\"proactive\"");
-    field_ns(x, r->priority);
-    field_ns(x, r->arrival_ns);
-    field(x, r->input_tokens);
-    field(x, r->max_output_tokens);
-    field_ns(x, r->ttft_slo_ns);
-    field_ns(x, r->tbt_slo_ns);
-    field_ns(x, r->deadline_ns);
-    field(x, r->reused_tokens);
-    field(x, r->kv_tokens);
+    text_next_ns(&x->events, r->priority);
+    text_next_ns(&x->events, r->arrival_ns);
+    text_next_u64(&x->events, r->input_tokens);
+    text_next_u64(&x->events, r->max_output_tokens);
+    text_next_ns(&x->events, r->ttft_slo_ns);
+    text_next_ns(&x->events, r->tbt_slo_ns);
+    text_next_ns(&x->events, r->deadline_ns);
+    text_next_u64(&x->events, r->reused_tokens);
+    text_next_u64(&x->events, r->kv_tokens);
     text_string(&x->events, r->kv_swapped ? ",true]" : ",false]");
 }
 
@@ -213,7 +196,7 @@ static void external_request_cancelled(struct sched *s, const struct request *r)
 {
     struct external_run *x = s->state;
     event(x, "cancelled");
-    field(x, r->id);
+    text_next_u64(&x->events, r->id);
     text_char(&x->events, ']');
 }
 
@@ -223,7 +206,7 @@ static void external_launch_done(struct sched *s, const struct launch *l)
     for (uint32_t i = 0; i < x->n_launches; i++) {
         if (x->launches[i].l == l) {
             event(x, "launch_done");
-            field(x, x->launches[i].id);
+            text_next_u64(&x->events, x->launches[i].id);
             text_string(&x->events, ",\"");
             text_string(&x->events, external_outcomes[l->outcome]);
             text_string(&x->events, "\"]");
@@ -236,7 +219,7 @@ static void external_pass_done(struct sched *s, const struct pass *p)
     struct external_run *x = s->state;
     const struct told_pass *told = p->policy_data;
     event(x, "pass_done");
-    field(x, told->id);
+    text_next_u64(&x->events, told->id);
     text_string(&x->events, ",[");
     for (uint32_t i = 0; i < p->n_segments; i++) {
         text_string(&x->events, i > 0 ? "," : "");
@@ -252,8 +235,8 @@ static void external_resident_ready(struct sched *s, struct resident_key key)
     text_string(&x->events, ",\"");
     text_string(&x->events, external_residents[key.kind]);
     text_char(&x->events, '"');
-    field(x, key.a);
-    field(x, key.b);
+    text_next_u64(&x->events, key.a);
+    text_next_u64(&x->events, key.b);
     text_char(&x->events, ']');
 }
 
@@ -261,7 +244,7 @@ static void external_kv_moved(struct sched *s, const struct request *r)
 {
     struct external_run *x = s->state;
     event(x, "kv_moved");
-    field(x, r->id);
+    text_next_u64(&x->events, r->id);
     text_char(&x->events, ']');
 }
 
@@ -296,7 +279,7 @@ static void external_dump(struct sched *s, FILE *out)
 void external_hooks(struct policy_ops *o)
 {
     o->state_size_bytes = sizeof(struct external_run);
-    o->request_state_size_bytes = sizeof(struct told_request);
+    o->request_state_size_bytes = sizeof(struct facts);
     o->init = external_init;
     o->exit = external_exit;
     o->request_arrived = external_request_arrived;

@@ -34,28 +34,25 @@ struct external {
     struct policy_param params[65];
 };
 
-/* What it has been told of something that changes. */
-struct told_request {
-    enum request_state state;
-    uint32_t kv_tokens, generated_tokens, preemptions;
-    bool kv_swapped, calls_tool;
-    int64_t first_service_ns, first_token_ns, last_token_ns;
-    uint32_t pass; /* by the process's number; 0: none */
+/* What changes of a thing, in the order of the protocol: its state, then numbers, times, flags
+ * (external_tell.c says which). */
+struct facts {
+    uint64_t v[10];
 };
+struct facts external_request_facts(const struct request *r);
+
+/* What it has been told of something that changes. */
 struct told_pass {
     uint32_t id; /* the process's number */
     bool whole;  /* what does not change has been told */
     struct pass *p;
-    enum pass_state state;
-    uint32_t op, rows_todo, rows_active, last_op_devices, n_launches;
+    struct facts told;
 };
 struct told_launch {
     uint32_t id;
     bool whole;
     const struct launch *l;
-    enum launch_state state;
-    bool stop_requested;
-    int64_t start_ns;
+    struct facts told;
 };
 
 /* The hash of its file now. */

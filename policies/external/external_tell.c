@@ -133,109 +133,76 @@ void external_tell_init(struct sched *s, struct external_run *x)
 
 /* ---- what changed ---- */
 
-static void begin(struct text *t, const char *start)
+/* A fact each behind the state: (u)nsigned, (t)ime, (b)ool. */
+static const char request_forms[] = "uuutttubb";
+static const char pass_forms[] = "uuuuu";
+static const char launch_forms[] = "bt";
+
+struct facts external_request_facts(const struct request *r)
 {
-    text_string(t, t->n > 0 ? "," : "");
-    text_string(t, start);
+    const struct told_pass *pass = r->pass != NULL ? r->pass->policy_data : NULL;
+    return (struct facts){{r->state, r->kv_tokens, r->generated_tokens, pass != NULL ? pass->id : 0,
+                           (uint64_t)r->first_service_ns, (uint64_t)r->first_token_ns,
+                           (uint64_t)r->last_token_ns, r->preemptions, r->kv_swapped,
+                           r->calls_tool}};
 }
 
-static void field(struct text *t, uint64_t v)
+/* Begins a row where something has changed since it was told, or was never. */
+static bool begin_row(struct text *t, uint32_t id, const char *const *states, const char *forms,
+                      const struct facts *now, struct facts *told, bool news)
 {
-    text_char(t, ',');
-    text_u64(t, v);
-}
-
-static void field_ns(struct text *t, int64_t ns)
-{
-    text_char(t, ',');
-    text_ns(t, ns);
-}
-
-static void field_bool(struct text *t, bool yes)
-{
-    text_char(t, ',');
-    text_bool(t, yes);
+    if (!news && memcmp(now, told, sizeof *now) == 0) {
+        return false;
+    }
+    *told = *now;
+    text_string(t, t->n > 0 ? ",[" : "[");
+    text_u64(t, id);
+    text_string(t, ",\"");
+    text_string(t, states[now->v[0]]);
+    text_char(t, '"');
+    for (size_t i = 1; forms[i - 1] != '\0'; i++) {
+        text_char(t, ',');
+        if (forms[i - 1] == 't') {
+            text_ns(t, (int64_t)now->v[i]);
+        } else if (forms[i - 1] == 'b') {
+            text_bool(t, now->v[i] != 0);
+        } else {
+            text_u64(t, now->v[i]);
+        }
+    }
+    return true;
 }
 
 static void request_changes(struct external_run *x, const struct request *r)
 {
-    struct told_request *told = r->own;
-    uint32_t pass = r->pass != NULL ? ((const struct told_pass *)r->pass->policy_data)->id : 0;
-    struct told_request now = {.state = r->state,
-                               .kv_tokens = r->kv_tokens,
-                               .generated_tokens = r->generated_tokens,
-                               .preemptions = r->preemptions,
-                               .kv_swapped = r->kv_swapped,
-                               .calls_tool = r->calls_tool,
-                               .first_service_ns = r->first_service_ns,
-                               .first_token_ns = r->first_token_ns,
-                               .last_token_ns = r->last_token_ns,
-                               .pass = pass};
-    bool same = now.state == told->state && now.kv_tokens == told->kv_tokens &&
-                now.generated_tokens == told->generated_tokens &&
-                now.preemptions == told->preemptions && now.kv_swapped == told->kv_swapped &&
-                now.calls_tool == told->calls_tool &&
-                now.first_service_ns == told->first_service_ns &&
-                now.first_token_ns == told->first_token_ns &&
-                now.last_token_ns == told->last_token_ns && now.pass == told->pass;
-    if (same) {
-        return;
-    }
-    *told = now;
+    struct facts now = external_request_facts(r);
     struct text *t = &x->changed_requests;
-    begin(t, "[");
-    text_u64(t, r->id);
-    text_string(t, ",\"");
-    text_string(t, external_request_states[now.state]);
-    text_char(t, '"');
-    field(t, now.kv_tokens);
-    field(t, now.generated_tokens);
-    field(t, now.pass);
-    field_ns(t, now.first_service_ns);
-    field_ns(t, now.first_token_ns);
-    field_ns(t, now.last_token_ns);
-    field(t, now.preemptions);
-    field_bool(t, now.kv_swapped);
-    field_bool(t, now.calls_tool);
-    text_char(t, ']');
+    if (begin_row(t, r->id, external_request_states, request_forms, &now, r->own, false)) {
+        text_char(t, ']');
+    }
 }
 
 static void pass_changes(struct external_run *x, struct told_pass *told)
 {
     const struct pass *p = told->p;
-    if (told->whole && told->state == p->state && told->op == p->op &&
-        told->rows_todo == p->rows_todo && told->rows_active == p->rows_active &&
-        told->last_op_devices == p->last_op_devices && told->n_launches == p->n_launches) {
+    struct facts now = {
+        {p->state, p->op, p->rows_todo, p->rows_active, p->last_op_devices, p->n_launches}};
+    struct text *t = &x->changed_passes;
+    if (!begin_row(t, told->id, external_pass_states, pass_forms, &now, &told->told,
+                   !told->whole)) {
         return;
     }
-    told->state = p->state;
-    told->op = p->op;
-    told->rows_todo = p->rows_todo;
-    told->rows_active = p->rows_active;
-    told->last_op_devices = p->last_op_devices;
-    told->n_launches = p->n_launches;
-    struct text *t = &x->changed_passes;
-    begin(t, "[");
-    text_u64(t, told->id);
-    text_string(t, ",\"");
-    text_string(t, external_pass_states[p->state]);
-    text_char(t, '"');
-    field(t, p->op);
-    field(t, p->rows_todo);
-    field(t, p->rows_active);
-    field(t, p->last_op_devices);
-    field(t, p->n_launches);
     if (!told->whole) {
         const struct work_shape *w = &p->shape;
-        field(t, p->n_ops);
+        text_next_u64(t, p->n_ops);
         text_string(t, ",[");
         text_u64(t, w->rows);
-        field(t, w->logit_rows);
-        field(t, w->sequences);
-        field(t, w->prefill_rows);
-        field(t, w->attn_pairs);
-        field(t, w->kv_read_tokens);
-        field(t, w->max_context_tokens);
+        text_next_u64(t, w->logit_rows);
+        text_next_u64(t, w->sequences);
+        text_next_u64(t, w->prefill_rows);
+        text_next_u64(t, w->attn_pairs);
+        text_next_u64(t, w->kv_read_tokens);
+        text_next_u64(t, w->max_context_tokens);
         text_char(t, ']');
         told->whole = true;
     }
@@ -245,25 +212,16 @@ static void pass_changes(struct external_run *x, struct told_pass *told)
 static void launch_changes(struct external_run *x, struct told_launch *told)
 {
     const struct launch *l = told->l;
-    if (told->whole && told->state == l->state && told->stop_requested == l->stop_requested &&
-        told->start_ns == l->start_ns) {
+    struct facts now = {{l->state, l->stop_requested, (uint64_t)l->start_ns}};
+    struct text *t = &x->changed_launches;
+    if (!begin_row(t, told->id, external_launch_states, launch_forms, &now, &told->told,
+                   !told->whole)) {
         return;
     }
-    told->state = l->state;
-    told->stop_requested = l->stop_requested;
-    told->start_ns = l->start_ns;
-    struct text *t = &x->changed_launches;
-    begin(t, "[");
-    text_u64(t, told->id);
-    text_string(t, ",\"");
-    text_string(t, external_launch_states[l->state]);
-    text_char(t, '"');
-    field_bool(t, l->stop_requested);
-    field_ns(t, l->start_ns);
     if (!told->whole) {
-        field(t, l->op_begin);
-        field(t, l->op_end);
-        field(t, l->rows);
+        text_next_u64(t, l->op_begin);
+        text_next_u64(t, l->op_end);
+        text_next_u64(t, l->rows);
         told->whole = true;
     }
     text_char(t, ']');
@@ -299,8 +257,8 @@ void external_tell(struct sched *s, struct external_run *x, const char *what)
     text_string(t, what);
     text_string(t, "\",");
     text_ns(t, s->now_ns);
-    field(t, s->epoch);
-    field(t, sched_kv_free_tokens(s));
+    text_next_u64(t, s->epoch);
+    text_next_u64(t, sched_kv_free_tokens(s));
     text_string(t, ",[");
     for (uint32_t d = 0; d < s->machine->n_devices; d++) {
         text_string(t, d > 0 ? "," : "");
