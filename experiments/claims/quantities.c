@@ -319,14 +319,12 @@ static int cell_mark(struct quantities *q, uint32_t index, char *message)
     c->options.workload = c->workload;
     rc = rc == 0 ? config_load(&c->config, &c->options, &e) : rc;
     rc = rc == 0 ? config_policy_parse(&c->chosen, c->policy, &e) : rc;
-    struct trace t = {0};
     if (c->n_rates > 0) {
         (void)quantity_put_rate(c->workload, c->rates[0], first, sizeof first);
         c->options.workload = first;
     }
-    rc = rc == 0 ? config_trace(&c->options, 1, CONFIG_AS_WRITTEN, &t, &e) : rc;
+    rc = rc == 0 ? config_trace_check(&c->options, 1, CONFIG_AS_WRITTEN, NULL, &e) : rc;
     c->options.workload = c->workload;
-    trace_fini(&t);
     if (rc != 0) {
         (void)snprintf(message, EXPR_MESSAGE_BYTES, "%.60s: %.120s", c->path,
                        e.n > 0 ? e.lines[0] : "unknown error");

@@ -57,12 +57,9 @@ static void put_about(const struct config *c, const struct characterize_rows *r)
     free(text);
 }
 
-static int run(void *values, struct err *e)
+static int characterize(void *values, struct err *e)
 {
     struct options *o = values;
-    if (job_options_open(&o->work, o->output.quiet, e) != 0) {
-        return EXIT_BAD_INPUT;
-    }
     struct config c;
     struct characterize_rows rows = {0};
     int rc = config_load(&c, &o->config, e);
@@ -92,8 +89,13 @@ static int run(void *values, struct err *e)
     }
     characterize_rows_fini(&rows);
     config_fini(&c);
-    job_options_close(&o->work, e);
     return rc == 0 ? EXIT_OK : EXIT_BAD_INPUT;
+}
+
+static int run(void *values, struct err *e)
+{
+    struct options *o = values;
+    return job_options_work(&o->work, o->output.quiet, characterize, o, e);
 }
 
 #define OPTIONS struct options

@@ -198,8 +198,9 @@ static int run_fit(const struct claims_options *o, const struct setup *changed, 
     return rc;
 }
 
-static int judge(struct claims_options *o, struct err *e)
+static int judge(void *values, struct err *e)
 {
+    struct claims_options *o = values;
     struct claims c = {.n = 0};
     char paths[sizeof shipped / sizeof shipped[0]][PATH_BYTES];
     int status = EXIT_BAD_INPUT;
@@ -237,12 +238,7 @@ static int judge(struct claims_options *o, struct err *e)
 static int run(void *values, struct err *e)
 {
     struct claims_options *o = values;
-    if (job_options_open(&o->work, o->output.quiet, e) != 0) {
-        return EXIT_BAD_INPUT;
-    }
-    int status = judge(o, e);
-    job_options_close(&o->work, e);
-    return status;
+    return job_options_work(&o->work, o->output.quiet, judge, o, e);
 }
 
 #define OPTIONS struct claims_options

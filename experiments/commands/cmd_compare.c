@@ -59,15 +59,10 @@ static int prepare(struct compared *c, struct compare_options *o, struct err *e)
         }
     }
     c->policies = xcalloc(o->policies.n, sizeof *c->policies);
-    if (config_load(&c->config, &o->config, e) == 0) {
+    if (config_load_all(&c->config, &o->config, CONFIG_AS_WRITTEN, o->policies.v, o->policies.n,
+                        c->policies, e) == 0) {
         (void)choose_check(&c->config, &o->metrics, e);
     }
-    for (uint32_t i = 0; i < o->policies.n; i++) {
-        (void)config_policy_parse(&c->policies[i], o->policies.v[i], e);
-    }
-    struct trace t = {0};
-    (void)config_trace(&o->config, o->config.seed, CONFIG_AS_WRITTEN, &t, e);
-    trace_fini(&t);
     c->plan = (struct compare_plan){
         .config = &c->config,
         .options = &o->config,
@@ -281,8 +276,9 @@ static void describe(const struct compare_options *o, const struct compared *c, 
     compare_head_document(&head, d);
 }
 
-static int compare(struct compare_options *o, struct err *e)
+static int compare(void *values, struct err *e)
 {
+    struct compare_options *o = values;
     struct compared *c = xcalloc(1, sizeof *c);
     int status = EXIT_BAD_INPUT;
     if (prepare(c, o, e) == 0) {
@@ -352,12 +348,7 @@ static int run(void *values, struct err *e)
     if (o->by != NULL) {
         (void)err_add(e, "--by belongs to --store without --policy");
     }
-    if (e->n > 0 || job_options_open(&o->work, o->output.quiet, e) != 0) {
-        return EXIT_BAD_INPUT;
-    }
-    int status = compare(o, e);
-    job_options_close(&o->work, e);
-    return status;
+    return e->n > 0 ? -EINVAL : job_options_work(&o->work, o->output.quiet, compare, o, e);
 }
 
 #define OPTIONS struct compare_options

@@ -30,21 +30,12 @@ struct prepared {
 
 static int prepare(struct prepared *p, const struct options *o, struct err *e)
 {
-    if (config_load(&p->config, &o->config, e) == 0) {
-        struct metric_list names = {0};
-        runner_metric_names(&p->config, &names);
-        if (metric_list_find(&names, o->falsify.metric) == NULL) {
-            (void)err_add(e, "--metric %s: no metric is called so; `xpusim run --json` shows all",
-                          o->falsify.metric);
-        }
-        metric_list_fini(&names);
+    const char *const names[FALSIFY_SIDES] = {o->policy, o->baseline};
+    if (config_load_all(&p->config, &o->config, CONFIG_AS_WRITTEN, names, FALSIFY_SIDES, p->policy,
+                        e) == 0) {
+        (void)runner_check_metric(&p->config, "metric", o->falsify.metric, e);
         (void)space_init(&p->space, &o->config, &p->config, o->over, e);
     }
-    (void)config_policy_parse(&p->policy[FALSIFY_POLICY], o->policy, e);
-    (void)config_policy_parse(&p->policy[FALSIFY_BASELINE], o->baseline, e);
-    struct trace t = {0};
-    (void)config_trace(&o->config, o->config.seed, (struct config_arrivals){0}, &t, e);
-    trace_fini(&t);
     return e->n > 0 ? -EINVAL : 0;
 }
 
@@ -84,16 +75,9 @@ static int one_way(const struct prepared *p, const struct options *o, int side, 
     return rc;
 }
 
-static int run(void *values, struct err *e)
+static int falsify(void *values, struct err *e)
 {
-    struct options *o = values;
-    if (o->policy == NULL || o->baseline == NULL) {
-        return err_add(e, "--policy and --baseline are needed (`xpusim list policy` shows the "
-                          "names)");
-    }
-    if (job_options_open(&o->work, o->output.quiet, e) != 0) {
-        return EXIT_BAD_INPUT;
-    }
+    const struct options *o = values;
     struct prepared *p = xcalloc(1, sizeof *p);
     int status = EXIT_BAD_INPUT;
     if (prepare(p, o, e) == 0) {
@@ -115,8 +99,17 @@ static int run(void *values, struct err *e)
     }
     config_fini(&p->config);
     free(p);
-    job_options_close(&o->work, e);
     return status;
+}
+
+static int run(void *values, struct err *e)
+{
+    struct options *o = values;
+    if (o->policy == NULL || o->baseline == NULL) {
+        return err_add(e, "--policy and --baseline are needed (`xpusim list policy` shows the "
+                          "names)");
+    }
+    return job_options_work(&o->work, o->output.quiet, falsify, o, e);
 }
 
 static void print_axes(FILE *out)

@@ -96,8 +96,9 @@ static int judge(const struct gate_options *o, const struct gate_baseline *b,
     return status;
 }
 
-static int gate(const struct gate_options *o, struct err *e)
+static int gate(void *values, struct err *e)
 {
+    const struct gate_options *o = values;
     struct gate_baseline b;
     struct gate_cells now = {NULL, 0};
     struct gate_cells other = {NULL, 0};
@@ -143,12 +144,7 @@ static int run(void *values, struct err *e)
     if (o->against != NULL && access(o->against, X_OK) != 0) {
         return err_add(e, "--against %s: not a program: %s", o->against, strerror(errno));
     }
-    if (job_options_open(&o->work, o->output.quiet, e) != 0) {
-        return EXIT_BAD_INPUT;
-    }
-    int status = gate(o, e);
-    job_options_close(&o->work, e);
-    return status;
+    return job_options_work(&o->work, o->output.quiet, gate, o, e);
 }
 
 #define OPTIONS struct gate_options

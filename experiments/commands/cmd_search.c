@@ -33,19 +33,6 @@ static int take_slo(void *target, const struct option_row *row, const char *text
     return rc;
 }
 
-static void check_metrics(const struct config *c, const struct search_options *o, struct err *e)
-{
-    struct metric_list names = {0};
-    runner_metric_names(c, &names);
-    for (uint32_t i = 0; i < o->n_slos; i++) {
-        if (metric_list_find(&names, o->slos[i].metric) == NULL) {
-            (void)err_add(e, "--slo %s: no metric is called so; `xpusim run --json` shows all",
-                          o->slos[i].metric);
-        }
-    }
-    metric_list_fini(&names);
-}
-
 struct prepared {
     struct config config;
     struct config_policy policies[MAX_POLICIES];
@@ -55,15 +42,11 @@ struct prepared {
 
 static int prepare(struct prepared *c, const struct options *o, struct err *e)
 {
-    if (config_load(&c->config, &o->config, e) == 0) {
-        check_metrics(&c->config, &o->search, e);
+    int rc = config_load_all(&c->config, &o->config, CONFIG_AS_WRITTEN, o->policies.v,
+                             o->policies.n, c->policies, e);
+    for (uint32_t i = 0; i < o->search.n_slos && rc == 0; i++) {
+        (void)runner_check_metric(&c->config, "slo", o->search.slos[i].metric, e);
     }
-    for (uint32_t i = 0; i < o->policies.n; i++) {
-        (void)config_policy_parse(&c->policies[i], o->policies.v[i], e);
-    }
-    struct trace t = {0};
-    (void)config_trace(&o->config, o->config.seed, CONFIG_AS_WRITTEN, &t, e);
-    trace_fini(&t);
     c->plan = (struct compare_plan){.config = &c->config,
                                     .options = &o->config,
                                     .policies = c->policies,
@@ -84,8 +67,9 @@ static void print(const struct options *o, const struct prepared *c)
     document_show(d, &o->output);
 }
 
-static int search(const struct options *o, struct err *e)
+static int search(void *values, struct err *e)
 {
+    const struct options *o = values;
     struct prepared *c = xcalloc(1, sizeof *c);
     int status = EXIT_BAD_INPUT;
     if (prepare(c, o, e) == 0) {
@@ -112,12 +96,7 @@ static int run(void *values, struct err *e)
     if (o->search.n_slos == 0) {
         return err_add(e, "--slo is missing, as in --slo 'reactive.e2e_s.p90<=20'");
     }
-    if (job_options_open(&o->work, o->output.quiet, e) != 0) {
-        return EXIT_BAD_INPUT;
-    }
-    int status = search(o, e);
-    job_options_close(&o->work, e);
-    return status;
+    return job_options_work(&o->work, o->output.quiet, search, o, e);
 }
 
 #define OPTIONS struct options

@@ -21,13 +21,7 @@ int tune_check(const struct compare_plan *plan, const struct tune_options *o, st
         (void)err_add(e, "--tune: with sim.horizon_s requests stay unfinished, and the fastest "
                          "configuration is the one that drops most");
     }
-    struct metric_list names = {0};
-    runner_metric_names(plan->config, &names);
-    if (metric_list_find(&names, o->metric) == NULL) {
-        (void)err_add(e, "--tune-metric %s: no metric is called so; `xpusim run --json` shows all",
-                      o->metric);
-    }
-    metric_list_fini(&names);
+    (void)runner_check_metric(plan->config, "tune-metric", o->metric, e);
     return e->n > 0 ? -EINVAL : 0;
 }
 

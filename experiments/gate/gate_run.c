@@ -170,11 +170,9 @@ static void prepare(struct prepared *p, const struct gate_group *g, const struct
     if (config_load(&p->config, &p->options, e) == 0) {
         check_metrics(p, e);
     }
-    struct trace t = {0};
-    if (e->n == before && config_trace(&p->options, g->seed, CONFIG_AS_WRITTEN, &t, e) == 0) {
-        p->trace_hash0 = t.hash;
+    if (e->n == before) {
+        (void)config_trace_check(&p->options, g->seed, CONFIG_AS_WRITTEN, &p->trace_hash0, e);
     }
-    trace_fini(&t);
 }
 
 static void cell_init(struct gate_cell *c, const struct gate_group *g, const char *policy)

@@ -296,6 +296,30 @@ int config_trace(const struct config_options *o, uint64_t seed, struct config_ar
     return rc;
 }
 
+int config_trace_check(const struct config_options *o, uint64_t seed,
+                       struct config_arrivals arrivals, uint64_t *hash, struct err *e)
+{
+    struct trace t = {0};
+    int rc = config_trace(o, seed, arrivals, &t, e);
+    if (rc == 0 && hash != NULL) {
+        *hash = t.hash;
+    }
+    trace_fini(&t);
+    return rc;
+}
+
+int config_load_all(struct config *c, const struct config_options *o,
+                    struct config_arrivals arrivals, const char *const *policies, uint32_t n,
+                    struct config_policy *p, struct err *e)
+{
+    int rc = config_load(c, o, e);
+    for (uint32_t i = 0; i < n; i++) {
+        (void)config_policy_parse(&p[i], policies[i], e);
+    }
+    (void)config_trace_check(o, o->seed, arrivals, NULL, e);
+    return rc;
+}
+
 int config_trace_packed(const struct config_options *o, uint64_t seed,
                         struct config_arrivals arrivals, struct trace *out, struct err *e)
 {

@@ -133,6 +133,16 @@ int config_trace(const struct config_options *o, uint64_t seed, struct config_ar
 int config_trace_packed(const struct config_options *o, uint64_t seed,
                         struct config_arrivals arrivals, struct trace *out, struct err *e);
 
+/* Whether they can be made; their hash unless NULL. 0 or -EINVAL. */
+int config_trace_check(const struct config_options *o, uint64_t seed,
+                       struct config_arrivals arrivals, uint64_t *hash, struct err *e);
+/* Reads once, before many runs, what all of them will read: the configuration, n policies into p,
+ * and the trace of the options' seed. 0 or -EINVAL when the configuration is wrong; what else is
+ * wrong is in e alone. config_fini is needed in both cases. */
+int config_load_all(struct config *c, const struct config_options *o,
+                    struct config_arrivals arrivals, const char *const *policies, uint32_t n,
+                    struct config_policy *p, struct err *e);
+
 /* A setup that borrows from all four; observers and the decision log are the caller's to add. */
 void config_setup(const struct config *c, const struct config_policy *p, const struct trace *t,
                   uint64_t seed, struct sim_setup *out);

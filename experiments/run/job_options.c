@@ -45,21 +45,21 @@ const struct option_table job_option_table = {
     .title = "Work", .rows = rows, .n = sizeof rows / sizeof rows[0], .init = init};
 const struct option_table time_limit_option_table = OPTION_TABLE(NULL, time_limit_rows);
 
-int job_options_open(struct job_options *o, bool quiet, struct err *e)
+int job_options_work(struct job_options *o, bool quiet, int (*work)(void *, struct err *),
+                     void *values, struct err *e)
 {
-    o->quiet = quiet;
+    struct store *s = o->path != NULL ? store_open(o->path, STORE_USE_CREATE, e) : NULL;
+    if (o->path != NULL && s == NULL) {
+        return -EINVAL;
+    }
     o->how.progress = !quiet && isatty(STDERR_FILENO) != 0;
-    o->how.store = o->path != NULL ? store_open(o->path, STORE_USE_CREATE, e) : NULL;
-    return o->path != NULL && o->how.store == NULL ? -EINVAL : 0;
-}
-
-void job_options_close(struct job_options *o, struct err *e)
-{
-    struct store *s = o->how.store;
-    if (s != NULL && !o->quiet) {
+    o->how.store = s;
+    int status = work(values, e);
+    if (s != NULL && !quiet) {
         (void)fprintf(stderr, "xpusim: %s: %" PRIu64 " runs added, %" PRIu64 " were there\n",
                       o->path, store_added(s), store_found(s));
     }
     (void)store_close(s, e);
     o->how.store = NULL;
+    return status;
 }

@@ -7,16 +7,15 @@
 struct job_options {
     struct study_how how; /* all processors when not told; the store while it is open */
     const char *path;     /* of the store; NULL: none */
-    bool quiet;
 };
 
 extern const struct option_table job_option_table;
 /* --time-limit alone, for commands that make their runs one after another. */
 extern const struct option_table time_limit_option_table;
 
-/* Opens the store that is asked for; progress is shown to a terminal, unless quiet. 0 or -EINVAL.
- */
-int job_options_open(struct job_options *o, bool quiet, struct err *e);
-/* Closes it, and unless quiet tells on stderr how many runs it had already. An error is added when
- * it could not be written. */
-void job_options_close(struct job_options *o, struct err *e);
+/* Does a command's work with the store open that is asked for; progress is shown to a terminal,
+ * unless quiet. Afterwards, unless quiet, stderr tells how many runs the store had already. Returns
+ * what the work returned, or -EINVAL when the store cannot be opened. An error is added when the
+ * store could not be written. */
+int job_options_work(struct job_options *o, bool quiet, int (*work)(void *values, struct err *e),
+                     void *values, struct err *e);

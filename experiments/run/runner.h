@@ -44,6 +44,9 @@ void runner_tell_printed(const struct config_policy *p, uint64_t bytes);
 
 /* The names of all metrics a run on this machine gives, without a run (values are meaningless). */
 void runner_metric_names(const struct config *c, struct metric_list *out);
+/* An error that names the option when there is no such metric. 0 or -EINVAL. */
+int runner_check_metric(const struct config *c, const char *option, const char *name,
+                        struct err *e);
 
 /* "launch 12 times, first at 1.5 s: the pass is over (EINVAL)", and the hook where it is not
  * schedule. Returns text. */

@@ -326,13 +326,10 @@ static void try_point(const struct spec *s, uint64_t point, struct found *f, str
     if (spec_point(s, point, p, e) == 0) {
         struct config *c = xcalloc(1, sizeof *c);
         struct config_policy *policy = xcalloc(1, sizeof *policy);
-        if (config_load(c, &p->options, e) == 0) {
+        const char *const name = p->policy;
+        if (config_load_all(c, &p->options, p->arrivals, &name, 1, policy, e) == 0) {
             match_metrics(s, c, f);
         }
-        (void)config_policy_parse(policy, p->policy, e);
-        struct trace t = {0};
-        (void)config_trace(&p->options, p->options.seed, p->arrivals, &t, e);
-        trace_fini(&t);
         config_fini(c);
         free(c);
         free(policy);
