@@ -20,36 +20,15 @@ struct options {
     uint32_t replications;
 };
 
-static struct document *to_document(const struct characterize_rows *r)
-{
-    static const struct frame_column columns[] = {
-        {.name = "study", .kind = FRAME_TEXT},
-        {.name = "device", .kind = FRAME_TEXT},
-        {.name = "what", .kind = FRAME_TEXT},
-        {.name = "x_name", .kind = FRAME_TEXT},
-        {.name = "x"},
-        {.name = "metric", .kind = FRAME_TEXT},
-        {.name = "value"},
-        {.name = "unit", .kind = FRAME_TEXT},
-    };
-    struct document *d = document_new();
-    struct frame *f = DOCUMENT_FRAME(d, "", 0, columns);
-    for (size_t i = 0; i < r->n; i++) {
-        const struct characterize_row *row = &r->v[i];
-        FRAME_ROW(f, row->study, row->device, row->what, row->x_name, row->x, row->metric,
-                  row->value, row->unit);
-    }
-    return d;
-}
-
 /* Comment lines: the studies there are, and of which machine. */
-static void put_about(const struct config *c, const struct characterize_rows *r)
+static void put_about(const struct config *c, const struct frame *rows)
 {
     char kind[256] = "studies";
-    for (size_t i = 0; i < r->n; i++) {
+    for (uint32_t i = 0; i < frame_rows(rows); i++) {
         size_t n = strlen(kind);
-        if (i == 0 || strcmp(r->v[i].study, r->v[i - 1].study) != 0) {
-            (void)snprintf(kind + n, sizeof kind - n, " %s", r->v[i].study);
+        const char *study = frame_text(rows, i, "study");
+        if (i == 0 || !frame_is(rows, i - 1, "study", study)) {
+            (void)snprintf(kind + n, sizeof kind - n, " %s", study);
         }
     }
     char *text = about_comment(&(struct about){.kind = kind, .config = c});
@@ -61,7 +40,9 @@ static int characterize(void *values, struct err *e)
 {
     struct options *o = values;
     struct config c;
-    struct characterize_rows rows = {0};
+    struct document *d = document_new();
+    struct frame *rows = document_frame(d, "", 0);
+    characterize_columns(rows);
     int rc = config_load(&c, &o->config, e);
     for (uint32_t i = 0; rc == 0; i++) {
         const char *study = o->studies.n == 0  ? characterize_study(i)
@@ -75,19 +56,18 @@ static int characterize(void *values, struct err *e)
                                  .options = &o->config,
                                  .replications = o->replications,
                                  .how = o->work.how,
-                                 .rows = &rows,
+                                 .rows = rows,
                                  .e = e};
         study_run(characterize_judge, &k);
         rc = e->n > 0 ? -EINVAL : 0;
     }
     if (rc == 0) {
-        struct document *d = to_document(&rows);
         if (output_is(&o->output, "csv")) {
-            put_about(&c, &rows);
+            put_about(&c, rows);
         }
-        document_show(d, &o->output);
+        document_print(d, &o->output, stdout);
     }
-    characterize_rows_fini(&rows);
+    document_free(d);
     config_fini(&c);
     return rc == 0 ? EXIT_OK : EXIT_BAD_INPUT;
 }

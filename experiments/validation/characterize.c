@@ -19,34 +19,30 @@ static const uint32_t row_steps[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024
 #define N_ROW_STEPS (sizeof row_steps / sizeof row_steps[0])
 #define MIXED_CONTEXT 1024
 
-static void put(struct characterize_rows *r, struct characterize_row row)
+/* Of what a value is. */
+struct point {
+    const char *study, *device, *what, *x_name;
+    double x;
+};
+
+void characterize_columns(struct frame *f)
 {
-    r->v = xgrow(r->v, r->n, sizeof *r->v);
-    r->v[r->n++] = row;
+    static const struct frame_column columns[] = {
+        {.name = "study", .kind = FRAME_TEXT},
+        {.name = "device", .kind = FRAME_TEXT},
+        {.name = "what", .kind = FRAME_TEXT},
+        {.name = "x_name", .kind = FRAME_TEXT},
+        {.name = "x"},
+        {.name = "metric", .kind = FRAME_TEXT},
+        {.name = "value"},
+        {.name = "unit", .kind = FRAME_TEXT},
+    };
+    frame_columns(f, columns, sizeof columns / sizeof columns[0]);
 }
 
-static struct characterize_row row_of(const char *study, const char *device, const char *what,
-                                      const char *x_name, double x)
+static void add(struct frame *f, struct point p, const char *metric, const char *unit, double value)
 {
-    struct characterize_row row = {.study = study, .x_name = x_name, .x = x};
-    (void)snprintf(row.device, sizeof row.device, "%s", device);
-    (void)snprintf(row.what, sizeof row.what, "%s", what);
-    return row;
-}
-
-static void add(struct characterize_rows *r, struct characterize_row row, const char *metric,
-                const char *unit, double value)
-{
-    row.metric = metric;
-    row.unit = unit;
-    row.value = value;
-    put(r, row);
-}
-
-void characterize_rows_fini(struct characterize_rows *r)
-{
-    free(r->v);
-    memset(r, 0, sizeof *r);
+    FRAME_ROW(f, p.study, p.device, p.what, p.x_name, p.x, metric, value, unit);
 }
 
 /* ---- kernels ---- */
@@ -56,34 +52,27 @@ static double watts_of(const struct device *d, uint32_t rows)
     return rows > 1 ? d->prefill_watts : d->decode_watts;
 }
 
-static void affinity_of(const struct config *c, uint8_t device, uint32_t rows,
-                        struct characterize_rows *out)
+static void affinity_of(const struct config *c, uint8_t device, struct frame *out)
 {
     const struct machine *m = &c->soc.machine;
     const struct device *d = &m->devices[device];
-    struct work_shape w = rows > 1 ? price_prefill_shape(rows, 1) : price_decode_shape(1023, 1);
-    for (int op = OP_QKV; op <= OP_FFN; op++) {
-        struct price_op k = price_op(&c->truth, device, (enum op_kind)op, &w);
-        struct characterize_row row = row_of("affinity", d->name, op_names[op], "rows", rows);
-        double tflops = k.flop / k.seconds / 1e12;
-        add(out, row, "intensity", "flop/B", k.flop / k.bytes);
-        add(out, row, "rate", "TFLOP/s", tflops);
-        add(out, row, "efficiency", "TFLOP/s/W", tflops / watts_of(d, rows));
-        if (op == OP_MHA && d->static_attention) {
-            double compile_s = ((double)m->compile_fixed_ns + m->compile_ns_per_token * rows) / 1e9;
-            double layers = c->llm.n_layers;
-            add(out, row, "rate_with_compile", "TFLOP/s",
-                k.flop * layers / (k.seconds * layers + compile_s) / 1e12);
-        }
-    }
-}
-
-static void study_affinity(const struct config *c, struct characterize_rows *out, struct err *e)
-{
-    (void)e;
-    for (uint8_t d = 0; d < c->soc.machine.n_devices; d++) {
-        for (size_t i = 0; i < N_ROW_STEPS; i++) {
-            affinity_of(c, d, row_steps[i], out);
+    for (size_t i = 0; i < N_ROW_STEPS; i++) {
+        uint32_t rows = row_steps[i];
+        struct work_shape w = rows > 1 ? price_prefill_shape(rows, 1) : price_decode_shape(1023, 1);
+        for (int op = OP_QKV; op <= OP_FFN; op++) {
+            struct price_op k = price_op(&c->truth, device, (enum op_kind)op, &w);
+            struct point row = {"affinity", d->name, op_names[op], "rows", rows};
+            double tflops = k.flop / k.seconds / 1e12;
+            add(out, row, "intensity", "flop/B", k.flop / k.bytes);
+            add(out, row, "rate", "TFLOP/s", tflops);
+            add(out, row, "efficiency", "TFLOP/s/W", tflops / watts_of(d, rows));
+            if (op == OP_MHA && d->static_attention) {
+                double compile_s =
+                    ((double)m->compile_fixed_ns + m->compile_ns_per_token * rows) / 1e9;
+                double layers = c->llm.n_layers;
+                add(out, row, "rate_with_compile", "TFLOP/s",
+                    k.flop * layers / (k.seconds * layers + compile_s) / 1e12);
+            }
         }
     }
 }
@@ -96,7 +85,7 @@ static int engine(const struct machine *m, int which)
     return d >= 0 ? d : machine_find(m, which == 0 ? DEVICE_KIND_CPU : DEVICE_KIND_GPU);
 }
 
-static void study_corun(const struct config *c, struct characterize_rows *out, struct err *e)
+static void study_corun(const struct config *c, struct frame *out, struct err *e)
 {
     static const char *const names[] = {"GEMM", "GEMV"};
     const struct machine *m = &c->soc.machine;
@@ -122,105 +111,93 @@ static void study_corun(const struct config *c, struct characterize_rows *out, s
                 char what[48];
                 (void)snprintf(what, sizeof what, "%s beside %s", names[kind[i]],
                                names[kind[1 - i]]);
-                struct characterize_row row = row_of("corun", m->devices[d[i]].name, what,
-                                                     "demand_GBs", f[i].demand_bytes_per_s / 1e9);
+                struct point row = {"corun", m->devices[d[i]].name, what, "demand_GBs",
+                                    f[i].demand_bytes_per_s / 1e9};
                 double slow = f[i].demand_bytes_per_s / f[i].share_bytes_per_s;
                 add(out, row, "slowdown", "x", slow);
                 together += 1.0 / slow;
             }
             char what[48];
             (void)snprintf(what, sizeof what, "%s and %s", names[a], names[b]);
-            add(out, row_of("corun", "both", what, "pairs", 1), "work_over_alone", "x", together);
+            add(out, (struct point){"corun", "both", what, "pairs", 1}, "work_over_alone", "x",
+                together);
         }
     }
 }
 
 /* ---- passes ---- */
 
-static void study_batch(const struct config *c, struct characterize_rows *out, struct err *e)
+static void batch_of(const struct config *c, uint8_t d, struct frame *out)
 {
-    (void)e;
-    for (uint8_t d = 0; d < c->soc.machine.n_devices; d++) {
-        const char *name = c->soc.machine.devices[d].name;
-        for (uint32_t n = 1; n <= 32; n *= 2) {
-            struct work_shape p = price_prefill_shape(512, n);
-            struct work_shape s = price_decode_shape(1024, n);
-            if (n <= 8) {
-                add(out, row_of("batch", name, "prefill of 512 tokens", "sequences", n), "time",
-                    "ms", 1e3 * price_pass(&c->truth, d, &p).seconds);
-            }
-            add(out, row_of("batch", name, "decode step at 1024 tokens", "sequences", n), "time",
-                "ms", 1e3 * price_pass(&c->truth, d, &s).seconds);
+    const char *name = c->soc.machine.devices[d].name;
+    for (uint32_t n = 1; n <= 32; n *= 2) {
+        struct work_shape p = price_prefill_shape(512, n);
+        struct work_shape s = price_decode_shape(1024, n);
+        if (n <= 8) {
+            add(out, (struct point){"batch", name, "prefill of 512 tokens", "sequences", n}, "time",
+                "ms", 1e3 * price_pass(&c->truth, d, &p).seconds);
         }
+        add(out, (struct point){"batch", name, "decode step at 1024 tokens", "sequences", n},
+            "time", "ms", 1e3 * price_pass(&c->truth, d, &s).seconds);
     }
 }
 
-static void study_prompt(const struct config *c, struct characterize_rows *out, struct err *e)
+static void prompt_of(const struct config *c, uint8_t d, struct frame *out)
 {
-    (void)e;
-    for (uint8_t d = 0; d < c->soc.machine.n_devices; d++) {
-        for (uint32_t n = 32; n <= 8192; n *= 2) {
-            struct work_shape w = price_prefill_shape(n, 1);
-            double s = price_pass(&c->truth, d, &w).seconds;
-            struct characterize_row row =
-                row_of("prompt", c->soc.machine.devices[d].name, "prefill", "tokens", n);
-            add(out, row, "time", "ms", 1e3 * s);
-            add(out, row, "throughput", "tok/s", n / s);
-        }
+    for (uint32_t n = 32; n <= 8192; n *= 2) {
+        struct work_shape w = price_prefill_shape(n, 1);
+        double s = price_pass(&c->truth, d, &w).seconds;
+        struct point row = {"prompt", c->soc.machine.devices[d].name, "prefill", "tokens", n};
+        add(out, row, "time", "ms", 1e3 * s);
+        add(out, row, "throughput", "tok/s", n / s);
     }
 }
 
-static void study_mixed(const struct config *c, struct characterize_rows *out, struct err *e)
+static void mixed_of(const struct config *c, uint8_t d, struct frame *out)
 {
-    (void)e;
-    for (uint8_t d = 0; d < c->soc.machine.n_devices; d++) {
-        for (uint32_t b = 1; b <= 16; b *= 4) {
-            struct work_shape alone = price_decode_shape(MIXED_CONTEXT, b);
-            double decode_s = price_pass(&c->truth, d, &alone).seconds;
-            for (uint32_t chunk = 128; chunk <= 1024; chunk *= 2) {
-                struct work_shape p = price_prefill_shape(chunk, 1);
-                double prefill_s = price_pass(&c->truth, d, &p).seconds;
-                struct work_shape w = alone;
-                w.rows += p.rows;
-                w.logit_rows += p.logit_rows;
-                w.sequences += p.sequences;
-                w.prefill_rows = p.prefill_rows;
-                w.attn_pairs += p.attn_pairs;
-                w.kv_read_tokens += p.kv_read_tokens;
-                double mixed_s = price_pass(&c->truth, d, &w).seconds;
-                char what[48];
-                (void)snprintf(what, sizeof what, "%u decoding sequences", b);
-                struct characterize_row row =
-                    row_of("mixed", c->soc.machine.devices[d].name, what, "prefill_tokens", chunk);
-                add(out, row, "time", "ms", 1e3 * mixed_s);
-                add(out, row, "decode_slowdown", "x", mixed_s / decode_s);
-                add(out, row, "prefill_slowdown", "x", mixed_s / prefill_s);
-            }
+    for (uint32_t b = 1; b <= 16; b *= 4) {
+        struct work_shape alone = price_decode_shape(MIXED_CONTEXT, b);
+        double decode_s = price_pass(&c->truth, d, &alone).seconds;
+        for (uint32_t chunk = 128; chunk <= 1024; chunk *= 2) {
+            struct work_shape p = price_prefill_shape(chunk, 1);
+            double prefill_s = price_pass(&c->truth, d, &p).seconds;
+            struct work_shape w = alone;
+            w.rows += p.rows;
+            w.logit_rows += p.logit_rows;
+            w.sequences += p.sequences;
+            w.prefill_rows = p.prefill_rows;
+            w.attn_pairs += p.attn_pairs;
+            w.kv_read_tokens += p.kv_read_tokens;
+            double mixed_s = price_pass(&c->truth, d, &w).seconds;
+            char what[48];
+            (void)snprintf(what, sizeof what, "%u decoding sequences", b);
+            struct point row = {"mixed", c->soc.machine.devices[d].name, what, "prefill_tokens",
+                                chunk};
+            add(out, row, "time", "ms", 1e3 * mixed_s);
+            add(out, row, "decode_slowdown", "x", mixed_s / decode_s);
+            add(out, row, "prefill_slowdown", "x", mixed_s / prefill_s);
         }
     }
 }
 
 /* Drafts of a sequence at 1024 tokens verified at once: the time, and what a token costs if all of
  * them are accepted (sd.npu 3.3: rows of a static graph are free until it is full). */
-static void study_verify(const struct config *c, struct characterize_rows *out, struct err *e)
+static void verify_of(const struct config *c, uint8_t d, struct frame *out)
 {
-    (void)e;
-    for (uint8_t d = 0; d < c->soc.machine.n_devices; d++) {
-        for (uint32_t drafted = 0; drafted <= 32; drafted = drafted == 0 ? 1 : 2 * drafted) {
-            struct work_shape w = price_verify_shape(1024, drafted + 1);
-            double ms = 1e3 * price_pass(&c->truth, d, &w).seconds;
-            struct characterize_row row = row_of("verify", c->soc.machine.devices[d].name,
-                                                 "verification", "draft_tokens", drafted);
-            add(out, row, "time", "ms", ms);
-            add(out, row, "time_per_token", "ms", ms / (drafted + 1));
-        }
+    for (uint32_t drafted = 0; drafted <= 32; drafted = drafted == 0 ? 1 : 2 * drafted) {
+        struct work_shape w = price_verify_shape(1024, drafted + 1);
+        double ms = 1e3 * price_pass(&c->truth, d, &w).seconds;
+        struct point row = {"verify", c->soc.machine.devices[d].name, "verification",
+                            "draft_tokens", drafted};
+        add(out, row, "time", "ms", ms);
+        add(out, row, "time_per_token", "ms", ms / (drafted + 1));
     }
 }
 
 /* ---- chunks ---- */
 
 /* The same prompt with nonlinear ops fused, apart on the same engine, and on another one. */
-static void fusion(const struct config *c, uint8_t device, struct characterize_rows *out)
+static void fusion(const struct config *c, uint8_t device, struct frame *out)
 {
     static const char *const names[] = {"nonlinear ops fused", "nonlinear ops apart",
                                         "nonlinear ops on another engine"};
@@ -233,12 +210,12 @@ static void fusion(const struct config *c, uint8_t device, struct characterize_r
         }
         struct work_shape w = price_prefill_shape(CHUNKS_PROMPT, 1);
         double s = price_pass(&r, device, &w).seconds;
-        add(out, row_of("chunk", d->name, names[i], "chunk_rows", d->chunk_rows), "throughput",
-            "tok/s", CHUNKS_PROMPT / s);
+        add(out, (struct point){"chunk", d->name, names[i], "chunk_rows", d->chunk_rows},
+            "throughput", "tok/s", CHUNKS_PROMPT / s);
     }
 }
 
-static void study_chunk(const struct config *c, struct characterize_rows *out, struct err *e)
+static void study_chunk(const struct config *c, struct frame *out, struct err *e)
 {
     int d = chunks_device(&c->truth);
     if (d < 0) {
@@ -248,8 +225,8 @@ static void study_chunk(const struct config *c, struct characterize_rows *out, s
     }
     for (uint32_t rows = 32; rows <= CHUNKS_PROMPT; rows *= 2) {
         struct chunk k = chunks_price(&c->truth, (uint8_t)d, rows);
-        struct characterize_row row = row_of("chunk", c->soc.machine.devices[d].name,
-                                             "prompt of 1024 tokens", "chunk_rows", rows);
+        struct point row = {"chunk", c->soc.machine.devices[d].name, "prompt of 1024 tokens",
+                            "chunk_rows", rows};
         add(out, row, "throughput", "tok/s", k.tokens_per_s);
         add(out, row, "bound_kernel", "ms", 1e3 * k.kernel_s);
         add(out, row, "bound_layer", "ms", 1e3 * k.layer_s);
@@ -259,7 +236,8 @@ static void study_chunk(const struct config *c, struct characterize_rows *out, s
     }
     fusion(c, (uint8_t)d, out);
     add(out,
-        row_of("chunk", c->soc.machine.devices[d].name, "knee", "share_of_best", CHUNKS_KNEE_FRAC),
+        (struct point){"chunk", c->soc.machine.devices[d].name, "knee", "share_of_best",
+                       CHUNKS_KNEE_FRAC},
         "chunk_rows", "rows", chunks_knee(&c->truth));
 }
 
@@ -275,8 +253,7 @@ static const struct {
 enum { N_SCHEMES = sizeof schemes / sizeof schemes[0], MOST_RATE = 4 };
 
 /* Of one rate. */
-static void put_schemes(const struct compare_result *r, uint32_t rate,
-                        struct characterize_rows *out)
+static void put_schemes(const struct compare_result *r, uint32_t rate, struct frame *out)
 {
     static const char *const metrics[] = {"reactive.e2e_s.mean", "proactive.e2e_s.mean",
                                           "truncated.all.throughput_req_per_min"};
@@ -288,8 +265,8 @@ static void put_schemes(const struct compare_result *r, uint32_t rate,
         for (int k = 0; k < 3; k++) {
             struct stats_interval s =
                 stats_mean(compare_values(r, i, metrics[k]), r->replications, STATS_LEVEL_FRAC);
-            struct characterize_row row =
-                row_of("schemes", schemes[i].policy, schemes[i].name, "requests_per_min", rate * 6);
+            struct point row = {"schemes", schemes[i].policy, schemes[i].name, "requests_per_min",
+                                rate * 6};
             add(out, row, metrics[k], units[k], s.mean);
             add(out, row, halves[k], units[k], (s.high - s.low) / 2.0);
         }
@@ -341,7 +318,7 @@ static bool schemes_judge(struct characterize *s, const struct study_outcomes *c
 /* ---- how sure ---- */
 
 /* 95 % intervals of predicted times, as factors, by prompt or context length. */
-static void study_interval(const struct config *c, struct characterize_rows *out, struct err *e)
+static void study_interval(const struct config *c, struct frame *out, struct err *e)
 {
     static const char *const phases[] = {"prefill", "decode"};
     struct conformal t;
@@ -353,8 +330,8 @@ static void study_interval(const struct config *c, struct characterize_rows *out
             for (int i = 0; i < 2; i++) {
                 struct conformal_interval x =
                     interval_of(&t, &c->soc, d, c->truth.runtime[d], &c->llm, i == 0, tokens);
-                struct characterize_row row =
-                    row_of("interval", c->soc.machine.devices[d].name, phases[i], "tokens", tokens);
+                struct point row = {"interval", c->soc.machine.devices[d].name, phases[i], "tokens",
+                                    tokens};
                 add(out, row, "low", "x", x.low_factor);
                 add(out, row, "high", "x", x.high_factor);
                 add(out, row, "distance", "ln", x.distance);
@@ -366,11 +343,16 @@ static void study_interval(const struct config *c, struct characterize_rows *out
 
 static const struct {
     const char *name;
-    void (*fill)(const struct config *c, struct characterize_rows *out, struct err *e);
+    /* of one device after the other, or of the whole machine; neither: simulated */
+    void (*of)(const struct config *c, uint8_t device, struct frame *out);
+    void (*fill)(const struct config *c, struct frame *out, struct err *e);
 } studies[] = {
-    {"affinity", study_affinity}, {"corun", study_corun},       {"batch", study_batch},
-    {"prompt", study_prompt},     {"mixed", study_mixed},       {"chunk", study_chunk},
-    {"verify", study_verify},     {CHARACTERIZE_SCHEMES, NULL}, {"interval", study_interval}};
+    {"affinity", affinity_of, NULL},    {"corun", NULL, study_corun},
+    {"batch", batch_of, NULL},          {"prompt", prompt_of, NULL},
+    {"mixed", mixed_of, NULL},          {"chunk", NULL, study_chunk},
+    {"verify", verify_of, NULL},        {CHARACTERIZE_SCHEMES, NULL, NULL},
+    {"interval", NULL, study_interval},
+};
 
 const char *characterize_study(size_t i)
 {
@@ -385,10 +367,15 @@ bool characterize_judge(void *ctx, const struct study_outcomes *came, struct stu
         if (strcmp(studies[i].name, k->study) != 0) {
             used += (size_t)snprintf(names + used, sizeof names - used, "%s%s",
                                      used > 0 ? ", " : "", studies[i].name);
-        } else if (studies[i].fill == NULL) {
+        } else if (studies[i].fill != NULL) {
+            studies[i].fill(k->config, k->rows, k->e);
+            return false;
+        } else if (studies[i].of == NULL) {
             return schemes_judge(k, came, next);
         } else {
-            studies[i].fill(k->config, k->rows, k->e);
+            for (uint8_t d = 0; d < k->config->soc.machine.n_devices; d++) {
+                studies[i].of(k->config, d, k->rows);
+            }
             return false;
         }
     }

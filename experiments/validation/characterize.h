@@ -16,23 +16,11 @@
  */
 #pragma once
 
-#include <stdio.h>
-
 #include "experiments/compare/compare.h"
+#include "sim/base/frame.h"
 
-struct characterize_row {
-    const char *study;
-    char device[40], what[48];
-    const char *x_name;
-    double x;
-    const char *metric, *unit;
-    double value;
-};
-
-struct characterize_rows {
-    struct characterize_row *v; /* owned */
-    size_t n;
-};
+/* The columns of all studies: study, device, what, x_name, x, metric, value, unit. */
+void characterize_columns(struct frame *f);
 
 /* One study; ctx of characterize_judge, which adds its rows. Errors in e: no such study, a run that
  * failed. */
@@ -42,7 +30,7 @@ struct characterize {
     const struct config_options *options;
     uint32_t replications; /* of schemes */
     struct study_how how;  /* likewise */
-    struct characterize_rows *rows;
+    struct frame *rows;
     struct err *e;
     /* of schemes, while it is judging */
     struct config_policy *policies;
@@ -56,4 +44,3 @@ study_judge characterize_judge;
 #define CHARACTERIZE_SCHEMES "schemes" /* the one that simulates */
 /* The i-th study, in the order above, or NULL. */
 const char *characterize_study(size_t i);
-void characterize_rows_fini(struct characterize_rows *r);

@@ -11,7 +11,7 @@
 
 static struct config_options options;
 static struct config config;
-static struct characterize_rows rows;
+static struct frame *rows;
 static struct err err;
 
 static void setup(void)
@@ -19,13 +19,14 @@ static void setup(void)
     err = (struct err)ERR_INIT;
     options = config_options_default();
     options.soc = "core-ultra-5-125h-siblings"; /* as tests/helpers/model.c */
-    rows = (struct characterize_rows){0};
+    rows = frame_new();
+    characterize_columns(rows);
     ck_assert_int_eq(config_load(&config, &options, &err), 0);
 }
 
 static void teardown(void)
 {
-    characterize_rows_fini(&rows);
+    frame_free(rows);
     config_fini(&config);
     config_options_fini(&options);
     err_fini(&err);
@@ -38,7 +39,7 @@ static void run_study(const char *name)
                              .options = &options,
                              .replications = 2,
                              .how = {.parallel = 1, .cpu_limit_s = 600.0},
-                             .rows = &rows,
+                             .rows = rows,
                              .e = &err};
     study_run(characterize_judge, &k);
 }
@@ -47,16 +48,15 @@ static void study(const char *name)
 {
     run_study(name);
     ck_assert_msg(err.n == 0, "%s", err.n > 0 ? err.lines[0] : "");
-    ck_assert_uint_gt(rows.n, 0);
+    ck_assert_uint_gt(frame_rows(rows), 0);
 }
 
 static double value(const char *device, const char *what, double x, const char *metric)
 {
-    for (size_t i = 0; i < rows.n; i++) {
-        const struct characterize_row *r = &rows.v[i];
-        if (strcmp(r->device, device) == 0 && strcmp(r->what, what) == 0 && r->x == x &&
-            strcmp(r->metric, metric) == 0) {
-            return r->value;
+    for (uint32_t i = 0; i < frame_rows(rows); i++) {
+        if (frame_is(rows, i, "device", device) && frame_is(rows, i, "what", what) &&
+            frame_get(rows, i, "x") == x && frame_is(rows, i, "metric", metric)) {
+            return frame_get(rows, i, "value");
         }
     }
     ck_abort_msg("no %s of %s, %s at %g", metric, device, what, x);
@@ -90,9 +90,9 @@ END_TEST
 START_TEST(pairs_add_up)
 {
     study("corun");
-    double a = value("npu", "GEMM beside GEMV", rows.v[3].x,
+    double a = value("npu", "GEMM beside GEMV", frame_get(rows, 3, "x"),
                      "slowdown"); /* the fourth row: NPU GEMM beside iGPU GEMV */
-    double b = value("igpu", "GEMV beside GEMM", rows.v[4].x, "slowdown");
+    double b = value("igpu", "GEMV beside GEMM", frame_get(rows, 4, "x"), "slowdown");
     ck_assert_double_ge(a, 1.0);
     ck_assert_double_ge(b, 1.0);
     ck_assert_double_eq_tol(value("both", "GEMM and GEMV", 1, "work_over_alone"), 1 / a + 1 / b,
@@ -145,9 +145,9 @@ END_TEST
 START_TEST(mixing_never_is_faster_than_a_part)
 {
     study("mixed");
-    for (size_t i = 0; i < rows.n; i++) {
-        if (strstr(rows.v[i].metric, "slowdown") != NULL) {
-            ck_assert_double_ge(rows.v[i].value, 1.0 - 1e-9);
+    for (uint32_t i = 0; i < frame_rows(rows); i++) {
+        if (strstr(frame_text(rows, i, "metric"), "slowdown") != NULL) {
+            ck_assert_double_ge(frame_get(rows, i, "value"), 1.0 - 1e-9);
         }
     }
 }
