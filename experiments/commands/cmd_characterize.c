@@ -48,8 +48,11 @@ static int characterize(void *values, struct err *e)
         const char *study = o->studies.n == 0  ? characterize_study(i)
                             : i < o->studies.n ? o->studies.v[i]
                                                : NULL;
-        if (study == NULL || (o->studies.n == 0 && strcmp(study, CHARACTERIZE_SCHEMES) == 0)) {
+        if (study == NULL) {
             break;
+        }
+        if (o->studies.n == 0 && strcmp(study, CHARACTERIZE_SCHEMES) == 0) {
+            continue;
         }
         struct characterize k = {.study = study,
                                  .config = &c,
