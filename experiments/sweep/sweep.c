@@ -42,6 +42,7 @@ struct sweep {
     uint8_t *closed; /* owned, by point, with `until`; else NULL */
     uint64_t noted;  /* point that is known to be in the store; UINT64_MAX: none */
     struct progress progress;
+    struct sigaction old_int, old_term;
     struct loaded loaded; /* in workers only */
 };
 
@@ -226,7 +227,7 @@ static void ask_round(struct sweep *s, uint64_t open, struct study *next)
 }
 
 /* Rounds of replications, until every interval is narrow enough. */
-static bool judge(void *ctx, const struct study_outcomes *came, struct study *next)
+bool sweep_judge(void *ctx, const struct study_outcomes *came, struct study *next)
 {
     struct sweep *s = ctx;
     uint64_t open = of_shard(s->opt, s->spec->n_points);
@@ -250,8 +251,8 @@ int64_t sweep_experiment(const struct spec *spec, struct store *store)
     return store_experiment(store, spec->name, XPUSIM_VERSION " " XPUSIM_REVISION, spec->canonical);
 }
 
-int sweep_run(const struct spec *spec, struct store *store, const struct sweep_options *opt,
-              struct sweep_result *out, struct err *e)
+struct sweep *sweep_open(const struct spec *spec, struct store *store,
+                         const struct sweep_options *opt, struct sweep_result *out)
 {
     *out = (struct sweep_result){.experiment = sweep_experiment(spec, store)};
     struct sweep *s = xcalloc(1, sizeof *s);
@@ -259,23 +260,24 @@ int sweep_run(const struct spec *spec, struct store *store, const struct sweep_o
         .spec = spec, .store = store, .opt = opt, .result = out, .noted = UINT64_MAX};
     progress_start(&s->progress, opt->how.progress, 0);
     s->closed = spec->n_until > 0 ? xcalloc(spec->n_points, 1) : NULL;
-    struct sigaction action;
-    struct sigaction old_int;
-    struct sigaction old_term;
-    memset(&action, 0, sizeof action);
-    action.sa_handler = ask_stop;
+    struct sigaction action = {.sa_handler = ask_stop};
     stop_asked = 0;
-    (void)sigaction(SIGINT, &action, &old_int);
-    (void)sigaction(SIGTERM, &action, &old_term);
-    study_run(judge, s);
+    (void)sigaction(SIGINT, &action, &s->old_int);
+    (void)sigaction(SIGTERM, &action, &s->old_term);
+    return s;
+}
+
+int sweep_close(struct sweep *s, struct err *e)
+{
     int rc = s->rc;
-    (void)sigaction(SIGINT, &old_int, NULL);
-    (void)sigaction(SIGTERM, &old_term, NULL);
+    (void)sigaction(SIGINT, &s->old_int, NULL);
+    (void)sigaction(SIGTERM, &s->old_term, NULL);
     progress_end(&s->progress);
-    out->interrupted = rc == -EINTR;
+    s->result->interrupted = rc == -EINTR;
     if (rc == 0) {
-        store_finished(store, out->experiment, opt->shard, opt->shards);
+        store_finished(s->store, s->result->experiment, s->opt->shard, s->opt->shards);
     }
+    bool written = store_ok(s->store);
     free(s->closed);
     free(s);
     if (rc == -ENOMEM) {
@@ -284,5 +286,5 @@ int sweep_run(const struct spec *spec, struct store *store, const struct sweep_o
     if (rc != 0 && rc != -EINTR) {
         return err_add(e, "cannot start worker processes: %s", strerror(-rc));
     }
-    return store_ok(store) ? 0 : -EIO;
+    return written ? 0 : -EIO;
 }
