@@ -15,28 +15,6 @@ static const char *const op_names[] = {"QKV", "MHA", "FFN", "HEAD", "LAYER"};
 static const uint32_t prompts[] = {128, 256, 512, 1024, 2048, 4096};
 enum { N_PROMPTS = sizeof prompts / sizeof prompts[0] };
 
-static struct work_shape prefill_shape(uint64_t tokens, bool causal)
-{
-    return (struct work_shape){.rows = (uint32_t)tokens,
-                               .logit_rows = 1,
-                               .sequences = 1,
-                               .prefill_rows = (uint32_t)tokens,
-                               .attn_pairs = causal ? tokens * (tokens + 1) / 2 : tokens * tokens,
-                               .kv_read_tokens = tokens,
-                               .max_context_tokens = (uint32_t)tokens};
-}
-
-static struct work_shape decode_shape(uint32_t sequences)
-{
-    uint64_t keys = (uint64_t)sequences * DECODE_CONTEXT;
-    return (struct work_shape){.rows = sequences,
-                               .logit_rows = sequences,
-                               .sequences = sequences,
-                               .attn_pairs = keys,
-                               .kv_read_tokens = keys,
-                               .max_context_tokens = DECODE_CONTEXT};
-}
-
 static void put_kernel(const struct config *c, uint8_t device, enum op_kind op,
                        const struct work_shape *w, const char *work, struct frame *f)
 {
@@ -62,9 +40,9 @@ static void put_kernels(const struct config *c, struct document *d)
         {.name = "watts", .unit = "W", .title = "W", .format = "%.0f"},
     };
     struct frame *f = DOCUMENT_FRAME(d, "kernels", 0, columns);
-    struct work_shape chunk = prefill_shape(CHUNK_ROWS, true);
-    struct work_shape one = decode_shape(1);
-    struct work_shape eight = decode_shape(8);
+    struct work_shape chunk = price_prefill_shape(CHUNK_ROWS, 1);
+    struct work_shape one = price_decode_shape(DECODE_CONTEXT - 1, 1);
+    struct work_shape eight = price_decode_shape(DECODE_CONTEXT - 1, 8);
     for (uint8_t i = 0; i < c->soc.machine.n_devices; i++) {
         for (int op = OP_QKV; op <= OP_HEAD; op++) {
             put_kernel(c, i, (enum op_kind)op, &chunk, "prefill 256", f);
@@ -91,10 +69,11 @@ static void put_longest(const struct config *c, struct document *d)
     struct frame *f = DOCUMENT_FRAME(d, "longest", 0, columns);
     for (uint8_t i = 0; i < c->soc.machine.n_devices; i++) {
         for (int k = 0; k < N_PROMPTS; k++) {
-            struct work_shape causal = prefill_shape(prompts[k], true);
-            struct work_shape uncut = prefill_shape(prompts[k], false);
+            struct work_shape causal = price_prefill_shape(prompts[k], 1);
+            struct work_shape uncut = causal;
+            uncut.attn_pairs = (uint64_t)prompts[k] * prompts[k];
             struct work_shape margin =
-                prefill_shape(prompts[k] < CHUNK_ROWS ? prompts[k] : CHUNK_ROWS, true);
+                price_prefill_shape(prompts[k] < CHUNK_ROWS ? prompts[k] : CHUNK_ROWS, 1);
             double ffn = 1e3 * price_op(&c->truth, i, OP_FFN, &margin).longest_s;
             double qkv = 1e3 * price_op(&c->truth, i, OP_QKV, &margin).longest_s;
             double mha = 1e3 * price_op(&c->truth, i, OP_MHA, &causal).longest_s;

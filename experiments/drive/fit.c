@@ -182,14 +182,19 @@ static const char *const part_names[N_PARTS] = {"qkv",        "ffn",       "head
 static const enum op_kind part_ops[N_PARTS] = {OP_QKV, OP_FFN, OP_HEAD, OP_MHA,
                                                OP_MHA, OP_MHA, OP_LAYER};
 
+struct work_shape fit_shape(const struct drive_kernel *k)
+{
+    return (struct work_shape){.rows = k->shape_rows,
+                               .sequences = k->sequences,
+                               .prefill_rows = k->prefill_rows,
+                               .attn_pairs = k->pairs,
+                               .kv_read_tokens = k->keys};
+}
+
 /* x: pairs and rows of prompts, pairs and rows of decodes; of the kernel's share. */
 static void mixed_terms(const struct drive_kernel *k, double *x)
 {
-    struct work_shape w = {.rows = k->shape_rows,
-                           .sequences = k->sequences,
-                           .prefill_rows = k->prefill_rows,
-                           .attn_pairs = k->pairs,
-                           .kv_read_tokens = k->keys};
+    struct work_shape w = fit_shape(k);
     double share = (double)k->rows / k->shape_rows;
     double decodes = soc_ops_decode_keys(&w);
     x[0] = ((double)k->pairs - decodes) * share;

@@ -9,6 +9,7 @@
 /* Share of kernel `at` during which another device of the same run was busy. */
 double fit_overlap(const struct fit_input *in, size_t at);
 bool fit_is_one_row(const struct drive_kernel *k);
+struct work_shape fit_shape(const struct drive_kernel *k); /* of the launch it is a part of */
 
 /* A kernel with its regressors, as a part of the fit sees it. */
 struct sample {

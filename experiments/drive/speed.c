@@ -6,11 +6,7 @@
 
 static double predicted_s(const struct config *c, const struct drive_kernel *k, double overlap)
 {
-    struct work_shape w = {.rows = k->shape_rows,
-                           .sequences = k->sequences,
-                           .prefill_rows = k->prefill_rows,
-                           .attn_pairs = k->pairs,
-                           .kv_read_tokens = k->keys};
+    struct work_shape w = fit_shape(k);
     struct kernel_query q = {
         .op = (enum op_kind)k->op, .rows = k->rows, .padded_rows = k->padded_rows, .shape = &w};
     double slow = fit_is_one_row(k) ? 1.0 + c->soc.devices[k->device].beside_frac * overlap : 1.0;
