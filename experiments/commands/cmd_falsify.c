@@ -39,16 +39,6 @@ static int prepare(struct prepared *p, const struct options *o, struct err *e)
     return e->n > 0 ? -EINVAL : 0;
 }
 
-/* The replication that lost most. */
-static uint32_t worst_of(const struct falsify_result *r, uint32_t n)
-{
-    uint32_t worst = 0;
-    for (uint32_t i = 1; i < n; i++) {
-        worst = r->least_loss[i] > r->least_loss[worst] ? i : worst;
-    }
-    return r->least_first + worst;
-}
-
 /* side: which of the two is looked at. */
 static int one_way(const struct prepared *p, const struct options *o, int side, struct document *d,
                    struct err *e)
@@ -63,16 +53,10 @@ static int one_way(const struct prepared *p, const struct options *o, int side, 
                                 .metric = f.metric,
                                 .how = o->work.how,
                                 .result = r};
-    struct falsify_reason why = {0};
     study_run(falsify_judge, &runs);
-    int rc = 0;
-    if (r->found) {
-        rc = falsify_reason_find(&runs, &r->least, worst_of(r, f.confirm), &why, e);
-    }
-    falsify_document(&f, &runs, r, &why, d);
-    falsify_reason_fini(&why);
+    falsify_document(&f, &runs, r, d);
     free(r);
-    return rc;
+    return runs.reason.message[0] == '\0' ? 0 : err_add(e, "%s", runs.reason.message);
 }
 
 static int falsify(void *values, struct err *e)

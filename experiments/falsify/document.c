@@ -8,7 +8,6 @@
 #include "sim/base/units.h"
 
 #define COMMAND_BYTES 8192
-#define MAX_BLOCKERS 3
 
 /* "2.31 times [1.9, 2.8]" */
 static const char *times(struct document *d, const struct stats_interval *s)
@@ -48,8 +47,9 @@ static void put_space(const struct space *s, const struct falsify_result *r, str
 }
 
 static void put_commands(const struct falsify_runs *runs, const struct falsify_result *r,
-                         const struct falsify_reason *why, struct document *d)
+                         struct document *d)
 {
+    const struct falsify_reason *why = &runs->reason;
     char *world = xmalloc(COMMAND_BYTES);
     (void)space_command(runs->space, &r->least, world, COMMAND_BYTES);
     const char *a = runs->policy[FALSIFY_POLICY]->label;
@@ -62,20 +62,20 @@ static void put_commands(const struct falsify_runs *runs, const struct falsify_r
     DOCUMENT_VALUES(d, "compare_command", compare);
     document_heading(d, "again");
     document_note(d, "  %s", compare);
-    for (int i = 0; i < FALSIFY_SIDES && why->request[FALSIFY_POLICY] != NULL; i++) {
+    for (int i = 0; i < FALSIFY_SIDES && why->found; i++) {
         document_note(d, "  xpusim explain --request %" PRIu32 " --policy %s --seed %" PRIu64 " %s",
-                      why->request[FALSIFY_POLICY]->request_id, runs->policy[i]->label, why->seed,
+                      why->request[FALSIFY_POLICY].x.request_id, runs->policy[i]->label, why->seed,
                       world);
     }
     free(world);
 }
 
 /* Where the latency of the request that lost most went, on both sides. */
-static void put_reason(const struct falsify_runs *runs, const struct falsify_reason *why,
-                       struct document *d)
+static void put_reason(const struct falsify_runs *runs, struct document *d)
 {
-    const struct explanation *a = why->request[FALSIFY_POLICY];
-    const struct explanation *b = why->request[FALSIFY_BASELINE];
+    const struct falsify_reason *why = &runs->reason;
+    const struct explanation *a = &why->request[FALSIFY_POLICY].x;
+    const struct explanation *b = &why->request[FALSIFY_BASELINE].x;
     struct document *in = document_within(d, "reason");
     double a_s = units_s_from_ns(a->end_ns - a->arrival_ns);
     double b_s = units_s_from_ns(b->end_ns - b->arrival_ns);
@@ -103,8 +103,8 @@ static void put_reason(const struct falsify_runs *runs, const struct falsify_rea
                       units_s_from_ns(b->ns[i]), explain_cause_texts[i]);
         }
     }
-    for (size_t i = 0; i < a->n_blockers && i < MAX_BLOCKERS; i++) {
-        const struct explain_blocker *x = &a->blockers[i];
+    for (size_t i = 0; i < a->n_blockers; i++) {
+        const struct explain_blocker *x = &why->request[FALSIFY_POLICY].first[i];
         document_note(d, "  in the way: request %" PRIu32 " (%s), %.3f s", x->request_id,
                       x->cls == REQUEST_CLASS_REACTIVE ? "reactive" : "proactive",
                       units_s_from_ns(x->tail_ns + x->queue_ns));
@@ -124,8 +124,7 @@ static void put_failures(const struct falsify_runs *runs, struct document *d)
 }
 
 void falsify_document(const struct falsify_options *o, const struct falsify_runs *runs,
-                      const struct falsify_result *r, const struct falsify_reason *why,
-                      struct document *d)
+                      const struct falsify_result *r, struct document *d)
 {
     const char *a = runs->policy[FALSIFY_POLICY]->label;
     const char *b = runs->policy[FALSIFY_BASELINE]->label;
@@ -153,8 +152,8 @@ void falsify_document(const struct falsify_options *o, const struct falsify_runs
                   times(d, &r->least_confirmed));
     put_interval(d, "least", &r->least_confirmed);
     put_space(runs->space, r, d);
-    if (why->request[FALSIFY_POLICY] != NULL) {
-        put_reason(runs, why, d);
+    if (runs->reason.found) {
+        put_reason(runs, d);
     }
-    put_commands(runs, r, why, d);
+    put_commands(runs, r, d);
 }

@@ -11,6 +11,21 @@
 #include "sim/base/arena.h"
 #include "sim/metrics/metric_table.h"
 
+/* A struct falsify_request for every row. */
+static void say(void *heard, const struct trace *t, FILE *to)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        const struct explanation *x = explain_find(heard, t->rows[i].request_id);
+        struct falsify_request r = {.x.finished = false};
+        if (x != NULL) {
+            r.x = *x;
+            r.x.n_blockers = x->n_blockers < FALSIFY_BLOCKERS ? x->n_blockers : FALSIFY_BLOCKERS;
+            memcpy(r.first, x->blockers, r.x.n_blockers * sizeof *r.first);
+        }
+        (void)fwrite(&r, sizeof r, 1, to);
+    }
+}
+
 /* Cell number (point * n + replication) * FALSIFY_SIDES + side. In the worker, which ends
  * afterwards, so nothing is freed. */
 static int cell(void *ctx, uint64_t index, struct study_cell *out, struct err *e)
@@ -27,7 +42,13 @@ static int cell(void *ctx, uint64_t index, struct study_cell *out, struct err *e
         .policy = runs->policy[index % FALSIFY_SIDES],
         .seed = compare_seed(runs->space->options->seed, ask->first + world % ask->n),
     };
-    return config_load(c, &o->options, e);
+    int rc = config_load(c, &o->options, e);
+    if (rc == 0 && runs->search == NULL) {
+        out->heard = explain_new(&c->soc.machine, EXPLAIN_ALL);
+        out->observer = explain_observer(out->heard);
+        out->say = say;
+    }
+    return rc;
 }
 
 /* NaN where one of the two has no value. */
@@ -62,26 +83,17 @@ void falsify_runs_take(struct falsify_runs *r, const struct study_outcomes *came
     r->n_runs += came->n;
 }
 
-bool falsify_judge(void *ctx, const struct study_outcomes *came, struct study *next)
-{
-    struct falsify_runs *r = ctx;
-    if (came == NULL) {
-        r->search = falsify_open(r->options, r->space, r->result);
-    } else {
-        double *loss = xmalloc((came->n / FALSIFY_SIDES + 1) * sizeof *loss);
-        falsify_runs_take(r, came, loss);
-        falsify_take(r->search, loss);
-        free(loss);
-    }
-    if (!falsify_next(r->search, &r->ask)) {
-        falsify_close(r->search);
-        return false;
-    }
-    falsify_runs_ask(r, next);
-    return true;
-}
-
 /* ---- the request that says why ---- */
+
+/* The replication that lost most. */
+static uint32_t worst_of(const struct falsify_result *r, uint32_t n)
+{
+    uint32_t worst = 0;
+    for (uint32_t i = 1; i < n; i++) {
+        worst = r->least_loss[i] > r->least_loss[worst] ? i : worst;
+    }
+    return r->least_first + worst;
+}
 
 static bool of_class(const char *metric, const struct explanation *x)
 {
@@ -90,61 +102,65 @@ static bool of_class(const char *metric, const struct explanation *x)
     return (!reactive && !proactive) || (x->cls == REQUEST_CLASS_REACTIVE) == reactive;
 }
 
-static void pick(const struct falsify_runs *r, const struct trace *t, struct falsify_reason *out)
+static int64_t latency_ns(const struct falsify_request *r)
 {
+    return r->x.end_ns - r->x.arrival_ns;
+}
+
+/* Both sides met the same rows. */
+static void take_reason(struct falsify_runs *r, const struct study_outcome *sides)
+{
+    struct falsify_reason *out = &r->reason;
+    const struct falsify_request *a = sides[FALSIFY_POLICY].said;
+    const struct falsify_request *b = sides[FALSIFY_BASELINE].said;
+    const struct study_outcome *failed = a == NULL ? &sides[FALSIFY_POLICY] : NULL;
+    failed = failed == NULL && b == NULL ? &sides[FALSIFY_BASELINE] : failed;
+    if (failed != NULL) {
+        memcpy(out->message, failed->message, sizeof out->message);
+        return;
+    }
     int64_t most = 0;
-    for (size_t i = 0; i < t->n; i++) {
-        uint32_t id = t->rows[i].request_id;
-        const struct explanation *a = explain_find(out->run[FALSIFY_POLICY], id);
-        const struct explanation *b = explain_find(out->run[FALSIFY_BASELINE], id);
-        if (a == NULL || b == NULL || !a->finished || !b->finished || !of_class(r->metric, a)) {
-            continue;
-        }
-        int64_t longer = (a->end_ns - a->arrival_ns) - (b->end_ns - b->arrival_ns);
-        if (longer > most) {
+    for (size_t i = 0; i < sides[FALSIFY_POLICY].said_bytes / sizeof *a; i++) {
+        int64_t longer = latency_ns(&a[i]) - latency_ns(&b[i]);
+        if (a[i].x.finished && b[i].x.finished && of_class(r->metric, &a[i].x) && longer > most) {
             most = longer;
-            out->request[FALSIFY_POLICY] = a;
-            out->request[FALSIFY_BASELINE] = b;
+            out->found = true;
+            out->request[FALSIFY_POLICY] = a[i];
+            out->request[FALSIFY_BASELINE] = b[i];
         }
     }
 }
 
-int falsify_reason_find(const struct falsify_runs *r, const struct space_point *p,
-                        uint32_t replication, struct falsify_reason *out, struct err *e)
+static void ask_reason(struct falsify_runs *r, struct study *next)
 {
-    *out = (struct falsify_reason){.seed = compare_seed(r->space->options->seed, replication)};
-    struct space_options *o = xcalloc(1, sizeof *o);
-    struct config *c = xcalloc(1, sizeof *c);
-    struct trace t = {0};
-    space_options(r->space, p, o);
-    int rc = config_load(c, &o->options, e);
-    if (rc == 0) {
-        rc = config_trace(&o->options, out->seed, (struct config_arrivals){0}, &t, e);
-    }
-    for (int i = 0; i < FALSIFY_SIDES && rc == 0; i++) {
-        out->run[i] = explain_new(&c->soc.machine, EXPLAIN_ALL);
-        struct runner_options opt = {.observer = explain_observer(out->run[i])};
-        struct runner_result x;
-        rc = runner_run(c, r->policy[i], &t, out->seed, &opt, &x, e);
-        if (rc != 0) {
-            (void)err_add(e, "%s", x.sim.message);
-        }
-        runner_result_fini(&x);
-    }
-    if (rc == 0) {
-        pick(r, &t, out);
-    }
-    trace_fini(&t);
-    config_fini(c);
-    free(c);
-    free(o);
-    return rc;
+    const struct falsify_result *found = r->result;
+    r->ask = (struct falsify_ask){&found->least, 1, worst_of(found, r->options->confirm), 1};
+    r->reason.seed = compare_seed(r->space->options->seed, r->ask.first);
+    falsify_runs_ask(r, next);
 }
 
-void falsify_reason_fini(struct falsify_reason *x)
+bool falsify_judge(void *ctx, const struct study_outcomes *came, struct study *next)
 {
-    for (int i = 0; i < FALSIFY_SIDES; i++) {
-        explain_free(x->run[i]);
+    struct falsify_runs *r = ctx;
+    if (came == NULL) {
+        r->search = falsify_open(r->options, r->space, r->result);
+    } else if (r->search == NULL) {
+        take_reason(r, came->v);
+        return false;
+    } else {
+        double *loss = xmalloc((came->n / FALSIFY_SIDES + 1) * sizeof *loss);
+        falsify_runs_take(r, came, loss);
+        falsify_take(r->search, loss);
+        free(loss);
     }
-    *x = (struct falsify_reason){0};
+    if (falsify_next(r->search, &r->ask)) {
+        falsify_runs_ask(r, next);
+        return true;
+    }
+    falsify_close(r->search);
+    r->search = NULL;
+    if (r->result->found) {
+        ask_reason(r, next);
+    }
+    return r->result->found;
 }

@@ -152,6 +152,8 @@ static void take(void *ctx, uint64_t job, const struct job_result *r)
         study_record_read(r->data, r->size, &record);
         o.names = intern(&running->names, record.names, record.names_bytes, record.n);
         o.values = record.values;
+        o.said = record.said;
+        o.said_bytes = record.said_bytes;
         if (s->how.store != NULL && record.run.fingerprint[0] != '\0') {
             o.run = keep(s, &record, o.names, o.values);
         }
@@ -210,15 +212,20 @@ static int cell_of_batch(void *ctx, uint64_t index, struct study_cell *out, stru
     return b->study->cell(b->study->ctx, index, out, e);
 }
 
+static void *copy(const void *data, size_t bytes)
+{
+    void *p = xmalloc(bytes + 1);
+    memcpy(p, data, bytes);
+    return p;
+}
+
 static void done_of_batch(void *ctx, uint64_t index, const struct study_outcome *o)
 {
     struct batch *b = ctx;
     struct study_outcome *out = &b->out->v[index];
     *out = *o;
-    if (o->values != NULL) {
-        out->values = xmalloc((o->names->n + 1) * sizeof *out->values);
-        memcpy(out->values, o->values, o->names->n * sizeof *out->values);
-    }
+    out->values = o->values != NULL ? copy(o->values, o->names->n * sizeof *out->values) : NULL;
+    out->said = o->said_bytes > 0 ? copy(o->said, o->said_bytes) : NULL;
     b->ended[index] = true;
     progress_show(&b->progress, ++b->done);
 }
@@ -291,6 +298,7 @@ void study_outcomes_fini(struct study_outcomes *o)
 {
     for (uint32_t i = 0; i < o->n; i++) {
         free(o->v[i].values);
+        free(o->v[i].said);
     }
     free(o->v);
     free_names(o->names);

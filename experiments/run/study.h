@@ -19,6 +19,11 @@ struct study_cell {
     const char *binary;  /* another xpusim that runs it, never looked up; NULL: this one */
     const void *context; /* what a clairvoyant policy is told (sched.context), or NULL; then */
     const char *told;    /* ... the same as a text, by which the store knows it */
+    /* What hears the run, and writes what the judge wants of it. Such a run is never looked up and
+     * not kept. NULL: nothing. */
+    struct observer *observer;
+    void (*say)(void *heard, const struct trace *t, FILE *to);
+    void *heard;
 };
 
 /* Names of values, shared by the outcomes that have the same. */
@@ -37,6 +42,8 @@ struct study_outcome {
     bool found;                       /* it was there already */
     const struct study_names *names;  /* the run's metrics, then its counters (counters.NAME) */
     double *values;                   /* by names; NULL when it failed */
+    void *said;                       /* what cell.say wrote; NULL: nothing */
+    size_t said_bytes;
 };
 
 /* How runs are made; no result depends on it. */

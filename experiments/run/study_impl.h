@@ -15,6 +15,8 @@ struct study_record {
     double *values;
     const char *names; /* one after the other, each with its zero */
     size_t names_bytes;
+    void *said; /* by the cell */
+    size_t said_bytes;
 };
 
 /* In the worker: the cell of this number. */

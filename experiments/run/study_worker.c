@@ -23,9 +23,10 @@ static void fail(struct job_result *out, const char *message)
 
 /* ---- what is sent ---- */
 
-/* Of fixed size, followed by the values, the names, and the texts of struct store_run. */
+/* Of fixed size, followed by the values, the names, what was said, and the texts of struct
+ * store_run. */
 struct head {
-    uint64_t n, names_bytes, seed, config_hash, trace_hash;
+    uint64_t n, names_bytes, said_bytes, seed, config_hash, trace_hash;
     double rate_scale;
 };
 
@@ -34,6 +35,8 @@ struct values {
     char *names; /* owned: one after the other */
     size_t n, names_bytes;
     FILE *texts; /* fills names */
+    char *said;  /* owned; NULL: nothing */
+    size_t said_bytes;
 };
 
 static void values_open(struct values *x, size_t most)
@@ -57,6 +60,7 @@ static void send(struct values *x, const struct store_run *run, const char *tree
     memory_stream_close(x->texts, &x->names);
     struct head h = {.n = x->n,
                      .names_bytes = x->names_bytes,
+                     .said_bytes = x->said_bytes,
                      .seed = run->seed,
                      .config_hash = run->config_hash,
                      .trace_hash = run->trace_hash,
@@ -66,6 +70,7 @@ static void send(struct values *x, const struct store_run *run, const char *tree
     (void)fwrite(&h, sizeof h, 1, f);
     (void)fwrite(x->v, sizeof *x->v, x->n, f);
     (void)fwrite(x->names, 1, x->names_bytes, f);
+    (void)fwrite(x->said, 1, x->said_bytes, f);
     const char *const texts[] = {run->fingerprint, run->soc,    run->llm,     run->workload,
                                  run->policy,      run->params, run->verdict, tree};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
@@ -76,6 +81,7 @@ static void send(struct values *x, const struct store_run *run, const char *tree
     out->data = data;
     free(x->v);
     free(x->names);
+    free(x->said);
 }
 
 void study_record_read(void *data, size_t size, struct study_record *out)
@@ -83,12 +89,15 @@ void study_record_read(void *data, size_t size, struct study_record *out)
     struct head h;
     char *at = data;
     memcpy(&h, at, sizeof h);
-    *out = (struct study_record){.n = h.n, .names_bytes = h.names_bytes};
+    *out =
+        (struct study_record){.n = h.n, .names_bytes = h.names_bytes, .said_bytes = h.said_bytes};
     at += sizeof h;
     out->values = (double *)(void *)at;
     at += h.n * sizeof *out->values;
     out->names = at;
     at += h.names_bytes;
+    out->said = at;
+    at += h.said_bytes;
     const char *texts[8];
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         texts[i] = at;
@@ -155,9 +164,14 @@ static void pack(const struct study *s, const struct study_cell *c, const struct
         values_add(&x, s, r->metrics.v[i].name, r->metrics.v[i].value);
     }
     put_counters(&x, s, &r->sim);
+    if (c->say != NULL) {
+        FILE *said = memory_stream(&x.said, &x.said_bytes);
+        c->say(c->heard, t, said);
+        memory_stream_close(said, &x.said);
+    }
     struct store_run run = {.fingerprint = ""};
     char *tree = NULL;
-    if (s->how.store != NULL) {
+    if (key[0] != '\0') {
         char ask[64];
         run = (struct store_run){.fingerprint = key,
                                  .soc = c->config->soc.machine.name,
@@ -182,8 +196,10 @@ static void simulate(const struct study *s, const struct study_cell *c, const st
                      const char *key, struct pool_worker *w, struct job_result *out)
 {
     struct err e = ERR_INIT;
-    struct runner_options opt = {
-        .sketch = s->sketch, .warmup_s = c->warmup_s, .policy_context = c->context};
+    struct runner_options opt = {.sketch = s->sketch,
+                                 .warmup_s = c->warmup_s,
+                                 .policy_context = c->context,
+                                 .observer = c->observer};
     struct runner_result r;
     if (runner_run(c->config, c->policy, t, c->seed, &opt, &r, &e) != 0) {
         fail(out, r.sim.message);
@@ -250,10 +266,11 @@ void study_work(const struct study *s, uint64_t index, struct pool_worker *w,
             leave_first(&t);
         }
         char *key = xcalloc(KEY_BYTES, 1);
-        if (s->how.store != NULL) {
+        bool kept = s->how.store != NULL && c.say == NULL;
+        if (kept) {
             put_key(s, &c, &t, key, KEY_BYTES);
         }
-        if (s->how.store == NULL || pool_wanted(w, key)) {
+        if (!kept || pool_wanted(w, key)) {
             simulate(s, &c, &t, key, w, out);
         }
         free(key);
