@@ -57,10 +57,8 @@ static gsl_matrix *root_of(const struct config *c, const struct machines *m, uin
 {
     char path[160];
     const char *bad;
-    (void)snprintf(path, sizeof path, "%s", m->factor[first].path);
-    char *end = strstr(path, ".runtimes.");
-    end = strchr(end + strlen(".runtimes."), '.');
-    (void)snprintf(end, sizeof path - (size_t)(end - path), ".fit.ln_covariance");
+    const struct machine_factor *x = &m->factor[first];
+    (void)snprintf(path, sizeof path, "%.*sfit.ln_covariance", (int)(x->name - x->path), x->path);
     const cJSON *cov = json_find_path(c->tree, path, &bad);
     gsl_matrix *a = gsl_matrix_alloc(n, n);
     for (uint32_t i = 0; i < n; i++) {
@@ -100,7 +98,7 @@ static void draw_fit(const struct config *c, struct machines *m, uint32_t first)
                 v += gsl_matrix_get(l, k, j) * z[j];
             }
             const struct machine_factor *x = &m->factor[first + k];
-            double offset = machines_offset(x->path);
+            double offset = x->number->offset;
             v = fmin(fmax(v, -MAX_SD * 3.0), MAX_SD * 3.0);
             m->value[(size_t)i * m->n_factors + first + k] =
                 fmax((x->nominal + offset) * exp(v) - offset, 0.0);
@@ -113,18 +111,11 @@ static void draw_residual(const struct config *c, const struct conformal *table,
                           uint32_t k)
 {
     struct machine_factor *x = &m->factor[k];
-    char device[16] = "";
-    (void)sscanf(x->path, "residual.%15[^.]", device);
     const struct machine *machine = &c->soc.machine;
-    enum device_kind kind = DEVICE_KIND_CPU;
-    for (uint32_t d = 0; d < machine->n_devices; d++) {
-        kind = strcmp(machine->devices[d].name, device) == 0 ? machine->devices[d].kind : kind;
-    }
-    bool decode = strstr(x->path, ".decode") != NULL;
     struct conformal_query q = {.soc = machine->name,
                                 .family = c->soc.family,
-                                .kind = kind,
-                                .phase = decode ? CONFORMAL_DECODE : CONFORMAL_PREFILL,
+                                .kind = machine->devices[x->device].kind,
+                                .phase = x->decode ? CONFORMAL_DECODE : CONFORMAL_PREFILL,
                                 .weights = c->llm.body_weights + c->llm.head_weights,
                                 .tokens = RESIDUAL_TOKENS};
     for (uint32_t i = 0; i < m->n_draws; i++) {
@@ -192,24 +183,17 @@ static void slow_down(const struct machines *m, uint32_t draw, uint32_t k, doubl
             continue;
         }
         double factor = at(m, draw, k, x, i);
-        bool decode = strstr(m->factor[i].path, ".decode") != NULL;
-        for (uint32_t d = 0; d < c->soc.machine.n_devices; d++) {
-            char path[64];
-            (void)snprintf(path, sizeof path, "residual.%s.", c->soc.machine.devices[d].name);
-            if (strncmp(m->factor[i].path, path, strlen(path)) != 0) {
-                continue;
-            }
-            struct soc_runtime *r = (struct soc_runtime *)(uintptr_t)c->truth.runtime[d];
-            if (decode) {
-                double peak = c->soc.machine.ddr_peak_bytes_per_s;
-                r->many.bytes_per_s = fmin(peak, r->many.bytes_per_s / factor);
-                r->one.bytes_per_s = fmin(peak, r->one.bytes_per_s / factor);
-                c->contention_params.ceiling_bytes_per_s[d] =
-                    fmax(r->many.bytes_per_s, r->one.bytes_per_s);
-            } else {
-                r->many.flop_per_s /= factor;
-                r->one.flop_per_s /= factor;
-            }
+        int d = m->factor[i].device;
+        struct soc_runtime *r = (struct soc_runtime *)(uintptr_t)c->truth.runtime[d];
+        if (m->factor[i].decode) {
+            double peak = c->soc.machine.ddr_peak_bytes_per_s;
+            r->many.bytes_per_s = fmin(peak, r->many.bytes_per_s / factor);
+            r->one.bytes_per_s = fmin(peak, r->one.bytes_per_s / factor);
+            c->contention_params.ceiling_bytes_per_s[d] =
+                fmax(r->many.bytes_per_s, r->one.bytes_per_s);
+        } else {
+            r->many.flop_per_s /= factor;
+            r->one.flop_per_s /= factor;
         }
     }
 }
@@ -231,10 +215,8 @@ int machines_load(const struct machines *m, const struct config_options *o, uint
         if (f->kind == MACHINE_RESIDUAL || v == f->nominal) {
             continue;
         }
-        if (strstr(f->path, ".runtimes.") != NULL && strstr(f->path, "bandwidth") != NULL) {
-            v = fmin(v, peak);
-        }
-        (void)snprintf(sets[i], sizeof sets[i], "%s=%.17g", f->path, v);
+        (void)snprintf(sets[i], sizeof sets[i], "%s=%.17g", f->path,
+                       f->number->capped ? fmin(v, peak) : v);
         with.sets[with.n_sets++] = sets[i];
     }
     int rc = config_load(c, &with, e);

@@ -21,10 +21,22 @@
 
 enum machine_factor_kind { MACHINE_RANGE, MACHINE_FIT, MACHINE_RESIDUAL };
 
+/* What is known of a number by its name in the file. */
+struct machine_number {
+    const char *name;
+    const char *measure; /* what to run to know it */
+    double offset;       /* added before its logarithm is taken, in the file's unit; 0: nothing */
+    bool capped;         /* nothing draws more than the DDR has */
+};
+
 struct machine_factor {
     char path[128]; /* "soc.devices.npu.runtimes.0.rate"; residuals: "residual.npu.prefill" */
     char unit[16];
     enum machine_factor_kind kind;
+    const struct machine_number *number;
+    const char *name;          /* in path: the number's, behind its device and entry */
+    int device;                /* index; -1: it is the machine's */
+    bool decode;               /* of residuals; else prefill */
     double nominal, low, high; /* in the file's unit; residuals: factors of time, 1 nominal */
     uint32_t group;            /* fits: first factor of the entry's joint draw */
 };
@@ -40,8 +52,6 @@ struct machines {
 
 /* The factors of a loaded configuration, without draws. 0 or -EINVAL (too many). */
 int machines_find(const struct config *c, struct machines *m, struct err *e);
-/* What is added to a number before its logarithm is taken, in the file's unit; 0: nothing. */
-double machines_offset(const char *name);
 
 /* Finds the factors of a loaded configuration and draws n machines. 0 or -EINVAL (no residuals
  * table, too many factors). machines_fini in every case. */

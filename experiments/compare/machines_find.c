@@ -7,10 +7,58 @@
 #include "experiments/compare/machines.h"
 #include "sim/base/json.h"
 
+#define METER "its power while it works, with a meter"
+#define ATTENTION "attention kernels over long prompts"
+#define ONE_ROW "one-row kernels (decode, GEMV)"
+#define MATRIX "matrix products of a chunk of rows (prefill, GEMM)"
+#define SHORTEST "the shortest kernels, one after the other"
+#define BATCH "decode of several sequences at once"
+#define COMPILING "compiling attention of two prompt lengths"
+#define LOADING "loading a graph"
+
+/* The first whose name a path ends with. Offsets are calibrate.h's: ln(1 + x / offset) for what may
+ * be 0. */
+static const struct machine_number numbers[] = {
+    {.name = ".prefill", .measure = "a prefill of this model of about 1000 tokens"},
+    {.name = ".decode", .measure = "one token of this model at the contexts in question"},
+    {.name = "power", .measure = METER},
+    {.name = ".poll", .measure = METER},
+    {.name = ".attention", .measure = ATTENTION},
+    {.name = ".decode_attention", .measure = ATTENTION},
+    {.name = ".attention_launches", .measure = ATTENTION, .offset = 1.0},
+    {.name = ".loader.fixed", .measure = LOADING},
+    {.name = ".loader.bandwidth", .measure = LOADING},
+    {.name = ".loader.swap_bandwidth", .measure = LOADING},
+    {.name = ".bandwidth", .measure = ONE_ROW, .capped = true},
+    {.name = ".rate", .measure = MATRIX},
+    {.name = ".row_fill", .measure = MATRIX, .offset = 1.0},
+    {.name = ".width_fill", .measure = "it", .offset = 100.0},
+    {.name = ".launch", .measure = SHORTEST, .offset = 1.0 /* us */},
+    {.name = ".fused_launches", .measure = SHORTEST, .offset = 1.0},
+    {.name = ".together", .measure = "streams on NPU and iGPU at once"},
+    {.name = ".decode_batch_inefficiency", .measure = BATCH},
+    {.name = ".kv_gather", .measure = BATCH},
+    {.name = ".compiler.fixed", .measure = COMPILING},
+    {.name = ".compiler.per_token", .measure = COMPILING},
+    {.name = "", .measure = "it"},
+};
+
 struct finder {
     struct machines *m;
     struct err *e;
+    int device;
+    size_t prefix; /* of path, up to the number's name */
 };
+
+static const struct machine_number *number_of(const char *path)
+{
+    const struct machine_number *n = numbers;
+    while (strlen(n->name) > strlen(path) ||
+           strcmp(path + strlen(path) - strlen(n->name), n->name) != 0) {
+        n++;
+    }
+    return n;
+}
 
 static struct machine_factor *add(struct finder *f, const char *path)
 {
@@ -19,8 +67,10 @@ static struct machine_factor *add(struct finder *f, const char *path)
         return NULL;
     }
     struct machine_factor *x = &f->m->factor[f->m->n_factors];
-    *x = (struct machine_factor){.group = f->m->n_factors};
+    *x = (struct machine_factor){
+        .group = f->m->n_factors, .device = f->device, .number = number_of(path)};
     (void)snprintf(x->path, sizeof x->path, "%s", path);
+    x->name = x->path + f->prefix;
     f->m->n_factors++;
     return x;
 }
@@ -82,15 +132,6 @@ static void add_object(struct finder *f, const cJSON *o, const char *path, const
     }
 }
 
-/* Of calibrate.h's v: ln(1 + x / offset) for what may be 0. */
-double machines_offset(const char *name)
-{
-    return strstr(name, "launch") != NULL       ? 1.0 /* us */
-           : strstr(name, "row_fill") != NULL   ? 1.0
-           : strstr(name, "width_fill") != NULL ? 100.0
-                                                : 0.0;
-}
-
 static void add_fit(struct finder *f, const cJSON *entry, const char *path)
 {
     const cJSON *fit = cJSON_GetObjectItemCaseSensitive(entry, "fit");
@@ -108,7 +149,7 @@ static void add_fit(struct finder *f, const cJSON *entry, const char *path)
             return;
         }
         double sd = sqrt(cJSON_GetArrayItem(cJSON_GetArrayItem(cov, i), i)->valuedouble);
-        double c = machines_offset(name);
+        double c = x->number->offset;
         x->kind = MACHINE_FIT;
         x->group = first;
         x->nominal = json_number(q, "value");
@@ -124,10 +165,12 @@ static void add_residuals(struct finder *f, const struct device *d)
     static const char *const phases[] = {"prefill", "decode"};
     for (int i = 0; i < 2; i++) {
         char path[64];
-        (void)snprintf(path, sizeof path, "residual.%s.%s", d->name, phases[i]);
+        f->prefix = (size_t)snprintf(path, sizeof path, "residual.%s.", d->name);
+        (void)snprintf(path + f->prefix, sizeof path - f->prefix, "%s", phases[i]);
         struct machine_factor *x = add(f, path);
         if (x != NULL) {
             x->kind = MACHINE_RESIDUAL;
+            x->decode = i == 1;
             x->nominal = 1.0;
             (void)snprintf(x->unit, sizeof x->unit, "x time");
         }
@@ -136,7 +179,7 @@ static void add_residuals(struct finder *f, const struct device *d)
 
 int machines_find(const struct config *c, struct machines *m, struct err *e)
 {
-    struct finder finder = {m, e};
+    struct finder finder = {m, e, -1, strlen("soc.")};
     struct finder *f = &finder;
     size_t before = e->n;
     m->ddr_peak = c->soc.machine.ddr_peak_bytes_per_s / 1e9;
@@ -158,10 +201,12 @@ int machines_find(const struct config *c, struct machines *m, struct err *e)
         const cJSON *r =
             cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(device, "runtimes"), (int)entry);
         char path[96];
-        (void)snprintf(path, sizeof path, "soc.devices.%s", c->soc.machine.devices[d].name);
+        const char *name = c->soc.machine.devices[d].name;
+        f->device = (int)d;
+        f->prefix = (size_t)snprintf(path, sizeof path, "soc.devices.%s", name) + 1;
         add_object(f, device, path, NULL, "");
-        (void)snprintf(path, sizeof path, "soc.devices.%s.runtimes.%ld",
-                       c->soc.machine.devices[d].name, entry);
+        f->prefix =
+            (size_t)snprintf(path, sizeof path, "soc.devices.%s.runtimes.%ld", name, entry) + 1;
         add_object(f, r, path, r, "");
         add_fit(f, r, path);
         add_residuals(f, &c->soc.machine.devices[d]);

@@ -155,7 +155,7 @@ static void scores(struct work *w, uint32_t factor)
 {
     const struct machines *m = &w->u->machines;
     bool joint = m->factor[factor].kind == MACHINE_FIT;
-    double offset = machines_offset(m->factor[factor].path);
+    double offset = m->factor[factor].number->offset;
     for (uint32_t i = 0; i < w->n; i++) {
         size_t at = (size_t)w->machine[i] * m->n_factors + factor;
         w->score[i] = joint ? log(fmax(m->value[at] + offset, 1e-300)) : m->z[at];

@@ -5,57 +5,16 @@
 #include "experiments/compare/uncertainty.h"
 
 /* "npu rate", "igpu, prefill of an unseen model", "ddr.together". */
-static const char *factor_name(const struct machine_factor *f, char *buf, size_t size)
+static const char *factor_name(const struct compare_plan *plan, const struct machine_factor *f,
+                               char *buf, size_t size)
 {
-    char device[16] = "";
-    if (f->kind == MACHINE_RESIDUAL) {
-        char phase[16] = "";
-        (void)sscanf(f->path, "residual.%15[^.].%15s", device, phase);
-        (void)snprintf(buf, size, "%s, %s of an unseen model", device, phase);
-        return buf;
-    }
-    const char *at = strstr(f->path, ".devices.");
-    if (at == NULL) {
-        (void)snprintf(buf, size, "%s", f->path + strlen("soc."));
-        return buf;
-    }
-    (void)sscanf(at, ".devices.%15[^.]", device);
-    const char *name = at + strlen(".devices.") + strlen(device) + 1;
-    const char *entry = strncmp(name, "runtimes.", 9) == 0 ? strchr(name + 9, '.') : NULL;
-    (void)snprintf(buf, size, "%s %s", device, entry != NULL ? entry + 1 : name);
-    return buf;
-}
-
-/* What to run to know it. */
-static const char *measurement_of(const struct machine_factor *f, char *buf, size_t size)
-{
-    char name[160];
-    const char *path = f->path;
-    const char *what = "it";
-    if (strstr(path, "power") != NULL || strstr(path, "poll") != NULL) {
-        what = "its power while it works, with a meter";
-    } else if (f->kind == MACHINE_RESIDUAL) {
-        what = strstr(path, "decode") != NULL
-                   ? "one token of this model at the contexts in question"
-                   : "a prefill of this model of about 1000 tokens";
-    } else if (strstr(path, "attention") != NULL) {
-        what = "attention kernels over long prompts";
-    } else if (strstr(path, "bandwidth") != NULL && strstr(path, "loader") == NULL) {
-        what = "one-row kernels (decode, GEMV)";
-    } else if (strstr(path, ".rate") != NULL || strstr(path, "row_fill") != NULL) {
-        what = "matrix products of a chunk of rows (prefill, GEMM)";
-    } else if (strstr(path, "launch") != NULL) {
-        what = "the shortest kernels, one after the other";
-    } else if (strstr(path, "together") != NULL) {
-        what = "streams on NPU and iGPU at once";
-    } else if (strstr(path, "batch") != NULL || strstr(path, "gather") != NULL) {
-        what = "decode of several sequences at once";
-    } else if (strstr(path, "compiler") != NULL) {
-        what = "compiling attention of two prompt lengths";
-    } else if (strstr(path, "loader") != NULL) {
-        what = "loading a graph";
-    }
-    (void)snprintf(buf, size, "%s: measure %s", factor_name(f, name, sizeof name), what);
+    const char *device = f->device >= 0 ? plan->config->soc.machine.devices[f->device].name : "";
+    bool residual = f->kind == MACHINE_RESIDUAL;
+    (void)snprintf(buf, size, "%s%s%s%s", device,
+                   residual         ? ", "
+                   : f->device >= 0 ? " "
+                                    : "",
+                   f->name, residual ? " of an unseen model" : "");
     return buf;
 }
 
@@ -135,7 +94,7 @@ static void put_shares(const struct compare_plan *plan, const struct uncertainty
             const struct machine_factor *x = &u->machines.factor[s->factor];
             char name[160];
             const char *const texts[] = {u->metrics[p->metric], plan->policies[p->policy].label,
-                                         factor_name(x, name, sizeof name), x->path};
+                                         factor_name(plan, x, name, sizeof name), x->path};
             const double nan = (double)NAN;
             const double v[] = {s->share,
                                 s->low,
@@ -172,15 +131,16 @@ static void put_next(const struct compare_plan *plan, const struct uncertainty *
         }
         const char *label = plan->policies[p->policy].label;
         char text[400];
-        char what[320];
+        char name[160];
         double wrong = fmin(p->better_frac, 1.0 - p->better_frac);
         if (p->next < 0) {
             (void)snprintf(text, sizeof text,
                            "nothing known alone makes the order surer (P(wrong) %.2f)", wrong);
         } else {
             const struct uncertainty_share *s = &p->top[p->next];
-            (void)snprintf(text, sizeof text, "%s (P(wrong) %.2f, then %.2f)",
-                           measurement_of(&u->machines.factor[s->factor], what, sizeof what), wrong,
+            const struct machine_factor *x = &u->machines.factor[s->factor];
+            (void)snprintf(text, sizeof text, "%s: measure %s (P(wrong) %.2f, then %.2f)",
+                           factor_name(plan, x, name, sizeof name), x->number->measure, wrong,
                            s->wrong_after);
         }
         document_note(d, "measure next, for %s: %s", label, text);
