@@ -8,24 +8,35 @@
 
 #define UNDEFINED ((double)NAN)
 
+#define KEPT_VALUES 1024 /* of so many the draws are kept: 8 MB of a thread */
+
+static void draw(struct rng *r, uint32_t n, size_t places, uint32_t *at)
+{
+    for (size_t i = 0; i < places; i++) {
+        at[i] = rng_below(r, n);
+    }
+}
+
 /* Which of n values each place of each resample has. It hangs on the key and n alone, and a
- * comparison asks for all its metrics in turn with the same: the last ones are kept. */
-static const uint32_t *draws(uint64_t key, uint32_t n)
+ * comparison asks for all its metrics in turn with the same: the last ones are kept, of few values.
+ * NULL of many: they are drawn resample by resample from r, which gives the same. */
+static const uint32_t *draws(uint64_t key, uint32_t n, struct rng *r)
 {
     static _Thread_local struct {
         uint64_t key;
         uint32_t n;
         uint32_t *at; /* kept to the end */
     } last;
+    rng_init(r, rng_key(key, RNG_BOOTSTRAP, 0, 0));
+    if (n > KEPT_VALUES) {
+        return NULL;
+    }
     if (last.at == NULL || last.n != n || last.key != key) {
-        struct rng r;
-        rng_init(&r, rng_key(key, RNG_BOOTSTRAP, 0, 0));
+        size_t places = (size_t)STATS_RESAMPLES * n;
         last.key = key;
         last.n = n;
-        last.at = xrealloc(last.at, (size_t)STATS_RESAMPLES * n * sizeof *last.at);
-        for (size_t i = 0; i < (size_t)STATS_RESAMPLES * n; i++) {
-            last.at[i] = rng_below(&r, n);
-        }
+        last.at = xrealloc(last.at, places * sizeof *last.at);
+        draw(r, n, places, last.at);
     }
     return last.at;
 }
@@ -51,16 +62,22 @@ static void resample(const double *x, uint32_t n, const uint32_t *at, double *me
 static size_t t_values(const double *x, uint32_t n, double mean, double spread, uint64_t key,
                        double *t)
 {
-    const uint32_t *at = draws(key, n);
+    struct rng r;
+    const uint32_t *kept = draws(key, n, &r);
+    uint32_t *own = kept == NULL ? xmalloc(n * sizeof *own) : NULL;
     size_t used = 0;
-    for (int b = 0; b < STATS_RESAMPLES; b++, at += n) {
+    for (size_t b = 0; b < STATS_RESAMPLES; b++) {
         double m = 0.0;
         double se = 0.0;
-        resample(x, n, at, &m, &se);
+        if (own != NULL) {
+            draw(&r, n, n, own);
+        }
+        resample(x, n, own != NULL ? own : kept + b * n, &m, &se);
         if (se > 1e-9 * spread) { /* else one value was drawn n times */
             t[used++] = (m - mean) / se;
         }
     }
+    free(own);
     return used;
 }
 
