@@ -28,9 +28,9 @@ static const cJSON *best_of(const cJSON *policies, const char *metric)
     const cJSON *p;
     cJSON_ArrayForEach(p, policies)
     {
-        double v = report_number_of(report_metric_of(p, metric), "mean");
+        double v = report_number_of(report_member(p, metric), "mean");
         if (!isnan(v) &&
-            (best == NULL || v < report_number_of(report_metric_of(best, metric), "mean"))) {
+            (best == NULL || v < report_number_of(report_member(best, metric), "mean"))) {
             best = p;
         }
     }
@@ -42,16 +42,15 @@ static const cJSON *best_of(const cJSON *policies, const char *metric)
 static void write_close_ones(const cJSON *policies, const cJSON *best, const char *metric,
                              FILE *out)
 {
-    const cJSON *b = report_metric_of(best, metric);
+    const cJSON *b = report_member(best, metric);
     const cJSON *p;
     bool any = false;
     cJSON_ArrayForEach(p, policies)
     {
-        const cJSON *m = report_metric_of(p, metric);
+        const cJSON *m = report_member(p, metric);
         if (p != best && report_number_of(m, "low") <= report_number_of(b, "high")) {
             (void)fputs(any ? ", " : " Intervals that meet its own: ", out);
-            markup_put(out, p->string);
-            (void)fputs(" (", out);
+            markup_format(out, "%s (", p->string);
             report_put_mean(out, m);
             (void)fputs(" s)", out);
             any = true;
@@ -73,8 +72,7 @@ static void write_overload(const cJSON *tree, FILE *out)
             continue;
         }
         (void)fputs(any ? ", " : "<p class=overloaded>OVERLOADED: ", out);
-        markup_put(out, p->string);
-        (void)fprintf(out, " in %u of %u replications", overloaded, runs);
+        markup_format(out, "%s in %u of %u replications", p->string, overloaded, runs);
         any = true;
     }
     (void)fputs(any ? ". Its queue grew to the end of those runs, so a mean over them grows with "
@@ -88,10 +86,9 @@ static void write_winner(const cJSON *tree, const cJSON *best, FILE *out)
     const cJSON *base =
         report_member(report_member(tree, "policies"), report_text_of(tree, "baseline"));
     double relevance = report_number_of(tree, "relevance_frac");
-    const cJSON *m = report_metric_of(best, METRIC_PRIMARY);
-    const cJSON *energy = report_metric_of(best, "energy_j_per_token");
-    (void)fputs("<b>", out);
-    markup_put(out, best->string);
+    const cJSON *m = report_member(best, METRIC_PRIMARY);
+    const cJSON *energy = report_member(best, "energy_j_per_token");
+    markup_format(out, "<b>%s", best->string);
     if (best == base) {
         (void)fputs("</b>, the baseline, answers reactive requests soonest: ", out);
         report_put_mean(out, m);
@@ -101,13 +98,11 @@ static void write_winner(const cJSON *tree, const cJSON *best, FILE *out)
     (void)fputs("</b> answers reactive requests soonest: ", out);
     report_put_mean(out, m);
     (void)fputs(" s to the last token, against ", out);
-    report_put_mean(out, report_metric_of(base, METRIC_PRIMARY));
-    (void)fputs(" s of <b>", out);
-    markup_put(out, base->string);
-    (void)fputs("</b> (", out);
-    report_put_change(out, m, report_metric_of(base, METRIC_PRIMARY), relevance);
+    report_put_mean(out, report_member(base, METRIC_PRIMARY));
+    markup_format(out, " s of <b>%s</b> (", base->string);
+    report_put_change(out, m, report_member(base, METRIC_PRIMARY), relevance);
     (void)fputs("). Energy per token, idle power included: ", out);
-    report_put_change(out, energy, report_metric_of(base, "energy_j_per_token"), relevance);
+    report_put_change(out, energy, report_member(base, "energy_j_per_token"), relevance);
     (void)fputs(".", out);
 }
 
@@ -171,9 +166,7 @@ static void write_drawn(const struct whole *w, size_t i, FILE *out)
     if (strcmp(f->figure->kinds, "timeline") == 0) {
         (void)fprintf(out, " --from %g --to %g", w->all->from_s, w->all->to_s);
     }
-    (void)fputs(" ", out);
-    markup_put(out, w->all->inputs[f->input].path);
-    (void)fputs("</code></small></figcaption>\n", out);
+    markup_format(out, " %s</code></small></figcaption>\n", w->all->inputs[f->input].path);
     put_image(out, f);
     (void)fputs("</figure>\n", out);
 }
@@ -210,9 +203,8 @@ static void put_name(const struct report_input *in, FILE *out)
         (void)fputs("Real runs against simulated ones", out);
         return;
     }
-    markup_put(out, report_text_of(part_of(in, "llm"), "name"));
-    (void)fputs(" on ", out);
-    markup_put(out, report_text_of(part_of(in, "soc"), "name"));
+    markup_format(out, "%s on %s", report_text_of(part_of(in, "llm"), "name"),
+                  report_text_of(part_of(in, "soc"), "name"));
 }
 
 static void write_comparison(const struct whole *w, const struct report_input *in, FILE *out)
@@ -222,16 +214,13 @@ static void write_comparison(const struct whole *w, const struct report_input *i
     const cJSON *settings = report_member(tree, "settings");
     if (settings != NULL && settings->child != NULL) { /* of an experiment in a store */
         char *text = json_text(settings, false);
-        (void)fputs("<p>Where <code>", out);
-        markup_put(out, text);
-        (void)fputs("</code></p>\n", out);
+        markup_format(out, "<p>Where <code>%s</code></p>\n", text);
         cJSON_free(text);
     }
-    (void)fputs("<p>Workload <code>", out);
-    markup_put(out, report_text_of(tree, "workload"));
-    (void)fprintf(out, "</code>, %.0f replications. Machine and model: <a href=\"#hardware\">",
-                  report_number_of(tree, "replications"));
-    (void)fputs("how far to trust them</a>.</p>\n", out);
+    markup_format(out,
+                  "<p>Workload <code>%s</code>, %.0f replications. Machine and model: <a "
+                  "href=\"#hardware\">how far to trust them</a>.</p>\n",
+                  report_text_of(tree, "workload"), report_number_of(tree, "replications"));
     report_write_headline_table(tree, out);
     report_write_uncertainty(tree, out);
     write_figures_of(w, in->index, out);
@@ -420,7 +409,7 @@ int report_check(const struct report_input *in, struct err *e)
     const cJSON *p;
     cJSON_ArrayForEach(p, policies)
     {
-        if (!cJSON_IsObject(report_metric_of(p, METRIC_PRIMARY))) {
+        if (!cJSON_IsObject(report_member(p, METRIC_PRIMARY))) {
             return err_add(e, "%s: policies.%s: has no %s", in->path, p->string, METRIC_PRIMARY);
         }
     }

@@ -4,11 +4,6 @@
 
 #include "experiments/report/report_impl.h"
 
-static const cJSON *member(const cJSON *o, const char *key)
-{
-    return cJSON_GetObjectItemCaseSensitive(o, key);
-}
-
 static void put_cell(FILE *out, double x, double scale, const char *unit)
 {
     if (isnan(x)) {
@@ -20,8 +15,7 @@ static void put_cell(FILE *out, double x, double scale, const char *unit)
 
 static void put_text(FILE *out, const cJSON *row, const char *key)
 {
-    (void)fputs("<td>", out);
-    markup_put(out, report_text_of(row, key));
+    markup_format(out, "<td>%s", report_text_of(row, key));
 }
 
 static const char *const metrics[] = {"ttft_s", "tpot_s", "e2e_s"};
@@ -51,13 +45,13 @@ static void write_errors(const cJSON *tree, FILE *out)
     }
     (void)fputs("<th>others had</thead><tbody>\n", out);
     const cJSON *row;
-    cJSON_ArrayForEach(row, member(tree, "errors"))
+    cJSON_ArrayForEach(row, report_member(tree, "errors"))
     {
         (void)fputs("<tr>", out);
         put_text(out, row, "policy");
         put_text(out, row, "soc");
         for (size_t i = 0; i < N_ERRORS; i++) {
-            const cJSON *of = member(row, errors[i].of);
+            const cJSON *of = report_member(row, errors[i].of);
             put_cell(out, report_number_of(of, metrics[errors[i].metric]), 100.0, " %");
         }
         put_cell(out, report_number_of(row, "foreign_frac"), 100.0,
@@ -74,13 +68,13 @@ static void write_means(const cJSON *tree, FILE *out)
                 "<th>simulated</thead><tbody>\n",
                 out);
     const cJSON *row;
-    cJSON_ArrayForEach(row, member(tree, "means"))
+    cJSON_ArrayForEach(row, report_member(tree, "means"))
     {
         (void)fputs("<tr>", out);
         put_text(out, row, "class");
         put_text(out, row, "policy");
         for (int i = 0; i < 6; i++) {
-            const cJSON *of = member(row, metrics[i / 2]);
+            const cJSON *of = report_member(row, metrics[i / 2]);
             put_cell(out, report_number_of(of, i % 2 == 0 ? "real" : "simulated"), 1.0, "");
         }
         (void)fputs("\n", out);
@@ -96,7 +90,7 @@ static void write_order(const cJSON *tree, FILE *out)
                 "<th>tied</thead><tbody>\n",
                 out);
     const cJSON *row;
-    cJSON_ArrayForEach(row, member(tree, "order"))
+    cJSON_ArrayForEach(row, report_member(tree, "order"))
     {
         static const char *const numbers[] = {"tau", "low", "high", "pairs", "tied"};
         (void)fputs("<tr>", out);
@@ -113,18 +107,15 @@ static void write_order(const cJSON *tree, FILE *out)
 
 bool report_is_drive(const cJSON *tree)
 {
-    return cJSON_IsArray(member(tree, "drive")) && cJSON_IsArray(member(tree, "errors"));
+    return cJSON_IsArray(report_member(tree, "drive")) &&
+           cJSON_IsArray(report_member(tree, "errors"));
 }
 
 void report_write_drive(const cJSON *tree, FILE *out)
 {
-    (void)fputs("<p>", out);
-    markup_put(out, report_text_of(tree, "trace"));
-    (void)fprintf(out, ", %.0f repeats, clock ", report_number_of(tree, "repeats"));
-    markup_put(out, report_text_of(tree, "clock"));
-    (void)fputs("; ", out);
-    markup_put(out, report_text_of(tree, "engines"));
-    (void)fputs("</p>\n", out);
+    markup_format(out, "<p>%s, %.0f repeats, clock %s; %s</p>\n", report_text_of(tree, "trace"),
+                  report_number_of(tree, "repeats"), report_text_of(tree, "clock"),
+                  report_text_of(tree, "engines"));
     write_errors(tree, out);
     write_means(tree, out);
     write_order(tree, out);

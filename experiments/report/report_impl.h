@@ -20,7 +20,6 @@ void report_page_put(const struct report_page *p,
 const char *report_text_of(const cJSON *o, const char *key); /* "" when there is none */
 double report_number_of(const cJSON *o, const char *key);    /* NaN when there is none */
 const cJSON *report_member(const cJSON *o, const char *key);
-const cJSON *report_metric_of(const cJSON *policy, const char *name);
 /* A mean with its interval, as the terminal has it: "7.51 [6.88, 8.15]". */
 void report_put_mean(FILE *out, const cJSON *metric);
 /* A mean with its half-width: "7.51 &plusmn; 0.64". */

@@ -23,8 +23,7 @@ void report_write_headline_table(const cJSON *tree, FILE *out)
     {
         unsigned runs;
         unsigned overloaded = report_overloaded(tree, p->string, &runs);
-        (void)fputs("<tr><td>", out);
-        markup_put(out, p->string);
+        markup_format(out, "<tr><td>%s", p->string);
         if (p == base) {
             (void)fputs("<br><small>baseline</small>", out);
         }
@@ -33,12 +32,12 @@ void report_write_headline_table(const cJSON *tree, FILE *out)
                           overloaded, runs);
         }
         for (const char *const *name = metric_usual; *name != NULL; name++) {
-            const cJSON *m = report_metric_of(p, *name);
+            const cJSON *m = report_member(p, *name);
             (void)fputs("<td>", out);
             report_put_mean(out, m);
             if (p != base && cJSON_HasObjectItem(m, "verdict")) {
                 (void)fputs("<br><small>", out);
-                report_put_change(out, m, report_metric_of(base, *name), relevance);
+                report_put_change(out, m, report_member(base, *name), relevance);
                 (void)fputs("</small>", out);
             }
         }
@@ -57,9 +56,9 @@ static bool says_nothing(const cJSON *policies, const char *metric)
     const cJSON *p;
     cJSON_ArrayForEach(p, policies)
     {
-        double v = report_number_of(report_metric_of(p, metric), "mean");
+        double v = report_number_of(report_member(p, metric), "mean");
         double whole = truncated
-                           ? report_number_of(report_metric_of(p, metric + sizeof cut - 1), "mean")
+                           ? report_number_of(report_member(p, metric + sizeof cut - 1), "mean")
                            : (double)NAN;
         nothing = nothing && (isnan(v) || v == whole);
     }
@@ -78,8 +77,7 @@ void report_write_all_metrics(const cJSON *tree, FILE *out)
     const cJSON *p;
     cJSON_ArrayForEach(p, policies)
     {
-        (void)fputs("<th>", out);
-        markup_put(out, p->string);
+        markup_format(out, "<th>%s", p->string);
     }
     (void)fputs("</thead><tbody>\n", out);
     const cJSON *m;
@@ -88,12 +86,11 @@ void report_write_all_metrics(const cJSON *tree, FILE *out)
         if (says_nothing(policies, m->string)) {
             continue;
         }
-        (void)fputs("<tr><td>", out);
-        markup_put(out, m->string);
+        markup_format(out, "<tr><td>%s", m->string);
         cJSON_ArrayForEach(p, policies)
         {
             (void)fputs("<td>", out);
-            report_put_short(out, report_metric_of(p, m->string));
+            report_put_short(out, report_member(p, m->string));
         }
         (void)fputs("\n", out);
     }
@@ -103,25 +100,19 @@ void report_write_all_metrics(const cJSON *tree, FILE *out)
 static void write_pair(const cJSON *pair, const char *metric, FILE *out)
 {
     char title[160];
-    (void)fputs("<tr><td>", out);
-    markup_put(out, metric_title(metric, title, sizeof title));
-    (void)fputs("<td>", out);
-    markup_put(out, pair->string);
-    (void)fprintf(out, "<td>%.2f &plusmn; %.2f<td>%.4g<td>%.4g to %.4g<td>%.4g to %.4g\n",
-                  report_number_of(pair, "better_frac"), report_number_of(pair, "better_se"),
-                  report_number_of(pair, "difference"), report_number_of(pair, "sampling_low"),
-                  report_number_of(pair, "sampling_high"), report_number_of(pair, "model_low"),
-                  report_number_of(pair, "model_high"));
+    markup_format(
+        out, "<tr><td>%s<td>%s<td>%.2f &plusmn; %.2f<td>%.4g<td>%.4g to %.4g<td>%.4g to %.4g\n",
+        metric_title(metric, title, sizeof title), pair->string,
+        report_number_of(pair, "better_frac"), report_number_of(pair, "better_se"),
+        report_number_of(pair, "difference"), report_number_of(pair, "sampling_low"),
+        report_number_of(pair, "sampling_high"), report_number_of(pair, "model_low"),
+        report_number_of(pair, "model_high"));
 }
 
 static void write_factor(const cJSON *f, const char *policy, FILE *out)
 {
-    (void)fputs("<tr><td>", out);
-    markup_put(out, policy);
-    (void)fputs("<td>", out);
-    markup_put(out, f->string);
-    (void)fprintf(out, "<td>%.2f (%.2f to %.2f)<td>%.4g (%.4g to %.4g)<td>",
-                  report_number_of(f, "share"), report_number_of(f, "share_low"),
+    markup_format(out, "<tr><td>%s<td>%s<td>%.2f (%.2f to %.2f)<td>%.4g (%.4g to %.4g)<td>", policy,
+                  f->string, report_number_of(f, "share"), report_number_of(f, "share_low"),
                   report_number_of(f, "share_high"), report_number_of(f, "value"),
                   report_number_of(f, "low"), report_number_of(f, "high"));
     double turns = report_number_of(f, "turns_at");
@@ -132,9 +123,15 @@ static void write_factor(const cJSON *f, const char *policy, FILE *out)
     }
 }
 
+static const cJSON *first_of(const cJSON *o, const char *key)
+{
+    const cJSON *list = report_member(o, key);
+    return list != NULL ? list->child : NULL;
+}
+
 void report_write_uncertainty(const cJSON *tree, FILE *out)
 {
-    const cJSON *u = cJSON_GetObjectItemCaseSensitive(tree, "uncertainty");
+    const cJSON *u = report_member(tree, "uncertainty");
     if (u == NULL) {
         return;
     }
@@ -145,48 +142,40 @@ void report_write_uncertainty(const cJSON *tree, FILE *out)
         "<div class=wide><table><thead><tr><th>metric<th>policy<th>probability that it is "
         "better<th>difference<th>by requests (95 %%)<th>by machine (95 %%)</thead><tbody>\n",
         report_number_of(u, "machines"), report_number_of(u, "uncertain_numbers"));
-    const cJSON *m;
     const cJSON *p;
-    cJSON_ArrayForEach(m, cJSON_GetObjectItemCaseSensitive(u, "pairs")){
-        cJSON_ArrayForEach(p, m){write_pair(p, m->string, out);
-}
-}
-(void)fputs(
-    "</tbody></table></div><div class=wide><table><thead><tr><th>policy<th>what decides<th>share "
-    "of variance<th>value (range)<th>order turns</thead><tbody>\n",
-    out);
-cJSON_ArrayForEach(m, cJSON_GetObjectItemCaseSensitive(u, "factors")){
-    cJSON_ArrayForEach(p, m){const cJSON * f;
-cJSON_ArrayForEach(f, p)
-{
-    write_factor(f, p->string, out);
-}
-}
-}
-(void)fputs("</tbody></table></div><ul>\n", out);
-cJSON_ArrayForEach(p, cJSON_GetObjectItemCaseSensitive(u, "measure_next"))
-{
-    (void)fputs("<li>Measure next, for ", out);
-    markup_put(out, p->string);
-    (void)fputs(": ", out);
-    markup_put(out, p->valuestring != NULL ? p->valuestring : "");
-    (void)fputs("\n", out);
-}
-(void)fputs("</ul>\n", out);
+    for (const cJSON *m = first_of(u, "pairs"); m != NULL; m = m->next) {
+        for (p = m->child; p != NULL; p = p->next) {
+            write_pair(p, m->string, out);
+        }
+    }
+    (void)fputs("</tbody></table></div><div class=wide><table><thead><tr><th>policy<th>what "
+                "decides<th>share of variance<th>value (range)<th>order turns</thead><tbody>\n",
+                out);
+    for (const cJSON *m = first_of(u, "factors"); m != NULL; m = m->next) {
+        for (p = m->child; p != NULL; p = p->next) {
+            for (const cJSON *f = p->child; f != NULL; f = f->next) {
+                write_factor(f, p->string, out);
+            }
+        }
+    }
+    (void)fputs("</tbody></table></div><ul>\n", out);
+    cJSON_ArrayForEach(p, report_member(u, "measure_next"))
+    {
+        const char *what = p->valuestring != NULL ? p->valuestring : "";
+        markup_format(out, "<li>Measure next, for %s: %s\n", p->string, what);
+    }
+    (void)fputs("</ul>\n", out);
 }
 
 static void write_numbers(const cJSON *node, const char *path, FILE *out)
 {
     if (cJSON_HasObjectItem(node, "unit") && cJSON_HasObjectItem(node, "kind")) {
-        (void)fputs("<tr><td>", out);
-        markup_put(out, path);
-        (void)fprintf(out, "<td>%g ", report_number_of(node, "value"));
-        markup_put(out, report_text_of(node, "unit"));
+        markup_format(out, "<tr><td>%s<td>%g %s", path, report_number_of(node, "value"),
+                      report_text_of(node, "unit"));
         (void)fprintf(out, "<td>%g to %g<td class=%s>%s<td>", report_number_of(node, "low"),
                       report_number_of(node, "high"), report_text_of(node, "kind"),
                       report_text_of(node, "kind"));
-        markup_put(out, report_text_of(node, "source"));
-        (void)fputs("\n", out);
+        markup_format(out, "%s\n", report_text_of(node, "source"));
         return;
     }
     int i = 0;
@@ -223,9 +212,7 @@ void report_write_hardware(const cJSON *part, FILE *out)
 {
     int n[N_KINDS] = {0};
     count_kinds(part, n);
-    (void)fputs("<p class=trust><b>", out);
-    markup_put(out, report_text_of(part, "name"));
-    (void)fputs("</b>: numbers ", out);
+    markup_format(out, "<p class=trust><b>%s</b>: numbers ", report_text_of(part, "name"));
     for (int i = 0; i < N_KINDS; i++) {
         (void)fprintf(out, "%s<span class=%s>%s %d</span>", i > 0 ? ", " : "", kinds[i], kinds[i],
                       n[i]);
@@ -236,12 +223,11 @@ void report_write_hardware(const cJSON *part, FILE *out)
                     "more than sizes. ",
                     out);
     }
-    markup_put(out, report_text_of(part, "note"));
-    (void)fputs("</p>\n<details><summary>Every number of ", out);
-    markup_put(out, report_text_of(part, "name"));
-    (void)fputs("</summary><div class=wide><table><thead><tr><th>number<th>value<th>range<th>kind"
-                "<th>source</thead><tbody>\n",
-                out);
+    markup_format(out,
+                  "%s</p>\n<details><summary>Every number of %s</summary><div "
+                  "class=wide><table><thead><tr><th>number<th>value<th>range<th>kind<th>source</"
+                  "thead><tbody>\n",
+                  report_text_of(part, "note"), report_text_of(part, "name"));
     write_numbers(part, "", out);
     (void)fputs("</tbody></table></div></details>\n", out);
 }
@@ -265,17 +251,15 @@ void report_write_again(const struct report_input *in, FILE *out)
 {
     const cJSON *tree = in->tree;
     const cJSON *about = report_member(tree, "about");
-    (void)fputs("<h3>How to get these numbers again</h3>\n<pre>", out);
-    markup_put(out, report_text_of(about, "command"));
-    (void)fputs("</pre>\n<p>", out);
+    markup_format(out, "<h3>How to get these numbers again</h3>\n<pre>%s</pre>\n<p>",
+                  report_text_of(about, "command"));
     put_date(in->path, out);
     markup_put(out, report_text_of(about, "version"));
     if (cJSON_HasObjectItem(tree, "config_hash")) {
-        (void)fputs(", configuration ", out);
-        markup_put(out, report_text_of(tree, "config_hash"));
-        (void)fputs(". One run of it: <code>xpusim run --policy P --seed S</code> with the same "
-                    "options, S any of the seeds.",
-                    out);
+        markup_format(out,
+                      ", configuration %s. One run of it: <code>xpusim run --policy P --seed "
+                      "S</code> with the same options, S any of the seeds.",
+                      report_text_of(tree, "config_hash"));
     }
     (void)fputs("</p>\n", out);
     if (report_member(tree, "seeds") == NULL) {
@@ -284,9 +268,7 @@ void report_write_again(const struct report_input *in, FILE *out)
     (void)fputs("<details><summary>Seeds and configuration</summary><pre>", out);
     char *seeds = json_text(report_member(tree, "seeds"), false);
     char *sim = json_text(report_member(report_member(tree, "config"), "sim"), true);
-    markup_put(out, seeds);
-    (void)fputs("\n", out);
-    markup_put(out, sim);
+    markup_format(out, "%s\n%s", seeds, sim);
     cJSON_free(seeds);
     cJSON_free(sim);
     (void)fputs("</pre></details>\n", out);

@@ -22,11 +22,6 @@ double report_number_of(const cJSON *o, const char *key)
     return cJSON_IsNumber(v) ? v->valuedouble : (double)NAN;
 }
 
-const cJSON *report_metric_of(const cJSON *policy, const char *name)
-{
-    return report_member(policy, name);
-}
-
 static struct stats_interval interval_of(const cJSON *m)
 {
     double mean = report_number_of(m, "mean");

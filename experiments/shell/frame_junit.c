@@ -25,9 +25,7 @@ static void put_case(const struct frame *f, uint32_t row, FILE *out)
 {
     const struct frame_cell *class = junit_cell(f, row, FRAME_JUNIT_CLASS);
     const struct frame_cell *message = junit_cell(f, row, FRAME_JUNIT_MESSAGE);
-    (void)fputs("    <testcase classname=\"", out);
-    markup_put(out, class != NULL ? class->text : "");
-    (void)fputs("\" name=\"", out);
+    markup_format(out, "    <testcase classname=\"%s\" name=\"", class != NULL ? class->text : "");
     const char *between = "";
     for (size_t i = 0; i < f->n_columns; i++) {
         if (f->columns[i].junit == FRAME_JUNIT_NAME) {
