@@ -197,5 +197,8 @@ void iteration_schedule(struct sched *s)
     if (it->rules->launch != NULL) {
         it->rules->launch(s, &spec);
     }
-    (void)sched_launch(s, &spec, &run->launch);
+    bool launched = sched_launch(s, &spec, &run->launch) == 0;
+    if (launched && it->rules->refresh == NULL && it->rules->outranked == NULL) {
+        sched_rest(s); /* nothing stops it */
+    }
 }
