@@ -84,12 +84,15 @@ struct fixed {
     const struct soc_curve *curve;
     double flop, compute_s, bytes;
     bool attention;
-    double share;       /* of the pass's rows */
-    uint32_t pad;       /* keys come in multiples of it; 0: as they are */
-    double attn_bytes;  /* of queries and outputs */
-    double launch_s;    /* with those of further sequences */
-    double again_bytes; /* weights read again for further sequences */
-    double further;     /* sequences in this share, beyond the first */
+    bool own_rate;     /* of rows of decoding sequences: attention_frac of each pass */
+    uint32_t pad;      /* keys come in multiples of it; 0: as they are */
+    double share;      /* of the pass's rows */
+    double attn_bytes; /* of queries and outputs */
+    double pair_flop, pair_flop_per_s; /* the latter without a rate of decode's own */
+    double key_bytes, key_again_bytes; /* the latter: gathered, by all further sequences */
+    double launch_s;                   /* with those of further sequences */
+    double again_bytes;                /* weights read again for further sequences */
+    double further;                    /* sequences in this share, beyond the first */
 };
 
 static bool has_attention(enum op_kind op)
@@ -119,9 +122,11 @@ static void batch_fixed(const struct roofline *r, const struct kernel_query *q, 
     const struct soc_runtime *p = f->runtime;
     const struct work_shape *w = q->shape;
     f->again_bytes = p->decode_batch_frac * further_decodes(w) * r->ops[q->op].weight_bytes;
+    f->key_again_bytes = 0.0;
     if (f->attention) { /* a share of the rows holds that share of the sequences */
         double sequences = w->sequences * (double)q->rows / w->rows;
         f->further = fmax(0.0, sequences - 1.0);
+        f->key_again_bytes = p->kv_gather_frac * r->kv_bytes_per_key;
         f->launch_s += p->attention_launches * f->further * f->curve->launch_s;
     }
 }
@@ -169,6 +174,10 @@ static inline void fixed_fill(const struct hwmodel *m, const struct kernel_query
         f->share = (double)q->rows / (double)q->shape->rows;
         f->pad = p->pad_attention ? chunk : 0;
         f->attn_bytes = r->attn_io_bytes_per_row * q->rows;
+        f->own_rate = !plain && p->decode_attention_frac != 0.0;
+        f->pair_flop = r->attn_flop_per_pair;
+        f->pair_flop_per_s = c->flop_per_s * (plain ? 1.0 : p->attention_frac);
+        f->key_bytes = r->kv_bytes_per_key;
     }
     if (!plain) {
         f->launch_s = launches(p, q->op, op->prims) * c->launch_s + op->sync_s + exchange_s(r, q);
@@ -178,33 +187,36 @@ static inline void fixed_fill(const struct hwmodel *m, const struct kernel_query
 
 /* The two roofline terms of a kernel over the (query, key) pairs and keys of w. A share of an MHA's
  * rows costs its share of the work; keys are read for the whole share. */
-static inline void terms_of(const struct roofline *r, const struct fixed *f,
-                            const struct work_shape *w, bool plain, struct terms *t)
+static inline void terms_of(const struct fixed *f, const struct work_shape *w, bool plain,
+                            struct terms *t)
 {
     t->compute_s = f->compute_s;
     t->bytes = f->bytes;
     t->flop = f->flop;
     double again = f->again_bytes;
     if (f->attention) {
-        double keys = (double)w->kv_read_tokens;
+        double keys = (double)(int64_t)w->kv_read_tokens; /* in one instruction */
         if (f->pad > 0 && w->sequences == 1) {
             keys = ceil(keys / f->pad) * f->pad;
         } else if (f->pad > 0) {
             keys += 0.5 * f->pad * w->sequences; /* the shape has no single lengths: the mean */
         }
-        double attn_flop = r->attn_flop_per_pair * (double)w->attn_pairs * f->share;
-        double frac = plain ? 1.0 : attention_frac(f->runtime, w);
-        t->compute_s += attn_flop / (f->curve->flop_per_s * frac);
+        double attn_flop = f->pair_flop * (double)(int64_t)w->attn_pairs * f->share;
+        double flop_per_s = f->pair_flop_per_s;
+        if (f->own_rate) {
+            flop_per_s = f->curve->flop_per_s * attention_frac(f->runtime, w);
+        }
+        t->compute_s += attn_flop / flop_per_s;
         t->flop += attn_flop;
-        t->bytes += r->kv_bytes_per_key * keys * f->share + f->attn_bytes;
+        t->bytes += f->key_bytes * keys * f->share + f->attn_bytes;
     }
     t->memory_s = t->bytes / f->curve->bytes_per_s;
     if (plain) {
         return;
     }
-    if (f->attention) {
-        again += f->runtime->kv_gather_frac * r->kv_bytes_per_key * (double)w->kv_read_tokens *
-                 f->further / w->sequences;
+    if (f->key_again_bytes > 0.0) {
+        again +=
+            f->key_again_bytes * (double)(int64_t)w->kv_read_tokens * f->further / w->sequences;
     }
     t->bytes += again;
     t->launch_s = f->launch_s + again / f->curve->bytes_per_s;
@@ -215,7 +227,7 @@ static inline void terms_fill(const struct hwmodel *m, const struct kernel_query
 {
     struct fixed f;
     fixed_fill(m, q, plain, &f);
-    terms_of(m->params, &f, q->shape, plain, t);
+    terms_of(&f, q->shape, plain, t);
 }
 
 static double extended_s(const struct terms *t)
@@ -223,18 +235,34 @@ static double extended_s(const struct terms *t)
     return t->launch_s + (t->compute_s > t->memory_s ? t->compute_s : t->memory_s);
 }
 
+static inline bool too_many_rows(const struct soc_runtime *p, uint32_t rows)
+{
+    return p->valid_rows_max != 0 && rows > p->valid_rows_max;
+}
+
+static inline uint32_t longest_context(const struct soc_runtime *p)
+{
+    return p->valid_context_max != 0 ? p->valid_context_max : UINT32_MAX;
+}
+
+static inline void cost_fill(const struct terms *t, double seconds, bool is_outside,
+                             struct kernel_cost *out)
+{
+    int64_t ns = units_round(seconds * 1e9);
+    out->t_ns = ns < 1 ? 1 : ns;
+    out->bytes = t->bytes;
+    out->flop = t->flop;
+    out->outside = is_outside;
+}
+
 static inline void finish(const struct hwmodel *m, const struct kernel_query *q,
                           const struct terms *t, double seconds, struct kernel_cost *out)
 {
     const struct roofline *r = m->params;
     const struct soc_runtime *p = r->runtime[q->device];
-    int64_t ns = units_round(seconds * 1e9);
-    out->t_ns = ns < 1 ? 1 : ns;
-    out->bytes = t->bytes;
-    out->flop = t->flop;
-    out->outside =
-        (p->valid_rows_max != 0 && q->rows > p->valid_rows_max) ||
-        (p->valid_context_max != 0 && q->shape->max_context_tokens > p->valid_context_max);
+    bool is_outside =
+        too_many_rows(p, q->rows) || q->shape->max_context_tokens > longest_context(p);
+    cost_fill(t, seconds, is_outside, out);
 }
 
 static void kernel_extended(const struct hwmodel *m, const struct kernel_query *q,
@@ -248,22 +276,22 @@ static void kernel_extended(const struct hwmodel *m, const struct kernel_query *
 static void growing_extended(const struct hwmodel *m, const struct kernel_query *q,
                              struct kernel_known *known, uint32_t n, struct kernel_cost *out)
 {
-    struct fixed f;
+    struct fixed f; /* a copy that nobody else can change */
     _Static_assert(sizeof f <= sizeof known->of_form, "what is fixed of a kernel has its place");
-    struct terms t;
-    struct work_shape w = *q->shape;
-    struct kernel_query grown = *q;
-    grown.shape = &w;
-    if (known->filled) {
-        memcpy(&f, known->of_form, sizeof f);
-    } else {
-        fixed_fill(m, q, false, &f);
-        memcpy(known->of_form, &f, sizeof f);
+    if (!known->filled) {
+        struct fixed first;
+        fixed_fill(m, q, false, &first);
+        memcpy(known->of_form, &first, sizeof first);
         known->filled = true;
     }
+    memcpy(&f, known->of_form, sizeof f);
+    bool many_rows = too_many_rows(f.runtime, q->rows);
+    uint32_t longest = longest_context(f.runtime);
+    struct work_shape w = *q->shape;
     for (uint32_t i = 0; i < n; i++) {
-        terms_of(m->params, &f, &w, false, &t);
-        finish(m, &grown, &t, extended_s(&t), &out[i]);
+        struct terms t;
+        terms_of(&f, &w, false, &t);
+        cost_fill(&t, extended_s(&t), many_rows || w.max_context_tokens > longest, &out[i]);
         w.attn_pairs += w.rows;
         w.kv_read_tokens += w.rows;
         w.max_context_tokens++;
@@ -336,8 +364,7 @@ static void kernel_per_op(const struct hwmodel *m, const struct kernel_query *q,
 static uint32_t context_limit(const struct hwmodel *m, uint8_t device)
 {
     const struct roofline *r = m->params;
-    uint32_t most = r->runtime[device]->valid_context_max;
-    return most != 0 ? most : UINT32_MAX;
+    return longest_context(r->runtime[device]);
 }
 
 static double ridge(const struct hwmodel *m, uint8_t device)

@@ -39,7 +39,7 @@ struct kernel_floor {
  * kv_read_tokens and max_context_tokens only. Zeroed: nothing yet. */
 struct kernel_known {
     bool filled;
-    double of_form[12];
+    double of_form[16];
 };
 
 struct hwmodel;
