@@ -64,7 +64,9 @@ struct full_pass {
     uint32_t least_left;         /* tokens until the first of its decode segments has all */
     int64_t formed_ns, done_ns;
     uint64_t formed_news, done_news, done_decisions;
-    struct decodes next; /* when it is done: of the pass of those who decode then */
+    /* When it is done: decode segments of those who decode then, and what they add to a shape. */
+    struct segment *going; /* owned, of the same capacity */
+    struct decodes next;
     struct begun {
         double frac; /* of the next kernel of that op with so many rows left, done by a launch that
                         was suspended on that device */
@@ -173,6 +175,7 @@ struct core {
     struct full_pass *free_passes, *dead_passes;
     struct full_launch *free_launches, *dead_launches;
     uint32_t next_pass_id, next_launch_id, next_slot;
+    bool layers_repeat; /* of some pass that was formed */
     uint64_t n_live;
 
     uint64_t kv_blocks_total, kv_blocks_free; /* cold blocks are not free */

@@ -20,12 +20,15 @@ static struct full_pass *pass_new(struct core *c, uint32_t n_segments)
             cap *= 2;
         }
         p->segments = arena_alloc(&c->arena, cap * sizeof *p->segments);
+        p->going = arena_alloc(&c->arena, cap * sizeof *p->going);
         p->capacity = cap;
     }
     struct segment *segments = p->segments;
+    struct segment *going = p->going;
     uint32_t capacity = p->capacity;
     memset(p, 0, sizeof *p);
     p->segments = segments;
+    p->going = going;
     p->capacity = capacity;
     p->pub.segments = segments;
     return p;
@@ -169,36 +172,47 @@ static inline int segment_take(struct core *c, struct full_pass *p, const struct
     return 0;
 }
 
-/* Takes the requests that decode after a pass. Where nothing was decided and nothing happened since
- * it ended, they are as they were then, and only KV is to be had. */
+/* Takes the requests that decode after a pass, each looked at anew. */
+static int follow_each(struct core *c, struct full_pass *p, const struct full_pass *before,
+                       struct decodes *d, const char **fault)
+{
+    int rc = 0;
+    for (uint32_t i = 0; i < before->pub.n_segments && rc == 0; i++) {
+        const struct request *r = before->segments[i].request;
+        if (r->state == REQUEST_STATE_DECODE) {
+            struct segment on = {r, SEGMENT_DECODE, 0, 1, 0, 0};
+            rc = segment_take(c, p, &on, d, fault);
+        }
+    }
+    return rc;
+}
+
+/* The same where nothing was decided and nothing happened since that pass ended: they are as they
+ * were then, and only KV is to be had. */
+static int follow_same(struct core *c, struct full_pass *p, const struct full_pass *before,
+                       struct decodes *d, const char **fault)
+{
+    bool room = before->pub.kv_blocks_next == 0;
+    uint32_t n = before->next.n;
+    memcpy(p->segments, before->going, n * sizeof *p->segments);
+    *d = before->next;
+    for (uint32_t i = 0; i < n; i++) {
+        struct full_request *r = core_request(p->segments[i].request);
+        if (!room && kv_reserve(c, r, 1) != 0) {
+            *fault = NO_ROOM;
+            return -ENOMEM;
+        }
+        r->pub.pass = &p->pub;
+        p->pub.n_segments = i + 1;
+    }
+    return 0;
+}
+
 static int follow(struct core *c, struct full_pass *p, const struct full_pass *before,
                   struct decodes *d, const char **fault)
 {
     bool same = before->done_news == c->news && before->done_decisions == c->result->decisions;
-    bool room = same && before->pub.kv_blocks_next == 0;
-    struct segment *s = p->segments;
-    const struct segment *end = before->segments + before->pub.n_segments;
-    int rc = 0;
-    for (const struct segment *g = before->segments; g < end && rc == 0; g++) {
-        struct full_request *r = core_request(g->request);
-        if (r->pub.state != REQUEST_STATE_DECODE) {
-            continue;
-        }
-        struct segment on = {&r->pub, SEGMENT_DECODE, r->pub.kv_tokens, 1, 0, 0};
-        if (!same) {
-            rc = segment_take(c, p, &on, d, fault);
-        } else if (!room && kv_reserve(c, r, 1) != 0) {
-            *fault = NO_ROOM;
-            rc = -ENOMEM;
-        } else {
-            *s++ = on;
-            r->pub.pass = &p->pub;
-            p->pub.n_segments++;
-        }
-    }
-    if (same) {
-        *d = before->next;
-    }
+    int rc = (same ? follow_same : follow_each)(c, p, before, d, fault);
     p->pub.n_followed = p->pub.n_segments;
     return rc;
 }
@@ -256,6 +270,7 @@ int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **o
     pub->state = PASS_STATE_READY;
     pub->fused_layers = spec->fused_layers;
     p->layers_repeat = spec->layers_repeat;
+    c->layers_repeat |= spec->layers_repeat;
     p->repeats_until_ns = spec->repeats_until_ns > 0 ? spec->repeats_until_ns : TIME_NEVER_NS;
     p->formed_ns = c->sched.now_ns;
     p->formed_news = c->news;

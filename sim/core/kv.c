@@ -183,7 +183,7 @@ int kv_grow(struct core *c, struct full_request *r, uint32_t new_tokens)
 {
     uint32_t need = blocks_for(c, (uint64_t)r->pub.kv_tokens + new_tokens);
     uint64_t extra = need - r->kv_blocks;
-    if (make_free(c, extra, r) != 0) {
+    if (extra > c->kv_blocks_free && make_free(c, extra, r) != 0) {
         return -ENOMEM;
     }
     c->kv_blocks_free -= extra;

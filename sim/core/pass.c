@@ -72,12 +72,12 @@ static inline void segment_complete(struct core *c, struct segment *s, int64_t n
         emit = rows_complete(c, r, s);
     }
     if (emit > 0) {
-        int64_t since =
-            r->pub.last_token_ns == TIME_NEVER_NS ? r->pub.arrival_ns : r->pub.last_token_ns;
-        r->pub.generated_tokens += emit;
-        if (r->pub.first_token_ns == TIME_NEVER_NS) {
+        int64_t since = r->pub.last_token_ns;
+        if (since == TIME_NEVER_NS) { /* its first */
+            since = r->pub.arrival_ns;
             r->pub.first_token_ns = now;
         }
+        r->pub.generated_tokens += emit;
         r->pub.last_token_ns = now;
         s->emitted_tokens = emit;
         s->gap_ns = now - since;
@@ -86,14 +86,15 @@ static inline void segment_complete(struct core *c, struct segment *s, int64_t n
 
 /* Who is left of a pass whose tokens are out, counted request by request. */
 struct rest {
+    struct segment *going; /* the pass's, of those so far */
     uint32_t left, blocks;
     struct decodes on;
 };
 
-#define REST_NONE                                                                                  \
-    {                                                                                              \
-        .on = {.least_left = UINT32_MAX }                                                          \
-    }
+static inline struct rest rest_of(const struct full_pass *p)
+{
+    return (struct rest){.going = p->going, .on = {.least_left = UINT32_MAX}};
+}
 
 /* Whether a request leaves when its pass is done: it has all its tokens, or was cancelled. */
 static inline bool leaves(const struct full_request *r)
@@ -111,6 +112,7 @@ static inline void rest_add(struct rest *n, const struct full_request *r, uint32
         n->left++;
     } else if (r->pub.state == REQUEST_STATE_DECODE) {
         n->blocks += r->pub.kv_tokens == room;
+        *n->going++ = (struct segment){&r->pub, SEGMENT_DECODE, r->pub.kv_tokens, 1, 0, 0};
         core_decodes_add(&n->on, r);
     }
 }
@@ -156,7 +158,7 @@ void core_pass_tail_done(struct core *c, struct full_pass *p)
                 p->pub.id);
     p->pub.state = PASS_STATE_DONE;
     core_progress(c);
-    struct rest rest = REST_NONE;
+    struct rest rest = rest_of(p);
     for (uint32_t i = 0; i < p->pub.n_segments; i++) {
         segment_complete(c, &p->segments[i], c->sched.now_ns);
         rest_add(&rest, core_request(p->segments[i].request), c->setup->kv_block_tokens);
@@ -205,7 +207,7 @@ void core_pass_repeated(struct core *c, struct full_launch *l, const struct repe
                 p->pub.id);
     CORE_OBSERVE(c, repeated, c->sched.now_ns, r);
     core_progress(c);
-    struct rest rest = REST_NONE;
+    struct rest rest = rest_of(p);
     for (uint32_t i = 0; i < p->pub.n_segments; i++) {
         struct full_request *q = core_request(p->segments[i].request);
         credit_many(c, &p->segments[i], r);

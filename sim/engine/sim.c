@@ -169,7 +169,7 @@ static int run_instant(struct engine *e)
         if (c->result->status == 0) {
             (void)core_schedule(c);
         }
-        moved = c->result->status == 0 && layers_run(e);
+        moved = c->layers_repeat && c->result->status == 0 && layers_run(e);
         moved = (c->result->status == 0 && solo_run(e)) || moved;
         if (e->ddr_dirty) {
             ddr_settle(e);
