@@ -115,6 +115,7 @@ struct power {
     double total_watts, total_joules;
     int64_t total_since_ns;
     uint32_t busy_devices, tails; /* reasons for host power */
+    bool host_draws;              /* ever, on this machine */
 };
 
 struct throttle {
@@ -475,8 +476,15 @@ void power_refresh(struct engine *e, uint8_t device);
 
 /* throttle.c */
 void throttle_init(struct engine *e);
+/* Part of what it draws above idle that something draws at the present speed. */
+double throttle_share(const struct engine *e);
 /* Watts at the present speed of something that draws full_watts at full speed. */
-double throttle_watts(const struct engine *e, double idle_watts, double full_watts);
+static inline double throttle_watts(const struct engine *e, double idle_watts, double full_watts)
+{
+    double share = e->throttle.speed < 1.0 ? throttle_share(e) : 1.0;
+    return idle_watts + (full_watts - idle_watts) * share;
+}
+
 /* Called after every change of power. */
 void throttle_follow(struct engine *e);
 static inline void throttle_update(struct engine *e)

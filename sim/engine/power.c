@@ -6,6 +6,7 @@ void power_init(struct engine *e)
     const struct machine *m = e->core.setup->machine;
     struct power *p = &e->power;
     p->total_watts = m->idle_watts;
+    p->host_draws = m->poll_watts > 0.0 || m->compile_watts > 0.0;
     for (uint32_t i = 0; i < m->n_devices; i++) {
         p->watts[i] = m->devices[i].idle_watts;
         p->total_watts += p->watts[i];
@@ -31,28 +32,28 @@ static void change(struct engine *e, uint8_t domain, enum power_phase phase, dou
     CORE_OBSERVE(&e->core, power, e->now_ns, domain, phase, watts);
 }
 
-void power_set(struct engine *e, uint8_t domain, enum power_phase phase, double watts)
+static inline void set(struct engine *e, uint8_t domain, enum power_phase phase, double watts)
 {
     if (e->power.phase[domain] != phase || e->power.watts[domain] != watts) {
         change(e, domain, phase, watts);
     }
 }
 
+void power_set(struct engine *e, uint8_t domain, enum power_phase phase, double watts)
+{
+    set(e, domain, phase, watts);
+}
+
 /* A busy-polling coordinator draws power while work is on a device; sampling occupies one CPU
  * thread, for which the machine states the watts of single-thread CPU work (compile_watts). */
-static inline void power_host(struct engine *e)
+static void power_host(struct engine *e)
 {
     const struct sim_setup *s = e->core.setup;
-    bool samples = e->power.tails > 0 && s->machine->compile_watts > 0.0;
-    if (!samples && s->machine->poll_watts <= 0.0 &&
-        e->power.phase[OBSERVER_DOMAIN_HOST] == POWER_PHASE_IDLE) {
-        return;
-    }
     double watts = (double)e->power.tails * s->machine->compile_watts;
     if ((s->policy->flags & POLICY_F_BUSY_POLL) != 0 && e->power.busy_devices > 0) {
         watts += s->machine->poll_watts;
     }
-    power_set(e, OBSERVER_DOMAIN_HOST, watts > 0.0 ? POWER_PHASE_DECODE : POWER_PHASE_IDLE, watts);
+    set(e, OBSERVER_DOMAIN_HOST, watts > 0.0 ? POWER_PHASE_DECODE : POWER_PHASE_IDLE, watts);
 }
 
 static enum power_phase phase_of(const struct engine *e, uint8_t device)
@@ -91,7 +92,7 @@ double power_full_watts(const struct engine *e, uint8_t device)
 static inline void set_phase(struct engine *e, uint8_t device, enum power_phase phase)
 {
     const struct device *d = e->devices[device].desc;
-    power_set(e, device, phase, throttle_watts(e, d->idle_watts, full_watts(d, phase)));
+    set(e, device, phase, throttle_watts(e, d->idle_watts, full_watts(d, phase)));
 }
 
 void power_refresh(struct engine *e, uint8_t device)
@@ -106,7 +107,9 @@ static void enter_phase(struct engine *e, uint8_t device, enum power_phase phase
     bool is_busy = e->power.phase[device] != POWER_PHASE_IDLE;
     if (was_busy != is_busy) {
         e->power.busy_devices += is_busy ? 1u : -1u;
-        power_host(e);
+        if (e->power.host_draws) {
+            power_host(e);
+        }
     }
     throttle_update(e);
 }
@@ -119,7 +122,7 @@ void power_device(struct engine *e, uint8_t device)
 
 void power_compiler(struct engine *e, bool on)
 {
-    power_set(e, OBSERVER_DOMAIN_COMPILER, on ? POWER_PHASE_COMPILE : POWER_PHASE_IDLE,
+    set(e, OBSERVER_DOMAIN_COMPILER, on ? POWER_PHASE_COMPILE : POWER_PHASE_IDLE,
               on ? e->core.setup->machine->compile_watts : 0.0);
     throttle_update(e);
 }
@@ -127,7 +130,9 @@ void power_compiler(struct engine *e, bool on)
 void power_tail(struct engine *e, int delta)
 {
     e->power.tails += (uint32_t)delta;
-    power_host(e);
+    if (e->power.host_draws) {
+        power_host(e);
+    }
     throttle_update(e);
 }
 

@@ -27,11 +27,9 @@ void throttle_init(struct engine *e)
     }
 }
 
-double throttle_watts(const struct engine *e, double idle_watts, double full_watts)
+double throttle_share(const struct engine *e)
 {
-    double share =
-        e->throttle.speed < 1.0 ? pow(e->throttle.speed, e->core.setup->throttle.exponent) : 1.0;
-    return idle_watts + (full_watts - idle_watts) * share;
+    return pow(e->throttle.speed, e->core.setup->throttle.exponent);
 }
 
 static void advance(struct engine *e)
