@@ -202,7 +202,8 @@ static uint32_t add_chunk(struct sched *s, struct openvino *o, const struct requ
 
 static void add_prompt_chunks(struct sched *s, struct openvino *o)
 {
-    for (const struct request *r = o->running.head; r != NULL && budget_left(o) > 0;
+    bool all_decode = o->it.batch.n_followed == o->running.n; /* no prompt of theirs is left */
+    for (const struct request *r = o->running.head; r != NULL && budget_left(o) > 0 && !all_decode;
          r = reqq_next(r)) {
         if (r->generated_tokens == 0 && !sits_out(o, r)) {
             (void)add_chunk(s, o, r);

@@ -119,6 +119,11 @@ static inline void tokens_of(struct metrics *m, const struct segment *s)
 void metrics_tokens(struct metrics *m, const struct pass *p, uint32_t from, uint32_t to, uint32_t n,
                     uint32_t measured[])
 {
+    if (m->totals[REQUEST_CLASS_PROACTIVE].arrived == 0 && m->opt.warmup_ns <= 0) {
+        m->totals[REQUEST_CLASS_REACTIVE].output_tokens += (uint64_t)n * (to - from);
+        measured[REQUEST_CLASS_REACTIVE] += to - from;
+        return;
+    }
     for (uint32_t i = from; i < to; i++) {
         const struct request *r = p->segments[i].request;
         m->totals[r->cls].output_tokens += n;
