@@ -78,16 +78,27 @@ static void cell_fill(uint64_t i)
     c->bound = whole ? (double)INFINITY : bound_between(low, high, c->bin);
 }
 
-static inline size_t bin_of(double x)
+/* The cell of a value, CELLS or more when it has none: negative numbers too. */
+static inline uint64_t cell_of(double x)
 {
-    uint64_t i = (bits_of(x) >> CELL_SHIFT) - (CELL_FIRST << 7);
-    if (i >= CELLS) { /* negative numbers too */
+    return (bits_of(x) >> CELL_SHIFT) - (CELL_FIRST << 7);
+}
+
+static inline size_t bin_in(const struct sketch_cell *c, double x)
+{
+    return c->bin + (x >= c->bound ? 1 : 0);
+}
+
+static size_t bin_of(double x)
+{
+    uint64_t i = cell_of(x);
+    if (i >= CELLS) {
         return bin_by_log(x);
     }
     if (cells[i].bound == 0.0) {
         cell_fill(i);
     }
-    return cells[i].bin + (x >= cells[i].bound ? 1 : 0);
+    return bin_in(&cells[i], x);
 }
 
 void sample_init(struct sample *s, bool sketch)
@@ -114,7 +125,7 @@ static void store(struct sample *s, double x, uint32_t count)
     }
 }
 
-static void add_sum(struct sample *s, double add)
+static inline void add_sum(struct sample *s, double add)
 {
     double t = s->sum + add;
     /* Neumaier: keeps what the addition lost. */
@@ -122,7 +133,7 @@ static void add_sum(struct sample *s, double add)
     s->sum = t;
 }
 
-static void note(struct sample *s, double x, uint32_t count)
+static inline void note(struct sample *s, double x, uint32_t count)
 {
     add_sum(s, x * count);
     s->min = x < s->min ? x : s->min;
@@ -137,16 +148,28 @@ static void bins_make(struct sample *s)
     }
 }
 
+/* Where it is to be kept, whatever there is so far. Apart, so that the usual way is short. */
+__attribute__((noinline)) static void keep(struct sample *s, double x, uint32_t count)
+{
+    if (!s->sketch) {
+        store(s, x, count);
+        return;
+    }
+    bins_make(s);
+    s->bins[bin_of(x)] += count;
+    s->n += count;
+}
+
 void sample_add_n(struct sample *s, double x, uint32_t count)
 {
-    if (s->sketch) {
-        bins_make(s);
-        s->bins[bin_of(x)] += count;
-        s->n += count;
-    } else {
-        store(s, x, count);
-    }
     note(s, x, count);
+    uint64_t i = cell_of(x);
+    if (s->bins == NULL || i >= CELLS || cells[i].bound == 0.0) {
+        keep(s, x, count);
+        return;
+    }
+    s->bins[bin_in(&cells[i], x)] += count; /* the usual one: a sketch's, in few instructions */
+    s->n += count;
 }
 
 void sample_add(struct sample *s, double x)
