@@ -123,7 +123,7 @@ void power_device(struct engine *e, uint8_t device)
 void power_compiler(struct engine *e, bool on)
 {
     set(e, OBSERVER_DOMAIN_COMPILER, on ? POWER_PHASE_COMPILE : POWER_PHASE_IDLE,
-              on ? e->core.setup->machine->compile_watts : 0.0);
+        on ? e->core.setup->machine->compile_watts : 0.0);
     throttle_update(e);
 }
 
