@@ -92,6 +92,7 @@ struct fixed {
     double key_bytes, key_again_bytes; /* the latter: gathered, by all further sequences */
     double launch_s;                   /* with those of further sequences */
     double again_bytes;                /* weights read again for further sequences */
+    double again_s;                    /* what that takes */
     double further;                    /* sequences in this share, beyond the first */
 };
 
@@ -122,6 +123,7 @@ static void batch_fixed(const struct roofline *r, const struct kernel_query *q, 
     const struct soc_runtime *p = f->runtime;
     const struct work_shape *w = q->shape;
     f->again_bytes = p->decode_batch_frac * further_decodes(w) * r->ops[q->op].weight_bytes;
+    f->again_s = f->again_bytes / f->curve->bytes_per_s;
     f->key_again_bytes = 0.0;
     if (f->attention) { /* a share of the rows holds that share of the sequences */
         double sequences = w->sequences * (double)q->rows / w->rows;
@@ -194,6 +196,7 @@ static inline void terms_of(const struct fixed *f, const struct work_shape *w, b
     t->bytes = f->bytes;
     t->flop = f->flop;
     double again = f->again_bytes;
+    double again_s = f->again_s;
     if (f->attention) {
         double keys = (double)(int64_t)w->kv_read_tokens; /* in one instruction */
         if (f->pad > 0 && w->sequences == 1) {
@@ -217,9 +220,10 @@ static inline void terms_of(const struct fixed *f, const struct work_shape *w, b
     if (f->key_again_bytes > 0.0) {
         again +=
             f->key_again_bytes * (double)(int64_t)w->kv_read_tokens * f->further / w->sequences;
+        again_s = again / f->curve->bytes_per_s;
     }
     t->bytes += again;
-    t->launch_s = f->launch_s + again / f->curve->bytes_per_s;
+    t->launch_s = f->launch_s + again_s;
 }
 
 static inline void terms_fill(const struct hwmodel *m, const struct kernel_query *q, bool plain,

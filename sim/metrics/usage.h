@@ -42,9 +42,7 @@ struct usage {
     int64_t overlap_ns;                    /* NPU and iGPU busy at once */
     units_sum ddr_bytes, ddr_demand_bytes; /* whole bytes per interval: collapsing is invisible */
     units_sum ddr_ns, tier_ns[USAGE_TIERS];
-    double tier_medium_frac, tier_high_frac;
-    double tier_demand; /* the last demand that was looked at, and its tier */
-    int tier;
+    double tier_medium_from, tier_high_from; /* the lowest demands of these tiers */
     struct usage_launch running[USAGE_MAX_LAUNCHES];
     uint32_t n_running;
     struct usage_reactive reactive[MACHINE_MAX_DEVICES];
@@ -70,12 +68,10 @@ static inline void usage_ddr(struct usage *u, uint64_t count, int64_t duration_n
                         : units_round(share_bytes_per_s * duration_s);
     u->ddr_bytes += (units_sum)count * bytes;
     u->ddr_demand_bytes += (units_sum)count * demand_bytes;
-    if (demand_bytes_per_s != u->tier_demand) {
-        double pressure = demand_bytes_per_s / u->machine->ddr_peak_bytes_per_s;
-        u->tier = pressure >= u->tier_high_frac ? 2 : pressure >= u->tier_medium_frac ? 1 : 0;
-        u->tier_demand = demand_bytes_per_s;
-    }
-    u->tier_ns[u->tier] += ns;
+    int tier = demand_bytes_per_s >= u->tier_high_from     ? 2
+               : demand_bytes_per_s >= u->tier_medium_from ? 1
+                                                           : 0;
+    u->tier_ns[tier] += ns;
     u->ddr_ns += ns;
 }
 

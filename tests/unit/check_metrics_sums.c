@@ -1,7 +1,11 @@
-/* Sums over a whole run: they have no end. */
+/* Sums over a whole run: they have no end, and time goes to its tier. */
+
+#include <math.h>
+#include <stdlib.h>
 
 #include "sim/base/units.h"
 #include "sim/metrics/metrics.h"
+#include "sim/metrics/usage.h"
 #include "tests/helpers/suite.h"
 
 static double get(const struct metric_list *l, const char *name)
@@ -55,7 +59,34 @@ START_TEST(sums_over_many_requests_have_no_end)
 }
 END_TEST
 
+/* A tier's lowest demand is found once: it is the one at which the division says so. */
+START_TEST(a_tier_begins_where_demand_over_peak_reaches_it)
+{
+    for (uint32_t k = 1; k <= 1000; k++) {
+        struct machine machine = {.name = "test", .ddr_peak_bytes_per_s = 1e9 * k / 7.0};
+        struct usage u;
+        double medium = k % 10 / 10.0;
+        double high = 0.9 + k / 3000.0;
+        usage_init(&u, &machine, medium, high);
+        for (int step = -3; step <= 3; step++) {
+            for (int which = 0; which < 2; which++) {
+                double demand = (which == 0 ? medium : high) * machine.ddr_peak_bytes_per_s;
+                for (int i = 0; i < abs(step); i++) {
+                    demand = nextafter(demand, step < 0 ? 0.0 : HUGE_VAL);
+                }
+                double pressure = demand / machine.ddr_peak_bytes_per_s;
+                int tier = pressure >= high ? 2 : pressure >= medium ? 1 : 0;
+                int64_t before_ns = (int64_t)u.tier_ns[tier];
+                usage_ddr(&u, 1, 5, demand, demand);
+                ck_assert_int_eq((int64_t)u.tier_ns[tier], before_ns + 5);
+            }
+        }
+    }
+}
+END_TEST
+
 static const struct suite_row suite[] = {
+    TEST(a_tier_begins_where_demand_over_peak_reaches_it),
     TEST(sums_over_many_requests_have_no_end),
 };
 SUITE_MAIN("sums", suite)
