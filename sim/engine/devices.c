@@ -168,7 +168,7 @@ void device_end(struct engine *e, struct vexec *v)
     struct full_launch *fl = v->l;
     v->next_free = e->free_execs;
     e->free_execs = v;
-    power_device(e, v->job.device);
+    power_ended(e, v->job.device);
     if (d->n_running == 0) {
         (void)frames_take(e, v->job.device);
     }

@@ -107,6 +107,7 @@ struct frames {
     struct job job;
 };
 
+#define POWER_NONE_ENDED UINT8_MAX
 struct power {
     double watts[OBSERVER_DOMAINS];
     enum power_phase phase[OBSERVER_DOMAINS];
@@ -116,6 +117,11 @@ struct power {
     int64_t total_since_ns;
     uint32_t busy_devices, tails; /* reasons for host power */
     bool host_draws;              /* ever, on this machine */
+    /* A device that has ended its work at ended_ns is idle from then on, unless it begins other
+     * work at that instant: then it never was. POWER_NONE_ENDED: there is none. */
+    bool may_defer; /* nobody hears of states without length */
+    uint8_t ended;
+    int64_t ended_ns;
 };
 
 struct throttle {
@@ -460,8 +466,17 @@ void channel_compiler_event(struct engine *e);
 /* power.c */
 void power_init(struct engine *e);
 void power_device(struct engine *e, uint8_t device);
-/* The same of a phase that is known. */
-void power_device_phase(struct engine *e, uint8_t device, enum power_phase phase);
+/* The same of one whose last launch has ended: see struct power. */
+void power_ended(struct engine *e, uint8_t device);
+/* It begins nothing else at that instant: time moves. */
+void power_ended_idles(struct engine *e);
+static inline void power_settle(struct engine *e)
+{
+    if (e->power.ended != POWER_NONE_ENDED) {
+        power_ended_idles(e);
+    }
+}
+
 /* A domain is in that state from now on. */
 void power_set(struct engine *e, uint8_t domain, enum power_phase phase, double watts);
 void power_compiler(struct engine *e, bool on);

@@ -7,6 +7,7 @@ void power_init(struct engine *e)
     struct power *p = &e->power;
     p->total_watts = m->idle_watts;
     p->host_draws = m->poll_watts > 0.0 || m->compile_watts > 0.0;
+    p->ended = POWER_NONE_ENDED;
     for (uint32_t i = 0; i < m->n_devices; i++) {
         p->watts[i] = m->devices[i].idle_watts;
         p->total_watts += p->watts[i];
@@ -41,6 +42,7 @@ static inline void set(struct engine *e, uint8_t domain, enum power_phase phase,
 
 void power_set(struct engine *e, uint8_t domain, enum power_phase phase, double watts)
 {
+    power_settle(e);
     set(e, domain, phase, watts);
 }
 
@@ -89,39 +91,99 @@ double power_full_watts(const struct engine *e, uint8_t device)
     return full_watts(e->devices[device].desc, phase_of(e, device));
 }
 
-static inline void set_phase(struct engine *e, uint8_t device, enum power_phase phase)
+static inline double watts_of(const struct engine *e, uint8_t device, enum power_phase phase)
 {
     const struct device *d = e->devices[device].desc;
-    set(e, device, phase, throttle_watts(e, d->idle_watts, full_watts(d, phase)));
+    return throttle_watts(e, d->idle_watts, full_watts(d, phase));
 }
 
 void power_refresh(struct engine *e, uint8_t device)
 {
-    set_phase(e, device, phase_of(e, device));
+    power_settle(e);
+    enum power_phase phase = phase_of(e, device);
+    set(e, device, phase, watts_of(e, device, phase));
 }
 
 static void enter_phase(struct engine *e, uint8_t device, enum power_phase phase)
 {
-    bool was_busy = e->power.phase[device] != POWER_PHASE_IDLE;
-    set_phase(e, device, phase);
-    bool is_busy = e->power.phase[device] != POWER_PHASE_IDLE;
+    struct power *p = &e->power;
+    bool was_busy = p->phase[device] != POWER_PHASE_IDLE;
+    bool is_busy = phase != POWER_PHASE_IDLE;
+    set(e, device, phase, watts_of(e, device, phase));
     if (was_busy != is_busy) {
-        e->power.busy_devices += is_busy ? 1u : -1u;
-        if (e->power.host_draws) {
+        p->busy_devices += is_busy ? 1u : -1u;
+        if (p->host_draws) {
             power_host(e);
         }
     }
     throttle_update(e);
 }
 
+static inline bool defers(const struct engine *e)
+{
+    return e->power.may_defer && !e->layers.noting;
+}
+
+static void ended_now(struct engine *e, uint8_t device)
+{
+    e->power.ended = device;
+    e->power.ended_ns = e->now_ns;
+}
+
+/* Another piece of work after one that ended at this instant: what was drawn so far is summed, as
+ * it would have been had the device idled in between. */
+static bool begins_at_once(struct engine *e, uint8_t device, enum power_phase phase)
+{
+    struct power *p = &e->power;
+    bool at_once = p->ended == device && p->ended_ns == e->now_ns && phase != POWER_PHASE_IDLE;
+    if (at_once) {
+        double watts = watts_of(e, device, phase);
+        bool summed = p->since_ns[device] == e->now_ns && p->total_since_ns == e->now_ns;
+        p->ended = POWER_NONE_ENDED;
+        if (!summed || phase != p->phase[device] || watts != p->watts[device]) {
+            change(e, device, phase, watts);
+        }
+    }
+    return at_once;
+}
+
+static void begin_phase(struct engine *e, uint8_t device, enum power_phase phase)
+{
+    if (!begins_at_once(e, device, phase)) {
+        power_settle(e);
+        enter_phase(e, device, phase);
+    }
+}
+
+void power_ended_idles(struct engine *e)
+{
+    int64_t now_ns = e->now_ns;
+    uint8_t device = e->power.ended;
+    e->power.ended = POWER_NONE_ENDED;
+    e->now_ns = e->power.ended_ns;
+    enter_phase(e, device, POWER_PHASE_IDLE);
+    e->now_ns = now_ns;
+}
+
+void power_ended(struct engine *e, uint8_t device)
+{
+    if (!defers(e) || phase_of(e, device) != POWER_PHASE_IDLE) {
+        power_device(e, device);
+        return;
+    }
+    power_settle(e);
+    ended_now(e, device);
+}
+
 /* The state of a device follows from what runs on it: prefill draws more than decode. */
 void power_device(struct engine *e, uint8_t device)
 {
-    enter_phase(e, device, phase_of(e, device));
+    begin_phase(e, device, phase_of(e, device));
 }
 
 void power_compiler(struct engine *e, bool on)
 {
+    power_settle(e);
     set(e, OBSERVER_DOMAIN_COMPILER, on ? POWER_PHASE_COMPILE : POWER_PHASE_IDLE,
         on ? e->core.setup->machine->compile_watts : 0.0);
     throttle_update(e);
@@ -143,12 +205,17 @@ void power_repeat(struct engine *e, struct repeat_record *r)
     struct power *p = &e->power;
     uint8_t d = r->launch->device;
     e->now_ns = r->begin_ns + r->lead_ns;
-    enter_phase(e, d, POWER_PHASE_DECODE);
+    begin_phase(e, d, POWER_PHASE_DECODE);
     r->device_watts = p->watts[d];
     r->host_watts = p->watts[OBSERVER_DOMAIN_HOST];
     double busy_watts = p->total_watts;
     e->now_ns += r->solo_ns[0];
-    enter_phase(e, d, POWER_PHASE_IDLE);
+    bool never_idle = r->lead_ns + r->sample_ns == 0 && defers(e);
+    if (never_idle) {
+        change(e, d, POWER_PHASE_DECODE, r->device_watts);
+    } else {
+        enter_phase(e, d, POWER_PHASE_IDLE);
+    }
     power_tail(e, 1);
     r->tail_watts = p->watts[OBSERVER_DOMAIN_HOST];
     double tail_watts = p->total_watts;
@@ -183,12 +250,16 @@ void power_repeat(struct engine *e, struct repeat_record *r)
         p->total_since_ns = tail ? e->now_ns : p->since_ns[d];
     }
     p->since_ns[OBSERVER_DOMAIN_HOST] = e->now_ns; /* it draws nothing now */
+    if (never_idle) {
+        ended_now(e, d);
+    }
 }
 
 void power_finish(struct engine *e)
 {
     struct power *p = &e->power;
     struct sim_audit *a = &e->core.result->audit;
+    power_settle(e);
     for (uint32_t i = 0; i < OBSERVER_DOMAINS; i++) {
         p->joules[i] += p->watts[i] * units_s_from_ns(e->now_ns - p->since_ns[i]);
         a->energy_sum_j += p->joules[i];

@@ -24,6 +24,7 @@ void repeat_init(struct engine *e)
 {
     const struct sim_setup *s = e->core.setup; /* with noise every iteration's kernels are new */
     e->repeat.allowed = e->may_collapse && !watched_closely(s) && s->truth_sigma <= 0.0;
+    e->power.may_defer = e->repeat.allowed && !e->power.host_draws;
 }
 
 /* Iterations up to one in which a request ends, as far as free blocks reach. */

@@ -169,10 +169,16 @@ static int run_instant(struct engine *e)
         if (c->result->status == 0) {
             (void)core_schedule(c);
         }
+        if (c->layers_repeat) {
+            power_settle(e);
+        }
         moved = c->layers_repeat && c->result->status == 0 && layers_run(e);
         moved = (c->result->status == 0 && solo_run(e)) || moved;
         if (e->ddr_dirty) {
             ddr_settle(e);
+        }
+        if (!moved) {
+            power_settle(e);
         }
         first = moved ? c->result->events : first;
         if (c->result->events - first > MAX_EVENTS_PER_INSTANT) {
