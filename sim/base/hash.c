@@ -5,11 +5,13 @@
 
 #include "sim/base/input.h"
 
+#define PRIME 0x100000001b3ULL
+
 static uint64_t hash_bytes(uint64_t h, const void *data, size_t n)
 {
     const unsigned char *p = data;
     for (size_t i = 0; i < n; i++) {
-        h = (h ^ p[i]) * 0x100000001b3ULL;
+        h = (h ^ p[i]) * PRIME;
     }
     return h;
 }
@@ -19,12 +21,25 @@ uint64_t hash_string(uint64_t h, const char *s)
     return hash_bytes(h, s, strlen(s) + 1);
 }
 
+/* Zero bytes at its end only multiply: most numbers are small. */
 uint64_t hash_u64(uint64_t h, uint64_t x)
 {
-    for (int i = 0; i < 8; i++) {
-        h = (h ^ ((x >> (8 * i)) & 0xff)) * 0x100000001b3ULL;
+    static const uint64_t zeros[9] = {1ULL,
+                                      PRIME,
+                                      PRIME * PRIME,
+                                      PRIME * PRIME * PRIME,
+                                      PRIME * PRIME * PRIME * PRIME,
+                                      PRIME * PRIME * PRIME * PRIME * PRIME,
+                                      PRIME * PRIME * PRIME * PRIME * PRIME * PRIME,
+                                      PRIME * PRIME * PRIME * PRIME * PRIME * PRIME * PRIME,
+                                      PRIME * PRIME * PRIME * PRIME * PRIME * PRIME * PRIME *
+                                          PRIME};
+    int n = 8;
+    for (; x != 0; x >>= 8) {
+        h = (h ^ (x & 0xff)) * PRIME;
+        n--;
     }
-    return h;
+    return h * zeros[n];
 }
 
 uint64_t hash_file(const char *path)

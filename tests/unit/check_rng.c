@@ -2,6 +2,7 @@
 #include <gsl/gsl_cdf.h>
 #include <math.h>
 
+#include "sim/base/hash.h"
 #include "sim/base/rng.h"
 #include "tests/helpers/suite.h"
 
@@ -213,7 +214,24 @@ START_TEST(gsl_draws_the_same_stream)
 }
 END_TEST
 
+/* FNV-1a of its eight bytes, the lowest first. */
+START_TEST(a_number_is_hashed_byte_by_byte)
+{
+    for (uint64_t i = 0; i < 1000; i++) {
+        uint64_t x = rng_mix64(i) >> i % 65 % 64 & (i % 3 == 0 ? ~0xff00ULL : ~0ULL);
+        x = i == 0 ? 0 : x;
+        uint64_t h = HASH_INIT + i;
+        uint64_t want = h;
+        for (int byte = 0; byte < 8; byte++) {
+            want = (want ^ (x >> 8 * byte & 0xff)) * 0x100000001b3ULL;
+        }
+        ck_assert_uint_eq(hash_u64(h, x), want);
+    }
+}
+END_TEST
+
 static const struct suite_row suite[] = {
+    TEST(a_number_is_hashed_byte_by_byte),
     TEST(splitmix64_gives_the_published_values),
     TEST(xoshiro256pp_gives_the_published_values),
     TEST(state_is_four_splitmix64_outputs_of_the_key),
