@@ -45,11 +45,10 @@ static inline bool not_the_last(const struct lane *l)
 
 static void lane_fill(const struct engine *e, uint32_t side, struct lane *l)
 {
-    const struct eventq *q = &e->queue;
     struct job *j = e->jobs[side];
     *l = (struct lane){.j = j,
                        .side = side,
-                       .end_ns = q->heap[q->position[j->event]].time_ns,
+                       .end_ns = eventq_time(&e->queue, j->event),
                        .demand = j->demand_bytes_per_s,
                        .rate = j->rate,
                        .left_ns = j->left_ns,

@@ -28,3 +28,91 @@ void eventq_grow(struct eventq *q)
     }
     q->cap = cap;
 }
+
+static void place(struct eventq *q, uint32_t i, struct eventq_node node)
+{
+    q->heap[i] = node;
+    q->position[node.slot] = i;
+}
+
+static void up(struct eventq *q, uint32_t i, struct eventq_node node)
+{
+    while (i > 0) {
+        uint32_t parent = (i - 1) / 4;
+        if (!eventq_before(&node, &q->heap[parent])) {
+            break;
+        }
+        place(q, i, q->heap[parent]);
+        i = parent;
+    }
+    place(q, i, node);
+}
+
+static void down(struct eventq *q, uint32_t i, struct eventq_node node)
+{
+    for (;;) {
+        uint32_t first = 4 * i + 1;
+        if (first >= q->n) {
+            break;
+        }
+        uint32_t end = first + 4 < q->n ? first + 4 : q->n;
+        uint32_t best = first;
+        for (uint32_t c = first + 1; c < end; c++) {
+            if (eventq_before(&q->heap[c], &q->heap[best])) {
+                best = c;
+            }
+        }
+        if (!eventq_before(&q->heap[best], &node)) {
+            break;
+        }
+        place(q, i, q->heap[best]);
+        i = best;
+    }
+    place(q, i, node);
+}
+
+void eventq_heap_push(struct eventq *q, struct eventq_node node)
+{
+    up(q, q->n++, node);
+}
+
+void eventq_heap_remove(struct eventq *q, uint32_t i)
+{
+    struct eventq_node last = q->heap[--q->n];
+    if (i < q->n) {
+        if (i > 0 && eventq_before(&last, &q->heap[(i - 1) / 4])) {
+            up(q, i, last);
+        } else {
+            down(q, i, last);
+        }
+    }
+}
+
+void eventq_spill(struct eventq *q, struct eventq_node node)
+{
+    if (eventq_before(&q->near[0], &node)) {
+        eventq_heap_push(q, node);
+        return;
+    }
+    eventq_heap_push(q, q->near[0]);
+    uint32_t i = 0;
+    for (; i + 1 < EVENTQ_NEAR && eventq_before(&node, &q->near[i + 1]); i++) {
+        q->near[i] = q->near[i + 1];
+    }
+    q->near[i] = node;
+    q->position[node.slot] = EVENTQ_IS_NEAR;
+}
+
+/* It is among the first three levels. */
+int64_t eventq_heap_time_but(const struct eventq *q, uint32_t a, uint32_t b, int64_t none_ns)
+{
+    uint32_t end = q->n < 1 + 4 + 16 ? q->n : 1 + 4 + 16;
+    int64_t at_ns = none_ns;
+    for (uint32_t i = 0; i < end; i++) {
+        const struct eventq_node *node = &q->heap[i];
+        if (node->slot != a && node->slot != b && node->time_ns < at_ns) {
+            at_ns = node->time_ns;
+        }
+    }
+    return at_ns;
+}

@@ -1,9 +1,12 @@
-/* Pending events: an indexed implicit 4-ary heap with cancellable, reschedulable handles.
+/* Pending events, with cancellable, reschedulable handles: the earliest few in a short sorted
+ * array, the others in an indexed implicit 4-ary heap.
  *
  * Order: (time_ns, order) lexicographically; `order` makes it total, so equal instants never depend
  * on insertion history. Handles are slot numbers, reused after pop or cancel; using a dead one is a
- * bug of the caller. Every operation is O(log n); memory doubles and never shrinks. The heap array
- * holds keys beside slot numbers, so a sift touches one array (anchors: 16 to 77 ns at our sizes).
+ * bug of the caller. Every operation is O(log n), and a few instructions on events that come soon:
+ * most of a run is ends of kernels, which are made, moved and taken while arrivals and timers wait.
+ * Memory doubles and never shrinks. The heap array holds keys beside slot numbers, so a sift
+ * touches one array (anchors: 16 to 77 ns at our sizes).
  */
 #pragma once
 
@@ -11,6 +14,8 @@
 #include <stdint.h>
 
 #define EVENTQ_NONE UINT32_MAX
+#define EVENTQ_NEAR 8
+#define EVENTQ_IS_NEAR UINT32_MAX /* instead of a position in the heap */
 
 struct eventq_event {
     int64_t time_ns;
@@ -26,6 +31,8 @@ struct eventq_node {
 };
 
 struct eventq {
+    struct eventq_node near[EVENTQ_NEAR]; /* the earliest last; all before those of the heap */
+    uint32_t n_near;
     struct eventq_node *heap; /* n nodes */
     uint32_t *position;       /* slot -> index in heap; free slots chain here */
     uint32_t n, cap;
@@ -34,11 +41,18 @@ struct eventq {
 
 void eventq_init(struct eventq *q);
 void eventq_fini(struct eventq *q);
-void eventq_grow(struct eventq *q); /* by eventq_push only */
+
+/* Only for the functions below. */
+void eventq_grow(struct eventq *q);
+void eventq_heap_push(struct eventq *q, struct eventq_node node);
+void eventq_heap_remove(struct eventq *q, uint32_t i);
+/* Of a full near array: its latest event goes to the heap, or the node itself. */
+void eventq_spill(struct eventq *q, struct eventq_node node);
+int64_t eventq_heap_time_but(const struct eventq *q, uint32_t a, uint32_t b, int64_t none_ns);
 
 static inline bool eventq_empty(const struct eventq *q)
 {
-    return q->n == 0;
+    return q->n_near + q->n == 0;
 }
 
 static inline bool eventq_before(const struct eventq_node *a, const struct eventq_node *b)
@@ -46,46 +60,49 @@ static inline bool eventq_before(const struct eventq_node *a, const struct event
     return a->time_ns < b->time_ns || (a->time_ns == b->time_ns && a->order < b->order);
 }
 
-static inline void eventq_place(struct eventq *q, uint32_t i, struct eventq_node node)
+static inline void eventq_insert(struct eventq *q, struct eventq_node node)
 {
-    q->heap[i] = node;
-    q->position[node.slot] = i;
+    if (q->n > 0 && !eventq_before(&node, &q->heap[0])) {
+        eventq_heap_push(q, node);
+        return;
+    }
+    if (q->n_near == EVENTQ_NEAR) {
+        eventq_spill(q, node);
+        return;
+    }
+    uint32_t i = q->n_near++;
+    for (; i > 0 && eventq_before(&q->near[i - 1], &node); i--) {
+        q->near[i] = q->near[i - 1];
+    }
+    q->near[i] = node;
+    q->position[node.slot] = EVENTQ_IS_NEAR;
 }
 
-static inline void eventq_up(struct eventq *q, uint32_t i, struct eventq_node node)
+/* Where a near event is. */
+static inline uint32_t eventq_near_index(const struct eventq *q, uint32_t handle)
 {
-    while (i > 0) {
-        uint32_t parent = (i - 1) / 4;
-        if (!eventq_before(&node, &q->heap[parent])) {
-            break;
-        }
-        eventq_place(q, i, q->heap[parent]);
-        i = parent;
+    uint32_t i = q->n_near - 1;
+    while (q->near[i].slot != handle) {
+        i--;
     }
-    eventq_place(q, i, node);
+    return i;
 }
 
-static inline void eventq_down(struct eventq *q, uint32_t i, struct eventq_node node)
+/* Takes out a near event. */
+static inline struct eventq_node eventq_near_take(struct eventq *q, uint32_t handle)
 {
-    for (;;) {
-        uint32_t first = 4 * i + 1;
-        if (first >= q->n) {
-            break;
-        }
-        uint32_t end = first + 4 < q->n ? first + 4 : q->n;
-        uint32_t best = first;
-        for (uint32_t c = first + 1; c < end; c++) {
-            if (eventq_before(&q->heap[c], &q->heap[best])) {
-                best = c;
-            }
-        }
-        if (!eventq_before(&q->heap[best], &node)) {
-            break;
-        }
-        eventq_place(q, i, q->heap[best]);
-        i = best;
+    uint32_t i = eventq_near_index(q, handle);
+    struct eventq_node node = q->near[i];
+    for (q->n_near--; i < q->n_near; i++) {
+        q->near[i] = q->near[i + 1];
     }
-    eventq_place(q, i, node);
+    return node;
+}
+
+static inline void eventq_free(struct eventq *q, uint32_t slot)
+{
+    q->position[slot] = q->free_slot;
+    q->free_slot = slot;
 }
 
 /* Adds an event; returns its handle. */
@@ -97,70 +114,71 @@ static inline uint32_t eventq_push(struct eventq *q, int64_t time_ns, uint64_t o
     }
     uint32_t slot = q->free_slot;
     q->free_slot = q->position[slot];
-    eventq_up(q, q->n++, (struct eventq_node){time_ns, order, payload, slot});
+    eventq_insert(q, (struct eventq_node){time_ns, order, payload, slot});
     return slot;
-}
-
-/* Removes the node at index i. */
-static inline void eventq_remove_at(struct eventq *q, uint32_t i)
-{
-    uint32_t slot = q->heap[i].slot;
-    struct eventq_node last = q->heap[--q->n];
-    if (i < q->n) {
-        if (i > 0 && eventq_before(&last, &q->heap[(i - 1) / 4])) {
-            eventq_up(q, i, last);
-        } else {
-            eventq_down(q, i, last);
-        }
-    }
-    q->position[slot] = q->free_slot;
-    q->free_slot = slot;
 }
 
 /* The earliest event; precondition: not empty. Valid until the next change. */
 static inline const struct eventq_node *eventq_peek(const struct eventq *q)
 {
-    return &q->heap[0];
+    return q->n_near > 0 ? &q->near[q->n_near - 1] : &q->heap[0];
 }
 
-/* When the earliest event but those two is; `none_ns` when there is none. It is among the first
- * three levels of the heap. */
+/* When an event is. */
+static inline int64_t eventq_time(const struct eventq *q, uint32_t handle)
+{
+    uint32_t i = q->position[handle];
+    return i == EVENTQ_IS_NEAR ? q->near[eventq_near_index(q, handle)].time_ns : q->heap[i].time_ns;
+}
+
+/* When the earliest event but those two is; `none_ns` when there is none. */
 static inline int64_t eventq_time_but(const struct eventq *q, uint32_t a, uint32_t b,
                                       int64_t none_ns)
 {
-    uint32_t end = q->n < 1 + 4 + 16 ? q->n : 1 + 4 + 16;
-    int64_t at_ns = none_ns;
-    for (uint32_t i = 0; i < end; i++) {
-        const struct eventq_node *node = &q->heap[i];
-        if (node->slot != a && node->slot != b && node->time_ns < at_ns) {
-            at_ns = node->time_ns;
+    for (uint32_t i = q->n_near; i-- > 0;) {
+        if (q->near[i].slot != a && q->near[i].slot != b) {
+            return q->near[i].time_ns < none_ns ? q->near[i].time_ns : none_ns;
         }
     }
-    return at_ns;
+    return eventq_heap_time_but(q, a, b, none_ns);
 }
 
 /* Takes the earliest event; precondition: not empty. */
 static inline struct eventq_event eventq_pop(struct eventq *q)
 {
-    struct eventq_event ev = {q->heap[0].time_ns, q->heap[0].order, q->heap[0].payload};
-    eventq_remove_at(q, 0);
+    const struct eventq_node *first = eventq_peek(q);
+    struct eventq_event ev = {first->time_ns, first->order, first->payload};
+    uint32_t slot = first->slot;
+    if (q->n_near > 0) {
+        q->n_near--;
+    } else {
+        eventq_heap_remove(q, 0);
+    }
+    eventq_free(q, slot);
     return ev;
 }
 
 static inline void eventq_cancel(struct eventq *q, uint32_t handle)
 {
-    eventq_remove_at(q, q->position[handle]);
+    if (q->position[handle] == EVENTQ_IS_NEAR) {
+        (void)eventq_near_take(q, handle);
+    } else {
+        eventq_heap_remove(q, q->position[handle]);
+    }
+    eventq_free(q, handle);
 }
 
 /* Moves an event in time; its order key stays. */
 static inline void eventq_reschedule(struct eventq *q, uint32_t handle, int64_t time_ns)
 {
+    struct eventq_node node;
     uint32_t i = q->position[handle];
-    struct eventq_node node = q->heap[i];
-    node.time_ns = time_ns;
-    if (i > 0 && eventq_before(&node, &q->heap[(i - 1) / 4])) {
-        eventq_up(q, i, node);
+    if (i == EVENTQ_IS_NEAR) {
+        node = eventq_near_take(q, handle);
     } else {
-        eventq_down(q, i, node);
+        node = q->heap[i];
+        eventq_heap_remove(q, i);
     }
+    node.time_ns = time_ns;
+    eventq_insert(q, node);
 }
