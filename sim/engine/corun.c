@@ -29,6 +29,7 @@ struct lane {
     const struct kernel_run *run; /* the kernels it is among; NULL: not of a launch */
     uint32_t place;               /* of their op in the layer */
     uint32_t op, op_end, k;
+    uint32_t single_end;       /* later ops of the launch before this one are of one kernel each */
     uint64_t kernels, outside; /* that have ended, and those of them outside the envelope */
     int64_t solo_ns;           /* of them */
     int64_t begin_ns, end_ns;  /* of the present one */
@@ -41,6 +42,27 @@ struct lane {
 static inline bool not_the_last(const struct lane *l)
 {
     return l->k + 1 < l->run->n || l->op + 1 < l->op_end;
+}
+
+/* Is the end of what the job does now only the end of a kernel? */
+static inline bool goes_on(const struct job *j)
+{
+    const struct vexec *v = j->exec;
+    return v != NULL && v->phase == VEXEC_RUNNING && !v->l->pub.stop_requested &&
+           (v->k + 1 < vexec_run(v, v->op)->n || v->op + 1 < v->l->pub.op_end);
+}
+
+/* Where ops of one kernel each end: at the head; 0: others have more. */
+static inline uint32_t single_end(const struct vexec *v)
+{
+    const struct launch *l = &v->l->pub;
+    const struct pass *p = l->pass;
+    bool single = true;
+    for (uint32_t i = 0; i < p->layer.n && single; i++) {
+        single = v->run[p->layer.kind[i]].n == 1;
+    }
+    bool head = l->op_end == p->n_ops && p->shape.logit_rows > 0;
+    return single ? l->op_end - head : 0;
 }
 
 static void lane_fill(const struct engine *e, uint32_t side, struct lane *l)
@@ -61,7 +83,8 @@ static void lane_fill(const struct engine *e, uint32_t side, struct lane *l)
         l->op_end = v->l->pub.op_end;
         l->k = v->k;
         l->begin_ns = v->kernel_begin_ns;
-        l->goes_on = v->phase == VEXEC_RUNNING && !v->l->pub.stop_requested && not_the_last(l);
+        l->goes_on = goes_on(j);
+        l->single_end = single_end(v);
     }
 }
 
@@ -169,6 +192,21 @@ const struct corun_pair *corun_pair(struct engine *e)
     return pair_of(e, e->jobs[0]->demand_bytes_per_s, e->jobs[1]->demand_bytes_per_s);
 }
 
+/* When a kernel of one side ends that begins now. */
+static inline int64_t pair_end_ns(const struct engine *e, struct corun_pair *p, uint32_t side,
+                                  int64_t solo_ns)
+{
+    if (p->solo_ns[side] == solo_ns) {
+        return e->now_ns + p->takes_ns[side];
+    }
+    int64_t end_ns = engine_after(e, (double)solo_ns / p->rate[side]);
+    if (end_ns < TIME_LAST_NS) {
+        p->solo_ns[side] = solo_ns;
+        p->takes_ns[side] = end_ns - e->now_ns;
+    }
+    return end_ns;
+}
+
 /* The next kernel of a lane begins at the rate of the pair. */
 static inline void begin(const struct engine *e, struct lane *l, struct corun_pair *p)
 {
@@ -177,121 +215,207 @@ static inline void begin(const struct engine *e, struct lane *l, struct corun_pa
     l->left_ns = (double)solo_ns;
     l->updated_ns = e->now_ns;
     l->rate = p->rate[l->side];
-    if (p->solo_ns[l->side] == solo_ns) {
-        l->end_ns = e->now_ns + p->takes_ns[l->side];
-        return;
-    }
-    l->end_ns = engine_after(e, l->left_ns / l->rate);
-    if (l->end_ns < TIME_LAST_NS) {
-        p->solo_ns[l->side] = solo_ns;
-        p->takes_ns[l->side] = l->end_ns - e->now_ns;
-    }
+    l->end_ns = pair_end_ns(e, p, l->side, solo_ns);
 }
 
-/* Brings a kernel to its new rate, as job_advance and ddr_settle do it: devices have full speed. */
-static inline void go_on_at(const struct engine *e, struct lane *l, double rate)
+/* Brings a kernel to a new rate, as job_advance and ddr_settle do it: devices have full speed. */
+static inline void lane_advance(const struct engine *e, struct lane *l, double rate)
 {
-    if (rate != l->rate) {
-        double done = (double)(e->now_ns - l->updated_ns) * l->rate;
-        l->left_ns -= done < l->left_ns ? done : l->left_ns;
-        l->updated_ns = e->now_ns;
-        l->rate = rate;
-        l->end_ns = engine_after(e, l->left_ns / rate);
-    }
+    double done = (double)(e->now_ns - l->updated_ns) * l->rate;
+    l->left_ns -= done < l->left_ns ? done : l->left_ns;
+    l->updated_ns = e->now_ns;
+    l->rate = rate;
 }
 
-/* Ops of one kernel each that follow an op of one, before the head. */
-static uint32_t single_kernels(const struct lane *l)
+/* When a kernel ends that was brought to its rate at updated_ns: as engine_after says it then. */
+static inline int64_t lane_end_ns(struct engine *e, const struct lane *l)
+{
+    int64_t now_ns = e->now_ns;
+    e->now_ns = l->updated_ns;
+    int64_t end_ns = engine_after(e, l->left_ns / l->rate);
+    e->now_ns = now_ns;
+    return end_ns;
+}
+
+/* Ops of one kernel each that follow the present one, which is of one too, before the head. */
+static inline uint32_t single_kernels(const struct lane *l)
+{
+    return l->run->n == 1 && l->op + 1 < l->single_end ? l->single_end - 1 - l->op : 0;
+}
+
+/* What the ops of a layer, of one kernel each, get beside a kernel of the other lane: by place. */
+struct cycle {
+    struct corun_pair *with[LAYER_MAX_OPS];
+    const struct kernel_run *run[LAYER_MAX_OPS];
+    int64_t takes_ns[LAYER_MAX_OPS];
+    double rate[LAYER_MAX_OPS]; /* of the other kernel */
+};
+
+/* Of lane l beside o. False: two of their pairs and the one under way have one place in the table,
+ * or one takes for ever. */
+static bool cycle_fill(struct engine *e, const struct lane *l, const struct lane *o,
+                       struct cycle *c)
 {
     const struct vexec *v = l->j->exec;
-    const struct pass *p = v->l->pub.pass;
-    bool single = l->run->n == 1 && l->op + 1 < l->op_end;
-    for (uint32_t i = 0; i < p->layer.n && single; i++) {
-        single = v->run[p->layer.kind[i]].n == 1;
-    }
-    bool head = l->op_end == p->n_ops && p->shape.logit_rows > 0;
-    return single ? l->op_end - 1 - l->op - head : 0;
-}
-
-/* Ops of one kernel each go by while the other lane is in one: most boundaries are of decode
- * beside a prompt. The same steps as in go_on. Returns the pair then under way. */
-static struct corun_pair *ops_go_by(struct engine *e, struct lane *l, struct lane *other,
-                                    struct corun_pair *p, int64_t before_ns)
-{
-    struct corun_pair *with[LAYER_MAX_OPS] = {NULL};
-    const struct vexec *v = l->j->exec;
-    const struct layer_ops layer = v->l->pub.pass->layer;
+    const struct layer_ops *layer = &v->l->pub.pass->layer;
     uint32_t side = l->side;
-    uint32_t most = single_kernels(l);
+    double demand[2] = {o->demand, o->demand};
+    bool fits = true;
+    for (uint32_t i = 0; i < layer->n; i++) {
+        const struct kernel_run *run = &v->run[layer->kind[i]];
+        demand[side] = run->tail_demand;
+        struct corun_pair *p = pair_of(e, demand[0], demand[1]);
+        int64_t end_ns = pair_end_ns(e, p, side, run->tail_ns);
+        c->with[i] = p;
+        c->run[i] = run;
+        c->takes_ns[i] = end_ns - e->now_ns;
+        c->rate[i] = p->rate[1 - side];
+        fits = fits && end_ns < TIME_LAST_NS;
+    }
+    demand[side] = l->demand;
+    (void)pair_of(e, demand[0], demand[1]); /* made again where another took its place */
+    for (uint32_t i = 0; i < layer->n; i++) {
+        fits = fits && c->with[i]->of[side] == c->run[i]->tail_demand;
+    }
+    return fits;
+}
+
+/* Kernels that follow the present one and are like it. */
+static uint32_t kernels_alike(const struct lane *l)
+{
+    const struct kernel_run *r = l->run;
+    if (!l->goes_on || l->k + 1 >= r->n) {
+        return 0;
+    }
+    bool last_too = r->tail_ns == r->t_ns && r->tail_demand == r->demand;
+    return r->n - 1 - l->k - !last_too;
+}
+
+/* The present kernel has ended, and one like it begins beside the same kernel. */
+static inline void again(struct lane *l, int64_t now_ns)
+{
+    l->kernels++;
+    l->outside += l->run->outside;
+    l->solo_ns += l->run->t_ns;
+    l->k++;
+    l->begin_ns = now_ns;
+    l->updated_ns = now_ns;
+    l->left_ns = (double)l->run->t_ns;
+}
+
+/* Ops of one kernel each go by beside a kernel of the other lane and those like it: most boundaries
+ * are of decode beside a prompt. The same steps as in step; when the other kernel ends is looked at
+ * where it may have less than a ns left only. l ends first. Returns the pair then under way, NULL:
+ * it could not. */
+static struct corun_pair *ops_go_by(struct engine *e, struct lane *l, struct lane *o,
+                                    struct corun_pair *p, uint32_t most, int64_t before_ns)
+{
+    struct cycle c;
+    if (!cycle_fill(e, l, o, &c)) {
+        return NULL;
+    }
+    uint32_t layer = l->j->exec->l->pub.pass->layer.n;
+    uint32_t alike = kernels_alike(o);
     uint32_t n = 0;
-    struct lane o = *other;
     int64_t since_ns = e->ddr_since_ns;
-    int64_t next_ns = l->end_ns;
-    for (; n < most && next_ns < o.end_ns && next_ns < before_ns; n++) {
-        e->now_ns = next_ns;
-        pair_lasted(e, p, next_ns - since_ns);
-        since_ns = next_ns;
+    bool end_known = true; /* of the other kernel */
+    while (l->end_ns < before_ns) {
+        double done_ns = (double)(l->end_ns - o->updated_ns) * o->rate;
+        if (o->left_ns - done_ns < 1.0) {
+            o->end_ns = end_known ? o->end_ns : lane_end_ns(e, o);
+            end_known = true;
+            if (o->end_ns <= l->end_ns) {
+                if (o->end_ns == l->end_ns || alike == 0) {
+                    break;
+                }
+                pair_lasted(e, p, o->end_ns - since_ns);
+                since_ns = o->end_ns;
+                again(o, since_ns);
+                alike--;
+                end_known = false;
+                continue;
+            }
+        }
+        if (n == most) {
+            break;
+        }
+        pair_lasted(e, p, l->end_ns - since_ns);
+        since_ns = l->end_ns;
         l->solo_ns += l->run->tail_ns;
         l->outside += l->run->outside;
-        l->place = l->place + 1 < layer.n ? l->place + 1 : 0;
-        l->run = &v->run[layer.kind[l->place]];
-        p = with[l->place];
-        if (p == NULL || p->of[side] != l->run->tail_demand ||
-            p->solo_ns[side] != l->run->tail_ns) { /* another took its place */
-            l->demand = l->run->tail_demand;
-            p = side == 0 ? pair_of(e, l->demand, o.demand) : pair_of(e, o.demand, l->demand);
-            with[l->place] = p;
-            begin(e, l, p);
-            next_ns = l->end_ns;
-        } else {
-            next_ns += p->takes_ns[side];
+        l->place = l->place + 1 < layer ? l->place + 1 : 0;
+        l->run = c.run[l->place];
+        p = c.with[l->place];
+        n++;
+        if (c.rate[l->place] != o->rate) {
+            o->left_ns -= done_ns < o->left_ns ? done_ns : o->left_ns;
+            o->updated_ns = since_ns;
+            o->rate = c.rate[l->place];
+            end_known = false;
         }
-        go_on_at(e, &o, p->rate[1 - side]);
+        l->begin_ns = since_ns;
+        l->end_ns += c.takes_ns[l->place];
     }
-    if (n > 0) {
-        l->kernels += n;
-        l->op += n;
-        l->demand = l->run->tail_demand;
-        l->goes_on = not_the_last(l);
-        begin(e, l, p);
-        *other = o;
-        e->ddr_since_ns = since_ns;
+    l->kernels += n;
+    l->op += n;
+    l->demand = l->run->tail_demand;
+    l->goes_on = not_the_last(l);
+    l->left_ns = (double)l->run->tail_ns;
+    l->updated_ns = l->begin_ns;
+    l->rate = p->rate[l->side];
+    o->end_ns = end_known ? o->end_ns : lane_end_ns(e, o);
+    o->goes_on = o->goes_on && not_the_last(o);
+    e->now_ns = since_ns;
+    e->ddr_since_ns = since_ns;
+    return p;
+}
+
+/* One boundary, or two at one instant. Returns the pair that follows. */
+static struct corun_pair *step(struct engine *e, struct lane *lanes, struct lane *first,
+                               struct lane *other, bool both, struct corun_pair *p)
+{
+    e->now_ns = first->end_ns;
+    if (p != NULL) {
+        pair_lasted(e, p, e->now_ns - e->ddr_since_ns);
+    } else {
+        ddr_report(e, 1, e->now_ns - e->ddr_since_ns, e->ddr_demand, e->ddr_share);
+    }
+    e->ddr_since_ns = e->now_ns;
+    next_kernel(first);
+    if (both) {
+        next_kernel(other);
+    }
+    if (p == NULL || p->of[0] != lanes[0].demand || p->of[1] != lanes[1].demand) {
+        p = pair_of(e, lanes[0].demand, lanes[1].demand);
+    }
+    begin(e, first, p);
+    if (both) {
+        begin(e, other, p);
+    } else if (p->rate[other->side] != other->rate) {
+        lane_advance(e, other, p->rate[other->side]);
+        other->end_ns = lane_end_ns(e, other);
     }
     return p;
 }
 
 /* From boundary to boundary, as long as they are nothing else and come before that instant. */
-static bool go_on(struct engine *e, struct lane *x, struct lane *y, int64_t before_ns)
+static bool go_on(struct engine *e, struct lane *lanes, int64_t before_ns)
 {
     struct corun_pair *p = NULL; /* the one under way, unknown at first */
     for (;;) {
-        bool y_first = y->end_ns < x->end_ns;
-        struct lane *first = y_first ? y : x;
-        struct lane *other = y_first ? x : y;
-        int64_t next_ns = first->end_ns;
-        bool both = other->end_ns == next_ns;
-        if (next_ns >= before_ns || !first->goes_on || (both && !other->goes_on)) {
+        bool y_first = lanes[1].end_ns < lanes[0].end_ns;
+        struct lane *first = &lanes[y_first];
+        struct lane *other = &lanes[!y_first];
+        bool both = other->end_ns == first->end_ns;
+        if (first->end_ns >= before_ns || !first->goes_on || (both && !other->goes_on)) {
             break;
         }
-        e->now_ns = next_ns;
-        if (p != NULL) {
-            pair_lasted(e, p, next_ns - e->ddr_since_ns);
-        } else {
-            ddr_report(e, 1, next_ns - e->ddr_since_ns, e->ddr_demand, e->ddr_share);
+        uint32_t most = p == NULL || both ? 0 : single_kernels(first);
+        struct corun_pair *went = NULL;
+        if (most > 0) {
+            went = ops_go_by(e, first, other, p, most, before_ns);
         }
-        e->ddr_since_ns = next_ns;
-        next_kernel(first);
-        if (both) {
-            next_kernel(other);
-        }
-        p = pair_of(e, x->demand, y->demand);
-        begin(e, first, p);
-        if (both) {
-            begin(e, other, p);
-        } else {
-            go_on_at(e, other, p->rate[other->side]);
-            p = ops_go_by(e, first, other, p, before_ns);
-        }
+        p = went != NULL ? went : step(e, lanes, first, other, both, p);
     }
     if (p != NULL) {
         e->ddr_demand = p->demand;
@@ -307,20 +431,17 @@ bool corun(struct engine *e)
     }
     uint32_t next = eventq_peek(&e->queue)->slot;
     uint32_t side = next == e->jobs[1]->event;
-    if (next != e->jobs[side]->event) {
+    if (next != e->jobs[side]->event || !goes_on(e->jobs[side])) {
         return false;
     }
     struct lane lanes[2];
     lane_fill(e, side, &lanes[side]);
-    if (!lanes[side].goes_on) {
-        return false;
-    }
     lane_fill(e, 1 - side, &lanes[1 - side]);
     int64_t horizon_ns = e->core.setup->horizon_ns;
     int64_t before_ns =
         eventq_time_but(&e->queue, e->jobs[0]->event, e->jobs[1]->event, TIME_LAST_NS);
     before_ns = horizon_ns < before_ns ? horizon_ns + 1 : before_ns;
-    bool moved = go_on(e, &lanes[0], &lanes[1], before_ns);
+    bool moved = go_on(e, lanes, before_ns);
     lane_write_back(e, &lanes[0]);
     lane_write_back(e, &lanes[1]);
     core_advance(&e->core, e->now_ns);
