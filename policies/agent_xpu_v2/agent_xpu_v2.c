@@ -97,6 +97,8 @@ static int axpu_init(struct sched *s)
     a->n_batches = 1; /* none: a request that was in no batch is no survivor */
     a->young.at = offsetof(struct axpu_request, young);
     a->warm_reactive = param_bool(s, AXPU_WARM_REACTIVE);
+    a->age_ns = units_ns_from_s(param_number(s, AXPU_T_AGE_S));
+    a->ttl_ns = units_ns_from_s(param_number(s, AXPU_CACHE_TTL_S));
     return a->chunk == 0 ? -EINVAL : 0;
 }
 
@@ -133,13 +135,13 @@ void axpu_forget(struct axpu *a, const struct request *r)
  * acts on time: a timer for the next one. */
 static void promote(struct sched *s, struct axpu *a)
 {
-    int64_t age_ns = units_ns_from_s(param_number(s, AXPU_T_AGE_S));
     uint32_t most = (uint32_t)param_int(s, AXPU_AGED_MAX);
-    while (param_bool(s, AXPU_AGEING) && (most == 0 || a->n_promoted < most)) {
+    while (most == 0 || a->n_promoted < most) {
         const struct request *r = heap_top(&a->young);
         if (r == NULL) {
             return;
         }
+        int64_t age_ns = a->age_ns;
         if (s->now_ns - r->arrival_ns < age_ns) {
             if (r->arrival_ns + age_ns != a->age_timer_ns) {
                 a->age_timer_ns = r->arrival_ns + age_ns;
@@ -210,7 +212,9 @@ static void axpu_schedule(struct sched *s)
 {
     struct axpu *a = s->state;
     a->kv_taken = false;
-    promote(s, a);
+    if (param_bool(s, AXPU_AGEING)) {
+        promote(s, a);
+    }
     axpu_prefill_schedule(s, a);
     axpu_decode_schedule(s, a);
     axpu_warmup_schedule(s, a);

@@ -126,6 +126,7 @@ struct axpu {
     struct speculate estimate; /* of acceptance, over all requests */
     int64_t draft_ready_ns;    /* drafting ends then; 0: nobody drafts */
     bool verify_on_npu;        /* the decode pass runs its token-level ops on the NPU */
+    int64_t age_ns, ttl_ns;    /* of parameters */
     int64_t age_timer_ns;      /* last timer set for ageing */
     bool kv_taken;             /* from a request, in this call of schedule */
 

@@ -42,7 +42,7 @@ static void expire(struct sched *s, struct axpu *a)
     if (s->now_ns < a->expiry_ns) {
         return; /* uses since then have only put it off */
     }
-    int64_t ttl = units_ns_from_s(param_number(s, AXPU_CACHE_TTL_S));
+    int64_t ttl = a->ttl_ns;
     a->expiry_ns = s->now_ns + ttl;
     for (uint32_t i = 0; i < AXPU_MAX_CACHE; i++) {
         struct axpu_kernel *k = &a->cache[i];
@@ -61,7 +61,7 @@ int64_t axpu_warmup_until_ns(const struct sched *s, const struct axpu *a)
     if (!param_bool(s, AXPU_WARMUP)) {
         return 0;
     }
-    int64_t ttl = units_ns_from_s(param_number(s, AXPU_CACHE_TTL_S));
+    int64_t ttl = a->ttl_ns;
     int64_t until_ns = s->now_ns + ttl + 1; /* of one that is compiled or used from now on */
     for (uint32_t i = 0; i < AXPU_MAX_CACHE; i++) {
         int64_t at_ns = a->cache[i].used_ns + ttl + 1;
