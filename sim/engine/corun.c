@@ -11,15 +11,11 @@
 void corun_init(struct engine *e)
 {
     const struct sim_setup *s = e->core.setup;
-    bool seen = false;
-    for (uint32_t i = 0; i < s->n_observers; i++) {
-        seen = seen || s->observers[i]->kernel != NULL;
-    }
     bool serial = true;
     for (uint32_t i = 0; i < s->machine->n_devices; i++) {
         serial = serial && s->machine->devices[i].sharing == DEVICE_SERIAL;
     }
-    e->may_corun = e->may_collapse && serial && !seen && s->frames.per_s <= 0.0;
+    e->may_corun = e->may_collapse && serial && !e->kernels_seen && s->frames.per_s <= 0.0;
 }
 
 /* One of the two jobs, and where it is: read at the begin, written back at the end. */
@@ -129,10 +125,12 @@ static inline void next_kernel(struct lane *l)
 
 /* ---- pairs: few kernels beside each other come again and again ---- */
 
-static void report(struct engine *e, struct corun_pair *p)
+static inline void report(struct engine *e, struct corun_pair *p)
 {
-    ddr_report(e, p->count, p->ns, p->demand, p->share);
-    p->count = 0;
+    if (p->count > 0) {
+        ddr_report(e, p->count, p->ns, p->demand, p->share);
+        p->count = 0;
+    }
 }
 
 void corun_report(struct engine *e)
@@ -316,16 +314,20 @@ static struct corun_pair *ops_go_by(struct engine *e, struct lane *l, struct lan
     }
     uint32_t layer = l->j->exec->l->pub.pass->layer.n;
     uint32_t alike = kernels_alike(o);
+    const struct kernel_run *run = l->run;
+    uint32_t place = l->place;
     uint32_t n = 0;
+    int64_t solo_ns = 0;
     int64_t since_ns = e->ddr_since_ns;
+    int64_t end_ns = l->end_ns;
     bool end_known = true; /* of the other kernel */
-    while (l->end_ns < before_ns) {
-        double done_ns = (double)(l->end_ns - o->updated_ns) * o->rate;
+    while (end_ns < before_ns) {
+        double done_ns = (double)(end_ns - o->updated_ns) * o->rate;
         if (o->left_ns - done_ns < 1.0) {
             o->end_ns = end_known ? o->end_ns : lane_end_ns(e, o);
             end_known = true;
-            if (o->end_ns <= l->end_ns) {
-                if (o->end_ns == l->end_ns || alike == 0) {
+            if (o->end_ns <= end_ns) {
+                if (o->end_ns == end_ns || alike == 0) {
                     break;
                 }
                 pair_lasted(e, p, o->end_ns - since_ns);
@@ -339,28 +341,32 @@ static struct corun_pair *ops_go_by(struct engine *e, struct lane *l, struct lan
         if (n == most) {
             break;
         }
-        pair_lasted(e, p, l->end_ns - since_ns);
-        since_ns = l->end_ns;
-        l->solo_ns += l->run->tail_ns;
-        l->outside += l->run->outside;
-        l->place = l->place + 1 < layer ? l->place + 1 : 0;
-        l->run = c.run[l->place];
-        p = c.with[l->place];
+        pair_lasted(e, p, end_ns - since_ns);
+        since_ns = end_ns;
+        solo_ns += run->tail_ns;
+        l->outside += run->outside;
         n++;
-        if (c.rate[l->place] != o->rate) {
+        place = place + 1 < layer ? place + 1 : 0;
+        run = c.run[place];
+        p = c.with[place];
+        if (c.rate[place] != o->rate) {
             o->left_ns -= done_ns < o->left_ns ? done_ns : o->left_ns;
             o->updated_ns = since_ns;
-            o->rate = c.rate[l->place];
+            o->rate = c.rate[place];
             end_known = false;
         }
         l->begin_ns = since_ns;
-        l->end_ns += c.takes_ns[l->place];
+        end_ns += c.takes_ns[place];
     }
     l->kernels += n;
     l->op += n;
-    l->demand = l->run->tail_demand;
+    l->solo_ns += solo_ns;
+    l->run = run;
+    l->place = place;
+    l->end_ns = end_ns;
+    l->demand = run->tail_demand;
     l->goes_on = not_the_last(l);
-    l->left_ns = (double)l->run->tail_ns;
+    l->left_ns = (double)run->tail_ns;
     l->updated_ns = l->begin_ns;
     l->rate = p->rate[l->side];
     o->end_ns = end_known ? o->end_ns : lane_end_ns(e, o);
@@ -375,17 +381,13 @@ static struct corun_pair *step(struct engine *e, struct lane *lanes, struct lane
                                struct lane *other, bool both, struct corun_pair *p)
 {
     e->now_ns = first->end_ns;
-    if (p != NULL) {
-        pair_lasted(e, p, e->now_ns - e->ddr_since_ns);
-    } else {
-        ddr_report(e, 1, e->now_ns - e->ddr_since_ns, e->ddr_demand, e->ddr_share);
-    }
+    pair_lasted(e, p, e->now_ns - e->ddr_since_ns);
     e->ddr_since_ns = e->now_ns;
     next_kernel(first);
     if (both) {
         next_kernel(other);
     }
-    if (p == NULL || p->of[0] != lanes[0].demand || p->of[1] != lanes[1].demand) {
+    if (p->of[0] != lanes[0].demand || p->of[1] != lanes[1].demand) {
         p = pair_of(e, lanes[0].demand, lanes[1].demand);
     }
     begin(e, first, p);
@@ -401,8 +403,9 @@ static struct corun_pair *step(struct engine *e, struct lane *lanes, struct lane
 /* From boundary to boundary, as long as they are nothing else and come before that instant. */
 static bool go_on(struct engine *e, struct lane *lanes, int64_t before_ns)
 {
-    struct corun_pair *p = NULL; /* the one under way, unknown at first */
-    for (;;) {
+    struct corun_pair *p = pair_of(e, lanes[0].demand, lanes[1].demand);
+    bool moved = false;
+    for (;; moved = true) {
         bool y_first = lanes[1].end_ns < lanes[0].end_ns;
         struct lane *first = &lanes[y_first];
         struct lane *other = &lanes[!y_first];
@@ -410,18 +413,16 @@ static bool go_on(struct engine *e, struct lane *lanes, int64_t before_ns)
         if (first->end_ns >= before_ns || !first->goes_on || (both && !other->goes_on)) {
             break;
         }
-        uint32_t most = p == NULL || both ? 0 : single_kernels(first);
+        uint32_t most = both ? 0 : single_kernels(first);
         struct corun_pair *went = NULL;
         if (most > 0) {
             went = ops_go_by(e, first, other, p, most, before_ns);
         }
         p = went != NULL ? went : step(e, lanes, first, other, both, p);
     }
-    if (p != NULL) {
-        e->ddr_demand = p->demand;
-        e->ddr_share = p->share;
-    }
-    return p != NULL;
+    e->ddr_demand = p->demand;
+    e->ddr_share = p->share;
+    return moved;
 }
 
 bool corun(struct engine *e)

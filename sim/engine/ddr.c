@@ -6,13 +6,6 @@
  * alone is at most the peak (audited when a launch starts: vexec.c). */
 #include "sim/engine/engine.h"
 
-void ddr_touch(struct engine *e)
-{
-    ddr_report(e, 1, e->now_ns - e->ddr_since_ns, e->ddr_demand, e->ddr_share);
-    e->ddr_since_ns = e->now_ns;
-    e->ddr_dirty = true;
-}
-
 /* A collapsed launch is only allowed while it is the only job. */
 static void expand_lone(struct engine *e)
 {

@@ -248,7 +248,9 @@ void device_event(struct engine *e, struct vexec *v)
     job_advance(e, &v->job);
     v->job.left_ns = 0.0;
     vexec_book(e, v, vexec_run(v, v->op), v->k, 1);
-    report_kernel(e, v);
+    if (e->kernels_seen) {
+        report_kernel(e, v);
+    }
     vexec_next(v);
     if (v->op == v->l->pub.op_end) {
         v->outcome = LAUNCH_OUTCOME_DONE;

@@ -221,7 +221,8 @@ struct engine {
     uint32_t n_jobs;
     double ddr_demand, ddr_share; /* sums over jobs, since ddr_since_ns */
     int64_t ddr_since_ns;
-    bool ddr_dirty; /* rates must be settled before time moves */
+    bool ddr_dirty;    /* rates must be settled before time moves */
+    bool kernels_seen; /* by an observer, each of those that are events */
     bool may_collapse, may_solo, may_corun;
     bool ddr_unlimited; /* of the contention form */
     struct channel loader, compiler;
@@ -384,8 +385,9 @@ void solo_give_up(struct engine *e);
 void solo_book(struct engine *e, struct vexec *v);
 /* The run stops: a launch that waits has come as far as it has. */
 void solo_stop(struct engine *e);
-/* At the end of an instant: runs the launch that waits to its end, and what repeats it. Time moves
- * to there. False: none waits, or another event comes before; then time is at most at its begin. */
+/* At the end of an instant: runs the launch that waits, which there is, to its end, and what
+ * repeats it. Time moves to there. False: another event comes before; then time is at most at its
+ * begin. */
 bool solo_run(struct engine *e);
 
 /* corun.c */
@@ -402,6 +404,12 @@ void layers_init(struct engine *e);
 /* At the end of an instant: where a layer begins as the one before it did, in which nothing else
  * happened, layers go by that repeat it. Time moves to the begin of the last one. */
 bool layers_run(struct engine *e);
+/* Whether it could be: nothing has begun on any device. */
+static inline bool layers_may_run(const struct engine *e)
+{
+    return e->layers.allowed && e->n_jobs == 0 && e->power.tails == 0;
+}
+
 /* What was noted is of no use any more. */
 void layers_forget(struct engine *e);
 
@@ -423,7 +431,15 @@ static inline void ddr_report(struct engine *e, uint64_t count, int64_t duration
 }
 
 /* Closes the current interval and marks rates for settling. */
-void ddr_touch(struct engine *e);
+static inline void ddr_touch(struct engine *e)
+{
+    if (e->now_ns > e->ddr_since_ns) {
+        ddr_report(e, 1, e->now_ns - e->ddr_since_ns, e->ddr_demand, e->ddr_share);
+        e->ddr_since_ns = e->now_ns;
+    }
+    e->ddr_dirty = true;
+}
+
 /* Recomputes all rates and completion events; called before time moves. */
 void ddr_settle(struct engine *e);
 /* The flows of all jobs with their shares; notes their sums. */

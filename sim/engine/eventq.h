@@ -11,6 +11,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define EVENTQ_NONE UINT32_MAX
@@ -88,10 +89,18 @@ static inline uint32_t eventq_near_index(const struct eventq *q, uint32_t handle
     return i;
 }
 
-/* Takes out a near event. */
-static inline struct eventq_node eventq_near_take(struct eventq *q, uint32_t handle)
+/* Is a near event, whose instant has changed, where it belongs? */
+static inline bool eventq_near_stays(const struct eventq *q, uint32_t i)
 {
-    uint32_t i = eventq_near_index(q, handle);
+    const struct eventq_node *node = &q->near[i];
+    const struct eventq_node *later = i > 0 ? node - 1 : q->n > 0 ? &q->heap[0] : NULL;
+    return (later == NULL || eventq_before(node, later)) &&
+           (i + 1 == q->n_near || eventq_before(node + 1, node));
+}
+
+/* Takes out a near event. */
+static inline struct eventq_node eventq_near_take(struct eventq *q, uint32_t i)
+{
     struct eventq_node node = q->near[i];
     for (q->n_near--; i < q->n_near; i++) {
         q->near[i] = q->near[i + 1];
@@ -161,7 +170,7 @@ static inline struct eventq_event eventq_pop(struct eventq *q)
 static inline void eventq_cancel(struct eventq *q, uint32_t handle)
 {
     if (q->position[handle] == EVENTQ_IS_NEAR) {
-        (void)eventq_near_take(q, handle);
+        (void)eventq_near_take(q, eventq_near_index(q, handle));
     } else {
         eventq_heap_remove(q, q->position[handle]);
     }
@@ -174,11 +183,16 @@ static inline void eventq_reschedule(struct eventq *q, uint32_t handle, int64_t 
     struct eventq_node node;
     uint32_t i = q->position[handle];
     if (i == EVENTQ_IS_NEAR) {
-        node = eventq_near_take(q, handle);
+        i = eventq_near_index(q, handle);
+        q->near[i].time_ns = time_ns;
+        if (eventq_near_stays(q, i)) {
+            return;
+        }
+        node = eventq_near_take(q, i);
     } else {
         node = q->heap[i];
+        node.time_ns = time_ns;
         eventq_heap_remove(q, i);
     }
-    node.time_ns = time_ns;
     eventq_insert(q, node);
 }

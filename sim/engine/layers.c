@@ -283,10 +283,7 @@ bool layers_run(struct engine *e)
 {
     struct layers *y = &e->layers;
     struct layers_stand now;
-    struct full_pass *p = NULL;
-    if (y->allowed && e->n_jobs == 0 && e->power.tails == 0) {
-        p = at_layer(e, &now);
-    }
+    struct full_pass *p = at_layer(e, &now);
     if (p == NULL) {
         return false;
     }

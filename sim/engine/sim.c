@@ -166,14 +166,16 @@ static int run_instant(struct engine *e)
             struct eventq_event ev = eventq_pop(&e->queue);
             handle(e, &ev);
         }
-        if (c->result->status == 0) {
+        if (c->result->status == 0 && c->news != c->news_seen) {
             (void)core_schedule(c);
         }
-        if (c->layers_repeat) {
+        bool fine = c->result->status == 0;
+        moved = false;
+        if (fine && c->layers_repeat && layers_may_run(e)) {
             power_settle(e);
+            moved = layers_run(e);
         }
-        moved = c->layers_repeat && c->result->status == 0 && layers_run(e);
-        moved = (c->result->status == 0 && solo_run(e)) || moved;
+        moved = (fine && e->waiting != NULL && solo_run(e)) || moved;
         if (e->ddr_dirty) {
             ddr_settle(e);
         }
@@ -207,6 +209,7 @@ static void engine_init(struct engine *e, const struct sim_setup *setup)
     e->may_collapse = setup->collapse;
     e->ddr_unlimited = setup->contention->unlimited;
     for (uint32_t i = 0; i < setup->n_observers; i++) {
+        e->kernels_seen = e->kernels_seen || setup->observers[i]->kernel != NULL;
         e->may_collapse = e->may_collapse && !setup->observers[i]->wants_kernels;
     }
     power_init(e);

@@ -7,12 +7,7 @@
 
 void solo_init(struct engine *e)
 {
-    const struct sim_setup *s = e->core.setup;
-    bool seen = false;
-    for (uint32_t i = 0; i < s->n_observers; i++) {
-        seen = seen || s->observers[i]->kernel != NULL;
-    }
-    e->may_solo = e->may_collapse && !seen;
+    e->may_solo = e->may_collapse && !e->kernels_seen;
 }
 
 bool solo_waits(struct engine *e, struct vexec *v)
@@ -140,9 +135,6 @@ static bool only_news(const struct engine *e, const struct vexec *v)
 bool solo_run(struct engine *e)
 {
     struct vexec *v = e->waiting;
-    if (v == NULL) {
-        return false;
-    }
     if (e->ddr_dirty) {
         ddr_settle(e); /* what ended at this instant */
     }
