@@ -48,12 +48,12 @@ static inline bool goes_on(const struct job *j)
            (v->k + 1 < vexec_run(v, v->op)->n || v->op + 1 < v->l->pub.op_end);
 }
 
-/* Where ops of one kernel each end: at the head; 0: others have more. */
+/* Where ops of one kernel each end: at the head; 0: others have more, or none follow. */
 static inline uint32_t single_end(const struct vexec *v)
 {
     const struct launch *l = &v->l->pub;
     const struct pass *p = l->pass;
-    bool single = true;
+    bool single = v->op + 1 < l->op_end;
     for (uint32_t i = 0; i < p->layer.n && single; i++) {
         single = v->run[p->layer.kind[i]].n == 1;
     }

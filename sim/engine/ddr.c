@@ -146,6 +146,11 @@ void ddr_settle(struct engine *e)
         job_set_rate(e, e->jobs[1], p->rate[1], 1.0);
         return;
     }
+    if (e->n_jobs == 0) {
+        e->ddr_demand = 0.0;
+        e->ddr_share = 0.0;
+        return;
+    }
     struct flow flows[ENGINE_MAX_JOBS];
     ddr_share_out(e, flows);
     for (uint32_t i = 0; i < e->n_jobs; i++) {

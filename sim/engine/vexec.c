@@ -40,12 +40,9 @@ static void run_finish(struct engine *e, struct kernel_run *r, double factor)
 
 /* What really happens may differ from the model by a factor that belongs to this piece of work, so
  * that every policy that launches it meets the same one. */
-static double truth_factor(const struct engine *e, const struct launch *l)
+static double drawn_factor(const struct engine *e, const struct launch *l)
 {
     double sigma = e->core.setup->truth_sigma;
-    if (sigma <= 0.0) {
-        return 1.0;
-    }
     const struct segment *s = &l->pass->segments[0];
     uint64_t key =
         rng_key(e->core.setup->seed, RNG_TRUTH, ((uint64_t)s->request->id << 32) | s->first_token,
@@ -53,7 +50,12 @@ static double truth_factor(const struct engine *e, const struct launch *l)
     return exp(sigma * rng_normal_of_key(key) - 0.5 * sigma * sigma);
 }
 
-static bool same_context(const struct work_shape *x, const struct work_shape *y)
+static inline double truth_factor(const struct engine *e, const struct launch *l)
+{
+    return e->core.setup->truth_sigma > 0.0 ? drawn_factor(e, l) : 1.0;
+}
+
+static inline bool same_context(const struct work_shape *x, const struct work_shape *y)
 {
     return x->attn_pairs == y->attn_pairs && x->kv_read_tokens == y->kv_read_tokens &&
            x->max_context_tokens == y->max_context_tokens;
