@@ -301,6 +301,9 @@ static inline void again(struct lane *l, int64_t now_ns)
     l->left_ns = (double)l->run->t_ns;
 }
 
+/* A ns is told from the next one in kernels that are no longer. */
+#define LONGEST_NS 0x1p52
+
 /* Ops of one kernel each go by beside a kernel of the other lane and those like it: most boundaries
  * are of decode beside a prompt. The same steps as in step; when the other kernel ends is looked at
  * where it may have less than a ns left only. l ends first. Returns the pair then under way, NULL:
@@ -309,7 +312,7 @@ static struct corun_pair *ops_go_by(struct engine *e, struct lane *l, struct lan
                                     struct corun_pair *p, uint32_t most, int64_t before_ns)
 {
     struct cycle c;
-    if (!cycle_fill(e, l, o, &c)) {
+    if (o->left_ns > LONGEST_NS || !cycle_fill(e, l, o, &c)) {
         return NULL;
     }
     uint32_t layer = l->j->exec->l->pub.pass->layer.n;
