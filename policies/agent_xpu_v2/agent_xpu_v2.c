@@ -216,7 +216,9 @@ static void axpu_schedule(struct sched *s)
         promote(s, a);
     }
     axpu_prefill_schedule(s, a);
-    axpu_decode_schedule(s, a);
+    if (a->decode_launch == NULL) {
+        axpu_decode_schedule(s, a);
+    }
     axpu_warmup_schedule(s, a);
     if (!a->kv_taken && param_int(s, AXPU_SPECULATE) == AXPU_SPECULATE_NONE) {
         sched_rest(s);

@@ -195,6 +195,7 @@ void axpu_prefill_launch_done(struct axpu *a, const struct launch *l);
 void axpu_prefill_pass_done(struct axpu *a, const struct request *r);
 /* decode */
 bool axpu_decode_busy(const struct axpu *a);
+/* While no launch of it is on a device. */
 void axpu_decode_schedule(struct sched *s, struct axpu *a);
 /* Asks the running decode launch to make room. */
 void axpu_decode_yield(struct sched *s, struct axpu *a);

@@ -138,7 +138,7 @@ static void say_repeats(struct sched *s, struct axpu *a)
                        param_int(s, AXPU_SPECULATE) == AXPU_SPECULATE_NONE &&
                        (!mixed || param_int(s, AXPU_CAP) == AXPU_CAP_FIXED) &&
                        batch_decodes_all(&a->batch, a->decode_rt.n + a->decode_be.n);
-    a->batch.repeats_until_ns = axpu_warmup_until_ns(s, a);
+    a->batch.repeats_until_ns = a->batch.repeats ? axpu_warmup_until_ns(s, a) : 0;
 }
 
 static const struct request *newest(const struct reqq *q)
@@ -209,7 +209,7 @@ void axpu_decode_yield(struct sched *s, struct axpu *a)
 void axpu_decode_schedule(struct sched *s, struct axpu *a)
 {
     bool first = param_bool(s, AXPU_PREFILL_FIRST);
-    if (a->decode_launch != NULL || axpu_speculate_launch(s, a)) {
+    if (axpu_speculate_launch(s, a)) {
         return;
     }
     if (sched_device_free_slots(s, (uint8_t)a->igpu) == 0 ||

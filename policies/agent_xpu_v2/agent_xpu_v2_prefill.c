@@ -270,12 +270,16 @@ static bool goes_to_igpu(struct sched *s, const struct axpu *a, struct axpu_pref
            deferred(s, a, f, f->pass->rows_todo);
 }
 
+/* Is the split of the op that the cursor stands on to be made? */
+static inline bool unplanned(const struct axpu_prefill *f)
+{
+    const struct pass *p = f->pass;
+    return f->plan != AXPU_PLAN_MADE && p->n_launches == 0 && p->op < p->n_ops;
+}
+
 static void plan(struct sched *s, struct axpu *a, struct axpu_prefill *f)
 {
     const struct pass *p = f->pass;
-    if (p->op == p->n_ops || f->plan == AXPU_PLAN_MADE || p->n_launches > 0) {
-        return;
-    }
     enum op_kind op = pass_op_kind(p, p->op);
     if (op == OP_QKV || f->plan == AXPU_PLAN_NONE) {
         f->layer_busy = axpu_decode_busy(a);
@@ -298,7 +302,7 @@ static void plan(struct sched *s, struct axpu *a, struct axpu_prefill *f)
     }
 }
 
-static bool wants_igpu(const struct sched *s, const struct axpu_prefill *f)
+static inline bool wants_igpu(const struct sched *s, const struct axpu_prefill *f)
 {
     return f->request != NULL && f->igpu_rows > 0 && f->on_igpu == NULL &&
            s->now_ns >= f->igpu_not_before_ns;
@@ -361,7 +365,7 @@ static void launch_npu(struct sched *s, struct axpu *a, struct axpu_prefill *f)
 
 static void launch_igpu(struct sched *s, struct axpu *a, struct axpu_prefill *f)
 {
-    if (!wants_igpu(s, f) || (!param_bool(s, AXPU_PREFILL_FIRST) && axpu_decode_busy(a))) {
+    if (!param_bool(s, AXPU_PREFILL_FIRST) && axpu_decode_busy(a)) {
         return;
     }
     if (sched_device_free_slots(s, (uint8_t)a->igpu) > 0) {
@@ -381,9 +385,13 @@ static void launch(struct sched *s, struct axpu *a, struct axpu_prefill *f)
     if (f->request == NULL) {
         return;
     }
-    plan(s, a, f);
+    if (unplanned(f)) {
+        plan(s, a, f);
+    }
     launch_npu(s, a, f);
-    launch_igpu(s, a, f);
+    if (wants_igpu(s, f)) {
+        launch_igpu(s, a, f);
+    }
 }
 
 void axpu_prefill_schedule(struct sched *s, struct axpu *a)
