@@ -15,6 +15,26 @@ void suite_add(struct suite_file *file)
     files = file;
 }
 
+/* Check writes into a file wherever an assertion holds, to name the last one before a crash. In
+ * loops of millions that was most of a test's time: here a line is written when it is reached
+ * first. The linker puts this before Check's own (--wrap, Makefile); a failed assertion does not
+ * come by. */
+void __real__mark_point(const char *file, int line);
+void __wrap__mark_point(const char *file, int line);
+void __wrap__mark_point(const char *file, int line)
+{
+    static struct {
+        const char *file;
+        int line;
+    } reached[1024];
+    size_t i = (size_t)line % (sizeof reached / sizeof reached[0]);
+    if (reached[i].file != file || reached[i].line != line) {
+        reached[i].file = file;
+        reached[i].line = line;
+        __real__mark_point(file, line);
+    }
+}
+
 int suite_main(const char *file)
 {
     int status = EXIT_SUCCESS;
