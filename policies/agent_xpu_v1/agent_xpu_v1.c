@@ -109,6 +109,8 @@ static int v1_init(struct sched *s)
     v->chunk = s->machine->devices[v->npu].chunk_rows;
     v->decode_ready_ns = TIME_NEVER_NS;
     v->decode_refused_ns = TIME_NEVER_NS;
+    /* Splits and margins are counted in the static chunks of the NPU; one that takes any rows has
+     * none. */
     return v->chunk == 0 ? -EINVAL : 0;
 }
 
@@ -155,6 +157,8 @@ static void v1_launch_done(struct sched *s, const struct launch *l)
     } else {
         struct v1_context *c = v1_context(a->request);
         (void)hetero_ended(&c->h, l);
+        /* Only proactive prefills are preempted. What stops the reactive one is the guard against
+         * hung kernels, which is no change of context. */
         if (l->outcome != LAUNCH_OUTCOME_DONE && a->request != v->rt) {
             c->stopped = true;
             c->pending_since_ns = s->now_ns;
@@ -168,6 +172,8 @@ static void v1_pass_done(struct sched *s, const struct pass *p)
     struct v1 *v = s->state;
     if (p == v->decode) {
         v->decode = NULL;
+        /* A gap is one between two reactive iterations: those of proactive sequences alone open
+         * none. */
         v->gap_used = p->has_reactive ? false : v->gap_used;
         v->decode_ready_ns = s->now_ns;
     } else {
@@ -176,6 +182,8 @@ static void v1_pass_done(struct sched *s, const struct pass *p)
     for (uint32_t i = 0; i < p->n_segments; i++) {
         const struct request *r = p->segments[i].request;
         if (r->state == REQUEST_STATE_DECODE) {
+            /* A batch has been ready since its first sequence came: those that join later do not
+             * push it back in the order of dispatch_due. */
             if (v->decode == NULL && reqq_empty(&v->decode_rt) && reqq_empty(&v->decode_be)) {
                 v->decode_ready_ns = s->now_ns;
             }
@@ -209,7 +217,11 @@ static void watch_age(struct sched *s, struct v1 *v)
 static void v1_schedule(struct sched *s)
 {
     struct v1 *v = s->state;
+    /* What runs now was launched at an earlier instant, so it has run since the last update; a
+     * launch that ended at this instant was counted by its launch_done. */
     update_busy(s, v, !v1_is_idle(v, v->igpu));
+    /* Who is dropped must not begin, so this comes before anything is chosen; limits and ages are
+     * watched last, when it is known what runs. */
     v1_shed(s, v);
     v1_prefill_choose(s, v);
     v1_dispatch(s, v);

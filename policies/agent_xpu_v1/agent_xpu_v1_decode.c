@@ -85,6 +85,8 @@ static void choose_batch(struct sched *s, struct v1 *v)
     double most_ns = (1.0 + param_number(s, V1_EPSILON)) * (double)iteration_ns(s, v, &w);
     for (const struct request *r = v->decode_be.head; r != NULL; r = reqq_next(r)) {
         shape_add(&w, r);
+        /* The first that is too long ends the search, although a later one with less context might
+         * fit: proactive sequences join in the order of their arrival. */
         if (v->batch.n >= cap || (double)iteration_ns(s, v, &w) > most_ns) {
             return;
         }
@@ -95,6 +97,7 @@ static void choose_batch(struct sched *s, struct v1 *v)
 void v1_decode_form(struct sched *s, struct v1 *v)
 {
     while (v->decode == NULL) {
+        /* Chosen anew in every round: who made room may have been in the batch. */
         choose_batch(s, v);
         if (v->batch.n == 0) {
             return;

@@ -11,6 +11,7 @@ static void annotate(const struct sched *s, const struct v1 *v, int device,
     k->bytes_per_s = e->bytes_per_s;
     k->memory_bound = e->memory_bound;
     double flop_per_s = e->bytes_per_s * e->flop_per_byte;
+    /* A machine without powers orders by speed alone. */
     k->flop_per_joule = e->watts > 0.0 ? flop_per_s / e->watts : flop_per_s;
     /* Compute-bound beside memory-bound, and the reverse only while the pair stays below tau_high
      * (A.7 ii). */
@@ -31,6 +32,8 @@ static bool prefill_kernel(struct sched *s, struct v1 *v, const struct request *
     if (rows == 0 || (npu ? c->h.on_npu : c->h.on_igpu) != NULL) {
         return false;
     }
+    /* The switch is paid when the prefill goes on: stopping is free, its state is in DDR already
+     * (6.2). */
     if (c->stopped) {
         c->stopped = false;
         c->not_before_ns = s->now_ns + units_ns_from_us(param_number(s, V1_CTX_SWITCH_US));
@@ -41,6 +44,9 @@ static bool prefill_kernel(struct sched *s, struct v1 *v, const struct request *
     }
     const struct pass *p = c->h.pass;
     struct estimate e = v1_estimate(s, &p->shape, pass_op_kind(p, p->op), device, rows);
+    /* The promoted one ranks as reactive: else the pressure of the reactive prefill beside it would
+     * hold it back, and its promotion would mean nothing. The op may have been planned anew since
+     * Algorithm 1 refused it; it keeps the place in the order that it had then. */
     *k = (struct v1_kernel){.request = r,
                             .on_npu = npu,
                             .reactive = v1_reactive(r) || r == v->aged,
@@ -78,6 +84,8 @@ static bool try_launch(struct sched *s, struct v1 *v, const struct v1_kernel *k)
     int device = k->on_npu ? v->npu : v->igpu;
     struct v1_context *c = k->request == NULL ? NULL : v1_context(k->request);
     int64_t *refused = c == NULL ? &v->decode_refused_ns : &c->refused_ns;
+    /* One launch a device, also where it could queue more: a kernel is bound to a device as late as
+     * possible (A.9), and what runs is all that a reactive arrival waits for. */
     if (!v1_is_idle(v, device) || sched_device_free_slots(s, (uint8_t)device) == 0 ||
         !v1_admit(s, v, k, refused)) {
         return false;
@@ -93,6 +101,7 @@ static bool try_launch(struct sched *s, struct v1 *v, const struct v1_kernel *k)
     if (l == NULL) {
         return false;
     }
+    /* What begins beside a reactive prefill was cut to its window; end_in_time stops the rest. */
     v->active[device] = (struct v1_active){.launch = l,
                                            .request = k->request,
                                            .reactive = k->reactive,
@@ -154,6 +163,7 @@ static void dispatch_reactive(struct sched *s, struct v1 *v)
             make_way(s, v, &k);
         }
     }
+    /* Only now: how long a device may be kept depends on what the other one has just begun. */
     end_in_time(s, v, v->npu);
     end_in_time(s, v, v->igpu);
 }
@@ -203,6 +213,8 @@ static void dispatch_due(struct sched *s, struct v1 *v)
     if (v->primary != NULL && prefill_kernel(s, v, v->primary, v->npu, &k[n])) {
         n++;
     }
+    /* Balancing may move the rows of the NPU's candidate, but only while the NPU is busy, when that
+     * candidate cannot start anyway. */
     bool igpu_open = v1_window_ns(s, v, v->igpu) > 0 && v1_is_idle(v, v->igpu);
     if (igpu_open && v->primary != NULL) {
         v1_balance(s, v, v->primary);
@@ -211,6 +223,7 @@ static void dispatch_due(struct sched *s, struct v1 *v)
     if (igpu_open && !v1_reactive_decodes(v) && decode_kernel(s, v, V1_TO_END, &k[n])) {
         n++;
     }
+    /* A refused kernel does not hold up the next: on the other device that may be admitted. */
     for (uint32_t done = 0; done < n; done++) { /* first come, first served */
         uint32_t first = done;
         for (uint32_t i = done + 1; i < n; i++) {
@@ -272,6 +285,8 @@ static bool fit_window(struct sched *s, const struct v1 *v, struct v1_kernel *k,
     if (k->t_ns <= window_ns || !param_bool(s, V1_DURATION)) {
         return window_ns > 0;
     }
+    /* The time of a chunk is taken as the mean; what is cut is annotated again before it is judged.
+     */
     uint32_t chunks = (k->rows + v->chunk - 1) / v->chunk;
     uint32_t fit = (uint32_t)(window_ns / (k->t_ns / chunks > 0 ? k->t_ns / chunks : 1));
     if (!k->on_npu || fit == 0) {
@@ -287,6 +302,8 @@ static bool fit_window(struct sched *s, const struct v1 *v, struct v1_kernel *k,
 /* Started prefills whose next share waits for this device, in the order of goes_before. */
 static bool backfill_context(struct sched *s, struct v1 *v, int device, int64_t window_ns)
 {
+    /* A refused launch leaves the order as it was, so the next to try is the best of those behind
+     * it: no list has to be built and sorted at every kernel end. */
     struct v1_kernel last = {0};
     for (;;) {
         struct v1_kernel best = {0};
@@ -322,11 +339,16 @@ static bool backfill_context(struct sched *s, struct v1 *v, int device, int64_t 
 static bool backfill_fresh(struct sched *s, struct v1 *v, int device, int64_t window_ns)
 {
     const struct request *r = heap_top(&v->fresh);
+    /* A prompt below one chunk has no kernel for the NPU: under the default mapping its margin,
+     * which is all of it, runs on the iGPU (A.1). */
     if (r != NULL && device == v->npu && request_prefill_left(r) < v->chunk) {
         for (r = v->be_queue.head; r != NULL && request_prefill_left(r) < v->chunk;) {
             r = reqq_next(r);
         }
     }
+    /* A prompt of at least a chunk begins on the NPU, so it is no candidate for an idle iGPU. Where
+     * its first kernel does not fit, the prefill has begun all the same and goes on as a context.
+     */
     bool whole_chunk = r != NULL && request_prefill_left(r) >= v->chunk;
     if (r == NULL || whole_chunk != (device == v->npu) ||
         v->contexts.n >= (uint32_t)param_int(s, V1_CONTEXTS) || !v1_prefill_start(s, v, r)) {
@@ -348,6 +370,7 @@ static bool backfill_decode(struct sched *s, struct v1 *v, int64_t window_ns)
         uint32_t per_layer = v->decode->layer.n;
         struct estimate layer;
         v1_decode_estimate(s, v, per_layer, &layer);
+        /* Counted in layers, of which there is an annotation; the first of them may have begun. */
         uint32_t layers = layer.t_ns > 0 ? (uint32_t)(window_ns / layer.t_ns) : 0;
         uint32_t n = layers * per_layer - (layers > 0 ? v->decode->op % per_layer : 0);
         if (n == 0 || n >= v->decode->n_ops - v->decode->op || !decode_kernel(s, v, n, &k) ||
@@ -366,6 +389,7 @@ static void dispatch_backfill(struct sched *s, struct v1 *v)
         if (window <= 0) {
             continue;
         }
+        /* What has begun goes before what would begin: it holds KV that only its end gives back. */
         bool filled = backfill_context(s, v, devices[i], window) ||
                       (devices[i] == v->igpu && backfill_decode(s, v, window)) ||
                       backfill_fresh(s, v, devices[i], window);
@@ -377,6 +401,8 @@ static void dispatch_backfill(struct sched *s, struct v1 *v)
 
 void v1_dispatch(struct sched *s, struct v1 *v)
 {
+    /* The paper has one reactive request at a time (A.0), whose prefill and decode never meet.
+     * Where traces have more, prefill goes first, and decode finds the iGPU wanted. */
     dispatch_reactive(s, v);
     dispatch_reactive_decode(s, v);
     if (v->rt == NULL) {

@@ -59,6 +59,8 @@ void v1_shed(struct sched *s, struct v1 *v)
     if (!param_bool(s, V1_SHED)) {
         return;
     }
+    /* The wait of one that comes now if prefills are served one after the other; decode is left
+     * out, its length is unknown. */
     int64_t wait = 0;
     for (const struct request *r = v->contexts.head; r != NULL; r = reqq_next(r)) {
         wait += v1_etc_ns(s, v, r);
@@ -69,6 +71,7 @@ void v1_shed(struct sched *s, struct v1 *v)
     int64_t most = units_ns_from_s(param_number(s, V1_SHED_WAIT_S));
     while (!reqq_empty(&v->be_queue) &&
            (v->be_queue.n > (uint32_t)param_int(s, V1_SHED_QUEUE) || wait > most)) {
+        /* 6.5 sheds the tasks of lowest priority; among equal ones the newest has waited least. */
         const struct request *r = v->be_queue.tail;
         wait -= v1_etc_ns(s, v, r);
         if (sched_shed(s, r) != 0) {

@@ -19,6 +19,7 @@ int64_t v1_busy_for_ns(const struct sched *s, const struct v1 *v, int device)
         return 0;
     }
     bool runs = a->launch->state == LAUNCH_STATE_RUNNING;
+    /* One that waits for its submission or a barrier has all of its time before it. */
     int64_t end = (runs ? a->launch->start_ns : s->now_ns) + a->t_ns;
     return end > s->now_ns ? end - s->now_ns : 0;
 }
@@ -69,6 +70,7 @@ void v1_place(struct sched *s, struct v1 *v, const struct request *r)
     if (!hetero_at_boundary(h)) {
         return;
     }
+    /* A device is avoided for the op that hung there, not for the rest of the prefill. */
     if (c->avoid_op != h->pass->op + 1) {
         c->avoid = 0;
         c->avoid_op = h->pass->op + 1;
@@ -108,6 +110,7 @@ int64_t v1_window_ns(struct sched *s, struct v1 *v, int device)
     if ((npu ? h->npu_rows : h->igpu_rows) > 0) {
         return 0;
     }
+    /* The walk below would find the same after an estimate of every op that is left. */
     if (npu && npu_rows(s, v, v->rt, OP_QKV, p->shape.rows) == 0 &&
         npu_rows(s, v, v->rt, OP_FFN, p->shape.rows) == 0) {
         return TIME_NEVER_NS; /* a prompt below one chunk */
@@ -134,6 +137,8 @@ void v1_balance(struct sched *s, struct v1 *v, const struct request *r)
 {
     struct v1_context *c = v1_context(r);
     struct hetero *h = &c->h;
+    /* Decode has no other device than the iGPU (A.1): prefill does not take it from a batch that
+     * waits, here least of all, where it is only a gain in time. */
     bool decode_waits =
         v->decode != NULL || !reqq_empty(&v->decode_rt) || !reqq_empty(&v->decode_be);
     if (!param_bool(s, V1_BALANCE) || h->pass == NULL || h->npu_rows == 0 || h->on_npu != NULL ||

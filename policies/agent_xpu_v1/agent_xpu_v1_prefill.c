@@ -62,6 +62,7 @@ static bool cancel_context(struct sched *s, struct v1 *v, const struct request *
     v->primary = v->primary == r ? NULL : v->primary;
     v->aged = v->aged == r ? NULL : v->aged;
     reqq_remove(r);
+    /* Its work is lost, its waiting is not: the time until it counts as starved runs on. */
     *v1_context(r) = (struct v1_context){.pending_since_ns = v1_context(r)->pending_since_ns,
                                          .refused_ns = TIME_NEVER_NS};
     if (r->state != REQUEST_STATE_SHED) {
@@ -78,6 +79,7 @@ static bool cancel_context(struct sched *s, struct v1 *v, const struct request *
 static bool evict_decoding(struct sched *s, struct v1 *v, const struct reqq *q)
 {
     const struct request *r = q->tail;
+    /* The last one that decodes stays: only its end frees memory for good. */
     if (r == NULL || v->decode_be.n + v->decode_rt.n < 2 ||
         sched_kv_move(s, kv_of(r), KV_NOWHERE) != 0) {
         return false;
@@ -97,6 +99,8 @@ static bool evict_decoding(struct sched *s, struct v1 *v, const struct reqq *q)
 bool v1_make_room(struct sched *s, struct v1 *v, bool for_decode)
 {
     v->short_epoch = s->epoch;
+    /* Prefills before sequences that decode, and the last begun of them first: these would have to
+     * compute their answers' KV again too. */
     for (const struct request *r = v->contexts.tail; r != NULL; r = reqq_prev(r)) {
         if (cancel_context(s, v, r)) {
             return true;
@@ -132,6 +136,8 @@ bool v1_prefill_start(struct sched *s, struct v1 *v, const struct request *r)
     if (!v1_reactive(r) && !may_begin(s, v, r)) {
         return false;
     }
+    /* Only a reactive prefill takes memory from others; a proactive one waits until there is some.
+     */
     int rc = sched_pass_form(s, &spec, &p);
     while (rc == -ENOMEM && v1_reactive(r) && v1_make_room(s, v, false)) {
         rc = sched_pass_form(s, &spec, &p);
@@ -172,6 +178,8 @@ static bool resumes_before(struct sched *s, const struct v1 *v, const struct req
     int64_t py = v1_context(y)->pending_since_ns;
     bool sx = s->now_ns - px > limit;
     bool sy = s->now_ns - py > limit;
+    /* Starved ones among themselves by how long they wait, whatever their size: "will be resumed
+     * first" (6.2) must hold for the large ones too. */
     if (sx || sy) {
         return sx != sy ? sx : px != py ? px < py : request_before(x, y);
     }
@@ -191,6 +199,9 @@ static const struct request *next_primary(struct sched *s, const struct v1 *v, b
     if (!with_fresh || v->contexts.n >= (uint32_t)param_int(s, V1_CONTEXTS)) {
         return best;
     }
+    /* Two stand for all fresh ones: the first in arrival order starves first, and the top of the
+     * heap has the smallest ETC. (Who lost its KV while it decoded stands here by its arrival, too,
+     * but has been pending only since then.) */
     const struct request *fresh[] = {v->be_queue.head, heap_top(&v->fresh)};
     for (int i = 0; i < 2; i++) {
         if (fresh[i] != NULL && (best == NULL || resumes_before(s, v, fresh[i], best))) {
@@ -219,6 +230,7 @@ static const struct request *oldest_aged(const struct sched *s, const struct v1 
 
 static void choose_reactive(struct sched *s, struct v1 *v)
 {
+    /* Without preemption (ablation) a proactive prefill that has begun runs to its end first. */
     bool blocked = !param_bool(s, V1_PREEMPT) && v->primary != NULL;
     if (v->rt != NULL || reqq_empty(&v->rt_queue) || blocked) {
         return;
@@ -244,6 +256,8 @@ void v1_prefill_choose(struct sched *s, struct v1 *v)
         }
         return;
     }
+    /* The promoted one goes on as the primary: chosen again by ETC, it could lose the iGPU at the
+     * moment at which the reactive prefill ends. */
     if (v->primary == NULL && v->aged != NULL) {
         v->primary = v->aged;
     }

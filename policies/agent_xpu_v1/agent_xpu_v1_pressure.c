@@ -51,11 +51,13 @@ static const char *refused_by(struct sched *s, const struct v1 *v, const struct 
     if (p < param_number(s, V1_TAU_LOW)) {
         return NULL;
     }
+    /* The medium tier: "selective pairing based on kernel memory intensity" (6.4). */
     return p < param_number(s, V1_TAU_HIGH) && !pair ? NULL : "deferred";
 }
 
 bool v1_admits_alone(struct sched *s, const struct v1_kernel *k)
 {
+    /* The two forms that are not the printed one never refuse a kernel on an idle machine. */
     return param_int(s, V1_PRESSURE) != V1_PRESSURE_TEXT || param_bool(s, V1_IDLE_GUARD) ||
            k->bytes_per_s <= param_number(s, V1_TAU_HIGH) * s->machine->ddr_peak_bytes_per_s;
 }
