@@ -50,6 +50,8 @@ static uint32_t program_of(const struct sched *s, const struct request *r)
 static double due_ns(struct sched *s, const struct request *r)
 {
     const struct autellix_request *own = r->own;
+    /* What the program had is known at arrival, and of a call that waits only the waiting grows: so
+     * the instant is known in advance, and nobody is looked at before it. */
     double got_s = own->program_service_s + own->served_s;
     double wait_s = param_number(s, AUTELLIX_BETA) * got_s - own->program_wait_s;
     return (double)r->arrival_ns + 1e9 * (own->served_s + wait_s);
@@ -65,6 +67,8 @@ static double autellix_key(struct sched *s, const struct request *r)
         own->program_service_s = program->value[0];
         own->program_wait_s = program->value[1];
         double bound = 2.0 * param_number(s, AUTELLIX_T0);
+        /* A program that has had much starts below: its calls need not work their way down again.
+         */
         while (own->program_service_s >= bound && own->queue + 1 < AUTELLIX_QUEUES) {
             bound *= 2.0;
             own->queue++;
@@ -118,6 +122,7 @@ static void autellix_left(struct sched *s, const struct request *r)
     struct autellix *a = s->state;
     const struct autellix_request *own = r->own;
     struct table_entry *program = table_get(&a->programs, program_of(s, r));
+    /* Counted when the call ends: calls of one program that run side by side inherit the same. */
     program->value[0] += own->served_s;
     program->value[1] += units_s_from_ns(s->now_ns - r->arrival_ns) - own->served_s;
     heap_remove(&a->to_promote, r);

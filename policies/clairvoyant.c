@@ -41,6 +41,7 @@ static int init(struct sched *s)
         !clairvoyant_can_decode(s->machine, p->decode_device)) {
         return -EINVAL;
     }
+    /* A device whose attention is compiled for one length leaves it to the iGPU. */
     bool split = is_static(s->machine, p->prefill_device);
     c->attention = split ? machine_find(s->machine, DEVICE_KIND_IGPU) : -1;
     return 0;
@@ -64,6 +65,8 @@ static double key_of(struct sched *s, const struct request *r)
     double second = p->reactive_first && r->cls != REQUEST_CLASS_REACTIVE ? OTHER_CLASS : 0.0;
     if (p->order != NULL) {
         uint32_t rank = 0;
+        /* Who is not in the order gets the rank behind its end, and among themselves they go by
+         * arrival. */
         while (rank < p->n_order && p->order[rank] != r->id) {
             rank++;
         }
@@ -71,6 +74,8 @@ static double key_of(struct sched *s, const struct request *r)
     }
     int64_t left = sched_oracle_output_tokens(s, r) - r->generated_tokens;
     uint8_t d = p->decode_device;
+    /* Shortest remaining solo time minimises the mean on one machine that can be interrupted; here
+     * it is a good start for the search of plans, no optimum. */
     return second + (double)(iter_prefill_ns(s, r, d) + iter_decode_ns(s, r, d, (uint64_t)left));
 }
 
@@ -78,6 +83,8 @@ static void enqueue(struct sched *s, const struct request *r)
 {
     struct clairvoyant *c = s->state;
     bool queued = r->state == REQUEST_STATE_QUEUED;
+    /* The key is taken when the request comes back: what is left of it has changed in the meantime.
+     */
     heap_push(queued ? &c->queued : &c->decoding, r, key_of(s, r));
 }
 
@@ -97,6 +104,8 @@ static void cancelled(struct sched *s, const struct request *r)
 {
     struct clairvoyant *c = s->state;
     uint32_t i = heap_node(r)->index;
+    /* A request has one place number for either heap; it is in the one that has it at that place.
+     */
     bool queued = i > 0 && i <= c->queued.n && c->queued.a[i - 1] == r;
     heap_remove(queued ? &c->queued : &c->decoding, r);
 }
@@ -138,11 +147,13 @@ static bool give_way(struct sched *s, struct clairvoyant *c, const struct reques
             last = holds && (last == NULL || goes_before(last, r)) ? r : last;
         }
     }
+    /* Never from somebody further ahead: two could take KV from each other for ever. */
     if (last == NULL || (keep != NULL && goes_before(last, keep))) {
         return false;
     }
     struct heap *from = last->state == REQUEST_STATE_DECODE ? &c->decoding : &c->queued;
     heap_remove(from, last);
+    /* Taken out first and put back after: without KV its state, its heap and its key are others. */
     int rc = sched_kv_move(s, kv_of(last), KV_NOWHERE);
     enqueue(s, last);
     return rc == 0;
@@ -178,6 +189,8 @@ static void start_iteration(struct sched *s, struct clairvoyant *c)
     int rc;
     while ((rc = batch_form(s, &c->batch, &c->iteration)) == -ENOMEM) {
         if (!give_way(s, c, NULL)) {
+            /* One that does not fit alone waits for the prefill to end: only then can that give
+             * way. */
             if (c->batch.n == 1) {
                 break;
             }
@@ -229,6 +242,7 @@ static void schedule(struct sched *s)
     bool free_p = c->prefill == NULL && heap_top(&c->queued) != NULL;
     bool free_d = c->iteration == NULL && heap_top(&c->decoding) != NULL;
     if (one && (c->prefill != NULL || c->iteration != NULL)) {
+        /* An iteration in progress is not joined, and a prompt not interrupted: a list schedule. */
         free_p = free_d = false;
     } else if (one && free_p && free_d) {
         free_p = goes_before(heap_top(&c->queued), heap_top(&c->decoding));
@@ -240,6 +254,7 @@ static void schedule(struct sched *s)
     if (free_d || (one && free_p && c->prefill == NULL && heap_top(&c->decoding) != NULL)) {
         start_iteration(s, c); /* also where the prompt found no room */
     }
+    /* Both may want the iGPU at this instant, and the first to be launched has it. */
     if (prefill_goes_first(c)) {
         advance_prefill(s, c, p->prefill_device);
         launch_whole(s, c->iteration, p->decode_device);

@@ -30,6 +30,8 @@ static void fcfs_request_arrived(struct sched *s, const struct request *r)
     reqq_push(&f->waiting, r);
 }
 
+/* There is no launch_done hook: a pass that runs whole is over when its tokens are out, and nothing
+ * is decided between the end of its last kernel and that. */
 static void fcfs_pass_done(struct sched *s, const struct pass *p)
 {
     struct fcfs *f = s->state;
@@ -52,6 +54,8 @@ static void fcfs_schedule(struct sched *s)
         f->current = reqq_pop(&f->waiting);
     }
     const struct request *r = f->current;
+    /* schedule is called whenever anything changed. A request in a pass is being served, or its
+     * tokens are on their way out. */
     if (r == NULL || r->pass != NULL) {
         return;
     }
@@ -63,6 +67,8 @@ static void fcfs_schedule(struct sched *s)
     struct pass *p;
     struct pass_spec spec = {
         .segments = &seg, .n_segments = 1, .fused_layers = seg.role == SEGMENT_DECODE};
+    /* It cannot fail for want of memory: one request alone always fits, and nobody else holds any.
+     */
     if (sched_pass_form(s, &spec, &p) == 0) {
         (void)place_whole(s, p, f->device, YIELD_PASS);
     }

@@ -109,9 +109,11 @@ static uint32_t best_rows(struct sched *s, const struct hetero_split *h, const s
     uint32_t rows = p->shape.rows;
     uint32_t best = 0;
     int64_t best_ns = INT64_MAX;
+    /* The last candidate is all rows, whole chunks or not: then the NPU pads the last one. */
     for (uint32_t m = 0;; m = rows - m < step ? rows : m + step) {
         int64_t npu = estimate_ns(s, p, op, h->npu, m);
         int64_t igpu = estimate_ns(s, p, op, h->igpu, rows - m);
+        /* The barrier is paid only where both engines work. */
         int64_t t = (npu > igpu ? npu : igpu) + (m > 0 && m < rows ? s->machine->sync_ns : 0);
         if (t <= best_ns) {
             best_ns = t;
@@ -162,6 +164,7 @@ static uint32_t npu_rows(struct sched *s, const struct hetero_split *h, const st
 static void fill(struct sched *s, struct hetero_split *h)
 {
     batch_clear(&h->batch);
+    /* Not to take back at once who has just given way. */
     uint32_t most = h->short_epoch == s->epoch ? 1 : (uint32_t)param_int(s, PARAM_MAX_BATCH);
     while (!reqq_empty(&h->waiting) && h->running.n < most) {
         const struct request *r = h->waiting.head;
@@ -221,6 +224,7 @@ static void form(struct sched *s, struct hetero_split *h)
 static void place(struct sched *s, struct hetero_split *h)
 {
     struct pass *p = h->work.pass;
+    /* Op by op such a pass would pay a submission for every kernel and gain nothing. */
     if (p->op == 0 && npu_rows(s, h, p, OP_QKV) == 0 && npu_rows(s, h, p, OP_FFN) == 0) {
         (void)place_whole(s, p, (uint8_t)h->igpu, YIELD_PASS);
         return;

@@ -60,6 +60,8 @@ static void fit(struct sched *s, struct hygen *h)
     h->p2 = ((y[2] - y[0]) / (x[2] - x[0]) - slope) / (x[2] - x[1]);
     h->p1 = slope - h->p2 * (x[0] + x[1]);
     h->a0 = y[0] - h->p1 * x[0] - h->p2 * x[0] * x[0];
+    /* Per decode, less the constant: a straight line in their number, whose slope is d2. 16 is the
+     * default limit of sequences. */
     double few = (profile_ns(s, 0, 4) - h->a0) / 4;
     double many = (profile_ns(s, 0, 16) - h->a0) / 16;
     h->d2 = (many - few) / (16 - 4);
@@ -107,6 +109,8 @@ static const struct request *hygen_next_offline(struct sched *s, struct coserve 
 {
     double share = param_number(s, PARAM_UTILITY);
     double n = (double)c->admissions[REQUEST_CLASS_PROACTIVE];
+    /* The admissions by prefix are spread evenly, without a random draw: of n of them n times the
+     * share. */
     bool prefix = floor((n + 1) * share) > floor(n * share);
     const struct request *r = prefix ? longest_prefix(s->state) : NULL;
     return r != NULL ? r : c->waiting[REQUEST_CLASS_PROACTIVE].head;

@@ -61,11 +61,15 @@ static double mlfq_key(struct sched *s, const struct request *r)
         m->last_ns = r->arrival_ns;
         double prefill_ms = units_ms_from_ns(iter_prefill_ns(s, r, q->iter.it.device));
         double quantum = param_number(s, MLFQ_Q0);
+        /* A prompt that cannot be done within the top quantum would only be demoted through every
+         * level on its way. */
         while (param_bool(s, MLFQ_SKIP_JOIN) && quantum < prefill_ms) {
             quantum *= 2;
             m->level++;
         }
     }
+    /* Who is at the top has nowhere to be promoted to. The key is asked whenever a request begins
+     * to wait, so this is where it enters. */
     if (m->level > 0 && !heap_has(&q->to_promote, r)) {
         heap_push(&q->to_promote, r, (double)m->last_ns);
     }
@@ -103,6 +107,8 @@ static void mlfq_refresh(struct sched *s)
     if (q->iterations < (uint64_t)param_int(s, MLFQ_PROMOTE_EVERY)) {
         return;
     }
+    /* Scans are rare, as in FastServe: between two of them a starving request waits, however long.
+     */
     q->iterations = 0;
     double latest = (double)(s->now_ns - units_ns_from_s(param_number(s, MLFQ_STARVE)));
     const struct request *r;

@@ -34,6 +34,8 @@ static int npu_serial_init(struct sched *s)
     n->npu = machine_find(s->machine, DEVICE_KIND_NPU);
     n->igpu = machine_find(s->machine, DEVICE_KIND_IGPU);
     n->chunk = s->machine->devices[n->npu].chunk_rows;
+    /* The baseline is one of static graphs; on an NPU that takes any rows there is no margin to
+     * place. */
     return n->chunk == 0 ? -EINVAL : 0;
 }
 
@@ -96,6 +98,8 @@ static void npu_serial_schedule(struct sched *s)
         form(s, n, n->current);
     }
     if (hetero_at_boundary(&n->prefill)) {
+        /* With padding nothing but attention and head leaves the NPU, so the two devices strictly
+         * alternate. */
         bool pad = param_int(s, PARAM_MARGIN) == MARGIN_NPU;
         hetero_plan(s, &n->prefill, hetero_default_rows(&n->prefill, n->chunk, pad));
     }

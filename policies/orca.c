@@ -28,6 +28,8 @@ struct orca {
 
 static uint64_t most_kv_tokens(const struct request *r)
 {
+    /* Orca does not know how long an answer will be, so it reserves for the longest that the
+     * request allows; then KV does not run out in the middle of one that was reserved for. */
     return (uint64_t)r->input_tokens + r->max_output_tokens;
 }
 
@@ -64,8 +66,11 @@ static void orca_compose(struct sched *s)
     struct orca *o = s->state;
     batch_clear(&o->it.batch);
     for (const struct request *r = o->running.head; r != NULL; r = reqq_next(r)) {
+        /* No budget: Orca's selective batching puts prompts of any length beside decodes. */
         batch_add_next(&o->it.batch, r, UINT32_MAX);
     }
+    /* First come, first served: the first that does not fit ends the admissions, whoever stands
+     * behind it. */
     while (!reqq_empty(&o->waiting) && o->running.n < (uint64_t)param_int(s, PARAM_MAX_SEQS) &&
            fits(s, o, o->waiting.head)) {
         const struct request *r = reqq_pop(&o->waiting);

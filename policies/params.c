@@ -56,6 +56,8 @@ static bool parse_number(const struct policy_param *p, const char *text, double 
 {
     char *end = NULL;
     double x = strtod(text, &end);
+    /* strtod also takes leading blanks, "nan" and "infinity"; a parameter must be written as a
+     * number. */
     bool starts = *text != '\0' && strchr("+-.0123456789", *text) != NULL;
     bool inf = strcmp(text, "inf") == 0 && isinf(p->max); /* "never" of a timeout */
     if ((!starts && !inf) || *end != '\0' || isnan(x) || x < p->min || x > p->max) {
@@ -132,6 +134,7 @@ static int parse_entries(const struct policy_ops *ops, const char *text, struct 
         }
         memcpy(entry, p, len);
         entry[len] = '\0';
+        /* The others are read on all the same, so that one run names every mistake. */
         if (parse_entry(ops, entry, out, &given, e) != 0) {
             rc = -EINVAL;
         }
@@ -154,6 +157,7 @@ int policy_params_parse(const struct policy_ops *ops, const char *text, struct p
     }
     /* Now that the choice is known: its preset, and on top of it once more what was given. */
     rc = parse_entries(ops, ops->presets[(uint32_t)out->v[0]], out, e);
+    /* A preset never wins over what the user wrote. */
     return rc == 0 ? parse_entries(ops, text, out, e) : rc;
 }
 
@@ -172,6 +176,8 @@ void policy_param_format(const struct policy_param *p, double value, char *buf, 
     case PARAM_NUMBER:
         break;
     }
+    /* Fifteen digits give back every number that was written with as many, without the tail of a
+     * binary fraction. */
     (void)snprintf(buf, size, "%.15g", value);
 }
 

@@ -53,6 +53,8 @@ static double priority(struct sched *s, const struct request *r)
 static double remaining_ns(struct sched *s, const struct request *r)
 {
     const struct iter *it = s->state;
+    /* PREMA knows how long a network runs; an answer's length is not known here, so a mean stands
+     * for it, and one token for those that have outlasted it. */
     int64_t left = param_int(s, PREMA_EXPECTED) - r->generated_tokens;
     return (double)(iter_prefill_ns(s, r, it->it.device) +
                     iter_decode_ns(s, r, it->it.device, left > 1 ? (uint64_t)left : 1));
@@ -63,6 +65,8 @@ static void earn(struct sched *s, const struct request *r, int64_t t_ns)
 {
     struct prema_request *p = own(r);
     if (t_ns > p->since_ns) {
+        /* Over the isolated time, so that tokens grow with the slowdown: a long task is slowed down
+         * less by the same wait. */
         p->token += priority(s, r) * (double)(t_ns - p->since_ns) / p->isolated_ns;
         p->since_ns = t_ns;
     }
@@ -98,6 +102,8 @@ static double prema_key(struct sched *s, const struct request *r)
     double remaining = remaining_ns(s, r);
     if (!p->joined) {
         p->joined = true;
+        /* The first tokens are the priority itself (E.7), so a reactive request is a candidate from
+         * the start. */
         p->token = priority(s, r);
         p->isolated_ns = remaining;
         p->since_ns = s->now_ns;
@@ -132,10 +138,14 @@ static void prema_refresh(struct sched *s)
     while (q->iter.it.running.pass == NULL && (r = heap_top(&q->to_rise)) != NULL &&
            heap_node_in(&q->to_rise, r)->key <= (double)s->now_ns) {
         earn(s, r, s->now_ns);
+        /* The band follows from the event, not from the tokens: rounding may leave them just below
+         * it. */
         settle(s, r, own(r)->band + 1);
         iter_rekey(s, r);
     }
     int top = PREMA_BANDS - 1;
+    /* The largest of 9, 3 and 1 that somebody reaches. Where nobody reaches 1 all stand behind
+     * alike, and the shortest runs. */
     while (top > 1 && q->in_band[top] == 0) {
         top--;
     }

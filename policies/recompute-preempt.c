@@ -96,6 +96,8 @@ static void recompute_request_cancelled(struct sched *s, const struct request *r
 /* All of the class that runs loses what it holds and waits again, in arrival order. */
 static void drop_running(struct sched *s, struct recompute *c)
 {
+    /* From the head and inserted by arrival: they stand before those of their class that came
+     * later, as if they had never begun. */
     while (!reqq_empty(&c->running)) {
         const struct request *r = reqq_pop(&c->running);
         if (r->state == REQUEST_STATE_SHED) {
@@ -113,6 +115,7 @@ static void drop_running(struct sched *s, struct recompute *c)
 static bool kill_proactive(struct sched *s, struct recompute *c)
 {
     bool immediate = param_int(s, PARAM_KILL) == KILL_IMMEDIATE;
+    /* Asked once; the device stays its own until the launch has ended. */
     if (c->launch != NULL) {
         if (!c->launch->stop_requested) {
             (void)sched_preempt(s, c->launch,
@@ -151,12 +154,15 @@ static void fill(struct sched *s, struct recompute *c)
     bool yields =
         cls == REQUEST_CLASS_PROACTIVE && !reqq_empty(&c->waiting[REQUEST_CLASS_REACTIVE]);
     uint32_t most = yields ? 0 : (uint32_t)param_int(s, PARAM_MAX_BATCH);
+    /* One may always run: alone it fits. */
     most = c->short_epoch == s->epoch && most > 1 ? 1 : most;
     while (!reqq_empty(&c->waiting[cls]) && c->running.n < most &&
            fits(s, c, c->waiting[cls].head)) {
         reqq_push(&c->running, reqq_pop(&c->waiting[cls]));
     }
     for (const struct request *r = c->running.head; r != NULL; r = reqq_next(r)) {
+        /* The scheme's figure has whole prompts (3.2): a prompt is not mixed with anybody's
+         * decodes. */
         if (r->state == REQUEST_STATE_QUEUED) {
             batch_add_next(&c->batch, r, UINT32_MAX);
             return;
@@ -173,6 +179,8 @@ static bool give_way(struct sched *s, struct recompute *c)
 {
     const struct request *r = c->running.tail;
     c->short_epoch = s->epoch;
+    /* The one that is left must fit: what those who wait still hold goes (a reused prefix; with
+     * keep_context what they had). */
     if (c->running.n < 2) {
         return room_evict_last(s, &c->waiting[REQUEST_CLASS_PROACTIVE], NULL) != NULL ||
                room_evict_last(s, &c->waiting[REQUEST_CLASS_REACTIVE], NULL) != NULL;
@@ -209,6 +217,7 @@ static void recompute_schedule(struct sched *s)
     if (c->pass == NULL) {
         return;
     }
+    /* Reactive passes yield at kernels too, but nobody asks them to. */
     struct launch_spec spec = sched_launch_rest(s, c->pass, c->device, YIELD_KERNEL);
     (void)sched_launch(s, &spec, &c->launch);
 }

@@ -200,6 +200,9 @@ static void replay_actions(struct sched *s)
     const struct replay *r = s->context;
     for (; st->next < r->n && r->lines[st->next].epoch <= s->epoch; st->next++) {
         const struct line *line = &r->lines[st->next];
+        /* An instant that has passed without its action is a mismatch, and so is an action that was
+         * refused then and is not now. The replay goes on: the count says how far it went astray.
+         */
         if (line->epoch < s->epoch || act(s, line) != line->result) {
             (void)sched_note(s, "replay_mismatch", 1);
         }
@@ -224,6 +227,7 @@ static void replay_exit(struct sched *s)
 /* Epoch 0 is what the policy declared in its own init. */
 static int replay_init(struct sched *s)
 {
+    /* Counted from zero, so that a faithful replay reports the number too. */
     (void)sched_note(s, "replay_mismatch", 0);
     if (s->context == NULL) {
         return -EINVAL;
@@ -255,6 +259,7 @@ static int read_line(struct replay *r, const char *path, unsigned long number, c
     r->lines = xgrow(r->lines, r->n, sizeof *r->lines);
     struct line *line = &r->lines[r->n++];
     line->epoch = epoch;
+    /* The last equals sign of a line is before the result. */
     line->result = atoi(equals + 1);
     *equals = '\0';
     line->text = xstrdup(text + used);
@@ -293,6 +298,7 @@ struct replay *replay_read(const char *path, struct err *e)
         replay_free(r);
         return NULL;
     }
+    /* Under the recorded policy's own name and flags: a policy that polls pays for it in energy. */
     r->ops = (struct policy_ops){.name = r->name,
                                  .summary = "replays a decision log",
                                  .contract = POLICY_CONTRACT,

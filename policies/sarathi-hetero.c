@@ -33,6 +33,8 @@ static int hetero_init(struct sched *s)
     struct sarathi_hetero *h = s->state;
     h->npu = machine_find(s->machine, DEVICE_KIND_NPU);
     h->igpu = machine_find(s->machine, DEVICE_KIND_IGPU);
+    /* The queues, admission and preemption of the policies on vllm.h; only forming and launching
+     * are its own, because one iteration is two passes here. */
     struct vllm_rules rules = {.order = VLLM_DECODES_FIRST, .chunked = true, .whole_kv = true};
     vllm_rule(s, rules, (uint32_t)param_int(s, PARAM_SEQS), (uint32_t)param_int(s, PARAM_BUDGET));
     return h->npu < 0 || h->igpu < 0 ? -ENODEV : 0;
@@ -69,6 +71,7 @@ static bool form_decodes(struct sched *s, struct vllm *v)
                 batch_add(&v->it.batch, r, SEGMENT_DECODE, 1);
             }
         }
+        /* Collected anew after every preemption: the victim may have been one of them. */
         if (v->it.batch.n == 0 || batch_form(s, &v->it.batch, &v->it.running.pass) == 0) {
             return enough;
         }
@@ -123,6 +126,7 @@ static void launch_decodes(struct sched *s, struct sarathi_hetero *h)
     }
     bool shared = h->prefill.pass != NULL && param_bool(s, PARAM_PARALLEL);
     struct launch_spec spec = sched_launch_rest(s, p, (uint8_t)h->igpu, YIELD_PASS);
+    /* An op at a time lets the attention of the chunks in between. */
     spec.n_ops = shared ? 1 : spec.n_ops;
     (void)sched_launch(s, &spec, &h->on_igpu);
 }
@@ -142,6 +146,8 @@ static void launch_prompts(struct sched *s, struct sarathi_hetero *h)
 static void hetero_schedule(struct sched *s)
 {
     struct sarathi_hetero *h = s->state;
+    /* Both at once or neither: what one budget holds is one iteration, and the next begins when the
+     * later of its passes is over. */
     if (h->v.it.running.pass == NULL && h->prefill.pass == NULL) {
         bool enough = form_decodes(s, &h->v);
         form_prompts(s, h, enough);

@@ -23,7 +23,10 @@ static double predicted_tokens(struct sched *s, const struct request *r)
 {
     double sigma = param_number(s, SRPT_SIGMA);
     double tokens = (double)sched_oracle_output_tokens(s, r);
+    /* Drawn from the request's number: the prediction of a request is the same whenever it is
+     * asked, and under every other parameter. */
     double z = sigma > 0 ? rng_normal_of_key(rng_key(s->seed, RNG_POLICY, r->id, 1)) : 0.0;
+    /* Less half the variance, so that predictions are right in the mean. */
     return tokens * exp(sigma * z - sigma * sigma / 2);
 }
 

@@ -68,6 +68,8 @@ static void arrive(struct sched *s, const struct request *r)
 {
     struct vtc *v = s->state;
     struct account *client = accounts_get(&v->clients, r->client_id);
+    /* Asked before the client counts as queued itself: its own old counter must not be the least.
+     */
     double least = client->queued == 0 ? accounts_least(&v->clients) : -1.0;
     if (param_bool(s, VTC_LIFT) && least > client->service) {
         client->service = least;
@@ -81,6 +83,7 @@ static double vtc_key(struct sched *s, const struct request *r)
     if (own->client == NULL) {
         arrive(s, r);
     }
+    /* Without KV it has been put out of the batch, and queues like the others. */
     if (own->admitted > 0 && r->kv_tokens > 0) {
         bool behind = param_int(s, ITER_CLASS) != ITER_BLIND && r->cls == REQUEST_CLASS_PROACTIVE;
         return (behind ? 2 * VTC_RUNNING : VTC_RUNNING) + (double)own->admitted;
@@ -104,6 +107,7 @@ static void unqueue(struct sched *s, const struct request *r)
     reqq_remove(r);
     client->queued--;
     if (!reqq_empty(&client->waiting[r->cls])) {
+        /* The next of this client has been behind everybody until now. */
         iter_rekey(s, client->waiting[r->cls].head);
     }
 }
@@ -118,6 +122,8 @@ static void vtc_taken(struct sched *s, const struct request *r)
     own->admitted = ++v->admissions;
     if (!own->charged) {
         own->charged = true;
+        /* At admission, not when it runs: else one client could fill the batch before its counter
+         * had moved. */
         charge(s, r, param_number(s, VTC_W_IN) * request_prefill_left(r));
     }
     unqueue(s, r);

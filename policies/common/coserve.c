@@ -39,6 +39,8 @@ static uint32_t piece_of(struct sched *s, const struct coserve *c, const struct 
     if (budget_ns == TIME_NEVER_NS || high == 0 || fits(s, c, r, high, budget_ns)) {
         return high;
     }
+    /* By bisection, as if a larger piece never took less time. Where it does, a smaller piece than
+     * possible is taken, never one beyond the budget. */
     uint32_t low = 0;
     while (high - low > 1) {
         uint32_t mid = low + (high - low) / 2;
@@ -79,6 +81,8 @@ static void admit(struct sched *s, struct coserve *c, int cls, int64_t budget_ns
                                       ? c->rules.next_offline(s, c)
                                       : c->waiting[cls].head;
         uint32_t n = piece_of(s, c, r, budget_ns);
+        /* An online request is admitted even where its KV lacks room: coserve_make_room then takes
+         * from offline ones. One that is alone always fits. */
         bool room =
             cls == ONLINE || c->running[ONLINE].n + c->running[OFFLINE].n == 0 ||
             (uint64_t)c->it.batch.tokens + request_prefill_left(r) <= sched_kv_free_tokens(s);
@@ -98,6 +102,7 @@ static bool unadmit(struct coserve *c, int cls)
 {
     bool any = c->admitted[cls] > 0;
     for (; c->admitted[cls] > 0; c->admitted[cls]--) {
+        /* The last admitted was put at the tail and is not in a pass yet, so nothing is lost. */
         const struct request *r = c->running[cls].tail;
         reqq_remove(r);
         reqq_push_front(&c->waiting[cls], r);
@@ -110,6 +115,8 @@ static void fill(struct sched *s, struct coserve *c)
 {
     batch_clear(&c->it.batch);
     c->shape = (struct work_shape){0};
+    /* Not left over from the batch before: an iteration that stops short of offline admissions
+     * would else give back somebody else's. */
     c->admitted[OFFLINE] = 0;
     add_running(s, c, ONLINE, REQUEST_STATE_DECODE, TIME_NEVER_NS);
     add_running(s, c, ONLINE, REQUEST_STATE_QUEUED, TIME_NEVER_NS);
@@ -124,6 +131,7 @@ static void fill(struct sched *s, struct coserve *c)
     admit(s, c, OFFLINE, budget, c->most[OFFLINE]);
     if (c->it.batch.n == 0 && budget != TIME_NEVER_NS) { /* not even one token within the budget */
         add_running(s, c, OFFLINE, REQUEST_STATE_DECODE, TIME_NEVER_NS);
+        /* One token alone breaks the budget least, and somebody must get on. */
         c->it.batch.n = c->it.batch.n > 1 ? 1 : c->it.batch.n;
     }
     if (c->it.batch.n == 0) {
@@ -152,8 +160,11 @@ static bool coserve_make_room(struct sched *s)
         uint32_t n = c->admitted[cls];
         uint32_t others = c->running[ONLINE].n + c->running[OFFLINE].n;
         if (unadmit(c, cls)) {
+            /* fill is run again from the start with one admission less: pieces were cut to what the
+             * others left of the budget. */
             c->most[cls] = n - 1;
         } else if (others > 1 && preempt_last(s, c, cls)) {
+            /* Who has just lost its KV must not be admitted again into the room that it made. */
             c->most[cls] = 0;
         } else {
             continue;
@@ -167,6 +178,8 @@ static bool coserve_make_room(struct sched *s)
 static void coserve_compose(struct sched *s)
 {
     struct coserve *c = s->state;
+    /* The iteration takes what it can of those who came; who does not fit has waited for it and
+     * does not stop it. */
     c->online_came = false;
     c->most[ONLINE] = UINT32_MAX;
     c->most[OFFLINE] = UINT32_MAX;
@@ -202,6 +215,8 @@ int coserve_init(struct sched *s, struct coserve_rules rules)
 {
     struct coserve *c = s->state;
     c->rules = rules;
+    /* HyGen never stops an iteration; ConServe's aborted one is lost, since here there is no second
+     * memory to which it could be copied. */
     c->it.loses = true;
     c->max_seqs = (uint32_t)param_int(s, COSERVE_MAX_SEQS);
     c->tokens = (uint32_t)param_int(s, COSERVE_TOKENS);

@@ -45,6 +45,8 @@ static uint64_t npu_pending_tokens(const struct disagg *d)
 void disagg_request_arrived(struct sched *s, const struct request *r)
 {
     struct disagg *d = s->state;
+    /* Splitwise decides at arrival, too: a prompt stays where it was sent, however the queues move
+     * later. */
     bool mixed = d->limit_tokens != UINT64_MAX && npu_pending_tokens(d) > d->limit_tokens;
     reqq_push(mixed ? &d->igpu_queue : &d->npu_queue, r);
 }
@@ -124,6 +126,8 @@ static void fill(struct disagg *d)
          r = reqq_next(r)) {
         batch_add(&d->batch, r, SEGMENT_DECODE, 1);
     }
+    /* Decodes first, so that a prompt that the NPU could not take in time costs the others at most
+     * its chunk. */
     uint32_t left = d->mixed_tokens;
     for (const struct request *r = d->igpu_queue.head; r != NULL && left > 0; r = reqq_next(r)) {
         uint32_t before = d->batch.tokens;
@@ -155,6 +159,7 @@ static void form(struct sched *s, struct disagg *d)
         }
         d->iteration = NULL;
         uint32_t n = d->batch.n;
+        /* Memory goes to those who can end with it. Prompts stand last in the batch. */
         if (d->batch.segments[n - 1].role == SEGMENT_PREFILL && n > 1) {
             d->batch.n--; /* decodes first; the prompt waits */
             continue;
@@ -210,6 +215,8 @@ void disagg_schedule(struct sched *s)
     } else if (d->iteration_ready_ns == TIME_NEVER_NS) {
         d->iteration_ready_ns = s->now_ns;
     }
+    /* The stream that became ready first has the iGPU. At the same instant the prefill: the NPU
+     * stands still until its attention is done. */
     if (d->iteration_ready_ns < d->prefill.ready_ns) {
         iterate(s, d);
     }

@@ -16,6 +16,7 @@ void gap_finished(struct sched *s, struct gap *g, const struct request *r)
     if (g->rule == GAP_CACHE || !r->calls_tool) {
         return;
     }
+    /* The cache is what the core does anyway; only the other rules need to know of a call. */
     g->at = xgrow(g->at, g->n, sizeof *g->at);
     g->at[g->n++] = (struct gap_session){.session_id = r->session_id,
                                          .tokens = r->kv_tokens,
@@ -27,6 +28,8 @@ void gap_arrived(struct sched *s, struct gap *g, const struct request *r)
 {
     for (uint32_t i = 0; r->turn > 0 && i < g->n; i++) {
         if (g->at[i].session_id == r->session_id) {
+            /* The gap as the scheduler sees it, from answer to next turn, whatever the trace calls
+             * it. The last 64, so that a time to live follows tools that change. */
             g->history_ns[g->n_history++ % GAP_HISTORY] = s->now_ns - g->at[i].since_ns;
             g->at[i] = g->at[--g->n];
             return;
@@ -90,6 +93,8 @@ static struct waste waste_of(struct sched *s, const struct gap *g, const struct 
                              double others, gap_prefill_ns *prefill)
 {
     int64_t elapsed = s->now_ns - x->since_ns;
+    /* Of a call that has outlasted its estimate, or has none, as much again is expected as it has
+     * taken (E.16: InferCept). */
     int64_t left = g->expected_ns > elapsed ? g->expected_ns - elapsed : elapsed;
     double again = (double)prefill(s, x->tokens);
     return (struct waste){.preserve = (double)left * x->tokens,
@@ -103,6 +108,8 @@ static int64_t break_even_ns(const struct gap *g, const struct gap_session *x,
 {
     double out = w->discard < w->swap ? w->discard : w->swap;
     int64_t elapsed = (int64_t)(out / (x->tokens > 0 ? x->tokens : 1)) + 1;
+    /* Before the expected end the estimate itself shrinks, and no later look could turn out worse
+     * than this one. */
     elapsed = elapsed > g->expected_ns ? elapsed : g->expected_ns + 1;
     return x->since_ns + elapsed;
 }
@@ -116,6 +123,8 @@ static struct gap_session *most_wasteful(struct sched *s, struct gap *g, double 
     for (uint32_t i = 0; i < g->n; i++) {
         if (g->at[i].due) {
             struct waste w = waste_of(s, g, &g->at[i], others, prefill);
+            /* Without the budget one of these two is its lot, so this is what a swap would save it.
+             */
             double least = w.preserve < w.discard ? w.preserve : w.discard;
             most = least > worst ? &g->at[i] : most;
             *out = least > worst ? w : *out;
@@ -132,6 +141,8 @@ static void infercept(struct sched *s, struct gap *g, gap_prefill_ns *prefill)
         g->at[i].due = !g->at[i].done && s->now_ns >= g->at[i].next_ns;
         any = any || g->at[i].due;
     }
+    /* Once for all who are judged at this instant, so that it does not depend on who is judged
+     * first. */
     double others = any ? others_tokens(s, g) : 0.0;
     struct waste w = {0};
     struct gap_session *x;
@@ -145,6 +156,8 @@ static void infercept(struct sched *s, struct gap *g, gap_prefill_ns *prefill)
         } else {
             keep(s, x);
             x->next_ns = break_even_ns(g, x, &w);
+            /* A swap would be cheapest but another transfer has the budget: it is judged again when
+             * that ends, not at every schedule call. */
             if (x->next_ns <= s->now_ns) {
                 x->next_ns = g->swap_until_ns; /* only the budget is missing */
             }
@@ -163,6 +176,8 @@ static int64_t time_to_live_ns(const struct gap *g, int64_t again)
     if (g->expected_ns > 0 || n == 0) {
         return g->expected_ns > 0 ? g->expected_ns : again;
     }
+    /* The expected cost is least at one of the times seen, or at zero: between two of them only the
+     * time held grows. */
     int64_t best = 0;
     double least = (double)again * n;
     for (uint32_t i = 0; i < n; i++) {
@@ -223,6 +238,7 @@ void gap_schedule(struct sched *s, struct gap *g, gap_prefill_ns *prefill)
         }
         next = !x->done && x->next_ns < next ? x->next_ns : next;
     }
+    /* A timer that is set already would only wake the policy twice. */
     if (next != TIME_NEVER_NS && next > s->now_ns && next != g->timer_ns) {
         g->timer_ns = next;
         (void)sched_set_timer(s, next);

@@ -93,6 +93,8 @@ static bool form_batch(struct sched *s, struct iteration *it)
         struct pass *p;
         int rc = batch_form(s, &it->batch, &p);
         if (rc == 0) {
+            /* From forming, not from the device: what a rule is told as served includes the host's
+             * sampling, as a scheduler sees it that reads a clock around a step. */
             it->running = (struct iteration_pass){.pass = p, .began_ns = s->now_ns};
             if (it->rules->formed != NULL) {
                 it->rules->formed(s);
@@ -123,6 +125,7 @@ static void maybe_stop(struct sched *s, struct iteration *it)
         return;
     }
     run->stopping = true;
+    /* A stop that the device is not able to do has been refused by the policy's init. */
     (void)sched_preempt(s, run->launch, it->stop);
 }
 
@@ -146,6 +149,7 @@ static void resume(struct iteration *it, uint32_t i)
 {
     it->running = it->paused[i];
     it->n_paused--;
+    /* The others keep their order: iter_resumes breaks ties by who was stopped last. */
     for (; i < it->n_paused; i++) {
         it->paused[i] = it->paused[i + 1];
     }
@@ -184,6 +188,7 @@ void iteration_schedule(struct sched *s)
         maybe_stop(s, it);
         return;
     }
+    /* A pass that was asked to stop may have ended all the same; then pass_done has cleared it. */
     if (run->pass != NULL && run->stopping && run->pass->state == PASS_STATE_READY) {
         put_aside(s, it);
     }

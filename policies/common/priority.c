@@ -24,6 +24,8 @@ const struct policy_param priority_params[] = {
 
 static double key_of(const struct request *r)
 {
+    /* Arrival is no part of the key: requests of one key are batched, and the heap breaks ties by
+     * arrival. */
     return r->priority + (r->cls == REQUEST_CLASS_PROACTIVE ? CLASS_STEP : 0.0);
 }
 
@@ -61,6 +63,8 @@ void priority_request_cancelled(struct sched *s, const struct request *r)
 {
     struct priority *h = s->state;
     uint32_t i = heap_node(r)->index;
+    /* A request has one place number for either heap; it is in the one that has it at that place.
+     */
     bool waits = i > 0 && i <= h->waiting.n && h->waiting.a[i - 1] == r;
     heap_remove(waits ? &h->waiting : &h->decoding, r);
 }
@@ -170,6 +174,7 @@ static bool cancel_prompt(struct sched *s, struct priority *h, const struct requ
 static bool make_room(struct sched *s, struct priority *h, const struct request *first)
 {
     double key = key_of(first);
+    /* The bottom of the stack is the least urgent. */
     if (h->n_paused > 0 && h->paused[0].key > key && cancel_group(s, h, &h->paused[0])) {
         h->n_paused--;
         for (uint32_t i = 0; i < h->n_paused; i++) {
@@ -195,6 +200,7 @@ static bool make_room(struct sched *s, struct priority *h, const struct request 
         heap_push(&h->waiting, r, key_of(r));
         return true;
     }
+    /* The prompt on the devices comes last, and only while nothing of it runs. */
     return h->current != NULL && h->current != first &&
            heap_before(&h->waiting, first, h->current) && cancel_prompt(s, h, h->current);
 }
@@ -204,6 +210,7 @@ static bool make_room(struct sched *s, struct priority *h, const struct request 
 static void begin_prompt(struct sched *s, struct priority *h, const struct request *r)
 {
     struct priority_request *own = r->own;
+    /* A prompt that was displaced goes on with the pass that it had; that needs no new KV. */
     struct pass *p = own->suspended;
     struct segment seg = {
         .request = r, .role = SEGMENT_PREFILL, .n_tokens = request_prefill_left(r)};
@@ -231,6 +238,8 @@ static void choose_prompt(struct sched *s, struct priority *h, double bound)
     if (h->current != NULL && key_of(top) < key_of(h->current)) {
         stop(s, h->prefill.on_npu);
         stop(s, h->prefill.on_igpu);
+        /* Its kernels run to the boundary that the level allows; until then the NPU is not free for
+         * the next. */
         if (h->prefill.pass->state != PASS_STATE_READY) {
             return;
         }
@@ -254,6 +263,7 @@ static void form(struct sched *s, struct priority *h)
     const struct request *top = heap_top(&h->decoding);
     double key = top == NULL ? 0.0 : key_of(top);
     batch_clear(&h->batch);
+    /* Never two priorities in one batch: it could not be suspended for one of them (E.4). */
     while (top != NULL && key_of(top) == key && h->batch.n < most) {
         heap_remove(&h->decoding, top);
         batch_add(&h->batch, top, SEGMENT_DECODE, 1);
@@ -271,6 +281,8 @@ static void form(struct sched *s, struct priority *h)
             heap_push(&h->decoding, r, key_of(r));
         }
     }
+    /* Decodes that find no memory must not stop a prompt on the iGPU, which would stand still then.
+     */
     h->no_memory = true;
 }
 
@@ -281,6 +293,8 @@ static void choose_group(struct sched *s, struct priority *h)
     double key = top == NULL ? NOBODY : key_of(top);
     struct priority_group *g = &h->iteration;
     if (g->pass != NULL && g->pass->state == PASS_STATE_READY && key < g->key) {
+        /* With more priorities than that in the middle of iterations the work of one iteration is
+         * lost, nothing else. */
         if (h->n_paused < PRIORITY_MAX_PAUSED) {
             h->paused[h->n_paused++] = *g;
             *g = (struct priority_group){0};
@@ -347,6 +361,8 @@ static void igpu(struct sched *s, struct priority *h, double bound)
     double decode = decode_key(h);
     if (h->on_igpu != NULL) {
         const struct launch *l = h->on_igpu;
+        /* Of equals only an iteration launched whole gives way: one op at a time is taking turns
+         * already. */
         bool whole = l->op_end - l->op_begin > 1;
         if (decode < h->iteration.key || prompt < h->iteration.key || bound < h->iteration.key ||
             (prompt == h->iteration.key && whole)) {
@@ -389,7 +405,9 @@ static void npu(struct sched *s, struct priority *h, double bound)
 void priority_schedule(struct sched *s)
 {
     struct priority *h = s->state;
+    /* HHPF: nobody behind the most urgent request that is ready anywhere works on any device. */
     double bound = h->system_wide ? fmin(prompt_key(h), decode_key(h)) : NOBODY;
+    /* The NPU before the iGPU: a new prompt's plan says whether it has a share for the iGPU. */
     choose_prompt(s, h, bound);
     npu(s, h, bound);
     if (decode_key(h) == NOBODY || h->on_igpu != NULL) {

@@ -13,6 +13,7 @@ void share_init(struct sched *s, struct share *sh, uint8_t device, uint32_t limi
                          .quantum_ns = quantum_ns,
                          .efficiency_frac = efficiency_frac};
     if (!sh->emulated && sh->limit > d->max_shared) {
+        /* More than it takes would hold KV and be refused at every launch. */
         sh->limit = d->max_shared;
     }
 }
@@ -34,6 +35,8 @@ static int64_t least_served_ns(const struct sched *s, const struct share *sh)
 
 static void join(const struct sched *s, struct share *sh, const struct request *r)
 {
+    /* From zero a newcomer would have the device alone until it had caught up with those that were
+     * there. */
     int64_t from = least_served_ns(s, sh);
     sh->members[sh->n++] = (struct share_member){.request = r, .served_ns = from};
 }
@@ -57,6 +60,7 @@ void share_launch_done(struct share *sh, const struct launch *l)
         m->served_ns += took;
         sh->open_ended = false;
         if (sh->emulated && sh->n > 1 && sh->efficiency_frac < 1.0) {
+            /* A turn of t and a rest of t (1/e - 1) give a rate of e. */
             double rest = (double)took * (1.0 / sh->efficiency_frac - 1.0);
             sh->rest_until_ns = l->end_ns + (int64_t)llround(rest);
         }
@@ -152,6 +156,7 @@ static uint32_t turn_ops(struct sched *s, const struct share *sh, const struct p
 {
     int64_t sum = 0;
     uint32_t n = 0;
+    /* An op is not divided: a kernel longer than the quantum is a turn of its own. */
     while (p->op + n < p->n_ops && (n == 0 || sum < sh->quantum_ns)) {
         struct estimate e = {0};
         enum op_kind op = pass_op_kind(p, p->op + n);
@@ -173,6 +178,7 @@ static void give_turn(struct sched *s, struct share *sh)
             }
             return;
         }
+        /* Not while the host samples its last token. */
         bool ready = m->pass != NULL && m->pass->state == PASS_STATE_READY;
         if (ready && (next == NULL || m->served_ns < next->served_ns)) {
             next = m;
@@ -185,6 +191,8 @@ static void give_turn(struct sched *s, struct share *sh)
         (void)sched_set_timer(s, sh->rest_until_ns);
         return;
     }
+    /* One alone has nobody to share with: it is given all of its pass, and stopped at the next op
+     * when another joins. */
     sh->open_ended = sh->n == 1;
     struct launch_spec spec = sched_launch_rest(s, next->pass, sh->device, YIELD_OP);
     spec.n_ops = sh->open_ended ? spec.n_ops : turn_ops(s, sh, next->pass);

@@ -11,6 +11,7 @@ void speculate_observe(struct speculate *e, uint32_t drafted, uint32_t emitted)
         return;
     }
     e->hits += 1.0;
+    /* The first accepted token is the hit, which h counts; alpha is of those after it (D.7). */
     e->right += accepted - 1;
     /* The one that ended the run was looked at too; a draft accepted whole has none. */
     e->tried += accepted - 1 + (accepted < drafted ? 1 : 0);
@@ -21,6 +22,7 @@ void speculate_observe_pass(struct speculate *e, const struct pass *p)
     for (uint32_t i = 0; i < p->n_segments; i++) {
         const struct segment *s = &p->segments[i];
         if (s->role == SEGMENT_VERIFY && s->request->state == REQUEST_STATE_DECODE) {
+            /* The segment holds the request's own last token and the draft. */
             speculate_observe(e, s->n_tokens - 1, s->emitted_tokens);
         }
     }
@@ -44,23 +46,29 @@ double speculate_emitted(const struct speculate *e, uint32_t drafted)
 static uint32_t next_length(uint32_t length, uint32_t stride, uint32_t offered)
 {
     uint32_t next = length + stride;
+    /* What is offered is looked at last, although it fills no whole pass; the length after it ends
+     * the loop. */
     return next <= offered || length == offered ? next : offered;
 }
 
 uint32_t speculate_length(struct speculate *e, uint32_t offered, uint32_t stride,
                           double (*cost)(void *ctx, uint32_t drafted), void *ctx)
 {
+    /* The request's own token takes a row of the graph: one pass verifies stride - 1 drafted ones.
+     */
     uint32_t first = stride - 1 < offered ? stride - 1 : offered;
     uint32_t best = first;
     double best_rate = -1.0;
     for (uint32_t l = first; l <= offered; l = next_length(l, stride, offered)) {
         double rate = speculate_emitted(e, l) / cost(ctx, l);
+        /* Of equal rates the shorter draft: it wastes less when it is wrong. */
         if (rate > best_rate) {
             best_rate = rate;
             best = l;
         }
     }
     e->idle = best > 0 ? 0 : e->idle + 1;
+    /* One token is enough to learn whether drafts hit again. */
     if (e->idle == SPECULATE_RETRY_STEPS && offered > 0) {
         e->idle = 0;
         return 1;
@@ -85,6 +93,7 @@ double speculate_pass_ns(struct sched *s, const struct work_shape *w, uint8_t to
                          uint8_t rest, uint32_t chunk_rows)
 {
     const struct layer_ops *ops = &s->llm->layer;
+    /* Only a device that holds the static graph runs its head and attention in that graph, too. */
     uint32_t rest_chunk = token_level == rest ? chunk_rows : 0;
     double layer = 0.0;
     for (uint32_t i = 0; i < ops->n; i++) {

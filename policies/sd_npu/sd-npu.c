@@ -98,6 +98,7 @@ static int sd_init(struct sched *s)
     if (s->machine->devices[npu].static_attention) {
         return -EPERM; /* its graphs hold the attention */
     }
+    /* A block without a layer would have no op to launch. */
     return d->n_blocks <= s->llm->n_layers ? sd_graphs_map(s, d) : -EINVAL;
 }
 
@@ -176,6 +177,8 @@ static void advance(struct sched *s, struct sd *d)
         if (d->phase == SD_IDLE) {
             d->phase = SD_PREFILL;
         }
+        /* One pass per chunk of the prefill graph: switching is decided between the blocks of a
+         * chunk, and a chunk is what a static graph takes. */
         d->chunks_left = (request_prefill_left(r) + g1 - 1) / g1;
         uint32_t left = request_prefill_left(r);
         form(s, d, SEGMENT_PREFILL, left < g1 ? left : g1);
@@ -194,6 +197,8 @@ static void advance(struct sched *s, struct sd *d)
     if (speculates(s) && d->draft == UINT32_MAX) {
         d->draft = sd_draft_length(s, d);
         double ms = d->draft > 0 ? sd_draft_ms(s, d) : 0.0;
+        /* Drafting is a wait of its own, because the NPU stands still meanwhile and a switch may go
+         * on. */
         if (ms > 0.0) {
             wait_ms(s, d, ms);
             if (param_int(s, SD_DRAFTER) == SD_DRAFTER_EAGLE) { /* its draft model is computed */
@@ -269,6 +274,7 @@ static void sd_schedule(struct sched *s)
         d->phase = SD_DECODING;
     }
     if (d->block_ended && d->phase == SD_PREFILL) {
+        /* launch_done has moved on to the next block, or pass_done back to the first. */
         sd_graphs_block_done(s, d, (d->next_block + d->n_blocks - 1) % d->n_blocks);
     }
     d->block_ended = false;

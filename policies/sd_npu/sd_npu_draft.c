@@ -54,6 +54,8 @@ uint32_t sd_draft_length(struct sched *s, struct sd *d)
 {
     const struct request *r = d->current;
     uint32_t offered = sched_draft_tokens(s, r);
+    /* A verification gives one token more than it accepts; what goes beyond the answer's limit is
+     * cut, so verifying it would be for nothing. */
     uint32_t most = r->max_output_tokens - r->generated_tokens;
     offered = offered < most ? offered : most;
     bool npu = param_int(s, SD_DECODE) == 0;

@@ -34,6 +34,7 @@ int sd_graphs_map(struct sched *s, struct sd *d)
 {
     int rc = 0;
     for (uint8_t v = 1; rc == 0 && v <= 2; v++) {
+        /* One graph for both stages takes half the memory and never waits for the loader. */
         bool used = strategy(s) != (v == 1 ? SD_UNIFIED_G2 : SD_UNIFIED_G1);
         struct graph_shape shape = {sd_graph_rows(s, v), d->n_blocks};
         rc = used ? sched_graph(s, v, shape) : 0;
@@ -201,6 +202,8 @@ static uint32_t hiding_blocks(struct sched *s, const struct sd *d, uint32_t at)
     int64_t time[3] = {0, block_ns(s, d, 1), block_ns(s, d, 2)};
     int64_t sum = 0;
     uint32_t k = 0;
+    /* The bound is for a loader so slow that nothing hides a load: a window that holds every block
+     * says the same as a larger one. */
     while (sum < load && k < 4 * SD_MAX_BLOCKS) {
         uint8_t v = d->block[(at + k) % d->n_blocks].graph;
         sum += time[v == 2 ? 2 : 1];
