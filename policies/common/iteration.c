@@ -134,6 +134,7 @@ static void put_aside(struct sched *s, struct iteration *it)
 {
     struct iteration_pass run = it->running;
     run.stopping = false;
+    run.aside_ns = s->now_ns;
     it->running = (struct iteration_pass){0};
     if (!it->loses || sched_pass_cancel(s, run.pass) != 0) {
         it->paused[it->n_paused++] = run;
@@ -145,9 +146,10 @@ static void put_aside(struct sched *s, struct iteration *it)
     }
 }
 
-static void resume(struct iteration *it, uint32_t i)
+static void resume(const struct sched *s, struct iteration *it, uint32_t i)
 {
     it->running = it->paused[i];
+    it->running.began_ns += s->now_ns - it->running.aside_ns; /* nobody served it meanwhile */
     it->n_paused--;
     /* The others keep their order: iter_resumes breaks ties by who was stopped last. */
     for (; i < it->n_paused; i++) {
@@ -166,13 +168,13 @@ static void choose(struct sched *s, struct iteration *it)
     }
     bool resumes = it->n_paused > 0 && it->rules->resumes(s, &which);
     if (resumes) {
-        resume(it, which);
+        resume(s, it, which);
     } else {
         form(s, it);
     }
     it->last = NULL;
     if (it->running.pass == NULL && it->n_paused > 0) {
-        resume(it, which); /* no memory for new work: finish the old */
+        resume(s, it, which); /* no memory for new work: finish the old */
         it->running.finish = true;
     }
 }

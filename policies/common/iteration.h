@@ -20,7 +20,8 @@
 struct iteration_pass {
     struct pass *pass;           /* NULL: none */
     const struct launch *launch; /* NULL: not on the device */
-    int64_t began_ns;            /* when it was formed */
+    int64_t began_ns;            /* when it was formed; later by as long as it was aside */
+    int64_t aside_ns;            /* since when it is among those paused */
     int64_t ran_ns;              /* the policy's: on the device, in launches that ended */
     double key;                  /* the policy's: how urgent it is */
     bool stopping;               /* it was asked to stop */

@@ -236,6 +236,19 @@ static bool hpf_follows_the_priorities_of_the_trace(const char *extra)
     return rules_finishes(1, 12.24) && rules_finishes(0, 27.04);
 }
 
+/* One at a time, quanta of 5 ms and then 10. BE0's attention ends at 2, where RT1 stops it until
+ * 10; it goes on to 13. 5 of these 13 ms were its own: it is still in the first queue and decodes
+ * before BE2, which came at 3, and at 16 it has used 8. */
+static bool a_pause_is_no_service(const char *extra)
+{
+    able_machine(1);
+    struct scenario_request q[] = {
+        {BE, 0, 100, 3, 0, 0}, {RT, 0.0015, 200, 1, 0, 0}, {BE, 0.003, 100, 1, 0, 0}};
+    rules_run("autellix-like", "max_batch=1,preempt=kernel,t0_s=0.005,beta=1000", extra, q, 3);
+    return rules_finishes(1, 10) && rules_starts(2, 16) &&
+           rules_tokens_at(0, 3, (double[]){13, 16, 24});
+}
+
 static const struct rule_row all[] = {
     RULE(stops_at_the_kernel, "preempt=layer preempt=iteration preempt=reset",
          "preempt=layer preempt=iteration preempt=reset"),
@@ -261,6 +274,7 @@ static const struct rule_row all[] = {
     RULE(level_2_takes_one_kernel_however_many_are_in_flight, "level=1 inflight=12", "level=1"),
     RULE(checkpoint_keeps_the_pass, "kv=recompute kv=swap", "kv=recompute kv=swap"),
     RULE(recompute_starts_the_prompt_over, "kv=checkpoint kv=swap", "kv=checkpoint kv=swap"),
+    RULE(a_pause_is_no_service, "t0_s=0.004 t0_s=0.009", "t0_s=0.004 t0_s=0.009"),
     RULE(hpf_keeps_to_each_device, "policy=hhpf max_batch=1", "policy=hhpf"),
     RULE(hhpf_stops_proactive_work_everywhere, "policy=hpf max_batch=1", "policy=hpf"),
     RULE(hpf_gives_the_igpu_between_kernels, "policy=hhpf inflight=2,level=1 level=3",
