@@ -127,6 +127,7 @@ static void share_latency(struct flow *f, uint32_t n, double capacity, const voi
 {
     const struct contention_params *p = params;
     fill(f, n, capacity, false);
+    /* One flow alone is never slowed: its time alone was measured with its own queues. */
     if (p == NULL || p->latency <= 0.0 || n < 2) {
         return;
     }
@@ -192,6 +193,8 @@ static void share_pccs(struct flow *f, uint32_t n, double capacity, const void *
         f[i].share_bytes_per_s = x / slow;
         sum += f[i].share_bytes_per_s;
     }
+    /* Each slowdown is taken by itself, against the demand of all others: together they can ask for
+     * more than there is. */
     for (uint32_t i = 0; sum > capacity && i < n; i++) {
         f[i].share_bytes_per_s *= capacity / sum;
     }

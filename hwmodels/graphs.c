@@ -52,6 +52,7 @@ static void naive_async_solve(const struct graphs_instance *g, struct graphs_res
     graphs_machine_init(&m, g, out, true);
     uint32_t last_chunk = m.n_positions - g->n_blocks;
     for (uint32_t b = 0; b < g->n_blocks; b++) {
+        /* One load at a time: a block whose last compute has ended waits for the loader. */
         while (m.position <= last_chunk + b || m.loading != GRAPHS_NO_BLOCK) {
             graphs_machine_step(&m);
         }

@@ -99,9 +99,12 @@ bool graphs_machine_step(struct graphs_machine *m)
     }
     int64_t next = m->computing ? m->compute_end : m->load_end;
     if (m->computing && loading && m->load_end < next) {
+        /* Whichever ends first. Times are whole numbers, so ends at one instant are found equal and
+         * handled together. */
         next = m->load_end;
     }
     if (!m->computing && m->position < m->n_positions) {
+        /* Prompt work is left and nothing computes: the block that is next is being loaded. */
         m->out->stall += next - m->now;
     }
     m->now = next;
@@ -126,6 +129,8 @@ void graphs_machine_finish(struct graphs_machine *m)
 {
     while (graphs_machine_step(m)) {
     }
+    /* The order does not matter for the total any more; from the last one as the paper's greedy
+     * takes them. */
     for (uint32_t b = m->g->n_blocks; b-- > 0;) {
         if (!graphs_machine_is_switched(m, b)) {
             graphs_machine_load(m, b);

@@ -42,6 +42,10 @@ static bool is_inverse(enum kernel_param p)
 
 double fit_to_x(enum kernel_param p, double value)
 {
+    /* Logarithms keep rates positive and make an error of one per cent the same everywhere. A knee
+     * is fitted as its inverse, because a corner, the roofline itself, is then a point within
+     * reach, 0, and not infinity. Launch costs and sensitivities may be zero, so they stay as they
+     * are, in units near 1. */
     return is_inverse(p)              ? 1.0 / value
            : p == KERNEL_PARAM_LAUNCH ? value * 1e6
            : p == KERNEL_PARAM_LAMBDA ? value
@@ -80,6 +84,8 @@ static void fit_curve(const struct fit_problem *f, const double *x, const struct
         const struct fit_group *g = &f->groups[c->group];
         double one = get(f, x, g->bandwidth_one, -1.0);
         double many = get(f, x, g->bandwidth, one);
+        /* One row is another kernel (GEMV) with a bandwidth of its own; a width that was measured
+         * with one row only has that for all. */
         out->bytes_per_s = c->row->rows == 1 && one > 0.0 ? one : many;
         out->flop_per_s = kernel_op_is_attention(c->row->op) ? get(f, x, d->attention, HUGE_VAL)
                                                              : get(f, x, g->rate, HUGE_VAL);
@@ -126,6 +132,7 @@ static int residuals_at(const struct stage *s, const double *x, gsl_vector *out)
     for (uint32_t i = 0; i < s->n_points; i++) {
         const struct fit_point *p = &f->points[s->first_point + i];
         const struct kernel_cell *c = &f->fit->cells[p->cell];
+        /* Points are sorted by cell, and repetitions of a kernel have one prediction. */
         if (i == 0 || p->cell != p[-1].cell) {
             predicted = fit_predict(f, x, c);
         }
@@ -169,6 +176,8 @@ static void take_optimum(struct fit_problem *f, const struct stage *s,
     }
     double chi2;
     (void)gsl_multifit_nlinear_covar(gsl_multifit_nlinear_jac(w), SINGULAR, &block.matrix);
+    /* Weights are one over the standard deviation, so chi2 over its degrees of freedom is 1 where
+     * the form is right; where it is wrong the errors grow with the misfit. */
     (void)gsl_blas_ddot(w->f, w->f, &chi2);
     (void)gsl_matrix_scale(&block.matrix, chi2 / dof);
 }
@@ -176,10 +185,13 @@ static void take_optimum(struct fit_problem *f, const struct stage *s,
 static int solve(struct fit_problem *f, const struct stage *s, double dof)
 {
     gsl_multifit_nlinear_parameters how = gsl_multifit_nlinear_default_parameters();
+    /* Moré's scaling does not depend on the units of the parameters, and QR loses no digits to the
+     * normal equations. */
     how.scale = gsl_multifit_nlinear_scale_more;
     how.solver = gsl_multifit_nlinear_solver_qr;
     gsl_multifit_nlinear_workspace *w =
         gsl_multifit_nlinear_alloc(gsl_multifit_nlinear_trust, &how, s->n_points, s->n_params);
+    /* GSL takes the parameters of its function as not const. */
     struct stage copy = *s;
     gsl_multifit_nlinear_fdf what = {
         .f = residuals, .n = s->n_points, .p = s->n_params, .params = &copy};
@@ -271,10 +283,13 @@ static int solve_stages(struct fit_problem *f, struct err *e)
     while (alone_points < f->n_points && fit->cells[f->points[alone_points].cell].partner < 0) {
         alone_points++;
     }
+    /* Parameters of contention stand behind all others, points of pairs behind all times alone: a
+     * stage is a range of both. */
     uint32_t alone_params = f->cap < 0 ? fit->n_params : (uint32_t)f->cap;
     struct stage alone = {f, 0, alone_params, 0, alone_points};
     struct stage pairs = {f, alone_params, fit->n_params - alone_params, alone_points,
                           f->n_points - alone_points};
+    /* Each repetition's drift has been estimated from the same points and taken out of them. */
     double lost = fit->n_repetitions > 0 ? fit->n_repetitions - 1.0 : 0.0;
     f->dof[0] = (double)alone_points - alone_params - lost;
     f->dof[1] = (double)pairs.n_points - pairs.n_params;
@@ -317,6 +332,8 @@ int kernel_fit_run(struct kernel_fit *fit, const struct kernel_rows *rows, struc
         qsort(f->points, f->n_points, sizeof *f->points, by_cell);
         f->covariance = xcalloc((size_t)fit->n_params * fit->n_params, sizeof *f->covariance);
         fit_weigh(f);
+        /* Weights before the drift, which is a weighted mean, and again after, when the scatter is
+         * free of it. */
         fit_remove_drift(f);
         fit_weigh(f);
         rc = solve_stages(f, e);

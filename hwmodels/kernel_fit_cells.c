@@ -22,6 +22,7 @@ static int find_cell(const struct kernel_fit *fit, const struct kernel_row *row)
     for (uint32_t i = 0; i < fit->n_cells; i++) {
         const struct kernel_row *r = fit->cells[i].row;
         bool alone = fit->cells[i].partner < 0;
+        /* A slowdown beside a partner is another cell than the time alone: each partner has one. */
         bool want_alone = row->metric == KERNEL_METRIC_MS;
         if (alone == want_alone && same_kernel(r, row) &&
             (alone || strcmp(r->partner, row->partner) == 0)) {
@@ -63,6 +64,8 @@ static int find_partner(struct kernel_fit *fit, const struct kernel_rows *rows, 
         const struct kernel_row *r = &rows->v[i];
         if (strlen(r->device) == device && strncmp(r->device, text, device) == 0 &&
             strcmp(r->model, text + device + 1) == 0) {
+            /* Its amounts are known from the row of the pair's other side; without points it takes
+             * no part in the fit, and its time alone is predicted. */
             return new_cell(fit, r, -1);
         }
     }
@@ -117,6 +120,7 @@ static int build_cells(struct fit_problem *f, const struct kernel_rows *rows, st
             }
             fit->n_repetitions =
                 r->repetition >= fit->n_repetitions ? r->repetition + 1 : fit->n_repetitions;
+            /* Counted as a repetition although it is left out: drift is by repetition number. */
             if (r->flag[0] != '\0') {
                 fit->n_flagged++;
                 continue;
@@ -205,6 +209,7 @@ static int attention_group(const struct fit_problem *f, int device, uint32_t bit
 
 static int assign_groups(struct fit_problem *f, struct err *e)
 {
+    /* Products first: attention takes over a group of theirs. */
     for (int pass = 0; pass < 2; pass++) {
         for (uint32_t i = 0; i < f->fit->n_cells; i++) {
             struct kernel_cell *c = &f->fit->cells[i];
@@ -287,6 +292,8 @@ static void group_params(struct fit_problem *f, int index)
     const struct kernel_row *row = f->devices[g->device].row;
     uint32_t n;
     double rate = best(f, g->device, index, true, is_gemm, &n);
+    /* Fewer shapes leave rate, bandwidth and knee undetermined between them. Starting values are
+     * the best that any kernel reached: true ones are at least that. */
     if (n >= MIN_MANY_SHAPES) {
         double bandwidth = best(f, g->device, index, false, is_gemm, &n);
         g->rate = add_param(f, KERNEL_PARAM_RATE, row, g->weight_bits, rate);
@@ -295,6 +302,8 @@ static void group_params(struct fit_problem *f, int index)
     }
     uint32_t products = n;
     double one = best(f, g->device, index, false, is_gemv, &n);
+    /* The launch may cost no more than the shortest kernel took; half of that is a start on the
+     * right side. */
     if (n + products >= MIN_MANY_SHAPES) {
         g->launch =
             add_param(f, KERNEL_PARAM_LAUNCH, row, g->weight_bits, shortest_s(f, index) / 2.0);
@@ -315,6 +324,7 @@ static void device_params(struct fit_problem *f, int index)
     double copy = best(f, index, -1, false, is_copy, &n);
     d->copy = n > 0 ? add_param(f, KERNEL_PARAM_COPY, d->row, 0, copy) : -1;
     rate = best(f, index, -1, true, is_knob, &n);
+    /* The knob reads a stream: without the stream's bandwidth its own knee would mean nothing. */
     if (n >= MIN_MANY_SHAPES && d->read >= 0) {
         d->knob_rate = add_param(f, KERNEL_PARAM_KNOB_RATE, d->row, 0, rate);
         d->knob_knee = add_param(f, KERNEL_PARAM_KNOB_KNEE, d->row, 0, 2.0);
@@ -359,6 +369,8 @@ static void contention_params(struct fit_problem *f)
             c->row->op == KERNEL_GEMV || c->row->op == KERNEL_DECODE || c->row->op == KERNEL_GEMM;
         if (sensitive && fit_lambda(f->fit, c) < 0) {
             int at = add_param(f, KERNEL_PARAM_LAMBDA, c->row, c->row->weight_bits, 0.02);
+            /* add_param names the device of the row; a sensitivity is of a kernel and width,
+             * whichever device runs it. */
             memset(f->fit->params[at].device, 0, sizeof f->fit->params[at].device);
             memset(f->fit->params[at].runtime, 0, sizeof f->fit->params[at].runtime);
         }

@@ -109,6 +109,8 @@ static double table_s(const struct kernel_fit *fit, const struct kernel_cell *c)
         double o_unit;
         table_entry(o->row, &o_key, &o_unit);
         double at = log(o_key);
+        /* Logarithms against logarithms: times per unit and sizes span decades, and between two
+         * points of a power law the line is exact. */
         double value = o->log_mean - log(o_unit);
         if (at <= want && (at > low || (at >= low && o_unit > low_unit))) {
             low = at;

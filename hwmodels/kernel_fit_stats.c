@@ -52,6 +52,8 @@ void fit_remove_drift(struct fit_problem *f)
         double mean = cell_mean(f, i, end);
         for (uint32_t k = i; k < end && is_alone(f, &f->points[k]); k++) {
             const struct fit_point *p = &f->points[k];
+            /* Deviations from the cell's own mean: the form of the fit has no say in what counts as
+             * drift. */
             sum[p->repetition] += p->weight * p->weight * (p->log_value - mean);
             weight[p->repetition] += p->weight * p->weight;
         }
@@ -131,11 +133,15 @@ void fit_weigh(struct fit_problem *f)
     for (int alone = 0; alone < 2; alone++) {
         struct scatter s;
         scatter_of(f, alone == 1, &s);
+        /* Never negative: where samples explain more than all of the scatter, windows differ by
+         * nothing else. */
         double between = s.dof >= 1.0 ? fmax(0.0, (s.squares - s.sampling) / s.dof)
                                       : FIRST_NOISE_FRAC * FIRST_NOISE_FRAC;
         for (uint32_t i = 0; i < f->n_points; i++) {
             struct fit_point *p = &f->points[i];
             if (is_alone(f, p) == (alone == 1)) {
+                /* A floor, so that rows without any scatter (a simulated device) do not weigh
+                 * infinitely. */
                 p->weight = 1.0 / sqrt(fmax(p->var + between, MIN_NOISE_FRAC * MIN_NOISE_FRAC));
             }
         }
@@ -173,6 +179,8 @@ static void test_form(const struct fit_problem *f, bool alone, struct kernel_lac
     }
     uint32_t contention = contention_params(f->fit);
     double dof = s.cells - (double)(alone ? f->fit->n_params - contention : contention);
+    /* Without repetitions there is nothing to compare the misfit with, and with as many parameters
+     * as cells there is no misfit. */
     if (s.dof < 1.0 || dof < 1.0) {
         return;
     }
@@ -184,6 +192,8 @@ static void test_form(const struct fit_problem *f, bool alone, struct kernel_lac
     (void)gsl_set_error_handler(old);
     /* A cell's mean scatters by its variance over its rows; what is beyond is the form's. */
     out->misfit_frac = sqrt(fmax(0.0, misfit - chance * dof / s.cells) / n);
+    /* Both: with many quiet rows every form is significantly wrong, if only by a tenth of a per
+     * cent. */
     out->wrong = out->p < WRONG_LEVEL && out->misfit_frac > WRONG_MISFIT_FRAC;
 }
 
@@ -224,6 +234,7 @@ void fit_intervals(struct fit_problem *f)
     double tail = (1.0 - CONFIDENCE) / (2.0 * n); /* Bonferroni, two-sided */
     for (uint32_t i = 0; i < n; i++) {
         struct kernel_estimate *q = &f->fit->params[i];
+        /* Each stage has the degrees of freedom of its own points. */
         bool together = f->cap >= 0 && i >= (uint32_t)f->cap;
         double t = gsl_cdf_tdist_Pinv(1.0 - tail, fmax(1.0, f->dof[together]));
         double slope = drift_slope(q->param, f->x[i]);

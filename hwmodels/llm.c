@@ -27,6 +27,7 @@ static double stored_body_weights(const struct llm *m)
 
 static void count_bytes(struct llm *m)
 {
+    /* In memory beside the head, but never read by a kernel: a lookup takes one row of it. */
     double embedding = m->tied_head ? 0.0 : m->head_weights * m->head_bytes_per_weight;
     m->weight_bytes = stored_body_weights(m) * m->body_bytes_per_weight +
                       m->head_weights * m->head_bytes_per_weight + embedding;
@@ -91,6 +92,8 @@ int llm_parse(const cJSON *root, const char *file, struct llm *out, struct err *
     if (e->n != before) {
         return -EINVAL;
     }
+    /* After all keys have been read, so that a file is told all that is missing before what does
+     * not fit. */
     if (out->heads % out->kv_heads != 0 || out->experts_per_token > out->n_experts) {
         return err_add(e,
                        "%s: heads must be a multiple of kv_heads, experts_per_token at most "

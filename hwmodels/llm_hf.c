@@ -72,6 +72,7 @@ struct reader {
 static const cJSON *member(const cJSON *o, const char *key)
 {
     const cJSON *c = cJSON_GetObjectItemCaseSensitive(o, key);
+    /* Configurations write null where a key does not apply; it means the same as leaving it out. */
     return cJSON_IsNull(c) ? NULL : c;
 }
 
@@ -349,6 +350,7 @@ static void put_shape(cJSON *to, const struct reader *r, const cJSON *root,
                       r->file, r->path);
     }
     uint32_t usual = a->head_dim > 0 ? (uint32_t)a->head_dim : hidden / heads;
+    /* A model with pictures keeps it outside of its text part. */
     const cJSON *tied = member(r->model, "tie_word_embeddings");
     tied = tied == NULL ? member(root, "tie_word_embeddings") : tied;
     (void)cJSON_AddNumberToObject(to, "layers", count(r, "num_hidden_layers", 0));

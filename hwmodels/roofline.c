@@ -49,6 +49,8 @@ static void ops_fill(struct roofline *r, const struct llm *m)
     }
     add_matrix(&r->ops[OP_HEAD], h, m->vocab, m->head_bytes_per_weight, 1.0);
     r->ops[OP_MHA].prims = 1.0;
+    /* A fused layer moves and computes what its ops do. What fusion saves is launches, and those
+     * are the runtime's to say (fused_launches). */
     struct roofline_op *layer = &r->ops[OP_LAYER];
     layer->flop_per_row = r->ops[OP_QKV].flop_per_row + r->ops[OP_FFN].flop_per_row;
     layer->weight_bytes = r->ops[OP_QKV].weight_bytes + r->ops[OP_FFN].weight_bytes;
@@ -141,6 +143,7 @@ static double exchange_s(const struct roofline *r, const struct kernel_query *q)
     if (x->cards < 2 || (q->op != OP_FFN && q->op != OP_LAYER)) {
         return 0.0;
     }
+    /* A ring all-reduce sends 2 (n - 1) / n of the data over each link. */
     double sent = 2.0 * (x->cards - 1.0) / x->cards * ACT_BYTES * r->model.llm->hidden;
     return 2.0 * (x->latency_s + sent * q->padded_rows / x->bytes_per_s);
 }
@@ -155,7 +158,10 @@ static inline void fixed_fill(const struct hwmodel *m, const struct kernel_query
     uint32_t chunk = m->machine->devices[q->device].chunk_rows;
     bool many = q->padded_rows > 1;
     const struct soc_curve *c = many ? &p->many : &p->one;
+    /* A static kernel computes its padding. */
     double rows = q->padded_rows;
+    /* Systolic arrays fill with rows: below their height fewer rows take no less time (32 on the
+     * NPU of the Snapdragon 8 Gen 3, HeteroInfer). */
     if (many && rows < p->min_rows && !plain) {
         rows = p->min_rows;
     }
@@ -167,9 +173,11 @@ static inline void fixed_fill(const struct hwmodel *m, const struct kernel_query
     f->curve = c;
     f->attention = has_attention(q->op);
     f->flop = op->flop_per_row * rows;
+    /* Filling costs time but is no work, so it is not in flop. */
     f->compute_s = f->flop / c->flop_per_s * fill;
     f->bytes = op->weight_bytes + op->io_bytes_per_row * q->padded_rows;
     if (op->expert_bytes > 0.0) {
+        /* By the rows that were asked for: padding is routed to no expert. */
         f->bytes += op->expert_bytes * experts_touched(m->llm, q->rows);
     }
     if (f->attention) {
@@ -223,6 +231,8 @@ static inline void terms_of(const struct fixed *f, const struct work_shape *w, b
         again_s = again / f->curve->bytes_per_s;
     }
     t->bytes += again;
+    /* Its time stands beside the roofline, not inside: there it would vanish as soon as prompt rows
+     * made the pass compute-bound, and a baseline would decode for free beside them. */
     t->launch_s = f->launch_s + again_s;
 }
 
@@ -253,6 +263,7 @@ static inline void cost_fill(const struct terms *t, double seconds, bool is_outs
                              struct kernel_cost *out)
 {
     int64_t ns = units_round(seconds * 1e9);
+    /* No kernel is free: one of zero length could be launched for ever at one instant. */
     out->t_ns = ns < 1 ? 1 : ns;
     out->bytes = t->bytes;
     out->flop = t->flop;
@@ -282,6 +293,8 @@ static void growing_extended(const struct hwmodel *m, const struct kernel_query 
 {
     struct fixed f; /* a copy that nobody else can change */
     _Static_assert(sizeof f <= sizeof known->of_form, "what is fixed of a kernel has its place");
+    /* Iterations of a run differ by their contexts only; what does not hang on these is worked out
+     * once. */
     if (!known->filled) {
         struct fixed first;
         fixed_fill(m, q, false, &first);
@@ -296,6 +309,7 @@ static void growing_extended(const struct hwmodel *m, const struct kernel_query 
         struct terms t;
         terms_of(&f, &w, false, &t);
         cost_fill(&t, extended_s(&t), many_rows || w.max_context_tokens > longest, &out[i]);
+        /* Every row sees one key more than in the iteration before. */
         w.attn_pairs += w.rows;
         w.kv_read_tokens += w.rows;
         w.max_context_tokens++;
@@ -359,6 +373,7 @@ static void kernel_per_op(const struct hwmodel *m, const struct kernel_query *q,
     const struct soc_ops *ops = &r->runtime[q->device]->ops;
     struct terms t;
     terms_fill(m, q, false, &t);
+    /* Times of one model's kernels say nothing exact of another's: for those the formula stands. */
     bool measured = ops->given && strcmp(ops->model, m->llm->name) == 0;
     double seconds =
         measured ? soc_ops_seconds(ops, q) : t.launch_s + fmax(t.compute_s, t.memory_s);
@@ -387,6 +402,7 @@ static void floor_fill(const struct hwmodel *m, uint8_t device, enum op_kind op_
     const struct soc_curve *c = one_row ? &p->one : &p->many;
     const struct roofline_op *op = &r->ops[op_kind];
     double width = one_row || plain ? 1.0 : 1.0 + p->width_fill / m->llm->hidden;
+    /* This side of the curve begins at two rows. */
     double padded = p->min_rows > 2 && !plain ? p->min_rows : 2.0;
     *out = (struct kernel_floor){
         .fixed_s = plain ? 0.0 : launches(p, op_kind, op->prims) * c->launch_s + op->sync_s,
@@ -502,6 +518,8 @@ void roofline_set_runtime(struct roofline *r, uint8_t device, const struct soc_r
 {
     r->runtime[device] = runtime;
     if (runtime->chunk_rows > 0) {
+        /* In the roofline's own copy of the machine, which is what runs, policies and estimates ask
+         * too: one price for one kernel on every road. */
         r->machine.devices[device].chunk_rows = runtime->chunk_rows;
     }
 }

@@ -56,6 +56,8 @@ static double table_seconds(const struct soc_ops_table *t, double rows)
     if (rows <= t->rows[0]) {
         return t->s[0];
     }
+    /* One point gives no slope. In proportion to the rows is an upper bound where weights are read
+     * once. */
     if (t->n == 1) {
         return t->s[0] * rows / t->rows[0];
     }
@@ -93,6 +95,8 @@ static double attention_seconds(const struct soc_ops *ops, const struct kernel_q
     double decodes = (double)(w->rows - w->prefill_rows);
     double decode_keys = soc_ops_decode_keys(w);
     double seconds = ops->decode_key_s * decode_keys * share + ops->decode_row_s * decodes * share;
+    /* A pass with a prompt is launched as prefill: the fixed cost of a batch of decodes is not paid
+     * beside it. */
     if (w->prefill_rows > 0) {
         double pairs = fmax(0.0, (double)w->attn_pairs - decode_keys);
         return seconds + ops->prefill_s + ops->prefill_pair_s * pairs * share +

@@ -111,8 +111,11 @@ static void carry(cJSON *q, const struct copy *c, size_t i)
     double ratio = carried[i].scale == SCALE_PEAK  ? c->peak_ratio
                    : carried[i].scale == SCALE_DDR ? c->ddr_ratio
                                                    : 1.0;
+    /* Where no transfer was ever measured a factor of two stands, a guess. */
     double factor = t.at95.n > 0 ? t.at95.high_factor : 2.0;
     double value = rounded(json_number(q, "value") * ratio);
+    /* Never narrower than the sibling's own range: a copy knows no more than what it was copied
+     * from. */
     double low = fmin(json_number(q, "low") * ratio, value / factor);
     double high = fmax(json_number(q, "high") * ratio, value * factor);
     if (carried[i].scale == SCALE_DDR) { /* the file's own rule */
@@ -120,6 +123,7 @@ static void carry(cJSON *q, const struct copy *c, size_t i)
         high = fmin(high, c->ddr_peak_gbs);
     }
     set_number(q, "value", value);
+    /* Rounding must not push a limit past the value. */
     set_number(q, "low", fmin(rounded(low), value));
     set_number(q, "high", fmax(rounded(high), value));
     char scaled[48] = "";
@@ -164,6 +168,7 @@ static void drop_fits(cJSON *device)
     cJSON *r;
     cJSON_ArrayForEach(r, cJSON_GetObjectItemCaseSensitive(device, "runtimes"))
     {
+        /* With a fit of its own this machine would count as measured. */
         (void)cJSON_DeleteItemFromObjectCaseSensitive(r, "fit");
         (void)cJSON_DeleteItemFromObjectCaseSensitive(r, "ops");
     }

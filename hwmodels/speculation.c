@@ -16,7 +16,11 @@ static struct draws draw(uint64_t key, uint64_t step)
 {
     struct rng r;
     struct draws d;
+    /* By step and not from a stream: what a step accepts does not depend on which steps were looked
+     * at before, so policies that ask differently meet the same text. */
     rng_init(&r, rng_key(key, RNG_SPECULATION, step, 1));
+    /* All four in every step, used or not: a parameter that turns one off leaves the others as they
+     * were. */
     d.hit = rng_uniform(&r);
     d.run = rng_uniform(&r);
     d.length = rng_uniform(&r);

@@ -26,10 +26,14 @@ static double ratio_minus_want(double alpha, void *params)
 /* alpha, or a negative number when no alpha gives the wanted ratio. */
 static double solve_alpha(struct ratio *x)
 {
+    /* The bracket must hold a change of sign: two means whose ratio is 1, or as large as that of
+     * the drafts, come from no such process. */
     if (ratio_minus_want(ALPHA_MIN, x) <= 0 || ratio_minus_want(ALPHA_MAX, x) >= 0) {
         return -1;
     }
     gsl_function f = {ratio_minus_want, x};
+    /* Brent's method stays inside the bracket; a step by the derivative leaves it, since the ratio
+     * is flat near 0. */
     gsl_root_fsolver *solver = gsl_root_fsolver_alloc(gsl_root_fsolver_brent);
     (void)gsl_root_fsolver_set(solver, &f, ALPHA_MIN, ALPHA_MAX);
     int status = GSL_CONTINUE;
@@ -90,6 +94,8 @@ int speculation_model_fit(const struct speculation_data *data, const char *datas
         out->max_draft_tokens = (uint32_t)ceil(out->fixed_accept);
         return 0;
     }
+    /* The table does not say whether accepted tokens count the target's own one: a reading for
+     * either. */
     double own = reading == SPECULATION_INCLUSIVE ? 1 : 0;
     double pld = row_of(data, dataset, model, SPECULATION_PLD, ours) - own;
     double sam = row_of(data, dataset, model, SPECULATION_SAM, ours) - own;
