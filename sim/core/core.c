@@ -348,7 +348,9 @@ void core_request_cancel(struct core *c, struct full_request *r)
     if (r->pub.pass != NULL || r->kv_moving) {
         r->cancel_pending = true;
         if (r->pub.pass != NULL) {
-            ((struct full_pass *)(uintptr_t)r->pub.pass)->repeats = false;
+            struct full_pass *p = (struct full_pass *)(uintptr_t)r->pub.pass;
+            p->repeats = false;
+            p->loses = true;
         }
         return;
     }

@@ -61,7 +61,8 @@ struct full_pass {
     bool served;                 /* a kernel has started */
     bool repeats, layers_repeat; /* the pass_spec's, ... */
     int64_t repeats_until_ns;    /* ... and until when; TIME_NEVER_NS: not limited */
-    uint32_t least_left;         /* tokens until the first of its decode segments has all */
+    struct decodes decodes;      /* of its decode segments */
+    bool loses;                  /* somebody cancelled one of its requests */
     int64_t formed_ns, done_ns;
     uint64_t formed_news, done_news, done_decisions;
     /* When it is done: decode segments of those who decode then, and what they add to a shape. */

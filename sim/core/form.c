@@ -141,7 +141,7 @@ static void add_decodes(struct full_pass *p, const struct decodes *d)
     w->kv_read_tokens += d->keys;
     w->max_context_tokens = d->longest > w->max_context_tokens ? d->longest : w->max_context_tokens;
     p->pub.has_reactive |= d->reactive;
-    p->least_left = d->least_left;
+    p->decodes = *d;
 }
 
 /* Appends a segment to a pass that has room for it; 0, -EINVAL with *fault, or -ENOMEM. */
@@ -192,18 +192,21 @@ static int follow_each(struct core *c, struct full_pass *p, const struct full_pa
 static int follow_same(struct core *c, struct full_pass *p, const struct full_pass *before,
                        struct decodes *d, const char **fault)
 {
-    bool room = before->pub.kv_blocks_next == 0;
+    struct segment *s = p->segments;
     uint32_t n = before->next.n;
-    memcpy(p->segments, before->going, n * sizeof *p->segments);
+    memcpy(s, before->going, n * sizeof *s);
     *d = before->next;
-    for (uint32_t i = 0; i < n; i++) {
-        struct full_request *r = core_request(p->segments[i].request);
-        if (!room && kv_reserve(c, r, 1) != 0) {
-            *fault = NO_ROOM;
-            return -ENOMEM;
-        }
-        r->pub.pass = &p->pub;
-        p->pub.n_segments = i + 1;
+    uint32_t got = before->pub.kv_blocks_next == 0 ? n : 0;
+    while (got < n && kv_reserve(c, core_request(s[got].request), 1) == 0) {
+        got++;
+    }
+    for (uint32_t i = 0; i < got; i++) {
+        core_request(s[i].request)->pub.pass = &p->pub;
+    }
+    p->pub.n_segments = got;
+    if (got < n) {
+        *fault = NO_ROOM;
+        return -ENOMEM;
     }
     return 0;
 }

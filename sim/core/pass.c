@@ -41,9 +41,13 @@ static uint32_t verify_accepted(const struct core *c, struct full_request *r, ui
     return a > drafted ? drafted : a;
 }
 
-/* KV and state after a segment that is not decode; returns the tokens that come out. */
+/* KV and state after a segment; returns the tokens that come out. */
 static uint32_t rows_complete(struct core *c, struct full_request *r, const struct segment *s)
 {
+    if (s->role == SEGMENT_DECODE) {
+        r->pub.kv_tokens++;
+        return 1;
+    }
     if (s->role == SEGMENT_PREFILL) {
         bool completes = s->n_tokens == request_prefill_left(&r->pub);
         r->pub.kv_tokens += s->n_tokens;
@@ -58,19 +62,21 @@ static uint32_t rows_complete(struct core *c, struct full_request *r, const stru
     return emit < left ? emit : left;
 }
 
-/* Credits one segment of a finished pass: KV, tokens, state. */
-static inline void segment_complete(struct core *c, struct segment *s, int64_t now)
+/* The request of a segment whose pass is over. */
+static inline struct full_request *part_from(const struct segment *s)
 {
     struct full_request *r = core_request(s->request);
     SIM_REQUIRE(r->alive && s->first_token == r->pub.kv_tokens,
                 "request %u: rows from %u, KV of %u", r->pub.id, s->first_token, r->pub.kv_tokens);
-    uint32_t emit = 1;
     r->pub.pass = NULL;
-    if (s->role == SEGMENT_DECODE) {
-        r->pub.kv_tokens++;
-    } else {
-        emit = rows_complete(c, r, s);
-    }
+    return r;
+}
+
+/* Credits one segment of a finished pass: KV, tokens, state. */
+static inline void segment_complete(struct core *c, struct segment *s, int64_t now)
+{
+    struct full_request *r = part_from(s);
+    uint32_t emit = rows_complete(c, r, s);
     if (emit > 0) {
         int64_t since = r->pub.last_token_ns;
         if (since == TIME_NEVER_NS) { /* its first */
@@ -91,9 +97,13 @@ struct rest {
     struct decodes on;
 };
 
-static inline struct rest rest_of(const struct full_pass *p)
+/* The same requests so many tokens later, all of them still there. */
+static inline struct decodes decodes_later(struct decodes d, uint32_t tokens)
 {
-    return (struct rest){.going = p->going, .on = {.least_left = UINT32_MAX}};
+    d.longest += tokens;
+    d.keys += (uint64_t)tokens * d.n;
+    d.least_left -= tokens;
+    return d;
 }
 
 /* Whether a request leaves when its pass is done: it has all its tokens, or was cancelled. */
@@ -102,17 +112,29 @@ static inline bool leaves(const struct full_request *r)
     return r->pub.generated_tokens == r->output_tokens || r->cancel_pending;
 }
 
-static inline void rest_add(struct rest *n, const struct full_request *r, uint32_t block_tokens)
+/* Tokens that its blocks hold, which were reserved when its pass was formed. */
+static inline uint64_t room_of(const struct full_request *r, uint32_t block_tokens)
 {
     uint64_t room = (uint64_t)r->kv_blocks * block_tokens;
-    /* Its blocks were reserved when the pass was formed. */
     SIM_REQUIRE(r->pub.kv_tokens <= room, "request %u: %u KV tokens in %u blocks", r->pub.id,
                 r->pub.kv_tokens, r->kv_blocks);
+    return room;
+}
+
+/* It decodes on; `on` is counted by the caller. */
+static inline void rest_goes_on(struct rest *n, const struct full_request *r, uint64_t room)
+{
+    n->blocks += r->pub.kv_tokens == room;
+    *n->going++ = (struct segment){&r->pub, SEGMENT_DECODE, r->pub.kv_tokens, 1, 0, 0};
+}
+
+static inline void rest_add(struct rest *n, const struct full_request *r, uint32_t block_tokens)
+{
+    uint64_t room = room_of(r, block_tokens);
     if (leaves(r)) {
         n->left++;
     } else if (r->pub.state == REQUEST_STATE_DECODE) {
-        n->blocks += r->pub.kv_tokens == room;
-        *n->going++ = (struct segment){&r->pub, SEGMENT_DECODE, r->pub.kv_tokens, 1, 0, 0};
+        rest_goes_on(n, r, room);
         core_decodes_add(&n->on, r);
     }
 }
@@ -152,17 +174,49 @@ static void pass_notify(struct core *c, struct full_pass *p)
     c->dead_passes = p;
 }
 
+/* Credits a decode segment whose request goes on. */
+static inline void decode_complete(struct rest *n, struct segment *s, int64_t now,
+                                   uint32_t block_tokens)
+{
+    struct full_request *r = part_from(s);
+    r->pub.kv_tokens++;
+    r->pub.generated_tokens++;
+    s->emitted_tokens = 1;
+    s->gap_ns = now - r->pub.last_token_ns;
+    r->pub.last_token_ns = now;
+    rest_goes_on(n, r, room_of(r, block_tokens));
+}
+
+/* Credits all segments, and counts who is left. */
+static inline struct rest segments_complete(struct core *c, struct full_pass *p)
+{
+    const int64_t now = c->sched.now_ns;
+    const uint32_t block_tokens = c->setup->kv_block_tokens;
+    struct rest n = {.going = p->going, .on = {.least_left = UINT32_MAX}};
+    /* Most decode segments are of requests that all go on: what they add is known. */
+    bool all_go_on = p->decodes.least_left > 1 && !p->loses && p->decodes.n > 0;
+    if (all_go_on) {
+        n.on = decodes_later(p->decodes, 1);
+    }
+    struct segment *end = p->segments + p->pub.n_segments;
+    for (struct segment *s = p->segments; s < end; s++) {
+        if (all_go_on && s->role == SEGMENT_DECODE) {
+            decode_complete(&n, s, now, block_tokens);
+        } else {
+            segment_complete(c, s, now);
+            rest_add(&n, core_request(s->request), block_tokens);
+        }
+    }
+    return n;
+}
+
 void core_pass_tail_done(struct core *c, struct full_pass *p)
 {
     SIM_REQUIRE(p->pub.op == p->pub.n_ops && p->pub.n_launches == 0, "pass %u is not through",
                 p->pub.id);
     p->pub.state = PASS_STATE_DONE;
     core_progress(c);
-    struct rest rest = rest_of(p);
-    for (uint32_t i = 0; i < p->pub.n_segments; i++) {
-        segment_complete(c, &p->segments[i], c->sched.now_ns);
-        rest_add(&rest, core_request(p->segments[i].request), c->setup->kv_block_tokens);
-    }
+    struct rest rest = segments_complete(c, p);
     CORE_OBSERVE(c, tokens, c->sched.now_ns, &p->pub);
     leave_with(c, p, rest);
     CORE_OBSERVE(c, pass_done, c->sched.now_ns, &p->pub);
@@ -207,7 +261,7 @@ void core_pass_repeated(struct core *c, struct full_launch *l, const struct repe
                 p->pub.id);
     CORE_OBSERVE(c, repeated, c->sched.now_ns, r);
     core_progress(c);
-    struct rest rest = rest_of(p);
+    struct rest rest = {.going = p->going, .on = {.least_left = UINT32_MAX}};
     for (uint32_t i = 0; i < p->pub.n_segments; i++) {
         struct full_request *q = core_request(p->segments[i].request);
         credit_many(c, &p->segments[i], r);
@@ -248,7 +302,7 @@ void core_pass_goes_on(struct core *c, struct full_launch *l, const struct repea
                     "request %u cannot go on", q->pub.id);
     }
     p->pub.n_followed = p->pub.n_segments;
-    p->least_left -= r->n;
+    p->decodes = decodes_later(p->decodes, r->n);
     count_decisions(c, r, r->n);
     p->pub.id = c->next_pass_id;
     p->formed_ns = c->sched.now_ns;

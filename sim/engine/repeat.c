@@ -31,7 +31,8 @@ void repeat_init(struct engine *e)
 static uint32_t most_iterations(const struct engine *e, const struct full_pass *p)
 {
     const struct core *c = &e->core;
-    uint32_t most = p->least_left < REPEAT_MAX ? p->least_left : REPEAT_MAX;
+    uint32_t left = p->decodes.least_left;
+    uint32_t most = left < REPEAT_MAX ? left : REPEAT_MAX;
     for (; most > 0; most /= 2) {
         uint64_t need = (uint64_t)p->pub.n_segments * (most / c->setup->kv_block_tokens + 1);
         if (need <= c->kv_blocks_free) { /* whatever they have of their last blocks */
