@@ -204,7 +204,9 @@ int measure_run(const struct measure_options *o, FILE *out, struct err *e)
     m->err = e;
     m->watchdog = watchdog_start(units_ns_from_s(o->step_deadline_s));
     watchdog_kick(m->watchdog, o->backend->name);
-    host_energy_init(&m->energy, o->rapl_dir);
+    if (o->backend->host == NULL) { /* a simulated machine does not draw this one's power */
+        host_energy_init(&m->energy, o->rapl_dir);
+    }
     m->backend = o->backend->start(&o->backend_options, e);
     m->window = (struct window_options){m->backend, o->proc_dir, o->window_s, o->min_samples,
                                         o->deadline_s};

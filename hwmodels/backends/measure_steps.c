@@ -55,7 +55,9 @@ static struct kernel_row new_row(const struct measure *m, const struct measure_t
 static void emit(const struct measure *m, const struct kernel_row *r)
 {
     kernel_row_write(m->out, r);
-    (void)fflush(m->out);
+    if (!m->o->backend->virtual_time) { /* a real measurement takes hours and may be cut off */
+        (void)fflush(m->out);
+    }
 }
 
 static void emit_value(const struct measure *m, const struct measure_target *t,
@@ -222,23 +224,30 @@ static bool prepare(struct measure *m, struct measure_target *t, const struct ke
     return true;
 }
 
+/* -1: no NPU, unknown, or a simulated one, which this machine's counter says nothing of. */
+static double npu_busy_us(const struct measure *m, const struct measure_target *t)
+{
+    bool counted = t->info.kind == DEVICE_KIND_NPU && m->o->backend->host == NULL;
+    return counted ? host_npu_busy_us(m->o->accel_dir) : -1.0;
+}
+
 void measure_alone(struct measure *m, struct measure_target *t, const struct kernel_spec *s)
 {
     struct backend_host host;
     int rc;
     if (m->steps_done >= m->o->steps_done && prepare(m, t, s, &m->sides[0], m->repetition == 0)) {
-        double npu_us = host_npu_busy_us(m->o->accel_dir);
+        double npu_us = npu_busy_us(m, t);
         int64_t from_ns = backend_now_ns(m->backend);
         (void)host_energy_joules(&m->energy);
         const char *flag = run_window(m, &t, 1, &host, &rc);
         double joules = host_energy_joules(&m->energy);
         double span_s = units_s_from_ns(backend_now_ns(m->backend) - from_ns);
-        double npu_to_us = host_npu_busy_us(m->o->accel_dir);
+        double npu_to_us = npu_busy_us(m, t);
         struct kernel_row r = new_row(m, t, s, KERNEL_METRIC_MS);
         fill_row(&r, &m->sides[0], &host, flag);
         emit(m, &r);
         double busy = m->sides[0].busy_frac;
-        if (t->info.kind == DEVICE_KIND_NPU && npu_us >= 0.0 && npu_to_us >= npu_us) {
+        if (npu_us >= 0.0 && npu_to_us >= npu_us) {
             busy = (npu_to_us - npu_us) / 1e6 / span_s;
         }
         if (busy >= 0.0) {
