@@ -28,6 +28,8 @@ static double gaps_read(struct csvfile *f, struct events *out, struct err *e)
     while (at >= 0 && e->n < ERR_MAX_LINES && csvfile_next(f, e) == 1) {
         double t_s = csvfile_number(f, at, 0.0, 1e9, e);
         uint64_t id = session < 0 ? 0 : csvfile_u64(f, session, 0, UINT32_MAX, e);
+        /* Gaps are those within a session; from the end of one to the begin of the next is nobody's
+         * waiting. */
         if (id == last_session && t_s < last_s) {
             csvfile_refuse(f, at, e, "before the row above");
         } else if (id == last_session) {
@@ -77,6 +79,8 @@ void arrivals_init(struct arrivals *a, enum arrival_kind kind, double mean_s, do
     *a = (struct arrivals){.kind = kind, .mean_s = mean_s, .cv = cv, .events = events};
     a->rng = rng_gsl_new(key);
     if (kind == ARRIVAL_REPLAY) {
+        /* Begun anywhere, so that replications with other seeds see other stretches of the same
+         * recording. */
         a->at = rng_below(a->rng->state, (uint32_t)events->n);
     }
 }
@@ -95,6 +99,7 @@ static double next_gap_s(struct arrivals *a)
         return gsl_ran_gamma(a->rng, shape, a->mean_s / shape);
     }
     case ARRIVAL_REPLAY: {
+        /* Only the shape of the recording is replayed; its rate is the workload's. */
         double gap_s = a->events->gap_s[a->at] / a->events->mean_s * a->mean_s;
         a->at = (a->at + 1) % a->events->n;
         return gap_s;
@@ -117,10 +122,12 @@ double arrivals_next(struct arrivals *a)
 void activity_init(struct activity *a, double burst, double share, double period_s, uint64_t key)
 {
     *a = (struct activity){.burst = burst, .enabled = burst > 1.0};
+    /* So that the mean rate stays what was asked for: burst share + idle (1 - share) = 1. */
     a->idle_factor = share < 1.0 ? fmax(0.0, (1.0 - burst * share) / (1.0 - share)) : 1.0;
     a->mean_on_s = period_s * share;
     a->mean_off_s = period_s * (1.0 - share);
     rng_init(&a->rng, key);
+    /* In its long-run state from the start: no workload begins with a burst because it begins. */
     a->on = rng_uniform(&a->rng) < share;
     a->next_real_s = rng_exponential(&a->rng, a->on ? a->mean_on_s : a->mean_off_s);
 }
@@ -130,6 +137,8 @@ double activity_real(struct activity *a, double op_s)
     if (!a->enabled) {
         return op_s;
     }
+    /* Gaps are drawn in operational time, in which the rate is constant, and bent to real time
+     * here: the same draws give the same requests with bursts and without. */
     for (;;) {
         double rate = a->on ? a->burst : a->idle_factor;
         double end_op_s = a->op_s + rate * (a->next_real_s - a->real_s);

@@ -60,6 +60,7 @@ static void rows_read(struct csvfile *f, const char *path, struct dataset *out, 
         }
         if (session >= 0) {
             uint64_t key = csvfile_u64(f, session, 0, 1000000, e);
+            /* One task answered by several models is a conversation with each. */
             key += model >= 0 ? csvfile_u64(f, model, 0, 1000, e) * 10000000u : 0;
             if (key != last) {
                 out->n_sessions++;
@@ -69,6 +70,8 @@ static void rows_read(struct csvfile *f, const char *path, struct dataset *out, 
             bool first = out->n < 2 || out->rows[out->n - 2].session != r->session;
             r->turn = first ? 0 : out->rows[out->n - 2].turn + 1;
             if (first) {
+                /* What the source's cache held before a conversation is not there when its first
+                 * turn is drawn. */
                 r->prefix_tokens = 0;
             }
             if (r->turn >= UINT16_MAX) {
@@ -91,6 +94,7 @@ static void copy_of(const struct dataset *d, struct dataset *out)
 {
     *out = *d;
     out->rows = xmalloc(d->n * sizeof *out->rows);
+    /* A copy, because the caller frees what it was given. */
     memcpy(out->rows, d->rows, d->n * sizeof *out->rows);
 }
 

@@ -72,6 +72,8 @@ static const struct import_format *choose(const char *asked, const char *head, c
 {
     char names[512];
     (void)words_list(trace_formats(), ", ", names, sizeof names);
+    /* Also where a format was asked for: columns of two formats overlap, and what is plainly
+     * another's would be read without a word, and wrong. */
     const struct import_format *seen = recognised(head);
     const struct import_format *f = asked == NULL ? seen : named(asked);
     if (asked != NULL && f == NULL) {
@@ -88,11 +90,14 @@ static const struct import_format *choose(const char *asked, const char *head, c
 uint64_t import_key(const char *name)
 {
     uint64_t key = hash_string(HASH_INIT, name);
+    /* 0 stands for no key. */
     return key != 0 ? key : 1;
 }
 
 void import_add(struct import *im, const struct import_row *row)
 {
+    /* A request without an answer failed at its source: to replay it would be to guess what it
+     * asked for. */
     if (row->output == 0) {
         im->lost.failed++;
         return;

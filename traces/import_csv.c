@@ -62,6 +62,7 @@ static int64_t timestamp_ns(const char *text)
     int zone = 0;
     double sec;
     char sep;
+    /* sscanf's %lf also reads "inf", "nan" and hexadecimal numbers, and %d signs. */
     if (text[strspn(text, "0123456789-+:. TZ")] != '\0' ||
         sscanf(text, "%4d-%2d-%2d%c%2d:%2d:%lf%n", &y, &mo, &d, &sep, &h, &mi, &sec, &used) != 7) {
         return -1;
@@ -124,6 +125,7 @@ static void csv_read(struct import *im, const struct import_format *format, FILE
         r.cls = csvfile_empty(f, cls) ? 0 : (uint8_t)csvfile_choice(f, cls, trace_class_names, e);
         import_add(im, &r);
     }
+    /* Dates and the seconds of a log begin anywhere; the first request is at zero then. */
     im->rebase = c->is_timestamp || elapsed >= 0;
     csvfile_close(f);
 }

@@ -24,6 +24,7 @@ struct map {
 
 static size_t *map_at(struct map *m, uint64_t key)
 {
+    /* At most half full, so that probing stays short. */
     if (2 * m->n >= m->cap) {
         struct map bigger = {.cap = m->cap == 0 ? 1024 : 2 * m->cap};
         bigger.key = xcalloc(bigger.cap, sizeof *bigger.key);
@@ -103,6 +104,8 @@ static size_t continued(const struct import *im, struct map *ends, const struct 
         uint64_t id = bits_of(im->blocks[r->block + k - 1]);
         size_t row = *map_at(ends, id);
         if (row < GONE) {
+            /* A prompt is continued once: a second request with the same beginning starts a session
+             * of its own, else two turns would follow the same answer. */
             map_put(ends, id, GONE);
             return row;
         }
@@ -142,6 +145,7 @@ static uint64_t prefix_of(const struct import *im, const struct import_row *last
         return shared_tokens(im, last, r);
     }
     if (im->history) {
+        /* A chat sends all that was said so far: at most that can be a prefix. */
         uint64_t before = last->input + last->output;
         return before < r->input ? before : r->input;
     }
@@ -203,6 +207,8 @@ static bool wanted(const struct trace_import_options *o, int64_t start_ns, size_
 {
     double t_s = units_s_from_ns(start_ns);
     struct rng r;
+    /* By the session's first row: a session is drawn whole or not at all, and whether it is does
+     * not depend on the others. */
     rng_init(&r, rng_mix64(o->seed ^ rng_mix64((uint64_t)first)));
     return t_s >= o->from_s && t_s < o->to_s &&
            (o->sample_frac >= 1.0 || rng_uniform(&r) < o->sample_frac);
@@ -243,6 +249,9 @@ int import_sessions(struct import *im, const char *path, struct trace *out, stru
         row.arrival_ns = r->start_ns - zero_ns;
         if (l->before != NONE) {
             const struct import_row *last = &im->rows[l->before];
+            /* Where the source does not say when it answered, the gap counts from the turn's
+             * arrival and so holds the answer's time too; how often is told (gaps_from_arrivals).
+             */
             int64_t from = last->end_ns == TIME_NEVER_NS ? last->start_ns : last->end_ns;
             row.arrival_ns = r->start_ns > from ? r->start_ns - from : 0;
         } else {

@@ -50,6 +50,7 @@ uint64_t import_text_pieces(const cJSON *responses)
             while ((at = strstr(at, keys[k])) != NULL) {
                 at += strlen(keys[k]);
                 at += strspn(at, " ");
+                /* Empty pieces, a stream's first and last, hold no token. */
                 n += at[0] == '"' && at[1] != '"';
             }
         }

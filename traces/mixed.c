@@ -23,6 +23,8 @@ static void source_init(struct source *s, const struct mixed *m, const struct da
                         int cls)
 {
     *s = (struct source){.data = data};
+    /* A stream for each class and each purpose: a change of one class's rate or lengths leaves
+     * every draw of the other as it was, so two workloads can be compared request by request. */
     rng_init(&s->lengths,
              rng_key(m->seed, cls == 0 ? RNG_LENGTH_REACTIVE : RNG_LENGTH_PROACTIVE, 0, 0));
     rng_init(&s->gaps, rng_key(m->seed, RNG_GAP, (uint64_t)cls, 0));
@@ -74,6 +76,8 @@ static struct trace_row row_of(const struct mixed *m, const struct dataset_row *
     r.input_tokens = scaled(d->input_tokens, in);
     r.input_tokens = cap > 0 && r.input_tokens > cap ? cap : r.input_tokens;
     r.output_tokens = scaled(d->output_tokens, out);
+    /* A power of two of at least twice the length: policies that reserve by it see a limit, not the
+     * length. */
     r.max_output_tokens = trace_default_limit(r.output_tokens);
     uint32_t prefix = later && d->prefix_tokens > 0 ? scaled(d->prefix_tokens, in) : 0;
     r.prefix_tokens = prefix < r.input_tokens ? prefix : r.input_tokens;
@@ -125,9 +129,12 @@ static int closed_add(const struct mixed *m, struct source *s, struct trace_buil
                 row_of(m, &s->data->rows[at], REQUEST_CLASS_REACTIVE, *session_id, turn, later);
             double gap = turn == 0 ? 0.0 : gap_s(m, s, &r);
             r.arrival_ns = units_ns_from_s(turn == 0 ? at_s : gap);
+            /* As if answered at once: the most turns that any policy could be sent. */
             at_s += gap;
             struct trace_extra x = trace_extra_none();
             x.client_id = *session_id;
+            /* Without it a slow policy would be sent all the turns that were made for instant
+             * answers, long after the others had ended. */
             x.until_ns = units_ns_from_s(m->v[MIXED_DURATION_S]);
             trace_builder_add(b, &r, &x);
             later = source_continues(s, at);

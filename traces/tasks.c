@@ -111,6 +111,7 @@ int task_generate(const char *spec, uint64_t seed, struct trace *out, struct err
                               .input_tokens = d->input_tokens,
                               .output_tokens = d->output_tokens,
                               .max_output_tokens = trace_default_limit(d->output_tokens)};
+        /* Of a first turn an instant, of a later one the gap after the answer before it. */
         r.arrival_ns = i < users ? 0 : units_ns_from_s(v[TASK_GAP_S]);
         trace_builder_add(&b, &r, NULL);
         if (i / users == UINT16_MAX) {

@@ -74,6 +74,8 @@ static void reserve(struct trace_builder *b, bool extras, bool lines)
         b->extras = xrealloc(b->extras, b->cap * sizeof *b->extras);
     }
     for (size_t i = 0; begin && i < b->n; i++) {
+        /* Optional columns are kept from the first row on that has one; those before it get what
+         * stands for none. */
         b->extras[i] = extra_of(&b->rows[i], NULL);
     }
     begin = lines && b->lines == NULL;
@@ -131,6 +133,7 @@ static int by_place(const void *x, const void *y)
     if (a->turn != b->turn) {
         return a->turn < b->turn ? -1 : 1;
     }
+    /* Never equal: qsort is not stable, and the order would be the C library's. */
     return a->at < b->at ? -1 : 1;
 }
 
@@ -275,6 +278,8 @@ uint64_t trace_hash(const struct trace *t)
             h = hash_u64(h, (uint64_t)x->cancel_ns);
             h = hash_u64(h, ((uint64_t)x->client_id << 32) | x->prefix_group);
             h = hash_u64(h, (uint64_t)(int64_t)x->priority);
+            /* Only where it is set: the column came later, and traces without it keep their hash.
+             */
             h = x->until_ns != TIME_NEVER_NS ? hash_u64(h, (uint64_t)x->until_ns) : h;
         }
     }
@@ -334,6 +339,7 @@ void trace_set_slos(struct trace *t, int64_t ttft_slo_ns, int64_t tbt_slo_ns)
         x->ttft_slo_ns = x->ttft_slo_ns == TIME_NEVER_NS ? ttft_slo_ns : x->ttft_slo_ns;
         x->tbt_slo_ns = x->tbt_slo_ns == TIME_NEVER_NS ? tbt_slo_ns : x->tbt_slo_ns;
     }
+    /* A trace with other deadlines is another input. */
     t->hash = hash_u64(hash_u64(t->hash, (uint64_t)ttft_slo_ns), (uint64_t)tbt_slo_ns);
 }
 

@@ -44,6 +44,7 @@ static void arrivals(const struct trace *t, int cls, struct trace_class_stats *c
     size_t n = 0;
     int64_t last = -1;
     int64_t first = -1;
+    /* First turns only: when later ones arrive depends on who answers them. */
     for (size_t i = 0; i < t->n_first; i++) {
         if (t->rows[i].cls != cls) {
             continue;
@@ -56,6 +57,8 @@ static void arrivals(const struct trace *t, int cls, struct trace_class_stats *c
         last = t->rows[i].arrival_ns;
     }
     double span = units_s_from_ns(last - first);
+    /* Gaps over the time that they span: n requests have n - 1 gaps, and what lies before the first
+     * and behind the last is not known. */
     c->rate_per_min = n > 0 && span > 0.0 ? (double)n / span * 60.0 : (double)NAN;
     c->gap_cv = (double)NAN;
     if (n > 1) {

@@ -210,6 +210,7 @@ static int w1_generate(const char *spec, const char *list, double rate_scale, st
     uint64_t state = 42;
     double t_s = 0.0;
     for (unsigned long i = 0; i < n; i++) {
+        /* The top 53 bits: a uniform number below 1, so that its logarithm is finite. */
         double u = (double)(rng_mix64(state) >> 11) * 0x1.0p-53;
         state += 0x9E3779B97F4A7C15ULL;
         t_s += -log1p(-u) / (W1_PER_S * rate_scale);
