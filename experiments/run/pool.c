@@ -54,6 +54,8 @@ static bool send_all(int fd, const void *data, size_t n)
 {
     const unsigned char *p = data;
     while (n > 0) {
+        /* Without the signal: a peer that died shows as an error, and not as the death of the whole
+         * program. */
         ssize_t k = send(fd, p, n, MSG_NOSIGNAL);
         if (k < 0 && errno == EINTR) {
             continue;
@@ -101,6 +103,8 @@ static _Noreturn void work(const struct pool *p, int fd)
 {
     (void)signal(SIGINT, SIG_IGN); /* Ctrl-C is the parent's */
     worker_isolate();
+    /* Of this process only: a run that takes all memory ends one worker, and the machine keeps its
+     * other work. */
     if (p->memory_limit_bytes > 0) {
         struct rlimit memory = {(rlim_t)p->memory_limit_bytes, (rlim_t)p->memory_limit_bytes};
         (void)setrlimit(RLIMIT_AS, &memory);
@@ -108,6 +112,7 @@ static _Noreturn void work(const struct pool *p, int fd)
     struct pool_worker w = {fd};
     uint64_t job = 0;
     while (read_all(fd, &job, sizeof job)) {
+        /* Anew for every job: what the process has used before does not count. */
         worker_limit_cpu(p->cpu_limit_s);
         struct job_result r;
         memset(&r, 0, sizeof r);
@@ -128,6 +133,8 @@ static _Noreturn void work(const struct pool *p, int fd)
 static int start(const struct pool *p, struct place *places, uint32_t at)
 {
     int fds[2];
+    /* A process and not a thread: policies may be plug-ins that crash, loop or leak, and a run must
+     * not take the others with it. */
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, fds) != 0) {
         return -errno;
     }
@@ -288,6 +295,7 @@ static void end_late(const struct pool *p, struct place *places)
         if (!w->busy || now_s - w->since_s < GRACE_S) {
             continue; /* most jobs are done before anybody looks */
         }
+        /* First it is asked, so that files of its own are cleared away; then it is made to end. */
         if (w->timed_out) {
             (void)(now_s - w->told_s > GRACE_S && kill(w->pid, SIGKILL));
             continue;
@@ -311,6 +319,8 @@ static int turn(const struct pool *p, struct place *places, struct pollfd *fds)
     int rc = 0;
     if (poll(fds, p->parallel, TICK_MS) > 0) {
         for (uint32_t i = 0; i < p->parallel; i++) {
+            /* Hang-ups come as events, too: the read that follows finds the end, and the job is
+             * told as lost. */
             if (fds[i].revents != 0 && listen_to(p, &places[i]) != 0) {
                 rc = -ENOMEM;
             }

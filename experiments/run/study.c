@@ -40,6 +40,8 @@ static const char *kept_of(const struct study *s)
 static const struct study_names *intern(struct study_names **names, const char *text, size_t size,
                                         size_t n)
 {
+    /* Runs of a study have nearly all the same names: they are kept once, and a run is an array of
+     * numbers. */
     for (const struct study_names *i = *names; i != NULL; i = i->next) {
         if (i->size == size && (size == 0 || memcmp(i->text, text, size) == 0)) {
             return i;
@@ -133,6 +135,7 @@ static int64_t keep(const struct study *s, const struct study_record *record,
     if (record->tree[0] != '\0') {
         char hash[24];
         (void)snprintf(hash, sizeof hash, "%016" PRIx64, record->run.config_hash);
+        /* Before the run that names it: a store that was cut off never names what is not there. */
         store_configuration(s->how.store, hash, record->tree);
     }
     return store_put(s->how.store, &record->run, kept_of(s), names->v, values, names->n);
@@ -165,6 +168,8 @@ static bool goes_on(void *ctx)
 {
     const struct study *s = ((const struct running *)ctx)->study;
     if (s->how.store != NULL) {
+        /* At every look of the pool, so that an interrupted study loses no more than the last
+         * moment. */
         store_commit(s->how.store, false);
     }
     return s->go_on == NULL || s->go_on(s->ctx);
@@ -224,6 +229,7 @@ static void done_of_batch(void *ctx, uint64_t index, const struct study_outcome 
     struct batch *b = ctx;
     struct study_outcome *out = &b->out->v[index];
     *out = *o;
+        /* The outcome is the stream's, valid for this call only. */
     out->values = o->values != NULL ? copy(o->values, o->names->n * sizeof *out->values) : NULL;
     out->said = o->said_bytes > 0 ? copy(o->said, o->said_bytes) : NULL;
     b->ended[index] = true;
@@ -241,6 +247,7 @@ static void keep_all(const struct study *s, struct study_outcomes *out)
     }
     struct batch b = {.study = s, .out = out, .ended = xcalloc(n, sizeof *b.ended)};
     struct study streamed = *s;
+    /* No more processes than cells: each would be started for nothing. */
     streamed.how.parallel = s->how.parallel < n ? s->how.parallel : n;
     streamed.reads = true;
     streamed.ctx = &b;
@@ -329,6 +336,8 @@ double study_value(const struct study_outcome *o, const char *name)
 
 double study_value_near(const struct study_outcome *o, size_t index, const char *name)
 {
+    /* Runs have their metrics in one order: where the same name was found in another run it usually
+     * stands here, too. */
     bool there = o->values != NULL && index < o->names->n && strcmp(o->names->v[index], name) == 0;
     return there ? o->values[index] : study_value(o, name);
 }

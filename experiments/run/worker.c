@@ -24,6 +24,7 @@ void worker_limit_cpu(double limit_s)
         getrlimit(RLIMIT_CPU, &limit) != 0) {
         return;
     }
+    /* The kernel's limit counts from the start of the process and in whole seconds. */
     rlim_t until = (rlim_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) + (rlim_t)ceil(limit_s);
     limit.rlim_cur =
         limit.rlim_max == RLIM_INFINITY || until < limit.rlim_max ? until : limit.rlim_max;
@@ -32,8 +33,10 @@ void worker_limit_cpu(double limit_s)
 
 void worker_become(pid_t parent)
 {
+    /* A crash of a policy is told in words; a core file a run would fill the disk. */
     struct rlimit no_core = {0, 0};
     (void)setrlimit(RLIMIT_CORE, &no_core);
+    /* Killed with its parent, also where that was killed and could not say so. */
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) { /* it died before that */
         _exit(EXIT_FAILURE);
@@ -85,6 +88,8 @@ void worker_isolate(void)
     clean_up_when_it_dies();
     cookie_io_functions_t only_write = {.write = pass_on};
     FILE *f = fopencookie(NULL, "w", only_write);
+    /* Standard output is the parent's: results are printed there, and a policy's own printing would
+     * be in the middle of them. */
     (void)dup2(STDERR_FILENO, STDOUT_FILENO);
     if (f == NULL) {
         out_of_memory(0);
@@ -117,10 +122,12 @@ bool worker_waits(pid_t pid)
     char text[512];
     (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
     const char *state = strrchr(glance(path, text, sizeof text), ')'); /* "PID (name) S ..." */
+    /* From the last bracket on: a process's name may hold brackets itself. */
     if (state == NULL || strncmp(state, ") S", 3) != 0) {
         return false;
     }
     (void)snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pid, (int)pid);
+    /* With children it waits for a policy that is a program, whose time is its own. */
     return access(path, R_OK) == 0 && glance(path, text, sizeof text)[0] == '\0';
 }
 

@@ -39,6 +39,7 @@ static const char configurations[] =
 
 static void store_fail(struct store *s)
 {
+    /* The first error is the one that says why; those that follow are its consequences. */
     if (s->error[0] == '\0') {
         (void)snprintf(s->error, sizeof s->error, "%s: %s", s->path, sqlite3_errmsg(s->db));
     }
@@ -91,6 +92,7 @@ void store_once(struct store *s, sqlite3_stmt *q)
 
 void store_bind_text(sqlite3_stmt *q, int at, const char *text)
 {
+    /* Copied by SQLite: callers' texts need not live until the statement runs. */
     (void)sqlite3_bind_text(q, at, text, -1, SQLITE_TRANSIENT);
 }
 
@@ -98,6 +100,8 @@ void store_write(struct store *s)
 {
     if (!s->in_transaction && store_ok(s)) {
         store_exec(s, "BEGIN IMMEDIATE");
+        /* Many runs share a transaction: a commit for each would wait for the disk thousands of
+         * times. */
         s->in_transaction = store_ok(s);
         s->since_s = clock_now_s();
     }
@@ -182,6 +186,7 @@ char *store_uri(const char *path, bool reads)
     sqlite3_str *uri = sqlite3_str_new(NULL);
     sqlite3_str_appendall(uri, "file:");
     for (const char *p = path; *p != '\0'; p++) {
+        /* A file's name is not an URI: these would begin options or a fragment. */
         bool plain = strchr("?#%", *p) == NULL;
         sqlite3_str_appendf(uri, plain ? "%c" : "%%%02X", (unsigned char)*p);
     }
@@ -273,6 +278,7 @@ int store_close(struct store *s, struct err *e)
         (void)err_add(e, "%s", s->error);
     }
     if (!s->reads) { /* the last to leave leaves one file, which may be read anywhere */
+        /* Without waiting: where another still has it open, that one will leave the single file. */
         (void)sqlite3_busy_timeout(s->db, 0);
         (void)sqlite3_exec(s->db, "PRAGMA journal_mode=DELETE", NULL, NULL, NULL);
     }

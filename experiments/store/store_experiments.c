@@ -26,6 +26,8 @@ static int64_t find_experiment(struct store *s, const char *key)
 int64_t store_experiment(struct store *s, const char *name, const char *revision, const char *spec)
 {
     char key[64];
+    /* By content and revision, not by name: a file that was changed is another experiment, and two
+     * shards of one file are the same. */
     (void)snprintf(key, sizeof key, "%016" PRIx64 "-%016" PRIx64, hash_string(HASH_INIT, spec),
                    hash_string(HASH_INIT, revision));
     int64_t id = find_experiment(s, key); /* without waiting for another's transaction */
@@ -113,6 +115,7 @@ void store_member(struct store *s, int64_t experiment, uint64_t point, uint32_t 
     (void)sqlite3_bind_int64(s->member, 3, replication);
     (void)sqlite3_bind_int64(s->member, 4, run);
     store_once(s, s->member);
+    /* A replication that failed once and succeeds now has not failed. */
     bind_place(s->unfail, experiment, point);
     (void)sqlite3_bind_int64(s->unfail, 3, replication);
     store_once(s, s->unfail);
@@ -126,6 +129,8 @@ void store_failure(struct store *s, int64_t experiment, uint64_t point, uint32_t
     (void)sqlite3_bind_int64(s->failure, 3, replication);
     store_bind_text(s->failure, 4, message);
     store_once(s, s->failure);
+    /* And one that fails now, of the same revision, must not be averaged with what it gave before.
+     */
     bind_place(s->unmember, experiment, point);
     (void)sqlite3_bind_int64(s->unmember, 3, replication);
     store_once(s, s->unmember);

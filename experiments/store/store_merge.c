@@ -60,6 +60,7 @@ static struct columns share_columns(struct store *s)
 {
     sqlite3_str *bare = sqlite3_str_new(s->db);
     sqlite3_str *qualified = sqlite3_str_new(s->db);
+    /* Also where no run is here yet: the other's columns are added to it one by one. */
     store_exec(s, "CREATE TABLE IF NOT EXISTS main.metrics(run_id INTEGER PRIMARY KEY)");
     sqlite3_stmt *q = store_prepare(
         s, "SELECT name FROM pragma_table_info('metrics', 'other') WHERE name<>'run_id'");
@@ -99,6 +100,8 @@ static bool other_has(struct store *s, const char *table)
 static int take_over(struct store *s, const char *path, struct err *e)
 {
     bool has_metrics = other_has(s, "metrics");
+    /* Checked before anything is copied: the same run with other numbers means another program, and
+     * neither may win silently. */
     int rc = refuse_unlike(s, unlike_members_sql, path, e);
     struct columns c = {NULL, NULL};
     if (rc == 0 && has_metrics) {
@@ -138,6 +141,8 @@ int store_merge(struct store *s, const char *path, struct err *e)
     }
     (void)sqlite3_finalize(q);
     sqlite3_free(uri);
+    /* The whole file or nothing of it: a merge that is refused in the middle leaves the store as it
+     * was. */
     store_write(s);
     int rc = take_over(s, path, e);
     if (s->in_transaction) {

@@ -117,6 +117,7 @@ static size_t column_of(const struct store *s, const char *name, size_t from)
 /* What a run has no value for is NULL, and so is NaN. False: a column is missing, or not known. */
 static bool bind_metrics(struct store *s, const char *const *names, const double *values, size_t n)
 {
+    /* A metric that this run does not have would else keep the value of the run before. */
     (void)sqlite3_clear_bindings(s->metrics);
     size_t at = 0;
     for (size_t i = 0; i < n; i++, at++) {

@@ -59,6 +59,8 @@ static void ask_stop(int sig)
 
 static int load_point(struct loaded *l, const struct spec *spec, uint64_t point, struct err *e)
 {
+    /* Reading files and checking settings takes longer than a short run: replications of a point
+     * share it. */
     if (l->valid && l->point == point) {
         return 0;
     }
@@ -115,6 +117,9 @@ static bool next_cell(void *ctx, uint64_t *job)
             continue;
         }
         for (; s->next_replication < s->until; s->next_replication++) {
+            /* Shards take every so many-th run, so that each has its part of cheap and of dear
+             * points. With `until` they take points, because a point is closed by its own
+             * replications. */
             uint64_t number = s->next_point * s->until + s->next_replication;
             if (s->closed != NULL || number % o->shards == o->shard) {
                 *job = s->next_point << REPLICATION_BITS | s->next_replication++;
@@ -180,6 +185,7 @@ static bool wide(const struct sweep *s, uint64_t point, double *values)
         store_values(s->store, s->result->experiment, point, u->metric, values, s->until);
         struct stats_interval x = stats_mean(values, s->until, STATS_LEVEL_FRAC);
         double limit = u->relative ? u->half_width * fabs(x.mean) : u->half_width;
+        /* Written so that an interval that is not a number counts as wide. */
         if (!(stats_half_width(&x) <= limit)) {
             return true;
         }
@@ -260,6 +266,7 @@ struct sweep *sweep_open(const struct spec *spec, struct store *store,
         .spec = spec, .store = store, .opt = opt, .result = out, .noted = UINT64_MAX};
     progress_start(&s->progress, opt->how.progress, 0);
     s->closed = spec->n_until > 0 ? xcalloc(spec->n_points, 1) : NULL;
+    /* Asked and not done in the handler: what has been computed is stored first. */
     struct sigaction action = {.sa_handler = ask_stop};
     stop_asked = 0;
     (void)sigaction(SIGINT, &action, &s->old_int);
@@ -275,6 +282,7 @@ int sweep_close(struct sweep *s, struct err *e)
     progress_end(&s->progress);
     s->result->interrupted = rc == -EINTR;
     if (rc == 0) {
+        /* Only when all of the shard is there: merge --complete goes by it. */
         store_finished(s->store, s->result->experiment, s->opt->shard, s->opt->shards);
     }
     bool written = store_ok(s->store);

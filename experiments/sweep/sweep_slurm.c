@@ -45,6 +45,7 @@ static int absolute(const char *path, char *out, struct err *e)
     }
     int n = path[0] == '/' ? snprintf(out, PATH_BYTES, "%s", path)
                            : snprintf(out, PATH_BYTES, "%s/%s", here, path);
+    /* #SBATCH lines have no quoting of their own but these characters, and %a means the task. */
     if (n >= PATH_BYTES - 64 || strpbrk(out, "\"\n\\%") != NULL) {
         return err_add(e, "%s: too long for a path, or holds \" \\ %% or a line break", path);
     }
@@ -53,6 +54,7 @@ static int absolute(const char *path, char *out, struct err *e)
 
 static int find_places(const char *spec, const char *store, struct places *p, struct err *e)
 {
+    /* The very program that was started: argv and PATH may name another on the node. */
     ssize_t n = readlink("/proc/self/exe", p->program, sizeof p->program - 1);
     if (n <= 0) {
         return err_add(e, "cannot find this program's own path: %s", strerror(errno));
@@ -175,6 +177,7 @@ int sweep_slurm(const char *spec, const char *store, const struct slurm_options 
     if (submit(&p, "", "array.sh", array, e) != 0) {
         return -EINVAL;
     }
+    /* After any end: when a task failed the merge says which shards are missing. */
     (void)snprintf(after, sizeof after, "--dependency=afterany:%s", array);
     if (submit(&p, after, "merge.sh", merge, e) != 0) {
         return -EINVAL;
