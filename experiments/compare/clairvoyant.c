@@ -26,6 +26,8 @@ uint32_t clairvoyant_plans(const struct machine *m, struct clairvoyant_plan *out
             if (clairvoyant_can_prefill(m, p) && clairvoyant_can_decode(m, d)) {
                 out[n++] = (struct clairvoyant_plan){
                     .prefill_device = p, .decode_device = d, .max_batch = 1};
+                /* One by one and all together are the two ends of batching; what lies between is
+                 * left to policies. */
                 out[n] = out[n - 1];
                 out[n++].max_batch = UINT32_MAX;
             }
@@ -66,6 +68,7 @@ uint32_t clairvoyant_members(const struct trace *t, bool *exhaustive)
     for (uint32_t i = 2; *exhaustive && i <= t->n; i++) {
         orders *= i;
     }
+    /* Too many requests for all orders: shortest first, with and without classes. */
     return *exhaustive ? orders : 2;
 }
 
@@ -81,6 +84,8 @@ void clairvoyant_member(const struct trace *t, uint32_t number, uint32_t *order,
     for (uint32_t i = 0; i < n; i++) {
         order[i] = t->rows[i].request_id;
     }
+    /* Every number is one permutation of the same sorted list, so that parts of them can be run
+     * anywhere. */
     qsort(order, n, sizeof *order, by_id);
     for (uint32_t i = 0; i < n; i++) { /* the number's digits in the factorial system */
         below /= n - i;

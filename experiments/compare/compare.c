@@ -12,6 +12,9 @@
 
 uint64_t compare_seed(uint64_t seed, uint32_t replication)
 {
+    /* The first replication has the seed that was given, so that `run --seed` shows it; the others
+     * are mixed, so that a replication of one seed is not another one of the next seed. Every
+     * policy has the same ones: requests are paired. */
     return replication == 0 ? seed : rng_seed(rng_mix64(rng_mix64(seed) + GOLDEN * replication));
 }
 

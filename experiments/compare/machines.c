@@ -189,6 +189,8 @@ static void slow_down(const struct machines *m, uint32_t draw, uint32_t k, doubl
             double peak = c->soc.machine.ddr_peak_bytes_per_s;
             r->many.bytes_per_s = fmin(peak, r->many.bytes_per_s / factor);
             r->one.bytes_per_s = fmin(peak, r->one.bytes_per_s / factor);
+                /* The ceiling is what boundness is measured by: a slower engine is not less
+                 * memory-bound. */
             c->contention_params.ceiling_bytes_per_s[d] =
                 fmax(r->many.bytes_per_s, r->one.bytes_per_s);
         } else {
@@ -212,6 +214,7 @@ int machines_load(const struct machines *m, const struct config_options *o, uint
     for (uint32_t i = 0; i < m->n_factors && with.n_sets < CONFIG_MAX_SETS; i++) {
         const struct machine_factor *f = &m->factor[i];
         double v = at(m, draw, k, x, i);
+        /* What stays as the file has it is not set: setting it would mark it as assumed. */
         if (f->kind == MACHINE_RESIDUAL || v == f->nominal) {
             continue;
         }

@@ -151,6 +151,8 @@ static void add_fit(struct finder *f, const cJSON *entry, const char *path)
         double sd = sqrt(cJSON_GetArrayItem(cJSON_GetArrayItem(cov, i), i)->valuedouble);
         double c = x->number->offset;
         x->kind = MACHINE_FIT;
+        /* Fitted together, drawn together: rate and launch of one fit are correlated, and drawn
+         * apart they would make machines that no measurement allows. */
         x->group = first;
         x->nominal = json_number(q, "value");
         x->low = fmax((x->nominal + c) * exp(-2.0 * sd) - c, c > 0.0 ? 0.0 : 1e-6 * x->nominal);
@@ -197,6 +199,7 @@ int machines_find(const struct config *c, struct machines *m, struct err *e)
     const cJSON *devices = cJSON_GetObjectItemCaseSensitive(soc, "devices");
     for (uint32_t d = 0; d < c->soc.machine.n_devices; d++) {
         const cJSON *device = cJSON_GetArrayItem(devices, (int)d);
+        /* Only the entry that this model runs with: numbers of others cannot matter. */
         long entry = c->truth.runtime[d] - c->soc.devices[d].runtimes;
         const cJSON *r =
             cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(device, "runtimes"), (int)entry);

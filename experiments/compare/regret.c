@@ -50,6 +50,7 @@ static int bound_of_all(const struct compare_plan *plan, struct bound *out)
     for (uint32_t p = 1; p < plan->n_policies && rc == 0; p++) {
         struct bound b;
         rc = bound_of_config(&b, plan->config, &plan->policies[p]);
+        /* Longer drafts give more tokens a pass, so the largest is a bound for every policy. */
         if (rc == 0 && b.tokens_per_pass > out->tokens_per_pass) {
             *out = b;
         }
@@ -137,6 +138,8 @@ static double *values_of(const struct compare_result *r, uint32_t policy, const 
 static struct stats_interval distance(const double *x, const double *reference, uint32_t n,
                                       bool gain)
 {
+    /* Paired by replication: reference and policy had the same requests, whose own scatter cancels.
+     * Positive is worse in either direction. */
     return gain ? stats_paired(reference, x, n, STATS_LEVEL_FRAC).diff
                 : stats_paired(x, reference, n, STATS_LEVEL_FRAC).diff;
 }

@@ -206,6 +206,8 @@ void search_take(struct search *s, const char *failure)
     } else {
         t->replications = o->min_replications << s->looks++;
         search_look(o, (const double *const *)s->values, t->replications,
+                    /* Bonferroni over every look at every rate that could be tried: stopping as
+                     * soon as a look decides would else find a difference where there is none. */
                     (1.0 - o->confidence_frac) / (SEARCH_MAX_TESTS * SEARCH_LOOKS), t);
     }
     t->req_per_min = stats_mean(s->rates, t->replications, STATS_LEVEL_FRAC).mean;
@@ -231,7 +233,10 @@ void search_take_runs(struct search *s, const struct compare_result *r)
     const double *arrived = compare_values(r, 0, "all.arrived");
     const double *window = compare_values(r, 0, "arrival_window_s");
     for (uint32_t k = ask.from; k < ask.to; k++) {
+        /* n arrivals span n - 1 gaps. */
         s->rates[k] = (arrived[k - ask.from] - 1.0) / window[k - ask.from] * 60.0;
+        /* An overloaded run meets any limit on those few that it served in time; that it is
+         * overloaded is a limit of its own. */
         s->values[n_slos][k] = verdict[k - ask.from] >= (double)METRICS_OVERLOADED ? 1.0 : 0.0;
     }
     search_take(s, NULL);

@@ -118,6 +118,7 @@ int steady_document(const struct steady *s, bool overloaded, struct document *d,
             for (size_t i = 0; i < n; i++) {
                 v[i] = s->cls[c].v[i];
             }
+            /* Batch means need the order in which the system was in: requests end in another. */
             qsort(v, n, sizeof *v, by_arrival);
             int failed = put_class(class_names[c], v, n, overloaded, f, d, e);
             rc = failed != 0 ? failed : rc;

@@ -67,6 +67,8 @@ static double value_at(const struct policy_param *p, const struct range *r, doub
     if (p->type == PARAM_BOOL || p->type == PARAM_CHOICE) {
         return floor(u * (r->high + 1.0));
     }
+    /* A parameter with a default above 0 is a scale: an eighth of it is as far away as eight times.
+     */
     double x = r->log ? r->low * pow(r->high / r->low, u) : r->low + (r->high - r->low) * u;
     char text[32];
     (void)snprintf(text, sizeof text, "%.3g", x);
@@ -101,6 +103,8 @@ static void space_fill(struct space *s, const struct config_policy *given, uint6
 
 static void point_fill(const struct space *s, const double *u, struct policy_params *out)
 {
+    /* Few parameters at a time: one that changes all of a policy's thirty spoils most of what its
+     * defaults have right, and says nothing of any of them. */
     double changed = fmin(1.0, TUNE_CHANGED / s->n);
     for (uint32_t k = 0; k < s->n; k++) {
         double x = u[k] + s->shift[k];
@@ -130,6 +134,7 @@ uint32_t tune_draw(const struct config_policy *given, uint64_t seed, uint32_t n,
     if (n_free != NULL) {
         *n_free = s.n;
     }
+    /* What the policy is without tuning competes, too. */
     out[0] = given->params;
     uint32_t got = 1;
     if (s.n == 0) {
@@ -138,6 +143,7 @@ uint32_t tune_draw(const struct config_policy *given, uint64_t seed, uint32_t n,
     gsl_qrng *q =
         gsl_qrng_alloc(s.n <= SOBOL_DIMENSIONS ? gsl_qrng_sobol : gsl_qrng_reversehalton, s.n);
     SIM_REQUIRE(q != NULL, "no quasi-random sequence of %u dimensions", s.n);
+    /* No more draws than points: a space of few choices has fewer than asked for. */
     for (uint32_t i = 0; i < n && got < n; i++) {
         double u[64];
         (void)gsl_qrng_get(q, u);

@@ -74,6 +74,8 @@ static bool all_ran(struct uncertainty *u, const struct study_outcome *o, uint32
 
 uint32_t uncertainty_replication(const struct compare_plan *plan, uint32_t machine, uint32_t repeat)
 {
+    /* The replications of the comparison itself, in turn: their differences on the file's machine
+     * are known and serve as a control. */
     return (machine * UNCERTAINTY_REPEATS + repeat) % plan->replications;
 }
 
@@ -84,6 +86,8 @@ static void take_machines(struct uncertainty *u, const struct study_outcomes *ca
     u->value = xmalloc((came->n / policies * n + 1) * sizeof *u->value);
     for (uint32_t i = 0; i < came->n / policies; i++) {
         const struct study_outcome *of = &came->v[i * policies];
+        /* A machine counts when all policies ran on it, else they would be compared on different
+         * ones. */
         bool ran = all_ran(u, of, policies);
         for (size_t k = 0; k < n; k++) {
             u->value[i * n + k] =
@@ -127,11 +131,14 @@ static void take_ends(const struct uncertainty *u, struct uncertainty_share *s)
     s->difference_holds = d0;
     s->turns_at = low ? f->low : f->high;
     s->difference_turns = low ? s->difference_low : s->difference_high;
+    /* Where the order turns at both ends the lower one is sought; false where one of the runs
+     * failed, since NaN is not below 0. */
     s->flips = s->difference_turns * d0 < 0.0;
 }
 
 static double middle_of(double a, double b)
 {
+    /* Half-way in logarithms, as rates and bandwidths are thought of. */
     return a > 0.0 && b > 0.0 ? sqrt(a * b) : 0.5 * (a + b);
 }
 

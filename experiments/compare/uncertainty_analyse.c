@@ -17,6 +17,7 @@
 double uncertainty_first_order(const double *x, const double *y, const size_t *pick, size_t n,
                                double *fit)
 {
+    /* Beside three coefficients fewer points leave next to nothing to judge by. */
     if (n < 5) {
         return 0.0;
     }
@@ -26,6 +27,8 @@ double uncertainty_first_order(const double *x, const double *y, const size_t *p
         size_t k = pick != NULL ? pick[i] : i;
         gsl_matrix_set(a, i, 0, 1.0);
         gsl_matrix_set(a, i, 1, x[k]);
+        /* A line and a curve: what a monotone response of a normal score is made of, to first
+         * order. */
         gsl_matrix_set(a, i, 2, x[k] * x[k]);
         gsl_vector_set(b, i, y[k]);
     }
@@ -46,6 +49,7 @@ double uncertainty_first_order(const double *x, const double *y, const size_t *p
     gsl_vector_free(c);
     gsl_vector_free(b);
     gsl_matrix_free(a);
+    /* Adjusted for its coefficients: with few machines pure noise explains a share, too. */
     double adjusted = tss > 0.0 ? 1.0 - chi2 / tss * (double)(n - 1) / (double)(n - 3) : 0.0;
     return fmax(0.0, adjusted);
 }
@@ -124,10 +128,12 @@ static double differences(struct work *w, const struct uncertainty_pair *p)
     }
     within = w->n > 0 ? within / w->n : 0.0; /* variance of one run */
     double all = w->n > 1 ? gsl_stats_variance(w->d, 1, w->n) : 0.0;
+    /* The mean of the repeats still holds that part of the noise of one run. */
     double model = fmax(0.0, all - within / UNCERTAINTY_REPEATS);
     w->kept_frac = all > 0.0 ? model / all : 0.0;
     double mean = w->n > 0 ? gsl_stats_mean(w->d, 1, w->n) : 0.0;
     for (uint32_t i = 0; i < w->n; i++) {
+        /* Shrunk to the variance that is the model's: the order of machines stays. */
         w->m[i] = mean + sqrt(w->kept_frac) * (w->d[i] - mean);
     }
     return model + within > 0.0 ? model / (model + within) : 0.0;
@@ -145,6 +151,7 @@ static void rank(struct work *w, double *zero)
         below += w->m[i] < 0.0;
     }
     free(order);
+    /* Half a machine from either end: none of n below 0 does not prove that none is. */
     double share = fmin(fmax((double)below / w->n, 0.5 / w->n), 1.0 - 0.5 / w->n);
     *zero = gsl_cdf_ugaussian_Pinv(share);
 }

@@ -114,6 +114,7 @@ static void judge_exact(const struct gate_metric *m, const double *before, const
         char text[96];
         (void)snprintf(text, sizeof text, "defined in %u of %u runs, was in %u", defined_now, n,
                        defined_before);
+        /* As many as before but others, and fewer, are an alarm: a value vanished somewhere. */
         set(row, GATE_STATUS, defined_now <= defined_before, text);
     } else {
         struct largest x = find_largest(m->better, before, now, n);
@@ -197,9 +198,13 @@ static void judge_fresh(const struct pair *p, const struct gate_metric *m, const
                       : "newly defined");
         return;
     }
+    /* Latencies scatter by factors: in logarithms a change of some per cent is a shift, the same at
+     * every load. */
     bool log_scale = all_positive(before, nb) && all_positive(now, nn);
     double *y0 = log_scale ? logs_of(before, nb) : NULL;
     double *y1 = log_scale ? logs_of(now, nn) : NULL;
+    /* Fresh seeds, so nothing is paired; what the workloads explain of the scatter (covariates) is
+     * taken out instead. */
     struct stats_shift s = stats_shift(
         (struct stats_sample){log_scale ? y0 : before, p->before->covariates, nb},
         (struct stats_sample){log_scale ? y1 : now, p->now->covariates, nn}, GATE_COVARIATES);
@@ -236,6 +241,8 @@ static void settle_fresh(struct gate_report *r)
         better[i] = r->rows[i].p_better;
         any[i] = r->rows[i].p_any;
     }
+    /* Holm: of hundreds of rows some are below any level by chance. Alarms by themselves, so that
+     * rows which could only be gains do not make them rarer. */
     stats_holm(worse, r->n, worse);
     stats_holm(better, r->n, better);
     stats_holm(any, r->n, any);
@@ -279,12 +286,14 @@ static bool judge_status(const struct pair *p, struct gate_row *row)
         set(row, GATE_STATUS, true, "recorded with another test or number of replications");
         return false;
     }
+    /* A change of the generator is not one of a policy, and every row would say that it is. */
     if (a->trace_hash != b->trace_hash) {
         set(row, GATE_STATUS, true, "the workload is another: its traces differ");
         return false;
     }
     double failed_before = (double)a->failed / a->replications;
     double failed_now = (double)b->failed / b->replications;
+    /* Metrics of the runs that are left would be those of another selection. */
     if (failed_now != failed_before) {
         (void)snprintf(text, sizeof text, "%u of %u runs failed, were %u of %u%s%.60s", b->failed,
                        b->replications, a->failed, a->replications, b->failed > 0 ? ": " : "",
