@@ -33,6 +33,10 @@ LDLIBS       = $$(pkg-config --libs gsl libcjson sqlite3 zlib) -lcsv -lpthread -
 # Why an assertion's mark is ours: tests/helpers/suite.c.
 CHECK_LIBS   = -Wl,--wrap=_mark_point $$(pkg-config --libs check)
 
+# Builds that test check the invariants inside too (SIM_ASSERT, sim/base/err.h). A debugger's build:
+# make OPT=-O0 XCFLAGS=-DSIM_DEBUG BUILD=build/debug
+ASSERTS := -DSIM_DEBUG
+
 # Engines of real execution are shared objects of their own (sim/api/engine.h), built when what they
 # need is there: `make engines` fetches it. The program is the same with and without them.
 ENGINE_HOME := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/xpusim
@@ -136,7 +140,7 @@ demo: $(BUILD)/xpusim
 # Engines are C++ inside: the sanitizer must know its exceptions before the first one is loaded.
 sanitized = ASAN_OPTIONS=abort_on_error=0:detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 \
     $(MAKE) check BUILD=build/$@ OPT=-O1 \
-    XCFLAGS='-fsanitize=$(1) -fno-sanitize-recover=all -fno-omit-frame-pointer' \
+    XCFLAGS='$(ASSERTS) -fsanitize=$(1) -fno-sanitize-recover=all -fno-omit-frame-pointer' \
     $(if $(ENGINES),LDFLAGS='-Wl$(comma)--no-as-needed -lstdc++ -Wl$(comma)--as-needed')
 asan:
 	+$(call sanitized,address)
@@ -149,7 +153,7 @@ sanitize:
 
 # Another compiler and no optimisation, whose results tests/golden/determinism.sh compares.
 clang:
-	@$(MAKE) all CC=clang OPT=-O0 XCFLAGS=-g0 BUILD=build/clang
+	@$(MAKE) all CC=clang OPT=-O0 XCFLAGS='$(ASSERTS) -g0' BUILD=build/clang
 
 bench: $(BUILD)/xpusim $(BENCHES)
 	@for b in $(BENCHES); do echo "== $$(basename $$b)"; BUILD=$(BUILD) $$b || exit 1; done
@@ -161,17 +165,18 @@ fuzz:
 	    clang -fsanitize=fuzzer -x c - -o /dev/null 2>/dev/null || \
 	    { echo "make fuzz needs clang with libFuzzer (Debian: clang, libclang-rt-14-dev)"; exit 1; }
 	@$(MAKE) -s build/fuzz/tests/fuzz/fuzz CC=clang BUILD=build/fuzz OPT=-O1 \
-	    XCFLAGS='-fsanitize=fuzzer-no-link,$(FUZZ_SAN) -fno-sanitize-recover=all' LDFLAGS='-fsanitize=fuzzer'
+	    XCFLAGS='$(ASSERTS) -fsanitize=fuzzer-no-link,$(FUZZ_SAN) -fno-sanitize-recover=all' LDFLAGS='-fsanitize=fuzzer'
 	@SECONDS_IN_ALL=$(or $(SECONDS),60) sh tests/fuzz/fuzz.sh $(READERS)
 
 $(BUILD)/tests/fuzz/fuzz $(BUILD)/tests/campaign/campaign: $(BUILD)/%: $(BUILD)/%.o $(HELP_OBJ) $(LIB)
 	@$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) $(LDLIBS)
 
 # Random runs over everything, a plug-in among the policies, HOURS long, from number FIRST on.
-campaign: $(BUILD)/tests/campaign/campaign
+campaign:
+	@$(MAKE) -s $(BUILD)/campaign/tests/campaign/campaign BUILD=$(BUILD)/campaign XCFLAGS='$(XCFLAGS) $(ASSERTS)'
 	@$(CC) -std=c17 -D_POSIX_C_SOURCE=200809L -ffp-contract=off -fPIC -shared -I. -O2 -o $(BUILD)/skeleton.so \
 	    policies/skeleton/skeleton.c
-	@XPUSIM_PLUGIN=$(BUILD)/skeleton.so $(BUILD)/tests/campaign/campaign $(or $(HOURS),1) $(BUILD)/findings $(FIRST)
+	@XPUSIM_PLUGIN=$(BUILD)/skeleton.so $(BUILD)/campaign/tests/campaign/campaign $(or $(HOURS),1) $(BUILD)/findings $(FIRST)
 
 mutants:
 	@python3 tests/mutants/mutants.py $(MUTANTS)

@@ -30,8 +30,14 @@ void err_print(const struct err *e, FILE *out);
 /* Frees the lines; the object is then empty and can be used again. */
 void err_fini(struct err *e);
 
-/* Preconditions that stay on in every build: a broken one is a bug of the caller inside this
- * program, so the message names the place and the process ends. */
+/* Which of the two: what a caller must see to (an argument, an order of calls) is required, in
+ * every build, because it is cheap and the mistake is somebody else's. What the code itself has
+ * made true and relies on is asserted: builds that test have it checked (SIM_DEBUG: the sanitizers,
+ * `make clang`, `make fuzz`, `make campaign`), and the fast one spends nothing on it. So an
+ * assertion may walk a whole structure, stand in the hottest loop, and must change nothing. */
+
+/* A precondition. A broken one is a bug of the caller inside this program, so the message names the
+ * place and the process ends. */
 #define SIM_REQUIRE(cond, ...)                                                                     \
     do {                                                                                           \
         if (!(cond)) {                                                                             \
@@ -42,8 +48,9 @@ void err_fini(struct err *e);
 _Noreturn void sim_require_failed(const char *file, int line, const char *func, const char *cond,
                                   const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
+/* An invariant. Also where it is not checked it must compile, and what it names counts as used. */
 #ifdef SIM_DEBUG
-#define SIM_ASSERT(cond) SIM_REQUIRE(cond, "invariant")
+#define SIM_ASSERT(cond) SIM_REQUIRE(cond, "an invariant is broken")
 #else
-#define SIM_ASSERT(cond) ((void)sizeof(cond))
+#define SIM_ASSERT(cond) ((void)(0 && (cond)))
 #endif
