@@ -189,8 +189,8 @@ static void slow_down(const struct machines *m, uint32_t draw, uint32_t k, doubl
             double peak = c->soc.machine.ddr_peak_bytes_per_s;
             r->many.bytes_per_s = fmin(peak, r->many.bytes_per_s / factor);
             r->one.bytes_per_s = fmin(peak, r->one.bytes_per_s / factor);
-                /* The ceiling is what boundness is measured by: a slower engine is not less
-                 * memory-bound. */
+            /* The ceiling is what boundness is measured by: a slower engine is not less
+             * memory-bound. */
             c->contention_params.ceiling_bytes_per_s[d] =
                 fmax(r->many.bytes_per_s, r->one.bytes_per_s);
         } else {

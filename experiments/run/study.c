@@ -229,7 +229,7 @@ static void done_of_batch(void *ctx, uint64_t index, const struct study_outcome 
     struct batch *b = ctx;
     struct study_outcome *out = &b->out->v[index];
     *out = *o;
-        /* The outcome is the stream's, valid for this call only. */
+    /* The outcome is the stream's, valid for this call only. */
     out->values = o->values != NULL ? copy(o->values, o->names->n * sizeof *out->values) : NULL;
     out->said = o->said_bytes > 0 ? copy(o->said, o->said_bytes) : NULL;
     b->ended[index] = true;
