@@ -11,6 +11,7 @@
 #include "sim/api/trace.h"
 #include "sim/base/err.h"
 #include "traces/arrivals.h"
+#include "traces/spec_keys.h"
 
 /* Keys: numbers and texts. workload.c holds their names, defaults, ranges and help. */
 enum {
@@ -43,8 +44,7 @@ enum {
 
 struct mixed {
     double v[MIXED_NUMBERS];
-    char t[MIXED_TEXTS][256];
-    uint64_t seen; /* bit per number, then per text, that the user has set */
+    char t[MIXED_TEXTS][SPEC_TEXT_BYTES];
     enum arrival_kind arrival;
     uint64_t seed;
 };

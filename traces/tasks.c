@@ -1,11 +1,10 @@
 /* The four workloads of sd.npu (CoordGen) 4.1: one task each, answered back to back. */
 #include <errno.h>
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "sim/base/rng.h"
 #include "sim/base/units.h"
+#include "traces/spec_keys.h"
 #include "traces/tasks.h"
 #include "traces/traces.h"
 
@@ -22,14 +21,10 @@ static const struct task {
 #define N_TASKS (sizeof tasks / sizeof tasks[0])
 
 enum { TASK_N, TASK_CONCURRENT, TASK_GAP_S, TASK_NUMBERS };
-static const struct {
-    const char *name;
-    double def, min, max;
-    const char *help;
-} keys[TASK_NUMBERS] = {
-    {"n", 40, 1, 1e6, "requests in all"},
-    {"concurrent", 1, 1, 1e4, "users, each with one request at a time; all begin at 0"},
-    {"gap_s", 0, 0, 1e6, "from an answer to the user's next request, s"},
+static const struct spec_key keys[TASK_NUMBERS] = {
+    {"n", 40, 1, 1e6, true, "requests in all"},
+    {"concurrent", 1, 1, 1e4, true, "users, each with one request at a time; all begin at 0"},
+    {"gap_s", 0, 0, 1e6, false, "from an answer to the user's next request, s"},
 };
 
 static const struct task *task_of(const char *spec)
@@ -48,54 +43,17 @@ bool task_known(const char *spec)
     return task_of(spec) != NULL;
 }
 
-/* One "key=value" of `len` bytes. */
-static void parse_one(const char *spec, const char *part, size_t len, double *v, uint32_t *seen,
-                      struct err *e)
-{
-    for (int i = 0; i < TASK_NUMBERS; i++) {
-        size_t n = strlen(keys[i].name);
-        if (len <= n || part[n] != '=' || strncmp(part, keys[i].name, n) != 0) {
-            continue;
-        }
-        char *end = NULL;
-        double x = strtod(part + n + 1, &end);
-        bool ok = end == part + len && len > n + 1 && x >= keys[i].min && x <= keys[i].max &&
-                  (i == TASK_GAP_S || x == floor(x));
-        if (!ok || (*seen >> i & 1u) != 0) {
-            (void)err_add(e, "workload \"%s\": %s: must stand once, a %snumber from %g to %g", spec,
-                          keys[i].name, i == TASK_GAP_S ? "" : "whole ", keys[i].min, keys[i].max);
-            return;
-        }
-        *seen |= 1u << i;
-        v[i] = x;
-        return;
-    }
-    (void)err_add(e, "workload \"%s\": \"%.*s\": the keys are n, concurrent and gap_s", spec,
-                  (int)(len < 60 ? len : 60), part);
-}
-
-static int parse(const char *spec, double *v, struct err *e)
-{
-    size_t before = e->n;
-    uint32_t seen = 0;
-    for (int i = 0; i < TASK_NUMBERS; i++) {
-        v[i] = keys[i].def;
-    }
-    const char *p = strchr(spec, ':');
-    while (p != NULL && p[1] != '\0') {
-        size_t len = strcspn(++p, ",");
-        parse_one(spec, p, len, v, &seen, e);
-        p = p[len] == ',' ? p + len : NULL;
-    }
-    return e->n == before ? 0 : -EINVAL;
-}
-
 int task_generate(const char *spec, uint64_t seed, struct trace *out, struct err *e)
 {
     double v[TASK_NUMBERS];
     struct dataset data;
     *out = (struct trace){0};
-    if (parse(spec, v, e) != 0 || dataset_load(task_of(spec)->dataset, &data, e) != 0) {
+    struct spec_keys k = {.numbers = keys, .n_numbers = TASK_NUMBERS, .v = v};
+    const char *colon = strchr(spec, ':');
+    size_t before = e->n;
+    spec_keys_init(&k);
+    spec_keys_parse(&k, spec, colon != NULL ? colon + 1 : "", e);
+    if (e->n > before || dataset_load(task_of(spec)->dataset, &data, e) != 0) {
         return -EINVAL;
     }
     struct trace_builder b;
@@ -131,7 +89,5 @@ void task_help(FILE *out)
         (void)fprintf(out, "%s:key=value,...%*s%s\n", tasks[i].name,
                       (int)(8 - strlen(tasks[i].name)), "", tasks[i].what);
     }
-    for (int i = 0; i < TASK_NUMBERS; i++) {
-        (void)fprintf(out, "  %-20s %-8g %s\n", keys[i].name, keys[i].def, keys[i].help);
-    }
+    spec_keys_help(keys, TASK_NUMBERS, out);
 }

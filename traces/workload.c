@@ -10,20 +10,14 @@
 #include "sim/base/units.h"
 #include "sim/base/words.h"
 #include "traces/mixed.h"
+#include "traces/spec_keys.h"
 #include "traces/tasks.h"
 #include "traces/traces.h"
-
-struct number_key {
-    const char *name;
-    double def, min, max;
-    bool whole; /* whole numbers only */
-    const char *help;
-};
 
 /* Rates and duration: the mixed load of the Agent.xpu papers. Think and tool times, activity: no
  * recording shows them for a personal device (the annotators' gaps of MTRAG include editing), so
  * they are assumed values to vary. */
-static const struct number_key numbers[MIXED_NUMBERS] = {
+static const struct spec_key numbers[MIXED_NUMBERS] = {
     {"reactive_per_min", 3, 0, 1e6, false, "rate of reactive sessions (first turns), per minute"},
     {"proactive_per_min", 6, 0, 1e6, false, "rate of proactive sessions, per minute"},
     {"duration_s", 900, 1e-3, 1e8, false, "first turns arrive in [0, duration), s"},
@@ -42,95 +36,24 @@ static const struct number_key numbers[MIXED_NUMBERS] = {
     {"proactive_output_scale", 1, 1e-3, 1e3, false, "factor on proactive outputs, on output_scale"},
     {"input_cap", 0, 0, 1e8, true, "longest prompt, tokens; longer ones are cut; 0: none"},
 };
-static const char *const texts[MIXED_TEXTS] = {"reactive", "proactive", "arrival", "events"};
+static const char *const texts[MIXED_TEXTS + 1] = {"reactive", "proactive", "arrival", "events",
+                                                   NULL};
 static const char *const text_defaults[MIXED_TEXTS] = {"reactive_mixed", "proactive_mixed",
                                                        "poisson", "proactivebench_events"};
 static const char *const arrival_kinds[] = {"poisson", "gamma", "replay", "closed", NULL};
 
-static struct mixed mixed_default(uint64_t seed)
+static struct spec_keys mixed_default(struct mixed *m, uint64_t seed)
 {
-    struct mixed m = {.seed = seed};
-    for (int i = 0; i < MIXED_NUMBERS; i++) {
-        m.v[i] = numbers[i].def;
-    }
+    *m = (struct mixed){.seed = seed};
+    struct spec_keys k = {numbers, MIXED_NUMBERS, texts, m->v, m->t, 0};
+    spec_keys_init(&k);
     for (int i = 0; i < MIXED_TEXTS; i++) {
-        memcpy(m.t[i], text_defaults[i], strlen(text_defaults[i]) + 1);
+        memcpy(m->t[i], text_defaults[i], strlen(text_defaults[i]) + 1);
     }
-    return m;
+    return k;
 }
 
-/* Index of a key: numbers, then texts; -1 unknown. */
-static int key_find(const char *key)
-{
-    for (int i = 0; i < MIXED_NUMBERS + MIXED_TEXTS; i++) {
-        if (strcmp(key, i < MIXED_NUMBERS ? numbers[i].name : texts[i - MIXED_NUMBERS]) == 0) {
-            return i;
-        }
-    }
-    return -1;
-}
-
-static void key_unknown(const char *spec, const char *key, struct err *e)
-{
-    char known[512] = "";
-    for (int i = 0; i < MIXED_NUMBERS + MIXED_TEXTS; i++) {
-        size_t n = strlen(known);
-        (void)snprintf(known + n, sizeof known - n, " %s",
-                       i < MIXED_NUMBERS ? numbers[i].name : texts[i - MIXED_NUMBERS]);
-    }
-    err_add(e, "workload \"%s\": unknown key \"%s\" (known:%s)", spec, key, known);
-}
-
-static void mixed_set(struct mixed *m, const char *spec, const char *key, const char *value,
-                      struct err *e)
-{
-    int i = key_find(key);
-    if (i < 0) {
-        key_unknown(spec, key, e);
-        return;
-    }
-    if ((m->seen & 1ULL << i) != 0) {
-        err_add(e, "workload \"%s\": %s stands twice", spec, key);
-    }
-    m->seen |= 1ULL << i;
-    if (i >= MIXED_NUMBERS) {
-        char *text = m->t[i - MIXED_NUMBERS];
-        if (value[0] == '\0' || strlen(value) >= sizeof m->t[0]) {
-            err_add(e, "workload \"%s\": %s: needs a name", spec, key);
-        } else {
-            memcpy(text, value, strlen(value) + 1);
-        }
-        return;
-    }
-    const struct number_key *k = &numbers[i];
-    char *end = NULL;
-    double v = strtod(value, &end);
-    if (end == value || *end != '\0' || !(v >= k->min && v <= k->max) ||
-        (k->whole && v != floor(v))) {
-        err_add(e, "workload \"%s\": %s: \"%s\" must be a %snumber from %g to %g", spec, key, value,
-                k->whole ? "whole " : "", k->min, k->max);
-        return;
-    }
-    m->v[i] = v;
-}
-
-static void mixed_parse_list(struct mixed *m, const char *spec, const char *list, struct err *e)
-{
-    char *copy = xstrdup(list);
-    char *save = NULL;
-    for (char *part = strtok_r(copy, ",", &save); part != NULL; part = strtok_r(NULL, ",", &save)) {
-        char *eq = strchr(part, '=');
-        if (eq == NULL) {
-            err_add(e, "workload \"%s\": \"%s\" must be key=value", spec, part);
-            continue;
-        }
-        *eq = '\0';
-        mixed_set(m, spec, part, eq + 1, e);
-    }
-    free(copy);
-}
-
-static void mixed_parse_json(struct mixed *m, const char *path, struct err *e)
+static void parse_json(struct spec_keys *k, const char *path, struct err *e)
 {
     cJSON *root = json_read_file(path, e);
     if (root == NULL) {
@@ -151,7 +74,7 @@ static void mixed_parse_json(struct mixed *m, const char *path, struct err *e)
             continue;
         }
         if (strcmp(c->string, "generator") != 0) {
-            mixed_set(m, path, c->string, value, e);
+            spec_keys_set(k, path, c->string, value, e);
         } else if (strcmp(value, "mixed") != 0) {
             err_add(e, "%s: generator: must be mixed", path);
         }
@@ -241,7 +164,8 @@ int trace_generate_packed(const char *spec, uint64_t seed, double rate_scale, st
     *out = (struct trace){0};
     size_t before = e->n;
     size_t len = strlen(spec);
-    struct mixed m = mixed_default(seed);
+    struct mixed m;
+    struct spec_keys k = mixed_default(&m, seed);
     if (strncmp(spec, "w1:", 3) == 0) {
         return w1_generate(spec, spec + 3, rate_scale, out, e);
     }
@@ -249,9 +173,9 @@ int trace_generate_packed(const char *spec, uint64_t seed, double rate_scale, st
         return task_generate(spec, seed, out, e);
     }
     if (len > 5 && strcmp(spec + len - 5, ".json") == 0) {
-        mixed_parse_json(&m, spec, e);
+        parse_json(&k, spec, e);
     } else if (strcmp(spec, "mixed") == 0 || strncmp(spec, "mixed:", 6) == 0) {
-        mixed_parse_list(&m, spec, spec[5] == ':' ? spec + 6 : "", e);
+        spec_keys_parse(&k, spec, spec[5] == ':' ? spec + 6 : "", e);
     } else {
         return err_add(e,
                        "workload \"%s\": must be mixed[:key=value,...], w1:n=N, a task "
@@ -266,11 +190,11 @@ int trace_generate_packed(const char *spec, uint64_t seed, double rate_scale, st
 
 bool trace_workload_default(const char *key, double *value)
 {
-    int i = key_find(key);
+    struct mixed m;
+    struct spec_keys k = mixed_default(&m, 0);
+    int i = spec_keys_find(&k, key);
     bool number = i >= 0 && i < MIXED_NUMBERS;
-    if (number) {
-        *value = numbers[i].def;
-    }
+    *value = number ? m.v[i] : *value;
     return number;
 }
 
@@ -279,9 +203,7 @@ void trace_generator_help(FILE *out)
     (void)fputs("mixed:key=value,...   reactive and proactive requests; a .json file has the same "
                 "keys\n",
                 out);
-    for (int i = 0; i < MIXED_NUMBERS; i++) {
-        (void)fprintf(out, "  %-20s %-8g %s\n", numbers[i].name, numbers[i].def, numbers[i].help);
-    }
+    spec_keys_help(numbers, MIXED_NUMBERS, out);
     (void)fputs(
         "  reactive, proactive  datasets: shipped names (xpusim list dataset) or CSV paths\n"
         "  arrival              poisson, gamma, replay (gaps of `events`, scaled to the rates), "
