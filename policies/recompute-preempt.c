@@ -5,8 +5,7 @@
  * when there is no reactive one. Arrival order inside each class. */
 #include <errno.h>
 
-#include "policies/common/batch.h"
-#include "policies/common/place.h"
+#include "policies/common/iteration.h"
 #include "policies/common/reqq.h"
 #include "policies/common/room.h"
 
@@ -32,62 +31,19 @@ static const struct policy_param params[] = {
 };
 
 struct recompute {
+    struct iteration it;
     struct reqq waiting[REQUEST_CLASS_COUNT]; /* without KV of their own */
     struct reqq running;                      /* of one class, in progress */
-    struct batch batch;
-    uint64_t short_epoch;        /* instant at which KV was last short: none is admitted then */
-    struct pass *pass;           /* NULL: none */
-    const struct launch *launch; /* NULL: stopped or ended */
-    uint8_t device;
+    uint64_t short_epoch; /* instant at which KV was last short: none is admitted then */
 };
 
-static int recompute_init(struct sched *s)
-{
-    struct recompute *c = s->state;
-    int d = place_device(s->machine, param_int(s, PARAM_DEVICE));
-    if (d < 0) {
-        return d;
-    }
-    c->device = (uint8_t)d;
-    bool reset = param_int(s, PARAM_KILL) == KILL_IMMEDIATE;
-    return reset && !s->machine->devices[d].can_reset ? -EPERM : 0;
-}
-
-static void recompute_exit(struct sched *s)
-{
-    struct recompute *c = s->state;
-    if (c != NULL) {
-        batch_fini(&c->batch);
-    }
-}
-
-static void recompute_request_arrived(struct sched *s, const struct request *r)
+static void recompute_joins(struct sched *s, const struct request *r)
 {
     struct recompute *c = s->state;
     reqq_push(&c->waiting[r->cls], r);
 }
 
-static void recompute_launch_done(struct sched *s, const struct launch *l)
-{
-    struct recompute *c = s->state;
-    if (c->launch == l) {
-        c->launch = NULL;
-    }
-}
-
-static void recompute_pass_done(struct sched *s, const struct pass *p)
-{
-    struct recompute *c = s->state;
-    for (uint32_t i = 0; i < p->n_segments; i++) {
-        const struct request *r = p->segments[i].request;
-        if (r->state == REQUEST_STATE_FINISHED || r->state == REQUEST_STATE_SHED) {
-            reqq_remove(r);
-        }
-    }
-    c->pass = NULL;
-}
-
-static void recompute_request_cancelled(struct sched *s, const struct request *r)
+static void recompute_leaves(struct sched *s, const struct request *r)
 {
     (void)s;
     reqq_remove(r);
@@ -100,9 +56,6 @@ static void drop_running(struct sched *s, struct recompute *c)
      * later, as if they had never begun. */
     while (!reqq_empty(&c->running)) {
         const struct request *r = reqq_pop(&c->running);
-        if (r->state == REQUEST_STATE_SHED) {
-            continue;
-        }
         if (r->kv_tokens > 0 && !param_bool(s, PARAM_KEEP)) {
             (void)sched_kv_move(s, kv_of(r), KV_NOWHERE);
         }
@@ -110,25 +63,19 @@ static void drop_running(struct sched *s, struct recompute *c)
     }
 }
 
-/* A reactive request waits and proactive work is in progress. Returns whether the device is free.
- */
-static bool kill_proactive(struct sched *s, struct recompute *c)
+static void recompute_lost(struct sched *s, const struct request *r)
 {
-    bool immediate = param_int(s, PARAM_KILL) == KILL_IMMEDIATE;
-    /* Asked once; the device stays its own until the launch has ended. */
-    if (c->launch != NULL) {
-        if (!c->launch->stop_requested) {
-            (void)sched_preempt(s, c->launch,
-                                (struct preempt_spec){.now = immediate, .discard = immediate});
-        }
-        return false;
-    }
-    if (c->pass != NULL && sched_pass_cancel(s, c->pass) != 0) {
-        return false; /* its tokens are on their way out: the next instant decides */
-    }
-    c->pass = NULL;
-    drop_running(s, c);
-    return true;
+    (void)r;
+    drop_running(s, s->state);
+}
+
+/* A reactive request waits and proactive work is in progress. */
+static bool recompute_kills(struct sched *s)
+{
+    const struct recompute *c = s->state;
+    return !reqq_empty(&c->waiting[REQUEST_CLASS_REACTIVE]) && !reqq_empty(&c->running) &&
+           c->running.head->cls == REQUEST_CLASS_PROACTIVE &&
+           param_int(s, PARAM_KILL) != KILL_NEVER;
 }
 
 /* KV that an admission must leave to each running request, so that the one that gave way is not
@@ -150,7 +97,7 @@ static void fill(struct sched *s, struct recompute *c)
     } else {
         cls = c->running.head->cls;
     }
-    batch_clear(&c->batch);
+    batch_clear(&c->it.batch);
     bool yields =
         cls == REQUEST_CLASS_PROACTIVE && !reqq_empty(&c->waiting[REQUEST_CLASS_REACTIVE]);
     uint32_t most = yields ? 0 : (uint32_t)param_int(s, PARAM_MAX_BATCH);
@@ -164,62 +111,70 @@ static void fill(struct sched *s, struct recompute *c)
         /* The scheme's figure has whole prompts (3.2): a prompt is not mixed with anybody's
          * decodes. */
         if (r->state == REQUEST_STATE_QUEUED) {
-            batch_add_next(&c->batch, r, UINT32_MAX);
+            batch_add_next(&c->it.batch, r, UINT32_MAX);
             return;
         }
     }
     for (const struct request *r = c->running.head; r != NULL; r = reqq_next(r)) {
-        batch_add(&c->batch, r, SEGMENT_DECODE, 1);
+        batch_add(&c->it.batch, r, SEGMENT_DECODE, 1);
     }
+}
+
+static void recompute_compose(struct sched *s)
+{
+    if (recompute_kills(s)) {
+        drop_running(s, s->state);
+    }
+    fill(s, s->state);
 }
 
 /* KV is full: the youngest of the batch starts over when there is room; with one left, the waiting
  * give up what they hold. */
-static bool give_way(struct sched *s, struct recompute *c)
+static bool recompute_make_room(struct sched *s)
 {
+    struct recompute *c = s->state;
     const struct request *r = c->running.tail;
     c->short_epoch = s->epoch;
     /* The one that is left must fit: what those who wait still hold goes (a reused prefix; with
      * keep_context what they had). */
     if (c->running.n < 2) {
-        return room_evict_last(s, &c->waiting[REQUEST_CLASS_PROACTIVE], NULL) != NULL ||
-               room_evict_last(s, &c->waiting[REQUEST_CLASS_REACTIVE], NULL) != NULL;
+        if (room_evict_last(s, &c->waiting[REQUEST_CLASS_PROACTIVE], NULL) == NULL &&
+            room_evict_last(s, &c->waiting[REQUEST_CLASS_REACTIVE], NULL) == NULL) {
+            return false;
+        }
+    } else {
+        if (r->kv_tokens > 0) {
+            (void)sched_kv_move(s, kv_of(r), KV_NOWHERE);
+        }
+        reqq_remove(r);
+        reqq_push_front(&c->waiting[r->cls], r);
     }
-    if (r->kv_tokens > 0) {
-        (void)sched_kv_move(s, kv_of(r), KV_NOWHERE);
-    }
-    reqq_remove(r);
-    reqq_push_front(&c->waiting[r->cls], r);
+    fill(s, c);
     return true;
 }
 
-static void recompute_schedule(struct sched *s)
+static void recompute_launch(struct sched *s, struct launch_spec *spec)
+{
+    (void)s;
+    spec->yield = YIELD_KERNEL; /* reactive passes yield at kernels too, but nobody asks them to */
+}
+
+static const struct iteration_rules rules = {.joins = recompute_joins,
+                                             .leaves = recompute_leaves,
+                                             .compose = recompute_compose,
+                                             .make_room = recompute_make_room,
+                                             .launch = recompute_launch,
+                                             .outranked = recompute_kills,
+                                             .lost = recompute_lost};
+
+static int recompute_init(struct sched *s)
 {
     struct recompute *c = s->state;
-    bool reactive_waits = !reqq_empty(&c->waiting[REQUEST_CLASS_REACTIVE]);
-    bool proactive_runs =
-        !reqq_empty(&c->running) && c->running.head->cls == REQUEST_CLASS_PROACTIVE;
-    if (reactive_waits && proactive_runs && param_int(s, PARAM_KILL) != KILL_NEVER &&
-        !kill_proactive(s, c)) {
-        return;
-    }
-    if (c->pass != NULL) {
-        return;
-    }
-    fill(s, c);
-    while (c->batch.n > 0 && batch_form(s, &c->batch, &c->pass) != 0) {
-        c->pass = NULL;
-        if (!give_way(s, c)) {
-            return;
-        }
-        fill(s, c);
-    }
-    if (c->pass == NULL) {
-        return;
-    }
-    /* Reactive passes yield at kernels too, but nobody asks them to. */
-    struct launch_spec spec = sched_launch_rest(s, c->pass, c->device, YIELD_KERNEL);
-    (void)sched_launch(s, &spec, &c->launch);
+    int rc = iteration_init(s, &rules, param_int(s, PARAM_DEVICE));
+    bool reset = param_int(s, PARAM_KILL) == KILL_IMMEDIATE;
+    c->it.loses = true;
+    c->it.stop = (struct preempt_spec){.now = reset, .discard = reset};
+    return rc == 0 && reset && !s->machine->devices[c->it.device].can_reset ? -EPERM : rc;
 }
 
 const struct policy_ops policy_recompute_preempt_ops = {
@@ -231,10 +186,6 @@ const struct policy_ops policy_recompute_preempt_ops = {
     .request_state_size_bytes = sizeof(struct reqq_node),
     .params = params,
     .init = recompute_init,
-    .exit = recompute_exit,
-    .request_arrived = recompute_request_arrived,
-    .launch_done = recompute_launch_done,
-    .pass_done = recompute_pass_done,
-    .request_cancelled = recompute_request_cancelled,
-    .schedule = recompute_schedule,
+    .exit = iteration_exit,
+    ITERATION_HOOKS,
 };
