@@ -27,6 +27,8 @@ const char *const metric_usual[] = {
 #define RUN(part, suffix, ...) WITH_VALUE(part, __VA_ARGS__)
 #define DEVICE WITH_VALUE
 #define MACHINE(prefix, ...) WITH_VALUE(__VA_ARGS__)
+#define GRAPHICS(part, suffix, ...) WITH_VALUE(part, __VA_ARGS__)
+#define SLOWED WITH_VALUE
 #define PRESSURE WITH_VALUE
 #define ENERGY WITH_VALUE
 

@@ -297,22 +297,6 @@ static void collect_energy(const struct usage *u, double tokens, double output_t
 #include "sim/metrics/metrics.def"
 }
 
-/* Only of runs with a graphics user. */
-static void collect_frames(const struct usage *u, double t_ns, struct metric_list *out)
-{
-    if (u->frames + u->frames_missed == 0) {
-        return;
-    }
-    metric_list_put(out, (double)u->frames, "graphics.frames");
-    metric_list_put(out, (double)u->frames_missed, "graphics.missed");
-    metric_list_put(out, (double)u->frames_missed / (double)(u->frames + u->frames_missed),
-                    "graphics.missed_frac");
-    metric_list_put(out, (double)u->frame_ns / t_ns, "graphics.busy_frac");
-    metric_list_put(out, (double)u->frame_wait_ns / (double)u->frames / 1e9,
-                    "graphics.wait_s.mean");
-    metric_list_put(out, (double)u->frame_late_ns / 1e9, "graphics.latency_s.max");
-}
-
 void usage_collect(const struct usage *u, const struct metrics_options *opt, double tokens,
                    double output_tokens, struct metric_list *out)
 {
@@ -322,11 +306,14 @@ void usage_collect(const struct usage *u, const struct metrics_options *opt, dou
 #define MACHINE(prefix, part, title, unit, better, definition, value)                              \
     metric_list_put(out, value, prefix part);
 #include "sim/metrics/metrics.def"
-    collect_frames(u, t_ns, out);
-    if (u->speed_least < 1.0) {
-        metric_list_put(out, u->speed_lost_ns / t_ns, "throttle.lost_frac");
-        metric_list_put(out, u->speed_least, "throttle.speed_min");
-    }
+    bool has_graphics = u->frames + u->frames_missed > 0;
+#define GRAPHICS(part, suffix, title, unit, better, definition, value)                             \
+    if (has_graphics)                                                                              \
+        metric_list_put(out, value, part suffix);
+#define SLOWED(part, title, unit, better, definition, value)                                       \
+    if (u->speed_least < 1.0)                                                                      \
+        metric_list_put(out, value, part);
+#include "sim/metrics/metrics.def"
 #define PRESSURE(part, title, unit, better, definition, value)                                     \
     metric_list_put(out, value, "ddr." part);
 #include "sim/metrics/metrics.def"
