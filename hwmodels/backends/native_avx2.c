@@ -13,38 +13,15 @@
 #define V_WIDTH 8u
 typedef __m256 vec; /* a template parameter, not a hidden pointer */
 
-TARGET static inline vec v_zero(void)
-{
-    return _mm256_setzero_ps();
-}
-TARGET static inline vec v_set(float x)
-{
-    return _mm256_set1_ps(x);
-}
-TARGET static inline vec v_load(const float *p)
-{
-    return _mm256_loadu_ps(p);
-}
-TARGET static inline void v_store(float *p, vec v)
-{
-    _mm256_storeu_ps(p, v);
-}
-TARGET static inline vec v_load_half(const uint16_t *p)
-{
-    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
-}
-TARGET static inline vec v_load_i8(const int8_t *p)
-{
-    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)p)));
-}
-TARGET static inline vec v_add(vec a, vec b)
-{
-    return _mm256_add_ps(a, b);
-}
-TARGET static inline vec v_fma(vec a, vec b, vec c)
-{
-    return _mm256_fmadd_ps(a, b, c);
-}
+#define v_zero _mm256_setzero_ps
+#define v_set _mm256_set1_ps
+#define v_load _mm256_loadu_ps
+#define v_store _mm256_storeu_ps
+#define v_add _mm256_add_ps
+#define v_fma _mm256_fmadd_ps
+#define v_load_half(p) _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(p)))
+#define v_load_i8(p) _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(p))))
+
 TARGET static inline float v_sum(vec a)
 {
     __m128 s = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));

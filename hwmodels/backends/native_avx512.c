@@ -13,42 +13,15 @@
 #define V_WIDTH 16u
 typedef __m512 vec; /* a template parameter, not a hidden pointer */
 
-TARGET static inline vec v_zero(void)
-{
-    return _mm512_setzero_ps();
-}
-TARGET static inline vec v_set(float x)
-{
-    return _mm512_set1_ps(x);
-}
-TARGET static inline vec v_load(const float *p)
-{
-    return _mm512_loadu_ps(p);
-}
-TARGET static inline void v_store(float *p, vec v)
-{
-    _mm512_storeu_ps(p, v);
-}
-TARGET static inline vec v_load_half(const uint16_t *p)
-{
-    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p));
-}
-TARGET static inline vec v_load_i8(const int8_t *p)
-{
-    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p)));
-}
-TARGET static inline vec v_add(vec a, vec b)
-{
-    return _mm512_add_ps(a, b);
-}
-TARGET static inline vec v_fma(vec a, vec b, vec c)
-{
-    return _mm512_fmadd_ps(a, b, c);
-}
-TARGET static inline float v_sum(vec a)
-{
-    return _mm512_reduce_add_ps(a);
-}
+#define v_zero _mm512_setzero_ps
+#define v_set _mm512_set1_ps
+#define v_load _mm512_loadu_ps
+#define v_store _mm512_storeu_ps
+#define v_add _mm512_add_ps
+#define v_fma _mm512_fmadd_ps
+#define v_load_half(p) _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(p)))
+#define v_load_i8(p) _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(p))))
+#define v_sum _mm512_reduce_add_ps
 
 #include "hwmodels/backends/native_template.inc"
 
