@@ -1,5 +1,5 @@
-/* JSON formats: lines of objects (mooncake, bailian, aiperf), and whole documents (sharegpt, vllm,
- * genai-perf, otel). Other keys are ignored. */
+/* JSON formats: lines of objects (mooncake, bailian, aiperf), and whole documents (vllm, otel, and
+ * those of import_text.c). Other keys are ignored. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -8,56 +8,40 @@
 #include "sim/base/arena.h"
 #include "sim/base/input.h"
 #include "sim/base/json.h"
-#include "sim/base/rng.h"
 #include "sim/base/units.h"
-#include "traces/import.h"
-#include "traces/import_text.h"
+#include "traces/import_json.h"
 
 #define DOCUMENT_BYTES ((size_t)1 << 30)
-#define IMPORT_MAX_NS 4e18 /* of clocks that count from 1970 */
 
-/* Where an error is: a line of a file, or the n-th request of a document. */
-struct place {
-    const char *path;
-    const char *what; /* "" or "request " */
-    unsigned long long number;
-    struct err *e;
-};
-
-static const cJSON *get(const cJSON *o, const char *key)
-{
-    return cJSON_GetObjectItemCaseSensitive(o, key);
-}
-
-static void refuse(const struct place *p, const char *key, const char *what)
+void import_refuse(const struct import_place *p, const char *key, const char *what)
 {
     (void)err_add(p->e, "%s:%s%llu: %s: %s", p->path, p->what, p->number, key, what);
 }
 
 static double number_of(const cJSON *c, const char *key, double min, double max,
-                        const struct place *p)
+                        const struct import_place *p)
 {
     if (!cJSON_IsNumber(c) || !(c->valuedouble >= min && c->valuedouble <= max)) {
         char range[96];
         (void)snprintf(range, sizeof range, "must be a number from %g to %g", min, max);
-        refuse(p, key, range);
+        import_refuse(p, key, range);
         return min;
     }
     return c->valuedouble;
 }
 
-static uint64_t tokens_of(const cJSON *c, const char *key, double min, const struct place *p)
+static uint64_t tokens_of(const cJSON *c, const char *key, double min, const struct import_place *p)
 {
     double v = number_of(c, key, min, IMPORT_MAX_TOKENS, p);
     if (v != floor(v)) {
-        refuse(p, key, "must be a whole number");
+        import_refuse(p, key, "must be a whole number");
     }
     return (uint64_t)v;
 }
 
 /* OTLP writes whole numbers of 64 bits as texts. */
 static uint64_t integer_of(const cJSON *c, const char *key, double min, double max,
-                           const struct place *p)
+                           const struct import_place *p)
 {
     if (!cJSON_IsString(c)) {
         return (uint64_t)number_of(c, key, min, max, p);
@@ -71,14 +55,14 @@ static uint64_t integer_of(const cJSON *c, const char *key, double min, double m
     return v;
 }
 
-static int64_t ns_of(const cJSON *c, const char *key, const struct place *p)
+int64_t import_ns(const cJSON *c, const char *key, const struct import_place *p)
 {
     return (int64_t)integer_of(c, key, 0.0, IMPORT_MAX_NS, p);
 }
 
 /* ---- lines ---- */
 
-typedef void line_fn(struct import *im, const cJSON *o, const struct place *p);
+typedef void line_fn(struct import *im, const cJSON *o, const struct import_place *p);
 
 static void lines_read(struct import *im, FILE *in, const char *path, line_fn *each, struct err *e)
 {
@@ -92,7 +76,7 @@ static void lines_read(struct import *im, FILE *in, const char *path, line_fn *e
             (void)err_add(e, "%s:%llu: must be one JSON object", path,
                           (unsigned long long)l.number);
         } else {
-            struct place p = {path, "", l.number, e};
+            struct import_place p = {path, "", l.number, e};
             each(im, o, &p);
         }
         cJSON_Delete(o);
@@ -103,18 +87,18 @@ static void lines_read(struct import *im, FILE *in, const char *path, line_fn *e
 
 /* {"timestamp": ms, "input_length": tokens, "output_length": tokens, "hash_ids": [...]}: a hash
  * names a block of 512 tokens and all before it. */
-static void mooncake_line(struct import *im, const cJSON *o, const struct place *p)
+static void mooncake_line(struct import *im, const cJSON *o, const struct import_place *p)
 {
     struct import_row r = {.end_ns = TIME_NEVER_NS, .line = (uint32_t)p->number};
-    r.start_ns =
-        units_ns_from_ms(number_of(get(o, "timestamp"), "timestamp", 0.0, IMPORT_MAX_S * 1e3, p));
-    r.input = tokens_of(get(o, "input_length"), "input_length", 1.0, p);
-    r.output = tokens_of(get(o, "output_length"), "output_length", 0.0, p);
-    import_blocks(im, get(o, "hash_ids"), &r);
+    r.start_ns = units_ns_from_ms(
+        number_of(import_get(o, "timestamp"), "timestamp", 0.0, IMPORT_MAX_S * 1e3, p));
+    r.input = tokens_of(import_get(o, "input_length"), "input_length", 1.0, p);
+    r.output = tokens_of(import_get(o, "output_length"), "output_length", 0.0, p);
+    import_blocks(im, import_get(o, "hash_ids"), &r);
     import_add(im, &r);
 }
 
-static uint64_t chat_key(const cJSON *c, const char *key, const struct place *p)
+static uint64_t chat_key(const cJSON *c, const char *key, const struct import_place *p)
 {
     char name[32];
     double id = number_of(c, key, -1.0, 9e15, p);
@@ -123,47 +107,49 @@ static uint64_t chat_key(const cJSON *c, const char *key, const struct place *p)
 }
 
 /* Qwen-Bailian: mooncake's with seconds, blocks of 16 tokens, and whose next turn a chat is. */
-static void bailian_line(struct import *im, const cJSON *o, const struct place *p)
+static void bailian_line(struct import *im, const cJSON *o, const struct import_place *p)
 {
     struct import_row r = {.end_ns = TIME_NEVER_NS, .line = (uint32_t)p->number};
-    r.start_ns = units_ns_from_s(number_of(get(o, "timestamp"), "timestamp", 0.0, IMPORT_MAX_S, p));
-    r.input = tokens_of(get(o, "input_length"), "input_length", 1.0, p);
-    r.output = tokens_of(get(o, "output_length"), "output_length", 0.0, p);
-    r.key = chat_key(get(o, "chat_id"), "chat_id", p);
-    r.after = chat_key(get(o, "parent_chat_id"), "parent_chat_id", p);
-    import_blocks(im, get(o, "hash_ids"), &r);
+    r.start_ns =
+        units_ns_from_s(number_of(import_get(o, "timestamp"), "timestamp", 0.0, IMPORT_MAX_S, p));
+    r.input = tokens_of(import_get(o, "input_length"), "input_length", 1.0, p);
+    r.output = tokens_of(import_get(o, "output_length"), "output_length", 0.0, p);
+    r.key = chat_key(import_get(o, "chat_id"), "chat_id", p);
+    r.after = chat_key(import_get(o, "parent_chat_id"), "parent_chat_id", p);
+    import_blocks(im, import_get(o, "hash_ids"), &r);
     import_add(im, &r);
 }
 
 /* A record of aiperf's profile_export.jsonl. */
-static void aiperf_line(struct import *im, const cJSON *o, const struct place *p)
+static void aiperf_line(struct import *im, const cJSON *o, const struct import_place *p)
 {
-    const cJSON *meta = get(o, "metadata");
-    const cJSON *metrics = get(o, "metrics");
-    const cJSON *error = get(o, "error");
+    const cJSON *meta = import_get(o, "metadata");
+    const cJSON *metrics = import_get(o, "metrics");
+    const cJSON *error = import_get(o, "error");
     const char *phase = json_string(meta, "benchmark_phase");
     phase = phase[0] == '\0' ? json_string(meta, "credit_phase") : phase;
     if (strcmp(phase, "warmup") == 0) {
         return;
     }
-    if ((error != NULL && !cJSON_IsNull(error)) || cJSON_IsTrue(get(meta, "was_cancelled"))) {
+    if ((error != NULL && !cJSON_IsNull(error)) ||
+        cJSON_IsTrue(import_get(meta, "was_cancelled"))) {
         im->lost.failed++;
         return;
     }
     struct import_row r = {.end_ns = TIME_NEVER_NS, .line = (uint32_t)p->number};
-    const cJSON *start = get(meta, "request_start_ns");
-    start = start == NULL ? get(meta, "timestamp_ns") : start;
-    r.start_ns = ns_of(start, "metadata.request_start_ns", p);
-    if (get(meta, "request_end_ns") != NULL) {
-        r.end_ns = ns_of(get(meta, "request_end_ns"), "metadata.request_end_ns", p);
+    const cJSON *start = import_get(meta, "request_start_ns");
+    start = start == NULL ? import_get(meta, "timestamp_ns") : start;
+    r.start_ns = import_ns(start, "metadata.request_start_ns", p);
+    if (import_get(meta, "request_end_ns") != NULL) {
+        r.end_ns = import_ns(import_get(meta, "request_end_ns"), "metadata.request_end_ns", p);
     }
-    r.input = tokens_of(get(get(metrics, "input_sequence_length"), "value"),
+    r.input = tokens_of(import_get(import_get(metrics, "input_sequence_length"), "value"),
                         "metrics.input_sequence_length", 1.0, p);
-    r.output = tokens_of(get(get(metrics, "output_sequence_length"), "value"),
+    r.output = tokens_of(import_get(import_get(metrics, "output_sequence_length"), "value"),
                          "metrics.output_sequence_length", 0.0, p);
     const char *name = json_string(meta, "x_correlation_id");
     name = name[0] == '\0' ? json_string(meta, "conversation_id") : name;
-    const cJSON *turn = get(meta, "turn_index");
+    const cJSON *turn = import_get(meta, "turn_index");
     r.key = name[0] == '\0' ? 0 : import_key(name);
     r.after = cJSON_IsNumber(turn) && turn->valuedouble > 0.0 ? r.key : 0;
     import_add(im, &r);
@@ -174,10 +160,10 @@ static void aiperf_line(struct import *im, const cJSON *o, const struct place *p
 static const cJSON *attribute(const cJSON *span, const char *key)
 {
     const cJSON *a;
-    cJSON_ArrayForEach(a, get(span, "attributes"))
+    cJSON_ArrayForEach(a, import_get(span, "attributes"))
     {
         if (strcmp(json_string(a, "key"), key) == 0) {
-            const cJSON *value = get(a, "value");
+            const cJSON *value = import_get(a, "value");
             return value == NULL ? NULL : value->child; /* {"intValue": "7"} */
         }
     }
@@ -191,7 +177,7 @@ static const cJSON *either(const cJSON *span, const char *now, const char *befor
 }
 
 /* A span of the GenAI conventions that says how many tokens it had; others are no requests. */
-static void span_read(struct import *im, const cJSON *span, const struct place *p)
+static void span_read(struct import *im, const cJSON *span, const struct import_place *p)
 {
     const cJSON *input = either(span, "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens");
     const cJSON *output =
@@ -200,8 +186,8 @@ static void span_read(struct import *im, const cJSON *span, const struct place *
         return;
     }
     struct import_row r = {.line = (uint32_t)p->number};
-    r.start_ns = ns_of(get(span, "startTimeUnixNano"), "startTimeUnixNano", p);
-    r.end_ns = ns_of(get(span, "endTimeUnixNano"), "endTimeUnixNano", p);
+    r.start_ns = import_ns(import_get(span, "startTimeUnixNano"), "startTimeUnixNano", p);
+    r.end_ns = import_ns(import_get(span, "endTimeUnixNano"), "endTimeUnixNano", p);
     r.input = integer_of(input, "gen_ai.usage.input_tokens", 1.0, IMPORT_MAX_TOKENS, p);
     r.output = output == NULL
                    ? 0
@@ -211,16 +197,16 @@ static void span_read(struct import *im, const cJSON *span, const struct place *
     import_add(im, &r);
 }
 
-static void otel_line(struct import *im, const cJSON *o, const struct place *p)
+static void otel_line(struct import *im, const cJSON *o, const struct import_place *p)
 {
     const cJSON *resource;
     const cJSON *scope;
     const cJSON *span;
-    cJSON_ArrayForEach(resource, get(o, "resourceSpans"))
+    cJSON_ArrayForEach(resource, import_get(o, "resourceSpans"))
     {
-        cJSON_ArrayForEach(scope, get(resource, "scopeSpans"))
+        cJSON_ArrayForEach(scope, import_get(resource, "scopeSpans"))
         {
-            cJSON_ArrayForEach(span, get(scope, "spans"))
+            cJSON_ArrayForEach(span, import_get(scope, "spans"))
             {
                 span_read(im, span, p);
             }
@@ -230,7 +216,7 @@ static void otel_line(struct import *im, const cJSON *o, const struct place *p)
 
 /* ---- documents ---- */
 
-static cJSON *document(FILE *in, const char *path, struct err *e)
+cJSON *import_document(FILE *in, const char *path, struct err *e)
 {
     char *text = input_text_of(in, path, DOCUMENT_BYTES, e);
     const char *end = text;
@@ -252,7 +238,7 @@ static void otel_read(struct import *im, FILE *in, const char *path, struct err 
 {
     char *text = input_text_of(in, path, DOCUMENT_BYTES, e);
     (void)fclose(in);
-    struct place p = {path, "", 1, e};
+    struct import_place p = {path, "", 1, e};
     const char *at = text;
     while (text != NULL && e->n == 0 && *(at += strspn(at, " \t\r\n")) != '\0') {
         const char *end = at;
@@ -271,12 +257,6 @@ static void otel_read(struct import *im, FILE *in, const char *path, struct err 
     free(text);
 }
 
-static double item(const cJSON *array, int i)
-{
-    const cJSON *c = cJSON_GetArrayItem(array, i);
-    return cJSON_IsNumber(c) ? c->valuedouble : (double)NAN;
-}
-
 static double sum_of(const cJSON *array)
 {
     double sum = 0.0;
@@ -291,162 +271,39 @@ static double sum_of(const cJSON *array)
 /* What vllm's benchmark writes with --save-detailed: arrays beside each other. */
 static void vllm_read(struct import *im, FILE *in, const char *path, struct err *e)
 {
-    cJSON *o = document(in, path, e);
-    const cJSON *starts = get(o, "start_times");
-    const cJSON *input = get(o, "input_lens");
-    const cJSON *output = get(o, "output_lens");
-    int n = cJSON_GetArraySize(input);
-    if (o != NULL &&
-        (starts == NULL || cJSON_GetArraySize(starts) != n || cJSON_GetArraySize(output) != n)) {
+    static const char *const keys[] = {"start_times", "input_lens", "output_lens", "ttfts", "itls"};
+    enum { START, INPUT, OUTPUT, TTFT, ITL, N_KEYS };
+    cJSON *o = import_document(in, path, e);
+    const cJSON *at[N_KEYS]; /* walked: an item by its index costs its index */
+    int n = cJSON_GetArraySize(import_get(o, keys[INPUT]));
+    bool have = import_get(o, keys[START]) != NULL;
+    for (int k = 0; k < N_KEYS; k++) {
+        const cJSON *array = import_get(o, keys[k]);
+        have = have && (k > OUTPUT || cJSON_GetArraySize(array) == n);
+        at[k] = array == NULL ? NULL : array->child;
+    }
+    if (o != NULL && !have) {
         (void)err_add(e,
                       "%s: start_times, input_lens and output_lens must be arrays of one length; "
                       "without start_times (older versions of vllm) nothing says when requests "
                       "came",
                       path);
     }
-    /* walked beside each other: an item by its index costs its index */
-    const cJSON *s = starts == NULL ? NULL : starts->child;
-    const cJSON *a = input == NULL ? NULL : input->child;
-    const cJSON *b = output == NULL ? NULL : output->child;
-    const cJSON *itl = get(o, "itls") == NULL ? NULL : get(o, "itls")->child;
-    const cJSON *ttft = get(o, "ttfts") == NULL ? NULL : get(o, "ttfts")->child;
     for (int i = 0; i < n && e->n == 0; i++) {
-        struct place p = {path, "request ", (unsigned long long)i, e};
+        struct import_place p = {path, "request ", (unsigned long long)i, e};
         struct import_row r = {.end_ns = TIME_NEVER_NS, .line = (uint32_t)i};
-        r.start_ns = units_ns_from_s(number_of(s, "start_times", 0.0, 4e9, &p));
-        r.input = tokens_of(a, "input_lens", 1.0, &p);
-        r.output = tokens_of(b, "output_lens", 0.0, &p);
-        if (cJSON_IsNumber(ttft) && itl != NULL) {
-            r.end_ns = r.start_ns + units_ns_from_s(fmin(ttft->valuedouble + sum_of(itl), 1e9));
+        r.start_ns = units_ns_from_s(number_of(at[START], keys[START], 0.0, 4e9, &p));
+        r.input = tokens_of(at[INPUT], keys[INPUT], 1.0, &p);
+        r.output = tokens_of(at[OUTPUT], keys[OUTPUT], 0.0, &p);
+        if (cJSON_IsNumber(at[TTFT]) && at[ITL] != NULL) {
+            double answer_s = at[TTFT]->valuedouble + sum_of(at[ITL]);
+            r.end_ns = r.start_ns + units_ns_from_s(fmin(answer_s, 1e9));
         }
         import_add(im, &r);
-        s = s == NULL ? NULL : s->next;
-        a = a == NULL ? NULL : a->next;
-        b = b == NULL ? NULL : b->next;
-        itl = itl == NULL ? NULL : itl->next;
-        ttft = ttft == NULL ? NULL : ttft->next;
-    }
-    cJSON_Delete(o);
-}
-
-/* A request of genai-perf: its lengths are in the server's usage; where the server was not asked
- * for it (stream_options), pieces of the answer are counted and the prompt's characters shared. */
-static void genai_perf_row(struct import *im, const cJSON *request, const struct place *p)
-{
-    const cJSON *responses = get(request, "response_outputs");
-    const cJSON *times = get(request, "response_timestamps");
-    int n_times = cJSON_GetArraySize(times);
-    double input = import_text_usage(responses, "prompt_tokens");
-    double output = import_text_usage(responses, "completion_tokens");
-    if (!isfinite(input)) {
-        input =
-            ceil((double)import_text_sent(json_string(get(request, "request_inputs"), "payload")) /
-                 im->options->chars_per_token);
-        output = (double)import_text_pieces(responses);
-        im->lost.estimated = true;
-    }
-    if (input < 1.0 || p->e->n >= ERR_MAX_LINES) {
-        refuse(p, "response_outputs",
-               "no usage.prompt_tokens in the server's responses (stream_options include_usage) "
-               "and no text in request_inputs, so nothing says how long the prompt was");
-        return;
-    }
-    struct import_row r = {.end_ns = TIME_NEVER_NS, .line = (uint32_t)p->number};
-    r.start_ns = ns_of(get(request, "timestamp"), "timestamp", p);
-    if (n_times > 0 && isfinite(item(times, n_times - 1))) {
-        r.end_ns = (int64_t)fmin(item(times, n_times - 1), IMPORT_MAX_NS);
-    }
-    r.input = (uint64_t)fmin(input, IMPORT_MAX_TOKENS);
-    r.output = isfinite(output) ? (uint64_t)fmin(output, IMPORT_MAX_TOKENS)
-                                : (uint64_t)n_times; /* a token a response */
-    import_add(im, &r);
-}
-
-/* genai-perf's profile export: texts and instants. */
-static void genai_perf_read(struct import *im, FILE *in, const char *path, struct err *e)
-{
-    cJSON *o = document(in, path, e);
-    unsigned long long n = 0;
-    const cJSON *experiment;
-    const cJSON *request;
-    cJSON_ArrayForEach(experiment, get(o, "experiments"))
-    {
-        cJSON_ArrayForEach(request, get(experiment, "requests"))
-        {
-            struct place p = {path, "request ", n++, e};
-            genai_perf_row(im, request, &p);
-            if (e->n > 0) {
-                break;
-            }
+        for (int k = 0; k < N_KEYS; k++) {
+            at[k] = at[k] == NULL ? NULL : at[k]->next;
         }
     }
-    cJSON_Delete(o);
-}
-
-/* ---- conversations as text ---- */
-
-/* One conversation: every answer is a turn, whose prompt is all that was said before. */
-static void conversation(struct import *im, const cJSON *messages, int64_t start_ns, uint64_t key,
-                         unsigned long long number)
-{
-    const struct trace_import_options *o = im->options;
-    uint64_t before = 0;
-    bool asked = false;
-    struct import_row r = {.start_ns = start_ns, .key = key, .line = (uint32_t)number};
-    const cJSON *m;
-    cJSON_ArrayForEach(m, messages)
-    {
-        const char *who =
-            json_string(m, "from")[0] != '\0' ? json_string(m, "from") : json_string(m, "role");
-        const char *what =
-            get(m, "value") != NULL ? json_string(m, "value") : json_string(m, "content");
-        uint64_t tokens = (uint64_t)ceil((double)import_text_characters(what) / o->chars_per_token);
-        tokens = tokens < IMPORT_MAX_TOKENS ? tokens : IMPORT_MAX_TOKENS;
-        bool answer = strcmp(who, "gpt") == 0 || strcmp(who, "assistant") == 0;
-        if (answer && asked && before > 0 && before < IMPORT_MAX_TOKENS) {
-            r.input = before;
-            r.output = tokens;
-            r.end_ns = r.start_ns;
-            import_add(im, &r);
-            r.start_ns += units_ns_from_s(o->think_s);
-            r.after = key;
-            asked = false;
-        }
-        asked = asked || !answer;
-        before += tokens;
-    }
-}
-
-static void sharegpt_read(struct import *im, FILE *in, const char *path, struct err *e)
-{
-    if (!(im->options->rate_per_min > 0.0)) {
-        (void)err_add(e,
-                      "%s: sharegpt has no times: --rate-per-min says how many conversations "
-                      "begin in a minute",
-                      path);
-        (void)fclose(in);
-        return;
-    }
-    cJSON *o = document(in, path, e);
-    struct rng r;
-    rng_init(&r, rng_mix64(im->options->seed));
-    double t_s = 0.0;
-    unsigned long long n = 0;
-    const cJSON *c;
-    cJSON_ArrayForEach(c, o)
-    {
-        const cJSON *messages = get(c, "conversations");
-        messages = messages == NULL ? get(c, "messages") : messages;
-        char name[32];
-        (void)snprintf(name, sizeof name, "%llu", n++);
-        t_s += rng_exponential(&r, 60.0 / im->options->rate_per_min);
-        if (t_s > IMPORT_MAX_S) {
-            (void)err_add(e, "%s: conversation %s begins after %g s", path, name, IMPORT_MAX_S);
-            break;
-        }
-        conversation(im, messages, units_ns_from_s(t_s), import_key(name), n);
-    }
-    im->history = im->lost.estimated = im->lost.no_times = true;
     cJSON_Delete(o);
 }
 
@@ -466,7 +323,7 @@ static bool json_is(const struct import_format *f, const cJSON *first, const cha
 {
     const struct source *s = f->source;
     if (s->line != NULL) {
-        return get(first, s->keys[0]) != NULL && get(first, s->keys[1]) != NULL;
+        return import_get(first, s->keys[0]) != NULL && import_get(first, s->keys[1]) != NULL;
     }
     bool has = false;
     for (size_t i = 0; s->keys[i] != NULL; i++) {
@@ -495,11 +352,11 @@ static const struct source bailian = {
 static const struct source mooncake = {
     .keys = {"timestamp", "input_length"}, .line = mooncake_line, .block_tokens = 512};
 static const struct source genai_perf = {
-    .keys = {"\"experiments\""}, .opens = '{', .document = genai_perf_read, .rebase = true};
+    .keys = {"\"experiments\""}, .opens = '{', .document = import_genai_perf, .rebase = true};
 static const struct source otel = {
     .keys = {"\"resourceSpans\""}, .opens = '{', .document = otel_read, .rebase = true};
 static const struct source sharegpt = {
-    .keys = {"\"conversations\"", "\"messages\""}, .opens = '[', .document = sharegpt_read};
+    .keys = {"\"conversations\"", "\"messages\""}, .opens = '[', .document = import_sharegpt};
 static const struct source vllm = {
     .keys = {"\"input_lens\""}, .opens = '{', .document = vllm_read, .rebase = true};
 

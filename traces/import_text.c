@@ -1,12 +1,14 @@
-#include "traces/import_text.h"
-
+/* Lengths from texts, where a source keeps what was said and not how many tokens it was. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "sim/base/json.h"
+#include "sim/base/rng.h"
+#include "sim/base/units.h"
+#include "traces/import_json.h"
 
-uint64_t import_text_characters(const char *s)
+static uint64_t characters(const char *s)
 {
     uint64_t n = 0;
     for (; *s != '\0'; s++) {
@@ -20,25 +22,28 @@ static const char *response_of(const cJSON *r)
     return cJSON_IsString(r) ? r->valuestring : json_string(r, "response");
 }
 
-uint64_t import_text_sent(const char *payload)
+/* Characters that a request to an OpenAI server asks with: its payload, JSON as text. */
+static uint64_t sent(const char *payload)
 {
     cJSON *o = cJSON_Parse(payload);
-    uint64_t n = import_text_characters(json_string(o, "prompt"));
+    uint64_t n = characters(json_string(o, "prompt"));
     const cJSON *m;
     const cJSON *part;
-    cJSON_ArrayForEach(m, cJSON_GetObjectItemCaseSensitive(o, "messages"))
+    cJSON_ArrayForEach(m, import_get(o, "messages"))
     {
-        n += import_text_characters(json_string(m, "content"));
-        cJSON_ArrayForEach(part, cJSON_GetObjectItemCaseSensitive(m, "content"))
+        n += characters(json_string(m, "content"));
+        cJSON_ArrayForEach(part, import_get(m, "content"))
         {
-            n += import_text_characters(json_string(part, "text"));
+            n += characters(json_string(part, "text"));
         }
     }
     cJSON_Delete(o);
     return n;
 }
 
-uint64_t import_text_pieces(const cJSON *responses)
+/* Pieces of the answer in streamed responses (texts, or objects with one in "response"), a token
+ * each; empty ones do not count. */
+static uint64_t pieces(const cJSON *responses)
 {
     static const char *const keys[] = {"\"content\":", "\"text\":"};
     uint64_t n = 0;
@@ -58,7 +63,8 @@ uint64_t import_text_pieces(const cJSON *responses)
     return n;
 }
 
-double import_text_usage(const cJSON *responses, const char *key)
+/* The last number after "key": in the texts of the responses, or NAN. */
+static double usage(const cJSON *responses, const char *key)
 {
     double found = (double)NAN;
     const cJSON *r;
@@ -73,4 +79,124 @@ double import_text_usage(const cJSON *responses, const char *key)
         }
     }
     return found;
+}
+
+/* A request of genai-perf: its lengths are in the server's usage; where the server was not asked
+ * for it (stream_options), pieces of the answer are counted and the prompt's characters shared. */
+static void genai_perf_request(struct import *im, const cJSON *request,
+                               const struct import_place *p)
+{
+    const cJSON *responses = import_get(request, "response_outputs");
+    const cJSON *times = import_get(request, "response_timestamps");
+    int n_times = cJSON_GetArraySize(times);
+    double input = usage(responses, "prompt_tokens");
+    double output = usage(responses, "completion_tokens");
+    if (!isfinite(input)) {
+        input = ceil((double)sent(json_string(import_get(request, "request_inputs"), "payload")) /
+                     im->options->chars_per_token);
+        output = (double)pieces(responses);
+        im->lost.estimated = true;
+    }
+    if (input < 1.0 || p->e->n >= ERR_MAX_LINES) {
+        import_refuse(
+            p, "response_outputs",
+            "no usage.prompt_tokens in the server's responses (stream_options include_usage) "
+            "and no text in request_inputs, so nothing says how long the prompt was");
+        return;
+    }
+    struct import_row r = {.end_ns = TIME_NEVER_NS, .line = (uint32_t)p->number};
+    r.start_ns = import_ns(import_get(request, "timestamp"), "timestamp", p);
+    const cJSON *last = cJSON_GetArrayItem(times, n_times - 1);
+    if (cJSON_IsNumber(last) && isfinite(last->valuedouble)) {
+        r.end_ns = (int64_t)fmin(last->valuedouble, IMPORT_MAX_NS);
+    }
+    r.input = (uint64_t)fmin(input, IMPORT_MAX_TOKENS);
+    r.output = isfinite(output) ? (uint64_t)fmin(output, IMPORT_MAX_TOKENS)
+                                : (uint64_t)n_times; /* a token a response */
+    import_add(im, &r);
+}
+
+void import_genai_perf(struct import *im, FILE *in, const char *path, struct err *e)
+{
+    cJSON *o = import_document(in, path, e);
+    unsigned long long n = 0;
+    const cJSON *experiment;
+    const cJSON *request;
+    cJSON_ArrayForEach(experiment, import_get(o, "experiments"))
+    {
+        cJSON_ArrayForEach(request, import_get(experiment, "requests"))
+        {
+            struct import_place p = {path, "request ", n++, e};
+            genai_perf_request(im, request, &p);
+            if (e->n > 0) {
+                break;
+            }
+        }
+    }
+    cJSON_Delete(o);
+}
+
+/* One conversation: every answer is a turn, whose prompt is all that was said before. */
+static void conversation(struct import *im, const cJSON *messages, int64_t start_ns, uint64_t key,
+                         unsigned long long number)
+{
+    const struct trace_import_options *o = im->options;
+    uint64_t before = 0;
+    bool asked = false;
+    struct import_row r = {.start_ns = start_ns, .key = key, .line = (uint32_t)number};
+    const cJSON *m;
+    cJSON_ArrayForEach(m, messages)
+    {
+        const char *who =
+            json_string(m, "from")[0] != '\0' ? json_string(m, "from") : json_string(m, "role");
+        const char *what =
+            import_get(m, "value") != NULL ? json_string(m, "value") : json_string(m, "content");
+        uint64_t tokens = (uint64_t)ceil((double)characters(what) / o->chars_per_token);
+        tokens = tokens < IMPORT_MAX_TOKENS ? tokens : IMPORT_MAX_TOKENS;
+        bool answer = strcmp(who, "gpt") == 0 || strcmp(who, "assistant") == 0;
+        if (answer && asked && before > 0 && before < IMPORT_MAX_TOKENS) {
+            r.input = before;
+            r.output = tokens;
+            r.end_ns = r.start_ns;
+            import_add(im, &r);
+            r.start_ns += units_ns_from_s(o->think_s);
+            r.after = key;
+            asked = false;
+        }
+        asked = asked || !answer;
+        before += tokens;
+    }
+}
+
+void import_sharegpt(struct import *im, FILE *in, const char *path, struct err *e)
+{
+    if (!(im->options->rate_per_min > 0.0)) {
+        (void)err_add(e,
+                      "%s: sharegpt has no times: --rate-per-min says how many conversations "
+                      "begin in a minute",
+                      path);
+        (void)fclose(in);
+        return;
+    }
+    cJSON *o = import_document(in, path, e);
+    struct rng r;
+    rng_init(&r, rng_mix64(im->options->seed));
+    double t_s = 0.0;
+    unsigned long long n = 0;
+    const cJSON *c;
+    cJSON_ArrayForEach(c, o)
+    {
+        const cJSON *messages = import_get(c, "conversations");
+        messages = messages == NULL ? import_get(c, "messages") : messages;
+        char name[32];
+        (void)snprintf(name, sizeof name, "%llu", n++);
+        t_s += rng_exponential(&r, 60.0 / im->options->rate_per_min);
+        if (t_s > IMPORT_MAX_S) {
+            (void)err_add(e, "%s: conversation %s begins after %g s", path, name, IMPORT_MAX_S);
+            break;
+        }
+        conversation(im, messages, units_ns_from_s(t_s), import_key(name), n);
+    }
+    im->history = im->lost.estimated = im->lost.no_times = true;
+    cJSON_Delete(o);
 }
