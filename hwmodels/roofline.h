@@ -22,6 +22,9 @@
 #include "hwmodels/soc.h"
 #include "sim/api/hwmodel.h"
 
+/* Activations are 16 bit in every runtime modelled here (W8A16, W4A16, FP16). */
+#define ROOFLINE_ACT_BYTES 2.0
+
 /* Per-row and fixed amounts of one token-level op of a model, summed over what it fuses. */
 struct roofline_op {
     double flop_per_row;

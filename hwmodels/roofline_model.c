@@ -1,0 +1,105 @@
+/* Roofline models of a SoC: what the ops of an LLM take, and with which runtimes. */
+#include <string.h>
+
+#include "hwmodels/roofline.h"
+
+/* k x D x M matrix product: W = 2 k D M, Q = weights + 2 k (D + M) bytes (Agent.xpu v2 App. B). */
+static void add_matrix(struct roofline_op *op, double in, double out, double bytes_per_weight,
+                       double copies)
+{
+    op->flop_per_row += 2.0 * in * out * copies;
+    op->weight_bytes += in * out * bytes_per_weight * copies;
+    op->io_bytes_per_row += ROOFLINE_ACT_BYTES * (in + out) * copies;
+    op->prims += 1.0;
+}
+
+static void ops_fill(struct roofline *r, const struct llm *m)
+{
+    double h = m->hidden;
+    double q = (double)m->heads * m->head_dim;
+    double kv = (double)m->kv_heads * m->head_dim;
+    double used = m->experts_per_token > 0 ? m->experts_per_token : 1.0;
+    memset(r->ops, 0, sizeof r->ops);
+    add_matrix(&r->ops[OP_QKV], h, q + 2.0 * kv, m->body_bytes_per_weight, 1.0);
+    add_matrix(&r->ops[OP_FFN], q, h, m->body_bytes_per_weight, 1.0);
+    double dense_bytes = r->ops[OP_FFN].weight_bytes;
+    for (int i = 0; i < (m->gated_ffn ? 2 : 1); i++) {
+        add_matrix(&r->ops[OP_FFN], h, m->ffn_hidden, m->body_bytes_per_weight, used);
+    }
+    add_matrix(&r->ops[OP_FFN], m->ffn_hidden, h, m->body_bytes_per_weight, used);
+    if (m->n_experts > 0) { /* which experts are read depends on the rows */
+        double read_bytes = r->ops[OP_FFN].weight_bytes - dense_bytes;
+        r->ops[OP_FFN].expert_bytes = read_bytes / used * m->n_experts;
+        r->ops[OP_FFN].weight_bytes = dense_bytes;
+    }
+    add_matrix(&r->ops[OP_HEAD], h, m->vocab, m->head_bytes_per_weight, 1.0);
+    r->ops[OP_MHA].prims = 1.0;
+    /* A fused layer moves and computes what its ops do. What fusion saves is launches, and those
+     * are the runtime's to say (fused_launches). */
+    struct roofline_op *layer = &r->ops[OP_LAYER];
+    layer->flop_per_row = r->ops[OP_QKV].flop_per_row + r->ops[OP_FFN].flop_per_row;
+    layer->weight_bytes = r->ops[OP_QKV].weight_bytes + r->ops[OP_FFN].weight_bytes;
+    layer->expert_bytes = r->ops[OP_FFN].expert_bytes;
+    layer->io_bytes_per_row = r->ops[OP_QKV].io_bytes_per_row + r->ops[OP_FFN].io_bytes_per_row;
+    layer->prims = r->ops[OP_QKV].prims + r->ops[OP_FFN].prims + 1.0;
+    r->attn_flop_per_pair = 4.0 * q; /* QK^T and PV, 2 flop each */
+    r->kv_bytes_per_key = 2.0 * kv * m->kv_bytes_per_element;
+    r->attn_io_bytes_per_row = ROOFLINE_ACT_BYTES * 2.0 * q; /* queries in, outputs out */
+}
+
+static void unfuse_op(struct roofline_op *op, double prims, double bytes, double sync_s)
+{
+    op->prims += prims;
+    op->io_bytes_per_row += bytes;
+    op->sync_s += sync_s;
+}
+
+void roofline_unfuse(struct roofline *r, double sync_s)
+{
+    const struct llm *m = r->model.llm;
+    double h = ROOFLINE_ACT_BYTES * m->hidden;
+    double f = ROOFLINE_ACT_BYTES * m->ffn_hidden;
+    double rotated = ROOFLINE_ACT_BYTES * (double)(m->heads + m->kv_heads) * m->head_dim;
+    /* norm: read, write; rotary embedding: read, write */
+    double qkv = 2.0 * h + 2.0 * rotated;
+    /* two residual sums of two operands, norm, activation (of two operands where gated) */
+    double ffn = 2.0 * 3.0 * h + 2.0 * h + (m->gated_ffn ? 3.0 : 2.0) * f;
+    unfuse_op(&r->ops[OP_QKV], 2.0, qkv, 2.0 * sync_s);
+    unfuse_op(&r->ops[OP_FFN], 4.0, ffn, 4.0 * sync_s);
+    unfuse_op(&r->ops[OP_LAYER], 6.0, qkv + ffn, 6.0 * sync_s);
+}
+
+void roofline_set_runtime(struct roofline *r, uint8_t device, const struct soc_runtime *runtime)
+{
+    r->runtime[device] = runtime;
+    if (runtime->chunk_rows > 0) {
+        /* In the roofline's own copy of the machine, which is what runs, policies and estimates ask
+         * too: one price for one kernel on every road. */
+        r->machine.devices[device].chunk_rows = runtime->chunk_rows;
+    }
+}
+
+void roofline_with_chunk(const struct roofline *r, uint8_t device, uint32_t rows,
+                         struct roofline *out)
+{
+    *out = *r;
+    out->machine.devices[device].chunk_rows = rows;
+    out->model.machine = &out->machine;
+    out->model.params = out;
+}
+
+void roofline_init(struct roofline *r, const struct hwmodel_ops *form, const struct soc *soc,
+                   const struct llm *llm, const char *runtime)
+{
+    memset(r, 0, sizeof *r);
+    ops_fill(r, llm);
+    r->machine = soc->machine;
+    for (uint32_t i = 0; i < soc->machine.n_devices; i++) {
+        bool exact;
+        uint32_t k = soc_runtime_find(&soc->devices[i], runtime, llm->weight_bits, &exact);
+        roofline_set_runtime(r, (uint8_t)i, &soc->devices[i].runtimes[k]);
+        r->exchange[i] = soc->devices[i].exchange;
+        r->fallback[i] = !exact;
+    }
+    r->model = (struct hwmodel){form, &r->machine, llm, r};
+}
