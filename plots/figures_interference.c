@@ -4,8 +4,7 @@
 #include <stdio.h>
 
 #include "plots/figure.h"
-
-static const char *const classes[] = {"reactive", "proactive"};
+#include "sim/base/words.h"
 
 /* All inputs of explain --interference; -EINVAL with errors when one is something else. */
 static int read_all(const struct figure_request *q, struct frame **v, struct err *e)
@@ -42,8 +41,9 @@ static void put_matrix(const char *label, const struct frame *f, struct figure_d
     for (int v = 0; v < 2; v++) {
         for (int a = 0; a < 2; a++) {
             char wait[64];
-            (void)snprintf(wait, sizeof wait, "by.%s.wait_s", classes[a]);
-            FIGURE_ROW(d, a, v, per_request(f, classes[v], wait), classes[a], classes[v]);
+            (void)snprintf(wait, sizeof wait, "by.%s.wait_s", words_classes[a]);
+            FIGURE_ROW(d, a, v, per_request(f, words_classes[v], wait), words_classes[a],
+                       words_classes[v]);
         }
     }
 }
@@ -119,7 +119,7 @@ int figure_causes(const struct figure_request *q, struct figure_data *d, struct 
     struct figure_texts rows = {.n = 0};
     if (read_all(q, v, e) == 0) {
         for (int c = 0; c < 2; c++) {
-            put_bars(q, v, classes[c], d);
+            put_bars(q, v, words_classes[c], d);
         }
         for (size_t i = 0; i < q->n_inputs; i++) {
             figure_text_add(&rows, q->inputs[i].label);

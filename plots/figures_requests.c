@@ -7,10 +7,9 @@
 
 #include "plots/figure.h"
 #include "sim/base/arena.h"
+#include "sim/base/words.h"
 
 #define MAX_STEPS 120 /* of one curve: as many as a panel shows apart */
-
-static const char *const classes[] = {"reactive", "proactive"};
 
 /* Values of a column, of one class. Caller frees. */
 static double *values_of(const struct frame *f, const char *cls, const char *column, size_t *n)
@@ -96,7 +95,7 @@ int figure_distributions(const struct figure_request *q, struct figure_data *d, 
     }
     for (size_t c = 0; c < n * shown * 2; c++) { /* columns, inputs, classes */
         size_t i = c / 2 % shown;
-        const char *cls = classes[c % 2];
+        const char *cls = words_classes[c % 2];
         size_t m;
         double *v = values_of(f[i], cls, columns[c / 2 / shown], &m);
         rows += m;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "sim/base/units.h"
+#include "sim/base/words.h"
 #include "traces/import.h"
 
 struct columns {
@@ -122,7 +123,7 @@ static void csv_read(struct import *im, const struct import_format *format, FILE
             r.end_ns =
                 r.start_ns + units_ns_from_s(csvfile_number(f, elapsed, 0.0, IMPORT_MAX_S, e));
         }
-        r.cls = csvfile_empty(f, cls) ? 0 : (uint8_t)csvfile_choice(f, cls, trace_class_names, e);
+        r.cls = csvfile_empty(f, cls) ? 0 : (uint8_t)csvfile_choice(f, cls, words_classes, e);
         import_add(im, &r);
     }
     /* Dates and the seconds of a log begin anywhere; the first request is at zero then. */

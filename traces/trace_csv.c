@@ -7,6 +7,7 @@
 #include "sim/base/csv_record.h"
 #include "sim/base/output.h"
 #include "sim/base/units.h"
+#include "sim/base/words.h"
 #include "traces/traces.h"
 
 #define VERSION_LINE "# xpusim-trace v1"
@@ -20,8 +21,6 @@ struct line {
     int64_t arrival_ns, gap_ns; /* one of them, by the turn */
 };
 
-const char *const trace_class_names[] = {
-    [REQUEST_CLASS_REACTIVE] = "reactive", [REQUEST_CLASS_PROACTIVE] = "proactive", NULL};
 static const char *const gap_kinds[] = {"think", "tool", NULL};
 
 /* Places in the table, and so in the file. */
@@ -40,7 +39,7 @@ static const struct csv_field fields[COL_COUNT] = {
     {"request_id", CSV_WHOLE, OF(row.request_id), .max = UINT32_MAX - 1},
     {"session_id", CSV_WHOLE, OF(row.session_id), .max = UINT32_MAX - 1},
     {"turn", CSV_WHOLE, OF(row.turn), .max = UINT16_MAX},
-    {"class", CSV_CHOICE, OF(row.cls), .choices = trace_class_names},
+    {"class", CSV_CHOICE, OF(row.cls), .choices = words_classes},
     {"arrival_s", CSV_SECONDS, OF(arrival_ns), .max = LAST_S, .or_empty = true},
     {"gap_s", CSV_SECONDS, OF(gap_ns), .max = LAST_S, .or_empty = true},
     {"input_tokens", CSV_WHOLE, OF(row.input_tokens), .min = 1, .max = MAX_TOKENS},

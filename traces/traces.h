@@ -61,7 +61,6 @@ uint32_t trace_default_limit(uint32_t output_tokens);
  * id or turn twice, a turn without the one before. Times are read to the nanosecond, so that a
  * written trace reads back to the same bytes. Without max_output_tokens, trace_default_limit. */
 int trace_read(const char *path, struct trace *out, struct err *e);
-extern const char *const trace_class_names[]; /* "reactive", "proactive", NULL */
 /* Writes to a temporary name, then renames: a failed write leaves nothing. */
 int trace_write(const char *path, const struct trace *t, struct err *e);
 void trace_print(FILE *out, const struct trace *t);

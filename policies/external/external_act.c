@@ -388,7 +388,7 @@ static void answer_estimate(struct sched *s, struct args *a, struct text *t)
     ws.kv_read_tokens = (uint64_t)number(&w, 0.0, 9e15, true, "kv_read_tokens of a shape");
     ws.max_context_tokens = whole(&w, "max_context_tokens of a shape");
     a->wrong = a->wrong == NULL ? w.wrong : a->wrong;
-    int op = word(a, external_ops, "which op");
+    int op = word(a, words_ops, "which op");
     uint8_t device = (uint8_t)number(a, 0.0, UINT8_MAX, true, "which device");
     uint32_t rows = a->at != NULL ? whole(a, "rows") : 0;
     bool usual = a->at == NULL;

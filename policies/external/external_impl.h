@@ -95,11 +95,8 @@ const char *external_act(struct sched *s, struct external_run *x, const cJSON *a
 const char *external_answer(struct sched *s, struct external_run *x, const cJSON *questions);
 
 /* external_name.c: the words of the protocol; NULL ends each list. */
-extern const char *const external_ops[],
-    *const external_roles[], *const external_yields[], *const external_residents[],
-                                                           *const external_request_states[],
-                                                               *const external_pass_states[],
-                                                                   *const external_launch_states[],
-                                                                       *const external_outcomes[];
+extern const char *const external_roles[], *const external_yields[];
+extern const char *const external_residents[], *const external_pass_states[];
+extern const char *const external_launch_states[], *const external_outcomes[];
 /* "no_memory", "busy", ... */
 const char *external_error(int rc);

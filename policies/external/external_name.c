@@ -3,11 +3,9 @@
 
 #include "policies/external/external_impl.h"
 
-const char *const external_ops[] = {"qkv", "mha", "ffn", "head", "layer", NULL};
 const char *const external_roles[] = {"prefill", "decode", "verify", NULL};
 const char *const external_yields[] = {"kernel", "op", "layer", "pass", NULL};
 const char *const external_residents[] = {"compiled_attention", "graph_block", NULL};
-const char *const external_request_states[] = {"queued", "decode", "finished", "shed", NULL};
 const char *const external_pass_states[] = {"ready", "running", "done", "cancelled", NULL};
 const char *const external_launch_states[] = {"queued", "running", "ended", NULL};
 const char *const external_outcomes[] = {"done", "yielded", "withdrawn", "reset", NULL};

@@ -87,7 +87,7 @@ static void add_llm(cJSON *root, const struct llm *m)
     cJSON_AddNumberToObject(o, "experts_per_token", m->experts_per_token);
     cJSON *layer = cJSON_AddArrayToObject(o, "layer");
     for (uint32_t i = 0; i < m->layer.n; i++) {
-        cJSON_AddItemToArray(layer, cJSON_CreateString(external_ops[m->layer.kind[i]]));
+        cJSON_AddItemToArray(layer, cJSON_CreateString(words_ops[m->layer.kind[i]]));
     }
 }
 
@@ -177,7 +177,7 @@ static void request_changes(struct external_run *x, const struct request *r)
 {
     struct facts now = external_request_facts(r);
     struct text *t = &x->changed_requests;
-    if (begin_row(t, r->id, external_request_states, request_forms, &now, r->own, false)) {
+    if (begin_row(t, r->id, words_request_states, request_forms, &now, r->own, false)) {
         text_char(t, ']');
     }
 }

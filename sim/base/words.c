@@ -3,6 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
+const char *const words_classes[] = {"reactive", "proactive", NULL};
+const char *const words_request_states[] = {"queued", "decode", "finished", "shed", NULL};
+const char *const words_ops[] = {"qkv", "mha", "ffn", "head", "layer", NULL};
+
 int words_find(const char *const *words, const char *word)
 {
     for (int i = 0; word != NULL && words[i] != NULL; i++) {

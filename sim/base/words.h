@@ -3,6 +3,11 @@
 
 #include <stddef.h>
 
+/* Of the enums of sim/api, in their order: what results, traces and programs of policies say. */
+extern const char *const words_classes[];        /* of requests: "reactive", "proactive" */
+extern const char *const words_request_states[]; /* "queued", "decode", "finished", "shed" */
+extern const char *const words_ops[];            /* "qkv", "mha", "ffn", "head", "layer" */
+
 /* Place of a word in the list; -1: it is not there, or NULL. */
 int words_find(const char *const *words, const char *word);
 /* "a, b, c" or, with last " or ", "a, b or c", as far as there is room. Returns buf. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "sim/base/memory.h"
+#include "sim/base/words.h"
 #include "sim/core/core.h"
 
 /* Requests that wait, by what they could be given. */
@@ -47,8 +48,8 @@ static void put_requests(const struct core *c, FILE *out)
         fprintf(out,
                 "  waits longest: request %u, %s, since %.6g s: %u prompt tokens, %u of its tokens "
                 "in KV, %u out\n",
-                r->id, r->cls == REQUEST_CLASS_REACTIVE ? "reactive" : "proactive",
-                units_s_from_ns(r->arrival_ns), r->input_tokens, r->kv_tokens, r->generated_tokens);
+                r->id, words_classes[r->cls], units_s_from_ns(r->arrival_ns), r->input_tokens,
+                r->kv_tokens, r->generated_tokens);
     }
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "sim/base/clock.h"
+#include "sim/base/words.h"
 #include "sim/drive/drive_impl.h"
 
 /* ---- rows ---- */
@@ -223,11 +224,10 @@ int launch_kernel(struct real_launch *r, int64_t now_ns, int64_t *took_ns)
         r->solo_ns += *took_ns;
         move_on(r, k.rows);
     } else if (rc != -ECANCELED) {
-        static const char *const ops[OP_KIND_COUNT] = {"qkv", "mha", "ffn", "head", "layer"};
         char why[ENGINE_MESSAGE_BYTES];
         memcpy(why, r->job.why, sizeof why);
         (void)snprintf(r->job.why, sizeof r->job.why, "kernel %s of layer %u, %u rows: %.180s",
-                       ops[k.op], k.layer, k.rows, why);
+                       words_ops[k.op], k.layer, k.rows, why);
     }
     return rc;
 }

@@ -7,15 +7,8 @@
 #include "sim/base/arena.h"
 #include "sim/base/output.h"
 #include "sim/base/units.h"
+#include "sim/base/words.h"
 #include "sim/metrics/metrics_impl.h"
-
-static const char *const class_names[REQUEST_CLASS_COUNT] = {"reactive", "proactive"};
-static const char *const state_names[] = {
-    [REQUEST_STATE_QUEUED] = "queued",
-    [REQUEST_STATE_DECODE] = "decode",
-    [REQUEST_STATE_FINISHED] = "finished",
-    [REQUEST_STATE_SHED] = "shed",
-};
 
 static const char header[] =
     "request_id,session_id,turn,class,arrival_s,start_s,first_token_s,finish_s,input_tokens,"
@@ -65,7 +58,7 @@ static void put_time(FILE *f, int64_t to_ns, int64_t from_ns)
 static void put_record(FILE *f, const struct request_record *r)
 {
     (void)fprintf(f, "%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%s,", r->request_id, r->session_id,
-                  r->turn, class_names[r->cls]);
+                  r->turn, words_classes[r->cls]);
     put_time(f, r->arrival_ns, 0);
     put_time(f, r->start_ns, 0);
     put_time(f, r->first_token_ns, 0);
@@ -78,7 +71,7 @@ static void put_record(FILE *f, const struct request_record *r)
                       units_s_from_ns(r->last_token_ns - r->first_token_ns) /
                           ((double)r->output_tokens - 1.0));
     }
-    (void)fprintf(f, ",%" PRIu32 ",%s,", r->preemptions, state_names[r->state]);
+    (void)fprintf(f, ",%" PRIu32 ",%s,", r->preemptions, words_request_states[r->state]);
     put_time(f, r->start_ns, r->arrival_ns);
     put_time(f, r->suspended_ns, 0);
     put_time(f, r->decode_pending_ns, 0);

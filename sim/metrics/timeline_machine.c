@@ -4,10 +4,8 @@
 
 #include "sim/base/arena.h"
 #include "sim/base/units.h"
+#include "sim/base/words.h"
 #include "sim/metrics/timeline_impl.h"
-
-static const char *const op_names[OP_KIND_COUNT] = {
-    [OP_QKV] = "qkv", [OP_MHA] = "mha", [OP_FFN] = "ffn", [OP_HEAD] = "head", [OP_LAYER] = "layer"};
 
 /* ---- devices ---- */
 
@@ -183,7 +181,7 @@ static void draw_kernel(struct timeline *t, const struct kernel_record *k, uint3
     struct trace_events *w = &t->out;
     trace_event_begin(w, 'X', TIMELINE_PID_MACHINE, tid, begin_ns);
     trace_event_duration(w, k->end_ns - begin_ns);
-    trace_event_name(w, op_names[k->op]);
+    trace_event_name(w, words_ops[k->op]);
     trace_text(w, "cat", "kernel");
     trace_args_begin(w);
     trace_number(w, "layer", k->layer);
