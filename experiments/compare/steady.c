@@ -6,12 +6,12 @@
 #include "experiments/shell/frame_stats.h"
 #include "sim/base/arena.h"
 #include "sim/base/units.h"
+#include "sim/base/words.h"
 #include "sim/stats/stats_intervals.h"
 
 #define LATENCIES 2
 
 static const char *const latency_names[LATENCIES] = {"ttft_s", "e2e_s"};
-static const char *const class_names[REQUEST_CLASS_COUNT] = {"reactive", "proactive"};
 
 struct point {
     int64_t arrival_ns;
@@ -120,7 +120,7 @@ int steady_document(const struct steady *s, bool overloaded, struct document *d,
             }
             /* Batch means need the order in which the system was in: requests end in another. */
             qsort(v, n, sizeof *v, by_arrival);
-            int failed = put_class(class_names[c], v, n, overloaded, f, d, e);
+            int failed = put_class(words_classes[c], v, n, overloaded, f, d, e);
             rc = failed != 0 ? failed : rc;
             free(v);
         }

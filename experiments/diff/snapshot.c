@@ -8,9 +8,7 @@
 #include "sim/base/arena.h"
 #include "sim/base/memory.h"
 #include "sim/base/units.h"
-
-static const char *const class_names[REQUEST_CLASS_COUNT] = {"reactive", "proactive"};
-static const char *const state_names[] = {"queued", "decode", "finished", "shed"};
+#include "sim/base/words.h"
 
 /* Live things, in order of arrival and submission. */
 struct snapshot {
@@ -36,8 +34,8 @@ static void put_request(FILE *f, const struct request *r)
     (void)fprintf(f,
                   "request %" PRIu32 " (%s, %s): prompt %" PRIu32 ", kv %" PRIu32
                   ", generated %" PRIu32 ", preempted %" PRIu32,
-                  r->id, class_names[r->cls], state_names[r->state], r->input_tokens, r->kv_tokens,
-                  r->generated_tokens, r->preemptions);
+                  r->id, words_classes[r->cls], words_request_states[r->state], r->input_tokens,
+                  r->kv_tokens, r->generated_tokens, r->preemptions);
     if (r->pass != NULL) {
         (void)fprintf(f, ", in pass %" PRIu32 " at op %" PRIu32 " of %" PRIu32, r->pass->id,
                       r->pass->op, r->pass->n_ops);

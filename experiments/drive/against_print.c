@@ -1,9 +1,9 @@
 #include <math.h>
 
 #include "experiments/drive/against.h"
+#include "sim/base/words.h"
 
 static const char *const metric_keys[AGAINST_METRICS] = {"ttft_s", "tpot_s", "e2e_s"};
-static const char *const class_names[] = {"reactive", "proactive"};
 
 /* Mean over repeats of the error of one simulation. */
 static double mape_simulated(const struct against_policy *p, uint32_t model, enum against_metric m)
@@ -126,7 +126,7 @@ static void put_means(const struct against *a, struct document *d)
     for (int c = 0; c < REQUEST_CLASS_COUNT; c++) {
         for (uint32_t i = 0; i < a->n_policies; i++) {
             const struct against_policy *p = &a->policies[i];
-            FRAME_CELL(f, class_names[c]);
+            FRAME_CELL(f, words_classes[c]);
             FRAME_CELL(f, p->label);
             for (int m = 0; m < AGAINST_METRICS; m++) {
                 FRAME_CELL(f, against_real_mean(p, (enum against_metric)m, (enum request_class)c));
@@ -143,10 +143,10 @@ static void put_tau(struct document *d, struct frame *f, int c, int m, const cha
                     struct against_tau t)
 {
     static const char *const titles[AGAINST_METRICS] = {"TTFT", "TPOT", "E2E"};
-    const char *title = document_format(d, "%s %s", class_names[c], titles[m]);
+    const char *title = document_format(d, "%s %s", words_classes[c], titles[m]);
     const char *shown = document_format(d, "%.2f [%.2f, %.2f]", t.tau, t.low, t.high);
     const char *ties = document_format(d, "%u of %u", t.tied, t.pairs);
-    FRAME_ROW(f, title, class_names[c], metric_keys[m], soc,
+    FRAME_ROW(f, title, words_classes[c], metric_keys[m], soc,
               isnan(t.tau) ? frame_value_number(t.tau) : frame_shown(t.tau, shown), t.low, t.high,
               t.pairs, frame_shown(t.tied, ties));
 }
@@ -201,7 +201,7 @@ static void put_policy(const struct against_policy *p, struct document *d)
         for (uint32_t k = 0; k < p->n_real; k++) {
             const struct request_time *r = &p->real[k].times.v[i];
             if (s->finished && r->finished) {
-                FRAME_ROW(requests, class_names[r->cls], k, r->ttft_s, s->ttft_s, r->tpot_s,
+                FRAME_ROW(requests, words_classes[r->cls], k, r->ttft_s, s->ttft_s, r->tpot_s,
                           s->tpot_s, r->e2e_s, s->e2e_s);
             }
         }

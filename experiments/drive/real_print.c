@@ -4,6 +4,7 @@
 
 #include "experiments/drive/real.h"
 #include "sim/base/output.h"
+#include "sim/base/words.h"
 
 const struct real_work real_works[DRIVE_WORKS] = {
     [DRIVE_COMPILE] = {"compile", "tokens"},
@@ -105,7 +106,6 @@ cJSON *real_to_json(const struct drive_options *d, const struct machine *m,
 int real_write_kernels(const char *path, const struct drive_report *r, const struct machine *m,
                        struct err *e)
 {
-    static const char *const ops[OP_KIND_COUNT] = {"qkv", "mha", "ffn", "head", "layer"};
     struct output *out = output_open(path, e);
     if (out == NULL) {
         return -EINVAL;
@@ -116,10 +116,10 @@ int real_write_kernels(const char *path, const struct drive_report *r, const str
     for (size_t i = 0; i < r->n_kernels; i++) {
         const struct drive_kernel *k = &r->kernels[i];
         (void)fprintf(f, "%u,%s,%s,%u,%u,%u,%u,%u,%u,%llu,%llu,%.9f,%.3f,%d\n", k->launch,
-                      m->devices[k->device].name, ops[k->op], k->layer, k->rows, k->padded_rows,
-                      k->sequences, k->shape_rows, k->prefill_rows, (unsigned long long)k->pairs,
-                      (unsigned long long)k->keys, (double)k->begin_ns / 1e9, (double)k->ns / 1e3,
-                      k->stopped);
+                      m->devices[k->device].name, words_ops[k->op], k->layer, k->rows,
+                      k->padded_rows, k->sequences, k->shape_rows, k->prefill_rows,
+                      (unsigned long long)k->pairs, (unsigned long long)k->keys,
+                      (double)k->begin_ns / 1e9, (double)k->ns / 1e3, k->stopped);
     }
     return output_close(out, true, e);
 }

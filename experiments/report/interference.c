@@ -3,9 +3,10 @@
 #include <string.h>
 
 #include "sim/base/units.h"
+#include "sim/base/words.h"
 
-static const char *const class_names[2] = {"reactive", "proactive"};
-_Static_assert(REQUEST_CLASS_REACTIVE == 0 && REQUEST_CLASS_PROACTIVE == 1, "index of class_names");
+_Static_assert(REQUEST_CLASS_REACTIVE == 0 && REQUEST_CLASS_PROACTIVE == 1,
+               "index of words_classes");
 
 void interference_collect(const struct explain *x, const struct trace *t, struct interference *out)
 {
@@ -36,7 +37,7 @@ static double per_request_s(int64_t ns, uint32_t requests)
 static void put_data(const struct interference *m, struct document *d)
 {
     for (int v = 0; v < 2; v++) {
-        struct document *of = document_within(d, class_names[v]);
+        struct document *of = document_within(d, words_classes[v]);
         DOCUMENT_VALUES(of, "requests", m->requests[v], "latency_s",
                         units_s_from_ns(m->latency_ns[v]));
         struct document *causes = document_within(of, "causes_s");
@@ -45,7 +46,7 @@ static void put_data(const struct interference *m, struct document *d)
         }
         struct frame *by = document_data(of, "by", 1, "class wait_s tail_s");
         for (int a = 0; a < 2; a++) {
-            FRAME_ROW(by, class_names[a], units_s_from_ns(m->tail_ns[v][a] + m->queue_ns[v][a]),
+            FRAME_ROW(by, words_classes[a], units_s_from_ns(m->tail_ns[v][a] + m->queue_ns[v][a]),
                       units_s_from_ns(m->tail_ns[v][a]));
         }
     }
@@ -75,7 +76,7 @@ void interference_document(const struct interference *m, struct document *d)
                      "was running)\n");
     f = document_table(d, 2, "lrr", "victim", "behind reactive", "behind proactive");
     for (int v = 0; v < 2; v++) {
-        FRAME_CELL(f, class_names[v]);
+        FRAME_CELL(f, words_classes[v]);
         for (int a = 0; a < 2; a++) {
             int64_t tail = m->tail_ns[v][a];
             FRAME_CELL(f, document_format(d, "%.4f s (%.4f s)",
