@@ -265,13 +265,9 @@ static int run(void *values, struct err *e)
 #define OPTIONS struct explain_options
 
 static const struct option_row rows[] = {
-    {.name = "request",
-     .value = "ID",
-     .max = UINT32_MAX,
-     .kind = OPTION_KIND_COUNT,
-     .offset = OPTION_AT(OPTIONS, request, uint32_t),
-     .given = 1 + OPTION_AT(OPTIONS, have_request, bool),
-     .help = "number of the request (first column of run --requests)"},
+    OPTION_ROW(COUNT, OPTIONS, request, uint32_t, "request", "ID",
+               "number of the request (first column of run --requests)", .max = UINT32_MAX,
+               .given = 1 + OPTION_AT(OPTIONS, have_request, bool)),
     OPTION_FLAG(OPTIONS, interference, "interference",
                 "all requests instead: mean causes by class, and who delays whom"),
     OPTION_TEXT(OPTIONS, policy, "policy", "P[:K=V,..]", NULL, "policy and parameters"),

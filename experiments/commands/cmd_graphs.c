@@ -247,12 +247,8 @@ static const struct option_row rows[] = {
     OPTION_FLAG(OPTIONS, gantt, "gantt", "draw each schedule"),
     OPTION_COUNT(OPTIONS, random, "random", "N", NULL, 1, GRAPHS_STUDY_MAX,
                  "N random instances: mean and worst ratio to the optimum"),
-    {.name = "seed",
-     .value = "S",
-     .kind = OPTION_KIND_SEED,
-     .offset = OPTION_AT(OPTIONS, seed, uint64_t),
-     .given = 1 + OPTION_AT(OPTIONS, seed_given, bool),
-     .help = "of the random instances (default 1)"},
+    OPTION_ROW(SEED, OPTIONS, seed, uint64_t, "seed", "S", "of the random instances (default 1)",
+               .given = 1 + OPTION_AT(OPTIONS, seed_given, bool)),
 };
 static const struct option_child children[] = {
     OPTION_ROWS(NULL, rows),

@@ -267,12 +267,8 @@ static const char *const sizes[] = {"tiny", "small", "full", NULL};
 #define OPTIONS struct options
 
 static const struct option_row rows[] = {
-    {.name = "backend",
-     .value = "B",
-     .preset = "native",
-     .kind = OPTION_KIND_TEXT,
-     .offset = OPTION_AT(OPTIONS, backend, const char *),
-     .help = "what measures, one of the backends below"},
+    OPTION_TEXT(OPTIONS, backend, "backend", "B", "native",
+                "what measures, one of the backends below"),
     OPTION_TEXT(OPTIONS, m.devices, "devices", "D,D", NULL,
                 "default: the first two; --list shows them"),
     OPTION_OUTPUT(OPTIONS, output, "FILE", NULL, "the rows; with --fit, the SoC file"),

@@ -152,13 +152,11 @@ static const struct option_row gen_rows[] = {
 #define IMPORT struct trace_import_options
 static const char *const classes[] = {"reactive", "proactive", NULL};
 static const struct option_row import_rows[] = {
-    {.name = "format",
-     .value = "FORMAT",
-     .names = trace_formats,
-     .kind = OPTION_KIND_TEXT,
-     .offset = OPTION_AT(IMPORT, format, const char *),
-     .help = "of the file; without it, as which it is recognised (traces/README.md says what each "
-             "holds)"},
+    OPTION_ROW(
+        TEXT, IMPORT, format, const char *, "format", "FORMAT",
+        "of the file; without it, as which it is recognised (traces/README.md says what each "
+        "holds)",
+        .names = trace_formats),
     OPTION_CHOICE(IMPORT, cls, "class", "CLASS", NULL, classes, "of every request"),
     OPTION_NUMBER(IMPORT, from_s, "from", "S", "0", 0.0, 1e9,
                   "only sessions that begin at S or later; S becomes 0"),

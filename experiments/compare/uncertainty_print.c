@@ -93,29 +93,13 @@ static void put_shares(const struct compare_plan *plan, const struct uncertainty
             const struct uncertainty_share *s = &p->top[k];
             const struct machine_factor *x = &u->machines.factor[s->factor];
             char name[160];
-            const char *const texts[] = {u->metrics[p->metric], plan->policies[p->policy].label,
-                                         factor_name(plan, x, name, sizeof name), x->path};
             const double nan = (double)NAN;
-            const double v[] = {s->share,
-                                s->low,
-                                s->high,
-                                x->nominal,
-                                x->low,
-                                x->high,
-                                s->flips ? s->holds_at : nan,
-                                s->flips ? s->turns_at : nan,
-                                s->flips ? s->difference_holds : nan,
-                                s->flips ? s->difference_turns : nan,
-                                s->difference_file,
-                                s->difference_low,
-                                s->difference_high,
-                                s->wrong_after};
-            for (size_t j = 0; j < sizeof texts / sizeof texts[0]; j++) {
-                FRAME_CELL(f, texts[j]);
-            }
-            for (size_t j = 0; j < sizeof v / sizeof v[0]; j++) {
-                FRAME_CELL(f, v[j]);
-            }
+            FRAME_ROW(f, u->metrics[p->metric], plan->policies[p->policy].label,
+                      factor_name(plan, x, name, sizeof name), x->path, s->share, s->low, s->high,
+                      x->nominal, x->low, x->high, s->flips ? s->holds_at : nan,
+                      s->flips ? s->turns_at : nan, s->flips ? s->difference_holds : nan,
+                      s->flips ? s->difference_turns : nan, s->difference_file, s->difference_low,
+                      s->difference_high, s->wrong_after);
         }
     }
 }

@@ -16,23 +16,15 @@ static void init(void *target)
 }
 
 #define TIME_LIMIT                                                                                 \
-    {                                                                                              \
-        .name = "time-limit", .value = "S", .preset = "600", .min = 1.0, .max = 1e7,               \
-        .kind = OPTION_KIND_NUMBER, .aside = true,                                                 \
-        .offset = OPTION_AT(JOBS, how.cpu_limit_s, double),                                        \
-        .help = "CPU seconds after which a run is given up; one that waits (a sleep, a lock) "     \
-                "may so for as long, but at most 60"                                               \
-    }
+    OPTION_ROW(NUMBER, JOBS, how.cpu_limit_s, double, "time-limit", "S",                           \
+               "CPU seconds after which a run is given up; one that waits (a sleep, a lock) may "  \
+               "so for as long, but at most 60",                                                   \
+               .preset = "600", .min = 1.0, .max = 1e7, .aside = true)
 
 static const struct option_row rows[] = {
-    {.name = "jobs",
-     .value = "J",
-     .min = 1,
-     .max = 4096,
-     .kind = OPTION_KIND_COUNT,
-     .aside = true,
-     .offset = OPTION_AT(JOBS, how.parallel, uint32_t),
-     .help = "runs at once (default: processors); results do not depend on it"},
+    OPTION_ROW(COUNT, JOBS, how.parallel, uint32_t, "jobs", "J",
+               "runs at once (default: processors); results do not depend on it", .min = 1,
+               .max = 4096, .aside = true),
     TIME_LIMIT,
     OPTION_FILE(JOBS, path, "store", "FILE.db",
                 "keeps the runs in an SQLite file, and takes from it those that it holds: of the "

@@ -138,59 +138,39 @@ void options_text_add(struct option_texts *list, const char *text);
 #define OPTION_AT(T, member, type)                                                                 \
     (offsetof(T, member) + 0 * sizeof(&((T *)0)->member == (type *)0))
 
+/* A row of any kind: name, value, help, and further members such as .preset and .given. */
+#define OPTION_ROW(kind_, T, member, type, name_, value_, help_, ...)                              \
+    {                                                                                              \
+        .name = (name_), .value = (value_), .help = (help_), .kind = OPTION_KIND_##kind_,          \
+        .offset = OPTION_AT(T, member, type), __VA_ARGS__                                          \
+    }
 #define OPTION_FLAG(T, member, name_, help_)                                                       \
-    {                                                                                              \
-        .name = (name_), .help = (help_), .kind = OPTION_KIND_FLAG,                                \
-        .offset = OPTION_AT(T, member, bool)                                                       \
-    }
+    OPTION_ROW(FLAG, T, member, bool, name_, NULL, help_, .preset = NULL)
 #define OPTION_TEXT(T, member, name_, value_, preset_, help_)                                      \
-    {                                                                                              \
-        .name = (name_), .value = (value_), .help = (help_), .preset = (preset_),                  \
-        .kind = OPTION_KIND_TEXT, .offset = OPTION_AT(T, member, const char *)                     \
-    }
+    OPTION_ROW(TEXT, T, member, const char *, name_, value_, help_, .preset = (preset_))
 /* -o: where the result goes. */
 #define OPTION_OUTPUT(T, member, value_, preset_, help_)                                           \
-    {                                                                                              \
-        .name = "output", .letter = 'o', .value = (value_), .help = (help_), .preset = (preset_),  \
-        .kind = OPTION_KIND_TEXT, .offset = OPTION_AT(T, member, const char *)                     \
-    }
+    OPTION_ROW(TEXT, T, member, const char *, "output", value_, help_, .preset = (preset_),        \
+               .letter = 'o')
 /* A file to write beside the result. */
 #define OPTION_FILE(T, member, name_, value_, help_)                                               \
-    {                                                                                              \
-        .name = (name_), .value = (value_), .help = (help_), .kind = OPTION_KIND_TEXT,             \
-        .aside = true, .offset = OPTION_AT(T, member, const char *)                                \
-    }
+    OPTION_ROW(TEXT, T, member, const char *, name_, value_, help_, .aside = true)
 #define OPTION_TEXTS(T, member, name_, value_, max_, help_)                                        \
-    {                                                                                              \
-        .name = (name_), .value = (value_), .help = (help_), .max = (max_),                        \
-        .kind = OPTION_KIND_TEXTS, .offset = OPTION_AT(T, member, struct option_texts)             \
-    }
+    OPTION_ROW(TEXTS, T, member, struct option_texts, name_, value_, help_, .max = (max_))
 #define OPTION_COUNT(T, member, name_, value_, preset_, min_, max_, help_)                         \
-    {                                                                                              \
-        .name = (name_), .value = (value_), .help = (help_), .preset = (preset_), .min = (min_),   \
-        .max = (max_), .kind = OPTION_KIND_COUNT, .offset = OPTION_AT(T, member, uint32_t)         \
-    }
+    OPTION_ROW(COUNT, T, member, uint32_t, name_, value_, help_, .preset = (preset_),              \
+               .min = (min_), .max = (max_))
 #define OPTION_SEED(T, member, name_, preset_, help_)                                              \
-    {                                                                                              \
-        .name = (name_), .value = "N", .help = (help_), .preset = (preset_),                       \
-        .kind = OPTION_KIND_SEED, .offset = OPTION_AT(T, member, uint64_t)                         \
-    }
+    OPTION_ROW(SEED, T, member, uint64_t, name_, "N", help_, .preset = (preset_))
 #define OPTION_NUMBER(T, member, name_, value_, preset_, min_, max_, help_)                        \
-    {                                                                                              \
-        .name = (name_), .value = (value_), .help = (help_), .preset = (preset_), .min = (min_),   \
-        .max = (max_), .kind = OPTION_KIND_NUMBER, .offset = OPTION_AT(T, member, double)          \
-    }
+    OPTION_ROW(NUMBER, T, member, double, name_, value_, help_, .preset = (preset_),               \
+               .min = (min_), .max = (max_))
 #define OPTION_NUMBERS(T, member, name_, value_, min_, max_, help_)                                \
-    {                                                                                              \
-        .name = (name_), .value = (value_), .help = (help_), .min = (min_), .max = (max_),         \
-        .kind = OPTION_KIND_NUMBERS, .offset = OPTION_AT(T, member, struct option_numbers)         \
-    }
+    OPTION_ROW(NUMBERS, T, member, struct option_numbers, name_, value_, help_, .min = (min_),     \
+               .max = (max_))
 #define OPTION_CHOICE(T, member, name_, value_, preset_, choices_, help_)                          \
-    {                                                                                              \
-        .name = (name_), .value = (value_), .help = (help_), .preset = (preset_),                  \
-        .choices = (choices_), .kind = OPTION_KIND_CHOICE,                                         \
-        .offset = OPTION_AT(T, member, const char *)                                               \
-    }
+    OPTION_ROW(CHOICE, T, member, const char *, name_, value_, help_, .preset = (preset_),         \
+               .choices = (choices_))
 #define OPTION_OWN(take_, name_, value_, help_)                                                    \
     {                                                                                              \
         .name = (name_), .value = (value_), .help = (help_), .kind = OPTION_KIND_OWN,              \
