@@ -115,25 +115,18 @@ void fit_setup(const struct fit_parameters *p, const double *u, struct setup *ou
     for (uint32_t i = 0; i < p->n; i++) {
         char buf[64];
         const char *value = fit_parameter_value(&p->v[i], u[i], buf);
-        put(&out->set, &p->v[i].changes.set, value);
-        put(&out->policy, &p->v[i].changes.policy, value);
-        put(&out->workload, &p->v[i].changes.workload, value);
-        put(&out->metric, &p->v[i].changes.metric, value);
+        for (int k = 0; k < SETUP_LISTS; k++) {
+            put(&out->list[k], &p->v[i].changes.list[k], value);
+        }
     }
-}
-
-static void free_texts(struct setup_texts *t)
-{
-    for (uint32_t i = 0; i < t->n; i++) {
-        free((char *)(uintptr_t)t->v[i]);
-    }
-    t->n = 0;
 }
 
 void fit_setup_fini(struct setup *s)
 {
-    free_texts(&s->set);
-    free_texts(&s->policy);
-    free_texts(&s->workload);
-    free_texts(&s->metric);
+    for (int k = 0; k < SETUP_LISTS; k++) {
+        for (uint32_t i = 0; i < s->list[k].n; i++) {
+            free((char *)(uintptr_t)s->list[k].v[i]);
+        }
+        s->list[k].n = 0;
+    }
 }

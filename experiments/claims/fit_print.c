@@ -175,14 +175,6 @@ static cJSON *set_json(const struct fit *f, uint32_t set)
     return a;
 }
 
-static void texts_json(cJSON *o, const char *key, const struct setup_texts *t)
-{
-    if (t->n > 0) {
-        cJSON_AddItemToObject(o, key,
-                              cJSON_CreateStringArray((const char *const *)t->v, (int)t->n));
-    }
-}
-
 cJSON *fit_profile(const struct fit *f, const struct fit_findings *g)
 {
     struct setup s;
@@ -196,9 +188,13 @@ cJSON *fit_profile(const struct fit *f, const struct fit_findings *g)
                             "Fitted to the claims by `xpusim claims --fit`, not measured: where "
                             "most of them hold together. Never a default.");
     cJSON_AddItemToObject(o, "holds", set_json(f, g->best.holds));
-    texts_json(o, "set", &all.set);
-    texts_json(o, "policy", &all.policy);
-    texts_json(o, "workload", &all.workload);
+    for (int k = 0; k < SETUP_LISTS; k++) {
+        const struct setup_texts *t = &all.list[k];
+        if (t->n > 0) {
+            cJSON_AddItemToObject(o, setup_keys[k],
+                                  cJSON_CreateStringArray((const char *const *)t->v, (int)t->n));
+        }
+    }
     fit_setup_fini(&s);
     return o;
 }

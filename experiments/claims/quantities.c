@@ -246,21 +246,10 @@ void quantities_fini(struct quantities *q)
 
 /* ---- set-ups ---- */
 
-static bool same_texts(const struct setup_texts *a, const struct setup_texts *b)
-{
-    bool same = a->n == b->n;
-    for (uint32_t i = 0; same && i < a->n; i++) {
-        same = strcmp(a->v[i], b->v[i]) == 0;
-    }
-    return same;
-}
-
 uint32_t quantities_setup(struct quantities *q, const struct setup *s)
 {
     for (uint32_t i = 0; i < q->n_setups; i++) {
-        const struct setup *has = &q->setups[i];
-        if (same_texts(&has->set, &s->set) && same_texts(&has->policy, &s->policy) &&
-            same_texts(&has->workload, &s->workload) && same_texts(&has->metric, &s->metric)) {
+        if (setup_is_same(&q->setups[i], s)) {
             return i;
         }
     }

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+const char *const setup_keys[SETUP_LISTS] = {"set", "policy", "workload", "metric"};
+
 /* ---- reading ---- */
 
 static void texts_read(struct setup_texts *t, struct json_obj *o, const char *key, char mark)
@@ -28,34 +30,42 @@ static void texts_read(struct setup_texts *t, struct json_obj *o, const char *ke
 void setup_read(struct setup *s, struct json_obj *o)
 {
     *s = (struct setup){.set = {.n = 0}};
-    texts_read(&s->set, o, "set", '=');
-    texts_read(&s->policy, o, "policy", ':');
-    texts_read(&s->workload, o, "workload", ':');
-    texts_read(&s->metric, o, "metric", '=');
-}
-
-static int texts_add(struct setup_texts *t, const struct setup_texts *more, struct err *e)
-{
-    for (uint32_t i = 0; i < more->n; i++) {
-        if (t->n == SETUP_MAX_TEXTS) {
-            return err_add(e, "%s: more than %d changes of a set-up", more->v[i], SETUP_MAX_TEXTS);
-        }
-        t->v[t->n++] = more->v[i];
+    for (int k = 0; k < SETUP_LISTS; k++) {
+        bool of_names = &s->list[k] == &s->policy || &s->list[k] == &s->workload;
+        texts_read(&s->list[k], o, setup_keys[k], of_names ? ':' : '=');
     }
-    return 0;
 }
 
 int setup_add(struct setup *s, const struct setup *more, struct err *e)
 {
-    int rc = texts_add(&s->set, &more->set, e);
-    rc = rc == 0 ? texts_add(&s->policy, &more->policy, e) : rc;
-    rc = rc == 0 ? texts_add(&s->workload, &more->workload, e) : rc;
-    return rc == 0 ? texts_add(&s->metric, &more->metric, e) : rc;
+    for (int k = 0; k < SETUP_LISTS; k++) {
+        struct setup_texts *t = &s->list[k];
+        for (uint32_t i = 0; i < more->list[k].n; i++) {
+            if (t->n == SETUP_MAX_TEXTS) {
+                return err_add(e, "%s: more than %d changes of a set-up", more->list[k].v[i],
+                               SETUP_MAX_TEXTS);
+            }
+            t->v[t->n++] = more->list[k].v[i];
+        }
+    }
+    return 0;
 }
 
 bool setup_is_empty(const struct setup *s)
 {
     return s->set.n + s->policy.n + s->workload.n + s->metric.n == 0;
+}
+
+bool setup_is_same(const struct setup *a, const struct setup *b)
+{
+    bool same = true;
+    for (int k = 0; k < SETUP_LISTS; k++) {
+        same = same && a->list[k].n == b->list[k].n;
+        for (uint32_t i = 0; same && i < a->list[k].n; i++) {
+            same = strcmp(a->list[k].v[i], b->list[k].v[i]) == 0;
+        }
+    }
+    return same;
 }
 
 /* ---- applying ---- */
@@ -188,10 +198,7 @@ static void edit_sets(cJSON *form, const struct setup_texts *with, const char *p
 /* Where a definition runs: "llm=NAME,soc=NAME", as far as it says so. */
 static void place_text(const cJSON *form, char *buf, size_t size)
 {
-    const cJSON *llm = cJSON_GetObjectItemCaseSensitive(form, "llm");
-    const cJSON *soc = cJSON_GetObjectItemCaseSensitive(form, "soc");
-    (void)snprintf(buf, size, "llm=%s,soc=%s", cJSON_IsString(llm) ? llm->valuestring : "",
-                   cJSON_IsString(soc) ? soc->valuestring : "");
+    (void)snprintf(buf, size, "llm=%s,soc=%s", json_string(form, "llm"), json_string(form, "soc"));
 }
 
 cJSON *setup_apply(const struct setup *s, const cJSON *definition)

@@ -27,15 +27,23 @@ struct setup_texts {
     uint32_t n;
 };
 
+#define SETUP_LISTS 4
 struct setup {
-    struct setup_texts set, policy, workload, metric;
+    union {
+        struct {
+            struct setup_texts set, policy, workload, metric;
+        };
+        struct setup_texts list[SETUP_LISTS]; /* the same, one after the other */
+    };
 };
+extern const char *const setup_keys[SETUP_LISTS]; /* "set", ... */
 
 /* Reads the four lists of an object, each optional. Errors name file and place. */
 void setup_read(struct setup *s, struct json_obj *o);
 /* Appends everything of `more`. An error names what does not fit. */
 int setup_add(struct setup *s, const struct setup *more, struct err *e);
 bool setup_is_empty(const struct setup *s);
+bool setup_is_same(const struct setup *a, const struct setup *b);
 
 /* "NAME:key=value,..." with the keys of `with` ("NAME:key=value,..."); as it is when that means
  * another. place: "llm=NAME,soc=NAME". False when it does not fit into size. */

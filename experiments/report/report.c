@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "experiments/report/report_impl.h"
-#include "sim/base/json.h"
 
 /* Everything that is written, and where. */
 struct whole {
@@ -28,9 +27,8 @@ static const cJSON *best_of(const cJSON *policies, const char *metric)
     const cJSON *p;
     cJSON_ArrayForEach(p, policies)
     {
-        double v = report_number_of(report_member(p, metric), "mean");
-        if (!isnan(v) &&
-            (best == NULL || v < report_number_of(report_member(best, metric), "mean"))) {
+        double v = json_number(report_member(p, metric), "mean");
+        if (!isnan(v) && (best == NULL || v < json_number(report_member(best, metric), "mean"))) {
             best = p;
         }
     }
@@ -48,7 +46,7 @@ static void write_close_ones(const cJSON *policies, const cJSON *best, const cha
     cJSON_ArrayForEach(p, policies)
     {
         const cJSON *m = report_member(p, metric);
-        if (p != best && report_number_of(m, "low") <= report_number_of(b, "high")) {
+        if (p != best && json_number(m, "low") <= json_number(b, "high")) {
             (void)fputs(any ? ", " : " Intervals that meet its own: ", out);
             markup_format(out, "%s (", p->string);
             report_put_mean(out, m);
@@ -84,8 +82,8 @@ static void write_overload(const cJSON *tree, FILE *out)
 static void write_winner(const cJSON *tree, const cJSON *best, FILE *out)
 {
     const cJSON *base =
-        report_member(report_member(tree, "policies"), report_text_of(tree, "baseline"));
-    double relevance = report_number_of(tree, "relevance_frac");
+        report_member(report_member(tree, "policies"), json_string(tree, "baseline"));
+    double relevance = json_number(tree, "relevance_frac");
     const cJSON *m = report_member(best, METRIC_PRIMARY);
     const cJSON *energy = report_member(best, "energy_j_per_token");
     markup_format(out, "<b>%s", best->string);
@@ -119,7 +117,7 @@ static void write_headline(const cJSON *tree, FILE *out)
     }
     (void)fputs("</p>\n", out);
     write_overload(tree, out);
-    double failed = report_number_of(tree, "failed_runs");
+    double failed = json_number(tree, "failed_runs");
     if (failed > 0) {
         (void)fprintf(out,
                       "<p class=overloaded>%.0f runs failed and are missing from every mean.</p>\n",
@@ -203,8 +201,8 @@ static void put_name(const struct report_input *in, FILE *out)
         (void)fputs("Real runs against simulated ones", out);
         return;
     }
-    markup_format(out, "%s on %s", report_text_of(part_of(in, "llm"), "name"),
-                  report_text_of(part_of(in, "soc"), "name"));
+    markup_format(out, "%s on %s", json_string(part_of(in, "llm"), "name"),
+                  json_string(part_of(in, "soc"), "name"));
 }
 
 static void write_comparison(const struct whole *w, const struct report_input *in, FILE *out)
@@ -220,7 +218,7 @@ static void write_comparison(const struct whole *w, const struct report_input *i
     markup_format(out,
                   "<p>Workload <code>%s</code>, %.0f replications. Machine and model: <a "
                   "href=\"#hardware\">how far to trust them</a>.</p>\n",
-                  report_text_of(tree, "workload"), report_number_of(tree, "replications"));
+                  json_string(tree, "workload"), json_number(tree, "replications"));
     report_write_headline_table(tree, out);
     report_write_uncertainty(tree, out);
     write_figures_of(w, in->index, out);
@@ -281,7 +279,7 @@ static void write_reading(const struct whole *w, FILE *out)
     double relevance = 0.01;
     bool any = false;
     for (size_t i = 0; i < w->n; i++) {
-        double of = report_number_of(w->in[i].tree, "relevance_frac");
+        double of = json_number(w->in[i].tree, "relevance_frac");
         relevance = isfinite(of) ? of : relevance;
         any = any || !report_is_drive(w->in[i].tree);
     }
@@ -402,7 +400,7 @@ int report_check(const struct report_input *in, struct err *e)
         !cJSON_IsObject(report_member(config, "llm"))) {
         return err_add(e, "%s: config: missing: not a result of `xpusim compare --json`", in->path);
     }
-    const char *base = report_text_of(in->tree, "baseline");
+    const char *base = json_string(in->tree, "baseline");
     if (!cJSON_HasObjectItem(policies, base)) {
         return err_add(e, "%s: baseline: \"%s\" is not among the policies", in->path, base);
     }

@@ -15,7 +15,7 @@ static void put_cell(FILE *out, double x, double scale, const char *unit)
 
 static void put_text(FILE *out, const cJSON *row, const char *key)
 {
-    markup_format(out, "<td>%s", report_text_of(row, key));
+    markup_format(out, "<td>%s", json_string(row, key));
 }
 
 static const char *const metrics[] = {"ttft_s", "tpot_s", "e2e_s"};
@@ -52,10 +52,10 @@ static void write_errors(const cJSON *tree, FILE *out)
         put_text(out, row, "soc");
         for (size_t i = 0; i < N_ERRORS; i++) {
             const cJSON *of = report_member(row, errors[i].of);
-            put_cell(out, report_number_of(of, metrics[errors[i].metric]), 100.0, " %");
+            put_cell(out, json_number(of, metrics[errors[i].metric]), 100.0, " %");
         }
-        put_cell(out, report_number_of(row, "foreign_frac"), 100.0,
-                 report_number_of(row, "disturbed_runs") > 0.0 ? " % (disturbed)" : " %");
+        put_cell(out, json_number(row, "foreign_frac"), 100.0,
+                 json_number(row, "disturbed_runs") > 0.0 ? " % (disturbed)" : " %");
         (void)fputs("\n", out);
     }
     (void)fputs("</tbody></table></div>\n", out);
@@ -75,7 +75,7 @@ static void write_means(const cJSON *tree, FILE *out)
         put_text(out, row, "policy");
         for (int i = 0; i < 6; i++) {
             const cJSON *of = report_member(row, metrics[i / 2]);
-            put_cell(out, report_number_of(of, i % 2 == 0 ? "real" : "simulated"), 1.0, "");
+            put_cell(out, json_number(of, i % 2 == 0 ? "real" : "simulated"), 1.0, "");
         }
         (void)fputs("\n", out);
     }
@@ -98,7 +98,7 @@ static void write_order(const cJSON *tree, FILE *out)
         put_text(out, row, "metric");
         put_text(out, row, "soc");
         for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-            put_cell(out, report_number_of(row, numbers[i]), 1.0, "");
+            put_cell(out, json_number(row, numbers[i]), 1.0, "");
         }
         (void)fputs("\n", out);
     }
@@ -113,9 +113,9 @@ bool report_is_drive(const cJSON *tree)
 
 void report_write_drive(const cJSON *tree, FILE *out)
 {
-    markup_format(out, "<p>%s, %.0f repeats, clock %s; %s</p>\n", report_text_of(tree, "trace"),
-                  report_number_of(tree, "repeats"), report_text_of(tree, "clock"),
-                  report_text_of(tree, "engines"));
+    markup_format(out, "<p>%s, %.0f repeats, clock %s; %s</p>\n", json_string(tree, "trace"),
+                  json_number(tree, "repeats"), json_string(tree, "clock"),
+                  json_string(tree, "engines"));
     write_errors(tree, out);
     write_means(tree, out);
     write_order(tree, out);

@@ -7,6 +7,7 @@
 #include "experiments/report/report.h"
 #include "experiments/shell/markup.h"
 #include "plots/about.h"
+#include "sim/base/json.h"
 #include "sim/metrics/metric_table.h"
 
 /* ---- report_page.c ---- */
@@ -17,8 +18,6 @@ void report_page_put(const struct report_page *p,
 
 /* ---- report_text.c ---- */
 
-const char *report_text_of(const cJSON *o, const char *key); /* "" when there is none */
-double report_number_of(const cJSON *o, const char *key);    /* NaN when there is none */
 const cJSON *report_member(const cJSON *o, const char *key);
 /* A mean with its interval, as the terminal has it: "7.51 [6.88, 8.15]". */
 void report_put_mean(FILE *out, const cJSON *metric);

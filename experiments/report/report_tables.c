@@ -5,13 +5,12 @@
 #include <time.h>
 
 #include "experiments/report/report_impl.h"
-#include "sim/base/json.h"
 
 void report_write_headline_table(const cJSON *tree, FILE *out)
 {
     const cJSON *policies = report_member(tree, "policies");
-    const cJSON *base = report_member(policies, report_text_of(tree, "baseline"));
-    double relevance = report_number_of(tree, "relevance_frac");
+    const cJSON *base = report_member(policies, json_string(tree, "baseline"));
+    double relevance = json_number(tree, "relevance_frac");
     (void)fputs("<div class=wide><table><thead><tr><th>policy", out);
     char title[160];
     for (const char *const *name = metric_usual; *name != NULL; name++) {
@@ -56,10 +55,9 @@ static bool says_nothing(const cJSON *policies, const char *metric)
     const cJSON *p;
     cJSON_ArrayForEach(p, policies)
     {
-        double v = report_number_of(report_member(p, metric), "mean");
-        double whole = truncated
-                           ? report_number_of(report_member(p, metric + sizeof cut - 1), "mean")
-                           : (double)NAN;
+        double v = json_number(report_member(p, metric), "mean");
+        double whole = truncated ? json_number(report_member(p, metric + sizeof cut - 1), "mean")
+                                 : (double)NAN;
         nothing = nothing && (isnan(v) || v == whole);
     }
     return nothing;
@@ -102,24 +100,23 @@ static void write_pair(const cJSON *pair, const char *metric, FILE *out)
     char title[160];
     markup_format(
         out, "<tr><td>%s<td>%s<td>%.2f &plusmn; %.2f<td>%.4g<td>%.4g to %.4g<td>%.4g to %.4g\n",
-        metric_title(metric, title, sizeof title), pair->string,
-        report_number_of(pair, "better_frac"), report_number_of(pair, "better_se"),
-        report_number_of(pair, "difference"), report_number_of(pair, "sampling_low"),
-        report_number_of(pair, "sampling_high"), report_number_of(pair, "model_low"),
-        report_number_of(pair, "model_high"));
+        metric_title(metric, title, sizeof title), pair->string, json_number(pair, "better_frac"),
+        json_number(pair, "better_se"), json_number(pair, "difference"),
+        json_number(pair, "sampling_low"), json_number(pair, "sampling_high"),
+        json_number(pair, "model_low"), json_number(pair, "model_high"));
 }
 
 static void write_factor(const cJSON *f, const char *policy, FILE *out)
 {
     markup_format(out, "<tr><td>%s<td>%s<td>%.2f (%.2f to %.2f)<td>%.4g (%.4g to %.4g)<td>", policy,
-                  f->string, report_number_of(f, "share"), report_number_of(f, "share_low"),
-                  report_number_of(f, "share_high"), report_number_of(f, "value"),
-                  report_number_of(f, "low"), report_number_of(f, "high"));
-    double turns = report_number_of(f, "turns_at");
+                  f->string, json_number(f, "share"), json_number(f, "share_low"),
+                  json_number(f, "share_high"), json_number(f, "value"), json_number(f, "low"),
+                  json_number(f, "high"));
+    double turns = json_number(f, "turns_at");
     if (isnan(turns)) {
         (void)fputs("never in its range\n", out);
     } else {
-        (void)fprintf(out, "between %.4g and %.4g\n", report_number_of(f, "holds_at"), turns);
+        (void)fprintf(out, "between %.4g and %.4g\n", json_number(f, "holds_at"), turns);
     }
 }
 
@@ -141,7 +138,7 @@ void report_write_uncertainty(const cJSON *tree, FILE *out)
         "uncertain numbers drawn together; every policy on each, on the same requests.</p>"
         "<div class=wide><table><thead><tr><th>metric<th>policy<th>probability that it is "
         "better<th>difference<th>by requests (95 %%)<th>by machine (95 %%)</thead><tbody>\n",
-        report_number_of(u, "machines"), report_number_of(u, "uncertain_numbers"));
+        json_number(u, "machines"), json_number(u, "uncertain_numbers"));
     const cJSON *p;
     for (const cJSON *m = first_of(u, "pairs"); m != NULL; m = m->next) {
         for (p = m->child; p != NULL; p = p->next) {
@@ -170,12 +167,12 @@ void report_write_uncertainty(const cJSON *tree, FILE *out)
 static void write_numbers(const cJSON *node, const char *path, FILE *out)
 {
     if (cJSON_HasObjectItem(node, "unit") && cJSON_HasObjectItem(node, "kind")) {
-        markup_format(out, "<tr><td>%s<td>%g %s", path, report_number_of(node, "value"),
-                      report_text_of(node, "unit"));
-        (void)fprintf(out, "<td>%g to %g<td class=%s>%s<td>", report_number_of(node, "low"),
-                      report_number_of(node, "high"), report_text_of(node, "kind"),
-                      report_text_of(node, "kind"));
-        markup_format(out, "%s\n", report_text_of(node, "source"));
+        markup_format(out, "<tr><td>%s<td>%g %s", path, json_number(node, "value"),
+                      json_string(node, "unit"));
+        (void)fprintf(out, "<td>%g to %g<td class=%s>%s<td>", json_number(node, "low"),
+                      json_number(node, "high"), json_string(node, "kind"),
+                      json_string(node, "kind"));
+        markup_format(out, "%s\n", json_string(node, "source"));
         return;
     }
     int i = 0;
@@ -184,7 +181,7 @@ static void write_numbers(const cJSON *node, const char *path, FILE *out)
         const char *name = c->string;
         char index[64];
         if (name == NULL) {
-            const char *own = report_text_of(c, "name");
+            const char *own = json_string(c, "name");
             (void)snprintf(index, sizeof index, "%d", i);
             name = own[0] != '\0' ? own : index;
         }
@@ -199,7 +196,7 @@ enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
 
 static void count_kinds(const cJSON *node, int n[N_KINDS])
 {
-    const char *kind = report_text_of(node, "kind");
+    const char *kind = json_string(node, "kind");
     for (int i = 0; i < N_KINDS; i++) {
         n[i] += strcmp(kind, kinds[i]) == 0;
     }
@@ -212,7 +209,7 @@ void report_write_hardware(const cJSON *part, FILE *out)
 {
     int n[N_KINDS] = {0};
     count_kinds(part, n);
-    markup_format(out, "<p class=trust><b>%s</b>: numbers ", report_text_of(part, "name"));
+    markup_format(out, "<p class=trust><b>%s</b>: numbers ", json_string(part, "name"));
     for (int i = 0; i < N_KINDS; i++) {
         (void)fprintf(out, "%s<span class=%s>%s %d</span>", i > 0 ? ", " : "", kinds[i], kinds[i],
                       n[i]);
@@ -227,7 +224,7 @@ void report_write_hardware(const cJSON *part, FILE *out)
                   "%s</p>\n<details><summary>Every number of %s</summary><div "
                   "class=wide><table><thead><tr><th>number<th>value<th>range<th>kind<th>source</"
                   "thead><tbody>\n",
-                  report_text_of(part, "note"), report_text_of(part, "name"));
+                  json_string(part, "note"), json_string(part, "name"));
     write_numbers(part, "", out);
     (void)fputs("</tbody></table></div></details>\n", out);
 }
@@ -252,14 +249,14 @@ void report_write_again(const struct report_input *in, FILE *out)
     const cJSON *tree = in->tree;
     const cJSON *about = report_member(tree, "about");
     markup_format(out, "<h3>How to get these numbers again</h3>\n<pre>%s</pre>\n<p>",
-                  report_text_of(about, "command"));
+                  json_string(about, "command"));
     put_date(in->path, out);
-    markup_put(out, report_text_of(about, "version"));
+    markup_put(out, json_string(about, "version"));
     if (cJSON_HasObjectItem(tree, "config_hash")) {
         markup_format(out,
                       ", configuration %s. One run of it: <code>xpusim run --policy P --seed "
                       "S</code> with the same options, S any of the seeds.",
-                      report_text_of(tree, "config_hash"));
+                      json_string(tree, "config_hash"));
     }
     (void)fputs("</p>\n", out);
     if (report_member(tree, "seeds") == NULL) {

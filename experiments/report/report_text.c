@@ -10,24 +10,12 @@ const cJSON *report_member(const cJSON *o, const char *key)
     return cJSON_GetObjectItemCaseSensitive(o, key);
 }
 
-const char *report_text_of(const cJSON *o, const char *key)
-{
-    const char *s = cJSON_GetStringValue(report_member(o, key));
-    return s != NULL ? s : "";
-}
-
-double report_number_of(const cJSON *o, const char *key)
-{
-    const cJSON *v = report_member(o, key);
-    return cJSON_IsNumber(v) ? v->valuedouble : (double)NAN;
-}
-
 static struct stats_interval interval_of(const cJSON *m)
 {
-    double mean = report_number_of(m, "mean");
+    double mean = json_number(m, "mean");
     return (struct stats_interval){.mean = mean,
-                                   .low = report_number_of(m, "low"),
-                                   .high = report_number_of(m, "high"),
+                                   .low = json_number(m, "low"),
+                                   .high = json_number(m, "high"),
                                    .n = isnan(mean) ? 0u : 1u};
 }
 
@@ -60,11 +48,11 @@ void report_put_short(FILE *out, const cJSON *m)
 
 void report_put_change(FILE *out, const cJSON *m, const cJSON *base, double relevance_frac)
 {
-    const char *verdict = report_text_of(m, "verdict");
-    double to_percent = 100.0 / fabs(report_number_of(base, "mean"));
-    struct stats_interval s = {.mean = to_percent * report_number_of(m, "diff"),
-                               .low = to_percent * report_number_of(m, "diff_low"),
-                               .high = to_percent * report_number_of(m, "diff_high"),
+    const char *verdict = json_string(m, "verdict");
+    double to_percent = 100.0 / fabs(json_number(base, "mean"));
+    struct stats_interval s = {.mean = to_percent * json_number(m, "diff"),
+                               .low = to_percent * json_number(m, "diff_low"),
+                               .high = to_percent * json_number(m, "diff_high"),
                                .n = 1};
     bool shown = strncmp(verdict, "lower", 5) == 0 || strncmp(verdict, "higher", 6) == 0;
     if (!shown || !isfinite(s.mean)) {
@@ -81,8 +69,8 @@ void report_put_change(FILE *out, const cJSON *m, const cJSON *base, double rele
 unsigned report_overloaded(const cJSON *tree, const char *policy, unsigned *runs)
 {
     const cJSON *v = report_member(report_member(tree, "verdicts"), policy);
-    double overloaded = report_number_of(v, "overloaded");
-    double all = overloaded + report_number_of(v, "stable") + report_number_of(v, "backlogged");
+    double overloaded = json_number(v, "overloaded");
+    double all = overloaded + json_number(v, "stable") + json_number(v, "backlogged");
     *runs = isfinite(all) ? (unsigned)all : 0;
     return isfinite(all) ? (unsigned)overloaded : 0;
 }

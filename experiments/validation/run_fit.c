@@ -66,8 +66,8 @@ static int key_read(const struct config *c, const char *name, struct run_fit_key
     }
     (void)snprintf(key->unit, sizeof key->unit, "%s", unit->valuestring);
     key->datasheet = value->valuedouble;
-    key->low = cJSON_GetObjectItemCaseSensitive(node, "low")->valuedouble;
-    key->high = cJSON_GetObjectItemCaseSensitive(node, "high")->valuedouble;
+    key->low = json_number(node, "low");
+    key->high = json_number(node, "high");
     key->fitted = key->datasheet;
     if (key->datasheet == 0.0 && key->high <= 0.0) {
         return err_add(e, "--fit %s: is 0 in the file, which gives no range (high) to try", name);
