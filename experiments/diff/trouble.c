@@ -12,6 +12,7 @@
 #include "experiments/run/jobs.h"
 #include "experiments/run/plugin.h"
 #include "experiments/run/runner.h"
+#include "experiments/shell/cli.h"
 #include "sim/base/arena.h"
 #include "sim/base/output.h"
 #include "sim/metrics/timeline.h"
@@ -118,17 +119,9 @@ static uint32_t allowance(const struct trouble *t, const struct trouble_end *end
 
 static void put_word(const char *word, FILE *out)
 {
-    static const char plain[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=,+-%@";
-    if (word[0] != '\0' && word[strspn(word, plain)] == '\0') {
-        (void)fputs(word, out);
-        return;
-    }
-    (void)fputc('\'', out);
-    for (; *word != '\0'; word++) {
-        (void)fprintf(out, *word == '\'' ? "'\\''" : "%c", *word);
-    }
-    (void)fputc('\'', out);
+    char *buf = xmalloc(4 * strlen(word) + 3);
+    (void)fputs(cli_word(word, true, buf), out);
+    free(buf);
 }
 
 /* "xpusim run --policy ... --trace TRACE", to be typed as it is. */

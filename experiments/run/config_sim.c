@@ -9,31 +9,23 @@
 #define AT(member, type)                                                                           \
     (offsetof(struct config_sim, member) +                                                         \
      0 * sizeof(&((struct config_sim *)0)->member == (type *)0))
+#define ROW(kind_, path_, member, type, help_, ...)                                                \
+    {                                                                                              \
+        .path = (path_), .kind = SETTING_##kind_, .offset = AT(member, type), .help = (help_),     \
+        __VA_ARGS__                                                                                \
+    }
 #define NUMBER(path_, member, preset_, min_, max_, unit_, help_)                                   \
-    {                                                                                              \
-        .path = (path_), .kind = SETTING_NUMBER, .offset = AT(member, double),                     \
-        .preset = (preset_), .min = (min_), .max = (max_), .unit = (unit_), .help = (help_)        \
-    }
+    ROW(NUMBER, path_, member, double, help_, .preset = (preset_), .min = (min_), .max = (max_),   \
+        .unit = (unit_))
 #define COUNT(path_, member, preset_, min_, max_, unit_, help_)                                    \
-    {                                                                                              \
-        .path = (path_), .kind = SETTING_COUNT, .offset = AT(member, uint32_t),                    \
-        .preset = (preset_), .min = (min_), .max = (max_), .unit = (unit_), .help = (help_)        \
-    }
+    ROW(COUNT, path_, member, uint32_t, help_, .preset = (preset_), .min = (min_), .max = (max_),  \
+        .unit = (unit_))
 #define FLAG(path_, member, preset_, help_)                                                        \
-    {                                                                                              \
-        .path = (path_), .kind = SETTING_FLAG, .offset = AT(member, bool), .preset = (preset_),    \
-        .unit = "", .help = (help_)                                                                \
-    }
+    ROW(FLAG, path_, member, bool, help_, .preset = (preset_), .unit = "")
 #define TEXT(path_, member, preset_, help_)                                                        \
-    {                                                                                              \
-        .path = (path_), .kind = SETTING_TEXT, .offset = AT(member, const char *),                 \
-        .text = (preset_), .unit = "", .help = (help_)                                             \
-    }
+    ROW(TEXT, path_, member, const char *, help_, .text = (preset_), .unit = "")
 #define CHOICE(path_, member, preset_, choices_, help_)                                            \
-    {                                                                                              \
-        .path = (path_), .kind = SETTING_CHOICE, .offset = AT(member, int), .preset = (preset_),   \
-        .choices = (choices_), .unit = "", .help = (help_)                                         \
-    }
+    ROW(CHOICE, path_, member, int, help_, .preset = (preset_), .choices = (choices_), .unit = "")
 
 static const char *const nonlinear[] = {"fused", "split", "offload", NULL};
 static const char *const limits[] = {"none", "package", "thermal", NULL};

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,4 +72,23 @@ int cli_number_list(const char *option, const char *text, double min, double max
         }
         p = end + 1;
     }
+}
+
+const char *cli_word(const char *text, bool plainly, char *buf)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "-_./:,=+%@";
+    if (plainly && text[0] != '\0' && text[strspn(text, plain)] == '\0') {
+        return strcpy(buf, text);
+    }
+    char *to = buf;
+    *to++ = '\'';
+    for (; *text != '\0'; text++) {
+        if (*text == '\'') {
+            to = stpcpy(to, "'\\'");
+        }
+        *to++ = *text;
+    }
+    (void)strcpy(to, "'");
+    return buf;
 }

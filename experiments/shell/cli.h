@@ -1,6 +1,7 @@
 /* Strict numbers on the command line, and exit statuses. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "sim/base/err.h"
@@ -23,3 +24,6 @@ int cli_seed(const char *option, const char *text, uint64_t *out, struct err *e)
 /* "0.5,0.9,1.3": at most max_n numbers into out; *n receives how many. */
 int cli_number_list(const char *option, const char *text, double min, double max, double *out,
                     uint32_t max_n, uint32_t *n, struct err *e);
+/* A word as a shell reads it: as it is where that will do and `plainly`, else in single quotes. buf
+ * has room for 4 * strlen(text) + 3 bytes. Returns buf. */
+const char *cli_word(const char *text, bool plainly, char *buf);

@@ -229,26 +229,12 @@ static char command_line[1 << 14];
 
 static void command_add(const char *text)
 {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "-_./:,=+%@";
     size_t n = strlen(command_line);
-    bool quoted = text[strspn(text, plain)] != '\0' || text[0] == '\0';
-    if (n + 4 * strlen(text) + 4 > sizeof command_line) {
-        return; /* a line of so many kilobytes is nobody's to repeat by hand */
+    if (n + 4 * strlen(text) + 4 <=
+        sizeof command_line) { /* longer is nobody's to repeat by hand */
+        command_line[n] = ' ';
+        (void)cli_word(text, true, command_line + n + 1);
     }
-    char *to = command_line + n;
-    *to++ = ' ';
-    to = quoted ? (*to = '\'', to + 1) : to;
-    for (const char *c = text; *c != '\0'; c++) {
-        if (*c == '\'') {
-            (void)memcpy(to, "'\\''", 4);
-            to += 4;
-        } else {
-            *to++ = *c;
-        }
-    }
-    to = quoted ? (*to = '\'', to + 1) : to;
-    *to = '\0';
 }
 
 const char *options_command(void)

@@ -1,6 +1,7 @@
 #include "experiments/store/store.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -84,16 +85,40 @@ void store_exec(struct store *s, const char *sql)
     }
 }
 
-void store_once(struct store *s, sqlite3_stmt *q)
+void store_bind(sqlite3_stmt *q, const char *kinds, ...)
 {
-    (void)store_step(s, q);
-    (void)sqlite3_reset(q);
+    va_list values;
+    va_start(values, kinds);
+    for (int at = 1; q != NULL && kinds[at - 1] != '\0'; at++) {
+        if (kinds[at - 1] == 't') {
+            /* Copied by SQLite: callers' texts need not live until the statement runs. */
+            (void)sqlite3_bind_text(q, at, va_arg(values, const char *), -1, SQLITE_TRANSIENT);
+        } else if (kinds[at - 1] == 'd') {
+            (void)sqlite3_bind_double(q, at, va_arg(values, double));
+        } else {
+            (void)sqlite3_bind_int64(q, at, va_arg(values, int64_t));
+        }
+    }
+    va_end(values);
 }
 
-void store_bind_text(sqlite3_stmt *q, int at, const char *text)
+void store_once(struct store *s, sqlite3_stmt *q)
 {
-    /* Copied by SQLite: callers' texts need not live until the statement runs. */
-    (void)sqlite3_bind_text(q, at, text, -1, SQLITE_TRANSIENT);
+    (void)store_number(s, q, 0);
+}
+
+int64_t store_number(struct store *s, sqlite3_stmt *q, int64_t none)
+{
+    int64_t v = q != NULL && store_step(s, q) ? sqlite3_column_int64(q, 0) : none;
+    (void)sqlite3_reset(q);
+    return v;
+}
+
+int64_t store_ask(struct store *s, sqlite3_stmt *q, int64_t none)
+{
+    int64_t v = store_number(s, q, none);
+    (void)sqlite3_finalize(q);
+    return v;
 }
 
 void store_write(struct store *s)
@@ -117,13 +142,10 @@ void store_commit(struct store *s, bool now)
 
 /* ---- life ---- */
 
-/* A pragma's number; -1 on error. */
+/* -1 on error. */
 static int64_t pragma(struct store *s, const char *sql)
 {
-    sqlite3_stmt *q = store_prepare(s, sql);
-    int64_t v = q != NULL && store_step(s, q) ? sqlite3_column_int64(q, 0) : -1;
-    (void)sqlite3_finalize(q);
-    return v;
+    return store_ask(s, store_prepare(s, sql), -1);
 }
 
 /* An empty file gets the tables; another must be a store of this format. */

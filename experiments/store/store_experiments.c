@@ -6,21 +6,11 @@
 #include "experiments/store/store_impl.h"
 #include "sim/base/hash.h"
 
-static void bind_place(sqlite3_stmt *q, int64_t experiment, uint64_t point)
-{
-    (void)sqlite3_bind_int64(q, 1, experiment);
-    (void)sqlite3_bind_int64(q, 2, (int64_t)point);
-}
-
 static int64_t find_experiment(struct store *s, const char *key)
 {
     sqlite3_stmt *q = store_prepare(s, "SELECT id FROM experiments WHERE key=?1");
-    if (q != NULL) {
-        store_bind_text(q, 1, key);
-    }
-    int64_t id = q != NULL && store_step(s, q) ? sqlite3_column_int64(q, 0) : 0;
-    (void)sqlite3_finalize(q);
-    return id;
+    store_bind(q, "t", key);
+    return store_ask(s, q, 0);
 }
 
 int64_t store_experiment(struct store *s, const char *name, const char *revision, const char *spec)
@@ -36,14 +26,8 @@ int64_t store_experiment(struct store *s, const char *name, const char *revision
     }
     sqlite3_stmt *q = store_prepare(
         s, "INSERT OR IGNORE INTO experiments(key, name, revision, spec) VALUES(?1,?2,?3,?4)");
-    const char *const text[] = {key, name, revision, spec};
-    for (int i = 0; i < 4 && q != NULL; i++) {
-        store_bind_text(q, i + 1, text[i]);
-    }
     store_write(s);
-    if (q != NULL) {
-        store_once(s, q);
-    }
+    STORE_ONCE(s, q, "tttt", key, name, revision, spec);
     (void)sqlite3_finalize(q);
     id = find_experiment(s, key);
     store_commit(s, true);
@@ -52,38 +36,28 @@ int64_t store_experiment(struct store *s, const char *name, const char *revision
 
 bool store_has_point(struct store *s, int64_t experiment, uint64_t point)
 {
-    bind_place(s->has_point, experiment, point);
-    bool there = store_step(s, s->has_point);
-    (void)sqlite3_reset(s->has_point);
-    return there;
+    store_bind(s->has_point, "ii", experiment, (int64_t)point);
+    return store_number(s, s->has_point, 0) != 0;
 }
 
 void store_point(struct store *s, int64_t experiment, uint64_t point, const char *settings)
 {
     store_write(s);
-    bind_place(s->point, experiment, point);
-    store_bind_text(s->point, 3, settings);
-    store_once(s, s->point);
+    STORE_ONCE(s, s->point, "iit", experiment, (int64_t)point, settings);
 }
 
 uint64_t store_count(struct store *s, int64_t experiment)
 {
     sqlite3_stmt *q = store_prepare(s, "SELECT count(*) FROM members WHERE experiment_id=?1");
-    (void)sqlite3_bind_int64(q, 1, experiment);
-    uint64_t n = q != NULL && store_step(s, q) ? (uint64_t)sqlite3_column_int64(q, 0) : 0;
-    (void)sqlite3_finalize(q);
-    return n;
+    store_bind(q, "i", experiment);
+    return (uint64_t)store_ask(s, q, 0);
 }
 
 void store_finished(struct store *s, int64_t experiment, uint32_t shard, uint32_t shards)
 {
     sqlite3_stmt *q = store_prepare(s, "INSERT OR IGNORE INTO finished VALUES(?1,?2,?3)");
-    if (q != NULL) {
-        store_write(s);
-        bind_place(q, experiment, shards);
-        (void)sqlite3_bind_int64(q, 3, shard);
-        store_once(s, q);
-    }
+    store_write(s);
+    STORE_ONCE(s, q, "iii", experiment, (int64_t)shards, (int64_t)shard);
     (void)sqlite3_finalize(q);
 }
 
@@ -110,30 +84,22 @@ int store_check_complete(struct store *s, struct err *e)
 void store_member(struct store *s, int64_t experiment, uint64_t point, uint32_t replication,
                   int64_t run)
 {
+    int64_t at = (int64_t)point;
     store_write(s);
-    bind_place(s->member, experiment, point);
-    (void)sqlite3_bind_int64(s->member, 3, replication);
-    (void)sqlite3_bind_int64(s->member, 4, run);
-    store_once(s, s->member);
+    STORE_ONCE(s, s->member, "iiii", experiment, at, (int64_t)replication, run);
     /* A replication that failed once and succeeds now has not failed. */
-    bind_place(s->unfail, experiment, point);
-    (void)sqlite3_bind_int64(s->unfail, 3, replication);
-    store_once(s, s->unfail);
+    STORE_ONCE(s, s->unfail, "iii", experiment, at, (int64_t)replication);
 }
 
 void store_failure(struct store *s, int64_t experiment, uint64_t point, uint32_t replication,
                    const char *message)
 {
+    int64_t at = (int64_t)point;
     store_write(s);
-    bind_place(s->failure, experiment, point);
-    (void)sqlite3_bind_int64(s->failure, 3, replication);
-    store_bind_text(s->failure, 4, message);
-    store_once(s, s->failure);
+    STORE_ONCE(s, s->failure, "iiit", experiment, at, (int64_t)replication, message);
     /* And one that fails now, of the same revision, must not be averaged with what it gave before.
      */
-    bind_place(s->unmember, experiment, point);
-    (void)sqlite3_bind_int64(s->unmember, 3, replication);
-    store_once(s, s->unmember);
+    STORE_ONCE(s, s->unmember, "iii", experiment, at, (int64_t)replication);
 }
 
 void store_values(struct store *s, int64_t experiment, uint64_t point, const char *metric,
@@ -150,8 +116,7 @@ void store_values(struct store *s, int64_t experiment, uint64_t point, const cha
                                  " AND replication>=0 AND replication<?3",
                                  metric);
     sqlite3_stmt *q = store_prepare(s, text);
-    bind_place(q, experiment, point);
-    (void)sqlite3_bind_int64(q, 3, n);
+    store_bind(q, "iii", experiment, (int64_t)point, (int64_t)n);
     while (q != NULL && store_step(s, q)) {
         int64_t at = sqlite3_column_int64(q, 0);
         if (at >= 0 && at < n && sqlite3_column_type(q, 1) != SQLITE_NULL) {

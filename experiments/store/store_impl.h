@@ -32,9 +32,16 @@ bool store_step(struct store *s, sqlite3_stmt *q);
 const char *store_text(sqlite3_stmt *q, int column);
 /* SQLite's name for the file; reads: so that nothing is changed. For sqlite3_free. */
 char *store_uri(const char *path, bool reads);
-/* Runs a prepared statement that gives nothing, once. */
+/* Binds a statement's places from the first on, by a letter each: t a text, i an int64_t, d a
+ * double. A statement that is NULL is left alone, here as below. */
+void store_bind(sqlite3_stmt *q, const char *kinds, ...);
+/* The same, and runs a statement that gives nothing, once; it may be run again. */
+#define STORE_ONCE(s, q, ...) (store_bind((q), __VA_ARGS__), store_once((s), (q)))
 void store_once(struct store *s, sqlite3_stmt *q);
-void store_bind_text(sqlite3_stmt *q, int at, const char *text);
+/* The number in the first row of a statement, which may be run again; `none` without a row. */
+int64_t store_number(struct store *s, sqlite3_stmt *q, int64_t none);
+/* The same of a statement that is asked once. */
+int64_t store_ask(struct store *s, sqlite3_stmt *q, int64_t none);
 /* Statements without results, several in one text. */
 void store_exec(struct store *s, const char *sql);
 /* Opens a transaction unless one is open. */

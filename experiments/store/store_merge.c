@@ -90,10 +90,8 @@ static int refuse_unlike(struct store *s, const char *sql, const char *path, str
 static bool other_has(struct store *s, const char *table)
 {
     sqlite3_stmt *q = store_prepare(s, "SELECT 1 FROM other.sqlite_master WHERE name=?1");
-    store_bind_text(q, 1, table);
-    bool there = q != NULL && store_step(s, q);
-    (void)sqlite3_finalize(q);
-    return there;
+    store_bind(q, "t", table);
+    return store_ask(s, q, 0) != 0;
 }
 
 /* Everything within the transaction. 0 or -errno. */
@@ -135,11 +133,8 @@ int store_merge(struct store *s, const char *path, struct err *e)
     store_commit(s, true);
     sqlite3_stmt *q = store_prepare(s, "ATTACH ?1 AS other");
     char *uri = store_uri(path, true);
-    if (q != NULL) {
-        (void)sqlite3_bind_text(q, 1, uri, -1, SQLITE_TRANSIENT);
-        (void)store_step(s, q);
-    }
-    (void)sqlite3_finalize(q);
+    store_bind(q, "t", uri);
+    (void)store_ask(s, q, 0);
     sqlite3_free(uri);
     /* The whole file or nothing of it: a merge that is refused in the middle leaves the store as it
      * was. */

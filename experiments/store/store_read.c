@@ -30,10 +30,9 @@ void store_read(struct store *s, int64_t run, void (*take)(void *ctx, const char
 char *store_configuration_text(struct store *s, const char *hash)
 {
     sqlite3_stmt *q = store_prepare(s, "SELECT 1 FROM sqlite_master WHERE name='configurations'");
-    bool kept = q != NULL && store_step(s, q); /* not by earlier versions */
-    (void)sqlite3_finalize(q);
+    bool kept = store_ask(s, q, 0) != 0; /* not by earlier versions */
     q = kept ? store_prepare(s, "SELECT tree FROM configurations WHERE hash=?1") : NULL;
-    store_bind_text(q, 1, hash);
+    store_bind(q, "t", hash);
     char *text = q != NULL && store_step(s, q) ? xstrdup(store_text(q, 0)) : NULL;
     (void)sqlite3_finalize(q);
     return text;

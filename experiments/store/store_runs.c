@@ -8,11 +8,8 @@
 
 static int64_t look(struct store *s, const char *fingerprint, const char *kept)
 {
-    store_bind_text(s->find, 1, fingerprint);
-    store_bind_text(s->find, 2, kept);
-    int64_t id = store_step(s, s->find) ? sqlite3_column_int64(s->find, 0) : 0;
-    (void)sqlite3_reset(s->find);
-    return id;
+    store_bind(s->find, "tt", fingerprint, kept);
+    return store_number(s, s->find, 0);
 }
 
 int64_t store_find(struct store *s, const char *fingerprint, const char *kept)
@@ -37,12 +34,8 @@ uint64_t store_added(const struct store *s)
 bool store_has_column(struct store *s, const char *name)
 {
     sqlite3_stmt *q = store_prepare(s, "SELECT 1 FROM pragma_table_info('metrics') WHERE name=?1");
-    if (q != NULL) {
-        store_bind_text(q, 1, name);
-    }
-    bool there = q != NULL && store_step(s, q);
-    (void)sqlite3_finalize(q);
-    return there;
+    store_bind(q, "t", name);
+    return store_ask(s, q, 0) != 0;
 }
 
 /* Makes the table with all columns at once, which is quicker than adding each. */
@@ -175,19 +168,9 @@ int64_t store_put(struct store *s, const struct store_run *run, const char *kept
     char trace_hash[24];
     (void)snprintf(config_hash, sizeof config_hash, "%016" PRIx64, run->config_hash);
     (void)snprintf(trace_hash, sizeof trace_hash, "%016" PRIx64, run->trace_hash);
-    store_bind_text(s->put, 1, run->fingerprint);
-    store_bind_text(s->put, 2, kept);
-    store_bind_text(s->put, 3, run->soc);
-    store_bind_text(s->put, 4, run->llm);
-    store_bind_text(s->put, 5, run->workload);
-    (void)sqlite3_bind_double(s->put, 6, run->rate_scale);
-    store_bind_text(s->put, 7, run->policy);
-    store_bind_text(s->put, 8, run->params);
-    (void)sqlite3_bind_int64(s->put, 9, (int64_t)run->seed);
-    store_bind_text(s->put, 10, run->verdict);
-    store_bind_text(s->put, 11, config_hash);
-    store_bind_text(s->put, 12, trace_hash);
-    store_once(s, s->put);
+    STORE_ONCE(s, s->put, "tttttdttittt", run->fingerprint, kept, run->soc, run->llm, run->workload,
+               run->rate_scale, run->policy, run->params, (int64_t)run->seed, run->verdict,
+               config_hash, trace_hash);
     id = sqlite3_last_insert_rowid(s->db);
     s->added++;
     put_metrics(s, id, names, values, n);
@@ -199,20 +182,14 @@ int64_t store_put(struct store *s, const struct store_run *run, const char *kept
 bool store_has_configuration(struct store *s, const char *hash)
 {
     sqlite3_stmt *q = store_prepare(s, "SELECT 1 FROM configurations WHERE hash=?1");
-    store_bind_text(q, 1, hash);
-    bool there = q != NULL && store_step(s, q);
-    (void)sqlite3_finalize(q);
-    return there;
+    store_bind(q, "t", hash);
+    return store_ask(s, q, 0) != 0;
 }
 
 void store_configuration(struct store *s, const char *hash, const char *tree)
 {
     sqlite3_stmt *q = store_prepare(s, "INSERT OR IGNORE INTO configurations VALUES(?1, ?2)");
     store_write(s);
-    if (q != NULL) {
-        store_bind_text(q, 1, hash);
-        store_bind_text(q, 2, tree);
-        store_once(s, q);
-    }
+    STORE_ONCE(s, q, "tt", hash, tree);
     (void)sqlite3_finalize(q);
 }

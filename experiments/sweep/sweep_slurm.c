@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "experiments/shell/cli.h"
 #include "sim/base/output.h"
 
 #define PATH_BYTES 4096
@@ -18,24 +19,6 @@ struct places {
     char program[PATH_BYTES], here[PATH_BYTES], spec[PATH_BYTES], store[PATH_BYTES];
     char folder[PATH_BYTES]; /* STORE.slurm */
 };
-
-/* For a shell: in single quotes, '\'' for each within. */
-static const char *quote(const char *text, char *buf)
-{
-    char *p = buf;
-    *p++ = '\'';
-    for (; *text != '\0'; text++) {
-        if (*text == '\'') {
-            memcpy(p, "'\\''", 4);
-            p += 4;
-        } else {
-            *p++ = *text;
-        }
-    }
-    *p++ = '\'';
-    *p = '\0';
-    return buf;
-}
 
 static int absolute(const char *path, char *out, struct err *e)
 {
@@ -102,10 +85,10 @@ static int write_array(const struct places *p, const struct slurm_options *o, st
                   "\n#SBATCH --cpus-per-task=%" PRIu32 "\n#SBATCH --output=\"%s/shard-%%a.log\"\n",
                   o->tasks - 1, o->jobs, p->folder);
     put_options(o, f);
-    (void)fprintf(f, "cd %s || exit 2\n", quote(p->here, q));
-    (void)fprintf(f, "exec %s sweep ", quote(p->program, q));
-    (void)fprintf(f, "%s -o ", quote(p->spec, q));
-    (void)fprintf(f, "%s/shard-\"$SLURM_ARRAY_TASK_ID\".db \\\n", quote(p->folder, q));
+    (void)fprintf(f, "cd %s || exit 2\n", cli_word(p->here, false, q));
+    (void)fprintf(f, "exec %s sweep ", cli_word(p->program, false, q));
+    (void)fprintf(f, "%s -o ", cli_word(p->spec, false, q));
+    (void)fprintf(f, "%s/shard-\"$SLURM_ARRAY_TASK_ID\".db \\\n", cli_word(p->folder, false, q));
     (void)fprintf(
         f, "    --shard \"$SLURM_ARRAY_TASK_ID\"/%" PRIu32 " --jobs %" PRIu32 " --time-limit %.17g",
         o->tasks, o->jobs, o->sweep->how.cpu_limit_s);
@@ -127,10 +110,10 @@ static int write_merge(const struct places *p, const struct slurm_options *o, st
     (void)fprintf(f, "#SBATCH --job-name=xpusim-merge\n#SBATCH --output=\"%s/merge.log\"\n",
                   p->folder);
     put_options(o, f);
-    (void)fprintf(f, "exec %s merge --complete", quote(p->program, q));
-    (void)fprintf(f, " -o %s", quote(p->store, q));
+    (void)fprintf(f, "exec %s merge --complete", cli_word(p->program, false, q));
+    (void)fprintf(f, " -o %s", cli_word(p->store, false, q));
     for (uint32_t i = 0; i < o->tasks; i++) {
-        (void)fprintf(f, " \\\n    %s/shard-%" PRIu32 ".db", quote(p->folder, q), i);
+        (void)fprintf(f, " \\\n    %s/shard-%" PRIu32 ".db", cli_word(p->folder, false, q), i);
     }
     (void)fputc('\n', f);
     return output_close(out, true, e);
@@ -143,7 +126,7 @@ static int submit(const struct places *p, const char *options, const char *scrip
     char q[QUOTED_BYTES];
     char command[QUOTED_BYTES + 256];
     (void)snprintf(command, sizeof command, "sbatch --parsable %s %s/%s", options,
-                   quote(p->folder, q), script);
+                   cli_word(p->folder, false, q), script);
     (void)fflush(NULL);
     FILE *f = popen(command, "r");
     if (f == NULL) {
