@@ -10,7 +10,12 @@
 #include "sim/base/units.h"
 #include "sim/base/words.h"
 
-/* Live things, in order of arrival and submission. */
+/* Live things, in order of arrival or submission. */
+struct live {
+    const void **v; /* owned array */
+    size_t n;
+};
+
 struct snapshot {
     struct observer observer;
     const struct machine *machine;
@@ -19,10 +24,7 @@ struct snapshot {
     long heading; /* bytes of the heading line; known at the first event */
     int64_t since_ns, at_ns;
     bool reached; /* the decision has taken effect: nothing from here on is before it */
-    const struct request **requests; /* owned array */
-    size_t n_requests, cap_requests;
-    const struct launch **launches; /* owned array */
-    size_t n_launches, cap_launches;
+    struct live requests, launches;
     char *text; /* owned */
     size_t size;
 };
@@ -60,11 +62,11 @@ static void render(struct snapshot *s, int64_t now_ns)
     free(s->text);
     s->text = NULL;
     FILE *f = memory_stream(&s->text, &s->size);
-    for (size_t i = 0; i < s->n_requests; i++) {
-        put_request(f, s->requests[i]);
+    for (size_t i = 0; i < s->requests.n; i++) {
+        put_request(f, s->requests.v[i]);
     }
-    for (size_t i = 0; i < s->n_launches; i++) {
-        put_launch(f, s->machine, s->launches[i]);
+    for (size_t i = 0; i < s->launches.n; i++) {
+        put_launch(f, s->machine, s->launches.v[i]);
     }
     memory_stream_close(f, &s->text);
     s->at_ns = now_ns;
@@ -101,39 +103,41 @@ static void action(struct snapshot *s, int64_t now_ns)
 
 /* ---- what is alive ---- */
 
+static void live_add(struct live *l, const void *x)
+{
+    l->v = xgrow(l->v, l->n, sizeof *l->v);
+    l->v[l->n++] = x;
+}
+
+static void live_remove(struct live *l, const void *x)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        if (l->v[i] == x) {
+            memmove(&l->v[i], &l->v[i + 1], (l->n - i - 1) * sizeof *l->v);
+            l->n--;
+            return;
+        }
+    }
+}
+
 static void request_arrived(void *self, int64_t now_ns, const struct request *r)
 {
     struct snapshot *s = self;
-    if (s->n_requests == s->cap_requests) {
-        s->cap_requests = 2 * s->cap_requests + 64;
-        s->requests = xrealloc(s->requests, s->cap_requests * sizeof(struct request *));
-    }
-    s->requests[s->n_requests++] = r;
+    live_add(&s->requests, r);
     event(s, now_ns);
 }
 
 static void request_gone(void *self, int64_t now_ns, const struct request *r)
 {
     struct snapshot *s = self;
-    for (size_t i = 0; i < s->n_requests; i++) {
-        if (s->requests[i] == r) {
-            memmove(&s->requests[i], &s->requests[i + 1],
-                    (s->n_requests - i - 1) * sizeof(struct request *));
-            s->n_requests--;
-            break;
-        }
-    }
+    live_remove(&s->requests, r);
     event(s, now_ns);
 }
 
 static void launch_submitted(void *self, int64_t now_ns, const struct launch *l)
 {
     struct snapshot *s = self;
-    if (s->n_launches == s->cap_launches) {
-        s->cap_launches = 2 * s->cap_launches + 16;
-        s->launches = xrealloc(s->launches, s->cap_launches * sizeof(struct launch *));
-    }
-    s->launches[s->n_launches++] = l;
+    live_add(&s->launches, l);
     action(s, now_ns);
 }
 
@@ -143,14 +147,7 @@ static void launch_ended(void *self, int64_t now_ns, const struct launch *l, int
     struct snapshot *s = self;
     (void)solo_ns;
     (void)lost_ns;
-    for (size_t i = 0; i < s->n_launches; i++) {
-        if (s->launches[i] == l) {
-            memmove(&s->launches[i], &s->launches[i + 1],
-                    (s->n_launches - i - 1) * sizeof(struct launch *));
-            s->n_launches--;
-            break;
-        }
-    }
+    live_remove(&s->launches, l);
     event(s, now_ns);
 }
 
@@ -198,8 +195,8 @@ struct snapshot *snapshot_new(const struct machine *machine, FILE *log, long off
 void snapshot_free(struct snapshot *s)
 {
     if (s != NULL) {
-        free(s->requests);
-        free(s->launches);
+        free(s->requests.v);
+        free(s->launches.v);
         free(s->text);
         free(s);
     }

@@ -82,12 +82,9 @@ void fit_input_add(struct fit_input *in, const struct drive_report *r, double ta
     times_merge(&f->reset, &r->reset);
     f->tail_tokens += tail_tokens;
     add_residents(f, r);
-    while (in->n + r->n_kernels > in->cap) {
-        in->cap = in->cap == 0 ? 8192 : 2 * in->cap;
-        in->kernels = xrealloc(in->kernels, in->cap * sizeof *in->kernels);
-        in->run = xrealloc(in->run, in->cap * sizeof *in->run);
-    }
     for (size_t i = 0; i < r->n_kernels; i++) {
+        in->kernels = xgrow(in->kernels, in->n, sizeof *in->kernels);
+        in->run = xgrow(in->run, in->n, sizeof *in->run);
         in->run[in->n] = f->n_runs;
         in->kernels[in->n++] = r->kernels[i];
     }

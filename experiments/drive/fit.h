@@ -66,7 +66,7 @@ struct fit {
 struct fit_input {
     struct drive_kernel *kernels; /* owned */
     uint32_t *run;                /* owned: which run each is of */
-    size_t n, cap;
+    size_t n;
     struct fit fit; /* host costs so far */
 };
 

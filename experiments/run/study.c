@@ -64,37 +64,30 @@ static const struct study_names *intern(struct study_names **names, const char *
 
 /* A run read back. */
 struct reading {
-    char *text; /* names, one after the other */
-    size_t size, cap;
+    FILE *names; /* one after the other */
     double *values;
-    size_t n, values_cap;
+    size_t n;
 };
 
 static void take_value(void *ctx, const char *name, double value)
 {
     struct reading *r = ctx;
-    size_t bytes = strlen(name) + 1;
-    if (r->size + bytes > r->cap) {
-        r->cap = 2 * (r->size + bytes);
-        r->text = xrealloc(r->text, r->cap);
-    }
-    memcpy(r->text + r->size, name, bytes);
-    r->size += bytes;
-    if (r->n == r->values_cap) {
-        r->values_cap = 2 * r->n + 64;
-        r->values = xrealloc(r->values, r->values_cap * sizeof *r->values);
-    }
+    (void)fwrite(name, 1, strlen(name) + 1, r->names);
+    r->values = xgrow(r->values, r->n, sizeof *r->values);
     r->values[r->n++] = value;
 }
 
 /* Fills names and values of a run of the store. */
 static void read_values(struct store *s, struct study_outcome *o, struct study_names **names)
 {
-    struct reading r = {0};
+    char *text = NULL;
+    size_t size = 0;
+    struct reading r = {.names = memory_stream(&text, &size)};
     store_read(s, o->run, take_value, &r);
-    o->names = intern(names, r.text, r.size, r.n);
+    memory_stream_close(r.names, &text);
+    o->names = intern(names, text, size, r.n);
     o->values = xrealloc(r.values, (r.n + 1) * sizeof *r.values);
-    free(r.text);
+    free(text);
 }
 
 /* Asked by workers: is a run to be made, is a configuration to be sent? */

@@ -83,13 +83,12 @@ static void put_rows_text(const struct view *v, uint32_t from, uint32_t to, FILE
     table_init(&t, align);
     char buf[CELL_BYTES];
     for (size_t i = 0; v->titled && i < v->n; i++) {
-        table_cell(&t, "%s", column_title(&v->frame->columns[v->column[i]]));
+        table_cell(&t, column_title(&v->frame->columns[v->column[i]]));
     }
     for (uint32_t r = from; r < to; r++) {
         for (size_t i = 0; i < v->n && !is_hidden(v->frame, r); i++) {
             size_t k = v->column[i];
-            table_cell(&t, "%s",
-                       cell_text(&v->frame->columns[k], frame_cell_at(v->frame, r, k), buf));
+            table_cell(&t, cell_text(&v->frame->columns[k], frame_cell_at(v->frame, r, k), buf));
         }
     }
     table_print(&t, out, v->frame->indent);

@@ -1,7 +1,6 @@
 #include "experiments/shell/table.h"
 
 #include <limits.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,22 +31,10 @@ void table_fini(struct table *t)
     memset(t, 0, sizeof *t);
 }
 
-void table_cell(struct table *t, const char *fmt, ...)
+void table_cell(struct table *t, const char *text)
 {
-    va_list ap;
-    va_list again;
-    va_start(ap, fmt);
-    va_copy(again, ap);
-    size_t bytes = (size_t)vsnprintf(NULL, 0, fmt, ap) + 1;
-    char *text = xmalloc(bytes);
-    (void)vsnprintf(text, bytes, fmt, again);
-    va_end(again);
-    va_end(ap);
-    if (t->n == t->cap) {
-        t->cap = t->cap == 0 ? 64 : 2 * t->cap;
-        t->cells = xrealloc(t->cells, t->cap * sizeof *t->cells);
-    }
-    t->cells[t->n++] = text;
+    t->cells = xgrow(t->cells, t->n, sizeof *t->cells);
+    t->cells[t->n++] = xstrdup(text);
 }
 
 /* Whether texts of the first column that are cut to so many characters still differ. */

@@ -12,13 +12,13 @@ struct table {
     size_t columns;
     bool right[TABLE_MAX_COLUMNS]; /* alignment */
     char **cells;                  /* owned, row by row */
-    size_t n, cap;
+    size_t n;
 };
 
 /* align: one character per column, 'l' or 'r'. */
 void table_init(struct table *t, const char *align);
 void table_fini(struct table *t);
-void table_cell(struct table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void table_cell(struct table *t, const char *text);
 /* indent: spaces before each row. Trailing spaces are not written. On a terminal too narrow for it
  * the first column, where that still tells its rows apart, and then the last, when they are text,
  * are cut with "...". */
