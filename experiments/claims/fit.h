@@ -173,6 +173,8 @@ struct fit_findings {
     double settles_frac[FIT_MAX_CLAIMS][FIT_MAX_PARAMETERS];
 };
 
+/* How many claims a set has. */
+uint32_t fit_set_size(uint32_t set);
 /* Draws the conclusions, once all is simulated. fit_findings_fini frees. */
 void fit_conclude(struct fit *f, struct fit_findings *out);
 void fit_findings_fini(struct fit_findings *g);

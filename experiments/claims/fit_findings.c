@@ -24,7 +24,7 @@ static uint32_t set_where(const struct fit *f, const double *far, double at_most
     return set;
 }
 
-static uint32_t size_of(uint32_t set)
+uint32_t fit_set_size(uint32_t set)
 {
     uint32_t n = 0;
     for (; set != 0; set &= set - 1) {
@@ -237,8 +237,8 @@ void fit_confirm_take(struct fit *f, struct claims *judged)
         f->witness = (struct fit_witness){.judged = *judged, .holds = found};
         memcpy(f->witness.u, f->points[c->best].u, sizeof f->witness.u);
         *judged = (struct claims){.n = 0};
-    } else if (size_of(found) > c->most) {
-        c->most = size_of(found);
+    } else if (fit_set_size(found) > c->most) {
+        c->most = fit_set_size(found);
         c->best = c->point[c->at];
     }
     c->at++;

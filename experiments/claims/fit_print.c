@@ -27,15 +27,6 @@ static void put_set(const struct fit *f, uint32_t set, struct document *array)
     }
 }
 
-static uint32_t size_of(uint32_t set)
-{
-    uint32_t n = 0;
-    for (; set != 0; set &= set - 1) {
-        n++;
-    }
-    return n;
-}
-
 static const char *value_text(const struct fit_parameter *p, double u, struct document *d)
 {
     char text[64];
@@ -46,7 +37,8 @@ static void put_witness(const struct fit *f, const struct fit_findings *g, struc
 {
     document_note(
         d, "Largest set that holds together: %u of %u claims (%s), judged on %u fresh traces",
-        size_of(g->best.holds), f->claims.n, set_text(f, g->best.holds, " ", d), f->o->confirm);
+        fit_set_size(g->best.holds), f->claims.n, set_text(f, g->best.holds, " ", d),
+        f->o->confirm);
     for (uint32_t i = 0; i < f->parameters.n; i++) {
         const struct fit_parameter *p = &f->parameters.v[i];
         document_note(d, "    %-18s %s %s", p->name, value_text(p, g->best.u[i], d), p->unit);

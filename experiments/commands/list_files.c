@@ -1,10 +1,10 @@
 #include "experiments/commands/list.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "experiments/run/folder.h"
 #include "experiments/run/interval.h"
 #include "hwmodels/llm_hf.h"
 #include "hwmodels/soc.h"
@@ -18,34 +18,11 @@
 #define ABOUT_BYTES 1024
 #define SOURCE_WIDTH 60
 
-static int is_data_file(const struct dirent *d)
-{
-    const char *dot = strrchr(d->d_name, '.');
-    return d->d_name[0] != '.' && dot != NULL &&
-           (strcmp(dot, ".json") == 0 || strcmp(dot, ".csv") == 0);
-}
-
-/* Calls `put` for every file of a data folder, with its path and its name without ending. */
 static int each_file(const char *folder, struct frame *f, struct err *e,
-                     void (*put)(struct frame *f, const char *path, const char *name,
-                                 struct err *e))
+                     void (*put)(void *f, const char *path, const char *name, struct err *e))
 {
     char dir[PATH_BYTES];
-    (void)datadir_path(dir, sizeof dir, folder);
-    struct dirent **files = NULL;
-    int n = scandir(dir, &files, is_data_file, alphasort);
-    if (n < 0) {
-        return err_add(e, "%s: %s", dir, strerror(errno));
-    }
-    for (int i = 0; i < n; i++) {
-        char path[PATH_BYTES + 300];
-        (void)snprintf(path, sizeof path, "%s/%s", dir, files[i]->d_name);
-        *strrchr(files[i]->d_name, '.') = '\0';
-        put(f, path, files[i]->d_name, e);
-        free(files[i]);
-    }
-    free(files);
-    return e->n == 0 ? 0 : -EINVAL;
+    return folder_each(datadir_path(dir, sizeof dir, folder), put, f, e);
 }
 
 /* ---- every number of one file ---- */
@@ -148,7 +125,7 @@ static int list_numbers(const char *what, const char *path, struct document *d, 
 
 /* ---- machines and models ---- */
 
-static void put_soc(struct frame *f, const char *path, const char *name, struct err *e)
+static void put_soc(void *f, const char *path, const char *name, struct err *e)
 {
     struct soc *soc = calloc(1, sizeof *soc);
     cJSON *root = soc == NULL ? NULL : json_read_file(path, e);
@@ -191,7 +168,7 @@ int list_socs(const char *name, struct document *d, struct err *e)
     return rc;
 }
 
-static void put_llm(struct frame *f, const char *path, const char *name, struct err *e)
+static void put_llm(void *f, const char *path, const char *name, struct err *e)
 {
     cJSON *root = json_read_file(path, e);
     struct llm m;
@@ -254,7 +231,7 @@ static void licence_of(const char *about, char *buf, size_t size)
     (void)snprintf(buf, size, "%.*s", at == NULL ? 0 : (int)strcspn(at, ";"), at == NULL ? "" : at);
 }
 
-static void put_dataset(struct frame *f, const char *path, const char *name, struct err *e)
+static void put_dataset(void *f, const char *path, const char *name, struct err *e)
 {
     char about[4 * ABOUT_BYTES];
     char licence[ABOUT_BYTES];

@@ -1,8 +1,8 @@
 #include "experiments/run/config.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <libgen.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +11,7 @@
 
 #include "experiments/run/chunks.h"
 #include "experiments/run/config_sim.h"
+#include "experiments/run/folder.h"
 #include "experiments/run/plugin.h"
 #include "hwmodels/llm_hf.h"
 #include "policies/params.h"
@@ -33,26 +34,11 @@ static bool ends_with(const char *s, const char *tail)
     return n >= k && strcmp(s + n - k, tail) == 0;
 }
 
-/* Looks at the names of the shipped files beside `file`. */
-static void look_beside(struct nearest *near, const char *file)
+static void look(void *near, const char *path, const char *name, struct err *e)
 {
-    char folder[4096];
-    (void)snprintf(folder, sizeof folder, "%s", file);
-    char *slash = strrchr(folder, '/');
-    if (slash == NULL) {
-        return;
-    }
-    *slash = '\0';
-    struct dirent **files = NULL;
-    int n = scandir(folder, &files, NULL, alphasort);
-    for (int i = 0; i < n; i++) {
-        if (ends_with(files[i]->d_name, ".json")) {
-            files[i]->d_name[strlen(files[i]->d_name) - strlen(".json")] = '\0';
-            nearest_look(near, files[i]->d_name);
-        }
-        free(files[i]);
-    }
-    free(files);
+    (void)path;
+    (void)e;
+    nearest_look(near, name);
 }
 
 /* Puts the tree of a file, as `read` reads it, under `key`. */
@@ -61,8 +47,12 @@ static void add_file(cJSON *tree, const char *key, const char *what, const char 
 {
     if (!ends_with(what, ".json") && access(file, R_OK) != 0) {
         struct nearest near;
+        struct err none = ERR_INIT;
+        char folder[PATH_BYTES];
         nearest_init(&near, what);
-        look_beside(&near, file);
+        (void)snprintf(folder, sizeof folder, "%s", file);
+        (void)folder_each(dirname(folder), look, &near, &none);
+        err_fini(&none);
         (void)err_add(
             e,
             "--%s %s: not a shipped name (`xpusim list %s` shows them), nor a file ending "

@@ -1,11 +1,11 @@
 #include "experiments/validation/catalog.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "experiments/run/folder.h"
 #include "experiments/run/interval.h"
 #include "sim/base/arena.h"
 #include "sim/base/csvfile.h"
@@ -42,24 +42,28 @@ static void add_name(struct catalog *c, const char *name, const struct llm *llm)
     c->names[c->n_names++].llm = llm;
 }
 
-static void add_llm(struct catalog *c, const cJSON *root, const char *path, struct err *e)
+static void add_llm(void *ctx, const char *path, const char *name, struct err *e)
 {
+    struct catalog *c = ctx;
     struct llm *m = xcalloc(1, sizeof *m);
-    if (llm_parse(root, path, m, e) != 0) {
+    cJSON *root = json_read_file(path, e);
+    (void)name;
+    if (root == NULL || llm_parse(root, path, m, e) != 0) {
+        cJSON_Delete(root);
         free(m);
         return;
     }
     c->llms = xgrow(c->llms, c->n_llms, sizeof *c->llms);
     c->llms[c->n_llms++] = m;
     add_name(c, m->name, m);
-    const cJSON *aliases = cJSON_GetObjectItemCaseSensitive(root, "aliases");
-    for (const char *p = cJSON_IsString(aliases) ? aliases->valuestring : ""; *p != '\0';) {
+    for (const char *p = json_string(root, "aliases"); *p != '\0';) {
         char one[CATALOG_KEY_BYTES];
         size_t n = strcspn(p, ",");
         (void)snprintf(one, sizeof one, "%.*s", (int)n, p);
         add_name(c, one, m);
         p += n + (p[n] == ',');
     }
+    cJSON_Delete(root);
 }
 
 void catalog_add_soc(struct catalog *c, struct soc *soc)
@@ -68,45 +72,17 @@ void catalog_add_soc(struct catalog *c, struct soc *soc)
     c->socs[c->n_socs++] = soc;
 }
 
-static void add_soc(struct catalog *c, const cJSON *root, const char *path, struct err *e)
+static void add_soc(void *ctx, const char *path, const char *name, struct err *e)
 {
     struct soc *soc = xmalloc(sizeof *soc);
-    if (soc_parse(root, path, soc, e) != 0) {
+    cJSON *root = json_read_file(path, e);
+    (void)name;
+    if (root != NULL && soc_parse(root, path, soc, e) == 0) {
+        catalog_add_soc(ctx, soc);
+    } else {
         free(soc);
-        return;
     }
-    catalog_add_soc(c, soc);
-}
-
-static int is_json(const struct dirent *d)
-{
-    size_t n = strlen(d->d_name);
-    return n > 5 && strcmp(d->d_name + n - 5, ".json") == 0;
-}
-
-static void read_folder(struct catalog *c, const char *folder,
-                        void (*add)(struct catalog *, const cJSON *, const char *, struct err *),
-                        struct err *e)
-{
-    char dir[PATH_BYTES];
-    struct dirent **files = NULL;
-    datadir_path(dir, sizeof dir, folder);
-    int n = scandir(dir, &files, is_json, alphasort);
-    if (n < 0) {
-        (void)err_add(e, "%s: %s", dir, strerror(errno));
-        return;
-    }
-    for (int i = 0; i < n; i++) {
-        char path[2 * PATH_BYTES];
-        (void)snprintf(path, sizeof path, "%s/%s", dir, files[i]->d_name);
-        cJSON *root = json_read_file(path, e);
-        if (root != NULL) {
-            add(c, root, path, e);
-            cJSON_Delete(root);
-        }
-        free(files[i]);
-    }
-    free(files);
+    cJSON_Delete(root);
 }
 
 /* s weights at 4 bits with a 16-bit scale (and a 4-bit zero point) a group, the others at 8. */
@@ -151,8 +127,9 @@ int catalog_open(struct catalog *c, struct err *e)
 {
     memset(c, 0, sizeof *c);
     size_t before = e->n;
-    read_folder(c, "hwmodels/soc", add_soc, e);
-    read_folder(c, "hwmodels/llm", add_llm, e);
+    char dir[PATH_BYTES];
+    (void)folder_each(datadir_path(dir, sizeof dir, "hwmodels/soc"), add_soc, c, e);
+    (void)folder_each(datadir_path(dir, sizeof dir, "hwmodels/llm"), add_llm, c, e);
     read_recipes(c, e);
     (void)interval_table_read(&c->residuals, e);
     return e->n == before ? 0 : -EINVAL;
