@@ -25,10 +25,9 @@ static void put_about(const struct config *c, const struct frame *rows)
 {
     char kind[256] = "studies";
     for (uint32_t i = 0; i < frame_rows(rows); i++) {
-        size_t n = strlen(kind);
         const char *study = frame_text(rows, i, "study");
         if (i == 0 || !frame_is(rows, i - 1, "study", study)) {
-            (void)snprintf(kind + n, sizeof kind - n, " %s", study);
+            cli_append(kind, sizeof kind, " %s", study);
         }
     }
     char *text = about_comment(&(struct about){.kind = kind, .config = c});

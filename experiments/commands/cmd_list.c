@@ -8,6 +8,7 @@
 #include "experiments/run/config.h"
 #include "experiments/run/config_sim.h"
 #include "experiments/run/plugin.h"
+#include "experiments/shell/cli.h"
 #include "experiments/shell/document.h"
 #include "policies/params.h"
 #include "policies/registry.h"
@@ -28,16 +29,14 @@ struct list_options {
 /* What a parameter accepts, in words. */
 static void describe_range(const struct policy_param *q, char *buf, size_t size)
 {
-    size_t used = 0;
     buf[0] = '\0';
     switch (q->type) {
     case PARAM_BOOL:
         (void)snprintf(buf, size, "true|false");
         return;
     case PARAM_CHOICE:
-        for (uint32_t k = 0; q->choices[k] != NULL && used < size; k++) {
-            used +=
-                (size_t)snprintf(buf + used, size - used, "%s%s", k > 0 ? "|" : "", q->choices[k]);
+        for (uint32_t k = 0; q->choices[k] != NULL; k++) {
+            cli_append(buf, size, "%s%s", k > 0 ? "|" : "", q->choices[k]);
         }
         return;
     case PARAM_INT:

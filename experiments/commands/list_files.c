@@ -6,6 +6,7 @@
 
 #include "experiments/run/folder.h"
 #include "experiments/run/interval.h"
+#include "experiments/shell/cli.h"
 #include "hwmodels/llm_hf.h"
 #include "hwmodels/soc.h"
 #include "sim/base/arena.h"
@@ -134,9 +135,8 @@ static void put_soc(void *f, const char *path, const char *name, struct err *e)
         char devices[256] = "";
         double fitted = 0.0;
         for (uint32_t i = 0; i < m->n_devices; i++) {
-            size_t n = strlen(devices);
-            (void)snprintf(devices + n, sizeof devices - n, "%s%s %.3g", i > 0 ? ", " : "",
-                           m->devices[i].name, soc->devices[i].peak_flop_per_s / 1e12);
+            cli_append(devices, sizeof devices, "%s%s %.3g", i > 0 ? ", " : "", m->devices[i].name,
+                       soc->devices[i].peak_flop_per_s / 1e12);
             for (uint32_t k = 0; k < soc->devices[i].n_runtimes; k++) {
                 fitted += soc->devices[i].runtimes[k].start.given;
             }
@@ -210,9 +210,8 @@ static void describe_csv(const char *path, char *buf, size_t size)
     while (f != NULL && fgets(line, sizeof line, f) != NULL && line[0] == '#') {
         line[strcspn(line, "\r\n")] = '\0';
         const char *text = line + strspn(line, "# ");
-        size_t n = strlen(buf);
         if (strncmp(text, "xpusim-", 7) != 0) {
-            (void)snprintf(buf + n, size - n, "%s%s", n > 0 ? "; " : "", text);
+            cli_append(buf, size, "%s%s", buf[0] != '\0' ? "; " : "", text);
         }
     }
     if (f != NULL) {

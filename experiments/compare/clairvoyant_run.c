@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "experiments/compare/clairvoyant.h"
+#include "experiments/shell/cli.h"
 #include "sim/base/arena.h"
 
 #define CELLS_PER_WORKER 500 /* short runs of a policy of our own */
@@ -43,11 +44,11 @@ static uint32_t replication_of(const struct clairvoyant_search *s, uint64_t cell
 /* "prefill=0,decode=1,batch=1,reactive_first=0,order=2.1.3" */
 static void put_text(const struct clairvoyant_plan *p, char *buf, size_t size)
 {
-    size_t n = (size_t)snprintf(
-        buf, size, "prefill=%u,decode=%u,batch=%u,reactive_first=%u,order=", p->prefill_device,
-        p->decode_device, p->max_batch, p->reactive_first);
-    for (uint32_t i = 0; i < p->n_order && n < size; i++) {
-        n += (size_t)snprintf(buf + n, size - n, "%s%u", i > 0 ? "." : "", p->order[i]);
+    (void)snprintf(buf, size,
+                   "prefill=%u,decode=%u,batch=%u,reactive_first=%u,order=", p->prefill_device,
+                   p->decode_device, p->max_batch, p->reactive_first);
+    for (uint32_t i = 0; i < p->n_order; i++) {
+        cli_append(buf, size, "%s%u", i > 0 ? "." : "", p->order[i]);
     }
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "experiments/compare/choose.h"
+#include "experiments/shell/cli.h"
 #include "sim/base/arena.h"
 #include "sim/base/json.h"
 
@@ -113,14 +114,13 @@ static char *label_of(const struct rows *l, const cJSON *settings, const char *p
                        : cJSON_IsString(own) ? own->valuestring
                        : l->by == NULL       ? policy
                                              : "-";
-    size_t n = (size_t)snprintf(text, sizeof text, "%s", head);
+    (void)snprintf(text, sizeof text, "%s", head);
     bool open = strchr(text, ':') == NULL;
-    for (const cJSON *c = l->by == NULL && settings != NULL ? settings->child : NULL;
-         c != NULL && n < sizeof text; c = c->next) {
+    for (const cJSON *c = l->by == NULL && settings != NULL ? settings->child : NULL; c != NULL;
+         c = c->next) {
         if (c->string != NULL && strncmp(c->string, "params.", 7) == 0) {
             char *value = cJSON_IsString(c) ? xstrdup(c->valuestring) : json_text(c, false);
-            n += (size_t)snprintf(text + n, sizeof text - n, "%s%s=%s", open ? ":" : ",",
-                                  c->string + 7, value);
+            cli_append(text, sizeof text, "%s%s=%s", open ? ":" : ",", c->string + 7, value);
             open = false;
             cJSON_free(value);
         }

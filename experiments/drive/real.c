@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "experiments/shell/cli.h"
 #include "hwmodels/backends/host.h"
 #include "hwmodels/engines/engines.h"
 #include "sim/base/arena.h"
@@ -108,12 +109,11 @@ int real_devices(const struct real_options *o, const struct machine *m, struct d
 const char *real_describe(const struct drive_options *o, const struct machine *m, char *buf,
                           size_t size)
 {
-    size_t used = 0;
-    for (uint32_t i = 0; i < m->n_devices && used < size; i++) {
+    buf[0] = '\0';
+    for (uint32_t i = 0; i < m->n_devices; i++) {
         const struct drive_device *d = &o->devices[i];
-        used += (size_t)snprintf(buf + used, size - used, "%s%s = %s %s, %s, core %d",
-                                 i > 0 ? "; " : "", m->devices[i].name, d->engine->name,
-                                 d->engine->version, d->name, d->core);
+        cli_append(buf, size, "%s%s = %s %s, %s, core %d", i > 0 ? "; " : "", m->devices[i].name,
+                   d->engine->name, d->engine->version, d->name, d->core);
     }
     return buf;
 }

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "experiments/shell/cli.h"
+#include "sim/base/arena.h"
 #include "sim/base/json.h"
 #include "traces/traces.h"
 
@@ -75,9 +77,8 @@ static int read_workload(struct space *s, const char *spec, struct err *e)
             s->axis[axis].nominal = strtod(part + name + 1, NULL);
             s->axis[axis].given = true;
         } else if (strncmp(part, "active_share", name) != 0) {
-            size_t n = strlen(s->keys);
-            (void)snprintf(s->keys + n, sizeof s->keys - n, "%s%.*s", n > 0 ? "," : "", (int)length,
-                           part);
+            cli_append(s->keys, sizeof s->keys, "%s%.*s", s->keys[0] != '\0' ? "," : "",
+                       (int)length, part);
         }
         part += length + (part[length] == ',' ? 1 : 0);
     }
@@ -256,18 +257,17 @@ bool space_is_nominal(const struct space *s, const struct space_point *p, uint32
 static void workload_text(const struct space *s, const struct space_point *p, char *buf,
                           size_t size)
 {
-    size_t n = (size_t)snprintf(buf, size, "mixed%s%s", s->keys[0] != '\0' ? ":" : "", s->keys);
-    for (uint32_t i = 0; i < s->n && n < size; i++) {
+    (void)snprintf(buf, size, "mixed%s%s", s->keys[0] != '\0' ? ":" : "", s->keys);
+    for (uint32_t i = 0; i < s->n; i++) {
         const struct space_axis *a = &s->axis[i];
         double v = space_value(s, p, i);
         if (a->machine || (!a->given && space_is_nominal(s, p, i))) {
             continue;
         }
-        n += (size_t)snprintf(buf + n, size - n, "%s%s=%g", strchr(buf, ':') == NULL ? ":" : ",",
-                              a->name, v);
-        if (strcmp(a->name, "burst") == 0 && v > 1.0 && n < size) {
+        cli_append(buf, size, "%s%s=%g", strchr(buf, ':') == NULL ? ":" : ",", a->name, v);
+        if (strcmp(a->name, "burst") == 0 && v > 1.0) {
             /* rounded down: their product must not exceed 1 */
-            n += (size_t)snprintf(buf + n, size - n, ",active_share=%g", floor(1e4 / v) / 1e4);
+            cli_append(buf, size, ",active_share=%g", floor(1e4 / v) / 1e4);
         }
     }
 }
@@ -306,22 +306,17 @@ void space_options(const struct space *s, const struct space_point *p, struct sp
 const char *space_command(const struct space *s, const struct space_point *p, char *buf,
                           size_t size)
 {
-    struct space_options *o = malloc(sizeof *o);
-    size_t n = 0;
-    buf[0] = '\0';
-    if (o == NULL) {
-        return buf;
-    }
+    struct space_options *o = xmalloc(sizeof *o);
     space_options(s, p, o);
-    n += (size_t)snprintf(buf, size, "--soc %s --llm %s", o->options.soc, o->options.llm);
-    if (o->options.workload != NULL && n < size) {
-        n += (size_t)snprintf(buf + n, size - n, " --workload %s", o->options.workload);
+    (void)snprintf(buf, size, "--soc %s --llm %s", o->options.soc, o->options.llm);
+    if (o->options.workload != NULL) {
+        cli_append(buf, size, " --workload %s", o->options.workload);
     }
-    if (o->options.trace != NULL && n < size) {
-        n += (size_t)snprintf(buf + n, size - n, " --trace %s", o->options.trace);
+    if (o->options.trace != NULL) {
+        cli_append(buf, size, " --trace %s", o->options.trace);
     }
-    for (uint32_t i = 0; i < o->options.n_sets && n < size; i++) {
-        n += (size_t)snprintf(buf + n, size - n, " --set %s", o->options.sets[i]);
+    for (uint32_t i = 0; i < o->options.n_sets; i++) {
+        cli_append(buf, size, " --set %s", o->options.sets[i]);
     }
     free(o);
     return buf;

@@ -13,6 +13,7 @@
 #include "experiments/run/config_sim.h"
 #include "experiments/run/folder.h"
 #include "experiments/run/plugin.h"
+#include "experiments/shell/cli.h"
 #include "hwmodels/llm_hf.h"
 #include "policies/params.h"
 #include "policies/registry.h"
@@ -94,9 +95,8 @@ static void apply_sets(cJSON *tree, const struct config_options *o, struct err *
 static int unknown_form(const char *key, const char *name, const char *const *names, struct err *e)
 {
     char list[256] = "";
-    for (size_t used = 0; *names != NULL && used < sizeof list; names++) {
-        used +=
-            (size_t)snprintf(list + used, sizeof list - used, "%s%s", used > 0 ? ", " : "", *names);
+    for (; *names != NULL; names++) {
+        cli_append(list, sizeof list, "%s%s", list[0] != '\0' ? ", " : "", *names);
     }
     return err_add(e, "%s: no form is called '%s'; there are %s", key, name, list);
 }
@@ -228,14 +228,12 @@ void config_fini(struct config *c)
 static int unknown_policy(const char *spec, const char *name, struct err *e)
 {
     char names[1024] = "";
-    size_t used = 0;
     size_t n = 0;
     const struct policy_ops *const *all = policy_list(&n);
     struct nearest near;
     nearest_init(&near, name);
-    for (size_t i = 0; i < n && used < sizeof names; i++) {
-        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? ", " : "",
-                                 all[i]->name);
+    for (size_t i = 0; i < n; i++) {
+        cli_append(names, sizeof names, "%s%s", i > 0 ? ", " : "", all[i]->name);
         nearest_look(&near, all[i]->name);
     }
     return err_add(e,

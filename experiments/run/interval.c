@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "experiments/shell/cli.h"
 #include "hwmodels/transfers.h"
 #include "sim/base/datadir.h"
 
@@ -58,11 +59,10 @@ static struct transfer_error transfers(const struct conformal *t, const struct s
 /* ", 21 % in the median in prefill (4 to 60 % by pair)"; nothing without a row. */
 static void put_phase(const struct transfer_error *x, const char *phase, char *buf, size_t size)
 {
-    size_t n = strlen(buf);
     if (x->n > 0) {
-        (void)snprintf(buf + n, size - n, "%s%.0f %% in the median in %s (%.0f to %.0f %% by pair)",
-                       n > 0 ? ", " : "", 100.0 * x->median_frac, phase, 100.0 * x->least_frac,
-                       100.0 * x->most_frac);
+        cli_append(buf, size, "%s%.0f %% in the median in %s (%.0f to %.0f %% by pair)",
+                   buf[0] != '\0' ? ", " : "", 100.0 * x->median_frac, phase, 100.0 * x->least_frac,
+                   100.0 * x->most_frac);
     }
 }
 

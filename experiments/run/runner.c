@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "experiments/run/worker.h"
+#include "experiments/shell/cli.h"
 #include "sim/base/units.h"
 #include "sim/engine/sim.h"
 
@@ -31,9 +32,8 @@ static void tell_refusals(struct sim_result *s)
         }
     }
     if (most != NULL) {
-        size_t n = strlen(s->message);
-        (void)snprintf(s->message + n, sizeof s->message - n, "; refused before: %s",
-                       runner_refusal_text(most, text));
+        cli_append(s->message, sizeof s->message, "; refused before: %s",
+                   runner_refusal_text(most, text));
     }
 }
 

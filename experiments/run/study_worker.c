@@ -8,6 +8,7 @@
 #include "experiments/run/plugin.h"
 #include "experiments/run/runner.h"
 #include "experiments/run/study_impl.h"
+#include "experiments/shell/cli.h"
 #include "sim/base/arena.h"
 #include "sim/base/hash.h"
 #include "sim/base/json.h"
@@ -125,19 +126,18 @@ static void put_key(const struct study *s, const struct study_cell *c, const str
                     char *buf, size_t size)
 {
     (void)config_fingerprint(c->config, c->policy, t, c->seed, buf, size);
-    size_t n = strlen(buf);
     uint64_t code = plugin_code_hash(c->policy->label);
-    if (code != 0 && n < size) {
-        n += (size_t)snprintf(buf + n, size - n, " code=%016" PRIx64, code);
+    if (code != 0) {
+        cli_append(buf, size, " code=%016" PRIx64, code);
     }
-    if (c->warmup_s > 0.0 && n < size) {
-        n += (size_t)snprintf(buf + n, size - n, " warmup_s=%.17g", c->warmup_s);
+    if (c->warmup_s > 0.0) {
+        cli_append(buf, size, " warmup_s=%.17g", c->warmup_s);
     }
-    if (s->sketch && n < size) {
-        n += (size_t)snprintf(buf + n, size - n, " sketch");
+    if (s->sketch) {
+        cli_append(buf, size, " sketch");
     }
-    if (c->context != NULL && n < size) {
-        (void)snprintf(buf + n, size - n, " told=%s", c->told);
+    if (c->context != NULL) {
+        cli_append(buf, size, " told=%s", c->told);
     }
 }
 

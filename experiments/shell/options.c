@@ -154,7 +154,6 @@ static int take_choice(const struct option_row *row, const char *name, const cha
                        const char **out, struct err *e)
 {
     char all[512] = "";
-    size_t at = 0;
     struct nearest near;
     nearest_init(&near, arg);
     for (size_t i = 0; row->choices[i] != NULL; i++) {
@@ -162,8 +161,7 @@ static int take_choice(const struct option_row *row, const char *name, const cha
             *out = row->choices[i];
             return 0;
         }
-        int n = snprintf(all + at, sizeof all - at, "%s%s", i > 0 ? ", " : "", row->choices[i]);
-        at = n > 0 && at + (size_t)n < sizeof all ? at + (size_t)n : at;
+        cli_append(all, sizeof all, "%s%s", i > 0 ? ", " : "", row->choices[i]);
         nearest_look(&near, row->choices[i]);
     }
     return err_add(e, "--%s %s: must be one of %s%s", name, arg, all, nearest_hint(&near));

@@ -40,14 +40,6 @@ static void put_wrapped(FILE *out, const char *text, int indent, int at)
     (void)fputc('\n', out);
 }
 
-static void append_names(char *text, size_t size, const char *const *names)
-{
-    for (size_t i = 0; names != NULL && names[i] != NULL; i++) {
-        size_t at = strlen(text);
-        (void)snprintf(text + at, size - at, "%s%s", i > 0 ? ", " : ": ", names[i]);
-    }
-}
-
 static void put_row(FILE *out, const char *prefix, const struct option_row *row)
 {
     char left[128];
@@ -59,10 +51,12 @@ static void put_row(FILE *out, const char *prefix, const struct option_row *row)
     int n = snprintf(left, sizeof left, "  %s--%s%s%s%s", letter, prefix, row->name,
                      row->value != NULL ? " " : "", row->value != NULL ? row->value : "");
     (void)snprintf(text, sizeof text, "%s", row->help);
-    append_names(text, sizeof text, row->names != NULL ? row->names() : row->choices);
-    size_t used = strlen(text);
+    const char *const *names = row->names != NULL ? row->names() : row->choices;
+    for (size_t i = 0; names != NULL && names[i] != NULL; i++) {
+        cli_append(text, sizeof text, "%s%s", i > 0 ? ", " : ": ", names[i]);
+    }
     if (row->preset != NULL) {
-        (void)snprintf(text + used, sizeof text - used, " (default %s)", row->preset);
+        cli_append(text, sizeof text, " (default %s)", row->preset);
     }
     (void)fputs(left, out);
     if (n >= NAME_COLUMNS) {

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "experiments/shell/cli.h"
 #include "sim/base/arena.h"
 #include "sim/base/json.h"
 
@@ -335,15 +336,11 @@ static void read_scalars(struct spec *s, struct json_obj *o, struct err *e)
 static void check_size(struct spec *s, bool yes, struct err *e)
 {
     char factors[512] = "";
-    size_t used = 0;
     double points = 1.0;
     for (uint32_t i = 0; i < s->n_dimensions; i++) {
         const struct spec_dimension *d = &s->dimensions[i];
         points *= d->n;
-        if (used < sizeof factors) {
-            used += (size_t)snprintf(factors + used, sizeof factors - used, "%s %" PRIu32 " x ",
-                                     d->axes[0].path, d->n);
-        }
+        cli_append(factors, sizeof factors, "%s %" PRIu32 " x ", d->axes[0].path, d->n);
     }
     double runs = points * s->max_replications;
     if (runs > SPEC_MAX_RUNS) {

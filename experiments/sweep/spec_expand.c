@@ -8,6 +8,7 @@
 
 #include "experiments/run/plugin.h"
 #include "experiments/run/runner.h"
+#include "experiments/shell/cli.h"
 #include "experiments/sweep/spec.h"
 #include "sim/base/arena.h"
 
@@ -365,11 +366,9 @@ static void try_at(const struct spec *s, uint64_t point, const char *path, struc
 /* "axes.policy[0], axes.rate[0]", or "base". */
 static void first_point_path(const struct spec *s, char *out, size_t size)
 {
-    size_t used = 0;
-    (void)snprintf(out, size, "base");
-    for (uint32_t i = 0; i < s->n_dimensions && used < size; i++) {
-        used += (size_t)snprintf(out + used, size - used, "%s%s[0]", i > 0 ? ", " : "",
-                                 s->dimensions[i].axes[0].path);
+    (void)snprintf(out, size, "%s", s->n_dimensions == 0 ? "base" : "");
+    for (uint32_t i = 0; i < s->n_dimensions; i++) {
+        cli_append(out, size, "%s%s[0]", i > 0 ? ", " : "", s->dimensions[i].axes[0].path);
     }
 }
 

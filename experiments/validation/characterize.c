@@ -10,6 +10,7 @@
 #include "experiments/run/chunks.h"
 #include "experiments/run/interval.h"
 #include "experiments/run/price.h"
+#include "experiments/shell/cli.h"
 #include "sim/api/contention.h"
 #include "sim/base/arena.h"
 #include "sim/core/core.h"
@@ -363,10 +364,9 @@ bool characterize_judge(void *ctx, const struct study_outcomes *came, struct stu
 {
     struct characterize *k = ctx;
     char names[256] = "";
-    for (size_t i = 0, used = 0; i < sizeof studies / sizeof studies[0]; i++) {
+    for (size_t i = 0; i < sizeof studies / sizeof studies[0]; i++) {
         if (strcmp(studies[i].name, k->study) != 0) {
-            used += (size_t)snprintf(names + used, sizeof names - used, "%s%s",
-                                     used > 0 ? ", " : "", studies[i].name);
+            cli_append(names, sizeof names, "%s%s", i > 0 ? ", " : "", studies[i].name);
         } else if (studies[i].fill != NULL) {
             studies[i].fill(k->config, k->rows, k->e);
             return false;
