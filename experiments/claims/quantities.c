@@ -49,10 +49,7 @@ int quantity_options(const struct quantity_place *p, struct config_options *out,
         if (strchr(s->valuestring, '=') == NULL || out->n_sets == CONFIG_MAX_SETS) {
             return err_add(e, "set %s: must be PATH=VALUE", s->valuestring);
         }
-        size_t size = strlen(s->valuestring) + 1;
-        char *copy = xmalloc(size);
-        memcpy(copy, s->valuestring, size);
-        out->sets[out->n_sets++] = copy;
+        out->sets[out->n_sets++] = xstrdup(s->valuestring);
     }
     return 0;
 }

@@ -2,6 +2,7 @@
 #include <gsl/gsl_cdf.h>
 #include <gsl/gsl_math.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,11 +39,15 @@ static struct gate_row *add_row(struct gate_report *r, const char *group, const 
     return row;
 }
 
-static void set(struct gate_row *row, enum gate_verdict v, bool alarm, const char *detail)
+__attribute__((format(printf, 4, 5))) static void set(struct gate_row *row, enum gate_verdict v,
+                                                      bool alarm, const char *fmt, ...)
 {
+    va_list values;
+    va_start(values, fmt);
     row->verdict = v;
     row->alarm = alarm;
-    (void)snprintf(row->detail, sizeof row->detail, "%s", detail);
+    (void)vsnprintf(row->detail, sizeof row->detail, fmt, values);
+    va_end(values);
 }
 
 /* Mean of the finite values; *finite receives how many. */
@@ -109,26 +114,21 @@ static void judge_exact(const struct gate_metric *m, const double *before, const
         same_defined = same_defined && isnan(before[i]) == isnan(now[i]);
     }
     if (same) {
-        set(row, GATE_OK, false, "");
+        set(row, GATE_OK, false, "%s", "");
     } else if (!same_defined) {
-        char text[96];
-        (void)snprintf(text, sizeof text, "defined in %u of %u runs, was in %u", defined_now, n,
-                       defined_before);
         /* As many as before but others, and fewer, are an alarm: a value vanished somewhere. */
-        set(row, GATE_STATUS, defined_now <= defined_before, text);
+        set(row, GATE_STATUS, defined_now <= defined_before, "defined in %u of %u runs, was in %u",
+            defined_now, n, defined_before);
     } else {
         struct largest x = find_largest(m->better, before, now, n);
         struct largest any = find_largest(METRIC_BETTER_NEITHER, before, now, n);
         x = fabs(x.change_frac) > m->tolerance_frac ? x : any; /* the worse within: the better */
         bool small = m->better == METRIC_BETTER_NEITHER || fabs(x.change_frac) <= m->tolerance_frac;
-        char text[96];
-        (void)snprintf(text, sizeof text, "replication %u: %+.3g %%", x.replication,
-                       100.0 * x.change_frac);
         set(row,
             small     ? GATE_DRIFT
             : x.worse ? GATE_REGRESSION
                       : GATE_GAIN,
-            !small && x.worse, text);
+            !small && x.worse, "replication %u: %+.3g %%", x.replication, 100.0 * x.change_frac);
     }
 }
 
@@ -295,10 +295,9 @@ static bool judge_status(const struct pair *p, struct gate_row *row)
     double failed_now = (double)b->failed / b->replications;
     /* Metrics of the runs that are left would be those of another selection. */
     if (failed_now != failed_before) {
-        (void)snprintf(text, sizeof text, "%u of %u runs failed, were %u of %u%s%.60s", b->failed,
-                       b->replications, a->failed, a->replications, b->failed > 0 ? ": " : "",
-                       b->message);
-        set(row, GATE_STATUS, failed_now > failed_before || p->added_alarms, text);
+        set(row, GATE_STATUS, failed_now > failed_before || p->added_alarms,
+            "%u of %u runs failed, were %u of %u%s%.60s", b->failed, b->replications, a->failed,
+            a->replications, b->failed > 0 ? ": " : "", b->message);
         return false;
     }
     if (b->failed == b->replications) {
@@ -316,7 +315,7 @@ static bool judge_status(const struct pair *p, struct gate_row *row)
         row->p_better =
             more_marked_p(b->verdicts[2], b->replications, a->verdicts[2], a->replications);
     } else if (memcmp(a->verdicts, b->verdicts, sizeof a->verdicts) != 0) {
-        set(row, GATE_STATUS, badness(b) > badness(a), text);
+        set(row, GATE_STATUS, badness(b) > badness(a), "%s", text);
     }
     return true;
 }
@@ -356,10 +355,10 @@ static void judge_metric(const struct pair *p, const struct gate_metric *m,
 static void all_rows(const struct gate_cell *c, enum gate_verdict v, bool alarm, const char *detail,
                      struct gate_report *r)
 {
-    set(add_row(r, c->group, c->policy, "status"), v, alarm, detail);
+    set(add_row(r, c->group, c->policy, "status"), v, alarm, "%s", detail);
     for (uint32_t i = 0; i < c->n_metrics; i++) {
         struct gate_row *row = add_row(r, c->group, c->policy, c->names[i]);
-        set(row, v, alarm, detail);
+        set(row, v, alarm, "%s", detail);
         row->quiet = true;
     }
 }
