@@ -1,17 +1,9 @@
 /* `xpusim merge`: the stores of shards into one. */
 #include <errno.h>
-#include <string.h>
 
 #include "experiments/commands/commands.h"
 #include "experiments/store/store.h"
 #include "sim/base/err.h"
-
-static void print_all(struct store *s, const char *format)
-{
-    if (format != NULL) {
-        (strcmp(format, "csv") == 0 ? store_export_csv : store_export_json)(s, 0, stdout);
-    }
-}
 
 struct options {
     struct option_texts stores;
@@ -41,7 +33,7 @@ static int merge(const struct options *o, struct err *e)
         status = EXIT_CHECK_FAILED;
     }
     if (status == EXIT_OK) {
-        print_all(s, o->format);
+        store_export(s, 0, o->format, stdout);
     }
     if (store_close(s, e) != 0) {
         status = EXIT_CHECK_FAILED;
@@ -61,8 +53,6 @@ static int run(void *values, struct err *e)
     return merge(o, e);
 }
 
-static const char *const formats[] = {"csv", "json", NULL};
-
 #define OPTIONS struct options
 
 static const struct option_row rows[] = {
@@ -70,7 +60,7 @@ static const struct option_row rows[] = {
     OPTION_FLAG(OPTIONS, complete, "complete",
                 "exit with 1 when a shard of an experiment is missing or did not come to its end; "
                 "nothing is printed then"),
-    OPTION_CHOICE(OPTIONS, format, "export", "F", NULL, formats,
+    OPTION_CHOICE(OPTIONS, format, "export", "F", NULL, store_forms,
                   "print all of it afterwards, as one of"),
 };
 static const struct option_child children[] = {

@@ -61,13 +61,6 @@ static void init(void *target)
     o->work.how.parallel = worker_processors();
 }
 
-static void print_results(struct store *s, int64_t experiment, const char *format)
-{
-    if (format != NULL) {
-        (strcmp(format, "csv") == 0 ? store_export_csv : store_export_json)(s, experiment, stdout);
-    }
-}
-
 static void summarise(const struct options *o, const struct spec *spec,
                       const struct sweep_result *r)
 {
@@ -104,7 +97,7 @@ static int sweep(struct options *o, const struct spec *spec, struct err *e)
     int status = rc == 0 ? EXIT_OK : rc == -ENOMEM ? EXIT_NO_MEMORY : EXIT_CHECK_FAILED;
     summarise(o, spec, &r);
     if (status == EXIT_OK && !r.interrupted) {
-        print_results(store, r.experiment, o->format);
+        store_export(store, r.experiment, o->format, stdout);
     }
     if (store_close(store, e) != 0 || r.failed > 0 || r.interrupted) {
         status = status == EXIT_OK ? EXIT_CHECK_FAILED : status;
@@ -163,7 +156,7 @@ static int only_export(const struct options *o, struct err *e)
     if (store == NULL) {
         return EXIT_BAD_INPUT;
     }
-    print_results(store, 0, o->format);
+    store_export(store, 0, o->format, stdout);
     return store_close(store, e) == 0 ? EXIT_OK : EXIT_CHECK_FAILED;
 }
 
@@ -196,14 +189,12 @@ static int run(void *values, struct err *e)
     return rc != 0 ? rc : o->spec != NULL ? with_spec(o, e) : only_export(o, e);
 }
 
-static const char *const formats[] = {"csv", "json", NULL};
-
 #define OPTIONS struct options
 
 static const struct option_row rows[] = {
     OPTION_OUTPUT(OPTIONS, store, "STORE.db", NULL, "the store; made when it is not there"),
     OPTION_TEXT(OPTIONS, store, "store", "STORE.db", NULL, "the same: what other commands call it"),
-    OPTION_CHOICE(OPTIONS, format, "export", "F", NULL, formats,
+    OPTION_CHOICE(OPTIONS, format, "export", "F", NULL, store_forms,
                   "afterwards, print this experiment's results, as one of"),
     OPTION_ROW(COUNT, OPTIONS, work.how.parallel, uint32_t, "jobs", "J",
                "runs at once (default: processors; of a Slurm task, 1)", .min = 1, .max = 4096,

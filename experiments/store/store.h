@@ -105,9 +105,10 @@ int store_check_complete(struct store *s, struct err *e);
  * experiments: equal results give equal bytes, however the stores came about. experiment 0: all.
  * Columns: experiment, point, replication, status (ok, failed), message, set.X for every varied
  * setting, soc, llm, workload, rate_scale, policy, params, seed, verdict, config_hash, trace_hash,
- * fingerprint, then the metrics by name, but those that no run of the export has. */
-void store_export_csv(struct store *s, int64_t experiment, FILE *out);
-void store_export_json(struct store *s, int64_t experiment, FILE *out);
+ * fingerprint, then the metrics by name, but those that no run of the export has. form: of
+ * store_forms; NULL: nothing. */
+void store_export(struct store *s, int64_t experiment, const char *form, FILE *out);
+extern const char *const store_forms[]; /* "csv", "json", NULL */
 
 /* Adds all that another store holds. A replication or run that both have must be the same: if not,
  * nothing is added, and the error names it. */

@@ -112,7 +112,7 @@ static void learn_settings(struct export *x)
 {
     sqlite3_stmt *q =
         store_prepare(x->store, "SELECT settings FROM points WHERE ?1=0 OR experiment_id=?1");
-    (void)sqlite3_bind_int64(q, 1, x->experiment);
+    store_bind(q, "i", x->experiment);
     while (q != NULL && store_step(x->store, q)) {
         cJSON *o = cJSON_Parse(store_text(q, 0));
         for (const cJSON *c = cJSON_IsObject(o) ? o->child : NULL; c != NULL; c = c->next) {
@@ -144,7 +144,7 @@ static void learn_metrics(struct export *x)
         sql, " FROM members JOIN metrics m USING(run_id) WHERE ?1=0 OR experiment_id=?1");
     char *text = sqlite3_str_finish(sql);
     q = all.n > 0 ? store_prepare(x->store, text) : NULL;
-    (void)sqlite3_bind_int64(q, 1, x->experiment);
+    store_bind(q, "i", x->experiment);
     if (q != NULL && store_step(x->store, q)) {
         for (size_t i = 0; i < all.n; i++) {
             if (sqlite3_column_int64(q, (int)i + 1) > 0) {
@@ -280,35 +280,26 @@ static void put_header(const struct export *x, FILE *out)
     (void)fputc('\n', out);
 }
 
-void store_export_csv(struct store *s, int64_t experiment, FILE *out)
+static void put_row(struct export *x, sqlite3_stmt *q, FILE *out)
 {
-    struct export x;
-    export_init(&x, s, experiment);
-    put_header(&x, out);
-    sqlite3_stmt *q = store_prepare(s, rows_sql);
-    (void)sqlite3_bind_int64(q, 1, experiment);
-    while (q != NULL && store_step(s, q)) {
-        put_text((const char *)sqlite3_column_text(q, ROW_EXPERIMENT), out);
-        (void)fprintf(out, ",%" PRId64 ",%" PRId64, (int64_t)sqlite3_column_int64(q, ROW_POINT),
-                      (int64_t)sqlite3_column_int64(q, ROW_REPLICATION));
-        (void)fputs(sqlite3_column_type(q, ROW_RUN_ID) != SQLITE_NULL ? ",ok," : ",failed,", out);
-        put_text((const char *)sqlite3_column_text(q, ROW_MESSAGE), out);
-        put_settings(&x, store_text(q, ROW_SETTINGS), out);
-        for (int i = ROW_SOC; i < ROW_COUNT; i++) {
-            (void)fputc(',', out);
-            put_column(q, i, out);
-        }
-        load_values(&x, sqlite3_column_int64(q, ROW_RUN_ID));
-        for (size_t i = 0; i < x.metrics.n; i++) {
-            (void)fputc(',', out);
-            if (!isnan(x.values[i])) {
-                put_number(x.values[i], out);
-            }
-        }
-        (void)fputc('\n', out);
+    put_text((const char *)sqlite3_column_text(q, ROW_EXPERIMENT), out);
+    (void)fprintf(out, ",%" PRId64 ",%" PRId64, (int64_t)sqlite3_column_int64(q, ROW_POINT),
+                  (int64_t)sqlite3_column_int64(q, ROW_REPLICATION));
+    (void)fputs(sqlite3_column_type(q, ROW_RUN_ID) != SQLITE_NULL ? ",ok," : ",failed,", out);
+    put_text((const char *)sqlite3_column_text(q, ROW_MESSAGE), out);
+    put_settings(x, store_text(q, ROW_SETTINGS), out);
+    for (int i = ROW_SOC; i < ROW_COUNT; i++) {
+        (void)fputc(',', out);
+        put_column(q, i, out);
     }
-    (void)sqlite3_finalize(q);
-    export_fini(&x);
+    load_values(x, sqlite3_column_int64(q, ROW_RUN_ID));
+    for (size_t i = 0; i < x->metrics.n; i++) {
+        (void)fputc(',', out);
+        if (!isnan(x->values[i])) {
+            put_number(x->values[i], out);
+        }
+    }
+    (void)fputc('\n', out);
 }
 
 /* ---- JSON ---- */
@@ -348,22 +339,33 @@ static cJSON *row_to_json(struct export *x, sqlite3_stmt *q)
     return o;
 }
 
-void store_export_json(struct store *s, int64_t experiment, FILE *out)
+/* ---- both ---- */
+
+const char *const store_forms[] = {"csv", "json", NULL};
+
+void store_export(struct store *s, int64_t experiment, const char *form, FILE *out)
 {
+    if (form == NULL) {
+        return;
+    }
     struct export x;
+    bool json = strcmp(form, "json") == 0;
     export_init(&x, s, experiment);
+    json ? (void)fputc('[', out) : put_header(&x, out);
     sqlite3_stmt *q = store_prepare(s, rows_sql);
-    (void)sqlite3_bind_int64(q, 1, experiment);
-    const char *before = "[";
-    while (q != NULL && store_step(s, q)) {
+    store_bind(q, "i", experiment);
+    for (const char *before = ""; q != NULL && store_step(s, q); before = ",") {
+        if (!json) {
+            put_row(&x, q, out);
+            continue;
+        }
         cJSON *o = row_to_json(&x, q);
         char *text = json_text(o, false);
         (void)fprintf(out, "%s\n%s", before, text);
-        before = ",";
         cJSON_free(text);
         cJSON_Delete(o);
     }
-    (void)fprintf(out, "%s\n]\n", before[0] == '[' ? "[" : "");
+    (void)fputs(json ? "\n]\n" : "", out);
     (void)sqlite3_finalize(q);
     export_fini(&x);
 }

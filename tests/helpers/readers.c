@@ -351,8 +351,8 @@ static int read_store(const char *path, struct err *e)
     char *text = NULL;
     size_t size = 0;
     FILE *out = memory_stream(&text, &size);
-    store_export_csv(s, 0, out);
-    store_export_json(s, 0, out);
+    store_export(s, 0, "csv", out);
+    store_export(s, 0, "json", out);
     struct option_texts usual = {0};
     struct stored_options how = {.metrics = &usual, .every = true};
     struct document *d = document_new();

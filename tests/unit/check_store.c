@@ -83,7 +83,7 @@ static char *exported(struct store *s, int64_t experiment, bool json)
     size_t size = 0;
     FILE *f = open_memstream(&text, &size);
     ck_assert_ptr_nonnull(f);
-    (json ? store_export_json : store_export_csv)(s, experiment, f);
+    store_export(s, experiment, json ? "json" : "csv", f);
     ck_assert_int_eq(fclose(f), 0);
     return text;
 }
@@ -335,8 +335,8 @@ static void export_survives(const char *sql)
     struct store *s = spoiled(0, sql);
     FILE *out = fopen("/dev/null", "w");
     if (s != NULL) { /* refused is fine as well */
-        store_export_csv(s, 0, out);
-        store_export_json(s, 0, out);
+        store_export(s, 0, "csv", out);
+        store_export(s, 0, "json", out);
         (void)store_check_complete(s, &err);
         compared(s);
         (void)store_close(s, &err);
@@ -421,7 +421,7 @@ static void read_as_a_stranger(const char *path)
         double v[1] = {0.0};
         if (s != NULL) {
             store_values(s, 1, 0, "a", v, 1);
-            store_export_csv(s, 0, fopen("/dev/null", "w"));
+            store_export(s, 0, "csv", fopen("/dev/null", "w"));
         }
         _exit(s != NULL && v[0] == 1.0 && store_close(s, &err) == 0 ? 0 : 1);
     }
