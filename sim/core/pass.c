@@ -193,19 +193,18 @@ static inline struct rest segments_complete(struct core *c, struct full_pass *p)
     const int64_t now = c->sched.now_ns;
     const uint32_t block_tokens = c->setup->kv_block_tokens;
     struct rest n = {.going = p->going, .on = {.least_left = UINT32_MAX}};
-    /* Most decode segments are of requests that all go on: what they add is known. */
-    bool all_go_on = p->decodes.least_left > 1 && !p->loses && p->decodes.n > 0;
-    if (all_go_on) {
-        n.on = decodes_later(p->decodes, 1);
-    }
-    struct segment *end = p->segments + p->pub.n_segments;
-    for (struct segment *s = p->segments; s < end; s++) {
-        if (all_go_on && s->role == SEGMENT_DECODE) {
+    /* Mostly all of those who followed go on, and what they add is known. */
+    struct segment *s = p->segments;
+    struct segment *end = s + p->pub.n_segments;
+    if (p->decodes.n == p->pub.n_followed && p->decodes.least_left > 1 && !p->loses) {
+        n.on = decodes_later(p->decodes, p->decodes.n > 0 ? 1 : 0);
+        for (; s < p->segments + p->pub.n_followed; s++) {
             decode_complete(&n, s, now, block_tokens);
-        } else {
-            segment_complete(c, s, now);
-            rest_add(&n, core_request(s->request), block_tokens);
         }
+    }
+    for (; s < end; s++) {
+        segment_complete(c, s, now);
+        rest_add(&n, core_request(s->request), block_tokens);
     }
     return n;
 }
