@@ -155,7 +155,12 @@ int core_launch(struct core *c, const struct launch_spec *spec, const struct lau
         .rows = rows,
         .chunk_rows = spec->chunk_rows,
         .state = LAUNCH_STATE_QUEUED,
+        .outcome = LAUNCH_OUTCOME_DONE,
+        .stop_requested = false,
         .submit_ns = c->sched.now_ns,
+        .start_ns = 0,
+        .end_ns = 0,
+        .exec = NULL,
     };
     p->rows_todo -= rows;
     p->rows_active += rows;

@@ -136,14 +136,14 @@ struct throttle {
 struct prices {
     uint64_t key[4];
     bool known[OP_KIND_COUNT];
-    struct work_shape attention;     /* of the attention that is known: a key has one op with any */
-    struct kernel_known any_context; /* of that op */
-    struct kernel_run run[OP_KIND_COUNT];
     /* Of a whole pass on one device, all kernels but those of attention. */
     bool summed;
     int64_t others_ns;
     uint64_t others, others_outside; /* of the model's envelope */
     uint64_t passes;                 /* that ran alone, of which `ddr` was not told yet */
+    struct work_shape attention;     /* of the attention that is known: a key has one op with any */
+    struct kernel_known any_context; /* of that op */
+    struct kernel_run run[OP_KIND_COUNT];
 };
 
 /* What two flows beside each other get (corun.c). */
