@@ -23,14 +23,24 @@ static struct full_pass *pass_new(struct core *c, uint32_t n_segments)
         p->going = arena_alloc(&c->arena, cap * sizeof *p->going);
         p->capacity = cap;
     }
-    struct segment *segments = p->segments;
-    struct segment *going = p->going;
-    uint32_t capacity = p->capacity;
-    memset(p, 0, sizeof *p);
-    p->segments = segments;
-    p->going = going;
-    p->capacity = capacity;
-    p->pub.segments = segments;
+    struct pass *pub = &p->pub; /* the rest is said when its segments are known */
+    pub->segments = p->segments;
+    pub->n_segments = 0;
+    pub->shape = (struct work_shape){0};
+    pub->has_reactive = false;
+    pub->op = 0;
+    pub->rows_active = 0;
+    pub->last_op_devices = 0;
+    pub->n_launches = 0;
+    pub->n_followed = 0;
+    pub->n_left = 0;
+    pub->n_decoding = 0;
+    pub->kv_blocks_next = 0;
+    p->op_devices = 0;
+    p->served = false;
+    p->loses = false;
+    memset(p->begun, 0, sizeof p->begun);
+    p->exec = NULL;
     return p;
 }
 

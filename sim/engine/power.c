@@ -234,8 +234,10 @@ void power_repeat(struct engine *e, struct repeat_record *r)
         device_j += idle_j;
         all_j += all_idle_j;
         device_j += r->device_watts * solo_s;
-        host_j += r->host_watts * solo_s;
         all_j += busy_watts * solo_s;
+        if (p->host_draws) {
+            host_j += r->host_watts * solo_s;
+        }
         if (tail) {
             host_j += r->tail_watts * sample_s;
             all_j += tail_watts * sample_s;

@@ -195,13 +195,16 @@ void usage_repeated(struct usage *u, const struct repeat_record *r)
     int64_t rest_ns = r->lead_ns + r->sample_ns;
     double tail = r->tail_watts * (double)r->sample_ns;
     double rest = u->watts[d] * (double)rest_ns;
+    bool host_draws = r->host_watts > 0.0 || tail > 0.0;
     int64_t busy_ns = 0;
     for (uint32_t k = 1; k < r->n; k++) {
         idle += rest;
         busy += r->device_watts * (double)r->solo_ns[k];
-        host += r->host_watts * (double)r->solo_ns[k];
-        host += tail;
         busy_ns += r->solo_ns[k];
+        if (host_draws) {
+            host += r->host_watts * (double)r->solo_ns[k];
+            host += tail;
+        }
     }
     u->watt_ns[d][POWER_PHASE_IDLE] = idle;
     u->watt_ns[d][POWER_PHASE_DECODE] = busy;
