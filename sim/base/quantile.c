@@ -199,6 +199,29 @@ void sample_merge(struct sample *s, const struct sample *o)
     s->max = o->max > s->max ? o->max : s->max;
 }
 
+void sample_at(struct sample *out, const struct sample *s, const struct sample_mark *mark,
+               const double *since, size_t n_since)
+{
+    if (mark->n == 0) {
+        return;
+    }
+    if (s->sketch) {
+        bins_make(out);
+        memcpy(out->bins, s->bins, SKETCH_BINS * sizeof *s->bins);
+        for (size_t i = 0; i < n_since; i++) {
+            out->bins[bin_of(since[i])]--;
+        }
+    } else {
+        out->v = xroom(out->v, mark->n, &out->cap, sizeof *out->v);
+        memcpy(out->v, s->v, mark->n * sizeof *s->v);
+    }
+    out->n = mark->n;
+    out->sum = mark->sum;
+    out->comp = mark->comp;
+    out->min = mark->min;
+    out->max = mark->max;
+}
+
 double sample_mean(const struct sample *s)
 {
     return s->n == 0 ? (double)NAN : (s->sum + s->comp) / (double)s->n;

@@ -138,6 +138,7 @@ bool solo_run(struct engine *e)
     if (e->ddr_dirty) {
         ddr_settle(e); /* what ended at this instant */
     }
+    const struct full_pass *p = (const struct full_pass *)v->l->pub.pass;
     bool leads = v->phase != VEXEC_RUNNING;
     if (leads) {
         look_ahead(e, v);
@@ -155,7 +156,8 @@ bool solo_run(struct engine *e)
         return false;
     }
     e->waiting = NULL;
-    if (!leads || v->prices == NULL || !repeat_run(e, v, before_ns)) {
+    bool repeats = leads && v->prices != NULL && p->repeats;
+    if (!repeats || !repeat_run(e, v, before_ns)) {
         run_alone(e, v);
     }
     return true;

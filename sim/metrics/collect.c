@@ -104,6 +104,25 @@ static void merge_all(struct series *s)
     }
 }
 
+/* A truncated distribution is that of all, before those came after which nobody arrived. */
+static void truncate_one(struct metrics *m, enum truncated_id which, enum request_class cls)
+{
+    struct sample *out = &m->truncated[which].of[cls];
+    const struct sample *whole = &metrics_whole(m, which)->of[cls];
+    struct sample_mark mark = m->n_early > 0 ? m->before_early[which][cls] : sample_mark(whole);
+    double *since = xcalloc(m->n_early + 1, sizeof *since);
+    size_t n = 0;
+    for (size_t i = 0; i < m->n_early; i++) {
+        if (m->early[i].cls == cls && m->early[i].measured) {
+            since[n++] = m->early[i].value[which];
+        }
+    }
+    if (out->n == 0) {
+        sample_at(out, whole, &mark, since, n);
+    }
+    free(since);
+}
+
 /* ---- totals ---- */
 
 static struct class_totals totals_of(const struct metrics *m, int group)
@@ -242,6 +261,11 @@ void metrics_collect(struct metrics *m, struct metric_list *out)
     close_sessions(m);
     for (int c = 0; c < REQUEST_CLASS_COUNT; c++) {
         metrics_gaps_flush(m, (enum request_class)c);
+    }
+    for (int k = 0; k < TRUNCATED_COUNT; k++) {
+        for (int c = 0; c < REQUEST_CLASS_COUNT; c++) {
+            truncate_one(m, (enum truncated_id)k, (enum request_class)c);
+        }
     }
     for (int s = 0; s < SERIES_COUNT; s++) {
         merge_all(&m->series[s]);

@@ -42,11 +42,7 @@ static void note_gap(struct class_totals *t, int64_t now_ns)
 static void settle_early(struct metrics *m)
 {
     for (size_t i = 0; i < m->n_early; i++) {
-        const struct early *f = &m->early[i];
-        for (int k = 0; k < TRUNCATED_COUNT && f->measured; k++) {
-            series_add(&m->truncated[k], f->cls, f->value[k]);
-        }
-        m->totals[f->cls].truncated++;
+        m->totals[m->early[i].cls].truncated++;
     }
     m->n_early = 0;
 }
@@ -220,6 +216,16 @@ static void client_leave(struct metrics *m, const struct request *r, uint64_t to
     }
 }
 
+/* Before the first request that finishes after an arrival is added. */
+static void early_begin(struct metrics *m)
+{
+    for (int k = 0; k < TRUNCATED_COUNT; k++) {
+        for (int c = 0; c < REQUEST_CLASS_COUNT; c++) {
+            m->before_early[k][c] = sample_mark(&metrics_whole(m, (enum truncated_id)k)->of[c]);
+        }
+    }
+}
+
 static void early_push(struct metrics *m, const struct early *f)
 {
     if (m->n_early == m->cap_early) {
@@ -245,6 +251,9 @@ static void add_latencies(struct metrics *m, const struct request *r, int64_t no
     double e2e = units_s_from_ns(now_ns - r->arrival_ns);
     double ttft = units_s_from_ns(r->first_token_ns - r->arrival_ns);
     double after_first = units_s_from_ns(r->last_token_ns - r->first_token_ns);
+    if (m->n_early == 0) {
+        early_begin(m);
+    }
     if (metrics_measured(m, r->arrival_ns)) {
 #define FINISHED(id, part, title, unit, better, definition, value)                                 \
     series_add_known(&m->series[SERIES_##id], cls, value);

@@ -69,7 +69,8 @@ struct closed_clients {
     double sum, squares; /* of their tokens */
 };
 
-/* A finished request that counts as truncated if one more arrives. */
+/* A finished request that counts as truncated if one more arrives. Until then the truncated
+ * distributions are what the others were before the first such request. */
 struct early {
     enum request_class cls;
     bool measured;
@@ -117,6 +118,7 @@ struct metrics {
     struct waiters waiting[MACHINE_MAX_DEVICES]; /* reactive ones behind a running launch */
     struct early *early;                         /* owned */
     size_t n_early, cap_early;
+    struct sample_mark before_early[TRUNCATED_COUNT][REQUEST_CLASS_COUNT];
     struct request_record *records; /* owned */
     size_t n_records, cap_records;
     struct backlog backlog;
@@ -152,6 +154,15 @@ static inline void series_add_n(struct series *s, enum request_class cls, double
 static inline void series_add(struct series *s, enum request_class cls, double x)
 {
     series_add_n(s, cls, x, 1);
+}
+
+/* The distribution of which a truncated one is the first part. */
+static inline struct series *metrics_whole(struct metrics *m, enum truncated_id which)
+{
+    static const enum series_id of[TRUNCATED_COUNT] = {[TRUNCATED_TTFT] = SERIES_TTFT,
+                                                       [TRUNCATED_E2E] = SERIES_E2E,
+                                                       [TRUNCATED_NORM_TOKEN] = SERIES_NORM_TOKEN};
+    return &m->series[of[which]];
 }
 
 /* Puts the gaps of tokens that stand together into their series. */

@@ -198,8 +198,44 @@ START_TEST(selection_finds_what_sorting_finds)
 }
 END_TEST
 
+/* A sample at a mark is one that got no value after it. */
+START_TEST(a_sample_at_a_mark_is_one_that_stopped_there)
+{
+    for (uint64_t k = 0; k < 200; k++) {
+        bool sketch = k % 2 == 0;
+        struct sample all, stopped, at;
+        sample_init(&all, sketch);
+        sample_init(&stopped, sketch);
+        sample_init(&at, sketch);
+        uint64_t n = k % 40;
+        for (uint64_t i = 0; i < n; i++) {
+            double x = (double)(rng_mix64(k * 1000 + i) % 100000) * 1e-3;
+            sample_add(&all, x);
+            sample_add(&stopped, x);
+        }
+        struct sample_mark mark = sample_mark(&all);
+        double since[8];
+        for (uint64_t i = 0; i < k % 9 && i < 8; i++) {
+            since[i] = (double)(rng_mix64(k * 1000 + 500 + i) % 100000) * 1e-3;
+            sample_add(&all, since[i]);
+        }
+        sample_at(&at, &all, &mark, since, k % 9 < 8 ? k % 9 : 8);
+        ck_assert_uint_eq(at.n, n);
+        ck_assert(n == 0 || (sample_mean(&at) == sample_mean(&stopped) && at.min == stopped.min &&
+                             at.max == stopped.max));
+        for (int p = 0; p <= 20 && n > 0; p++) {
+            ck_assert(sample_quantile(&at, p / 20.0) == sample_quantile(&stopped, p / 20.0));
+        }
+        sample_fini(&all);
+        sample_fini(&stopped);
+        sample_fini(&at);
+    }
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("quantile", .setup = setup, .teardown = teardown),
+    TEST(a_sample_at_a_mark_is_one_that_stopped_there),
     TEST(quantiles_use_the_nearest_rank),
     TEST(every_percentile_of_one_to_hundred_is_itself),
     TEST(values_added_after_a_question_count_in_the_next),
