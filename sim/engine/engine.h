@@ -233,6 +233,7 @@ struct engine {
     struct layers layers;
     struct corun_pair pairs[1u << CORUN_BITS];
     struct prices prices[1u << PRICES_BITS], unkept;
+    bool second_price[1u << (PRICES_BITS - 1)];  /* of the two at a place, used last */
     bool keeps_prices;                           /* the model's times are known again */
     uint32_t context_limit[MACHINE_MAX_DEVICES]; /* beyond which they are others */
     size_t next_first;                           /* next first turn of the trace */

@@ -45,6 +45,13 @@ static struct prices *anew(struct engine *e, struct prices *p)
     return p;
 }
 
+#define MIX 0x9e3779b97f4a7c15u
+
+static inline bool same_key(const struct prices *p, const uint64_t key[4])
+{
+    return p->key[0] == key[0] && p->key[1] == key[1] && p->key[2] == key[2] && p->key[3] == key[3];
+}
+
 struct prices *prices_find(struct engine *e, const struct work_shape *w, const struct launch *l,
                            uint32_t rows)
 {
@@ -56,14 +63,17 @@ struct prices *prices_find(struct engine *e, const struct work_shape *w, const s
     uint64_t b = (uint64_t)w->prefill_rows << 32 | w->sequences;
     uint64_t c = (uint64_t)l->chunk_rows << 32 | (uint64_t)l->graph << 16 |
                  (uint64_t)l->device << 8 | (l->pass->fused_layers ? 2 : 0) | (beyond ? 1 : 0);
-    uint64_t d = w->logit_rows; /* of the head */
-    uint64_t h = (a ^ b * 3 ^ c * 5 ^ d * 7) * 0x9e3779b97f4a7c15u;
-    struct prices *p = &e->prices[h >> (64 - PRICES_BITS)];
-    if (p->key[0] != a || p->key[1] != b || p->key[2] != c || p->key[3] != d) {
-        uint64_t key[4] = {a, b, c, d}; /* rows > 0: no key is that of an empty entry */
-        memcpy(anew(e, p)->key, key, sizeof key);
+    uint64_t key[4] = {a, b, c, w->logit_rows}; /* logits: of the head */
+    uint64_t h = (((a * MIX + b) * MIX + c) * MIX + key[3]) * MIX;
+    uint64_t at = ((h ^ h >> 32) * MIX) >> (65 - PRICES_BITS); /* each place has two entries */
+    struct prices *two = &e->prices[2 * at];
+    bool second = !same_key(&two[0], key);
+    if (second && !same_key(&two[1], key)) {
+        second = !e->second_price[at];                       /* the other one was used last */
+        memcpy(anew(e, &two[second])->key, key, sizeof key); /* no key is all zeros: rows > 0 */
     }
-    return p;
+    e->second_price[at] = second;
+    return &two[second];
 }
 
 static void add(struct prices *p, enum op_kind op, uint64_t n)
