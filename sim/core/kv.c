@@ -36,7 +36,7 @@ uint64_t kv_held_tokens(const struct core *c)
 }
 
 /* Every block is free, lent, cold or some request's: what is counted apart never exceeds them. */
-static void check_blocks(const struct core *c)
+static inline void check_blocks(const struct core *c)
 {
     SIM_REQUIRE(c->kv_blocks_free + c->kv_blocks_lent + c->kv_blocks_cold + c->kv_blocks_idle <=
                     c->kv_blocks_total,
@@ -46,7 +46,7 @@ static void check_blocks(const struct core *c)
                 (unsigned long long)c->kv_blocks_total);
 }
 
-static void note_peak(struct core *c)
+static inline void note_peak(struct core *c)
 {
     uint64_t used = kv_held_tokens(c);
     if (used > c->result->kv_peak_tokens) {

@@ -126,6 +126,7 @@ bool repeat_run(struct engine *e, struct vexec *v, int64_t before_ns)
     const struct full_pass *p = (const struct full_pass *)l->pub.pass;
     before_ns = p->repeats_until_ns < before_ns ? p->repeats_until_ns : before_ns;
     struct repeat_record r = {.launch = &l->pub,
+                              .n = 0,
                               .begin_ns = e->now_ns,
                               .lead_ns = v->begin_ns - e->now_ns,
                               .sample_ns = c->setup->machine->sample_ns_per_token *
@@ -133,7 +134,10 @@ bool repeat_run(struct engine *e, struct vexec *v, int64_t before_ns)
                               .solo_ns = e->repeat.solo_ns,
                               .gap_ns = e->repeat.gap_ns,
                               .layers = c->setup->llm->n_layers,
-                              .attention = e->repeat.attention};
+                              .attention = e->repeat.attention,
+                              .device_watts = 0.0,
+                              .host_watts = 0.0,
+                              .tail_watts = 0.0};
     uint32_t most = most_iterations(e, p);
     bool last = false;
     if (most > 0) {

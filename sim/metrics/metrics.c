@@ -55,8 +55,13 @@ static struct live *live_add(struct metrics *m, const struct request *r)
         memset(&m->live[m->live_cap], 0, (cap - m->live_cap) * sizeof *m->live);
         m->live_cap = cap;
     }
-    m->live[r->slot] = (struct live){.request = r};
-    return &m->live[r->slot];
+    struct live *v = &m->live[r->slot]; /* the instants of its devices: service_arrived */
+    v->request = r;
+    v->suspended_ns = 0;
+    v->decode_pending_ns = 0;
+    v->recomputed_tokens = 0;
+    v->served = false;
+    return v;
 }
 
 static void live_remove(struct metrics *m, const struct request *r)
