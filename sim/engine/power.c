@@ -22,14 +22,16 @@ static void change(struct engine *e, uint8_t domain, enum power_phase phase, dou
     p->total_joules += p->total_watts * units_s_from_ns(e->now_ns - p->total_since_ns);
     p->total_since_ns = e->now_ns;
     p->phase[domain] = phase;
-    p->watts[domain] = watts;
-    const struct machine *m = e->core.setup->machine;
-    p->total_watts = m->idle_watts; /* in the order of all domains: others draw nothing */
-    for (uint32_t i = 0; i < m->n_devices; i++) {
-        p->total_watts += p->watts[i];
+    if (watts != p->watts[domain]) {
+        p->watts[domain] = watts;
+        const struct machine *m = e->core.setup->machine;
+        p->total_watts = m->idle_watts; /* in the order of all domains: others draw nothing */
+        for (uint32_t i = 0; i < m->n_devices; i++) {
+            p->total_watts += p->watts[i];
+        }
+        p->total_watts += p->watts[OBSERVER_DOMAIN_COMPILER];
+        p->total_watts += p->watts[OBSERVER_DOMAIN_HOST];
     }
-    p->total_watts += p->watts[OBSERVER_DOMAIN_COMPILER];
-    p->total_watts += p->watts[OBSERVER_DOMAIN_HOST];
     CORE_OBSERVE(&e->core, power, e->now_ns, domain, phase, watts);
 }
 

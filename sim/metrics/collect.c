@@ -219,7 +219,7 @@ static double jain(const struct metrics *m)
 {
     double sum = m->closed_clients.sum;
     double squares = m->closed_clients.squares;
-    uint64_t n = m->closed_clients.n;
+    uint64_t n = m->closed_clients.n + m->closed_clients.open;
     uint32_t at = 0;
     uint32_t id = 0;
     for (const struct client *c; (c = idmap_next(&m->clients, &at, &id)) != NULL;) {

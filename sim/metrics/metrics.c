@@ -72,6 +72,12 @@ static void live_remove(struct metrics *m, const struct request *r)
     }
 }
 
+/* Is this the last turn of its session, as far as the trace tells? */
+static bool ends_session(const struct metrics *m, const struct request *r)
+{
+    return m->opt.trace != NULL && idmap_find(&m->inner_turns, r->id) == NULL;
+}
+
 static void on_arrived(void *self, int64_t now_ns, const struct request *r)
 {
     struct metrics *m = self;
@@ -81,9 +87,12 @@ static void on_arrived(void *self, int64_t now_ns, const struct request *r)
     struct live *v = live_add(m, r);
     v->since_ns = now_ns;
     service_arrived(m, v, r);
-    (void)idmap_add(&m->clients, r->client_id);
-    bool single =
-        m->opt.trace != NULL && r->turn == 0 && idmap_find(&m->inner_turns, r->id) == NULL;
+    bool single = r->turn == 0 && ends_session(m, r);
+    if (single && m->client_is_session) {
+        m->closed_clients.open++;
+    } else {
+        (void)idmap_add(&m->clients, r->client_id);
+    }
     if (!single) {
         struct session *s = idmap_add(&m->sessions, r->session_id);
         if (r->turn == 0) {
@@ -182,12 +191,6 @@ static void slo_judge(struct class_totals *t, const struct request *r, bool fini
     t->slo_met += ttft_ok && tpot_ok && now_ns <= r->deadline_ns ? 1 : 0;
 }
 
-/* Is this the last turn of its session, as far as the trace tells? */
-static bool ends_session(const struct metrics *m, const struct request *r)
-{
-    return m->opt.trace != NULL && idmap_find(&m->inner_turns, r->id) == NULL;
-}
-
 static void session_leave(struct metrics *m, const struct request *r, int64_t now_ns)
 {
     struct session *s = idmap_find(&m->sessions, r->session_id);
@@ -208,15 +211,26 @@ static void session_leave(struct metrics *m, const struct request *r, int64_t no
     }
 }
 
+static void client_close(struct metrics *m, uint64_t tokens)
+{
+    double x = (double)tokens;
+    m->closed_clients.n++;
+    m->closed_clients.sum += x;
+    m->closed_clients.squares += x * x;
+}
+
 static void client_leave(struct metrics *m, const struct request *r, uint64_t tokens)
 {
+    bool closes = m->client_is_session && ends_session(m, r);
+    if (closes && r->turn == 0) { /* it had this turn only */
+        m->closed_clients.open--;
+        client_close(m, tokens);
+        return;
+    }
     struct client *c = idmap_add(&m->clients, r->client_id);
     c->tokens += tokens;
-    if (m->client_is_session && ends_session(m, r)) {
-        double x = (double)c->tokens;
-        m->closed_clients.n++;
-        m->closed_clients.sum += x;
-        m->closed_clients.squares += x * x;
+    if (closes) {
+        client_close(m, c->tokens);
         idmap_remove(&m->clients, r->client_id);
     }
 }

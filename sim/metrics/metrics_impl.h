@@ -67,6 +67,7 @@ struct client {
 struct closed_clients {
     uint64_t n;
     double sum, squares; /* of their tokens */
+    uint64_t open;       /* of one turn that has not ended: they got nothing so far */
 };
 
 /* A finished request that counts as truncated if one more arrives. Until then the truncated
