@@ -179,12 +179,6 @@ void core_fini(struct core *c)
     arena_fini(&c->arena);
 }
 
-void core_advance(struct core *c, int64_t now_ns)
-{
-    SIM_REQUIRE(now_ns >= c->sched.now_ns, "clock went back to %" PRId64, now_ns);
-    c->sched.now_ns = now_ns;
-}
-
 /* Brings the integral of requests in system up to now (Little's law). */
 static void area_update(struct core *c)
 {

@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -240,7 +241,12 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
 void core_fini(struct core *c);
 
 /* Executor events. now_ns never decreases. */
-void core_advance(struct core *c, int64_t now_ns);
+static inline void core_advance(struct core *c, int64_t now_ns)
+{
+    SIM_REQUIRE(now_ns >= c->sched.now_ns, "clock went back to %" PRId64, now_ns);
+    c->sched.now_ns = now_ns;
+}
+
 void core_request_arrives(struct core *c, uint32_t row, uint32_t cold);
 void core_request_cancel(struct core *c, struct full_request *r);
 void core_launch_started(struct core *c, struct full_launch *l, int64_t lead_ns);
@@ -298,7 +304,14 @@ int core_fail(struct core *c, int status, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* Host costs of a launch before its kernels: decision, submission, completion, barrier. */
-int64_t core_launch_lead_ns(const struct core *c, const struct launch *l);
+static inline int64_t core_launch_lead_ns(const struct core *c, const struct launch *l)
+{
+    const struct machine *m = c->setup->machine;
+    const struct device *d = &m->devices[l->device];
+    int64_t lead = m->schedule_ns + d->submit_ns + d->completion_ns;
+    uint32_t others = l->pass->last_op_devices & ~(1u << l->device);
+    return others != 0 ? lead + m->sync_ns : lead;
+}
 
 /* KV ledger (sim/core/kv.c). */
 void kv_init(struct core *c);

@@ -174,15 +174,6 @@ int core_launch(struct core *c, const struct launch_spec *spec, const struct lau
     return 0;
 }
 
-int64_t core_launch_lead_ns(const struct core *c, const struct launch *l)
-{
-    const struct machine *m = c->setup->machine;
-    const struct device *d = &m->devices[l->device];
-    int64_t lead = m->schedule_ns + d->submit_ns + d->completion_ns;
-    uint32_t others = l->pass->last_op_devices & ~(1u << l->device);
-    return others != 0 ? lead + m->sync_ns : lead;
-}
-
 void core_launch_started(struct core *c, struct full_launch *l, int64_t lead_ns)
 {
     SIM_REQUIRE(l->pub.state == LAUNCH_STATE_QUEUED, "launch %u starts twice", l->pub.id);

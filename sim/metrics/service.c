@@ -19,7 +19,7 @@ void service_arrived(struct metrics *m, struct live *v, const struct request *r)
         uint32_t bit = 1u << m->usage.running[i].device;
         *(m->usage.running[i].has_reactive ? &reactive : &proactive) |= bit;
     }
-    for (uint32_t d = 0; d < MACHINE_MAX_DEVICES; d++) {
+    for (uint32_t d = 0; d < m->machine->n_devices; d++) {
         bool preempts =
             r->cls == REQUEST_CLASS_REACTIVE && (proactive & ~reactive & (1u << d)) != 0;
         v->residual_end_ns[d] = preempts ? RESIDUAL_ACTIVE : RESIDUAL_NONE;

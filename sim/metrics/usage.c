@@ -112,27 +112,12 @@ void usage_speed(struct usage *u, int64_t now_ns, double speed)
     u->speed_least = speed < u->speed_least ? speed : u->speed_least;
 }
 
-int64_t usage_clear_ns(const struct usage *u, uint8_t device, int64_t now_ns)
-{
-    const struct usage_reactive *x = &u->reactive[device];
-    return (x->running > 0 ? x->since_ns : now_ns) - x->sum_ns;
-}
-
 static void reactive_add(struct usage *u, uint8_t device, int64_t now_ns, int more)
 {
     struct usage_reactive *x = &u->reactive[device];
     x->sum_ns += x->running > 0 ? now_ns - x->since_ns : 0;
     x->since_ns = now_ns;
     x->running += (uint32_t)more;
-}
-
-bool usage_runs(const struct usage *u, const struct pass *p)
-{
-    uint32_t i = 0;
-    while (i < u->n_running && u->running[i].pass != p) {
-        i++;
-    }
-    return i < u->n_running;
 }
 
 void usage_launch_started(struct usage *u, const struct launch *l, int64_t lead_ns)

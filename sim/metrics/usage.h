@@ -83,9 +83,22 @@ bool usage_launch_ended(struct usage *u, const struct launch *l, int64_t solo_ns
 /* Launches that ran alone from begin to end; what the first one drew is known. */
 void usage_repeated(struct usage *u, const struct repeat_record *r);
 /* Does a launch of the pass run? */
-bool usage_runs(const struct usage *u, const struct pass *p);
+static inline bool usage_runs(const struct usage *u, const struct pass *p)
+{
+    uint32_t i = 0;
+    while (i < u->n_running && u->running[i].pass != p) {
+        i++;
+    }
+    return i < u->n_running;
+}
+
 /* A clock that stands still while the device runs a reactive launch. */
-int64_t usage_clear_ns(const struct usage *u, uint8_t device, int64_t now_ns);
+static inline int64_t usage_clear_ns(const struct usage *u, uint8_t device, int64_t now_ns)
+{
+    const struct usage_reactive *x = &u->reactive[device];
+    return (x->running > 0 ? x->since_ns : now_ns) - x->sum_ns;
+}
+
 /* Closes every integral at the end of the run. Call once. */
 void usage_finish(struct usage *u, int64_t now_ns);
 
