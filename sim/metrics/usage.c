@@ -31,10 +31,8 @@ void usage_init(struct usage *u, const struct machine *machine, double tier_medi
     u->tier_medium_from = demand_from(tier_medium_frac, machine->ddr_peak_bytes_per_s);
     u->tier_high_from = demand_from(tier_high_frac, machine->ddr_peak_bytes_per_s);
     u->speed = u->speed_least = 1.0;
-    u->total_watts = machine->idle_watts;
     for (uint32_t i = 0; i < machine->n_devices; i++) {
         u->watts[i] = machine->devices[i].idle_watts;
-        u->total_watts += u->watts[i];
     }
 }
 
@@ -43,13 +41,25 @@ static bool busy(const struct usage *u, int device)
     return device >= 0 && u->phase[device] != POWER_PHASE_IDLE;
 }
 
+/* Summed afresh, in one order: no drift, whatever the history. */
+static inline double total_watts(const struct usage *u)
+{
+    double watts = u->machine->idle_watts;
+    for (uint32_t i = 0; i < u->machine->n_devices; i++) {
+        watts += u->watts[i];
+    }
+    watts += u->watts[OBSERVER_DOMAIN_COMPILER];
+    return watts + u->watts[OBSERVER_DOMAIN_HOST];
+}
+
 /* States of zero length leave no trace: several domains may change at one instant. */
-static void advance(struct usage *u, int64_t now_ns)
+static inline void advance(struct usage *u, int64_t now_ns)
 {
     if (now_ns == u->now_ns) {
         return;
     }
-    u->peak_watts = u->total_watts > u->peak_watts ? u->total_watts : u->peak_watts;
+    double watts = total_watts(u);
+    u->peak_watts = watts > u->peak_watts ? watts : u->peak_watts;
     if (busy(u, u->npu) && busy(u, u->igpu)) {
         u->overlap_ns += now_ns - u->now_ns;
     }
@@ -74,13 +84,6 @@ void usage_power(struct usage *u, int64_t now_ns, uint8_t domain, enum power_pha
         return;
     }
     u->watts[domain] = watts;
-    /* Summed afresh, in one order: no drift, whatever the history. */
-    u->total_watts = u->machine->idle_watts;
-    for (uint32_t i = 0; i < u->machine->n_devices; i++) {
-        u->total_watts += u->watts[i];
-    }
-    u->total_watts += u->watts[OBSERVER_DOMAIN_COMPILER];
-    u->total_watts += u->watts[OBSERVER_DOMAIN_HOST];
 }
 
 void usage_frame(struct usage *u, int64_t now_ns, enum frame_state to, int64_t due_ns)

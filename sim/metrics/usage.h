@@ -38,7 +38,7 @@ struct usage {
     int64_t since_ns[OBSERVER_DOMAINS];
     int64_t phase_ns[OBSERVER_DOMAINS][USAGE_PHASES];
     double watt_ns[OBSERVER_DOMAINS][USAGE_PHASES]; /* energy by phase */
-    double total_watts, peak_watts;
+    double peak_watts;
     int64_t overlap_ns;                    /* NPU and iGPU busy at once */
     units_sum ddr_bytes, ddr_demand_bytes; /* whole bytes per interval: collapsing is invisible */
     units_sum ddr_ns, tier_ns[USAGE_TIERS];
