@@ -430,9 +430,6 @@ static bool go_on(struct engine *e, struct lane *lanes, int64_t before_ns)
 
 bool corun(struct engine *e)
 {
-    if (!e->may_corun || e->n_jobs != 2 || e->core.fruitless > 0) {
-        return false;
-    }
     uint32_t next = eventq_peek(&e->queue)->slot;
     uint32_t side = next == e->jobs[1]->event;
     if (next != e->jobs[side]->event || !goes_on(e->jobs[side])) {

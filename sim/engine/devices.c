@@ -106,6 +106,7 @@ static struct vexec *vexec_new(struct engine *e, struct full_launch *l)
     v->lost_ns = 0;
     v->skip_ns = 0;
     v->collapsed = false;
+    v->filled = false;
     v->job = (struct job){.event = EVENTQ_NONE,
                           .device = l->pub.device,
                           .rate = 1.0,

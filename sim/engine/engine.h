@@ -53,6 +53,7 @@ struct vexec {
     enum launch_outcome outcome;          /* when ENDING */
     struct kernel_run first;              /* of op_begin, for l->rows rows */
     struct kernel_run run[OP_KIND_COUNT]; /* of later ops, whole */
+    bool filled;                          /* while it waits: first and run are known */
     int64_t layer_ns;                     /* all ops of one layer */
     double truth_factor;
     uint32_t op, k;
@@ -395,6 +396,12 @@ bool solo_run(struct engine *e);
 void corun_init(struct engine *e);
 /* Goes from kernel boundary to kernel boundary while nothing else happens; false: it could not. */
 bool corun(struct engine *e);
+/* Whether it could: two jobs, and no run that may be stuck. */
+static inline bool corun_may(const struct engine *e)
+{
+    return e->n_jobs == 2 && e->may_corun && e->core.fruitless == 0;
+}
+
 /* What the two jobs there are get beside each other, where corun may be. */
 const struct corun_pair *corun_pair(struct engine *e);
 /* Reports what is not reported yet of pairs. */

@@ -251,7 +251,7 @@ static void run_loop(struct engine *e)
             core_dump(c);
             return;
         }
-        if (corun(e)) {
+        if (corun_may(e) && corun(e)) {
             continue;
         }
         if (run_instant(e) != 0) {

@@ -44,7 +44,9 @@ void solo_give_up(struct engine *e)
     if (v == NULL) {
         return;
     }
-    vexec_fill(e, v);
+    if (!v->filled) {
+        vexec_fill(e, v);
+    }
     if (v->phase == VEXEC_RUNNING) {
         take_part(e, v);
     } else {
@@ -118,6 +120,7 @@ static void look_ahead(struct engine *e, struct vexec *v)
     } else {
         v->prices = NULL;
         vexec_fill(e, v);
+        v->filled = true;
         v->end_ns = v->begin_ns + vexec_total_ns(v);
     }
 }
