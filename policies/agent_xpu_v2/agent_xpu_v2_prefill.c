@@ -382,9 +382,6 @@ static void launch_igpu(struct sched *s, struct axpu *a, struct axpu_prefill *f)
 
 static void launch(struct sched *s, struct axpu *a, struct axpu_prefill *f)
 {
-    if (f->request == NULL) {
-        return;
-    }
     if (unplanned(f)) {
         plan(s, a, f);
     }
@@ -397,8 +394,12 @@ static void launch(struct sched *s, struct axpu *a, struct axpu_prefill *f)
 void axpu_prefill_schedule(struct sched *s, struct axpu *a)
 {
     choose(s, a);
-    launch(s, a, &a->current);
-    launch(s, a, &a->aged);
+    if (a->current.request != NULL) {
+        launch(s, a, &a->current);
+    }
+    if (a->aged.request != NULL) {
+        launch(s, a, &a->aged);
+    }
 }
 
 /* ---- what happened ---- */

@@ -48,10 +48,15 @@ void ddr_leave(struct engine *e, struct job *j)
 
 void job_start(struct engine *e, struct job *j, double solo_ns, double bytes)
 {
+    job_start_at(e, j, solo_ns, solo_ns > 0.0 ? bytes / (solo_ns / 1e9) : 0.0);
+}
+
+void job_start_at(struct engine *e, struct job *j, double solo_ns, double demand_bytes_per_s)
+{
     j->left_ns = solo_ns;
     j->slowed_ns = 0.0;
     j->updated_ns = e->now_ns;
-    j->demand_bytes_per_s = solo_ns > 0.0 ? bytes / (solo_ns / 1e9) : 0.0;
+    j->demand_bytes_per_s = demand_bytes_per_s;
     if (j->event != EVENTQ_NONE) {
         eventq_cancel(&e->queue, j->event);
         j->event = EVENTQ_NONE;

@@ -460,6 +460,7 @@ static inline double ddr_rate(const struct flow *f)
 
 /* Sets the progress of a job's current piece of work. */
 void job_start(struct engine *e, struct job *j, double solo_ns, double bytes);
+void job_start_at(struct engine *e, struct job *j, double solo_ns, double demand_bytes_per_s);
 /* Brings what is left of a job up to now, at the rate it has had. */
 static inline void job_advance(struct engine *e, struct job *j)
 {

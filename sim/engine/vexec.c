@@ -176,6 +176,10 @@ void vexec_kernel_begin(struct engine *e, struct vexec *v)
     v->kernel_begin_ns = e->now_ns;
     core_kernel_started(&e->core, v->l);
     double solo_ns = (double)vexec_kernel_ns(r, v->k);
+    if (v->skip_ns == 0) {
+        job_start_at(e, &v->job, solo_ns, vexec_kernel_demand(r, v->k));
+        return;
+    }
     double left_ns = solo_ns - (double)vexec_skip_ns(v);
     job_start(e, &v->job, left_ns, vexec_kernel_bytes(r, v->k) * (left_ns / solo_ns));
 }
