@@ -252,7 +252,14 @@ void core_request_cancel(struct core *c, struct full_request *r);
 void core_launch_started(struct core *c, struct full_launch *l, int64_t lead_ns);
 /* The host's lead is over and a kernel of it begins: the requests of its pass are served from now
  * on. To be called at the first kernel of a launch; later calls do nothing. */
-void core_kernel_started(struct core *c, const struct full_launch *l);
+void core_first_kernel_started(struct core *c, const struct full_launch *l);
+static inline void core_kernel_started(struct core *c, const struct full_launch *l)
+{
+    if (!((const struct full_pass *)l->pub.pass)->served) {
+        core_first_kernel_started(c, l);
+    }
+}
+
 /* ops_done: ops of the span completed; rows_done: rows of the next one. */
 void core_launch_ended(struct core *c, struct full_launch *l, enum launch_outcome outcome,
                        uint32_t ops_done, uint32_t rows_done, int64_t solo_ns, int64_t lost_ns);

@@ -3,7 +3,7 @@
 
 #include "sim/core/core.h"
 
-static struct full_launch *launch_new(struct core *c)
+static inline struct full_launch *launch_new(struct core *c)
 {
     struct full_launch *l = c->free_launches;
     if (l == NULL) {
@@ -24,8 +24,8 @@ static bool has_attention(const struct pass *p, uint32_t end)
 }
 
 /* Can this device run ops [op, end) of the pass at all? Finds the resident it must pin. */
-static int launch_supported(struct core *c, const struct launch_spec *spec, uint32_t end,
-                            struct resident **pin)
+static inline int launch_supported(struct core *c, const struct launch_spec *spec, uint32_t end,
+                                   struct resident **pin)
 {
     const struct pass *p = spec->pass;
     const struct device *d = &c->setup->machine->devices[spec->device];
@@ -75,7 +75,7 @@ static int bad_span(struct core *c, int status, const char *why)
 }
 
 /* Is it a launch at all, whatever the devices can do? */
-static int span_check(struct core *c, const struct launch_spec *spec)
+static inline int span_check(struct core *c, const struct launch_spec *spec)
 {
     const struct pass *p = spec->pass;
     if (p == NULL || (p->state != PASS_STATE_READY && p->state != PASS_STATE_RUNNING)) {
@@ -182,12 +182,9 @@ void core_launch_started(struct core *c, struct full_launch *l, int64_t lead_ns)
     CORE_OBSERVE(c, launch_started, c->sched.now_ns, &l->pub, lead_ns);
 }
 
-void core_kernel_started(struct core *c, const struct full_launch *l)
+void core_first_kernel_started(struct core *c, const struct full_launch *l)
 {
     struct full_pass *p = (struct full_pass *)l->pub.pass;
-    if (p->served) {
-        return;
-    }
     p->served = true;
     for (uint32_t i = p->pub.n_followed; i < p->pub.n_segments; i++) {
         struct full_request *r = core_request(p->segments[i].request);
@@ -198,8 +195,8 @@ void core_kernel_started(struct core *c, const struct full_launch *l)
     }
 }
 
-static void pass_credit(struct full_pass *p, const struct launch *l, uint32_t ops_done,
-                        uint32_t rows_done)
+static inline void pass_credit(struct full_pass *p, const struct launch *l, uint32_t ops_done,
+                               uint32_t rows_done)
 {
     struct pass *pub = &p->pub;
     SIM_REQUIRE(pub->n_launches > 0 && pub->rows_active >= l->rows, "a launch of pass %u it lacks",

@@ -61,7 +61,7 @@ static inline uint32_t single_end(const struct vexec *v)
     return single ? l->op_end - head : 0;
 }
 
-static void lane_fill(const struct engine *e, uint32_t side, struct lane *l)
+static inline void lane_fill(const struct engine *e, uint32_t side, struct lane *l)
 {
     struct job *j = e->jobs[side];
     *l = (struct lane){.j = j,
@@ -84,7 +84,7 @@ static void lane_fill(const struct engine *e, uint32_t side, struct lane *l)
     }
 }
 
-static void lane_write_back(struct engine *e, const struct lane *l)
+static inline void lane_write_back(struct engine *e, const struct lane *l)
 {
     struct job *j = l->j;
     j->demand_bytes_per_s = l->demand;
@@ -171,7 +171,7 @@ static void pair_make(struct engine *e, struct corun_pair *p, double x, double y
                              .share = e->ddr_share};
 }
 
-static struct corun_pair *pair_of(struct engine *e, double x, double y)
+static inline struct corun_pair *pair_of(struct engine *e, double x, double y)
 {
     uint64_t bits[2];
     memcpy(&bits[0], &x, sizeof x);

@@ -65,7 +65,7 @@ void job_start_at(struct engine *e, struct job *j, double solo_ns, double demand
 }
 
 /* Brings a job to its new rate. An unchanged rate keeps its event, so nothing is rounded twice. */
-static void job_set_rate(struct engine *e, struct job *j, double rate, double speed)
+static inline void job_set_rate(struct engine *e, struct job *j, double rate, double speed)
 {
     if (j->event != EVENTQ_NONE && j->rate == rate && j->speed == speed) {
         return;

@@ -25,7 +25,7 @@ static void vdevice_shares(struct engine *e, struct vdevice *d)
     }
 }
 
-static void run_begin(struct engine *e, struct vexec *v)
+static inline void run_begin(struct engine *e, struct vexec *v)
 {
     v->op = v->l->pub.op_begin;
     v->k = 0;
@@ -87,7 +87,7 @@ static void vexec_start(struct engine *e, struct vdevice *d, struct vexec *v)
     }
 }
 
-static struct vexec *vexec_new(struct engine *e, struct full_launch *l)
+static inline struct vexec *vexec_new(struct engine *e, struct full_launch *l)
 {
     struct vexec *v = e->free_execs;
     if (v == NULL) {
@@ -132,7 +132,7 @@ static void exec_launch(void *exec, struct full_launch *l)
     }
 }
 
-static void remove_from(struct vexec **list, uint32_t *n, const struct vexec *v)
+static inline void remove_from(struct vexec **list, uint32_t *n, const struct vexec *v)
 {
     uint32_t i = 0;
     while (i < *n && list[i] != v) {

@@ -270,7 +270,12 @@ void device_leave(struct engine *e, struct vexec *v);
 void frames_init(struct engine *e);
 void frames_event(struct engine *e, uint64_t payload);
 /* True when a frame has the device; one that waits for it starts now. */
-bool frames_take(struct engine *e, uint8_t device);
+bool frames_takes(struct engine *e, uint8_t device);
+static inline bool frames_take(struct engine *e, uint8_t device)
+{
+    return e->frames.phase != FRAMES_IDLE && frames_takes(e, device);
+}
+
 /* At a kernel boundary: true when a waiting frame takes the device and v is paused. */
 bool frames_pause(struct engine *e, struct vexec *v);
 
@@ -316,8 +321,23 @@ void vexec_kernel_begin(struct engine *e, struct vexec *v);
  * Solo time is booked by the launch that spent it. */
 void vexec_suspend(struct engine *e, struct vexec *v);
 void vexec_continue(struct vexec *v);
-int64_t vexec_skip_ns(const struct vexec *v); /* of the present kernel, done before this launch */
-void vexec_next(struct vexec *v);             /* one kernel forward */
+/* Of the present kernel, done before this launch. */
+static inline int64_t vexec_skip_ns(const struct vexec *v)
+{
+    return v->op == v->l->pub.op_begin && v->k == 0 ? v->skip_ns : 0;
+}
+
+/* One kernel forward. */
+static inline void vexec_next(struct vexec *v)
+{
+    SIM_REQUIRE(v->op < v->l->pub.op_end, "launch %u is at its end", v->l->pub.id);
+    v->k++;
+    if (v->k == vexec_run(v, v->op)->n) {
+        v->k = 0;
+        v->op++;
+    }
+}
+
 static inline bool vexec_whole_pass(const struct vexec *v)
 {
     const struct launch *l = &v->l->pub;
@@ -382,7 +402,14 @@ void solo_init(struct engine *e);
 /* Does a launch that starts now wait until the policy has come to rest? */
 bool solo_waits(struct engine *e, struct vexec *v);
 /* A launch that waits begins the ordinary way: something else happens at this instant. */
-void solo_give_up(struct engine *e);
+void solo_begins(struct engine *e);
+static inline void solo_give_up(struct engine *e)
+{
+    if (e->waiting != NULL) {
+        solo_begins(e);
+    }
+}
+
 /* Books every kernel of a launch that ran alone from its first one on, and puts it at its end. */
 void solo_book(struct engine *e, struct vexec *v);
 /* The run stops: a launch that waits has come as far as it has. */

@@ -47,10 +47,10 @@ static void begin(struct engine *e)
     report(e, FRAME_STARTED);
 }
 
-bool frames_take(struct engine *e, uint8_t device)
+bool frames_takes(struct engine *e, uint8_t device)
 {
     struct frames *f = &e->frames;
-    if (f->phase == FRAMES_IDLE || f->job.device != device) {
+    if (f->job.device != device) {
         return false;
     }
     if (f->phase == FRAMES_WAITING) {

@@ -60,7 +60,7 @@ static void power_host(struct engine *e)
     set(e, OBSERVER_DOMAIN_HOST, watts > 0.0 ? POWER_PHASE_DECODE : POWER_PHASE_IDLE, watts);
 }
 
-static enum power_phase phase_of(const struct engine *e, uint8_t device)
+static inline enum power_phase phase_of(const struct engine *e, uint8_t device)
 {
     const struct vdevice *d = &e->devices[device];
     enum power_phase phase = POWER_PHASE_IDLE;
@@ -81,7 +81,7 @@ static enum power_phase phase_of(const struct engine *e, uint8_t device)
     return phase;
 }
 
-static double full_watts(const struct device *d, enum power_phase phase)
+static inline double full_watts(const struct device *d, enum power_phase phase)
 {
     return phase == POWER_PHASE_PREFILL  ? d->prefill_watts
            : phase == POWER_PHASE_DECODE ? d->decode_watts
@@ -106,7 +106,7 @@ void power_refresh(struct engine *e, uint8_t device)
     set(e, device, phase, watts_of(e, device, phase));
 }
 
-static void enter_phase(struct engine *e, uint8_t device, enum power_phase phase)
+static inline void enter_phase(struct engine *e, uint8_t device, enum power_phase phase)
 {
     struct power *p = &e->power;
     bool was_busy = p->phase[device] != POWER_PHASE_IDLE;
@@ -149,7 +149,7 @@ static bool begins_at_once(struct engine *e, uint8_t device, enum power_phase ph
     return at_once;
 }
 
-static void begin_phase(struct engine *e, uint8_t device, enum power_phase phase)
+static inline void begin_phase(struct engine *e, uint8_t device, enum power_phase phase)
 {
     if (!begins_at_once(e, device, phase)) {
         power_settle(e);

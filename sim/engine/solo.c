@@ -37,13 +37,10 @@ static void take_part(struct engine *e, struct vexec *v)
     v->l->pub.stop_requested = stops;
 }
 
-void solo_give_up(struct engine *e)
+void solo_begins(struct engine *e)
 {
     struct vexec *v = e->waiting;
     e->waiting = NULL;
-    if (v == NULL) {
-        return;
-    }
     if (!v->filled) {
         vexec_fill(e, v);
     }

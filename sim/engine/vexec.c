@@ -184,11 +184,6 @@ void vexec_kernel_begin(struct engine *e, struct vexec *v)
     job_start(e, &v->job, left_ns, vexec_kernel_bytes(r, v->k) * (left_ns / solo_ns));
 }
 
-int64_t vexec_skip_ns(const struct vexec *v)
-{
-    return v->op == v->l->pub.op_begin && v->k == 0 ? v->skip_ns : 0;
-}
-
 /* Rows that the op of the present kernel has still to do in this launch, that kernel included. */
 static uint32_t rows_left(const struct vexec *v)
 {
@@ -408,17 +403,6 @@ static int64_t skip_kernels(struct engine *e, struct vexec *v, int64_t left)
         break;
     }
     return left;
-}
-
-/* One kernel forward. */
-void vexec_next(struct vexec *v)
-{
-    SIM_REQUIRE(v->op < v->l->pub.op_end, "launch %u is at its end", v->l->pub.id);
-    v->k++;
-    if (v->k == vexec_run(v, v->op)->n) {
-        v->k = 0;
-        v->op++;
-    }
 }
 
 /* Undoes a collapse at the present instant: books what has run, finds the kernel in progress. One
