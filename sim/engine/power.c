@@ -114,7 +114,8 @@ static inline void enter_phase(struct engine *e, uint8_t device, enum power_phas
     set(e, device, phase, watts_of(e, device, phase));
     if (was_busy != is_busy) {
         p->busy_devices += is_busy ? 1u : -1u;
-        if (p->host_draws) {
+        bool only_one = p->busy_devices == is_busy; /* else the host polls for others too */
+        if (only_one && p->host_draws) {
             power_host(e);
         }
     }
