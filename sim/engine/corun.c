@@ -162,13 +162,14 @@ static void pair_make(struct engine *e, struct corun_pair *p, double x, double y
     report(e, p);
     e->jobs[0]->demand_bytes_per_s = x;
     e->jobs[1]->demand_bytes_per_s = y;
-    ddr_share_out(e, flows);
+    double of_capacity = ddr_share_out(e, flows);
     *p = (struct corun_pair){.known = true,
                              .device = {e->jobs[0]->device, e->jobs[1]->device},
                              .of = {x, y},
                              .rate = {ddr_rate(&flows[0]), ddr_rate(&flows[1])},
                              .demand = e->ddr_demand,
-                             .share = e->ddr_share};
+                             .share = e->ddr_share,
+                             .of_capacity = of_capacity};
 }
 
 static inline struct corun_pair *pair_of(struct engine *e, double x, double y)
@@ -187,7 +188,10 @@ static inline struct corun_pair *pair_of(struct engine *e, double x, double y)
 
 const struct corun_pair *corun_pair(struct engine *e)
 {
-    return pair_of(e, e->jobs[0]->demand_bytes_per_s, e->jobs[1]->demand_bytes_per_s);
+    const struct corun_pair *p =
+        pair_of(e, e->jobs[0]->demand_bytes_per_s, e->jobs[1]->demand_bytes_per_s);
+    ddr_audit(e, p->of_capacity);
+    return p;
 }
 
 /* When a kernel of one side ends that begins now. */
@@ -361,6 +365,9 @@ static struct corun_pair *ops_go_by(struct engine *e, struct lane *l, struct lan
         l->begin_ns = since_ns;
         end_ns += c.takes_ns[place];
     }
+    for (uint32_t i = 0; i < n && i < layer; i++) { /* of those that began */
+        ddr_audit(e, c.with[place >= i ? place - i : place + layer - i]->of_capacity);
+    }
     l->kernels += n;
     l->op += n;
     l->solo_ns += solo_ns;
@@ -392,6 +399,7 @@ static struct corun_pair *step(struct engine *e, struct lane *lanes, struct lane
     }
     if (p->of[0] != lanes[0].demand || p->of[1] != lanes[1].demand) {
         p = pair_of(e, lanes[0].demand, lanes[1].demand);
+        ddr_audit(e, p->of_capacity);
     }
     begin(e, first, p);
     if (both) {

@@ -90,7 +90,7 @@ static double job_speed(const struct engine *e, const struct job *j)
     return j->exec != NULL ? e->throttle.speed : 1.0;
 }
 
-void ddr_share_out(struct engine *e, struct flow *flows)
+double ddr_share_out(struct engine *e, struct flow *flows)
 {
     const struct machine *m = e->core.setup->machine;
     double capacity = m->ddr_peak_bytes_per_s * m->ddr_cap_frac;
@@ -112,12 +112,9 @@ void ddr_share_out(struct engine *e, struct flow *flows)
         e->ddr_share += flows[i].share_bytes_per_s;
     }
     if (e->ddr_unlimited || (e->n_jobs == 1 && e->jobs[0]->exec != NULL)) {
-        return; /* `none` shares nothing: there is no capacity to exceed */
+        return 0.0; /* `none` shares nothing: there is no capacity to exceed */
     }
-    double over = e->ddr_share / (e->n_jobs > 1 ? capacity : m->ddr_peak_bytes_per_s);
-    struct sim_audit *audit = &e->core.result->audit;
-    audit->ddr_max_over_capacity =
-        over > audit->ddr_max_over_capacity ? over : audit->ddr_max_over_capacity;
+    return e->ddr_share / (e->n_jobs > 1 ? capacity : m->ddr_peak_bytes_per_s);
 }
 
 /* Will the launch have company before its kernel ends? Then it is left as it is. */
@@ -157,7 +154,7 @@ void ddr_settle(struct engine *e)
         return;
     }
     struct flow flows[ENGINE_MAX_JOBS];
-    ddr_share_out(e, flows);
+    ddr_audit(e, ddr_share_out(e, flows));
     for (uint32_t i = 0; i < e->n_jobs; i++) {
         struct job *j = e->jobs[i];
         double speed = job_speed(e, j);

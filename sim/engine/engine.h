@@ -156,6 +156,7 @@ struct corun_pair {
     double rate[2];
     int64_t solo_ns[2], takes_ns[2]; /* whole kernels of each: the last one's times; 0: none yet */
     double demand, share;            /* of both */
+    double of_capacity;              /* their share; audited when they are beside each other */
     int64_t ns;                      /* to be reported: so many intervals of this length */
     uint64_t count;
 };
@@ -477,8 +478,17 @@ static inline void ddr_touch(struct engine *e)
 
 /* Recomputes all rates and completion events; called before time moves. */
 void ddr_settle(struct engine *e);
-/* The flows of all jobs with their shares; notes their sums. */
-void ddr_share_out(struct engine *e, struct flow *flows);
+/* The flows of all jobs with their shares; notes their sums. Returns what part of the capacity they
+ * have, to be audited if it comes to pass; 0 where there is none. */
+double ddr_share_out(struct engine *e, struct flow *flows);
+static inline void ddr_audit(struct engine *e, double of_capacity)
+{
+    struct sim_audit *audit = &e->core.result->audit;
+    if (of_capacity > audit->ddr_max_over_capacity) {
+        audit->ddr_max_over_capacity = of_capacity;
+    }
+}
+
 /* How fast a flow goes, of its speed alone. */
 static inline double ddr_rate(const struct flow *f)
 {
