@@ -71,6 +71,12 @@ static const char *difference(const struct one *a, const struct one *b, char *bu
             return buf;
         }
     }
+    const struct sim_audit *audits[2] = {&a->result.sim.audit, &b->result.sim.audit};
+    if (audits[0]->ddr_max_over_capacity != audits[1]->ddr_max_over_capacity) {
+        (void)snprintf(buf, size, "audited part of the DDR's capacity: %.17g and %.17g",
+                       audits[0]->ddr_max_over_capacity, audits[1]->ddr_max_over_capacity);
+        return buf;
+    }
     for (size_t i = 0; i < a->result.metrics.n; i++) {
         const struct metric *x = &a->result.metrics.v[i];
         const struct metric *y = &b->result.metrics.v[i];
