@@ -324,8 +324,9 @@ static uint32_t kernel_rows(const struct sched *s, const struct axpu *a,
                                                       : s->machine->devices[device].chunk_rows;
 }
 
-static const struct launch *launch_share(struct sched *s, const struct axpu *a,
-                                         const struct axpu_prefill *f, int device, uint32_t rows)
+static inline const struct launch *launch_share(struct sched *s, const struct axpu *a,
+                                                const struct axpu_prefill *f, int device,
+                                                uint32_t rows)
 {
     const struct launch *l = NULL;
     struct launch_spec spec = sched_launch_rest(s, f->pass, (uint8_t)device, YIELD_KERNEL);

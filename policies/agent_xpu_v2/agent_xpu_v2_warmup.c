@@ -37,7 +37,7 @@ static void cache_drop(struct sched *s, struct axpu_kernel *k)
 }
 
 /* Reclaims what is unused and expired [S: TTL]. */
-static void expire(struct sched *s, struct axpu *a)
+static inline void expire(struct sched *s, struct axpu *a)
 {
     if (s->now_ns < a->expiry_ns) {
         return; /* uses since then have only put it off */
@@ -113,7 +113,7 @@ static bool room(struct sched *s, struct axpu *a)
 
 /* The first prompt of a queue that has no kernel and none on its way; 0: none. Each prompt is
  * passed once: a kernel that a waiting prompt wants is never dropped. */
-static uint32_t first_uncompiled(struct sched *s, struct axpu_queue *w)
+static inline uint32_t first_uncompiled(struct sched *s, struct axpu_queue *w)
 {
     for (; w->uncompiled != NULL; w->uncompiled = reqq_next(w->uncompiled)) {
         uint32_t t = request_prefill_target(w->uncompiled);

@@ -66,7 +66,7 @@ static inline void advance(struct usage *u, int64_t now_ns)
     u->now_ns = now_ns;
 }
 
-static void close_phase(struct usage *u, int64_t now_ns, uint8_t domain)
+static inline void close_phase(struct usage *u, int64_t now_ns, uint8_t domain)
 {
     int64_t dt = now_ns - u->since_ns[domain];
     u->phase_ns[domain][u->phase[domain]] += dt;
@@ -115,7 +115,7 @@ void usage_speed(struct usage *u, int64_t now_ns, double speed)
     u->speed_least = speed < u->speed_least ? speed : u->speed_least;
 }
 
-static void reactive_add(struct usage *u, uint8_t device, int64_t now_ns, int more)
+static inline void reactive_add(struct usage *u, uint8_t device, int64_t now_ns, int more)
 {
     struct usage_reactive *x = &u->reactive[device];
     x->sum_ns += x->running > 0 ? now_ns - x->since_ns : 0;
@@ -135,7 +135,7 @@ void usage_launch_started(struct usage *u, const struct launch *l, int64_t lead_
 }
 
 /* The launch does not run any more; false: it never did. */
-static bool leave(struct usage *u, const struct launch *l, int64_t end_ns, int64_t *lead_ns)
+static inline bool leave(struct usage *u, const struct launch *l, int64_t end_ns, int64_t *lead_ns)
 {
     uint32_t i = 0;
     while (i < u->n_running && u->running[i].id != l->id) {
