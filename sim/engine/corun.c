@@ -282,11 +282,12 @@ static bool cycle_fill(struct engine *e, const struct lane *l, const struct lane
     return fits;
 }
 
-/* Kernels that follow the present one and are like it. */
+/* Kernels that follow the present one and are like it: the rest of one that was suspended may draw
+ * a little more or less than a whole one. */
 static uint32_t kernels_alike(const struct lane *l)
 {
     const struct kernel_run *r = l->run;
-    if (!l->goes_on || l->k + 1 >= r->n) {
+    if (!l->goes_on || l->k + 1 >= r->n || l->demand != r->demand) {
         return 0;
     }
     bool last_too = r->tail_ns == r->t_ns && r->tail_demand == r->demand;

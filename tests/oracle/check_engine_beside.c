@@ -1,0 +1,138 @@
+/* Launches beside each other: what is told of the DDR is the same whether every kernel is an event
+ * or boundaries are gone over without events. Who hears of each kernel keeps them events, so here
+ * nobody does. */
+#include <string.h>
+
+#include "tests/helpers/byhand.h"
+
+/* What observers heard of the DDR: how long there was which demand and share. */
+struct told {
+    struct {
+        double demand, share;
+        int64_t ns;
+    } of[256];
+    uint32_t n;
+};
+
+static struct told told[2]; /* event by event, and not */
+static bool collapse;
+
+static void on_ddr(void *self, int64_t now_ns, uint64_t count, int64_t duration_ns, double demand,
+                   double share)
+{
+    (void)self;
+    (void)now_ns;
+    struct told *t = &told[collapse];
+    uint32_t i = 0;
+    while (i < t->n && (t->of[i].demand != demand || t->of[i].share != share)) {
+        i++;
+    }
+    ck_assert_uint_lt(i, sizeof t->of / sizeof t->of[0]);
+    if (i == t->n) {
+        t->of[t->n].demand = demand;
+        t->of[t->n].share = share;
+        t->of[t->n++].ns = 0;
+    }
+    t->of[i].ns += (int64_t)count * duration_ns;
+}
+
+static void expect_told_alike(void)
+{
+    ck_assert_uint_gt(told[0].n, 0);
+    for (uint32_t i = 0; i < told[0].n; i++) {
+        uint32_t k = 0;
+        while (k < told[1].n && (told[1].of[k].demand != told[0].of[i].demand ||
+                                 told[1].of[k].share != told[0].of[i].share)) {
+            k++;
+        }
+        int64_t ns = k < told[1].n ? told[1].of[k].ns : 0;
+        ck_assert_msg(ns == told[0].of[i].ns, "%.17g bytes/s: %lld ns, not %lld",
+                      told[0].of[i].demand, (long long)ns, (long long)told[0].of[i].ns);
+    }
+    ck_assert_uint_eq(told[1].n, told[0].n);
+}
+
+static void setup(void)
+{
+    byhand_setup();
+    sc.setup.collapse = collapse;
+    sc.setup.contention = contention_find("max-min");
+    sc.machine.ddr_cap_frac = 0.9;
+    sc.machine.devices[NPU].static_attention = false;
+    sc.observer.kernel = NULL;
+    sc.observer.ddr = on_ddr;
+    memset(&told[collapse], 0, sizeof told[collapse]);
+}
+
+static double stop_ms; /* 0: never */
+
+/* Request 0 on the NPU, all else on the iGPU. */
+static void both(struct sched *s, struct script *y)
+{
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct request *r = y->request[i];
+        if (r != NULL && r->pass == NULL) {
+            y->pass[i] = script_form(s, r);
+        }
+        if (y->pass[i] != NULL && y->pass[i]->state == PASS_STATE_READY) {
+            ck_assert_int_eq(
+                script_launch(s, y->pass[i], i == 0 ? NPU : IGPU, YIELD_KERNEL, &y->launch[i]), 0);
+        }
+    }
+    if (stop_ms > 0.0 && script_at(s, y, 0, stop_ms)) {
+        ck_assert_int_eq(sched_preempt(s, y->launch[0], (struct preempt_spec){.now = true}), 0);
+    }
+}
+
+/* The NPU's two layers, of 40 GB/s, are over while the iGPU, which draws 10, is in its first MHA;
+ * its FFN draws 60 later: 50 of 90 are shared at most, and 60 of 100 are drawn alone. */
+START_TEST(the_audit_is_of_kernels_that_were_beside_each_other)
+{
+    static const struct scenario_request q[] = {{RT, 0, 16, 1, 0, 0}, {BE, 0, 16, 1, 0, 0}};
+    stop_ms = 0.0;
+    for (int k = 0; k < 2; k++) {
+        collapse = k == 1;
+        setup();
+        scenario_cost(&sc, NPU, OP_QKV, 0.7, 0, 40);
+        scenario_cost(&sc, IGPU, OP_QKV, 1, 0, 10);
+        scenario_cost(&sc, IGPU, OP_MHA, 10, 0, 10);
+        scenario_cost(&sc, IGPU, OP_FFN, 2, 0, 60);
+        sc.llm.n_layers = 2;
+        byhand_run(both, q, 2);
+        ck_assert_double_eq_tol(sc.result.audit.ddr_max_over_capacity, 0.6, 1e-6);
+        byhand_teardown();
+    }
+    expect_told_alike();
+}
+END_TEST
+
+/* The NPU's first kernel is suspended and goes on; the two after it are like it, but its rest, over
+ * the rest of its time, draws a little more or less than a whole one: the last bit. */
+START_TEST(a_kernel_that_goes_on_is_not_quite_like_those_after_it)
+{
+    static const struct scenario_request q[] = {{BE, 0, 768, 1, 0, 0}, {RT, 0, 16, 1, 0, 0}};
+    for (uint32_t i = 1; i < 40; i++) {
+        stop_ms = 0.0123457 * i;
+        for (int k = 0; k < 2; k++) {
+            collapse = k == 1;
+            setup();
+            sc.machine.devices[NPU].can_suspend = true;
+            scenario_cost(&sc, NPU, OP_QKV, 0.712345, 0, 37.123456789);
+            scenario_cost(&sc, IGPU, OP_QKV, 0.1, 0, 11);
+            scenario_cost(&sc, IGPU, OP_MHA, 0.1, 0, 13);
+            scenario_cost(&sc, IGPU, OP_FFN, 0.1, 0, 17);
+            sc.llm.n_layers = 20;
+            byhand_run(both, q, 2);
+            byhand_teardown();
+        }
+        expect_told_alike();
+    }
+}
+END_TEST
+
+static const struct suite_row suite[] = {
+    CASE("beside"),
+    TEST(the_audit_is_of_kernels_that_were_beside_each_other),
+    TEST(a_kernel_that_goes_on_is_not_quite_like_those_after_it),
+};
+SUITE_MAIN("engine-beside", suite)
