@@ -293,9 +293,10 @@ bool layers_run(struct engine *e)
     bool again = only_a_layer(e, p, &now);
     uint32_t n = 0;
     if (again && y->noting) {
-        corun_report(e); /* all that belongs to it */
+        corun_report(e);        /* all that belongs to it, */
+        bool whole = y->noting; /* for which there may have been no room */
         listen(e, false);
-        n = most_layers(e, p, &now, e->now_ns - y->before.now_ns);
+        n = whole ? most_layers(e, p, &now, e->now_ns - y->before.now_ns) : 0;
         if (n > 0) {
             go_by(e, &now, n);
             (void)at_layer(e, &now);
