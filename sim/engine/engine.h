@@ -376,10 +376,12 @@ void vexec_attention_ahead(struct engine *e, const struct launch *l, struct pric
 void vexec_report(struct engine *e, struct vexec *v, const struct kernel_run *run, uint64_t n);
 /* Tells of the DDR what kernels of n ops like `run` moved, alone. */
 void vexec_tell(struct engine *e, const struct kernel_run *run, uint64_t n);
+/* Kernels that run alone: none may draw more than the DDR has. */
+void vexec_audit(struct engine *e, const struct kernel_cost *kernels, uint32_t n);
 /* Counts the kernels of attention of n iterations, `layers` in each; who observes repetitions sees
  * what they moved. run: the first. */
-void vexec_book_growing(struct engine *e, const struct kernel_run *run,
-                        const struct kernel_cost *attention, uint32_t n, uint32_t layers);
+void vexec_book_growing(struct engine *e, const struct kernel_run *run, uint32_t n,
+                        uint32_t layers);
 
 /* prices.c */
 void prices_init(struct engine *e);

@@ -105,8 +105,10 @@ static uint32_t run_iterations(struct engine *e, struct vexec *v, struct prices 
         rep->gap_ns[n] = gap_ns;
         rep->solo_ns[n] = gap_ns - around_ns;
     }
-    const struct kernel_cost *next = &a[n < most && !*last ? n : n - 1];
-    vexec_book_growing(e, &run, a, n, layers);
+    uint32_t next_is = n < most && !*last ? n : n - 1;
+    const struct kernel_cost *next = &a[next_is];
+    vexec_audit(e, a, next_is + 1); /* those that ran, and one that begins */
+    vexec_book_growing(e, &run, n, layers);
     prices_book(e, v, p, n);
     run.tail_ns = next->t_ns;
     run.tail_bytes = next->bytes;

@@ -278,13 +278,16 @@ void vexec_report(struct engine *e, struct vexec *v, const struct kernel_run *ru
     book_solo(e, v, run, run->n - 1, n);
 }
 
-void vexec_book_growing(struct engine *e, const struct kernel_run *run,
-                        const struct kernel_cost *attention, uint32_t n, uint32_t layers)
+void vexec_audit(struct engine *e, const struct kernel_cost *kernels, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        audit_kernel(e, kernels[i].t_ns, kernels[i].bytes);
+    }
+}
+
+void vexec_book_growing(struct engine *e, const struct kernel_run *run, uint32_t n, uint32_t layers)
 {
     struct sim_result *res = e->core.result;
-    for (uint32_t i = 0; i < n; i++) {
-        audit_kernel(e, attention[i].t_ns, attention[i].bytes);
-    }
     res->kernels += (uint64_t)n * layers;
     if (run->outside) {
         res->counters[COUNTER_KERNELS_OUTSIDE_ENVELOPE] += (uint64_t)n * layers;

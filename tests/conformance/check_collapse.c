@@ -79,9 +79,32 @@ START_TEST(what_is_told_late_is_not_of_the_layer_that_repeats)
 }
 END_TEST
 
+/* What draws most is the attention of an iteration that begins when others that it was priced with
+ * are over, and that something disturbs. */
+START_TEST(the_iteration_after_those_that_repeat_is_audited)
+{
+    static const struct randomrun run = {
+        .seed = 2792997678,
+        .soc = "snapdragon-8gen3",
+        .llm = "smollm2-360m",
+        .policy = "vllm-v0",
+        .workload = "mixed:reactive_per_min=1.72,proactive_per_min=1.65,duration_s=21,"
+                    "arrival=gamma,cv=1.06,output_scale=0.235",
+        .sets = {"soc.host.schedule=2.657", "soc.compiler.fixed=0.5775",
+                 "soc.devices.1.submit=0.09841", "sim.contention=proportional",
+                 "sim.hwmodel=roofline", "sim.graphics.frames_per_s=72.36",
+                 "sim.graphics.frame_s=0.001594"},
+        .n_sets = 7};
+    struct trial trial;
+    trials_run(&run, 1, 1, &trial);
+    ck_assert_msg(trial.outcome == TRIAL_SAME, "%s", trial.message);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("collapse", .timeout_s = 0),
     TEST(collapsing_changes_no_random_run),
     TEST(what_is_told_late_is_not_of_the_layer_that_repeats),
+    TEST(the_iteration_after_those_that_repeat_is_audited),
 };
 SUITE_MAIN("collapse", suite)
