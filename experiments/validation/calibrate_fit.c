@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "experiments/validation/calibrate_impl.h"
+#include "sim/base/arena.h"
 
 #define DETERMINED_SD 0.5 /* a parameter the points fix to better than a factor of 1.65 */
 #define SIGMA_START 0.1
@@ -285,7 +286,11 @@ int calibrate_fit(struct calibrate_set *s, struct calibrate_fit *out, struct err
         .set = s,
         .base = calibrate_start(&s->soc->devices[s->device].runtimes[s->runtime]),
         .sigma = SIGMA_START,
-        .n_rows = n_used};
+        .n_rows = n_used,
+        .models = xmalloc(s->n * sizeof *p.models)};
+    for (size_t i = 0; i < s->n; i++) {
+        predict_model(&s->rows[i].k, &p.models[i]);
+    }
     calibrate_space_fill(s, &p.base, &p.space);
     memcpy(p.at, p.space.start, sizeof p.at);
     for (int i = 0; i < p.space.n; i++) {
@@ -312,6 +317,7 @@ int calibrate_fit(struct calibrate_set *s, struct calibrate_fit *out, struct err
         ranges(&p, out);
     }
     (void)gsl_set_error_handler(handler);
+    free(p.models);
     out->rounds = p.rounds;
     out->sigma = p.sigma;
     return rc;

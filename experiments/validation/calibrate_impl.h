@@ -12,7 +12,8 @@ struct calibrate_problem {
     struct calibrate_space space;
     struct soc_runtime base; /* held parameters at their values */
     double sigma;
-    size_t n_rows; /* not left out */
+    size_t n_rows;           /* not left out */
+    struct roofline *models; /* of each row of the set: a fit prices it a hundred thousand times */
     uint32_t rounds;
     double at[CALIBRATE_N_PARAMS];              /* v where a solver begins */
     double offset_at[2 * CALIBRATE_MAX_GROUPS]; /* and its coordinates of the offsets */

@@ -35,8 +35,8 @@ struct soc_runtime calibrate_start(const struct soc_runtime *r)
     return b;
 }
 
-static double ln_error(const struct calibrate_row *row, const struct soc_runtime *params,
-                       double ln_rate, double ln_bandwidth)
+static double ln_error(const struct calibrate_row *row, struct roofline *model,
+                       const struct soc_runtime *params, double ln_rate, double ln_bandwidth)
 {
     struct soc_runtime r = *params;
     double rate = row->rate_scale * exp(ln_rate);
@@ -45,24 +45,28 @@ static double ln_error(const struct calibrate_row *row, const struct soc_runtime
     r.one.flop_per_s *= rate;
     r.many.bytes_per_s *= bandwidth;
     r.one.bytes_per_s *= bandwidth;
-    return log(predict_price(&row->k, row->point, &r).seconds / row->seconds);
+    return log(predict_by_model(model, &row->k, row->point, &r).seconds / row->seconds);
+}
+
+double calibrate_error(const struct calibrate_row *row, const struct soc_runtime *params)
+{
+    struct roofline model;
+    predict_model(&row->k, &model);
+    return ln_error(row, &model, params, 0.0, 0.0);
 }
 
 double calibrate_start_error(const struct calibrate_set *s, const struct calibrate_row *row)
 {
     struct soc_runtime start = calibrate_start(&s->soc->devices[s->device].runtimes[s->runtime]);
-    return ln_error(row, &start, 0.0, 0.0);
+    return calibrate_error(row, &start);
 }
 
-double calibrate_error(const struct calibrate_row *row, const struct soc_runtime *params)
-{
-    return ln_error(row, params, 0.0, 0.0);
-}
-
+/* Of row i of the set. */
 static double row_error(const struct calibrate_problem *p, const gsl_vector *u,
-                        const struct soc_runtime *r, const struct calibrate_row *row)
+                        const struct soc_runtime *r, size_t i)
 {
-    return ln_error(row, r, calibrate_offset_at(&p->space, u, row->group, 0),
+    const struct calibrate_row *row = &p->set->rows[i];
+    return ln_error(row, &p->models[i], r, calibrate_offset_at(&p->space, u, row->group, 0),
                     calibrate_offset_at(&p->space, u, row->group, 1));
 }
 
@@ -75,7 +79,7 @@ static int residuals(const gsl_vector *u, void *data, gsl_vector *f)
     for (size_t i = 0; i < p->set->n; i++) {
         const struct calibrate_row *row = &p->set->rows[i];
         if (!row->left_out) {
-            gsl_vector_set(f, at++, sqrt(row->weight) * row_error(p, u, &r, row) / p->sigma);
+            gsl_vector_set(f, at++, sqrt(row->weight) * row_error(p, u, &r, i) / p->sigma);
         }
     }
     for (int i = 0; i < s->n; i++) {
@@ -96,7 +100,7 @@ static void weigh(struct calibrate_problem *p, const gsl_vector *u)
     size_t at = 0;
     for (size_t i = 0; i < p->set->n; i++) {
         struct calibrate_row *row = &p->set->rows[i];
-        row->ln_error = row_error(p, u, &r, row);
+        row->ln_error = row_error(p, u, &r, i);
         if (!row->left_out) {
             size[at++] = fabs(row->ln_error);
         }

@@ -87,16 +87,27 @@ void predict_bind(const struct catalog *c, const struct point *p, struct predict
     }
 }
 
+void predict_model(const struct predict_case *k, struct roofline *out)
+{
+    roofline_init(out, hwmodel_find("extended"), k->soc, &k->llm, NULL);
+}
+
+struct price predict_by_model(struct roofline *r, const struct predict_case *k,
+                              const struct point *p, const struct soc_runtime *params)
+{
+    roofline_set_runtime(r, k->device, params);
+    struct work_shape w = point_is_prefill(p) ? price_prefill_shape(p->input_tokens, p->batch)
+                                              : price_decode_shape(p->input_tokens, p->batch);
+    return price_pass(r, k->device, &w);
+}
+
 struct price predict_price(const struct predict_case *k, const struct point *p,
                            const struct soc_runtime *params)
 {
     struct roofline r;
-    roofline_init(&r, hwmodel_find("extended"), k->soc, &k->llm, NULL);
-    roofline_set_runtime(
-        &r, k->device, params != NULL ? params : &k->soc->devices[k->device].runtimes[k->runtime]);
-    struct work_shape w = point_is_prefill(p) ? price_prefill_shape(p->input_tokens, p->batch)
-                                              : price_decode_shape(p->input_tokens, p->batch);
-    return price_pass(&r, k->device, &w);
+    predict_model(k, &r);
+    return predict_by_model(
+        &r, k, p, params != NULL ? params : &k->soc->devices[k->device].runtimes[k->runtime]);
 }
 
 /* Scores of the row's own model are left out: it counts as one that nobody has measured. */

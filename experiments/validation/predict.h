@@ -22,6 +22,13 @@ int predict_device(const struct soc *soc, const char *name);
 /* Finds machine, device, runtime and model of a latency row. */
 void predict_bind(const struct catalog *c, const struct point *p, struct predict_case *out);
 
+/* What prices a bound latency row, as far as no runtime entry has a say in it. Borrows the case. */
+void predict_model(const struct predict_case *k, struct roofline *out);
+
+/* Price of the pass that a row measures, by its model with this entry (borrowed until the next). */
+struct price predict_by_model(struct roofline *r, const struct predict_case *k,
+                              const struct point *p, const struct soc_runtime *params);
+
 /* Price of the pass that a bound latency row measures. params: the runtime entry to use, NULL for
  * the file's. */
 struct price predict_price(const struct predict_case *k, const struct point *p,
