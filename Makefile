@@ -227,33 +227,36 @@ gallery: demo
 install: all $(BUILD)/tests/conformance/check_policies
 	@$(MAKE) --no-print-directory install-built
 
-# What is built, as it is: another PREFIX alone would build again.
+# Into a folder of the prefix: files as they lie in the tree, one command a folder.
+in_folder = $(strip $(foreach f,$(2),$(if $(filter $(1),$(dir $(f))),$(f))))
+install_tree = $(foreach d,$(sort $(dir $(2))),install -d $(1)/$(d) && install -m 644 $(call in_folder,$(d),$(2)) $(1)/$(d) &&) true
+HEADERS := $(wildcard sim/base/*.h sim/api/*.h sim/core/*.h policies/*.h policies/common/*.h)
+DATA := $(wildcard hwmodels/soc/*.json hwmodels/llm/*.json hwmodels/residuals.csv hwmodels/measured/* hwmodels/runs/* \
+            hwmodels/points/* hwmodels/speculation/* traces/datasets/* experiments/claims/*.json experiments/specs/*.json \
+            experiments/gate/*.json experiments/gate/*.csv plots/*.gp plots/page.* policies/skeleton/* policies/python/*.* \
+            policies/python/xpusim/*.* policies/python/examples/*.py)
+TOP   := $(DESTDIR)$(PREFIX)
+SHARE := $(TOP)/share
+
+# What is built, as it is: another PREFIX alone would build again. What the program says of itself is written where it
+# belongs, by no file in between: installing twice at once, as tests do, is safe.
 install-built:
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/xpusim
-	install -m 755 $(BUILD)/xpusim $(DESTDIR)$(PREFIX)/bin/xpusim
-	install -D -m 755 $(BUILD)/tests/conformance/check_policies $(DESTDIR)$(PREFIX)/lib/xpusim/check-policies
-	for e in $(ENGINES); do \
-	    install -D -m 755 $$e $(DESTDIR)$(PREFIX)/lib/xpusim/engines/$$(basename $$e); done
-	for f in $(wildcard sim/base/*.h sim/api/*.h sim/core/*.h policies/*.h policies/common/*.h); do \
-	    install -D -m 644 $$f $(DESTDIR)$(PREFIX)/include/xpusim/$$f; done
-	for f in hwmodels/soc/*.json hwmodels/llm/*.json hwmodels/residuals.csv hwmodels/measured/* hwmodels/runs/* hwmodels/points/* hwmodels/speculation/* traces/datasets/* \
-	        experiments/claims/*.json experiments/specs/*.json experiments/gate/*.json experiments/gate/*.csv plots/*.gp plots/page.* policies/skeleton/*; do \
-	    test ! -f $$f || install -D -m 644 $$f $(DESTDIR)$(PREFIX)/share/xpusim/$$f; done
-	for f in $(wildcard policies/python/*.* policies/python/xpusim/*.* policies/python/examples/*.py); do \
-	    install -D -m 644 $$f $(DESTDIR)$(PREFIX)/share/xpusim/$$f; done
-	for f in docs/schemas/*.json; do install -D -m 644 $$f $(DESTDIR)$(PREFIX)/share/xpusim/schemas/$$(basename $$f); done
-	@mkdir -p $(BUILD)/man
-	@$(BUILD)/xpusim help --man >$(BUILD)/man/xpusim.1
-	@for c in $$($(BUILD)/xpusim help | sed -n 's/^  \([a-z-]*\) .*/\1/p'); do \
-	    $(BUILD)/xpusim help $$c --man >$(BUILD)/man/xpusim-$$c.1 || exit 1; done
-	for f in $(BUILD)/man/*.1; do install -D -m 644 $$f $(DESTDIR)$(PREFIX)/share/man/man1/$$(basename $$f); done
-	@for s in bash zsh fish; do $(BUILD)/xpusim help --completion $$s >$(BUILD)/man/completion.$$s || exit 1; done
-	install -D -m 644 $(BUILD)/man/completion.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/xpusim
-	install -D -m 644 $(BUILD)/man/completion.zsh $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_xpusim
-	install -D -m 644 $(BUILD)/man/completion.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/xpusim.fish
-	@printf 'prefix=$${pcfiledir}/../..\nincludedir=$${prefix}/include/xpusim\n\nName: xpusim\nDescription: contract of xpusim policy plug-ins\nVersion: %s\nCflags: -I$${includedir}\n' \
-	    "$$($(BUILD)/xpusim --version | cut -d' ' -f2)" >$(BUILD)/man/xpusim.pc
-	install -D -m 644 $(BUILD)/man/xpusim.pc $(DESTDIR)$(PREFIX)/share/pkgconfig/xpusim.pc
+	install -d $(TOP)/bin $(TOP)/lib/xpusim $(SHARE)/xpusim/schemas $(SHARE)/man/man1 $(SHARE)/pkgconfig \
+	    $(SHARE)/bash-completion/completions $(SHARE)/zsh/site-functions $(SHARE)/fish/vendor_completions.d
+	install -m 755 $(BUILD)/xpusim $(TOP)/bin/xpusim
+	install -m 755 $(BUILD)/tests/conformance/check_policies $(TOP)/lib/xpusim/check-policies
+	$(if $(ENGINES),install -d $(TOP)/lib/xpusim/engines && install -m 755 $(ENGINES) $(TOP)/lib/xpusim/engines)
+	$(call install_tree,$(TOP)/include/xpusim,$(HEADERS))
+	$(call install_tree,$(SHARE)/xpusim,$(DATA))
+	install -m 644 $(wildcard docs/schemas/*.json) $(SHARE)/xpusim/schemas
+	@umask 022 && $(BUILD)/xpusim help --man >$(SHARE)/man/man1/xpusim.1 && \
+	for c in $$($(BUILD)/xpusim help | sed -n 's/^  \([a-z-]*\) .*/\1/p'); do \
+	    $(BUILD)/xpusim help $$c --man >$(SHARE)/man/man1/xpusim-$$c.1 || exit 1; done
+	@umask 022 && $(BUILD)/xpusim help --completion bash >$(SHARE)/bash-completion/completions/xpusim
+	@umask 022 && $(BUILD)/xpusim help --completion zsh >$(SHARE)/zsh/site-functions/_xpusim
+	@umask 022 && $(BUILD)/xpusim help --completion fish >$(SHARE)/fish/vendor_completions.d/xpusim.fish
+	@umask 022 && printf 'prefix=$${pcfiledir}/../..\nincludedir=$${prefix}/include/xpusim\n\nName: xpusim\nDescription: contract of xpusim policy plug-ins\nVersion: %s\nCflags: -I$${includedir}\n' \
+	    "$$($(BUILD)/xpusim --version | cut -d' ' -f2)" >$(SHARE)/pkgconfig/xpusim.pc
 
 # Takes back what install put there, and nothing else.
 uninstall:
