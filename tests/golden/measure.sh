@@ -58,11 +58,6 @@ holds foreign "$dir/busy.csv"
 expect 1 "unscreened   nothing says who else used the processor" --backend native --size tiny --repetitions 1 --window-s 0.01 \
     --samples 3 --retries 0 --pool-mb 16 --proc-dir "$dir/none" --rapl-dir "$dir/none" --accel-dir "$dir/none" -o "$dir/native.csv"
 holds native "$dir/native.csv"
-# a package zone that counts 5 J whenever it is read: a tree of files, as the kernel shows it
-mkdir -p "$dir/rapl/intel-rapl:0"
-echo package-0 >"$dir/rapl/intel-rapl:0/name"
-echo 5000000 >"$dir/rapl/intel-rapl:0/energy_uj"
-echo 262143328850 >"$dir/rapl/intel-rapl:0/max_energy_range_uj"
 short="--backend native --size tiny --repetitions 1 --window-s 0.005 --samples 3 --retries 0 --alone --pool-mb 16 --foreign-limit 1"
 # what others do here is not this test's matter: how many rows can be trusted is not asked
 short() {
@@ -73,27 +68,30 @@ short() {
         status=1
     }
 }
-short --rapl-dir "$dir/rapl" -o "$dir/rapl.csv"
-grep -q ",power_w," "$dir/rapl.csv" || {
-    echo "no energy although a counter can be read"
-    status=1
-}
-# no counter: no row of energy, and none of 0
-short --rapl-dir "$dir/none" -o "$dir/norapl.csv"
-grep -q ",power_w," "$dir/norapl.csv" && {
-    echo "energy without a counter"
-    status=1
-}
-# the processor as one device of all its threads
-short --devices cpu -o "$dir/cpu.csv"
+# the processor as one device of all its threads; no counter: no row of energy, and none of 0
+short --devices cpu --rapl-dir "$dir/none" -o "$dir/cpu.csv"
 holds "device cpu: " "$dir/cpu.csv"
 [ "$(grep -c ",cpu,native,gemm-.*,kernel_ms," "$dir/cpu.csv")" -gt 10 ] || {
     echo "no products of all threads"
     status=1
 }
+grep -q ",power_w," "$dir/cpu.csv" && {
+    echo "energy without a counter"
+    status=1
+}
+# a package zone that counts 5 J whenever it is read: a tree of files, as the kernel shows it
+mkdir -p "$dir/rapl/intel-rapl:0"
+echo package-0 >"$dir/rapl/intel-rapl:0/name"
+echo 5000000 >"$dir/rapl/intel-rapl:0/energy_uj"
+echo 262143328850 >"$dir/rapl/intel-rapl:0/max_energy_range_uj"
+short="$short --rapl-dir $dir/rapl"
+short -o "$dir/whole.csv"
+grep -q ",power_w," "$dir/whole.csv" || {
+    echo "no energy although a counter can be read"
+    status=1
+}
 # killed, and the same command again: every step once, as if nothing had been
 key() { grep -v "^#" "$1" | cut -d, -f2,4,9,17,18 | sort; }
-short -o "$dir/whole.csv"
 # shellcheck disable=SC2086
 "$x" measure --quiet $short -o "$dir/again.csv" >/dev/null 2>&1 &
 pid=$!
