@@ -31,7 +31,7 @@ installed=$dir/prefix/share/xpusim
 find "$installed/policies/python" -name '__pycache__' -exec rm -rf {} +
 chmod -R a-w "$installed/policies/python"
 site=$PWD/policies/python
-if "$python" -m pip --version >/dev/null 2>&1; then
+if "$python" -c "import pip" >/dev/null 2>&1; then
     for from in policies/python "$installed/policies/python"; do
         before=$(cd "$from" && find . -not -path '*__pycache__*' | sort)
         must "$python" -m pip install -q --no-cache-dir --no-index --disable-pip-version-check --root-user-action=ignore \
