@@ -61,16 +61,20 @@ fi
 # The interpreter itself, where python3 is a script that looks for it (pyenv): tests start it hundreds of times.
 python=$(python3 -c 'import sys; print(sys.executable)' 2>/dev/null) && [ -x "$python" ] && PATH=${python%/*}:$PATH
 
-# The long ones first, so that none is left alone at the end: those above ten seconds of processor time, then scripts,
-# which also wait. One more at once than there are processors, so that who waits leaves none idle. Each writes
-# to a file of its own, so that lines of two tests do not mix.
+# The long ones first, so that none is left alone at the end: those above two seconds of processor time, by what they
+# take, then scripts, which also wait. One more at once than there are processors, so that who waits leaves none idle.
+# Each writes to a file of its own, so that lines of two tests do not mix.
 lines=$(mktemp -d)
 trap 'rm -rf "$lines"' EXIT
 export lines
-first="tests/golden/stress.sh tests/unit/check_kernel_fit.c tests/golden/validate.sh tests/golden/python.sh
-    tests/golden/schemas.sh tests/conformance/check_drive_engines.c tests/golden/demo.sh tests/golden/tutorial.sh
-    tests/golden/determinism.sh tests/golden/uncertainty.sh tests/golden/plots.sh tests/golden/measure.sh
-    tests/golden/store.sh tests/oracle/check_coverage.c tests/golden/memory.sh tests/golden/plugin.sh"
+first="tests/golden/stress.sh tests/golden/validate.sh tests/unit/check_kernel_fit.c tests/golden/determinism.sh
+    tests/conformance/check_drive_engines.c tests/golden/python.sh tests/golden/schemas.sh tests/golden/measure.sh
+    tests/golden/tutorial.sh tests/golden/uncertainty.sh tests/golden/plots.sh tests/golden/demo.sh
+    tests/oracle/check_coverage.c tests/golden/store.sh tests/golden/memory.sh tests/golden/plugin.sh
+    tests/golden/python_package.sh tests/golden/gate.sh $BUILD/tests/conformance/check_policies tests/golden/selftest.sh
+    tests/golden/sturdy.sh tests/golden/report.sh tests/conformance/check_drive.c tests/unit/check_backends.c
+    tests/conformance/check_fuzz.c tests/golden/sweep.sh tests/oracle/check_run_fit.c tests/golden/install.sh
+    tests/oracle/check_disciplines.c tests/golden/golden.sh tests/conformance/check_collapse.c"
 all=$(printf '%s\n' tests/golden/*.sh "$@")
 {
     for t in $first; do echo "$all" | grep -xF "$t"; done
