@@ -97,7 +97,7 @@ key() { grep -v "^#" "$1" | cut -d, -f2,4,9,17,18 | sort; }
 pid=$!
 n=0
 rows=0
-while [ "${rows:-0}" -lt 20 ] && [ $n -lt 500 ]; do
+while [ "${rows:-0}" -lt 20 ] && [ ! -e "$dir/again.csv" ] && [ $n -lt 6000 ]; do
     n=$((n + 1))
     sleep 0.02
     rows=$(grep -c kernel_ms "$dir/again.csv.partial" 2>/dev/null)

@@ -110,7 +110,7 @@ if [ -z "$browser" ]; then
     echo "skipped: the page was not opened, there is no chromium"
 else
     open_page() { # file, into $dir/dom
-        timeout 60 "$browser" --headless=new --no-sandbox --disable-gpu --user-data-dir="$dir/profile" \
+        timeout 300 "$browser" --headless=new --no-sandbox --disable-gpu --user-data-dir="$dir/profile" \
             --enable-logging=stderr --dump-dom "file://$1" >"$dir/dom" 2>"$dir/log"
     }
     open_page "$dir/page.html"
