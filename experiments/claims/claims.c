@@ -39,6 +39,7 @@ static void read_check(struct json_obj *o, struct claim_check *k)
                             : DEFAULT_TOLERANCE_FRAC;
     int forms = json_has(o, "published") + json_has(o, "published_low") + json_has(o, "above") +
                 json_has(o, "below");
+    /* A check that could be read in two ways would be judged in the kinder one. */
     if (forms != 1) {
         (void)err_add(o->err,
                       "%s: %s: must hold exactly one of published, published_low with "
@@ -290,6 +291,7 @@ bool claims_judge(void *ctx, const struct study_outcomes *came, struct study *ne
         }
         r->rounds = quantities_open(c->books, c->n_books, r->options);
     }
+    /* All claims are evaluated together, so that a run which several ask for is made once. */
     if (quantities_judge(r->rounds, came, next)) {
         return true;
     }

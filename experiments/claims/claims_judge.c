@@ -60,10 +60,14 @@ static enum claim_verdict judge_number(const struct claim_check *k)
     if (isfinite(k->neutral)) {
         right_side = middle > k->neutral ? mean_low(k) > k->neutral : mean_high(k) < k->neutral;
     }
+    /* A paper's number comes from one trace, so it is held against what single traces show here,
+     * not against the interval of their mean, which more replications make as narrow as one likes.
+     */
     bool plausible = k->least <= k->high && k->most >= k->low;
     double effect = fabs(middle - (isfinite(k->neutral) ? k->neutral : 0.0));
     effect = fmax(effect, k->high - k->low);
     if (right_side && plausible) {
+        /* A range that holds the number and as much beside it agrees with nearly everything. */
         bool narrow = k->mean.sd <= 0.0 || k->most - k->least <= CLAIM_WIDTH_FACTOR * effect;
         return narrow ? CLAIM_REPRODUCED : CLAIM_COMPATIBLE;
     }

@@ -92,6 +92,8 @@ static void conflict_try(struct fit_findings *g, const struct sample *s, uint32_
 static void conflicts_find(const struct fit *f, struct fit_findings *g, const struct sample *s,
                            uint32_t n)
 {
+    /* Smallest sets first: one claim that fails alone makes every pair with it fail, too, and that
+     * would say nothing of the other. */
     uint32_t m = f->claims.n;
     for (uint32_t a = 0; a < m; a++) {
         conflict_try(g, s, n, 1u << a);
@@ -124,6 +126,8 @@ static void range_of(const struct fit *f, const struct sample *s, uint32_t n, ui
         if ((s[i].possible & set) != set) {
             continue;
         }
+        /* The share left is of the cube's volume: simulated points were sought where claims hold
+         * and would count too much. For the range they do count. */
         kept += i < SAMPLES;
         for (uint32_t k = 0; k < f->parameters.n; k++) {
             low[k] = fmin(low[k], s[i].u[k]);
@@ -201,6 +205,7 @@ static void rank(const struct fit *f, struct ranked *r)
         r[i] = (struct ranked){.point = i};
         fit_point_implausibility(f, &f->points[i], far);
         for (uint32_t c = 0; c < f->claims.n; c++) {
+            /* One claim more adds at least 0.9, a doubt about another takes away at most 0.1. */
             r[i].sum += far[c] <= FIT_HOLDS ? 1.0 - 0.05 * far[c] : 0.0;
         }
     }

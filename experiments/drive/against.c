@@ -18,6 +18,8 @@ double against_mape(const struct request_times *x, const struct request_times *y
     for (size_t i = 0; i < x->n && i < y->n; i++) {
         double a = value_of(&x->v[i], m);
         double b = value_of(&y->v[i], m);
+        /* A request that ended in one run only has no time to compare; how many finish is a metric
+         * of its own. */
         if (x->v[i].finished && y->v[i].finished && isfinite(a) && b > 0.0) {
             sum += fabs(a / b - 1.0);
             n++;
@@ -79,6 +81,8 @@ static struct seen see(const struct against_policy *p, enum against_metric m,
     struct seen out = {0.0, HUGE_VAL, -HUGE_VAL};
     uint32_t n = 0;
     for (uint32_t k = 0; k < p->n_real; k++) {
+        /* Whole repeats are drawn: requests of one run share the machine's state and are not
+         * independent. */
         uint32_t of = r != NULL ? rng_below(r, p->n_real) : k;
         double v = against_mean(&p->real[of].times, m, cls);
         if (isfinite(v)) {
@@ -113,6 +117,7 @@ static double tau_of(const struct seen *x, const double *y, uint32_t n, struct a
                 continue;
             }
             counts->pairs++;
+            /* What reality itself does not tell apart no simulation can get wrong. */
             if (x[i].low <= x[j].high && x[j].low <= x[i].high) {
                 counts->tied++;
                 continue;
@@ -134,6 +139,7 @@ static void take_interval(const struct against *a, const double *other, enum aga
     struct rng r;
     struct sample draws;
     struct against_tau unused;
+    /* A fixed key: the same runs give the same interval. */
     rng_init(&r, rng_key(1, RNG_BOOTSTRAP, m, cls));
     sample_init(&draws, false);
     for (int i = 0; i < DRAWS; i++) {
@@ -150,6 +156,7 @@ static void take_interval(const struct against *a, const double *other, enum aga
     }
     t->low = sample_quantile(&draws, 0.025);
     t->high = sample_quantile(&draws, 0.975);
+    /* Of reality against itself there is no other value than that of redrawing it. */
     t->tau = other != NULL ? t->tau : sample_mean(&draws);
     sample_fini(&draws);
 }

@@ -60,9 +60,11 @@ void fit_line_solve(struct fit_line *l)
         return;
     }
     double spread = l->n * l->xx - l->x * l->x;
+    /* Sizes that are all alike give no slope; then all of the time counts as fixed. */
     l->slope_s = spread > 1e-9 * l->n * l->xx ? (l->n * l->xy - l->x * l->y) / spread : 0.0;
     l->slope_s = fmax(0.0, l->slope_s);
     l->fixed_s = (l->y - l->slope_s * l->x) / l->n;
+    /* A line that would begin below zero goes through it: no machine takes less than no time. */
     if (l->fixed_s < 0.0) {
         l->fixed_s = 0.0;
         l->slope_s = l->y / l->x;
@@ -139,12 +141,15 @@ static void beside_make(const struct fit_input *in, const double *overlap, uint3
             sum[both] += (double)k->ns;
             squares[both] += (double)k->ns * (double)k->ns;
         }
+        /* A slowdown is a small difference of two means: of few kernels it would be noise that
+         * --compare then takes for physics. */
         if (n[0] < MIN_BESIDE || n[1] < MIN_BESIDE) {
             continue;
         }
         double mean[2], relative = 0.0;
         for (int b = 0; b < 2; b++) {
             mean[b] = sum[b] / n[b];
+            /* Of the logarithm of a mean: the variances of a ratio's two sides add up. */
             relative += (squares[b] / n[b] / (mean[b] * mean[b]) - 1.0) / n[b];
         }
         ratio += mean[1] / mean[0];
@@ -343,6 +348,7 @@ int fit_make(const struct fit_input *in, const struct machine *m, const struct l
         overlap[i] = fit_is_one_row(&in->kernels[i]) ? fit_overlap(in, i) : 0.0;
     }
     for (uint32_t d = 0; d < m->n_devices; d++) {
+        /* First, because the times of the parts are taken with the slowdown divided out. */
         beside_make(in, overlap, d, &out->devices[d]);
     }
     for (uint32_t d = 0; d < m->n_devices && e->n == 0; d++) {
@@ -352,6 +358,7 @@ int fit_make(const struct fit_input *in, const struct machine *m, const struct l
         const struct fit_table *ffn = &out->devices[d].token[OP_FFN];
         double weights = (double)llm->hidden * llm->ffn_hidden * (llm->gated_ffn ? 3.0 : 2.0) +
                          (double)llm->heads * llm->head_dim * llm->hidden;
+        /* Only where one row was measured: the smallest row count of a table is not always one. */
         if (e->n == 0 && ffn->rows[0] < 1.5) {
             out->devices[d].one_row_bytes_per_s =
                 weights * llm->body_bytes_per_weight / ffn->s[0].value;

@@ -45,8 +45,11 @@ void samples_screen(struct samples *s)
         while (end < s->n && same_work(&s->v[i], &s->v[end])) {
             end++;
         }
+        /* The median of the same work: what took this many times as long had lost its core to
+         * somebody else. */
         double limit = FIT_LOST_CORE * s->v[(i + end) / 2].t_s;
         for (size_t k = i; k < end; k++) {
+            /* Of two nobody can say which of them is the odd one. */
             if (end - i < 3 || s->v[k].t_s <= limit) {
                 s->v[kept++] = s->v[k];
             } else {
@@ -94,6 +97,8 @@ void samples_judge(const struct samples *s, uint32_t n_params, struct fit_part *
     part->lost = s->lost;
     part->median_frac = error[s->n / 2];
     part->p90_frac = error[(size_t)(0.9 * (double)(s->n - 1))];
+    /* How far groups of the same work lie from the form, against how far kernels lie within them:
+     * the F test of lack of fit. */
     double df1 = (double)groups - n_params;
     double df2 = (double)(s->n - groups);
     part->lack_of_fit_p = df1 > 0.0 && df2 > 0.0 && pure > 0.0
@@ -133,6 +138,8 @@ void samples_regress(struct samples *s, uint32_t p, struct fit_number *c)
         gsl_matrix *cov = gsl_matrix_alloc(m, m);
         for (size_t k = 0; k < s->n; k++) {
             for (uint32_t i = 0; i < m; i++) {
+                /* Relative errors: a kernel of ten microseconds counts as one of ten milliseconds.
+                 */
                 gsl_matrix_set(x, k, i, s->v[k].x[map[i]] / s->v[k].t_s);
             }
             gsl_vector_set(y, k, 1.0);
@@ -150,6 +157,8 @@ void samples_regress(struct samples *s, uint32_t p, struct fit_number *c)
                 worst = (int)i;
             }
         }
+        /* The most negative one goes and the others are fitted again, since a second may have been
+         * negative only to make up for it. */
         if (worst >= 0) {
             used[map[worst]] = false;
             c[map[worst]] = (struct fit_number){0};
@@ -161,6 +170,9 @@ void samples_regress(struct samples *s, uint32_t p, struct fit_number *c)
         gsl_vector_free(y);
         gsl_matrix_free(x);
     }
+    /* Least squares of relative errors come out low: what is predicted too short is off by 1 at
+     * most, what is predicted too long without limit. So the whole is scaled to the time taken in
+     * all. */
     samples_scale(s, p, c);
 }
 
@@ -211,6 +223,8 @@ void samples_table(struct samples *s, struct fit_table *t)
         rows[kept] = rows[k];
         sum[kept] = sum[k];
         squares[kept] = squares[k];
+        /* More rows never take less time. Neighbours that say otherwise are noise and become one
+         * (pool adjacent violators). */
         while (kept > 0 && sum[kept] / n[kept] < sum[kept - 1] / n[kept - 1]) {
             n[kept - 1] += n[kept];
             rows[kept - 1] += rows[kept];

@@ -73,6 +73,8 @@ static int core_of_list(const char *list, uint32_t i, struct err *e)
     char item[16];
     char *end;
     if (!list_item(list, i, item, sizeof item)) {
+        /* One core a device, as far as there are any: engines that share one would slow each other
+         * down. */
         return (int)(i % (uint32_t)sysconf(_SC_NPROCESSORS_ONLN));
     }
     long core = strtol(item, &end, 10);
@@ -171,6 +173,8 @@ int real_execute(const struct drive_options *o, const struct config *c,
     opt->series = &out->times.observer;
     struct runner_result own;
     struct runner_result *r = result == NULL ? &own : result;
+    /* What others took of the processors in just this time decides whether the run counts as
+     * disturbed. */
     struct host_times from = host_times_read(HOST_PROC_DIR);
     out->status = runner_run(c, p, t, seed, opt, r, e);
     drop_unmeasured(&r->metrics);

@@ -29,6 +29,7 @@ struct speed speed_of_run(const struct drive_report *r, const struct config *c)
     fit_input_add(&in, r, 0.0, false);
     for (size_t i = 0; i < in.n; i++) {
         const struct drive_kernel *k = &in.kernels[i];
+        /* A stopped kernel did part of its work. */
         if (!k->stopped) {
             double overlap = fit_is_one_row(k) ? fmin(1.0, fit_overlap(&in, i)) : 0.0;
             real[k->device] += (double)k->ns / 1e9;
@@ -41,6 +42,8 @@ struct speed speed_of_run(const struct drive_report *r, const struct config *c)
         real_sum += real[d];
         predicted_sum += predicted[d];
     }
+    /* A ratio of sums: long kernels count as much as they take, and short ones, whose times are
+     * mostly noise, hardly. */
     out.all = predicted_sum / real_sum;
     return out;
 }
@@ -59,6 +62,7 @@ void speed_apply(struct config *c, const struct speed *s)
         double by = 1.0 / s->device[d];
         for (uint32_t i = 0; i < v->n_runtimes; i++) {
             struct soc_ops *o = &v->runtimes[i].ops;
+            /* The entry that this model runs with is the one that was measured. */
             if (&v->runtimes[i] != c->truth.runtime[d]) {
                 continue;
             }
