@@ -28,6 +28,8 @@ static void product_f32(const struct native_product *p, const float *x, const vo
     const struct blas *s = p->library;
     int n = (int)p->n;
     int k = (int)p->k;
+    /* One row is GEMV, a function of its own: the one for many rows is made for another shape of
+     * work. */
     if (p->rows == 1) {
         s->sgemv(CBLAS_ROW_MAJOR, CBLAS_NO_TRANS, n, k, 1.0f, w, k, x, 1, 0.0f, y, 1);
     } else {
@@ -69,11 +71,14 @@ static struct backend *start(const struct backend_options *o, struct err *e)
         (void)dlclose(handle);
         return NULL;
     }
+    /* One thread a device: the library's own would run on cores that are other devices here. */
     set_threads(1);
     s->handle = handle;
     s->cpu.kernels = *native_kernels_best(); /* streams stay own */
     s->cpu.kernels.name = "openblas";
     s->cpu.kernels.product_f32 = product_f32;
+    /* CBLAS has products of 32-bit floats only. What is not there is not measured, rather than done
+     * by other kernels under this name. */
     s->cpu.kernels.product_f16 = NULL;
     s->cpu.kernels.product_i8 = NULL;
     s->cpu.kernels.attention = NULL;

@@ -84,6 +84,8 @@ struct backend_device *cpu_open(struct backend *b, uint32_t index, struct err *e
     }
     index = together ? 0 : index;
     uint64_t bytes = (b->options.pool_bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+    /* One pool for the weights of every kernel, to be larger than the caches: a launch takes the
+     * next piece of it, so that weights come from memory as a model's do. */
     void *pool = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (pool == MAP_FAILED) {
         err_add(e, "cpu%u: no %llu MB of memory for weights: use a smaller --pool-mb", cores[index],
@@ -96,6 +98,8 @@ struct backend_device *cpu_open(struct backend *b, uint32_t index, struct err *e
         (void)munmap(pool, bytes);
         return NULL;
     }
+    /* Written now: a page that was never touched is the zero page, which the caches hold, or a page
+     * fault in the first launch. */
     kernel_fill(pool, bytes);
     struct backend_device *d = xcalloc(1, sizeof *d);
     d->team = together ? team_start(cores, n < MAX_CORES ? n : MAX_CORES, e) : NULL;
@@ -172,6 +176,7 @@ static void slice_init(struct slice *p, const struct kernel_spec *s, uint32_t i,
     uint32_t count;
     p->spec = *s;
     if (kernel_op_is_product(s->op)) {
+        /* By outputs and not by inputs: no thread needs another's result. */
         share(s->n / 4, i, n, &first, &count);
         p->first = 4 * first;
         p->spec.n = 4 * count;

@@ -53,6 +53,8 @@ struct host_times host_times_read(const char *proc_dir)
         return t;
     }
     t.valid = true;
+    /* Waiting for a disk is idle, and time stolen by the host of a virtual machine counts by
+     * itself: nobody in this machine had it. */
     t.busy_ticks = v[0] + v[1] + v[2] + v[5] + v[6];
     t.steal_ticks = v[7];
     t.all_ticks = t.busy_ticks + v[3] + v[4] + v[7];
@@ -111,6 +113,7 @@ double host_energy_joules(struct host_energy *h)
             return -1.0;
         }
         double used_uj = now_uj - h->zones[i].last_uj;
+        /* The counter wraps around; between two looks it does so once at most. */
         sum_uj += used_uj < 0.0 ? used_uj + h->zones[i].max_uj : used_uj;
         h->zones[i].last_uj = now_uj;
     }

@@ -21,6 +21,7 @@ int opencl_api_load(struct opencl_api *a, const char *library, struct err *e)
 {
     int rc = 0;
     memset(a, 0, sizeof *a);
+    /* Loaded when it is asked for: most machines that run simulations have no OpenCL. */
     a->handle = dlopen(library != NULL ? library : "libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
     if (a->handle == NULL) {
         return err_add(e,

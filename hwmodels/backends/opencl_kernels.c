@@ -33,6 +33,7 @@ bool opencl_supports(const struct backend_device *d, const struct kernel_spec *s
 static const char *shape_of(struct backend_kernel *k, uint32_t variant)
 {
     const struct kernel_spec *s = &k->spec;
+    /* Enough for every unit to have several in turn; on a GPU as many as hide a memory access. */
     size_t workers = k->device->is_cpu ? 4u * k->device->units : 256u * k->device->units;
     k->dims = 1;
     k->has_local = false;
@@ -100,6 +101,7 @@ static int32_t set_args(const struct backend_kernel *k, uint64_t at_bytes)
 int32_t opencl_enqueue(const struct backend_kernel *k, uint64_t at_bytes, void **event)
 {
     const struct opencl_api *a = k->device->api;
+    /* The arguments of every launch are set anew, since each reads another piece of the pool. */
     int32_t rc = set_args(k, at_bytes);
     if (rc == CL_SUCCESS) {
         rc = a->clEnqueueNDRangeKernel(k->device->queue, k->kernel, k->dims, NULL, k->global,
@@ -133,6 +135,7 @@ static double try_variant(struct backend_kernel *k, void *program, uint32_t vari
         return -1.0;
     }
     k->kernel = a->clCreateKernel(program, shape_of(k, variant), &rc);
+    /* The last run counts: the first one pays for what the driver puts off until then. */
     for (int i = 0; k->kernel != NULL && i < CHOICE_RUNS; i++) {
         int64_t start_ns = clock_now_ns();
         if (opencl_enqueue(k, 0, NULL) != CL_SUCCESS ||

@@ -135,6 +135,8 @@ static uint32_t copies_of(const struct backend_device *d, const struct kernel_sp
     double bytes = (double)kernel_spec_weight_bytes(s);
     double cache = d->state->devices[d->index].kind == DEVICE_KIND_CPU ? host_cache_bytes() : 0.0;
     double room = fmin(MAX_COPIES, floor((double)d->pool_bytes / bytes));
+    /* Weights are constants of a compiled model, so a pool cannot be walked through as on other
+     * backends: copies take its place. */
     double want = fmax(2.0, ceil(CACHE_FACTOR * cache / bytes));
     bool enough = want <= room;
     *cached = !enough && room * bytes < cache; /* then more copies would only take time */

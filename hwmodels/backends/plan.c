@@ -74,8 +74,12 @@ static void add_products(struct plan *p, const struct backend_info *d, const str
         add(p, product(d, bits, rows, dim, dim), held);
         held = !held;
     }
+    /* Tiny ones are nearly all launch: without them its cost could not be told from a lower
+     * bandwidth. */
     add(p, product(d, bits, 2, tiny, tiny), false);
     add(p, product(d, bits, 8, tiny, tiny), false);
+    /* Other widths than those fitted, as an FFN has them: the held-out shapes ask for more than
+     * interpolation between rows. */
     add(p, product(d, bits, 24, dim * 11 / 4, dim), true);
     add(p, product(d, bits, 48, dim / 2, dim), true);
     add(p, product(d, bits, 1, dim, dim), false);
@@ -93,6 +97,7 @@ static void add_attention(struct plan *p, const struct backend_info *d, const st
     add(p, attention(d, s, KERNEL_PREFILL, c / 8, c), false);
     add(p, attention(d, s, KERNEL_PREFILL, c / 16, c * 3 / 4), true);
     add(p, attention(d, s, KERNEL_DECODE, 1, c), false);
+    /* A factor of four in context: the slope is what decode attention is fitted by. */
     add(p, attention(d, s, KERNEL_DECODE, 1, 4 * c), false);
     add(p, attention(d, s, KERNEL_DECODE, 4, c), false);
     add(p, attention(d, s, KERNEL_DECODE, 1, 2 * c), true);
@@ -116,6 +121,8 @@ void plan_kernels(const struct backend_info *d, enum plan_size size, struct plan
     bool held = false;
     for (uint32_t intensity = 1; intensity <= 128; intensity *= 2) {
         add(out, stream(d, KERNEL_KNOB, s->stream_bytes / 4, intensity), held);
+        /* The last intensities are fitted all: the rate is what they show, and nothing beyond them
+         * holds it. */
         held = !held && intensity < 64;
     }
 }

@@ -133,6 +133,7 @@ double simdev_alone_s(const struct simdev_truth *t, uint32_t device, const struc
         return kernel_spec_bytes(s) / c.bytes_per_s;
     }
     struct soc_runtime r = *runtime_of(t, device, s);
+    /* The truth has one form at a time, so that a fit with another can be seen to fail its test. */
     r.fill_rows = t->form == SIMDEV_FILL ? FILL_ROWS : 0.0;
     r.min_rows = 1;
     r.decode_batch_frac = r.attention_launches = r.kv_gather_frac = 0.0;

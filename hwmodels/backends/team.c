@@ -32,6 +32,7 @@ struct team {
 /* The next round, waited for first in a loop, then asleep. */
 static unsigned next_round(struct team *t, unsigned seen)
 {
+    /* Waking a thread takes longer than a small kernel does. */
     for (int i = 0; i < SPINS; i++) {
         if (atomic_load(&t->round) != seen) {
             return atomic_load(&t->round);
@@ -118,6 +119,7 @@ void team_run(struct team *t, void (*part)(void *arg, uint32_t i), void *arg)
     t->arg = arg;
     atomic_store(&t->done, 0);
     post(t);
+    /* Who posts the job does a part itself: it has a core of its own, like the others. */
     part(arg, 0);
     while (atomic_load(&t->done) != t->n - 1) { /* its core is its own */
         (void)sched_yield();

@@ -31,12 +31,15 @@ static void *watch(void *arg)
         struct timespec until = {.tv_sec = (time_t)(due_ns / NS_PER_S),
                                  .tv_nsec = (long)(due_ns % NS_PER_S)};
         (void)pthread_cond_timedwait(&w->changed, &w->lock, &until);
+        /* Kicked meanwhile, it sleeps on: the wait ran to the limit of an older kick. */
         if (!w->stop && clock_now_ns() >= w->kicked_ns + w->limit_ns) {
             (void)fprintf(stderr,
                           "\nxpusim: error: %s has not returned for %.0f s: the driver hangs. The "
                           "rows measured so far are in the .part file. Leave this device out of "
                           "--devices, or raise --step-deadline-s.\n",
                           w->what, units_s_from_ns(w->limit_ns));
+            /* A driver that hangs cannot be interrupted from here, and exit would wait for its
+             * threads. */
             _exit(1);
         }
     }
@@ -51,6 +54,7 @@ struct watchdog *watchdog_start(int64_t limit_ns)
     w->kicked_ns = clock_now_ns();
     pthread_condattr_t attr;
     (void)pthread_condattr_init(&attr);
+    /* A clock that is set while a machine is measured would end the wait, or never. */
     (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     (void)pthread_mutex_init(&w->lock, NULL);
     (void)pthread_cond_init(&w->changed, &attr);

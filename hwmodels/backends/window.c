@@ -22,6 +22,7 @@ struct span {
 static int submit_all(const struct backend_ops *ops, struct window_side *sides, uint32_t n_sides,
                       struct span *spans)
 {
+    /* All at once and not one after the other: between launches the host would be measured. */
     for (uint32_t i = 0; i < BACKEND_MAX_INFLIGHT; i++) {
         for (uint32_t k = 0; k < n_sides; k++) {
             if (i >= spans[k].n) {
@@ -44,6 +45,7 @@ static int wait_all(const struct backend_ops *ops, struct window_side *sides, ui
 {
     int rc = 0;
     for (uint32_t k = 0; k < n_sides; k++) {
+        /* A side that still has work when the first one ends would run alone for the rest. */
         if (k > 0 || rc != 0) {
             int64_t stays = ops->cancel(sides[k].device, spans[k].first);
             spans[k].last = stays >= 0 && stays < spans[k].last ? stays : spans[k].last;
@@ -108,6 +110,8 @@ static void collect(const struct backend_ops *ops, struct window_side *s, const 
             continue;
         }
         if (previous_ns >= from_ns && previous_ns >= 0 && st.end_ns <= to_ns) {
+            /* From end to end: so the cost of a launch is in the sample, as it is in a model's run.
+             */
             s->samples[s->n++] = units_s_from_ns(st.end_ns - previous_ns);
             span_s += units_s_from_ns(st.end_ns - st.start_ns);
             cpu_known = cpu_known && st.cpu_ns >= 0;
@@ -177,6 +181,7 @@ int window_run(const struct window_options *o, struct window_side *sides, uint32
         (void)wait_all(ops, sides, n_sides, spans, units_ns_from_s(o->deadline_s));
         return -EIO;
     }
+    /* Beside another side kernels take longer than alone; what takes this long does not return. */
     rc = wait_all(ops, sides, n_sides, spans, units_ns_from_s(SLACK * span_s + o->deadline_s));
     read_busy(o, sides, n_sides, to);
     set_busy(sides, n_sides, from, to, units_s_from_ns(backend_now_ns(o->backend) - start_ns));

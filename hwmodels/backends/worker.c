@@ -55,6 +55,8 @@ static struct job *job_of(struct worker *w, int64_t ticket)
 static void run_job(struct worker *w, struct job *j)
 {
     (void)pthread_mutex_unlock(&w->lock);
+    /* Processor time outside of the two clock readings of the span: a reading is a system call of
+     * its own. */
     int64_t cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     int64_t start_ns = clock_now_ns();
     j->run(j->arg);
@@ -78,6 +80,7 @@ static void *work(void *arg)
             continue;
         }
         struct job *j = job_of(w, ++w->started);
+        /* A cancelled one is passed over in its turn: tickets end in order. */
         if (j->state == JOB_QUEUED) {
             run_job(w, j);
         }
@@ -142,6 +145,7 @@ int64_t worker_submit(struct worker *w, void (*run)(void *arg), void *arg)
 {
     (void)pthread_mutex_lock(&w->lock);
     int64_t ticket = -EAGAIN;
+    /* Beyond that a ticket would take the place of one that still runs. */
     if (w->last_ticket - w->ended < BACKEND_MAX_INFLIGHT) {
         ticket = ++w->last_ticket;
         *job_of(w, ticket) = (struct job){.run = run, .arg = arg, .state = JOB_QUEUED};
@@ -183,6 +187,7 @@ int worker_stamps(struct worker *w, int64_t ticket, struct backend_stamps *out)
 int64_t worker_cancel(struct worker *w, int64_t ticket)
 {
     (void)pthread_mutex_lock(&w->lock);
+    /* What the thread has taken up runs to its end. */
     int64_t stays = ticket - 1 > w->started ? ticket - 1 : w->started;
     for (int64_t t = stays + 1; t <= w->last_ticket; t++) {
         job_of(w, t)->state = JOB_CANCELLED;
