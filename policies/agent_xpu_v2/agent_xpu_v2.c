@@ -143,6 +143,8 @@ static void promote(struct sched *s, struct axpu *a)
         }
         int64_t age_ns = a->age_ns;
         if (s->now_ns - r->arrival_ns < age_ns) {
+            /* One timer for the next to come of age; the same again would only wake the policy
+             * twice. */
             if (r->arrival_ns + age_ns != a->age_timer_ns) {
                 a->age_timer_ns = r->arrival_ns + age_ns;
                 (void)sched_set_timer(s, a->age_timer_ns);
@@ -159,6 +161,7 @@ static void axpu_request_arrived(struct sched *s, const struct request *r)
 {
     struct axpu *a = s->state;
     if (r->cls == REQUEST_CLASS_PROACTIVE) {
+        /* All by arrival, so they have one key, and the heap's tie-break is the order. */
         heap_push(&a->young, r, 0.0);
     }
     enqueue(a, r);

@@ -100,6 +100,7 @@ static void evict_proactive(struct sched *s, struct axpu *a)
         if (worst == b->n) {
             return;
         }
+        /* It stays in its queue with its KV, and is a candidate again at the next boundary. */
         remove_at(b, worst);
     }
 }
@@ -115,9 +116,11 @@ static void choose_batch(struct sched *s, struct axpu *a)
 {
     struct batch *b = &a->batch;
     batch_clear(b);
+    /* Reactive ones first, so that a limit on the batch cuts off proactive ones. */
     collect(b, &a->decode_rt);
     collect(b, &a->decode_be);
     bool mixed = !reqq_empty(&a->decode_rt) && !reqq_empty(&a->decode_be);
+    /* With one class alone there is no cap (B.7, B.11). */
     if (mixed) {
         evict_proactive(s, a);
     }
@@ -192,6 +195,8 @@ static void form(struct sched *s, struct axpu *a)
         const struct request *r = a->batch.segments[i].request;
         struct axpu_request *x = axpu_request(r);
         x->joined = x->batch == a->n_batches ? x->joined : a->n_batches + 1;
+        /* Who was in the batch before keeps the number of the one it joined: evictions spare those
+         * who have stayed longest. */
         x->batch = a->n_batches + 1;
         reqq_remove(r);
     }

@@ -57,6 +57,8 @@ static bool start(struct sched *s, struct axpu *a, struct axpu_prefill *f, const
     clear(f);
     f->request = r;
     f->pass = p;
+    /* Asked once, when it starts: a kernel that comes later is not waited for, nor taken up in the
+     * middle of a pass (B.6). */
     f->npu_attention = axpu_warmup_take(s, a, r);
     return true;
 }
@@ -69,6 +71,7 @@ static void resume(struct sched *s, struct axpu *a, struct axpu_prefill *f, uint
     }
     a->n_suspended--;
     f->plan = AXPU_PLAN_NONE;
+    /* What it was compiled for while it waited counts from here on; what it had before it keeps. */
     f->npu_attention = axpu_warmup_take(s, a, f->request) || f->npu_attention;
 }
 
@@ -82,6 +85,8 @@ static const struct request *oldest_aged(const struct axpu *a)
 static void choose_current(struct sched *s, struct axpu *a)
 {
     if (!reqq_empty(&a->prefill_rt.q)) {
+        /* Also where it finds no memory: no proactive prompt passes a reactive one that waits for
+         * KV. */
         (void)start(s, a, &a->current, a->prefill_rt.q.head);
         return;
     }
@@ -123,6 +128,8 @@ static void preempt_current(struct sched *s, struct axpu *a)
     if (f->on_igpu != NULL && !f->on_igpu->stop_requested) {
         (void)sched_preempt(s, f->on_igpu, (struct preempt_spec){0});
     }
+    /* Now, though its kernel still runs: the reactive prompt takes over the other device at once,
+     * and this one when the kernel ends. */
     a->suspended[a->n_suspended++] = *f;
     clear(f);
 }
@@ -200,6 +207,7 @@ static int64_t late_ns(struct sched *s, const struct axpu *a, struct axpu_prefil
 {
     uint32_t i = op == OP_QKV ? 0 : 1;
     uint32_t rows = f->npu_rows + f->igpu_rows;
+    /* Splits of a prompt repeat from layer to layer; so does the answer. */
     if (f->late[i].npu_rows != f->npu_rows || f->late[i].rows != rows) {
         int64_t ns = estimate_ns(s, f->pass, op, a->npu, f->npu_rows) -
                      estimate_ns(s, f->pass, op, a->igpu, f->igpu_rows);
@@ -221,6 +229,8 @@ static void split(struct sched *s, struct axpu *a, struct axpu_prefill *f, enum 
         m = best_chunks(s, a, f, op, rows);
         if (elastic == AXPU_ELASTIC_ON && f->layer_busy) {
             double share = param_number(s, AXPU_BUSY_SHARE);
+            /* Up to a whole chunk: the NPU has no kernel of less, and the iGPU's share is a bound.
+             */
             uint32_t least = (uint32_t)ceil((1.0 - share) * (double)chunks);
             m = m > least ? m : least;
             defer = true;
@@ -281,6 +291,8 @@ static void plan(struct sched *s, struct axpu *a, struct axpu_prefill *f)
 {
     const struct pass *p = f->pass;
     enum op_kind op = pass_op_kind(p, p->op);
+    /* Once a layer, at its boundary (B.5): QKV and FFN of one layer are split by the same answer.
+     */
     if (op == OP_QKV || f->plan == AXPU_PLAN_NONE) {
         f->layer_busy = axpu_decode_busy(a);
     }
@@ -344,6 +356,7 @@ static void launch_npu(struct sched *s, struct axpu *a, struct axpu_prefill *f)
     if (deferred(s, a, f, f->npu_rows)) {
         return;
     }
+    /* Asked before the launch, whose rows are then no longer planned. */
     bool apart = axpu_is_reactive(f) && memory_bound(s, a, f, f->npu_rows);
     f->on_npu = launch_share(s, a, f, a->npu, f->npu_rows);
     if (f->on_npu == NULL) {
@@ -374,6 +387,8 @@ static void launch_igpu(struct sched *s, struct axpu *a, struct axpu_prefill *f)
         f->igpu_rows = f->on_igpu == NULL ? f->igpu_rows : 0;
         return;
     }
+    /* The iGPU is busy with decode or with an aged prefill; either makes room at its next kernel
+     * boundary (B.4). */
     axpu_decode_yield(s, a);
     if (f == &a->current && a->aged.on_igpu != NULL && !a->aged.on_igpu->stop_requested) {
         (void)sched_preempt(s, a->aged.on_igpu,

@@ -74,6 +74,7 @@ bool axpu_speculate_batch(struct sched *s, struct axpu *a)
         most = n > most ? n : most;
     }
     bool npu = how(s) == AXPU_SPECULATE_NPU && npu_idle(a) && most > 0;
+    /* Whole passes of the static graph, shared by the batch: so many rows are each sequence's. */
     uint32_t rows = (uint32_t)param_int(s, AXPU_VERIFY_ROWS) / b->n;
     struct step x = {s, a, npu};
     uint32_t length =
@@ -98,6 +99,8 @@ bool axpu_drafted(struct sched *s, struct axpu *a)
         a->draft_ready_ns = 0;
         return true;
     }
+    /* One stands for the batch, which is not formed yet: whoever becomes ready while drafts are
+     * made takes part. */
     const struct request *r = reqq_empty(&a->decode_rt) ? a->decode_be.head : a->decode_rt.head;
     int64_t draft_ns = units_ns_from_ms(param_number(s, AXPU_DRAFT_MS));
     if (draft_ns == 0 || a->estimate.idle > 0 || offered(s, r) == 0) {

@@ -142,6 +142,8 @@ void axpu_warmup_schedule(struct sched *s, struct axpu *a)
     }
     expire(s, a);
     if (a->compiling_tokens != 0) {
+        /* One at a time, on the one compiler thread, and never two kernels of a length: all prompts
+         * of that length share it. */
         if (wanted(a, a->compiling_tokens)) {
             return;
         }

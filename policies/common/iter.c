@@ -46,6 +46,8 @@ static void enqueue(struct sched *s, struct iter *it, const struct request *r)
     heap_push(&it->ready, r, full_key(s, it, r));
     heap_push(&it->elders, r, memory_place(s, r));
     if (r->kv_tokens > 0 && !r->kv_swapped) {
+        /* Three orders of the same requests: whose turn it is, who is the first to keep memory, who
+         * is the first to lose it. */
         heap_push(&it->holders, r, -memory_place(s, r));
     }
 }
@@ -54,6 +56,8 @@ static void iter_joins(struct sched *s, const struct request *r)
 {
     struct iter *it = s->state;
     struct iter_request *own = r->own;
+    /* Numbered as they come: a count fits into a double beside the step between the classes,
+     * exactly, and ns need not. */
     own->arrived = ++it->arrivals;
     gap_arrived(s, &it->gap, r);
     enqueue(s, it, r);
@@ -201,6 +205,8 @@ static void fill(struct sched *s, struct iter *it, uint32_t most)
             heap_rekey(&it->ready, r, now_key); /* keys may grow while their owner waits */
             continue;
         }
+        /* XSched and REEF suspend what is not reactive: not even a free place in a reactive batch
+         * is proactive work's. */
         if (r->cls == REQUEST_CLASS_PROACTIVE && batch_is_reactive(it) &&
             param_int(s, ITER_CLASS) == ITER_RT_ALONE) {
             return;
@@ -254,6 +260,7 @@ static void iter_compose(struct sched *s)
         compose_first(s, it);
     } else {
         fill(s, it, (uint32_t)param_int(s, ITER_MAX_BATCH));
+        /* Not with rules for tool gaps: what they do hangs on times between iterations. */
         it->it.batch.repeats = it->order->keys_stay && it->gap.rule == GAP_CACHE &&
                                heap_top(&it->ready) == NULL && it->it.n_paused == 0 &&
                                batch_decodes_all(&it->it.batch, it->it.batch.n);
@@ -263,6 +270,8 @@ static void iter_compose(struct sched *s)
 static void iter_formed(struct sched *s)
 {
     struct iter *it = s->state;
+    /* Members were taken in order, so the first has the best key; the pass is stopped only for
+     * somebody who goes before all of them. */
     it->it.running.key = heap_node(it->it.batch.segments[0].request)->key;
     it->it.running.finish = it->alone; /* were it stopped and its work lost, nobody would get on */
     it->alone = false;
@@ -273,6 +282,8 @@ static void iter_formed(struct sched *s)
 static bool iter_again(struct sched *s)
 {
     struct iter *it = s->state;
+    /* A stopped pass holds KV, and its end gives that back: it goes on before anybody else's is
+     * taken. */
     if (it->it.n_paused > 0) {
         return false;
     }
@@ -308,6 +319,8 @@ static double pass_key(struct sched *s, const struct iter *it, const struct iter
 {
     const struct pass *p = ip->pass;
     double per_ns = it->order->key_per_done_ns;
+    /* Work in a pass is shared by its members: each has done of its own part what the pass has done
+     * of the whole. */
     int64_t all_ns = per_ns != 0.0 ? progress_ops_ns(s, p, p->n_ops, it->it.device) : 0;
     if (all_ns == 0) {
         return ip->key;
@@ -375,6 +388,7 @@ static bool iter_resumes(struct sched *s, uint32_t *which)
         }
     }
     const struct request *top = heap_top(&it->ready);
+    /* At equal keys the stopped pass: it was begun, and a new one would only take turns with it. */
     return top == NULL || heap_node(top)->key >= least;
 }
 
@@ -428,6 +442,8 @@ int iter_init(struct sched *s, const struct iter_order *order)
                         : xsched_stop(param_int(s, ITER_LEVEL));
     it->it.loses = param_int(s, ITER_KV) != ITER_KV_CHECKPOINT;
     const struct device *dev = &s->machine->devices[it->it.device];
+    /* Refused here and not at the first stop: a comparison would else run to its end with another
+     * mechanism than it names. */
     bool can = (!reset || dev->can_reset) && xsched_can(dev, param_int(s, ITER_LEVEL));
     return can ? 0 : -EPERM;
 }

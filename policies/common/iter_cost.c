@@ -35,6 +35,7 @@ int64_t iter_prefill_ns(struct sched *s, const struct request *r, uint8_t device
     if (n == 0) {
         return 0;
     }
+    /* As one pass, however the budget will cut it: keys are only compared with each other. */
     struct work_shape w = chunk_shape(r->kv_tokens, (uint32_t)n, true);
     return pass_ns(s, &w, device, false);
 }
@@ -49,12 +50,16 @@ int64_t iter_decode_ns(struct sched *s, const struct request *r, uint8_t device,
                            .attn_pairs = context,
                            .kv_read_tokens = context,
                            .max_context_tokens = context};
+    /* At its present length: one estimate and not one a token. A few hundred tokens of context are
+     * little beside the weights that a decode reads. */
     return (int64_t)out_tokens * pass_ns(s, &w, device, true);
 }
 
 int64_t iter_context_ns(struct sched *s, uint32_t tokens)
 {
     const struct iter *it = s->state;
+    /* In chunks, unlike a key: what a discarded context costs is what others wait for, iteration by
+     * iteration. */
     uint32_t budget = (uint32_t)param_int(s, ITER_TOKEN_BUDGET);
     int64_t t = 0;
     for (uint32_t done = 0; done < tokens;) {

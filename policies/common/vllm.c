@@ -109,6 +109,7 @@ static uint32_t chunk_of(const struct vllm *v, const struct request *r)
         bool alone = v->it.batch.n == 0 && left > v->budget;
         return left <= room || alone ? left : 0;
     }
+    /* vLLM 0.11 held back a prompt that is alone, too; 0.32, which this follows, does not. */
     if (v->rules.threshold > 0 && left > v->rules.threshold && v->company) {
         left = v->rules.threshold;
     }
@@ -179,6 +180,7 @@ static void add_in_order(struct sched *s, struct vllm *v)
     for (const struct request *r = v->running.head; r != NULL && v->it.batch.tokens < v->budget;
          r = reqq_next(r)) {
         uint32_t n = stands_back(v, r) ? 0 : r->state == REQUEST_STATE_DECODE ? 1 : chunk_of(v, r);
+        /* In blocks, as vLLM counts: a token that fits into a block already held needs nothing. */
         while (n > 0 && blocks_needed(s, r, n) > free_left(s, v)) {
             const struct request *out = victim(v);
             unplan(s, v, out);
@@ -221,6 +223,8 @@ static bool kv_fits(struct sched *s, const struct vllm *v, const struct request 
     double spare = v->rules.watermark_frac * (double)sched_kv_capacity_tokens(s);
     bool whole = v->rules.whole_kv || v->rules.prompt_fits;
     uint64_t need = whole ? request_prefill_left(r) : chunk;
+    /* The watermark keeps the next decodes from taking back at once what an admission took (vLLM
+     * V0). */
     return promised(v) + need + (uint64_t)spare <= sched_kv_free_tokens(s);
 }
 
@@ -262,10 +266,14 @@ static void fill_once(struct sched *s, struct vllm *v)
     switch (v->rules.order) {
     case VLLM_RUNNING_FIRST:
         add_in_order(s, v);
+        /* vLLM V1 admits nobody in a step that preempted: what is free then is the victim's, which
+         * would come back at once. */
         if (!v->preempted || v->rules.admit_after_preempt) {
             vllm_admit(s, v, v->most);
         }
         break;
+    /* Decodes are never cut by the budget: that is what makes the batching stall-free (Sarathi). At
+     * most max_num_seqs of them run. */
     case VLLM_DECODES_FIRST:
         add_decodes(v, UINT32_MAX);
         vllm_add_prompts(v);
@@ -397,6 +405,7 @@ static void vllm_formed(struct sched *s)
 static bool vllm_make_room(struct sched *s)
 {
     struct vllm *v = s->state;
+    /* A new prompt never takes KV from a running request. */
     if (v->admitted > 0) {
         v->most = v->admitted - 1;
         vllm_unadmit(v);
