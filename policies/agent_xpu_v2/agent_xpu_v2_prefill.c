@@ -10,8 +10,9 @@ static void clear(struct axpu_prefill *f)
     *f = (struct axpu_prefill){.best_chunks = {-1, -1}};
 }
 
-/* Memory is full and a reactive prompt waits: the newest waiting proactive sequence loses its KV,
- * else a suspended prefill its progress. */
+/* Memory is full and a reactive prompt waits: the last of the proactive sequences that wait to
+ * decode loses its KV, else a suspended prefill its progress. The last in the queue is who came
+ * back from a batch last, and so not always the newest request (as in free_kv). */
 static bool make_room(struct sched *s, struct axpu *a)
 {
     const struct request *r = a->decode_be.tail;
