@@ -40,6 +40,8 @@ static _Noreturn void become(char *const argv[], int in, int out, pid_t parent)
     sigset_t none;
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    /* By name through PATH, as a shell would find it, and without one: nothing in a program's name
+     * is expanded. */
     (void)execvp(argv[0], argv);
     _exit(NOT_FOUND);
 }
@@ -80,6 +82,8 @@ int process_start(struct process *p, char *const argv[], double limit_s)
         return -EIO;
     }
     pid_t pid = -1;
+    /* Closed in every other child that is started meanwhile: a pipe ends only when nobody holds its
+     * other end. */
     bool piped = pipe2(from, O_CLOEXEC) == 0;
     if (piped) {
         (void)setenv("PYTHONHASHSEED", "0", 1); /* else sets have another order in every run */
@@ -103,6 +107,7 @@ int process_start(struct process *p, char *const argv[], double limit_s)
         (void)snprintf(p->failure, sizeof p->failure, "no process: %s", strerror(error));
         return -EIO;
     }
+    /* A program that does not read must not block the run for ever; it has limit_s. */
     (void)fcntl(to[1], F_SETFL, O_NONBLOCK);
     (void)fcntl(from[0], F_SETFL, O_NONBLOCK);
     p->pid = pid;
@@ -116,6 +121,7 @@ int process_start(struct process *p, char *const argv[], double limit_s)
 static int reap(struct process *p, int64_t until_ms)
 {
     int status = 0;
+    /* Polled: there is no wait with a time limit for one child. */
     while (waitpid(p->pid, &status, WNOHANG) == 0) {
         struct timespec tick = {0, 1000000};
         if (clock_ms() >= until_ms) {
@@ -189,6 +195,7 @@ int process_send(struct process *p, const char *bytes, size_t n)
             bytes += k;
             n -= (size_t)k;
         } else if (k < 0 && errno == EAGAIN) {
+            /* The clock is asked only when the pipe is full: for nearly every line it is not. */
             until_ms = until_ms == 0 ? deadline_ms(p) : until_ms;
             if (!wait_for(p->to, POLLOUT, until_ms)) {
                 describe_lateness(p, "did not read what it was told");
@@ -205,6 +212,8 @@ int process_send(struct process *p, const char *bytes, size_t n)
 
 char *process_receive(struct process *p)
 {
+    /* The line handed out before is overwritten now, and not when it was answered: its owner still
+     * read it. */
     if (p->used > 0) {
         memmove(p->in.p, p->in.p + p->used, p->in.n - p->used);
         p->in.n -= p->used;
@@ -219,6 +228,7 @@ char *process_receive(struct process *p)
             return p->in.p;
         }
         from = p->in.n;
+        /* A program that never ends its line must not take all memory. */
         if (p->in.n > MAX_LINE_BYTES) {
             (void)snprintf(p->failure, sizeof p->failure, "wrote a line of more than %zu MB",
                            MAX_LINE_BYTES >> 20);
