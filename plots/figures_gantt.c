@@ -171,13 +171,16 @@ static void put_window(const struct window *w, struct figure_data *d)
         put_bars(w, k, row, d);
     }
     figure_block(d, "preemption asked");
-    double last_s = -1.0;
+    double last_s[MAX_TRACKS]; /* a row's own: both devices may be asked at one instant */
+    for (int t = 0; t < MAX_TRACKS; t++) {
+        last_s[t] = -HUGE_VAL;
+    }
     for (size_t i = 0; i < w->n_asked; i++) {
         const struct asked *a = &w->asked[i];
-        bool apart = a->at_s - last_s > 3.0 * (w->to_s - w->from_s) / PIXELS;
+        bool apart = a->at_s - last_s[a->track] > 3.0 * (w->to_s - w->from_s) / PIXELS;
         if (row[a->track] >= 0 && apart) {
             FIGURE_ROW(d, row[a->track], a->at_s);
-            last_s = a->at_s;
+            last_s[a->track] = a->at_s;
         }
     }
     figure_var(d, "begin", w->from_s);

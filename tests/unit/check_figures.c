@@ -99,6 +99,25 @@ START_TEST(each_bar_is_in_the_block_of_its_kind)
 }
 END_TEST
 
+/* Both devices are asked at one instant: each row has its mark, and one a pixel later on the same
+ * row is not drawn on top of it. */
+START_TEST(a_preemption_asked_of_two_devices_shows_on_both_rows)
+{
+    put("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n"
+        "{\"ph\":\"B\",\"pid\":1,\"tid\":0,\"ts\":1000000,\"name\":\"decode 1\",\"args\":{}},\n"
+        "{\"ph\":\"B\",\"pid\":1,\"tid\":1,\"ts\":1000000,\"name\":\"decode 1\",\"args\":{}},\n"
+        "{\"ph\":\"i\",\"pid\":1,\"tid\":0,\"ts\":2000000,\"name\":\"preempt asked\"},\n"
+        "{\"ph\":\"i\",\"pid\":1,\"tid\":1,\"ts\":2000000,\"name\":\"preempt asked\"},\n"
+        "{\"ph\":\"i\",\"pid\":1,\"tid\":1,\"ts\":2005000,\"name\":\"preempt asked\"},\n"
+        "{\"ph\":\"E\",\"pid\":1,\"tid\":0,\"ts\":3000000},\n"
+        "{\"ph\":\"E\",\"pid\":1,\"tid\":1,\"ts\":3000000}\n"
+        "]}\n");
+    const char *text = strstr(drawn("gantt", (struct figure_request){.to_s = 5}), "preemption");
+    ck_assert_ptr_nonnull(text);
+    ck_assert_str_eq(text, "preemption asked\n0\t2\n1\t2\n");
+}
+END_TEST
+
 /* 2 TFLOP/s over 100 GB/s: below 20 flop a byte the roof rises by 0.1 TFLOP/s for each, above it is
  * flat.
  */
@@ -290,6 +309,7 @@ static const struct suite_row suite[] = {
     CASE("by hand", .setup = setup, .teardown = teardown),
     TEST(distributions_are_shares_of_each_class),
     TEST(each_bar_is_in_the_block_of_its_kind),
+    TEST(a_preemption_asked_of_two_devices_shows_on_both_rows),
     TEST(a_roof_has_its_corner_at_the_knee),
     TEST(decoding_sequences_are_counted_while_they_decode),
     TEST(bars_have_their_interval),
