@@ -27,6 +27,7 @@ static void fail(struct sched *s, struct external_run *x, const char *fmt, ...)
     va_start(ap, fmt);
     (void)vsnprintf(why, sizeof why, fmt, ap);
     va_end(ap);
+    /* The run has its reason; whatever else the process does would cover it with a second one. */
     x->failed = true;
     (void)snprintf(x->process.failure, sizeof x->process.failure, "failed"); /* no grace */
     sched_give_up(s, why);
@@ -36,6 +37,8 @@ static void fail(struct sched *s, struct external_run *x, const char *fmt, ...)
 static void fail_nonsense(struct sched *s, struct external_run *x, const char *what,
                           const char *line)
 {
+    /* The usual mistake is a print() left in a program: that is told apart from a malformed answer,
+     * because the remedy is another. */
     if (line[0] == '[' || line[0] == '{') {
         fail(s, x, "answered nonsense: %s: %.*s", what, SHOWN_BYTES, line);
     } else {
@@ -64,6 +67,8 @@ static bool hear(struct sched *s, struct external_run *x)
         fail(s, x, "%s", x->process.failure);
         return false;
     }
+    /* A second line would be taken for the answer to the next question, and everything after it for
+     * the answer to the one before. */
     if (process_unasked(&x->process) > 0) {
         fail(s, x, "wrote more than one line where one answers: %.*s", SHOWN_BYTES, line);
         return false;
@@ -78,6 +83,8 @@ static bool hear(struct sched *s, struct external_run *x)
         more = name[0] == 's';
         wrong = external_act(s, x, what);
         x->again = what == NULL || !cJSON_IsFalse(what->next);
+        /* The answer to a sync is written before the caller speaks: say() below sends what is in
+         * the line. */
         if (more && wrong == NULL) {
             external_tell(s, x, "result");
         }
@@ -111,6 +118,7 @@ static int external_init(struct sched *s)
 {
     struct external_run *x = s->state;
     struct external *e = own(s);
+    /* The user's limit first, then the program's own, then the protocol's. */
     double given = s->params->v[e->n_params];
     double limit_s = given > 0.0 ? given : e->limit_s;
     if (process_start(&x->process, e->argv, limit_s) != 0) {
@@ -157,6 +165,8 @@ static void external_exit(struct sched *s)
 
 static void event(struct external_run *x, const char *name)
 {
+    /* A program that `sleeps` said that it does nothing where launches ended and nothing else
+     * happened. */
     x->awake = x->awake || strcmp(name, "launch_done") != 0;
     text_string(&x->events, x->events.n > 0 ? ",[\"" : "[\"");
     text_string(&x->events, name);
@@ -169,10 +179,13 @@ static void external_request_arrived(struct sched *s, const struct request *r)
     struct facts *told = r->own;
     x->requests = xroom(x->requests, x->n_requests + 1, &x->cap_requests, sizeof r);
     uint32_t at = x->n_requests++;
+    /* Kept in the order of ids, for find_request. That is nearly the order of arrival: only a later
+     * turn of a session, which comes when the one before has ended, goes further to the front. */
     for (; at > 0 && x->requests[at - 1]->id > r->id; at--) {
         x->requests[at] = x->requests[at - 1];
     }
     x->requests[at] = r;
+    /* The arrival tells all of this itself: only what changes from here on is news. */
     *told = external_request_facts(r);
     event(x, "arrived");
     text_next_u64(&x->events, r->id);
@@ -255,6 +268,8 @@ static void external_schedule(struct sched *s)
 {
     struct external_run *x = s->state;
     bool ask = s->epoch != x->epoch || x->again || x->events.n > 0;
+    /* The events stay and are told with the next message: it sleeps through the call, not through
+     * the news. Without an event nothing says what the call is for, and it is asked. */
     bool slept = own(s)->sleeps && !x->awake && !x->timers && x->events.n > 0;
     if (slept) {
         external_bury(x);

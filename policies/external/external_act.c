@@ -25,6 +25,8 @@ static const cJSON *next(struct args *a)
     return it;
 }
 
+/* Limits come before every cast: a double beyond an integer's range has no defined value there, and
+ * beyond 2^53 not every whole number is one. */
 static double number(struct args *a, double min, double max, bool whole, const char *wrong)
 {
     const cJSON *it = next(a);
@@ -79,6 +81,8 @@ static const struct request *find_request(const struct external_run *x, uint32_t
 
 static struct told_pass *find_pass(const struct external_run *x, uint32_t id)
 {
+    /* From the newest: a pass is mostly launched in the line that formed it, and what ended is
+     * gone, so that few stand before it. */
     for (uint32_t i = x->n_passes; i-- > 0;) {
         if (x->passes[i]->id == id) {
             return x->passes[i];
@@ -115,6 +119,7 @@ typedef int act(struct sched *s, struct external_run *x, struct args *a);
 static int form_segments(struct sched *s, struct external_run *x, struct pass_spec *spec,
                          struct told_pass *told)
 {
+    /* The core gives this back with pass_done, which names the pass by the program's number. */
     spec->policy_data = told;
     int rc = sched_pass_form(s, spec, &told->p);
     if (rc != 0) {
@@ -132,6 +137,7 @@ static int act_form(struct sched *s, struct external_run *x, struct args *a)
     uint32_t id = whole(a, "the number of the pass");
     const cJSON *list = next(a);
     int n = cJSON_IsArray(list) ? cJSON_GetArraySize(list) : 0;
+    /* 0 says of a request that it is in no pass, so no pass may be called so. */
     if (a->wrong == NULL && (n == 0 || id == 0 || find_pass(x, id) != NULL)) {
         a->wrong = n == 0 ? "a pass has segments" : "the number of the pass is not new";
     }
@@ -144,6 +150,9 @@ static int act_form(struct sched *s, struct external_run *x, struct args *a)
         segments[k].request = find_request(x, whole(&seg, "the request of a segment"));
         segments[k].role = (enum segment_role)word(&seg, external_roles, "the role of a segment");
         segments[k].n_tokens = whole(&seg, "the tokens of a segment");
+        /* A request that ended meanwhile refuses the pass and not the run: the program decided on
+         * what it was told last. The rest of the line is read all the same, so that what is
+         * malformed is found. */
         gone = gone || segments[k++].request == NULL;
         a->wrong = seg.wrong;
     }
@@ -206,6 +215,8 @@ static int act_launch(struct sched *s, struct external_run *x, struct args *a)
     if (a->wrong != NULL || p == NULL) {
         return GONE;
     }
+    /* Options change the launch that most want, of all that is left of a pass; so programs in other
+     * languages need not know how many ops and rows that is. */
     struct launch_spec spec = sched_launch_rest(s, p->p, (uint8_t)device, YIELD_PASS);
     const cJSON *options = next(a);
     const cJSON *it = cJSON_IsObject(options) ? options->child : NULL;
@@ -344,6 +355,7 @@ static void refuse(struct sched *s, struct external_run *x, uint32_t index, int 
     text_string(t, rc == GONE ? "gone" : external_error(rc));
     text_string(t, "\"]");
     x->n_refusals++;
+    /* Refused by name and counted, so that a metric shows a program that lives in the past. */
     if (rc == GONE) { /* the core counts what it refuses itself */
         (void)sched_note(s, "refused_gone", 1);
     }
@@ -365,6 +377,8 @@ const char *external_act(struct sched *s, struct external_run *x, const cJSON *a
         if (a.wrong != NULL) {
             return a.wrong;
         }
+        /* The actions after a refused one are tried: each stands for itself, and what built on it
+         * is refused as gone. */
         if (rc != 0) {
             refuse(s, x, index, rc);
         }
@@ -400,6 +414,8 @@ static void answer_estimate(struct sched *s, struct args *a, struct text *t)
     }
     int rc = usual ? sched_estimate(s, &ws, (enum op_kind)op, device, rows, &e)
                    : sched_estimate_graph(s, &ws, (enum op_kind)op, device, rows, chunk, graph, &e);
+    /* An answer with an error's name instead of numbers: a shape that no device takes is a fact
+     * that a policy may ask for, not a mistake in its line. */
     if (rc != 0) {
         text_char(t, '"');
         text_string(t, external_error(rc));
@@ -432,6 +448,8 @@ static void answer_one(struct sched *s, struct external_run *x, const char *what
         text_char(t, '"');
     } else if (strcmp(what, "draft") == 0 || strcmp(what, "oracle") == 0) {
         const struct request *r = find_request(x, whole(a, "which request"));
+        /* Hidden lengths are given to those that declared the flag `oracle` alone; the core
+         * decides, as for policies in C. */
         int64_t tokens = r == NULL        ? GONE
                          : what[0] == 'd' ? (int64_t)sched_draft_tokens(s, r)
                                           : sched_oracle_output_tokens(s, r);

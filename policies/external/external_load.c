@@ -39,6 +39,8 @@ size_t external_spec_length(const char *spec)
     if (!starts(spec, PYTHON)) {
         return 0;
     }
+    /* A file's name and a class have no colons; so everything behind the second one is parameters,
+     * of whatever form, and errors in them are told as such. */
     size_t n = strlen(PYTHON) + strcspn(spec + strlen(PYTHON), ":"); /* the file */
     return spec[n] == ':' ? n + 1 + strcspn(spec + n + 1, ":") : n;
 }
@@ -64,6 +66,8 @@ static int command_line(struct external *x, struct err *e)
             return err_add(e, "--policy %s: a command is missing: exec:./program arguments",
                            x->spec);
         }
+        /* The shell becomes the program: the process that is waited for and killed is the policy
+         * itself and not a shell that leaves it behind. */
         char *line = xmalloc(strlen(command) + 6);
         (void)sprintf(line, "exec %s", command);
         x->argv[0] = xstrdup("/bin/sh");
@@ -80,6 +84,8 @@ static int command_line(struct external *x, struct err *e)
     const char *python = getenv("XPUSIM_PYTHON");
     x->argv[0] = xstrdup(python != NULL && *python != '\0' ? python : "python3");
     x->argv[1] = xstrdup(datadir_path(path, sizeof path, "policies/python"));
+    /* Asked here, so that the error is one line about the specification and not what an interpreter
+     * prints. */
     if (access(external_file(x->spec, path, sizeof path), R_OK) != 0) {
         return err_add(e, "--policy %s: cannot read: %s", path, strerror(errno));
     }
@@ -180,6 +186,7 @@ static void description_of(struct external *x, const cJSON *tree, struct err *e)
     (void)snprintf(place, sizeof place, "--policy %s: its description", x->spec);
     struct json_obj o = json_root(tree, place, e);
     uint32_t version = json_get_u32(&o, "protocol", 0, UINT32_MAX);
+    /* Nothing else of it is read: the other members may mean something else there. */
     if (version != EXTERNAL_PROTOCOL) {
         (void)err_add(e, "--policy %s: it speaks version %u of the protocol, this xpusim %u",
                       x->spec, version, EXTERNAL_PROTOCOL);
@@ -221,6 +228,7 @@ static int describe(struct external *x, struct err *e)
     static const char hello[] = EXTERNAL_HELLO;
     size_t before = e->n;
     char *line = NULL;
+    /* The protocol's limit: the program's own is what it is being asked for. */
     if (process_start(&p, x->argv, EXTERNAL_LIMIT_S) == 0) {
         (void)process_send(&p, hello, sizeof hello - 1); /* it may have said it and gone */
         line = process_receive(&p);
@@ -255,6 +263,9 @@ static struct external *loaded;
 const struct policy_ops *external_load(const char *spec, struct err *e)
 {
     size_t n = external_spec_length(spec);
+    /* Once a specification, though every run of a study names it: the program is started to be
+     * asked, and metrics and tables hold the strings of its parameters. One that was asked in vain
+     * is asked again; its error belongs to each who names it. */
     for (struct external *x = loaded; x != NULL; x = x->next) {
         if (x->usable && strncmp(x->spec, spec, n) == 0 && x->spec[n] == '\0') {
             return &x->ops;
@@ -264,6 +275,8 @@ const struct policy_ops *external_load(const char *spec, struct err *e)
     x->spec = xcalloc(n + 1, 1);
     memcpy(x->spec, spec, n);
     x->limit_s = EXTERNAL_LIMIT_S;
+    /* Before the program is asked: an edit between the two is then seen by the first run, where it
+     * would be missed the other way round. */
     x->content = external_content(x);
     x->ops.contract = (struct policy_contract)POLICY_CONTRACT;
     external_hooks(&x->ops);

@@ -113,6 +113,7 @@ void external_tell_init(struct sched *s, struct external_run *x)
     cJSON *root = cJSON_CreateObject();
     cJSON *o = cJSON_AddObjectToObject(root, "init");
     cJSON *params = cJSON_AddObjectToObject(o, "params");
+    /* Its own alone: limit_s behind them is for this side. */
     for (uint32_t i = 0; i < own->n_params; i++) {
         add_param(params, &own->params[i], s->params->v[i]);
     }
@@ -151,6 +152,8 @@ struct facts external_request_facts(const struct request *r)
 static bool begin_row(struct text *t, uint32_t id, const char *const *states, const char *forms,
                       const struct facts *now, struct facts *told, bool news)
 {
+    /* Facts are all of one type and without gaps between them, so that bytes compare as values do.
+     */
     if (!news && memcmp(now, told, sizeof *now) == 0) {
         return false;
     }
@@ -235,6 +238,8 @@ static void section(struct text *line, struct text *t)
     t->n = 0;
 }
 
+/* Compared with what was told and not noted where it changes: the core changes these in dozens of
+ * places, and only what lives is looked at. */
 static void all_changes(struct external_run *x)
 {
     for (uint32_t i = 0; i < x->n_requests; i++) {
@@ -274,6 +279,9 @@ void external_tell(struct sched *s, struct external_run *x, const char *what)
     x->n_refusals = 0;
 }
 
+/* After the call and not at the event: the program may name in its answer what ended just before
+ * it, and is told of that in the same message. What ended is written down for the next message now,
+ * because the core uses its structs again after this call. */
 void external_bury(struct external_run *x)
 {
     uint32_t n = 0;
