@@ -29,6 +29,8 @@ static const struct csv_field fields[] = {
 
 enum conformal_phase conformal_phase_of(bool prefill, uint32_t tokens)
 {
+    /* Short prompts apart: launches and rows that do not fill the device decide there, so that
+     * their errors are others than those of long ones. */
     return !prefill                          ? CONFORMAL_DECODE
            : tokens < CONFORMAL_SHORT_TOKENS ? CONFORMAL_SHORT_PREFILL
                                              : CONFORMAL_PREFILL;
@@ -51,6 +53,11 @@ static double distance_of(const struct conformal *c, const char *family, enum de
     double least = (double)INFINITY;
     for (size_t i = 0; i < c->n; i++) {
         const struct conformal_row *r = &c->v[i];
+        /* Only rows of SoCs that a fit kept are near anything. A SoC that was left out has its own
+         * rows among them, since its models were left out in turn too: its scores stand at distance
+         * 0 and are not divided. That is the wide side. Of the 1304 rows of the shipped table 95.4
+         * % lie in the intervals of SoCs left out; were their SoC's rows left out of the distances
+         * too, 94.2 % would. */
         if (r->soc_out || r->kind != kind || r->phase != phase || strcmp(r->family, family) != 0 ||
             (without_model != NULL && strcmp(r->model, without_model) == 0)) {
             continue;
@@ -81,6 +88,8 @@ int conformal_read(const char *path, struct conformal *out, struct err *e)
     }
     for (size_t i = 0; i < out->n; i++) {
         struct conformal_row *r = &out->v[i];
+        /* The model's own rows at other lengths do not count where the model was left out: a fit
+         * has not seen them either. */
         r->distance = distance_of(out, r->family, r->kind, r->phase, r->weights, r->tokens,
                                   r->soc_out ? NULL : r->model);
     }
@@ -116,6 +125,8 @@ static double *scores(const struct conformal *c, const struct conformal_query *q
                       bool signs, size_t *n, enum pool *which)
 {
     double *x = xmalloc((c->n + 1) * sizeof *x);
+    /* The narrowest pool that supports the level: errors of the machine's own family say most of
+     * it, and too few of them say nothing of a 95th percentile. */
     for (int pool = POOL_FAMILY; pool < POOL_COUNT; pool++) {
         *n = 0;
         *which = (enum pool)pool;
@@ -148,6 +159,8 @@ struct conformal_interval conformal_of(const struct conformal *c, const struct c
 {
     struct conformal_interval out = {.low_factor = 0.0, .high_factor = (double)INFINITY};
     enum pool pool;
+    /* 19 scores for 95 %. The 1e-9 is for quotients that come out above the whole number that they
+     * are: 9.000000000000002 at 90 %. */
     size_t want = (size_t)ceil(level_frac / (1.0 - level_frac) - 1e-9); /* k <= n */
     double *x = scores(c, q, want, false, &out.n, &pool);
     double scale = scale_of(c, q, &out.distance);
@@ -167,6 +180,8 @@ double conformal_draw(const struct conformal *c, const struct conformal_query *q
 {
     enum pool pool;
     size_t n;
+    /* A draw needs a spread and no far quantile: ten errors of the family rather than hundreds of
+     * others. Signed, so that a family whose predictions are all too fast is drawn so. */
     double *x = scores(c, q, 10, true, &n, &pool);
     double distance;
     double scale = scale_of(c, q, &distance);

@@ -192,6 +192,8 @@ static bool reach(struct search *x, const struct state *to, int64_t cost, uint32
                   uint8_t action)
 {
     int64_t bound = cost + least_left(x, to);
+    /* The heuristics' schedule is as good already; where nothing better is left the heap runs
+     * empty, and that proves it optimal. */
     if (bound >= x->best) {
         return true;
     }
@@ -209,7 +211,10 @@ static bool reach(struct search *x, const struct state *to, int64_t cost, uint32
         x->table[slot] = n;
     }
     x->nodes[n] = (struct node){*to, cost, parent, action, false};
+    /* An older entry of the node stays in the heap and is passed over when it comes up (its cost is
+     * no longer the node's): cheaper than finding it there. */
     heap_push(x, (struct entry){bound, cost, n});
+    /* Half full at most, so that a look-up that goes from slot to slot ends soon. */
     if (x->n_nodes > x->table_size / 2) {
         table_grow(x);
     }
@@ -294,6 +299,8 @@ static uint32_t search(struct search *x, uint64_t *expanded, int64_t *bound)
         if (n->closed || n->cost != e.cost) {
             continue; /* reached more cheaply since */
         }
+        /* The bounds that are taken never fall, so at any moment the last one is a proven least:
+         * what is printed where the node budget ends the search. */
         *bound = e.bound;
         if (is_complete(x, &n->at)) {
             return e.node;

@@ -18,6 +18,8 @@ static uint32_t window(const struct graphs_machine *m, uint32_t block)
         if (graphs_machine_block(m, m->position + k) == block) {
             return 0;
         }
+        /* Under the graphs of now: nothing else switches within the window, since the loader is
+         * busy with this block. */
         hidden += graphs_machine_compute(m, m->position + k);
         k++;
         if (hidden >= m->g->s[block]) {
@@ -30,6 +32,8 @@ static uint32_t window(const struct graphs_machine *m, uint32_t block)
 /* One round at a compute boundary with the loader idle: load and its k* computes. */
 static void progressive_round(struct graphs_machine *m)
 {
+    /* From the last block, which is the paper's order: a later block's compute is farther away at
+     * the start of a chunk, so that more computes are there to hide its load. */
     for (uint32_t b = m->g->n_blocks; b-- > 0;) {
         uint32_t k = graphs_machine_is_switched(m, b) ? 0 : window(m, b);
         if (k > 0) {
@@ -78,6 +82,8 @@ static void farthest_load(struct graphs_machine *m)
             continue;
         }
         int64_t use = next_use(m, b);
+        /* A load that ends after its block's next use would make the compute wait; after the
+         * prefill it makes nothing wait. */
         if (use > best_use && m->now + m->g->s[b] <= use) {
             best = b;
             best_use = use;

@@ -14,6 +14,8 @@ void graphs_machine_init(struct graphs_machine *m, const struct graphs_instance 
     m->loading = GRAPHS_NO_BLOCK;
     m->out = out;
     out->memory_peak_blocks = g->n_blocks;
+    /* At most a bar per compute and per load, so that nothing grows while a schedule runs. A search
+     * that tries every start wants totals and no bars. */
     if (keep_intervals) {
         m->capacity = (size_t)m->n_positions + g->n_blocks;
         out->intervals = xcalloc(m->capacity, sizeof(*out->intervals));
@@ -43,6 +45,8 @@ bool graphs_machine_can_load(const struct graphs_machine *m, uint32_t block)
     if (m->loading != GRAPHS_NO_BLOCK || graphs_machine_is_switched(m, block)) {
         return false;
     }
+    /* With single residency the old graph leaves where the new one begins to load, and it may not
+     * be taken from under its own compute. */
     return m->g->keep_old || !m->computing || graphs_machine_block(m, m->position) != block;
 }
 
@@ -59,6 +63,7 @@ void graphs_machine_load(struct graphs_machine *m, uint32_t block)
     m->loading = block;
     m->load_end = m->now + m->g->s[block];
     record(m, m->load_end, block, GRAPHS_LOAD_G2);
+    /* One more and never two: there is one loader. */
     if (m->g->keep_old && needed(m, block)) {
         m->out->memory_peak_blocks = m->g->n_blocks + 1;
     }

@@ -41,6 +41,8 @@ static void fitted(const struct writer *w, cJSON *to, const char *key,
                    const struct kernel_estimate *q, double scale, double min, double max,
                    const char *unit)
 {
+    /* The ends of an interval may lie beyond what a file accepts, a bandwidth above the peak most
+     * of all; the file must be one that can be read back. */
     double value = fmin(fmax(q->value * scale, min), max);
     double low = fmin(fmax(q->low * scale, min), max);
     double high = fmin(fmax(q->high * scale, min), max);
@@ -90,6 +92,8 @@ static double mean_power(const struct writer *w, const char *device, bool comput
     uint32_t n = 0;
     for (size_t i = 0; i < w->rows->n; i++) {
         const struct kernel_row *r = &w->rows->v[i];
+        /* Products of many rows and attention of prompts are what a prefill is made of; streams,
+         * single rows and attention of decodes are a decode's. */
         bool heavy = r->op == KERNEL_GEMM || r->op == KERNEL_PREFILL;
         if (r->metric == KERNEL_METRIC_POWER_W && strcmp(r->device, device) == 0 &&
             heavy == compute) {
@@ -261,6 +265,8 @@ static void add_ddr(const struct writer *w, cJSON *root, double peak_bytes_per_s
         plain(ddr, "peak", w->peak_gbs, "GB/s",
               "largest bandwidth of the fit; the datasheet may say more", QUANTITY_FITTED);
     }
+    /* A cap that the data could not tell from none is not written: pairs that never met a limit
+     * prove none. */
     if (cap != NULL && cap->resolved) {
         fitted(w, ddr, "together", cap, 1e-9 / w->peak_gbs, 0.1, 1.0, "1");
     } else {
@@ -337,6 +343,8 @@ int kernel_fit_write_soc(const struct kernel_fit *fit, const struct kernel_rows 
     }
     double top = largest_gbs(&w);
     w.peak_gbs = o->ddr_peak_bytes_per_s > 0.0 ? o->ddr_peak_bytes_per_s / 1e9 : top;
+    /* Refused rather than cut: a peak below what was measured is a mistake in the option, and a
+     * file cut to it would be slower than the machine was. */
     if (top > w.peak_gbs) {
         return err_add(e, "--ddr-peak %g: the rows show %.4g GB/s", w.peak_gbs, top);
     }

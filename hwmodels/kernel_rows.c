@@ -103,6 +103,8 @@ void kernel_row_write(FILE *out, const struct kernel_row *r)
  */
 static void check_row(const struct kernel_row *r, const struct csvfile *f, struct err *e)
 {
+    /* A flagged row may have any value: it is kept to show what was seen and why it does not count.
+     */
     bool timed = r->metric <= KERNEL_METRIC_SLOWDOWN;
     if (timed && r->flag[0] == '\0' && !(r->value > 0.0)) {
         csvfile_refuse(f, csvfile_column(f, "value"), e, "must be above 0 in a row without a flag");

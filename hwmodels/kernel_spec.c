@@ -40,6 +40,8 @@ double kernel_spec_flop(const struct kernel_spec *s)
         return 2.0 * s->rows * (double)s->n * s->k;
     case KERNEL_PREFILL:
     case KERNEL_DECODE:
+        /* Two products, queries by keys and weights by values, of a multiplication and an addition
+         * each. */
         return 4.0 * s->heads * s->head_dim * attention_pairs(s);
     default:
         return 0.0;
@@ -55,6 +57,8 @@ uint64_t kernel_spec_weight_bytes(const struct kernel_spec *s)
         return (uint64_t)s->n * s->k * s->weight_bits / 8;
     case KERNEL_PREFILL:
     case KERNEL_DECODE:
+        /* Keys and values, in place of weights: each decoding sequence has its own, a prefill one
+         * of all its rows. */
         return 2 * sequences * s->context_tokens * s->kv_heads * s->head_dim * s->weight_bits / 8;
     default:
         return s->stream_bytes;

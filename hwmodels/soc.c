@@ -59,6 +59,7 @@ static void fit_parse(struct json_obj *o, struct soc_runtime *r)
             .one_launch_s = 1e-6 * json_get_number(&s, "one_row_launch", 0.0, 1e6)};
         json_done(&s);
     }
+    /* Errors and counts of a calibration are not read by anybody, and are no unknown keys. */
     fit.seen = UINT64_MAX;
     json_done(&fit);
 }
@@ -70,6 +71,7 @@ static void table_parse(struct json_obj *o, struct soc_table *t)
         struct json_obj p = json_array_object(o, "table", (int)i);
         t->rows[i] = json_get_u32(&p, "rows", 1, 1u << 24);
         t->factor[i] = json_get_number(&p, "factor", 1e-3, 1e3);
+        /* Between two rows a factor is interpolated; that takes an order. */
         if (i > 0 && t->rows[i] <= t->rows[i - 1]) {
             err_add(o->err, "%s: %s.table[%u].rows: must rise", o->file, o->path, i);
         }
@@ -228,6 +230,7 @@ static void host_parse(struct soc *soc, struct json_obj *root)
     m->ddr_peak_bytes_per_s = number(soc, &ddr, "peak", "GB/s", 0.1, 1e5, 1e9);
     m->ddr_cap_frac = number(soc, &ddr, "together", "1", 0.1, 1.0, 1.0);
     json_done(&ddr);
+    /* What is loaded goes into memory, so nothing is loaded faster than that. */
     if (m->loader_bytes_per_s > m->ddr_peak_bytes_per_s ||
         m->swap_bytes_per_s > m->ddr_peak_bytes_per_s) {
         err_add(root->err, "%s: loader: a bandwidth above ddr.peak", root->file);
@@ -320,6 +323,8 @@ int soc_parse(const cJSON *root, const char *file, struct soc *out, struct err *
         device_parse(out, &d);
     }
     json_done(&o);
+    /* Only a file whose every number could be read is held against itself: a number that is missing
+     * reads 0 and would be blamed a second time. */
     if (e->n == before) {
         check(out, file, e);
     }
@@ -352,6 +357,8 @@ struct soc_format soc_format_of_width(uint32_t weight_bits)
 static size_t covers(const char *entry, const char *runtime)
 {
     size_t n = strlen(entry);
+    /* "openvino-2025" covers "openvino-2025.1" and does not cover "openvino-20251": a name ends at
+     * a dot, at a dash or at its end. */
     if (strncmp(entry, runtime, n) != 0 || strchr(".-", runtime[n]) == NULL) {
         return 0;
     }
@@ -371,6 +378,9 @@ uint32_t soc_runtime_find(const struct soc_device *d, const char *runtime, uint3
             continue;
         }
         size_t cover = runtime == NULL ? 0 : covers(r->runtime, runtime);
+        /* Among entries of the model's width, since bits decide how much is read from memory: the
+         * name asked for, then the name that is usual here. Only where the width has no entry does
+         * the default stand in, and *exact tells. */
         int rank = cover > 0 ? 3 : strcmp(r->runtime, usual) == 0 ? 2 : 1;
         if (rank > best_rank || (rank == 3 && cover > best_cover)) {
             best = i;
@@ -384,6 +394,8 @@ uint32_t soc_runtime_find(const struct soc_device *d, const char *runtime, uint3
 
 static void curve_reserve(struct soc_curve *c, double time_left, double rate_left)
 {
+    /* A device that others use a part of the time is as if slower; the share of its rate that they
+     * take is gone on top, while what memory and launches take follows the time alone. */
     c->flop_per_s *= time_left * rate_left;
     c->bytes_per_s *= time_left;
     c->launch_s /= time_left;

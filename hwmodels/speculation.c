@@ -124,6 +124,8 @@ uint32_t speculation_accept(const struct speculation_model *m, uint64_t key, uin
     struct draws d = draw(key, step);
     uint32_t n = draft_length(m, &d);
     uint32_t run = 0;
+    /* A published mean without its distribution: the two whole numbers around it, in the shares
+     * that make the mean. */
     if (m->fixed_accept > 0) {
         double whole = floor(m->fixed_accept);
         run = (uint32_t)whole + (d.run < m->fixed_accept - whole ? 1 : 0);
@@ -134,6 +136,8 @@ uint32_t speculation_accept(const struct speculation_model *m, uint64_t key, uin
     return run < n ? run : n;
 }
 
+/* What there is to retrieve from: the turns of the session so far, every request of the trace
+ * before this one, or as much as the published tables had. */
 static double run_history(const struct speculation_run *run, const struct request *r)
 {
     switch (run->history) {

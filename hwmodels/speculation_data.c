@@ -65,6 +65,7 @@ static void read_table(const struct table *t, const char *dir, struct speculatio
         return;
     }
     struct csv_record record;
+    /* No published number without where it stands; the column is required and not read. */
     bool whole = csvfile_require(f, "source", e) >= 0;
     whole = csv_record_init(&record, f, t->fields, t->n_fields, e) == 0 && whole;
     uint32_t *n = (uint32_t *)(void *)((char *)out + t->n);
