@@ -123,6 +123,7 @@ int figure_input_add(struct figure_request *r, const char *text, struct err *e)
     size_t before = e->n;
     const char *eq = strchr(text, '=');
     const char *slash = strchr(text, '/');
+    /* LABEL=FILE; behind a slash the sign belongs to a folder's name. */
     if (eq != NULL && eq > text && (slash == NULL || eq < slash)) {
         in->path = eq + 1;
         in->about = about_read(in->path, &in->tree, e);
@@ -135,6 +136,7 @@ int figure_input_add(struct figure_request *r, const char *text, struct err *e)
     const char *base = strrchr(text, '/') == NULL ? text : strrchr(text, '/') + 1;
     const char *dot = strrchr(base, '.');
     int len = dot == NULL || dot == base ? (int)strlen(base) : (int)(dot - base);
+    /* A file says of which policy it is; its name is what somebody called it. */
     if (policy[0] != '\0') {
         (void)snprintf(in->label, sizeof in->label, "%s", policy);
     } else {
@@ -210,6 +212,8 @@ int figure_prepare(const struct figure *f, const struct figure_request *r, struc
 {
     for (size_t i = 0; i < r->n_inputs; i++) {
         const struct figure_input *in = &r->inputs[i];
+        /* All inputs are looked at before any is drawn, so that every wrong one is named at once.
+         */
         if (about_fact(in->about, "kind")[0] != '\0' && !about_is(in->about, f->kinds)) {
             (void)err_add(e, "%s: of the kind \"%s\"; %s reads: %s", in->path,
                           about_fact(in->about, "kind"), f->name, f->reads);
@@ -260,6 +264,8 @@ void figure_block(struct figure_data *d, const char *fmt, ...)
     va_start(ap, fmt);
     (void)vsnprintf(name, sizeof name, fmt, ap);
     va_end(ap);
+    /* Two empty lines end a block for gnuplot (`index`), and its first line is the block's name for
+     * whoever reads the file. */
     (void)fputs(d->blocks > 0 ? "\n\n" : "", d->tsv);
     put_clean(d->tsv, name[0] == '\0' ? "-" : name);
     (void)fputc('\n', d->tsv);
@@ -297,6 +303,8 @@ void figure_var_text(struct figure_data *d, const char *name, const char *text)
     (void)fprintf(d->vars, "%s = '", name);
     for (const char *p = text; *p != '\0'; p++) {
         unsigned char c = (unsigned char)*p;
+        /* A quote is doubled, which is how it stands in single quotes; a line break would end the
+         * text and begin a command. */
         (void)fprintf(d->vars, "%s%c", c == '\'' ? "'" : "", c < ' ' ? ' ' : c);
     }
     (void)fputs("'\n", d->vars);
@@ -331,6 +339,7 @@ size_t figure_text_index(struct figure_texts *l, const char *text)
 
 void figure_texts_put(struct figure_texts *l, const char *name, struct figure_data *d)
 {
+    /* One more than there are: gnuplot has no array of none. */
     (void)fprintf(d->vars, "array %s[%zu]\n", name, l->n + 1);
     for (size_t i = 0; i < l->n; i++) {
         char at[64];
@@ -354,6 +363,8 @@ double figure_bars_end(const double *mean, const double *high, size_t n)
     }
     gsl_sort(v, 1, m);
     double most = m > 0 ? v[m - 1] : 0.0; /* of those that are drawn whole */
+    /* From the middle on: half of the bars at least are drawn whole, and what is cut is far from
+     * its next neighbour, not merely large. */
     for (size_t kept = (m + 1) / 2; kept < m; kept++) {
         if (v[kept - 1] > 0.0 && v[kept] > BARS_OUTLIER * v[kept - 1]) {
             most = v[kept - 1];
@@ -363,6 +374,8 @@ double figure_bars_end(const double *mean, const double *high, size_t n)
     double end = most;
     for (size_t i = 0; i < n; i++) {
         bool whole = isfinite(mean[i]) && mean[i] <= most;
+        /* An interval may take as much room as the bars and no more, or a wide one presses all of
+         * them flat. */
         end = whole && isfinite(high[i]) ? fmax(end, fmin(high[i], 2.0 * most)) : end;
     }
     free(v);

@@ -49,6 +49,7 @@ struct window {
 
 static void keep(struct window *w, struct bar b)
 {
+    /* One above the limit is kept, which tells that there were more. */
     if (b.end_s <= w->from_s || b.begin_s >= w->to_s || w->n > MAX_BARS) {
         return;
     }

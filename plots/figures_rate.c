@@ -9,6 +9,8 @@
 #include "sim/base/arena.h"
 #include "sim/metrics/metric_table.h"
 
+/* The offered rate before the load that it follows from: requests a minute can be held against
+ * another machine's. */
 static const char *const rate_axes[] = {"offered_req_per_min", "rate", "load", "rate_scale", NULL};
 static const char *const no_axes[] = {NULL};
 

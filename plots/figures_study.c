@@ -177,6 +177,8 @@ static void put_line(const struct frame *t, const struct study_form *f, const st
         FIGURE_ROW(d, f->x_metric != NULL ? beside(t, row, f->x_metric) : frame_get(t, row, "x"), v,
                    v - half, v + half, 0.0, 0.0);
     }
+    /* A line without points is drawn as a block all the same: gnuplot finds series by the number of
+     * their block. */
     if (!any) {
         const double none = (double)NAN;
         FIGURE_ROW(d, none, none, none, none, none, none);

@@ -85,6 +85,8 @@ static void see_queue(void *ctx, const cJSON *o)
     }
     size_t track = (size_t)id;
     bool decode = phase == 'B' && strncmp(timeline_text(o, "name"), "decode", 6) == 0;
+    /* Whatever else begins or ends on the track ends the decode on it: a track runs one thing at a
+     * time. */
     double batch = decode ? timeline_arg(o, "sequences") : 0.0;
     if (batch != s->n_decode[track]) {
         double all = s->value[2] - s->n_decode[track] + batch;
@@ -114,6 +116,7 @@ static struct steps *read_steps(const struct figure_request *q, const char *phas
         free(s);
         return NULL;
     }
+    /* What lasts at the end of the window is added up to there. */
     for (int c = 0; c < MAX_CURVES; c++) {
         set(s, c, s->end_s, 0.0);
     }

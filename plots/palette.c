@@ -66,6 +66,8 @@ unsigned palette_slot(const char *name)
             return i;
         }
     }
+    /* Variants of a policy share its colour and differ in the stroke, so that families are seen
+     * first. */
     unsigned colour = colour_of(name, n);
     bool own = usual[colour][0] != NULL; /* then the plain slot is its family's name's */
     for (unsigned i = own ? colour + PALETTE_COLOURS : colour; i < PALETTE_SLOTS;

@@ -116,6 +116,7 @@ static int write_driver(const struct place *at, const char *format, struct err *
 
 static void child(const char *driver, const char *log)
 {
+    /* A script that pauses would wait for somebody at a terminal. */
     int in = open("/dev/null", O_RDONLY);
     int out = open(log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     if (in < 0 || out < 0 || dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
@@ -237,6 +238,8 @@ int render_figure(const struct figure *f, const struct figure_data *d, const cha
     if (mkdir(dir, 0777) != 0 && errno != EEXIST) {
         return err_add(e, "%s: cannot make the folder: %s", dir, strerror(errno));
     }
+    /* A folder of its own beside the result: two commands that draw the same figure at once do not
+     * meet, and a figure that fails leaves what was there. */
     int n = snprintf(at.dir, sizeof at.dir, "%s%s/.%s-XXXXXX", plain_start(dir), dir, f->name);
     if (n >= (int)sizeof at.dir || mkdtemp(at.dir) == NULL) {
         return err_add(e, "%s: cannot write there: %s", dir, strerror(errno));

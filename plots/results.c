@@ -20,6 +20,8 @@ static bool is_axis(const struct results *r, const char *name)
 
 void results_put_axis(struct results *r, const char *name, struct frame_value v)
 {
+    /* An axis begins with the first value that it has: inputs without it do not make a series of
+     * "nothing". */
     if (v.kind == FRAME_VALUE_ABSENT || (v.text != NULL && v.text[0] == '\0')) {
         return;
     }
@@ -218,6 +220,8 @@ const char *results_label(const struct results *r, size_t i, const char *x, cons
         const char *text = results_axis(r, i, a, number, sizeof number);
         bool policy = strcmp(a, "policy") == 0;
         if (text == NULL || says_the_same(a, x) || says_the_same(a, y) ||
+            /* The policy is always said; of the others what differs, as the rest stands above the
+             * figure. */
             !(policy || axis_varies(r, a)) || n >= size) {
             continue;
         }

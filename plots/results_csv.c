@@ -146,6 +146,8 @@ int results_add_csv(struct results *r, const struct figure_input *in, struct err
     for (uint32_t i = 0; i < n_rows; i++) {
         uint32_t n = 0;
         for (uint32_t k = i; k < n_rows; k++) {
+            /* Rows of a point need not follow one another: a table may be sorted by replication, or
+             * joined of two. */
             if (!taken[k] && !frame_is(f, k, "status", "failed") && same_axes(f, kind, i, k)) {
                 taken[k] = true;
                 rows[n++] = k;

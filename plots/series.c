@@ -76,6 +76,8 @@ size_t series_lines(const struct series *s, const char *metric, struct figure_da
             if (s->of[at] != k || !results_metric(s->results, at, metric, &v)) {
                 continue;
             }
+            /* Under overload a mean depends on how long the run was. Such points are drawn and
+             * marked, not left out: where a line ends would say less. */
             struct results_load l = results_overload(s->results, at);
             FIGURE_ROW(d, x_of(s, at), scale * v.mean, scale * (isfinite(v.low) ? v.low : v.mean),
                        scale * (isfinite(v.high) ? v.high : v.mean), l.runs, l.overloaded);

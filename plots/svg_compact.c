@@ -97,6 +97,7 @@ static void put_numbers(struct compact *c, const char *v, size_t n)
         bool number = (v[i] >= '0' && v[i] <= '9') || v[i] == '-' || v[i] == '.';
         if (number) {
             char *end = NULL;
+            /* A tenth of a pixel is less than any screen or printer shows of a line. */
             double x = round(10.0 * strtod(v + i, &end)) / 10.0;
             char text[32];
             (void)snprintf(text, sizeof text, "%.10g", x == 0.0 ? 0.0 : x);
