@@ -5,6 +5,7 @@
 #include "hwmodels/backends/worker.h"
 #include "sim/base/clock.h"
 
+/* All of them in every build: what a machine lacks is told by `start`, with what to install. */
 static const struct backend_ops *const backends[] = {
     &backend_blas, &backend_native, &backend_opencl, &backend_openvino, &backend_sim, NULL};
 
@@ -25,6 +26,8 @@ const struct backend_ops *backend_find(const char *name)
 
 int64_t backend_now_ns(struct backend *b)
 {
+    /* Simulated devices have a clock of their own, on which time passes as fast as it is computed.
+     */
     return b->ops->now_ns != NULL ? b->ops->now_ns(b) : clock_now_ns();
 }
 

@@ -157,6 +157,8 @@ static const char *run_window(struct measure *m, struct measure_target *const *t
                               struct backend_host *host, int *rc)
 {
     const char *flag = "";
+    /* Only what passes is tried again, a neighbour's load; a device that hangs or a kernel that is
+     * refused does so again. */
     for (uint32_t attempt = 0; attempt <= m->o->retries; attempt++) {
         watchdog_kick(m->watchdog, targets[0]->info.name);
         *rc = window_run(&m->window, m->sides, n, host);
@@ -214,6 +216,8 @@ static bool prepare(struct measure *m, struct measure_target *t, const struct ke
             release(m, t, side);
             return false;
         }
+        /* The first call counts from its submission, for what the driver prepares then is part of
+         * it; the second is the kernel alone. */
         times_s[i] = units_s_from_ns(st.end_ns - (i == 0 ? st.submit_ns : st.start_ns));
     }
     side->alone_s = times_s[1] > 1e-7 ? times_s[1] : 1e-7;
@@ -266,6 +270,7 @@ static double bracket(struct measure *m, struct measure_target *t, uint32_t side
 {
     struct backend_host host;
     int rc;
+    /* A window takes its sides from the front. */
     struct window_side keep = m->sides[0];
     if (side == 1) {
         m->sides[0] = m->sides[1];
@@ -313,6 +318,8 @@ void measure_pair(struct measure *m, struct measure_target *a, struct measure_ta
             for (uint32_t k = 0; k < 2 && !a->hung && !b->hung; k++) {
                 alone_s[k][0] = bracket(m, t[k], k, &flag);
             }
+            /* Each alone, both together, each alone again: a machine that grows warm or slow in
+             * between shifts both sides of the ratio. */
             if (!a->hung && !b->hung) {
                 const char *one = run_window(m, t, 2, &host, &rc);
                 flag = flag[0] == '\0' ? one : flag;

@@ -18,6 +18,8 @@ static int64_t cl_submit(struct backend_kernel *k)
     if (d->last_ticket - d->ended >= BACKEND_MAX_INFLIGHT) {
         return -EAGAIN;
     }
+    /* Round the pool, so that each launch finds its weights in memory and not in a cache that the
+     * one before filled. */
     if (d->cursor + need > d->pool_bytes) {
         d->cursor = 0;
     }
@@ -86,6 +88,9 @@ static int cl_wait(struct backend_device *d, int64_t ticket, int64_t timeout_ns)
         if (now_ns >= until_ns) {
             return -ETIMEDOUT;
         }
+        /* Asleep and not in a loop: on a shared package a core that polls takes power and bandwidth
+         * from what is measured. How long a kernel took is the device's own word, whenever it is
+         * asked. */
         worker_sleep(POLL_NS);
     }
 }
@@ -102,6 +107,8 @@ static int cl_stamps(struct backend_device *d, int64_t ticket, struct backend_st
     out->submit_ns = d->submit_ns[ticket % BACKEND_MAX_INFLIGHT];
     out->start_ns = start_ns + d->offset_ns;
     out->end_ns = end_ns + d->offset_ns;
+    /* The two clocks are joined by a bound, which may be off by less than a wake-up: no stamp is
+     * before the one that it follows. */
     out->start_ns = out->start_ns < out->submit_ns ? out->submit_ns : out->start_ns;
     out->end_ns = out->end_ns < out->start_ns ? out->start_ns : out->end_ns;
     out->cpu_ns = -1;

@@ -38,6 +38,8 @@ static uint64_t info_number(const struct opencl_api *a, void *device, uint32_t w
 {
     uint64_t wide = 0;
     uint32_t narrow = 0;
+    /* The driver writes as many bytes as the fact has; a narrow one in a wide variable would be
+     * right on little-endian machines alone. */
     if (size == sizeof narrow) {
         (void)a->clGetDeviceInfo(device, what, size, &narrow, NULL);
         return narrow;
@@ -61,6 +63,8 @@ static void add_part(struct state *s, void *device, bool sub, const char *name)
     info_text(&s->api, device, CL_DRIVER_VERSION, driver, sizeof driver);
     (void)snprintf(d->name, sizeof d->name, "%s", name);
     (void)snprintf(d->description, sizeof d->description, "%.60s, driver %s", hardware, driver);
+    /* OpenCL knows no NPU; one that shows up there is an accelerator. Memory in common with the
+     * host tells an integrated GPU from a card. */
     d->kind = (type & CL_DEVICE_TYPE_CPU) != 0   ? DEVICE_KIND_CPU
               : (type & CL_DEVICE_TYPE_GPU) == 0 ? DEVICE_KIND_NPU
               : unified != 0                     ? DEVICE_KIND_IGPU
@@ -159,6 +163,8 @@ uint32_t opencl_enumerate(struct backend *b, struct backend_info *out, uint32_t 
 
 static int32_t fill_pool(struct backend_device *d)
 {
+    /* In pieces: a copy of the whole pool on the host would double what a measurement takes of
+     * memory, which on these machines is the same. */
     size_t piece = 1u << 20;
     uint8_t *v = xmalloc(piece);
     int32_t rc = CL_SUCCESS;
@@ -208,6 +214,7 @@ struct backend_device *opencl_open(struct backend *b, uint32_t index, struct err
     d->group_max = info_number(a, d->id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t));
     d->units = (uint32_t)info_number(a, d->id, CL_DEVICE_MAX_COMPUTE_UNITS, 4);
     uint64_t most = info_number(a, d->id, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof most);
+    /* A driver may refuse one buffer of the size asked for, though it has the memory. */
     d->pool_bytes = b->options.pool_bytes < most ? b->options.pool_bytes : most;
     d->pool_bytes = d->pool_bytes / 4096 * 4096;
     d->context = a->clCreateContext(NULL, 1, &d->id, NULL, NULL, &rc);

@@ -72,6 +72,8 @@ static double slowdown(const struct state *s, uint32_t device)
         const struct backend_device *o = &s->devices[i];
         if (i != device && running(o)) {
             const struct backend_kernel *ok = o->ring[o->started % BACKEND_MAX_INFLIGHT].kernel;
+            /* What each other kernel asks for when it runs alone, as the model of contention has
+             * it, and not what it gets now: no fixed point is sought. */
             others += ok->bytes / ok->alone_s;
             n_others++;
         }
@@ -98,6 +100,8 @@ static double draw_s(struct state *s, struct backend_device *d, const struct bac
         return DBL_MAX;
     }
     double drift = t->drift_frac * sin(TWO_PI * s->now_s / t->drift_period_s);
+    /* Noise and drift are factors: real kernels' times spread in proportion and are never negative.
+     */
     double seconds = k->alone_s * exp(drift + t->noise_frac * rng_normal(&d->rng));
     return rng_uniform(&d->rng) < t->outlier_frac ? seconds * t->outlier_factor : seconds;
 }

@@ -23,6 +23,8 @@ static void *open_in(const char *folder, const char *name, char *why, size_t siz
     if (access(path, R_OK) != 0) {
         return NULL;
     }
+    /* All symbols at once: one that is missing is told here, with its name, and not in the middle
+     * of a run. */
     void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (object == NULL) {
         (void)snprintf(why, size, "%s", dlerror());
@@ -54,6 +56,8 @@ static void *open_beside_program(const char *name, char *why, size_t size)
 /* The shared object of an engine, or NULL; why says what is wrong with one that is there. */
 static void *object_of(const char *name, char *why, size_t size)
 {
+    /* A folder that is named is the only one: an engine found elsewhere would be another than the
+     * one that is meant. */
     const char *folder = getenv("XPUSIM_ENGINES");
     void *object =
         folder != NULL ? open_in(folder, name, why, size) : open_beside_program(name, why, size);
@@ -72,6 +76,8 @@ static const struct engine_ops *find(const char *name, char *why, size_t size)
     const struct engine_ops *(*get)(void);
     *(void **)&get = dlsym(object, "xpusim_engine");
     const struct engine_ops *ops = get == NULL ? NULL : get();
+    /* An engine is a file of its own, which an earlier build may have left; its structs would be
+     * read with other offsets. */
     if (ops == NULL || ops->abi != ENGINE_ABI) {
         (void)snprintf(why, size, "built for another version of sim/api/engine.h");
         return NULL;

@@ -132,6 +132,8 @@ static int device_open(void *engine, const struct engine_device_options *o, void
         return -ENOMEM;
     }
     g->model = engine;
+    /* One thread: a kernel runs on the thread that asks for it and on no other (sim/api/engine.h).
+     */
     struct ggml_threadpool_params p = ggml_threadpool_params_default(1);
     g->threads = ggml_threadpool_new(&p);
     *device = g;

@@ -56,6 +56,8 @@ void ir_fini(struct ir *ir)
 
 void ir_end(struct ir *ir)
 {
+    /* OpenVINO wants all layers before the first edge; so edges are collected beside them and
+     * follow here. */
     struct ir_text edges = ir->edges;
     put(ir, &ir->layers, "</layers><edges>\n");
     for (size_t at = 0; at < edges.n;) { /* line by line: each is short */
@@ -122,6 +124,8 @@ static struct ir_port two(struct ir *ir, const char *type, const char *opset,
 /* Room in the blob; NULL when there is no memory. */
 static uint8_t *blob_room(struct ir *ir, size_t bytes, size_t *offset)
 {
+    /* Each constant begins on a cache line: OpenVINO may use weights where they lie instead of
+     * copying them. */
     *offset = (ir->n_blob + ALIGN - 1) / ALIGN * ALIGN;
     size_t need = *offset + bytes;
     if (need > ir->cap_blob) {
@@ -188,6 +192,8 @@ static uint16_t quantise(enum engine_tensor t, uint32_t layer, uint32_t row, uin
     for (uint32_t i = 0; i < in; i++) {
         most = fmaxf(most, fabsf(scratch[i]));
     }
+    /* Symmetric, a scale for each output and no zero point: what a device multiplies without
+     * correcting for an offset. */
     float scale = most / 127.0f;
     for (uint32_t i = 0; i < in; i++) {
         out[i] = (int8_t)lrintf(scratch[i] / scale);
@@ -211,6 +217,8 @@ static struct ir_port scaled(struct ir *ir, struct ir_port w, size_t scales_at, 
 static struct ir_port product(struct ir *ir, struct ir_port x, struct ir_port w, bool narrow)
 {
     if (narrow) {
+        /* The mark `decompression` keeps the compiler from folding weights into floats, which would
+         * read two to eight times the bytes. */
         w = add_node(ir,
                      (struct node){"Convert", "opset1", "FP32", "destination_type=\"f32\"",
                                    "<attribute name=\"decompression\" version=\"0\"/>", 1, 1},
@@ -267,6 +275,8 @@ struct ir_port ir_product(struct ir *ir, struct ir_port x, uint32_t bits, const 
     struct ir_port w = stored(ir, bits, weights, in, out);
     if (bits < 16) {
         size_t at;
+        /* Any scale does: what is measured is the time of a product, and data that is not large
+         * keeps sums from overflowing. */
         uint16_t scale = half_from_float(1.0f / 64.0f);
         uint8_t *to = blob_room(ir, out * sizeof scale, &at);
         for (uint32_t i = 0; to != NULL && i < out; i++) {

@@ -46,6 +46,8 @@ static int infer(struct odevice *v, const struct compiled *c, const struct engin
                  char *why)
 {
     ov_status_e status = OK;
+    /* Before the flag is read: an interrupt that comes between the two finds the request, and one
+     * that came before is seen in the flag. */
     set_running(v, c->request);
     for (int tries = 0; tries < 3; tries++) {
         if (atomic_load(k->stop) != 0) {
@@ -227,6 +229,8 @@ static int attend(struct odevice *v, const struct compiled *c, const struct engi
     }
     for (uint32_t y = 0; y < rows; y++) {
         for (uint32_t z = 0; z < keys; z++) {
+            /* A row sees itself and what came before it. Rows beyond the segment's are computed on
+             * zeros; nobody reads what they give. */
             mask[(size_t)y * keys + z] = z <= first + y ? 0.0f : MINUS_INFINITY;
         }
     }

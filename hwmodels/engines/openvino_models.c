@@ -51,6 +51,7 @@ int openvino_compile(ov_core_t *core, const char *device, struct ir *ir, struct 
     ir_end(ir);
     int rc = ir->failed ? -ENOMEM : 0;
     if (rc == 0) {
+        /* The compiled model may point into the constants: they live as long as it does. */
         out->blob = ir->blob;
         ir->blob = NULL;
         int64_t n = out->blob == NULL ? (int64_t)sizeof none : (int64_t)ir->n_blob;
@@ -154,6 +155,9 @@ int compile_qkv(const struct odevice *v, uint32_t layer, uint32_t rows, struct c
     return compile(v, &ir, rows, out, why);
 }
 
+/* The output projection stands here and not with attention, as everywhere (sim/api/device.h): it
+ * has weights and rows of a fixed number, which a device with static graphs can compile once, where
+ * attention's keys grow. */
 int compile_ffn(const struct odevice *v, uint32_t layer, uint32_t rows, struct compiled *out,
                 char *why)
 {

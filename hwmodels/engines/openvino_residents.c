@@ -32,6 +32,7 @@ const struct compiled *attention_find(struct odevice *v, uint32_t tokens)
 static int attention_make(struct odevice *v, uint32_t tokens, char *why)
 {
     struct attention *a = calloc(1, sizeof *a);
+    /* Outside the lock: compiling takes long, and kernels look for theirs under it. */
     int rc = a == NULL ? -ENOMEM : compile_mha(v, tokens, &a->c, why);
     if (rc != 0) {
         free(a);
@@ -165,6 +166,7 @@ static int read_model(const struct odevice *v, const struct engine_resident *r, 
                 ov_compiled_model_create_infer_request(out->model, &out->request) != OK
             ? openvino_failure(why, "graph not imported")
             : 0;
+    /* An imported model holds its own weights; the file's bytes may go. */
     out->blob = NULL;
     free(data);
     return rc;
