@@ -62,8 +62,7 @@ static void on_arrived(struct sched *s, const struct request *r)
 static int do_form(struct sched *s, const char *args)
 {
     struct replay_state *st = s->state;
-    struct segment segments[4096];
-    struct pass_spec spec = {.segments = segments};
+    struct pass_spec spec = {.segments = NULL};
     int fused = 0;
     int used = 0;
     if (sscanf(args, "fused=%d%n", &fused, &used) != 1) {
@@ -73,15 +72,18 @@ static int do_form(struct sched *s, const char *args)
     unsigned id;
     int role;
     unsigned tokens;
-    for (const char *p = args + used;
-         spec.n_segments < 4096 && sscanf(p, " %u:%d:%u%n", &id, &role, &tokens, &used) == 3;
+    struct segment *segments = NULL; /* as many as the line has: a batch has no largest size */
+    for (const char *p = args + used; sscanf(p, " %u:%d:%u%n", &id, &role, &tokens, &used) == 3;
          p += used) {
+        segments = xgrow(segments, spec.n_segments, sizeof *segments);
         segments[spec.n_segments++] = (struct segment){.request = index_get(&st->requests, id),
                                                        .role = (enum segment_role)role,
                                                        .n_tokens = tokens};
     }
+    spec.segments = segments;
     struct pass *pass = NULL;
     int rc = sched_pass_form(s, &spec, &pass);
+    free(segments);
     if (rc == 0) {
         index_set(&st->passes, pass->id, pass);
     }
