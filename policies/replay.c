@@ -200,6 +200,8 @@ static void replay_actions(struct sched *s)
 {
     struct replay_state *st = s->state;
     const struct replay *r = s->context;
+    /* By epoch and not by time: what a log says belongs to the call of schedule that it was decided
+     * in. */
     for (; st->next < r->n && r->lines[st->next].epoch <= s->epoch; st->next++) {
         const struct line *line = &r->lines[st->next];
         /* An instant that has passed without its action is a mismatch, and so is an action that was
@@ -218,6 +220,7 @@ static void replay_exit(struct sched *s)
         return;
     }
     const struct replay *r = s->context;
+    /* What is left was never due: the run ended before the log did. */
     if (st->next < r->n) {
         (void)sched_note(s, "replay_mismatch", r->n - st->next);
     }

@@ -41,6 +41,7 @@ static void join(const struct sched *s, struct share *sh, const struct request *
     sh->members[sh->n++] = (struct share_member){.request = r, .served_ns = from};
 }
 
+/* The others keep their order: the last is the youngest, which make_room takes first. */
 static void leave(struct share *sh, uint32_t i)
 {
     for (sh->n--; i < sh->n; i++) {
@@ -102,6 +103,8 @@ static bool make_room(struct sched *s, struct share *sh, const struct request *k
         if (r == keep) {
             return false;
         }
+        /* Not one whose kernel runs, and not one whose token is being sampled: their KV is in use.
+         */
         if (m->launch != NULL || (m->pass != NULL && sched_pass_cancel(s, m->pass) != 0)) {
             continue;
         }
@@ -180,6 +183,8 @@ static void give_turn(struct sched *s, struct share *sh)
         }
         /* Not while the host samples its last token. */
         bool ready = m->pass != NULL && m->pass->state == PASS_STATE_READY;
+        /* Least served first, and of equals the one that came first; equal shares in the long run,
+         * whatever a turn took. */
         if (ready && (next == NULL || m->served_ns < next->served_ns)) {
             next = m;
         }
