@@ -242,11 +242,14 @@ void fit_intervals(struct fit_problem *f)
         /* The covariance of a direction that the data do not determine is reported as zero. */
         double half =
             var > 0.0 && isfinite(var) ? t * sqrt(var + slope * slope * f->drift_var) : HUGE_VAL;
-        double a = f->x[i] - half;
-        double b = f->x[i] + half;
-        q->value = fit_from_x(q->param, f->x[i]);
-        if (q->param == KERNEL_PARAM_KNEE || q->param == KERNEL_PARAM_KNOB_KNEE ||
-            q->param == KERNEL_PARAM_SHARPNESS) {
+        bool inverse = q->param == KERNEL_PARAM_KNEE || q->param == KERNEL_PARAM_KNOB_KNEE ||
+                       q->param == KERNEL_PARAM_SHARPNESS;
+        /* The solver may end on either side of 0: an inverse parameter is of the distance. */
+        double x = inverse ? fabs(f->x[i]) : f->x[i];
+        double a = x - half;
+        double b = x + half;
+        q->value = fit_from_x(q->param, x);
+        if (inverse) {
             q->low = 1.0 / b;
             q->high = a > 0.0 ? 1.0 / a : HUGE_VAL;
         } else {

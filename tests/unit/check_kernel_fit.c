@@ -8,6 +8,7 @@
 #include "hwmodels/backends/measure.h"
 #include "hwmodels/backends/simdev.h"
 #include "hwmodels/kernel_fit.h"
+#include "hwmodels/kernel_fit_impl.h"
 #include "sim/base/arena.h"
 #include "sim/base/datadir.h"
 #include "sim/base/json.h"
@@ -469,7 +470,35 @@ START_TEST(the_same_seed_gives_the_same_rows)
 }
 END_TEST
 
+/* 1 / 2 and 1 / -2 are the same knee to the form, which takes the distance from 0; so are their
+ * intervals. */
+START_TEST(a_knee_found_on_the_other_side_of_zero_has_the_same_interval)
+{
+    static struct fit_problem f;
+    static struct kernel_fit fit;
+    double covariance = 0.01;
+    struct kernel_estimate want = {0};
+    for (int sign = 1; sign >= -1; sign -= 2) {
+        fit.n_params = 1;
+        fit.params[0] = (struct kernel_estimate){.param = KERNEL_PARAM_KNEE};
+        f = (struct fit_problem){
+            .fit = &fit, .cap = -1, .covariance = &covariance, .dof = {30, 30}};
+        f.x[0] = sign * 2.0;
+        fit_intervals(&f);
+        want = sign > 0 ? fit.params[0] : want;
+        ck_assert_double_lt(fit.params[0].low, 0.5);
+        ck_assert_double_gt(fit.params[0].high, 0.5);
+        ck_assert_double_eq(fit.params[0].value, want.value);
+        ck_assert_double_eq(fit.params[0].low, want.low);
+        ck_assert_double_eq(fit.params[0].high, want.high);
+    }
+    ck_assert_double_gt(want.low, 0.0);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
+    CASE("intervals"),
+    TEST(a_knee_found_on_the_other_side_of_zero_has_the_same_interval),
     CASE("pipeline", .timeout_s = 300),
     TEST(without_noise_every_parameter_comes_back),
     TEST(simultaneous_intervals_cover_in_95_of_100_noisy_trials_within_3_percent),
