@@ -98,6 +98,7 @@ static inline struct vexec *vexec_new(struct engine *e, struct full_launch *l)
     v->l = l;
     v->phase = VEXEC_QUEUED;
     v->outcome = LAUNCH_OUTCOME_DONE;
+    v->breaks_off = false;
     v->op = l->pub.op_begin;
     v->k = 0;
     v->in_flight_left = 0;
@@ -277,6 +278,7 @@ static void end_at(struct engine *e, struct vexec *v, enum launch_outcome outcom
     if (v->job.active) {
         ddr_leave(e, &v->job);
     }
+    v->breaks_off = v->phase == VEXEC_RUNNING;
     v->phase = VEXEC_ENDING;
     v->outcome = outcome;
     push_now(e, v, at_ns);

@@ -66,6 +66,7 @@ struct vexec {
     double slowed_ns; /* of them, by power limits */
     int64_t lost_ns;
     int64_t skip_ns; /* of the first kernel: done by a launch that was suspended */
+    bool breaks_off; /* when ENDING: in a kernel, for which the device draws until it is free */
     struct job job;
     bool collapsed;       /* its event is the end of all remaining kernels */
     int64_t head_ns;      /* collapsed: from updated_ns to the end of kernel (op, k) */

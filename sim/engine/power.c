@@ -66,7 +66,7 @@ static inline enum power_phase phase_of(const struct engine *e, uint8_t device)
     enum power_phase phase = POWER_PHASE_IDLE;
     for (uint32_t i = 0; i < d->n_running; i++) {
         const struct vexec *v = d->running[i];
-        if (v->phase != VEXEC_RUNNING) {
+        if (v->phase != VEXEC_RUNNING && !v->breaks_off) {
             continue;
         }
         if (v->l->pub.pass->shape.prefill_rows > 0) {

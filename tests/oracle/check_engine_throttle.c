@@ -214,6 +214,50 @@ START_TEST(frames_keep_their_speed)
 }
 END_TEST
 
+/* Kills the first kernel at 1 s; another device works beside passes meanwhile, from 1.5 to 2.5 s.
+ */
+static void reset_at_1_s(struct sched *s, struct script *y)
+{
+    script_serve(s, y);
+    if (script_at(s, y, 0, 1000)) {
+        y->rc[0] =
+            sched_preempt(s, y->launch[0], (struct preempt_spec){.now = true, .discard = true});
+    }
+    if (script_at(s, y, 1, 1500)) {
+        y->rc[1] = sched_occupy(s, CPU, units_ns_from_ms(2500));
+    }
+}
+
+/* The iGPU works from 0 to 1 s, is being reset until 3 s, and then runs the prompt, to 23 s: 30 W
+ * all the time, 690 J, and as long the host polls for 10 W, 230 J. The second prompt, at 100 s,
+ * takes 20 s: 600 and 200 J. A limit of 1000 W is never met and changes nothing: not what the
+ * device draws while it is reset, at whatever instant other devices make the limit be looked at,
+ * nor for how long the host polls. */
+START_TEST(a_limit_that_is_not_met_changes_no_power)
+{
+    static const struct scenario_request two[] = {{REQUEST_CLASS_PROACTIVE, 0, 256, 1, 0, 0},
+                                                  {REQUEST_CLASS_PROACTIVE, 100, 256, 1, 0, 0}};
+    static struct policy_ops ops;
+    ops = script_ops;
+    ops.flags = POLICY_F_BUSY_POLL;
+    sc.setup.policy = &ops;
+    sc.setup.policy_context = &x;
+    sc.machine.devices[IGPU].can_reset = true;
+    sc.machine.devices[IGPU].reset_ns = 2 * NS_PER_S;
+    sc.machine.devices[CPU].decode_watts = 0;
+    sc.machine.poll_watts = 10;
+    sc.setup.throttle = (struct sim_throttle){_i == 1 ? 1000 : 0, 0, 10, 3, 0.1};
+    x.step = reset_at_1_s;
+    ck_assert_int_eq(scenario_run(&sc, two, 2, false), 0);
+    ck_assert_int_eq(x.rc[0], 0);
+    ck_assert_int_eq(x.rc[1], 0);
+    ck_assert_int_eq(sc.records[0].finish_ns, 23 * NS_PER_S);
+    ck_assert_int_eq(sc.records[1].finish_ns, 120 * NS_PER_S);
+    ck_assert_uint_eq(n_speeds, 0);
+    ck_assert_double_eq_tol(sc.result.audit.energy_sum_j, 690 + 230 + 600 + 200, 1e-6);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("throttle", .setup = setup, .teardown = byhand_teardown),
     TEST(no_limit_slows_nothing),
@@ -226,5 +270,6 @@ static const struct suite_row suite[] = {
     TEST(what_idles_draws_its_power_at_any_speed),
     TEST(the_loader_keeps_its_speed),
     TEST(frames_keep_their_speed),
+    LOOP(a_limit_that_is_not_met_changes_no_power, 2),
 };
 SUITE_MAIN("throttle", suite)
