@@ -55,7 +55,7 @@ static inline int acted(struct core *c, const char *action, int rc)
         c->result->decisions++;
     }
     if (rc == 0 && c->setup->decision_log == NULL) { /* the usual one, in few instructions */
-        c->asked++;
+        c->asked++; /* by this the engine tells a layer in which nothing else was asked for */
         c->last[0] = (struct core_decision){action, c->sched.now_ns};
         return 0;
     }
@@ -76,6 +76,7 @@ static double annotation_factor(const struct core *c, const struct work_shape *w
         h = hash_u64(h, w->attn_pairs);
         h = hash_u64(h, ((uint64_t)op << 8) | device);
         double z = rng_normal_of_key(rng_key(c->setup->seed, RNG_ANNOTATION, h, 0));
+        /* Of mean 1: noise makes estimates uncertain, and only bias makes them wrong on average. */
         factor *= exp(sigma * z - 0.5 * sigma * sigma);
     }
     return factor;
@@ -86,6 +87,7 @@ static int act_estimate(struct sched *s, const struct work_shape *w, enum op_kin
                         struct estimate *out)
 {
     struct core *c = core_of(s);
+    /* A question and no action: what makes no sense is answered so, and counts as no refusal. */
     if (device >= s->machine->n_devices || op >= OP_KIND_COUNT || w->rows == 0) {
         return -EINVAL;
     }
@@ -93,7 +95,7 @@ static int act_estimate(struct sched *s, const struct work_shape *w, enum op_kin
     if (rows == 0) {
         rows = all;
     }
-    if (rows == 0) {
+    if (rows == 0) { /* a head of a pass without logits */
         *out = (struct estimate){0};
         return 0;
     }
@@ -102,7 +104,8 @@ static int act_estimate(struct sched *s, const struct work_shape *w, enum op_kin
     kernel_run_fill(c->setup->truth, w, op, device, graph, rows, chunk_rows, &k);
     double bytes = k.bytes * (double)(k.n - 1) + k.tail_bytes;
     double t = (double)kernel_run_total_ns(&k) * annotation_factor(c, w, op, device);
-    out->t_ns = t < 1.0 ? 1 : (int64_t)llround(t);
+    SIM_ASSERT(t >= 0.0 && isfinite(t));
+    out->t_ns = t < 1.0 ? 1 : (int64_t)llround(t); /* a policy divides by it */
     out->bytes_per_s = bytes / units_s_from_ns(out->t_ns);
     out->flop_per_byte = bytes > 0.0 ? k.flop / bytes : 0.0;
     out->watts = w->prefill_rows > 0 ? d->prefill_watts : d->decode_watts;
@@ -137,11 +140,14 @@ static uint32_t act_free_slots(struct sched *s, uint8_t device)
 static int64_t act_oracle(struct sched *s, const struct request *r)
 {
     struct core *c = core_of(s);
+    /* Told like a wrong action: what knows hidden lengths must say so, or its results would pass
+     * for those of a policy that could exist. */
     if ((c->setup->policy->flags & POLICY_F_ORACLE) == 0) {
         return core_acted(c, "oracle_output_tokens",
                           core_refuse(c, COUNTER_ORACLE_REFUSED, -EPERM,
                                       "hidden lengths are for POLICY_F_ORACLE only"));
     }
+    SIM_ASSERT(core_request(r)->output_tokens > 0);
     return core_request(r)->output_tokens;
 }
 
@@ -160,6 +166,8 @@ static int act_pass_form(struct sched *s, const struct pass_spec *spec, struct p
     int rc = may_act(c) ? core_pass_form(c, spec, out) : -EPERM;
     if (c->setup->decision_log != NULL) {
         LOG(c, "form fused=%d", spec->fused_layers);
+        /* After the fact: of a pass that was refused there are only the segments that were wanted.
+         */
         bool formed = rc == 0; /* with those of the pass that it follows */
         uint32_t n = formed ? (*out)->n_segments : spec->n_segments;
         for (uint32_t i = 0; i < n; i++) {
@@ -174,7 +182,7 @@ static int act_pass_form(struct sched *s, const struct pass_spec *spec, struct p
 static int act_pass_cancel(struct sched *s, struct pass *p)
 {
     struct core *c = core_of(s);
-    uint32_t id = p == NULL ? 0 : p->id;
+    uint32_t id = p == NULL ? 0 : p->id; /* now: the action may free it */
     int rc = may_act(c) ? core_pass_cancel(c, p) : -EPERM;
     LOG(c, "cancel pass=%u", id);
     return acted(c, "cancel", rc);
@@ -220,7 +228,8 @@ static int act_load(struct sched *s, struct resident_key key, double bytes)
 static int act_map(struct sched *s, struct resident_key key, double bytes)
 {
     struct core *c = core_of(s);
-    int rc = core_map(c, key, bytes);
+    int rc =
+        core_map(c, key, bytes); /* it says itself when: in init, where no other action may be */
     LOG(c, "map %d:%u:%u bytes=%.0f", (int)key.kind, key.a, key.b, bytes);
     return acted(c, "map", rc);
 }
@@ -313,7 +322,7 @@ static int act_shed(struct sched *s, const struct request *r)
 static int act_note(struct sched *s, const char *name, uint64_t add)
 {
     struct sim_result *res = core_of(s)->result;
-    core_of(s)->asked++;
+    core_of(s)->asked++; /* a layer in which something was noted is none that goes by untold */
     for (uint32_t i = 0; i < res->n_policy_counters; i++) {
         if (strcmp(res->policy_counter_names[i], name) == 0) {
             res->policy_counters[i] += add;
@@ -336,6 +345,7 @@ static void act_rest(struct sched *s)
 
 static void act_give_up(struct sched *s, const char *why)
 {
+    /* The present call of schedule goes on; the run ends when it returns. */
     (void)core_fail(core_of(s), -EIO, "%s", why);
 }
 

@@ -8,13 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/core/consistent.h"
 #include "sim/core/contract.h"
 
 int core_fail(struct core *c, int status, const char *fmt, ...)
 {
     struct sim_result *res = c->result;
+    SIM_ASSERT(status < 0);
     if (res->status != 0) {
-        return res->status;
+        return res->status; /* what failed first is the reason of what failed then */
     }
     res->status = status;
     int n = snprintf(res->message, sizeof res->message,
@@ -107,6 +109,7 @@ static const char *init_failure(int rc)
 int core_init(struct core *c, const struct sim_setup *setup, const struct executor_ops *ops,
               void *exec, struct sim_result *result)
 {
+    /* Runs share nothing: whatever the one before left here is gone. */
     memset(c, 0, sizeof *c);
     memset(result, 0, sizeof *result);
     c->setup = setup;
@@ -122,8 +125,10 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
     c->sched.kv_block_tokens = setup->kv_block_tokens;
     c->sched.context = setup->policy_context;
     c->sched.policy = setup->policy;
+    SIM_REQUIRE(setup->kv_block_tokens > 0, "KV blocks of no tokens");
     const struct policy_ops *p = setup->policy;
     char why[256];
+    /* First of all: of a policy of another contract no other member means anything. */
     if (contract_mismatch(&p->contract, why, sizeof why) != NULL) {
         return core_fail(c, -EINVAL, "built for %s", why);
     }
@@ -135,7 +140,7 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
     if (setup->decision_log != NULL) {
         fprintf(setup->decision_log, "policy %s flags=%u\n", p->name, p->flags);
     }
-    int rc = check_needs(c);
+    int rc = check_needs(c); /* before the policy has said anything that needs them */
     if (rc != 0) {
         return rc;
     }
@@ -171,7 +176,8 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
 
 void core_fini(struct core *c)
 {
-    if (c->sched.api != NULL) {
+    if (c->sched.api !=
+        NULL) { /* also after an init that failed: a policy gives back what it has */
         CORE_HOOK(c, HOOK_EXIT, exit, &c->sched);
     }
     free(c->residents.buckets);
@@ -183,6 +189,7 @@ void core_fini(struct core *c)
 static void area_update(struct core *c)
 {
     int64_t dt = c->sched.now_ns - c->area_from_ns;
+    SIM_ASSERT(dt >= 0);
     c->area_request_ns += (double)c->n_live * (double)dt;
     c->area_from_ns = c->sched.now_ns;
 }
@@ -191,8 +198,10 @@ static struct full_request *request_new(struct core *c)
 {
     size_t extra = c->setup->policy->request_state_size_bytes;
     struct full_request *r = c->free_requests;
+    /* An object keeps its slot for good, so slots of the living differ and stay few. */
     uint32_t slot = r != NULL ? r->pub.slot : c->next_slot++;
     if (r != NULL) {
+        SIM_ASSERT(!r->alive && r->kv_blocks == 0);
         c->free_requests = r->next_free;
         memset(r, 0, sizeof *r + extra);
     } else {
@@ -201,6 +210,7 @@ static struct full_request *request_new(struct core *c)
     r->pub.slot = slot;
     r->alive = true;
     r->pub.own = extra > 0 ? (void *)(r + 1) : NULL;
+    /* In front: the newest is the first that gives its idle prefix away (kv.c). */
     r->next_live = c->live_head;
     if (c->live_head != NULL) {
         c->live_head->prev_live = r;
@@ -249,20 +259,24 @@ static void request_fill(struct core *c, struct full_request *r, uint32_t row,
 void core_request_arrives(struct core *c, uint32_t row, uint32_t cold)
 {
     c->news++;
-    area_update(c);
+    area_update(c); /* with as many as there were until now */
+    SIM_ASSERT(row < c->setup->trace->n);
     struct full_request *r = request_new(c);
     const struct trace_row t = trace_row_at(c->setup->trace, row);
+    SIM_ASSERT(t.input_tokens > 0 && t.output_tokens > 0);
     request_fill(c, r, row, &t);
     if (cold != KV_NO_COLD) {
         /* At least one prompt token is computed afresh: its logits start the answer. */
         uint32_t want = t.prefix_tokens < t.input_tokens ? t.prefix_tokens : t.input_tokens - 1;
         r->pub.reused_tokens = kv_take_cold(c, cold, r, want);
         r->pub.kv_tokens = r->pub.reused_tokens;
+        SIM_ASSERT(r->pub.reused_tokens <= want);
         kv_prefix_rest(c, r);
     }
     c->n_live++;
     c->result->audit.arrived++;
     CORE_OBSERVE(c, request_arrived, c->sched.now_ns, &r->pub);
+    /* Such a request would wait for ever, and all that come after it in many orders. */
     uint64_t capacity = kv_most_tokens(c);
     if ((uint64_t)t.input_tokens + t.output_tokens > capacity) {
         core_fail(c, -ENOMEM,
@@ -295,9 +309,14 @@ void core_request_leave(struct core *c, struct full_request *r, enum request_sta
     int64_t now = c->sched.now_ns;
     int64_t due_ns = now;
     uint32_t next = next_turn(c, &t, &due_ns);
+    SIM_ASSERT(state == REQUEST_STATE_FINISHED || state == REQUEST_STATE_SHED);
+    SIM_ASSERT(request_may_become(r->pub.state, state));
+    SIM_ASSERT(state != REQUEST_STATE_FINISHED || r->pub.generated_tokens == r->output_tokens);
+    SIM_ASSERT(r->pub.arrival_ns <= now && due_ns >= now);
     r->pub.state = state;
     r->pub.calls_tool = state == REQUEST_STATE_FINISHED && next != TRACE_NO_ROW &&
                         trace_row_at(c->setup->trace, next).after_tool;
+    /* From a pass nobody leaves: its segments point to him until it is over. */
     SIM_REQUIRE(r->alive && r->pub.pass == NULL && c->n_live > 0, "request %u leaves from a pass",
                 r->pub.id);
     r->alive = false;
@@ -313,12 +332,13 @@ void core_request_leave(struct core *c, struct full_request *r, enum request_sta
         CORE_OBSERVE(c, request_shed, now, &r->pub);
     }
     /* A shed turn still ends: its user or agent goes on with the next one. */
-    kv_prefix_used(c, r);
+    kv_prefix_used(c, r); /* its blocks become cold or free, and count as idle no more */
     uint32_t cold = KV_NO_COLD;
     if (next != TRACE_NO_ROW && c->setup->prefix_reuse && r->kv_blocks > 0) {
         cold = kv_keep_cold(c, r, next);
     }
     kv_release(c, r);
+    /* After its KV was put aside: the next turn is told where it lies. */
     if (next != TRACE_NO_ROW) {
         c->exec_ops->arrive_later(c->exec, due_ns, next, cold);
     }
@@ -330,6 +350,7 @@ void core_request_leave(struct core *c, struct full_request *r, enum request_sta
     if (r->next_live != NULL) {
         r->next_live->prev_live = r->prev_live;
     }
+    SIM_ASSERT(r->kv_blocks == 0 && !r->prefix_idle);
     r->next_free = c->dead_requests;
     c->dead_requests = r;
 }
@@ -337,13 +358,14 @@ void core_request_leave(struct core *c, struct full_request *r, enum request_sta
 void core_request_cancel(struct core *c, struct full_request *r)
 {
     if (!r->alive) {
-        return;
+        return; /* its user gave up on what had just ended */
     }
+    /* Kernels and the loader work on its KV: it leaves when they are done with it. */
     if (r->pub.pass != NULL || r->kv_moving) {
         r->cancel_pending = true;
         if (r->pub.pass != NULL) {
             struct full_pass *p = (struct full_pass *)(uintptr_t)r->pub.pass;
-            p->repeats = false;
+            p->repeats = false; /* or it would be, with a request that is to leave */
             p->loses = true;
         }
         return;
@@ -360,6 +382,8 @@ void core_timer(struct core *c)
 void core_kv_moved(struct core *c, struct full_request *r, bool in)
 {
     c->news++;
+    SIM_ASSERT(r->alive && r->kv_moving && r->pub.pass == NULL);
+    SIM_ASSERT(in == r->pub.kv_swapped);
     r->kv_moving = false;
     core_progress(c);
     if (!in) {
@@ -369,6 +393,8 @@ void core_kv_moved(struct core *c, struct full_request *r, bool in)
         r->pub.kv_swapped = false;
     }
     CORE_HOOK(c, HOOK_KV_MOVED, kv_moved, &c->sched, &r->pub);
+    /* The policy hears first that the move is over, then that the request has gone: it never knows
+     * of a move of nobody. */
     if (r->cancel_pending) {
         core_request_leave(c, r, REQUEST_STATE_SHED);
         CORE_HOOK(c, HOOK_REQUEST_CANCELLED, request_cancelled, &c->sched, &r->pub);
@@ -380,12 +406,15 @@ static void bury_dead(struct core *c)
 {
     while (c->dead_launches != NULL) {
         struct full_launch *l = c->dead_launches;
+        SIM_ASSERT(l->pub.state == LAUNCH_STATE_ENDED);
         c->dead_launches = l->next_free;
         l->next_free = c->free_launches;
         c->free_launches = l;
     }
     while (c->dead_passes != NULL) {
         struct full_pass *p = c->dead_passes;
+        SIM_ASSERT(p->pub.state == PASS_STATE_DONE || p->pub.state == PASS_STATE_CANCELLED);
+        SIM_ASSERT(p->pub.n_launches == 0);
         c->dead_passes = p->next_free;
         p->done_ns = TIME_NEVER_NS; /* nothing follows it any more, not even at this instant */
         p->next_free = c->free_passes;
@@ -393,6 +422,7 @@ static void bury_dead(struct core *c)
     }
     while (c->dead_requests != NULL) {
         struct full_request *r = c->dead_requests;
+        SIM_ASSERT(!r->alive);
         c->dead_requests = r->next_free;
         r->next_free = c->free_requests;
         c->free_requests = r;
@@ -415,6 +445,8 @@ struct core_tally core_tally(const struct core *c)
 void core_tally_again(struct core *c, const struct core_tally *before, uint32_t n)
 {
     struct core_tally now = core_tally(c);
+    SIM_ASSERT(n > 0 && before->now_ns < now.now_ns && before->news <= now.news);
+    SIM_ASSERT(before->next_launch_id <= now.next_launch_id);
     c->news += n * (now.news - before->news);
     c->news_seen = c->news;
     c->asked += n * (now.asked - before->asked);
@@ -426,7 +458,7 @@ void core_tally_again(struct core *c, const struct core_tally *before, uint32_t 
     }
     c->next_launch_id += n * (now.next_launch_id - before->next_launch_id);
     core_advance(c, now.now_ns + n * (now.now_ns - before->now_ns));
-    c->last[0].at_ns = c->sched.now_ns;
+    c->last[0].at_ns = c->sched.now_ns; /* what was decided last was decided again */
     core_progress(c);
 }
 
@@ -436,16 +468,21 @@ static int rest(struct core *c)
 {
     c->news_seen = c->news;
     bury_dead(c);
+    SIM_ASSERT(core_consistent(c));
     return 0;
 }
 
 int core_schedule(struct core *c)
 {
+    /* Else results would depend on which kernels the executor made events of: a policy whose answer
+     * changes with time would be asked at more instants. */
     if (c->news == c->news_seen) {
         return 0;
     }
+    SIM_ASSERT(core_consistent(c)); /* also after what the executor brought */
     bool believed = c->setup->collapse && c->setup->decision_log == NULL;
     bool rested = false; /* so it said */
+    SIM_ASSERT(c->hook == HOOK_NONE);
     c->sched.epoch++;
     for (uint32_t round = 0; round < SCHEDULE_MAX_ROUNDS; round++) {
         c->actions = 0;
@@ -456,6 +493,7 @@ int core_schedule(struct core *c)
         if (c->result->status != 0) {
             return c->result->status;
         }
+        /* A policy that says so wrongly would decide otherwise where it is believed. */
         if (rested && (c->actions > 0 || c->refused)) {
             return core_fail(
                 c, -EPROTO, "schedule said that it rests (sched_rest), and acts when called again");
@@ -463,7 +501,7 @@ int core_schedule(struct core *c)
         if (c->actions == 0) {
             return rest(c);
         }
-        rested = c->rests && !c->refused;
+        rested = c->rests && !c->refused; /* of a refusal it may make something in the next round */
         if (rested && believed) {
             core_count(c, COUNTER_SCHEDULE_ROUNDS); /* the one in which it would do nothing */
             return rest(c);

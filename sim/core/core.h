@@ -388,7 +388,9 @@ int core_load(struct core *c, struct resident_key key, double bytes);
 int core_map(struct core *c, struct resident_key key, double bytes);
 int core_graph(struct core *c, uint8_t version, struct graph_shape shape);
 int core_resident_evict(struct core *c, struct resident_key key);
-void core_memory_note(struct core *c);
+/* Weights or the graphs that hold them, residents, and KV held (cold included). */
+double core_memory_bytes(const struct core *c);
+void core_memory_note(struct core *c); /* for the run's memory peak */
 
 extern const struct sched_api core_sched_api; /* actions.c */
 

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "sim/core/core.h"
+#include "sim/core/consistent.h"
 
 #define NO_ROOM "not enough free KV"
 
@@ -21,7 +21,7 @@ static struct full_pass *pass_new(struct core *c, uint32_t n_segments)
         }
         p->segments = arena_alloc(&c->arena, cap * sizeof *p->segments);
         p->going = arena_alloc(&c->arena, cap * sizeof *p->going);
-        p->capacity = cap;
+        p->capacity = cap; /* what it had before is the arena's until the run is over */
     }
     struct pass *pub = &p->pub; /* the rest is said when its segments are known */
     pub->segments = p->segments;
@@ -91,6 +91,7 @@ static inline void shape_add(struct work_shape *w, const struct segment *s, bool
     uint64_t first = s->first_token;
     uint64_t n = s->n_tokens;
     uint64_t end = first + n;
+    SIM_ASSERT(n > 0 && end <= UINT32_MAX);
     w->rows += s->n_tokens;
     w->sequences++;
     w->attn_pairs += n == 1 ? end : n * first + n * (n + 1) / 2;
@@ -132,6 +133,7 @@ static void pass_undo(struct core *c, struct full_pass *p)
 {
     for (uint32_t i = 0; i < p->pub.n_segments; i++) {
         struct full_request *r = core_request(p->segments[i].request);
+        SIM_ASSERT(r->pub.pass == &p->pub);
         r->pub.pass = NULL;
         kv_shrink(c, r, r->pub.kv_tokens);
         kv_prefix_rest(c, r);
@@ -167,6 +169,7 @@ static inline int segment_take(struct core *c, struct full_pass *p, const struct
         *fault = NO_ROOM;
         return -ENOMEM;
     }
+    SIM_ASSERT(p->pub.n_segments < p->capacity && !r->prefix_idle);
     struct segment *s = &p->segments[p->pub.n_segments++];
     *s = *want;
     s->first_token = r->pub.kv_tokens;
@@ -197,16 +200,42 @@ static int follow_each(struct core *c, struct full_pass *p, const struct full_pa
     return rc;
 }
 
+/* Are those who go on as they were when their pass ended? */
+static bool going_holds(const struct core *c, const struct full_pass *before)
+{
+    struct decodes d = {.least_left = UINT32_MAX};
+    uint32_t full = 0; /* without room for one more token */
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < before->pub.n_segments; i++) {
+        const struct full_request *r = core_request(before->segments[i].request);
+        if (r->alive && r->pub.state == REQUEST_STATE_DECODE) {
+            const struct segment *g = &before->going[n++];
+            SIM_ASSERT(r->pub.pass == NULL && !r->pub.kv_swapped && !r->kv_moving);
+            SIM_ASSERT(g->request == &r->pub && g->first_token == r->pub.kv_tokens);
+            SIM_ASSERT(g->role == SEGMENT_DECODE && g->n_tokens == 1);
+            core_decodes_add(&d, r);
+            full += !kv_has_room(c, r, 1);
+        }
+    }
+    SIM_ASSERT(before->next.n == d.n && before->pub.n_decoding == d.n);
+    SIM_ASSERT(before->next.keys == d.keys && before->next.longest == d.longest);
+    SIM_ASSERT(before->next.least_left == d.least_left && before->next.reactive == d.reactive);
+    SIM_ASSERT(before->pub.kv_blocks_next == full);
+    return true;
+}
+
 /* The same where nothing was decided and nothing happened since that pass ended: they are as they
  * were then, and only KV is to be had. */
 static int follow_same(struct core *c, struct full_pass *p, const struct full_pass *before,
                        struct decodes *d, const char **fault)
 {
-    struct segment *s = p->segments;
+    struct segment *s = p->segments; /* prepared when the pass before ended (pass.c) */
     uint32_t n = before->next.n;
+    SIM_ASSERT(n <= p->capacity && p->pub.n_segments == 0 && going_holds(c, before));
     memcpy(s, before->going, n * sizeof *s);
     *d = before->next;
     uint32_t got = before->pub.kv_blocks_next == 0 ? n : 0;
+    /* Room for all before the first is taken in: who is in the pass has what it needs. */
     while (got < n && kv_reserve(c, core_request(s[got].request), 1) == 0) {
         got++;
     }
@@ -243,7 +272,7 @@ static int segments_take(struct core *c, struct full_pass *p, const struct pass_
     for (; i < spec->n_segments && rc == 0; i++) {
         rc = segment_take(c, p, &spec->segments[i], &d, &fault);
     }
-    add_decodes(p, &d);
+    add_decodes(p, &d); /* also of one that is refused: nobody looks at it again */
     p->repeats = spec->repeats && d.n == p->pub.n_segments;
     bool one_decode = p->pub.n_segments == 1 && d.n == 1;
     if (rc == 0 && (p->pub.n_segments == 0 || (spec->fused_layers && !one_decode))) {
@@ -253,6 +282,7 @@ static int segments_take(struct core *c, struct full_pass *p, const struct pass_
     }
     if (rc != 0) {
         pass_undo(c, p);
+        /* The one that found no room is none of those that the pass had, but was in use too. */
         prefixes_rest(c, spec, rc == -ENOMEM && i > 0 ? i - 1 : i);
         enum counter which = rc == -EINVAL ? COUNTER_PASS_BAD_SEGMENT : COUNTER_PASS_NO_MEMORY;
         return core_refuse(c, which, rc, fault);
@@ -272,14 +302,16 @@ int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **o
         return core_refuse(c, COUNTER_PASS_BAD_SEGMENT, -EINVAL, "a pass without segments");
     }
     uint32_t followed = spec->follows == NULL ? 0 : spec->follows->n_segments;
+    /* Room for all that may be in it, so that segments do not move while they are taken. */
     struct full_pass *p = pass_new(c, followed + spec->n_segments);
+    SIM_ASSERT(p != before);
     prefixes_used(c, spec);
     int rc = segments_take(c, p, spec);
     if (rc != 0) {
         return rc;
     }
     struct pass *pub = &p->pub;
-    pub->id = ++c->next_pass_id;
+    pub->id = ++c->next_pass_id; /* only now: refused ones leave no gap */
     pub->state = PASS_STATE_READY;
     pub->fused_layers = spec->fused_layers;
     p->layers_repeat = spec->layers_repeat;
@@ -292,6 +324,8 @@ int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **o
     pub->layer = spec->fused_layers ? fused : c->setup->llm->layer;
     pub->n_ops = c->setup->llm->n_layers * pub->layer.n + (pub->shape.logit_rows > 0 ? 1 : 0);
     pub->rows_todo = pass_op_rows(pub, 0);
+    SIM_ASSERT(pass_shape_adds_up(p));
+    SIM_ASSERT(pass_consistent(c, p));
     CORE_OBSERVE(c, pass_formed, c->sched.now_ns, pub);
     *out = pub;
     return 0;

@@ -12,6 +12,7 @@ void kernel_run_fill(const struct hwmodel *m, const struct work_shape *shape, en
                              .padded_rows = rows,
                              .shape = shape};
     struct kernel_cost cost;
+    SIM_ASSERT(rows > 0 && rows <= (op == OP_HEAD ? shape->logit_rows : shape->rows));
     out->n = 1;
     out->t_ns = 0;
     out->bytes = 0.0;
@@ -39,4 +40,7 @@ void kernel_run_fill(const struct hwmodel *m, const struct work_shape *shape, en
     out->tail_bytes = cost.bytes;
     out->flop += cost.flop;
     out->outside = out->outside || cost.outside;
+    SIM_ASSERT(out->n == 1 || out->t_ns >= 1);
+    SIM_ASSERT(out->tail_ns >= 1 && out->tail_bytes >= 0.0 && out->flop >= 0.0);
+    SIM_ASSERT(!chunked || (uint64_t)(out->n - 1) * chunk_rows + q.rows == rows);
 }

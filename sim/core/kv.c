@@ -2,8 +2,9 @@
  * Cold blocks give way to live ones, oldest first (clauses.md B.10: finished-flow KV first). */
 #include <errno.h>
 
-#include "sim/core/core.h"
+#include "sim/core/consistent.h"
 
+/* Whole blocks: the last one of a sequence may be part empty, and nobody else may use the rest. */
 static uint32_t blocks_for(const struct core *c, uint64_t tokens)
 {
     uint32_t b = c->setup->kv_block_tokens;
@@ -15,6 +16,8 @@ void kv_init(struct core *c)
     c->kv_blocks_total = c->result->kv_capacity_tokens / c->setup->kv_block_tokens;
     c->kv_blocks_free = c->kv_blocks_total;
     c->cold_free = KV_NO_COLD;
+    /* Two lists, so that the oldest that may be dropped is found at once: what is pinned, moving or
+     * on flash gives no memory. */
     c->cold_cached = (struct cold_list){KV_NO_COLD, KV_NO_COLD};
     c->cold_held = c->cold_cached;
 }
@@ -64,6 +67,9 @@ static void cold_unlink(struct core *c, uint32_t i)
 {
     struct cold_kv *k = &c->cold[i];
     struct cold_list *l = cold_list_of(c, k);
+    SIM_ASSERT(k->state != COLD_GONE);
+    SIM_ASSERT(k->prev == KV_NO_COLD ? l->oldest == i : c->cold[k->prev].next == i);
+    SIM_ASSERT(k->next == KV_NO_COLD ? l->newest == i : c->cold[k->next].prev == i);
     if (k->prev == KV_NO_COLD) {
         l->oldest = k->next;
     } else {
@@ -80,7 +86,8 @@ static void cold_unlink(struct core *c, uint32_t i)
 static void cold_link(struct core *c, uint32_t i, enum cold_state state)
 {
     struct cold_kv *k = &c->cold[i];
-    k->state = state;
+    SIM_ASSERT(cold_may_become(k->state, state));
+    k->state = state; /* first: it says which list it belongs to */
     struct cold_list *l = cold_list_of(c, k);
     k->prev = l->newest;
     k->next = KV_NO_COLD;
@@ -96,6 +103,7 @@ static void cold_link(struct core *c, uint32_t i, enum cold_state state)
 /* Entries stay allocated until their turn arrives, so an executor's event can name one safely. */
 static void cold_drop(struct core *c, uint32_t i)
 {
+    SIM_ASSERT(cold_may_become(c->cold[i].state, COLD_GONE));
     cold_unlink(c, i);
     c->kv_blocks_free += c->cold[i].blocks;
     c->cold[i].blocks = 0;
@@ -111,6 +119,8 @@ static bool drop_idle_prefix(struct core *c, const struct full_request *but)
 {
     for (struct full_request *r = c->live_head; r != NULL; r = r->next_live) {
         if (r->prefix_idle && r != but && r->pub.pass == NULL) {
+            SIM_ASSERT(r->kv_blocks > 0 && r->kv_blocks <= c->kv_blocks_idle);
+            SIM_ASSERT(r->pub.generated_tokens == 0 && !r->pub.kv_swapped);
             c->kv_blocks_free += r->kv_blocks;
             c->kv_blocks_idle -= r->kv_blocks;
             r->kv_blocks = 0;
@@ -127,6 +137,7 @@ static bool drop_idle_prefix(struct core *c, const struct full_request *but)
 void kv_prefix_used(struct core *c, struct full_request *r)
 {
     if (r->prefix_idle) {
+        SIM_ASSERT(r->kv_blocks <= c->kv_blocks_idle);
         r->prefix_idle = false;
         c->kv_blocks_idle -= r->kv_blocks;
     }
@@ -147,17 +158,21 @@ void kv_prefix_rest(struct core *c, struct full_request *r)
  * not that of `but`. */
 static int make_free(struct core *c, uint64_t blocks, const struct full_request *but)
 {
+    /* Its own prefix is what it builds on: to give that way would be to compute it again. */
     uint64_t own = but != NULL && but->prefix_idle ? but->kv_blocks : 0;
+    /* Asked first: where it cannot be enough, nothing is dropped in vain. */
     if (blocks > c->kv_blocks_free + c->kv_blocks_cold + c->kv_blocks_idle - own) {
         return -ENOMEM;
     }
     while (blocks > c->kv_blocks_free) {
         if (c->kv_blocks_cold > 0) {
+            SIM_ASSERT(c->cold_cached.oldest != KV_NO_COLD);
             cold_drop(c, c->cold_cached.oldest);
         } else if (!drop_idle_prefix(c, but)) {
             return -ENOMEM; /* what is left belongs to this very pass */
         }
     }
+    SIM_ASSERT(blocks <= c->kv_blocks_free);
     return 0;
 }
 
@@ -166,6 +181,7 @@ int kv_lend(struct core *c, uint64_t blocks)
     if (blocks > c->kv_blocks_lent && make_free(c, blocks - c->kv_blocks_lent, NULL) != 0) {
         return -ENOMEM;
     }
+    SIM_ASSERT(blocks <= c->kv_blocks_free + c->kv_blocks_lent);
     c->kv_blocks_free += c->kv_blocks_lent;
     c->kv_blocks_free -= blocks;
     c->kv_blocks_lent = blocks;
@@ -182,12 +198,14 @@ uint64_t kv_blocks_lacking(const struct core *c, const struct full_request *r, u
 int kv_grow(struct core *c, struct full_request *r, uint32_t new_tokens)
 {
     uint32_t need = blocks_for(c, (uint64_t)r->pub.kv_tokens + new_tokens);
+    SIM_ASSERT(need > r->kv_blocks); /* or it has room */
     uint64_t extra = need - r->kv_blocks;
     if (extra > c->kv_blocks_free && make_free(c, extra, r) != 0) {
         return -ENOMEM;
     }
     c->kv_blocks_free -= extra;
     r->kv_blocks = need;
+    SIM_ASSERT(kv_has_room(c, r, new_tokens));
     check_blocks(c);
     note_peak(c);
     return 0;
@@ -195,6 +213,7 @@ int kv_grow(struct core *c, struct full_request *r, uint32_t new_tokens)
 
 void kv_release(struct core *c, struct full_request *r)
 {
+    SIM_ASSERT(!r->prefix_idle); /* or they would be counted as idle for ever */
     c->kv_blocks_free += r->kv_blocks;
     r->kv_blocks = 0;
     check_blocks(c);
@@ -203,6 +222,7 @@ void kv_release(struct core *c, struct full_request *r)
 void kv_shrink(struct core *c, struct full_request *r, uint32_t keep_tokens)
 {
     uint32_t keep = blocks_for(c, keep_tokens);
+    SIM_ASSERT(!r->prefix_idle || keep == r->kv_blocks);
     if (keep < r->kv_blocks) {
         c->kv_blocks_free += r->kv_blocks - keep;
         r->kv_blocks = keep;
@@ -211,10 +231,12 @@ void kv_shrink(struct core *c, struct full_request *r, uint32_t keep_tokens)
 
 uint32_t kv_keep_cold(struct core *c, struct full_request *r, uint32_t row)
 {
+    SIM_ASSERT(r->kv_blocks > 0 && !r->prefix_idle && kv_has_room(c, r, 0));
     uint32_t i = c->cold_free;
     if (i == KV_NO_COLD) {
         uint32_t cap = c->cold_cap == 0 ? 64 : c->cold_cap * 2;
         c->cold = xrealloc(c->cold, cap * sizeof *c->cold);
+        /* Backwards, so that entries are used from the first one on. */
         for (uint32_t j = cap; j-- > c->cold_cap;) {
             c->cold[j] = (struct cold_kv){.state = COLD_GONE};
             c->cold[j].next = c->cold_free;
@@ -224,12 +246,13 @@ uint32_t kv_keep_cold(struct core *c, struct full_request *r, uint32_t row)
         i = c->cold_free;
     }
     struct cold_kv *k = &c->cold[i];
+    SIM_ASSERT(k->state == COLD_GONE);
     c->cold_free = k->next;
     k->row = row;
     k->session_id = r->pub.session_id;
     k->tokens = r->pub.kv_tokens;
     k->blocks = r->kv_blocks;
-    k->generation++;
+    k->generation++; /* a move that was begun for the entry's last use is not of this one */
     cold_link(c, i, COLD_CACHED);
     r->kv_blocks = 0;
     return i;
@@ -241,6 +264,8 @@ uint32_t kv_take_cold(struct core *c, uint32_t cold, struct full_request *r, uin
 {
     SIM_REQUIRE(cold < c->cold_cap, "cold KV %u of %u", cold, c->cold_cap);
     struct cold_kv *k = &c->cold[cold];
+    SIM_ASSERT(r->kv_blocks == 0 && r->pub.kv_tokens == 0);
+    SIM_ASSERT(k->state == COLD_GONE || k->row == r->row); /* it was kept for this very turn */
     uint32_t got = 0;
     if (k->state != COLD_GONE) {
         cold_unlink(c, cold);
@@ -267,6 +292,7 @@ static uint32_t cold_find(const struct core *c, const struct cold_list *l, uint3
 /* Moves KV of a request to or from flash; core_kv_moved follows. */
 static int request_transfer(struct core *c, struct full_request *r, enum counter which, bool in)
 {
+    SIM_ASSERT(!r->kv_moving && r->pub.pass == NULL && in == r->pub.kv_swapped);
     r->kv_moving = true;
     core_count(c, which);
     c->exec_ops->kv_move(c->exec, r, (double)r->pub.kv_tokens * c->setup->llm->kv_bytes_per_token,
@@ -284,6 +310,7 @@ static int request_read_back(struct core *c, struct full_request *r)
     if (!r->pub.kv_swapped || r->kv_moving) {
         return refuse(c, -EINVAL, "the request's KV is not on flash, or is on its way");
     }
+    /* Its blocks before its bytes: they are taken when the move begins. */
     if (kv_reserve(c, r, 0) != 0) {
         return refuse(c, -ENOMEM, "not enough free KV to read it back");
     }
@@ -303,7 +330,7 @@ static int request_evict(struct core *c, struct full_request *r, uint32_t keep, 
         return refuse(c, -EINVAL,
                       "nothing would be moved, or a part to flash: KV goes there whole");
     }
-    kv_prefix_used(c, r);
+    kv_prefix_used(c, r); /* or what is to be moved could be dropped while it is on its way */
     r->pub.preemptions++;
     if (to == KV_FLASH) {
         return request_transfer(c, r, COUNTER_KV_SWAP_OUTS, false);
@@ -311,6 +338,8 @@ static int request_evict(struct core *c, struct full_request *r, uint32_t keep, 
     uint64_t lost = r->pub.kv_tokens - keep;
     r->pub.kv_tokens = keep;
     kv_shrink(c, r, keep);
+    SIM_ASSERT(r->pub.state == REQUEST_STATE_QUEUED ||
+               request_may_become(r->pub.state, REQUEST_STATE_QUEUED));
     r->pub.state = REQUEST_STATE_QUEUED;
     core_count(c, COUNTER_KV_RECOMPUTE_EVICTIONS);
     CORE_OBSERVE(c, kv_lost, c->sched.now_ns, &r->pub, lost);
@@ -337,7 +366,7 @@ static int session_move(struct core *c, uint32_t session_id, enum kv_place to)
     }
     static const enum cold_state becomes[] = {
         [KV_MEMORY] = COLD_PINNED, [KV_CACHE] = COLD_CACHED, [KV_FLASH] = COLD_MOVING};
-    cold_unlink(c, i);
+    cold_unlink(c, i); /* out of the list of its old state, behind those of the new one */
     cold_link(c, i, becomes[to]);
     if (to == KV_FLASH) {
         core_count(c, COUNTER_KV_SWAP_OUTS);
@@ -370,11 +399,14 @@ int core_kv_move(struct core *c, struct kv_part part, enum kv_place to)
 void core_cold_moved(struct core *c, uint32_t cold, uint32_t generation)
 {
     struct cold_kv *k = &c->cold[cold];
+    SIM_ASSERT(cold < c->cold_cap && generation <= k->generation);
+    /* Its turn may have come meanwhile, and the entry be another's. */
     if (k->generation == generation && k->state == COLD_MOVING) {
         c->news++;
         c->kv_blocks_free += k->blocks;
         k->blocks = 0;
-        k->state = COLD_SWAPPED;
+        SIM_ASSERT(cold_may_become(k->state, COLD_SWAPPED));
+        k->state = COLD_SWAPPED; /* in the same list: held */
         check_blocks(c);
     }
 }

@@ -1,7 +1,7 @@
 /* Launching spans, stopping them, and moving the cursor of their pass. */
 #include <errno.h>
 
-#include "sim/core/core.h"
+#include "sim/core/consistent.h"
 
 static inline struct full_launch *launch_new(struct core *c)
 {
@@ -16,7 +16,9 @@ static inline struct full_launch *launch_new(struct core *c)
 
 static bool has_attention(const struct pass *p, uint32_t end)
 {
+    SIM_ASSERT(p->op < end && end <= p->n_ops);
     bool has = p->fused_layers;
+    /* Layers are alike: the ops of one tell of all. */
     for (uint32_t op = p->op; op < end && op < p->op + p->layer.n && !has; op++) {
         has = pass_op_kind(p, op) == OP_MHA;
     }
@@ -61,6 +63,7 @@ static inline int launch_supported(struct core *c, const struct launch_spec *spe
     } else {
         return 0;
     }
+    /* One that is on its way does not count: a launch would wait on the device, whom it blocks. */
     if (*pin == NULL || (*pin)->state != RESIDENT_READY) {
         return core_refuse(c, COUNTER_LAUNCH_MISSING_RESIDENT, -ENOENT,
                            spec->graph > 0 ? "its graph block is not ready"
@@ -115,6 +118,7 @@ int core_launch(struct core *c, const struct launch_spec *spec, const struct lau
     }
     uint32_t rows = spec->rows;
     uint32_t n_ops = spec->n_ops;
+    SIM_ASSERT(rows > 0 && rows <= p->rows_todo && p->op + n_ops <= p->n_ops);
     if (rows < pass_op_rows(p, p->op) &&
         (c->exec_ops->caps & c->setup->caps & CAP_ROW_SPLIT) == 0) {
         return core_refuse(c, COUNTER_LAUNCH_UNSUPPORTED, -EPERM,
@@ -136,7 +140,9 @@ int core_launch(struct core *c, const struct launch_spec *spec, const struct lau
     if (rc != 0) {
         return rc;
     }
+    /* From here on nothing fails: what was refused has changed nothing. */
     struct full_launch *l = launch_new(c);
+    SIM_ASSERT(l->pub.id == 0 || l->pub.state == LAUNCH_STATE_ENDED);
     if (pin != NULL) {
         pin->pins++;
     }
@@ -165,11 +171,14 @@ int core_launch(struct core *c, const struct launch_spec *spec, const struct lau
     p->rows_todo -= rows;
     p->rows_active += rows;
     p->n_launches++;
+    SIM_ASSERT(p->rows_todo + p->rows_active <= pass_op_rows(p, p->op));
+    SIM_ASSERT(p->state == PASS_STATE_RUNNING || pass_may_become(p->state, PASS_STATE_RUNNING));
     p->state = PASS_STATE_RUNNING;
     CORE_OBSERVE(c, launch_submitted, c->sched.now_ns, &l->pub);
     if (out != NULL) {
         *out = &l->pub;
     }
+    /* Last: the executor may begin it at once, and tells observers so after they know of it. */
     c->exec_ops->launch(c->exec, l);
     return 0;
 }
@@ -177,6 +186,9 @@ int core_launch(struct core *c, const struct launch_spec *spec, const struct lau
 void core_launch_started(struct core *c, struct full_launch *l, int64_t lead_ns)
 {
     SIM_REQUIRE(l->pub.state == LAUNCH_STATE_QUEUED, "launch %u starts twice", l->pub.id);
+    SIM_ASSERT(launch_may_become(l->pub.state, LAUNCH_STATE_RUNNING));
+    SIM_ASSERT(lead_ns >= 0 && l->pub.submit_ns <= c->sched.now_ns);
+    SIM_ASSERT(l->pub.pass->state == PASS_STATE_RUNNING && l->pub.pass->n_launches > 0);
     l->pub.state = LAUNCH_STATE_RUNNING;
     l->pub.start_ns = c->sched.now_ns;
     CORE_OBSERVE(c, launch_started, c->sched.now_ns, &l->pub, lead_ns);
@@ -186,9 +198,13 @@ void core_first_kernel_started(struct core *c, const struct full_launch *l)
 {
     struct full_pass *p = (struct full_pass *)l->pub.pass;
     p->served = true;
+    SIM_ASSERT(l->pub.state == LAUNCH_STATE_RUNNING);
+    /* Those who follow were served by the pass before, and were told of then. */
     for (uint32_t i = p->pub.n_followed; i < p->pub.n_segments; i++) {
         struct full_request *r = core_request(p->segments[i].request);
+        SIM_ASSERT(r->alive && r->pub.pass == &p->pub);
         if (r->pub.first_service_ns == TIME_NEVER_NS) {
+            SIM_ASSERT(r->pub.generated_tokens == 0);
             r->pub.first_service_ns = c->sched.now_ns;
             CORE_OBSERVE(c, request_first_service, c->sched.now_ns, &r->pub, &l->pub);
         }
@@ -202,6 +218,9 @@ static inline void pass_credit(struct full_pass *p, const struct launch *l, uint
     SIM_REQUIRE(pub->n_launches > 0 && pub->rows_active >= l->rows, "a launch of pass %u it lacks",
                 pub->id);
     SIM_REQUIRE(l->op_begin + ops_done <= l->op_end, "launch %u: more ops than it had", l->id);
+    SIM_ASSERT(l->op_begin == pub->op); /* shares are of the cursor's op, spans begin there */
+    SIM_ASSERT(rows_done < (ops_done == 0 ? l->rows : pub->shape.rows));
+    SIM_ASSERT(l->op_begin + ops_done < l->op_end || rows_done == 0);
     pub->n_launches--;
     if (ops_done > 0 || rows_done > 0) {
         p->op_devices |= 1u << l->device; /* one that never ran leaves no data there */
@@ -217,10 +236,12 @@ static inline void pass_credit(struct full_pass *p, const struct launch *l, uint
             return;
         }
     }
+    SIM_ASSERT(pub->n_launches == 0); /* who has done a whole op was its last, or its only one */
     pub->op = l->op_begin + ops_done;
     pub->rows_active = 0;
     pub->last_op_devices = p->op_devices;
     p->op_devices = rows_done > 0 ? 1u << l->device : 0;
+    /* Of several ops the last one ran here alone, whoever had shares of the first. */
     if (ops_done > 1) {
         pub->last_op_devices = 1u << l->device;
     }
@@ -240,6 +261,12 @@ void core_launch_ended(struct core *c, struct full_launch *l, enum launch_outcom
 {
     struct full_pass *p = (struct full_pass *)l->pub.pass;
     SIM_REQUIRE(l->pub.state != LAUNCH_STATE_ENDED, "launch %u ends twice", l->pub.id);
+    SIM_ASSERT(launch_may_become(l->pub.state, LAUNCH_STATE_ENDED));
+    SIM_ASSERT(solo_ns >= 0 && lost_ns >= 0);
+    SIM_ASSERT(outcome != LAUNCH_OUTCOME_DONE || l->pub.op_begin + ops_done == l->pub.op_end);
+    SIM_ASSERT(outcome != LAUNCH_OUTCOME_WITHDRAWN || (ops_done == 0 && rows_done == 0));
+    SIM_ASSERT(outcome == LAUNCH_OUTCOME_RESET || lost_ns == 0);
+    SIM_ASSERT(outcome == LAUNCH_OUTCOME_DONE || l->pub.stop_requested);
     l->pub.state = LAUNCH_STATE_ENDED;
     l->pub.outcome = outcome;
     l->pub.end_ns = c->sched.now_ns;
@@ -261,10 +288,12 @@ void core_launch_ended(struct core *c, struct full_launch *l, enum launch_outcom
     }
     pass_credit(p, &l->pub, ops_done, rows_done);
     if (p->pub.n_launches == 0) {
+        SIM_ASSERT(pass_may_become(p->pub.state, PASS_STATE_READY));
         p->pub.state = PASS_STATE_READY;
     }
     CORE_OBSERVE(c, launch_ended, c->sched.now_ns, &l->pub, solo_ns, lost_ns);
     core_launch_over(c, l);
+    /* After the policy was told of the launch: launch_done comes before pass_done. */
     if (p->pub.op == p->pub.n_ops && p->pub.n_launches == 0) {
         p->pub.state = PASS_STATE_RUNNING; /* the host still samples: nobody may cancel it now */
         core_pass_complete(c, p);
@@ -280,6 +309,7 @@ int core_preempt(struct core *c, const struct launch *pub, struct preempt_spec h
                            contradict ? "these facts of a stop do not go together"
                                       : "the launch is over, or there is none");
     }
+    /* One that was asked to stop at a boundary may still be stopped at once. */
     if (pub->stop_requested && !how.now) {
         return core_refuse(c, COUNTER_PREEMPT_REFUSED, -EALREADY, "it was asked to stop already");
     }
@@ -293,6 +323,7 @@ int core_preempt(struct core *c, const struct launch *pub, struct preempt_spec h
         return core_refuse(c, COUNTER_PREEMPT_REFUSED, -EPERM,
                            "it has not begun, and the device does not take back what it was given");
     }
+    /* Before the executor is asked: it may end the launch by what it finds there. */
     l->pub.stop_requested = true;
     core_count(c, COUNTER_PREEMPT_ASKED);
     CORE_OBSERVE(c, preempt_asked, c->sched.now_ns, &l->pub);

@@ -1,7 +1,7 @@
 /* Cancelling and completing passes. */
 #include <errno.h>
 
-#include "sim/core/core.h"
+#include "sim/core/consistent.h"
 
 int core_pass_cancel(struct core *c, struct pass *pub)
 {
@@ -12,6 +12,7 @@ int core_pass_cancel(struct core *c, struct pass *pub)
     }
     for (uint32_t i = 0; i < pub->n_segments; i++) {
         struct full_request *r = core_request(p->segments[i].request);
+        SIM_ASSERT(r->alive && r->pub.pass == pub);
         r->pub.pass = NULL;
         kv_shrink(c, r, r->pub.kv_tokens);
         kv_prefix_rest(c, r);
@@ -19,8 +20,10 @@ int core_pass_cancel(struct core *c, struct pass *pub)
             core_request_leave(c, r, REQUEST_STATE_SHED);
         }
     }
+    SIM_ASSERT(pass_may_become(pub->state, PASS_STATE_CANCELLED));
     pub->state = PASS_STATE_CANCELLED;
     core_count(c, COUNTER_PASS_CANCELLED);
+    /* Before it is buried: the executor finds what it keeps of it by the pass. */
     if (c->exec_ops->pass_cancelled != NULL) {
         c->exec_ops->pass_cancelled(c->exec, p);
     }
@@ -50,12 +53,14 @@ static uint32_t rows_complete(struct core *c, struct full_request *r, const stru
     }
     if (s->role == SEGMENT_PREFILL) {
         bool completes = s->n_tokens == request_prefill_left(&r->pub);
+        SIM_ASSERT(!completes || request_may_become(r->pub.state, REQUEST_STATE_DECODE));
         r->pub.kv_tokens += s->n_tokens;
         r->pub.state = completes ? REQUEST_STATE_DECODE : r->pub.state;
         return completes ? 1 : 0;
     }
     uint32_t emit = 1 + verify_accepted(c, r, s->n_tokens - 1);
     uint32_t left = r->output_tokens - r->pub.generated_tokens;
+    SIM_ASSERT(left > 0 && emit <= s->n_tokens);
     r->draw++;
     r->pub.kv_tokens += emit; /* rejected rows' KV is dropped */
     kv_shrink(c, r, r->pub.kv_tokens);
@@ -77,6 +82,7 @@ static inline void segment_complete(struct core *c, struct segment *s, int64_t n
 {
     struct full_request *r = part_from(s);
     uint32_t emit = rows_complete(c, r, s);
+    SIM_ASSERT(r->pub.generated_tokens + emit <= r->output_tokens);
     if (emit > 0) {
         int64_t since = r->pub.last_token_ns;
         if (since == TIME_NEVER_NS) { /* its first */
@@ -100,6 +106,7 @@ struct rest {
 /* The same requests so many tokens later, all of them still there. */
 static inline struct decodes decodes_later(struct decodes d, uint32_t tokens)
 {
+    SIM_ASSERT(d.least_left > tokens);
     d.longest += tokens;
     d.keys += (uint64_t)tokens * d.n;
     d.least_left -= tokens;
@@ -146,7 +153,11 @@ static inline void leave_with(struct core *c, struct full_pass *p, struct rest n
     p->pub.n_decoding = n.on.n;
     p->pub.kv_blocks_next = n.blocks;
     p->next = n.on;
+    SIM_ASSERT(n.left + n.on.n <= p->pub.n_segments && n.blocks <= n.on.n);
+    SIM_ASSERT(n.going == p->going + n.on.n);
+    /* Only now: observers are told of the tokens of all before the first of them is gone. */
     for (uint32_t i = 0, left = n.left; left > 0; i++) {
+        SIM_ASSERT(i < p->pub.n_segments);
         struct full_request *r = core_request(p->segments[i].request);
         bool finished = r->pub.generated_tokens == r->output_tokens;
         if (leaves(r)) {
@@ -159,6 +170,7 @@ static inline void leave_with(struct core *c, struct full_pass *p, struct rest n
 /* All ops are through: the host samples, then the tokens are out. */
 void core_pass_complete(struct core *c, struct full_pass *p)
 {
+    SIM_ASSERT(p->pub.op == p->pub.n_ops && p->pub.rows_todo == 0 && p->pub.rows_active == 0);
     int64_t tail = c->setup->machine->sample_ns_per_token * (int64_t)p->pub.shape.logit_rows;
     c->exec_ops->pass_tail(c->exec, p, tail);
 }
@@ -167,7 +179,7 @@ static void pass_notify(struct core *c, struct full_pass *p)
 {
     c->news++;
     p->done_ns = c->sched.now_ns;
-    p->done_news = c->news;
+    p->done_news = c->news; /* with its own end: what comes after is news to who follows it */
     p->done_decisions = c->result->decisions;
     CORE_HOOK(c, HOOK_PASS_DONE, pass_done, &c->sched, &p->pub);
     p->next_free = c->dead_passes;
@@ -179,8 +191,10 @@ static inline void decode_complete(struct rest *n, struct segment *s, int64_t no
                                    uint32_t block_tokens)
 {
     struct full_request *r = part_from(s);
+    SIM_ASSERT(!leaves(r) && r->pub.state == REQUEST_STATE_DECODE);
     r->pub.kv_tokens++;
     r->pub.generated_tokens++;
+    SIM_ASSERT(!leaves(r));
     s->emitted_tokens = 1;
     s->gap_ns = now - r->pub.last_token_ns;
     r->pub.last_token_ns = now;
@@ -213,6 +227,7 @@ void core_pass_tail_done(struct core *c, struct full_pass *p)
 {
     SIM_REQUIRE(p->pub.op == p->pub.n_ops && p->pub.n_launches == 0, "pass %u is not through",
                 p->pub.id);
+    SIM_ASSERT(pass_may_become(p->pub.state, PASS_STATE_DONE));
     p->pub.state = PASS_STATE_DONE;
     core_progress(c);
     struct rest rest = segments_complete(c, p);
@@ -242,13 +257,15 @@ static inline void credit_many(struct core *c, struct segment *s, const struct r
 {
     struct full_request *q = core_request(s->request);
     int64_t now = c->sched.now_ns;
+    SIM_ASSERT(s->role == SEGMENT_DECODE && q->pub.state == REQUEST_STATE_DECODE &&
+               !q->cancel_pending);
     s->first_token = q->pub.kv_tokens + r->n - 1;
     s->emitted_tokens = 1;
     s->gap_ns = r->n > 1 ? r->gap_ns[r->n - 1] : now - q->pub.last_token_ns;
     q->pub.kv_tokens += r->n;
     q->pub.generated_tokens += r->n;
     q->pub.last_token_ns = now;
-    (void)kv_reserve(c, q, 0);
+    (void)kv_reserve(c, q, 0); /* the executor saw that blocks are free: checked below */
     SIM_REQUIRE(kv_has_room(c, q, 0) && q->pub.generated_tokens <= q->output_tokens,
                 "request %u is repeated beyond its end", q->pub.id);
 }
@@ -274,10 +291,14 @@ void core_pass_repeated(struct core *c, struct full_launch *l, const struct repe
     p->pub.rows_todo = 0;
     p->pub.rows_active = 0;
     p->pub.n_launches = 0;
+    SIM_ASSERT(pass_may_become(p->pub.state, PASS_STATE_DONE));
+    SIM_ASSERT(launch_may_become(l->pub.state, LAUNCH_STATE_ENDED));
     p->pub.state = PASS_STATE_DONE;
     l->pub.state = LAUNCH_STATE_ENDED;
     l->pub.outcome = LAUNCH_OUTCOME_DONE;
     l->pub.end_ns = c->sched.now_ns - r->sample_ns;
+    /* The policy hears of both at once, of the launch first, as it would have without repetition.
+     */
     core_launch_over(c, l);
     pass_notify(c, p);
 }
@@ -300,6 +321,7 @@ void core_pass_goes_on(struct core *c, struct full_launch *l, const struct repea
         SIM_REQUIRE(rc == 0 && q->pub.generated_tokens < q->output_tokens,
                     "request %u cannot go on", q->pub.id);
     }
+    /* For observers it is the next pass, which all of its requests come to from the one before. */
     p->pub.n_followed = p->pub.n_segments;
     p->decodes = decodes_later(p->decodes, r->n);
     count_decisions(c, r, r->n);
@@ -307,7 +329,10 @@ void core_pass_goes_on(struct core *c, struct full_launch *l, const struct repea
     p->formed_ns = c->sched.now_ns;
     l->pub.id = c->next_launch_id;
     l->pub.submit_ns = c->sched.now_ns;
+    SIM_ASSERT(launch_may_become(l->pub.state, LAUNCH_STATE_QUEUED) ||
+               l->pub.state == LAUNCH_STATE_QUEUED);
     l->pub.state = LAUNCH_STATE_QUEUED;
+    SIM_ASSERT(pass_consistent(c, p) && pass_shape_adds_up(p));
     CORE_OBSERVE(c, pass_formed, c->sched.now_ns, &p->pub);
     CORE_OBSERVE(c, launch_submitted, c->sched.now_ns, &l->pub);
 }

@@ -20,6 +20,8 @@ const char *const core_hook_names[HOOK_COUNT] = {
 
 int core_refuse(struct core *c, enum counter which, int status, const char *why)
 {
+    SIM_ASSERT(status < 0 && why != NULL);
+    /* Remembered, and told by core_acted: only there is known which action it was. */
     core_count(c, which);
     c->refused_as = which;
     c->refused_why = why;
@@ -36,11 +38,13 @@ static struct sim_refusal *refusal_of(struct sim_result *r, const char *action, 
             return x;
         }
     }
+    /* Further kinds are counted and not told apart: a result has a size. */
     return r->n_refusals < SIM_MAX_REFUSALS ? &r->refusals[r->n_refusals++] : NULL;
 }
 
 int core_acted(struct core *c, const char *action, int rc)
 {
+    SIM_ASSERT(rc <= 0 && action != NULL && c->hook != HOOK_NONE);
     c->asked++;
     c->last[rc != 0] = (struct core_decision){action, c->sched.now_ns};
     if (rc == 0) {

@@ -4,13 +4,15 @@
 #include <stdlib.h>
 
 #include "sim/base/hash.h"
-#include "sim/core/core.h"
+#include "sim/core/consistent.h"
 
 /* Buckets at the start: as many as a run of shipped policies fills. They double when full. */
 #define FIRST_BUCKETS 64u
 
+/* A power of two of buckets: the low bits of the hash are the bucket, without a division. */
 static struct resident **bucket_of(const struct residents *t, struct resident_key key)
 {
+    SIM_ASSERT(t->n_buckets > 0 && (t->n_buckets & (t->n_buckets - 1)) == 0);
     uint64_t h = hash_u64(hash_u64(HASH_INIT, (uint64_t)key.kind), ((uint64_t)key.a << 32) | key.b);
     return &t->buckets[h & (t->n_buckets - 1)];
 }
@@ -76,12 +78,15 @@ static int residents_fit(struct core *c, double residents)
 {
     double kv = (double)c->kv_blocks_total * kv_block_bytes(c);
     double over = held_bytes(c, residents) + kv - c->memory_bytes;
+    SIM_ASSERT(residents > -1.0 && isfinite(over));
     return kv_lend(c, over < 1.0 ? 0 : (uint64_t)ceil(over / kv_block_bytes(c)));
 }
 
 static struct resident *resident_new(struct core *c, struct resident_key key, double bytes)
 {
     struct residents *t = &c->residents;
+    SIM_ASSERT(resident_find(c, key) == NULL); /* one of a key */
+    /* Memory first: where it is refused, nothing has changed. */
     if (residents_fit(c, c->resident_bytes + bytes) != 0) {
         return NULL;
     }
@@ -92,12 +97,14 @@ static struct resident *resident_new(struct core *c, struct resident_key key, do
     if (r == NULL) {
         r = arena_alloc(&c->arena, sizeof *r);
     } else {
+        SIM_ASSERT(r->state == RESIDENT_ABSENT && r->pins == 0);
         t->absent = r->next;
     }
     struct resident **bucket = bucket_of(t, key);
     *r = (struct resident){.key = key, .next = *bucket, .state = RESIDENT_PENDING, .bytes = bytes};
     *bucket = r;
     t->n++;
+    SIM_ASSERT(resident_find(c, key) == r);
     c->resident_bytes += bytes;
     core_memory_note(c);
     CORE_OBSERVE(c, resident, c->sched.now_ns, key, RESIDENT_PENDING);
@@ -108,6 +115,8 @@ static void resident_drop(struct core *c, struct resident *r)
 {
     SIM_REQUIRE(r->pins == 0 && r->state != RESIDENT_ABSENT, "a resident in use is dropped");
     struct residents *t = &c->residents;
+    /* Unlinked before memory is weighed anew, and reused only from `absent`: executors and launches
+     * point to residents, so they never move. */
     struct resident **at = bucket_of(t, r->key);
     while (*at != r) {
         at = &(*at)->next;
@@ -117,7 +126,9 @@ static void resident_drop(struct core *c, struct resident *r)
     t->absent = r;
     t->n--;
     c->resident_bytes -= r->bytes;
-    (void)residents_fit(c, c->resident_bytes);
+    int rc = residents_fit(c, c->resident_bytes); /* KV gets back what it lent */
+    SIM_REQUIRE(rc == 0, "less does not fit where more did");
+    SIM_ASSERT(resident_may_become(r->state, RESIDENT_ABSENT));
     r->state = RESIDENT_ABSENT;
     CORE_OBSERVE(c, resident, c->sched.now_ns, r->key, RESIDENT_ABSENT);
 }
@@ -138,7 +149,7 @@ int core_compile(struct core *c, struct resident_key key)
     if (resident_find(c, key) != NULL) {
         return refuse(c, -EALREADY, "it is there already, or being made");
     }
-    struct resident *r = resident_new(c, key, 0.0);
+    struct resident *r = resident_new(c, key, 0.0); /* compiled kernels take no memory */
     SIM_REQUIRE(r != NULL, "what takes no bytes fits");
     const struct machine *m = c->setup->machine;
     core_count(c, COUNTER_COMPILES);
@@ -161,6 +172,8 @@ static int graph_block_new(struct core *c, struct resident_key key, double bytes
     if (resident_find(c, key) != NULL) {
         return refuse(c, -EALREADY, "it is there already, or being loaded");
     }
+    /* It takes its memory when its load begins, not when it is there: two loads under way could
+     * otherwise both be promised the same. */
     *out = resident_new(c, key, bytes);
     return *out == NULL ? refuse(c, -ENOMEM, "not enough KV is free to give way to it") : 0;
 }
@@ -182,10 +195,13 @@ int core_map(struct core *c, struct resident_key key, double bytes)
         return refuse(c, -EPERM, "what was there before the run is declared in init");
     }
     struct resident *r;
+    /* Before it is weighed: what is mapped holds the weights, and is not to count beside them. */
     c->weights_mapped = true;
     int rc = graph_block_new(c, key, bytes, &r);
     if (rc == 0) {
+        SIM_ASSERT(resident_may_become(r->state, RESIDENT_READY));
         r->state = RESIDENT_READY;
+        /* Mapped graphs stay for the run: requests are measured by the KV beside them. */
         c->kv_blocks_mapped = c->kv_blocks_lent;
         CORE_OBSERVE(c, resident, c->sched.now_ns, key, RESIDENT_READY);
     }
@@ -212,11 +228,15 @@ int core_resident_evict(struct core *c, struct resident_key key)
     if (r == NULL) {
         return refuse(c, -ENOENT, "it is not there");
     }
+    /* A launch that waits in a device's queue counts too: its block must be there when it begins.
+     */
     if (r->pins > 0) {
         return refuse(c, -EBUSY, "a launch uses it");
     }
     if (r->state == RESIDENT_PENDING) {
         core_count(c, COUNTER_COMPILES_CANCELLED);
+        /* The executor first: it still holds the resident, which is used again once it is dropped.
+         */
         c->exec_ops->resident_cancel(c->exec, r);
         resident_drop(c, r);
         return 0;
@@ -231,6 +251,7 @@ int core_resident_evict(struct core *c, struct resident_key key)
 void core_resident_done(struct core *c, struct resident *r)
 {
     SIM_REQUIRE(r->state == RESIDENT_PENDING, "what nobody waits for is there");
+    SIM_ASSERT(resident_find(c, r->key) == r);
     c->news++;
     r->state = RESIDENT_READY;
     core_progress(c);
@@ -238,11 +259,15 @@ void core_resident_done(struct core *c, struct resident *r)
     CORE_HOOK(c, HOOK_RESIDENT_READY, resident_ready, &c->sched, r->key);
 }
 
-/* Weights or the graphs that hold them, and KV held (cold included): the run's memory peak. */
-void core_memory_note(struct core *c)
+double core_memory_bytes(const struct core *c)
 {
     double kv = (double)kv_held_tokens(c) * c->setup->llm->kv_bytes_per_token;
-    double total = held_bytes(c, c->resident_bytes) + kv;
+    return held_bytes(c, c->resident_bytes) + kv;
+}
+
+void core_memory_note(struct core *c)
+{
+    double total = core_memory_bytes(c);
     if (total > c->result->memory_peak_bytes) {
         c->result->memory_peak_bytes = total;
     }

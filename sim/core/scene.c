@@ -30,7 +30,7 @@ static void put_requests(const struct core *c, FILE *out)
     for (const struct full_request *r = c->live_head; r != NULL; r = r->next_live) {
         bool decodes = r->pub.state == REQUEST_STATE_DECODE;
         if (r->pub.pass != NULL) {
-            w.in_pass++;
+            w.in_pass++; /* it waits for its pass, whatever its KV and its state */
             continue;
         }
         *(r->kv_moving        ? &w.moving

@@ -1,0 +1,330 @@
+#include "sim/core/consistent.h"
+
+#include <stdlib.h>
+
+/* ---- which state may follow which ---- */
+
+#define TO(state) (1u << (state))
+
+bool request_may_become(enum request_state from, enum request_state to)
+{
+    static const unsigned next[] = {
+        [REQUEST_STATE_QUEUED] = TO(REQUEST_STATE_DECODE) | TO(REQUEST_STATE_SHED),
+        /* Its KV may be dropped, and then its prompt is to be computed again. */
+        [REQUEST_STATE_DECODE] =
+            TO(REQUEST_STATE_QUEUED) | TO(REQUEST_STATE_FINISHED) | TO(REQUEST_STATE_SHED),
+        [REQUEST_STATE_FINISHED] = 0,
+        [REQUEST_STATE_SHED] = 0,
+    };
+    return (next[from] & TO(to)) != 0;
+}
+
+bool pass_may_become(enum pass_state from, enum pass_state to)
+{
+    static const unsigned next[] = {
+        [PASS_STATE_READY] = TO(PASS_STATE_RUNNING) | TO(PASS_STATE_CANCELLED),
+        [PASS_STATE_RUNNING] = TO(PASS_STATE_READY) | TO(PASS_STATE_DONE),
+        [PASS_STATE_DONE] = 0,
+        [PASS_STATE_CANCELLED] = 0,
+    };
+    return (next[from] & TO(to)) != 0;
+}
+
+bool launch_may_become(enum launch_state from, enum launch_state to)
+{
+    static const unsigned next[] = {
+        [LAUNCH_STATE_QUEUED] = TO(LAUNCH_STATE_RUNNING) | TO(LAUNCH_STATE_ENDED),
+        /* One that goes on (core_pass_goes_on) is submitted once more. */
+        [LAUNCH_STATE_RUNNING] = TO(LAUNCH_STATE_ENDED) | TO(LAUNCH_STATE_QUEUED),
+        [LAUNCH_STATE_ENDED] = 0,
+    };
+    return (next[from] & TO(to)) != 0;
+}
+
+bool resident_may_become(enum resident_state from, enum resident_state to)
+{
+    static const unsigned next[] = {
+        [RESIDENT_ABSENT] = TO(RESIDENT_PENDING),
+        [RESIDENT_PENDING] = TO(RESIDENT_READY) | TO(RESIDENT_ABSENT),
+        [RESIDENT_READY] = TO(RESIDENT_ABSENT),
+    };
+    return (next[from] & TO(to)) != 0;
+}
+
+bool cold_may_become(enum cold_state from, enum cold_state to)
+{
+    static const unsigned next[] = {
+        [COLD_CACHED] = TO(COLD_PINNED) | TO(COLD_MOVING) | TO(COLD_GONE),
+        [COLD_PINNED] = TO(COLD_CACHED) | TO(COLD_MOVING) | TO(COLD_GONE),
+        [COLD_MOVING] = TO(COLD_SWAPPED) | TO(COLD_GONE),
+        [COLD_SWAPPED] = TO(COLD_GONE),
+        [COLD_GONE] = TO(COLD_CACHED),
+    };
+    return (next[from] & TO(to)) != 0;
+}
+
+/* ---- requests ---- */
+
+static void check_times(const struct core *c, const struct request *r)
+{
+    SIM_ASSERT(r->arrival_ns <= c->sched.now_ns);
+    if (r->first_service_ns == TIME_NEVER_NS) {
+        SIM_ASSERT(r->generated_tokens == 0);
+    } else {
+        SIM_ASSERT(r->arrival_ns <= r->first_service_ns && r->first_service_ns <= c->sched.now_ns);
+    }
+    SIM_ASSERT((r->generated_tokens == 0) == (r->first_token_ns == TIME_NEVER_NS));
+    SIM_ASSERT((r->generated_tokens == 0) == (r->last_token_ns == TIME_NEVER_NS));
+    if (r->generated_tokens > 0) {
+        SIM_ASSERT(r->first_service_ns <= r->first_token_ns);
+        SIM_ASSERT(r->first_token_ns <= r->last_token_ns);
+        SIM_ASSERT(r->last_token_ns <= c->sched.now_ns);
+    }
+}
+
+bool request_consistent(const struct core *c, const struct full_request *r)
+{
+    const struct request *pub = &r->pub;
+    check_times(c, pub);
+    SIM_ASSERT(r->alive);
+    SIM_ASSERT(pub->state == REQUEST_STATE_QUEUED || pub->state == REQUEST_STATE_DECODE);
+    SIM_ASSERT(pub->slot < c->next_slot);
+    SIM_ASSERT(pub->generated_tokens < r->output_tokens); /* with its last one it has left */
+    SIM_ASSERT(pub->reused_tokens < pub->input_tokens);   /* a prompt's last token is computed */
+    if (pub->state == REQUEST_STATE_DECODE) {
+        /* The newest token is the one whose KV the next pass makes. */
+        SIM_ASSERT(pub->generated_tokens > 0);
+        SIM_ASSERT(pub->kv_tokens + 1 == request_length(pub));
+    } else {
+        SIM_ASSERT(pub->kv_tokens < request_prefill_target(pub));
+    }
+    /* On flash it has all its tokens and no blocks, until those are taken to read it back. */
+    SIM_ASSERT(pub->kv_swapped || kv_has_room(c, r, 0));
+    SIM_ASSERT(!pub->kv_swapped || r->kv_moving || r->kv_blocks == 0);
+    SIM_ASSERT(!pub->kv_swapped || pub->kv_tokens > 0);
+    SIM_ASSERT(pub->pass == NULL || (!r->kv_moving && !pub->kv_swapped && !r->prefix_idle));
+    if (r->prefix_idle) {
+        SIM_ASSERT(pub->kv_tokens == pub->reused_tokens && pub->kv_tokens > 0);
+        SIM_ASSERT(pub->generated_tokens == 0 && !pub->kv_swapped && !r->kv_moving);
+    }
+    /* Who is cancelled leaves at once, or when what still uses its KV is over. */
+    SIM_ASSERT(!r->cancel_pending || pub->pass != NULL || r->kv_moving);
+    return true;
+}
+
+/* ---- passes ---- */
+
+bool pass_shape_adds_up(const struct full_pass *p)
+{
+    struct work_shape w = {0};
+    for (uint32_t i = 0; i < p->pub.n_segments; i++) {
+        const struct segment *s = &p->segments[i];
+        uint32_t end = s->first_token + s->n_tokens;
+        bool prefill = s->role == SEGMENT_PREFILL;
+        w.rows += s->n_tokens;
+        w.sequences++;
+        w.prefill_rows += prefill ? s->n_tokens : 0;
+        w.logit_rows += !prefill                                          ? s->n_tokens
+                        : s->n_tokens == request_prefill_left(s->request) ? 1
+                                                                          : 0;
+        w.kv_read_tokens += end;
+        w.max_context_tokens = end > w.max_context_tokens ? end : w.max_context_tokens;
+        for (uint32_t pos = s->first_token; pos < end; pos++) {
+            w.attn_pairs += pos + 1;
+        }
+    }
+    const struct work_shape *is = &p->pub.shape;
+    SIM_ASSERT(is->rows == w.rows);
+    SIM_ASSERT(is->sequences == w.sequences);
+    SIM_ASSERT(is->prefill_rows == w.prefill_rows);
+    SIM_ASSERT(is->logit_rows == w.logit_rows);
+    SIM_ASSERT(is->kv_read_tokens == w.kv_read_tokens);
+    SIM_ASSERT(is->max_context_tokens == w.max_context_tokens);
+    SIM_ASSERT(is->attn_pairs == w.attn_pairs);
+    return true;
+}
+
+static void check_segments(const struct core *c, const struct full_pass *p)
+{
+    struct decodes d = {.least_left = UINT32_MAX};
+    bool reactive = false;
+    for (uint32_t i = 0; i < p->pub.n_segments; i++) {
+        const struct segment *s = &p->segments[i];
+        const struct full_request *r = core_request(s->request);
+        SIM_ASSERT(r->alive && r->pub.pass == &p->pub);
+        SIM_ASSERT(s->n_tokens > 0 && s->first_token == r->pub.kv_tokens);
+        SIM_ASSERT(kv_has_room(c, r, s->n_tokens)); /* what it was formed with nobody takes */
+        SIM_ASSERT(s->emitted_tokens == 0 && s->gap_ns == 0);
+        bool prefill = s->role == SEGMENT_PREFILL;
+        SIM_ASSERT(prefill == (r->pub.state == REQUEST_STATE_QUEUED));
+        SIM_ASSERT(!prefill || s->n_tokens <= request_prefill_left(&r->pub));
+        if (s->role == SEGMENT_DECODE) {
+            SIM_ASSERT(s->n_tokens == 1);
+            core_decodes_add(&d, r);
+        }
+        reactive |= r->pub.cls == REQUEST_CLASS_REACTIVE;
+    }
+    SIM_ASSERT(p->decodes.n == d.n && p->decodes.keys == d.keys);
+    SIM_ASSERT(p->decodes.longest == d.longest && p->decodes.least_left == d.least_left);
+    SIM_ASSERT(p->pub.has_reactive == reactive);
+    SIM_ASSERT(!p->repeats || d.n == p->pub.n_segments);
+    SIM_ASSERT(!p->pub.fused_layers || (d.n == 1 && p->pub.n_segments == 1));
+}
+
+static void check_cursor(const struct full_pass *p)
+{
+    const struct pass *pub = &p->pub;
+    bool through = pub->op == pub->n_ops;
+    SIM_ASSERT(pub->op <= pub->n_ops);
+    SIM_ASSERT(pub->state == PASS_STATE_READY || pub->state == PASS_STATE_RUNNING);
+    /* While the host samples a pass counts as running, so that nobody cancels it. */
+    SIM_ASSERT((pub->state == PASS_STATE_RUNNING) == (pub->n_launches > 0 || through));
+    SIM_ASSERT(pub->n_launches > 0 || pub->rows_active == 0);
+    SIM_ASSERT(pub->n_launches == 0 || pub->rows_active > 0);
+    if (through) {
+        SIM_ASSERT(pub->rows_todo == 0 && pub->n_launches == 0);
+    } else {
+        SIM_ASSERT(pub->rows_todo + pub->rows_active > 0); /* or the cursor would be further */
+        SIM_ASSERT(pub->rows_todo + pub->rows_active <= pass_op_rows(pub, pub->op));
+    }
+}
+
+bool pass_consistent(const struct core *c, const struct full_pass *p)
+{
+    SIM_ASSERT(p->pub.id > 0 && p->pub.id <= c->next_pass_id);
+    SIM_ASSERT(p->pub.segments == p->segments);
+    SIM_ASSERT(p->pub.n_segments > 0 && p->pub.n_segments <= p->capacity);
+    SIM_ASSERT(p->pub.n_followed <= p->pub.n_segments);
+    SIM_ASSERT(p->pub.layer.n > 0 && p->pub.layer.n <= LAYER_MAX_OPS);
+    SIM_ASSERT(p->formed_ns <= c->sched.now_ns);
+    check_segments(c, p);
+    check_cursor(p);
+    return true;
+}
+
+/* ---- who there is ---- */
+
+/* Every request that was ever made is live, dead or free, and has a slot of its own. */
+static void check_slots(const struct core *c)
+{
+    const struct full_request *const heads[] = {c->dead_requests, c->free_requests};
+    bool *taken = calloc(c->next_slot + 1, sizeof *taken);
+    uint32_t n = 0;
+    for (const struct full_request *r = c->live_head; r != NULL; r = r->next_live) {
+        SIM_ASSERT(r->pub.slot < c->next_slot && !taken[r->pub.slot]);
+        taken[r->pub.slot] = true;
+        n++;
+    }
+    SIM_ASSERT(n == c->n_live);
+    for (int i = 0; i < 2; i++) {
+        for (const struct full_request *r = heads[i]; r != NULL; r = r->next_free) {
+            SIM_ASSERT(!r->alive && r->kv_blocks == 0);
+            SIM_ASSERT(r->pub.slot < c->next_slot && !taken[r->pub.slot]);
+            taken[r->pub.slot] = true;
+            n++;
+        }
+    }
+    SIM_ASSERT(n == c->next_slot);
+    free(taken);
+}
+
+/* Each pass is looked at once, at the request of its first segment. */
+static void check_requests(const struct core *c)
+{
+    uint64_t in_passes = 0;
+    uint64_t in_segments = 0;
+    const struct full_request *before = NULL;
+    for (const struct full_request *r = c->live_head; r != NULL; r = r->next_live) {
+        SIM_ASSERT(r->prev_live == before);
+        before = r;
+        (void)request_consistent(c, r);
+        if (r->pub.pass != NULL) {
+            const struct full_pass *p = (const struct full_pass *)r->pub.pass;
+            in_passes++;
+            if (p->segments[0].request == &r->pub) {
+                in_segments += p->pub.n_segments;
+                (void)pass_consistent(c, p);
+            }
+        }
+    }
+    SIM_ASSERT(in_passes == in_segments); /* a request is in one segment of one pass */
+}
+
+/* ---- memory ---- */
+
+/* Blocks of a list of cold KV, whose links agree and whose states belong there. */
+static uint64_t cold_blocks(const struct core *c, const struct cold_list *l, bool cached)
+{
+    uint64_t blocks = 0;
+    uint32_t before = KV_NO_COLD;
+    for (uint32_t i = l->oldest; i != KV_NO_COLD; i = c->cold[i].next) {
+        const struct cold_kv *k = &c->cold[i];
+        SIM_ASSERT(i < c->cold_cap && k->prev == before);
+        SIM_ASSERT(k->state != COLD_GONE && (k->state == COLD_CACHED) == cached);
+        SIM_ASSERT(k->state != COLD_SWAPPED || k->blocks == 0);
+        SIM_ASSERT(k->state == COLD_SWAPPED ||
+                   k->tokens <= (uint64_t)k->blocks * c->setup->kv_block_tokens);
+        blocks += k->blocks;
+        before = i;
+    }
+    SIM_ASSERT(l->newest == before);
+    return blocks;
+}
+
+/* Every block belongs to one: it is free, lent, some request's or some finished turn's. */
+static void check_kv(const struct core *c)
+{
+    uint64_t of_requests = 0;
+    uint64_t idle = 0;
+    for (const struct full_request *r = c->live_head; r != NULL; r = r->next_live) {
+        of_requests += r->kv_blocks;
+        idle += r->prefix_idle ? r->kv_blocks : 0;
+    }
+    uint64_t cached = cold_blocks(c, &c->cold_cached, true);
+    uint64_t held = cold_blocks(c, &c->cold_held, false);
+    SIM_ASSERT(c->kv_blocks_free + c->kv_blocks_lent + of_requests + cached + held ==
+               c->kv_blocks_total);
+    SIM_ASSERT(c->kv_blocks_cold == cached);
+    SIM_ASSERT(c->kv_blocks_idle == idle);
+    SIM_ASSERT(c->kv_blocks_mapped <= c->kv_blocks_lent || c->hook == HOOK_INIT);
+    SIM_ASSERT(kv_held_tokens(c) <= c->result->kv_peak_tokens);
+    for (uint32_t i = c->cold_free; i != KV_NO_COLD; i = c->cold[i].next) {
+        SIM_ASSERT(i < c->cold_cap && c->cold[i].state == COLD_GONE);
+    }
+}
+
+static void check_residents(const struct core *c)
+{
+    uint32_t n = 0;
+    double bytes = 0.0;
+    for (const struct resident *r = NULL; (r = resident_next(c, r)) != NULL;) {
+        SIM_ASSERT(r->state == RESIDENT_PENDING || r->state == RESIDENT_READY);
+        SIM_ASSERT(r->pins == 0 || r->state == RESIDENT_READY);
+        SIM_ASSERT(r->bytes >= 0.0);
+        bytes += r->bytes;
+        n++;
+    }
+    SIM_ASSERT(n == c->residents.n);
+    /* Bytes are whole, or fractions of blocks of weights: sums in another order differ by less. */
+    SIM_ASSERT(fabs(bytes - c->resident_bytes) < 1.0);
+    for (const struct resident *r = c->residents.absent; r != NULL; r = r->next) {
+        SIM_ASSERT(r->state == RESIDENT_ABSENT && r->pins == 0);
+    }
+}
+
+bool core_consistent(const struct core *c)
+{
+    check_slots(c);
+    check_requests(c);
+    check_kv(c);
+    check_residents(c);
+    SIM_ASSERT(core_memory_bytes(c) <= c->result->memory_peak_bytes);
+    SIM_ASSERT(c->last_progress_ns <= c->sched.now_ns);
+    SIM_ASSERT(c->area_from_ns <= c->sched.now_ns);
+    SIM_ASSERT(c->area_request_ns >= 0.0 && c->sojourn_ns >= 0.0);
+    SIM_ASSERT(c->news_seen <= c->news);
+    const struct sim_audit *a = &c->result->audit;
+    SIM_ASSERT(a->arrived == a->finished + a->shed + c->n_live);
+    SIM_ASSERT(a->tokens_produced == a->tokens_expected);
+    return true;
+}
