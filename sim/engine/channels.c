@@ -1,6 +1,6 @@
 /* The loader (graph blocks, KV moves: one serial channel that uses DDR) and the compiler (one CPU
  * thread). Both are FIFO; the head item is in progress. */
-#include "sim/engine/engine.h"
+#include "sim/engine/consistent.h"
 
 static struct channel_item *item_new(struct engine *e, struct channel *ch)
 {
@@ -17,7 +17,9 @@ static struct channel_item *item_new(struct engine *e, struct channel *ch)
 static void loader_begin(struct engine *e)
 {
     struct channel *ch = &e->loader;
+    SIM_ASSERT(ch->head != NULL && ch->job.event == EVENTQ_NONE);
     job_start(e, &ch->job, ch->head->solo_ns, ch->head->bytes);
+    /* From item to item it stays among the jobs: it never stops using the DDR between them. */
     if (!ch->job.active) {
         ddr_join(e, &ch->job);
     }
@@ -26,12 +28,15 @@ static void loader_begin(struct engine *e)
 static void compiler_begin(struct engine *e)
 {
     struct channel *ch = &e->compiler;
+    SIM_ASSERT(ch->head != NULL && ch->job.event == EVENTQ_NONE);
     ch->job.event = eventq_push(&e->queue, engine_after(e, ch->head->solo_ns),
                                 engine_order(e, EVENT_COMPILE, 0), 0);
 }
 
 static void append(struct channel *ch, struct channel_item *it)
 {
+    SIM_ASSERT(it->next == NULL && (ch->head == NULL) == (ch->tail == NULL));
+    SIM_ASSERT(it->solo_ns >= 0.0 && it->bytes >= 0.0);
     if (ch->tail == NULL) {
         ch->head = it;
     } else {
@@ -116,7 +121,7 @@ void channel_evicted(struct engine *e, struct resident_key key)
     bool graph = key.kind == RESIDENT_GRAPH_BLOCK;
     int64_t ns = graph ? m->loader_evict_ns : m->compile_evict_ns;
     if (ns == 0) {
-        return;
+        return; /* an event more at this instant would be one for nothing */
     }
     struct channel_item *it = item_new(e, graph ? &e->loader : &e->compiler);
     it->cold = KV_NO_COLD;
@@ -155,12 +160,16 @@ static void compiler_next(struct engine *e)
 void channel_loader_event(struct engine *e)
 {
     e->loader.job.event = EVENTQ_NONE;
+    SIM_ASSERT(e->loader.head != NULL && e->loader.job.active);
+    /* A copy, and the next item begins before the core hears of this one: what the core does now
+     * may append, and finds the channel as it is then. */
     struct channel_item it = *e->loader.head;
     recycle(&e->loader, take_head(&e->loader));
     loader_next(e);
     if (it.resident != NULL) {
         core_resident_done(&e->core, it.resident);
     } else if (it.request != NULL) {
+        SIM_ASSERT(it.request->alive); /* who is cancelled stays until its KV has moved */
         core_kv_moved(&e->core, it.request, it.in);
     } else if (it.cold != KV_NO_COLD) {
         core_cold_moved(&e->core, it.cold, it.generation);
@@ -170,6 +179,7 @@ void channel_loader_event(struct engine *e)
 void channel_compiler_event(struct engine *e)
 {
     e->compiler.job.event = EVENTQ_NONE;
+    SIM_ASSERT(e->compiler.head != NULL);
     struct resident *r = e->compiler.head->resident;
     recycle(&e->compiler, take_head(&e->compiler));
     compiler_next(e);
@@ -199,6 +209,7 @@ static bool cancel_in(struct engine *e, struct channel *ch, const struct residen
             }
         }
         recycle(ch, it);
+        /* The head was under way: what comes behind it begins now, for all of its time. */
         if (prev == NULL && ch == &e->loader) {
             loader_next(e);
         } else if (prev == NULL) {
@@ -211,7 +222,9 @@ static bool cancel_in(struct engine *e, struct channel *ch, const struct residen
 
 void channel_cancel(struct engine *e, struct resident *r)
 {
+    /* The core does not know who makes it: a graph block the loader, attention the compiler. */
     if (!cancel_in(e, &e->loader, r)) {
-        (void)cancel_in(e, &e->compiler, r);
+        bool found = cancel_in(e, &e->compiler, r);
+        SIM_REQUIRE(found, "a resident that nobody brings is cancelled");
     }
 }

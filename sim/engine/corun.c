@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "sim/engine/engine.h"
+#include "sim/engine/consistent.h"
 
 void corun_init(struct engine *e)
 {
@@ -87,6 +87,8 @@ static inline void lane_fill(const struct engine *e, uint32_t side, struct lane 
 static inline void lane_write_back(struct engine *e, const struct lane *l)
 {
     struct job *j = l->j;
+    SIM_ASSERT(l->end_ns >= e->now_ns && l->updated_ns <= e->now_ns && l->left_ns >= 0.0);
+    SIM_ASSERT(l->rate > 0.0 && l->rate <= 1.0 && l->demand >= 0.0);
     j->demand_bytes_per_s = l->demand;
     j->rate = l->rate;
     j->left_ns = l->left_ns;
@@ -94,6 +96,9 @@ static inline void lane_write_back(struct engine *e, const struct lane *l)
     struct vexec *v = j->exec;
     if (v != NULL) {
         struct sim_result *res = e->core.result;
+        SIM_ASSERT(l->op < l->op_end && l->run == vexec_run(v, l->op) && l->k < l->run->n);
+        SIM_ASSERT(l->place == l->op % v->l->pub.pass->layer.n || l->run == &v->run[OP_HEAD]);
+        SIM_ASSERT(l->demand == vexec_kernel_demand(l->run, l->k) || l->kernels == 0);
         v->op = l->op;
         v->k = l->k;
         v->kernel_begin_ns = l->begin_ns;
@@ -109,6 +114,7 @@ static inline void lane_write_back(struct engine *e, const struct lane *l)
 static inline void next_kernel(struct lane *l)
 {
     const struct vexec *v = l->j->exec;
+    SIM_ASSERT(l->goes_on && l->k < l->run->n);
     l->kernels++;
     l->outside += l->run->outside;
     l->solo_ns += vexec_kernel_ns(l->run, l->k);
@@ -154,12 +160,35 @@ static inline void pair_lasted(struct engine *e, struct corun_pair *p, int64_t n
     p->count++;
 }
 
+/* Is what is remembered of a pair what its flows get now? */
+static bool pair_shared_anew(const struct engine *e, const struct corun_pair *p, double x, double y)
+{
+    const struct sim_setup *s = e->core.setup;
+    const struct machine *m = s->machine;
+    double capacity = fmax(m->ddr_peak_bytes_per_s * m->ddr_cap_frac, fmax(x, y));
+    double of[2] = {x, y};
+    struct flow flows[2];
+    for (int i = 0; i < 2; i++) {
+        uint8_t d = e->jobs[i]->device;
+        SIM_ASSERT(e->jobs[i]->share_frac == 1.0);
+        flows[i] =
+            (struct flow){of[i], d < m->n_devices ? m->devices[d].ddr_weight : 1.0, d, of[i]};
+    }
+    s->contention->share(flows, 2, capacity, s->contention_params);
+    SIM_ASSERT(p->rate[0] == ddr_rate(&flows[0]) && p->rate[1] == ddr_rate(&flows[1]));
+    SIM_ASSERT(p->rate[0] > 0.0 && p->rate[0] <= 1.0 && p->rate[1] > 0.0 && p->rate[1] <= 1.0);
+    SIM_ASSERT(p->demand == x + y);
+    SIM_ASSERT(p->share == flows[0].share_bytes_per_s + flows[1].share_bytes_per_s);
+    return true;
+}
+
 /* What two jobs of these demands get beside each other from now on; takes the place of another
  * pair. */
 static void pair_make(struct engine *e, struct corun_pair *p, double x, double y)
 {
     struct flow flows[ENGINE_MAX_JOBS];
-    report(e, p);
+    SIM_ASSERT(e->n_jobs == 2 && e->throttle.speed == 1.0);
+    report(e, p); /* of the pair whose place it takes */
     e->jobs[0]->demand_bytes_per_s = x;
     e->jobs[1]->demand_bytes_per_s = y;
     double of_capacity = ddr_share_out(e, flows);
@@ -183,6 +212,7 @@ static inline struct corun_pair *pair_of(struct engine *e, double x, double y)
         p->device[1] != e->jobs[1]->device || !p->known) {
         pair_make(e, p, x, y);
     }
+    SIM_ASSERT(pair_shared_anew(e, p, x, y));
     return p;
 }
 
@@ -198,7 +228,9 @@ const struct corun_pair *corun_pair(struct engine *e)
 static inline int64_t pair_end_ns(const struct engine *e, struct corun_pair *p, uint32_t side,
                                   int64_t solo_ns)
 {
+    SIM_ASSERT(solo_ns > 0);
     if (p->solo_ns[side] == solo_ns) {
+        SIM_ASSERT(p->takes_ns[side] >= solo_ns); /* nobody is faster beside another than alone */
         return e->now_ns + p->takes_ns[side];
     }
     int64_t end_ns = engine_after(e, (double)solo_ns / p->rate[side]);
@@ -317,6 +349,7 @@ static struct corun_pair *ops_go_by(struct engine *e, struct lane *l, struct lan
                                     struct corun_pair *p, uint32_t most, int64_t before_ns)
 {
     struct cycle c;
+    SIM_ASSERT(l->end_ns < o->end_ns && l->run->n == 1 && l->end_ns < before_ns);
     if (o->left_ns > LONGEST_NS || !cycle_fill(e, l, o, &c)) {
         return NULL;
     }
@@ -372,6 +405,7 @@ static struct corun_pair *ops_go_by(struct engine *e, struct lane *l, struct lan
     l->kernels += n;
     l->op += n;
     l->solo_ns += solo_ns;
+    SIM_ASSERT(n <= most && since_ns >= e->now_ns && end_ns > since_ns);
     l->run = run;
     l->place = place;
     l->end_ns = end_ns;
@@ -415,6 +449,7 @@ static struct corun_pair *step(struct engine *e, struct lane *lanes, struct lane
 /* From boundary to boundary, as long as they are nothing else and come before that instant. */
 static bool go_on(struct engine *e, struct lane *lanes, int64_t before_ns)
 {
+    SIM_ASSERT(!e->ddr_dirty && e->n_jobs == 2);
     struct corun_pair *p = pair_of(e, lanes[0].demand, lanes[1].demand);
     bool moved = false;
     for (;; moved = true) {
@@ -455,5 +490,6 @@ bool corun(struct engine *e)
     lane_write_back(e, &lanes[0]);
     lane_write_back(e, &lanes[1]);
     core_advance(&e->core, e->now_ns);
+    SIM_ASSERT(engine_consistent(e));
     return moved;
 }

@@ -18,7 +18,8 @@ void ddr_join(struct engine *e, struct job *j)
 {
     SIM_REQUIRE(e->n_jobs < ENGINE_MAX_JOBS, "too many concurrent jobs");
     SIM_REQUIRE(!j->active, "a job joins twice");
-    expand_lone(e);
+    SIM_ASSERT(j->event == EVENTQ_NONE);
+    expand_lone(e); /* while it is still alone: its kernels are booked as undisturbed */
     ddr_touch(e);
     j->active = true;
     e->jobs[e->n_jobs++] = j;
@@ -27,7 +28,7 @@ void ddr_join(struct engine *e, struct job *j)
 void ddr_leave(struct engine *e, struct job *j)
 {
     if (!j->active) {
-        return;
+        return; /* a launch that was stopped in its lead, or while a frame had the device */
     }
     ddr_touch(e);
     uint32_t i = 0;
@@ -35,6 +36,7 @@ void ddr_leave(struct engine *e, struct job *j)
         i++;
     }
     SIM_REQUIRE(i < e->n_jobs, "a job leaves that never joined");
+    /* Others keep their order: sums of their shares are added in it. */
     for (; i + 1 < e->n_jobs; i++) {
         e->jobs[i] = e->jobs[i + 1];
     }
@@ -74,7 +76,9 @@ static inline void job_set_rate(struct engine *e, struct job *j, double rate, do
     SIM_REQUIRE(rate > 0.0 && j->left_ns >= 0.0, "a job at rate %g, %g ns left", rate, j->left_ns);
     j->rate = rate;
     j->speed = speed;
+    SIM_ASSERT(speed > 0.0 && speed <= 1.0 && rate <= 1.0 && j->active);
     int64_t at = engine_after(e, j->left_ns / rate);
+    SIM_ASSERT(at >= e->now_ns);
     if (j->event != EVENTQ_NONE) {
         eventq_reschedule(&e->queue, j->event, at);
         return;
@@ -98,6 +102,7 @@ double ddr_share_out(struct engine *e, struct flow *flows)
     for (uint32_t i = 0; i < e->n_jobs; i++) {
         const struct job *j = e->jobs[i];
         double demand = j->demand_bytes_per_s * j->share_frac * job_speed(e, j);
+        SIM_ASSERT(demand >= 0.0 && isfinite(demand));
         double weight = j->device < m->n_devices ? m->devices[j->device].ddr_weight : 1.0;
         flows[i] = (struct flow){demand, weight, j->device, demand};
         capacity = demand > capacity ? demand : capacity;
@@ -109,6 +114,8 @@ double ddr_share_out(struct engine *e, struct flow *flows)
     }
     e->ddr_share = 0.0;
     for (uint32_t i = 0; i < e->n_jobs; i++) {
+        SIM_ASSERT(flows[i].share_bytes_per_s >= 0.0);
+        SIM_ASSERT(flows[i].share_bytes_per_s <= flows[i].demand_bytes_per_s * (1.0 + 1e-12));
         e->ddr_share += flows[i].share_bytes_per_s;
     }
     if (e->ddr_unlimited || (e->n_jobs == 1 && e->jobs[0]->exec != NULL)) {
@@ -140,7 +147,10 @@ void ddr_settle(struct engine *e)
         device_collapse(e, e->jobs[0]->exec);
         return;
     }
+    /* By the pairs that corun remembers: else a rate of the two ways could differ in its last bit.
+     */
     if (e->n_jobs == 2 && e->may_corun) {
+        SIM_ASSERT(e->throttle.speed == 1.0); /* with power limits nothing is remembered */
         const struct corun_pair *p = corun_pair(e);
         e->ddr_demand = p->demand;
         e->ddr_share = p->share;

@@ -2,7 +2,7 @@
  * yield points. */
 #include <errno.h>
 
-#include "sim/engine/engine.h"
+#include "sim/engine/consistent.h"
 
 /* ---- starting and ending ---- */
 
@@ -12,11 +12,13 @@ static void vdevice_shares(struct engine *e, struct vdevice *d)
     if (d->n_running > 1) {
         share = d->desc->shared_efficiency_frac / (double)d->n_running;
     }
+    /* Expanded first: what was collapsed ran with the share that it had. */
     bool any = false; /* of them uses the DDR: else no interval ends, for whoever does */
     for (uint32_t i = 0; i < d->n_running; i++) {
         if (d->running[i]->collapsed) {
             device_expand(e, d->running[i]);
         }
+        SIM_ASSERT(share > 0.0 && share <= 1.0);
         d->running[i]->job.share_frac = share;
         any = any || d->running[i]->job.active;
     }
@@ -27,9 +29,11 @@ static void vdevice_shares(struct engine *e, struct vdevice *d)
 
 static inline void run_begin(struct engine *e, struct vexec *v)
 {
+    SIM_ASSERT(v->phase == VEXEC_LEAD && e->now_ns >= v->begin_ns && v != e->waiting);
     v->op = v->l->pub.op_begin;
     v->k = 0;
     vexec_continue(v);
+    /* The display does not wait for a launch that comes after its frame was due. */
     if (frames_take(e, v->job.device)) {
         v->phase = VEXEC_PAUSED;
         return;
@@ -42,6 +46,7 @@ static inline void run_begin(struct engine *e, struct vexec *v)
 
 static void push_now(struct engine *e, struct vexec *v, int64_t at_ns)
 {
+    SIM_ASSERT(v->job.event == EVENTQ_NONE && at_ns >= e->now_ns);
     v->job.event = eventq_push(&e->queue, at_ns, engine_order(e, EVENT_KERNEL, v->job.device),
                                (uint64_t)(uintptr_t)v);
 }
@@ -57,6 +62,8 @@ void device_begin(struct engine *e, struct vexec *v)
 
 void device_restart(struct engine *e, struct vexec *v, int64_t lead_ns)
 {
+    SIM_ASSERT(vexec_may_become(v->phase, VEXEC_LEAD) || v->phase == VEXEC_LEAD);
+    SIM_ASSERT(e->waiting == NULL && lead_ns >= 0 && v->job.event == EVENTQ_NONE);
     v->solo_ns = 0;
     v->phase = VEXEC_LEAD;
     v->begin_ns = e->now_ns + lead_ns;
@@ -67,10 +74,14 @@ void device_restart(struct engine *e, struct vexec *v, int64_t lead_ns)
 /* The device takes the launch: host work first, unless it overlapped with what ran before. */
 static void vexec_start(struct engine *e, struct vdevice *d, struct vexec *v)
 {
+    SIM_ASSERT(vexec_may_become(v->phase, VEXEC_LEAD));
+    SIM_ASSERT(d->n_running < (d->desc->sharing == DEVICE_SERIAL ? 1 : d->desc->max_shared));
     d->running[d->n_running++] = v;
     int64_t lead = core_launch_lead_ns(&e->core, &v->l->pub);
+    /* The host works from the submission on, also while the device still runs what came before. */
     int64_t ready = v->l->pub.submit_ns + lead;
     int64_t begin = ready > e->now_ns ? ready : e->now_ns;
+    /* Counted, and not prevented: the audit is to say whether the engine ever does it. */
     if (d->desc->sharing == DEVICE_SERIAL && d->n_running > 1) {
         e->core.result->audit.double_bookings++;
     }
@@ -121,8 +132,9 @@ static inline struct vexec *vexec_new(struct engine *e, struct full_launch *l)
 static void exec_launch(void *exec, struct full_launch *l)
 {
     struct engine *e = exec;
-    solo_give_up(e);
+    solo_give_up(e); /* it has company now, and must stand where it is before others join */
     struct vdevice *d = &e->devices[l->pub.device];
+    SIM_ASSERT(e->now_ns >= d->occupied_until_ns);
     struct vexec *v = vexec_new(e, l);
     if (d->desc->sharing == DEVICE_SERIAL && d->n_running > 0) {
         SIM_REQUIRE(d->n_queued < d->desc->inflight_depth, "no place in the queue of %s",
@@ -140,6 +152,7 @@ static inline void remove_from(struct vexec **list, uint32_t *n, const struct ve
         i++;
     }
     SIM_REQUIRE(i < *n, "launch %u is not where it should be", v->l->pub.id);
+    /* In their order: devices take launches as they were submitted. */
     for (; i + 1 < *n; i++) {
         list[i] = list[i + 1];
     }
@@ -149,6 +162,7 @@ static inline void remove_from(struct vexec **list, uint32_t *n, const struct ve
 void device_leave(struct engine *e, struct vexec *v)
 {
     struct vdevice *d = &e->devices[v->job.device];
+    SIM_ASSERT(!v->job.active && v->job.event == EVENTQ_NONE && v != e->waiting);
     remove_from(d->running, &d->n_running, v);
     v->next_free = e->free_execs;
     e->free_execs = v;
@@ -159,6 +173,7 @@ void device_end(struct engine *e, struct vexec *v)
 {
     struct vdevice *d = &e->devices[v->job.device];
     bool was_queued = v->outcome == LAUNCH_OUTCOME_WITHDRAWN;
+    SIM_ASSERT(v != e->waiting && !v->collapsed && v->job.event == EVENTQ_NONE);
     ddr_leave(e, &v->job);
     remove_from(was_queued ? d->queue : d->running, was_queued ? &d->n_queued : &d->n_running, v);
     if (!was_queued && d->n_running > 0) {
@@ -168,14 +183,18 @@ void device_end(struct engine *e, struct vexec *v)
     uint32_t ops_done = v->op - l->op_begin;
     uint32_t rows_done = v->k * l->chunk_rows;
     struct full_launch *fl = v->l;
+    SIM_ASSERT(v->outcome != LAUNCH_OUTCOME_DONE || v->op == l->op_end);
+    SIM_ASSERT(v->k == 0 || l->chunk_rows > 0); /* ops of one dynamic kernel end with it */
     v->next_free = e->free_execs;
     e->free_execs = v;
     power_ended(e, v->job.device);
+    /* A frame that waited for the kernel goes before launches that are queued. */
     if (d->n_running == 0) {
         (void)frames_take(e, v->job.device);
     }
     core_launch_ended(&e->core, fl, v->outcome, ops_done, rows_done,
                       v->solo_ns + units_round(v->slowed_ns), v->lost_ns);
+    /* Last: the core has heard of the end before the next one's start is told. */
     for (uint32_t i = 0; d->n_running == 0 && i < d->n_queued; i++) {
         struct vexec *next = d->queue[i];
         if (next->phase == VEXEC_QUEUED) { /* not one being withdrawn at this instant */
@@ -230,6 +249,7 @@ static void next_kernel(struct engine *e, struct vexec *v)
 void device_event(struct engine *e, struct vexec *v)
 {
     v->job.event = EVENTQ_NONE;
+    SIM_ASSERT(v->phase != VEXEC_QUEUED && v->phase != VEXEC_PAUSED && v != e->waiting);
     if (v->phase == VEXEC_ENDING) {
         device_end(e, v);
         return;
@@ -248,6 +268,7 @@ void device_event(struct engine *e, struct vexec *v)
         device_expand(e, v); /* to its last kernel, which ends now */
     }
     job_advance(e, &v->job);
+    SIM_ASSERT(v->job.left_ns < 1.0); /* its end was rounded up to a whole ns */
     v->job.left_ns = 0.0;
     vexec_book(e, v, vexec_run(v, v->op), v->k, 1);
     if (e->kernels_seen) {
@@ -271,13 +292,16 @@ void device_event(struct engine *e, struct vexec *v)
 /* Ends it by an event of its own, so that launch_done never comes from inside an action. */
 static void end_at(struct engine *e, struct vexec *v, enum launch_outcome outcome, int64_t at_ns)
 {
-    if (v->job.event != EVENTQ_NONE) {
+    if (v->job.event != EVENTQ_NONE) { /* its kernel's end, or its lead's, comes no more */
         eventq_cancel(&e->queue, v->job.event);
         v->job.event = EVENTQ_NONE;
     }
-    if (v->job.active) {
+    if (v->job.active) { /* while it is being reset it moves nothing */
         ddr_leave(e, &v->job);
     }
+    SIM_ASSERT(vexec_may_become(v->phase, VEXEC_ENDING) && at_ns >= e->now_ns);
+    SIM_ASSERT(outcome != LAUNCH_OUTCOME_DONE && !v->collapsed);
+    SIM_ASSERT((outcome == LAUNCH_OUTCOME_WITHDRAWN) == (v->phase == VEXEC_QUEUED));
     v->breaks_off = v->phase == VEXEC_RUNNING;
     v->phase = VEXEC_ENDING;
     v->outcome = outcome;
@@ -289,8 +313,9 @@ static int exec_stop(void *exec, struct full_launch *l, struct preempt_spec how)
     struct engine *e = exec;
     solo_give_up(e);
     struct vexec *v = l->pub.exec;
+    SIM_ASSERT(v->l == l && l->pub.stop_requested);
     if (v->phase == VEXEC_ENDING) {
-        return 0;
+        return 0; /* what was asked first is under way */
     }
     if (v->phase == VEXEC_QUEUED) {
         end_at(e, v, LAUNCH_OUTCOME_WITHDRAWN, e->now_ns);
@@ -301,7 +326,7 @@ static int exec_stop(void *exec, struct full_launch *l, struct preempt_spec how)
         return 0;
     }
     if (l->pub.yield == YIELD_PASS && !how.now) {
-        return 0;
+        return 0; /* its only yield point is its end */
     }
     ddr_touch(e); /* an expansion ends an interval here: end it too where nothing is collapsed */
     if (v->collapsed) {
@@ -312,7 +337,7 @@ static int exec_stop(void *exec, struct full_launch *l, struct preempt_spec how)
     const struct device *desc = e->devices[v->job.device].desc;
     if (how.now && how.discard) {
         v->lost_ns = paused ? 0 : e->now_ns - v->kernel_begin_ns;
-        v->solo_ns += vexec_skip_ns(v);
+        v->solo_ns += vexec_skip_ns(v); /* booked by the launch that did it: lost with the kernel */
         end_at(e, v, LAUNCH_OUTCOME_RESET, e->now_ns + desc->reset_ns);
     } else if (how.now) {
         vexec_suspend(e, v);
@@ -333,6 +358,7 @@ static uint32_t exec_free_slots(void *exec, uint8_t device)
     if (e->now_ns < d->occupied_until_ns) {
         return 0;
     }
+    /* Those on their way out still count: they have the device until they are gone. */
     uint32_t live = d->n_running + d->n_queued;
     uint32_t most =
         d->desc->sharing == DEVICE_SERIAL ? d->desc->inflight_depth : d->desc->max_shared;
@@ -376,6 +402,7 @@ static void exec_resident_evicted(void *exec, struct resident_key key)
 static void exec_timer(void *exec, int64_t at_ns)
 {
     struct engine *e = exec;
+    SIM_ASSERT(at_ns >= e->now_ns);
     (void)eventq_push(&e->queue, at_ns, engine_order(e, EVENT_TIMER, 0), 0);
 }
 
@@ -388,7 +415,7 @@ static int exec_occupy(void *exec, uint8_t device, int64_t until_ns)
     if (d->n_running + d->n_queued > 0 || e->now_ns < d->occupied_until_ns) {
         return -EBUSY;
     }
-    d->occupied_until_ns = until_ns;
+    d->occupied_until_ns = until_ns; /* first: what the device draws follows from it */
     power_device(e, device);
     (void)eventq_push(&e->queue, until_ns, engine_order(e, EVENT_TIMER, 0), 1u + device);
     return 0;
@@ -408,6 +435,8 @@ static bool nothing_else_now(const struct engine *e)
 static void exec_pass_tail(void *exec, struct full_pass *p, int64_t duration_ns)
 {
     struct engine *e = exec;
+    SIM_ASSERT(duration_ns >= 0 && p->pub.op == p->pub.n_ops);
+    /* Also for no time: observers hear of the same changes with and without an event. */
     power_tail(e, 1);
     if (duration_ns == 0 && nothing_else_now(e)) {
         e->core.result->events++;
@@ -424,6 +453,7 @@ static void exec_arrive_later(void *exec, int64_t at_ns, uint32_t row, uint32_t 
 {
     struct engine *e = exec;
     uint32_t id = trace_row_at(e->core.setup->trace, row).request_id;
+    SIM_ASSERT(at_ns >= e->now_ns);
     e->arrivals_pending++;
     (void)eventq_push(&e->queue, at_ns, engine_order(e, EVENT_TURN, id),
                       ((uint64_t)cold << 32) | row);
@@ -432,6 +462,8 @@ static void exec_arrive_later(void *exec, int64_t at_ns, uint32_t row, uint32_t 
 static void exec_cancel_later(void *exec, int64_t at_ns, struct full_request *r)
 {
     struct engine *e = exec;
+    SIM_ASSERT(at_ns >= e->now_ns);
+    /* By its number: by then it may have left, and its object be another request. */
     (void)eventq_push(&e->queue, at_ns, engine_order(e, EVENT_CANCEL, r->pub.id), r->pub.id);
 }
 

@@ -357,8 +357,13 @@ static inline bool vexec_untouched(const struct vexec *v)
 void device_collapse(struct engine *e, struct vexec *v);
 void device_expand(struct engine *e, struct vexec *v);
 
+/* For assertions: is a remembered price what the model says now? */
+bool vexec_priced_anew(struct engine *e, const struct launch *l, enum op_kind op, uint32_t rows,
+                       const struct kernel_run *run);
 /* All kernels of the launch, alone. O(ops of a layer). */
 int64_t vexec_total_ns(const struct vexec *v);
+/* For assertions: is it what op by op adds up to? O(ops). */
+bool vexec_total_adds_up(const struct vexec *v);
 /* Ops of a launch that are the i-th kind of a layer after its first op, that op and the head left
  * out; `after`: ops after the first, without head. */
 static inline uint32_t vexec_count(const struct vexec *v, uint32_t after, uint32_t i)
@@ -550,6 +555,8 @@ void power_finish(struct engine *e);
 /* What the iterations of r draw (repeat.c); of the first one every change is observed. Fills the
  * watts of r. Time moves to the last one's end. */
 void power_repeat(struct engine *e, struct repeat_record *r);
+/* The phase of a device by what runs on it. */
+enum power_phase power_phase_of(const struct engine *e, uint8_t device);
 /* What a device draws by what runs on it, at full speed; and setting it at the present speed. */
 double power_full_watts(const struct engine *e, uint8_t device);
 void power_refresh(struct engine *e, uint8_t device);

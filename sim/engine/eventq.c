@@ -22,6 +22,7 @@ void eventq_grow(struct eventq *q)
     uint32_t cap = q->cap == 0 ? 64 : q->cap * 2;
     q->heap = xrealloc(q->heap, cap * sizeof *q->heap);
     q->position = xrealloc(q->position, cap * sizeof *q->position);
+    /* Backwards, so that low slots are used first. */
     for (uint32_t slot = cap; slot-- > q->cap;) {
         q->position[slot] = q->free_slot;
         q->free_slot = slot;
@@ -78,8 +79,11 @@ void eventq_heap_push(struct eventq *q, struct eventq_node node)
 
 void eventq_heap_remove(struct eventq *q, uint32_t i)
 {
+    SIM_ASSERT(i < q->n);
     struct eventq_node last = q->heap[--q->n];
     if (i < q->n) {
+        /* It comes from another branch, and may be before its parent here, or after its children.
+         */
         if (i > 0 && eventq_before(&last, &q->heap[(i - 1) / 4])) {
             up(q, i, last);
         } else {
@@ -115,4 +119,28 @@ int64_t eventq_heap_time_but(const struct eventq *q, uint32_t a, uint32_t b, int
         }
     }
     return at_ns;
+}
+
+bool eventq_consistent(const struct eventq *q)
+{
+    uint32_t slots = 0;
+    SIM_ASSERT(q->n_near <= EVENTQ_NEAR);
+    for (uint32_t i = 0; i < q->n_near; i++) {
+        SIM_ASSERT(q->near[i].slot < q->cap);
+        SIM_ASSERT(q->position[q->near[i].slot] == EVENTQ_IS_NEAR);
+        SIM_ASSERT(i == 0 || eventq_before(&q->near[i], &q->near[i - 1]));
+        slots++;
+    }
+    SIM_ASSERT(q->n_near == 0 || q->n == 0 || eventq_before(&q->near[0], &q->heap[0]));
+    for (uint32_t i = 0; i < q->n; i++) {
+        SIM_ASSERT(q->heap[i].slot < q->cap && q->position[q->heap[i].slot] == i);
+        SIM_ASSERT(i == 0 || !eventq_before(&q->heap[i], &q->heap[(i - 1) / 4]));
+        slots++;
+    }
+    for (uint32_t slot = q->free_slot; slot != EVENTQ_NONE; slot = q->position[slot]) {
+        SIM_ASSERT(slot < q->cap && slots < q->cap);
+        slots++;
+    }
+    SIM_ASSERT(slots == q->cap);
+    return true;
 }

@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "sim/base/err.h"
+
 #define EVENTQ_NONE UINT32_MAX
 #define EVENTQ_NEAR 8
 #define EVENTQ_IS_NEAR UINT32_MAX /* instead of a position in the heap */
@@ -51,6 +53,10 @@ void eventq_heap_remove(struct eventq *q, uint32_t i);
 void eventq_spill(struct eventq *q, struct eventq_node node);
 int64_t eventq_heap_time_but(const struct eventq *q, uint32_t a, uint32_t b, int64_t none_ns);
 
+/* For assertions: events are in order, every handle leads to its event and every slot is taken or
+ * free. Ends the process at the clause that does not hold. O(cap). */
+bool eventq_consistent(const struct eventq *q);
+
 static inline bool eventq_empty(const struct eventq *q)
 {
     return q->n_near + q->n == 0;
@@ -82,6 +88,7 @@ static inline void eventq_insert(struct eventq *q, struct eventq_node node)
 /* Where a near event is. */
 static inline uint32_t eventq_near_index(const struct eventq *q, uint32_t handle)
 {
+    SIM_ASSERT(q->n_near > 0 && q->position[handle] == EVENTQ_IS_NEAR);
     uint32_t i = q->n_near - 1;
     while (q->near[i].slot != handle) {
         i--;
@@ -122,6 +129,7 @@ static inline uint32_t eventq_push(struct eventq *q, int64_t time_ns, uint64_t o
         eventq_grow(q);
     }
     uint32_t slot = q->free_slot;
+    SIM_ASSERT(slot < q->cap && q->n_near + q->n < q->cap);
     q->free_slot = q->position[slot];
     eventq_insert(q, (struct eventq_node){time_ns, order, payload, slot});
     return slot;
@@ -130,6 +138,7 @@ static inline uint32_t eventq_push(struct eventq *q, int64_t time_ns, uint64_t o
 /* The earliest event; precondition: not empty. Valid until the next change. */
 static inline const struct eventq_node *eventq_peek(const struct eventq *q)
 {
+    SIM_ASSERT(!eventq_empty(q));
     return q->n_near > 0 ? &q->near[q->n_near - 1] : &q->heap[0];
 }
 

@@ -2,7 +2,7 @@
  * (GPUs switch contexts between kernels), runs on the device alone with its DDR traffic among the
  * others', and the launch it interrupted goes on at its next kernel. A frame that is not done when
  * the next one is due makes that one missed: the display shows the old picture once more. */
-#include "sim/engine/engine.h"
+#include "sim/engine/consistent.h"
 
 enum { PAYLOAD_DONE, PAYLOAD_DUE };
 
@@ -41,6 +41,7 @@ static void report(struct engine *e, enum frame_state to)
 static void begin(struct engine *e)
 {
     struct frames *f = &e->frames;
+    SIM_ASSERT(f->phase == FRAMES_WAITING && !f->job.active && f->due_ns <= e->now_ns);
     f->phase = FRAMES_RUNNING;
     ddr_join(e, &f->job);
     job_start(e, &f->job, (double)e->core.setup->frames.device_ns, e->core.setup->frames.bytes);
@@ -61,6 +62,7 @@ bool frames_takes(struct engine *e, uint8_t device)
 
 static void pause_launch(struct engine *e, struct vexec *v)
 {
+    SIM_ASSERT(vexec_may_become(v->phase, VEXEC_PAUSED) && !v->collapsed);
     ddr_leave(e, &v->job);
     v->phase = VEXEC_PAUSED;
     power_device(e, v->job.device);
@@ -80,6 +82,7 @@ static void due(struct engine *e)
 {
     struct frames *f = &e->frames;
     int64_t now_due = due_ns(e, f->number);
+    SIM_ASSERT(now_due == e->now_ns && due_ns(e, f->number + 1) > now_due);
     f->number++;
     push_due(e);
     if (f->phase != FRAMES_IDLE) {
@@ -97,10 +100,11 @@ static void due(struct engine *e)
     if (v->phase != VEXEC_RUNNING) {
         return; /* it is ending: the device becomes free for the frame then */
     }
-    ddr_touch(e);
+    ddr_touch(e); /* an expansion ends an interval here: end it too where nothing is collapsed */
     if (v->collapsed) {
         device_expand(e, v);
     }
+    /* Due between two kernels: it need not wait for the one that has just begun. */
     if (v->kernel_begin_ns == e->now_ns) {
         (void)frames_pause(e, v);
     }
@@ -109,6 +113,7 @@ static void due(struct engine *e)
 static void done(struct engine *e)
 {
     struct frames *f = &e->frames;
+    SIM_ASSERT(f->phase == FRAMES_RUNNING);
     f->job.event = EVENTQ_NONE;
     ddr_leave(e, &f->job);
     f->phase = FRAMES_IDLE;

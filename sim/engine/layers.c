@@ -6,12 +6,14 @@
  * and run, without events and without asking the policy. */
 #include <string.h>
 
-#include "sim/engine/engine.h"
+#include "sim/engine/consistent.h"
 
 /* Room for one more, or NULL when this is no layer. */
 static struct layers_note *note(struct engine *e, enum layers_what what, int64_t now_ns)
 {
     struct layers *y = &e->layers;
+    SIM_ASSERT(y->noting && y->pass != NULL && y->n_notes <= LAYERS_MAX_NOTES);
+    SIM_ASSERT(y->n_notes == 0 || now_ns >= y->notes[y->n_notes - 1].at_ns);
     if (y->n_notes == LAYERS_MAX_NOTES) {
         layers_forget(e);
         return NULL;
@@ -29,6 +31,7 @@ static void note_launch(struct engine *e, enum layers_what what, int64_t now_ns,
     if (n == NULL) {
         return;
     }
+    /* Copies: when they are told again, both stand elsewhere, and observers read both. */
     n->launch = *l;
     n->pass = *l->pass;
     n->ns = ns;
@@ -88,6 +91,7 @@ void layers_init(struct engine *e)
                                            .launch_ended = on_ended,
                                            .ddr = on_ddr,
                                            .power = on_power};
+    /* Behind the others, and not counted: it hears nothing until it listens. */
     if (e->layers.allowed) {
         e->setup.observers[s->n_observers] = &e->layers.observer;
     }
@@ -97,6 +101,7 @@ static void listen(struct engine *e, bool on)
 {
     e->setup.n_observers += (uint32_t)on - (uint32_t)e->layers.noting;
     e->layers.noting = on;
+    SIM_ASSERT(e->setup.n_observers <= SIM_MAX_OBSERVERS);
 }
 
 void layers_forget(struct engine *e)
@@ -135,6 +140,7 @@ static struct full_pass *at_layer(const struct engine *e, struct layers_stand *s
         p->rows_todo > 0 || p->op % p->layer.n != 0) {
         return NULL;
     }
+    /* A kernel that was suspended goes on once: no other layer has one begun. */
     for (uint32_t i = 0; i < MACHINE_MAX_DEVICES; i++) {
         if (full->begun[i].frac > 0.0) {
             return NULL;
@@ -200,6 +206,7 @@ static uint32_t most_layers(const struct engine *e, const struct full_pass *p,
     before_ns = horizon_ns < before_ns ? horizon_ns + 1 : before_ns;
     before_ns = p->repeats_until_ns < before_ns ? p->repeats_until_ns : before_ns;
     uint32_t left = layers_left(e, p);
+    SIM_ASSERT(layer_ns > 0);
     if (before_ns <= e->now_ns + layer_ns) {
         return 0;
     }
@@ -211,6 +218,7 @@ static uint32_t most_layers(const struct engine *e, const struct full_pass *p,
 static void tell(struct engine *e, struct layers_note *n, int64_t layer_ns, uint32_t launches)
 {
     n->at_ns += layer_ns;
+    SIM_ASSERT(n->what != LAYERS_DDR && n->at_ns >= e->now_ns);
     e->now_ns = n->at_ns;
     if (n->what == LAYERS_POWER) {
         power_set(e, n->domain, n->phase, n->watts);
@@ -244,6 +252,9 @@ static void go_by(struct engine *e, const struct layers_stand *now, uint32_t n)
     int64_t layer_ns = e->now_ns - y->before.now_ns;
     uint32_t launches = c->next_launch_id - y->before.next_launch_id;
     uint32_t n_notes = y->n_notes;
+    SIM_ASSERT(n > 0 && launches > 0 && !y->noting && e->n_jobs == 0 && !e->ddr_dirty);
+    SIM_ASSERT(e->core.sched.now_ns == e->now_ns);
+    /* While observers are told of a layer the pass stands where it stood then. */
     struct pass stands = *p;
     for (uint32_t k = 0; k < n; k++) {
         for (uint32_t i = 0; i < n_notes; i++) {
@@ -257,6 +268,8 @@ static void go_by(struct engine *e, const struct layers_stand *now, uint32_t n)
     core_tally_again(c, &y->before, n);
     e->now_ns = c->sched.now_ns;
     e->ddr_since_ns = e->now_ns;
+    SIM_ASSERT(p->op % p->layer.n == 0 && p->op < p->n_ops);
+    /* Of all layers together: who asks for the time line makes layers go the ordinary way. */
     for (uint32_t i = 0; i < n_notes; i++) {
         const struct layers_note *d = &y->notes[i];
         if (d->what == LAYERS_DDR) {
@@ -271,6 +284,7 @@ static void go_by(struct engine *e, const struct layers_stand *now, uint32_t n)
         l->start_ns += n * layer_ns;
         l->op_begin += n * p->layer.n;
         l->op_end += n * p->layer.n;
+        SIM_ASSERT(v->k == 0 && v->phase == VEXEC_LEAD && l->op_end <= p->n_ops);
         v->op = l->op_begin;
         v->begin_ns += n * layer_ns;
         if (v->job.event != EVENTQ_NONE) {
@@ -299,7 +313,9 @@ bool layers_run(struct engine *e)
         n = whole ? most_layers(e, p, &now, e->now_ns - y->before.now_ns) : 0;
         if (n > 0) {
             go_by(e, &now, n);
-            (void)at_layer(e, &now);
+            (void)at_layer(e, &now); /* its launches have other numbers and instants now */
+            SIM_ASSERT(y->pass == p &&
+                       same_stand(&y->stand, &now, now.launch[0].id - y->stand.launch[0].id));
         }
     }
     /* To be noted, as others may follow it: the first one, and one after a layer and no more. */

@@ -14,9 +14,14 @@ void power_init(struct engine *e)
     }
 }
 
+/* What all draw is summed afresh: a sum that is changed by differences would drift with the
+ * history.
+ */
 static void change(struct engine *e, uint8_t domain, enum power_phase phase, double watts)
 {
     struct power *p = &e->power;
+    SIM_ASSERT(e->now_ns >= p->since_ns[domain] && e->now_ns >= p->total_since_ns);
+    SIM_ASSERT(domain < OBSERVER_DOMAINS && watts >= 0.0 && isfinite(watts));
     p->joules[domain] += p->watts[domain] * units_s_from_ns(e->now_ns - p->since_ns[domain]);
     p->since_ns[domain] = e->now_ns;
     p->total_joules += p->total_watts * units_s_from_ns(e->now_ns - p->total_since_ns);
@@ -99,6 +104,11 @@ static inline double watts_of(const struct engine *e, uint8_t device, enum power
     return throttle_watts(e, d->idle_watts, full_watts(d, phase));
 }
 
+enum power_phase power_phase_of(const struct engine *e, uint8_t device)
+{
+    return phase_of(e, device);
+}
+
 void power_refresh(struct engine *e, uint8_t device)
 {
     power_settle(e);
@@ -113,6 +123,7 @@ static inline void enter_phase(struct engine *e, uint8_t device, enum power_phas
     bool is_busy = phase != POWER_PHASE_IDLE;
     set(e, device, phase, watts_of(e, device, phase));
     if (was_busy != is_busy) {
+        SIM_ASSERT(is_busy || p->busy_devices > 0);
         p->busy_devices += is_busy ? 1u : -1u;
         bool only_one = p->busy_devices == is_busy; /* else the host polls for others too */
         if (only_one && p->host_draws) {
@@ -129,6 +140,7 @@ static inline bool defers(const struct engine *e)
 
 static void ended_now(struct engine *e, uint8_t device)
 {
+    SIM_ASSERT(e->power.ended == POWER_NONE_ENDED && !e->layers.noting);
     e->power.ended = device;
     e->power.ended_ns = e->now_ns;
 }
@@ -162,6 +174,7 @@ void power_ended_idles(struct engine *e)
 {
     int64_t now_ns = e->now_ns;
     uint8_t device = e->power.ended;
+    SIM_ASSERT(device < e->core.setup->machine->n_devices && e->power.ended_ns <= now_ns);
     e->power.ended = POWER_NONE_ENDED;
     e->now_ns = e->power.ended_ns;
     enter_phase(e, device, POWER_PHASE_IDLE);
@@ -194,6 +207,7 @@ void power_compiler(struct engine *e, bool on)
 
 void power_tail(struct engine *e, int delta)
 {
+    SIM_ASSERT(delta > 0 || e->power.tails > 0);
     e->power.tails += (uint32_t)delta;
     if (e->power.host_draws) {
         power_host(e);
@@ -224,6 +238,7 @@ void power_repeat(struct engine *e, struct repeat_record *r)
     double tail_watts = p->total_watts;
     e->now_ns = r->begin_ns + r->gap_ns[0];
     power_tail(e, -1);
+    /* In local variables, added in the order of single launches: the same sums to the last bit. */
     bool tail = r->tail_watts > 0.0 && r->sample_ns > 0;
     double sample_s = units_s_from_ns(r->sample_ns);
     int64_t idle_ns = r->lead_ns + r->sample_ns;
@@ -267,6 +282,7 @@ void power_finish(struct engine *e)
     power_settle(e);
     for (uint32_t i = 0; i < OBSERVER_DOMAINS; i++) {
         p->joules[i] += p->watts[i] * units_s_from_ns(e->now_ns - p->since_ns[i]);
+        SIM_ASSERT(p->joules[i] >= 0.0 && isfinite(p->joules[i]));
         a->energy_sum_j += p->joules[i];
     }
     a->energy_sum_j += e->core.setup->machine->idle_watts * units_s_from_ns(e->now_ns);

@@ -10,6 +10,7 @@
 static void report(struct engine *e, struct prices *p)
 {
     const struct llm *m = e->core.setup->llm;
+    SIM_ASSERT(p->passes == 0 || p->summed);
     if (p->passes > 0) {
         layers_forget(e);
     }
@@ -40,7 +41,7 @@ void prices_init(struct engine *e)
 
 static struct prices *anew(struct engine *e, struct prices *p)
 {
-    report(e, p);
+    report(e, p); /* who makes room says first what is not told yet */
     *p = (struct prices){0};
     return p;
 }
@@ -55,9 +56,13 @@ static inline bool same_key(const struct prices *p, const uint64_t key[4])
 struct prices *prices_find(struct engine *e, const struct work_shape *w, const struct launch *l,
                            uint32_t rows)
 {
+    SIM_ASSERT(rows > 0 && rows <= w->rows);
+    /* With noise, or of a model that vouches for nothing, every price is new: one place is enough.
+     */
     if (!e->keeps_prices) {
         return anew(e, &e->unkept);
     }
+    /* Beyond it kernels count as outside the model's envelope, though their times be the same. */
     bool beyond = w->max_context_tokens > e->context_limit[l->device];
     uint64_t a = (uint64_t)rows << 32 | w->rows;
     uint64_t b = (uint64_t)w->prefill_rows << 32 | w->sequences;
@@ -79,9 +84,28 @@ struct prices *prices_find(struct engine *e, const struct work_shape *w, const s
 static void add(struct prices *p, enum op_kind op, uint64_t n)
 {
     const struct kernel_run *r = &p->run[op];
+    SIM_ASSERT(p->known[op] && op != OP_MHA && op != OP_LAYER);
     p->others_ns += (int64_t)n * kernel_run_total_ns(r);
     p->others += n * r->n;
     p->others_outside += r->outside ? n * r->n : 0;
+}
+
+/* Are the sums those of a pass whose kernels are priced now? */
+static bool sums_hold(struct engine *e, const struct launch *l, const struct prices *p)
+{
+    const struct pass *pass = l->pass;
+    int64_t others_ns = 0;
+    for (uint32_t op = 0; op < pass->n_ops; op++) {
+        enum op_kind kind = pass_op_kind(pass, op);
+        if (kind != prices_attention(pass)) {
+            bool again = op >= pass->layer.n && kind != OP_HEAD; /* layers are alike */
+            SIM_ASSERT(again ||
+                       vexec_priced_anew(e, l, kind, pass_op_rows(pass, op), &p->run[kind]));
+            others_ns += kernel_run_total_ns(&p->run[kind]);
+        }
+    }
+    SIM_ASSERT(p->others_ns == others_ns);
+    return true;
 }
 
 struct prices *prices_of_pass(struct engine *e, struct vexec *v)
@@ -89,7 +113,9 @@ struct prices *prices_of_pass(struct engine *e, struct vexec *v)
     const struct launch *l = &v->l->pub;
     const struct pass *pass = l->pass;
     struct prices *p = prices_find(e, &pass->shape, l, l->rows);
+    SIM_ASSERT(vexec_whole_pass(v));
     if (p->summed) {
+        SIM_ASSERT(sums_hold(e, l, p));
         return p;
     }
     vexec_fill(e, v); /* into the same place: the launch has all rows of its pass */
@@ -106,6 +132,7 @@ struct prices *prices_of_pass(struct engine *e, struct vexec *v)
 void prices_book(struct engine *e, struct vexec *v, struct prices *p, uint64_t n)
 {
     struct sim_result *res = e->core.result;
+    SIM_ASSERT(p->summed);
     v->solo_ns += (int64_t)n * p->others_ns;
     res->kernels += n * p->others;
     res->counters[COUNTER_KERNELS_OUTSIDE_ENVELOPE] += n * p->others_outside;

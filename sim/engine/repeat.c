@@ -33,6 +33,7 @@ static uint32_t most_iterations(const struct engine *e, const struct full_pass *
     const struct core *c = &e->core;
     uint32_t left = p->decodes.least_left;
     uint32_t most = left < REPEAT_MAX ? left : REPEAT_MAX;
+    SIM_ASSERT(most > 0); /* who has all tokens is in no pass */
     for (; most > 0; most /= 2) {
         uint64_t need = (uint64_t)p->pub.n_segments * (most / c->setup->kv_block_tokens + 1);
         if (need <= c->kv_blocks_free) { /* whatever they have of their last blocks */
@@ -74,6 +75,25 @@ static uint32_t about(int64_t time_ns, int64_t gap_ns, uint32_t most)
     return n < most ? (uint32_t)n : most;
 }
 
+/* Does the model say so of attention n iterations from now, asked for that one alone? */
+static bool attention_is(const struct engine *e, const struct vexec *v, uint32_t n,
+                         const struct kernel_cost *is)
+{
+    const struct launch *l = &v->l->pub;
+    struct work_shape w = l->pass->shape;
+    grow(&w, n);
+    struct kernel_query q = {.device = l->device,
+                             .graph = l->graph,
+                             .op = prices_attention(l->pass),
+                             .rows = w.rows,
+                             .padded_rows = w.rows,
+                             .shape = &w};
+    struct kernel_cost cost;
+    hwmodel_kernel(e->core.setup->truth, &q, &cost);
+    SIM_ASSERT(is->t_ns == cost.t_ns && is->bytes == cost.bytes && is->outside == cost.outside);
+    return true;
+}
+
 /* Instants of the iterations that end before the given one; returns how many. The price of the
  * pass's attention is that of the one after them then, unless *last. */
 static uint32_t run_iterations(struct engine *e, struct vexec *v, struct prices *p, uint32_t most,
@@ -88,6 +108,7 @@ static uint32_t run_iterations(struct engine *e, struct vexec *v, struct prices 
     int64_t now_ns = e->now_ns;
     uint32_t n = 0;
     uint32_t known = 1;
+    SIM_ASSERT(run.n == 1 && most <= REPEAT_MAX && around_ns >= 0 && p->summed);
     a[0] =
         (struct kernel_cost){.t_ns = run.tail_ns, .bytes = run.tail_bytes, .outside = run.outside};
     *last = false;
@@ -95,7 +116,10 @@ static uint32_t run_iterations(struct engine *e, struct vexec *v, struct prices 
         if (n == known) {
             known += about(before_ns - now_ns, rep->gap_ns[n - 1], most - n);
             vexec_attention_ahead(e, &v->l->pub, p, n, known - n, &a[n]);
+            SIM_ASSERT(known <= most);
         }
+        SIM_ASSERT(a[n].t_ns >= 1 && a[n].bytes >= 0.0);
+        SIM_ASSERT(attention_is(e, v, n, &a[n]));
         int64_t gap_ns = others_ns + layers * a[n].t_ns;
         *last = a[n].outside != run.outside; /* the envelope's end makes all kernels new */
         if (now_ns + gap_ns >= before_ns || *last) {
@@ -105,6 +129,7 @@ static uint32_t run_iterations(struct engine *e, struct vexec *v, struct prices 
         rep->gap_ns[n] = gap_ns;
         rep->solo_ns[n] = gap_ns - around_ns;
     }
+    SIM_ASSERT(n > 0 || !*last);
     uint32_t next_is = n < most && !*last ? n : n - 1;
     const struct kernel_cost *next = &a[next_is];
     vexec_audit(e, a, next_is + 1); /* those that ran, and one that begins */
@@ -115,6 +140,15 @@ static uint32_t run_iterations(struct engine *e, struct vexec *v, struct prices 
     run.tail_demand = next->bytes / units_s_from_ns(next->t_ns);
     p->run[attention] = run;
     return n;
+}
+
+static int64_t lasts_ns(const struct repeat_record *r)
+{
+    int64_t ns = 0;
+    for (uint32_t i = 0; i < r->n; i++) {
+        ns += r->gap_ns[i];
+    }
+    return ns;
 }
 
 bool repeat_run(struct engine *e, struct vexec *v, int64_t before_ns)
@@ -149,13 +183,15 @@ bool repeat_run(struct engine *e, struct vexec *v, int64_t before_ns)
         return false;
     }
     power_repeat(e, &r);
+    SIM_ASSERT(e->now_ns == r.begin_ns + lasts_ns(&r) && e->now_ns < before_ns);
     core_advance(c, e->now_ns);
     e->ddr_since_ns = e->now_ns;
+    /* The last one is told as ended, with its own shape; else the one after it has begun. */
     bool over = r.n == most || last;
     grow(&l->pub.pass->shape, over ? r.n - 1 : r.n);
     prices->attention = l->pub.pass->shape; /* whose price run_iterations left */
     if (over) {
-        device_leave(e, v);
+        device_leave(e, v); /* first: the policy hears of the end, and may launch there */
         core_pass_repeated(c, l, &r);
     } else {
         core_pass_goes_on(c, l, &r);

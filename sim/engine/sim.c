@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/engine/consistent.h"
 #include "sim/engine/engine.h"
 
 /* Events of one instant before the run is called a livelock (a policy that does work of zero length
@@ -31,10 +32,12 @@ void sim_setup_defaults(struct sim_setup *s)
 static void push_next_arrival(struct engine *e)
 {
     const struct trace *t = e->core.setup->trace;
+    /* One at a time: the queue stays as small as the machine, however long the trace. */
     if (e->next_first < t->n_first) {
         uint32_t row = (uint32_t)e->next_first++;
         e->arrivals_pending++;
         struct trace_row r = trace_row_at(t, row);
+        SIM_ASSERT(r.arrival_ns >= e->now_ns); /* traces are in order of arrival */
         (void)eventq_push(&e->queue, r.arrival_ns, engine_order(e, EVENT_ARRIVAL, r.request_id),
                           row);
     }
@@ -91,6 +94,7 @@ static bool stalled(struct engine *e)
 static void handle(struct engine *e, const struct eventq_event *ev)
 {
     struct core *c = &e->core;
+    SIM_ASSERT(ev->time_ns == e->now_ns);
     c->result->events++;
     switch ((enum event_kind)(ev->order >> 60)) {
     case EVENT_KERNEL:
@@ -110,17 +114,20 @@ static void handle(struct engine *e, const struct eventq_event *ev)
         break;
     }
     case EVENT_TURN:
+        SIM_ASSERT(e->arrivals_pending > 0);
         e->arrivals_pending--;
+        /* Patience begins with work: a pause of all sessions is no stall. */
         c->last_progress_ns = c->n_live == 0 ? e->now_ns : c->last_progress_ns;
         core_request_arrives(c, (uint32_t)ev->payload, (uint32_t)(ev->payload >> 32));
         break;
     case EVENT_ARRIVAL:
         e->arrivals_pending--;
         c->last_progress_ns = c->n_live == 0 ? e->now_ns : c->last_progress_ns;
-        push_next_arrival(e);
+        push_next_arrival(e); /* first turns find no KV of their session */
         core_request_arrives(c, (uint32_t)ev->payload, KV_NO_COLD);
         break;
     case EVENT_CANCEL: {
+        /* Its user may give up on what has ended. */
         struct full_request *r = core_request_find(c, (uint32_t)ev->payload);
         if (r != NULL) {
             core_request_cancel(c, r);
@@ -128,7 +135,7 @@ static void handle(struct engine *e, const struct eventq_event *ev)
         break;
     }
     case EVENT_TIMER:
-        if (ev->payload > 0) {
+        if (ev->payload > 0) { /* the end of what sched_occupy asked for */
             power_device(e, (uint8_t)(ev->payload - 1));
         }
         if (!stalled(e)) {
@@ -158,10 +165,12 @@ static int run_instant(struct engine *e)
 {
     struct core *c = &e->core;
     uint64_t first = c->result->events;
+    SIM_ASSERT(eventq_peek(&e->queue)->time_ns >= e->now_ns);
     e->now_ns = eventq_peek(&e->queue)->time_ns;
     core_advance(c, e->now_ns);
     bool moved;
     do {
+        /* All events of the instant before the policy is asked: it sees what they come to. */
         while (more_now(e)) {
             struct eventq_event ev = eventq_pop(&e->queue);
             handle(e, &ev);
@@ -187,6 +196,7 @@ static int run_instant(struct engine *e)
             core_fail(c, -ELOOP, "%llu events at one instant", MAX_EVENTS_PER_INSTANT);
         }
     } while (moved || more_now(e));
+    SIM_ASSERT(c->result->status != 0 || engine_consistent(e));
     return c->result->status;
 }
 
@@ -241,6 +251,7 @@ static void run_loop(struct engine *e)
     push_next_arrival(e);
     while (!eventq_empty(&e->queue) && !drained(e)) {
         if (eventq_peek(&e->queue)->time_ns > c->setup->horizon_ns) {
+            SIM_ASSERT(c->setup->horizon_ns >= e->now_ns);
             e->now_ns = c->setup->horizon_ns;
             core_advance(c, e->now_ns);
             stop_now(e);
@@ -274,10 +285,10 @@ int sim_run(const struct sim_setup *setup, struct sim_result *result)
         engine_init(e, &e->setup);
         run_loop(e);
         result->end_ns = e->now_ns;
-        layers_forget(e);
+        layers_forget(e); /* or it would hear what is reported now */
         corun_report(e);
         prices_report(e);
-        power_finish(e);
+        power_finish(e); /* before the audit, which compares what it sums */
         core_audit(&e->core, e->now_ns);
         CORE_OBSERVE(&e->core, run_ended, e->now_ns);
         eventq_fini(&e->queue);

@@ -3,7 +3,7 @@
  * the same instants and reports as by events, without queue, shares and rates. Arrivals, turns,
  * cancellations and timers inside it only bring news: it waits on while the policy does not act.
  * Else it takes part the ordinary way, since the instant at which it began. */
-#include "sim/engine/engine.h"
+#include "sim/engine/consistent.h"
 
 void solo_init(struct engine *e)
 {
@@ -27,13 +27,17 @@ bool solo_waits(struct engine *e, struct vexec *v)
 static void take_part(struct engine *e, struct vexec *v)
 {
     int64_t now_ns = e->now_ns;
+    SIM_ASSERT(v->begin_ns <= now_ns && now_ns <= v->end_ns && e->n_jobs == 0);
     bool stops = v->l->pub.stop_requested; /* now, not then */
     v->l->pub.stop_requested = false;
+    /* Back to when it began: what is derived from the instant (its collapse, its event, the
+     * interval of the DDR) has to be what it would be if nobody had waited. */
     e->now_ns = v->begin_ns;
     ddr_join(e, &v->job);
     vexec_kernel_begin(e, v);
     ddr_settle(e);
     e->now_ns = now_ns;
+    SIM_ASSERT(v->job.active && v->job.event != EVENTQ_NONE);
     v->l->pub.stop_requested = stops;
 }
 
@@ -62,6 +66,8 @@ void solo_book(struct engine *e, struct vexec *v)
 {
     const struct launch *l = &v->l->pub;
     const struct pass *p = l->pass;
+    SIM_ASSERT(v->k == 0 && v->skip_ns == 0);
+    SIM_ASSERT(vexec_total_adds_up(v));
     v->op = l->op_end;
     uint32_t n = l->op_end - l->op_begin - 1; /* ops after the first */
     vexec_report(e, v, &v->first, 1);
@@ -78,6 +84,7 @@ void solo_book(struct engine *e, struct vexec *v)
 /* Its first kernel begins. */
 static void begin(struct engine *e, struct vexec *v)
 {
+    SIM_ASSERT(vexec_may_become(v->phase, VEXEC_RUNNING) && v->begin_ns >= e->now_ns);
     e->now_ns = v->begin_ns;
     core_advance(&e->core, e->now_ns);
     v->phase = VEXEC_RUNNING;
@@ -99,8 +106,9 @@ static void run_alone(struct engine *e, struct vexec *v)
     } else {
         solo_book(e, v);
     }
+    SIM_ASSERT(v->solo_ns == v->end_ns - v->begin_ns); /* what it took is what its kernels take */
     e->now_ns = v->end_ns;
-    e->ddr_since_ns = v->end_ns;
+    e->ddr_since_ns = v->end_ns; /* what it moved is told already */
     core_advance(c, v->end_ns);
     c->result->events++;
     device_end(e, v);
@@ -120,6 +128,7 @@ static void look_ahead(struct engine *e, struct vexec *v)
         v->filled = true;
         v->end_ns = v->begin_ns + vexec_total_ns(v);
     }
+    SIM_ASSERT(v->end_ns > v->begin_ns && v->begin_ns >= e->now_ns);
 }
 
 /* Does the next event, inside the launch, only bring news to the policy? Then the launch goes on as
@@ -145,6 +154,8 @@ bool solo_run(struct engine *e)
     }
     int64_t next_ns = eventq_empty(&e->queue) ? TIME_LAST_NS : eventq_peek(&e->queue)->time_ns;
     int64_t horizon_ns = e->core.setup->horizon_ns;
+    /* What ends at the horizon has ended; what ends as an event comes has its place in the order of
+     * that instant, which only the queue knows. */
     int64_t before_ns = horizon_ns < next_ns ? horizon_ns + 1 : next_ns;
     if (v->end_ns >= before_ns) {
         if (before_ns != next_ns || !only_news(e, v)) {
@@ -155,6 +166,7 @@ bool solo_run(struct engine *e)
         }
         return false;
     }
+    SIM_ASSERT(e->n_jobs == 0 && !e->ddr_dirty);
     e->waiting = NULL;
     bool repeats = leads && v->prices != NULL && p->repeats;
     if (!repeats || !repeat_run(e, v, before_ns)) {

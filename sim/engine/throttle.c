@@ -36,6 +36,7 @@ static void advance(struct engine *e)
 {
     struct throttle *t = &e->throttle;
     double passed_s = (double)(e->now_ns - t->since_ns) / 1e9;
+    SIM_ASSERT(passed_s >= 0.0 && t->average_watts >= 0.0);
     double keep = exp(-passed_s / e->core.setup->throttle.tau_s);
     t->average_watts = t->watts + (t->average_watts - t->watts) * keep;
     t->since_ns = e->now_ns;
@@ -48,6 +49,7 @@ static double speed_for(const struct sim_throttle *s, double fixed, double above
         return 1.0;
     }
     double left = allowed - fixed;
+    SIM_ASSERT(above > 0.0 && s->exponent > 0.0);
     double speed = left > 0.0 ? pow(left / above, 1.0 / s->exponent) : 0.0;
     return speed > s->min_speed ? speed : s->min_speed;
 }
@@ -57,12 +59,14 @@ static void watch(struct engine *e)
 {
     struct throttle *t = &e->throttle;
     const struct sim_throttle *s = &e->core.setup->throttle;
+    /* Made anew at every change: an instant that was computed for other watts means nothing. */
     if (t->event != EVENTQ_NONE) {
         eventq_cancel(&e->queue, t->event);
         t->event = EVENTQ_NONE;
     }
     if (t->watts > s->limit_watts && t->average_watts < s->limit_watts * (1.0 - REACHED_FRAC)) {
         double in_s = s->tau_s * log((t->watts - t->average_watts) / (t->watts - s->limit_watts));
+        SIM_ASSERT(in_s > 0.0);
         int64_t at = engine_after(e, in_s * 1e9);
         t->event = eventq_push(&e->queue, at, engine_order(e, EVENT_THROTTLE, 0), 0);
     }
@@ -73,7 +77,7 @@ void throttle_follow(struct engine *e)
     struct throttle *t = &e->throttle;
     const struct sim_throttle *s = &e->core.setup->throttle;
     const struct machine *m = e->core.setup->machine;
-    advance(e);
+    advance(e); /* with the watts that were, before they change */
     double fixed = e->power.total_watts;
     double above = 0.0;
     for (uint8_t d = 0; d < m->n_devices; d++) {
@@ -84,7 +88,9 @@ void throttle_follow(struct engine *e)
     if (t->average_watts >= s->limit_watts * (1.0 - REACHED_FRAC) && s->limit_watts < allowed) {
         allowed = s->limit_watts;
     }
+    SIM_ASSERT(fixed >= 0.0 && above >= 0.0);
     double speed = speed_for(s, fixed, above, allowed);
+    SIM_ASSERT(speed >= s->min_speed && speed <= 1.0);
     if (speed != t->speed) {
         t->speed = speed;
         ddr_touch(e);

@@ -8,6 +8,7 @@
 static int64_t noisy_ns(const struct engine *e, int64_t t_ns, double bytes, double factor)
 {
     double least = ceil(bytes / e->core.setup->machine->ddr_peak_bytes_per_s * 1e9);
+    SIM_ASSERT(factor > 0.0 && isfinite(factor));
     double t = round((double)t_ns * factor);
     return (int64_t)(t > least ? t : least);
 }
@@ -28,7 +29,8 @@ static void run_finish(struct engine *e, struct kernel_run *r, double factor)
         r->t_ns = noisy_ns(e, r->t_ns, r->bytes, factor);
         r->tail_ns = noisy_ns(e, r->tail_ns, r->tail_bytes, factor);
     }
-    r->tail_ns = r->tail_ns < 1 ? 1 : r->tail_ns;
+    r->tail_ns =
+        r->tail_ns < 1 ? 1 : r->tail_ns; /* a kernel of no time would never let time pass */
     r->demand = 0.0;
     if (r->n > 1) {
         audit_kernel(e, r->t_ns, r->bytes);
@@ -36,6 +38,7 @@ static void run_finish(struct engine *e, struct kernel_run *r, double factor)
     }
     audit_kernel(e, r->tail_ns, r->tail_bytes);
     r->tail_demand = r->tail_bytes / units_s_from_ns(r->tail_ns);
+    SIM_ASSERT(r->n >= 1 && r->demand >= 0.0 && r->tail_demand >= 0.0);
 }
 
 /* What really happens may differ from the model by a factor that belongs to this piece of work, so
@@ -44,6 +47,7 @@ static double drawn_factor(const struct engine *e, const struct launch *l)
 {
     double sigma = e->core.setup->truth_sigma;
     const struct segment *s = &l->pass->segments[0];
+    /* Of the work and the device, and of no launch's number: those differ between policies. */
     uint64_t key =
         rng_key(e->core.setup->seed, RNG_TRUTH, ((uint64_t)s->request->id << 32) | s->first_token,
                 ((uint64_t)l->op_begin << 8) | l->device);
@@ -59,6 +63,21 @@ static inline bool same_context(const struct work_shape *x, const struct work_sh
 {
     return x->attn_pairs == y->attn_pairs && x->kv_read_tokens == y->kv_read_tokens &&
            x->max_context_tokens == y->max_context_tokens;
+}
+
+bool vexec_priced_anew(struct engine *e, const struct launch *l, enum op_kind op, uint32_t rows,
+                       const struct kernel_run *run)
+{
+    struct kernel_run now;
+    kernel_run_fill(e->core.setup->truth, &l->pass->shape, op, l->device, l->graph, rows,
+                    l->chunk_rows, &now);
+    run_finish(e, &now, truth_factor(e, l));
+    SIM_ASSERT(run->n == now.n && run->outside == now.outside);
+    SIM_ASSERT(run->tail_ns == now.tail_ns && run->tail_bytes == now.tail_bytes);
+    SIM_ASSERT(run->tail_demand == now.tail_demand);
+    SIM_ASSERT(now.n == 1 || (run->t_ns == now.t_ns && run->bytes == now.bytes));
+    SIM_ASSERT(now.n == 1 || run->demand == now.demand);
+    return true;
 }
 
 /* Kernels of one op; p: where their prices are kept. Those of attention hold while the same pass
@@ -78,6 +97,7 @@ static inline const struct kernel_run *price(struct engine *e, const struct vexe
             p->attention = *w;
         }
     }
+    SIM_ASSERT(vexec_priced_anew(e, l, op, rows, run));
     return run;
 }
 
@@ -126,6 +146,7 @@ const struct kernel_run *vexec_attention(struct engine *e, struct vexec *v, stru
         run_finish(e, run, 1.0);
         p->attention = pass->shape;
     }
+    SIM_ASSERT(vexec_priced_anew(e, &v->l->pub, op, pass->shape.rows, &p->run[op]));
     return &p->run[op];
 }
 
@@ -140,6 +161,8 @@ void vexec_fill(struct engine *e, struct vexec *v)
     if (l->op_end - l->op_begin == 1) {
         return;
     }
+    /* A share of its first op is priced by its rows, what follows by those of the pass. The first
+     * place is copied from already: the second may be the same one, emptied. */
     if (l->rows != p->shape.rows) {
         known = prices_find(e, &p->shape, l, p->shape.rows);
     }
@@ -164,6 +187,7 @@ static inline void book_solo(struct engine *e, struct vexec *v, const struct ker
 {
     if (c > 0) {
         int64_t t = vexec_kernel_ns(r, k);
+        SIM_ASSERT(k < r->n && t > 0 && e->throttle.speed == 1.0);
         double demand = vexec_kernel_demand(r, k);
         ddr_report(e, c, t, demand, demand);
         vexec_book(e, v, r, k, c);
@@ -173,6 +197,7 @@ static inline void book_solo(struct engine *e, struct vexec *v, const struct ker
 void vexec_kernel_begin(struct engine *e, struct vexec *v)
 {
     const struct kernel_run *r = vexec_run(v, v->op);
+    SIM_ASSERT(v->op < v->l->pub.op_end && v->k < r->n && v->phase == VEXEC_RUNNING);
     v->kernel_begin_ns = e->now_ns;
     core_kernel_started(&e->core, v->l);
     double solo_ns = (double)vexec_kernel_ns(r, v->k);
@@ -189,6 +214,7 @@ static uint32_t rows_left(const struct vexec *v)
 {
     const struct launch *l = &v->l->pub;
     uint32_t rows = v->op == l->op_begin ? l->rows : pass_op_rows(l->pass, v->op);
+    SIM_ASSERT(v->k == 0 || rows > v->k * l->chunk_rows);
     return rows - v->k * l->chunk_rows;
 }
 
@@ -201,6 +227,7 @@ void vexec_suspend(struct engine *e, struct vexec *v)
         job_advance(e, j);
         left = j->left_ns;
     }
+    SIM_ASSERT(left >= 0.0 && left <= (double)solo_ns);
     double done = 1.0 - left / (double)solo_ns;
     struct begun *b = &((struct full_pass *)v->l->pub.pass)->begun[v->job.device];
     *b = (struct begun){done < 0.0 ? 0.0 : done, v->op, rows_left(v)};
@@ -215,9 +242,10 @@ void vexec_continue(struct vexec *v)
     bool same = b->op == v->op && b->rows == rows_left(v);
     int64_t solo_ns = vexec_kernel_ns(&v->first, 0);
     v->skip_ns = same ? units_round(b->frac * (double)solo_ns) : 0;
-    v->skip_ns = v->skip_ns < solo_ns ? v->skip_ns : solo_ns - 1;
+    v->skip_ns = v->skip_ns < solo_ns ? v->skip_ns : solo_ns - 1; /* something is left to do */
+    SIM_ASSERT(v->skip_ns >= 0 && b->frac >= 0.0 && b->frac <= 1.0);
     v->solo_ns = -v->skip_ns; /* booked by the launch that did it */
-    b->frac = 0.0;
+    b->frac = 0.0;            /* gone on with: nobody else may */
 }
 
 /* ---- collapsing ---- */
@@ -260,6 +288,18 @@ int64_t vexec_total_ns(const struct vexec *v)
         t += vexec_count(v, after, i) * kernel_run_total_ns(&v->run[kind]);
     }
     return t;
+}
+
+bool vexec_total_adds_up(const struct vexec *v)
+{
+    const struct launch *l = &v->l->pub;
+    int64_t t = 0;
+    for (uint32_t op = l->op_begin; op < l->op_end; op++) {
+        t += kernel_run_total_ns(vexec_run(v, op));
+    }
+    SIM_ASSERT(vexec_total_ns(v) == t);
+    SIM_ASSERT(ops_ns(v, l->op_begin, l->op_end) == t);
+    return true;
 }
 
 void vexec_tell(struct engine *e, const struct kernel_run *run, uint64_t n)
@@ -310,12 +350,16 @@ void device_collapse(struct engine *e, struct vexec *v)
         return;
     }
     struct job *j = &v->job;
+    SIM_ASSERT(e->n_jobs == 1 && e->jobs[0] == j && v->phase == VEXEC_RUNNING);
+    SIM_ASSERT(e->may_collapse && e->throttle.speed == 1.0 && j->share_frac == 1.0);
     if (v->l->pub.stop_requested && v->l->pub.yield != YIELD_PASS) {
         /* It will stop soon: run kernel by kernel, alone at full rate. */
         v->collapsed = false;
     } else {
         v->collapsed = true;
     }
+    /* A job at rate 1 keeps its instants: brought up to now, what is left would be rounded again.
+     */
     if (j->event == EVENTQ_NONE || j->rate != 1.0) {
         job_advance(e, j);
         j->rate = 1.0;
@@ -323,6 +367,7 @@ void device_collapse(struct engine *e, struct vexec *v)
     v->head_ns = units_ceil(j->left_ns);
     v->collapsed_ns = e->now_ns;
     int64_t at = j->updated_ns + v->head_ns;
+    SIM_ASSERT(at >= e->now_ns);
     if (v->collapsed) {
         at += rest_after_kernel_ns(v);
         e->ddr_demand = 0.0; /* its kernels are reported when they are booked */
@@ -357,8 +402,10 @@ static void skip_whole_pass(struct engine *e, struct vexec *v)
         book_solo(e, v, r, r->n - 1, layers - (first && r->n == 1 ? 1 : 0));
     }
     const struct kernel_run *head = &v->run[OP_HEAD];
+    SIM_ASSERT(pass_op_kind(p, v->l->pub.op_end - 1) == OP_HEAD);
     book_solo(e, v, head, 0, head->n - 1);
-    v->op = v->l->pub.op_end - 1;
+    v->op =
+        v->l->pub.op_end - 1; /* in the head's last kernel, whose end is an event of this instant */
     v->k = head->n - 1;
 }
 
@@ -369,12 +416,15 @@ static int64_t skip_kernels(struct engine *e, struct vexec *v, int64_t left)
     const struct pass *p = v->l->pub.pass;
     uint32_t end = v->l->pub.op_end;
     uint32_t per_layer = p->layer.n;
+    SIM_ASSERT(left >= 0);
     while (v->op < end) {
         const struct kernel_run *r = vexec_run(v, v->op);
+        SIM_ASSERT(v->k < r->n && left >= 0);
         uint32_t stop = end == p->n_ops && p->shape.logit_rows > 0 ? end - 1 : end;
         uint32_t whole = stop == end ? stop - 1 : stop; /* the last op is not skipped whole */
         if (v->k == 0 && v->op > v->l->pub.op_begin && v->op + per_layer <= whole &&
             left >= v->layer_ns && v->layer_ns > 0) {
+            /* By division, not layer by layer: expanding costs the same however long it was. */
             int64_t layers = left / v->layer_ns;
             int64_t most = (whole - v->op) / per_layer;
             layers = layers < most ? layers : most;

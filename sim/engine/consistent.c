@@ -1,0 +1,269 @@
+#include "sim/engine/consistent.h"
+
+bool vexec_may_become(enum vexec_phase from, enum vexec_phase to)
+{
+    static const unsigned next[] = {
+        [VEXEC_QUEUED] = 1u << VEXEC_LEAD | 1u << VEXEC_ENDING,
+        [VEXEC_LEAD] = 1u << VEXEC_RUNNING | 1u << VEXEC_PAUSED | 1u << VEXEC_ENDING,
+        /* One that repeats begins with its lead once more (device_restart). */
+        [VEXEC_RUNNING] = 1u << VEXEC_PAUSED | 1u << VEXEC_ENDING | 1u << VEXEC_LEAD,
+        [VEXEC_PAUSED] = 1u << VEXEC_RUNNING | 1u << VEXEC_ENDING,
+        [VEXEC_ENDING] = 0,
+    };
+    return (next[from] & 1u << to) != 0;
+}
+
+/* ---- the queue ---- */
+
+/* Events of each kind that lie in the queue, none of them in the past. */
+struct pending {
+    uint64_t of[EVENT_THROTTLE + 1];
+};
+
+static void count(const struct engine *e, const struct eventq_node *node, struct pending *n)
+{
+    SIM_ASSERT(node->time_ns >= e->now_ns);
+    SIM_ASSERT(node->order >> 60 <= EVENT_THROTTLE);
+    n->of[node->order >> 60]++;
+}
+
+static void check_queue(const struct engine *e, struct pending *n)
+{
+    const struct eventq *q = &e->queue;
+    *n = (struct pending){{0}};
+    SIM_ASSERT(eventq_consistent(q));
+    for (uint32_t i = 0; i < q->n_near; i++) {
+        count(e, &q->near[i], n);
+    }
+    for (uint32_t i = 0; i < q->n; i++) {
+        count(e, &q->heap[i], n);
+    }
+    SIM_ASSERT(n->of[EVENT_ARRIVAL] + n->of[EVENT_TURN] == e->arrivals_pending);
+    SIM_ASSERT(n->of[EVENT_ARRIVAL] <= 1); /* the trace's next one, and no more */
+    SIM_ASSERT(n->of[EVENT_PASS_TAIL] == e->power.tails);
+    SIM_ASSERT(n->of[EVENT_LOAD] == (e->loader.head != NULL));
+    SIM_ASSERT(n->of[EVENT_COMPILE] == (e->compiler.head != NULL));
+    SIM_ASSERT(n->of[EVENT_THROTTLE] == (e->throttle.event != EVENTQ_NONE));
+}
+
+/* ---- jobs and the DDR ---- */
+
+static bool among_jobs(const struct engine *e, const struct job *j)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < e->n_jobs; i++) {
+        n += e->jobs[i] == j;
+    }
+    SIM_ASSERT(n == (j->active ? 1 : 0));
+    return n == 1;
+}
+
+static void check_jobs(const struct engine *e)
+{
+    SIM_ASSERT(e->n_jobs <= ENGINE_MAX_JOBS);
+    SIM_ASSERT(e->ddr_since_ns <= e->now_ns);
+    for (uint32_t i = 0; i < e->n_jobs; i++) {
+        const struct job *j = e->jobs[i];
+        SIM_ASSERT(among_jobs(e, j));
+        SIM_ASSERT(j->event != EVENTQ_NONE); /* or it would never end */
+        SIM_ASSERT(j->updated_ns <= e->now_ns);
+        SIM_ASSERT(j->left_ns >= 0.0 && j->demand_bytes_per_s >= 0.0);
+        SIM_ASSERT(j->rate > 0.0 && j->rate <= 1.0);
+        SIM_ASSERT(j->speed > 0.0 && j->speed <= 1.0);
+        SIM_ASSERT(j->share_frac > 0.0 && j->share_frac <= 1.0);
+        SIM_ASSERT(j->exec == NULL || !j->exec->collapsed || e->n_jobs == 1);
+    }
+}
+
+/* No engine gets more than it asks for, and together they get no more than there is. */
+bool ddr_consistent(const struct engine *e)
+{
+    const struct machine *m = e->core.setup->machine;
+    double most = m->ddr_peak_bytes_per_s;
+    double share = 0.0;
+    for (uint32_t i = 0; i < e->n_jobs; i++) {
+        const struct job *j = e->jobs[i];
+        double demand = j->demand_bytes_per_s * j->share_frac * j->speed;
+        double has = j->demand_bytes_per_s * j->rate;
+        SIM_ASSERT(has <= demand * (1.0 + 1e-9));
+        most = demand > most ? demand : most;
+        share += has;
+    }
+    SIM_ASSERT(e->ddr_unlimited || share <= most * (1.0 + 1e-9));
+    return true;
+}
+
+/* ---- devices and launches ---- */
+
+static void check_launch(const struct engine *e, const struct vexec *v, uint32_t device)
+{
+    const struct launch *l = &v->l->pub;
+    const struct pass *p = l->pass;
+    SIM_ASSERT(l->exec == v && v->job.exec == v);
+    SIM_ASSERT(l->device == device && v->job.device == device);
+    SIM_ASSERT(l->op_begin < l->op_end && l->op_end <= p->n_ops);
+    SIM_ASSERT(l->op_begin == p->op && l->rows <= p->rows_active);
+    SIM_ASSERT(p->state == PASS_STATE_RUNNING && p->n_launches > 0);
+    SIM_ASSERT(l->submit_ns <= e->now_ns);
+    SIM_ASSERT(v->op >= l->op_begin && v->op < l->op_end);
+    SIM_ASSERT(v->l->pin == NULL || (v->l->pin->state == RESIDENT_READY && v->l->pin->pins > 0));
+    SIM_ASSERT(v->job.active == (v->phase == VEXEC_RUNNING && v != e->waiting));
+    SIM_ASSERT(among_jobs(e, &v->job) == v->job.active);
+    if (v != e->waiting) { /* one that waits has no kernels yet */
+        SIM_ASSERT(v->phase == VEXEC_QUEUED || v->k < vexec_run(v, v->op)->n);
+    }
+    if (v->phase == VEXEC_RUNNING) {
+        SIM_ASSERT(v == e->waiting || v->kernel_begin_ns <= e->now_ns);
+        SIM_ASSERT(l->start_ns >= l->submit_ns && l->start_ns <= e->now_ns);
+    }
+}
+
+static void check_device(const struct engine *e, uint32_t device)
+{
+    const struct vdevice *d = &e->devices[device];
+    bool serial = d->desc->sharing == DEVICE_SERIAL;
+    SIM_ASSERT(d->n_running <= (serial ? 1 : d->desc->max_shared));
+    SIM_ASSERT(d->n_running + d->n_queued <=
+               (serial ? d->desc->inflight_depth : d->desc->max_shared));
+    SIM_ASSERT(e->now_ns >= d->occupied_until_ns || d->n_running + d->n_queued == 0);
+    for (uint32_t i = 0; i < d->n_running; i++) {
+        const struct vexec *v = d->running[i];
+        check_launch(e, v, device);
+        SIM_ASSERT(v->phase != VEXEC_QUEUED);
+        SIM_ASSERT(v->l->pub.state == LAUNCH_STATE_RUNNING);
+        SIM_ASSERT(d->n_running > 1 || v->job.share_frac == 1.0);
+    }
+    for (uint32_t i = 0; i < d->n_queued; i++) {
+        const struct vexec *v = d->queue[i];
+        check_launch(e, v, device);
+        SIM_ASSERT(v->phase == VEXEC_QUEUED || v->outcome == LAUNCH_OUTCOME_WITHDRAWN);
+        SIM_ASSERT(v->l->pub.state == LAUNCH_STATE_QUEUED);
+        SIM_ASSERT(d->n_running > 0 || v->phase == VEXEC_ENDING); /* nobody waits for nobody */
+    }
+}
+
+/* Launches and rows that a pass counts are those that devices have. */
+static void check_shares(const struct engine *e, const struct pass *p)
+{
+    uint32_t n = 0;
+    uint64_t rows = 0;
+    for (uint32_t i = 0; i < e->core.setup->machine->n_devices; i++) {
+        const struct vdevice *d = &e->devices[i];
+        for (uint32_t k = 0; k < d->n_running + d->n_queued; k++) {
+            const struct vexec *v = k < d->n_running ? d->running[k] : d->queue[k - d->n_running];
+            if (v->l->pub.pass == p) {
+                n++;
+                rows += v->l->pub.rows;
+            }
+        }
+    }
+    SIM_ASSERT(n == p->n_launches && rows == p->rows_active);
+}
+
+/* A resident is kept for the launches that hold it, and for as many as it says. */
+static void check_pins(const struct engine *e)
+{
+    for (const struct resident *r = NULL; (r = resident_next(&e->core, r)) != NULL;) {
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < e->core.setup->machine->n_devices; i++) {
+            const struct vdevice *d = &e->devices[i];
+            for (uint32_t k = 0; k < d->n_running + d->n_queued; k++) {
+                n += (k < d->n_running ? d->running[k] : d->queue[k - d->n_running])->l->pin == r;
+            }
+        }
+        SIM_ASSERT(n == r->pins);
+    }
+}
+
+/* A launch waits only while it has the machine to itself (solo.c). */
+static void check_waiting(const struct engine *e)
+{
+    const struct vexec *v = e->waiting;
+    if (v != NULL) {
+        SIM_ASSERT(e->may_solo && e->n_jobs == 0 && e->frames.phase == FRAMES_IDLE);
+        SIM_ASSERT(v->phase == VEXEC_LEAD || v->phase == VEXEC_RUNNING);
+        SIM_ASSERT(!v->collapsed && v->job.event == EVENTQ_NONE);
+        SIM_ASSERT(e->devices[v->job.device].running[0] == v);
+    }
+}
+
+/* ---- the rest of the machine ---- */
+
+static void check_channels(const struct engine *e)
+{
+    const struct channel *const channels[] = {&e->loader, &e->compiler};
+    for (int i = 0; i < 2; i++) {
+        const struct channel_item *last = NULL;
+        for (const struct channel_item *it = channels[i]->head; it != NULL; it = it->next) {
+            SIM_ASSERT(it->solo_ns >= 0.0 && it->bytes >= 0.0);
+            SIM_ASSERT(it->resident == NULL || it->resident->state == RESIDENT_PENDING);
+            SIM_ASSERT(it->request == NULL || it->request->kv_moving);
+            last = it;
+        }
+        SIM_ASSERT(channels[i]->tail == last);
+        SIM_ASSERT((channels[i]->job.event != EVENTQ_NONE) == (last != NULL));
+    }
+    SIM_ASSERT(among_jobs(e, &e->loader.job) == (e->loader.head != NULL));
+    SIM_ASSERT(!e->compiler.job.active); /* it takes no DDR */
+    SIM_ASSERT((e->power.phase[OBSERVER_DOMAIN_COMPILER] == POWER_PHASE_COMPILE) ==
+               (e->compiler.head != NULL));
+}
+
+static void check_frames(const struct engine *e)
+{
+    const struct frames *f = &e->frames;
+    SIM_ASSERT(among_jobs(e, &f->job) == (f->phase == FRAMES_RUNNING));
+    SIM_ASSERT(f->phase == FRAMES_IDLE || f->due_ns <= e->now_ns);
+    if (f->phase == FRAMES_RUNNING) { /* the device is the frame's */
+        const struct vdevice *d = &e->devices[f->job.device];
+        SIM_ASSERT(d->n_running == 0 || !d->running[0]->job.active);
+    }
+}
+
+static void check_power(const struct engine *e)
+{
+    const struct power *p = &e->power;
+    const struct machine *m = e->core.setup->machine;
+    double watts = m->idle_watts;
+    double joules = m->idle_watts * units_s_from_ns(e->now_ns);
+    uint32_t busy = 0;
+    for (uint32_t i = 0; i < OBSERVER_DOMAINS; i++) {
+        SIM_ASSERT(p->watts[i] >= 0.0 && p->joules[i] >= 0.0);
+        SIM_ASSERT(p->since_ns[i] <= e->now_ns);
+        watts += p->watts[i];
+        joules += p->joules[i] + p->watts[i] * units_s_from_ns(e->now_ns - p->since_ns[i]);
+        busy += i < m->n_devices && p->phase[i] != POWER_PHASE_IDLE;
+    }
+    double total =
+        p->total_joules + p->total_watts * units_s_from_ns(e->now_ns - p->total_since_ns);
+    SIM_ASSERT(p->busy_devices == busy);
+    SIM_ASSERT(p->total_since_ns <= e->now_ns);
+    SIM_ASSERT(fabs(p->total_watts - watts) <= 1e-9 * watts);
+    SIM_ASSERT(fabs(total - joules) <= 1e-9 * (1.0 + joules));
+    SIM_ASSERT(e->throttle.speed > 0.0 && e->throttle.speed <= 1.0);
+}
+
+bool engine_consistent(const struct engine *e)
+{
+    const struct machine *m = e->core.setup->machine;
+    struct pending n;
+    SIM_ASSERT(e->now_ns == e->core.sched.now_ns);
+    SIM_ASSERT(!e->ddr_dirty);
+    check_queue(e, &n);
+    check_jobs(e);
+    for (uint8_t i = 0; i < m->n_devices; i++) {
+        check_device(e, i);
+        SIM_ASSERT(e->power.phase[i] == power_phase_of(e, i));
+    }
+    for (const struct full_request *r = e->core.live_head; r != NULL; r = r->next_live) {
+        if (r->pub.pass != NULL && r->pub.pass->segments[0].request == &r->pub) {
+            check_shares(e, r->pub.pass);
+        }
+    }
+    check_pins(e);
+    check_waiting(e);
+    check_channels(e);
+    check_frames(e);
+    check_power(e);
+    return ddr_consistent(e);
+}

@@ -1,0 +1,13 @@
+/* What must hold of the machine when an instant is over: rates are settled, nobody is in the middle
+ * of anything. Walks everything, the events in the queue too; called under SIM_ASSERT only. It
+ * names the clause that is broken and ends the process. */
+#pragma once
+
+#include "sim/engine/engine.h"
+
+/* Queue, jobs, devices, channels, frames, power. */
+bool engine_consistent(const struct engine *e);
+/* Are those the shares of the DDR, of the jobs that run? */
+bool ddr_consistent(const struct engine *e);
+/* Does the one phase of a launch follow the other? */
+bool vexec_may_become(enum vexec_phase from, enum vexec_phase to);
