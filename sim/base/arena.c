@@ -122,5 +122,6 @@ void *arena_alloc(struct arena *a, size_t bytes)
     }
     void *p = (char *)a->head->data + a->head->used;
     a->head->used += bytes;
+    SIM_ASSERT(a->head->used <= a->head->size && (uintptr_t)p % 16 == 0);
     return p;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "sim/base/arena.h"
+#include "sim/base/err.h"
 
 /* Sketch buckets: ratio 1.01 between bounds, so a bucket's geometric middle is within 0.5 % of
  * every value in it. 1e-9 .. 1e9 needs ln(1e18)/ln(1.01) = 4166 of them; one more for values below.
@@ -64,6 +65,7 @@ static double bound_between(uint64_t low, uint64_t high, size_t bin)
         uint64_t mid = low + (high - low) / 2;
         *(bin_by_log(of_bits(mid)) == bin ? &low : &high) = mid;
     }
+    SIM_ASSERT(bin_by_log(of_bits(low)) == bin && bin_by_log(of_bits(high)) == bin + 1);
     return of_bits(high);
 }
 
@@ -98,6 +100,7 @@ static size_t bin_of(double x)
     if (cells[i].bound == 0.0) {
         cell_fill(i);
     }
+    SIM_ASSERT(bin_in(&cells[i], x) == bin_by_log(x));
     return bin_in(&cells[i], x);
 }
 
@@ -127,6 +130,7 @@ static void store(struct sample *s, double x, uint32_t count)
 
 static inline void add_sum(struct sample *s, double add)
 {
+    SIM_ASSERT(!isnan(add)); /* one would make every mean of the run none */
     double t = s->sum + add;
     /* Neumaier: keeps what the addition lost. */
     s->comp += fabs(s->sum) >= fabs(add) ? (s->sum - t) + add : (add - t) + s->sum;
@@ -224,6 +228,7 @@ void sample_at(struct sample *out, const struct sample *s, const struct sample_m
 
 double sample_mean(const struct sample *s)
 {
+    SIM_ASSERT(s->n == 0 || s->min <= s->max);
     return s->n == 0 ? (double)NAN : (s->sum + s->comp) / (double)s->n;
 }
 
@@ -252,7 +257,10 @@ static double value_at(struct sample *s, size_t rank)
     }
     size_t from = above > 0 ? s->ranks[above - 1] + 1 : 0;
     size_t until = above < s->n_ranks ? s->ranks[above] : s->n;
+    SIM_ASSERT(from <= rank && rank < until && until <= s->n);
     double x = gsl_stats_select(s->v + from, 1, until - from, rank - from);
+    SIM_ASSERT(from == 0 || s->v[from - 1] <= x);
+    SIM_ASSERT(until == s->n || x <= s->v[until]);
     if (s->n_ranks < SAMPLE_RANKS) {
         memmove(&s->ranks[above + 1], &s->ranks[above], (s->n_ranks - above) * sizeof s->ranks[0]);
         s->ranks[above] = rank;
@@ -269,6 +277,7 @@ double sample_quantile(struct sample *s, double p)
     /* p*n may land a rounding above the whole number it stands for (0.07 * 100 does); a slack of
      * two roundings keeps ceil from taking the next value. */
     double rank_exact = ceil(p * (double)s->n * (1.0 - 2.0 * DBL_EPSILON));
+    SIM_ASSERT(p >= 0.0 && p <= 1.0);
     size_t rank = rank_exact < 1.0 ? 1 : (size_t)rank_exact;
     rank = rank > s->n ? s->n : rank;
     if (s->sketch) {

@@ -3,6 +3,8 @@
 #include <gsl/gsl_cdf.h>
 #include <math.h>
 
+#include "sim/base/err.h"
+
 /* splitmix64 (Steele, Lea, Flood 2014), constants as published. */
 static uint64_t splitmix64(uint64_t *state)
 {
@@ -72,6 +74,7 @@ uint32_t rng_below(struct rng *r, uint32_t n)
 {
     /* Above the last whole run of n values it draws again. That one starts within n of the end, so
      * where it does is hardly ever computed: a division costs more than the draw. */
+    SIM_ASSERT(n > 0);
     uint64_t x = rng_u64(r);
     while (x > UINT64_MAX - n && x >= UINT64_MAX - UINT64_MAX % n) {
         x = rng_u64(r);
@@ -81,7 +84,8 @@ uint32_t rng_below(struct rng *r, uint32_t n)
 
 double rng_exponential(struct rng *r, double mean)
 {
-    return -mean * log1p(-rng_uniform(r));
+    SIM_ASSERT(mean >= 0.0);
+    return -mean * log1p(-rng_uniform(r)); /* of 1 - u in (0, 1]: never an infinite one */
 }
 
 double rng_normal(struct rng *r)

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "sim/base/err.h"
 #include "sim/base/units.h"
 
 #define FIRST_WIDTH_NS NS_PER_MS
@@ -28,6 +29,7 @@ static void widen(struct backlog *b)
 /* Spreads the present number over the time since the last change. */
 static void advance(struct backlog *b, int64_t now_ns)
 {
+    SIM_ASSERT(now_ns >= b->now_ns);
     while (now_ns >= b->width_ns * BACKLOG_BINS) {
         widen(b);
     }
@@ -35,6 +37,7 @@ static void advance(struct backlog *b, int64_t now_ns)
     b->area_ns += (double)b->n_system * (double)(now_ns - t);
     while (t < now_ns && b->n_system > 0) {
         int64_t bin = t / b->width_ns;
+        SIM_ASSERT(bin < BACKLOG_BINS);
         int64_t end = (bin + 1) * b->width_ns;
         end = end < now_ns ? end : now_ns;
         b->area[bin] += (double)b->n_system * (double)(end - t);
@@ -62,14 +65,28 @@ void backlog_arrive(struct backlog *b, int64_t now_ns)
 
 void backlog_leave(struct backlog *b, int64_t now_ns)
 {
+    SIM_ASSERT(b->n_system > 0);
     advance(b, now_ns);
     b->n_system--;
     b->last_leave_ns = now_ns;
 }
 
+/* Do bins hold what they were given, however often they were widened? */
+static bool bins_sum(const struct backlog *b)
+{
+    double sum = 0.0;
+    for (uint32_t i = 0; i < BACKLOG_BINS; i++) {
+        SIM_ASSERT(b->area[i] >= 0.0);
+        sum += b->area[i];
+    }
+    return fabs(sum - b->area_ns) <= 1e-9 * b->area_ns;
+}
+
 void backlog_finish(struct backlog *b, int64_t now_ns)
 {
     advance(b, now_ns);
+    SIM_ASSERT(bins_sum(b));
+    SIM_ASSERT(b->max >= b->n_system && b->arrivals >= b->n_system);
 }
 
 /* Least-squares slope, requests per ns, of the bin means inside [from, to]; 0 with too few bins. */

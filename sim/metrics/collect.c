@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "sim/base/arena.h"
+#include "sim/base/err.h"
 #include "sim/base/units.h"
 #include "sim/metrics/metrics_impl.h"
 
@@ -76,6 +77,7 @@ static double quantile_with_zeros(struct sample *s, uint64_t zeros, double p)
     if (rank <= (double)zeros) {
         return 0.0;
     }
+    /* Half a rank less, so that no rounding of the quotient reaches the next rank. */
     return sample_quantile(s, (rank - (double)zeros - 0.5) / (double)s->n);
 }
 
@@ -98,10 +100,11 @@ static void put_distribution(struct metric_list *out, struct sample *s, uint64_t
 static void merge_all(struct series *s)
 {
     struct sample *all = &s->of[GROUP_ALL];
-    if (all->n == 0) {
+    if (all->n == 0) { /* a list may be made twice */
         sample_merge(all, &s->of[GROUP_REACTIVE]);
         sample_merge(all, &s->of[GROUP_PROACTIVE]);
     }
+    SIM_ASSERT(all->n == s->of[GROUP_REACTIVE].n + s->of[GROUP_PROACTIVE].n);
 }
 
 /* A truncated distribution is that of all, before those came after which nobody arrived. */

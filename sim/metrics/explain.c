@@ -141,6 +141,7 @@ static void wait_more(const struct explain *x, struct explain_live *v, uint8_t d
     } else if (x->sampling > 0) {
         cause = EXPLAIN_HOST;
     }
+    SIM_ASSERT(dt > 0);
     v->wait[device].ns[cause] += dt;
 }
 
@@ -165,6 +166,7 @@ void explain_advance(struct explain *x, int64_t now_ns)
     uint32_t id = 0;
     for (struct explain_live *v; (v = idmap_next(&x->live, &at, &id)) != NULL;) {
         int64_t dt = now_ns - v->since_ns;
+        SIM_ASSERT(dt >= 0);
         if (!v->served && dt > 0) {
             if (v->sampled) {
                 v->ns[EXPLAIN_HOST] += dt;
@@ -231,6 +233,17 @@ static void blockers_take(struct explanation *e, const struct explain_live *v)
     qsort(e->blockers, e->n_blockers, sizeof *e->blockers, longest_first);
 }
 
+/* Is every nanosecond since its arrival some cause's? */
+static bool all_is_explained(const struct explain_live *v, int64_t now_ns)
+{
+    int64_t sum_ns = 0;
+    for (int c = 0; c < EXPLAIN_CAUSE_COUNT; c++) {
+        SIM_ASSERT(v->ns[c] >= 0);
+        sum_ns += v->ns[c];
+    }
+    return sum_ns == now_ns - v->request->arrival_ns;
+}
+
 static void on_left(void *self, int64_t now_ns, const struct request *r)
 {
     struct explain *x = self;
@@ -239,7 +252,8 @@ static void on_left(void *self, int64_t now_ns, const struct request *r)
     if (v == NULL) {
         return;
     }
-    explain_wait_settle(v, 0);
+    explain_wait_settle(v, 0); /* nobody serves it any more: as good a device as any */
+    SIM_ASSERT(!v->served && v->since_ns == now_ns && all_is_explained(v, now_ns));
     if (x->n_done == x->cap_done) {
         x->cap_done = x->cap_done == 0 ? 64 : 2 * x->cap_done;
         x->done = xrealloc(x->done, x->cap_done * sizeof *x->done);
@@ -314,6 +328,7 @@ static void on_resident(void *self, int64_t now_ns, struct resident_key key, enu
                                  x->pending[i].b == key.b)) {
         i++;
     }
+    SIM_ASSERT(to != RESIDENT_PENDING || i == x->n_pending);
     if (to == RESIDENT_PENDING) {
         if (x->n_pending == x->cap_pending) {
             x->cap_pending = x->cap_pending == 0 ? 16 : 2 * x->cap_pending;

@@ -23,6 +23,7 @@ static void piece_add(struct explain_launch *g, int64_t end_ns, int64_t slow_ns,
     if (end_ns <= g->last_ns) {
         return;
     }
+    SIM_ASSERT(slow_ns >= 0 && slow_ns <= end_ns - g->last_ns);
     g->v = xgrow(g->v, g->n, sizeof *g->v);
     g->v[g->n++] = (struct explain_piece){g->last_ns, end_ns, slow_ns, cause, slow_cause};
     g->last_ns = end_ns;
@@ -81,6 +82,7 @@ void explain_kernel(void *self, const struct kernel_record *k)
     if (g == NULL) {
         return;
     }
+    SIM_ASSERT(k->end_ns >= k->begin_ns);
     piece_add(g, k->begin_ns, 0, EXPLAIN_HOST, EXPLAIN_HOST);
     int64_t slow_ns = k->end_ns - k->begin_ns - k->solo_ns;
     piece_add(g, k->end_ns, slow_ns > 0 ? slow_ns : 0, EXPLAIN_COMPUTE,
@@ -155,6 +157,7 @@ static void piece_count(const struct explain_piece *q, int64_t to_ns, int64_t *s
     if (part_ns < whole_ns) {
         slow_ns = (int64_t)((double)slow_ns * ((double)part_ns / (double)whole_ns));
     }
+    SIM_ASSERT(slow_ns >= 0 && slow_ns <= part_ns);
     sum[q->slow_cause] += slow_ns;
     sum[q->cause] += part_ns - slow_ns;
 }
@@ -178,6 +181,7 @@ static void follow_last_finisher(const struct explain *x, uint32_t pass_id, int6
         for (size_t i = 0; i < last->n; i++) {
             piece_count(&last->v[i], to_ns, sum);
         }
+        SIM_ASSERT(last->start_ns < to_ns); /* or it would never end */
         to_ns = last->start_ns;
     }
 }

@@ -1,9 +1,11 @@
 #include "sim/metrics/idmap.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "sim/base/arena.h"
+#include "sim/base/err.h"
 
 #define HEAD_BYTES sizeof(struct idmap_slot) /* 8: keeps records 8-byte aligned */
 #define FIRST_SLOTS 64u
@@ -31,6 +33,17 @@ void idmap_fini(struct idmap *m)
     m->slots = NULL;
 }
 
+/* Does every record stand where a look-up ends that comes for it? */
+static bool all_found(const struct idmap *m)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i <= m->mask; i++) {
+        SIM_ASSERT(idmap_slot(m, i)->used == 0 || idmap_probe(m, idmap_slot(m, i)->id) == i);
+        n += idmap_slot(m, i)->used != 0;
+    }
+    return n == m->n && 2 * (uint64_t)n <= (uint64_t)m->mask + 1;
+}
+
 static void grow(struct idmap *m)
 {
     unsigned char *old = m->slots;
@@ -45,6 +58,7 @@ static void grow(struct idmap *m)
         }
     }
     free(old);
+    SIM_ASSERT(all_found(m));
 }
 
 void *idmap_add(struct idmap *m, uint32_t id)
@@ -68,6 +82,7 @@ void *idmap_add(struct idmap *m, uint32_t id)
 void idmap_remove(struct idmap *m, uint32_t id)
 {
     uint32_t hole = idmap_probe(m, id);
+    /* Else a look-up that passed over it would end too soon, and never find what stands behind. */
     if (idmap_slot(m, hole)->used == 0) {
         return;
     }
@@ -79,7 +94,10 @@ void idmap_remove(struct idmap *m, uint32_t id)
         }
     }
     idmap_slot(m, hole)->used = 0;
+    SIM_ASSERT(m->n > 0);
     m->n--;
+    SIM_ASSERT(m->mask >= 4096 ||
+               all_found(m)); /* of large ones it would cost too much each time */
 }
 
 void *idmap_next(const struct idmap *m, uint32_t *at, uint32_t *id)

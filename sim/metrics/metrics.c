@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "sim/base/arena.h"
+#include "sim/base/err.h"
 #include "sim/base/units.h"
 #include "sim/metrics/metrics_impl.h"
 
@@ -30,6 +31,7 @@ static void note_gap(struct class_totals *t, int64_t now_ns)
         t->first_arrival_ns = now_ns;
     } else {
         double gap = (double)(now_ns - t->last_arrival_ns);
+        SIM_ASSERT(gap >= 0.0);
         double d = gap - t->gap_mean_ns;
         t->gap_mean_ns += d / (double)t->arrived; /* gaps so far = arrivals before this one */
         t->gap_m2 += d * (gap - t->gap_mean_ns);
@@ -49,6 +51,7 @@ static void settle_early(struct metrics *m)
 
 static struct live *live_add(struct metrics *m, const struct request *r)
 {
+    SIM_ASSERT(metrics_live(m, r) == NULL); /* slots of the living differ */
     while (r->slot >= m->live_cap) {
         uint32_t cap = m->live_cap == 0 ? 64 : 2 * m->live_cap;
         m->live = xrealloc(m->live, cap * sizeof *m->live);
@@ -118,8 +121,10 @@ static inline void tokens_of(struct metrics *m, const struct segment *s)
     const struct request *r = s->request;
     struct class_totals *t = &m->totals[r->cls];
     uint32_t n = s->emitted_tokens;
+    SIM_ASSERT(n > 0 && n <= r->generated_tokens && s->gap_ns >= 0);
     t->output_tokens += n;
     if (r->generated_tokens == n) { /* the first token's gap is the TTFT */
+        SIM_ASSERT(s->gap_ns == r->first_token_ns - r->arrival_ns);
         t->input_tokens += r->input_tokens;
     } else if (metrics_measured(m, r->arrival_ns)) {
         metrics_gap(m, r->cls, s->gap_ns, 1);
@@ -162,6 +167,7 @@ static void on_kv_lost(void *self, int64_t now_ns, const struct request *r, uint
 {
     struct metrics *m = self;
     (void)now_ns;
+    SIM_ASSERT(tokens > 0);
     m->totals[r->cls].evictions++;
     m->totals[r->cls].recomputed_tokens += tokens;
     struct live *v = metrics_live(m, r);
@@ -287,6 +293,8 @@ static void add_latencies(struct metrics *m, const struct request *r, int64_t no
 static void add_waits(struct metrics *m, const struct request *r, const struct live *v)
 {
     struct class_totals *t = &m->totals[r->cls];
+    SIM_ASSERT(v->request == r);
+    SIM_ASSERT(v->suspended_ns >= 0 && v->decode_pending_ns >= 0);
     int64_t pending_ns = r->first_service_ns - r->arrival_ns;
     double wait = units_s_from_ns(pending_ns + v->suspended_ns + v->decode_pending_ns);
     if (metrics_measured(m, r->arrival_ns)) {
@@ -306,6 +314,9 @@ static void on_finished(void *self, int64_t now_ns, const struct request *r)
 {
     struct metrics *m = self;
     struct class_totals *t = &m->totals[r->cls];
+    SIM_ASSERT(r->arrival_ns <= r->first_service_ns && r->first_service_ns <= r->first_token_ns);
+    SIM_ASSERT(r->first_token_ns <= r->last_token_ns && r->last_token_ns <= now_ns);
+    SIM_ASSERT(t->finished + t->shed < t->arrived);
     t->finished++;
     t->e2e_ns += now_ns - r->arrival_ns;
     t->tokens += r->input_tokens + r->generated_tokens;
@@ -332,6 +343,7 @@ static void on_finished(void *self, int64_t now_ns, const struct request *r)
 static void on_shed(void *self, int64_t now_ns, const struct request *r)
 {
     struct metrics *m = self;
+    SIM_ASSERT(m->totals[r->cls].finished + m->totals[r->cls].shed < m->totals[r->cls].arrived);
     m->totals[r->cls].shed++;
     m->totals[r->cls].preemptions += r->preemptions;
     slo_judge(&m->totals[r->cls], r, false, now_ns);
@@ -375,6 +387,20 @@ static void on_frame(void *self, int64_t now_ns, uint8_t device, enum frame_stat
     usage_frame(&((struct metrics *)self)->usage, now_ns, to, due_ns);
 }
 
+static bool who_came_left_or_lives(const struct metrics *m)
+{
+    uint64_t live = 0;
+    for (uint32_t i = 0; i < m->live_cap; i++) {
+        SIM_ASSERT(m->live[i].request == NULL || m->live[i].request->slot == i);
+        live += m->live[i].request != NULL;
+    }
+    SIM_ASSERT(m->backlog.n_system == live);
+    for (int c = 0; c < REQUEST_CLASS_COUNT; c++) {
+        live += m->totals[c].finished + m->totals[c].shed;
+    }
+    return live == m->totals[0].arrived + m->totals[1].arrived;
+}
+
 static void on_run_ended(void *self, int64_t now_ns)
 {
     struct metrics *m = self;
@@ -382,6 +408,7 @@ static void on_run_ended(void *self, int64_t now_ns)
     m->end_ns = now_ns;
     usage_finish(&m->usage, now_ns);
     backlog_finish(&m->backlog, now_ns);
+    SIM_ASSERT(who_came_left_or_lives(m));
     service_judge_work(m);
     for (uint32_t i = 0; i < m->live_cap; i++) {
         const struct live *v = &m->live[i];

@@ -34,6 +34,7 @@ void service_arrived(struct metrics *m, struct live *v, const struct request *r)
 static void close_wait(struct live *v, int64_t now_ns)
 {
     int64_t *sum = v->request->generated_tokens > 0 ? &v->decode_pending_ns : &v->suspended_ns;
+    SIM_ASSERT(now_ns >= metrics_since_ns(v));
     *sum += now_ns - metrics_since_ns(v);
 }
 
@@ -66,6 +67,7 @@ void service_first_service(void *self, int64_t now_ns, const struct request *r,
     enum request_class cls = v->request->cls;
     int64_t end_ns = v->residual_end_ns[device];
     int64_t before_ns = launch_of(m, l)->clear_ns - v->clear_ns[device];
+    SIM_ASSERT(before_ns >= 0 && now_ns >= l->start_ns);
     double latency = units_s_from_ns(before_ns + now_ns - l->start_ns);
     double residual =
         end_ns == RESIDUAL_ACTIVE ? 0.0 : units_s_from_ns(end_ns - v->clear_ns[device]);
@@ -124,6 +126,7 @@ void service_launch_ended(void *self, int64_t now_ns, const struct launch *l, in
     struct waiters *w = &m->waiting[l->device];
     for (size_t i = 0; i < w->n; i++) {
         struct live *v = &m->live[w->v[i].slot];
+        /* It may have left, and its slot be another's: the id tells. */
         if (v->request != NULL && v->request->id == w->v[i].id) {
             v->residual_end_ns[l->device] = usage_clear_ns(&m->usage, l->device, now_ns);
         }
@@ -195,6 +198,7 @@ void service_repeated(void *self, int64_t now_ns, const struct repeat_record *r)
         m->decode_ns += (double)r->solo_ns[k];
     }
     usage_repeated(&m->usage, r);
+    SIM_ASSERT(p->shape.prefill_rows == 0 && r->n > 0);
     m->decode_passes += r->n;
     m->decode_sequences += (uint64_t)r->n * p->n_segments;
 }

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "sim/base/err.h"
 #include "sim/base/units.h"
 
 /* The lowest demand that is at least that part of the peak, as the division rounds it. */
@@ -55,6 +56,7 @@ static inline double total_watts(const struct usage *u)
 /* States of zero length leave no trace: several domains may change at one instant. */
 static inline void advance(struct usage *u, int64_t now_ns)
 {
+    SIM_ASSERT(now_ns >= u->now_ns);
     if (now_ns == u->now_ns) {
         return;
     }
@@ -69,6 +71,7 @@ static inline void advance(struct usage *u, int64_t now_ns)
 static inline void close_phase(struct usage *u, int64_t now_ns, uint8_t domain)
 {
     int64_t dt = now_ns - u->since_ns[domain];
+    SIM_ASSERT(dt >= 0 && u->watts[domain] >= 0.0);
     u->phase_ns[domain][u->phase[domain]] += dt;
     u->watt_ns[domain][u->phase[domain]] += u->watts[domain] * (double)dt;
     u->since_ns[domain] = now_ns;
@@ -77,6 +80,7 @@ static inline void close_phase(struct usage *u, int64_t now_ns, uint8_t domain)
 void usage_power(struct usage *u, int64_t now_ns, uint8_t domain, enum power_phase phase,
                  double watts)
 {
+    SIM_ASSERT(domain < OBSERVER_DOMAINS && (int)phase < USAGE_PHASES && watts >= 0.0);
     advance(u, now_ns);
     close_phase(u, now_ns, domain);
     u->phase[domain] = phase;
@@ -109,6 +113,7 @@ void usage_frame(struct usage *u, int64_t now_ns, enum frame_state to, int64_t d
 
 void usage_speed(struct usage *u, int64_t now_ns, double speed)
 {
+    SIM_ASSERT(speed > 0.0 && speed <= 1.0 && now_ns >= u->speed_since_ns);
     u->speed_lost_ns += (1.0 - u->speed) * (double)(now_ns - u->speed_since_ns);
     u->speed_since_ns = now_ns;
     u->speed = speed;
@@ -118,6 +123,7 @@ void usage_speed(struct usage *u, int64_t now_ns, double speed)
 static inline void reactive_add(struct usage *u, uint8_t device, int64_t now_ns, int more)
 {
     struct usage_reactive *x = &u->reactive[device];
+    SIM_ASSERT(now_ns >= x->since_ns && (more >= 0 || x->running > 0));
     x->sum_ns += x->running > 0 ? now_ns - x->since_ns : 0;
     x->since_ns = now_ns;
     x->running += (uint32_t)more;
@@ -125,6 +131,7 @@ static inline void reactive_add(struct usage *u, uint8_t device, int64_t now_ns,
 
 void usage_launch_started(struct usage *u, const struct launch *l, int64_t lead_ns)
 {
+    SIM_ASSERT(u->n_running < USAGE_MAX_LAUNCHES && lead_ns >= 0);
     if (u->n_running < USAGE_MAX_LAUNCHES) {
         bool reactive = l->pass->has_reactive;
         int64_t clear_ns = usage_clear_ns(u, l->device, l->start_ns);
@@ -156,6 +163,7 @@ bool usage_launch_ended(struct usage *u, const struct launch *l, int64_t solo_ns
     if (!leave(u, l, l->end_ns, &lead_ns)) {
         return false;
     }
+    SIM_ASSERT(solo_ns >= 0 && lost_ns >= 0 && l->end_ns >= l->start_ns);
     int64_t actual_ns = l->end_ns - l->start_ns - lead_ns - lost_ns;
     if (actual_ns > 0) { /* killed during its lead: no kernel ran */
         u->actual_ns += actual_ns;
@@ -180,6 +188,11 @@ static void repeated_host(struct usage *u, const struct repeat_record *r, int64_
 void usage_repeated(struct usage *u, const struct repeat_record *r)
 {
     uint8_t d = r->launch->device;
+    SIM_ASSERT(r->n > 0);
+    /* Between launches it idles; what has neither lead nor samples never does. */
+    SIM_ASSERT(u->phase[d] == POWER_PHASE_IDLE || r->lead_ns + r->sample_ns == 0);
+    /* Summed in local variables, in the order in which single launches would have added: sums of
+     * doubles are the same to the last bit only so. */
     double idle = u->watt_ns[d][POWER_PHASE_IDLE];
     double busy = u->watt_ns[d][POWER_PHASE_DECODE];
     double host = u->watt_ns[OBSERVER_DOMAIN_HOST][POWER_PHASE_DECODE];
@@ -222,13 +235,27 @@ void usage_repeated(struct usage *u, const struct repeat_record *r)
     u->solo_ns += busy_ns;
 }
 
+/* Was the domain in one phase or another at every instant, and in no two? */
+static bool phases_sum_to(const struct usage *u, uint8_t domain, int64_t end_ns)
+{
+    int64_t sum_ns = 0;
+    for (int p = 0; p < USAGE_PHASES; p++) {
+        SIM_ASSERT(u->phase_ns[domain][p] >= 0 && u->watt_ns[domain][p] >= 0.0);
+        sum_ns += u->phase_ns[domain][p];
+    }
+    return sum_ns == end_ns;
+}
+
 void usage_finish(struct usage *u, int64_t now_ns)
 {
     usage_speed(u, now_ns, u->speed);
     advance(u, now_ns);
     for (uint8_t i = 0; i < OBSERVER_DOMAINS; i++) {
         close_phase(u, now_ns, i);
+        SIM_ASSERT(phases_sum_to(u, i, now_ns));
     }
+    SIM_ASSERT(u->ddr_bytes <= u->ddr_demand_bytes && u->overlap_ns <= now_ns);
+    SIM_ASSERT(u->ddr_ns == u->tier_ns[0] + u->tier_ns[1] + u->tier_ns[2]);
 }
 
 /* Whether the machine's file says of anything what it draws. Where it says nothing, energy is

@@ -7,6 +7,7 @@
 
 #include "sim/api/device.h"
 #include "sim/api/observer.h"
+#include "sim/base/err.h"
 #include "sim/base/units.h"
 #include "sim/metrics/metrics.h"
 
@@ -60,6 +61,8 @@ void usage_power(struct usage *u, int64_t now_ns, uint8_t domain, enum power_pha
 static inline void usage_ddr(struct usage *u, uint64_t count, int64_t duration_ns,
                              double demand_bytes_per_s, double share_bytes_per_s)
 {
+    SIM_ASSERT(count > 0 && duration_ns > 0 && share_bytes_per_s >= 0.0);
+    SIM_ASSERT(share_bytes_per_s <= demand_bytes_per_s * (1.0 + 1e-9));
     double duration_s = units_s_from_ns(duration_ns);
     units_sum ns = (units_sum)count * duration_ns;
     int64_t demand_bytes = units_round(demand_bytes_per_s * duration_s);

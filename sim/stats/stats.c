@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "sim/base/arena.h"
+#include "sim/base/err.h"
 
 #define UNDEFINED ((double)NAN)
 #define MAX_DECIMALS 9
@@ -14,6 +15,7 @@
 static struct stats_interval interval_of(const double *x, size_t n, double level_frac)
 {
     struct stats_interval s = {UNDEFINED, UNDEFINED, UNDEFINED, UNDEFINED, 0};
+    SIM_ASSERT(level_frac > 0.0 && level_frac < 1.0);
     double sum = 0.0;
     for (size_t i = 0; i < n; i++) {
         if (isfinite(x[i])) {
@@ -35,6 +37,7 @@ static struct stats_interval interval_of(const double *x, size_t n, double level
     }
     s.sd = sqrt(squares / (s.n - 1));
     double half = gsl_cdf_tdist_Pinv(0.5 + 0.5 * level_frac, s.n - 1) * s.sd / sqrt(s.n);
+    SIM_ASSERT(half >= 0.0);
     s.low = s.mean - half;
     s.high = s.mean + half;
     return s;

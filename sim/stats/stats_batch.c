@@ -51,6 +51,7 @@ static double correlation_length(const double *x, size_t n)
     for (double scale = 1.0; k >= MIN_GROUPS || scale == 1.0; scale *= 2.0, k /= 2) {
         double phi = side_correlation(y, k, y + n);
         double length = phi < 1.0 ? HEAVY_TAIL * scale * phi / (1.0 - phi) : (double)n;
+        SIM_ASSERT(phi >= 0.0 && phi <= 1.0 && length >= 0.0);
         longest = fmax(longest, length);
         for (size_t i = 0; i < k / 2; i++) {
             y[i] = (y[2 * i] + y[2 * i + 1]) / 2.0;
