@@ -28,6 +28,7 @@ static void exec_launch(void *exec, struct full_launch *l)
     struct real_device *v = &d->devices[l->pub.device];
     struct real_launch *r = launch_new(d, l);
     r->submit_ns = d->wall ? drive_wall_ns(d) : d->now_ns;
+    SIM_ASSERT(v->n_live < d->machine->devices[l->pub.device].inflight_depth);
     v->live[v->n_live++] = r;
     if (d->wall) {
         wallclock_launch(d, v, r);
@@ -71,7 +72,9 @@ void drive_launch_ended(struct drive *d, struct real_launch *r)
     v->n_live--;
     report_launch(d, r);
     struct full_launch *l = r->l;
-    uint32_t ops_done = r->op - l->pub.op_begin;
+    SIM_ASSERT(r->op >= l->pub.op_begin && r->op <= l->pub.op_end && l->pub.exec == r);
+    uint32_t ops_done =
+        r->op - l->pub.op_begin; /* read before r goes back, and is another launch */
     uint32_t rows_done = r->rows_done;
     d->core.result->kernels += r->n_log;
     uint8_t device = l->pub.device;

@@ -14,6 +14,7 @@ static void run_one(struct job *j)
 static void begin_kernel(struct drive *d, struct real_launch *r)
 {
     struct lane *w = &d->devices[r->l->pub.device].lane;
+    SIM_ASSERT(!r->over && r->event == EVENTQ_NONE && !launch_done(r));
     r->kernel_begin_ns = d->now_ns;
     int rc = lane_call(w, &r->job);
     if (rc != 0) {
@@ -28,6 +29,7 @@ static void begin_kernel(struct drive *d, struct real_launch *r)
 void cpuclock_start(struct drive *d, struct real_device *v)
 {
     struct real_launch *r = v->live[0];
+    SIM_ASSERT(v->n_live > 0 && !r->over && r->l->pub.state == LAUNCH_STATE_QUEUED);
     r->job.run = run_one;
     int64_t ready = r->l->pub.submit_ns + core_launch_lead_ns(&d->core, &r->l->pub);
     int64_t begin = ready > d->now_ns ? ready : d->now_ns;
@@ -78,6 +80,7 @@ static void undo_kernel(struct drive *d, struct real_launch *r)
         r->rows_done -= r->kernel_rows;
     }
     r->solo_ns -= r->end_ns;
+    SIM_ASSERT(r->solo_ns >= 0 && r->op >= r->l->pub.op_begin && r->n_log > 0);
     r->lost_ns = d->now_ns - r->kernel_begin_ns;
     r->log[r->n_log - 1].stopped = true;
 }
@@ -102,6 +105,7 @@ bool cpuclock_wait(struct drive *d)
     if (eventq_empty(&d->queue)) {
         return false;
     }
+    SIM_ASSERT(eventq_peek(&d->queue)->time_ns >= d->now_ns);
     d->now_ns = eventq_peek(&d->queue)->time_ns;
     return true;
 }

@@ -20,6 +20,17 @@ static void pass_begin_op(struct real_pass *p, const struct pass *pub, uint32_t 
     }
 }
 
+/* Rows that nobody holds: rising, apart, and inside the op. */
+static bool holes_fit(const struct real_pass *p, const struct pass *pub)
+{
+    uint32_t end = 0;
+    for (uint32_t i = 0; i < p->n_free; i++) {
+        SIM_ASSERT(p->free[i].n > 0 && (i == 0 || p->free[i].row0 > end));
+        end = p->free[i].row0 + p->free[i].n;
+    }
+    return end <= pass_op_rows(pub, p->op);
+}
+
 static void claim(struct real_launch *r)
 {
     struct real_pass *p = r->pass;
@@ -36,11 +47,13 @@ static void claim(struct real_launch *r)
             memmove(p->free, p->free + 1, --p->n_free * sizeof *s);
         }
     }
+    SIM_ASSERT(r->n_spans > 0 && r->n_spans <= MAX_SPANS && holes_fit(p, r->l->pub.pass));
 }
 
 /* Puts rows back in order, joined with their neighbours. */
 static void give_back(struct real_pass *p, struct span s)
 {
+    SIM_ASSERT(s.n > 0);
     uint32_t i = 0;
     while (i < p->n_free && p->free[i].row0 < s.row0) {
         i++;
@@ -174,6 +187,7 @@ static struct engine_kernel next_kernel(const struct real_launch *r)
 static void move_on(struct real_launch *r, uint32_t rows)
 {
     const struct launch *l = &r->l->pub;
+    SIM_ASSERT(rows > 0 && r->op < l->op_end && r->in_span + rows <= present_span(r).n);
     r->in_span += rows;
     r->rows_done += rows;
     if (r->in_span < present_span(r).n) {

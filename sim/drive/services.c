@@ -195,6 +195,7 @@ int service_graphs(struct drive *d)
 void service_cancel(struct resident *r)
 {
     struct service_job *j = r->exec;
+    SIM_ASSERT(j->resident == r);
     j->resident = NULL; /* when it comes, it goes */
 }
 
@@ -230,6 +231,8 @@ void service_cold(struct drive *d, uint32_t cold, uint32_t generation)
 void service_done(struct drive *d, struct service_job *j)
 {
     struct core *c = &d->core;
+    SIM_ASSERT(j->resident == NULL || j->resident->exec == j);
+    SIM_ASSERT(j->request == NULL || j->request->kv_moving);
     report_resident(d, j);
     if (j->work == DRIVE_COMPILE || j->work == DRIVE_LOAD) {
         if (j->resident != NULL) {
