@@ -59,6 +59,8 @@ int task_generate(const char *spec, uint64_t seed, struct trace *out, struct err
     struct trace_builder b;
     struct rng lengths;
     trace_builder_init(&b);
+    /* One stream for all users, so that the n requests are the same whoever asks for them:
+     * `concurrent` changes when they come and not what they are. */
     rng_init(&lengths, rng_key(seed, RNG_LENGTH_REACTIVE, 0, 0));
     uint32_t users = (uint32_t)v[TASK_CONCURRENT];
     for (uint32_t i = 0; i < (uint32_t)v[TASK_N]; i++) {

@@ -68,6 +68,7 @@ static int columns_find(struct csvfile *f, const char *path, struct csv_record *
         for (int j = 0; j < COL_COUNT; j++) {
             known = known || record->columns[j] == i;
         }
+        /* A misspelt optional column would otherwise be read as absent, without a word. */
         if (!known) {
             err_add(e, "%s: unknown column \"%s\"", path, csvfile_column_name(f, i));
         }
@@ -115,6 +116,7 @@ static void line_read(const struct csv_record *record, struct line *l, struct er
     if (l->row.max_output_tokens == 0) {
         l->row.max_output_tokens = trace_default_limit(l->row.output_tokens);
     }
+    /* Nobody named: each session is a client of its own. */
     if (l->extra.client_id == UINT32_MAX) {
         l->extra.client_id = l->row.session_id;
     }

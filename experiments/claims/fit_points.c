@@ -95,6 +95,8 @@ struct fit_point *fit_point_add(struct fit *f, const double *u)
 static cJSON *header(const struct fit *f)
 {
     cJSON *o = cJSON_CreateObject();
+    /* Another program simulates other numbers at the same point; mixed in one search they would be
+     * taken for noise. */
     cJSON_AddStringToObject(o, "program", config_version());
     cJSON *ids = cJSON_AddArrayToObject(o, "claims");
     for (uint32_t i = 0; i < f->claims.n; i++) {

@@ -83,6 +83,8 @@ static int put_class(const char *cls, const struct point *v, size_t n, bool over
         }
         const char *name = document_format(d, "%s.%s", cls, latency_names[k]);
         struct stats_steady s;
+        /* Latencies of one run follow one another, so their number is no number of independent
+         * values; how many they are worth is printed beside the mean. */
         if (stats_steady(name, x, n, overloaded, STATS_LEVEL_FRAC, &s, e) == 0) {
             FRAME_ROW(f, name, frame_shown(s.mean.mean, document_interval(d, &s.mean)), s.mean.low,
                       s.mean.high, s.n, s.dropped, s.batches, s.correlation_length,

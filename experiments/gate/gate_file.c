@@ -216,6 +216,8 @@ static void read_result(struct json_obj *o, struct gate_cells *all)
         bool ok = verdicts[i] >= 0.0 && verdicts[i] <= c->replications;
         c->verdicts[i] = ok ? (uint32_t)verdicts[i] : 0;
     }
+    /* Every replication ended in one of these ways; a result that was merged of two by hand shows
+     * here, mostly. */
     if (c->verdicts[0] + c->verdicts[1] + c->verdicts[2] + c->failed != c->replications) {
         (void)err_add(o->err, "%s: %s: verdicts and failed do not add up to replications", o->file,
                       o->path);
@@ -361,6 +363,7 @@ static cJSON *cell_to_json(const struct gate_cell *c)
 int gate_baseline_write(const char *path, const struct gate_baseline *b,
                         const struct gate_cells *now, struct err *e)
 {
+    /* The groups go back as they were read; only results are new. */
     cJSON *tree = cJSON_Duplicate(b->tree, true);
     cJSON_DeleteItemFromObjectCaseSensitive(tree, "results");
     cJSON *results = cJSON_AddArrayToObject(tree, "results");

@@ -165,6 +165,8 @@ static void prepare(struct prepared *p, const struct gate_group *g, const struct
         }
     }
     if (g->fresh && r->fresh_seeds) {
+        /* Other traces than the baseline's, on which a change may have been tuned. Derived from its
+         * seed and not drawn, so that the gate says the same when it runs again. */
         p->seed = r->own_seed ? r->seed : rng_seed(rng_mix64(g->seed + 1));
     }
     if (config_load(&p->config, &p->options, e) == 0) {

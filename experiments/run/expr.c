@@ -58,6 +58,8 @@ static double call(struct parser *p, const char *name)
     if (!take(p, ')')) {
         return fail(p, "a closing parenthesis is missing");
     }
+    /* fmin and fmax pass over a number that is none, and a claim on it would then be judged by the
+     * other one. */
     if (strcmp(name, "min") == 0) {
         return isnan(a) || isnan(b) ? (double)NAN : fmin(a, b);
     }

@@ -51,7 +51,10 @@ static int run_outside(const struct sandbox *s, int *died)
     struct inside in = {s, -1};
     struct jobs j = {
         .n = 1, .parallel = 1, .cpu_limit_s = s->time_limit_s, .ctx = &in, .run = work_in_worker};
+    /* A worker begins with a copy of what is buffered here and would print it a second time. */
     (void)fflush(stdout);
+    /* A copy from before the worker starts: the worker's own standard output is not the user's, so
+     * that a policy may print what it likes. */
     in.results_fd = dup(STDOUT_FILENO);
     jobs_run(&j, &r);
     (void)close(in.results_fd);
@@ -75,6 +78,8 @@ int sandbox_run(const struct sandbox *s, int *died, struct err *e)
     int unused = 0;
     died = died != NULL ? died : &unused;
     *died = 0;
+    /* Only a policy from elsewhere costs a process; a built-in one runs here, with its time
+     * limited. */
     if (plugin_path_length(s->policy) > 0) {
         return run_outside(s, died);
     }

@@ -30,6 +30,7 @@ static cJSON *range_values(const cJSON *range, const char *file, const char *pat
     if (e->n > before) {
         return NULL;
     }
+    /* The 1e-9 keeps the end: 0.3 / 0.1 comes out below 3. */
     double steps = step != 0.0 ? floor((to - from) / step + 1e-9) : -1.0;
     if (!(steps >= 0.0) || steps >= MAX_RANGE) {
         (void)err_add(e, "%s: %s: from %g to %g by %g is %s; must be 1 to %.0f values", file, path,
@@ -37,6 +38,7 @@ static cJSON *range_values(const cJSON *range, const char *file, const char *pat
         return NULL;
     }
     cJSON *list = cJSON_CreateArray();
+    /* By multiplication: a sum of steps drifts further with every value. */
     for (double i = 0.0; i <= steps; i += 1.0) {
         cJSON_AddItemToArray(list, cJSON_CreateNumber(from + i * step));
     }
@@ -315,6 +317,8 @@ static void read_scalars(struct spec *s, struct json_obj *o, struct err *e)
     }
     if (json_has(o, "until")) {
         read_until(s, o, e);
+        /* A search for precision has an end: twenty times the replications that it begins with,
+         * where the file does not say. */
         s->max_replications =
             optional_count(o, "max_replications", 20 * s->replications, s->replications);
         if (s->replications < 2) {
@@ -342,6 +346,8 @@ static void check_size(struct spec *s, bool yes, struct err *e)
         points *= d->n;
         cli_append(factors, sizeof factors, "%s %" PRIu32 " x ", d->axes[0].path, d->n);
     }
+    /* As a double, which a product of many long lists does not overflow. Many runs have to be asked
+     * for: one list more than was meant multiplies all of them. */
     double runs = points * s->max_replications;
     if (runs > SPEC_MAX_RUNS) {
         (void)err_add(e, "%s: %.0f runs (%sreplications %" PRIu32 "); at most %u", s->file, runs,
@@ -381,6 +387,7 @@ int spec_load(struct spec *s, const char *file, bool yes, struct err *e)
     if (o.node == NULL) {
         return -EINVAL;
     }
+    /* Before ranges are replaced by their lists: an experiment is known by what its file says. */
     s->canonical = json_text(s->root, false);
     s->base = child(&o, "base");
     if (s->base != NULL) {
