@@ -10,6 +10,7 @@
 #   make mutants    faults put in by hand, and which test sees each (tests/mutants/README.md)
 #   make originals  openvino-cb beside openvino.genai, llama-cpp beside llama.cpp's server, step for step (tests/originals)
 #   make gallery    the pictures of README.md again
+#   make fast       build/fast/xpusim, which GCC optimises by profiles of real runs: the same results, sooner
 #   make bench lint format golden-update validation sensitivity install uninstall deb clean
 
 CC      := $(if $(filter default,$(origin CC)),gcc,$(CC))
@@ -155,6 +156,18 @@ sanitize:
 clang:
 	@$(MAKE) all CC=clang OPT=-O0 XCFLAGS='$(ASSERTS) -g0' BUILD=build/clang
 
+# GCC's profiles of the runs of tests/bench/train.sh, then everything again by them and all files as
+# one. Whatever is built in build/fast is built so: make bench BUILD=build/fast, make install BUILD=build/fast.
+PROFILE := -fprofile-use -fprofile-partial-training -Wno-missing-profile -flto=auto
+ifeq ($(BUILD),build/fast)
+XCFLAGS := $(PROFILE)
+endif
+fast:
+	@rm -rf build/fast
+	@$(MAKE) BUILD=build/fast PROFILE=-fprofile-generate build/fast/xpusim
+	@sh tests/bench/train.sh build/fast/xpusim
+	@$(MAKE) BUILD=build/fast all
+
 bench: $(BUILD)/xpusim $(BENCHES)
 	@for b in $(BENCHES); do echo "== $$(basename $$b)"; BUILD=$(BUILD) $$b || exit 1; done
 
@@ -276,7 +289,7 @@ clean:
 
 FORCE:
 .SECONDARY:
-.PHONY: all tests mutants engines claims-report check demo asan ubsan sanitize clang bench fuzz campaign lint format golden-update gallery install install-built uninstall deb clean FORCE
+.PHONY: all tests mutants engines claims-report check demo asan ubsan sanitize clang fast bench fuzz campaign lint format golden-update gallery install install-built uninstall deb clean FORCE
 
 -include $(LIB_OBJ:.o=.d) $(HELP_OBJ:.o=.d) $(CHECK_OBJ:.o=.d) $(TESTS:=.d) $(BENCHES:=.d) $(BENCH_OBJ:.o=.d) \
          $(BUILD)/experiments/commands/main.d
