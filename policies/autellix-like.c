@@ -17,7 +17,7 @@ static const struct policy_param params[] = {
                                     "service inherited: of the whole program, or of the thread"),
     [AUTELLIX_T0] =
         POLICY_NUMBER("t0_s", 1, 1e-6, 1e6,
-                      "unit of queue bounds {0,1,2,4,...,32} 2 t0 and quanta, s (E.13 [S])"),
+                      "unit of queue bounds {0,1,2,4,...,64} 2 t0 and quanta, s (E.13 [S])"),
     [AUTELLIX_BETA] = POLICY_NUMBER(
         "beta", 8, 0, 1e9, "waiting over service that returns a call to the top (E.13 [S])"),
     {.name = NULL},
