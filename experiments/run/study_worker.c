@@ -71,7 +71,9 @@ static void send(struct values *x, const struct store_run *run, const char *tree
     (void)fwrite(&h, sizeof h, 1, f);
     (void)fwrite(x->v, sizeof *x->v, x->n, f);
     (void)fwrite(x->names, 1, x->names_bytes, f);
-    (void)fwrite(x->said, 1, x->said_bytes, f);
+    if (x->said_bytes > 0) { /* most observers say nothing: there is no text then */
+        (void)fwrite(x->said, 1, x->said_bytes, f);
+    }
     const char *const texts[] = {run->fingerprint, run->soc,    run->llm,     run->workload,
                                  run->policy,      run->params, run->verdict, tree};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
