@@ -142,7 +142,7 @@ demo: $(BUILD)/xpusim
 sanitized = ASAN_OPTIONS=abort_on_error=0:detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 \
     $(MAKE) check BUILD=build/$@ OPT=-O1 \
     XCFLAGS='$(ASSERTS) -fsanitize=$(1) -fno-sanitize-recover=all -fno-omit-frame-pointer' \
-    $(if $(ENGINES),LDFLAGS='-Wl$(comma)--no-as-needed -lstdc++ -Wl$(comma)--as-needed')
+    $(if $(strip $(ENGINES)),LDFLAGS='-Wl$(comma)--no-as-needed -lstdc++ -Wl$(comma)--as-needed')
 asan:
 	+$(call sanitized,address)
 
@@ -258,7 +258,7 @@ install-built:
 	    $(SHARE)/bash-completion/completions $(SHARE)/zsh/site-functions $(SHARE)/fish/vendor_completions.d
 	install -m 755 $(BUILD)/xpusim $(TOP)/bin/xpusim
 	install -m 755 $(BUILD)/tests/conformance/check_policies $(TOP)/lib/xpusim/check-policies
-	$(if $(ENGINES),install -d $(TOP)/lib/xpusim/engines && install -m 755 $(ENGINES) $(TOP)/lib/xpusim/engines)
+	$(if $(strip $(ENGINES)),install -d $(TOP)/lib/xpusim/engines && install -m 755 $(ENGINES) $(TOP)/lib/xpusim/engines)
 	$(call install_tree,$(TOP)/include/xpusim,$(HEADERS))
 	$(call install_tree,$(SHARE)/xpusim,$(DATA))
 	install -m 644 $(wildcard docs/schemas/*.json) $(SHARE)/xpusim/schemas
