@@ -84,9 +84,6 @@ void usage_power(struct usage *u, int64_t now_ns, uint8_t domain, enum power_pha
     advance(u, now_ns);
     close_phase(u, now_ns, domain);
     u->phase[domain] = phase;
-    if (watts == u->watts[domain]) {
-        return;
-    }
     u->watts[domain] = watts;
 }
 
