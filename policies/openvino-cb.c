@@ -274,7 +274,9 @@ static void openvino_compose(struct sched *s)
     if (o->split_fuse) {
         add_prompt_chunks(s, o);
     }
-    o->it.batch.repeats = reqq_empty(&o->waiting) && batch_decodes_all(&o->it.batch, o->running.n);
+    if (reqq_empty(&o->waiting)) {
+        batch_repeats(&o->it.batch, o->running.n);
+    }
 }
 
 static const struct iteration_rules rules = {

@@ -78,7 +78,9 @@ static void orca_compose(struct sched *s)
         o->reserved_tokens += most_kv_tokens(r);
         batch_add_next(&o->it.batch, r, UINT32_MAX);
     }
-    o->it.batch.repeats = reqq_empty(&o->waiting) && batch_decodes_all(&o->it.batch, o->running.n);
+    if (reqq_empty(&o->waiting)) {
+        batch_repeats(&o->it.batch, o->running.n);
+    }
 }
 
 /* KV ran out all the same (no reservation, or a request beyond capacity): the youngest waits and

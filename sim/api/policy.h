@@ -112,47 +112,6 @@ struct estimate {
 
 /* ---- actions ---- */
 
-struct pass_spec {
-    const struct segment *segments; /* request, role, n_tokens are read; copied */
-    uint32_t n_segments;
-    bool fused_layers; /* only with one decode segment */
-    /* Of a pass of decode segments only: until something else happens (an arrival, the end of a
-     * request, a timer, KV that runs out), the policy would, when its tokens are out, form this
-     * pass again for the same requests in the same order and launch it whole on the same device
-     * with the same options, in one round of schedule, and change nothing that it later decides by.
-     * The executor may then do so itself: notifications come once for many such passes, and the
-     * requests have as many tokens more. */
-    bool repeats;
-    void *policy_data;
-    int64_t repeats_until_ns; /* both kinds of what ends before this instant; 0: of all */
-    /* A pass whose tokens came out at this instant, or NULL: before `segments`, all its requests
-     * that decode now go on with one token each, in its order. The same pass as with a segment for
-     * each of them, for a policy that need not look at them one by one. */
-    const struct pass *follows;
-    /* Of a pass launched op by op, after a layer in which nothing happened but its own launches:
-     * until something else happens the policy would launch each layer as that one, at the same
-     * distances, and change nothing that it decides by but what follows from the pass's cursor. The
-     * executor may do so itself: the pass stands at a later layer, its launches are of that. */
-    bool layers_repeat;
-};
-
-/* A span of a pass for a device. sched_launch_rest fills it for all that is left of a pass, as the
- * device runs it by itself; a policy changes what is to be otherwise. Nothing stands for "the
- * usual": every member is what the launch will have. */
-struct launch_spec {
-    struct pass *pass;
-    uint8_t device;
-    uint32_t n_ops; /* ops from the cursor on, >= 1 */
-    uint32_t rows;  /* of the cursor's op, >= 1. A share that leaves rows over needs n_ops = 1 */
-    enum yield_point yield;
-    uint32_t chunk_rows;  /* rows of a static kernel; 0: one dynamic kernel where the device can */
-    uint8_t graph;        /* version of a numbered graph; 0: the device's own, always there */
-    uint32_t graph_block; /* with graph > 0: resident (GRAPH_BLOCK, graph_block, graph) is needed */
-    uint32_t inflight;    /* kernels handed to the device ahead, the running one included; >= 1.
-                             A stop lets them finish unless the device can take them back
-                             (XSched levels 1 and 2, clauses.md E.4) */
-};
-
 /* How a launch is to stop. All false: at its next yield point, and what it did is kept. */
 struct preempt_spec {
     bool now;     /* inside the running kernel. The device needs can_reset or can_suspend */
@@ -517,7 +476,7 @@ static inline bool param_bool(const struct sched *s, uint32_t i)
 #define POLICY_API_VERSION 3
 /* A hash of every struct and enum of device.h, pass.h, request.h and this file; `make lint` says
  * what it must be, so none of them changes unnoticed. Members are appended, never put between. */
-#define POLICY_LAYOUT 2504494356u
+#define POLICY_LAYOUT 236192886u
 
 /* What a policy and its core both read or write. */
 #define POLICY_CONTRACT_STRUCTS(X)                                                                 \
@@ -584,6 +543,9 @@ struct policy_ops {
     void (*request_cancelled)(struct sched *s, const struct request *r);
     void (*schedule)(struct sched *s);
     void (*dump)(struct sched *s, FILE *out); /* on a stall or error. NULL: nothing */
+    /* n_left requests of a pass that repeats have ended, and it goes on with the others
+     * (pass_spec.repeats_without). Its segments are still those before. NULL: pass_done comes. */
+    void (*pass_shrank)(struct sched *s, const struct pass *p);
 };
 
 /* ---- plug-ins ---- */

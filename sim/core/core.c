@@ -464,12 +464,11 @@ void core_tally_again(struct core *c, const struct core_tally *before, uint32_t 
 
 /* Nothing is left to do at this instant: what the actions brought is no news, this call has seen
  * it. */
-static int rest(struct core *c)
+void core_rest(struct core *c)
 {
     c->news_seen = c->news;
     bury_dead(c);
     SIM_ASSERT(core_consistent(c));
-    return 0;
 }
 
 int core_schedule(struct core *c)
@@ -499,12 +498,14 @@ int core_schedule(struct core *c)
                 c, -EPROTO, "schedule said that it rests (sched_rest), and acts when called again");
         }
         if (c->actions == 0) {
-            return rest(c);
+            core_rest(c);
+            return 0;
         }
         rested = c->rests && !c->refused; /* of a refusal it may make something in the next round */
         if (rested && believed) {
             core_count(c, COUNTER_SCHEDULE_ROUNDS); /* the one in which it would do nothing */
-            return rest(c);
+            core_rest(c);
+            return 0;
         }
     }
     return core_fail(c, -ELOOP, "schedule acted %d times in one instant and did not come to rest",

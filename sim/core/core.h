@@ -58,12 +58,12 @@ struct full_pass {
     struct full_pass *next_free;
     struct segment *segments; /* owned, capacity kept across reuse */
     uint32_t capacity;
-    uint32_t op_devices;         /* devices that ran shares of the current op */
-    bool served;                 /* a kernel has started */
-    bool repeats, layers_repeat; /* the pass_spec's, ... */
-    int64_t repeats_until_ns;    /* ... and until when; TIME_NEVER_NS: not limited */
-    struct decodes decodes;      /* of its decode segments */
-    bool loses;                  /* somebody cancelled one of its requests */
+    uint32_t op_devices;                          /* devices that ran shares of the current op */
+    bool served;                                  /* a kernel has started */
+    bool repeats, layers_repeat, repeats_without; /* the pass_spec's, ... */
+    int64_t repeats_until_ns; /* ... and until when; TIME_NEVER_NS: not limited */
+    struct decodes decodes;   /* of its decode segments */
+    bool loses;               /* somebody cancelled one of its requests */
     int64_t formed_ns, done_ns;
     uint64_t formed_news, done_news, done_decisions;
     /* When it is done: decode segments of those who decode then, and what they add to a shape. */
@@ -156,6 +156,7 @@ enum core_hook {
     HOOK_REQUEST_ARRIVED,
     HOOK_LAUNCH_DONE,
     HOOK_PASS_DONE,
+    HOOK_PASS_SHRANK,
     HOOK_RESIDENT_READY,
     HOOK_KV_MOVED,
     HOOK_REQUEST_CANCELLED,
@@ -265,10 +266,17 @@ void core_launch_ended(struct core *c, struct full_launch *l, enum launch_outcom
                        uint32_t ops_done, uint32_t rows_done, int64_t solo_ns, int64_t lost_ns);
 void core_pass_tail_done(struct core *c, struct full_pass *p);
 /* Instead of core_launch_ended and core_pass_tail_done: the pass of a launch that has started, and
- * n - 1 like it that followed (pass_spec.repeats), ran whole; their tokens are out. */
+ * n - 1 like it that followed (pass_spec.repeats), ran whole; their tokens are out, and who has all
+ * has left. Then either core_pass_over, whereupon the policy hears of it, or, where
+ * core_pass_may_shrink and nothing else happens at this instant, core_pass_shrinks: it was formed
+ * and submitted once more, without those who left. */
 void core_pass_repeated(struct core *c, struct full_launch *l, const struct repeat_record *r);
-/* The same, and it was formed and submitted once more at this instant: KV of one more token each is
- * free. The pass's shape is that of this one; the launch is to start now. */
+void core_pass_over(struct core *c, struct full_launch *l, const struct repeat_record *r);
+bool core_pass_may_shrink(const struct core *c, const struct full_pass *p);
+void core_pass_shrinks(struct core *c, struct full_launch *l, const struct repeat_record *r);
+/* Instead of all: nobody leaves, and it was formed and submitted once more at this instant: KV of
+ * one more token each is free. The pass's shape is that of this one. After both the launch is to
+ * start now. */
 void core_pass_goes_on(struct core *c, struct full_launch *l, const struct repeat_record *r);
 /* What repeats (pass_spec.layers_repeat) has happened n times more: `before` is what the core was
  * one time earlier. Launches and passes are the executor's to bring up to date. */
@@ -368,8 +376,10 @@ int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **o
 int core_pass_cancel(struct core *c, struct pass *p);
 int core_launch(struct core *c, const struct launch_spec *spec, const struct launch **out);
 int core_preempt(struct core *c, const struct launch *l, struct preempt_spec how);
+void core_pass_add_decodes(struct full_pass *p, const struct decodes *d); /* to its shape */
 void core_pass_complete(struct core *c, struct full_pass *p);
 void core_launch_over(struct core *c, struct full_launch *l); /* its policy hears of it */
+void core_rest(struct core *c); /* the policy knows all news; buries the dead of the instant */
 void core_request_leave(struct core *c, struct full_request *r, enum request_state state);
 
 /* What is refused (refuse.c). An action that fails says so by this: it counts, and remembers the

@@ -143,7 +143,7 @@ static void pass_undo(struct core *c, struct full_pass *p)
     c->free_passes = p;
 }
 
-static void add_decodes(struct full_pass *p, const struct decodes *d)
+void core_pass_add_decodes(struct full_pass *p, const struct decodes *d)
 {
     struct work_shape *w = &p->pub.shape;
     w->rows += d->n;
@@ -272,8 +272,9 @@ static int segments_take(struct core *c, struct full_pass *p, const struct pass_
     for (; i < spec->n_segments && rc == 0; i++) {
         rc = segment_take(c, p, &spec->segments[i], &d, &fault);
     }
-    add_decodes(p, &d); /* also of one that is refused: nobody looks at it again */
+    core_pass_add_decodes(p, &d); /* also of one that is refused: nobody looks at it again */
     p->repeats = spec->repeats && d.n == p->pub.n_segments;
+    p->repeats_without = p->repeats && spec->repeats_without;
     bool one_decode = p->pub.n_segments == 1 && d.n == 1;
     if (rc == 0 && (p->pub.n_segments == 0 || (spec->fused_layers && !one_decode))) {
         rc = -EINVAL;

@@ -285,6 +285,11 @@ void core_pass_repeated(struct core *c, struct full_launch *l, const struct repe
         rest_add(&rest, q, c->setup->kv_block_tokens);
     }
     leave_with(c, p, rest);
+}
+
+void core_pass_over(struct core *c, struct full_launch *l, const struct repeat_record *r)
+{
+    struct full_pass *p = (struct full_pass *)l->pub.pass;
     count_decisions(c, r, r->n - 1);
     p->pub.id = r->n > 1 ? c->next_pass_id : p->pub.id;
     p->pub.op = p->pub.n_ops;
@@ -301,6 +306,69 @@ void core_pass_repeated(struct core *c, struct full_launch *l, const struct repe
      */
     core_launch_over(c, l);
     pass_notify(c, p);
+}
+
+/* It was formed and submitted once more at this instant. */
+static void submit_again(struct core *c, struct full_launch *l, const struct repeat_record *r)
+{
+    struct full_pass *p = (struct full_pass *)l->pub.pass;
+    /* For observers it is the next pass, which all of its requests come to from the one before. */
+    p->pub.n_followed = p->pub.n_segments;
+    count_decisions(c, r, r->n);
+    p->pub.id = c->next_pass_id;
+    p->formed_ns = c->sched.now_ns;
+    l->pub.id = c->next_launch_id;
+    l->pub.submit_ns = c->sched.now_ns;
+    SIM_ASSERT(launch_may_become(l->pub.state, LAUNCH_STATE_QUEUED) ||
+               l->pub.state == LAUNCH_STATE_QUEUED);
+    l->pub.state = LAUNCH_STATE_QUEUED;
+    SIM_ASSERT(pass_consistent(c, p) && pass_shape_adds_up(p));
+    CORE_OBSERVE(c, pass_formed, c->sched.now_ns, &p->pub);
+    CORE_OBSERVE(c, launch_submitted, c->sched.now_ns, &l->pub);
+}
+
+bool core_pass_may_shrink(const struct core *c, const struct full_pass *p)
+{
+    /* One alone may be a pass of another kind (fused layers). Without free blocks it is the policy
+     * that has to find some. */
+    return p->repeats_without && p->next.n > 1 && p->pub.kv_blocks_next <= c->kv_blocks_free &&
+           c->setup->policy->pass_shrank != NULL;
+}
+
+/* The segments of those who go on become the pass's. */
+static void drop_left(struct core *c, struct full_pass *p)
+{
+    struct segment *before = p->segments;
+    uint32_t lacking = p->pub.kv_blocks_next;
+    p->segments = p->going; /* prepared when the others left */
+    p->going = before;
+    p->pub.segments = p->segments;
+    p->pub.n_segments = p->next.n;
+    p->pub.n_left = 0;
+    p->pub.n_decoding = 0;
+    p->pub.kv_blocks_next = 0;
+    for (uint32_t i = 0; i < p->next.n; i++) {
+        struct full_request *q = core_request(p->segments[i].request);
+        q->pub.pass = &p->pub;
+        int rc = lacking > 0 ? kv_reserve(c, q, 1) : 0;
+        SIM_REQUIRE(rc == 0, "request %u finds no KV of those free", q->pub.id);
+    }
+    p->pub.shape = (struct work_shape){0};
+    p->pub.has_reactive = false;
+    core_pass_add_decodes(p, &p->next);
+}
+
+void core_pass_shrinks(struct core *c, struct full_launch *l, const struct repeat_record *r)
+{
+    struct full_pass *p = (struct full_pass *)l->pub.pass;
+    SIM_ASSERT(core_pass_may_shrink(c, p) && p->pub.n_left > 0);
+    CORE_HOOK(c, HOOK_PASS_SHRANK, pass_shrank, &c->sched, &p->pub);
+    drop_left(c, p);
+    l->pub.rows = p->pub.shape.rows;
+    p->pub.rows_active = l->pub.rows;
+    submit_again(c, l, r);
+    core_rest(c);
+    p->formed_news = c->news;
 }
 
 void core_pass_goes_on(struct core *c, struct full_launch *l, const struct repeat_record *r)
@@ -321,18 +389,6 @@ void core_pass_goes_on(struct core *c, struct full_launch *l, const struct repea
         SIM_REQUIRE(rc == 0 && q->pub.generated_tokens < q->output_tokens,
                     "request %u cannot go on", q->pub.id);
     }
-    /* For observers it is the next pass, which all of its requests come to from the one before. */
-    p->pub.n_followed = p->pub.n_segments;
     p->decodes = decodes_later(p->decodes, r->n);
-    count_decisions(c, r, r->n);
-    p->pub.id = c->next_pass_id;
-    p->formed_ns = c->sched.now_ns;
-    l->pub.id = c->next_launch_id;
-    l->pub.submit_ns = c->sched.now_ns;
-    SIM_ASSERT(launch_may_become(l->pub.state, LAUNCH_STATE_QUEUED) ||
-               l->pub.state == LAUNCH_STATE_QUEUED);
-    l->pub.state = LAUNCH_STATE_QUEUED;
-    SIM_ASSERT(pass_consistent(c, p) && pass_shape_adds_up(p));
-    CORE_OBSERVE(c, pass_formed, c->sched.now_ns, &p->pub);
-    CORE_OBSERVE(c, launch_submitted, c->sched.now_ns, &l->pub);
+    submit_again(c, l, r);
 }

@@ -151,6 +151,12 @@ static int64_t lasts_ns(const struct repeat_record *r)
     return ns;
 }
 
+/* The next turn of somebody who left comes at once. */
+static bool turn_now(const struct engine *e)
+{
+    return !eventq_empty(&e->queue) && eventq_peek(&e->queue)->time_ns == e->now_ns;
+}
+
 bool repeat_run(struct engine *e, struct vexec *v, int64_t before_ns)
 {
     struct full_launch *l = v->l;
@@ -190,12 +196,18 @@ bool repeat_run(struct engine *e, struct vexec *v, int64_t before_ns)
     bool over = r.n == most || last;
     grow(&l->pub.pass->shape, over ? r.n - 1 : r.n);
     prices->attention = l->pub.pass->shape; /* whose price run_iterations left */
-    if (over) {
-        device_leave(e, v); /* first: the policy hears of the end, and may launch there */
-        core_pass_repeated(c, l, &r);
-    } else {
+    if (!over) {
         core_pass_goes_on(c, l, &r);
         device_restart(e, v, r.lead_ns);
+        return true;
+    }
+    core_pass_repeated(c, l, &r);
+    if (!last && core_pass_may_shrink(c, p) && !turn_now(e)) {
+        core_pass_shrinks(c, l, &r);
+        device_restart(e, v, r.lead_ns);
+    } else {
+        device_leave(e, v); /* first: the policy hears of the end, and may launch there */
+        core_pass_over(c, l, &r);
     }
     return true;
 }
