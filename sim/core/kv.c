@@ -197,8 +197,12 @@ uint64_t kv_blocks_lacking(const struct core *c, const struct full_request *r, u
 
 int kv_grow(struct core *c, struct full_request *r, uint32_t new_tokens)
 {
-    uint32_t need = blocks_for(c, (uint64_t)r->pub.kv_tokens + new_tokens);
-    SIM_ASSERT(need > r->kv_blocks); /* or it has room */
+    uint64_t tokens = (uint64_t)r->pub.kv_tokens + new_tokens;
+    uint32_t need = r->kv_blocks + 1; /* mostly one more, told without a division */
+    if (tokens > (uint64_t)need * c->setup->kv_block_tokens) {
+        need = blocks_for(c, tokens);
+    }
+    SIM_ASSERT(need == blocks_for(c, tokens) && !kv_has_room(c, r, new_tokens));
     uint64_t extra = need - r->kv_blocks;
     if (extra > c->kv_blocks_free && make_free(c, extra, r) != 0) {
         return -ENOMEM;
