@@ -34,8 +34,8 @@ static size_t bin_by_log(double x)
 #define CELLS (63u << 7)    /* up to 2^32 */
 
 static struct sketch_cell {
-    double bound; /* from it on the bucket is the next one; 0 while nobody asked */
-    uint32_t bin;
+    double bound;  /* below it the bucket is the one before `next` */
+    uint32_t next; /* 0 while nobody asked */
 } cells[CELLS];
 
 static double of_bits(uint64_t bits)
@@ -75,9 +75,10 @@ static void cell_fill(uint64_t i)
     uint64_t low = ((CELL_FIRST << 7) + i) << CELL_SHIFT;
     uint64_t high = low + (1ULL << CELL_SHIFT); /* one past */
     struct sketch_cell *c = &cells[i];
-    c->bin = (uint32_t)bin_by_log(of_bits(low));
-    bool whole = bin_by_log(of_bits(high - 1)) == c->bin;
-    c->bound = whole ? (double)INFINITY : bound_between(low, high, c->bin);
+    size_t bin = bin_by_log(of_bits(low));
+    bool whole = bin_by_log(of_bits(high - 1)) == bin;
+    c->bound = whole ? (double)INFINITY : bound_between(low, high, bin);
+    c->next = (uint32_t)bin + 1;
 }
 
 /* The cell of a value, CELLS or more when it has none: negative numbers too. */
@@ -88,20 +89,27 @@ static inline uint64_t cell_of(double x)
 
 static inline size_t bin_in(const struct sketch_cell *c, double x)
 {
-    return c->bin + (x >= c->bound ? 1 : 0);
+    return c->next - (x < c->bound ? 1 : 0);
 }
 
-static size_t bin_of(double x)
+/* Where nobody asked before, or there is no cell; many are zero: nothing was waited for. Apart, so
+ * that the usual way is short. */
+__attribute__((noinline)) static size_t bin_first(double x)
 {
     uint64_t i = cell_of(x);
     if (i >= CELLS) {
-        return bin_by_log(x);
+        return x == 0.0 ? 0 : bin_by_log(x);
     }
-    if (cells[i].bound == 0.0) {
-        cell_fill(i);
-    }
-    SIM_ASSERT(bin_in(&cells[i], x) == bin_by_log(x));
+    cell_fill(i);
     return bin_in(&cells[i], x);
+}
+
+static inline size_t bin_of(double x)
+{
+    uint64_t i = cell_of(x);
+    size_t bin = i < CELLS && cells[i].next != 0 ? bin_in(&cells[i], x) : bin_first(x);
+    SIM_ASSERT(bin == bin_by_log(x));
+    return bin;
 }
 
 void sample_init(struct sample *s, bool sketch)
@@ -152,33 +160,54 @@ static void bins_make(struct sample *s)
     }
 }
 
-/* Where it is to be kept, whatever there is so far. Apart, so that the usual way is short. */
-__attribute__((noinline)) static void keep(struct sample *s, double x, uint32_t count)
+void sample_add_n(struct sample *s, double x, uint32_t count)
 {
+    note(s, x, count);
     if (!s->sketch) {
         store(s, x, count);
         return;
     }
     bins_make(s);
-    s->bins[x == 0.0 ? 0 : bin_of(x)] += count; /* nothing was waited for: many are zero */
-    s->n += count;
-}
-
-void sample_add_n(struct sample *s, double x, uint32_t count)
-{
-    note(s, x, count);
-    uint64_t i = cell_of(x);
-    if (s->bins == NULL || i >= CELLS || cells[i].bound == 0.0) {
-        keep(s, x, count);
-        return;
-    }
-    s->bins[bin_in(&cells[i], x)] += count; /* the usual one: a sketch's, in few instructions */
+    s->bins[bin_of(x)] += count;
     s->n += count;
 }
 
 void sample_add(struct sample *s, double x)
 {
     sample_add_n(s, x, 1);
+}
+
+/* Of a sketch: in a copy that nobody else sees, whose sums stay in registers. */
+static inline void sketch_all(struct sample *s, const double *x, const uint32_t *count, size_t n)
+{
+    struct sample t = *s;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t times = count != NULL ? count[i] : 1;
+        note(&t, x[i], times);
+        t.bins[bin_of(x[i])] += times;
+        t.n += times;
+    }
+    s->n = t.n;
+    s->comp = t.comp;
+    s->max = t.max;
+    s->sum = t.sum;
+    s->min = t.min;
+}
+
+void sample_add_all(struct sample *s, const double *x, const uint32_t *count, size_t n)
+{
+    if (!s->sketch) {
+        for (size_t i = 0; i < n; i++) {
+            sample_add_n(s, x[i], count != NULL ? count[i] : 1);
+        }
+        return;
+    }
+    bins_make(s);
+    if (count != NULL) {
+        sketch_all(s, x, count, n);
+    } else {
+        sketch_all(s, x, NULL, n);
+    }
 }
 
 void sample_merge(struct sample *s, const struct sample *o)
@@ -203,27 +232,12 @@ void sample_merge(struct sample *s, const struct sample *o)
     s->max = o->max > s->max ? o->max : s->max;
 }
 
-void sample_at(struct sample *out, const struct sample *s, const struct sample_mark *mark,
-               const double *since, size_t n_since)
+void sample_copy(struct sample *out, const struct sample *s)
 {
-    if (mark->n == 0) {
-        return;
-    }
-    if (s->sketch) {
-        bins_make(out);
-        memcpy(out->bins, s->bins, SKETCH_BINS * sizeof *s->bins);
-        for (size_t i = 0; i < n_since; i++) {
-            out->bins[bin_of(since[i])]--;
-        }
-    } else {
-        out->v = xroom(out->v, mark->n, &out->cap, sizeof *out->v);
-        memcpy(out->v, s->v, mark->n * sizeof *s->v);
-    }
-    out->n = mark->n;
-    out->sum = mark->sum;
-    out->comp = mark->comp;
-    out->min = mark->min;
-    out->max = mark->max;
+    SIM_ASSERT(out->n == 0 && out->sketch == s->sketch);
+    sample_merge(out, s);
+    out->sum = s->sum; /* as they are: a merge adds them up */
+    out->comp = s->comp;
 }
 
 double sample_mean(const struct sample *s)

@@ -99,31 +99,8 @@ static void put_distribution(struct metric_list *out, struct sample *s, uint64_t
 /* The union of the two classes. */
 static void merge_all(struct series *s)
 {
-    struct sample *all = &s->of[GROUP_ALL];
-    if (all->n == 0) { /* a list may be made twice */
-        sample_merge(all, &s->of[GROUP_REACTIVE]);
-        sample_merge(all, &s->of[GROUP_PROACTIVE]);
-    }
-    SIM_ASSERT(all->n == s->of[GROUP_REACTIVE].n + s->of[GROUP_PROACTIVE].n);
-}
-
-/* A truncated distribution is that of all, before those came after which nobody arrived. */
-static void truncate_one(struct metrics *m, enum truncated_id which, enum request_class cls)
-{
-    struct sample *out = &m->truncated[which].of[cls];
-    const struct sample *whole = &metrics_whole(m, which)->of[cls];
-    struct sample_mark mark = m->n_early > 0 ? m->before_early[which][cls] : sample_mark(whole);
-    double *since = xcalloc(m->n_early + 1, sizeof *since);
-    size_t n = 0;
-    for (size_t i = 0; i < m->n_early; i++) {
-        if (m->early[i].cls == cls && m->early[i].measured) {
-            since[n++] = m->early[i].value[which];
-        }
-    }
-    if (out->n == 0) {
-        sample_at(out, whole, &mark, since, n);
-    }
-    free(since);
+    sample_merge(&s->of[GROUP_ALL], &s->of[GROUP_REACTIVE]);
+    sample_merge(&s->of[GROUP_ALL], &s->of[GROUP_PROACTIVE]);
 }
 
 /* ---- totals ---- */
@@ -254,28 +231,43 @@ static void close_sessions(struct metrics *m)
             metrics_measured(m, s->first_arrival_ns)) {
             series_add(&m->series[SERIES_SESSION], (enum request_class)s->cls,
                        units_s_from_ns(s->last_finish_ns - s->first_arrival_ns));
-            s->last_finish_ns = 0;
         }
     }
 }
 
-void metrics_collect(struct metrics *m, struct metric_list *out)
+static void close_class(struct metrics *m, enum request_class cls)
 {
-    close_sessions(m);
-    for (int c = 0; c < REQUEST_CLASS_COUNT; c++) {
-        metrics_gaps_flush(m, (enum request_class)c);
-    }
+    metrics_gaps_flush(m, cls);
+    metrics_ended_flush(m, cls, m->ended[cls].n_before);
     for (int k = 0; k < TRUNCATED_COUNT; k++) {
-        for (int c = 0; c < REQUEST_CLASS_COUNT; c++) {
-            truncate_one(m, (enum truncated_id)k, (enum request_class)c);
-        }
+        const struct series *whole = metrics_whole(m, (enum truncated_id)k);
+        sample_copy(&m->truncated[k].of[cls], &whole->of[cls]);
     }
+    metrics_ended_flush(m, cls, m->ended[cls].n);
+}
+
+/* All values into their distributions: once, a list may be made twice. */
+static void close_distributions(struct metrics *m)
+{
+    if (m->closed) {
+        return;
+    }
+    m->closed = true;
+    for (int c = 0; c < REQUEST_CLASS_COUNT; c++) {
+        close_class(m, (enum request_class)c);
+    }
+    close_sessions(m);
     for (int s = 0; s < SERIES_COUNT; s++) {
         merge_all(&m->series[s]);
     }
     for (int s = 0; s < TRUNCATED_COUNT; s++) {
         merge_all(&m->truncated[s]);
     }
+}
+
+void metrics_collect(struct metrics *m, struct metric_list *out)
+{
+    close_distributions(m);
     for (int g = 0; g < GROUP_COUNT; g++) {
         collect_group(m, g, out);
     }

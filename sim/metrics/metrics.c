@@ -40,13 +40,13 @@ static void note_gap(struct class_totals *t, int64_t now_ns)
     t->arrived++;
 }
 
-/* Everything that finished before this arrival finished before the last one. */
-static void settle_early(struct metrics *m)
+/* Nobody who finished so far is left out of truncated distributions. */
+static void settle_ended(struct metrics *m)
 {
-    for (size_t i = 0; i < m->n_early; i++) {
-        m->totals[m->early[i].cls].truncated++;
+    for (int c = 0; c < REQUEST_CLASS_COUNT; c++) {
+        m->totals[c].truncated = m->totals[c].finished;
+        m->ended[c].n_before = m->ended[c].n;
     }
-    m->n_early = 0;
 }
 
 static struct live *live_add(struct metrics *m, const struct request *r)
@@ -85,7 +85,7 @@ static bool ends_session(const struct metrics *m, const struct request *r)
 static void on_arrived(void *self, int64_t now_ns, const struct request *r)
 {
     struct metrics *m = self;
-    settle_early(m);
+    settle_ended(m);
     note_gap(&m->totals[r->cls], now_ns);
     backlog_arrive(&m->backlog, now_ns);
     struct live *v = live_add(m, r);
@@ -109,11 +109,13 @@ static void on_arrived(void *self, int64_t now_ns, const struct request *r)
 
 void metrics_gaps_flush(struct metrics *m, enum request_class cls)
 {
-    struct gap_run *g = &m->gaps[cls];
-    if (g->count > 0) {
-        series_add_n(&m->series[SERIES_TBT_STEP], cls, units_s_from_ns(g->gap_ns), g->count);
-        g->count = 0;
+    struct gap_runs *g = &m->gaps[cls];
+    double gaps_s[GAP_RUNS];
+    for (uint32_t i = 0; i < g->n; i++) {
+        gaps_s[i] = units_s_from_ns(g->gap_ns[i]);
     }
+    sample_add_all(&m->series[SERIES_TBT_STEP].of[cls], gaps_s, g->count, g->n);
+    g->n = 0;
 }
 
 static inline void tokens_of(struct metrics *m, const struct segment *s)
@@ -198,24 +200,21 @@ static void slo_judge(struct class_totals *t, const struct request *r, bool fini
     t->slo_met += ttft_ok && tpot_ok && now_ns <= r->deadline_ns ? 1 : 0;
 }
 
-static void session_leave(struct metrics *m, const struct request *r, int64_t now_ns)
+/* The latency of the session that ends with this turn; NaN when it goes on. */
+static double session_leave(struct metrics *m, const struct request *r, int64_t now_ns)
 {
+    int64_t first_ns = r->arrival_ns;
     struct session *s = idmap_find(&m->sessions, r->session_id);
-    if (s == NULL) { /* its only turn */
-        if (metrics_measured(m, r->arrival_ns)) {
-            series_add(&m->series[SERIES_SESSION], r->cls, units_s_from_ns(now_ns - r->arrival_ns));
+    if (s != NULL) { /* not its only turn */
+        s->last_finish_ns = now_ns;
+        s->cls = r->cls;
+        if (!ends_session(m, r)) {
+            return METRIC_UNDEFINED;
         }
-        return;
-    }
-    s->last_finish_ns = now_ns;
-    s->cls = r->cls;
-    if (ends_session(m, r)) {
-        if (metrics_measured(m, s->first_arrival_ns)) {
-            series_add(&m->series[SERIES_SESSION], r->cls,
-                       units_s_from_ns(now_ns - s->first_arrival_ns));
-        }
+        first_ns = s->first_arrival_ns;
         idmap_remove(&m->sessions, r->session_id);
     }
+    return metrics_measured(m, first_ns) ? units_s_from_ns(now_ns - first_ns) : METRIC_UNDEFINED;
 }
 
 static void client_close(struct metrics *m, uint64_t tokens)
@@ -242,67 +241,100 @@ static void client_leave(struct metrics *m, const struct request *r, uint64_t to
     }
 }
 
-/* Before the first request that finishes after an arrival is added. */
-static void early_begin(struct metrics *m)
+#define ENDED_ROWS 64
+
+/* The values of a column that there are; how many. */
+static size_t ended_column(const struct ended *e, int k, size_t from, size_t to,
+                           double x[ENDED_ROWS])
 {
-    for (int k = 0; k < TRUNCATED_COUNT; k++) {
-        for (int c = 0; c < REQUEST_CLASS_COUNT; c++) {
-            m->before_early[k][c] = sample_mark(&metrics_whole(m, (enum truncated_id)k)->of[c]);
+    size_t n = 0;
+    for (size_t i = from; i < to; i++) {
+        x[n] = e->rows[i][k];
+        n += isnan(x[n]) ? 0 : 1;
+    }
+    return n;
+}
+
+void metrics_ended_flush(struct metrics *m, enum request_class cls, size_t n)
+{
+    static const enum series_id series[ENDED_COUNT] = {
+#define FINISHED(id, ...) [ENDED_##id] = SERIES_##id,
+#define WAITED(id, ...) [ENDED_##id] = SERIES_##id,
+#include "sim/metrics/metrics.def"
+        [ENDED_SESSION] = SERIES_SESSION,
+    };
+    struct ended *e = &m->ended[cls];
+    for (size_t from = 0; from < n; from += ENDED_ROWS) {
+        size_t to = from + ENDED_ROWS < n ? from + ENDED_ROWS : n;
+        for (int k = 0; k < ENDED_COUNT; k++) {
+            double x[ENDED_ROWS];
+            size_t n_x = ended_column(e, k, from, to, x);
+            sample_add_all(&m->series[series[k]].of[cls], x, NULL, n_x);
         }
     }
-}
-
-static void early_push(struct metrics *m, const struct early *f)
-{
-    if (m->n_early == m->cap_early) {
-        m->cap_early = m->cap_early == 0 ? 64 : 2 * m->cap_early;
-        m->early = xrealloc(m->early, m->cap_early * sizeof *m->early);
-    }
-    m->early[m->n_early++] = *f;
-}
-
-/* Undefined values are none. */
-static void series_add_known(struct series *s, enum request_class cls, double x)
-{
-    if (!isnan(x)) {
-        series_add(s, cls, x);
+    e->n -= n;
+    e->n_before -= n < e->n_before ? n : e->n_before;
+    if (e->n > 0) {
+        memmove(e->rows, e->rows + n, e->n * sizeof *e->rows);
     }
 }
 
-static void add_latencies(struct metrics *m, const struct request *r, int64_t now_ns)
+/* Room for one more. */
+static double *ended_push(struct metrics *m, enum request_class cls)
 {
-    enum request_class cls = r->cls;
+    struct ended *e = &m->ended[cls];
+    if (e->n == e->cap && e->n_before > e->cap / 2) {
+        metrics_ended_flush(m, cls, e->n_before);
+    }
+    if (e->n == e->cap) {
+        e->cap = e->cap == 0 ? ENDED_ROWS : 2 * e->cap;
+        e->rows = xrealloc(e->rows, e->cap * sizeof *e->rows);
+    }
+    return e->rows[e->n++];
+}
+
+static void add_latencies(double row[ENDED_COUNT], const struct request *r, int64_t now_ns)
+{
     double in = (double)r->input_tokens;
     double out = (double)r->generated_tokens;
     double e2e = units_s_from_ns(now_ns - r->arrival_ns);
     double ttft = units_s_from_ns(r->first_token_ns - r->arrival_ns);
     double after_first = units_s_from_ns(r->last_token_ns - r->first_token_ns);
-    if (m->n_early == 0) {
-        early_begin(m);
-    }
-    if (metrics_measured(m, r->arrival_ns)) {
-#define FINISHED(id, part, title, unit, better, definition, value)                                 \
-    series_add_known(&m->series[SERIES_##id], cls, value);
+#define FINISHED(id, part, title, unit, better, definition, value) row[ENDED_##id] = value;
 #include "sim/metrics/metrics.def"
-    }
-    early_push(m, &(struct early){.cls = cls,
-                                  .measured = metrics_measured(m, r->arrival_ns),
-                                  .value = {ttft, e2e, e2e / (in + out)}});
 }
 
-static void add_waits(struct metrics *m, const struct request *r, const struct live *v)
+static void add_no_waits(double row[ENDED_COUNT])
 {
-    struct class_totals *t = &m->totals[r->cls];
+#define WAITED(id, ...) row[ENDED_##id] = METRIC_UNDEFINED;
+#include "sim/metrics/metrics.def"
+}
+
+static void add_waits(double row[ENDED_COUNT], const struct request *r, const struct live *v)
+{
+    if (v == NULL) {
+        add_no_waits(row);
+        return;
+    }
     SIM_ASSERT(v->request == r);
     SIM_ASSERT(v->suspended_ns >= 0 && v->decode_pending_ns >= 0);
     int64_t pending_ns = r->first_service_ns - r->arrival_ns;
     double wait = units_s_from_ns(pending_ns + v->suspended_ns + v->decode_pending_ns);
-    if (metrics_measured(m, r->arrival_ns)) {
-#define WAITED(id, part, title, unit, better, definition, value)                                   \
-    series_add(&m->series[SERIES_##id], r->cls, value);
+#define WAITED(id, part, title, unit, better, definition, value) row[ENDED_##id] = value;
 #include "sim/metrics/metrics.def"
+}
+
+static void ended_add(struct metrics *m, const struct request *r, const struct live *v,
+                      int64_t now_ns)
+{
+    double *row = ended_push(m, r->cls);
+    add_latencies(row, r, now_ns);
+    add_waits(row, r, v);
+    row[ENDED_SESSION] = session_leave(m, r, now_ns);
+    m->totals[r->cls].starved += row[ENDED_WAIT] > m->opt.starvation_s ? 1 : 0;
+    if (!metrics_measured(m, r->arrival_ns)) {
+        m->ended[r->cls].n--; /* counted only */
     }
-    t->starved += wait > m->opt.starvation_s ? 1 : 0;
 }
 
 static uint32_t umax(uint32_t x, uint32_t y)
@@ -325,13 +357,9 @@ static void on_finished(void *self, int64_t now_ns, const struct request *r)
     m->longest_prompt_tokens = umax(m->longest_prompt_tokens, computed);
     m->longest_output_tokens = umax(m->longest_output_tokens, r->generated_tokens);
     m->last_finish_ns = now_ns;
-    add_latencies(m, r, now_ns);
     const struct live *v = metrics_live(m, r);
-    if (v != NULL) {
-        add_waits(m, r, v);
-    }
+    ended_add(m, r, v, now_ns);
     slo_judge(t, r, true, now_ns);
-    session_leave(m, r, now_ns);
     client_leave(m, r, r->input_tokens + r->generated_tokens);
     backlog_leave(&m->backlog, now_ns);
     if (m->opt.records) {
@@ -404,7 +432,6 @@ static bool who_came_left_or_lives(const struct metrics *m)
 static void on_run_ended(void *self, int64_t now_ns)
 {
     struct metrics *m = self;
-    m->ended = true;
     m->end_ns = now_ns;
     usage_finish(&m->usage, now_ns);
     backlog_finish(&m->backlog, now_ns);
@@ -430,7 +457,7 @@ static void on_run_ended(void *self, int64_t now_ns)
         }
     }
     if (now_ns >= m->opt.horizon_ns) {
-        settle_early(m);
+        settle_ended(m);
     }
 }
 
@@ -509,7 +536,9 @@ void metrics_free(struct metrics *m)
     idmap_fini(&m->sessions);
     idmap_fini(&m->clients);
     idmap_fini(&m->inner_turns);
-    free(m->early);
+    for (int c = 0; c < REQUEST_CLASS_COUNT; c++) {
+        free(m->ended[c].rows);
+    }
     free(m->records);
     free(m);
 }

@@ -70,12 +70,23 @@ struct closed_clients {
     uint64_t open;       /* of one turn that has not ended: they got nothing so far */
 };
 
-/* A finished request that counts as truncated if one more arrives. Until then the truncated
- * distributions are what the others were before the first such request. */
-struct early {
-    enum request_class cls;
-    bool measured;
-    double value[TRUNCATED_COUNT];
+/* What a finished request adds to distributions. */
+enum ended_id {
+#define FINISHED(id, ...) ENDED_##id,
+#define WAITED(id, ...) ENDED_##id,
+#include "sim/metrics/metrics.def"
+    ENDED_SESSION,
+    ENDED_COUNT
+};
+
+/* Finished requests of a class whose values are in no distribution yet. They go there many at once,
+ * one distribution after the other, since each is a table of its own that caches would not keep
+ * from one request to the next. Those that finished after the last arrival wait for one more, or
+ * the end of the run: truncated distributions are what the others are before they come. */
+struct ended {
+    double (*rows)[ENDED_COUNT]; /* owned; NaN: has none */
+    size_t n, cap;
+    size_t n_before; /* the first of them finished before the last arrival */
 };
 
 struct request_record {
@@ -96,10 +107,13 @@ struct waiters {
     size_t n;
 };
 
-/* Tokens of one class that came out after the same gap, one after the other: those of a batch. */
-struct gap_run {
-    int64_t gap_ns;
-    uint32_t count;
+/* Gaps before tokens of one class that are in no distribution yet. Those that came out after the
+ * same gap, one after the other, stand together: they are of a batch. */
+#define GAP_RUNS 64
+struct gap_runs {
+    int64_t gap_ns[GAP_RUNS];
+    uint32_t count[GAP_RUNS];
+    uint32_t n;
 };
 
 struct metrics {
@@ -108,7 +122,7 @@ struct metrics {
     struct observer observer;
     struct series series[SERIES_COUNT];
     struct series truncated[TRUNCATED_COUNT];
-    struct gap_run gaps[REQUEST_CLASS_COUNT];
+    struct gap_runs gaps[REQUEST_CLASS_COUNT];
     struct class_totals totals[REQUEST_CLASS_COUNT];
     struct live *live; /* owned, by slot */
     uint32_t live_cap;
@@ -117,9 +131,7 @@ struct metrics {
     bool client_is_session; /* the trace names no clients: each session is one, and ends with it */
     struct closed_clients closed_clients;
     struct waiters waiting[MACHINE_MAX_DEVICES]; /* reactive ones behind a running launch */
-    struct early *early;                         /* owned */
-    size_t n_early, cap_early;
-    struct sample_mark before_early[TRUNCATED_COUNT][REQUEST_CLASS_COUNT];
+    struct ended ended[REQUEST_CLASS_COUNT];
     struct request_record *records; /* owned */
     size_t n_records, cap_records;
     struct backlog backlog;
@@ -130,7 +142,7 @@ struct metrics {
     uint64_t prefill_rows;
     uint32_t longest_prompt_tokens, longest_output_tokens; /* computed; of any request */
     int64_t last_finish_ns, end_ns;
-    bool ended;
+    bool closed; /* every value is in its distribution */
 };
 
 /* The record of a request; NULL: it has none. */
@@ -166,22 +178,29 @@ static inline struct series *metrics_whole(struct metrics *m, enum truncated_id 
     return &m->series[of[which]];
 }
 
-/* Puts the gaps of tokens that stand together into their series. */
+/* Puts the gaps that wait into their distribution. */
 void metrics_gaps_flush(struct metrics *m, enum request_class cls);
 /* That many tokens of the class came out so long after the ones before. */
 static inline void metrics_gap(struct metrics *m, enum request_class cls, int64_t gap_ns,
                                uint32_t count)
 {
-    struct gap_run *g = &m->gaps[cls];
+    struct gap_runs *g = &m->gaps[cls];
     if (count == 0) {
         return;
     }
-    if (g->gap_ns != gap_ns) {
-        metrics_gaps_flush(m, cls);
-        g->gap_ns = gap_ns;
+    if (g->n > 0 && g->gap_ns[g->n - 1] == gap_ns) {
+        g->count[g->n - 1] += count;
+        return;
     }
-    g->count += count;
+    if (g->n == GAP_RUNS) {
+        metrics_gaps_flush(m, cls);
+    }
+    g->gap_ns[g->n] = gap_ns;
+    g->count[g->n++] = count;
 }
+
+/* Puts the first n finished requests of a class that wait into their distributions. */
+void metrics_ended_flush(struct metrics *m, enum request_class cls, size_t n);
 
 /* n tokens of each of some segments of a pass came out: counts by class whose gaps are measured. */
 void metrics_tokens(struct metrics *m, const struct pass *p, uint32_t from, uint32_t to, uint32_t n,

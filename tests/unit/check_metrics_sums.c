@@ -85,8 +85,77 @@ START_TEST(a_tier_begins_where_demand_over_peak_reaches_it)
 }
 END_TEST
 
+/* Requests that wait to be added to their distributions: `before` finish before the last arrival
+ * and `after` behind it, the k-th with a latency of k + 1 s. */
+static void expect_split(uint32_t before, uint32_t after)
+{
+    enum { N = 512 };
+    struct metrics_options opt = metrics_options_default();
+    struct machine machine = {.name = "test", .n_devices = 1, .ddr_peak_bytes_per_s = 100e9};
+    struct metrics *m = metrics_new(&opt, &machine);
+    struct observer *o = metrics_observer(m);
+    static struct request r[N + 1];
+    uint32_t n = before + after;
+    ck_assert_uint_lt(n, N);
+    for (uint32_t i = 0; i <= n; i++) {
+        r[i] = (struct request){.id = i,
+                                .slot = i,
+                                .session_id = i,
+                                .input_tokens = 10,
+                                .generated_tokens = 1,
+                                .ttft_slo_ns = TIME_NEVER_NS,
+                                .tbt_slo_ns = TIME_NEVER_NS,
+                                .deadline_ns = TIME_NEVER_NS};
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        o->request_arrived(o->self, 0, &r[i]);
+    }
+    for (uint32_t i = 0; i <= n; i++) {
+        int64_t now_ns = (i + 1) * NS_PER_S;
+        if (i == before) { /* the last arrival, who never finishes */
+            r[n].arrival_ns = now_ns;
+            o->request_arrived(o->self, now_ns, &r[n]);
+        }
+        r[i].first_token_ns = r[i].last_token_ns = now_ns;
+        if (i < n) {
+            o->request_finished(o->self, now_ns, &r[i]);
+        }
+    }
+    o->run_ended(o->self, (n + 1) * NS_PER_S);
+    for (int twice = 0; twice < 2; twice++) {
+        struct metric_list list = {0};
+        metrics_collect(m, &list);
+        ck_assert_double_eq(get(&list, "all.e2e_s.n"), n);
+        ck_assert_double_eq(get(&list, "truncated.all.e2e_s.n"), before);
+        ck_assert_double_eq(get(&list, "truncated.reactive.ttft_s.n"), before);
+        if (n > 0) {
+            ck_assert_double_eq_tol(get(&list, "all.e2e_s.mean"), (n + 1) / 2.0, 1e-9);
+            ck_assert_double_eq(get(&list, "all.e2e_s.max"), n);
+        }
+        if (before > 0) {
+            ck_assert_double_eq_tol(get(&list, "truncated.all.e2e_s.mean"), (before + 1) / 2.0,
+                                    1e-9);
+            ck_assert_double_eq(get(&list, "truncated.all.e2e_s.max"), before);
+        }
+        metric_list_fini(&list);
+    }
+    metrics_free(m);
+}
+
+START_TEST(every_request_counts_on_its_side_of_the_last_arrival)
+{
+    static const uint32_t sizes[] = {0, 1, 31, 32, 33, 40, 63, 64, 65, 127, 128, 129, 200};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
+            expect_split(sizes[i], sizes[k]);
+        }
+    }
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     TEST(a_tier_begins_where_demand_over_peak_reaches_it),
     TEST(sums_over_many_requests_have_no_end),
+    TEST(every_request_counts_on_its_side_of_the_last_arrival),
 };
 SUITE_MAIN("sums", suite)

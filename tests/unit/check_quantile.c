@@ -198,44 +198,80 @@ START_TEST(selection_finds_what_sorting_finds)
 }
 END_TEST
 
-/* A sample at a mark is one that got no value after it. */
-START_TEST(a_sample_at_a_mark_is_one_that_stopped_there)
+static void expect_same(struct sample *x, struct sample *y)
+{
+    ck_assert_uint_eq(x->n, y->n);
+    ck_assert_mem_eq(&x->sum, &y->sum, sizeof x->sum);
+    ck_assert_mem_eq(&x->comp, &y->comp, sizeof x->comp);
+    ck_assert(x->min == y->min && x->max == y->max);
+    for (int p = 0; p <= 20 && x->n > 0; p++) {
+        ck_assert(sample_quantile(x, p / 20.0) == sample_quantile(y, p / 20.0));
+    }
+}
+
+/* A value of any size, and now and then a zero. */
+static double any_value(uint64_t seed)
+{
+    uint64_t u = rng_mix64(seed);
+    double x = (double)(u % 100000) * (u >> 60 == 1 ? 1e-15 : u >> 60 == 2 ? 1e15 : 1e-3);
+    return u >> 60 == 3 ? 0.0 : x;
+}
+
+/* A copy stays as it was when more comes to the other one. */
+START_TEST(a_copy_is_what_the_sample_was)
 {
     for (uint64_t k = 0; k < 200; k++) {
         bool sketch = k % 2 == 0;
-        struct sample all, stopped, at;
+        struct sample all, stopped, copy;
         sample_init(&all, sketch);
         sample_init(&stopped, sketch);
-        sample_init(&at, sketch);
-        uint64_t n = k % 40;
-        for (uint64_t i = 0; i < n; i++) {
-            double x = (double)(rng_mix64(k * 1000 + i) % 100000) * 1e-3;
-            sample_add(&all, x);
-            sample_add(&stopped, x);
+        sample_init(&copy, sketch);
+        for (uint64_t i = 0; i < k % 40; i++) {
+            sample_add(&all, any_value(k * 1000 + i));
+            sample_add(&stopped, any_value(k * 1000 + i));
         }
-        struct sample_mark mark = sample_mark(&all);
-        double since[8];
-        for (uint64_t i = 0; i < k % 9 && i < 8; i++) {
-            since[i] = (double)(rng_mix64(k * 1000 + 500 + i) % 100000) * 1e-3;
-            sample_add(&all, since[i]);
+        sample_copy(&copy, &all);
+        for (uint64_t i = 0; i < k % 9; i++) {
+            sample_add(&all, any_value(k * 1000 + 500 + i));
         }
-        sample_at(&at, &all, &mark, since, k % 9 < 8 ? k % 9 : 8);
-        ck_assert_uint_eq(at.n, n);
-        ck_assert(n == 0 || (sample_mean(&at) == sample_mean(&stopped) && at.min == stopped.min &&
-                             at.max == stopped.max));
-        for (int p = 0; p <= 20 && n > 0; p++) {
-            ck_assert(sample_quantile(&at, p / 20.0) == sample_quantile(&stopped, p / 20.0));
-        }
+        expect_same(&copy, &stopped);
         sample_fini(&all);
         sample_fini(&stopped);
-        sample_fini(&at);
+        sample_fini(&copy);
+    }
+}
+END_TEST
+
+/* Many at once are one by one, to the last bit. */
+START_TEST(many_values_at_once_are_one_by_one)
+{
+    for (uint64_t k = 0; k < 400; k++) {
+        struct sample at_once, by_one;
+        sample_init(&at_once, k % 2 == 0);
+        sample_init(&by_one, k % 2 == 0);
+        bool counted = k % 5 < 2;
+        for (uint64_t round = 0; round < 3; round++) {
+            double x[64];
+            uint32_t count[64];
+            size_t n = rng_mix64(k * 10 + round) % 64;
+            for (size_t i = 0; i < n; i++) {
+                x[i] = any_value(k * 1000 + round * 100 + i);
+                count[i] = 1 + (uint32_t)(rng_mix64(~(k * 1000 + i)) % 9);
+                sample_add_n(&by_one, x[i], counted ? count[i] : 1);
+            }
+            sample_add_all(&at_once, x, counted ? count : NULL, n);
+        }
+        expect_same(&at_once, &by_one);
+        sample_fini(&at_once);
+        sample_fini(&by_one);
     }
 }
 END_TEST
 
 static const struct suite_row suite[] = {
     CASE("quantile", .setup = setup, .teardown = teardown),
-    TEST(a_sample_at_a_mark_is_one_that_stopped_there),
+    TEST(a_copy_is_what_the_sample_was),
+    TEST(many_values_at_once_are_one_by_one),
     TEST(quantiles_use_the_nearest_rank),
     TEST(every_percentile_of_one_to_hundred_is_itself),
     TEST(values_added_after_a_question_count_in_the_next),
