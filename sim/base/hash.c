@@ -42,6 +42,23 @@ uint64_t hash_u64(uint64_t h, uint64_t x)
     return h * zeros[n];
 }
 
+/* A byte changes the low byte of a hash alone before all is multiplied. So how low bytes go on
+ * depends on the first one only, and what is above them is multiplied by the same as ever. */
+void hash_tail_init(struct hash_tail *t, const uint64_t *x, size_t n)
+{
+    t->factor = 1;
+    for (size_t i = 0; i < 8 * n; i++) {
+        t->factor *= PRIME;
+    }
+    for (uint64_t low = 0; low < 256; low++) {
+        uint64_t h = low;
+        for (size_t i = 0; i < n; i++) {
+            h = hash_u64(h, x[i]);
+        }
+        t->add[low] = h - low * t->factor;
+    }
+}
+
 uint64_t hash_file(const char *path)
 {
     FILE *f = input_try(path);

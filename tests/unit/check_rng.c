@@ -230,8 +230,31 @@ START_TEST(a_number_is_hashed_byte_by_byte)
 }
 END_TEST
 
+/* Whatever comes before them. */
+START_TEST(the_tail_of_a_hash_is_its_numbers_one_by_one)
+{
+    for (size_t n = 0; n < 5; n++) {
+        uint64_t x[4];
+        for (size_t i = 0; i < n; i++) {
+            x[i] = rng_mix64(n * 10 + i) >> (n * 13 + i * 7) % 64;
+        }
+        struct hash_tail t;
+        hash_tail_init(&t, x, n);
+        for (uint64_t k = 0; k < 2000; k++) {
+            uint64_t h = rng_mix64(k);
+            uint64_t want = h;
+            for (size_t i = 0; i < n; i++) {
+                want = hash_u64(want, x[i]);
+            }
+            ck_assert_uint_eq(hash_tail(&t, h), want);
+        }
+    }
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     TEST(a_number_is_hashed_byte_by_byte),
+    TEST(the_tail_of_a_hash_is_its_numbers_one_by_one),
     TEST(splitmix64_gives_the_published_values),
     TEST(xoshiro256pp_gives_the_published_values),
     TEST(state_is_four_splitmix64_outputs_of_the_key),
