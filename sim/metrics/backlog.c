@@ -15,6 +15,7 @@ void backlog_init(struct backlog *b)
 {
     memset(b, 0, sizeof *b);
     b->width_ns = FIRST_WIDTH_NS;
+    b->bin_end_ns = b->width_ns;
 }
 
 static void widen(struct backlog *b)
@@ -24,6 +25,8 @@ static void widen(struct backlog *b)
     }
     memset(&b->area[BACKLOG_BINS / 2], 0, sizeof b->area / 2);
     b->width_ns *= 2;
+    b->bin /= 2;
+    b->bin_end_ns = (b->bin + 1) * b->width_ns;
 }
 
 /* Spreads the present number over the time since the last change. */
@@ -33,16 +36,15 @@ static void advance(struct backlog *b, int64_t now_ns)
     while (now_ns >= b->width_ns * BACKLOG_BINS) {
         widen(b);
     }
-    int64_t t = b->now_ns;
-    b->area_ns += (double)b->n_system * (double)(now_ns - t);
-    while (t < now_ns && b->n_system > 0) {
-        int64_t bin = t / b->width_ns;
-        SIM_ASSERT(bin < BACKLOG_BINS);
-        int64_t end = (bin + 1) * b->width_ns;
-        end = end < now_ns ? end : now_ns;
-        b->area[bin] += (double)b->n_system * (double)(end - t);
-        t = end;
+    double n = b->n_system;
+    b->area_ns += n * (double)(now_ns - b->now_ns);
+    while (now_ns >= b->bin_end_ns) {
+        b->area[b->bin++] += n * (double)(b->bin_end_ns - b->now_ns);
+        b->now_ns = b->bin_end_ns;
+        b->bin_end_ns += b->width_ns;
     }
+    SIM_ASSERT(b->bin == now_ns / b->width_ns && b->bin < BACKLOG_BINS);
+    b->area[b->bin] += n * (double)(now_ns - b->now_ns);
     b->now_ns = now_ns;
 }
 

@@ -11,7 +11,8 @@
 struct backlog {
     double area[BACKLOG_BINS]; /* integral of the number in system, request-ns per bin */
     int64_t width_ns;
-    int64_t now_ns; /* accounted up to here */
+    int64_t now_ns;          /* accounted up to here */
+    int64_t bin, bin_end_ns; /* the one in which that is */
     uint32_t n_system, max;
     uint64_t arrivals;
     int64_t first_ns, last_ns; /* arrivals */
