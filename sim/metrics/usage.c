@@ -117,27 +117,6 @@ void usage_speed(struct usage *u, int64_t now_ns, double speed)
     u->speed_least = speed < u->speed_least ? speed : u->speed_least;
 }
 
-static inline void reactive_add(struct usage *u, uint8_t device, int64_t now_ns, int more)
-{
-    struct usage_reactive *x = &u->reactive[device];
-    SIM_ASSERT(now_ns >= x->since_ns && (more >= 0 || x->running > 0));
-    x->sum_ns += x->running > 0 ? now_ns - x->since_ns : 0;
-    x->since_ns = now_ns;
-    x->running += (uint32_t)more;
-}
-
-void usage_launch_started(struct usage *u, const struct launch *l, int64_t lead_ns)
-{
-    SIM_ASSERT(u->n_running < USAGE_MAX_LAUNCHES && lead_ns >= 0);
-    if (u->n_running < USAGE_MAX_LAUNCHES) {
-        bool reactive = l->pass->has_reactive;
-        int64_t clear_ns = usage_clear_ns(u, l->device, l->start_ns);
-        u->running[u->n_running++] =
-            (struct usage_launch){l->id, l->pass, l->device, reactive, lead_ns, clear_ns};
-        reactive_add(u, l->device, l->start_ns, reactive);
-    }
-}
-
 /* The launch does not run any more; false: it never did. */
 static inline bool leave(struct usage *u, const struct launch *l, int64_t end_ns, int64_t *lead_ns)
 {
@@ -149,8 +128,10 @@ static inline bool leave(struct usage *u, const struct launch *l, int64_t end_ns
         return false;
     }
     *lead_ns = u->running[i].lead_ns;
-    reactive_add(u, l->device, end_ns, -(int)u->running[i].has_reactive);
-    u->running[i] = u->running[--u->n_running];
+    usage_reactive_add(u, l->device, end_ns, -(int)u->running[i].has_reactive);
+    if (i < --u->n_running) {
+        u->running[i] = u->running[u->n_running];
+    }
     return true;
 }
 

@@ -80,7 +80,6 @@ static inline void usage_ddr(struct usage *u, uint64_t count, int64_t duration_n
 
 void usage_frame(struct usage *u, int64_t now_ns, enum frame_state to, int64_t due_ns);
 void usage_speed(struct usage *u, int64_t now_ns, double speed);
-void usage_launch_started(struct usage *u, const struct launch *l, int64_t lead_ns);
 /* False when the launch had never started (it was withdrawn). */
 bool usage_launch_ended(struct usage *u, const struct launch *l, int64_t solo_ns, int64_t lost_ns);
 /* Launches that ran alone from begin to end; what the first one drew is known. */
@@ -100,6 +99,28 @@ static inline int64_t usage_clear_ns(const struct usage *u, uint8_t device, int6
 {
     const struct usage_reactive *x = &u->reactive[device];
     return (x->running > 0 ? x->since_ns : now_ns) - x->sum_ns;
+}
+
+/* More reactive launches, or fewer, run on the device from now on. */
+static inline void usage_reactive_add(struct usage *u, uint8_t device, int64_t now_ns, int more)
+{
+    struct usage_reactive *x = &u->reactive[device];
+    SIM_ASSERT(now_ns >= x->since_ns && (more >= 0 || x->running > 0));
+    x->sum_ns += x->running > 0 ? now_ns - x->since_ns : 0;
+    x->since_ns = now_ns;
+    x->running += (uint32_t)more;
+}
+
+static inline void usage_launch_started(struct usage *u, const struct launch *l, int64_t lead_ns)
+{
+    SIM_ASSERT(u->n_running < USAGE_MAX_LAUNCHES && lead_ns >= 0);
+    if (u->n_running < USAGE_MAX_LAUNCHES) {
+        bool reactive = l->pass->has_reactive;
+        int64_t clear_ns = usage_clear_ns(u, l->device, l->start_ns);
+        u->running[u->n_running++] =
+            (struct usage_launch){l->id, l->pass, l->device, reactive, lead_ns, clear_ns};
+        usage_reactive_add(u, l->device, l->start_ns, reactive);
+    }
 }
 
 /* Closes every integral at the end of the run. Call once. */
