@@ -118,53 +118,6 @@ void metrics_gaps_flush(struct metrics *m, enum request_class cls)
     g->n = 0;
 }
 
-static inline void tokens_of(struct metrics *m, const struct segment *s)
-{
-    const struct request *r = s->request;
-    struct class_totals *t = &m->totals[r->cls];
-    uint32_t n = s->emitted_tokens;
-    SIM_ASSERT(n > 0 && n <= r->generated_tokens && s->gap_ns >= 0);
-    t->output_tokens += n;
-    if (r->generated_tokens == n) { /* the first token's gap is the TTFT */
-        SIM_ASSERT(s->gap_ns == r->first_token_ns - r->arrival_ns);
-        t->input_tokens += r->input_tokens;
-    } else if (metrics_measured(m, r->arrival_ns)) {
-        metrics_gap(m, r->cls, s->gap_ns, 1);
-    }
-    t->zero_gaps += metrics_measured(m, r->arrival_ns) ? n - 1 : 0;
-}
-
-void metrics_tokens(struct metrics *m, const struct pass *p, uint32_t from, uint32_t to, uint32_t n,
-                    uint32_t measured[])
-{
-    if (m->totals[REQUEST_CLASS_PROACTIVE].arrived == 0 && m->opt.warmup_ns <= 0) {
-        m->totals[REQUEST_CLASS_REACTIVE].output_tokens += (uint64_t)n * (to - from);
-        measured[REQUEST_CLASS_REACTIVE] += to - from;
-        return;
-    }
-    for (uint32_t i = from; i < to; i++) {
-        const struct request *r = p->segments[i].request;
-        m->totals[r->cls].output_tokens += n;
-        measured[r->cls] += metrics_measured(m, r->arrival_ns);
-    }
-}
-
-static void on_tokens(void *self, int64_t now_ns, const struct pass *p)
-{
-    struct metrics *m = self;
-    uint32_t measured[REQUEST_CLASS_COUNT] = {0};
-    metrics_tokens(m, p, 0, p->n_followed, 1, measured);
-    for (int c = 0; c < REQUEST_CLASS_COUNT; c++) {
-        metrics_gap(m, (enum request_class)c, p->segments[0].gap_ns, measured[c]);
-    }
-    for (uint32_t i = p->n_followed; i < p->n_segments; i++) {
-        if (p->segments[i].emitted_tokens > 0) {
-            tokens_of(m, &p->segments[i]);
-        }
-    }
-    service_tokens(m, now_ns, p);
-}
-
 static void on_kv_lost(void *self, int64_t now_ns, const struct request *r, uint64_t tokens)
 {
     struct metrics *m = self;
@@ -499,7 +452,7 @@ struct metrics *metrics_new(const struct metrics_options *opt, const struct mach
         .self = m,
         .request_arrived = on_arrived,
         .request_first_service = service_first_service,
-        .tokens = on_tokens,
+        .tokens = service_tokens,
         .request_finished = on_finished,
         .request_shed = on_shed,
         .repeated = service_repeated,

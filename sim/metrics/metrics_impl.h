@@ -202,11 +202,7 @@ static inline void metrics_gap(struct metrics *m, enum request_class cls, int64_
 /* Puts the first n finished requests of a class that wait into their distributions. */
 void metrics_ended_flush(struct metrics *m, enum request_class cls, size_t n);
 
-/* n tokens of each of some segments of a pass came out: counts by class whose gaps are measured. */
-void metrics_tokens(struct metrics *m, const struct pass *p, uint32_t from, uint32_t to, uint32_t n,
-                    uint32_t measured[]);
-
-/* Observer hooks of service.c, and its part of an arrival and of a pass that is over. */
+/* Observer hooks of service.c, and its part of an arrival. */
 void service_arrived(struct metrics *m, struct live *v, const struct request *r);
 void service_first_service(void *self, int64_t now_ns, const struct request *r,
                            const struct launch *l);
@@ -216,7 +212,7 @@ void service_launch_ended(void *self, int64_t now_ns, const struct launch *l, in
 bool service_runs(const struct metrics *m, const struct request *r);
 void service_preempt_asked(void *self, int64_t now_ns, const struct launch *l);
 void service_repeated(void *self, int64_t now_ns, const struct repeat_record *r);
-void service_tokens(struct metrics *m, int64_t now_ns, const struct pass *p);
+void service_tokens(void *self, int64_t now_ns, const struct pass *p);
 /* What the verdict needs beyond times of arrival and departure (metrics.h). */
 void service_judge_work(struct metrics *m);
 
@@ -227,4 +223,20 @@ void records_add(struct metrics *m, const struct request *r, const struct live *
 static inline bool metrics_measured(const struct metrics *m, int64_t arrival_ns)
 {
     return arrival_ns >= m->opt.warmup_ns;
+}
+
+/* n tokens of each of some segments of a pass came out: counts by class whose gaps are measured. */
+static inline void metrics_tokens(struct metrics *m, const struct pass *p, uint32_t from,
+                                  uint32_t to, uint32_t n, uint32_t measured[])
+{
+    if (m->totals[REQUEST_CLASS_PROACTIVE].arrived == 0 && m->opt.warmup_ns <= 0) {
+        m->totals[REQUEST_CLASS_REACTIVE].output_tokens += (uint64_t)n * (to - from);
+        measured[REQUEST_CLASS_REACTIVE] += to - from;
+        return;
+    }
+    for (uint32_t i = from; i < to; i++) {
+        const struct request *r = p->segments[i].request;
+        m->totals[r->cls].output_tokens += n;
+        measured[r->cls] += metrics_measured(m, r->arrival_ns);
+    }
 }

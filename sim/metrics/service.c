@@ -147,23 +147,47 @@ void service_preempt_asked(void *self, int64_t now_ns, const struct launch *l)
         .stops_asked++;
 }
 
-void service_tokens(struct metrics *m, int64_t now_ns, const struct pass *p)
+static inline void tokens_of(struct metrics *m, const struct segment *s)
 {
+    const struct request *r = s->request;
+    struct class_totals *t = &m->totals[r->cls];
+    uint32_t n = s->emitted_tokens;
+    SIM_ASSERT(n > 0 && n <= r->generated_tokens && s->gap_ns >= 0);
+    t->output_tokens += n;
+    if (r->generated_tokens == n) { /* the first token's gap is the TTFT */
+        SIM_ASSERT(s->gap_ns == r->first_token_ns - r->arrival_ns);
+        t->input_tokens += r->input_tokens;
+    } else if (metrics_measured(m, r->arrival_ns)) {
+        metrics_gap(m, r->cls, s->gap_ns, 1);
+    }
+    t->zero_gaps += metrics_measured(m, r->arrival_ns) ? n - 1 : 0;
+    if (s->role == SEGMENT_VERIFY) {
+        m->verifies++;
+        m->drafted_tokens += s->n_tokens - 1;
+        m->accepted_tokens += n - 1;
+    }
+}
+
+void service_tokens(void *self, int64_t now_ns, const struct pass *p)
+{
+    struct metrics *m = self;
+    uint32_t measured[REQUEST_CLASS_COUNT] = {0};
+    metrics_tokens(m, p, 0, p->n_followed, 1, measured);
+    for (int c = 0; c < REQUEST_CLASS_COUNT; c++) {
+        metrics_gap(m, (enum request_class)c, p->segments[0].gap_ns, measured[c]);
+    }
+    for (uint32_t i = p->n_followed; i < p->n_segments; i++) {
+        const struct segment *s = &p->segments[i];
+        if (s->emitted_tokens > 0) {
+            tokens_of(m, s);
+        } else {
+            set_since(m, s->request, now_ns);
+        }
+    }
+    m->prefill_rows += p->shape.prefill_rows;
     if (p->shape.prefill_rows == 0) {
         m->decode_passes++;
         m->decode_sequences += p->n_segments;
-    }
-    m->prefill_rows += p->shape.prefill_rows;
-    for (uint32_t i = p->n_followed; i < p->n_segments; i++) {
-        const struct segment *s = &p->segments[i];
-        if (s->emitted_tokens == 0) {
-            set_since(m, s->request, now_ns);
-        }
-        if (s->role == SEGMENT_VERIFY && s->emitted_tokens > 0) {
-            m->verifies++;
-            m->drafted_tokens += s->n_tokens - 1;
-            m->accepted_tokens += s->emitted_tokens - 1;
-        }
     }
 }
 
