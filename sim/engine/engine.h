@@ -374,9 +374,9 @@ static inline uint32_t vexec_count(const struct vexec *v, uint32_t after, uint32
 
 /* Kernels of attention in a layer of a whole pass whose prices these are, which keep them. */
 const struct kernel_run *vexec_attention(struct engine *e, struct vexec *v, struct prices *p);
-/* What a kernel of it costs in each of n iterations, the first with contexts longer by `from`. */
-void vexec_attention_ahead(struct engine *e, const struct launch *l, struct prices *p,
-                           uint32_t from, uint32_t n, struct kernel_cost *out);
+/* What a kernel of it costs in each of n iterations, of which the first has shape w. */
+void vexec_attention_ahead(struct engine *e, const struct launch *l, const struct work_shape *w,
+                           struct prices *p, uint32_t n, struct kernel_cost *out);
 /* Books the kernels of n ops like `run`, priced by vexec_fill, that ran alone, and what they moved.
  */
 void vexec_report(struct engine *e, struct vexec *v, const struct kernel_run *run, uint64_t n);

@@ -115,7 +115,9 @@ static uint32_t run_iterations(struct engine *e, struct vexec *v, struct prices 
     for (; n < most; n++) {
         if (n == known) {
             known += about(before_ns - now_ns, rep->gap_ns[n - 1], most - n);
-            vexec_attention_ahead(e, &v->l->pub, p, n, known - n, &a[n]);
+            struct work_shape then = v->l->pub.pass->shape;
+            grow(&then, n);
+            vexec_attention_ahead(e, &v->l->pub, &then, p, known - n, &a[n]);
             SIM_ASSERT(known <= most);
         }
         SIM_ASSERT(a[n].t_ns >= 1 && a[n].bytes >= 0.0);

@@ -101,29 +101,27 @@ static inline const struct kernel_run *price(struct engine *e, const struct vexe
     return run;
 }
 
-void vexec_attention_ahead(struct engine *e, const struct launch *l, struct prices *p,
-                           uint32_t from, uint32_t n, struct kernel_cost *out)
+void vexec_attention_ahead(struct engine *e, const struct launch *l, const struct work_shape *w,
+                           struct prices *p, uint32_t n, struct kernel_cost *out)
 {
     const struct hwmodel *m = e->core.setup->truth;
-    struct work_shape w = l->pass->shape;
-    w.attn_pairs += (uint64_t)from * w.rows;
-    w.kv_read_tokens += (uint64_t)from * w.rows;
-    w.max_context_tokens += from;
     struct kernel_query q = {.device = l->device,
                              .graph = l->graph,
                              .op = prices_attention(l->pass),
-                             .rows = w.rows,
-                             .padded_rows = w.rows,
-                             .shape = &w};
+                             .rows = w->rows,
+                             .padded_rows = w->rows,
+                             .shape = w};
     if (m->ops->growing != NULL) {
         m->ops->growing(m, &q, &p->any_context, n, out);
         return;
     }
+    struct work_shape later = *w;
+    q.shape = &later;
     for (uint32_t i = 0; i < n; i++) {
         hwmodel_kernel(m, &q, &out[i]);
-        w.attn_pairs += w.rows;
-        w.kv_read_tokens += w.rows;
-        w.max_context_tokens++;
+        later.attn_pairs += w->rows;
+        later.kv_read_tokens += w->rows;
+        later.max_context_tokens++;
     }
 }
 
@@ -137,7 +135,7 @@ const struct kernel_run *vexec_attention(struct engine *e, struct vexec *v, stru
     }
     if (!same_context(&p->attention, &pass->shape)) {
         struct kernel_cost cost;
-        vexec_attention_ahead(e, &v->l->pub, p, 0, 1, &cost);
+        vexec_attention_ahead(e, &v->l->pub, &pass->shape, p, 1, &cost);
         struct kernel_run *run = &p->run[op];
         run->tail_ns = cost.t_ns;
         run->tail_bytes = cost.bytes;
