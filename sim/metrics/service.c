@@ -122,7 +122,7 @@ void service_launch_ended(void *self, int64_t now_ns, const struct launch *l, in
     if (!usage_launch_ended(&m->usage, l, solo_ns, lost_ns)) {
         return;
     }
-    *(l->pass->shape.prefill_rows > 0 ? &m->prefill_ns : &m->decode_ns) += (double)solo_ns;
+    *(l->pass->shape.prefill_rows > 0 ? &m->prefill_ns : &m->decode_ns) += solo_ns;
     struct waiters *w = &m->waiting[l->device];
     for (size_t i = 0; i < w->n; i++) {
         struct live *v = &m->live[w->v[i].slot];
@@ -201,7 +201,6 @@ void service_repeated(void *self, int64_t now_ns, const struct repeat_record *r)
 {
     struct metrics *m = self;
     const struct pass *p = r->launch->pass;
-    (void)now_ns;
     uint32_t measured[REQUEST_CLASS_COUNT] = {0};
     int64_t first_ns = r->begin_ns + r->gap_ns[0];
     metrics_tokens(m, p, 0, p->n_followed, r->n, measured);
@@ -218,10 +217,7 @@ void service_repeated(void *self, int64_t now_ns, const struct repeat_record *r)
             metrics_gap(m, (enum request_class)c, r->gap_ns[k], measured[c]);
         }
     }
-    for (uint32_t k = 0; k < r->n; k++) {
-        m->decode_ns += (double)r->solo_ns[k];
-    }
-    usage_repeated(&m->usage, r);
+    m->decode_ns += usage_repeated(&m->usage, r, now_ns);
     SIM_ASSERT(p->shape.prefill_rows == 0 && r->n > 0);
     m->decode_passes += r->n;
     m->decode_sequences += (uint64_t)r->n * p->n_segments;
@@ -229,8 +225,10 @@ void service_repeated(void *self, int64_t now_ns, const struct repeat_record *r)
 
 void service_judge_work(struct metrics *m)
 {
-    double per_row_ns = m->prefill_rows > 0 ? m->prefill_ns / (double)m->prefill_rows : 0.0;
-    double per_pass_ns = m->decode_passes > 0 ? m->decode_ns / (double)m->decode_passes : 0.0;
+    double prefill_ns = (double)m->prefill_ns;
+    double decode_ns = (double)m->decode_ns;
+    double per_row_ns = m->prefill_rows > 0 ? prefill_ns / (double)m->prefill_rows : 0.0;
+    double per_pass_ns = m->decode_passes > 0 ? decode_ns / (double)m->decode_passes : 0.0;
     m->backlog.longest_ns =
         per_row_ns * m->longest_prompt_tokens + per_pass_ns * m->longest_output_tokens;
     uint64_t rows = 0;
@@ -245,5 +243,5 @@ void service_judge_work(struct metrics *m)
         finished += m->totals[c].finished;
     }
     m->backlog.unserved_ns = per_row_ns * (double)rows +
-                             (finished > 0 ? m->decode_ns * (double)live / (double)finished : 0.0);
+                             (finished > 0 ? decode_ns * (double)live / (double)finished : 0.0);
 }

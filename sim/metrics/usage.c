@@ -163,7 +163,29 @@ static void repeated_host(struct usage *u, const struct repeat_record *r, int64_
     u->since_ns[host] = end_ns;
 }
 
-void usage_repeated(struct usage *u, const struct repeat_record *r)
+/* What their attention moved, as usage_ddr would have counted each: in whole numbers, so that they
+ * may be summed before. */
+static void repeated_ddr(struct usage *u, const struct repeat_record *r)
+{
+    int64_t bytes = 0;
+    int64_t tier_ns[USAGE_TIERS] = {0};
+    for (uint32_t k = 0; k < r->n; k++) {
+        const struct kernel_cost *a = &r->attention[k];
+        double s = units_s_from_ns(a->t_ns);
+        double demand = a->bytes / s;
+        if (demand > 0.0) {
+            bytes += units_round(demand * s);
+            tier_ns[usage_tier(u, demand)] += a->t_ns;
+        }
+    }
+    u->ddr_bytes += (units_sum)r->layers * bytes;
+    u->ddr_demand_bytes += (units_sum)r->layers * bytes;
+    for (int i = 0; i < USAGE_TIERS; i++) {
+        u->tier_ns[i] += (units_sum)r->layers * tier_ns[i];
+    }
+}
+
+int64_t usage_repeated(struct usage *u, const struct repeat_record *r, int64_t now_ns)
 {
     uint8_t d = r->launch->device;
     SIM_ASSERT(r->n > 0);
@@ -178,11 +200,9 @@ void usage_repeated(struct usage *u, const struct repeat_record *r)
     double tail = r->tail_watts * (double)r->sample_ns;
     double rest = u->watts[d] * (double)rest_ns;
     bool host_draws = r->host_watts > 0.0 || tail > 0.0;
-    int64_t busy_ns = 0;
     for (uint32_t k = 1; k < r->n; k++) {
         idle += rest;
         busy += r->device_watts * (double)r->solo_ns[k];
-        busy_ns += r->solo_ns[k];
         if (host_draws) {
             host += r->host_watts * (double)r->solo_ns[k];
             host += tail;
@@ -191,13 +211,9 @@ void usage_repeated(struct usage *u, const struct repeat_record *r)
     u->watt_ns[d][POWER_PHASE_IDLE] = idle;
     u->watt_ns[d][POWER_PHASE_DECODE] = busy;
     u->watt_ns[OBSERVER_DOMAIN_HOST][POWER_PHASE_DECODE] = host;
-    for (uint32_t k = 0; k < r->n; k++) {
-        const struct kernel_cost *a = &r->attention[k];
-        double demand = a->bytes / units_s_from_ns(a->t_ns);
-        if (demand > 0.0) {
-            usage_ddr(u, r->layers, a->t_ns, demand, demand);
-        }
-    }
+    repeated_ddr(u, r);
+    int64_t all_ns = now_ns - r->begin_ns - (int64_t)r->n * rest_ns;
+    int64_t busy_ns = all_ns - r->solo_ns[0]; /* from the second on */
     if (r->n > 1) {
         u->phase_ns[d][POWER_PHASE_IDLE] += (r->n - 1) * rest_ns;
         u->phase_ns[d][POWER_PHASE_DECODE] += busy_ns;
@@ -208,9 +224,9 @@ void usage_repeated(struct usage *u, const struct repeat_record *r)
     int64_t lead_ns = 0;
     (void)leave(u, r->launch, r->begin_ns + r->lead_ns + r->solo_ns[0], &lead_ns);
     u->reactive[d].sum_ns += r->launch->pass->has_reactive ? (r->n - 1) * r->lead_ns + busy_ns : 0;
-    busy_ns += r->solo_ns[0];
-    u->actual_ns += busy_ns;
-    u->solo_ns += busy_ns;
+    u->actual_ns += all_ns;
+    u->solo_ns += all_ns;
+    return all_ns;
 }
 
 /* Was the domain in one phase or another at every instant, and in no two? */
@@ -233,7 +249,6 @@ void usage_finish(struct usage *u, int64_t now_ns)
         SIM_ASSERT(phases_sum_to(u, i, now_ns));
     }
     SIM_ASSERT(u->ddr_bytes <= u->ddr_demand_bytes && u->overlap_ns <= now_ns);
-    SIM_ASSERT(u->ddr_ns == u->tier_ns[0] + u->tier_ns[1] + u->tier_ns[2]);
 }
 
 /* Whether the machine's file says of anything what it draws. Where it says nothing, energy is
@@ -300,6 +315,7 @@ void usage_collect(const struct usage *u, const struct metrics_options *opt, dou
                    double output_tokens, struct metric_list *out)
 {
     double t_ns = u->now_ns > 0 ? (double)u->now_ns : METRIC_UNDEFINED;
+    double ddr_ns = (double)(u->tier_ns[0] + u->tier_ns[1] + u->tier_ns[2]);
     double peak_bytes = u->machine->ddr_peak_bytes_per_s * t_ns / 1e9;
     collect_devices(u, opt, t_ns, out);
 #define MACHINE(prefix, part, title, unit, better, definition, value)                              \

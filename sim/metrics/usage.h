@@ -40,9 +40,9 @@ struct usage {
     int64_t phase_ns[OBSERVER_DOMAINS][USAGE_PHASES];
     double watt_ns[OBSERVER_DOMAINS][USAGE_PHASES]; /* energy by phase */
     double peak_watts;
-    int64_t overlap_ns;                    /* NPU and iGPU busy at once */
-    units_sum ddr_bytes, ddr_demand_bytes; /* whole bytes per interval: collapsing is invisible */
-    units_sum ddr_ns, tier_ns[USAGE_TIERS];
+    int64_t overlap_ns;                      /* NPU and iGPU busy at once */
+    units_sum ddr_bytes, ddr_demand_bytes;   /* whole bytes per interval: collapsing is invisible */
+    units_sum tier_ns[USAGE_TIERS];          /* time with traffic, by its demand */
     double tier_medium_from, tier_high_from; /* the lowest demands of these tiers */
     struct usage_launch running[USAGE_MAX_LAUNCHES];
     uint32_t n_running;
@@ -58,32 +58,36 @@ void usage_init(struct usage *u, const struct machine *machine, double tier_medi
                 double tier_high_frac);
 void usage_power(struct usage *u, int64_t now_ns, uint8_t domain, enum power_phase phase,
                  double watts);
+/* Of the DDR's pressure at that demand: 0, 1 or 2. */
+static inline int usage_tier(const struct usage *u, double demand_bytes_per_s)
+{
+    return demand_bytes_per_s >= u->tier_high_from     ? 2
+           : demand_bytes_per_s >= u->tier_medium_from ? 1
+                                                       : 0;
+}
+
 static inline void usage_ddr(struct usage *u, uint64_t count, int64_t duration_ns,
                              double demand_bytes_per_s, double share_bytes_per_s)
 {
     SIM_ASSERT(count > 0 && duration_ns > 0 && share_bytes_per_s >= 0.0);
     SIM_ASSERT(share_bytes_per_s <= demand_bytes_per_s * (1.0 + 1e-9));
     double duration_s = units_s_from_ns(duration_ns);
-    units_sum ns = (units_sum)count * duration_ns;
     int64_t demand_bytes = units_round(demand_bytes_per_s * duration_s);
     int64_t bytes = share_bytes_per_s == demand_bytes_per_s
                         ? demand_bytes
                         : units_round(share_bytes_per_s * duration_s);
     u->ddr_bytes += (units_sum)count * bytes;
     u->ddr_demand_bytes += (units_sum)count * demand_bytes;
-    int tier = demand_bytes_per_s >= u->tier_high_from     ? 2
-               : demand_bytes_per_s >= u->tier_medium_from ? 1
-                                                           : 0;
-    u->tier_ns[tier] += ns;
-    u->ddr_ns += ns;
+    u->tier_ns[usage_tier(u, demand_bytes_per_s)] += (units_sum)count * duration_ns;
 }
 
 void usage_frame(struct usage *u, int64_t now_ns, enum frame_state to, int64_t due_ns);
 void usage_speed(struct usage *u, int64_t now_ns, double speed);
 /* False when the launch had never started (it was withdrawn). */
 bool usage_launch_ended(struct usage *u, const struct launch *l, int64_t solo_ns, int64_t lost_ns);
-/* Launches that ran alone from begin to end; what the first one drew is known. */
-void usage_repeated(struct usage *u, const struct repeat_record *r);
+/* Launches that ran alone from begin to end, the last one's tokens now; what the first one drew is
+ * known. Returns how long they ran in all. */
+int64_t usage_repeated(struct usage *u, const struct repeat_record *r, int64_t now_ns);
 /* Does a launch of the pass run? */
 static inline bool usage_runs(const struct usage *u, const struct pass *p)
 {
