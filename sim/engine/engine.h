@@ -382,8 +382,20 @@ void vexec_attention_ahead(struct engine *e, const struct launch *l, const struc
 void vexec_report(struct engine *e, struct vexec *v, const struct kernel_run *run, uint64_t n);
 /* Tells of the DDR what kernels of n ops like `run` moved, alone. */
 void vexec_tell(struct engine *e, const struct kernel_run *run, uint64_t n);
-/* Kernels that run alone: none may draw more than the DDR has. */
-void vexec_audit(struct engine *e, const struct kernel_cost *kernels, uint32_t n);
+static inline double vexec_peak_bytes_per_ns(const struct engine *e)
+{
+    return e->core.setup->machine->ddr_peak_bytes_per_s * 1e-9;
+}
+
+/* What a kernel alone moves over what the DDR could, where it is more than `over`. Its time was
+ * rounded to the nearest ns. */
+static inline double vexec_over_capacity(double over, double peak_bytes_per_ns, int64_t t_ns,
+                                         double bytes)
+{
+    double most = peak_bytes_per_ns * ((double)t_ns + 0.5);
+    return bytes > over * most ? bytes / most : over;
+}
+
 /* Counts the kernels of attention of n iterations, `layers` in each; who observes repetitions sees
  * what they moved. run: the first. */
 void vexec_book_growing(struct engine *e, const struct kernel_run *run, uint32_t n,

@@ -94,53 +94,67 @@ static bool attention_is(const struct engine *e, const struct vexec *v, uint32_t
     return true;
 }
 
+/* Prices of attention from the n-th iteration on, as many as may be needed; returns how many.
+ * Apart: registers are few. */
+__attribute__((noinline)) static uint32_t price_ahead(struct engine *e, const struct vexec *v,
+                                                      struct prices *p, uint32_t n, uint32_t most,
+                                                      int64_t time_ns)
+{
+    uint32_t more = about(time_ns, e->repeat.gap_ns[n - 1], most - n);
+    struct work_shape then = v->l->pub.pass->shape;
+    grow(&then, n);
+    vexec_attention_ahead(e, &v->l->pub, &then, p, more, &e->repeat.attention[n]);
+    return more;
+}
+
 /* Instants of the iterations that end before the given one; returns how many. The price of the
  * pass's attention is that of the one after them then, unless *last. */
 static uint32_t run_iterations(struct engine *e, struct vexec *v, struct prices *p, uint32_t most,
                                int64_t before_ns, int64_t around_ns, bool *last)
 {
     struct repeat *rep = &e->repeat;
-    struct kernel_cost *a = rep->attention;
-    enum op_kind attention = prices_attention(v->l->pub.pass);
-    struct kernel_run run = p->run[attention];
-    uint32_t layers = e->core.setup->llm->n_layers;
-    int64_t others_ns = p->others_ns + around_ns;
+    const struct kernel_cost *a = rep->attention;
+    struct kernel_run *run = &p->run[prices_attention(v->l->pub.pass)];
+    const bool outside = run->outside;
+    const int64_t layers = e->core.setup->llm->n_layers;
+    const int64_t others_ns = p->others_ns + around_ns;
     int64_t now_ns = e->now_ns;
+    double *audited = &e->core.result->audit.ddr_max_over_capacity;
+    double over_capacity = *audited;
+    double peak_bytes_per_ns = vexec_peak_bytes_per_ns(e);
     uint32_t n = 0;
     uint32_t known = 1;
-    SIM_ASSERT(run.n == 1 && most <= REPEAT_MAX && around_ns >= 0 && p->summed);
-    a[0] =
-        (struct kernel_cost){.t_ns = run.tail_ns, .bytes = run.tail_bytes, .outside = run.outside};
-    *last = false;
+    SIM_ASSERT(run->n == 1 && most <= REPEAT_MAX && around_ns >= 0 && p->summed);
+    rep->attention[0] =
+        (struct kernel_cost){.t_ns = run->tail_ns, .bytes = run->tail_bytes, .outside = outside};
     for (; n < most; n++) {
         if (n == known) {
-            known += about(before_ns - now_ns, rep->gap_ns[n - 1], most - n);
-            struct work_shape then = v->l->pub.pass->shape;
-            grow(&then, n);
-            vexec_attention_ahead(e, &v->l->pub, &then, p, known - n, &a[n]);
-            SIM_ASSERT(known <= most);
+            known += price_ahead(e, v, p, n, most, before_ns - now_ns);
         }
-        SIM_ASSERT(a[n].t_ns >= 1 && a[n].bytes >= 0.0);
+        SIM_ASSERT(a[n].t_ns >= 1 && a[n].bytes >= 0.0 && n < known && known <= most);
         SIM_ASSERT(attention_is(e, v, n, &a[n]));
+        if (a[n].outside != outside) { /* the envelope's end makes all kernels new */
+            break;
+        }
         int64_t gap_ns = others_ns + layers * a[n].t_ns;
-        *last = a[n].outside != run.outside; /* the envelope's end makes all kernels new */
-        if (now_ns + gap_ns >= before_ns || *last) {
+        over_capacity =
+            vexec_over_capacity(over_capacity, peak_bytes_per_ns, a[n].t_ns, a[n].bytes);
+        if (now_ns + gap_ns >= before_ns) {
             break;
         }
         now_ns += gap_ns;
         rep->gap_ns[n] = gap_ns;
         rep->solo_ns[n] = gap_ns - around_ns;
     }
+    *audited = over_capacity; /* by those that ran, and one that begins */
+    *last = n < most && a[n].outside != outside;
     SIM_ASSERT(n > 0 || !*last);
-    uint32_t next_is = n < most && !*last ? n : n - 1;
-    const struct kernel_cost *next = &a[next_is];
-    vexec_audit(e, a, next_is + 1); /* those that ran, and one that begins */
-    vexec_book_growing(e, &run, n, layers);
+    const struct kernel_cost *next = &a[n < most && !*last ? n : n - 1];
+    vexec_book_growing(e, run, n, (uint32_t)layers);
     prices_book(e, v, p, n);
-    run.tail_ns = next->t_ns;
-    run.tail_bytes = next->bytes;
-    run.tail_demand = next->bytes / units_s_from_ns(next->t_ns);
-    p->run[attention] = run;
+    run->tail_ns = next->t_ns;
+    run->tail_bytes = next->bytes;
+    run->tail_demand = next->bytes / units_s_from_ns(next->t_ns);
     return n;
 }
 

@@ -13,14 +13,20 @@ static int64_t noisy_ns(const struct engine *e, int64_t t_ns, double bytes, doub
     return (int64_t)(t > least ? t : least);
 }
 
-/* A kernel alone must not draw more than the DDR has, whatever its model says. Its time was rounded
- * to the nearest ns. */
+/* A kernel alone must not draw more than the DDR has, whatever its model says. */
 static inline void audit_kernel(struct engine *e, int64_t t_ns, double bytes)
 {
-    double most = e->core.setup->machine->ddr_peak_bytes_per_s * 1e-9 * ((double)t_ns + 0.5);
-    if (bytes > e->core.result->audit.ddr_max_over_capacity * most) {
-        e->core.result->audit.ddr_max_over_capacity = bytes / most;
-    }
+    double *over = &e->core.result->audit.ddr_max_over_capacity;
+    *over = vexec_over_capacity(*over, vexec_peak_bytes_per_ns(e), t_ns, bytes);
+}
+
+static inline void tail_finish(struct engine *e, struct kernel_run *r)
+{
+    r->tail_ns =
+        r->tail_ns < 1 ? 1 : r->tail_ns; /* a kernel of no time would never let time pass */
+    audit_kernel(e, r->tail_ns, r->tail_bytes);
+    r->tail_demand = r->tail_bytes / units_s_from_ns(r->tail_ns);
+    SIM_ASSERT(r->tail_demand >= 0.0);
 }
 
 static void run_finish(struct engine *e, struct kernel_run *r, double factor)
@@ -29,16 +35,13 @@ static void run_finish(struct engine *e, struct kernel_run *r, double factor)
         r->t_ns = noisy_ns(e, r->t_ns, r->bytes, factor);
         r->tail_ns = noisy_ns(e, r->tail_ns, r->tail_bytes, factor);
     }
-    r->tail_ns =
-        r->tail_ns < 1 ? 1 : r->tail_ns; /* a kernel of no time would never let time pass */
+    tail_finish(e, r);
     r->demand = 0.0;
     if (r->n > 1) {
         audit_kernel(e, r->t_ns, r->bytes);
         r->demand = r->t_ns > 0 ? r->bytes / units_s_from_ns(r->t_ns) : 0.0;
     }
-    audit_kernel(e, r->tail_ns, r->tail_bytes);
-    r->tail_demand = r->tail_bytes / units_s_from_ns(r->tail_ns);
-    SIM_ASSERT(r->n >= 1 && r->demand >= 0.0 && r->tail_demand >= 0.0);
+    SIM_ASSERT(r->n >= 1 && r->demand >= 0.0);
 }
 
 /* What really happens may differ from the model by a factor that belongs to this piece of work, so
@@ -141,7 +144,7 @@ const struct kernel_run *vexec_attention(struct engine *e, struct vexec *v, stru
         run->tail_bytes = cost.bytes;
         run->flop = cost.flop;
         run->outside = cost.outside;
-        run_finish(e, run, 1.0);
+        tail_finish(e, run); /* the only one */
         p->attention = pass->shape;
     }
     SIM_ASSERT(vexec_priced_anew(e, &v->l->pub, op, pass->shape.rows, &p->run[op]));
@@ -314,13 +317,6 @@ void vexec_report(struct engine *e, struct vexec *v, const struct kernel_run *ru
         book_solo(e, v, run, 0, n * (run->n - 1));
     }
     book_solo(e, v, run, run->n - 1, n);
-}
-
-void vexec_audit(struct engine *e, const struct kernel_cost *kernels, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        audit_kernel(e, kernels[i].t_ns, kernels[i].bytes);
-    }
 }
 
 void vexec_book_growing(struct engine *e, const struct kernel_run *run, uint32_t n, uint32_t layers)
