@@ -76,8 +76,8 @@ struct observer {
                          int64_t lost_ns);
     /* Passes in place of which none of the five hooks above, nor `tokens`, nor `ddr` for their
      * attention, is called, but pass_formed, launch_submitted, launch_started and `power` for the
-     * first. An observer that has any of those, ddr or power, but not this one makes every pass be
-     * reported. */
+     * first (not of its end, where the device is never idle between them). An observer that has any
+     * of those, ddr or power, but not this one makes every pass be reported. */
     void (*repeated)(void *self, int64_t now_ns, const struct repeat_record *r);
     void (*preempt_asked)(void *self, int64_t now_ns, const struct launch *l);
     void (*kernel)(void *self, const struct kernel_record *k);

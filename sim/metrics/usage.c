@@ -189,8 +189,12 @@ int64_t usage_repeated(struct usage *u, const struct repeat_record *r, int64_t n
 {
     uint8_t d = r->launch->device;
     SIM_ASSERT(r->n > 0);
-    /* Between launches it idles; what has neither lead nor samples never does. */
-    SIM_ASSERT(u->phase[d] == POWER_PHASE_IDLE || r->lead_ns + r->sample_ns == 0);
+    /* Between launches it idles; what has neither lead nor samples never does, and was not told to
+     * have ended the first one. */
+    if (u->phase[d] != POWER_PHASE_IDLE) {
+        SIM_ASSERT(r->lead_ns + r->sample_ns == 0 && u->watts[d] == r->device_watts);
+        usage_power(u, r->begin_ns + r->solo_ns[0], d, u->phase[d], u->watts[d]);
+    }
     /* Summed in local variables, in the order in which single launches would have added: sums of
      * doubles are the same to the last bit only so. */
     double idle = u->watt_ns[d][POWER_PHASE_IDLE];
