@@ -14,25 +14,18 @@ void power_init(struct engine *e)
     }
 }
 
-/* What a domain and all have drawn so far. */
-static inline void sum(struct engine *e, uint8_t domain)
-{
-    struct power *p = &e->power;
-    SIM_ASSERT(e->now_ns >= p->since_ns[domain] && e->now_ns >= p->total_since_ns);
-    p->joules[domain] += p->watts[domain] * units_s_from_ns(e->now_ns - p->since_ns[domain]);
-    p->since_ns[domain] = e->now_ns;
-    p->total_joules += p->total_watts * units_s_from_ns(e->now_ns - p->total_since_ns);
-    p->total_since_ns = e->now_ns;
-}
-
 /* What all draw is summed afresh: a sum that is changed by differences would drift with the
  * history.
  */
 static void change(struct engine *e, uint8_t domain, enum power_phase phase, double watts)
 {
     struct power *p = &e->power;
+    SIM_ASSERT(e->now_ns >= p->since_ns[domain] && e->now_ns >= p->total_since_ns);
     SIM_ASSERT(domain < OBSERVER_DOMAINS && watts >= 0.0 && isfinite(watts));
-    sum(e, domain);
+    p->joules[domain] += p->watts[domain] * units_s_from_ns(e->now_ns - p->since_ns[domain]);
+    p->since_ns[domain] = e->now_ns;
+    p->total_joules += p->total_watts * units_s_from_ns(e->now_ns - p->total_since_ns);
+    p->total_since_ns = e->now_ns;
     p->phase[domain] = phase;
     if (watts != p->watts[domain]) {
         p->watts[domain] = watts;
@@ -222,37 +215,54 @@ void power_tail(struct engine *e, int delta)
     throttle_update(e);
 }
 
-/* Changes of state with nothing between them add nothing: a repetition has three states, of which
- * the first (the host's lead) draws what a machine at rest draws. */
-void power_repeat(struct engine *e, struct repeat_record *r)
+/* Launches with nothing between them, which draw what the device draws already, maybe since before
+ * the first. Summed in local variables, in the order of single launches: the same to the last bit.
+ */
+static void repeat_without_rests(struct engine *e, const struct repeat_record *r)
 {
     struct power *p = &e->power;
     uint8_t d = r->launch->device;
-    e->now_ns = r->begin_ns + r->lead_ns;
-    begin_phase(e, d, POWER_PHASE_DECODE);
-    r->device_watts = p->watts[d];
-    r->host_watts = p->watts[OBSERVER_DOMAIN_HOST];
+    SIM_ASSERT(!p->host_draws && r->gap_ns[0] == r->solo_ns[0]);
+    int64_t now_ns = e->now_ns + r->solo_ns[0];
+    double device_s = units_s_from_ns(now_ns - p->since_ns[d]);
+    double device_j = p->joules[d] + p->watts[d] * device_s;
+    double all_s = units_s_from_ns(now_ns - p->total_since_ns);
+    double all_j = p->total_joules + p->total_watts * all_s;
+    for (uint32_t k = 1; k < r->n; k++) {
+        double solo_s = units_s_from_ns(r->solo_ns[k]);
+        device_j += p->watts[d] * solo_s;
+        all_j += p->total_watts * solo_s;
+        now_ns += r->solo_ns[k];
+    }
+    p->joules[d] = device_j;
+    p->total_joules = all_j;
+    e->now_ns = now_ns;
+    p->since_ns[d] = now_ns;
+    p->total_since_ns = now_ns;
+    p->since_ns[OBSERVER_DOMAIN_HOST] = now_ns; /* it draws nothing */
+    ended_now(e, d);
+}
+
+/* Changes of state with nothing between them add nothing: a repetition has three states, of which
+ * the first (the host's lead) draws what a machine at rest draws. */
+static void repeat_with_rests(struct engine *e, struct repeat_record *r)
+{
+    struct power *p = &e->power;
+    uint8_t d = r->launch->device;
     double busy_watts = p->total_watts;
     e->now_ns += r->solo_ns[0];
-    bool never_idle = r->lead_ns + r->sample_ns == 0 && defers(e);
-    double tail_watts = busy_watts;
-    if (never_idle) { /* nor does the host draw anything */
-        sum(e, d);
-    } else {
-        enter_phase(e, d, POWER_PHASE_IDLE);
-        power_tail(e, 1);
-        r->tail_watts = p->watts[OBSERVER_DOMAIN_HOST];
-        tail_watts = p->total_watts;
-        e->now_ns = r->begin_ns + r->gap_ns[0];
-        power_tail(e, -1);
-    }
+    enter_phase(e, d, POWER_PHASE_IDLE);
+    power_tail(e, 1);
+    r->tail_watts = p->watts[OBSERVER_DOMAIN_HOST];
+    double tail_watts = p->total_watts;
+    e->now_ns = r->begin_ns + r->gap_ns[0];
+    power_tail(e, -1);
     /* In local variables, added in the order of single launches: the same sums to the last bit. */
     bool tail = r->tail_watts > 0.0 && r->sample_ns > 0;
     double sample_s = units_s_from_ns(r->sample_ns);
     int64_t idle_ns = r->lead_ns + r->sample_ns;
     double idle_j = p->watts[d] * units_s_from_ns(idle_ns);
     double all_idle_j = p->total_watts * units_s_from_ns(tail ? r->lead_ns : idle_ns);
-    int64_t now_ns = e->now_ns;
     double device_j = p->joules[d];
     double host_j = p->joules[OBSERVER_DOMAIN_HOST];
     double all_j = p->total_joules;
@@ -264,14 +274,13 @@ void power_repeat(struct engine *e, struct repeat_record *r)
         all_j += busy_watts * solo_s;
         if (p->host_draws) {
             host_j += r->host_watts * solo_s;
-            if (tail) {
-                host_j += r->tail_watts * sample_s;
-                all_j += tail_watts * sample_s;
-            }
         }
-        now_ns += r->gap_ns[k];
+        if (tail) {
+            host_j += r->tail_watts * sample_s;
+            all_j += tail_watts * sample_s;
+        }
+        e->now_ns += r->gap_ns[k];
     }
-    e->now_ns = now_ns;
     p->joules[d] = device_j;
     p->joules[OBSERVER_DOMAIN_HOST] = host_j;
     p->total_joules = all_j;
@@ -280,8 +289,20 @@ void power_repeat(struct engine *e, struct repeat_record *r)
         p->total_since_ns = tail ? e->now_ns : p->since_ns[d];
     }
     p->since_ns[OBSERVER_DOMAIN_HOST] = e->now_ns; /* it draws nothing now */
-    if (never_idle) {
-        ended_now(e, d);
+}
+
+void power_repeat(struct engine *e, struct repeat_record *r)
+{
+    struct power *p = &e->power;
+    uint8_t d = r->launch->device;
+    e->now_ns = r->begin_ns + r->lead_ns;
+    begin_phase(e, d, POWER_PHASE_DECODE);
+    r->device_watts = p->watts[d];
+    r->host_watts = p->watts[OBSERVER_DOMAIN_HOST];
+    if (r->lead_ns + r->sample_ns == 0 && defers(e)) {
+        repeat_without_rests(e, r);
+    } else {
+        repeat_with_rests(e, r);
     }
 }
 
