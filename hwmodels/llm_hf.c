@@ -6,6 +6,7 @@
 
 #include "hwmodels/soc.h"
 #include "sim/base/json.h"
+#include "sim/base/text.h"
 
 /* What an architecture leaves out of its config.json, by `model_type` (class defaults of the
  * transformers library). head_dim 0: hidden / heads. kv_heads 0: as heads; NONE: must be stated. */
@@ -107,15 +108,15 @@ static const struct architecture *architecture_of(const struct reader *r)
             return &architectures[i];
         }
     }
-    char known[512] = "";
-    for (size_t i = 0, n = 0; i < N_ARCHITECTURES && n < sizeof known; i++) {
-        n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", i > 0 ? ", " : "",
-                              architectures[i].type);
+    struct text known = {0};
+    for (size_t i = 0; i < N_ARCHITECTURES; i++) {
+        text_item(&known, ", ", architectures[i].type);
     }
     (void)err_add(r->e,
-                  "%s: %smodel_type: \"%.60s\" is not known (there are %s); write an LLM file by "
+                  "%s: %smodel_type: \"%s\" is not known (there are %s); write an LLM file by "
                   "hand: hwmodels/llm has examples",
-                  r->file, r->path, type, known);
+                  r->file, r->path, type, text_end(&known));
+    text_fini(&known);
     return NULL;
 }
 

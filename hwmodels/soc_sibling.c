@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "sim/base/json.h"
+#include "sim/base/text.h"
 #include "sim/base/words.h"
 
 /* A prediction in the middle of what tables hold: 3e9 weights, 1024 tokens of prompt or context, or
@@ -226,18 +227,17 @@ static int check_used(const cJSON *root, const struct soc_sibling *o, const bool
 {
     size_t before = e->n;
     for (uint32_t i = 0; i < o->n_peaks; i++) {
-        char names[256] = "";
-        size_t n = 0;
+        struct text names = {0};
         const cJSON *d;
         cJSON_ArrayForEach(d, member(root, "devices"))
         {
-            n += (size_t)snprintf(names + n, n < sizeof names ? sizeof names - n : 0, "%s%s",
-                                  n > 0 ? ", " : "", json_string(d, "name"));
+            text_item(&names, ", ", json_string(d, "name"));
         }
         if (!used[i]) {
             (void)err_add(e, "--peak %s: %s has no such device; it has %s", o->peaks[i].device,
-                          o->like, names);
+                          o->like, text_end(&names));
         }
+        text_fini(&names);
     }
     return e->n > before ? -EINVAL : 0;
 }

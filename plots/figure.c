@@ -259,15 +259,15 @@ static void put_clean(FILE *out, const char *text)
 
 void figure_block(struct figure_data *d, const char *fmt, ...)
 {
-    char name[256];
     va_list ap;
     va_start(ap, fmt);
-    (void)vsnprintf(name, sizeof name, fmt, ap);
+    char *name = xvformat(fmt, ap);
     va_end(ap);
     /* Two empty lines end a block for gnuplot (`index`), and its first line is the block's name for
      * whoever reads the file. */
     (void)fputs(d->blocks > 0 ? "\n\n" : "", d->tsv);
     put_clean(d->tsv, name[0] == '\0' ? "-" : name);
+    free(name);
     (void)fputc('\n', d->tsv);
     d->blocks++;
 }

@@ -8,11 +8,11 @@
 #include <string.h>
 
 #include "sim/base/nearest.h"
+#include "sim/base/text.h"
 #include "sim/base/words.h"
 
 #define MAX_PARAMS (sizeof((struct policy_params *)NULL)->v / sizeof(double))
 #define MAX_ENTRY_BYTES 256
-#define MAX_LIST_BYTES 1024
 
 uint32_t policy_params_count(const struct policy_ops *ops)
 {
@@ -27,11 +27,13 @@ uint32_t policy_params_count(const struct policy_ops *ops)
 static int bad_value(const struct policy_ops *ops, const struct policy_param *p, const char *text,
                      struct err *e)
 {
-    char names[MAX_LIST_BYTES];
+    char *names;
     switch (p->type) {
     case PARAM_CHOICE:
-        (void)words_list(p->choices, ", ", names, sizeof names);
-        return err_add(e, "policy %s: %s=%s: must be one of %s", ops->name, p->name, text, names);
+        names = words_list(p->choices, ", ");
+        (void)err_add(e, "policy %s: %s=%s: must be one of %s", ops->name, p->name, text, names);
+        free(names);
+        return -EINVAL;
     case PARAM_BOOL:
         return err_add(e, "policy %s: %s=%s: must be true or false", ops->name, p->name, text);
     case PARAM_INT:
@@ -86,16 +88,17 @@ static int unknown_key(const struct policy_ops *ops, const char *key, struct err
     if (policy_params_count(ops) == 0) {
         return err_add(e, "policy %s: it has no parameters, so none is called %s", ops->name, key);
     }
-    char list[MAX_LIST_BYTES];
-    const char *names[MAX_PARAMS + 1] = {NULL};
+    struct text names = {0};
     struct nearest near;
     nearest_init(&near, key);
     for (size_t i = 0; ops->params[i].name != NULL; i++) {
-        names[i] = ops->params[i].name;
-        nearest_look(&near, names[i]);
+        text_item(&names, ", ", ops->params[i].name);
+        nearest_look(&near, ops->params[i].name);
     }
-    return err_add(e, "policy %s: no parameter is called %s; there are %s%s", ops->name, key,
-                   words_list(names, ", ", list, sizeof list), nearest_hint(&near));
+    (void)err_add(e, "policy %s: no parameter is called %s; there are %s%s", ops->name, key,
+                  text_end(&names), nearest_hint(&near));
+    text_fini(&names);
+    return -EINVAL;
 }
 
 /* One "key=value". given: bit set of the keys seen. */

@@ -7,6 +7,7 @@
 #include "sim/base/arena.h"
 #include "sim/base/csvfile.h"
 #include "sim/base/datadir.h"
+#include "sim/base/text.h"
 #include "sim/base/words.h"
 #include "traces/traces.h"
 
@@ -133,12 +134,13 @@ int dataset_load(const char *name, struct dataset *out, struct err *e)
     (void)datadir_named(path, sizeof path, name, "traces/datasets", ".csv");
     struct csvfile *f = csvfile_open(path, e);
     if (f == NULL) {
-        char list[512] = "";
+        struct text all = {0};
         for (int i = 0; shipped[i] != NULL; i++) {
-            size_t n = strlen(list);
-            (void)snprintf(list + n, sizeof list - n, " %s", shipped[i]);
+            text_item(&all, " ", shipped[i]);
         }
-        return err_add(e, "dataset \"%s\": shipped ones are%s", name, list);
+        (void)err_add(e, "dataset \"%s\": shipped ones are %s", name, text_end(&all));
+        text_fini(&all);
+        return -EINVAL;
     }
     int in = csvfile_require(f, "input_tokens", e);
     int outp = csvfile_require(f, "output_tokens", e);

@@ -70,8 +70,7 @@ static const struct import_format *recognised(const char *head)
 static const struct import_format *choose(const char *asked, const char *head, const char *path,
                                           struct err *e)
 {
-    char names[512];
-    (void)words_list(trace_formats(), ", ", names, sizeof names);
+    char *names = words_list(trace_formats(), ", ");
     /* Also where a format was asked for: columns of two formats overlap, and what is plainly
      * another's would be read without a word, and wrong. */
     const struct import_format *seen = recognised(head);
@@ -84,6 +83,7 @@ static const struct import_format *choose(const char *asked, const char *head, c
         (void)err_add(e, "%s: not %s: it begins as %s does", path, f->name, seen->name);
         f = NULL;
     }
+    free(names);
     return f;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "sim/base/arena.h"
+#include "sim/base/text.h"
 #include "sim/base/words.h"
 
 void spec_keys_init(struct spec_keys *k)
@@ -28,15 +29,15 @@ int spec_keys_find(const struct spec_keys *k, const char *key)
 
 static void key_unknown(const struct spec_keys *k, const char *spec, const char *key, struct err *e)
 {
-    char known[512] = "";
-    size_t n = 0;
-    for (uint32_t i = 0; i < k->n_numbers && n < sizeof known; i++) {
-        n += (size_t)snprintf(known + n, sizeof known - n, " %s", k->numbers[i].name);
+    struct text known = {0};
+    for (uint32_t i = 0; i < k->n_numbers; i++) {
+        text_item(&known, " ", k->numbers[i].name);
     }
-    for (uint32_t i = 0; k->texts != NULL && k->texts[i] != NULL && n < sizeof known; i++) {
-        n += (size_t)snprintf(known + n, sizeof known - n, " %s", k->texts[i]);
+    for (uint32_t i = 0; k->texts != NULL && k->texts[i] != NULL; i++) {
+        text_item(&known, " ", k->texts[i]);
     }
-    err_add(e, "workload \"%s\": unknown key \"%s\" (known:%s)", spec, key, known);
+    err_add(e, "workload \"%s\": unknown key \"%s\" (known: %s)", spec, key, text_end(&known));
+    text_fini(&known);
 }
 
 void spec_keys_set(struct spec_keys *k, const char *spec, const char *key, const char *value,

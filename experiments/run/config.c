@@ -21,12 +21,13 @@
 #include "sim/base/hash.h"
 #include "sim/base/json.h"
 #include "sim/base/nearest.h"
+#include "sim/base/text.h"
 #include "sim/base/units.h"
 #include "sim/base/version.h"
+#include "sim/base/words.h"
 #include "traces/traces.h"
 
 #define PATH_BYTES 4096
-#define MAX_NAME_BYTES 64
 
 static bool ends_with(const char *s, const char *tail)
 {
@@ -94,11 +95,10 @@ static void apply_sets(cJSON *tree, const struct config_options *o, struct err *
 
 static int unknown_form(const char *key, const char *name, const char *const *names, struct err *e)
 {
-    char list[256] = "";
-    for (; *names != NULL; names++) {
-        cli_append(list, sizeof list, "%s%s", list[0] != '\0' ? ", " : "", *names);
-    }
-    return err_add(e, "%s: no form is called '%s'; there are %s", key, name, list);
+    char *list = words_list(names, ", ");
+    (void)err_add(e, "%s: no form is called '%s'; there are %s", key, name, list);
+    free(list);
+    return -EINVAL;
 }
 
 /* The device people look at, or -1. */
@@ -227,19 +227,21 @@ void config_fini(struct config *c)
 
 static int unknown_policy(const char *spec, const char *name, struct err *e)
 {
-    char names[1024] = "";
+    struct text names = {0};
     size_t n = 0;
     const struct policy_ops *const *all = policy_list(&n);
     struct nearest near;
     nearest_init(&near, name);
     for (size_t i = 0; i < n; i++) {
-        cli_append(names, sizeof names, "%s%s", i > 0 ? ", " : "", all[i]->name);
+        text_item(&names, ", ", all[i]->name);
         nearest_look(&near, all[i]->name);
     }
-    return err_add(e,
-                   "--policy %s: no policy is called '%s'; there are %s, plug-ins by a path ending "
-                   "in .so, programs by exec:COMMAND and Python classes by python:FILE:CLASS%s",
-                   spec, name, names, nearest_hint(&near));
+    (void)err_add(e,
+                  "--policy %s: no policy is called '%s'; there are %s, plug-ins by a path ending "
+                  "in .so, programs by exec:COMMAND and Python classes by python:FILE:CLASS%s",
+                  spec, name, text_end(&names), nearest_hint(&near));
+    text_fini(&names);
+    return -EINVAL;
 }
 
 int config_policy_parse(struct config_policy *p, const char *spec, struct err *e)
@@ -253,13 +255,13 @@ int config_policy_parse(struct config_policy *p, const char *spec, struct err *e
             return -EINVAL;
         }
     } else {
-        char name[MAX_NAME_BYTES];
         len = strcspn(spec, ":");
-        (void)snprintf(name, sizeof name, "%.*s", (int)(len < sizeof name ? len : sizeof name - 1),
-                       spec);
+        char *name = xformat("%.*s", (int)len, spec);
         p->ops = policy_find(name);
-        if (p->ops == NULL) {
-            return unknown_policy(spec, name, e);
+        int rc = p->ops == NULL ? unknown_policy(spec, name, e) : 0;
+        free(name);
+        if (rc != 0) {
+            return rc;
         }
     }
     int rc = policy_params_parse(p->ops, spec[len] == ':' ? spec + len + 1 : "", &p->params, e);

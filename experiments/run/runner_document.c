@@ -2,9 +2,11 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stdlib.h>
 
 #include "experiments/run/interval.h"
 #include "experiments/run/runner.h"
+#include "sim/base/arena.h"
 
 static double value_of(const struct runner_result *r, const char *name)
 {
@@ -25,13 +27,13 @@ static void warn(struct document *list, const char *fmt, ...) __attribute__((for
 
 static void warn(struct document *list, const char *fmt, ...)
 {
-    char text[1024];
     va_list ap;
     va_start(ap, fmt);
-    (void)vsnprintf(text, sizeof text, fmt, ap);
+    char *text = xvformat(fmt, ap);
     va_end(ap);
     DOCUMENT_VALUES(list, NULL, text);
     document_note(list, "\nwarning: %s", text);
+    free(text);
 }
 
 /* A machine that nobody measured says how far machines like it were off. */

@@ -67,24 +67,11 @@ void document_members(struct document *d, const struct cJSON *object)
     }
 }
 
-/* A text by printf, of any length. */
-static char *format_text(const char *fmt, va_list args)
-{
-    va_list again;
-    va_copy(again, args);
-    int n = vsnprintf(NULL, 0, fmt, args);
-    SIM_REQUIRE(n >= 0, "a format that prints");
-    char *text = xmalloc((size_t)n + 1);
-    (void)vsnprintf(text, (size_t)n + 1, fmt, again);
-    va_end(again);
-    return text;
-}
-
 void document_note(struct document *d, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    add(d, DOCUMENT_IS_NOTE, NULL)->text = format_text(fmt, args);
+    add(d, DOCUMENT_IS_NOTE, NULL)->text = xvformat(fmt, args);
     va_end(args);
 }
 
@@ -92,7 +79,7 @@ void document_heading(struct document *d, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    add(d, DOCUMENT_IS_HEADING, NULL)->text = format_text(fmt, args);
+    add(d, DOCUMENT_IS_HEADING, NULL)->text = xvformat(fmt, args);
     va_end(args);
 }
 
@@ -101,7 +88,7 @@ const char *document_format(struct document *d, const char *fmt, ...)
     va_list args;
     va_start(args, fmt);
     d->kept = xgrow(d->kept, d->n_kept, sizeof *d->kept);
-    d->kept[d->n_kept] = format_text(fmt, args);
+    d->kept[d->n_kept] = xvformat(fmt, args);
     va_end(args);
     return d->kept[d->n_kept++];
 }

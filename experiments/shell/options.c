@@ -8,6 +8,7 @@
 #include "experiments/shell/cli.h"
 #include "sim/base/arena.h"
 #include "sim/base/nearest.h"
+#include "sim/base/words.h"
 
 #define NAME_BYTES 64
 
@@ -153,18 +154,20 @@ static int take_numbers(const struct option_row *row, const char *name, const ch
 static int take_choice(const struct option_row *row, const char *name, const char *arg,
                        const char **out, struct err *e)
 {
-    char all[512] = "";
+    int i = words_find(row->choices, arg);
+    if (i >= 0) {
+        *out = row->choices[i];
+        return 0;
+    }
     struct nearest near;
     nearest_init(&near, arg);
-    for (size_t i = 0; row->choices[i] != NULL; i++) {
-        if (strcmp(row->choices[i], arg) == 0) {
-            *out = row->choices[i];
-            return 0;
-        }
-        cli_append(all, sizeof all, "%s%s", i > 0 ? ", " : "", row->choices[i]);
+    for (i = 0; row->choices[i] != NULL; i++) {
         nearest_look(&near, row->choices[i]);
     }
-    return err_add(e, "--%s %s: must be one of %s%s", name, arg, all, nearest_hint(&near));
+    char *all = words_list(row->choices, ", ");
+    (void)err_add(e, "--%s %s: must be one of %s%s", name, arg, all, nearest_hint(&near));
+    free(all);
+    return -EINVAL;
 }
 
 static int take(const struct option_row *row, const char *name, const char *arg, char *base,

@@ -12,6 +12,7 @@
 #include "experiments/shell/cli.h"
 #include "sim/base/arena.h"
 #include "sim/base/json.h"
+#include "sim/base/text.h"
 
 #define MAX_RANGE 1000000.0 /* values of one list */
 
@@ -339,23 +340,24 @@ static void read_scalars(struct spec *s, struct json_obj *o, struct err *e)
 /* How many runs there are, and whether that is meant. */
 static void check_size(struct spec *s, bool yes, struct err *e)
 {
-    char factors[512] = "";
+    struct text factors = {0};
     double points = 1.0;
     for (uint32_t i = 0; i < s->n_dimensions; i++) {
         const struct spec_dimension *d = &s->dimensions[i];
         points *= d->n;
-        cli_append(factors, sizeof factors, "%s %" PRIu32 " x ", d->axes[0].path, d->n);
+        text_format(&factors, "%s %" PRIu32 " x ", d->axes[0].path, d->n);
     }
     /* As a double, which a product of many long lists does not overflow. Many runs have to be asked
      * for: one list more than was meant multiplies all of them. */
     double runs = points * s->max_replications;
     if (runs > SPEC_MAX_RUNS) {
         (void)err_add(e, "%s: %.0f runs (%sreplications %" PRIu32 "); at most %u", s->file, runs,
-                      factors, s->max_replications, SPEC_MAX_RUNS);
+                      text_end(&factors), s->max_replications, SPEC_MAX_RUNS);
     } else if (runs > SPEC_CONFIRM_RUNS && !yes) {
         (void)err_add(e, "%s: %.0f runs (%sreplications %" PRIu32 "); more than %u need --yes",
-                      s->file, runs, factors, s->max_replications, SPEC_CONFIRM_RUNS);
+                      s->file, runs, text_end(&factors), s->max_replications, SPEC_CONFIRM_RUNS);
     }
+    text_fini(&factors);
     s->n_points = (uint64_t)points;
 }
 

@@ -13,6 +13,7 @@
 #include "experiments/shell/cli.h"
 #include "sim/api/contention.h"
 #include "sim/base/arena.h"
+#include "sim/base/text.h"
 #include "sim/core/core.h"
 
 static const char *const op_names[] = {"QKV", "MHA", "FFN", "HEAD"};
@@ -363,22 +364,29 @@ const char *characterize_study(size_t i)
 bool characterize_judge(void *ctx, const struct study_outcomes *came, struct study *next)
 {
     struct characterize *k = ctx;
-    char names[256] = "";
-    for (size_t i = 0; i < sizeof studies / sizeof studies[0]; i++) {
-        if (strcmp(studies[i].name, k->study) != 0) {
-            cli_append(names, sizeof names, "%s%s", i > 0 ? ", " : "", studies[i].name);
-        } else if (studies[i].fill != NULL) {
-            studies[i].fill(k->config, k->rows, k->e);
-            return false;
-        } else if (studies[i].of == NULL) {
-            return schemes_judge(k, came, next);
-        } else {
-            for (uint8_t d = 0; d < k->config->soc.machine.n_devices; d++) {
-                studies[i].of(k->config, d, k->rows);
-            }
-            return false;
-        }
+    const size_t n = sizeof studies / sizeof studies[0];
+    size_t i = 0;
+    while (i < n && strcmp(studies[i].name, k->study) != 0) {
+        i++;
     }
-    (void)err_add(k->e, "characterize %s: must be one of %s", k->study, names);
+    if (i == n) {
+        struct text names = {0};
+        for (i = 0; i < n; i++) {
+            text_item(&names, ", ", studies[i].name);
+        }
+        (void)err_add(k->e, "characterize %s: must be one of %s", k->study, text_end(&names));
+        text_fini(&names);
+        return false;
+    }
+    if (studies[i].fill != NULL) {
+        studies[i].fill(k->config, k->rows, k->e);
+        return false;
+    }
+    if (studies[i].of == NULL) {
+        return schemes_judge(k, came, next);
+    }
+    for (uint8_t d = 0; d < k->config->soc.machine.n_devices; d++) {
+        studies[i].of(k->config, d, k->rows);
+    }
     return false;
 }

@@ -23,12 +23,15 @@ void simdev_truth_init(struct simdev_truth *t)
 static int set_form(struct simdev_truth *t, const char *value, struct err *e)
 {
     static const char *const forms[] = {"model", "fill", "steps", "private", NULL};
-    char known[64];
     int i = words_find(forms, value);
-    t->form = i < 0 ? t->form : (enum simdev_form)i;
-    return i >= 0 ? 0
-                  : err_add(e, "--sim form=%s: must be %s", value,
-                            words_list(forms, " or ", known, sizeof known));
+    if (i < 0) {
+        char *known = words_list(forms, " or ");
+        (void)err_add(e, "--sim form=%s: must be %s", value, known);
+        free(known);
+        return -EINVAL;
+    }
+    t->form = (enum simdev_form)i;
+    return 0;
 }
 
 static int set_one(struct simdev_truth *t, const char *key, const char *value, struct err *e)

@@ -22,15 +22,15 @@ static void fail(struct sched *s, struct external_run *x, const char *fmt, ...)
 
 static void fail(struct sched *s, struct external_run *x, const char *fmt, ...)
 {
-    char why[400];
     va_list ap;
     va_start(ap, fmt);
-    (void)vsnprintf(why, sizeof why, fmt, ap);
+    char *why = xvformat(fmt, ap);
     va_end(ap);
     /* The run has its reason; whatever else the process does would cover it with a second one. */
     x->failed = true;
     (void)snprintf(x->process.failure, sizeof x->process.failure, "failed"); /* no grace */
     sched_give_up(s, why);
+    free(why);
     process_end(&x->process);
 }
 

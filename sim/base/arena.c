@@ -72,16 +72,23 @@ char *xstrdup(const char *s)
     return memcpy(xmalloc(n), s, n);
 }
 
+char *xvformat(const char *fmt, va_list args)
+{
+    va_list counted;
+    va_copy(counted, args);
+    int n = vsnprintf(NULL, 0, fmt, counted);
+    va_end(counted);
+    SIM_REQUIRE(n >= 0, "a format that cannot be printed: %s", fmt);
+    char *text = xmalloc((size_t)n + 1);
+    (void)vsnprintf(text, (size_t)n + 1, fmt, args);
+    return text;
+}
+
 char *xformat(const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    int n = vsnprintf(NULL, 0, fmt, args);
-    va_end(args);
-    SIM_REQUIRE(n >= 0, "a format that cannot be printed: %s", fmt);
-    char *text = xmalloc((size_t)n + 1);
-    va_start(args, fmt);
-    (void)vsnprintf(text, (size_t)n + 1, fmt, args);
+    char *text = xvformat(fmt, args);
     va_end(args);
     return text;
 }

@@ -1,6 +1,7 @@
 /* Memory that lives as long as a run: bump allocation in growing blocks, freed at once. */
 #pragma once
 
+#include <stdarg.h>
 #include <stddef.h>
 
 struct arena_block;
@@ -40,3 +41,4 @@ static inline void *xroom(void *v, size_t n, size_t *cap, size_t element_bytes)
 char *xstrdup(const char *s);
 /* As snprintf, with the room it takes: what a user wrote is not cut. The caller frees it. */
 char *xformat(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+char *xvformat(const char *fmt, va_list args) __attribute__((format(printf, 1, 0)));

@@ -27,7 +27,7 @@ struct fields {
 struct csvfile {
     FILE *in;
     char *path;
-    char comment[256];
+    char *comment; /* owned; NULL: none yet */
     struct csv_parser parser;
     struct input_line line;
     uint64_t row_line; /* first line of the current row */
@@ -105,11 +105,8 @@ static int read_row(struct csvfile *f, struct err *e)
             continue;
         }
         if (!started && text[0] == '#') {
-            if (f->comment[0] == '\0') {
-                size_t n = strcspn(text, "\r\n");
-                n = n < sizeof f->comment - 1 ? n : sizeof f->comment - 1;
-                memcpy(f->comment, text, n);
-                f->comment[n] = '\0';
+            if (f->comment == NULL) {
+                f->comment = xformat("%.*s", (int)strcspn(text, "\r\n"), text);
             }
             continue;
         }
@@ -180,13 +177,14 @@ void csvfile_close(struct csvfile *f)
     fields_fini(&f->names);
     fields_fini(&f->row);
     free(f->line.text);
+    free(f->comment);
     free(f->path);
     free(f);
 }
 
 const char *csvfile_comment(const struct csvfile *f)
 {
-    return f->comment;
+    return f->comment != NULL ? f->comment : "";
 }
 
 int csvfile_n_columns(const struct csvfile *f)
@@ -213,13 +211,12 @@ int csvfile_require(struct csvfile *f, const char *name, struct err *e)
 {
     int col = csvfile_column(f, name);
     if (col < 0) {
-        char have[512] = "";
-        for (int i = 0; i < f->names.n && strlen(have) < 400; i++) {
-            size_t n = strlen(have);
-            (void)snprintf(have + n, sizeof have - n, "%s%.64s", i == 0 ? "" : ",",
-                           field(&f->names, i));
+        struct text have = {0};
+        for (int i = 0; i < f->names.n; i++) {
+            text_item(&have, ",", field(&f->names, i));
         }
-        err_add(e, "%s: no column \"%s\" (there are: %s)", f->path, name, have);
+        err_add(e, "%s: no column \"%s\" (there are: %s)", f->path, name, text_end(&have));
+        text_fini(&have);
     }
     return col;
 }
@@ -251,13 +248,13 @@ bool csvfile_empty(const struct csvfile *f, int col)
 
 void csvfile_refuse(const struct csvfile *f, int col, struct err *e, const char *fmt, ...)
 {
-    char what[1024];
     va_list ap;
     va_start(ap, fmt);
-    (void)vsnprintf(what, sizeof what, fmt, ap);
+    char *what = xvformat(fmt, ap);
     va_end(ap);
     (void)err_add(e, "%s:%llu: column %s: %s", f->path, (unsigned long long)f->row_line,
                   col < 0 ? "?" : field(&f->names, col), what);
+    free(what);
 }
 
 double csvfile_number(struct csvfile *f, int col, double min, double max, struct err *e)
@@ -293,11 +290,11 @@ uint64_t csvfile_u64(struct csvfile *f, int col, uint64_t min, uint64_t max, str
 
 int csvfile_choice(struct csvfile *f, int col, const char *const *names, struct err *e)
 {
-    char known[512];
     int i = words_find(names, csvfile_text(f, col));
     if (i < 0) {
-        csvfile_refuse(f, col, e, "\"%s\" must be %s", csvfile_text(f, col),
-                       words_list(names, " or ", known, sizeof known));
+        char *known = words_list(names, " or ");
+        csvfile_refuse(f, col, e, "\"%s\" must be %s", csvfile_text(f, col), known);
+        free(known);
     }
     return i < 0 ? 0 : i;
 }

@@ -9,13 +9,10 @@
 int err_add(struct err *e, const char *fmt, ...)
 {
     if (e->n < ERR_MAX_LINES) {
-        char line[2048]; /* a longer message ends early */
         va_list ap;
         va_start(ap, fmt);
-        int n = vsnprintf(line, sizeof line, fmt, ap);
+        e->lines[e->n] = xvformat(fmt, ap);
         va_end(ap);
-        line[n < 0 ? 0 : sizeof line - 1] = '\0';
-        e->lines[e->n] = xstrdup(line);
     }
     e->n++;
     return -EINVAL;

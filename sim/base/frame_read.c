@@ -9,6 +9,7 @@
 #include "sim/base/arena.h"
 #include "sim/base/csvfile.h"
 #include "sim/base/frame_impl.h"
+#include "sim/base/text.h"
 
 /* ---- CSV ---- */
 
@@ -173,15 +174,13 @@ int frame_require(const struct frame *f, const char *columns, struct err *e)
     char *rest = names;
     size_t before = e->n;
     for (const char *one; (one = strtok_r(rest, " ", &rest)) != NULL;) {
-        char have[400] = "";
-        size_t n = 0;
-        for (size_t c = 0; c < f->n_columns && n + 2 < sizeof have; c++) {
-            n += (size_t)snprintf(have + n, sizeof have - n, "%s%s", c > 0 ? ", " : "",
-                                  f->columns[c].name);
-        }
         if (frame_find(f, one) < 0) {
-            (void)err_add(e, "%s: no column %s; there are: %s%s", f->path, one, have,
-                          n >= sizeof have ? "..." : "");
+            struct text have = {0};
+            for (size_t c = 0; c < f->n_columns; c++) {
+                text_item(&have, ", ", f->columns[c].name);
+            }
+            (void)err_add(e, "%s: no column %s; there are: %s", f->path, one, text_end(&have));
+            text_fini(&have);
         }
     }
     free(names);

@@ -172,13 +172,15 @@ const char *json_get_string(struct json_obj *o, const char *key)
 
 int json_get_choice(struct json_obj *o, const char *key, const char *const *choices)
 {
-    char form[256] = "one of ";
-    (void)words_list(choices, ", ", form + strlen(form), sizeof form - strlen(form));
+    char *known = words_list(choices, ", ");
+    char *form = xformat("one of %s", known);
     const cJSON *c = get_as(o, key, form, cJSON_IsString);
     int i = c != NULL ? words_find(choices, c->valuestring) : 0;
     if (i < 0) {
         complain(o, key, form);
     }
+    free(form);
+    free(known);
     return i < 0 ? 0 : i;
 }
 

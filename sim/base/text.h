@@ -84,6 +84,25 @@ static inline void text_double(struct text *t, double v)
     text_add(t, digits, (size_t)snprintf(digits, sizeof digits, "%.17g", v));
 }
 
+/* By printf. */
+void text_format(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* One of a list: `between` stands before all but the first. */
+static inline void text_item(struct text *t, const char *between, const char *item)
+{
+    text_string(t, t->n > 0 ? between : "");
+    text_string(t, item);
+}
+
+/* With its NUL, which does not count. Borrowed, until it grows; or the caller frees it, and does
+ * not fini. */
+static inline char *text_end(struct text *t)
+{
+    text_room(t, 1);
+    t->p[t->n] = '\0';
+    return t->p;
+}
+
 static inline void text_fini(struct text *t)
 {
     free(t->p);

@@ -1,7 +1,8 @@
 #include "sim/base/words.h"
 
-#include <stdio.h>
 #include <string.h>
+
+#include "sim/base/text.h"
 
 const char *const words_classes[] = {"reactive", "proactive", NULL};
 const char *const words_request_states[] = {"queued", "decode", "finished", "shed", NULL};
@@ -17,13 +18,11 @@ int words_find(const char *const *words, const char *word)
     return -1;
 }
 
-const char *words_list(const char *const *words, const char *last, char *buf, size_t size)
+char *words_list(const char *const *words, const char *last)
 {
-    size_t n = 0;
-    buf[0] = '\0';
-    for (int i = 0; words[i] != NULL && n < size; i++) {
-        const char *between = i == 0 ? "" : words[i + 1] == NULL ? last : ", ";
-        n += (size_t)snprintf(buf + n, size - n, "%s%s", between, words[i]);
+    struct text t = {0};
+    for (int i = 0; words[i] != NULL; i++) {
+        text_item(&t, words[i + 1] == NULL ? last : ", ", words[i]);
     }
-    return buf;
+    return text_end(&t);
 }

@@ -151,6 +151,44 @@ refuse "cancel" $x compare --policy fcfs --regret --trace "$dir/t.csv"
 refuse "" $x trace gen --workload w1:n=2 -o "$dir/no/such/folder/x.csv"
 refuse "" $x run --policy fcfs --requests "$dir/no/such/folder/x.csv"
 refuse "" $x graphs --p 1,2 --d 1 --s 1 --chunks 2
+# What a user wrote stands whole in the message, however long it is: a name, and a path that no system opens.
+whole() { # the command, in which W stands for it
+    for w in $name $path; do
+        set -- $(echo "$command" | sed "s|\bW\b|$w|g")
+        refuse "$w" $x "$@"
+    done
+}
+name=$(printf '%0300d' 0 | tr 0 n)
+path=$(printf '%05000d' 0 | tr 0 p)
+while read -r command; do
+    whole
+done <<EOF
+W
+help W
+list W
+list policy W
+list dataset W
+run --W 1
+run --policy W
+run --policy exec:W
+run --policy fcfs --trace W
+run --policy fcfs --workload W
+run --policy fcfs --workload w1:W=1
+run --policy fcfs --workload w1:n=W
+run --policy fcfs --set sim.hwmodel=W
+run --policy fcfs --timeline W/x
+compare --policy fcfs --metric counters.W
+search --policy fcfs --slo W<=20
+claims --file W
+characterize W
+plot W
+plot causes W
+merge -o $dir/store.db W
+explain --policy fcfs --request W
+trace import W
+gate W
+diff --policy fcfs --against W
+EOF
 if ls "$dir" | grep -q part; then
     echo "FAILED: something half-written is left"
     bad=1
